@@ -1,0 +1,123 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/quic-go/quic-go"
+)
+
+// The first byte of a control stream says whose it is.
+const (
+	streamRaft   byte = 'R'
+	streamGossip byte = 'G'
+	streamCall   byte = 'C'
+)
+
+// accept hands each connection to whoever serves its protocol. It runs until
+// the listener closes.
+func (m *Mesh) accept() {
+	for {
+		conn, err := m.listener.Accept(m.ctx)
+		if err != nil {
+			return
+		}
+		switch conn.ConnectionState().TLS.NegotiatedProtocol {
+		case identity.ALPNJoin:
+			m.joins.take(conn)
+		case identity.ALPNControl:
+			m.admitPeer(conn, control)
+		case identity.ALPNBulk:
+			m.admitPeer(conn, bulk)
+		default:
+			_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeProtocol), "unknown protocol")
+		}
+	}
+}
+
+func (m *Mesh) admitPeer(conn *quic.Conn, c class) {
+	if _, err := m.pool.add(conn, c, false); err != nil {
+		m.cfg.Log.Debug("refused a connection", "from", conn.RemoteAddr(), "err", err)
+	}
+}
+
+// serve takes the streams that the peer opens, until the connection ends, and
+// returns when all of them are done with.
+func (m *Mesh) serve(l *link) {
+	for {
+		s, err := l.conn.AcceptStream(m.ctx)
+		if err != nil {
+			ended, ok := errors.AsType[*quic.ApplicationError](err)
+			if ok && ended.Remote && Code(ended.ErrorCode) == CodeUnauthorised && m.cfg.OnRefused != nil {
+				m.cfg.OnRefused(l.peer)
+			}
+			return
+		}
+		l.streams.Add(1)
+		free := func() { l.streams.Add(-1) }
+		m.wg.Go(func() {
+			if l.class == bulk {
+				defer free()
+				m.serveBulk(l, s)
+				return
+			}
+			m.serveControl(l, s, free)
+		})
+	}
+}
+
+// serveControl reads the byte that says what the stream is for. A peer that
+// opens a stream and stays silent costs one goroutine for openTimeout.
+func (m *Mesh) serveControl(l *link, s *quic.Stream, free func()) {
+	var kind [1]byte
+	_ = s.SetReadDeadline(time.Now().Add(openTimeout))
+	if _, err := io.ReadFull(s, kind[:]); err != nil {
+		reset(s, CodeProtocol)
+		free()
+		return
+	}
+	_ = s.SetReadDeadline(time.Time{})
+	m.meter.received(Control, 1)
+	switch kind[0] {
+	case streamCall:
+		defer free()
+		m.serveCall(l.peer, s)
+	case streamRaft:
+		m.raft.deliver(m.ctx, m.wrap(l, s, free))
+	case streamGossip:
+		m.gossip.deliver(m.ctx, m.wrap(l, s, free))
+	default:
+		reset(s, CodeProtocol)
+		free()
+	}
+}
+
+func (m *Mesh) wrap(l *link, s *quic.Stream, free func()) *streamConn {
+	return &streamConn{stream: s, local: nodeAddr(m.ID()), remote: nodeAddr(l.peer), meter: &m.meter, free: free}
+}
+
+// openControl opens a stream and says at once what it is for: until a byte is
+// written, the peer knows nothing of it.
+func (m *Mesh) openControl(ctx context.Context, l *link, kind byte) (*streamConn, error) {
+	s, err := l.conn.OpenStreamSync(ctx)
+	if err != nil {
+		return nil, explain(err)
+	}
+	l.streams.Add(1)
+	c := m.wrap(l, s, func() { l.streams.Add(-1) })
+	if _, err := c.Write([]byte{kind}); err != nil {
+		_ = c.Close()
+		return nil, explain(err)
+	}
+	return c, nil
+}
+
+// reset ends both halves of a stream so that the peer's reads and writes fail
+// with the code rather than see a normal end.
+func reset(s *quic.Stream, c Code) {
+	s.CancelRead(quic.StreamErrorCode(c))
+	s.CancelWrite(quic.StreamErrorCode(c))
+}

@@ -1,0 +1,90 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"github.com/quic-go/quic-go"
+)
+
+// A Code says why a stream or a connection was ended. It crosses the wire, so
+// its values never change meaning.
+type Code uint64
+
+const (
+	CodeDone         Code = 0 // nothing is wrong
+	CodeSuperseded   Code = 1 // the stream's generation is no longer in force
+	CodeIdle         Code = 2 // a spare connection, closed for tidiness
+	CodeShutdown     Code = 3 // the node is stopping
+	CodeProtocol     Code = 4 // the peer said something it must not say
+	CodeOverload     Code = 5 // the peer asked for more than this node gives
+	CodeUnauthorised Code = 6 // the peer is not, or no longer, a member
+)
+
+var (
+	ErrClosed       = errors.New("the mesh is closed")
+	ErrSuperseded   = errors.New("the plan has moved on to a newer generation")
+	ErrUnauthorised = errors.New("the peer is not, or no longer, a member of this mesh")
+	ErrOverload     = errors.New("the peer has too much to do")
+	ErrProtocol     = errors.New("the peer does not speak this node's protocol")
+	ErrShutdown     = errors.New("the peer is stopping")
+	ErrStalled      = errors.New("nothing moved for too long")
+	ErrNoAddress    = errors.New("no address is known for this node")
+	ErrSelf         = errors.New("the address is this node's own")
+)
+
+// explain turns what quic-go reports into this package's errors, so that no
+// caller has to know quic-go.
+func explain(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	if se, ok := errors.AsType[*quic.StreamError](err); ok {
+		return byCode(Code(se.ErrorCode), err)
+	}
+	if ae, ok := errors.AsType[*quic.ApplicationError](err); ok {
+		return byCode(Code(ae.ErrorCode), err)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("%w (%w)", ErrStalled, err)
+	}
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, quic.ErrTransportClosed) {
+		return ErrClosed
+	}
+	return err
+}
+
+func byCode(c Code, err error) error {
+	switch c {
+	case CodeSuperseded:
+		return ErrSuperseded
+	case CodeUnauthorised:
+		return ErrUnauthorised
+	case CodeOverload:
+		return ErrOverload
+	case CodeProtocol:
+		return ErrProtocol
+	case CodeShutdown, CodeIdle:
+		return ErrShutdown
+	}
+	return err
+}
+
+// codeOf is the code with which to end a stream whose work ended with err.
+func codeOf(err error) Code {
+	switch {
+	case err == nil:
+		return CodeDone
+	case errors.Is(err, ErrSuperseded):
+		return CodeSuperseded
+	case errors.Is(err, ErrOverload):
+		return CodeOverload
+	case errors.Is(err, ErrClosed), errors.Is(err, context.Canceled):
+		return CodeShutdown
+	}
+	return CodeProtocol
+}

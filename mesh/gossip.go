@@ -1,0 +1,220 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"github.com/hashicorp/serf/serf"
+)
+
+// Raw packets beside QUIC begin with a tag. quic-go takes a packet for foreign
+// when the top two bits of its first byte are zero, so tags stay below 0x40.
+const (
+	tagGossip byte = 0x01
+	tagProbe  byte = 0x02 // to `doctor`, from a socket it has not talked to
+)
+
+// readPackets is the one reader of raw packets. quic-go queues only 32, so it
+// moves them on at once and drops what finds no room: gossip repeats itself.
+func (m *Mesh) readPackets() {
+	buf := make([]byte, 1<<16)
+	for {
+		n, from, err := m.transport.ReadNonQUICPacket(m.ctx, buf)
+		if err != nil {
+			return
+		}
+		if n < 2 || buf[0] != tagGossip {
+			continue
+		}
+		m.meter.received(Control, n)
+		p := &memberlist.Packet{Buf: append([]byte(nil), buf[1:n]...), From: from, Timestamp: time.Now()}
+		select {
+		case m.packets <- p:
+		default:
+			m.dropped.Add(1)
+		}
+	}
+}
+
+// gossipTransport lets memberlist use the mesh's socket and its control
+// connections. Sending a packet never dials: memberlist gossips serially, and
+// one handshake with a dead peer would stall all.
+type gossipTransport struct {
+	mesh    *Mesh
+	streams chan net.Conn
+}
+
+var _ memberlist.NodeAwareTransport = (*gossipTransport)(nil)
+
+func (t *gossipTransport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
+	a := t.mesh.cfg.Advertise
+	return a.Addr().AsSlice(), int(a.Port()), nil
+}
+
+func (t *gossipTransport) WriteTo(b []byte, addr string) (time.Time, error) {
+	return t.WriteToAddress(b, memberlist.Address{Addr: addr})
+}
+
+func (t *gossipTransport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
+	to, err := netip.ParseAddrPort(a.Addr)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("gossip to %s: %w", a.Addr, err)
+	}
+	packet := append([]byte{tagGossip}, b...)
+	t.mesh.meter.sent(Control, len(packet))
+	_, err = t.mesh.transport.WriteTo(packet, net.UDPAddrFromAddrPort(to))
+	return time.Now(), err
+}
+
+func (t *gossipTransport) DialTimeout(addr string, d time.Duration) (net.Conn, error) {
+	return t.DialAddressTimeout(memberlist.Address{Addr: addr}, d)
+}
+
+// DialAddressTimeout prefers the node's id, which is proven, to the address.
+func (t *gossipTransport) DialAddressTimeout(a memberlist.Address, d time.Duration) (net.Conn, error) {
+	m := t.mesh
+	ctx, cancel := context.WithTimeout(m.ctx, d)
+	defer cancel()
+	addr, err := netip.ParseAddrPort(a.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("gossip with %s: %w", a.Addr, err)
+	}
+	if a.Name != "" {
+		if l, err := m.pool.get(ctx, a.Name, control); err == nil {
+			return m.openControl(ctx, l, streamGossip)
+		}
+	}
+	l, err := m.pool.getByAddress(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return m.openControl(ctx, l, streamGossip)
+}
+
+func (t *gossipTransport) PacketCh() <-chan *memberlist.Packet { return t.mesh.packets }
+func (t *gossipTransport) StreamCh() <-chan net.Conn           { return t.streams }
+func (t *gossipTransport) Shutdown() error                     { return t.mesh.gossip.Close() }
+
+// startGossip creates Serf on top of the socket.
+func (m *Mesh) startGossip() error {
+	keys := m.cfg.Identity.GossipKeys()
+	all := make([][]byte, len(keys))
+	for i, k := range keys {
+		all[i] = k.Key
+	}
+	ring, err := memberlist.NewKeyring(all, all[0])
+	if err != nil {
+		return fmt.Errorf("load the gossip keys: %w", err)
+	}
+	m.keyring = ring
+	t := &gossipTransport{mesh: m, streams: make(chan net.Conn)}
+	m.wg.Go(func() {
+		for {
+			c, err := m.gossip.Accept()
+			if err != nil {
+				return
+			}
+			select {
+			case t.streams <- c:
+			case <-m.ctx.Done():
+				_ = c.Close()
+			}
+		}
+	})
+
+	ml := memberlist.DefaultLANConfig()
+	ml.Transport = t
+	ml.Keyring = ring
+	ml.Logger = slog.NewLogLogger(gossipLog{m.cfg.Log.Handler()}, slog.LevelDebug)
+	ml.LogOutput = nil
+	// A node that restarts at a new address must be let back in.
+	ml.DeadNodeReclaimTime = time.Second
+	ml.PushPullInterval = 15 * time.Second
+	// Packets of ours are not compressed in vain: they are small and encrypted.
+	ml.EnableCompression = false
+
+	sc := serf.DefaultConfig()
+	sc.Init()
+	sc.NodeName = m.ID()
+	sc.Tags = map[string]string{"mesh": m.cfg.Identity.MeshID(), "name": m.cfg.Name, "version": m.cfg.Version}
+	sc.EventCh = m.members.events
+	sc.MemberlistConfig = ml
+	sc.Logger = ml.Logger
+	sc.LogOutput = nil
+	// The losing side of a name conflict would shut its own Serf down.
+	sc.EnableNameConflictResolution = false
+	sc.DisableCoordinates = true
+	sc.RejoinAfterLeave = true
+	sc.ReconnectInterval = 10 * time.Second
+	sc.ReconnectTimeout = reapAfter
+	sc.TombstoneTimeout = time.Hour
+
+	// Serf reports even its own arrival, and a blocked channel blocks Serf.
+	m.wg.Go(m.watchMembers)
+	s, err := serf.Create(sc)
+	if err != nil {
+		return err
+	}
+	m.serf = s
+	m.refresh()
+	return nil
+}
+
+// reapAfter is when a failed node is forgotten by gossip.
+const reapAfter = 72 * time.Hour
+
+// SetGossipKeys makes gossip accept all these keys and use the first.
+func (m *Mesh) SetGossipKeys(keys [][]byte) error {
+	if len(keys) == 0 {
+		return fmt.Errorf("set the gossip keys: none given")
+	}
+	for _, k := range keys {
+		if err := m.keyring.AddKey(k); err != nil {
+			return fmt.Errorf("add a gossip key: %w", err)
+		}
+	}
+	if err := m.keyring.UseKey(keys[0]); err != nil {
+		return fmt.Errorf("use a gossip key: %w", err)
+	}
+	wanted := map[string]bool{}
+	for _, k := range keys {
+		wanted[string(k)] = true
+	}
+	for _, k := range m.keyring.GetKeys() {
+		if !wanted[string(k)] {
+			if err := m.keyring.RemoveKey(k); err != nil {
+				return fmt.Errorf("remove a gossip key: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// gossipLog makes a structured record of memberlist's and Serf's lines, which
+// carry their level as a prefix. Their warnings are our debug: that a node is
+// unreachable is reported once, by the members' table.
+type gossipLog struct{ slog.Handler }
+
+func (h gossipLog) Handle(ctx context.Context, r slog.Record) error {
+	text := strings.TrimSpace(r.Message)
+	level := slog.LevelDebug
+	for prefix, l := range map[string]slog.Level{"[ERR] ": slog.LevelWarn, "[WARN] ": slog.LevelDebug, "[INFO] ": slog.LevelDebug, "[DEBUG] ": slog.LevelDebug} {
+		if rest, ok := strings.CutPrefix(text, prefix); ok {
+			text, level = rest, l
+		}
+	}
+	if !h.Handler.Enabled(ctx, level) {
+		return nil
+	}
+	out := slog.NewRecord(r.Time, level, text, r.PC)
+	return h.Handler.Handle(ctx, out)
+}
+
+var _ io.Closer = (*Layer)(nil)

@@ -1,0 +1,169 @@
+package identity
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+)
+
+const (
+	caNamePrefix = "hopmesh "
+	caYears      = 100
+
+	// backdate lets a certificate work on a node whose clock is somewhat behind
+	// the signer's.
+	backdate    = time.Hour
+	defaultLife = 90 * 24 * time.Hour
+	idSize      = 8 // bytes; twice as many hex digits
+	maxCertSize = 4 << 10
+)
+
+// An authority is the public side of a mesh's certificate authority. It signs
+// nodes directly: there are no intermediates.
+type authority struct {
+	cert   *x509.Certificate
+	pool   *x509.CertPool
+	meshID string
+	hash   [sha256.Size]byte // of the public key
+}
+
+func newAuthority(cert *x509.Certificate) (*authority, error) {
+	meshID, ok := strings.CutPrefix(cert.Subject.CommonName, caNamePrefix)
+	if !ok || !validID(meshID) || !cert.IsCA {
+		return nil, fmt.Errorf("%w: it is not that of a mesh's authority", ErrCertificate)
+	}
+	// x509 takes a root on faith. The digest in a token covers the key alone, so
+	// this is what ties the rest of the certificate to it.
+	if err := cert.CheckSignatureFrom(cert); err != nil {
+		return nil, fmt.Errorf("%w: the authority did not sign its own: %w", ErrCertificate, err)
+	}
+	a := &authority{cert: cert, pool: x509.NewCertPool(), meshID: meshID, hash: hashKey(cert)}
+	a.pool.AddCert(cert)
+	return a, nil
+}
+
+func hashKey(cert *x509.Certificate) [sha256.Size]byte {
+	return sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+}
+
+// createAuthority founds a mesh.
+func createAuthority(now time.Time) (*authority, ed25519.PrivateKey, error) {
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the authority's key: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber:          serialNumber(),
+		Subject:               pkix.Name{CommonName: caNamePrefix + newID()},
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              now.AddDate(caYears, 0, 0),
+		KeyUsage:              x509.KeyUsageCertSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+		MaxPathLenZero:        true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the authority's certificate: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the authority's certificate: %w", err)
+	}
+	a, err := newAuthority(cert)
+	return a, key, err
+}
+
+// sign issues a certificate for the node id and the key of the request, and
+// returns it with the authority's appended.
+func (a *authority) sign(key ed25519.PrivateKey, csr []byte, id string, now time.Time, life time.Duration) ([][]byte, error) {
+	public, err := parseCSR(csr)
+	if err != nil {
+		return nil, err
+	}
+	if !validID(id) {
+		return nil, fmt.Errorf("%w: %.40q is no node's id", ErrRequest, id)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: serialNumber(),
+		Subject:      pkix.Name{CommonName: id},
+		DNSNames:     []string{id},
+		NotBefore:    now.Add(-backdate),
+		NotAfter:     now.Add(life),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, a.cert, public, key)
+	if err != nil {
+		return nil, fmt.Errorf("sign the certificate of node %s: %w", id, err)
+	}
+	return [][]byte{der, a.cert.Raw}, nil
+}
+
+// verify says whose certificate leaf is, if it comes from this authority and may
+// be used for this at this time.
+func (a *authority) verify(leaf *x509.Certificate, use x509.ExtKeyUsage, now time.Time) (string, error) {
+	id, err := nodeID(leaf)
+	if err != nil {
+		return "", err
+	}
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: a.pool, KeyUsages: []x509.ExtKeyUsage{use}, CurrentTime: now})
+	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
+	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
+	switch {
+	case err == nil:
+		return id, nil
+	case isUnknown:
+		return "", fmt.Errorf("node %s has no certificate of mesh %s: %w", id, a.meshID, ErrForeignMesh)
+	case isInvalid && invalid.Reason == x509.Expired && now.Before(leaf.NotBefore):
+		return "", fmt.Errorf("node %s: %w: it begins at %s and it is %s here; check the clocks of both nodes",
+			id, ErrNotYetValid, leaf.NotBefore.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	case isInvalid && invalid.Reason == x509.Expired:
+		return "", fmt.Errorf("node %s: %w: it ended at %s and it is %s here; check the clocks of both nodes",
+			id, ErrExpired, leaf.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return "", fmt.Errorf("node %s: %w: %w", id, ErrCertificate, err)
+}
+
+// nodeID reads the id that a certificate states. Whether it is true, the
+// signature tells.
+func nodeID(leaf *x509.Certificate) (string, error) {
+	if len(leaf.DNSNames) != 1 || !validID(leaf.DNSNames[0]) || leaf.Subject.CommonName != leaf.DNSNames[0] || leaf.IsCA {
+		return "", fmt.Errorf("%w: it does not state one node id", ErrCertificate)
+	}
+	return leaf.DNSNames[0], nil
+}
+
+// parseChain reads what sign returned, from bytes that anybody may have sent.
+func parseChain(chain [][]byte) (leaf, ca *x509.Certificate, err error) {
+	if len(chain) != 2 {
+		return nil, nil, fmt.Errorf("%w: %d certificates instead of a node's and its authority's", ErrCertificate, len(chain))
+	}
+	var certs [2]*x509.Certificate
+	for i, der := range chain {
+		if len(der) > maxCertSize {
+			return nil, nil, fmt.Errorf("%w: it has %d bytes", ErrCertificate, len(der))
+		}
+		if certs[i], err = x509.ParseCertificate(der); err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", ErrCertificate, err)
+		}
+	}
+	return certs[0], certs[1], nil
+}
+
+// newID makes an id for a node or a mesh: lower-case hex, so that it is a valid
+// DNS name.
+func newID() string { return hex.EncodeToString(random(idSize)) }
+
+func validID(id string) bool {
+	return len(id) == 2*idSize && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+func serialNumber() *big.Int { return new(big.Int).SetBytes(append([]byte{1}, random(15)...)) }

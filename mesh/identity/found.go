@@ -1,0 +1,98 @@
+package identity
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"time"
+)
+
+// node is the content of node.json.
+type node struct {
+	Mesh string `json:"mesh"`
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// Found creates a new mesh with this node as its first, in dir.
+func Found(dir, name string, opts Options) (*Identity, error) {
+	if err := vacant(dir); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	a, caKey, err := createAuthority(now)
+	if err != nil {
+		return nil, err
+	}
+	id := newID()
+	key, csr, err := newLeafKey(id)
+	if err != nil {
+		return nil, err
+	}
+	life := opts.LeafLife
+	if life == 0 {
+		life = defaultLife
+	}
+	chain, err := a.sign(caKey, csr, id, now, life)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.adopt(chain, key, id)
+	if err != nil {
+		return nil, err
+	}
+	i := &Identity{
+		dir: dir, name: name, id: id, authority: a, resetKey: newResetKey(), life: opts.LeafLife,
+		caKey: caKey, keys: []GossipKey{NewGossipKey(1)},
+	}
+	i.current.Store(c)
+	if err := i.create(); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+func newResetKey() [32]byte { return [32]byte(random(32)) }
+
+func vacant(dir string) error {
+	full, err := occupied(dir)
+	if err != nil {
+		return fmt.Errorf("look for an identity: %w", err)
+	}
+	if full {
+		return fmt.Errorf("%w in %s: start the node without --bootstrap and --join to use it", ErrExists, dir)
+	}
+	return nil
+}
+
+// create writes the identity to its directory and forgets a request to join that
+// it answers, or that a founder gave up.
+func (i *Identity) create() error {
+	files := map[string][]byte{
+		caFile:    pem.EncodeToMemory(&pem.Block{Type: pemCert, Bytes: i.authority.cert.Raw}),
+		resetFile: []byte(hex.EncodeToString(i.resetKey[:]) + "\n"),
+	}
+	var err error
+	if files[nodeFile], err = json.Marshal(node{Mesh: i.MeshID(), ID: i.id, Name: i.name}); err != nil {
+		return fmt.Errorf("encode the identity: %w", err)
+	}
+	if files[keyringFile], err = json.Marshal(i.keys); err != nil {
+		return fmt.Errorf("encode the gossip keys: %w", err)
+	}
+	if files[leafFile], err = i.current.Load().marshal(); err != nil {
+		return err
+	}
+	if i.caKey != nil {
+		if files[caKeyFile], err = marshalKey(i.caKey); err != nil {
+			return err
+		}
+	}
+	if err := createDir(i.dir, files); err != nil {
+		return fmt.Errorf("save the identity: %w", err)
+	}
+	if err := remove(i.dir + pendingSuffix); err != nil {
+		return fmt.Errorf("forget the answered request: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/x509"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options change what hardly anybody needs changed.
+type Options struct {
+	// LeafLife is how long the certificates that this node signs are valid. Zero
+	// means as long as this node's own was made for: what the founder chose, which
+	// is 90 days unless it chose otherwise.
+	LeafLife time.Duration
+}
+
+// An Identity is this node's. It is safe for concurrent use.
+type Identity struct {
+	dir       string
+	name, id  string
+	authority *authority
+	resetKey  [32]byte
+	life      time.Duration
+
+	// current is swapped by a renewal, after the disk has it.
+	current atomic.Pointer[credential]
+
+	mu    sync.Mutex // also held while a file is replaced
+	caKey ed25519.PrivateKey
+	keys  []GossipKey
+}
+
+// ID is this node's id: what certificates, gossip, Raft and the plan call it.
+func (i *Identity) ID() string { return i.id }
+
+// Name is what people call this node.
+func (i *Identity) Name() string { return i.name }
+
+// MeshID is the id of the mesh that the authority is for.
+func (i *Identity) MeshID() string { return i.authority.meshID }
+
+// CAHash is the digest of the authority's public key, by which a token pins it.
+func (i *Identity) CAHash() [sha256.Size]byte { return i.authority.hash }
+
+// ResetKey is what QUIC derives stateless resets from. It outlives a restart, so
+// that a restarted node ends its peers' stale connections at once.
+func (i *Identity) ResetKey() [32]byte { return i.resetKey }
+
+// PublicKeyHash names the key that this node's certificate is for at present.
+func (i *Identity) PublicKeyHash() string {
+	return publicKeyHash(i.current.Load().key.Public().(ed25519.PublicKey))
+}
+
+// NotAfter is when this node's certificate ends.
+func (i *Identity) NotAfter() time.Time { return i.current.Load().leaf.NotAfter }
+
+// Life is how long this node's certificate was made for.
+func (i *Identity) Life() time.Duration { return leafLife(i.current.Load().leaf) }
+
+// RenewAt is when half of that has passed.
+func (i *Identity) RenewAt() time.Time { return i.NotAfter().Add(-i.Life() / 2) }
+
+func leafLife(leaf *x509.Certificate) time.Duration {
+	return leaf.NotAfter.Sub(leaf.NotBefore) - backdate
+}
+
+// HasCAKey says whether this node can sign.
+func (i *Identity) HasCAKey() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.caKey != nil
+}
+
+// CAKey returns the authority's key, for a node that will have to sign.
+func (i *Identity) CAKey() ([]byte, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.caKey == nil {
+		return nil, ErrNoCAKey
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(i.caKey)
+	if err != nil {
+		return nil, fmt.Errorf("encode the authority's key: %w", err)
+	}
+	return der, nil
+}
+
+// AdoptCAKey takes over what CAKey returned on another node, on disk and then
+// here. A key that is not this mesh's changes nothing.
+func (i *Identity) AdoptCAKey(der []byte) error {
+	key, err := parseKey(der)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrWrongCAKey, err)
+	}
+	if !i.authority.holds(key) {
+		return ErrWrongCAKey
+	}
+	b, err := marshalKey(key)
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.caKey != nil {
+		return nil
+	}
+	if err := replaceFile(i.path(caKeyFile), b); err != nil {
+		return fmt.Errorf("save the authority's key: %w", err)
+	}
+	i.caKey = key
+	return nil
+}
+
+func (a *authority) holds(key ed25519.PrivateKey) bool {
+	public, ok := a.cert.PublicKey.(ed25519.PublicKey)
+	return ok && public.Equal(key.Public())
+}
+
+// Sign issues a certificate for the node id to whoever made the signing request,
+// and returns it with the authority's appended. The caller has judged that the
+// requester is, or may become, that node.
+func (i *Identity) Sign(csr []byte, id string, now time.Time) ([][]byte, error) {
+	i.mu.Lock()
+	key := i.caKey
+	i.mu.Unlock()
+	if key == nil {
+		return nil, ErrNoCAKey
+	}
+	life := i.life
+	if life == 0 {
+		life = i.Life()
+	}
+	return i.authority.sign(key, csr, id, now, life)
+}
+
+func (i *Identity) path(file string) string { return filepath.Join(i.dir, file) }
+
+// adopt checks that a chain is of this mesh, for this node and key, and in force.
+func (a *authority) adopt(chain [][]byte, key ed25519.PrivateKey, id string) (*credential, error) {
+	leaf, ca, err := parseChain(chain)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(ca.Raw, a.cert.Raw) {
+		return nil, ErrForeignMesh
+	}
+	now := time.Now()
+	for _, use := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		got, err := a.verify(leaf, use, now)
+		if err != nil {
+			return nil, err
+		}
+		if got != id {
+			return nil, fmt.Errorf("%w: it is for node %s, this is node %s", ErrWrongID, got, id)
+		}
+	}
+	return newCredential(key, leaf, a)
+}

@@ -1,0 +1,150 @@
+package identity
+
+import (
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// Load reads the identity in dir. It also loads one whose certificate has
+// expired: a node that holds the authority's key can renew that by itself.
+func Load(dir string, opts Options) (*Identity, error) {
+	dir = filepath.Clean(dir)
+	full, err := occupied(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the identity: %w", err)
+	}
+	if !full {
+		return nil, fmt.Errorf("%w in %s", ErrNone, dir)
+	}
+	i := &Identity{dir: dir, life: opts.LeafLife}
+	for _, part := range []struct {
+		file string
+		read func([]byte) error
+	}{
+		// Each checks what it reads against those before it.
+		{nodeFile, i.readNode},
+		{caFile, i.readCA},
+		{leafFile, i.readLeaf},
+		{resetFile, i.readReset},
+		{keyringFile, i.readKeyring},
+		{caKeyFile, i.readCAKey},
+	} {
+		b, err := readFile(i.path(part.file))
+		if part.file == caKeyFile && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = part.read(b)
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("read the identity: %w", err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s is %w (%w): restore it from a backup, or remove %s and let the node join anew",
+				i.path(part.file), ErrDamaged, err, dir)
+		}
+	}
+	return i, nil
+}
+
+var errMismatch = errors.New("it does not belong to the files beside it")
+
+func (i *Identity) readNode(b []byte) error {
+	var n node
+	if err := json.Unmarshal(b, &n); err != nil {
+		return err
+	}
+	if !validID(n.ID) || !validID(n.Mesh) || n.Name == "" {
+		return errors.New("mesh, id or name is missing")
+	}
+	i.id, i.name = n.ID, n.Name
+	i.authority = &authority{meshID: n.Mesh}
+	return nil
+}
+
+func (i *Identity) readCA(b []byte) error {
+	blocks, err := parsePEM(b, pemCert)
+	if err != nil {
+		return err
+	}
+	cert, err := x509.ParseCertificate(blocks[0])
+	if err != nil {
+		return err
+	}
+	a, err := newAuthority(cert)
+	if err != nil {
+		return err
+	}
+	if a.meshID != i.authority.meshID {
+		return errMismatch
+	}
+	i.authority = a
+	return nil
+}
+
+func (i *Identity) readLeaf(b []byte) error {
+	blocks, err := parsePEM(b, pemKey, pemCert)
+	if err != nil {
+		return err
+	}
+	key, err := parseKey(blocks[0])
+	if err != nil {
+		return err
+	}
+	leaf, err := x509.ParseCertificate(blocks[1])
+	if err != nil {
+		return err
+	}
+	id, err := i.authority.verify(leaf, x509.ExtKeyUsageAny, leaf.NotAfter)
+	if err != nil {
+		return err
+	}
+	if id != i.id {
+		return errMismatch
+	}
+	c, err := newCredential(key, leaf, i.authority)
+	if err != nil {
+		return err
+	}
+	i.current.Store(c)
+	return nil
+}
+
+func (i *Identity) readReset(b []byte) error {
+	key, err := hex.DecodeString(strings.TrimSpace(string(b)))
+	if err != nil {
+		return err
+	}
+	if len(key) != len(i.resetKey) {
+		return fmt.Errorf("it holds %d bytes instead of %d", len(key), len(i.resetKey))
+	}
+	i.resetKey = [32]byte(key)
+	return nil
+}
+
+func (i *Identity) readKeyring(b []byte) (err error) {
+	i.keys, err = parseGossipKeys(b)
+	return err
+}
+
+func (i *Identity) readCAKey(b []byte) error {
+	blocks, err := parsePEM(b, pemKey)
+	if err != nil {
+		return err
+	}
+	key, err := parseKey(blocks[0])
+	if err != nil {
+		return err
+	}
+	if !i.authority.holds(key) {
+		return errMismatch
+	}
+	i.caKey = key
+	return nil
+}

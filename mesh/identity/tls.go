@@ -1,0 +1,118 @@
+package identity
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The protocols of the mesh, as TLS negotiates them.
+const (
+	ALPNControl = "hopmesh-control/1"
+	ALPNBulk    = "hopmesh-bulk/1"
+	ALPNJoin    = "hopmesh-join/1"
+)
+
+// ServerTLS serves members and newcomers on one listener. A member proves who it
+// is, and allow may refuse it still. A newcomer shows no certificate and gets
+// ALPNJoin, whatever else it offers: the caller leads such connections to the
+// join desk and nowhere else.
+//
+// A member without a good certificate sees its dial succeed: the refusal comes
+// with its first read.
+func (i *Identity) ServerTLS(allow func(id string) error) *tls.Config {
+	join := baseTLS(ALPNJoin)
+	join.GetCertificate = i.serverCertificate
+	members := baseTLS(ALPNControl, ALPNBulk)
+	members.GetCertificate = i.serverCertificate
+	members.ClientAuth = tls.RequireAndVerifyClientCert
+	members.ClientCAs = i.authority.pool
+	members.VerifyConnection = i.verifyPeer(x509.ExtKeyUsageClientAuth, "", allow)
+
+	outer := baseTLS(ALPNControl, ALPNBulk, ALPNJoin)
+	outer.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		switch {
+		case slices.Contains(hello.SupportedProtos, ALPNJoin):
+			return join, nil
+		case slices.Contains(hello.SupportedProtos, ALPNControl), slices.Contains(hello.SupportedProtos, ALPNBulk):
+			return members, nil
+		}
+		// TLS itself would let a client pass that names no protocol at all.
+		return nil, ErrProtocol
+	}
+	return outer
+}
+
+// ClientTLS is for dialling a member by one of the members' protocols: the node
+// wantID, or any that has a certificate of this mesh if wantID is empty. allow may
+// refuse it still.
+func (i *Identity) ClientTLS(alpn, wantID string, allow func(id string) error) *tls.Config {
+	c := baseTLS(alpn)
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return &i.current.Load().tls, nil
+	}
+	// TLS's own check wants the name that it also sends in the clear. verifyPeer
+	// checks everything, and nobody on the way learns whom this node talks to.
+	c.InsecureSkipVerify = true
+	c.VerifyConnection = i.verifyPeer(x509.ExtKeyUsageServerAuth, wantID, allow)
+	return c
+}
+
+func (i *Identity) serverCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return &i.current.Load().tls, nil
+}
+
+// verifyPeer goes into VerifyConnection, which unlike VerifyPeerCertificate
+// cannot be skipped by resuming a session.
+func (i *Identity) verifyPeer(use x509.ExtKeyUsage, wantID string, allow func(id string) error) func(tls.ConnectionState) error {
+	return func(cs tls.ConnectionState) error {
+		switch {
+		case cs.NegotiatedProtocol == "":
+			return ErrProtocol
+		case len(cs.PeerCertificates) == 0:
+			return fmt.Errorf("%w: there is none", ErrCertificate)
+		}
+		id, err := i.authority.verify(cs.PeerCertificates[0], use, time.Now())
+		if err != nil {
+			return err
+		}
+		if wantID != "" && id != wantID {
+			return fmt.Errorf("%w: node %s instead of node %s", ErrWrongID, id, wantID)
+		}
+		return allow(id)
+	}
+}
+
+func baseTLS(alpn ...string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		NextProtos: alpn,
+		// A resumed session would outlive the certificate that opened it.
+		SessionTicketsDisabled: true,
+	}
+}
+
+// PeerID is the node id in the peer's certificate. It is proven if the
+// connection was made with ServerTLS for a members' protocol, or with ClientTLS.
+func PeerID(cs tls.ConnectionState) (string, error) {
+	if len(cs.PeerCertificates) == 0 {
+		return "", fmt.Errorf("%w: there is none", ErrCertificate)
+	}
+	return nodeID(cs.PeerCertificates[0])
+}
+
+// PeerMeshID is the mesh that the peer's certificate names, proven as PeerID is,
+// or "" if it names none.
+func PeerMeshID(cs tls.ConnectionState) string {
+	if len(cs.PeerCertificates) == 0 {
+		return ""
+	}
+	id, ok := strings.CutPrefix(cs.PeerCertificates[0].Issuer.CommonName, caNamePrefix)
+	if !ok || !validID(id) {
+		return ""
+	}
+	return id
+}

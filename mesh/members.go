@@ -1,0 +1,277 @@
+package mesh
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/serf/serf"
+)
+
+// A Status is what gossip says of a node. It is a rumour: whether a node is a
+// member is for the plan to say.
+type Status string
+
+const (
+	Alive  Status = "alive"
+	Failed Status = "failed"
+	Left   Status = "left"
+)
+
+// A Member is a node as gossip knows it.
+type Member struct {
+	ID, Name, Version string
+	Addr              netip.AddrPort
+	Status            Status
+	Since             time.Time // when this node first saw that status
+}
+
+// A Change is one event of gossip.
+type Change struct {
+	ID, Name string
+	Status   Status // "" when gossip forgot the node
+}
+
+// members is the table that gossip fills: known holds addresses from before,
+// for nodes that gossip has not heard of yet.
+type members struct {
+	events chan serf.Event
+	stop   chan struct{} // closed once Serf is shut down
+
+	mu    sync.RWMutex
+	byID  map[string]Member
+	known map[string]netip.AddrPort
+}
+
+func (t *members) init(peers []Peer) {
+	t.events, t.stop = make(chan serf.Event, 1024), make(chan struct{})
+	t.byID, t.known = map[string]Member{}, map[string]netip.AddrPort{}
+	for _, p := range peers {
+		t.known[p.ID] = p.Addr
+	}
+}
+
+func (t *members) address(id string) (netip.AddrPort, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if m, ok := t.byID[id]; ok {
+		return m.Addr, true
+	}
+	a, ok := t.known[id]
+	return a, ok
+}
+
+// watchMembers is the only reader of Serf's events; it must never wait for
+// anybody.
+func (m *Mesh) watchMembers() {
+	for {
+		var me serf.MemberEvent
+		select {
+		case e := <-m.members.events:
+			var ok bool
+			if me, ok = e.(serf.MemberEvent); !ok {
+				continue
+			}
+		case <-m.members.stop:
+			return
+		}
+		for _, sm := range me.Members {
+			c := Change{ID: sm.Name, Name: sm.Tags["name"], Status: m.learn(sm, me.Type == serf.EventMemberReap)}
+			if m.cfg.OnChange != nil && c.ID != m.ID() {
+				m.cfg.OnChange(c)
+			}
+		}
+	}
+}
+
+// refresh takes in what Serf knew before events flowed.
+func (m *Mesh) refresh() {
+	for _, sm := range m.serf.Members() {
+		m.learn(sm, false)
+	}
+}
+
+func (m *Mesh) learn(sm serf.Member, reaped bool) Status {
+	t := &m.members
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if reaped {
+		delete(t.byID, sm.Name)
+		delete(t.known, sm.Name)
+		return ""
+	}
+	ip, _ := netip.AddrFromSlice(sm.Addr)
+	n := Member{
+		ID: sm.Name, Name: sm.Tags["name"], Version: sm.Tags["version"],
+		Addr:   netip.AddrPortFrom(ip.Unmap(), sm.Port),
+		Status: statusOf(sm.Status), Since: time.Now(),
+	}
+	if old, ok := t.byID[n.ID]; ok && old.Status == n.Status {
+		n.Since = old.Since
+	}
+	t.byID[n.ID] = n
+	return n.Status
+}
+
+func statusOf(s serf.MemberStatus) Status {
+	switch s {
+	case serf.StatusAlive, serf.StatusLeaving:
+		return Alive
+	case serf.StatusLeft:
+		return Left
+	}
+	return Failed
+}
+
+// Members lists all nodes that gossip knows, this one included, by id.
+func (m *Mesh) Members() []Member {
+	m.members.mu.RLock()
+	defer m.members.mu.RUnlock()
+	list := make([]Member, 0, len(m.members.byID))
+	for _, n := range m.members.byID {
+		list = append(list, n)
+	}
+	slices.SortFunc(list, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// Member returns what gossip knows of one node.
+func (m *Mesh) Member(id string) (Member, bool) {
+	m.members.mu.RLock()
+	defer m.members.mu.RUnlock()
+	n, ok := m.members.byID[id]
+	return n, ok
+}
+
+const (
+	seekSoon  = time.Second
+	seekLater = 10 * time.Second
+)
+
+// seekPeers joins gossip with every known node that is not alive, for ever: a
+// single attempt after a restart at a new address fails more often than not,
+// because others still hold the old address for alive.
+func (m *Mesh) seekPeers() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-m.ctx.Done():
+			return
+		}
+		settled := m.cfg.Settled == nil || m.cfg.Settled()
+		if absent := m.absent(!settled); len(absent) > 0 {
+			// Serf tries one after another; the error names them all and they are
+			// tried again anyway.
+			_, _ = m.serf.Join(absent, true)
+		}
+		if settled {
+			timer.Reset(seekLater)
+		} else {
+			timer.Reset(seekSoon)
+		}
+	}
+}
+
+// absent lists "id/address" of the nodes to seek: those not alive, or all.
+func (m *Mesh) absent(all bool) []string {
+	t := &m.members
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	seek := map[string]netip.AddrPort{}
+	for id, a := range t.known {
+		seek[id] = a
+	}
+	for id, n := range t.byID {
+		seek[id] = n.Addr
+		if n.Status == Left || (n.Status == Alive && !all) {
+			delete(seek, id)
+		}
+	}
+	delete(seek, m.ID())
+	var list []string
+	for id, a := range seek {
+		if m.cfg.Allow(id) == nil {
+			list = append(list, id+"/"+a.String())
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Known lists every other node of which an address is known, from gossip or from
+// before.
+func (m *Mesh) Known() []Peer {
+	m.members.mu.RLock()
+	defer m.members.mu.RUnlock()
+	at := maps.Clone(m.members.known)
+	for id, n := range m.members.byID {
+		at[id] = n.Addr
+	}
+	delete(at, m.ID())
+	list := make([]Peer, 0, len(at))
+	for id, a := range at {
+		list = append(list, Peer{ID: id, Addr: a})
+	}
+	slices.SortFunc(list, func(a, b Peer) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// Peers lists where every node but this one and those that left was last seen,
+// to be kept for the next start.
+func (m *Mesh) Peers() []Peer {
+	var list []Peer
+	for _, n := range m.Members() {
+		if n.ID != m.ID() && n.Status != Left {
+			list = append(list, Peer{ID: n.ID, Addr: n.Addr})
+		}
+	}
+	return list
+}
+
+// Leave tells everyone that this node goes for good.
+func (m *Mesh) Leave() error {
+	if err := m.serf.Leave(); err != nil {
+		return fmt.Errorf("leave gossip: %w", err)
+	}
+	return nil
+}
+
+// Forget removes a node from gossip. A node that is alive comes back by itself,
+// unless it no longer holds the gossip key.
+func (m *Mesh) Forget(id string) error {
+	m.members.mu.Lock()
+	delete(m.members.known, id)
+	m.members.mu.Unlock()
+	if err := m.serf.RemoveFailedNodePrune(id); err != nil {
+		return fmt.Errorf("remove node %s from gossip: %w", id, err)
+	}
+	return nil
+}
+
+// Resolve turns HOST:PORT into addresses to dial.
+func Resolve(ctx context.Context, hostport string) (netip.AddrPort, error) {
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("%q is no HOST:PORT: %w", hostport, err)
+	}
+	if a, err := netip.ParseAddrPort(hostport); err == nil {
+		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
+	}
+	p, err := net.DefaultResolver.LookupPort(ctx, "udp", port)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("port of %q: %w", hostport, err)
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("look up %q: %w", host, err)
+	}
+	return netip.AddrPortFrom(addrs[0].Unmap(), uint16(p)), nil
+}

@@ -1,0 +1,157 @@
+// Package meshtest is a network that misbehaves on request, and peers that do,
+// for tests in virtual time. It is not a model of any real network: packets
+// take a fixed time, plus what a test adds.
+package meshtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go/testutils/simnet"
+)
+
+// Latency is how long a packet takes unless a test slows its way.
+const Latency = 200 * time.Microsecond
+
+// mtu leaves room for what gossip adds to its packets.
+const mtu = 1500
+
+// A Network joins simulated sockets. Make one inside a synctest bubble; all its
+// methods may be called at any time.
+type Network struct {
+	mu     sync.Mutex
+	links  map[string]*simnet.SimulatedLink // by address
+	down   map[way]bool                     // by IP
+	slow   map[string]time.Duration         // by IP
+	loss   float64
+	jitter time.Duration
+	random *rand.Rand
+}
+
+// way is one direction between two IPs.
+type way struct{ from, to string }
+
+// NewNetwork makes a perfect network. The seed decides which packets get lost
+// once loss is asked for.
+func NewNetwork(seed uint64) *Network {
+	return &Network{
+		links: map[string]*simnet.SimulatedLink{}, down: map[way]bool{}, slow: map[string]time.Duration{},
+		random: rand.New(rand.NewPCG(seed, 1)),
+	}
+}
+
+// A Socket is one end. Closing it takes it off the network without a word, as a
+// crash does.
+type Socket struct {
+	*simnet.SimConn
+	network *Network
+	link    *simnet.SimulatedLink
+	once    sync.Once
+}
+
+// Listen opens a socket at this IP and port.
+func (n *Network) Listen(ip string, port int) *Socket {
+	addr := &net.UDPAddr{IP: net.ParseIP(ip), Port: port}
+	link := &simnet.SimulatedLink{
+		UplinkSettings: simnet.LinkSettings{MTU: mtu}, DownlinkSettings: simnet.LinkSettings{MTU: mtu},
+		LatencyFunc: n.latency, UploadPacket: router{n},
+	}
+	s := &Socket{SimConn: simnet.NewBlockingSimConn(addr, link), network: n, link: link}
+	link.Start()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.links[addr.String()] = link
+	return s
+}
+
+// Close takes the socket off the network.
+func (s *Socket) Close() error {
+	s.once.Do(func() {
+		s.network.mu.Lock()
+		if at := s.LocalAddr().String(); s.network.links[at] == s.link {
+			delete(s.network.links, at)
+		}
+		s.network.mu.Unlock()
+		_ = s.SimConn.Close()
+		_ = s.link.Close()
+	})
+	return nil
+}
+
+// router is the middle of the network.
+type router struct{ n *Network }
+
+func (r router) AddNode(net.Addr, simnet.PacketReceiver) {}
+
+func (r router) SendPacket(p simnet.Packet) error {
+	n := r.n
+	n.mu.Lock()
+	link := n.links[p.To.String()]
+	lost := n.down[way{ip(p.From), ip(p.To)}] || n.loss > 0 && n.random.Float64() < n.loss
+	n.mu.Unlock()
+	if link == nil || lost {
+		return nil
+	}
+	link.RecvPacket(p)
+	return nil
+}
+
+func (n *Network) latency(p simnet.Packet) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	d := Latency + n.slow[ip(p.From)] + n.slow[ip(p.To)]
+	if n.jitter > 0 {
+		d += time.Duration(n.random.Int64N(int64(n.jitter)))
+	}
+	return d
+}
+
+func ip(a net.Addr) string {
+	u, ok := a.(*net.UDPAddr)
+	if !ok {
+		panic(fmt.Sprintf("meshtest: %v is no UDP address", a))
+	}
+	return u.IP.String()
+}
+
+// Cut stops packets from one IP to another, in that direction only.
+func (n *Network) Cut(from, to string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.down[way{from, to}] = true
+}
+
+// Partition cuts both ways between every IP of a and every IP of b.
+func (n *Network) Partition(a, b []string) {
+	for _, x := range a {
+		for _, y := range b {
+			n.Cut(x, y)
+			n.Cut(y, x)
+		}
+	}
+}
+
+// Heal undoes every Cut and Partition.
+func (n *Network) Heal() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	clear(n.down)
+}
+
+// Lose makes this share of all packets get lost, and lets packets overtake each
+// other within the given time.
+func (n *Network) Lose(share float64, jitter time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.loss, n.jitter = share, jitter
+}
+
+// Slow delays every packet to and from an IP.
+func (n *Network) Slow(ip string, by time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.slow[ip] = by
+}

@@ -1,0 +1,320 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/quic-go/quic-go"
+)
+
+// A class separates what must never wait from what is large. Streams that
+// nobody reads use up their connection's flow control window, so Raft and
+// gossip share no connection with bulk data.
+type class uint8
+
+const (
+	control class = iota
+	bulk
+)
+
+func (c class) alpn() string {
+	if c == bulk {
+		return identity.ALPNBulk
+	}
+	return identity.ALPNControl
+}
+
+const (
+	dialTimeout = 5 * time.Second
+	// crossed is how close together two connections must be to count as dialled
+	// by both sides at once. Beyond it the newer one wins: the older may belong
+	// to a peer that has since restarted.
+	crossed = dialTimeout
+	// retireAfter is how long a replaced connection may still serve its streams.
+	retireAfter = time.Minute
+	retireCheck = time.Second
+	// maxLinks bounds what one peer can hold open, whatever it does.
+	maxLinks = 8
+)
+
+// A link is one QUIC connection to a proven peer.
+type link struct {
+	conn    *quic.Conn
+	peer    string
+	class   class
+	dialled bool // by us
+	born    time.Time
+	streams atomic.Int64
+}
+
+func (l *link) alive() bool { return l.conn.Context().Err() == nil }
+
+type linkKey struct {
+	peer  string
+	class class
+}
+
+// pool keeps the connections, at most one of each class a peer for new streams.
+type pool struct {
+	mesh *Mesh
+
+	mu      sync.Mutex
+	closed  bool
+	current map[linkKey]*link
+	all     map[*link]struct{}
+	dialing map[string]*dialing
+}
+
+// dialing is one dial that several callers may wait for.
+type dialing struct {
+	done chan struct{}
+	link *link
+	err  error
+}
+
+func newPool(m *Mesh) *pool {
+	return &pool{mesh: m, current: map[linkKey]*link{}, all: map[*link]struct{}{}, dialing: map[string]*dialing{}}
+}
+
+// get returns a live connection to the node, dialling its last known address if
+// there is none.
+func (p *pool) get(ctx context.Context, peer string, c class) (*link, error) {
+	if peer == p.mesh.cfg.Identity.ID() {
+		return nil, ErrSelf
+	}
+	if err := p.mesh.cfg.Allow(peer); err != nil {
+		return nil, fmt.Errorf("node %s: %w", peer, err)
+	}
+	find := func() *link { return p.current[linkKey{peer, c}] }
+	return p.single(ctx, fmt.Sprint(peer, "/", c), find, func(ctx context.Context) (*link, error) {
+		addr, ok := p.mesh.address(peer)
+		if !ok {
+			return nil, fmt.Errorf("dial node %s: %w", peer, ErrNoAddress)
+		}
+		return p.dial(ctx, addr, peer, c)
+	})
+}
+
+// getByAddress is for gossip, which at first knows only addresses: whichever
+// member answers there is good.
+func (p *pool) getByAddress(ctx context.Context, addr netip.AddrPort) (*link, error) {
+	find := func() *link {
+		for _, l := range p.current {
+			if l.class == control && l.alive() && addrPort(l.conn.RemoteAddr()) == addr {
+				return l
+			}
+		}
+		return nil
+	}
+	return p.single(ctx, addr.String(), find, func(ctx context.Context) (*link, error) {
+		return p.dial(ctx, addr, "", control)
+	})
+}
+
+// single returns what find finds, or the outcome of one dial that all callers
+// with this key share. The dial outlives a caller that gives up, bounded by
+// dialTimeout.
+func (p *pool) single(ctx context.Context, key string, find func() *link, dial func(context.Context) (*link, error)) (*link, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, ErrClosed
+	}
+	if l := find(); l != nil && l.alive() {
+		p.mu.Unlock()
+		return l, nil
+	}
+	d := p.dialing[key]
+	if d == nil {
+		d = &dialing{done: make(chan struct{})}
+		p.dialing[key] = d
+		p.mesh.wg.Go(func() {
+			ctx, cancel := context.WithTimeout(p.mesh.ctx, dialTimeout)
+			defer cancel()
+			d.link, d.err = dial(ctx)
+			p.mu.Lock()
+			delete(p.dialing, key)
+			p.mu.Unlock()
+			close(d.done)
+		})
+	}
+	p.mu.Unlock()
+	select {
+	case <-d.done:
+		return d.link, d.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("dial %s: %w", key, context.Cause(ctx))
+	}
+}
+
+func (p *pool) dial(ctx context.Context, addr netip.AddrPort, peer string, c class) (*link, error) {
+	tlsConf := p.mesh.cfg.Identity.ClientTLS(c.alpn(), peer, p.mesh.cfg.Allow)
+	conn, err := p.mesh.transport.Dial(ctx, net.UDPAddrFromAddrPort(addr), tlsConf, quicConfig(c, p.mesh.windows))
+	if err != nil {
+		if peer == "" {
+			peer = "at " + addr.String()
+		}
+		return nil, fmt.Errorf("dial node %s: %w", peer, explain(err))
+	}
+	return p.add(conn, c, true)
+}
+
+// add takes in a connection whose handshake has ended, starts serving it, and
+// decides whether new streams use it.
+func (p *pool) add(conn *quic.Conn, c class, dialled bool) (*link, error) {
+	id, err := identity.PeerID(conn.ConnectionState().TLS)
+	if err != nil {
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeUnauthorised), "no node id")
+		return nil, fmt.Errorf("accept a connection from %s: %w", conn.RemoteAddr(), err)
+	}
+	if id == p.mesh.cfg.Identity.ID() {
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeDone), "own address")
+		return nil, ErrSelf
+	}
+	// Authorised here rather than in the handshake: there the peer would see a TLS
+	// alert, here it reads why.
+	if err := p.mesh.cfg.Allow(id); err != nil {
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeUnauthorised), "not a member")
+		return nil, fmt.Errorf("accept a connection from node %s: %w", id, err)
+	}
+	l := &link{conn: conn, peer: id, class: c, dialled: dialled, born: time.Now()}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeShutdown), "stopping")
+		return nil, ErrClosed
+	}
+	if p.count(id) >= maxLinks {
+		p.mu.Unlock()
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeOverload), "too many connections")
+		return nil, fmt.Errorf("accept a connection from node %s: %w", id, ErrOverload)
+	}
+	p.all[l] = struct{}{}
+	key := linkKey{id, c}
+	old := p.current[key]
+	var spare *link
+	switch {
+	case old == nil || !old.alive():
+		p.current[key] = l
+	case p.replaces(l, old):
+		p.current[key], spare = l, old
+	default:
+		spare = l
+	}
+	best := p.current[key]
+	p.mu.Unlock()
+
+	p.mesh.wg.Go(func() {
+		p.mesh.serve(l)
+		p.forget(l)
+	})
+	if spare != nil {
+		p.mesh.wg.Go(func() { p.retire(spare) })
+	}
+	return best, nil
+}
+
+// replaces says whether new streams should use the newer of two live
+// connections. When both sides dialled at once, both keep the one that the
+// lower id dialled, so that they agree.
+func (p *pool) replaces(newer, old *link) bool {
+	if newer.born.Sub(old.born) > crossed || newer.dialled == old.dialled {
+		return true
+	}
+	lower := p.mesh.cfg.Identity.ID() < newer.peer
+	return newer.dialled == lower
+}
+
+// count is called with mu held.
+func (p *pool) count(peer string) int {
+	n := 0
+	for l := range p.all {
+		if l.peer == peer && l.alive() {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *pool) forget(l *link) {
+	p.mesh.windows.release(l.conn)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.all, l)
+	if key := (linkKey{l.peer, l.class}); p.current[key] == l {
+		delete(p.current, key)
+	}
+}
+
+// retire closes a connection that new streams no longer use, once those it has
+// are done.
+func (p *pool) retire(l *link) {
+	tick := time.NewTicker(retireCheck)
+	defer tick.Stop()
+	last := time.NewTimer(retireAfter)
+	defer last.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if l.streams.Load() > 0 {
+				continue
+			}
+		case <-last.C:
+		case <-l.conn.Context().Done():
+			return
+		}
+		_ = l.conn.CloseWithError(quic.ApplicationErrorCode(CodeIdle), "spare connection")
+		return
+	}
+}
+
+// renew retires every connection, so that new ones show the new certificate.
+func (p *pool) renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.current)
+	for l := range p.all {
+		p.mesh.wg.Go(func() { p.retire(l) })
+	}
+}
+
+// enforce closes the connections of peers that are no longer allowed.
+func (p *pool) enforce() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.all {
+		if p.mesh.cfg.Allow(l.peer) != nil {
+			_ = l.conn.CloseWithError(quic.ApplicationErrorCode(CodeUnauthorised), "not a member")
+		}
+	}
+}
+
+// close ends every connection with its code: quic-go's transport would tell the
+// peers nothing.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for l := range p.all {
+		code := CodeDone
+		if l.class == bulk {
+			code = CodeShutdown
+		}
+		_ = l.conn.CloseWithError(quic.ApplicationErrorCode(code), "stopping")
+	}
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	u, ok := a.(*net.UDPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	ap := u.AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+}
