@@ -52,6 +52,9 @@ func explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("%w (%w)", ErrStalled, err)
 	}
+	if _, ok := errors.AsType[*quic.TransportError](err); ok {
+		return err // it counts as net.ErrClosed, too, but says why: a refused handshake, say
+	}
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, quic.ErrTransportClosed) {
 		return ErrClosed
 	}

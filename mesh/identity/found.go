@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"path/filepath"
 	"time"
 )
 
@@ -17,6 +18,7 @@ type node struct {
 
 // Found creates a new mesh with this node as its first, in dir.
 func Found(dir, name string, opts Options) (*Identity, error) {
+	dir = filepath.Clean(dir)
 	if err := vacant(dir); err != nil {
 		return nil, err
 	}

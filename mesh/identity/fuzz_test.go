@@ -1,0 +1,141 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// These decode what anybody may have sent. None may panic, allocate by what a
+// number in the input says, or accept what is not proven.
+
+func FuzzParseToken(f *testing.F) {
+	f.Add("")
+	f.Add("hm1-")
+	f.Add(fixedToken.String())
+	f.Add(fixedToken.String()[:50])
+	f.Add("hm1-" + string(bytes.Repeat([]byte("a"), 87)))
+	f.Fuzz(func(t *testing.T, s string) {
+		token, err := ParseToken(s)
+		if err != nil {
+			return
+		}
+		again, err := ParseToken(token.String())
+		if err != nil || again != token {
+			t.Fatalf("%q is read as %q, which is read as %q, %v", s, token, again, err)
+		}
+	})
+}
+
+func FuzzSigningRequest(f *testing.F) {
+	i := found(f, Options{})
+	_, csr, err := newLeafKey(i.ID())
+	must(f, err)
+	f.Add(csr)
+	f.Add(csr[:len(csr)/2])
+	f.Add(ecdsaRequest(f))
+	f.Add([]byte("garbage"))
+	f.Fuzz(func(t *testing.T, der []byte) {
+		hash, err := CSRKeyHash(der)
+		chain, signErr := i.Sign(der, i.ID(), time.Now())
+		if (err == nil) != (signErr == nil) {
+			t.Fatalf("its key can be read: %v; it can be signed: %v", err, signErr)
+		}
+		if err != nil {
+			return
+		}
+		leaf, ca, err := parseChain(chain)
+		must(t, err)
+		if publicKeyHash(leaf.PublicKey.(ed25519.PublicKey)) != hash || !ca.Equal(i.authority.cert) {
+			t.Fatal("signed another key than the request's")
+		}
+	})
+}
+
+func FuzzChain(f *testing.F) {
+	i, foreign := found(f, Options{}), found(f, Options{})
+	for _, of := range []*Identity{i, foreign} {
+		chain := of.current.Load().tls.Certificate
+		f.Add(chain[0], chain[1])
+		f.Add(chain[1], chain[0])
+		f.Add(chain[0][:100], chain[1])
+	}
+	f.Add([]byte(nil), []byte("garbage"))
+	mine := i.current.Load().leaf
+	f.Fuzz(func(t *testing.T, first, last []byte) {
+		leaf, ca, err := parseChain([][]byte{first, last})
+		if err != nil {
+			return
+		}
+		_, _ = newAuthority(ca)
+		_, _ = nodeID(leaf)
+		id, err := i.authority.verify(leaf, x509.ExtKeyUsageServerAuth, mine.NotAfter)
+		// The authority has signed one certificate, so no other may pass.
+		if err == nil && (id != i.ID() || !bytes.Equal(leaf.RawTBSCertificate, mine.RawTBSCertificate)) {
+			t.Fatalf("a certificate that was never signed passes as that of node %s", id)
+		}
+	})
+}
+
+func FuzzGrant(f *testing.F) {
+	first := found(f, Options{})
+	r := request(f, filepath.Join(f.TempDir(), "identity"))
+	good := grant(f, first, r)
+	good.Peers = []Peer{{ID: first.ID(), Name: first.Name(), Addr: "10.0.0.1:7946"}}
+	b, err := json.Marshal(good)
+	must(f, err)
+	f.Add(b)
+	f.Add(b[:len(b)/2])
+	f.Add([]byte(`{"mesh":"","chain":[null,"AA=="],"keys":[{}],"peers":[{}]}`))
+	f.Add([]byte("null"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var g Grant
+		if json.Unmarshal(b, &g) != nil {
+			return
+		}
+		i, err := r.Accept(g, first.CAHash())
+		if err != nil {
+			return
+		}
+		if i.ID() != r.ID() || i.MeshID() != first.MeshID() || i.PublicKeyHash() != r.PublicKeyHash() {
+			t.Fatalf("accepted as node %s of mesh %s", i.ID(), i.MeshID())
+		}
+		must(t, Erase(r.dir))
+	})
+}
+
+func FuzzGossipKeys(f *testing.F) {
+	b, err := json.Marshal([]GossipKey{NewGossipKey(2), NewGossipKey(1)})
+	must(f, err)
+	f.Add(b)
+	f.Add([]byte(`[{"serial":1,"key":"AA=="}]`))
+	f.Add([]byte("null"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		keys, err := parseGossipKeys(b)
+		if err != nil {
+			return
+		}
+		if len(keys) == 0 || len(keys) > maxGossipKeys {
+			t.Fatalf("%d keys", len(keys))
+		}
+	})
+}
+
+func FuzzPendingRequest(f *testing.F) {
+	r := request(f, filepath.Join(f.TempDir(), "identity"))
+	f.Add(read(f, r.dir+pendingSuffix))
+	f.Add([]byte(`{"id":"0000000000000000","name":"a","key":"AA=="}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := parseRequest(r.dir, b)
+		if err != nil {
+			return
+		}
+		if hash, err := CSRKeyHash(got.CSR()); err != nil || hash != got.PublicKeyHash() {
+			t.Fatalf("its signing request does not fit its key: %v", err)
+		}
+	})
+}
