@@ -170,9 +170,9 @@ func readLong(r io.Reader) ([]byte, error) {
 	return b, err
 }
 
-func appendAnswer(b, body []byte, err error) []byte {
+func encodeAnswer(body []byte, err error) []byte {
 	if err == nil {
-		b = append(b, 0)
+		b := []byte{0}
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(body)))
 		return append(b, body...)
 	}
@@ -181,8 +181,7 @@ func appendAnswer(b, body []byte, err error) []byte {
 		refusal = &Refusal{Reason: "failed", Message: err.Error()}
 	}
 	reason := refusal.Reason[:min(len(refusal.Reason), maxMethod)]
-	b = append(b, 1, byte(len(reason)))
-	b = append(b, reason...)
+	b := append([]byte{1, byte(len(reason))}, reason...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(refusal.Message)))
 	return append(b, refusal.Message...)
 }
@@ -216,7 +215,7 @@ func (m *Mesh) serveCall(peer string, s *quic.Stream) {
 	} else {
 		answer, err = h(ctx, peer, body)
 	}
-	out := appendAnswer(nil, answer, err)
+	out := encodeAnswer(answer, err)
 	m.meter.sent(Control, len(out))
 	if _, err := s.Write(out); err != nil {
 		reset(s, CodeProtocol)

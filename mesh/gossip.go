@@ -77,7 +77,7 @@ func (t *gossipTransport) DialTimeout(addr string, d time.Duration) (net.Conn, e
 	return t.DialAddressTimeout(memberlist.Address{Addr: addr}, d)
 }
 
-// DialAddressTimeout prefers the node's id, which is proven, to the address.
+// DialAddressTimeout demands the node's id, where memberlist knows it.
 func (t *gossipTransport) DialAddressTimeout(a memberlist.Address, d time.Duration) (net.Conn, error) {
 	m := t.mesh
 	ctx, cancel := context.WithTimeout(m.ctx, d)
@@ -86,12 +86,7 @@ func (t *gossipTransport) DialAddressTimeout(a memberlist.Address, d time.Durati
 	if err != nil {
 		return nil, fmt.Errorf("gossip with %s: %w", a.Addr, err)
 	}
-	if a.Name != "" {
-		if l, err := m.pool.get(ctx, a.Name, control); err == nil {
-			return m.openControl(ctx, l, streamGossip)
-		}
-	}
-	l, err := m.pool.getByAddress(ctx, addr)
+	l, err := m.pool.getAt(ctx, addr, a.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -63,11 +63,11 @@ func TestHostileControlStreams(t *testing.T) {
 		says []byte
 		want Code
 	}{
-		"a kind that does not exist":     {[]byte{'?'}, CodeProtocol},
-		"a call with a name too long":    {[]byte{streamCall, 255}, CodeProtocol},
-		"a call with a body too long":    {append([]byte{streamCall, 1, 'x'}, 0xff, 0xff, 0xff, 0xff), CodeProtocol},
-		"a call that stops half way":     {[]byte{streamCall, 4, 'e', 'c'}, CodeProtocol},
-		"a kind byte and then nothing":   {[]byte{streamCall}, CodeProtocol},
+		"a kind that does not exist":   {[]byte{'?'}, CodeProtocol},
+		"a call with a name too long":  {[]byte{streamCall, 255}, CodeProtocol},
+		"a call with a body too long":  {append([]byte{streamCall, 1, 'x'}, 0xff, 0xff, 0xff, 0xff), CodeProtocol},
+		"a call that stops half way":   {[]byte{streamCall, 4, 'e', 'c'}, CodeProtocol},
+		"a kind byte and then nothing": {[]byte{streamCall}, CodeProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 1, func(t *testing.T, g *ground) {
@@ -269,12 +269,12 @@ func FuzzRequest(f *testing.F) {
 }
 
 func FuzzAnswer(f *testing.F) {
-	f.Add(appendAnswer(nil, []byte("yes"), nil))
-	f.Add(appendAnswer(nil, nil, Refuse("no", "because")))
+	f.Add(encodeAnswer([]byte("yes"), nil))
+	f.Add(encodeAnswer(nil, Refuse("no", "because")))
 	f.Add(binary.LittleEndian.AppendUint32([]byte{0}, 1<<31))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		body, err := readAnswer(bytes.NewReader(b))
-		if err == nil && !bytes.HasPrefix(b, appendAnswer(nil, body, nil)) {
+		if err == nil && !bytes.HasPrefix(b, encodeAnswer(body, nil)) {
 			t.Fatalf("%x was read as %x", b, body)
 		}
 	})

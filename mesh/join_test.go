@@ -34,7 +34,9 @@ func TestJoin(t *testing.T) {
 		}},
 		"refused": {func(*ground, JoinRequest) (identity.Grant, error) { return identity.Grant{}, no }, RefusedToken},
 		"later":   {func(*ground, JoinRequest) (identity.Grant, error) { return identity.Grant{}, later }, RefusedLater},
-		"trouble": {func(*ground, JoinRequest) (identity.Grant, error) { return identity.Grant{}, errors.New("disk on fire") }, RefusedLater},
+		"trouble": {func(*ground, JoinRequest) (identity.Grant, error) {
+			return identity.Grant{}, errors.New("disk on fire")
+		}, RefusedLater},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 0, func(t *testing.T, g *ground) {

@@ -185,10 +185,7 @@ func (m *Mesh) absent(all bool) []string {
 	t := &m.members
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	seek := map[string]netip.AddrPort{}
-	for id, a := range t.known {
-		seek[id] = a
-	}
+	seek := maps.Clone(t.known)
 	for id, n := range t.byID {
 		seek[id] = n.Addr
 		if n.Status == Left || (n.Status == Alive && !all) {

@@ -101,19 +101,20 @@ func (p *pool) get(ctx context.Context, peer string, c class) (*link, error) {
 	})
 }
 
-// getByAddress is for gossip, which at first knows only addresses: whichever
-// member answers there is good.
-func (p *pool) getByAddress(ctx context.Context, addr netip.AddrPort) (*link, error) {
+// getAt is for gossip, which means an address: were its streams to follow a node
+// that has moved, gossip would hold the old address for good. peer may be "":
+// then whichever member answers there will do.
+func (p *pool) getAt(ctx context.Context, addr netip.AddrPort, peer string) (*link, error) {
 	find := func() *link {
 		for _, l := range p.current {
-			if l.class == control && l.alive() && addrPort(l.conn.RemoteAddr()) == addr {
+			if l.class == control && l.alive() && addrPort(l.conn.RemoteAddr()) == addr && (peer == "" || l.peer == peer) {
 				return l
 			}
 		}
 		return nil
 	}
-	return p.single(ctx, addr.String(), find, func(ctx context.Context) (*link, error) {
-		return p.dial(ctx, addr, "", control)
+	return p.single(ctx, peer+"@"+addr.String(), find, func(ctx context.Context) (*link, error) {
+		return p.dial(ctx, addr, peer, control)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // The names are explained in the package's comment.
@@ -48,6 +47,9 @@ func createDir(dir string, files map[string][]byte) error {
 	if err := syncDir(temp); err != nil {
 		return errors.Join(err, os.RemoveAll(temp))
 	}
+	// Go renames onto no directory, not even an empty one that an operator made.
+	// One that is not empty stays, and the rename fails.
+	_ = os.Remove(dir)
 	if err := os.Rename(temp, dir); err != nil {
 		return errors.Join(err, os.RemoveAll(temp))
 	}
@@ -117,8 +119,6 @@ func occupied(dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// What a crash may leave of replacing a file is not worth counting.
-	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return filepath.Ext(e.Name()) == tempSuffix })
 	return len(entries) > 0, nil
 }
 

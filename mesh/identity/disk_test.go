@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -109,29 +110,30 @@ func TestFileDamaged(t *testing.T) {
 	for _, c := range []struct {
 		name, what string
 		content    []byte
+		blamed     string // the first that does not fit those before it, if another
 	}{
-		{nodeFile, "of another mesh", read(t, foreign.path(nodeFile))},
-		{nodeFile, "of another node", read(t, friend.path(nodeFile))},
-		{nodeFile, "without a name", []byte(`{"mesh":"0000000000000000","id":"0000000000000000"}`)},
-		{caFile, "of another mesh", read(t, foreign.path(caFile))},
-		{caFile, "a node's", read(t, i.path(leafFile))},
-		{caFile, "twice", bytes.Repeat(read(t, i.path(caFile)), 2)},
-		{leafFile, "of another mesh", read(t, foreign.path(leafFile))},
-		{leafFile, "of another node", read(t, friend.path(leafFile))},
-		{leafFile, "with another's key", mix(t, friend.path(leafFile), i.path(leafFile))},
-		{caKeyFile, "of another mesh", read(t, foreign.path(caKeyFile))},
-		{caKeyFile, "a node's", read(t, i.path(leafFile))},
-		{caKeyFile, "not in PEM", key},
-		{resetFile, "too long", append([]byte("00"), read(t, i.path(resetFile))...)},
-		{keyringFile, "without a key", []byte("[]")},
-		{keyringFile, "huge", make([]byte, maxFile+1)},
+		{nodeFile, "of another mesh", read(t, foreign.path(nodeFile)), caFile},
+		{nodeFile, "of another node", read(t, friend.path(nodeFile)), leafFile},
+		{nodeFile, "without a name", []byte(`{"mesh":"0000000000000000","id":"0000000000000000"}`), ""},
+		{caFile, "of another mesh", read(t, foreign.path(caFile)), ""},
+		{caFile, "a node's", read(t, i.path(leafFile)), ""},
+		{caFile, "twice", bytes.Repeat(read(t, i.path(caFile)), 2), ""},
+		{leafFile, "of another mesh", read(t, foreign.path(leafFile)), ""},
+		{leafFile, "of another node", read(t, friend.path(leafFile)), ""},
+		{leafFile, "with another's key", mix(t, friend.path(leafFile), i.path(leafFile)), ""},
+		{caKeyFile, "of another mesh", read(t, foreign.path(caKeyFile)), ""},
+		{caKeyFile, "a node's", read(t, i.path(leafFile)), ""},
+		{caKeyFile, "not in PEM", key, ""},
+		{resetFile, "too long", append([]byte("00"), read(t, i.path(resetFile))...), ""},
+		{keyringFile, "without a key", []byte("[]"), ""},
+		{keyringFile, "huge", make([]byte, maxFile+1), ""},
 	} {
 		good := read(t, i.path(c.name))
 		write(t, i.path(c.name), c.content)
 		if _, err := Load(i.dir, Options{}); err == nil {
 			t.Errorf("%s, %s, loads", c.name, c.what)
 		} else {
-			wantDamaged(t, err, i.path(c.name))
+			wantDamaged(t, err, i.path(cmp.Or(c.blamed, c.name)))
 		}
 		write(t, i.path(c.name), good)
 	}

@@ -53,45 +53,49 @@ func TestJoinReachesOnlyJoin(t *testing.T) {
 }
 
 func TestNewcomerRefusesImpostors(t *testing.T) {
-	mesh, foreign := found(t, Options{}), found(t, Options{})
-	member := admit(t, mesh)
-	genuine := member.current.Load().tls
-	show := func(certs ...[]byte) *tls.Config {
-		config := baseTLS(ALPNJoin)
-		config.Certificates = []tls.Certificate{{Certificate: certs, PrivateKey: genuine.PrivateKey}}
-		return config
-	}
-	stranger := admit(t, foreign)
-	strangers := baseTLS(ALPNJoin)
-	strangers.Certificates = []tls.Certificate{{
-		// Its own certificate beside the authority's of the token, which anybody can get.
-		Certificate: [][]byte{stranger.current.Load().leaf.Raw, mesh.authority.cert.Raw},
-		PrivateKey:  stranger.current.Load().key,
-	}}
-	noProtocol := show(genuine.Certificate...)
-	noProtocol.NextProtos = nil
-	clientOnly := minted(t, member, mesh.authority.cert, mesh.caKey, func(c *x509.Certificate) {
-		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	})
-	for _, c := range []struct {
-		what   string
-		server *tls.Config
-		want   error
-	}{
-		{"another mesh", foreign.ServerTLS(anyone), ErrForeignMesh},
-		{"another mesh with this one's authority", strangers, ErrForeignMesh},
-		{"no authority", show(genuine.Certificate[0]), ErrForeignMesh},
-		{"three certificates", show(genuine.Certificate[0], foreign.authority.cert.Raw, mesh.authority.cert.Raw), ErrForeignMesh},
-		{"an altered authority", show(genuine.Certificate[0], alteredAuthority(t, mesh)), ErrCertificate},
-		{"a certificate for clients", clientOnly.ServerTLS(anyone), ErrCertificate},
-		{"no protocol", noProtocol, ErrProtocol},
-	} {
-		m := shake(c.server, JoinTLS(mesh.CAHash()))
-		if !errors.Is(m.clientErr, c.want) {
-			t.Errorf("%s: got %v, want %v", c.what, m.clientErr, c.want)
+	// In virtual time, because a pipe has no room: where both ends are writing when
+	// the client gives up, only the deadline parts them.
+	synctest.Test(t, func(t *testing.T) {
+		mesh, foreign := found(t, Options{}), found(t, Options{})
+		member := admit(t, mesh)
+		genuine := member.current.Load().tls
+		show := func(certs ...[]byte) *tls.Config {
+			config := baseTLS(ALPNJoin)
+			config.Certificates = []tls.Certificate{{Certificate: certs, PrivateKey: genuine.PrivateKey}}
+			return config
 		}
-	}
-	must(t, shake(show(genuine.Certificate...), JoinTLS(mesh.CAHash())).err())
+		stranger := admit(t, foreign)
+		strangers := baseTLS(ALPNJoin)
+		strangers.Certificates = []tls.Certificate{{
+			// Its own certificate beside the authority's of the token, which anybody can get.
+			Certificate: [][]byte{stranger.current.Load().leaf.Raw, mesh.authority.cert.Raw},
+			PrivateKey:  stranger.current.Load().key,
+		}}
+		noProtocol := show(genuine.Certificate...)
+		noProtocol.NextProtos = nil
+		clientOnly := minted(t, member, mesh.authority.cert, mesh.caKey, func(c *x509.Certificate) {
+			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		})
+		for _, c := range []struct {
+			what   string
+			server *tls.Config
+			want   error
+		}{
+			{"another mesh", foreign.ServerTLS(anyone), ErrForeignMesh},
+			{"another mesh with this one's authority", strangers, ErrForeignMesh},
+			{"no authority", show(genuine.Certificate[0]), ErrForeignMesh},
+			{"three certificates", show(genuine.Certificate[0], foreign.authority.cert.Raw, mesh.authority.cert.Raw), ErrForeignMesh},
+			{"an altered authority", show(genuine.Certificate[0], alteredAuthority(t, mesh)), ErrCertificate},
+			{"a certificate for clients", clientOnly.ServerTLS(anyone), ErrCertificate},
+			{"no protocol", noProtocol, ErrProtocol},
+		} {
+			m := shake(c.server, JoinTLS(mesh.CAHash()))
+			if !errors.Is(m.clientErr, c.want) {
+				t.Errorf("%s: got %v, want %v", c.what, m.clientErr, c.want)
+			}
+		}
+		must(t, shake(show(genuine.Certificate...), JoinTLS(mesh.CAHash())).err())
+	})
 }
 
 func TestProbeMeetsAnybody(t *testing.T) {

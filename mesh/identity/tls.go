@@ -34,14 +34,10 @@ func (i *Identity) ServerTLS(allow func(id string) error) *tls.Config {
 
 	outer := baseTLS(ALPNControl, ALPNBulk, ALPNJoin)
 	outer.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		switch {
-		case slices.Contains(hello.SupportedProtos, ALPNJoin):
+		if slices.Contains(hello.SupportedProtos, ALPNJoin) {
 			return join, nil
-		case slices.Contains(hello.SupportedProtos, ALPNControl), slices.Contains(hello.SupportedProtos, ALPNBulk):
-			return members, nil
 		}
-		// TLS itself would let a client pass that names no protocol at all.
-		return nil, ErrProtocol
+		return members, nil
 	}
 	return outer
 }
@@ -70,7 +66,7 @@ func (i *Identity) serverCertificate(*tls.ClientHelloInfo) (*tls.Certificate, er
 func (i *Identity) verifyPeer(use x509.ExtKeyUsage, wantID string, allow func(id string) error) func(tls.ConnectionState) error {
 	return func(cs tls.ConnectionState) error {
 		switch {
-		case cs.NegotiatedProtocol == "":
+		case cs.NegotiatedProtocol == "": // TLS lets a peer pass that names none
 			return ErrProtocol
 		case len(cs.PeerCertificates) == 0:
 			return fmt.Errorf("%w: there is none", ErrCertificate)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -176,6 +177,8 @@ func TestServerRefusesCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := found(t, Options{})
 		b := admit(t, a)
+		// What TLS can tell the client, it is told.
+		heard := map[string]string{"expired": "expired certificate", "another mesh's": "unknown certificate authority"}
 		for what, f := range forgeries(t, a, b, x509.ExtKeyUsageClientAuth) {
 			asked := false
 			config := f.with.ClientTLS(ALPNControl, "", anyone)
@@ -186,6 +189,9 @@ func TestServerRefusesCertificate(t *testing.T) {
 			}
 			if asked {
 				t.Errorf("%s certificate: it was asked whether its id is allowed", what)
+			}
+			if told, ok := heard[what]; ok && !strings.Contains(m.clientErr.Error(), told) {
+				t.Errorf("%s certificate: the client is told %v, want %q", what, m.clientErr, told)
 			}
 		}
 	})

@@ -29,6 +29,7 @@ type Network struct {
 	loss   float64
 	jitter time.Duration
 	random *rand.Rand
+	tap    func(packet []byte)
 }
 
 // way is one direction between two IPs.
@@ -90,6 +91,9 @@ func (r router) SendPacket(p simnet.Packet) error {
 	n := r.n
 	n.mu.Lock()
 	link := n.links[p.To.String()]
+	if n.tap != nil {
+		n.tap(p.Data)
+	}
 	lost := n.down[way{ip(p.From), ip(p.To)}] || n.loss > 0 && n.random.Float64() < n.loss
 	n.mu.Unlock()
 	if link == nil || lost {
@@ -154,4 +158,11 @@ func (n *Network) Slow(ip string, by time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.slow[ip] = by
+}
+
+// Tap shows every packet that is sent, lost or not, to f, one at a time.
+func (n *Network) Tap(f func(packet []byte)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tap = f
 }

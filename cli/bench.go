@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+func bench(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
+	return group(cobra.Command{
+		Use:     "bench",
+		Short:   "Measure this machine, each figure beside its ceiling",
+		Long:    "Measures this machine. Each figure stands beside the ceiling measured in the same run.",
+		Example: "  hopmesh bench transport",
+	}, benchTransport(run))
+}
+
+func benchTransport(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
+	cfg := BenchConfig{Suite: "transport"}
+	cmd := &cobra.Command{
+		Use:   "transport",
+		Short: "Measure the mesh's transport beside TLS over TCP",
+		Long: "Measures, on loopback, bulk throughput, round trips and commits of the plan, each beside what TLS over\n" +
+			"TCP or the disk alone does here; and how long a mesh takes to form.",
+		Example:           "  hopmesh bench transport\n  hopmesh bench transport --json",
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), cfg, cmd.OutOrStdout()) },
+	}
+	jsonFlag(cmd, &cfg.JSON)
+	return cmd
+}

@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/spf13/cobra"
+)
+
+func everyCommand(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, c := range cmd.Commands() {
+		everyCommand(c, visit)
+	}
+}
+
+func TestEveryCommandExplainsItself(t *testing.T) {
+	everyCommand(New(echo(), "v0.1.0"), func(cmd *cobra.Command) {
+		path := cmd.CommandPath()
+		if cmd.Short == "" || cmd.Long == "" || cmd.RunE == nil {
+			t.Errorf("`%s` lacks Short, Long or RunE", path)
+		}
+		for _, example := range examples(cmd) {
+			found, rest, err := cmd.Root().Find(example)
+			if err != nil || found == cmd.Root() && len(example) > 0 {
+				t.Errorf("`%s`: the example %v calls no command (%v)", path, example, err)
+				continue
+			}
+			if err := found.ParseFlags(rest); err != nil {
+				t.Errorf("`%s`: the example %v: %v", path, example, err)
+				continue
+			}
+			if err := found.Args; err != nil {
+				if err := err(found, found.Flags().Args()); err != nil {
+					t.Errorf("`%s`: the example %v: %v", path, example, err)
+				}
+			}
+		}
+		stdout, stderr, code := hopmesh(t.Context(), echo(), append(strings.Fields(path)[1:], "--help")...)
+		if code != 0 || stderr != "" || !strings.Contains(stdout, "Examples:\n  ") || !strings.Contains(stdout, path) {
+			t.Errorf("`%s --help` ends with %d and says %s%s", path, code, stdout, stderr)
+		}
+	})
+}
+
+// examples are the command lines among a command's examples, without what a
+// shell would do around them.
+func examples(cmd *cobra.Command) [][]string {
+	var list [][]string
+	for line := range strings.Lines(cmd.Example) {
+		_, call, found := strings.Cut(line, "hopmesh ")
+		if !found {
+			continue
+		}
+		if i := strings.IndexAny(call, "#|>;)"); i >= 0 {
+			call = call[:i]
+		}
+		list = append(list, strings.Fields(call))
+	}
+	return list
+}
+
+// Every command that asks a daemon takes --addr and --json.
+func TestThinClientsTakeTheSameFlags(t *testing.T) {
+	local := map[string]bool{"agent": true, "demo": true, "bench transport": true, "doctor": true, "recover": true, "version": true, "completion": true, "help": true}
+	everyCommand(New(echo(), "v0.1.0"), func(cmd *cobra.Command) {
+		name := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "hopmesh"), " ")
+		thin := !cmd.HasSubCommands() && !local[name]
+		if has := cmd.Flags().Lookup("addr") != nil; has != thin {
+			t.Errorf("%s: --addr: %v", name, has)
+		}
+		if thin && cmd.Flags().Lookup("json") == nil {
+			t.Errorf("%s lacks --json", name)
+		}
+	})
+}
+
+func TestWhatIsAskedFor(t *testing.T) {
+	b := healthy()
+	addr := serve(t, b)
+	for _, args := range [][]string{
+		{"join", "a:1", "b:2", "--token", "hm1-abc", "--addr", addr},
+		{"force-leave", "gamma", "--revoke", "--addr", addr},
+	} {
+		if _, stderr, code := hopmesh(t.Context(), echo(), args...); code != 0 {
+			t.Errorf("%v: %d %s", args, code, stderr)
+		}
+	}
+	if want := []api.JoinRequest{{Peers: []string{"a:1", "b:2"}, Token: "hm1-abc"}}; !reflect.DeepEqual(b.joined, want) {
+		t.Errorf("joined %+v", b.joined)
+	}
+	if want := []api.ForceLeaveRequest{{Name: "gamma", Revoke: true}}; !reflect.DeepEqual(b.forced, want) {
+		t.Errorf("forced %+v", b.forced)
+	}
+}
+
+func TestWhereTheDaemonIs(t *testing.T) {
+	b := healthy()
+	addr := serve(t, b)
+	dir := filepath.Dir(strings.TrimPrefix(addr, "unix:"))
+	for name, c := range map[string]struct {
+		flag, env, dir string
+		want           string
+	}{
+		"flag":              {"unix:/f", "unix:/e", "/d", "unix:/f"},
+		"environment":       {"", "unix:/e", "/d", "unix:/e"},
+		"the agent's place": {"", "", dir, "unix:" + dir + "/hopmesh.sock"},
+		"default":           {"", "", "", "unix:" + filepath.Join(defaultDataDir(), "hopmesh.sock")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("HOPMESH_ADDR", c.env)
+			t.Setenv("HOPMESH_DATA_DIR", c.dir)
+			client, err := (&daemon{addr: c.flag}).client(members())
+			if err != nil || client.Addr() != c.want {
+				t.Errorf("%v, %v; want %s", client.Addr(), err, c.want)
+			}
+		})
+	}
+}
+
+func TestCompletionAsksTheDaemon(t *testing.T) {
+	addr := serve(t, healthy())
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"force-leave", "--addr", addr, ""}, "gamma\nalpha\nbeta\n:4\n"},
+		{[]string{"force-leave", "--addr", addr, "gamma", ""}, ":4\n"},
+		{[]string{"token", "revoke", "--addr", addr, ""}, "3f9a01c2d4e5\n4f9a01c2d4e5\n:4\n"},
+		{[]string{"force-leave", "--addr", "unix:/nonexistent/s", ""}, ":5\n"},
+		{[]string{"completion", ""}, "bash\nzsh\nfish\npowershell\n:4\n"},
+		{[]string{"monitor", "--level", ""}, "debug\ninfo\nwarn\nerror\n:4\n"},
+		{[]string{"help", "token", ""}, "create\nlist\nrevoke\n:4\n"},
+	} {
+		out, _, _ := hopmesh(t.Context(), echo(), append([]string{"__complete"}, c.args...)...)
+		if out != c.want {
+			t.Errorf("%v: %q, want %q", c.args, out, c.want)
+		}
+	}
+}
+
+// A shell must not hang on a daemon that takes connections and says nothing.
+func TestCompletionGivesUpSoon(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	begin := time.Now()
+	out, _, _ := hopmesh(t.Context(), echo(), "__complete", "force-leave", "--addr", "unix:"+path, "")
+	if took := time.Since(begin); took > 5*time.Second || out != ":5\n" {
+		t.Errorf("%q after %s", out, took)
+	}
+}
+
+func TestCompletionScripts(t *testing.T) {
+	for _, shell := range shells() {
+		out, stderr, code := hopmesh(t.Context(), echo(), "completion", shell)
+		if code != 0 || stderr != "" || !strings.Contains(out, "hopmesh") {
+			t.Errorf("%s: %d %s", shell, code, stderr)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	out, _, code := hopmesh(t.Context(), echo(), "version", "--json")
+	var b build
+	if err := json.Unmarshal([]byte(out), &b); err != nil || code != 0 || b.Version != "v0.1.0" || b.Go != runtime.Version() {
+		t.Errorf("%d %s (%v)", code, out, err)
+	}
+	if out, _, _ := hopmesh(t.Context(), echo(), "version"); !strings.HasPrefix(out, "hopmesh v0.1.0 (go") {
+		t.Errorf("%q", out)
+	}
+}
+
+// firstWrite calls what it holds with the first thing that is written.
+type firstWrite struct {
+	io.Writer
+	then func()
+}
+
+func (f firstWrite) Write(p []byte) (int, error) {
+	f.then()
+	return f.Writer.Write(p)
+}
+
+func TestMonitorEndsWellWhenInterrupted(t *testing.T) {
+	b := healthy()
+	b.open, b.lines = true, []api.LogLine{{Message: "one"}}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var out, diag strings.Builder
+	code := Execute(ctx, New(echo(), ""), []string{"monitor", "--addr", serve(t, b)}, firstWrite{&out, interrupt}, &diag)
+	if code != 0 || diag.String() != "" || !strings.Contains(out.String(), "one") {
+		t.Errorf("%d %q %q", code, out.String(), diag.String())
+	}
+}
+
+// An interrupt during `leave` ends the wait and says so.
+func TestInterrupted(t *testing.T) {
+	b := healthy()
+	b.open = true
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	defer interrupt(nil)
+	var diag strings.Builder
+	stop := func() { interrupt(errors.New("signal")) }
+	code := Execute(ctx, New(echo(), ""), []string{"leave", "--addr", serve(t, b)}, io.Discard, firstWrite{&diag, stop})
+	if code != 1 || !strings.HasSuffix(diag.String(), "hopmesh: interrupted\n") {
+		t.Errorf("%d %q", code, diag.String())
+	}
+}
+
+func TestOutputThatNobodyTakes(t *testing.T) {
+	addr := serve(t, healthy())
+	for _, command := range []string{"members", "members --json", "status", "token create", "plan show", "version", "monitor"} {
+		args := strings.Fields(command)
+		if args[0] != "version" {
+			args = append(args, "--addr", addr)
+		}
+		if code := Execute(t.Context(), New(echo(), ""), args, full{}, io.Discard); code != 1 {
+			t.Errorf("%s: exit code %d", command, code)
+		}
+	}
+}
+
+// full is a disk that takes nothing.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestJoinThatIsNeverReady(t *testing.T) {
+	b := healthy()
+	b.status.Ready = false
+	c, err := api.NewClient(serve(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := untilReady(t.Context(), c, 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "hopmesh status") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSentence(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "all is well": "All is well.", "is it?": "Is it?", "run `x`": "Run `x`.", " done. ": "Done.", "über\x1b": "Über?.",
+	} {
+		if got := sentence(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+func demo(run func(context.Context, DemoConfig, io.Writer, io.Writer) error) *cobra.Command {
+	var cfg DemoConfig
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Form a mesh on this machine, and watch it lose its leader",
+		Long: "Starts some nodes on loopback in this one process, forms a mesh of them, kills the leader and shows\n" +
+			"who takes over. Leaves nothing behind.",
+		Example:           "  hopmesh demo\n  hopmesh demo --nodes 5",
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cfg.Nodes < 1 {
+				return wrongUsage(cmd, "--nodes %d is no mesh: give 1 or more", cfg.Nodes)
+			}
+			return run(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().IntVar(&cfg.Nodes, "nodes", 3, "how many nodes, `N`")
+	jsonFlag(cmd, &cfg.JSON)
+	return cmd
+}

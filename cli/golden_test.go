@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // the golden files show times
+	os.Exit(m.Run())
+}
+
+// hopmesh runs a command line in this process.
+func hopmesh(ctx context.Context, local Local, args ...string) (stdout, stderr string, code int) {
+	var out, diag bytes.Buffer
+	code = Execute(ctx, New(local, "v0.1.0"), args, &out, &diag)
+	return out.String(), diag.String(), code
+}
+
+// echo is a Local that only shows what it was told.
+func echo() Local {
+	show := func(w io.Writer, what string, cfg any) error {
+		_, err := fmt.Fprintf(w, "%s %+v\n", what, cfg)
+		return err
+	}
+	return Local{
+		Agent: func(_ context.Context, c AgentConfig, out, _ io.Writer) error { return show(out, "agent", c) },
+		Demo:  func(_ context.Context, c DemoConfig, out, _ io.Writer) error { return show(out, "demo", c) },
+		Bench: func(_ context.Context, c BenchConfig, out io.Writer) error { return show(out, "bench", c) },
+		Doctor: func(_ context.Context, c DoctorConfig, out io.Writer) error {
+			return errors.Join(show(out, "doctor", c), errors.New("something is wrong here"))
+		},
+		Recover: func(_ context.Context, c RecoverConfig, out io.Writer) error { return show(out, "recover", c) },
+	}
+}
+
+// Each file in testdata/golden shows one command: what it prints, and how it
+// ends. -update writes them from what the program does now.
+func TestGolden(t *testing.T) {
+	sick := api.Status{Node: "alpha", Generation: 12, Members: 3, Problems: []string{
+		"there is no leader: more than half of the 3 voters must be up", "not answering: beta, gamma",
+	}}
+	for _, c := range []struct {
+		file string
+		args string
+		with func(*backend)
+	}{
+		{file: "members", args: "members"},
+		{file: "members-json", args: "members --json"},
+		{file: "members-none", args: "members", with: func(b *backend) { b.empty = true }},
+		{file: "members-none-json", args: "members --json", with: func(b *backend) { b.empty = true }},
+		{file: "members-no-mesh", args: "members --json", with: func(b *backend) { b.err = api.Unavailable("this node is in no mesh") }},
+		{file: "status", args: "status"},
+		{file: "status-json", args: "status --json"},
+		{file: "status-problems", args: "status", with: func(b *backend) { b.status.Problems = []string{"not answering: gamma"} }},
+		{file: "status-not-ready", args: "status", with: func(b *backend) { b.status = sick }},
+		{file: "status-not-ready-json", args: "status --json", with: func(b *backend) { b.status = sick }},
+		{file: "status-unexplained", args: "status", with: func(b *backend) { b.status.Ready = false }},
+		{file: "join", args: "join 10.0.0.2:7946 10.0.0.3:7946 --token hm1-abc", with: func(b *backend) { b.unready = 2 }},
+		{file: "join-json", args: "join 10.0.0.2:7946 --token hm1-abc --json"},
+		{file: "join-refused", args: "join 10.0.0.2:7946 --token hm1-abc", with: func(b *backend) { b.err = api.Conflict("10.0.0.2:7946 refused the token: it has expired") }},
+		{file: "join-no-token", args: "join 10.0.0.2:7946"},
+		{file: "join-no-peer", args: "join --token hm1-abc"},
+		{file: "leave", args: "leave"},
+		{file: "leave-json", args: "leave --json"},
+		{file: "leave-refused", args: "leave", with: func(b *backend) { b.err = api.Conflict("this is the last node of its mesh") }},
+		{file: "force-leave", args: "force-leave gamma"},
+		{file: "force-leave-revoke", args: "force-leave gamma --revoke"},
+		{file: "force-leave-json", args: "force-leave gamma --json"},
+		{file: "force-leave-unknown", args: "force-leave omega", with: func(b *backend) { b.err = api.NotFound("no node is called omega") }},
+		{file: "force-leave-nobody", args: "force-leave"},
+		{file: "token-create", args: "token create"},
+		{file: "token-create-forever", args: "token create --ttl 0"},
+		{file: "token-create-json", args: "token create --ttl 1h --json"},
+		{file: "token-create-ttl", args: "token create --ttl 1y"},
+		{file: "token-create-negative", args: "token create --ttl -1h"},
+		{file: "token-list", args: "token list"},
+		{file: "token-list-json", args: "token list --json"},
+		{file: "token-revoke", args: "token revoke 3f9a01c2d4e5"},
+		{file: "token-revoke-json", args: "token revoke 3f9a01c2d4e5 --json"},
+		{file: "token-no-verb", args: "token"},
+		{file: "plan-show", args: "plan show"},
+		{file: "plan-show-json", args: "plan show --json"},
+		{file: "plan-show-empty-json", args: "plan show --json", with: func(b *backend) { b.empty = true }},
+		{file: "monitor", args: "monitor"},
+		{file: "monitor-json", args: "monitor --json --level debug"},
+		{file: "monitor-level", args: "monitor --level loud"},
+		{file: "demo", args: "demo"},
+		{file: "demo-options", args: "demo --nodes 5 --json"},
+		{file: "demo-none", args: "demo --nodes 0"},
+		{file: "demo-no-number", args: "demo --nodes many"},
+		{file: "bench-transport", args: "bench transport --json"},
+		{file: "bench-unknown", args: "bench transprt"},
+		{file: "doctor", args: "doctor"},
+		{file: "doctor-peer", args: "doctor 10.0.0.1:7946 --json --listen 10.0.0.9:7946"},
+		{file: "recover", args: "recover --data-dir /srv/hopmesh --voters voters.txt"},
+		{file: "recover-no-voters", args: "recover --data-dir /srv/hopmesh"},
+		{file: "recover-no-dir", args: "recover --voters voters.txt"},
+		{file: "help", args: ""},
+		{file: "help-token", args: "help token create"},
+		{file: "help-unknown", args: "help tokn"},
+		{file: "unknown-command", args: "membrs --json"},
+		{file: "unknown-verb", args: "token crate"},
+		{file: "unknown-flag", args: "members --jsn"},
+		{file: "unknown-short-flag", args: "members -q"},
+		{file: "flag-without-value", args: "token create --ttl"},
+		{file: "argument-too-many", args: "members alpha"},
+		{file: "completion-unknown", args: "completion tcsh"},
+		{file: "version-flag", args: "--version"},
+		{file: "wrong-address", args: "members --addr localhost"},
+		{file: "no-daemon", args: "members --addr unix:/nonexistent/hopmesh.sock"},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			b := healthy()
+			b.lines = []api.LogLine{
+				{Time: then, Level: "INFO", Message: "node is alive", Attrs: map[string]string{"peer": "beta", "id": "bb00000000000002"}},
+				{Time: then, Level: "WARN", Message: "cannot dial\x1b[2J", Attrs: map[string]string{"err": "no route to \"host\"", "peer": ""}},
+			}
+			if c.with != nil {
+				c.with(b)
+			}
+			t.Setenv("HOPMESH_ADDR", serve(t, b))
+			stdout, stderr, code := hopmesh(t.Context(), echo(), strings.Fields(c.args)...)
+			got := fmt.Sprintf("$ hopmesh %s\n%s", c.args, stdout)
+			if stderr != "" {
+				got += "-- stderr\n" + stderr
+			}
+			got += fmt.Sprintf("-- exit %d\n", code)
+			got = strings.ReplaceAll(got, os.Getenv("HOPMESH_ADDR"), "unix:SOCKET")
+			compare(t, c.file, got)
+			if strings.HasSuffix(c.file, "-json") && c.file != "monitor-json" {
+				oneDocument(t, stdout)
+			}
+		})
+	}
+}
+
+func compare(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name+".txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("got\n%s\nwant (go test ./cli -update writes it anew)\n%s", got, want)
+	}
+}
+
+func oneDocument(t *testing.T, s string) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(s))
+	if err := d.Decode(new(any)); err != nil {
+		t.Errorf("no JSON: %v", err)
+	}
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
+		t.Errorf("more than one document: %v", err)
+	}
+}
+
+// No golden file is left over from a command that is gone.
+func TestGoldenFilesAreUsed(t *testing.T) {
+	source, err := os.ReadFile("golden_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("testdata/golden/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, f := range files {
+		if name := strings.TrimSuffix(filepath.Base(f), ".txt"); !bytes.Contains(source, []byte(`file: "`+name+`"`)) {
+			t.Errorf("%s belongs to no test", f)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// A Command is a change of the plan: one of the structs of this file. Fields may
+// be added to them as long as old nodes reach the same state without.
+type Command interface {
+	kind() Kind
+	apply(s *State, index uint64) error // s is a copy of its own, see Apply
+}
+
+// Kind is a command's number on the wire and on disk. Numbers are never reused.
+type Kind uint8
+
+// The commands' numbers.
+const (
+	KindGenesis Kind = iota + 1
+	KindAddMember
+	KindUpdateMember
+	KindSetLeaving
+	KindRemoveMember
+	KindCreateToken
+	KindRevokeToken
+	KindRotateKey
+	KindRetireKey
+	KindAdvance
+)
+
+type (
+	// Genesis founds the mesh, with its first member. It is the first command of
+	// every log and refused ever after.
+	Genesis struct {
+		MeshID    string `json:"mesh_id"`
+		First     Member `json:"first"`
+		KeyDigest string `json:"key_digest"`
+	}
+
+	// AddMember admits a node, or takes back one that was removed. Repeating it
+	// with the same id and key changes nothing.
+	AddMember struct {
+		Member Member `json:"member"`
+	}
+
+	// UpdateMember says what a member is after an upgrade or a change of hardware.
+	UpdateMember struct {
+		ID      string `json:"id"`
+		Device  string `json:"device,omitempty"`
+		Version string `json:"version,omitempty"`
+		Memory  uint64 `json:"memory,omitempty"`
+	}
+
+	// SetLeaving notes that a member wants to go, so that its work and its vote are
+	// given to others first.
+	SetLeaving struct {
+		ID string `json:"id"`
+	}
+
+	// RemoveMember ends a membership. It also takes ids that are no members, so
+	// that one may be revoked after everybody forgot it.
+	RemoveMember struct {
+		ID  string `json:"id"`
+		Why Why    `json:"why"`
+	}
+
+	// CreateToken makes a join token known, and forgets those that have expired by
+	// Now, the leader's clock.
+	CreateToken struct {
+		Token Token     `json:"token"`
+		Now   time.Time `json:"now"`
+	}
+
+	// RevokeToken forgets a join token.
+	RevokeToken struct {
+		ID string `json:"id"`
+	}
+
+	// RotateKey puts the next gossip key into use. It is committed only when every
+	// live node holds that key.
+	RotateKey struct {
+		Serial uint64 `json:"serial"`
+		Digest string `json:"digest"`
+		// AsOf is the State.Index at which the key was made: nodes revoked after it
+		// may have been given the key, so that it stays stale. Zero: nobody was.
+		AsOf uint64 `json:"as_of,omitempty"`
+	}
+
+	// RetireKey ends the use of the key before. It is committed only when every
+	// live node uses the one with this serial number.
+	RetireKey struct {
+		Serial uint64 `json:"serial"`
+	}
+
+	// Advance lifts the generation above one that some node has seen, after a
+	// recovery that may have lost the plans that issued it.
+	Advance struct {
+		Generation uint64 `json:"generation"`
+	}
+)
+
+func (Genesis) kind() Kind      { return KindGenesis }
+func (AddMember) kind() Kind    { return KindAddMember }
+func (UpdateMember) kind() Kind { return KindUpdateMember }
+func (SetLeaving) kind() Kind   { return KindSetLeaving }
+func (RemoveMember) kind() Kind { return KindRemoveMember }
+func (CreateToken) kind() Kind  { return KindCreateToken }
+func (RevokeToken) kind() Kind  { return KindRevokeToken }
+func (RotateKey) kind() Kind    { return KindRotateKey }
+func (RetireKey) kind() Kind    { return KindRetireKey }
+func (Advance) kind() Kind      { return KindAdvance }
+
+// An encoded command is three bytes, then JSON.
+const (
+	atVersion = iota
+	atFlags
+	atKind
+	headerLen
+)
+
+const (
+	encodingVersion = 1
+	// flagIgnorable marks a command that nodes may skip if they don't know it. No
+	// command of this version has it; it is for rolling upgrades to later ones.
+	flagIgnorable = 1 << 0
+	maxCommand    = 64 << 10
+)
+
+// Encode writes a command as the log holds it.
+func Encode(c Command) ([]byte, error) {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode a command: %w", err)
+	}
+	if headerLen+len(body) > maxCommand {
+		return nil, fmt.Errorf("%w: %d bytes", ErrOversized, len(body))
+	}
+	return append([]byte{encodingVersion, 0, byte(c.kind())}, body...), nil
+}
+
+// Decode reads a command. Of one that it does not know it says ErrIgnored or
+// ErrUnknownCommand, as the command's writer decided; of one that is broken,
+// ErrUnreadable. Unknown JSON fields are skipped.
+func Decode(data []byte) (Command, error) {
+	if len(data) < headerLen {
+		return nil, fmt.Errorf("%w: %d bytes", ErrUnreadable, len(data))
+	}
+	if len(data) > maxCommand {
+		return nil, fmt.Errorf("%w: %d bytes", ErrOversized, len(data))
+	}
+	flags, body := data[atFlags], data[headerLen:]
+	if data[atVersion] != encodingVersion || flags&^flagIgnorable != 0 {
+		return nil, fmt.Errorf("%w (encoding %d, flags %#x)", ErrUnknownCommand, data[atVersion], flags)
+	}
+	switch k := Kind(data[atKind]); k {
+	case KindGenesis:
+		return parse[Genesis](body)
+	case KindAddMember:
+		return parse[AddMember](body)
+	case KindUpdateMember:
+		return parse[UpdateMember](body)
+	case KindSetLeaving:
+		return parse[SetLeaving](body)
+	case KindRemoveMember:
+		return parse[RemoveMember](body)
+	case KindCreateToken:
+		return parse[CreateToken](body)
+	case KindRevokeToken:
+		return parse[RevokeToken](body)
+	case KindRotateKey:
+		return parse[RotateKey](body)
+	case KindRetireKey:
+		return parse[RetireKey](body)
+	case KindAdvance:
+		return parse[Advance](body)
+	default:
+		if flags&flagIgnorable != 0 {
+			return nil, ErrIgnored
+		}
+		return nil, fmt.Errorf("%w (command %d)", ErrUnknownCommand, k)
+	}
+}
+
+func parse[C Command](body []byte) (Command, error) {
+	var c C
+	if err := json.Unmarshal(body, &c); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,38 @@
+package plan
+
+import "errors"
+
+// What refuses a command. All nodes refuse it alike, so a refusal changes
+// nothing anywhere.
+var (
+	ErrInvalid     = errors.New("the change of the plan makes no sense")
+	ErrFounded     = errors.New("the mesh is founded already")
+	ErrNotFounded  = errors.New("the mesh is not founded yet")
+	ErrNameTaken   = errors.New("another node has this name: choose another with --name")
+	ErrIDTaken     = errors.New("another node has this id: move the data directory away and join anew")
+	ErrGone        = errors.New("this node's id has left the mesh or was revoked: move the data directory away and join anew")
+	ErrNoMember    = errors.New("no such member")
+	ErrLastMember  = errors.New("this is the last member, and a mesh can't be without one")
+	ErrKeySerial   = errors.New("the gossip key's serial number is not the one that is due")
+	ErrKeyTurning  = errors.New("the gossip key is being replaced already")
+	ErrTokenTaken  = errors.New("a token with this id exists already")
+	ErrTokensFull  = errors.New("there are too many join tokens: revoke some with `hopmesh token revoke`")
+	ErrUnreadable  = errors.New("the command can't be read")
+	ErrOversized   = errors.New("the command is too large")
+	ErrBadSnapshot = errors.New("the snapshot of the plan is damaged")
+)
+
+// What CheckToken says of a token.
+var (
+	ErrTokenUnknown = errors.New("the token is not known here: it was revoked or was never made in this mesh; `hopmesh token create` on a member makes a new one")
+	ErrTokenExpired = errors.New("the token has expired: `hopmesh token create` on a member makes a new one")
+)
+
+// ErrUnknownCommand means that the mesh has agreed on something this program
+// can't follow. A node that reads it must stop: going on, its state would differ
+// from everybody else's.
+var ErrUnknownCommand = errors.New("the mesh speaks of something that this version of hopmesh does not know: upgrade hopmesh on this node")
+
+// ErrIgnored is Decode's word for a command that is unknown here but was marked
+// as harmless to miss.
+var ErrIgnored = errors.New("a command of a later version that may be ignored")

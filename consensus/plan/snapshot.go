@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// MaxSnapshot bounds a snapshot in bytes. A plan is kilobytes; whoever reads one
+// from outside need not read further.
+const MaxSnapshot = 16 << 20
+
+// A snapshot is one line, the magic and the hex SHA-256 of the rest, then the
+// state as JSON.
+const snapshotMagic = "hopmesh-plan/"
+
+const snapshotVersion = snapshotMagic + "1"
+
+// MarshalSnapshot writes the whole state.
+func MarshalSnapshot(s *State) ([]byte, error) {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("write a snapshot of the plan: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	head := snapshotVersion + " " + hex.EncodeToString(sum[:]) + "\n"
+	if len(head)+len(body) > MaxSnapshot {
+		return nil, fmt.Errorf("write a snapshot of the plan: %w: %d bytes", ErrOversized, len(body))
+	}
+	return append([]byte(head), body...), nil
+}
+
+// UnmarshalSnapshot reads what MarshalSnapshot wrote: ErrBadSnapshot if it is
+// damaged, ErrUnknownCommand if a later version of hopmesh wrote it.
+func UnmarshalSnapshot(b []byte) (*State, error) {
+	if len(b) > MaxSnapshot {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrBadSnapshot, MaxSnapshot)
+	}
+	head, body, _ := bytes.Cut(b, []byte("\n"))
+	version, sum, _ := strings.Cut(string(head), " ")
+	if version != snapshotVersion {
+		if strings.HasPrefix(version, snapshotMagic) {
+			return nil, fmt.Errorf("%w (snapshot %.40q)", ErrUnknownCommand, version)
+		}
+		return nil, fmt.Errorf("%w: it does not begin as one", ErrBadSnapshot)
+	}
+	if got := sha256.Sum256(body); hex.EncodeToString(got[:]) != sum {
+		return nil, fmt.Errorf("%w: its checksum is wrong", ErrBadSnapshot)
+	}
+	s := new(State)
+	if err := json.Unmarshal(body, s); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadSnapshot, err)
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// check finds what no sequence of commands leads to.
+func (s *State) check() error {
+	for id, m := range s.Members {
+		if id != m.ID {
+			return fmt.Errorf("%w: member %.40q under the id %.40q", ErrBadSnapshot, m.ID, id)
+		}
+	}
+	for id, g := range s.Gone {
+		if id != g.ID || g.Why.rank() == 0 {
+			return fmt.Errorf("%w: %.40q is gone under the id %.40q", ErrBadSnapshot, g.ID, id)
+		}
+	}
+	for id, t := range s.Tokens {
+		if id != t.ID {
+			return fmt.Errorf("%w: token %.40q under the id %.40q", ErrBadSnapshot, t.ID, id)
+		}
+	}
+	return nil
+}

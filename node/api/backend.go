@@ -1,0 +1,32 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Backend is what the handler needs of a node. Its methods are called from many
+// goroutines; errors that are no *Error become internal ones.
+type Backend interface {
+	// Members, Status, Plan, Tokens and Ready answer from local state, leader or
+	// not.
+	Members(ctx context.Context) ([]Member, error)
+	Status(ctx context.Context) (Status, error)
+	Plan(ctx context.Context) (Plan, error)
+	Tokens(ctx context.Context) ([]TokenInfo, error)
+	Ready(ctx context.Context) []Check
+
+	// The others change something and return when it is done or refused.
+	Join(ctx context.Context, r JoinRequest) error
+	Leave(ctx context.Context) error
+	ForceLeave(ctx context.Context, r ForceLeaveRequest) error
+	// CreateToken with a ttl of 0 makes a token that never expires.
+	CreateToken(ctx context.Context, ttl time.Duration) (Token, error)
+	RevokeToken(ctx context.Context, id string) error
+
+	// Events and Logs return channels that are closed when ctx ends or the node
+	// stops. A slow reader loses values and holds nobody up.
+	Events(ctx context.Context) <-chan Event
+	Logs(ctx context.Context, level slog.Level) <-chan LogLine
+}

@@ -1,0 +1,261 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	dialTimeout = 5 * time.Second
+	// readTimeout bounds what a node answers from local state.
+	readTimeout = 10 * time.Second
+	// changeTimeout bounds what needs a leader: nodes wait 10 s for one, and a join
+	// 30 s for its peers.
+	changeTimeout = 45 * time.Second
+	// maxAnswer bounds an answer, and a line of a stream.
+	maxAnswer = 64 << 20
+)
+
+// Client talks to one node's API. It is safe for concurrent use.
+type Client struct {
+	addr string // as given, for messages
+	base string // URL without path
+	http *http.Client
+}
+
+// NewClient makes a client for "unix:PATH" or HOST:PORT. It does not connect.
+func NewClient(addr string) (*Client, error) {
+	network, target := "tcp", addr
+	base := "http://" + addr
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		if path == "" {
+			return nil, fmt.Errorf("the address %q names no socket: give unix:PATH or HOST:PORT", addr)
+		}
+		network, target, base = "unix", path, "http://localhost"
+	} else if !isHostPort(addr) {
+		return nil, fmt.Errorf("%q is no address of a daemon: give unix:PATH or HOST:PORT", addr)
+	}
+	dialer := net.Dialer{Timeout: dialTimeout}
+	return &Client{addr: addr, base: base, http: &http.Client{
+		Transport: &http.Transport{
+			// No proxy: it could not know what loopback means here.
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return dialer.DialContext(ctx, network, target)
+			},
+			IdleConnTimeout: 30 * time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+func isHostPort(addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || host == "" || strings.ContainsAny(host, "/?#@%\\ ") {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return false
+	}
+	u, err := url.Parse("http://" + addr)
+	return err == nil && u.Host == addr
+}
+
+// Addr is the address that the client was made for.
+func (c *Client) Addr() string { return c.addr }
+
+// Close ends connections that are kept for later. Calls under way go on.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Members lists the nodes.
+func (c *Client) Members(ctx context.Context) (list []Member, err error) {
+	return list, c.call(ctx, readTimeout, http.MethodGet, "/v1/members", nil, &list)
+}
+
+// Status asks how the node is doing.
+func (c *Client) Status(ctx context.Context) (s Status, err error) {
+	return s, c.call(ctx, readTimeout, http.MethodGet, "/v1/status", nil, &s)
+}
+
+// Plan asks for the plan in force.
+func (c *Client) Plan(ctx context.Context) (p Plan, err error) {
+	return p, c.call(ctx, readTimeout, http.MethodGet, "/v1/plan", nil, &p)
+}
+
+// Join brings the node into a mesh.
+func (c *Client) Join(ctx context.Context, r JoinRequest) error {
+	return c.call(ctx, changeTimeout, http.MethodPost, "/v1/join", r, nil)
+}
+
+// Leave takes the node out of its mesh. It takes as long as giving its share
+// away does, so only ctx bounds it.
+func (c *Client) Leave(ctx context.Context) error {
+	return c.call(ctx, 0, http.MethodPost, "/v1/leave", nil, nil)
+}
+
+// ForceLeave makes the mesh go on without a node.
+func (c *Client) ForceLeave(ctx context.Context, r ForceLeaveRequest) error {
+	return c.call(ctx, changeTimeout, http.MethodPost, "/v1/force-leave", r, nil)
+}
+
+// CreateToken makes a token for newcomers; with a ttl of 0 it never expires.
+func (c *Client) CreateToken(ctx context.Context, ttl time.Duration) (t Token, err error) {
+	return t, c.call(ctx, changeTimeout, http.MethodPost, "/v1/tokens", TokenRequest{TTL: ttl.String()}, &t)
+}
+
+// Tokens lists the tokens that the mesh accepts.
+func (c *Client) Tokens(ctx context.Context) (list []TokenInfo, err error) {
+	return list, c.call(ctx, readTimeout, http.MethodGet, "/v1/tokens", nil, &list)
+}
+
+// RevokeToken ends a token.
+func (c *Client) RevokeToken(ctx context.Context, id string) error {
+	return c.call(ctx, changeTimeout, http.MethodDelete, "/v1/tokens/"+url.PathEscape(id), nil, nil)
+}
+
+// Events yields what happens, until ctx ends or the node stops. An error comes
+// last.
+func (c *Client) Events(ctx context.Context) iter.Seq2[Event, error] {
+	return follow[Event](ctx, c, "/v1/events")
+}
+
+// Logs yields the node's log from the given level up, until ctx ends or the node
+// stops. An error comes last.
+func (c *Client) Logs(ctx context.Context, level slog.Level) iter.Seq2[LogLine, error] {
+	return follow[LogLine](ctx, c, "/v1/monitor?level="+url.QueryEscape(level.String()))
+}
+
+// call sends one request and reads its answer into out, which may be nil.
+func (c *Client) call(ctx context.Context, timeout time.Duration, method, path string, in, out any) error {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the daemon at %s did not answer within %s", c.addr, timeout))
+		defer cancel()
+	}
+	body, err := c.open(ctx, method, path, in)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	b, err := io.ReadAll(io.LimitReader(body, maxAnswer))
+	if err != nil {
+		return c.broken(ctx, err)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("read the answer of the daemon at %s: %w", c.addr, err)
+	}
+	return nil
+}
+
+// open sends a request and returns the body of a good answer.
+func (c *Client) open(ctx context.Context, method, path string, in any) (io.ReadCloser, error) {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("ask the daemon at %s: %w", c.addr, err)
+		}
+		body = bytes.NewReader(b)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("ask the daemon at %s: %w", c.addr, err)
+	}
+	if method != http.MethodGet {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.http.Do(r)
+	if err != nil {
+		return nil, c.broken(ctx, err)
+	}
+	if res.StatusCode == http.StatusOK {
+		return res.Body, nil
+	}
+	defer res.Body.Close()
+	return nil, c.refusal(res)
+}
+
+// refusal reads why a request was not granted.
+func (c *Client) refusal(res *http.Response) error {
+	var e errorBody
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
+	if err == nil && isJSON(res.Header.Get("Content-Type")) && json.Unmarshal(b, &e) == nil && e.Error != "" {
+		return &Error{Status: res.StatusCode, Message: e.Error}
+	}
+	return NewError(res.StatusCode, "what answers at %s does not know this request (%s): it is no hopmesh daemon, or one of another version", c.addr, res.Status)
+}
+
+// broken turns a failure to reach the daemon into a sentence.
+func (c *Client) broken(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%w at %s: run this as the user that runs `hopmesh agent`, or with sudo", ErrPermission, c.addr)
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return &absent{c.addr}
+	}
+	// The URL that *url.Error adds tells nothing: it is made up for a unix socket.
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	return fmt.Errorf("talk to the daemon at %s: %w", c.addr, err)
+}
+
+// absent reads better than its sentinel would in front of a reason.
+type absent struct{ addr string }
+
+func (a *absent) Error() string {
+	return fmt.Sprintf("no daemon at %s: start one with `hopmesh agent`, or name another with --addr", a.addr)
+}
+
+func (a *absent) Is(target error) bool { return target == ErrNoDaemon }
+
+// follow reads a stream of JSON lines.
+func follow[T any](ctx context.Context, c *Client, path string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		body, err := c.open(ctx, http.MethodGet, path, nil)
+		if err != nil {
+			yield(zero, err)
+			return
+		}
+		defer body.Close()
+		// A stream has no end of its own, so the bound is on each line: a decoder
+		// alone would buffer whatever comes.
+		limited := &io.LimitedReader{R: body}
+		lines := json.NewDecoder(limited)
+		for {
+			limited.N = maxAnswer
+			var v T
+			switch err := lines.Decode(&v); {
+			case err == nil:
+			case ctx.Err() != nil, errors.Is(err, io.EOF):
+				return
+			default:
+				yield(zero, c.broken(ctx, err))
+				return
+			}
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fake is a Backend that answers what it holds and notes what it was asked.
+type fake struct {
+	list   []Member
+	st     Status
+	pl     Plan
+	infos  []TokenInfo
+	checks []Check
+	err    error // of every call that can fail
+
+	mu    sync.Mutex
+	asked []any
+
+	happen chan Event
+	lines  chan LogLine
+}
+
+var _ Backend = (*fake)(nil)
+
+func (f *fake) note(v any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, v)
+	return f.err
+}
+
+func (f *fake) last() any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.asked) == 0 {
+		return nil
+	}
+	return f.asked[len(f.asked)-1]
+}
+
+func (f *fake) Members(context.Context) ([]Member, error)               { return f.list, f.err }
+func (f *fake) Status(context.Context) (Status, error)                  { return f.st, f.err }
+func (f *fake) Plan(context.Context) (Plan, error)                      { return f.pl, f.err }
+func (f *fake) Tokens(context.Context) ([]TokenInfo, error)             { return f.infos, f.err }
+func (f *fake) Ready(context.Context) []Check                           { return f.checks }
+func (f *fake) Join(_ context.Context, r JoinRequest) error             { return f.note(r) }
+func (f *fake) Leave(context.Context) error                             { return f.note("leave") }
+func (f *fake) ForceLeave(_ context.Context, r ForceLeaveRequest) error { return f.note(r) }
+func (f *fake) RevokeToken(_ context.Context, id string) error          { return f.note(id) }
+func (f *fake) CreateToken(_ context.Context, ttl time.Duration) (Token, error) {
+	return Token{ID: "3f9a01c2d4e5", Token: "hm1-x", Join: "hopmesh agent --join a:1 --token hm1-x"}, f.note(ttl)
+}
+
+func (f *fake) Events(ctx context.Context) <-chan Event { return until(ctx, f.happen) }
+
+func (f *fake) Logs(ctx context.Context, l slog.Level) <-chan LogLine {
+	_ = f.note(l)
+	return until(ctx, f.lines)
+}
+
+// until passes values on until ctx ends or there are no more.
+func until[T any](ctx context.Context, in <-chan T) <-chan T {
+	out := make(chan T)
+	go func() {
+		defer close(out)
+		for {
+			select {
+			case v, ok := <-in:
+				if !ok {
+					return
+				}
+				select {
+				case out <- v:
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
+
+func metrics() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "up 1\n") })
+}
+
+// serve makes a daemon out of a backend, on the network that was asked for.
+func serve(t *testing.T, network string, f *fake) *Client {
+	t.Helper()
+	s := httptest.NewUnstartedServer(Handler(f, metrics()))
+	addr := s.Listener.Addr().String()
+	if network == "unix" {
+		path := filepath.Join(t.TempDir(), "s")
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.Listener, addr = l, "unix:"+path
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	c, err := NewClient(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+var errBroken = errors.New("the disk is full")

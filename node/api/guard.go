@@ -1,0 +1,52 @@
+package api
+
+import (
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// refuseBrowsers keeps web pages away from an API that trusts whoever can reach
+// loopback. A page may send requests there: it then says its Origin, or has made
+// its own name resolve to 127.0.0.1, which the Host header shows; and without
+// asking the server first it can't send application/json. No browser can reach
+// a unix socket.
+func refuseBrowsers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !fromUnixSocket(r) && !loopback(r.Host):
+			fail(w, NewError(http.StatusForbidden, "the API answers to localhost and loopback addresses only, not to %q", r.Host))
+		case r.Header.Get("Origin") != "":
+			fail(w, NewError(http.StatusForbidden, "the API does not answer to web pages"))
+		case r.Method != http.MethodGet && r.Method != http.MethodHead && !isJSON(r.Header.Get("Content-Type")):
+			fail(w, NewError(http.StatusUnsupportedMediaType, "a %s request needs the header Content-Type: application/json", r.Method))
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func fromUnixSocket(r *http.Request) bool {
+	a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && a.Network() == "unix"
+}
+
+// loopback judges a Host header, with or without a port.
+func loopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func isJSON(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return err == nil && t == "application/json"
+}

@@ -1,0 +1,134 @@
+package api
+
+import (
+	"net/http"
+	"net/http/pprof"
+	"time"
+)
+
+// Handler serves the whole API. It is for unix sockets and for TCP on loopback:
+// it asks nobody who they are.
+func Handler(b Backend, metrics http.Handler) http.Handler {
+	s := server{b}
+	mux := http.NewServeMux()
+	s.public(mux, metrics)
+
+	mux.HandleFunc("GET /v1/members", s.members)
+	mux.HandleFunc("GET /v1/status", s.status)
+	mux.HandleFunc("GET /v1/plan", s.plan)
+	mux.HandleFunc("POST /v1/join", s.join)
+	mux.HandleFunc("POST /v1/leave", s.leave)
+	mux.HandleFunc("POST /v1/force-leave", s.forceLeave)
+	mux.HandleFunc("GET /v1/tokens", s.tokens)
+	mux.HandleFunc("POST /v1/tokens", s.createToken)
+	mux.HandleFunc("DELETE /v1/tokens/{id}", s.revokeToken)
+	mux.HandleFunc("GET /v1/events", s.events)
+	mux.HandleFunc("GET /v1/monitor", s.monitor)
+
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return refuseBrowsers(mux)
+}
+
+// PublicHandler serves only what says how the node is doing. It is for addresses
+// that other machines reach.
+func PublicHandler(b Backend, metrics http.Handler) http.Handler {
+	s := server{b}
+	mux := http.NewServeMux()
+	s.public(mux, metrics)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		fail(w, NewError(http.StatusForbidden,
+			"this address serves only /metrics, /healthz and /readyz: use the unix socket or a loopback address on the node itself"))
+	})
+	return mux
+}
+
+// server answers requests out of its backend.
+type server struct{ Backend }
+
+func (s server) public(mux *http.ServeMux, metrics http.Handler) {
+	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("GET /healthz", s.healthz)
+	mux.HandleFunc("GET /readyz", s.readyz)
+}
+
+func (s server) members(w http.ResponseWriter, r *http.Request) {
+	list, err := s.Members(r.Context())
+	answer(w, notNull(list), err)
+}
+
+func (s server) status(w http.ResponseWriter, r *http.Request) {
+	st, err := s.Status(r.Context())
+	st.Problems = notNull(st.Problems)
+	answer(w, st, err)
+}
+
+func (s server) plan(w http.ResponseWriter, r *http.Request) {
+	p, err := s.Plan(r.Context())
+	p.Members, p.Gone = notNull(p.Members), notNull(p.Gone)
+	answer(w, p, err)
+}
+
+func (s server) join(w http.ResponseWriter, r *http.Request) {
+	var q JoinRequest
+	if err := decode(w, r, &q); err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, Done{OK: true}, s.Join(r.Context(), q))
+}
+
+func (s server) leave(w http.ResponseWriter, r *http.Request) {
+	answer(w, Done{OK: true}, s.Leave(r.Context()))
+}
+
+func (s server) forceLeave(w http.ResponseWriter, r *http.Request) {
+	var q ForceLeaveRequest
+	err := decode(w, r, &q)
+	if err == nil && q.Name == "" {
+		err = Invalid("the request names no node")
+	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, Done{Name: q.Name, OK: true}, s.ForceLeave(r.Context(), q))
+}
+
+func (s server) tokens(w http.ResponseWriter, r *http.Request) {
+	list, err := s.Tokens(r.Context())
+	answer(w, notNull(list), err)
+}
+
+func (s server) createToken(w http.ResponseWriter, r *http.Request) {
+	var q TokenRequest
+	err := decode(w, r, &q)
+	var ttl time.Duration
+	if err == nil && q.TTL != "" {
+		if ttl, err = time.ParseDuration(q.TTL); err != nil || ttl < 0 {
+			err = Invalid("a token can't live for %q: give a duration such as 24h, or 0 for ever", q.TTL)
+		}
+	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	t, err := s.CreateToken(r.Context(), ttl)
+	answer(w, t, err)
+}
+
+func (s server) revokeToken(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	answer(w, Done{ID: id, OK: true}, s.RevokeToken(r.Context(), id))
+}
+
+// notNull makes an empty list print as [] instead of null.
+func notNull[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,47 @@
+package api
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// streamTimeout is how long one line may take to be accepted. A reader that
+// stands still longer is gone, whatever TCP says.
+const streamTimeout = 30 * time.Second
+
+func (s server) events(w http.ResponseWriter, r *http.Request) {
+	stream(w, s.Events(r.Context()))
+}
+
+func (s server) monitor(w http.ResponseWriter, r *http.Request) {
+	level := slog.LevelInfo
+	if l := r.URL.Query().Get("level"); l != "" {
+		if err := level.UnmarshalText([]byte(l)); err != nil {
+			fail(w, Invalid("there is no log level %q: use debug, info, warn or error", l))
+			return
+		}
+	}
+	stream(w, s.Logs(r.Context(), level))
+}
+
+// stream sends values as lines of JSON until the channel is closed, which the
+// end of the request brings about, or the reader stands still.
+func stream[T any](w http.ResponseWriter, values <-chan T) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.WriteHeader(http.StatusOK)
+	out := http.NewResponseController(w)
+	// Flushed at once, so that the client knows that it is being served.
+	if err := out.Flush(); err != nil {
+		return
+	}
+	lines := json.NewEncoder(w)
+	for v := range values {
+		// Where deadlines are not supported, the end of the request still ends this.
+		_ = out.SetWriteDeadline(time.Now().Add(streamTimeout))
+		if lines.Encode(v) != nil || out.Flush() != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package api
+
+import "time"
+
+// Member is one node as `hopmesh members` shows it.
+type Member struct {
+	Name    string `json:"name"`
+	ID      string `json:"id"`
+	Address string `json:"address"`
+	Status  string `json:"status"` // alive, failed or left
+	Role    string `json:"role"`   // leader, voter or nonvoter
+	Device  string `json:"device"`
+	Shards  int    `json:"shards"`
+	Version string `json:"version"`
+}
+
+// Status is one node's own view of how the mesh is doing.
+type Status struct {
+	Node       string `json:"node"`
+	Leader     string `json:"leader"` // name, "" while there is none
+	Generation uint64 `json:"generation"`
+	// Ready: a leader is known and this node is in the plan.
+	Ready   bool `json:"ready"`
+	Members int  `json:"members"`
+	Jobs    int  `json:"jobs"`
+	// Problems are sentences, without a full stop, that say what is wrong and what
+	// to do. A ready node may have some.
+	Problems []string `json:"problems"`
+}
+
+// Plan is the plan in force, as this node knows it.
+type Plan struct {
+	Index      uint64       `json:"index"`
+	Generation uint64       `json:"generation"`
+	MeshID     string       `json:"mesh_id"`
+	Leader     string       `json:"leader"`
+	Members    []PlanMember `json:"members"`
+	Gone       []PlanGone   `json:"gone"`
+	Tokens     int          `json:"tokens"`
+	Key        PlanKey      `json:"key"`
+	// Digest is equal on nodes that hold equal plans.
+	Digest string `json:"digest"`
+}
+
+// PlanMember is a node that the plan counts on.
+type PlanMember struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Role    string `json:"role"`
+	Device  string `json:"device"`
+	Version string `json:"version"`
+	Memory  uint64 `json:"memory"` // bytes, 0: no bound
+	Leaving bool   `json:"leaving"`
+}
+
+// PlanGone is a node that the plan no longer counts on.
+type PlanGone struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Why  string `json:"why"` // left, removed or revoked
+}
+
+// PlanKey says where the gossip key stands. The key itself is in no plan.
+type PlanKey struct {
+	Serial   uint64 `json:"serial"`
+	Rotating bool   `json:"rotating"`
+}
+
+// Token is a new join token. Nobody can show it again.
+type Token struct {
+	ID    string `json:"id"`
+	Token string `json:"token"`
+	// Join is the command that brings the next machine in.
+	Join    string     `json:"join"`
+	Expires *time.Time `json:"expires"` // null: never
+}
+
+// TokenInfo is what the mesh remembers of a token.
+type TokenInfo struct {
+	ID      string     `json:"id"`
+	Created time.Time  `json:"created"`
+	Expires *time.Time `json:"expires"` // null: never
+}
+
+// TokenRequest asks for a token.
+type TokenRequest struct {
+	TTL string `json:"ttl"` // such as "24h"; "" or "0": for ever
+}
+
+// JoinRequest asks a node that is in no mesh to enter one.
+type JoinRequest struct {
+	Peers []string `json:"peers"` // HOST:PORT of members
+	Token string   `json:"token"`
+}
+
+// ForceLeaveRequest asks the mesh to go on without a node.
+type ForceLeaveRequest struct {
+	Name   string `json:"name"`   // name or id
+	Revoke bool   `json:"revoke"` // also if it is alive, and for good
+}
+
+// Done is the answer where there is nothing to tell but that it was done.
+type Done struct {
+	Name string `json:"name,omitempty"` // the node concerned
+	ID   string `json:"id,omitempty"`   // the token concerned
+	OK   bool   `json:"ok"`
+}
+
+// Check is one thing that must hold for a node to be ready.
+type Check struct {
+	Name   string
+	OK     bool
+	Detail string
+}
+
+// Event is something that happened in the mesh, as this node saw it.
+type Event struct {
+	Time       time.Time `json:"time"`
+	Type       string    `json:"type"` // member, leader, plan, token or key
+	Node       string    `json:"node"`
+	Message    string    `json:"message"`
+	Generation uint64    `json:"generation"`
+}
+
+// LogLine is one line of a node's log.
+type LogLine struct {
+	Time    time.Time         `json:"time"`
+	Level   string            `json:"level"`
+	Message string            `json:"message"`
+	Attrs   map[string]string `json:"attrs"`
+}

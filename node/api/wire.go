@@ -1,0 +1,62 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+)
+
+// maxBody bounds a request's body.
+const maxBody = 1 << 20
+
+// decode reads exactly one JSON document with no fields but known ones.
+func decode(w http.ResponseWriter, r *http.Request, into any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return unreadable(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		if err == nil {
+			return Invalid("the request holds more than one JSON document")
+		}
+		return unreadable(err)
+	}
+	return nil
+}
+
+func unreadable(err error) error {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return NewError(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes", maxBody)
+	}
+	if errors.Is(err, io.EOF) {
+		return Invalid("the request has no body")
+	}
+	return Invalid("the request can't be read: %v", err)
+}
+
+// answer writes v, or err if there is one.
+func answer(w http.ResponseWriter, v any, err error) {
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	send(w, http.StatusOK, v)
+}
+
+// fail writes an error as its sentence.
+func fail(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	if e, ok := errors.AsType[*Error](err); ok {
+		status = e.Status
+	}
+	send(w, status, errorBody{err.Error()})
+}
+
+func send(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // a client that went away is no news
+}
