@@ -190,8 +190,8 @@ func (v *survey) promote() (Change, bool) {
 	return Change{Promote, v.spares[0].id, why}, true
 }
 
-// release lets go of voters that are to go, after their replacement if one is at
-// hand or soon will be.
+// release takes the vote of those that are to go, after their replacement if one is
+// at hand or soon will be. Removal is a later step.
 func (v *survey) release() (Change, bool) {
 	for _, n := range v.voters {
 		if n.stays() || v.good < v.target && v.pending {
@@ -203,12 +203,8 @@ func (v *survey) release() (Change, bool) {
 			}
 			continue
 		}
-		switch {
-		case !v.safeWithout(n):
-		case n.member:
-			return Change{Demote, n.id, "it is leaving"}, true
-		default:
-			return Change{Remove, n.id, "it is no member any more"}, true
+		if v.safeWithout(n) {
+			return Change{Demote, n.id, "it is to go"}, true
 		}
 	}
 	return Change{}, false

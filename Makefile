@@ -1,0 +1,81 @@
+# The default goal prints the goals: lines of the form "goal: ## what it does".
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 5s
+
+# Everything is pure Go; only the race detector needs cgo and gcc.
+export CGO_ENABLED := 0
+
+LINT_VERSION := v2.15.0
+LINT := .tools/bin/golangci-lint-$(LINT_VERSION)
+
+# What -race slows down too much to run before every push: whole meshes of many
+# nodes, and measurements. `make race` runs them too.
+RACE_LATER := /node/nodetest$$|/node/bench$$|/node/demo$$
+RACE_AFFORDABLE = $(shell $(GO) list ./... | grep -Ev '$(RACE_LATER)')
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+.PHONY: help
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## bin/hopmesh, one static binary
+	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hopmesh ./cli/hopmesh
+
+.PHONY: test
+test: ## all tests
+	$(GO) test -timeout 9m ./...
+
+.PHONY: race
+race: ## all tests under the race detector (needs gcc; takes long)
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m ./...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (5s)
+	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sed 's/:func / /' | sort | \
+	while read -r file target; do \
+		echo "$$target in $$(dirname $$file)"; \
+		$(GO) test "$$(dirname $$file)" -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) </dev/null || exit 1; \
+	done
+
+.PHONY: bench
+bench: build ## the transport beside its yardsticks, and the benchmarks of mesh and consensus
+	bin/hopmesh bench transport
+	$(GO) test -run '^$$' -bench . -benchmem ./mesh/... ./consensus/...
+
+.PHONY: demo
+demo: build ## a mesh of three nodes on this machine, and the death of its leader
+	bin/hopmesh demo
+
+.PHONY: man
+man: ## manual pages into bin/man
+	$(GO) run ./scripts/man bin/man
+
+.PHONY: lint
+lint: $(LINT) ## what .golangci.yml asks for
+	$(LINT) run ./...
+
+$(LINT):
+	GOBIN=$(CURDIR)/.tools/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	mv .tools/bin/golangci-lint $@
+
+.PHONY: preflight
+preflight: fmt-check vet tidy-check lint test race-affordable ## what must pass before a push
+	$(MAKE) fuzz FUZZTIME=2s
+
+.PHONY: fmt-check vet tidy-check race-affordable
+fmt-check:
+	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not as gofmt writes it; run gofmt -w on:"; echo "$$out"; exit 1; }
+
+vet:
+	$(GO) vet ./...
+
+tidy-check:
+	$(GO) mod tidy -diff
+
+race-affordable:
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m $(RACE_AFFORDABLE)

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/hopmesh/hopmesh/cli"
+	"github.com/hopmesh/hopmesh/node"
+	"github.com/hopmesh/hopmesh/node/bench"
+	"github.com/hopmesh/hopmesh/node/demo"
+	"github.com/hopmesh/hopmesh/node/doctor"
+)
+
+// local is what runs in this process rather than in a daemon.
+func local(version string) cli.Local {
+	return cli.Local{
+		Agent: func(ctx context.Context, cfg cli.AgentConfig, stdout, stderr io.Writer) error {
+			return agent(ctx, cfg, version, stdout, stderr)
+		},
+		Demo: func(ctx context.Context, cfg cli.DemoConfig, stdout, stderr io.Writer) error {
+			return demo.Run(ctx, demo.Config{Nodes: cfg.Nodes, JSON: cfg.JSON, Version: version}, stdout, stderr)
+		},
+		Bench: func(ctx context.Context, cfg cli.BenchConfig, stdout io.Writer) error {
+			program, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find this program: %w", err)
+			}
+			return bench.Transport(ctx, bench.Config{JSON: cfg.JSON, Version: version, Program: program}, stdout, os.Stderr)
+		},
+		Doctor: func(ctx context.Context, cfg cli.DoctorConfig, stdout io.Writer) error {
+			return doctor.Run(ctx, doctor.Config{Peer: cfg.Peer, Listen: cfg.Listen, Version: version, JSON: cfg.JSON}, stdout)
+		},
+		Recover: func(_ context.Context, cfg cli.RecoverConfig, stdout io.Writer) error {
+			return recoverNode(cfg, stdout)
+		},
+	}
+}
+
+// agent runs a node until ctx ends. What a person needs next goes to stdout,
+// everything else to the log on stderr.
+func agent(ctx context.Context, cfg cli.AgentConfig, version string, stdout, stderr io.Writer) error {
+	log, err := logger(stderr, cfg.LogLevel, cfg.LogFormat)
+	if err != nil {
+		return err
+	}
+	var n *node.Node
+	ready := func(r node.Ready) {
+		_, _ = fmt.Fprintf(stdout, "%s is ready at %s in mesh %s\n", r.Name, r.Addr, r.MeshID)
+		if r.Founded {
+			// The node is still on its way through OnReady: ask beside it.
+			go invite(ctx, n, stdout, log)
+		}
+	}
+	n, err = node.New(node.Options{
+		DataDir: cfg.DataDir, Name: cfg.Name, Version: version, Listen: cfg.Listen, Advertise: cfg.Advertise, API: cfg.API,
+		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, Device: cfg.Device, Memory: cfg.Memory, Log: log, OnReady: ready,
+	})
+	if err != nil {
+		return err
+	}
+	err = n.Run(ctx)
+	if errors.Is(err, node.ErrLeft) {
+		return nil
+	}
+	return err
+}
+
+// firstToken is how long the command that a founder prints is good for.
+const firstToken = 24 * time.Hour
+
+func invite(ctx context.Context, n *node.Node, stdout io.Writer, log *slog.Logger) {
+	t, err := n.Backend().CreateToken(ctx, firstToken)
+	if err != nil {
+		log.Warn("could not make a join command; `hopmesh token create` does", "err", err)
+		return
+	}
+	_, _ = fmt.Fprintf(stdout, "On the next machine, within %d hours:\n\n  %s\n\n`hopmesh token create` prints another.\n", int(firstToken.Hours()), t.Join)
+}
+
+func logger(w io.Writer, level, format string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: choose debug, info, warn or error", level)
+	}
+	o := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, o)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q: choose text or json", format)
+}
+
+func recoverNode(cfg cli.RecoverConfig, stdout io.Writer) error {
+	r, err := node.Recover(node.Options{DataDir: cfg.DataDir}, cfg.VotersFile)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(stdout, "The voters are now %v. Do the same on every other survivor, then start all of them.\n", r.Voters)
+	if r.Warning != "" {
+		_, _ = fmt.Fprintln(stdout, "Warning: "+r.Warning)
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+// Command hopmesh is the whole product: the daemon, and the client of daemons.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/hopmesh/hopmesh/cli"
+)
+
+// version is set by the build.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Execute(ctx, cli.New(local(version), version), os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}

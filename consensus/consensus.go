@@ -1,0 +1,199 @@
+package consensus
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/hopmesh/hopmesh/consensus/plan"
+)
+
+// Consensus is this node's part in the mesh's decisions. All methods are safe for
+// concurrent use.
+type Consensus struct {
+	cfg     Config
+	raft    *raft.Raft
+	net     *raft.NetworkTransport
+	fsm     *fsm
+	changes *signal
+	calls   *calls
+	work    work
+
+	ready  atomic.Uint64 // the term before which everything is applied, if this node leads it
+	hint   chan struct{}
+	spread chan struct{}
+
+	failOnce sync.Once
+	failed   chan struct{}
+	err      error // set before failed is closed
+}
+
+// State is the plan as this node knows it. It never blocks.
+func (c *Consensus) State() *plan.State { return c.fsm.state.Load() }
+
+// Changed returns a channel that is closed at the next change of State, Servers,
+// Leader or IsLeader. Take it before reading them, or a change in between is
+// missed.
+func (c *Consensus) Changed() <-chan struct{} { return c.changes.wait() }
+
+// Apply changes the plan. It returns the state right after the change, once it is
+// committed and applied here. A refusal is the plan's error and changes nothing;
+// ErrNotLeader means that nothing was done; with ErrUncertain, or when ctx ends,
+// the change may take effect or not.
+func (c *Consensus) Apply(ctx context.Context, cmd plan.Command) (*plan.State, error) {
+	if !c.IsLeader() {
+		return nil, ErrNotLeader
+	}
+	return c.propose(ctx, cmd)
+}
+
+func (c *Consensus) propose(ctx context.Context, cmd plan.Command) (*plan.State, error) {
+	data, err := plan.Encode(cmd)
+	if err != nil {
+		return nil, err
+	}
+	got, err := call(ctx, c.calls, func() (outcome, error) {
+		f := c.raft.Apply(data, patience(ctx))
+		if err := f.Error(); err != nil {
+			return outcome{}, err
+		}
+		o, _ := f.Response().(outcome) // the FSM answers nothing else
+		return o, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if got.err != nil {
+		return nil, got.err
+	}
+	nudge(c.spread)
+	return got.state, nil
+}
+
+// Leader is the id of the node that leads, as far as this one knows; or "".
+func (c *Consensus) Leader() string {
+	_, id := c.raft.LeaderWithID()
+	return string(id)
+}
+
+// IsLeader says whether this node leads and has applied everything that was
+// committed before it came to, so that State may be trusted.
+func (c *Consensus) IsLeader() bool {
+	return c.raft.State() == raft.Leader && c.ready.Load() == c.raft.CurrentTerm()
+}
+
+// Term is Raft's term: it grows with every election.
+func (c *Consensus) Term() uint64 { return c.raft.CurrentTerm() }
+
+// Barrier waits until everything that was committed before is applied. Only the
+// leader can.
+func (c *Consensus) Barrier(ctx context.Context) error {
+	return c.await(ctx, func() raft.Future { return c.raft.Barrier(patience(ctx)) })
+}
+
+// Servers lists Raft's own configuration, in no order that means anything.
+func (c *Consensus) Servers() []plan.Server {
+	// Its future is answered already; it can't fail.
+	all := c.raft.GetConfiguration().Configuration().Servers
+	list := make([]plan.Server, 0, len(all))
+	for _, s := range all {
+		list = append(list, plan.Server{ID: string(s.ID), Voter: s.Suffrage == raft.Voter})
+	}
+	return list
+}
+
+// AppliedIndex is how far this node has followed the log.
+func (c *Consensus) AppliedIndex() uint64 { return c.raft.AppliedIndex() }
+
+// Hint asks the leader's loop, if it runs here, for a round soon. It never blocks.
+func (c *Consensus) Hint() { nudge(c.hint) }
+
+// Failed is closed when this node can't follow the plan any more; Err then says
+// why.
+func (c *Consensus) Failed() <-chan struct{} { return c.failed }
+
+// Err is nil until Failed is closed.
+func (c *Consensus) Err() error {
+	select {
+	case <-c.failed:
+		return c.err
+	default:
+		return nil
+	}
+}
+
+func (c *Consensus) fail(err error) {
+	c.failOnce.Do(func() {
+		c.err = err
+		close(c.failed)
+	})
+}
+
+// nudge puts a token into a channel that holds one.
+func nudge(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// patience is how long Raft may take to accept a request.
+func patience(ctx context.Context) time.Duration {
+	const most = 10 * time.Second
+	if d, ok := ctx.Deadline(); ok {
+		return max(min(time.Until(d), most), time.Millisecond)
+	}
+	return most
+}
+
+// await waits for one of Raft's futures.
+func (c *Consensus) await(ctx context.Context, ask func() raft.Future) error {
+	_, err := call(ctx, c.calls, func() (struct{}, error) { return struct{}{}, ask().Error() })
+	return err
+}
+
+// calls counts the requests to Raft that are under way. Raft answers all it has
+// accepted as long as it runs, but not all of them once it is told to stop, so it
+// is told only when they are done.
+type calls struct {
+	mu     sync.Mutex
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// call runs a request to Raft, which may block, and stops waiting for it when ctx
+// ends.
+func call[T any](ctx context.Context, c *calls, ask func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	var none T
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return none, ErrClosed
+	}
+	done := make(chan result, 1)
+	c.wg.Go(func() {
+		v, err := ask()
+		done <- result{v, err}
+	})
+	c.mu.Unlock()
+	select {
+	case r := <-done:
+		return r.value, translate(r.err)
+	case <-ctx.Done():
+		return none, fmt.Errorf("waiting for raft: %w", context.Cause(ctx))
+	}
+}
+
+// close lets no more requests in.
+func (c *calls) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+}

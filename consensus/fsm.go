@@ -1,0 +1,107 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+	"github.com/hopmesh/hopmesh/consensus/plan"
+)
+
+// fsm brings what Raft commits to the plan's functions. Raft calls Apply,
+// Snapshot and StoreConfiguration from one goroutine, Restore before that
+// starts or from it.
+type fsm struct {
+	state   atomic.Pointer[plan.State]
+	changed func()
+	fail    func(error)
+	broken  error // why nothing can be applied any more
+}
+
+var (
+	_ raft.FSM                = (*fsm)(nil)
+	_ raft.ConfigurationStore = (*fsm)(nil)
+)
+
+func newFSM(changed func(), fail func(error)) *fsm {
+	f := &fsm{changed: changed, fail: fail}
+	f.state.Store(new(plan.State))
+	return f
+}
+
+// outcome is what Apply answers to the node that proposed the command.
+type outcome struct {
+	state *plan.State
+	err   error
+}
+
+func (f *fsm) Apply(l *raft.Log) any {
+	if f.broken != nil {
+		return outcome{f.state.Load(), f.broken}
+	}
+	next, err := plan.Apply(f.state.Load(), l.Index, l.Data)
+	if errors.Is(err, plan.ErrUnknownCommand) {
+		f.stop(fmt.Errorf("entry %d of the plan's log: %w", l.Index, err))
+		return outcome{next, f.broken}
+	}
+	f.state.Store(next)
+	f.changed()
+	return outcome{next, err}
+}
+
+// stop keeps this node from applying and snapshotting anything more: its state
+// would no longer be everybody's.
+func (f *fsm) stop(err error) {
+	f.broken = err
+	f.fail(err)
+}
+
+// StoreConfiguration is here so that snapshots may follow a change of voters
+// without a command in between.
+func (f *fsm) StoreConfiguration(uint64, raft.Configuration) { f.changed() }
+
+func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	if f.broken != nil {
+		return nil, f.broken
+	}
+	return snapshot{f.state.Load()}, nil
+}
+
+func (f *fsm) Restore(from io.ReadCloser) error {
+	next, err := readSnapshot(from)
+	if errors.Is(err, plan.ErrUnknownCommand) {
+		f.stop(err)
+	}
+	if err != nil {
+		return err
+	}
+	f.state.Store(next)
+	f.changed()
+	return nil
+}
+
+func readSnapshot(from io.Reader) (*plan.State, error) {
+	b, err := io.ReadAll(io.LimitReader(from, plan.MaxSnapshot+1))
+	if err != nil {
+		return nil, fmt.Errorf("read a snapshot of the plan: %w", err)
+	}
+	return plan.UnmarshalSnapshot(b)
+}
+
+// snapshot is a state to be written, whatever is applied meanwhile.
+type snapshot struct{ state *plan.State }
+
+func (s snapshot) Persist(to raft.SnapshotSink) error {
+	b, err := plan.MarshalSnapshot(s.state)
+	if err == nil {
+		_, err = to.Write(b)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("keep a snapshot of the plan: %w", err), to.Cancel())
+	}
+	return to.Close()
+}
+
+func (snapshot) Release() {}

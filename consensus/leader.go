@@ -1,0 +1,171 @@
+package consensus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/hopmesh/hopmesh/consensus/plan"
+)
+
+// roundEvery is how often the leader looks at everything, hint or not: hints may
+// be lost, rounds are not.
+const roundEvery = time.Second
+
+var errDeposed = errors.New("this node no longer leads")
+
+// watchLeadership is the one consumer of Raft's leadership channel, which holds
+// the latest value only: a second true in a row means lost and won again. One
+// term's work has ended before the next one's begins.
+func (c *Consensus) watchLeadership() {
+	stop := func() {}
+	defer func() { stop() }()
+	for {
+		select {
+		case leads := <-c.raft.LeaderCh():
+			stop()
+			stop = func() {}
+			if leads {
+				stop = c.beginTerm()
+			}
+			c.changes.fire()
+		case <-c.work.ctx.Done():
+			return
+		}
+	}
+}
+
+// beginTerm starts the leader's work and returns what ends it.
+func (c *Consensus) beginTerm() (end func()) {
+	ctx, cancel := context.WithCancelCause(c.work.ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { c.lead(ctx) })
+	wg.Go(func() { c.spreadCommits(ctx) })
+	return func() {
+		cancel(errDeposed)
+		wg.Wait()
+	}
+}
+
+func (c *Consensus) lead(ctx context.Context) {
+	tick := time.NewTicker(roundEvery)
+	defer tick.Stop()
+	for failures := 0; !c.establish(ctx); {
+		if failures++; failures == 3 {
+			// A leader that can't begin had better be another.
+			c.cfg.Log.Warn("could not begin to lead; handing over", "err", c.HandOver(ctx))
+			failures = 0
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+	c.changes.fire()
+	watch := newWatch(c.cfg.Health)
+	for ctx.Err() == nil {
+		c.arrangeVoters(ctx, watch)
+		if c.cfg.Lead != nil {
+			c.cfg.Lead(ctx)
+		}
+		select {
+		case <-tick.C:
+		case <-c.hint:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// establish waits until everything committed before is applied, and writes the
+// founder's first entry if there is none.
+func (c *Consensus) establish(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	term := c.raft.CurrentTerm()
+	err := c.Barrier(ctx)
+	if err == nil && c.State().MeshID == "" && c.cfg.Genesis != nil {
+		_, err = c.propose(ctx, *c.cfg.Genesis)
+		if errors.Is(err, plan.ErrFounded) {
+			err = nil
+		}
+	}
+	if err != nil {
+		c.cfg.Log.Debug("begin to lead", "err", err)
+		return false
+	}
+	c.ready.Store(term)
+	return true
+}
+
+// spreadCommits follows each burst of changes with a barrier, because followers
+// learn that an entry is committed from what comes after it.
+func (c *Consensus) spreadCommits(ctx context.Context) {
+	for {
+		select {
+		case <-c.spread:
+		case <-ctx.Done():
+			return
+		}
+		if len(c.Servers()) < 2 {
+			continue
+		}
+		if err := c.Barrier(ctx); err != nil && ctx.Err() == nil {
+			c.cfg.Log.Debug("spread a commit", "err", err)
+		}
+	}
+}
+
+// HandOver makes another voter lead, if this node does: one that is alive and not
+// about to leave. On another node it does nothing. ErrNoSuccessor means that there
+// is nobody.
+func (c *Consensus) HandOver(ctx context.Context) error {
+	if c.raft.State() != raft.Leader {
+		return nil
+	}
+	failure := ErrNoSuccessor
+	for _, id := range c.successors() {
+		err := c.await(ctx, func() raft.Future {
+			return c.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id))
+		})
+		if err == nil || c.raft.State() != raft.Leader {
+			return nil
+		}
+		failure = fmt.Errorf("hand leadership over to node %s: %w", id, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return failure
+}
+
+// successors lists the voters that could lead, the longest alive first. Raft's own
+// choice would be the one with the longest log, dead or alive.
+func (c *Consensus) successors() []string {
+	type voter struct {
+		id    string
+		since time.Duration
+	}
+	var list []voter
+	members := c.State().Members
+	for _, s := range c.Servers() {
+		if !s.Voter || s.ID == c.cfg.ID {
+			continue
+		}
+		m, in := members[s.ID]
+		if alive, since := c.cfg.Health(s.ID); alive && in && !m.Leaving {
+			list = append(list, voter{s.ID, since})
+		}
+	}
+	slices.SortFunc(list, func(a, b voter) int { return cmp.Or(cmp.Compare(b.since, a.since), cmp.Compare(a.id, b.id)) })
+	ids := make([]string, len(list))
+	for i, v := range list {
+		ids[i] = v.id
+	}
+	return ids
+}

@@ -1,0 +1,150 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
+)
+
+// markedLog is a log that notices when its end is missing. The log itself takes
+// an end that was cut off for one that was never written, and a voter that
+// forgets what it acknowledged breaks Raft's promise. So the highest index is
+// noted beside the votes: at open and close, and once a second while the log
+// grows, because noting it each time would double the cost of an entry.
+type markedLog struct {
+	*wal.WAL
+	every time.Duration
+
+	mu    sync.Mutex
+	mark  uint64 // as stored
+	wrote time.Time
+}
+
+var (
+	_ raft.LogStore          = (*markedLog)(nil)
+	_ raft.MonotonicLogStore = (*markedLog)(nil)
+)
+
+var markKey = []byte("hopmesh-last-index")
+
+func newMarkedLog(w *wal.WAL, snapshots raft.SnapshotStore, every time.Duration) (*markedLog, error) {
+	mark, err := w.GetUint64(markKey)
+	if err != nil {
+		return nil, err
+	}
+	found, err := verify(w, snapshots, mark)
+	if err != nil {
+		return nil, err
+	}
+	l := &markedLog{WAL: w, every: every, mark: mark}
+	if found.last > 0 && found.last < found.snapshot {
+		// A crash came between the arrival of a snapshot and the removal of what it
+		// replaces. Raft would now append after the snapshot, and the log refuse the
+		// gap for ever.
+		if err := l.DeleteRange(found.first, found.last); err != nil {
+			return nil, err
+		}
+	}
+	return l, l.note(max(found.last, found.snapshot))
+}
+
+// extent is which entries there are: first and last are 0 if the log is empty,
+// snapshot is the last that the newest readable snapshot covers.
+type extent struct{ first, last, snapshot uint64 }
+
+// verify reads everything there is.
+func verify(log raft.LogStore, snapshots raft.SnapshotStore, mark uint64) (found extent, err error) {
+	meta, _, err := newestSnapshot(snapshots)
+	if err != nil {
+		return found, err
+	}
+	if meta != nil {
+		found.snapshot = meta.Index
+	}
+	if found.first, err = log.FirstIndex(); err != nil {
+		return found, err
+	}
+	if found.last, err = log.LastIndex(); err != nil {
+		return found, err
+	}
+	if found.first > found.snapshot+1 {
+		return found, fmt.Errorf("it begins with entry %d, but the newest readable snapshot ends with %d", found.first, found.snapshot)
+	}
+	if end := max(found.last, found.snapshot); end < mark {
+		return found, fmt.Errorf("it ends with entry %d, but held %d entries at least", end, mark)
+	}
+	for i := max(found.first, 1); i <= found.last; i++ {
+		var entry raft.Log
+		if err := log.GetLog(i, &entry); err != nil {
+			return found, fmt.Errorf("entry %d: %w", i, err)
+		}
+		if entry.Index != i {
+			return found, fmt.Errorf("entry %d calls itself %d", i, entry.Index)
+		}
+		if entry.Type == raft.LogConfiguration {
+			raft.DecodeConfiguration(entry.Data) // panics if it can't, see openDisk
+		}
+	}
+	return found, nil
+}
+
+func (l *markedLog) StoreLog(log *raft.Log) error { return l.StoreLogs([]*raft.Log{log}) }
+
+func (l *markedLog) StoreLogs(logs []*raft.Log) error {
+	if err := l.WAL.StoreLogs(logs); err != nil || len(logs) == 0 {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.wrote) < l.every {
+		return nil
+	}
+	return l.note(logs[len(logs)-1].Index)
+}
+
+// DeleteRange lowers the mark first where the end of the log goes.
+func (l *markedLog) DeleteRange(from, to uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, err := l.LastIndex()
+	if err != nil {
+		return err
+	}
+	if to >= last && from > 0 && l.mark >= from {
+		if err := l.note(from - 1); err != nil {
+			return err
+		}
+	}
+	return l.WAL.DeleteRange(from, to)
+}
+
+// note is called with mu held, or before the log is shared.
+func (l *markedLog) note(last uint64) error {
+	l.wrote = time.Now()
+	if last == l.mark {
+		return nil
+	}
+	if err := l.SetUint64(markKey, last); err != nil {
+		return fmt.Errorf("note the end of the plan's log: %w", err)
+	}
+	l.mark = last
+	return nil
+}
+
+// Close may be called again.
+func (l *markedLog) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, err := l.LastIndex()
+	if errors.Is(err, wal.ErrClosed) {
+		return nil
+	}
+	if err == nil && last > l.mark {
+		err = l.note(last)
+	}
+	return errors.Join(err, l.WAL.Close())
+}

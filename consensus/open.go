@@ -1,0 +1,114 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// work is the goroutines that Open started, and the context that ends them.
+type work struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+}
+
+// Open starts taking part, from what the stores remember. It returns at once:
+// Changed tells when a leader is known.
+func Open(cfg Config) (*Consensus, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	log := newLogger(cfg.Log)
+	c := &Consensus{
+		cfg: cfg, changes: newSignal(), calls: new(calls),
+		hint: make(chan struct{}, 1), spread: make(chan struct{}, 1), failed: make(chan struct{}),
+	}
+	c.fsm = newFSM(c.changes.fire, c.fail)
+	conf := raftConfig(cfg.ID, log)
+	c.net = newTransport(newStreams(cfg.Layer), log)
+	if err := c.start(conf); err != nil {
+		return nil, errors.Join(err, c.net.Close(), cfg.Stores.Close())
+	}
+	c.work.ctx, c.work.cancel = context.WithCancelCause(context.Background())
+	c.work.wg.Go(c.watchLeadership)
+	return c, nil
+}
+
+func (c *Consensus) start(conf *raft.Config) error {
+	s := c.cfg.Stores
+	if c.cfg.Genesis != nil {
+		found := raft.Configuration{Servers: []raft.Server{server(c.cfg.ID, raft.Voter)}}
+		err := raft.BootstrapCluster(conf, s.Log, s.Stable, s.Snapshots, c.net, found)
+		if err != nil && !errors.Is(err, raft.ErrCantBootstrap) {
+			return fmt.Errorf("found the plan's log: %w", err)
+		}
+	}
+	r, err := raft.NewRaft(conf, c.fsm, s.Log, s.Stable, s.Snapshots, c.net)
+	if c.Err() != nil {
+		return c.Err() // what Raft says of it is less to the point
+	}
+	if err != nil {
+		return fmt.Errorf("start raft: %w", err)
+	}
+	c.raft = r
+	// The filter runs in Raft's own goroutine and passes nothing on: no channel, so
+	// none that can fill up.
+	r.RegisterObserver(raft.NewObserver(nil, false, func(o *raft.Observation) bool {
+		if _, ok := o.Data.(raft.LeaderObservation); ok {
+			c.changes.fire()
+		}
+		return false
+	}))
+	return nil
+}
+
+// drainTimeout bounds how long Close waits for requests under way. A leader
+// without a majority drops them within half a second.
+const drainTimeout = 2 * time.Second
+
+// Close stops taking part: Raft, its transport with every stream, then the
+// stores. It takes no longer than ctx lasts, whatever Raft does. Leadership is not
+// handed over; see HandOver.
+func (c *Consensus) Close(ctx context.Context) error {
+	c.calls.close()
+	c.work.cancel(ErrClosed)
+	drain, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	// What is left then ends with Raft, or is abandoned with it.
+	_ = within(drain, c.work.wg.Wait)
+	_ = within(drain, c.calls.wg.Wait)
+
+	stopping := c.raft.Shutdown()
+	err := c.net.Close() // first, so that Raft does not wait for peers
+	c.net.CloseStreams()
+	stopped := within(ctx, func() {
+		_ = stopping.Error()
+		c.work.wg.Wait()
+		c.calls.wg.Wait()
+	})
+	if stopped != nil {
+		stopped = fmt.Errorf("raft did not stop in time: %w", stopped)
+	}
+	c.changes.fire()
+	return errors.Join(stopped, err, c.cfg.Stores.Close())
+}
+
+// within runs wait, and stops waiting for it when ctx ends.
+func within(ctx context.Context, wait func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

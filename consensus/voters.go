@@ -1,0 +1,139 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/hopmesh/hopmesh/consensus/plan"
+)
+
+const (
+	// changeTimeout bounds one change of the voters, probes and preparation
+	// included.
+	changeTimeout = 10 * time.Second
+	// probeTimeout bounds how long a node may take to say how far it is.
+	probeTimeout = time.Second
+	// maxProbes is how many nodes are asked at once. Five at most will vote.
+	maxProbes = 8
+	// maxLag is how many entries behind still counts as caught up: what one message
+	// of Raft's carries.
+	maxLag = 64
+)
+
+// arrangeVoters makes at most one change of Raft's configuration, and asks for the
+// next round soon if it did.
+func (c *Consensus) arrangeVoters(ctx context.Context, w *watch) {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	state, servers := c.State(), c.Servers()
+	health := w.look(servers, c.cfg.ID, time.Now())
+	change, due := plan.NextChange(state, servers, c.cfg.ID, health)
+	if due && change.Action == plan.Promote {
+		// So far every live node was taken for caught up. Now that it matters, ask.
+		c.probe(ctx, servers, health)
+		change, due = plan.NextChange(state, servers, c.cfg.ID, health)
+	}
+	if !due {
+		return
+	}
+	log := c.cfg.Log.With("change", string(change.Action), "id", change.ID, "why", change.Why)
+	if err := c.change(ctx, change); err != nil {
+		if ctx.Err() == nil && !errors.Is(err, ErrNotLeader) {
+			log.Warn("could not change the voters; trying again", "err", err)
+		}
+		return
+	}
+	log.Info("changed who takes part in decisions")
+	c.changes.fire()
+	c.Hint()
+}
+
+func (c *Consensus) change(ctx context.Context, change plan.Change) error {
+	id, addr := raft.ServerID(change.ID), raft.ServerAddress(change.ID)
+	switch change.Action {
+	case plan.AddNonvoter:
+		return c.await(ctx, func() raft.Future { return c.raft.AddNonvoter(id, addr, 0, patience(ctx)) })
+	case plan.Promote:
+		if c.cfg.BeforePromote != nil {
+			if err := c.cfg.BeforePromote(ctx, change.ID); err != nil {
+				return err
+			}
+		}
+		return c.await(ctx, func() raft.Future { return c.raft.AddVoter(id, addr, 0, patience(ctx)) })
+	case plan.Demote:
+		return c.await(ctx, func() raft.Future { return c.raft.DemoteVoter(id, 0, patience(ctx)) })
+	case plan.Remove:
+		return c.await(ctx, func() raft.Future { return c.raft.RemoveServer(id, 0, patience(ctx)) })
+	}
+	return c.HandOver(ctx) // plan.Transfer
+}
+
+// probe asks the live non-voters how far they are. Those that are behind, do not
+// answer or were not asked are not caught up.
+func (c *Consensus) probe(ctx context.Context, servers []plan.Server, health map[string]plan.Health) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	committed := c.raft.CommitIndex()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	asked := 0
+	for _, s := range servers {
+		h := health[s.ID]
+		if s.Voter || !h.Alive {
+			continue
+		}
+		h.CaughtUp = false
+		mu.Lock()
+		health[s.ID] = h
+		mu.Unlock()
+		if asked++; asked > maxProbes {
+			continue
+		}
+		wg.Go(func() {
+			applied, err := c.cfg.Probe(ctx, s.ID)
+			h.CaughtUp = err == nil && applied+maxLag >= committed
+			mu.Lock()
+			defer mu.Unlock()
+			health[s.ID] = h
+		})
+	}
+	wg.Wait()
+}
+
+// watch is what one leader has seen of the others. Gossip may know nothing of a
+// node that failed before this one started; then it counts as failed since this
+// leader first looked.
+type watch struct {
+	health func(id string) (alive bool, since time.Duration)
+	down   map[string]time.Time
+}
+
+func newWatch(health func(string) (bool, time.Duration)) *watch {
+	return &watch{health: health, down: map[string]time.Time{}}
+}
+
+// look takes everybody alive for caught up; see probe.
+func (w *watch) look(servers []plan.Server, self string, now time.Time) map[string]plan.Health {
+	all := make(map[string]plan.Health, len(servers))
+	down := map[string]time.Time{}
+	for _, s := range servers {
+		if s.ID == self {
+			continue
+		}
+		alive, since := w.health(s.ID)
+		if !alive {
+			first, before := w.down[s.ID]
+			if !before {
+				first = now
+			}
+			down[s.ID] = first
+			since = max(since, now.Sub(first))
+		}
+		all[s.ID] = plan.Health{Alive: alive, Since: since, CaughtUp: alive}
+	}
+	w.down = down
+	return all
+}

@@ -1,0 +1,186 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/mesh/identity"
+)
+
+// This file answers what the mesh and the consensus ask.
+
+// isOpen says whether mesh and plan may be used. Callbacks come from the moment
+// that either exists, so those that need both ask first.
+func (m *member) isOpen() bool {
+	select {
+	case <-m.opened:
+		return true
+	default:
+		return false
+	}
+}
+
+// settled says that this node is in touch: a leader is known and it is in the
+// plan.
+func (m *member) settled() bool {
+	if !m.isOpen() {
+		return false
+	}
+	_, in := m.plan.State().Members[m.id.ID()]
+	return in && m.plan.Leader() != ""
+}
+
+// allow refuses those whom the plan refuses. It asks for the revoked, not for
+// the members: a node that slept while today's leader joined would otherwise
+// refuse the leader and never learn.
+func (m *member) allow(id string) error {
+	if m.isOpen() && m.plan.State().Refused(id) {
+		return mesh.ErrUnauthorised
+	}
+	return nil
+}
+
+// heard takes in what gossip reports: a hint, nothing more.
+func (m *member) heard(c mesh.Change) {
+	switch c.Status {
+	case mesh.Alive:
+		m.log.Info("node is alive", "peer", c.Name, "id", c.ID)
+	case mesh.Failed:
+		m.log.Warn("node does not answer", "peer", c.Name, "id", c.ID)
+	case mesh.Left:
+		m.log.Info("node has left", "peer", c.Name, "id", c.ID)
+	default:
+		m.reaped.add(c.ID)
+	}
+	m.say("member", c.Name, fmt.Sprintf("%s is %s", c.Name, c.Status), 0)
+	select {
+	case m.rumour <- struct{}{}:
+	default:
+	}
+	if m.isOpen() {
+		m.plan.Hint()
+	}
+}
+
+// refused is told when a proven member of this mesh ends a connection because
+// its plan refuses this node.
+func (m *member) refused(peer string) {
+	err := ErrLeft
+	if !m.leaving.Load() {
+		err = fmt.Errorf("%w (node %s says so); to let it back in, move its data directory away and join anew with a fresh token", ErrRemoved, peer)
+	}
+	select {
+	case m.removed <- err:
+	default:
+	}
+}
+
+func (m *member) health(id string) (alive bool, since time.Duration) {
+	p, ok := m.mesh.Member(id)
+	if !ok {
+		return false, 0
+	}
+	return p.Status == mesh.Alive, time.Since(p.Since)
+}
+
+// stats is what a node says of itself to a member that asks.
+type stats struct {
+	Applied    uint64 `json:"applied"`
+	Generation uint64 `json:"generation"`
+	Key        string `json:"key"` // digest of the gossip key in use
+	Name       string `json:"name"`
+	Version    string `json:"version"`
+	Device     string `json:"device"`
+	Memory     uint64 `json:"memory"`
+	PublicKey  string `json:"public_key"`
+}
+
+func (m *member) ownStats() stats {
+	return stats{
+		Applied: m.plan.AppliedIndex(), Generation: m.plan.State().Generation,
+		Key:  identity.KeyDigest(m.id.GossipKeys()[0].Key),
+		Name: m.id.Name(), Version: m.opts.Version, Device: m.opts.Device, Memory: m.opts.Memory,
+		PublicKey: m.id.PublicKeyHash(),
+	}
+}
+
+func (m *member) ask(ctx context.Context, id string) (stats, error) {
+	if id == m.id.ID() {
+		return m.ownStats(), nil
+	}
+	b, err := m.mesh.Call(ctx, id, callStats, nil)
+	if err != nil {
+		return stats{}, err
+	}
+	var s stats
+	if err := json.Unmarshal(b, &s); err != nil {
+		return stats{}, fmt.Errorf("read what node %s says of itself: %w", id, err)
+	}
+	return s, nil
+}
+
+func (m *member) probe(ctx context.Context, id string) (uint64, error) {
+	s, err := m.ask(ctx, id)
+	return s.Applied, err
+}
+
+// handCAKey gives a future voter what any leader needs to admit newcomers.
+func (m *member) handCAKey(ctx context.Context, id string) error {
+	if id == m.id.ID() {
+		return nil
+	}
+	key, err := m.id.CAKey()
+	if err != nil {
+		return fmt.Errorf("hand the CA key to node %s: %w", id, err)
+	}
+	_, err = m.mesh.Call(ctx, id, callCAKey, key)
+	return err
+}
+
+// The calls that nodes make to each other.
+const (
+	callStats    = "stats"
+	callCAKey    = "ca-key"
+	callKeys     = "gossip-keys"
+	callNewKey   = "new-gossip-key"
+	callOperator = "operation"
+)
+
+var errNotFromLeader = errors.New("only the leader may say this")
+
+// serve registers this node's side of the calls.
+func (m *member) serve() {
+	m.mesh.Handle(callStats, func(context.Context, string, []byte) ([]byte, error) { return json.Marshal(m.ownStats()) })
+	m.mesh.Handle(callCAKey, func(_ context.Context, _ string, key []byte) ([]byte, error) {
+		// Whoever sends it, the key is the mesh's or AdoptCAKey refuses it.
+		return nil, m.id.AdoptCAKey(key)
+	})
+	m.mesh.Handle(callKeys, func(context.Context, string, []byte) ([]byte, error) { return json.Marshal(m.id.GossipKeys()) })
+	m.mesh.Handle(callNewKey, func(_ context.Context, peer string, b []byte) ([]byte, error) {
+		if peer != m.plan.Leader() {
+			return nil, errNotFromLeader
+		}
+		var k identity.GossipKey
+		if err := json.Unmarshal(b, &k); err != nil {
+			return nil, fmt.Errorf("read a gossip key: %w", err)
+		}
+		return nil, m.holdKey(k)
+	})
+	m.mesh.Handle(callOperator, m.operate)
+}
+
+// peersOf is where the grant says the other nodes are.
+func peersOf(g identity.Grant) []mesh.Peer {
+	var peers []mesh.Peer
+	for _, p := range g.Peers {
+		if a, err := netip.ParseAddrPort(p.Addr); err == nil {
+			peers = append(peers, mesh.Peer{ID: p.ID, Addr: a})
+		}
+	}
+	return peers
+}

@@ -1,0 +1,123 @@
+// Package bench measures a mesh on this machine, each figure beside a yardstick
+// taken in the same run: absolute times say little on a machine that others
+// share, ratios say something. It is what `hopmesh bench` runs, not a test: it
+// judges nothing but whether a figure is within its bar.
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+)
+
+// Config says how to measure.
+type Config struct {
+	JSON    bool
+	Version string
+	// Program is the hopmesh binary, whose idle cost is measured.
+	Program string
+}
+
+// A Figure is one measurement.
+type Figure struct {
+	Name      string  `json:"name"`
+	Value     float64 `json:"value"`
+	Unit      string  `json:"unit"`
+	Yardstick string  `json:"yardstick,omitempty"` // what it is compared with
+	Ceiling   float64 `json:"ceiling,omitempty"`   // the yardstick's value, same unit, same run
+	Ratio     float64 `json:"ratio,omitempty"`     // value / ceiling
+	Bar       string  `json:"bar"`
+	Holds     bool    `json:"holds"`
+}
+
+// A Report is what --json prints.
+type Report struct {
+	Machine string   `json:"machine"`
+	Figures []Figure `json:"figures"`
+}
+
+// Transport measures what the mesh costs and what it gives.
+func Transport(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
+	dir, err := os.MkdirTemp("", "hopmesh-bench")
+	if err != nil {
+		return fmt.Errorf("make a folder to measure in: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	b := &bench{cfg: cfg, dir: dir, log: slog.New(slog.DiscardHandler)}
+	r := Report{Machine: Machine()}
+	for _, part := range []struct {
+		what string
+		run  func(context.Context) ([]Figure, error)
+	}{
+		{"bulk throughput", b.bulk},
+		{"control round trip", b.roundTrip},
+		{"forming and losing a leader", b.form},
+		{"Raft commit", b.commit},
+		{"idle node", b.idle},
+	} {
+		_, _ = fmt.Fprintf(stderr, "measuring: %s\n", part.what)
+		figures, err := part.run(ctx)
+		if err != nil {
+			return fmt.Errorf("measure %s: %w", part.what, err)
+		}
+		r.Figures = append(r.Figures, figures...)
+	}
+	if cfg.JSON {
+		return json.NewEncoder(stdout).Encode(r)
+	}
+	return table(stdout, r)
+}
+
+type bench struct {
+	cfg Config
+	dir string
+	log *slog.Logger
+}
+
+func table(out io.Writer, r Report) error {
+	_, _ = fmt.Fprintf(out, "%s\n\n", r.Machine)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "FIGURE\tMEASURED\tYARDSTICK\tRATIO\tBAR\t")
+	for _, f := range r.Figures {
+		yardstick, ratio, verdict := "", "", "holds"
+		if f.Yardstick != "" {
+			yardstick, ratio = fmt.Sprintf("%s %.3g %s", f.Yardstick, f.Ceiling, f.Unit), fmt.Sprintf("%.2fx", f.Ratio)
+		}
+		if !f.Holds {
+			verdict = "FALLS SHORT"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%.3g %s\t%s\t%s\t%s\t%s\n", f.Name, f.Value, f.Unit, yardstick, ratio, f.Bar, verdict)
+	}
+	return w.Flush()
+}
+
+// against makes a figure that is judged by its ratio to a yardstick.
+func against(name, unit string, value float64, yardstick string, ceiling float64, bar string, holds func(ratio float64) bool) Figure {
+	ratio := value / ceiling
+	return Figure{Name: name, Value: value, Unit: unit, Yardstick: yardstick, Ceiling: ceiling, Ratio: ratio, Bar: bar, Holds: holds(ratio)}
+}
+
+// below makes a figure that must stay under a limit.
+func below(name, unit string, value, limit float64) Figure {
+	return Figure{Name: name, Value: value, Unit: unit, Bar: fmt.Sprintf("under %g %s", limit, unit), Holds: value < limit}
+}
+
+// Machine describes the machine in a line, for the head of a table.
+func Machine() string {
+	model := runtime.GOARCH
+	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(b)) {
+			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+				model = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%d cores, %s, %s/%s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH, runtime.Version())
+}

@@ -1,0 +1,102 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/hopmesh/hopmesh/mesh"
+	"golang.org/x/sys/unix"
+)
+
+// A dataDir is the node's directory on disk, locked while the node runs.
+type dataDir struct {
+	path string
+	lock *os.File
+}
+
+// openDataDir creates the directory if need be, proves that it can be written,
+// and locks it against a second node.
+func openDataDir(path string) (*dataDir, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("create the data directory %s: %w; choose another with --data-dir", path, err)
+	}
+	f, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("write to the data directory %s: %w; choose another with --data-dir or change its owner", path, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("the data directory %s is in use by another hopmesh agent; stop that one or choose another with --data-dir", path)
+		}
+		return nil, fmt.Errorf("lock the data directory %s: %w", path, err)
+	}
+	return &dataDir{path: path, lock: f}, nil
+}
+
+func (d *dataDir) close() error { return d.lock.Close() }
+
+func (d *dataDir) identity() string { return filepath.Join(d.path, "identity") }
+func (d *dataDir) raft() string     { return filepath.Join(d.path, "raft") }
+func (d *dataDir) socket() string   { return filepath.Join(d.path, "hopmesh.sock") }
+func (d *dataDir) peersFile() string {
+	return filepath.Join(d.path, "peers.json")
+}
+
+// loadPeers reads where other nodes last were. The file only saves time: a
+// damaged one is the same as none.
+func (d *dataDir) loadPeers() []mesh.Peer {
+	b, err := os.ReadFile(d.peersFile())
+	if err != nil {
+		return nil
+	}
+	var peers []mesh.Peer
+	if json.Unmarshal(b, &peers) != nil {
+		return nil
+	}
+	return peers
+}
+
+func (d *dataDir) savePeers(peers []mesh.Peer) error {
+	b, err := json.Marshal(peers)
+	if err != nil {
+		return fmt.Errorf("save the peers: %w", err)
+	}
+	tmp := d.peersFile() + ".tmp"
+	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		return fmt.Errorf("save the peers: %w", err)
+	}
+	if err := os.Rename(tmp, d.peersFile()); err != nil {
+		return fmt.Errorf("save the peers: %w", err)
+	}
+	return nil
+}
+
+// erase makes the directory that of a node that never joined. The identity goes
+// first: without it the rest is never read.
+func (d *dataDir) erase(forgetIdentity func(dir string) error) error {
+	if err := forgetIdentity(d.identity()); err != nil {
+		return err
+	}
+	err := errors.Join(os.RemoveAll(d.raft()), os.Remove(d.peersFile()))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("clear the data directory: %w", err)
+	}
+	return nil
+}
+
+// emptyRaft refuses a directory that holds a log but no identity: it was copied
+// or damaged, and a new identity on top of an old log would vote twice.
+func emptyRaft(d *dataDir) error {
+	entries, err := os.ReadDir(d.raft())
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", d.raft(), err)
+	}
+	return fmt.Errorf("%s holds the log of a former node but the directory has no identity: move it away, or use another --data-dir", d.raft())
+}

@@ -1,0 +1,152 @@
+// Package demo shows a mesh on one machine: it forms one of several nodes in
+// this process, kills its leader, shows who takes over, and leaves nothing
+// behind. It uses the node as anyone could, and holds no logic of its own.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/fleet"
+)
+
+// Config says what to show.
+type Config struct {
+	Nodes   int
+	JSON    bool
+	Version string
+}
+
+// A Report is what --json prints.
+type Report struct {
+	Nodes           int          `json:"nodes"`
+	FormedSeconds   float64      `json:"formed_seconds"`   // from nothing to a leader and all nodes in the plan
+	VotersSeconds   float64      `json:"voters_seconds"`   // until it survives the loss of any one
+	Leader          string       `json:"leader"`           // before the kill
+	NewLeader       string       `json:"new_leader"`       // after it
+	TakeoverSeconds float64      `json:"takeover_seconds"` // from the kill to the new leader
+	Members         []api.Member `json:"members"`          // as the new leader sees them
+}
+
+// Run shows it. It takes some ten seconds, most of them spent waiting until the
+// newcomers have proven stable enough to vote.
+func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) (err error) {
+	if cfg.Nodes < 3 || cfg.Nodes > 9 {
+		return fmt.Errorf("the demo kills a leader, which a mesh of %d can't show on one machine: pass --nodes 3 to 9", cfg.Nodes)
+	}
+	dir, err := os.MkdirTemp("", "hopmesh-demo")
+	if err != nil {
+		return fmt.Errorf("make a folder for the demo: %w", err)
+	}
+	f := fleet.New(dir, cfg.Version)
+	defer func() { err = errors.Join(err, f.Stop(), os.RemoveAll(dir)) }()
+	s := &show{fleet: f, out: stdout, begin: time.Now()}
+	if cfg.JSON {
+		s.out = stderr
+	}
+	report, err := s.run(ctx, cfg.Nodes)
+	if err != nil {
+		return err
+	}
+	if cfg.JSON {
+		return json.NewEncoder(stdout).Encode(report)
+	}
+	return nil
+}
+
+// show is one run of the demo.
+type show struct {
+	fleet *fleet.Fleet
+	out   io.Writer
+	begin time.Time
+}
+
+func (s *show) run(ctx context.Context, n int) (Report, error) {
+	f, r := s.fleet, Report{Nodes: n}
+	s.say("One machine, %d nodes, each with one UDP port on loopback. Nothing is installed, nothing stays behind.\n", n)
+	first, err := f.Launch(ctx)
+	if err != nil {
+		return r, err
+	}
+	s.note("n1 has founded a mesh at %s", first.Addr())
+	for range n - 1 {
+		if _, err := f.Launch(ctx); err != nil {
+			return r, err
+		}
+	}
+	if err := f.Until(ctx, "all nodes are in", f.AllReady); err != nil {
+		return r, err
+	}
+	r.FormedSeconds = s.note("all %d nodes are in, by token, over mutual TLS", n)
+	voters := 3
+	if n >= 5 {
+		voters = 5
+	}
+	if err := f.Until(ctx, "enough nodes vote", func() bool { return first.Voters() == voters }); err != nil {
+		return r, err
+	}
+	r.VotersSeconds = s.note("%d of them vote: the mesh survives the loss of any one\n", voters)
+	s.table(first)
+	r.Leader = f.Leader()
+	return r, s.takeover(ctx, &r)
+}
+
+// takeover kills the leader and waits for the next, and until its death is known.
+func (s *show) takeover(ctx context.Context, r *Report) error {
+	f := s.fleet
+	f.Kill(r.Leader)
+	killed := time.Now()
+	s.say("\nKilled %s, the leader, without a word.", r.Leader)
+	err := f.Until(ctx, "another node leads", func() bool {
+		r.NewLeader = f.Leader()
+		return r.NewLeader != "" && r.NewLeader != r.Leader
+	})
+	if err != nil {
+		return err
+	}
+	r.TakeoverSeconds = time.Since(killed).Seconds()
+	s.note("%s leads, %.1f s after the kill", r.NewLeader, r.TakeoverSeconds)
+	var rest *fleet.Node
+	for _, n := range f.Nodes {
+		if n.Name == r.NewLeader {
+			rest = n
+		}
+	}
+	err = f.Until(ctx, "the dead node is noticed", func() bool {
+		r.Members = rest.Members()
+		return slices.ContainsFunc(r.Members, func(m api.Member) bool { return m.Name == r.Leader && m.Status == "failed" })
+	})
+	if err != nil {
+		return err
+	}
+	s.note("all know that %s has failed\n", r.Leader)
+	s.table(rest)
+	s.say("\nOn three machines: `hopmesh agent --bootstrap` on one, then the line it prints on the others.")
+	return nil
+}
+
+func (s *show) table(n *fleet.Node) {
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "  NAME\tADDRESS\tSTATUS\tROLE")
+	for _, m := range n.Members() {
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", m.Name, m.Address, m.Status, m.Role)
+	}
+	_ = w.Flush()
+}
+
+func (s *show) say(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format+"\n", args...) }
+
+// note says it with the time since the beginning, which it returns in seconds.
+func (s *show) note(format string, args ...any) float64 {
+	at := time.Since(s.begin).Seconds()
+	s.say("%5.1f s  "+format, append([]any{at}, args...)...)
+	return at
+}

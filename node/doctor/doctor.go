@@ -1,0 +1,179 @@
+// Package doctor looks for what keeps a node from working well: on this machine,
+// and on the way to another node. It asks and reads; it changes nothing.
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hopmesh/hopmesh/cuda"
+	"github.com/hopmesh/hopmesh/mesh"
+)
+
+// Config says what to look at.
+type Config struct {
+	Peer    string // HOST:PORT of a node, or ""
+	Listen  string // the UDP address to look from
+	Version string
+	JSON    bool
+	// ProcSys is where the kernel shows its settings; /proc/sys but in tests.
+	ProcSys string
+}
+
+// A Finding is one thing that was looked at.
+type Finding struct {
+	Name   string `json:"name"`
+	Level  string `json:"level"` // ok, warning or failure
+	Detail string `json:"detail"`
+}
+
+const (
+	ok      = "ok"
+	warning = "warning"
+	failure = "failure"
+)
+
+// ErrFailure is returned when something was found that keeps a node from
+// working; the findings say what.
+var ErrFailure = errors.New("something keeps a node from working; see the failures above")
+
+// Run looks and prints. It takes a few seconds with a peer.
+func Run(ctx context.Context, cfg Config, stdout io.Writer) error {
+	if cfg.ProcSys == "" {
+		cfg.ProcSys = "/proc/sys"
+	}
+	findings := []Finding{{"version", ok, "hopmesh " + cfg.Version}, kernel(cfg.ProcSys)}
+	findings = append(findings, buffer(cfg.ProcSys, "rmem_max"), buffer(cfg.ProcSys, "wmem_max"), gpu())
+	if cfg.Peer != "" {
+		findings = append(findings, peer(ctx, cfg)...)
+	}
+	if err := show(stdout, cfg.JSON, findings); err != nil {
+		return err
+	}
+	for _, f := range findings {
+		if f.Level == failure {
+			return ErrFailure
+		}
+	}
+	return nil
+}
+
+func show(out io.Writer, asJSON bool, findings []Finding) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(struct {
+			Findings []Finding `json:"findings"`
+		}{findings})
+	}
+	for _, f := range findings {
+		if _, err := fmt.Fprintf(out, "%-8s %-18s %s\n", f.Level, f.Name, f.Detail); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantBuffer is what quic-go asks the kernel for.
+const wantBuffer = 7_500_000
+
+func buffer(procSys, name string) Finding {
+	f := Finding{Name: "net.core." + name}
+	b, err := os.ReadFile(filepath.Join(procSys, "net/core", name))
+	if err != nil {
+		f.Level, f.Detail = warning, fmt.Sprintf("can't be read: %v", err)
+		return f
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	switch {
+	case err != nil:
+		f.Level, f.Detail = warning, fmt.Sprintf("is no number: %q", b)
+	case n < wantBuffer:
+		f.Level = warning
+		f.Detail = fmt.Sprintf("%d bytes, too small for fast transfers: sudo sysctl -w net.core.%s=%d", n, name, wantBuffer)
+	default:
+		f.Level, f.Detail = ok, fmt.Sprintf("%d bytes", n)
+	}
+	return f
+}
+
+func kernel(procSys string) Finding {
+	f := Finding{Name: "kernel"}
+	b, err := os.ReadFile(filepath.Join(procSys, "kernel/osrelease"))
+	if err != nil {
+		f.Level, f.Detail = warning, fmt.Sprintf("can't be read: %v", err)
+		return f
+	}
+	release := strings.TrimSpace(string(b))
+	major, _, _ := strings.Cut(release, ".")
+	if n, err := strconv.Atoi(major); err != nil || n < 5 {
+		f.Level, f.Detail = warning, release+": before Linux 5 UDP is slow"
+		return f
+	}
+	f.Level, f.Detail = ok, release
+	return f
+}
+
+func gpu() Finding {
+	device, why, err := cuda.Detect("auto")
+	if err != nil {
+		return Finding{"device", failure, err.Error()}
+	}
+	if why != "" {
+		device += ": " + why
+	}
+	return Finding{"device", ok, device}
+}
+
+// peer looks at the way to a node and back.
+func peer(ctx context.Context, cfg Config) []Finding {
+	conn, err := listen(cfg.Listen)
+	if err != nil {
+		return []Finding{{"way there", failure, err.Error()}}
+	}
+	defer conn.Close()
+	r, err := mesh.Probe(ctx, conn, cfg.Peer)
+	if err != nil {
+		return []Finding{{"way there", failure, fmt.Sprintf("%v; is an agent running there, and is its UDP port open?", err)}}
+	}
+	list := []Finding{
+		{"way there", ok, fmt.Sprintf("%s answered after %s; it sees this machine as %s", cfg.Peer, r.RoundTrip.Round(time.Millisecond), r.Observed)},
+		{"mesh", ok, r.MeshID},
+		{"their version", ok, r.Version},
+		{"clock", ok, fmt.Sprintf("theirs is %s from ours", r.Skew)},
+		{"way back", ok, "a packet nobody asked for arrived"},
+	}
+	if r.Version != cfg.Version {
+		list[2].Level, list[2].Detail = warning, fmt.Sprintf("%s, here %s: run the same version on all nodes", r.Version, cfg.Version)
+	}
+	if r.Skew.Abs() > 2*time.Second {
+		list[3].Level, list[3].Detail = warning, list[3].Detail+": set the clocks (NTP)"
+	}
+	if !r.Inbound {
+		list[4].Level = failure
+		list[4].Detail = fmt.Sprintf("no packet from %s reached %s unasked: open this machine's firewall for the UDP port that the agent will use", cfg.Peer, r.Observed)
+	}
+	return list
+}
+
+// listen prefers the agent's own port, as that is the one that matters; it is
+// taken if an agent runs here, and then any other must do.
+func listen(addr string) (net.PacketConn, error) {
+	if addr != "" {
+		if conn, err := net.ListenPacket("udp", addr); err == nil {
+			return conn, nil
+		}
+	}
+	conn, err := net.ListenPacket("udp", ":0")
+	if err != nil {
+		return nil, fmt.Errorf("open a UDP port: %w", err)
+	}
+	return conn, nil
+}

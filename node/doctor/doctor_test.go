@@ -1,0 +1,93 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// machine makes the settings that the kernel would show.
+func machine(t *testing.T, release, rmem, wmem string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, value := range map[string]string{"kernel/osrelease": release, "net/core/rmem_max": rmem, "net/core/wmem_max": wmem} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if value == "" {
+			continue
+		}
+		if err := os.WriteFile(path, []byte(value+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func findings(t *testing.T, cfg Config) (map[string]Finding, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cfg.JSON, cfg.Version = true, "v1"
+	err := Run(t.Context(), cfg, &out)
+	var got struct{ Findings []Finding }
+	if e := json.Unmarshal(out.Bytes(), &got); e != nil {
+		t.Fatalf("printed %q: %v", out.String(), e)
+	}
+	by := map[string]Finding{}
+	for _, f := range got.Findings {
+		by[f.Name] = f
+	}
+	return by, err
+}
+
+func TestMachine(t *testing.T) {
+	good, err := findings(t, Config{ProcSys: machine(t, "6.1.0", "7500000", "8000000")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range good {
+		if f.Level != ok {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	bad, err := findings(t, Config{ProcSys: machine(t, "4.19.0", "212992", "")})
+	if err != nil {
+		t.Fatalf("warnings are no failures: %v", err)
+	}
+	for name, want := range map[string]string{"kernel": "Linux 5", "net.core.rmem_max": "sysctl -w net.core.rmem_max=7500000", "net.core.wmem_max": "can't be read"} {
+		if f := bad[name]; f.Level != warning || !strings.Contains(f.Detail, want) {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+func TestPeerThatIsNotThere(t *testing.T) {
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	got, err := findings(t, Config{ProcSys: machine(t, "6.1", "7500000", "7500000"), Peer: silent.LocalAddr().String()})
+	if !errors.Is(err, ErrFailure) {
+		t.Errorf("ended with %v", err)
+	}
+	if f := got["way there"]; f.Level != failure || !strings.Contains(f.Detail, silent.LocalAddr().String()) {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestTable(t *testing.T) {
+	var out bytes.Buffer
+	if err := Run(t.Context(), Config{ProcSys: machine(t, "6.1", "7500000", "100")}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "warning  net.core.wmem_max") {
+		t.Errorf("printed:\n%s", out.String())
+	}
+}

@@ -1,0 +1,331 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/node"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/nodetest"
+)
+
+// threeVoters is the mesh that most faults are done to.
+func threeVoters(t *testing.T, f func(t *testing.T, c *nodetest.Cluster)) {
+	t.Helper()
+	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
+		c.Wait("three voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		f(t, c)
+	})
+}
+
+// The leader is cut off for ten minutes: the others go on under another, and
+// after the heal all hold the same plan.
+func TestTenMinutePartition(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		old := c.Leader()
+		c.Isolate(old)
+		rest := c.Others(old)
+		c.Wait("another leader", 10*time.Second, func() bool {
+			l := rest[0].Status().Leader
+			return l != "" && l != old.Name
+		})
+		c.Wait("the old leader steps down", 10*time.Second, func() bool { return old.Status().Leader != old.Name })
+		if old.Status().Ready {
+			t.Error("a node that is cut off calls itself ready")
+		}
+		<-time.After(10 * time.Minute)
+		rest[0].Token() // the plan moves on without it
+		c.Network.Heal()
+		healed := time.Now()
+		c.WaitEqual(time.Minute)
+		leader := c.Leader()
+		t.Logf("%s leads; plans equal %s after the heal", leader.Name, time.Since(healed))
+		c.Wait("all is well", 2*time.Minute, func() bool { return len(leader.Status().Problems) == 0 })
+	})
+}
+
+func TestOneWayLoss(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		old := c.Leader()
+		for _, o := range c.Others(old) {
+			c.Network.Cut(o.IP(), old.IP()) // it speaks, but hears nothing
+		}
+		c.Wait("a leader that hears", time.Minute, func() bool {
+			for _, o := range c.Others(old) {
+				if l := o.Status().Leader; l == "" || l == old.Name {
+					return false
+				}
+			}
+			return true
+		})
+		c.Network.Heal()
+		c.WaitEqual(2 * time.Minute)
+	})
+}
+
+func TestLossyLinkWithReordering(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		c.Network.Lose(0.05, 5*time.Millisecond)
+		for range 20 {
+			c.Leader().Token()
+		}
+		c.WaitEqual(time.Minute)
+		c.Grow(2)
+		c.WaitEqual(time.Minute)
+	})
+}
+
+func TestSlowLink(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		slow := c.Others(c.Leader())[0]
+		c.Network.Slow(slow.IP(), 80*time.Millisecond)
+		for range 10 {
+			c.Leader().Token()
+		}
+		slow.Token()
+		c.WaitEqual(time.Minute)
+	})
+}
+
+func TestFlappingLeadership(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		for range 5 {
+			l := c.Leader()
+			c.Isolate(l)
+			rest := c.Others(l)
+			c.Wait("another leader", time.Minute, func() bool {
+				s := rest[0].Status().Leader
+				return s != "" && s != l.Name
+			})
+			c.Network.Heal()
+		}
+		c.Leader()
+		c.WaitEqual(time.Minute)
+		c.AnyReady().Token()
+	})
+}
+
+func TestMemberCommandsWithoutALeader(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		last := c.Others(c.Leader())[0]
+		for _, o := range c.Others(last) {
+			o.Kill()
+		}
+		c.Wait("it knows that it has no leader", time.Minute, func() bool { return last.Status().Leader == "" })
+		if len(last.Members()) != 3 || last.Plan().MeshID == "" {
+			t.Error("what is local was not answered")
+		}
+		problems := strings.Join(last.Status().Problems, "\n")
+		if !strings.Contains(problems, "there is no leader") {
+			t.Errorf("problems: %s", problems)
+		}
+		begin := time.Now()
+		if _, err := last.API().CreateToken(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "no leader") {
+			t.Errorf("a token without a quorum: %v", err)
+		}
+		if took := time.Since(begin); took > 11*time.Second {
+			t.Errorf("waited %s for a leader", took)
+		}
+	})
+}
+
+func TestForceLeave(t *testing.T) {
+	t.Run("a live node stays", func(t *testing.T) {
+		threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+			err := force(c.Leader(), c.Others(c.Leader())[0].Name, false)
+			if err == nil || !strings.Contains(err.Error(), "is alive") {
+				t.Fatalf("got %v", err)
+			}
+		})
+	})
+	t.Run("an unknown node is named", func(t *testing.T) {
+		threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+			if err := force(c.Nodes[0], "nobody", false); err == nil || !strings.Contains(err.Error(), "nobody") {
+				t.Fatalf("got %v", err)
+			}
+		})
+	})
+	t.Run("a dead node goes, and may come back", func(t *testing.T) {
+		threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+			dead := c.Others(c.Leader())[0]
+			dead.Kill()
+			c.Wait("its failure is known", time.Minute, func() bool { return status(c.Leader(), dead.Name) == "failed" })
+			if err := force(c.Leader(), dead.Name, false); err != nil {
+				t.Fatal(err)
+			}
+			c.Wait("it is gone", time.Minute, func() bool { return len(c.Leader().Plan().Members) == 2 && c.Leader().Voters() == 1 })
+			dead.Restart()
+			dead.WaitReady()
+			c.Wait("it is back", time.Minute, func() bool { return len(c.Leader().Plan().Members) == 3 })
+		})
+	})
+}
+
+func force(via *nodetest.Instance, name string, revoke bool) error {
+	return via.API().ForceLeave(context.Background(), api.ForceLeaveRequest{Name: name, Revoke: revoke})
+}
+
+func status(seenBy *nodetest.Instance, name string) string {
+	for _, m := range seenBy.Members() {
+		if m.Name == name {
+			return m.Status
+		}
+	}
+	return ""
+}
+
+func idsOf(seenBy *nodetest.Instance, these []*nodetest.Instance) []string {
+	var ids []string
+	for _, m := range seenBy.Members() {
+		for _, n := range these {
+			if n.Name == m.Name {
+				ids = append(ids, m.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// A revoked node is refused everywhere, told why, and the gossip key turns
+// without anybody else losing touch.
+func TestRevocation(t *testing.T) {
+	nodetest.Virtual(t, 4, func(t *testing.T, c *nodetest.Cluster) {
+		c.Wait("three voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		bad := c.Others(c.Leader())[0]
+		serial := c.Leader().Plan().Key.Serial
+		if err := force(c.Leader(), bad.Name, true); err != nil {
+			t.Fatal(err)
+		}
+		if err := bad.Exited(time.Minute); !errors.Is(err, node.ErrRemoved) {
+			t.Fatalf("the revoked node ended with %v", err)
+		}
+		rest := c.Others(bad)
+		c.Wait("the key has turned", time.Minute, func() bool {
+			for _, o := range rest {
+				if k := o.Plan().Key; k.Serial != serial+1 || k.Rotating {
+					return false
+				}
+			}
+			return true
+		})
+		c.Wait("nobody lost touch", time.Minute, func() bool {
+			for _, o := range rest {
+				if len(o.Status().Problems) > 0 || len(o.Plan().Members) != 3 {
+					return false
+				}
+			}
+			return true
+		})
+		bad.Restart()
+		if err := bad.Exited(time.Minute); !errors.Is(err, node.ErrRemoved) {
+			t.Fatalf("the revoked node ended with %v", err)
+		}
+		c.Grow(1) // newcomers get the new key
+	})
+}
+
+// A node that is down while the key turns finds its way back.
+func TestKeyTurnsWhileANodeIsDown(t *testing.T) {
+	nodetest.Virtual(t, 5, func(t *testing.T, c *nodetest.Cluster) {
+		c.Wait("five voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 5 })
+		others := c.Others(c.Leader())
+		down, bad := others[0], others[1]
+		down.Kill()
+		c.Wait("its failure is known", time.Minute, func() bool { return status(c.Leader(), down.Name) == "failed" })
+		if err := force(c.Leader(), bad.Name, true); err != nil {
+			t.Fatal(err)
+		}
+		_ = bad.Exited(time.Minute)
+		c.Wait("the key has turned", time.Minute, func() bool {
+			k := c.Leader().Plan().Key
+			return k.Serial == 2 && !k.Rotating
+		})
+		down.Move() // and at another address, too
+		down.Restart()
+		down.WaitReady()
+		c.Wait("all see it", time.Minute, func() bool {
+			for _, o := range c.Others(down) {
+				if status(o, down.Name) != "alive" {
+					return false
+				}
+			}
+			return true
+		})
+		c.WaitEqual(time.Minute)
+	})
+}
+
+// Certificates renew themselves, and nobody notices.
+func TestCertificatesRenew(t *testing.T) {
+	nodetest.Virtual(t, 1, func(t *testing.T, c *nodetest.Cluster) {
+		const life = 10 * time.Minute
+		if err := c.Nodes[0].Stop(); err != nil {
+			t.Fatal(err)
+		}
+		c.Nodes[0].Reset()
+		c.Nodes[0].Options.Bootstrap, c.Nodes[0].Options.CertificateLife = true, life
+		c.Nodes[0].Start()
+		c.Nodes[0].WaitReady()
+		other := c.Add()
+		other.Options.Join, other.Options.Token = []string{c.Nodes[0].Addr()}, c.Nodes[0].Token()
+		other.Start()
+		other.WaitReady()
+		for range 5 {
+			<-time.After(life / 2)
+			for _, n := range c.Nodes {
+				n.WaitReady()
+			}
+		}
+		for _, n := range c.Nodes {
+			id, err := identity.Load(filepath.Join(n.Options.DataDir, "identity"), identity.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left := time.Until(id.NotAfter()); left < 0 {
+				t.Errorf("%s runs with a certificate that ended %s ago", n.Name, -left)
+			}
+		}
+		n := c.Grow(1)[0]
+		if len(n.Members()) != 3 {
+			t.Errorf("a newcomer sees %v", n.Members())
+		}
+	})
+}
+
+// Three of five voters are lost for good: the survivors are told who votes now,
+// and no generation is issued twice.
+func TestRecoveryFromTheLossOfAQuorum(t *testing.T) {
+	nodetest.Virtual(t, 5, func(t *testing.T, c *nodetest.Cluster) {
+		c.Wait("five voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 5 })
+		generation := c.Leader().Status().Generation
+		for _, n := range c.Nodes[:3] {
+			n.Kill()
+		}
+		survivors := c.Nodes[3:]
+		ids := idsOf(survivors[0], survivors)
+		for _, n := range survivors {
+			n.Kill()
+			n.Recover(ids)
+			n.Restart()
+		}
+		for _, n := range survivors {
+			n.WaitReady()
+		}
+		for _, n := range c.Nodes[:3] {
+			if err := force(survivors[0], n.Name, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.WaitEqual(time.Minute)
+		if g := c.Leader().Status().Generation; g <= generation {
+			t.Fatalf("generation %d after %d", g, generation)
+		}
+		c.Grow(1)
+		c.Wait("three voters", time.Minute, func() bool { return c.Leader().Voters() == 3 })
+	})
+}

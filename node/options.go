@@ -1,0 +1,121 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hopmesh/hopmesh/consensus"
+	"github.com/hopmesh/hopmesh/mesh"
+)
+
+// Options says what a node is to be. Zero values are usable except where said.
+type Options struct {
+	// DataDir holds everything the node must not forget. Required.
+	DataDir string
+	// Name is what people call the node, unique in its mesh. Default: the host's.
+	// It is fixed when the node founds or joins a mesh.
+	Name string
+	// Version is the program's. Default: "dev".
+	Version string
+	// Listen is the UDP address. Default 0.0.0.0:7946.
+	Listen string
+	// Advertise is the address others dial. Default: the one that routes to the
+	// first peer.
+	Advertise string
+	// API lists where the HTTP API listens beside the socket in DataDir:
+	// "unix:PATH" or HOST:PORT. Addresses off loopback serve only health and
+	// metrics.
+	API []string
+	// Bootstrap founds a mesh if the node belongs to none, else does nothing.
+	Bootstrap bool
+	// Join lists HOST:PORT of members to ask, with Token, if the node belongs to
+	// no mesh.
+	Join  []string
+	Token string
+	// Device is auto, cpu, cuda or cuda:N. Default auto.
+	Device string
+	// Memory bounds what the node may use for graphs, in bytes; 0: no bound.
+	Memory uint64
+	// Log receives everything. Default: discard.
+	Log *slog.Logger
+	// OnReady is told once, when this node is in the plan and knows a leader.
+	OnReady func(Ready)
+
+	// Conn replaces the UDP socket, for tests in virtual time and for faults. The
+	// caller closes it.
+	Conn net.PacketConn
+	// NoAPI serves no HTTP, for tests in virtual time: a goroutine that waits for a
+	// real connection stops the clock.
+	NoAPI bool
+	// Stores replaces the disk under Raft.
+	Stores func() (consensus.Stores, error)
+	// CertificateLife shortens the life of the certificates this node signs.
+	CertificateLife time.Duration
+}
+
+// Ready is what OnReady is told.
+type Ready struct {
+	ID, Name, MeshID string
+	Addr             netip.AddrPort
+	Founded          bool // this very start founded the mesh
+}
+
+const defaultListen = "0.0.0.0:7946"
+
+func (o Options) withDefaults() Options {
+	if o.Name == "" {
+		if host, err := os.Hostname(); err == nil {
+			o.Name = host
+		}
+	}
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	if o.Listen == "" {
+		o.Listen = defaultListen
+	}
+	if o.Device == "" {
+		o.Device = "auto"
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Stores == nil {
+		dir, log := filepath.Join(o.DataDir, "raft"), o.Log
+		o.Stores = func() (consensus.Stores, error) { return consensus.DiskStores(dir, log) }
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	if o.DataDir == "" {
+		return errors.New("a data directory is required: pass --data-dir DIR")
+	}
+	if err := mesh.CheckName(o.Name); err != nil {
+		return fmt.Errorf("%w; choose another with --name", err)
+	}
+	if o.Bootstrap && len(o.Join) > 0 {
+		return errors.New("--bootstrap founds a mesh and --join enters one: pass one of them")
+	}
+	if (len(o.Join) > 0) != (o.Token != "") {
+		return errors.New("--join and --token go together: `hopmesh token create` on a member prints both")
+	}
+	if o.Conn == nil {
+		if _, err := net.ResolveUDPAddr("udp", o.Listen); err != nil {
+			return fmt.Errorf("--listen %s is no address to listen on, such as 0.0.0.0:7946: %w", o.Listen, err)
+		}
+	}
+	if o.Advertise != "" {
+		a, err := netip.ParseAddrPort(o.Advertise)
+		if err != nil || a.Addr().IsUnspecified() || a.Port() == 0 {
+			return fmt.Errorf("--advertise %s must be an IP:PORT that other machines can dial", o.Advertise)
+		}
+	}
+	return nil
+}
