@@ -77,30 +77,32 @@ func (c *Consensus) probe(ctx context.Context, servers []plan.Server, health map
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	committed := c.raft.CommitIndex()
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	asked := 0
+	var asked []string
 	for _, s := range servers {
 		h := health[s.ID]
 		if s.Voter || !h.Alive {
 			continue
 		}
 		h.CaughtUp = false
-		mu.Lock()
 		health[s.ID] = h
-		mu.Unlock()
-		if asked++; asked > maxProbes {
-			continue
+		if len(asked) < maxProbes {
+			asked = append(asked, s.ID)
 		}
+	}
+	caughtUp := make([]bool, len(asked))
+	var wg sync.WaitGroup
+	for i, id := range asked {
 		wg.Go(func() {
-			applied, err := c.cfg.Probe(ctx, s.ID)
-			h.CaughtUp = err == nil && applied+maxLag >= committed
-			mu.Lock()
-			defer mu.Unlock()
-			health[s.ID] = h
+			applied, err := c.cfg.Probe(ctx, id)
+			caughtUp[i] = err == nil && applied+maxLag >= committed
 		})
 	}
 	wg.Wait()
+	for i, id := range asked {
+		h := health[id]
+		h.CaughtUp = caughtUp[i]
+		health[id] = h
+	}
 }
 
 // watch is what one leader has seen of the others. Gossip may know nothing of a
