@@ -64,7 +64,7 @@ func (c Genesis) apply(s *State, index uint64) error {
 	if s.MeshID != "" {
 		return ErrFounded
 	}
-	if err := errors.Join(checkText("mesh id", c.MeshID), checkText("key digest", c.KeyDigest), c.First.check()); err != nil {
+	if err := cmp.Or(checkText("mesh id", c.MeshID), checkText("key digest", c.KeyDigest), c.First.check()); err != nil {
 		return err
 	}
 	s.MeshID, s.Key = c.MeshID, Key{Serial: 1, Digest: c.KeyDigest}
@@ -82,7 +82,7 @@ func (m Member) check() error {
 	if m.Memory > maxNumber {
 		return fmt.Errorf("%w: memory of %d bytes", ErrInvalid, m.Memory)
 	}
-	return errors.Join(checkText("id", m.ID), checkText("name", m.Name), checkText("public key", m.PublicKey),
+	return cmp.Or(checkText("id", m.ID), checkText("name", m.Name), checkText("public key", m.PublicKey),
 		checkOptional("device", m.Device), checkOptional("version", m.Version))
 }
 

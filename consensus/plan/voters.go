@@ -69,7 +69,11 @@ func NextChange(s *State, servers []Server, leader string, health map[string]Hea
 	if s.MeshID == "" || len(servers) == 0 {
 		return Change{}, false
 	}
-	v := view(s, servers, leader, health)
+	v := view(s, servers, leader, health, false)
+	if v.live() < majority(len(v.voters)) {
+		// Somebody answers this leader, or it would not be one.
+		v = view(s, servers, leader, health, true)
+	}
 	for _, step := range []func() (Change, bool){v.addMissing, v.removeStrays, v.promote, v.release, v.shrink} {
 		if c, ok := step(); ok {
 			return c, true
@@ -102,15 +106,20 @@ type server struct {
 // stays says that nobody wants this server gone.
 func (n server) stays() bool { return n.member && !n.leaving }
 
-func view(s *State, servers []Server, leader string, health map[string]Health) *survey {
+// view counts on voters that are no members only if trusting: their gossip may
+// reach this node when Raft no longer does.
+func view(s *State, servers []Server, leader string, health map[string]Health, trusting bool) *survey {
 	v := &survey{leader: leader, target: target(s.staying())}
 	known := map[string]bool{}
 	for _, raw := range servers {
 		known[raw.ID] = true
 		m, in := s.Members[raw.ID]
 		n := server{id: raw.ID, health: health[raw.ID], member: in, leaving: m.Leaving}
-		if raw.ID == leader {
+		switch {
+		case raw.ID == leader:
 			n.health = Health{Alive: true, Since: patience, CaughtUp: true}
+		case !in && !trusting:
+			n.health = Health{}
 		}
 		h := n.health
 		switch {

@@ -139,12 +139,18 @@ func (i *Instance) Reset() {
 		i.cluster.T.Fatal(err)
 	}
 	i.Options = node.Options{DataDir: dir, Name: i.Name, Version: "test", Device: "cpu", Log: slog.New(i.cluster.log)}
-	i.stores = consensus.Stores{}
-	if i.cluster.Network != nil {
-		i.Options.NoAPI = true
-		i.stores = consensus.MemoryStores()
-		i.Options.Stores = func() (consensus.Stores, error) { return i.stores, nil }
+	i.Options.NoAPI = i.cluster.Network != nil
+	i.Forget()
+}
+
+// Forget empties the log under Raft where it is in memory, as a node that left
+// empties its disk.
+func (i *Instance) Forget() {
+	if i.cluster.Network == nil {
+		return
 	}
+	i.stores = consensus.MemoryStores()
+	i.Options.Stores = func() (consensus.Stores, error) { return i.stores, nil }
 }
 
 // Start runs the node until it is killed or stopped.

@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// seeds are one command of each kind, as the log has them.
+func seeds(f *testing.F) [][]byte {
+	now := time.Unix(1000, 0).UTC()
+	var list [][]byte
+	for _, c := range []Command{
+		Genesis{MeshID: "m", First: Member{ID: "a", Name: "a", PublicKey: "k"}, KeyDigest: "d"},
+		AddMember{Member: Member{ID: "b", Name: "b", PublicKey: "k", Memory: 5}},
+		UpdateMember{ID: "a", Device: "cuda:0", Version: "2"},
+		SetLeaving{ID: "a"},
+		RemoveMember{ID: "b", Why: Revoked},
+		CreateToken{Token: NewToken("0123456789abcdef", now, time.Hour), Now: now},
+		RevokeToken{ID: "0123456789ab"},
+		RotateKey{Serial: 2, Digest: "d2", AsOf: 1},
+		RetireKey{Serial: 1},
+		Advance{Generation: 9},
+	} {
+		data, err := Encode(c)
+		if err != nil {
+			f.Fatal(err)
+		}
+		list = append(list, data)
+	}
+	return append(list, nil, []byte{1, 1, 200}, []byte{2, 0, 1, '{', '}'})
+}
+
+// FuzzDecode: whatever is read can be written and read again to the same effect.
+func FuzzDecode(f *testing.F) {
+	for _, s := range seeds(f) {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Decode(data)
+		if err != nil {
+			if c != nil {
+				t.Fatalf("%v and %v", c, err)
+			}
+			return
+		}
+		again, err := Encode(c)
+		if err != nil {
+			if errors.Is(err, ErrOversized) {
+				return // escapes can make it longer
+			}
+			t.Fatalf("%+v was read, but: %v", c, err)
+		}
+		back, err := Decode(again)
+		if err != nil {
+			t.Fatalf("%+v was written, but: %v", c, err)
+		}
+		s := founded(t)
+		a, errA := Apply(s, 2, data)
+		b, errB := Apply(s, 2, again)
+		if a.Digest() != b.Digest() || (errA == nil) != (errB == nil) {
+			t.Fatalf("%+v leads to %v (%v), %+v to %v (%v)", c, a, errA, back, b, errB)
+		}
+	})
+}
+
+// FuzzApply: two commands in a row leave a state that a snapshot keeps.
+func FuzzApply(f *testing.F) {
+	all := seeds(f)
+	for i, s := range all {
+		f.Add(s, all[(i+1)%len(all)])
+	}
+	f.Fuzz(func(t *testing.T, one, two []byte) {
+		s := founded(t)
+		for i, data := range [][]byte{one, two} {
+			before := s.Digest()
+			next, err := Apply(s, uint64(i)+2, data)
+			if s.Digest() != before {
+				t.Fatal("Apply changed the state it was given")
+			}
+			if err != nil && next.Digest() != before {
+				t.Fatalf("refused with %v, but changed", err)
+			}
+			if next.Generation < s.Generation || len(next.Members) == 0 {
+				t.Fatalf("%+v after %+v", next, s)
+			}
+			s = next
+		}
+		b, err := MarshalSnapshot(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := UnmarshalSnapshot(b)
+		if err != nil || back.Digest() != s.Digest() {
+			t.Fatalf("%+v reads as %+v (%v)", s, back, err)
+		}
+	})
+}
+
+func FuzzUnmarshalSnapshot(f *testing.F) {
+	b, err := MarshalSnapshot(founded(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte(snapshotVersion + " 00\n{}"))
+	f.Add([]byte(snapshotMagic + "9 x\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := UnmarshalSnapshot(b)
+		if (s == nil) == (err == nil) {
+			t.Fatalf("%v and %v", s, err)
+		}
+		if err == nil {
+			s.Digest()
+		}
+	})
+}

@@ -1,0 +1,233 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write what the scripts print into them")
+
+// TestScripts runs testdata/*.txt: blocks of commands, a line of dashes, what they
+// print. Each command is a kind and its JSON, or one of:
+//
+//	show            the whole state
+//	at N            the next command has index N
+//	raw HEX-BYTES   a command as it is in the log
+//	token HASH now=SECONDS
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			want, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := runScript(t, string(want))
+			if *update {
+				if err := os.WriteFile(f, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got != string(want) {
+				t.Errorf("%s prints:\n%s", f, got)
+			}
+		})
+	}
+}
+
+const dashes = "----"
+
+func runScript(t *testing.T, text string) string {
+	m := &machine{t: t, state: new(State)}
+	var out strings.Builder
+	for i, block := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		input, _, _ := strings.Cut(block+"\n", dashes+"\n")
+		out.WriteString(input)
+		ran := false
+		var printed strings.Builder
+		for line := range strings.Lines(input) {
+			line = strings.TrimSpace(line)
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			ran = true
+			printed.WriteString(m.run(line) + "\n")
+		}
+		if ran {
+			out.WriteString(dashes + "\n" + printed.String())
+		}
+	}
+	return out.String()
+}
+
+// machine is one node's state, and checks with each command what always holds.
+type machine struct {
+	t     *testing.T
+	state *State
+	index uint64
+}
+
+// epoch is where scripts count their seconds from.
+var epoch = time.Unix(1_000_000, 0).UTC()
+
+func (m *machine) run(line string) string {
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case "show":
+		return m.show()
+	case "at":
+		var n uint64
+		m.scan(rest, "%d", &n)
+		m.index = n - 1
+		return "next is " + rest
+	case "token":
+		var hash string
+		var now int
+		m.scan(rest, "%s now=%d", &hash, &now)
+		if err := m.state.CheckToken(hash, epoch.Add(time.Duration(now)*time.Second)); err != nil {
+			return err.Error()
+		}
+		return "welcome"
+	case "raw":
+		var data []byte
+		m.scan(rest, "%x", &data)
+		return m.apply(data)
+	}
+	c := m.parse(word, rest)
+	data, err := Encode(c)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return m.apply(data)
+}
+
+func (m *machine) scan(text, format string, into ...any) {
+	m.t.Helper()
+	if _, err := fmt.Sscanf(text, format, into...); err != nil {
+		m.t.Fatalf("%q: %v", text, err)
+	}
+}
+
+func (m *machine) parse(word, body string) Command {
+	m.t.Helper()
+	into := map[string]func() Command{
+		"genesis": fill[Genesis](m.t, body), "add": fill[AddMember](m.t, body), "update": fill[UpdateMember](m.t, body),
+		"leaving": fill[SetLeaving](m.t, body), "remove": fill[RemoveMember](m.t, body), "revoke-token": fill[RevokeToken](m.t, body),
+		"rotate": fill[RotateKey](m.t, body), "retire": fill[RetireKey](m.t, body), "advance": fill[Advance](m.t, body),
+		"create-token": func() Command {
+			var hash string
+			var now, ttl int
+			m.scan(body, "%s now=%d ttl=%d", &hash, &now, &ttl)
+			at := epoch.Add(time.Duration(now) * time.Second)
+			return CreateToken{Token: NewToken(hash, at, time.Duration(ttl)*time.Second), Now: at}
+		},
+	}[word]
+	if into == nil {
+		m.t.Fatalf("no command %q", word)
+	}
+	return into()
+}
+
+// fill reads a command from its JSON.
+func fill[C Command](t *testing.T, body string) func() Command {
+	return func() Command {
+		var c C
+		if err := json.Unmarshal([]byte(body), &c); err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		return c
+	}
+}
+
+func (m *machine) apply(data []byte) string {
+	m.t.Helper()
+	before, err := json.Marshal(m.state)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.index++
+	next, applyErr := Apply(m.state, m.index, data)
+	again, err := json.Marshal(m.state)
+	if err != nil || !bytes.Equal(before, again) {
+		m.t.Fatalf("Apply changed the state it was given: %s became %s (%v)", before, again, err)
+	}
+	was := m.state
+	if errors.Is(applyErr, ErrUnknownCommand) {
+		if next != was {
+			m.t.Fatal("went on after a command that it does not know")
+		}
+		return "stops: " + applyErr.Error()
+	}
+	m.state = next
+	switch {
+	case next.Index != m.index:
+		m.t.Fatalf("index %d after command %d", next.Index, m.index)
+	case next.Generation < was.Generation:
+		m.t.Fatalf("generation fell from %d to %d", was.Generation, next.Generation)
+	case applyErr != nil && next.Digest() != was.Digest():
+		m.t.Fatalf("refused (%v), but the state is another", applyErr)
+	}
+	m.roundTrip()
+	if applyErr != nil {
+		return fmt.Sprintf("%d refused: %v", m.index, applyErr)
+	}
+	if next.Digest() == was.Digest() {
+		return fmt.Sprintf("%d nothing new", m.index)
+	}
+	return fmt.Sprintf("%d generation %d", m.index, next.Generation)
+}
+
+// roundTrip goes on with the state as a snapshot has it.
+func (m *machine) roundTrip() {
+	m.t.Helper()
+	b, err := MarshalSnapshot(m.state)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	back, err := UnmarshalSnapshot(b)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if back.Digest() != m.state.Digest() || back.Index != m.state.Index {
+		m.t.Fatalf("the snapshot of %+v reads as %+v", m.state, back)
+	}
+	m.state = back
+}
+
+func (m *machine) show() string {
+	s := m.state
+	var b strings.Builder
+	fmt.Fprintf(&b, "mesh %q, generation %d, index %d\n", s.MeshID, s.Generation, s.Index)
+	fmt.Fprintf(&b, "key %+v\n", s.Key)
+	for _, id := range slices.Sorted(maps.Keys(s.Members)) {
+		fmt.Fprintf(&b, "member %+v\n", s.Members[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Gone)) {
+		fmt.Fprintf(&b, "gone %+v refused=%v\n", s.Gone[id], s.Refused(id))
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Tokens)) {
+		t := s.Tokens[id]
+		expires := "never"
+		if !t.Expires.IsZero() {
+			expires = fmt.Sprint(t.Expires.Sub(epoch))
+		}
+		fmt.Fprintf(&b, "token %s created %s expires %s\n", id, t.Created.Sub(epoch), expires)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,126 @@
+package node_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/node/nodetest"
+)
+
+// newcomer asks any node to be let in, as `hopmesh agent --join` does, and may
+// lie.
+func newcomer(t *testing.T, c *nodetest.Cluster, at *nodetest.Instance, token, name string, lie func(*mesh.JoinRequest)) error {
+	t.Helper()
+	req, err := identity.NewRequest(filepath.Join(t.TempDir(), "identity"), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := identity.ParseToken(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := c.Network.Listen("10.9.9.9", 7946)
+	defer socket.Close()
+	r := mesh.JoinRequest{ID: req.ID(), Name: name, Version: "test", Device: "cpu", CSR: req.CSR(), Clock: time.Now()}
+	if lie != nil {
+		lie(&r)
+	}
+	grant, err := mesh.Join(t.Context(), socket, []string{at.Addr()}, parsed, r)
+	if err != nil {
+		return err
+	}
+	_, err = req.Accept(grant, parsed.CA)
+	return err
+}
+
+// Any node admits, leader or not, and all refuse for the same reasons.
+func TestAdmission(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		leader := c.Leader()
+		follower := c.Others(leader)[0]
+		good := leader.Token()
+		if err := newcomer(t, c, follower, good, "fine", nil); err != nil {
+			t.Fatalf("a follower did not admit: %v", err)
+		}
+		gone, err := leader.API().CreateToken(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := follower.API().RevokeToken(t.Context(), gone.ID); err != nil {
+			t.Fatal(err)
+		}
+		brief, err := leader.API().CreateToken(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * time.Minute)
+		other, err := identity.ParseToken(good)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other.Secret[0]++
+		for name, x := range map[string]struct {
+			token, name string
+			lie         func(*mesh.JoinRequest)
+			reason      string
+			says        string
+		}{
+			"a guessed token":        {other.String(), "a", nil, mesh.RefusedToken, "token"},
+			"a revoked token":        {gone.Token, "b", nil, mesh.RefusedToken, "token"},
+			"an expired token":       {brief.Token, "c", nil, mesh.RefusedToken, "expired"},
+			"a name that is taken":   {good, "n1", nil, mesh.RefusedName, "n1"},
+			"a name of odd letters":  {good, "d", func(r *mesh.JoinRequest) { r.Name = "a b" }, mesh.RefusedRequest, "name"},
+			"a clock ahead":          {good, "e", func(r *mesh.JoinRequest) { r.Clock = r.Clock.Add(time.Hour) }, mesh.RefusedClock, "NTP"},
+			"a clock behind":         {good, "f", func(r *mesh.JoinRequest) { r.Clock = r.Clock.Add(-time.Hour) }, mesh.RefusedClock, "NTP"},
+			"a request that is junk": {good, "g", func(r *mesh.JoinRequest) { r.CSR = []byte("junk") }, mesh.RefusedRequest, "certificate request"},
+			"an id that is taken":    {good, "h", func(r *mesh.JoinRequest) { r.ID = leader.Plan().Members[0].ID }, mesh.RefusedName, "id"},
+		} {
+			for _, at := range []*nodetest.Instance{leader, follower} {
+				err := newcomer(t, c, at, x.token, x.name, x.lie)
+				if mesh.RefusalOf(err) != x.reason || !strings.Contains(err.Error(), x.says) {
+					t.Errorf("%s, at %s: %v", name, at.Name, err)
+				}
+			}
+		}
+		for _, m := range leader.Plan().Members {
+			if m.Name != "fine" && m.Name[0] != 'n' {
+				t.Errorf("a refused newcomer is in the plan: %+v", m)
+			}
+		}
+	})
+}
+
+// A newcomer that crashed after it was admitted, and before it could note it,
+// asks again and is let in again, under its own name.
+func TestJoinAgainAfterACrash(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		i := c.Add()
+		req, err := identity.NewRequest(filepath.Join(i.Options.DataDir, "identity"), i.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := c.Nodes[0].Token()
+		parsed, err := identity.ParseToken(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		socket := c.Network.Listen("10.9.9.9", 7946)
+		_, err = mesh.Join(t.Context(), socket, []string{c.Nodes[0].Addr()}, parsed, mesh.JoinRequest{
+			ID: req.ID(), Name: i.Name, CSR: req.CSR(), Clock: time.Now(),
+		})
+		_ = socket.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.Options.Join, i.Options.Token = []string{c.Nodes[0].Addr()}, token
+		i.Start()
+		i.WaitReady()
+		if got := len(i.Plan().Members); got != 4 {
+			t.Errorf("%d members", got)
+		}
+	})
+}
