@@ -68,7 +68,7 @@ const (
 	// commitTimeout is how long followers may wait for word that an entry is
 	// committed, if nothing follows it. The leader sends a barrier after each burst
 	// of changes, so that they don't; this is for when it dies in between.
-	commitTimeout = 500 * time.Millisecond
+	commitTimeout = 2 * time.Second
 	// A plan is kilobytes and so are its entries: snapshots are cheap, and a node
 	// that was away for a thousand entries still catches up from the log.
 	snapshotThreshold = 1024
@@ -76,14 +76,27 @@ const (
 	snapshotInterval  = 30 * time.Second
 )
 
-// raftConfig is Raft's, with one-second timeouts: shorter ones lose leaders on
-// busy machines.
+const (
+	// patienceOfFollowers is how long, once to twice, a follower hears nothing
+	// before it would lead. Less loses leaders on busy machines.
+	patienceOfFollowers = time.Second
+	// beatOfLeaders is ten times the least interval of a leader's heartbeats, in
+	// Raft's way of counting. They are most of what an idle mesh costs, and Raft's
+	// default sends more of them than followers this patient need.
+	beatOfLeaders = 2500 * time.Millisecond
+	// lease is how long a leader goes on without word from a majority. Longer than
+	// Raft's default, as heartbeats are rarer.
+	lease = time.Second
+)
+
+// raftConfig is Raft's, but for what is named above.
 func raftConfig(id string, log hclog.Logger) *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = raft.ServerID(id)
 	c.Logger = log
-	c.HeartbeatTimeout = time.Second
-	c.ElectionTimeout = time.Second
+	c.HeartbeatTimeout = patienceOfFollowers
+	c.ElectionTimeout = patienceOfFollowers
+	c.LeaderLeaseTimeout = lease
 	c.CommitTimeout = commitTimeout
 	c.SnapshotThreshold = snapshotThreshold
 	c.TrailingLogs = trailingLogs

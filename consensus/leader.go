@@ -42,6 +42,7 @@ func (c *Consensus) watchLeadership() {
 
 // beginTerm starts the leader's work and returns what ends it.
 func (c *Consensus) beginTerm() (end func()) {
+	c.setTimeouts(beatOfLeaders)
 	ctx, cancel := context.WithCancelCause(c.work.ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { c.lead(ctx) })
@@ -49,6 +50,16 @@ func (c *Consensus) beginTerm() (end func()) {
 	return func() {
 		cancel(errDeposed)
 		wg.Wait()
+	}
+}
+
+// setTimeouts changes what Raft goes by from now on: as a leader for the pace of
+// heartbeats, as a follower for its patience.
+func (c *Consensus) setTimeouts(d time.Duration) {
+	conf := c.raft.ReloadableConfig()
+	conf.HeartbeatTimeout, conf.ElectionTimeout = d, d
+	if err := c.raft.ReloadConfig(conf); err != nil {
+		c.cfg.Log.Warn("could not change Raft's timeouts", "err", err)
 	}
 }
 

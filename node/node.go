@@ -101,8 +101,10 @@ func (n *Node) listen() (net.PacketConn, error) {
 // was told, and keeps it one.
 func (n *Node) live(ctx context.Context, dir *dataDir, conn net.PacketConn) error {
 	id, start, err := n.enter(ctx, dir, conn)
-	if ctx.Err() != nil {
-		return nil
+	select {
+	case <-ctx.Done():
+		return nil // stopped before it was in
+	default:
 	}
 	if err != nil {
 		return err
