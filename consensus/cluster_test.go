@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,8 @@ type node struct {
 	up      bool
 	since   time.Time // it came up or went down
 
+	leading  atomic.Bool    // inside Lead
+	dawdle   time.Duration  // how long Lead stays when it should return
 	prepared map[string]int // BeforePromote by id
 	refuse   error          // what BeforePromote answers
 	lag      uint64         // how much it lies about when probed
@@ -173,10 +176,18 @@ func (n *node) prepare(_ context.Context, id string) error {
 // letGo removes those that leave once they have no vote, as a node's leader does.
 func (n *node) letGo(ctx context.Context) {
 	n.cluster.mu.Lock()
-	c := n.Consensus
+	c, dawdle := n.Consensus, n.dawdle
 	n.cluster.mu.Unlock()
+	if n.leading.Swap(true) {
+		n.cluster.t.Errorf("%s: two terms' work overlaps", n.id)
+	}
+	defer n.leading.Store(false)
 	if c == nil {
 		return // it leads before Open has returned
+	}
+	if dawdle > 0 {
+		<-ctx.Done()
+		time.Sleep(dawdle)
 	}
 	for _, s := range c.Servers() {
 		if m, in := c.State().Members[s.ID]; in && m.Leaving && !s.Voter {

@@ -68,7 +68,7 @@ const (
 	// commitTimeout is how long followers may wait for word that an entry is
 	// committed, if nothing follows it. The leader sends a barrier after each burst
 	// of changes, so that they don't; this is for when it dies in between.
-	commitTimeout = 2 * time.Second
+	commitTimeout = time.Second
 	// A plan is kilobytes and so are its entries: snapshots are cheap, and a node
 	// that was away for a thousand entries still catches up from the log.
 	snapshotThreshold = 1024

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -260,9 +261,15 @@ func TestHandOver(t *testing.T) {
 		for _, n := range c.running() {
 			if n != old && n.id != "c" {
 				n.kill() // Raft alone might choose it
+				n.isolate(true)
+				c.mu.Lock()
+				n.since = n.since.Add(-time.Hour)
+				c.mu.Unlock()
 			}
 		}
-		if err := old.HandOver(t.Context()); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // no time for the dead
+		defer cancel()
+		if err := old.HandOver(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if next := c.leader(); next == old {
@@ -413,12 +420,17 @@ func TestStopDuringADial(t *testing.T) {
 	})
 }
 
-// A leader's work of one term never overlaps that of the next.
+// A leader's work of one term never overlaps that of the next, see letGo.
 func TestFlappingLeadership(t *testing.T) {
 	virtual(t, func(t *testing.T, c *cluster) {
 		c.found("a")
 		c.grow("b", "c")
 		c.waitVoterCount(10*time.Second, 3)
+		c.mu.Lock()
+		for _, n := range c.nodes {
+			n.dawdle = 3 * time.Second
+		}
+		c.mu.Unlock()
 		for range 20 {
 			l := c.leaderIn(c.running())
 			if err := l.HandOver(t.Context()); err != nil {
@@ -429,6 +441,27 @@ func TestFlappingLeadership(t *testing.T) {
 		c.apply(token(1))
 		c.waitEqual(5 * time.Second)
 		c.waitVoterCount(0, 3)
+	})
+}
+
+func TestCloseLeavesNoStreamOpen(t *testing.T) {
+	virtual(t, func(t *testing.T, c *cluster) {
+		c.found("a")
+		c.grow("b", "c")
+		c.waitVoterCount(10*time.Second, 3)
+		l := c.leader()
+		order := slices.DeleteFunc(c.running(), func(n *node) bool { return n == l })
+		for _, n := range append(order, l) { // those that accept streams first
+			port := c.net.ports[n.id]
+			n.stop()
+			c.net.mu.Lock()
+			for conn, peer := range port.conns {
+				if err := conn.SetDeadline(time.Time{}); !errors.Is(err, io.ErrClosedPipe) {
+					t.Errorf("a stream between %s and %s is still open (%v)", n.id, peer, err)
+				}
+			}
+			c.net.mu.Unlock()
+		}
 	})
 }
 

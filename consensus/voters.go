@@ -29,7 +29,7 @@ func (c *Consensus) arrangeVoters(ctx context.Context, w *watch) {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	state, servers := c.State(), c.Servers()
-	health := w.look(servers, c.cfg.ID, time.Now())
+	health := w.look(state, servers, c.cfg.ID, time.Now())
 	change, due := plan.NextChange(state, servers, c.cfg.ID, health)
 	if due && change.Action == plan.Promote {
 		// So far every live node was taken for caught up. Now that it matters, ask.
@@ -118,23 +118,28 @@ func newWatch(health func(string) (bool, time.Duration)) *watch {
 }
 
 // look takes everybody alive for caught up; see probe.
-func (w *watch) look(servers []plan.Server, self string, now time.Time) map[string]plan.Health {
-	all := make(map[string]plan.Health, len(servers))
-	down := map[string]time.Time{}
+func (w *watch) look(state *plan.State, servers []plan.Server, self string, now time.Time) map[string]plan.Health {
+	ids := map[string]bool{}
+	for id := range state.Members {
+		ids[id] = true
+	}
 	for _, s := range servers {
-		if s.ID == self {
-			continue
-		}
-		alive, since := w.health(s.ID)
+		ids[s.ID] = true
+	}
+	delete(ids, self)
+	all := make(map[string]plan.Health, len(ids))
+	down := map[string]time.Time{}
+	for id := range ids {
+		alive, since := w.health(id)
 		if !alive {
-			first, before := w.down[s.ID]
+			first, before := w.down[id]
 			if !before {
 				first = now
 			}
-			down[s.ID] = first
+			down[id] = first
 			since = max(since, now.Sub(first))
 		}
-		all[s.ID] = plan.Health{Alive: alive, Since: since, CaughtUp: alive}
+		all[id] = plan.Health{Alive: alive, Since: since, CaughtUp: alive}
 	}
 	w.down = down
 	return all

@@ -69,11 +69,7 @@ func NextChange(s *State, servers []Server, leader string, health map[string]Hea
 	if s.MeshID == "" || len(servers) == 0 {
 		return Change{}, false
 	}
-	v := view(s, servers, leader, health, false)
-	if v.live() < majority(len(v.voters)) {
-		// Somebody answers this leader, or it would not be one.
-		v = view(s, servers, leader, health, true)
-	}
+	v := view(s, servers, leader, health)
 	for _, step := range []func() (Change, bool){v.addMissing, v.removeStrays, v.promote, v.release, v.shrink} {
 		if c, ok := step(); ok {
 			return c, true
@@ -87,7 +83,7 @@ type survey struct {
 	leader string
 	target int
 
-	missing []string // members that Raft does not know yet
+	missing []string // live members that Raft does not know yet
 	strays  []server // servers that are no members and do not vote
 	spares  []server // may be promoted now, the longest alive first
 	pending bool     // one more may soon be
@@ -106,20 +102,15 @@ type server struct {
 // stays says that nobody wants this server gone.
 func (n server) stays() bool { return n.member && !n.leaving }
 
-// view counts on voters that are no members only if trusting: their gossip may
-// reach this node when Raft no longer does.
-func view(s *State, servers []Server, leader string, health map[string]Health, trusting bool) *survey {
+func view(s *State, servers []Server, leader string, health map[string]Health) *survey {
 	v := &survey{leader: leader, target: target(s.staying())}
 	known := map[string]bool{}
 	for _, raw := range servers {
 		known[raw.ID] = true
 		m, in := s.Members[raw.ID]
 		n := server{id: raw.ID, health: health[raw.ID], member: in, leaving: m.Leaving}
-		switch {
-		case raw.ID == leader:
+		if raw.ID == leader {
 			n.health = Health{Alive: true, Since: patience, CaughtUp: true}
-		case !in && !trusting:
-			n.health = Health{}
 		}
 		h := n.health
 		switch {
@@ -138,7 +129,9 @@ func view(s *State, servers []Server, leader string, health map[string]Health, t
 		}
 	}
 	for id, m := range s.Members {
-		if !known[id] && !m.Leaving {
+		// Raft repeats at leisure what it could not deliver, so a newcomer is told to
+		// it once it can be reached.
+		if !known[id] && !m.Leaving && health[id].Alive {
 			v.missing = append(v.missing, id)
 		}
 	}

@@ -38,7 +38,12 @@ func newWorld(t *testing.T, members, voters int) *world {
 	return w
 }
 
-func (w *world) join(id string) { w.state.Members[id] = Member{ID: id, Name: id} }
+func (w *world) join(id string) {
+	w.state.Members[id] = Member{ID: id, Name: id}
+	if _, seen := w.health[id]; !seen {
+		w.health[id] = Health{Alive: true}
+	}
+}
 
 func (w *world) leaving(id string) {
 	m := w.state.Members[id]
@@ -193,6 +198,20 @@ func TestNoSecondVoterWithoutAThird(t *testing.T) {
 	w.settle().expect()
 }
 
+func TestTwoVotersBecomeOne(t *testing.T) {
+	w := newWorld(t, 3, 2)
+	w.health["c"] = Health{Alive: true, Since: justNow}
+	w.settle().expect() // it may be ready soon
+	w.health["c"] = Health{Since: settled}
+	w.settle().expect("demote b")
+}
+
+func TestNobodyIsPromotedWithoutAMajority(t *testing.T) {
+	w := newWorld(t, 4, 3)
+	w.health["b"], w.health["c"] = Health{Since: settled}, Health{Since: settled}
+	w.settle().expect()
+}
+
 func TestFailedVoterKeepsItsVoteForAWhile(t *testing.T) {
 	w := newWorld(t, 4, 3)
 	w.health["c"] = Health{Since: replaceAfter - 1}
@@ -344,7 +363,7 @@ func (w *world) checkRest() {
 	var voters, good, fit int
 	for id, m := range w.state.Members {
 		votes, known := w.servers[id]
-		if !known && !m.Leaving {
+		if !known && !m.Leaving && w.health[id].Alive {
 			w.fatalf("%s was left out", id)
 		}
 		if !m.Leaving && w.up(id) {
