@@ -44,6 +44,10 @@ func (m *Mesh) admitPeer(conn *quic.Conn, c class) {
 	}
 }
 
+// maxControlStreams bounds how many streams of one control connection may be in
+// use: each may hold the buffers of Raft or of a call.
+const maxControlStreams = 96
+
 // serve takes the streams that the peer opens, until the connection ends, and
 // returns when all of them are done with.
 func (m *Mesh) serve(l *link) {
@@ -56,8 +60,12 @@ func (m *Mesh) serve(l *link) {
 			}
 			return
 		}
-		l.streams.Add(1)
 		free := func() { l.streams.Add(-1) }
+		if l.streams.Add(1) > maxControlStreams && l.class == control {
+			reset(s, CodeOverload)
+			free()
+			continue
+		}
 		m.wg.Go(func() {
 			if l.class == bulk {
 				defer free()

@@ -243,7 +243,7 @@ func (f *flow) read(dst []byte) error {
 
 // writeChunk is how much is handed to quic-go at a time: its Write returns only
 // when all of it is sent, so the deadline must allow for no more than this.
-const writeChunk = 1 << 20
+const writeChunk = 256 << 10
 
 func (f *flow) write(src []byte) error {
 	for len(src) > 0 {

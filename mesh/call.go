@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -165,9 +166,13 @@ func readLong(r io.Reader) ([]byte, error) {
 	if size > maxCallBody {
 		return nil, fmt.Errorf("%w: a body of %d bytes", ErrProtocol, size)
 	}
-	b := make([]byte, size)
-	_, err := io.ReadFull(r, b)
-	return b, err
+	// Grows as bytes arrive: a peer's word alone takes no memory.
+	var b bytes.Buffer
+	_, err := io.CopyN(&b, r, int64(size))
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return b.Bytes(), err
 }
 
 func encodeAnswer(body []byte, err error) []byte {

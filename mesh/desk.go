@@ -25,6 +25,13 @@ type joinDesk struct {
 	shut  bool
 }
 
+const (
+	// lingerTimeout is how long a newcomer may take to read its answer.
+	lingerTimeout = 2 * time.Second
+	// seatsPerHost keeps one machine from taking all seats.
+	seatsPerHost = 4
+)
+
 func newJoinDesk(m *Mesh) *joinDesk {
 	return &joinDesk{mesh: m, seats: make(chan struct{}, 16), pace: rate.NewLimiter(20, 40), conns: map[*quic.Conn]struct{}{}}
 }
@@ -61,7 +68,7 @@ func (d *joinDesk) take(conn *quic.Conn) {
 		if code == CodeDone {
 			select {
 			case <-conn.Context().Done():
-			case <-ctx.Done():
+			case <-time.After(lingerTimeout):
 			}
 		}
 		_ = conn.CloseWithError(quic.ApplicationErrorCode(code), "")
@@ -71,7 +78,13 @@ func (d *joinDesk) take(conn *quic.Conn) {
 func (d *joinDesk) note(c *quic.Conn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.shut {
+	host, here := addrPort(c.RemoteAddr()).Addr(), 0
+	for o := range d.conns {
+		if addrPort(o.RemoteAddr()).Addr() == host {
+			here++
+		}
+	}
+	if d.shut || here >= seatsPerHost {
 		return false
 	}
 	d.conns[c] = struct{}{}
@@ -88,7 +101,9 @@ func (d *joinDesk) close() {
 }
 
 func (d *joinDesk) exchange(ctx context.Context, conn *quic.Conn) error {
-	s, err := conn.AcceptStream(ctx)
+	first, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	s, err := conn.AcceptStream(first)
 	if err != nil {
 		return err
 	}

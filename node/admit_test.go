@@ -76,6 +76,7 @@ func TestAdmission(t *testing.T) {
 			"a name of odd letters":  {good, "d", func(r *mesh.JoinRequest) { r.Name = "a b" }, mesh.RefusedRequest, "name"},
 			"a clock ahead":          {good, "e", func(r *mesh.JoinRequest) { r.Clock = r.Clock.Add(time.Hour) }, mesh.RefusedClock, "NTP"},
 			"a clock behind":         {good, "f", func(r *mesh.JoinRequest) { r.Clock = r.Clock.Add(-time.Hour) }, mesh.RefusedClock, "NTP"},
+			"an odd id":              {good, "i", func(r *mesh.JoinRequest) { r.ID = "../../x" }, mesh.RefusedRequest, "hexadecimal"},
 			"a request that is junk": {good, "g", func(r *mesh.JoinRequest) { r.CSR = []byte("junk") }, mesh.RefusedRequest, "certificate request"},
 			"an id that is taken":    {good, "h", func(r *mesh.JoinRequest) { r.ID = leader.Plan().Members[0].ID }, mesh.RefusedName, "id"},
 		} {

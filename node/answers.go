@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/hopmesh/hopmesh/mesh"
@@ -67,17 +68,67 @@ func (m *member) heard(c mesh.Change) {
 	}
 }
 
-// refused is told when a proven member of this mesh ends a connection because
-// its plan refuses this node.
+// refused is told when a proven member of this mesh ends a connection because its
+// plan refuses this node. One peer's word is a hint: it may be wrong, or lie. The
+// word of most voters, heard within a while, is the mesh's.
 func (m *member) refused(peer string) {
+	if !m.isOpen() {
+		return
+	}
+	var others, against int
+	said := m.refusals.add(peer, time.Now())
+	for _, server := range m.plan.Servers() {
+		if server.Voter && server.ID != m.id.ID() {
+			others++
+			if said[server.ID] {
+				against++
+			}
+		}
+	}
+	if against <= others/2 {
+		return
+	}
 	err := ErrLeft
-	if !m.leaving.Load() {
-		err = fmt.Errorf("%w (node %s says so); to let it back in, move its data directory away and join anew with a fresh token", ErrRemoved, peer)
+	if !m.wantsToLeave() {
+		err = fmt.Errorf("%w (node %s says so, as do most voters); to let it back in, move its data directory away and join anew with a fresh token", ErrRemoved, peer)
 	}
 	select {
 	case m.removed <- err:
 	default:
 	}
+}
+
+// wantsToLeave says whether this node asked to leave, now or before a restart.
+func (m *member) wantsToLeave() bool {
+	return m.leaving.Load() || m.plan.State().Members[m.id.ID()].Leaving
+}
+
+// refusals is who has lately refused this node.
+type refusals struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+// refusalLasts is for how long a peer's refusal counts. It is repeated at every
+// attempt to connect.
+const refusalLasts = time.Minute
+
+func (r *refusals) add(peer string, now time.Time) map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at == nil {
+		r.at = map[string]time.Time{}
+	}
+	r.at[peer] = now
+	said := map[string]bool{}
+	for id, at := range r.at {
+		if now.Sub(at) < refusalLasts {
+			said[id] = true
+		} else {
+			delete(r.at, id)
+		}
+	}
+	return said
 }
 
 func (m *member) health(id string) (alive bool, since time.Duration) {
@@ -109,10 +160,15 @@ func (m *member) ownStats() stats {
 	}
 }
 
+// statsTimeout bounds how long one silent node may hold up the leader's round.
+const statsTimeout = 2 * time.Second
+
 func (m *member) ask(ctx context.Context, id string) (stats, error) {
 	if id == m.id.ID() {
 		return m.ownStats(), nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
+	defer cancel()
 	b, err := m.mesh.Call(ctx, id, callStats, nil)
 	if err != nil {
 		return stats{}, err
@@ -151,7 +207,12 @@ const (
 	callOperator = "operation"
 )
 
-var errNotFromLeader = errors.New("only the leader may say this")
+var (
+	errNotFromLeader = errors.New("only the leader may say this")
+	// errBehind: a node that does not know of the revocation yet would hand the new
+	// key to the very node that is shut out.
+	errBehind = errors.New("this node has not read the plan that far yet")
+)
 
 // serve registers this node's side of the calls.
 func (m *member) serve() {
@@ -165,11 +226,14 @@ func (m *member) serve() {
 		if peer != m.plan.Leader() {
 			return nil, errNotFromLeader
 		}
-		var k identity.GossipKey
+		var k handedKey
 		if err := json.Unmarshal(b, &k); err != nil {
 			return nil, fmt.Errorf("read a gossip key: %w", err)
 		}
-		return nil, m.holdKey(k)
+		if m.plan.State().Index < k.AsOf {
+			return nil, errBehind
+		}
+		return nil, m.holdKey(k.Key)
 	})
 	m.mesh.Handle(callOperator, m.operate)
 }

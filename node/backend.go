@@ -135,11 +135,11 @@ func (b backend) Leave(ctx context.Context) error {
 		return err
 	}
 	m.leaving.Store(true)
-	if err := m.atLeader(ctx, opLeave, none{}, nil); err != nil {
-		m.leaving.Store(false)
-		return apiError(err)
+	err = m.atLeader(ctx, opLeave, none{}, nil)
+	if mesh.RefusalOf(err) != "" {
+		m.leaving.Store(false) // any other error leaves open whether it was heard
 	}
-	return nil
+	return apiError(err)
 }
 
 func (b backend) ForceLeave(ctx context.Context, r api.ForceLeaveRequest) error {

@@ -46,6 +46,45 @@ func (d *dataDir) peersFile() string {
 	return filepath.Join(d.path, "peers.json")
 }
 
+// freshFile says that the node has an identity but may have no log yet: it has
+// just founded or joined a mesh. Only then may the log be empty, and only then
+// may a founder begin one: a node whose log was lost may have promised what it
+// held, and a founder that began again would make a second mesh of the same name.
+func (d *dataDir) freshFile() string { return filepath.Join(d.path, "fresh") }
+
+// begin marks the node as fresh. It comes before the identity.
+func (d *dataDir) begin() error {
+	if err := os.WriteFile(d.freshFile(), nil, 0o600); err != nil {
+		return fmt.Errorf("write to the data directory: %w", err)
+	}
+	return nil
+}
+
+func (d *dataDir) fresh() bool {
+	_, err := os.Stat(d.freshFile())
+	return err == nil
+}
+
+// begun ends that, once the node has followed a plan in which it is.
+func (d *dataDir) begun() error {
+	if err := os.Remove(d.freshFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("write to the data directory: %w", err)
+	}
+	return nil
+}
+
+// checkLog refuses an identity whose log is gone.
+func (d *dataDir) checkLog() error {
+	entries, err := os.ReadDir(d.raft())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read %s: %w", d.raft(), err)
+	}
+	if len(entries) > 0 || d.fresh() {
+		return nil
+	}
+	return fmt.Errorf("%s holds the identity of a node, but its log in %s is gone, and with it what the node promised: move the directory away, run `hopmesh force-leave` for the node on another one, and join anew with a fresh token", d.path, d.raft())
+}
+
 // loadPeers reads where other nodes last were. The file only saves time: a
 // damaged one is the same as none.
 func (d *dataDir) loadPeers() []mesh.Peer {
@@ -81,9 +120,10 @@ func (d *dataDir) erase(forgetIdentity func(dir string) error) error {
 	if err := forgetIdentity(d.identity()); err != nil {
 		return err
 	}
-	err := errors.Join(os.RemoveAll(d.raft()), os.Remove(d.peersFile()))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("clear the data directory: %w", err)
+	for _, path := range []string{d.raft(), d.peersFile()} {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("clear the data directory: %w", err)
+		}
 	}
 	return nil
 }

@@ -34,13 +34,16 @@ func (n *Node) enter(ctx context.Context, dir *dataDir, conn net.PacketConn) (*i
 		if id.Name() != n.opts.Name {
 			n.log.Info("this node keeps the name it joined with", "name", id.Name(), "asked", n.opts.Name)
 		}
-		return id, start{}, nil
+		if n.opts.ownDisk {
+			err = dir.checkLog()
+		}
+		return id, start{}, err
 	}
 	if !errors.Is(err, identity.ErrNone) {
 		return nil, start{}, err
 	}
 	if n.opts.Bootstrap {
-		if err := emptyRaft(dir); err != nil {
+		if err := errors.Join(emptyRaft(dir), dir.begin()); err != nil {
 			return nil, start{}, err
 		}
 		id, err := identity.Found(dir.identity(), n.opts.Name, opts)
@@ -106,7 +109,7 @@ var errLocal = errors.New("this node cannot join")
 func (n *Node) joinOnce(ctx context.Context, dir *dataDir, conn net.PacketConn, peers []string, token identity.Token) (*identity.Identity, start, error) {
 	// The request is kept on disk: after a crash, the same id and key are admitted
 	// again instead of finding their own name taken.
-	if err := emptyRaft(dir); err != nil {
+	if err := errors.Join(emptyRaft(dir), dir.begin()); err != nil {
 		return nil, start{}, fmt.Errorf("%w: %w", errLocal, err)
 	}
 	req, err := identity.NewRequest(dir.identity(), n.opts.Name)

@@ -260,6 +260,70 @@ func TestKeyTurnsWhileANodeIsDown(t *testing.T) {
 	})
 }
 
+// Two nodes that were away together ask each other first, and neither has the key.
+func TestKeyTurnsWhileTwoNodesAreDown(t *testing.T) {
+	nodetest.Virtual(t, 7, func(t *testing.T, c *nodetest.Cluster) {
+		c.Wait("five voters", time.Minute, func() bool { return c.Leader().Voters() == 5 })
+		others := c.Others(c.Leader())
+		down, bad := others[:2], others[2]
+		for _, n := range down {
+			n.Kill()
+		}
+		c.Wait("their failure is known", time.Minute, func() bool {
+			return status(c.Leader(), down[0].Name) == "failed" && status(c.Leader(), down[1].Name) == "failed"
+		})
+		if err := force(c.Leader(), bad.Name, true); err != nil {
+			t.Fatal(err)
+		}
+		_ = bad.Exited(time.Minute)
+		c.Wait("the key has turned", time.Minute, func() bool {
+			k := c.Leader().Plan().Key
+			return k.Serial == 2 && !k.Rotating
+		})
+		for _, n := range down {
+			n.Move()
+			n.Restart()
+		}
+		c.Wait("all see all", 2*time.Minute, func() bool {
+			for _, n := range c.Others(bad) {
+				for _, m := range n.Members() {
+					if m.Status != "alive" {
+						return false
+					}
+				}
+			}
+			return true
+		})
+		c.WaitEqual(time.Minute)
+	})
+}
+
+// A node that can't be taken back, because its name was given away, must not keep
+// the leader from its other work.
+func TestOneBadNodeDoesNotStopTheLeader(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		old := c.Grow(1)[0]
+		old.Kill()
+		c.Wait("its failure is known", time.Minute, func() bool { return status(c.Leader(), old.Name) == "failed" })
+		if err := force(c.Leader(), old.Name, false); err != nil {
+			t.Fatal(err)
+		}
+		heir := c.Add()
+		heir.Options.Name = old.Name
+		heir.Options.Join, heir.Options.Token = []string{c.Leader().Addr()}, c.Leader().Token()
+		heir.Start()
+		heir.WaitReady()
+		old.Restart()
+		leaver := c.Others(c.Leader())[0]
+		if err := leaver.API().Leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := leaver.Exited(time.Minute); !errors.Is(err, node.ErrLeft) {
+			t.Fatalf("ended with %v", err)
+		}
+	})
+}
+
 // Certificates renew themselves, and nobody notices.
 func TestCertificatesRenew(t *testing.T) {
 	nodetest.Virtual(t, 1, func(t *testing.T, c *nodetest.Cluster) {

@@ -33,6 +33,9 @@ func (m *member) follow(ctx context.Context) error {
 		}
 		if !ready && m.settled() {
 			ready = true
+			if err := m.dir.begun(); err != nil {
+				return err
+			}
 			m.announceReady()
 		}
 		if peers := m.mesh.Peers(); len(peers) > 0 && !slices.Equal(peers, saved) {
@@ -54,7 +57,7 @@ func (m *member) follow(ctx context.Context) error {
 // that this node sees, in order, though not with every version there was.
 func (m *member) adopt(was, now *plan.State) error {
 	if gone, ok := now.Gone[m.id.ID()]; ok && (gone.Why != plan.Removed) {
-		if m.leaving.Load() || gone.Why == plan.Left {
+		if gone.Why == plan.Left {
 			return ErrLeft
 		}
 		return fmt.Errorf("%w (%s); to let it back in, move its data directory away and join anew with a fresh token", ErrRemoved, gone.Why)
@@ -62,9 +65,10 @@ func (m *member) adopt(was, now *plan.State) error {
 	m.mesh.SetGeneration(now.Generation)
 	m.mesh.Enforce()
 	for id, g := range now.Gone {
-		if was == nil || was.Gone[id] != g {
-			if err := m.mesh.Forget(id); err != nil {
-				m.log.Debug("forget a node that is gone", "err", err)
+		if _, seen := m.mesh.Member(id); seen && (was == nil || was.Gone[id] != g) {
+			select {
+			case m.gone <- id:
+			default: // gossip gives it up by itself, later
 			}
 		}
 	}
@@ -75,6 +79,21 @@ func (m *member) adopt(was, now *plan.State) error {
 		m.say("plan", m.id.Name(), fmt.Sprintf("generation %d is in force", now.Generation), now.Generation)
 	}
 	return nil
+}
+
+// forget makes gossip drop those who are gone. Each takes as long as gossip needs to
+// spread the word, which must hold up nothing else.
+func (m *member) forget(ctx context.Context) error {
+	for {
+		select {
+		case id := <-m.gone:
+			if err := m.mesh.Forget(id); err != nil {
+				m.log.Debug("forget a node that is gone", "err", err)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 func (m *member) announceLeader(s *plan.State, id string) {
@@ -134,7 +153,7 @@ func (m *member) renewOnce(ctx context.Context) error {
 	}
 	var chain [][]byte
 	err = m.atLeader(ctx, opRenew, r.CSR(), &chain)
-	if errors.Is(err, errNoLeader) && m.id.HasCAKey() {
+	if err != nil && ctx.Err() == nil && m.id.HasCAKey() && time.Now().After(m.id.NotAfter()) {
 		// A mesh that was switched off for longer than its certificates live could
 		// not elect a leader before they are renewed.
 		chain, err = m.id.Sign(r.CSR(), m.id.ID(), time.Now())

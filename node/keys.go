@@ -1,10 +1,12 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -22,6 +24,13 @@ import (
 type keyTurn struct {
 	next identity.GossipKey
 	asOf uint64 // the plan's index when it was made: who is revoked later may have it
+}
+
+// handedKey is how a new key travels. AsOf is the plan's index by which the node
+// that gets it must know who is shut out.
+type handedKey struct {
+	Key  identity.GossipKey `json:"key"`
+	AsOf uint64             `json:"as_of"`
 }
 
 // holdKey accepts a key beside those in use.
@@ -118,29 +127,46 @@ func (m *member) seekKeys(ctx context.Context) error {
 	}
 }
 
+// fetchKeys takes from others the keys that the plan names, and no others: whoever
+// answers may know less than this node, or mean ill. A node that has missed the
+// turn learns the new digest first, through Raft, which needs no gossip.
 func (m *member) fetchKeys(ctx context.Context) {
 	for _, p := range m.mesh.Known() {
 		if ctx.Err() != nil {
 			return
 		}
 		ring, err := m.askKeys(ctx, p)
+		if err == nil {
+			err = m.takeKeys(ring)
+		}
 		if err != nil {
 			m.log.Debug("asked for the gossip keys", "peer", p.ID, "err", err)
-			continue
 		}
-		if len(ring) == 0 || ring[0].Serial < m.id.GossipKeys()[0].Serial {
-			continue
-		}
-		m.keys.Lock()
-		if !sameKeys(ring, m.id.GossipKeys()) {
-			err = m.setKeys(ring)
-		}
-		m.keys.Unlock()
-		if err == nil {
-			return
-		}
-		m.log.Warn("could not take over the gossip keys", "peer", p.ID, "err", err)
 	}
+}
+
+func (m *member) takeKeys(ring []identity.GossipKey) error {
+	want := m.plan.State().Key
+	m.keys.Lock()
+	held := m.id.GossipKeys()
+	missing := func(k identity.GossipKey) bool {
+		d := identity.KeyDigest(k.Key)
+		return (d == want.Digest || d == want.Previous) && !slices.ContainsFunc(held, func(h identity.GossipKey) bool {
+			return bytes.Equal(h.Key, k.Key)
+		})
+	}
+	var err error
+	for _, k := range ring {
+		if missing(k) {
+			held = append(held, k)
+			err = errors.Join(err, m.setKeys(held))
+		}
+	}
+	m.keys.Unlock()
+	if err == nil {
+		err = m.arrangeKeys(want)
+	}
+	return err
 }
 
 func (m *member) askKeys(ctx context.Context, p mesh.Peer) ([]identity.GossipKey, error) {
@@ -171,7 +197,7 @@ func (m *member) introduceKey(ctx context.Context, s *plan.State) error {
 	if m.turn.next.Serial != s.Key.Serial+1 {
 		m.turn = keyTurn{next: identity.NewGossipKey(s.Key.Serial + 1), asOf: s.Index}
 	}
-	body, err := json.Marshal(m.turn.next)
+	body, err := json.Marshal(handedKey{Key: m.turn.next, AsOf: m.turn.asOf})
 	if err != nil {
 		return fmt.Errorf("write a gossip key: %w", err)
 	}

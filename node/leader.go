@@ -49,6 +49,12 @@ func (m *member) leaderAdmit(ctx context.Context, r mesh.JoinRequest) (identity.
 			"its clock says %s, the mesh's says %s: they may differ by %s at most; set the clock (NTP) and try again",
 			r.Clock.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), maxSkew)
 	}
+	if err := errors.Join(identity.CheckID(r.ID), mesh.CheckName(r.Name)); err != nil {
+		return identity.Grant{}, mesh.Refuse(mesh.RefusedRequest, "%v", err)
+	}
+	if _, gone := m.plan.State().Gone[r.ID]; gone {
+		return identity.Grant{}, mesh.Refuse(mesh.RefusedName, "%v", plan.ErrGone)
+	}
 	key, err := identity.CSRKeyHash(r.CSR)
 	if err != nil {
 		return identity.Grant{}, mesh.Refuse(mesh.RefusedRequest, "its certificate request can't be read: %v", err)

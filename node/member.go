@@ -30,14 +30,16 @@ type member struct {
 	start start
 	say   func(kind, node, message string, generation uint64) // an event for watchers
 
-	opened  chan struct{} // closed when mesh and plan are set; callbacks may come earlier
-	keys    sync.Mutex    // held while the set of gossip keys changes
-	turn    keyTurn       // leader's rounds only
-	passed  uint64        // leader's rounds only: the term for which generations were passed
-	reaped  reaped
-	rumour  chan struct{} // buffered: gossip has changed
-	leaving atomic.Bool
-	removed chan error // buffered: why this node is no longer a member
+	opened   chan struct{} // closed when mesh and plan are set; callbacks may come earlier
+	keys     sync.Mutex    // held while the set of gossip keys changes
+	turn     keyTurn       // leader's rounds only
+	known    encounters    // leader's rounds only
+	reaped   reaped
+	rumour   chan struct{} // buffered: gossip has changed
+	leaving  atomic.Bool
+	refusals refusals
+	gone     chan string // buffered: ids for gossip to forget
+	removed  chan error  // buffered: why this node is no longer a member
 }
 
 // openMember opens the mesh first, because Raft speaks through it, and registers
@@ -45,7 +47,8 @@ type member struct {
 func (n *Node) openMember(dir *dataDir, conn net.PacketConn, id *identity.Identity, s start) (*member, error) {
 	m := &member{
 		opts: &n.opts, log: n.log.With("node", id.Name()), dir: dir, id: id, start: s, say: n.say,
-		opened: make(chan struct{}), rumour: make(chan struct{}, 1), removed: make(chan error, 1),
+		opened: make(chan struct{}), rumour: make(chan struct{}, 1),
+		gone: make(chan string, 64), removed: make(chan error, 1),
 	}
 	peers := append(dir.loadPeers(), s.peers...)
 	advertise, err := advertised(n.opts.Advertise, conn, peers)
@@ -76,12 +79,11 @@ func (n *Node) openMember(dir *dataDir, conn net.PacketConn, id *identity.Identi
 	return m, nil
 }
 
-// genesis is what a founder writes into an empty log. It is given whenever this
-// node holds the only identity there is: a crash between founding and the first
-// entry must not leave a mesh without a beginning. Consensus ignores it as soon
-// as there is any state.
+// genesis is what a founder writes into an empty log. Newcomers that joined are
+// fresh, too, but hold no CA key. After a crash between founding and the first
+// entry it is given again.
 func (m *member) genesis() *plan.Genesis {
-	if !m.start.founded && !m.opts.Bootstrap {
+	if !m.dir.fresh() || !m.id.HasCAKey() {
 		return nil
 	}
 	return &plan.Genesis{
@@ -102,6 +104,7 @@ func (m *member) run(ctx context.Context) error {
 	g.Go(func() error { return m.follow(ctx) })
 	g.Go(func() error { return m.renew(ctx) })
 	g.Go(func() error { return m.seekKeys(ctx) })
+	g.Go(func() error { return m.forget(ctx) })
 	g.Go(func() error {
 		select {
 		case err := <-m.removed:

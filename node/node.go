@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hopmesh/hopmesh/cuda"
@@ -75,10 +76,23 @@ func (n *Node) Run(ctx context.Context) (err error) {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	var serving sync.WaitGroup
 	for _, l := range listeners {
-		g.Go(func() error { return l.serve(ctx) })
+		serving.Add(1)
+		g.Go(func() error {
+			defer serving.Done()
+			return l.serve(ctx)
+		})
 	}
-	g.Go(func() error { return n.live(ctx, dir, conn) })
+	g.Go(func() error {
+		<-ctx.Done()
+		serving.Wait() // no request meets a member that is closing
+		end()
+		return nil
+	})
+	g.Go(func() error { return n.live(life, dir, conn) })
 	return g.Wait()
 }
 

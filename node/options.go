@@ -57,6 +57,8 @@ type Options struct {
 	Stores func() (consensus.Stores, error)
 	// CertificateLife shortens the life of the certificates this node signs.
 	CertificateLife time.Duration
+
+	ownDisk bool // Stores are those on the disk
 }
 
 // Ready is what OnReady is told.
@@ -89,6 +91,7 @@ func (o Options) withDefaults() Options {
 	if o.Stores == nil {
 		dir, log := filepath.Join(o.DataDir, "raft"), o.Log
 		o.Stores = func() (consensus.Stores, error) { return consensus.DiskStores(dir, log) }
+		o.ownDisk = true
 	}
 	return o
 }

@@ -96,6 +96,32 @@ func TestLogWithoutIdentityIsRefused(t *testing.T) {
 	}
 }
 
+// An identity without its log is no node any more: only a fresh one begins a log.
+func TestIdentityWithoutLogIsRefused(t *testing.T) {
+	d := &dataDir{path: t.TempDir()}
+	if err := d.checkLog(); err == nil || !strings.Contains(err.Error(), "force-leave") {
+		t.Errorf("a lost log was taken: %v", err)
+	}
+	if err := d.begin(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.checkLog(); err != nil || !d.fresh() {
+		t.Errorf("a fresh node was refused: %v", err)
+	}
+	if err := d.begun(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.begun(); err != nil || d.fresh() {
+		t.Errorf("still fresh, %v", err)
+	}
+	if err := os.MkdirAll(filepath.Join(d.raft(), "wal"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.checkLog(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestVotersFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

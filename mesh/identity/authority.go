@@ -166,4 +166,13 @@ func validID(id string) bool {
 	return len(id) == 2*idSize && strings.Trim(id, "0123456789abcdef") == ""
 }
 
+// CheckID says whether this may be a node's id: newcomers choose their own, and
+// certificates, addresses and the plan are made of it.
+func CheckID(id string) error {
+	if !validID(id) {
+		return fmt.Errorf("a node's id is %d hexadecimal digits in lower case, not %q", 2*idSize, id)
+	}
+	return nil
+}
+
 func serialNumber() *big.Int { return new(big.Int).SetBytes(append([]byte{1}, random(15)...)) }
