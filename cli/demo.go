@@ -18,8 +18,8 @@ func demo(run func(context.Context, DemoConfig, io.Writer, io.Writer) error) *co
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cfg.Nodes < 1 {
-				return wrongUsage(cmd, "--nodes %d is no mesh: give 1 or more", cfg.Nodes)
+			if cfg.Nodes < 3 || cfg.Nodes > 9 {
+				return wrongUsage(cmd, "--nodes %d: the demo kills a leader, which takes 3 nodes, and runs all of them here, 9 at most", cfg.Nodes)
 			}
 			return run(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

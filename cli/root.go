@@ -69,7 +69,8 @@ func Execute(ctx context.Context, cmd *cobra.Command, args []string, stdout, std
 		err = errors.New("interrupted")
 	}
 	_, _ = fmt.Fprintf(stderr, "hopmesh: %v\n", err)
-	if _, wrong := errors.AsType[*usageError](err); wrong {
+	_, wrong := errors.AsType[*usageError](err)
+	if _, arguments := errors.AsType[*wrongArguments](err); wrong || arguments {
 		return 2
 	}
 	return 1

@@ -24,6 +24,14 @@ func wrongUsage(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{message: fmt.Sprintf(format, args...), command: cmd.CommandPath()}
 }
 
+// WrongUsage marks an error of a command that runs locally as the user's
+// mistake: exit code 2.
+func WrongUsage(err error) error { return &wrongArguments{err} }
+
+type wrongArguments struct{ error }
+
+func (e *wrongArguments) Unwrap() error { return e.error }
+
 // noSuchCommand is the Args of commands that only have verbs.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

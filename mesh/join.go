@@ -68,7 +68,7 @@ func Join(ctx context.Context, conn net.PacketConn, peers []string, token identi
 		reply, err := ask(ctx, conn, peer, identity.JoinTLS(token.CA), deskRequest{Join: &r})
 		switch {
 		case errors.Is(err, identity.ErrForeignMesh):
-			return identity.Grant{}, fmt.Errorf("%s belongs to another mesh than the token: %w", peer, identity.ErrForeignMesh)
+			return identity.Grant{}, fmt.Errorf("ask %s to join with this token: %w", peer, identity.ErrForeignMesh)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("ask %s to join: %w", peer, err))
 			continue
@@ -93,6 +93,9 @@ func ask(ctx context.Context, conn net.PacketConn, peer string, tlsConf *tls.Con
 	tr := &quic.Transport{Conn: conn}
 	defer tr.Close()
 	c, err := tr.Dial(ctx, net.UDPAddrFromAddrPort(addr), tlsConf, quicConfig(control, newWindows()))
+	if errors.Is(explain(err), ErrClosed) {
+		return deskReply{}, fmt.Errorf("%s does not take packets: nothing listens there", addr)
+	}
 	if err != nil {
 		return deskReply{}, explain(err)
 	}

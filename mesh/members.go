@@ -194,6 +194,13 @@ func (m *Mesh) absent(all bool) []string {
 	}
 	delete(seek, m.ID())
 	var list []string
+	if all {
+		for _, a := range m.cfg.Seeds {
+			if a != m.cfg.Advertise {
+				list = append(list, a.String())
+			}
+		}
+	}
 	for id, a := range seek {
 		if m.cfg.Allow(id) == nil {
 			list = append(list, id+"/"+a.String())
@@ -203,14 +210,17 @@ func (m *Mesh) absent(all bool) []string {
 	return list
 }
 
-// Known lists every other node of which an address is known, from gossip or from
-// before.
-func (m *Mesh) Known() []Peer {
+// Peers lists where every node but this one and those that left was last seen,
+// by gossip or before: whom to seek, and what to keep for the next start.
+func (m *Mesh) Peers() []Peer {
 	m.members.mu.RLock()
 	defer m.members.mu.RUnlock()
 	at := maps.Clone(m.members.known)
 	for id, n := range m.members.byID {
 		at[id] = n.Addr
+		if n.Status == Left {
+			delete(at, id)
+		}
 	}
 	delete(at, m.ID())
 	list := make([]Peer, 0, len(at))
@@ -218,18 +228,6 @@ func (m *Mesh) Known() []Peer {
 		list = append(list, Peer{ID: id, Addr: a})
 	}
 	slices.SortFunc(list, func(a, b Peer) int { return cmp.Compare(a.ID, b.ID) })
-	return list
-}
-
-// Peers lists where every node but this one and those that left was last seen,
-// to be kept for the next start.
-func (m *Mesh) Peers() []Peer {
-	var list []Peer
-	for _, n := range m.Members() {
-		if n.ID != m.ID() && n.Status != Left {
-			list = append(list, Peer{ID: n.ID, Addr: n.Addr})
-		}
-	}
 	return list
 }
 

@@ -30,6 +30,9 @@ type Config struct {
 	Name, Version string
 	// Peers are nodes known from before. Optional.
 	Peers []Peer
+	// Seeds are addresses of members whose ids are not known, to be tried as long as
+	// this node is not settled. Optional.
+	Seeds []netip.AddrPort
 	// Settled says that this node is in contact with the mesh; until then it
 	// tries its peers every second rather than every ten. Called from one
 	// goroutine. Optional.

@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -123,5 +124,43 @@ func TestJoinAgainAfterACrash(t *testing.T) {
 		if got := len(i.Plan().Members); got != 4 {
 			t.Errorf("%d members", got)
 		}
+	})
+}
+
+// A newcomer that is killed the moment it has its identity, before gossip has
+// told it or the others anything, finds the mesh again with nothing but its
+// directory.
+func TestKilledRightAfterItWasLetIn(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		i := c.Add()
+		i.Options.Join, i.Options.Token = []string{c.Nodes[0].Addr()}, c.Nodes[0].Token()
+		i.Start()
+		c.Wait("it has its identity", time.Minute, func() bool {
+			_, err := os.Stat(filepath.Join(i.Options.DataDir, "identity"))
+			return err == nil
+		})
+		i.Kill()
+		i.Options.Join, i.Options.Token = nil, ""
+		i.Move()
+		i.Restart()
+		i.WaitReady()
+		c.WaitEqual(time.Minute)
+	})
+}
+
+// A node that has lost what it knew of the others, at an address they do not know,
+// is helped by --join alone.
+func TestJoinHelpsAMemberThatIsLost(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		n := c.Others(c.Leader())[0]
+		n.Kill()
+		if err := os.Remove(filepath.Join(n.Options.DataDir, "peers.json")); err != nil {
+			t.Fatal(err)
+		}
+		n.Move()
+		n.Options.Join = []string{c.Leader().Addr()}
+		n.Restart()
+		n.WaitReady()
+		c.WaitEqual(time.Minute)
 	})
 }

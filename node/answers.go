@@ -70,7 +70,7 @@ func (m *member) heard(c mesh.Change) {
 
 // refused is told when a proven member of this mesh ends a connection because its
 // plan refuses this node. One peer's word is a hint: it may be wrong, or lie. The
-// word of most voters, heard within a while, is the mesh's.
+// word of most voters that can be heard, within a while, is the mesh's.
 func (m *member) refused(peer string) {
 	if !m.isOpen() {
 		return
@@ -78,11 +78,14 @@ func (m *member) refused(peer string) {
 	var others, against int
 	said := m.refusals.add(peer, time.Now())
 	for _, server := range m.plan.Servers() {
-		if server.Voter && server.ID != m.id.ID() {
+		if !server.Voter || server.ID == m.id.ID() {
+			continue
+		}
+		if said[server.ID] {
+			against++
 			others++
-			if said[server.ID] {
-				against++
-			}
+		} else if alive, _ := m.health(server.ID); alive {
+			others++
 		}
 	}
 	if against <= others/2 {

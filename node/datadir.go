@@ -85,8 +85,8 @@ func (d *dataDir) checkLog() error {
 	return fmt.Errorf("%s holds the identity of a node, but its log in %s is gone, and with it what the node promised: move the directory away, run `hopmesh force-leave` for the node on another one, and join anew with a fresh token", d.path, d.raft())
 }
 
-// loadPeers reads where other nodes last were. The file only saves time: a
-// damaged one is the same as none.
+// loadPeers reads where other nodes last were. A damaged file is the same as none:
+// the others, or --join, will have to find this node.
 func (d *dataDir) loadPeers() []mesh.Peer {
 	b, err := os.ReadFile(d.peersFile())
 	if err != nil {
@@ -105,10 +105,15 @@ func (d *dataDir) savePeers(peers []mesh.Peer) error {
 		return fmt.Errorf("save the peers: %w", err)
 	}
 	tmp := d.peersFile() + ".tmp"
-	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
 		return fmt.Errorf("save the peers: %w", err)
 	}
-	if err := os.Rename(tmp, d.peersFile()); err != nil {
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(tmp, d.peersFile())
+	}
+	if err != nil {
 		return fmt.Errorf("save the peers: %w", err)
 	}
 	return nil

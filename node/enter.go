@@ -53,6 +53,9 @@ func (n *Node) enter(ctx context.Context, dir *dataDir, conn net.PacketConn) (*i
 		return id, start{founded: true}, nil
 	}
 	if len(n.opts.Join) > 0 {
+		if n.opts.Token == "" {
+			return nil, start{}, errors.New("this node is in no mesh, and --join alone lets nobody in: `hopmesh token create` on a member prints --join with its --token")
+		}
 		token, err := identity.ParseToken(n.opts.Token)
 		if err != nil {
 			return nil, start{}, err
@@ -82,9 +85,10 @@ const (
 // joinUntilIn retries for ever where a peer does not answer or cannot decide,
 // and ends where one refused.
 func (n *Node) joinUntilIn(ctx context.Context, dir *dataDir, conn net.PacketConn, peers []string, token identity.Token) (*identity.Identity, start, error) {
+	n.log.Info("asking to join", "peers", peers)
 	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
 		id, s, err := n.joinOnce(ctx, dir, conn, peers, token)
-		if err == nil || finalRefusal(err) {
+		if err == nil || finalRefusal(err) || ctx.Err() != nil {
 			return id, s, err
 		}
 		n.log.Warn("not in the mesh yet; trying again", "in", wait, "err", err)
@@ -122,6 +126,11 @@ func (n *Node) joinOnce(ctx context.Context, dir *dataDir, conn net.PacketConn, 
 	})
 	if err != nil {
 		return nil, start{}, err
+	}
+	// Before the identity: with one, but without a peer, the node could not find the
+	// mesh again after a crash.
+	if err := dir.savePeers(peersOf(grant)); err != nil {
+		return nil, start{}, fmt.Errorf("%w: %w", errLocal, err)
 	}
 	id, err := req.Accept(grant, token.CA)
 	if err != nil {

@@ -131,7 +131,7 @@ func (m *member) seekKeys(ctx context.Context) error {
 // answers may know less than this node, or mean ill. A node that has missed the
 // turn learns the new digest first, through Raft, which needs no gossip.
 func (m *member) fetchKeys(ctx context.Context) {
-	for _, p := range m.mesh.Known() {
+	for _, p := range m.mesh.Peers() {
 		if ctx.Err() != nil {
 			return
 		}

@@ -60,7 +60,7 @@ func (n *Node) openMember(dir *dataDir, conn net.PacketConn, id *identity.Identi
 		return nil, err
 	}
 	m.mesh, err = mesh.Open(mesh.Config{
-		Conn: conn, Identity: id, Advertise: advertise, Name: id.Name(), Version: n.opts.Version, Peers: peers,
+		Conn: conn, Identity: id, Advertise: advertise, Name: id.Name(), Version: n.opts.Version, Peers: peers, Seeds: m.seedsOf(n.opts.Join),
 		Settled: m.settled, Allow: m.allow, Admit: m.admit, OnChange: m.heard, OnRefused: m.refused, Log: m.log,
 	})
 	if err != nil {
@@ -77,6 +77,23 @@ func (n *Node) openMember(dir *dataDir, conn net.PacketConn, id *identity.Identi
 	m.serve()
 	m.mesh.Ready()
 	return m, nil
+}
+
+// seedsOf looks the peers of --join up. A node that was a member before needs none,
+// but they help one that lost sight of all it knew.
+func (m *member) seedsOf(join []string) []netip.AddrPort {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	var seeds []netip.AddrPort
+	for _, peer := range join {
+		a, err := mesh.Resolve(ctx, peer)
+		if err != nil {
+			m.log.Warn("can't look a peer up", "peer", peer, "err", err)
+			continue
+		}
+		seeds = append(seeds, a)
+	}
+	return seeds
 }
 
 // genesis is what a founder writes into an empty log. Newcomers that joined are

@@ -106,12 +106,17 @@ func (o Options) validate() error {
 	if o.Bootstrap && len(o.Join) > 0 {
 		return errors.New("--bootstrap founds a mesh and --join enters one: pass one of them")
 	}
-	if (len(o.Join) > 0) != (o.Token != "") {
-		return errors.New("--join and --token go together: `hopmesh token create` on a member prints both")
+	if o.Token != "" && len(o.Join) == 0 {
+		return errors.New("--token needs --join: `hopmesh token create` on a member prints both")
 	}
 	if o.Conn == nil {
 		if _, err := net.ResolveUDPAddr("udp", o.Listen); err != nil {
 			return fmt.Errorf("--listen %s is no address to listen on, such as 0.0.0.0:7946: %w", o.Listen, err)
+		}
+	}
+	for _, peer := range o.Join {
+		if _, port, err := net.SplitHostPort(peer); err != nil || port == "" {
+			return fmt.Errorf("--join %s is no HOST:PORT, such as 10.0.0.1:7946", peer)
 		}
 	}
 	if o.Advertise != "" {

@@ -22,7 +22,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"a name with a space":    {func(o *Options) { o.Name = "a b" }, "--name"},
 		"both ways into a mesh":  {func(o *Options) { o.Bootstrap, o.Join, o.Token = true, []string{"h:1"}, "t" }, "--bootstrap"},
 		"a token without a peer": {func(o *Options) { o.Token = "t" }, "--join"},
-		"a peer without a token": {func(o *Options) { o.Join = []string{"h:1"} }, "--token"},
+		"a peer without a port":  {func(o *Options) { o.Join, o.Token = []string{"10.0.0.1"}, "t" }, "HOST:PORT"},
 		"no place to listen":     {func(o *Options) { o.Listen = "nowhere" }, "--listen"},
 		"a wildcard to dial":     {func(o *Options) { o.Advertise = "0.0.0.0:7946" }, "--advertise"},
 		"an unknown device":      {func(o *Options) { o.Device = "abacus" }, "abacus"},

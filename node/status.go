@@ -39,7 +39,9 @@ func (m *member) problems() []string {
 			voters++
 		}
 	}
-	if m.plan.Leader() == "" {
+	if voters == 0 {
+		list = append(list, "this node has not reached the mesh yet: it seeks its members where it knew them; if they have all moved, start it again with --join HOST:PORT of one")
+	} else if m.plan.Leader() == "" {
 		list = append(list, fmt.Sprintf("there is no leader: more than half of the %d voters must be up; if they are lost for good, see `hopmesh recover --help`", voters))
 	}
 	if _, in := s.Members[m.id.ID()]; !in {

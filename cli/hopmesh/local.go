@@ -61,7 +61,7 @@ func agent(ctx context.Context, cfg cli.AgentConfig, version string, stdout, std
 		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, Device: cfg.Device, Memory: cfg.Memory, Log: log, OnReady: ready,
 	})
 	if err != nil {
-		return err
+		return cli.WrongUsage(err)
 	}
 	err = n.Run(ctx)
 	if errors.Is(err, node.ErrLeft) {

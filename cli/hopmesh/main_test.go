@@ -279,7 +279,7 @@ func TestBadStarts(t *testing.T) {
 		"a directory in use":      {[]string{"--data-dir", n1.dir, "--listen", "127.0.0.1:0"}, 1, []string{n1.dir, "in use"}},
 		"an unknown key":          {[]string{"--config", conf}, 2, []string{"no-such-key", conf}},
 		"an unknown flag":         {[]string{"--no-such-flag"}, 2, []string{"--no-such-flag"}},
-		"a token without peers":   {[]string{"--data-dir", fresh("h"), "--name", "h", "--token", good.Token}, 1, []string{"--join"}},
+		"a token without peers":   {[]string{"--data-dir", fresh("h"), "--name", "h", "--token", good.Token}, 2, []string{"--join"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, diag, code := hopmesh(t, append([]string{"agent"}, c.args...)...)

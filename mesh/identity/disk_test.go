@@ -153,7 +153,7 @@ func mix(t testing.TB, key, cert string) []byte {
 func wantDamaged(t testing.TB, err error, path string) {
 	t.Helper()
 	wantError(t, err, ErrDamaged)
-	if !strings.HasPrefix(err.Error(), path+" is damaged") || !strings.Contains(err.Error(), "or remove ") {
+	if !strings.HasPrefix(err.Error(), path+" is damaged") || !strings.Contains(err.Error(), "move the whole data directory away") {
 		t.Errorf("the error does not say which file, or what to do: %v", err)
 	}
 }

@@ -46,8 +46,8 @@ func Load(dir string, opts Options) (*Identity, error) {
 			return nil, fmt.Errorf("read the identity: %w", err)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s is %w (%w): restore it from a backup, or remove %s and let the node join anew",
-				i.path(part.file), ErrDamaged, err, dir)
+			return nil, fmt.Errorf("%s is %w (%w): restore it from a backup, or move the whole data directory away, run `hopmesh force-leave` for the node on another one, and join anew with a fresh token",
+				i.path(part.file), ErrDamaged, err)
 		}
 	}
 	return i, nil
