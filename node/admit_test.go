@@ -1,12 +1,14 @@
 package node_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/consensus"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/node/nodetest"
@@ -127,20 +129,19 @@ func TestJoinAgainAfterACrash(t *testing.T) {
 	})
 }
 
-// A newcomer that is killed the moment it has its identity, before gossip has
-// told it or the others anything, finds the mesh again with nothing but its
-// directory.
-func TestKilledRightAfterItWasLetIn(t *testing.T) {
+// A newcomer that dies the moment it has its identity, before gossip has told it
+// or the others anything, finds the mesh again with nothing but its directory.
+func TestDeathRightAfterItWasLetIn(t *testing.T) {
 	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
 		i := c.Add()
 		i.Options.Join, i.Options.Token = []string{c.Nodes[0].Addr()}, c.Nodes[0].Token()
+		stores, death := i.Options.Stores, errors.New("the machine died")
+		i.Options.Stores = func() (consensus.Stores, error) { return consensus.Stores{}, death }
 		i.Start()
-		c.Wait("it has its identity", time.Minute, func() bool {
-			_, err := os.Stat(filepath.Join(i.Options.DataDir, "identity"))
-			return err == nil
-		})
-		i.Kill()
-		i.Options.Join, i.Options.Token = nil, ""
+		if err := i.Exited(time.Minute); !errors.Is(err, death) {
+			t.Fatalf("ended with %v", err)
+		}
+		i.Options.Join, i.Options.Token, i.Options.Stores = nil, "", stores
 		i.Move()
 		i.Restart()
 		i.WaitReady()

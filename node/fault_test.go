@@ -201,7 +201,7 @@ func TestRevocation(t *testing.T) {
 		if err := force(c.Leader(), bad.Name, true); err != nil {
 			t.Fatal(err)
 		}
-		if err := bad.Exited(time.Minute); !errors.Is(err, node.ErrRemoved) {
+		if err := bad.Exited(5 * time.Second); !errors.Is(err, node.ErrRemoved) {
 			t.Fatalf("the revoked node ended with %v", err)
 		}
 		rest := c.Others(bad)
@@ -271,6 +271,20 @@ func TestKeyTurnsWhileTwoNodesAreDown(t *testing.T) {
 		}
 		c.Wait("their failure is known", time.Minute, func() bool {
 			return status(c.Leader(), down[0].Name) == "failed" && status(c.Leader(), down[1].Name) == "failed"
+		})
+		// And replaced: with two of five voters dead, a third must not go.
+		c.Wait("only live nodes vote", 2*time.Minute, func() bool {
+			votes := 0
+			for _, m := range c.Leader().Members() {
+				if m.Role == "nonvoter" {
+					continue
+				}
+				if m.Status != "alive" {
+					return false
+				}
+				votes++
+			}
+			return votes == 5
 		})
 		if err := force(c.Leader(), bad.Name, true); err != nil {
 			t.Fatal(err)

@@ -116,7 +116,7 @@ type Check struct {
 // Event is something that happened in the mesh, as this node saw it.
 type Event struct {
 	Time       time.Time `json:"time"`
-	Type       string    `json:"type"` // member, leader, plan, token or key
+	Type       string    `json:"type"` // member, leader or plan
 	Node       string    `json:"node"`
 	Message    string    `json:"message"`
 	Generation uint64    `json:"generation"`

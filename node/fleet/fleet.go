@@ -83,9 +83,6 @@ func (n *Node) API() api.Backend { return n.node.Backend() }
 // Addr is where the node's socket is.
 func (n *Node) Addr() string { return n.conn.LocalAddr().String() }
 
-// Dead says whether the node was killed.
-func (n *Node) Dead() bool { return n.dead }
-
 // Status is what the node says of itself, nothing if it can't.
 func (n *Node) Status() api.Status {
 	s, err := n.API().Status(context.Background())
