@@ -1,0 +1,173 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"unsafe"
+)
+
+// A Stream is a graph too large to hold. It is undirected: each edge stands at
+// both ends, and there are no self-loops.
+type Stream interface {
+	Vertices() uint32
+	// HalfEdges is how many neighbours all vertices have together.
+	HalfEdges() uint64
+	// Constraints is how many weights each vertex has.
+	Constraints() int
+	// Blocks yields all vertices in ascending order. It is called once a pass, and a
+	// block is valid until yield returns. An error of yield ends it and is returned.
+	Blocks(ctx context.Context, yield func(Block) error) error
+}
+
+// A Block is some consecutive vertices: the neighbours of First+i are
+// Indices[Indptr[i]:Indptr[i+1]], Indptr starts at 0, and Weights holds the
+// vertices' weights one vertex after another.
+type Block struct {
+	First   uint32
+	Indptr  []int64
+	Indices []uint32
+	Weights []uint32
+}
+
+// What a vertex's label may be besides a cluster or a part.
+const (
+	streamNone     = math.MaxUint16 // none yet
+	streamClusters = 1 << 12        // clusters of a graph with few parts
+)
+
+// Passes over the graph. Those of a kind end early once hardly a vertex moves.
+const (
+	streamClusterPasses = 3 // at most, after the first
+	streamRefinePasses  = 3 // at most
+	streamRepairPasses  = 16
+	streamSettled       = 100 // fewer than one vertex of so many moved
+)
+
+// Streaming cuts a graph that is read in passes, in memory for two bytes a vertex.
+// The first passes grow clusters: each vertex joins the one that most of its
+// neighbours are in, while there is room in it. Clusters are packed into parts,
+// and further passes let single vertices follow their neighbours as far as the
+// balance allows. No part is heavier than Tolerance allows if there is any way
+// that single moves find; where a single vertex weighs more than that, so may
+// parts. The result depends on the graph and the seed, and not on Threads.
+func Streaming(ctx context.Context, g Stream, o Options) ([]uint16, error) {
+	s, err := newStreamer(ctx, g, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Parts == 1 || s.n == 0 {
+		return s.label, nil // all zero
+	}
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	if err := s.gather(); err != nil {
+		return nil, err
+	}
+	s.pack()
+	if err := s.refine(); err != nil {
+		return nil, err
+	}
+	number := Order(s.k, s.between, o.Seed)
+	for v, p := range s.label {
+		s.label[v] = number[p]
+	}
+	if o.Report != nil {
+		o.Report(1)
+	}
+	return s.label, nil
+}
+
+// StreamingMemory is how many bytes Streaming allocates at its peak. The blocks,
+// which are its caller's, come on top.
+func StreamingMemory(vertices uint32, parts, constraints int) uint64 {
+	k, c := uint64(parts), uint64(constraints)
+	clusters := uint64(streamClusterLimit(vertices, parts))
+	threads := streamThreads*uint64(unsafe.Sizeof(streamWorker{})) + streamSubBlock*(streamChoiceBytes+4*c+8)
+	labels := max(clusters, k) * (8*c + 32)
+	pairs := uint64(3 * streamPairSlots * streamPairBytes) // and both directions, while packing
+	return 2*uint64(vertices) + threads + labels + pairs + 2*8*k*k + k*(8*c+64)
+}
+
+type streamer struct {
+	ctx     context.Context
+	g       Stream
+	o       Options
+	n       uint32
+	k, c    int
+	label   []uint16 // by vertex: its cluster, then its part
+	loads   []uint64 // by cluster or part, and constraint
+	limit   []uint64 // by constraint: what a part may weigh
+	total   []uint64
+	largest []uint64 // vertex
+	between []uint64 // k rows of k: what parts have in common
+
+	clusters int
+	pairs    *streamPairs
+	workers  []*streamWorker
+	choices  []streamChoice // of the sub-block, with weights and degrees
+	weights  []uint32
+	degrees  []int
+	moved    uint32 // vertices that changed their label in this pass
+	done     uint64 // vertices, of all passes
+}
+
+func newStreamer(ctx context.Context, g Stream, o Options) (*streamer, error) {
+	s := &streamer{ctx: ctx, g: g, o: o, n: g.Vertices(), k: o.Parts, c: g.Constraints()}
+	if s.c < 1 {
+		return nil, fmt.Errorf("%w: %d constraints, it must be at least 1", ErrGraph, s.c)
+	}
+	if err := o.check(s.c); err != nil {
+		return nil, err
+	}
+	if s.n > 0 && uint64(s.k) > uint64(s.n) {
+		return nil, fmt.Errorf("%w: %d vertices can't be cut into %d parts, choose at most as many parts as there are vertices", ErrOptions, s.n, s.k)
+	}
+	threads := o.Threads
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	s.label = make([]uint16, s.n)
+	if s.k == 1 || s.n == 0 {
+		return s, nil
+	}
+	for v := range s.label {
+		s.label[v] = streamNone
+	}
+	labels := max(streamClusterLimit(s.n, s.k), s.k)
+	s.limit, s.total, s.largest = make([]uint64, s.c), make([]uint64, s.c), make([]uint64, s.c)
+	s.loads = make([]uint64, labels*s.c)
+	s.between = make([]uint64, s.k*s.k)
+	s.pairs = newStreamPairs()
+	for range min(threads, streamThreads) {
+		s.workers = append(s.workers, new(streamWorker))
+	}
+	s.choices, s.weights, s.degrees = make([]streamChoice, streamSubBlock), make([]uint32, streamSubBlock*s.c), make([]int, streamSubBlock)
+	return s, nil
+}
+
+// streamClusterLimit is how many clusters a graph may have: many for each part,
+// and few enough that a cluster's first vertices find each other.
+func streamClusterLimit(vertices uint32, parts int) int {
+	return int(min(uint32(max(streamClusters, 16*parts)), max(64, vertices/4)))
+}
+
+// setLimits says what a part may weigh, once the total is known. No limit is below
+// what the heaviest vertex or an even share makes necessary.
+func (s *streamer) setLimits() {
+	for c, total := range s.total {
+		even := (total + uint64(s.k) - 1) / uint64(s.k)
+		s.limit[c] = max(even, s.largest[c], uint64(float64(total)/float64(s.k)*s.o.Tolerance[c]))
+	}
+}
+
+// report says how far the passes are, taking it that no repair is needed.
+func (s *streamer) report(vertices int) {
+	s.done += uint64(vertices)
+	if s.o.Report != nil {
+		passes := uint64(1 + streamClusterPasses + streamRefinePasses)
+		s.o.Report(min(1, float64(s.done)/float64(passes*uint64(s.n))))
+	}
+}

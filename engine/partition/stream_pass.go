@@ -1,0 +1,183 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"unsafe"
+)
+
+const (
+	// streamThreads bounds what is allocated for threads.
+	streamThreads = 8
+	// streamSubBlock is at most how many vertices are looked at before any of them
+	// is placed. Small graphs have smaller ones: what is placed at once does not see
+	// each other.
+	streamSubBlock = 2048
+	// streamInline is how many neighbours are not worth waking another thread for.
+	streamInline      = 1 << 13
+	streamChoiceBytes = uint64(unsafe.Sizeof(streamChoice{}))
+)
+
+// streamChoice is which labels a vertex's neighbours have most.
+type streamChoice struct {
+	label [3]uint16 // streamNone: no more
+	count [3]uint32
+	own   uint32 // neighbours with the vertex's own label
+}
+
+// A streamWorker counts the labels of neighbours. Its counts are zero between
+// vertices. Its arrays have room for any label, so that no index needs a check.
+type streamWorker struct {
+	counts  [1 << 16]uint32
+	touched [1 << 16]uint16
+	wrong   bool // met a neighbour that does not exist
+}
+
+type streamPlace func(v uint32, weights []uint32, degree int, choice *streamChoice)
+
+// pass reads the graph once. Choices are made by all threads for a sub-block of
+// vertices, from the labels as they are then; place is called for one vertex after
+// the other. Where blocks begin makes no difference.
+func (s *streamer) pass(place streamPlace) error {
+	next, held := uint32(0), 0 // held: vertices of the sub-block that wait to be placed
+	step := int(min(streamSubBlock, max(16, s.n/256)))
+	s.moved = 0
+	err := s.g.Blocks(s.ctx, func(b Block) error {
+		count, err := s.check(b, next)
+		if err != nil {
+			return err
+		}
+		for from := 0; from < count; {
+			if err := context.Cause(s.ctx); err != nil {
+				return err
+			}
+			to := min(from+step-held, count)
+			if err := s.choose(b, from, to, held); err != nil {
+				return err
+			}
+			next += uint32(to - from)
+			held += to - from
+			from = to
+			if held < step && next < s.n {
+				continue
+			}
+			for i := range held {
+				place(next-uint32(held-i), s.weights[i*s.c:(i+1)*s.c], s.degrees[i], &s.choices[i])
+			}
+			held = 0
+		}
+		s.report(count)
+		return nil
+	})
+	if err == nil {
+		err = context.Cause(s.ctx)
+	}
+	if err == nil && next != s.n {
+		err = fmt.Errorf("%w: it has %d vertices, and %d came", ErrGraph, s.n, next)
+	}
+	return err
+}
+
+// check returns how many vertices a block has, if it can be relied on.
+func (s *streamer) check(b Block, next uint32) (int, error) {
+	count := len(b.Indptr) - 1
+	wrong := count < 0 || b.First != next || uint64(count) > uint64(s.n-next) || len(b.Weights) != count*s.c ||
+		b.Indptr[0] != 0 || b.Indptr[count] != int64(len(b.Indices)) || !slices.IsSorted(b.Indptr)
+	if wrong {
+		return 0, fmt.Errorf("%w: the block of vertices from %d on does not fit together", ErrGraph, next)
+	}
+	return count, nil
+}
+
+// choose fills in the choices, weights and degrees of the vertices from to to of a
+// block, behind those of held others.
+func (s *streamer) choose(b Block, from, to, held int) error {
+	copy(s.weights[held*s.c:], b.Weights[from*s.c:to*s.c])
+	for i := from; i < to; i++ {
+		s.degrees[held+i-from] = int(b.Indptr[i+1] - b.Indptr[i])
+	}
+	first, last := b.Indptr[from], b.Indptr[to]
+	threads := len(s.workers)
+	if last-first < streamInline {
+		threads = 1
+	}
+	var running sync.WaitGroup
+	start := from
+	for w := range threads - 1 {
+		bound := first + (last-first)*int64(w+1)/int64(threads)
+		length, _ := slices.BinarySearch(b.Indptr[start:to], bound)
+		mine, end := start, start+length
+		running.Go(func() { s.count(s.workers[w], b, mine, end, held+mine-from) })
+		start = end
+	}
+	s.count(s.workers[threads-1], b, start, to, held+start-from)
+	running.Wait()
+	for _, w := range s.workers {
+		if w.wrong {
+			return fmt.Errorf("%w: a neighbour among the vertices from %d on is no vertex", ErrGraph, b.First)
+		}
+	}
+	return nil
+}
+
+// count fills in the choices of the vertices start to end, from the place at on.
+func (s *streamer) count(w *streamWorker, b Block, start, end, at int) {
+	label, counts, touched := s.label, &w.counts, &w.touched
+	for i := start; i < end; i++ {
+		// At most as many labels are touched as there are, so n stays in its bounds.
+		n := uint16(0)
+		for _, u := range b.Indices[b.Indptr[i]:b.Indptr[i+1]] {
+			if uint(u) >= uint(len(label)) {
+				w.wrong = true
+				return
+			}
+			l := label[u]
+			count := counts[l]
+			counts[l] = count + 1
+			touched[n] = l // kept only if it is new: no branch to guess
+			if count == 0 {
+				n++
+			}
+		}
+		s.choices[at+i-start] = s.best(b.First+uint32(i), counts, touched[:n])
+		for _, l := range touched[:n] {
+			counts[l] = 0
+		}
+	}
+}
+
+// best is the three labels that are counted most, apart from the vertex's own; of
+// equal counts, the seed decides anew for each vertex.
+func (s *streamer) best(v uint32, counts *[1 << 16]uint32, touched []uint16) streamChoice {
+	own := s.label[v]
+	choice := streamChoice{label: [3]uint16{streamNone, streamNone, streamNone}}
+	if own != streamNone {
+		choice.own = counts[own]
+	}
+	var first, second, third uint64
+	turn := randomMix(s.o.Seed, uint64(v))
+	for _, l := range touched {
+		if l == own || l == streamNone {
+			continue
+		}
+		// The count, then some random bits, then the label.
+		rank := uint64(counts[l])<<32 | (uint64(l)^turn)*randomOdd>>48<<16 | uint64(l)
+		switch {
+		case rank <= third:
+		case rank > first:
+			first, second, third = rank, first, second
+		case rank > second:
+			second, third = rank, second
+		default:
+			third = rank
+		}
+	}
+	for i, rank := range [3]uint64{first, second, third} {
+		if rank != 0 {
+			choice.label[i], choice.count[i] = uint16(rank), uint32(rank>>32)
+		}
+	}
+	return choice
+}
