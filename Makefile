@@ -10,6 +10,14 @@ export CGO_ENABLED := 0
 LINT_VERSION := v2.15.0
 LINT := .tools/bin/golangci-lint-$(LINT_VERSION)
 
+# Python's side of the tests that open shards with its safetensors package. They
+# are skipped where there is no Python, and only there.
+PYTHON := .tools/python
+export SAFETENSORS_PYTHON := $(CURDIR)/$(PYTHON)/bin/python
+
+# Real graphs to cut, with their origins and licences beside them.
+GRAPHS := engine/graph/read/testdata
+
 # What -race slows down too much to run before every push: whole meshes of many
 # nodes, and measurements. `make race` runs them too.
 RACE_LATER := /node/nodetest$$|/node/bench$$|/node/demo$$
@@ -27,7 +35,7 @@ build: ## bin/hopmesh, one static binary
 	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hopmesh ./cli/hopmesh
 
 .PHONY: test
-test: ## all tests
+test: $(PYTHON) ## all tests
 	$(GO) test -timeout 9m ./...
 
 .PHONY: race
@@ -43,9 +51,10 @@ fuzz: ## every fuzz target for FUZZTIME (5s)
 	done
 
 .PHONY: bench
-bench: build ## the transport beside its yardsticks, and the benchmarks of mesh and consensus
+bench: build ## transport and data beside their yardsticks, and the packages' benchmarks
 	bin/hopmesh bench transport
-	$(GO) test -run '^$$' -bench . -benchmem ./mesh/... ./consensus/...
+	bin/hopmesh bench data --graphs $(GRAPHS)
+	$(GO) test -run '^$$' -bench . -benchmem ./mesh/... ./consensus/... ./engine/...
 
 .PHONY: demo
 demo: build ## a mesh of three nodes on this machine, and the death of its leader
@@ -62,6 +71,12 @@ lint: $(LINT) ## what .golangci.yml asks for
 $(LINT):
 	GOBIN=$(CURDIR)/.tools/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	mv .tools/bin/golangci-lint $@
+
+$(PYTHON): scripts/python/requirements.txt
+	@if command -v python3 >/dev/null; then \
+		{ python3 -m venv $@ && $@/bin/pip install -q --disable-pip-version-check -r $< && touch $@; } || \
+		{ rm -rf $@; echo "Python's safetensors could not be fetched: the test that opens shards with it is skipped"; }; \
+	else echo "no python3: the test that opens shards with it is skipped"; fi
 
 .PHONY: preflight
 preflight: fmt-check vet tidy-check lint test race-affordable ## what must pass before a push

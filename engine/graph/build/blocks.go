@@ -1,0 +1,254 @@
+package build
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/partition"
+)
+
+// blocks are the undirected graph that partitioners see, on disk, in runs of
+// consecutive vertices of the source: no self-loops, no edge twice.
+type blocks struct {
+	spool       *spool
+	runs        []run
+	halfEdges   uint64
+	vertices    uint32
+	constraints int
+	training    func(vertex uint32) bool
+}
+
+// A run is a block's place on disk: for each vertex its degree and how many edges
+// are stored at it, then the neighbours, all in 32 bits.
+type run struct {
+	first, vertices uint32
+	edges           int
+	at              int64
+}
+
+// sortHalves sorts the halves of one bucket after another, on several goroutines.
+func (b *builder) sortHalves(ctx context.Context, h *halves, to *spool) (*blocks, error) {
+	out := &blocks{
+		spool: to, vertices: h.vertices,
+		constraints: b.plan.constraints, training: b.trains,
+	}
+	runs := make([][]run, h.count())
+	b.report.begin("sorting edges", uint64(h.vertices), "vertices")
+	err := parallel(ctx, b.plan.workers, h.count(), func(ctx context.Context, next func() (int, bool)) error {
+		s := newSorter(min(b.plan.records, h.largest()), b.plan.most, h.low, false)
+		for bucket, ok := next(); ok; bucket, ok = next() {
+			first, end := h.span(bucket)
+			err := s.rows(ctx, h.records, bucket, 0, end-first, func(p sorted) error {
+				r, err := compact(p, h.low, first, to)
+				runs[bucket] = append(runs[bucket], r)
+				b.report.add(uint64(r.vertices))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, of := range runs {
+		for _, r := range of {
+			out.runs = append(out.runs, r)
+			out.halfEdges += uint64(r.edges)
+		}
+	}
+	return out, err
+}
+
+// compact writes one run. The bucket's vertices count from base.
+func compact(p sorted, low uint, base uint32, to *spool) (run, error) {
+	n := p.end - p.first
+	r := run{first: base + p.first, vertices: n}
+	head := make([]uint32, 2*n)
+	degree, stored := head[:n], head[n:]
+	edges := shrink(p.spare)[:0]
+	mask := uint64(1)<<low - 1
+	last := ^uint64(0)
+	for _, k := range p.keys {
+		if k == last {
+			continue
+		}
+		row := uint32(k>>low) - p.first
+		stored[row] += uint32(k & 1)
+		neighbour := uint32(k & mask >> 1)
+		if neighbour != r.first+row && k>>1 != last>>1 {
+			degree[row]++
+			edges = append(edges, neighbour)
+		}
+		last = k
+	}
+	r.edges = len(edges)
+	at, err := to.append(raw(head), raw(edges))
+	r.at = at
+	return r, err
+}
+
+// Vertices is how many there are.
+func (b *blocks) Vertices() uint32 { return b.vertices }
+
+// HalfEdges is how many edges there are, each counted at both ends.
+func (b *blocks) HalfEdges() uint64 { return b.halfEdges }
+
+// Constraints is how many weights a vertex has.
+func (b *blocks) Constraints() int { return b.constraints }
+
+// How large a block is depends on the graph alone, and not on the memory that its
+// runs were sorted in: a partitioner may look at a block's beginning and end.
+const (
+	blockRows  = 1 << 13
+	blockEdges = 1 << 21 // unless a single vertex has more
+	readAhead  = 2       // blocks in memory
+)
+
+// Blocks yields the graph in the order of its vertices, and reads the next block
+// while the one before is worked on. A block is valid until yield returns.
+func (b *blocks) Blocks(ctx context.Context, yield func(partition.Block) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	full := make(chan *partition.Block)
+	free := make(chan *partition.Block, readAhead)
+	for range cap(free) {
+		free <- &partition.Block{}
+	}
+	var failed error
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		defer close(full)
+		failed = b.read(ctx, free, full)
+	})
+	defer reader.Wait()
+	defer stop()
+	for block := range full {
+		if err := yield(*block); err != nil {
+			return err
+		}
+		free <- block // as many fit as there are
+	}
+	return failed
+}
+
+// read fills blocks with the rows of one run after another.
+func (b *blocks) read(ctx context.Context, free, full chan *partition.Block) error {
+	var block *partition.Block
+	var head []uint32
+	for _, r := range b.runs {
+		n := int(r.vertices)
+		head = sized(head, 2*n)
+		if err := b.spool.read(raw(head), r.at); err != nil {
+			return err
+		}
+		degrees, stored := head[:n], head[n:]
+		at := r.at + int64(len(head))*4
+		for row := 0; row < n; {
+			if block == nil {
+				select {
+				case block = <-free:
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+				block.First = r.first + uint32(row)
+				block.Indptr = append(block.Indptr[:0], 0)
+				block.Indices = block.Indices[:0]
+				block.Weights = block.Weights[:0]
+			}
+			end, complete := fit(block, degrees, row)
+			held := len(block.Indices)
+			block.Indices = longer(block.Indices, int(block.Indptr[len(block.Indptr)-1]))
+			if err := b.spool.read(raw(block.Indices[held:]), at); err != nil {
+				return err
+			}
+			at += int64(len(block.Indices)-held) * 4
+			weights := len(block.Weights)
+			block.Weights = longer(block.Weights, weights+(end-row)*b.constraints)
+			b.weigh(r.first+uint32(row), stored[row:end], block.Weights[weights:])
+			row = end
+			if !complete && r.first+uint32(row) < b.vertices {
+				continue
+			}
+			select {
+			case full <- block:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			block = nil
+		}
+	}
+	return nil
+}
+
+// fit adds to a block the degrees of as many rows as it takes, and says where they
+// end and whether the block is complete.
+func fit(block *partition.Block, degrees []uint32, row int) (int, bool) {
+	at := block.Indptr[len(block.Indptr)-1]
+	for ; row < len(degrees); row++ {
+		rows := len(block.Indptr) - 1
+		next := at + int64(degrees[row])
+		if rows == blockRows || rows > 0 && next > blockEdges {
+			return row, true
+		}
+		block.Indptr = append(block.Indptr, next)
+		at = next
+	}
+	return row, false
+}
+
+// weigh fills in the constraints of some vertices: vertices, stored edges and, if
+// there are any, training vertices.
+func (b *blocks) weigh(first uint32, stored, weights []uint32) {
+	for row, edges := range stored {
+		w := weights[row*b.constraints:][:b.constraints]
+		w[0], w[1] = 1, edges
+		if len(w) > 2 {
+			w[2] = 0
+			if b.training(first + uint32(row)) {
+				w[2] = 1
+			}
+		}
+	}
+}
+
+// whole reads everything into memory.
+func (b *blocks) whole(ctx context.Context) (*partition.Graph, error) {
+	g := &partition.Graph{
+		Indptr:      make([]int64, int(b.vertices)+1),
+		Indices:     make([]uint32, b.halfEdges),
+		Constraints: b.constraints,
+		Weights:     make([]uint32, int(b.vertices)*b.constraints),
+	}
+	var head []uint32
+	at := int64(0)
+	for _, r := range b.runs {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		n := int(r.vertices)
+		head = sized(head, 2*n)
+		if err := b.spool.read(raw(head), r.at); err != nil {
+			return nil, err
+		}
+		if err := b.spool.read(raw(g.Indices[at:at+int64(r.edges)]), r.at+int64(len(head))*4); err != nil {
+			return nil, err
+		}
+		for row, degree := range head[:n] {
+			at += int64(degree)
+			g.Indptr[int(r.first)+row+1] = at
+		}
+		b.weigh(r.first, head[n:], g.Weights[int(r.first)*b.constraints:])
+	}
+	return g, nil
+}
+
+// sized returns a slice of n elements, the given one if it has room.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// longer returns a slice of n elements that begins with those of s.
+func longer[T any](s []T, n int) []T { return slices.Grow(s, n-len(s))[:n] }

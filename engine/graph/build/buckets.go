@@ -1,0 +1,93 @@
+package build
+
+import "unsafe"
+
+// buckets hold streams of elements in one spool, each in chunks of one size. One
+// goroutine puts; once sealed, any may read.
+type buckets[T fixed] struct {
+	spool *spool
+	chunk int   // elements
+	open  []T   // the chunk that each bucket is filling
+	fill  []int // elements of it
+	full  [][]int64
+}
+
+func newBuckets[T fixed](s *spool, n, chunk int) *buckets[T] {
+	return &buckets[T]{
+		spool: s,
+		chunk: chunk,
+		open:  make([]T, n*chunk),
+		fill:  make([]int, n),
+		full:  make([][]int64, n),
+	}
+}
+
+// put appends one element. Hot loops do this by hand.
+func (b *buckets[T]) put(bucket int, v T) error {
+	n := b.fill[bucket]
+	b.open[bucket*b.chunk+n] = v
+	b.fill[bucket] = n + 1
+	if n+1 == b.chunk {
+		return b.flush(bucket)
+	}
+	return nil
+}
+
+func (b *buckets[T]) flush(bucket int) error {
+	n := b.fill[bucket]
+	at, err := b.spool.append(raw(b.open[bucket*b.chunk : bucket*b.chunk+n]))
+	if err != nil {
+		return err
+	}
+	b.full[bucket] = append(b.full[bucket], at)
+	if n == b.chunk {
+		b.fill[bucket] = 0
+	}
+	return nil
+}
+
+// seal writes what is still open and gives the memory back. What is left in fill is
+// the length of a bucket's last chunk, if that is not a full one.
+func (b *buckets[T]) seal() error {
+	for bucket, n := range b.fill {
+		if n > 0 {
+			if err := b.flush(bucket); err != nil {
+				return err
+			}
+		}
+	}
+	b.open = nil
+	return nil
+}
+
+// size is how many elements a sealed bucket has.
+func (b *buckets[T]) size(bucket int) int {
+	n := len(b.full[bucket]) * b.chunk
+	if b.fill[bucket] > 0 {
+		n += b.fill[bucket] - b.chunk
+	}
+	return n
+}
+
+// A cursor reads a sealed bucket from its beginning.
+type cursor[T fixed] struct {
+	from   *buckets[T]
+	bucket int
+	at     int
+}
+
+// read fills as much of to as the bucket still has, and says how much that is.
+func (c *cursor[T]) read(to []T) (int, error) {
+	n := min(len(to), c.from.size(c.bucket)-c.at)
+	for done := 0; done < n; {
+		chunk, within := c.at/c.from.chunk, c.at%c.from.chunk
+		m := min(n-done, c.from.chunk-within)
+		offset := c.from.full[c.bucket][chunk] + int64(within)*int64(unsafe.Sizeof(*new(T)))
+		if err := c.from.spool.read(raw(to[done:done+m]), offset); err != nil {
+			return done, err
+		}
+		done += m
+		c.at += m
+	}
+	return n, nil
+}

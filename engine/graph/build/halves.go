@@ -1,0 +1,115 @@
+package build
+
+import (
+	"context"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// halves are edges seen from both of their ends, in buckets by ranges of 1<<shift of
+// the source's vertices, for the partitioners that look at the graph. A record is
+// the vertex within its bucket and, in the low bits, its neighbour and whether the
+// edge is stored at the vertex. Only records of stored edges have weights.
+type halves struct {
+	*records
+	shift    uint
+	low      uint
+	vertices uint32
+}
+
+// spread reads the source once and puts each edge into both buckets it belongs to.
+// Mirrored edges follow theirs at once.
+func (b *builder) spread(ctx context.Context) (*halves, error) {
+	h := &halves{shift: b.plan.blockShift, low: b.plan.low + 1, vertices: b.meta.Vertices}
+	h.records = newRecords(b.spool, b.plan.writers(), h.count(), b.plan.chunk, b.meta.Weighted)
+	b.report.begin("reading edges", b.meta.Edges, "edges")
+	err := pipe(ctx, b.src.Edges, b.meta, len(h.parts), func(writer int, e graph.EdgeBatch) error {
+		b.report.add(uint64(len(e.Src)))
+		return h.put(h.parts[writer], e, b.options.Undirected)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return h, h.seal()
+}
+
+func (h *halves) count() int { return int((h.vertices-1)>>h.shift) + 1 }
+
+// span is the vertices of a bucket.
+func (h *halves) span(bucket int) (first, end uint32) {
+	first = uint32(bucket) << h.shift
+	return first, uint32(min(uint64(h.vertices), uint64(first)+1<<h.shift))
+}
+
+func (h *halves) put(to part, e graph.EdgeBatch, mirror bool) error {
+	open, fill, chunk := to.keys.open, to.keys.fill, to.keys.chunk
+	mask := uint32(1)<<h.shift - 1
+	back := uint64(0)
+	if mirror {
+		back = 1
+	}
+	for i, s := range e.Src {
+		d := e.Dst[i]
+		stored := uint64(1)
+		for side := range 2 {
+			at := int(d >> h.shift)
+			n := fill[at]
+			open[at*chunk+n] = uint64(d&mask)<<h.low | uint64(s)<<1 | stored
+			fill[at] = n + 1
+			if n+1 == chunk {
+				if err := to.keys.flush(at); err != nil {
+					return err
+				}
+			}
+			if e.Weights != nil && stored == 1 {
+				if err := to.weights.put(at, e.Weights[i]); err != nil {
+					return err
+				}
+			}
+			if side == 0 && s == d {
+				break
+			}
+			s, d = d, s
+			stored = back
+		}
+	}
+	return nil
+}
+
+// stored yields the edges that are stored, mirrored ones included. Those with the
+// same ends keep the source's order, if they have weights.
+func (h *halves) stored(ctx context.Context, yield func(graph.EdgeBatch) error) error {
+	chunk := make([]uint64, pipeBatch)
+	out := graph.EdgeBatch{Src: make([]uint32, pipeBatch), Dst: make([]uint32, pipeBatch)}
+	for bucket := range h.count() {
+		for _, p := range h.parts {
+			if err := h.storedIn(ctx, p, bucket, chunk, out, yield); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (h *halves) storedIn(ctx context.Context, p part, bucket int, chunk []uint64, out graph.EdgeBatch, yield func(graph.EdgeBatch) error) error {
+	first, _ := h.span(bucket)
+	mask := uint64(1)<<(h.low-1) - 1
+	weights := cursor[float32]{from: p.weights, bucket: bucket}
+	return p.scan(ctx, bucket, chunk, nil, func(keys []uint64, _ []float32) error {
+		n := 0
+		for _, k := range keys {
+			out.Src[n] = uint32(k >> 1 & mask)
+			out.Dst[n] = first + uint32(k>>h.low)
+			n += int(k & 1)
+		}
+		e := graph.EdgeBatch{Src: out.Src[:n], Dst: out.Dst[:n]}
+		if p.weights != nil {
+			out.Weights = sized(out.Weights, n)
+			e.Weights = out.Weights
+			if _, err := weights.read(e.Weights); err != nil {
+				return err
+			}
+		}
+		return yield(e)
+	})
+}

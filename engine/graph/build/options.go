@@ -1,0 +1,126 @@
+package build
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// Options say how a graph is cut and where it goes.
+type Options struct {
+	Dir         string // made by Run, must not exist; removed on an error
+	Scratch     string // a folder for what lies on disk meanwhile; "": Dir
+	Shards      int    // 0: by the number of vertices
+	Partitioner string // auto (as is ""), multilevel, stream or random
+	DType       graph.DType
+	Memory      uint64 // bound on the process's resident bytes; 0: none was asked for
+	Undirected  bool   // mirror every edge
+	Seed        uint64
+	// Report is called at most about ten times a second, from one goroutine at a
+	// time; nil: nobody listens.
+	Report func(graph.Progress)
+}
+
+// The partitioners.
+const (
+	auto       = "auto"
+	multilevel = "multilevel"
+	stream     = "stream"
+	random     = "random"
+)
+
+// defaultShards cuts a graph into 64, and a small one such that a shard still has
+// 128 vertices.
+func defaultShards(vertices uint32) int {
+	n := 1
+	for n < 64 && uint32(n)*2*128 <= vertices {
+		n *= 2
+	}
+	return n
+}
+
+// settle checks the options against the source and puts the defaults in.
+func (o Options) settle(src graph.Source) (Options, error) {
+	meta := src.Meta()
+	if o.Partitioner == "" {
+		o.Partitioner = auto
+	}
+	if o.DType == "" {
+		o.DType = graph.F32
+	}
+	if known := []string{auto, multilevel, stream, random}; !slices.Contains(known, o.Partitioner) {
+		return o, fmt.Errorf("there is no partitioner %q: choose one of %s", o.Partitioner, strings.Join(known, ", "))
+	}
+	if o.DType != graph.F32 && o.DType != graph.BF16 {
+		return o, fmt.Errorf("features cannot be stored as %q: choose %s or %s", o.DType, graph.F32, graph.BF16)
+	}
+	if meta.Vertices == 0 {
+		return o, errors.New("the graph has no vertices")
+	}
+	if meta.Vertices > graph.MaxVertices {
+		return o, fmt.Errorf("the graph has %d vertices, and %d are the most", meta.Vertices, graph.MaxVertices)
+	}
+	if o.Shards == 0 {
+		o.Shards = defaultShards(meta.Vertices)
+	}
+	switch {
+	case o.Shards < 0 || o.Shards > graph.MaxShards:
+		return o, fmt.Errorf("a graph is cut into 1 to %d shards, and not into %d", graph.MaxShards, o.Shards)
+	case uint32(o.Shards) > meta.Vertices:
+		return o, fmt.Errorf("%d vertices cannot be cut into %d shards: choose fewer", meta.Vertices, o.Shards)
+	}
+	if o.Scratch == "" {
+		o.Scratch = o.Dir
+	}
+	return o, check(src)
+}
+
+// check holds what lies in the source's memory against what it says of itself, so
+// that nothing is indexed beyond its end later.
+func check(src graph.Source) error {
+	meta := src.Meta()
+	n := int(meta.Vertices)
+	if meta.Features < 0 || meta.Features > graph.MaxVertices || meta.Classes < 0 || meta.Classes > graph.MaxVertices {
+		return fmt.Errorf("the source tells of %d features and %d classes", meta.Features, meta.Classes)
+	}
+	labels := src.Labels()
+	if labels != nil && len(labels) != n {
+		return fmt.Errorf("the source has %d labels for %d vertices", len(labels), n)
+	}
+	for v, label := range labels {
+		if label < graph.NoLabel || int64(label) >= int64(meta.Classes) {
+			return fmt.Errorf("vertex %d has the label %d, and there are %d classes", v, label, meta.Classes)
+		}
+	}
+	splits := src.Splits()
+	if len(splits) > graph.MaxSplits {
+		return fmt.Errorf("the source has %d splits, and %d are the most", len(splits), graph.MaxSplits)
+	}
+	for i, marks := range splits {
+		if len(marks) != n {
+			return fmt.Errorf("split %d marks %d of %d vertices", i, len(marks), n)
+		}
+		for v, mark := range marks {
+			if mark > graph.Test {
+				return fmt.Errorf("split %d gives vertex %d the unknown mark %d", i, v, mark)
+			}
+		}
+	}
+	ids := src.IDs()
+	if ids.Strings != nil {
+		offsets := ids.Strings.Offsets
+		if len(offsets) != n+1 || offsets[0] != 0 || !slices.IsSorted(offsets) || offsets[n] != int64(len(ids.Strings.Bytes)) {
+			return fmt.Errorf("the source's names do not fit its %d vertices", n)
+		}
+	} else if ids.Ints != nil && len(ids.Ints) != n {
+		return fmt.Errorf("the source has %d ids for %d vertices", len(ids.Ints), n)
+	}
+	return nil
+}
+
+// workers is how many goroutines share the work; each costs memory.
+func workers() int { return min(runtime.GOMAXPROCS(0), 8) }

@@ -1,0 +1,125 @@
+package build
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
+)
+
+// An output is a shard file that is being written. One goroutine at a time uses it.
+type output struct {
+	file   *os.File
+	disk   disk
+	layout *safetensors.Layout
+	place  map[string]int64 // of each tensor, from the file's start
+	hash   hash.Hash
+	// at is where the next bytes go. Before hashed, bytes are in the hash; those
+	// beyond are yet to come. A write before it makes the hash worthless.
+	at, hashed int64
+	rehash     bool
+}
+
+func newOutput(d disk, shard int) (*output, error) {
+	file, err := os.OpenFile(filepath.Join(d.folder, graph.ShardFile(shard)), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("make a shard file: %w", err)
+	}
+	return &output{file: file, disk: d, hash: sha256.New()}, nil
+}
+
+// lay decides where everything lies in the file.
+func (o *output) lay(tensors []safetensors.Tensor, metadata map[string]string) (err error) {
+	if o.layout, err = safetensors.NewLayout(tensors, metadata); err != nil {
+		return fmt.Errorf("lay out a shard file: %w", err)
+	}
+	o.place = make(map[string]int64, len(tensors))
+	for i, t := range tensors {
+		o.place[t.Name] = o.layout.Offset(i)
+	}
+	return nil
+}
+
+// next writes behind what was written last.
+func (o *output) next(b []byte) error {
+	err := o.writeAt(b, o.at)
+	o.at += int64(len(b))
+	return err
+}
+
+// writeAt writes anywhere. Where nothing is ever written, zeros are read.
+func (o *output) writeAt(b []byte, at int64) error {
+	if _, err := o.file.WriteAt(b, at); err != nil {
+		return o.disk.failed(err)
+	}
+	startWriting(o.file, at, len(b))
+	if at < o.hashed {
+		o.rehash = true
+	}
+	if !o.rehash {
+		o.hashZeros(at)
+		o.hash.Write(b)
+		o.hashed += int64(len(b))
+	}
+	return nil
+}
+
+func (o *output) hashZeros(to int64) {
+	var zeros [4096]byte
+	for o.hashed < to {
+		n := min(to-o.hashed, int64(len(zeros)))
+		o.hash.Write(zeros[:n])
+		o.hashed += n
+	}
+}
+
+// finish makes the file durable, closes it and returns its digest.
+func (o *output) finish(buf []byte) (string, error) {
+	size := o.layout.Size()
+	if err := o.file.Truncate(size); err != nil { // rows at the end may be missing
+		return "", o.disk.failed(err)
+	}
+	if o.rehash {
+		o.hash.Reset()
+		if _, err := io.CopyBuffer(struct{ io.Writer }{o.hash}, io.NewSectionReader(o.file, 0, size), buf); err != nil {
+			return "", fmt.Errorf("read a shard file again: %w", err)
+		}
+	} else {
+		o.hashZeros(size)
+	}
+	if err := o.file.Sync(); err != nil {
+		return "", o.disk.failed(err)
+	}
+	err := o.file.Close()
+	o.file = nil
+	if err != nil {
+		return "", o.disk.failed(err)
+	}
+	return hex.EncodeToString(o.hash.Sum(nil)), nil
+}
+
+// drop closes a file that will not be finished.
+func (o *output) drop() {
+	if o != nil && o.file != nil {
+		o.file.Close() // it is removed with its folder
+	}
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("sync a folder: %w", err)
+	}
+	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
+		return fmt.Errorf("sync the folder %s: %w", path, err)
+	}
+	return nil
+}

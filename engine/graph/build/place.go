@@ -1,0 +1,118 @@
+package build
+
+import (
+	"context"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// placed are the stored edges in buckets by the shard of their destination. A shard
+// has several if one would not fit the memory: by ranges of 1<<shift rows.
+type placed struct {
+	*records
+	per   int // buckets of a shard
+	shift uint
+}
+
+// place puts every stored edge into a bucket of its shard: the row of its
+// destination there, and the new id of its source. Mirrored edges follow theirs at
+// once, so that equal ones keep the source's order.
+func (b *builder) place(ctx context.Context, from edgeStream, mirror bool, total uint64) (*placed, error) {
+	p := &placed{
+		records: newRecords(b.spool, b.plan.writers(), b.plan.shards*b.plan.perShard, b.plan.chunk, b.meta.Weighted),
+		per:     b.plan.perShard,
+	}
+	for (b.numbers.largest()-1)>>p.shift >= p.per {
+		p.shift++
+	}
+	ids, where := b.numbers.ids(), newShardTable(b.numbers.first)
+	b.report.begin("sharing out edges", total, "edges")
+	err := pipe(ctx, from, b.meta, len(p.parts), func(writer int, e graph.EdgeBatch) error {
+		b.report.add(uint64(len(e.Src)))
+		return p.put(p.parts[writer], e, ids, where, b.plan.low, mirror)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, p.seal()
+}
+
+// put renumbers a batch in place, which the pipe allows, and shares it out.
+func (p *placed) put(to part, e graph.EdgeBatch, ids []uint32, where *shardTable, low uint, mirror bool) error {
+	// Loops of nothing else but these loads have many of them under way at once.
+	for i, v := range e.Src {
+		e.Src[i] = ids[v]
+	}
+	for i, v := range e.Dst {
+		e.Dst[i] = ids[v]
+	}
+	open, fill, chunk := to.keys.open, to.keys.fill, to.keys.chunk
+	per, shift := p.per, p.shift
+	for i, s := range e.Src {
+		d := e.Dst[i]
+		sides := 1
+		if mirror && s != d {
+			sides = 2
+		}
+		for ; sides > 0; sides-- {
+			shard := where.shard(d)
+			row := d - where.first[shard]
+			at := shard*per + int(row>>shift)
+			n := fill[at]
+			open[at*chunk+n] = uint64(row)<<low | uint64(s)
+			fill[at] = n + 1
+			if n+1 == chunk {
+				if err := to.keys.flush(at); err != nil {
+					return err
+				}
+			}
+			if e.Weights != nil {
+				if err := to.weights.put(at, e.Weights[i]); err != nil {
+					return err
+				}
+			}
+			s, d = d, s
+		}
+	}
+	return nil
+}
+
+// A shardTable finds the shard of a new id: for each range of 1<<shift ids it has the
+// shard of the first, and most ranges lie in one.
+type shardTable struct {
+	first []uint32
+	begin []uint16
+	shift uint
+}
+
+func newShardTable(first []uint32) *shardTable {
+	t := &shardTable{first: first}
+	total := first[len(first)-1]
+	for total>>t.shift >= 1<<12 {
+		t.shift++
+	}
+	t.begin = make([]uint16, total>>t.shift+1)
+	shard := 0
+	for i := range t.begin {
+		for shard+2 < len(first) && first[shard+1] <= uint32(i)<<t.shift {
+			shard++
+		}
+		t.begin[i] = uint16(shard)
+	}
+	return t
+}
+
+func (t *shardTable) shard(id uint32) int {
+	shard := int(t.begin[id>>t.shift])
+	for t.first[shard+1] <= id {
+		shard++
+	}
+	return shard
+}
+
+// rows are the rows that a bucket of a shard with n of them may have.
+func (p *placed) rows(sub int, n uint32) (first, end uint32) {
+	first = uint32(min(uint64(n), uint64(sub)<<p.shift))
+	end = uint32(min(uint64(n), uint64(sub+1)<<p.shift))
+	return first, end
+}

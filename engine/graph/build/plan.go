@@ -1,0 +1,223 @@
+package build
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/partition"
+)
+
+// A plan is the sizes of everything, chosen before anything is allocated.
+type plan struct {
+	vertices    uint32
+	shards      int
+	partitioner string
+	constraints int
+	sparse      bool   // features are stored as sparse rows
+	low         uint   // bits of a vertex id
+	stored      uint64 // edges at most
+	halves      uint64 // at most
+	weighted    bool
+	features    bool
+
+	// The sizes that give way when memory is short.
+	workers    int
+	records    int // that a sorter holds
+	most       int // that it may hold of a single vertex
+	chunkBytes int // of all open chunks
+	laneBytes  int // of one buffer of features
+	// What follows from them.
+	chunk      int // elements
+	perShard   int // buckets
+	blockShift uint
+
+	scratch uint64 // bytes on disk at most
+	output  uint64
+}
+
+// Plan says what Run would need and make, and refuses what cannot be done.
+func Plan(src graph.Source, o Options) (graph.Forecast, error) {
+	o, err := o.settle(src)
+	if err != nil {
+		return graph.Forecast{}, err
+	}
+	p, peak, err := newPlan(src, o)
+	if err != nil {
+		return graph.Forecast{}, err
+	}
+	return graph.Forecast{
+		Vertices:    uint64(p.vertices),
+		Edges:       p.stored,
+		Partitioner: p.partitioner,
+		Shards:      p.shards,
+		ShardBytes:  p.output / uint64(p.shards),
+		PeakMemory:  peak,
+		Scratch:     p.scratch,
+		CutAtMost:   1 - 1/float64(p.shards),
+	}, nil
+}
+
+// newPlan chooses the partitioner and the sizes, for options that are settled.
+func newPlan(src graph.Source, o Options) (*plan, uint64, error) {
+	meta := src.Meta()
+	p := &plan{
+		vertices: meta.Vertices, shards: o.Shards, partitioner: o.Partitioner,
+		weighted: meta.Weighted, features: meta.Features > 0,
+		constraints: 2,
+		stored:      meta.Edges,
+		halves:      2 * meta.Edges,
+		low:         uint(bits.Len32(meta.Vertices - 1)),
+	}
+	if meta.Edges > 1<<48 {
+		return nil, 0, fmt.Errorf("the graph has %d edges, more than can be stored", meta.Edges)
+	}
+	if o.Undirected {
+		p.stored *= 2
+	}
+	if trains(src) {
+		p.constraints = 3
+	}
+	if meta.Sparse && meta.Features > 0 {
+		p.sparse = float64(meta.NonZeros) < 0.25*float64(meta.Vertices)*float64(meta.Features)
+	}
+	release() // what is garbage already shall not count
+	base := resident()
+	bound, hard := o.Memory, o.Memory
+	if o.Memory == 0 {
+		free := available()
+		bound, hard = base+free/2, base+free
+	}
+	if p.partitioner == auto {
+		p.partitioner = multilevel
+		if p.shrinkTo(bound, base) > bound {
+			p.partitioner = stream
+		}
+	}
+	peak := p.shrinkTo(bound, base)
+	if peak > hard {
+		advice := "raise --memory"
+		if o.Partitioner == multilevel {
+			advice += " or use --partitioner stream"
+		}
+		return nil, 0, fmt.Errorf("the import needs %s of memory and has %s: %s", inBytes(peak), inBytes(hard), advice)
+	}
+	p.most = p.records + int((max(bound, peak)-peak)/uint64(p.workers*2*p.recordBytes()))
+	p.scratch = p.scratchBytes()
+	p.output = p.outputBytes(src, o)
+	return p, peak, p.checkDisk(o)
+}
+
+// trains says whether any vertex is for training.
+func trains(src graph.Source) bool {
+	for _, marks := range src.Splits() {
+		if slices.Contains(marks, graph.Train) {
+			return true
+		}
+	}
+	return false
+}
+
+// shrinkTo begins with comfortable sizes, takes them back until the whole fits the
+// bound or nothing is left to give, and returns the peak in bytes.
+func (p *plan) shrinkTo(bound, base uint64) uint64 {
+	p.workers, p.records, p.chunkBytes, p.laneBytes = workers(), 1<<20, 4<<20, 512<<10
+	for {
+		p.derive()
+		peak := base + p.peak()
+		switch {
+		case peak <= bound:
+			return peak
+		case p.laneBytes > 64<<10:
+			p.laneBytes /= 2
+			p.chunkBytes = max(p.chunkBytes/2, 1<<20)
+		case p.workers > 1:
+			p.workers--
+		case p.records > 1<<18:
+			p.records /= 2
+		case p.laneBytes > 8<<10:
+			p.laneBytes /= 2
+		default:
+			return peak
+		}
+	}
+}
+
+// maxBuckets bounds how many buckets there are, so that their chunks stay large.
+const maxBuckets = 4096
+
+// derive computes how many buckets make the records of one fit a sorter, with room
+// for those that are larger than others.
+func (p *plan) derive() {
+	room := uint64(p.records) * 2 / 3
+	p.perShard = 1
+	for p.perShard*p.shards < maxBuckets && p.stored/uint64(p.shards*p.perShard) > room {
+		p.perShard *= 2
+	}
+	most := p.shards * p.perShard
+	if p.partitioner != random {
+		p.blockShift = 0
+		for n := p.blocks(); n > maxBuckets || n > 1 && p.halves/uint64(n) < room/2 && 1<<p.blockShift < 1<<20; n = p.blocks() {
+			p.blockShift++
+		}
+		most = max(most, p.blocks())
+	}
+	p.chunk = 1 << 9
+	for p.chunk < 1<<14 && p.chunk*2*most*p.recordBytes()*p.writers() <= p.chunkBytes {
+		p.chunk *= 2
+	}
+}
+
+func (p *plan) blocks() int { return int((p.vertices-1)>>p.blockShift) + 1 }
+
+// writers is how many goroutines put edges into buckets.
+func (p *plan) writers() int {
+	if p.weighted {
+		return 1
+	}
+	return p.workers
+}
+
+func (p *plan) recordBytes() int {
+	if p.weighted {
+		return 12
+	}
+	return 8
+}
+
+// peak is what the build itself holds in its hungriest stage.
+func (p *plan) peak() uint64 {
+	v, w := uint64(p.vertices), uint64(p.workers)
+	record := uint64(p.recordBytes())
+	records := uint64(p.records)
+	perShard := v/uint64(p.shards)*5/4 + 1
+	open := func(buckets int) uint64 { return uint64(buckets*p.chunk*p.writers())*record + pipeMemory(p.writers()) }
+
+	place := 6*v + open(p.shards*p.perShard)
+	sort := 6*v + w*(2*record*min(records, p.stored)+12*perShard+v/8+1<<20)
+	lanes := uint64(p.shards + parcels)
+	features := 6*v + lanes*uint64(p.laneBytes)
+	if p.sparse {
+		sort += 12 * v
+		features += 8*v + uint64(p.shards*p.laneBytes)
+	}
+	if !p.features {
+		features = 0
+	}
+	most := max(place, sort, features)
+	if p.partitioner != random {
+		rows := min(v, 1<<p.blockShift)
+		most = max(most,
+			open(p.blocks()),
+			w*(2*8*min(records, p.halves)+12*rows+1<<20))
+		block := 4*min(2*blockEdges, p.halves) + blockRows*uint64(16+4*p.constraints)
+		if p.partitioner == stream {
+			most = max(most, partition.StreamingMemory(p.vertices, p.shards, p.constraints)+readAhead*block+8*rows)
+		} else {
+			most = max(most, partition.MultilevelMemory(p.vertices, p.halves, p.constraints)+8*rows)
+		}
+	}
+	// What is garbage already, and has not been given back yet.
+	return most + most/16 + 16<<20
+}

@@ -1,0 +1,217 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/partition"
+)
+
+// A builder is one run. Its stages follow each other; those that use several
+// goroutines wait for them.
+type builder struct {
+	options  Options
+	src      graph.Source
+	meta     graph.Meta
+	plan     *plan
+	report   *reporter
+	disk     disk   // of the shards
+	spool    *spool // of the edges
+	training [][]graph.Mark
+
+	numbers  *numbering
+	order    []uint32 // the source's vertex of each new id
+	sparseAt []int64  // where each new id's sparse features begin; nil if dense
+	outputs  []*output
+	manifest graph.Manifest
+}
+
+// Run cuts the graph and writes its shards. It uses the source's methods from one
+// goroutine at a time. On an error, and when the context ends, nothing is left.
+func Run(ctx context.Context, src graph.Source, o Options) (m *graph.Manifest, err error) {
+	o, err = o.settle(src)
+	if err != nil {
+		return nil, err
+	}
+	p, _, err := newPlan(src, o)
+	if err != nil {
+		return nil, err
+	}
+	return execute(ctx, src, o, p)
+}
+
+func execute(ctx context.Context, src graph.Source, o Options, p *plan) (m *graph.Manifest, err error) {
+	start := time.Now()
+	if o.Memory > 0 {
+		// Garbage is collected early enough to stay below the bound.
+		before := debug.SetMemoryLimit(-1)
+		defer debug.SetMemoryLimit(before)
+		debug.SetMemoryLimit(min(before, int64(min(o.Memory, math.MaxInt64)-min(o.Memory, binaryBytes))))
+	}
+	if err := os.Mkdir(o.Dir, 0o700); err != nil {
+		if errors.Is(err, os.ErrExist) {
+			return nil, fmt.Errorf("the folder %s exists already: remove it or choose another", o.Dir)
+		}
+		return nil, fmt.Errorf("make the folder of the shards: %w", err)
+	}
+	if _, err := os.Stat(o.Scratch); errors.Is(err, os.ErrNotExist) {
+		defer os.Remove(o.Scratch) // it was made here; if others use it by now, it stays
+	}
+	b := &builder{
+		options: o, src: src, meta: src.Meta(), plan: p,
+		report:  &reporter{to: o.Report},
+		disk:    disk{folder: o.Dir, need: p.output},
+		outputs: make([]*output, p.shards),
+	}
+	defer func() {
+		b.spool.close()
+		for _, out := range b.outputs {
+			out.drop()
+		}
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			err = fmt.Errorf("the import was stopped: %w", err)
+		}
+		if left := os.RemoveAll(o.Dir); left != nil {
+			err = fmt.Errorf("%w; its folder could not be removed: %w", err, left)
+		}
+	}()
+	if err := b.run(ctx); err != nil {
+		return nil, err
+	}
+	b.sum()
+	b.manifest.WallSeconds = time.Since(start).Seconds()
+	return &b.manifest, nil
+}
+
+func (b *builder) run(ctx context.Context) error {
+	b.manifest = graph.Manifest{
+		Vertices: uint64(b.meta.Vertices), Weighted: b.meta.Weighted,
+		Features: b.meta.Features, Sparse: b.plan.sparse, Classes: b.meta.Classes,
+		DType: b.options.DType, Partitioner: b.plan.partitioner, Seed: b.options.Seed,
+		Shards: make([]graph.ShardInfo, b.plan.shards),
+		Notes:  slices.Clone(b.src.Notes()),
+	}
+	for _, marks := range b.src.Splits() {
+		if slices.Contains(marks, graph.Train) {
+			b.training = append(b.training, marks)
+		}
+	}
+	var err error
+	if b.spool, err = b.scratch(); err != nil {
+		return err
+	}
+	edges, err := b.cut(ctx)
+	if err != nil {
+		return err
+	}
+	release()
+	b.order = b.numbers.order()
+	if err := b.countSparse(ctx); err != nil {
+		return err
+	}
+	if err := b.writeShards(ctx, edges); err != nil {
+		return err
+	}
+	b.spool.close() // its disk is wanted for the features
+	release()
+	if err := b.writeFeatures(ctx); err != nil {
+		return err
+	}
+	return b.finish(ctx)
+}
+
+// release gives back what a stage is done with, so that the next may have it.
+func release() { debug.FreeOSMemory() }
+
+func (b *builder) scratch() (*spool, error) {
+	if err := os.MkdirAll(b.options.Scratch, 0o700); err != nil {
+		return nil, fmt.Errorf("make the scratch folder: %w", err)
+	}
+	return newSpool(disk{folder: b.options.Scratch, need: b.plan.scratch})
+}
+
+// trains says whether a vertex is for training in any split.
+func (b *builder) trains(v uint32) bool {
+	for _, marks := range b.training {
+		if marks[v] == graph.Train {
+			return true
+		}
+	}
+	return false
+}
+
+// cut decides the shard of every vertex and puts the edges into buckets by it.
+func (b *builder) cut(ctx context.Context) (*placed, error) {
+	start := time.Now()
+	if b.plan.partitioner == random {
+		part := partition.Random(b.meta.Vertices, b.plan.shards, b.options.Seed)
+		b.manifest.CutSeconds = time.Since(start).Seconds()
+		if err := b.number(part); err != nil {
+			return nil, err
+		}
+		return b.place(ctx, b.src.Edges, b.options.Undirected, b.meta.Edges)
+	}
+	h, err := b.spread(ctx)
+	if err != nil {
+		return nil, err
+	}
+	part, err := b.partition(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	b.manifest.CutSeconds = time.Since(start).Seconds()
+	if err := b.number(part); err != nil {
+		return nil, err
+	}
+	from := b.spool
+	defer from.close()
+	if b.spool, err = b.scratch(); err != nil {
+		return nil, err
+	}
+	return b.place(ctx, h.stored, false, b.plan.stored)
+}
+
+func (b *builder) number(part []uint16) (err error) {
+	b.numbers, err = newNumbering(part, b.meta.Vertices, b.plan.shards)
+	return err
+}
+
+// partition lets a partitioner look at the graph.
+func (b *builder) partition(ctx context.Context, h *halves) ([]uint16, error) {
+	to, err := b.scratch()
+	if err != nil {
+		return nil, err
+	}
+	defer to.close()
+	release()
+	g, err := b.sortHalves(ctx, h, to)
+	if err != nil {
+		return nil, err
+	}
+	release()
+	defer release()
+	o := partition.Options{
+		Parts: b.plan.shards, Seed: b.options.Seed,
+		Tolerance: []float64{1.05, 1.10, 1.10}[:b.plan.constraints],
+		Report:    b.report.share,
+	}
+	b.report.begin("cutting", uint64(b.meta.Vertices), "vertices")
+	if b.plan.partitioner == stream {
+		return partition.Streaming(ctx, g, o)
+	}
+	whole, err := g.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return partition.Multilevel(ctx, whole, o)
+}

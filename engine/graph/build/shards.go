@@ -1,0 +1,245 @@
+package build
+
+import (
+	"context"
+	"math/bits"
+	"strconv"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
+)
+
+// A shardWriter writes one shard file after another up to where its features begin.
+// Each worker has one.
+type shardWriter struct {
+	b      *builder
+	edges  *placed
+	sorter *sorter
+	// merged and weights hold a shard's edges until it is known how many they are,
+	// if they came in several pieces. Those that came in one are whole, in place.
+	merged, weights *spool
+	whole           []uint32
+	heavy           []float32
+	outside         []uint64 // one bit for each vertex: a source outside the shard
+	indptr          []int64
+	copying         []byte
+}
+
+// writeShards makes all files, with everything before their features.
+func (b *builder) writeShards(ctx context.Context, edges *placed) error {
+	b.report.begin("sorting edges into shards", uint64(b.plan.shards), "shards")
+	return parallel(ctx, b.plan.workers, b.plan.shards, func(ctx context.Context, next func() (int, bool)) error {
+		w, err := b.newShardWriter(edges)
+		if err != nil {
+			return err
+		}
+		defer w.merged.close()
+		defer w.weights.close()
+		for shard, ok := next(); ok; shard, ok = next() {
+			if err := w.write(ctx, shard); err != nil {
+				return err
+			}
+			b.report.add(1)
+		}
+		return nil
+	})
+}
+
+func (b *builder) newShardWriter(edges *placed) (w *shardWriter, err error) {
+	w = &shardWriter{
+		b: b, edges: edges,
+		sorter:  newSorter(min(b.plan.records, edges.largest()), b.plan.most, b.plan.low, b.meta.Weighted),
+		outside: make([]uint64, (uint64(b.meta.Vertices)+63)/64),
+		indptr:  make([]int64, b.numbers.largest()+1),
+		copying: make([]byte, copyBuffer),
+	}
+	if w.merged, err = newSpool(b.spool.disk); err != nil {
+		return nil, err
+	}
+	if w.weights, err = newSpool(b.spool.disk); err != nil {
+		w.merged.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// copyBuffer is what a worker moves bytes with, a multiple of all elements.
+const copyBuffer = 1 << 18
+
+// write makes one file.
+func (w *shardWriter) write(ctx context.Context, shard int) error {
+	b := w.b
+	first, end := b.numbers.first[shard], b.numbers.first[shard+1]
+	info := graph.ShardInfo{Vertices: uint64(end - first)}
+	if err := w.merge(ctx, shard, &info); err != nil {
+		return err
+	}
+	out, err := newOutput(b.disk, shard)
+	if err != nil {
+		return err
+	}
+	b.outputs[shard] = out
+	rows := b.order[first:end]
+	if err := out.lay(w.tensors(rows, first, info.Edges), w.metadata(shard, first, len(rows))); err != nil {
+		return err
+	}
+	info.Bytes = uint64(out.layout.Size())
+	for _, v := range rows {
+		if b.trains(v) {
+			info.Training++
+		}
+	}
+	b.manifest.Shards[shard] = info
+	if err := out.next(out.layout.Header()); err != nil {
+		return err
+	}
+	if err := out.next(raw(w.indptr[:len(rows)+1])); err != nil {
+		return err
+	}
+	if err := w.offsets(out, rows, first); err != nil {
+		return err
+	}
+	if err := w.copyEdges(out, info.Edges); err != nil {
+		return err
+	}
+	if labels := b.src.Labels(); labels != nil {
+		return gathered(out, w.copying, rows, func(v uint32) int32 { return labels[v] })
+	}
+	return nil
+}
+
+// merge sorts a shard's edges and merges equal ones, into the spools and indptr.
+func (w *shardWriter) merge(ctx context.Context, shard int, info *graph.ShardInfo) error {
+	clear(w.outside)
+	first := w.b.numbers.first[shard]
+	n := w.b.numbers.first[shard+1] - first
+	indptr := w.indptr[:n+1]
+	clear(indptr)
+	w.merged.restart()
+	w.weights.restart()
+	one := w.edges.per == 1 && w.edges.size(shard) <= w.sorter.limit
+	w.whole, w.heavy = nil, nil
+	for sub := range w.edges.per {
+		from, to := w.edges.rows(sub, n)
+		err := w.sorter.rows(ctx, w.edges.records, shard*w.edges.per+sub, from, to, func(p sorted) error {
+			edges, weights := w.mergePiece(p, first, n, info)
+			if one {
+				w.whole, w.heavy = edges, weights
+				return nil
+			}
+			if _, err := w.merged.append(raw(edges)); err != nil {
+				return err
+			}
+			_, err := w.weights.append(raw(weights))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for row := range n {
+		indptr[row+1] += indptr[row]
+	}
+	info.Edges = uint64(indptr[n])
+	for _, word := range w.outside {
+		info.Halo += uint64(bits.OnesCount64(word))
+	}
+	return nil
+}
+
+// mergePiece returns the sources and the weights of the edges that are left.
+func (w *shardWriter) mergePiece(p sorted, first, vertices uint32, info *graph.ShardInfo) ([]uint32, []float32) {
+	low := w.b.plan.low
+	mask := uint64(1)<<low - 1
+	counts := w.indptr[1:]
+	edges := shrink(p.spare)
+	n := 0
+	last := ^uint64(0)
+	for i, k := range p.keys {
+		if k == last {
+			if p.weights != nil {
+				p.weights[n-1] += p.weights[i]
+			}
+			continue
+		}
+		last = k
+		source := uint32(k & mask)
+		edges[n] = source
+		if p.weights != nil {
+			p.weights[n] = p.weights[i]
+		}
+		n++
+		counts[k>>low]++
+		if source-first >= vertices {
+			info.Cut++
+			w.outside[source/64] |= 1 << (source % 64)
+		}
+	}
+	return edges[:n], p.weights[:min(n, len(p.weights))]
+}
+
+// tensors lists what a shard's file holds, larger elements first.
+func (w *shardWriter) tensors(rows []uint32, first uint32, edges uint64) []safetensors.Tensor {
+	b := w.b
+	n, e, f := int64(len(rows)), int64(edges), int64(b.meta.Features)
+	var list []safetensors.Tensor
+	add := func(name string, dtype safetensors.DType, shape ...int64) {
+		list = append(list, safetensors.Tensor{Name: name, DType: dtype, Shape: shape})
+	}
+	add("indptr", safetensors.I64, n+1)
+	var entries int64
+	if b.sparseAt != nil {
+		entries = b.sparseAt[int64(first)+n] - b.sparseAt[first]
+		add("features.indptr", safetensors.I64, n+1)
+	}
+	names := b.src.IDs().Strings
+	if names != nil {
+		add("original_ids.offsets", safetensors.I64, n+1)
+	} else {
+		add("original_ids", safetensors.I64, n)
+	}
+	add("indices", safetensors.I32, e)
+	if b.meta.Weighted {
+		add("weights", safetensors.F32, e)
+	}
+	if b.src.Labels() != nil {
+		add("labels", safetensors.I32, n)
+	}
+	kind := safetensors.F32
+	if b.options.DType == graph.BF16 {
+		kind = safetensors.BF16
+	}
+	switch {
+	case b.sparseAt != nil:
+		add("features.indices", safetensors.I32, entries)
+		add("features.values", kind, entries)
+	case f > 0:
+		add("features", kind, n, f)
+	}
+	if s := len(b.src.Splits()); s > 0 {
+		add("splits", safetensors.U8, int64(s), n)
+	}
+	if names != nil {
+		length := int64(0)
+		for _, v := range rows {
+			length += names.Offsets[v+1] - names.Offsets[v]
+		}
+		add("original_ids.bytes", safetensors.U8, length)
+	}
+	return list
+}
+
+func (w *shardWriter) metadata(shard int, first uint32, vertices int) map[string]string {
+	b := w.b
+	return map[string]string{
+		"format":         graph.ShardFormat,
+		"shard":          strconv.Itoa(shard),
+		"shards":         strconv.Itoa(b.plan.shards),
+		"first_vertex":   strconv.Itoa(int(first)),
+		"vertices":       strconv.Itoa(vertices),
+		"total_vertices": strconv.Itoa(int(b.meta.Vertices)),
+		"features":       strconv.Itoa(b.meta.Features),
+		"classes":        strconv.Itoa(b.meta.Classes),
+		"dtype":          string(b.options.DType),
+	}
+}

@@ -1,0 +1,47 @@
+package build
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/partition"
+)
+
+// Undirected reads a graph into memory as the multilevel partitioner is given it,
+// so that others can be given the same. What it puts on disk meanwhile goes into
+// the scratch folder.
+func Undirected(ctx context.Context, src graph.Source, scratch string) (*partition.Graph, error) {
+	o, err := Options{Dir: scratch, Scratch: scratch, Partitioner: multilevel}.settle(src)
+	if err != nil {
+		return nil, err
+	}
+	p, _, err := newPlan(src, o)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{options: o, src: src, meta: src.Meta(), plan: p, report: &reporter{}}
+	for _, marks := range b.src.Splits() {
+		if slices.Contains(marks, graph.Train) {
+			b.training = append(b.training, marks)
+		}
+	}
+	if b.spool, err = b.scratch(); err != nil {
+		return nil, err
+	}
+	defer b.spool.close()
+	h, err := b.spread(ctx)
+	if err != nil {
+		return nil, err
+	}
+	to, err := b.scratch()
+	if err != nil {
+		return nil, err
+	}
+	defer to.close()
+	g, err := b.sortHalves(ctx, h, to)
+	if err != nil {
+		return nil, err
+	}
+	return g.whole(ctx)
+}

@@ -1,0 +1,169 @@
+package read
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strconv"
+)
+
+// space separates fields by runs of spaces and tabs.
+const space = ' '
+
+var (
+	errOpenQuote   = errors.New("a quote is not closed")
+	errAfterQuote  = errors.New("text stands behind a closing quote")
+	errNotFinite   = errors.New("not finite")
+	errOutOfRange  = errors.New("out of range")
+	errNotANumber  = errors.New("not a number")
+	errUnfinished  = errors.New("the record goes on behind what was read")
+	errEmptyRecord = errors.New("an empty line or a comment")
+)
+
+// fieldSplitter cuts records into fields, which are valid until the next record.
+type fieldSplitter struct {
+	delimiter byte
+	fields    [][]byte
+	unquoted  []byte
+}
+
+// next cuts off the first record of b. It returns how many bytes and how many line
+// ends it took. Quotes may hold line ends, so that errUnfinished asks for more of
+// the file; last says that there is no more.
+func (s *fieldSplitter) next(b []byte, last bool) (n, lineEnds int, err error) {
+	line, n := cutLine(b)
+	if len(bytes.TrimLeft(line, " \t")) == 0 || line[0] == '#' || line[0] == '%' {
+		return n, 1, errEmptyRecord
+	}
+	s.fields = s.fields[:0]
+	if bytes.IndexByte(line, '"') < 0 {
+		s.split(line)
+		return n, 1, nil
+	}
+	return s.splitQuoted(b, last)
+}
+
+// cutLine returns the first line of b without its end, and its length with it.
+func cutLine(b []byte) ([]byte, int) {
+	at := bytes.IndexByte(b, '\n')
+	if at < 0 {
+		return bytes.TrimSuffix(b, []byte{'\r'}), len(b)
+	}
+	return bytes.TrimSuffix(b[:at], []byte{'\r'}), at + 1
+}
+
+func (s *fieldSplitter) split(line []byte) {
+	if s.delimiter == space {
+		for line = trim(line); ; {
+			at := bytes.IndexAny(line, " \t")
+			if at < 0 {
+				s.fields = append(s.fields, line)
+				return
+			}
+			s.fields = append(s.fields, line[:at])
+			line = trim(line[at:])
+		}
+	}
+	for {
+		at := bytes.IndexByte(line, s.delimiter)
+		if at < 0 {
+			s.fields = append(s.fields, trim(line))
+			return
+		}
+		s.fields = append(s.fields, trim(line[:at]))
+		line = line[at+1:]
+	}
+}
+
+// splitQuoted is RFC 4180: two quotes are one, and delimiters and line ends in
+// quotes are text. A quote inside a field that does not begin with one is text too.
+func (s *fieldSplitter) splitQuoted(b []byte, last bool) (n, lineEnds int, err error) {
+	s.unquoted = s.unquoted[:0]
+	at := 0
+	for {
+		for at < len(b) && blank(b[at]) && b[at] != s.delimiter || at < len(b) && s.delimiter == space && blank(b[at]) {
+			at++
+		}
+		if at < len(b) && b[at] == '"' {
+			from := len(s.unquoted)
+			for at++; ; at++ {
+				if at == len(b) {
+					if last {
+						return at, lineEnds + 1, errOpenQuote
+					}
+					return 0, 0, errUnfinished
+				}
+				if b[at] == '"' {
+					if at+1 < len(b) && b[at+1] == '"' {
+						at++
+					} else {
+						break
+					}
+				}
+				if b[at] == '\n' {
+					lineEnds++
+				}
+				s.unquoted = append(s.unquoted, b[at])
+			}
+			at++
+			// A later field may move unquoted; this one keeps the old memory.
+			s.fields = append(s.fields, s.unquoted[from:len(s.unquoted):len(s.unquoted)])
+			for at < len(b) && blank(b[at]) && b[at] != s.delimiter && s.delimiter != space {
+				at++
+			}
+		} else {
+			from := at
+			for at < len(b) && b[at] != '\n' && !s.ends(b[at]) {
+				at++
+			}
+			field := trim(b[from:at])
+			if len(field) > 0 || s.delimiter != space {
+				s.fields = append(s.fields, field)
+			}
+		}
+		if at < len(b) && b[at] == '\r' && (at+1 == len(b) || b[at+1] == '\n') {
+			at++
+		}
+		switch {
+		case at >= len(b):
+			return at, lineEnds + 1, nil
+		case b[at] == '\n':
+			return at + 1, lineEnds + 1, nil
+		case s.ends(b[at]):
+			at++
+		default:
+			return at, lineEnds + 1, errAfterQuote
+		}
+	}
+}
+
+func (s *fieldSplitter) ends(c byte) bool {
+	return c == s.delimiter || s.delimiter == space && c == '\t'
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\t' }
+
+// trim cuts blanks off, and what a line's end may have left.
+func trim(b []byte) []byte {
+	for len(b) > 0 && blank(b[0]) {
+		b = b[1:]
+	}
+	for len(b) > 0 && (blank(b[len(b)-1]) || b[len(b)-1] == '\r') {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// parseFloat reads a finite number.
+func parseFloat(b []byte) (float32, error) {
+	v, err := strconv.ParseFloat(string(b), 32) // neither copied nor kept, says the compiler
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, errOutOfRange
+	case err != nil:
+		return 0, errNotANumber
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return 0, errNotFinite
+	}
+	return float32(v), nil
+}

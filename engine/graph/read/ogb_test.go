@@ -1,0 +1,198 @@
+package read
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// ogbFolder is files to be written, by their paths; text in .gz is packed.
+type ogbFolder map[string]string
+
+func (f ogbFolder) with(path, content string) ogbFolder {
+	out := maps.Clone(f)
+	out[path] = content
+	return out
+}
+
+func (f ogbFolder) without(path string) ogbFolder {
+	out := f.with(path, "")
+	delete(out, path)
+	return out
+}
+
+func (f ogbFolder) write(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for path, content := range f {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(path, ".gz") {
+			var b bytes.Buffer
+			w := gzip.NewWriter(&b)
+			if _, err := w.Write([]byte(content)); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			content = b.String()
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func ogbRaw() ogbFolder {
+	return ogbFolder{
+		"raw/edge.csv.gz":                  "0,1\n1,2\n2,0\n3,3\n",
+		"raw/node-feat.csv.gz":             "1,2.5,-3e-2\n4,5,6\n0,0,0\n-0.125,1e10,7\n",
+		"raw/node-label.csv.gz":            "0\n2\nnan\n1\n",
+		"raw/num-node-list.csv.gz":         "4\n",
+		"raw/num-edge-list.csv.gz":         "4\n",
+		"raw/node_year.csv.gz":             "1999\n2000\n2001\n2002\n",
+		"split/time/train.csv.gz":          "0\n",
+		"split/time/valid.csv.gz":          "3\n",
+		"split/time/test.csv.gz":           "1\n2\n",
+		"split/sales_ranking/train.csv.gz": "3\n1\n",
+		"split/sales_ranking/valid.csv.gz": "0\n",
+		"split/sales_ranking/test.csv.gz":  "2\n",
+	}
+}
+
+func TestOGBTables(t *testing.T) {
+	h := mustHold(t, ogbRaw().write(t), Options{})
+	if want := (graph.Meta{Format: "ogb", Vertices: 4, Edges: 4, Features: 3, Classes: 3}); h.meta != want {
+		t.Errorf("it is %+v", h.meta)
+	}
+	checkOGB(t, h)
+	if len(h.splits) != 2 || !slices.Equal(h.splits[0], []graph.Mark{2, 1, 3, 1}) || !slices.Equal(h.splits[1], []graph.Mark{1, 3, 3, 2}) {
+		t.Errorf("splits %v", h.splits)
+	}
+	if len(h.notes) != 2 || h.notes[0] != "Not used of raw/: node_year.csv.gz." || !strings.Contains(h.notes[1], "--undirected") {
+		t.Errorf("notes %q", h.notes)
+	}
+	bare := ogbRaw().without("raw/node-feat.csv.gz").without("raw/node-label.csv.gz")
+	if h := mustHold(t, bare.write(t), Options{}); h.meta.Features != 0 || h.labels != nil || h.meta.Classes != 0 {
+		t.Errorf("without features and labels it is %+v", h.meta)
+	}
+}
+
+func checkOGB(t *testing.T, h *held) {
+	t.Helper()
+	if want := [][2]uint32{{0, 1}, {1, 2}, {2, 0}, {3, 3}}; !slices.Equal(h.edges, want) {
+		t.Errorf("edges %v", h.edges)
+	}
+	if !slices.Equal(h.labels, []int32{0, 2, -1, 1}) {
+		t.Errorf("labels %v", h.labels)
+	}
+	if !slices.Equal(h.features[0], []cell{{0, 1}, {1, 2.5}, {2, -0.03}}) || !slices.Equal(h.features[3], []cell{{0, -0.125}, {1, 1e10}, {2, 7}}) {
+		t.Errorf("features %v", h.features)
+	}
+}
+
+func packed(t *testing.T) ogbFolder {
+	data := arrays{
+		"edge_index":     of("(2, 4)", []int64{0, 1, 2, 3, 1, 2, 0, 3}),
+		"node_feat":      of("(4, 3)", []float32{1, 2.5, -0.03, 4, 5, 6, 0, 0, 0, -0.125, 1e10, 7}),
+		"node_year":      of("(4, 1)", []int64{1999, 2000, 2001, 2002}),
+		"num_nodes_list": of("(1,)", []int64{4}),
+		"num_edges_list": of("(1,)", []int64{4}),
+	}
+	labels := arrays{"node_label": of("(4, 1)", []float32{0, 2, float32(math.NaN()), 1})}
+	return ogbFolder{
+		"raw/data.npz":            string(data.bytes(t, zip.Deflate)),
+		"raw/node-label.npz":      string(labels.bytes(t, zip.Deflate)),
+		"split/time/train.csv.gz": "0\n",
+		"split/time/valid.csv.gz": "3\n",
+		"split/time/test.csv.gz":  "1\n2\n",
+	}
+}
+
+func TestOGBArchives(t *testing.T) {
+	h := mustHold(t, packed(t).write(t), Options{})
+	if want := (graph.Meta{Format: "ogb", Vertices: 4, Edges: 4, Features: 3, Classes: 3}); h.meta != want {
+		t.Errorf("it is %+v", h.meta)
+	}
+	checkOGB(t, h)
+	if len(h.splits) != 1 || !slices.Equal(h.splits[0], []graph.Mark{1, 3, 3, 2}) {
+		t.Errorf("splits %v", h.splits)
+	}
+	if len(h.notes) != 2 || h.notes[0] != "data.npz: the array node_year was not used." {
+		t.Errorf("notes %q", h.notes)
+	}
+}
+
+func TestOGBRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   ogbFolder
+		want string
+	}{
+		"several kinds":      {ogbRaw().with("raw/triplet-type-list.csv.gz", "a,b,c\n"), "has vertices and edges of several kinds, and only graphs of one kind can be taken: import one kind of its edges as csv"},
+		"several graphs":     {ogbRaw().with("raw/num-node-list.csv.gz", "2\n2\n"), "num-node-list.csv.gz, line 2: there are several graphs, and a dataset is one: import one of them"},
+		"several tasks":      {ogbRaw().with("raw/node-label.csv.gz", "0,1\n1,0\n1,1\n0,0\n"), "node-label.csv.gz, line 1: there are labels for 2 tasks, and a vertex has one: leave one column"},
+		"no count":           {ogbRaw().without("raw/num-node-list.csv.gz"), "num-node-list.csv.gz is missing: there is no file or folder "},
+		"a word as count":    {ogbRaw().with("raw/num-edge-list.csv.gz", "many\n"), `num-edge-list.csv.gz, line 1: "many" is no number: copy the folder again`},
+		"an empty count":     {ogbRaw().with("raw/num-edge-list.csv.gz", ""), "num-edge-list.csv.gz is empty: copy the folder again"},
+		"no vertices":        {ogbRaw().with("raw/num-node-list.csv.gz", "0"), "num-node-list.csv.gz: it says that there are 0 vertices, and raw/ has "},
+		"too many vertices":  {ogbRaw().with("raw/num-node-list.csv.gz", "2000000000"), "num-node-list.csv.gz: it says that there are 2000000000 vertices, and raw/ has "},
+		"edges too few":      {ogbRaw().with("raw/num-edge-list.csv.gz", "5"), "edge.csv.gz has 4 edges and num-edge-list.csv.gz says 5: copy the folder again"},
+		"edges too many":     {ogbRaw().with("raw/num-edge-list.csv.gz", "3"), "edge.csv.gz has more than the 3 edges that num-edge-list.csv.gz says: copy the folder again"},
+		"a far vertex":       {ogbRaw().with("raw/edge.csv.gz", "0,1\n1,4\n2,0\n3,3\n"), "edge.csv.gz, line 2: there is no vertex 4, as there are 4, numbered from 0: copy the folder again"},
+		"a negative vertex":  {ogbRaw().with("raw/edge.csv.gz", "0,1\n-1,2\n2,0\n3,3\n"), "edge.csv.gz, line 2: there is no vertex -1"},
+		"no two vertices":    {ogbRaw().with("raw/edge.csv.gz", "0,1\n1 2\n2,0\n3,3\n"), `edge.csv.gz, line 2: "1 2" is not two vertices with a comma between them: copy the folder again`},
+		"three vertices":     {ogbRaw().with("raw/edge.csv.gz", "0,1\n1,2,3\n2,0\n3,3\n"), `edge.csv.gz, line 2: "1,2,3" is not two vertices with a comma between them`},
+		"half an edge":       {ogbRaw().with("raw/edge.csv.gz", "0,1\n1,2\n2,0\n3,"), `edge.csv.gz, line 4: "3," is not two vertices with a comma between them`},
+		"features too few":   {ogbRaw().with("raw/node-feat.csv.gz", "1,2\n3,4\n"), "node-feat.csv.gz has 2 rows and there are 4 vertices: copy the folder again"},
+		"features too many":  {ogbRaw().with("raw/node-feat.csv.gz", "1\n2\n3\n4\n5\n"), "node-feat.csv.gz, line 5: there are 4 vertices only: copy the folder again"},
+		"features uneven":    {ogbRaw().with("raw/node-feat.csv.gz", "1\n2\n3,4\n4\n"), "node-feat.csv.gz, line 3: there are 2 features, and the first line has 1: copy the folder again"},
+		"features are words": {ogbRaw().with("raw/node-feat.csv.gz", "1\n2\nthree\n4\n"), "node-feat.csv.gz, line 3: the feature in column 1 "},
+		"features are NaN":   {ogbRaw().with("raw/node-feat.csv.gz", "1,2\n2,nan\n3,4\n4,5\n"), "node-feat.csv.gz, line 2: the feature in column 2 is nan: write a finite number"},
+		"no features":        {ogbRaw().with("raw/node-feat.csv.gz", ""), "node-feat.csv.gz is empty: copy the folder again"},
+		"labels too few":     {ogbRaw().with("raw/node-label.csv.gz", "1\n1\n"), "node-label.csv.gz has 2 rows and there are 4 vertices: copy the folder again"},
+		"labels are words":   {ogbRaw().with("raw/node-label.csv.gz", "1\n1\nx\n1\n"), "node-label.csv.gz, line 3: the label "},
+		"a far split":        {ogbRaw().with("split/time/test.csv.gz", "1\n4\n"), `split/time/test.csv.gz, line 2: there is no vertex "4", as there are 4, numbered from 0: leave it out`},
+		"splits overlap":     {ogbRaw().with("split/time/test.csv.gz", "1\n3\n"), "split/time/test.csv.gz, line 2: vertex 3 is in val and in test: take it out of one"},
+		"half a split":       {ogbRaw().without("split/time/test.csv.gz"), "split/time/test.csv.gz is missing: there is no file or folder "},
+		"no edges":           {ogbRaw().without("raw/edge.csv.gz"), " holds neither raw/edge.csv.gz nor raw/data.npz, as the Open Graph Benchmark's folders do: give the folder that raw/ and split/ are in"},
+		"no labels":          {packed(t).without("raw/node-label.npz"), "raw/node-label.npz is missing: there is no file or folder "},
+		"other labels":       {packed(t).with("raw/node-label.npz", string(lists().bytes(t, zip.Store))), "node-label.npz holds no node_label, but edge_index, test_mask,"},
+		"other data":         {packed(t).with("raw/data.npz", string(lists().bytes(t, zip.Store))), "data.npz holds no num_nodes_list, but edge_index, test_mask,"},
+	} {
+		t.Run(name, func(t *testing.T) { refused(t, c.of.write(t), Options{Format: "ogb"}, c.want) })
+	}
+	refused(t, ogbRaw().write(t), Options{Memory: 10}, ": more memory is needed than is allowed: give the import more memory")
+	refused(t, packed(t).write(t), Options{Memory: 10}, ": more memory is needed than is allowed: give the import more memory")
+}
+
+// Short numbers are read as longer ones are: as float64, and then rounded.
+func TestQuickFloat(t *testing.T) {
+	for _, s := range []string{"0", "-0", "1", "-1.5", ".5", "5.", "1e3", "1E-3", "1e+22", "0.1", "-0.3333333333333333", "123456789012345678", "0.000000000000000000000000001", "3.4e38", "1e-45", "9007199254740993", "00.10", "1.17549435e-38"} {
+		want, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := quickFloat([]byte(s)); err != nil || math.Abs(float64(got)-float64(float32(want))) > math.Abs(want)*0x1p-24 {
+			t.Errorf("%s is %v: %v", s, got, err)
+		}
+	}
+	for _, s := range []string{"", "-", ".", "e5", "1e", "1e-", "1.2.3", "--1", "1e400", "nan", "inf", "0x", "1 2", "1,", "1e5x"} {
+		if got, err := quickFloat([]byte(s)); err == nil {
+			t.Errorf("%q is %v", s, got)
+		}
+	}
+}

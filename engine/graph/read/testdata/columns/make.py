@@ -1,0 +1,17 @@
+# Writes the files beside it (pyarrow 26, polars 2.1, DuckDB 2.0): python make.py FOLDER
+import pyarrow as pa, pyarrow.parquet as pq, pyarrow.feather as fe, numpy as np, polars as pl, duckdb, os, sys
+out=sys.argv[1]; os.makedirs(out,exist_ok=True)
+a=[f'v{i%7}' for i in range(40)]; b=[f'v{(i*i+1)%11}' for i in range(40)]; w=[i/4 for i in range(40)]
+t=pa.table({'src':a,'dst':b,'weight':w})
+n=pa.table({'src':[i%7 for i in range(40)],'dst':[(i*i+1)%11-3 for i in range(40)],'weight':w})
+for name,x in [('text',t),('ints',n)]:
+    pq.write_table(x,f'{out}/pyarrow-{name}.parquet',compression='snappy')
+    pq.write_table(x,f'{out}/pyarrow-{name}-v2.parquet',compression='zstd',data_page_version='2.0')
+    pl.from_arrow(x).write_parquet(f'{out}/polars-{name}.parquet')
+    pl.from_arrow(x).write_ipc(f'{out}/polars-{name}.arrow',compression='lz4')
+    duckdb.sql(f"COPY x TO '{out}/duckdb-{name}.parquet' (FORMAT parquet)")
+    duckdb.sql(f"COPY x TO '{out}/duckdb-{name}-v2.parquet' (FORMAT parquet, PARQUET_VERSION v2)")
+    fe.write_feather(x,f'{out}/pyarrow-{name}.feather')
+pq.write_table(n,f'{out}/pyarrow-deltas.parquet',use_dictionary=False,column_encoding={'src':'DELTA_BINARY_PACKED','dst':'DELTA_BINARY_PACKED','weight':'BYTE_STREAM_SPLIT'})
+pq.write_table(t,f'{out}/pyarrow-deltas-text.parquet',use_dictionary=False,column_encoding={'src':'DELTA_BYTE_ARRAY','dst':'DELTA_LENGTH_BYTE_ARRAY','weight':'PLAIN'})
+pq.write_table(n,f'{out}/pyarrow-brotli.parquet',compression='brotli')

@@ -1,0 +1,151 @@
+package safetensors
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A File is a mapped file. What View returns lies in the mapping: it must not be
+// written to, and must not be touched after Close.
+type File struct {
+	path     string
+	mapping  []byte
+	data     []byte // after the header
+	places   map[string]place
+	order    []Tensor
+	metadata map[string]string
+}
+
+// Open maps the file and checks its header against it.
+func Open(path string) (*File, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func open(path string) (*File, error) {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+		return nil, errors.New("this machine is big-endian, and the file is not")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, errors.Unwrap(err) // the caller names the file
+	}
+	defer file.Close() // the mapping outlives it
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	size := info.Size()
+	if !info.Mode().IsRegular() || size < 8 || size > math.MaxInt {
+		return nil, fmt.Errorf("%d bytes are no safetensors file", size)
+	}
+	mapping, err := unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map %d bytes into memory: %w", size, err)
+	}
+	f, err := parse(mapping)
+	if err != nil {
+		return nil, errors.Join(err, unix.Munmap(mapping))
+	}
+	f.path = path
+	return f, nil
+}
+
+// parse reads the header of a whole file that lies in memory.
+func parse(mapping []byte) (*File, error) {
+	if len(mapping) < 8 {
+		return nil, fmt.Errorf("%d bytes are no safetensors file", len(mapping))
+	}
+	length := binary.LittleEndian.Uint64(mapping)
+	if length > maxHeader || length > uint64(len(mapping)-8) {
+		return nil, fmt.Errorf("it claims a header of %d bytes in a file of %d: it is cut off, or no safetensors file", length, len(mapping))
+	}
+	data := mapping[8+length:]
+	places, metadata, err := parseHeader(mapping[8:8+length], int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	f := &File{mapping: mapping, data: data, places: make(map[string]place, len(places)), metadata: metadata}
+	for _, p := range places {
+		f.places[p.Name] = p
+		f.order = append(f.order, p.Tensor)
+	}
+	return f, nil
+}
+
+// Close unmaps the file: every view of it dies.
+func (f *File) Close() error {
+	mapping := f.mapping
+	f.mapping, f.data, f.places = nil, nil, nil
+	if mapping == nil {
+		return nil
+	}
+	if err := unix.Munmap(mapping); err != nil {
+		return fmt.Errorf("unmap %s: %w", f.path, err)
+	}
+	return nil
+}
+
+// Tensors lists what the file holds, in the order of its bytes.
+func (f *File) Tensors() []Tensor { return f.order }
+
+// Metadata holds the strings about the whole file; nil if there are none.
+func (f *File) Metadata() map[string]string { return f.metadata }
+
+// Size is the length of the file.
+func (f *File) Size() int64 { return int64(len(f.mapping)) }
+
+// Has says whether there is a tensor of that name.
+func (f *File) Has(name string) bool {
+	_, ok := f.places[name]
+	return ok
+}
+
+// An Element is how Go holds what a tensor is made of. BF16 is held as its bits.
+type Element interface {
+	float32 | int64 | int32 | uint16 | uint8
+}
+
+func dtypeOf[T Element]() DType {
+	switch any(*new(T)).(type) {
+	case float32:
+		return F32
+	case int64:
+		return I64
+	case int32:
+		return I32
+	case uint16:
+		return BF16
+	}
+	return U8
+}
+
+// View returns a tensor's elements, where they lie in the mapping, and its shape.
+func View[T Element](f *File, name string) ([]T, []int64, error) {
+	p, ok := f.places[name]
+	if !ok {
+		return nil, nil, fmt.Errorf("%s has no tensor %q", f.path, name)
+	}
+	if want := dtypeOf[T](); p.DType != want {
+		return nil, nil, fmt.Errorf("tensor %q of %s holds %s where %s was expected", name, f.path, p.DType, want)
+	}
+	b := f.data[p.begin:p.end]
+	if len(b) == 0 {
+		return []T{}, p.Shape, nil
+	}
+	start := unsafe.Pointer(unsafe.SliceData(b))
+	if uintptr(start)%unsafe.Alignof(*new(T)) != 0 {
+		return nil, nil, fmt.Errorf("tensor %q of %s starts at a byte that is not a multiple of its elements", name, f.path)
+	}
+	n := len(b) / int(unsafe.Sizeof(*new(T)))
+	return unsafe.Slice((*T)(start), n), p.Shape, nil
+}

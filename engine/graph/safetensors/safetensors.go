@@ -1,0 +1,79 @@
+// Package safetensors reads and writes the .safetensors format: a length, a JSON
+// header, and tensors one after another without a hole. Files are mapped and
+// tensors viewed where they lie, without a copy.
+//
+// It knows nothing of graphs or models, and only the element types that hopmesh
+// stores.
+package safetensors
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// DType is the type of a tensor's elements, by its name in the format.
+type DType string
+
+// The element types that hopmesh stores.
+const (
+	F32  DType = "F32"
+	BF16 DType = "BF16"
+	I64  DType = "I64"
+	I32  DType = "I32"
+	U8   DType = "U8"
+)
+
+// maxHeader bounds the JSON header: thousands of tensors fit, and a length that is
+// garbage does not.
+const maxHeader = 16 << 20
+
+// metadataKey is where the header holds the strings about the whole file.
+const metadataKey = "__metadata__"
+
+// size is the bytes of one element, or 0 for a type that is not known.
+func (d DType) size() int64 {
+	switch d {
+	case I64:
+		return 8
+	case F32, I32:
+		return 4
+	case BF16:
+		return 2
+	case U8:
+		return 1
+	}
+	return 0
+}
+
+// A Tensor is what the header says of one.
+type Tensor struct {
+	Name  string
+	DType DType
+	Shape []int64
+}
+
+var errTooLarge = errors.New("is larger than any file")
+
+// bytes is the length of the tensor's data.
+func (t Tensor) bytes() (int64, error) {
+	n := t.DType.size()
+	if n == 0 {
+		return 0, fmt.Errorf("tensor %q has the unknown type %q", t.Name, t.DType)
+	}
+	if slices.Contains(t.Shape, 0) {
+		// Whatever its other dimensions are, it holds nothing.
+		n = 0
+	}
+	for _, d := range t.Shape {
+		if d < 0 {
+			return 0, fmt.Errorf("tensor %q has the negative dimension %d", t.Name, d)
+		}
+		if d > 0 && n > math.MaxInt64/d {
+			return 0, fmt.Errorf("tensor %q %w", t.Name, errTooLarge)
+		}
+		n *= d
+	}
+	return n, nil
+}

@@ -1,0 +1,116 @@
+package graph
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
+)
+
+// ShardFormat is what a shard file says in its metadata that it is.
+const ShardFormat = "hopmesh-shard/1"
+
+// A Shard is one mapped shard file. All slices lie in the mapping: they must not be
+// written to, and die with Close. Rows count from 0 at First.
+type Shard struct {
+	Number   int // of Shards
+	Shards   int
+	First    uint32 // the id of row 0
+	Vertices int    // rows
+	Total    uint32 // vertices of the whole graph
+	Features int    // columns
+	Classes  int
+	DType    DType
+
+	// The in-edges of row v are Indptr[v] to Indptr[v+1]; Indices holds the ids of
+	// their sources, in the whole graph and ascending within a row.
+	Indptr  []int64
+	Indices []int32
+	Weights []float32 // nil: all 1
+
+	// Features are dense, Features elements a row, in one of these two; or sparse.
+	Dense     []float32
+	DenseBF16 []uint16
+	Sparse    *SparseRows
+
+	Labels    []int32   // nil: none
+	Marks     [][]Mark  // of each split
+	Originals Originals // what the source calls each row
+
+	file *safetensors.File
+}
+
+// SparseRows are features stored as sparse rows: those of row v are Indptr[v] to
+// Indptr[v+1]. Columns ascend within a row. Either Values or ValuesBF16 is set.
+type SparseRows struct {
+	Indptr     []int64
+	Columns    []int32
+	Values     []float32
+	ValuesBF16 []uint16
+}
+
+// Originals is what the vertices of a shard are called in the source: numbers, or
+// strings if Offsets is not nil.
+type Originals struct {
+	Ints    []int64
+	Offsets []int64
+	Bytes   []byte
+}
+
+// Append appends what the source calls a row.
+func (o Originals) Append(to []byte, row int) []byte {
+	if o.Offsets != nil {
+		return append(to, o.Bytes[o.Offsets[row]:o.Offsets[row+1]]...)
+	}
+	return strconv.AppendInt(to, o.Ints[row], 10)
+}
+
+// OpenShard maps a shard file and checks everything that its readers rely on.
+func OpenShard(path string) (*Shard, error) {
+	file, err := safetensors.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Shard{file: file}
+	if err := s.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("the shard %s is not usable: %w", path, err), file.Close())
+	}
+	return s, nil
+}
+
+// Close unmaps the file: all slices of the shard die.
+func (s *Shard) Close() error { return s.file.Close() }
+
+// VerifyShard reads a shard file through and compares its digest.
+func VerifyShard(ctx context.Context, path, digest string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("verify a shard: %w", err)
+	}
+	defer file.Close()
+	hash := sha256.New()
+	buf := make([]byte, 1<<20)
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return fmt.Errorf("verify the shard %s: %w", path, err)
+		}
+		n, err := file.Read(buf)
+		hash.Write(buf[:n])
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("verify a shard: %w", err)
+		}
+	}
+	if got := hex.EncodeToString(hash.Sum(nil)); got != digest {
+		return fmt.Errorf("the shard %s is damaged: its SHA-256 is %s and should be %s", path, got, digest)
+	}
+	return nil
+}
