@@ -43,13 +43,15 @@ func Apply(s *State, index uint64, data []byte) (*State, error) {
 	}
 	next := same
 	next.Members, next.Gone, next.Tokens = own(s.Members), own(s.Gone), own(s.Tokens)
+	next.Datasets = own(s.Datasets)
 	if err := c.apply(&next, index); err != nil {
 		return &same, err
 	}
 	return &next, nil
 }
 
-// own copies a map, so that the next state may be changed while it is built.
+// own copies a map, so that the next state may be changed while it is built. What
+// its values refer to is still the old state's.
 func own[V any](m map[string]V) map[string]V {
 	if m == nil {
 		return map[string]V{}
@@ -79,8 +81,8 @@ func (s *State) admit(m Member, index uint64) {
 }
 
 func (m Member) check() error {
-	if m.Memory > maxNumber {
-		return fmt.Errorf("%w: memory of %d bytes", ErrInvalid, m.Memory)
+	if m.Memory > maxNumber || m.Speed > maxNumber {
+		return fmt.Errorf("%w: memory of %d bytes, a speed of %d", ErrInvalid, m.Memory, m.Speed)
 	}
 	return cmp.Or(checkText("id", m.ID), checkText("name", m.Name), checkText("public key", m.PublicKey),
 		checkOptional("device", m.Device), checkOptional("version", m.Version))
@@ -114,7 +116,7 @@ func (c UpdateMember) apply(s *State, index uint64) error {
 		return fmt.Errorf("%s: %w", c.ID, ErrNoMember)
 	}
 	before := m
-	m.Device, m.Version, m.Memory = c.Device, c.Version, c.Memory
+	m.Device, m.Version, m.Memory, m.Speed = c.Device, c.Version, c.Memory, c.Speed
 	if err := m.check(); err != nil {
 		return err
 	}
@@ -168,6 +170,7 @@ func (c RemoveMember) apply(s *State, index uint64) error {
 		return nil // it is as gone as it can be
 	}
 	delete(s.Members, c.ID)
+	s.strike(c.ID)
 	s.Gone[c.ID] = Gone{ID: c.ID, Name: cmp.Or(m.Name, old.Name), Why: c.Why, Index: index}
 	s.forgetGone()
 	if c.Why == Revoked {

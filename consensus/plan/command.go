@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Command is a change of the plan: one of the structs of this file. Fields may
-// be added to them as long as old nodes reach the same state without.
+// A Command is a change of the plan: one of the structs of this file and of
+// dataset_command.go. Fields may be added to them as long as old nodes reach the same state without.
 type Command interface {
 	kind() Kind
 	apply(s *State, index uint64) error // s is a copy of its own, see Apply
@@ -28,6 +28,12 @@ const (
 	KindRotateKey
 	KindRetireKey
 	KindAdvance
+	KindReserveDataset
+	KindDefineDataset
+	KindPlaceShards
+	KindHoldShards
+	KindLoseShards
+	KindRemoveDataset
 )
 
 type (
@@ -51,6 +57,7 @@ type (
 		Device  string `json:"device,omitempty"`
 		Version string `json:"version,omitempty"`
 		Memory  uint64 `json:"memory,omitempty"`
+		Speed   uint64 `json:"speed,omitempty"`
 	}
 
 	// SetLeaving notes that a member wants to go, so that its work and its vote are
@@ -125,7 +132,9 @@ const (
 	// flagIgnorable marks a command that nodes may skip if they don't know it. No
 	// command of this version has it; it is for rolling upgrades to later ones.
 	flagIgnorable = 1 << 0
-	maxCommand    = 64 << 10
+	// maxCommand has room for a dataset of the most shards, and is what Raft takes
+	// well.
+	maxCommand = 512 << 10
 )
 
 // Encode writes a command as the log holds it.
@@ -175,6 +184,18 @@ func Decode(data []byte) (Command, error) {
 		return parse[RetireKey](body)
 	case KindAdvance:
 		return parse[Advance](body)
+	case KindReserveDataset:
+		return parse[ReserveDataset](body)
+	case KindDefineDataset:
+		return parse[DefineDataset](body)
+	case KindPlaceShards:
+		return parse[PlaceShards](body)
+	case KindHoldShards:
+		return parse[HoldShards](body)
+	case KindLoseShards:
+		return parse[LoseShards](body)
+	case KindRemoveDataset:
+		return parse[RemoveDataset](body)
 	default:
 		if flags&flagIgnorable != 0 {
 			return nil, ErrIgnored

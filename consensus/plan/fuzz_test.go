@@ -6,7 +6,24 @@ import (
 	"time"
 )
 
-// seeds are one command of each kind, as the log has them.
+// populated is a mesh of a and b, with a dataset of four shards on its way from a to
+// b, and another that b imports.
+func populated(t testing.TB) *State {
+	s := founded(t)
+	for i, c := range []Command{
+		AddMember{Member: Member{ID: "b", Name: "b", PublicKey: "kb"}},
+		ReserveDataset{ID: datasetID, Name: "graph", Importer: "a", Replicas: 1},
+		defined(datasetID, "a", 4),
+		PlaceShards{ID: datasetID, Nodes: []string{"a", "b"}, Wanted: [][]int{{0, 1}, {0, 1}, {1, 0}, {1}}},
+		HoldShards{ID: datasetID, Node: "b", Shards: []int{0, 3}},
+		ReserveDataset{ID: "00000000000000d6", Name: "other", Importer: "b"},
+	} {
+		s = must(t, s, uint64(i)+2, c)
+	}
+	return s
+}
+
+// seeds are commands of each kind of each kind, as the log has them.
 func seeds(f *testing.F) [][]byte {
 	now := time.Unix(1000, 0).UTC()
 	var list [][]byte
@@ -21,6 +38,13 @@ func seeds(f *testing.F) [][]byte {
 		RotateKey{Serial: 2, Digest: "d2", AsOf: 1},
 		RetireKey{Serial: 1},
 		Advance{Generation: 9},
+		ReserveDataset{ID: "00000000000000d7", Name: "third", Importer: "b", Replicas: 1},
+		RemoveDataset{ID: datasetID},
+		RemoveDataset{ID: "00000000000000d6"},
+		defined("00000000000000d6", "b", 2),
+		PlaceShards{ID: datasetID, Nodes: []string{"b", "a"}, Wanted: [][]int{{0}, {0, 1}, {1}, {1, 0}}, Away: []string{"b"}},
+		HoldShards{ID: datasetID, Node: "b", Shards: []int{0, 2}},
+		LoseShards{ID: datasetID, Node: "a", Shards: []int{3, 0}},
 	} {
 		data, err := Encode(c)
 		if err != nil {
@@ -55,9 +79,9 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%+v was written, but: %v", c, err)
 		}
-		s := founded(t)
-		a, errA := Apply(s, 2, data)
-		b, errB := Apply(s, 2, again)
+		s := populated(t)
+		a, errA := Apply(s, 10, data)
+		b, errB := Apply(s, 10, again)
 		if a.Digest() != b.Digest() || (errA == nil) != (errB == nil) {
 			t.Fatalf("%+v leads to %v (%v), %+v to %v (%v)", c, a, errA, back, b, errB)
 		}
@@ -71,10 +95,10 @@ func FuzzApply(f *testing.F) {
 		f.Add(s, all[(i+1)%len(all)])
 	}
 	f.Fuzz(func(t *testing.T, one, two []byte) {
-		s := founded(t)
+		s := populated(t)
 		for i, data := range [][]byte{one, two} {
 			before := s.Digest()
-			next, err := Apply(s, uint64(i)+2, data)
+			next, err := Apply(s, uint64(i)+10, data)
 			if s.Digest() != before {
 				t.Fatal("Apply changed the state it was given")
 			}
@@ -98,11 +122,13 @@ func FuzzApply(f *testing.F) {
 }
 
 func FuzzUnmarshalSnapshot(f *testing.F) {
-	b, err := MarshalSnapshot(founded(f))
-	if err != nil {
-		f.Fatal(err)
+	for _, s := range []*State{founded(f), populated(f)} {
+		b, err := MarshalSnapshot(s)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
 	}
-	f.Add(b)
 	f.Add([]byte(snapshotVersion + " 00\n{}"))
 	f.Add([]byte(snapshotMagic + "9 x\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -112,6 +138,10 @@ func FuzzUnmarshalSnapshot(f *testing.F) {
 		}
 		if err == nil {
 			s.Digest()
+			for _, d := range s.Datasets {
+				d.Lacks(func(string) bool { return true })
+				Place(d, []PlaceNode{{ID: "a", Serving: true, Stays: true}})
+			}
 		}
 	})
 }

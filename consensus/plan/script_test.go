@@ -18,7 +18,8 @@ import (
 var update = flag.Bool("update", false, "write what the scripts print into them")
 
 // TestScripts runs testdata/*.txt: blocks of commands, a line of dashes, what they
-// print. Each command is a kind and its JSON, or one of:
+// print. Each command is a kind and its JSON, in which SHA stands for a digest, or
+// one of:
 //
 //	show            the whole state
 //	at N            the next command has index N
@@ -109,7 +110,7 @@ func (m *machine) run(line string) string {
 		m.scan(rest, "%x", &data)
 		return m.apply(data)
 	}
-	c := m.parse(word, rest)
+	c := m.parse(word, strings.ReplaceAll(rest, "SHA", hash))
 	data, err := Encode(c)
 	if err != nil {
 		m.t.Fatal(err)
@@ -130,6 +131,8 @@ func (m *machine) parse(word, body string) Command {
 		"genesis": fill[Genesis](m.t, body), "add": fill[AddMember](m.t, body), "update": fill[UpdateMember](m.t, body),
 		"leaving": fill[SetLeaving](m.t, body), "remove": fill[RemoveMember](m.t, body), "revoke-token": fill[RevokeToken](m.t, body),
 		"rotate": fill[RotateKey](m.t, body), "retire": fill[RetireKey](m.t, body), "advance": fill[Advance](m.t, body),
+		"reserve": fill[ReserveDataset](m.t, body), "define": fill[DefineDataset](m.t, body), "place": fill[PlaceShards](m.t, body),
+		"hold": fill[HoldShards](m.t, body), "lose": fill[LoseShards](m.t, body), "remove-dataset": fill[RemoveDataset](m.t, body),
 		"create-token": func() Command {
 			var hash string
 			var now, ttl int
@@ -228,6 +231,17 @@ func (m *machine) show() string {
 			expires = fmt.Sprint(t.Expires.Sub(epoch))
 		}
 		fmt.Fprintf(&b, "token %s created %s expires %s\n", id, t.Created.Sub(epoch), expires)
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Datasets)) {
+		d := s.Datasets[id]
+		fmt.Fprintf(&b, "dataset %s %s %s from %s, %d replicas, %+v\n", d.ID, d.Name, d.Stage, d.Importer, d.Replicas, d.About)
+		for i, sh := range d.Shards {
+			fmt.Fprintf(&b, "  shard %d: %d vertices, on %v", i, sh.Vertices, d.HoldersOf(i))
+			if !d.Settled(i) {
+				fmt.Fprintf(&b, ", wanted on %v", d.WantedOf(i))
+			}
+			b.WriteString("\n")
+		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// MaxSnapshot bounds a snapshot in bytes. A plan is kilobytes; whoever reads one
-// from outside need not read further.
-const MaxSnapshot = 16 << 20
+// MaxSnapshot bounds a snapshot in bytes; whoever reads one from outside need not
+// read further. A plan is kilobytes. It is larger the more shards there are, which
+// MaxRows bounds, and has room to spare then.
+const MaxSnapshot = 64 << 20
 
 // A snapshot is one line, the magic and the hex SHA-256 of the rest, then the
 // state as JSON.
@@ -76,6 +77,9 @@ func (s *State) check() error {
 		if id != t.ID {
 			return fmt.Errorf("%w: token %.40q under the id %.40q", ErrBadSnapshot, t.ID, id)
 		}
+	}
+	if err := s.checkDatasets(); err != nil {
+		return fmt.Errorf("%w: %w", ErrBadSnapshot, err)
 	}
 	return nil
 }

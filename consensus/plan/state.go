@@ -24,6 +24,8 @@ type State struct {
 	Gone   map[string]Gone  `json:"gone,omitempty"`
 	Tokens map[string]Token `json:"tokens,omitempty"` // by token id
 	Key    Key              `json:"key"`
+	// Datasets are by id.
+	Datasets map[string]Dataset `json:"datasets,omitempty"`
 }
 
 // A Member is a node that takes part.
@@ -33,6 +35,7 @@ type Member struct {
 	Device  string `json:"device,omitempty"`
 	Version string `json:"version,omitempty"`
 	Memory  uint64 `json:"memory,omitempty"` // bytes it may use; 0: no bound
+	Speed   uint64 `json:"speed,omitempty"`  // as measured, beside others' only; 0: unknown
 	// PublicKey is the hex SHA-256 of the key it was admitted with. Certificates
 	// are renewed with new keys; this one tells a repeated admission from a second
 	// node under the same id.

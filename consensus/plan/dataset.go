@@ -1,0 +1,194 @@
+package plan
+
+import "slices"
+
+// What a dataset may be at most. The plan goes to every node with every snapshot,
+// so it stays small.
+const (
+	// MaxShards bounds the shards of one dataset, MaxReplicas the copies of a shard
+	// beside its owner's.
+	MaxShards   = 1024
+	MaxReplicas = 15
+	// MaxDatasets bounds how many there are, MaxRows the shards and splits of all
+	// of them together.
+	MaxDatasets = 256
+	MaxRows     = 16 << 10
+)
+
+// Stage says how far a dataset has come. It never goes back.
+type Stage string
+
+// A dataset's stages, in their order.
+const (
+	Importing Stage = "importing" // its name is reserved, its importer makes the shards
+	Placing   Stage = "placing"   // its shards are known and on their way to their nodes
+	Ready     Stage = "ready"     // every shard is, or once was, where it is wanted
+)
+
+// A Dataset is a graph that was cut into shards, and where they are. What a
+// State's datasets refer to is as immutable as the State.
+type Dataset struct {
+	ID       string `json:"id"`   // 16 hex digits, made by the importer
+	Name     string `json:"name"` // one dataset's only
+	Stage    Stage  `json:"stage"`
+	Importer string `json:"importer"` // a member as long as it imports
+	Replicas int    `json:"replicas"` // copies wanted beside the owner's
+	About    About  `json:"about"`
+	// Nodes are the ids that Shards refer to by index: sorted, and each is used.
+	Nodes  []string `json:"nodes,omitempty"`
+	Shards []Shard  `json:"shards,omitempty"`
+}
+
+// About describes the graph.
+type About struct {
+	Vertices    uint64 `json:"vertices"`
+	Edges       uint64 `json:"edges"`
+	Features    int    `json:"features"`
+	Classes     int    `json:"classes"`
+	Weighted    bool   `json:"weighted,omitempty"`
+	Sparse      bool   `json:"sparse,omitempty"`
+	DType       string `json:"dtype"`
+	Partitioner string `json:"partitioner"`
+	Seed        uint64 `json:"seed"`
+	EdgeCut     uint64 `json:"edge_cut"`
+	// Balance is the largest shard over the average one, by vertices, by edges and
+	// by training vertices.
+	Balance         float64      `json:"balance"`
+	BalanceEdges    float64      `json:"balance_edges"`
+	BalanceTraining float64      `json:"balance_training"`
+	Splits          []SplitSizes `json:"splits,omitempty"`
+}
+
+// SplitSizes counts the vertices of one split.
+type SplitSizes struct {
+	Train uint64 `json:"train"`
+	Val   uint64 `json:"val"`
+	Test  uint64 `json:"test"`
+}
+
+// ShardAbout describes a shard's contents. Its vertices follow those of the shard
+// before.
+type ShardAbout struct {
+	Vertices uint64 `json:"vertices"`
+	Edges    uint64 `json:"edges"`
+	Halo     uint64 `json:"halo"`
+	Bytes    uint64 `json:"bytes"`
+	SHA256   string `json:"sha256"` // hex, of its file
+}
+
+// A Shard is one part of a dataset and where it is.
+type Shard struct {
+	ShardAbout
+	// Holders have said that they hold it, whole and verified; the first of them is
+	// its owner.
+	Holders []int `json:"holders,omitempty"`
+	// Wanted shall hold it, the owner first. It is empty when it would say the same
+	// as Holders.
+	Wanted []int `json:"wanted,omitempty"`
+}
+
+// DatasetByName finds the dataset that people call so.
+func (s *State) DatasetByName(name string) (Dataset, bool) {
+	for _, d := range s.Datasets {
+		if d.Name == name {
+			return d, true
+		}
+	}
+	return Dataset{}, false
+}
+
+// ShardsOwned counts the shards that this node owns, of all datasets.
+func (s *State) ShardsOwned(node string) int {
+	n := 0
+	for _, d := range s.Datasets {
+		for i := range d.Shards {
+			if d.Owner(i) == node {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Owner is the node that owns the shard, or "" if nobody holds it.
+func (d Dataset) Owner(shard int) string {
+	if h := d.Shards[shard].Holders; len(h) > 0 {
+		return d.Nodes[h[0]]
+	}
+	return ""
+}
+
+// HoldersOf lists who has proven to hold the shard, its owner first. The slice is
+// the caller's.
+func (d Dataset) HoldersOf(shard int) []string { return d.named(d.Shards[shard].Holders) }
+
+// WantedOf lists who shall hold the shard, its owner to be first. The slice is the
+// caller's.
+func (d Dataset) WantedOf(shard int) []string { return d.named(d.wanted(shard)) }
+
+// Holds says whether the node has proven to hold the shard.
+func (d Dataset) Holds(node string, shard int) bool { return d.has(node, d.Shards[shard].Holders) }
+
+// Wants says whether the node shall hold the shard.
+func (d Dataset) Wants(node string, shard int) bool { return d.has(node, d.wanted(shard)) }
+
+// Lost says whether nobody holds the shard. Any member that still has its file may
+// then say so and is believed, so nobody should remove it.
+func (d Dataset) Lost(shard int) bool { return len(d.Shards[shard].Holders) == 0 }
+
+// Settled says whether the shard is where it is wanted, and nowhere else.
+func (d Dataset) Settled(shard int) bool { return len(d.Shards[shard].Wanted) == 0 }
+
+func (d Dataset) wanted(shard int) []int {
+	if w := d.Shards[shard].Wanted; len(w) > 0 {
+		return w
+	}
+	return d.Shards[shard].Holders
+}
+
+func (d Dataset) named(list []int) []string {
+	names := make([]string, len(list))
+	for i, n := range list {
+		names[i] = d.Nodes[n]
+	}
+	return names
+}
+
+func (d Dataset) has(node string, list []int) bool {
+	at, ok := slices.BinarySearch(d.Nodes, node)
+	return ok && slices.Contains(list, at)
+}
+
+// Lacks is what a dataset is short of. No shard is counted twice.
+type Lacks struct {
+	Unserved int // shards that no serving node holds: they can't be worked with
+	Waiting  int // shards whose owner doesn't serve, but another holder that can take over
+	Thin     int // shards whose owner serves, held by fewer serving nodes than wanted
+}
+
+// Lacks counts the shards with less than one serving owner and Replicas serving
+// copies beside. A mesh with too few members for the copies counts as a lack.
+func (d Dataset) Lacks(serving func(id string) bool) Lacks {
+	var l Lacks
+	up := make([]bool, len(d.Nodes))
+	for i, id := range d.Nodes {
+		up[i] = serving(id)
+	}
+	for _, s := range d.Shards {
+		live := 0
+		for _, h := range s.Holders {
+			if up[h] {
+				live++
+			}
+		}
+		switch {
+		case live == 0:
+			l.Unserved++
+		case !up[s.Holders[0]]:
+			l.Waiting++
+		case live <= d.Replicas:
+			l.Thin++
+		}
+	}
+	return l
+}
