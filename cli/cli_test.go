@@ -72,7 +72,7 @@ func examples(cmd *cobra.Command) [][]string {
 
 // Every command that asks a daemon takes --addr and --json.
 func TestThinClientsTakeTheSameFlags(t *testing.T) {
-	local := map[string]bool{"agent": true, "demo": true, "bench transport": true, "doctor": true, "recover": true, "version": true, "completion": true, "help": true}
+	local := map[string]bool{"agent": true, "demo": true, "bench transport": true, "bench data": true, "doctor": true, "recover": true, "version": true, "completion": true, "help": true}
 	everyCommand(New(echo(), "v0.1.0"), func(cmd *cobra.Command) {
 		name := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "hopmesh"), " ")
 		thin := !cmd.HasSubCommands() && !local[name]
@@ -136,6 +136,12 @@ func TestCompletionAsksTheDaemon(t *testing.T) {
 	}{
 		{[]string{"force-leave", "--addr", addr, ""}, "gamma\nalpha\nbeta\n:4\n"},
 		{[]string{"force-leave", "--addr", addr, "gamma", ""}, ":4\n"},
+		{[]string{"dataset", "show", "--addr", addr, ""}, "products\ncora\n:4\n"},
+		{[]string{"dataset", "verify", "--addr", addr, ""}, "products\ncora\n:4\n"},
+		{[]string{"dataset", "remove", "--addr", addr, ""}, "products\ncora\n:4\n"},
+		{[]string{"dataset", "import", ""}, ":4\n"},
+		{[]string{"dataset", "import", "cora", ""}, ":0\n"},
+		{[]string{"dataset", "import", "--dtype", ""}, "f32\nbf16\n:4\n"},
 		{[]string{"token", "revoke", "--addr", addr, ""}, "3f9a01c2d4e5\n4f9a01c2d4e5\n:4\n"},
 		{[]string{"force-leave", "--addr", "unix:/nonexistent/s", ""}, ":5\n"},
 		{[]string{"completion", ""}, "bash\nzsh\nfish\npowershell\n:4\n"},
@@ -223,7 +229,7 @@ func TestInterrupted(t *testing.T) {
 
 func TestOutputThatNobodyTakes(t *testing.T) {
 	addr := serve(t, healthy())
-	for _, command := range []string{"members", "members --json", "status", "token create", "plan show", "version", "monitor"} {
+	for _, command := range []string{"members", "members --json", "status", "token create", "plan show", "version", "monitor", "dataset list", "dataset show cora --shards", "dataset import cora a.npz", "dataset verify cora"} {
 		args := strings.Fields(command)
 		if args[0] != "version" {
 			args = append(args, "--addr", addr)

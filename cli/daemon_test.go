@@ -20,12 +20,14 @@ type backend struct {
 	lines  []api.LogLine
 	empty  bool
 	err    error
-	open   bool // whether streams stay open
+	open   bool // whether streams and operations stay open
+	midway bool // whether operations fail midway, not at once
 
 	mu      sync.Mutex
 	unready int // how many more times status says so
 	joined  []api.JoinRequest
 	forced  []api.ForceLeaveRequest
+	made    []any // import and generate requests
 }
 
 var _ api.Backend = (*backend)(nil)

@@ -11,9 +11,9 @@ func demo(run func(context.Context, DemoConfig, io.Writer, io.Writer) error) *co
 	var cfg DemoConfig
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Form a mesh on this machine, and watch it lose its leader",
-		Long: "Starts some nodes on loopback in this one process, forms a mesh of them, kills the leader and shows\n" +
-			"who takes over. Leaves nothing behind.",
+		Short: "Form a mesh on this machine with a graph on it, and watch it lose its leader",
+		Long: "Starts some nodes on loopback in this one process, forms a mesh of them, puts a graph on it, kills the\n" +
+			"leader and shows who takes over and that nothing is lost. Leaves nothing behind.",
 		Example:           "  hopmesh demo\n  hopmesh demo --nodes 5",
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -21,6 +21,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
 	time.Local = time.UTC // the golden files show times
+	clock = func() time.Time { return then }
 	os.Exit(m.Run())
 }
 
@@ -93,6 +94,67 @@ func TestGolden(t *testing.T) {
 		{file: "token-revoke", args: "token revoke 3f9a01c2d4e5"},
 		{file: "token-revoke-json", args: "token revoke 3f9a01c2d4e5 --json"},
 		{file: "token-no-verb", args: "token"},
+		{file: "help-dataset", args: "help dataset"},
+		{file: "help-dataset-import", args: "help dataset import"},
+		{file: "help-dataset-generate", args: "help dataset generate"},
+		{file: "help-dataset-list", args: "help dataset list"},
+		{file: "help-dataset-show", args: "help dataset show"},
+		{file: "help-dataset-verify", args: "help dataset verify"},
+		{file: "help-dataset-remove", args: "help dataset remove"},
+		{file: "dataset-import", args: "dataset import cora /graphs/cora.npz --replicas 2 --memory 8GiB"},
+		{file: "dataset-import-json", args: "dataset import cora /graphs/cora.npz --json"},
+		{file: "dataset-import-refused", args: "dataset import cora /graphs/cora.npz", with: func(b *backend) { b.err = api.Conflict("there is a dataset called cora") }},
+		{file: "dataset-import-failed", args: "dataset import cora /graphs/cora.npz", with: func(b *backend) {
+			b.err = api.Invalid("/graphs/cora.npz: row 7 of the labels holds 9, but there are 7 classes")
+			b.midway = true
+		}},
+		{file: "dataset-import-nothing", args: "dataset import"},
+		{file: "dataset-import-no-source", args: "dataset import cora"},
+		{file: "dataset-import-too-many", args: "dataset import cora a.npz b.npz"},
+		{file: "dataset-import-format", args: "dataset import cora a.npz --format xls"},
+		{file: "dataset-import-partitioner", args: "dataset import cora a.npz --partitioner metis"},
+		{file: "dataset-import-dtype", args: "dataset import cora a.npz --dtype f16"},
+		{file: "dataset-import-shards", args: "dataset import cora a.npz --shards 2000"},
+		{file: "dataset-import-no-shards", args: "dataset import cora a.npz --shards 0"},
+		{file: "dataset-import-replicas", args: "dataset import cora a.npz --replicas -1"},
+		{file: "dataset-import-memory", args: "dataset import cora a.npz --memory much"},
+		{file: "dataset-import-seed", args: "dataset import cora a.npz --seed -1"},
+		{file: "dataset-import-name", args: "dataset import a/b a.npz"},
+		{file: "dataset-generate", args: "dataset generate cora --kind sbm --vertices 2708 --edges 10556"},
+		{file: "dataset-generate-json", args: "dataset generate cora --preset arxiv --scale 0.1 --json"},
+		{file: "dataset-generate-nothing", args: "dataset generate cora"},
+		{file: "dataset-generate-no-name", args: "dataset generate --preset arxiv"},
+		{file: "dataset-generate-both", args: "dataset generate cora --kind rmat --preset arxiv"},
+		{file: "dataset-generate-kind", args: "dataset generate cora --kind grid --vertices 9 --edges 9"},
+		{file: "dataset-generate-preset", args: "dataset generate cora --preset citeseer"},
+		{file: "dataset-generate-no-vertices", args: "dataset generate cora --kind rmat --edges 9"},
+		{file: "dataset-generate-no-edges", args: "dataset generate cora --kind rmat --vertices 9"},
+		{file: "dataset-generate-preset-edges", args: "dataset generate cora --preset arxiv --edges 9"},
+		{file: "dataset-generate-scale", args: "dataset generate cora --kind rmat --vertices 9 --edges 9 --scale 2"},
+		{file: "dataset-generate-scale-zero", args: "dataset generate cora --preset arxiv --scale 0"},
+		{file: "dataset-generate-scale-word", args: "dataset generate cora --preset arxiv --scale half"},
+		{file: "dataset-generate-inside", args: "dataset generate cora --kind sbm --vertices 9 --edges 9 --inside 80"},
+		{file: "dataset-generate-homophily", args: "dataset generate cora --kind sbm --vertices 9 --edges 9 --homophily 0"},
+		{file: "dataset-list", args: "dataset list"},
+		{file: "dataset-list-json", args: "dataset list --json"},
+		{file: "dataset-list-none", args: "dataset list", with: func(b *backend) { b.empty = true }},
+		{file: "dataset-list-none-json", args: "dataset list --json", with: func(b *backend) { b.empty = true }},
+		{file: "dataset-show", args: "dataset show cora"},
+		{file: "dataset-show-shards", args: "dataset show cora --shards"},
+		{file: "dataset-show-json", args: "dataset show cora --json"},
+		{file: "dataset-show-importing", args: "dataset show cora", with: func(b *backend) { b.empty = true }},
+		{file: "dataset-show-unknown", args: "dataset show citeseer", with: func(b *backend) { b.err = api.NotFound("there is no dataset called citeseer") }},
+		{file: "dataset-show-nothing", args: "dataset show"},
+		{file: "dataset-verify", args: "dataset verify cora"},
+		{file: "dataset-verify-json", args: "dataset verify cora --json"},
+		{file: "dataset-verify-damaged", args: "dataset verify cora --json", with: func(b *backend) {
+			b.err = api.Conflict("shard 3 on beta is damaged: it is being fetched from alpha")
+			b.midway = true
+		}},
+		{file: "dataset-remove", args: "dataset remove cora"},
+		{file: "dataset-remove-json", args: "dataset remove cora --json"},
+		{file: "dataset-remove-unknown", args: "dataset remove citeseer", with: func(b *backend) { b.err = api.NotFound("there is no dataset called citeseer") }},
+		{file: "dataset-no-verb", args: "dataset"},
 		{file: "plan-show", args: "plan show"},
 		{file: "plan-show-json", args: "plan show --json"},
 		{file: "plan-show-empty-json", args: "plan show --json", with: func(b *backend) { b.empty = true }},

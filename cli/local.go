@@ -40,8 +40,9 @@ type DemoConfig struct {
 
 // BenchConfig is what `hopmesh bench` was told.
 type BenchConfig struct {
-	Suite string
-	JSON  bool
+	Suite  string // transport or data
+	Graphs string // a folder, or ""
+	JSON   bool
 }
 
 // DoctorConfig is what `hopmesh doctor` was told.

@@ -68,6 +68,10 @@ func flagError(cmd *cobra.Command, err error) error {
 			should = "is no duration such as 90m or 24h"
 		case "int":
 			should = "is no whole number"
+		case "uint64":
+			should = "is no whole number from 0 up"
+		case "float64":
+			should = "is no number"
 		case "bool":
 			should = "is neither true nor false"
 		default:

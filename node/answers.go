@@ -151,6 +151,7 @@ type stats struct {
 	Version    string `json:"version"`
 	Device     string `json:"device"`
 	Memory     uint64 `json:"memory"`
+	Speed      uint64 `json:"speed"`
 	PublicKey  string `json:"public_key"`
 }
 
@@ -158,7 +159,7 @@ func (m *member) ownStats() stats {
 	return stats{
 		Applied: m.plan.AppliedIndex(), Generation: m.plan.State().Generation,
 		Key:  identity.KeyDigest(m.id.GossipKeys()[0].Key),
-		Name: m.id.Name(), Version: m.opts.Version, Device: m.opts.Device, Memory: m.opts.Memory,
+		Name: m.id.Name(), Version: m.opts.Version, Device: m.opts.Device, Memory: m.opts.Memory, Speed: m.opts.Speed,
 		PublicKey: m.id.PublicKeyHash(),
 	}
 }
@@ -208,6 +209,7 @@ const (
 	callKeys     = "gossip-keys"
 	callNewKey   = "new-gossip-key"
 	callOperator = "operation"
+	callVerify   = "verify-shard"
 )
 
 var (
@@ -239,6 +241,7 @@ func (m *member) serve() {
 		return nil, m.holdKey(k.Key)
 	})
 	m.mesh.Handle(callOperator, m.operate)
+	m.serveShards()
 }
 
 // peersOf is where the grant says the other nodes are.

@@ -45,7 +45,7 @@ func (b backend) Members(context.Context) ([]api.Member, error) {
 	}
 	list := make([]api.Member, 0, len(s.Members))
 	for id, p := range s.Members {
-		a := api.Member{Name: p.Name, ID: id, Status: string(mesh.Failed), Role: cmp.Or(roles[id], "nonvoter"), Device: p.Device, Version: p.Version}
+		a := api.Member{Name: p.Name, ID: id, Status: string(mesh.Failed), Role: cmp.Or(roles[id], "nonvoter"), Device: p.Device, Version: p.Version, Shards: s.ShardsOwned(id)}
 		if g, ok := m.mesh.Member(id); ok {
 			a.Address, a.Status = g.Addr.String(), string(g.Status)
 		}

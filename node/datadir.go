@@ -41,6 +41,7 @@ func (d *dataDir) close() error { return d.lock.Close() }
 
 func (d *dataDir) identity() string { return filepath.Join(d.path, "identity") }
 func (d *dataDir) raft() string     { return filepath.Join(d.path, "raft") }
+func (d *dataDir) datasets() string { return filepath.Join(d.path, "datasets") }
 func (d *dataDir) socket() string   { return filepath.Join(d.path, "hopmesh.sock") }
 func (d *dataDir) peersFile() string {
 	return filepath.Join(d.path, "peers.json")
@@ -125,7 +126,7 @@ func (d *dataDir) erase(forgetIdentity func(dir string) error) error {
 	if err := forgetIdentity(d.identity()); err != nil {
 		return err
 	}
-	for _, path := range []string{d.raft(), d.peersFile()} {
+	for _, path := range []string{d.raft(), d.peersFile(), d.datasets()} {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("clear the data directory: %w", err)
 		}

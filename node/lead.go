@@ -27,7 +27,7 @@ func (m *member) lead(ctx context.Context) {
 	// What one step can't do, because of one node, must not keep the others from
 	// theirs.
 	for _, step := range []func(context.Context, *plan.State) error{
-		m.meet, m.takeBack, m.dropReaped, m.letGo, m.turnKey,
+		m.meet, m.takeBack, m.dropReaped, m.place, m.letGo, m.turnKey,
 	} {
 		err := step(ctx, m.plan.State())
 		if ctx.Err() != nil || errors.Is(err, consensus.ErrNotLeader) {
@@ -80,10 +80,11 @@ func (m *member) record(ctx context.Context, in plan.Member, st stats) error {
 			return err
 		}
 	}
-	if st.Version == in.Version && st.Device == in.Device && st.Memory == in.Memory {
+	speed := steadySpeed(in.Speed, st.Speed)
+	if st.Version == in.Version && st.Device == in.Device && st.Memory == in.Memory && speed == in.Speed {
 		return nil
 	}
-	_, err := m.plan.Apply(ctx, plan.UpdateMember{ID: in.ID, Version: st.Version, Device: st.Device, Memory: st.Memory})
+	_, err := m.plan.Apply(ctx, plan.UpdateMember{ID: in.ID, Version: st.Version, Device: st.Device, Memory: st.Memory, Speed: speed})
 	return err
 }
 
@@ -102,7 +103,7 @@ func (m *member) takeBack(ctx context.Context, s *plan.State) error {
 			continue
 		}
 		_, err = m.plan.Apply(ctx, plan.AddMember{Member: plan.Member{
-			ID: p.ID, Name: st.Name, Version: st.Version, Device: st.Device, Memory: st.Memory, PublicKey: st.PublicKey,
+			ID: p.ID, Name: st.Name, Version: st.Version, Device: st.Device, Memory: st.Memory, Speed: st.Speed, PublicKey: st.PublicKey,
 		}})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("take node %s back: %w", p.ID, err))
@@ -132,7 +133,7 @@ func (m *member) dropReaped(ctx context.Context, s *plan.State) error {
 }
 
 // letGo ends the membership of nodes that are leaving, once Raft no longer needs
-// their vote.
+// their vote and nobody what they hold.
 func (m *member) letGo(ctx context.Context, s *plan.State) error {
 	voters := map[string]bool{}
 	for _, server := range m.plan.Servers() {
@@ -140,7 +141,7 @@ func (m *member) letGo(ctx context.Context, s *plan.State) error {
 	}
 	var errs []error
 	for id, p := range s.Members {
-		if !p.Leaving || voters[id] {
+		if !p.Leaving || voters[id] || !m.mayGo(id, s) {
 			continue
 		}
 		if _, err := m.plan.Apply(ctx, plan.RemoveMember{ID: id, Why: plan.Left}); err != nil {

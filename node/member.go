@@ -15,6 +15,7 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/node/shards"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -28,12 +29,19 @@ type member struct {
 	mesh  *mesh.Mesh
 	plan  *consensus.Consensus
 	start start
-	say   func(kind, node, message string, generation uint64) // an event for watchers
+	// keeper has the files; imports end with members, before it stops.
+	keeper  *shards.Keeper
+	imports imports
+	// forsaken are datasets of which the leader could not be told that they are
+	// given up.
+	forsaken forsaken
+	say      func(kind, node, message string, generation uint64) // an event for watchers
 
 	opened   chan struct{} // closed when mesh and plan are set; callbacks may come earlier
 	keys     sync.Mutex    // held while the set of gossip keys changes
 	turn     keyTurn       // leader's rounds only
 	known    encounters    // leader's rounds only
+	silent   absences      // leader's rounds only
 	reaped   reaped
 	rumour   chan struct{} // buffered: gossip has changed
 	leaving  atomic.Bool
@@ -73,6 +81,7 @@ func (n *Node) openMember(dir *dataDir, conn net.PacketConn, id *identity.Identi
 	if err != nil {
 		return nil, errors.Join(err, m.mesh.Close())
 	}
+	m.keeper = shards.Open(shards.Config{Dir: dir.datasets(), Self: id.ID(), Network: keeping{m}, Leader: keeping{m}, Log: m.log})
 	close(m.opened)
 	m.serve()
 	m.mesh.Ready()
@@ -107,7 +116,7 @@ func (m *member) genesis() *plan.Genesis {
 		MeshID: m.id.MeshID(),
 		First: plan.Member{
 			ID: m.id.ID(), Name: m.id.Name(), Device: m.opts.Device, Version: m.opts.Version, Memory: m.opts.Memory,
-			PublicKey: m.id.PublicKeyHash(),
+			Speed: m.opts.Speed, PublicKey: m.id.PublicKeyHash(),
 		},
 		KeyDigest: identity.KeyDigest(m.id.GossipKeys()[0].Key),
 	}
@@ -122,6 +131,9 @@ func (m *member) run(ctx context.Context) error {
 	g.Go(func() error { return m.renew(ctx) })
 	g.Go(func() error { return m.seekKeys(ctx) })
 	g.Go(func() error { return m.forget(ctx) })
+	g.Go(func() error { return m.keeper.Run(ctx) })
+	g.Go(func() error { return m.tidy(ctx) })
+	g.Go(func() error { return m.imports.endWith(ctx) })
 	g.Go(func() error {
 		select {
 		case err := <-m.removed:

@@ -3,6 +3,7 @@ package node
 import (
 	"time"
 
+	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,7 +15,7 @@ import (
 type collector struct {
 	node *Node
 
-	bytes, received, requests, dropped, members, generation, leader, ready, expires *prometheus.Desc
+	bytes, received, requests, dropped, members, generation, leader, ready, expires, shards, stored, fetching, datasets *prometheus.Desc
 }
 
 func (n *Node) registerMetrics() {
@@ -34,11 +35,15 @@ func (n *Node) registerMetrics() {
 			leader:     desc("leader", "1 if this node leads."),
 			ready:      desc("ready", "1 if a leader is known and this node is in the plan."),
 			expires:    desc("certificate_expires_seconds", "Seconds until this node's certificate ends."),
+			shards:     desc("shards_held", "Files of shards that lie whole on this node."),
+			stored:     desc("shards_held_bytes", "Their bytes."),
+			fetching:   desc("shards_fetching", "Shards that are on their way to this node."),
+			datasets:   desc("datasets", "Datasets of the plan, by stage.", "stage"),
 		})
 }
 
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.bytes, c.received, c.requests, c.dropped, c.members, c.generation, c.leader, c.ready, c.expires} {
+	for _, d := range []*prometheus.Desc{c.bytes, c.received, c.requests, c.dropped, c.members, c.generation, c.leader, c.ready, c.expires, c.shards, c.stored, c.fetching, c.datasets} {
 		out <- d
 	}
 }
@@ -78,6 +83,17 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(c.leader, truth(m.plan.IsLeader()))
 	gauge(c.ready, truth(m.settled()))
 	gauge(c.expires, time.Until(m.id.NotAfter()).Seconds())
+	stock := m.keeper.Stock()
+	gauge(c.shards, float64(stock.Shards))
+	gauge(c.stored, float64(stock.Bytes))
+	gauge(c.fetching, float64(stock.Fetching))
+	stages := map[plan.Stage]int{plan.Importing: 0, plan.Placing: 0, plan.Ready: 0}
+	for _, d := range s.Datasets {
+		stages[d.Stage]++
+	}
+	for stage, n := range stages {
+		gauge(c.datasets, float64(n), string(stage))
+	}
 }
 
 func truth(b bool) float64 {

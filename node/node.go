@@ -50,6 +50,9 @@ func New(o Options) (*Node, error) {
 		n.log.Info("device", "device", device, "why", why)
 	}
 	n.opts.Device = device
+	if n.opts.Speed == 0 {
+		n.opts.Speed = measureSpeed()
+	}
 	n.registerMetrics()
 	return n, nil
 }

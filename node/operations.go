@@ -20,6 +20,15 @@ const (
 	opRevokeToken = "revoke-token"
 	opLeave       = "leave"
 	opForceLeave  = "force-leave"
+	opPlanIndex   = "plan-index"
+
+	opReserveDataset = "reserve-dataset"
+	opDefineDataset  = "define-dataset"
+	opGiveUpDataset  = "give-up-dataset"
+	opAbortDataset   = "abort-dataset"
+	opRemoveDataset  = "remove-dataset"
+	opHoldShards     = "hold-shards"
+	opLoseShards     = "lose-shards"
 )
 
 // order is an operation on its way to the leader.
@@ -120,6 +129,22 @@ func (m *member) perform(ctx context.Context, from, op string, body []byte) ([]b
 		return run(ctx, body, func(ctx context.Context, _ none) (none, error) { return m.leaderLeave(ctx, from) })
 	case opForceLeave:
 		return run(ctx, body, m.leaderForceLeave)
+	case opPlanIndex:
+		return run(ctx, body, func(context.Context, none) (uint64, error) { return m.plan.State().Index, nil })
+	case opReserveDataset:
+		return runFrom(ctx, body, from, m.leaderReserve)
+	case opDefineDataset:
+		return runFrom(ctx, body, from, m.leaderDefine)
+	case opGiveUpDataset:
+		return runFrom(ctx, body, from, m.leaderGiveUp)
+	case opAbortDataset:
+		return runFrom(ctx, body, from, m.leaderAbort)
+	case opRemoveDataset:
+		return run(ctx, body, m.leaderRemove)
+	case opHoldShards:
+		return runFrom(ctx, body, from, m.leaderHold)
+	case opLoseShards:
+		return runFrom(ctx, body, from, m.leaderLose)
 	}
 	return nil, mesh.Refuse(reasonInvalid, "node %s runs a version of hopmesh that does not know the operation %q", m.id.Name(), op)
 }
@@ -137,4 +162,10 @@ func run[In, Out any](ctx context.Context, body []byte, f func(context.Context, 
 		return nil, err
 	}
 	return json.Marshal(out)
+}
+
+// runFrom is run for what depends on the node that asks, or is only its own to
+// say.
+func runFrom[In, Out any](ctx context.Context, body []byte, from string, f func(context.Context, In, string) (Out, error)) ([]byte, error) {
+	return run(ctx, body, func(ctx context.Context, in In) (Out, error) { return f(ctx, in, from) })
 }

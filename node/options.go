@@ -42,6 +42,9 @@ type Options struct {
 	Device string
 	// Memory bounds what the node may use for graphs, in bytes; 0: no bound.
 	Memory uint64
+	// Speed is how fast the node works, beside the others' 1000; 0: measured at the
+	// start.
+	Speed uint64
 	// Log receives everything. Default: discard.
 	Log *slog.Logger
 	// OnReady is told once, when this node is in the plan and knows a leader.

@@ -65,6 +65,10 @@ func (m *member) problems() []string {
 	if s.Key.Stale {
 		list = append(list, "a node was revoked and the gossip key is being replaced: live nodes that can't be reached hold this up")
 	}
+	for _, d := range s.Datasets {
+		list = append(list, m.datasetProblems(s, d)...)
+	}
+	list = append(list, m.keeper.Problems()...)
 	slices.Sort(list)
 	return list
 }

@@ -30,7 +30,11 @@ func local(version string) cli.Local {
 			if err != nil {
 				return fmt.Errorf("find this program: %w", err)
 			}
-			return bench.Transport(ctx, bench.Config{JSON: cfg.JSON, Version: version, Program: program}, stdout, os.Stderr)
+			suite := bench.Transport
+			if cfg.Suite == "data" {
+				suite = bench.Data
+			}
+			return suite(ctx, bench.Config{JSON: cfg.JSON, Version: version, Program: program, Graphs: cfg.Graphs}, stdout, os.Stderr)
 		},
 		Doctor: func(ctx context.Context, cfg cli.DoctorConfig, stdout io.Writer) error {
 			return doctor.Run(ctx, doctor.Config{Peer: cfg.Peer, Listen: cfg.Listen, Version: version, JSON: cfg.JSON}, stdout)

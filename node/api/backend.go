@@ -25,6 +25,18 @@ type Backend interface {
 	CreateToken(ctx context.Context, ttl time.Duration) (Token, error)
 	RevokeToken(ctx context.Context, id string) error
 
+	// ImportDataset and GenerateDataset return when the dataset is ready, and end
+	// with ctx, which leaves nothing behind. They and VerifyDataset may call tell
+	// from any goroutine, but not after they returned.
+	ImportDataset(ctx context.Context, r ImportRequest, tell func(DatasetEvent)) (Dataset, error)
+	GenerateDataset(ctx context.Context, r GenerateRequest, tell func(DatasetEvent)) (Dataset, error)
+	// Datasets and Dataset answer from local state.
+	Datasets(ctx context.Context) ([]DatasetSummary, error)
+	Dataset(ctx context.Context, name string) (Dataset, error)
+	// VerifyDataset has every copy of every shard read through by who holds it.
+	VerifyDataset(ctx context.Context, name string, tell func(DatasetEvent)) error
+	RemoveDataset(ctx context.Context, name string) error
+
 	// Events and Logs return channels that are closed when ctx ends or the node
 	// stops. A slow reader loses values and holds nobody up.
 	Events(ctx context.Context) <-chan Event

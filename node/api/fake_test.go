@@ -20,7 +20,14 @@ type fake struct {
 	pl     Plan
 	infos  []TokenInfo
 	checks []Check
-	err    error // of every call that can fail
+	sums   []DatasetSummary
+	set    Dataset
+	tells  []DatasetEvent // of every operation
+	err    error          // of every call that can fail
+	// held, if not nil, is what an operation waits for once it told all.
+	held chan struct{}
+	// ended gets the cause for which an operation's context ended.
+	ended chan error
 
 	mu    sync.Mutex
 	asked []any

@@ -22,6 +22,7 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 	mux.HandleFunc("GET /v1/tokens", s.tokens)
 	mux.HandleFunc("POST /v1/tokens", s.createToken)
 	mux.HandleFunc("DELETE /v1/tokens/{id}", s.revokeToken)
+	s.datasetRoutes(mux)
 	mux.HandleFunc("GET /v1/events", s.events)
 	mux.HandleFunc("GET /v1/monitor", s.monitor)
 

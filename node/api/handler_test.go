@@ -128,6 +128,8 @@ func TestBadRequests(t *testing.T) {
 		"nobody":             {"/v1/force-leave", `{"revoke":true}`, 400, "no node"},
 		"a life that is not": {"/v1/tokens", `{"ttl":"1y"}`, 400, `"1y"`},
 		"a negative life":    {"/v1/tokens", `{"ttl":"-1h"}`, 400, `"-1h"`},
+		"a nameless dataset": {"/v1/datasets/import", `{"source":"/a"}`, 400, "names no dataset"},
+		"a field of another": {"/v1/datasets/generate", `{"name":"a","source":"/a"}`, 400, "source"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{}
@@ -167,9 +169,11 @@ func TestStreamEndsWithItsReader(t *testing.T) {
 // FuzzRequests sends arbitrary bodies to whatever reads one: a refusal is a
 // sentence with a status of its own, and what is granted was understood.
 func FuzzRequests(f *testing.F) {
-	paths := []string{"/v1/join", "/v1/force-leave", "/v1/tokens"}
+	paths := []string{"/v1/join", "/v1/force-leave", "/v1/tokens", "/v1/datasets/import", "/v1/datasets/generate"}
 	for i, seed := range []string{
 		`{"peers":["10.0.0.1:7946"],"token":"hm1-x"}`, `{"name":"beta","revoke":true}`, `{"ttl":"24h"}`,
+		`{"name":"cora","source":"/g/cora.npz","format":"npz","replicas":2,"memory":1024}`,
+		`{"name":"big","kind":"sbm","vertices":10,"edges":20,"inside":0.5,"seed":18446744073709551615}`,
 		``, `null`, `[]`, `{`, `{"peers":[null]}`, `{"ttl":"9999999h"}`, `{"ttl":1}`, "{}\x00", `{"name":"\ud800"}`, strings.Repeat("[", 20000),
 	} {
 		f.Add(uint8(i), []byte(seed))

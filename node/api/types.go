@@ -101,7 +101,7 @@ type ForceLeaveRequest struct {
 
 // Done is the answer where there is nothing to tell but that it was done.
 type Done struct {
-	Name string `json:"name,omitempty"` // the node concerned
+	Name string `json:"name,omitempty"` // the node or dataset concerned
 	ID   string `json:"id,omitempty"`   // the token concerned
 	OK   bool   `json:"ok"`
 }

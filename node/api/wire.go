@@ -47,11 +47,14 @@ func answer(w http.ResponseWriter, v any, err error) {
 
 // fail writes an error as its sentence.
 func fail(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
+	send(w, statusOf(err), errorBody{err.Error()})
+}
+
+func statusOf(err error) int {
 	if e, ok := errors.AsType[*Error](err); ok {
-		status = e.Status
+		return e.Status
 	}
-	send(w, status, errorBody{err.Error()})
+	return http.StatusInternalServerError
 }
 
 func send(w http.ResponseWriter, status int, v any) {

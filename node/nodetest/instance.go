@@ -39,7 +39,7 @@ func (i *Instance) Reset() {
 	if err := os.RemoveAll(dir); err != nil {
 		i.cluster.T.Fatal(err)
 	}
-	i.Options = node.Options{DataDir: dir, Name: i.Name, Version: "test", Device: "cpu", Log: slog.New(i.cluster.log)}
+	i.Options = node.Options{DataDir: dir, Name: i.Name, Version: "test", Device: "cpu", Speed: 1000, Log: slog.New(i.cluster.log)}
 	i.Options.NoAPI = i.cluster.Network != nil
 	i.Forget()
 }

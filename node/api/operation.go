@@ -1,0 +1,101 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// keepAlive is how often an operation that has nothing to tell sends a line, by
+// which both ends see whether the other is there.
+const keepAlive = 2 * time.Second
+
+var errReaderGone = errors.New("the client went away")
+
+// operate answers a request with a stream of what run tells, and how it ends.
+// What run refuses before it tells anything is refused as any request is. The
+// context of run ends with the client.
+func operate(w http.ResponseWriter, r *http.Request, run func(context.Context, func(DatasetEvent)) (DatasetEvent, error)) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	o := operation{w: w, out: http.NewResponseController(w), lines: json.NewEncoder(w), cancel: cancel}
+	alive := make(chan struct{})
+	go func() {
+		defer close(alive)
+		again := time.NewTicker(keepAlive)
+		defer again.Stop()
+		for {
+			select {
+			case <-again.C:
+				o.remind()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	last, err := run(ctx, o.tell)
+	cancel(nil)
+	<-alive
+	if err != nil {
+		if !o.begun {
+			fail(w, err)
+			return
+		}
+		last = DatasetEvent{Error: &ErrorBody{Status: statusOf(err), Error: err.Error()}}
+	}
+	o.tell(last)
+}
+
+// operation is a stream that begins with its first line.
+type operation struct {
+	w      http.ResponseWriter
+	out    *http.ResponseController
+	lines  *json.Encoder
+	cancel context.CancelCauseFunc
+
+	mu     sync.Mutex
+	begun  bool
+	gone   bool // nobody reads any more
+	quiet  bool // nothing was sent since the last reminder
+	latest DatasetEvent
+}
+
+func (o *operation) tell(e DatasetEvent) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e.Progress != nil {
+		o.latest = e
+	}
+	o.quiet = false
+	o.send(e)
+}
+
+// remind sends the latest progress again if nothing was sent for a while.
+func (o *operation) remind() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.quiet {
+		o.send(o.latest)
+	}
+	o.quiet = true
+}
+
+// send is called with mu held.
+func (o *operation) send(e DatasetEvent) {
+	if o.gone {
+		return
+	}
+	if !o.begun {
+		o.begun = true
+		o.w.Header().Set("Content-Type", "application/x-ndjson")
+		o.w.WriteHeader(http.StatusOK)
+	}
+	// Where deadlines are not supported, the end of the request still ends this.
+	_ = o.out.SetWriteDeadline(time.Now().Add(streamTimeout))
+	if o.lines.Encode(e) != nil || o.out.Flush() != nil {
+		o.gone = true
+		o.cancel(errReaderGone)
+	}
+}

@@ -1,0 +1,133 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/mesh"
+)
+
+// This file is the leader's part of operations on datasets. Those that change the
+// plan answer with its index, so that who asked can wait until it has read that.
+
+type reserveOrder struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Replicas int    `json:"replicas"`
+}
+
+type shardsOrder struct {
+	ID     string `json:"id"`
+	Shards []int  `json:"shards"`
+}
+
+// leaderReserve keeps a name for the node that asks.
+func (m *member) leaderReserve(ctx context.Context, o reserveOrder, from string) (uint64, error) {
+	s, err := m.plan.Apply(ctx, plan.ReserveDataset{ID: o.ID, Name: o.Name, Importer: from, Replicas: o.Replicas})
+	switch {
+	case errors.Is(err, plan.ErrDatasetTaken):
+		return 0, m.taken(o.Name)
+	case errors.Is(err, plan.ErrDatasetsFull):
+		return 0, mesh.Refuse(reasonConflict, "%v", plan.ErrDatasetsFull)
+	case errors.Is(err, plan.ErrInvalid):
+		return 0, mesh.Refuse(reasonInvalid, "%v", err)
+	case err != nil:
+		return 0, err
+	}
+	return s.Index, nil
+}
+
+// taken says who has the name.
+func (m *member) taken(name string) error {
+	s := m.plan.State()
+	d, ok := s.DatasetByName(name)
+	if ok && d.Stage != plan.Ready {
+		return mesh.Refuse(reasonConflict, "node %s is importing a dataset %s just now: wait for it, choose another name, or stop it with `hopmesh dataset remove %s`",
+			nameOf(s, d.Importer), name, name)
+	}
+	return mesh.Refuse(reasonConflict, "there is a dataset %s already: choose another name, or remove it with `hopmesh dataset remove %s`", name, name)
+}
+
+// leaderDefine takes what the importer has made.
+func (m *member) leaderDefine(ctx context.Context, c plan.DefineDataset, from string) (uint64, error) {
+	c.Importer = from
+	s, err := m.plan.Apply(ctx, c)
+	switch {
+	case errors.Is(err, plan.ErrNoDataset):
+		return 0, mesh.Refuse(reasonNotFound, "the dataset was removed while it was being imported")
+	case errors.Is(err, plan.ErrNotImporting), errors.Is(err, plan.ErrDatasetsFull):
+		return 0, mesh.Refuse(reasonConflict, "%v", err)
+	case errors.Is(err, plan.ErrInvalid), errors.Is(err, plan.ErrOversized):
+		return 0, mesh.Refuse(reasonInvalid, "%v", err)
+	case err != nil:
+		return 0, err
+	}
+	m.plan.Hint()
+	return s.Index, nil
+}
+
+// leaderHold takes a node's word that it has shards.
+func (m *member) leaderHold(ctx context.Context, o shardsOrder, from string) (uint64, error) {
+	return m.changeShards(ctx, plan.HoldShards{ID: o.ID, Node: from, Shards: o.Shards})
+}
+
+// leaderLose takes a node's word that it has them no more.
+func (m *member) leaderLose(ctx context.Context, o shardsOrder, from string) (uint64, error) {
+	defer m.plan.Hint()
+	return m.changeShards(ctx, plan.LoseShards{ID: o.ID, Node: from, Shards: o.Shards})
+}
+
+func (m *member) changeShards(ctx context.Context, c plan.Command) (uint64, error) {
+	s, err := m.plan.Apply(ctx, c)
+	if errors.Is(err, plan.ErrNoDataset) || errors.Is(err, plan.ErrUndefined) || errors.Is(err, plan.ErrNoMember) {
+		return m.plan.State().Index, nil // it has yet to read what became of the dataset
+	}
+	if err != nil {
+		return 0, err
+	}
+	return s.Index, nil
+}
+
+// leaderGiveUp forgets a dataset that its importer no longer imports. One that is
+// further than the importer knows stays.
+func (m *member) leaderGiveUp(ctx context.Context, id, from string) (uint64, error) {
+	if d, in := m.plan.State().Datasets[id]; !in || d.Stage != plan.Importing || d.Importer != from {
+		return m.plan.State().Index, nil
+	}
+	return m.forgetDataset(ctx, id)
+}
+
+// leaderAbort forgets a dataset whose import ends before it is ready, or was not
+// waited for.
+func (m *member) leaderAbort(ctx context.Context, id, from string) (uint64, error) {
+	d, in := m.plan.State().Datasets[id]
+	if !in {
+		return m.plan.State().Index, nil
+	}
+	if d.Importer != from {
+		return 0, mesh.Refuse(reasonConflict, "only the node that imports a dataset may give it up")
+	}
+	return m.forgetDataset(ctx, id)
+}
+
+// leaderRemove forgets a dataset on an operator's word.
+func (m *member) leaderRemove(ctx context.Context, name string) (uint64, error) {
+	d, in := m.plan.State().DatasetByName(name)
+	if !in {
+		return 0, mesh.Refuse(reasonNotFound, "%s", noDataset(name))
+	}
+	m.log.Info("removed a dataset on request", "dataset", name)
+	return m.forgetDataset(ctx, d.ID)
+}
+
+func (m *member) forgetDataset(ctx context.Context, id string) (uint64, error) {
+	s, err := m.plan.Apply(ctx, plan.RemoveDataset{ID: id})
+	if errors.Is(err, plan.ErrNoDataset) {
+		return m.plan.State().Index, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return s.Index, nil
+}

@@ -1,0 +1,134 @@
+package nodetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+// Crash is Kill, and what the node does to its datasets while it ends does not
+// reach its disk, as with kill -9: they are as they were at this moment.
+func (i *Instance) Crash() {
+	t := i.cluster.T
+	t.Helper()
+	if i.done == nil {
+		return
+	}
+	_ = i.conn.Close()
+	datasets, aside := filepath.Join(i.Options.DataDir, "datasets"), filepath.Join(i.cluster.dir, i.Name+".crashed")
+	if err := os.CopyFS(aside, os.DirFS(datasets)); err != nil {
+		t.Fatal(err)
+	}
+	i.Kill()
+	if err := os.RemoveAll(datasets); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(aside, datasets); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Files lists the files of all datasets on the node's disk, by paths in its folder
+// of datasets: shards, and what is left of those being made or fetched.
+func (i *Instance) Files() []string {
+	root := filepath.Join(i.Options.DataDir, "datasets")
+	var list []string
+	_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			name, _ := filepath.Rel(root, path)
+			list = append(list, name)
+		}
+		return nil // files come and go meanwhile
+	})
+	return list
+}
+
+// Datasets lists what the node knows of.
+func (i *Instance) Datasets() []api.DatasetSummary {
+	if i.node == nil {
+		return nil
+	}
+	list, err := i.API().Datasets(context.Background())
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+// Dataset is one dataset as the node knows it; empty if it does not.
+func (i *Instance) Dataset(name string) api.Dataset {
+	if i.node == nil {
+		return api.Dataset{}
+	}
+	d, err := i.API().Dataset(context.Background(), name)
+	if err != nil {
+		return api.Dataset{}
+	}
+	return d
+}
+
+// CheckHolders opens the file of every shard that a running node holds, by the
+// newest plan that any of them knows, and reads it through. It returns what is not
+// as the plan says.
+func (c *Cluster) CheckHolders() error {
+	for {
+		newest := c.newest()
+		if newest == nil {
+			return nil
+		}
+		index := newest.Plan().Index
+		err := c.checkHolders(newest)
+		// A plan that has moved on meanwhile may have had the files removed.
+		if err == nil || c.newest().Plan().Index == index {
+			return err
+		}
+	}
+}
+
+// newest is the running node that has read most of the plan; nil if none runs.
+func (c *Cluster) newest() *Instance {
+	var best *Instance
+	for _, i := range c.Nodes {
+		if i.Running() && (best == nil || i.Plan().Index > best.Plan().Index) {
+			best = i
+		}
+	}
+	return best
+}
+
+func (c *Cluster) checkHolders(seenBy *Instance) error {
+	running := map[string]*Instance{}
+	for _, i := range c.Nodes {
+		if i.Running() {
+			running[i.Name] = i
+		}
+	}
+	for _, sum := range seenBy.Datasets() {
+		for _, s := range seenBy.Dataset(sum.Name).Shards {
+			for _, holder := range append([]string{s.Owner}, s.Replicas...) {
+				if at := running[holder]; at != nil && !at.has(s) {
+					return fmt.Errorf("%s says that %s holds shard %d of %s, and it does not", seenBy.Name, holder, s.ID, sum.Name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// has says whether a file on the node's disk is that shard.
+func (i *Instance) has(s api.DatasetShard) bool {
+	return slices.ContainsFunc(i.Files(), func(name string) bool {
+		if filepath.Base(name) != fmt.Sprintf("%04d.safetensors", s.ID) || filepath.Ext(filepath.Dir(name)) != "" {
+			return false
+		}
+		b, err := os.ReadFile(filepath.Join(i.Options.DataDir, "datasets", name))
+		sum := sha256.Sum256(b)
+		return err == nil && hex.EncodeToString(sum[:]) == s.SHA256
+	})
+}

@@ -1,0 +1,82 @@
+package shards
+
+import (
+	"context"
+	"sync"
+)
+
+const (
+	// pieceBytes is how much is asked for at once, piecesInFlight how many pieces:
+	// with fewer bytes on their way a fast network stands still.
+	pieceBytes     = 4 << 20
+	piecesInFlight = 4
+)
+
+// A lane fetches one shard at a time, with the same buffers for all its pieces.
+type lane struct {
+	bufs [piecesInFlight][]byte
+}
+
+// rest gives the buffers back while there is nothing to fetch.
+func (l *lane) rest() { l.bufs = [piecesInFlight][]byte{} }
+
+// buffer returns the i-th buffer with room for n bytes.
+func (l *lane) buffer(i int, n uint64) []byte {
+	if uint64(cap(l.bufs[i])) < n {
+		l.bufs[i] = make([]byte, n)
+	}
+	return l.bufs[i][:n]
+}
+
+// stream fetches what a part lacks. Pieces arrive in any order and are written in
+// theirs, so that a part is always a beginning of the file: whatever stops this,
+// the next attempt goes on from there. While a piece is hashed and written, the
+// others are on their way.
+func (l *lane) stream(job *fetch, p *part, network Network) error {
+	ctx, stop := context.WithCancel(job.ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	type slot struct {
+		piece []byte
+		full  chan error    // buffered
+		free  chan struct{} // buffered
+	}
+	var slots [piecesInFlight]slot
+	first := p.size
+	for i := range slots {
+		at := first + uint64(i)*pieceBytes
+		if at >= job.want.Bytes {
+			break
+		}
+		s := &slots[i]
+		s.full, s.free = make(chan error, 1), make(chan struct{}, 1)
+		wg.Go(func() {
+			var b [requestBytes]byte
+			for ; at < job.want.Bytes; at += piecesInFlight * pieceBytes {
+				n := min(job.want.Bytes-at, pieceBytes)
+				s.piece = l.buffer(i, n)
+				err := network.Fetch(ctx, job.peer, request{job.key, at, n}.append(b[:0]), s.piece)
+				s.full <- err
+				if err != nil {
+					return
+				}
+				select {
+				case <-s.free:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	for i := 0; p.size < job.want.Bytes; i = (i + 1) % piecesInFlight {
+		if err := <-slots[i].full; err != nil {
+			return err
+		}
+		if err := p.write(slots[i].piece); err != nil {
+			return err
+		}
+		slots[i].free <- struct{}{}
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package shards
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+const (
+	shardDigits = 4
+	wholeSuffix = ".safetensors"
+	partSuffix  = ".part"
+)
+
+// takeStock notes what is on disk by names and sizes, and removes the folders of
+// imports that ended with their process.
+func (k *Keeper) takeStock() error {
+	if err := os.MkdirAll(k.cfg.Dir, 0o700); err != nil {
+		return fmt.Errorf("create the folder for shards: %w", err)
+	}
+	entries, err := os.ReadDir(k.cfg.Dir)
+	if err != nil {
+		return fmt.Errorf("read the folder for shards: %w", err)
+	}
+	for _, e := range entries {
+		id, suffix, _ := strings.Cut(e.Name(), ".")
+		switch {
+		case !isID(id):
+		case suffix == stagingSuffix || suffix == scratchSuffix:
+			err = errors.Join(err, os.RemoveAll(filepath.Join(k.cfg.Dir, e.Name())))
+		case suffix == "" && e.IsDir():
+			f, readErr := readFolder(filepath.Join(k.cfg.Dir, id))
+			k.folders[id] = f
+			err = errors.Join(err, readErr)
+		}
+	}
+	return err
+}
+
+func readFolder(path string) (*folder, error) {
+	f := &folder{held: map[int]uint64{}, parts: map[int]bool{}}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return f, fmt.Errorf("read the folder of a dataset: %w", err)
+	}
+	for _, e := range entries {
+		digits, suffix := e.Name()[:min(shardDigits, len(e.Name()))], e.Name()[min(shardDigits, len(e.Name())):]
+		shard, err := strconv.Atoi(digits)
+		if err != nil || shard < 0 || shard >= plan.MaxShards || graph.ShardFile(shard)[:shardDigits] != digits {
+			continue
+		}
+		switch info, err := e.Info(); {
+		case err != nil || !info.Mode().IsRegular():
+		case suffix == wholeSuffix:
+			f.held[shard] = uint64(info.Size())
+		case suffix == partSuffix:
+			f.parts[shard] = true
+		}
+	}
+	return f, nil
+}
+
+// holds says whether the file that the plan means is here. Called with mu held.
+func (k *Keeper) holds(f key, want plan.Shard) bool {
+	folder := k.folders[f.dataset]
+	if folder == nil {
+		return false
+	}
+	size, ok := folder.held[f.shard]
+	return ok && size == want.Bytes
+}
+
+// made returns the record of a dataset's folder, which may be new. Called with mu
+// held.
+func (k *Keeper) made(dataset string) *folder {
+	f := k.folders[dataset]
+	if f == nil {
+		f = &folder{held: map[int]uint64{}, parts: map[int]bool{}}
+		k.folders[dataset] = f
+	}
+	return f
+}
+
+// sortOut finds what lies here and nobody wants, and forgets it: from now on it is
+// served to no one. Fetches of what is no longer wanted end. Called with mu held.
+func (k *Keeper) sortOut() (rubbish []string) {
+	for f, job := range k.fetches {
+		if !k.wanted(f) {
+			job.cancel(errUnwanted)
+		} else if !k.cfg.Network.Serving(job.peer) {
+			job.cancel(errSourceGone)
+		}
+	}
+	for f := range k.trouble {
+		if !k.wanted(f) {
+			delete(k.trouble, f)
+		}
+	}
+	for f, index := range k.told {
+		if index <= k.plan.Index {
+			delete(k.told, f)
+		}
+	}
+	for id, folder := range k.folders {
+		if k.staged[id] {
+			continue
+		}
+		if _, in := k.plan.Datasets[id]; !in {
+			if !k.fetching(id) {
+				delete(k.folders, id)
+				rubbish = append(rubbish, k.folder(id))
+			}
+			continue
+		}
+		rubbish = append(rubbish, k.sortFolder(id, folder)...)
+	}
+	return rubbish
+}
+
+// sortFolder is sortOut for one dataset that is in the plan.
+func (k *Keeper) sortFolder(id string, folder *folder) (rubbish []string) {
+	d := k.plan.Datasets[id]
+	if d.Stage == plan.Importing {
+		return nil // this node is about to say what its shards are, or to give it up
+	}
+	for shard, size := range folder.held {
+		f := key{id, shard}
+		if k.keeps(d, f) && size == d.Shards[shard].Bytes {
+			continue
+		}
+		if k.keeps(d, f) {
+			k.cfg.Log.Warn("a shard's file has the wrong size; it will be fetched anew", "dataset", d.Name, "shard", shard, "bytes", size)
+		}
+		delete(folder.held, shard)
+		rubbish = append(rubbish, k.file(f))
+	}
+	for shard := range folder.parts {
+		f := key{id, shard}
+		if k.fetches[f] == nil && !k.wanted(f) {
+			delete(folder.parts, shard)
+			rubbish = append(rubbish, k.part(f))
+		}
+	}
+	return rubbish
+}
+
+// keeps says whether a file is to stay: the plan wants this node to have it, or
+// knows of no other. Called with mu held.
+func (k *Keeper) keeps(d plan.Dataset, f key) bool {
+	if f.shard >= len(d.Shards) {
+		return false
+	}
+	return d.Wants(k.cfg.Self, f.shard) || d.Holds(k.cfg.Self, f.shard) || d.Lost(f.shard)
+}
+
+// wanted says whether a shard is to be fetched: this node shall have it, and does
+// not. Called with mu held.
+func (k *Keeper) wanted(f key) bool {
+	d, ok := k.plan.Datasets[f.dataset]
+	return ok && f.shard < len(d.Shards) && d.Wants(k.cfg.Self, f.shard) && !k.holds(f, d.Shards[f.shard])
+}
+
+// fetching says whether anything of a dataset is under way. Called with mu held.
+func (k *Keeper) fetching(dataset string) bool {
+	for f := range k.fetches {
+		if f.dataset == dataset {
+			return true
+		}
+	}
+	return false
+}
+
+// remove deletes files and folders that were forgotten before. What can't be
+// deleted is found again at the next start.
+func (k *Keeper) remove(paths []string) {
+	for _, p := range paths {
+		if err := os.RemoveAll(p); err != nil {
+			k.cfg.Log.Warn("could not remove what is no longer wanted", "path", p, "err", err)
+		}
+	}
+}
+
+// forget drops a file that turned out to be gone or damaged. The leader is told,
+// and the file fetched anew.
+func (k *Keeper) forget(f key) {
+	k.mu.Lock()
+	defer k.mu.Unlock() // until it is gone: a new one must not be taken for it
+	if folder := k.folders[f.dataset]; folder != nil {
+		delete(folder.held, f.shard)
+	}
+	if err := os.Remove(k.file(f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		k.cfg.Log.Warn("could not remove a damaged shard", "path", k.file(f), "err", err)
+	}
+	nudge(k.wake)
+}

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// ordinarySpeed is what a core of an ordinary server measures; a node whose
+	// speed is not known counts as one.
+	ordinarySpeed = 1000
+	// speedStep is by how much two measurements must differ to give two speeds.
+	// They are noisy, and noise must move no shard.
+	speedStep = 1.25
+
+	speedRows    = 1 << 15
+	speedWidth   = 64 // floats: a row is 256 bytes, all of them 8 MiB
+	speedFor     = 30 * time.Millisecond
+	speedRounds  = 6
+	ordinaryRate = 8e6 // rows a second
+)
+
+// measureSpeed says how fast this node gathers rows at random and adds them up,
+// which is most of what training does, beside others: on one thread, for 30 ms. Of
+// some rounds the best counts, since others are at work here, too.
+func measureSpeed() uint64 {
+	table := make([]float32, speedRows*speedWidth)
+	for i := range table {
+		table[i] = float32(i % 7)
+	}
+	var sum [speedWidth]float32
+	best, row := 0.0, uint32(1)
+	for range speedRounds {
+		begin, rows := time.Now(), 0
+		for time.Since(begin) < speedFor/speedRounds {
+			for range 1024 {
+				row = row*1664525 + 1013904223
+				at := int(row>>(32-15)) * speedWidth
+				for i, v := range table[at : at+speedWidth] {
+					sum[i] += 0.5 * v
+				}
+			}
+			rows += 1024
+		}
+		best = max(best, float64(rows)/time.Since(begin).Seconds())
+	}
+	if math.IsNaN(float64(sum[0])) {
+		return 0 // never; but it makes the work be done
+	}
+	return quantised(ordinarySpeed * best / ordinaryRate)
+}
+
+// quantised rounds to the nearest step.
+func quantised(speed float64) uint64 {
+	if speed < 1 {
+		return 1
+	}
+	steps := math.Round(math.Log(speed/ordinarySpeed) / math.Log(speedStep))
+	return uint64(math.Max(1, math.Round(ordinarySpeed*math.Pow(speedStep, steps))))
+}
+
+// steadySpeed is what the plan is to say of a node whose speed was measured anew:
+// what it said before, unless that is far off.
+func steadySpeed(planned, measured uint64) uint64 {
+	if planned == 0 || measured > planned+planned/2 || planned > measured+measured/2 {
+		return measured
+	}
+	return planned
+}
