@@ -12,8 +12,8 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Comma
 		Use:     "bench",
 		Short:   "Measure this machine, each figure beside its ceiling",
 		Long:    "Measures this machine. Each figure stands beside the ceiling measured in the same run.",
-		Example: "  hopmesh bench transport",
-	}, benchTransport(run))
+		Example: "  hopmesh bench transport\n  hopmesh bench data --graphs ./graphs",
+	}, benchTransport(run), benchData(run))
 }
 
 func benchTransport(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
@@ -28,6 +28,24 @@ func benchTransport(run func(context.Context, BenchConfig, io.Writer) error) *co
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), cfg, cmd.OutOrStdout()) },
 	}
+	jsonFlag(cmd, &cfg.JSON)
+	return cmd
+}
+
+func benchData(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
+	cfg := BenchConfig{Suite: "data"}
+	cmd := &cobra.Command{
+		Use:   "data",
+		Short: "Measure how graphs come in: cuts, imports, placement",
+		Long: "Measures cuts beside those of METIS (where gpmetis is installed), cutting in a stream within a bound of\n" +
+			"memory, importing beside copying the same bytes, and placing shards beside the transport. It takes some\n" +
+			"minutes, 4 GB of disk in the folder for temporary files, and 3 GB of memory.",
+		Example:           "  hopmesh bench data\n  hopmesh bench data --graphs ./graphs --json",
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), cfg, cmd.OutOrStdout()) },
+	}
+	cmd.Flags().StringVar(&cfg.Graphs, "graphs", "", "a `DIR` with graphs in NPZ files to cut, beside made up ones")
 	jsonFlag(cmd, &cfg.JSON)
 	return cmd
 }

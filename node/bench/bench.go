@@ -6,10 +6,8 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"runtime"
 	"strings"
@@ -20,8 +18,10 @@ import (
 type Config struct {
 	JSON    bool
 	Version string
-	// Program is the hopmesh binary, whose idle cost is measured.
+	// Program is the hopmesh binary, whose idle cost and peak memory are measured.
 	Program string
+	// Graphs is a folder of graphs in NPZ files to cut; "": made up ones alone.
+	Graphs string
 }
 
 // A Figure is one measurement.
@@ -32,7 +32,7 @@ type Figure struct {
 	Yardstick string  `json:"yardstick,omitempty"` // what it is compared with
 	Ceiling   float64 `json:"ceiling,omitempty"`   // the yardstick's value, same unit, same run
 	Ratio     float64 `json:"ratio,omitempty"`     // value / ceiling
-	Bar       string  `json:"bar"`
+	Bar       string  `json:"bar"`                 // "": not judged
 	Holds     bool    `json:"holds"`
 }
 
@@ -44,40 +44,28 @@ type Report struct {
 
 // Transport measures what the mesh costs and what it gives.
 func Transport(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
-	dir, err := os.MkdirTemp("", "hopmesh-bench")
-	if err != nil {
-		return fmt.Errorf("make a folder to measure in: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	b := &bench{cfg: cfg, dir: dir, log: slog.New(slog.DiscardHandler)}
-	r := Report{Machine: Machine()}
-	for _, part := range []struct {
-		what string
-		run  func(context.Context) ([]Figure, error)
-	}{
-		{"bulk throughput", b.bulk},
-		{"control round trip", b.roundTrip},
-		{"forming and losing a leader", b.form},
-		{"Raft commit", b.commit},
-		{"idle node", b.idle},
-	} {
-		_, _ = fmt.Fprintf(stderr, "measuring: %s\n", part.what)
-		figures, err := part.run(ctx)
-		if err != nil {
-			return fmt.Errorf("measure %s: %w", part.what, err)
+	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
+		return []part{
+			{"bulk throughput", b.bulk},
+			{"control round trip", b.roundTrip},
+			{"forming and losing a leader", b.form},
+			{"Raft commit", b.commit},
+			{"idle node", b.idle},
 		}
-		r.Figures = append(r.Figures, figures...)
-	}
-	if cfg.JSON {
-		return json.NewEncoder(stdout).Encode(r)
-	}
-	return table(stdout, r)
+	})
 }
 
-type bench struct {
-	cfg Config
-	dir string
-	log *slog.Logger
+// Data measures how graphs come in: cuts beside METIS, imports beside a copy,
+// placement beside the transport.
+func Data(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
+	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
+		return []part{
+			{"cuts and their balance", b.cuts},
+			{"cutting in a stream, within a bound of memory", b.stream},
+			{"importing", b.importing},
+			{"placing shards", b.placing},
+		}
+	})
 }
 
 func table(out io.Writer, r Report) error {
@@ -89,7 +77,10 @@ func table(out io.Writer, r Report) error {
 		if f.Yardstick != "" {
 			yardstick, ratio = fmt.Sprintf("%s %.3g %s", f.Yardstick, f.Ceiling, f.Unit), fmt.Sprintf("%.2fx", f.Ratio)
 		}
-		if !f.Holds {
+		switch {
+		case f.Bar == "":
+			verdict = ""
+		case !f.Holds:
 			verdict = "FALLS SHORT"
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%.3g %s\t%s\t%s\t%s\t%s\n", f.Name, f.Value, f.Unit, yardstick, ratio, f.Bar, verdict)

@@ -1,6 +1,7 @@
 // Package demo shows a mesh on one machine: it forms one of several nodes in
-// this process, kills its leader, shows who takes over, and leaves nothing
-// behind. It uses the node as anyone could, and holds no logic of its own.
+// this process, puts a graph on it, kills its leader, shows who takes over and
+// that nothing is lost, and leaves nothing behind. It uses the node as anyone
+// could, and holds no logic of its own.
 package demo
 
 import (
@@ -34,6 +35,9 @@ type Report struct {
 	NewLeader       string       `json:"new_leader"`       // after it
 	TakeoverSeconds float64      `json:"takeover_seconds"` // from the kill to the new leader
 	Members         []api.Member `json:"members"`          // as the new leader sees them
+	Dataset         api.Dataset  `json:"dataset"`          // as it is in the end
+	ImportSeconds   float64      `json:"import_seconds"`   // from the file to all shards in place
+	ServedSeconds   float64      `json:"served_seconds"`   // from the kill until living nodes own all shards
 }
 
 // Run shows it. It takes some ten seconds, most of them spent waiting until the
@@ -45,7 +49,7 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) (err error) 
 	}
 	f := fleet.New(dir, cfg.Version)
 	defer func() { err = errors.Join(err, f.Stop(), os.RemoveAll(dir)) }()
-	s := &show{fleet: f, out: stdout, begin: time.Now()}
+	s := &show{fleet: f, dir: dir, out: stdout, begin: time.Now()}
 	if cfg.JSON {
 		s.out = stderr
 	}
@@ -62,8 +66,11 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) (err error) 
 // show is one run of the demo.
 type show struct {
 	fleet *fleet.Fleet
+	dir   string
 	out   io.Writer
 	begin time.Time
+
+	killed time.Time
 }
 
 func (s *show) run(ctx context.Context, n int) (Report, error) {
@@ -92,42 +99,48 @@ func (s *show) run(ctx context.Context, n int) (Report, error) {
 	}
 	r.VotersSeconds = s.note("%d of them vote: the mesh survives the loss of any one\n", voters)
 	s.table(first)
+	if err := s.bring(ctx, &r); err != nil {
+		return r, err
+	}
 	r.Leader = f.Leader()
-	return r, s.takeover(ctx, &r)
+	survivor, err := s.takeover(ctx, &r)
+	if err != nil {
+		return r, err
+	}
+	return r, s.served(ctx, &r, survivor)
 }
 
-// takeover kills the leader and waits for the next, and until its death is known.
-func (s *show) takeover(ctx context.Context, r *Report) error {
+// takeover kills the leader and waits for the next, which it returns, and until
+// its death is known.
+func (s *show) takeover(ctx context.Context, r *Report) (*fleet.Node, error) {
 	f := s.fleet
 	f.Kill(r.Leader)
-	killed := time.Now()
+	s.killed = time.Now()
 	s.say("\nKilled %s, the leader, without a word.", r.Leader)
 	err := f.Until(ctx, "another node leads", func() bool {
 		r.NewLeader = f.Leader()
 		return r.NewLeader != "" && r.NewLeader != r.Leader
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.TakeoverSeconds = time.Since(killed).Seconds()
+	r.TakeoverSeconds = time.Since(s.killed).Seconds()
 	s.note("%s leads, %.1f s after the kill", r.NewLeader, r.TakeoverSeconds)
-	var rest *fleet.Node
+	var survivor *fleet.Node
 	for _, n := range f.Nodes {
 		if n.Name == r.NewLeader {
-			rest = n
+			survivor = n
 		}
 	}
 	err = f.Until(ctx, "the dead node is noticed", func() bool {
-		r.Members = rest.Members()
+		r.Members = survivor.Members()
 		return slices.ContainsFunc(r.Members, func(m api.Member) bool { return m.Name == r.Leader && m.Status == "failed" })
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.note("all know that %s has failed\n", r.Leader)
-	s.table(rest)
-	s.say("\nOn three machines: `hopmesh agent --bootstrap` on one, then the line it prints on the others.")
-	return nil
+	s.note("all know that %s has failed", r.Leader)
+	return survivor, nil
 }
 
 func (s *show) table(n *fleet.Node) {
