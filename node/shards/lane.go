@@ -3,6 +3,8 @@ package shards
 import (
 	"context"
 	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/graph/direct"
 )
 
 const (
@@ -23,7 +25,7 @@ func (l *lane) rest() { l.bufs = [piecesInFlight][]byte{} }
 // buffer returns the i-th buffer with room for n bytes.
 func (l *lane) buffer(i int, n uint64) []byte {
 	if uint64(cap(l.bufs[i])) < n {
-		l.bufs[i] = make([]byte, n)
+		l.bufs[i] = direct.Buffer(int(n))
 	}
 	return l.bufs[i][:n]
 }

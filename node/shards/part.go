@@ -9,12 +9,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/hopmesh/hopmesh/engine/graph/direct"
 )
 
 // A part is the beginning of a shard's file, and its hash so far.
 type part struct {
 	file   *os.File
-	direct *os.File // the same file past the page cache; nil if that can't be had
+	direct direct.Writer
 	size   uint64
 	sum    hash.Hash
 }
@@ -33,7 +35,7 @@ func (k *Keeper) openPart(job *fetch, l *lane) (*part, error) {
 		return nil, fmt.Errorf("%w: %w", errDisk, err)
 	}
 	p := newPart(f)
-	p.direct = openDirect(f.Name())
+	p.direct = direct.Open(f.Name())
 	if err := p.reread(job.want.Bytes, l); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: read what was fetched before: %w", errDisk, err), p.leave())
 	}
@@ -59,7 +61,7 @@ func (p *part) reread(limit uint64, l *lane) error {
 
 func (p *part) write(b []byte) error {
 	p.sum.Write(b)
-	if !p.writeDirect(b) {
+	if !p.direct.WriteAt(b, int64(p.size)) {
 		if _, err := p.file.WriteAt(b, int64(p.size)); err != nil {
 			return fmt.Errorf("%w: %w", errDisk, err)
 		}
@@ -68,29 +70,9 @@ func (p *part) write(b []byte) error {
 	return nil
 }
 
-// directUnit is what direct writes must be a multiple of, on any disk.
-const directUnit = 4096
-
-// writeDirect says whether it has written b. Filling the page cache would cost as
-// much as half of the way through the network, for bytes that nobody reads soon.
-// What doesn't go this way, for whatever reason, goes the ordinary one.
-func (p *part) writeDirect(b []byte) bool {
-	if p.direct == nil || p.size%directUnit != 0 || len(b)%directUnit != 0 {
-		return false
-	}
-	if _, err := p.direct.WriteAt(b, int64(p.size)); err != nil {
-		_ = p.direct.Close()
-		p.direct = nil
-		return false
-	}
-	return true
-}
-
 // leave closes the part for a later attempt.
 func (p *part) leave() error {
-	if p.direct != nil {
-		_ = p.direct.Close() // whatever went wrong, the file's own descriptor says
-	}
+	p.direct.Close()
 	return p.file.Close()
 }
 

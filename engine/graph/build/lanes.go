@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/graph/direct"
 )
 
 // A lane collects bytes that follow each other in one tensor of one shard.
@@ -12,6 +14,16 @@ type lane struct {
 	base  int64 // of the tensor in the file
 	start int64 // of buf in the tensor
 	buf   []byte
+}
+
+// room is how much the buffer takes, so that the next one begins where the disk may
+// be written directly.
+func (l *lane) room() int {
+	n := cap(l.buf)
+	if odd := int((l.base + l.start) % direct.Unit); odd < n {
+		n -= odd
+	}
+	return n
 }
 
 // A parcel is a buffer on its way to a file.
@@ -58,9 +70,10 @@ func newFeatureWriter(ctx context.Context, b *builder) *featureWriter {
 	}
 	w.free = make(chan []byte, len(w.lanes)+parcels)
 	for range cap(w.free) {
-		w.free <- make([]byte, 0, b.plan.laneBytes)
+		w.free <- direct.Buffer(b.plan.laneBytes)[:0]
 	}
-	for range b.plan.workers {
+	// Twice as many as compute, since half of them wait for the disk.
+	for range 2 * b.plan.workers {
 		queue := make(chan parcel, parcels)
 		w.queues = append(w.queues, queue)
 		w.writers.Go(func() { w.write(queue) })
@@ -99,10 +112,10 @@ func (w *featureWriter) put(l *lane, at int64, b []byte) error {
 				return context.Cause(w.ctx)
 			}
 		}
-		n := min(len(b), cap(l.buf)-len(l.buf))
+		n := min(len(b), l.room()-len(l.buf))
 		l.buf = append(l.buf, b[:n]...)
 		b = b[n:]
-		if len(l.buf) == cap(l.buf) {
+		if len(l.buf) == l.room() {
 			if err := w.flush(l); err != nil {
 				return err
 			}

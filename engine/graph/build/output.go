@@ -11,12 +11,14 @@ import (
 	"path/filepath"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/direct"
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 )
 
 // An output is a shard file that is being written. One goroutine at a time uses it.
 type output struct {
 	file   *os.File
+	direct direct.Writer
 	disk   disk
 	layout *safetensors.Layout
 	place  map[string]int64 // of each tensor, from the file's start
@@ -32,7 +34,7 @@ func newOutput(d disk, shard int) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a shard file: %w", err)
 	}
-	return &output{file: file, disk: d, hash: sha256.New()}, nil
+	return &output{file: file, direct: direct.Open(file.Name()), disk: d, hash: sha256.New()}, nil
 }
 
 // lay decides where everything lies in the file.
@@ -56,10 +58,12 @@ func (o *output) next(b []byte) error {
 
 // writeAt writes anywhere. Where nothing is ever written, zeros are read.
 func (o *output) writeAt(b []byte, at int64) error {
-	if _, err := o.file.WriteAt(b, at); err != nil {
-		return o.disk.failed(err)
+	if !o.direct.WriteAt(b, at) {
+		if _, err := o.file.WriteAt(b, at); err != nil {
+			return o.disk.failed(err)
+		}
+		startWriting(o.file, at, len(b))
 	}
-	startWriting(o.file, at, len(b))
 	if at < o.hashed {
 		o.rehash = true
 	}
@@ -97,6 +101,7 @@ func (o *output) finish(buf []byte) (string, error) {
 	if err := o.file.Sync(); err != nil {
 		return "", o.disk.failed(err)
 	}
+	o.direct.Close()
 	err := o.file.Close()
 	o.file = nil
 	if err != nil {
@@ -108,6 +113,7 @@ func (o *output) finish(buf []byte) (string, error) {
 // drop closes a file that will not be finished.
 func (o *output) drop() {
 	if o != nil && o.file != nil {
+		o.direct.Close()
 		o.file.Close() // it is removed with its folder
 	}
 }
