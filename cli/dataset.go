@@ -95,9 +95,12 @@ func datasetVerify() *cobra.Command {
 		Args:              oneArg("NAME"),
 		ValidArgsFunction: suggest(&d, datasetNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, p := args[0], newProgress(cmd.ErrOrStderr(), d.json)
+			name, p, noted := args[0], newProgress(cmd.ErrOrStderr(), d.json), false
 			_, err := ask(cmd, &d, func(ctx context.Context, c *api.Client) (none struct{}, err error) {
-				return none, c.VerifyDataset(ctx, name, p.tell)
+				return none, c.VerifyDataset(ctx, name, func(e api.DatasetEvent) {
+					noted = noted || e.Note != ""
+					p.tell(e)
+				})
 			})
 			p.end(err == nil)
 			if err != nil {
@@ -106,7 +109,11 @@ func datasetVerify() *cobra.Command {
 			if d.json {
 				return printJSON(cmd.OutOrStdout(), api.Done{Name: name, OK: true})
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Every copy of every shard of %s is whole.\n", cell(name))
+			said := "Every copy of every shard of %s is whole.\n"
+			if noted { // of nodes that could not be asked
+				said = "Every shard of %s has a whole copy; not all copies could be read.\n"
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), said, cell(name))
 			return err
 		},
 	}

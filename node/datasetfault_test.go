@@ -225,7 +225,7 @@ func TestVerifyWithoutAnotherCopy(t *testing.T) {
 			t.Errorf("verified with %v", err)
 		}
 		c.Wait("status says so", time.Minute, func() bool {
-			return strings.Contains(strings.Join(c.Nodes[0].Status().Problems, "\n"), "no node that answers holds 1 shard of dataset g")
+			return strings.Contains(strings.Join(c.Nodes[0].Status().Problems, "\n"), "dataset g has lost 1 shard")
 		})
 		c.Wait("all know", time.Minute, func() bool { return c.CheckHolders() == nil })
 	})
@@ -248,6 +248,20 @@ func flip(t *testing.T, on *nodetest.Instance) {
 	}
 }
 
+// A node whose only copy of a shard is damaged can leave: who fetches it notices,
+// and the node is made to look.
+func TestLeaveWithADamagedCopy(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		generated(t, c.Nodes[0], tiny("g", 0))
+		clean(t, c, c.Nodes...)
+		flip(t, c.Nodes[2])
+		if err := c.Nodes[2].API().Leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.Wait("it has left", time.Minute, func() bool { return len(c.Nodes[0].Status().Problems) > 0 && c.Nodes[0].Status().Members == 2 })
+	})
+}
+
 // One node says what a second would bring; the second brings it.
 func TestReplicasWaitForNodes(t *testing.T) {
 	nodetest.Virtual(t, 1, func(t *testing.T, c *nodetest.Cluster) {
@@ -255,7 +269,7 @@ func TestReplicasWaitForNodes(t *testing.T) {
 		if d.Stage != "ready" {
 			t.Errorf("it is %s", d.Stage)
 		}
-		if p := strings.Join(c.Nodes[0].Status().Problems, "\n"); !strings.Contains(p, "too small") {
+		if p := strings.Join(c.Nodes[0].Status().Problems, "\n"); !strings.Contains(p, "takes 2 nodes and the mesh has 1") {
 			t.Errorf("problems: %s", p)
 		}
 		c.Grow(1)

@@ -98,6 +98,16 @@ func (m *member) datasetProblems(s *plan.State, d plan.Dataset) []string {
 	}
 	var list []string
 	lacks := d.Lacks(func(id string) bool { alive, _ := m.health(id); return alive })
+	lost := 0
+	for i := range d.Shards {
+		if d.Lost(i) {
+			lost++
+		}
+	}
+	if lost > 0 {
+		list = append(list, fmt.Sprintf("dataset %s has lost %s, of which no copy was left whole: remove it and import it anew", d.Name, shardCount(lost)))
+	}
+	lacks.Unserved -= lost
 	if lacks.Unserved > 0 {
 		list = append(list, fmt.Sprintf("no node that answers holds %s of dataset %s: start the nodes that do again, or remove it and import it anew",
 			shardCount(lacks.Unserved), d.Name))
@@ -113,10 +123,10 @@ func (m *member) datasetProblems(s *plan.State, d plan.Dataset) []string {
 			}
 		}
 		if staying <= d.Replicas {
-			list = append(list, fmt.Sprintf("%s of dataset %s have fewer than the %d copies wanted beside the owner's, for which the mesh of %d nodes is too small: add nodes",
-				shardCount(lacks.Thin), d.Name, d.Replicas, staying))
+			list = append(list, fmt.Sprintf("%s of dataset %s lack copies, with %d wanted beside the owner's: that takes %d nodes and the mesh has %d, so add some",
+				shardCount(lacks.Thin), d.Name, d.Replicas, d.Replicas+1, staying))
 		} else {
-			list = append(list, fmt.Sprintf("%s of dataset %s have fewer than the %d copies wanted beside the owner's: they are on their way, or wait for nodes that do not answer",
+			list = append(list, fmt.Sprintf("%s of dataset %s lack copies, with %d wanted beside the owner's: they are on their way, or wait for nodes that do not answer",
 				shardCount(lacks.Thin), d.Name, d.Replicas))
 		}
 	}

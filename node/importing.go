@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	errStopping = errors.New("this node is stopping, so the import was given up; nothing is left of it")
+	errStopping = errors.New("this node is stopping, so what it was doing was given up; of an import, nothing is left")
 	errRemoved  = errors.New("the dataset was removed while it was being imported")
 )
 

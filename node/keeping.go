@@ -20,6 +20,17 @@ func (k keeping) Fetch(ctx context.Context, peer string, request, dst []byte) er
 	return k.mesh.Fetch(ctx, peer, mesh.Header{Kind: mesh.Shard, Count: 1}, request, dst)
 }
 
+// doubtTimeout bounds the wait for another node's look at its own copy.
+const doubtTimeout = 30 * time.Second
+
+func (k keeping) Doubt(ctx context.Context, peer, dataset string, shard int) {
+	ctx, cancel := context.WithTimeout(ctx, doubtTimeout)
+	defer cancel()
+	if _, err := k.verdictOf(ctx, peer, verifyOrder{ID: dataset, Shard: shard}); err != nil {
+		k.log.Debug("have a copy checked that came damaged", "peer", peer, "err", err)
+	}
+}
+
 func (k keeping) Serving(id string) bool {
 	alive, _ := k.health(id)
 	return alive

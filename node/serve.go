@@ -95,10 +95,14 @@ func listenUnix(path string) (net.Listener, error) {
 
 // serve runs until ctx ends, then lets requests under way finish briefly.
 func (l *apiListener) serve(ctx context.Context) error {
+	// What ends the node, a signal say, tells whoever asked for something nothing.
+	requests, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	defer context.AfterFunc(ctx, func() { end(errStopping) })()
 	s := &http.Server{
 		Handler: l.handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
 		ErrorLog:    slog.NewLogLogger(l.log.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		BaseContext: func(net.Listener) context.Context { return requests },
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {

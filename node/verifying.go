@@ -154,6 +154,8 @@ func (f *findings) verdict(d plan.Dataset) error {
 			list = append(list, fmt.Sprintf("shard %d is damaged on %s and there is no whole copy: remove the dataset and import it again", i, where))
 		case len(nodes) > 0:
 			list = append(list, fmt.Sprintf("shard %d is damaged on %s and no node that answers has a whole copy: start the others again, or remove the dataset and import it again", i, where))
+		case d.Lost(i):
+			list = append(list, fmt.Sprintf("shard %d is gone, as no copy was left whole: remove the dataset and import it again", i))
 		case !f.whole[i]:
 			list = append(list, fmt.Sprintf("no copy of shard %d could be verified: start the nodes that hold it again", i))
 		}

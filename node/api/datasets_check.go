@@ -20,6 +20,9 @@ var (
 // maxShards bounds how many shards a graph is cut into.
 const maxShards = 1024
 
+// maxReplicas is more copies than anybody needs beside an owner's.
+const maxReplicas = 15
+
 // Partitioners lists what may cut a graph.
 func Partitioners() []string { return slices.Clone(partitioners) }
 
@@ -91,8 +94,8 @@ func (o DatasetOptions) check(name string) error {
 		return Invalid("%q can't be a dataset's name: use up to 64 letters, digits, dots, dashes and underscores, a letter or digit first", name)
 	case o.Shards < 0 || o.Shards > maxShards:
 		return Invalid("%d shards can't be made: give 1 to %d", o.Shards, maxShards)
-	case o.Replicas != nil && *o.Replicas < 0:
-		return Invalid("%d replicas can't be kept: give 0 or more", *o.Replicas)
+	case o.Replicas != nil && (*o.Replicas < 0 || *o.Replicas > maxReplicas):
+		return Invalid("%d replicas can't be kept: give 0 to %d", *o.Replicas, maxReplicas)
 	}
 	if err := among("partitioner", o.Partitioner, partitioners); err != nil {
 		return err

@@ -43,6 +43,9 @@ type trouble struct {
 const (
 	waitFirst = time.Second
 	waitLast  = time.Minute
+	// waitForNode is for how long at most to look away from nodes that don't answer:
+	// looking again costs nothing.
+	waitForNode = 4 * time.Second
 )
 
 // next picks the shard to fetch next and from whom, nil if there is none. Called
@@ -108,6 +111,9 @@ func (k *Keeper) pause(f key, why error, now time.Time) {
 	}
 	t.why, t.tried = why, nil
 	t.wait = min(max(2*t.wait, waitFirst), waitLast)
+	if !errors.Is(why, errDisk) && !errors.Is(why, errDamaged) {
+		t.wait = min(t.wait, waitForNode)
+	}
 	t.until = now.Add(t.wait)
 }
 

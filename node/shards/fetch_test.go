@@ -305,4 +305,5 @@ func TestNoAllocationPerPiece(t *testing.T) {
 type silence struct{}
 
 func (silence) Fetch(context.Context, string, []byte, []byte) error { return nil }
+func (silence) Doubt(context.Context, string, string, int)          {}
 func (silence) Serving(string) bool                                 { return true }

@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -16,6 +17,9 @@ import (
 type Network interface {
 	// Fetch asks a node for a piece of a shard and reads exactly len(dst) bytes.
 	Fetch(ctx context.Context, peer string, request, dst []byte) error
+	// Doubt has a node read its own copy of a shard through, and drop it if it is
+	// damaged.
+	Doubt(ctx context.Context, peer, dataset string, shard int)
 	// Serving says whether a node answers now. It must not block.
 	Serving(id string) bool
 }
@@ -206,6 +210,9 @@ func (k *Keeper) round(ctx context.Context, wg *sync.WaitGroup) {
 				<-k.seals
 				k.finish(f, err)
 				nudge(k.wake)
+				if errors.Is(err, errDamaged) {
+					k.cfg.Network.Doubt(ctx, f.peer, f.dataset, f.shard)
+				}
 			})
 		default:
 			return

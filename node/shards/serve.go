@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 )
@@ -52,7 +53,7 @@ func (k *Keeper) Serve(ctx context.Context, peer string, length uint64, r Reques
 		_ = f.Close()
 	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.EOF) { // gone, or shorter than it was
 			k.forget(q.key)
 		}
 		return fmt.Errorf("read shard %d of %s: %w", q.shard, q.dataset, err)

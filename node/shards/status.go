@@ -41,8 +41,8 @@ func (k *Keeper) Problems() []string {
 	count := map[cause]int{}
 	for f, t := range k.trouble {
 		d, in := k.plan.Datasets[f.dataset]
-		if !in || t.until.IsZero() {
-			continue // another holder is about to be asked
+		if !in || t.until.IsZero() || d.Lost(f.shard) {
+			continue // another holder is about to be asked, or there will be none
 		}
 		count[cause{d.Name, k.explain(t.why)}]++
 	}

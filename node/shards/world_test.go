@@ -106,6 +106,15 @@ type seat struct {
 	id string
 }
 
+func (s seat) Doubt(ctx context.Context, peer, dataset string, shard int) {
+	s.mu.Lock()
+	from := s.keepers[peer]
+	s.mu.Unlock()
+	if from != nil {
+		_, _ = from.Verify(ctx, dataset, shard)
+	}
+}
+
 func (s seat) Serving(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

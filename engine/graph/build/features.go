@@ -115,7 +115,7 @@ func (w *featureWriter) row(f graph.FeatureBatch, i int) error {
 	w.next[shard] = row + 1
 	columns := b.meta.Features
 	if !b.meta.Sparse {
-		return w.values(shard, int64(row)*int64(columns), f.Dense[i*columns:(i+1)*columns])
+		return w.values(v, shard, int64(row)*int64(columns), f.Dense[i*columns:(i+1)*columns])
 	}
 	indices, values := f.Indices[f.Indptr[i]:f.Indptr[i+1]], f.Values[f.Indptr[i]:f.Indptr[i+1]]
 	if b.sparseAt == nil {
@@ -123,7 +123,7 @@ func (w *featureWriter) row(f graph.FeatureBatch, i int) error {
 		for j, column := range indices {
 			w.dense[column] = values[j]
 		}
-		return w.values(shard, int64(row)*int64(columns), w.dense)
+		return w.values(v, shard, int64(row)*int64(columns), w.dense)
 	}
 	at := b.sparseAt[first+row] - b.sparseAt[first]
 	if room := b.sparseAt[first+row+1] - b.sparseAt[first+row]; room != int64(len(indices)) {
@@ -132,15 +132,20 @@ func (w *featureWriter) row(f graph.FeatureBatch, i int) error {
 	if err := w.put(&w.lanes[len(w.next)+shard], at*4, raw(indices)); err != nil {
 		return err
 	}
-	return w.values(shard, at, values)
+	return w.values(v, shard, at, values)
 }
 
-// values puts features at an element of the shard's tensor.
-func (w *featureWriter) values(shard int, at int64, values []float32) error {
+// values puts features of a vertex at an element of the shard's tensor.
+func (w *featureWriter) values(v uint32, shard int, at int64, values []float32) error {
 	if w.b.options.DType == graph.F32 {
 		return w.put(&w.lanes[shard], at*4, raw(values))
 	}
 	w.rounded = sized(w.rounded, len(values))
 	graph.ToBF16(w.rounded, values)
+	for i, bits := range w.rounded {
+		if bits&0x7f80 == 0x7f80 { // sources yield finite ones
+			return fmt.Errorf("a feature of vertex %d, %g, is beyond what bf16 holds: store the features as f32", v, values[i])
+		}
+	}
 	return w.put(&w.lanes[shard], at*2, raw(w.rounded))
 }

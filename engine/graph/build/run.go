@@ -50,10 +50,9 @@ func Run(ctx context.Context, src graph.Source, o Options) (m *graph.Manifest, e
 func execute(ctx context.Context, src graph.Source, o Options, p *plan) (m *graph.Manifest, err error) {
 	start := time.Now()
 	if o.Memory > 0 {
-		// Garbage is collected early enough to stay below the bound.
-		before := debug.SetMemoryLimit(-1)
-		defer debug.SetMemoryLimit(before)
-		debug.SetMemoryLimit(min(before, int64(min(o.Memory, math.MaxInt64)-min(o.Memory, binaryBytes))))
+		bound := int64(min(o.Memory, math.MaxInt64/2) - min(o.Memory, binaryBytes))
+		bounds.add(bound)
+		defer bounds.remove(bound)
 	}
 	if err := os.Mkdir(o.Dir, 0o700); err != nil {
 		if errors.Is(err, os.ErrExist) {

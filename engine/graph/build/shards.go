@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"errors"
 	"math/bits"
 	"strconv"
 
@@ -23,6 +24,7 @@ type shardWriter struct {
 	outside         []uint64 // one bit for each vertex: a source outside the shard
 	indptr          []int64
 	copying         []byte
+	infinite        bool // weights were added up beyond what is finite
 }
 
 // writeShards makes all files, with everything before their features.
@@ -123,6 +125,9 @@ func (w *shardWriter) merge(ctx context.Context, shard int, info *graph.ShardInf
 		from, to := w.edges.rows(sub, n)
 		err := w.sorter.rows(ctx, w.edges.records, shard*w.edges.per+sub, from, to, func(p sorted) error {
 			edges, weights := w.mergePiece(p, first, n, info)
+			if w.infinite {
+				return errors.New("the weights of an edge that is listed more than once add up to more than a float32 holds: scale the weights down")
+			}
 			if one {
 				w.whole, w.heavy = edges, weights
 				return nil
@@ -159,6 +164,7 @@ func (w *shardWriter) mergePiece(p sorted, first, vertices uint32, info *graph.S
 		if k == last {
 			if p.weights != nil {
 				p.weights[n-1] += p.weights[i]
+				w.infinite = w.infinite || p.weights[n-1]-p.weights[n-1] != 0
 			}
 			continue
 		}

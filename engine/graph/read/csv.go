@@ -163,6 +163,8 @@ func (s *csvScan) record() error {
 		return err
 	case errors.Is(err, errOpenQuote):
 		return s.wrong("a quote is not closed: close it, or write a quote inside quotes twice")
+	case errors.Is(err, errBareReturn):
+		return s.wrong("a carriage return stands inside the line: end lines with a line feed, or with both")
 	case errors.Is(err, errAfterQuote):
 		return s.wrong("text stands behind a closing quote: write a quote inside quotes twice")
 	}

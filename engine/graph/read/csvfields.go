@@ -13,6 +13,7 @@ const space = ' '
 var (
 	errOpenQuote   = errors.New("a quote is not closed")
 	errAfterQuote  = errors.New("text stands behind a closing quote")
+	errBareReturn  = errors.New("a carriage return stands inside a line")
 	errNotFinite   = errors.New("not finite")
 	errOutOfRange  = errors.New("out of range")
 	errNotANumber  = errors.New("not a number")
@@ -23,6 +24,7 @@ var (
 // fieldSplitter cuts records into fields, which are valid until the next record.
 type fieldSplitter struct {
 	delimiter byte
+	begun     bool // behind the first record, # and % begin ids, not comments
 	fields    [][]byte
 	unquoted  []byte
 }
@@ -32,11 +34,15 @@ type fieldSplitter struct {
 // the file; last says that there is no more.
 func (s *fieldSplitter) next(b []byte, last bool) (n, lineEnds int, err error) {
 	line, n := cutLine(b)
-	if len(bytes.TrimLeft(line, " \t")) == 0 || line[0] == '#' || line[0] == '%' {
+	if len(bytes.TrimLeft(line, " \t")) == 0 || !s.begun && (line[0] == '#' || line[0] == '%') {
 		return n, 1, errEmptyRecord
 	}
+	s.begun = true
 	s.fields = s.fields[:0]
 	if bytes.IndexByte(line, '"') < 0 {
+		if bytes.IndexByte(line, '\r') >= 0 {
+			return n, 1, errBareReturn
+		}
 		s.split(line)
 		return n, 1, nil
 	}

@@ -15,6 +15,7 @@ type csvLayout struct {
 	id        [2]int
 	value     []int // columns of the weight, features, label or splits
 	text      bool  // an id in the file's head is no integer
+	first     string
 	ignored   []string
 }
 
@@ -82,11 +83,15 @@ func layOut(name string, kind tableKind, b []byte, last bool) (csvLayout, error)
 			if last && len(bytes.TrimSpace(b)) > 0 && bytes.IndexByte(b, '"') >= 0 {
 				return l, fmt.Errorf("%s: a quote is not closed: close it, or write a quote inside quotes twice", name)
 			}
+			if line, _ := cutLine(b); bytes.IndexByte(line, '\r') >= 0 {
+				return l, fmt.Errorf("%s, line 1: a carriage return stands inside the line: end lines with a line feed, or with both", name)
+			}
 			return l, fmt.Errorf("%s holds no rows: write %s", name, kind.wants())
 		}
 		return l, fmt.Errorf("%s, line %d: there is one column only: write %s, with commas, tabs, semicolons or blanks between columns", name, rows[0].line, kind.wants())
 	}
 	l.columns = len(rows[0].fields)
+	l.first = strings.Join(rows[0].fields, ",")
 	l.header = isHeader(kind, rows)
 	if err := l.place(name, kind, rows); err != nil {
 		return l, err
@@ -216,6 +221,9 @@ func (l *csvLayout) notes(name string, kind tableKind) []string {
 		header = "a header line"
 	}
 	notes := []string{fmt.Sprintf("%s: %s between columns, %s.", name, delimiterNames[l.delimiter], header)}
+	if kind == edgesTable && !l.header && l.text {
+		notes = append(notes, fmt.Sprintf("%s: the first row, %s, is taken as an edge; name its columns src and dst if it is a header.", name, shorten([]byte(l.first))))
+	}
 	if kind == edgesTable && !l.header && len(l.value) == 1 {
 		notes = append(notes, fmt.Sprintf("%s: the third column is taken as weights.", name))
 	}

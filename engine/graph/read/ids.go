@@ -60,6 +60,18 @@ func (m *idMap) number(c *idColumn, out []uint32) []uint32 {
 	return out
 }
 
+// soFar is how many different ids were collected.
+func (m *idMap) soFar() int {
+	if m.text != nil {
+		return m.text.len()
+	}
+	n := int(m.ints.lowCount + m.ints.keyCount)
+	if m.ints.smallest {
+		n++
+	}
+	return n
+}
+
 func (m *idMap) finish() error {
 	if m.text != nil {
 		return m.text.finish()

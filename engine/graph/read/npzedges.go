@@ -19,6 +19,9 @@ func (e *listedEdges) read(ctx context.Context, yield func(graph.EdgeBatch) erro
 		return e.readPairs(ctx, yield)
 	}
 	edges := e.index.shape[1]
+	if edges == 0 {
+		return nil
+	}
 	src, err := e.index.numbers(0)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ func readLabels(ctx context.Context, a *array, vertices uint32, m *memory) ([]in
 	err := a.each(ctx, func(first uint64, count int, b []byte) error {
 		var err error
 		if labels, err = enlarge(m, labels, count, 4); err != nil {
-			return a.wrong("%w: give the import more memory", err)
+			return a.wrong("%w: raise --memory", err)
 		}
 		for i := range count {
 			var label int32

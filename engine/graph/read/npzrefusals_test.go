@@ -86,7 +86,7 @@ func TestNPZRefusals(t *testing.T) {
 			refused(t, c.of.with(c.key, c.by).file(t, zip.Store), Options{}, c.want)
 		})
 	}
-	refused(t, lists().file(t, zip.Store), Options{Memory: 100}, "g.npz: y: more memory is needed than is allowed: give the import more memory")
+	refused(t, lists().file(t, zip.Store), Options{Memory: 100}, "g.npz: y: more memory is needed than is allowed: raise --memory")
 }
 
 func TestDamagedArchives(t *testing.T) {

@@ -29,7 +29,7 @@ func (m *marking) want(a *array, splits uint64) error {
 		return a.wrong("there are %d splits, and 1 to %d can be taken: leave some out", splits, graph.MaxSplits)
 	}
 	if err := m.room(splits); err != nil {
-		return a.wrong("%d splits of %d vertices: %w: give the import more memory", splits, m.vertices, err)
+		return a.wrong("%d splits of %d vertices: %w: raise --memory", splits, m.vertices, err)
 	}
 	return nil
 }

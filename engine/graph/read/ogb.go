@@ -40,7 +40,7 @@ func openOGB(ctx context.Context, path string, o Options) (graph.Source, error) 
 	if err := g.open(ctx); err != nil {
 		err = errors.Join(err, g.assembled.Close())
 		if errors.Is(err, errMemory) {
-			return nil, fmt.Errorf("%s: %w: give the import more memory", filepath.Base(path), err)
+			return nil, fmt.Errorf("%s: %w: raise --memory", filepath.Base(path), err)
 		}
 		return nil, err
 	}

@@ -175,8 +175,8 @@ func TestOGBRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, c.of.write(t), Options{Format: "ogb"}, c.want) })
 	}
-	refused(t, ogbRaw().write(t), Options{Memory: 10}, ": more memory is needed than is allowed: give the import more memory")
-	refused(t, packed(t).write(t), Options{Memory: 10}, ": more memory is needed than is allowed: give the import more memory")
+	refused(t, ogbRaw().write(t), Options{Memory: 10}, ": more memory is needed than is allowed: raise --memory")
+	refused(t, packed(t).write(t), Options{Memory: 10}, ": more memory is needed than is allowed: raise --memory")
 }
 
 // Short numbers are read as longer ones are: as float64, and then rounded.

@@ -16,7 +16,9 @@ import (
 // Bounds of what a page may claim. Writers aim at pages of a megabyte; some make one
 // page of a whole row group.
 const (
-	maxPage       = 1 << 30
+	maxPage       = 128 << 20
+	pageExtra     = 1 << 20 // beside the values
+	widestValue   = 64      // bytes on average; only text is wider than 8
 	maxPageHeader = 1 << 20 // statistics may lie in it
 )
 
@@ -38,10 +40,11 @@ type pages struct {
 	codec int64
 	zstd  *zstd.Decoder
 	raw   []byte
+	most  int64 // values that are left in the chunk, by the footer
 }
 
 func newPages(f io.ReaderAt, c *parquetChunk) *pages {
-	return &pages{r: bufio.NewReaderSize(io.NewSectionReader(f, c.offset, c.length), 16<<10), left: c.length, codec: c.codec}
+	return &pages{r: bufio.NewReaderSize(io.NewSectionReader(f, c.offset, c.length), 16<<10), left: c.length, codec: c.codec, most: c.values}
 }
 
 func (p *pages) close() {
@@ -63,6 +66,14 @@ func (p *pages) next() (pageHeader, []byte, error) {
 	levels := h.defLength + h.repLength
 	if h.packed < 0 || h.packed > p.left || h.unpacked < 0 || h.unpacked > maxPage || h.values < 0 || h.defLength < 0 || h.repLength < 0 || levels > h.packed || levels > h.unpacked {
 		return h, nil, errThrift
+	}
+	// A page takes memory by what it holds, not by what it was blown up to. That of a
+	// dictionary may hold as many values as the chunk.
+	if h.values > p.most || h.unpacked > h.values*widestValue+pageExtra {
+		return h, nil, errThrift
+	}
+	if h.kind != 2 {
+		p.most -= h.values
 	}
 	if int64(cap(p.raw)) < h.packed {
 		p.raw = make([]byte, h.packed)

@@ -46,7 +46,7 @@ func openPlanetoid(ctx context.Context, path string, o Options) (graph.Source, e
 	for _, part := range []func(context.Context) error{p.readTest, p.readFeatures, p.readLabels, p.readGraph} {
 		if err := part(ctx); err != nil {
 			if errors.Is(err, errMemory) {
-				return nil, fmt.Errorf("%s: %w: give the import more memory", filepath.Base(prefix), err)
+				return nil, fmt.Errorf("%s: %w: raise --memory", filepath.Base(prefix), err)
 			}
 			return nil, err
 		}

@@ -111,7 +111,7 @@ func TestPlanetoidRefusals(t *testing.T) {
 			refused(t, dir, Options{}, c.want)
 		})
 	}
-	refused(t, "testdata/planetoid/python2", Options{Memory: 500}, "ind.python2: more memory is needed than is allowed: give the import more memory")
+	refused(t, "testdata/planetoid/python2", Options{Memory: 500}, "ind.python2: more memory is needed than is allowed: raise --memory")
 	refused(t, t.TempDir(), Options{Format: "planetoid"}, "holds none of Planetoid's files, ind.NAME.x, ind.NAME.graph and their like: check the path")
 	refused(t, "known_test.go", Options{Format: "planetoid"}, "known_test.go is none of Planetoid's files: give one called ind.NAME.x, or their folder")
 }

@@ -86,11 +86,15 @@ func (t *tables) load(ctx context.Context) error {
 		return err
 	}
 	t.meta.Edges = edges
+	withEdges := t.ids.soFar()
 	t.meta.Weighted = t.set[edgesTable].about().width > 0
 	rows := uint64(0)
 	for kind := featuresTable; kind <= splitsTable; kind++ {
 		if t.set[kind] != nil {
 			if rows, err = t.collect(ctx, kind); err != nil {
+				return err
+			}
+			if err := t.compare(kind, withEdges, rows); err != nil {
 				return err
 			}
 			break
@@ -103,6 +107,9 @@ func (t *tables) load(ctx context.Context) error {
 	t.notes = append(t.notes, t.ids.note())
 	if f := t.set[featuresTable]; f != nil {
 		t.meta.Features = f.about().width
+		if t.meta.Features > maxDenseFeatures {
+			return fmt.Errorf("%s has %d feature columns, and at most %d can be taken: make the features fewer", f.about().name, t.meta.Features, maxDenseFeatures)
+		}
 		if without := uint64(t.meta.Vertices) - min(rows, uint64(t.meta.Vertices)); without > 0 {
 			t.notes = append(t.notes, fmt.Sprintf("%d of %d vertices have no row in %s: their features are zeros.", without, t.meta.Vertices, f.about().name))
 		}
@@ -111,6 +118,20 @@ func (t *tables) load(ctx context.Context) error {
 		return err
 	}
 	return t.loadSplits(ctx)
+}
+
+// compare tells of vertices that stand in no edge, and refuses a table that speaks
+// of no other: its ids are written in another way.
+func (t *tables) compare(kind tableKind, withEdges int, rows uint64) error {
+	name, only := t.set[kind].about().name, t.ids.soFar()-withEdges
+	if only <= 0 {
+		return nil
+	}
+	if withEdges > 0 && rows > 0 && uint64(only) >= rows {
+		return fmt.Errorf("%s has no id that stands in %s: write ids in the same way in both", name, t.set[edgesTable].about().name)
+	}
+	t.notes = append(t.notes, fmt.Sprintf("Vertices that stand in %s and in no edge: %d.", name, only))
+	return nil
 }
 
 // collect takes in all ids of a table, and returns how many rows it has.

@@ -63,16 +63,36 @@ func TestOneTableBesideEdgesNamesVertices(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"features":             {map[string]string{"features.csv": "9,1\n"}, "1 2 9"},
-		"labels":               {map[string]string{"labels.csv": "9,0\n"}, "1 2 9"},
-		"splits":               {map[string]string{"splits.csv": "9,train\n"}, "1 2 9"},
-		"features, not labels": {map[string]string{"features.csv": "9,1\n", "labels.csv": "1,0\n9,2\n", "splits.csv": "2,test\n"}, "1 2 9"},
+		"features":             {map[string]string{"features.csv": "1,5\n9,1\n"}, "1 2 9"},
+		"labels":               {map[string]string{"labels.csv": "1,0\n9,0\n"}, "1 2 9"},
+		"splits":               {map[string]string{"splits.csv": "1,train\n9,train\n"}, "1 2 9"},
+		"features, not labels": {map[string]string{"features.csv": "2,4\n9,1\n", "labels.csv": "1,0\n9,2\n", "splits.csv": "2,test\n"}, "1 2 9"},
 	} {
 		files := maps.Clone(c.files)
 		files["edges.csv"] = "1,2\n"
 		if got := names(mustOpen(t, folder(t, files))); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
+	}
+}
+
+func TestVerticesWithoutEdgesAreTold(t *testing.T) {
+	s := mustOpen(t, folder(t, map[string]string{"edges.csv": "1,2\n", "labels.csv": "1,0\n77,1\n"}))
+	if !slices.Contains(s.Notes(), "Vertices that stand in labels.csv and in no edge: 1.") {
+		t.Errorf("the notes are %q", s.Notes())
+	}
+	_, err := Open(t.Context(), folder(t, map[string]string{"edges.csv": "1,2\n", "features.csv": "1.0,5\n2.0,6\n"}), Options{})
+	if err == nil || err.Error() != "features.csv has no id that stands in edges.csv: write ids in the same way in both" {
+		t.Errorf("ids in two ways: %v", err)
+	}
+	s = mustOpen(t, folder(t, map[string]string{"edges.csv": "follower,followee\nann,bob\n"}))
+	if !slices.ContainsFunc(s.Notes(), func(n string) bool {
+		return strings.Contains(n, "the first row, \"follower,followee\", is taken as an edge")
+	}) {
+		t.Errorf("the notes are %q", s.Notes())
+	}
+	if _, err = Open(t.Context(), folder(t, map[string]string{"edges.csv": "1,2\r3,4\r"}), Options{}); err == nil || !strings.Contains(err.Error(), "carriage return") {
+		t.Errorf("lines that end in carriage returns: %v", err)
 	}
 }
 
@@ -129,10 +149,10 @@ func TestLinesMayEndAnywhere(t *testing.T) {
 	for shift := range 12 {
 		var text strings.Builder
 		var want []string
-		text.WriteString("9,8\n")
 		for left := chunkSize - 30 - shift - text.Len(); left > 0; left = chunkSize - 30 - shift - text.Len() {
 			text.WriteString("#" + strings.Repeat("-", min(max(left, 2), 1000)-2) + "\n")
 		}
+		text.WriteString("9,8\n")
 		for i := range 10 {
 			fmt.Fprintf(&text, "%d,\"a\nb\"\r\n", i)
 			want = append(want, fmt.Sprintf("%d>a\nb", i))

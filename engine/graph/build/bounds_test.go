@@ -1,0 +1,50 @@
+package build
+
+import (
+	"math"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// Builds that overlap share the process's limit, and leave it as it was.
+func TestMemoryBoundsAddUp(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	var m memoryBounds
+	for _, step := range []struct {
+		do   func(int64)
+		with int64
+		want int64
+	}{{m.add, 4 << 30, 4 << 30}, {m.add, 6 << 30, 10 << 30}, {m.remove, 4 << 30, 6 << 30}, {m.remove, 6 << 30, before}} {
+		step.do(step.with)
+		if got := debug.SetMemoryLimit(-1); got != step.want {
+			t.Errorf("the limit is %d and should be %d", got, step.want)
+		}
+	}
+}
+
+// What is finite in the source is finite in the shard, or refused.
+func TestNothingBecomesInfinite(t *testing.T) {
+	source := func(weights []float32) *memory {
+		return &memory{
+			meta:  graph.Meta{Vertices: 2, Edges: 2, Weighted: weights != nil, Features: 1},
+			edges: graph.EdgeBatch{Src: []uint32{1, 1}, Dst: []uint32{0, 0}, Weights: weights},
+			rows:  [][]float32{{1}, {math.MaxFloat32}},
+			batch: 2,
+		}
+	}
+	for want, c := range map[string]struct {
+		src   *memory
+		dtype graph.DType
+	}{
+		"add up to more":         {source([]float32{3e38, 3e38}), graph.F32},
+		"beyond what bf16 holds": {source(nil), graph.BF16},
+	} {
+		o := Options{Shards: 1, Partitioner: random, DType: c.dtype, Dir: t.TempDir() + "/shards", Scratch: t.TempDir()}
+		if _, err := Run(t.Context(), c.src, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
