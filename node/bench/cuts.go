@@ -156,5 +156,5 @@ func (b *bench) runs(ctx context.Context, g *partition.Graph, part []uint16, nam
 
 // atMost makes a figure that must not be over a limit.
 func atMost(name, unit string, value, limit float64) Figure {
-	return Figure{Name: name, Value: value, Unit: unit, Bar: fmt.Sprintf("at most %g %s", limit, unit), Holds: value <= limit}
+	return Figure{Name: name, Value: value, Unit: unit, Bar: fmt.Sprintf("at most %.3g %s", limit, unit), Holds: value <= limit}
 }
