@@ -2,6 +2,7 @@ package node
 
 import (
 	"math"
+	"runtime/debug"
 	"time"
 )
 
@@ -47,6 +48,7 @@ func measureSpeed() uint64 {
 	if math.IsNaN(float64(sum[0])) {
 		return 0 // never; but it makes the work be done
 	}
+	debug.FreeOSMemory() // the table is most of what a fresh node holds
 	return quantised(ordinarySpeed * best / ordinaryRate)
 }
 

@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,7 +91,10 @@ const (
 	maxServes = 16
 	// maxHashing bounds how many files are read through on request at once.
 	maxHashing = 2
-	lookEvery  = time.Second
+	// lookEvery is how often to look again while something is wrong, restEvery while
+	// all is as the plan wants it: an idle node is to cost nothing.
+	lookEvery = time.Second
+	restEvery = 10 * time.Second
 )
 
 // Open takes stock of the directory and removes what imports of earlier processes
@@ -148,6 +153,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 	for {
 		k.round(ctx, &wg)
 		nudge(k.tell)
+		if k.calm() {
+			tick.Reset(restEvery)
+		} else {
+			tick.Reset(lookEvery)
+		}
 		select {
 		case <-k.wake:
 		case <-tick.C:
@@ -155,6 +165,21 @@ func (k *Keeper) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// calm says whether there is nothing to fetch, to tell or to try again.
+func (k *Keeper) calm() bool {
+	k.mu.Lock()
+	ids, calm := slices.Collect(maps.Keys(k.plan.Datasets)), len(k.trouble) == 0 && len(k.fetches) == 0 && k.disk == nil
+	k.mu.Unlock()
+	for _, id := range ids {
+		if !calm {
+			return false
+		}
+		hold, lose := k.untold(id)
+		calm = len(hold)+len(lose) == 0
+	}
+	return calm
 }
 
 // caughtUp asks the leader how long the plan is and waits until this node has read
