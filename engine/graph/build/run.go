@@ -63,12 +63,7 @@ func execute(ctx context.Context, src graph.Source, o Options, p *plan) (m *grap
 	if _, err := os.Stat(o.Scratch); errors.Is(err, os.ErrNotExist) {
 		defer os.Remove(o.Scratch) // it was made here; if others use it by now, it stays
 	}
-	b := &builder{
-		options: o, src: src, meta: src.Meta(), plan: p,
-		report:  &reporter{to: o.Report},
-		disk:    disk{folder: o.Dir, need: p.output},
-		outputs: make([]*output, p.shards),
-	}
+	b := newBuilder(src, o, p)
 	defer func() {
 		b.spool.close()
 		for _, out := range b.outputs {
@@ -92,6 +87,22 @@ func execute(ctx context.Context, src graph.Source, o Options, p *plan) (m *grap
 	return &b.manifest, nil
 }
 
+// newBuilder acquires nothing.
+func newBuilder(src graph.Source, o Options, p *plan) *builder {
+	b := &builder{
+		options: o, src: src, meta: src.Meta(), plan: p,
+		report:  &reporter{to: o.Report},
+		disk:    disk{folder: o.Dir, need: p.output},
+		outputs: make([]*output, p.shards),
+	}
+	for _, marks := range src.Splits() {
+		if slices.Contains(marks, graph.Train) {
+			b.training = append(b.training, marks)
+		}
+	}
+	return b
+}
+
 func (b *builder) run(ctx context.Context) error {
 	b.manifest = graph.Manifest{
 		Vertices: uint64(b.meta.Vertices), Weighted: b.meta.Weighted,
@@ -99,11 +110,6 @@ func (b *builder) run(ctx context.Context) error {
 		DType: b.options.DType, Partitioner: b.plan.partitioner, Seed: b.options.Seed,
 		Shards: make([]graph.ShardInfo, b.plan.shards),
 		Notes:  slices.Clone(b.src.Notes()),
-	}
-	for _, marks := range b.src.Splits() {
-		if slices.Contains(marks, graph.Train) {
-			b.training = append(b.training, marks)
-		}
 	}
 	var err error
 	if b.spool, err = b.scratch(); err != nil {

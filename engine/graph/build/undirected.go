@@ -2,7 +2,6 @@ package build
 
 import (
 	"context"
-	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/partition"
@@ -20,12 +19,7 @@ func Undirected(ctx context.Context, src graph.Source, scratch string) (*partiti
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{options: o, src: src, meta: src.Meta(), plan: p, report: &reporter{}}
-	for _, marks := range b.src.Splits() {
-		if slices.Contains(marks, graph.Train) {
-			b.training = append(b.training, marks)
-		}
-	}
+	b := newBuilder(src, o, p)
 	if b.spool, err = b.scratch(); err != nil {
 		return nil, err
 	}
