@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -23,7 +24,11 @@ type pair struct {
 }
 
 func openPair(b *bench, name string, serve func(m *mesh.Mesh)) (*pair, error) {
-	first, second, err := identities(filepath.Join(b.dir, name))
+	dir, err := os.MkdirTemp(b.dir, name)
+	if err != nil {
+		return nil, fmt.Errorf("make a folder to measure in: %w", err)
+	}
+	first, second, err := identities(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -24,9 +24,30 @@ func (b *bench) placing(ctx context.Context) (figures []Figure, err error) {
 	if err := f.Until(ctx, "three nodes are in", f.AllReady); err != nil {
 		return nil, err
 	}
+	var paces, ceilings []float64
+	for range placings {
+		pace, err := place(ctx, f.Nodes[0].API())
+		if err != nil {
+			return nil, err
+		}
+		bulk, err := b.bulk(ctx)
+		if err != nil {
+			return nil, err
+		}
+		paces, ceilings = append(paces, pace), append(ceilings, bulk[0].Value)
+	}
+	return []Figure{against("placing 1 GB on three nodes", "GB/s", median(paces), "bulk throughput", median(ceilings),
+		"at least 0.8x", func(r float64) bool { return r >= 0.8 })}, nil
+}
+
+// placings is how often it is taken, in turn with the yardstick; medians count.
+const placings = 3
+
+// place returns the pace in GB/s, of one dataset that is gone afterwards.
+func place(ctx context.Context, on api.Backend) (float64, error) {
 	var begin, end time.Time
 	var bytes float64
-	d, err := f.Nodes[0].API().GenerateDataset(ctx, api.GenerateRequest{
+	_, err := on.GenerateDataset(ctx, api.GenerateRequest{
 		Name: "big", Kind: "rmat", Vertices: 1_000_000, Edges: 10_000_000, Features: 230,
 		DatasetOptions: api.DatasetOptions{Partitioner: "random"},
 	}, func(e api.DatasetEvent) {
@@ -39,13 +60,7 @@ func (b *bench) placing(ctx context.Context) (figures []Figure, err error) {
 		end, bytes = time.Now(), float64(e.Progress.Total)
 	})
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	_ = d
-	bulk, err := b.bulk(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return []Figure{against("placing 1 GB on three nodes", "GB/s", bytes/1e9/end.Sub(begin).Seconds(), "bulk throughput", bulk[0].Value,
-		"at least 0.8x", func(r float64) bool { return r >= 0.8 })}, nil
+	return bytes / 1e9 / end.Sub(begin).Seconds(), on.RemoveDataset(ctx, "big")
 }
