@@ -41,11 +41,9 @@ func (b *bench) cuts(ctx context.Context) ([]Figure, error) {
 	return figures, nil
 }
 
-// A named graph; its speed is judged if it is large.
 type named struct {
-	name  string
-	large bool
-	open  func(context.Context) (graph.Source, error)
+	name string
+	open func(context.Context) (graph.Source, error)
 }
 
 // graphs are the built-in one, those in the folder, and two that are made up.
@@ -67,7 +65,7 @@ func (b *bench) graphs() ([]named, error) {
 		files = append(files, found...)
 	}
 	for _, f := range files {
-		list = append(list, named{strings.TrimSuffix(filepath.Base(f), ".npz"), false, func(ctx context.Context) (graph.Source, error) {
+		list = append(list, named{strings.TrimSuffix(filepath.Base(f), ".npz"), func(ctx context.Context) (graph.Source, error) {
 			return read.Open(ctx, f, read.Options{})
 		}})
 	}
@@ -75,7 +73,7 @@ func (b *bench) graphs() ([]named, error) {
 		{Kind: "rmat", Vertices: 400_000, Edges: 6_000_000, Seed: 1},
 		{Kind: "sbm", Vertices: 400_000, Edges: 12_000_000, Communities: 400, Classes: 40, Seed: 1},
 	} {
-		list = append(list, named{o.Kind, true, func(context.Context) (graph.Source, error) { return generate.New(o) }})
+		list = append(list, named{o.Kind, func(context.Context) (graph.Source, error) { return generate.New(o) }})
 	}
 	return list, nil
 }
@@ -116,10 +114,7 @@ func (b *bench) cutOne(ctx context.Context, of named) ([]Figure, error) {
 			speed = against(speed.Name, speed.Unit, speed.Value, "METIS", float64(len(g.Indices))/2e6/seconds, "at least 1 M edges/s and 1x",
 				func(r float64) bool { return r >= 1 && speed.Value >= 1 })
 		}
-		figures = append(figures, f)
-		if of.large {
-			figures = append(figures, speed)
-		}
+		figures = append(figures, f, speed)
 		figures = append(figures, balances(g, ours, of.name, parts)...)
 	}
 	return append(figures, b.runs(ctx, g, ours, of.name, yardstick)...), ctx.Err()
