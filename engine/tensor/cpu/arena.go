@@ -1,0 +1,91 @@
+package cpu
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+const (
+	page      = 4 << 10
+	huge      = 2 << 20 // a slab is a multiple of this, so that huge pages fit
+	alignment = 128     // two cache lines, since they are fetched in pairs
+)
+
+// arena hands out slabs from the first on. Slabs stay until it is closed.
+type arena struct {
+	slabs [][]byte
+	slab  int // handed out from now
+	used  int // bytes of it
+	held  int
+}
+
+// NewArena is as tensor.Device says.
+func (d *Device) NewArena(bytes int) (tensor.Arena, error) {
+	if bytes < 0 {
+		return nil, fmt.Errorf("an arena of %d bytes", bytes)
+	}
+	a := &arena{}
+	if bytes > 0 {
+		if err := a.grow(bytes, d.pool.Size()); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// grow adds a slab of so many bytes and touches it on some goroutines: the first
+// touch of a page costs microseconds.
+func (a *arena) grow(bytes, threads int) error {
+	bytes = (bytes + huge - 1) &^ (huge - 1)
+	slab, err := reserve(bytes)
+	if err != nil {
+		return fmt.Errorf("take %d MiB of memory for an arena that holds %d MiB: %w", bytes>>20, a.held>>20, err)
+	}
+	var touched sync.WaitGroup
+	each := (bytes/threads + huge - 1) &^ (huge - 1)
+	for start := 0; start < bytes; start += each {
+		touched.Go(func() {
+			for at := start; at < min(start+each, bytes); at += page {
+				slab[at] = 0
+			}
+		})
+	}
+	touched.Wait()
+	a.slabs, a.held = append(a.slabs, slab), a.held+bytes
+	return nil
+}
+
+// Alloc is as tensor.Arena says. Memory that can't be had is the end of the
+// process, as it is in Go.
+func (a *arena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
+	bytes := max(alignment, (rows*cols*t.Bytes()+alignment-1)&^(alignment-1))
+	for a.slab < len(a.slabs) && a.used+bytes > len(a.slabs[a.slab]) {
+		a.slab, a.used = a.slab+1, 0
+	}
+	if a.slab == len(a.slabs) {
+		// By half at least, so that growing is rare.
+		if err := a.grow(max(bytes, a.held/2), 1); err != nil {
+			panic("cpu: " + err.Error())
+		}
+	}
+	base := unsafe.Pointer(&a.slabs[a.slab][a.used])
+	a.used += bytes
+	return tensor.Over(t, rows, cols, cols, base)
+}
+
+// Reset is as tensor.Arena says.
+func (a *arena) Reset() { a.slab, a.used = 0, 0 }
+
+// Bytes is as tensor.Arena says.
+func (a *arena) Bytes() int { return a.held }
+
+// Close is as tensor.Arena says. What was handed out is gone.
+func (a *arena) Close() {
+	for _, s := range a.slabs {
+		release(s)
+	}
+	*a = arena{}
+}

@@ -1,0 +1,96 @@
+package gemm
+
+const (
+	partDepth   = 1024    // of a reduction that is cut, at least
+	partsMost   = 32      // of a reduction
+	partsMemory = 8 << 20 // numbers in the sums of all parts, if they are so large
+	partBlock   = 192     // of a part's depth that is added up in one go
+	stripeLeast = 112     // rows
+	stripeMost  = 224     // rows
+	stripesAll  = 16      // tasks there should be, if stripes need not be too low for that
+	sumWork     = 1 << 17 // additions in a chunk
+)
+
+// byParts computes transposed a times b. Both lie as the kernels want them, and are
+// only copied where the cache would suffer. A long reduction is cut into parts, each
+// with sums of its own, which are added up in their order. So bits depend on how
+// many parts there are, and that follows from the shape alone. A part is computed in
+// stripes of rows.
+func (g *Gemm) byParts() {
+	size := g.rows * g.columns
+	g.parts = max(min(g.depth/partDepth, partsMost, max(partsMemory/size, 4)), 1)
+	g.part = (g.depth + g.parts - 1) / g.parts
+	g.partials.grow((g.parts - 1) * size)
+
+	stripe := min(max(g.rows*g.parts/stripesAll, stripeLeast), stripeMost)
+	g.stripes = (g.rows + stripe - 1) / stripe
+	g.chunk = g.kernels.whole((g.rows + g.stripes - 1) / g.stripes)
+	g.stripes = (g.rows + g.chunk - 1) / g.chunk
+	g.copied = aliased(g.a) || g.kernels.pairs != nil
+	g.copiedB = aliased(g.b) || g.kernels.pairs != nil
+	if g.copied || g.copiedB {
+		g.aside.grow(g.pool.Size() * g.partCopies())
+	}
+	g.do(g.parts*g.stripes, (*partChunks)(g))
+
+	if g.parts > 1 {
+		g.chunk = max(sumWork/(g.columns*g.parts), 1)
+		g.do((g.rows+g.chunk-1)/g.chunk, (*sumChunks)(g))
+	}
+}
+
+// partCopies is the room for copies that a worker needs.
+func (g *Gemm) partCopies() int { return partBlock * (spread(g.columns) + spread(g.chunk)) }
+
+type partChunks Gemm
+
+// Do computes a stripe of one part.
+func (p *partChunks) Do(chunk, worker int) {
+	g := (*Gemm)(p)
+	part, row := chunk/g.stripes, chunk%g.stripes*g.chunk
+	end := min((part+1)*g.part, g.depth)
+	s := span{rows: min(g.chunk, g.rows-row), byColumns: true, c: at(g.c, row, 0), ldc: g.c.Stride}
+	if part > 0 {
+		s.c, s.ldc = offset(g.partials.base, ((part-1)*g.rows+row)*g.columns), g.columns
+	}
+	s.add = g.add && part == 0
+	var aside *float32
+	if g.copied || g.copiedB {
+		aside = offset(g.aside.base, worker*g.partCopies())
+	}
+	for k := part * g.part; k < end; k += partBlock {
+		depth := min(partBlock, end-k)
+		s.depth = g.kernels.deep(depth)
+		s.a, s.lda = at(g.a, k, row), g.a.Stride
+		if g.copied {
+			a := offset(aside, partBlock*spread(g.columns))
+			g.copyAcross(a, spread(g.chunk), s.a, s.lda, depth, s.rows)
+			s.a, s.lda = a, spread(g.chunk)
+		}
+		s.b, s.ldb = at(g.b, k, 0), g.b.Stride
+		if g.copiedB {
+			g.copyAcross(aside, spread(g.columns), s.b, s.ldb, depth, g.columns)
+			s.b, s.ldb = aside, spread(g.columns)
+		}
+		g.multiply(&s)
+		s.add = true
+	}
+	if g.parts == 1 {
+		g.finishRows(row, s.rows)
+	}
+}
+
+type sumChunks Gemm
+
+// Do adds up the parts of some rows.
+func (p *sumChunks) Do(chunk, _ int) {
+	g := (*Gemm)(p)
+	first := chunk * g.chunk
+	n := min(g.chunk, g.rows-first)
+	for row := first; row < first+n; row++ {
+		for part := range g.parts - 1 {
+			g.kernels.add(at(g.c, row, 0), offset(g.partials.base, (part*g.rows+row)*g.columns), g.columns)
+		}
+	}
+	g.finishRows(first, n)
+}

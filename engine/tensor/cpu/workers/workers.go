@@ -1,0 +1,161 @@
+// Package workers runs the chunks of one operation on a fixed set of goroutines.
+package workers
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// A Task is work in chunks that any worker may do in any order.
+type Task interface {
+	// Do does one chunk. worker is below Pool.Size and never at work twice at
+	// once, so that it may index scratch memory.
+	Do(chunk, worker int)
+}
+
+// spins is how often a worker without work looks for some before it sleeps, some
+// ten microseconds: operations follow one another faster than a sleeper wakes.
+const spins = 10_000
+
+// Of Pool.state. The lowest bits count the helpers at work.
+const (
+	open    = 1 << 31 // helpers may join
+	waiting = 1 << 30 // the caller sleeps until the last helper is done
+	helping = waiting - 1
+	run     = 1 << 32 // what the number of a run counts in
+)
+
+// A Pool runs one Task at a time. Its caller is its worker 0. The others join a run
+// if they come in time and are not waited for if they do not.
+type Pool struct {
+	size    int
+	spins   int
+	task    Task
+	chunks  int64
+	helpers []helper
+	idle    chan struct{} // the caller, waiting
+	ended   sync.WaitGroup
+	closed  atomic.Bool
+
+	_     [128]byte
+	state atomic.Uint64
+	_     [120]byte
+	next  atomic.Int64
+	_     [120]byte
+}
+
+type helper struct {
+	asleep atomic.Bool
+	wake   chan struct{}
+	_      [112]byte
+}
+
+// New starts size-1 goroutines; Close ends them.
+func New(size int) *Pool {
+	p := &Pool{size: size, helpers: make([]helper, size-1), idle: make(chan struct{}, 1)}
+	if size <= runtime.GOMAXPROCS(0) {
+		p.spins = spins // else it would keep others from their work
+	}
+	for i := range p.helpers {
+		p.helpers[i].wake = make(chan struct{}, 1)
+		p.ended.Go(func() { p.help(i + 1) })
+	}
+	return p
+}
+
+// Size is how many workers there are.
+func (p *Pool) Size() int { return p.size }
+
+// Close ends the workers.
+func (p *Pool) Close() {
+	p.closed.Store(true)
+	for i := range p.helpers {
+		p.helpers[i].rouse()
+	}
+	p.ended.Wait()
+}
+
+// Run returns when all chunks are done. It allocates nothing.
+func (p *Pool) Run(chunks int, t Task) {
+	if chunks <= 1 || p.size == 1 {
+		for c := range chunks {
+			t.Do(c, 0)
+		}
+		return
+	}
+	// Nobody reads these while the run is not open and no helper is at work.
+	p.task, p.chunks = t, int64(chunks)
+	p.next.Store(0)
+	p.state.Store(p.state.Load()&^(run-1) + run + open)
+	for i := range min(chunks, p.size) - 1 {
+		p.helpers[i].rouse()
+	}
+	p.work(0)
+	p.finish()
+	p.task = nil
+}
+
+// finish lets no more helpers in and waits for those at work.
+func (p *Pool) finish() {
+	if p.state.And(^uint64(open))&helping == 0 {
+		return
+	}
+	for range p.spins {
+		if p.state.Load()&helping == 0 {
+			return
+		}
+	}
+	if p.state.Or(waiting)&helping != 0 {
+		<-p.idle
+	}
+}
+
+func (p *Pool) work(worker int) {
+	for {
+		c := p.next.Add(1) - 1
+		if c >= p.chunks {
+			return
+		}
+		p.task.Do(int(c), worker)
+	}
+}
+
+// help joins one run after the other.
+func (p *Pool) help(worker int) {
+	me := &p.helpers[worker-1]
+	var last uint64 // the run that this helper has joined
+	for spun := 0; !p.closed.Load(); {
+		s := p.state.Load()
+		if s&open != 0 && s/run != last {
+			if p.state.CompareAndSwap(s, s+1) {
+				last = s / run
+				p.work(worker)
+				if after := p.state.Add(^uint64(0)); after&waiting != 0 && after&helping == 0 {
+					p.idle <- struct{}{}
+				}
+				spun = 0
+			}
+			continue
+		}
+		if spun++; spun < p.spins {
+			continue
+		}
+		spun = 0
+		me.asleep.Store(true)
+		// What came before that was seen as awake has to be seen here.
+		if s := p.state.Load(); p.closed.Load() || s&open != 0 && s/run != last {
+			if me.asleep.CompareAndSwap(true, false) {
+				continue
+			}
+		}
+		<-me.wake
+	}
+}
+
+// rouse wakes a helper that is asleep.
+func (h *helper) rouse() {
+	if h.asleep.Load() && h.asleep.CompareAndSwap(true, false) {
+		h.wake <- struct{}{}
+	}
+}

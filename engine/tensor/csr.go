@@ -1,0 +1,24 @@
+package tensor
+
+// A CSR is a sparse matrix by rows: the edges of a block, rows being targets and
+// columns sources, or the rows of sparse features.
+type CSR struct {
+	Rows, Cols int
+	// The entries of row r are Indptr[r] to Indptr[r+1]; the first need not be 0.
+	Indptr  []int64
+	Indices []int32   // the columns
+	Values  []float32 // nil: all 1
+	// Transposed is what backward needs, nil where there is none.
+	Transposed *Transpose
+}
+
+// A Transpose is the same entries by columns.
+type Transpose struct {
+	// The entries of column c are Indptr[c] to Indptr[c+1], by ascending row.
+	Indptr []int64
+	Rows   []int32
+	Edges  []int32 // where the entry stands in the CSR, from its Indptr[0]
+}
+
+// Entries counts them.
+func (g *CSR) Entries() int { return int(g.Indptr[g.Rows] - g.Indptr[0]) }
