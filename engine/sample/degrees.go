@@ -1,0 +1,88 @@
+package sample
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// inverseRoots are 1/sqrt(degree) of all vertices, made when first asked for.
+type inverseRoots struct {
+	once sync.Once
+	of   []float32
+}
+
+// grain is how many vertices a goroutine takes at a time: a multiple of 64, so that
+// no two write to one word of the loops.
+const grain = 1 << 14
+
+// selfLoops is a bit for each vertex, set where the graph has an edge from it to
+// itself.
+func (t *Topology) selfLoops() []uint64 {
+	t.loops.once.Do(func() {
+		of := make([]uint64, (t.vertices+63)/64)
+		t.each(func(v uint32, sources []int32, _ []float32) {
+			if _, ok := slices.BinarySearch(sources, int32(v)); ok {
+				of[v/64] |= 1 << (v % 64)
+			}
+		})
+		t.loops.of = of
+	})
+	return t.loops.of
+}
+
+// inverse is 1/sqrt(degree) of each vertex, 0 where the degree is not above 0.
+func (t *Topology) inverse(selfLoops bool) []float32 {
+	to := &t.plain
+	var loops []uint64
+	if selfLoops {
+		to, loops = &t.looped, t.selfLoops()
+	}
+	to.once.Do(func() {
+		of := inLargePages[float32](t.vertices)
+		t.each(func(v uint32, sources []int32, weights []float32) {
+			degree := float64(len(sources))
+			if weights != nil {
+				degree = 0
+				for _, w := range weights {
+					degree += float64(w)
+				}
+			}
+			if selfLoops && loops[v/64]>>(v%64)&1 == 0 {
+				degree++
+			}
+			if degree > 0 {
+				of[v] = float32(1 / math.Sqrt(degree))
+			}
+		})
+		to.of = of
+	})
+	return to.of
+}
+
+// each shows all rows to do, which several goroutines call.
+func (t *Topology) each(do func(v uint32, sources []int32, weights []float32)) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), t.vertices/grain+1) {
+		all.Go(func() {
+			for {
+				first := int(next.Add(grain)) - grain
+				if first >= t.vertices {
+					return
+				}
+				p := t.of(uint32(first))
+				for v := uint32(first); v < uint32(min(first+grain, t.vertices)); v++ {
+					for v >= t.parts[p].end {
+						p++
+					}
+					sources, weights := t.parts[p].row(v)
+					do(v, sources, weights)
+				}
+			}
+		})
+	}
+	all.Wait()
+}

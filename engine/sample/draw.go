@@ -1,0 +1,229 @@
+package sample
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/hopmesh/hopmesh/engine/keyed"
+)
+
+// group is how many vertices go through a stage before the next: so many that the
+// misses of one overlap, so few that what was fetched is still in the first cache.
+const group = 64
+
+// A row is a target whose neighbours are being drawn.
+type row struct {
+	from  int64 // in the part's indices
+	part  int32
+	drawn int32 // of its entries; all of them, if degree is as large
+	// degree is how many entries the graph has for it.
+	degree int32
+	loop   bool // whether a self-loop is added
+}
+
+var errTooMany = errors.New("a block of more than 2147483647 edges: use fewer roots or smaller fan-outs")
+
+// A flock is a group of targets on its way through the stages.
+type flock struct {
+	first, end int // of the targets
+	rows       [group]row
+	positions  []uint32 // drawn, row after row, in rows that are not whole
+	entries    int
+	at         int // of its first entry in the block
+}
+
+// hop draws the rows of all vertices that the batch has so far. It goes through
+// them in groups, a group through stages, each of which asks for what the next
+// will read: where rows lie, then neighbours, then their numbers in the batch.
+// Between two stages of a group come those of others, and memory has that long.
+func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
+	targets := len(b.vertices)
+	groups := (targets + group - 1) / group
+	block.indptr = append(slices.Grow(block.indptr[:0], targets+1), 0)
+	block.indices, block.values = block.indices[:0], block.values[:0]
+	for i := range groups + 3 {
+		if i < groups {
+			f := s.flock(i)
+			f.first, f.end = i*group, min((i+1)*group, targets)
+			s.locate(f, b.vertices[f.first:f.end])
+		}
+		if i := i - 1; i >= 0 && i < groups {
+			f := s.flock(i)
+			s.draw(f, b.vertices[f.first:f.end], fanout, key)
+		}
+		if i := i - 2; i >= 0 && i < groups {
+			f := s.flock(i)
+			if f.entries > math.MaxInt32-len(block.indices) {
+				return errTooMany
+			}
+			s.collect(f, block, b.vertices[f.first:f.end])
+		}
+		if i := i - 3; i >= 0 && i < groups {
+			f := s.flock(i)
+			if s.o.Form.Weighting != Ones {
+				s.weigh(f, block, b.vertices[f.first:f.end])
+			}
+			b.vertices = s.seen.number(block.indices[f.at:][:f.entries], b.vertices)
+		}
+	}
+	block.Own, block.Vertices = 0, b.vertices
+	block.Rows, block.Cols = targets, len(b.vertices)
+	block.Indptr, block.Indices, block.Values, block.Transposed = block.indptr, block.indices, nil, nil
+	if s.o.Form.Weighting != Ones {
+		block.Values = slices.Grow(block.values, 1) // nil says something else than empty
+	}
+	return nil
+}
+
+// flock is where group i is kept: four are on their way at a time.
+func (s *Sampler) flock(i int) *flock { return &s.flocks[i%len(s.flocks)] }
+
+// locate finds the parts of the targets, and has the bounds of their rows fetched.
+func (s *Sampler) locate(f *flock, targets []uint32) {
+	rows := f.rows[:len(targets)]
+	for i, v := range targets {
+		n := s.t.of(v)
+		p := &s.t.parts[n]
+		rows[i].part = int32(n)
+		at := v - p.first
+		prefetch(unsafe.Pointer(unsafe.SliceData(p.indptr)), &at, 1, 3)
+	}
+}
+
+// draw chooses the entries of each row, has them fetched, and counts them.
+func (s *Sampler) draw(f *flock, targets []uint32, fanout int, key keyed.Key) {
+	f.positions = f.positions[:0]
+	entries := 0
+	for i, v := range targets {
+		r := &f.rows[i]
+		p := &s.t.parts[r.part]
+		bounds := p.indptr[v-p.first:][:2]
+		r.from = bounds[0]
+		r.degree = int32(bounds[1] - bounds[0])
+		r.drawn = r.degree
+		r.loop = s.loops != nil && s.loops[v/64]>>(v%64)&1 == 0
+		if r.loop {
+			entries++
+		}
+		if r.degree == 0 {
+			continue
+		}
+		base := unsafe.Pointer(&p.indices[r.from])
+		if fanout == 0 || int(r.degree) <= fanout {
+			entries += int(r.degree)
+			prefetchRun(base, r.degree)
+			if p.weights != nil {
+				prefetchRun(unsafe.Pointer(&p.weights[r.from]), r.degree)
+			}
+			continue
+		}
+		r.drawn = int32(fanout)
+		entries += fanout
+		at := len(f.positions)
+		f.positions = slices.Grow(f.positions, fanout)[:at+fanout]
+		drawn := f.positions[at:]
+		s.without(drawn, uint32(r.degree), key.With(uint64(v)))
+		prefetch(base, &drawn[0], fanout, 2)
+		if p.weights != nil {
+			prefetch(unsafe.Pointer(&p.weights[r.from]), &drawn[0], fanout, 2)
+		}
+	}
+	f.entries = entries
+}
+
+// lines are the elements of 4 bytes at which the lines of a run begin.
+var lines = [...]uint32{0, 16, 32, 48, 64, 80, 96, 112}
+
+// prefetchRun has the first lines of n elements of 4 bytes fetched. The processor
+// sees by itself that a long run goes on.
+func prefetchRun(base unsafe.Pointer, n int32) {
+	prefetch(base, &lines[0], min(len(lines), int(n+15)/16), 2)
+}
+
+// collect reads the sources of the rows, and has their numbers fetched.
+func (s *Sampler) collect(f *flock, block *Block, targets []uint32) {
+	f.at = len(block.indices)
+	block.indices = slices.Grow(block.indices, f.entries)[:f.at+f.entries]
+	to, positions := block.indices[f.at:], f.positions
+	n := int64(f.at)
+	for i := range targets {
+		r := &f.rows[i]
+		if r.loop {
+			to[0] = int32(targets[i])
+			to = to[1:]
+			n++
+		}
+		from := s.t.parts[r.part].indices[r.from:][:r.degree]
+		if r.drawn == r.degree {
+			copy(to, from)
+		} else {
+			to := to[:r.drawn]
+			for j, at := range positions[:r.drawn] {
+				to[j] = from[at]
+			}
+			positions = positions[r.drawn:]
+		}
+		to = to[r.drawn:]
+		n += int64(r.drawn)
+		block.indptr = append(block.indptr, n)
+	}
+	if f.entries == 0 {
+		return
+	}
+	ids := (*uint32)(unsafe.Pointer(&block.indices[f.at]))
+	s.seen.prefetch(ids, f.entries)
+	if s.inverse != nil {
+		prefetch(unsafe.Pointer(&s.inverse[0]), ids, f.entries, 2)
+	}
+}
+
+// weigh makes the values of the rows' entries, whose sources have no numbers yet.
+func (s *Sampler) weigh(f *flock, block *Block, targets []uint32) {
+	block.values = slices.Grow(block.values, f.entries)[:f.at+f.entries]
+	values, sources, positions := block.values[f.at:], block.indices[f.at:], f.positions
+	for i, v := range targets {
+		r := &f.rows[i]
+		n := int(r.drawn)
+		if r.loop {
+			values[0] = 1
+			n++
+		}
+		drawn := values[n-int(r.drawn) : n]
+		weights := s.t.parts[r.part].weights
+		if weights != nil {
+			weights = weights[r.from:][:r.degree]
+		}
+		scale := float32(1)
+		if r.drawn < r.degree {
+			scale = float32(r.degree) / float32(r.drawn)
+		}
+		switch {
+		case weights == nil:
+			for j := range drawn {
+				drawn[j] = scale
+			}
+		case r.drawn < r.degree:
+			for j, at := range positions[:r.drawn] {
+				drawn[j] = scale * weights[at]
+			}
+		default:
+			copy(drawn, weights)
+		}
+		if r.drawn < r.degree {
+			positions = positions[r.drawn:]
+		}
+		if s.inverse != nil {
+			normalise(values[:n], sources, s.inverse[v], s.inverse)
+		}
+		values, sources = values[n:], sources[n:]
+	}
+}
+
+// normalise multiplies values by 1/sqrt(degree) of both ends.
+func normalise(values []float32, sources []int32, own float32, inverse []float32) {
+	for i, u := range sources[:len(values)] {
+		values[i] *= own * inverse[u]
+	}
+}

@@ -1,0 +1,4 @@
+package sample
+
+// RMAT makes the graph that bounds are for.
+var RMAT = rmat

@@ -1,0 +1,70 @@
+package sample
+
+import (
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/keyed"
+)
+
+// scanned is how many positions are drawn at most without a table of those taken.
+const scanned = 64
+
+// without draws len(to) of the positions below n, which is larger, without
+// replacement, by Floyd's way: the j-th draw is below n-k+j+1, and stands for the
+// last of these if it came before.
+func (s *Sampler) without(to []uint32, n uint32, key keyed.Key) {
+	if len(to) > scanned {
+		s.withoutMany(to, n, key)
+		return
+	}
+	draws := key.Draws()
+	last := n - uint32(len(to))
+	// mask has a bit for the low bits of each position taken: where it is not set,
+	// none is the same, and for small n none is another.
+	mask := uint64(0)
+	for i := range to {
+		p := uint32(draws.Below(uint64(last) + 1))
+		if mask>>(p&63)&1 != 0 && (n <= 64 || slices.Contains(to[:i], p)) {
+			p = last
+		}
+		mask |= 1 << (p & 63)
+		to[i] = p
+		last++
+	}
+}
+
+// withoutMany is the same, and looks into a table.
+func (s *Sampler) withoutMany(to []uint32, n uint32, key keyed.Key) {
+	size := 1
+	for size < 2*len(to) {
+		size *= 2
+	}
+	s.taken = slices.Grow(s.taken[:0], size)[:size]
+	clear(s.taken)
+	draws := key.Draws()
+	last := n - uint32(len(to))
+	for i := range to {
+		p := uint32(draws.Below(uint64(last) + 1))
+		if !take(s.taken, p) {
+			p = last
+			take(s.taken, p)
+		}
+		to[i] = p
+		last++
+	}
+}
+
+// take puts a position into a table of a power of two places, never full, and says
+// whether it was not there. Places hold one more than the position, 0 if free.
+func take(taken []uint32, p uint32) bool {
+	mask := uint32(len(taken) - 1)
+	for at := p * 0x9e3779b1 >> 7 & mask; ; at = (at + 1) & mask {
+		switch taken[at] {
+		case 0:
+			taken[at] = p + 1
+			return true
+		case p + 1:
+			return false
+		}
+	}
+}

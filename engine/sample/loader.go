@@ -1,0 +1,153 @@
+package sample
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// A Loader prepares what steps need ahead of them. Slots are filled by several
+// goroutines, in any order, and handed out in the order of steps: the one in use,
+// and len(slots)-1 ahead of it. One goroutine calls its methods.
+type Loader[S any] struct {
+	slots   []*S
+	workers int
+	fill    func(ctx context.Context, slot *S, step int) error
+
+	free  chan *S
+	ready []chan filled[S] // by step modulo the number of slots
+	next  int              // the step that Next hands out next
+	steps int
+	err   error // what ended the epoch
+
+	begun   atomic.Int64 // how many steps workers have taken
+	limit   atomic.Int64 // below which they may take
+	epoch   context.Context
+	cancel  context.CancelCauseFunc
+	running sync.WaitGroup
+}
+
+type filled[S any] struct {
+	slot *S
+	err  error
+}
+
+var errEnded = errors.New("the epoch's loader has ended")
+
+// NewLoader makes a loader that begins nothing yet. fill fills a slot for a step,
+// and is called by as many goroutines at a time as there are workers.
+func NewLoader[S any](slots []*S, workers int, fill func(ctx context.Context, slot *S, step int) error) *Loader[S] {
+	if len(slots) == 0 || workers < 1 {
+		panic("sample: a loader needs a slot and a worker")
+	}
+	l := &Loader[S]{slots: slots, workers: min(workers, len(slots)), fill: fill, free: make(chan *S, len(slots))}
+	for range slots {
+		l.ready = append(l.ready, make(chan filled[S], 1))
+	}
+	return l
+}
+
+// Begin starts to fill slots for the steps from 0 to steps-1. What was handed out
+// before counts as released. Work ends when all steps are filled, when ctx ends, or
+// with End.
+func (l *Loader[S]) Begin(ctx context.Context, steps int) {
+	l.End()
+	for len(l.free) > 0 {
+		<-l.free
+	}
+	for _, s := range l.slots {
+		l.free <- s
+	}
+	l.next, l.steps, l.err = 0, steps, nil
+	l.begun.Store(0)
+	l.limit.Store(int64(steps))
+	l.epoch, l.cancel = context.WithCancelCause(ctx)
+	for range min(l.workers, steps) {
+		l.running.Go(l.work)
+	}
+}
+
+// End stops what Begin started and waits for it.
+func (l *Loader[S]) End() {
+	if l.cancel == nil {
+		return
+	}
+	l.cancel(errEnded)
+	l.running.Wait()
+	l.cancel, l.err = nil, errEnded
+	for _, c := range l.ready {
+		if len(c) > 0 {
+			<-c
+		}
+	}
+}
+
+// work fills slots. A slot is taken before a step: so every step that is taken can
+// be finished, whoever holds the other slots.
+func (l *Loader[S]) work() {
+	for {
+		var slot *S
+		select {
+		case slot = <-l.free:
+		case <-l.epoch.Done():
+			return
+		}
+		step := l.begun.Add(1) - 1
+		if step >= l.limit.Load() || l.epoch.Err() != nil {
+			l.free <- slot // the next worker ends, too
+			return
+		}
+		err := l.fill(l.epoch, slot, int(step))
+		if err != nil {
+			l.stopAfter(step)
+		}
+		l.ready[int(step)%len(l.ready)] <- filled[S]{slot, err}
+	}
+}
+
+// stopAfter lets no step begin after this one, which failed. Those before it are
+// finished: which failure is reported does not depend on who was faster.
+func (l *Loader[S]) stopAfter(step int64) {
+	for {
+		limit := l.limit.Load()
+		if limit <= step+1 || l.limit.CompareAndSwap(limit, step+1) {
+			return
+		}
+	}
+}
+
+// Next returns the slot of the next step once it is filled: io.EOF after the last,
+// and what kept it from being filled, then and from then on.
+func (l *Loader[S]) Next(ctx context.Context) (*S, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	if l.next == l.steps {
+		return nil, io.EOF
+	}
+	select {
+	case f := <-l.ready[l.next%len(l.ready)]:
+		if f.err != nil {
+			l.err = f.err
+			return nil, l.err
+		}
+		l.next++
+		return f.slot, nil
+	case <-l.epoch.Done():
+		l.err = context.Cause(l.epoch)
+		return nil, l.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Release gives a slot back that Next handed out: it may be filled again.
+func (l *Loader[S]) Release(slot *S) {
+	select {
+	case l.free <- slot:
+	default:
+		panic("sample: a slot was released that was not handed out")
+	}
+}

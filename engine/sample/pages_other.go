@@ -1,0 +1,6 @@
+//go:build !linux
+
+package sample
+
+// large is for Linux.
+func large([]byte) {}

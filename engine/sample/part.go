@@ -1,0 +1,82 @@
+package sample
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Part makes a part of a whole layer: the block of the n targets from first on,
+// with all vertices as sources and all neighbours. Where one shard has it as it is
+// wanted, nothing is copied, and the block dies with the shard.
+func (s *Sampler) Part(b *Block, first, n int) error {
+	if first < 0 || n < 0 || first > s.t.vertices-n {
+		return fmt.Errorf("sample: there are no %d vertices from %d on in a graph of %d", n, first, s.t.vertices)
+	}
+	edges, within := int64(0), 0
+	for i := range s.t.parts {
+		p := &s.t.parts[i]
+		from, to := max(first, int(p.first)), min(first+n, int(p.end))
+		if from < to {
+			edges += p.indptr[to-int(p.first)] - p.indptr[from-int(p.first)]
+			within = i
+		}
+	}
+	if s.loops != nil {
+		edges += int64(n)
+	}
+	if edges > math.MaxInt32 {
+		return fmt.Errorf("sample: the %d vertices from %d on have %d edges, and a block at most %d: take fewer at a time", n, first, edges, math.MaxInt32)
+	}
+	b.Own, b.Vertices, b.Transposed = first, nil, nil
+	b.Rows, b.Cols = n, s.t.vertices
+	if n > 0 && s.loops == nil && s.inverse == nil && first >= int(s.t.parts[within].first) {
+		p := &s.t.parts[within]
+		b.Indptr, b.Indices, b.Values = p.indptr[first-int(p.first):][:n+1], p.indices, nil
+		if s.o.Form.Weighting == Sums {
+			b.Values = p.weights
+		}
+		return nil
+	}
+	b.indptr = append(slices.Grow(b.indptr[:0], n+1), 0)
+	b.indices, b.values = slices.Grow(b.indices[:0], int(edges)), b.values[:0]
+	if s.o.Form.Weighting != Ones {
+		b.values = slices.Grow(b.values, int(edges)+1) // nil says something else than empty
+	}
+	for v := first; v < first+n; v++ {
+		s.appendRow(b, uint32(v))
+	}
+	b.Indptr, b.Indices, b.Values = b.indptr, b.indices, nil
+	if s.o.Form.Weighting != Ones {
+		b.Values = b.values
+	}
+	return nil
+}
+
+// appendRow appends the whole row of v, its sources by their ids.
+func (s *Sampler) appendRow(b *Block, v uint32) {
+	at := len(b.indices)
+	sources, weights := s.t.Row(int(v))
+	loop := s.loops != nil && s.loops[v/64]>>(v%64)&1 == 0
+	if loop {
+		b.indices = append(b.indices, int32(v))
+	}
+	b.indices = append(b.indices, sources...)
+	b.indptr = append(b.indptr, int64(len(b.indices)))
+	if s.o.Form.Weighting == Ones {
+		return
+	}
+	if loop {
+		b.values = append(b.values, 1)
+	}
+	if weights != nil {
+		b.values = append(b.values, weights...)
+	} else {
+		for range sources {
+			b.values = append(b.values, 1)
+		}
+	}
+	if s.inverse != nil {
+		normalise(b.values[at:], b.indices[at:], s.inverse[v], s.inverse)
+	}
+}

@@ -1,0 +1,8 @@
+//go:build !amd64
+
+package sample
+
+import "unsafe"
+
+// prefetch does nothing here.
+func prefetch(unsafe.Pointer, *uint32, int, uint) {}

@@ -1,0 +1,101 @@
+package sample
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/keyed"
+)
+
+// Options say what a sampler draws.
+type Options struct {
+	// Fanouts is how many neighbours are drawn for a vertex, from the roots
+	// outwards, one number a hop; 0: all.
+	Fanouts []int
+	Form    Form
+	Seed    uint64
+}
+
+// A Batch is the blocks of some roots, the outermost first: the vertices of
+// Blocks[0] are those whose features are read, the targets of the last block are
+// the roots. It keeps its memory from one use to the next, and its blocks hold until
+// then.
+type Batch struct {
+	Blocks []Block
+
+	vertices []uint32 // roots first, then hop by hop: those of each block are a prefix
+}
+
+// A Sampler draws neighbours. One goroutine uses it; several may share a topology,
+// each with a sampler of its own.
+type Sampler struct {
+	t       *Topology
+	o       Options
+	seen    seen
+	loops   []uint64  // with SelfLoops: who has one already
+	inverse []float32 // for Symmetric
+
+	flocks [4]flock
+	taken  []uint32 // of the row in hand, if its fan-out is large
+}
+
+// denseLimit is how many vertices a graph has at most for which a sampler keeps
+// eight bytes each.
+const denseLimit = 50_000_000
+
+// New makes a sampler. What it must know of the whole graph (who has a self-loop,
+// all degrees) it finds out now, if no other has.
+func New(t *Topology, o Options) *Sampler { return newSampler(t, o, t.vertices <= denseLimit) }
+
+func newSampler(t *Topology, o Options, dense bool) *Sampler {
+	o.Fanouts = slices.Clone(o.Fanouts)
+	for _, k := range o.Fanouts {
+		if k < 0 || k > math.MaxInt32 {
+			panic(fmt.Sprintf("sample: a fan-out of %d", k))
+		}
+	}
+	s := &Sampler{t: t, o: o, seen: newSeen(t.vertices, dense)}
+	if o.Form.SelfLoops {
+		s.loops = t.selfLoops()
+	}
+	if o.Form.Weighting == Symmetric {
+		s.inverse = t.inverse(o.Form.SelfLoops)
+	}
+	return s
+}
+
+// Sample draws the blocks of roots, which are distinct. A vertex's neighbours
+// depend on the seed, the epoch, the step, the hop and the vertex alone.
+func (s *Sampler) Sample(b *Batch, epoch, step uint64, roots []uint32) error {
+	b.Blocks = b.Blocks[:0]
+	if err := s.begin(b, roots); err != nil {
+		return err
+	}
+	hops := len(s.o.Fanouts)
+	b.Blocks = slices.Grow(b.Blocks, hops)[:hops]
+	key := keyed.New(s.o.Seed, keyed.Neighbor).With(epoch).With(step)
+	for h, fanout := range s.o.Fanouts {
+		block := &b.Blocks[hops-1-h]
+		if err := s.hop(b, block, fanout, key.With(uint64(h))); err != nil {
+			b.Blocks = b.Blocks[:0]
+			return fmt.Errorf("sample: hop %d from %d roots: %w", h, len(roots), err)
+		}
+	}
+	return nil
+}
+
+// begin numbers the roots.
+func (s *Sampler) begin(b *Batch, roots []uint32) error {
+	for _, v := range roots {
+		if int(v) >= s.t.vertices {
+			return fmt.Errorf("sample: root %d is not a vertex of a graph of %d", v, s.t.vertices)
+		}
+	}
+	b.vertices = append(b.vertices[:0], roots...)
+	s.seen.begin()
+	if v, ok := s.seen.first(b.vertices); !ok {
+		return fmt.Errorf("sample: root %d occurs twice: the roots of a batch must be distinct", v)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package sample
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// A Topology is the in-edges of all vertices, where they lie in the mapped shards.
+// It dies with them. Any number of goroutines may read it.
+type Topology struct {
+	vertices int
+	edges    int64
+	weighted bool
+	parts    []part
+	// near[v>>shift] is the part of the first vertex with these high bits: that of
+	// v is the same or one of the next.
+	near  []uint16
+	shift uint
+
+	loops struct {
+		once sync.Once
+		of   []uint64 // a bit for each vertex with an edge from itself
+	}
+	plain, looped inverseRoots // without and with self-loops added
+}
+
+// A part is the rows of one shard.
+type part struct {
+	first, end uint32
+	indptr     []int64
+	indices    []int32
+	weights    []float32
+}
+
+// nearPerPart is how many entries of the table fall to a part, on average and at
+// the least: few enough for the first cache.
+const nearPerPart = 4
+
+// NewTopology takes the edges of a graph's shards, in any order. It needs all.
+func NewTopology(shards []*graph.Shard) (*Topology, error) {
+	t := &Topology{}
+	shards = slices.Clone(shards)
+	slices.SortFunc(shards, func(a, b *graph.Shard) int { return int(a.First) - int(b.First) + a.Number - b.Number })
+	if len(shards) == 0 {
+		return nil, fmt.Errorf("there are no shards to take the edges from")
+	}
+	total := shards[0].Total
+	end := uint32(0)
+	for _, s := range shards {
+		switch {
+		case s.Total != total:
+			return nil, fmt.Errorf("shard %d is of a graph of %d vertices and not of %d: these shards are of different datasets", s.Number, s.Total, total)
+		case s.Vertices == 0:
+			continue
+		case s.First < end:
+			return nil, fmt.Errorf("shard %d begins at vertex %d, which another shard holds already", s.Number, s.First)
+		case s.First > end:
+			return nil, missing(end, s.First)
+		}
+		end = s.First + uint32(s.Vertices)
+		t.parts = append(t.parts, part{s.First, end, s.Indptr, s.Indices, s.Weights})
+		t.edges += int64(len(s.Indices))
+		t.weighted = t.weighted || s.Weights != nil
+	}
+	if end != total {
+		return nil, missing(end, total)
+	}
+	t.vertices = int(total)
+	t.index()
+	return t, nil
+}
+
+func missing(first, end uint32) error {
+	return fmt.Errorf("no shard holds the edges of the vertices %d to %d: all shards of the dataset are needed", first, end-1)
+}
+
+// index makes the table that finds parts.
+func (t *Topology) index() {
+	for t.vertices>>t.shift > nearPerPart*max(1, len(t.parts)) {
+		t.shift++
+	}
+	t.near = make([]uint16, t.vertices>>t.shift+1)
+	p := 0
+	for i := range t.near {
+		for p+1 < len(t.parts) && int(t.parts[p].end) <= i<<t.shift {
+			p++
+		}
+		t.near[i] = uint16(p)
+	}
+}
+
+// of is the number of the part that holds v.
+func (t *Topology) of(v uint32) int {
+	p := int(t.near[v>>t.shift])
+	for v >= t.parts[p].end {
+		p++
+	}
+	return p
+}
+
+// Vertices counts those of the graph.
+func (t *Topology) Vertices() int { return t.vertices }
+
+// Edges counts those of the graph.
+func (t *Topology) Edges() int64 { return t.edges }
+
+// Degree counts the in-edges of v.
+func (t *Topology) Degree(v int) int {
+	p := &t.parts[t.of(uint32(v))]
+	row := uint32(v) - p.first
+	return int(p.indptr[row+1] - p.indptr[row])
+}
+
+// Row is the in-edges of v: their sources, ascending, and their weights, nil where
+// all are 1. It lies in the shard: nobody writes to it.
+func (t *Topology) Row(v int) (sources []int32, weights []float32) {
+	p := &t.parts[t.of(uint32(v))]
+	return p.row(uint32(v))
+}
+
+func (p *part) row(v uint32) (sources []int32, weights []float32) {
+	from, to := p.indptr[v-p.first], p.indptr[v-p.first+1]
+	if p.weights != nil {
+		weights = p.weights[from:to:to]
+	}
+	return p.indices[from:to:to], weights
+}
