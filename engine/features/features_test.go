@@ -1,0 +1,245 @@
+package features
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/reference"
+)
+
+// cut makes shards of rows, which end where ends say. Half of the numbers that
+// value gives are kept.
+func cut(rows [][]float32, sparse bool, dtype graph.DType, ends ...int) []*graph.Shard {
+	var shards []*graph.Shard
+	first := 0
+	for i, end := range ends {
+		s := &graph.Shard{
+			Number: i, Shards: len(ends), First: uint32(first), Vertices: end - first,
+			Total: uint32(ends[len(ends)-1]), Features: len(rows[0]), DType: dtype,
+		}
+		var values []float32
+		if sparse {
+			s.Sparse = &graph.SparseRows{Indptr: []int64{0}}
+		}
+		for _, row := range rows[first:end] {
+			for c, f := range row {
+				if !sparse {
+					values = append(values, f)
+				} else if f != 0 {
+					values = append(values, f)
+					s.Sparse.Columns = append(s.Sparse.Columns, int32(c))
+				}
+			}
+			if sparse {
+				s.Sparse.Indptr = append(s.Sparse.Indptr, int64(len(values)))
+			}
+		}
+		half := make([]uint16, len(values))
+		graph.ToBF16(half, values)
+		if values == nil {
+			values = []float32{}
+		}
+		switch {
+		case sparse && dtype == graph.BF16:
+			s.Sparse.ValuesBF16 = half
+		case sparse:
+			s.Sparse.Values = values
+		case dtype == graph.BF16:
+			s.DenseBF16 = half
+		default:
+			s.Dense = values
+		}
+		shards = append(shards, s)
+		first = end
+	}
+	return shards
+}
+
+// some makes rows of numbers that BF16 holds exactly. Row 3 is of zeros.
+func some(n, columns int, share float64, value func(*rand.Rand) float32) [][]float32 {
+	r := rand.New(rand.NewPCG(3, 4))
+	rows := make([][]float32, n)
+	for v := range rows {
+		rows[v] = make([]float32, columns)
+		for c := range rows[v] {
+			if v != 3 && r.Float64() < share {
+				rows[v][c] = value(r)
+			}
+		}
+	}
+	return rows
+}
+
+func one(*rand.Rand) float32    { return 1 }
+func any5(r *rand.Rand) float32 { return float32(r.IntN(11)-5) / 4 }
+
+func want(row []float32, how string) []float64 {
+	out := make([]float64, len(row))
+	sum := 0.0
+	for c, f := range row {
+		out[c] = float64(f)
+		if strings.HasPrefix(how, "binary") && f != 0 {
+			out[c] = 1
+		}
+		sum += math.Abs(out[c])
+	}
+	if strings.HasSuffix(how, "row") && sum > 0 {
+		for c := range out {
+			out[c] /= sum
+		}
+	}
+	return out
+}
+
+// read returns the rows of the vertices, however the store gives them.
+func read(t *testing.T, s *Store, vertices []uint32) [][]float64 {
+	t.Helper()
+	d := reference.New()
+	a, err := d.NewArena(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := a.Alloc(d.Type(), len(vertices), s.Columns())
+	if s.Sparse() {
+		var r Rows
+		s.Fill(&r, vertices, true)
+		if n := s.Entries(vertices); n != r.Entries() {
+			t.Errorf("%d entries, told to be %d", r.Entries(), n)
+		}
+		d.Densify(y, &r.CSR)
+		checkTranspose(t, &r.CSR)
+	} else {
+		s.Dense(d, a, y, vertices)
+	}
+	flat := make([]float64, len(vertices)*s.Columns())
+	d.Read(flat, y)
+	var rows [][]float64
+	for i := range vertices {
+		rows = append(rows, flat[i*s.Columns():][:s.Columns()])
+	}
+	return rows
+}
+
+func checkTranspose(t *testing.T, g *tensor.CSR) {
+	t.Helper()
+	tr := g.Transposed
+	seen := 0
+	for c := range g.Cols {
+		last := int32(-1)
+		for i := tr.Indptr[c]; i < tr.Indptr[c+1]; i++ {
+			row, edge := tr.Rows[i], int64(tr.Edges[i])
+			if row <= last || edge < g.Indptr[row] || edge >= g.Indptr[row+1] || g.Indices[edge] != int32(c) {
+				t.Fatalf("column %d: entry %d is said to stand in row %d", c, edge, row)
+			}
+			last = row
+			seen++
+		}
+	}
+	if seen != g.Entries() {
+		t.Errorf("%d of %d entries are in the transpose", seen, g.Entries())
+	}
+}
+
+func TestRows(t *testing.T) {
+	vertices := []uint32{9, 0, 3, 3, 8, 4, 5, 1, 9}
+	for _, sparse := range []bool{false, true} {
+		for _, dtype := range []graph.DType{graph.F32, graph.BF16} {
+			for _, value := range []func(*rand.Rand) float32{one, any5} {
+				rows := some(10, 7, 0.6, value)
+				shards := cut(rows, sparse, dtype, 4, 4, 5, 10, 10) // some without vertices
+				for _, how := range Hows {
+					s, err := Open(shards, how)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if s.Columns() != 7 || s.Sparse() != sparse || s.How() == "auto" {
+						t.Fatalf("%d columns, %v, %s", s.Columns(), s.Sparse(), s.How())
+					}
+					got := read(t, s, vertices)
+					for i, v := range vertices {
+						w := want(rows[v], s.How())
+						for c := range w {
+							if math.Abs(got[i][c]-w[c]) > 1e-6 {
+								t.Fatalf("sparse %v, %s, %s: vertex %d has %v, not %v", sparse, dtype, how, v, got[i], w)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestAutoIsRowForFewOnes(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		for _, dtype := range []graph.DType{graph.F32, graph.BF16} {
+			for _, c := range []struct {
+				share float64
+				value func(*rand.Rand) float32
+				how   string
+			}{{0.02, one, "row"}, {0.2, one, "none"}, {0.02, any5, "none"}} {
+				s, err := Open(cut(some(50, 40, c.share, c.value), sparse, dtype, 20, 50), "auto")
+				if err != nil || s.How() != c.how {
+					t.Errorf("sparse %v, %s, %v of all: %s, %v", sparse, dtype, c.share, s.How(), err)
+				}
+			}
+		}
+	}
+}
+
+func TestOnesNeedNoValues(t *testing.T) {
+	rows := some(20, 9, 0.3, one)
+	for how, values := range map[string]bool{"none": false, "binary": false, "row": true, "binary-row": true} {
+		s, err := Open(cut(rows, true, graph.F32, 20), how)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r Rows
+		s.Fill(&r, []uint32{1, 2}, false)
+		if (r.Values != nil) != values || r.Transposed != nil {
+			t.Errorf("%s: values %v, transpose %v", how, r.Values, r.Transposed)
+		}
+	}
+}
+
+func TestFillingAgainAllocatesNothing(t *testing.T) {
+	s, err := Open(cut(some(200, 30, 0.2, any5), true, graph.F32, 90, 200), "row")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vertices := make([]uint32, 200)
+	for i := range vertices {
+		vertices[i] = uint32(199 - i)
+	}
+	var r Rows
+	if n := testing.AllocsPerRun(5, func() { s.Fill(&r, vertices, true) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestShardsThatDoNotFit(t *testing.T) {
+	rows := some(10, 3, 1, one)
+	whole := cut(rows, false, graph.F32, 4, 7, 10)
+	swapped := slices.Clone(whole)
+	swapped[0], swapped[1] = swapped[1], swapped[0]
+	for name, c := range map[string]struct {
+		shards []*graph.Shard
+		how    string
+		say    string
+	}{
+		"none":        {nil, "none", "no shards"},
+		"swapped":     {swapped, "none", "does not follow"},
+		"missing":     {whole[:2], "none", "does not follow"},
+		"unknown":     {whole, "l2", `"l2"`},
+		"featureless": {cut(some(4, 0, 0, one), false, graph.F32, 4), "auto", "no features"},
+	} {
+		if _, err := Open(c.shards, c.how); err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package features
+
+import (
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// Rows are the sparse rows of some vertices, in buffers that are used again.
+type Rows struct {
+	tensor.CSR
+	transpose tensor.Transpose
+	values    []float32
+	next      []int64
+}
+
+// shardOf returns the shard of a vertex, and its row there. Those before the vertex
+// are tried first.
+func (s *Store) shardOf(v uint32, near int) (int, int) {
+	if shard := s.shards[near]; v-shard.First >= uint32(shard.Vertices) { // also if it is below First
+		at, found := slices.BinarySearch(s.firsts, v)
+		if !found {
+			at--
+		}
+		// Of shards without vertices, that share their First with the next, the
+		// one with vertices is the last.
+		for at+1 < len(s.firsts) && s.firsts[at+1] <= v {
+			at++
+		}
+		near = at
+	}
+	return near, int(v - s.firsts[near])
+}
+
+// Entries counts those of these vertices' rows, for a store that is sparse.
+func (s *Store) Entries(vertices []uint32) int {
+	n, shard, row := int64(0), 0, 0
+	for _, v := range vertices {
+		shard, row = s.shardOf(v, shard)
+		rows := s.shards[shard].Sparse
+		n += rows.Indptr[row+1] - rows.Indptr[row]
+	}
+	return int(n)
+}
+
+// Fill sets r to the rows of these vertices; transpose sets its Transposed, too. It
+// takes memory only while batches grow.
+func (s *Store) Fill(r *Rows, vertices []uint32, transpose bool) {
+	r.Rows, r.Cols = len(vertices), s.columns
+	r.Indptr = append(r.Indptr[:0], 0)
+	r.Indices, r.values, r.Values = r.Indices[:0], r.values[:0], nil
+	shard, row := 0, 0
+	for _, v := range vertices {
+		shard, row = s.shardOf(v, shard)
+		r.take(s, s.shards[shard].Sparse, row, v)
+		r.Indptr = append(r.Indptr, int64(len(r.Indices)))
+	}
+	if !s.ones || s.scale != nil {
+		r.Values = r.values
+	}
+	r.Transposed = nil
+	if transpose {
+		r.flip()
+	}
+}
+
+func (r *Rows) take(s *Store, rows *graph.SparseRows, row int, v uint32) {
+	from, to := rows.Indptr[row], rows.Indptr[row+1]
+	r.Indices = append(r.Indices, rows.Columns[from:to]...)
+	scale := float32(1)
+	if s.scale != nil {
+		scale = s.scale[v]
+	}
+	switch {
+	case s.ones && s.scale == nil:
+	case s.ones:
+		for range to - from {
+			r.values = append(r.values, scale)
+		}
+	default:
+		for i := from; i < to; i++ {
+			r.values = append(r.values, entry(rows, i)*scale)
+		}
+	}
+}
+
+// flip sorts the entries by column, counting.
+func (r *Rows) flip() {
+	t := &r.transpose
+	n := len(r.Indices)
+	t.Indptr = resize(t.Indptr, r.Cols+1)
+	t.Rows, t.Edges = resize(t.Rows, n), resize(t.Edges, n)
+	r.next = resize(r.next, r.Cols)
+	clear(r.next)
+	for _, c := range r.Indices {
+		r.next[c]++
+	}
+	at := int64(0)
+	for c, count := range r.next {
+		t.Indptr[c], r.next[c] = at, at
+		at += count
+	}
+	t.Indptr[r.Cols] = at
+	for row := range r.Rows {
+		for i := r.Indptr[row]; i < r.Indptr[row+1]; i++ {
+			c := r.Indices[i]
+			t.Rows[r.next[c]], t.Edges[r.next[c]] = int32(row), int32(i)
+			r.next[c]++
+		}
+	}
+	r.Transposed = t
+}
+
+// resize returns a slice of n elements that hold anything.
+func resize[E any](s []E, n int) []E { return slices.Grow(s[:0], n)[:n] }

@@ -1,0 +1,118 @@
+package metric
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// naive judges by the definitions, in the plainest way.
+func naive(logits [][]float32, labels []int32, classes int) Scores {
+	predicted := make([]int, len(labels))
+	s := Scores{Count: len(labels)}
+	for i, row := range logits {
+		for c := range row {
+			if row[c] > row[predicted[i]] {
+				predicted[i] = c
+			}
+		}
+		if predicted[i] == int(labels[i]) {
+			s.Accuracy += 1 / float64(len(labels))
+		}
+	}
+	f1, occurring, auc, judged := 0.0, 0, 0.0, 0
+	for c := range classes {
+		tp, fp, fn, wins, pairs := 0.0, 0.0, 0.0, 0.0, 0.0
+		for i := range labels {
+			is, said := int(labels[i]) == c, predicted[i] == c
+			switch {
+			case is && said:
+				tp++
+			case said:
+				fp++
+			case is:
+				fn++
+			}
+			for k := range labels {
+				if is && int(labels[k]) != c {
+					pairs++
+					if logits[i][c] > logits[k][c] {
+						wins++
+					} else if logits[i][c] == logits[k][c] {
+						wins += 0.5
+					}
+				}
+			}
+		}
+		if tp+fp+fn > 0 {
+			f1 += 2 * tp / (2*tp + fp + fn)
+			occurring++
+		}
+		if pairs > 0 {
+			auc += wins / pairs
+			judged++
+		}
+	}
+	s.MacroF1 = f1 / float64(occurring)
+	if judged > 0 {
+		s.AUC = auc / float64(judged)
+	}
+	return s
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
+
+func TestScores(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	j := New(5, true)
+	for n := 1; n < 60; n++ {
+		j.Reset()
+		var logits [][]float32
+		var labels []int32
+		for range n {
+			row := make([]float32, 5)
+			for c := range row {
+				row[c] = float32(r.IntN(8)) / 4 // ties happen
+			}
+			logits, labels = append(logits, row), append(labels, int32(r.IntN(4))) // class 4 has no vertex
+			j.Add(row, labels[len(labels)-1])
+		}
+		got, want := j.Scores(), naive(logits, labels, 5)
+		if got.Count != want.Count || !near(got.Accuracy, want.Accuracy) || !near(got.MacroF1, want.MacroF1) || !near(got.AUC, want.AUC) {
+			t.Fatalf("%d vertices: %+v, by definition %+v", n, got, want)
+		}
+	}
+}
+
+func TestNothingToJudge(t *testing.T) {
+	j := New(3, true)
+	if got := j.Scores(); got != (Scores{}) {
+		t.Errorf("of nothing: %+v", got)
+	}
+	j.Add([]float32{0, 1, 0}, 1)
+	if got := j.Scores(); got.Accuracy != 1 || got.MacroF1 != 1 || got.AUC != 0 {
+		t.Errorf("of one vertex: %+v", got)
+	}
+	j.Reset()
+	nan := float32(math.NaN())
+	for label := range int32(3) {
+		j.Add([]float32{nan, nan, nan}, label)
+	}
+	if got := j.Scores(); got.Count != 3 || math.IsNaN(got.AUC) {
+		t.Errorf("of no numbers: %+v", got)
+	}
+}
+
+func TestJudgingAgainAllocatesNothing(t *testing.T) {
+	j := New(4, true)
+	row := []float32{1, 2, 3, 4}
+	if n := testing.AllocsPerRun(10, func() {
+		j.Reset()
+		for i := range int32(100) {
+			j.Add(row, i%4)
+		}
+		j.Scores()
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,70 @@
+package nn
+
+import "github.com/hopmesh/hopmesh/engine/tensor"
+
+// An edge costs as much for each column as this many multiplications in a dense
+// product: rows that are followed by index come from memory.
+const edgeCost = 8
+
+// narrowFirst says whether the rows should be multiplied by a weight of in x out
+// before they go along the edges, and not after. Sparse ones always are. A stage
+// that is done alone is done in parts of any size, which must not change a bit.
+func (c *Call) narrowFirst(in, out int) bool {
+	switch {
+	case c.input.sparse != nil:
+		return true
+	case c == &c.pass.alone:
+		return out < in
+	}
+	edges, inner := edgeCost*c.Block.Entries(), c.index > 0
+	before := c.sources*in*out + edges*out
+	after := c.targets*in*out + edges*in
+	if !c.forward {
+		// Backward: the weight's gradient, then that of the rows. The first stage
+		// has none of these, and so no way back along the edges after the product.
+		before += before
+		after += c.targets * in * out
+		if inner {
+			before += c.sources * in * out
+			after += c.targets*in*out + edges*in
+		}
+	}
+	return before <= after // the product is wanted no more after it
+}
+
+// Along is y = e(the sources' rows, aggregated, times w), in the order that costs
+// less. With add, y is added to before e. It uses Kept[slot].
+func (c *Call) Along(slot int, y, w tensor.Matrix, how tensor.Aggregation, add bool, e *tensor.Epilogue) {
+	if c.narrowFirst(w.Rows, w.Cols) {
+		product := c.New(c.sources, w.Cols)
+		c.Mul(product, w, false, nil)
+		c.Device.Aggregate(y, &c.Block.CSR, tensor.Matrix{}, product, how, add, e)
+		c.Free(product)
+		return
+	}
+	sums := c.New(c.targets, w.Rows)
+	c.Device.Aggregate(sums, &c.Block.CSR, tensor.Matrix{}, c.X(), how, false, nil)
+	c.Device.MatMul(y, sums, w, tensor.NN, add, e)
+	c.Kept[slot] = sums
+}
+
+// AlongBack is the backward of Along: it adds to the weight's gradient, and sets dx
+// if that is not left out.
+func (c *Call) AlongBack(slot int, dx, dw, dy, w tensor.Matrix, how tensor.Aggregation) {
+	none := tensor.Matrix{}
+	sums := c.Kept[slot]
+	if sums.None() {
+		product := c.New(c.sources, w.Cols)
+		c.Device.AggregateBack(product, &c.Block.CSR, none, dy, how, false)
+		c.MulBack(dx, dw, product, w)
+		c.Free(product)
+		return
+	}
+	c.Device.MatMul(dw, sums, dy, tensor.TN, true, nil)
+	if !dx.None() {
+		dsums := c.New(c.targets, w.Rows)
+		c.Device.MatMul(dsums, dy, w, tensor.NT, false, nil)
+		c.Device.AggregateBack(dx, &c.Block.CSR, none, dsums, how, false)
+		c.Free(dsums)
+	}
+}

@@ -1,0 +1,59 @@
+package nn
+
+import (
+	"unsafe"
+
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/dry"
+)
+
+// A Size is that of a block.
+type Size struct{ Targets, Sources, Entries int }
+
+// An InputSize is that of the features: as many rows as the first block has
+// sources.
+type InputSize struct {
+	Rows    int
+	Sparse  bool
+	Entries int // of sparse features
+}
+
+// Forecast is how many bytes of an arena a pass over blocks of these sizes takes,
+// forward and backward, where numbers are F32. It is exact: the order in which a
+// layer multiplies and aggregates is the one that it would choose.
+func (m *Model) Forecast(in InputSize, blocks []Size) int {
+	device := dry.New(tensor.F32)
+	arena := device.Arena()
+	p := m.NewPass(device, arena)
+	p.Train = true
+	p.Weights = unseen(1, m.size)
+	p.Gradients = p.Weights
+	var x Input
+	if in.Sparse {
+		x.Sparse = sized(in.Rows, m.stages[0].info.In, in.Entries)
+	} else {
+		x.Dense = unseen(in.Rows, m.stages[0].info.In)
+	}
+	x.Vertices = make([]uint32, in.Rows)
+	bs := make([]sample.Block, len(blocks))
+	for i, b := range blocks {
+		bs[i] = sample.Block{CSR: *sized(b.Targets, b.Sources, b.Entries), Vertices: make([]uint32, b.Sources)}
+	}
+	p.Backward(p.Forward(bs, x))
+	return arena.Peak()
+}
+
+// nowhere is the address of rows that nobody reads.
+var nowhere float32
+
+func unseen(rows, cols int) tensor.Matrix {
+	return tensor.Over(tensor.F32, rows, cols, cols, unsafe.Pointer(&nowhere))
+}
+
+// sized is a CSR of this size without entries.
+func sized(rows, cols, entries int) *tensor.CSR {
+	g := &tensor.CSR{Rows: rows, Cols: cols, Indptr: make([]int64, rows+1)}
+	g.Indptr[rows] = int64(entries)
+	return g
+}

@@ -1,0 +1,118 @@
+package nn
+
+import "github.com/hopmesh/hopmesh/engine/tensor"
+
+// slope is that of leaky ReLU below 0, in the scores of attention.
+const slope = 0.2
+
+// heads is what both versions of graph attention share: how many heads of which
+// width there are, and whether their rows are averaged or stand side by side.
+type heads struct {
+	in, out  int
+	count    int
+	width    int // columns of a head
+	averaged bool
+	bias     bool
+	dropout  float64 // of attention
+}
+
+func newGAT(s Spec, p Place) Conv {
+	h := heads{in: p.In, out: p.Out, count: s.Heads, bias: s.Head == HeadNone, dropout: s.AttentionDropout}
+	if p.Answers {
+		h.count, h.averaged = s.OutHeads, true
+		h.width = p.Out
+	} else {
+		h.width = p.Out / s.Heads
+	}
+	if s.Version == 2 {
+		return &gatv2{h}
+	}
+	return &gat{h}
+}
+
+// columns is the width of all heads.
+func (h *heads) columns() int { return h.count * h.width }
+
+// attended is where the rows of all heads go: y itself, if that is what they are.
+func (h *heads) attended(c *Call, y tensor.Matrix) tensor.Matrix {
+	if h.averaged && h.count > 1 {
+		return c.New(c.Targets(), h.columns())
+	}
+	return y
+}
+
+// finish makes y of the rows of all heads.
+func (h *heads) finish(c *Call, y, all tensor.Matrix, e *tensor.Epilogue) {
+	if h.averaged && h.count > 1 {
+		share, sum := 1/float64(h.count), tensor.Matrix{}
+		for i := range h.count {
+			c.Device.Combine(y, share, all.View(0, all.Rows, i*h.width, h.width), 1, sum)
+			sum = y
+		}
+	}
+	if e != nil {
+		c.Device.Apply(y, y, e)
+	}
+	h.free(c, all)
+}
+
+// free gives back the rows of all heads, or their gradient, where they are not y's.
+func (h *heads) free(c *Call, all tensor.Matrix) {
+	if h.averaged && h.count > 1 {
+		c.Free(all)
+	}
+}
+
+// spread is the gradient at the rows of all heads.
+func (h *heads) spread(c *Call, dy tensor.Matrix) tensor.Matrix {
+	if !h.averaged || h.count == 1 {
+		return dy
+	}
+	all := c.New(c.Targets(), h.columns())
+	for i := range h.count {
+		part := all.View(0, all.Rows, i*h.width, h.width)
+		c.Device.Combine(part, 1/float64(h.count), dy, 0, tensor.Matrix{})
+	}
+	return all
+}
+
+// gat is the convolution of Velickovic and others: a target's score for a source
+// is a sum of what either is worth by itself.
+type gat struct{ heads }
+
+func (l *gat) Weights() []Weight {
+	w := []Weight{
+		{"weight", l.in, l.columns(), Glorot(l.in, l.columns())},
+		{"attention.source", 1, l.columns(), Glorot(l.count, l.width)},
+		{"attention.target", 1, l.columns(), Glorot(l.count, l.width)},
+	}
+	if l.bias {
+		w = append(w, Weight{Bias, 1, l.out, Zeros})
+	}
+	return w
+}
+
+func (l *gat) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
+	x := c.New(c.Sources(), l.columns())
+	c.Mul(x, c.Weight(0), false, nil)
+	left, right := c.New(c.Sources(), l.count), c.New(c.Targets(), l.count)
+	c.Device.HeadDot(left, x, c.Weight(1))
+	c.Device.HeadDot(right, c.Own(x), c.Weight(2))
+	all, stats := l.attended(c, y), c.New(c.Targets(), 2*l.count)
+	c.Device.Attend(all, stats, &c.Block.CSR, x, left, right, slope, c.DropAttention(l.dropout), c.Block.Own)
+	l.finish(c, y, all, e)
+	c.Kept[0], c.Kept[1], c.Kept[2], c.Kept[3] = x, left, right, stats
+}
+
+func (l *gat) Backward(c *Call, dx, dy tensor.Matrix) {
+	x, left, right, stats := c.Kept[0], c.Kept[1], c.Kept[2], c.Kept[3]
+	dh := c.New(c.Sources(), l.columns())
+	dleft, dright := c.New(c.Sources(), l.count), c.New(c.Targets(), l.count)
+	dall := l.spread(c, dy)
+	c.Device.AttendBack(dh, dleft, dright, &c.Block.CSR, dall, stats, x, left, right, slope, c.DropAttention(l.dropout), c.Block.Own)
+	c.Device.HeadDotBack(dh, c.Gradient(1), dleft, x, c.Weight(1))
+	c.Device.HeadDotBack(c.Own(dh), c.Gradient(2), dright, c.Own(x), c.Weight(2))
+	c.MulBack(dx, c.Gradient(0), dh, c.Weight(0))
+	l.free(c, dall)
+	c.Free(dh, dleft, dright)
+}

@@ -1,0 +1,66 @@
+package nn
+
+import "github.com/hopmesh/hopmesh/engine/tensor"
+
+// gatv2 is the convolution of Brody, Alon and Yahav: the score of a source depends
+// on its target.
+type gatv2 struct{ heads }
+
+// The places of its weights. The biases of both products are there if the layer has
+// one.
+const (
+	v2Source = iota
+	v2Target
+	v2Attention
+	v2SourceBias
+	v2TargetBias
+)
+
+func (l *gatv2) Weights() []Weight {
+	n := l.columns()
+	w := []Weight{
+		{"source.weight", l.in, n, Glorot(l.in, n)},
+		{"target.weight", l.in, n, Glorot(l.in, n)},
+		{"attention", 1, n, Glorot(l.count, l.width)},
+	}
+	if l.bias {
+		w = append(w,
+			Weight{"source.bias", 1, n, Zeros},
+			Weight{"target.bias", 1, n, Zeros},
+			Weight{Bias, 1, l.out, Zeros})
+	}
+	return w
+}
+
+func (l *gatv2) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
+	x, to := c.New(c.Sources(), l.columns()), c.New(c.Targets(), l.columns())
+	c.Mul(x, c.Weight(v2Source), false, l.biased(c, v2SourceBias))
+	c.MulOwn(to, c.Weight(v2Target), false, l.biased(c, v2TargetBias))
+	all, stats := l.attended(c, y), c.New(c.Targets(), 2*l.count)
+	c.Device.AttendV2(all, stats, &c.Block.CSR, x, to, c.Weight(v2Attention), slope, c.DropAttention(l.dropout), c.Block.Own)
+	l.finish(c, y, all, e)
+	c.Kept[0], c.Kept[1], c.Kept[2] = x, to, stats
+}
+
+// biased adds a bias, if there are any.
+func (l *gatv2) biased(c *Call, weight int) *tensor.Epilogue {
+	if !l.bias {
+		return nil
+	}
+	return c.Epilogue(tensor.Epilogue{Bias: c.Weight(weight)})
+}
+
+func (l *gatv2) Backward(c *Call, dx, dy tensor.Matrix) {
+	x, to, stats := c.Kept[0], c.Kept[1], c.Kept[2]
+	dh, dto := c.New(c.Sources(), l.columns()), c.New(c.Targets(), l.columns())
+	dall := l.spread(c, dy)
+	c.Device.AttendV2Back(dh, dto, c.Gradient(v2Attention), &c.Block.CSR, dall, stats, x, to, c.Weight(v2Attention), slope, c.DropAttention(l.dropout), c.Block.Own)
+	if l.bias {
+		c.Device.ColumnSums(c.Gradient(v2SourceBias), dh)
+		c.Device.ColumnSums(c.Gradient(v2TargetBias), dto)
+	}
+	c.MulBack(dx, c.Gradient(v2Source), dh, c.Weight(v2Source))
+	c.MulOwnBack(dx, c.Gradient(v2Target), dto, c.Weight(v2Target))
+	l.free(c, dall)
+	c.Free(dh, dto)
+}

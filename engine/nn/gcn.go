@@ -1,0 +1,23 @@
+package nn
+
+import "github.com/hopmesh/hopmesh/engine/tensor"
+
+// gcn is the convolution of Kipf and Welling: A*X*W, A being the block's values.
+type gcn struct{ in, out int }
+
+func newGCN(_ Spec, p Place) Conv { return &gcn{p.In, p.Out} }
+
+func (l *gcn) Weights() []Weight {
+	return []Weight{
+		{"weight", l.in, l.out, Glorot(l.in, l.out)},
+		{Bias, 1, l.out, Zeros},
+	}
+}
+
+func (l *gcn) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
+	c.Along(0, y, c.Weight(0), tensor.Sum, false, e)
+}
+
+func (l *gcn) Backward(c *Call, dx, dy tensor.Matrix) {
+	c.AlongBack(0, dx, c.Gradient(0), dy, c.Weight(0), tensor.Sum)
+}

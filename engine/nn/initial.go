@@ -1,0 +1,40 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/hopmesh/hopmesh/engine/keyed"
+)
+
+// Initial is what a weight is before training: Fill, and beside it something
+// uniform between -Bound and Bound.
+type Initial struct{ Fill, Bound float64 }
+
+// Glorot is Glorot's and Bengio's uniform initialisation.
+func Glorot(in, out int) Initial { return Initial{Bound: math.Sqrt(6 / float64(in+out))} }
+
+// Fan is how PyTorch's Linear begins, weight and bias alike.
+func Fan(in int) Initial { return Initial{Bound: 1 / math.Sqrt(float64(in))} }
+
+// Zeros and Ones are what their names say.
+var (
+	Zeros = Initial{}
+	Ones  = Initial{Fill: 1}
+)
+
+// Initial is the weights before training. Each matrix has a key of its own, so that
+// none depends on the sizes of others.
+func (m *Model) Initial(seed uint64) []float64 {
+	w := make([]float64, m.size)
+	root := keyed.New(seed, keyed.Initial)
+	for i, p := range m.params {
+		draws, begin := root.With(uint64(i)).Draws(), m.initial[i]
+		for j := range p.Rows * p.Cols {
+			w[p.Offset+j] = begin.Fill
+			if begin.Bound > 0 {
+				w[p.Offset+j] += begin.Bound * (2*draws.Float64() - 1)
+			}
+		}
+	}
+	return w
+}

@@ -1,0 +1,139 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// layout makes the stages of a model, in order from the input, and with them the
+// list of its weights.
+func (m *Model) layout(features, classes int) {
+	s := &m.spec
+	width, at := s.width(), features
+	if s.encoded() {
+		e := m.stage("encoder", newLinear(*s, Place{In: at, Out: width}), 0, at, width)
+		if s.Model == "gcnii" {
+			e.activate, e.info.CarryOut = tensor.ReLU, width
+		}
+		at = width
+	}
+	hops := 1
+	if s.Model == "mlp" {
+		hops = 0
+	}
+	for k := range s.Layers {
+		place := Place{Layer: k, In: at, Out: width, Last: k == s.Layers-1}
+		if place.Last && s.Head == HeadNone {
+			place.Answers, place.Out = true, classes
+		}
+		st := m.stage(fmt.Sprintf("layers.%d", k), kinds[s.Model].New(*s, place), hops, at, place.Out)
+		st.layer = k
+		if s.Model == "resgcn" {
+			m.preActivated(st, k > 0)
+		} else if !place.Answers {
+			m.activated(st)
+		}
+		m.carries(st, place)
+		at = place.Out
+	}
+	if s.Head == HeadLinear {
+		m.head(at, classes)
+	}
+}
+
+// stage adds one with its convolution, and nothing around that.
+func (m *Model) stage(name string, conv Conv, hops, in, out int) *stage {
+	st := &stage{
+		info: StageInfo{Name: name, Hops: hops, In: in, Out: out},
+		conv: conv, first: len(m.params), bias: -1,
+		preNorm: -1, residual: -1, norm: -1, layer: -1,
+	}
+	for _, w := range conv.Weights() {
+		if w.Name == Bias {
+			st.bias = len(m.params)
+		}
+		m.param(name+"."+w.Name, w)
+	}
+	m.hops += hops
+	m.stages = append(m.stages, st)
+	return st
+}
+
+func (m *Model) param(name string, w Weight) {
+	m.params = append(m.params, Param{Name: name, Rows: w.Rows, Cols: w.Cols, Offset: m.size})
+	m.initial = append(m.initial, w.Initial)
+	m.size += w.Rows * w.Cols
+}
+
+// normed adds the two weights of a LayerNorm.
+func (m *Model) normed(name string, width int) int {
+	first := len(m.params)
+	m.param(name+".weight", Weight{Rows: 1, Cols: width, Initial: Ones})
+	m.param(name+".bias", Weight{Rows: 1, Cols: width, Initial: Zeros})
+	return first
+}
+
+// activated adds what follows a hidden convolution.
+func (m *Model) activated(st *stage) {
+	s, name := &m.spec, st.info.Name
+	if s.Residual {
+		st.residual = len(m.params)
+		m.param(name+".residual.weight", Weight{Rows: st.info.In, Cols: st.info.Out, Initial: Fan(st.info.In)})
+		m.param(name+".residual.bias", Weight{Rows: 1, Cols: st.info.Out, Initial: Fan(st.info.In)})
+	}
+	if s.Norm == NormLayer {
+		st.norm = m.normed(name+".norm", st.info.Out)
+	}
+	st.activate, st.drop = tensor.ReLU, s.Dropout
+	if s.Model == "gat" && s.Head == HeadNone {
+		st.activate = tensor.ELU
+	}
+}
+
+// preActivated makes a resgcn's layer: what goes before it, and that it adds to its
+// input, which the first one does not.
+func (m *Model) preActivated(st *stage, inner bool) {
+	if !inner {
+		return
+	}
+	st.before, st.skip = true, true
+	st.preNorm = m.normed(st.info.Name+".norm", st.info.In)
+	st.preRelu, st.preDrop = true, m.spec.Dropout
+}
+
+// carries says what travels beside a layer's rows.
+func (m *Model) carries(st *stage, p Place) {
+	switch s := &m.spec; {
+	case s.Model == "gcnii":
+		// The first representation is kept as it is, and the first layer sees it
+		// with dropout.
+		if p.Layer == 0 {
+			st.before, st.preDrop = true, s.Dropout
+		}
+		st.info.CarryIn = st.info.In
+		if !p.Last {
+			st.info.CarryOut = st.info.Out
+		}
+	case s.Jump == JumpCat:
+		st.info.CarryIn, st.info.CarryOut = p.Layer*p.Out, (p.Layer+1)*p.Out
+	case s.Jump == JumpMax:
+		st.info.CarryIn, st.info.CarryOut = min(p.Layer, 1)*p.Out, p.Out
+	}
+}
+
+// head adds the linear map that answers.
+func (m *Model) head(width, classes int) {
+	s, in := &m.spec, width
+	if s.Jump == JumpCat {
+		in *= s.Layers
+	}
+	st := m.stage("head", newLinear(*s, Place{In: in, Out: classes}), 0, width, classes)
+	if s.Jump != JumpNone {
+		st.jump, st.info.CarryIn = s.Jump, in
+	}
+	if s.Model == "resgcn" {
+		m.preActivated(st, true)
+		st.skip = false
+	}
+}

@@ -1,0 +1,24 @@
+package nn
+
+import "github.com/hopmesh/hopmesh/engine/tensor"
+
+// linear is the product of each row with a weight: an mlp's layer, an encoder, a
+// head. It takes no block.
+type linear struct{ in, out int }
+
+func newLinear(_ Spec, p Place) Conv { return &linear{p.In, p.Out} }
+
+func (l *linear) Weights() []Weight {
+	return []Weight{
+		{"weight", l.in, l.out, Fan(l.in)},
+		{Bias, 1, l.out, Fan(l.in)},
+	}
+}
+
+func (l *linear) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
+	c.Mul(y, c.Weight(0), false, e)
+}
+
+func (l *linear) Backward(c *Call, dx, dy tensor.Matrix) {
+	c.MulBack(dx, c.Gradient(0), dy, c.Weight(0))
+}

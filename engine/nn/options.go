@@ -1,0 +1,129 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The keys that Resolve asks for.
+const (
+	keyInputDropout     = "model.input_dropout"
+	keyAttentionDropout = "gat.attention_dropout"
+)
+
+// An Option is a setting of models that has no flag of its own: --set KEY=VALUE.
+type Option struct {
+	Key     string
+	Applies string // the model; "": all
+	Values  string // "mean|max|gcn", or of which kind they are
+	Default string
+	Help    string
+
+	set func(s *Spec, value string) bool
+}
+
+// options are all there are, those of all models first.
+var options = []Option{
+	{"model.head", "", "none|linear", "none; linear for gcnii and resgcn",
+		"what follows the convolutions: none, so that the last one answers, or a linear map",
+		word(func(s *Spec) *string { return &s.Head }, HeadNone, HeadLinear)},
+	{keyInputDropout, "", "from 0 to below 1", "--dropout where there is neither LayerNorm nor a head (gcnii: no LayerNorm), else 0",
+		"dropout of the features", share(func(s *Spec) *float64 { return &s.InputDropout })},
+	{"model.jump", "", "none|cat|max", "none",
+		"what the linear head sees: the last layer, all side by side, or each column's largest",
+		word(func(s *Spec) *string { return &s.Jump }, JumpNone, JumpCat, JumpMax)},
+	{"model.self_loops", "", "auto|on|off", "auto: on for gcn, gat, gcnii and resgcn",
+		"whether each vertex is one of its own neighbours",
+		word(func(s *Spec) *string { return &s.SelfLoops }, LoopsAuto, LoopsOn, LoopsOff)},
+	{"sage.aggregator", "sage", "mean|max|gcn", "mean",
+		"how neighbours become one row; gcn averages them with the vertex itself, under one weight",
+		word(func(s *Spec) *string { return &s.Aggregator }, "mean", "max", "gcn")},
+	{"gat.version", "gat", "1|2", "1", "1 for GAT, 2 for GATv2",
+		number(func(s *Spec) *int { return &s.Version }, 2)},
+	{"gat.out_heads", "gat", "a number from 1 to 256", "1", "heads of the last layer, which are averaged",
+		number(func(s *Spec) *int { return &s.OutHeads }, maxHeads)},
+	{keyAttentionDropout, "gat", "from 0 to below 1", "--dropout, or 0 where there is a head",
+		"dropout of the weights of attention", share(func(s *Spec) *float64 { return &s.AttentionDropout })},
+	{"gcnii.alpha", "gcnii", "from 0 to 1", "0.1", "how much each layer takes of the first representation",
+		within(func(s *Spec) *float64 { return &s.Alpha }, 1)},
+	{"gcnii.theta", "gcnii", "a number from 0", "0.5", "how much the layers' weights count: log(theta/layer + 1)",
+		within(func(s *Spec) *float64 { return &s.Theta }, 1e9)},
+}
+
+// Options lists the settings of models.
+func Options() []Option { return slices.Clone(options) }
+
+// Set sets what a key of Options says.
+func (s *Spec) Set(key, value string) error {
+	i := slices.IndexFunc(options, func(o Option) bool { return o.Key == key })
+	if i < 0 {
+		return fmt.Errorf("there is no setting %q: a %s has %s", key, s.Model, s.settings())
+	}
+	o := options[i]
+	if o.Applies != "" && o.Applies != s.Model {
+		return fmt.Errorf("the setting %s is of the model %s, and this is a %s, which has %s", key, o.Applies, s.Model, s.settings())
+	}
+	if !o.set(s, value) {
+		return fmt.Errorf("--set %s is %q, but may be %s", key, value, either(strings.Split(o.Values, "|")))
+	}
+	return nil
+}
+
+// settings names the keys that this model has.
+func (s *Spec) settings() string {
+	var keys []string
+	for _, o := range options {
+		if o.Applies == "" || o.Applies == s.Model {
+			keys = append(keys, o.Key)
+		}
+	}
+	last := len(keys) - 1
+	return strings.Join(keys[:last], ", ") + " and " + keys[last]
+}
+
+// word, number, within and share make setters of one kind.
+func word(of func(*Spec) *string, may ...string) func(*Spec, string) bool {
+	return func(s *Spec, value string) bool {
+		if !slices.Contains(may, value) {
+			return false
+		}
+		*of(s) = value
+		return true
+	}
+}
+
+func number(of func(*Spec) *int, most int) func(*Spec, string) bool {
+	return func(s *Spec, value string) bool {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > most {
+			return false
+		}
+		*of(s) = n
+		return true
+	}
+}
+
+func within(of func(*Spec) *float64, most float64) func(*Spec, string) bool {
+	return func(s *Spec, value string) bool {
+		x, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(x >= 0 && x <= most) {
+			return false
+		}
+		*of(s) = x
+		return true
+	}
+}
+
+func share(of func(*Spec) *float64) func(*Spec, string) bool {
+	set := within(of, 1)
+	return func(s *Spec, value string) bool {
+		before := *of(s)
+		if !set(s, value) || *of(s) == 1 {
+			*of(s) = before
+			return false
+		}
+		return true
+	}
+}

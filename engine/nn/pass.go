@@ -1,0 +1,157 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// An Input is the features of the sources of the first block, dense or sparse.
+type Input struct {
+	Dense    tensor.Matrix
+	Sparse   *tensor.CSR // with its Transposed, for backward
+	Vertices []uint32    // of the rows
+}
+
+// A Pass is one forward with its backward, in memory of its own. Many may be under
+// way at once. One goroutine uses a Pass.
+type Pass struct {
+	Weights   tensor.Matrix // 1 x Size
+	Gradients tensor.Matrix // 1 x Size, added to by Backward; none if there is none
+	// Key is that of dropout: seed, epoch and step are absorbed; the stage is
+	// absorbed in turn. It counts only if Train is set.
+	Key   keyed.Key
+	Train bool
+
+	model  *Model
+	device tensor.Device
+	arena  tensor.Arena
+	calls  []Call // of the stages
+	alone  Call   // of Stage
+	jump   jump
+	reuse  reuse
+}
+
+// NewPass makes a pass whose rows lie in the arena; the caller resets it between
+// passes.
+func (m *Model) NewPass(d tensor.Device, a tensor.Arena) *Pass {
+	return &Pass{model: m, device: d, arena: a, calls: make([]Call, len(m.stages))}
+}
+
+// weight is a weight of the model.
+func (p *Pass) weight(i int) tensor.Matrix { return p.model.params[i].of(p.Weights) }
+
+// gradient is where its gradient is added to.
+func (p *Pass) gradient(i int) tensor.Matrix { return p.model.params[i].of(p.Gradients) }
+
+// of is the param in a row of all.
+func (q *Param) of(row tensor.Matrix) tensor.Matrix {
+	return row.View(0, 1, q.Offset, q.Rows*q.Cols).Reshape(q.Rows, q.Cols)
+}
+
+// Forward returns the logits of the targets of the last block, or of the input's
+// rows for a model without hops. The model's blocks are in order from the input;
+// they and the input stay as they are until Backward has returned.
+func (p *Pass) Forward(blocks []sample.Block, in Input) tensor.Matrix {
+	m := p.model
+	if len(blocks) != m.hops {
+		panic(fmt.Sprintf("nn: %d blocks for %d hops", len(blocks), m.hops))
+	}
+	p.reuse.count = 0
+	x, vertices, offset := rows{matrix: in.Dense, sparse: in.Sparse}, in.Vertices, 0
+	if vertices == nil && len(blocks) > 0 {
+		vertices = blocks[0].Vertices
+	}
+	for i, s := range m.stages {
+		c := &p.calls[i]
+		var b *sample.Block
+		if s.info.Hops > 0 {
+			b, blocks = &blocks[0], blocks[1:]
+			offset += b.Own
+		}
+		c.begin(p, i, b, x, vertices)
+		c.offset = offset
+		if i == 0 {
+			c.features(m.spec.InputDropout)
+		}
+		if m.spec.Model == "gcnii" && s.layer >= 0 {
+			c.carry = p.calls[0].kept.y.RowRange(offset, c.targets)
+		}
+		if s.jump != JumpNone && s.jump != "" {
+			return p.jump.forward(p, c)
+		}
+		x, vertices = rows{matrix: s.forward(c)}, c.ownVertices()
+	}
+	return x.matrix
+}
+
+// Backward adds to Gradients, from the gradient at the logits, which it may
+// overwrite.
+func (p *Pass) Backward(logits tensor.Matrix) {
+	first, dy := tensor.Matrix{}, logits
+	for i := len(p.calls) - 1; i >= 0; i-- {
+		c := &p.calls[i]
+		s := c.stage
+		switch {
+		case s.jump != "":
+			p.jump.backward(p, c, dy)
+			continue
+		case p.model.spec.Jump != JumpNone:
+			dy = p.jump.into(p, c, dy)
+		case p.model.spec.Model != "gcnii":
+		case s.layer >= 0:
+			if first.None() {
+				h := p.calls[0].kept.y
+				first = c.New(h.Rows, h.Cols)
+				p.device.Zero(first)
+			}
+			c.carryGradient = first.RowRange(c.offset, c.targets)
+		case i == 0:
+			p.device.Combine(dy, 1, dy, 1, first)
+		}
+		dx := s.backward(c, dy, i > 0)
+		if i < len(p.calls)-1 {
+			c.Free(dy, c.kept.x, c.kept.sum, c.kept.y)
+		}
+		dy = dx
+	}
+}
+
+// Stage is Forward of one stage alone, without dropout and with nothing kept: x (in
+// the first stage, in) and carry are those of the sources, what it returns is of
+// the targets. block is nil for a stage without hops.
+func (p *Pass) Stage(stage int, block *sample.Block, in Input, x, carry tensor.Matrix) (y, next tensor.Matrix) {
+	c, s := &p.alone, p.model.stages[stage]
+	r := rows{matrix: x}
+	if stage == 0 {
+		r = rows{matrix: in.Dense, sparse: in.Sparse}
+	}
+	if s.jump != "" {
+		r = rows{matrix: carry}
+	}
+	train := p.Train
+	p.Train = false
+	p.reuse.count = 0
+	c.begin(p, stage, block, r, nil)
+	c.forward = true
+	if stage == 0 {
+		c.features(0)
+	}
+	gcnii := p.model.spec.Model == "gcnii"
+	if gcnii && s.layer >= 0 {
+		c.carry = c.Own(carry)
+	}
+	y = s.forward(c)
+	p.Train = train
+	switch {
+	case s.info.CarryOut == 0:
+		return y, tensor.Matrix{}
+	case gcnii && s.layer < 0:
+		return y, y
+	case gcnii:
+		return y, c.carry
+	}
+	return y, c.collect(carry, y)
+}

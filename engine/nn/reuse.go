@@ -1,0 +1,73 @@
+package nn
+
+import "github.com/hopmesh/hopmesh/engine/tensor"
+
+// reuse is memory of a pass that is wanted no more. What it is given again is
+// warm in the caches, and makes a pass over many vertices half as large.
+type reuse struct {
+	free  [24]tensor.Matrix // 1 x elements
+	count int
+}
+
+// line is the elements that a matrix's start is a multiple of.
+const line = 32
+
+// take returns the smallest piece that is large enough, without what is over, or
+// none.
+func (r *reuse) take(elements int) tensor.Matrix {
+	best := -1
+	for i := range r.count {
+		if n := r.free[i].Cols; n >= elements && (best < 0 || n < r.free[best].Cols) {
+			best = i
+		}
+	}
+	if best < 0 || elements == 0 {
+		return tensor.Matrix{}
+	}
+	m := r.free[best]
+	r.count--
+	r.free[best] = r.free[r.count]
+	if whole := (elements + line - 1) / line * line; whole < m.Cols {
+		r.give(m.View(0, 1, whole, m.Cols-whole))
+	}
+	return m.View(0, 1, 0, elements)
+}
+
+// give keeps a piece. Where there are too many, the smallest goes.
+func (r *reuse) give(m tensor.Matrix) {
+	if m.Cols < line {
+		return
+	}
+	if r.count < len(r.free) {
+		r.free[r.count] = m
+		r.count++
+		return
+	}
+	least := 0
+	for i := range r.free {
+		if r.free[i].Cols < r.free[least].Cols {
+			least = i
+		}
+	}
+	if r.free[least].Cols < m.Cols {
+		r.free[least] = m
+	}
+}
+
+// New is a matrix that lives until the pass is over, or until Free. It holds
+// anything at all.
+func (c *Call) New(rows, cols int) tensor.Matrix {
+	if m := c.pass.reuse.take(rows * cols); !m.None() {
+		return m.Reshape(rows, cols)
+	}
+	return c.pass.arena.Alloc(c.Device.Type(), rows, cols)
+}
+
+// Free gives back what New returned, whole, and what nobody looks at any more.
+func (c *Call) Free(ms ...tensor.Matrix) {
+	for _, m := range ms {
+		if m.Rows > 0 && m.Cols > 0 {
+			c.pass.reuse.give(m.Reshape(1, m.Rows*m.Cols))
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package nn
+
+import "github.com/hopmesh/hopmesh/engine/tensor"
+
+// sage is GraphSAGE: the mean, or each column's largest, of the neighbours' rows
+// times one weight, and the vertex's own row times another.
+type sage struct {
+	in, out int
+	max     bool
+}
+
+func newSAGE(s Spec, p Place) Conv {
+	if s.Aggregator == "gcn" {
+		return &sageGCN{p.In, p.Out}
+	}
+	return &sage{p.In, p.Out, s.Aggregator == "max"}
+}
+
+func (l *sage) Weights() []Weight {
+	return []Weight{
+		{"weight", l.in, l.out, Fan(l.in)},
+		{"root.weight", l.in, l.out, Fan(l.in)},
+		{Bias, 1, l.out, Fan(l.in)},
+	}
+}
+
+func (l *sage) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
+	c.MulOwn(y, c.Weight(1), false, nil)
+	if !l.max {
+		c.Along(0, y, c.Weight(0), tensor.Mean, true, e)
+		return
+	}
+	largest, which := c.New(c.Targets(), l.in), c.NewIndices(c.Targets(), l.in)
+	c.Device.AggregateMax(largest, which, &c.Block.CSR, c.X())
+	c.Device.MatMul(y, largest, c.Weight(0), tensor.NN, true, e)
+	c.Kept[0], c.Kept[1] = largest, which
+}
+
+func (l *sage) Backward(c *Call, dx, dy tensor.Matrix) {
+	if l.max {
+		c.Device.MatMul(c.Gradient(0), c.Kept[0], dy, tensor.TN, true, nil)
+		if !dx.None() {
+			dlargest := c.New(c.Targets(), l.in)
+			c.Device.MatMul(dlargest, dy, c.Weight(0), tensor.NT, false, nil)
+			c.Device.AggregateMaxBack(dx, &c.Block.CSR, dlargest, c.Kept[1], false)
+			c.Free(dlargest)
+		}
+	} else {
+		c.AlongBack(0, dx, c.Gradient(0), dy, c.Weight(0), tensor.Mean)
+	}
+	c.MulOwnBack(dx, c.Gradient(1), dy, c.Weight(1))
+}
+
+// sageGCN is GraphSAGE's aggregator of that name: the mean of the neighbours and
+// the vertex itself, which its self-loop makes one of them, times one weight.
+type sageGCN struct{ in, out int }
+
+func (l *sageGCN) Weights() []Weight {
+	return []Weight{
+		{"weight", l.in, l.out, Fan(l.in)},
+		{Bias, 1, l.out, Fan(l.in)},
+	}
+}
+
+func (l *sageGCN) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
+	c.Along(0, y, c.Weight(0), tensor.Mean, false, e)
+}
+
+func (l *sageGCN) Backward(c *Call, dx, dy tensor.Matrix) {
+	c.AlongBack(0, dx, c.Gradient(0), dy, c.Weight(0), tensor.Mean)
+}

@@ -1,0 +1,156 @@
+package nn
+
+import "github.com/hopmesh/hopmesh/engine/tensor"
+
+// A stage is a convolution, or a linear map of each row, with what belongs to it:
+//
+//	x = drop(activate(norm(x)))       if there is something before
+//	y = conv(x) + bias + x*residual   or + x as it came, if it skips
+//	y = drop(activate(norm(y)))
+//
+// Weights are named by their place among the model's; none is -1.
+type stage struct {
+	info  StageInfo
+	conv  Conv
+	first int // the convolution's first weight
+	bias  int
+
+	before   bool
+	preNorm  int
+	preRelu  bool
+	preDrop  float64
+	skip     bool
+	residual int
+	norm     int
+	activate tensor.Activation
+	drop     float64
+
+	layer int    // which convolution it is, or -1
+	jump  string // of a head: what it sees
+}
+
+// forward sets what the convolution sees, and returns the rows of the targets.
+func (s *stage) forward(c *Call) tensor.Matrix {
+	s.enter(c)
+	p, d := c.pass, c.Device
+	c.conv, c.after = tensor.Epilogue{}, tensor.Epilogue{}
+	if s.bias >= 0 {
+		c.conv.Bias = p.weight(s.bias)
+	}
+	after := &c.after
+	if s.residual < 0 && s.norm < 0 {
+		after = &c.conv
+	}
+	after.Activation, after.Dropout = s.activate, c.dropout(dropRows, s.drop, c.ownVertices())
+
+	y := c.New(c.targets, s.info.Out)
+	s.conv.Forward(c, y, orNone(&c.conv))
+	if s.skip {
+		d.Combine(y, 1, y, 1, c.Own(c.kept.raw))
+	}
+	switch {
+	case s.residual >= 0 && s.norm < 0:
+		c.after.Bias = p.weight(s.residual + 1)
+		c.MulOwn(y, p.weight(s.residual), true, &c.after)
+	case s.residual >= 0:
+		c.MulOwn(y, p.weight(s.residual), true, c.Epilogue(tensor.Epilogue{Bias: p.weight(s.residual + 1)}))
+	}
+	if s.norm >= 0 {
+		c.kept.sum, c.kept.stats = y, c.New(c.targets, 2)
+		y = c.New(c.targets, s.info.Out)
+		d.LayerNorm(y, c.kept.stats, c.kept.sum, p.weight(s.norm), p.weight(s.norm+1), &c.after)
+	}
+	c.kept.y = y
+	return y
+}
+
+// orNone is nil for what does nothing.
+func orNone(e *tensor.Epilogue) *tensor.Epilogue {
+	if e.Bias.None() && e.Activation == tensor.Linear && e.Dropout.P == 0 {
+		return nil
+	}
+	return e
+}
+
+// enter does what comes before the convolution.
+func (s *stage) enter(c *Call) {
+	if !s.before {
+		return
+	}
+	c.kept.raw = c.X()
+	c.pre = tensor.Epilogue{Dropout: c.dropout(dropBefore, s.preDrop, c.vertices)}
+	if s.preRelu {
+		c.pre.Activation = tensor.ReLU
+	}
+	if s.preNorm < 0 && orNone(&c.pre) == nil {
+		return
+	}
+	x := c.New(c.sources, s.info.In)
+	if s.preNorm >= 0 {
+		c.kept.preStats = c.New(c.sources, 2)
+		c.Device.LayerNorm(x, c.kept.preStats, c.kept.raw, c.pass.weight(s.preNorm), c.pass.weight(s.preNorm+1), &c.pre)
+	} else {
+		c.Device.Apply(x, c.kept.raw, &c.pre)
+	}
+	c.input.matrix, c.kept.x = x, x
+}
+
+// backward takes the gradient at what forward returned, which it overwrites, and
+// returns that at the rows of the sources, if it is wanted.
+func (s *stage) backward(c *Call, dy tensor.Matrix, wanted bool) tensor.Matrix {
+	p, d := c.pass, c.Device
+	dz, none := s.backToSum(c, dy), tensor.Matrix{}
+	dx := none
+	if wanted {
+		dx = c.New(c.sources, s.info.In)
+	}
+	s.conv.Backward(c, dx, dz)
+	if s.residual >= 0 {
+		d.ColumnSums(p.gradient(s.residual+1), dz)
+		c.MulOwnBack(dx, p.gradient(s.residual), dz, p.weight(s.residual))
+	}
+	if !wanted {
+		return dx
+	}
+	if s.before && (s.preNorm >= 0 || orNone(&c.pre) != nil) {
+		if orNone(&c.pre) != nil {
+			d.ApplyBack(dx, none, dx, c.input.matrix, &c.pre)
+		}
+		if s.preNorm >= 0 {
+			d.LayerNormBack(dx, p.gradient(s.preNorm), p.gradient(s.preNorm+1), dx, c.kept.raw, c.kept.preStats, p.weight(s.preNorm))
+		}
+	}
+	if s.skip {
+		d.Combine(c.Own(dx), 1, c.Own(dx), 1, dz)
+	}
+	return dx
+}
+
+// backToSum goes back to the sum of what the convolution returned and the residual,
+// bias included, whose gradient it adds.
+func (s *stage) backToSum(c *Call, dy tensor.Matrix) tensor.Matrix {
+	p, d := c.pass, c.Device
+	dbias := tensor.Matrix{}
+	if s.bias >= 0 {
+		dbias = p.gradient(s.bias)
+	}
+	after := &c.after
+	if s.residual < 0 && s.norm < 0 {
+		after = &c.conv
+	}
+	nonlinear := after.Activation != tensor.Linear || after.Dropout.P != 0
+	if nonlinear && s.norm < 0 {
+		d.ApplyBack(dy, dbias, dy, c.kept.y, after)
+		return dy
+	}
+	if nonlinear {
+		d.ApplyBack(dy, tensor.Matrix{}, dy, c.kept.y, after)
+	}
+	if s.norm >= 0 {
+		d.LayerNormBack(dy, p.gradient(s.norm), p.gradient(s.norm+1), dy, c.kept.sum, c.kept.stats, p.weight(s.norm))
+	}
+	if !dbias.None() {
+		d.ColumnSums(dbias, dy)
+	}
+	return dy
+}

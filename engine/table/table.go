@@ -1,0 +1,72 @@
+// Package table writes rows of numbers as other programs read them: NPY and
+// Parquet.
+package table
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A Header says what is written before its rows are there.
+type Header struct {
+	Rows    int
+	Columns []string // names, for Parquet
+	// Names says that ids are strings and not integers. NPY holds no ids.
+	Names bool
+}
+
+// A Writer writes rows in order. It must be closed, which fails if rows are missing.
+type Writer interface {
+	// Write appends rows: one of len(Columns) numbers for each id.
+	Write(ids [][]byte, rows []float32) error
+	Close() error
+}
+
+// Formats are the endings of file names that New knows.
+var Formats = []string{".npy", ".parquet"}
+
+// Format is the one of Formats that a file's name ends in.
+func Format(file string) (string, error) {
+	format := strings.ToLower(filepath.Ext(file))
+	if !slices.Contains(Formats, format) {
+		return "", fmt.Errorf("%s ends in none of %s: the name says what is written", file, strings.Join(Formats, ", "))
+	}
+	return format, nil
+}
+
+// New writes to w in one of Formats.
+func New(w io.Writer, format string, h Header) (Writer, error) {
+	switch format {
+	case ".npy":
+		return newNPY(w, h)
+	case ".parquet":
+		return newParquet(w, h)
+	}
+	return nil, fmt.Errorf("there is no format %q", format)
+}
+
+var errRows = errors.New("more rows than were announced, or fewer")
+
+// tally holds what was announced against what comes.
+type tally struct {
+	columns, left int
+}
+
+func (t *tally) take(ids [][]byte, rows []float32) error {
+	t.left -= len(ids)
+	if t.left < 0 || len(rows) != len(ids)*t.columns {
+		return errRows
+	}
+	return nil
+}
+
+func (t *tally) end() error {
+	if t.left != 0 {
+		return errRows
+	}
+	return nil
+}
