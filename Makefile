@@ -15,6 +15,9 @@ LINT := .tools/bin/golangci-lint-$(LINT_VERSION)
 PYTHON := .tools/python
 export SAFETENSORS_PYTHON := $(CURDIR)/$(PYTHON)/bin/python
 
+# What scripts/peers compares with: PyTorch, PyG and DGL.
+PEERS := .tools/peers
+
 # Real graphs to cut, with their origins and licences beside them.
 GRAPHS := engine/graph/read/testdata
 
@@ -56,6 +59,14 @@ bench: build ## transport and data beside their yardsticks, and the packages' be
 	bin/hopmesh bench data --graphs $(GRAPHS)
 	$(GO) test -run '^$$' -bench . -benchmem ./mesh/... ./consensus/... ./engine/...
 
+.PHONY: accuracy
+accuracy: ## the recipes that accuracy is judged by; goes on where it stopped (ROWS=cora,photo selects)
+	$(GO) run ./scripts/accuracy -rows '$(ROWS)'
+
+.PHONY: bench-peers
+bench-peers: $(PEERS) ## epochs beside PyG's and DGL's on this machine's CPU (needs python3; fetches 1.5 GB)
+	$(GO) run ./scripts/peers -python $(PEERS)/bin/python -only '$(ONLY)'
+
 .PHONY: demo
 demo: build ## a mesh of three nodes on this machine, and the death of its leader
 	bin/hopmesh demo
@@ -78,11 +89,15 @@ $(PYTHON): scripts/python/requirements.txt
 		{ rm -rf $@; echo "Python's safetensors could not be fetched: the test that opens shards with it is skipped"; }; \
 	else echo "no python3: the test that opens shards with it is skipped"; fi
 
+$(PEERS): scripts/peers/requirements.txt
+	python3 -m venv $@ && $@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
+	touch $@
+
 .PHONY: preflight
-preflight: fmt-check vet tidy-check lint test race-affordable ## what must pass before a push
+preflight: fmt-check vet tidy-check gen-check lint test race-affordable ## what must pass before a push
 	$(MAKE) fuzz FUZZTIME=2s
 
-.PHONY: fmt-check vet tidy-check race-affordable
+.PHONY: fmt-check vet tidy-check gen-check race-affordable
 fmt-check:
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not as gofmt writes it; run gofmt -w on:"; echo "$$out"; exit 1; }
 
@@ -91,6 +106,10 @@ vet:
 
 tidy-check:
 	$(GO) mod tidy -diff
+
+# The assembly that is checked in is what its generator makes.
+gen-check:
+	engine/tensor/gen/all.sh --check
 
 race-affordable:
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $(RACE_AFFORDABLE)

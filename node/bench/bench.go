@@ -68,6 +68,25 @@ func Data(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	})
 }
 
+// Kernels measures the arithmetic of layers: products beside OpenBLAS', what follows
+// edges beside reading rows at random, and a step of training made of them.
+func Kernels(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
+	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
+		return []part{
+			{"products of matrices", b.products},
+			{"means of neighbours", b.aggregations},
+			{"steps of training", b.training},
+		}
+	})
+}
+
+// Sampler measures the sampler beside the same algorithm in C++.
+func Sampler(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
+	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
+		return []part{{"sampling", b.sampling}}
+	})
+}
+
 func table(out io.Writer, r Report) error {
 	_, _ = fmt.Fprintf(out, "%s\n\n", r.Machine)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

@@ -95,6 +95,9 @@ func packageComments(all []file) []string {
 		if f.test() {
 			continue
 		}
+		if bytes.HasPrefix(f.src, []byte("//go:build ignore\n")) || bytes.Contains(f.src, []byte("\n//go:build ignore\n")) {
+			dir = f.path // a program by itself
+		}
 		if _, ok := comments[dir]; !ok {
 			comments[dir] = nil
 		}
@@ -206,6 +209,7 @@ func TestWrongFilesAreFound(t *testing.T) {
 		source("none/a.go", "package none"), source("none/a_test.go", "// Package none is.\npackage none"),
 		source("one/a.go", "// Package one is.\npackage one"), source("one/b.go", "package one"),
 		source("two/a.go", "// Package two is.\npackage two"), source("two/b.go", "// Package two is.\npackage two"),
+		source("run/a.go", "//go:build ignore\n\n// Command a is.\npackage main"), source("run/b.go", "//go:build ignore\n\n// Command b is.\npackage main"),
 	})
 	if len(got) != 2 || !strings.HasPrefix(got[0], "package none has 0") || !strings.HasPrefix(got[1], "package two has 2") {
 		t.Errorf("comments: %v", got)

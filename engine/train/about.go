@@ -1,0 +1,41 @@
+package train
+
+import "github.com/hopmesh/hopmesh/engine/graph"
+
+// An About is what a recipe is held against: a graph as its manifest describes it.
+type About struct {
+	Vertices uint64
+	Edges    uint64
+	Features int
+	Classes  int
+	Splits   []graph.SplitInfo
+}
+
+// Describe describes the graph of these shards, which are all of it.
+func Describe(shards []*graph.Shard) About {
+	var a About
+	for _, s := range shards {
+		a.Vertices += uint64(s.Vertices)
+		a.Edges += uint64(len(s.Indices))
+		a.Features, a.Classes = s.Features, s.Classes
+		for i, marks := range s.Marks {
+			if i == len(a.Splits) {
+				a.Splits = append(a.Splits, graph.SplitInfo{})
+			}
+			for row, mark := range marks {
+				if s.Labels == nil || s.Labels[row] < 0 {
+					continue // it can be neither learnt from nor judged
+				}
+				switch mark {
+				case graph.Train:
+					a.Splits[i].Train++
+				case graph.Validation:
+					a.Splits[i].Val++
+				case graph.Test:
+					a.Splits[i].Test++
+				}
+			}
+		}
+	}
+	return a
+}

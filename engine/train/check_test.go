@@ -1,0 +1,98 @@
+package train
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+var usual = About{Vertices: 100, Edges: 500, Features: 8, Classes: 3, Splits: []graph.SplitInfo{{Train: 10, Val: 10, Test: 10}, {Train: 3}, {Val: 4}}}
+
+func TestWhatCannotBeTrained(t *testing.T) {
+	if err := DefaultRecipe("gcn").Check(usual); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(r *Recipe, a *About){
+		"--epochs is 0":                              func(r *Recipe, _ *About) { r.Epochs = 0 },
+		"--lr is 0":                                  func(r *Recipe, _ *About) { r.Rate = 0 },
+		"--lr is NaN":                                func(r *Recipe, _ *About) { r.Rate = math.NaN() },
+		"--lr is +Inf":                               func(r *Recipe, _ *About) { r.Rate = math.Inf(1) },
+		"--weight-decay is -1":                       func(r *Recipe, _ *About) { r.Optimizer.WeightDecay = -1 },
+		"--optimizer is \"lion\"":                    func(r *Recipe, _ *About) { r.Optimizer.Kind = "lion" },
+		"--batch is -1":                              func(r *Recipe, _ *About) { r.Batch = -1 },
+		"--patience is -1":                           func(r *Recipe, _ *About) { r.Patience = -1 },
+		"--eval-every is 0":                          func(r *Recipe, _ *About) { r.EvalEvery = 0 },
+		"--split is 3, and the dataset has":          func(r *Recipe, _ *About) { r.Split = 3 },
+		"--split is -1":                              func(r *Recipe, _ *About) { r.Split = -1 },
+		"one only, which is --split 0":               func(r *Recipe, a *About) { r.Split, a.Splits = 1, a.Splits[:1] },
+		"split 2 of the dataset has no training":     func(r *Recipe, _ *About) { r.Split = 2 },
+		"--patience needs validation":                func(r *Recipe, _ *About) { r.Split, r.Patience = 1, 5 },
+		"train.schedule=plateau needs validation":    func(r *Recipe, _ *About) { r.Split = 1; r.Schedule.choose(Plateau) },
+		"has no split":                               func(_ *Recipe, a *About) { a.Splits = nil },
+		"no labels":                                  func(_ *Recipe, a *About) { a.Classes = 0 },
+		"no features":                                func(_ *Recipe, a *About) { a.Features = 0 },
+		"--fanout has 1 number and the model 2 hops": func(r *Recipe, _ *About) { r.Fanouts = []int{5} },
+		"--fanout has -3":                            func(r *Recipe, _ *About) { r.Fanouts = []int{5, -3} },
+		"--hidden is 0":                              func(r *Recipe, _ *About) { r.Model.Hidden = 0 },
+		"--normalize-features is \"log\"":            func(r *Recipe, _ *About) { r.Features = "log" },
+		"train.schedule is \"\"":                     func(r *Recipe, _ *About) { r.Schedule.Kind = "" },
+		"train.warmup is 200 epochs of 200":          func(r *Recipe, _ *About) { r.Schedule.Warmup = 200 },
+		"train.step_every is 0":                      func(r *Recipe, _ *About) { r.Schedule = Schedule{Kind: Step, Factor: .5} },
+		"train.factor is 1":                          func(r *Recipe, _ *About) { r.Schedule = Schedule{Kind: Plateau, Every: 1, Factor: 1} },
+		"train.least_lr is 1":                        func(r *Recipe, _ *About) { r.Schedule = Schedule{Kind: Cosine, Least: 1} },
+		"train.momentum is 1":                        func(r *Recipe, _ *About) { r.Optimizer.Momentum = 1 },
+		"train.momentum is for --optimizer sgd":      func(r *Recipe, _ *About) { r.Optimizer.Momentum = .5 },
+		"train.loss is \"mse\"":                      func(r *Recipe, _ *About) { r.Loss = "mse" },
+		"train.metric is \"f1\"":                     func(r *Recipe, _ *About) { r.Metric = "f1" },
+		"roc_auc compares classes":                   func(r *Recipe, a *About) { r.Metric, a.Classes = ROCAUC, 1 },
+	} {
+		r, a := DefaultRecipe("gcn"), usual
+		change(&r, &a)
+		if err := r.Check(a); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	r := DefaultRecipe("gcn")
+	for _, s := range [][2]string{
+		{"train.step_every", "7"}, {"train.schedule", "step"}, {"train.warmup", "3"}, {"train.least_lr", "0.001"}, {"train.momentum", "0.9"},
+		{"train.loss", "bce"}, {"train.metric", "roc_auc"}, {"train.products", "bf16"}, {"model.head", "linear"},
+	} {
+		if err := r.Set(s[0], s[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	want := Schedule{Kind: Step, Warmup: 3, Every: 7, Factor: 0.5, Least: 0.001}
+	if r.Schedule != want || r.Optimizer.Momentum != 0.9 || r.Loss != BCE || r.Metric != ROCAUC || !r.BF16 || r.Model.Head != "linear" {
+		t.Errorf("set is %+v", r)
+	}
+	for _, s := range []struct{ key, value, want string }{
+		{"train.shedule", "step", "there is no setting train.shedule: `hopmesh train options`"},
+		{"train.schedule", "linear", "one of constant, step, cosine, plateau"},
+		{"train.warmup", "x", "\"x\" is no whole number"},
+		{"train.factor", "x", "\"x\" is no number"},
+		{"gat.version", "2", "gat"},
+	} {
+		before := r
+		if err := r.Set(s.key, s.value); err == nil || !strings.Contains(err.Error(), s.want) {
+			t.Errorf("%s: %v", s.want, err)
+		}
+		if r.Schedule != before.Schedule || r.Model != before.Model {
+			t.Errorf("--set %s=%s was refused and changed something", s.key, s.value)
+		}
+	}
+	listed := map[string]bool{}
+	for _, o := range Settings() {
+		listed[o.Key] = true
+		if o.Help == "" || o.Values == "" || o.Default == "" {
+			t.Errorf("%s is listed without what it is", o.Key)
+		}
+	}
+	if !listed["train.schedule"] || !listed["sage.aggregator"] {
+		t.Error("some are not listed")
+	}
+}

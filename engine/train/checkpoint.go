@@ -1,0 +1,166 @@
+package train
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
+	"github.com/hopmesh/hopmesh/engine/nn"
+)
+
+// CheckpointFile is the name of a run's checkpoint in its folder.
+const CheckpointFile = "last.safetensors"
+
+// checkpointFormat is what a checkpoint says in its metadata that it is.
+const checkpointFormat = "hopmesh-checkpoint/1"
+
+const (
+	// saveEvery is how often a checkpoint is written.
+	saveEvery = 10 * time.Second
+	// maxHistory is how many epochs a checkpoint tells of at most.
+	maxHistory = 10_000
+)
+
+// The names of tensors are those of the model's params. Those of what belongs to
+// each param begin so.
+const (
+	bestPrefix   = "best."
+	momentPrefix = "optimizer."
+)
+
+// saved is the last checkpoint that was written or read.
+type saved struct {
+	at          time.Time
+	good        bool // there is one
+	epoch, step int  // where it stands
+}
+
+// due says whether the last checkpoint is long enough ago.
+func (t *trainer) due() bool {
+	return t.options.Dir != "" && time.Since(t.saved.at) >= cmp.Or(t.options.Interval, saveEvery)
+}
+
+// save writes a checkpoint, unless the last one is of the same step.
+func (t *trainer) save() error {
+	if t.options.Dir == "" || t.saved.good && t.saved.epoch == t.at.Epoch && t.saved.step == t.at.Step {
+		return nil
+	}
+	if !t.device.Finite(t.weights) {
+		return nil // the next step, or the end of the epoch, says so
+	}
+	metadata, err := t.metadata()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(t.options.Dir, 0o700); err != nil {
+		return fmt.Errorf("make the folder of checkpoints: %w", err)
+	}
+	if err := writeWhole(filepath.Join(t.options.Dir, CheckpointFile), t.sections(), metadata); err != nil {
+		return fmt.Errorf("write a checkpoint: %w", err)
+	}
+	t.saved = saved{at: time.Now(), good: true, epoch: t.at.Epoch, step: t.at.Step}
+	return nil
+}
+
+// A section is a row of numbers, one for each weight, that a file holds by param.
+type section struct {
+	prefix string
+	read   func(to []float32) []float32 // returns the numbers, in to or elsewhere
+	params []nn.Param
+}
+
+func (t *trainer) sections() []section {
+	params := t.model.Params()
+	all := []section{{"", func(to []float32) []float32 { t.device.Read32(to, t.weights); return to }, params}}
+	for _, m := range t.optimizer.Moments() {
+		all = append(all, section{momentPrefix + m.Name + ".", func(to []float32) []float32 { t.device.Read32(to, m.Row); return to }, params})
+	}
+	if t.at.Best != nil {
+		all = append(all, section{bestPrefix, func([]float32) []float32 { return t.best }, params})
+	}
+	return all
+}
+
+// metadata is what a checkpoint says beside its tensors.
+func (t *trainer) metadata() (map[string]string, error) {
+	m := map[string]string{
+		"format":             checkpointFormat,
+		"dataset":            t.options.Dataset,
+		"vertices":           strconv.FormatUint(t.data.about.Vertices, 10),
+		"edges":              strconv.FormatUint(t.data.about.Edges, 10),
+		"features":           strconv.Itoa(t.data.about.Features),
+		"classes":            strconv.Itoa(t.data.about.Classes),
+		"normalize_features": t.data.features.How(),
+		"updates":            strconv.FormatUint(t.optimizer.Steps(), 10),
+	}
+	for _, field := range []struct {
+		name string
+		of   any
+	}{
+		{"recipe", t.recipe},
+		{"state", t.at},
+		{"history", t.history[max(0, len(t.history)-maxHistory):]},
+	} {
+		text, err := json.Marshal(field.of)
+		if err != nil {
+			return nil, fmt.Errorf("encode the %s of a checkpoint: %w", field.name, err)
+		}
+		m[field.name] = string(text)
+	}
+	return m, nil
+}
+
+// writeWhole writes a file of tensors whole or not at all.
+func writeWhole(path string, sections []section, metadata map[string]string) (err error) {
+	// Of that name, so that what a crash leaves is written over the next time.
+	file, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	if err := errors.Join(writeTensors(file, sections, metadata), file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// tensorsOf lists the tensors of some sections.
+func tensorsOf(sections []section) (all []safetensors.Tensor, numbers int) {
+	for _, s := range sections {
+		n := 0
+		for _, p := range s.params {
+			all = append(all, safetensors.Tensor{Name: s.prefix + p.Name, DType: safetensors.F32, Shape: []int64{int64(p.Rows), int64(p.Cols)}})
+			n += p.Rows * p.Cols
+		}
+		numbers = max(numbers, n)
+	}
+	return all, numbers
+}
+
+// finite says whether all numbers are.
+func finite(numbers []float32) bool {
+	for _, x := range numbers {
+		if math.Float32bits(x)&0x7f800000 == 0x7f800000 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,108 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
+	"github.com/hopmesh/hopmesh/engine/nn"
+)
+
+// modelFormat is what a model file says in its metadata that it is.
+const modelFormat = "hopmesh-model/1"
+
+// A weighed is a model with its weights: the best of a run's checkpoint, or what
+// was exported.
+type weighed struct {
+	model   *nn.Model
+	about   About // without splits
+	how     string
+	weights []float32 // in the order of the model's params
+	epoch   int       // that they are of
+	seed    uint64
+	loss    string
+}
+
+// readWeighed reads a checkpoint or a model file.
+func readWeighed(path string) (*weighed, error) {
+	file, err := safetensors.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("the model can't be read: %w", err)
+	}
+	var w *weighed
+	if file.Metadata()["format"] == modelFormat {
+		w, err = weighedOfModel(file)
+	} else {
+		w, err = weighedOfCheckpoint(file)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("the model in %s is not usable: %w", path, err)
+	}
+	return w, nil
+}
+
+func weighedOfCheckpoint(file *safetensors.File) (*weighed, error) {
+	c := &checkpoint{file: file}
+	if err := c.read(); err != nil {
+		return nil, err
+	}
+	w := &weighed{about: c.about, how: c.how, epoch: c.state.Last.Epoch, seed: c.recipe.Seed, loss: c.recipe.Loss}
+	prefix := ""
+	if c.state.Best != nil {
+		prefix, w.epoch = bestPrefix, c.state.Best.Epoch
+	}
+	return w, w.fill(file, c.recipe.Model, prefix)
+}
+
+func weighedOfModel(file *safetensors.File) (*weighed, error) {
+	m := file.Metadata()
+	w := &weighed{how: m["normalize_features"], loss: m["loss"]}
+	var spec nn.Spec
+	if err := json.Unmarshal([]byte(m["model"]), &spec); err != nil {
+		return nil, fmt.Errorf("its model is not the JSON expected: %w", err)
+	}
+	return w, errors.Join(w.about.read(m), w.fill(file, spec, ""))
+}
+
+// fill makes the model, and reads its weights.
+func (w *weighed) fill(file *safetensors.File, spec nn.Spec, prefix string) (err error) {
+	if w.model, err = modelOf(spec, w.about); err != nil {
+		return err
+	}
+	w.weights, err = rowOf(file, prefix, w.model.Params(), w.model.Size())
+	return err
+}
+
+// Export writes the model of a checkpoint with the weights of its best epoch, or of
+// its last if none was judged: tensors by name, each In x Out, and in the metadata
+// all that it takes to compute with them.
+func Export(to io.Writer, checkpoint string) error {
+	w, err := readWeighed(checkpoint)
+	if err != nil {
+		return err
+	}
+	spec, err := json.Marshal(w.model.Spec())
+	if err != nil {
+		return fmt.Errorf("encode the model: %w", err)
+	}
+	metadata := map[string]string{
+		"format":             modelFormat,
+		"model":              string(spec),
+		"features":           strconv.Itoa(w.about.Features),
+		"classes":            strconv.Itoa(w.about.Classes),
+		"normalize_features": w.how,
+		"loss":               w.loss,
+		"epoch":              strconv.Itoa(w.epoch),
+		"seed":               strconv.FormatUint(w.seed, 10),
+		"vertices":           strconv.FormatUint(w.about.Vertices, 10),
+		"edges":              strconv.FormatUint(w.about.Edges, 10),
+	}
+	all := section{"", func([]float32) []float32 { return w.weights }, w.model.Params()}
+	if err := writeTensors(to, []section{all}, metadata); err != nil {
+		return fmt.Errorf("write the model: %w", err)
+	}
+	return nil
+}

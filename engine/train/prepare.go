@@ -1,0 +1,172 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/hopmesh/hopmesh/engine/nn"
+)
+
+const (
+	// looks is how many batches are sampled ahead to see how large they get, and
+	// margin what a later one may have more, as a share.
+	looks  = 4
+	margin = 0.1
+	// leastInference is what evaluation may take where nothing bounds it, and
+	// training takes less.
+	leastInference = 1 << 30
+	// atHome is what the program takes for itself, beside what is counted.
+	atHome = 48 << 20
+)
+
+// ahead is how many batches are prepared before the one in use, and workers how many
+// goroutines prepare them. A run on one thread samples and computes in turn.
+func (t *trainer) ahead() (slots, workers int) {
+	threads := t.options.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	if threads == 1 {
+		return 1, 1
+	}
+	workers = max(1, threads/4)
+	return 2 + workers, workers
+}
+
+// prepare makes ready what steps and evaluation need, having forecast how much
+// memory that is, and announces the run.
+func (t *trainer) prepare(ctx context.Context) (err error) {
+	t.phases = newPhases(ctx)
+	slots, workers := t.ahead()
+	if t.prefetch > 0 {
+		slots, workers = t.prefetch, min(workers, t.prefetch)
+	}
+	if t.batches, err = newBatches(t.data, &t.phases, &t.recipe, t.sampling(), slots, workers); err != nil {
+		return err
+	}
+	var need needs
+	err = t.batches.ahead(min(t.at.Epoch, t.recipe.Epochs), looks, func(s *slot) { need.see(t, s) })
+	if err != nil {
+		return err
+	}
+	need.settle(t)
+	if err := need.check(t.options.Memory); err != nil {
+		return err
+	}
+	if err := t.batches.reserve(int(need.rows)); err != nil {
+		return err
+	}
+	if t.work, err = t.device.NewArena(int(need.pass)); err != nil {
+		return err
+	}
+	t.pass = t.model.NewPass(t.device, t.work)
+	t.pass.Weights, t.pass.Gradients, t.pass.Train = t.weights, t.gradients, true
+	t.infer = newInference(t.data, t.device, t.work, t.model, t.weights, need.inference, t.options.Dir)
+	t.infer.tick = func() { t.tell(true) }
+	t.announce(need.sum())
+	return nil
+}
+
+func (t *trainer) announce(arenas uint64) {
+	f := Forecast{
+		Shards: t.data.mapped, Arenas: arenas, Weights: t.model.Size(),
+		Epochs: t.recipe.Epochs, Resumed: t.at.Epoch - 1, History: t.history, Notes: t.notes,
+	}
+	split := t.data.about.Splits[t.recipe.Split]
+	if split.Val == 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("split %d has no validation vertices: the weights of the last epoch are kept, since none can be called the best", t.recipe.Split))
+	}
+	for _, note := range f.Notes {
+		t.log.Info("the training begins with a note", "note", note)
+	}
+	if t.options.Announce != nil {
+		t.options.Announce(f)
+	}
+}
+
+// needs is the memory that a run takes, in bytes.
+type needs struct {
+	weights   uint64 // with gradients, moments and copies
+	graph     uint64 // what samplers and features keep of each vertex
+	rows      uint64 // of dense features, of the largest batch seen
+	slot      uint64 // of all of it
+	slots     uint64
+	pass      uint64 // rows of the largest batch seen
+	least     uint64 // the least that inference does with
+	inference uint64 // what it may take
+	takes     uint64 // and what it takes of that
+}
+
+// see takes a batch into account.
+func (n *needs) see(t *trainer, s *slot) {
+	slot, sources := uint64(8*len(s.roots)), uint64(len(s.outermost()))
+	if t.data.features.Sparse() {
+		slot += 8*sources + 20*uint64(s.sparse.Entries())
+	} else {
+		n.rows = max(n.rows, 4*sources*uint64(t.data.about.Features))
+		slot += 4 * sources * uint64(t.data.about.Features)
+	}
+	var blocks []nn.Size
+	for i := range s.batch.Blocks {
+		b := &s.batch.Blocks[i]
+		blocks = append(blocks, nn.Size{Targets: b.Rows, Sources: b.Cols, Entries: b.Entries()})
+		slot += uint64(16*b.Entries() + 8*b.Rows + 12*b.Cols)
+	}
+	in := nn.InputSize{Rows: int(sources), Sparse: t.data.features.Sparse()}
+	if in.Sparse {
+		in.Entries = s.sparse.Entries()
+	}
+	pass := uint64(t.model.Forecast(in, blocks) + 4*len(s.roots)*t.data.about.Classes + 4096)
+	n.slot, n.pass = max(n.slot, slot), max(n.pass, pass)
+}
+
+// settle counts the rest, once all batches are seen.
+func (n *needs) settle(t *trainer) {
+	vertices := uint64(t.data.topology.Vertices())
+	n.slots = n.slot * uint64(len(t.batches.slots))
+	if !t.batches.same {
+		for _, some := range []*uint64{&n.slots, &n.pass, &n.rows} {
+			*some += uint64(float64(*some) * margin)
+		}
+	}
+	n.weights = 4 * 6 * uint64(t.model.Size())
+	n.graph = vertices * uint64(8*(len(t.batches.hands)+1)+4+4)
+	n.inference = max(leastInference, n.pass)
+	// What inference takes is asked of one that has nothing but its sizes.
+	i := &inference{data: t.data, stages: t.model.Stages()}
+	n.least = i.least(len(i.stages))
+	if memory := t.options.Memory; memory > 0 {
+		n.inference = memory - min(memory, n.others())
+	}
+	i.memory = n.inference
+	n.takes = max(n.least, i.takes(len(i.stages)))
+}
+
+// others is all but a pass and inference, which take turns with their memory.
+func (n *needs) others() uint64 { return atHome + n.weights + n.graph + n.slots }
+
+func (n *needs) sum() uint64 { return n.others() + max(n.pass, n.takes) }
+
+// check says what is short.
+func (n *needs) check(memory uint64) error {
+	least := n.others() + max(n.pass, n.least)
+	if memory == 0 || least <= memory {
+		return nil
+	}
+	return fmt.Errorf("the training needs %s of memory, and %s is what it may use: take a smaller --batch, --fanout or --hidden, or allow more with --memory", gib(least), gib(memory))
+}
+
+// gib writes bytes as people read them.
+func gib(bytes uint64) string {
+	if bytes < 1<<30 {
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}
+
+// stageBytes is about what a stage takes for its rows: what it makes of its sources
+// and what of its targets, with what it needs meanwhile.
+func stageBytes(s *nn.StageInfo, sources, targets uint64) uint64 {
+	return 4 * (sources*uint64(s.Out) + targets*uint64(s.In+2*s.Out+s.CarryOut))
+}

@@ -1,0 +1,143 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+
+	"github.com/hopmesh/hopmesh/engine/nn"
+)
+
+// resume goes on from the last checkpoint, if there is one. Nothing of the run is
+// changed before all of the checkpoint has been checked.
+func (t *trainer) resume() error {
+	path := filepath.Join(t.options.Dir, CheckpointFile)
+	if _, err := os.Stat(path); t.options.Dir == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	c, err := openCheckpoint(path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(t.adopt(c), c.close()); err != nil {
+		return fmt.Errorf("the training can't go on from the checkpoint %s, which is left as it is: %w", path, err)
+	}
+	return nil
+}
+
+// adopt takes over what a checkpoint holds.
+func (t *trainer) adopt(c *checkpoint) error {
+	if err := t.fits(c); err != nil {
+		return err
+	}
+	moments := t.optimizer.Moments()
+	names := []string{"", bestPrefix}
+	for _, m := range moments {
+		names = append(names, momentPrefix+m.Name+".")
+	}
+	rows := make([][]float32, len(names))
+	for i, prefix := range names {
+		if prefix == bestPrefix && c.state.Best == nil {
+			continue
+		}
+		var err error
+		if rows[i], err = c.row(prefix, t.model.Params(), t.model.Size()); err != nil {
+			return err
+		}
+	}
+	t.device.Write32(t.weights, rows[0])
+	for i, m := range moments {
+		t.device.Write32(m.Row, rows[2+i])
+	}
+	t.optimizer.SetSteps(c.updates)
+	t.best = append(t.best[:0], rows[1]...)
+	t.at, t.history = c.state, c.history
+	t.at.Early = t.recipe.Patience > 0 && t.at.Waited >= t.recipe.Patience
+	t.saved = saved{good: true, epoch: t.at.Epoch, step: t.at.Step}
+	return nil
+}
+
+// fits says what keeps a checkpoint from being one of this run.
+func (t *trainer) fits(c *checkpoint) error {
+	if err := sameRecipe(t.recipe, c.recipe); err != nil {
+		return err
+	}
+	about := t.data.about
+	for _, n := range []struct {
+		what           string
+		is, checkpoint uint64
+	}{
+		{"vertices", about.Vertices, c.about.Vertices}, {"edges", about.Edges, c.about.Edges},
+		{"features", uint64(about.Features), uint64(c.about.Features)}, {"classes", uint64(about.Classes), uint64(c.about.Classes)},
+	} {
+		if n.is != n.checkpoint {
+			return fmt.Errorf("it is of a dataset with %d %s, and this one has %d", n.checkpoint, n.what, n.is)
+		}
+	}
+	if c.dataset != t.options.Dataset {
+		return errors.New("it is of a dataset of the same size with another content: resume with the dataset that it began with")
+	}
+	size := t.recipe.Batch
+	if size == 0 {
+		size = len(t.data.training)
+	}
+	if steps := (len(t.data.training) + size - 1) / size; c.state.Step > steps {
+		return fmt.Errorf("it stands at step %d of an epoch of %d", c.state.Step, steps)
+	}
+	return nil
+}
+
+// sameRecipe says what differs in two recipes, but for what may: how long training
+// goes on and at which rate.
+func sameRecipe(now, was Recipe) error {
+	now.Epochs, now.Patience, now.Rate, now.Schedule = was.Epochs, was.Patience, was.Rate, was.Schedule
+	if now.Model.Model != was.Model.Model {
+		return fmt.Errorf("it is of a %s, and this is a %s", was.Model.Model, now.Model.Model)
+	}
+	if reflect.DeepEqual(now, was) {
+		return nil
+	}
+	a, b := reflect.ValueOf(now), reflect.ValueOf(was)
+	for i := range a.NumField() {
+		name := a.Type().Field(i).Tag.Get("json")
+		if reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+			continue
+		}
+		if a.Field(i).Kind() != reflect.Struct {
+			return fmt.Errorf("its recipe has %v for %s, and this one %v", b.Field(i), name, a.Field(i))
+		}
+		return fmt.Errorf("its recipe has another %s: %s, and this one %s", name, text(b.Field(i)), text(a.Field(i)))
+	}
+	return nil
+}
+
+func text(v reflect.Value) string {
+	b, err := json.Marshal(v.Interface())
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// natural reads a number of the metadata.
+func natural(metadata map[string]string, name string, most uint64) (uint64, error) {
+	n, err := strconv.ParseUint(metadata[name], 10, 64)
+	if err != nil || n > most {
+		return 0, fmt.Errorf("its metadata has %q for %s, which is no number up to %d", metadata[name], name, most)
+	}
+	return n, nil
+}
+
+// modelOf makes the model that a file's weights are of.
+func modelOf(spec nn.Spec, about About) (*nn.Model, error) {
+	m, err := nn.New(spec, about.Features, about.Classes)
+	if err != nil {
+		return nil, fmt.Errorf("its model can't be: %w", err)
+	}
+	return m, nil
+}

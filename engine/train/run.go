@@ -1,0 +1,76 @@
+package train
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// Options say how a run is done. What is learnt does not depend on them.
+type Options struct {
+	Threads int    // 0: all
+	Memory  uint64 // bytes that may be used; 0: no bound
+	// Dataset identifies the graph: a digest of its shards'. A checkpoint of
+	// another one is refused.
+	Dataset string
+	// Dir is where its checkpoints lie; "" keeps none.
+	Dir string
+	// Interval is how often a checkpoint is written, at the end of a step; 0: every
+	// 10 seconds.
+	Interval time.Duration
+	// Resume goes on from the last checkpoint in Dir, if there is one.
+	Resume bool
+	// Announce, Report and Progress tell of the run as it goes, from its
+	// goroutine: they must not wait. Each may be nil.
+	Announce func(Forecast)
+	Report   func(Epoch)
+	Progress func(Progress) // at most ten times a second
+	Log      *slog.Logger
+}
+
+// A Forecast is what a run will take, told before its first step.
+type Forecast struct {
+	Shards  uint64   `json:"shards"` // bytes of shard files, mapped
+	Arenas  uint64   `json:"arenas"` // bytes of memory of its own
+	Weights int      `json:"weights"`
+	Epochs  int      `json:"epochs"`
+	Resumed int      `json:"resumed"` // epochs that were done before, when resumed
+	Notes   []string `json:"notes,omitempty"`
+	History []Epoch  `json:"-"` // of the epochs that were done before; the last, if they are very many
+}
+
+// Progress is how far an epoch has come.
+type Progress struct {
+	Epoch, Step, Steps int
+	Evaluating         bool
+}
+
+// A Result is how a run ended.
+type Result struct {
+	Best  Epoch `json:"best"` // the epoch of the best validation; the last, if there is none
+	Last  Epoch `json:"last"`
+	Early bool  `json:"early"` // it stopped for want of patience
+}
+
+// Run trains until the recipe is done or ctx ends, which leaves a checkpoint. A run
+// that was done before it was resumed only says how it ended. The shards are all of
+// the graph's, in order.
+func Run(ctx context.Context, r Recipe, shards []*graph.Shard, o Options) (Result, error) {
+	t, err := newTrainer(r, shards, o)
+	if err != nil {
+		return Result{}, err
+	}
+	defer t.close()
+	if o.Resume {
+		if err := t.resume(); err != nil {
+			return Result{}, err
+		}
+	}
+	if err := t.prepare(ctx); err != nil {
+		return Result{}, err
+	}
+	err = t.train(ctx)
+	return t.result(), err
+}

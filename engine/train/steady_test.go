@@ -1,0 +1,234 @@
+package train
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/nn"
+)
+
+// Steps of batches whose memory has been grown allocate nothing: not the sampler,
+// not gathering, not the passes.
+func TestStepsAllocateNothing(t *testing.T) {
+	dense, sparse := communities(t, 3000), coraShards(t)
+	for _, model := range nn.Models() {
+		for name, shards := range map[string][]*graph.Shard{"dense": dense, "sparse": sparse} {
+			r := small(model)
+			r.Model.Layers = 2
+			r.Batch = 60
+			if model == "mlp" {
+				r.Fanouts = nil
+			}
+			tr := started(t, r, shards, Options{Threads: 2})
+			s, step := tr.batches.slots[0], 0
+			one := func() {
+				tr.batches.set(s, step%tr.batches.steps)
+				if err := tr.batches.hands[0].fill(s, tr.data, &tr.phases, 1); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := tr.step(s, r.Rate); err != nil {
+					t.Fatal(err)
+				}
+				tr.tell(false)
+				step++
+			}
+			for range 2 * tr.batches.steps {
+				one()
+			}
+			if n := testing.AllocsPerRun(20, one); n > 0 {
+				t.Errorf("%s, %s: a step allocates %g times", model, name, n)
+			}
+		}
+	}
+}
+
+// Whole epochs, with the loader at work, allocate for what they report only.
+func TestEpochsAllocateLittle(t *testing.T) {
+	shards := communities(t, 3000)
+	r := small("sage")
+	r.Batch, r.EvalEvery = 40, 1000
+	tr := started(t, r, shards, Options{Threads: 2})
+	epoch := func(n int) (allocated uint64) {
+		tr.at.Epoch, tr.at.Step = n, 0
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := tr.steps(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.Mallocs - before.Mallocs
+	}
+	for n := range 8 {
+		epoch(1 + n%2)
+	}
+	least := epoch(1)
+	for n := range 6 {
+		least = min(least, epoch(1+n%2))
+	}
+	if steps := uint64(tr.batches.steps); least >= steps/2 {
+		t.Errorf("an epoch of %d steps allocates %d times", steps, least)
+	}
+}
+
+func TestNoGoroutineIsLeftBehind(t *testing.T) {
+	shards := communities(t, 3000)
+	before := runtime.NumGoroutine()
+	for n := 1; n < 20; n += 3 {
+		if _, err := Run(endAfter(t, n), small("sage"), shards, Options{Threads: 3}); err == nil {
+			break
+		}
+	}
+	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
+		runtime.Gosched()
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines are left", after-before)
+	}
+}
+
+func TestMemoryIsForecastAndHeldAgainstTheBound(t *testing.T) {
+	shards := communities(t, 3000)
+	var f Forecast
+	o := Options{Threads: 2, Announce: func(got Forecast) { f = got }}
+	r := short("sage")
+	mustRun(t, r, shards, o)
+	if f.Weights == 0 || f.Shards < 3000*20*4 || f.Arenas < 48<<20 || f.Arenas > 256<<20 || f.Epochs != 1 || f.Resumed != 0 || len(f.Notes) > 0 {
+		t.Errorf("announced is %+v", f)
+	}
+	o.Memory = f.Arenas
+	unbounded := f
+	if mustRun(t, r, shards, o); f.Arenas > o.Memory {
+		t.Errorf("%d bytes are announced of %d", f.Arenas, o.Memory)
+	}
+	if f.Arenas > unbounded.Arenas {
+		t.Errorf("bounded it takes %d bytes and unbounded %d", f.Arenas, unbounded.Arenas)
+	}
+	announced := false
+	o.Announce = func(Forecast) { announced = true }
+	o.Memory = 32 << 20
+	if _, err := Run(t.Context(), r, shards, o); err == nil || !strings.Contains(err.Error(), "is what it may use: take a smaller --batch") || announced {
+		t.Errorf("within %d bytes: %v, announced %v", o.Memory, err, announced)
+	}
+}
+
+// A bound on memory changes how evaluation is done, and nothing that comes of it.
+func TestABoundChangesNoBit(t *testing.T) {
+	shards := communities(t, 7*grain/2)
+	r := short("gcn")
+	r.Batch = 40
+	_, want := mustRun(t, r, shards, Options{Threads: 2})
+	tr := started(t, r, shards, Options{Threads: 2, Dir: t.TempDir()})
+	tr.infer.memory = 1
+	if err := tr.train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if plain(tr.at.Last) != plain(want[0]) {
+		t.Errorf("%s and unbounded %s", plain(tr.at.Last), plain(want[0]))
+	}
+}
+
+// No time is counted twice: neither evaluation nor writing checkpoints is training.
+func TestSecondsAreOfTrainingAlone(t *testing.T) {
+	for _, interval := range []time.Duration{time.Nanosecond, time.Hour} {
+		r := small("gcn")
+		r.Batch, r.Fanouts, r.Epochs = 0, nil, 20
+		shards := communities(t, 3000)
+		start, counted := time.Now(), 0.0
+		_, all := mustRun(t, r, shards, Options{Threads: 1, Dir: t.TempDir(), Interval: interval})
+		for _, e := range all {
+			counted += e.Seconds + e.Eval.Seconds
+			if p := e.Phases; p.Compute+p.Wait > e.Seconds || p.Compute <= 0 {
+				t.Errorf("epoch %d takes %g s, and its phases are %+v", e.Epoch, e.Seconds, p)
+			}
+		}
+		if whole := time.Since(start).Seconds(); counted > whole {
+			t.Errorf("%g s are counted of %g", counted, whole)
+		}
+	}
+}
+
+func TestProgressIsToldNowAndThen(t *testing.T) {
+	var last time.Time
+	told := 0
+	o := Options{Threads: 1, Progress: func(p Progress) {
+		if since := time.Since(last); since < progressEvery-time.Millisecond {
+			t.Errorf("told again after %v", since)
+		}
+		last = time.Now()
+		told++
+		if p.Epoch < 1 || p.Step > p.Steps || p.Steps != 10 {
+			t.Errorf("told of %+v", p)
+		}
+	}}
+	mustRun(t, small("sage"), communities(t, 3000), o)
+	if told == 0 {
+		t.Error("nothing was told")
+	}
+}
+
+// remarked are the shards with marks and labels that a function changes.
+func remarked(shards []*graph.Shard, change func(v int, label *int32, mark *graph.Mark)) {
+	for _, s := range shards { // what is mapped can't be written to
+		s.Labels, s.Marks = slices.Clone(s.Labels), [][]graph.Mark{slices.Clone(s.Marks[0])}
+		for row := range s.Labels {
+			change(int(s.First)+row, &s.Labels[row], &s.Marks[0][row])
+		}
+	}
+}
+
+func TestVerticesWithoutALabelCountNowhere(t *testing.T) {
+	shards := communities(t, 3000)
+	var marked, labelled [graph.Test + 1]int
+	remarked(shards, func(v int, label *int32, mark *graph.Mark) {
+		marked[*mark]++
+		if v%3 == 0 {
+			*label = graph.NoLabel
+		} else {
+			labelled[*mark]++
+		}
+	})
+	r := short("gcn")
+	_, all := mustRun(t, r, shards, Options{Threads: 1})
+	e := all[0].Eval
+	if e.Train.Count != labelled[graph.Train] || e.Val.Count != labelled[graph.Validation] || e.Test.Count != labelled[graph.Test] {
+		t.Errorf("%d, %d and %d vertices are judged of %v with labels", e.Train.Count, e.Val.Count, e.Test.Count, labelled)
+	}
+	if want := (labelled[graph.Train] + r.Batch - 1) / r.Batch; all[0].Steps != want || labelled[graph.Train] == marked[graph.Train] {
+		t.Errorf("%d steps for %d vertices", all[0].Steps, labelled[graph.Train])
+	}
+	remarked(shards, func(_ int, label *int32, mark *graph.Mark) {
+		if *mark == graph.Train {
+			*label = graph.NoLabel
+		}
+	})
+	if _, err := Run(t.Context(), r, shards, Options{}); err == nil || !strings.Contains(err.Error(), "no training vertices with a label") {
+		t.Error(err)
+	}
+}
+
+func TestWithoutValidationTheLastEpochIsTheBest(t *testing.T) {
+	shards := communities(t, 3000)
+	remarked(shards, func(_ int, _ *int32, mark *graph.Mark) {
+		if *mark == graph.Validation {
+			*mark = graph.Unmarked
+		}
+	})
+	r := small("gcn")
+	var f Forecast
+	dir := t.TempDir()
+	result, all := mustRun(t, r, shards, Options{Threads: 1, Dir: dir, Announce: func(got Forecast) { f = got }})
+	if plain(result.Best) != plain(all[len(all)-1]) || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "no validation") {
+		t.Errorf("the best is %+v, the notes %q", result.Best, f.Notes)
+	}
+	if _, at := predicted(t, dir, shards, Options{}, PredictOptions{}); at.Epoch != r.Epochs {
+		t.Errorf("predicted is with epoch %d", at.Epoch)
+	}
+	if _, err := Run(context.Background(), r, shards[:2], Options{}); err == nil {
+		t.Error("half of the shards are trained on")
+	}
+}

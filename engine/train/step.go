@@ -1,0 +1,140 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime/pprof"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/keyed"
+)
+
+// progressEvery is how often progress is told at most.
+const progressEvery = 100 * time.Millisecond
+
+// steps trains what is left of the epoch under way.
+func (t *trainer) steps(ctx context.Context) error {
+	t.batches.begin(ctx, t.at.Epoch, t.at.Step)
+	defer t.batches.end()
+	e := &t.at.Under
+	e.Epoch, e.Steps = t.at.Epoch, t.batches.steps
+	e.Rate = t.recipe.Schedule.rate(t.recipe.Rate, t.at.Epoch, t.recipe.Epochs, t.at.Falls)
+	t.begun = time.Now()
+	defer t.rest()
+	for t.at.Step < t.batches.steps {
+		if ctx.Err() != nil {
+			return t.stopped(ctx)
+		}
+		s, wait, err := t.batches.next(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return t.stopped(ctx)
+			}
+			return fmt.Errorf("prepare step %d of epoch %d: %w", t.at.Step+1, t.at.Epoch, err)
+		}
+		e.Phases.Wait += wait.Seconds()
+		start := time.Now()
+		pprof.SetGoroutineLabels(t.phases.compute)
+		loss, err := t.step(s, e.Rate)
+		pprof.SetGoroutineLabels(t.phases.other)
+		if err != nil {
+			return err
+		}
+		e.Phases.Compute += time.Since(start).Seconds()
+		e.Phases.Sample += s.sampling.Seconds()
+		e.Phases.Gather += s.gathering.Seconds()
+		e.Rows += uint64(s.gathered)
+		e.Edges += s.edges()
+		t.at.Losses += loss
+		t.at.Step++
+		t.batches.release(s)
+		t.tell(false)
+		if t.due() {
+			t.rest() // what is written now is no time of training
+			err := t.save()
+			t.begun = time.Now()
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rest counts the time since training began or went on.
+func (t *trainer) rest() {
+	now := time.Now()
+	t.at.Under.Seconds += now.Sub(t.begun).Seconds()
+	t.begun = now
+}
+
+func (t *trainer) stopped(ctx context.Context) error {
+	return fmt.Errorf("the training was stopped in epoch %d of %d: %w", t.at.Epoch, t.recipe.Epochs, context.Cause(ctx))
+}
+
+// step trains one batch and returns the sum of the losses of its rows.
+func (t *trainer) step(s *slot, rate float64) (float64, error) {
+	t.work.Reset()
+	t.device.Zero(t.gradients)
+	t.pass.Key = keyed.New(t.recipe.Seed, keyed.Dropout).With(uint64(t.at.Epoch)).With(uint64(s.step))
+	z := t.pass.Forward(s.batch.Blocks, s.input)
+	dz := t.work.Alloc(t.device.Type(), z.Rows, z.Cols)
+	loss := t.loss(dz, z, s.labels, 1/float64(len(s.roots)))
+	if math.IsNaN(loss) || math.IsInf(loss, 0) {
+		return loss, t.diverged(s, "the loss")
+	}
+	t.pass.Backward(dz)
+	if !t.device.Finite(t.gradients) {
+		return loss, t.diverged(s, "a gradient")
+	}
+	t.optimizer.Step(t.weights, t.gradients, rate)
+	return loss, nil
+}
+
+// tell tells of progress, if the last time is long enough ago.
+func (t *trainer) tell(evaluating bool) {
+	if t.options.Progress == nil || time.Since(t.told) < progressEvery {
+		return
+	}
+	t.told = time.Now()
+	t.options.Progress(Progress{Epoch: t.at.Epoch, Step: t.at.Step, Steps: t.batches.steps, Evaluating: evaluating})
+}
+
+// epoch does what is left of the epoch under way.
+func (t *trainer) epoch(ctx context.Context) error {
+	if t.at.Step < t.batches.steps {
+		if err := t.steps(ctx); err != nil {
+			return err
+		}
+	}
+	if !t.device.Finite(t.weights) {
+		return t.diverged(nil, "a weight")
+	}
+	e := t.at.Under
+	e.Epoch, e.Steps = t.at.Epoch, t.batches.steps
+	e.Loss = t.at.Losses / float64(len(t.data.training))
+	e.Hash = t.hash()
+	if e.Epoch%t.recipe.EvalEvery == 0 || e.Epoch == t.recipe.Epochs {
+		var err error
+		if e.Eval, err = t.evaluate(ctx); err != nil {
+			if ctx.Err() != nil {
+				return t.stopped(ctx)
+			}
+			return fmt.Errorf("evaluate epoch %d: %w", e.Epoch, err)
+		}
+		if e.Eval.Val.Count > 0 && t.at.judge(&e, &t.recipe) {
+			t.best = append(t.best[:0], t.host...) // hash has read them
+		}
+	}
+	t.at.Last = e
+	t.at.Epoch, t.at.Step, t.at.Losses, t.at.Under = t.at.Epoch+1, 0, 0, Epoch{}
+	t.history = append(t.history, e)
+	if t.options.Report != nil {
+		t.options.Report(e)
+	}
+	if t.due() {
+		return t.save()
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
+)
+
+// A trainer is one run. Its goroutine calls all of it but what its loader's hands
+// do to slots.
+type trainer struct {
+	recipe  Recipe
+	options Options
+	log     *slog.Logger
+	data    *data
+	model   *nn.Model
+	device  tensor.Device
+
+	kept      tensor.Arena // of what lives as long as the run
+	work      tensor.Arena // of one pass
+	weights   tensor.Matrix
+	gradients tensor.Matrix
+	optimizer *nn.Optimizer
+	pass      *nn.Pass
+	infer     *inference
+	judges    judges
+
+	batches  *batches
+	prefetch int // slots of batches; 0: as ahead says
+	phases   phases
+
+	at      state
+	history []Epoch
+	best    []float32 // the weights of at.Best, empty if there is none
+	host    []float32 // a copy of the weights, for hashes and checkpoints
+	notes   []string
+
+	saved saved // the last checkpoint
+	told  time.Time
+	begun time.Time // when the epoch's training went on last
+}
+
+func newTrainer(r Recipe, shards []*graph.Shard, o Options) (*trainer, error) {
+	if err := r.Check(Describe(shards)); err != nil {
+		return nil, err
+	}
+	t := &trainer{recipe: r, options: o, log: o.Log, at: state{Epoch: 1}}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if t.data, err = newData(shards, r.Split, r.Features); err != nil {
+		return nil, err
+	}
+	if t.model, err = nn.New(r.Model, t.data.about.Features, t.data.about.Classes); err != nil {
+		return nil, err
+	}
+	t.device = newDevice(r, o)
+	if err := t.allocate(); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// newDevice is what computes.
+func newDevice(_ Recipe, o Options) tensor.Device { return cpu.New(o.Threads) }
+
+// allocate makes what lives as long as the run.
+func (t *trainer) allocate() (err error) {
+	size := t.model.Size()
+	if t.kept, err = t.device.NewArena(0); err != nil {
+		return err
+	}
+	t.weights = t.kept.Alloc(t.device.Type(), 1, size)
+	t.gradients = t.kept.Alloc(t.device.Type(), 1, size)
+	if t.optimizer, err = nn.NewOptimizer(t.recipe.Optimizer, t.device, t.kept, size); err != nil {
+		return err
+	}
+	t.device.Write(t.weights, t.model.Initial(t.recipe.Seed))
+	t.host = make([]float32, size)
+	t.judges = newJudges(t.data.about.Classes, t.recipe.Metric == ROCAUC)
+	return nil
+}
+
+// sampling says how batches are drawn.
+func (t *trainer) sampling() sample.Options {
+	o := sample.Options{Fanouts: t.recipe.Fanouts, Form: t.model.Form(), Seed: t.recipe.Seed}
+	if len(o.Fanouts) == 0 {
+		o.Fanouts = make([]int, t.model.Hops())
+	}
+	return o
+}
+
+func (t *trainer) close() {
+	t.batches.close()
+	if t.infer != nil {
+		t.infer.close()
+	}
+	for _, a := range []tensor.Arena{t.kept, t.work} {
+		if a != nil {
+			a.Close()
+		}
+	}
+	if t.device != nil {
+		t.device.Close()
+	}
+}
+
+func (t *trainer) result() Result {
+	r := Result{Last: t.at.Last, Early: t.at.Early}
+	if t.at.Best != nil {
+		r.Best = *t.at.Best
+	} else {
+		r.Best = r.Last
+	}
+	return r
+}
+
+// train does what is left of the recipe. Whatever ends it, a checkpoint of the last
+// step is left, unless numbers are no longer finite.
+func (t *trainer) train(ctx context.Context) error {
+	t.saved.at = time.Now()
+	for !t.at.done(&t.recipe) {
+		if err := t.epoch(ctx); err != nil {
+			if _, ok := errors.AsType[*Diverged](err); ok {
+				return err
+			}
+			return errors.Join(err, t.save())
+		}
+	}
+	return t.save()
+}

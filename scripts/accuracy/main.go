@@ -1,0 +1,181 @@
+// Command accuracy trains the recipes that accuracy is judged by, each with several
+// seeds, and prints mean, deviation and bar. It fails if a mean is more than half a
+// point below its bar.
+//
+// Finished runs are kept in a file with the commit they ran on; it goes on where it
+// stopped. A recipe that changes is run anew.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/scripts/graphs"
+)
+
+// tolerance is how far below its bar a mean may be, in points.
+const tolerance = 0.5
+
+var errBelow = errors.New("a mean is more than half a point below its bar")
+
+func main() {
+	folder := flag.String("graphs", "engine/graph/read/testdata", "the folder of graphs; cora's is engine/graph/cora")
+	file := flag.String("kept", "scripts/accuracy/runs.jsonl", "the file of finished runs")
+	only := flag.String("rows", "", "parts of the names of the rows to run, between commas")
+	show := flag.Bool("show", false, "run nothing, print what is there")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := all(ctx, *folder, *file, *only, *show); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func all(ctx context.Context, folder, file, only string, show bool) error {
+	k, err := load(file)
+	if err != nil {
+		return err
+	}
+	var list []row
+	for _, r := range rows() {
+		if only == "" || slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(r.id(), part) }) {
+			list = append(list, r)
+		}
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("no row has %q in its name", only)
+	}
+	if !show {
+		if err := finish(ctx, list, k, folder); err != nil {
+			return errors.Join(err, table(list, k))
+		}
+	}
+	return table(list, k)
+}
+
+// finish does the runs that are not kept yet.
+func finish(ctx context.Context, list []row, k *kept, folder string) (err error) {
+	commit, err := commit()
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "hopmesh-accuracy-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	open := map[string]*graphs.Graph{}
+	defer func() {
+		for _, g := range open {
+			err = errors.Join(err, g.Close())
+		}
+	}()
+	for _, r := range list {
+		id, err := digest(r)
+		if err != nil {
+			return err
+		}
+		done := k.of(r.id(), id)
+		for seed := range uint64(r.seeds) {
+			if _, ok := done[seed]; ok {
+				continue
+			}
+			g := open[r.graph]
+			if g == nil {
+				if g, err = graphs.Read(ctx, source(folder, r.graph), filepath.Join(scratch, r.graph)); err != nil {
+					return err
+				}
+				open[r.graph] = g
+			}
+			r.Seed = seed
+			begun := time.Now()
+			result, err := train.Run(ctx, r.Recipe, g.Shards, train.Options{})
+			if err != nil {
+				return fmt.Errorf("%s, seed %d: %w", r.id(), seed, err)
+			}
+			best := result.Best
+			one := run{
+				Row: r.id(), Recipe: id, Seed: seed, Commit: commit, Epoch: best.Epoch, Val: 100 * best.Eval.Val.Accuracy,
+				Test: 100 * best.Eval.Test.Accuracy, Seconds: time.Since(begun).Seconds(),
+			}
+			fmt.Fprintf(os.Stderr, "%s, seed %d: %.2f (epoch %d, %.0f s)\n", one.Row, seed, one.Test, one.Epoch, one.Seconds)
+			if err := k.add(one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func source(folder, graph string) string {
+	if graph == "cora" {
+		return "engine/graph/cora/cora.npz"
+	}
+	return filepath.Join(folder, graph+".npz")
+}
+
+func table(list []row, k *kept) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "GRAPH\tMODEL\tRECIPE\tSEEDS\tTEST ACCURACY\tBAR\t\tCOMMIT")
+	var below error
+	for _, r := range list {
+		id, err := digest(r)
+		if err != nil {
+			return err
+		}
+		var tests []float64
+		var commits []string
+		for _, one := range k.of(r.id(), id) {
+			tests = append(tests, one.Test)
+			commits = append(commits, one.Commit)
+		}
+		slices.Sort(commits)
+		commits = slices.Compact(commits)
+		mean, deviation := spread(tests)
+		said, bar, verdict := "not run", "", ""
+		if len(tests) > 0 {
+			said = fmt.Sprintf("%.2f ± %.2f", mean, deviation)
+		}
+		if r.bar > 0 {
+			bar = fmt.Sprintf("%.1f", r.bar)
+			switch {
+			case len(tests) < r.seeds:
+				verdict = "not all seeds"
+			case mean >= r.bar:
+				verdict = "holds"
+			case mean >= r.bar-tolerance:
+				verdict = "within tolerance"
+			default:
+				verdict, below = "BELOW", errBelow
+			}
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\t%s\n", r.graph, r.name, describe(r.Recipe), len(tests), r.seeds, said, bar, verdict, strings.Join(commits, " "))
+	}
+	return errors.Join(below, w.Flush())
+}
+
+// spread is the mean and the deviation of a sample.
+func spread(list []float64) (mean, deviation float64) {
+	if len(list) == 0 {
+		return 0, 0
+	}
+	for _, x := range list {
+		mean += x / float64(len(list))
+	}
+	for _, x := range list {
+		deviation += (x - mean) * (x - mean)
+	}
+	return mean, math.Sqrt(deviation / max(float64(len(list)-1), 1))
+}

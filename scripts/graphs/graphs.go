@@ -1,0 +1,66 @@
+// Package graphs cuts a graph into shards in a folder and opens them, for scripts
+// that train without a daemon.
+package graphs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build"
+	"github.com/hopmesh/hopmesh/engine/graph/generate"
+	"github.com/hopmesh/hopmesh/engine/graph/read"
+)
+
+// A Graph is one that was cut, with its shards open.
+type Graph struct {
+	Folder string
+	Shards []*graph.Shard
+}
+
+// Read cuts a graph's file into the folder, which must not exist.
+func Read(ctx context.Context, file, folder string) (*Graph, error) {
+	src, err := read.Open(ctx, file, read.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return cut(ctx, src, folder, false)
+}
+
+// Generate cuts a graph that is made up, its edges mirrored if it is to be undirected.
+func Generate(ctx context.Context, o generate.Options, undirected bool, folder string) (*Graph, error) {
+	src, err := generate.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return cut(ctx, src, folder, undirected)
+}
+
+func cut(ctx context.Context, src graph.Source, folder string, undirected bool) (*Graph, error) {
+	scratch := folder + ".scratch"
+	m, err := build.Run(ctx, src, build.Options{Dir: folder, Scratch: scratch, DType: graph.F32, Undirected: undirected})
+	if err := errors.Join(err, src.Close(), os.RemoveAll(scratch)); err != nil {
+		return nil, fmt.Errorf("cut a graph into %s: %w", folder, err)
+	}
+	g := &Graph{Folder: folder}
+	for i := range m.Shards {
+		s, err := graph.OpenShard(filepath.Join(folder, graph.ShardFile(i)))
+		if err != nil {
+			return nil, errors.Join(err, g.Close())
+		}
+		g.Shards = append(g.Shards, s)
+	}
+	return g, nil
+}
+
+// Close unmaps the shards; the files stay.
+func (g *Graph) Close() error {
+	var all error
+	for _, s := range g.Shards {
+		all = errors.Join(all, s.Close())
+	}
+	return all
+}
