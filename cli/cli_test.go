@@ -72,7 +72,7 @@ func examples(cmd *cobra.Command) [][]string {
 
 // Every command that asks a daemon takes --addr and --json.
 func TestThinClientsTakeTheSameFlags(t *testing.T) {
-	local := map[string]bool{"agent": true, "demo": true, "bench transport": true, "bench data": true, "doctor": true, "recover": true, "version": true, "completion": true, "help": true}
+	local := map[string]bool{"agent": true, "demo": true, "bench transport": true, "bench data": true, "doctor": true, "recover": true, "version": true, "completion": true, "help": true, "train options": true}
 	everyCommand(New(echo(), "v0.1.0"), func(cmd *cobra.Command) {
 		name := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "hopmesh"), " ")
 		thin := !cmd.HasSubCommands() && !local[name]
@@ -139,6 +139,9 @@ func TestCompletionAsksTheDaemon(t *testing.T) {
 		{[]string{"dataset", "show", "--addr", addr, ""}, "products\ncora\n:4\n"},
 		{[]string{"dataset", "verify", "--addr", addr, ""}, "products\ncora\n:4\n"},
 		{[]string{"dataset", "remove", "--addr", addr, ""}, "products\ncora\n:4\n"},
+		{[]string{"train", "show", "--addr", addr, ""}, "j7\nj8\nj9\n:4\n"},
+		{[]string{"train", "options", ""}, "gcn\nsage\ngat\ngin\ngcnii\nresgcn\nmlp\nsingle\ncentric\nleap\np3\ngrappa\npipe\ngraph\n:4\n"},
+		{[]string{"train", "start", "--optimizer", ""}, "adam\nadamw\nsgd\n:4\n"},
 		{[]string{"dataset", "import", ""}, ":4\n"},
 		{[]string{"dataset", "import", "cora", ""}, ":0\n"},
 		{[]string{"dataset", "import", "--dtype", ""}, "f32\nbf16\n:4\n"},
@@ -229,9 +232,9 @@ func TestInterrupted(t *testing.T) {
 
 func TestOutputThatNobodyTakes(t *testing.T) {
 	addr := serve(t, healthy())
-	for _, command := range []string{"members", "members --json", "status", "token create", "plan show", "version", "monitor", "dataset list", "dataset show cora --shards", "dataset import cora a.npz", "dataset verify cora"} {
+	for _, command := range []string{"members", "members --json", "status", "token create", "plan show", "version", "monitor", "dataset list", "dataset show cora --shards", "dataset import cora a.npz", "dataset verify cora", "train list", "train show j7 --epochs", "train start --dataset cora", "train watch j7", "train options"} {
 		args := strings.Fields(command)
-		if args[0] != "version" {
+		if args[0] != "version" && command != "train options" {
 			args = append(args, "--addr", addr)
 		}
 		if code := Execute(t.Context(), New(echo(), ""), args, full{}, io.Discard); code != 1 {

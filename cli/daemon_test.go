@@ -22,12 +22,15 @@ type backend struct {
 	err    error
 	open   bool // whether streams and operations stay open
 	midway bool // whether operations fail midway, not at once
+	job    api.Job
+	jobs   []api.JobSummary // of the plan
+	file   []byte           // what is predicted and exported
 
 	mu      sync.Mutex
 	unready int // how many more times status says so
 	joined  []api.JoinRequest
 	forced  []api.ForceLeaveRequest
-	made    []any // import and generate requests
+	made    []any // import, generate and train requests
 }
 
 var _ api.Backend = (*backend)(nil)
@@ -35,7 +38,7 @@ var _ api.Backend = (*backend)(nil)
 var then = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
 func healthy() *backend {
-	return &backend{status: api.Status{Node: "alpha", Leader: "beta", Generation: 12, Ready: true, Members: 3, Problems: []string{}}}
+	return &backend{job: done(), status: api.Status{Node: "alpha", Leader: "beta", Generation: 12, Ready: true, Members: 3, Problems: []string{}}}
 }
 
 func (b *backend) Members(context.Context) ([]api.Member, error) {
@@ -66,7 +69,7 @@ func (b *backend) Plan(context.Context) (api.Plan, error) {
 		return api.Plan{}, b.err
 	}
 	return api.Plan{
-		Index: 14, Generation: 12, MeshID: "0123456789abcdef", Leader: "beta",
+		Jobs: b.jobs, Index: 14, Generation: 12, MeshID: "0123456789abcdef", Leader: "beta",
 		Members: []api.PlanMember{
 			{ID: "aa00000000000001", Name: "alpha", Role: "voter", Device: "cpu", Version: "v0.1.0", Memory: 64 << 30},
 			{ID: "bb00000000000002", Name: "beta", Role: "leader", Device: "cpu", Version: "v0.1.0", Memory: 3 << 29, Leaving: true},

@@ -13,6 +13,17 @@ type Local struct {
 	Bench   func(ctx context.Context, cfg BenchConfig, stdout io.Writer) error
 	Doctor  func(ctx context.Context, cfg DoctorConfig, stdout io.Writer) error
 	Recover func(ctx context.Context, cfg RecoverConfig, stdout io.Writer) error
+	// Options lists what `train start --set` can set.
+	Options func() []TrainOption
+}
+
+// TrainOption is one setting of training.
+type TrainOption struct {
+	Key     string `json:"key"`
+	Applies string `json:"applies"` // to what; "": to all models
+	Values  string `json:"values"`
+	Default string `json:"default"`
+	Help    string `json:"help"`
 }
 
 // AgentConfig is what `hopmesh agent` was told by flags, environment, file and

@@ -79,5 +79,11 @@ func printPlan(w io.Writer, p api.Plan) error {
 			return err
 		}
 	}
-	return nil
+	if len(p.Jobs) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	return printJobs(w, p.Jobs)
 }

@@ -38,7 +38,7 @@ func New(local Local, version string) *cobra.Command {
 		&cobra.Group{ID: groupLocal, Title: "This machine:"},
 	)
 	for _, c := range []*cobra.Command{
-		members(), status(), join(), leave(), forceLeave(), token(), dataset(), planGroup(), monitor(),
+		members(), status(), join(), leave(), forceLeave(), token(), dataset(), train(local.Options), predict(), export(), planGroup(), monitor(),
 	} {
 		c.GroupID = groupMesh
 		root.AddCommand(c)

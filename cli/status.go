@@ -52,6 +52,14 @@ func printStatus(w io.Writer, s api.Status) error {
 	if err != nil {
 		return err
 	}
+	if len(s.Training) > 0 {
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+		if err := printJobs(w, s.Training); err != nil {
+			return err
+		}
+	}
 	problems := s.Problems
 	switch {
 	case len(problems) > 0:

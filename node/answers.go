@@ -210,6 +210,7 @@ const (
 	callNewKey   = "new-gossip-key"
 	callOperator = "operation"
 	callVerify   = "verify-shard"
+	callLive     = "job-progress"
 )
 
 var (
@@ -242,6 +243,7 @@ func (m *member) serve() {
 	})
 	m.mesh.Handle(callOperator, m.operate)
 	m.serveShards()
+	m.serveJobs()
 }
 
 // peersOf is where the grant says the other nodes are.

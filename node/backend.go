@@ -95,6 +95,7 @@ func (b backend) Plan(context.Context) (api.Plan, error) {
 	for id, g := range s.Gone {
 		p.Gone = append(p.Gone, api.PlanGone{ID: id, Name: g.Name, Why: string(g.Why)})
 	}
+	p.Jobs = m.jobSummaries(s, func(plan.Job) bool { return true })
 	slices.SortFunc(p.Gone, func(a, b api.PlanGone) int { return cmp.Compare(a.ID, b.ID) })
 	return p, nil
 }

@@ -42,6 +42,7 @@ func (d *dataDir) close() error { return d.lock.Close() }
 func (d *dataDir) identity() string { return filepath.Join(d.path, "identity") }
 func (d *dataDir) raft() string     { return filepath.Join(d.path, "raft") }
 func (d *dataDir) datasets() string { return filepath.Join(d.path, "datasets") }
+func (d *dataDir) jobs() string     { return filepath.Join(d.path, "jobs") }
 func (d *dataDir) socket() string   { return filepath.Join(d.path, "hopmesh.sock") }
 func (d *dataDir) peersFile() string {
 	return filepath.Join(d.path, "peers.json")
@@ -126,7 +127,7 @@ func (d *dataDir) erase(forgetIdentity func(dir string) error) error {
 	if err := forgetIdentity(d.identity()); err != nil {
 		return err
 	}
-	for _, path := range []string{d.raft(), d.peersFile(), d.datasets()} {
+	for _, path := range []string{d.raft(), d.peersFile(), d.datasets(), d.jobs()} {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("clear the data directory: %w", err)
 		}

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/mesh"
@@ -117,17 +118,32 @@ func (m *member) leaderRemove(ctx context.Context, name string) (uint64, error) 
 	if !in {
 		return 0, mesh.Refuse(reasonNotFound, "%s", noDataset(name))
 	}
-	m.log.Info("removed a dataset on request", "dataset", name)
-	return m.forgetDataset(ctx, d.ID)
+	index, err := m.forgetDataset(ctx, d.ID)
+	if err == nil {
+		m.log.Info("removed a dataset on request", "dataset", name)
+	}
+	return index, err
 }
 
 func (m *member) forgetDataset(ctx context.Context, id string) (uint64, error) {
 	s, err := m.plan.Apply(ctx, plan.RemoveDataset{ID: id})
-	if errors.Is(err, plan.ErrNoDataset) {
+	switch {
+	case errors.Is(err, plan.ErrNoDataset):
 		return m.plan.State().Index, nil
-	}
-	if err != nil {
+	case errors.Is(err, plan.ErrDatasetInUse):
+		return 0, m.inUse(id)
+	case err != nil:
 		return 0, err
 	}
 	return s.Index, nil
+}
+
+// inUse says which jobs need a dataset.
+func (m *member) inUse(id string) error {
+	s := m.plan.State()
+	name, ids := s.Datasets[id].Name, s.JobsOf(id)
+	if len(ids) == 1 {
+		return mesh.Refuse(reasonConflict, "job %s needs dataset %s: wait until it has ended, or stop it with `hopmesh train stop %s`", ids[0], name, ids[0])
+	}
+	return mesh.Refuse(reasonConflict, "jobs %s need dataset %s: wait until they have ended, or stop them with `hopmesh train stop`", strings.Join(ids, ", "), name)
 }

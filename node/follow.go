@@ -63,6 +63,7 @@ func (m *member) adopt(was, now *plan.State) error {
 		return fmt.Errorf("%w (%s); to let it back in, move its data directory away and join anew with a fresh token", ErrRemoved, gone.Why)
 	}
 	m.keeper.Adopt(now)
+	m.runner.Adopt(now)
 	m.mesh.SetGeneration(now.Generation)
 	m.mesh.Enforce()
 	for id, g := range now.Gone {

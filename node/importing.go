@@ -235,6 +235,11 @@ func (m *member) order(ctx context.Context, op string, in any) error {
 	if err := m.atLeader(ctx, op, in, &index); err != nil {
 		return err
 	}
+	return m.readUpTo(ctx, index)
+}
+
+// readUpTo waits until this node has read so much of the plan.
+func (m *member) readUpTo(ctx context.Context, index uint64) error {
 	for {
 		changed := m.plan.Changed()
 		if m.plan.State().Index >= index {

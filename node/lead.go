@@ -27,7 +27,7 @@ func (m *member) lead(ctx context.Context) {
 	// What one step can't do, because of one node, must not keep the others from
 	// theirs.
 	for _, step := range []func(context.Context, *plan.State) error{
-		m.meet, m.takeBack, m.dropReaped, m.place, m.letGo, m.turnKey,
+		m.meet, m.takeBack, m.dropReaped, m.place, m.assign, m.letGo, m.turnKey,
 	} {
 		err := step(ctx, m.plan.State())
 		if ctx.Err() != nil || errors.Is(err, consensus.ErrNotLeader) {

@@ -15,6 +15,7 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/node/jobs"
 	"github.com/hopmesh/hopmesh/node/shards"
 	"golang.org/x/sync/errgroup"
 )
@@ -32,6 +33,7 @@ type member struct {
 	// keeper has the files; imports end with members, before it stops.
 	keeper  *shards.Keeper
 	imports imports
+	runner  *jobs.Runner
 	// forsaken are datasets of which the leader could not be told that they are
 	// given up.
 	forsaken forsaken
@@ -82,6 +84,7 @@ func (n *Node) openMember(dir *dataDir, conn net.PacketConn, id *identity.Identi
 		return nil, errors.Join(err, m.mesh.Close())
 	}
 	m.keeper = shards.Open(shards.Config{Dir: dir.datasets(), Self: id.ID(), Network: keeping{m}, Leader: keeping{m}, Log: m.log})
+	m.runner = m.openRunner()
 	close(m.opened)
 	m.serve()
 	m.mesh.Ready()
@@ -133,6 +136,7 @@ func (m *member) run(ctx context.Context) error {
 	g.Go(func() error { return m.forget(ctx) })
 	g.Go(func() error { return m.keeper.Run(ctx) })
 	g.Go(func() error { return m.tidy(ctx) })
+	g.Go(func() error { return m.runner.Run(ctx) })
 	g.Go(func() error { return m.imports.endWith(ctx) })
 	g.Go(func() error {
 		select {

@@ -16,6 +16,7 @@ type collector struct {
 	node *Node
 
 	bytes, received, requests, dropped, members, generation, leader, ready, expires, shards, stored, fetching, datasets *prometheus.Desc
+	training
 }
 
 func (n *Node) registerMetrics() {
@@ -39,6 +40,7 @@ func (n *Node) registerMetrics() {
 			stored:     desc("shards_held_bytes", "Their bytes."),
 			fetching:   desc("shards_fetching", "Shards that are on their way to this node."),
 			datasets:   desc("datasets", "Datasets of the plan, by stage.", "stage"),
+			training:   describeTraining(desc),
 		})
 }
 
@@ -46,6 +48,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.bytes, c.received, c.requests, c.dropped, c.members, c.generation, c.leader, c.ready, c.expires, c.shards, c.stored, c.fetching, c.datasets} {
 		out <- d
 	}
+	c.describe(out)
 }
 
 func (c *collector) Collect(out chan<- prometheus.Metric) {
@@ -94,6 +97,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for stage, n := range stages {
 		gauge(c.datasets, float64(n), string(stage))
 	}
+	c.training.collect(out, s, m.runner.View())
 }
 
 func truth(b bool) float64 {

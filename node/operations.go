@@ -29,6 +29,12 @@ const (
 	opRemoveDataset  = "remove-dataset"
 	opHoldShards     = "hold-shards"
 	opLoseShards     = "lose-shards"
+
+	opCreateJob    = "create-job"
+	opStopJob      = "stop-job"
+	opResumeJob    = "resume-job"
+	opCommitEpochs = "commit-epochs"
+	opFinishJob    = "finish-job"
 )
 
 // order is an operation on its way to the leader.
@@ -145,6 +151,16 @@ func (m *member) perform(ctx context.Context, from, op string, body []byte) ([]b
 		return runFrom(ctx, body, from, m.leaderHold)
 	case opLoseShards:
 		return runFrom(ctx, body, from, m.leaderLose)
+	case opCreateJob:
+		return run(ctx, body, m.leaderCreateJob)
+	case opStopJob:
+		return run(ctx, body, m.leaderStopJob)
+	case opResumeJob:
+		return run(ctx, body, m.leaderResumeJob)
+	case opCommitEpochs:
+		return runFrom(ctx, body, from, m.leaderCommit)
+	case opFinishJob:
+		return runFrom(ctx, body, from, m.leaderFinish)
 	}
 	return nil, mesh.Refuse(reasonInvalid, "node %s runs a version of hopmesh that does not know the operation %q", m.id.Name(), op)
 }

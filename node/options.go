@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus"
+	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/node/jobs"
 )
 
 // Options says what a node is to be. Zero values are usable except where said.
@@ -58,6 +60,8 @@ type Options struct {
 	NoAPI bool
 	// Stores replaces the disk under Raft.
 	Stores func() (consensus.Stores, error)
+	// Train replaces the engine, for tests in virtual time.
+	Train jobs.Train
 	// CertificateLife shortens the life of the certificates this node signs.
 	CertificateLife time.Duration
 
@@ -90,6 +94,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Train == nil {
+		o.Train = train.Run
 	}
 	if o.Stores == nil {
 		dir, log := filepath.Join(o.DataDir, "raft"), o.Log

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/api"
 )
@@ -25,6 +26,8 @@ func (b backend) Status(context.Context) (api.Status, error) {
 	if l := m.plan.Leader(); l != "" {
 		st.Leader = nameOf(s, l)
 	}
+	st.Training = m.jobSummaries(s, func(j plan.Job) bool { return j.State == plan.Running })
+	st.Jobs = len(st.Training)
 	st.Problems = append(st.Problems, m.problems()...)
 	return st, nil
 }
@@ -67,6 +70,11 @@ func (m *member) problems() []string {
 	}
 	for _, d := range s.Datasets {
 		list = append(list, m.datasetProblems(s, d)...)
+	}
+	for _, j := range s.Jobs {
+		if p := m.jobProblem(s, j); p != "" && !m.inLine(s, j) {
+			list = append(list, p)
+		}
 	}
 	list = append(list, m.keeper.Problems()...)
 	slices.Sort(list)

@@ -42,7 +42,17 @@ func local(version string) cli.Local {
 		Recover: func(_ context.Context, cfg cli.RecoverConfig, stdout io.Writer) error {
 			return recoverNode(cfg, stdout)
 		},
+		Options: trainOptions,
 	}
+}
+
+// trainOptions lists what recipes can be told by key.
+func trainOptions() []cli.TrainOption {
+	var list []cli.TrainOption
+	for _, o := range node.TrainSettings() {
+		list = append(list, cli.TrainOption{Key: o.Key, Applies: o.Applies, Values: o.Values, Default: o.Default, Help: o.Help})
+	}
+	return list
 }
 
 // agent runs a node until ctx ends. What a person needs next goes to stdout,

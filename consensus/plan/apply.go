@@ -43,7 +43,7 @@ func Apply(s *State, index uint64, data []byte) (*State, error) {
 	}
 	next := same
 	next.Members, next.Gone, next.Tokens = own(s.Members), own(s.Gone), own(s.Tokens)
-	next.Datasets = own(s.Datasets)
+	next.Datasets, next.Jobs = own(s.Datasets), own(s.Jobs)
 	if err := c.apply(&next, index); err != nil {
 		return &same, err
 	}
@@ -171,6 +171,7 @@ func (c RemoveMember) apply(s *State, index uint64) error {
 	}
 	delete(s.Members, c.ID)
 	s.strike(c.ID)
+	s.strikeJobs(m)
 	s.Gone[c.ID] = Gone{ID: c.ID, Name: cmp.Or(m.Name, old.Name), Why: c.Why, Index: index}
 	s.forgetGone()
 	if c.Why == Revoked {

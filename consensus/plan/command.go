@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// A Command is a change of the plan: one of the structs of this file and of
-// dataset_command.go. Fields may be added to them as long as old nodes reach the same state without.
+// A Command is a change of the plan: one of the structs of this file, of
+// dataset_command.go and of job_command.go. Fields may be added to them as long as
+// old nodes reach the same state without.
 type Command interface {
 	kind() Kind
 	apply(s *State, index uint64) error // s is a copy of its own, see Apply
@@ -34,6 +35,12 @@ const (
 	KindHoldShards
 	KindLoseShards
 	KindRemoveDataset
+	KindCreateJob
+	KindAssignJob
+	KindCommitEpochs
+	KindFinishJob
+	KindStopJob
+	KindResumeJob
 )
 
 type (
@@ -132,8 +139,8 @@ const (
 	// flagIgnorable marks a command that nodes may skip if they don't know it. No
 	// command of this version has it; it is for rolling upgrades to later ones.
 	flagIgnorable = 1 << 0
-	// maxCommand has room for a dataset of the most shards, and is what Raft takes
-	// well.
+	// maxCommand has room for a dataset of the most shards, for the longest recipe and
+	// for MaxCommit epochs, and is what Raft takes well.
 	maxCommand = 512 << 10
 )
 
@@ -196,6 +203,18 @@ func Decode(data []byte) (Command, error) {
 		return parse[LoseShards](body)
 	case KindRemoveDataset:
 		return parse[RemoveDataset](body)
+	case KindCreateJob:
+		return parse[CreateJob](body)
+	case KindAssignJob:
+		return parse[AssignJob](body)
+	case KindCommitEpochs:
+		return parse[CommitEpochs](body)
+	case KindFinishJob:
+		return parse[FinishJob](body)
+	case KindStopJob:
+		return parse[StopJob](body)
+	case KindResumeJob:
+		return parse[ResumeJob](body)
 	default:
 		if flags&flagIgnorable != 0 {
 			return nil, ErrIgnored

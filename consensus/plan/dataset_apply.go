@@ -193,6 +193,9 @@ func (c RemoveDataset) apply(s *State, index uint64) error {
 	if !ok {
 		return fmt.Errorf("%.40q: %w", c.ID, ErrNoDataset)
 	}
+	if jobs := s.JobsOf(d.ID); len(jobs) > 0 {
+		return fmt.Errorf("%s (%s): %w", d.Name, jobs[0], ErrDatasetInUse)
+	}
 	delete(s.Datasets, d.ID)
 	if d.Stage == Ready {
 		s.turn(index)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -21,6 +22,52 @@ func populated(t testing.TB) *State {
 		s = must(t, s, uint64(i)+2, c)
 	}
 	return s
+}
+
+const readyID = "00000000000000d8"
+
+// working is populated with a dataset that is ready on a, and five jobs on it: one
+// that is done, one that runs with two epochs known, one that was stopped after an
+// epoch, and two that wait.
+func working(t testing.TB) *State {
+	s := populated(t)
+	index := s.Index
+	do := func(c Command) {
+		index++
+		s = must(t, s, index, c)
+	}
+	do(ReserveDataset{ID: readyID, Name: "ready", Importer: "a"})
+	do(defined(readyID, "a", 2))
+	do(PlaceShards{ID: readyID, Nodes: []string{"a"}, Wanted: [][]int{{0}, {0}}})
+	for i := range 5 {
+		do(CreateJob{Key: key(i), Dataset: readyID, Recipe: `{"epochs":9}`, Strategy: "single", Why: "one node", Seed: 7, Epochs: 9})
+	}
+	for i, epochs := range []int{3, 1, 2} {
+		id := jobID(uint64(i) + 1)
+		do(AssignJob{ID: id, Nodes: []string{"a"}})
+		c := CommitEpochs{ID: id, Node: "a", Generation: s.Generation}
+		for e := range epochs {
+			c.Epochs = append(c.Epochs, trained(e+1, 0.5))
+		}
+		do(c)
+		switch i {
+		case 0:
+			do(FinishJob{ID: id, Node: "a", Generation: s.Generation, State: Done, Best: 2})
+		case 1:
+			do(FinishJob{ID: id, Node: "a", Generation: s.Generation, State: Stopped})
+		}
+	}
+	return s
+}
+
+func key(i int) string { return fmt.Sprintf("%08x", i+1) }
+
+// trained is what is reported of an epoch.
+func trained(epoch int, score float64) Epoch {
+	return Epoch{
+		Epoch: epoch, Loss: 1.5, Seconds: 0.25, Phases: Phases{Compute: 0.125}, Rows: Rows{Local: 40},
+		Eval: &Eval{Seconds: 0.5, Train: 1, Val: score, Test: 0.5, Score: score, Loss: 1}, Weights: hash,
+	}
 }
 
 // seeds are commands of each kind of each kind, as the log has them.
@@ -45,6 +92,13 @@ func seeds(f *testing.F) [][]byte {
 		PlaceShards{ID: datasetID, Nodes: []string{"b", "a"}, Wanted: [][]int{{0}, {0, 1}, {1}, {1, 0}}, Away: []string{"b"}},
 		HoldShards{ID: datasetID, Node: "b", Shards: []int{0, 2}},
 		LoseShards{ID: datasetID, Node: "a", Shards: []int{3, 0}},
+		CreateJob{Key: key(9), Dataset: readyID, Recipe: "{}", Strategy: "single", Epochs: 100},
+		AssignJob{ID: "j4", Nodes: []string{"b"}},
+		CommitEpochs{ID: "j3", Node: "a", Generation: workingGeneration, Epochs: []Epoch{trained(2, 0.1), trained(3, 0.75), trained(9, 0.5)}},
+		FinishJob{ID: "j3", Node: "a", Generation: workingGeneration, State: Failed, Error: "the loss is not a number"},
+		StopJob{ID: "j3"},
+		ResumeJob{ID: "j2"},
+		RemoveDataset{ID: readyID},
 	} {
 		data, err := Encode(c)
 		if err != nil {
@@ -79,9 +133,9 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%+v was written, but: %v", c, err)
 		}
-		s := populated(t)
-		a, errA := Apply(s, 10, data)
-		b, errB := Apply(s, 10, again)
+		s := working(t)
+		a, errA := Apply(s, 100, data)
+		b, errB := Apply(s, 100, again)
 		if a.Digest() != b.Digest() || (errA == nil) != (errB == nil) {
 			t.Fatalf("%+v leads to %v (%v), %+v to %v (%v)", c, a, errA, back, b, errB)
 		}
@@ -95,10 +149,10 @@ func FuzzApply(f *testing.F) {
 		f.Add(s, all[(i+1)%len(all)])
 	}
 	f.Fuzz(func(t *testing.T, one, two []byte) {
-		s := populated(t)
+		s := working(t)
 		for i, data := range [][]byte{one, two} {
 			before := s.Digest()
-			next, err := Apply(s, uint64(i)+10, data)
+			next, err := Apply(s, uint64(i)+100, data)
 			if s.Digest() != before {
 				t.Fatal("Apply changed the state it was given")
 			}
@@ -122,7 +176,7 @@ func FuzzApply(f *testing.F) {
 }
 
 func FuzzUnmarshalSnapshot(f *testing.F) {
-	for _, s := range []*State{founded(f), populated(f)} {
+	for _, s := range []*State{founded(f), populated(f), working(f)} {
 		b, err := MarshalSnapshot(s)
 		if err != nil {
 			f.Fatal(err)
@@ -142,6 +196,7 @@ func FuzzUnmarshalSnapshot(f *testing.F) {
 				d.Lacks(func(string) bool { return true })
 				Place(d, []PlaceNode{{ID: "a", Serving: true, Stays: true}})
 			}
+			NextJobs(s, func(string) bool { return true })
 		}
 	})
 }

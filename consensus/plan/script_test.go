@@ -133,6 +133,8 @@ func (m *machine) parse(word, body string) Command {
 		"rotate": fill[RotateKey](m.t, body), "retire": fill[RetireKey](m.t, body), "advance": fill[Advance](m.t, body),
 		"reserve": fill[ReserveDataset](m.t, body), "define": fill[DefineDataset](m.t, body), "place": fill[PlaceShards](m.t, body),
 		"hold": fill[HoldShards](m.t, body), "lose": fill[LoseShards](m.t, body), "remove-dataset": fill[RemoveDataset](m.t, body),
+		"create-job": fill[CreateJob](m.t, body), "assign": fill[AssignJob](m.t, body), "commit": fill[CommitEpochs](m.t, body),
+		"finish": fill[FinishJob](m.t, body), "stop": fill[StopJob](m.t, body), "resume": fill[ResumeJob](m.t, body),
 		"create-token": func() Command {
 			var hash string
 			var now, ttl int
@@ -241,6 +243,13 @@ func (m *machine) show() string {
 				fmt.Fprintf(&b, ", wanted on %v", d.WantedOf(i))
 			}
 			b.WriteString("\n")
+		}
+	}
+	for _, j := range s.JobsInOrder() {
+		fmt.Fprintf(&b, "job %s %s stopping=%v %q on %v, generation %d, dataset %s, %s (%s), seed %d, best %d of %d, last %d of %d, recipe %s\n",
+			j.ID, j.State, j.Stopping, j.Error, j.Nodes, j.Generation, j.DatasetName, j.Strategy, j.Why, j.Seed, j.Best, len(j.History), j.Last(), j.Epochs, j.Recipe)
+		for _, e := range j.History {
+			fmt.Fprintf(&b, "  epoch %d, loss %v, evaluated %v, generation %d\n", e.Epoch, e.Loss, e.Eval != nil, e.Generation)
 		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")

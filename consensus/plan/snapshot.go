@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,8 +11,8 @@ import (
 )
 
 // MaxSnapshot bounds a snapshot in bytes; whoever reads one from outside need not
-// read further. A plan is kilobytes. It is larger the more shards there are, which
-// MaxRows bounds, and has room to spare then.
+// read further. A plan is kilobytes. It is larger the more shards and epochs there
+// are, which MaxRows and MaxHistory bound, and has room to spare then.
 const MaxSnapshot = 64 << 20
 
 // A snapshot is one line, the magic and the hex SHA-256 of the rest, then the
@@ -78,7 +79,7 @@ func (s *State) check() error {
 			return fmt.Errorf("%w: token %.40q under the id %.40q", ErrBadSnapshot, t.ID, id)
 		}
 	}
-	if err := s.checkDatasets(); err != nil {
+	if err := cmp.Or(s.checkDatasets(), s.checkJobs()); err != nil {
 		return fmt.Errorf("%w: %w", ErrBadSnapshot, err)
 	}
 	return nil

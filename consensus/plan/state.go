@@ -26,6 +26,9 @@ type State struct {
 	Key    Key              `json:"key"`
 	// Datasets are by id.
 	Datasets map[string]Dataset `json:"datasets,omitempty"`
+	// Jobs are by id. JobsMade is how many there ever were.
+	Jobs     map[string]Job `json:"jobs,omitempty"`
+	JobsMade uint64         `json:"jobs_made,omitempty"`
 }
 
 // A Member is a node that takes part.

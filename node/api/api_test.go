@@ -17,8 +17,8 @@ func TestAnswersArriveAsTheyWere(t *testing.T) {
 	when := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	f := &fake{
 		list:  []Member{{Name: "alpha", ID: "00ff", Address: "10.0.0.1:7946", Status: "alive", Role: "leader", Device: "cpu", Shards: 3, Version: "1"}},
-		st:    Status{Node: "alpha", Leader: "alpha", Generation: 7, Ready: true, Members: 1, Jobs: 2, Problems: []string{"beta is away"}},
-		pl:    Plan{Index: 9, Generation: 7, MeshID: "aa", Leader: "alpha", Members: []PlanMember{{ID: "00ff", Memory: 1 << 40, Leaving: true}}, Gone: []PlanGone{{ID: "01", Name: "b", Why: "left"}}, Tokens: 1, Key: PlanKey{Serial: 2, Rotating: true}, Digest: "d"},
+		st:    Status{Node: "alpha", Leader: "alpha", Generation: 7, Ready: true, Members: 1, Jobs: 2, Training: []JobSummary{someSummary("running")}, Problems: []string{"beta is away"}},
+		pl:    Plan{Index: 9, Generation: 7, MeshID: "aa", Leader: "alpha", Members: []PlanMember{{ID: "00ff", Memory: 1 << 40, Leaving: true}}, Gone: []PlanGone{{ID: "01", Name: "b", Why: "left"}}, Jobs: []JobSummary{someSummary("done")}, Tokens: 1, Key: PlanKey{Serial: 2, Rotating: true}, Digest: "d"},
 		infos: []TokenInfo{{ID: "3f", Created: when, Expires: &when}, {ID: "4f", Created: when}},
 	}
 	for _, network := range networks {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"time"
 )
@@ -36,6 +37,21 @@ type Backend interface {
 	// VerifyDataset has every copy of every shard read through by who holds it.
 	VerifyDataset(ctx context.Context, name string, tell func(DatasetEvent)) error
 	RemoveDataset(ctx context.Context, name string) error
+
+	// StartJob checks what is asked for and puts it into the queue; the others answer
+	// with NotFound where there is no such job. Jobs, Job and WatchJob answer from
+	// what this node knows.
+	StartJob(ctx context.Context, r TrainRequest) (id string, err error)
+	Jobs(ctx context.Context) ([]JobSummary, error)
+	Job(ctx context.Context, id string) (Job, error)
+	// WatchJob returns when the job has ended. It calls tell from one goroutine, and
+	// not after it returned.
+	WatchJob(ctx context.Context, id string, tell func(JobEvent)) (Job, error)
+	StopJob(ctx context.Context, id string) error
+	ResumeJob(ctx context.Context, id string) error
+	// Predict and ExportJob write a file.
+	Predict(ctx context.Context, id string, r PredictRequest, to io.Writer) error
+	ExportJob(ctx context.Context, id string, to io.Writer) error
 
 	// Events and Logs return channels that are closed when ctx ends or the node
 	// stops. A slow reader loses values and holds nobody up.

@@ -166,6 +166,16 @@ func (c *Client) call(ctx context.Context, timeout time.Duration, method, path s
 
 // open sends a request and returns the body of a good answer.
 func (c *Client) open(ctx context.Context, method, path string, in any) (io.ReadCloser, error) {
+	res, err := c.send(ctx, method, path, in)
+	if err != nil {
+		return nil, err
+	}
+	return res.Body, nil
+}
+
+// send sends a request and returns a good answer, whose body is the caller's to
+// close.
+func (c *Client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
@@ -186,7 +196,7 @@ func (c *Client) open(ctx context.Context, method, path string, in any) (io.Read
 		return nil, c.broken(ctx, err)
 	}
 	if res.StatusCode == http.StatusOK {
-		return res.Body, nil
+		return res, nil
 	}
 	defer res.Body.Close()
 	return nil, c.refusal(res)

@@ -34,7 +34,7 @@ func (s server) importDataset(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	operate(w, r, func(ctx context.Context, tell func(DatasetEvent)) (DatasetEvent, error) {
+	answerOperation(w, r, func(ctx context.Context, tell func(DatasetEvent)) (DatasetEvent, error) {
 		d, err := s.ImportDataset(ctx, q, tell)
 		return made(d), err
 	})
@@ -50,7 +50,7 @@ func (s server) generateDataset(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	operate(w, r, func(ctx context.Context, tell func(DatasetEvent)) (DatasetEvent, error) {
+	answerOperation(w, r, func(ctx context.Context, tell func(DatasetEvent)) (DatasetEvent, error) {
 		d, err := s.GenerateDataset(ctx, q, tell)
 		return made(d), err
 	})
@@ -58,7 +58,7 @@ func (s server) generateDataset(w http.ResponseWriter, r *http.Request) {
 
 func (s server) verifyDataset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	operate(w, r, func(ctx context.Context, tell func(DatasetEvent)) (DatasetEvent, error) {
+	answerOperation(w, r, func(ctx context.Context, tell func(DatasetEvent)) (DatasetEvent, error) {
 		return DatasetEvent{Done: &Done{Name: name, OK: true}}, s.VerifyDataset(ctx, name, tell)
 	})
 }

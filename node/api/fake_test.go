@@ -23,7 +23,11 @@ type fake struct {
 	sums   []DatasetSummary
 	set    Dataset
 	tells  []DatasetEvent // of every operation
-	err    error          // of every call that can fail
+	job    Job
+	jobs   []JobSummary
+	seen   []JobEvent // by who watches
+	file   []byte     // what is predicted and exported
+	err    error      // of every call that can fail
 	// held, if not nil, is what an operation waits for once it told all.
 	held chan struct{}
 	// ended gets the cause for which an operation's context ended.

@@ -23,6 +23,7 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 	mux.HandleFunc("POST /v1/tokens", s.createToken)
 	mux.HandleFunc("DELETE /v1/tokens/{id}", s.revokeToken)
 	s.datasetRoutes(mux)
+	s.jobRoutes(mux)
 	mux.HandleFunc("GET /v1/events", s.events)
 	mux.HandleFunc("GET /v1/monitor", s.monitor)
 
@@ -63,13 +64,13 @@ func (s server) members(w http.ResponseWriter, r *http.Request) {
 
 func (s server) status(w http.ResponseWriter, r *http.Request) {
 	st, err := s.Status(r.Context())
-	st.Problems = notNull(st.Problems)
+	st.Problems, st.Training = notNull(st.Problems), wholeSummaries(st.Training)
 	answer(w, st, err)
 }
 
 func (s server) plan(w http.ResponseWriter, r *http.Request) {
 	p, err := s.Plan(r.Context())
-	p.Members, p.Gone = notNull(p.Members), notNull(p.Gone)
+	p.Members, p.Gone, p.Jobs = notNull(p.Members), notNull(p.Gone), wholeSummaries(p.Jobs)
 	answer(w, p, err)
 }
 

@@ -15,12 +15,25 @@ const keepAlive = 2 * time.Second
 
 var errReaderGone = errors.New("the client went away")
 
-// operate answers a request with a stream of what run tells, and how it ends.
-// What run refuses before it tells anything is refused as any request is. The
+// An event is one line of an operation's stream.
+type event[E any] interface {
+	// lasting says whether it may be sent again when there is nothing new to tell.
+	lasting() bool
+	// failed is the event with which the stream ends badly.
+	failed(ErrorBody) E
+}
+
+func (e DatasetEvent) lasting() bool                 { return e.Progress != nil }
+func (DatasetEvent) failed(b ErrorBody) DatasetEvent { return DatasetEvent{Error: &b} }
+func (e JobEvent) lasting() bool                     { return e.Progress != nil }
+func (JobEvent) failed(b ErrorBody) JobEvent         { return JobEvent{Error: &b} }
+
+// answerOperation answers a request with a stream of what run tells, and how it
+// ends. What run refuses before it tells anything is refused as any request is. The
 // context of run ends with the client.
-func operate(w http.ResponseWriter, r *http.Request, run func(context.Context, func(DatasetEvent)) (DatasetEvent, error)) {
+func answerOperation[E event[E]](w http.ResponseWriter, r *http.Request, run func(context.Context, func(E)) (E, error)) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	o := operation{w: w, out: http.NewResponseController(w), lines: json.NewEncoder(w), cancel: cancel}
+	o := operation[E]{w: w, out: http.NewResponseController(w), lines: json.NewEncoder(w), cancel: cancel}
 	alive := make(chan struct{})
 	go func() {
 		defer close(alive)
@@ -43,13 +56,13 @@ func operate(w http.ResponseWriter, r *http.Request, run func(context.Context, f
 			fail(w, err)
 			return
 		}
-		last = DatasetEvent{Error: &ErrorBody{Status: statusOf(err), Error: err.Error()}}
+		last = last.failed(ErrorBody{Status: statusOf(err), Error: err.Error()})
 	}
 	o.tell(last)
 }
 
 // operation is a stream that begins with its first line.
-type operation struct {
+type operation[E event[E]] struct {
 	w      http.ResponseWriter
 	out    *http.ResponseController
 	lines  *json.Encoder
@@ -59,13 +72,13 @@ type operation struct {
 	begun  bool
 	gone   bool // nobody reads any more
 	quiet  bool // nothing was sent since the last reminder
-	latest DatasetEvent
+	latest E
 }
 
-func (o *operation) tell(e DatasetEvent) {
+func (o *operation[E]) tell(e E) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if e.Progress != nil {
+	if e.lasting() {
 		o.latest = e
 	}
 	o.quiet = false
@@ -73,7 +86,7 @@ func (o *operation) tell(e DatasetEvent) {
 }
 
 // remind sends the latest progress again if nothing was sent for a while.
-func (o *operation) remind() {
+func (o *operation[E]) remind() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.quiet {
@@ -83,7 +96,7 @@ func (o *operation) remind() {
 }
 
 // send is called with mu held.
-func (o *operation) send(e DatasetEvent) {
+func (o *operation[E]) send(e E) {
 	if o.gone {
 		return
 	}

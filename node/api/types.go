@@ -22,7 +22,9 @@ type Status struct {
 	// Ready: a leader is known and this node is in the plan.
 	Ready   bool `json:"ready"`
 	Members int  `json:"members"`
-	Jobs    int  `json:"jobs"`
+	Jobs    int  `json:"jobs"` // that run
+	// Training tells of each of them.
+	Training []JobSummary `json:"training"`
 	// Problems are sentences, without a full stop, that say what is wrong and what
 	// to do. A ready node may have some.
 	Problems []string `json:"problems"`
@@ -36,6 +38,7 @@ type Plan struct {
 	Leader     string       `json:"leader"`
 	Members    []PlanMember `json:"members"`
 	Gone       []PlanGone   `json:"gone"`
+	Jobs       []JobSummary `json:"jobs"`
 	Tokens     int          `json:"tokens"`
 	Key        PlanKey      `json:"key"`
 	// Digest is equal on nodes that hold equal plans.

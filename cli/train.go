@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/spf13/cobra"
+)
+
+func train(options func() []TrainOption) *cobra.Command {
+	return group(cobra.Command{
+		Use:   "train",
+		Short: "Train models, watch them learn, stop and resume them",
+		Long: "A job trains one model on one dataset. Jobs wait in a queue until a node is free; what is known of\n" +
+			"each epoch is kept in the plan, and the model with its checkpoint on the node that trains it.",
+		Example: "  hopmesh train start --dataset cora --watch\n  hopmesh train list",
+	}, trainStart(), trainList(), trainShow(), trainWatch(), trainStop(), trainResume(), trainOptions(options))
+}
+
+func trainList() *cobra.Command {
+	var d daemon
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the jobs of the mesh",
+		Long: "Lists the jobs of the mesh, the oldest first, as the asked node knows them. VAL and TEST are the\n" +
+			"accuracies in the epoch that was best on validation. The plan keeps 64 jobs: a new one takes the place\n" +
+			"of the oldest that has ended.",
+		Example:           "  hopmesh train list\n  hopmesh train list --json | jq -r '.[] | select(.state == \"running\") | .id'",
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := ask(cmd, &d, func(ctx context.Context, c *api.Client) ([]api.JobSummary, error) { return c.Jobs(ctx) })
+			if err != nil {
+				return err
+			}
+			if d.json {
+				return printJSON(cmd.OutOrStdout(), list)
+			}
+			return printJobs(cmd.OutOrStdout(), list)
+		},
+	}
+	d.flags(cmd)
+	return cmd
+}
+
+func trainShow() *cobra.Command {
+	var d daemon
+	var epochs bool
+	cmd := &cobra.Command{
+		Use:   "show JOB",
+		Short: "Describe a job: how far it is, how good, where the time goes",
+		Long: "Describes a job as the asked node knows it. With --epochs, each epoch too; --json always holds them,\n" +
+			"and all that decides what is learnt. Times, rows and bytes are those of training; an epoch's evaluation\n" +
+			"is counted beside them.",
+		Example:           "  hopmesh train show j1\n  hopmesh train show j1 --epochs\n  hopmesh train show j1 --json | jq .best.test_acc",
+		Args:              oneArg("JOB"),
+		ValidArgsFunction: suggest(&d, jobIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			j, err := ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.Job, error) { return c.Job(ctx, args[0]) })
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			if d.json {
+				return printJSON(w, j)
+			}
+			if err := printJob(w, j); err != nil || !epochs {
+				return err
+			}
+			return printEpochs(w, j.History)
+		},
+	}
+	cmd.Flags().BoolVar(&epochs, "epochs", false, "list each epoch")
+	d.flags(cmd)
+	return cmd
+}
+
+func trainStop() *cobra.Command {
+	var d daemon
+	cmd := &cobra.Command{
+		Use:   "stop JOB",
+		Short: "Stop a job",
+		Long: "Stops a job, which keeps a checkpoint: `hopmesh train resume` lets it go on. A job that has ended\n" +
+			"stays as it is.",
+		Example:           "  hopmesh train stop j1",
+		Args:              oneArg("JOB"),
+		ValidArgsFunction: suggest(&d, jobIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			j, err := ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.Job, error) {
+				if err := c.StopJob(ctx, args[0]); err != nil {
+					return api.Job{}, err
+				}
+				return c.Job(ctx, args[0])
+			})
+			if err != nil {
+				return err
+			}
+			if d.json {
+				return printJSON(cmd.OutOrStdout(), api.Done{ID: j.ID, OK: true})
+			}
+			said := "Job %s is %s.\n"
+			if j.State == "running" {
+				said = "Job %s is %s still, and stops as soon as its node answers.\n"
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), said, cell(j.ID), cell(j.State))
+			return err
+		},
+	}
+	d.flags(cmd)
+	return cmd
+}
+
+func trainResume() *cobra.Command {
+	var d daemon
+	cmd := &cobra.Command{
+		Use:   "resume JOB",
+		Short: "Let a job go on that was stopped or has failed",
+		Long: "Puts a job that was stopped or has failed into the queue again. It goes on from its last checkpoint\n" +
+			"on the node that has it, or begins anew on another if that node is no longer in the mesh.",
+		Example:           "  hopmesh train resume j1",
+		Args:              oneArg("JOB"),
+		ValidArgsFunction: suggest(&d, jobIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := ask(cmd, &d, func(ctx context.Context, c *api.Client) (none struct{}, err error) {
+				return none, c.ResumeJob(ctx, args[0])
+			})
+			if err != nil {
+				return err
+			}
+			if d.json {
+				return printJSON(cmd.OutOrStdout(), api.Done{ID: args[0], OK: true})
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Job %s is in the queue; `hopmesh train watch %s` shows how it goes on.\n", cell(args[0]), cell(args[0]))
+			return err
+		},
+	}
+	d.flags(cmd)
+	return cmd
+}
+
+func trainOptions(options func() []TrainOption) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "options [STRATEGY|MODEL]",
+		Short: "List what `train start --set` can set",
+		Long: "Lists the keys that `hopmesh train start --set KEY=VALUE` takes, with their values and defaults: all of\n" +
+			"them, or those of a model or a strategy.",
+		Example: "  hopmesh train options\n  hopmesh train options sage",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return oneArg("STRATEGY or MODEL")(cmd, args)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return optionTopics(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list := options()
+			if len(args) == 1 {
+				var known bool
+				if list, known = optionsOf(list, args[0]); !known {
+					return wrongUsage(cmd, "there is no model or strategy %q%s", args[0], didYouMean(args[0], optionTopics()))
+				}
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), list)
+			}
+			return printOptions(cmd.OutOrStdout(), list)
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func optionTopics() []string {
+	var topics []string
+	for _, t := range append(api.Models(), api.Strategies()...) {
+		if t != "auto" {
+			topics = append(topics, t)
+		}
+	}
+	return topics
+}
+
+// optionsOf keeps those that a model or strategy takes: its own and, for a model,
+// those of all models.
+func optionsOf(list []TrainOption, topic string) (of []TrainOption, known bool) {
+	of = []TrainOption{}
+	model := false
+	for _, m := range api.Models() {
+		model = model || m == topic
+	}
+	for _, t := range optionTopics() {
+		known = known || t == topic
+	}
+	for _, o := range list {
+		group, _, _ := strings.Cut(o.Key, ".")
+		if group == topic || model && (group == "model" || group == "train") {
+			of = append(of, o)
+		}
+	}
+	return of, known
+}
+
+func printOptions(w io.Writer, list []TrainOption) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(w, "There is nothing to set.")
+		return err
+	}
+	rows := [][]string{{"KEY", "VALUES", "DEFAULT", "WHAT IT IS"}}
+	for _, o := range list {
+		rows = append(rows, []string{o.Key, o.Values, o.Default, o.Help})
+	}
+	return table(w, rows...)
+}
+
+func printJobs(w io.Writer, list []api.JobSummary) error {
+	rows := [][]string{{"JOB", "STATE", "DATASET", "MODEL", "STRATEGY", "EPOCH", "VAL", "TEST", "NODES"}}
+	for _, j := range list {
+		val, test := "", ""
+		if j.Best != nil {
+			val, test = percent(j.Best.ValAccuracy), percent(j.Best.TestAccuracy)
+		}
+		rows = append(rows, []string{
+			j.ID, j.State, j.Dataset, j.Model, j.Strategy, strconv.Itoa(j.Epoch) + "/" + strconv.Itoa(j.EpochsTotal), val, test, strings.Join(j.Nodes, ","),
+		})
+	}
+	return table(w, rows...)
+}
+
+func jobIDs(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := c.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, j := range list {
+		ids = append(ids, j.ID)
+	}
+	return ids, nil
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+func printJob(w io.Writer, j api.Job) error {
+	rows := [][]string{
+		{"Job", j.ID},
+		{"State", j.State},
+		{"Dataset", j.Dataset},
+		{"Model", fmt.Sprintf("%s, seed %d", j.Model, j.Seed)},
+		{"Strategy", j.Strategy},
+		{"Why", j.Why},
+		{"Nodes", strings.Join(j.Nodes, ", ")},
+		{"Generation", strconv.FormatUint(j.Generation, 10)},
+		{"Epoch", standingAt(j)},
+	}
+	if n := len(j.History); n > 0 {
+		rows = append(rows, []string{"Loss", fmt.Sprintf("%.4f", j.History[n-1].Loss)})
+	}
+	if j.Best != nil {
+		rows = append(rows, []string{"Best", fmt.Sprintf("epoch %d, %s on validation, %s on test", j.Best.Epoch, percent(j.Best.ValAccuracy), percent(j.Best.TestAccuracy))})
+	}
+	if len(j.History) > 0 {
+		rows = append(rows, []string{"Time", spent(j.History)})
+		rows = append(rows, []string{"Weights", j.History[len(j.History)-1].Weights})
+	}
+	if err := table(w, rows...); err != nil {
+		return err
+	}
+	said := j.Problems
+	if j.Error != "" {
+		said = append([]string{j.Error}, said...)
+	}
+	for i, p := range said {
+		p = sentence(p)
+		if i == 0 {
+			p = "\n" + p
+		}
+		if _, err := fmt.Fprintln(w, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func standingAt(j api.Job) string {
+	text := fmt.Sprintf("%d of %d", j.Epoch, j.EpochsTotal)
+	if j.State == "running" && j.Steps > 1 {
+		text += fmt.Sprintf(", step %d of %d", j.Step, j.Steps)
+	}
+	return text
+}
+
+// spent says how long an epoch takes on average, and where that goes.
+func spent(history []api.JobEpoch) string {
+	var sum api.JobPhases
+	var all, evaluating float64
+	for _, e := range history {
+		all += e.Seconds
+		sum.Sample += e.Phases.Sample
+		sum.Gather += e.Phases.Gather
+		sum.Compute += e.Phases.Compute
+		sum.Reduce += e.Phases.Reduce
+		sum.Wait += e.Phases.Wait
+		if e.Eval != nil {
+			evaluating += e.Eval.Seconds
+		}
+	}
+	n := float64(len(history))
+	text := brief(all/n) + " an epoch"
+	var parts []string
+	for _, p := range []struct {
+		name    string
+		seconds float64
+	}{{"sampling", sum.Sample}, {"gathering", sum.Gather}, {"computing", sum.Compute}, {"reducing", sum.Reduce}, {"waiting", sum.Wait}} {
+		if p.seconds/n >= 1e-6 {
+			parts = append(parts, p.name+" "+brief(p.seconds/n))
+		}
+	}
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	if evaluating > 0 {
+		text += ", evaluations " + brief(evaluating/n)
+	}
+	return text
+}
+
+// brief shows seconds with three digits or so.
+func brief(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}
+
+func printEpochs(w io.Writer, history []api.JobEpoch) error {
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	rows := [][]string{{"EPOCH", "LOSS", "TRAIN", "VAL", "TEST", "SECONDS", "SAMPLE", "GATHER", "COMPUTE", "REDUCE", "WAIT", "EVAL", "ROWS", "WEIGHTS"}}
+	for _, e := range history {
+		eval := ""
+		if e.Eval != nil {
+			eval = brief(e.Eval.Seconds)
+		}
+		rows = append(rows, []string{
+			strconv.Itoa(e.Epoch), fmt.Sprintf("%.4f", e.Loss), share(e.TrainAccuracy), share(e.ValAccuracy), share(e.TestAccuracy),
+			brief(e.Seconds), brief(e.Phases.Sample), brief(e.Phases.Gather), brief(e.Phases.Compute), brief(e.Phases.Reduce), brief(e.Phases.Wait), eval,
+			thousands(e.Rows.Local + e.Rows.Remote), e.Weights[:min(12, len(e.Weights))],
+		})
+	}
+	return table(w, rows...)
+}
+
+func share(of *float64) string {
+	if of == nil {
+		return ""
+	}
+	return percent(*of)
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/pflag"
+)
+
+// notInSpec are flags that say how a command is run and not what is trained.
+var notInSpec = []string{"spec", "watch", "addr", "json", "help"}
+
+// readSpec gives flags that were not given what a TOML file says. Its keys are their
+// names; the table [set] holds what --set would, before what --set says.
+func readSpec(f *pflag.FlagSet, path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
+			err = p.Err
+		}
+		return fmt.Errorf("the spec %s can't be read: %w", path, err)
+	}
+	var found map[string]any
+	if _, err := toml.Decode(string(b), &found); err != nil {
+		if p, ok := errors.AsType[toml.ParseError](err); ok {
+			return errConfig{fmt.Errorf("%s, line %d, is no TOML: %s", path, p.Position.Line, p.Message)}
+		}
+		return errConfig{fmt.Errorf("%s is no TOML: %w", path, err)}
+	}
+	var known []string
+	f.VisitAll(func(flag *pflag.Flag) {
+		if !slices.Contains(notInSpec, flag.Name) {
+			known = append(known, flag.Name)
+		}
+	})
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		if !slices.Contains(known, key) {
+			return errConfig{fmt.Errorf("%s: there is no key %q%s", path, key, didYouMean(key, slices.Clone(known)))}
+		}
+		if err := fromSpec(f, key, found[key]); err != nil {
+			return errConfig{fmt.Errorf("%s: %w", path, err)}
+		}
+	}
+	return nil
+}
+
+func fromSpec(f *pflag.FlagSet, key string, value any) error {
+	list, isList := f.Lookup(key).Value.(pflag.SliceValue)
+	if key == "set" {
+		table, ok := value.(map[string]any)
+		if !ok {
+			return errors.New("set must be a table, such as [set] with a line sage.aggregator = \"max\" below it")
+		}
+		settings, err := flatten("", table)
+		if err != nil {
+			return err
+		}
+		return list.Replace(append(settings, list.GetSlice()...)) // what comes later counts
+	}
+	if f.Changed(key) {
+		return nil
+	}
+	if values, ok := value.([]any); ok && isList {
+		for _, v := range values {
+			text, err := scalar(key, v)
+			if err != nil {
+				return err
+			}
+			if err := f.Set(key, text); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+		return nil
+	}
+	text, err := scalar(key, value)
+	if err != nil {
+		return err
+	}
+	if err := f.Set(key, text); err != nil {
+		return fmt.Errorf("%s = %s does not fit: it is what --%s takes", key, text, key)
+	}
+	return nil
+}
+
+// flatten makes KEY=VALUE of a table, whose keys may have dots or be tables.
+func flatten(prefix string, table map[string]any) ([]string, error) {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		if inner, ok := table[key].(map[string]any); ok {
+			more, err := flatten(prefix+key+".", inner)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, more...)
+			continue
+		}
+		text, err := scalar("set."+prefix+key, table[key])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, prefix+key+"="+text)
+	}
+	return list, nil
+}
+
+// scalar writes a value as a flag takes it; a list as its parts with commas.
+func scalar(key string, value any) (string, error) {
+	switch v := value.(type) {
+	case string:
+		return v, nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64), nil
+	case []any:
+		var parts []string
+		for _, part := range v {
+			text, err := scalar(key, part)
+			if err != nil {
+				return "", err
+			}
+			parts = append(parts, text)
+		}
+		return strings.Join(parts, ","), nil
+	}
+	return "", fmt.Errorf("%s must be a string, a number, true or false, or a list of these", key)
+}

@@ -1,0 +1,203 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// What jobs may be at most. Their epochs are most of what a plan holds, and it goes
+// to every node with every snapshot.
+const (
+	// MaxJobs bounds how many there are, finished ones included: of those, the oldest
+	// are forgotten when there is no room for a new one.
+	MaxJobs = 64
+	// MaxEpochs bounds the epochs of one job, MaxHistory those of all together: those
+	// that finished jobs have had, and those that the others may have.
+	MaxEpochs  = 10_000
+	MaxHistory = 50_000
+	// MaxRecipe bounds a recipe in bytes, MaxCommit the epochs of one command.
+	MaxRecipe = 64 << 10
+	MaxCommit = 256
+	// MaxSentence bounds what a job says in words, in bytes.
+	MaxSentence = 1 << 10
+)
+
+// JobState says where a job stands.
+type JobState string
+
+// A job is queued until a node is free for it, runs, and ends in one of three ways.
+// What has failed or was stopped may be queued again.
+const (
+	Queued  JobState = "queued"
+	Running JobState = "running"
+	Done    JobState = "done"
+	Failed  JobState = "failed"
+	Stopped JobState = "stopped"
+)
+
+// A Job is a model that is trained, or was. What a State's jobs refer to is as
+// immutable as the State.
+type Job struct {
+	ID string `json:"id"` // "j" and its Number: people type it
+	// Number counts all jobs that there ever were. Those that wait go by it.
+	Number uint64 `json:"number"`
+	// Key is 8 hex digits, made by who asked for the job: it tells a repeated request
+	// from a second one, and files of this job from those of another with its id.
+	Key         string `json:"key"`
+	Dataset     string `json:"dataset"` // its id
+	DatasetName string `json:"dataset_name"`
+	// Recipe is JSON, which only those who train look into.
+	Recipe   string `json:"recipe"`
+	Strategy string `json:"strategy"`
+	Why      string `json:"why,omitempty"` // this strategy
+	Seed     uint64 `json:"seed"`
+	Epochs   int    `json:"epochs"` // to be trained, at most
+
+	State JobState `json:"state"`
+	// Stopping is the wish that the job ends, while the node that runs it has yet to
+	// do so.
+	Stopping bool   `json:"stopping,omitempty"`
+	Error    string `json:"error,omitempty"` // why it failed, or was stopped by the mesh
+	// Nodes are the ids of those that run the job, or ran it last.
+	Nodes []string `json:"nodes,omitempty"`
+	// Generation is that of the plan which gave the job to Nodes. Reports of an earlier
+	// one are refused.
+	Generation uint64  `json:"generation,omitempty"`
+	History    []Epoch `json:"history,omitempty"` // epochs in rising order
+	Best       int     `json:"best,omitempty"`    // the epoch of the best validation; 0: none yet
+}
+
+// An Epoch is what was reported of one epoch.
+type Epoch struct {
+	Epoch      int      `json:"epoch"` // from 1
+	Loss       float64  `json:"loss"`
+	Seconds    float64  `json:"seconds"`
+	Phases     Phases   `json:"phases,omitzero"`
+	Rows       Rows     `json:"rows,omitzero"`
+	Requests   Requests `json:"requests,omitzero"`
+	Bytes      Bytes    `json:"bytes,omitzero"`
+	Eval       *Eval    `json:"eval,omitempty"` // nil: it was not evaluated
+	Generation uint64   `json:"generation"`     // of the run that reported it
+	Weights    string   `json:"weights"`        // hex SHA-256
+}
+
+// Phases is where the time of an epoch went, in seconds.
+type Phases struct {
+	Sample  float64 `json:"sample,omitempty"`
+	Gather  float64 `json:"gather,omitempty"`
+	Compute float64 `json:"compute,omitempty"`
+	Reduce  float64 `json:"reduce,omitempty"`
+	Wait    float64 `json:"wait,omitempty"`
+}
+
+// Rows counts input rows by where they were.
+type Rows struct {
+	Local  uint64 `json:"local,omitempty"`
+	Remote uint64 `json:"remote,omitempty"`
+}
+
+// Requests counts what was asked of other nodes.
+type Requests struct {
+	Feature  uint64 `json:"feature,omitempty"`
+	Topology uint64 `json:"topology,omitempty"`
+}
+
+// Bytes counts what all nodes together sent, by kind.
+type Bytes struct {
+	Feature    uint64 `json:"feature,omitempty"`
+	Topology   uint64 `json:"topology,omitempty"`
+	Model      uint64 `json:"model,omitempty"`
+	Gradient   uint64 `json:"gradient,omitempty"`
+	Activation uint64 `json:"activation,omitempty"`
+	Shard      uint64 `json:"shard,omitempty"`
+	Control    uint64 `json:"control,omitempty"`
+}
+
+// An Eval is the evaluation after an epoch. Accuracies are shares of 1.
+type Eval struct {
+	Seconds float64 `json:"seconds"`
+	Train   float64 `json:"train"`
+	Val     float64 `json:"val"`
+	Test    float64 `json:"test"`
+	// Score is what the best epoch has most of; of two with the same, the one with
+	// the lower Loss, on validation, is better.
+	Score float64 `json:"score"`
+	Loss  float64 `json:"loss"`
+	Bytes Bytes   `json:"bytes,omitzero"`
+}
+
+// jobID is what people call a job.
+func jobID(number uint64) string { return fmt.Sprintf("j%d", number) }
+
+// JobsInOrder lists all jobs, the oldest first.
+func (s *State) JobsInOrder() []Job {
+	list := make([]Job, 0, len(s.Jobs))
+	for _, j := range s.Jobs {
+		list = append(list, j)
+	}
+	slices.SortFunc(list, func(a, b Job) int { return cmp.Compare(a.Number, b.Number) })
+	return list
+}
+
+// JobOn finds the job that the plan gives to a node, the oldest if there are more.
+func (s *State) JobOn(node string) (Job, bool) {
+	var found Job
+	for _, j := range s.Jobs {
+		if j.State == Running && slices.Contains(j.Nodes, node) && (found.ID == "" || j.Number < found.Number) {
+			found = j
+		}
+	}
+	return found, found.ID != ""
+}
+
+// JobsOf lists the ids of jobs that wait for a dataset or work on it, the oldest
+// first.
+func (s *State) JobsOf(dataset string) []string {
+	var ids []string
+	for _, j := range s.JobsInOrder() {
+		if j.Dataset == dataset && !j.Ended() {
+			ids = append(ids, j.ID)
+		}
+	}
+	return ids
+}
+
+// Ended says whether nobody works on the job, nor will unless it is resumed.
+func (j Job) Ended() bool { return j.State != Queued && j.State != Running }
+
+// Last is the number of the last epoch that is known of, 0 before the first.
+func (j Job) Last() int {
+	if len(j.History) == 0 {
+		return 0
+	}
+	return j.History[len(j.History)-1].Epoch
+}
+
+// EpochAt finds one epoch by its number.
+func (j Job) EpochAt(epoch int) (Epoch, bool) {
+	at, ok := slices.BinarySearchFunc(j.History, epoch, func(e Epoch, n int) int { return cmp.Compare(e.Epoch, n) })
+	if !ok {
+		return Epoch{}, false
+	}
+	return j.History[at], true
+}
+
+// weight is what the job takes of MaxHistory.
+func (j Job) weight() int {
+	if j.Ended() {
+		return len(j.History)
+	}
+	return j.Epochs
+}
+
+// better says whether e is a better epoch than the best before it.
+func (e Epoch) better(best Epoch) bool {
+	switch {
+	case e.Eval == nil:
+		return false
+	case best.Eval == nil:
+		return true
+	}
+	return cmp.Or(cmp.Compare(e.Eval.Score, best.Eval.Score), cmp.Compare(best.Eval.Loss, e.Eval.Loss)) > 0
+}

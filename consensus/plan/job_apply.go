@@ -1,0 +1,242 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+)
+
+func (c CreateJob) apply(s *State, _ uint64) error {
+	d, ok := s.Datasets[c.Dataset]
+	if !ok {
+		return fmt.Errorf("%.40q: %w", c.Dataset, ErrNoDataset)
+	}
+	if d.Stage != Ready {
+		return fmt.Errorf("%s (%s): %w", d.Name, d.Stage, ErrUndefined)
+	}
+	j := Job{
+		Key: c.Key, Dataset: d.ID, DatasetName: d.Name, Recipe: c.Recipe, Strategy: c.Strategy, Why: c.Why,
+		Seed: c.Seed, Epochs: c.Epochs, State: Queued,
+	}
+	for _, old := range s.Jobs {
+		if old.Key != c.Key {
+			continue
+		}
+		if old.asked(j) {
+			return nil
+		}
+		return fmt.Errorf("%.40q: %w", c.Key, ErrJobTaken)
+	}
+	j.Number = s.JobsMade + 1
+	j.ID = jobID(j.Number)
+	if err := j.checkHead(); err != nil {
+		return err
+	}
+	if !s.makeRoom(j.Epochs) {
+		return ErrJobsFull
+	}
+	s.JobsMade = j.Number
+	s.Jobs[j.ID] = j
+	return nil
+}
+
+// asked says whether both were asked for in the same words.
+func (j Job) asked(other Job) bool {
+	return j.Key == other.Key && j.Dataset == other.Dataset && j.Recipe == other.Recipe && j.Strategy == other.Strategy &&
+		j.Why == other.Why && j.Seed == other.Seed && j.Epochs == other.Epochs
+}
+
+// makeRoom forgets the oldest finished jobs until one with so many epochs fits, if
+// that can be.
+func (s *State) makeRoom(epochs int) bool {
+	jobs, history := len(s.Jobs)+1, s.history()+epochs
+	var old []string
+	for _, j := range s.JobsInOrder() {
+		if jobs <= MaxJobs && history <= MaxHistory {
+			break
+		}
+		if j.Ended() {
+			old = append(old, j.ID)
+			jobs, history = jobs-1, history-j.weight()
+		}
+	}
+	if jobs > MaxJobs || history > MaxHistory {
+		return false
+	}
+	for _, id := range old {
+		delete(s.Jobs, id)
+	}
+	return true
+}
+
+func (s *State) history() int {
+	n := 0
+	for _, j := range s.Jobs {
+		n += j.weight()
+	}
+	return n
+}
+
+func (s *State) job(id string) (Job, error) {
+	j, ok := s.Jobs[id]
+	if !ok {
+		return j, fmt.Errorf("%.40q: %w", id, ErrNoJob)
+	}
+	return j, nil
+}
+
+func (c AssignJob) apply(s *State, index uint64) error {
+	j, err := s.job(c.ID)
+	if err != nil {
+		return err
+	}
+	if j.State != Queued {
+		return fmt.Errorf("%s (%s): %w", j.ID, j.State, ErrJobState)
+	}
+	if len(c.Nodes) == 0 {
+		return fmt.Errorf("%w: nobody is to run %s", ErrInvalid, j.ID)
+	}
+	if err := s.checkMembers(c.Nodes); err != nil {
+		return err
+	}
+	for _, n := range c.Nodes {
+		if other, busy := s.JobOn(n); busy {
+			return fmt.Errorf("%s runs %s: %w", s.Members[n].Name, other.ID, ErrNodeBusy)
+		}
+	}
+	if !slices.Equal(j.Nodes, c.Nodes) {
+		j.History, j.Best = nil, 0
+	}
+	s.turn(index)
+	j.State, j.Nodes, j.Generation = Running, slices.Clone(c.Nodes), s.Generation
+	s.Jobs[j.ID] = j
+	return nil
+}
+
+// reported finds the job that a node reports of, if it is its to report.
+func (s *State) reported(id, node string, generation uint64) (Job, error) {
+	j, err := s.job(id)
+	if err != nil {
+		return j, err
+	}
+	if j.Generation != generation || !slices.Contains(j.Nodes, node) {
+		return j, fmt.Errorf("%s: %w", j.ID, ErrStaleReport)
+	}
+	return j, nil
+}
+
+func (c CommitEpochs) apply(s *State, _ uint64) error {
+	j, err := s.reported(c.ID, c.Node, c.Generation)
+	if err != nil {
+		return err
+	}
+	if j.State != Running {
+		return fmt.Errorf("%s (%s): %w", j.ID, j.State, ErrStaleReport)
+	}
+	if len(c.Epochs) > MaxCommit {
+		return fmt.Errorf("%w: %d epochs at once", ErrInvalid, len(c.Epochs))
+	}
+	best, _ := j.EpochAt(j.Best)
+	var fresh []Epoch
+	last := j.Last()
+	for _, e := range c.Epochs {
+		e.Generation = j.Generation
+		if e.Epoch <= j.Last() {
+			continue
+		}
+		if e.Epoch <= last {
+			return fmt.Errorf("%w: epoch %d after %d", ErrInvalid, e.Epoch, last)
+		}
+		if err := e.check(j.Epochs); err != nil {
+			return err
+		}
+		last = e.Epoch
+		fresh = append(fresh, e)
+		if e.better(best) {
+			best, j.Best = e, e.Epoch
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	j.History = slices.Concat(j.History, fresh) // those of the state before are not written to
+	s.Jobs[j.ID] = j
+	return nil
+}
+
+func (c FinishJob) apply(s *State, _ uint64) error {
+	j, err := s.reported(c.ID, c.Node, c.Generation)
+	if err != nil {
+		return err
+	}
+	switch c.State {
+	case Done, Failed, Stopped:
+	default:
+		return fmt.Errorf("%w: a job can't end as %.40q", ErrInvalid, c.State)
+	}
+	if err := checkSentence("error", c.Error); err != nil {
+		return err
+	}
+	if j.State == c.State {
+		return nil
+	}
+	if j.State != Running {
+		return fmt.Errorf("%s (%s): %w", j.ID, j.State, ErrStaleReport)
+	}
+	if e, in := j.EpochAt(c.Best); c.Best != 0 && (!in || e.Eval == nil) {
+		return fmt.Errorf("%w: epoch %d is the best, and was never evaluated", ErrInvalid, c.Best)
+	}
+	if c.Best != 0 {
+		j.Best = c.Best
+	}
+	j.State, j.Stopping, j.Error = c.State, false, c.Error
+	s.Jobs[j.ID] = j
+	return nil
+}
+
+func (c StopJob) apply(s *State, _ uint64) error {
+	j, err := s.job(c.ID)
+	switch {
+	case err != nil:
+		return err
+	case j.State == Queued:
+		j.State = Stopped
+	case j.State == Running:
+		j.Stopping = true
+	}
+	s.Jobs[j.ID] = j
+	return nil
+}
+
+func (c ResumeJob) apply(s *State, _ uint64) error {
+	j, err := s.job(c.ID)
+	switch {
+	case err != nil:
+		return err
+	case j.State == Done, j.Stopping:
+		return fmt.Errorf("%s: %w", j.ID, ErrJobState)
+	case !j.Ended():
+		return nil
+	}
+	d, in := s.Datasets[j.Dataset]
+	if !in {
+		return fmt.Errorf("%s: %w", j.DatasetName, ErrNoDataset)
+	}
+	if s.history()-j.weight()+j.Epochs > MaxHistory {
+		return ErrJobsFull
+	}
+	j.State, j.Error, j.DatasetName = Queued, "", d.Name
+	s.Jobs[j.ID] = j
+	return nil
+}
+
+// strikeJobs ends what a node was running that is no member any more.
+func (s *State) strikeJobs(m Member) {
+	for id, j := range s.Jobs {
+		if j.State != Running || !slices.Contains(j.Nodes, m.ID) {
+			continue
+		}
+		j.State, j.Stopping = Stopped, false
+		j.Error = fmt.Sprintf("node %s, which ran it, is no longer in the mesh: `hopmesh train resume %s` begins it anew on another", m.Name, j.ID)
+		s.Jobs[id] = j
+	}
+}

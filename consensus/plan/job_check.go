@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+const jobKeyLen = 8
+
+// checkHead checks what was asked for.
+func (j Job) checkHead() error {
+	if j.Epochs < 1 || j.Epochs > MaxEpochs {
+		return fmt.Errorf("%w: %d epochs: there may be 1 to %d", ErrInvalid, j.Epochs, MaxEpochs)
+	}
+	if len(j.Recipe) > MaxRecipe || !utf8.ValidString(j.Recipe) {
+		return fmt.Errorf("%w: a recipe of %d bytes, or not in UTF-8", ErrInvalid, len(j.Recipe))
+	}
+	return cmp.Or(checkHex("job key", j.Key, jobKeyLen), checkHex("dataset id", j.Dataset, datasetIDLen), CheckDatasetName(j.DatasetName),
+		checkNumber("jobs", j.Number), checkText("strategy", j.Strategy), checkSentence("reason", j.Why))
+}
+
+// check wants numbers that a program may show and add up.
+func (e Epoch) check(epochs int) error {
+	if e.Epoch < 1 || e.Epoch > epochs {
+		return fmt.Errorf("%w: epoch %d of %d", ErrInvalid, e.Epoch, epochs)
+	}
+	p := e.Phases
+	for _, f := range []float64{e.Loss, e.Seconds, p.Sample, p.Gather, p.Compute, p.Reduce, p.Wait} {
+		if !finite(f) {
+			return fmt.Errorf("%w: %v is told of epoch %d", ErrInvalid, f, e.Epoch)
+		}
+	}
+	counts := append(e.Bytes.list(), e.Rows.Local, e.Rows.Remote, e.Requests.Feature, e.Requests.Topology)
+	if v := e.Eval; v != nil {
+		for _, f := range []float64{v.Seconds, v.Train, v.Val, v.Test, v.Score, v.Loss} {
+			if !finite(f) {
+				return fmt.Errorf("%w: %v is told of evaluation %d", ErrInvalid, f, e.Epoch)
+			}
+		}
+		counts = append(counts, v.Bytes.list()...)
+	}
+	if slices.Max(counts) > maxNumber {
+		return fmt.Errorf("%w: a count of %d in epoch %d", ErrInvalid, slices.Max(counts), e.Epoch)
+	}
+	return cmp.Or(checkNumber("generation", e.Generation), checkHex("SHA-256", e.Weights, sha256Len))
+}
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
+func (b Bytes) list() []uint64 {
+	return []uint64{b.Feature, b.Topology, b.Model, b.Gradient, b.Activation, b.Shard, b.Control}
+}
+
+func checkSentence(what, text string) error {
+	if len(text) > MaxSentence || !utf8.ValidString(text) || slices.ContainsFunc([]rune(text), unicode.IsControl) {
+		return fmt.Errorf("%w: a %s of %d bytes, or with control characters", ErrInvalid, what, len(text))
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package plan
+
+type (
+	// CreateJob puts a job into the queue. Its id is the plan's to give. Repeating it
+	// with the same key changes nothing.
+	CreateJob struct {
+		Key      string `json:"key"`
+		Dataset  string `json:"dataset"` // its id
+		Recipe   string `json:"recipe"`
+		Strategy string `json:"strategy"`
+		Why      string `json:"why,omitempty"`
+		Seed     uint64 `json:"seed"`
+		Epochs   int    `json:"epochs"`
+	}
+
+	// AssignJob is the leader's word on who runs a job that is queued, as NextJobs
+	// computes it. If others did before, it begins anew: what it has learnt is with
+	// them.
+	AssignJob struct {
+		ID    string   `json:"id"`
+		Nodes []string `json:"nodes"`
+	}
+
+	// CommitEpochs is what a node that runs a job reports of it: epochs in rising
+	// order. Those that are known already are skipped.
+	CommitEpochs struct {
+		ID         string  `json:"id"`
+		Node       string  `json:"node"`
+		Generation uint64  `json:"generation"` // the job's
+		Epochs     []Epoch `json:"epochs"`
+	}
+
+	// FinishJob is that node's word that the job has ended. Best, if not 0, is the
+	// epoch of the best validation. Repeating it changes nothing.
+	FinishJob struct {
+		ID         string   `json:"id"`
+		Node       string   `json:"node"`
+		Generation uint64   `json:"generation"`
+		State      JobState `json:"state"` // done, failed or stopped
+		Error      string   `json:"error,omitempty"`
+		Best       int      `json:"best,omitempty"`
+	}
+
+	// StopJob is the wish that a job ends. One that is queued is stopped at once; one
+	// that has ended stays as it is.
+	StopJob struct {
+		ID string `json:"id"`
+	}
+
+	// ResumeJob puts a job that has failed or was stopped into the queue again. One
+	// that is queued or runs stays as it is.
+	ResumeJob struct {
+		ID string `json:"id"`
+	}
+)
+
+func (CreateJob) kind() Kind    { return KindCreateJob }
+func (AssignJob) kind() Kind    { return KindAssignJob }
+func (CommitEpochs) kind() Kind { return KindCommitEpochs }
+func (FinishJob) kind() Kind    { return KindFinishJob }
+func (StopJob) kind() Kind      { return KindStopJob }
+func (ResumeJob) kind() Kind    { return KindResumeJob }

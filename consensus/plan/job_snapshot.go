@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// checkJobs finds what no sequence of commands leads to.
+func (s *State) checkJobs() error {
+	if len(s.Jobs) > MaxJobs || s.history() > MaxHistory || s.JobsMade > maxNumber {
+		return fmt.Errorf("%w: %d jobs with %d epochs", ErrInvalid, len(s.Jobs), s.history())
+	}
+	keys, busy := map[string]bool{}, map[string]string{}
+	for id, j := range s.Jobs {
+		if id != j.ID || j.ID != jobID(j.Number) || j.Number == 0 || j.Number > s.JobsMade || keys[j.Key] {
+			return fmt.Errorf("%w: job %.40q, number %d of %d, under the id %.40q, or two of its key", ErrInvalid, j.ID, j.Number, s.JobsMade, id)
+		}
+		keys[j.Key] = true
+		if err := cmp.Or(j.checkHead(), j.checkHistory(), s.checkWork(j)); err != nil {
+			return fmt.Errorf("job %s: %w", id, err)
+		}
+		if j.State != Running {
+			continue
+		}
+		for _, n := range j.Nodes {
+			if other := busy[n]; other != "" {
+				return fmt.Errorf("%w: %.40q runs %s and %s", ErrInvalid, n, other, id)
+			}
+			busy[n] = id
+		}
+	}
+	return nil
+}
+
+// checkWork checks the state of a job, and who works on it.
+func (s *State) checkWork(j Job) error {
+	switch j.State {
+	case Queued, Running, Done, Failed, Stopped:
+	default:
+		return fmt.Errorf("%w: it is in the state %.40q", ErrInvalid, j.State)
+	}
+	began := j.State != Queued && j.State != Stopped // those may never have begun
+	if j.Stopping && j.State != Running || began && len(j.Nodes) == 0 {
+		return fmt.Errorf("%w: it is %s, on %d nodes", ErrInvalid, j.State, len(j.Nodes))
+	}
+	if (len(j.Nodes) > 0) != (j.Generation > 0) || len(j.History) > 0 && len(j.Nodes) == 0 || j.Generation > s.Generation {
+		return fmt.Errorf("%w: it was given to %d nodes in generation %d of %d", ErrInvalid, len(j.Nodes), j.Generation, s.Generation)
+	}
+	if _, in := s.Datasets[j.Dataset]; !in && !j.Ended() {
+		return fmt.Errorf("%w: its dataset %.40q is gone", ErrInvalid, j.Dataset)
+	}
+	if j.State == Running {
+		if err := s.checkMembers(j.Nodes); err != nil {
+			return err
+		}
+	}
+	return checkSentence("error", j.Error)
+}
+
+func (j Job) checkHistory() error {
+	last := 0
+	for _, e := range j.History {
+		if e.Epoch <= last {
+			return fmt.Errorf("%w: epoch %d after %d", ErrInvalid, e.Epoch, last)
+		}
+		if err := e.check(j.Epochs); err != nil {
+			return err
+		}
+		last = e.Epoch
+	}
+	if e, in := j.EpochAt(j.Best); j.Best != 0 && (!in || e.Eval == nil) {
+		return fmt.Errorf("%w: its best epoch %d was never evaluated", ErrInvalid, j.Best)
+	}
+	return nil
+}

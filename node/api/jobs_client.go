@@ -1,0 +1,111 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+func jobPath(id, verb string) string {
+	path := "/v1/jobs/" + url.PathEscape(id)
+	if verb != "" {
+		path += "/" + verb
+	}
+	return path
+}
+
+// StartJob puts a job into the queue. It is checked first, by the node.
+func (c *Client) StartJob(ctx context.Context, r TrainRequest) (id JobID, err error) {
+	return id, c.call(ctx, changeTimeout, http.MethodPost, "/v1/jobs", r, &id)
+}
+
+// Jobs lists all jobs.
+func (c *Client) Jobs(ctx context.Context) (list []JobSummary, err error) {
+	return list, c.call(ctx, readTimeout, http.MethodGet, "/v1/jobs", nil, &list)
+}
+
+// Job shows one job, with all its epochs.
+func (c *Client) Job(ctx context.Context, id string) (j Job, err error) {
+	return j, c.call(ctx, readTimeout, http.MethodGet, jobPath(id, ""), nil, &j)
+}
+
+// WatchJob tells what becomes of a job, in this goroutine, until it ends, and returns
+// how. It ends with ctx, and the job goes on.
+func (c *Client) WatchJob(ctx context.Context, id string, tell func(JobEvent)) (Job, error) {
+	const hint = "`hopmesh train list` shows what became of the jobs"
+	last, err := operate(ctx, c, http.MethodGet, jobPath(id, "watch"), nil, hint, tell)
+	if err != nil {
+		return Job{}, err
+	}
+	return *last.End, nil
+}
+
+// StopJob ends a job. One that has ended stays as it is.
+func (c *Client) StopJob(ctx context.Context, id string) error {
+	return c.call(ctx, changeTimeout, http.MethodPost, jobPath(id, "stop"), nil, nil)
+}
+
+// ResumeJob lets a job go on that has failed or was stopped.
+func (c *Client) ResumeJob(ctx context.Context, id string) error {
+	return c.call(ctx, changeTimeout, http.MethodPost, jobPath(id, "resume"), nil, nil)
+}
+
+// Predict writes what a job's model says of every vertex. If it fails, part of that
+// may have been written.
+func (c *Client) Predict(ctx context.Context, id string, r PredictRequest, to io.Writer) error {
+	return c.fetch(ctx, jobPath(id, "predict"), r, to)
+}
+
+// ExportJob writes a job's model.
+func (c *Client) ExportJob(ctx context.Context, id string, to io.Writer) error {
+	return c.fetch(ctx, jobPath(id, "export"), nil, to)
+}
+
+// fetch reads a file. Only a trailer tells that it is whole, or what went wrong
+// midway.
+func (c *Client) fetch(ctx context.Context, path string, in any, to io.Writer) error {
+	res, err := c.send(ctx, http.MethodPost, path, in)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	from := &reader{from: res.Body}
+	if _, err := io.Copy(to, from); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if from.err == nil {
+			return err // the writer's own
+		}
+		return fmt.Errorf("the daemon at %s went away before the file was whole: %w", c.addr, err)
+	}
+	if res.Trailer.Get(trailerEnd) != "" {
+		return nil
+	}
+	status, text, _ := strings.Cut(res.Trailer.Get(trailerError), " ")
+	code, err := strconv.Atoi(status)
+	sentence, unescaped := url.PathUnescape(text)
+	if err != nil || unescaped != nil {
+		return fmt.Errorf("the daemon at %s went away before the file was whole", c.addr)
+	}
+	return &Error{Status: code, Message: sentence}
+}
+
+// reader remembers how reading failed.
+type reader struct {
+	from io.Reader
+	err  error
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,259 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func (f *fake) StartJob(_ context.Context, r TrainRequest) (string, error) { return "j7", f.note(r) }
+func (f *fake) Jobs(context.Context) ([]JobSummary, error)                 { return f.jobs, f.err }
+func (f *fake) Job(_ context.Context, id string) (Job, error)              { return f.job, f.note("show " + id) }
+func (f *fake) StopJob(_ context.Context, id string) error                 { return f.note("stop " + id) }
+func (f *fake) ResumeJob(_ context.Context, id string) error               { return f.note("resume " + id) }
+
+func (f *fake) WatchJob(ctx context.Context, id string, tell func(JobEvent)) (Job, error) {
+	err := f.note("watch " + id)
+	for _, e := range f.seen {
+		tell(e)
+	}
+	if f.held != nil {
+		select {
+		case <-f.held:
+		case <-ctx.Done():
+			f.ended <- context.Cause(ctx)
+			return Job{}, ctx.Err()
+		}
+	}
+	return f.job, err
+}
+
+// Predict writes all of the file before it fails.
+func (f *fake) Predict(_ context.Context, id string, r PredictRequest, to io.Writer) error {
+	_, err := to.Write(f.file)
+	return errors.Join(f.note(fmt.Sprintf("predict %s %+v", id, r)), err)
+}
+
+func (f *fake) ExportJob(_ context.Context, id string, to io.Writer) error {
+	_, err := to.Write(f.file)
+	return errors.Join(f.note("export "+id), err)
+}
+
+func someEpoch(n int) JobEpoch {
+	half := 0.5
+	return JobEpoch{
+		Epoch: n, Loss: 1.25, TrainAccuracy: &half, ValAccuracy: &half, TestAccuracy: &half, Seconds: 0.25, Phases: JobPhases{Compute: 0.125},
+		Rows: JobRows{Local: 7}, Eval: &JobEval{Seconds: 0.5}, Generation: 9, Weights: strings.Repeat("ab", 32),
+	}
+}
+
+func someJob() Job {
+	return Job{
+		ID: "j7", State: "done", Dataset: "cora", Model: "gcn", Strategy: "single", Why: "one node", Seed: 3, Generation: 9, Nodes: []string{"alpha"},
+		EpochsTotal: 2, Epoch: 2, Best: &JobBest{Epoch: 1, ValAccuracy: 0.5, TestAccuracy: 0.5}, History: []JobEpoch{someEpoch(1), someEpoch(2)},
+		Models: []JobModel{}, Recipe: json.RawMessage(`{"epochs":2}`), Problems: []string{},
+	}
+}
+
+func someSummary(state string) JobSummary {
+	return JobSummary{ID: "j7", State: state, Dataset: "cora", Model: "gcn", Strategy: "single", Epoch: 1, EpochsTotal: 2, Nodes: []string{"alpha"}}
+}
+
+func someSights() []JobEvent {
+	s, e := someSummary("running"), someEpoch(1)
+	return []JobEvent{{State: &s}, {Note: "it is cold"}, {Progress: &JobProgress{Epoch: 2, EpochsTotal: 2, Step: 1, Steps: 3}}, {Epoch: &e}}
+}
+
+func TestJobsArriveAsTheyWere(t *testing.T) {
+	f := &fake{job: someJob(), jobs: []JobSummary{someSummary("done")}, seen: someSights(), file: bytes.Repeat([]byte("row "), 50_000)}
+	two, rate, yes, seed := 2, 0.01, true, uint64(1<<64-1)
+	in := TrainRequest{
+		Dataset: "cora", Model: "sage", Layers: &two, Hidden: &two, Heads: &two, Dropout: &rate, Norm: "layer", Residual: &yes, Optimizer: "sgd",
+		Rate: &rate, WeightDecay: &rate, Epochs: &two, Batch: &two, Fanout: []int{25, 10}, Features: "row", Patience: &two, EvalEvery: &two,
+		Split: &two, Seed: &seed, Strategy: "auto", Set: []Setting{{"sage.aggregator", "max"}},
+	}
+	for _, network := range networks {
+		t.Run(network, func(t *testing.T) {
+			c, ctx := serve(t, network, f), t.Context()
+			var told []JobEvent
+			same(t, JobID{"j7"})(c.StartJob(ctx, in))
+			same(t, f.jobs)(c.Jobs(ctx))
+			same(t, f.job)(c.Job(ctx, "a/b ?"))
+			same(t, f.job)(c.WatchJob(ctx, "a/b ?", func(e JobEvent) { told = append(told, e) }))
+			if !reflect.DeepEqual(told, someSights()) {
+				t.Errorf("told %+v", told)
+			}
+			if err := errors.Join(c.StopJob(ctx, "j7"), c.ResumeJob(ctx, "j7")); err != nil {
+				t.Error(err)
+			}
+			var predicted, exported bytes.Buffer
+			ask := PredictRequest{Format: ".npy", Embeddings: true}
+			if err := errors.Join(c.Predict(ctx, "j7", ask, &predicted), c.ExportJob(ctx, "j7", &exported)); err != nil {
+				t.Error(err)
+			}
+			if !bytes.Equal(predicted.Bytes(), f.file) || !bytes.Equal(exported.Bytes(), f.file) {
+				t.Errorf("%d and %d bytes of %d", predicted.Len(), exported.Len(), len(f.file))
+			}
+			for _, want := range []any{in, "show a/b ?", "watch a/b ?", "stop j7", "resume j7", fmt.Sprintf("predict j7 %+v", ask), "export j7"} {
+				if !f.was(want) {
+					t.Errorf("the backend was never asked for %+v: %+v", want, f.asked)
+				}
+			}
+		})
+	}
+}
+
+// A file of no bytes is one, too.
+func TestEmptyFile(t *testing.T) {
+	c := serve(t, "unix", &fake{})
+	if err := c.ExportJob(t.Context(), "j7", io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
+// What goes wrong is the same sentence whether some of the file was sent or none.
+func TestRefusedFiles(t *testing.T) {
+	for name, size := range map[string]int{"at once": 0, "in the buffer": 9, "midway": 3 * delivered} {
+		for err, status := range map[error]int{Conflict("the model is on n2:\n%s", "100 % über"): http.StatusConflict, errBroken: http.StatusInternalServerError} {
+			t.Run(name, func(t *testing.T) {
+				c := serve(t, "tcp", &fake{err: err, file: make([]byte, size)})
+				got := c.Predict(t.Context(), "j7", PredictRequest{Format: ".npy"}, io.Discard)
+				e, ok := errors.AsType[*Error](got)
+				if !ok || e.Status != status || e.Message != err.Error() {
+					t.Errorf("%v arrived as %#v", err, got)
+				}
+			})
+		}
+	}
+}
+
+func TestFileThatIsCutOff(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"without a word": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("some")) },
+		"in the middle": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("some"))
+		},
+		"with nonsense": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", trailerError)
+			_, _ = w.Write([]byte("some"))
+			w.Header().Set(trailerError, "x%zz")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(handler)
+			defer s.Close()
+			c, err := NewClient(s.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := c.ExportJob(t.Context(), "j7", io.Discard); err == nil || !strings.Contains(err.Error(), "went away before the file was whole") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestHangingUpEndsTheWatching(t *testing.T) {
+	f := &fake{seen: someSights()[:1], held: make(chan struct{}), ended: make(chan error, 1)}
+	c := serve(t, "unix", f)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the user has seen enough")
+	if _, err := c.WatchJob(ctx, "j7", func(JobEvent) { cancel(why) }); !errors.Is(err, why) {
+		t.Errorf("%v", err)
+	}
+	if why := <-f.ended; why == nil {
+		t.Error("it ended by itself")
+	}
+}
+
+// A job that has nothing to tell for long is still watched.
+func TestWatchShowsThatItLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{seen: someSights()[:1], held: make(chan struct{}), ended: make(chan error, 1), job: someJob()}
+		time.AfterFunc(10*keepAlive+time.Millisecond, func() { close(f.held) })
+		w := get(Handler(f, metrics()), "/v1/jobs/j7/watch")
+		if n := strings.Count(w.Body.String(), "\n"); n != 1+9+1 || !strings.Contains(w.Body.String(), `"end"`) {
+			t.Errorf("%d lines in %s", n, w.Body)
+		}
+	})
+}
+
+func TestWatchThatIsRefused(t *testing.T) {
+	for name, seen := range map[string][]JobEvent{"at once": nil, "midway": someSights()} {
+		t.Run(name, func(t *testing.T) {
+			c := serve(t, "unix", &fake{err: NotFound("no job"), seen: seen})
+			_, err := c.WatchJob(t.Context(), "j9", func(JobEvent) {})
+			if e, ok := errors.AsType[*Error](err); !ok || e.Status != http.StatusNotFound {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, `{"note":"x"}`) }))
+	defer s.Close()
+	c, err := NewClient(s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.WatchJob(t.Context(), "j9", func(JobEvent) {}); err == nil || !strings.Contains(err.Error(), "hopmesh train list") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestEmptyJobsHaveNoNull(t *testing.T) {
+	f := &fake{job: Job{Recipe: json.RawMessage("{}"), Best: &JobBest{}}, jobs: []JobSummary{{Best: &JobBest{}}}, seen: []JobEvent{{State: &JobSummary{Best: &JobBest{}}}}}
+	f.st.Training, f.pl.Jobs = f.jobs, f.jobs
+	h := Handler(f, metrics())
+	for path, want := range map[string][]string{
+		"/v1/jobs": {`"nodes":[]`}, "/v1/jobs/j7": {`"nodes":[]`, `"history":[]`, `"models":[]`, `"problems":[]`},
+		"/v1/jobs/j7/watch": {`"nodes":[]`, `"history":[]`}, "/v1/status": {`"nodes":[]`}, "/v1/plan": {`"nodes":[]`},
+	} {
+		for _, want := range want {
+			if w := get(h, path); !strings.Contains(w.Body.String(), want) || strings.Contains(w.Body.String(), "null") {
+				t.Errorf("%s: %s", path, w.Body)
+			}
+		}
+	}
+	if f.jobs[0].Nodes != nil || f.seen[0].State.Nodes != nil {
+		t.Error("the backend's own lists were changed")
+	}
+}
+
+func TestJobsThatNoNodeIsAsked(t *testing.T) {
+	many := maxEpochs + 1
+	for says, r := range map[string]interface{ Check() error }{
+		"names no dataset":         TrainRequest{},
+		"no model \"mlpp\"":        TrainRequest{Dataset: "a", Model: "mlpp"},
+		"no optimizer \"lion\"":    TrainRequest{Dataset: "a", Optimizer: "lion"},
+		"no norm \"batch\"":        TrainRequest{Dataset: "a", Norm: "batch"},
+		"normalise features \"x\"": TrainRequest{Dataset: "a", Features: "x"},
+		"no strategy \"ddp\"":      TrainRequest{Dataset: "a", Strategy: "ddp"},
+		"10001 epochs":             TrainRequest{Dataset: "a", Epochs: &many},
+		"300 settings":             TrainRequest{Dataset: "a", Set: make([]Setting, 300)},
+		"names no format":          PredictRequest{},
+		"of predictions \".csv\"":  PredictRequest{Format: ".csv"},
+	} {
+		err := r.Check()
+		if e, ok := errors.AsType[*Error](err); !ok || e.Status != http.StatusBadRequest || !strings.Contains(e.Message, says) {
+			t.Errorf("%v does not say %q", err, says)
+		}
+	}
+	h := Handler(&fake{}, metrics())
+	for path, body := range map[string]string{"/v1/jobs": `{"dataset":"a","epocs":3}`, "/v1/jobs/j7/predict": `{"format":".csv"}`} {
+		if w := post(h, path, body); w.Code != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// silence is how long a daemon may say nothing during an operation: many times
+// what lies between two of its lines.
+const silence = time.Minute
+
+// A line is what a client reads of an operation's stream.
+type line interface {
+	// ends says whether it is the last of a stream, and if that ended badly, how.
+	ends() (last bool, failure *ErrorBody)
+	// tells says whether there is anything in it.
+	tells() bool
+}
+
+func (e DatasetEvent) ends() (bool, *ErrorBody) {
+	return e.Dataset != nil || e.Done != nil, e.Error
+}
+
+func (e DatasetEvent) tells() bool { return e.Progress != nil || e.Forecast != nil || e.Note != "" }
+
+func (e JobEvent) ends() (bool, *ErrorBody) { return e.End != nil, e.Error }
+
+func (e JobEvent) tells() bool {
+	return e.State != nil || e.Progress != nil || e.Epoch != nil || e.Note != ""
+}
+
+// operate asks for something that takes its time, tells what comes, and returns
+// the line that ended it well. hint says where to look when the daemon goes away.
+func operate[E line](ctx context.Context, c *Client, method, path string, in any, hint string, tell func(E)) (E, error) {
+	var none E
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	patience := time.AfterFunc(silence, func() {
+		cancel(fmt.Errorf("the daemon at %s has said nothing for %s, so this command waits no longer", c.addr, silence))
+	})
+	defer patience.Stop()
+	body, err := c.open(ctx, method, path, in)
+	if err != nil {
+		return none, err
+	}
+	defer body.Close()
+	limited := &io.LimitedReader{R: body}
+	lines := json.NewDecoder(limited)
+	for {
+		limited.N = maxAnswer // bounds each line, as in follow
+		var e E
+		if err := lines.Decode(&e); err != nil {
+			if ctx.Err() != nil {
+				return none, context.Cause(ctx)
+			}
+			return none, c.cut(hint, err)
+		}
+		patience.Reset(silence)
+		last, failure := e.ends()
+		switch {
+		case failure != nil:
+			return none, &Error{Status: failure.Status, Message: failure.Error}
+		case last:
+			return e, nil
+		case e.tells():
+			tell(e)
+		}
+	}
+}
+
+// cut says that a stream ended before what it was for was done.
+func (c *Client) cut(hint string, err error) error {
+	const why = "the daemon at %s went away before it was done; %s"
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf(why, c.addr, hint)
+	}
+	return fmt.Errorf(why+": %w", c.addr, hint, err)
+}

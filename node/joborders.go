@@ -1,0 +1,120 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/mesh"
+)
+
+// This file is the leader's part of operations on jobs.
+
+func noJob(id string) string {
+	return fmt.Sprintf("there is no job %s: `hopmesh train list` shows those there are", id)
+}
+
+// createdJob says which job was made, and as of which index of the plan.
+type createdJob struct {
+	ID    string `json:"id"`
+	Index uint64 `json:"index"`
+}
+
+// leaderCreateJob takes a job that the asked node has checked.
+func (m *member) leaderCreateJob(ctx context.Context, c plan.CreateJob) (createdJob, error) {
+	s, err := m.plan.Apply(ctx, c)
+	switch {
+	case errors.Is(err, plan.ErrNoDataset):
+		return createdJob{}, mesh.Refuse(reasonNotFound, "the dataset was removed meanwhile")
+	case errors.Is(err, plan.ErrUndefined), errors.Is(err, plan.ErrJobTaken), errors.Is(err, plan.ErrJobsFull):
+		return createdJob{}, mesh.Refuse(reasonConflict, "%v", err)
+	case errors.Is(err, plan.ErrInvalid), errors.Is(err, plan.ErrOversized):
+		return createdJob{}, mesh.Refuse(reasonInvalid, "%v", err)
+	case err != nil:
+		return createdJob{}, err
+	}
+	m.plan.Hint()
+	for id, j := range s.Jobs {
+		if j.Key == c.Key {
+			m.log.Info("a job was created", "job", id, "dataset", j.DatasetName, "strategy", j.Strategy)
+			return createdJob{ID: id, Index: s.Index}, nil
+		}
+	}
+	return createdJob{}, mesh.Refuse(reasonConflict, "the job was forgotten at once")
+}
+
+func (m *member) leaderStopJob(ctx context.Context, id string) (uint64, error) {
+	s, err := m.plan.Apply(ctx, plan.StopJob{ID: id})
+	if errors.Is(err, plan.ErrNoJob) {
+		return 0, mesh.Refuse(reasonNotFound, "%s", noJob(id))
+	}
+	if err != nil {
+		return 0, err
+	}
+	return s.Index, nil
+}
+
+func (m *member) leaderResumeJob(ctx context.Context, id string) (uint64, error) {
+	j := m.plan.State().Jobs[id]
+	s, err := m.plan.Apply(ctx, plan.ResumeJob{ID: id})
+	switch {
+	case errors.Is(err, plan.ErrNoJob):
+		return 0, mesh.Refuse(reasonNotFound, "%s", noJob(id))
+	case errors.Is(err, plan.ErrJobState) && j.State == plan.Done:
+		return 0, mesh.Refuse(reasonConflict, "job %s is done, so there is nothing to resume", id)
+	case errors.Is(err, plan.ErrJobState):
+		return 0, mesh.Refuse(reasonConflict, "job %s is just being stopped: resume it when it has stopped", id)
+	case errors.Is(err, plan.ErrNoDataset):
+		return 0, mesh.Refuse(reasonConflict, "the dataset %s, on which job %s was trained, is no longer in the mesh", j.DatasetName, id)
+	case errors.Is(err, plan.ErrJobsFull):
+		return 0, mesh.Refuse(reasonConflict, "%v", err)
+	case err != nil:
+		return 0, err
+	}
+	m.plan.Hint()
+	return s.Index, nil
+}
+
+// leaderCommit takes a node's word on epochs of a job that it runs.
+func (m *member) leaderCommit(ctx context.Context, c plan.CommitEpochs, from string) (uint64, error) {
+	c.Node = from
+	return m.reported(m.plan.Apply(ctx, c))
+}
+
+// leaderFinish takes a node's word that a job has ended there.
+func (m *member) leaderFinish(ctx context.Context, c plan.FinishJob, from string) (uint64, error) {
+	c.Node = from
+	defer m.plan.Hint() // another job may begin
+	return m.reported(m.plan.Apply(ctx, c))
+}
+
+func (m *member) reported(s *plan.State, err error) (uint64, error) {
+	switch {
+	case errors.Is(err, plan.ErrNoJob), errors.Is(err, plan.ErrStaleReport), errors.Is(err, plan.ErrInvalid), errors.Is(err, plan.ErrOversized):
+		return 0, mesh.Refuse(reasonConflict, "%v", err)
+	case err != nil:
+		return 0, err
+	}
+	return s.Index, nil
+}
+
+// assign gives jobs that wait to nodes that are free.
+func (m *member) assign(ctx context.Context, s *plan.State) error {
+	if len(s.Jobs) == 0 {
+		return nil
+	}
+	begin, _ := plan.NextJobs(s, m.answers)
+	var errs []error
+	for _, c := range begin {
+		_, err := m.plan.Apply(ctx, c)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// answers says whether gossip sees a node alive.
+func (m *member) answers(id string) bool {
+	alive, _ := m.health(id)
+	return alive
+}

@@ -1,0 +1,201 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+// StartJob refuses here what can be told from the plan, so that a job which begins
+// can only fail for reasons of its node.
+func (b backend) StartJob(ctx context.Context, r api.TrainRequest) (string, error) {
+	m, err := b.in()
+	if err != nil {
+		return "", err
+	}
+	s := m.plan.State()
+	d, ok := s.DatasetByName(r.Dataset)
+	if !ok {
+		return "", api.NotFound("%s", noDataset(r.Dataset))
+	}
+	if d.Stage != plan.Ready {
+		return "", api.Conflict("dataset %s is still being imported by node %s: start the job when it is ready", d.Name, nameOf(s, d.Importer))
+	}
+	strategy, why, err := strategyOf(r.Strategy)
+	if err != nil {
+		return "", err
+	}
+	recipe, err := recipeOf(r)
+	if err == nil {
+		err = recipe.Check(aboutOf(d))
+	}
+	if err != nil {
+		return "", api.Invalid("%v", err)
+	}
+	if recipe.Epochs > plan.MaxEpochs {
+		return "", api.Invalid("%d epochs are too many: a job has 1 to %d", recipe.Epochs, plan.MaxEpochs)
+	}
+	if len(plan.HoldersOfAll(d)) == 0 {
+		return "", api.Conflict("%s", scattered(s, d))
+	}
+	text, err := json.Marshal(recipe)
+	if err != nil {
+		return "", fmt.Errorf("write the recipe: %w", err)
+	}
+	var key [4]byte
+	_, _ = rand.Read(key[:]) // never fails
+	var made createdJob
+	err = m.atLeader(ctx, opCreateJob, plan.CreateJob{
+		Key: hex.EncodeToString(key[:]), Dataset: d.ID, Recipe: string(text), Strategy: strategy, Why: why, Seed: recipe.Seed, Epochs: recipe.Epochs,
+	}, &made)
+	if err == nil {
+		err = m.readUpTo(ctx, made.Index)
+	}
+	return made.ID, apiError(err)
+}
+
+func scattered(s *plan.State, d plan.Dataset) string {
+	return fmt.Sprintf("no node holds every shard of dataset %s, which the strategy single needs: import it with --replicas %d, so that each node has a copy of each shard",
+		d.Name, len(s.Members)-1)
+}
+
+// stopPatience is how long a stop waits for the node that runs the job, which
+// writes a checkpoint.
+const stopPatience = 30 * time.Second
+
+// StopJob returns when the job has stopped, or after a while when its node does not
+// do it: it will, when it can.
+func (b backend) StopJob(ctx context.Context, id string) error {
+	m, err := b.in()
+	if err != nil {
+		return err
+	}
+	if err := m.order(ctx, opStopJob, id); err != nil {
+		return apiError(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	for {
+		changed := m.plan.Changed()
+		j, in := m.plan.State().Jobs[id]
+		if !in || j.Ended() || !m.answers(j.Nodes[0]) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// ResumeJob returns when the job is in the queue.
+func (b backend) ResumeJob(ctx context.Context, id string) error {
+	m, err := b.in()
+	if err != nil {
+		return err
+	}
+	return apiError(m.order(ctx, opResumeJob, id))
+}
+
+// Jobs lists all that the plan knows.
+func (b backend) Jobs(context.Context) ([]api.JobSummary, error) {
+	m, err := b.in()
+	if err != nil {
+		return nil, err
+	}
+	return m.jobSummaries(m.plan.State(), func(plan.Job) bool { return true }), nil
+}
+
+func (m *member) jobSummaries(s *plan.State, which func(plan.Job) bool) []api.JobSummary {
+	list := []api.JobSummary{}
+	for _, j := range s.JobsInOrder() {
+		if which(j) {
+			list = append(list, m.summary(s, j))
+		}
+	}
+	return list
+}
+
+// summary tells of a job what this node knows.
+func (m *member) summary(s *plan.State, j plan.Job) api.JobSummary {
+	a := api.JobSummary{
+		ID: j.ID, State: string(j.State), Dataset: j.DatasetName, Model: modelOf(j), Strategy: j.Strategy, Epoch: j.Last(), EpochsTotal: j.Epochs,
+		Best: bestOf(j), Nodes: []string{}, Error: j.Error,
+	}
+	for _, id := range j.Nodes {
+		a.Nodes = append(a.Nodes, nameOf(s, id))
+	}
+	return a
+}
+
+// Job shows one job, with how far it is if the node that runs it says so.
+func (b backend) Job(ctx context.Context, id string) (api.Job, error) {
+	m, err := b.in()
+	if err != nil {
+		return api.Job{}, err
+	}
+	s := m.plan.State()
+	j, ok := s.Jobs[id]
+	if !ok {
+		return api.Job{}, api.NotFound("%s", noJob(id))
+	}
+	return m.shown(s, j, m.liveOf(ctx, j)), nil
+}
+
+func (m *member) shown(s *plan.State, j plan.Job, l live) api.Job {
+	sum := m.summary(s, j)
+	a := api.Job{
+		ID: sum.ID, State: sum.State, Error: sum.Error, Dataset: sum.Dataset, Model: sum.Model, Strategy: sum.Strategy, Why: j.Why,
+		Seed: j.Seed, Generation: j.Generation, Nodes: sum.Nodes, EpochsTotal: sum.EpochsTotal, Epoch: sum.Epoch, Best: sum.Best,
+		History: make([]api.JobEpoch, 0, len(j.History)), Models: []api.JobModel{}, Problems: []string{},
+	}
+	if json.Valid([]byte(j.Recipe)) {
+		a.Recipe = json.RawMessage(j.Recipe)
+	}
+	if l.Runs {
+		a.Epoch, a.Step, a.Steps = max(a.Epoch, l.Progress.Epoch), l.Progress.Step, l.Progress.Steps
+	}
+	for _, e := range j.History {
+		a.History = append(a.History, epochOf(e))
+	}
+	if p := m.jobProblem(s, j); p != "" {
+		a.Problems = append(a.Problems, p)
+	}
+	return a
+}
+
+func modelOf(j plan.Job) string {
+	var r train.Recipe
+	if json.Unmarshal([]byte(j.Recipe), &r) != nil {
+		return "" // of a version to come
+	}
+	return r.Model.Model
+}
+
+func bestOf(j plan.Job) *api.JobBest {
+	e, ok := j.EpochAt(j.Best)
+	if !ok || e.Eval == nil {
+		return nil
+	}
+	return &api.JobBest{Epoch: e.Epoch, ValAccuracy: e.Eval.Val, TestAccuracy: e.Eval.Test}
+}
+
+func epochOf(e plan.Epoch) api.JobEpoch {
+	a := api.JobEpoch{
+		Epoch: e.Epoch, Loss: e.Loss, Seconds: e.Seconds, Phases: api.JobPhases(e.Phases), Rows: api.JobRows(e.Rows),
+		Requests: api.JobRequests(e.Requests), Bytes: api.JobBytes(e.Bytes), Generation: e.Generation, Weights: e.Weights,
+	}
+	if v := e.Eval; v != nil {
+		a.TrainAccuracy, a.ValAccuracy, a.TestAccuracy = &v.Train, &v.Val, &v.Test
+		a.Eval = &api.JobEval{Seconds: v.Seconds, Bytes: api.JobBytes(v.Bytes)}
+	}
+	return a
+}

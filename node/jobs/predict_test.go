@@ -1,0 +1,143 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/train"
+)
+
+// trained is a model of the world's graph, in a folder.
+func trained(t *testing.T, w *world) (p Prediction) {
+	t.Helper()
+	d := w.now().Datasets[datasetID]
+	shards, err := OpenShards(d, func(dataset string, shard int) string { return filepath.Join(w.dir, dataset, graph.ShardFile(shard)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { CloseShards(shards) })
+	recipe := train.DefaultRecipe("gcn")
+	recipe.Epochs, recipe.Model.Hidden = 3, 4
+	dir := t.TempDir()
+	if _, err := train.Run(t.Context(), recipe, shards, train.Options{Threads: 1, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	return Prediction{Model: filepath.Join(dir, train.CheckpointFile), Shards: shards, Folder: dir, Format: ".npy"}
+}
+
+// Rows stand in the order of the source's ids, which is not that of the shards.
+func TestPredictionsStandByTheirIDs(t *testing.T) {
+	w := newWorld(t)
+	p := trained(t, w)
+	for _, embeddings := range []bool{false, true} {
+		p.Embeddings = embeddings
+		var columns int
+		want := map[int64][]float32{}
+		var ids []int64
+		for _, s := range p.Shards {
+			ids = append(ids, s.Originals.Ints...)
+		}
+		err := train.Predict(t.Context(), p.Model, p.Shards, train.Options{}, train.PredictOptions{Embeddings: embeddings},
+			func(a train.Prediction) error { columns = a.Columns; return nil },
+			func(first int, rows []float32) error {
+				for i := range len(rows) / columns {
+					want[ids[first+i]] = bytes32(rows[i*columns : (i+1)*columns])
+				}
+				return nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := Predict(t.Context(), p, &out); err != nil {
+			t.Fatal(err)
+		}
+		body := out.Bytes()[out.Len()-4*columns*len(ids):]
+		if header := out.String()[:out.Len()-len(body)]; !strings.HasPrefix(header, "\x93NUMPY") || !strings.Contains(header, "'fortran_order': False") {
+			t.Errorf("%q", header)
+		}
+		moved := false
+		for id := range int64(len(ids)) {
+			for c := range columns {
+				got := math.Float32frombits(binary.LittleEndian.Uint32(body[4*(int(id)*columns+c):]))
+				if got != want[id][c] {
+					t.Fatalf("vertex %d, column %d: %v, not %v", id, c, got, want[id][c])
+				}
+			}
+			moved = moved || ids[id] != id
+		}
+		if !moved {
+			t.Error("the shards are in the source's order, so this proves nothing")
+		}
+	}
+	left, err := os.ReadDir(p.Folder)
+	if err != nil || len(left) != 1 {
+		t.Errorf("left %v (%v)", left, err)
+	}
+}
+
+func bytes32(x []float32) []float32 { return append([]float32(nil), x...) }
+
+func TestPredictionsEnd(t *testing.T) {
+	w := newWorld(t)
+	p := trained(t, w)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Predict(ctx, p, new(bytes.Buffer)); err == nil {
+		t.Error("it was interrupted, and did not say so")
+	}
+	var out bytes.Buffer
+	p.Format = ".PARQUET"
+	if err := Predict(t.Context(), p, &out); err != nil || !strings.HasPrefix(out.String(), "PAR1") || !strings.Contains(out.String(), "class_2") {
+		t.Errorf("%v: %.20q", err, out.String())
+	}
+	p.Format = ".csv"
+	if err := Predict(t.Context(), p, &out); err == nil {
+		t.Error("there is a format .csv")
+	}
+	if err := os.Truncate(p.Model, 100); err != nil {
+		t.Fatal(err)
+	}
+	if err := Predict(t.Context(), p, &out); err == nil || !strings.Contains(err.Error(), "the model") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Names stand by their letters; shards without a vertex are no trouble.
+func TestOrderOfNames(t *testing.T) {
+	named := func(names ...string) *graph.Shard {
+		s := &graph.Shard{Vertices: len(names), Originals: graph.Originals{Offsets: []int64{0}}}
+		for _, n := range names {
+			s.Originals.Bytes = append(s.Originals.Bytes, n...)
+			s.Originals.Offsets = append(s.Originals.Offsets, int64(len(s.Originals.Bytes)))
+		}
+		return s
+	}
+	o, err := sorted([]*graph.Shard{named(), named("pear", "fig"), named(), named(), named("apple"), named("quince", ""), named()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, v := range o.vertex {
+		s, row := o.of(v)
+		got = append(got, string(s.Originals.Append(nil, row)))
+	}
+	if strings.Join(got, " ") != " apple fig pear quince" {
+		t.Errorf("%q", got)
+	}
+	for at, v := range o.vertex {
+		if o.place[v] != uint32(at) {
+			t.Errorf("vertex %d is at %d, not %d", v, o.place[v], at)
+		}
+	}
+	if _, err := sorted([]*graph.Shard{named("a"), {Vertices: 1, Originals: graph.Originals{Ints: []int64{1}}}}); err == nil {
+		t.Error("names and numbers were mixed")
+	}
+}

@@ -1,0 +1,159 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/train"
+)
+
+// commitEvery is how often epochs are told at most: a change of the plan takes a
+// disk's time on most nodes, and some epochs are over in a millisecond.
+const commitEvery = 250 * time.Millisecond
+
+// reports are epochs on their way to the plan.
+type reports struct {
+	wake chan struct{} // buffered: there is more, or no more will come
+
+	mu      sync.Mutex
+	last    int // the newest epoch that was ever here
+	waiting []plan.Epoch
+	closed  bool
+}
+
+func newReports(known int) *reports { return &reports{wake: make(chan struct{}, 1), last: known} }
+
+// add takes an epoch, unless it came before: after a restart some come again. It
+// never waits.
+func (r *reports) add(e plan.Epoch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.Epoch <= r.last {
+		return
+	}
+	r.last = e.Epoch
+	r.waiting = append(r.waiting, e)
+	nudge(r.wake)
+}
+
+// close says that no more will come.
+func (r *reports) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	nudge(r.wake)
+}
+
+func (r *reports) next() (batch []plan.Epoch, closed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.waiting[:min(len(r.waiting), plan.MaxCommit)], r.closed
+}
+
+func (r *reports) sent(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting = r.waiting[n:]
+}
+
+// send tells the leader of all epochs until there are no more, or ctx ends, which is
+// no error. The plan's refusal is one.
+func (r *reports) send(ctx context.Context, cfg Config, j plan.Job) error {
+	for ctx.Err() == nil {
+		batch, closed := r.next()
+		if len(batch) == 0 {
+			if closed {
+				return nil
+			}
+			select {
+			case <-r.wake:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		wait := commitEvery
+		err := cfg.Leader.Commit(ctx, plan.CommitEpochs{ID: j.ID, Node: cfg.Self, Generation: j.Generation, Epochs: batch})
+		switch {
+		case err == nil:
+			r.sent(len(batch))
+		case errors.Is(err, ErrRefused):
+			return err
+		default:
+			cfg.Log.Debug("tell of epochs", "job", j.ID, "err", err)
+			wait = lookEvery
+		}
+		if r.finished() && err == nil {
+			continue // nobody is held up any more
+		}
+		r.pause(ctx, wait)
+	}
+	return nil
+}
+
+func (r *reports) finished() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
+}
+
+// pause waits, though not once no more epochs will come.
+func (r *reports) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			nudge(r.wake) // what came meanwhile
+			return
+		case <-r.wake:
+			if d == commitEvery && r.finished() {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// recordOf is what the plan is told of an epoch.
+func recordOf(e train.Epoch, generation uint64, metric string) plan.Epoch {
+	p := plan.Epoch{
+		Epoch: e.Epoch, Loss: number(e.Loss), Seconds: seconds(e.Seconds), Generation: generation, Weights: e.Hash, Rows: plan.Rows{Local: e.Rows},
+		Phases: plan.Phases{
+			Sample: seconds(e.Phases.Sample), Gather: seconds(e.Phases.Gather), Compute: seconds(e.Phases.Compute), Wait: seconds(e.Phases.Wait),
+		},
+	}
+	if v := e.Eval; v != nil {
+		p.Eval = &plan.Eval{
+			Seconds: seconds(v.Seconds), Train: number(v.Train.Accuracy), Val: number(v.Val.Accuracy), Test: number(v.Test.Accuracy),
+			Score: number(score(v.Val, metric)), Loss: number(v.Val.Loss),
+		}
+	}
+	return p
+}
+
+// score is what the best epoch has most of.
+func score(s train.Scores, metric string) float64 {
+	switch metric {
+	case train.MacroF1:
+		return s.MacroF1
+	case train.ROCAUC:
+		return s.AUC
+	}
+	return s.Accuracy
+}
+
+// seconds are told to the microsecond, which keeps the plan small.
+func seconds(s float64) float64 { return math.Round(number(s)*1e6) / 1e6 }
+
+// number is 0 for what is no number, such as the accuracy on no vertices.
+func number(f float64) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0
+	}
+	return f
+}

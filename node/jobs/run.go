@@ -1,0 +1,190 @@
+package jobs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/train"
+)
+
+// A run is one job while this node runs it.
+type run struct {
+	cfg     Config
+	job     plan.Job
+	dataset plan.Dataset
+	folder  string
+	cancel  context.CancelCauseFunc
+	done    chan struct{} // closed when it is over
+	reports *reports
+	sight   sight
+}
+
+func newRun(cfg Config, j plan.Job, d plan.Dataset, folder string) *run {
+	return &run{cfg: cfg, job: j, dataset: d, folder: folder, done: make(chan struct{}), reports: newReports(j.Last())}
+}
+
+func (r *run) over() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// live trains, and tells the leader how that ended: unless the node is stopping, when
+// the job is to go on at its next start, or the job is no longer this node's.
+func (r *run) live(ctx context.Context) {
+	log := r.cfg.Log.With("job", r.job.ID, "dataset", r.dataset.Name)
+	log.Info("begins to train", "generation", r.job.Generation, "known", r.job.Last())
+	// What was learnt is still told when the job is to stop.
+	telling, silence := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer silence(nil)
+	defer context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, errWanted) && !errors.Is(cause, ErrRefused) {
+			silence(cause)
+		}
+	})()
+	told := make(chan error, 1)
+	go func() {
+		err := r.reports.send(telling, r.cfg, r.job)
+		if err != nil {
+			r.cancel(err)
+		}
+		told <- err
+	}()
+	result, err := r.train(ctx)
+	r.reports.close()
+	refused := <-told
+	end := plan.FinishJob{ID: r.job.ID, Node: r.cfg.Self, Generation: r.job.Generation}
+	switch cause := context.Cause(ctx); {
+	case err == nil && refused == nil:
+		end.State = plan.Done
+		if result.Best.Eval != nil {
+			end.Best = result.Best.Epoch
+		}
+	case refused != nil:
+		end.State, end.Error = plan.Failed, sentence(refused)
+	case errors.Is(cause, errWanted):
+		end.State = plan.Stopped
+	case telling.Err() != nil:
+		log.Info("leaves the job as it is", "why", cause)
+		return
+	default:
+		end.State, end.Error = plan.Failed, sentence(err)
+	}
+	log.Info("has ended a job", "state", string(end.State), "err", end.Error)
+	r.finish(telling, end)
+}
+
+// finish tells the leader until it is heard.
+func (r *run) finish(ctx context.Context, end plan.FinishJob) {
+	for {
+		err := r.cfg.Leader.Finish(ctx, end)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return
+		case errors.Is(err, ErrRefused) && end.Best != 0:
+			end.Best = 0 // an epoch of which the plan knows nothing
+			continue
+		case errors.Is(err, ErrRefused):
+			r.cfg.Log.Warn("the end of a job is refused", "job", end.ID, "err", err)
+			return
+		}
+		r.cfg.Log.Debug("tell how a job has ended", "job", end.ID, "err", err)
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (r *run) train(ctx context.Context) (train.Result, error) {
+	var recipe train.Recipe
+	if err := json.Unmarshal([]byte(r.job.Recipe), &recipe); err != nil {
+		return train.Result{}, fmt.Errorf("the recipe can't be read, as if by another version of hopmesh: %w", err)
+	}
+	if err := os.MkdirAll(r.folder, 0o700); err != nil {
+		return train.Result{}, fmt.Errorf("keep checkpoints: %w", err)
+	}
+	shards, err := OpenShards(r.dataset, r.cfg.Shard)
+	if err != nil {
+		return train.Result{}, err
+	}
+	defer CloseShards(shards)
+	if ctx.Err() != nil {
+		return train.Result{}, context.Cause(ctx)
+	}
+	return r.cfg.Train(ctx, recipe, shards, train.Options{
+		Memory: r.cfg.Memory, Dataset: Digest(r.dataset), Dir: r.folder, Resume: true, Log: r.cfg.Log,
+		Announce: func(f train.Forecast) {
+			r.cfg.Log.Info("will train", "job", r.job.ID, "shard_bytes", f.Shards, "arena_bytes", f.Arenas, "weights", f.Weights, "resumed", f.Resumed)
+			r.sight.announce(f)
+			// The plan may not have heard of all that the checkpoint knows.
+			for _, e := range f.History {
+				r.reports.add(recordOf(e, r.job.Generation, recipe.Metric))
+			}
+		},
+		Progress: r.sight.progress,
+		Report: func(e train.Epoch) {
+			r.sight.epoch(e)
+			r.reports.add(recordOf(e, r.job.Generation, recipe.Metric))
+		},
+	})
+}
+
+// Digest identifies a dataset by what its shards hold.
+func Digest(d plan.Dataset) string {
+	sum := sha256.New()
+	for _, s := range d.Shards {
+		sum.Write([]byte(s.SHA256))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// OpenShards maps all shards of a dataset, which this node must hold.
+func OpenShards(d plan.Dataset, path func(dataset string, shard int) string) ([]*graph.Shard, error) {
+	var list []*graph.Shard
+	for i := range d.Shards {
+		s, err := graph.OpenShard(path(d.ID, i))
+		if err != nil {
+			CloseShards(list)
+			return nil, fmt.Errorf("shard %d of dataset %s can't be used, and `hopmesh dataset verify %s` has it replaced if there is another copy: %w", i, d.Name, d.Name, err)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// CloseShards unmaps them.
+func CloseShards(list []*graph.Shard) {
+	for _, s := range list {
+		_ = s.Close() // it was only read
+	}
+}
+
+// sentence makes an error fit for the plan.
+func sentence(err error) string {
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, err.Error())
+	for len(text) > plan.MaxSentence {
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
+	}
+	return text
+}

@@ -1,0 +1,250 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/train"
+)
+
+// Leader is told what becomes of jobs. ErrRefused in an error means that the plan
+// does not take it, and never will.
+type Leader interface {
+	Commit(ctx context.Context, c plan.CommitEpochs) error
+	Finish(ctx context.Context, c plan.FinishJob) error
+	// Index is the index of the leader's plan: a node that has read less may act on
+	// what is long past.
+	Index(ctx context.Context) (uint64, error)
+}
+
+// ErrRefused is the plan's no.
+var ErrRefused = errors.New("the plan does not take what this node says of a job")
+
+// Train is train.Run, or what stands in for it in tests.
+type Train func(ctx context.Context, r train.Recipe, shards []*graph.Shard, o train.Options) (train.Result, error)
+
+// Config says what a Runner works with. All fields are required but Memory.
+type Config struct {
+	Dir    string // holds one folder for each job
+	Self   string // this node's id
+	Memory uint64 // bytes that a job may use; 0: no bound
+	// Shard is where the file of a shard that this node holds lies.
+	Shard  func(dataset string, shard int) string
+	Leader Leader
+	Train  Train
+	Log    *slog.Logger
+}
+
+// A Runner runs one job at a time. Its methods may be called from any goroutine.
+type Runner struct {
+	cfg  Config
+	wake chan struct{} // buffered: something has changed
+
+	mu      sync.Mutex
+	plan    *plan.State // the newest
+	current *run        // nil while there is none
+	totals  Totals
+
+	// Run's own.
+	folders map[string]bool   // those on disk
+	ended   map[string]uint64 // by job: the generation in which it has ended here
+}
+
+// Open makes a Runner. It does nothing before Run.
+func Open(cfg Config) *Runner {
+	return &Runner{cfg: cfg, wake: make(chan struct{}, 1), plan: new(plan.State), folders: map[string]bool{}, ended: map[string]uint64{}}
+}
+
+// Adopt takes in a newer version of the plan.
+func (r *Runner) Adopt(s *plan.State) {
+	r.mu.Lock()
+	r.plan = s
+	r.mu.Unlock()
+	nudge(r.wake)
+}
+
+// lookEvery is how often to try again to reach the leader.
+const lookEvery = time.Second
+
+var (
+	errStopping = errors.New("this node is stopping")
+	errWanted   = errors.New("it was stopped")
+	errStale    = errors.New("the job is no longer this node's")
+)
+
+// Run does what the plan says until ctx ends, and then waits for the job under way,
+// which keeps a checkpoint. It does nothing before this node has read as much of the
+// plan as the leader had when asked: by an old plan it would remove what is needed.
+func (r *Runner) Run(ctx context.Context) error {
+	if !r.caughtUp(ctx) {
+		return nil
+	}
+	if err := r.takeStock(); err != nil {
+		r.cfg.Log.Warn("the folder for jobs can't be used; jobs that come here will fail", "err", err)
+	}
+	for {
+		r.round(ctx)
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			r.end(errStopping)
+			return nil
+		}
+	}
+}
+
+func (r *Runner) caughtUp(ctx context.Context) bool {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		index, err := r.cfg.Leader.Index(ctx)
+		for err == nil {
+			if r.state().Index >= index {
+				return true
+			}
+			select {
+			case <-r.wake:
+			case <-ctx.Done():
+				return false
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (r *Runner) state() *plan.State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.plan
+}
+
+// round ends the job under way if it is not to run any more, and begins the one that
+// is to.
+func (r *Runner) round(ctx context.Context) {
+	s := r.state()
+	want, wanted := s.JobOn(r.cfg.Self)
+	if now := r.running(); now != nil {
+		if wanted && want.ID == now.job.ID && want.Generation == now.job.Generation {
+			if want.Stopping {
+				now.cancel(errWanted)
+			}
+		} else {
+			now.cancel(errStale)
+		}
+		if !now.over() {
+			return
+		}
+		r.end(nil)
+	}
+	r.sweep(s)
+	if wanted && r.ended[want.ID] != want.Generation {
+		r.ended[want.ID] = want.Generation
+		r.begin(ctx, s, want)
+	}
+}
+
+func (r *Runner) running() *run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current
+}
+
+// begin starts a job. It is over when its end is in the plan, or no longer matters.
+func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
+	r.folders[folderOf(j)] = true
+	run := newRun(r.cfg, j, s.Datasets[j.Dataset], r.Folder(j))
+	ctx, run.cancel = context.WithCancelCause(ctx)
+	if j.Stopping {
+		run.cancel(errWanted)
+	}
+	r.mu.Lock()
+	r.current = run
+	r.mu.Unlock()
+	go func() {
+		defer nudge(r.wake)
+		defer close(run.done)
+		run.live(ctx)
+	}()
+}
+
+// end waits for the job under way, and ends it before if there is a cause.
+func (r *Runner) end(cause error) {
+	now := r.running()
+	if now == nil {
+		return
+	}
+	if cause != nil {
+		now.cancel(cause)
+	}
+	<-now.done
+	now.cancel(nil)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.totals.add(now.seen())
+	r.current = nil
+}
+
+// folderOf is the name of a job's folder: its id, for people, and its key, by which
+// it is never taken for another job's.
+func folderOf(j plan.Job) string { return j.ID + "-" + j.Key }
+
+// Folder is where the checkpoint of a job lies, if this node has one.
+func (r *Runner) Folder(j plan.Job) string { return filepath.Join(r.cfg.Dir, folderOf(j)) }
+
+func (r *Runner) takeStock() error {
+	if err := os.MkdirAll(r.cfg.Dir, 0o700); err != nil {
+		return fmt.Errorf("create the folder for jobs: %w", err)
+	}
+	entries, err := os.ReadDir(r.cfg.Dir)
+	if err != nil {
+		return fmt.Errorf("read the folder for jobs: %w", err)
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			r.folders[e.Name()] = true
+		}
+	}
+	return nil
+}
+
+// sweep removes what is left of jobs that the plan has forgotten.
+func (r *Runner) sweep(s *plan.State) {
+	known := map[string]bool{}
+	for _, j := range s.Jobs {
+		known[folderOf(j)] = true
+	}
+	for name := range r.folders {
+		if known[name] {
+			continue
+		}
+		delete(r.folders, name)
+		if err := os.RemoveAll(filepath.Join(r.cfg.Dir, name)); err != nil {
+			r.cfg.Log.Warn("could not remove the files of a job that is forgotten", "folder", name, "err", err)
+		}
+	}
+	for id := range r.ended {
+		if _, in := s.Jobs[id]; !in {
+			delete(r.ended, id)
+		}
+	}
+}
+
+// nudge puts a token into a channel that holds one.
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,99 @@
+package jobs
+
+import (
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/train"
+)
+
+// sight is what can be seen of a job while it runs, beyond what the plan is told.
+type sight struct {
+	mu    sync.Mutex
+	now   train.Progress
+	ahead train.Forecast
+	sum   Totals
+	// latest are the last epoch and the last that was evaluated.
+	latest, evaluated train.Epoch
+}
+
+func (s *sight) announce(f train.Forecast) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.History = nil // the plan keeps it
+	s.ahead = f
+}
+
+func (s *sight) progress(p train.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = p
+}
+
+func (s *sight) epoch(e train.Epoch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latest = e
+	s.sum.Epochs++
+	s.sum.Phases.Sample += number(e.Phases.Sample)
+	s.sum.Phases.Gather += number(e.Phases.Gather)
+	s.sum.Phases.Compute += number(e.Phases.Compute)
+	s.sum.Phases.Wait += number(e.Phases.Wait)
+	s.sum.Rows += e.Rows
+	s.sum.Edges += e.Edges
+	if e.Eval != nil {
+		s.evaluated = e
+		s.sum.Evaluating += number(e.Eval.Seconds)
+	}
+}
+
+func (r *run) seen() Totals {
+	r.sight.mu.Lock()
+	defer r.sight.mu.Unlock()
+	return r.sight.sum
+}
+
+// Totals counts what this process has trained.
+type Totals struct {
+	Epochs      uint64
+	Phases      train.Phases // seconds
+	Evaluating  float64      // seconds
+	Rows, Edges uint64
+}
+
+func (t *Totals) add(o Totals) {
+	t.Epochs += o.Epochs
+	t.Phases.Sample += o.Phases.Sample
+	t.Phases.Gather += o.Phases.Gather
+	t.Phases.Compute += o.Phases.Compute
+	t.Phases.Wait += o.Phases.Wait
+	t.Evaluating += o.Evaluating
+	t.Rows += o.Rows
+	t.Edges += o.Edges
+}
+
+// A View is what can be seen of a Runner.
+type View struct {
+	// Job is the id of the job under way, "" if there is none; the rest but Totals is
+	// of it, and Latest and Evaluated are zero before the first such epoch.
+	Job               string
+	Progress          train.Progress
+	Forecast          train.Forecast
+	Latest, Evaluated train.Epoch
+	Totals            Totals
+}
+
+// View looks at what is going on.
+func (r *Runner) View() View {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := View{Totals: r.totals}
+	if r.current == nil || r.current.over() {
+		return v
+	}
+	s := &r.current.sight
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.Job, v.Progress, v.Forecast, v.Latest, v.Evaluated = r.current.job.ID, s.now, s.ahead, s.latest, s.evaluated
+	v.Totals.add(s.sum)
+	return v
+}

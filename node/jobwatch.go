@@ -1,0 +1,104 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+// watchEvery is how often the node that runs a job is asked how far it is.
+const watchEvery = 250 * time.Millisecond
+
+// WatchJob tells what the plan comes to know of a job, and between that how far it
+// is. The last epoch that is known comes first.
+func (b backend) WatchJob(ctx context.Context, id string, tell func(api.JobEvent)) (api.Job, error) {
+	m, err := b.in()
+	if err != nil {
+		return api.Job{}, err
+	}
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	w := watcher{member: m, tell: tell, epoch: -1}
+	for first := true; ; first = false {
+		changed := m.plan.Changed()
+		s := m.plan.State()
+		j, ok := s.Jobs[id]
+		switch {
+		case !ok && first:
+			return api.Job{}, api.NotFound("%s", noJob(id))
+		case !ok:
+			return api.Job{}, api.Conflict("job %s was forgotten to make room for others", id)
+		}
+		w.look(s, j)
+		if j.Ended() {
+			return m.shown(s, j, live{}), nil
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+			w.progress(ctx, j)
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errStopping) {
+				return api.Job{}, api.Unavailable("this node is stopping; the job goes on, when this node is back if it runs here, and `hopmesh train watch %s` shows it", id)
+			}
+			return api.Job{}, api.Unavailable("nobody watches any more")
+		}
+	}
+}
+
+// watcher is what one who watches was told.
+type watcher struct {
+	*member
+	tell     func(api.JobEvent)
+	state    plan.JobState
+	problem  string
+	epoch    int // -1: nothing yet
+	last     api.JobProgress
+	notified int // notes of the forecast
+}
+
+// look tells what is new in the plan.
+func (w *watcher) look(s *plan.State, j plan.Job) {
+	if j.State != w.state {
+		w.state, w.notified = j.State, 0
+		sum := w.summary(s, j)
+		w.tell(api.JobEvent{State: &sum})
+	}
+	if p := w.jobProblem(s, j); p != w.problem {
+		if w.problem = p; p != "" {
+			w.tell(api.JobEvent{Note: p})
+		}
+	}
+	if w.epoch < 0 || j.Last() < w.epoch { // at first, or when the job begins anew
+		w.epoch = max(0, j.Last()-1)
+	}
+	for _, e := range j.History {
+		if e.Epoch > w.epoch {
+			a := epochOf(e)
+			w.tell(api.JobEvent{Epoch: &a})
+		}
+	}
+	w.epoch = max(w.epoch, j.Last())
+}
+
+// progress tells how far the job is, if that is known and new.
+func (w *watcher) progress(ctx context.Context, j plan.Job) {
+	l := w.liveOf(ctx, j)
+	if !l.Runs {
+		return
+	}
+	for _, n := range l.Notes[min(w.notified, len(l.Notes)):] {
+		w.tell(api.JobEvent{Note: n})
+	}
+	w.notified = max(w.notified, len(l.Notes))
+	p := api.JobProgress{
+		Epoch: l.Progress.Epoch, EpochsTotal: j.Epochs, Step: l.Progress.Step, Steps: l.Progress.Steps, Evaluating: l.Progress.Evaluating,
+	}
+	if p != w.last && p.Epoch > 0 {
+		w.last = p
+		w.tell(api.JobEvent{Progress: &p})
+	}
+}

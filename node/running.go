@@ -1,0 +1,104 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/node/jobs"
+)
+
+// running is what the runner of jobs needs of the rest of the node.
+type running struct{ *member }
+
+func (r running) Commit(ctx context.Context, c plan.CommitEpochs) error {
+	return refusedFor(r.atLeader(ctx, opCommitEpochs, c, nil))
+}
+
+func (r running) Finish(ctx context.Context, c plan.FinishJob) error {
+	return refusedFor(r.atLeader(ctx, opFinishJob, c, nil))
+}
+
+func (r running) Index(ctx context.Context) (uint64, error) { return keeping(r).Index(ctx) }
+
+// refusedFor tells the runner that saying it again is of no use.
+func refusedFor(err error) error {
+	if mesh.RefusalOf(err) == reasonConflict {
+		return fmt.Errorf("%w: %w", jobs.ErrRefused, err)
+	}
+	return err
+}
+
+// openRunner makes what runs jobs here.
+func (m *member) openRunner() *jobs.Runner {
+	return jobs.Open(jobs.Config{
+		Dir: m.dir.jobs(), Self: m.id.ID(), Memory: m.opts.Memory, Shard: m.shardFile, Leader: running{m}, Train: m.opts.Train, Log: m.log,
+	})
+}
+
+// shardFile is where a shard lies that this node holds.
+func (m *member) shardFile(dataset string, shard int) string {
+	return filepath.Join(m.dir.datasets(), dataset, graph.ShardFile(shard))
+}
+
+// live is what a node says of a job that it runs.
+type live struct {
+	Runs     bool           `json:"runs"`
+	Progress train.Progress `json:"progress"`
+	Notes    []string       `json:"notes"`
+}
+
+// liveHere answers for this node.
+func (m *member) liveHere(id string) live {
+	v := m.runner.View()
+	if v.Job != id {
+		return live{}
+	}
+	return live{Runs: true, Progress: v.Progress, Notes: v.Forecast.Notes}
+}
+
+// liveTimeout bounds how long a node that does not answer may hold up who looks at
+// a job.
+const liveTimeout = time.Second
+
+// liveOf asks the node that runs a job. Nothing is known if it does not answer.
+func (m *member) liveOf(ctx context.Context, j plan.Job) live {
+	if j.State != plan.Running {
+		return live{}
+	}
+	node := j.Nodes[0]
+	if node == m.id.ID() {
+		return m.liveHere(j.ID)
+	}
+	if !m.answers(node) {
+		return live{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	var l live
+	b, err := m.mesh.Call(ctx, node, callLive, []byte(j.ID))
+	if err == nil {
+		err = json.Unmarshal(b, &l)
+	}
+	if err != nil {
+		m.log.Debug("ask how far a job is", "job", j.ID, "node", node, "err", err)
+		return live{}
+	}
+	return l
+}
+
+// serveJobs registers what other nodes ask of the runner.
+func (m *member) serveJobs() {
+	m.mesh.Handle(callLive, func(_ context.Context, peer string, b []byte) ([]byte, error) {
+		if _, in := m.plan.State().Members[peer]; !in {
+			return nil, mesh.Refuse(reasonInvalid, "node %s is no member", peer)
+		}
+		return json.Marshal(m.liveHere(string(b)))
+	})
+}
