@@ -335,6 +335,11 @@ func FuzzCheckpoint(f *testing.F) {
 	}
 	r := short("gcn")
 	path := filepath.Join(f.TempDir(), "checkpoint")
+	tr, err := newTrainer(r, shards, Options{Threads: 1, Dataset: "d"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(tr.close)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
@@ -343,11 +348,6 @@ func FuzzCheckpoint(f *testing.F) {
 		if err := Export(&to, path); err == nil && to.Len() == 0 {
 			t.Error("nothing is exported")
 		}
-		tr, err := newTrainer(r, shards, Options{Threads: 1, Dataset: "d"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tr.close()
 		c, err := openCheckpoint(path)
 		if err != nil {
 			return

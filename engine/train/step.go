@@ -17,6 +17,8 @@ const progressEvery = 100 * time.Millisecond
 func (t *trainer) steps(ctx context.Context) error {
 	t.batches.begin(ctx, t.at.Epoch, t.at.Step)
 	defer t.batches.end()
+	t.products.SetBF16(t.recipe.BF16)
+	defer t.products.SetBF16(false)
 	e := &t.at.Under
 	e.Epoch, e.Steps = t.at.Epoch, t.batches.steps
 	e.Rate = t.recipe.Schedule.rate(t.recipe.Rate, t.at.Epoch, t.recipe.Epochs, t.at.Falls)

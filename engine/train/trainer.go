@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 )
 
 // A trainer is one run. Its goroutine calls all of it but what its loader's hands
@@ -22,6 +23,8 @@ type trainer struct {
 	data    *data
 	model   *nn.Model
 	device  tensor.Device
+	// products may be rounded while training; what is told and judged is not.
+	products interface{ SetBF16(on bool) }
 
 	kept      tensor.Arena // of what lives as long as the run
 	work      tensor.Arena // of one pass
@@ -62,16 +65,17 @@ func newTrainer(r Recipe, shards []*graph.Shard, o Options) (*trainer, error) {
 	if t.model, err = nn.New(r.Model, t.data.about.Features, t.data.about.Classes); err != nil {
 		return nil, err
 	}
-	t.device = newDevice(r, o)
+	device := cpu.New(o.Threads)
+	t.device, t.products = device, device
+	if r.BF16 && !family.BF16() {
+		t.notes = append(t.notes, "this CPU has no products of BF16 numbers: they are computed in f32")
+	}
 	if err := t.allocate(); err != nil {
 		t.close()
 		return nil, err
 	}
 	return t, nil
 }
-
-// newDevice is what computes.
-func newDevice(_ Recipe, o Options) tensor.Device { return cpu.New(o.Threads) }
 
 // allocate makes what lives as long as the run.
 func (t *trainer) allocate() (err error) {

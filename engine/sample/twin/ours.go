@@ -3,6 +3,7 @@ package twin
 import (
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/keyed"
@@ -36,6 +37,15 @@ func Ours(t *sample.Topology, work Work) (Result, error) {
 		r.Checksum += workers[i].sum
 	}
 	return r, err
+}
+
+// cpuSeconds is how long this process has computed.
+func cpuSeconds() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
 // pass draws all batches, which the workers take in turn.

@@ -2,6 +2,7 @@ package edges
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 
 func TestAggregate(t *testing.T) {
 	// The last has more than the second cache holds, and is fetched ahead.
-	tried := append(shapes, shape{rows: 50, cols: 9000, degree: 6})
+	tried := append(shapes, shape{rows: 50, cols: 2500, degree: 6})
 	with(t, func(t *testing.T, e *Edges, rng *rand.Rand) {
 		for _, s := range tried {
 			g := s.graph(rng)
@@ -83,5 +84,28 @@ func TestAggregateMax(t *testing.T) {
 				dx.equals(t, "back: "+what, want, float64(2*s.degree+4*s.hub))
 			}
 		}
+	})
+}
+
+// Numbers that are none, or infinite, neither crash a maximum nor choose what is not
+// there.
+func TestAggregateMaxOfNoNumbers(t *testing.T) {
+	with(t, func(t *testing.T, e *Edges, rng *rand.Rand) {
+		g := shape{rows: 40, cols: 30, degree: 4}.graph(rng)
+		x := random(rng, tensor.F32, g.Cols, 37)
+		x.each(func(_, _, at int) {
+			switch rng.IntN(3) {
+			case 0:
+				x.whole[at] = float32(math.NaN())
+			case 1:
+				x.whole[at] = float32(math.Inf(-1))
+			}
+		})
+		y, which := frame(rng, tensor.F32, g.Rows, 37), frame(rng, tensor.I32, g.Rows, 37)
+		want, chosen := y.wide(), which.wide()
+		judge.AggregateMax(want, chosen, g, x.wide())
+		e.AggregateMax(y.Matrix, which.Matrix, g, x.Matrix)
+		y.equals(t, "y", want, 0)
+		which.equals(t, "which", chosen, 0)
 	})
 }

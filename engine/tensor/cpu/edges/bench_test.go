@@ -3,9 +3,7 @@ package edges
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -13,9 +11,50 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/edges/yardstick"
-	"github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/workers"
 )
+
+// BenchmarkAggregate is a mean over a uniform graph and an R-MAT one, in million
+// edges a second of the process's own time, and relative to reading rows at random.
+func BenchmarkAggregate(b *testing.B) {
+	const scale, edges = 20, 15_700_000
+	for _, even := range []bool{true, false} {
+		g := recursive(scale, edges, even)
+		for _, width := range []int{16, 64, 128, 256, 602} {
+			b.Run(fmt.Sprintf("even=%t/width=%d", even, width), func(b *testing.B) {
+				aggregates(b, g, width)
+			})
+		}
+	}
+}
+
+func aggregates(b *testing.B, g *tensor.CSR, width int) {
+	from, to := huge(b, width*4*g.Rows), huge(b, width*4*g.Rows)
+	y := tensor.Over(tensor.F32, g.Rows, width, width, to)
+	for _, kind := range []tensor.Type{tensor.F32, tensor.BF16} {
+		x := tensor.Over(kind, g.Rows, width, width, from)
+		for _, threads := range []int{1, 2} {
+			for _, f := range families()[1:] {
+				b.Run(fmt.Sprintf("%s/threads=%d/%s", kind, threads, f), func(b *testing.B) {
+					pool := workers.New(threads)
+					defer pool.Close()
+					e := newOf(pool, f)
+					limit, own := 0.0, time.Duration(0)
+					for b.Loop() {
+						limit = max(limit, yardstick.Gather(x, 2_000_000, threads))
+						start := cpuTime()
+						e.Aggregate(y, g, tensor.Matrix{}, x, tensor.Mean, false, nil)
+						own += cpuTime() - start
+					}
+					rate := float64(b.N*g.Entries()*threads) / own.Seconds()
+					b.ReportMetric(rate/1e6, "Medges/s")
+					b.ReportMetric(rate*float64(width*kind.Bytes())/1e9, "GB/s")
+					b.ReportMetric(limit/1e9, "GB/s-limit")
+				})
+			}
+		}
+	}
+}
 
 // huge is memory as an arena's.
 func huge(b *testing.B, bytes int) unsafe.Pointer {
@@ -37,6 +76,16 @@ func huge(b *testing.B, bytes int) unsafe.Pointer {
 	return unsafe.Pointer(&m[0])
 }
 
+// cpuTime is what this process has had of the CPUs, which other load changes less
+// than what a clock shows.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // recursive is an R-MAT graph with shuffled ids, or one of even degrees.
 func recursive(scale uint, edges int, even bool) *tensor.CSR {
 	random := rand.New(rand.NewPCG(3, 4))
@@ -44,21 +93,17 @@ func recursive(scale uint, edges int, even bool) *tensor.CSR {
 	ids := random.Perm(n)
 	list := make([]uint64, edges)
 	for i := range list {
-		var from, to int
-		if even {
-			from, to = random.IntN(n), random.IntN(n)
-		} else {
+		from, to := random.IntN(n), random.IntN(n)
+		if !even {
+			from, to = 0, 0
 			for range scale {
 				p := random.Float64()
 				from, to = from<<1, to<<1
-				switch {
-				case p < .57:
-				case p < .76:
-					to |= 1
-				case p < .95:
+				if p >= .76 {
 					from |= 1
-				default:
-					from, to = from|1, to|1
+				}
+				if p >= .57 && p < .76 || p >= .95 {
+					to |= 1
 				}
 			}
 			from, to = ids[from], ids[to]
@@ -75,64 +120,4 @@ func recursive(scale uint, edges int, even bool) *tensor.CSR {
 		g.Indptr[r+1] += g.Indptr[r]
 	}
 	return g
-}
-
-func env(name string, def int) int {
-	if v, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return v
-	}
-	return def
-}
-
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(0, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func BenchmarkX(b *testing.B) {
-	const scale = 20
-	for _, even := range []bool{true, false} {
-		if env("EVEN", -1) >= 0 && (env("EVEN", -1) == 1) != even {
-			continue
-		}
-		g := recursive(scale, 15_700_000, even)
-		for _, d := range []int{16, 64, 128, 256, 602} {
-			if env("D", d) != d {
-				continue
-			}
-			base := huge(b, d*4<<scale+64)
-			out := huge(b, d*4<<scale)
-			x := tensor.Over(tensor.F32, 1<<scale, d, d, base)
-			h := tensor.Over(tensor.BF16, 1<<scale, d, d, base)
-			y := tensor.Over(tensor.F32, 1<<scale, d, d, out)
-			for _, threads := range []int{1, 2} {
-				pool := workers.New(threads)
-				fams := []family.Family{family.AVX512, family.AVX2}
-				best := map[string]float64{}
-				for range env("N", 4) {
-					l := yardstick.Gather(x, 4_000_000, threads)
-					best["gather"] = max(best["gather"], l)
-					l = yardstick.Gather(h, 4_000_000, threads)
-					best["gather16"] = max(best["gather16"], l)
-					for _, f := range fams {
-						e := newOf(pool, f)
-						t0 := time.Now()
-						e.Aggregate(y, g, tensor.Matrix{}, x, tensor.Mean, false, nil)
-						best["f32 "+f.String()] = max(best["f32 "+f.String()], float64(g.Entries()*4*d)/time.Since(t0).Seconds())
-						t0 = time.Now()
-						e.Aggregate(y, g, tensor.Matrix{}, h, tensor.Mean, false, nil)
-						best["bf16 "+f.String()] = max(best["bf16 "+f.String()], float64(g.Entries()*2*d)/time.Since(t0).Seconds())
-					}
-				}
-				fmt.Printf("even %t D %d threads %d: limit %.1f/%.1f GB/s;", even, d, threads, best["gather"]/1e9, best["gather16"]/1e9)
-				for _, f := range fams {
-					a, c := best["f32 "+f.String()], best["bf16 "+f.String()]
-					fmt.Printf(" %s f32 %.1f GB/s = %.2f (%.1f Me/s), bf16 %.1f GB/s = %.2fx f32;", f, a/1e9, a/best["gather"], a/float64(4*d)/1e6, c/1e9, c*2/a)
-				}
-				fmt.Println()
-				pool.Close()
-			}
-		}
-	}
 }

@@ -249,8 +249,8 @@ func transposed(g *tensor.CSR, before int) *tensor.Transpose {
 
 // widths are those of real models and odd ones.
 func widths(rng *rand.Rand) []int {
-	w := []int{0, 1, 7, 8, 16, 40, 47, 64, 100, 128, 256, 300, 602}
-	for range 12 {
+	w := []int{0, 1, 7, 8, 16, 40, 47, 64, 100, 128, 256, 602}
+	for range 6 {
 		w = append(w, 1+rng.IntN(70))
 	}
 	return w

@@ -26,6 +26,10 @@ func run(f family.Family, s *span, lanes []int32) bool {
 	if f == family.Generic {
 		return false
 	}
+	if f == family.AVX512 && s.heads == 1 && s.half == nil && s.cols <= 16 {
+		// One line in two halves comes a fifth to a third faster than as a whole.
+		f = family.AVX2
+	}
 	rows := len(s.indptr) - 1
 	bytes := s.cols * s.size()
 	ahead := min(max(aheadBytes/bytes, 4), farthest)
@@ -38,8 +42,9 @@ func run(f family.Family, s *span, lanes []int32) bool {
 		return true
 	}
 	entries := int64(panelBytes / bytes)
-	for from, to := 0, 0; from < rows; from = to {
-		for to = from + 1; to < rows && s.indptr[to+1]-s.indptr[from] <= entries; {
+	for from := 0; from < rows; {
+		to := from + 1
+		for to < rows && s.indptr[to+1]-s.indptr[from] <= entries {
 			to++
 		}
 		fetch, wide := ahead, bytes
@@ -49,6 +54,7 @@ func run(f family.Family, s *span, lanes []int32) bool {
 			fetch, wide = 0, 0
 			col += n
 		}
+		from = to
 	}
 	return true
 }

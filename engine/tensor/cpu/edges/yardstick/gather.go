@@ -16,13 +16,17 @@ const (
 
 // Gather reads whole rows of x at random, as many as these reads on so many threads,
 // and returns the bytes a second of the best distance to fetch ahead. All it does is
-// add them up. Rows are read in lines of 64 bytes, of which the last reaches beyond
-// a narrower row: x has columns for that, or rows of whole lines.
+// add them up. Rows are read in lines of 64 bytes, so that of an odd row somewhat more
+// is read than counts.
 func Gather(x tensor.Matrix, reads, threads int) float64 {
 	size := x.Type.Bytes()
+	if x.Rows == 0 || x.Cols == 0 {
+		return 0
+	}
 	lines := (x.Cols*size + lineBytes - 1) / lineBytes
-	// The last rows may have nothing beyond them to read.
-	rows := x.Rows - (lines*lineBytes-1)/(x.Stride*size)
+	// What lies beyond the last element is nobody's to read.
+	beyond := lines*lineBytes - x.Cols*size
+	rows := x.Rows - (beyond+x.Stride*size-1)/(x.Stride*size)
 	if rows <= 0 || reads < threads {
 		return 0
 	}
