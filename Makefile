@@ -54,9 +54,11 @@ fuzz: ## every fuzz target for FUZZTIME (5s)
 	done
 
 .PHONY: bench
-bench: build ## transport and data beside their yardsticks, and the packages' benchmarks
+bench: build ## everything beside its yardstick, and the packages' benchmarks
 	bin/hopmesh bench transport
 	bin/hopmesh bench data --graphs $(GRAPHS)
+	bin/hopmesh bench kernels
+	bin/hopmesh bench sampler
 	$(GO) test -run '^$$' -bench . -benchmem ./mesh/... ./consensus/... ./engine/...
 
 .PHONY: accuracy

@@ -12,8 +12,8 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Comma
 		Use:     "bench",
 		Short:   "Measure this machine, each figure beside its ceiling",
 		Long:    "Measures this machine. Each figure stands beside the ceiling measured in the same run.",
-		Example: "  hopmesh bench transport\n  hopmesh bench data --graphs ./graphs",
-	}, benchTransport(run), benchData(run))
+		Example: "  hopmesh bench kernels\n  hopmesh bench data --graphs ./graphs",
+	}, benchTransport(run), benchData(run), benchKernels(run), benchSampler(run))
 }
 
 func benchTransport(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
@@ -46,6 +46,39 @@ func benchData(run func(context.Context, BenchConfig, io.Writer) error) *cobra.C
 		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), cfg, cmd.OutOrStdout()) },
 	}
 	cmd.Flags().StringVar(&cfg.Graphs, "graphs", "", "a `DIR` with graphs in NPZ files to cut, beside made up ones")
+	jsonFlag(cmd, &cfg.JSON)
+	return cmd
+}
+
+func benchKernels(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
+	cfg := BenchConfig{Suite: "kernels"}
+	cmd := &cobra.Command{
+		Use:   "kernels",
+		Short: "Measure the arithmetic of layers: products, means of neighbours, steps of training",
+		Long: "Measures products of matrices beside OpenBLAS' (where it and a C compiler are installed), means of\n" +
+			"neighbours' rows beside how fast this machine reads rows at random, and steps of training with the memory\n" +
+			"they take. It takes some minutes, 1 GB of disk in the folder for temporary files, and 3 GB of memory.",
+		Example:           "  hopmesh bench kernels\n  HOPMESH_CPU=avx2 hopmesh bench kernels --json",
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), cfg, cmd.OutOrStdout()) },
+	}
+	jsonFlag(cmd, &cfg.JSON)
+	return cmd
+}
+
+func benchSampler(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
+	cfg := BenchConfig{Suite: "sampler"}
+	cmd := &cobra.Command{
+		Use:   "sampler",
+		Short: "Measure sampling beside the same algorithm in C++",
+		Long: "Measures how fast neighbours are drawn, beside the same algorithm in C++ (where g++ is installed), which\n" +
+			"must draw the same edges.",
+		Example:           "  hopmesh bench sampler\n  hopmesh bench sampler --json",
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), cfg, cmd.OutOrStdout()) },
+	}
 	jsonFlag(cmd, &cfg.JSON)
 	return cmd
 }

@@ -11,9 +11,9 @@ func demo(run func(context.Context, DemoConfig, io.Writer, io.Writer) error) *co
 	var cfg DemoConfig
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Form a mesh on this machine with a graph on it, and watch it lose its leader",
-		Long: "Starts some nodes on loopback in this one process, forms a mesh of them, puts a graph on it, kills the\n" +
-			"leader and shows who takes over and that nothing is lost. Leaves nothing behind.",
+		Short: "Form a mesh on this machine, train on it, and watch it lose its leader",
+		Long: "Starts some nodes on loopback in this one process, forms a mesh of them, puts a graph on it, trains a\n" +
+			"model, kills the leader and shows who takes over and that nothing is lost. Leaves nothing behind.",
 		Example:           "  hopmesh demo\n  hopmesh demo --nodes 5",
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -21,10 +21,14 @@ func demo(run func(context.Context, DemoConfig, io.Writer, io.Writer) error) *co
 			if cfg.Nodes < 3 || cfg.Nodes > 9 {
 				return wrongUsage(cmd, "--nodes %d: the demo kills a leader, which takes 3 nodes, and runs all of them here, 9 at most", cfg.Nodes)
 			}
+			if cfg.Epochs < 1 || cfg.Epochs > 10_000 {
+				return wrongUsage(cmd, "--epochs %d: it takes 1 to 10000", cfg.Epochs)
+			}
 			return run(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().IntVar(&cfg.Nodes, "nodes", 3, "how many nodes, `N`")
+	cmd.Flags().IntVar(&cfg.Epochs, "epochs", 200, "train for `N` epochs")
 	jsonFlag(cmd, &cfg.JSON)
 	return cmd
 }

@@ -45,13 +45,14 @@ type AgentConfig struct {
 
 // DemoConfig is what `hopmesh demo` was told.
 type DemoConfig struct {
-	Nodes int
-	JSON  bool
+	Nodes  int
+	Epochs int
+	JSON   bool
 }
 
 // BenchConfig is what `hopmesh bench` was told.
 type BenchConfig struct {
-	Suite  string // transport or data
+	Suite  string // transport, data, kernels or sampler
 	Graphs string // a folder, or ""
 	JSON   bool
 }

@@ -23,17 +23,16 @@ func local(version string) cli.Local {
 			return agent(ctx, cfg, version, stdout, stderr)
 		},
 		Demo: func(ctx context.Context, cfg cli.DemoConfig, stdout, stderr io.Writer) error {
-			return demo.Run(ctx, demo.Config{Nodes: cfg.Nodes, JSON: cfg.JSON, Version: version}, stdout, stderr)
+			return demo.Run(ctx, demo.Config{Nodes: cfg.Nodes, Epochs: cfg.Epochs, JSON: cfg.JSON, Version: version}, stdout, stderr)
 		},
 		Bench: func(ctx context.Context, cfg cli.BenchConfig, stdout io.Writer) error {
 			program, err := os.Executable()
 			if err != nil {
 				return fmt.Errorf("find this program: %w", err)
 			}
-			suite := bench.Transport
-			if cfg.Suite == "data" {
-				suite = bench.Data
-			}
+			suite := map[string]func(context.Context, bench.Config, io.Writer, io.Writer) error{
+				"transport": bench.Transport, "data": bench.Data, "kernels": bench.Kernels, "sampler": bench.Sampler,
+			}[cfg.Suite]
 			return suite(ctx, bench.Config{JSON: cfg.JSON, Version: version, Program: program, Graphs: cfg.Graphs}, stdout, os.Stderr)
 		},
 		Doctor: func(ctx context.Context, cfg cli.DoctorConfig, stdout io.Writer) error {

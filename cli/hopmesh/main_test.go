@@ -345,8 +345,12 @@ func TestDemo(t *testing.T) {
 	var r struct {
 		Leader    string `json:"leader"`
 		NewLeader string `json:"new_leader"`
+		Training  struct {
+			Epochs int     `json:"epochs"`
+			Test   float64 `json:"test_acc"`
+		} `json:"training"`
 	}
-	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Leader == "" || r.NewLeader == "" || r.Leader == r.NewLeader {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Leader == "" || r.NewLeader == "" || r.Leader == r.NewLeader || r.Training.Epochs != 200 || r.Training.Test < 0.79 {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -1,6 +1,6 @@
 // Package demo shows a mesh on one machine: it forms one of several nodes in
-// this process, puts a graph on it, kills its leader, shows who takes over and
-// that nothing is lost, and leaves nothing behind. It uses the node as anyone
+// this process, puts a graph on it, trains a model, kills its leader, shows who
+// takes over and that nothing is lost, and leaves nothing behind. It uses the node as anyone
 // could, and holds no logic of its own.
 package demo
 
@@ -22,6 +22,7 @@ import (
 // Config says what to show.
 type Config struct {
 	Nodes   int // at least 3
+	Epochs  int // of training
 	JSON    bool
 	Version string
 }
@@ -37,7 +38,8 @@ type Report struct {
 	Members         []api.Member `json:"members"`          // as the new leader sees them
 	Dataset         api.Dataset  `json:"dataset"`          // as it is in the end
 	ImportSeconds   float64      `json:"import_seconds"`   // from the file to all shards in place
-	ServedSeconds   float64      `json:"served_seconds"`   // from the kill until living nodes own all shards
+	Training        Training     `json:"training"`
+	ServedSeconds   float64      `json:"served_seconds"` // from the kill until living nodes own all shards
 }
 
 // Run shows it. It takes some ten seconds, most of them spent waiting until the
@@ -53,7 +55,7 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) (err error) 
 	if cfg.JSON {
 		s.out = stderr
 	}
-	report, err := s.run(ctx, cfg.Nodes)
+	report, err := s.run(ctx, cfg.Nodes, cfg.Epochs)
 	if err != nil {
 		return err
 	}
@@ -73,7 +75,7 @@ type show struct {
 	killed time.Time
 }
 
-func (s *show) run(ctx context.Context, n int) (Report, error) {
+func (s *show) run(ctx context.Context, n, epochs int) (Report, error) {
 	f, r := s.fleet, Report{Nodes: n}
 	s.say("One machine, %d nodes, each with one UDP port on loopback. Nothing is installed, nothing stays behind.\n", n)
 	first, err := f.Launch(ctx)
@@ -100,6 +102,9 @@ func (s *show) run(ctx context.Context, n int) (Report, error) {
 	r.VotersSeconds = s.note("%d of them vote: the mesh survives the loss of any one\n", voters)
 	s.table(first)
 	if err := s.bring(ctx, &r); err != nil {
+		return r, err
+	}
+	if err := s.train(ctx, &r, epochs); err != nil {
 		return r, err
 	}
 	r.Leader = f.Leader()

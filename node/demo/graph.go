@@ -19,7 +19,11 @@ func (s *show) bring(ctx context.Context, r *Report) error {
 		return err
 	}
 	begin := time.Now()
-	r.Dataset, err = s.fleet.Nodes[0].API().ImportDataset(ctx, api.ImportRequest{Name: "cora", Source: path}, func(api.DatasetEvent) {})
+	// A copy with every node, so that whoever trains has the whole graph.
+	copies := len(s.fleet.Nodes) - 1
+	r.Dataset, err = s.fleet.Nodes[0].API().ImportDataset(ctx, api.ImportRequest{
+		Name: "cora", Source: path, DatasetOptions: api.DatasetOptions{Replicas: &copies},
+	}, func(api.DatasetEvent) {})
 	if err != nil {
 		return fmt.Errorf("import the graph: %w", err)
 	}
