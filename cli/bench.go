@@ -8,77 +8,50 @@ import (
 )
 
 func bench(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
-	return group(cobra.Command{
-		Use:     "bench",
-		Short:   "Measure this machine, each figure beside its ceiling",
-		Long:    "Measures this machine. Each figure stands beside the ceiling measured in the same run.",
-		Example: "  hopmesh bench kernels\n  hopmesh bench data --graphs ./graphs",
-	}, benchTransport(run), benchData(run), benchKernels(run), benchSampler(run))
-}
-
-func benchTransport(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
-	cfg := BenchConfig{Suite: "transport"}
-	cmd := &cobra.Command{
-		Use:   "transport",
-		Short: "Measure the mesh's transport beside TLS over TCP",
-		Long: "Measures, on loopback, bulk throughput, round trips and commits of the plan, each beside what TLS over\n" +
-			"TCP or the disk alone does here; and how long a mesh takes to form.",
-		Example:           "  hopmesh bench transport\n  hopmesh bench transport --json",
-		Args:              noArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), cfg, cmd.OutOrStdout()) },
-	}
-	jsonFlag(cmd, &cfg.JSON)
-	return cmd
-}
-
-func benchData(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
-	cfg := BenchConfig{Suite: "data"}
-	cmd := &cobra.Command{
+	data, cfg := benchSuite(run, cobra.Command{
 		Use:   "data",
 		Short: "Measure how graphs come in: cuts, imports, placement",
 		Long: "Measures cuts beside those of METIS (where gpmetis is installed), cutting in a stream within a bound of\n" +
 			"memory, importing beside copying the same bytes, and placing shards beside the transport. It takes some\n" +
 			"minutes, 4 GB of disk in the folder for temporary files, and 3 GB of memory.",
-		Example:           "  hopmesh bench data\n  hopmesh bench data --graphs ./graphs --json",
-		Args:              noArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), cfg, cmd.OutOrStdout()) },
-	}
-	cmd.Flags().StringVar(&cfg.Graphs, "graphs", "", "a `DIR` with graphs in NPZ files to cut, beside made up ones")
-	jsonFlag(cmd, &cfg.JSON)
-	return cmd
-}
-
-func benchKernels(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
-	cfg := BenchConfig{Suite: "kernels"}
-	cmd := &cobra.Command{
+		Example: "  hopmesh bench data\n  hopmesh bench data --graphs ./graphs --json",
+	})
+	data.Flags().StringVar(&cfg.Graphs, "graphs", "", "a `DIR` with graphs in NPZ files to cut, beside made up ones")
+	transport, _ := benchSuite(run, cobra.Command{
+		Use:   "transport",
+		Short: "Measure the mesh's transport beside TLS over TCP",
+		Long: "Measures, on loopback, bulk throughput, round trips and commits of the plan, each beside what TLS over\n" +
+			"TCP or the disk alone does here; and how long a mesh takes to form.",
+		Example: "  hopmesh bench transport\n  hopmesh bench transport --json",
+	})
+	kernels, _ := benchSuite(run, cobra.Command{
 		Use:   "kernels",
 		Short: "Measure the arithmetic of layers: products, means of neighbours, steps of training",
 		Long: "Measures products of matrices beside OpenBLAS' (where it and a C compiler are installed), means of\n" +
 			"neighbours' rows beside how fast this machine reads rows at random, and steps of training with the memory\n" +
 			"they take. It takes some minutes, 1 GB of disk in the folder for temporary files, and 3 GB of memory.",
-		Example:           "  hopmesh bench kernels\n  HOPMESH_CPU=avx2 hopmesh bench kernels --json",
-		Args:              noArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), cfg, cmd.OutOrStdout()) },
-	}
-	jsonFlag(cmd, &cfg.JSON)
-	return cmd
-}
-
-func benchSampler(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
-	cfg := BenchConfig{Suite: "sampler"}
-	cmd := &cobra.Command{
+		Example: "  hopmesh bench kernels\n  HOPMESH_CPU=avx2 hopmesh bench kernels --json",
+	})
+	sampler, _ := benchSuite(run, cobra.Command{
 		Use:   "sampler",
 		Short: "Measure sampling beside the same algorithm in C++",
 		Long: "Measures how fast neighbours are drawn, beside the same algorithm in C++ (where g++ is installed), which\n" +
 			"must draw the same edges.",
-		Example:           "  hopmesh bench sampler\n  hopmesh bench sampler --json",
-		Args:              noArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), cfg, cmd.OutOrStdout()) },
-	}
-	jsonFlag(cmd, &cfg.JSON)
-	return cmd
+		Example: "  hopmesh bench sampler\n  hopmesh bench sampler --json",
+	})
+	return group(cobra.Command{
+		Use:     "bench",
+		Short:   "Measure this machine, each figure beside its ceiling",
+		Long:    "Measures this machine. Each figure stands beside the ceiling measured in the same run.",
+		Example: "  hopmesh bench kernels\n  hopmesh bench data --graphs ./graphs",
+	}, transport, data, kernels, sampler)
+}
+
+// benchSuite makes the command of one suite, which is what it is called.
+func benchSuite(run func(context.Context, BenchConfig, io.Writer) error, c cobra.Command) (*cobra.Command, *BenchConfig) {
+	cfg := &BenchConfig{Suite: c.Use}
+	c.Args, c.ValidArgsFunction = noArgs, cobra.NoFileCompletions
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *cfg, cmd.OutOrStdout()) }
+	jsonFlag(&c, &cfg.JSON)
+	return &c, cfg
 }

@@ -35,9 +35,10 @@ func (s *Store) shardOf(v uint32, near int) (int, int) {
 
 // Entries counts those of these vertices' rows, for a store that is sparse.
 func (s *Store) Entries(vertices []uint32) int {
-	n, shard, row := int64(0), 0, 0
+	n, shard := int64(0), 0
 	for _, v := range vertices {
-		shard, row = s.shardOf(v, shard)
+		at, row := s.shardOf(v, shard)
+		shard = at
 		rows := s.shards[shard].Sparse
 		n += rows.Indptr[row+1] - rows.Indptr[row]
 	}
@@ -50,9 +51,10 @@ func (s *Store) Fill(r *Rows, vertices []uint32, transpose bool) {
 	r.Rows, r.Cols = len(vertices), s.columns
 	r.Indptr = append(r.Indptr[:0], 0)
 	r.Indices, r.values, r.Values = r.Indices[:0], r.values[:0], nil
-	shard, row := 0, 0
+	shard := 0
 	for _, v := range vertices {
-		shard, row = s.shardOf(v, shard)
+		at, row := s.shardOf(v, shard)
+		shard = at
 		r.take(s, s.shards[shard].Sparse, row, v)
 		r.Indptr = append(r.Indptr, int64(len(r.Indices)))
 	}

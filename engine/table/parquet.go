@@ -15,7 +15,7 @@ const groupRows = 1 << 16
 type columnar struct {
 	tally
 	names bool
-	out   *parquet.Writer
+	out   *parquet.GenericWriter[any]
 	rows  []parquet.Row
 	// where of the schema's columns, which are sorted by name, each of ours is.
 	id    int
@@ -44,7 +44,7 @@ func newParquet(w io.Writer, h Header) (*columnar, error) {
 	for _, name := range h.Columns {
 		c.where = append(c.where, at[name])
 	}
-	c.out = parquet.NewWriter(w, schema)
+	c.out = parquet.NewGenericWriter[any](w, schema)
 	return c, nil
 }
 
