@@ -213,6 +213,15 @@ func (s *Store) Columns() int { return s.columns }
 // Sparse says whether rows are given as a CSR.
 func (s *Store) Sparse() bool { return s.sparse }
 
+// Bytes is what the store holds of its own, beside the shards.
+func (s *Store) Bytes() uint64 {
+	n := 4 * uint64(len(s.scale))
+	if s.binary && !s.sparse {
+		n += 2 * uint64(s.shards[0].Total) * uint64(s.columns)
+	}
+	return n
+}
+
 // Dense fills y with the rows of these vertices, by the device's Gather. a is for
 // what it needs meanwhile.
 func (s *Store) Dense(d tensor.Device, a tensor.Arena, y tensor.Matrix, vertices []uint32) {

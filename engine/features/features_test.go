@@ -192,6 +192,15 @@ func TestAutoIsRowForFewOnes(t *testing.T) {
 	}
 }
 
+func TestWhatIsHeldIsCounted(t *testing.T) {
+	for how, bytes := range map[string]uint64{"none": 0, "row": 4 * 20, "binary": 2 * 20 * 9, "binary-row": 4*20 + 2*20*9} {
+		s, err := Open(cut(some(20, 9, 1, any5), false, graph.F32, 20), how)
+		if err != nil || s.Bytes() != bytes {
+			t.Errorf("%s: %d bytes, %v", how, s.Bytes(), err)
+		}
+	}
+}
+
 func TestOnesNeedNoValues(t *testing.T) {
 	rows := some(20, 9, 0.3, one)
 	for how, values := range map[string]bool{"none": false, "binary": false, "row": true, "binary-row": true} {

@@ -20,12 +20,13 @@ type InputSize struct {
 }
 
 // Forecast is how many bytes of an arena a pass over blocks of these sizes takes,
-// forward and backward, where numbers are F32. It is exact: the order in which a
-// layer multiplies and aggregates is the one that it would choose.
-func (m *Model) Forecast(in InputSize, blocks []Size) int {
+// forward and backward, where numbers are F32, and how many a device may keep beside
+// it. It is exact: the order in which a layer multiplies and aggregates is the one
+// that it would choose.
+func (m *Model) Forecast(in InputSize, blocks []Size) (arena, beside int) {
 	device := dry.New(tensor.F32)
-	arena := device.Arena()
-	p := m.NewPass(device, arena)
+	rows := device.Arena()
+	p := m.NewPass(device, rows)
 	p.Train = true
 	p.Weights = unseen(1, m.size)
 	p.Gradients = p.Weights
@@ -41,6 +42,35 @@ func (m *Model) Forecast(in InputSize, blocks []Size) int {
 		bs[i] = sample.Block{CSR: *sized(b.Targets, b.Sources, b.Entries), Vertices: make([]uint32, b.Sources)}
 	}
 	p.Backward(p.Forward(bs, x))
+	return rows.Peak(), device.Beside()
+}
+
+// ForecastStage is how many bytes of an arena Stage takes, as Forecast is for a pass:
+// b is the size of its block, or of its rows where it has none.
+func (m *Model) ForecastStage(stage int, in InputSize, b Size) int {
+	device := dry.New(tensor.F32)
+	arena := device.Arena()
+	p := m.NewPass(device, arena)
+	p.Weights = unseen(1, m.size)
+	info := &m.stages[stage].info
+	var block *sample.Block
+	if info.Hops > 0 {
+		block = &sample.Block{CSR: *sized(b.Targets, b.Sources, b.Entries)}
+	}
+	var x Input
+	var rows, carry tensor.Matrix
+	switch {
+	case stage > 0:
+		rows = unseen(b.Sources, info.In)
+	case in.Sparse:
+		x.Sparse = sized(b.Sources, info.In, in.Entries)
+	default:
+		x.Dense = unseen(b.Sources, info.In)
+	}
+	if info.CarryIn > 0 {
+		carry = unseen(b.Sources, info.CarryIn)
+	}
+	p.Stage(stage, block, x, rows, carry)
 	return arena.Peak()
 }
 

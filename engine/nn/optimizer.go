@@ -31,7 +31,7 @@ type Optimizer struct {
 // NewOptimizer makes one for this many weights, with its memory in the arena, which
 // is never reset while it is in use.
 func NewOptimizer(spec OptimizerSpec, d tensor.Device, a tensor.Arena, size int) (*Optimizer, error) {
-	if err := spec.check(); err != nil {
+	if err := spec.Check(); err != nil {
 		return nil, err
 	}
 	o := &Optimizer{spec: spec, device: d}
@@ -50,10 +50,11 @@ func NewOptimizer(spec OptimizerSpec, d tensor.Device, a tensor.Arena, size int)
 	return o, nil
 }
 
-func (s *OptimizerSpec) check() error {
+// Check says in a sentence what is wrong with it.
+func (s OptimizerSpec) Check() error {
 	switch {
 	case s.Kind != "adam" && s.Kind != "adamw" && s.Kind != "sgd":
-		return fmt.Errorf("there is no optimizer %q: --optimizer is adam, adamw or sgd", s.Kind)
+		return fmt.Errorf("--optimizer is %q: it is one of adam, adamw and sgd", s.Kind)
 	case !(s.WeightDecay >= 0 && s.WeightDecay < 1):
 		return fmt.Errorf("--weight-decay is %v, but must be at least 0 and below 1", s.WeightDecay)
 	case !(s.Momentum >= 0 && s.Momentum < 1):

@@ -104,7 +104,7 @@ func TestBadOptimizers(t *testing.T) {
 		spec nn.OptimizerSpec
 		want string
 	}{
-		{nn.OptimizerSpec{Kind: "lion"}, `there is no optimizer "lion": --optimizer is adam, adamw or sgd`},
+		{nn.OptimizerSpec{Kind: "lion"}, `--optimizer is "lion": it is one of adam, adamw and sgd`},
 		{nn.OptimizerSpec{Kind: "adam", WeightDecay: -1}, "--weight-decay is -1"},
 		{nn.OptimizerSpec{Kind: "sgd", WeightDecay: math.NaN()}, "--weight-decay is NaN"},
 		{nn.OptimizerSpec{Kind: "sgd", Momentum: 1}, "momentum is 1, but must be at least 0 and below 1"},

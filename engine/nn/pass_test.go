@@ -190,7 +190,7 @@ func TestForecast(t *testing.T) {
 			for _, b := range bs {
 				sizes = append(sizes, nn.Size{Targets: b.Rows, Sources: b.Cols, Entries: b.Entries()})
 			}
-			if got := m.Forecast(size, sizes); got != arena.bytes {
+			if got, _ := m.Forecast(size, sizes); got != arena.bytes {
 				t.Errorf("%s, sparse %v: %d bytes were forecast, and %d taken", name, sparse, got, arena.bytes)
 			}
 		}

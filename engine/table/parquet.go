@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
@@ -17,10 +18,21 @@ type columnar struct {
 	names bool
 	out   *parquet.GenericWriter[any]
 	rows  []parquet.Row
-	// where of the schema's columns, which are sorted by name, each of ours is.
-	id    int
-	where []int
 	group int // rows since the last group began
+}
+
+// ordered is a group whose fields are in an order of their own: whoever reads all but
+// the first as one matrix gets the columns as they are numbered.
+type ordered struct {
+	parquet.Group
+	names []string
+}
+
+// Fields is as parquet.Node says.
+func (o ordered) Fields() []parquet.Field {
+	fields := o.Group.Fields()
+	slices.SortFunc(fields, func(a, b parquet.Field) int { return slices.Index(o.names, a.Name()) - slices.Index(o.names, b.Name()) })
+	return fields
 }
 
 func newParquet(w io.Writer, h Header) (*columnar, error) {
@@ -28,22 +40,16 @@ func newParquet(w io.Writer, h Header) (*columnar, error) {
 	if h.Names {
 		id = parquet.String()
 	}
-	fields := parquet.Group{"id": id}
+	fields := ordered{Group: parquet.Group{"id": id}, names: []string{"id"}}
 	for _, name := range h.Columns {
-		if fields[name] != nil {
+		if fields.Group[name] != nil {
 			return nil, fmt.Errorf("there are two columns %s", name)
 		}
-		fields[name] = parquet.Leaf(parquet.FloatType)
+		fields.Group[name] = parquet.Leaf(parquet.FloatType)
+		fields.names = append(fields.names, name)
 	}
 	schema := parquet.NewSchema("rows", fields)
-	at := map[string]int{}
-	for i, path := range schema.Columns() {
-		at[path[0]] = i
-	}
-	c := &columnar{tally: tally{columns: len(h.Columns), left: h.Rows}, names: h.Names, id: at["id"]}
-	for _, name := range h.Columns {
-		c.where = append(c.where, at[name])
-	}
+	c := &columnar{tally: tally{columns: len(h.Columns), left: h.Rows}, names: h.Names}
 	c.out = parquet.NewGenericWriter[any](w, schema)
 	return c, nil
 }
@@ -58,16 +64,16 @@ func (c *columnar) Write(ids [][]byte, rows []float32) error {
 	for i, id := range ids {
 		row := c.rows[i]
 		if c.names {
-			row[c.id] = parquet.ByteArrayValue(id).Level(0, 0, c.id)
+			row[0] = parquet.ByteArrayValue(id).Level(0, 0, 0)
 		} else {
 			n, err := strconv.ParseInt(string(id), 10, 64)
 			if err != nil {
 				return fmt.Errorf("the id %q is no number", id)
 			}
-			row[c.id] = parquet.Int64Value(n).Level(0, 0, c.id)
+			row[0] = parquet.Int64Value(n).Level(0, 0, 0)
 		}
-		for column, at := range c.where {
-			row[at] = parquet.FloatValue(rows[i*c.columns+column]).Level(0, 0, at)
+		for column, number := range rows[i*c.columns:][:c.columns] {
+			row[1+column] = parquet.FloatValue(number).Level(0, 0, 1+column)
 		}
 	}
 	if _, err := c.out.WriteRows(c.rows[:len(ids)]); err != nil {

@@ -111,6 +111,47 @@ func TestParquet(t *testing.T) {
 	}
 }
 
+// Columns stay in the order in which they were named, not in that of their names.
+func TestColumnsStayInOrder(t *testing.T) {
+	var columns []string
+	want := []string{"id"}
+	row := make([]float32, 12)
+	for i := range row {
+		columns, row[i] = append(columns, fmt.Sprintf("class_%d", i)), float32(i)
+	}
+	want = append(want, columns...)
+	var out bytes.Buffer
+	w, err := New(&out, ".parquet", Header{Rows: 1, Columns: columns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Write(ids[:1], row), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, path := range file.Schema().Columns() {
+		got = append(got, path[0])
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the columns are %v", got)
+	}
+	read := make([]parquet.Row, 1)
+	rows := file.RowGroups()[0].Rows()
+	defer rows.Close()
+	if n, err := rows.ReadRows(read); n != 1 || err != nil && !errors.Is(err, io.EOF) {
+		t.Fatalf("%d rows, %v", n, err)
+	}
+	for i, v := range read[0][1:] {
+		if v.Float() != float32(i) {
+			t.Errorf("column %d holds %v", i, v)
+		}
+	}
+}
+
 func TestManyRowGroups(t *testing.T) {
 	const n = 3*groupRows/2 + 1
 	var out bytes.Buffer

@@ -162,15 +162,17 @@ func (b *batches) ahead(epoch, steps int, see func(*slot)) error {
 }
 
 // reserve has the slots' arenas hold so many bytes of rows at once.
-func (b *batches) reserve(bytes int) (err error) {
+func (b *batches) reserve(bytes int) error {
 	if b.same {
 		return nil // it is filled
 	}
 	for _, s := range b.slots {
-		s.rows.Close()
-		if s.rows, err = b.hands[0].device.NewArena(bytes); err != nil {
+		rows, err := b.hands[0].device.NewArena(bytes)
+		if err != nil {
 			return err
 		}
+		s.rows.Close()
+		s.rows = rows
 	}
 	return nil
 }

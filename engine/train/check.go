@@ -45,12 +45,6 @@ func (r Recipe) checkNumbers() error {
 		return fmt.Errorf("--epochs is %d: train for at least one", r.Epochs)
 	case !positive(r.Rate):
 		return fmt.Errorf("--lr is %g: give a number above 0, such as 0.01", r.Rate)
-	case r.Optimizer.WeightDecay != 0 && !positive(r.Optimizer.WeightDecay):
-		return fmt.Errorf("--weight-decay is %g: give 0 or a number above it, such as 0.0005", r.Optimizer.WeightDecay)
-	case !share(r.Optimizer.Momentum):
-		return fmt.Errorf("--set train.momentum is %g: give a number from 0 to below 1, such as 0.9", r.Optimizer.Momentum)
-	case r.Optimizer.Momentum != 0 && r.Optimizer.Kind != "sgd":
-		return fmt.Errorf("--set train.momentum is for --optimizer sgd, and not for %s", r.Optimizer.Kind)
 	case r.Batch < 0:
 		return fmt.Errorf("--batch is %d: give full, or how many training vertices a step takes", r.Batch)
 	case r.Patience < 0:
@@ -58,7 +52,7 @@ func (r Recipe) checkNumbers() error {
 	case r.EvalEvery < 1:
 		return fmt.Errorf("--eval-every is %d: give how many epochs lie between two evaluations, at least 1", r.EvalEvery)
 	}
-	return nil
+	return r.Optimizer.Check()
 }
 
 func (s *Schedule) check(base float64, epochs int) error {
@@ -127,12 +121,15 @@ func (r Recipe) checkFanouts(hops int) error {
 	if len(r.Fanouts) == 0 {
 		return nil
 	}
+	if hops == 0 {
+		return fmt.Errorf("--fanout is for models that hear neighbours, and a %s hears none: leave it out", r.Model.Model)
+	}
 	if len(r.Fanouts) != hops {
 		return fmt.Errorf("--fanout has %s and the model %s: give one number for each hop, from the roots outwards, or full", count(len(r.Fanouts), "number"), count(hops, "hop"))
 	}
 	for _, k := range r.Fanouts {
 		if k < 0 || k > math.MaxInt32 {
-			return fmt.Errorf("--fanout has %d in it: give how many neighbours are drawn, or 0 for all", k)
+			return fmt.Errorf("--fanout has %d in it: give how many neighbours are drawn, or full", k)
 		}
 	}
 	return nil

@@ -47,12 +47,33 @@ func (t *trainer) due() bool {
 	return t.options.Dir != "" && time.Since(t.saved.at) >= cmp.Or(t.options.Interval, saveEvery)
 }
 
+// saveSoon writes a checkpoint that is due. That it can't be written is no reason to
+// end, if there is an older one: the next may be.
+func (t *trainer) saveSoon() error {
+	err := t.save()
+	if err == nil || !t.saved.good {
+		return err
+	}
+	t.saved.at = time.Now()
+	t.log.Warn("a checkpoint could not be written; the training goes on and tries again", "err", err)
+	return nil
+}
+
+// Unsaved says that the last checkpoint, or the first, could not be written.
+type Unsaved struct{ err error }
+
+func (e *Unsaved) Error() string {
+	return fmt.Sprintf("write a checkpoint: %v: free some space in the data directory, then go on with `hopmesh train resume`", e.err)
+}
+
+func (e *Unsaved) Unwrap() error { return e.err }
+
 // save writes a checkpoint, unless the last one is of the same step.
 func (t *trainer) save() error {
 	if t.options.Dir == "" || t.saved.good && t.saved.epoch == t.at.Epoch && t.saved.step == t.at.Step {
 		return nil
 	}
-	if !t.device.Finite(t.weights) {
+	if !t.sound() {
 		return nil // the next step, or the end of the epoch, says so
 	}
 	metadata, err := t.metadata()
@@ -60,10 +81,10 @@ func (t *trainer) save() error {
 		return err
 	}
 	if err := os.MkdirAll(t.options.Dir, 0o700); err != nil {
-		return fmt.Errorf("make the folder of checkpoints: %w", err)
+		return &Unsaved{err}
 	}
 	if err := writeWhole(filepath.Join(t.options.Dir, CheckpointFile), t.sections(), metadata); err != nil {
-		return fmt.Errorf("write a checkpoint: %w", err)
+		return &Unsaved{err}
 	}
 	t.saved = saved{at: time.Now(), good: true, epoch: t.at.Epoch, step: t.at.Step}
 	return nil

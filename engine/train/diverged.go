@@ -13,6 +13,7 @@ type Diverged struct {
 	Epoch, Step int    // from 1
 	Where       string // the first that is not finite: "the weight layers.0.weight"
 	Rate        float64
+	Features    bool   // it is the dataset's, whatever the rate
 	Checkpoint  string // the last good one; "" if there is none
 	// CheckpointEpoch and CheckpointStep are where that one stands.
 	CheckpointEpoch, CheckpointStep int
@@ -20,7 +21,10 @@ type Diverged struct {
 
 func (e *Diverged) Error() string {
 	then := "start again with a smaller --lr"
-	if e.Checkpoint != "" {
+	if e.Features {
+		then = "correct them and import the dataset anew"
+	}
+	if e.Checkpoint != "" && !e.Features {
 		then = fmt.Sprintf("go on with a smaller --lr from the checkpoint %s, which is of epoch %d after step %d, or start again", e.Checkpoint, e.CheckpointEpoch, e.CheckpointStep)
 	}
 	return fmt.Sprintf("the training diverged: in epoch %d, step %d, at a learning rate of %g, %s is not finite: %s", e.Epoch, e.Step, e.Rate, e.Where, then)
@@ -33,7 +37,15 @@ func (t *trainer) diverged(s *slot, what string) error {
 	if s != nil {
 		e.Step = s.step + 1
 	}
-	if where := t.notFinite(s); where != "" {
+	if !t.saved.good {
+		// Weights and moments are still those of the last good step, if they are good.
+		if err := t.save(); err != nil {
+			t.log.Warn("could not write a checkpoint of before the training diverged", "err", err)
+		}
+	}
+	if s != nil && s.input.Sparse == nil && !t.device.Finite(s.input.Dense) {
+		e.Where, e.Features = "a feature of the dataset", true
+	} else if where := t.notFinite(s); where != "" {
 		e.Where = where
 	}
 	if t.saved.good {
@@ -48,6 +60,11 @@ func (t *trainer) diverged(s *slot, what string) error {
 func (t *trainer) notFinite(s *slot) string {
 	if name := t.firstOf(t.weights); name != "" {
 		return "the weight " + name
+	}
+	for _, m := range t.optimizer.Moments() {
+		if name := t.firstOf(m.Row); name != "" {
+			return "what the optimizer remembers of " + name
+		}
 	}
 	if s == nil {
 		return ""
@@ -74,9 +91,6 @@ func (t *trainer) firstOf(row tensor.Matrix) string {
 // stageOf runs the step's batch again, without dropout, and names the first stage
 // that gives what is not finite.
 func (t *trainer) stageOf(s *slot) string {
-	if s.input.Sparse == nil && !t.device.Finite(s.input.Dense) {
-		return "the dataset's features"
-	}
 	t.work.Reset()
 	blocks := s.batch.Blocks
 	var x, carry tensor.Matrix

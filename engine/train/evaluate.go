@@ -2,7 +2,9 @@ package train
 
 import (
 	"context"
+	"math"
 	"runtime/pprof"
+	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -76,6 +78,11 @@ func (t *trainer) judge(first int, z tensor.Matrix) {
 	t.data.known(labels, marks, first)
 	logits := j.logits[:z.Rows*z.Cols]
 	t.device.Read32(logits, z)
+	if t.recipe.Loss == Softmax && t.recipe.Metric == ROCAUC {
+		for row := range labels {
+			logarithms(logits[row*z.Cols:][:z.Cols])
+		}
+	}
 	for mark := graph.Train; mark <= graph.Test; mark++ {
 		n := 0
 		for i, label := range labels {
@@ -90,6 +97,19 @@ func (t *trainer) judge(first int, z tensor.Matrix) {
 			j.counts[mark] += n
 			j.losses[mark] += t.loss(tensor.Matrix{}, z, masked, 1)
 		}
+	}
+}
+
+// logarithms turns the logits of a row, to all of which any number may be added,
+// into logarithms of probabilities, which can be compared with those of other rows.
+func logarithms(row []float32) {
+	largest, sum := slices.Max(row), 0.0
+	for _, z := range row {
+		sum += math.Exp(float64(z - largest))
+	}
+	log := largest + float32(math.Log(sum))
+	for i := range row {
+		row[i] -= log
 	}
 }
 

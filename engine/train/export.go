@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
@@ -60,9 +61,23 @@ func weighedOfCheckpoint(file *safetensors.File) (*weighed, error) {
 func weighedOfModel(file *safetensors.File) (*weighed, error) {
 	m := file.Metadata()
 	w := &weighed{how: m["normalize_features"], loss: m["loss"]}
+	if err := undamaged(file); err != nil {
+		return nil, err
+	}
 	var spec nn.Spec
 	if err := json.Unmarshal([]byte(m["model"]), &spec); err != nil {
 		return nil, fmt.Errorf("its model is not the JSON expected: %w", err)
+	}
+	if w.loss != Softmax && w.loss != BCE {
+		return nil, fmt.Errorf("its metadata has the unknown loss %q", w.loss)
+	}
+	epoch, err := natural(m, "epoch", math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	w.epoch = int(epoch)
+	if w.seed, err = natural(m, "seed", math.MaxUint64); err != nil {
+		return nil, err
 	}
 	return w, errors.Join(w.about.read(m), w.fill(file, spec, ""))
 }

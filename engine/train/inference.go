@@ -26,6 +26,7 @@ type inference struct {
 	model   *nn.Model
 	pass    *nn.Pass
 	stages  []nn.StageInfo
+	costOf  []stageCost // of the stages
 	sampler *sample.Sampler
 	memory  uint64 // that it may take
 	dir     string // of files for what memory is too small for
@@ -39,9 +40,19 @@ type inference struct {
 }
 
 func newInference(d *data, device tensor.Device, work tensor.Arena, model *nn.Model, weights tensor.Matrix, memory uint64, dir string) *inference {
-	i := &inference{data: d, device: device, work: work, model: model, pass: model.NewPass(device, work), stages: model.Stages(), memory: memory, dir: dir}
+	i := sizesOf(d, model)
+	i.device, i.work, i.model, i.pass, i.memory, i.dir = device, work, model, model.NewPass(device, work), memory, dir
 	i.pass.Weights = weights
 	i.sampler = sample.New(d.topology, sample.Options{Fanouts: []int{0}, Form: model.Form()})
+	return i
+}
+
+// sizesOf is an inference that can be asked what it would take, and no more.
+func sizesOf(d *data, model *nn.Model) *inference {
+	i := &inference{data: d, stages: model.Stages()}
+	for s := range i.stages {
+		i.costOf = append(i.costOf, costOf(model, s, d.features.Sparse(), d.entries))
+	}
 	return i
 }
 

@@ -40,18 +40,12 @@ func (i *inference) wholeBytes(stages int) uint64 {
 	n, edges := uint64(i.data.topology.Vertices()), uint64(i.data.topology.Edges())
 	bytes := 4*n + i.inputBytes(n)
 	convolves := false
-	var lanes [len(whole{}.lanes)]uint64 // the largest stages
+	largest := uint64(0)
 	for s, stage := range i.stages[:stages] {
-		bytes := stageBytes(&i.stages[s], n, n)
-		for l, largest := range lanes {
-			lanes[l] = max(largest, bytes)
-			bytes = min(largest, bytes)
-		}
+		largest = max(largest, i.wholeStage(s))
 		convolves = convolves || stage.Hops > 0
 	}
-	for _, l := range lanes {
-		bytes += l
-	}
+	bytes += largest * uint64(min(stages, len(whole{}.lanes))) // any lane may have it
 	if !convolves {
 		return bytes
 	}
@@ -59,6 +53,13 @@ func (i *inference) wholeBytes(stages int) uint64 {
 		return math.MaxUint64 // more than one block holds
 	}
 	return bytes + 16*n + 8*(edges+n)
+}
+
+// wholeStage is what a stage takes over the whole graph.
+func (i *inference) wholeStage(s int) uint64 {
+	n, edges := uint64(i.data.topology.Vertices()), uint64(i.data.topology.Edges())
+	const ends = 1 << 12 // of matrices, which begin at whole lines
+	return i.costOf[s].bytes(n, n, edges+n) + ends
 }
 
 // takes is about what inference takes of the memory that it may.
@@ -135,7 +136,7 @@ func (i *inference) costs(s, rows, edges int) uint64 {
 	if stage.Hops > 0 {
 		sources = min(all, targets+uint64(edges))
 	}
-	bytes := stageBytes(stage, sources, targets) + 8*uint64(edges) + 24*sources
+	bytes := i.costOf[s].bytes(sources, targets, uint64(edges)) + 8*uint64(edges) + 24*sources
 	if s == 0 {
 		return bytes + i.inputBytes(sources)
 	}

@@ -97,10 +97,10 @@ func predictMemory(d *data, w *weighed, stages int, memory uint64) (uint64, erro
 	if memory == 0 {
 		return leastInference, nil
 	}
-	i := &inference{data: d, stages: w.model.Stages()}
+	i := sizesOf(d, w.model)
 	others := atHome + 4*2*uint64(len(w.weights)) + 16*uint64(d.topology.Vertices())
 	if least := others + i.least(stages); least > memory {
-		return 0, fmt.Errorf("predicting needs %s of memory, and %s is what it may use: allow more with --memory", gib(least), gib(memory))
+		return 0, fmt.Errorf("predicting needs %s of memory, and %s is what it may use: allow more with `hopmesh agent --memory`", gib(least), gib(memory))
 	}
 	return memory - others, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/hopmesh/hopmesh/engine/headroom"
 	"github.com/hopmesh/hopmesh/engine/nn"
 )
 
@@ -51,7 +52,7 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	need.settle(t)
-	if err := need.check(t.options.Memory); err != nil {
+	if err := enough(t.options.Memory, need.others()+need.pass+need.least); err != nil {
 		return err
 	}
 	if err := t.batches.reserve(int(need.rows)); err != nil {
@@ -93,6 +94,7 @@ type needs struct {
 	slot      uint64 // of all of it
 	slots     uint64
 	pass      uint64 // rows of the largest batch seen
+	beside    uint64 // what the device keeps beside them
 	least     uint64 // the least that inference does with
 	inference uint64 // what it may take
 	takes     uint64 // and what it takes of that
@@ -117,8 +119,9 @@ func (n *needs) see(t *trainer, s *slot) {
 	if in.Sparse {
 		in.Entries = s.sparse.Entries()
 	}
-	pass := uint64(t.model.Forecast(in, blocks) + 4*len(s.roots)*t.data.about.Classes + 4096)
-	n.slot, n.pass = max(n.slot, slot), max(n.pass, pass)
+	arena, beside := t.model.Forecast(in, blocks)
+	n.slot, n.pass = max(n.slot, slot), max(n.pass, uint64(arena+4*len(s.roots)*t.data.about.Classes+4096))
+	n.beside = max(n.beside, uint64(beside))
 }
 
 // settle counts the rest, once all batches are seen.
@@ -126,35 +129,47 @@ func (n *needs) settle(t *trainer) {
 	vertices := uint64(t.data.topology.Vertices())
 	n.slots = n.slot * uint64(len(t.batches.slots))
 	if !t.batches.same {
-		for _, some := range []*uint64{&n.slots, &n.pass, &n.rows} {
+		for _, some := range []*uint64{&n.slots, &n.pass, &n.beside, &n.rows} {
 			*some += uint64(float64(*some) * margin)
 		}
 	}
-	n.weights = 4 * 6 * uint64(t.model.Size())
-	n.graph = vertices * uint64(8*(len(t.batches.hands)+1)+4+4)
+	n.weights = weightBytes(t.model)
+	n.graph = vertices*uint64(8*(len(t.batches.hands)+1)+4) + t.data.features.Bytes()
+	if t.recipe.Metric == ROCAUC {
+		n.graph += vertices * uint64(4*(t.data.about.Classes+2)) // logits, to be ranked
+	}
 	n.inference = max(leastInference, n.pass)
-	// What inference takes is asked of one that has nothing but its sizes.
-	i := &inference{data: t.data, stages: t.model.Stages()}
+	i := sizesOf(t.data, t.model)
 	n.least = i.least(len(i.stages))
 	if memory := t.options.Memory; memory > 0 {
-		n.inference = memory - min(memory, n.others())
+		n.inference = memory - min(memory, n.others()+n.pass)
 	}
 	i.memory = n.inference
 	n.takes = max(n.least, i.takes(len(i.stages)))
 }
 
-// others is all but a pass and inference, which take turns with their memory.
-func (n *needs) others() uint64 { return atHome + n.weights + n.graph + n.slots }
+// others is all but a pass and inference.
+func (n *needs) others() uint64 { return atHome + n.weights + n.graph + n.slots + n.beside }
 
-func (n *needs) sum() uint64 { return n.others() + max(n.pass, n.takes) }
+// sum is all. Inference keeps some of its memory while a pass is under way, the
+// other part they take in turns.
+func (n *needs) sum() uint64 { return n.others() + n.pass + n.takes }
 
-// check says what is short.
-func (n *needs) check(memory uint64) error {
-	least := n.others() + max(n.pass, n.least)
-	if memory == 0 || least <= memory {
+// weightBytes is what a model's weights take while it is trained: with gradients,
+// moments, the best ones, and a copy to read.
+func weightBytes(m *nn.Model) uint64 { return 4 * 6 * uint64(m.Size()) }
+
+// enough says what is short of what a run needs: of what it may use or, where nothing
+// bounds that, of what the machine has left beside what this process holds.
+func enough(memory, needs uint64) error {
+	advice := "allow more with `hopmesh agent --memory`"
+	if memory == 0 {
+		memory, advice = headroom.Available()+headroom.Resident(), "free some"
+	}
+	if needs <= memory {
 		return nil
 	}
-	return fmt.Errorf("the training needs %s of memory, and %s is what it may use: take a smaller --batch, --fanout or --hidden, or allow more with --memory", gib(least), gib(memory))
+	return fmt.Errorf("the training needs %s of memory and has %s: take a smaller --batch, --fanout or --hidden, or %s", gib(needs), gib(memory), advice)
 }
 
 // gib writes bytes as people read them.
@@ -165,8 +180,24 @@ func gib(bytes uint64) string {
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
 
-// stageBytes is about what a stage takes for its rows: what it makes of its sources
-// and what of its targets, with what it needs meanwhile.
-func stageBytes(s *nn.StageInfo, sources, targets uint64) uint64 {
-	return 4 * (sources*uint64(s.Out) + targets*uint64(s.In+2*s.Out+s.CarryOut))
+// A stageCost is what a stage takes of an arena, in bytes: some for each of its
+// sources, targets and edges.
+type stageCost struct{ source, target, edge float64 }
+
+// costOf asks the model. Entries is how many entries a row of sparse features has.
+func costOf(m *nn.Model, stage int, sparse bool, entries float64) stageCost {
+	const n = 1 << 10
+	at := func(sources, targets, edges int) float64 {
+		in := nn.InputSize{Rows: sources, Sparse: sparse, Entries: int(float64(sources) * entries)}
+		return float64(m.ForecastStage(stage, in, nn.Size{Targets: targets, Sources: sources, Entries: edges}))
+	}
+	if m.Stages()[stage].Hops == 0 {
+		return stageCost{source: (at(2*n, 2*n, 0) - at(n, n, 0)) / n}
+	}
+	base := at(2*n, n, n)
+	return stageCost{source: (at(3*n, n, n) - base) / n, target: (at(2*n, 2*n, n) - base) / n, edge: (at(2*n, n, 2*n) - base) / n}
+}
+
+func (c stageCost) bytes(sources, targets, edges uint64) uint64 {
+	return uint64(c.source*float64(sources) + c.target*float64(targets) + c.edge*float64(edges))
 }

@@ -72,7 +72,7 @@ func (c *checkpoint) read() error {
 	if s.Best != nil && s.Best.Eval == nil {
 		return errors.New("its best epoch was not evaluated")
 	}
-	return nil
+	return undamaged(c.file)
 }
 
 // read reads the sizes that a file is of.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
 )
@@ -96,6 +97,9 @@ func (t *trainer) fits(c *checkpoint) error {
 // goes on and at which rate.
 func sameRecipe(now, was Recipe) error {
 	now.Epochs, now.Patience, now.Rate, now.Schedule = was.Epochs, was.Patience, was.Rate, was.Schedule
+	if len(now.Fanouts) == 0 && len(was.Fanouts) == 0 {
+		now.Fanouts = was.Fanouts // none, and none that was written down
+	}
 	if now.Model.Model != was.Model.Model {
 		return fmt.Errorf("it is of a %s, and this is a %s", was.Model.Model, now.Model.Model)
 	}
@@ -104,7 +108,7 @@ func sameRecipe(now, was Recipe) error {
 	}
 	a, b := reflect.ValueOf(now), reflect.ValueOf(was)
 	for i := range a.NumField() {
-		name := a.Type().Field(i).Tag.Get("json")
+		name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
 		if reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
 			continue
 		}

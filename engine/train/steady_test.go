@@ -111,7 +111,7 @@ func TestMemoryIsForecastAndHeldAgainstTheBound(t *testing.T) {
 	announced := false
 	o.Announce = func(Forecast) { announced = true }
 	o.Memory = 32 << 20
-	if _, err := Run(t.Context(), r, shards, o); err == nil || !strings.Contains(err.Error(), "is what it may use: take a smaller --batch") || announced {
+	if _, err := Run(t.Context(), r, shards, o); err == nil || !strings.Contains(err.Error(), "has 32.0 MiB: take a smaller --batch") || announced {
 		t.Errorf("within %d bytes: %v, announced %v", o.Memory, err, announced)
 	}
 }

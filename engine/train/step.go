@@ -54,7 +54,7 @@ func (t *trainer) steps(ctx context.Context) error {
 		t.tell(false)
 		if t.due() {
 			t.rest() // what is written now is no time of training
-			err := t.save()
+			err := t.saveSoon()
 			t.begun = time.Now()
 			if err != nil {
 				return err
@@ -83,7 +83,7 @@ func (t *trainer) step(s *slot, rate float64) (float64, error) {
 	z := t.pass.Forward(s.batch.Blocks, s.input)
 	dz := t.work.Alloc(t.device.Type(), z.Rows, z.Cols)
 	loss := t.loss(dz, z, s.labels, 1/float64(len(s.roots)))
-	if math.IsNaN(loss) || math.IsInf(loss, 0) {
+	if !isNumber(loss) {
 		return loss, t.diverged(s, "the loss")
 	}
 	t.pass.Backward(dz)
@@ -92,6 +92,17 @@ func (t *trainer) step(s *slot, rate float64) (float64, error) {
 	}
 	t.optimizer.Step(t.weights, t.gradients, rate)
 	return loss, nil
+}
+
+func isNumber(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// sound says whether all that the next step begins with is finite.
+func (t *trainer) sound() bool {
+	sound := t.device.Finite(t.weights)
+	for _, m := range t.optimizer.Moments() {
+		sound = sound && t.device.Finite(m.Row)
+	}
+	return sound
 }
 
 // tell tells of progress, if the last time is long enough ago.
@@ -110,7 +121,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 			return err
 		}
 	}
-	if !t.device.Finite(t.weights) {
+	if !t.sound() {
 		return t.diverged(nil, "a weight")
 	}
 	e := t.at.Under
@@ -125,6 +136,12 @@ func (t *trainer) epoch(ctx context.Context) error {
 			}
 			return fmt.Errorf("evaluate epoch %d: %w", e.Epoch, err)
 		}
+		if !isNumber(e.Eval.Train.Loss) || !isNumber(e.Eval.Val.Loss) {
+			return t.diverged(nil, "the loss of its evaluation")
+		}
+		if !isNumber(e.Eval.Test.Loss) {
+			e.Eval.Test.Loss = 0 // of vertices that nothing is decided by, and JSON has no such number
+		}
 		if e.Eval.Val.Count > 0 && t.at.judge(&e, &t.recipe) {
 			t.best = append(t.best[:0], t.host...) // hash has read them
 		}
@@ -135,8 +152,9 @@ func (t *trainer) epoch(ctx context.Context) error {
 	if t.options.Report != nil {
 		t.options.Report(e)
 	}
-	if t.due() {
-		return t.save()
+	// The first epoch leaves one in any case: what diverges mostly does so early.
+	if t.due() || !t.saved.good {
+		return t.saveSoon()
 	}
 	return nil
 }

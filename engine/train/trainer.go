@@ -65,6 +65,9 @@ func newTrainer(r Recipe, shards []*graph.Shard, o Options) (*trainer, error) {
 	if t.model, err = nn.New(r.Model, t.data.about.Features, t.data.about.Classes); err != nil {
 		return nil, err
 	}
+	if err := enough(o.Memory, weightBytes(t.model)+atHome); err != nil {
+		return nil, err
+	}
 	device := cpu.New(o.Threads)
 	t.device, t.products = device, device
 	if r.BF16 && !family.BF16() {
@@ -80,7 +83,8 @@ func newTrainer(r Recipe, shards []*graph.Shard, o Options) (*trainer, error) {
 // allocate makes what lives as long as the run.
 func (t *trainer) allocate() (err error) {
 	size := t.model.Size()
-	if t.kept, err = t.device.NewArena(0); err != nil {
+	const rows, ends = 4, 1 << 10 // weights, gradients and two moments, each from a whole line on
+	if t.kept, err = t.device.NewArena(rows*size*4 + ends); err != nil {
 		return err
 	}
 	t.weights = t.kept.Alloc(t.device.Type(), 1, size)
@@ -134,7 +138,9 @@ func (t *trainer) train(ctx context.Context) error {
 	t.saved.at = time.Now()
 	for !t.at.done(&t.recipe) {
 		if err := t.epoch(ctx); err != nil {
-			if _, ok := errors.AsType[*Diverged](err); ok {
+			_, diverged := errors.AsType[*Diverged](err)
+			_, unsaved := errors.AsType[*Unsaved](err)
+			if diverged || unsaved {
 				return err
 			}
 			return errors.Join(err, t.save())

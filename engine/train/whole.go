@@ -44,14 +44,37 @@ func (i *inference) runWhole(ctx context.Context, stages int, yield func(first i
 		if stage.Hops == 0 {
 			block = nil
 		}
-		w.lanes[free].arena.Reset()
-		y, next := w.lanes[free].pass.Stage(s, block, w.input, x, carry)
+		pass, err := i.lane(free, s)
+		if err != nil {
+			return err
+		}
+		y, next := pass.Stage(s, block, w.input, x, carry)
 		if next.None() || next.Base() != carry.Base() {
 			inCarry = free
 		}
 		x, carry, inX = y, next, free
 	}
 	return yield(0, i.answer(stages, x, carry))
+}
+
+// lane is a lane, empty, that holds what a stage makes. All but the first are made
+// for it, since one that grows takes more than it needs.
+func (i *inference) lane(l, s int) (*nn.Pass, error) {
+	w := &i.whole
+	if need := int(i.wholeStage(s)); l > 0 && (w.lanes[l].arena == nil || w.lanes[l].arena.Bytes() < need) {
+		if w.lanes[l].arena != nil {
+			w.lanes[l].arena.Close()
+		}
+		arena, err := i.device.NewArena(need)
+		if err != nil {
+			w.lanes[l] = lane{}
+			return nil, err
+		}
+		w.lanes[l] = lane{arena, i.model.NewPass(i.device, arena)}
+		w.lanes[l].pass.Weights = i.pass.Weights
+	}
+	w.lanes[l].arena.Reset()
+	return w.lanes[l].pass, nil
 }
 
 // readWhole makes what parts over the whole graph read.
@@ -61,14 +84,6 @@ func (i *inference) readWhole() (err error) {
 		return nil
 	}
 	w.lanes[0] = lane{i.work, i.pass}
-	for l := 1; l < len(w.lanes); l++ {
-		arena, err := i.device.NewArena(0)
-		if err != nil {
-			return err
-		}
-		w.lanes[l] = lane{arena, i.model.NewPass(i.device, arena)}
-		w.lanes[l].pass.Weights = i.pass.Weights
-	}
 	if i.model.Hops() > 0 {
 		if err := i.sampler.Part(&w.block, 0, n); err != nil {
 			return err

@@ -137,9 +137,12 @@ func table(list []row, k *kept) error {
 		}
 		var tests []float64
 		var commits []string
-		for _, one := range k.of(r.id(), id) {
-			tests = append(tests, one.Test)
-			commits = append(commits, one.Commit)
+		done := k.of(r.id(), id)
+		for seed := range uint64(r.seeds) {
+			if one, ok := done[seed]; ok {
+				tests = append(tests, one.Test)
+				commits = append(commits, one.Commit)
+			}
 		}
 		slices.Sort(commits)
 		commits = slices.Compact(commits)

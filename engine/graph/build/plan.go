@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/headroom"
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
@@ -83,10 +84,10 @@ func newPlan(src graph.Source, o Options) (*plan, uint64, error) {
 		p.sparse = float64(meta.NonZeros) < 0.25*float64(meta.Vertices)*float64(meta.Features)
 	}
 	release() // what is garbage already shall not count
-	base := resident()
+	base := headroom.Resident() + binaryBytes
 	bound, hard := o.Memory, o.Memory
 	if o.Memory == 0 {
-		free := available()
+		free := headroom.Available()
 		bound, hard = base+free/2, base+free
 	}
 	if p.partitioner == auto {

@@ -9,12 +9,15 @@ import (
 )
 
 // A Device does nothing, in no time. Nothing may look at its matrices.
-type Device struct{ of tensor.Type }
+type Device struct {
+	of     tensor.Type
+	beside int
+}
 
 var _ tensor.Device = (*Device)(nil)
 
 // New makes one that says it computes with this type.
-func New(t tensor.Type) *Device { return &Device{t} }
+func New(t tensor.Type) *Device { return &Device{of: t} }
 
 // Name is as tensor.Device says.
 func (*Device) Name() string { return "dry" }
@@ -24,6 +27,16 @@ func (d *Device) Type() tensor.Type { return d.of }
 
 // Close does nothing.
 func (*Device) Close() {}
+
+// Beside is how many bytes a device may keep beside arenas, for the largest
+// operation that was asked for.
+func (d *Device) Beside() int { return d.beside }
+
+// attend counts what attention keeps on its way back: two numbers for each head of
+// each edge, and a quarter more to grow.
+func (d *Device) attend(heads int, g *tensor.CSR) {
+	d.beside = max(d.beside, 10*heads*g.Entries())
+}
 
 // An Arena counts what it hands out.
 type Arena struct {

@@ -88,16 +88,18 @@ func (*Device) HeadDotBack(_, _, _, _, _ tensor.Matrix) {}
 func (*Device) Attend(_, _ tensor.Matrix, _ *tensor.CSR, _, _, _ tensor.Matrix, _ float32, _ tensor.Dropout, _ int) {
 }
 
-// AttendBack does nothing.
-func (*Device) AttendBack(_, _, _ tensor.Matrix, _ *tensor.CSR, _, _, _, _, _ tensor.Matrix, _ float32, _ tensor.Dropout, _ int) {
+// AttendBack counts what it would keep.
+func (d *Device) AttendBack(_, dleft, _ tensor.Matrix, g *tensor.CSR, _, _, _, _, _ tensor.Matrix, _ float32, _ tensor.Dropout, _ int) {
+	d.attend(dleft.Cols, g)
 }
 
 // AttendV2 does nothing.
 func (*Device) AttendV2(_, _ tensor.Matrix, _ *tensor.CSR, _, _, _ tensor.Matrix, _ float32, _ tensor.Dropout, _ int) {
 }
 
-// AttendV2Back does nothing.
-func (*Device) AttendV2Back(_, _, _ tensor.Matrix, _ *tensor.CSR, _, _, _, _, _ tensor.Matrix, _ float32, _ tensor.Dropout, _ int) {
+// AttendV2Back counts what it would keep.
+func (d *Device) AttendV2Back(_, _, _ tensor.Matrix, g *tensor.CSR, _, stats, _, _, _ tensor.Matrix, _ float32, _ tensor.Dropout, _ int) {
+	d.attend(stats.Cols/2, g)
 }
 
 // CrossEntropy does nothing.
