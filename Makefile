@@ -31,7 +31,7 @@ RACE_AFFORDABLE = $(shell $(GO) list ./... | grep -Ev '$(RACE_LATER)')
 
 .PHONY: help
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## bin/hopmesh, one static binary
@@ -40,6 +40,20 @@ build: ## bin/hopmesh, one static binary
 .PHONY: test
 test: $(PYTHON) ## all tests
 	$(GO) test -timeout 9m ./...
+
+# What tests do here in processes of their own needs a kernel that knows qemu, so
+# those are runs of their own.
+QEMU = $(shell command -v qemu-aarch64 || command -v qemu-aarch64-static)
+TEST_ARM64 = GOARCH=arm64 $(GO) test -timeout 20m -exec $(QEMU)
+
+.PHONY: test-arm64
+test-arm64: ## the kernels' tests for arm64, under qemu
+	@[ -n "$(QEMU)" ] || { echo "qemu-aarch64 is not here: install it with apt-get install qemu-user-static"; exit 1; }
+	$(TEST_ARM64) -skip '^(TestVariable|TestContractOfSmallerFamilies)$$' ./engine/tensor/cpu/... ./engine/sample
+	HOPMESH_CPU=generic $(TEST_ARM64) -run '^(TestContract|TestEpilogues)$$' ./engine/tensor/cpu
+	for value in generic avx2 neon none-such; do \
+		HOPMESH_CPU=$$value $(TEST_ARM64) -run '^TestCurrent$$' ./engine/tensor/cpu/family || exit 1; \
+	done
 
 .PHONY: race
 race: ## all tests under the race detector (needs gcc; takes long)

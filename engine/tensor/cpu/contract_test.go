@@ -23,7 +23,8 @@ func TestContract(t *testing.T) {
 // A process computes with one family, so the smaller ones have processes of their
 // own.
 func TestContractOfSmallerFamilies(t *testing.T) {
-	for f := range family.Current() {
+	all := family.Current().Within()
+	for _, f := range all[:len(all)-1] {
 		name := strings.ToLower(f.String())
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,18 +1,8 @@
 package edges
 
-import (
-	"unsafe"
+import "github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 
-	"github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
-)
-
-const (
-	panelBytes = 1 << 17 // of sources between one panel and the next: some of the second cache
-	aheadBytes = 1 << 14 // how far ahead sources are fetched
-	farthest   = 64      // and how many entries at most
-	nearBytes  = 1 << 18 // of a table that is in the second cache anyway
-	splitBytes = 256     // of a row that is read in two panels at least
-)
+const splitBytes = 256 // of a row that is read in two panels at least
 
 // run sums a span with assembly, if there is some for the family. A row is cut into
 // panels whose sums fit in registers. The first panel fetches whole rows ahead, and
@@ -32,10 +22,7 @@ func run(f family.Family, s *span, lanes []int32) bool {
 	}
 	rows := len(s.indptr) - 1
 	bytes := s.cols * s.size()
-	ahead := min(max(aheadBytes/bytes, 4), farthest)
-	if len(s.x)*4+len(s.half)*2 <= nearBytes {
-		ahead = 0
-	}
+	ahead := s.ahead()
 	first := s.panel(f, 0)
 	if first == s.cols || ahead == 0 && s.heads == 1 && s.vectors(f) <= sums(f, s) {
 		call(f, s, lanes, 0, s.cols, 0, rows, ahead, 0)
@@ -57,14 +44,6 @@ func run(f family.Family, s *span, lanes []int32) bool {
 		from = to
 	}
 	return true
-}
-
-// size is that of an element of a source.
-func (s *span) size() int {
-	if s.half != nil {
-		return 2
-	}
-	return 4
 }
 
 func lanesOf(f family.Family) int {
@@ -123,72 +102,40 @@ func headLanes(f family.Family, to []int32, cols, heads int) {
 
 // call sums columns of some rows.
 func call(f family.Family, s *span, lanes []int32, col, cols, from, to, ahead, wide int) {
-	entry := int(s.indptr[from] - s.indptr[0])
-	if len(s.indices) == 0 {
-		// Rows without entries read none of these.
-		s.indices = none[:]
-	}
-	y := &s.y[from*s.yStride+col]
-	indices, last := unsafe.SliceData(s.indices[entry:]), &s.indices[len(s.indices)-1]
-	flags := 0
-	if s.onward {
-		flags |= 1
-	}
-	if s.add {
-		flags |= 2
-	}
-	head := 0
-	var value, scale *float32
+	o := s.operands(from, col)
 	var lane *int32
 	if s.heads > 1 {
-		head, lane = col/(s.cols/s.heads), &lanes[col]
+		lane = &lanes[col]
 	}
-	if s.values != nil {
-		value = unsafe.SliceData(s.values[entry*s.heads+head:])
-	}
-	if s.scale != nil {
-		scale = &s.scale[from*s.heads+head]
-	}
-	yStride, step := s.yStride*4, s.heads*4
-	indptr, rows := &s.indptr[from], to-from
+	rows := to - from
 	ahead *= 4
 	if s.half != nil {
 		x, xStride := at(s.half, col), s.xStride*2
 		switch {
-		case f == family.AVX512 && value == nil:
-			sumHalfAVX512(y, yStride, x, xStride, indptr, indices, value, step, scale, step, lane, rows, cols, ahead, last, wide, flags)
+		case f == family.AVX512 && o.value == nil:
+			sumHalfAVX512(o.y, o.yStride, x, xStride, o.indptr, o.indices, o.value, o.step, o.scale, o.step, lane, rows, cols, ahead, o.last, wide, o.flags)
 		case f == family.AVX512:
-			weighHalfAVX512(y, yStride, x, xStride, indptr, indices, value, step, scale, step, lane, rows, cols, ahead, last, wide, flags)
-		case value == nil:
-			sumHalfAVX2(y, yStride, x, xStride, indptr, indices, value, step, scale, step, lane, rows, cols, ahead, last, wide, flags)
+			weighHalfAVX512(o.y, o.yStride, x, xStride, o.indptr, o.indices, o.value, o.step, o.scale, o.step, lane, rows, cols, ahead, o.last, wide, o.flags)
+		case o.value == nil:
+			sumHalfAVX2(o.y, o.yStride, x, xStride, o.indptr, o.indices, o.value, o.step, o.scale, o.step, lane, rows, cols, ahead, o.last, wide, o.flags)
 		default:
-			weighHalfAVX2(y, yStride, x, xStride, indptr, indices, value, step, scale, step, lane, rows, cols, ahead, last, wide, flags)
+			weighHalfAVX2(o.y, o.yStride, x, xStride, o.indptr, o.indices, o.value, o.step, o.scale, o.step, lane, rows, cols, ahead, o.last, wide, o.flags)
 		}
 		return
 	}
 	x, xStride := at(s.x, col), s.xStride*4
 	switch {
-	case f == family.AVX512 && value == nil:
-		sumAVX512(y, yStride, x, xStride, indptr, indices, value, step, scale, step, lane, rows, cols, ahead, last, wide, flags)
+	case f == family.AVX512 && o.value == nil:
+		sumAVX512(o.y, o.yStride, x, xStride, o.indptr, o.indices, o.value, o.step, o.scale, o.step, lane, rows, cols, ahead, o.last, wide, o.flags)
 	case f == family.AVX512 && s.heads == 1:
-		weighAVX512(y, yStride, x, xStride, indptr, indices, value, step, scale, step, lane, rows, cols, ahead, last, wide, flags)
+		weighAVX512(o.y, o.yStride, x, xStride, o.indptr, o.indices, o.value, o.step, o.scale, o.step, lane, rows, cols, ahead, o.last, wide, o.flags)
 	case f == family.AVX512:
-		headsAVX512(y, yStride, x, xStride, indptr, indices, value, step, scale, step, lane, rows, cols, ahead, last, wide, flags)
-	case value == nil:
-		sumAVX2(y, yStride, x, xStride, indptr, indices, value, step, scale, step, lane, rows, cols, ahead, last, wide, flags)
+		headsAVX512(o.y, o.yStride, x, xStride, o.indptr, o.indices, o.value, o.step, o.scale, o.step, lane, rows, cols, ahead, o.last, wide, o.flags)
+	case o.value == nil:
+		sumAVX2(o.y, o.yStride, x, xStride, o.indptr, o.indices, o.value, o.step, o.scale, o.step, lane, rows, cols, ahead, o.last, wide, o.flags)
 	case s.heads == 1:
-		weighAVX2(y, yStride, x, xStride, indptr, indices, value, step, scale, step, lane, rows, cols, ahead, last, wide, flags)
+		weighAVX2(o.y, o.yStride, x, xStride, o.indptr, o.indices, o.value, o.step, o.scale, o.step, lane, rows, cols, ahead, o.last, wide, o.flags)
 	default:
-		headsAVX2(y, yStride, x, xStride, indptr, indices, value, step, scale, step, lane, rows, cols, ahead, last, wide, flags)
+		headsAVX2(o.y, o.yStride, x, xStride, o.indptr, o.indices, o.value, o.step, o.scale, o.step, lane, rows, cols, ahead, o.last, wide, o.flags)
 	}
-}
-
-var none [1]int32
-
-// at is the address of an element, of none if there are no rows.
-func at[E any](x []E, i int) *E {
-	if i < len(x) {
-		return &x[i]
-	}
-	return nil
 }

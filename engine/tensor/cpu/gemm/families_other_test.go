@@ -4,4 +4,5 @@ package gemm
 
 import "github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 
-func families() []family.Family { return []family.Family{family.Generic} }
+// families are all that this CPU has, unless the process is to compute with less.
+func families() []family.Family { return family.Current().Within() }

@@ -92,7 +92,7 @@ func TestRunWaitsForHelpers(t *testing.T) {
 	}
 }
 
-type nothing struct{ sum [4]int }
+type nothing struct{ sum [8]int }
 
 func (n *nothing) Do(_, worker int) { n.sum[worker]++ }
 

@@ -1,0 +1,21 @@
+#include "textflag.h"
+
+// func prefetch(base unsafe.Pointer, at *uint32, n int, shift uint)
+TEXT ·prefetch(SB), NOSPLIT, $0-32
+	MOVD base+0(FP), R0
+	MOVD at+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD shift+24(FP), R3
+	CMP  $0, R2
+	BLE  done
+
+next:
+	MOVWU.P 4(R1), R4
+	LSL     R3, R4, R4
+	ADD     R0, R4, R4
+	PRFM    (R4), PLDL2KEEP
+	SUBS    $1, R2, R2
+	BNE     next
+
+done:
+	RET
