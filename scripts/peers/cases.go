@@ -51,7 +51,7 @@ func beds(graphs string) []bed {
 	}
 	return []bed{
 		{name: "Cora", row: true, cases: []task{full("GCN, hidden 16, all at once", 16, 200, 0.5, 5e-4, 0.33)}},
-		{name: "Amazon Computers", file: graphs + "/amazon_computers.npz", cases: []task{full("GCN, hidden 64, all at once", 64, 20, 0.5, 5e-5, 0.33)}},
+		{name: "Amazon Computers", file: graphs + "/amazon_computers.npz", cases: []task{full("GCN, hidden 64, all at once", 64, 70, 0.5, 5e-5, 0.33)}},
 		{name: "like ogbn-arxiv, synthetic", made: generate.Options{Preset: "arxiv", Seed: 1}, undirected: true, cases: []task{sage(64, 20, 0.33), sage(256, 10, 0.6)}},
 		{name: "ogbn-products' degree, 0.2 of its size, synthetic", made: generate.Options{Preset: "products", Scale: 0.2, Seed: 1},
 			cases: []task{sage(64, 20, 0.33), sage(256, 10, 0.6)}},

@@ -18,14 +18,20 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph/cora"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/scripts/graphs"
 )
 
-// rounds is how often each side is timed in turn; medians count.
-const rounds = 3
+const (
+	// rounds is how often each side is timed in turn; medians count.
+	rounds = 3
+	// limit is how long one of the others may train in a round: it does fewer steps
+	// where it is slow.
+	limit = 30 * time.Second
+)
 
 func main() {
 	program := flag.String("python", ".tools/peers/bin/python", "the Python that has PyG and DGL")
@@ -106,7 +112,7 @@ type side struct {
 }
 
 func compareOne(ctx context.Context, p *python, b bed, t task, g *graphs.Graph, threads int) error {
-	fmt.Fprintf(os.Stderr, "%s: %s hidden %d\n", b.name, t.model, t.hidden)
+	fmt.Fprintf(os.Stderr, "%s: %s hidden %d, load %s\n", b.name, t.model, t.hidden, load())
 	sides := []*side{{name: "hopmesh", train: func() ([]float64, float64, error) { return ours(ctx, t, b.row, false, g, threads) }}}
 	if t.bf16 {
 		sides = append(sides, &side{name: "hopmesh, BF16 products", train: func() ([]float64, float64, error) { return ours(ctx, t, b.row, true, g, threads) }})
@@ -130,11 +136,11 @@ func compareOne(ctx context.Context, p *python, b bed, t task, g *graphs.Graph, 
 			s.seconds = append(s.seconds, seconds...)
 		}
 	}
-	print(b, t, sides, own)
+	report(b, t, sides, own)
 	return ctx.Err()
 }
 
-func print(b bed, t task, sides []*side, own int) {
+func report(b bed, t task, sides []*side, own int) {
 	fastest := 0.0
 	for _, s := range sides[own:] {
 		if m := median(s.seconds); s.err == nil && (fastest == 0 || m < fastest) {
@@ -145,7 +151,7 @@ func print(b bed, t task, sides []*side, own int) {
 	if name == "" {
 		name = fmt.Sprintf("SAGE %v, batch %d, hidden %d", t.fanouts, t.batch, t.hidden)
 	}
-	fmt.Printf("%s, %s\n", b.name, name)
+	fmt.Printf("%s, %s (load at the end: %s)\n", b.name, name, load())
 	for i, s := range sides {
 		if s.err != nil {
 			fmt.Printf("  %-24s %s\n", s.name, s.err)
@@ -178,7 +184,7 @@ func theirs(p *python, who string, t task) ([]float64, float64, error) {
 	if t.batch > 0 {
 		steps = t.steps
 	}
-	a, err := p.ask(map[string]any{"do": "train", "who": who, "epochs": t.epochs, "steps": steps})
+	a, err := p.ask(map[string]any{"do": "train", "who": who, "epochs": t.epochs, "steps": steps, "limit": limit.Seconds()})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -192,15 +198,12 @@ func theirs(p *python, who string, t task) ([]float64, float64, error) {
 	return a.Seconds, score.Test, err
 }
 
-// ours trains anew from the start each time; the first epoch, which warms up, does
-// not count where there are others.
+// ours trains anew from the start each time.
 func ours(ctx context.Context, t task, row, bf16 bool, g *graphs.Graph, threads int) ([]float64, float64, error) {
 	var seconds []float64
 	epochs := t.epochs
 	if t.batch == 0 {
 		epochs *= rounds // as many as the others have done by their last round
-	} else {
-		epochs++
 	}
 	result, err := train.Run(ctx, t.recipe(row, bf16, epochs), g.Shards, train.Options{
 		Threads: threads, Report: func(e train.Epoch) { seconds = append(seconds, e.Seconds/float64(e.Steps)) },
@@ -212,7 +215,19 @@ func ours(ctx context.Context, t task, row, bf16 bool, g *graphs.Graph, threads 
 	if result.Last.Eval != nil {
 		test = result.Last.Eval.Test.Accuracy
 	}
-	return seconds[1:], test, nil
+	return seconds, test, nil
+}
+
+// load is how many threads want a core, over the last minute. Others that want one
+// slow down all sides, but OpenMP, which waits for its slowest thread, the most:
+// only a quiet machine's ratios count.
+func load() string {
+	said, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	one, _, _ := strings.Cut(string(said), " ")
+	return one
 }
 
 func median(list []float64) float64 {

@@ -10,16 +10,21 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"time"
 )
 
 // frameworks are the ways to train that peers.py knows.
 var frameworks = []string{"pyg", "pyg-csr", "dgl"}
 
+// patience is how long an answer may take, far beyond what any should.
+const patience = 10 * limit
+
 // python is the child process that trains with the others.
 type python struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	failed error // it is gone, or does not answer
 }
 
 func newPython(ctx context.Context, program, script string, threads int) (*python, error) {
@@ -52,20 +57,32 @@ type answer struct {
 
 func (p *python) ask(question map[string]any) (answer, error) {
 	var a answer
-	if err := json.NewEncoder(p.in).Encode(question); err != nil {
-		return a, fmt.Errorf("ask Python: %w", err)
+	if p.failed != nil {
+		return a, p.failed
 	}
-	line, err := p.out.ReadBytes('\n')
+	late := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() }) // which ends the reading, too
+	line, err := p.exchange(question)
+	if !late.Stop() {
+		err = fmt.Errorf("no answer within %v", patience)
+	}
 	if err != nil {
-		return a, fmt.Errorf("Python ended without an answer: %w", err)
+		p.failed = fmt.Errorf("ask Python to %v: %w", question["do"], err)
+		return a, p.failed
 	}
 	if err := json.Unmarshal(line, &a); err != nil {
-		return a, fmt.Errorf("Python answered %q: %w", line, err)
+		return a, fmt.Errorf("read the answer %q of Python: %w", line, err)
 	}
 	if a.Error != "" {
 		return a, errors.New(a.Error)
 	}
 	return a, nil
+}
+
+func (p *python) exchange(question map[string]any) ([]byte, error) {
+	if err := json.NewEncoder(p.in).Encode(question); err != nil {
+		return nil, err
+	}
+	return p.out.ReadBytes('\n')
 }
 
 // build makes a framework's model of a task.
