@@ -123,17 +123,20 @@ func datasetVerify() *cobra.Command {
 
 func datasetRemove() *cobra.Command {
 	var d daemon
+	var force bool
 	cmd := &cobra.Command{
-		Use:               "remove NAME",
-		Short:             "Remove a dataset from the mesh",
-		Long:              "Removes a dataset from the mesh: every node deletes its shards of it. What it was imported from stays.",
-		Example:           "  hopmesh dataset remove cora",
+		Use:   "remove NAME",
+		Short: "Remove a dataset from the mesh",
+		Long: "Removes a dataset from the mesh: every node deletes its shards of it. What it was imported from stays.\n" +
+			"One that a job was trained on is removed only with --force: the job can then neither predict nor be\n" +
+			"resumed, until the same is imported again, with the same options and under the same name.",
+		Example:           "  hopmesh dataset remove cora\n  hopmesh dataset remove cora --force",
 		Args:              oneArg("NAME"),
 		ValidArgsFunction: suggest(&d, datasetNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			_, err := ask(cmd, &d, func(ctx context.Context, c *api.Client) (none struct{}, err error) {
-				return none, c.RemoveDataset(ctx, name)
+				return none, c.RemoveDataset(ctx, name, force)
 			})
 			if err != nil {
 				return err
@@ -145,6 +148,7 @@ func datasetRemove() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "remove it though jobs that have ended need it, whose models are of no use without")
 	d.flags(cmd)
 	return cmd
 }

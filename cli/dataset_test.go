@@ -68,7 +68,12 @@ func (b *backend) Dataset(context.Context, string) (api.Dataset, error) {
 	return d, b.err
 }
 
-func (b *backend) RemoveDataset(context.Context, string) error { return b.err }
+func (b *backend) RemoveDataset(_ context.Context, _ string, force bool) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.made = append(b.made, force)
+	return b.err
+}
 
 func cora() api.Dataset {
 	d := api.Dataset{

@@ -77,6 +77,9 @@ type saved struct {
 
 // save writes a file whole or not at all.
 func save(cmd *cobra.Command, d *daemon, id, path string, get func(context.Context, *api.Client, io.Writer) error) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return wrongUsage(cmd, "--out %q is a folder: name the file to write", path)
+	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		if p, ok := errors.AsType[*fs.PathError](err); ok {
@@ -97,6 +100,9 @@ func save(cmd *cobra.Command, d *daemon, id, path string, get func(context.Conte
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {
+		if errors.Is(err, api.ErrGone) {
+			err = fmt.Errorf("%w; no file was written", err)
+		}
 		if removeErr := os.Remove(file.Name()); removeErr != nil {
 			err = errors.Join(err, removeErr)
 		}

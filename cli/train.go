@@ -14,11 +14,11 @@ import (
 func train(options func() []TrainOption) *cobra.Command {
 	return group(cobra.Command{
 		Use:   "train",
-		Short: "Train models, watch them learn, stop and resume them",
+		Short: "Train models, watch them learn, stop, resume and remove them",
 		Long: "A job trains one model on one dataset. Jobs wait in a queue until a node is free; what is known of\n" +
 			"each epoch is kept in the plan, and the model with its checkpoint on the node that trains it.",
 		Example: "  hopmesh train start --dataset cora --watch\n  hopmesh train list",
-	}, trainStart(), trainList(), trainShow(), trainWatch(), trainStop(), trainResume(), trainOptions(options))
+	}, trainStart(), trainList(), trainShow(), trainWatch(), trainStop(), trainResume(), trainRemove(), trainOptions(options))
 }
 
 func trainList() *cobra.Command {
@@ -27,8 +27,8 @@ func trainList() *cobra.Command {
 		Use:   "list",
 		Short: "List the jobs of the mesh",
 		Long: "Lists the jobs of the mesh, the oldest first, as the asked node knows them. VAL and TEST are the\n" +
-			"accuracies in the epoch that was best on validation. The plan keeps 64 jobs: a new one takes the place\n" +
-			"of the oldest that has ended.",
+			"accuracies in the epoch that was best on validation. The mesh keeps 64 jobs: `hopmesh train remove`\n" +
+			"makes room for more.",
 		Example:           "  hopmesh train list\n  hopmesh train list --json | jq -r '.[] | select(.state == \"running\") | .id'",
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -120,13 +120,18 @@ func trainResume() *cobra.Command {
 		Use:   "resume JOB",
 		Short: "Let a job go on that was stopped or has failed",
 		Long: "Puts a job that was stopped or has failed into the queue again. It goes on from its last checkpoint\n" +
-			"on the node that has it, or begins anew on another if that node is no longer in the mesh.",
-		Example:           "  hopmesh train resume j1",
+			"on the node that has it, or begins anew on another if that node is no longer in the mesh. With --lr it\n" +
+			"goes on at another learning rate, as a job needs that has diverged.",
+		Example:           "  hopmesh train resume j1\n  hopmesh train resume j1 --lr 0.001",
 		Args:              oneArg("JOB"),
 		ValidArgsFunction: suggest(&d, jobIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			r := api.ResumeRequest{Rate: said(cmd.Flags(), "lr", cmd.Flags().GetFloat64)}
+			if err := r.Check(); err != nil {
+				return wrongUsage(cmd, "%v", err)
+			}
 			_, err := ask(cmd, &d, func(ctx context.Context, c *api.Client) (none struct{}, err error) {
-				return none, c.ResumeJob(ctx, args[0])
+				return none, c.ResumeJob(ctx, args[0], r)
 			})
 			if err != nil {
 				return err
@@ -135,6 +140,36 @@ func trainResume() *cobra.Command {
 				return printJSON(cmd.OutOrStdout(), api.Done{ID: args[0], OK: true})
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Job %s is in the queue; `hopmesh train watch %s` shows how it goes on.\n", cell(args[0]), cell(args[0]))
+			return err
+		},
+	}
+	cmd.Flags().Float64("lr", 0, "go on at this learning `RATE` (default: as before)")
+	d.flags(cmd)
+	return cmd
+}
+
+func trainRemove() *cobra.Command {
+	var d daemon
+	cmd := &cobra.Command{
+		Use:   "remove JOB",
+		Short: "Remove a job that has ended, with its model",
+		Long: "Removes a job that has ended, with all that is known of its epochs: the node that trained it deletes its\n" +
+			"model and its checkpoint. What was exported or predicted stays. A job that waits or runs is stopped first,\n" +
+			"with `hopmesh train stop`.",
+		Example:           "  hopmesh export j1 --out model.safetensors\n  hopmesh train remove j1",
+		Args:              oneArg("JOB"),
+		ValidArgsFunction: suggest(&d, jobIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := ask(cmd, &d, func(ctx context.Context, c *api.Client) (none struct{}, err error) {
+				return none, c.RemoveJob(ctx, args[0])
+			})
+			if err != nil {
+				return err
+			}
+			if d.json {
+				return printJSON(cmd.OutOrStdout(), api.Done{ID: args[0], OK: true})
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Job %s is removed.\n", cell(args[0]))
 			return err
 		},
 	}
@@ -227,7 +262,7 @@ func printJobs(w io.Writer, list []api.JobSummary) error {
 	for _, j := range list {
 		val, test := "", ""
 		if j.Best != nil {
-			val, test = percent(j.Best.ValAccuracy), percent(j.Best.TestAccuracy)
+			val, test = share(j.Best.ValAccuracy), share(j.Best.TestAccuracy)
 		}
 		rows = append(rows, []string{
 			j.ID, j.State, j.Dataset, j.Model, j.Strategy, strconv.Itoa(j.Epoch) + "/" + strconv.Itoa(j.EpochsTotal), val, test, strings.Join(j.Nodes, ","),

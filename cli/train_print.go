@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ func printJob(w io.Writer, j api.Job) error {
 		rows = append(rows, []string{"Loss", fmt.Sprintf("%.4f", j.History[n-1].Loss)})
 	}
 	if j.Best != nil {
-		rows = append(rows, []string{"Best", fmt.Sprintf("epoch %d, %s on validation, %s on test", j.Best.Epoch, percent(j.Best.ValAccuracy), percent(j.Best.TestAccuracy))})
+		rows = append(rows, []string{"Best", fmt.Sprintf("epoch %d%s", j.Best.Epoch, scores(j.Best, ", "))})
 	}
 	if len(j.History) > 0 {
 		rows = append(rows, []string{"Time", spent(j.History)})
@@ -35,7 +36,7 @@ func printJob(w io.Writer, j api.Job) error {
 	if err := table(w, rows...); err != nil {
 		return err
 	}
-	said := j.Problems
+	said := slices.Concat(j.Problems, j.Notes)
 	if j.Error != "" {
 		said = append([]string{j.Error}, said...)
 	}
@@ -49,6 +50,26 @@ func printJob(w io.Writer, j api.Job) error {
 		}
 	}
 	return nil
+}
+
+// scores says how good the epoch is whose model is kept, by the parts that have
+// vertices.
+func scores(b *api.JobBest, and string) string {
+	text := ""
+	if b.ValAccuracy == nil {
+		text = ", the last"
+	}
+	var list []string
+	if b.ValAccuracy != nil {
+		list = append(list, percent(*b.ValAccuracy)+" on validation")
+	}
+	if b.TestAccuracy != nil {
+		list = append(list, percent(*b.TestAccuracy)+" on test")
+	}
+	if len(list) == 0 {
+		return text
+	}
+	return text + ", " + strings.Join(list, and)
 }
 
 func standingAt(j api.Job) string {

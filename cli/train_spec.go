@@ -41,6 +41,9 @@ func readSpec(f *pflag.FlagSet, path string) error {
 		}
 	})
 	for _, key := range slices.Sorted(maps.Keys(found)) {
+		if slices.Contains(notInSpec, key) && f.Lookup(key) != nil {
+			return errConfig{fmt.Errorf("%s: %s says how a command is run and not what is trained: give it as a flag, --%s", path, key, key)}
+		}
 		if !slices.Contains(known, key) {
 			return errConfig{fmt.Errorf("%s: there is no key %q%s", path, key, didYouMean(key, slices.Clone(known)))}
 		}

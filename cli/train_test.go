@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -39,7 +40,14 @@ func (b *backend) Jobs(context.Context) ([]api.JobSummary, error) {
 
 func (b *backend) Job(context.Context, string) (api.Job, error) { return b.job, b.err }
 func (b *backend) StopJob(context.Context, string) error        { return b.err }
-func (b *backend) ResumeJob(context.Context, string) error      { return b.err }
+func (b *backend) RemoveJob(context.Context, string) error      { return b.err }
+
+func (b *backend) ResumeJob(_ context.Context, _ string, r api.ResumeRequest) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.made = append(b.made, r)
+	return b.err
+}
 
 func (b *backend) WatchJob(ctx context.Context, _ string, tell func(api.JobEvent)) (api.Job, error) {
 	if b.err != nil {
@@ -87,7 +95,7 @@ func done() api.Job {
 	second.TrainAccuracy, second.ValAccuracy, second.TestAccuracy, second.Eval = nil, nil, nil, nil
 	return api.Job{
 		ID: "j7", State: "done", Dataset: "cora\x1b[2J", Model: "gcn", Strategy: "single", Why: "one node trains a job", Seed: 7, Generation: 12,
-		Nodes: []string{"alpha"}, EpochsTotal: 2, Epoch: 2, Best: &api.JobBest{Epoch: 1, ValAccuracy: 0.79, TestAccuracy: 0.8125},
+		Nodes: []string{"alpha"}, EpochsTotal: 2, Epoch: 2, Best: &api.JobBest{Epoch: 1, ValAccuracy: new(0.79), TestAccuracy: new(0.8125)},
 		History: []api.JobEpoch{anEpoch(1), second}, Recipe: json.RawMessage(`{"epochs": 2}`),
 	}
 }
@@ -112,9 +120,17 @@ func failed() api.Job {
 	return j
 }
 
+// unjudged is done, on a dataset without validation vertices.
+func unjudged() api.Job {
+	j := done()
+	j.Best = &api.JobBest{Epoch: 2, TestAccuracy: new(0.8125)}
+	j.Notes = []string{"split 0 has no validation vertices\x1b[2J: the weights of the last epoch are kept"}
+	return j
+}
+
 func someJobs() []api.JobSummary {
 	return []api.JobSummary{
-		{ID: "j7", State: "done", Dataset: "cora", Model: "gcn", Strategy: "single", Epoch: 2, EpochsTotal: 2, Best: &api.JobBest{Epoch: 1, ValAccuracy: 0.79, TestAccuracy: 0.8125}, Nodes: []string{"alpha"}},
+		{ID: "j7", State: "done", Dataset: "cora", Model: "gcn", Strategy: "single", Epoch: 2, EpochsTotal: 2, Best: &api.JobBest{Epoch: 1, ValAccuracy: new(0.79), TestAccuracy: new(0.8125)}, Nodes: []string{"alpha"}},
 		{ID: "j8", State: "running", Dataset: "products\x1b[2J", Model: "sage", Strategy: "single", Epoch: 3, EpochsTotal: 20, Nodes: []string{"beta"}},
 		{ID: "j9", State: "queued", Dataset: "cora", Model: "gat", Strategy: "single", EpochsTotal: 200},
 	}
@@ -184,7 +200,9 @@ func TestWrongSpecs(t *testing.T) {
 	spec := filepath.Join(t.TempDir(), "spec.toml")
 	for says, text := range map[string]string{
 		"no key \"hiden\" (did you mean hidden?)":    "dataset = \"a\"\nhiden = 8",
-		"no key \"watch\"":                           "watch = true",
+		"watch says how a command is run":            "watch = true",
+		"--lr is NaN, which is no number":            "dataset = \"a\"\nlr = nan",
+		"--set train.factor is +Inf":                 "dataset = \"a\"\n[set]\ntrain.factor = inf",
 		"line 2, is no TOML":                         "dataset = \"a\"\nhidden = = 8",
 		"hidden = many does not fit":                 "hidden = \"many\"",
 		"set must be a table":                        "set = \"a=b\"",
@@ -297,5 +315,54 @@ func TestFilesAreWhole(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(dir, "a.safetensors")); err != nil || info.Size() != int64(len(b.file)) {
 		t.Errorf("%v %v", info, err)
+	}
+}
+
+func TestWhatIsChangedOrForced(t *testing.T) {
+	b := healthy()
+	addr := serve(t, b)
+	for _, args := range []string{"train resume j7", "train resume j7 --lr 0.001", "dataset remove cora", "dataset remove cora --force"} {
+		if _, stderr, code := hopmesh(t.Context(), echo(), append(strings.Fields(args), "--addr", addr)...); code != 0 {
+			t.Errorf("%v: %d %s", args, code, stderr)
+		}
+	}
+	want := []any{api.ResumeRequest{}, api.ResumeRequest{Rate: new(0.001)}, false, true}
+	if !reflect.DeepEqual(b.made, want) {
+		t.Errorf("asked for %+v", b.made)
+	}
+}
+
+func TestFilesThatCannotBe(t *testing.T) {
+	addr, dir := serve(t, healthy()), t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "a.npy"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = gone.Close() }()
+	go func() {
+		for {
+			c, err := gone.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 1<<10))
+			_ = c.Close()
+		}
+	}()
+	for says, args := range map[string][]string{
+		"is a folder: name the file to write":                {"predict", "j7", "--out", filepath.Join(dir, "a.npy"), "--addr", addr},
+		"went away before it had answered; no file was writ": {"predict", "j7", "--out", filepath.Join(dir, "b.npy"), "--addr", "unix:" + filepath.Join(dir, "s")},
+		"`hopmesh train show` needs JOB":                     {"train", "show", "", "--addr", addr},
+	} {
+		if _, stderr, code := hopmesh(t.Context(), echo(), args...); code == 0 || !strings.Contains(stderr, says) {
+			t.Errorf("%v: %d %s", args, code, stderr)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("%v %v", left, err)
 	}
 }

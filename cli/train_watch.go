@@ -63,7 +63,11 @@ func outcome(j api.Job) string {
 	}
 	text := fmt.Sprintf("Job %s %s %s after epoch %d of %d", cell(j.ID), verb, cell(j.State), j.Epoch, j.EpochsTotal)
 	if j.Best != nil {
-		text += fmt.Sprintf(": best in epoch %d, %s on validation and %s on test", j.Best.Epoch, percent(j.Best.ValAccuracy), percent(j.Best.TestAccuracy))
+		verb := "best in"
+		if j.Best.ValAccuracy == nil {
+			verb = "kept is"
+		}
+		text += fmt.Sprintf(": %s epoch %d%s", verb, j.Best.Epoch, scores(j.Best, " and "))
 	}
 	if len(j.History) > 0 {
 		text += ", " + spent(j.History[max(0, len(j.History)-100):])

@@ -94,7 +94,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
-		case len(args) == 0:
+		case len(args) == 0, len(args) == 1 && args[0] == "":
 			return wrongUsage(cmd, "`%s` needs %s", cmd.CommandPath(), what)
 		case len(args) > 1:
 			return wrongUsage(cmd, "`%s` takes one %s, so %q is one too many", cmd.CommandPath(), what, args[1])

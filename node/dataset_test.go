@@ -138,14 +138,14 @@ func TestDatasetIsPlaced(t *testing.T) {
 				t.Errorf("%s: %q", n.Name, p)
 			}
 		}
-		if err := c.Nodes[0].API().RemoveDataset(t.Context(), "g"); err != nil {
+		if err := c.Nodes[0].API().RemoveDataset(t.Context(), "g", false); err != nil {
 			t.Fatal(err)
 		}
 		if len(c.Nodes[0].Datasets()) > 0 {
 			t.Error("the node that removed it still shows it")
 		}
 		clean(t, c, c.Nodes...)
-		if err := c.Nodes[0].API().RemoveDataset(t.Context(), "g"); status404(err) != 404 {
+		if err := c.Nodes[0].API().RemoveDataset(t.Context(), "g", false); status404(err) != 404 {
 			t.Errorf("removed twice: %v", err)
 		}
 	})

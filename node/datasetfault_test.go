@@ -67,7 +67,7 @@ func TestImportIsInterrupted(t *testing.T) {
 			threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
 				n, other := c.Nodes[1], c.Nodes[2]
 				err := interrupted(n, tiny("g", 1), moment, func(func()) {
-					if err := other.API().RemoveDataset(t.Context(), "g"); err != nil {
+					if err := other.API().RemoveDataset(t.Context(), "g", false); err != nil {
 						t.Error(err)
 					}
 				})

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -21,6 +22,12 @@ type reserveOrder struct {
 type shardsOrder struct {
 	ID     string `json:"id"`
 	Shards []int  `json:"shards"`
+}
+
+type removeOrder struct {
+	Name string `json:"name"`
+	// Force also takes it from jobs that have ended.
+	Force bool `json:"force,omitempty"`
 }
 
 // leaderReserve keeps a name for the node that asks.
@@ -113,16 +120,32 @@ func (m *member) leaderAbort(ctx context.Context, id, from string) (uint64, erro
 }
 
 // leaderRemove forgets a dataset on an operator's word.
-func (m *member) leaderRemove(ctx context.Context, name string) (uint64, error) {
-	d, in := m.plan.State().DatasetByName(name)
+func (m *member) leaderRemove(ctx context.Context, o removeOrder) (uint64, error) {
+	s, name := m.plan.State(), o.Name
+	d, in := s.DatasetByName(name)
 	if !in {
 		return 0, mesh.Refuse(reasonNotFound, "%s", noDataset(name))
+	}
+	if on := s.JobsOn(d.ID); len(on) > 0 && len(s.JobsOf(d.ID)) == 0 && !o.Force {
+		return 0, mesh.Refuse(reasonConflict, "%s; `hopmesh dataset remove %s --force` removes it all the same", stillNeeds(on, name), name)
 	}
 	index, err := m.forgetDataset(ctx, d.ID)
 	if err == nil {
 		m.log.Info("removed a dataset on request", "dataset", name)
 	}
 	return index, err
+}
+
+// stillNeeds says what becomes of jobs that have ended without their dataset.
+func stillNeeds(on []plan.Job, name string) string {
+	others := ""
+	if n := len(on) - 1; n > 0 {
+		others = fmt.Sprintf(", as do %d others", n)
+	}
+	if len(on) == 2 {
+		others = ", as does another"
+	}
+	return fmt.Sprintf("job %s needs dataset %s to predict or to go on%s: remove what is of no more use with `hopmesh train remove %s`", on[0].ID, name, others, on[0].ID)
 }
 
 func (m *member) forgetDataset(ctx context.Context, id string) (uint64, error) {

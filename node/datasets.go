@@ -54,12 +54,12 @@ func (b backend) Dataset(_ context.Context, name string) (api.Dataset, error) {
 
 // RemoveDataset returns when this node knows that the dataset is gone; the files
 // go soon after, on each node that has some.
-func (b backend) RemoveDataset(ctx context.Context, name string) error {
+func (b backend) RemoveDataset(ctx context.Context, name string, force bool) error {
 	m, err := b.in()
 	if err != nil {
 		return err
 	}
-	return apiError(m.order(ctx, opRemoveDataset, name))
+	return apiError(m.order(ctx, opRemoveDataset, removeOrder{Name: name, Force: force}))
 }
 
 func apiDataset(s *plan.State, d plan.Dataset) api.Dataset {

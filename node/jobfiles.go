@@ -25,11 +25,22 @@ func (m *member) modelHere(id string) (j plan.Job, checkpoint string, err error)
 	_, err = os.Stat(checkpoint)
 	switch {
 	case err == nil:
+		if err := jobs.CheckModel(checkpoint); err != nil {
+			return j, "", api.Conflict("the model of job %s is damaged: start another job, and remove this one with `hopmesh train remove %s`; %v", id, id, err)
+		}
 		return j, checkpoint, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return j, "", err
+	case len(j.Nodes) == 0 && j.Ended():
+		return j, "", api.Conflict("job %s was stopped before it began, so there is no model: `hopmesh train resume %s` lets it begin", id, id)
 	case len(j.Nodes) == 0:
 		return j, "", api.Conflict("job %s has not begun yet, so there is no model: `hopmesh train watch %s` shows when it has", id, id)
+	case s.Members[j.Nodes[0]].ID == "" && j.State == plan.Done:
+		return j, "", api.Conflict("the model of job %s was on node %s, which is no longer in the mesh, and went with it: start another job", id, nameOf(s, j.Nodes[0]))
+	case s.Members[j.Nodes[0]].ID == "":
+		return j, "", api.Conflict("what job %s had learnt was on node %s, which is no longer in the mesh, and went with it: `hopmesh train resume %s` begins it anew on another", id, nameOf(s, j.Nodes[0]), id)
+	case j.Nodes[0] == m.id.ID() && j.Ended():
+		return j, "", api.Conflict("job %s ended before it had a checkpoint, so there is no model: `hopmesh train show %s` says how it ended", id, id)
 	case j.Nodes[0] == m.id.ID():
 		return j, "", api.Conflict("job %s has no checkpoint yet: one is written every few seconds, and when the job ends", id)
 	}
@@ -46,9 +57,9 @@ func (b backend) Predict(ctx context.Context, id string, r api.PredictRequest, t
 	if err != nil {
 		return err
 	}
-	d, ok := m.plan.State().Datasets[j.Dataset]
-	if !ok {
-		return api.Conflict("the dataset %s, on which job %s was trained, is no longer in the mesh, and its features are what predictions are made from", j.DatasetName, id)
+	d, err := m.plan.State().DatasetOf(j)
+	if err != nil {
+		return api.Conflict("%s", withoutDataset(j, err))
 	}
 	for i := range d.Shards {
 		if !d.Holds(m.id.ID(), i) {

@@ -27,7 +27,9 @@ func (m *member) leaderCreateJob(ctx context.Context, c plan.CreateJob) (created
 	switch {
 	case errors.Is(err, plan.ErrNoDataset):
 		return createdJob{}, mesh.Refuse(reasonNotFound, "the dataset was removed meanwhile")
-	case errors.Is(err, plan.ErrUndefined), errors.Is(err, plan.ErrJobTaken), errors.Is(err, plan.ErrJobsFull):
+	case errors.Is(err, plan.ErrJobsFull):
+		return createdJob{}, mesh.Refuse(reasonConflict, "%s", noRoom(m.plan.State()))
+	case errors.Is(err, plan.ErrUndefined), errors.Is(err, plan.ErrJobTaken), errors.Is(err, plan.ErrEpochsFull):
 		return createdJob{}, mesh.Refuse(reasonConflict, "%v", err)
 	case errors.Is(err, plan.ErrInvalid), errors.Is(err, plan.ErrOversized):
 		return createdJob{}, mesh.Refuse(reasonInvalid, "%v", err)
@@ -41,7 +43,25 @@ func (m *member) leaderCreateJob(ctx context.Context, c plan.CreateJob) (created
 			return createdJob{ID: id, Index: s.Index}, nil
 		}
 	}
-	return createdJob{}, mesh.Refuse(reasonConflict, "the job was forgotten at once")
+	return createdJob{}, mesh.Refuse(reasonConflict, "the job was removed at once")
+}
+
+// noRoom names the job that is likeliest to be of no more use.
+func noRoom(s *plan.State) string {
+	text := fmt.Sprintf("there are %d jobs, as many as the mesh keeps: ", len(s.Jobs))
+	oldest := ""
+	for _, j := range s.JobsInOrder() {
+		if j.State == plan.Done {
+			return text + fmt.Sprintf("remove one that is of no more use, such as the oldest that is done, with `hopmesh train remove %s`", j.ID)
+		}
+		if oldest == "" && j.Ended() {
+			oldest = j.ID
+		}
+	}
+	if oldest != "" {
+		return text + fmt.Sprintf("remove one that is of no more use, such as the oldest that has ended, with `hopmesh train remove %s`", oldest)
+	}
+	return text + "wait until one has ended, or stop one with `hopmesh train stop`, and remove it with `hopmesh train remove`"
 }
 
 func (m *member) leaderStopJob(ctx context.Context, id string) (uint64, error) {
@@ -55,9 +75,16 @@ func (m *member) leaderStopJob(ctx context.Context, id string) (uint64, error) {
 	return s.Index, nil
 }
 
-func (m *member) leaderResumeJob(ctx context.Context, id string) (uint64, error) {
+func (m *member) leaderResumeJob(ctx context.Context, c plan.ResumeJob) (uint64, error) {
+	id := c.ID
 	j := m.plan.State().Jobs[id]
-	s, err := m.plan.Apply(ctx, plan.ResumeJob{ID: id})
+	switch {
+	case j.State == plan.Running && !j.Stopping:
+		return 0, mesh.Refuse(reasonConflict, "job %s is running already", id)
+	case j.State == plan.Queued:
+		return 0, mesh.Refuse(reasonConflict, "job %s is in the queue already", id)
+	}
+	s, err := m.plan.Apply(ctx, c)
 	switch {
 	case errors.Is(err, plan.ErrNoJob):
 		return 0, mesh.Refuse(reasonNotFound, "%s", noJob(id))
@@ -65,14 +92,43 @@ func (m *member) leaderResumeJob(ctx context.Context, id string) (uint64, error)
 		return 0, mesh.Refuse(reasonConflict, "job %s is done, so there is nothing to resume", id)
 	case errors.Is(err, plan.ErrJobState):
 		return 0, mesh.Refuse(reasonConflict, "job %s is just being stopped: resume it when it has stopped", id)
-	case errors.Is(err, plan.ErrNoDataset):
-		return 0, mesh.Refuse(reasonConflict, "the dataset %s, on which job %s was trained, is no longer in the mesh", j.DatasetName, id)
-	case errors.Is(err, plan.ErrJobsFull):
+	case errors.Is(err, plan.ErrNoDataset), errors.Is(err, plan.ErrUndefined), errors.Is(err, plan.ErrOtherContent):
+		return 0, mesh.Refuse(reasonConflict, "%s", withoutDataset(j, err))
+	case errors.Is(err, plan.ErrEpochsFull):
 		return 0, mesh.Refuse(reasonConflict, "%v", err)
+	case errors.Is(err, plan.ErrInvalid):
+		return 0, mesh.Refuse(reasonInvalid, "%v", err)
 	case err != nil:
 		return 0, err
 	}
 	m.plan.Hint()
+	return s.Index, nil
+}
+
+// withoutDataset says what a job lacks that State.DatasetOf finds no dataset for.
+func withoutDataset(j plan.Job, err error) string {
+	name := j.DatasetName
+	switch {
+	case errors.Is(err, plan.ErrUndefined):
+		return fmt.Sprintf("dataset %s, which job %s needs, is still being imported: wait until it is ready", name, j.ID)
+	case errors.Is(err, plan.ErrOtherContent):
+		return fmt.Sprintf("there is a dataset %s, but its content is another than that of the one on which job %s was trained: import that one again, with the same options and under this name", name, j.ID)
+	}
+	return fmt.Sprintf("the dataset %s, on which job %s was trained, is no longer in the mesh: import it again, with the same options and under the same name", name, j.ID)
+}
+
+func (m *member) leaderRemoveJob(ctx context.Context, id string) (uint64, error) {
+	j := m.plan.State().Jobs[id]
+	s, err := m.plan.Apply(ctx, plan.RemoveJob{ID: id})
+	switch {
+	case errors.Is(err, plan.ErrNoJob):
+		return 0, mesh.Refuse(reasonNotFound, "%s", noJob(id))
+	case errors.Is(err, plan.ErrJobState):
+		return 0, mesh.Refuse(reasonConflict, "job %s is %s: stop it first, with `hopmesh train stop %s`", id, j.State, id)
+	case err != nil:
+		return 0, err
+	}
+	m.log.Info("removed a job on request", "job", id)
 	return s.Index, nil
 }
 

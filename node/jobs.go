@@ -97,12 +97,54 @@ func (b backend) StopJob(ctx context.Context, id string) error {
 }
 
 // ResumeJob returns when the job is in the queue.
-func (b backend) ResumeJob(ctx context.Context, id string) error {
+func (b backend) ResumeJob(ctx context.Context, id string, r api.ResumeRequest) error {
 	m, err := b.in()
 	if err != nil {
 		return err
 	}
-	return apiError(m.order(ctx, opResumeJob, id))
+	c := plan.ResumeJob{ID: id}
+	if r.Rate != nil {
+		if c.Recipe, err = m.atRate(id, *r.Rate); err != nil {
+			return err
+		}
+	}
+	return apiError(m.order(ctx, opResumeJob, c))
+}
+
+// atRate is the recipe of a job at another learning rate.
+func (m *member) atRate(id string, rate float64) (string, error) {
+	s := m.plan.State()
+	j, ok := s.Jobs[id]
+	if !ok {
+		return "", api.NotFound("%s", noJob(id))
+	}
+	d, err := s.DatasetOf(j)
+	if err != nil {
+		return "", api.Conflict("%s", withoutDataset(j, err))
+	}
+	var recipe train.Recipe
+	if err := json.Unmarshal([]byte(j.Recipe), &recipe); err != nil {
+		return "", api.Conflict("the recipe of job %s can't be read, as if by another version of hopmesh: %v", id, err)
+	}
+	recipe.Rate = rate
+	if err := recipe.Check(aboutOf(d)); err != nil {
+		return "", api.Invalid("%v", err)
+	}
+	text, err := json.Marshal(recipe)
+	if err != nil {
+		return "", fmt.Errorf("write the recipe: %w", err)
+	}
+	return string(text), nil
+}
+
+// RemoveJob returns when this node knows that the job is gone; its files go soon
+// after, on each node that has some.
+func (b backend) RemoveJob(ctx context.Context, id string) error {
+	m, err := b.in()
+	if err != nil {
+		return err
+	}
+	return apiError(m.order(ctx, opRemoveJob, id))
 }
 
 // Jobs lists all that the plan knows.
@@ -156,12 +198,19 @@ func (m *member) shown(s *plan.State, j plan.Job, l live) api.Job {
 		ID: sum.ID, State: sum.State, Error: sum.Error, Dataset: sum.Dataset, Model: sum.Model, Strategy: sum.Strategy, Why: j.Why,
 		Seed: j.Seed, Generation: j.Generation, Nodes: sum.Nodes, EpochsTotal: sum.EpochsTotal, Epoch: sum.Epoch, Best: sum.Best,
 		History: make([]api.JobEpoch, 0, len(j.History)), Models: []api.JobModel{}, Problems: []string{},
+		Notes: []string{},
 	}
 	if json.Valid([]byte(j.Recipe)) {
 		a.Recipe = json.RawMessage(j.Recipe)
 	}
 	if l.Runs {
 		a.Epoch, a.Step, a.Steps = max(a.Epoch, l.Progress.Epoch), l.Progress.Step, l.Progress.Steps
+		a.Notes = append(a.Notes, l.Notes...)
+	} else {
+		a.Notes = append(a.Notes, j.Notes...)
+	}
+	if j.Thinned {
+		a.Notes = append(a.Notes, fmt.Sprintf("of the epochs of job %s, the mesh keeps the best and the last only, to have room for those of later jobs", j.ID))
 	}
 	for _, e := range j.History {
 		a.History = append(a.History, epochOf(e))
@@ -194,7 +243,7 @@ func epochOf(e plan.Epoch) api.JobEpoch {
 		Requests: api.JobRequests(e.Requests), Bytes: api.JobBytes(e.Bytes), Generation: e.Generation, Weights: e.Weights,
 	}
 	if v := e.Eval; v != nil {
-		a.TrainAccuracy, a.ValAccuracy, a.TestAccuracy = &v.Train, &v.Val, &v.Test
+		a.TrainAccuracy, a.ValAccuracy, a.TestAccuracy = v.Train, v.Val, v.Test
 		a.Eval = &api.JobEval{Seconds: v.Seconds, Bytes: api.JobBytes(v.Bytes)}
 	}
 	return a

@@ -22,8 +22,9 @@ import (
 // school stands in for the engine: an epoch takes a second, or what its pace says,
 // and ends with a checkpoint that is no more than what was told of the epochs.
 type school struct {
-	pace time.Duration
-	fail int // the epoch that goes wrong; 0: none
+	pace   time.Duration
+	fail   int // the epoch that goes wrong; 0: none
+	judged int // vertices for validation
 
 	mu   sync.Mutex
 	runs []string // the folder of each run, and the epoch it began after
@@ -67,7 +68,7 @@ func (s *school) train(ctx context.Context, r train.Recipe, shards []*graph.Shar
 		score := float64(n%4) / 4
 		e := train.Epoch{
 			Epoch: n, Loss: 1 / float64(n), Seconds: s.pace.Seconds(), Hash: fmt.Sprintf("%064x", n), Rows: 400,
-			Eval: &train.Eval{Train: train.Scores{Accuracy: 1}, Val: train.Scores{Accuracy: score, Loss: float64(n)}, Test: train.Scores{Accuracy: score / 2}},
+			Eval: &train.Eval{Train: train.Scores{Count: 1, Accuracy: 1}, Val: train.Scores{Count: s.judged, Accuracy: score, Loss: float64(n)}, Test: train.Scores{Count: 1, Accuracy: score / 2}},
 		}
 		history = append(history, e)
 		b, err := json.Marshal(history)
@@ -99,7 +100,7 @@ func attended(s *school, nodes ...*nodetest.Instance) {
 func inSchool(t *testing.T, nodes int, pace time.Duration, f func(t *testing.T, c *nodetest.Cluster, s *school)) {
 	t.Helper()
 	nodetest.Virtual(t, 0, func(t *testing.T, c *nodetest.Cluster) {
-		s := &school{pace: pace}
+		s := &school{pace: pace, judged: 9}
 		for range nodes {
 			i := c.Add()
 			attended(s, i)
@@ -168,6 +169,19 @@ func complete(t *testing.T, j api.Job, epochs int) {
 	}
 }
 
+// failed waits until all others see that a node does not answer.
+func failed(c *nodetest.Cluster, n *nodetest.Instance) {
+	c.T.Helper()
+	c.Wait("it has failed", time.Minute, func() bool {
+		for _, other := range c.Others(n) {
+			if !slices.ContainsFunc(other.Members(), func(m api.Member) bool { return m.Name == n.Name && m.Status == "failed" }) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // named finds the instance of that name.
 func named(c *nodetest.Cluster, name string) *nodetest.Instance {
 	return c.Nodes[slices.IndexFunc(c.Nodes, func(n *nodetest.Instance) bool { return n.Name == name })]
@@ -212,7 +226,8 @@ func TestJobRunsToItsEnd(t *testing.T) {
 		for _, n := range c.Nodes {
 			j := waitState(c, n, id, "done")
 			complete(t, j, 8)
-			if j.Best == nil || j.Best.Epoch != 3 || j.Best.ValAccuracy != 0.75 || j.Model != "gcn" || j.Strategy != "single" || j.Why == "" || j.EpochsTotal != 8 || len(j.Problems) > 0 {
+			if j.Best == nil || j.Best.Epoch != 3 || *j.Best.ValAccuracy != 0.75 || j.Model != "gcn" || j.Strategy != "single" || j.Why == "" || j.EpochsTotal != 8 || len(j.Problems) > 0 ||
+				!slices.Equal(j.Notes, []string{"it is only a school"}) {
 				t.Errorf("%s shows %+v", n.Name, j)
 			}
 		}
@@ -262,10 +277,10 @@ func TestJobsQueue(t *testing.T) {
 			t.Errorf("ran %v, %d at once", said, s.most)
 		}
 		// What is done can't be resumed; what never began can.
-		if err := c.Nodes[0].API().ResumeJob(t.Context(), "j1"); err == nil || !strings.Contains(err.Error(), "is done") {
+		if err := c.Nodes[0].API().ResumeJob(t.Context(), "j1", api.ResumeRequest{}); err == nil || !strings.Contains(err.Error(), "is done") {
 			t.Errorf("resumed: %v", err)
 		}
-		if err := c.Nodes[0].API().ResumeJob(t.Context(), "j4"); err != nil {
+		if err := c.Nodes[0].API().ResumeJob(t.Context(), "j4", api.ResumeRequest{}); err != nil {
 			t.Error(err)
 		}
 		complete(t, waitState(c, c.Nodes[1], "j4", "done"), 5)
@@ -276,7 +291,7 @@ func TestJobIsStoppedAndResumed(t *testing.T) {
 	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school) {
 		id := started(t, c.Nodes[0], 20)
 		c.Wait("some epochs are known", time.Minute, func() bool { return len(jobOn(c.Nodes[2], id).History) > 3 })
-		if err := c.Nodes[0].API().RemoveDataset(t.Context(), "g"); err == nil || !strings.Contains(err.Error(), "job j1 needs dataset g") {
+		if err := c.Nodes[0].API().RemoveDataset(t.Context(), "g", false); err == nil || !strings.Contains(err.Error(), "job j1 needs dataset g") {
 			t.Errorf("removed the dataset of a job: %v", err)
 		}
 		for range 2 { // a second time changes nothing
@@ -290,7 +305,7 @@ func TestJobIsStoppedAndResumed(t *testing.T) {
 			t.Errorf("stopped, it is %+v", j)
 		}
 		where := j.Nodes[0]
-		if err := c.Nodes[1].API().ResumeJob(t.Context(), id); err != nil {
+		if err := c.Nodes[1].API().ResumeJob(t.Context(), id, api.ResumeRequest{}); err != nil {
 			t.Fatal(err)
 		}
 		j = waitState(c, c.Nodes[2], id, "done")
@@ -364,9 +379,7 @@ func TestNodeOfAJobIsRemoved(t *testing.T) {
 		runner := named(c, jobOn(c.Nodes[0], id).Nodes[0])
 		other := c.Others(runner)[0]
 		c.Isolate(runner)
-		c.Wait("it has failed", time.Minute, func() bool {
-			return slices.ContainsFunc(other.Members(), func(m api.Member) bool { return m.Name == runner.Name && m.Status == "failed" })
-		})
+		failed(c, runner)
 		if err := other.API().ForceLeave(t.Context(), api.ForceLeaveRequest{Name: runner.Name}); err != nil {
 			t.Fatal(err)
 		}
@@ -374,7 +387,7 @@ func TestNodeOfAJobIsRemoved(t *testing.T) {
 		if !strings.Contains(j.Error, "node "+runner.Name+", which ran it, is no longer in the mesh") || len(j.History) == 0 {
 			t.Errorf("it is %+v", j)
 		}
-		if err := other.API().ResumeJob(t.Context(), id); err != nil {
+		if err := other.API().ResumeJob(t.Context(), id, api.ResumeRequest{}); err != nil {
 			t.Fatal(err)
 		}
 		j = waitState(c, other, id, "running")
@@ -401,7 +414,7 @@ func TestJobThatFails(t *testing.T) {
 		}
 		complete(t, j, 3)
 		s.fail = 0
-		if err := n.API().ResumeJob(t.Context(), id); err != nil {
+		if err := n.API().ResumeJob(t.Context(), id, api.ResumeRequest{}); err != nil {
 			t.Fatal(err)
 		}
 		complete(t, waitState(c, n, id, "done"), 10)
@@ -414,35 +427,6 @@ func TestJobThatFails(t *testing.T) {
 		id = started(t, n, 10)
 		if j := waitState(c, n, id, "failed"); !strings.Contains(j.Error, "shard 2 of dataset g can't be used") {
 			t.Errorf("%q", j.Error)
-		}
-	})
-}
-
-func TestFilesOfForgottenJobsGo(t *testing.T) {
-	inSchool(t, 1, time.Millisecond, func(t *testing.T, c *nodetest.Cluster, _ *school) {
-		n := c.Nodes[0]
-		folders := func() []string {
-			entries, err := os.ReadDir(filepath.Join(n.Options.DataDir, "jobs"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var names []string
-			for _, e := range entries {
-				names = append(names, e.Name())
-			}
-			return names
-		}
-		first := started(t, n, 1)
-		waitState(c, n, first, "done")
-		if got := folders(); len(got) != 1 || !strings.HasPrefix(got[0], "j1-") {
-			t.Fatalf("%v", got)
-		}
-		for range 64 { // as many as the plan keeps
-			waitState(c, n, started(t, n, 1), "done")
-		}
-		c.Wait("its folder is gone", time.Minute, func() bool { return len(folders()) == 64 })
-		if j := jobOn(n, first); j.ID != "" {
-			t.Errorf("%+v", j)
 		}
 	})
 }
@@ -473,7 +457,7 @@ func TestJobsThatAreRefused(t *testing.T) {
 		_, shown := n.API().Job(ctx, "j9")
 		_, watched := n.API().WatchJob(ctx, "j9", func(api.JobEvent) {})
 		for what, err := range map[string]error{
-			"show": shown, "watch": watched, "stop": n.API().StopJob(ctx, "j9"), "resume": n.API().ResumeJob(ctx, "j9"),
+			"show": shown, "watch": watched, "stop": n.API().StopJob(ctx, "j9"), "resume": n.API().ResumeJob(ctx, "j9", api.ResumeRequest{}),
 			"export": n.API().ExportJob(ctx, "j9", nil), "predict": n.API().Predict(ctx, "j9", api.PredictRequest{}, nil),
 		} {
 			if status404(err) != 404 {

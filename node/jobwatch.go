@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -30,7 +31,7 @@ func (b backend) WatchJob(ctx context.Context, id string, tell func(api.JobEvent
 		case !ok && first:
 			return api.Job{}, api.NotFound("%s", noJob(id))
 		case !ok:
-			return api.Job{}, api.Conflict("job %s was forgotten to make room for others", id)
+			return api.Job{}, api.Conflict("job %s was removed meanwhile", id)
 		}
 		w.look(s, j)
 		if j.Ended() {
@@ -57,13 +58,14 @@ type watcher struct {
 	problem  string
 	epoch    int // -1: nothing yet
 	last     api.JobProgress
-	notified int // notes of the forecast
+	notified []string // notes
 }
 
 // look tells what is new in the plan.
 func (w *watcher) look(s *plan.State, j plan.Job) {
+	w.note(j.Notes)
 	if j.State != w.state {
-		w.state, w.notified = j.State, 0
+		w.state = j.State
 		sum := w.summary(s, j)
 		w.tell(api.JobEvent{State: &sum})
 	}
@@ -84,16 +86,23 @@ func (w *watcher) look(s *plan.State, j plan.Job) {
 	w.epoch = max(w.epoch, j.Last())
 }
 
+// note tells each note once.
+func (w *watcher) note(notes []string) {
+	for _, n := range notes {
+		if !slices.Contains(w.notified, n) {
+			w.notified = append(w.notified, n)
+			w.tell(api.JobEvent{Note: n})
+		}
+	}
+}
+
 // progress tells how far the job is, if that is known and new.
 func (w *watcher) progress(ctx context.Context, j plan.Job) {
 	l := w.liveOf(ctx, j)
 	if !l.Runs {
 		return
 	}
-	for _, n := range l.Notes[min(w.notified, len(l.Notes)):] {
-		w.tell(api.JobEvent{Note: n})
-	}
-	w.notified = max(w.notified, len(l.Notes))
+	w.note(l.Notes)
 	p := api.JobProgress{
 		Epoch: l.Progress.Epoch, EpochsTotal: j.Epochs, Step: l.Progress.Step, Steps: l.Progress.Steps, Evaluating: l.Progress.Evaluating,
 	}

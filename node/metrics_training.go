@@ -62,6 +62,8 @@ func (t training) collect(out chan<- prometheus.Metric, s *plan.State, v jobs.Vi
 		tell(t.loss, prometheus.GaugeValue, v.Latest.Loss, v.Job)
 	}
 	if v.Evaluated.Eval != nil {
-		tell(t.accuracy, prometheus.GaugeValue, v.Evaluated.Eval.Val.Accuracy, v.Job)
+		if v.Evaluated.Eval.Val.Count > 0 {
+			tell(t.accuracy, prometheus.GaugeValue, v.Evaluated.Eval.Val.Accuracy, v.Job)
+		}
 	}
 }

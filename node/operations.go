@@ -33,6 +33,7 @@ const (
 	opCreateJob    = "create-job"
 	opStopJob      = "stop-job"
 	opResumeJob    = "resume-job"
+	opRemoveJob    = "remove-job"
 	opCommitEpochs = "commit-epochs"
 	opFinishJob    = "finish-job"
 )
@@ -157,6 +158,8 @@ func (m *member) perform(ctx context.Context, from, op string, body []byte) ([]b
 		return run(ctx, body, m.leaderStopJob)
 	case opResumeJob:
 		return run(ctx, body, m.leaderResumeJob)
+	case opRemoveJob:
+		return run(ctx, body, m.leaderRemoveJob)
 	case opCommitEpochs:
 		return runFrom(ctx, body, from, m.leaderCommit)
 	case opFinishJob:

@@ -60,7 +60,7 @@ func (m *member) liveHere(id string) live {
 	if v.Job != id {
 		return live{}
 	}
-	return live{Runs: true, Progress: v.Progress, Notes: v.Forecast.Notes}
+	return live{Runs: true, Progress: v.Progress, Notes: v.Notes}
 }
 
 // liveTimeout bounds how long a node that does not answer may hold up who looks at

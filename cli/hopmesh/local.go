@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/cli"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 	"github.com/hopmesh/hopmesh/node"
 	"github.com/hopmesh/hopmesh/node/bench"
 	"github.com/hopmesh/hopmesh/node/demo"
@@ -20,12 +21,21 @@ import (
 func local(version string) cli.Local {
 	return cli.Local{
 		Agent: func(ctx context.Context, cfg cli.AgentConfig, stdout, stderr io.Writer) error {
+			if err := instructions(); err != nil {
+				return err
+			}
 			return agent(ctx, cfg, version, stdout, stderr)
 		},
 		Demo: func(ctx context.Context, cfg cli.DemoConfig, stdout, stderr io.Writer) error {
+			if err := instructions(); err != nil {
+				return err
+			}
 			return demo.Run(ctx, demo.Config{Nodes: cfg.Nodes, Epochs: cfg.Epochs, JSON: cfg.JSON, Version: version}, stdout, stderr)
 		},
 		Bench: func(ctx context.Context, cfg cli.BenchConfig, stdout io.Writer) error {
+			if err := instructions(); err != nil {
+				return err
+			}
 			program, err := os.Executable()
 			if err != nil {
 				return fmt.Errorf("find this program: %w", err)
@@ -43,6 +53,14 @@ func local(version string) cli.Local {
 		},
 		Options: trainOptions,
 	}
+}
+
+// instructions says that what the environment asks the CPU for can't be.
+func instructions() error {
+	if err := family.Err(); err != nil {
+		return cli.WrongUsage(err)
+	}
+	return nil
 }
 
 // trainOptions lists what recipes can be told by key.

@@ -172,7 +172,7 @@ func TestTrainOnOneNode(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	_, diag, code = hopmesh(t, "train", "start", "--dataset", "cora", "--lr", "1e30", "--watch", "--addr", addr)
-	if code != 1 || !strings.Contains(diag, "the training diverged: in epoch") {
+	if code != 1 || !strings.Contains(diag, "the training diverged: in epoch") || !strings.Contains(diag, "`hopmesh train resume j2 --lr RATE` goes on") {
 		t.Errorf("%d %s", code, diag)
 	}
 	var settings []map[string]string
@@ -230,4 +230,49 @@ func TestTrainingOutlivesItsDaemon(t *testing.T) {
 			t.Fatalf("epoch %d is %+v, undisturbed %+v", i+1, b, a)
 		}
 	}
+}
+
+// What HOPMESH_CPU asks for and can't be is said before anything is computed.
+func TestUnknownInstructions(t *testing.T) {
+	t.Setenv("HOPMESH_CPU", "nonsense")
+	for _, args := range [][]string{{"agent", "--data-dir", box(t)}, {"bench", "kernels"}, {"demo"}} {
+		out, diag, code := hopmesh(t, args...)
+		if code != 2 || out != "" || strings.Count(diag, "\n") != 1 || !strings.Contains(diag, `HOPMESH_CPU is "nonsense" and not generic`) {
+			t.Errorf("%v: %d %s%s", args, code, out, diag)
+		}
+	}
+}
+
+// A job goes on at another rate, a removed job leaves nothing
+// behind, and a dataset that comes back serves its models.
+func TestJobsEndAndGoOn(t *testing.T) {
+	n := meshOf(t, 1)[0]
+	n.must(new(any), "dataset", "import", "cora", coraFile)
+	addr := "unix:" + filepath.Join(n.dir, "hopmesh.sock")
+	id := n.begin("--epochs", "3000")
+	until(t, "some epochs are known", func() bool { return n.summary(id).Epoch > 100 })
+	if _, diag, code := hopmesh(t, "train", "resume", id, "--lr", "0.001", "--addr", addr); code != 1 || !strings.Contains(diag, "job j1 is running already") {
+		t.Errorf("%d %s", code, diag)
+	}
+	n.must(new(any), "train", "stop", id)
+	n.must(new(any), "train", "resume", id, "--lr", "0.001")
+	if j := n.finished(id); j.Epoch != 3000 || len(j.History) != 3000 {
+		t.Errorf("%+v", j)
+	}
+	_, diag, code := hopmesh(t, "dataset", "remove", "cora", "--addr", addr)
+	if code != 1 || !strings.Contains(diag, "job j1 needs dataset cora") || !strings.Contains(diag, "--force") {
+		t.Errorf("%d %s", code, diag)
+	}
+	file := filepath.Join(t.TempDir(), "a.npy")
+	n.must(new(any), "dataset", "remove", "cora", "--force")
+	if _, diag, code := hopmesh(t, "predict", id, "--out", file, "--addr", addr); code != 1 || !strings.Contains(diag, "is no longer in the mesh: import it again") {
+		t.Errorf("%d %s", code, diag)
+	}
+	n.must(new(any), "dataset", "import", "cora", coraFile)
+	n.must(new(any), "predict", id, "--out", file)
+	n.must(new(any), "train", "remove", id)
+	until(t, "its files are gone", func() bool {
+		left, err := os.ReadDir(filepath.Join(n.dir, "jobs"))
+		return err == nil && len(left) == 0
+	})
 }

@@ -41,6 +41,7 @@ const (
 	KindFinishJob
 	KindStopJob
 	KindResumeJob
+	KindRemoveJob
 )
 
 type (
@@ -215,6 +216,8 @@ func Decode(data []byte) (Command, error) {
 		return parse[StopJob](body)
 	case KindResumeJob:
 		return parse[ResumeJob](body)
+	case KindRemoveJob:
+		return parse[RemoveJob](body)
 	default:
 		if flags&flagIgnorable != 0 {
 			return nil, ErrIgnored

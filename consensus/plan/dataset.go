@@ -1,6 +1,10 @@
 package plan
 
-import "slices"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+)
 
 // What a dataset may be at most. The plan goes to every node with every snapshot,
 // so it stays small.
@@ -95,6 +99,15 @@ func (s *State) DatasetByName(name string) (Dataset, bool) {
 		}
 	}
 	return Dataset{}, false
+}
+
+// Content identifies what a dataset holds: a digest of its shards'.
+func (d Dataset) Content() string {
+	sum := sha256.New()
+	for _, s := range d.Shards {
+		sum.Write([]byte(s.SHA256))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // ShardsOwned counts the shards that this node owns, of all datasets.

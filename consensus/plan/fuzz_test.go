@@ -66,7 +66,7 @@ func key(i int) string { return fmt.Sprintf("%08x", i+1) }
 func trained(epoch int, score float64) Epoch {
 	return Epoch{
 		Epoch: epoch, Loss: 1.5, Seconds: 0.25, Phases: Phases{Compute: 0.125}, Rows: Rows{Local: 40},
-		Eval: &Eval{Seconds: 0.5, Train: 1, Val: score, Test: 0.5, Score: score, Loss: 1}, Weights: hash,
+		Eval: &Eval{Seconds: 0.5, Train: new(1.0), Val: new(score), Test: new(0.5), Score: score, Loss: 1}, Weights: hash,
 	}
 }
 
@@ -97,7 +97,8 @@ func seeds(f *testing.F) [][]byte {
 		CommitEpochs{ID: "j3", Node: "a", Generation: workingGeneration, Epochs: []Epoch{trained(2, 0.1), trained(3, 0.75), trained(9, 0.5)}},
 		FinishJob{ID: "j3", Node: "a", Generation: workingGeneration, State: Failed, Error: "the loss is not a number"},
 		StopJob{ID: "j3"},
-		ResumeJob{ID: "j2"},
+		ResumeJob{ID: "j2", Recipe: "{}"},
+		RemoveJob{ID: "j1"},
 		RemoveDataset{ID: readyID},
 	} {
 		data, err := Encode(c)

@@ -9,18 +9,21 @@ import (
 // What jobs may be at most. Their epochs are most of what a plan holds, and it goes
 // to every node with every snapshot.
 const (
-	// MaxJobs bounds how many there are, finished ones included: of those, the oldest
-	// are forgotten when there is no room for a new one.
+	// MaxJobs bounds how many there are, those that have ended included: a job stays
+	// until somebody removes it.
 	MaxJobs = 64
-	// MaxEpochs bounds the epochs of one job, MaxHistory those of all together: those
-	// that finished jobs have had, and those that the others may have.
+	// MaxEpochs bounds the epochs of one job, MaxHistory those of all together. When
+	// there is no room for more, the oldest jobs that have ended keep only their best
+	// epoch and their last.
 	MaxEpochs  = 10_000
 	MaxHistory = 50_000
 	// MaxRecipe bounds a recipe in bytes, MaxCommit the epochs of one command.
 	MaxRecipe = 64 << 10
 	MaxCommit = 256
-	// MaxSentence bounds what a job says in words, in bytes.
+	// MaxSentence bounds what a job says in words, in bytes, MaxNotes how many notes it
+	// has.
 	MaxSentence = 1 << 10
+	MaxNotes    = 8
 )
 
 // JobState says where a job stands.
@@ -47,6 +50,9 @@ type Job struct {
 	Key         string `json:"key"`
 	Dataset     string `json:"dataset"` // its id
 	DatasetName string `json:"dataset_name"`
+	// Content is the dataset's Content: one of the same name and content may take its
+	// place.
+	Content string `json:"content,omitempty"`
 	// Recipe is JSON, which only those who train look into.
 	Recipe   string `json:"recipe"`
 	Strategy string `json:"strategy"`
@@ -65,7 +71,10 @@ type Job struct {
 	// one are refused.
 	Generation uint64  `json:"generation,omitempty"`
 	History    []Epoch `json:"history,omitempty"` // epochs in rising order
-	Best       int     `json:"best,omitempty"`    // the epoch of the best validation; 0: none yet
+	// Thinned says that epochs were taken out of History to make room.
+	Thinned bool     `json:"thinned,omitempty"`
+	Best    int      `json:"best,omitempty"`  // the epoch whose model is kept; 0: none yet
+	Notes   []string `json:"notes,omitempty"` // sentences of who trained it
 }
 
 // An Epoch is what was reported of one epoch.
@@ -114,14 +123,15 @@ type Bytes struct {
 	Control    uint64 `json:"control,omitempty"`
 }
 
-// An Eval is the evaluation after an epoch. Accuracies are shares of 1.
+// An Eval is the evaluation after an epoch. Accuracies are shares of 1; nil where a
+// part has no vertices.
 type Eval struct {
-	Seconds float64 `json:"seconds"`
-	Train   float64 `json:"train"`
-	Val     float64 `json:"val"`
-	Test    float64 `json:"test"`
+	Seconds float64  `json:"seconds"`
+	Train   *float64 `json:"train,omitempty"`
+	Val     *float64 `json:"val,omitempty"`
+	Test    *float64 `json:"test,omitempty"`
 	// Score is what the best epoch has most of; of two with the same, the one with
-	// the lower Loss, on validation, is better.
+	// the lower Loss, on validation, is better. Without Val they mean nothing.
 	Score float64 `json:"score"`
 	Loss  float64 `json:"loss"`
 	Bytes Bytes   `json:"bytes,omitzero"`
@@ -183,18 +193,41 @@ func (j Job) EpochAt(epoch int) (Epoch, bool) {
 	return j.History[at], true
 }
 
-// weight is what the job takes of MaxHistory.
-func (j Job) weight() int {
-	if j.Ended() {
-		return len(j.History)
+// DatasetOf is what a job trains on: the dataset that it began with or, if that was
+// removed, a ready one of the same name and content.
+func (s *State) DatasetOf(j Job) (Dataset, error) {
+	if d, in := s.Datasets[j.Dataset]; in {
+		return d, nil
 	}
-	return j.Epochs
+	d, in := s.DatasetByName(j.DatasetName)
+	switch {
+	case !in:
+		return d, fmt.Errorf("%s: %w", j.DatasetName, ErrNoDataset)
+	case d.Stage != Ready:
+		return d, fmt.Errorf("%s (%s): %w", d.Name, d.Stage, ErrUndefined)
+	case d.Content() != j.Content:
+		return d, fmt.Errorf("%s: %w", d.Name, ErrOtherContent)
+	}
+	return d, nil
 }
 
-// better says whether e is a better epoch than the best before it.
+// JobsOn lists the jobs that a dataset is needed by, those included that have ended:
+// without it they can neither go on nor predict.
+func (s *State) JobsOn(dataset string) []Job {
+	var list []Job
+	for _, j := range s.JobsInOrder() {
+		if d, err := s.DatasetOf(j); err == nil && d.ID == dataset {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// better says whether e is a better epoch than the best before it. What was not
+// judged on validation is never the best.
 func (e Epoch) better(best Epoch) bool {
 	switch {
-	case e.Eval == nil:
+	case e.Eval == nil || e.Eval.Val == nil:
 		return false
 	case best.Eval == nil:
 		return true

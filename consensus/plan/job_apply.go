@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -14,7 +15,7 @@ func (c CreateJob) apply(s *State, _ uint64) error {
 		return fmt.Errorf("%s (%s): %w", d.Name, d.Stage, ErrUndefined)
 	}
 	j := Job{
-		Key: c.Key, Dataset: d.ID, DatasetName: d.Name, Recipe: c.Recipe, Strategy: c.Strategy, Why: c.Why,
+		Key: c.Key, Dataset: d.ID, DatasetName: d.Name, Content: d.Content(), Recipe: c.Recipe, Strategy: c.Strategy, Why: c.Why,
 		Seed: c.Seed, Epochs: c.Epochs, State: Queued,
 	}
 	for _, old := range s.Jobs {
@@ -31,8 +32,11 @@ func (c CreateJob) apply(s *State, _ uint64) error {
 	if err := j.checkHead(); err != nil {
 		return err
 	}
-	if !s.makeRoom(j.Epochs) {
+	if len(s.Jobs) >= MaxJobs {
 		return ErrJobsFull
+	}
+	if s.reserved()+j.Epochs > MaxHistory {
+		return ErrEpochsFull
 	}
 	s.JobsMade = j.Number
 	s.Jobs[j.ID] = j
@@ -43,37 +47,6 @@ func (c CreateJob) apply(s *State, _ uint64) error {
 func (j Job) asked(other Job) bool {
 	return j.Key == other.Key && j.Dataset == other.Dataset && j.Recipe == other.Recipe && j.Strategy == other.Strategy &&
 		j.Why == other.Why && j.Seed == other.Seed && j.Epochs == other.Epochs
-}
-
-// makeRoom forgets the oldest finished jobs until one with so many epochs fits, if
-// that can be.
-func (s *State) makeRoom(epochs int) bool {
-	jobs, history := len(s.Jobs)+1, s.history()+epochs
-	var old []string
-	for _, j := range s.JobsInOrder() {
-		if jobs <= MaxJobs && history <= MaxHistory {
-			break
-		}
-		if j.Ended() {
-			old = append(old, j.ID)
-			jobs, history = jobs-1, history-j.weight()
-		}
-	}
-	if jobs > MaxJobs || history > MaxHistory {
-		return false
-	}
-	for _, id := range old {
-		delete(s.Jobs, id)
-	}
-	return true
-}
-
-func (s *State) history() int {
-	n := 0
-	for _, j := range s.Jobs {
-		n += j.weight()
-	}
-	return n
 }
 
 func (s *State) job(id string) (Job, error) {
@@ -104,7 +77,7 @@ func (c AssignJob) apply(s *State, index uint64) error {
 		}
 	}
 	if !slices.Equal(j.Nodes, c.Nodes) {
-		j.History, j.Best = nil, 0
+		j.History, j.Thinned, j.Best, j.Notes = nil, false, 0, nil
 	}
 	s.turn(index)
 	j.State, j.Nodes, j.Generation = Running, slices.Clone(c.Nodes), s.Generation
@@ -160,6 +133,7 @@ func (c CommitEpochs) apply(s *State, _ uint64) error {
 	}
 	j.History = slices.Concat(j.History, fresh) // those of the state before are not written to
 	s.Jobs[j.ID] = j
+	s.thin()
 	return nil
 }
 
@@ -173,7 +147,7 @@ func (c FinishJob) apply(s *State, _ uint64) error {
 	default:
 		return fmt.Errorf("%w: a job can't end as %.40q", ErrInvalid, c.State)
 	}
-	if err := checkSentence("error", c.Error); err != nil {
+	if err := cmp.Or(checkSentence("error", c.Error), checkNotes(c.Notes)); err != nil {
 		return err
 	}
 	if j.State == c.State {
@@ -189,6 +163,9 @@ func (c FinishJob) apply(s *State, _ uint64) error {
 		j.Best = c.Best
 	}
 	j.State, j.Stopping, j.Error = c.State, false, c.Error
+	if len(c.Notes) > 0 {
+		j.Notes = slices.Clone(c.Notes)
+	}
 	s.Jobs[j.ID] = j
 	return nil
 }
@@ -217,15 +194,33 @@ func (c ResumeJob) apply(s *State, _ uint64) error {
 	case !j.Ended():
 		return nil
 	}
-	d, in := s.Datasets[j.Dataset]
-	if !in {
-		return fmt.Errorf("%s: %w", j.DatasetName, ErrNoDataset)
+	d, err := s.DatasetOf(j)
+	if err != nil {
+		return err
 	}
-	if s.history()-j.weight()+j.Epochs > MaxHistory {
-		return ErrJobsFull
+	if c.Recipe != "" {
+		j.Recipe = c.Recipe
+		if err := j.checkHead(); err != nil {
+			return err
+		}
 	}
-	j.State, j.Error, j.DatasetName = Queued, "", d.Name
+	if s.reserved()-j.reserves()+j.Epochs > MaxHistory {
+		return ErrEpochsFull
+	}
+	j.State, j.Error, j.Dataset, j.DatasetName = Queued, "", d.ID, d.Name
 	s.Jobs[j.ID] = j
+	return nil
+}
+
+func (c RemoveJob) apply(s *State, _ uint64) error {
+	j, err := s.job(c.ID)
+	if err != nil {
+		return err
+	}
+	if !j.Ended() {
+		return fmt.Errorf("%s (%s): %w", j.ID, j.State, ErrJobState)
+	}
+	delete(s.Jobs, j.ID)
 	return nil
 }
 

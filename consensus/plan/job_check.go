@@ -19,6 +19,11 @@ func (j Job) checkHead() error {
 	if len(j.Recipe) > MaxRecipe || !utf8.ValidString(j.Recipe) {
 		return fmt.Errorf("%w: a recipe of %d bytes, or not in UTF-8", ErrInvalid, len(j.Recipe))
 	}
+	if j.Content != "" {
+		if err := checkHex("content", j.Content, sha256Len); err != nil {
+			return err
+		}
+	}
 	return cmp.Or(checkHex("job key", j.Key, jobKeyLen), checkHex("dataset id", j.Dataset, datasetIDLen), CheckDatasetName(j.DatasetName),
 		checkNumber("jobs", j.Number), checkText("strategy", j.Strategy), checkSentence("reason", j.Why))
 }
@@ -36,9 +41,9 @@ func (e Epoch) check(epochs int) error {
 	}
 	counts := append(e.Bytes.list(), e.Rows.Local, e.Rows.Remote, e.Requests.Feature, e.Requests.Topology)
 	if v := e.Eval; v != nil {
-		for _, f := range []float64{v.Seconds, v.Train, v.Val, v.Test, v.Score, v.Loss} {
-			if !finite(f) {
-				return fmt.Errorf("%w: %v is told of evaluation %d", ErrInvalid, f, e.Epoch)
+		for _, f := range []*float64{&v.Seconds, v.Train, v.Val, v.Test, &v.Score, &v.Loss} {
+			if f != nil && !finite(*f) {
+				return fmt.Errorf("%w: %v is told of evaluation %d", ErrInvalid, *f, e.Epoch)
 			}
 		}
 		counts = append(counts, v.Bytes.list()...)
@@ -53,6 +58,18 @@ func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 func (b Bytes) list() []uint64 {
 	return []uint64{b.Feature, b.Topology, b.Model, b.Gradient, b.Activation, b.Shard, b.Control}
+}
+
+func checkNotes(notes []string) error {
+	if len(notes) > MaxNotes {
+		return fmt.Errorf("%w: %d notes", ErrInvalid, len(notes))
+	}
+	for _, n := range notes {
+		if err := checkSentence("note", n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkSentence(what, text string) error {

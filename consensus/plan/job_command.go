@@ -39,6 +39,7 @@ type (
 		State      JobState `json:"state"` // done, failed or stopped
 		Error      string   `json:"error,omitempty"`
 		Best       int      `json:"best,omitempty"`
+		Notes      []string `json:"notes,omitempty"` // sentences, MaxNotes at most
 	}
 
 	// StopJob is the wish that a job ends. One that is queued is stopped at once; one
@@ -48,8 +49,15 @@ type (
 	}
 
 	// ResumeJob puts a job that has failed or was stopped into the queue again. One
-	// that is queued or runs stays as it is.
+	// that is queued or runs stays as it is. Recipe, if not "", takes the place of the
+	// job's.
 	ResumeJob struct {
+		ID     string `json:"id"`
+		Recipe string `json:"recipe,omitempty"`
+	}
+
+	// RemoveJob forgets a job that has ended, and with it what it has learnt.
+	RemoveJob struct {
 		ID string `json:"id"`
 	}
 )
@@ -60,3 +68,4 @@ func (CommitEpochs) kind() Kind { return KindCommitEpochs }
 func (FinishJob) kind() Kind    { return KindFinishJob }
 func (StopJob) kind() Kind      { return KindStopJob }
 func (ResumeJob) kind() Kind    { return KindResumeJob }
+func (RemoveJob) kind() Kind    { return KindRemoveJob }

@@ -7,8 +7,8 @@ import (
 
 // checkJobs finds what no sequence of commands leads to.
 func (s *State) checkJobs() error {
-	if len(s.Jobs) > MaxJobs || s.history() > MaxHistory || s.JobsMade > maxNumber {
-		return fmt.Errorf("%w: %d jobs with %d epochs", ErrInvalid, len(s.Jobs), s.history())
+	if len(s.Jobs) > MaxJobs || max(s.history(), s.reserved()) > MaxHistory || s.JobsMade > maxNumber {
+		return fmt.Errorf("%w: %d jobs with %d epochs", ErrInvalid, len(s.Jobs), max(s.history(), s.reserved()))
 	}
 	keys, busy := map[string]bool{}, map[string]string{}
 	for id, j := range s.Jobs {
@@ -54,7 +54,7 @@ func (s *State) checkWork(j Job) error {
 			return err
 		}
 	}
-	return checkSentence("error", j.Error)
+	return cmp.Or(checkSentence("error", j.Error), checkNotes(j.Notes))
 }
 
 func (j Job) checkHistory() error {

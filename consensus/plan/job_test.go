@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -45,11 +46,13 @@ func TestBestEpoch(t *testing.T) {
 	}
 	without := trained(5, 0)
 	without.Eval = nil
+	unjudged := trained(9, 0.9)
+	unjudged.Eval.Val = nil
 	for i, c := range []struct {
 		epoch Epoch
 		best  int
 	}{
-		{eval(3, 0.7, 2), 3}, {eval(4, 0.7, 2), 3}, {without, 3}, {eval(6, 0.7, 1.5), 6}, {eval(7, 0.6, 1), 6}, {eval(8, 0.8, 9), 8},
+		{eval(3, 0.7, 2), 3}, {eval(4, 0.7, 2), 3}, {without, 3}, {eval(6, 0.7, 1.5), 6}, {eval(7, 0.6, 1), 6}, {eval(8, 0.8, 9), 8}, {unjudged, 8},
 	} {
 		s = must(t, s, uint64(50+i), CommitEpochs{ID: "j3", Node: "a", Generation: workingGeneration, Epochs: []Epoch{c.epoch}})
 		if got := s.Jobs["j3"].Best; got != c.best {
@@ -67,7 +70,7 @@ func TestLongestReport(t *testing.T) {
 		c.Epochs = append(c.Epochs, Epoch{
 			Epoch: MaxEpochs, Loss: -math.MaxFloat64 / 3, Seconds: math.Pi * 1e20, Phases: Phases{math.Pi, math.Pi, math.Pi, math.Pi, math.Pi}, Rows: Rows{most, most},
 			Requests: Requests{most, most}, Bytes: bytes, Generation: most, Weights: hash,
-			Eval: &Eval{Seconds: math.Pi, Train: math.E / 10, Val: math.E / 10, Test: math.E / 10, Score: math.E / 10, Loss: -math.MaxFloat64 / 3, Bytes: bytes},
+			Eval: &Eval{Seconds: math.Pi, Train: new(math.E / 10), Val: new(math.E / 10), Test: new(math.E / 10), Score: math.E / 10, Loss: -math.MaxFloat64 / 3, Bytes: bytes},
 		})
 	}
 	if _, err := Encode(c); err != nil {
@@ -78,18 +81,13 @@ func TestLongestReport(t *testing.T) {
 	}
 }
 
-// The oldest finished jobs make room; those that are not finished never do.
+// Nothing is forgotten to make room for another job.
 func TestRoomForJobs(t *testing.T) {
 	s := working(t)
 	index := uint64(100)
-	create := func(epochs int) error {
+	create := func(epochs int) (err error) {
 		index++
-		data, err := Encode(CreateJob{Key: fmt.Sprintf("%08x", index), Dataset: readyID, Strategy: "single", Recipe: "{}", Epochs: epochs})
-		if err != nil {
-			t.Fatal(err)
-		}
-		next, err := Apply(s, index, data)
-		s = next
+		s, err = tried(t, s, index, CreateJob{Key: fmt.Sprintf("%08x", index), Dataset: readyID, Strategy: "single", Recipe: "{}", Epochs: epochs})
 		return err
 	}
 	for len(s.Jobs) < MaxJobs {
@@ -97,32 +95,124 @@ func TestRoomForJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, gone := range []string{"j1", "j2"} {
-		if err := create(1); err != nil || len(s.Jobs) != MaxJobs {
-			t.Fatalf("%v with %d jobs", err, len(s.Jobs))
-		}
-		if _, in := s.Jobs[gone]; in {
-			t.Errorf("%s was not forgotten", gone)
+	if err := create(1); !errors.Is(err, ErrJobsFull) || len(s.Jobs) != MaxJobs || len(s.Jobs["j1"].History) != 3 {
+		t.Fatalf("%v with %d jobs", err, len(s.Jobs))
+	}
+	for id, want := range map[string]error{"j3": ErrJobState, "j4": ErrJobState, "j99": ErrNoJob, "j1": nil} {
+		index++
+		var err error
+		if s, err = tried(t, s, index, RemoveJob{ID: id}); !errors.Is(err, want) {
+			t.Errorf("removing %s: %v", id, err)
 		}
 	}
-	if err := create(1); err == nil {
-		t.Error("a job that has not ended made room")
+	if err := create(1); err != nil || s.Jobs["j1"].ID != "" {
+		t.Errorf("%v, j1 is %+v", err, s.Jobs["j1"])
 	}
-	for _, id := range slices.Collect(maps.Keys(s.Jobs)) {
+	for _, id := range slices.Sorted(maps.Keys(s.Jobs)) {
 		index++
 		s = must(t, s, index, StopJob{ID: id})
+		if s.Jobs[id].Ended() && len(s.Jobs) > 8 {
+			index++
+			s = must(t, s, index, RemoveJob{ID: id})
+		}
 	}
-	for range MaxHistory / MaxEpochs {
-		if err := create(MaxEpochs); err != nil && s.history() < MaxHistory-MaxEpochs {
+	for range MaxHistory/MaxEpochs - 1 {
+		if err := create(MaxEpochs); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := create(MaxEpochs); err == nil {
-		t.Errorf("%d epochs in all", s.history())
+	if err := create(MaxEpochs); !errors.Is(err, ErrEpochsFull) {
+		t.Errorf("%v with %d epochs reserved", err, s.reserved())
 	}
 	if err := s.check(); err != nil {
 		t.Error(err)
 	}
+}
+
+// When there are too many epochs, the oldest ended jobs keep their best and their
+// last, and say so.
+func TestOldHistoriesAreThinned(t *testing.T) {
+	s := working(t)
+	s = must(t, s, 50, FinishJob{ID: "j3", Node: "a", Generation: workingGeneration, State: Done})
+	index := uint64(100)
+	do := func(c Command) {
+		t.Helper()
+		index++
+		s = must(t, s, index, c)
+	}
+	for n := range 7 {
+		id := jobID(s.JobsMade + 1)
+		do(CreateJob{Key: fmt.Sprintf("%08x", index), Dataset: readyID, Strategy: "single", Recipe: "{}", Epochs: MaxEpochs})
+		do(AssignJob{ID: id, Nodes: []string{"a"}})
+		generation := s.Generation
+		for at := 1; at <= MaxEpochs; at += MaxCommit {
+			c := CommitEpochs{ID: id, Node: "a", Generation: generation}
+			for e := at; e < min(at+MaxCommit, MaxEpochs+1); e++ {
+				c.Epochs = append(c.Epochs, trained(e, 1/float64(1+e*e%997)))
+			}
+			do(c)
+		}
+		do(FinishJob{ID: id, Node: "a", Generation: generation, State: Done})
+		if s.history() > MaxHistory {
+			t.Fatalf("%d epochs after %d long jobs", s.history(), n+1)
+		}
+	}
+	if err := s.check(); err != nil || len(s.Jobs) != 12 {
+		t.Errorf("%d jobs, %v", len(s.Jobs), err)
+	}
+	for _, j := range s.JobsInOrder() {
+		long := j.Epochs == MaxEpochs
+		if j.Thinned != slices.Contains([]string{"j1", "j6", "j7", "j8"}, j.ID) || j.Thinned && len(j.History) != 2 || long && !j.Thinned && len(j.History) != MaxEpochs {
+			t.Errorf("%s has %d epochs, thinned %v", j.ID, len(j.History), j.Thinned)
+		}
+		if e, in := j.EpochAt(j.Best); len(j.History) > 0 && (!in || e.Eval == nil) || long && j.Last() != MaxEpochs {
+			t.Errorf("%s has its best %d and its last %d", j.ID, j.Best, j.Last())
+		}
+	}
+}
+
+// A dataset of the same name and content takes the place of one that was removed.
+func TestDatasetComesBack(t *testing.T) {
+	s := working(t)
+	s = must(t, s, 50, FinishJob{ID: "j3", Node: "a", Generation: workingGeneration, State: Stopped})
+	s = must(t, s, 51, StopJob{ID: "j4"})
+	s = must(t, s, 52, StopJob{ID: "j5"})
+	if on := s.JobsOn(readyID); len(on) != 5 || on[0].ID != "j1" {
+		t.Errorf("%+v need the dataset", on)
+	}
+	s = must(t, s, 53, RemoveDataset{ID: readyID})
+	if _, err := tried(t, s, 54, ResumeJob{ID: "j3"}); !errors.Is(err, ErrNoDataset) {
+		t.Error(err)
+	}
+	const again = "00000000000000d9"
+	reserved := must(t, s, 55, ReserveDataset{ID: again, Name: "ready", Importer: "a"})
+	if _, err := tried(t, reserved, 56, ResumeJob{ID: "j3"}); !errors.Is(err, ErrUndefined) {
+		t.Error(err)
+	}
+	for shards, want := range map[int]error{2: nil, 3: ErrOtherContent} {
+		s := must(t, reserved, 56, defined(again, "a", shards))
+		s = must(t, s, 57, PlaceShards{ID: again, Nodes: []string{"a"}, Wanted: [][]int{{0}, {0}, {0}}[:shards]})
+		s, err := tried(t, s, 58, ResumeJob{ID: "j3", Recipe: `{"lr":1}`})
+		if !errors.Is(err, want) {
+			t.Errorf("%d shards: %v", shards, err)
+		}
+		if j := s.Jobs["j3"]; want == nil && (j.Dataset != again || j.Recipe != `{"lr":1}` || len(s.JobsOn(again)) != 5) {
+			t.Errorf("%+v", j)
+		}
+		if err := s.check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// tried is must for what may be refused.
+func tried(t *testing.T, s *State, index uint64, c Command) (*State, error) {
+	t.Helper()
+	data, err := Encode(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Apply(s, index, data)
 }
 
 func TestNextJobs(t *testing.T) {
@@ -194,6 +284,8 @@ func TestJobsThatNoHistoryLeadsTo(t *testing.T) {
 		"order":          func(_ *State, j *Job) { j.History = []Epoch{trained(2, 1), trained(1, 1)} },
 		"weights":        func(_ *State, j *Job) { j.History = []Epoch{{Epoch: 1}}; j.Best = 0 },
 		"best":           func(_ *State, j *Job) { j.Best = 7 },
+		"notes":          func(_ *State, j *Job) { j.Notes = make([]string, MaxNotes+1) },
+		"content":        func(_ *State, j *Job) { j.Content = "beef" },
 		"too many":       func(s *State, j *Job) { j.Epochs = MaxEpochs; crowd(s, *j) },
 		"an epoch's own": func(_ *State, j *Job) { j.History = []Epoch{{Epoch: 10, Weights: hash}}; j.Best = 0 },
 	} {
@@ -235,7 +327,7 @@ func anyJobCommand(r *rand.Rand, s *State) Command {
 	if len(j.Nodes) > 0 && r.IntN(4) > 0 {
 		node = j.Nodes[0]
 	}
-	switch r.IntN(9) {
+	switch r.IntN(10) {
 	case 0:
 		return CreateJob{Key: fmt.Sprintf("%08x", r.IntN(20)), Dataset: readyID, Recipe: "{}", Strategy: "single", Epochs: 1 + r.IntN(8)}
 	case 1, 2:
@@ -247,6 +339,8 @@ func anyJobCommand(r *rand.Rand, s *State) Command {
 		return FinishJob{ID: j.ID, Node: node, Generation: j.Generation, State: []JobState{Done, Failed, Stopped}[r.IntN(3)]}
 	case 7:
 		return StopJob{ID: j.ID}
+	case 8:
+		return RemoveJob{ID: j.ID}
 	default:
 		return ResumeJob{ID: j.ID}
 	}

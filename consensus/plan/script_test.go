@@ -135,6 +135,7 @@ func (m *machine) parse(word, body string) Command {
 		"hold": fill[HoldShards](m.t, body), "lose": fill[LoseShards](m.t, body), "remove-dataset": fill[RemoveDataset](m.t, body),
 		"create-job": fill[CreateJob](m.t, body), "assign": fill[AssignJob](m.t, body), "commit": fill[CommitEpochs](m.t, body),
 		"finish": fill[FinishJob](m.t, body), "stop": fill[StopJob](m.t, body), "resume": fill[ResumeJob](m.t, body),
+		"remove-job": fill[RemoveJob](m.t, body),
 		"create-token": func() Command {
 			var hash string
 			var now, ttl int

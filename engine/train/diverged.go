@@ -37,8 +37,9 @@ func (t *trainer) diverged(s *slot, what string) error {
 	if s != nil {
 		e.Step = s.step + 1
 	}
-	if !t.saved.good {
-		// Weights and moments are still those of the last good step, if they are good.
+	if s != nil && !t.saved.good {
+		// The step has not changed weights and moments yet: they are those of the last
+		// good one.
 		if err := t.save(); err != nil {
 			t.log.Warn("could not write a checkpoint of before the training diverged", "err", err)
 		}

@@ -36,7 +36,8 @@ type Backend interface {
 	Dataset(ctx context.Context, name string) (Dataset, error)
 	// VerifyDataset has every copy of every shard read through by who holds it.
 	VerifyDataset(ctx context.Context, name string, tell func(DatasetEvent)) error
-	RemoveDataset(ctx context.Context, name string) error
+	// RemoveDataset with force also removes what models that are kept need.
+	RemoveDataset(ctx context.Context, name string, force bool) error
 
 	// StartJob checks what is asked for and puts it into the queue; the others answer
 	// with NotFound where there is no such job. Jobs, Job and WatchJob answer from
@@ -48,7 +49,8 @@ type Backend interface {
 	// not after it returned.
 	WatchJob(ctx context.Context, id string, tell func(JobEvent)) (Job, error)
 	StopJob(ctx context.Context, id string) error
-	ResumeJob(ctx context.Context, id string) error
+	ResumeJob(ctx context.Context, id string, r ResumeRequest) error
+	RemoveJob(ctx context.Context, id string) error
 	// Predict and ExportJob write a file.
 	Predict(ctx context.Context, id string, r PredictRequest, to io.Writer) error
 	ExportJob(ctx context.Context, id string, to io.Writer) error

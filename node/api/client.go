@@ -221,6 +221,8 @@ func (c *Client) broken(ctx context.Context, err error) error {
 		return fmt.Errorf("%w at %s: run this as the user that runs `hopmesh agent`, or with sudo", ErrPermission, c.addr)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return &absent{c.addr}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return c.gone("before it had answered")
 	}
 	// The URL that *url.Error adds tells nothing: it is made up for a unix socket.
 	if u, ok := errors.AsType[*url.Error](err); ok {
@@ -237,6 +239,16 @@ func (a *absent) Error() string {
 }
 
 func (a *absent) Is(target error) bool { return target == ErrNoDaemon }
+
+// gone says that the daemon ended, or broke off, at some point.
+func (c *Client) gone(when string) error { return &leaver{c.addr, when} }
+
+// leaver reads better than its sentinel would in front of a reason.
+type leaver struct{ addr, when string }
+
+func (l *leaver) Error() string { return fmt.Sprintf("the daemon at %s went away %s", l.addr, l.when) }
+
+func (l *leaver) Is(target error) bool { return target == ErrGone }
 
 // follow reads a stream of JSON lines.
 func follow[T any](ctx context.Context, c *Client, path string) iter.Seq2[T, error] {

@@ -68,7 +68,7 @@ func TestSentencesOfFailures(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	torn := c.broken(t.Context(), &url.Error{Op: "Get", URL: "http://localhost/v1/status", Err: syscall.ECONNRESET})
-	if !errors.Is(torn, syscall.ECONNRESET) || strings.Contains(torn.Error(), "http://") {
+	if !errors.Is(torn, ErrGone) || strings.Contains(torn.Error(), "http://") {
 		t.Errorf("%v", torn)
 	}
 	why := errors.New("the user changed their mind")
@@ -94,7 +94,7 @@ func TestStrangeAnswers(t *testing.T) {
 		"half an answer": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = fmt.Fprint(w, `{"node":`)
-		}, "unexpected EOF"},
+		}, "went away before"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(c.answer)

@@ -48,7 +48,12 @@ func (c *Client) VerifyDataset(ctx context.Context, name string, tell func(Datas
 	return err
 }
 
-// RemoveDataset removes a dataset from the mesh.
-func (c *Client) RemoveDataset(ctx context.Context, name string) error {
-	return c.call(ctx, changeTimeout, http.MethodDelete, "/v1/datasets/"+url.PathEscape(name), nil, nil)
+// RemoveDataset removes a dataset from the mesh, with force also one that models
+// need.
+func (c *Client) RemoveDataset(ctx context.Context, name string, force bool) error {
+	path := "/v1/datasets/" + url.PathEscape(name)
+	if force {
+		path += "?force=true"
+	}
+	return c.call(ctx, changeTimeout, http.MethodDelete, path, nil, nil)
 }

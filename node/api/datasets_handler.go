@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"strconv"
 )
 
 func (s server) datasetRoutes(mux *http.ServeMux) {
@@ -64,8 +65,15 @@ func (s server) verifyDataset(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s server) removeDataset(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	answer(w, Done{Name: name, OK: true}, s.RemoveDataset(r.Context(), name))
+	name, force := r.PathValue("name"), false
+	if text := r.URL.Query().Get("force"); text != "" {
+		var err error
+		if force, err = strconv.ParseBool(text); err != nil {
+			fail(w, Invalid("force is %q, and neither true nor false", text))
+			return
+		}
+	}
+	answer(w, Done{Name: name, OK: true}, s.RemoveDataset(r.Context(), name, force))
 }
 
 func made(d Dataset) DatasetEvent {

@@ -47,7 +47,12 @@ func (f *fake) Datasets(context.Context) ([]DatasetSummary, error) { return f.su
 func (f *fake) Dataset(_ context.Context, name string) (Dataset, error) {
 	return f.set, f.note("show " + name)
 }
-func (f *fake) RemoveDataset(_ context.Context, name string) error { return f.note("remove " + name) }
+func (f *fake) RemoveDataset(_ context.Context, name string, force bool) error {
+	if force {
+		name += " by force"
+	}
+	return f.note("remove " + name)
+}
 
 func someDataset() Dataset {
 	return Dataset{
@@ -85,13 +90,13 @@ func TestDatasetsArriveAsTheyWere(t *testing.T) {
 			same(t, f.set)(c.Dataset(ctx, "a/b ?"))
 			same(t, f.set)(c.ImportDataset(ctx, in, tell))
 			same(t, f.set)(c.GenerateDataset(ctx, made, tell))
-			if err := errors.Join(c.VerifyDataset(ctx, "a/b ?", tell), c.RemoveDataset(ctx, "a/b ?")); err != nil {
+			if err := errors.Join(c.VerifyDataset(ctx, "a/b ?", tell), c.RemoveDataset(ctx, "a/b ?", false), c.RemoveDataset(ctx, "a/b ?", true)); err != nil {
 				t.Error(err)
 			}
 			if want := append(append(someEvents(), someEvents()...), someEvents()...); !reflect.DeepEqual(told, want) {
 				t.Errorf("told %+v", told)
 			}
-			for _, want := range []any{"show a/b ?", in, made, "verify a/b ?", "remove a/b ?"} {
+			for _, want := range []any{"show a/b ?", in, made, "verify a/b ?", "remove a/b ?", "remove a/b ? by force"} {
 				if !f.was(want) {
 					t.Errorf("the backend was never asked for %+v: %+v", want, f.asked)
 				}

@@ -12,6 +12,8 @@ var (
 	ErrNoDaemon = errors.New("no daemon listens there")
 	// ErrPermission: somebody does, but this user may not talk to it.
 	ErrPermission = errors.New("this user may not talk to the daemon")
+	// ErrGone: the daemon was there and ended, or broke off.
+	ErrGone = errors.New("the daemon went away")
 )
 
 // Error is a refusal that crosses the API: an HTTP status and a sentence for

@@ -60,6 +60,8 @@ type Job struct {
 	Best        *JobBest   `json:"best"` // null: nothing was evaluated yet
 	History     []JobEpoch `json:"history"`
 	Models      []JobModel `json:"models"` // of a sweep
+	// Notes are sentences, without a full stop, on what decides the outcome.
+	Notes []string `json:"notes"`
 	// Recipe is all that decides what is learnt.
 	Recipe json.RawMessage `json:"recipe"`
 	// Problems are sentences, without a full stop, as in Status: what the job waits
@@ -67,11 +69,12 @@ type Job struct {
 	Problems []string `json:"problems"`
 }
 
-// JobBest is the epoch that is best on validation. Accuracies are shares of 1.
+// JobBest is the epoch whose model is kept: the best on validation or, without
+// validation vertices, the last. Accuracies are shares of 1, null of no vertices.
 type JobBest struct {
-	Epoch        int     `json:"epoch"`
-	ValAccuracy  float64 `json:"val_acc"`
-	TestAccuracy float64 `json:"test_acc"`
+	Epoch        int      `json:"epoch"`
+	ValAccuracy  *float64 `json:"val_acc"`
+	TestAccuracy *float64 `json:"test_acc"`
 }
 
 // JobModel is one model of a sweep.
@@ -86,7 +89,7 @@ type JobModel struct {
 type JobEpoch struct {
 	Epoch         int         `json:"epoch"` // from 1
 	Loss          float64     `json:"loss"`
-	TrainAccuracy *float64    `json:"train_acc"` // null: not evaluated, as the other two
+	TrainAccuracy *float64    `json:"train_acc"` // null: not evaluated or no vertices, as the other two
 	ValAccuracy   *float64    `json:"val_acc"`
 	TestAccuracy  *float64    `json:"test_acc"`
 	Seconds       float64     `json:"seconds"`
@@ -171,6 +174,11 @@ type JobEvent struct {
 	Note     string       `json:"note,omitempty"` // a sentence without a full stop
 	End      *Job         `json:"end,omitempty"`
 	Error    *ErrorBody   `json:"error,omitempty"`
+}
+
+// ResumeRequest says what is to change when a job goes on.
+type ResumeRequest struct {
+	Rate *float64 `json:"lr,omitempty"`
 }
 
 // PredictRequest asks for what a trained model says of every vertex.

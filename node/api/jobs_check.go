@@ -1,6 +1,10 @@
 package api
 
-import "slices"
+import (
+	"math"
+	"slices"
+	"strconv"
+)
 
 var (
 	models     = []string{"gcn", "sage", "gat", "gin", "gcnii", "resgcn", "mlp"}
@@ -46,6 +50,20 @@ func (r TrainRequest) Check() error {
 	case len(r.Set) > maxSettings:
 		return Invalid("%d settings are too many", len(r.Set))
 	}
+	for _, n := range []struct {
+		flag  string
+		value *float64
+	}{{"--dropout", r.Dropout}, {"--lr", r.Rate}, {"--weight-decay", r.WeightDecay}} {
+		if n.value != nil && !finite(*n.value) {
+			return notFinite(n.flag, *n.value)
+		}
+	}
+	for _, s := range r.Set {
+		// None of the words that a setting can be reads as a number.
+		if x, err := strconv.ParseFloat(s.Value, 64); err == nil && !finite(x) {
+			return notFinite("--set "+s.Key, x)
+		}
+	}
 	for _, w := range []struct {
 		what, word string
 		list       []string
@@ -58,6 +76,25 @@ func (r TrainRequest) Check() error {
 		}
 	}
 	return nil
+}
+
+// Check refuses what no node would accept.
+func (r ResumeRequest) Check() error {
+	switch {
+	case r.Rate == nil:
+		return nil
+	case !finite(*r.Rate):
+		return notFinite("--lr", *r.Rate)
+	case *r.Rate <= 0:
+		return Invalid("--lr is %g: give a number above 0, such as 0.001", *r.Rate)
+	}
+	return nil
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+func notFinite(flag string, x float64) error {
+	return Invalid("%s is %g, which is no number to compute with: give a finite one", flag, x)
 }
 
 // Check refuses what no node would accept.

@@ -51,8 +51,13 @@ func (c *Client) StopJob(ctx context.Context, id string) error {
 }
 
 // ResumeJob lets a job go on that has failed or was stopped.
-func (c *Client) ResumeJob(ctx context.Context, id string) error {
-	return c.call(ctx, changeTimeout, http.MethodPost, jobPath(id, "resume"), nil, nil)
+func (c *Client) ResumeJob(ctx context.Context, id string, r ResumeRequest) error {
+	return c.call(ctx, changeTimeout, http.MethodPost, jobPath(id, "resume"), r, nil)
+}
+
+// RemoveJob forgets a job that has ended, with its model.
+func (c *Client) RemoveJob(ctx context.Context, id string) error {
+	return c.call(ctx, changeTimeout, http.MethodDelete, jobPath(id, ""), nil, nil)
 }
 
 // Predict writes what a job's model says of every vertex. If it fails, part of that
@@ -82,7 +87,7 @@ func (c *Client) fetch(ctx context.Context, path string, in any, to io.Writer) e
 		if from.err == nil {
 			return err // the writer's own
 		}
-		return fmt.Errorf("the daemon at %s went away before the file was whole: %w", c.addr, err)
+		return fmt.Errorf("%w: %w", c.gone("before the file was whole"), err)
 	}
 	if res.Trailer.Get(trailerEnd) != "" {
 		return nil
@@ -91,7 +96,7 @@ func (c *Client) fetch(ctx context.Context, path string, in any, to io.Writer) e
 	code, err := strconv.Atoi(status)
 	sentence, unescaped := url.PathUnescape(text)
 	if err != nil || unescaped != nil {
-		return fmt.Errorf("the daemon at %s went away before the file was whole", c.addr)
+		return c.gone("before the file was whole")
 	}
 	return &Error{Status: code, Message: sentence}
 }

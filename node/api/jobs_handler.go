@@ -10,6 +10,7 @@ func (s server) jobRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /v1/jobs", s.jobs)
 	mux.HandleFunc("POST /v1/jobs", s.startJob)
 	mux.HandleFunc("GET /v1/jobs/{id}", s.job)
+	mux.HandleFunc("DELETE /v1/jobs/{id}", s.removeJob)
 	mux.HandleFunc("GET /v1/jobs/{id}/watch", s.watchJob)
 	mux.HandleFunc("POST /v1/jobs/{id}/stop", s.stopJob)
 	mux.HandleFunc("POST /v1/jobs/{id}/resume", s.resumeJob)
@@ -70,8 +71,25 @@ func (s server) stopJob(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s server) resumeJob(w http.ResponseWriter, r *http.Request) {
+	var q ResumeRequest
+	var err error
+	if r.ContentLength != 0 { // nothing has to change
+		err = decode(w, r, &q)
+	}
+	if err == nil {
+		err = q.Check()
+	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
 	id := r.PathValue("id")
-	answer(w, Done{ID: id, OK: true}, s.ResumeJob(r.Context(), id))
+	answer(w, Done{ID: id, OK: true}, s.ResumeJob(r.Context(), id, q))
+}
+
+func (s server) removeJob(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	answer(w, Done{ID: id, OK: true}, s.RemoveJob(r.Context(), id))
 }
 
 func (s server) predict(w http.ResponseWriter, r *http.Request) {
@@ -94,6 +112,7 @@ func (s server) exportJob(w http.ResponseWriter, r *http.Request) {
 // notNull returns j with lists that print as [] where they are empty.
 func (j Job) notNull() Job {
 	j.Nodes, j.History, j.Models, j.Problems = notNull(j.Nodes), notNull(j.History), notNull(j.Models), notNull(j.Problems)
+	j.Notes = notNull(j.Notes)
 	return j
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -20,7 +21,14 @@ func (f *fake) StartJob(_ context.Context, r TrainRequest) (string, error) { ret
 func (f *fake) Jobs(context.Context) ([]JobSummary, error)                 { return f.jobs, f.err }
 func (f *fake) Job(_ context.Context, id string) (Job, error)              { return f.job, f.note("show " + id) }
 func (f *fake) StopJob(_ context.Context, id string) error                 { return f.note("stop " + id) }
-func (f *fake) ResumeJob(_ context.Context, id string) error               { return f.note("resume " + id) }
+func (f *fake) RemoveJob(_ context.Context, id string) error               { return f.note("remove " + id) }
+
+func (f *fake) ResumeJob(_ context.Context, id string, r ResumeRequest) error {
+	if r.Rate != nil {
+		id += fmt.Sprintf(" at %g", *r.Rate)
+	}
+	return f.note("resume " + id)
+}
 
 func (f *fake) WatchJob(ctx context.Context, id string, tell func(JobEvent)) (Job, error) {
 	err := f.note("watch " + id)
@@ -58,10 +66,11 @@ func someEpoch(n int) JobEpoch {
 }
 
 func someJob() Job {
+	half := 0.5
 	return Job{
 		ID: "j7", State: "done", Dataset: "cora", Model: "gcn", Strategy: "single", Why: "one node", Seed: 3, Generation: 9, Nodes: []string{"alpha"},
-		EpochsTotal: 2, Epoch: 2, Best: &JobBest{Epoch: 1, ValAccuracy: 0.5, TestAccuracy: 0.5}, History: []JobEpoch{someEpoch(1), someEpoch(2)},
-		Models: []JobModel{}, Recipe: json.RawMessage(`{"epochs":2}`), Problems: []string{},
+		EpochsTotal: 2, Epoch: 2, Best: &JobBest{Epoch: 1, ValAccuracy: &half, TestAccuracy: &half}, History: []JobEpoch{someEpoch(1), someEpoch(2)},
+		Models: []JobModel{}, Recipe: json.RawMessage(`{"epochs":2}`), Problems: []string{}, Notes: []string{"it was cold"},
 	}
 }
 
@@ -93,7 +102,7 @@ func TestJobsArriveAsTheyWere(t *testing.T) {
 			if !reflect.DeepEqual(told, someSights()) {
 				t.Errorf("told %+v", told)
 			}
-			if err := errors.Join(c.StopJob(ctx, "j7"), c.ResumeJob(ctx, "j7")); err != nil {
+			if err := errors.Join(c.StopJob(ctx, "j7"), c.ResumeJob(ctx, "j7", ResumeRequest{}), c.ResumeJob(ctx, "j8", ResumeRequest{Rate: &rate}), c.RemoveJob(ctx, "a/b ?")); err != nil {
 				t.Error(err)
 			}
 			var predicted, exported bytes.Buffer
@@ -104,7 +113,7 @@ func TestJobsArriveAsTheyWere(t *testing.T) {
 			if !bytes.Equal(predicted.Bytes(), f.file) || !bytes.Equal(exported.Bytes(), f.file) {
 				t.Errorf("%d and %d bytes of %d", predicted.Len(), exported.Len(), len(f.file))
 			}
-			for _, want := range []any{in, "show a/b ?", "watch a/b ?", "stop j7", "resume j7", fmt.Sprintf("predict j7 %+v", ask), "export j7"} {
+			for _, want := range []any{in, "show a/b ?", "watch a/b ?", "stop j7", "resume j7", "resume j8 at 0.01", "remove a/b ?", fmt.Sprintf("predict j7 %+v", ask), "export j7"} {
 				if !f.was(want) {
 					t.Errorf("the backend was never asked for %+v: %+v", want, f.asked)
 				}
@@ -165,6 +174,37 @@ func TestFileThatIsCutOff(t *testing.T) {
 	}
 }
 
+// A daemon that ends before it answers is told of as one that went away.
+func TestDaemonGoesAway(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			err = conn.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	defer s.Close()
+	c, err := NewClient(s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	err = c.Predict(t.Context(), "j7", PredictRequest{Format: ".npy"}, io.Discard)
+	if !errors.Is(err, ErrGone) || strings.Contains(err.Error(), "EOF") || !strings.Contains(err.Error(), "went away before it had answered") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Who resumes a job as it was need not send anything.
+func TestResumeWithoutABody(t *testing.T) {
+	f := &fake{}
+	if w := post(Handler(f, metrics()), "/v1/jobs/j7/resume", ""); w.Code != http.StatusOK || f.last() != "resume j7" {
+		t.Errorf("%d %s, asked for %v", w.Code, w.Body, f.last())
+	}
+}
+
 func TestHangingUpEndsTheWatching(t *testing.T) {
 	f := &fake{seen: someSights()[:1], held: make(chan struct{}), ended: make(chan error, 1)}
 	c := serve(t, "unix", f)
@@ -213,11 +253,13 @@ func TestWatchThatIsRefused(t *testing.T) {
 }
 
 func TestEmptyJobsHaveNoNull(t *testing.T) {
-	f := &fake{job: Job{Recipe: json.RawMessage("{}"), Best: &JobBest{}}, jobs: []JobSummary{{Best: &JobBest{}}}, seen: []JobEvent{{State: &JobSummary{Best: &JobBest{}}}}}
+	half := 0.5
+	best := JobBest{ValAccuracy: &half, TestAccuracy: &half}
+	f := &fake{job: Job{Recipe: json.RawMessage("{}"), Best: &best}, jobs: []JobSummary{{Best: &best}}, seen: []JobEvent{{State: &JobSummary{Best: &best}}}}
 	f.st.Training, f.pl.Jobs = f.jobs, f.jobs
 	h := Handler(f, metrics())
 	for path, want := range map[string][]string{
-		"/v1/jobs": {`"nodes":[]`}, "/v1/jobs/j7": {`"nodes":[]`, `"history":[]`, `"models":[]`, `"problems":[]`},
+		"/v1/jobs": {`"nodes":[]`}, "/v1/jobs/j7": {`"nodes":[]`, `"history":[]`, `"models":[]`, `"problems":[]`, `"notes":[]`},
 		"/v1/jobs/j7/watch": {`"nodes":[]`, `"history":[]`}, "/v1/status": {`"nodes":[]`}, "/v1/plan": {`"nodes":[]`},
 	} {
 		for _, want := range want {
@@ -233,6 +275,7 @@ func TestEmptyJobsHaveNoNull(t *testing.T) {
 
 func TestJobsThatNoNodeIsAsked(t *testing.T) {
 	many := maxEpochs + 1
+	nan, inf, less := math.NaN(), math.Inf(-1), -1.0
 	for says, r := range map[string]interface{ Check() error }{
 		"names no dataset":         TrainRequest{},
 		"no model \"mlpp\"":        TrainRequest{Dataset: "a", Model: "mlpp"},
@@ -242,6 +285,12 @@ func TestJobsThatNoNodeIsAsked(t *testing.T) {
 		"no strategy \"ddp\"":      TrainRequest{Dataset: "a", Strategy: "ddp"},
 		"10001 epochs":             TrainRequest{Dataset: "a", Epochs: &many},
 		"300 settings":             TrainRequest{Dataset: "a", Set: make([]Setting, 300)},
+		"--lr is NaN, which":       TrainRequest{Dataset: "a", Rate: &nan},
+		"--dropout is -Inf, which": TrainRequest{Dataset: "a", Dropout: &inf},
+		"--weight-decay is NaN":    TrainRequest{Dataset: "a", WeightDecay: &nan},
+		"--set a.b is +Inf":        TrainRequest{Dataset: "a", Set: []Setting{{"a.c", "mean"}, {"a.b", "infinity"}}},
+		"--lr is NaN":              ResumeRequest{Rate: &nan},
+		"--lr is -1":               ResumeRequest{Rate: &less},
 		"names no format":          PredictRequest{},
 		"of predictions \".csv\"":  PredictRequest{Format: ".csv"},
 	} {
@@ -251,7 +300,7 @@ func TestJobsThatNoNodeIsAsked(t *testing.T) {
 		}
 	}
 	h := Handler(&fake{}, metrics())
-	for path, body := range map[string]string{"/v1/jobs": `{"dataset":"a","epocs":3}`, "/v1/jobs/j7/predict": `{"format":".csv"}`} {
+	for path, body := range map[string]string{"/v1/jobs": `{"dataset":"a","epocs":3}`, "/v1/jobs/j7/resume": `{"lr":0}`, "/v1/jobs/j7/predict": `{"format":".csv"}`} {
 		if w := post(h, path, body); w.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}

@@ -62,5 +62,5 @@ func place(ctx context.Context, on api.Backend) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return bytes / 1e9 / end.Sub(begin).Seconds(), on.RemoveDataset(ctx, "big")
+	return bytes / 1e9 / end.Sub(begin).Seconds(), on.RemoveDataset(ctx, "big", false)
 }

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -45,9 +46,13 @@ func (s *show) train(ctx context.Context, r *Report, epochs int) error {
 	if job.State != "done" || job.Best == nil || len(job.History) == 0 || len(job.Nodes) == 0 {
 		return fmt.Errorf("the training is %s: %s", job.State, job.Error)
 	}
+	val, test := job.Best.ValAccuracy, job.Best.TestAccuracy
+	if val == nil || test == nil {
+		return errors.New("the dataset of the demo has no validation or test papers")
+	}
 	r.Training = Training{
 		Node: job.Nodes[0], Epochs: len(job.History), Seconds: time.Since(begin).Seconds(), EpochSeconds: job.History[len(job.History)-1].Seconds,
-		Best: job.Best.Epoch, ValAccuracy: job.Best.ValAccuracy, TestAccuracy: job.Best.TestAccuracy,
+		Best: job.Best.Epoch, ValAccuracy: *val, TestAccuracy: *test,
 	}
 	t := r.Training
 	s.note("%s trained a GCN for %d epochs in %.1f s: %.1f %% of the test papers right with this seed (the paper has %.1f %% on average)",

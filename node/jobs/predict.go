@@ -27,6 +27,9 @@ type Prediction struct {
 	Embeddings bool
 }
 
+// CheckModel reads a model through.
+func CheckModel(path string) error { return train.Export(io.Discard, path) }
+
 // Predict writes a row of numbers for each vertex, in ascending order of what the
 // source calls them: numbers by value, else by their letters. So the rows of a graph
 // whose source counts from 0 stand where the source has them.

@@ -129,11 +129,19 @@ func recordOf(e train.Epoch, generation uint64, metric string) plan.Epoch {
 	}
 	if v := e.Eval; v != nil {
 		p.Eval = &plan.Eval{
-			Seconds: seconds(v.Seconds), Train: number(v.Train.Accuracy), Val: number(v.Val.Accuracy), Test: number(v.Test.Accuracy),
+			Seconds: seconds(v.Seconds), Train: accuracy(v.Train), Val: accuracy(v.Val), Test: accuracy(v.Test),
 			Score: number(score(v.Val, metric)), Loss: number(v.Val.Loss),
 		}
 	}
 	return p
+}
+
+// accuracy is nil of no vertices.
+func accuracy(s train.Scores) *float64 {
+	if s.Count == 0 {
+		return nil
+	}
+	return new(number(s.Accuracy))
 }
 
 // score is what the best epoch has most of.

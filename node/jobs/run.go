@@ -2,12 +2,12 @@ package jobs
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode"
@@ -67,7 +67,7 @@ func (r *run) live(ctx context.Context) {
 	result, err := r.train(ctx)
 	r.reports.close()
 	refused := <-told
-	end := plan.FinishJob{ID: r.job.ID, Node: r.cfg.Self, Generation: r.job.Generation}
+	end := plan.FinishJob{ID: r.job.ID, Node: r.cfg.Self, Generation: r.job.Generation, Notes: r.sight.said()}
 	switch cause := context.Cause(ctx); {
 	case err == nil && refused == nil:
 		end.State = plan.Done
@@ -82,7 +82,7 @@ func (r *run) live(ctx context.Context) {
 		log.Info("leaves the job as it is", "why", cause)
 		return
 	default:
-		end.State, end.Error = plan.Failed, sentence(err)
+		end.State, end.Error = plan.Failed, sentence(r.advised(err))
 	}
 	log.Info("has ended a job", "state", string(end.State), "err", end.Error)
 	r.finish(telling, end)
@@ -110,7 +110,23 @@ func (r *run) finish(ctx context.Context, end plan.FinishJob) {
 	}
 }
 
-func (r *run) train(ctx context.Context) (train.Result, error) {
+// advised adds the command that lets a job go on which has diverged.
+func (r *run) advised(err error) error {
+	if d, ok := errors.AsType[*train.Diverged](err); ok && d.Checkpoint != "" && !d.Features {
+		return fmt.Errorf("%w; `hopmesh train resume %s --lr RATE` goes on", err, r.job.ID)
+	}
+	return err
+}
+
+// train also outlives a fault of the program, which is then the job's end and not
+// the node's.
+func (r *run) train(ctx context.Context) (result train.Result, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			r.cfg.Log.Error("a fault of hopmesh ended a job", "job", r.job.ID, "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
+			err = fmt.Errorf("a fault of hopmesh itself ended the training (%v): please report it, with what the log of the node that ran it says of it", fault)
+		}
+	}()
 	var recipe train.Recipe
 	if err := json.Unmarshal([]byte(r.job.Recipe), &recipe); err != nil {
 		return train.Result{}, fmt.Errorf("the recipe can't be read, as if by another version of hopmesh: %w", err)
@@ -118,6 +134,10 @@ func (r *run) train(ctx context.Context) (train.Result, error) {
 	if err := os.MkdirAll(r.folder, 0o700); err != nil {
 		return train.Result{}, fmt.Errorf("keep checkpoints: %w", err)
 	}
+	if err := r.attempt(); err != nil {
+		return train.Result{}, err
+	}
+	defer r.survived()
 	shards, err := OpenShards(r.dataset, r.cfg.Shard)
 	if err != nil {
 		return train.Result{}, err
@@ -126,10 +146,12 @@ func (r *run) train(ctx context.Context) (train.Result, error) {
 	if ctx.Err() != nil {
 		return train.Result{}, context.Cause(ctx)
 	}
-	return r.cfg.Train(ctx, recipe, shards, train.Options{
-		Memory: r.cfg.Memory, Dataset: Digest(r.dataset), Dir: r.folder, Resume: true, Log: r.cfg.Log,
+	announced := false
+	result, err = r.cfg.Train(ctx, recipe, shards, train.Options{
+		Memory: r.cfg.Memory, Dataset: r.dataset.Content(), Dir: r.folder, Resume: true, Log: r.cfg.Log,
 		Announce: func(f train.Forecast) {
 			r.cfg.Log.Info("will train", "job", r.job.ID, "shard_bytes", f.Shards, "arena_bytes", f.Arenas, "weights", f.Weights, "resumed", f.Resumed)
+			announced = true
 			r.sight.announce(f)
 			// The plan may not have heard of all that the checkpoint knows.
 			for _, e := range f.History {
@@ -138,19 +160,24 @@ func (r *run) train(ctx context.Context) (train.Result, error) {
 		},
 		Progress: r.sight.progress,
 		Report: func(e train.Epoch) {
+			if e.Epoch > r.job.Last() {
+				r.survived()
+			}
 			r.sight.epoch(e)
 			r.reports.add(recordOf(e, r.job.Generation, recipe.Metric))
 		},
 	})
+	if err != nil && !announced && ctx.Err() == nil && damaged(r.folder) {
+		err = fmt.Errorf("%w; this job can't go on, so start another, and remove this one with `hopmesh train remove %s`", err, r.job.ID)
+	}
+	return result, err
 }
 
-// Digest identifies a dataset by what its shards hold.
-func Digest(d plan.Dataset) string {
-	sum := sha256.New()
-	for _, s := range d.Shards {
-		sum.Write([]byte(s.SHA256))
-	}
-	return hex.EncodeToString(sum.Sum(nil))
+// damaged says whether there is a checkpoint that can't be used.
+func damaged(folder string) bool {
+	model := filepath.Join(folder, train.CheckpointFile)
+	_, err := os.Stat(model)
+	return err == nil && CheckModel(model) != nil
 }
 
 // OpenShards maps all shards of a dataset, which this node must hold.

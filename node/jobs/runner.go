@@ -144,6 +144,7 @@ func (r *Runner) round(ctx context.Context) {
 			now.cancel(errStale)
 		}
 		if !now.over() {
+			r.sweep(s)
 			return
 		}
 		r.end(nil)
@@ -224,6 +225,9 @@ func (r *Runner) sweep(s *plan.State) {
 	known := map[string]bool{}
 	for _, j := range s.Jobs {
 		known[folderOf(j)] = true
+	}
+	if now := r.running(); now != nil {
+		known[folderOf(now.job)] = true // it may still write there
 	}
 	for name := range r.folders {
 		if known[name] {

@@ -29,6 +29,16 @@ func inTime(t *testing.T, f func(t *testing.T, w *world)) {
 	})
 }
 
+// ended waits for a job's end, a minute at most.
+func (w *world) ended(id string) plan.Job {
+	for range 60 {
+		if time.Sleep(time.Second); w.job(id).Ended() {
+			break
+		}
+	}
+	return w.job(id)
+}
+
 // Epochs of a few milliseconds come to the plan in batches, all of them, and hold
 // nobody up.
 func TestReportsComeInBatches(t *testing.T) {
@@ -168,7 +178,7 @@ func TestResumedRunTellsWhatIsMissing(t *testing.T) {
 		id := w.create(10)
 		time.Sleep(time.Second)
 		w.teach(func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
-			if !o.Resume || o.Dir != w.runner.Folder(w.job("j2")) || o.Dataset != Digest(w.now().Datasets[datasetID]) {
+			if !o.Resume || o.Dir != w.runner.Folder(w.job("j2")) || o.Dataset != w.now().Datasets[datasetID].Content() {
 				t.Errorf("%+v", o)
 			}
 			o.Announce(train.Forecast{Resumed: 5, History: []train.Epoch{lesson(1), lesson(2), lesson(3), lesson(4), lesson(5)}})
@@ -236,9 +246,9 @@ func TestSentencesFitThePlan(t *testing.T) {
 func TestWhatIsRecorded(t *testing.T) {
 	e := lesson(1)
 	e.Loss = math.NaN()
-	e.Eval.Test.Accuracy = math.Inf(1)
+	e.Eval.Test = train.Scores{Count: 1, Accuracy: math.Inf(1)}
 	for metric, want := range map[string]float64{train.Accuracy: 0.5, train.MacroF1: 0.25, train.ROCAUC: 0.75} {
-		if r := recordOf(e, 7, metric); r.Eval.Score != want || r.Loss != 0 || r.Eval.Test != 0 || r.Generation != 7 {
+		if r := recordOf(e, 7, metric); r.Eval.Score != want || r.Loss != 0 || *r.Eval.Test != 0 || r.Eval.Train != nil || *r.Eval.Val != 0.5 || r.Generation != 7 {
 			t.Errorf("%s: %+v %+v", metric, r, r.Eval)
 		}
 	}

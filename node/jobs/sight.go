@@ -1,8 +1,10 @@
 package jobs
 
 import (
+	"errors"
 	"sync"
 
+	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -11,6 +13,7 @@ type sight struct {
 	mu    sync.Mutex
 	now   train.Progress
 	ahead train.Forecast
+	notes []string
 	sum   Totals
 	// latest are the last epoch and the last that was evaluated.
 	latest, evaluated train.Epoch
@@ -21,6 +24,16 @@ func (s *sight) announce(f train.Forecast) {
 	defer s.mu.Unlock()
 	f.History = nil // the plan keeps it
 	s.ahead = f
+	for _, n := range f.Notes[:min(len(f.Notes), plan.MaxNotes)] {
+		s.notes = append(s.notes, sentence(errors.New(n)))
+	}
+}
+
+// said are the notes, as the plan takes them.
+func (s *sight) said() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.notes
 }
 
 func (s *sight) progress(p train.Progress) {
@@ -78,6 +91,7 @@ type View struct {
 	Job               string
 	Progress          train.Progress
 	Forecast          train.Forecast
+	Notes             []string // sentences of the forecast, as the plan takes them
 	Latest, Evaluated train.Epoch
 	Totals            Totals
 }
@@ -93,7 +107,7 @@ func (r *Runner) View() View {
 	s := &r.current.sight
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v.Job, v.Progress, v.Forecast, v.Latest, v.Evaluated = r.current.job.ID, s.now, s.ahead, s.latest, s.evaluated
+	v.Job, v.Progress, v.Forecast, v.Notes, v.Latest, v.Evaluated = r.current.job.ID, s.now, s.ahead, s.notes, s.latest, s.evaluated
 	v.Totals.add(s.sum)
 	return v
 }

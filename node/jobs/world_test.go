@@ -198,7 +198,7 @@ func (w *world) create(epochs int) string {
 func lesson(n int) train.Epoch {
 	return train.Epoch{
 		Epoch: n, Loss: 1, Seconds: 0.1234567, Hash: fmt.Sprintf("%064x", n), Rows: 3,
-		Eval: &train.Eval{Val: train.Scores{Accuracy: 0.5, MacroF1: 0.25, AUC: 0.75, Loss: 2}},
+		Eval: &train.Eval{Val: train.Scores{Count: 9, Accuracy: 0.5, MacroF1: 0.25, AUC: 0.75, Loss: 2}},
 	}
 }
 
