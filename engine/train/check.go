@@ -36,9 +36,6 @@ func (r Recipe) Check(about About) error {
 // positive is for what must be above 0, and finite.
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
 
-// share is for numbers of [0, 1).
-func share(x float64) bool { return x >= 0 && x < 1 }
-
 func (r Recipe) checkNumbers() error {
 	switch {
 	case r.Epochs < 1:
