@@ -171,7 +171,7 @@ func TestTrainOnOneNode(t *testing.T) {
 	if j := n.summary("j2"); j.ID != "" {
 		t.Errorf("%+v", j)
 	}
-	_, diag, code = hopmesh(t, "train", "start", "--dataset", "cora", "--lr", "1e30", "--watch", "--addr", addr)
+	_, diag, code = hopmesh(t, "train", "start", "--dataset", "cora", "--lr", "1e30", "--batch", "20", "--watch", "--addr", addr)
 	if code != 1 || !strings.Contains(diag, "the training diverged: in epoch") || !strings.Contains(diag, "`hopmesh train resume j2 --lr RATE` goes on") {
 		t.Errorf("%d %s", code, diag)
 	}
