@@ -38,7 +38,7 @@ func (b *bench) trainOnce(ctx context.Context, shards []*graph.Shard, hidden int
 	spec := nn.Defaults("sage")
 	spec.Layers, spec.Hidden, spec.Dropout, spec.InputDropout = 3, hidden, 0, 0
 	r := train.DefaultRecipe("sage")
-	r.Model, r.Rate, r.Epochs, r.EvalEvery, r.Batch, r.Fanouts, r.Features = spec, 0.003, 3, 3, 1024, []int{15, 10, 5}, "none"
+	r.Model, r.Rate, r.Epochs, r.EvalEvery, r.Batch, r.Fanouts, r.Features = spec, 0.003, 4, 4, 1024, []int{15, 10, 5}, "none"
 	debug.FreeOSMemory()
 	before, err := peakMB(os.Getpid())
 	if err != nil {
@@ -56,10 +56,10 @@ func (b *bench) trainOnce(ctx context.Context, shards []*graph.Shard, hidden int
 		Announce: func(f train.Forecast) { forecast = f },
 		Report: func(e train.Epoch) {
 			last = e
-			if e.Epoch == 1 {
+			if e.Epoch == 2 { // buffers have grown by then
 				runtime.ReadMemStats(&heap[0])
 			}
-			if e.Epoch == 2 {
+			if e.Epoch == 3 {
 				runtime.ReadMemStats(&heap[1])
 			}
 		},
