@@ -137,6 +137,11 @@ func compareOne(ctx context.Context, p *python, b bed, t task, g *graphs.Graph, 
 		}
 	}
 	report(b, t, sides, own)
+	for _, s := range sides[:own] {
+		if s.err != nil {
+			return fmt.Errorf("train %s with %s: %w", b.name, s.name, s.err)
+		}
+	}
 	return ctx.Err()
 }
 
