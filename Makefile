@@ -85,7 +85,7 @@ bench-peers: $(PEERS) ## epochs beside PyG's and DGL's on this machine's CPU (ne
 	$(GO) run ./scripts/peers -python $(PEERS)/bin/python -only '$(ONLY)'
 
 .PHONY: demo
-demo: build ## a mesh of three nodes on this machine, and the death of its leader
+demo: build ## a mesh of three nodes on this machine, a model trained, and the death of its leader
 	bin/hopmesh demo
 
 .PHONY: man

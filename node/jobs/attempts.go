@@ -34,10 +34,12 @@ func (r *run) attempt() error {
 		now.Begun = before.Begun
 	}
 	if now.Begun >= mostDeaths {
+		r.counted = true
 		r.survived() // who resumes the job has changed something
 		return fmt.Errorf("the node that ran it died twice meanwhile, and nothing was learnt in between: it may need more memory than the machine has, and with `hopmesh agent --memory` that is said beforehand; `hopmesh train resume %s` tries again", r.job.ID)
 	}
 	now.Begun++
+	r.counted = true
 	if err := now.write(path); err != nil {
 		r.cfg.Log.Warn("could not note that a job begins; should it end this daemon, it will begin again and again", "job", r.job.ID, "err", err)
 	}
@@ -46,6 +48,10 @@ func (r *run) attempt() error {
 
 // survived ends the count: the job got somewhere, or its end is known.
 func (r *run) survived() {
+	if !r.counted {
+		return
+	}
+	r.counted = false
 	if err := os.Remove(filepath.Join(r.folder, attemptsFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		r.cfg.Log.Warn("could not note that a job gets on", "job", r.job.ID, "err", err)
 	}

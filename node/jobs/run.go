@@ -28,6 +28,7 @@ type run struct {
 	done    chan struct{} // closed when it is over
 	reports *reports
 	sight   sight
+	counted bool // its beginning is noted, see attempt; the goroutine that trains looks
 }
 
 func newRun(cfg Config, j plan.Job, d plan.Dataset, folder string) *run {
