@@ -74,6 +74,7 @@ bench: build ## everything beside its yardstick, and the packages' benchmarks
 	bin/hopmesh bench data --graphs $(GRAPHS)
 	bin/hopmesh bench kernels
 	bin/hopmesh bench sampler
+	bin/hopmesh bench strategies
 	$(GO) test -run '^$$' -bench . -benchmem ./mesh/... ./consensus/... ./engine/...
 
 .PHONY: accuracy

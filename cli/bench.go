@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func bench(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
+func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(context.Context, ShapedConfig, io.Writer, io.Writer) error) *cobra.Command {
 	data, cfg := benchSuite(run, cobra.Command{
 		Use:   "data",
 		Short: "Measure how graphs come in: cuts, imports, placement",
@@ -39,12 +39,29 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Comma
 			"must draw the same edges.",
 		Example: "  hopmesh bench sampler\n  hopmesh bench sampler --json",
 	})
+	strategies, told := benchSuite(run, cobra.Command{
+		Use:   "strategies",
+		Short: "Compare how nodes share a job: bytes, and time on a network of a chosen rate",
+		Long: "Trains the same models with each strategy on nodes of this machine: counts what they send each other; takes\n" +
+			"the time of epochs where each node has a network of a chosen rate and a fixed share of the processors (which\n" +
+			"needs root on Linux; the head of the table says what could not be had); and measures what sharing costs, and\n" +
+			"how soon training goes on after a kill. It takes some fifteen minutes, and 2 GB of memory.",
+		Example: "  hopmesh bench strategies\n  hopmesh bench strategies --plot ladder.svg --json",
+	})
+	strategies.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if told.Nodes < 2 || told.Nodes > 16 {
+			return wrongUsage(cmd, "--nodes %d: choose 2 to 16", told.Nodes)
+		}
+		return nil
+	}
+	strategies.Flags().IntVar(&told.Nodes, "nodes", 4, "how many nodes share a job, `N` from 2 to 16; bars are those of 4")
+	strategies.Flags().StringVar(&told.Plot, "plot", "", "draw LeapGNN's ladder into an SVG `FILE`")
 	return group(cobra.Command{
 		Use:     "bench",
 		Short:   "Measure this machine, each figure beside its ceiling",
 		Long:    "Measures this machine. Each figure stands beside the ceiling measured in the same run.",
 		Example: "  hopmesh bench kernels\n  hopmesh bench data --graphs ./graphs",
-	}, transport, data, kernels, sampler)
+	}, transport, data, kernels, sampler, strategies, benchNode(shaped))
 }
 
 // benchSuite makes the command of one suite, which is what it is called.

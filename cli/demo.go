@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 )
@@ -13,7 +14,8 @@ func demo(run func(context.Context, DemoConfig, io.Writer, io.Writer) error) *co
 		Use:   "demo",
 		Short: "Form a mesh on this machine, train on it, and watch it lose its leader",
 		Long: "Starts some nodes on loopback in this one process, forms a mesh of them, puts a graph on it, trains a\n" +
-			"model, kills the leader and shows who takes over and that nothing is lost. Leaves nothing behind.",
+			"model by leap and by centric, and kills the leader while it trains once more: the job goes on, to the\n" +
+			"same weights. Leaves nothing behind.",
 		Example:           "  hopmesh demo\n  hopmesh demo --nodes 5",
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -24,10 +26,14 @@ func demo(run func(context.Context, DemoConfig, io.Writer, io.Writer) error) *co
 			if cfg.Epochs < 1 || cfg.Epochs > 10_000 {
 				return wrongUsage(cmd, "--epochs %d: it takes 1 to 10000", cfg.Epochs)
 			}
+			if !slices.Contains([]string{"leap", "centric", "p3", "auto"}, cfg.Strategy) {
+				return wrongUsage(cmd, "--strategy %s: the demo trains by leap, centric, p3 or auto", cfg.Strategy)
+			}
 			return run(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().IntVar(&cfg.Nodes, "nodes", 3, "how many nodes, `N`")
+	cmd.Flags().StringVar(&cfg.Strategy, "strategy", "leap", "train by `NAME`, beside centric: leap, centric or p3")
 	cmd.Flags().IntVar(&cfg.Epochs, "epochs", 200, "train for `N` epochs")
 	jsonFlag(cmd, &cfg.JSON)
 	return cmd

@@ -11,6 +11,7 @@ type Local struct {
 	Agent   func(ctx context.Context, cfg AgentConfig, stdout, stderr io.Writer) error
 	Demo    func(ctx context.Context, cfg DemoConfig, stdout, stderr io.Writer) error
 	Bench   func(ctx context.Context, cfg BenchConfig, stdout io.Writer) error
+	Shaped  func(ctx context.Context, cfg ShapedConfig, stdout, stderr io.Writer) error
 	Doctor  func(ctx context.Context, cfg DoctorConfig, stdout io.Writer) error
 	Recover func(ctx context.Context, cfg RecoverConfig, stdout io.Writer) error
 	// Options lists what `train start --set` can set.
@@ -20,7 +21,7 @@ type Local struct {
 // TrainOption is one setting of training.
 type TrainOption struct {
 	Key     string `json:"key"`
-	Applies string `json:"applies"` // to what; "": to all models
+	Applies string `json:"applies"` // to what, such as a model, a strategy, or strategies; "": to all models
 	Values  string `json:"values"`
 	Default string `json:"default"`
 	Help    string `json:"help"`
@@ -45,15 +46,18 @@ type AgentConfig struct {
 
 // DemoConfig is what `hopmesh demo` was told.
 type DemoConfig struct {
-	Nodes  int
-	Epochs int
-	JSON   bool
+	Nodes    int
+	Strategy string
+	Epochs   int
+	JSON     bool
 }
 
 // BenchConfig is what `hopmesh bench` was told.
 type BenchConfig struct {
-	Suite  string // transport, data, kernels or sampler
+	Suite  string // transport, data, kernels, sampler or strategies
 	Graphs string // a folder, or ""
+	Nodes  int    // of strategies
+	Plot   string // a file to be written, or ""
 	JSON   bool
 }
 

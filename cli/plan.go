@@ -85,5 +85,34 @@ func printPlan(w io.Writer, p api.Plan) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	return printJobs(w, p.Jobs)
+	if err := printJobs(w, p.Jobs); err != nil {
+		return err
+	}
+	return printOwners(w, p.Jobs)
+}
+
+// printOwners says of jobs whose nodes share the work which shards each of them
+// computes.
+func printOwners(w io.Writer, jobs []api.JobSummary) error {
+	rows := [][]string{{"JOB", "NODE", "COMPUTES"}}
+	for _, j := range jobs {
+		of := make([][]int, len(j.Nodes))
+		for shard, n := range j.Owners {
+			if n >= 0 && n < len(of) {
+				of[n] = append(of[n], shard)
+			}
+		}
+		for n, shards := range of {
+			if len(shards) > 0 {
+				rows = append(rows, []string{j.ID, j.Nodes[n], runs(shards)})
+			}
+		}
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	return table(w, rows...)
 }

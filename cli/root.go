@@ -38,12 +38,12 @@ func New(local Local, version string) *cobra.Command {
 		&cobra.Group{ID: groupLocal, Title: "This machine:"},
 	)
 	for _, c := range []*cobra.Command{
-		members(), status(), join(), leave(), forceLeave(), token(), dataset(), train(local.Options), predict(), export(), planGroup(), monitor(),
+		members(), status(), join(), leave(), forceLeave(), token(), dataset(), train(local.Options), predict(), export(), planGroup(), monitor(), top(),
 	} {
 		c.GroupID = groupMesh
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{agent(local.Agent), demo(local.Demo), bench(local.Bench), doctor(local.Doctor), recovery(local.Recover)} {
+	for _, c := range []*cobra.Command{agent(local.Agent), demo(local.Demo), bench(local.Bench, local.Shaped), doctor(local.Doctor), recovery(local.Recover)} {
 		c.GroupID = groupLocal
 		root.AddCommand(c)
 	}

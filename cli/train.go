@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,8 +16,9 @@ func train(options func() []TrainOption) *cobra.Command {
 	return group(cobra.Command{
 		Use:   "train",
 		Short: "Train models, watch them learn, stop, resume and remove them",
-		Long: "A job trains one model on one dataset. Jobs wait in a queue until a node is free; what is known of\n" +
-			"each epoch is kept in the plan, and the model with its checkpoint on the node that trains it.",
+		Long: "A job trains one model on one dataset, on one node or on all that own shards of it. Jobs wait in a queue\n" +
+			"until their nodes are free; what is known of each epoch is kept in the plan, and the model with its\n" +
+			"checkpoint on the nodes that train it.",
 		Example: "  hopmesh train start --dataset cora --watch\n  hopmesh train list",
 	}, trainStart(), trainList(), trainShow(), trainWatch(), trainStop(), trainResume(), trainRemove(), trainOptions(options))
 }
@@ -55,7 +57,8 @@ func trainShow() *cobra.Command {
 		Short: "Describe a job: how far it is, how good, where the time goes",
 		Long: "Describes a job as the asked node knows it. With --epochs, each epoch too; --json always holds them,\n" +
 			"and all that decides what is learnt. Times, rows and bytes are those of training; an epoch's evaluation\n" +
-			"is counted beside them.",
+			"is counted beside them, as EVAL. Of nodes that share the work, phases are averages, and rows and bytes\n" +
+			"those of all of them, by what they were for; what nobody sent has no column.",
 		Example:           "  hopmesh train show j1\n  hopmesh train show j1 --epochs\n  hopmesh train show j1 --json | jq .best.test_acc",
 		Args:              oneArg("JOB"),
 		ValidArgsFunction: suggest(&d, jobIDs),
@@ -70,6 +73,9 @@ func trainShow() *cobra.Command {
 			}
 			if err := printJob(w, j); err != nil || !epochs {
 				return err
+			}
+			if shared(j) {
+				return printSharedEpochs(w, j.History)
 			}
 			return printEpochs(w, j.History)
 		},
@@ -105,6 +111,9 @@ func trainStop() *cobra.Command {
 			said := "Job %s is %s.\n"
 			if j.State == "running" {
 				said = "Job %s is %s still, and stops as soon as its node answers.\n"
+				if len(j.Nodes) > 1 {
+					said = "Job %s is %s still, and stops as soon as its nodes answer.\n"
+				}
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), said, cell(j.ID), cell(j.State))
 			return err
@@ -120,7 +129,7 @@ func trainResume() *cobra.Command {
 		Use:   "resume JOB",
 		Short: "Let a job go on that was stopped or has failed",
 		Long: "Puts a job that was stopped or has failed into the queue again. It goes on from its last checkpoint\n" +
-			"on the node that has it, or begins anew on another if that node is no longer in the mesh. With --lr it\n" +
+			"if a node that has it takes part, or begins anew if none of those is in the mesh any more. With --lr it\n" +
 			"goes on at another learning rate, as a job needs that has diverged.",
 		Example:           "  hopmesh train resume j1\n  hopmesh train resume j1 --lr 0.001",
 		Args:              oneArg("JOB"),
@@ -153,7 +162,7 @@ func trainRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove JOB",
 		Short: "Remove a job that has ended, with its model",
-		Long: "Removes a job that has ended, with all that is known of its epochs: the node that trained it deletes its\n" +
+		Long: "Removes a job that has ended, with all that is known of its epochs: the nodes that trained it delete its\n" +
 			"model and its checkpoint. What was exported or predicted stays. A job that waits or runs is stopped first,\n" +
 			"with `hopmesh train stop`.",
 		Example:           "  hopmesh export j1 --out model.safetensors\n  hopmesh train remove j1",
@@ -184,7 +193,7 @@ func trainOptions(options func() []TrainOption) *cobra.Command {
 		Short: "List what `train start --set` can set",
 		Long: "Lists the keys that `hopmesh train start --set KEY=VALUE` takes, with their values and defaults: all of\n" +
 			"them, or those of a model or a strategy.",
-		Example: "  hopmesh train options\n  hopmesh train options sage",
+		Example: "  hopmesh train options\n  hopmesh train options sage\n  hopmesh train options leap",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -225,24 +234,19 @@ func optionTopics() []string {
 	return topics
 }
 
-// optionsOf keeps those that a model or strategy takes: its own and, for a model,
-// those of all models.
+// optionsOf keeps those that a model or strategy takes: its own, and those of all
+// models or of all strategies that share the work.
 func optionsOf(list []TrainOption, topic string) (of []TrainOption, known bool) {
 	of = []TrainOption{}
-	model := false
-	for _, m := range api.Models() {
-		model = model || m == topic
-	}
-	for _, t := range optionTopics() {
-		known = known || t == topic
-	}
+	model := slices.Contains(api.Models(), topic)
+	sharing := !model && topic != "single"
 	for _, o := range list {
 		group, _, _ := strings.Cut(o.Key, ".")
-		if group == topic || model && (group == "model" || group == "train") {
+		if group == topic || o.Applies == topic || model && (group == "model" || group == "train") || sharing && o.Applies == "strategies" {
 			of = append(of, o)
 		}
 	}
-	return of, known
+	return of, slices.Contains(optionTopics(), topic)
 }
 
 func printOptions(w io.Writer, list []TrainOption) error {

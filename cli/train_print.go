@@ -17,8 +17,8 @@ func printJob(w io.Writer, j api.Job) error {
 		{"State", j.State},
 		{"Dataset", j.Dataset},
 		{"Model", fmt.Sprintf("%s, seed %d", j.Model, j.Seed)},
-		{"Strategy", j.Strategy},
-		{"Why", j.Why},
+		{"Strategy", strategyOf(j)},
+		{"Why", whyOf(j)},
 		{"Nodes", strings.Join(j.Nodes, ", ")},
 		{"Generation", strconv.FormatUint(j.Generation, 10)},
 		{"Epoch", standingAt(j)},
@@ -30,7 +30,11 @@ func printJob(w io.Writer, j api.Job) error {
 		rows = append(rows, []string{"Best", fmt.Sprintf("epoch %d%s", j.Best.Epoch, scores(j.Best, ", "))})
 	}
 	if len(j.History) > 0 {
-		rows = append(rows, []string{"Time", spent(j.History)})
+		if shared(j) {
+			rows = append(rows, sharedRows(j.History)...)
+		} else {
+			rows = append(rows, []string{"Time", spent(j.History)})
+		}
 		rows = append(rows, []string{"Weights", j.History[len(j.History)-1].Weights})
 	}
 	if err := table(w, rows...); err != nil {
@@ -82,37 +86,49 @@ func standingAt(j api.Job) string {
 
 // spent says how long an epoch takes on average, and where that goes.
 func spent(history []api.JobEpoch) string {
-	var sum api.JobPhases
-	var all, evaluating float64
+	seconds, of := average(history)
+	text := brief(seconds) + " an epoch"
+	if parts := phases(of); parts != "" {
+		text += " (" + parts + ")"
+	}
+	evaluating := 0.0
 	for _, e := range history {
-		all += e.Seconds
-		sum.Sample += e.Phases.Sample
-		sum.Gather += e.Phases.Gather
-		sum.Compute += e.Phases.Compute
-		sum.Reduce += e.Phases.Reduce
-		sum.Wait += e.Phases.Wait
 		if e.Eval != nil {
 			evaluating += e.Eval.Seconds
 		}
 	}
+	if evaluating > 0 {
+		text += ", evaluations " + brief(evaluating/float64(len(history)))
+	}
+	return text
+}
+
+// average is what an epoch takes, of one at least.
+func average(history []api.JobEpoch) (seconds float64, of api.JobPhases) {
 	n := float64(len(history))
-	text := brief(all/n) + " an epoch"
+	for _, e := range history {
+		seconds += e.Seconds / n
+		of.Sample += e.Phases.Sample / n
+		of.Gather += e.Phases.Gather / n
+		of.Compute += e.Phases.Compute / n
+		of.Reduce += e.Phases.Reduce / n
+		of.Wait += e.Phases.Wait / n
+	}
+	return seconds, of
+}
+
+// phases names those that took any time.
+func phases(of api.JobPhases) string {
 	var parts []string
 	for _, p := range []struct {
 		name    string
 		seconds float64
-	}{{"sampling", sum.Sample}, {"gathering", sum.Gather}, {"computing", sum.Compute}, {"reducing", sum.Reduce}, {"waiting", sum.Wait}} {
-		if p.seconds/n >= 1e-6 {
-			parts = append(parts, p.name+" "+brief(p.seconds/n))
+	}{{"sampling", of.Sample}, {"gathering", of.Gather}, {"computing", of.Compute}, {"reducing", of.Reduce}, {"waiting", of.Wait}} {
+		if p.seconds >= 1e-6 {
+			parts = append(parts, p.name+" "+brief(p.seconds))
 		}
 	}
-	if len(parts) > 0 {
-		text += " (" + strings.Join(parts, ", ") + ")"
-	}
-	if evaluating > 0 {
-		text += ", evaluations " + brief(evaluating/n)
-	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // brief shows seconds with three digits or so.

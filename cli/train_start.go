@@ -20,10 +20,13 @@ func trainStart() *cobra.Command {
 		Use:   "start --dataset D [--model MODEL]",
 		Short: "Start to train a model",
 		Long: "Puts a job into the queue and prints its id. What is not said is as is usual for the model. The daemon\n" +
-			"checks it first. --spec reads the same from a TOML file, whose keys are the flags' names and whose table\n" +
-			"[set] holds what --set would; flags come before the file. `hopmesh train options` lists what --set takes.",
+			"checks it first. The nodes that own the dataset's shards share the work, but with --strategy single, where\n" +
+			"one that holds every shard does it all. --spec reads the same from a TOML file, whose keys are the flags'\n" +
+			"names and whose table [set] holds what --set would; flags come before the file. `hopmesh train options`\n" +
+			"lists what --set takes.",
 		Example: "  hopmesh train start --dataset cora --watch\n" +
 			"  hopmesh train start --dataset reddit --model sage --layers 2 --hidden 256 --batch 1024 --fanout 25,10\n" +
+			"  hopmesh train start --dataset reddit --strategy leap --set leap.mode=stay --deterministic\n" +
 			"  hopmesh train start --dataset cora --model gat --set gat.version=2 --patience 100",
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -94,7 +97,7 @@ func trainFlags(cmd *cobra.Command) {
 	f.Int("split", 0, "which of the dataset's splits to use")
 	f.Uint64("seed", 0, "seed of all that is random")
 	f.String("strategy", "", "how nodes share the work, a `NAME`: "+oneOf(api.Strategies())+" (default auto)")
-	f.Bool("deterministic", false, "the same bits on any number of nodes; single gives them always")
+	f.Bool("deterministic", false, "add gradients up shard by shard, so that any number of nodes learns the same bits")
 	f.StringArray("sweep", nil, "train a model for each value of `KEY=V,V`; may be repeated")
 	f.StringArray("set", nil, "set what has no flag, `KEY=VALUE`; may be repeated")
 	for flag, values := range map[string][]string{
@@ -113,7 +116,7 @@ func trainRequest(f *pflag.FlagSet) (api.TrainRequest, error) {
 		Layers: said(f, "layers", f.GetInt), Hidden: said(f, "hidden", f.GetInt), Heads: said(f, "heads", f.GetInt),
 		Epochs: said(f, "epochs", f.GetInt), Patience: said(f, "patience", f.GetInt), EvalEvery: said(f, "eval-every", f.GetInt), Split: said(f, "split", f.GetInt),
 		Dropout: said(f, "dropout", f.GetFloat64), Rate: said(f, "lr", f.GetFloat64), WeightDecay: said(f, "weight-decay", f.GetFloat64),
-		Residual: said(f, "residual", f.GetBool), Seed: said(f, "seed", f.GetUint64),
+		Residual: said(f, "residual", f.GetBool), Seed: said(f, "seed", f.GetUint64), Deterministic: text(f, "deterministic") == "true",
 	}
 	if r.Dataset == "" {
 		return r, errors.New("--dataset is missing: `hopmesh dataset list` shows those there are")

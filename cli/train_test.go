@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hopmesh/hopmesh/node/api"
 )
@@ -21,6 +22,8 @@ func someOptions() []TrainOption {
 		{Key: "train.schedule", Applies: "train", Values: "constant|step", Default: "constant", Help: "how the rate changes"},
 		{Key: "model.head", Values: "none|linear", Default: "none", Help: "what follows the layers"},
 		{Key: "sage.aggregator", Applies: "sage", Values: "mean|max|gcn", Default: "mean", Help: "how neighbours become one row"},
+		{Key: "leap.mode", Applies: "leap", Values: "auto|stay|migrate", Default: "auto", Help: "whether models tour the nodes"},
+		{Key: "topology", Applies: "strategies", Values: "auto|replicated|sharded", Default: "auto", Help: "whether each node has all edges"},
 	}
 }
 
@@ -100,6 +103,37 @@ func done() api.Job {
 	}
 }
 
+// aSharedEpoch is one of three nodes. Of the kinds of bytes, some were not sent.
+func aSharedEpoch(n int) api.JobEpoch {
+	e := anEpoch(n)
+	e.Seconds, e.Phases = 12.3456, api.JobPhases{Sample: 0.5, Gather: 3.25, Compute: 6.125, Reduce: 1.5, Wait: 0.9706}
+	e.Rows, e.Requests = api.JobRows{Local: 12_345_678, Remote: 1_234_567}, api.JobRequests{Feature: 384, Topology: 96}
+	e.Bytes = api.JobBytes{Feature: 1_264_196_608, Topology: 3 << 20, Gradient: 90 << 20, Control: 70_000}
+	e.Eval = &api.JobEval{Seconds: 2.5, Bytes: api.JobBytes{Activation: 400 << 20, Control: 1000}}
+	e.Strategy = "leap"
+	return e
+}
+
+func sharedJob() api.Job {
+	first, second, third := aSharedEpoch(1), aSharedEpoch(2), aSharedEpoch(3)
+	second.Why = "models of 1 MiB are smaller than\x1b[2J the rows that they need"
+	second.Slots, second.Bytes.Model = 3, 6<<20
+	third.Why, third.Slots, third.Bytes.Model = second.Why, 2, 4<<20
+	third.TrainAccuracy, third.ValAccuracy, third.TestAccuracy, third.Eval = nil, nil, nil, nil
+	j := running()
+	j.Strategy, j.Why, j.Nodes = "auto", "nodes choose by what they measure", []string{"alpha", "beta", "gamma"}
+	j.History, j.Problems = []api.JobEpoch{first, second, third}, nil
+	return j
+}
+
+func sharedJobs() []api.JobSummary {
+	list := someJobs()
+	list[1].Strategy, list[1].Nodes = "leap", []string{"alpha", "beta\x1b[2J", "gamma"}
+	list[1].Owners = []int{0, 0, 0, 1, 1, 2, 1, 2, 2, 0}
+	list[2].Owners = []int{0, 7, -1} // of a daemon that is broken
+	return list
+}
+
 func running() api.Job {
 	j := done()
 	j.State, j.EpochsTotal, j.Epoch, j.Step, j.Steps = "running", 200, 3, 5, 9
@@ -149,6 +183,8 @@ lr = 1
 residual = true
 fanout = [25, 10]
 batch = 1024
+strategy = "leap"
+deterministic = true
 seed = 5
 [set]
 gat.version = 2
@@ -177,14 +213,14 @@ gat.version = 2
 		api.TrainRequest{
 			Dataset: "cora", Model: "sage", Layers: i(2), Hidden: i(64), Heads: i(1), Dropout: f(0.5), Rate: f(0.01), WeightDecay: f(0), Optimizer: "adamw",
 			Epochs: i(50), Batch: i(0), Features: "row", Norm: "layer", Residual: &no, Patience: i(0), EvalEvery: i(5), Split: i(1), Seed: &most,
-			Strategy: "single", Set: []api.Setting{{Key: "sage.aggregator", Value: "max"}, {Key: "a", Value: "b=c"}},
+			Strategy: "single", Deterministic: true, Set: []api.Setting{{Key: "sage.aggregator", Value: "max"}, {Key: "a", Value: "b=c"}},
 		},
 		api.TrainRequest{
-			Dataset: "reddit", Model: "gat", Hidden: i(8), Dropout: f(0.6), Rate: f(1), Residual: &yes, Fanout: []int{25, 10}, Batch: i(1024), Seed: &five,
+			Dataset: "reddit", Model: "gat", Hidden: i(8), Dropout: f(0.6), Rate: f(1), Residual: &yes, Fanout: []int{25, 10}, Batch: i(1024), Seed: &five, Strategy: "leap", Deterministic: true,
 			Set: []api.Setting{{Key: "gat.version", Value: "2"}, {Key: "model.head", Value: "linear"}},
 		},
 		api.TrainRequest{
-			Dataset: "cora", Model: "gat", Hidden: i(16), Dropout: f(0.6), Rate: f(1), Residual: &yes, Fanout: []int{5, 0}, Batch: i(1024), Seed: &five,
+			Dataset: "cora", Model: "gat", Hidden: i(16), Dropout: f(0.6), Rate: f(1), Residual: &yes, Fanout: []int{5, 0}, Batch: i(1024), Seed: &five, Strategy: "leap", Deterministic: true,
 			Set: []api.Setting{{Key: "gat.version", Value: "2"}, {Key: "model.head", Value: "linear"}, {Key: "gat.version", Value: "1"}},
 		},
 	}
@@ -261,6 +297,79 @@ func TestWatchInLines(t *testing.T) {
 		"epoch 16 of 20, step 3 of 9 of the next: loss 0.0938, validation 79.0 %, 1m0s an epoch\n"
 	if out.String() != want {
 		t.Errorf("%s", out.String())
+	}
+}
+
+// Of nodes that share the work, it is told where the time goes and what is sent.
+func TestWatchWhatIsShared(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		var out strings.Builder
+		v := newView(&out, false)
+		now := then
+		v.now, v.terminal = func() time.Time { return now }, terminal
+		state := sharedJobs()[1]
+		state.Epoch = 1
+		v.tell(api.JobEvent{State: &state})
+		for n := range 3 {
+			e := aSharedEpoch(n + 2)
+			v.tell(api.JobEvent{Epoch: &e})
+			v.tell(api.JobEvent{Progress: &api.JobProgress{Epoch: n + 3, EpochsTotal: 20, Step: 1, Steps: 1000}})
+			now = now.Add(6 * time.Second)
+		}
+		state.Nodes = make([]string, 6)
+		v.tell(api.JobEvent{State: &state})
+		one := anEpoch(9)
+		one.Rows.Remote = 1
+		state.Nodes = []string{"beta"}
+		v.tell(api.JobEvent{State: &state})
+		v.tell(api.JobEvent{Epoch: &one})
+		now = now.Add(6 * time.Second)
+		one.Rows.Remote = 0
+		v.tell(api.JobEvent{Epoch: &one})
+		const phases = " (sampling 500ms, gathering 3.25s, computing 6.13s, reducing 1.5s, waiting 970.6ms), 1.3 GiB sent\n"
+		want := "Job j8 trains sage on products?[2J on alpha, beta?[2J and gamma, 20 epochs.\n" +
+			"epoch 3 of 20: loss 0.5000, validation 79.0 %, 12.35s an epoch" + phases +
+			"epoch 4 of 20: loss 0.3750, validation 79.0 %, 12.35s an epoch" + phases +
+			"Job j8 trains sage on products?[2J on 6 nodes, 20 epochs.\n" +
+			"Job j8 trains sage on products?[2J on beta, 20 epochs.\n" +
+			"epoch 9 of 20: loss 0.1667, validation 79.0 %, 2.1ms an epoch (gathering 400µs, computing 1.5ms, waiting 1.2s), 0 B sent\n"
+		if !terminal {
+			want += "epoch 9 of 20: loss 0.1667, validation 79.0 %, 2.1ms an epoch\n"
+		}
+		var lines strings.Builder
+		for line := range strings.Lines(out.String()) {
+			lines.WriteString(line[strings.LastIndex(line, "\r")+1:]) // after the bar, or what takes it away
+		}
+		got, bar := lines.String(), strings.Contains(out.String(), "|")
+		if terminal {
+			got = got[:strings.LastIndex(got, "\n")+1]
+		}
+		if got != want || bar != terminal {
+			t.Errorf("%q, a bar: %v", got, bar)
+		}
+	}
+}
+
+// What is told of nodes that share the work fits on a terminal.
+func TestSharedEpochsAreNotTooWide(t *testing.T) {
+	for _, strategy := range []string{"leap", "p3"} {
+		var out strings.Builder
+		j := sharedJob()
+		j.History = j.History[1:]
+		for i := range j.History {
+			j.History[i].Epoch = 9999
+			if j.History[i].Strategy = strategy; strategy == "p3" {
+				j.History[i].Bytes = api.JobBytes{Topology: 1_000_000, Gradient: 1_000_000, Activation: 1_000_000_000, Shard: 1_000_000, Control: 1_000_000}
+			}
+		}
+		if err := errors.Join(printJob(&out, j), printSharedEpochs(&out, j.History)); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(line) - 1; n > 100 {
+				t.Errorf("%d columns: %s", n, line)
+			}
+		}
 	}
 }
 

@@ -69,8 +69,11 @@ func outcome(j api.Job) string {
 		}
 		text += fmt.Sprintf(": %s epoch %d%s", verb, j.Best.Epoch, scores(j.Best, " and "))
 	}
-	if len(j.History) > 0 {
-		text += ", " + spent(j.History[max(0, len(j.History)-100):])
+	if last := j.History[max(0, len(j.History)-100):]; len(last) > 0 {
+		text += ", " + spent(last)
+		if shared(j) {
+			text += ", " + size(bytesSent(last)/uint64(len(last))) + " sent an epoch"
+		}
 	}
 	return text + "."
 }
@@ -130,33 +133,44 @@ func (v *view) begin() {
 	case "running":
 		where := ""
 		if len(s.Nodes) > 0 {
-			where = " on " + cell(s.Nodes[0])
+			where = " on " + cell(listed(s.Nodes))
 		}
 		v.say(fmt.Sprintf("Job %s trains %s on %s%s, %d epochs.", cell(s.ID), cell(s.Model), cell(s.Dataset), where, s.EpochsTotal))
 	}
 }
 
 // show draws the bar, or writes a line if the last was some time ago: of whole epochs
-// only, as long as there are some.
+// only, as long as there are some. Where nodes share the work, whole epochs have their
+// lines above the bar, too: it has no room for where the time goes.
 func (v *view) show(whole bool) {
 	total := v.state.EpochsTotal
 	done := v.state.Epoch
 	if v.epoch != nil {
 		done = v.epoch.Epoch
 	}
+	split := ""
+	if whole {
+		split = v.split()
+	}
+	if v.due(whole) && (!v.terminal || split != "") {
+		v.told = v.now()
+		if v.bar != nil {
+			_ = v.bar.Clear() // it is drawn again, and remembers how fast it was
+		}
+		_, _ = fmt.Fprintln(v.w, v.standing(done, total)+split)
+	}
 	if v.terminal {
 		v.draw(done, total)
-		return
 	}
+}
+
+// due says whether it is time for a line.
+func (v *view) due(whole bool) bool {
 	now := v.now()
 	if v.told.IsZero() {
 		v.told = now
 	}
-	if now.Sub(v.told) < betweenLines || !whole && v.epoch != nil && v.epoch.Seconds < betweenLines.Seconds() {
-		return
-	}
-	v.told = now
-	_, _ = fmt.Fprintln(v.w, v.standing(done, total))
+	return now.Sub(v.told) >= betweenLines && (whole || v.epoch == nil || v.epoch.Seconds >= betweenLines.Seconds())
 }
 
 func (v *view) standing(done, total int) string {
@@ -172,6 +186,19 @@ func (v *view) standing(done, total int) string {
 		text += ", " + brief(v.epoch.Seconds) + " an epoch"
 	}
 	return text
+}
+
+// split says where the time of the latest epoch went, and what was sent, if nodes
+// share the work.
+func (v *view) split() string {
+	if len(v.state.Nodes) < 2 && !remote(*v.epoch) {
+		return ""
+	}
+	text := ""
+	if parts := phases(v.epoch.Phases); parts != "" {
+		text = " (" + parts + ")"
+	}
+	return text + ", " + size(total(v.epoch.Bytes)) + " sent"
 }
 
 // draw counts in thousandths of an epoch, so that long ones move too.

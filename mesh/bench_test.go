@@ -3,6 +3,7 @@ package mesh
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -18,6 +19,13 @@ func benchPair(b *testing.B) (asker, owner *Mesh, client, server net.Conn) {
 	owner = g.open(nil)
 	piece := make([]byte, 4<<20)
 	owner.HandleBulk(Shard, func(_ context.Context, r *Request) error { return r.Reply(1, piece) })
+	owner.HandleBulk(Feature, func(_ context.Context, r *Request) error {
+		var body [64]byte
+		if err := r.ReadBody(body[:]); err != nil {
+			return err
+		}
+		return r.Reply(1, piece[:r.Step])
+	})
 	owner.Handle("echo", echo)
 	owner.Ready()
 	asker = g.open(nil)
@@ -57,7 +65,7 @@ func BenchmarkBulk(b *testing.B) {
 		b.SetBytes(int64(len(dst)))
 		b.ReportAllocs()
 		for b.Loop() {
-			must(b, asker.Fetch(b.Context(), owner.ID(), Header{Kind: Shard, Count: 1}, nil, dst))
+			must(b, fetch(b.Context(), asker, owner, Header{Kind: Shard, Count: 1}, nil, dst))
 		}
 	})
 	b.Run("tls", func(b *testing.B) {
@@ -71,6 +79,21 @@ func BenchmarkBulk(b *testing.B) {
 			must(b, <-sent)
 		}
 	})
+}
+
+// BenchmarkFetch asks with 64 bytes for as many, and for what a step may need.
+func BenchmarkFetch(b *testing.B) {
+	asker, owner, _, _ := benchPair(b)
+	body := make([]byte, 64)
+	for _, n := range []int{64, 256 << 10} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			dst := make([]byte, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				must(b, fetch(b.Context(), asker, owner, Header{Kind: Feature, Count: 1, Step: uint32(n)}, body, dst))
+			}
+		})
+	}
 }
 
 // BenchmarkRoundTrip echoes 64 bytes: by Call, and through TLS over TCP.

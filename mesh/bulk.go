@@ -11,12 +11,10 @@ import (
 )
 
 const (
-	// progressTimeout bounds how long a transfer may move nothing. Its whole
-	// length is not bounded: a slow link is no failure.
-	progressTimeout = 10 * time.Second
-	// maxRequest bounds what a peer may ask with: a list of a quarter million
-	// row numbers, at most.
-	maxRequest = 2 << 20
+	// MaxBody bounds what a peer may ask with, beside a preface.
+	MaxBody = 16 << 20
+	// maxRequest is that with a preface.
+	maxRequest = MaxBody + 1<<10
 )
 
 // urgency orders bulk streams of one connection: what a step waits for goes
@@ -24,8 +22,10 @@ const (
 var urgency = [kinds]int8{Gradient: 1, Activation: 1, Model: 2, Topology: 3, Feature: 3, Shard: 6}
 
 // A BulkHandler answers one bulk request. It reads the request's payload with
-// ReadBody and answers once with Reply. The context ends when the generation
-// does, when the asker gives up, and with the mesh.
+// ReadBody or TakeBody and answers once with Reply; if instead it returns an error
+// with a *Refusal, the asker is told that. The context ends when the generation does,
+// when the asker gives up, and with the mesh. The request is the handler's until it
+// returns.
 type BulkHandler func(ctx context.Context, r *Request) error
 
 // HandleBulk registers who answers bulk requests of this kind. Before Ready
@@ -41,8 +41,9 @@ type Request struct {
 	Header
 	Peer string
 
-	flow flow
-	body uint64 // bytes of the payload not yet read
+	flow    *flow
+	body    uint64 // bytes of the payload not yet read
+	replied bool
 }
 
 // ReadBody reads the next len(dst) bytes of the request's payload.
@@ -54,16 +55,30 @@ func (r *Request) ReadBody(dst []byte) error {
 	return r.flow.read(dst)
 }
 
+// TakeBody reads the next n bytes of the request's payload, into the memory given if
+// there is room, else into new memory that grows as they arrive.
+func (r *Request) TakeBody(into []byte, n int) ([]byte, error) {
+	if n < 0 || uint64(n) > r.body {
+		return nil, fmt.Errorf("%w: a payload of %d bytes, read beyond its end", ErrProtocol, r.Length)
+	}
+	r.body -= uint64(n)
+	return r.flow.take(into, n)
+}
+
 // Reply answers with count items made of these parts, sent one after another
 // without being joined. The parts may be reused when it returns.
 func (r *Request) Reply(count uint64, parts ...[]byte) error {
+	return r.reply(r.Flags, count, parts...)
+}
+
+func (r *Request) reply(flags uint8, count uint64, parts ...[]byte) error {
+	r.replied = true
 	h := r.Header
-	h.Count, h.Length = count, 0
+	h.Flags, h.Count, h.Length = flags, count, 0
 	for _, p := range parts {
 		h.Length += uint64(len(p))
 	}
-	var b [headerSize]byte
-	if err := r.flow.write(h.append(b[:0])); err != nil {
+	if err := r.flow.write(h.append(r.flow.scratch[:0])); err != nil {
 		return err
 	}
 	for _, p := range parts {
@@ -74,82 +89,10 @@ func (r *Request) Reply(count uint64, parts ...[]byte) error {
 	return r.flow.stream.Close()
 }
 
-// Fetch asks a peer for h.Count items and reads exactly len(dst) bytes of answer
-// into dst. Nothing is allocated for the payload and nothing is asked for that
-// has no buffer waiting, so no stream can use up the connection's window unread.
-// It is bounded by progress, not by total time, and by ctx.
-func (m *Mesh) Fetch(ctx context.Context, peer string, h Header, request, dst []byte) error {
-	err := m.fetch(ctx, peer, h, request, dst)
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	return fmt.Errorf("fetch %s of generation %d from node %s: %w", h.Kind, h.Generation, peer, explain(err))
-}
-
-func (m *Mesh) fetch(ctx context.Context, peer string, h Header, request, dst []byte) error {
-	if len(request) > maxRequest {
-		return fmt.Errorf("a request of %d bytes is over the limit of %d", len(request), maxRequest)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	leave, err := m.current.enter(ctx, h.Generation, func() { cancel(ErrSuperseded) })
-	if err != nil {
-		return err
-	}
-	defer leave()
-	l, err := m.pool.get(ctx, peer, bulk)
-	if err != nil {
-		return err
-	}
-	s, err := l.conn.OpenStreamSync(ctx)
-	if err != nil {
-		return err
-	}
-	l.streams.Add(1)
-	defer l.streams.Add(-1)
-	stop := context.AfterFunc(ctx, func() { reset(s, codeOf(context.Cause(ctx))) })
-	defer stop()
-	s.SetPriority(urgency[h.Kind], true)
-	f := flow{stream: s, meter: &m.meter, kind: h.Kind}
-	m.meter.request(h.Kind)
-
-	h.Length = uint64(len(request))
-	var b [headerSize]byte
-	err = f.write(append(h.append(b[:0]), request...))
-	if err == nil {
-		err = s.Close()
-	}
-	if err == nil {
-		err = f.readAnswer(h, dst)
-	}
-	if err != nil {
-		reset(s, codeOf(err))
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-	}
-	return err
-}
-
-// readAnswer compares the answer with what was asked before reading any of it.
-func (f *flow) readAnswer(asked Header, dst []byte) error {
-	var b [headerSize]byte
-	if err := f.read(b[:]); err != nil {
-		return err
-	}
-	got, err := parseHeader(&b)
-	if err != nil {
-		return err
-	}
-	if got.Kind != asked.Kind || got.Generation != asked.Generation || got.Step != asked.Step ||
-		got.Count != asked.Count || got.Length != uint64(len(dst)) {
-		return fmt.Errorf("%w: asked for %d items in %d bytes, offered %d in %d", ErrProtocol,
-			asked.Count, len(dst), got.Count, got.Length)
-	}
-	return f.read(dst)
+// refuse answers with a sentence.
+func (r *Request) refuse(why *Refusal) error {
+	short := Refusal{why.Reason, why.Message[:min(len(why.Message), maxRefusal/2)]}
+	return r.reply(r.Flags|flagRefusal, 0, encodeAnswer(nil, &short))
 }
 
 // serveBulk answers one bulk request.
@@ -172,36 +115,24 @@ func (m *Mesh) serveBulk(l *link, s *quic.Stream) {
 }
 
 func (m *Mesh) answerBulk(ctx context.Context, cancel context.CancelCauseFunc, l *link, s *quic.Stream) error {
-	var b [headerSize]byte
+	f := newFlow(s, &m.meter, Control)
+	defer f.release()
+	b := (*[headerSize]byte)(f.scratch[:])
 	_ = s.SetReadDeadline(time.Now().Add(openTimeout))
 	if _, err := io.ReadFull(s, b[:]); err != nil {
 		return err
 	}
-	h, err := parseHeader(&b)
+	h, err := parseHeader(b)
 	if err != nil {
 		return err
 	}
 	if h.Length > maxRequest {
 		return fmt.Errorf("%w: a request of %d bytes", ErrProtocol, h.Length)
 	}
-	f := flow{stream: s, meter: &m.meter, kind: h.Kind}
+	f.kind = h.Kind
 	m.meter.received(h.Kind, headerSize)
 	s.SetPriority(urgency[h.Kind], true)
-
-	wait, done := context.WithTimeout(ctx, openTimeout)
-	defer done()
-	select {
-	case <-m.handlers.ready:
-	case <-wait.Done():
-		return ErrOverload
-	}
-	m.handlers.mu.RLock()
-	handle := m.handlers.bulk[h.Kind]
-	m.handlers.mu.RUnlock()
-	if handle == nil {
-		return fmt.Errorf("%w: nothing here serves %s", ErrProtocol, h.Kind)
-	}
-	leave, err := m.current.enter(wait, h.Generation, func() { cancel(ErrSuperseded) })
+	handle, leave, err := m.admitBulk(ctx, cancel, h)
 	if err != nil {
 		return err
 	}
@@ -209,55 +140,44 @@ func (m *Mesh) answerBulk(ctx context.Context, cancel context.CancelCauseFunc, l
 	// The asker is gone when it stops reading: no use in preparing more.
 	gone := context.AfterFunc(s.Context(), func() { cancel(context.Canceled) })
 	defer gone()
-	return handle(ctx, &Request{Header: h, Peer: l.peer, flow: f, body: h.Length})
-}
-
-// flow reads and writes one bulk stream: metered, and bounded by progress.
-type flow struct {
-	stream *quic.Stream
-	meter  *Meter
-	kind   Kind
-
-	readUntil, writeUntil time.Time
-}
-
-// read fills dst. An early end is io.ErrUnexpectedEOF, never a short success.
-func (f *flow) read(dst []byte) error {
-	for len(dst) > 0 {
-		if now := time.Now(); f.readUntil.Sub(now) < progressTimeout/2 {
-			f.readUntil = now.Add(progressTimeout)
-			_ = f.stream.SetReadDeadline(f.readUntil)
-		}
-		n, err := f.stream.Read(dst)
-		f.meter.received(f.kind, n)
-		dst = dst[n:]
-		if err != nil && len(dst) > 0 {
-			if errors.Is(err, io.EOF) {
-				return io.ErrUnexpectedEOF
-			}
-			return err
-		}
+	r := &Request{Header: h, Peer: l.peer, flow: f, body: h.Length}
+	err = handle(ctx, r)
+	if no, ok := errors.AsType[*Refusal](err); ok && !r.replied {
+		return r.refuse(no)
 	}
-	return nil
+	return err
 }
 
-// writeChunk is how much is handed to quic-go at a time: its Write returns only
-// when all of it is sent, so the deadline must allow for no more than this.
-const writeChunk = 256 << 10
-
-func (f *flow) write(src []byte) error {
-	for len(src) > 0 {
-		now := time.Now()
-		if f.writeUntil.Sub(now) < progressTimeout/2 {
-			f.writeUntil = now.Add(progressTimeout)
-			_ = f.stream.SetWriteDeadline(f.writeUntil)
+// admitBulk finds who serves a request, once this node is ready and its plan has come
+// as far as the asker's.
+func (m *Mesh) admitBulk(ctx context.Context, cancel context.CancelCauseFunc, h Header) (handle BulkHandler, leave func(), err error) {
+	select {
+	case <-m.handlers.ready:
+		if h.Generation == 0 {
+			handle, err = m.bulkHandler(h.Kind)
+			return handle, func() {}, err
 		}
-		n, err := f.stream.Write(src[:min(len(src), writeChunk)])
-		f.meter.sent(f.kind, n)
-		src = src[n:]
-		if err != nil {
-			return err
-		}
+	default:
 	}
-	return nil
+	wait, done := context.WithTimeout(ctx, openTimeout)
+	defer done()
+	select {
+	case <-m.handlers.ready:
+	case <-wait.Done():
+		return nil, nil, ErrOverload
+	}
+	if handle, err = m.bulkHandler(h.Kind); err != nil {
+		return nil, nil, err
+	}
+	leave, err = m.current.enter(wait, h.Generation, func() { cancel(ErrSuperseded) })
+	return handle, leave, err
+}
+
+func (m *Mesh) bulkHandler(k Kind) (BulkHandler, error) {
+	m.handlers.mu.RLock()
+	defer m.handlers.mu.RUnlock()
+	if h := m.handlers.bulk[k]; h != nil {
+		return h, nil
+	}
+	return nil, fmt.Errorf("%w: nothing here serves %s", ErrProtocol, k)
 }

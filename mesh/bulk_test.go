@@ -32,6 +32,15 @@ func bulkPair(g *ground, serve BulkHandler) (asker, owner *Mesh) {
 	return asker, owner
 }
 
+// fetch asks for exactly as many bytes as dst has.
+func fetch(ctx context.Context, asker, owner *Mesh, h Header, body, dst []byte) error {
+	got, err := asker.Fetch(ctx, owner.ID(), Question{Header: h, Body: body, Into: dst, Limit: len(dst), Exact: true})
+	if err == nil && (len(got) != len(dst) || len(dst) > 0 && &got[0] != &dst[0]) {
+		return errors.New("the answer is not where it was asked for")
+	}
+	return err
+}
+
 func request(ids ...uint32) []byte {
 	var b []byte
 	for _, id := range ids {
@@ -45,7 +54,7 @@ func TestFetchReadsIntoTheBufferAndMetersBothEnds(t *testing.T) {
 		asker, owner := bulkPair(g, rows)
 		dst := make([]byte, 3*64)
 		req := request(7, 1, 9)
-		must(t, asker.Fetch(t.Context(), owner.ID(), Header{Kind: Feature, Count: 3}, req, dst))
+		must(t, fetch(t.Context(), asker, owner, Header{Kind: Feature, Count: 3}, req, dst))
 		for i, want := range []byte{7, 1, 9} {
 			if !bytes.Equal(dst[i*64:(i+1)*64], bytes.Repeat([]byte{want}, 64)) {
 				t.Fatalf("row %d is %v", i, dst[i*64:(i+1)*64])
@@ -73,7 +82,7 @@ func TestFetchRefusesAnAnswerThatIsNotWhatItAskedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 1, func(t *testing.T, g *ground) {
 				asker, owner := bulkPair(g, func(_ context.Context, r *Request) error { return reply(r) })
-				err := asker.Fetch(t.Context(), owner.ID(), Header{Kind: Feature, Count: 3}, nil, make([]byte, 3*64))
+				err := fetch(t.Context(), asker, owner, Header{Kind: Feature, Count: 3}, nil, make([]byte, 3*64))
 				wantError(t, err, ErrProtocol)
 			})
 		})
@@ -83,7 +92,7 @@ func TestFetchRefusesAnAnswerThatIsNotWhatItAskedFor(t *testing.T) {
 func TestFetchOfAKindThatNobodyServesFails(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, g *ground) {
 		asker, owner := bulkPair(g, rows)
-		err := asker.Fetch(t.Context(), owner.ID(), Header{Kind: Gradient, Count: 1}, nil, make([]byte, 8))
+		err := fetch(t.Context(), asker, owner, Header{Kind: Gradient, Count: 1}, nil, make([]byte, 8))
 		wantError(t, err, ErrProtocol)
 	})
 }
@@ -94,7 +103,7 @@ func TestGenerations(t *testing.T) {
 			asker, owner := bulkPair(g, rows)
 			asker.SetGeneration(4)
 			owner.SetGeneration(5)
-			err := asker.Fetch(t.Context(), owner.ID(), Header{Kind: Feature, Count: 1, Generation: 4}, request(1), make([]byte, 64))
+			err := fetch(t.Context(), asker, owner, Header{Kind: Feature, Count: 1, Generation: 4}, request(1), make([]byte, 64))
 			wantError(t, err, ErrSuperseded)
 		})
 	})
@@ -105,7 +114,7 @@ func TestGenerations(t *testing.T) {
 			owner.SetGeneration(4)
 			time.AfterFunc(time.Second, func() { owner.SetGeneration(5) })
 			begin := time.Now()
-			must(t, asker.Fetch(t.Context(), owner.ID(), Header{Kind: Feature, Count: 1, Generation: 5}, request(1), make([]byte, 64)))
+			must(t, fetch(t.Context(), asker, owner, Header{Kind: Feature, Count: 1, Generation: 5}, request(1), make([]byte, 64)))
 			if took := time.Since(begin); took < time.Second {
 				t.Fatalf("answered after %s, before the plan was there", took)
 			}
@@ -122,7 +131,7 @@ func TestGenerations(t *testing.T) {
 			asker.SetGeneration(1)
 			owner.SetGeneration(1)
 			time.AfterFunc(time.Second, func() { owner.SetGeneration(2) })
-			err := asker.Fetch(t.Context(), owner.ID(), Header{Kind: Feature, Count: 1, Generation: 1}, nil, make([]byte, 64))
+			err := fetch(t.Context(), asker, owner, Header{Kind: Feature, Count: 1, Generation: 1}, nil, make([]byte, 64))
 			wantError(t, err, ErrSuperseded)
 			wantError(t, <-ended, ErrSuperseded)
 		})
@@ -137,7 +146,7 @@ func TestFetchGivesUpOnAStall(t *testing.T) {
 			return errors.New("too late")
 		})
 		begin := time.Now()
-		err := asker.Fetch(t.Context(), owner.ID(), Header{Kind: Feature, Count: 1}, nil, make([]byte, 64))
+		err := fetch(t.Context(), asker, owner, Header{Kind: Feature, Count: 1}, nil, make([]byte, 64))
 		close(release)
 		wantError(t, err, ErrStalled)
 		if took := time.Since(begin); took > progressTimeout+time.Second {
@@ -166,7 +175,7 @@ func TestFetchIsBoundedByProgressNotByTime(t *testing.T) {
 			return r.flow.stream.Close()
 		})
 		begin := time.Now()
-		must(t, asker.Fetch(t.Context(), owner.ID(), Header{Kind: Feature, Count: 1}, nil, make([]byte, pieces*1000)))
+		must(t, fetch(t.Context(), asker, owner, Header{Kind: Feature, Count: 1}, nil, make([]byte, pieces*1000)))
 		if took := time.Since(begin); took < 2*progressTimeout {
 			t.Fatalf("took %s: too fast to prove anything", took)
 		}
@@ -184,7 +193,7 @@ func TestFetchEndsWithItsContext(t *testing.T) {
 		why := errors.New("changed my mind")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(why) })
-		err := asker.Fetch(ctx, owner.ID(), Header{Kind: Feature, Count: 1}, nil, make([]byte, 64))
+		err := fetch(ctx, asker, owner, Header{Kind: Feature, Count: 1}, nil, make([]byte, 64))
 		wantError(t, err, why)
 		<-gone
 	})

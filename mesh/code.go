@@ -32,6 +32,7 @@ var (
 	ErrOverload     = errors.New("the peer has too much to do")
 	ErrProtocol     = errors.New("the peer does not speak this node's protocol")
 	ErrShutdown     = errors.New("the peer is stopping")
+	ErrLost         = errors.New("the connection to the peer was lost")
 	ErrStalled      = errors.New("nothing moved for too long")
 	ErrNoAddress    = errors.New("no address is known for this node")
 	ErrSelf         = errors.New("the address is this node's own")
@@ -55,10 +56,26 @@ func explain(err error) error {
 	if _, ok := errors.AsType[*quic.TransportError](err); ok {
 		return err // it counts as net.ErrClosed, too, but says why: a refused handshake, say
 	}
+	if lost(err) {
+		return fmt.Errorf("%w (%w)", ErrLost, err)
+	}
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, quic.ErrTransportClosed) {
 		return ErrClosed
 	}
 	return err
+}
+
+// lost says whether a connection ended because its peer was not there any more, or
+// not yet: quic-go counts that as net.ErrClosed, too.
+func lost(err error) bool {
+	if _, ok := errors.AsType[*quic.IdleTimeoutError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*quic.HandshakeTimeoutError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*quic.StatelessResetError](err)
+	return ok
 }
 
 func byCode(c Code, err error) error {

@@ -10,8 +10,12 @@ const headerSize = 32
 
 const headerVersion = 1
 
+// flagRefusal marks an answer that says no. It is the mesh's own.
+const flagRefusal = 0x80
+
 // A Header precedes every payload on a bulk stream. What Count counts, and what
-// DType and Flags say, is agreed between the kind's users.
+// DType and Flags say, is agreed between the kind's users, but for the highest bit of
+// Flags.
 type Header struct {
 	Kind       Kind
 	DType      uint8

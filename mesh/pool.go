@@ -91,6 +91,9 @@ func (p *pool) get(ctx context.Context, peer string, c class) (*link, error) {
 	if err := p.mesh.cfg.Allow(peer); err != nil {
 		return nil, fmt.Errorf("node %s: %w", peer, err)
 	}
+	if l := p.ready(linkKey{peer, c}); l != nil {
+		return l, nil
+	}
 	find := func() *link { return p.current[linkKey{peer, c}] }
 	return p.single(ctx, fmt.Sprint(peer, "/", c), find, func(ctx context.Context) (*link, error) {
 		addr, ok := p.mesh.address(peer)
@@ -99,6 +102,16 @@ func (p *pool) get(ctx context.Context, peer string, c class) (*link, error) {
 		}
 		return p.dial(ctx, addr, peer, c)
 	})
+}
+
+// ready is the connection that new streams use, nil if there is none.
+func (p *pool) ready(key linkKey) *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.current[key]; l != nil && !p.closed && l.alive() {
+		return l
+	}
+	return nil
 }
 
 // getAt is for gossip, which means an address: were its streams to follow a node

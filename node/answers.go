@@ -53,6 +53,7 @@ func (m *member) heard(c mesh.Change) {
 		m.log.Info("node is alive", "peer", c.Name, "id", c.ID)
 	case mesh.Failed:
 		m.log.Warn("node does not answer", "peer", c.Name, "id", c.ID)
+		m.awaited.failed(c.ID)
 	case mesh.Left:
 		m.log.Info("node has left", "peer", c.Name, "id", c.ID)
 	default:
@@ -164,6 +165,36 @@ func (m *member) ownStats() stats {
 	}
 }
 
+// awaited is whom the leader's round waits for. It waits no longer once gossip sees that
+// the node has failed: what is due then is to work without it.
+type awaited struct {
+	mu   sync.Mutex
+	stop map[string]context.CancelFunc // by node
+}
+
+// until has stop called when the node fails, unless what it returns was called before.
+func (a *awaited) until(id string, stop context.CancelFunc) (over func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stop == nil {
+		a.stop = map[string]context.CancelFunc{}
+	}
+	a.stop[id] = stop
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.stop, id)
+	}
+}
+
+func (a *awaited) failed(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if stop, in := a.stop[id]; in {
+		stop()
+	}
+}
+
 // statsTimeout bounds how long one silent node may hold up the leader's round.
 const statsTimeout = 2 * time.Second
 
@@ -173,6 +204,7 @@ func (m *member) ask(ctx context.Context, id string) (stats, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
+	defer m.awaited.until(id, cancel)()
 	b, err := m.mesh.Call(ctx, id, callStats, nil)
 	if err != nil {
 		return stats{}, err
@@ -242,6 +274,7 @@ func (m *member) serve() {
 		return nil, m.holdKey(k.Key)
 	})
 	m.mesh.Handle(callOperator, m.operate)
+	m.serveBulk()
 	m.serveShards()
 	m.serveJobs()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
+	"github.com/hopmesh/hopmesh/node/nodetest/school"
 )
 
 // refused fails the test unless the refusal says all of it.
@@ -26,7 +27,7 @@ func refused(t *testing.T, what string, err error, says ...string) {
 
 // Nothing goes to make room: who wants room says what goes, and its files go too.
 func TestJobsAreRemoved(t *testing.T) {
-	inSchool(t, 2, time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school) {
+	inSchool(t, 2, time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
 		n, other := c.Nodes[0], c.Nodes[1]
 		folders := func() (names []string) {
 			for _, n := range c.Nodes {
@@ -58,7 +59,7 @@ func TestJobsAreRemoved(t *testing.T) {
 		c.Wait("its folder is gone", time.Minute, func() bool {
 			return !slices.ContainsFunc(folders(), func(f string) bool { return strings.HasPrefix(f, "j1-") })
 		})
-		s.pace = time.Minute
+		s.Pace = time.Minute
 		id := started(t, n, 5)
 		waitState(c, n, id, "running")
 		refused(t, "a running job", n.API().RemoveJob(t.Context(), id), "job j65 is running: stop it first", "hopmesh train stop j65")
@@ -77,7 +78,7 @@ func TestJobsAreRemoved(t *testing.T) {
 // A dataset is not taken from under models without a word, and is theirs again when
 // it comes back.
 func TestDatasetThatModelsNeed(t *testing.T) {
-	inSchool(t, 1, time.Second, func(t *testing.T, c *nodetest.Cluster, _ *school) {
+	inSchool(t, 1, time.Second, func(t *testing.T, c *nodetest.Cluster, _ *school.School) {
 		n, ctx := c.Nodes[0], t.Context()
 		waitState(c, n, started(t, n, 2), "done")
 		id := started(t, n, 20)
@@ -110,12 +111,12 @@ func TestDatasetThatModelsNeed(t *testing.T) {
 
 // Only the rate differs when a job goes on at another one.
 func TestJobGoesOnAtAnotherRate(t *testing.T) {
-	inSchool(t, 1, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school) {
-		s.fail = 4
+	inSchool(t, 1, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		s.Fail = 4
 		n, ctx := c.Nodes[0], t.Context()
 		id := started(t, n, 10)
 		before := waitState(c, n, id, "failed")
-		s.fail = 0
+		s.Fail = 0
 		rate, wrong := 0.001, -1.0
 		refused(t, "a rate below 0", n.API().ResumeJob(ctx, id, api.ResumeRequest{Rate: &wrong}), "--lr is -1")
 		if err := n.API().ResumeJob(ctx, "j9", api.ResumeRequest{Rate: &rate}); status404(err) != 404 {
@@ -144,8 +145,8 @@ func TestJobGoesOnAtAnotherRate(t *testing.T) {
 
 // Without validation vertices there is no best epoch until the last is known.
 func TestNothingIsBestWithoutValidation(t *testing.T) {
-	inSchool(t, 1, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school) {
-		s.judged = 0
+	inSchool(t, 1, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		s.Judged = 0
 		n := c.Nodes[0]
 		id := started(t, n, 3)
 		c.Wait("an epoch is known", time.Minute, func() bool { return len(jobOn(n, id).History) > 0 })
@@ -171,7 +172,7 @@ func TestNothingIsBestWithoutValidation(t *testing.T) {
 
 // What is asked of a model that is not there says why it is not.
 func TestModelsThatAreNotThere(t *testing.T) {
-	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school) {
+	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
 		ctx := t.Context()
 		id := started(t, c.Nodes[0], 3)
 		runner := named(c, waitState(c, c.Nodes[0], id, "done").Nodes[0])
@@ -187,7 +188,7 @@ func TestModelsThatAreNotThere(t *testing.T) {
 		})
 		refused(t, "a model that is gone", other.API().ExportJob(ctx, id, nil), "was on node "+runner.Name+", which is no longer in the mesh", "start another job")
 
-		s.pace, s.fail = time.Minute, 1
+		s.Pace, s.Fail = time.Minute, 1
 		first, second := started(t, other, 3), started(t, other, 3)
 		third := started(t, other, 3)
 		waitState(c, other, first, "running")

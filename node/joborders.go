@@ -155,20 +155,6 @@ func (m *member) reported(s *plan.State, err error) (uint64, error) {
 	return s.Index, nil
 }
 
-// assign gives jobs that wait to nodes that are free.
-func (m *member) assign(ctx context.Context, s *plan.State) error {
-	if len(s.Jobs) == 0 {
-		return nil
-	}
-	begin, _ := plan.NextJobs(s, m.answers)
-	var errs []error
-	for _, c := range begin {
-		_, err := m.plan.Apply(ctx, c)
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
 // answers says whether gossip sees a node alive.
 func (m *member) answers(id string) bool {
 	alive, _ := m.health(id)

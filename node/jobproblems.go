@@ -2,6 +2,8 @@ package node
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 )
@@ -9,12 +11,15 @@ import (
 // inLine says whether a job waits for nothing but its turn.
 func (m *member) inLine(s *plan.State, j plan.Job) bool {
 	_, waits := plan.NextJobs(s, m.answers)
-	return waits[j.ID].Behind != ""
+	w := waits[j.ID]
+	return w.Behind != "" && (!j.Shared() || len(w.Unserved)+len(w.Silent) == 0 && w.Keeper == "")
 }
 
 // jobProblem says in a sentence what keeps a job from going on, if anything does.
 func (m *member) jobProblem(s *plan.State, j plan.Job) string {
 	switch {
+	case j.State == plan.Running && len(j.Nodes) > 1:
+		return m.sharedProblem(s, j)
 	case j.Stopping && !m.answers(j.Nodes[0]):
 		return fmt.Sprintf("job %s is to stop, and does when node %s, which runs it, answers again", j.ID, nameOf(s, j.Nodes[0]))
 	case j.State == plan.Running && !m.answers(j.Nodes[0]):
@@ -24,13 +29,17 @@ func (m *member) jobProblem(s *plan.State, j plan.Job) string {
 	}
 	_, waits := plan.NextJobs(s, m.answers)
 	w, waiting := waits[j.ID]
+	switch {
+	case !waiting && !j.Shared():
+		return "" // the leader is about to begin it
+	case j.Shared():
+		return m.sharedWait(s, j, w)
+	}
 	away := ""
 	if len(w.Silent) > 0 {
 		away = nameOf(s, w.Silent[0])
 	}
 	switch {
-	case !waiting:
-		return "" // the leader is about to begin it
 	case len(w.Holders) == 0:
 		return fmt.Sprintf("job %s waits: %s", j.ID, scattered(s, s.Datasets[j.Dataset]))
 	case w.Behind != "":
@@ -39,4 +48,50 @@ func (m *member) jobProblem(s *plan.State, j plan.Job) string {
 		return fmt.Sprintf("job %s waits for node %s, which has what it has learnt so far and does not answer or is leaving: start that node again", j.ID, nameOf(s, w.Keeper))
 	}
 	return fmt.Sprintf("job %s waits for node %s, which holds every shard of dataset %s and does not answer or is leaving: start that node again", j.ID, away, j.DatasetName)
+}
+
+// sharedProblem is of a job that several nodes share, while it runs.
+func (m *member) sharedProblem(s *plan.State, j plan.Job) string {
+	silent := slices.DeleteFunc(slices.Clone(j.Nodes), m.answers)
+	if len(silent) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s, which shares job %s, does not answer: the others go on from the last step in a few seconds, if they hold copies of its shards; else start it again",
+		nodesNamed(s, silent), j.ID)
+}
+
+// sharedWait is why a job that nodes are to share has not begun, or waits again.
+func (m *member) sharedWait(s *plan.State, j plan.Job, w plan.Wait) string {
+	d := s.Datasets[j.Dataset]
+	if unlike := unlikeVersions(s, ownersOf(d)); unlike != "" && len(w.Unserved)+len(w.Silent) == 0 {
+		return fmt.Sprintf("job %s waits: %s", j.ID, unlike)
+	}
+	switch {
+	case len(w.Unserved) > 0 && len(w.Last) == 0:
+		return fmt.Sprintf("job %s waits: no node holds shard %d of dataset %s: start the node again that did, or import the dataset anew", j.ID, w.Unserved[0], j.DatasetName)
+	case len(w.Unserved) > 0:
+		return fmt.Sprintf("job %s waits for %s, which alone holds %d of the %d shards of dataset %s and does not answer: start it again, and the job goes on; with --replicas 1 or more a dataset outlives a node",
+			j.ID, nodesNamed(s, w.Last), len(w.Unserved), len(d.Shards), j.DatasetName)
+	case w.Keeper != "" && !m.answers(w.Keeper):
+		return fmt.Sprintf("job %s waits for node %s, which has what it has learnt so far and does not answer: start that node again", j.ID, nameOf(s, w.Keeper))
+	case w.Keeper != "":
+		return fmt.Sprintf("job %s waits until node %s, which has what it has learnt so far, holds shards of dataset %s again", j.ID, nameOf(s, w.Keeper), j.DatasetName)
+	case w.Behind != "":
+		return fmt.Sprintf("job %s waits until job %s has ended", j.ID, w.Behind)
+	case len(w.Leaving) > 0:
+		return fmt.Sprintf("job %s waits until others have taken over what %s, which is leaving, holds of dataset %s", j.ID, nodesNamed(s, w.Leaving), j.DatasetName)
+	case len(w.Silent) > 0:
+		return fmt.Sprintf("job %s waits until others have taken over from %s, which does not answer", j.ID, nodesNamed(s, w.Silent))
+	}
+	return "" // the leader is about to begin it
+}
+
+// nodesNamed is "node a", or "node a and node b".
+func nodesNamed(s *plan.State, ids []string) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = "node " + nameOf(s, id)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " and ")
 }

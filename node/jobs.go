@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/node/api"
 )
@@ -28,12 +30,16 @@ func (b backend) StartJob(ctx context.Context, r api.TrainRequest) (string, erro
 	if d.Stage != plan.Ready {
 		return "", api.Conflict("dataset %s is still being imported by node %s: start the job when it is ready", d.Name, nameOf(s, d.Importer))
 	}
-	strategy, why, err := strategyOf(r.Strategy)
+	way, why, err := strategyOf(r.Strategy, s, d)
 	if err != nil {
 		return "", err
 	}
 	recipe, err := recipeOf(r)
 	if err == nil {
+		recipe.Sharing.Deterministic = r.Deterministic
+		if way != strategy.Single { // which the zero Settings are
+			recipe.Sharing.Strategy = way
+		}
 		err = recipe.Check(aboutOf(d))
 	}
 	if err != nil {
@@ -42,8 +48,11 @@ func (b backend) StartJob(ctx context.Context, r api.TrainRequest) (string, erro
 	if recipe.Epochs > plan.MaxEpochs {
 		return "", api.Invalid("%d epochs are too many: a job has 1 to %d", recipe.Epochs, plan.MaxEpochs)
 	}
-	if len(plan.HoldersOfAll(d)) == 0 {
+	if way == strategy.Single && len(plan.HoldersOfAll(d)) == 0 {
 		return "", api.Conflict("%s", scattered(s, d))
+	}
+	if unlike := unlikeVersions(s, ownersOf(d)); way != strategy.Single && unlike != "" {
+		return "", api.Conflict("%s", unlike)
 	}
 	text, err := json.Marshal(recipe)
 	if err != nil {
@@ -53,7 +62,7 @@ func (b backend) StartJob(ctx context.Context, r api.TrainRequest) (string, erro
 	_, _ = rand.Read(key[:]) // never fails
 	var made createdJob
 	err = m.atLeader(ctx, opCreateJob, plan.CreateJob{
-		Key: hex.EncodeToString(key[:]), Dataset: d.ID, Recipe: string(text), Strategy: strategy, Why: why, Seed: recipe.Seed, Epochs: recipe.Epochs,
+		Key: hex.EncodeToString(key[:]), Dataset: d.ID, Recipe: string(text), Strategy: way, Why: why, Seed: recipe.Seed, Epochs: recipe.Epochs,
 	}, &made)
 	if err == nil {
 		err = m.readUpTo(ctx, made.Index)
@@ -62,7 +71,7 @@ func (b backend) StartJob(ctx context.Context, r api.TrainRequest) (string, erro
 }
 
 func scattered(s *plan.State, d plan.Dataset) string {
-	return fmt.Sprintf("no node holds every shard of dataset %s, which the strategy single needs: import it with --replicas %d, so that each node has a copy of each shard",
+	return fmt.Sprintf("no node holds every shard of dataset %s, which the strategy single needs: leave --strategy out, and the nodes share the work, or import it with --replicas %d, so that each node has a copy of each shard",
 		d.Name, len(s.Members)-1)
 }
 
@@ -85,7 +94,7 @@ func (b backend) StopJob(ctx context.Context, id string) error {
 	for {
 		changed := m.plan.Changed()
 		j, in := m.plan.State().Jobs[id]
-		if !in || j.Ended() || !m.answers(j.Nodes[0]) {
+		if !in || j.Ended() || !slices.ContainsFunc(j.Nodes, m.answers) {
 			return nil
 		}
 		select {
@@ -241,6 +250,7 @@ func epochOf(e plan.Epoch) api.JobEpoch {
 	a := api.JobEpoch{
 		Epoch: e.Epoch, Loss: e.Loss, Seconds: e.Seconds, Phases: api.JobPhases(e.Phases), Rows: api.JobRows(e.Rows),
 		Requests: api.JobRequests(e.Requests), Bytes: api.JobBytes(e.Bytes), Generation: e.Generation, Weights: e.Weights,
+		Strategy: e.Strategy, Why: e.Why, Slots: e.Slots,
 	}
 	if v := e.Eval; v != nil {
 		a.TrainAccuracy, a.ValAccuracy, a.TestAccuracy = v.Train, v.Val, v.Test

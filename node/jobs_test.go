@@ -2,105 +2,37 @@ package node_test
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
+	"github.com/hopmesh/hopmesh/node/nodetest/school"
 )
 
-// school stands in for the engine: an epoch takes a second, or what its pace says,
-// and ends with a checkpoint that is no more than what was told of the epochs.
-type school struct {
-	pace   time.Duration
-	fail   int // the epoch that goes wrong; 0: none
-	judged int // vertices for validation
-
-	mu   sync.Mutex
-	runs []string // the folder of each run, and the epoch it began after
-	busy int
-	most int // how many ever ran at once
-}
-
-func (s *school) train(ctx context.Context, r train.Recipe, shards []*graph.Shard, o train.Options) (train.Result, error) {
-	var history []train.Epoch
-	path := filepath.Join(o.Dir, train.CheckpointFile)
-	if b, err := os.ReadFile(path); err == nil && o.Resume {
-		if err := json.Unmarshal(b, &history); err != nil {
-			return train.Result{}, err
-		}
-	}
-	s.mu.Lock()
-	s.runs = append(s.runs, fmt.Sprintf("%s after %d", filepath.Base(o.Dir)[:2], len(history)))
-	s.busy++
-	s.most = max(s.most, s.busy)
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.busy--
-	}()
-	if len(shards) != shards[0].Shards {
-		return train.Result{}, errors.New("not all shards are there")
-	}
-	o.Announce(train.Forecast{Resumed: len(history), History: history, Notes: []string{"it is only a school"}})
-	for len(history) < r.Epochs {
-		n := len(history) + 1
-		o.Progress(train.Progress{Epoch: n, Step: 1, Steps: 2})
-		select {
-		case <-time.After(s.pace):
-		case <-ctx.Done():
-			return train.Result{}, ctx.Err()
-		}
-		if n == s.fail {
-			return train.Result{}, errors.New("the training diverged\nin epoch " + fmt.Sprint(n))
-		}
-		score := float64(n%4) / 4
-		e := train.Epoch{
-			Epoch: n, Loss: 1 / float64(n), Seconds: s.pace.Seconds(), Hash: fmt.Sprintf("%064x", n), Rows: 400,
-			Eval: &train.Eval{Train: train.Scores{Count: 1, Accuracy: 1}, Val: train.Scores{Count: s.judged, Accuracy: score, Loss: float64(n)}, Test: train.Scores{Count: 1, Accuracy: score / 2}},
-		}
-		history = append(history, e)
-		b, err := json.Marshal(history)
-		if err == nil {
-			err = os.WriteFile(path, b, 0o600)
-		}
-		if err != nil {
-			return train.Result{}, err
-		}
-		o.Report(e)
-	}
-	return train.Result{Best: history[min(2, len(history)-1)], Last: history[len(history)-1]}, nil
-}
-
-func (s *school) said() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.runs)
-}
-
 // attended makes all nodes that start from now on go to one school.
-func attended(s *school, nodes ...*nodetest.Instance) {
+func attended(s *school.School, nodes ...*nodetest.Instance) {
 	for _, n := range nodes {
-		n.Options.Train = s.train
+		n.Options.Train = s.Train
 	}
 }
 
 // inSchool is a mesh of nodes that all hold a dataset "g", and train at this pace.
-func inSchool(t *testing.T, nodes int, pace time.Duration, f func(t *testing.T, c *nodetest.Cluster, s *school)) {
+func inSchool(t *testing.T, nodes int, pace time.Duration, f func(t *testing.T, c *nodetest.Cluster, s *school.School)) {
+	t.Helper()
+	inSchoolWith(t, nodes, nodes-1, pace, f)
+}
+
+// inSchoolWith is inSchool with so many copies of each shard beside its owner's.
+func inSchoolWith(t *testing.T, nodes, replicas int, pace time.Duration, f func(t *testing.T, c *nodetest.Cluster, s *school.School)) {
 	t.Helper()
 	nodetest.Virtual(t, 0, func(t *testing.T, c *nodetest.Cluster) {
-		s := &school{pace: pace, judged: 9}
+		s := &school.School{Pace: pace, Judged: 9}
 		for range nodes {
 			i := c.Add()
 			attended(s, i)
@@ -113,13 +45,13 @@ func inSchool(t *testing.T, nodes int, pace time.Duration, f func(t *testing.T, 
 			i.WaitReady()
 			i.Options.Bootstrap, i.Options.Join, i.Options.Token = false, nil, ""
 		}
-		if nodes == 3 {
-			c.Wait("all may vote", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		if nodes >= 3 {
+			c.Wait("all may vote", time.Minute, func() bool { return c.Nodes[0].Voters() >= 3 })
 		}
-		generated(t, c.Nodes[0], tiny("g", nodes-1))
+		generated(t, c.Nodes[0], tiny("g", replicas))
 		c.Wait("all know the dataset", time.Minute, func() bool {
 			for _, n := range c.Nodes {
-				if !copied(n.Dataset("g"), nodes-1, c.Nodes...) {
+				if !copied(n.Dataset("g"), replicas, c.Nodes...) {
 					return false
 				}
 			}
@@ -131,7 +63,13 @@ func inSchool(t *testing.T, nodes int, pace time.Duration, f func(t *testing.T, 
 
 func started(t *testing.T, on *nodetest.Instance, epochs int) string {
 	t.Helper()
-	id, err := on.API().StartJob(t.Context(), api.TrainRequest{Dataset: "g", Epochs: &epochs})
+	return startedAs(t, on, "single", epochs)
+}
+
+// startedAs starts a job under a strategy.
+func startedAs(t *testing.T, on *nodetest.Instance, strategy string, epochs int) string {
+	t.Helper()
+	id, err := on.API().StartJob(t.Context(), api.TrainRequest{Dataset: "g", Strategy: strategy, Epochs: &epochs})
 	if err != nil {
 		t.Fatalf("start a job on %s: %v", on.Name, err)
 	}
@@ -188,7 +126,7 @@ func named(c *nodetest.Cluster, name string) *nodetest.Instance {
 }
 
 func TestJobRunsToItsEnd(t *testing.T) {
-	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school) {
+	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
 		id := started(t, c.Nodes[1], 8)
 		if id != "j1" {
 			t.Errorf("the first job is called %s", id)
@@ -231,7 +169,7 @@ func TestJobRunsToItsEnd(t *testing.T) {
 				t.Errorf("%s shows %+v", n.Name, j)
 			}
 		}
-		if said := s.said(); len(said) != 1 {
+		if said := s.Said(); len(said) != 1 {
 			t.Errorf("ran %v", said)
 		}
 		for _, asked := range []func(context.Context, string) error{
@@ -240,7 +178,8 @@ func TestJobRunsToItsEnd(t *testing.T) {
 				return other.API().Predict(ctx, id, api.PredictRequest{Format: ".npy"}, nil)
 			},
 		} {
-			if err := asked(t.Context(), id); err == nil || !strings.Contains(err.Error(), "is on node "+runner.Name) {
+			// It is brought here, and a school's is no model.
+			if err := asked(t.Context(), id); err == nil || !strings.Contains(err.Error(), "the model of job j1 is damaged") {
 				t.Errorf("asked for the model elsewhere: %v", err)
 			}
 		}
@@ -250,7 +189,7 @@ func TestJobRunsToItsEnd(t *testing.T) {
 // One at a time on a node, in the order in which they came; each of two nodes takes
 // one.
 func TestJobsQueue(t *testing.T) {
-	inSchool(t, 2, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school) {
+	inSchool(t, 2, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
 		for range 4 {
 			started(t, c.Nodes[0], 5)
 		}
@@ -271,10 +210,10 @@ func TestJobsQueue(t *testing.T) {
 		for _, id := range []string{"j1", "j2", "j3"} {
 			complete(t, waitState(c, c.Nodes[1], id, "done"), 5)
 		}
-		said := s.said()
+		said := s.Said()
 		slices.Sort(said[:2])
-		if !slices.Equal(said, []string{"j1 after 0", "j2 after 0", "j3 after 0"}) || s.most != 2 {
-			t.Errorf("ran %v, %d at once", said, s.most)
+		if !slices.Equal(said, []string{"j1 after 0", "j2 after 0", "j3 after 0"}) || s.Most() != 2 {
+			t.Errorf("ran %v, %d at once", said, s.Most())
 		}
 		// What is done can't be resumed; what never began can.
 		if err := c.Nodes[0].API().ResumeJob(t.Context(), "j1", api.ResumeRequest{}); err == nil || !strings.Contains(err.Error(), "is done") {
@@ -288,7 +227,7 @@ func TestJobsQueue(t *testing.T) {
 }
 
 func TestJobIsStoppedAndResumed(t *testing.T) {
-	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school) {
+	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
 		id := started(t, c.Nodes[0], 20)
 		c.Wait("some epochs are known", time.Minute, func() bool { return len(jobOn(c.Nodes[2], id).History) > 3 })
 		if err := c.Nodes[0].API().RemoveDataset(t.Context(), "g", false); err == nil || !strings.Contains(err.Error(), "job j1 needs dataset g") {
@@ -313,7 +252,7 @@ func TestJobIsStoppedAndResumed(t *testing.T) {
 		if j.Nodes[0] != where || j.History[0].Generation == j.History[19].Generation {
 			t.Errorf("resumed on %v, with generations %d and %d", j.Nodes, j.History[0].Generation, j.History[19].Generation)
 		}
-		if said := s.said(); !slices.Equal(said, []string{"j1 after 0", fmt.Sprintf("j1 after %d", n)}) {
+		if said := s.Said(); !slices.Equal(said, []string{"j1 after 0", fmt.Sprintf("j1 after %d", n)}) {
 			t.Errorf("ran %v", said)
 		}
 	})
@@ -322,7 +261,7 @@ func TestJobIsStoppedAndResumed(t *testing.T) {
 // The node that runs a job stops and starts again, while others may lead: the job
 // goes on by itself.
 func TestJobGoesOnAfterARestart(t *testing.T) {
-	inSchool(t, 3, 100*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school) {
+	inSchool(t, 3, 100*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
 		id := started(t, c.Nodes[0], 100)
 		c.Wait("some epochs are known", time.Minute, func() bool { return len(jobOn(c.Nodes[0], id).History) > 20 })
 		runner := named(c, jobOn(c.Nodes[0], id).Nodes[0])
@@ -339,14 +278,14 @@ func TestJobGoesOnAfterARestart(t *testing.T) {
 		}
 		runner.Restart()
 		complete(t, waitState(c, other, id, "done"), 100)
-		if said := s.said(); len(said) != 2 || said[1] == "j1 after 0" {
+		if said := s.Said(); len(said) != 2 || said[1] == "j1 after 0" {
 			t.Errorf("ran %v", said)
 		}
 	})
 }
 
 func TestJobOutlivesTheLeader(t *testing.T) {
-	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school) {
+	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
 		id := started(t, c.Nodes[0], 40)
 		waitState(c, c.Nodes[0], id, "running")
 		runner := named(c, jobOn(c.Nodes[0], id).Nodes[0])
@@ -364,7 +303,7 @@ func TestJobOutlivesTheLeader(t *testing.T) {
 			leader.WaitReady()
 		}
 		complete(t, waitState(c, runner, id, "done"), 40)
-		if said := s.said(); len(said) != 1 {
+		if said := s.Said(); len(said) != 1 {
 			t.Errorf("ran %v", said)
 		}
 	})
@@ -373,7 +312,7 @@ func TestJobOutlivesTheLeader(t *testing.T) {
 // A node that runs a job is removed: the job stops, and begins anew elsewhere when it
 // is resumed. What the removed node still says counts for nothing.
 func TestNodeOfAJobIsRemoved(t *testing.T) {
-	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school) {
+	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
 		id := started(t, c.Nodes[0], 60)
 		c.Wait("some epochs are known", time.Minute, func() bool { return len(jobOn(c.Nodes[0], id).History) > 3 })
 		runner := named(c, jobOn(c.Nodes[0], id).Nodes[0])
@@ -404,8 +343,8 @@ func TestNodeOfAJobIsRemoved(t *testing.T) {
 }
 
 func TestJobThatFails(t *testing.T) {
-	inSchool(t, 1, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school) {
-		s.fail = 4
+	inSchool(t, 1, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		s.Fail = 4
 		n := c.Nodes[0]
 		id := started(t, n, 10)
 		j := waitState(c, n, id, "failed")
@@ -413,11 +352,17 @@ func TestJobThatFails(t *testing.T) {
 			t.Errorf("%q", j.Error)
 		}
 		complete(t, j, 3)
-		s.fail = 0
+		s.Fail = 0
 		if err := n.API().ResumeJob(t.Context(), id, api.ResumeRequest{}); err != nil {
 			t.Fatal(err)
 		}
 		complete(t, waitState(c, n, id, "done"), 10)
+		// There is nobody to share with.
+		j = waitState(c, n, startedAs(t, n, "auto", 2), "done")
+		if complete(t, j, 2); j.Strategy != "single" || j.Why != "this mesh has one node" {
+			t.Errorf("%s: %s", j.Strategy, j.Why)
+		}
+		complete(t, waitState(c, n, startedAs(t, n, "leap", 2), "done"), 2)
 		// A shard that is damaged is named.
 		files := n.Files()
 		slices.Sort(files)
@@ -432,18 +377,20 @@ func TestJobThatFails(t *testing.T) {
 }
 
 func TestJobsThatAreRefused(t *testing.T) {
-	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, _ *school) {
+	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, _ *school.School) {
 		n := c.Nodes[0]
 		generated(t, n, tiny("spread", 0))
 		zero, many := 0, 10_001
 		for says, r := range map[string]api.TrainRequest{
 			"there is no dataset x":                  {Dataset: "x"},
-			"the strategy leap is yet to come":       {Dataset: "g", Strategy: "leap"},
+			"the strategy grappa is yet to come":     {Dataset: "g", Strategy: "grappa"},
+			"the strategy pipe is yet to come":       {Dataset: "g", Strategy: "pipe"},
+			"the strategy graph is yet to come":      {Dataset: "g", Strategy: "graph"},
 			"--hidden":                               {Dataset: "g", Hidden: &zero},
 			"there is no setting":                    {Dataset: "g", Set: []api.Setting{{Key: "x.y", Value: "1"}}},
 			"--fanout has 3 numbers":                 {Dataset: "g", Fanout: []int{1, 2, 3}},
 			"10001 epochs":                           {Dataset: "g", Epochs: &many},
-			"no node holds every shard of dataset s": {Dataset: "spread"},
+			"no node holds every shard of dataset s": {Dataset: "spread", Strategy: "single"},
 		} {
 			_, err := n.API().StartJob(t.Context(), r)
 			if err == nil || !strings.Contains(err.Error(), says) {

@@ -17,7 +17,8 @@ type keeping struct{ *member }
 
 func (k keeping) Fetch(ctx context.Context, peer string, request, dst []byte) error {
 	// Bound to no generation: a file is the same file whoever works on it.
-	return k.mesh.Fetch(ctx, peer, mesh.Header{Kind: mesh.Shard, Count: 1}, request, dst)
+	_, err := k.mesh.Fetch(ctx, peer, mesh.Question{Header: mesh.Header{Kind: mesh.Shard, Count: 1}, Body: request, Into: dst, Limit: len(dst), Exact: true})
+	return err
 }
 
 // doubtTimeout bounds the wait for another node's look at its own copy.
@@ -51,11 +52,8 @@ func (k keeping) Index(ctx context.Context) (index uint64, err error) {
 	return index, err
 }
 
-// serveShards registers what other nodes ask of the keeper.
+// serveShards registers what other nodes ask of the keeper, beside pieces of files.
 func (m *member) serveShards() {
-	m.mesh.HandleBulk(mesh.Shard, func(ctx context.Context, r *mesh.Request) error {
-		return m.keeper.Serve(ctx, r.Peer, r.Length, r)
-	})
 	m.mesh.Handle(callVerify, func(ctx context.Context, peer string, b []byte) ([]byte, error) {
 		if _, in := m.plan.State().Members[peer]; !in {
 			return nil, mesh.Refuse(reasonInvalid, "node %s is no member", peer)

@@ -16,6 +16,7 @@ import (
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/node/jobs"
+	"github.com/hopmesh/hopmesh/node/peers"
 	"github.com/hopmesh/hopmesh/node/shards"
 	"golang.org/x/sync/errgroup"
 )
@@ -34,6 +35,9 @@ type member struct {
 	keeper  *shards.Keeper
 	imports imports
 	runner  *jobs.Runner
+	peers   *peers.Registry // where the runner's jobs meet those of other nodes
+	// modelServes bounds how many pieces of checkpoints are read for others at once.
+	modelServes chan struct{}
 	// forsaken are datasets of which the leader could not be told that they are
 	// given up.
 	forsaken forsaken
@@ -45,6 +49,7 @@ type member struct {
 	known    encounters    // leader's rounds only
 	silent   absences      // leader's rounds only
 	reaped   reaped
+	awaited  awaited
 	rumour   chan struct{} // buffered: gossip has changed
 	leaving  atomic.Bool
 	refusals refusals
@@ -58,10 +63,10 @@ func (n *Node) openMember(dir *dataDir, conn net.PacketConn, id *identity.Identi
 	m := &member{
 		opts: &n.opts, log: n.log.With("node", id.Name()), dir: dir, id: id, start: s, say: n.say,
 		opened: make(chan struct{}), rumour: make(chan struct{}, 1),
-		gone: make(chan string, 64), removed: make(chan error, 1),
+		gone: make(chan string, 64), removed: make(chan error, 1), modelServes: make(chan struct{}, maxModelServes),
 	}
-	peers := append(dir.loadPeers(), s.peers...)
-	advertise, err := advertised(n.opts.Advertise, conn, peers)
+	known := append(dir.loadPeers(), s.peers...)
+	advertise, err := advertised(n.opts.Advertise, conn, known)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +75,7 @@ func (n *Node) openMember(dir *dataDir, conn net.PacketConn, id *identity.Identi
 		return nil, err
 	}
 	m.mesh, err = mesh.Open(mesh.Config{
-		Conn: conn, Identity: id, Advertise: advertise, Name: id.Name(), Version: n.opts.Version, Peers: peers, Seeds: m.seedsOf(n.opts.Join),
+		Conn: conn, Identity: id, Advertise: advertise, Name: id.Name(), Version: n.opts.Version, Peers: known, Seeds: m.seedsOf(n.opts.Join),
 		Settled: m.settled, Allow: m.allow, Admit: m.admit, OnChange: m.heard, OnRefused: m.refused, Log: m.log,
 	})
 	if err != nil {
@@ -84,6 +89,7 @@ func (n *Node) openMember(dir *dataDir, conn net.PacketConn, id *identity.Identi
 		return nil, errors.Join(err, m.mesh.Close())
 	}
 	m.keeper = shards.Open(shards.Config{Dir: dir.datasets(), Self: id.ID(), Network: keeping{m}, Leader: keeping{m}, Log: m.log})
+	m.peers = peers.New(m.mesh, m.log)
 	m.runner = m.openRunner()
 	close(m.opened)
 	m.serve()

@@ -2,13 +2,14 @@ package node
 
 import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/node/jobs"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // training describes what this node says of the jobs.
 type training struct {
-	jobs, epoch, step, steps, loss, accuracy, epochs, seconds, rows, edges *prometheus.Desc
+	jobs, epoch, step, steps, loss, accuracy, epochs, seconds, rows, remote, edges, bytes *prometheus.Desc
 }
 
 func describeTraining(desc func(name, help string, labels ...string) *prometheus.Desc) training {
@@ -21,13 +22,15 @@ func describeTraining(desc func(name, help string, labels ...string) *prometheus
 		accuracy: desc("training_val_accuracy", "The accuracy on validation when it was last evaluated, as a share of 1.", "job"),
 		epochs:   desc("trained_epochs_total", "Epochs that this node has trained."),
 		seconds:  desc("trained_seconds_total", "Where their time went, and that of evaluations.", "phase"),
-		rows:     desc("trained_rows_total", "Input rows that were gathered in them."),
+		rows:     desc("trained_rows_total", "Input rows that all their nodes gathered in them."),
+		remote:   desc("trained_remote_rows_total", "Those of the input rows that came from another node."),
 		edges:    desc("trained_edges_total", "Edges over which rows were summed up in them."),
+		bytes:    desc("trained_bytes_total", "What all their nodes sent each other in them and in evaluations.", "kind"),
 	}
 }
 
 func (t training) describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{t.jobs, t.epoch, t.step, t.steps, t.loss, t.accuracy, t.epochs, t.seconds, t.rows, t.edges} {
+	for _, d := range []*prometheus.Desc{t.jobs, t.epoch, t.step, t.steps, t.loss, t.accuracy, t.epochs, t.seconds, t.rows, t.remote, t.edges, t.bytes} {
 		out <- d
 	}
 }
@@ -46,9 +49,14 @@ func (t training) collect(out chan<- prometheus.Metric, s *plan.State, v jobs.Vi
 	sum := v.Totals
 	tell(t.epochs, prometheus.CounterValue, float64(sum.Epochs))
 	tell(t.rows, prometheus.CounterValue, float64(sum.Rows))
+	tell(t.remote, prometheus.CounterValue, float64(sum.Remote))
 	tell(t.edges, prometheus.CounterValue, float64(sum.Edges))
+	for kind, n := range sum.Sent.Bytes {
+		tell(t.bytes, prometheus.CounterValue, float64(n), strategy.Kind(kind).String())
+	}
 	for phase, seconds := range map[string]float64{
-		"sample": sum.Phases.Sample, "gather": sum.Phases.Gather, "compute": sum.Phases.Compute, "wait": sum.Phases.Wait, "evaluate": sum.Evaluating,
+		"sample": sum.Phases.Sample, "gather": sum.Phases.Gather, "compute": sum.Phases.Compute, "reduce": sum.Phases.Reduce, "wait": sum.Phases.Wait,
+		"evaluate": sum.Evaluating,
 	} {
 		tell(t.seconds, prometheus.CounterValue, seconds, phase)
 	}

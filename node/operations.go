@@ -36,6 +36,7 @@ const (
 	opRemoveJob    = "remove-job"
 	opCommitEpochs = "commit-epochs"
 	opFinishJob    = "finish-job"
+	opRenewJob     = "renew-job"
 )
 
 // order is an operation on its way to the leader.
@@ -164,6 +165,8 @@ func (m *member) perform(ctx context.Context, from, op string, body []byte) ([]b
 		return runFrom(ctx, body, from, m.leaderCommit)
 	case opFinishJob:
 		return runFrom(ctx, body, from, m.leaderFinish)
+	case opRenewJob:
+		return runFrom(ctx, body, from, m.leaderRenewJob)
 	}
 	return nil, mesh.Refuse(reasonInvalid, "node %s runs a version of hopmesh that does not know the operation %q", m.id.Name(), op)
 }

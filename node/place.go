@@ -16,6 +16,9 @@ const (
 	// promoteAfter is how long an owner may be silent before another holder owns its
 	// shards.
 	promoteAfter = 3 * time.Second
+	// promoteForJobs is the same for the dataset of a job that nodes share: none of them
+	// gets on without the owner, and a new generation costs less than to wait for it.
+	promoteForJobs = time.Nanosecond
 	// abandonAfter is how long an importer may be silent before what it has begun is
 	// forgotten.
 	abandonAfter = 10 * time.Second
@@ -63,8 +66,7 @@ func (m *member) place(ctx context.Context, s *plan.State) error {
 		gone := m.absent(id, now)
 		absent[id] = gone
 		nodes = append(nodes, plan.PlaceNode{
-			ID: id, Weight: weightOf(p.Speed, usual), Capacity: p.Memory,
-			Serving: gone < promoteAfter, Stays: !p.Leaving && gone < replaceAfter,
+			ID: id, Weight: weightOf(p.Speed, usual), Capacity: p.Memory, Stays: !p.Leaving && gone < replaceAfter,
 		})
 	}
 	var errs []error
@@ -76,6 +78,13 @@ func (m *member) place(ctx context.Context, s *plan.State) error {
 			errs = append(errs, err)
 			continue
 		}
+		patience := promoteAfter
+		if trainedOn(s, id) {
+			patience = promoteForJobs
+		}
+		for i := range nodes {
+			nodes[i].Serving = absent[nodes[i].ID] < patience
+		}
 		c, changed := plan.Place(d, nodes)
 		if !changed {
 			continue
@@ -85,6 +94,16 @@ func (m *member) place(ctx context.Context, s *plan.State) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// trainedOn says whether several nodes share a job on a dataset right now.
+func trainedOn(s *plan.State, dataset string) bool {
+	for _, j := range s.Jobs {
+		if j.State == plan.Running && j.Dataset == dataset && j.Shared() {
+			return true
+		}
+	}
+	return false
 }
 
 // unlike is how many times faster or slower than the usual a node must be for that

@@ -10,10 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
-const (
-	defaultModel = "gcn"
-	single       = "single"
-)
+const defaultModel = "gcn"
 
 // recipeOf makes a request complete: what it leaves out is as is usual for the
 // model.
@@ -66,15 +63,4 @@ func aboutOf(d plan.Dataset) train.About {
 		a.Splits = append(a.Splits, graph.SplitInfo{Train: s.Train, Val: s.Val, Test: s.Test})
 	}
 	return a
-}
-
-// strategyOf chooses how nodes share the work, and says why.
-func strategyOf(asked string) (strategy, why string, err error) {
-	switch asked {
-	case "", "auto":
-		return single, "one node trains a job in this version of hopmesh; strategies that share the work among nodes are yet to come", nil
-	case single:
-		return single, "it was asked for", nil
-	}
-	return "", "", api.Invalid("the strategy %s is yet to come: this version of hopmesh trains with single, so leave --strategy out", asked)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -25,6 +26,11 @@ func (r running) Finish(ctx context.Context, c plan.FinishJob) error {
 	return refusedFor(r.atLeader(ctx, opFinishJob, c, nil))
 }
 
+func (r running) Renew(ctx context.Context, w jobs.Renewal) (renewed bool, err error) {
+	err = refusedFor(r.atLeader(ctx, opRenewJob, renewOrder{w, r.opts.Version}, &renewed))
+	return renewed, err
+}
+
 func (r running) Index(ctx context.Context) (uint64, error) { return keeping(r).Index(ctx) }
 
 // refusedFor tells the runner that saying it again is of no use.
@@ -39,6 +45,7 @@ func refusedFor(err error) error {
 func (m *member) openRunner() *jobs.Runner {
 	return jobs.Open(jobs.Config{
 		Dir: m.dir.jobs(), Self: m.id.ID(), Memory: m.opts.Memory, Shard: m.shardFile, Leader: running{m}, Train: m.opts.Train, Log: m.log,
+		Peers: m.jobPeers, Strategies: strategies,
 	})
 }
 
@@ -67,19 +74,32 @@ func (m *member) liveHere(id string) live {
 // a job.
 const liveTimeout = time.Second
 
-// liveOf asks the node that runs a job. Nothing is known if it does not answer.
+// liveOf asks the node that runs a job or, of those that share it, the first that
+// knows: this one, if it is among them. Nothing is known if none answers.
 func (m *member) liveOf(ctx context.Context, j plan.Job) live {
 	if j.State != plan.Running {
 		return live{}
 	}
-	node := j.Nodes[0]
-	if node == m.id.ID() {
-		return m.liveHere(j.ID)
-	}
-	if !m.answers(node) {
-		return live{}
+	if slices.Contains(j.Nodes, m.id.ID()) {
+		if l := m.liveHere(j.ID); l.Runs {
+			return l
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	for _, node := range j.Nodes {
+		if node == m.id.ID() || !m.answers(node) {
+			continue
+		}
+		if l := m.liveAt(ctx, node, j); l.Runs {
+			return l
+		}
+	}
+	return live{}
+}
+
+func (m *member) liveAt(ctx context.Context, node string, j plan.Job) live {
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout/2) // another may answer
 	defer cancel()
 	var l live
 	b, err := m.mesh.Call(ctx, node, callLive, []byte(j.ID))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"time"
 
@@ -24,13 +25,19 @@ func local(version string) cli.Local {
 			if err := instructions(); err != nil {
 				return err
 			}
-			return agent(ctx, cfg, version, stdout, stderr)
+			return agent(ctx, cfg, nil, version, stdout, stderr)
+		},
+		Shaped: func(ctx context.Context, cfg cli.ShapedConfig, stdout, stderr io.Writer) error {
+			if err := instructions(); err != nil {
+				return err
+			}
+			return shaped(ctx, cfg, version, stdout, stderr)
 		},
 		Demo: func(ctx context.Context, cfg cli.DemoConfig, stdout, stderr io.Writer) error {
 			if err := instructions(); err != nil {
 				return err
 			}
-			return demo.Run(ctx, demo.Config{Nodes: cfg.Nodes, Epochs: cfg.Epochs, JSON: cfg.JSON, Version: version}, stdout, stderr)
+			return demo.Run(ctx, demo.Config{Nodes: cfg.Nodes, Strategy: cfg.Strategy, Epochs: cfg.Epochs, JSON: cfg.JSON, Version: version}, stdout, stderr)
 		},
 		Bench: func(ctx context.Context, cfg cli.BenchConfig, stdout io.Writer) error {
 			if err := instructions(); err != nil {
@@ -42,8 +49,11 @@ func local(version string) cli.Local {
 			}
 			suite := map[string]func(context.Context, bench.Config, io.Writer, io.Writer) error{
 				"transport": bench.Transport, "data": bench.Data, "kernels": bench.Kernels, "sampler": bench.Sampler,
+				"strategies": bench.Strategies,
 			}[cfg.Suite]
-			return suite(ctx, bench.Config{JSON: cfg.JSON, Version: version, Program: program, Graphs: cfg.Graphs}, stdout, os.Stderr)
+			return suite(ctx, bench.Config{
+				JSON: cfg.JSON, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot,
+			}, stdout, os.Stderr)
 		},
 		Doctor: func(ctx context.Context, cfg cli.DoctorConfig, stdout io.Writer) error {
 			return doctor.Run(ctx, doctor.Config{Peer: cfg.Peer, Listen: cfg.Listen, Version: version, JSON: cfg.JSON}, stdout)
@@ -72,9 +82,9 @@ func trainOptions() []cli.TrainOption {
 	return list
 }
 
-// agent runs a node until ctx ends. What a person needs next goes to stdout,
-// everything else to the log on stderr.
-func agent(ctx context.Context, cfg cli.AgentConfig, version string, stdout, stderr io.Writer) error {
+// agent runs a node until ctx ends, over a socket of its own unless it is given one.
+// What a person needs next goes to stdout, everything else to the log on stderr.
+func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, version string, stdout, stderr io.Writer) error {
 	log, err := logger(stderr, cfg.LogLevel, cfg.LogFormat)
 	if err != nil {
 		return err
@@ -89,7 +99,7 @@ func agent(ctx context.Context, cfg cli.AgentConfig, version string, stdout, std
 	}
 	n, err = node.New(node.Options{
 		DataDir: cfg.DataDir, Name: cfg.Name, Version: version, Listen: cfg.Listen, Advertise: cfg.Advertise, API: cfg.API,
-		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, Device: cfg.Device, Memory: cfg.Memory, Log: log, OnReady: ready,
+		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, Device: cfg.Device, Memory: cfg.Memory, Log: log, OnReady: ready, Conn: conn,
 	})
 	if err != nil {
 		return cli.WrongUsage(err)

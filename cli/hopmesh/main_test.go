@@ -339,18 +339,41 @@ func TestDemo(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, diag)
 	}
-	if took := time.Since(begin); took > 30*time.Second {
+	if took := time.Since(begin); took > 90*time.Second {
 		t.Errorf("took %s", took)
 	}
 	var r struct {
 		Leader    string `json:"leader"`
 		NewLeader string `json:"new_leader"`
-		Training  struct {
-			Epochs int     `json:"epochs"`
-			Test   float64 `json:"test_acc"`
+		Training  []struct {
+			Strategy string   `json:"strategy"`
+			Nodes    []string `json:"nodes"`
+			Epochs   int      `json:"epochs"`
+			Test     float64  `json:"test_acc"`
+			Weights  string   `json:"weights_sha256"`
+			Bytes    struct {
+				Feature  uint64 `json:"feature"`
+				Gradient uint64 `json:"gradient"`
+			} `json:"bytes"`
 		} `json:"training"`
+		Survived struct {
+			Nodes []string `json:"nodes"`
+			Same  bool     `json:"same_weights"`
+		} `json:"survived"`
 	}
-	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Leader == "" || r.NewLeader == "" || r.Leader == r.NewLeader || r.Training.Epochs != 200 || r.Training.Test < 0.79 {
-		t.Errorf("%v: %s", err, out)
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Leader == "" || r.NewLeader == "" || r.Leader == r.NewLeader || len(r.Training) != 2 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	leap, centric := r.Training[0], r.Training[1]
+	if leap.Strategy != "leap" || centric.Strategy != "centric" || leap.Bytes.Feature == 0 || leap.Bytes.Feature >= centric.Bytes.Feature || leap.Weights != centric.Weights {
+		t.Errorf("leap beside centric: %s", out)
+	}
+	for _, by := range r.Training {
+		if by.Epochs != 200 || by.Test < 0.79 || len(by.Nodes) != 3 || by.Bytes.Gradient == 0 {
+			t.Errorf("%+v", by)
+		}
+	}
+	if !r.Survived.Same || len(r.Survived.Nodes) != 2 {
+		t.Errorf("%+v", r.Survived)
 	}
 }

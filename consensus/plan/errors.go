@@ -29,6 +29,7 @@ var (
 	ErrJobsFull     = errors.New("there are as many jobs as the mesh keeps: remove one with `hopmesh train remove`")
 	ErrEpochsFull   = errors.New("the jobs that run or wait may have too many epochs together: stop some with `hopmesh train stop`, let them end, or ask for fewer --epochs")
 	ErrJobState     = errors.New("the job is in no state for this")
+	ErrReassigned   = errors.New("the job no longer runs in the generation that this was to follow")
 	ErrNodeBusy     = errors.New("the node runs another job")
 	ErrStaleReport  = errors.New("the job is no longer this node's to report of")
 	ErrUnreadable   = errors.New("the command can't be read")

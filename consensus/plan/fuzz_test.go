@@ -60,6 +60,33 @@ func working(t testing.TB) *State {
 	return s
 }
 
+const sharedID = "00000000000000d9"
+
+// sharing is working with a dataset that a and b own two shards each of, and jobs on
+// it: one that both run, and one that waits. j3 was stopped for that.
+func sharing(t testing.TB) *State {
+	s := working(t)
+	index := s.Index
+	for _, c := range []Command{
+		FinishJob{ID: "j3", Node: "a", Generation: workingGeneration, State: Stopped},
+		ReserveDataset{ID: sharedID, Name: "shared", Importer: "a", Replicas: 1},
+		defined(sharedID, "a", 4),
+		PlaceShards{ID: sharedID, Nodes: []string{"a", "b"}, Wanted: [][]int{{0, 1}, {0, 1}, {1, 0}, {1, 0}}},
+		HoldShards{ID: sharedID, Node: "b", Shards: []int{0, 1, 2, 3}},
+		CreateJob{Key: key(5), Dataset: sharedID, Recipe: "{}", Strategy: "leap", Epochs: 9},
+		CreateJob{Key: key(6), Dataset: sharedID, Recipe: "{}", Strategy: "auto", Epochs: 9},
+		AssignJob{ID: "j6", Nodes: []string{"a", "b"}, Owners: []int{0, 0, 1, 1}},
+		CommitEpochs{ID: "j6", Node: "b", Generation: sharingGeneration, Epochs: []Epoch{trained(1, 0.5)}},
+	} {
+		index++
+		s = must(t, s, index, c)
+	}
+	return s
+}
+
+// sharingGeneration is that of the job that runs in sharing.
+const sharingGeneration = 31
+
 func key(i int) string { return fmt.Sprintf("%08x", i+1) }
 
 // trained is what is reported of an epoch.
@@ -96,6 +123,13 @@ func seeds(f *testing.F) [][]byte {
 		AssignJob{ID: "j4", Nodes: []string{"b"}},
 		CommitEpochs{ID: "j3", Node: "a", Generation: workingGeneration, Epochs: []Epoch{trained(2, 0.1), trained(3, 0.75), trained(9, 0.5)}},
 		FinishJob{ID: "j3", Node: "a", Generation: workingGeneration, State: Failed, Error: "the loss is not a number"},
+		AssignJob{ID: "j6", Nodes: []string{"b"}, Owners: []int{0, 0, 0, 0}, Generation: sharingGeneration},
+		AssignJob{ID: "j6", Generation: sharingGeneration},
+		AssignJob{ID: "j7", Nodes: []string{"a", "b"}, Owners: []int{0, 0, 1, 1}},
+		CommitEpochs{ID: "j6", Node: "a", Generation: sharingGeneration, Epochs: []Epoch{{Epoch: 2, Weights: hash, Strategy: "leap", Why: "it sends less", Slots: 2}}},
+		FinishJob{ID: "j6", Node: "b", Generation: sharingGeneration, State: Done},
+		StopJob{ID: "j6"},
+		RemoveMember{ID: "a", Why: Left},
 		StopJob{ID: "j3"},
 		ResumeJob{ID: "j2", Recipe: "{}"},
 		RemoveJob{ID: "j1"},
@@ -134,11 +168,12 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%+v was written, but: %v", c, err)
 		}
-		s := working(t)
-		a, errA := Apply(s, 100, data)
-		b, errB := Apply(s, 100, again)
-		if a.Digest() != b.Digest() || (errA == nil) != (errB == nil) {
-			t.Fatalf("%+v leads to %v (%v), %+v to %v (%v)", c, a, errA, back, b, errB)
+		for _, s := range []*State{working(t), sharing(t)} {
+			a, errA := Apply(s, 100, data)
+			b, errB := Apply(s, 100, again)
+			if a.Digest() != b.Digest() || (errA == nil) != (errB == nil) {
+				t.Fatalf("%+v leads to %v (%v), %+v to %v (%v)", c, a, errA, back, b, errB)
+			}
 		}
 	})
 }
@@ -150,34 +185,39 @@ func FuzzApply(f *testing.F) {
 		f.Add(s, all[(i+1)%len(all)])
 	}
 	f.Fuzz(func(t *testing.T, one, two []byte) {
-		s := working(t)
-		for i, data := range [][]byte{one, two} {
-			before := s.Digest()
-			next, err := Apply(s, uint64(i)+100, data)
-			if s.Digest() != before {
-				t.Fatal("Apply changed the state it was given")
-			}
-			if err != nil && next.Digest() != before {
-				t.Fatalf("refused with %v, but changed", err)
-			}
-			if next.Generation < s.Generation || len(next.Members) == 0 {
-				t.Fatalf("%+v after %+v", next, s)
-			}
-			s = next
-		}
-		b, err := MarshalSnapshot(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, err := UnmarshalSnapshot(b)
-		if err != nil || back.Digest() != s.Digest() {
-			t.Fatalf("%+v reads as %+v (%v)", s, back, err)
+		for _, s := range []*State{working(t), sharing(t)} {
+			applyBoth(t, s, one, two)
 		}
 	})
 }
 
+func applyBoth(t *testing.T, s *State, one, two []byte) {
+	for i, data := range [][]byte{one, two} {
+		before := s.Digest()
+		next, err := Apply(s, uint64(i)+100, data)
+		if s.Digest() != before {
+			t.Fatal("Apply changed the state it was given")
+		}
+		if err != nil && next.Digest() != before {
+			t.Fatalf("refused with %v, but changed", err)
+		}
+		if next.Generation < s.Generation || len(next.Members) == 0 {
+			t.Fatalf("%+v after %+v", next, s)
+		}
+		s = next
+	}
+	b, err := MarshalSnapshot(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := UnmarshalSnapshot(b)
+	if err != nil || back.Digest() != s.Digest() {
+		t.Fatalf("%+v reads as %+v (%v)", s, back, err)
+	}
+}
+
 func FuzzUnmarshalSnapshot(f *testing.F) {
-	for _, s := range []*State{founded(f), populated(f), working(f)} {
+	for _, s := range []*State{founded(f), populated(f), working(f), sharing(f)} {
 		b, err := MarshalSnapshot(s)
 		if err != nil {
 			f.Fatal(err)
@@ -197,7 +237,12 @@ func FuzzUnmarshalSnapshot(f *testing.F) {
 				d.Lacks(func(string) bool { return true })
 				Place(d, []PlaceNode{{ID: "a", Serving: true, Stays: true}})
 			}
-			NextJobs(s, func(string) bool { return true })
+			for _, serving := range []func(string) bool{func(string) bool { return true }, func(id string) bool { return id != "a" }} {
+				NextJobs(s, serving)
+				for id := range s.Jobs {
+					RenewJob(s, id, serving)
+				}
+			}
 		}
 	})
 }

@@ -21,9 +21,10 @@ const (
 	MaxRecipe = 64 << 10
 	MaxCommit = 256
 	// MaxSentence bounds what a job says in words, in bytes, MaxNotes how many notes it
-	// has.
+	// has. MaxWhy bounds an epoch's Why, in bytes as JSON writes it: there are many.
 	MaxSentence = 1 << 10
 	MaxNotes    = 8
+	MaxWhy      = 256
 )
 
 // JobState says where a job stands.
@@ -65,12 +66,17 @@ type Job struct {
 	// do so.
 	Stopping bool   `json:"stopping,omitempty"`
 	Error    string `json:"error,omitempty"` // why it failed, or was stopped by the mesh
-	// Nodes are the ids of those that run the job, or ran it last.
+	// Nodes are the ids of those that run the job, or ran it last. One that is queued
+	// goes on where one of them is: they have what it has learnt.
 	Nodes []string `json:"nodes,omitempty"`
 	// Generation is that of the plan which gave the job to Nodes. Reports of an earlier
 	// one are refused.
-	Generation uint64  `json:"generation,omitempty"`
-	History    []Epoch `json:"history,omitempty"` // epochs in rising order
+	Generation uint64 `json:"generation,omitempty"`
+	// Owners is, for each shard of the dataset, who serves and computes it: the index of
+	// one of Nodes. Each of them owns a shard. A job has it as soon as it has nodes, if
+	// it is Shared, and else never.
+	Owners  []int   `json:"owners,omitempty"`
+	History []Epoch `json:"history,omitempty"` // epochs in rising order
 	// Thinned says that epochs were taken out of History to make room.
 	Thinned bool     `json:"thinned,omitempty"`
 	Best    int      `json:"best,omitempty"`  // the epoch whose model is kept; 0: none yet
@@ -89,6 +95,11 @@ type Epoch struct {
 	Eval       *Eval    `json:"eval,omitempty"` // nil: it was not evaluated
 	Generation uint64   `json:"generation"`     // of the run that reported it
 	Weights    string   `json:"weights"`        // hex SHA-256
+	// Strategy is the one that was used, Why what was told of the choice where there was
+	// one, Slots how many slots a step had where models travel.
+	Strategy string `json:"strategy,omitempty"`
+	Why      string `json:"why,omitempty"`
+	Slots    int    `json:"slots,omitempty"`
 }
 
 // Phases is where the time of an epoch went, in seconds.
@@ -172,6 +183,13 @@ func (s *State) JobsOf(dataset string) []string {
 	}
 	return ids
 }
+
+// single is the strategy in which one node does it all.
+const single = "single"
+
+// Shared says whether the job is run by all nodes that own a shard of its dataset,
+// even if that is one; else one node runs it that holds every shard.
+func (j Job) Shared() bool { return j.Strategy != single }
 
 // Ended says whether nobody works on the job, nor will unless it is resumed.
 func (j Job) Ended() bool { return j.State != Queued && j.State != Running }

@@ -57,34 +57,6 @@ func (s *State) job(id string) (Job, error) {
 	return j, nil
 }
 
-func (c AssignJob) apply(s *State, index uint64) error {
-	j, err := s.job(c.ID)
-	if err != nil {
-		return err
-	}
-	if j.State != Queued {
-		return fmt.Errorf("%s (%s): %w", j.ID, j.State, ErrJobState)
-	}
-	if len(c.Nodes) == 0 {
-		return fmt.Errorf("%w: nobody is to run %s", ErrInvalid, j.ID)
-	}
-	if err := s.checkMembers(c.Nodes); err != nil {
-		return err
-	}
-	for _, n := range c.Nodes {
-		if other, busy := s.JobOn(n); busy {
-			return fmt.Errorf("%s runs %s: %w", s.Members[n].Name, other.ID, ErrNodeBusy)
-		}
-	}
-	if !slices.Equal(j.Nodes, c.Nodes) {
-		j.History, j.Thinned, j.Best, j.Notes = nil, false, 0, nil
-	}
-	s.turn(index)
-	j.State, j.Nodes, j.Generation = Running, slices.Clone(c.Nodes), s.Generation
-	s.Jobs[j.ID] = j
-	return nil
-}
-
 // reported finds the job that a node reports of, if it is its to report.
 func (s *State) reported(id, node string, generation uint64) (Job, error) {
 	j, err := s.job(id)
@@ -222,16 +194,4 @@ func (c RemoveJob) apply(s *State, _ uint64) error {
 	}
 	delete(s.Jobs, j.ID)
 	return nil
-}
-
-// strikeJobs ends what a node was running that is no member any more.
-func (s *State) strikeJobs(m Member) {
-	for id, j := range s.Jobs {
-		if j.State != Running || !slices.Contains(j.Nodes, m.ID) {
-			continue
-		}
-		j.State, j.Stopping = Stopped, false
-		j.Error = fmt.Sprintf("node %s, which ran it, is no longer in the mesh: `hopmesh train resume %s` begins it anew on another", m.Name, j.ID)
-		s.Jobs[id] = j
-	}
 }

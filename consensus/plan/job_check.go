@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -51,7 +52,41 @@ func (e Epoch) check(epochs int) error {
 	if slices.Max(counts) > maxNumber {
 		return fmt.Errorf("%w: a count of %d in epoch %d", ErrInvalid, slices.Max(counts), e.Epoch)
 	}
-	return cmp.Or(checkNumber("generation", e.Generation), checkHex("SHA-256", e.Weights, sha256Len))
+	if e.Slots < 0 || e.Slots > maxSlots {
+		return fmt.Errorf("%w: %d slots in epoch %d", ErrInvalid, e.Slots, e.Epoch)
+	}
+	return cmp.Or(checkNumber("generation", e.Generation), checkHex("SHA-256", e.Weights, sha256Len),
+		checkOptional("strategy", e.Strategy), checkWhy(e.Why))
+}
+
+// maxSlots is more than a step ever has: one a node at most.
+const maxSlots = 1 << 20
+
+// checkWhy bounds the text as it is written, where one byte may take six: a plan has
+// room for as many as it has for epochs.
+func checkWhy(text string) error {
+	if written, err := json.Marshal(text); err != nil || len(written) > MaxWhy+len(`""`) {
+		return fmt.Errorf("%w: the reason of an epoch's strategy has %d bytes", ErrInvalid, len(text))
+	}
+	return checkSentence("reason", text)
+}
+
+// checkOwners wants an owner for each shard, and a shard for each node.
+func checkOwners(owners []int, shards, nodes int) error {
+	if len(owners) != shards {
+		return fmt.Errorf("%w: owners of %d shards, of %d", ErrInvalid, len(owners), shards)
+	}
+	owns := make([]bool, nodes)
+	for i, n := range owners {
+		if n < 0 || n >= nodes {
+			return fmt.Errorf("%w: shard %d is owned by node %d of %d", ErrInvalid, i, n, nodes)
+		}
+		owns[n] = true
+	}
+	if n := slices.Index(owns, false); n >= 0 {
+		return fmt.Errorf("%w: node %d of %d owns no shard", ErrInvalid, n, nodes)
+	}
+	return nil
 }
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }

@@ -13,12 +13,19 @@ type (
 		Epochs   int    `json:"epochs"`
 	}
 
-	// AssignJob is the leader's word on who runs a job that is queued, as NextJobs
-	// computes it. If others did before, it begins anew: what it has learnt is with
-	// them.
+	// AssignJob is the leader's word on who runs a job, as NextJobs computes it. If none
+	// of them did before, it begins anew: what it has learnt is with those who did.
 	AssignJob struct {
-		ID    string   `json:"id"`
+		ID string `json:"id"`
+		// Nodes are those that run it. None, for a job that runs: it waits in the queue
+		// again or, if it is to stop, is stopped.
 		Nodes []string `json:"nodes"`
+		// Owners is, for each shard of the dataset, who of Nodes serves and computes it;
+		// none if the job is not Shared.
+		Owners []int `json:"owners,omitempty"`
+		// Generation, if not 0, is that of the running job which this replaces: it is
+		// refused if the job has another by now. It is 0 for a job that is queued.
+		Generation uint64 `json:"generation,omitempty"`
 	}
 
 	// CommitEpochs is what a node that runs a job reports of it: epochs in rising

@@ -54,7 +54,24 @@ func (s *State) checkWork(j Job) error {
 			return err
 		}
 	}
+	if len(j.Nodes) > 0 {
+		if err := s.checkShares(j); err != nil {
+			return err
+		}
+	} else if len(j.Owners) > 0 {
+		return fmt.Errorf("%w: it is divided among nobody", ErrInvalid)
+	}
 	return cmp.Or(checkSentence("error", j.Error), checkNotes(j.Notes))
+}
+
+// checkShares checks how a job is divided among its nodes. While it runs its dataset
+// stays as it was.
+func (s *State) checkShares(j Job) error {
+	shards := min(len(j.Owners), MaxShards)
+	if j.State == Running {
+		shards = len(s.Datasets[j.Dataset].Shards)
+	}
+	return j.checkShares(j.Nodes, j.Owners, shards)
 }
 
 func (j Job) checkHistory() error {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -70,8 +71,15 @@ func TestLongestReport(t *testing.T) {
 		c.Epochs = append(c.Epochs, Epoch{
 			Epoch: MaxEpochs, Loss: -math.MaxFloat64 / 3, Seconds: math.Pi * 1e20, Phases: Phases{math.Pi, math.Pi, math.Pi, math.Pi, math.Pi}, Rows: Rows{most, most},
 			Requests: Requests{most, most}, Bytes: bytes, Generation: most, Weights: hash,
-			Eval: &Eval{Seconds: math.Pi, Train: new(math.E / 10), Val: new(math.E / 10), Test: new(math.E / 10), Score: math.E / 10, Loss: -math.MaxFloat64 / 3, Bytes: bytes},
+			Eval:     &Eval{Seconds: math.Pi, Train: new(math.E / 10), Val: new(math.E / 10), Test: new(math.E / 10), Score: math.E / 10, Loss: -math.MaxFloat64 / 3, Bytes: bytes},
+			Strategy: "centric", Why: strings.Repeat("<", MaxWhy/6), Slots: maxSlots,
 		})
+	}
+	if err := c.Epochs[0].check(MaxEpochs); err != nil {
+		t.Error(err)
+	}
+	if written, err := json.Marshal(c.Epochs[0]); err != nil || (len(written)+1)*MaxHistory > MaxSnapshot*3/4 {
+		t.Errorf("%d bytes an epoch, %v: a snapshot has no room for what else there is", len(written), err)
 	}
 	if _, err := Encode(c); err != nil {
 		t.Error(err)
@@ -264,29 +272,40 @@ func TestNextJobs(t *testing.T) {
 
 func TestJobsThatNoHistoryLeadsTo(t *testing.T) {
 	for name, spoil := range map[string]func(s *State, j *Job){
-		"id":             func(_ *State, j *Job) { j.ID = "j9" },
-		"number":         func(s *State, _ *Job) { s.JobsMade = 2 },
-		"two of a key":   func(_ *State, j *Job) { j.Key = key(0) },
-		"key":            func(_ *State, j *Job) { j.Key = "x" },
-		"epochs":         func(_ *State, j *Job) { j.Epochs = 1 },
-		"no epochs":      func(_ *State, j *Job) { j.Epochs, j.History, j.Best = 0, nil, 0 },
-		"recipe":         func(_ *State, j *Job) { j.Recipe = strings.Repeat("x", MaxRecipe+1) },
-		"strategy":       func(_ *State, j *Job) { j.Strategy = "" },
-		"state":          func(_ *State, j *Job) { j.State = "lost" },
-		"stopping":       func(_ *State, j *Job) { j.State, j.Stopping = Done, true },
-		"nobody":         func(_ *State, j *Job) { j.Nodes = nil },
-		"a stranger":     func(_ *State, j *Job) { j.Nodes = []string{"x"} },
-		"generation":     func(s *State, j *Job) { j.Generation = s.Generation + 1 },
-		"no generation":  func(_ *State, j *Job) { j.Generation = 0 },
-		"two on a node":  func(s *State, _ *Job) { o := s.Jobs["j2"]; o.State = Running; s.Jobs["j2"] = o },
-		"dataset":        func(s *State, _ *Job) { delete(s.Datasets, readyID) },
-		"error":          func(_ *State, j *Job) { j.Error = "a\x1b" },
-		"order":          func(_ *State, j *Job) { j.History = []Epoch{trained(2, 1), trained(1, 1)} },
-		"weights":        func(_ *State, j *Job) { j.History = []Epoch{{Epoch: 1}}; j.Best = 0 },
-		"best":           func(_ *State, j *Job) { j.Best = 7 },
-		"notes":          func(_ *State, j *Job) { j.Notes = make([]string, MaxNotes+1) },
-		"content":        func(_ *State, j *Job) { j.Content = "beef" },
-		"too many":       func(s *State, j *Job) { j.Epochs = MaxEpochs; crowd(s, *j) },
+		"id":            func(_ *State, j *Job) { j.ID = "j9" },
+		"number":        func(s *State, _ *Job) { s.JobsMade = 2 },
+		"two of a key":  func(_ *State, j *Job) { j.Key = key(0) },
+		"key":           func(_ *State, j *Job) { j.Key = "x" },
+		"epochs":        func(_ *State, j *Job) { j.Epochs = 1 },
+		"no epochs":     func(_ *State, j *Job) { j.Epochs, j.History, j.Best = 0, nil, 0 },
+		"recipe":        func(_ *State, j *Job) { j.Recipe = strings.Repeat("x", MaxRecipe+1) },
+		"strategy":      func(_ *State, j *Job) { j.Strategy = "" },
+		"state":         func(_ *State, j *Job) { j.State = "lost" },
+		"stopping":      func(_ *State, j *Job) { j.State, j.Stopping = Done, true },
+		"nobody":        func(_ *State, j *Job) { j.Nodes = nil },
+		"a stranger":    func(_ *State, j *Job) { j.Nodes = []string{"x"} },
+		"generation":    func(s *State, j *Job) { j.Generation = s.Generation + 1 },
+		"no generation": func(_ *State, j *Job) { j.Generation = 0 },
+		"two on a node": func(s *State, _ *Job) { o := s.Jobs["j2"]; o.State = Running; s.Jobs["j2"] = o },
+		"dataset":       func(s *State, _ *Job) { delete(s.Datasets, readyID) },
+		"error":         func(_ *State, j *Job) { j.Error = "a\x1b" },
+		"order":         func(_ *State, j *Job) { j.History = []Epoch{trained(2, 1), trained(1, 1)} },
+		"weights":       func(_ *State, j *Job) { j.History = []Epoch{{Epoch: 1}}; j.Best = 0 },
+		"best":          func(_ *State, j *Job) { j.Best = 7 },
+		"notes":         func(_ *State, j *Job) { j.Notes = make([]string, MaxNotes+1) },
+		"content":       func(_ *State, j *Job) { j.Content = "beef" },
+		"too many":      func(s *State, j *Job) { j.Epochs = MaxEpochs; crowd(s, *j) },
+		"owners":        func(_ *State, j *Job) { j.Owners = []int{0, 0} },
+		"two nodes":     func(_ *State, j *Job) { j.Nodes = []string{"a", "b"} },
+		"shared":        func(_ *State, j *Job) { j.Strategy = "leap" },
+		"owners, wrong": func(_ *State, j *Job) { j.Strategy, j.Owners = "leap", []int{0, 1} },
+		"owners, short": func(_ *State, j *Job) { j.Strategy, j.Owners = "leap", []int{0} },
+		"owners, ended": func(_ *State, j *Job) { j.Strategy, j.Owners, j.State = "leap", make([]int, MaxShards+1), Done },
+		"owners, idle":  func(_ *State, j *Job) { j.Strategy, j.Owners, j.Nodes = "leap", []int{0, 0}, []string{"a", "b"} },
+		"owners, nobody": func(_ *State, j *Job) {
+			*j = Job{ID: j.ID, Number: j.Number, Key: j.Key, Dataset: j.Dataset, DatasetName: j.DatasetName, Strategy: "leap", Epochs: 1, State: Queued, Owners: []int{0}}
+		},
+		"slots":          func(_ *State, j *Job) { j.History = []Epoch{slotted(maxSlots + 1)}; j.Best = 0 },
 		"an epoch's own": func(_ *State, j *Job) { j.History = []Epoch{{Epoch: 10, Weights: hash}}; j.Best = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -304,6 +323,12 @@ func TestJobsThatNoHistoryLeadsTo(t *testing.T) {
 			}
 		})
 	}
+}
+
+func slotted(n int) Epoch {
+	e := trained(1, 0.5)
+	e.Slots = n
+	return e
 }
 
 // crowd fills the state with queued jobs like this one.
@@ -329,9 +354,22 @@ func anyJobCommand(r *rand.Rand, s *State) Command {
 	}
 	switch r.IntN(10) {
 	case 0:
-		return CreateJob{Key: fmt.Sprintf("%08x", r.IntN(20)), Dataset: readyID, Recipe: "{}", Strategy: "single", Epochs: 1 + r.IntN(8)}
+		return CreateJob{Key: fmt.Sprintf("%08x", r.IntN(20)), Dataset: readyID, Recipe: "{}", Strategy: []string{"single", "leap"}[r.IntN(2)], Epochs: 1 + r.IntN(8)}
 	case 1, 2:
-		return AssignJob{ID: j.ID, Nodes: []string{node}}
+		a := AssignJob{ID: j.ID, Nodes: []string{node}}
+		if other := string(rune('a' + r.IntN(3))); other != node && r.IntN(2) == 0 {
+			a.Nodes = append(a.Nodes, other)
+		}
+		if j.Shared() {
+			a.Owners = []int{0, len(a.Nodes) - 1}
+		}
+		if j.State == Running {
+			a.Generation = j.Generation
+			if r.IntN(4) == 0 {
+				a.Nodes, a.Owners = nil, nil
+			}
+		}
+		return a
 	case 3, 4, 5:
 		at := j.Last() + r.IntN(2)
 		return CommitEpochs{ID: j.ID, Node: node, Generation: j.Generation, Epochs: []Epoch{trained(max(at, 1), r.Float64()), trained(at+1, r.Float64())}}

@@ -247,8 +247,12 @@ func (m *machine) show() string {
 		}
 	}
 	for _, j := range s.JobsInOrder() {
-		fmt.Fprintf(&b, "job %s %s stopping=%v %q on %v, generation %d, dataset %s, %s (%s), seed %d, best %d of %d, last %d of %d, recipe %s\n",
-			j.ID, j.State, j.Stopping, j.Error, j.Nodes, j.Generation, j.DatasetName, j.Strategy, j.Why, j.Seed, j.Best, len(j.History), j.Last(), j.Epochs, j.Recipe)
+		owners := ""
+		if len(j.Owners) > 0 {
+			owners = fmt.Sprintf(" that own %v", j.Owners)
+		}
+		fmt.Fprintf(&b, "job %s %s stopping=%v %q on %v%s, generation %d, dataset %s, %s (%s), seed %d, best %d of %d, last %d of %d, recipe %s\n",
+			j.ID, j.State, j.Stopping, j.Error, j.Nodes, owners, j.Generation, j.DatasetName, j.Strategy, j.Why, j.Seed, j.Best, len(j.History), j.Last(), j.Epochs, j.Recipe)
 		for _, e := range j.History {
 			fmt.Fprintf(&b, "  epoch %d, loss %v, evaluated %v, generation %d\n", e.Epoch, e.Loss, e.Eval != nil, e.Generation)
 		}

@@ -13,7 +13,7 @@ import (
 // MaxSnapshot bounds a snapshot in bytes; whoever reads one from outside need not
 // read further. A plan is kilobytes. It is larger the more shards and epochs there
 // are, which MaxRows and MaxHistory bound, and has room to spare then.
-const MaxSnapshot = 64 << 20
+const MaxSnapshot = 96 << 20
 
 // A snapshot is one line, the magic and the hex SHA-256 of the rest, then the
 // state as JSON.

@@ -5,7 +5,6 @@ package features
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -17,35 +16,64 @@ import (
 // binary makes 1 of all that is not 0; binary-row does both.
 var Hows = []string{"auto", "row", "none", "binary", "binary-row"}
 
-// A Store is the features of all vertices of a graph. Many goroutines may use it.
+// A Store is the features of the vertices of a graph, of all or of those in the shards
+// that are here. Many goroutines may use it.
+//
+// Rows are asked for by their place: that of a vertex that is here is the vertex, that
+// of a row of a Far follows the vertices of the graph (see Far).
 type Store struct {
 	shards  []*graph.Shard
 	firsts  []uint32 // of the shards
+	total   uint32   // vertices of the graph
+	here    []uint64 // a bit for each vertex, nil: all are
 	columns int
 	sparse  bool
 	how     string
 	binary  bool
 	// ones says that all entries of sparse rows are 1 before rows are scaled.
-	ones bool
-	// scale is what each vertex' row is multiplied by, nil: nothing is.
-	scale []float32
-	parts []tensor.Part // of the dense features
-	rates []tensor.Part // of scale
+	ones   bool
+	stored []stored // of each shard, where rows are dense
+	// scale is what the rows of each shard are multiplied by, where they are scaled.
+	scaled bool
+	scale  [][]float32
+	parts  []tensor.Part // of stored
+	rates  []tensor.Part // of scale
 }
 
-// Open checks that the shards are all of one graph, in order. What is asked for and
-// is no row of the shards as it stands costs memory: a number a vertex for row, two
-// bytes an element for binary rows of dense features.
+// Open checks that the shards are all of one graph, in order, and that all are here.
+// What is asked for and is no row of the shards as it stands costs memory: a number a
+// vertex for row, two bytes an element for binary rows of dense features.
 func Open(shards []*graph.Shard, how string) (*Store, error) {
-	if err := check(shards, how); err != nil {
+	stats := make([]graph.FeatureStats, len(shards))
+	for i, shard := range shards {
+		stats[i].Sparse = shard.Sparse != nil
+		if how == "auto" || shard.Sparse != nil {
+			stats[i] = graph.StatsOf(shard)
+		}
+	}
+	s, err := OpenPart(shards, stats, how)
+	if err == nil && s.here != nil {
+		return nil, errors.New("the features of some shards are not here")
+	}
+	return s, err
+}
+
+// OpenPart is Open where only some shards have their features here; in the others
+// Dense, DenseBF16 and Sparse are nil. stats are those of all shards, so that all nodes
+// of a job come to the same rows.
+func OpenPart(shards []*graph.Shard, stats []graph.FeatureStats, how string) (*Store, error) {
+	if err := check(shards, stats, how); err != nil {
 		return nil, err
 	}
-	s := &Store{shards: shards, columns: shards[0].Features, sparse: shards[0].Sparse != nil, how: how}
+	s := &Store{
+		shards: shards, total: shards[0].Total, columns: shards[0].Features, sparse: stats[0].Sparse, how: how,
+	}
 	for _, shard := range shards {
 		s.firsts = append(s.firsts, shard.First)
 	}
+	s.find()
 	if how == "auto" || s.sparse {
-		ones, density := s.look()
+		ones, density := s.sum(stats)
 		s.ones = s.sparse && ones
 		if how == "auto" {
 			s.how = "none"
@@ -56,26 +84,35 @@ func Open(shards []*graph.Shard, how string) (*Store, error) {
 	}
 	s.binary = s.how == "binary" || s.how == "binary-row"
 	s.ones = s.ones || s.sparse && s.binary
+	s.scaled = s.how == "row" || s.how == "binary-row"
 	if !s.sparse {
 		s.lay()
 	}
-	if s.how == "row" || s.how == "binary-row" {
+	if s.scaled {
 		s.weigh()
 	}
 	return s, nil
 }
 
-func check(shards []*graph.Shard, how string) error {
+// holds says whether a shard's features are here.
+func holds(shard *graph.Shard) bool {
+	return shard.Dense != nil || shard.DenseBF16 != nil || shard.Sparse != nil
+}
+
+func check(shards []*graph.Shard, stats []graph.FeatureStats, how string) error {
 	if !slices.Contains(Hows, how) {
 		return fmt.Errorf("features can't be normalised as %q: it is one of %v", how, Hows)
 	}
 	if len(shards) == 0 {
 		return errors.New("there are no shards to read features from")
 	}
+	if len(stats) != len(shards) {
+		return fmt.Errorf("there are %d shards, and it is known of %d what features they have", len(shards), len(stats))
+	}
 	next := uint64(0)
 	for i, shard := range shards {
 		if shard.Number != i || shard.Shards != len(shards) || uint64(shard.First) != next || shard.Features != shards[0].Features ||
-			(shard.Sparse == nil) != (shards[0].Sparse == nil) {
+			shard.DType != shards[0].DType || stats[i].Sparse != stats[0].Sparse || holds(shard) && stats[i].Sparse != (shard.Sparse != nil) {
 			return fmt.Errorf("shard %d does not follow the one before it: these are not the shards of one graph, in order", i)
 		}
 		next += uint64(shard.Vertices)
@@ -89,120 +126,24 @@ func check(shards []*graph.Shard, how string) error {
 	return nil
 }
 
-// look says whether all entries are ones, and how dense they are. It stops where
-// the first is known to be false.
-func (s *Store) look() (ones bool, density float64) {
-	entries := 0
+// find sets here.
+func (s *Store) find() {
+	if !slices.ContainsFunc(s.shards, func(shard *graph.Shard) bool { return shard.Vertices > 0 && !holds(shard) }) {
+		return
+	}
+	s.here = make([]uint64, (uint64(s.total)+63)/64)
 	for _, shard := range s.shards {
-		switch {
-		case s.sparse && shard.Sparse.Values != nil:
-			for _, f := range shard.Sparse.Values {
-				if f != 1 {
-					return false, 0
-				}
-			}
-			entries += len(shard.Sparse.Columns)
-		case s.sparse:
-			for _, f := range shard.Sparse.ValuesBF16 {
-				if f != oneBF16 {
-					return false, 0
-				}
-			}
-			entries += len(shard.Sparse.Columns)
-		default:
-			for row := range shard.Vertices {
-				for column := range s.columns {
-					f := dense(shard, row*s.columns+column)
-					if f != 0 && f != 1 {
-						return false, 0
-					}
-					if f != 0 {
-						entries++
-					}
-				}
-			}
+		for v := uint64(shard.First); holds(shard) && v < uint64(shard.First)+uint64(shard.Vertices); v++ {
+			s.here[v/64] |= 1 << (v % 64)
 		}
 	}
-	total := float64(s.shards[0].Total) * float64(s.columns)
-	return true, float64(entries) / max(total, 1)
 }
 
-const oneBF16 = 0x3f80
+// Has says whether the row of a vertex of the graph is here.
+func (s *Store) Has(v uint32) bool { return s.here == nil || s.here[v/64]>>(v%64)&1 == 1 }
 
-func dense(shard *graph.Shard, i int) float32 {
-	if shard.Dense != nil {
-		return shard.Dense[i]
-	}
-	return fromBF16(shard.DenseBF16[i])
-}
-
-func fromBF16(f uint16) float32 { return math.Float32frombits(uint32(f) << 16) }
-
-// lay sets parts: views of the shards, or a copy that is binary.
-func (s *Store) lay() {
-	for _, shard := range s.shards {
-		part := tensor.Part{First: shard.First}
-		switch {
-		case s.binary:
-			rows := make([]uint16, shard.Vertices*s.columns)
-			for i := range rows {
-				if dense(shard, i) != 0 {
-					rows[i] = oneBF16
-				}
-			}
-			part.X = tensor.OverBF16(shard.Vertices, s.columns, rows)
-		case shard.Dense != nil:
-			part.X = tensor.OverF32(shard.Vertices, s.columns, shard.Dense)
-		default:
-			part.X = tensor.OverBF16(shard.Vertices, s.columns, shard.DenseBF16)
-		}
-		s.parts = append(s.parts, part)
-	}
-}
-
-// weigh sets scale. A row of zeros keeps them.
-func (s *Store) weigh() {
-	s.scale = make([]float32, s.shards[0].Total)
-	for _, shard := range s.shards {
-		scale := s.scale[shard.First:][:shard.Vertices]
-		for row := range scale {
-			scale[row] = 1
-			if sum := s.sum(shard, row); sum > 0 {
-				scale[row] = float32(1 / sum)
-			}
-		}
-		s.rates = append(s.rates, tensor.Part{First: shard.First, X: tensor.OverF32(shard.Vertices, 1, scale)})
-	}
-}
-
-// sum is that of the absolute values of a row, as it is before it is scaled.
-func (s *Store) sum(shard *graph.Shard, row int) float64 {
-	if s.sparse && s.ones {
-		return float64(shard.Sparse.Indptr[row+1] - shard.Sparse.Indptr[row])
-	}
-	sum := 0.0
-	if s.sparse {
-		for i := shard.Sparse.Indptr[row]; i < shard.Sparse.Indptr[row+1]; i++ {
-			sum += math.Abs(float64(entry(shard.Sparse, i)))
-		}
-		return sum
-	}
-	for i := row * s.columns; i < (row+1)*s.columns; i++ {
-		f := dense(shard, i)
-		if s.binary && f != 0 {
-			f = 1
-		}
-		sum += math.Abs(float64(f))
-	}
-	return sum
-}
-
-func entry(rows *graph.SparseRows, i int64) float32 {
-	if rows.Values != nil {
-		return rows.Values[i]
-	}
-	return fromBF16(rows.ValuesBF16[i])
-}
+// Vertices counts those of the graph.
+func (s *Store) Vertices() uint32 { return s.total }
 
 // How is how the rows are normalised; it is never auto.
 func (s *Store) How() string { return s.how }
@@ -215,20 +156,29 @@ func (s *Store) Sparse() bool { return s.sparse }
 
 // Bytes is what the store holds of its own, beside the shards.
 func (s *Store) Bytes() uint64 {
-	n := 4 * uint64(len(s.scale))
-	if s.binary && !s.sparse {
-		n += 2 * uint64(s.shards[0].Total) * uint64(s.columns)
+	n := 8 * uint64(len(s.here))
+	for _, scale := range s.scale {
+		n += 4 * uint64(len(scale))
+	}
+	for _, x := range s.stored {
+		if s.binary {
+			n += 2 * uint64(len(x.half))
+		}
 	}
 	return n
 }
 
-// Dense fills y with the rows of these vertices, by the device's Gather. a is for
-// what it needs meanwhile.
-func (s *Store) Dense(d tensor.Device, a tensor.Arena, y tensor.Matrix, vertices []uint32) {
-	d.Gather(y, s.parts, vertices)
-	if s.scale != nil {
-		scale := a.Alloc(d.Type(), len(vertices), 1)
-		d.Gather(scale, s.rates, vertices)
+// Dense fills y with the rows at these places, by the device's Gather. a is for what it
+// needs meanwhile. far may be nil where all are here.
+func (s *Store) Dense(d tensor.Device, a tensor.Arena, y tensor.Matrix, places []uint32, far *Far) {
+	parts, rates := s.parts, s.rates
+	if far != nil {
+		parts, rates = far.add(parts, rates, s.total)
+	}
+	d.Gather(y, parts, places)
+	if s.scaled {
+		scale := a.Alloc(d.Type(), len(places), 1)
+		d.Gather(scale, rates, places)
 		d.ScaleRows(y, y, scale)
 	}
 }

@@ -99,27 +99,37 @@ func want(row []float32, how string) []float64 {
 // read returns the rows of the vertices, however the store gives them.
 func read(t *testing.T, s *Store, vertices []uint32) [][]float64 {
 	t.Helper()
+	if s.Sparse() {
+		var r Rows
+		s.Fill(&r, vertices, true, nil)
+		if n := s.Entries(vertices); n != r.Entries() {
+			t.Errorf("%d entries, told to be %d", r.Entries(), n)
+		}
+	}
+	return readFar(t, s, vertices, nil)
+}
+
+// readFar returns the rows at places.
+func readFar(t *testing.T, s *Store, places []uint32, far *Far) [][]float64 {
+	t.Helper()
 	d := reference.New()
 	a, err := d.NewArena(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	y := a.Alloc(d.Type(), len(vertices), s.Columns())
+	y := a.Alloc(d.Type(), len(places), s.Columns())
 	if s.Sparse() {
 		var r Rows
-		s.Fill(&r, vertices, true)
-		if n := s.Entries(vertices); n != r.Entries() {
-			t.Errorf("%d entries, told to be %d", r.Entries(), n)
-		}
+		s.Fill(&r, places, true, far)
 		d.Densify(y, &r.CSR)
 		checkTranspose(t, &r.CSR)
 	} else {
-		s.Dense(d, a, y, vertices)
+		s.Dense(d, a, y, places, far)
 	}
-	flat := make([]float64, len(vertices)*s.Columns())
+	flat := make([]float64, len(places)*s.Columns())
 	d.Read(flat, y)
 	var rows [][]float64
-	for i := range vertices {
+	for i := range places {
 		rows = append(rows, flat[i*s.Columns():][:s.Columns()])
 	}
 	return rows
@@ -209,7 +219,7 @@ func TestOnesNeedNoValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		var r Rows
-		s.Fill(&r, []uint32{1, 2}, false)
+		s.Fill(&r, []uint32{1, 2}, false, nil)
 		if (r.Values != nil) != values || r.Transposed != nil {
 			t.Errorf("%s: values %v, transpose %v", how, r.Values, r.Transposed)
 		}
@@ -226,7 +236,7 @@ func TestFillingAgainAllocatesNothing(t *testing.T) {
 		vertices[i] = uint32(199 - i)
 	}
 	var r Rows
-	if n := testing.AllocsPerRun(5, func() { s.Fill(&r, vertices, true) }); n != 0 {
+	if n := testing.AllocsPerRun(5, func() { s.Fill(&r, vertices, true, nil) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -236,6 +246,8 @@ func TestShardsThatDoNotFit(t *testing.T) {
 	whole := cut(rows, false, graph.F32, 4, 7, 10)
 	swapped := slices.Clone(whole)
 	swapped[0], swapped[1] = swapped[1], swapped[0]
+	mixed := slices.Clone(whole)
+	mixed[2] = cut(rows, false, graph.BF16, 4, 7, 10)[2]
 	for name, c := range map[string]struct {
 		shards []*graph.Shard
 		how    string
@@ -243,6 +255,7 @@ func TestShardsThatDoNotFit(t *testing.T) {
 	}{
 		"none":        {nil, "none", "no shards"},
 		"swapped":     {swapped, "none", "does not follow"},
+		"mixed":       {mixed, "none", "does not follow"},
 		"missing":     {whole[:2], "none", "does not follow"},
 		"unknown":     {whole, "l2", `"l2"`},
 		"featureless": {cut(some(4, 0, 0, one), false, graph.F32, 4), "auto", "no features"},

@@ -3,7 +3,6 @@ package features
 import (
 	"slices"
 
-	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -33,7 +32,8 @@ func (s *Store) shardOf(v uint32, near int) (int, int) {
 	return near, int(v - s.firsts[near])
 }
 
-// Entries counts those of these vertices' rows, for a store that is sparse.
+// Entries counts those of the rows of these vertices, which are here, for a store that
+// is sparse.
 func (s *Store) Entries(vertices []uint32) int {
 	n, shard := int64(0), 0
 	for _, v := range vertices {
@@ -45,20 +45,24 @@ func (s *Store) Entries(vertices []uint32) int {
 	return int(n)
 }
 
-// Fill sets r to the rows of these vertices; transpose sets its Transposed, too. It
-// takes memory only while batches grow.
-func (s *Store) Fill(r *Rows, vertices []uint32, transpose bool) {
-	r.Rows, r.Cols = len(vertices), s.columns
+// Fill sets r to the rows at these places; transpose sets its Transposed, too. far may
+// be nil where all are here. It takes memory only while batches grow.
+func (s *Store) Fill(r *Rows, places []uint32, transpose bool, far *Far) {
+	r.Rows, r.Cols = len(places), s.columns
 	r.Indptr = append(r.Indptr[:0], 0)
 	r.Indices, r.values, r.Values = r.Indices[:0], r.values[:0], nil
 	shard := 0
-	for _, v := range vertices {
-		at, row := s.shardOf(v, shard)
-		shard = at
-		r.take(s, s.shards[shard].Sparse, row, v)
+	for _, place := range places {
+		if place < s.total {
+			at, row := s.shardOf(place, shard)
+			shard = at
+			r.take(s, shard, row)
+		} else {
+			r.takeFar(far.row(int(place - s.total)))
+		}
 		r.Indptr = append(r.Indptr, int64(len(r.Indices)))
 	}
-	if !s.ones || s.scale != nil {
+	if !s.ones || s.scaled {
 		r.Values = r.values
 	}
 	r.Transposed = nil
@@ -67,15 +71,16 @@ func (s *Store) Fill(r *Rows, vertices []uint32, transpose bool) {
 	}
 }
 
-func (r *Rows) take(s *Store, rows *graph.SparseRows, row int, v uint32) {
+func (r *Rows) take(s *Store, shard, row int) {
+	rows := s.shards[shard].Sparse
 	from, to := rows.Indptr[row], rows.Indptr[row+1]
 	r.Indices = append(r.Indices, rows.Columns[from:to]...)
 	scale := float32(1)
-	if s.scale != nil {
-		scale = s.scale[v]
+	if s.scaled {
+		scale = s.scale[shard][row]
 	}
 	switch {
-	case s.ones && s.scale == nil:
+	case s.ones && !s.scaled:
 	case s.ones:
 		for range to - from {
 			r.values = append(r.values, scale)
@@ -84,6 +89,14 @@ func (r *Rows) take(s *Store, rows *graph.SparseRows, row int, v uint32) {
 		for i := from; i < to; i++ {
 			r.values = append(r.values, entry(rows, i)*scale)
 		}
+	}
+}
+
+func (r *Rows) takeFar(rows *tensor.CSR, row int) {
+	from, to := rows.Indptr[row], rows.Indptr[row+1]
+	r.Indices = append(r.Indices, rows.Indices[from:to]...)
+	if rows.Values != nil {
+		r.values = append(r.values, rows.Values[from:to]...)
 	}
 }
 

@@ -16,8 +16,9 @@ import (
 // ShardFormat is what a shard file says in its metadata that it is.
 const ShardFormat = "hopmesh-shard/1"
 
-// A Shard is one mapped shard file. All slices lie in the mapping: they must not be
-// written to, and die with Close. Rows count from 0 at First.
+// A Shard is one mapped shard file, or what is known of one that is elsewhere, as a
+// Skeleton says. All slices lie in the mapping: they must not be written to, and die
+// with Close. Rows count from 0 at First.
 type Shard struct {
 	Number   int // of Shards
 	Shards   int

@@ -11,7 +11,7 @@ import (
 // load fills the shard from its file. What it lets pass may be indexed without a
 // further check.
 func (s *Shard) load() error {
-	if err := s.loadMetadata(); err != nil {
+	if err := s.loadMetadata(ShardFormat); err != nil {
 		return err
 	}
 	if err := s.loadEdges(); err != nil {
@@ -26,10 +26,10 @@ func (s *Shard) load() error {
 	return s.loadOriginals()
 }
 
-func (s *Shard) loadMetadata() error {
+func (s *Shard) loadMetadata(format string) error {
 	meta := s.file.Metadata()
-	if got := meta["format"]; got != ShardFormat {
-		return fmt.Errorf("its format is %q and not %q", got, ShardFormat)
+	if got := meta["format"]; got != format {
+		return fmt.Errorf("its format is %q and not %q", got, format)
 	}
 	var first, total int
 	for _, field := range []struct {

@@ -24,6 +24,10 @@ type Call struct {
 	own      int  // the source's row that is the first target's
 	forward  bool // there is no Backward
 
+	// Of the first stage where the sum of the model's front is given: that, and where
+	// its gradient is to go.
+	sum, dsum tensor.Matrix
+
 	// What travels beside the rows: offset is where the targets are in it.
 	carry, carryGradient tensor.Matrix
 	offset               int
@@ -56,6 +60,14 @@ func (c *Call) begin(p *Pass, index int, b *sample.Block, in rows, vertices []ui
 	c.targets = c.sources
 	if b != nil {
 		c.targets, c.own = b.Rows, b.Own
+	}
+}
+
+// given makes the first stage begin with the sum of the front.
+func (c *Call) given(sum tensor.Matrix, vertices []uint32) {
+	c.sum, c.sources = sum, len(vertices)
+	if c.Block == nil {
+		c.targets = c.sources
 	}
 }
 

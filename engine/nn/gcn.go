@@ -3,9 +3,12 @@ package nn
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
 // gcn is the convolution of Kipf and Welling: A*X*W, A being the block's values.
-type gcn struct{ in, out int }
+type gcn struct {
+	aggregated
+	in, out int
+}
 
-func newGCN(_ Spec, p Place) Conv { return &gcn{p.In, p.Out} }
+func newGCN(_ Spec, p Place) Conv { return &gcn{in: p.In, out: p.Out} }
 
 func (l *gcn) Weights() []Weight {
 	return []Weight{
@@ -20,4 +23,8 @@ func (l *gcn) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 
 func (l *gcn) Backward(c *Call, dx, dy tensor.Matrix) {
 	c.AlongBack(0, dx, c.Gradient(0), dy, c.Weight(0), tensor.Sum)
+}
+
+func (l *gcn) front() ([]frontTerm, int) {
+	return []frontTerm{{weight: 0, edges: true, how: tensor.Sum}}, l.out
 }

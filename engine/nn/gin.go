@@ -37,13 +37,34 @@ func (l *gin) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	c.Kept[0] = inner
 }
 
-func (l *gin) Backward(c *Call, dx, dy tensor.Matrix) {
-	inner, sums, g, none := c.Kept[0], c.Kept[1], &c.Block.CSR, tensor.Matrix{}
+func (l *gin) front() ([]frontTerm, int) {
+	return []frontTerm{{weight: 0, own: 1, edges: true, how: tensor.Sum}}, l.inner
+}
+
+func (l *gin) finish(c *Call, y, sum tensor.Matrix, e *tensor.Epilogue) {
+	inner := c.New(c.Targets(), l.inner)
+	c.Device.Apply(inner, sum, c.Epilogue(tensor.Epilogue{Bias: c.Weight(1), Activation: tensor.ReLU}))
+	c.Device.MatMul(y, inner, c.Weight(2), tensor.NN, false, e)
+	c.Kept[0] = inner
+}
+
+func (l *gin) finishBack(c *Call, dy tensor.Matrix) tensor.Matrix { return l.innerBack(c, dy) }
+
+// innerBack adds to the gradients of the second product and the bias before it, and
+// returns the gradient at the sum of the first.
+func (l *gin) innerBack(c *Call, dy tensor.Matrix) tensor.Matrix {
+	inner := c.Kept[0]
 	c.Device.MatMul(c.Gradient(2), inner, dy, tensor.TN, true, nil)
 	dinner := c.New(c.Targets(), l.inner)
 	c.Device.MatMul(dinner, dy, c.Weight(2), tensor.NT, false, nil)
 	first := c.Epilogue(tensor.Epilogue{Bias: c.Weight(1), Activation: tensor.ReLU})
 	c.Device.ApplyBack(dinner, c.Gradient(1), dinner, inner, first)
+	return dinner
+}
+
+func (l *gin) Backward(c *Call, dx, dy tensor.Matrix) {
+	sums, g, none := c.Kept[1], &c.Block.CSR, tensor.Matrix{}
+	dinner := l.innerBack(c, dy)
 	if sums.None() {
 		product := c.New(c.Sources(), l.inner)
 		c.Device.AggregateBack(product, g, none, dinner, tensor.Sum, false)

@@ -4,9 +4,12 @@ import "github.com/hopmesh/hopmesh/engine/tensor"
 
 // linear is the product of each row with a weight: an mlp's layer, an encoder, a
 // head. It takes no block.
-type linear struct{ in, out int }
+type linear struct {
+	aggregated
+	in, out int
+}
 
-func newLinear(_ Spec, p Place) Conv { return &linear{p.In, p.Out} }
+func newLinear(_ Spec, p Place) Conv { return &linear{in: p.In, out: p.Out} }
 
 func (l *linear) Weights() []Weight {
 	return []Weight{
@@ -22,3 +25,5 @@ func (l *linear) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 func (l *linear) Backward(c *Call, dx, dy tensor.Matrix) {
 	c.MulBack(dx, c.Gradient(0), dy, c.Weight(0))
 }
+
+func (l *linear) front() ([]frontTerm, int) { return []frontTerm{{weight: 0, own: 1}}, l.out }

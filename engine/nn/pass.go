@@ -55,6 +55,11 @@ func (q *Param) of(row tensor.Matrix) tensor.Matrix {
 // rows for a model without hops. The model's blocks are in order from the input;
 // they and the input stay as they are until Backward has returned.
 func (p *Pass) Forward(blocks []sample.Block, in Input) tensor.Matrix {
+	return p.run(blocks, in, tensor.Matrix{})
+}
+
+// run is Forward or, with the sum of the model's front given, ForwardFrom.
+func (p *Pass) run(blocks []sample.Block, in Input, sum tensor.Matrix) tensor.Matrix {
 	m := p.model
 	if len(blocks) != m.hops {
 		panic(fmt.Sprintf("nn: %d blocks for %d hops", len(blocks), m.hops))
@@ -73,7 +78,10 @@ func (p *Pass) Forward(blocks []sample.Block, in Input) tensor.Matrix {
 		}
 		c.begin(p, i, b, x, vertices)
 		c.offset = offset
-		if i == 0 {
+		switch {
+		case i == 0 && !sum.None():
+			c.given(sum, vertices)
+		case i == 0:
 			c.features(m.spec.InputDropout)
 		}
 		if m.spec.Model == "gcnii" && s.layer >= 0 {

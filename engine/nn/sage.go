@@ -5,15 +5,16 @@ import "github.com/hopmesh/hopmesh/engine/tensor"
 // sage is GraphSAGE: the mean, or each column's largest, of the neighbours' rows
 // times one weight, and the vertex's own row times another.
 type sage struct {
+	aggregated
 	in, out int
 	max     bool
 }
 
 func newSAGE(s Spec, p Place) Conv {
 	if s.Aggregator == "gcn" {
-		return &sageGCN{p.In, p.Out}
+		return &sageGCN{in: p.In, out: p.Out}
 	}
-	return &sage{p.In, p.Out, s.Aggregator == "max"}
+	return &sage{in: p.In, out: p.Out, max: s.Aggregator == "max"}
 }
 
 func (l *sage) Weights() []Weight {
@@ -51,9 +52,19 @@ func (l *sage) Backward(c *Call, dx, dy tensor.Matrix) {
 	c.MulOwnBack(dx, c.Gradient(1), dy, c.Weight(1))
 }
 
+func (l *sage) front() ([]frontTerm, int) {
+	if l.max {
+		return nil, 0
+	}
+	return []frontTerm{{weight: 0, edges: true, how: tensor.Mean}, {weight: 1, own: 1}}, l.out
+}
+
 // sageGCN is GraphSAGE's aggregator of that name: the mean of the neighbours and
 // the vertex itself, which its self-loop makes one of them, times one weight.
-type sageGCN struct{ in, out int }
+type sageGCN struct {
+	aggregated
+	in, out int
+}
 
 func (l *sageGCN) Weights() []Weight {
 	return []Weight{
@@ -68,4 +79,8 @@ func (l *sageGCN) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 
 func (l *sageGCN) Backward(c *Call, dx, dy tensor.Matrix) {
 	c.AlongBack(0, dx, c.Gradient(0), dy, c.Weight(0), tensor.Mean)
+}
+
+func (l *sageGCN) front() ([]frontTerm, int) {
+	return []frontTerm{{weight: 0, edges: true, how: tensor.Mean}}, l.out
 }

@@ -44,16 +44,16 @@ func (s *stage) forward(c *Call) tensor.Matrix {
 	after.Activation, after.Dropout = s.activate, c.dropout(dropRows, s.drop, c.ownVertices())
 
 	y := c.New(c.targets, s.info.Out)
-	s.conv.Forward(c, y, orNone(&c.conv))
+	s.convolve(c, y, orNone(&c.conv))
 	if s.skip {
 		d.Combine(y, 1, y, 1, c.Own(c.kept.raw))
 	}
 	switch {
 	case s.residual >= 0 && s.norm < 0:
 		c.after.Bias = p.weight(s.residual + 1)
-		c.MulOwn(y, p.weight(s.residual), true, &c.after)
+		s.addResidual(c, y, &c.after)
 	case s.residual >= 0:
-		c.MulOwn(y, p.weight(s.residual), true, c.Epilogue(tensor.Epilogue{Bias: p.weight(s.residual + 1)}))
+		s.addResidual(c, y, c.Epilogue(tensor.Epilogue{Bias: p.weight(s.residual + 1)}))
 	}
 	if s.norm >= 0 {
 		c.kept.sum, c.kept.stats = y, c.New(c.targets, 2)
@@ -104,10 +104,10 @@ func (s *stage) backward(c *Call, dy tensor.Matrix, wanted bool) tensor.Matrix {
 	if wanted {
 		dx = c.New(c.sources, s.info.In)
 	}
-	s.conv.Backward(c, dx, dz)
+	s.convolveBack(c, dx, dz)
 	if s.residual >= 0 {
 		d.ColumnSums(p.gradient(s.residual+1), dz)
-		c.MulOwnBack(dx, p.gradient(s.residual), dz, p.weight(s.residual))
+		s.addResidualBack(c, dx, dz)
 	}
 	if !wanted {
 		return dx

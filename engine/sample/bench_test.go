@@ -36,7 +36,7 @@ func BenchmarkSample(b *testing.B) {
 									drawn := 0
 									for n := first; n < first+16; n++ {
 										at := n % 1024 * 1024
-										if err := s.Sample(&batches[i], 0, uint64(n), order[at:at+1024]); err != nil {
+										if err := s.Sample(b.Context(), &batches[i], 0, uint64(n), order[at:at+1024]); err != nil {
 											b.Error(err)
 										}
 										for _, block := range batches[i].Blocks {
@@ -67,7 +67,7 @@ func BenchmarkTranspose(b *testing.B) {
 		roots[i] = uint32(i * 1021)
 	}
 	var batch Batch
-	if err := s.Sample(&batch, 0, 0, roots); err != nil {
+	if err := s.Sample(b.Context(), &batch, 0, 0, roots); err != nil {
 		b.Fatal(err)
 	}
 	entries := 0

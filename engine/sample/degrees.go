@@ -23,8 +23,8 @@ const grain = 1 << 14
 func (t *Topology) selfLoops() []uint64 {
 	t.loops.once.Do(func() {
 		of := make([]uint64, (t.vertices+63)/64)
-		t.each(func(v uint32, sources []int32, _ []float32) {
-			if _, ok := slices.BinarySearch(sources, int32(v)); ok {
+		t.each(func(p *part, v uint32) {
+			if p.loops(v) {
 				of[v/64] |= 1 << (v % 64)
 			}
 		})
@@ -42,28 +42,50 @@ func (t *Topology) inverse(selfLoops bool) []float32 {
 	}
 	to.once.Do(func() {
 		of := inLargePages[float32](t.vertices)
-		t.each(func(v uint32, sources []int32, weights []float32) {
-			degree := float64(len(sources))
-			if weights != nil {
-				degree = 0
-				for _, w := range weights {
-					degree += float64(w)
-				}
-			}
-			if selfLoops && loops[v/64]>>(v%64)&1 == 0 {
-				degree++
-			}
-			if degree > 0 {
-				of[v] = float32(1 / math.Sqrt(degree))
-			}
+		t.each(func(p *part, v uint32) {
+			of[v] = p.inverse(v, selfLoops && loops[v/64]>>(v%64)&1 == 0)
 		})
 		to.of = of
 	})
 	return to.of
 }
 
-// each shows all rows to do, which several goroutines call.
-func (t *Topology) each(do func(v uint32, sources []int32, weights []float32)) {
+// loops says whether the graph has an edge from v to itself.
+func (p *part) loops(v uint32) bool {
+	if p.far != nil {
+		row := v - p.first
+		return p.far.Loops[row/64]>>(row%64)&1 != 0
+	}
+	sources, _ := p.row(v)
+	_, ok := slices.BinarySearch(sources, int32(v))
+	return ok
+}
+
+// inverse is 1/sqrt(degree) of v, with a self-loop if one is added. Where the row is
+// elsewhere that was seen to there.
+func (p *part) inverse(v uint32, added bool) float32 {
+	if p.far != nil {
+		return p.far.Inverse[v-p.first]
+	}
+	sources, weights := p.row(v)
+	degree := float64(len(sources))
+	if weights != nil {
+		degree = 0
+		for _, w := range weights {
+			degree += float64(w)
+		}
+	}
+	if added {
+		degree++
+	}
+	if degree > 0 {
+		return float32(1 / math.Sqrt(degree))
+	}
+	return 0
+}
+
+// each shows all vertices and their parts to do, which several goroutines call.
+func (t *Topology) each(do func(p *part, v uint32)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), t.vertices/grain+1) {
@@ -78,8 +100,7 @@ func (t *Topology) each(do func(v uint32, sources []int32, weights []float32)) {
 					for v >= t.parts[p].end {
 						p++
 					}
-					sources, weights := t.parts[p].row(v)
-					do(v, sources, weights)
+					do(&t.parts[p], v)
 				}
 			}
 		})

@@ -15,11 +15,11 @@ const group = 64
 
 // A row is a target whose neighbours are being drawn.
 type row struct {
-	from  int64 // in the part's indices
-	part  int32
-	drawn int32 // of its entries; all of them, if degree is as large
-	// degree is how many entries the graph has for it.
-	degree int32
+	from   int64 // in the part's indices
+	held   int32 // of its entries, in the part: of a row from elsewhere those drawn
+	drawn  int32 // of those; all of them, if held is as large
+	degree int32 // how many entries the graph has for it
+	part   uint16
 	loop   bool // whether a self-loop is added
 }
 
@@ -85,8 +85,8 @@ func (s *Sampler) locate(f *flock, targets []uint32) {
 	rows := f.rows[:len(targets)]
 	for i, v := range targets {
 		n := s.t.of(v)
-		p := &s.t.parts[n]
-		rows[i].part = int32(n)
+		p := &s.parts[n]
+		rows[i].part = uint16(n)
 		at := v - p.first
 		prefetch(unsafe.Pointer(unsafe.SliceData(p.indptr)), &at, 1, 3)
 	}
@@ -98,15 +98,20 @@ func (s *Sampler) draw(f *flock, targets []uint32, fanout int, key keyed.Key) {
 	entries := 0
 	for i, v := range targets {
 		r := &f.rows[i]
-		p := &s.t.parts[r.part]
-		bounds := p.indptr[v-p.first:][:2]
-		r.from = bounds[0]
-		r.degree = int32(bounds[1] - bounds[0])
-		r.drawn = r.degree
 		r.loop = s.loops != nil && s.loops[v/64]>>(v%64)&1 == 0
 		if r.loop {
 			entries++
 		}
+		p := &s.parts[r.part]
+		if p.far != nil {
+			s.weave(r)
+			entries += int(r.held)
+			continue
+		}
+		bounds := p.indptr[v-p.first:][:2]
+		r.from = bounds[0]
+		r.degree = int32(bounds[1] - bounds[0])
+		r.held, r.drawn = r.degree, r.degree
 		if r.degree == 0 {
 			continue
 		}
@@ -155,8 +160,8 @@ func (s *Sampler) collect(f *flock, block *Block, targets []uint32) {
 			to = to[1:]
 			n++
 		}
-		from := s.t.parts[r.part].indices[r.from:][:r.degree]
-		if r.drawn == r.degree {
+		from := s.parts[r.part].indices[r.from:][:r.held]
+		if r.drawn == r.held {
 			copy(to, from)
 		} else {
 			to := to[:r.drawn]
@@ -191,9 +196,9 @@ func (s *Sampler) weigh(f *flock, block *Block, targets []uint32) {
 			n++
 		}
 		drawn := values[n-int(r.drawn) : n]
-		weights := s.t.parts[r.part].weights
+		weights := s.parts[r.part].weights
 		if weights != nil {
-			weights = weights[r.from:][:r.degree]
+			weights = weights[r.from:][:r.held]
 		}
 		scale := float32(1)
 		if r.drawn < r.degree {
@@ -204,14 +209,18 @@ func (s *Sampler) weigh(f *flock, block *Block, targets []uint32) {
 			for j := range drawn {
 				drawn[j] = scale
 			}
-		case r.drawn < r.degree:
+		case r.drawn < r.held:
 			for j, at := range positions[:r.drawn] {
 				drawn[j] = scale * weights[at]
 			}
-		default:
+		case scale == 1:
 			copy(drawn, weights)
+		default:
+			for j, w := range weights {
+				drawn[j] = scale * w
+			}
 		}
-		if r.drawn < r.degree {
+		if r.drawn < r.held {
 			positions = positions[r.drawn:]
 		}
 		if s.inverse != nil {

@@ -78,7 +78,7 @@ func TestDrawsAreUniform(t *testing.T) {
 			for i := range times {
 				seed, epoch, step, hub := at(i)
 				s.o.Seed = seed
-				if err := s.Sample(&b, epoch, step, []uint32{hub}); err != nil {
+				if err := s.Sample(t.Context(), &b, epoch, step, []uint32{hub}); err != nil {
 					t.Fatal(err)
 				}
 				drawn := b.Blocks[0].Vertices[1:]
@@ -124,7 +124,7 @@ func TestHopsAndVerticesAreIndependent(t *testing.T) {
 	var b Batch
 	hops, vertices := make([]int, n*n), make([]int, n*n)
 	for step := range uint64(times) {
-		if err := s.Sample(&b, 0, step, []uint32{0, 1}); err != nil {
+		if err := s.Sample(t.Context(), &b, 0, step, []uint32{0, 1}); err != nil {
 			t.Fatal(err)
 		}
 		source := func(block, row int) int {
@@ -157,7 +157,7 @@ func TestSampledRowsStandForWholeOnes(t *testing.T) {
 		for seed := range uint64(times) {
 			s := New(to, Options{Fanouts: []int{5}, Form: form, Seed: seed})
 			var b Batch
-			if err := s.Sample(&b, 0, 0, []uint32{root}); err != nil {
+			if err := s.Sample(t.Context(), &b, 0, 0, []uint32{root}); err != nil {
 				t.Fatal(err)
 			}
 			sum := 0.0
@@ -208,7 +208,7 @@ func TestSymmetricIsTheMatrix(t *testing.T) {
 			roots[v] = uint32(n - 1 - v)
 		}
 		var b Batch
-		if err := s.Sample(&b, 0, 0, roots); err != nil {
+		if err := s.Sample(t.Context(), &b, 0, 0, roots); err != nil {
 			t.Fatal(err)
 		}
 		x := &b.Blocks[0]

@@ -9,12 +9,17 @@ import (
 // scanned is how many positions are drawn at most without a table of those taken.
 const scanned = 64
 
+// A picker draws positions. It keeps its memory.
+type picker struct {
+	taken []uint32 // of the row in hand, if its fan-out is large
+}
+
 // without draws len(to) of the positions below n, which is larger, without
 // replacement, by Floyd's way: the j-th draw is below n-k+j+1, and stands for the
 // last of these if it came before.
-func (s *Sampler) without(to []uint32, n uint32, key keyed.Key) {
+func (k *picker) without(to []uint32, n uint32, key keyed.Key) {
 	if len(to) > scanned {
-		s.withoutMany(to, n, key)
+		k.withoutMany(to, n, key)
 		return
 	}
 	draws := key.Draws()
@@ -34,20 +39,20 @@ func (s *Sampler) without(to []uint32, n uint32, key keyed.Key) {
 }
 
 // withoutMany is the same, and looks into a table.
-func (s *Sampler) withoutMany(to []uint32, n uint32, key keyed.Key) {
+func (k *picker) withoutMany(to []uint32, n uint32, key keyed.Key) {
 	size := 1
 	for size < 2*len(to) {
 		size *= 2
 	}
-	s.taken = slices.Grow(s.taken[:0], size)[:size]
-	clear(s.taken)
+	k.taken = slices.Grow(k.taken[:0], size)[:size]
+	clear(k.taken)
 	draws := key.Draws()
 	last := n - uint32(len(to))
 	for i := range to {
 		p := uint32(draws.Below(uint64(last) + 1))
-		if !take(s.taken, p) {
+		if !take(k.taken, p) {
 			p = last
-			take(s.taken, p)
+			take(k.taken, p)
 		}
 		to[i] = p
 		last++

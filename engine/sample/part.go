@@ -7,8 +7,8 @@ import (
 )
 
 // Part makes a part of a whole layer: the block of the n targets from first on,
-// with all vertices as sources and all neighbours. Where one shard has it as it is
-// wanted, nothing is copied, and the block dies with the shard.
+// with all vertices as sources and all neighbours. The targets must be near. Where one
+// shard has it as it is wanted, nothing is copied, and the block dies with the shard.
 func (s *Sampler) Part(b *Block, first, n int) error {
 	if first < 0 || n < 0 || first > s.t.vertices-n {
 		return fmt.Errorf("sample: there are no %d vertices from %d on in a graph of %d", n, first, s.t.vertices)
@@ -18,6 +18,9 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 		p := &s.t.parts[i]
 		from, to := max(first, int(p.first)), min(first+n, int(p.end))
 		if from < to {
+			if p.far != nil {
+				return fmt.Errorf("sample: the edges of the vertices %d to %d are on another node: take those of this node's shards", from, to-1)
+			}
 			edges += p.indptr[to-int(p.first)] - p.indptr[from-int(p.first)]
 			within = i
 		}

@@ -56,7 +56,7 @@ func TestPartIsTheWholeSample(t *testing.T) {
 		s := New(to, Options{Fanouts: []int{0}, Form: form})
 		var b Batch
 		var p Block
-		if err := s.Sample(&b, 0, 0, roots); err != nil {
+		if err := s.Sample(t.Context(), &b, 0, 0, roots); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Part(&p, 100, len(roots)); err != nil {
@@ -129,7 +129,7 @@ func TestTranspose(t *testing.T) {
 	var b Batch
 	var p Block
 	roots := []uint32{0, 3, 1, 2, 4, 800, 5}
-	if err := s.Sample(&b, 0, 0, roots); err != nil {
+	if err := s.Sample(t.Context(), &b, 0, 0, roots); err != nil {
 		t.Fatal(err)
 	}
 	blocks := []*Block{&b.Blocks[0], &b.Blocks[1], &p}

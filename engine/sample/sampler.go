@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -15,6 +16,9 @@ type Options struct {
 	Fanouts []int
 	Form    Form
 	Seed    uint64
+	// Far is asked for the rows that a partial topology does not have. One sampler has
+	// it for itself.
+	Far Far
 }
 
 // A Batch is the blocks of some roots, the outermost first: the vertices of
@@ -31,13 +35,15 @@ type Batch struct {
 // each with a sampler of its own.
 type Sampler struct {
 	t       *Topology
+	parts   []part // of t, and one more for the rows from elsewhere if it is partial
 	o       Options
 	seen    seen
 	loops   []uint64  // with SelfLoops: who has one already
 	inverse []float32 // for Symmetric
 
-	flocks [4]flock
-	taken  []uint32 // of the row in hand, if its fan-out is large
+	flocks  [4]flock
+	distant distant
+	picker
 }
 
 // denseLimit is how many vertices a graph has at most for which a sampler keeps
@@ -49,13 +55,16 @@ const denseLimit = 50_000_000
 func New(t *Topology, o Options) *Sampler { return newSampler(t, o, t.vertices <= denseLimit) }
 
 func newSampler(t *Topology, o Options, dense bool) *Sampler {
-	o.Fanouts = slices.Clone(o.Fanouts)
-	for _, k := range o.Fanouts {
-		if k < 0 || k > math.MaxInt32 {
-			panic(fmt.Sprintf("sample: a fan-out of %d", k))
+	o.Fanouts = checked(o.Fanouts)
+	s := &Sampler{t: t, parts: t.parts, o: o, seen: newSeen(t.vertices, dense)}
+	if t.partial {
+		for i := range t.parts {
+			if far := t.parts[i].far; far != nil {
+				far.check(o.Form)
+			}
 		}
+		s.parts = append(slices.Clone(t.parts), part{})
 	}
-	s := &Sampler{t: t, o: o, seen: newSeen(t.vertices, dense)}
 	if o.Form.SelfLoops {
 		s.loops = t.selfLoops()
 	}
@@ -65,9 +74,20 @@ func newSampler(t *Topology, o Options, dense bool) *Sampler {
 	return s
 }
 
+// checked is a copy of fan-outs that there may be.
+func checked(fanouts []int) []int {
+	for _, k := range fanouts {
+		if k < 0 || k > math.MaxInt32 {
+			panic(fmt.Sprintf("sample: a fan-out of %d", k))
+		}
+	}
+	return slices.Clone(fanouts)
+}
+
 // Sample draws the blocks of roots, which are distinct. A vertex's neighbours
-// depend on the seed, the epoch, the step, the hop and the vertex alone.
-func (s *Sampler) Sample(b *Batch, epoch, step uint64, roots []uint32) error {
+// depend on the seed, the epoch, the step, the hop and the vertex alone. ctx ends what
+// is asked elsewhere.
+func (s *Sampler) Sample(ctx context.Context, b *Batch, epoch, step uint64, roots []uint32) error {
 	b.Blocks = b.Blocks[:0]
 	if err := s.begin(b, roots); err != nil {
 		return err
@@ -77,7 +97,14 @@ func (s *Sampler) Sample(b *Batch, epoch, step uint64, roots []uint32) error {
 	key := keyed.New(s.o.Seed, keyed.Neighbor).With(epoch).With(step)
 	for h, fanout := range s.o.Fanouts {
 		block := &b.Blocks[hops-1-h]
-		if err := s.hop(b, block, fanout, key.With(uint64(h))); err != nil {
+		var err error
+		if s.t.partial {
+			err = s.fetch(ctx, b.vertices, epoch, step, h, fanout)
+		}
+		if err == nil {
+			err = s.hop(b, block, fanout, key.With(uint64(h)))
+		}
+		if err != nil {
 			b.Blocks = b.Blocks[:0]
 			return fmt.Errorf("sample: hop %d from %d roots: %w", h, len(roots), err)
 		}

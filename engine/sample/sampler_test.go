@@ -41,7 +41,7 @@ func TestSampleIsAsWrittenDown(t *testing.T) {
 						var b Batch
 						for step, count := range []int{1, 0, 130, 64, 65, 3} {
 							roots := distinct(r, n, count)
-							if err := s.Sample(&b, 5, uint64(step), roots); err != nil {
+							if err := s.Sample(t.Context(), &b, 5, uint64(step), roots); err != nil {
 								t.Fatal(err)
 							}
 							layers := a.sample(5, uint64(step), roots)
@@ -72,7 +72,7 @@ func TestSampleNeverChanges(t *testing.T) {
 	to := topology(t, cut(edges, false, 5, 12))
 	s := New(to, Options{Fanouts: []int{4, 2}, Form: Form{true, Sums}, Seed: 1})
 	var b Batch
-	if err := s.Sample(&b, 2, 3, []uint32{0, 7}); err != nil {
+	if err := s.Sample(t.Context(), &b, 2, 3, []uint32{0, 7}); err != nil {
 		t.Fatal(err)
 	}
 	got := ""
@@ -110,7 +110,7 @@ func TestGroupingOfRootsChangesNothing(t *testing.T) {
 	roots := distinct(rand.New(rand.NewPCG(4, 4)), n, 512)
 	var b Batch
 	s := New(to, o)
-	if err := s.Sample(&b, 1, 2, roots); err != nil {
+	if err := s.Sample(t.Context(), &b, 1, 2, roots); err != nil {
 		t.Fatal(err)
 	}
 	whole := rows(&b)
@@ -119,7 +119,7 @@ func TestGroupingOfRootsChangesNothing(t *testing.T) {
 		for group := range slices.Chunk(roots, size) {
 			group = slices.Clone(group)
 			slices.Reverse(group)
-			if err := s.Sample(&b, 1, 2, group); err != nil {
+			if err := s.Sample(t.Context(), &b, 1, 2, group); err != nil {
 				t.Fatal(err)
 			}
 			for at, row := range rows(&b) {
@@ -131,7 +131,7 @@ func TestGroupingOfRootsChangesNothing(t *testing.T) {
 				union[v] = true
 			}
 		}
-		if err := s.Sample(&b, 1, 2, roots); err != nil || len(union) != len(b.Blocks[0].Vertices) {
+		if err := s.Sample(t.Context(), &b, 1, 2, roots); err != nil || len(union) != len(b.Blocks[0].Vertices) {
 			t.Fatalf("%d vertices in groups of %d, %d in one (%v)", len(union), size, len(b.Blocks[0].Vertices), err)
 		}
 	}
@@ -156,7 +156,7 @@ func TestThreadsChangeNothing(t *testing.T) {
 				s := New(to, o)
 				var b Batch
 				for step := w; step < steps; step += threads {
-					if err := s.Sample(&b, 0, uint64(step), order[step*size:][:size]); err != nil {
+					if err := s.Sample(t.Context(), &b, 0, uint64(step), order[step*size:][:size]); err != nil {
 						t.Error(err)
 					}
 					for i := range b.Blocks {
@@ -188,11 +188,11 @@ func TestRootsAreChecked(t *testing.T) {
 			"root 100 is not a vertex of a graph of 100":    {1, 100},
 			"root 4294967295 is not a vertex of a graph of": {1<<32 - 1},
 		} {
-			if err := s.Sample(&b, 0, 0, roots); err == nil || !strings.Contains(err.Error(), want) || len(b.Blocks) != 0 {
+			if err := s.Sample(t.Context(), &b, 0, 0, roots); err == nil || !strings.Contains(err.Error(), want) || len(b.Blocks) != 0 {
 				t.Errorf("%v, with %d blocks, and %q was expected", err, len(b.Blocks), want)
 			}
 		}
-		if err := s.Sample(&b, 0, 0, []uint32{1, 7, 3}); err != nil || len(b.Blocks) != 1 {
+		if err := s.Sample(t.Context(), &b, 0, 0, []uint32{1, 7, 3}); err != nil || len(b.Blocks) != 1 {
 			t.Error(err)
 		}
 	}
@@ -203,7 +203,7 @@ func TestAGraphWithoutVertices(t *testing.T) {
 	for _, form := range forms() {
 		s := New(to, Options{Fanouts: []int{2, 0}, Form: form})
 		var b Batch
-		if err := s.Sample(&b, 0, 0, nil); err != nil || b.Blocks[0].Entries() != 0 || b.Blocks[0].Cols != 0 {
+		if err := s.Sample(t.Context(), &b, 0, 0, nil); err != nil || b.Blocks[0].Entries() != 0 || b.Blocks[0].Cols != 0 {
 			t.Error(err)
 		}
 		if err := s.Part(&b.Blocks[0], 0, 0); err != nil || b.Blocks[0].Entries() != 0 {
@@ -224,7 +224,7 @@ func TestStampsBeginAnew(t *testing.T) {
 		if step == 1 {
 			s.seen.stamp = 1<<32 - 2
 		}
-		if err := s.Sample(&b, 0, step, []uint32{5, 9, 0}); err != nil {
+		if err := s.Sample(t.Context(), &b, 0, step, []uint32{5, 9, 0}); err != nil {
 			t.Fatal(err)
 		}
 		for i, l := range a.sample(0, step, []uint32{5, 9, 0}) {
@@ -249,7 +249,7 @@ func TestSamplingAllocatesNothing(t *testing.T) {
 		step := uint64(0)
 		run := func() {
 			step = (step + 1) % 8
-			if err := s.Sample(&b, 0, step, roots); err != nil {
+			if err := s.Sample(t.Context(), &b, 0, step, roots); err != nil {
 				t.Error(err)
 			}
 			for i := range b.Blocks {

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -8,12 +9,13 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// A Topology is the in-edges of all vertices, where they lie in the mapped shards.
-// It dies with them. Any number of goroutines may read it.
+// A Topology is the in-edges of all vertices, where they lie in the mapped shards, or
+// of those that are here (NewPartial). It dies with the shards. Any number of
+// goroutines may read it.
 type Topology struct {
 	vertices int
 	edges    int64
-	weighted bool
+	partial  bool // some parts are far
 	parts    []part
 	// near[v>>shift] is the part of the first vertex with these high bits: that of
 	// v is the same or one of the next.
@@ -33,6 +35,11 @@ type part struct {
 	indptr     []int64
 	indices    []int32
 	weights    []float32
+	far        *Summary // of rows that are elsewhere, else nil
+}
+
+func partOf(s *graph.Shard) part {
+	return part{first: s.First, end: s.First + uint32(s.Vertices), indptr: s.Indptr, indices: s.Indices, weights: s.Weights}
 }
 
 // nearPerPart is how many entries of the table fall to a part, on average and at
@@ -40,16 +47,25 @@ type part struct {
 const nearPerPart = 4
 
 // NewTopology takes the edges of a graph's shards, in any order. It needs all.
-func NewTopology(shards []*graph.Shard) (*Topology, error) {
-	t := &Topology{}
-	shards = slices.Clone(shards)
-	slices.SortFunc(shards, func(a, b *graph.Shard) int { return int(a.First) - int(b.First) + a.Number - b.Number })
+func NewTopology(shards []*graph.Shard) (*Topology, error) { return NewPartial(shards, nil) }
+
+// newTopology orders the parts of shards, and checks that they are a graph.
+func newTopology(shards []*graph.Shard, parts []part) (*Topology, error) {
 	if len(shards) == 0 {
-		return nil, fmt.Errorf("there are no shards to take the edges from")
+		return nil, errors.New("there are no shards to take the edges from")
 	}
-	total := shards[0].Total
+	order := make([]int, len(shards))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return int(shards[a].First) - int(shards[b].First) + shards[a].Number - shards[b].Number
+	})
+	t := &Topology{}
+	total := shards[order[0]].Total
 	end := uint32(0)
-	for _, s := range shards {
+	for _, i := range order {
+		s := shards[i]
 		switch {
 		case s.Total != total:
 			return nil, fmt.Errorf("shard %d is of a graph of %d vertices and not of %d: these shards are of different datasets", s.Number, s.Total, total)
@@ -61,9 +77,12 @@ func NewTopology(shards []*graph.Shard) (*Topology, error) {
 			return nil, missing(end, s.First)
 		}
 		end = s.First + uint32(s.Vertices)
-		t.parts = append(t.parts, part{s.First, end, s.Indptr, s.Indices, s.Weights})
+		t.parts = append(t.parts, parts[i])
+		if far := parts[i].far; far != nil {
+			t.partial = true
+			t.edges += far.Edges
+		}
 		t.edges += int64(len(s.Indices))
-		t.weighted = t.weighted || s.Weights != nil
 	}
 	if end != total {
 		return nil, missing(end, total)
@@ -107,15 +126,18 @@ func (t *Topology) Vertices() int { return t.vertices }
 // Edges counts those of the graph.
 func (t *Topology) Edges() int64 { return t.edges }
 
-// Degree counts the in-edges of v.
+// Near says whether the in-edges of v are here.
+func (t *Topology) Near(v uint32) bool { return !t.partial || t.parts[t.of(v)].far == nil }
+
+// Degree counts the in-edges of v, which must be near.
 func (t *Topology) Degree(v int) int {
 	p := &t.parts[t.of(uint32(v))]
 	row := uint32(v) - p.first
 	return int(p.indptr[row+1] - p.indptr[row])
 }
 
-// Row is the in-edges of v: their sources, ascending, and their weights, nil where
-// all are 1. It lies in the shard: nobody writes to it.
+// Row is the in-edges of v, which must be near: their sources, ascending, and their
+// weights, nil where all are 1. It lies in the shard: nobody writes to it.
 func (t *Topology) Row(v int) (sources []int32, weights []float32) {
 	p := &t.parts[t.of(uint32(v))]
 	return p.row(uint32(v))

@@ -95,7 +95,7 @@ func TestShardsFromFiles(t *testing.T) {
 	}
 	to := topology(t, shards)
 	var b Batch
-	if err := New(to, Options{Fanouts: []int{5, 5}}).Sample(&b, 0, 0, []uint32{0, 2999, 1500}); err != nil {
+	if err := New(to, Options{Fanouts: []int{5, 5}}).Sample(t.Context(), &b, 0, 0, []uint32{0, 2999, 1500}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range b.Blocks {

@@ -1,6 +1,9 @@
 package train
 
-import "github.com/hopmesh/hopmesh/engine/graph"
+import (
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
 
 // An About is what a recipe is held against: a graph as its manifest describes it.
 type About struct {
@@ -12,11 +15,19 @@ type About struct {
 }
 
 // Describe describes the graph of these shards, which are all of it.
-func Describe(shards []*graph.Shard) About {
+func Describe(shards []*graph.Shard) About { return describe(shards, nil) }
+
+// describe is Describe where edges may be elsewhere: summaries are of those shards, nil
+// for others.
+func describe(shards []*graph.Shard, summaries []*sample.Summary) About {
 	var a About
-	for _, s := range shards {
+	for n, s := range shards {
 		a.Vertices += uint64(s.Vertices)
-		a.Edges += uint64(len(s.Indices))
+		if n < len(summaries) && summaries[n] != nil {
+			a.Edges += uint64(summaries[n].Edges)
+		} else {
+			a.Edges += uint64(len(s.Indices))
+		}
 		a.Features, a.Classes = s.Features, s.Classes
 		for i, marks := range s.Marks {
 			if i == len(a.Splits) {

@@ -6,102 +6,182 @@ import (
 	"runtime/pprof"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/frontier"
+	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
-	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
 
-// A slot is one batch with all that its step needs. Its memory is used again.
+// A slot is one step with all that this node needs for it. Its memory is used again.
 type slot struct {
 	step   int
-	roots  []uint32 // a part of the epoch's order
+	roots  []uint32 // of the whole batch: a part of the epoch's order
+	groups []group  // of this node, in the order in which they are computed
+	// spans are what each node brings to the step's sum, where gradients are added up
+	// by grains; else nil.
+	spans [][]exchange.Span
+
+	dealt []strategy.Group // whose memory the groups' roots lie in
+	sets  [][]uint32       // the groups' outermost vertices
+	far   gather.Rows
+	rows  tensor.Arena // of dense input
+
+	// What it took. Counts are of what was asked for on the step's behalf, ahead of it
+	// and in it.
+	tally               strategy.Tally
+	sampling, gathering time.Duration
+	gathered, remote    int // rows; remote are those of gathered that were elsewhere
+}
+
+// A group is roots that are computed together, with what that takes.
+type group struct {
+	strategy.Group
 	labels []int32
 	batch  sample.Batch
 	input  nn.Input
 	sparse features.Rows
-	rows   tensor.Arena // of dense input
-
-	sampling, gathering time.Duration
-	gathered            int // rows
 }
 
 // edges counts those of the slot's blocks.
 func (s *slot) edges() uint64 {
 	n := 0
-	for i := range s.batch.Blocks {
-		n += s.batch.Blocks[i].Entries()
+	for i := range s.groups {
+		for b := range s.groups[i].batch.Blocks {
+			n += s.groups[i].batch.Blocks[b].Entries()
+		}
 	}
 	return uint64(n)
 }
 
-// outermost is the vertices whose features the batch reads.
-func (s *slot) outermost() []uint32 {
-	if len(s.batch.Blocks) == 0 {
-		return s.roots
+// outermost is the vertices whose features the group reads.
+func (g *group) outermost() []uint32 {
+	if len(g.batch.Blocks) == 0 {
+		return g.Roots
 	}
-	return s.batch.Blocks[0].Vertices
+	return g.batch.Blocks[0].Vertices
+}
+
+// forget says that what the slot took has been counted.
+func (s *slot) forget() {
+	s.tally.Reset()
+	s.sampling, s.gathering, s.gathered, s.remote = 0, 0, 0, 0
 }
 
 // A hand fills slots. One goroutine at a time uses it.
 type hand struct {
+	data    *data
+	dealing *dealing
 	sampler *sample.Sampler
-	device  tensor.Device // of one thread
+	far     *frontier.Frontier // nil where all edges are here
+	device  tensor.Device      // of one thread
 	scratch tensor.Arena
 }
 
-func newHand(d *data, o sample.Options) (*hand, error) {
-	h := &hand{sampler: sample.New(d.topology, o), device: cpu.New(1)}
+func newHand(d *data, deal *dealing, o sample.Options, device tensor.Device) (*hand, error) {
+	h := &hand{data: d, dealing: deal, device: device}
+	if sh := deal.shared; sh != nil && !sh.replica.Replicated {
+		h.far = frontier.New(sh.peers, sh.work, sh.layout)
+		o.Far = h.far
+	}
+	h.sampler = sample.New(d.topology, o)
 	var err error
 	h.scratch, err = h.device.NewArena(0)
 	return h, err
 }
 
 func (h *hand) close() {
-	h.scratch.Close()
+	if h.scratch != nil {
+		h.scratch.Close()
+	}
 	h.device.Close()
 }
 
 // phases are the labels under which profiles show what time goes to.
-type phases struct{ sample, gather, compute, evaluate, other context.Context }
+type phases struct{ sample, gather, compute, reduce, evaluate, other context.Context }
 
 func newPhases(ctx context.Context) phases {
 	label := func(phase string) context.Context {
 		return pprof.WithLabels(ctx, pprof.Labels("phase", phase))
 	}
-	return phases{label("sample"), label("gather"), label("compute"), label("evaluate"), ctx}
+	return phases{label("sample"), label("gather"), label("compute"), label("reduce"), label("evaluate"), ctx}
 }
 
-// fill samples the roots of the slot and gathers what their step reads.
-func (h *hand) fill(s *slot, d *data, p *phases, epoch int) error {
+// fill deals the roots of the slot, samples what of them is this node's, and gathers
+// what that reads.
+func (h *hand) fill(ctx context.Context, s *slot, p *phases, epoch int) error {
 	defer pprof.SetGoroutineLabels(p.other)
 	pprof.SetGoroutineLabels(p.sample)
 	start := time.Now()
-	if err := h.sampler.Sample(&s.batch, uint64(epoch), uint64(s.step), s.roots); err != nil {
-		return fmt.Errorf("epoch %d, step %d: %w", epoch, s.step+1, err)
+	s.forget()
+	h.dealing.deal(s)
+	if h.far != nil {
+		h.far.Tally = &s.tally
 	}
-	for i := range s.batch.Blocks {
-		s.batch.Blocks[i].Transpose()
+	for i := range s.groups {
+		if err := h.sample(ctx, s, &s.groups[i], epoch); err != nil {
+			return fmt.Errorf("epoch %d, step %d: %w", epoch, s.step+1, err)
+		}
 	}
-	s.labels = d.labels(s.labels[:0], s.roots)
 	sampled := time.Now()
 	pprof.SetGoroutineLabels(p.gather)
-	h.gather(s, d)
+	if err := h.gather(ctx, s, epoch); err != nil {
+		return fmt.Errorf("epoch %d, step %d: %w", epoch, s.step+1, err)
+	}
 	s.sampling, s.gathering = sampled.Sub(start), time.Since(sampled)
 	return nil
 }
 
-func (h *hand) gather(s *slot, d *data) {
-	vertices := s.outermost()
-	s.input, s.gathered = nn.Input{Vertices: vertices}, len(vertices)
-	if d.features.Sparse() {
-		d.features.Fill(&s.sparse, vertices, true)
-		s.input.Sparse = &s.sparse.CSR
-		return
+func (h *hand) sample(ctx context.Context, s *slot, g *group, epoch int) error {
+	g.labels = h.data.labels(g.labels[:0], g.Roots)
+	if len(g.Roots) == 0 {
+		g.batch.Blocks = g.batch.Blocks[:0]
+		return nil
+	}
+	if err := h.sampler.Sample(ctx, &g.batch, uint64(epoch), uint64(s.step), g.Roots); err != nil {
+		return err
+	}
+	for b := range g.batch.Blocks {
+		g.batch.Blocks[b].Transpose()
+	}
+	return nil
+}
+
+// gather sets the inputs of all groups.
+func (h *hand) gather(ctx context.Context, s *slot, epoch int) error {
+	s.sets = s.sets[:0]
+	for i := range s.groups {
+		s.sets = append(s.sets, s.groups[i].outermost())
+	}
+	places, far := s.sets, (*features.Far)(nil)
+	if sh := h.dealing.shared; sh != nil {
+		if err := sh.source.Gather(ctx, &s.far, s.sets, uint32(epoch), uint32(s.step), sh.asking, &s.tally); err != nil {
+			return err
+		}
+		places, far = s.far.Places, &s.far.Far
+		s.gathered, s.remote = s.far.Local+s.far.Remote, s.far.Remote
 	}
 	s.rows.Reset()
-	h.scratch.Reset()
-	s.input.Dense = s.rows.Alloc(h.device.Type(), len(vertices), d.features.Columns())
-	d.features.Dense(h.device, h.scratch, s.input.Dense, vertices)
+	for i := range s.groups {
+		g := &s.groups[i]
+		if len(g.Roots) == 0 {
+			continue
+		}
+		if far == nil {
+			s.gathered += len(places[i])
+		}
+		g.input = nn.Input{Vertices: s.sets[i]}
+		if h.data.features.Sparse() {
+			h.data.features.Fill(&g.sparse, places[i], true, far)
+			g.input.Sparse = &g.sparse.CSR
+			continue
+		}
+		h.scratch.Reset()
+		g.input.Dense = s.rows.Alloc(h.device.Type(), len(places[i]), h.data.features.Columns())
+		h.data.features.Dense(h.device, h.scratch, g.input.Dense, places[i], far)
+	}
+	return nil
 }

@@ -6,18 +6,17 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // batches prepares what the steps of an epoch need. The trainer's goroutine calls
 // its methods; hands fill slots in goroutines of their own.
 type batches struct {
-	data   *data
 	phases *phases
 	size   int // roots of a batch; the last may have fewer
 	steps  int
-	// same says that each epoch has the same one batch, which ahead has filled. Its
-	// first use counts what that took.
-	same, used bool
+	// same says that each epoch has the same one batch, which ahead has filled.
+	same bool
 
 	slots  []*slot
 	hands  []*hand
@@ -31,10 +30,10 @@ type batches struct {
 }
 
 // newBatches makes batches with so many slots, so that all but one are filled ahead,
-// and hands.
-func newBatches(d *data, p *phases, r *Recipe, o sample.Options, slots, hands int) (*batches, error) {
+// and hands, each with a device.
+func newBatches(d *data, deal *dealing, p *phases, r *Recipe, o sample.Options, slots, hands int, device func() tensor.Device) (*batches, error) {
 	n := len(d.training)
-	b := &batches{data: d, phases: p, size: r.Batch, seed: r.Seed, order: slices.Clone(d.training)}
+	b := &batches{phases: p, size: r.Batch, seed: r.Seed, order: slices.Clone(d.training)}
 	if b.size == 0 || b.size > n {
 		b.size = n
 	}
@@ -46,12 +45,12 @@ func newBatches(d *data, p *phases, r *Recipe, o sample.Options, slots, hands in
 	}
 	b.idle = make(chan *hand, hands)
 	for range hands {
-		h, err := newHand(d, o)
+		h, err := newHand(d, deal, o, device())
+		b.hands = append(b.hands, h)
 		if err != nil {
 			b.close()
 			return nil, err
 		}
-		b.hands = append(b.hands, h)
 		b.idle <- h
 	}
 	for range slots {
@@ -102,7 +101,7 @@ func (b *batches) fill(ctx context.Context, s *slot, step int) error {
 	case h := <-b.idle:
 		defer func() { b.idle <- h }()
 		b.set(s, b.first+step)
-		return h.fill(s, b.data, b.phases, b.epoch)
+		return h.fill(ctx, s, b.phases, b.epoch)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -124,16 +123,12 @@ func (b *batches) next(ctx context.Context) (*slot, time.Duration, error) {
 		s, err := b.loader.Next(ctx)
 		return s, time.Since(start), err
 	}
-	s := b.slots[0]
-	if b.used {
-		s.sampling, s.gathering, s.gathered = 0, 0, 0
-	}
-	b.used = true
-	return s, 0, nil
+	return b.slots[0], 0, nil
 }
 
-// release gives a slot back.
+// release gives a slot back. What it took has been counted.
 func (b *batches) release(s *slot) {
+	s.forget()
 	if !b.same {
 		b.loader.Release(s)
 	}
@@ -148,12 +143,12 @@ func (b *batches) end() {
 
 // ahead fills a slot for some steps of an epoch, one after the other, to see how
 // large batches get.
-func (b *batches) ahead(epoch, steps int, see func(*slot)) error {
+func (b *batches) ahead(ctx context.Context, epoch, steps int, see func(*slot)) error {
 	b.shuffle(epoch)
 	s := b.slots[0]
 	for step := range min(steps, b.steps) {
 		b.set(s, step)
-		if err := b.hands[0].fill(s, b.data, b.phases, epoch); err != nil {
+		if err := b.hands[0].fill(ctx, s, b.phases, epoch); err != nil {
 			return err
 		}
 		see(s)

@@ -23,6 +23,9 @@ func (r Recipe) Check(about About) error {
 	if err := r.checkWords(); err != nil {
 		return err
 	}
+	if err := r.Sharing.Check(); err != nil {
+		return err
+	}
 	if err := r.checkGraph(about); err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ const checkpointFormat = "hopmesh-checkpoint/1"
 const (
 	// saveEvery is how often a checkpoint is written.
 	saveEvery = 10 * time.Second
+	// keepers is how many of the nodes of a run write one while it goes on: all have the
+	// same, and each writes one when the run ends.
+	keepers = 3
 	// maxHistory is how many epochs a checkpoint tells of at most.
 	maxHistory = 10_000
 )
@@ -44,8 +47,11 @@ type saved struct {
 
 // due says whether the last checkpoint is long enough ago.
 func (t *trainer) due() bool {
-	return t.options.Dir != "" && time.Since(t.saved.at) >= cmp.Or(t.options.Interval, saveEvery)
+	return t.options.Dir != "" && t.keeps() && time.Since(t.saved.at) >= cmp.Or(t.options.Interval, saveEvery)
 }
+
+// keeps says whether this node writes checkpoints while the run goes on.
+func (t *trainer) keeps() bool { return t.shared == nil || t.shared.work.Self < keepers }
 
 // saveSoon writes a checkpoint that is due. That it can't be written is no reason to
 // end, if there is an older one: the next may be.
@@ -153,7 +159,12 @@ func writeWhole(path string, sections []section, metadata map[string]string) (er
 	if err := errors.Join(writeTensors(file, sections, metadata), file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(file.Name(), path); err != nil {
+	return replace(path)
+}
+
+// replace puts the file that was written beside a file in its place.
+func replace(path string) error {
+	if err := os.Rename(path+".tmp", path); err != nil {
 		return err
 	}
 	folder, err := os.Open(filepath.Dir(path))

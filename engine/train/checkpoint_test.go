@@ -301,7 +301,7 @@ func TestAGradientThatOverflowsIsSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loss, err := tr.step(s, 1)
+	loss, _, err := tr.step(t.Context(), s, 1)
 	if d, ok := errors.AsType[*Diverged](err); !ok || math.IsInf(loss, 0) || math.IsNaN(loss) || !strings.HasPrefix(d.Where, "the gradient of layers.0.") {
 		t.Errorf("with a loss of %g: %v", loss, err)
 	}
@@ -348,7 +348,7 @@ func FuzzCheckpoint(f *testing.F) {
 	}
 	r := short("gcn")
 	path := filepath.Join(f.TempDir(), "checkpoint")
-	tr, err := newTrainer(r, shards, Options{Threads: 1, Dataset: "d"})
+	tr, err := newTrainer(f.Context(), r, shards, Options{Threads: 1, Dataset: "d"})
 	if err != nil {
 		f.Fatal(err)
 	}

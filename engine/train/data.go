@@ -6,11 +6,13 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/replica"
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
 // data is the graph as training reads it: all of it lies in the mapped shards but
-// for the list of training vertices.
+// for the list of training vertices. Of shards that other nodes hold it has what all
+// must know, and no features.
 type data struct {
 	about    About
 	shards   []*graph.Shard // in order
@@ -22,6 +24,7 @@ type data struct {
 	entries  float64  // of a vertex' sparse features, on average
 }
 
+// newData reads shards that are all here.
 func newData(shards []*graph.Shard, split int, normalise string) (*data, error) {
 	store, err := features.Open(shards, normalise) // it wants them in order
 	if err != nil {
@@ -37,16 +40,47 @@ func newData(shards []*graph.Shard, split int, normalise string) (*data, error) 
 		if s.Sparse != nil {
 			d.entries += float64(len(s.Sparse.Columns)) / float64(d.about.Vertices)
 		}
-		if s.Labels == nil || split >= len(s.Marks) {
+	}
+	d.learn()
+	return d, nil
+}
+
+// newPart reads shards of which only some are held here, and the others as they were
+// brought.
+func newPart(held []*graph.Shard, r *replica.Replica, split int, normalise string) (*data, error) {
+	store, err := features.OpenPart(r.Shards, r.Stats, normalise)
+	if err != nil {
+		return nil, err
+	}
+	topology, err := sample.NewPartial(r.Shards, r.Summaries)
+	if err != nil {
+		return nil, err
+	}
+	d := &data{about: describe(r.Shards, r.Summaries), shards: r.Shards, split: split, topology: topology, features: store}
+	for i := range r.Shards {
+		if held[i] != nil {
+			d.mapped += mappedBytes(held[i])
+		}
+		if store.Sparse() {
+			d.entries += float64(r.Stats[i].Entries) / float64(d.about.Vertices)
+		}
+	}
+	d.learn()
+	return d, nil
+}
+
+// learn lists the vertices that are learnt from.
+func (d *data) learn() {
+	for _, s := range d.shards {
+		if s.Labels == nil || d.split >= len(s.Marks) {
 			continue
 		}
-		for row, mark := range s.Marks[split] {
+		for row, mark := range s.Marks[d.split] {
 			if mark == graph.Train && s.Labels[row] >= 0 {
 				d.training = append(d.training, s.First+uint32(row))
 			}
 		}
 	}
-	return d, nil
 }
 
 // mappedBytes is about as much as the shard's file has.

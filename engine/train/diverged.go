@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -12,6 +13,7 @@ import (
 type Diverged struct {
 	Epoch, Step int    // from 1
 	Where       string // the first that is not finite: "the weight layers.0.weight"
+	Node        string // that computed it, where another one did
 	Rate        float64
 	Features    bool   // it is the dataset's, whatever the rate
 	Checkpoint  string // the last good one; "" if there is none
@@ -27,7 +29,11 @@ func (e *Diverged) Error() string {
 	if e.Checkpoint != "" && !e.Features {
 		then = fmt.Sprintf("go on with a smaller --lr from the checkpoint %s, which is of epoch %d after step %d, or start again", e.Checkpoint, e.CheckpointEpoch, e.CheckpointStep)
 	}
-	return fmt.Sprintf("the training diverged: in epoch %d, step %d, at a learning rate of %g, %s is not finite: %s", e.Epoch, e.Step, e.Rate, e.Where, then)
+	where := e.Where
+	if e.Node != "" {
+		where += " on node " + e.Node
+	}
+	return fmt.Sprintf("the training diverged: in epoch %d, step %d, at a learning rate of %g, %s is not finite: %s", e.Epoch, e.Step, e.Rate, where, then)
 }
 
 // diverged finds out what is not finite, of the step of s or, where that is nil,
@@ -37,23 +43,51 @@ func (t *trainer) diverged(s *slot, what string) error {
 	if s != nil {
 		e.Step = s.step + 1
 	}
-	if s != nil && !t.saved.good {
-		// The step has not changed weights and moments yet: they are those of the last
-		// good one.
-		if err := t.save(); err != nil {
-			t.log.Warn("could not write a checkpoint of before the training diverged", "err", err)
-		}
-	}
-	if s != nil && s.input.Sparse == nil && !t.device.Finite(s.input.Dense) {
+	t.keepGood(s)
+	if t.badFeatures(s) {
 		e.Where, e.Features = "a feature of the dataset", true
 	} else if where := t.notFinite(s); where != "" {
 		e.Where = where
 	}
+	return t.leaving(e)
+}
+
+// divergedThere is what another node has found of the step of s.
+func (t *trainer) divergedThere(s *slot, node int) error {
+	t.keepGood(s)
+	return t.leaving(&Diverged{
+		Epoch: t.at.Epoch, Step: s.step + 1, Where: "what a step makes", Node: t.shared.name(node), Rate: t.at.Under.Rate,
+	})
+}
+
+// keepGood leaves a checkpoint of before a step that diverged, if there is none: it has
+// not changed weights and moments yet.
+func (t *trainer) keepGood(s *slot) {
+	if s == nil || t.saved.good {
+		return
+	}
+	if err := t.save(); err != nil {
+		t.log.Warn("could not write a checkpoint of before the training diverged", "err", err)
+	}
+}
+
+// leaving says what is left.
+func (t *trainer) leaving(e *Diverged) error {
 	if t.saved.good {
 		e.Checkpoint = filepath.Join(t.options.Dir, CheckpointFile)
 		e.CheckpointEpoch, e.CheckpointStep = t.saved.epoch, t.saved.step
 	}
 	return e
+}
+
+// badFeatures says whether a feature that the step read is not finite.
+func (t *trainer) badFeatures(s *slot) bool {
+	if s == nil {
+		return false
+	}
+	return slices.ContainsFunc(s.groups, func(g group) bool {
+		return len(g.Roots) > 0 && g.input.Sparse == nil && !t.device.Finite(g.input.Dense)
+	})
 }
 
 // notFinite names the first weight, else the first stage of the step, else the
@@ -70,8 +104,13 @@ func (t *trainer) notFinite(s *slot) string {
 	if s == nil {
 		return ""
 	}
-	if name := t.stageOf(s); name != "" {
-		return "what " + name + " gives"
+	for i := range s.groups {
+		if len(s.groups[i].Roots) == 0 {
+			continue
+		}
+		if name := t.stageOf(&s.groups[i]); name != "" {
+			return "what " + name + " gives"
+		}
 	}
 	if name := t.firstOf(t.gradients); name != "" {
 		return "the gradient of " + name
@@ -89,17 +128,17 @@ func (t *trainer) firstOf(row tensor.Matrix) string {
 	return ""
 }
 
-// stageOf runs the step's batch again, without dropout, and names the first stage
+// stageOf runs a group of the step again, without dropout, and names the first stage
 // that gives what is not finite.
-func (t *trainer) stageOf(s *slot) string {
+func (t *trainer) stageOf(g *group) string {
 	t.work.Reset()
-	blocks := s.batch.Blocks
+	blocks := g.batch.Blocks
 	var x, carry tensor.Matrix
 	for i, stage := range t.model.Stages() {
 		if stage.Hops == 0 {
-			x, carry = t.pass.Stage(i, nil, s.input, x, carry)
+			x, carry = t.pass.Stage(i, nil, g.input, x, carry)
 		} else {
-			x, carry = t.pass.Stage(i, &blocks[0], s.input, x, carry)
+			x, carry = t.pass.Stage(i, &blocks[0], g.input, x, carry)
 			blocks = blocks[1:]
 		}
 		if !t.device.Finite(x) {

@@ -1,6 +1,8 @@
-// Package train trains a model on the shards of this machine: batches in, gradients
-// and updates, exact evaluation, checkpoints from which it goes on.
+// Package train trains a model on the shards of this machine, alone or with the other
+// nodes of a job, which hold the others: batches in, gradients and updates, exact
+// evaluation, checkpoints from which it goes on.
 //
-// What is learnt is a pure function of the recipe and the graph: not of threads,
-// nor of how often it was interrupted.
+// What is learnt is a pure function of the recipe and the graph: not of threads, nor of
+// how often it was interrupted, nor, but for the last digits of sums, of how many nodes
+// share it; where the recipe says deterministic, not even for those.
 package train

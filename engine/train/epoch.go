@@ -1,5 +1,7 @@
 package train
 
+import "github.com/hopmesh/hopmesh/engine/strategy"
+
 // An Epoch is what is told of one epoch. Shares are of 1.
 type Epoch struct {
 	Epoch   int     `json:"epoch"` // from 1
@@ -7,11 +9,21 @@ type Epoch struct {
 	Rate    float64 `json:"lr"`
 	Seconds float64 `json:"seconds"` // of training alone
 	Phases  Phases  `json:"phases"`
-	Rows    uint64  `json:"rows"` // input rows gathered
+	Rows    uint64  `json:"rows"` // input rows gathered, wherever they were
 	Edges   uint64  `json:"edges"`
 	Steps   int     `json:"steps"`
 	Hash    string  `json:"weights_sha256"`
 	Eval    *Eval   `json:"eval,omitempty"` // nil: not evaluated
+
+	// Of a run that several nodes share. All are sums over the nodes, but Seconds is the
+	// slowest node's, and Phases are the mean of all.
+	Remote uint64          `json:"remote,omitempty"` // of Rows: those that came from another node
+	Sent   strategy.Counts `json:"sent,omitzero"`
+	// Strategy is the one that was used and Why what was told of it, where auto chose;
+	// Slots is how many a step had.
+	Strategy string `json:"strategy,omitempty"`
+	Why      string `json:"why,omitempty"`
+	Slots    int    `json:"slots,omitempty"`
 }
 
 // Phases is where the time of an epoch went, in seconds. Work that overlaps counts
@@ -20,15 +32,18 @@ type Phases struct {
 	Sample  float64 `json:"sample"`
 	Gather  float64 `json:"gather"`
 	Compute float64 `json:"compute"`
+	Reduce  float64 `json:"reduce,omitempty"` // exchanging what the nodes have made
 	Wait    float64 `json:"wait"`
 }
 
 // An Eval is an exact evaluation after an epoch, with all neighbours.
 type Eval struct {
 	Seconds float64 `json:"seconds"`
-	Train   Scores  `json:"train"`
-	Val     Scores  `json:"val"`
-	Test    Scores  `json:"test"`
+	// Sent is what all nodes sent each other for it.
+	Sent  strategy.Counts `json:"sent,omitzero"`
+	Train Scores          `json:"train"`
+	Val   Scores          `json:"val"`
+	Test  Scores          `json:"test"`
 }
 
 // Scores are of one part of the split.

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"math"
 	"runtime/pprof"
 	"slices"
@@ -26,8 +27,7 @@ func (t *trainer) loss(dz, z tensor.Matrix, labels []int32, scale float64) (sum 
 // judges score the logits of all vertices, each part of the split by itself.
 type judges struct {
 	of     [graph.Test + 1]*metric.Judge // by mark
-	losses [graph.Test + 1]float64
-	counts [graph.Test + 1]int
+	losses [][graph.Test + 1]float64     // of each shard: they are added up in that order, whoever judged which
 
 	logits []float32 // of a grain
 	labels []int32
@@ -46,33 +46,61 @@ func newJudges(classes int, auc bool) judges {
 	return j
 }
 
-// evaluate judges the weights by all vertices, with all their neighbours.
-func (t *trainer) evaluate(ctx context.Context) (*Eval, error) {
-	defer pprof.SetGoroutineLabels(t.phases.other)
-	pprof.SetGoroutineLabels(t.phases.evaluate)
-	start := time.Now()
-	j := &t.judges
-	clear(j.losses[:])
-	clear(j.counts[:])
+// begin forgets what was judged.
+func (j *judges) begin(shards int) {
+	if len(j.losses) != shards {
+		j.losses = make([][graph.Test + 1]float64, shards)
+	}
+	clear(j.losses)
 	for _, judge := range j.of[graph.Train:] {
 		judge.Reset()
 	}
-	err := t.infer.run(ctx, len(t.infer.stages), func(first int, z tensor.Matrix) error {
-		for row := 0; row < z.Rows; row += grain {
-			t.judge(first+row, z.RowRange(row, min(grain, z.Rows-row)))
+}
+
+// evaluate judges the weights by all vertices, with all their neighbours. Where several
+// nodes share the run, each judges those of its shards, and all return the same.
+func (t *trainer) evaluate(ctx context.Context) (e *Eval, err error) {
+	defer pprof.SetGoroutineLabels(t.phases.other)
+	pprof.SetGoroutineLabels(t.phases.evaluate)
+	start := time.Now()
+	t.judges.begin(len(t.data.shards))
+	t.infer.share(t.shared)
+	if t.shared != nil {
+		h := t.shared.halo
+		h.begin(ctx, t.at.Epoch, t.batches.steps)
+		defer func() { err = errors.Join(err, h.end(ctx, err != nil)) }()
+		if err := h.meet(ctx); err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	if err != nil {
+	}
+	if err := t.infer.run(ctx, len(t.infer.stages), t.judgeRows); err != nil {
 		return nil, err
 	}
-	e := &Eval{Train: j.scores(graph.Train), Val: j.scores(graph.Validation), Test: j.scores(graph.Test)}
-	e.Seconds = time.Since(start).Seconds()
+	e = &Eval{Seconds: time.Since(start).Seconds()}
+	if t.shared != nil {
+		if err := t.mergeScores(ctx, e); err != nil {
+			return nil, err
+		}
+	}
+	j := &t.judges
+	e.Train, e.Val, e.Test = j.scores(graph.Train), j.scores(graph.Validation), j.scores(graph.Test)
 	return e, nil
 }
 
-// judge judges the logits of one grain.
-func (t *trainer) judge(first int, z tensor.Matrix) {
+// judgeRows judges the logits of some rows, which are whole grains.
+func (t *trainer) judgeRows(first int, z tensor.Matrix) error {
+	own := &t.infer.own
+	for row := 0; row < z.Rows; {
+		s := &own.spans[own.at(first+row)]
+		n := own.end(first+row) - first - row
+		t.judge(s.shard, int(s.first)+first+row-s.row, z.RowRange(row, n))
+		row += n
+	}
+	return nil
+}
+
+// judge judges the logits of one grain of a shard.
+func (t *trainer) judge(shard, first int, z tensor.Matrix) {
 	j := &t.judges
 	labels, marks, masked := j.labels[:z.Rows], j.marks[:z.Rows], j.masked[:z.Rows]
 	t.data.known(labels, marks, first)
@@ -94,8 +122,7 @@ func (t *trainer) judge(first int, z tensor.Matrix) {
 			}
 		}
 		if n > 0 {
-			j.counts[mark] += n
-			j.losses[mark] += t.loss(tensor.Matrix{}, z, masked, 1)
+			j.losses[shard][mark] += t.loss(tensor.Matrix{}, z, masked, 1)
 		}
 	}
 }
@@ -114,10 +141,13 @@ func logarithms(row []float32) {
 }
 
 func (j *judges) scores(mark graph.Mark) Scores {
-	n := j.counts[mark]
-	if n == 0 {
+	s := j.of[mark].Scores()
+	if s.Count == 0 {
 		return Scores{}
 	}
-	s := j.of[mark].Scores()
-	return Scores{Count: n, Loss: j.losses[mark] / float64(n), Accuracy: s.Accuracy, MacroF1: s.MacroF1, AUC: s.AUC}
+	loss := 0.0
+	for shard := range j.losses {
+		loss += j.losses[shard][mark]
+	}
+	return Scores{Count: s.Count, Loss: loss / float64(s.Count), Accuracy: s.Accuracy, MacroF1: s.MacroF1, AUC: s.AUC}
 }

@@ -6,21 +6,23 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// grain is how many vertices are judged together, and what the first vertex of a
-// part is a multiple of: sums over them do not depend on how large parts are.
-const grain = 1024
-
 // An inference runs a model over all vertices with all their neighbours, stage by
-// stage. Where memory allows, a stage is one part over the whole graph; else it is
-// done for ranges of vertices, each with the block of its own neighbours. What it
-// computes is the same bits either way.
+// stage. Where memory allows, a stage is one part over all of them; else it is done for
+// ranges of vertices, each with the block of its own neighbours. What it computes is
+// the same bits either way.
+//
+// Where several nodes share the graph, each does so for the vertices of its shards, and
+// before each layer they bring each other the rows that its edges come from.
 type inference struct {
 	data    *data
+	own     extent
+	halo    *halo // nil where one node does it all
 	device  tensor.Device
 	work    tensor.Arena // of one part, reset for each
 	model   *nn.Model
@@ -35,6 +37,9 @@ type inference struct {
 	batch  sample.Batch
 	sparse features.Rows
 	ids    []uint32
+	rows   []uint32 // of a block's sources
+	far    gather.Rows
+	inFile bool // what lies between two stages does
 
 	whole whole
 }
@@ -50,10 +55,36 @@ func newInference(d *data, device tensor.Device, work tensor.Arena, model *nn.Mo
 // sizesOf is an inference that can be asked what it would take, and no more.
 func sizesOf(d *data, model *nn.Model) *inference {
 	i := &inference{data: d, stages: model.Stages()}
+	i.own = extentOf(d.shards, func(int) bool { return true })
 	for s := range i.stages {
 		i.costOf = append(i.costOf, costOf(model, s, d.features.Sparse(), d.entries))
 	}
 	return i
+}
+
+// share leaves to other nodes, if there are any, the shards that are theirs.
+func (i *inference) share(s *shared) {
+	if s == nil {
+		return
+	}
+	if s.halo == nil {
+		s.halo = newHalo(s, i.data, i.stages)
+	}
+	i.halo, i.own = s.halo, s.halo.own
+}
+
+// sources counts the vertices whose rows a layer may see.
+func (i *inference) sources() int {
+	if i.halo == nil {
+		return i.own.rows
+	}
+	return i.own.rows + len(i.halo.ids)
+}
+
+// exchanged says whether the rows after a stage are brought to other nodes: a layer
+// follows, whose edges come from there.
+func (i *inference) exchanged(s, stages int) bool {
+	return i.halo != nil && s+1 < stages && i.stages[s+1].Hops > 0
 }
 
 // next says whether to go on.
@@ -67,10 +98,10 @@ func (i *inference) next(ctx context.Context) error {
 	return nil
 }
 
-// run runs the first stages and shows the rows of all vertices, in order, part by
-// part. The first vertex of each part is a multiple of grain.
+// run runs the first stages and shows the rows of all vertices of the extent, in order,
+// part by part. Parts begin and end where grains do.
 func (i *inference) run(ctx context.Context, stages int, yield func(first int, y tensor.Matrix) error) error {
-	if i.wholeBytes(stages) <= i.memory {
+	if i.own.rows > 0 && i.wholeBytes(stages) <= i.memory {
 		return i.runWhole(ctx, stages, yield)
 	}
 	return i.runParts(ctx, stages, yield)
@@ -85,28 +116,32 @@ func (i *inference) answer(stages int, y, carry tensor.Matrix) tensor.Matrix {
 	return y
 }
 
-// between is the rows of all vertices after a stage, and what travels beside them.
+// between is the rows of all vertices after a stage, those of the halo behind them, and
+// what travels beside them.
 type between struct{ x, carry *table }
 
 func (b between) close() error { return errors.Join(b.x.close(), b.carry.close()) }
 
 func (i *inference) runParts(ctx context.Context, stages int, yield func(first int, y tensor.Matrix) error) (err error) {
-	n := i.data.topology.Vertices()
-	inFile := i.tableBytes(stages) > i.memory/2
+	i.inFile = i.tableBytes(stages) > i.memory/2
 	var before between
 	defer func() { err = errors.Join(err, before.close()) }()
 	for s, stage := range i.stages[:stages] {
 		var after between
 		last := s == stages-1
 		if !last {
-			if after.x, err = newTable(i.device, n, stage.Out, inFile, i.dir); err != nil {
+			if after.x, err = newTable(i.device, i.sources(), stage.Out, i.inFile, i.dir); err != nil {
 				return err
 			}
-			if after.carry, err = newTable(i.device, n, stage.CarryOut, inFile, i.dir); err != nil {
+			if after.carry, err = newTable(i.device, i.own.rows, stage.CarryOut, i.inFile, i.dir); err != nil {
 				return errors.Join(err, after.close())
 			}
 		}
-		if err := i.runStage(ctx, s, before, after, yield); err != nil {
+		err := i.runStage(ctx, s, before, after, yield)
+		if err == nil && i.exchanged(s, stages) {
+			err = i.halo.bring(i, s, after.x.x.RowRange(0, i.own.rows), after.x)
+		}
+		if err != nil {
 			return errors.Join(fmt.Errorf("run %s over all vertices: %w", stage.Name, err), after.close())
 		}
 		if err := before.close(); err != nil {
@@ -120,14 +155,13 @@ func (i *inference) runParts(ctx context.Context, stages int, yield func(first i
 // runStage runs one stage over all ranges of vertices: into after or, where that
 // holds nothing, to yield.
 func (i *inference) runStage(ctx context.Context, s int, before, after between, yield func(first int, y tensor.Matrix) error) error {
-	n := i.data.topology.Vertices()
-	for first := 0; first < n; {
+	for first := 0; first < i.own.rows; {
 		if err := i.next(ctx); err != nil {
 			return err
 		}
 		rows := i.part(s, first)
 		i.work.Reset()
-		y, carry, err := i.runPart(s, first, rows, before)
+		y, carry, err := i.runPart(ctx, s, first, rows, before)
 		if err != nil {
 			return err
 		}
@@ -144,29 +178,26 @@ func (i *inference) runStage(ctx context.Context, s int, before, after between, 
 	return nil
 }
 
-func (i *inference) runPart(s, first, rows int, before between) (y, carry tensor.Matrix, err error) {
-	vertices := i.consecutive(first, rows)
+func (i *inference) runPart(ctx context.Context, s, first, rows int, before between) (y, carry tensor.Matrix, err error) {
+	i.ids = i.own.vertices(i.ids[:0], first, rows)
+	vertices := i.ids
 	var block *sample.Block
 	if i.stages[s].Hops > 0 {
-		if err := i.sampler.Sample(&i.batch, 0, 0, vertices); err != nil {
+		if err := i.sampler.Sample(ctx, &i.batch, 0, 0, vertices); err != nil {
 			return y, carry, err
 		}
 		block = &i.batch.Blocks[0]
 		vertices = block.Vertices
 	}
 	if s == 0 {
-		y, carry = i.pass.Stage(s, block, i.read(vertices), y, carry)
+		in, err := i.read(ctx, vertices)
+		if err != nil {
+			return y, carry, err
+		}
+		y, carry = i.pass.Stage(s, block, in, y, carry)
 		return y, carry, nil
 	}
-	y, carry = i.pass.Stage(s, block, nn.Input{}, i.rowsOf(before.x, first, block), i.rowsOf(before.carry, first, block))
+	// A layer sees of what travels beside only what its targets have.
+	y, carry = i.pass.Stage(s, block, nn.Input{}, i.rowsOf(before.x, first, block), i.rowsOf(before.carry, first, nil))
 	return y, carry, nil
-}
-
-// consecutive is the ids of some vertices in a row.
-func (i *inference) consecutive(first, n int) []uint32 {
-	i.ids = i.ids[:0]
-	for v := range n {
-		i.ids = append(i.ids, uint32(first+v))
-	}
-	return i.ids
 }

@@ -1,24 +1,70 @@
 package train
 
 import (
+	"context"
 	"math"
 
+	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// read is the features of some vertices.
-func (i *inference) read(vertices []uint32) nn.Input {
+// read is the features of some vertices, wherever they are.
+func (i *inference) read(ctx context.Context, vertices []uint32) (nn.Input, error) {
 	in := nn.Input{Vertices: vertices}
+	places, far, err := i.places(ctx, vertices)
+	if err != nil {
+		return in, err
+	}
 	if i.data.features.Sparse() {
-		i.data.features.Fill(&i.sparse, vertices, false)
+		i.data.features.Fill(&i.sparse, places, false, far)
 		in.Sparse = &i.sparse.CSR
-		return in
+		return in, nil
 	}
 	in.Dense = i.work.Alloc(i.device.Type(), len(vertices), i.data.features.Columns())
-	i.data.features.Dense(i.device, i.work, in.Dense, vertices)
-	return in
+	i.data.features.Dense(i.device, i.work, in.Dense, places, far)
+	return in, nil
+}
+
+// kept is what the features of the halo take, if they are kept: where they take no more
+// than a quarter of the memory.
+func (i *inference) kept() (bytes uint64, ok bool) {
+	if i.halo == nil || i.stages[0].Hops == 0 {
+		return 0, true
+	}
+	bytes = i.inputBytes(uint64(len(i.halo.ids)))
+	if bytes > i.memory/4 {
+		return 0, false
+	}
+	return bytes, true
+}
+
+// places is where the features of some vertices are. Those of the halo are brought once
+// a run and kept or, where they are too many, brought each time.
+func (i *inference) places(ctx context.Context, vertices []uint32) ([]uint32, *features.Far, error) {
+	h := i.halo
+	if h == nil || i.stages[0].Hops == 0 || len(h.ids) == 0 {
+		return vertices, nil, nil
+	}
+	if _, ok := i.kept(); !ok {
+		if err := h.gather(ctx, &i.far, vertices); err != nil {
+			return nil, nil, err
+		}
+		return i.far.Places[0], &i.far.Far, nil
+	}
+	if err := h.features(ctx); err != nil {
+		return nil, nil, err
+	}
+	near := 0
+	i.rows = i.rows[:0]
+	for _, v := range vertices {
+		if row := h.row(v, &near); row >= i.own.rows {
+			v = h.places[row-i.own.rows]
+		}
+		i.rows = append(i.rows, v)
+	}
+	return i.rows, &h.far.Far, nil
 }
 
 // rowsOf is the rows of a part in a table: those of the block's sources or, without
@@ -30,36 +76,70 @@ func (i *inference) rowsOf(t *table, first int, block *sample.Block) tensor.Matr
 	if block == nil {
 		return t.x.RowRange(first, len(i.ids))
 	}
+	rows := block.Vertices
+	if i.halo != nil {
+		near := 0
+		i.rows = i.rows[:0]
+		for _, v := range rows {
+			i.rows = append(i.rows, uint32(i.halo.row(v, &near)))
+		}
+		rows = i.rows
+	}
 	y := i.work.Alloc(i.device.Type(), block.Cols, t.x.Cols)
-	i.device.Gather(y, []tensor.Part{{X: t.x}}, block.Vertices)
+	i.device.Gather(y, []tensor.Part{{X: t.x}}, rows)
 	return y
 }
 
-// wholeBytes is about what parts over the whole graph take.
+// wholeBytes is about what parts over all vertices take.
 func (i *inference) wholeBytes(stages int) uint64 {
-	n, edges := uint64(i.data.topology.Vertices()), uint64(i.data.topology.Edges())
-	bytes := 4*n + i.inputBytes(n)
+	edges, sources := uint64(i.own.edges), uint64(i.sources())
+	targets := uint64(i.own.rows)
+	bytes := 4*sources + i.betweenNodes(stages)
 	convolves := false
-	largest := uint64(0)
+	largest, joined := uint64(0), uint64(0)
 	for s, stage := range i.stages[:stages] {
 		largest = max(largest, i.wholeStage(s))
 		convolves = convolves || stage.Hops > 0
+		if i.exchanged(s, stages) {
+			joined = max(joined, 4*sources*uint64(stage.Out))
+		}
 	}
-	bytes += largest * uint64(min(stages, len(whole{}.lanes))) // any lane may have it
+	bytes += joined + largest*uint64(min(stages, len(whole{}.lanes))) // any lane may have it
+	if i.stages[0].Hops == 0 {
+		bytes += i.inputBytes(targets)
+	} else {
+		bytes += i.inputBytes(sources)
+	}
 	if !convolves {
 		return bytes
 	}
-	if edges+n > math.MaxInt32 {
+	if edges+targets > math.MaxInt32 {
 		return math.MaxUint64 // more than one block holds
 	}
-	return bytes + 16*n + 8*(edges+n)
+	return bytes + 16*sources + 8*(edges+targets)
 }
 
-// wholeStage is what a stage takes over the whole graph.
+// betweenNodes is what is kept of the rows that nodes bring each other.
+func (i *inference) betweenNodes(stages int) (bytes uint64) {
+	if i.halo == nil {
+		return 0
+	}
+	widest := 0
+	for s := range i.stages[:stages] {
+		if i.exchanged(s, stages) {
+			widest = max(widest, i.stages[s].Out)
+			bytes += uint64(i.halo.wants() * i.stages[s].Out)
+		}
+	}
+	bytes += uint64(widest * len(i.halo.ids))
+	return 4 * bytes
+}
+
+// wholeStage is what a stage takes over all vertices.
 func (i *inference) wholeStage(s int) uint64 {
-	n, edges := uint64(i.data.topology.Vertices()), uint64(i.data.topology.Edges())
+	targets, edges := uint64(i.own.rows), uint64(i.own.edges)
 	const ends = 1 << 12 // of matrices, which begin at whole lines
-	return i.costOf[s].bytes(n, n, edges+n) + ends
+	return i.costOf[s].bytes(uint64(i.sources()), targets, edges+targets) + ends
 }
 
 // takes is about what inference takes of the memory that it may.
@@ -76,17 +156,24 @@ func (i *inference) takes(stages int) uint64 {
 // least is what inference can do with: twice the part of one grain that takes most,
 // or the whole.
 func (i *inference) least(stages int) (most uint64) {
-	n := i.data.topology.Vertices()
-	for first := 0; first < n; first += grain {
-		rows, edges := min(grain, n-first), 0
-		for v := first; v < first+rows; v++ {
-			edges += i.data.topology.Degree(v)
-		}
+	for first := 0; first < i.own.rows; {
+		end := i.own.end(first)
+		edges := i.edges(first, end)
 		for s := range i.stages[:stages] {
-			most = max(most, i.costs(s, rows, edges))
+			most = max(most, i.costs(s, end-first, edges))
 		}
+		first = end
 	}
 	return min(2*most, i.wholeBytes(stages))
+}
+
+// edges counts those of the rows from first to end, which are of one grain.
+func (i *inference) edges(first, end int) (n int) {
+	s := &i.own.spans[i.own.at(first)]
+	for row := first; row < end; row++ {
+		n += i.data.topology.Degree(int(s.first) + row - s.row)
+	}
+	return n
 }
 
 // inputBytes is what the features of so many vertices take, on average.
@@ -97,13 +184,15 @@ func (i *inference) inputBytes(vertices uint64) uint64 {
 	return 4 * vertices * uint64(i.data.features.Columns())
 }
 
-// tableBytes is what the largest tables take that are needed at once.
+// tableBytes is what the largest tables take that are needed at once, with what is kept
+// from one part to the next.
 func (i *inference) tableBytes(stages int) uint64 {
 	most := 0
 	for _, s := range i.stages[:max(0, stages-1)] {
 		most = max(most, s.In+s.CarryIn+s.Out+s.CarryOut)
 	}
-	return uint64(most) * 4 * uint64(i.data.topology.Vertices())
+	kept, _ := i.kept()
+	return uint64(most)*4*uint64(i.sources()) + i.betweenNodes(stages) + kept
 }
 
 // partBytes is what one part may take.
@@ -112,12 +201,11 @@ func (i *inference) partBytes() uint64 { return i.memory / 2 }
 // part is how many vertices from first on a stage does at once: as many grains as
 // memory allows, and one at least.
 func (i *inference) part(s, first int) int {
-	stage, n := &i.stages[s], i.data.topology.Vertices()
 	edges, rows := 0, 0
-	for rows < n-first {
-		end := min(first+rows+grain, n)
-		for v := first + rows; stage.Hops > 0 && v < end; v++ {
-			edges += i.data.topology.Degree(v)
+	for first+rows < i.own.rows {
+		end := i.own.end(first + rows)
+		if i.stages[s].Hops > 0 {
+			edges += i.edges(first+rows, end)
 		}
 		if rows > 0 && i.costs(s, end-first, edges) > i.partBytes() {
 			break
@@ -131,14 +219,17 @@ func (i *inference) part(s, first int) int {
 // edges may be different.
 func (i *inference) costs(s, rows, edges int) uint64 {
 	stage := &i.stages[s]
-	targets, all := uint64(rows), uint64(i.data.topology.Vertices())
+	targets, all := uint64(rows), uint64(i.sources())
 	sources := targets
 	if stage.Hops > 0 {
 		sources = min(all, targets+uint64(edges))
 	}
-	bytes := i.costOf[s].bytes(sources, targets, uint64(edges)) + 8*uint64(edges) + 24*sources
-	if s == 0 {
+	bytes := i.costOf[s].bytes(sources, targets, uint64(edges)) + 8*uint64(edges) + 28*sources
+	switch _, kept := i.kept(); {
+	case s == 0 && kept:
 		return bytes + i.inputBytes(sources)
+	case s == 0:
+		return bytes + 2*i.inputBytes(sources) // as they come, and as they are read
 	}
 	return bytes + 4*sources*uint64(stage.In+stage.CarryIn)
 }

@@ -3,10 +3,14 @@ package train
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"runtime"
 
+	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/headroom"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 const (
@@ -43,11 +47,13 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	if t.prefetch > 0 {
 		slots, workers = t.prefetch, min(workers, t.prefetch)
 	}
-	if t.batches, err = newBatches(t.data, &t.phases, &t.recipe, t.sampling(), slots, workers); err != nil {
+	t.dealing = newDealing(t)
+	t.batches, err = newBatches(t.data, t.dealing, &t.phases, &t.recipe, t.sampling(), slots, workers, func() tensor.Device { return t.newDevice(1) })
+	if err != nil {
 		return err
 	}
 	var need needs
-	err = t.batches.ahead(min(t.at.Epoch, t.recipe.Epochs), looks, func(s *slot) { need.see(t, s) })
+	err = t.batches.ahead(ctx, min(t.at.Epoch, t.recipe.Epochs), looks, func(s *slot) { need.see(t, s) })
 	if err != nil {
 		return err
 	}
@@ -78,6 +84,12 @@ func (t *trainer) announce(arenas uint64) {
 	if split.Val == 0 {
 		f.Notes = append(f.Notes, fmt.Sprintf("split %d has no validation vertices: the weights of the last epoch are kept, since none can be called the best", t.recipe.Split))
 	}
+	if t.shared != nil {
+		f.Notes = append(f.Notes, t.shared.notes()...)
+		sent := t.shared.start.Read()
+		t.log.Info("this node knows what it must of the others' shards", "replicated", t.shared.replica.Replicated,
+			"bytes", t.shared.replica.Bytes, "brought", sent.Bytes[strategy.Topology]+sent.Bytes[strategy.Shard])
+	}
 	for _, note := range f.Notes {
 		t.log.Info("the training begins with a note", "note", note)
 	}
@@ -100,28 +112,57 @@ type needs struct {
 	takes     uint64 // and what it takes of that
 }
 
-// see takes a batch into account.
+// see takes a step's groups into account. They are computed one after the other, and
+// their inputs are there together.
 func (n *needs) see(t *trainer, s *slot) {
-	slot, sources := uint64(8*len(s.roots)), uint64(len(s.outermost()))
+	slot, rows := uint64(8*len(s.roots)), uint64(0)
+	if t.shared != nil {
+		slot += farBytes(&s.far)
+	}
+	for i := range s.groups {
+		if len(s.groups[i].Roots) > 0 {
+			own, dense := n.group(t, &s.groups[i])
+			slot += own
+			rows += dense
+		}
+	}
+	n.slot, n.rows = max(n.slot, slot), max(n.rows, rows)
+}
+
+// group returns what a group takes of its slot, and how much of that is dense rows.
+func (n *needs) group(t *trainer, g *group) (slot, rows uint64) {
+	sources := uint64(len(g.outermost()))
 	if t.data.features.Sparse() {
-		slot += 8*sources + 20*uint64(s.sparse.Entries())
+		slot = 8*sources + 20*uint64(g.sparse.Entries())
 	} else {
-		n.rows = max(n.rows, 4*sources*uint64(t.data.about.Features))
-		slot += 4 * sources * uint64(t.data.about.Features)
+		const ends = 64 // of matrices, which begin at whole lines
+		rows = ends + 4*sources*uint64(t.data.about.Features)
+		slot = rows
 	}
 	var blocks []nn.Size
-	for i := range s.batch.Blocks {
-		b := &s.batch.Blocks[i]
+	for i := range g.batch.Blocks {
+		b := &g.batch.Blocks[i]
 		blocks = append(blocks, nn.Size{Targets: b.Rows, Sources: b.Cols, Entries: b.Entries()})
 		slot += uint64(16*b.Entries() + 8*b.Rows + 12*b.Cols)
 	}
 	in := nn.InputSize{Rows: int(sources), Sparse: t.data.features.Sparse()}
 	if in.Sparse {
-		in.Entries = s.sparse.Entries()
+		in.Entries = g.sparse.Entries()
 	}
 	arena, beside := t.model.Forecast(in, blocks)
-	n.slot, n.pass = max(n.slot, slot), max(n.pass, uint64(arena+4*len(s.roots)*t.data.about.Classes+4096))
+	n.pass = max(n.pass, uint64(arena+4*len(g.Roots)*t.data.about.Classes+4096))
 	n.beside = max(n.beside, uint64(beside))
+	return slot, rows
+}
+
+// farBytes is what rows from other nodes take, with where all rows are.
+func farBytes(r *gather.Rows) uint64 {
+	dense, sparse := r.Far.Dense, &r.Far.Sparse
+	bytes := uint64(dense.Rows)*uint64(dense.Stride)*uint64(dense.Type.Bytes()) + 8*uint64(len(sparse.Indices)+len(sparse.Indptr))
+	for _, places := range r.Places {
+		bytes += 4 * uint64(len(places))
+	}
+	return bytes
 }
 
 // settle counts the rest, once all batches are seen.
@@ -133,13 +174,17 @@ func (n *needs) settle(t *trainer) {
 			*some += uint64(float64(*some) * margin)
 		}
 	}
-	n.weights = weightBytes(t.model)
+	n.weights = weightBytes(t.model) + t.sumBytes()
 	n.graph = vertices*uint64(8*(len(t.batches.hands)+1)+4) + t.data.features.Bytes()
+	if t.shared != nil {
+		n.graph += t.shared.replica.Bytes
+	}
 	if t.recipe.Metric == ROCAUC {
 		n.graph += vertices * uint64(4*(t.data.about.Classes+2)) // logits, to be ranked
 	}
 	n.inference = max(leastInference, n.pass)
 	i := sizesOf(t.data, t.model)
+	i.share(t.shared)
 	n.least = i.least(len(i.stages))
 	if memory := t.options.Memory; memory > 0 {
 		n.inference = memory - min(memory, n.others()+n.pass)
@@ -158,6 +203,23 @@ func (n *needs) sum() uint64 { return n.others() + n.pass + n.takes }
 // weightBytes is what a model's weights take while it is trained: with gradients,
 // moments, the best ones, and a copy to read.
 func weightBytes(m *nn.Model) uint64 { return 4 * 6 * uint64(m.Size()) }
+
+// sumBytes is what adding up gradients takes: a row, those that others bring and, by
+// grains, those of a path through the tree. Models that travel are in hand twice at each
+// stop.
+func (t *trainer) sumBytes() uint64 {
+	if t.sums == nil {
+		return 0
+	}
+	rows := uint64(3)
+	if t.recipe.Sharing.Deterministic {
+		rows += 3 * uint64(bits.Len(uint(len(t.data.shards))))
+	}
+	if t.shared != nil {
+		rows += 2 * uint64(t.shared.dealer.Tuning().Slots)
+	}
+	return 4 * rows * uint64(t.model.Size())
+}
 
 // enough says what is short of what a run needs: of what it may use or, where nothing
 // bounds that, of what the machine has left beside what this process holds.

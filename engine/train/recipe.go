@@ -2,6 +2,7 @@ package train
 
 import (
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // A Recipe is everything that decides what is learnt from a graph. It is what a job
@@ -22,6 +23,9 @@ type Recipe struct {
 	Split     int              `json:"split"`
 	Seed      uint64           `json:"seed"`
 	BF16      bool             `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
+	// Sharing is how nodes share the work. It changes what is learnt by no more than
+	// the last digits of sums, but where it says so.
+	Sharing strategy.Settings `json:"sharing,omitzero"`
 }
 
 // The losses and the metrics.

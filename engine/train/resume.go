@@ -1,6 +1,8 @@
 package train
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,21 +16,31 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 )
 
-// resume goes on from the last checkpoint, if there is one. Nothing of the run is
-// changed before all of the checkpoint has been checked.
-func (t *trainer) resume() error {
+// resumeOwn goes on from the last checkpoint, if there is one.
+func (t *trainer) resumeOwn() error {
 	path := filepath.Join(t.options.Dir, CheckpointFile)
 	if _, err := os.Stat(path); t.options.Dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	_, err := t.resume(path)
+	return err
+}
+
+// resume goes on from a checkpoint, and returns the digest of its numbers. Nothing of
+// the run is changed before all of the checkpoint has been checked.
+func (t *trainer) resume(path string) (digest [sha256.Size]byte, err error) {
 	c, err := openCheckpoint(path)
 	if err != nil {
-		return err
+		return digest, err
 	}
-	if err := errors.Join(t.adopt(c), c.close()); err != nil {
-		return fmt.Errorf("the training can't go on from the checkpoint %s, which is left as it is: %w", path, err)
+	digest, err = digestOf(c.file.Metadata()[digestName])
+	if err == nil {
+		err = t.adopt(c)
 	}
-	return nil
+	if err := errors.Join(err, c.close()); err != nil {
+		return digest, fmt.Errorf("the training can't go on from the checkpoint %s, which is left as it is: %w", path, err)
+	}
+	return digest, nil
 }
 
 // adopt takes over what a checkpoint holds.
@@ -94,8 +106,11 @@ func (t *trainer) fits(c *checkpoint) error {
 }
 
 // sameRecipe says what differs in two recipes, but for what may: how long training
-// goes on and at which rate.
+// goes on and at which rate, and how nodes share it as long as they add up alike.
 func sameRecipe(now, was Recipe) error {
+	if now.Sharing.Deterministic == was.Sharing.Deterministic && now.Sharing.Leap.SyncEvery == was.Sharing.Leap.SyncEvery {
+		now.Sharing = was.Sharing
+	}
 	now.Epochs, now.Patience, now.Rate, now.Schedule = was.Epochs, was.Patience, was.Rate, was.Schedule
 	if len(now.Fanouts) == 0 && len(was.Fanouts) == 0 {
 		now.Fanouts = was.Fanouts // none, and none that was written down
@@ -126,6 +141,16 @@ func text(v reflect.Value) string {
 		return err.Error()
 	}
 	return string(b)
+}
+
+// digestOf reads a digest as metadata has it.
+func digestOf(text string) (d [sha256.Size]byte, err error) {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != len(d) {
+		return d, fmt.Errorf("%q is no digest", text)
+	}
+	copy(d[:], b)
+	return d, nil
 }
 
 // natural reads a number of the metadata.

@@ -2,10 +2,14 @@ package train
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/replica"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // Options say how a run is done. What is learnt does not depend on them.
@@ -28,6 +32,19 @@ type Options struct {
 	Report   func(Epoch)
 	Progress func(Progress) // at most ten times a second
 	Log      *slog.Logger
+
+	// Peers are the other nodes that share the run, Work is what they all were told of
+	// it, Strategies are those there are. Without Peers this node does it all, and holds
+	// all shards.
+	Peers      strategy.Peers
+	Work       strategy.Work
+	Strategies []strategy.Strategy
+	// Replicas, if not nil, keeps what was brought of other nodes' shards for the next
+	// run.
+	Replicas *replica.Cache
+
+	// device, in tests, stands in for this machine's cores.
+	device func(threads int) tensor.Device
 }
 
 // A Forecast is what a run will take, told before its first step.
@@ -56,21 +73,39 @@ type Result struct {
 
 // Run trains until the recipe is done or ctx ends, which leaves a checkpoint. A run
 // that was done before it was resumed only says how it ended. The shards are all of
-// the graph's, in order.
+// the graph's, in order; those that this node does not hold are nil.
 func Run(ctx context.Context, r Recipe, shards []*graph.Shard, o Options) (Result, error) {
-	t, err := newTrainer(r, shards, o)
+	t, err := newTrainer(ctx, r, shards, o)
 	if err != nil {
 		return Result{}, err
 	}
 	defer t.close()
-	if o.Resume {
-		if err := t.resume(); err != nil {
-			return Result{}, err
-		}
+	err = t.run(ctx)
+	if t.shared == nil {
+		return t.result(), err
+	}
+	// The others come to the same end, or find out by themselves that a node is gone.
+	_, diverged := errors.AsType[*Diverged](err)
+	_, together := errors.AsType[*agreed](err)
+	if err == nil || diverged || together {
+		t.leave(ctx)
+	}
+	return t.result(), err
+}
+
+func (t *trainer) run(ctx context.Context) error {
+	var err error
+	switch {
+	case t.shared != nil:
+		err = t.meet(ctx)
+	case t.options.Resume:
+		err = t.resumeOwn()
+	}
+	if err != nil {
+		return err
 	}
 	if err := t.prepare(ctx); err != nil {
-		return Result{}, err
+		return err
 	}
-	err = t.train(ctx)
-	return t.result(), err
+	return t.train(ctx)
 }

@@ -36,7 +36,7 @@ func TestThreadsAndPrefetchChangeNoBit(t *testing.T) {
 			}
 			want := ""
 			for _, how := range []struct{ threads, prefetch int }{{1, 0}, {2, 0}, {4, 0}, {2, 1}, {3, 5}} {
-				tr, err := newTrainer(r, shards, Options{Threads: how.threads})
+				tr, err := newTrainer(t.Context(), r, shards, Options{Threads: how.threads})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -185,7 +185,7 @@ func TestAnyCheckpointContinues(t *testing.T) {
 	o := Options{Threads: 2, Dir: dir, Interval: time.Nanosecond, Dataset: "d"}
 	undisturbed, all := mustRun(t, r, shards, o)
 	o.Interval = time.Hour
-	tr, err := newTrainer(r, shards, Options{Threads: 2, Dir: dir, Interval: time.Nanosecond, Dataset: "d"})
+	tr, err := newTrainer(t.Context(), r, shards, Options{Threads: 2, Dir: dir, Interval: time.Nanosecond, Dataset: "d"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestGradientsOfBatchesAreMeansOfTheirRows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := tr.step(s, 1e-30); err != nil {
+			if _, _, err := tr.step(t.Context(), s, 1e-30); err != nil {
 				t.Fatal(err)
 			}
 			g := make([]float32, tr.model.Size())
@@ -279,7 +279,7 @@ func TestGradientsOfBatchesAreMeansOfTheirRows(t *testing.T) {
 // started is a trainer that is about to train.
 func started(t testing.TB, r Recipe, shards []*graph.Shard, o Options) *trainer {
 	t.Helper()
-	tr, err := newTrainer(r, shards, o)
+	tr, err := newTrainer(t.Context(), r, shards, o)
 	if err != nil {
 		t.Fatal(err)
 	}

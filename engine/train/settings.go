@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // A setting is one key of --set that is not the model's.
@@ -57,6 +58,9 @@ func Settings() []nn.Option {
 	for _, s := range settings {
 		all = append(all, s.Option)
 	}
+	for _, k := range strategy.Keys() {
+		all = append(all, nn.Option{Key: k.Key, Applies: k.Applies, Values: k.Values, Default: k.Default, Help: k.Help})
+	}
 	return append(all, nn.Options()...)
 }
 
@@ -68,6 +72,12 @@ func (r *Recipe) Set(key, value string) error {
 		}
 		if err := s.set(r, value); err != nil {
 			return fmt.Errorf("--set %s=%s: %w", key, value, err)
+		}
+		return nil
+	}
+	if known, err := r.Sharing.Set(key, value); known {
+		if err != nil {
+			return fmt.Errorf("--set %w", err)
 		}
 		return nil
 	}

@@ -1,5 +1,7 @@
 package train
 
+import "github.com/hopmesh/hopmesh/engine/strategy"
+
 // state is where a run stands beside its weights: what a checkpoint must hold so
 // that what follows is the same as if nothing had happened.
 type state struct {
@@ -22,6 +24,8 @@ type state struct {
 	Falls  int `json:"falls"`
 	// Last is the last epoch that is done.
 	Last Epoch `json:"last"`
+	// Tuning is what the dealer has found out.
+	Tuning strategy.Tuning `json:"tuning,omitzero"`
 }
 
 // judge takes an evaluation into account and says whether it is the best so far.

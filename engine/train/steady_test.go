@@ -28,10 +28,10 @@ func TestStepsAllocateNothing(t *testing.T) {
 			s, step := tr.batches.slots[0], 0
 			one := func() {
 				tr.batches.set(s, step%tr.batches.steps)
-				if err := tr.batches.hands[0].fill(s, tr.data, &tr.phases, 1); err != nil {
+				if err := tr.batches.hands[0].fill(t.Context(), s, &tr.phases, 1); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := tr.step(s, r.Rate); err != nil {
+				if _, _, err := tr.step(t.Context(), s, r.Rate); err != nil {
 					t.Fatal(err)
 				}
 				tr.tell(false)

@@ -7,91 +7,147 @@ import (
 	"runtime/pprof"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/keyed"
 )
 
-// progressEvery is how often progress is told at most.
-const progressEvery = 100 * time.Millisecond
+// unsound is the flag of a note that says that what a node has made of a step is not
+// finite.
+const unsound uint64 = 1
 
-// steps trains what is left of the epoch under way.
-func (t *trainer) steps(ctx context.Context) error {
-	t.batches.begin(ctx, t.at.Epoch, t.at.Step)
-	defer t.batches.end()
-	t.products.SetBF16(t.recipe.BF16)
-	defer t.products.SetBF16(false)
-	e := &t.at.Under
-	e.Epoch, e.Steps = t.at.Epoch, t.batches.steps
-	e.Rate = t.recipe.Schedule.rate(t.recipe.Rate, t.at.Epoch, t.recipe.Epochs, t.at.Falls)
-	t.begun = time.Now()
-	defer t.rest()
-	for t.at.Step < t.batches.steps {
-		if ctx.Err() != nil {
-			return t.stopped(ctx)
-		}
-		s, wait, err := t.batches.next(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return t.stopped(ctx)
-			}
-			return fmt.Errorf("prepare step %d of epoch %d: %w", t.at.Step+1, t.at.Epoch, err)
-		}
-		e.Phases.Wait += wait.Seconds()
+// step trains one batch. It returns the sum of the losses of its rows, and how long of
+// that it was exchanging with other nodes.
+func (t *trainer) step(ctx context.Context, s *slot, rate float64) (loss float64, reducing time.Duration, err error) {
+	loss, wrong, reducing, err := t.compute(ctx, s)
+	if err != nil {
+		return loss, reducing, err
+	}
+	if wrong != "" && t.shared == nil {
+		return loss, reducing, t.diverged(s, wrong)
+	}
+	if t.sums != nil {
 		start := time.Now()
+		pprof.SetGoroutineLabels(t.phases.reduce)
+		loss, err = t.reduce(ctx, s, loss, wrong)
 		pprof.SetGoroutineLabels(t.phases.compute)
-		loss, err := t.step(s, e.Rate)
-		pprof.SetGoroutineLabels(t.phases.other)
+		reducing += time.Since(start)
 		if err != nil {
-			return err
-		}
-		e.Phases.Compute += time.Since(start).Seconds()
-		e.Phases.Sample += s.sampling.Seconds()
-		e.Phases.Gather += s.gathering.Seconds()
-		e.Rows += uint64(s.gathered)
-		e.Edges += s.edges()
-		t.at.Losses += loss
-		t.at.Step++
-		t.batches.release(s)
-		t.tell(false)
-		if t.due() {
-			t.rest() // what is written now is no time of training
-			err := t.saveSoon()
-			t.begun = time.Now()
-			if err != nil {
-				return err
-			}
+			return loss, reducing, err
 		}
 	}
-	return nil
+	t.optimizer.Step(t.weights, t.gradients, rate)
+	return loss, reducing, nil
 }
 
-// rest counts the time since training began or went on.
-func (t *trainer) rest() {
-	now := time.Now()
-	t.at.Under.Seconds += now.Sub(t.begun).Seconds()
-	t.begun = now
-}
-
-func (t *trainer) stopped(ctx context.Context) error {
-	return fmt.Errorf("the training was stopped in epoch %d of %d: %w", t.at.Epoch, t.recipe.Epochs, context.Cause(ctx))
-}
-
-// step trains one batch and returns the sum of the losses of its rows.
-func (t *trainer) step(s *slot, rate float64) (float64, error) {
-	t.work.Reset()
+// compute adds up the gradients and the losses of this node's groups, each with the
+// model that has come for it. wrong says what is not finite. Waiting for models counts
+// as exchanging.
+func (t *trainer) compute(ctx context.Context, s *slot) (loss float64, wrong string, waited time.Duration, err error) {
 	t.device.Zero(t.gradients)
+	if t.sums != nil {
+		t.sums.begin(s.spans, t.dealing.self)
+	}
+	stop := 0
+	if t.shared != nil {
+		t.shared.tour.begin(ctx, t, s)
+		defer t.shared.tour.end()
+	}
+	for i := range s.groups {
+		g := &s.groups[i]
+		if i > 0 && g.Slot != s.groups[i-1].Slot {
+			stop++
+			start := time.Now()
+			err := t.shared.tour.arrive(t, stop)
+			waited += time.Since(start)
+			if err != nil {
+				return loss, wrong, waited, fmt.Errorf("epoch %d, step %d: %w", t.at.Epoch, s.step+1, err)
+			}
+		}
+		// An empty group computes nothing, and neither does one after something has gone
+		// wrong: but others count on its sums and on its model.
+		if len(g.Roots) == 0 {
+			continue
+		}
+		if wrong == "" {
+			var sum float64
+			sum, wrong = t.learn(s, g)
+			loss += sum
+		}
+		if s.spans != nil {
+			t.sums.grain(g.Grain)
+			t.device.Zero(t.gradients)
+		}
+	}
+	return loss, wrong, waited, nil
+}
+
+// learn adds the gradient of one group, and returns the sum of the losses of its rows.
+func (t *trainer) learn(s *slot, g *group) (loss float64, wrong string) {
+	t.work.Reset()
 	t.pass.Key = keyed.New(t.recipe.Seed, keyed.Dropout).With(uint64(t.at.Epoch)).With(uint64(s.step))
-	z := t.pass.Forward(s.batch.Blocks, s.input)
+	z := t.pass.Forward(g.batch.Blocks, g.input)
 	dz := t.work.Alloc(t.device.Type(), z.Rows, z.Cols)
-	loss := t.loss(dz, z, s.labels, 1/float64(len(s.roots)))
+	loss = t.loss(dz, z, g.labels, 1/float64(len(s.roots)))
 	if !isNumber(loss) {
-		return loss, t.diverged(s, "the loss")
+		return loss, "the loss"
 	}
 	t.pass.Backward(dz)
 	if !t.device.Finite(t.gradients) {
-		return loss, t.diverged(s, "a gradient")
+		return loss, "a gradient"
 	}
-	t.optimizer.Step(t.weights, t.gradients, rate)
+	if s.spans != nil {
+		// So that losses add up to the same in any order.
+		const unit = 1 << 24
+		loss = math.Round(loss*unit) / unit
+	}
+	return loss, ""
+}
+
+// reduce makes the gradient that of all nodes, and the loss, too. Where something went
+// wrong on a node, all come to the same end.
+func (t *trainer) reduce(ctx context.Context, s *slot, loss float64, wrong string) (float64, error) {
+	r := exchange.Round{
+		Tag:   exchange.Tag{Epoch: uint32(t.at.Epoch), Step: uint32(s.step)},
+		Note:  exchange.Note{Loss: loss},
+		Tally: &s.tally,
+	}
+	if wrong != "" {
+		r.Note.Flags |= unsound
+	}
+	notes, err := t.sums.total(ctx, r)
+	if err != nil {
+		return loss, fmt.Errorf("add up the gradients of epoch %d, step %d: %w", t.at.Epoch, s.step+1, err)
+	}
+	for node, note := range notes {
+		if note.Flags&unsound == 0 {
+			continue
+		}
+		if node == t.shared.work.Self {
+			return loss, t.diverged(s, wrong)
+		}
+		return loss, t.divergedThere(s, node)
+	}
+	if t.shared != nil {
+		loss = 0
+		for _, note := range notes {
+			loss += note.Loss
+		}
+	}
+	if !t.device.Finite(t.gradients) {
+		return loss, t.diverged(s, "the sum of the gradients")
+	}
 	return loss, nil
+}
+
+// slots counts those that a step has on this node.
+func (s *slot) slots() int {
+	n := 0
+	for i := range s.groups {
+		if i == 0 || s.groups[i].Slot != s.groups[i-1].Slot {
+			n++
+		}
+	}
+	return n
 }
 
 func isNumber(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
@@ -103,58 +159,4 @@ func (t *trainer) sound() bool {
 		sound = sound && t.device.Finite(m.Row)
 	}
 	return sound
-}
-
-// tell tells of progress, if the last time is long enough ago.
-func (t *trainer) tell(evaluating bool) {
-	if t.options.Progress == nil || time.Since(t.told) < progressEvery {
-		return
-	}
-	t.told = time.Now()
-	t.options.Progress(Progress{Epoch: t.at.Epoch, Step: t.at.Step, Steps: t.batches.steps, Evaluating: evaluating})
-}
-
-// epoch does what is left of the epoch under way.
-func (t *trainer) epoch(ctx context.Context) error {
-	if t.at.Step < t.batches.steps {
-		if err := t.steps(ctx); err != nil {
-			return err
-		}
-	}
-	if !t.sound() {
-		return t.diverged(nil, "a weight")
-	}
-	e := t.at.Under
-	e.Epoch, e.Steps = t.at.Epoch, t.batches.steps
-	e.Loss = t.at.Losses / float64(len(t.data.training))
-	e.Hash = t.hash()
-	if e.Epoch%t.recipe.EvalEvery == 0 || e.Epoch == t.recipe.Epochs {
-		var err error
-		if e.Eval, err = t.evaluate(ctx); err != nil {
-			if ctx.Err() != nil {
-				return t.stopped(ctx)
-			}
-			return fmt.Errorf("evaluate epoch %d: %w", e.Epoch, err)
-		}
-		if !isNumber(e.Eval.Train.Loss) || !isNumber(e.Eval.Val.Loss) {
-			return t.diverged(nil, "the loss of its evaluation")
-		}
-		if !isNumber(e.Eval.Test.Loss) {
-			e.Eval.Test.Loss = 0 // of vertices that nothing is decided by, and JSON has no such number
-		}
-		if e.Eval.Val.Count > 0 && t.at.judge(&e, &t.recipe) {
-			t.best = append(t.best[:0], t.host...) // hash has read them
-		}
-	}
-	t.at.Last = e
-	t.at.Epoch, t.at.Step, t.at.Losses, t.at.Under = t.at.Epoch+1, 0, 0, Epoch{}
-	t.history = append(t.history, e)
-	if t.options.Report != nil {
-		t.options.Report(e)
-	}
-	// The first epoch leaves one in any case: what diverges mostly does so early.
-	if t.due() || !t.saved.good {
-		return t.saveSoon()
-	}
-	return nil
 }

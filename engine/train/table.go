@@ -11,17 +11,17 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A table is the rows of all vertices between two stages: in memory or, where that
-// is too small, in a file without a name, which is gone when it is closed or the
-// process ends. Rows are written by the file and read by its mapping, so that a full
-// disk is an error and not a signal.
+// A table is rows between two stages: in memory or, where that is too small, in a
+// file without a name, which is gone when it is closed or the process ends. Rows are
+// written by the file and read by its mapping, so that a full disk is an error and
+// not a signal.
 type table struct {
 	x       tensor.Matrix
 	device  tensor.Device
 	arena   tensor.Arena // in memory
 	file    *os.File
 	mapping []byte
-	buffer  []float32
+	buffer  []byte
 }
 
 func newTable(d tensor.Device, rows, cols int, inFile bool, dir string) (*table, error) {
@@ -30,11 +30,11 @@ func newTable(d tensor.Device, rows, cols int, inFile bool, dir string) (*table,
 		return t, nil
 	}
 	if !inFile {
-		arena, err := d.NewArena(rows * cols * 4)
+		arena, err := d.NewArena(rows * cols * d.Type().Bytes())
 		if err != nil {
 			return nil, err
 		}
-		t.arena, t.x = arena, arena.Alloc(tensor.F32, rows, cols)
+		t.arena, t.x = arena, arena.Alloc(d.Type(), rows, cols)
 		return t, nil
 	}
 	if err := t.mapFile(rows, cols, dir); err != nil {
@@ -50,14 +50,15 @@ func (t *table) mapFile(rows, cols int, dir string) (err error) {
 	if err := os.Remove(t.file.Name()); err != nil {
 		return err
 	}
-	size := int64(rows) * int64(cols) * 4
+	kind := t.device.Type()
+	size := int64(rows) * int64(cols) * int64(kind.Bytes())
 	if err := t.file.Truncate(size); err != nil {
 		return err
 	}
 	if t.mapping, err = unix.Mmap(int(t.file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED); err != nil {
 		return fmt.Errorf("map %d bytes: %w", size, err)
 	}
-	t.x = tensor.Over(tensor.F32, rows, cols, cols, unsafe.Pointer(unsafe.SliceData(t.mapping)))
+	t.x = tensor.Over(kind, rows, cols, cols, unsafe.Pointer(unsafe.SliceData(t.mapping)))
 	return nil
 }
 
@@ -70,21 +71,65 @@ func (t *table) write(first int, y tensor.Matrix) error {
 		t.device.Combine(t.x.RowRange(first, y.Rows), 1, y, 0, tensor.Matrix{})
 		return nil
 	}
-	n := y.Rows * y.Cols
-	if cap(t.buffer) < n {
-		t.buffer = make([]float32, n)
+	t.buffer = room(t.buffer, y.Rows*y.Cols*t.x.Type.Bytes())
+	readRows(t.device, t.buffer, y)
+	return t.writeBytes(first, t.buffer)
+}
+
+// writeBytes sets rows from first on to what readRows has made of them.
+func (t *table) writeBytes(first int, rows []byte) error {
+	if len(rows) == 0 {
+		return nil
 	}
-	t.device.Read32(t.buffer[:n], y)
-	if _, err := t.file.WriteAt(bytesOf(t.buffer[:n]), int64(first)*int64(y.Cols)*4); err != nil {
+	row := t.x.Cols * t.x.Type.Bytes()
+	if t.file == nil {
+		writeRows(t.device, t.x.RowRange(first, len(rows)/row), rows)
+		return nil
+	}
+	if _, err := t.file.WriteAt(rows, int64(first)*int64(row)); err != nil {
 		return fmt.Errorf("write the rows between two layers: %w: free some space in the folder of the job, or allow more memory", err)
 	}
 	return nil
 }
 
-// bytesOf are the bytes of some numbers, where they lie. Machines whose order of
-// bytes differs can't open shards and do not come this far.
+// room is a buffer of so many bytes, which lies where numbers of any type may: the
+// one that is given, if it is large enough.
+func room(buffer []byte, bytes int) []byte {
+	if cap(buffer) >= bytes {
+		return buffer[:bytes]
+	}
+	words := make([]uint64, (bytes+7)/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))[:bytes]
+}
+
+// bytesOf are the bytes of some numbers, where they lie.
 func bytesOf(x []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
+
+// readRows reads rows of a device as they lie in memory. Machines whose order of
+// bytes differs can't open shards and do not come this far.
+func readRows(d tensor.Device, to []byte, m tensor.Matrix) {
+	if d.Type() == tensor.F64 {
+		d.Read(numbers[float64](to), m)
+		return
+	}
+	d.Read32(numbers[float32](to), m)
+}
+
+// writeRows is the reverse.
+func writeRows(d tensor.Device, m tensor.Matrix, from []byte) {
+	if d.Type() == tensor.F64 {
+		d.Write(m, numbers[float64](from))
+		return
+	}
+	d.Write32(m, numbers[float32](from))
+}
+
+// numbers are what some bytes hold, where they lie.
+func numbers[T float32 | float64](b []byte) []T {
+	var one T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(one)))
 }
 
 func (t *table) close() (err error) {

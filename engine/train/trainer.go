@@ -23,8 +23,9 @@ type trainer struct {
 	data    *data
 	model   *nn.Model
 	device  tensor.Device
-	// products may be rounded while training; what is told and judged is not.
-	products interface{ SetBF16(on bool) }
+	// products may be rounded while training; what is told and judged is not. nil: the
+	// device never does.
+	products rounding
 
 	kept      tensor.Arena // of what lives as long as the run
 	work      tensor.Arena // of one pass
@@ -35,6 +36,10 @@ type trainer struct {
 	infer     *inference
 	judges    judges
 
+	shared *shared // nil: this node does it all
+	sums   sums    // nil: a pass adds up all there is
+
+	dealing  *dealing
 	batches  *batches
 	prefetch int // slots of batches; 0: as ahead says
 	phases   phases
@@ -48,18 +53,22 @@ type trainer struct {
 	saved saved // the last checkpoint
 	told  time.Time
 	begun time.Time // when the epoch's training went on last
+	whole bool      // the epoch under way is trained by this run from its first step on
 }
 
-func newTrainer(r Recipe, shards []*graph.Shard, o Options) (*trainer, error) {
-	if err := r.Check(Describe(shards)); err != nil {
-		return nil, err
-	}
+func newTrainer(ctx context.Context, r Recipe, shards []*graph.Shard, o Options) (*trainer, error) {
 	t := &trainer{recipe: r, options: o, log: o.Log, at: state{Epoch: 1}}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if t.data, err = newData(shards, r.Split, r.Features); err != nil {
+	if t.shared, err = join(ctx, &r, shards, &o); err != nil {
+		return nil, err
+	}
+	if err := t.read(shards); err != nil {
+		if t.shared != nil {
+			t.leave(ctx) // all come to this
+		}
 		return nil, err
 	}
 	if t.model, err = nn.New(r.Model, t.data.about.Features, t.data.about.Classes); err != nil {
@@ -68,8 +77,8 @@ func newTrainer(r Recipe, shards []*graph.Shard, o Options) (*trainer, error) {
 	if err := enough(o.Memory, weightBytes(t.model)+atHome); err != nil {
 		return nil, err
 	}
-	device := cpu.New(o.Threads)
-	t.device, t.products = device, device
+	t.device = t.newDevice(o.Threads)
+	t.products, _ = t.device.(rounding)
 	if r.BF16 && !family.BF16() {
 		t.notes = append(t.notes, "this CPU has no products of BF16 numbers: they are computed in f32")
 	}
@@ -77,14 +86,57 @@ func newTrainer(r Recipe, shards []*graph.Shard, o Options) (*trainer, error) {
 		t.close()
 		return nil, err
 	}
+	t.sums = t.newSums()
+	if t.shared == nil {
+		return t, nil
+	}
+	t.shared.tour = &tour{shared: t.shared}
+	if err := t.shared.ready(t); err != nil {
+		t.close()
+		return nil, err
+	}
 	return t, nil
+}
+
+// read makes the data of what this node holds and has brought.
+func (t *trainer) read(held []*graph.Shard) (err error) {
+	if t.shared == nil {
+		if err := t.recipe.Check(Describe(held)); err != nil {
+			return err
+		}
+		t.data, err = newData(held, t.recipe.Split, t.recipe.Features)
+		return err
+	}
+	if err := t.recipe.Check(describe(t.shared.replica.Shards, t.shared.replica.Summaries)); err != nil {
+		return err
+	}
+	t.data, err = newPart(held, t.shared.replica, t.recipe.Split, t.recipe.Features)
+	return err
+}
+
+// rounding is a device that can round the numbers of products.
+type rounding interface{ SetBF16(on bool) }
+
+// newDevice is this machine's cores, or what a test has instead.
+func (t *trainer) newDevice(threads int) tensor.Device {
+	if t.options.device != nil {
+		return t.options.device(threads)
+	}
+	return cpu.New(threads)
+}
+
+// round has products rounded, where the recipe wants that, or no longer.
+func (t *trainer) round(on bool) {
+	if t.products != nil {
+		t.products.SetBF16(on && t.recipe.BF16)
+	}
 }
 
 // allocate makes what lives as long as the run.
 func (t *trainer) allocate() (err error) {
 	size := t.model.Size()
 	const rows, ends = 4, 1 << 10 // weights, gradients and two moments, each from a whole line on
-	if t.kept, err = t.device.NewArena(rows*size*4 + ends); err != nil {
+	if t.kept, err = t.device.NewArena(rows*size*t.device.Type().Bytes() + ends); err != nil {
 		return err
 	}
 	t.weights = t.kept.Alloc(t.device.Type(), 1, size)

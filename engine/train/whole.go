@@ -2,19 +2,26 @@ package train
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// whole is what parts over the whole graph read and where they put what they make.
-// It stays from one use to the next.
+// whole is what parts over all vertices read and where they put what they make. It
+// stays from one use to the next.
 type whole struct {
-	ready bool
-	block sample.Block
-	input nn.Input
-	rows  tensor.Arena // of dense input
+	ready  bool
+	block  sample.Block
+	batch  sample.Batch // that the block is of, if it is not the whole graph's
+	ids    []uint32     // of its sources
+	input  nn.Input
+	sparse features.Rows
+	rows   tensor.Arena // of dense input
+	// Where rows of the halo are needed, those of both lie here.
+	joined table
 	// What a stage reads lies in one lane, what travels beside it perhaps in
 	// another, and the third is free for what it makes.
 	lanes [3]lane
@@ -26,7 +33,7 @@ type lane struct {
 }
 
 func (i *inference) runWhole(ctx context.Context, stages int, yield func(first int, y tensor.Matrix) error) error {
-	if err := i.readWhole(); err != nil {
+	if err := i.readWhole(ctx, stages); err != nil {
 		return err
 	}
 	w := &i.whole
@@ -53,6 +60,11 @@ func (i *inference) runWhole(ctx context.Context, stages int, yield func(first i
 			inCarry = free
 		}
 		x, carry, inX = y, next, free
+		if i.exchanged(s, stages) {
+			if x, err = i.join(s, x); err != nil {
+				return err
+			}
+		}
 	}
 	return yield(0, i.answer(stages, x, carry))
 }
@@ -77,33 +89,58 @@ func (i *inference) lane(l, s int) (*nn.Pass, error) {
 	return w.lanes[l].pass, nil
 }
 
-// readWhole makes what parts over the whole graph read.
-func (i *inference) readWhole() (err error) {
-	w, n := &i.whole, i.data.topology.Vertices()
+// join is the rows after a stage with those of the halo behind them.
+func (i *inference) join(s int, y tensor.Matrix) (tensor.Matrix, error) {
+	t := &i.whole.joined
+	if len(i.halo.ids) > 0 {
+		t.arena.Reset()
+		t.x = t.arena.Alloc(i.device.Type(), i.sources(), y.Cols)
+		i.device.Combine(t.x.RowRange(0, y.Rows), 1, y, 0, tensor.Matrix{})
+	}
+	if err := i.halo.bring(i, s, y, t); err != nil {
+		return y, fmt.Errorf("run %s over all vertices: %w", i.stages[s].Name, err)
+	}
+	if len(i.halo.ids) == 0 {
+		return y, nil
+	}
+	return t.x, nil
+}
+
+// readWhole makes what parts over all vertices read.
+func (i *inference) readWhole(ctx context.Context, stages int) (err error) {
+	w := &i.whole
+	i.inFile = false
 	if w.ready {
 		return nil
 	}
 	w.lanes[0] = lane{i.work, i.pass}
-	if i.model.Hops() > 0 {
-		if err := i.sampler.Part(&w.block, 0, n); err != nil {
+	w.ids = i.own.vertices(w.ids[:0], 0, i.own.rows)
+	places, far := w.ids, (*features.Far)(nil)
+	if h := i.halo; h != nil {
+		if places, far, err = i.readHalo(ctx, stages); err != nil {
+			return err
+		}
+	} else if i.model.Hops() > 0 {
+		if err := i.sampler.Part(&w.block, 0, i.own.rows); err != nil {
 			return err
 		}
 	}
-	all := i.consecutive(0, n)
-	w.input = nn.Input{Vertices: all}
+	w.input = nn.Input{Vertices: w.ids}
 	if i.data.features.Sparse() {
-		i.data.features.Fill(&i.sparse, all, false)
-		w.input.Sparse, w.ready = &i.sparse.CSR, true
+		i.data.features.Fill(&w.sparse, places, false, far)
+		w.input.Sparse, w.ready = &w.sparse.CSR, true
+		i.halo.drop()
 		return nil
 	}
 	columns := i.data.features.Columns()
-	if w.rows, err = i.device.NewArena(n * columns * 4); err != nil {
+	if w.rows, err = i.device.NewArena(len(places) * columns * i.device.Type().Bytes()); err != nil {
 		return err
 	}
-	w.input.Dense = w.rows.Alloc(i.device.Type(), n, columns)
+	w.input.Dense = w.rows.Alloc(i.device.Type(), len(places), columns)
 	i.work.Reset()
-	i.data.features.Dense(i.device, i.work, w.input.Dense, all)
+	i.data.features.Dense(i.device, i.work, w.input.Dense, places, far)
 	w.ready = true
+	i.halo.drop()
 	return nil
 }
 
@@ -112,6 +149,10 @@ func (i *inference) close() {
 	if i.whole.rows != nil {
 		i.whole.rows.Close()
 	}
+	if i.whole.joined.arena != nil {
+		i.whole.joined.arena.Close()
+	}
+	i.halo.close()
 	for _, l := range i.whole.lanes[1:] {
 		if l.arena != nil {
 			l.arena.Close()

@@ -25,6 +25,8 @@ type TrainRequest struct {
 	Split       *int     `json:"split,omitempty"`
 	Seed        *uint64  `json:"seed,omitempty"`
 	Strategy    string   `json:"strategy,omitempty"` // "" is auto
+	// Deterministic asks for the same bits on any number of nodes.
+	Deterministic bool `json:"deterministic,omitempty"`
 	// Set holds settings that have no field of their own, in the order in which they
 	// are to be made.
 	Set []Setting `json:"set,omitempty"`
@@ -100,6 +102,11 @@ type JobEpoch struct {
 	Eval          *JobEval    `json:"eval"` // null: not evaluated
 	Generation    uint64      `json:"generation"`
 	Weights       string      `json:"weights_sha256"`
+	// Strategy is the one that was used, Why what was told of the choice where there was
+	// one, Slots how many slots a step had where models travel.
+	Strategy string `json:"strategy,omitempty"`
+	Why      string `json:"why,omitempty"`
+	Slots    int    `json:"slots,omitempty"`
 }
 
 // JobPhases is where the time of an epoch went, in seconds.
@@ -152,6 +159,9 @@ type JobSummary struct {
 	Best        *JobBest `json:"best"`
 	Nodes       []string `json:"nodes"`
 	Error       string   `json:"error"`
+	// Owners is, for each shard of the dataset, which of Nodes computes it: its place
+	// there. Only the plan tells it, and only of a job whose nodes share the work.
+	Owners []int `json:"owners,omitempty"`
 }
 
 // JobProgress is how far an epoch has come.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -61,7 +62,9 @@ func someEpoch(n int) JobEpoch {
 	half := 0.5
 	return JobEpoch{
 		Epoch: n, Loss: 1.25, TrainAccuracy: &half, ValAccuracy: &half, TestAccuracy: &half, Seconds: 0.25, Phases: JobPhases{Compute: 0.125},
-		Rows: JobRows{Local: 7}, Eval: &JobEval{Seconds: 0.5}, Generation: 9, Weights: strings.Repeat("ab", 32),
+		Rows: JobRows{Local: 7, Remote: 8}, Requests: JobRequests{Feature: 1, Topology: 2}, Bytes: JobBytes{1, 2, 3, 4, 5, 6, 7},
+		Eval: &JobEval{Seconds: 0.5, Bytes: JobBytes{7, 6, 5, 4, 3, 2, 1}}, Generation: 9, Weights: strings.Repeat("ab", 32),
+		Strategy: "leap", Why: "models are smaller than features", Slots: 3,
 	}
 }
 
@@ -75,7 +78,7 @@ func someJob() Job {
 }
 
 func someSummary(state string) JobSummary {
-	return JobSummary{ID: "j7", State: state, Dataset: "cora", Model: "gcn", Strategy: "single", Epoch: 1, EpochsTotal: 2, Nodes: []string{"alpha"}}
+	return JobSummary{ID: "j7", State: state, Dataset: "cora", Model: "gcn", Strategy: "single", Epoch: 1, EpochsTotal: 2, Nodes: []string{"alpha", "beta"}, Owners: []int{0, 1, 1}}
 }
 
 func someSights() []JobEvent {
@@ -89,7 +92,7 @@ func TestJobsArriveAsTheyWere(t *testing.T) {
 	in := TrainRequest{
 		Dataset: "cora", Model: "sage", Layers: &two, Hidden: &two, Heads: &two, Dropout: &rate, Norm: "layer", Residual: &yes, Optimizer: "sgd",
 		Rate: &rate, WeightDecay: &rate, Epochs: &two, Batch: &two, Fanout: []int{25, 10}, Features: "row", Patience: &two, EvalEvery: &two,
-		Split: &two, Seed: &seed, Strategy: "auto", Set: []Setting{{"sage.aggregator", "max"}},
+		Split: &two, Seed: &seed, Strategy: "auto", Deterministic: true, Set: []Setting{{"sage.aggregator", "max"}},
 	}
 	for _, network := range networks {
 		t.Run(network, func(t *testing.T) {
@@ -304,5 +307,40 @@ func TestJobsThatNoNodeIsAsked(t *testing.T) {
 		if w := post(h, path, body); w.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
+	}
+}
+
+// Which strategies there are is a matter of words here; what a node can't do yet it
+// says itself.
+func TestStrategiesThatMayBeAskedFor(t *testing.T) {
+	for _, name := range append(Strategies(), "") {
+		if err := (TrainRequest{Dataset: "a", Strategy: name, Deterministic: true}).Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"auto", "single", "centric", "leap", "p3"} {
+		if !slices.Contains(Strategies(), name) {
+			t.Errorf("%s can't be asked for", name)
+		}
+	}
+}
+
+// Each count has its place, also where it is 0.
+func TestEpochsHaveAllCounts(t *testing.T) {
+	b, err := json.Marshal(JobEpoch{Eval: &JobEval{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bytes = `"bytes":{"feature":0,"topology":0,"model":0,"gradient":0,"activation":0,"shard":0,"control":0}`
+	for _, want := range []string{
+		`"phases":{"sample":0,"gather":0,"compute":0,"reduce":0,"wait":0}`, `"rows":{"local":0,"remote":0}`,
+		`"requests":{"feature":0,"topology":0},` + bytes, `"eval":{"seconds":0,` + bytes + "}",
+	} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("no %s in %s", want, b)
+		}
+	}
+	if strings.Contains(string(b), "slots") {
+		t.Errorf("slots where no models travel: %s", b)
 	}
 }

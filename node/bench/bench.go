@@ -22,6 +22,10 @@ type Config struct {
 	Program string
 	// Graphs is a folder of graphs in NPZ files to cut; "": made up ones alone.
 	Graphs string
+	// Nodes is how many share the jobs of Strategies, and Plot a file for their ladder;
+	// "": none.
+	Nodes int
+	Plot  string
 }
 
 // A Figure is one measurement.
@@ -39,7 +43,12 @@ type Figure struct {
 // A Report is what --json prints.
 type Report struct {
 	Machine string   `json:"machine"`
+	Notes   []string `json:"notes,omitempty"` // on what the machine does not give
 	Figures []Figure `json:"figures"`
+	// Of Strategies: all that the figures are made of.
+	Sent   []Sent  `json:"sent,omitempty"`
+	Ladder []Rung  `json:"ladder,omitempty"`
+	Times  []Timed `json:"times,omitempty"`
 }
 
 // Transport measures what the mesh costs and what it gives.
@@ -88,7 +97,11 @@ func Sampler(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 }
 
 func table(out io.Writer, r Report) error {
-	_, _ = fmt.Fprintf(out, "%s\n\n", r.Machine)
+	_, _ = fmt.Fprintln(out, r.Machine)
+	for _, n := range r.Notes {
+		_, _ = fmt.Fprintf(out, "Note: %s.\n", n)
+	}
+	_, _ = fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "FIGURE\tMEASURED\tYARDSTICK\tRATIO\tBAR\t")
 	for _, f := range r.Figures {
@@ -104,7 +117,10 @@ func table(out io.Writer, r Report) error {
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%.3g %s\t%s\t%s\t%s\t%s\n", f.Name, f.Value, f.Unit, yardstick, ratio, f.Bar, verdict)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return details(out, r)
 }
 
 // against makes a figure that is judged by its ratio to a yardstick.

@@ -61,7 +61,8 @@ func (p *pair) fetchAll(ctx context.Context) (time.Duration, error) {
 		wg.Go(func() {
 			dst := make([]byte, piece)
 			for range volume / piece / streams {
-				if errs[i] = p.b.Fetch(ctx, p.a.ID(), mesh.Header{Kind: mesh.Shard, Count: 1}, nil, dst); errs[i] != nil {
+				_, errs[i] = p.b.Fetch(ctx, p.a.ID(), mesh.Question{Header: mesh.Header{Kind: mesh.Shard, Count: 1}, Into: dst, Limit: piece, Exact: true})
+				if errs[i] != nil {
 					return
 				}
 			}

@@ -23,8 +23,8 @@ func suite(ctx context.Context, cfg Config, stdout, stderr io.Writer, parts func
 		return fmt.Errorf("make a folder to measure in: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	b := &bench{cfg: cfg, dir: dir, log: slog.New(slog.DiscardHandler), notes: stderr}
 	r := Report{Machine: Machine()}
+	b := &bench{cfg: cfg, dir: dir, log: slog.New(slog.DiscardHandler), notes: stderr, report: &r}
 	for _, p := range parts(b) {
 		b.note("measuring: %s", p.what)
 		figures, err := p.run(ctx)
@@ -45,6 +45,8 @@ type bench struct {
 	dir   string
 	log   *slog.Logger
 	notes io.Writer // for people, while they wait
+
+	report *Report // so far; suite adds what parts return
 }
 
 func (b *bench) note(format string, args ...any) { _, _ = fmt.Fprintf(b.notes, format+"\n", args...) }

@@ -1,6 +1,7 @@
 // Package demo shows a mesh on one machine: it forms one of several nodes in
-// this process, puts a graph on it, trains a model, kills its leader, shows who
-// takes over and that nothing is lost, and leaves nothing behind. It uses the node as anyone
+// this process, puts a graph on it, trains a model by two strategies, kills the leader
+// while it trains once more, shows who takes over and that nothing is lost, and leaves
+// nothing behind. It uses the node as anyone
 // could, and holds no logic of its own.
 package demo
 
@@ -12,6 +13,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -21,10 +23,11 @@ import (
 
 // Config says what to show.
 type Config struct {
-	Nodes   int // at least 3
-	Epochs  int // of training
-	JSON    bool
-	Version string
+	Nodes    int // at least 3
+	Strategy string
+	Epochs   int // of training
+	JSON     bool
+	Version  string
 }
 
 // A Report is what --json prints.
@@ -38,8 +41,16 @@ type Report struct {
 	Members         []api.Member `json:"members"`          // as the new leader sees them
 	Dataset         api.Dataset  `json:"dataset"`          // as it is in the end
 	ImportSeconds   float64      `json:"import_seconds"`   // from the file to all shards in place
-	Training        Training     `json:"training"`
-	ServedSeconds   float64      `json:"served_seconds"` // from the kill until living nodes own all shards
+	Training        []Training   `json:"training"`         // by the strategy, and by centric
+	Survived        Survived     `json:"survived"`         // the training in which a node died
+	ServedSeconds   float64      `json:"served_seconds"`   // from the kill until living nodes own all shards
+}
+
+// Survived is how a training went on after a node's death.
+type Survived struct {
+	Nodes       []string `json:"nodes"`
+	Seconds     float64  `json:"seconds"` // from the kill to the first epoch that was trained without the dead node
+	SameWeights bool     `json:"same_weights"`
 }
 
 // Run shows it. It takes some ten seconds, most of them spent waiting until the
@@ -55,7 +66,7 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) (err error) 
 	if cfg.JSON {
 		s.out = stderr
 	}
-	report, err := s.run(ctx, cfg.Nodes, cfg.Epochs)
+	report, err := s.run(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -72,11 +83,14 @@ type show struct {
 	out   io.Writer
 	begin time.Time
 
-	killed time.Time
+	killed atomic.Int64 // when the leader was, in nanoseconds
 }
 
-func (s *show) run(ctx context.Context, n, epochs int) (Report, error) {
-	f, r := s.fleet, Report{Nodes: n}
+func (s *show) killedAt() time.Time { return time.Unix(0, s.killed.Load()) }
+
+func (s *show) run(ctx context.Context, cfg Config) (Report, error) {
+	f, n := s.fleet, cfg.Nodes
+	r := Report{Nodes: n}
 	s.say("One machine, %d nodes, each with one UDP port on loopback. Nothing is installed, nothing stays behind.\n", n)
 	first, err := f.Launch(ctx)
 	if err != nil {
@@ -104,11 +118,10 @@ func (s *show) run(ctx context.Context, n, epochs int) (Report, error) {
 	if err := s.bring(ctx, &r); err != nil {
 		return r, err
 	}
-	if err := s.train(ctx, &r, epochs); err != nil {
+	if err := s.train(ctx, &r, cfg.Strategy, cfg.Epochs); err != nil {
 		return r, err
 	}
-	r.Leader = f.Leader()
-	survivor, err := s.takeover(ctx, &r)
+	survivor, err := s.survive(ctx, &r, cfg.Strategy, cfg.Epochs)
 	if err != nil {
 		return r, err
 	}
@@ -120,7 +133,8 @@ func (s *show) run(ctx context.Context, n, epochs int) (Report, error) {
 func (s *show) takeover(ctx context.Context, r *Report) (*fleet.Node, error) {
 	f := s.fleet
 	f.Kill(r.Leader)
-	s.killed = time.Now()
+	killed := time.Now()
+	s.killed.Store(killed.UnixNano())
 	s.say("\nKilled %s, the leader, without a word.", r.Leader)
 	err := f.Until(ctx, "another node leads", func() bool {
 		r.NewLeader = f.Leader()
@@ -129,7 +143,7 @@ func (s *show) takeover(ctx context.Context, r *Report) (*fleet.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.TakeoverSeconds = time.Since(s.killed).Seconds()
+	r.TakeoverSeconds = time.Since(killed).Seconds()
 	s.note("%s leads, %.1f s after the kill", r.NewLeader, r.TakeoverSeconds)
 	var survivor *fleet.Node
 	for _, n := range f.Nodes {

@@ -19,10 +19,8 @@ func (s *show) bring(ctx context.Context, r *Report) error {
 		return err
 	}
 	begin := time.Now()
-	// A copy with every node, so that whoever trains has the whole graph.
-	copies := len(s.fleet.Nodes) - 1
 	r.Dataset, err = s.fleet.Nodes[0].API().ImportDataset(ctx, api.ImportRequest{
-		Name: "cora", Source: path, DatasetOptions: api.DatasetOptions{Replicas: &copies},
+		Name: "cora", Source: path,
 	}, func(api.DatasetEvent) {})
 	if err != nil {
 		return fmt.Errorf("import the graph: %w", err)
@@ -68,7 +66,7 @@ func (s *show) served(ctx context.Context, r *Report, survivor *fleet.Node) erro
 	if err != nil {
 		return err
 	}
-	r.ServedSeconds = time.Since(s.killed).Seconds()
+	r.ServedSeconds = time.Since(s.killedAt()).Seconds()
 	if err := survivor.API().VerifyDataset(ctx, "cora", func(api.DatasetEvent) {}); err != nil {
 		return fmt.Errorf("verify the graph: %w", err)
 	}

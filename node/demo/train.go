@@ -4,58 +4,214 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"text/tabwriter"
 	"time"
 
 	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/fleet"
 )
 
-// Training is how the demo's model was trained.
+// Training is how the demo's model was trained by one strategy. Rows, requests and bytes
+// are of all epochs and of training alone; Evaluation is what judging it took.
 type Training struct {
-	Node         string  `json:"node"`
-	Epochs       int     `json:"epochs"`
-	Seconds      float64 `json:"seconds"`       // from the order to the last epoch committed
-	EpochSeconds float64 `json:"epoch_seconds"` // of training alone, the last one
-	Best         int     `json:"best"`          // the epoch with the best validation
-	ValAccuracy  float64 `json:"val_acc"`
-	TestAccuracy float64 `json:"test_acc"`
+	Strategy     string          `json:"strategy"`
+	Nodes        []string        `json:"nodes"`
+	Epochs       int             `json:"epochs"`
+	Seconds      float64         `json:"seconds"`       // from the order to the last epoch committed
+	EpochSeconds float64         `json:"epoch_seconds"` // of training alone, the mean
+	Best         int             `json:"best"`          // the epoch with the best validation
+	ValAccuracy  float64         `json:"val_acc"`
+	TestAccuracy float64         `json:"test_acc"`
+	Rows         api.JobRows     `json:"rows"`
+	Requests     api.JobRequests `json:"requests"`
+	Bytes        api.JobBytes    `json:"bytes"`
+	Evaluation   api.JobBytes    `json:"evaluation"`
+	Weights      string          `json:"weights_sha256"` // after the last epoch
 }
 
-// published is the test accuracy of Kipf's and Welling's paper, from which the recipe
-// is.
+// published is the test accuracy of Kipf's and Welling's paper, whose model it is; they
+// trained on all papers at once.
 const published = 81.5
 
-// train trains the model that everybody trains first, and tells how it goes.
-func (s *show) train(ctx context.Context, r *Report, epochs int) error {
+// request is the demo's job. Batches of some papers with some of their neighbours, as one
+// trains graphs that are too large to be had at once; added up in an order that does not
+// depend on who computes what.
+func (s *show) request(strategy string, epochs int) api.TrainRequest {
+	hidden, batch := 16, 70
+	return api.TrainRequest{
+		Dataset: "cora", Model: "gcn", Hidden: &hidden, Batch: &batch, Fanout: []int{10, 10}, Epochs: &epochs, Strategy: strategy, Deterministic: true,
+	}
+}
+
+// train trains the model by the strategy, and by centric to compare it with.
+func (s *show) train(ctx context.Context, r *Report, strategy string, epochs int) error {
+	for _, name := range []string{strategy, "centric"} {
+		if len(r.Training) > 0 && name == strategy {
+			break // it was centric
+		}
+		t, err := s.trainBy(ctx, name, epochs)
+		if err != nil {
+			return err
+		}
+		r.Training = append(r.Training, t)
+	}
+	s.compare(r.Training)
+	return nil
+}
+
+func (s *show) trainBy(ctx context.Context, strategy string, epochs int) (Training, error) {
 	node := s.fleet.Nodes[0].API()
-	hidden := 16
 	begin := time.Now()
-	id, err := node.StartJob(ctx, api.TrainRequest{Dataset: "cora", Model: "gcn", Hidden: &hidden, Epochs: &epochs})
+	id, err := node.StartJob(ctx, s.request(strategy, epochs))
 	if err != nil {
-		return fmt.Errorf("start training: %w", err)
+		return Training{}, fmt.Errorf("start training: %w", err)
 	}
 	s.say("")
+	s.note("training a GCN by %s", strategy)
 	every := max(epochs/4, 1)
 	job, err := node.WatchJob(ctx, id, func(e api.JobEvent) {
 		if e.Epoch != nil && e.Epoch.ValAccuracy != nil && e.Epoch.Epoch%every == 0 {
-			s.note("epoch %3d: loss %.3f, %.1f %% of the validation papers told right", e.Epoch.Epoch, e.Epoch.Loss, 100**e.Epoch.ValAccuracy)
+			s.note("epoch %3d: loss %.3f, %.1f %% of the validation papers told right, %s sent",
+				e.Epoch.Epoch, e.Epoch.Loss, 100**e.Epoch.ValAccuracy, size(sum(e.Epoch.Bytes)))
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("watch the training: %w", err)
+		return Training{}, fmt.Errorf("watch the training: %w", err)
 	}
-	if job.State != "done" || job.Best == nil || len(job.History) == 0 || len(job.Nodes) == 0 {
-		return fmt.Errorf("the training is %s: %s", job.State, job.Error)
+	t, err := summary(job)
+	if err != nil {
+		return t, err
+	}
+	t.Seconds = time.Since(begin).Seconds()
+	s.note("%d nodes trained it for %d epochs in %.1f s: %.1f %% of the test papers right with this seed (the paper has %.1f %% on average)",
+		len(t.Nodes), t.Epochs, t.Seconds, 100*t.TestAccuracy, published)
+	return t, nil
+}
+
+// summary is a job that is done, added up.
+func summary(job api.Job) (Training, error) {
+	if job.State != "done" || job.Best == nil || len(job.History) == 0 {
+		return Training{}, fmt.Errorf("the training is %s: %s", job.State, job.Error)
 	}
 	val, test := job.Best.ValAccuracy, job.Best.TestAccuracy
 	if val == nil || test == nil {
-		return errors.New("the dataset of the demo has no validation or test papers")
+		return Training{}, errors.New("the dataset of the demo has no validation or test papers")
 	}
-	r.Training = Training{
-		Node: job.Nodes[0], Epochs: len(job.History), Seconds: time.Since(begin).Seconds(), EpochSeconds: job.History[len(job.History)-1].Seconds,
-		Best: job.Best.Epoch, ValAccuracy: *val, TestAccuracy: *test,
+	t := Training{Strategy: job.Strategy, Nodes: job.Nodes, Epochs: len(job.History), Best: job.Best.Epoch, ValAccuracy: *val, TestAccuracy: *test}
+	for _, e := range job.History {
+		t.EpochSeconds += e.Seconds / float64(len(job.History))
+		t.Rows.Local += e.Rows.Local
+		t.Rows.Remote += e.Rows.Remote
+		t.Requests.Feature += e.Requests.Feature
+		t.Requests.Topology += e.Requests.Topology
+		add(&t.Bytes, e.Bytes)
+		if e.Eval != nil {
+			add(&t.Evaluation, e.Eval.Bytes)
+		}
+		t.Weights = e.Weights
 	}
-	t := r.Training
-	s.note("%s trained a GCN for %d epochs in %.1f s: %.1f %% of the test papers right with this seed (the paper has %.1f %% on average)",
-		t.Node, t.Epochs, t.Seconds, 100*t.TestAccuracy, published)
-	return nil
+	return t, nil
+}
+
+// compare shows what each strategy sent.
+func (s *show) compare(all []Training) {
+	s.say("")
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	line := func(what string, of func(Training) string) {
+		_, _ = fmt.Fprintf(w, "  %s", what)
+		for _, t := range all {
+			_, _ = fmt.Fprintf(w, "\t%s", of(t))
+		}
+		_, _ = fmt.Fprintln(w)
+	}
+	line("STRATEGY", func(t Training) string { return t.Strategy })
+	line("test accuracy", func(t Training) string { return fmt.Sprintf("%.1f %%", 100*t.TestAccuracy) })
+	line("an epoch takes", func(t Training) string { return fmt.Sprintf("%.1f ms", 1000*t.EpochSeconds) })
+	line("rows from other nodes", func(t Training) string {
+		return fmt.Sprintf("%d of %d", t.Rows.Remote, t.Rows.Local+t.Rows.Remote)
+	})
+	for _, kind := range kinds() {
+		if !slices.ContainsFunc(all, func(t Training) bool { return *kind.of(&t.Bytes) > 0 }) {
+			continue
+		}
+		line(kind.name+" sent", func(t Training) string { return size(*kind.of(&t.Bytes)) })
+	}
+	line("to judge each epoch", func(t Training) string { return size(sum(t.Evaluation)) })
+	line("weights", func(t Training) string { return t.Weights[:min(16, len(t.Weights))] })
+	_ = w.Flush()
+	if len(all) == 2 && all[0].Weights == all[1].Weights {
+		s.say("  Both have the same weights, to the last bit: strategies differ in what they send, not in what is learnt.")
+	}
+}
+
+// survive trains once more and kills the leader on the way.
+func (s *show) survive(ctx context.Context, r *Report, strategy string, epochs int) (*fleet.Node, error) {
+	f := s.fleet
+	r.Leader = f.Leader()
+	var witness *fleet.Node
+	for _, n := range f.Nodes {
+		if n.Name != r.Leader {
+			witness = n
+		}
+	}
+	id, err := witness.API().StartJob(ctx, s.request(strategy, epochs))
+	if err != nil {
+		return nil, fmt.Errorf("start training: %w", err)
+	}
+	// Watched beside: the death is to be in the middle, and the end comes after it.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type ending struct {
+		job api.Job
+		err error
+	}
+	ended, middle := make(chan ending, 1), make(chan struct{})
+	var resumed time.Duration
+	var killed time.Time
+	seen, generation := false, uint64(0)
+	go func() {
+		job, err := witness.API().WatchJob(ctx, id, func(e api.JobEvent) {
+			switch {
+			case e.Epoch == nil:
+			case !seen && e.Epoch.Epoch >= epochs/4:
+				seen, generation = true, e.Epoch.Generation
+				close(middle)
+			case seen && resumed == 0 && e.Epoch.Generation != generation:
+				resumed = time.Since(s.killedAt())
+			}
+		})
+		ended <- ending{job, err}
+	}()
+	select {
+	case <-middle:
+	case e := <-ended:
+		ended <- e
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	s.say("")
+	survivor, err := s.takeover(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	killed = s.killedAt()
+	end := <-ended
+	if end.err != nil {
+		return nil, fmt.Errorf("watch the training: %w", end.err)
+	}
+	t, err := summary(end.job)
+	if err != nil {
+		return nil, err
+	}
+	r.Survived = Survived{Seconds: resumed.Seconds(), SameWeights: t.Weights == r.Training[0].Weights, Nodes: t.Nodes}
+	switch {
+	case resumed == 0:
+		s.note("the job was over before %s died", r.Leader)
+	case r.Survived.SameWeights:
+		s.note("the job went on without %s %.1f s after the kill, on %d nodes, and came to the same weights, to the last bit", r.Leader, resumed.Seconds(), len(t.Nodes))
+	default:
+		return nil, fmt.Errorf("the job that lost %s came to other weights than the one that did not, %.1f s after the kill", r.Leader, time.Since(killed).Seconds())
+	}
+	return survivor, nil
 }

@@ -20,7 +20,8 @@ const mostDeaths = 2
 // attempts counts how often a job has begun since it last got anywhere.
 type attempts struct {
 	Begun int `json:"begun"`
-	// Checkpoint is the one that they began from: another one is progress.
+	// Checkpoint is the one that they began from: another one is progress, where no
+	// other node can have made it.
 	Checkpoint string `json:"checkpoint"`
 }
 
@@ -29,6 +30,9 @@ type attempts struct {
 func (r *run) attempt() error {
 	path := filepath.Join(r.folder, attemptsFile)
 	now := attempts{Checkpoint: checkpointIn(r.folder)}
+	if r.shared() {
+		now.Checkpoint = "" // that of another node is no progress of this one
+	}
 	var before attempts
 	if b, err := os.ReadFile(path); err == nil && json.Unmarshal(b, &before) == nil && before.Checkpoint == now.Checkpoint {
 		now.Begun = before.Begun

@@ -2,12 +2,15 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -122,18 +125,44 @@ func (r *reports) pause(ctx context.Context, d time.Duration) {
 // recordOf is what the plan is told of an epoch.
 func recordOf(e train.Epoch, generation uint64, metric string) plan.Epoch {
 	p := plan.Epoch{
-		Epoch: e.Epoch, Loss: number(e.Loss), Seconds: seconds(e.Seconds), Generation: generation, Weights: e.Hash, Rows: plan.Rows{Local: e.Rows},
+		Epoch: e.Epoch, Loss: number(e.Loss), Seconds: seconds(e.Seconds), Generation: generation, Weights: e.Hash,
 		Phases: plan.Phases{
-			Sample: seconds(e.Phases.Sample), Gather: seconds(e.Phases.Gather), Compute: seconds(e.Phases.Compute), Wait: seconds(e.Phases.Wait),
+			Sample: seconds(e.Phases.Sample), Gather: seconds(e.Phases.Gather), Compute: seconds(e.Phases.Compute),
+			Reduce: seconds(e.Phases.Reduce), Wait: seconds(e.Phases.Wait),
 		},
+		Rows:     plan.Rows{Local: e.Rows - min(e.Remote, e.Rows), Remote: e.Remote},
+		Requests: plan.Requests{Feature: e.Sent.Requests[strategy.Feature], Topology: e.Sent.Requests[strategy.Topology]},
+		Bytes:    bytesOfKinds(e.Sent), Strategy: e.Strategy, Slots: e.Slots,
 	}
+	p.Why = reason(e.Why)
 	if v := e.Eval; v != nil {
 		p.Eval = &plan.Eval{
 			Seconds: seconds(v.Seconds), Train: accuracy(v.Train), Val: accuracy(v.Val), Test: accuracy(v.Test),
-			Score: number(score(v.Val, metric)), Loss: number(v.Val.Loss),
+			Score: number(score(v.Val, metric)), Loss: number(v.Val.Loss), Bytes: bytesOfKinds(v.Sent),
 		}
 	}
 	return p
+}
+
+// reason makes a text fit for an epoch, of which there are many.
+func reason(why string) string {
+	text := sentence(errors.New(why))
+	for {
+		written, err := json.Marshal(text)
+		if err == nil && len(written) <= plan.MaxWhy {
+			return text
+		}
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
+	}
+}
+
+func bytesOfKinds(c strategy.Counts) plan.Bytes {
+	b := c.Bytes
+	return plan.Bytes{
+		Feature: b[strategy.Feature], Topology: b[strategy.Topology], Model: b[strategy.Model], Gradient: b[strategy.Gradient],
+		Activation: b[strategy.Activation], Shard: b[strategy.Shard], Control: b[strategy.Control],
+	}
 }
 
 // accuracy is nil of no vertices.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/replica"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -29,11 +32,32 @@ type run struct {
 	reports *reports
 	sight   sight
 	counted bool // its beginning is noted, see attempt; the goroutine that trains looks
+
+	self int // this node's place among the job's
+
+	past *past
+
+	// Where several nodes share the job.
+	names    []string // of all of them
+	missed   bool     // its generation began before this node did
+	replicas *replica.Cache
+	shards   []*graph.Shard    // mapped until it is over
+	peers    strategy.Peers    // nil while there is no way to the others
+	hangUp   func(cause error) // closes that
 }
 
 func newRun(cfg Config, j plan.Job, d plan.Dataset, folder string) *run {
-	return &run{cfg: cfg, job: j, dataset: d, folder: folder, done: make(chan struct{}), reports: newReports(j.Last())}
+	return &run{
+		cfg: cfg, job: j, dataset: d, folder: folder, done: make(chan struct{}), reports: newReports(j.Last()),
+		self: slices.Index(j.Nodes, cfg.Self), past: new(past),
+	}
 }
+
+// shared says whether other nodes work on the job too.
+func (r *run) shared() bool { return len(r.job.Nodes) > 1 }
+
+// speaks says whether it is this node that tells of the job: one of them does.
+func (r *run) speaks() bool { return r.self == 0 }
 
 func (r *run) over() bool {
 	select {
@@ -48,7 +72,7 @@ func (r *run) over() bool {
 // the job is to go on at its next start, or the job is no longer this node's.
 func (r *run) live(ctx context.Context) {
 	log := r.cfg.Log.With("job", r.job.ID, "dataset", r.dataset.Name)
-	log.Info("begins to train", "generation", r.job.Generation, "known", r.job.Last())
+	log.Info("begins to train", "generation", r.job.Generation, "known", r.job.Last(), "nodes", len(r.job.Nodes))
 	// What was learnt is still told when the job is to stop.
 	telling, silence := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer silence(nil)
@@ -65,25 +89,30 @@ func (r *run) live(ctx context.Context) {
 		}
 		told <- err
 	}()
+	// The others may need what this node has until they know how the job goes on.
+	defer func() { r.leave(context.Cause(ctx)) }()
 	result, err := r.train(ctx)
 	r.reports.close()
 	refused := <-told
+	if err != nil && refused == nil && ctx.Err() == nil && r.fleeting(err) {
+		err = r.anew(ctx, err)
+	}
 	end := plan.FinishJob{ID: r.job.ID, Node: r.cfg.Self, Generation: r.job.Generation, Notes: r.sight.said()}
 	switch cause := context.Cause(ctx); {
-	case err == nil && refused == nil:
+	case err == nil && refused == nil && r.speaks():
 		end.State = plan.Done
 		if result.Best.Eval != nil {
 			end.Best = result.Best.Epoch
 		}
 	case refused != nil:
 		end.State, end.Error = plan.Failed, sentence(refused)
-	case errors.Is(cause, errWanted):
+	case errors.Is(cause, errWanted) && r.speaks():
 		end.State = plan.Stopped
-	case telling.Err() != nil:
-		log.Info("leaves the job as it is", "why", cause)
+	case ctx.Err() != nil, err == nil: // whether telling has heard of it yet or not
+		log.Info("leaves the word on the job to others", "why", cause)
 		return
 	default:
-		end.State, end.Error = plan.Failed, sentence(r.advised(err))
+		end.State, end.Error = plan.Failed, sentence(r.located(r.advised(err)))
 	}
 	log.Info("has ended a job", "state", string(end.State), "err", end.Error)
 	r.finish(telling, end)
@@ -128,6 +157,9 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 			err = fmt.Errorf("a fault of hopmesh itself ended the training (%v): please report it, with what the log of the node that ran it says of it", fault)
 		}
 	}()
+	if r.missed {
+		return train.Result{}, errMissed
+	}
 	var recipe train.Recipe
 	if err := json.Unmarshal([]byte(r.job.Recipe), &recipe); err != nil {
 		return train.Result{}, fmt.Errorf("the recipe can't be read, as if by another version of hopmesh: %w", err)
@@ -139,36 +171,47 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 		return train.Result{}, err
 	}
 	defer r.survived()
-	shards, err := OpenShards(r.dataset, r.cfg.Shard)
-	if err != nil {
+	if r.shards, err = r.openShards(); err != nil {
 		return train.Result{}, err
 	}
-	defer CloseShards(shards)
 	if ctx.Err() != nil {
 		return train.Result{}, context.Cause(ctx)
 	}
+	if r.shared() {
+		r.meet()
+	}
 	announced := false
-	result, err = r.cfg.Train(ctx, recipe, shards, train.Options{
+	tell := func(e train.Epoch) {
+		if r.speaks() {
+			r.reports.add(recordOf(e, r.job.Generation, recipe.Metric))
+		}
+	}
+	result, err = r.cfg.Train(ctx, recipe, r.shards, train.Options{
 		Memory: r.cfg.Memory, Dataset: r.dataset.Content(), Dir: r.folder, Resume: true, Log: r.cfg.Log,
+		Peers: r.peers, Work: strategy.Work{Nodes: r.names, Self: r.self, Owners: r.job.Owners}, Strategies: r.cfg.Strategies, Replicas: r.replicas,
 		Announce: func(f train.Forecast) {
 			r.cfg.Log.Info("will train", "job", r.job.ID, "shard_bytes", f.Shards, "arena_bytes", f.Arenas, "weights", f.Weights, "resumed", f.Resumed)
 			announced = true
 			r.sight.announce(f)
 			// The plan may not have heard of all that the checkpoint knows.
 			for _, e := range f.History {
-				r.reports.add(recordOf(e, r.job.Generation, recipe.Metric))
+				tell(e)
 			}
 		},
-		Progress: r.sight.progress,
+		Progress: func(p train.Progress) {
+			r.past.reached(p.Epoch, p.Step)
+			r.sight.progress(p)
+		},
 		Report: func(e train.Epoch) {
 			if e.Epoch > r.job.Last() {
 				r.survived()
 			}
+			r.past.reached(e.Epoch+1, 0)
 			r.sight.epoch(e)
-			r.reports.add(recordOf(e, r.job.Generation, recipe.Metric))
+			tell(e)
 		},
 	})
-	if err != nil && !announced && ctx.Err() == nil && damaged(r.folder) {
+	if err != nil && !announced && ctx.Err() == nil && !r.fleeting(err) && damaged(r.folder) {
 		err = fmt.Errorf("%w; this job can't go on, so start another, and remove this one with `hopmesh train remove %s`", err, r.job.ID)
 	}
 	return result, err
@@ -188,17 +231,23 @@ func OpenShards(d plan.Dataset, path func(dataset string, shard int) string) ([]
 		s, err := graph.OpenShard(path(d.ID, i))
 		if err != nil {
 			CloseShards(list)
-			return nil, fmt.Errorf("shard %d of dataset %s can't be used, and `hopmesh dataset verify %s` has it replaced if there is another copy: %w", i, d.Name, d.Name, err)
+			return nil, unusable(d, i, err)
 		}
 		list = append(list, s)
 	}
 	return list, nil
 }
 
-// CloseShards unmaps them.
+func unusable(d plan.Dataset, shard int, err error) error {
+	return fmt.Errorf("shard %d of dataset %s can't be used, and `hopmesh dataset verify %s` has it replaced if there is another copy: %w", shard, d.Name, d.Name, err)
+}
+
+// CloseShards unmaps those that are there.
 func CloseShards(list []*graph.Shard) {
 	for _, s := range list {
-		_ = s.Close() // it was only read
+		if s != nil {
+			_ = s.Close() // it was only read
+		}
 	}
 }
 

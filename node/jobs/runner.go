@@ -12,6 +12,8 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/replica"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -20,6 +22,10 @@ import (
 type Leader interface {
 	Commit(ctx context.Context, c plan.CommitEpochs) error
 	Finish(ctx context.Context, c plan.FinishJob) error
+	// Renew asks for a new generation of a job that several nodes share. False says
+	// that nothing has come of it: the job has another generation already, or can't
+	// begin one with whoever serves now.
+	Renew(ctx context.Context, r Renewal) (renewed bool, err error)
 	// Index is the index of the leader's plan: a node that has read less may act on
 	// what is long past.
 	Index(ctx context.Context) (uint64, error)
@@ -31,6 +37,11 @@ var ErrRefused = errors.New("the plan does not take what this node says of a job
 // Train is train.Run, or what stands in for it in tests.
 type Train func(ctx context.Context, r train.Recipe, shards []*graph.Shard, o train.Options) (train.Result, error)
 
+// Peers opens the way between the nodes of a job, in its generation: their names, in
+// the order of the plan, and which of them this one is. hangUp closes it, for a
+// reason, and returns when nobody's questions are answered any more.
+type Peers func(j plan.Job, names []string, self int) (peers strategy.Peers, hangUp func(cause error))
+
 // Config says what a Runner works with. All fields are required but Memory.
 type Config struct {
 	Dir    string // holds one folder for each job
@@ -41,6 +52,9 @@ type Config struct {
 	Leader Leader
 	Train  Train
 	Log    *slog.Logger
+	// Peers and Strategies are for jobs that several nodes share.
+	Peers      Peers
+	Strategies []strategy.Strategy
 }
 
 // A Runner runs one job at a time. Its methods may be called from any goroutine.
@@ -56,11 +70,18 @@ type Runner struct {
 	// Run's own.
 	folders map[string]bool   // those on disk
 	ended   map[string]uint64 // by job: the generation in which it has ended here
+	pasts   map[string]*past  // by job
+	// missed is the generation in which a job, the one that this node shares, was under
+	// way when it started: the others may be anywhere in it.
+	missed uint64
+	// replicas are of the dataset with this content.
+	replicas *replica.Cache
+	content  string
 }
 
 // Open makes a Runner. It does nothing before Run.
 func Open(cfg Config) *Runner {
-	return &Runner{cfg: cfg, wake: make(chan struct{}, 1), plan: new(plan.State), folders: map[string]bool{}, ended: map[string]uint64{}}
+	return &Runner{cfg: cfg, wake: make(chan struct{}, 1), plan: new(plan.State), folders: map[string]bool{}, ended: map[string]uint64{}, pasts: map[string]*past{}}
 }
 
 // Adopt takes in a newer version of the plan.
@@ -77,7 +98,7 @@ const lookEvery = time.Second
 var (
 	errStopping = errors.New("this node is stopping")
 	errWanted   = errors.New("it was stopped")
-	errStale    = errors.New("the job is no longer this node's")
+	errStale    = errors.New("the job is no longer this node's, or has another generation")
 )
 
 // Run does what the plan says until ctx ends, and then waits for the job under way,
@@ -89,6 +110,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	if err := r.takeStock(); err != nil {
 		r.cfg.Log.Warn("the folder for jobs can't be used; jobs that come here will fail", "err", err)
+	}
+	if j, on := r.state().JobOn(r.cfg.Self); on {
+		r.missed = j.Generation
 	}
 	for {
 		r.round(ctx)
@@ -150,7 +174,10 @@ func (r *Runner) round(ctx context.Context) {
 		r.end(nil)
 	}
 	r.sweep(s)
-	if wanted && r.ended[want.ID] != want.Generation {
+	switch {
+	case !wanted:
+		r.replicas, r.content = nil, ""
+	case r.ended[want.ID] != want.Generation:
 		r.ended[want.ID] = want.Generation
 		r.begin(ctx, s, want)
 	}
@@ -166,6 +193,13 @@ func (r *Runner) running() *run {
 func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 	r.folders[folderOf(j)] = true
 	run := newRun(r.cfg, j, s.Datasets[j.Dataset], r.Folder(j))
+	if run.shared() {
+		for _, id := range j.Nodes {
+			run.names = append(run.names, s.Members[id].Name)
+		}
+		run.missed = j.Generation == r.missed
+		run.past, run.replicas = r.pastOf(j), r.replicasOf(run.dataset)
+	}
 	ctx, run.cancel = context.WithCancelCause(ctx)
 	if j.Stopping {
 		run.cancel(errWanted)
@@ -178,6 +212,22 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 		defer close(run.done)
 		run.live(ctx)
 	}()
+}
+
+func (r *Runner) pastOf(j plan.Job) *past {
+	if r.pasts[j.ID] == nil {
+		r.pasts[j.ID] = new(past)
+	}
+	return r.pasts[j.ID]
+}
+
+// replicasOf keeps what was brought from one generation to the next, as long as jobs
+// work on the same dataset.
+func (r *Runner) replicasOf(d plan.Dataset) *replica.Cache {
+	if content := d.Content(); r.replicas == nil || r.content != content {
+		r.replicas, r.content = new(replica.Cache), content
+	}
+	return r.replicas
 }
 
 // end waits for the job under way, and ends it before if there is a cause.
@@ -241,6 +291,7 @@ func (r *Runner) sweep(s *plan.State) {
 	for id := range r.ended {
 		if _, in := s.Jobs[id]; !in {
 			delete(r.ended, id)
+			delete(r.pasts, id)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -251,6 +253,23 @@ func TestWhatIsRecorded(t *testing.T) {
 		if r := recordOf(e, 7, metric); r.Eval.Score != want || r.Loss != 0 || *r.Eval.Test != 0 || r.Eval.Train != nil || *r.Eval.Val != 0.5 || r.Generation != 7 {
 			t.Errorf("%s: %+v %+v", metric, r, r.Eval)
 		}
+	}
+	e.Rows, e.Remote, e.Phases.Reduce, e.Strategy, e.Slots = 10, 4, 0.25, "leap", 3
+	e.Why = strings.Repeat("<", plan.MaxWhy)
+	for k := range strategy.Kinds {
+		e.Sent.Bytes[k], e.Sent.Requests[k] = 10+uint64(k), 20+uint64(k)
+		e.Eval.Sent.Bytes[k] = 30 + uint64(k)
+	}
+	r := recordOf(e, 7, train.Accuracy)
+	if r.Rows != (plan.Rows{Local: 6, Remote: 4}) || r.Phases.Reduce != 0.25 || r.Strategy != "leap" || r.Slots != 3 || r.Requests != (plan.Requests{Feature: 21, Topology: 22}) {
+		t.Errorf("%+v", r)
+	}
+	if r.Bytes != (plan.Bytes{Control: 10, Feature: 11, Topology: 12, Model: 13, Gradient: 14, Activation: 15, Shard: 16}) ||
+		r.Eval.Bytes != (plan.Bytes{Control: 30, Feature: 31, Topology: 32, Model: 33, Gradient: 34, Activation: 35, Shard: 36}) {
+		t.Errorf("%+v, evaluated %+v", r.Bytes, r.Eval.Bytes)
+	}
+	if written, err := json.Marshal(r.Why); err != nil || len(written) > plan.MaxWhy || len(written) < plan.MaxWhy-6 {
+		t.Errorf("%d bytes of why (%v)", len(written), err)
 	}
 	e.Eval = nil
 	if r := recordOf(e, 7, train.Accuracy); r.Eval != nil {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -50,12 +51,16 @@ func (s *sight) epoch(e train.Epoch) {
 	s.sum.Phases.Sample += number(e.Phases.Sample)
 	s.sum.Phases.Gather += number(e.Phases.Gather)
 	s.sum.Phases.Compute += number(e.Phases.Compute)
+	s.sum.Phases.Reduce += number(e.Phases.Reduce)
 	s.sum.Phases.Wait += number(e.Phases.Wait)
 	s.sum.Rows += e.Rows
+	s.sum.Remote += e.Remote
+	s.sum.Sent.Add(e.Sent)
 	s.sum.Edges += e.Edges
 	if e.Eval != nil {
 		s.evaluated = e
 		s.sum.Evaluating += number(e.Eval.Seconds)
+		s.sum.Sent.Add(e.Eval.Sent)
 	}
 }
 
@@ -67,10 +72,13 @@ func (r *run) seen() Totals {
 
 // Totals counts what this process has trained.
 type Totals struct {
-	Epochs      uint64
-	Phases      train.Phases // seconds
-	Evaluating  float64      // seconds
-	Rows, Edges uint64
+	Epochs     uint64
+	Phases     train.Phases // seconds
+	Evaluating float64      // seconds
+	// Of all nodes that shared those epochs. Remote are those of Rows that came from
+	// another node; Sent is what they sent each other, evaluations included.
+	Rows, Remote, Edges uint64
+	Sent                strategy.Counts
 }
 
 func (t *Totals) add(o Totals) {
@@ -78,10 +86,13 @@ func (t *Totals) add(o Totals) {
 	t.Phases.Sample += o.Phases.Sample
 	t.Phases.Gather += o.Phases.Gather
 	t.Phases.Compute += o.Phases.Compute
+	t.Phases.Reduce += o.Phases.Reduce
 	t.Phases.Wait += o.Phases.Wait
 	t.Evaluating += o.Evaluating
 	t.Rows += o.Rows
+	t.Remote += o.Remote
 	t.Edges += o.Edges
+	t.Sent.Add(o.Sent)
 }
 
 // A View is what can be seen of a Runner.

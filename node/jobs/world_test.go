@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,16 +26,20 @@ type world struct {
 	t      testing.TB
 	dir    string
 	runner *Runner
-	stop   func() // waits until the runner has ended
+	stop   func()             // waits until the runner has ended
+	others map[string]*Runner // of other nodes, see crowd
 
-	mu      sync.Mutex
-	state   *plan.State
-	index   uint64
-	late    bool  // the node reads nothing new of the plan
-	silent  bool  // the leader does not answer
-	refuse  error // what commits are refused with
-	commits int   // that came
-	train   Train
+	mu       sync.Mutex
+	state    *plan.State
+	index    uint64
+	late     bool            // the node reads nothing new of the plan
+	silent   bool            // the leader does not answer
+	refuse   error           // what commits are refused with
+	commits  int             // that came
+	away     map[string]bool // nodes that don't serve
+	renewals []Renewal       // that were asked for
+	tellers  map[string]int  // how often each node told of a job
+	train    Train
 }
 
 const datasetID = "00000000000000d1"
@@ -41,7 +47,7 @@ const datasetID = "00000000000000d1"
 // newWorld cuts a graph of 60 vertices into four shards.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), state: new(plan.State)}
+	w := &world{t: t, dir: t.TempDir(), state: new(plan.State), tellers: map[string]int{}}
 	src, err := generate.New(generate.Options{Kind: "sbm", Vertices: 60, Edges: 240, Features: 5, Classes: 3, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -119,9 +125,13 @@ func (w *world) try(c plan.Command) error {
 	next, err := plan.Apply(w.state, w.index, data)
 	w.state = next
 	late := w.late
+	others := slices.Collect(maps.Values(w.others))
 	w.mu.Unlock()
 	if w.runner != nil && !late {
 		w.runner.Adopt(next)
+	}
+	for _, r := range others {
+		r.Adopt(next)
 	}
 	return err
 }
@@ -134,9 +144,14 @@ func (w *world) hear(ctx context.Context, c plan.Command) error {
 	}
 	w.mu.Lock()
 	silent, refuse := w.silent, w.refuse
-	if _, ok := c.(plan.CommitEpochs); ok {
+	switch c := c.(type) {
+	case plan.CommitEpochs:
 		w.commits++
-	} else {
+		w.tellers[c.Node]++
+	case plan.FinishJob:
+		w.tellers[c.Node]++
+		refuse = nil
+	default:
 		refuse = nil
 	}
 	w.mu.Unlock()
@@ -161,6 +176,27 @@ func (w *world) told() int {
 
 func (w *world) Commit(ctx context.Context, c plan.CommitEpochs) error { return w.hear(ctx, c) }
 func (w *world) Finish(ctx context.Context, c plan.FinishJob) error    { return w.hear(ctx, c) }
+
+// Renew does as the leader does.
+func (w *world) Renew(ctx context.Context, r Renewal) (bool, error) {
+	w.mu.Lock()
+	w.renewals = append(w.renewals, r)
+	away := maps.Clone(w.away)
+	s, silent := w.state, w.silent
+	w.mu.Unlock()
+	if silent {
+		return false, errSilent
+	}
+	j := s.Jobs[r.ID]
+	if j.State != plan.Running || j.Generation != r.Generation {
+		return false, nil
+	}
+	c, can := plan.RenewJob(s, r.ID, func(id string) bool { return !away[id] })
+	if !can {
+		return false, nil
+	}
+	return true, w.hear(ctx, c)
+}
 
 func (w *world) Index(context.Context) (uint64, error) {
 	w.mu.Lock()

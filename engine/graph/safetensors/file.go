@@ -16,6 +16,7 @@ import (
 type File struct {
 	path     string
 	mapping  []byte
+	mapped   bool   // by Open
 	data     []byte // after the header
 	places   map[string]place
 	order    []Tensor
@@ -56,7 +57,25 @@ func open(path string) (*File, error) {
 	if err != nil {
 		return nil, errors.Join(err, unix.Munmap(mapping))
 	}
-	f.path = path
+	f.path, f.mapped = path, true
+	return f, nil
+}
+
+// Parse reads a whole file that lies in memory, as Open does one on disk; errors call
+// it by name. What View returns lies in b, or in a copy of it if b begins at a byte
+// that is not a multiple of 8.
+func Parse(name string, b []byte) (*File, error) {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+		return nil, errors.New("this machine is big-endian, and the file is not")
+	}
+	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%8 != 0 {
+		b = append(make([]byte, 0, max(64, len(b))), b...) // so large that it is aligned
+	}
+	f, err := parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("parse %s: %w", name, err)
+	}
+	f.path = name
 	return f, nil
 }
 
@@ -82,11 +101,11 @@ func parse(mapping []byte) (*File, error) {
 	return f, nil
 }
 
-// Close unmaps the file: every view of it dies.
+// Close unmaps the file: every view of it dies. What Parse has read it lets go of.
 func (f *File) Close() error {
 	mapping := f.mapping
 	f.mapping, f.data, f.places = nil, nil, nil
-	if mapping == nil {
+	if mapping == nil || !f.mapped {
 		return nil
 	}
 	if err := unix.Munmap(mapping); err != nil {

@@ -1,6 +1,7 @@
 package twin
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -62,7 +63,7 @@ func pass(workers []worker, work Work, check bool) error {
 				if first >= len(work.Roots) {
 					return
 				}
-				w.err = w.sampler.Sample(&w.batch, work.Epoch, uint64(step), work.Roots[first:min(first+work.Batch, len(work.Roots))])
+				w.err = w.sampler.Sample(context.Background(), &w.batch, work.Epoch, uint64(step), work.Roots[first:min(first+work.Batch, len(work.Roots))])
 				for i := range w.batch.Blocks {
 					w.edges += uint64(w.batch.Blocks[i].Entries())
 				}

@@ -1,0 +1,90 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+)
+
+func (c AssignJob) apply(s *State, index uint64) error {
+	j, err := s.job(c.ID)
+	if err != nil {
+		return err
+	}
+	replaces := c.Generation != 0
+	switch {
+	case replaces && (j.State != Running || j.Generation != c.Generation):
+		return fmt.Errorf("%s (%s): %w", j.ID, j.State, ErrReassigned)
+	case !replaces && j.State != Queued:
+		return fmt.Errorf("%s (%s): %w", j.ID, j.State, ErrJobState)
+	case len(c.Nodes) > 0:
+	case replaces && len(c.Owners) == 0:
+		s.turn(index)
+		s.Jobs[j.ID] = j.laidDown()
+		return nil
+	default:
+		return fmt.Errorf("%w: nobody is to run %s", ErrInvalid, j.ID)
+	}
+	if err := s.checkMembers(c.Nodes); err != nil {
+		return err
+	}
+	if err := j.checkShares(c.Nodes, c.Owners, len(s.Datasets[j.Dataset].Shards)); err != nil {
+		return err
+	}
+	for _, n := range c.Nodes {
+		if other, busy := s.JobOn(n); busy && other.ID != j.ID {
+			return fmt.Errorf("%s runs %s: %w", s.Members[n].Name, other.ID, ErrNodeBusy)
+		}
+	}
+	if !j.knownTo(c.Nodes) {
+		j.History, j.Thinned, j.Best, j.Notes = nil, false, 0, nil
+	}
+	s.turn(index)
+	j.State, j.Nodes, j.Owners, j.Generation = Running, slices.Clone(c.Nodes), slices.Clone(c.Owners), s.Generation
+	s.Jobs[j.ID] = j
+	return nil
+}
+
+// checkShares checks how the job would be divided among these nodes.
+func (j Job) checkShares(nodes []string, owners []int, shards int) error {
+	switch {
+	case j.Shared():
+		return checkOwners(owners, shards, len(nodes))
+	case len(nodes) != 1 || len(owners) > 0:
+		return fmt.Errorf("%w: %s is for one node alone, and is given to %d with %d owners of shards", ErrInvalid, j.ID, len(nodes), len(owners))
+	}
+	return nil
+}
+
+// knownTo says whether one of these nodes was among those that ran the job last.
+// Such a node has a checkpoint, which the others take from it.
+func (j Job) knownTo(nodes []string) bool {
+	return slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(j.Nodes, n) })
+}
+
+// laidDown is a job that ran and does so no more, though it has not ended: it waits
+// again, unless it was to stop.
+func (j Job) laidDown() Job {
+	if j.Stopping {
+		j.State, j.Stopping = Stopped, false
+	} else {
+		j.State = Queued
+	}
+	return j
+}
+
+// strikeJobs takes from a node that is no member any more what it was running. A job
+// that others ran with it waits for new nodes; one that nobody else knows of ends.
+func (s *State) strikeJobs(m Member) {
+	for id, j := range s.Jobs {
+		if j.State != Running || !slices.Contains(j.Nodes, m.ID) {
+			continue
+		}
+		if slices.ContainsFunc(j.Nodes, func(n string) bool { return s.Members[n].ID != "" }) {
+			s.Jobs[id] = j.laidDown()
+			continue
+		}
+		j.State, j.Stopping = Stopped, false
+		j.Error = fmt.Sprintf("node %s, which ran it, is no longer in the mesh: `hopmesh train resume %s` begins it anew on another", m.Name, j.ID)
+		s.Jobs[id] = j
+	}
+}

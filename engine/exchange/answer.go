@@ -1,0 +1,80 @@
+package exchange
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// A question without a body asks for all that is offered under a tag. Else its body is
+// which bytes of each row are wanted, beside the head: the first and the end, 8 bytes
+// each, the least significant first.
+const columnsSize = 16
+
+func putColumns(to []byte, first, end int) {
+	binary.LittleEndian.PutUint64(to, uint64(first))
+	binary.LittleEndian.PutUint64(to[8:], uint64(end))
+}
+
+// answer implements strategy.Handler.
+func (x *Exchange) answer(ctx context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+	if len(q.Body) != 0 && len(q.Body) != columnsSize {
+		return fmt.Errorf("%w: %d bytes are not a question for columns", strategy.ErrRefused, len(q.Body))
+	}
+	o, err := x.await(ctx, tagOf(q))
+	if err != nil {
+		return err
+	}
+	defer x.leave(o)
+	x.mu.Lock()
+	parts, err := x.cut(o, q)
+	x.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	err = reply(*parts...)
+	x.mu.Lock()
+	clear(*parts)
+	x.slips = append(x.slips, parts)
+	x.mu.Unlock()
+	return err
+}
+
+// cut is the parts of an offer that a question asks for, in a slice that is used again.
+// The caller holds the lock.
+func (x *Exchange) cut(o *offer, q strategy.Query) (*[][]byte, error) {
+	first, end, whole := uint64(0), uint64(0), len(q.Body) == 0
+	if !whole {
+		first, end = binary.LittleEndian.Uint64(q.Body), binary.LittleEndian.Uint64(q.Body[8:])
+	}
+	if first > end {
+		return nil, fmt.Errorf("%w: columns from byte %d to %d are none", strategy.ErrRefused, first, end)
+	}
+	if o.withdrawn && (whole || first < end) {
+		return nil, fmt.Errorf("%w: what was offered for %s is withdrawn", strategy.ErrRefused, o.tag)
+	}
+	var parts *[][]byte
+	if n := len(x.slips); n > 0 {
+		parts, x.slips = x.slips[n-1], x.slips[:n-1]
+	} else {
+		parts = new([][]byte)
+	}
+	*parts = append((*parts)[:0], o.head)
+	bytes := len(o.head)
+	for _, row := range o.rows {
+		if !whole && end > uint64(len(row)) {
+			return nil, fmt.Errorf("%w: columns up to byte %d are asked for, of rows of %d", strategy.ErrRefused, end, len(row))
+		}
+		if !whole {
+			row = row[first:end]
+		}
+		*parts = append(*parts, row)
+		bytes += len(row)
+	}
+	if bytes > q.Limit {
+		return nil, fmt.Errorf("%w: %d bytes are asked for at most, and %d are offered for %s", strategy.ErrRefused, q.Limit, bytes, o.tag)
+	}
+	return parts, nil
+}

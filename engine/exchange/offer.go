@@ -1,0 +1,194 @@
+package exchange
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// An offer is what a node lets others take.
+type offer struct {
+	tag  Tag
+	head []byte   // in each answer whole, whichever columns are asked for
+	rows [][]byte // none after withdrawing
+	own  []uint64 // memory for one that is not its user's
+
+	readers   int // answers that are being written
+	withdrawn bool
+	quiet     chan struct{} // closed when nobody reads what was withdrawn; nil if nobody waits for it
+}
+
+// A lane is the offers under tags of one lane.
+type lane struct {
+	last, before uint64 // the two latest steps for which something was offered: what is kept
+	offers       map[Tag]*offer
+	waiting      []*waiter
+	idle         []*offer // for use again
+}
+
+// A waiter is an answer that waits for an offer.
+type waiter struct {
+	tag   Tag
+	ready chan struct{} // of one: the tag is there now, or will never be
+}
+
+// step orders tags by when they are used.
+func (t Tag) step() uint64 { return uint64(t.Epoch)<<32 | uint64(t.Step) }
+
+// lane returns one by its number. There are 256 at most, whoever asks.
+func (x *Exchange) lane(number uint8) *lane {
+	l := x.lanes[number]
+	if l == nil {
+		l = &lane{offers: map[Tag]*offer{}}
+		x.lanes[number] = l
+	}
+	return l
+}
+
+// blank is an offer of a lane that nobody sees yet, with memory of its own for so many
+// bytes. The caller holds the lock.
+func (x *Exchange) blank(number uint8, bytes int) *offer {
+	l := x.lane(number)
+	var o *offer
+	if n := len(l.idle); n > 0 {
+		o, l.idle = l.idle[n-1], l.idle[:n-1]
+	} else {
+		o = &offer{}
+	}
+	o.own = grow(o.own, bytes)
+	if bytes > 0 {
+		o.rows = append(o.rows, bytesOf(o.own)[:bytes])
+	}
+	return o
+}
+
+// publish lets an offer be seen, and forgets those of steps long past. The caller holds
+// the lock.
+func (x *Exchange) publish(t Tag, o *offer) {
+	t.part() // an index too large is found here, and not by another node
+	l := x.lane(t.Lane)
+	if t.step() > l.last {
+		l.before, l.last = l.last, t.step()
+		for old, past := range l.offers {
+			if old.step() < l.before {
+				l.forget(past)
+			}
+		}
+	}
+	o.tag = t
+	l.offers[t] = o
+	l.waiting = slices.DeleteFunc(l.waiting, func(w *waiter) bool {
+		over := w.tag == t || w.tag.step() < l.before
+		if over {
+			w.ready <- struct{}{}
+		}
+		return over
+	})
+}
+
+// forget takes an offer out of the lane. One that is being read is not used again:
+// its readers may still look at it.
+func (l *lane) forget(o *offer) {
+	delete(l.offers, o.tag)
+	if o.readers > 0 {
+		return
+	}
+	clear(o.rows)
+	*o = offer{head: o.head[:0], rows: o.rows[:0], own: o.own}
+	l.idle = append(l.idle, o)
+}
+
+// withdraw takes the rows of an offer back. What it returns, if anything, is closed
+// when nobody reads them any more.
+func (x *Exchange) withdraw(t Tag) <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o := x.lane(t.Lane).offers[t]
+	if o == nil {
+		return nil
+	}
+	o.withdrawn = true
+	if o.readers == 0 {
+		clear(o.rows)
+		o.rows = o.rows[:0]
+		return nil
+	}
+	if o.quiet == nil {
+		o.quiet = make(chan struct{})
+	}
+	return o.quiet
+}
+
+// await returns the offer under a tag, for reading, when it is there.
+func (x *Exchange) await(ctx context.Context, t Tag) (*offer, error) {
+	for {
+		o, w, err := x.look(t)
+		if w == nil {
+			return o, err
+		}
+		select {
+		case <-w.ready:
+			x.rest(w)
+		case <-ctx.Done():
+			x.rest(w)
+			return nil, fmt.Errorf("wait for the offer of %s: %w", t, context.Cause(ctx))
+		}
+	}
+}
+
+// look returns an offer for reading if it is there, else who waits for it.
+func (x *Exchange) look(t Tag) (*offer, *waiter, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.lane(t.Lane)
+	if o := l.offers[t]; o != nil {
+		o.readers++
+		return o, nil, nil
+	}
+	if t.step() < l.before {
+		return nil, nil, fmt.Errorf("%w: what was offered for %s is forgotten: the node is at epoch %d, step %d",
+			strategy.ErrRefused, t, l.last>>32, uint32(l.last))
+	}
+	var w *waiter
+	if n := len(x.idle); n > 0 {
+		w, x.idle = x.idle[n-1], x.idle[:n-1]
+	} else {
+		w = &waiter{ready: make(chan struct{}, 1)}
+	}
+	w.tag = t
+	l.waiting = append(l.waiting, w)
+	return nil, w, nil
+}
+
+// rest puts a waiter away, whether or not it was told.
+func (x *Exchange) rest(w *waiter) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.lane(w.tag.Lane)
+	if i := slices.Index(l.waiting, w); i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+	}
+	select {
+	case <-w.ready:
+	default:
+	}
+	x.idle = append(x.idle, w)
+}
+
+// leave ends reading an offer.
+func (x *Exchange) leave(o *offer) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	o.readers--
+	if o.readers > 0 || !o.withdrawn {
+		return
+	}
+	clear(o.rows)
+	o.rows = o.rows[:0]
+	if o.quiet != nil {
+		close(o.quiet)
+		o.quiet = nil
+	}
+}

@@ -1,0 +1,121 @@
+package exchange
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// Number is what is added up.
+type Number interface{ ~float32 | ~float64 }
+
+// A Note is what a node tells all others beside the numbers of a sum.
+type Note struct {
+	Loss  float64 // of the rows it computed, summed
+	Flags uint64  // its users'
+}
+
+// noteSize is how many bytes of an answer are the note.
+const noteSize = 16
+
+func (n Note) append(to []byte) []byte {
+	to = binary.LittleEndian.AppendUint64(to, math.Float64bits(n.Loss))
+	return binary.LittleEndian.AppendUint64(to, n.Flags)
+}
+
+func noteOf(b []byte) Note {
+	return Note{Loss: math.Float64frombits(binary.LittleEndian.Uint64(b)), Flags: binary.LittleEndian.Uint64(b[8:])}
+}
+
+// A Round is one sum over all nodes.
+type Round struct {
+	Tag   Tag // but for its Lane
+	Note  Note
+	Tally *strategy.Tally
+	// Spans say, for each node, which rows it brings to a sum in the order of the
+	// tree. nil: each node brings one row, and rows are added up in the order of nodes.
+	Spans [][]Span
+}
+
+// rows is how many rows a node brings.
+func (r *Round) rows(node int) int {
+	if r.Spans == nil {
+		return 1
+	}
+	return len(r.Spans[node])
+}
+
+// A share is the columns that one node adds up: whole runs of 16 numbers, so that no
+// two nodes' shares have a cache line in common. There may be none.
+const shareUnit = 16
+
+func share(columns, node, nodes int) (first, end int) {
+	units := (columns + shareUnit - 1) / shareUnit
+	return min(columns, units*node/nodes*shareUnit), min(columns, units*(node+1)/nodes*shareUnit)
+}
+
+// summing is what Reduce keeps from one call to the next.
+type summing struct {
+	round
+	rows   [][]byte
+	pieces []piece
+	notes  []Note
+	sum    *offer // of this node's share
+}
+
+// Reduce sets to to the sum of all nodes' rows, the same bits on each of them, and
+// returns the notes of all, which are valid until the next Reduce. Each node adds up its
+// share of the columns, having taken it from all others, and then takes the other
+// shares' sums: each number crosses the network 2(N-1)/N times, in two rounds. mine
+// stays as it is until to is full; to may be mine[0] where there is one row. Where it
+// fails, to is as it was, and others may still take mine: that this node's run has
+// ended, they learn from the plan.
+func Reduce[T Number](ctx context.Context, x *Exchange, r Round, mine [][]T, to []T) ([]Note, error) {
+	if err := checkRows(x, &r, mine, to); err != nil {
+		return nil, err
+	}
+	s := &x.sums
+	if x.work.Alone() && len(mine) == 1 {
+		copy(to, mine[0])
+		s.notes = append(s.notes[:0], r.Note)
+		return s.notes, nil
+	}
+	s.rows = s.rows[:0]
+	for _, row := range mine {
+		s.rows = append(s.rows, raw(row))
+	}
+	err := s.takeRows(ctx, &r, len(to), sizeOf[T]())
+	if err == nil {
+		addUp[T](s, &r)
+		err = s.takeSums(ctx, &r, len(to), sizeOf[T]())
+	}
+	if err == nil {
+		tag := r.Tag
+		tag.Lane = LaneReduce
+		err = x.Withdraw(ctx, tag)
+	}
+	clear(s.rows)
+	if err != nil {
+		return nil, fmt.Errorf("add up over all nodes at epoch %d, step %d: %w", r.Tag.Epoch, r.Tag.Step, err)
+	}
+	s.put(raw(to), len(to), sizeOf[T]())
+	return s.notes, nil
+}
+
+func checkRows[T Number](x *Exchange, r *Round, mine [][]T, to []T) error {
+	if r.Spans != nil && len(r.Spans) != len(x.work.Nodes) {
+		return fmt.Errorf("a sum over %d nodes is given the spans of %d", len(x.work.Nodes), len(r.Spans))
+	}
+	if want := r.rows(x.work.Self); len(mine) != want {
+		return fmt.Errorf("this node brings %d rows to a sum in place of %d", len(mine), want)
+	}
+	for _, row := range mine {
+		if len(row) != len(to) {
+			return fmt.Errorf("a row of %d columns is brought to a sum of %d", len(row), len(to))
+		}
+	}
+	return nil
+}

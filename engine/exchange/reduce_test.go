@@ -1,0 +1,309 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+var nodeCounts = []int{1, 2, 3, 5}
+
+// What one node has added up in the order of the tree has the same bits as what any
+// number of nodes has, whoever holds which leaves.
+func TestTreesAreTheSameOnAnyNodes(t *testing.T) {
+	t.Run("float32", treesAreTheSame[float32])
+	t.Run("float64", treesAreTheSame[float64])
+}
+
+func treesAreTheSame[T Number](t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 1))
+	for _, nodes := range nodeCounts {
+		_, all := mesh(nodes)
+		summers := make([]*Summer[T], nodes)
+		const columns = 83
+		for i := range summers {
+			summers[i] = NewSummer[T](columns)
+		}
+		got := make([][]T, nodes)
+		for step := range uint32(40) {
+			leaves := 1 + r.IntN(64)
+			if step == 20 {
+				leaves = 1000
+			}
+			holders, rows := holdings(r, leaves, nodes), make([][]T, leaves)
+			for leaf, h := range holders {
+				if h >= 0 {
+					rows[leaf] = row[T](r, columns, step%2 == 0)
+				}
+			}
+			want := treeOf(rows)
+			if want == nil {
+				want = make([]T, columns)
+			}
+			spans := Spans(holders, nodes)
+			must(t, each(all, func(node int, x *Exchange) error {
+				mine := sums(summers[node], rows, holders, node, spans[node])
+				to := make([]T, columns)
+				if len(mine) == 1 {
+					to = mine[0]
+				}
+				_, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: 1, Step: step}, Spans: spans}, mine, to)
+				got[node] = to
+				return err
+			}))
+			for node := range got {
+				if !same(got[node], want) {
+					t.Fatalf("node %d of %d, %v: %v, want %v", node, nodes, holders, got[node], want)
+				}
+			}
+		}
+	}
+}
+
+// Without spans rows are added up in the order of nodes, and each number crosses the
+// network 2(N-1)/N times.
+func TestReduceInTheOrderOfNodes(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 1))
+	for _, nodes := range nodeCounts {
+		_, all := mesh(nodes)
+		step := uint32(0)
+		for _, columns := range []int{0, 1, 15, 16, 17, 48, 100, 1000, 1 << 14} {
+			mine := make([][]float32, nodes)
+			for i := range mine {
+				mine[i] = row[float32](r, columns, false)
+			}
+			want := slices.Clone(mine[0])
+			for _, other := range mine[1:] {
+				add(want, other)
+			}
+			kept := make([][]float32, nodes)
+			for i := range kept {
+				kept[i] = slices.Clone(mine[i])
+			}
+			var tally strategy.Tally
+			must(t, each(all, func(node int, x *Exchange) error {
+				to := mine[node]
+				if node%2 == 1 { // else in place
+					to = make([]float32, columns)
+				}
+				notes, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: 1, Step: step}, Tally: &tally, Note: Note{float64(node) + 0.5, 1 << node}}, [][]float32{mine[node]}, to)
+				if err != nil {
+					return err
+				}
+				for i, n := range notes {
+					if len(notes) != nodes || n.Loss != float64(i)+0.5 || n.Flags != 1<<i {
+						return fmt.Errorf("node %d has the notes %v", node, notes)
+					}
+				}
+				if !same(to, want) {
+					return fmt.Errorf("node %d of %d: %v, want %v", node, nodes, to, want)
+				}
+				if node%2 == 1 && !same(mine[node], kept[node]) {
+					return fmt.Errorf("node %d of %d: its own row has changed", node, nodes)
+				}
+				return nil
+			}))
+			step++
+			shares := 0 // that are not empty: their sums are asked for
+			for node := range nodes {
+				if first, end := share(columns, node, nodes); end > first {
+					shares++
+				}
+			}
+			questions := uint64(nodes * (nodes - 1))
+			asked := uint64(shares * (nodes - 1))
+			const framing = strategy.QueryFraming + strategy.AnswerFraming
+			bytes := uint64(2*(nodes-1)*4*columns) + questions*(framing+columnsSize+noteSize) + asked*framing
+			c := tally.Read()
+			if c.Bytes[strategy.Gradient] != bytes || c.Requests[strategy.Gradient] != questions+asked {
+				t.Errorf("%d nodes, %d columns: %v, want %d bytes in %d requests", nodes, columns, c, bytes, questions+asked)
+			}
+			if nodes > 1 && columns == 1<<14 {
+				if least, most := shareSizes(columns, nodes); most-least > 2*shareUnit {
+					t.Errorf("%d nodes: shares of %d to %d columns", nodes, least, most)
+				}
+			}
+		}
+	}
+}
+
+func shareSizes(columns, nodes int) (least, most int) {
+	least = columns
+	for node := range nodes {
+		first, end := share(columns, node, nodes)
+		least, most = min(least, end-first), max(most, end-first)
+	}
+	return least, most
+}
+
+// Where nobody brings rows the sum is zero, whatever was summed before.
+func TestNoRowsAtAll(t *testing.T) {
+	_, all := mesh(3)
+	for step, holders := range [][]int{{0, 1, 2}, {0, 0, 0}, {-1, -1, -1}, {-1}, {-1}, {2, -1, -1}} {
+		spans, want := Spans(holders, 3), float32(0)
+		for _, h := range holders {
+			if h >= 0 {
+				want++
+			}
+		}
+		must(t, each(all, func(node int, x *Exchange) error {
+			s, to := NewSummer[float32](100), make([]float32, 100)
+			to[99] = 7
+			s.Begin(spans[node])
+			for leaf, h := range holders {
+				if h == node {
+					s.Row(leaf)[99] = 1
+				}
+			}
+			_, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: 1, Step: uint32(step)}, Spans: spans}, s.Sums(), to)
+			if err == nil && (to[99] != want || to[0] != 0) {
+				err = fmt.Errorf("node %d, %v: %v, want %v", node, holders, to, want)
+			}
+			return err
+		}))
+	}
+}
+
+// A node whose share is empty asks for notes only, and may come when the others have
+// long finished.
+func TestNotesReachWhoIsLate(t *testing.T) {
+	_, all := mesh(3)
+	// Of 17 columns node 0 has none: the shares are of 2 units for 3 nodes.
+	if first, end := share(17, 0, 3); first != end {
+		t.Fatalf("node 0 has the columns %d to %d", first, end)
+	}
+	started := make(chan struct{})
+	must(t, each(all, func(node int, x *Exchange) error {
+		to := make([]float64, 17)
+		to[0], to[16] = float64(node), 1
+		r := Round{Tag: Tag{Epoch: 1}, Note: Note{Loss: float64(node)}}
+		if node == 0 {
+			// Its row is there, but it asks last.
+			tag := Tag{Epoch: 1, Lane: LaneReduce}
+			x.mu.Lock()
+			o := x.blank(LaneReduce, 0)
+			o.head = r.Note.append(o.head)
+			o.rows = append(o.rows, raw(slices.Clone(to)))
+			x.publish(tag, o)
+			x.mu.Unlock()
+			<-started
+			<-started
+		}
+		notes, err := Reduce(t.Context(), x, r, [][]float64{to}, to)
+		if err != nil {
+			return err
+		}
+		if node > 0 {
+			started <- struct{}{}
+		}
+		if to[0] != 3 || to[16] != 3 || notes[2].Loss != 2 || notes[1].Loss != 1 || notes[0].Loss != 0 {
+			return fmt.Errorf("node %d: %v, %v", node, to, notes)
+		}
+		return nil
+	}))
+}
+
+func TestGather(t *testing.T) {
+	for _, nodes := range nodeCounts {
+		_, all := mesh(nodes)
+		var tally strategy.Tally
+		kept, text := make([][][]byte, nodes), make([]string, nodes)
+		for step := range uint32(10) {
+			if nodes > 1 {
+				tally.Reset()
+			}
+			must(t, each(all, func(node int, x *Exchange) error {
+				mine := []byte(strings.Repeat(fmt.Sprint(node), int(step)*(node+1)))
+				got, err := x.Gather(t.Context(), Tag{Epoch: 1, Step: step, Index: 7}, mine, &tally)
+				if err != nil {
+					return err
+				}
+				clear(mine) // it is the caller's again
+				for i := range nodes {
+					if want := strings.Repeat(fmt.Sprint(i), int(step)*(i+1)); len(got) != nodes || string(got[i]) != want {
+						return fmt.Errorf("node %d has %q, want %q of %d", node, got, want, i)
+					}
+				}
+				if step > 0 { // those before are valid still
+					if again := fmt.Sprintf("%q", kept[node]); again != text[node] {
+						return fmt.Errorf("what node %d gathered before, %s, is now %s", node, text[node], again)
+					}
+				}
+				kept[node], text[node] = got, fmt.Sprintf("%q", got)
+				return nil
+			}))
+			c := tally.Read()
+			if want := uint64(nodes * (nodes - 1)); c.Requests[strategy.Control] != want {
+				t.Errorf("%d requests in place of %d", c.Requests[strategy.Control], want)
+			}
+		}
+	}
+	_, all := mesh(1)
+	if _, err := all[0].Gather(t.Context(), Tag{}, make([]byte, messageLimit+1), nil); err == nil {
+		t.Error("a message over the limit was sent")
+	}
+}
+
+func TestWrongRowsAreRefused(t *testing.T) {
+	_, all := mesh(2)
+	row := []float32{1, 2}
+	for name, r := range map[string]struct {
+		spans [][]Span
+		mine  [][]float32
+	}{
+		"a row too few":         {nil, nil},
+		"a row too many":        {nil, [][]float32{row, row}},
+		"a column too few":      {nil, [][]float32{{1}}},
+		"spans of others":       {[][]Span{{{0, 0}}}, [][]float32{row}},
+		"as many rows as spans": {[][]Span{{{0, 0}, {2, 0}}, nil}, [][]float32{row}},
+	} {
+		if _, err := Reduce(t.Context(), all[0], Round{Spans: r.spans}, r.mine, make([]float32, 2)); err == nil {
+			t.Errorf("%s: it was added up", name)
+		}
+	}
+}
+
+// Whoever fails first ends the others' waits, and all is as it was.
+func TestOneFailureEndsARound(t *testing.T) {
+	net, all := mesh(3)
+	lost := errors.New("the line is cut")
+	net.Trouble = func(_ context.Context, from, to int, _ strategy.Query) error {
+		if from == 0 && to == 2 {
+			return lost
+		}
+		return nil
+	}
+	// Node 1 never offers anything: only the failure ends this.
+	to := []float32{5}
+	_, err := Reduce(t.Context(), all[0], Round{Tag: Tag{Epoch: 4, Step: 2}}, [][]float32{to}, to)
+	if !errors.Is(err, lost) || !strings.Contains(err.Error(), "epoch 4, step 2") || to[0] != 5 {
+		t.Errorf("ended by %v with %v", err, to)
+	}
+	if _, err := all[0].Gather(t.Context(), Tag{Epoch: 4}, nil, nil); !errors.Is(err, lost) {
+		t.Errorf("ended by %v", err)
+	}
+	net.Trouble = nil
+	must(t, each(all, func(node int, x *Exchange) error {
+		to := []float32{float32(node)}
+		if _, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: 5}}, [][]float32{to}, to); err != nil || to[0] != 3 {
+			return fmt.Errorf("node %d after a failure: %v, %w", node, to, err)
+		}
+		return nil
+	}))
+}
+
+// A node that answers with another number of bytes ends the sum with its name.
+func TestShortAnswersAreFound(t *testing.T) {
+	_, all := mesh(2)
+	all[1].Offer(Tag{Epoch: 1, Lane: LaneReduce}, []byte("0123"))
+	_, err := Reduce(t.Context(), all[0], Round{Tag: Tag{Epoch: 1}}, [][]float32{make([]float32, 1)}, make([]float32, 1))
+	if err == nil || !strings.Contains(err.Error(), "node b answers with") {
+		t.Errorf("ended by %v", err)
+	}
+}

@@ -1,0 +1,118 @@
+package exchange
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// takeRows offers this node's rows, and takes its share of those of the others, with
+// their notes: those come from all, however small the share is.
+func (s *summing) takeRows(ctx context.Context, r *Round, columns, size int) error {
+	x, self, nodes := s.x, s.x.work.Self, len(s.x.work.Nodes)
+	first, end := share(columns, self, nodes)
+	first, end = first*size, end*size
+	tag := r.Tag
+	tag.Lane = LaneReduce
+
+	x.mu.Lock()
+	o := x.blank(tag.Lane, 0)
+	o.head = r.Note.append(o.head)
+	o.rows = append(o.rows, s.rows...)
+	x.publish(tag, o)
+	if s.sum = nil; end > first {
+		s.sum = x.blank(LaneSum, end-first)
+	}
+	x.mu.Unlock()
+
+	for node := range nodes {
+		bytes := noteSize + r.rows(node)*(end-first)
+		if node == self {
+			own := s.room(self, bytes)
+			r.Note.append(own[:0])
+			for i, row := range s.rows {
+				copy(own[noteSize+i*(end-first):], row[first:end])
+			}
+			s.calls[self].answer = own
+			continue
+		}
+		c := s.want(node, strategy.Gradient, tag, bytes, r.Tally)
+		putColumns(c.columns[:], first, end)
+		c.query.Body = c.columns[:]
+	}
+	if err := s.run(ctx); err != nil {
+		return err
+	}
+	s.notes = s.notes[:0]
+	for i := range s.calls {
+		s.notes = append(s.notes, noteOf(s.calls[i].answer))
+	}
+	return nil
+}
+
+// addUp makes the sum of this node's share, in its offer.
+func addUp[T Number](s *summing, r *Round) {
+	if s.sum == nil {
+		return
+	}
+	to := s.sum.rows[0]
+	s.pieces = s.pieces[:0]
+	for node := range s.calls {
+		for i := range r.rows(node) {
+			p := piece{first: node, row: s.calls[node].answer[noteSize+i*len(to):][:len(to)]}
+			if r.Spans != nil {
+				p.first = r.Spans[node][i].First
+			}
+			s.pieces = append(s.pieces, p)
+		}
+	}
+	switch {
+	case len(s.pieces) == 0:
+		clear(to)
+		return
+	case r.Spans == nil:
+		for _, p := range s.pieces[1:] {
+			add(numbers[T](s.pieces[0].row), numbers[T](p.row))
+		}
+	default:
+		slices.SortFunc(s.pieces, func(a, b piece) int { return a.first - b.first })
+		fold[T](s.pieces)
+	}
+	copy(to, s.pieces[0].row)
+}
+
+// takeSums offers the sum of this node's share, and takes those of the others. They
+// stay in the round's memory: this node's rows may lie where they are to go, and others
+// may still read those.
+func (s *summing) takeSums(ctx context.Context, r *Round, columns, size int) error {
+	x, self, nodes := s.x, s.x.work.Self, len(s.x.work.Nodes)
+	tag := r.Tag
+	tag.Lane = LaneSum
+	if s.sum != nil {
+		x.mu.Lock()
+		x.publish(tag, s.sum)
+		x.mu.Unlock()
+	}
+	for node := range nodes {
+		if first, end := share(columns, node, nodes); node != self && end > first {
+			s.want(node, strategy.Gradient, tag, (end-first)*size, r.Tally)
+		}
+	}
+	return s.run(ctx)
+}
+
+// put joins all shares' sums.
+func (s *summing) put(to []byte, columns, size int) {
+	self, nodes := s.x.work.Self, len(s.x.work.Nodes)
+	for node := range nodes {
+		first, end := share(columns, node, nodes)
+		switch {
+		case end == first:
+		case node == self:
+			copy(to[first*size:], s.sum.rows[0])
+		default:
+			copy(to[first*size:end*size], s.calls[node].answer)
+		}
+	}
+}

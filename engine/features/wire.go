@@ -1,0 +1,162 @@
+package features
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// A Form is how rows travel between nodes: all of a job use the same.
+//
+// A dense row is its elements, F32 or BF16. Where rows are scaled its scale follows,
+// at a multiple of four bytes, as F32: so a row that was stored in halves travels in
+// halves, and is on any device the same bits as one that is read where it lies. A
+// sparse row is the number of its entries, its scale where rows are scaled, the
+// columns, in two bytes each where that is enough and else in four, and the values
+// unless all are 1. Everything is little-endian.
+type Form struct {
+	columns int
+	sparse  bool
+	half    bool // elements or values are BF16
+	scaled  bool
+	ones    bool // of sparse rows
+	how     int  // among Hows
+}
+
+const scaleBytes = 4
+
+// Form is that of the store's rows. wire is bf16, which rounds elements of dense rows
+// to it, or empty: they are as they are stored.
+func (s *Store) Form(wire string) (Form, error) {
+	if wire != "" && wire != "bf16" {
+		return Form{}, fmt.Errorf("features can't travel as %q: it is bf16, or nothing for as they are stored", wire)
+	}
+	return Form{
+		columns: s.columns, sparse: s.sparse, scaled: s.scaled, ones: s.ones, how: slices.Index(Hows, s.how),
+		half: s.shards[0].DType == graph.BF16 || !s.sparse && (s.binary || wire == "bf16"),
+	}, nil
+}
+
+// Sparse says whether rows are.
+func (f Form) Sparse() bool { return f.sparse }
+
+// Code is a number that is another where rows do not mean the same.
+func (f Form) Code() uint32 {
+	code := uint32(f.how)
+	for _, is := range []bool{f.sparse, f.half, f.scaled, f.ones} {
+		code <<= 1
+		if is {
+			code |= 1
+		}
+	}
+	return code
+}
+
+// RowBytes is what a dense row takes, or a sparse one at most.
+func (f Form) RowBytes() int {
+	switch {
+	case f.sparse:
+		return f.head() + f.columns*f.entry()
+	case f.half && f.scaled:
+		return 2*(f.columns+f.columns&1) + scaleBytes
+	case f.half:
+		return 2 * f.columns
+	case f.scaled:
+		return 4*f.columns + scaleBytes
+	}
+	return 4 * f.columns
+}
+
+// head is what a sparse row takes beside its entries.
+func (f Form) head() int {
+	if f.scaled {
+		return 4 + scaleBytes
+	}
+	return 4
+}
+
+// column is what the column of an entry takes.
+func (f Form) column() int {
+	if f.columns <= 1<<16 {
+		return 2
+	}
+	return 4
+}
+
+// entry is what an entry of a sparse row takes.
+func (f Form) entry() int {
+	switch {
+	case f.ones:
+		return f.column()
+	case f.half:
+		return f.column() + 2
+	}
+	return f.column() + 4
+}
+
+// Append appends the row of a vertex that is here.
+func (s *Store) Append(to []byte, f Form, v uint32) []byte {
+	shard, row := s.shardOf(v, 0)
+	if f.sparse {
+		return s.appendSparse(to, f, shard, row)
+	}
+	at, n := row*s.columns, s.columns
+	switch x := &s.stored[shard]; {
+	case x.half == nil && f.half:
+		for _, e := range x.whole[at:][:n] {
+			half := [1]uint16{}
+			graph.ToBF16(half[:], []float32{e})
+			to = binary.LittleEndian.AppendUint16(to, half[0])
+		}
+	case x.half == nil:
+		to = append(to, bytesOf(x.whole[at:][:n])...)
+	default:
+		to = append(to, bytesOf(x.half[at:][:n])...)
+	}
+	if f.scaled {
+		if f.half && n&1 == 1 {
+			to = append(to, 0, 0)
+		}
+		to = appendFloat(to, s.scale[shard][row])
+	}
+	return to
+}
+
+func (s *Store) appendSparse(to []byte, f Form, shard, row int) []byte {
+	rows := s.shards[shard].Sparse
+	from, end := rows.Indptr[row], rows.Indptr[row+1]
+	to = binary.LittleEndian.AppendUint32(to, uint32(end-from))
+	if f.scaled {
+		to = appendFloat(to, s.scale[shard][row])
+	}
+	if f.column() == 2 {
+		for _, column := range rows.Columns[from:end] {
+			to = binary.LittleEndian.AppendUint16(to, uint16(column))
+		}
+	} else {
+		to = append(to, bytesOf(rows.Columns[from:end])...)
+	}
+	switch {
+	case f.ones:
+	case f.half:
+		to = append(to, bytesOf(rows.ValuesBF16[from:end])...)
+	default:
+		to = append(to, bytesOf(rows.Values[from:end])...)
+	}
+	return to
+}
+
+func appendFloat(to []byte, f float32) []byte {
+	return binary.LittleEndian.AppendUint32(to, math.Float32bits(f))
+}
+
+// bytesOf is the memory of a slice: what travels is in the order of the machines that
+// hopmesh runs on, as in shard files.
+func bytesOf[E float32 | uint16 | int32](x []E) []byte {
+	var e E
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(e)))
+}

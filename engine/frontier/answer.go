@@ -1,0 +1,141 @@
+package frontier
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
+
+// Bounds of what is sent at a time.
+const (
+	mostBody   = 16 << 20
+	mostAnswer = 256 << 20
+)
+
+// prefix is what a question's body begins with: the fan-out.
+const prefix = 4
+
+// mostVertices is how many one question names.
+const mostVertices = (mostBody - prefix) / 4
+
+// header is what an answer begins with: how many rows follow, how many entries they
+// have, and whether these have weights. Then come the rows' degrees in the whole graph,
+// the entries' sources and their weights. How many entries of a row are drawn follows
+// from its degree and the fan-out.
+const header = 12
+
+// mostEntries are those that fit an answer of so many rows, weights included.
+func mostEntries(rows int) int { return (mostAnswer - header - 4*rows) / 8 }
+
+// limit is how large the answer to a question for so many rows may be.
+func limit(rows, fanout int) int {
+	if fanout == 0 || fanout > mostAnswer/8/max(1, rows) {
+		return mostAnswer
+	}
+	return min(mostAnswer, header+rows*(4+8*fanout))
+}
+
+// encode returns the parts of an answer, which lie in d but for the first, in head.
+func encode(d *sample.Drawn, head *[header]byte) [4][]byte {
+	weighted := uint32(0)
+	if d.Weights != nil {
+		weighted = 1
+	}
+	binary.LittleEndian.PutUint32(head[0:], uint32(len(d.Degrees)))
+	binary.LittleEndian.PutUint32(head[4:], uint32(len(d.Sources)))
+	binary.LittleEndian.PutUint32(head[8:], weighted)
+	return [4][]byte{head[:], raw(d.Degrees), raw(d.Sources), raw(d.Weights)}
+}
+
+// raw is the memory of elements: what serves has mapped shards, which it can't where
+// that is not little-endian.
+func raw[T int32 | float32](data []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), 4*len(data))
+}
+
+var errCutOff = errors.New("it is cut off, or goes on after its end")
+
+// rows are those of one owner, answer after answer.
+type rows struct {
+	sample.Drawn      // Weights count only if
+	weighted     bool // is set
+}
+
+func (r *rows) reset() {
+	r.Degrees, r.Indptr = r.Degrees[:0], append(r.Indptr[:0], 0)
+	r.Sources, r.Weights, r.weighted = r.Sources[:0], r.Weights[:0], false
+}
+
+// decode appends the rows of an answer, and returns how many these are. asked is how
+// many there may be, of a graph of so many vertices.
+func (r *rows) decode(b []byte, asked, fanout int, vertices uint32) (int, error) {
+	if len(b) < header {
+		return 0, errCutOff
+	}
+	n, entries := int64(binary.LittleEndian.Uint32(b)), int64(binary.LittleEndian.Uint32(b[4:]))
+	weighted := binary.LittleEndian.Uint32(b[8:])
+	if n == 0 || n > int64(asked) || weighted > 1 {
+		return 0, fmt.Errorf("it has %d rows where up to %d were asked for, or is of another kind", n, asked)
+	}
+	if int64(len(b)) != header+4*n+4*entries*int64(1+weighted) {
+		return 0, errCutOff
+	}
+	degrees, b := b[header:][:4*n], b[header+4*n:]
+	if err := r.decodeDegrees(degrees, entries, fanout, vertices); err != nil {
+		return 0, err
+	}
+	before := len(r.Sources)
+	r.Sources = slices.Grow(r.Sources, int(entries))
+	for at := 0; at < 4*int(entries); at += 4 {
+		v := binary.LittleEndian.Uint32(b[at:])
+		if v >= vertices {
+			return 0, fmt.Errorf("it names vertex %d of a graph of %d", v, vertices)
+		}
+		r.Sources = append(r.Sources, int32(v))
+	}
+	switch {
+	case weighted == 0 && r.weighted:
+		r.Weights = ones(r.Weights, int(entries))
+	case weighted == 1:
+		if !r.weighted {
+			r.Weights, r.weighted = ones(r.Weights[:0], before), true
+		}
+		r.Weights = slices.Grow(r.Weights, int(entries))
+		for b = b[4*entries:]; len(b) > 0; b = b[4:] {
+			r.Weights = append(r.Weights, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+		}
+	}
+	return int(n), nil
+}
+
+// decodeDegrees appends degrees, and the bounds of the entries that are drawn of them.
+func (r *rows) decodeDegrees(b []byte, entries int64, fanout int, vertices uint32) error {
+	before := r.Indptr[len(r.Indptr)-1]
+	end := before
+	for ; len(b) > 0; b = b[4:] {
+		degree := binary.LittleEndian.Uint32(b)
+		if degree > vertices || degree > math.MaxInt32 {
+			return fmt.Errorf("a vertex has %d neighbours in a graph of %d", degree, vertices)
+		}
+		end += int64(sample.Kept(int32(degree), fanout))
+		r.Degrees = append(r.Degrees, int32(degree))
+		r.Indptr = append(r.Indptr, end)
+	}
+	if end-before != entries {
+		return fmt.Errorf("it has %d entries where its rows have %d", entries, end-before)
+	}
+	return nil
+}
+
+// ones appends n weights of 1, which those have that are not given.
+func ones(to []float32, n int) []float32 {
+	for range n {
+		to = append(to, 1)
+	}
+	return to
+}

@@ -1,0 +1,77 @@
+package frontier
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// A Server answers questions for the rows of vertices whose edges are here.
+type Server struct {
+	once    sync.Once
+	ready   chan struct{}
+	t       *sample.Topology
+	o       sample.Options
+	drawers sync.Pool
+}
+
+// A drawer is what one question at a time needs.
+type drawer struct {
+	*sample.Drawer
+	vertices []uint32
+	drawn    sample.Drawn
+	head     [header]byte
+}
+
+// Serve registers the service, before peers.Open only. Questions wait until Ready.
+func Serve(peers strategy.Peers) *Server {
+	s := &Server{ready: make(chan struct{})}
+	s.drawers.New = func() any { return &drawer{Drawer: sample.NewDrawer(s.t, s.o)} }
+	peers.Answer(strategy.Draws, s.answer)
+	return s
+}
+
+// Ready says what is drawn from, and how: all nodes of a job have the same fan-outs
+// and the same seed. Only the first call counts.
+func (s *Server) Ready(t *sample.Topology, o sample.Options) {
+	s.once.Do(func() {
+		s.t, s.o = t, o
+		close(s.ready)
+	})
+}
+
+func (s *Server) answer(ctx context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	d, _ := s.drawers.Get().(*drawer)
+	defer s.drawers.Put(d)
+	if err := d.draw(q); err != nil {
+		return fmt.Errorf("%w: draw rows of hop %d: %w", strategy.ErrRefused, q.Part, err)
+	}
+	parts := encode(&d.drawn, &d.head)
+	return reply(parts[:]...)
+}
+
+// draw reads a question and draws its rows.
+func (d *drawer) draw(q strategy.Query) error {
+	if len(q.Body) <= prefix || len(q.Body) > mostBody || len(q.Body)%4 != 0 {
+		return fmt.Errorf("a question of %d bytes is none", len(q.Body))
+	}
+	fanout, ok := d.Fanout(int(q.Part))
+	if got := binary.LittleEndian.Uint32(q.Body); !ok || uint64(got) != uint64(fanout) {
+		return fmt.Errorf("a fan-out of %d was asked for, which is not that of the hop: the nodes differ in the job's recipe", got)
+	}
+	d.vertices = d.vertices[:0]
+	for at := prefix; at < len(q.Body); at += 4 {
+		d.vertices = append(d.vertices, binary.LittleEndian.Uint32(q.Body[at:]))
+	}
+	_, err := d.Draw(&d.drawn, uint64(q.Epoch), uint64(q.Step), int(q.Part), d.vertices, mostEntries(len(d.vertices)))
+	return err
+}

@@ -1,0 +1,107 @@
+package gather
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// Cache brings the rows of so many vertices that are elsewhere, to be kept: those that
+// are sources of the most edges, of all that are here. It says what memory they take.
+// The source is ready, and nobody gathers yet. Shards without edges count for nothing;
+// what was kept before is forgotten.
+func (s *Source) Cache(ctx context.Context, rows int, shards []*graph.Shard, tally *strategy.Tally) (bytes uint64, err error) {
+	s.kept, s.hot = features.Far{}, hot{}
+	if rows <= 0 {
+		return 0, nil
+	}
+	vertices := s.hottest(rows, shards)
+	var r Rows
+	if err := s.gather(ctx, &r, [][]uint32{vertices}, 0, 0, Options{}, tally); err != nil {
+		return 0, fmt.Errorf("bring rows of features that are used often: %w", err)
+	}
+	s.kept, s.hot = r.Far, newHot(s.store.Vertices(), vertices, r.Places[0])
+	return s.kept.Bytes() + s.hot.bytes(), nil
+}
+
+// hottest are the vertices to keep, ascending: of those that are as hot as the coldest
+// of them, the first ones.
+func (s *Source) hottest(rows int, shards []*graph.Shard) []uint32 {
+	edges := make([]uint32, s.store.Vertices())
+	for _, shard := range shards {
+		for _, source := range shard.Indices {
+			edges[source]++
+		}
+	}
+	with := map[uint32]int{} // so many edges: vertices
+	for v, n := range edges {
+		if !s.store.Has(uint32(v)) {
+			with[n]++
+		}
+	}
+	// All of more edges than least are kept, and so many that are left of just as many.
+	least, left := uint32(0), rows
+	for _, n := range slices.Backward(slices.Sorted(maps.Keys(with))) {
+		if least = n; left <= with[n] {
+			break
+		}
+		left -= with[n]
+	}
+	var vertices []uint32
+	for v, n := range edges {
+		if n < least || s.store.Has(uint32(v)) {
+			continue
+		}
+		if n == least {
+			if left == 0 {
+				continue
+			}
+			left--
+		}
+		vertices = append(vertices, uint32(v))
+	}
+	return vertices
+}
+
+// hot knows where the rows are that are kept. The zero hot knows of none.
+type hot struct {
+	is     []uint64 // a bit for each vertex of the graph
+	before []uint32 // of each word of is: how many bits are set before it
+	places []uint32 // of the vertices that are kept
+}
+
+func newHot(total uint32, vertices, places []uint32) hot {
+	words := (uint64(total) + 63) / 64
+	h := hot{make([]uint64, words), make([]uint32, words), places}
+	for _, v := range vertices {
+		h.is[v/64] |= 1 << (v % 64)
+	}
+	n := 0
+	for i, word := range h.is {
+		h.before[i] = uint32(n)
+		n += bits.OnesCount64(word)
+	}
+	return h
+}
+
+// place is that of a vertex, if its row is kept.
+func (h *hot) place(v uint32) (uint32, bool) {
+	if h.is == nil {
+		return 0, false
+	}
+	word, bit := h.is[v/64], uint64(1)<<(v%64)
+	if word&bit == 0 {
+		return 0, false
+	}
+	return h.places[h.before[v/64]+uint32(bits.OnesCount64(word&(bit-1)))], true
+}
+
+func (h *hot) bytes() uint64 {
+	return 8*uint64(len(h.is)) + 4*uint64(len(h.before)+len(h.places))
+}

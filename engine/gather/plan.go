@@ -1,0 +1,197 @@
+package gather
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A plan says which rows are asked of whom. Far rows are numbered twice: in the order
+// in which they were found, and as they come: round after round, owner after owner.
+type plan struct {
+	far    []uint32 // vertices, as they were found
+	owners []int32  // of far
+	rows   []uint32 // of far: as they come
+	ends   []int    // of rounds, in far
+	counts []int    // of the rows of each owner in a round
+	body   []byte   // the vertices as they come, as questions have them
+}
+
+// lay sets what r says of near rows, and plans how the others are asked for.
+func (s *Source) lay(r *Rows, sets [][]uint32, o Options) error {
+	p := &r.plan
+	p.far, p.ends = p.far[:0], p.ends[:0]
+	r.Local, r.Cached, r.Remote, r.used = 0, 0, 0, 0
+	r.Places = resize(r.Places, len(sets))
+	filled := 0
+	for i, set := range sets {
+		r.Places[i] = resize(r.Places[i], len(set))
+		if len(set) > 0 {
+			filled++
+		}
+	}
+	if filled > 1 && !o.Apart && !o.Repeated {
+		t := s.borrow()
+		for i, set := range sets {
+			s.once(r, t, r.Places[i], set)
+		}
+		t.next(len(p.far))
+		s.giveBack(t)
+	} else {
+		for i, set := range sets {
+			s.each(r, r.Places[i], set)
+			if o.Apart {
+				p.ends = append(p.ends, len(p.far))
+			}
+		}
+	}
+	if !o.Apart {
+		p.ends = append(p.ends, len(p.far))
+	}
+	r.Remote = len(p.far)
+	if uint64(s.beyond())+uint64(r.Remote) > math.MaxUint32 {
+		return fmt.Errorf("%d rows are too many at a time: take smaller batches", r.Remote)
+	}
+	if r.Remote > 0 {
+		s.order(r)
+	}
+	return nil
+}
+
+// beyond is the place of the first row that is asked for: those of the vertices and of
+// the rows that are kept lie before it.
+func (s *Source) beyond() uint32 { return s.store.Vertices() + uint32(s.kept.Rows()) }
+
+// each places the vertices of a set, each by itself.
+func (s *Source) each(r *Rows, places, set []uint32) {
+	store, beyond, p := s.store, s.beyond(), &r.plan
+	asked, cached := len(p.far), 0
+	for i, v := range set {
+		if store.Has(v) {
+			places[i] = v
+			continue
+		}
+		if place, ok := s.hot.place(v); ok {
+			places[i] = place
+			cached++
+			continue
+		}
+		places[i] = beyond + uint32(len(p.far))
+		p.far = append(p.far, v)
+	}
+	r.Cached += cached
+	r.Local += len(set) - cached - (len(p.far) - asked)
+}
+
+// once places the vertices of a set, those that were seen before as they were then.
+func (s *Source) once(r *Rows, t *table, places, set []uint32) {
+	store, beyond, p := s.store, s.beyond(), &r.plan
+	for i, v := range set {
+		seen := t.marks[v]
+		if seen > t.base {
+			places[i] = beyond + seen - t.base - 1
+			continue
+		}
+		count := &r.Local
+		if store.Has(v) {
+			places[i] = v
+		} else if place, ok := s.hot.place(v); ok {
+			places[i], count = place, &r.Cached
+		} else {
+			places[i] = beyond + uint32(len(p.far))
+			p.far = append(p.far, v)
+			t.marks[v] = t.base + uint32(len(p.far))
+			continue
+		}
+		if seen < t.base {
+			t.marks[v] = t.base
+			*count++
+		}
+	}
+}
+
+// order sets the questions, round by round, and places to where rows come.
+func (s *Source) order(r *Rows) {
+	p := &r.plan
+	n := len(p.far)
+	p.owners, p.rows = resize(p.owners, n), resize(p.rows, n)
+	p.body = resize(p.body, 4*n)
+	p.counts = resize(p.counts, len(s.work.Nodes))
+	first, shard := 0, 0
+	for round, end := range p.ends {
+		clear(p.counts)
+		for i := first; i < end; i++ {
+			v := p.far[i]
+			if v < s.layout.Firsts[shard] || v >= s.layout.Firsts[shard+1] {
+				shard = s.layout.Shard(v)
+			}
+			p.owners[i] = int32(s.layout.Owners[shard])
+			p.counts[p.owners[i]]++
+		}
+		at := first
+		for node, count := range p.counts {
+			if count > 0 {
+				s.add(r, round, node, at, count)
+			}
+			p.counts[node] = at
+			at += count
+		}
+		for i := first; i < end; i++ {
+			row := p.counts[p.owners[i]]
+			p.counts[p.owners[i]]++
+			p.rows[i] = uint32(row)
+			binary.LittleEndian.PutUint32(p.body[4*row:], p.far[i])
+		}
+		first = end
+	}
+	beyond := s.beyond()
+	for _, places := range r.Places {
+		for i, place := range places {
+			if place >= beyond {
+				places[i] = beyond + p.rows[place-beyond]
+			}
+		}
+	}
+}
+
+// A table knows which vertices were seen. Marks below base are of sets before; base
+// marks a row that is here or kept, base + 1 + i the far row that was found as i.
+type table struct {
+	marks []uint32 // of all vertices
+	base  uint32
+}
+
+// next forgets all vertices, of which so many were far.
+func (t *table) next(far int) {
+	// The marks of the next use may be as many as there are vertices, and one.
+	if uint64(t.base)+uint64(far)+1+uint64(len(t.marks)) >= math.MaxUint32 {
+		clear(t.marks)
+		t.base = 1
+		return
+	}
+	t.base += uint32(far) + 1
+}
+
+// borrow is a table that nobody else uses.
+func (s *Source) borrow() *table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.tables); n > 0 {
+		t := s.tables[n-1]
+		s.tables = s.tables[:n-1]
+		return t
+	}
+	return &table{marks: make([]uint32, s.store.Vertices()), base: 1}
+}
+
+func (s *Source) giveBack(t *table) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tables = append(s.tables, t)
+}
+
+// resize returns a slice of n elements that hold anything, those that were there first.
+func resize[E any](s []E, n int) []E {
+	return slices.Grow(s, max(0, n-len(s)))[:n]
+}

@@ -1,0 +1,133 @@
+package graph
+
+import (
+	"fmt"
+	"strconv"
+	"unsafe"
+
+	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
+)
+
+// SkeletonFormat is what a skeleton says in its metadata that it is.
+const SkeletonFormat = "hopmesh-skeleton/1"
+
+// A Skeleton is what one node tells another of a shard: all but its features and what
+// the source calls its vertices, and its edges or what sampling must know of them. In
+// bytes it is a safetensors file, with the tensors of a shard file by their names.
+type Skeleton struct {
+	// Shard has no features, though Features counts their columns, no Originals, and
+	// where edges are left out no Indptr, Indices and Weights.
+	Shard *Shard
+	Stats FeatureStats
+	Edges int64 // of the shard, whether they are here or not
+	// Of each vertex 1/sqrt(degree), and a bit: whether it has an edge from itself. Nil
+	// where nobody asked for it.
+	Inverse []float32
+	Loops   []uint64
+}
+
+// NewSkeleton makes that of a whole shard, whose memory it shares.
+func NewSkeleton(s *Shard, stats FeatureStats, edges bool) *Skeleton {
+	bare := &Shard{
+		Number: s.Number, Shards: s.Shards, First: s.First, Vertices: s.Vertices, Total: s.Total,
+		Features: s.Features, Classes: s.Classes, DType: s.DType, Labels: s.Labels, Marks: s.Marks,
+	}
+	if edges {
+		bare.Indptr, bare.Indices, bare.Weights = s.Indptr, s.Indices, s.Weights
+	}
+	return &Skeleton{Shard: bare, Stats: stats, Edges: int64(len(s.Indices))}
+}
+
+// Parts are the skeleton's bytes, one part after another. They lie in its memory, but
+// for the first.
+func (k *Skeleton) Parts() ([][]byte, error) {
+	s := k.Shard
+	n := int64(s.Vertices)
+	var tensors []safetensors.Tensor
+	parts := [][]byte{nil}
+	add := func(name string, dtype safetensors.DType, data []byte, shape ...int64) {
+		tensors = append(tensors, safetensors.Tensor{Name: name, DType: dtype, Shape: shape})
+		parts = append(parts, data)
+	}
+	if s.Indptr != nil {
+		add("indptr", safetensors.I64, raw(s.Indptr), n+1)
+	}
+	if k.Loops != nil {
+		add("loops", safetensors.I64, raw(k.Loops), int64(len(k.Loops)))
+	}
+	if s.Indptr != nil {
+		add("indices", safetensors.I32, raw(s.Indices), int64(len(s.Indices)))
+	}
+	if s.Weights != nil {
+		add("weights", safetensors.F32, raw(s.Weights), int64(len(s.Weights)))
+	}
+	if k.Inverse != nil {
+		add("inverse", safetensors.F32, raw(k.Inverse), n)
+	}
+	if s.Labels != nil {
+		add("labels", safetensors.I32, raw(s.Labels), n)
+	}
+	if len(s.Marks) > 0 {
+		tensors = append(tensors, safetensors.Tensor{Name: "splits", DType: safetensors.U8, Shape: []int64{int64(len(s.Marks)), n}})
+		parts = append(parts, s.Marks...)
+	}
+	layout, err := safetensors.NewLayout(tensors, k.metadata())
+	if err != nil {
+		return nil, fmt.Errorf("make the skeleton of shard %d: %w", s.Number, err)
+	}
+	parts[0] = layout.Header()
+	return parts, nil
+}
+
+func (k *Skeleton) metadata() map[string]string {
+	s := k.Shard
+	return map[string]string{
+		"format":         SkeletonFormat,
+		"shards":         strconv.Itoa(s.Shards),
+		"shard":          strconv.Itoa(s.Number),
+		"first_vertex":   strconv.FormatUint(uint64(s.First), 10),
+		"vertices":       strconv.Itoa(s.Vertices),
+		"total_vertices": strconv.FormatUint(uint64(s.Total), 10),
+		"features":       strconv.Itoa(s.Features),
+		"classes":        strconv.Itoa(s.Classes),
+		"dtype":          string(s.DType),
+		"edges":          strconv.FormatInt(k.Edges, 10),
+		"sparse":         strconv.FormatBool(k.Stats.Sparse),
+		"ones":           strconv.FormatBool(k.Stats.Ones),
+		"entries":        strconv.FormatInt(k.Stats.Entries, 10),
+	}
+}
+
+// raw is the memory of elements. Shards are not read where that is not little-endian.
+func raw[T int64 | uint64 | int32 | float32](data []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)*int(unsafe.Sizeof(*new(T))))
+}
+
+// A SkeletonSize is what the size of a shard's skeleton depends on.
+type SkeletonSize struct {
+	Vertices, Edges  int64
+	Splits           int
+	Labels, Weighted bool
+}
+
+// SizeOf is that of a whole shard.
+func SizeOf(s *Shard) SkeletonSize {
+	return SkeletonSize{int64(s.Vertices), int64(len(s.Indices)), len(s.Marks), s.Labels != nil, s.Weights != nil}
+}
+
+// Size is how many bytes a skeleton with so much in it has at most.
+func (z SkeletonSize) Size(edges bool) int64 {
+	const header = 4096
+	n := header + z.Vertices*int64(z.Splits)
+	if z.Labels {
+		n += 4 * z.Vertices
+	}
+	if !edges {
+		return n + 4*z.Vertices + (z.Vertices+63)/64*8
+	}
+	n += 8*(z.Vertices+1) + 4*z.Edges
+	if z.Weighted {
+		n += 4 * z.Edges
+	}
+	return n
+}

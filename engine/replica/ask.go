@@ -1,0 +1,165 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// atATime is how many shards one owner is asked for at once.
+const atATime = 4
+
+// askSizes asks the owners of shards whose sizes are not known, all at once.
+func (b *bringing) askSizes(ctx context.Context) error {
+	unknown := map[int][]int{}
+	for n, shards := range b.far {
+		if !b.haveSizes(shards) {
+			unknown[n] = shards
+		}
+	}
+	all := newAsking(ctx)
+	for n, shards := range unknown {
+		all.Go(func(ctx context.Context) error {
+			q := strategy.Query{
+				Service: strategy.Skeletons, Kind: strategy.Topology,
+				Body: []byte{askSizes}, Limit: record * len(b.held), Tally: b.o.Tally,
+			}
+			answer, err := b.peers.Ask(ctx, n, q, nil)
+			if err != nil {
+				return fmt.Errorf("the sizes of the shards of node %s: %w", b.work.Nodes[n], err)
+			}
+			sizes, err := readSizes(answer, len(b.held))
+			if err != nil {
+				return fmt.Errorf("the answer of node %s is not usable: %w", b.work.Nodes[n], err)
+			}
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			for _, i := range shards {
+				size, ok := sizes[i]
+				if !ok {
+					return fmt.Errorf("node %s owns shard %d and does not have it", b.work.Nodes[n], i)
+				}
+				b.sizes[i] = size
+			}
+			return nil
+		})
+	}
+	return all.Wait()
+}
+
+func (b *bringing) haveSizes(shards []int) bool {
+	for _, i := range shards {
+		if _, ok := b.sizes[i]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// askSkeletons brings the shards that are not there as they are wanted, of each owner
+// a few at a time. What is held here, or is there otherwise, is let go of.
+func (b *bringing) askSkeletons(ctx context.Context) error {
+	have := b.of
+	b.of = map[int]*brought{}
+	missing := map[int]chan int{}
+	for n, shards := range b.far {
+		missing[n] = make(chan int, len(shards))
+		for _, i := range shards {
+			if k := have[i]; k != nil && k.how == b.want {
+				b.of[i] = k
+			} else {
+				missing[n] <- i
+			}
+		}
+		close(missing[n])
+	}
+	all := newAsking(ctx)
+	for n, shards := range missing {
+		for range min(atATime, len(shards)) {
+			all.Go(func(ctx context.Context) error {
+				for i := range shards {
+					if err := b.askSkeleton(ctx, n, i); err != nil {
+						return fmt.Errorf("shard %d of node %s: %w", i, b.work.Nodes[n], err)
+					}
+				}
+				return nil
+			})
+		}
+	}
+	return all.Wait()
+}
+
+func (b *bringing) askSkeleton(ctx context.Context, n, shard int) error {
+	q := strategy.Query{
+		Service: strategy.Skeletons, Kind: strategy.Topology, Part: uint32(shard),
+		Body: question(b.edges, b.want.form), Limit: int(b.sizes[shard].Size(b.edges)), Tally: b.o.Tally,
+	}
+	answer, err := b.peers.Ask(ctx, n, q, nil)
+	if err != nil {
+		return err
+	}
+	k, err := graph.ReadSkeleton(answer)
+	if err != nil {
+		return err
+	}
+	if err := b.fits(k, shard); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.of[shard] = &brought{b.want, k, uint64(len(answer))}
+	return nil
+}
+
+var (
+	errWithEdges = errors.New("what came has edges and was asked for without, or the other way round")
+	errOtherForm = errors.New("what came is summed up for another form of blocks")
+)
+
+// fits says whether a skeleton is what was asked for.
+func (b *bringing) fits(k *graph.Skeleton, shard int) error {
+	switch s := k.Shard; {
+	case s.Number != shard || s.Shards != len(b.held):
+		return fmt.Errorf("what came is shard %d of %d", s.Number, s.Shards)
+	case (s.Indptr != nil) != b.edges:
+		return errWithEdges
+	case b.edges:
+		return nil
+	case b.want.form.SelfLoops != (k.Loops != nil) || (b.want.form.Weighting == sample.Symmetric) != (k.Inverse != nil):
+		return errOtherForm
+	}
+	return nil
+}
+
+// asking is questions under way, of which the first that fails ends the others.
+type asking struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	all    sync.WaitGroup
+}
+
+func newAsking(ctx context.Context) *asking {
+	a := &asking{}
+	a.ctx, a.cancel = context.WithCancelCause(ctx)
+	return a
+}
+
+func (a *asking) Go(do func(ctx context.Context) error) {
+	a.all.Go(func() {
+		if err := do(a.ctx); err != nil {
+			a.cancel(err)
+		}
+	})
+}
+
+func (a *asking) Wait() error {
+	a.all.Wait()
+	err := context.Cause(a.ctx)
+	a.cancel(nil)
+	return err
+}

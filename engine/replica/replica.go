@@ -1,0 +1,197 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// Options say what is brought.
+type Options struct {
+	Dataset string      // its content, which the cache goes by
+	Form    sample.Form // of the model's blocks
+	// Topology is replicated, sharded, or auto (also ""): replicated if it takes no more
+	// than a half of Memory (0: no bound).
+	Topology string
+	Memory   uint64
+	Cache    *Cache // may be nil
+	Tally    *strategy.Tally
+}
+
+// A Replica is what was brought.
+type Replica struct {
+	// Shards are all of the graph's, in order: those held here as they are, the others
+	// without features and, where the topology is sharded, without edges (Indptr nil).
+	Shards []*graph.Shard
+	// Summaries say of shards without edges what sampling must know; nil for others.
+	Summaries []*sample.Summary
+	// Stats are the features' of all shards.
+	Stats      []graph.FeatureStats
+	Replicated bool
+	Bytes      uint64 // that all of it takes beside the shards that are held
+}
+
+// The topologies that may be asked for.
+const (
+	replicated = "replicated"
+	sharded    = "sharded"
+	auto       = "auto"
+)
+
+// Bring asks the owners of all shards that are not held here.
+func Bring(ctx context.Context, peers strategy.Peers, work strategy.Work, held []*graph.Shard, o Options) (*Replica, error) {
+	b := &bringing{peers: peers, work: work, held: held, o: o, cache: o.Cache}
+	if b.cache == nil {
+		b.cache = new(Cache)
+	}
+	if err := b.list(); err != nil {
+		return nil, fmt.Errorf("bring the topology of the graph: %w", err)
+	}
+	if err := b.run(ctx); err != nil {
+		return nil, fmt.Errorf("bring the topology of the graph: %w", err)
+	}
+	r, err := b.whole()
+	if err != nil {
+		b.cache.keep(b.o.Dataset, nil, nil)
+		return nil, fmt.Errorf("bring the topology of the graph: %w", err)
+	}
+	return r, nil
+}
+
+// bringing is what Bring is at.
+type bringing struct {
+	peers strategy.Peers
+	work  strategy.Work
+	held  []*graph.Shard
+	o     Options
+	cache *Cache
+
+	far   map[int][]int // owners, and those of their shards that are not held here
+	edges bool          // whether they are brought with these
+	want  wanted
+
+	mu    sync.Mutex // for those below, while owners are asked
+	sizes map[int]graph.SkeletonSize
+	of    map[int]*brought
+}
+
+// list finds the shards that are not here.
+func (b *bringing) list() error {
+	if len(b.held) != len(b.work.Owners) {
+		return fmt.Errorf("%d shards are listed as held or not, and %d have owners", len(b.held), len(b.work.Owners))
+	}
+	switch b.o.Topology {
+	case "", auto, replicated, sharded:
+	default:
+		return fmt.Errorf("it can't be %q: it is %s, %s or %s", b.o.Topology, auto, replicated, sharded)
+	}
+	b.far = map[int][]int{}
+	for i, n := range b.work.Owners {
+		switch {
+		case b.held[i] != nil:
+			continue
+		case n == b.work.Self:
+			return fmt.Errorf("shard %d is this node's and is not here", i)
+		case n < 0 || n >= len(b.work.Nodes):
+			return fmt.Errorf("shard %d is node %d's, of %d", i, n, len(b.work.Nodes))
+		}
+		b.far[n] = append(b.far[n], i)
+	}
+	return nil
+}
+
+func (b *bringing) run(ctx context.Context) error {
+	b.sizes, b.of = b.cache.known(b.o.Dataset)
+	if err := b.askSizes(ctx); err != nil {
+		return err
+	}
+	if err := b.decide(); err != nil {
+		return err
+	}
+	err := b.askSkeletons(ctx)
+	b.cache.keep(b.o.Dataset, b.sizes, b.of) // whatever came before an error
+	return err
+}
+
+// mostAnswer is how large a shard's skeleton may be: answers of more bytes there are not.
+const mostAnswer = 1<<32 - 1
+
+// decide settles whether edges are brought.
+func (b *bringing) decide() error {
+	var with, without, largest uint64
+	for _, shards := range b.far {
+		for _, i := range shards {
+			with += uint64(b.sizes[i].Size(true))
+			without += uint64(b.sizes[i].Size(false))
+			largest = max(largest, uint64(b.sizes[i].Size(true)))
+		}
+	}
+	fits := largest <= mostAnswer && (b.o.Memory == 0 || with <= b.o.Memory/2)
+	b.edges = b.o.Topology == replicated || b.o.Topology != sharded && fits
+	b.want = wanted{edges: b.edges}
+	takes := with
+	if !b.edges {
+		takes, b.want.form = without, needed(b.o.Form)
+	}
+	if b.edges && largest > mostAnswer {
+		return fmt.Errorf("the edges of a shard of another node take %d bytes, and %d can be sent: use --set topology=sharded, or import the dataset with more shards", largest, uint64(mostAnswer))
+	}
+	if b.o.Memory > 0 && takes > b.o.Memory {
+		advice := "use more nodes or nodes with more memory"
+		if b.edges {
+			advice = "use --set topology=sharded"
+		}
+		return fmt.Errorf("what this node must know of other nodes' shards takes %d bytes of memory, and it has %d: %s", takes, b.o.Memory, advice)
+	}
+	return nil
+}
+
+// whole puts together what is held and what was brought, and checks that it is one
+// graph.
+func (b *bringing) whole() (*Replica, error) {
+	n := len(b.held)
+	r := &Replica{Shards: make([]*graph.Shard, n), Summaries: make([]*sample.Summary, n), Stats: make([]graph.FeatureStats, n), Replicated: b.edges}
+	for i, s := range b.held {
+		if s != nil {
+			r.Shards[i], r.Stats[i] = s, graph.StatsOf(s)
+			continue
+		}
+		k := b.of[i]
+		r.Shards[i], r.Stats[i] = k.skeleton.Shard, k.skeleton.Stats
+		r.Bytes += k.bytes
+		if !b.edges {
+			r.Summaries[i] = &sample.Summary{Edges: k.skeleton.Edges, Inverse: k.skeleton.Inverse, Loops: k.skeleton.Loops}
+		}
+	}
+	if err := b.check(r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+var errNoShards = errors.New("the graph has no shards")
+
+// check says which shard is not of the same graph as the first, or does not follow the
+// one before it.
+func (b *bringing) check(r *Replica) error {
+	if len(r.Shards) == 0 {
+		return errNoShards
+	}
+	first, next := r.Shards[0], uint64(0)
+	for i, s := range r.Shards {
+		if s.Number != i || s.Shards != len(r.Shards) || uint64(s.First) != next || s.Total != first.Total || s.Features != first.Features ||
+			s.Classes != first.Classes || s.DType != first.DType || len(s.Marks) != len(first.Marks) || r.Stats[i].Sparse != r.Stats[0].Sparse {
+			return fmt.Errorf("shard %d, of node %s, is not of the same graph as shard 0, or does not follow the one before it", i, b.work.Nodes[b.work.Owners[i]])
+		}
+		next += uint64(s.Vertices)
+	}
+	if next != uint64(first.Total) {
+		return fmt.Errorf("the shards have %d vertices of %d", next, first.Total)
+	}
+	return nil
+}

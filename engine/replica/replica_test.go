@@ -1,0 +1,104 @@
+package replica
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
+
+func TestBring(t *testing.T) {
+	for _, weighted := range []bool{false, true} {
+		all := graphs(weighted)
+		whole, err := sample.NewTopology(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		net, works, here := mesh(4, all, owners)
+		for self := range works {
+			for _, form := range []sample.Form{{}, {SelfLoops: true}, {Weighting: sample.Sums}, {Weighting: sample.Symmetric}, {SelfLoops: true, Weighting: sample.Symmetric}} {
+				for _, topology := range []string{"", auto, replicated, sharded} {
+					r, err := Bring(t.Context(), net.Node(self), works[self], here[self], Options{Form: form, Topology: topology})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if r.Replicated == (topology == sharded) || r.Bytes == 0 {
+						t.Errorf("%q: replicated is %v, %d bytes", topology, r.Replicated, r.Bytes)
+					}
+					for i, s := range all {
+						same(t, r, i, s, here[self][i], form)
+					}
+					to, err := sample.NewPartial(r.Shards, r.Summaries)
+					if err != nil || to.Edges() != whole.Edges() {
+						t.Fatal(err)
+					}
+					sample.New(to, sample.Options{Form: form})
+				}
+			}
+		}
+	}
+}
+
+// same holds what was brought of a shard against the shard.
+func same(t *testing.T, r *Replica, i int, s, held *graph.Shard, form sample.Form) {
+	t.Helper()
+	got := r.Shards[i]
+	if r.Stats[i] != graph.StatsOf(s) {
+		t.Errorf("shard %d has %+v", i, r.Stats[i])
+	}
+	if held != nil {
+		if got != held || r.Summaries[i] != nil {
+			t.Errorf("shard %d is held here, and is another now", i)
+		}
+		return
+	}
+	if got.First != s.First || got.Vertices != s.Vertices || got.Features != 2 || got.Dense != nil || !reflect.DeepEqual(got.Labels, s.Labels) || !reflect.DeepEqual(got.Marks, s.Marks) {
+		t.Errorf("shard %d came as %+v", i, got)
+	}
+	if r.Replicated {
+		if r.Summaries[i] != nil || !slices.Equal(got.Indptr, s.Indptr) || !slices.Equal(got.Indices, s.Indices) || !reflect.DeepEqual(got.Weights, s.Weights) {
+			t.Errorf("shard %d has other edges", i)
+		}
+		return
+	}
+	if m := r.Summaries[i]; got.Indptr != nil || got.Indices != nil || got.Weights != nil || !reflect.DeepEqual(m, sample.Summarise(s, form)) {
+		t.Errorf("shard %d came with %+v", i, m)
+	}
+}
+
+func TestMemoryDecides(t *testing.T) {
+	net, works, here := mesh(4, graphs(true), owners)
+	bring := func(topology string, memory uint64) (*Replica, error) {
+		return Bring(t.Context(), net.Node(1), works[1], here[1], Options{Topology: topology, Memory: memory})
+	}
+	with, without := int64(0), int64(0)
+	for i, s := range graphs(true) {
+		if owners[i] != 1 {
+			with, without = with+graph.SizeOf(s).Size(true), without+graph.SizeOf(s).Size(false)
+		}
+	}
+	for _, c := range []struct {
+		topology string
+		memory   int64
+		want     string
+	}{
+		{auto, 2 * with, replicated},
+		{auto, 2*with - 2, sharded},
+		{"", 0, replicated},
+		{replicated, with, replicated},
+		{replicated, with - 1, "use --set topology=sharded"},
+		{sharded, 0, sharded},
+		{sharded, without, sharded},
+		{auto, without - 1, "more memory"},
+		{"half", 0, `can't be "half"`},
+	} {
+		r, err := bring(c.topology, uint64(c.memory))
+		switch {
+		case err != nil && !strings.Contains(err.Error(), c.want), err == nil && r.Replicated != (c.want == replicated), err == nil && c.want != replicated && c.want != sharded:
+			t.Errorf("%q with %d bytes: %v, %v", c.topology, c.memory, r, err)
+		}
+	}
+}

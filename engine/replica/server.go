@@ -1,0 +1,178 @@
+package replica
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// What is asked: the first byte of a question's body, which is all of one for sizes.
+// One for a skeleton goes on with three bytes: whether it is with its edges, whether
+// the form has self-loops, and its weighting. Part is the shard.
+const (
+	askSizes = iota
+	askSkeleton
+)
+
+// record is how many bytes the size of a shard takes: its number, how many splits it
+// has, its vertices, flags, and its edges.
+const record = 24
+
+// mostEdges bounds those of a shard, so that sums of sizes don't overflow.
+const mostEdges = 1 << 48
+
+// The flags of a size.
+const (
+	hasLabels = 1 << iota
+	hasWeights
+)
+
+// A server answers for the shards that are held here.
+type server struct {
+	held []*graph.Shard
+
+	// What is made of shards is made once, for all who ask.
+	mu        sync.Mutex
+	stats     map[int]func() graph.FeatureStats
+	summaries map[summarised]func() *sample.Summary
+}
+
+// summarised is what a summary is of.
+type summarised struct {
+	shard int
+	form  sample.Form
+}
+
+// Serve registers the service, for the shards that are held here (nil elsewhere).
+// Before peers.Open only.
+func Serve(peers strategy.Peers, held []*graph.Shard) {
+	s := &server{held: held, stats: map[int]func() graph.FeatureStats{}, summaries: map[summarised]func() *sample.Summary{}}
+	peers.Answer(strategy.Skeletons, s.answer)
+}
+
+func (s *server) answer(_ context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+	if len(q.Body) == 1 && q.Body[0] == askSizes {
+		return reply(s.sizes())
+	}
+	shard, edges, form, err := s.read(q)
+	if err != nil {
+		return fmt.Errorf("%w: %w", strategy.ErrRefused, err)
+	}
+	k := graph.NewSkeleton(shard, s.statsOf(shard), edges)
+	if !edges {
+		m := s.summaryOf(shard, form)
+		k.Inverse, k.Loops = m.Inverse, m.Loops
+	}
+	parts, err := k.Parts()
+	if err != nil {
+		return fmt.Errorf("%w: %w", strategy.ErrRefused, err)
+	}
+	return reply(parts...)
+}
+
+var errNoQuestion = errors.New("a question about shards that this version does not know")
+
+// read reads a question for a skeleton.
+func (s *server) read(q strategy.Query) (shard *graph.Shard, edges bool, form sample.Form, err error) {
+	b := q.Body
+	if len(b) != 4 || b[0] != askSkeleton || b[1] > 1 || b[2] > 1 || sample.Weighting(b[3]) > sample.Symmetric {
+		return nil, false, form, errNoQuestion
+	}
+	if uint64(q.Part) >= uint64(len(s.held)) || s.held[q.Part] == nil {
+		return nil, false, form, fmt.Errorf("shard %d is not held here", q.Part)
+	}
+	return s.held[q.Part], b[1] == 1, sample.Form{SelfLoops: b[2] == 1, Weighting: sample.Weighting(b[3])}, nil
+}
+
+// question is what read reads.
+func question(edges bool, form sample.Form) []byte {
+	b := []byte{askSkeleton, 0, 0, byte(form.Weighting)}
+	if edges {
+		b[1] = 1
+	}
+	if form.SelfLoops {
+		b[2] = 1
+	}
+	return b
+}
+
+func (s *server) statsOf(shard *graph.Shard) graph.FeatureStats {
+	s.mu.Lock()
+	of, ok := s.stats[shard.Number]
+	if !ok {
+		of = sync.OnceValue(func() graph.FeatureStats { return graph.StatsOf(shard) })
+		s.stats[shard.Number] = of
+	}
+	s.mu.Unlock()
+	return of()
+}
+
+func (s *server) summaryOf(shard *graph.Shard, form sample.Form) *sample.Summary {
+	s.mu.Lock()
+	key := summarised{shard.Number, needed(form)}
+	of, ok := s.summaries[key]
+	if !ok {
+		of = sync.OnceValue(func() *sample.Summary { return sample.Summarise(shard, form) })
+		s.summaries[key] = of
+	}
+	s.mu.Unlock()
+	return of()
+}
+
+// needed is a form by which summaries differ: Ones and Sums want the same of them.
+func needed(f sample.Form) sample.Form {
+	if f.Weighting != sample.Symmetric {
+		f.Weighting = sample.Ones
+	}
+	return f
+}
+
+// sizes are those of all shards that are held.
+func (s *server) sizes() []byte {
+	var b []byte
+	for i, shard := range s.held {
+		if shard == nil {
+			continue
+		}
+		z := graph.SizeOf(shard)
+		flags := uint32(0)
+		if z.Labels {
+			flags |= hasLabels
+		}
+		if z.Weighted {
+			flags |= hasWeights
+		}
+		b = binary.LittleEndian.AppendUint32(b, uint32(i))
+		b = binary.LittleEndian.AppendUint32(b, uint32(z.Splits))
+		b = binary.LittleEndian.AppendUint32(b, uint32(z.Vertices))
+		b = binary.LittleEndian.AppendUint32(b, flags)
+		b = binary.LittleEndian.AppendUint64(b, uint64(z.Edges))
+	}
+	return b
+}
+
+// readSizes reads what sizes has made, for a dataset of so many shards.
+func readSizes(b []byte, shards int) (map[int]graph.SkeletonSize, error) {
+	if len(b)%record != 0 || len(b) > record*shards {
+		return nil, fmt.Errorf("%d bytes are not the sizes of shards", len(b))
+	}
+	to := map[int]graph.SkeletonSize{}
+	for ; len(b) > 0; b = b[record:] {
+		u := binary.LittleEndian.Uint32
+		shard, splits, vertices, flags, edges := u(b), u(b[4:]), u(b[8:]), u(b[12:]), binary.LittleEndian.Uint64(b[16:])
+		if uint64(shard) >= uint64(shards) || splits > graph.MaxSplits || vertices > graph.MaxVertices || flags > hasLabels|hasWeights || edges > mostEdges {
+			return nil, fmt.Errorf("shard %d can't have %d splits, %d vertices and %d edges", shard, splits, vertices, edges)
+		}
+		to[int(shard)] = graph.SkeletonSize{
+			Vertices: int64(vertices), Edges: int64(edges), Splits: int(splits),
+			Labels: flags&hasLabels != 0, Weighted: flags&hasWeights != 0,
+		}
+	}
+	return to, nil
+}

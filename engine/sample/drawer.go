@@ -1,0 +1,160 @@
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/hopmesh/hopmesh/engine/keyed"
+)
+
+// A Drawer draws rows for the samplers of other nodes: what a sampler draws, before
+// its form makes blocks of it. One goroutine uses it; several may share a topology,
+// each with a drawer of its own.
+type Drawer struct {
+	t       *Topology
+	fanouts []int
+	seed    uint64
+	picker
+	positions []uint32
+}
+
+// NewDrawer makes a drawer. Of the options it takes the fan-outs and the seed.
+func NewDrawer(t *Topology, o Options) *Drawer {
+	return &Drawer{t: t, fanouts: checked(o.Fanouts), seed: o.Seed}
+}
+
+// Fanout is that of a hop; it says no where there is no such hop.
+func (d *Drawer) Fanout(hop int) (int, bool) {
+	if hop < 0 || hop >= len(d.fanouts) {
+		return 0, false
+	}
+	return d.fanouts[hop], true
+}
+
+// Draw sets to to the rows of the first vertices, in their order, and returns how many
+// these are: all, if they have no more than most entries together. It refuses vertices
+// whose edges are not here, and a first row that is larger than most.
+func (d *Drawer) Draw(to *Drawn, epoch, step uint64, hop int, vertices []uint32, most int) (int, error) {
+	fanout, ok := d.Fanout(hop)
+	if !ok {
+		return 0, fmt.Errorf("sample: there is no hop %d of %d", hop, len(d.fanouts))
+	}
+	n, entries, weighted, err := d.degrees(to, fanout, vertices, min(most, math.MaxInt32))
+	if err != nil {
+		return 0, err
+	}
+	key := keyed.New(d.seed, keyed.Neighbor).With(epoch).With(step).With(uint64(hop))
+	to.Sources = slices.Grow(to.Sources[:0], entries)[:entries]
+	weights := to.Weights[:0]
+	to.Weights = nil
+	if weighted {
+		to.Weights = slices.Grow(weights, max(1, entries))[:entries]
+	}
+	for first := 0; first < n; first += group {
+		d.rows(to, first, vertices[first:min(first+group, n)], key)
+	}
+	return n, nil
+}
+
+var errRowTooLarge = errors.New("sample: a row of more entries than fit one answer: use smaller fan-outs, or a replicated topology")
+
+// degrees sets the degrees of rows, and their bounds, as far as most entries go.
+func (d *Drawer) degrees(to *Drawn, fanout int, vertices []uint32, most int) (n, entries int, weighted bool, err error) {
+	to.Degrees = slices.Grow(to.Degrees[:0], len(vertices))
+	to.Indptr = append(slices.Grow(to.Indptr[:0], len(vertices)+1), 0)
+	for first := 0; first < len(vertices); first += group {
+		some := vertices[first:min(first+group, len(vertices))]
+		for _, v := range some {
+			if int(v) >= d.t.vertices || !d.t.Near(v) {
+				return 0, 0, false, fmt.Errorf("sample: the edges of vertex %d are not here", v)
+			}
+			p := &d.t.parts[d.t.of(v)]
+			weighted = weighted || p.weights != nil
+			at := v - p.first
+			prefetch(unsafe.Pointer(unsafe.SliceData(p.indptr)), &at, 1, 3)
+		}
+		for _, v := range some {
+			degree := int32(d.t.Degree(int(v)))
+			kept := int(Kept(degree, fanout))
+			if kept > most-entries {
+				if n == 0 {
+					return 0, 0, false, errRowTooLarge
+				}
+				return n, entries, weighted, nil
+			}
+			n++
+			entries += kept
+			to.Degrees = append(to.Degrees, degree)
+			to.Indptr = append(to.Indptr, int64(entries))
+		}
+	}
+	return n, entries, weighted, nil
+}
+
+// rows draws some rows, whose bounds are set: first where their entries lie, which are
+// fetched meanwhile, then the entries.
+func (d *Drawer) rows(to *Drawn, first int, vertices []uint32, key keyed.Key) {
+	d.positions = d.positions[:0]
+	for i, v := range vertices {
+		degree, kept := to.Degrees[first+i], int(to.Indptr[first+i+1]-to.Indptr[first+i])
+		if degree == 0 {
+			continue
+		}
+		p := &d.t.parts[d.t.of(v)]
+		from := p.indptr[v-p.first]
+		if kept == int(degree) {
+			prefetchRun(unsafe.Pointer(&p.indices[from]), degree)
+			continue
+		}
+		at := len(d.positions)
+		d.positions = slices.Grow(d.positions, kept)[:at+kept]
+		drawn := d.positions[at:]
+		d.without(drawn, uint32(degree), key.With(uint64(v)))
+		prefetch(unsafe.Pointer(&p.indices[from]), &drawn[0], kept, 2)
+	}
+	positions := d.positions
+	for i, v := range vertices {
+		at, end := to.Indptr[first+i], to.Indptr[first+i+1]
+		indices, weights := d.t.Row(int(v))
+		sources := to.Sources[at:end]
+		var values []float32
+		if to.Weights != nil {
+			values = to.Weights[at:end]
+		}
+		if len(sources) == len(indices) {
+			copy(sources, indices)
+			fill(values, weights)
+			continue
+		}
+		for j, p := range positions[:len(sources)] {
+			sources[j] = indices[p]
+		}
+		pick(values, weights, positions)
+		positions = positions[len(sources):]
+	}
+}
+
+// fill sets values, if there are any, to weights, or to 1 where a shard has none.
+func fill(values, weights []float32) {
+	if weights != nil {
+		copy(values, weights)
+		return
+	}
+	for j := range values {
+		values[j] = 1
+	}
+}
+
+// pick is fill of the entries at some positions.
+func pick(values, weights []float32, positions []uint32) {
+	if weights == nil {
+		fill(values, nil)
+		return
+	}
+	for j := range values {
+		values[j] = weights[positions[j]]
+	}
+}

@@ -1,0 +1,78 @@
+package sample
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Far draws the rows of vertices whose edges are elsewhere, as a Drawer there would:
+// fanout is that of the hop. What it says is checked: as many rows as vertices, and no
+// source that the graph does not have.
+type Far interface {
+	// Draw sets to to the rows of vertices in their order.
+	Draw(ctx context.Context, epoch, step uint64, hop, fanout int, vertices []uint32, to *Drawn) error
+}
+
+// Drawn are rows that were drawn: what a sampler's form makes of them comes later. It
+// keeps its memory.
+type Drawn struct {
+	Degrees []int32 // how many entries the graph has for each
+	Indptr  []int64 // of those drawn
+	Sources []int32
+	Weights []float32 // nil where the graph has none
+}
+
+// Kept is how many entries of a row are drawn.
+func Kept(degree int32, fanout int) int32 {
+	if fanout == 0 || int(degree) <= fanout {
+		return degree
+	}
+	return int32(fanout)
+}
+
+// distant is what a sampler has of the rows that are elsewhere, of one hop.
+type distant struct {
+	vertices []uint32 // in the order of the targets
+	drawn    Drawn
+	next     int // of drawn: the row that draw takes next
+}
+
+var errNobody = errors.New("the edges of some vertices are on other nodes, and nobody asks there")
+
+// fetch draws the rows of all targets that are elsewhere, at once.
+func (s *Sampler) fetch(ctx context.Context, targets []uint32, epoch, step uint64, hop, fanout int) error {
+	d := &s.distant
+	d.vertices, d.next = d.vertices[:0], 0
+	for _, v := range targets {
+		if !s.t.Near(v) {
+			d.vertices = append(d.vertices, v)
+		}
+	}
+	if len(d.vertices) == 0 {
+		return nil
+	}
+	if s.o.Far == nil {
+		return errNobody
+	}
+	if err := s.o.Far.Draw(ctx, epoch, step, hop, fanout, d.vertices, &d.drawn); err != nil {
+		return err
+	}
+	n := len(d.vertices)
+	if len(d.drawn.Degrees) != n || len(d.drawn.Indptr) != n+1 {
+		return fmt.Errorf("%d rows were asked for, and %d came", n, len(d.drawn.Degrees))
+	}
+	s.parts[len(s.parts)-1] = part{indices: d.drawn.Sources, weights: d.drawn.Weights}
+	return nil
+}
+
+// weave takes the next row that came from elsewhere. To the stages after, it is a row
+// of one more part, whose entries are all drawn.
+func (s *Sampler) weave(r *row) {
+	d := &s.distant
+	from, to := d.drawn.Indptr[d.next], d.drawn.Indptr[d.next+1]
+	r.part, r.from = uint16(len(s.parts)-1), from
+	r.held = int32(to - from)
+	r.drawn, r.degree = r.held, d.drawn.Degrees[d.next]
+	d.next++
+}

@@ -1,0 +1,68 @@
+package strategy
+
+import "slices"
+
+// Grains are the roots of a batch, shard by shard. They keep their memory.
+type Grains struct {
+	ends   []int    // of each shard's roots
+	shards []uint32 // of each root of the batch
+	roots  []uint32
+}
+
+// Cut cuts a batch. Roots stay in its order within a grain.
+func (g *Grains) Cut(l *Layout, batch []uint32) {
+	g.ends = slices.Grow(g.ends[:0], len(l.Owners))[:len(l.Owners)]
+	clear(g.ends)
+	g.shards = g.shards[:0]
+	for _, v := range batch {
+		shard := l.Shard(v)
+		g.shards = append(g.shards, uint32(shard))
+		g.ends[shard]++
+	}
+	sum := 0
+	for i, n := range g.ends {
+		g.ends[i] = sum // where it begins, until its roots are in
+		sum += n
+	}
+	g.roots = append(g.roots[:0], batch...)
+	for i, v := range batch {
+		shard := g.shards[i]
+		g.roots[g.ends[shard]] = v
+		g.ends[shard]++
+	}
+}
+
+// Of is the roots in a shard.
+func (g *Grains) Of(shard int) []uint32 { return g.roots[g.before(shard):g.ends[shard]] }
+
+// Run says which of so many even runs of all roots a grain falls to, by its middle:
+// runs are of whole grains in the order of shards, and each is longer or shorter than
+// even by half a grain at most at each end. The grain has roots.
+func (g *Grains) Run(shard, runs int) int {
+	return (g.before(shard) + g.ends[shard]) * runs / (2 * len(g.roots))
+}
+
+func (g *Grains) before(shard int) int {
+	if shard == 0 {
+		return 0
+	}
+	return g.ends[shard-1]
+}
+
+// Slice is the part of a batch that falls to one of so many, in the order of the batch.
+// Their sizes differ by one at most.
+func Slice(batch []uint32, part, parts int) []uint32 {
+	return batch[len(batch)*part/parts : len(batch)*(part+1)/parts]
+}
+
+// More is to and a group without roots after it, of no grain, whose model is here: in
+// the memory that a group had there before.
+func More(to []Group) ([]Group, *Group) {
+	n := len(to)
+	if n == cap(to) {
+		to = append(to, Group{})
+	}
+	to = to[:n+1]
+	to[n] = Group{Roots: to[n].Roots[:0], Grain: -1, From: -1}
+	return to, &to[n]
+}

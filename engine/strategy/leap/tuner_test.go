@@ -1,0 +1,87 @@
+package leap
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// slots are how many a step has in each epoch, the first and those after each time.
+func slots(d strategy.Dealer, seconds ...float64) []int {
+	all := []int{d.Tuning().Slots}
+	for _, s := range seconds {
+		d.Note(s)
+		all = append(all, d.Tuning().Slots)
+	}
+	return all
+}
+
+func TestSlotsByTheTimesOfEpochs(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes   int
+		seconds []float64
+		want    []int
+	}{
+		"of the sheet":            {4, []float64{99, 10, 9, 8, 8.5, 7, 1}, []int{4, 4, 3, 2, 1, 2, 2, 2}},
+		"a first that is fast":    {4, []float64{1, 10, 9, 11, 1}, []int{4, 4, 3, 2, 3, 3}},
+		"down to one":             {3, []float64{9, 8, 7, 6, 5, 9}, []int{3, 3, 2, 1, 1, 1, 1}},
+		"equal is no faster":      {4, []float64{9, 8, 8, 1}, []int{4, 4, 3, 4, 4}},
+		"one node":                {1, []float64{9, 8, 7}, []int{1, 1, 1, 1}},
+		"a time that is no time":  {4, []float64{9, 8, math.NaN(), 1}, []int{4, 4, 3, 4, 4}},
+		"never more than columns": {2, []float64{9, math.NaN(), 1}, []int{2, 2, 2, 2}},
+		"nor one without an end":  {3, []float64{9, math.Inf(1), 1}, []int{3, 3, 3, 3}},
+	} {
+		l := layout(rand.New(rand.NewPCG(1, 1)), 10, c.nodes)
+		if got := slots(dealer(t, l, settings("migrate", "auto", false)), c.seconds...); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A dealer that was made anew goes on where the other was, at any epoch.
+func TestTuningIsRestored(t *testing.T) {
+	l := layout(rand.New(rand.NewPCG(1, 1)), 10, 4)
+	seconds := []float64{99, 10, 9, 8, 8.5, 7}
+	want := slots(dealer(t, l, settings("migrate", "", false)), seconds...)
+	for at := range seconds {
+		d := dealer(t, l, settings("migrate", "", false))
+		slots(d, seconds[:at]...)
+		again := dealer(t, l, settings("migrate", "", false))
+		again.Restore(d.Tuning())
+		if got := slots(again, seconds[at:]...); !slices.Equal(got, want[at:]) {
+			t.Errorf("restored after %d epochs: %v, want %v", at, got, want[at:])
+		}
+	}
+}
+
+func TestTuningBeginsAnewWithOtherNodes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	found := strategy.Tuning{Nodes: 4, Slots: 2, Best: 8, Epochs: 6, Frozen: true}
+	for name, c := range map[string]struct {
+		nodes  int
+		merge  string
+		found  strategy.Tuning
+		want   int
+		frozen bool
+	}{
+		"the same nodes":       {4, "", found, 2, true},
+		"one less":             {3, "", found, 3, false},
+		"one more":             {5, "", found, 5, false},
+		"a job that begins":    {4, "", strategy.Tuning{}, 4, false},
+		"what can't be":        {4, "", strategy.Tuning{Nodes: 4, Slots: 5}, 4, false},
+		"none at all":          {4, "", strategy.Tuning{Nodes: 4}, 4, false},
+		"as the user wants":    {4, "3", found, 3, true},
+		"unmerged":             {4, "off", found, 4, true},
+		"more than are left":   {2, "3", found, 2, true},
+		"unmerged, on another": {3, "off", found, 3, true},
+	} {
+		d := dealer(t, layout(r, 10, c.nodes), settings("migrate", c.merge, false))
+		d.Restore(c.found)
+		if got := d.Tuning(); got.Slots != c.want || got.Frozen != c.frozen || got.Nodes != c.nodes {
+			t.Errorf("%s: %+v, want %d slots", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package strategy
+
+// The strategies.
+const (
+	Auto    = "auto"
+	Single  = "single"
+	Centric = "centric"
+	Leap    = "leap"
+	P3      = "p3"
+)
+
+// Settings are how a job is shared, as its recipe keeps them. The zero Settings are
+// those of single.
+type Settings struct {
+	Strategy string `json:"strategy"`
+	// Deterministic adds gradients up by grains, in a fixed binary tree over shards:
+	// the weights are the same bits on any number of nodes.
+	Deterministic bool            `json:"deterministic,omitempty"`
+	Wire          string          `json:"wire,omitempty"`     // of features: f32 or bf16; "": as they are stored
+	Topology      string          `json:"topology,omitempty"` // replicated, sharded or auto, which is ""
+	Centric       CentricSettings `json:"centric,omitzero"`
+	Leap          LeapSettings    `json:"leap,omitzero"`
+	P3            P3Settings      `json:"p3,omitzero"`
+}
+
+// CentricSettings are those of centric.
+type CentricSettings struct {
+	Cache int `json:"cache,omitempty"` // rows of other nodes that are kept: those that most edges come from
+}
+
+// LeapSettings are the rungs of leap.
+type LeapSettings struct {
+	Mode      string `json:"mode,omitempty"`       // auto (which is ""), stay or migrate
+	Apart     bool   `json:"apart,omitempty"`      // leap.pregather=off: each group's rows are asked for by themselves
+	Repeated  bool   `json:"repeated,omitempty"`   // leap.dedup=off: rows are asked for as often as they are used
+	Merge     string `json:"merge,omitempty"`      // auto (which is ""), off, or the number of slots
+	SyncEvery int    `json:"sync_every,omitempty"` // local updates between two reductions; 0 and 1: none
+}
+
+// P3Settings are those of p3.
+type P3Settings struct {
+	Inflight int `json:"inflight,omitempty"` // batches under way; 0 and 1: exact
+}

@@ -1,0 +1,63 @@
+package strategy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// names are the strategies that a user can choose.
+var names = []string{Auto, Single, Centric, Leap, P3}
+
+// Check says in a sentence what settings, whoever made them, can't have together.
+func (s *Settings) Check() error {
+	l := &s.Leap
+	switch {
+	case s.Strategy != "" && !slices.Contains(names, s.Strategy):
+		return fmt.Errorf("there is no strategy %q: choose one of %s", s.Strategy, strings.Join(names, ", "))
+	case !slices.Contains([]string{"", stored, "f32", bf16}, s.Wire):
+		return fmt.Errorf("wire.features=%s: it is one of %s, %s", s.Wire, stored, bf16)
+	case !slices.Contains([]string{"", Auto, replicated, sharded}, s.Topology):
+		return fmt.Errorf("topology=%s: it is one of %s, %s, %s", s.Topology, Auto, replicated, sharded)
+	case !slices.Contains([]string{"", Auto, stay, migrate}, l.Mode):
+		return fmt.Errorf("leap.mode=%s: it is one of %s, %s, %s", l.Mode, Auto, stay, migrate)
+	case l.SyncEvery < 0 || l.SyncEvery > mostCount:
+		return fmt.Errorf("leap.sync_every=%d: it is a whole number from 1 to %d", l.SyncEvery, mostCount)
+	case s.P3.Inflight < 0 || s.P3.Inflight > mostCount:
+		return fmt.Errorf("p3.inflight=%d: it is a whole number from 1 to %d", s.P3.Inflight, mostCount)
+	}
+	if err := checkMerge(l.Merge); err != nil {
+		return fmt.Errorf("leap.merge=%s: %w", l.Merge, err)
+	}
+	switch {
+	case l.SyncEvery > 1 && l.Mode == stay:
+		return fmt.Errorf("leap.sync_every=%d: a model that stays and updates itself would learn from its own node's roots alone: choose leap.mode=%s, or leave one of the two out", l.SyncEvery, migrate)
+	case l.SyncEvery > 1 && s.Deterministic:
+		return fmt.Errorf("leap.sync_every=%d: models that update themselves are as many as nodes, so their weights depend on how many there are, and --deterministic promises that they don't: leave one of the two out", l.SyncEvery)
+	case l.Mode == stay && l.Merge != "" && l.Merge != Auto:
+		return fmt.Errorf("leap.merge=%s: models that stay have no slots to merge: choose leap.mode=%s, or leave one of the two out", l.Merge, migrate)
+	}
+	return s.yetToCome()
+}
+
+// yetToCome refuses what can be said and not yet be done.
+func (s *Settings) yetToCome() error {
+	switch {
+	case s.Leap.SyncEvery > 1:
+		return fmt.Errorf("leap.sync_every=%d: local updates are yet to come: leave it out, or choose 1", s.Leap.SyncEvery)
+	case s.P3.Inflight > 1:
+		return fmt.Errorf("p3.inflight=%d: several batches under way are yet to come: leave it out, or choose 1", s.P3.Inflight)
+	}
+	return nil
+}
+
+// CheckNodes says in a sentence what settings a job can't begin with on so many nodes.
+// One that loses nodes later goes on with what is left of them.
+func (s *Settings) CheckNodes(nodes int) error {
+	slots, err := strconv.Atoi(s.Leap.Merge)
+	if err == nil && slots > nodes {
+		return fmt.Errorf("leap.merge=%d: on %d nodes a step has at most %d slots, one for each model: choose 1 to %d, %s or %s", slots, nodes, nodes, nodes, Auto, off)
+	}
+	return nil
+}

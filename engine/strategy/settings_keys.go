@@ -1,0 +1,178 @@
+package strategy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Key is a setting that users give by name.
+type Key struct {
+	Key     string
+	Applies string // to what: leap, p3 or strategies, which is all of them
+	Values  string
+	Default string
+	Help    string
+}
+
+// What users call values.
+const (
+	on      = "on"
+	off     = "off"
+	stay    = "stay"
+	migrate = "migrate"
+	stored  = "stored"
+	bf16    = "bf16"
+
+	replicated = "replicated"
+	sharded    = "sharded"
+)
+
+// A key is a setting, and how it is set and told.
+type key struct {
+	Key
+	set func(s *Settings, value string) error
+	get func(s *Settings) string
+}
+
+var keys = []key{
+	{Key{"leap.mode", Leap, "auto|stay|migrate", Auto,
+		"whether models tour the nodes that have the roots; auto lets them stay where touring changes nothing"},
+		func(s *Settings, v string) error { return choose(v, &s.Leap.Mode, Auto, stay, migrate) },
+		func(s *Settings) string { return orElse(s.Leap.Mode, Auto) }},
+	{Key{"leap.pregather", Leap, "on|off", on,
+		"ask once for the rows of all that a node computes in a step, and not group by group"},
+		func(s *Settings, v string) error { return toggle(v, &s.Leap.Apart) },
+		func(s *Settings) string { return toggled(s.Leap.Apart) }},
+	{Key{"leap.dedup", Leap, "on|off", on,
+		"ask for a row once, however many groups need it"},
+		func(s *Settings, v string) error { return toggle(v, &s.Leap.Repeated) },
+		func(s *Settings) string { return toggled(s.Leap.Repeated) }},
+	{Key{"leap.merge", Leap, "auto|off|SLOTS", Auto,
+		"how many slots a step of touring models has: as many as nodes (off), as epochs are fastest with (auto), or at most so many"},
+		setMerge,
+		func(s *Settings) string { return orElse(s.Leap.Merge, Auto) }},
+	{Key{"leap.sync_every", Leap, "STEPS", "1",
+		"how many steps touring models update themselves before they are averaged; 1: gradients are added up in each step"},
+		func(s *Settings, v string) error { return count(v, &s.Leap.SyncEvery) },
+		func(s *Settings) string { return strconv.Itoa(max(1, s.Leap.SyncEvery)) }},
+	{Key{"p3.inflight", P3, "BATCHES", "1",
+		"how many batches are under way at once; more than 1 trains on weights that are as many steps old"},
+		func(s *Settings, v string) error { return count(v, &s.P3.Inflight) },
+		func(s *Settings) string { return strconv.Itoa(max(1, s.P3.Inflight)) }},
+	{Key{"wire.features", "strategies", "stored|bf16", stored,
+		"how features travel between nodes: as they are stored, or rounded to half of the bytes"},
+		func(s *Settings, v string) error { return choose(v, &s.Wire, stored, bf16) },
+		func(s *Settings) string { return orElse(s.Wire, stored) }},
+	{Key{"topology", "strategies", "auto|replicated|sharded", Auto,
+		"whether each node has all edges, or asks others for neighbours; auto replicates where memory allows"},
+		func(s *Settings, v string) error { return choose(v, &s.Topology, Auto, replicated, sharded) },
+		func(s *Settings) string { return orElse(s.Topology, Auto) }},
+}
+
+// Keys lists what Set knows.
+func Keys() []Key {
+	var all []Key
+	for _, k := range keys {
+		all = append(all, k.Key)
+	}
+	return all
+}
+
+// Set sets one of Keys, and says whether it is one. What is set to its default is as it
+// was never set: a recipe has one form.
+func (s *Settings) Set(name, value string) (known bool, err error) {
+	for _, k := range keys {
+		if k.Key.Key != name {
+			continue
+		}
+		if err := k.set(s, value); err != nil {
+			return true, fmt.Errorf("%s=%s: %w", name, value, err)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// Get is a setting as users give it.
+func (s *Settings) Get(name string) (value string, known bool) {
+	for _, k := range keys {
+		if k.Key.Key == name {
+			return k.get(s), true
+		}
+	}
+	return "", false
+}
+
+// choose sets one of some words, the first of which is the default, kept as "".
+func choose(value string, to *string, words ...string) error {
+	if !slices.Contains(words, value) {
+		return fmt.Errorf("it is one of %s", strings.Join(words, ", "))
+	}
+	if value == words[0] {
+		value = ""
+	}
+	*to = value
+	return nil
+}
+
+func orElse(value, usual string) string {
+	if value == "" {
+		return usual
+	}
+	return value
+}
+
+// toggle sets what is on by default, kept as whether it is off.
+func toggle(value string, to *bool) error {
+	if value != on && value != off {
+		return fmt.Errorf("it is %s or %s", on, off)
+	}
+	*to = value == off
+	return nil
+}
+
+func toggled(isOff bool) string {
+	if isOff {
+		return off
+	}
+	return on
+}
+
+// mostCount is more than anybody wants of anything that is counted here.
+const mostCount = 1 << 20
+
+// count sets a number from 1 on, which is the default, kept as 0.
+func count(value string, to *int) error {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > mostCount {
+		return fmt.Errorf("it is a whole number from 1 to %d", mostCount)
+	}
+	if n == 1 {
+		n = 0
+	}
+	*to = n
+	return nil
+}
+
+func setMerge(s *Settings, value string) error {
+	if err := checkMerge(value); err != nil {
+		return err
+	}
+	if value == Auto {
+		value = ""
+	}
+	s.Leap.Merge = value
+	return nil
+}
+
+func checkMerge(value string) error {
+	if value == "" || value == Auto || value == off {
+		return nil
+	}
+	if n, err := strconv.Atoi(value); err != nil || n < 1 || strconv.Itoa(n) != value {
+		return fmt.Errorf("it is %s, %s, or a number of slots from 1 on", Auto, off)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package strategy
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestEachValueIsSetAndTold(t *testing.T) {
+	var zero Settings
+	for _, k := range Keys() {
+		if got, known := zero.Get(k.Key); !known || got != k.Default {
+			t.Errorf("%s is %q by itself, and its default %q", k.Key, got, k.Default)
+		}
+		if k.Help == "" || k.Applies == "" {
+			t.Errorf("%s has no words", k.Key)
+		}
+		for value := range strings.SplitSeq(k.Values, "|") {
+			if strings.ToUpper(value) == value {
+				value = "3" // any number
+			}
+			var s Settings
+			if known, err := s.Set(k.Key, value); !known || err != nil {
+				t.Errorf("%s=%s: known %v, %v", k.Key, value, known, err)
+			}
+			if got, _ := s.Get(k.Key); got != value {
+				t.Errorf("%s=%s is told as %s", k.Key, value, got)
+			}
+			if (s == zero) != (value == k.Default) {
+				t.Errorf("%s=%s is kept as %+v", k.Key, value, s)
+			}
+			text, err := json.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var again Settings
+			if err := json.Unmarshal(text, &again); err != nil || again != s {
+				t.Errorf("%s=%s comes back from %s as %+v: %v", k.Key, value, text, again, err)
+			}
+			if known, err := s.Set(k.Key, k.Default); !known || err != nil || s != zero {
+				t.Errorf("%s=%s after %s leaves %+v: %v", k.Key, k.Default, value, s, err)
+			}
+		}
+	}
+}
+
+func TestBadValuesGetASentence(t *testing.T) {
+	for given, want := range map[string]string{
+		"leap.mode=go":        "leap.mode=go: it is one of auto, stay, migrate",
+		"leap.mode=":          "it is one of",
+		"leap.pregather=yes":  "leap.pregather=yes: it is on or off",
+		"leap.dedup=1":        "it is on or off",
+		"leap.merge=0":        "leap.merge=0: it is auto, off, or a number of slots from 1 on",
+		"leap.merge=-1":       "a number of slots from 1 on",
+		"leap.merge=+3":       "a number of slots from 1 on",
+		"leap.merge=x":        "a number of slots from 1 on",
+		"leap.sync_every=0":   "it is a whole number from 1 to",
+		"leap.sync_every=2.5": "it is a whole number from 1 to",
+		"p3.inflight=9999999": "it is a whole number from 1 to",
+		"wire.features=f64":   "it is one of stored, bf16",
+		"topology=ring":       "it is one of auto, replicated, sharded",
+	} {
+		name, value, _ := strings.Cut(given, "=")
+		var s Settings
+		known, err := s.Set(name, value)
+		if !known || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: known %v, %v", given, known, err)
+		}
+		if s != (Settings{}) {
+			t.Errorf("%s was refused and has set %+v", given, s)
+		}
+	}
+	var s Settings
+	if known, err := s.Set("leap.speed", "9"); known || err != nil {
+		t.Errorf("a setting that there is not: known %v, %v", known, err)
+	}
+	if _, known := s.Get("leap.speed"); known {
+		t.Error("a setting that there is not can be told")
+	}
+}
+
+func TestWhatCanNotBeTogether(t *testing.T) {
+	for name, c := range map[string]struct {
+		s    Settings
+		want string // "": nothing is wrong
+	}{
+		"none":               {Settings{}, ""},
+		"leap":               {Settings{Strategy: Leap, Deterministic: true, Leap: LeapSettings{Mode: migrate, Merge: "2", SyncEvery: 1}}, ""},
+		"words for defaults": {Settings{Strategy: Auto, Topology: Auto, Leap: LeapSettings{Mode: Auto, Merge: Auto}}, ""},
+		"f32":                {Settings{Strategy: Centric, Wire: "f32"}, ""},
+		"strategy":           {Settings{Strategy: "grappa"}, `there is no strategy "grappa": choose one of auto, single, centric, leap, p3`},
+		"wire":               {Settings{Wire: "f8"}, "wire.features=f8"},
+		"topology":           {Settings{Topology: "ring"}, "topology=ring"},
+		"mode":               {Settings{Leap: LeapSettings{Mode: "go"}}, "leap.mode=go"},
+		"merge":              {Settings{Leap: LeapSettings{Merge: "none"}}, "leap.merge=none"},
+		"negative sync":      {Settings{Leap: LeapSettings{SyncEvery: -1}}, "leap.sync_every=-1"},
+		"negative inflight":  {Settings{P3: P3Settings{Inflight: -1}}, "p3.inflight=-1"},
+		"stay and updates":   {Settings{Leap: LeapSettings{Mode: stay, SyncEvery: 4}}, "leap.sync_every=4: a model that stays and updates itself would learn from its own node's roots alone"},
+		"bits and updates":   {Settings{Deterministic: true, Leap: LeapSettings{SyncEvery: 4}}, "--deterministic promises that they don't"},
+		"stay and slots":     {Settings{Leap: LeapSettings{Mode: stay, Merge: off}}, "leap.merge=off: models that stay have no slots to merge"},
+		"updates":            {Settings{Leap: LeapSettings{SyncEvery: 4}}, "local updates are yet to come"},
+		"inflight":           {Settings{P3: P3Settings{Inflight: 2}}, "several batches under way are yet to come"},
+	} {
+		err := c.s.Check()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestSlotsAndNodes(t *testing.T) {
+	s := Settings{Leap: LeapSettings{Merge: "7"}}
+	if err := s.CheckNodes(7); err != nil {
+		t.Error(err)
+	}
+	want := "leap.merge=7: on 3 nodes a step has at most 3 slots, one for each model: choose 1 to 3, auto or off"
+	if err := s.CheckNodes(3); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := s.CheckNodes(6); err == nil {
+		t.Error("seven slots on six nodes")
+	}
+	s.Leap.Merge = "off"
+	if err := s.CheckNodes(1); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,67 @@
+package strategy
+
+import "sync/atomic"
+
+// A Kind says what bytes are for.
+type Kind uint8
+
+const (
+	Control Kind = iota
+	Feature
+	Topology
+	Model
+	Gradient
+	Activation
+	Shard
+	Kinds // how many there are
+)
+
+func (k Kind) String() string {
+	return [...]string{"control", "feature", "topology", "model", "gradient", "activation", "shard"}[k]
+}
+
+// A Tally counts what nodes send each other for one purpose: an epoch, an
+// evaluation. It is counted where it is asked for, questions and answers alike, with
+// their framing: the sum over all nodes of a job is what all of them sent. Many
+// goroutines may count.
+type Tally struct {
+	bytes, requests [Kinds]atomic.Uint64
+}
+
+// Count adds one request whose question and answer took so many bytes together.
+func (t *Tally) Count(k Kind, bytes int) {
+	if t == nil {
+		return
+	}
+	t.bytes[k].Add(uint64(bytes))
+	t.requests[k].Add(1)
+}
+
+// Counts are what was counted, by kind.
+type Counts struct {
+	Bytes, Requests [Kinds]uint64
+}
+
+// Read returns what was counted so far.
+func (t *Tally) Read() (c Counts) {
+	for k := range Kinds {
+		c.Bytes[k], c.Requests[k] = t.bytes[k].Load(), t.requests[k].Load()
+	}
+	return c
+}
+
+// Reset forgets it.
+func (t *Tally) Reset() {
+	for k := range Kinds {
+		t.bytes[k].Store(0)
+		t.requests[k].Store(0)
+	}
+}
+
+// Add adds other counts.
+func (c *Counts) Add(o Counts) {
+	for k := range Kinds {
+		c.Bytes[k] += o.Bytes[k]
+		c.Requests[k] += o.Requests[k]
+	}
+}

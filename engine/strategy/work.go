@@ -1,0 +1,41 @@
+package strategy
+
+import "slices"
+
+// Work is a job as the plan gives it to its nodes: all of them are told the same,
+// but for Self.
+type Work struct {
+	Nodes  []string // their names, in the order of the plan; a node is its place here
+	Self   int
+	Owners []int // of each shard: the node that serves it, and computes it where owners do
+}
+
+// Alone says whether one node does it all.
+func (w Work) Alone() bool { return len(w.Nodes) < 2 }
+
+// A Layout is where the vertices of a graph are, as all nodes of a job know it.
+type Layout struct {
+	Nodes  int
+	Owners []int    // of each shard
+	Firsts []uint32 // of each shard, then how many vertices there are
+}
+
+// Vertices counts those of the graph.
+func (l *Layout) Vertices() uint32 { return l.Firsts[len(l.Firsts)-1] }
+
+// Shard is the shard of a vertex.
+func (l *Layout) Shard(v uint32) int {
+	// Of shards without vertices, which share their first with the next, the one
+	// with vertices is the last.
+	at, found := slices.BinarySearch(l.Firsts, v)
+	if !found {
+		return at - 1
+	}
+	for l.Firsts[at+1] == v {
+		at++
+	}
+	return at
+}
+
+// Owner is the node that owns a vertex.
+func (l *Layout) Owner(v uint32) int { return l.Owners[l.Shard(v)] }

@@ -1,0 +1,126 @@
+package train
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// A share is what a node did of an epoch, as it tells all others at its end.
+type share struct {
+	Rows, Remote, Edges, Slots uint64
+	Bytes, Requests            [strategy.Kinds]uint64
+	Phases                     Phases
+	Seconds                    float64
+	Hash                       [sha256.Size]byte
+}
+
+// Differing says that nodes did the same and came to different weights.
+type Differing struct {
+	Epoch int
+	Nodes [2]string
+}
+
+func (e *Differing) Error() string {
+	return fmt.Sprintf("after epoch %d, node %s and node %s have different weights, though both made the same updates: one of them has faulty memory, or computes with other instructions than the other (see `hopmesh doctor`): train on nodes of one kind, or without the one that is at fault", e.Epoch, e.Nodes[0], e.Nodes[1])
+}
+
+// agree makes of what this node did of an epoch what all nodes did, the same on each of
+// them.
+func (t *trainer) agree(ctx context.Context, e *Epoch) error {
+	s := t.shared
+	mine := share{
+		Rows: e.Rows, Remote: e.Remote, Edges: e.Edges, Slots: uint64(e.Slots),
+		Bytes: e.Sent.Bytes, Requests: e.Sent.Requests, Phases: e.Phases, Seconds: e.Seconds,
+	}
+	if err := mine.sign(e.Hash); err != nil {
+		return err
+	}
+	// The message can't count itself: its size is known.
+	others := uint64(len(s.work.Nodes) - 1)
+	mine.Requests[strategy.Control] += others
+	mine.Bytes[strategy.Control] += others * uint64(strategy.QueryFraming+strategy.AnswerFraming+binary.Size(&mine))
+	message, err := binary.Append(nil, binary.LittleEndian, &mine)
+	if err != nil {
+		return fmt.Errorf("encode what this node did of epoch %d: %w", e.Epoch, err)
+	}
+	tag := exchange.Tag{Epoch: uint32(e.Epoch), Step: uint32(e.Steps), Lane: exchange.LaneMessages}
+	messages, err := s.exchange.Gather(ctx, tag, message, nil)
+	if err != nil {
+		return fmt.Errorf("exchange what each node did of epoch %d: %w", e.Epoch, err)
+	}
+	e.Rows, e.Remote, e.Edges, e.Slots, e.Sent, e.Phases, e.Seconds = 0, 0, 0, 0, strategy.Counts{}, Phases{}, 0
+	for node, m := range messages {
+		var of share
+		if err := of.read(m); err != nil {
+			return fmt.Errorf("node %s %w", s.name(node), err)
+		}
+		if of.Hash != mine.Hash {
+			return &agreed{&Differing{Epoch: e.Epoch, Nodes: s.differing(messages)}}
+		}
+		of.add(e, float64(len(messages)))
+	}
+	e.Strategy, e.Why = s.strategy, s.why
+	return nil
+}
+
+// differing are the first two nodes whose weights are not the same.
+func (s *shared) differing(messages [][]byte) [2]string {
+	var first share
+	for node, m := range messages {
+		var of share
+		if of.read(m) != nil {
+			continue
+		}
+		if node == 0 {
+			first = of
+		}
+		if of.Hash != first.Hash {
+			return [2]string{s.name(0), s.name(node)}
+		}
+	}
+	return [2]string{s.name(0), s.name(s.work.Self)}
+}
+
+func (h *share) sign(hash string) error {
+	b, err := hex.DecodeString(hash)
+	if err != nil || copy(h.Hash[:], b) != len(h.Hash) {
+		return errors.New("the digest of the weights is none")
+	}
+	return nil
+}
+
+// read reads what came from another node.
+func (h *share) read(m []byte) error {
+	if n, err := binary.Decode(m, binary.LittleEndian, h); err != nil || n != len(m) {
+		return fmt.Errorf("tells in %d bytes what it did of an epoch, which is not what that takes", len(m))
+	}
+	p := h.Phases
+	for _, x := range []float64{h.Seconds, p.Sample, p.Gather, p.Compute, p.Reduce, p.Wait} {
+		if !isNumber(x) || x < 0 {
+			return fmt.Errorf("says that it took %g s for an epoch, or a part of it", x)
+		}
+	}
+	return nil
+}
+
+// add adds one node's share to the epoch of all.
+func (h *share) add(e *Epoch, nodes float64) {
+	e.Rows += h.Rows
+	e.Remote += h.Remote
+	e.Edges += h.Edges
+	e.Slots = max(e.Slots, int(min(h.Slots, 1<<20)))
+	e.Sent.Add(strategy.Counts{Bytes: h.Bytes, Requests: h.Requests})
+	e.Seconds = max(e.Seconds, h.Seconds)
+	e.Phases.Sample += h.Phases.Sample / nodes
+	e.Phases.Gather += h.Phases.Gather / nodes
+	e.Phases.Compute += h.Phases.Compute / nodes
+	e.Phases.Reduce += h.Phases.Reduce / nodes
+	e.Phases.Wait += h.Phases.Wait / nodes
+}

@@ -1,0 +1,34 @@
+package train
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// What the next steps read is on its way while this one is added up: a step takes as
+// long as that takes, which is two questions one after the other.
+func TestRowsComeWhileStepsAreAddedUp(t *testing.T) {
+	shards := communities(t, 1500)
+	for _, sharing := range []strategy.Settings{ways()["leap"], {Strategy: strategy.Centric}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := small("sage")
+			r.Sharing, r.Batch = sharing, 60
+			m := newMesh(3, uneven(len(shards), 3))
+			all := m.start(t, r, shards, Options{Threads: 2})
+			const delay = 50 * time.Millisecond
+			m.net.Delay = delay
+			steps := all[0].batches.steps
+			start := time.Now()
+			err := m.each(func(node int) error { return all[node].steps(t.Context()) })
+			if took := time.Since(start); err != nil || took < time.Duration(2*steps)*delay || took > time.Duration(2*steps+2)*delay {
+				t.Errorf("%s: %d steps take %v, %v", sharing.Strategy, steps, took, err)
+			}
+			if e := all[0].at.Under; e.Remote == 0 || e.Phases.Gather < float64(steps)*delay.Seconds()/2 {
+				t.Errorf("%s: nothing had to come: %+v", sharing.Strategy, e)
+			}
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/frontier"
+	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/replica"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// shared is what a run has beside that several nodes share: nil where one node does
+// it all.
+type shared struct {
+	peers    strategy.Peers
+	work     strategy.Work
+	layout   strategy.Layout
+	exchange *exchange.Exchange
+	replica  *replica.Replica
+	source   *gather.Source
+	dealer   strategy.Dealer
+
+	frontier *frontier.Server
+	strategy string         // that deals
+	why      string         // it was chosen, where it was
+	asking   gather.Options // for rows
+	start    strategy.Tally // of what is brought before the first step
+	seats    *seats
+	tour     *tour
+	halo     *halo // of evaluation, once it is found
+}
+
+// owns says whether this node computes a shard where owners do.
+func (s *shared) owns(shard int) bool { return s.layout.Owners[shard] == s.work.Self }
+
+// name is a node's.
+func (s *shared) name(node int) string { return s.work.Nodes[node] }
+
+// join meets the other nodes of a run, if there are any, and brings what must be known
+// of the shards that are not held here.
+func join(ctx context.Context, r *Recipe, held []*graph.Shard, o *Options) (*shared, error) {
+	if o.Peers == nil || o.Work.Alone() {
+		for i, shard := range held {
+			if shard == nil {
+				return nil, fmt.Errorf("shard %d is not on this node, which trains alone: it needs all shards of the dataset", i)
+			}
+		}
+		return nil, nil
+	}
+	s := &shared{peers: o.Peers, work: o.Work}
+	if err := s.check(held); err != nil {
+		return nil, err
+	}
+	with, err := s.choose(r, o)
+	if err != nil {
+		return nil, err
+	}
+	// What a model wants of its blocks does not depend on the graph, which is not known yet.
+	model, err := nn.New(r.Model, 1, 1)
+	if err != nil {
+		return nil, err
+	}
+	s.exchange = exchange.New(s.peers, s.work)
+	replica.Serve(s.peers, held)
+	s.source = gather.Register(s.peers)
+	s.frontier = frontier.Serve(s.peers)
+	s.seats = newSeats(len(s.work.Nodes))
+	s.peers.Answer(strategy.Checkpoint, s.seats.answer(o.Dir))
+	s.peers.Open()
+	s.replica, err = replica.Bring(ctx, s.peers, s.work, held, replica.Options{
+		Dataset: o.Dataset, Form: model.Form(), Topology: r.Sharing.Topology, Memory: o.Memory, Cache: o.Replicas, Tally: &s.start,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.layout = strategy.Layout{Nodes: len(s.work.Nodes), Owners: s.work.Owners, Firsts: firsts(s.replica.Shards)}
+	if s.dealer, err = with.New(s.layout, r.Sharing); err != nil {
+		return nil, fmt.Errorf("share the steps by %s: %w", s.strategy, err)
+	}
+	return s, nil
+}
+
+// check holds the work against what this node has.
+func (s *shared) check(held []*graph.Shard) error {
+	nodes := len(s.work.Nodes)
+	switch {
+	case s.work.Self < 0 || s.work.Self >= nodes:
+		return fmt.Errorf("this node is number %d of a job's %d nodes", s.work.Self, nodes)
+	case len(held) == 0 || len(s.work.Owners) != len(held):
+		return fmt.Errorf("the job names the owners of %d shards, and its dataset has %d", len(s.work.Owners), len(held))
+	}
+	for shard, owner := range s.work.Owners {
+		if owner < 0 || owner >= nodes {
+			return fmt.Errorf("shard %d is owned by node %d of a job's %d nodes", shard, owner, nodes)
+		}
+		if owner == s.work.Self && held[shard] == nil {
+			return fmt.Errorf("node %s owns shard %d for this job and doesn't hold it: wait until `hopmesh dataset show` says that it does", s.name(owner), shard)
+		}
+	}
+	return nil
+}
+
+// choose finds the strategy.
+func (s *shared) choose(r *Recipe, o *Options) (strategy.Strategy, error) {
+	s.strategy = r.Sharing.Strategy
+	switch s.strategy {
+	case "", strategy.Auto:
+		s.strategy, s.why = strategy.Leap, "each root is computed where its features are, since models are smaller than what they read"
+	case strategy.Single:
+		return nil, fmt.Errorf("the strategy single trains on one node, and the job has %d: take another --strategy, or auto", len(s.work.Nodes))
+	}
+	at := slices.IndexFunc(o.Strategies, func(a strategy.Strategy) bool { return a.Name() == s.strategy })
+	if at < 0 {
+		var names []string
+		for _, a := range o.Strategies {
+			names = append(names, a.Name())
+		}
+		return nil, fmt.Errorf("there is no strategy %q for several nodes: take one of %s", s.strategy, strings.Join(names, ", "))
+	}
+	if s.strategy == strategy.Leap {
+		s.asking = gather.Options{Apart: r.Sharing.Leap.Apart, Repeated: r.Sharing.Leap.Repeated}
+	}
+	return o.Strategies[at], r.Sharing.Check()
+}
+
+// notes are what users should know of how the run is shared.
+func (s *shared) notes() []string {
+	if s.replica.Replicated {
+		return nil
+	}
+	return []string{"the edges of the whole graph take more memory than a node has for them: nodes ask each other for neighbours, which costs time and bytes"}
+}
+
+// ready serves what others ask of this node's data.
+func (s *shared) ready(t *trainer) error {
+	if err := s.source.Ready(t.data.features, s.work, s.layout, t.recipe.Sharing.Wire); err != nil {
+		return err
+	}
+	s.frontier.Ready(t.data.topology, t.sampling())
+	return nil
+}

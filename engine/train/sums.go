@@ -1,0 +1,88 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// sums add up the gradient of a step: over the nodes, and over its grains where they
+// are added up one by one.
+type sums interface {
+	// begin begins a step: spans are those of all nodes, or nil where there are no grains.
+	begin(spans [][]exchange.Span, self int)
+	// grain takes the gradient of a shard's grain. They ascend, as all dealers deal them.
+	grain(shard int)
+	// total sets the gradient to the sum over all, and returns the notes of all nodes.
+	total(ctx context.Context, r exchange.Round) ([]exchange.Note, error)
+}
+
+// newSums is nil where there is nothing to add up beside what a pass adds up itself.
+func (t *trainer) newSums() sums {
+	var x *exchange.Exchange
+	if t.shared != nil {
+		x = t.shared.exchange
+	} else if !t.recipe.Sharing.Deterministic {
+		return nil
+	}
+	if t.device.Type() == tensor.F64 {
+		return newAdder(x, t.gradients, t.device.Read, t.device.Write)
+	}
+	return newAdder(x, t.gradients, t.device.Read32, t.device.Write32)
+}
+
+// An adder is sums in the device's own numbers.
+type adder[T exchange.Number] struct {
+	exchange  *exchange.Exchange // nil where one node does it all
+	gradients tensor.Matrix
+	read      func(to []T, m tensor.Matrix)
+	write     func(m tensor.Matrix, from []T)
+
+	row    []T    // what this node brings, and then the sum
+	mine   [1][]T // row
+	summer *exchange.Summer[T]
+	spans  [][]exchange.Span
+}
+
+func newAdder[T exchange.Number](x *exchange.Exchange, gradients tensor.Matrix, read func([]T, tensor.Matrix), write func(tensor.Matrix, []T)) *adder[T] {
+	n := gradients.Cols
+	return &adder[T]{
+		exchange: x, gradients: gradients, read: read, write: write,
+		row: make([]T, n), summer: exchange.NewSummer[T](n),
+	}
+}
+
+func (a *adder[T]) begin(spans [][]exchange.Span, self int) {
+	a.spans = spans
+	if spans != nil {
+		a.summer.Begin(spans[self])
+	}
+}
+
+func (a *adder[T]) grain(shard int) { a.read(a.summer.Row(shard), a.gradients) }
+
+func (a *adder[T]) total(ctx context.Context, r exchange.Round) ([]exchange.Note, error) {
+	a.mine[0] = a.row
+	mine := a.mine[:]
+	if a.spans == nil {
+		a.read(a.row, a.gradients)
+	} else {
+		mine = a.summer.Sums()
+	}
+	if a.exchange == nil {
+		if len(mine) != 1 {
+			return nil, fmt.Errorf("the grains of one node add up to %d sums", len(mine))
+		}
+		a.write(a.gradients, mine[0])
+		return nil, nil
+	}
+	r.Spans = a.spans
+	notes, err := exchange.Reduce(ctx, a.exchange, r, mine, a.row)
+	if err != nil {
+		return nil, err
+	}
+	a.write(a.gradients, a.row)
+	return notes, nil
+}

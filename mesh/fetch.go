@@ -1,0 +1,179 @@
+package mesh
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quic-go/quic-go"
+)
+
+// A Question is what Fetch asks a peer with, and what it takes for an answer.
+type Question struct {
+	// Header says what is asked for. Its Length is of no account.
+	Header
+	// Preface and Body are sent one after the other. They may be used again when
+	// Fetch returns.
+	Preface, Body []byte
+	// Into takes the answer if it has room for that. Else the answer is put into new
+	// memory, which grows as bytes arrive.
+	Into []byte
+	// Limit bounds the bytes of the answer, before any is read. Exact says that it
+	// must be as many.
+	Limit int
+	Exact bool
+	// Patience bounds how long the answer may take to begin: its node may have to
+	// compute it first. 0 is as long as any transfer may stand still, which bounds the
+	// rest of the answer too.
+	Patience time.Duration
+}
+
+// Fetch asks a peer and returns its answer. Nothing is asked for that has no memory
+// waiting, so no stream can use up the connection's window unread. It is bounded by
+// progress, not by total time, and by ctx. A *Refusal in the error is the peer's own
+// word.
+func (m *Mesh) Fetch(ctx context.Context, peer string, q Question) ([]byte, error) {
+	answer, err := m.fetch(ctx, peer, &q)
+	if err == nil {
+		return answer, nil
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	of := ""
+	if q.Generation != 0 {
+		of = fmt.Sprintf(" of generation %d", q.Generation)
+	}
+	return nil, fmt.Errorf("fetch %s%s from node %s: %w", q.Kind, of, peer, explain(err))
+}
+
+// fetch binds the question to its generation, if it has one.
+func (m *Mesh) fetch(ctx context.Context, peer string, q *Question) ([]byte, error) {
+	if n := len(q.Preface) + len(q.Body); n > maxRequest {
+		return nil, fmt.Errorf("a request of %d bytes is over the limit of %d", n, maxRequest)
+	}
+	if q.Generation == 0 {
+		return m.ask(ctx, peer, q)
+	}
+	bound, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	leave, err := m.current.enter(bound, q.Generation, func() { cancel(ErrSuperseded) })
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return m.ask(bound, peer, q)
+}
+
+func (m *Mesh) ask(ctx context.Context, peer string, q *Question) ([]byte, error) {
+	l, err := m.pool.get(ctx, peer, bulk)
+	if err != nil {
+		return nil, err
+	}
+	s, err := l.conn.OpenStreamSync(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.streams.Add(1)
+	defer l.streams.Add(-1)
+	stop := context.AfterFunc(ctx, func() { reset(s, codeOf(context.Cause(ctx))) })
+	defer stop()
+	s.SetPriority(urgency[q.Kind], true)
+	f := newFlow(s, &m.meter, q.Kind)
+	defer f.release()
+	m.meter.request(q.Kind)
+
+	err = f.writeQuestion(q)
+	var answer []byte
+	if err == nil {
+		answer, err = f.readAnswer(q)
+	}
+	if err != nil {
+		reset(s, codeOf(err))
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause
+		}
+		return nil, err
+	}
+	return answer, nil
+}
+
+// writeQuestion sends a small question as one piece, and never copies a large one.
+func (f *flow) writeQuestion(q *Question) error {
+	h := q.Header
+	h.Flags &^= flagRefusal
+	h.Length = uint64(len(q.Preface) + len(q.Body))
+	b, body := h.append(f.scratch[:0]), q.Body
+	if headerSize+h.Length <= uint64(len(f.scratch)) {
+		b, body = append(append(b, q.Preface...), body...), nil
+	}
+	err := f.write(b)
+	if err == nil && len(b) == headerSize {
+		err = f.write(q.Preface)
+	}
+	if err == nil {
+		err = f.write(body)
+	}
+	if err == nil {
+		// It fails if the answer is here already, and the peer reads no more. What else
+		// may be wrong with the stream, reading the answer says.
+		_ = f.stream.Close()
+		return nil
+	}
+	// Whoever has read as much as it wants has answered, if only to refuse.
+	if stopped, ok := errors.AsType[*quic.StreamError](err); ok && stopped.Remote && Code(stopped.ErrorCode) == CodeDone {
+		return nil
+	}
+	return err
+}
+
+// readAnswer compares the answer with what was asked before reading any of it.
+func (f *flow) readAnswer(q *Question) ([]byte, error) {
+	b := (*[headerSize]byte)(f.scratch[:])
+	patience := q.Patience
+	if patience == 0 {
+		patience = progressTimeout
+	}
+	n, err := f.await(b[:], patience)
+	if err == nil {
+		err = f.read(b[n:])
+	}
+	if err != nil {
+		return nil, err
+	}
+	got, err := parseHeader(b)
+	if err != nil {
+		return nil, err
+	}
+	limit := uint64(max(q.Limit, 0))
+	switch {
+	case got.Kind != q.Kind || got.Generation != q.Generation || got.Step != q.Step:
+		return nil, fmt.Errorf("%w: an answer to another question", ErrProtocol)
+	case got.Flags&flagRefusal != 0:
+		return nil, f.readRefusal(got)
+	case got.Count != q.Count || q.Exact && got.Length != limit:
+		return nil, fmt.Errorf("%w: asked for %d items in %d bytes, offered %d in %d", ErrProtocol, q.Count, limit, got.Count, got.Length)
+	case got.Length > limit:
+		return nil, fmt.Errorf("%w: an answer of %d bytes is over the limit of %d", ErrProtocol, got.Length, limit)
+	}
+	return f.take(q.Into, int(got.Length))
+}
+
+// maxRefusal bounds a refusal on the wire: its reason and its sentence.
+const maxRefusal = 2 << 10
+
+func (f *flow) readRefusal(h Header) error {
+	if h.Length > maxRefusal {
+		return fmt.Errorf("%w: a refusal of %d bytes", ErrProtocol, h.Length)
+	}
+	b, err := f.take(nil, int(h.Length))
+	if err != nil {
+		return err
+	}
+	if _, err = readAnswer(bytes.NewReader(b)); err == nil {
+		return fmt.Errorf("%w: a refusal that does not refuse", ErrProtocol)
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package mesh
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+)
+
+const (
+	// progressTimeout bounds how long a transfer may move nothing. Its whole
+	// length is not bounded: a slow link is no failure.
+	progressTimeout = 10 * time.Second
+	// writeChunk is how much is handed to quic-go at a time: its Write returns only
+	// when all of it is sent, so the deadline must allow for no more than this.
+	writeChunk = 256 << 10
+	// firstRoom is how much memory a peer's word alone takes, who says that much
+	// more will come.
+	firstRoom = 256 << 10
+)
+
+// flow reads and writes one bulk stream: metered, and bounded by progress.
+type flow struct {
+	stream *quic.Stream
+	meter  *Meter
+	kind   Kind
+
+	readUntil, writeUntil time.Time
+	scratch               [2048]byte // for headers, and small questions whole
+}
+
+var flows = sync.Pool{New: func() any { return new(flow) }}
+
+// newFlow returns a flow, which its caller ends with release.
+func newFlow(s *quic.Stream, m *Meter, k Kind) *flow {
+	f := flows.Get().(*flow)
+	f.stream, f.meter, f.kind = s, m, k
+	f.readUntil, f.writeUntil = time.Time{}, time.Time{}
+	return f
+}
+
+func (f *flow) release() {
+	f.stream, f.meter = nil, nil
+	flows.Put(f)
+}
+
+// await waits for the first bytes of dst, longer than for those that follow, and
+// says how many came.
+func (f *flow) await(dst []byte, patience time.Duration) (int, error) {
+	_ = f.stream.SetReadDeadline(time.Now().Add(patience))
+	f.readUntil = time.Time{} // what follows has a bound of its own
+	n, err := f.stream.Read(dst)
+	f.meter.received(f.kind, n)
+	switch {
+	case n > 0:
+		return n, nil
+	case errors.Is(err, io.EOF):
+		return 0, io.ErrUnexpectedEOF
+	}
+	return 0, err
+}
+
+// read fills dst. An early end is io.ErrUnexpectedEOF, never a short success.
+func (f *flow) read(dst []byte) error {
+	for len(dst) > 0 {
+		if now := time.Now(); f.readUntil.Sub(now) < progressTimeout/2 {
+			f.readUntil = now.Add(progressTimeout)
+			_ = f.stream.SetReadDeadline(f.readUntil)
+		}
+		n, err := f.stream.Read(dst)
+		f.meter.received(f.kind, n)
+		dst = dst[n:]
+		if err != nil && len(dst) > 0 {
+			if errors.Is(err, io.EOF) {
+				return io.ErrUnexpectedEOF
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// take reads n bytes, into the memory given if there is room, else into new memory
+// that grows as they arrive.
+func (f *flow) take(into []byte, n int) ([]byte, error) {
+	if n <= cap(into) {
+		into = into[:n]
+		return into, f.read(into)
+	}
+	b := into[:0]
+	if cap(b) < firstRoom {
+		b = make([]byte, 0, min(n, firstRoom))
+	}
+	for len(b) < n {
+		if len(b) == cap(b) {
+			b = append(make([]byte, 0, min(n, 2*cap(b))), b...)
+		}
+		if err := f.read(b[len(b):cap(b)]); err != nil {
+			return nil, err
+		}
+		b = b[:cap(b)]
+	}
+	return b, nil
+}
+
+func (f *flow) write(src []byte) error {
+	for len(src) > 0 {
+		now := time.Now()
+		if f.writeUntil.Sub(now) < progressTimeout/2 {
+			f.writeUntil = now.Add(progressTimeout)
+			_ = f.stream.SetWriteDeadline(f.writeUntil)
+		}
+		n, err := f.stream.Write(src[:min(len(src), writeChunk)])
+		f.meter.sent(f.kind, n)
+		src = src[n:]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/fleet"
+)
+
+// What is fixed can be asked for, and has steps enough to be measured.
+func TestCasesCanBeAskedFor(t *testing.T) {
+	var loads []load
+	for _, w := range weighings {
+		loads = append(loads, w.load)
+		if w.planted <= 0 || w.planted > 1 {
+			t.Errorf("%s: leap may send %gx", w, w.planted)
+		}
+	}
+	for _, model := range timedModels {
+		for _, hidden := range timedHidden {
+			loads = append(loads, load{model, hidden, timedFanouts, timedBatch})
+		}
+	}
+	loads = append(loads, climbed, interrupted)
+	loads = append(loads, shared...)
+	for _, g := range append(slices.Clone(meadows), halved) {
+		for _, width := range widths {
+			if err := g.made(width, 3).Check(); err != nil {
+				t.Errorf("%s: %v", g.name, err)
+			}
+		}
+		for _, l := range loads {
+			if err := l.ask(g.name, "leap", 4).Check(); err != nil {
+				t.Errorf("%s: %v", l, err)
+			}
+			if steps := g.vertices * 6 / 10 / uint64(l.batch); steps < 4 {
+				t.Errorf("%s has %d steps an epoch on %s", l, steps, g.name)
+			}
+		}
+	}
+	for nodes := 2; nodes <= 16; nodes++ {
+		for _, s := range rungs(nodes) {
+			r := train.DefaultRecipe("sage")
+			r.Sharing.Strategy = s.strategy
+			for _, set := range s.set {
+				if err := r.Set(set.Key, set.Value); err != nil {
+					t.Errorf("%s: %v", s.name, err)
+				}
+			}
+			if err := errors.Join(r.Sharing.Check(), r.Sharing.CheckNodes(nodes)); err != nil || s.epochs <= measured {
+				t.Errorf("%s: %d epochs, %v", s.name, s.epochs, err)
+			}
+		}
+		if l := link(nodes); l.Rate == 0 || l.Cores <= 0 || l.Cores > 0.45 {
+			t.Errorf("%d nodes: %+v", nodes, l)
+		}
+	}
+}
+
+// The counts of a small mesh: what is printed is what the jobs' records say, and those
+// say what the formulas do.
+func TestCountsOfASmallMesh(t *testing.T) {
+	const nodes, width = 3, 8
+	dir := t.TempDir()
+	f := fleet.New(filepath.Join(dir, "f"), "test")
+	defer func() {
+		if err := f.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for range nodes {
+		if _, err := f.Launch(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Until(t.Context(), "all nodes are in", f.AllReady); err != nil {
+		t.Fatal(err)
+	}
+	on := f.Nodes[0].API()
+	b := &bench{cfg: Config{Nodes: nodes, Plot: filepath.Join(dir, "ladder.svg")}, notes: io.Discard, report: &Report{}}
+	small := []meadow{
+		{name: "sbm", kind: "sbm", vertices: 4096, edges: 40_000, classes: 4, communities: 12, inside: 0.9, shards: 12, partitioner: "multilevel", planted: true},
+		{name: "rmat", kind: "rmat", vertices: 4096, edges: 40_000, classes: 4, shards: 12, partitioner: "multilevel"},
+	}
+	l := load{"sage", 8, []int{4, 4}, 128}
+	figures, err := b.weigh(t.Context(), on, small, []int{width}, []weighing{{l, 0.7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := b.report.Sent
+	if len(figures) != 3 || len(sent) != 4 {
+		t.Fatalf("%+v of %+v", figures, sent)
+	}
+	for i, s := range sent {
+		if s.Strategy != []string{"centric", "leap"}[i%2] || s.Graph != small[i/2].name || s.Steps != 20 || s.Width != width || s.Rows.Remote == 0 {
+			t.Errorf("%+v", s)
+		}
+		want := s.Rows.Remote*(4*width+4) + s.Requests.Feature*(strategy.QueryFraming+strategy.AnswerFraming)
+		if s.Bytes.Feature != want {
+			t.Errorf("%s on %s: %d bytes of features, want %d", s.Strategy, s.Graph, s.Bytes.Feature, want)
+		}
+	}
+	for i, f := range figures[:2] {
+		if f.Value != float64(sent[2*i+1].Bytes.Feature)/1e6 || f.Ceiling != float64(sent[2*i].Bytes.Feature)/1e6 || !f.Holds {
+			t.Errorf("%+v", f)
+		}
+	}
+	if f := figures[2]; f.Value <= 0 || f.Value > nodes*(nodes-1) || !f.Holds {
+		t.Errorf("%+v", f)
+	}
+	d, err := on.GenerateDataset(t.Context(), small[0].made(16, 0), func(api.DatasetEvent) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkLadder(t, b, on, d, l)
+	if _, err := trained(t.Context(), on, l.ask(d.Name, "graph", 1), silent); !isRefusal(err) {
+		t.Errorf("a strategy that there is not: %v", err)
+	}
+	if _, err := trained(t.Context(), on, l.ask("none", "leap", 1), silent); err == nil || isRefusal(err) {
+		t.Errorf("a dataset that there is not: %v", err)
+	}
+}
+
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[errRefusal](err)
+	return ok
+}
+
+func checkLadder(t *testing.T, b *bench, on host, d api.Dataset, l load) {
+	t.Helper()
+	figures, err := b.climb(t.Context(), on, d, l, rungs(b.cfg.Nodes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range figures {
+		if !f.Holds {
+			t.Errorf("%+v", f)
+		}
+	}
+	r := b.report.Ladder
+	var slots []int
+	for _, g := range r {
+		slots = append(slots, g.Slots)
+		if hops := g.Model / r[1].Model * 2; math.Abs(hops-float64(g.Slots-1)) > 0.001 {
+			t.Errorf("%s sends %g bytes of models in %d slots", g.Name, g.Model, g.Slots)
+		}
+	}
+	if len(r) != 6 || !slices.Equal(slices.Delete(slots, 3, 4), []int{1, 3, 3, 1, 1}) || r[3].Slots < 1 || r[3].Slots > 3 {
+		t.Fatalf("%+v", r)
+	}
+	if r[1].Requests <= 2*r[2].Requests || r[4].Feature != r[5].Feature || r[4].Feature != r[2].Feature {
+		t.Errorf("%+v", r)
+	}
+	wellFormed(t, drawn(r, "a < b"), "+pre-gathering (3)", "a < b", "requests for features, a step")
+}
+
+// wellFormed fails the test unless a picture is XML that has some texts.
+func wellFormed(t *testing.T, picture []byte, texts ...string) {
+	t.Helper()
+	var said []string
+	in := xml.NewDecoder(bytes.NewReader(picture))
+	for {
+		token, err := in.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, ok := token.(xml.CharData); ok {
+			said = append(said, string(text))
+		}
+	}
+	for _, want := range texts {
+		if !slices.Contains(said, want) {
+			t.Errorf("%q is not in the picture, which says %q", want, said)
+		}
+	}
+}
+
+func TestTimesAreJudged(t *testing.T) {
+	times := []Timed{
+		{Model: "gcn", Width: 100, Hidden: 16, Strategy: "centric", Seconds: 8, Fetching: 0.5},
+		{Model: "gcn", Width: 100, Hidden: 16, Strategy: "leap", Seconds: 2},
+		{Model: "gcn", Width: 100, Hidden: 16, Strategy: "p3", Seconds: 9},
+		{Model: "gat", Width: 100, Hidden: 16, Strategy: "centric", Seconds: 3, Fetching: 0.9},
+		{Model: "gat", Width: 100, Hidden: 16, Strategy: "leap", Seconds: 3},
+		{Model: "gat", Width: 100, Hidden: 16, Strategy: "p3", Refused: "p3 can't do it"},
+	}
+	figures := judged(times)
+	want := []Figure{
+		{Name: "an epoch of gcn, width 100, hidden 16, leap", Value: 2, Ratio: 0.25},
+		{Name: "an epoch of gcn, width 100, hidden 16, p3", Value: 9, Ratio: 1.125},
+		{Name: "an epoch of gat, width 100, hidden 16, leap", Value: 3, Ratio: 1},
+		{Name: "an epoch of gat, width 100, hidden 16, p3: refused"},
+		{Name: "share of its time that centric waits for features, mean", Value: 70, Holds: true},
+		{Name: "leap faster than centric, geometric mean", Value: 2, Holds: true},
+		{Name: "leap faster than p3, at best", Value: 4.5, Holds: true},
+	}
+	if len(figures) != len(want) {
+		t.Fatalf("%+v", figures)
+	}
+	for i, f := range figures {
+		if w := want[i]; f.Name != w.Name || math.Abs(f.Value-w.Value) > 1e-9 || f.Ratio != w.Ratio || f.Holds != w.Holds {
+			t.Errorf("%+v, want %+v", f, w)
+		}
+	}
+	if f := judged(times[3:]); f[len(f)-1].Holds || f[len(f)-2].Holds {
+		t.Errorf("%+v", f)
+	}
+	var out bytes.Buffer
+	r := Report{Machine: "a machine", Notes: []string{"all is slow"}, Figures: figures, Times: times, Sent: []Sent{{Graph: "sbm", Fanout: []int{4, 3}, Strategy: "leap", Steps: 1}}, Ladder: []Rung{{Name: "stay", Slots: 1}}}
+	if err := table(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Note: all is slow.", "refused: p3 can't do it", "50 %", "4,3", "stay", "0.25x", "at least 2 x"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, out.String())
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// outward are Peers whose failures are told from those of the engine.
+type outward struct{ strategy.Peers }
+
+func (o outward) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
+	answer, err := o.Peers.Ask(ctx, node, q, buf)
+	if err != nil && ctx.Err() == nil {
+		err = &unanswered{err}
+	}
+	return answer, err
+}
+
+// meet opens the way to the job's other nodes.
+func (r *run) meet() {
+	peers, hangUp := r.cfg.Peers(r.job, r.names, r.self)
+	r.peers, r.hangUp = outward{peers}, hangUp
+}
+
+var errOver = errors.New("the job is over here")
+
+// leave ends what a run holds: nobody reads a shard when it is unmapped.
+func (r *run) leave(cause error) {
+	if r.hangUp != nil {
+		if cause == nil {
+			cause = errOver
+		}
+		r.hangUp(cause)
+	}
+	CloseShards(r.shards)
+}
+
+// openShards maps what this node holds of the dataset: all of it where the job is its
+// own, else nil where a shard is another's and not here.
+func (r *run) openShards() ([]*graph.Shard, error) {
+	d := r.dataset
+	if !r.shared() {
+		return OpenShards(d, r.cfg.Shard)
+	}
+	if len(r.job.Owners) != len(d.Shards) {
+		return nil, fmt.Errorf("the job was given to its nodes by a dataset of %d shards, and there is one of %d", len(r.job.Owners), len(d.Shards))
+	}
+	list := make([]*graph.Shard, len(d.Shards))
+	for i, owner := range r.job.Owners {
+		holds := d.Holds(r.cfg.Self, i)
+		if owner == r.self && !holds {
+			CloseShards(list)
+			return nil, errMoved
+		}
+		if !holds {
+			continue
+		}
+		s, err := graph.OpenShard(r.cfg.Shard(d.ID, i))
+		if err == nil {
+			list[i] = s
+			continue
+		}
+		if owner == r.self {
+			CloseShards(list)
+			return nil, unusable(d, i, err)
+		}
+		r.cfg.Log.Debug("a copy can't be used, so its owner is asked", "dataset", d.Name, "shard", i, "err", err)
+	}
+	return list, nil
+}
+
+// located says on which of a job's nodes an error came up.
+func (r *run) located(err error) error {
+	if !r.shared() {
+		return err
+	}
+	return fmt.Errorf("on node %s: %w", r.names[r.self], err)
+}

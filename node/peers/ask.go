@@ -1,0 +1,84 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/mesh"
+)
+
+const (
+	// answerPatience is how long an answer may take to begin, from a node that is
+	// there: the connection says whether it is.
+	answerPatience = 10 * time.Minute
+	// patience is for how long a node is asked again that answers nothing.
+	patience = time.Minute
+	// Between two attempts passes firstPause, then twice as much each time.
+	firstPause = 50 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// stamps are the memory that heads of questions are written into.
+var stamps = sync.Pool{New: func() any { return new([headBytes]byte) }}
+
+// Ask implements strategy.Peers.
+func (s *Session) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
+	switch {
+	case node < 0 || node >= len(s.ids):
+		return nil, fmt.Errorf("ask node %d of %d", node, len(s.ids))
+	case node == s.self:
+		return nil, fmt.Errorf("node %s asks itself for %s", s.names[node], what(q))
+	case q.Kind >= strategy.Kinds || q.Service == 0 || q.Service >= services:
+		return nil, fmt.Errorf("a question of kind %d for service %d", q.Kind, q.Service)
+	case len(q.Body) > mesh.MaxBody:
+		return nil, fmt.Errorf("ask node %s for %s: a question of %d bytes is over the limit of %d", s.names[node], what(q), len(q.Body), mesh.MaxBody)
+	}
+	b := stamps.Get().(*[headBytes]byte)
+	defer stamps.Put(b)
+	limit := min(max(q.Limit, 0), math.MaxUint32)
+	head{s.key, q.Service, s.generation, q.Epoch, q.Step, q.Part, uint32(limit)}.append(b[:0])
+	ask := mesh.Question{
+		Header:  mesh.Header{Kind: onWire[q.Kind], Flags: Flag, Step: q.Step, Count: 1},
+		Preface: b[:], Body: q.Body, Into: buf, Limit: limit, Patience: answerPatience,
+	}
+	begin := time.Since(s.begun)
+	answer, err := s.registry.mesh.Fetch(ctx, s.ids[node], ask)
+	if err != nil {
+		answer, err = s.again(ctx, node, q, ask, begin, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.heard[node].Store(int64(time.Since(s.begun)))
+	q.Tally.Count(q.Kind, strategy.QueryFraming+len(q.Body)+strategy.AnswerFraming+len(answer))
+	return answer, nil
+}
+
+// again asks a node once more that failed to answer, until it does, or says no, or has
+// answered nothing at all for too long.
+func (s *Session) again(ctx context.Context, node int, q strategy.Query, ask mesh.Question, begin time.Duration, err error) (answer []byte, _ error) {
+	trouble := time.Since(s.begun) // since when it fails
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		switch now := time.Since(s.begun); {
+		case s.ended(ctx) != nil:
+			return nil, fmt.Errorf("ask node %s for %s: %w", s.names[node], what(q), s.ended(ctx))
+		case final(err):
+			return nil, s.refused(node, q, err)
+		case now-max(trouble, time.Duration(s.heard[node].Load())) >= patience:
+			return nil, s.silent(node, q, now-begin, err)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if answer, err = s.registry.mesh.Fetch(ctx, s.ids[node], ask); err == nil {
+			return answer, nil
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/mesh"
+)
+
+// A Request is what another node asks with, as the mesh brings it.
+type Request interface {
+	ReadBody(dst []byte) error
+	TakeBody(into []byte, n int) ([]byte, error)
+	Reply(count uint64, parts ...[]byte) error
+}
+
+var _ Request = (*mesh.Request)(nil)
+
+// paper is the memory that a question is read into.
+type paper struct {
+	head [headBytes]byte
+	body []byte
+}
+
+var papers = sync.Pool{New: func() any { return new(paper) }}
+
+// Serve answers a question from a proven peer that came with this header. The body is
+// read before anything waits: what is not read would hold up all else that comes from
+// this peer.
+func (r *Registry) Serve(ctx context.Context, peer string, h mesh.Header, req Request) error {
+	if h.Length < headBytes || h.Length > headBytes+mesh.MaxBody {
+		return fmt.Errorf("%w: a question of a job in %d bytes", mesh.ErrProtocol, h.Length)
+	}
+	kind, in := fromWire(h.Kind)
+	if !in {
+		return fmt.Errorf("%w: a question of a job of kind %s", mesh.ErrProtocol, h.Kind)
+	}
+	p := papers.Get().(*paper)
+	defer papers.Put(p)
+	if err := req.ReadBody(p.head[:]); err != nil {
+		return unread(err)
+	}
+	about, err := parseHead(&p.head)
+	if err != nil {
+		return err
+	}
+	size := int(h.Length) - headBytes
+	l, err := r.admit(peer, size)
+	if err != nil {
+		return err
+	}
+	defer r.leave(peer, l, size)
+	body, err := req.TakeBody(p.body, size)
+	if err != nil {
+		return unread(err)
+	}
+	p.body = body
+	s, from, err := r.enter(ctx, peer, l, about)
+	if err != nil {
+		return err
+	}
+	defer s.running.Done()
+	return s.serve(ctx, from, strategy.Query{
+		Service: about.service, Kind: kind, Epoch: about.epoch, Step: about.step, Part: about.part, Body: body, Limit: int(about.limit),
+	}, req)
+}
+
+// unread lets a question come again that did not arrive whole.
+func unread(err error) error { return fmt.Errorf("%w: read a question: %w", mesh.ErrOverload, err) }
+
+// serve has a question answered. Its error is what the asker is told.
+func (s *Session) serve(ctx context.Context, from int, q strategy.Query, req Request) error {
+	if s.handlers[q.Service] == nil {
+		return mesh.Refuse(reasonNo, "nothing there answers service %d", q.Service)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })()
+	said, broken := false, error(nil)
+	err := s.guarded(ctx, from, q, func(parts ...[]byte) error {
+		size := 0
+		for _, p := range parts {
+			size += len(p)
+		}
+		switch {
+		case said || broken != nil:
+			return errors.New("a question is answered once")
+		case size > q.Limit:
+			return fmt.Errorf("an answer of %d bytes is over the limit of %d", size, q.Limit)
+		}
+		broken = req.Reply(1, parts...)
+		said = broken == nil
+		return broken
+	})
+	switch {
+	case said:
+		if err != nil {
+			s.registry.log.Debug("after its answer a handler failed", "service", q.Service, "err", err)
+		}
+		return nil
+	case broken != nil:
+		return broken
+	case s.life.Err() != nil && s.registry.superseded(s):
+		return mesh.ErrSuperseded
+	case s.life.Err() != nil:
+		return mesh.Refuse(reasonLater, "it has ended its part of the job: %v", context.Cause(s.life))
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil:
+		return mesh.Refuse(reasonNo, "service %d there gave no answer", q.Service)
+	}
+	return mesh.Refuse(reasonNo, "%s", strings.TrimPrefix(err.Error(), strategy.ErrRefused.Error()+": "))
+}
+
+// guarded calls a handler. A fault of the program in it ends the question, and not the
+// node.
+func (s *Session) guarded(ctx context.Context, from int, q strategy.Query, reply func(...[]byte) error) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.registry.log.Error("a fault of hopmesh ended a question", "service", q.Service, "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
+			err = fmt.Errorf("a fault of hopmesh itself ended the question (%v): please report it, with what the log of node %s says of it", fault, s.names[s.self])
+		}
+	}()
+	return s.handlers[q.Service](ctx, from, q, reply)
+}

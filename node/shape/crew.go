@@ -1,0 +1,192 @@
+package shape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+// A Crew is nodes of one mesh, each a program of its own in its place. One goroutine
+// uses it.
+type Crew struct {
+	Nodes []*Process
+}
+
+// A Process is one node of a crew.
+type Process struct {
+	Name   string
+	Folder string // its data directory; its log lies beside, as Folder.log
+	Addr   string // of its API, as --addr takes it
+	API    *api.Client
+
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	err    error // how it ended
+	killed bool
+}
+
+const (
+	startPatience = time.Minute
+	stopPatience  = 30 * time.Second
+	tokenLife     = time.Hour
+	port          = 7946
+)
+
+// Start runs a node of the hopmesh program in each place, their disks in dir: the first
+// founds a mesh and the others join it. All are ready when it returns. They are asked
+// to stop when ctx ends; Stop waits for that in any case.
+func (f *Field) Start(ctx context.Context, program, dir string) (c *Crew, err error) {
+	c = &Crew{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Stop())
+		}
+	}()
+	enter := []string{"--bootstrap"}
+	for i := range f.sites {
+		p, err := f.run(ctx, i, program, filepath.Join(dir, fmt.Sprint("n", i+1)), enter)
+		if err != nil {
+			return c, err
+		}
+		c.Nodes = append(c.Nodes, p)
+		if i > 0 {
+			continue
+		}
+		if enter, err = p.invite(ctx); err != nil {
+			return c, err
+		}
+	}
+	for _, p := range c.Nodes {
+		if err := p.ready(ctx); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// run starts one node.
+func (f *Field) run(ctx context.Context, i int, program, folder string, enter []string) (*Process, error) {
+	p := &Process{Name: filepath.Base(folder), Folder: folder, ended: make(chan struct{})}
+	args := []string{"agent"}
+	if own := f.Conn(i); own != (Link{}) {
+		args = []string{"bench", "node", "--rate", strconv.FormatUint(own.Rate, 10), "--delay", own.Delay.String()}
+	}
+	listen := strconv.Itoa(port)
+	if f.hub == nil {
+		listen = "0" // any: they share this machine's
+	}
+	args = append(args, "--data-dir", folder, "--name", p.Name, "--listen", net.JoinHostPort(f.Addr(i).String(), listen),
+		"--device", "cpu", "--log-level", "warn")
+	log, err := os.Create(folder + ".log")
+	if err != nil {
+		return nil, fmt.Errorf("keep the log of %s: %w", p.Name, err)
+	}
+	defer log.Close()
+	p.cmd = f.Command(ctx, i, program, append(args, enter...)...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
+	p.cmd.WaitDelay = stopPatience
+	p.Addr = "unix:" + filepath.Join(folder, "hopmesh.sock")
+	if p.API, err = api.NewClient(p.Addr); err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.Name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// invite waits until a founder is ready, and returns how the others get in.
+func (p *Process) invite(ctx context.Context) ([]string, error) {
+	if err := p.ready(ctx); err != nil {
+		return nil, err
+	}
+	token, err := p.API.CreateToken(ctx, tokenLife)
+	if err != nil {
+		return nil, err
+	}
+	members, err := p.API.Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"--join", members[0].Address, "--token", token.Token}, nil
+}
+
+// ready waits until a node is in the plan.
+func (p *Process) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, errors.New("it takes too long"))
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if s, err := p.API.Status(ctx); err == nil && s.Ready {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-p.ended:
+			return fmt.Errorf("%s ended before it was ready: %w; its log says: %s", p.Name, p.err, p.said())
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", p.Name, context.Cause(ctx))
+		}
+	}
+}
+
+// said is the end of the node's log.
+func (p *Process) said() string {
+	const most = 1000
+	b, err := os.ReadFile(p.Folder + ".log")
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-most):])
+}
+
+// PID is the process' number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Kill ends it without a word.
+func (p *Process) Kill() error {
+	p.killed = true
+	err := p.cmd.Process.Kill()
+	<-p.ended
+	return err
+}
+
+// Ended is closed when it has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Stop ends all nodes that run, and waits for them.
+func (c *Crew) Stop() error {
+	var errs []error
+	for _, p := range c.Nodes {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	}
+	for _, p := range c.Nodes {
+		select {
+		case <-p.ended:
+		case <-time.After(stopPatience):
+			_ = p.cmd.Process.Kill()
+			<-p.ended
+		}
+		p.API.Close()
+		// One that was interrupted with us may have ended before it could listen.
+		if exit, ok := errors.AsType[*exec.ExitError](p.err); ok && exit.Exited() && !p.killed {
+			errs = append(errs, fmt.Errorf("%s ended by itself: %w; its log says: %s", p.Name, p.err, p.said()))
+		}
+	}
+	return errors.Join(errs...)
+}

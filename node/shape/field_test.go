@@ -1,0 +1,64 @@
+package shape
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a machine lets us do differs; that programs run, are where they should be, and
+// that nothing is left does not.
+func TestFieldRunsProgramsAndLeavesNothing(t *testing.T) {
+	f, err := New(t.Context(), 2, Link{Rate: 100_000_000, Delay: time.Millisecond, Cores: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(f.Notes())
+	var groups []string
+	for i := range 2 {
+		out, err := f.Command(t.Context(), i, "sh", "-c", `echo "$0 $1"; cat /proc/self/cgroup`, "said", "this").CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), "said this\n") {
+			t.Fatalf("node %d: %v: %s", i, err, out)
+		}
+		if s := f.sites[i]; s.group != "" {
+			groups = append(groups, s.group)
+			if !strings.Contains(string(out), filepath.Base(filepath.Dir(s.group))+"/n") {
+				t.Errorf("node %d is in no group of ours: %s", i, out)
+			}
+		}
+		if f.hub != nil && f.Conn(i).Rate != 0 || f.hub == nil && f.Conn(i) != (Link{Rate: 100_000_000, Delay: time.Millisecond}) {
+			t.Errorf("node %d's socket is to do %+v", i, f.Conn(i))
+		}
+	}
+	if f.hub != nil {
+		out, err := f.Command(t.Context(), 0, "ip", "-br", "addr").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), f.Addr(0).String()) {
+			t.Errorf("node 0 is not at %v: %v: %s", f.Addr(0), err, out)
+		}
+		out, err = f.Command(t.Context(), 0, "tc", "qdisc", "show", "dev", "eth0").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "rate 100Mbit") {
+			t.Errorf("node 0's link is not limited: %v: %s", err, out)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range groups {
+		if _, err := os.Stat(g); err == nil {
+			t.Errorf("the group %s is left", g)
+		}
+	}
+	if left, _ := filepath.Glob("/var/run/netns/" + own("", 0)[:len(own("", 0))-1] + "*"); len(left) > 0 {
+		t.Errorf("namespaces are left: %v", left)
+	}
+}
+
+func TestTooManyNodes(t *testing.T) {
+	for _, n := range []int{0, 201} {
+		if _, err := New(t.Context(), n, Link{}); err == nil || !strings.Contains(err.Error(), "1 to 200") {
+			t.Errorf("%d nodes: %v", n, err)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package shape
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// units are those of tc, from the longest name on.
+var units = []struct {
+	name string
+	bits float64
+}{{"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}, {"bit", 1}}
+
+// ParseRate reads a rate as tc does: 100mbit, 1gbit. It is in bits a second.
+func ParseRate(s string) (uint64, error) {
+	for _, u := range units {
+		number, found := strings.CutSuffix(s, u.name)
+		if !found {
+			continue
+		}
+		n, err := strconv.ParseFloat(number, 64)
+		if bits := n * u.bits; err == nil && bits >= 1 && bits <= 1e15 {
+			return uint64(math.Round(bits)), nil
+		}
+		break
+	}
+	return 0, fmt.Errorf("%q is no rate: write it like 100mbit or 1gbit", s)
+}
+
+// FormatRate writes a rate as ParseRate reads it.
+func FormatRate(bits uint64) string {
+	best := units[len(units)-1]
+	for _, u := range units {
+		if float64(bits) >= u.bits && u.bits > best.bits {
+			best = u
+		}
+	}
+	return strconv.FormatFloat(float64(bits)/best.bits, 'f', -1, 64) + best.name
+}

@@ -1,0 +1,333 @@
+package node_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/nodetest"
+	"github.com/hopmesh/hopmesh/node/nodetest/school"
+)
+
+// ages lists the generations of a job's epochs, each once.
+func ages(j api.Job) (list []uint64) {
+	for _, e := range j.History {
+		list = append(list, e.Generation)
+	}
+	return slices.Compact(list)
+}
+
+// rising fails the test unless the job's epochs are complete, over so many generations
+// at least.
+func rising(t *testing.T, j api.Job, epochs, generations int) {
+	t.Helper()
+	complete(t, j, epochs)
+	if list := ages(j); len(list) < generations || !slices.IsSorted(list) {
+		t.Errorf("the epochs of job %s are of generations %v", j.ID, list)
+	}
+}
+
+// under waits until so many epochs are known.
+func under(c *nodetest.Cluster, n *nodetest.Instance, id string, epochs int) {
+	c.T.Helper()
+	c.Wait("some epochs are known", time.Minute, func() bool { return len(jobOn(n, id).History) >= epochs })
+}
+
+// resumed is how long after begin the job was first trained again.
+func resumed(s *school.School, begin time.Time) time.Duration {
+	for _, r := range s.Runs() {
+		if r.At.After(begin) {
+			return r.At.Sub(begin)
+		}
+	}
+	return -1
+}
+
+// All owners of a dataset's shards share a job, and each has its model in the end.
+func TestJobIsShared(t *testing.T) {
+	inSchoolWith(t, 3, 1, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		epochs := 6
+		id, err := c.Nodes[1].API().StartJob(t.Context(), api.TrainRequest{Dataset: "g", Epochs: &epochs, Deterministic: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		under(c, c.Nodes[2], id, 2)
+		for _, n := range c.Nodes {
+			c.Wait(n.Name+" says how far it is", time.Minute, func() bool { return jobOn(n, id).Steps == 2 })
+		}
+		j := waitState(c, c.Nodes[0], id, "done")
+		rising(t, j, epochs, 1)
+		if j.Strategy != "leap" || !strings.Contains(j.Why, "3 nodes own shards of dataset g") || len(j.Nodes) != 3 || len(j.Problems) > 0 ||
+			!strings.Contains(string(j.Recipe), `"sharing":{"strategy":"leap","deterministic":true`) {
+			t.Errorf("%+v", j)
+		}
+		if e := j.History[2]; e.Rows != (api.JobRows{Local: 300, Remote: 100}) || e.Strategy != "leap" {
+			t.Errorf("%+v", e)
+		}
+		if runs := s.Runs(); len(runs) != 3 || runs[0].Held >= 8 || !slices.Equal(runs[0].Nodes, j.Nodes) {
+			t.Errorf("%v", runs)
+		}
+		for _, n := range c.Nodes {
+			models, err := filepath.Glob(filepath.Join(n.Options.DataDir, "jobs", id+"-*", train.CheckpointFile))
+			if err != nil || len(models) != 1 {
+				t.Errorf("%s has %v (%v)", n.Name, models, err)
+			}
+		}
+	})
+}
+
+// Whoever dies, the others go on within seconds, and with all again when it is back.
+func TestSharedJobOutlivesANode(t *testing.T) {
+	for who, choose := range map[string]func(c *nodetest.Cluster, j api.Job) *nodetest.Instance{
+		"the first": func(c *nodetest.Cluster, j api.Job) *nodetest.Instance { return named(c, j.Nodes[0]) },
+		"the last":  func(c *nodetest.Cluster, j api.Job) *nodetest.Instance { return named(c, j.Nodes[2]) },
+		"leader":    func(c *nodetest.Cluster, _ api.Job) *nodetest.Instance { return c.Leader() },
+	} {
+		t.Run(who, func(t *testing.T) {
+			inSchoolWith(t, 3, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+				id := startedAs(t, c.Nodes[0], "leap", 80)
+				under(c, c.Nodes[0], id, 5)
+				dead := choose(c, jobOn(c.Nodes[0], id))
+				other := c.Others(dead)[0]
+				begin := time.Now()
+				dead.Kill()
+				failed(c, dead)
+				noticed := time.Since(begin)
+				c.Wait("it goes on without", time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 2 })
+				n := len(jobOn(other, id).History)
+				under(c, other, id, n+2)
+				took := resumed(s, begin)
+				t.Logf("noticed %s after the kill, and resumed after %s", noticed, took)
+				// What gossip needs, and no more than a round.
+				if took > 10*time.Second || took > noticed+time.Second {
+					t.Errorf("noticed %s after the kill, and resumed after %s", noticed, took)
+				}
+				if j := jobOn(other, id); slices.Contains(j.Nodes, dead.Name) || j.State != "running" || len(j.Problems) > 0 {
+					t.Errorf("%+v", j)
+				}
+				dead.Restart()
+				c.Wait("it has its part again", 2*time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 3 })
+				j := waitState(c, other, id, "done")
+				rising(t, j, 80, 3)
+			})
+		})
+	}
+}
+
+// Five nodes lose two at once, of which none holds what only the other had.
+func TestSharedJobOutlivesTwoOfFive(t *testing.T) {
+	inSchoolWith(t, 5, 2, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		id := startedAs(t, c.Nodes[0], "leap", 60)
+		under(c, c.Nodes[0], id, 5)
+		leader := c.Leader()
+		rest := c.Others(leader)
+		begin := time.Now()
+		rest[0].Kill()
+		rest[1].Kill()
+		c.Wait("it goes on without", time.Minute, func() bool { return len(jobOn(leader, id).Nodes) == 3 })
+		j := waitState(c, leader, id, "done")
+		rising(t, j, 60, 2)
+		t.Logf("resumed %s after the kill", resumed(s, begin))
+	})
+}
+
+// A node that is started again at once asks for a new generation, before gossip has
+// seen anything.
+func TestSharedJobGoesOnAfterARestart(t *testing.T) {
+	inSchoolWith(t, 3, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		id := startedAs(t, c.Nodes[0], "leap", 60)
+		under(c, c.Nodes[0], id, 5)
+		for _, which := range []int{0, 2} {
+			j := jobOn(c.Nodes[0], id)
+			again := named(c, j.Nodes[which])
+			other := c.Others(again)[0]
+			before := len(j.History)
+			begin := time.Now()
+			again.Kill()
+			again.Restart()
+			under(c, other, id, before+4)
+			if took := resumed(s, begin); took > 8*time.Second {
+				t.Errorf("resumed %s after the restart", took)
+			} else {
+				t.Logf("resumed %s after the restart", took)
+			}
+			c.Wait("all three share it", 2*time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 3 })
+			again.WaitReady()
+		}
+		rising(t, waitState(c, c.Nodes[1], id, "done"), 60, 3)
+	})
+}
+
+// A node is cut off, the others go on, and it comes back to them.
+func TestSharedJobOutlivesAPartition(t *testing.T) {
+	for _, which := range []int{0, 1} {
+		inSchoolWith(t, 3, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+			id := startedAs(t, c.Nodes[0], "centric", 80)
+			under(c, c.Nodes[0], id, 5)
+			alone := named(c, jobOn(c.Nodes[0], id).Nodes[which])
+			other := c.Others(alone)[0]
+			begin := time.Now()
+			c.Isolate(alone)
+			c.Wait("it goes on without", time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 2 })
+			t.Logf("resumed %s after the cut", resumed(s, begin))
+			n := len(jobOn(other, id).History)
+			under(c, other, id, n+5)
+			c.Network.Heal()
+			c.Wait("it has its part again", 2*time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 3 })
+			rising(t, waitState(c, other, id, "done"), 80, 3)
+			waitState(c, alone, id, "done")
+		})
+	}
+}
+
+// A node that joins gets shards, and then its part of the job.
+func TestSharedJobTakesInANode(t *testing.T) {
+	inSchoolWith(t, 2, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		id := startedAs(t, c.Nodes[0], "leap", 40)
+		under(c, c.Nodes[0], id, 5)
+		fresh := c.Add()
+		attended(s, fresh)
+		fresh.Options.Join, fresh.Options.Token = []string{c.Nodes[0].Addr()}, c.Nodes[0].Token()
+		fresh.Start()
+		fresh.WaitReady()
+		c.Wait("it has a part", time.Minute, func() bool { return len(jobOn(c.Nodes[0], id).Nodes) == 3 })
+		j := waitState(c, fresh, id, "done")
+		rising(t, j, 40, 2)
+		if !slices.Contains(j.Nodes, fresh.Name) {
+			t.Errorf("%v", j.Nodes)
+		}
+		if said := s.Said(); !slices.Contains(said[:2], "j1 after 0") || strings.HasSuffix(said[len(said)-1], " 0") {
+			t.Errorf("ran %v", said)
+		}
+	})
+}
+
+// Without copies a job waits for the node that is gone, and says so.
+func TestSharedJobWaitsForTheLastHolder(t *testing.T) {
+	inSchoolWith(t, 3, 0, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		id := startedAs(t, c.Nodes[0], "leap", 30)
+		under(c, c.Nodes[0], id, 5)
+		dead := named(c, jobOn(c.Nodes[0], id).Nodes[1])
+		other := c.Others(dead)[0]
+		dead.Kill()
+		j := waitState(c, other, id, "queued")
+		if len(j.Problems) != 1 || !strings.Contains(j.Problems[0], "job j1 waits for node "+dead.Name+", which alone holds") || !strings.Contains(j.Problems[0], "dataset g") {
+			t.Errorf("%q", j.Problems)
+		}
+		if p := other.Status().Problems; !slices.Contains(p, j.Problems[0]) {
+			t.Errorf("%q", p)
+		}
+		<-time.After(time.Minute)
+		if j := jobOn(other, id); j.State != "queued" {
+			t.Errorf("%+v", j)
+		}
+		dead.Restart()
+		begin := time.Now()
+		rising(t, waitState(c, other, id, "done"), 30, 2)
+		t.Logf("resumed %s after the restart", resumed(s, begin))
+	})
+}
+
+// All see the wish to stop, and the job goes on from where they were.
+func TestSharedJobIsStoppedAndResumed(t *testing.T) {
+	inSchoolWith(t, 3, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		id := startedAs(t, c.Nodes[0], "leap", 20)
+		under(c, c.Nodes[0], id, 5)
+		begin := time.Now()
+		if err := c.Nodes[2].API().StopJob(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		j := jobOn(c.Nodes[2], id)
+		if took := time.Since(begin); j.State != "stopped" || took > 2*time.Second {
+			t.Errorf("%s after %s", j.State, took)
+		}
+		if err := c.Nodes[1].API().ResumeJob(t.Context(), id, api.ResumeRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		rising(t, waitState(c, c.Nodes[0], id, "done"), 20, 2)
+		if runs := s.Runs(); len(runs) != 6 || runs[5].After < len(j.History) {
+			t.Errorf("ran %v", runs)
+		}
+		// While a node is away, too.
+		id = startedAs(t, c.Nodes[0], "leap", 200)
+		under(c, c.Nodes[0], id, 5)
+		dead := c.Others(c.Leader())[0]
+		other := c.Others(dead)[0]
+		dead.Kill()
+		if err := other.API().StopJob(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if j := waitState(c, other, id, "stopped"); len(j.History) < 5 {
+			t.Errorf("%+v", j)
+		}
+	})
+}
+
+// What goes wrong on one node ends the job on all, and says where.
+func TestSharedJobFails(t *testing.T) {
+	inSchoolWith(t, 3, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		s.Fault = func(node string, epoch int) error {
+			if node == "n1" && epoch == 4 {
+				return errors.New("the disk is full")
+			}
+			return nil
+		}
+		id := startedAs(t, c.Nodes[0], "leap", 20)
+		j := waitState(c, c.Nodes[2], id, "failed")
+		if j.Error != "on node n1: the disk is full" || len(ages(j)) != 1 {
+			t.Errorf("%q, over generations %v", j.Error, ages(j))
+		}
+		// A shard that is damaged is named, with the node.
+		files := c.Nodes[1].Files()
+		for _, f := range files {
+			if err := os.Truncate(filepath.Join(c.Nodes[1].Options.DataDir, "datasets", f), 100); err != nil {
+				t.Fatal(err)
+			}
+		}
+		id = startedAs(t, c.Nodes[0], "leap", 20)
+		if j := waitState(c, c.Nodes[2], id, "failed"); !strings.Contains(j.Error, "on node n1: shard ") || !strings.Contains(j.Error, "of dataset g can't be used") {
+			t.Errorf("%q", j.Error)
+		}
+	})
+}
+
+// Nodes of different versions do not share a job, and one that is upgraded has the
+// others wait for them.
+func TestSharedJobWantsOneVersion(t *testing.T) {
+	inSchoolWith(t, 3, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		id := startedAs(t, c.Nodes[0], "leap", 60)
+		under(c, c.Nodes[0], id, 5)
+		upgrade := func(n *nodetest.Instance) {
+			if err := n.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			n.Options.Version = "v2"
+			n.Restart()
+			n.WaitReady()
+		}
+		begin := time.Now()
+		upgrade(c.Nodes[0])
+		j := waitState(c, c.Nodes[0], id, "queued")
+		c.Wait("it says why", time.Minute, func() bool {
+			j = jobOn(c.Nodes[0], id)
+			return len(j.Problems) == 1 && strings.Contains(j.Problems[0], "must run the same version of hopmesh") && strings.Contains(j.Problems[0], "node n0 runs v2")
+		})
+		epochs := 3
+		_, err := c.Nodes[1].API().StartJob(t.Context(), api.TrainRequest{Dataset: "g", Strategy: "leap", Epochs: &epochs})
+		refused(t, "unlike versions", err, "must run the same version of hopmesh", "v2")
+		for _, r := range s.Runs() {
+			if r.At.After(begin) && slices.Contains(r.Nodes, "n0") {
+				t.Errorf("it is shared by %v", r.Nodes)
+			}
+		}
+		upgrade(c.Nodes[1])
+		upgrade(c.Nodes[2])
+		rising(t, waitState(c, c.Nodes[0], id, "done"), 60, 2)
+	})
+}
