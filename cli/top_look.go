@@ -90,7 +90,7 @@ func inOrder(jobs []api.JobSummary) []api.JobSummary {
 		}
 	}
 	slices.Reverse(ended)
-	return slices.Concat(running, waiting, ended)
+	return append(append(running, waiting...), ended...)
 }
 
 // pick is the chosen job if it is still there, else the first, "" of none.

@@ -193,7 +193,27 @@ func TestTopChoosesJobs(t *testing.T) {
 	}
 }
 
+func TestJobsInOrder(t *testing.T) {
+	var list []api.JobSummary
+	for i, state := range []string{"done", "queued", "running", "failed", "running", "queued", "stopped"} {
+		list = append(list, api.JobSummary{ID: fmt.Sprintf("j%d", i), State: state})
+	}
+	ids := ""
+	for _, j := range inOrder(list) {
+		ids += j.ID
+	}
+	if ids != "j2j4j1j5j6j3j0" {
+		t.Error(ids)
+	}
+	if none := inOrder(nil); none == nil || len(none) != 0 {
+		t.Errorf("%#v, which is no list in JSON", none)
+	}
+}
+
 func TestTopPauses(t *testing.T) {
+	if m := after(window(aMesh(), 80, 24, false), happen(2*maxHappened)...); len(m.heard) != maxHappened {
+		t.Errorf("%d events are kept", len(m.heard))
+	}
 	m := after(window(aMesh(), 80, 24, false), append(happen(1), press('p')...)...)
 	before := m.frame()
 	later := aMesh()
@@ -275,7 +295,7 @@ func TestBarsAndPortions(t *testing.T) {
 			t.Errorf("%v: %v", c.sizes, got)
 		}
 	}
-	for seconds, want := range map[float64]string{0: "0s", 12.3456: "12.3s", 0.21207: "212ms", 0.0479: "47.9ms", 1e-6: "1µs", 3725: "1h2m0s", 1.5: "1.5s"} {
+	for seconds, want := range map[float64]string{0: "0s", 12.3456: "12.3s", 0.21207: "212ms", 0.0479: "47.9ms", 1e-6: "1µs", 3725: "1h2m10s", 1.5: "1.5s"} {
 		if got := short(seconds); got != want {
 			t.Errorf("%g: %s, want %s", seconds, got, want)
 		}
