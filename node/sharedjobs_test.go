@@ -63,8 +63,8 @@ func TestJobIsShared(t *testing.T) {
 		}
 		j := waitState(c, c.Nodes[0], id, "done")
 		rising(t, j, epochs, 1)
-		if j.Strategy != "leap" || !strings.Contains(j.Why, "3 nodes own shards of dataset g") || len(j.Nodes) != 3 || len(j.Problems) > 0 ||
-			!strings.Contains(string(j.Recipe), `"sharing":{"strategy":"leap","deterministic":true`) {
+		if j.Strategy != "auto" || !strings.Contains(j.Why, "3 nodes own shards of dataset g") || len(j.Nodes) != 3 || len(j.Problems) > 0 ||
+			!strings.Contains(string(j.Recipe), `"sharing":{"strategy":"auto","deterministic":true`) {
 			t.Errorf("%+v", j)
 		}
 		if e := j.History[2]; e.Rows != (api.JobRows{Local: 300, Remote: 100}) || e.Strategy != "leap" {

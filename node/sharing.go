@@ -9,13 +9,15 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/centric"
 	"github.com/hopmesh/hopmesh/engine/strategy/leap"
+	"github.com/hopmesh/hopmesh/engine/strategy/p3"
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
 // strategies are the ways in which nodes share a job.
-var strategies = []strategy.Strategy{centric.Strategy{}, leap.Strategy{}}
+var strategies = []strategy.Strategy{centric.Strategy{}, leap.Strategy{}, p3.Strategy{}}
 
-// strategyOf chooses how nodes share the work, and says why.
+// strategyOf says whether nodes share the work, and how, and why. Where that is left to
+// them, those that own the data choose when the job begins.
 func strategyOf(asked string, s *plan.State, d plan.Dataset) (way, why string, err error) {
 	owners := ownersOf(d)
 	switch asked {
@@ -26,7 +28,7 @@ func strategyOf(asked string, s *plan.State, d plan.Dataset) (way, why string, e
 		case len(owners) == 1:
 			return strategy.Single, fmt.Sprintf("node %s owns every shard of dataset %s", nameOf(s, owners[0]), d.Name), nil
 		}
-		return strategy.Leap, fmt.Sprintf("%d nodes own shards of dataset %s, and with leap features stay where they are", len(owners), d.Name), nil
+		return strategy.Auto, fmt.Sprintf("%d nodes own shards of dataset %s: they choose when the job begins, by what each strategy would send", len(owners), d.Name), nil
 	case strategy.Single:
 		return strategy.Single, "it was asked for", nil
 	}

@@ -47,8 +47,9 @@ func (s *Source) hottest(rows int, shards []*graph.Shard) []uint32 {
 	}
 	// All of more edges than least are kept, and so many that are left of just as many.
 	least, left := uint32(0), rows
-	for _, n := range slices.Backward(slices.Sorted(maps.Keys(with))) {
-		if least = n; left <= with[n] {
+	classes := slices.Sorted(maps.Keys(with))
+	for i, n := range slices.Backward(classes) {
+		if least = n; left <= with[n] || i == 0 {
 			break
 		}
 		left -= with[n]

@@ -129,6 +129,13 @@ func TestHottestOfWhatIsKnown(t *testing.T) {
 			t.Errorf("%d rows: %v, not %v", rows, got, want)
 		}
 	}
+	// More than there are, of which the coldest are several.
+	shards[0].Indices = []int32{5, 6, 6}
+	for rows := 4; rows < 9; rows++ {
+		if got := m.sources[0].hottest(rows, shards); !slices.Equal(got, []uint32{3, 4, 5, 6}) {
+			t.Errorf("%d rows of 4: %v", rows, got)
+		}
+	}
 }
 
 func TestCachingFails(t *testing.T) {

@@ -26,7 +26,7 @@ func (b *bringing) askSizes(ctx context.Context) error {
 	for n, shards := range unknown {
 		all.Go(func(ctx context.Context) error {
 			q := strategy.Query{
-				Service: strategy.Skeletons, Kind: strategy.Topology,
+				Service: strategy.Skeletons, Kind: strategy.Shard,
 				Body: []byte{askSizes}, Limit: record * len(b.held), Tally: b.o.Tally,
 			}
 			answer, err := b.peers.Ask(ctx, n, q, nil)
@@ -96,7 +96,7 @@ func (b *bringing) askSkeletons(ctx context.Context) error {
 
 func (b *bringing) askSkeleton(ctx context.Context, n, shard int) error {
 	q := strategy.Query{
-		Service: strategy.Skeletons, Kind: strategy.Topology, Part: uint32(shard),
+		Service: strategy.Skeletons, Kind: strategy.Shard, Part: uint32(shard),
 		Body: question(b.edges, b.want.form), Limit: int(b.sizes[shard].Size(b.edges)), Tally: b.o.Tally,
 	}
 	answer, err := b.peers.Ask(ctx, n, q, nil)

@@ -63,7 +63,7 @@ func TestWhatIsCachedIsNotAskedFor(t *testing.T) {
 		return r
 	}
 	first := bring("x", plain, auto, 2+5)
-	if got := tally.Read(); got.Requests[strategy.Topology] != 7 || got.Bytes[strategy.Topology] < first.Bytes {
+	if got := tally.Read(); got.Requests[strategy.Shard] != 7 || got.Bytes[strategy.Shard] < first.Bytes {
 		t.Errorf("counted are %v", got)
 	}
 	again := bring("x", gcn, auto, 0)

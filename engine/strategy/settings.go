@@ -16,7 +16,7 @@ type Settings struct {
 	// Deterministic adds gradients up by grains, in a fixed binary tree over shards:
 	// the weights are the same bits on any number of nodes.
 	Deterministic bool            `json:"deterministic,omitempty"`
-	Wire          string          `json:"wire,omitempty"`     // of features: f32 or bf16; "": as they are stored
+	Wire          string          `json:"wire,omitempty"`     // of features: bf16; "": as they are stored
 	Topology      string          `json:"topology,omitempty"` // replicated, sharded or auto, which is ""
 	Centric       CentricSettings `json:"centric,omitzero"`
 	Leap          LeapSettings    `json:"leap,omitzero"`

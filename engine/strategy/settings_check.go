@@ -16,12 +16,14 @@ func (s *Settings) Check() error {
 	switch {
 	case s.Strategy != "" && !slices.Contains(names, s.Strategy):
 		return fmt.Errorf("there is no strategy %q: choose one of %s", s.Strategy, strings.Join(names, ", "))
-	case !slices.Contains([]string{"", stored, "f32", bf16}, s.Wire):
+	case s.Wire != "" && s.Wire != bf16:
 		return fmt.Errorf("wire.features=%s: it is one of %s, %s", s.Wire, stored, bf16)
 	case !slices.Contains([]string{"", Auto, replicated, sharded}, s.Topology):
 		return fmt.Errorf("topology=%s: it is one of %s, %s, %s", s.Topology, Auto, replicated, sharded)
 	case !slices.Contains([]string{"", Auto, stay, migrate}, l.Mode):
 		return fmt.Errorf("leap.mode=%s: it is one of %s, %s, %s", l.Mode, Auto, stay, migrate)
+	case s.Centric.Cache < 0 || s.Centric.Cache > mostCached:
+		return fmt.Errorf("centric.cache=%d: it is a whole number of rows from 0 to %d", s.Centric.Cache, mostCached)
 	case l.SyncEvery < 0 || l.SyncEvery > mostCount:
 		return fmt.Errorf("leap.sync_every=%d: it is a whole number from 1 to %d", l.SyncEvery, mostCount)
 	case s.P3.Inflight < 0 || s.P3.Inflight > mostCount:
@@ -33,6 +35,8 @@ func (s *Settings) Check() error {
 	switch {
 	case l.SyncEvery > 1 && l.Mode == stay:
 		return fmt.Errorf("leap.sync_every=%d: a model that stays and updates itself would learn from its own node's roots alone: choose leap.mode=%s, or leave one of the two out", l.SyncEvery, migrate)
+	case s.Wire == bf16 && s.Deterministic:
+		return fmt.Errorf("wire.features=%s rounds the rows that travel, so weights depend on who holds which, and --deterministic promises that they don't: leave one of the two out", bf16)
 	case l.SyncEvery > 1 && s.Deterministic:
 		return fmt.Errorf("leap.sync_every=%d: models that update themselves are as many as nodes, so their weights depend on how many there are, and --deterministic promises that they don't: leave one of the two out", l.SyncEvery)
 	case l.Mode == stay && l.Merge != "" && l.Merge != Auto:

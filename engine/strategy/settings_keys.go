@@ -10,7 +10,7 @@ import (
 // A Key is a setting that users give by name.
 type Key struct {
 	Key     string
-	Applies string // to what: leap, p3 or strategies, which is all of them
+	Applies string // to what: centric, leap, p3 or strategies, which is all of them
 	Values  string
 	Default string
 	Help    string
@@ -37,6 +37,10 @@ type key struct {
 }
 
 var keys = []key{
+	{Key{"centric.cache", Centric, "ROWS", "0",
+		"how many rows of other nodes are kept from the start: those from which most edges come"},
+		setCache,
+		func(s *Settings) string { return strconv.Itoa(s.Centric.Cache) }},
 	{Key{"leap.mode", Leap, "auto|stay|migrate", Auto,
 		"whether models tour the nodes that have the roots; auto lets them stay where touring changes nothing"},
 		func(s *Settings, v string) error { return choose(v, &s.Leap.Mode, Auto, stay, migrate) },
@@ -153,6 +157,18 @@ func count(value string, to *int) error {
 		n = 0
 	}
 	*to = n
+	return nil
+}
+
+// mostCached bounds how many rows may be kept.
+const mostCached = 1 << 30
+
+func setCache(s *Settings, value string) error {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 0 || n > mostCached {
+		return fmt.Errorf("it is a whole number of rows from 0 to %d", mostCached)
+	}
+	s.Centric.Cache = n
 	return nil
 }
 

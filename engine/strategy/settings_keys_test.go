@@ -46,6 +46,7 @@ func TestEachValueIsSetAndTold(t *testing.T) {
 
 func TestBadValuesGetASentence(t *testing.T) {
 	for given, want := range map[string]string{
+		"centric.cache=-1":    "it is a whole number of rows from 0 to",
 		"leap.mode=go":        "leap.mode=go: it is one of auto, stay, migrate",
 		"leap.mode=":          "it is one of",
 		"leap.pregather=yes":  "leap.pregather=yes: it is on or off",
@@ -87,13 +88,16 @@ func TestWhatCanNotBeTogether(t *testing.T) {
 		"none":               {Settings{}, ""},
 		"leap":               {Settings{Strategy: Leap, Deterministic: true, Leap: LeapSettings{Mode: migrate, Merge: "2", SyncEvery: 1}}, ""},
 		"words for defaults": {Settings{Strategy: Auto, Topology: Auto, Leap: LeapSettings{Mode: Auto, Merge: Auto}}, ""},
-		"f32":                {Settings{Strategy: Centric, Wire: "f32"}, ""},
+		"bf16":               {Settings{Strategy: Centric, Wire: bf16}, ""},
+		"bits and bf16":      {Settings{Deterministic: true, Wire: bf16}, "wire.features=bf16 rounds"},
+		"f32":                {Settings{Strategy: Centric, Wire: "f32"}, "wire.features=f32"},
 		"strategy":           {Settings{Strategy: "grappa"}, `there is no strategy "grappa": choose one of auto, single, centric, leap, p3`},
 		"wire":               {Settings{Wire: "f8"}, "wire.features=f8"},
 		"topology":           {Settings{Topology: "ring"}, "topology=ring"},
 		"mode":               {Settings{Leap: LeapSettings{Mode: "go"}}, "leap.mode=go"},
 		"merge":              {Settings{Leap: LeapSettings{Merge: "none"}}, "leap.merge=none"},
 		"negative sync":      {Settings{Leap: LeapSettings{SyncEvery: -1}}, "leap.sync_every=-1"},
+		"cache":              {Settings{Centric: CentricSettings{Cache: -1}}, "centric.cache=-1"},
 		"negative inflight":  {Settings{P3: P3Settings{Inflight: -1}}, "p3.inflight=-1"},
 		"stay and updates":   {Settings{Leap: LeapSettings{Mode: stay, SyncEvery: 4}}, "leap.sync_every=4: a model that stays and updates itself would learn from its own node's roots alone"},
 		"bits and updates":   {Settings{Deterministic: true, Leap: LeapSettings{SyncEvery: 4}}, "--deterministic promises that they don't"},

@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/p3"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -29,6 +30,7 @@ type slot struct {
 	sets  [][]uint32       // the groups' outermost vertices
 	far   gather.Rows
 	rows  tensor.Arena // of dense input
+	front *p3.Batch    // nil until there is a front, and in place of input
 
 	// What it took. Counts are of what was asked for on the step's behalf, ahead of it
 	// and in it.
@@ -44,6 +46,7 @@ type group struct {
 	batch  sample.Batch
 	input  nn.Input
 	sparse features.Rows
+	place  int // among those of the front
 }
 
 // edges counts those of the slot's blocks.
@@ -152,6 +155,9 @@ func (h *hand) sample(ctx context.Context, s *slot, g *group, epoch int) error {
 
 // gather sets the inputs of all groups.
 func (h *hand) gather(ctx context.Context, s *slot, epoch int) error {
+	if f := h.dealing.front; f != nil {
+		return f.ahead(ctx, h, s, epoch)
+	}
 	s.sets = s.sets[:0]
 	for i := range s.groups {
 		s.sets = append(s.sets, s.groups[i].outermost())
@@ -162,7 +168,7 @@ func (h *hand) gather(ctx context.Context, s *slot, epoch int) error {
 			return err
 		}
 		places, far = s.far.Places, &s.far.Far
-		s.gathered, s.remote = s.far.Local+s.far.Remote, s.far.Remote
+		s.gathered, s.remote = s.far.Local+s.far.Cached+s.far.Remote, s.far.Remote
 	}
 	s.rows.Reset()
 	for i := range s.groups {

@@ -92,7 +92,12 @@ func (b *batches) shuffle(epoch int) {
 // set says which step a slot is for.
 func (b *batches) set(s *slot, step int) {
 	s.step = step
-	s.roots = b.order[step*b.size : min((step+1)*b.size, len(b.order))]
+	s.roots = b.roots(step)
+}
+
+// roots are those of a step of the epoch.
+func (b *batches) roots(step int) []uint32 {
+	return b.order[step*b.size : min((step+1)*b.size, len(b.order))]
 }
 
 // fill is what the loader calls.

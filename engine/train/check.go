@@ -9,6 +9,8 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/p3"
 )
 
 // Check says in one sentence what keeps this graph from being trained so, naming
@@ -32,6 +34,11 @@ func (r Recipe) Check(about About) error {
 	model, err := nn.New(r.Model, about.Features, about.Classes)
 	if err != nil {
 		return err
+	}
+	if r.Sharing.Strategy == strategy.P3 {
+		if err := p3.Check(model); err != nil {
+			return err
+		}
 	}
 	return r.checkFanouts(model.Hops())
 }

@@ -12,6 +12,7 @@ import (
 // dealing gives slots their groups. Hands share it.
 type dealing struct {
 	shared *shared // nil where one node does it all
+	front  *front  // nil where rows are gathered
 	shards int
 	nodes  int
 	self   int
@@ -24,7 +25,7 @@ type dealing struct {
 }
 
 func newDealing(t *trainer) *dealing {
-	d := &dealing{shared: t.shared, shards: len(t.data.shards), nodes: 1, grains: t.recipe.Sharing.Deterministic}
+	d := &dealing{shared: t.shared, front: t.front, shards: len(t.data.shards), nodes: 1, grains: t.recipe.Sharing.Deterministic}
 	if t.shared == nil {
 		d.dealer = newAlone(t.data, d.grains)
 		return d

@@ -85,6 +85,9 @@ func (t *trainer) badFeatures(s *slot) bool {
 	if s == nil {
 		return false
 	}
+	if t.front != nil {
+		return !t.front.Finite(s.front)
+	}
 	return slices.ContainsFunc(s.groups, func(g group) bool {
 		return len(g.Roots) > 0 && g.input.Sparse == nil && !t.device.Finite(g.input.Dense)
 	})
@@ -108,7 +111,7 @@ func (t *trainer) notFinite(s *slot) string {
 		if len(s.groups[i].Roots) == 0 {
 			continue
 		}
-		if name := t.stageOf(&s.groups[i]); name != "" {
+		if name := t.stageOf(s, &s.groups[i]); name != "" {
 			return "what " + name + " gives"
 		}
 	}
@@ -130,7 +133,10 @@ func (t *trainer) firstOf(row tensor.Matrix) string {
 
 // stageOf runs a group of the step again, without dropout, and names the first stage
 // that gives what is not finite.
-func (t *trainer) stageOf(g *group) string {
+func (t *trainer) stageOf(s *slot, g *group) string {
+	if t.front != nil {
+		return t.front.stageOf(t, s, g)
+	}
 	t.work.Reset()
 	blocks := g.batch.Blocks
 	var x, carry tensor.Matrix

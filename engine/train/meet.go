@@ -73,7 +73,9 @@ func (t *trainer) meet(ctx context.Context) error {
 			return err
 		}
 	}
-	t.shared.dealer.Restore(t.at.Tuning)
+	if t.shared.dealer != nil {
+		t.shared.dealer.Restore(t.at.Tuning)
+	}
 	return nil
 }
 
@@ -138,6 +140,9 @@ func (t *trainer) furthest(all []greeting) (int, error) {
 		case g.Damaged && damaged < 0:
 			damaged = node
 		}
+	}
+	if best < 0 && damaged < 0 && t.options.Known > 0 {
+		return -1, &agreed{fmt.Errorf("%d epochs of this job are known, and no node that is here has what it had learnt: start the nodes that trained it, and then `hopmesh train resume`, or remove the job and start another", t.options.Known)}
 	}
 	if best < 0 && damaged >= 0 {
 		return -1, &agreed{fmt.Errorf("node %s has a checkpoint of this job that is not usable, and no other node has one: remove it to begin anew", t.shared.name(damaged))}
@@ -220,8 +225,12 @@ func (t *trainer) fetch(ctx context.Context, node int, of *greeting) error {
 	path := filepath.Join(t.options.Dir, CheckpointFile)
 	t.log.Info("this node goes on from the checkpoint of another", "node", name, "epoch", of.Epoch, "step", of.Step, "bytes", of.Size)
 	err := t.download(ctx, node, of, path+".tmp")
+	var tensors [sha256.Size]byte
 	if err == nil {
-		_, err = t.resume(path + ".tmp")
+		tensors, err = t.resume(path + ".tmp")
+	}
+	if err == nil && tensors != of.Tensors {
+		err = errors.New("its numbers are not those that the node told of")
 	}
 	if err == nil && (uint64(t.at.Epoch) != of.Epoch || uint64(t.at.Step) != of.Step || t.optimizer.Steps() != of.Updates) {
 		err = fmt.Errorf("it stands at step %d of epoch %d, and node %s at step %d of epoch %d", t.at.Step, t.at.Epoch, name, of.Step, of.Epoch)

@@ -152,6 +152,9 @@ func (m *mesh) mustRun(t testing.TB, r Recipe, shards []*graph.Shard, o Options)
 // one trains a step of an epoch with a slot of its own making.
 func (t *trainer) one(ctx context.Context, epoch, step int) (float64, error) {
 	t.at.Epoch = epoch
+	if t.front != nil {
+		t.front.From(uint32(epoch), step)
+	}
 	t.batches.shuffle(epoch)
 	s := t.batches.slots[0]
 	t.batches.set(s, step)

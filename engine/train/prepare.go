@@ -25,14 +25,20 @@ const (
 	atHome = 48 << 20
 )
 
-// ahead is how many batches are prepared before the one in use, and workers how many
-// goroutines prepare them. A run on one thread samples and computes in turn.
-func (t *trainer) ahead() (slots, workers int) {
-	threads := t.options.Threads
-	if threads == 0 {
-		threads = runtime.GOMAXPROCS(0)
+// threads is how many compute.
+func (t *trainer) threads() int {
+	if t.options.Threads > 0 {
+		return t.options.Threads
 	}
-	if threads == 1 {
+	return runtime.GOMAXPROCS(0)
+}
+
+// ahead is how many batches are prepared before the one in use, and workers how many
+// goroutines prepare them. A run on one thread samples and computes in turn, unless it
+// waits for other nodes meanwhile.
+func (t *trainer) ahead() (slots, workers int) {
+	threads := t.threads()
+	if threads == 1 && t.shared == nil {
 		return 1, 1
 	}
 	workers = max(1, threads/4)
@@ -47,12 +53,22 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	if t.prefetch > 0 {
 		slots, workers = t.prefetch, min(workers, t.prefetch)
 	}
+	if err := t.chosen(ctx); err != nil {
+		return err
+	}
+	if err := t.openFront(ctx); err != nil {
+		return err
+	}
+	t.sums = t.newSums()
 	t.dealing = newDealing(t)
 	t.batches, err = newBatches(t.data, t.dealing, &t.phases, &t.recipe, t.sampling(), slots, workers, func() tensor.Device { return t.newDevice(1) })
 	if err != nil {
 		return err
 	}
 	var need needs
+	if t.front != nil {
+		t.front.From(0, 0) // these steps are of no epoch
+	}
 	err = t.batches.ahead(ctx, min(t.at.Epoch, t.recipe.Epochs), looks, func(s *slot) { need.see(t, s) })
 	if err != nil {
 		return err
@@ -107,6 +123,7 @@ type needs struct {
 	slots     uint64
 	pass      uint64 // rows of the largest batch seen
 	beside    uint64 // what the device keeps beside them
+	front     uint64 // what a step takes of the first layer of all nodes
 	least     uint64 // the least that inference does with
 	inference uint64 // what it may take
 	takes     uint64 // and what it takes of that
@@ -119,9 +136,14 @@ func (n *needs) see(t *trainer, s *slot) {
 	if t.shared != nil {
 		slot += farBytes(&s.far)
 	}
+	if t.front != nil {
+		rows = uint64(s.rows.Bytes())
+		slot += rows + s.front.Bytes()
+		n.front = max(n.front, t.front.Forecast(s.front))
+	}
 	for i := range s.groups {
 		if len(s.groups[i].Roots) > 0 {
-			own, dense := n.group(t, &s.groups[i])
+			own, dense := n.group(t, s, &s.groups[i])
 			slot += own
 			rows += dense
 		}
@@ -130,11 +152,13 @@ func (n *needs) see(t *trainer, s *slot) {
 }
 
 // group returns what a group takes of its slot, and how much of that is dense rows.
-func (n *needs) group(t *trainer, g *group) (slot, rows uint64) {
+func (n *needs) group(t *trainer, s *slot, g *group) (slot, rows uint64) {
 	sources := uint64(len(g.outermost()))
-	if t.data.features.Sparse() {
+	switch {
+	case t.front != nil: // its batch has them
+	case t.data.features.Sparse():
 		slot = 8*sources + 20*uint64(g.sparse.Entries())
-	} else {
+	default:
 		const ends = 64 // of matrices, which begin at whole lines
 		rows = ends + 4*sources*uint64(t.data.about.Features)
 		slot = rows
@@ -145,11 +169,16 @@ func (n *needs) group(t *trainer, g *group) (slot, rows uint64) {
 		blocks = append(blocks, nn.Size{Targets: b.Rows, Sources: b.Cols, Entries: b.Entries()})
 		slot += uint64(16*b.Entries() + 8*b.Rows + 12*b.Cols)
 	}
-	in := nn.InputSize{Rows: int(sources), Sparse: t.data.features.Sparse()}
-	if in.Sparse {
-		in.Entries = g.sparse.Entries()
+	var arena, beside int
+	if t.front != nil {
+		arena, beside = t.front.forecast(t, s, g)
+	} else {
+		in := nn.InputSize{Rows: int(sources), Sparse: t.data.features.Sparse()}
+		if in.Sparse {
+			in.Entries = g.sparse.Entries()
+		}
+		arena, beside = t.model.Forecast(in, blocks)
 	}
-	arena, beside := t.model.Forecast(in, blocks)
 	n.pass = max(n.pass, uint64(arena+4*len(g.Roots)*t.data.about.Classes+4096))
 	n.beside = max(n.beside, uint64(beside))
 	return slot, rows
@@ -170,14 +199,17 @@ func (n *needs) settle(t *trainer) {
 	vertices := uint64(t.data.topology.Vertices())
 	n.slots = n.slot * uint64(len(t.batches.slots))
 	if !t.batches.same {
-		for _, some := range []*uint64{&n.slots, &n.pass, &n.beside, &n.rows} {
+		for _, some := range []*uint64{&n.slots, &n.pass, &n.beside, &n.rows, &n.front} {
 			*some += uint64(float64(*some) * margin)
 		}
 	}
 	n.weights = weightBytes(t.model) + t.sumBytes()
 	n.graph = vertices*uint64(8*(len(t.batches.hands)+1)+4) + t.data.features.Bytes()
 	if t.shared != nil {
-		n.graph += t.shared.replica.Bytes
+		n.graph += t.shared.replica.Bytes + t.shared.cached
+	}
+	if t.front != nil {
+		n.graph += t.front.columns.Bytes()
 	}
 	if t.recipe.Metric == ROCAUC {
 		n.graph += vertices * uint64(4*(t.data.about.Classes+2)) // logits, to be ranked
@@ -194,7 +226,7 @@ func (n *needs) settle(t *trainer) {
 }
 
 // others is all but a pass and inference.
-func (n *needs) others() uint64 { return atHome + n.weights + n.graph + n.slots + n.beside }
+func (n *needs) others() uint64 { return atHome + n.weights + n.graph + n.slots + n.beside + n.front }
 
 // sum is all. Inference keeps some of its memory while a pass is under way, the
 // other part they take in turns.

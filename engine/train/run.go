@@ -39,6 +39,9 @@ type Options struct {
 	Peers      strategy.Peers
 	Work       strategy.Work
 	Strategies []strategy.Strategy
+	// Known is how many epochs others know of this run: one of a mesh that knows some
+	// does not begin anew.
+	Known int
 	// Replicas, if not nil, keeps what was brought of other nodes' shards for the next
 	// run.
 	Replicas *replica.Cache

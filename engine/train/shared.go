@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,9 +11,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/frontier"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/headroom"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/replica"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/auto"
+	"github.com/hopmesh/hopmesh/engine/strategy/p3"
 )
 
 // shared is what a run has beside that several nodes share: nil where one node does
@@ -24,12 +28,15 @@ type shared struct {
 	exchange *exchange.Exchange
 	replica  *replica.Replica
 	source   *gather.Source
-	dealer   strategy.Dealer
+	columns  *p3.Source      // nil where rows are gathered
+	dealer   strategy.Dealer // nil until it is chosen
 
 	frontier *frontier.Server
 	strategy string         // that deals
+	choice   *auto.Choice   // nil where the strategy is given
 	why      string         // it was chosen, where it was
 	asking   gather.Options // for rows
+	cached   uint64         // bytes of rows of others that are kept
 	start    strategy.Tally // of what is brought before the first step
 	seats    *seats
 	tour     *tour
@@ -69,17 +76,23 @@ func join(ctx context.Context, r *Recipe, held []*graph.Shard, o *Options) (*sha
 	s.exchange = exchange.New(s.peers, s.work)
 	replica.Serve(s.peers, held)
 	s.source = gather.Register(s.peers)
+	if s.mayUse(strategy.P3, o) {
+		s.columns = p3.Register(s.peers)
+	}
 	s.frontier = frontier.Serve(s.peers)
 	s.seats = newSeats(len(s.work.Nodes))
 	s.peers.Answer(strategy.Checkpoint, s.seats.answer(o.Dir))
 	s.peers.Open()
 	s.replica, err = replica.Bring(ctx, s.peers, s.work, held, replica.Options{
-		Dataset: o.Dataset, Form: model.Form(), Topology: r.Sharing.Topology, Memory: o.Memory, Cache: o.Replicas, Tally: &s.start,
+		Dataset: o.Dataset, Form: model.Form(), Topology: r.Sharing.Topology, Memory: cmp.Or(o.Memory, headroom.Available()), Cache: o.Replicas, Tally: &s.start,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.layout = strategy.Layout{Nodes: len(s.work.Nodes), Owners: s.work.Owners, Firsts: firsts(s.replica.Shards)}
+	if with == nil {
+		return s, nil
+	}
 	if s.dealer, err = with.New(s.layout, r.Sharing); err != nil {
 		return nil, fmt.Errorf("share the steps by %s: %w", s.strategy, err)
 	}
@@ -106,15 +119,15 @@ func (s *shared) check(held []*graph.Shard) error {
 	return nil
 }
 
-// choose finds the strategy.
+// choose finds the strategy; nil: it is yet to be chosen.
 func (s *shared) choose(r *Recipe, o *Options) (strategy.Strategy, error) {
-	s.strategy = r.Sharing.Strategy
-	switch s.strategy {
+	switch r.Sharing.Strategy {
 	case "", strategy.Auto:
-		s.strategy, s.why = strategy.Leap, "each root is computed where its features are, since models are smaller than what they read"
+		return nil, r.Sharing.Check()
 	case strategy.Single:
 		return nil, fmt.Errorf("the strategy single trains on one node, and the job has %d: take another --strategy, or auto", len(s.work.Nodes))
 	}
+	s.strategy = r.Sharing.Strategy
 	at := slices.IndexFunc(o.Strategies, func(a strategy.Strategy) bool { return a.Name() == s.strategy })
 	if at < 0 {
 		var names []string
@@ -123,9 +136,7 @@ func (s *shared) choose(r *Recipe, o *Options) (strategy.Strategy, error) {
 		}
 		return nil, fmt.Errorf("there is no strategy %q for several nodes: take one of %s", s.strategy, strings.Join(names, ", "))
 	}
-	if s.strategy == strategy.Leap {
-		s.asking = gather.Options{Apart: r.Sharing.Leap.Apart, Repeated: r.Sharing.Leap.Repeated}
-	}
+	s.asking = auto.AskingOf(s.strategy, &r.Sharing)
 	return o.Strategies[at], r.Sharing.Check()
 }
 
@@ -138,10 +149,18 @@ func (s *shared) notes() []string {
 }
 
 // ready serves what others ask of this node's data.
-func (s *shared) ready(t *trainer) error {
+func (s *shared) ready(ctx context.Context, t *trainer) error {
 	if err := s.source.Ready(t.data.features, s.work, s.layout, t.recipe.Sharing.Wire); err != nil {
 		return err
 	}
 	s.frontier.Ready(t.data.topology, t.sampling())
-	return nil
+	return s.keep(ctx, t)
+}
+
+// keep brings the rows of others that are kept, where they are wanted.
+func (s *shared) keep(ctx context.Context, t *trainer) (err error) {
+	if s.strategy == strategy.Centric {
+		s.cached, err = s.source.Cache(ctx, t.recipe.Sharing.Centric.Cache, s.replica.Shards, &s.start)
+	}
+	return err
 }

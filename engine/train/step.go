@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/keyed"
 )
 
 // unsound is the flag of a note that says that what a node has made of a step is not
@@ -35,6 +34,11 @@ func (t *trainer) step(ctx context.Context, s *slot, rate float64) (loss float64
 			return loss, reducing, err
 		}
 	}
+	if t.front != nil {
+		if err := t.front.Done(ctx); err != nil {
+			return loss, reducing, err
+		}
+	}
 	t.optimizer.Step(t.weights, t.gradients, rate)
 	return loss, reducing, nil
 }
@@ -46,6 +50,11 @@ func (t *trainer) compute(ctx context.Context, s *slot) (loss float64, wrong str
 	t.device.Zero(t.gradients)
 	if t.sums != nil {
 		t.sums.begin(s.spans, t.dealing.self)
+	}
+	if t.front != nil {
+		if err := t.front.begin(ctx, t, s); err != nil {
+			return 0, "", 0, err
+		}
 	}
 	stop := 0
 	if t.shared != nil {
@@ -78,20 +87,24 @@ func (t *trainer) compute(ctx context.Context, s *slot) (loss float64, wrong str
 			t.device.Zero(t.gradients)
 		}
 	}
-	return loss, wrong, waited, nil
+	if t.front != nil {
+		err = t.front.end(ctx, t, s)
+		waited += t.front.Waited()
+	}
+	return loss, wrong, waited, err
 }
 
 // learn adds the gradient of one group, and returns the sum of the losses of its rows.
 func (t *trainer) learn(s *slot, g *group) (loss float64, wrong string) {
 	t.work.Reset()
-	t.pass.Key = keyed.New(t.recipe.Seed, keyed.Dropout).With(uint64(t.at.Epoch)).With(uint64(s.step))
-	z := t.pass.Forward(g.batch.Blocks, g.input)
+	t.pass.Key = t.key(s)
+	z := t.forward(s, g)
 	dz := t.work.Alloc(t.device.Type(), z.Rows, z.Cols)
 	loss = t.loss(dz, z, g.labels, 1/float64(len(s.roots)))
 	if !isNumber(loss) {
 		return loss, "the loss"
 	}
-	t.pass.Backward(dz)
+	t.backward(s, g, dz)
 	if !t.device.Finite(t.gradients) {
 		return loss, "a gradient"
 	}

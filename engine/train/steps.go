@@ -12,6 +12,9 @@ const progressEvery = 100 * time.Millisecond
 
 // steps trains what is left of the epoch under way.
 func (t *trainer) steps(ctx context.Context) error {
+	if t.front != nil {
+		t.front.From(uint32(t.at.Epoch), t.at.Step)
+	}
 	t.batches.begin(ctx, t.at.Epoch, t.at.Step)
 	defer t.batches.end()
 	t.round(true)
@@ -120,6 +123,12 @@ func (t *trainer) epoch(ctx context.Context) error {
 		}
 		if t.whole {
 			t.shared.dealer.Note(e.Seconds)
+			if err := t.reconsider(ctx, &e); err != nil {
+				if ctx.Err() != nil {
+					return t.stopped(ctx)
+				}
+				return fmt.Errorf("look again how the nodes share the job: %w", err)
+			}
 			t.at.Tuning, t.whole = t.shared.dealer.Tuning(), false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/strategy/p3"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -27,18 +28,23 @@ func (t *trainer) newSums() sums {
 	} else if !t.recipe.Sharing.Deterministic {
 		return nil
 	}
-	if t.device.Type() == tensor.F64 {
-		return newAdder(x, t.gradients, t.device.Read, t.device.Write)
+	parts := []p3.Range{{First: 0, Count: t.gradients.Cols}}
+	if t.front != nil {
+		parts = t.front.Rest() // the others are whole on all nodes
 	}
-	return newAdder(x, t.gradients, t.device.Read32, t.device.Write32)
+	if t.device.Type() == tensor.F64 {
+		return newAdder(x, t.gradients, parts, t.device.Read, t.device.Write)
+	}
+	return newAdder(x, t.gradients, parts, t.device.Read32, t.device.Write32)
 }
 
 // An adder is sums in the device's own numbers.
 type adder[T exchange.Number] struct {
 	exchange  *exchange.Exchange // nil where one node does it all
 	gradients tensor.Matrix
-	read      func(to []T, m tensor.Matrix)
-	write     func(m tensor.Matrix, from []T)
+	parts     []p3.Range // of the gradients, that are added up
+	from      func(to []T, m tensor.Matrix)
+	to        func(m tensor.Matrix, from []T)
 
 	row    []T    // what this node brings, and then the sum
 	mine   [1][]T // row
@@ -46,11 +52,30 @@ type adder[T exchange.Number] struct {
 	spans  [][]exchange.Span
 }
 
-func newAdder[T exchange.Number](x *exchange.Exchange, gradients tensor.Matrix, read func([]T, tensor.Matrix), write func(tensor.Matrix, []T)) *adder[T] {
-	n := gradients.Cols
+func newAdder[T exchange.Number](x *exchange.Exchange, gradients tensor.Matrix, parts []p3.Range, from func([]T, tensor.Matrix), to func(tensor.Matrix, []T)) *adder[T] {
+	n := 0
+	for _, p := range parts {
+		n += p.Count
+	}
 	return &adder[T]{
-		exchange: x, gradients: gradients, read: read, write: write,
+		exchange: x, gradients: gradients, parts: parts, from: from, to: to,
 		row: make([]T, n), summer: exchange.NewSummer[T](n),
+	}
+}
+
+// read sets a row to the parts of the gradients.
+func (a *adder[T]) read(row []T) {
+	for _, p := range a.parts {
+		a.from(row[:p.Count], a.gradients.View(0, 1, p.First, p.Count))
+		row = row[p.Count:]
+	}
+}
+
+// write is the reverse.
+func (a *adder[T]) write(row []T) {
+	for _, p := range a.parts {
+		a.to(a.gradients.View(0, 1, p.First, p.Count), row[:p.Count])
+		row = row[p.Count:]
 	}
 }
 
@@ -61,13 +86,13 @@ func (a *adder[T]) begin(spans [][]exchange.Span, self int) {
 	}
 }
 
-func (a *adder[T]) grain(shard int) { a.read(a.summer.Row(shard), a.gradients) }
+func (a *adder[T]) grain(shard int) { a.read(a.summer.Row(shard)) }
 
 func (a *adder[T]) total(ctx context.Context, r exchange.Round) ([]exchange.Note, error) {
 	a.mine[0] = a.row
 	mine := a.mine[:]
 	if a.spans == nil {
-		a.read(a.row, a.gradients)
+		a.read(a.row)
 	} else {
 		mine = a.summer.Sums()
 	}
@@ -75,7 +100,7 @@ func (a *adder[T]) total(ctx context.Context, r exchange.Round) ([]exchange.Note
 		if len(mine) != 1 {
 			return nil, fmt.Errorf("the grains of one node add up to %d sums", len(mine))
 		}
-		a.write(a.gradients, mine[0])
+		a.write(mine[0])
 		return nil, nil
 	}
 	r.Spans = a.spans
@@ -83,6 +108,6 @@ func (a *adder[T]) total(ctx context.Context, r exchange.Round) ([]exchange.Note
 	if err != nil {
 		return nil, err
 	}
-	a.write(a.gradients, a.row)
+	a.write(a.row)
 	return notes, nil
 }

@@ -37,6 +37,7 @@ type trainer struct {
 	judges    judges
 
 	shared *shared // nil: this node does it all
+	front  *front  // nil: passes begin with features
 	sums   sums    // nil: a pass adds up all there is
 
 	dealing  *dealing
@@ -86,12 +87,11 @@ func newTrainer(ctx context.Context, r Recipe, shards []*graph.Shard, o Options)
 		t.close()
 		return nil, err
 	}
-	t.sums = t.newSums()
 	if t.shared == nil {
 		return t, nil
 	}
 	t.shared.tour = &tour{shared: t.shared}
-	if err := t.shared.ready(t); err != nil {
+	if err := t.shared.ready(ctx, t); err != nil {
 		t.close()
 		return nil, err
 	}
@@ -161,6 +161,9 @@ func (t *trainer) sampling() sample.Options {
 
 func (t *trainer) close() {
 	t.batches.close()
+	if t.front != nil {
+		t.front.Close()
+	}
 	if t.infer != nil {
 		t.infer.close()
 	}

@@ -1,0 +1,134 @@
+package auto
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// near is how much longer than the fastest a strategy may take to count as as fast.
+const near = 1.1
+
+// choose returns the place of the fastest strategy. Of those that are as good as that,
+// it is the one by which the fewest bytes come to the busiest node; then leap; then the
+// first.
+func choose(costs []cost) int {
+	least := costs[0].seconds
+	for i := range costs {
+		least = min(least, costs[i].seconds)
+	}
+	best := -1
+	for i := range costs {
+		c := &costs[i]
+		if c.seconds > near*least {
+			continue
+		}
+		if best < 0 || c.busiest < costs[best].busiest || c.busiest == costs[best].busiest && c.name == strategy.Leap {
+			best = i
+		}
+	}
+	return best
+}
+
+// why says in a sentence why one of these was chosen.
+func why(f *facts, costs []cost, chosen int, r *Rates) string {
+	c := &costs[chosen]
+	if len(costs) == 1 {
+		return fmt.Sprintf("%s: about %s %s; no other strategy is possible for this job", c.name, c.load(), f.each())
+	}
+	fewest := true
+	for i := range costs {
+		fewest = fewest && c.sent() <= costs[i].sent()
+	}
+	if fewest {
+		return fmt.Sprintf("%s: about %s %s, where %s; the network gives %s/s",
+			c.name, c.load(), f.each(), others(costs, chosen, func(o *cost) string { return "would send " + o.loadBeside(c) }), amount(r.Bandwidth))
+	}
+	return fmt.Sprintf("%s: about %s a step, where %s: the busiest node computes %s rows a step, and the network gives %s/s",
+		c.name, f.step(c), others(costs, chosen, func(o *cost) string {
+			return fmt.Sprintf("would take %s with %s rows", f.step(o), count(o.rows))
+		}), count(c.rows), amount(r.Bandwidth))
+}
+
+// each says how often that is sent.
+func (f *facts) each() string {
+	if f.once {
+		return "once, since all epochs have the same batch"
+	}
+	return "a step"
+}
+
+// others says something of all strategies but one.
+func others(costs []cost, chosen int, say func(*cost) string) string {
+	var said []string
+	for i := range costs {
+		if i != chosen {
+			said = append(said, costs[i].name+" "+say(&costs[i]))
+		}
+	}
+	return strings.Join(said, " and ")
+}
+
+// load is what a strategy sends in a step, in words.
+func (c *cost) load() string { return amount(c.sent()) + " of " + c.kind() }
+
+// loadBeside is load after that of another: what it is of is said where it differs.
+func (c *cost) loadBeside(o *cost) string {
+	if c.kind() == o.kind() {
+		return amount(c.sent())
+	}
+	return c.load()
+}
+
+func (c *cost) kind() string {
+	switch {
+	case c.activations > 0:
+		return "activations and edges"
+	case c.topology > 0:
+		return "features and edges"
+	}
+	return "features"
+}
+
+// step is how long one takes, in words.
+func (f *facts) step(c *cost) string { return duration(c.seconds / float64(max(1, f.steps))) }
+
+func duration(seconds float64) string {
+	switch {
+	case seconds < 1e-3:
+		return figures(seconds*1e6) + " us"
+	case seconds < 1:
+		return figures(seconds*1e3) + " ms"
+	}
+	return figures(seconds) + " s"
+}
+
+// amount writes bytes as people read them.
+func amount(bytes float64) string {
+	unit := 0
+	units := []string{"bytes", "kB", "MB", "GB", "TB"}
+	for bytes >= 999.5 && unit < len(units)-1 {
+		bytes, unit = bytes/1000, unit+1
+	}
+	return figures(bytes) + " " + units[unit]
+}
+
+// count writes a number of things.
+func count(n float64) string {
+	switch {
+	case n >= 999_500:
+		return figures(n/1e6) + " million"
+	case n >= 9_995:
+		return figures(n/1e3) + " thousand"
+	}
+	return fmt.Sprintf("%.0f", n)
+}
+
+// figures are those that matter: one digit behind the point below ten.
+func figures(x float64) string {
+	if x < 9.95 && x > 0 {
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.0f", x)
+}

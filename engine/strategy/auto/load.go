@@ -1,0 +1,122 @@
+package auto
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// A Load is what some steps ask of one node as a strategy deals them: sums over these
+// steps.
+type Load struct {
+	Roots uint64
+	// Rows are those that it computes: the sources of all blocks, or the roots where
+	// there are none.
+	Rows uint64
+	// Local and Remote are rows of features, as gather counts them; those that are kept
+	// of other nodes are in neither.
+	Local, Remote uint64
+	Topology      uint64 // bytes of questions for neighbours, and of their answers
+	// Inputs and First are the sources and targets of the outermost blocks, Edges theirs.
+	Inputs, First, Edges uint64
+	Slots                uint64
+}
+
+// mostCounted is more than any count can be.
+const mostCounted = 1 << 48
+
+func (l *Load) check() error {
+	for _, n := range []uint64{l.Roots, l.Rows, l.Local, l.Remote, l.Topology, l.Inputs, l.First, l.Edges, l.Slots} {
+		if n > mostCounted {
+			return fmt.Errorf("counts %d of something in a few steps", n)
+		}
+	}
+	return nil
+}
+
+// A census is what a node tells all others of what it has counted.
+type census struct {
+	Steps uint64  // that it has looked at
+	Row   float64 // bytes that a row of features takes, of those it has; 0: it has none
+	Room  bool    // for columns of features
+	Loads []Load  // of each candidate
+}
+
+// head is the part of a census of a fixed size.
+type head struct {
+	Steps uint64
+	Row   float64
+	Room  bool
+}
+
+func (c *census) encode() ([]byte, error) {
+	to, err := binary.Append(nil, binary.LittleEndian, head{c.Steps, c.Row, c.Room})
+	if err == nil {
+		to, err = binary.Append(to, binary.LittleEndian, c.Loads)
+	}
+	return to, err
+}
+
+// readCensus reads what another node tells, of so many candidates.
+func readCensus(m []byte, candidates int) (census, error) {
+	var h head
+	c := census{Loads: make([]Load, candidates)}
+	want := binary.Size(h) + binary.Size(c.Loads)
+	if len(m) != want {
+		return c, fmt.Errorf("tells in %d bytes what %d strategies would ask of it, which takes %d: run the same version of hopmesh on all nodes of the job", len(m), candidates, want)
+	}
+	n, err := binary.Decode(m, binary.LittleEndian, &h)
+	if err == nil {
+		_, err = binary.Decode(m[n:], binary.LittleEndian, c.Loads)
+	}
+	if err != nil {
+		return c, err
+	}
+	c.Steps, c.Row, c.Room = h.Steps, h.Row, h.Room
+	if c.Steps == 0 || c.Steps > mostLooks || !(c.Row >= 0) || c.Row > mostCounted {
+		return c, fmt.Errorf("has looked at %d steps, with rows of %g bytes", c.Steps, c.Row)
+	}
+	for i := range c.Loads {
+		if err := c.Loads[i].check(); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// Rates are how fast nodes are: those of the slowest.
+type Rates struct {
+	Bandwidth float64 // bytes a second that come to a node
+	RoundTrip float64 // seconds that the smallest question takes
+	Compute   float64 // seconds for a row that is computed
+	Sample    float64 // seconds for drawing that row, by one of Hands
+	Hands     float64 // that draw at once
+}
+
+// slower takes the slower of two nodes' rates.
+func (r Rates) slower(o Rates) Rates {
+	return Rates{
+		Bandwidth: min(r.Bandwidth, o.Bandwidth), RoundTrip: max(r.RoundTrip, o.RoundTrip),
+		Compute: max(r.Compute, o.Compute), Sample: max(r.Sample, o.Sample), Hands: min(r.Hands, o.Hands),
+	}
+}
+
+func (r Rates) encode() ([]byte, error) { return binary.Append(nil, binary.LittleEndian, r) }
+
+func readRates(m []byte) (r Rates, err error) {
+	if n, err := binary.Decode(m, binary.LittleEndian, &r); err != nil || n != len(m) {
+		return r, fmt.Errorf("tells its rates in %d bytes, which is not what they take", len(m))
+	}
+	for _, x := range []float64{r.RoundTrip, r.Compute, r.Sample} {
+		if !(x >= 0) || x > math.MaxUint32 {
+			return r, fmt.Errorf("takes %g s for a row or a question", x)
+		}
+	}
+	if !(r.Hands >= 1) || r.Hands > math.MaxUint32 {
+		return r, fmt.Errorf("draws in %g threads", r.Hands)
+	}
+	if !(r.Bandwidth >= 1) || r.Bandwidth > mostCounted {
+		return r, fmt.Errorf("gets %g bytes a second from other nodes", r.Bandwidth)
+	}
+	return r, nil
+}

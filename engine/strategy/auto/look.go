@@ -1,0 +1,147 @@
+package auto
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// mostLooks is how many steps of an epoch are looked at.
+const mostLooks = 3
+
+// The messages of a choice, among those of exchange.LaneMessages: they come after those
+// by which nodes meet, which have the first steps before the first epoch.
+const (
+	firstStep  = 8
+	censusAt   = 1 << 16
+	ratesAt    = 1<<16 + 1
+	parcelAt   = 1<<16 + 2
+	envelopeAt = 1<<16 + 3
+	roomAt     = 1<<16 + 4 // at the end of an epoch
+)
+
+func tag(step, index uint32) exchange.Tag {
+	return exchange.Tag{Step: firstStep + step, Lane: exchange.LaneMessages, Index: index}
+}
+
+// AskingOf says how the rows of a step are asked for.
+func AskingOf(name string, s *strategy.Settings) gather.Options {
+	if name != strategy.Leap {
+		return gather.Options{}
+	}
+	return gather.Options{Apart: s.Leap.Apart, Repeated: s.Leap.Repeated}
+}
+
+// look counts what each candidate would ask of this node, and returns what all have
+// counted, with how long this node takes for drawing a row.
+func (j *Job) look(ctx context.Context, candidates []Candidate) (all []census, seconds float64, err error) {
+	mine := census{Steps: uint64(min(mostLooks, j.Steps)), Row: j.Rows.RowBytes(), Room: j.Room, Loads: make([]Load, len(candidates))}
+	var e eye
+	for i, c := range candidates {
+		e.load, e.asking = &mine.Loads[i], AskingOf(c.Name, &j.Settings)
+		for step := range int(mine.Steps) {
+			e.groups = c.Dealer.Deal(e.groups, j.Batch(step), j.Work.Self)
+			if err := j.see(ctx, &e, step); err != nil {
+				return nil, 0, fmt.Errorf("look at step %d by %s: %w", step+1, c.Name, err)
+			}
+		}
+	}
+	if e.rows > 0 {
+		seconds = e.took.Seconds() / e.rows
+	}
+	message, err := mine.encode()
+	if err != nil {
+		return nil, 0, fmt.Errorf("encode what was counted: %w", err)
+	}
+	messages, err := j.Exchange.Gather(ctx, tag(0, censusAt), message, j.Tally)
+	if err != nil {
+		return nil, 0, err
+	}
+	for node, m := range messages {
+		c, err := readCensus(m, len(candidates))
+		if err == nil && c.Steps != mine.Steps {
+			err = fmt.Errorf("has looked at %d steps, and this one at %d", c.Steps, mine.Steps)
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("node %s %w", j.Work.Nodes[node], err)
+		}
+		all = append(all, c)
+	}
+	return all, seconds, nil
+}
+
+// An eye looks at steps, in memory that is used again.
+type eye struct {
+	load   *Load
+	asking gather.Options
+	groups []strategy.Group
+	blocks []sample.Batch
+	sets   [][]uint32
+	placed gather.Rows
+
+	took time.Duration // for drawing
+	rows float64       // that were drawn
+}
+
+// see counts a step as it was dealt.
+func (j *Job) see(ctx context.Context, e *eye, step int) error {
+	l := e.load
+	before, start, rows := j.topology(), time.Now(), l.Rows
+	e.sets = e.sets[:0]
+	for len(e.blocks) < len(e.groups) {
+		e.blocks = append(e.blocks, sample.Batch{})
+	}
+	for i := range e.groups {
+		g, b := &e.groups[i], &e.blocks[i]
+		if i == 0 || g.Slot != e.groups[i-1].Slot {
+			l.Slots++
+		}
+		l.Roots += uint64(len(g.Roots))
+		set := g.Roots
+		if len(set) > 0 {
+			if err := j.Sampler.Sample(ctx, b, uint64(j.Epoch), uint64(step), g.Roots); err != nil {
+				return err
+			}
+			set = l.add(g.Roots, b.Blocks)
+		}
+		e.sets = append(e.sets, set)
+	}
+	e.took += time.Since(start)
+	e.rows += float64(l.Rows - rows)
+	l.Topology += j.topology() - before
+	if err := j.Rows.Count(&e.placed, e.sets, e.asking); err != nil {
+		return err
+	}
+	l.Local += uint64(e.placed.Local)
+	l.Remote += uint64(e.placed.Remote)
+	return nil
+}
+
+// add adds the blocks of some roots, and returns the vertices whose features they read.
+func (l *Load) add(roots []uint32, blocks []sample.Block) []uint32 {
+	if len(blocks) == 0 {
+		n := uint64(len(roots))
+		l.Rows, l.Inputs, l.First = l.Rows+n, l.Inputs+n, l.First+n
+		return roots
+	}
+	for i := range blocks {
+		l.Rows += uint64(blocks[i].Cols)
+	}
+	outermost := &blocks[0]
+	l.Inputs += uint64(outermost.Cols)
+	l.First += uint64(outermost.Rows)
+	l.Edges += uint64(outermost.Entries())
+	return outermost.Vertices
+}
+
+func (j *Job) topology() uint64 {
+	if j.Tally == nil {
+		return 0
+	}
+	return j.Tally.Read().Bytes[strategy.Topology]
+}

@@ -1,0 +1,122 @@
+package auto
+
+import "github.com/hopmesh/hopmesh/engine/strategy"
+
+// facts are what all nodes of a job know alike.
+type facts struct {
+	nodes   int
+	steps   int  // of an epoch
+	epochs  int  // that are to come
+	once    bool // all epochs have the same one batch, which is prepared once
+	weights float64
+	row     float64 // bytes of a row of features, as it comes
+	// Of p3: columns of the first layer's sum, bytes of the weights in front of it, and
+	// bytes of the features of all vertices.
+	sum, front, features float64
+}
+
+// idBytes is what a question takes for a vertex, and numberBytes what a number takes.
+const (
+	idBytes     = 4
+	numberBytes = 4
+)
+
+// A tried strategy is one that was counted: what it asks of each node, over so many
+// steps.
+type tried struct {
+	name  string
+	looks int
+	loads []Load // of the nodes
+}
+
+// A cost is what a strategy takes of a step, as it is predicted.
+type cost struct {
+	name string
+	// Of all nodes together, in bytes: rows of features and neighbours, and what p3 has in
+	// place of rows. Sums of gradients and models are in busiest alone: they hardly differ.
+	features, topology, activations float64
+	rows                            float64 // that the node with most rows computes
+	busiest                         float64 // bytes that come to the node to which most come
+	hidden                          float64 // of those: what comes while others compute
+	seconds                         float64 // of an epoch
+}
+
+// sent is what users are told that a strategy sends in a step.
+func (c *cost) sent() float64 { return c.features + c.topology + c.activations }
+
+// predict says what a strategy takes. All nodes wait for the slowest in each step, and
+// which one that is changes from step to step: so the most rows and the most bytes are
+// taken together, whichever nodes have them. For that reason a slower network is never
+// in favour of who has more bytes to hide (see TestASlowerNetworkNeverFavoursMoreBytes).
+func (f *facts) predict(t *tried, r *Rates) cost {
+	if t.name == strategy.P3 {
+		return f.predictP3(t, r)
+	}
+	c := cost{name: t.name}
+	looks := float64(t.looks)
+	for i := range t.loads {
+		l := &t.loads[i]
+		features, topology := float64(l.Remote)*f.row/looks, float64(l.Topology)/looks
+		c.features += features
+		c.topology += topology
+		models := max(0, float64(l.Slots)/looks-1) * f.weights // a slot's model comes while another is used
+		c.hidden = max(c.hidden, features+topology+models)
+		c.rows = max(c.rows, float64(l.Rows)/looks)
+	}
+	const rounds = 2 // of a sum
+	f.time(&c, r, f.gradients(f.weights), rounds, 0)
+	return c
+}
+
+// predictP3 is predict for p3: no rows travel, but blocks do, ahead; partial sums and
+// their errors can't hide. Columns of features are brought once.
+func (f *facts) predictP3(t *tried, r *Rates) cost {
+	c := cost{name: t.name}
+	looks, n := float64(t.looks), float64(f.nodes)
+	var inputs, first, edges float64
+	for i := range t.loads {
+		l := &t.loads[i]
+		inputs, first, edges = inputs+float64(l.Inputs)/looks, first+float64(l.First)/looks, edges+float64(l.Edges)/looks
+	}
+	activations := 0.0
+	for i := range t.loads {
+		l := &t.loads[i]
+		own := float64(l.First) / looks
+		blocks := idBytes * (inputs + edges + 2*first - float64(l.Inputs+l.Edges+2*l.First)/looks)
+		c.topology += blocks
+		c.hidden = max(c.hidden, blocks)
+		// Partial sums of its own targets come from all others, errors of theirs from each.
+		came := numberBytes * f.sum * ((n-1)*own + first - own)
+		c.activations += came
+		activations = max(activations, came)
+		// The first layer is computed by all together.
+		c.rows = max(c.rows, (float64(l.Rows)-float64(l.Inputs))/looks+inputs/n)
+	}
+	exposed := activations + f.gradients(f.weights-f.front) + (n-1)/n*f.front
+	const rounds = 5 // of partial sums, of errors, of the weights in front, and of a sum
+	f.time(&c, r, exposed, rounds, (n-1)/n*f.features/n)
+	return c
+}
+
+// gradients is what comes to a node for a sum over all.
+func (f *facts) gradients(bytes float64) float64 {
+	n := float64(f.nodes)
+	return 2 * (n - 1) / n * bytes
+}
+
+// time sets how long an epoch takes, with exposed bytes in so many rounds of each step,
+// and bytes that come once.
+func (f *facts) time(c *cost, r *Rates, exposed, rounds, once float64) {
+	c.busiest = c.hidden + exposed
+	ahead := 0.0
+	if f.once {
+		once += c.hidden
+	} else {
+		ahead = c.rows*r.Sample/r.Hands + c.hidden/r.Bandwidth
+	}
+	if ahead > 0 && c.hidden > 0 {
+		ahead += r.RoundTrip
+	}
+	step := max(c.rows*r.Compute, ahead) + exposed/r.Bandwidth + rounds*r.RoundTrip
+	c.seconds = step*float64(f.steps) + once/r.Bandwidth/float64(max(1, f.epochs))
+}

@@ -1,0 +1,106 @@
+package auto
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// parcelBytes is what a node takes from each other node to see how fast it comes, and
+// envelopes how many answers without content it takes to see how long those are under
+// way.
+const (
+	parcelBytes = 1 << 20
+	envelopes   = 3
+)
+
+// fastest is what a network is taken for that is too fast to be measured.
+const fastest = 1e12
+
+// A probe measures the network. It lets others measure from when it is made.
+type probe struct {
+	job *Job
+}
+
+func (j *Job) probe() probe {
+	if len(j.Work.Nodes) > 1 {
+		j.Exchange.Offer(tag(0, parcelAt), make([]byte, parcelBytes))
+		j.Exchange.Offer(tag(0, envelopeAt))
+	}
+	return probe{j}
+}
+
+// measure adds what the network gives to this node's rates, and returns those of the
+// slowest of all nodes. Each node asks the others in turn, beginning with the one after
+// itself: so at any time about as much is asked of each as it asks, as in a step.
+func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err error) {
+	j, nodes := p.job, len(p.job.Work.Nodes)
+	mine.Bandwidth = fastest
+	parcel, under := make([]byte, parcelBytes), 0.0
+	for k := 1; k < nodes; k++ {
+		node := (j.Work.Self + k) % nodes
+		trip, err := p.trip(ctx, node)
+		if err != nil {
+			return mine, fmt.Errorf("measure how far node %s is: %w", j.Work.Nodes[node], err)
+		}
+		mine.RoundTrip = max(mine.RoundTrip, trip)
+		took, err := p.take(ctx, node, parcelAt, parcel)
+		if err != nil {
+			return mine, fmt.Errorf("measure how fast bytes come from node %s: %w", j.Work.Nodes[node], err)
+		}
+		under += max(took-trip, took/8) // what is left must not come to nothing where trips vary
+	}
+	if under > 0 {
+		mine.Bandwidth = min(fastest, float64(nodes-1)*parcelBytes/under)
+	}
+	message, err := mine.encode()
+	if err != nil {
+		return mine, fmt.Errorf("encode rates: %w", err)
+	}
+	messages, err := j.Exchange.Gather(ctx, tag(1, ratesAt), message, j.Tally)
+	if err != nil {
+		return mine, err
+	}
+	slowest = mine
+	for node, m := range messages {
+		of, err := readRates(m)
+		if err != nil {
+			return mine, fmt.Errorf("node %s %w", j.Work.Nodes[node], err)
+		}
+		slowest = slowest.slower(of)
+	}
+	// All have told what they measured, so that nobody asks for it any more.
+	return slowest, p.end(ctx)
+}
+
+// trip is how long the fastest of some questions takes.
+func (p probe) trip(ctx context.Context, node int) (float64, error) {
+	least := 0.0
+	for i := range envelopes {
+		took, err := p.take(ctx, node, envelopeAt, nil)
+		if err != nil {
+			return 0, err
+		}
+		if i == 0 || took < least {
+			least = took
+		}
+	}
+	return least, nil
+}
+
+func (p probe) take(ctx context.Context, node int, index uint32, to []byte) (float64, error) {
+	start := time.Now()
+	err := p.job.Exchange.Take(ctx, node, strategy.Control, tag(0, index), to, p.job.Tally)
+	return time.Since(start).Seconds(), err
+}
+
+func (p probe) end(ctx context.Context) error {
+	for _, index := range []uint32{parcelAt, envelopeAt} {
+		if err := p.job.Exchange.Withdraw(ctx, tag(0, index)); err != nil {
+			return fmt.Errorf("end measuring the network: %w", err)
+		}
+	}
+	return nil
+}

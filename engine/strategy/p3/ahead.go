@@ -1,0 +1,165 @@
+package p3
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// A Hand is what Ahead computes with.
+type Hand struct {
+	Device  tensor.Device
+	Scratch tensor.Arena
+	Rows    tensor.Arena // of the batch alone
+}
+
+// Ahead makes a batch ready, whose groups are there: nothing of it depends on weights.
+// key is that of its step's dropout. It waits for the step before, and for all nodes.
+func (f *Front) Ahead(ctx context.Context, b *Batch, h Hand, step int, key keyed.Key, tally *strategy.Tally) error {
+	b.step, b.tally = step, tally
+	epoch, err := f.turn.await(ctx, b)
+	if err != nil {
+		return err
+	}
+	if err := f.tell(ctx, b, epoch); err != nil {
+		return fmt.Errorf("exchange the first blocks of step %d: %w", step+1, err)
+	}
+	f.turn.pass()
+	if err := b.gather(f); err != nil {
+		return err
+	}
+	if f.computes() {
+		for _, g := range b.groups {
+			if g.node != f.self && f.columns.sparse && f.model.Hops() > 0 {
+				g.block.Transpose()
+			}
+		}
+	}
+	b.rows = h.Rows
+	f.lay(b, h, key)
+	return nil
+}
+
+// tell tells all others of this node's blocks, and hears of theirs.
+func (f *Front) tell(ctx context.Context, b *Batch, epoch uint32) error {
+	if f.nodes == 1 {
+		return nil
+	}
+	// That all others have told of the step before says that they have heard of the one
+	// before that.
+	m := &f.ring[f.offered%2]
+	f.offered++
+	for _, t := range m.tags {
+		if err := f.exchange.Withdraw(ctx, t); err != nil {
+			return err
+		}
+	}
+	f.encode(m, b)
+	head, body := b.tag(epoch, exchange.LaneBlock), b.tag(epoch, exchange.LaneBlock)
+	body.Index = 1
+	m.tags = append(m.tags[:0], head, body)
+	f.exchange.Offer(head, m.head[:])
+	f.exchange.Offer(body, m.body)
+
+	f.blocks.begin(ctx)
+	for node := range b.nodes {
+		if node != f.self {
+			f.blocks.take(node, strategy.Topology, head, b.nodes[node].head[:], b.tally)
+		}
+	}
+	if err := f.blocks.wait(); err != nil || !f.computes() {
+		return err
+	}
+	for node := range b.nodes {
+		if node == f.self {
+			continue
+		}
+		r := &b.nodes[node]
+		_, bytes, err := f.bound.readHead(r.head[:])
+		if err != nil {
+			f.blocks.cancel(err)
+			break
+		}
+		r.message = room(r.message, bytes)
+		if bytes > 0 {
+			f.blocks.take(node, strategy.Topology, body, r.message, b.tally)
+		}
+	}
+	return f.blocks.wait()
+}
+
+// encode writes what is told.
+func (f *Front) encode(m *message, b *Batch) {
+	bytes := 0
+	for i := range b.own {
+		bytes += blockBytes(b.own[i].of())
+	}
+	m.body = room(m.body, bytes)[:0]
+	for i := range b.own {
+		m.body = appendBlock(m.body, b.own[i].grain, b.own[i].of())
+	}
+	binary.LittleEndian.PutUint32(m.head[:], uint32(len(b.own)))
+	binary.LittleEndian.PutUint64(m.head[4:], uint64(len(m.body)))
+}
+
+// lay computes the rows that all groups' terms multiply, in this node's columns.
+func (f *Front) lay(b *Batch, h Hand, key keyed.Key) {
+	b.key, b.pass.Key = key, key
+	b.rows.Reset()
+	if !f.computes() {
+		return
+	}
+	for _, g := range b.groups {
+		if f.columns.sparse {
+			f.laySparse(b, h, g)
+		} else {
+			f.layDense(b, h, g)
+		}
+	}
+}
+
+func (f *Front) layDense(b *Batch, h Hand, g *group) {
+	d, none := h.Device, tensor.Matrix{}
+	h.Scratch.Reset()
+	x := h.Scratch.Alloc(d.Type(), g.block.Cols, f.columns.cols)
+	f.columns.dense(d, h.Scratch, x, g.block.Vertices)
+	if drop := b.pass.InputDropout(g.block.Vertices); drop.P > 0 {
+		x = f.columns.drop(d, h.Scratch, x, drop, &b.window)
+	}
+	g.dense = g.dense[:0]
+	for _, k := range f.kinds {
+		y := b.rows.Alloc(d.Type(), g.block.Rows, f.columns.cols)
+		if k.own != 0 {
+			d.Combine(y, k.own, x.RowRange(g.block.Own, g.block.Rows), 0, none)
+		}
+		if k.edges {
+			d.Aggregate(y, &g.block.CSR, none, x, k.how, k.own != 0, nil)
+		}
+		g.dense = append(g.dense, y)
+	}
+}
+
+func (f *Front) laySparse(b *Batch, h Hand, g *group) {
+	for len(g.sparse) < len(f.leaves) {
+		g.sparse = append(g.sparse, part{})
+	}
+	for i := range f.leaves {
+		p, l := &g.sparse[i], f.leaves[i]
+		f.columns.fill(p, l.span, g.block.Vertices)
+		p.dropped = tensor.Matrix{}
+		if drop := b.pass.InputDropout(g.block.Vertices); drop.P > 0 {
+			var from tensor.Matrix
+			if p.Values != nil {
+				from = tensor.OverF32(1, p.Entries(), p.Values)
+			}
+			p.dropped = b.rows.Alloc(h.Device.Type(), 1, p.Entries())
+			h.Device.DropValues(p.dropped, from, &p.CSR, drop) // by columns among all
+		}
+		p.rebase(l.span)
+	}
+}

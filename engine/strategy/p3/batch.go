@@ -1,0 +1,213 @@
+package p3
+
+import (
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// A Batch is a step: this node's groups, and what it computes for those of all nodes.
+// Its memory is used again. One goroutine at a time uses it.
+type Batch struct {
+	step   int
+	called chan struct{} // by the turn
+
+	own    []given
+	groups []*group // of all nodes, in their order; then their numbers ascend
+	used   int      // of memory
+	memory []*group
+	nodes  []run
+
+	pass   *nn.Pass // whose key is that of dropout
+	key    keyed.Key
+	rows   tensor.Arena // of dense rows, and of values that are dropped
+	window mask
+	tally  *strategy.Tally
+
+	// Of own groups, while a step is computed.
+	sums, errors []tensor.Matrix
+}
+
+// given is a group of this node. Its blocks hold until the batch is used again.
+type given struct {
+	grain int
+	block *sample.Block
+	alone sample.Block // of a model without hops: its roots
+}
+
+// A run is the groups of a node.
+type run struct {
+	first, end int // of groups
+	rows       int // targets of all
+	head       [headSize]byte
+	message    []byte // from the node
+}
+
+// A group is targets whose first layer is computed together, as this node sees it.
+type group struct {
+	number int // in the order of sums: the node, or the grain
+	node   int
+	row    int // of its first target among those of its node
+	block  *sample.Block
+	theirs received
+
+	dense  []tensor.Matrix // rows of each kind
+	sparse []part          // of each leaf
+}
+
+// A part is the sparse rows of a group's sources, in the columns of a leaf, which are
+// counted from its first on.
+type part struct {
+	sample.Block
+	indptr  []int64
+	indices []int32
+	values  []float32
+	dropped tensor.Matrix // stands in for values
+}
+
+// NewBatch makes a batch, to be used again for any number of steps.
+func (f *Front) NewBatch() *Batch {
+	b := &Batch{called: make(chan struct{}, 1), nodes: make([]run, f.nodes), pass: f.model.NewPass(f.device, nil)}
+	b.pass.Train = true
+	return b
+}
+
+// Begin forgets what the batch was.
+func (b *Batch) Begin() { b.own = b.own[:0] }
+
+// Add adds a group of this node, with roots, in the order in which they are computed.
+// Where the model has no hops there are no blocks.
+func (b *Batch) Add(grain int, roots []uint32, blocks []sample.Block) {
+	n := len(b.own)
+	if n == cap(b.own) {
+		b.own = append(b.own, given{})
+	}
+	b.own = b.own[:n+1]
+	g := &b.own[n]
+	g.grain, g.block = grain, nil
+	if len(blocks) > 0 {
+		g.block = &blocks[0]
+		return
+	}
+	// A row is nobody's target but its own.
+	indptr := append(g.alone.Indptr[:0], 0)
+	for range roots {
+		indptr = append(indptr, 0)
+	}
+	g.alone.CSR = tensor.CSR{Rows: len(roots), Cols: len(roots), Indptr: indptr}
+	g.alone.Vertices = roots
+}
+
+// of is the first block.
+func (g *given) of() *sample.Block {
+	if g.block == nil {
+		return &g.alone
+	}
+	return g.block
+}
+
+// Targets is how many rows the sum of an own group has.
+func (b *Batch) Targets(i int) int { return b.own[i].of().Rows }
+
+// Sum is where Sums puts the first layer's sum for an own group, by the order of Add;
+// Error is where its gradient goes before Back.
+func (b *Batch) Sum(i int) tensor.Matrix { return b.sums[i] }
+
+// Error is as Sum.
+func (b *Batch) Error(i int) tensor.Matrix { return b.errors[i] }
+
+// gather lists the groups of all nodes, whose messages are there.
+func (b *Batch) gather(f *Front) error {
+	b.groups, b.used = b.groups[:0], 0
+	for node := range b.nodes {
+		r := &b.nodes[node]
+		r.first, r.rows = len(b.groups), 0
+		if node == f.self {
+			for i := range b.own {
+				b.add(f, node, b.own[i].grain).block = b.own[i].of()
+			}
+		} else if err := b.read(f, node); err != nil {
+			return fmt.Errorf("what node %s tells of its blocks is wrong: %w", f.work.Nodes[node], err)
+		}
+		r.end = len(b.groups)
+		for _, g := range b.groups[r.first:] {
+			g.row = r.rows
+			r.rows += g.block.Rows
+		}
+	}
+	for i, g := range b.groups {
+		if i > 0 && g.number <= b.groups[i-1].number || g.number < 0 || g.number >= f.numbers {
+			return fmt.Errorf("node %s computes a group that is number %d of the sum, after number %d", f.work.Nodes[g.node], g.number, b.groups[max(0, i-1)].number)
+		}
+	}
+	return nil
+}
+
+func (b *Batch) add(f *Front, node, grain int) *group {
+	if b.used == len(b.memory) {
+		b.memory = append(b.memory, &group{})
+	}
+	g := b.memory[b.used]
+	b.used++
+	g.node, g.number = node, node
+	if f.deterministic {
+		g.number = grain
+	}
+	b.groups = append(b.groups, g)
+	return g
+}
+
+// read reads the groups of another node.
+func (b *Batch) read(f *Front, node int) error {
+	message := b.nodes[node].message
+	groups, _, err := f.bound.readHead(b.nodes[node].head[:])
+	if err != nil {
+		return err
+	}
+	if !f.computes() {
+		return nil
+	}
+	for range groups {
+		g := b.add(f, node, 0)
+		grain, rest, err := g.theirs.read(message, f.bound)
+		if err != nil {
+			return err
+		}
+		message, g.block = rest, &g.theirs.Block
+		if f.deterministic {
+			g.number = grain
+		}
+	}
+	if len(message) > 0 {
+		return errBlock
+	}
+	return nil
+}
+
+// Bytes is the memory that the batch takes, beside that of arenas.
+func (b *Batch) Bytes() (n uint64) {
+	for i := range b.nodes {
+		n += uint64(cap(b.nodes[i].message))
+	}
+	for _, g := range b.memory {
+		n += 8 * uint64(cap(g.theirs.indptr))
+		if g.theirs.Transposed != nil {
+			n += 8 * uint64(g.theirs.Cols+g.theirs.Entries())
+		}
+		for i := range g.sparse {
+			p := &g.sparse[i]
+			n += 16*uint64(cap(p.indices)) + 8*uint64(cap(p.indptr)+p.Cols)
+		}
+	}
+	return n
+}
+
+// tag is one of the step.
+func (b *Batch) tag(epoch uint32, lane uint8) exchange.Tag {
+	return exchange.Tag{Epoch: epoch, Step: uint32(b.step), Lane: lane}
+}

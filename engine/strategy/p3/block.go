@@ -1,0 +1,129 @@
+package p3
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
+
+// What a node tells of its first blocks comes in two parts. The head is of a fixed
+// size: how many groups there are and how many bytes the other part has. That has for
+// each group its grain, how many targets, sources and entries its block has and whether
+// these have values, four bytes each; then the sources' vertices, the number of entries
+// of each target, the entries' sources and the values, four bytes each, too.
+const (
+	headSize  = 12
+	groupSize = 20
+)
+
+// mostBlock is how many bytes the blocks of a node may have.
+const mostBlock = 1 << 30
+
+// blockBytes is what a group takes of the message.
+func blockBytes(b *sample.Block) int {
+	n := groupSize + 4*(len(b.Vertices)+b.Rows+b.Entries())
+	if b.Values != nil {
+		n += 4 * b.Entries()
+	}
+	return n
+}
+
+// appendBlock appends what a group takes.
+func appendBlock(to []byte, grain int, b *sample.Block) []byte {
+	entries, valued := b.Entries(), uint32(0)
+	if b.Values != nil {
+		valued = 1
+	}
+	for _, n := range [...]uint32{uint32(int32(grain)), uint32(b.Rows), uint32(len(b.Vertices)), uint32(entries), valued} {
+		to = binary.LittleEndian.AppendUint32(to, n)
+	}
+	to = append(to, bytesOf(b.Vertices)...)
+	for row := range b.Rows {
+		to = binary.LittleEndian.AppendUint32(to, uint32(b.Indptr[row+1]-b.Indptr[row]))
+	}
+	first := int(b.Indptr[0])
+	to = append(to, bytesOf(b.Indices[first:][:entries])...)
+	if valued == 1 {
+		to = append(to, bytesOf(b.Values[first:][:entries])...)
+	}
+	return to
+}
+
+// A bound is what a block of a job may be.
+type bound struct {
+	vertices uint32
+	edges    bool // models without hops have none, and each source is a target
+	groups   int
+}
+
+// readHead checks the first part.
+func (o bound) readHead(b []byte) (groups, bytes int, err error) {
+	groups = int(binary.LittleEndian.Uint32(b))
+	size := binary.LittleEndian.Uint64(b[4:])
+	if groups > o.groups || size > mostBlock || (size == 0) != (groups == 0) {
+		return 0, 0, fmt.Errorf("it tells of %d groups in %d bytes, and at most %d in %d may be", groups, size, o.groups, mostBlock)
+	}
+	return groups, int(size), nil
+}
+
+// errBlock is what is wrong with the size of the other part.
+var errBlock = errors.New("its blocks do not have the size that they say")
+
+// A received block is of another node. Its memory is used again.
+type received struct {
+	sample.Block
+	indptr []int64
+}
+
+// read sets the block from what is left of a message, checks all of it and returns what
+// follows. b begins at a multiple of four, and must stay as it is while the block is
+// used.
+func (r *received) read(b []byte, o bound) (grain int, rest []byte, err error) {
+	if len(b) < groupSize {
+		return 0, nil, errBlock
+	}
+	at := func(i int) uint64 { return uint64(binary.LittleEndian.Uint32(b[4*i:])) }
+	grain = int(int32(binary.LittleEndian.Uint32(b)))
+	rows, cols, entries, valued := at(1), at(2), at(3), at(4)
+	if rows > cols || !o.edges && (rows != cols || entries > 0) || cols > uint64(o.vertices) || valued > 1 {
+		return 0, nil, fmt.Errorf("it has a block of %d targets, %d sources and %d edges", rows, cols, entries)
+	}
+	b = b[groupSize:]
+	if 4*(cols+rows+entries*(1+valued)) > uint64(len(b)) {
+		return 0, nil, errBlock
+	}
+	part := func(n uint64) (p []byte) {
+		p, b = b[:4*n], b[4*n:]
+		return p
+	}
+	r.Rows, r.Cols, r.Own, r.Values = int(rows), int(cols), 0, nil
+	r.Vertices = numbers[uint32](part(cols))
+	counts := numbers[uint32](part(rows))
+	r.Indices = numbers[int32](part(entries))
+	if valued == 1 {
+		r.Values = numbers[float32](part(entries))
+	}
+	for _, v := range r.Vertices {
+		if v >= o.vertices {
+			return 0, nil, fmt.Errorf("it has vertex %d of a graph of %d", v, o.vertices)
+		}
+	}
+	for _, source := range r.Indices {
+		if source < 0 || uint64(source) >= cols {
+			return 0, nil, fmt.Errorf("it has an edge from source %d of %d", source, cols)
+		}
+	}
+	r.indptr = append(r.indptr[:0], 0)
+	sum := uint64(0)
+	for _, n := range counts {
+		sum += uint64(n)
+		r.indptr = append(r.indptr, int64(sum))
+	}
+	if sum != entries {
+		return 0, nil, fmt.Errorf("its targets have %d edges, and its block has %d", sum, entries)
+	}
+	r.Indptr, r.Transposed = r.indptr, nil
+	return grain, b, nil
+}

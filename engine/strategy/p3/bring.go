@@ -1,0 +1,100 @@
+package p3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// Bring brings this node's columns of all vertices from the owners of their shards:
+// each is asked by itself, all at once. memory is how many bytes they may take, 0: what
+// the machine has left. The source is ready.
+func (s *Source) Bring(ctx context.Context, work strategy.Work, l strategy.Layout, memory uint64, tally *strategy.Tally) (*Columns, error) {
+	c, err := s.newColumns(share(s.store.Columns(), work.Self, len(work.Nodes)), l, memory)
+	if err != nil || c.cols == 0 {
+		return c, err
+	}
+	b := &bringing{source: s, columns: c, work: work, layout: l, tally: tally}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running sync.WaitGroup
+	for node := range work.Nodes {
+		running.Go(func() {
+			if err := b.from(ctx, node); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	running.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, fmt.Errorf("bring columns %d to %d of the features of all vertices: %w", c.first, c.end(), err)
+	}
+	for i := range c.shards {
+		c.valued = c.valued || c.shards[i].values != nil
+	}
+	return c, nil
+}
+
+// bringing is what goroutines that bring columns share. Each has shards of its own.
+type bringing struct {
+	source  *Source
+	columns *Columns
+	work    strategy.Work
+	layout  strategy.Layout
+	tally   *strategy.Tally
+}
+
+// from brings the shards of a node, or cuts those that are here.
+func (b *bringing) from(ctx context.Context, node int) error {
+	c := &cutter{}
+	for shard, owner := range b.layout.Owners {
+		first, end := b.layout.Firsts[shard], b.layout.Firsts[shard+1]
+		if owner != node {
+			continue
+		}
+		for first < end {
+			q := question{first, b.columns.atOnce(end-first, b.source.most), b.columns.span}
+			if err := b.ask(ctx, node, c, q); err != nil {
+				return err
+			}
+			n, err := b.columns.take(shard, q, c.answer)
+			if err != nil {
+				return fmt.Errorf("the answer of node %s is wrong: %w", b.work.Nodes[node], err)
+			}
+			if err := b.columns.within(); err != nil {
+				return err
+			}
+			first += uint32(n)
+		}
+	}
+	return nil
+}
+
+// ask sets the answer of c.
+func (b *bringing) ask(ctx context.Context, node int, c *cutter, q question) error {
+	s := b.source
+	if s.store.Has(q.first) {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		return c.cut(s, q)
+	}
+	if node == b.work.Self {
+		return errors.New("a shard is owned by this node, which does not have its features")
+	}
+	limit := s.most
+	if !s.form.Sparse() {
+		limit = int(q.rows) * b.columns.form.bytes(q.columns.cols)
+	}
+	var err error
+	c.answer, err = s.peers.Ask(ctx, node, strategy.Query{
+		Service: strategy.Columns, Kind: strategy.Shard, Part: s.form.Code(), Body: q.append(nil), Limit: limit, Tally: b.tally,
+	}, c.answer[:0])
+	if err == nil && len(c.answer) > limit {
+		err = fmt.Errorf("node %s answers with %d bytes, over the limit of %d", b.work.Nodes[node], len(c.answer), limit)
+	}
+	return err
+}

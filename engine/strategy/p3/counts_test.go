@@ -1,0 +1,154 @@
+package p3
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// counted is what a step of all nodes has sent, but for framing, and what the formulas
+// of P3 need to know of it.
+func counted(t *testing.T, j *job, nodes int) (sent [strategy.Kinds]int, requests uint64, targets, blocks int) {
+	t.Helper()
+	tb := j.sit(t, nodes)
+	for _, s := range tb.seats {
+		s.front.From(1, 0)
+	}
+	if err := tb.run(t.Context(), 1, 0, rootsOf(j, 0, 20)); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range tb.seats {
+		c := s.tally.Read()
+		for k := range sent {
+			sent[k] += int(c.Bytes[k]) - int(c.Requests[k])*(strategy.QueryFraming+strategy.AnswerFraming)
+		}
+		requests += c.Requests[strategy.Activation]
+		targets, blocks = targets+s.targets, blocks+s.edges
+	}
+	return sent, requests, targets, blocks
+}
+
+func TestBytesAreThoseOfTheFormulas(t *testing.T) {
+	const element = 8 // of the reference device
+	var last int
+	for _, c := range []struct{ columns, hidden int }{{20, 4}, {40, 4}, {20, 8}} {
+		for _, k := range []kindOf{denseKind, sparseKind} {
+			for _, nodes := range []int{2, 3, 5} {
+				spec := nn.Defaults("sage")
+				spec.Layers, spec.Hidden = 2, c.hidden
+				j := newJob(spec, k, c.columns)
+				sent, requests, targets, blocks := counted(t, j, nodes)
+				what := fmt.Sprintf("%+v, %d columns, hidden %d, %d nodes", k, c.columns, c.hidden, nodes)
+				// 2(N-1) |V_1| H e a node, |V_1| being the mean.
+				if want := 2 * (nodes - 1) * targets * c.hidden * element; sent[strategy.Activation] != want {
+					t.Errorf("%s: %d bytes of activations in place of %d", what, sent[strategy.Activation], want)
+				}
+				if want := 2 * nodes * (nodes - 1); int(requests) != want {
+					t.Errorf("%s: %d messages of activations in place of %d", what, requests, want)
+				}
+				if sent[strategy.Feature] != 0 {
+					t.Errorf("%s: %d bytes of features", what, sent[strategy.Feature])
+				}
+				// All rows of the two weights go to all others once.
+				if want := (nodes - 1) * 2 * c.columns * c.hidden * element; sent[strategy.Model] != want {
+					t.Errorf("%s: %d bytes of the model in place of %d", what, sent[strategy.Model], want)
+				}
+				most := (nodes - 1) * (4*(blocks+targets) + nodes*(headSize+groupSize))
+				if got := sent[strategy.Topology]; got > most || got < (nodes-1)*4*blocks {
+					t.Errorf("%s: %d bytes of topology for %d sources and edges, %d targets", what, got, blocks, targets)
+				}
+				switch activations := sent[strategy.Activation]; {
+				case nodes != 5 || k != denseKind:
+				case c.columns == 40 && activations != last:
+					t.Errorf("twice as many columns make %d bytes of activations out of %d", activations, last)
+				case c.hidden == 8 && activations != 2*last:
+					t.Errorf("twice the width makes %d bytes of activations out of %d", activations, last)
+				default:
+					last = activations
+				}
+			}
+		}
+	}
+}
+
+// At the start each node is sent its columns of all that others own, and no more.
+func TestColumnsAreSentOnce(t *testing.T) {
+	for _, c := range []struct {
+		kind kindOf
+		size int // of an element
+		more int // a row
+	}{{denseKind, 4, 0}, {scaledKind, 4, 4}, {halfKind, 2, 4}} {
+		for _, nodes := range []int{2, 3} {
+			j := newJob(specs()["gcn"], c.kind, 64*nodes)
+			tb := j.sit(t, nodes)
+			l := j.layout(nodes)
+			for _, s := range tb.seats {
+				cols, rows := s.front.columns.cols, 0
+				for shard, owner := range l.Owners {
+					if owner != s.node {
+						rows += int(l.Firsts[shard+1] - l.Firsts[shard])
+					}
+				}
+				got := s.start.Read()
+				bytes := int(got.Bytes[strategy.Shard]) - int(got.Requests[strategy.Shard])*(strategy.QueryFraming+strategy.AnswerFraming+questionSize)
+				if want := rows * (cols*c.size + c.more); bytes != want {
+					t.Errorf("%+v: node %d was sent %d bytes for %d columns of %d rows, in place of %d", c.kind, s.node, bytes, cols, rows, want)
+				}
+			}
+		}
+	}
+}
+
+// A counter counts the multiplications of products.
+type counter struct {
+	tensor.Device
+	forward, backward int
+}
+
+func (c *counter) MatMul(y, a, b tensor.Matrix, shape tensor.Shape, add bool, e *tensor.Epilogue) {
+	if shape == tensor.NN {
+		c.forward += a.Rows * a.Cols * b.Cols
+	} else {
+		c.backward += a.Rows * a.Cols * b.Cols
+	}
+	c.Device.MatMul(y, a, b, shape, add, e)
+}
+
+// A node multiplies its columns with its rows of the weights, and nothing else.
+func TestNothingIsPadded(t *testing.T) {
+	const nodes, columns, hidden = 5, 23, 4
+	for _, deterministic := range []bool{false, true} {
+		spec := nn.Defaults("gcn")
+		spec.Layers, spec.Hidden = 2, hidden
+		j := newJob(spec, denseKind, columns)
+		j.deterministic = deterministic
+		tb := j.sit(t, nodes)
+		var counters []*counter
+		for _, s := range tb.seats {
+			c := &counter{Device: s.device}
+			counters = append(counters, c)
+			s.front.device = c
+			s.front.From(1, 0)
+		}
+		if err := tb.run(t.Context(), 1, 0, rootsOf(j, 0, 20)); err != nil {
+			t.Fatal(err)
+		}
+		targets, cols := 0, 0
+		for _, s := range tb.seats {
+			targets += s.targets
+		}
+		for i, s := range tb.seats {
+			own := s.front.columns.cols
+			cols += own
+			if want := targets * own * hidden; counters[i].forward != want || counters[i].backward != want {
+				t.Errorf("node %d multiplies %d times forward and %d back in place of %d", i, counters[i].forward, counters[i].backward, want)
+			}
+		}
+		if cols != columns {
+			t.Errorf("all nodes have %d columns of %d", cols, columns)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package p3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// Options are what a Front is made of.
+type Options struct {
+	Model              *nn.Model
+	Device             tensor.Device // of steps
+	Weights, Gradients tensor.Matrix // of the model, 1 x Size
+	Columns            *Columns
+	Exchange           *exchange.Exchange // nil where one node does it all
+	Work               strategy.Work
+	// Deterministic adds up by blocks of columns and by grains.
+	Deterministic bool
+}
+
+// A Front is the first layer of a run, as one node sees it. Ahead may be called by
+// several goroutines, each with a batch; the other methods by one.
+type Front struct {
+	model              *nn.Model
+	device             tensor.Device
+	weights, gradients tensor.Matrix
+	exchange           *exchange.Exchange
+	work               strategy.Work
+
+	self, nodes   int
+	deterministic bool
+
+	terms   []term
+	kinds   []kind
+	cols    int // of the sum
+	columns *Columns
+	leaves  []leaf            // of this node's columns
+	spans   [][]exchange.Span // of each node: sums of its leaves, which it tells others
+	shares  []span            // of each node
+	numbers int               // that groups may have
+	bound   bound
+
+	turn    turn
+	ring    [2]message // what others may still take
+	offered int
+	blocks  takes
+
+	arena, scratch tensor.Arena
+	tree           tree
+	takes          takes
+	partials       [][]byte // of each node's groups, as they are made here
+	theirs         [][]byte // of this node's groups, from each node; then errors and gradients
+	sent           [2][]byte
+	flat, errors   tensor.Matrix // one matrix in hand, and the errors of one group
+	targets        tensor.CSR    // of sparse rows
+	tags           []exchange.Tag
+	waited         time.Duration
+}
+
+// A term is one of the front's, and the kind of its rows.
+type term struct {
+	nn.Term
+	kind int
+	at   int // in a row of gradients of this node's columns
+}
+
+// A kind is what terms do to rows before they multiply them: some do the same.
+type kind struct {
+	own   float64
+	edges bool
+	how   tensor.Aggregation
+}
+
+// A message is what is told of blocks.
+type message struct {
+	head [headSize]byte
+	body []byte
+	tags []exchange.Tag
+}
+
+// New makes a front, or says in a sentence why the model has none.
+func New(o Options) (*Front, error) {
+	front, err := o.Model.Front()
+	if err != nil {
+		return nil, Check(o.Model)
+	}
+	nodes := len(o.Work.Nodes)
+	if nodes > 1 && o.Exchange == nil {
+		return nil, errors.New("p3: several nodes have no way to each other")
+	}
+	columns := front.Terms[0].Param.Rows
+	f := &Front{
+		model: o.Model, device: o.Device, weights: o.Weights, gradients: o.Gradients, exchange: o.Exchange,
+		work: o.Work, self: o.Work.Self, nodes: nodes, deterministic: o.Deterministic,
+		cols: front.Cols, columns: o.Columns,
+		leaves:   leaves(columns, o.Work.Self, nodes, o.Deterministic),
+		spans:    exchange.Spans(holders(columns, nodes, o.Deterministic), nodes),
+		partials: make([][]byte, nodes), theirs: make([][]byte, nodes),
+		numbers: nodes,
+	}
+	if f.deterministic {
+		f.numbers = len(o.Columns.layout.Owners)
+	}
+	f.bound = bound{vertices: o.Columns.layout.Vertices(), edges: o.Model.Hops() > 0, groups: 1}
+	if f.deterministic {
+		f.bound.groups = f.numbers
+	}
+	for node := range nodes {
+		f.shares = append(f.shares, share(columns, node, nodes))
+	}
+	if own := f.shares[f.self]; own != o.Columns.span {
+		return nil, fmt.Errorf("p3: columns %d to %d are here and %d to %d are this node's", o.Columns.first, o.Columns.end(), own.first, own.end())
+	}
+	at := 0
+	for _, t := range front.Terms {
+		k := kind{t.Own, t.Edges, t.How}
+		if !slices.Contains(f.kinds, k) {
+			f.kinds = append(f.kinds, k)
+		}
+		f.terms = append(f.terms, term{t, slices.Index(f.kinds, k), at})
+		at += o.Columns.cols * t.Param.Cols
+	}
+	f.blocks.init(o.Exchange, nodes)
+	f.takes.init(o.Exchange, nodes)
+	if f.arena, err = o.Device.NewArena(0); err != nil {
+		return nil, err
+	}
+	if f.scratch, err = o.Device.NewArena(0); err != nil {
+		f.arena.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Close gives its memory back.
+func (f *Front) Close() {
+	f.arena.Close()
+	f.scratch.Close()
+}
+
+// Cols is how many columns the first layer's sum has.
+func (f *Front) Cols() int { return f.cols }
+
+// Finite says whether all features are that a batch reads of this node's columns, where
+// they are dense.
+func (f *Front) Finite(b *Batch) bool {
+	for _, g := range b.groups {
+		for _, rows := range g.dense {
+			if !f.columns.sparse && !f.device.Finite(rows) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// computes says whether this node has columns.
+func (f *Front) computes() bool { return len(f.leaves) > 0 }
+
+// has says whether another has.
+func (f *Front) has(node int) bool { return len(f.spans[node]) > 0 }
+
+// From says that the next step that is made ready is this one. Others may still take
+// what was told of two steps before: epochs ascend, and steps that are only looked at
+// are those of epoch 0.
+func (f *Front) From(epoch uint32, step int) { f.turn.from(epoch, step) }
+
+// A Range is elements of the row of all weights.
+type Range struct{ First, Count int }
+
+// Rest is all weights but the front's: their gradients are each node's own, and are to
+// be added up over all.
+func (f *Front) Rest() (all []Range) {
+	at := 0
+	for _, p := range f.model.Params() {
+		if slices.ContainsFunc(f.terms, func(t term) bool { return t.Param.Offset == p.Offset }) {
+			continue
+		}
+		if n := len(all); n > 0 && at == p.Offset {
+			all[n-1].Count += p.Rows * p.Cols
+		} else {
+			all = append(all, Range{p.Offset, p.Rows * p.Cols})
+		}
+		at = p.Offset + p.Rows*p.Cols
+	}
+	return all
+}
+
+// of is the param in a row of all.
+func of(row tensor.Matrix, p *nn.Param) tensor.Matrix {
+	return row.View(0, 1, p.Offset, p.Rows*p.Cols).Reshape(p.Rows, p.Cols)
+}
+
+// shaped is the matrix in hand, which holds anything.
+func (f *Front) shaped(rows, cols int) tensor.Matrix {
+	return f.flat.View(0, 1, 0, rows*cols).Reshape(rows, cols)
+}
+
+// wait waits for what is taken from others.
+func (f *Front) wait() error {
+	start := time.Now()
+	err := f.takes.wait()
+	f.waited += time.Since(start)
+	return err
+}
+
+// Waited is how long steps have waited for other nodes since it was asked last.
+func (f *Front) Waited() time.Duration {
+	d := f.waited
+	f.waited = 0
+	return d
+}
+
+// offer lets others take bytes until Done.
+func (f *Front) offer(t exchange.Tag, b []byte) {
+	if f.nodes == 1 {
+		return
+	}
+	f.exchange.Offer(t, b)
+	f.tags = append(f.tags, t)
+}
+
+// Done ends a step, once its gradients have been added up over all nodes: by then all
+// have taken what was offered, and nobody needs it any more.
+func (f *Front) Done(ctx context.Context) error {
+	for _, t := range f.tags {
+		if err := f.exchange.Withdraw(ctx, t); err != nil {
+			return err
+		}
+	}
+	f.tags = f.tags[:0]
+	return nil
+}

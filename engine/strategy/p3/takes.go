@@ -1,0 +1,76 @@
+package p3
+
+import (
+	"context"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// takes are what is taken from several nodes at once. Their memory is used again.
+type takes struct {
+	exchange *exchange.Exchange
+	all      []take // one a node
+	under    int
+	done     chan struct{}
+
+	// What all wait by is made once for all rounds under one context.
+	parent, ctx context.Context
+	cancel      context.CancelCauseFunc
+}
+
+type take struct {
+	of    *takes
+	node  int
+	kind  strategy.Kind
+	tag   exchange.Tag
+	to    []byte
+	tally *strategy.Tally
+	err   error
+	run   func() // do, bound once
+}
+
+func (t *takes) init(x *exchange.Exchange, nodes int) {
+	t.exchange, t.all, t.done = x, make([]take, nodes), make(chan struct{}, nodes)
+	for i := range t.all {
+		c := &t.all[i]
+		c.of, c.node = t, i
+		c.run = c.do
+	}
+}
+
+// begin makes ready for a round.
+func (t *takes) begin(ctx context.Context) {
+	if t.parent == ctx && t.ctx.Err() == nil {
+		return
+	}
+	if t.cancel != nil {
+		t.cancel(nil)
+	}
+	t.parent = ctx
+	t.ctx, t.cancel = context.WithCancelCause(ctx)
+}
+
+// take begins to take what a node offers. One at a time a node.
+func (t *takes) take(node int, k strategy.Kind, tag exchange.Tag, to []byte, tally *strategy.Tally) {
+	c := &t.all[node]
+	c.kind, c.tag, c.to, c.tally = k, tag, to, tally
+	t.under++
+	go c.run()
+}
+
+func (c *take) do() {
+	c.err = c.of.exchange.Take(c.of.ctx, c.node, c.kind, c.tag, c.to, c.tally)
+	if c.err != nil {
+		c.of.cancel(c.err) // the first is the cause of the others' end
+	}
+	c.of.done <- struct{}{}
+}
+
+// wait waits for all that was begun.
+func (t *takes) wait() error {
+	for ; t.under > 0; t.under-- {
+		<-t.done
+	}
+	return context.Cause(t.ctx)
+}
