@@ -37,6 +37,8 @@ type slot struct {
 	tally               strategy.Tally
 	sampling, gathering time.Duration
 	gathered, remote    int // rows; remote are those of gathered that were elsewhere
+	// looked says that the slot was only looked at: rows are counted and not there.
+	looked bool
 }
 
 // A group is roots that are computed together, with what that takes.
@@ -119,7 +121,41 @@ func (h *hand) fill(ctx context.Context, s *slot, p *phases, epoch int) error {
 	defer pprof.SetGoroutineLabels(p.other)
 	pprof.SetGoroutineLabels(p.sample)
 	start := time.Now()
+	if err := h.draw(ctx, s, epoch); err != nil {
+		return err
+	}
+	sampled := time.Now()
+	pprof.SetGoroutineLabels(p.gather)
+	if err := h.gather(ctx, s, epoch); err != nil {
+		return fmt.Errorf("epoch %d, step %d: %w", epoch, s.step+1, err)
+	}
+	s.sampling, s.gathering = sampled.Sub(start), time.Since(sampled)
+	return nil
+}
+
+// look is fill, but for rows of other nodes: those are counted and not asked for, and
+// no input is made.
+func (h *hand) look(ctx context.Context, s *slot, epoch int) error {
+	if err := h.draw(ctx, s, epoch); err != nil {
+		return err
+	}
+	s.looked = true
+	s.outermost()
+	return h.dealing.shared.source.Count(&s.far, s.sets, h.dealing.shared.asking)
+}
+
+// outermost sets the slot's sets.
+func (s *slot) outermost() {
+	s.sets = s.sets[:0]
+	for i := range s.groups {
+		s.sets = append(s.sets, s.groups[i].outermost())
+	}
+}
+
+// draw deals the roots of the slot and samples what of them is this node's.
+func (h *hand) draw(ctx context.Context, s *slot, epoch int) error {
 	s.forget()
+	s.looked = false
 	h.dealing.deal(s)
 	if h.far != nil {
 		h.far.Tally = &s.tally
@@ -129,12 +165,6 @@ func (h *hand) fill(ctx context.Context, s *slot, p *phases, epoch int) error {
 			return fmt.Errorf("epoch %d, step %d: %w", epoch, s.step+1, err)
 		}
 	}
-	sampled := time.Now()
-	pprof.SetGoroutineLabels(p.gather)
-	if err := h.gather(ctx, s, epoch); err != nil {
-		return fmt.Errorf("epoch %d, step %d: %w", epoch, s.step+1, err)
-	}
-	s.sampling, s.gathering = sampled.Sub(start), time.Since(sampled)
 	return nil
 }
 
@@ -158,10 +188,7 @@ func (h *hand) gather(ctx context.Context, s *slot, epoch int) error {
 	if f := h.dealing.front; f != nil {
 		return f.ahead(ctx, h, s, epoch)
 	}
-	s.sets = s.sets[:0]
-	for i := range s.groups {
-		s.sets = append(s.sets, s.groups[i].outermost())
-	}
+	s.outermost()
 	places, far := s.sets, (*features.Far)(nil)
 	if sh := h.dealing.shared; sh != nil {
 		if err := sh.source.Gather(ctx, &s.far, s.sets, uint32(epoch), uint32(s.step), sh.asking, &s.tally); err != nil {

@@ -147,13 +147,21 @@ func (b *batches) end() {
 }
 
 // ahead fills a slot for some steps of an epoch, one after the other, to see how
-// large batches get.
+// large batches get. Rows of other nodes are not asked for, unless the batch is that of
+// every step.
 func (b *batches) ahead(ctx context.Context, epoch, steps int, see func(*slot)) error {
 	b.shuffle(epoch)
 	s := b.slots[0]
 	for step := range min(steps, b.steps) {
 		b.set(s, step)
-		if err := b.hands[0].fill(ctx, s, b.phases, epoch); err != nil {
+		h := b.hands[0]
+		err := error(nil)
+		if h.dealing.shared == nil || h.dealing.front != nil || b.same {
+			err = h.fill(ctx, s, b.phases, epoch)
+		} else {
+			err = h.look(ctx, s, epoch)
+		}
+		if err != nil {
 			return err
 		}
 		see(s)

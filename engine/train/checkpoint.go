@@ -2,6 +2,7 @@ package train
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 	"github.com/hopmesh/hopmesh/engine/nn"
 )
@@ -54,10 +56,10 @@ func (t *trainer) due() bool {
 func (t *trainer) keeps() bool { return t.shared == nil || t.shared.work.Self < keepers }
 
 // saveSoon writes a checkpoint that is due. That it can't be written is no reason to
-// end, if there is an older one: the next may be.
+// end, if there is an older one, or other nodes write theirs: the next may be.
 func (t *trainer) saveSoon() error {
 	err := t.save()
-	if err == nil || !t.saved.good {
+	if err == nil || !t.saved.good && t.shared == nil {
 		return err
 	}
 	t.saved.at = time.Now()
@@ -65,11 +67,48 @@ func (t *trainer) saveSoon() error {
 	return nil
 }
 
+// saveLast writes the checkpoint of a run that is done. Of nodes that share it, one that
+// could is enough.
+func (t *trainer) saveLast(ctx context.Context) error {
+	err := t.save()
+	if t.shared == nil {
+		return err
+	}
+	could := []byte{1}
+	if err != nil {
+		could[0] = 0
+	}
+	tag := exchange.Tag{Epoch: uint32(t.at.Epoch), Lane: exchange.LaneMessages}
+	all, failed := t.shared.exchange.Gather(ctx, tag, could, nil)
+	if failed != nil {
+		return errors.Join(fmt.Errorf("hear whether the other nodes have kept what was learnt: %w", failed), err)
+	}
+	for node, of := range all {
+		if len(of) == 1 && of[0] == 1 {
+			if err != nil {
+				t.log.Warn("the last checkpoint could not be written here; another node has it", "node", t.shared.name(node), "err", err)
+			}
+			return nil
+		}
+	}
+	if err == nil {
+		err = errors.New("no node could keep what was learnt")
+	}
+	return &agreed{err}
+}
+
 // Unsaved says that the last checkpoint, or the first, could not be written.
-type Unsaved struct{ err error }
+type Unsaved struct {
+	err         error
+	epoch, step int // that it is of; 0: not known
+}
 
 func (e *Unsaved) Error() string {
-	return fmt.Sprintf("write a checkpoint: %v: free some space in the data directory, then go on with `hopmesh train resume`", e.err)
+	of := "a checkpoint"
+	if e.epoch > 0 {
+		of = fmt.Sprintf("the checkpoint of epoch %d, step %d", e.epoch, e.step)
+	}
+	return fmt.Sprintf("write %s: %v: free some space in the data directory, then go on with `hopmesh train resume`", of, e.err)
 }
 
 func (e *Unsaved) Unwrap() error { return e.err }
@@ -87,10 +126,10 @@ func (t *trainer) save() error {
 		return err
 	}
 	if err := os.MkdirAll(t.options.Dir, 0o700); err != nil {
-		return &Unsaved{err}
+		return &Unsaved{err, t.at.Epoch, t.at.Step}
 	}
 	if err := writeWhole(filepath.Join(t.options.Dir, CheckpointFile), t.sections(), metadata); err != nil {
-		return &Unsaved{err}
+		return &Unsaved{err, t.at.Epoch, t.at.Step}
 	}
 	t.saved = saved{at: time.Now(), good: true, epoch: t.at.Epoch, step: t.at.Step}
 	return nil

@@ -247,11 +247,11 @@ func (t *trainer) fetch(ctx context.Context, node int, of *greeting) error {
 // download writes a node's checkpoint to a file.
 func (t *trainer) download(ctx context.Context, node int, of *greeting, path string) error {
 	if err := os.MkdirAll(t.options.Dir, 0o700); err != nil {
-		return &Unsaved{err}
+		return &Unsaved{err: err}
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return &Unsaved{err}
+		return &Unsaved{err: err}
 	}
 	var buffer []byte
 	for at := uint64(0); at < of.Size; {
@@ -267,12 +267,12 @@ func (t *trainer) download(ctx context.Context, node int, of *greeting, path str
 			return errors.Join(err, file.Close())
 		}
 		if _, err := file.Write(buffer); err != nil {
-			return errors.Join(&Unsaved{err}, file.Close())
+			return errors.Join(&Unsaved{err: err}, file.Close())
 		}
 		at += n
 	}
 	if err := errors.Join(file.Sync(), file.Close()); err != nil {
-		return &Unsaved{err}
+		return &Unsaved{err: err}
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"runtime"
 
-	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/headroom"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -134,7 +133,7 @@ type needs struct {
 func (n *needs) see(t *trainer, s *slot) {
 	slot, rows := uint64(8*len(s.roots)), uint64(0)
 	if t.shared != nil {
-		slot += farBytes(&s.far)
+		slot += t.farBytes(s)
 	}
 	if t.front != nil {
 		rows = uint64(s.rows.Bytes())
@@ -157,7 +156,7 @@ func (n *needs) group(t *trainer, s *slot, g *group) (slot, rows uint64) {
 	switch {
 	case t.front != nil: // its batch has them
 	case t.data.features.Sparse():
-		slot = 8*sources + 20*uint64(g.sparse.Entries())
+		slot = 8*sources + 20*uint64(t.entries(s, g))
 	default:
 		const ends = 64 // of matrices, which begin at whole lines
 		rows = ends + 4*sources*uint64(t.data.about.Features)
@@ -175,7 +174,7 @@ func (n *needs) group(t *trainer, s *slot, g *group) (slot, rows uint64) {
 	} else {
 		in := nn.InputSize{Rows: int(sources), Sparse: t.data.features.Sparse()}
 		if in.Sparse {
-			in.Entries = g.sparse.Entries()
+			in.Entries = t.entries(s, g)
 		}
 		arena, beside = t.model.Forecast(in, blocks)
 	}
@@ -185,13 +184,25 @@ func (n *needs) group(t *trainer, s *slot, g *group) (slot, rows uint64) {
 }
 
 // farBytes is what rows from other nodes take, with where all rows are.
-func farBytes(r *gather.Rows) uint64 {
-	dense, sparse := r.Far.Dense, &r.Far.Sparse
-	bytes := uint64(dense.Rows)*uint64(dense.Stride)*uint64(dense.Type.Bytes()) + 8*uint64(len(sparse.Indices)+len(sparse.Indptr))
+func (t *trainer) farBytes(s *slot) uint64 {
+	r := &s.far
+	bytes := r.Far.Bytes()
+	if s.looked {
+		bytes = uint64(float64(r.Remote) * (t.shared.source.RowBytes() + 8))
+	}
 	for _, places := range r.Places {
 		bytes += 4 * uint64(len(places))
 	}
 	return bytes
+}
+
+// entries are those of a group's sparse rows: as many as the graph's have on average,
+// if the rows are not there.
+func (t *trainer) entries(s *slot, g *group) int {
+	if s.looked {
+		return int(t.data.entries * float64(len(g.outermost())))
+	}
+	return g.sparse.Entries()
 }
 
 // settle counts the rest, once all batches are seen.

@@ -88,12 +88,18 @@ func Run(ctx context.Context, r Recipe, shards []*graph.Shard, o Options) (Resul
 		return t.result(), err
 	}
 	// The others come to the same end, or find out by themselves that a node is gone.
-	_, diverged := errors.AsType[*Diverged](err)
-	_, together := errors.AsType[*agreed](err)
-	if err == nil || diverged || together {
+	if err == nil || Together(err) {
 		t.leave(ctx)
 	}
 	return t.result(), err
+}
+
+// Together says whether all nodes that share a run come to this end, each by itself: it
+// is no single node's.
+func Together(err error) bool {
+	_, diverged := errors.AsType[*Diverged](err)
+	_, together := errors.AsType[*agreed](err)
+	return diverged || together
 }
 
 func (t *trainer) run(ctx context.Context) error {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime/pprof"
 	"time"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // progressEvery is how often progress is told at most.
@@ -20,6 +22,10 @@ func (t *trainer) steps(ctx context.Context) error {
 	t.round(true)
 	defer t.round(false)
 	t.whole = t.at.Step == 0
+	if t.shared != nil {
+		t.at.Under.Sent.Add(t.shared.start.Read()) // what came before is the first epoch's
+		t.shared.start.Reset()
+	}
 	e := &t.at.Under
 	e.Epoch, e.Steps = t.at.Epoch, t.batches.steps
 	e.Rate = t.recipe.Schedule.rate(t.recipe.Rate, t.at.Epoch, t.recipe.Epochs, t.at.Falls)
@@ -100,6 +106,24 @@ func (t *trainer) tell(evaluating bool) {
 	t.options.Progress(Progress{Epoch: t.at.Epoch, Step: t.at.Step, Steps: t.batches.steps, Evaluating: evaluating})
 }
 
+// learnFrom has what deals the steps learn from how long an epoch took.
+func (t *trainer) learnFrom(ctx context.Context, e *Epoch) error {
+	s := t.shared
+	slots := s.dealer.Tuning().Slots
+	s.dealer.Note(e.Seconds)
+	now := s.dealer.Tuning()
+	if now != (strategy.Tuning{}) { // another strategy's stays as it is
+		t.at.Tuning = now
+	}
+	if t.batches.same && now.Slots != slots && e.Epoch < t.recipe.Epochs {
+		// The batch of all epochs was filled for as many as there were.
+		if err := t.batches.ahead(ctx, e.Epoch+1, 1, func(*slot) {}); err != nil {
+			return err
+		}
+	}
+	return t.reconsider(ctx, e)
+}
+
 // epoch does what is left of the epoch under way.
 func (t *trainer) epoch(ctx context.Context) error {
 	if t.at.Step < t.batches.steps {
@@ -122,14 +146,13 @@ func (t *trainer) epoch(ctx context.Context) error {
 			return err
 		}
 		if t.whole {
-			t.shared.dealer.Note(e.Seconds)
-			if err := t.reconsider(ctx, &e); err != nil {
+			if err := t.learnFrom(ctx, &e); err != nil {
 				if ctx.Err() != nil {
 					return t.stopped(ctx)
 				}
 				return fmt.Errorf("look again how the nodes share the job: %w", err)
 			}
-			t.at.Tuning, t.whole = t.shared.dealer.Tuning(), false
+			t.whole = false
 		}
 	}
 	if e.Epoch%t.recipe.EvalEvery == 0 || e.Epoch == t.recipe.Epochs {

@@ -143,7 +143,13 @@ func TestWhatIsSentIsCountedInItsEpoch(t *testing.T) {
 	}
 	r.Epochs = 3
 	all := m.start(t, r, shards, Options{Threads: 2})
-	ahead := carried[1].Load() // what was looked at before the first step is not of it
+	// What was brought before the first step is told of with it.
+	before, looked := uint64(0), carried[1].Load()
+	for _, tr := range all {
+		for _, n := range tr.shared.start.Read().Requests {
+			before += n
+		}
+	}
 	told := make([][]Epoch, len(all))
 	err := m.each(func(node int) error {
 		for range 2 {
@@ -164,7 +170,7 @@ func TestWhatIsSentIsCountedInItsEpoch(t *testing.T) {
 		}
 		want := carried[i+1].Load()
 		if i == 0 {
-			want -= ahead
+			want += before - looked
 		}
 		if got != want {
 			t.Errorf("epoch %d is said to have asked %d questions, and %d were carried", e.Epoch, got, want)
@@ -371,5 +377,20 @@ func TestADamagedCheckpointIsReplacedByAnothers(t *testing.T) {
 	damage(0, 1, 2)
 	if err := run(); err == nil || !strings.Contains(err.Error(), "node n0 has a checkpoint of this job that is not usable") {
 		t.Error(err)
+	}
+}
+
+// A batch that is that of every epoch is dealt anew when there are to be other slots.
+func TestSlotsOfAFullBatchFollowTheirTuning(t *testing.T) {
+	shards := communities(t, 1500)
+	r := small("gcn")
+	r.Batch, r.Fanouts, r.Epochs, r.Sharing = 0, nil, 8, ways()["tuned"]
+	_, told := newMesh(3, []int{0, 1, 2, 0, 1}).mustRun(t, r, shards, Options{Threads: 1})
+	// The first two epochs have all slots, the third one less, since the second was the
+	// fastest that counts.
+	for i, want := range []int{3, 3, 2} {
+		if got := told[0][i].Slots; got != want {
+			t.Errorf("epoch %d had %d slots, not %d", i+1, got, want)
+		}
 	}
 }

@@ -201,5 +201,5 @@ func (t *trainer) train(ctx context.Context) error {
 			return errors.Join(err, t.save())
 		}
 	}
-	return t.save()
+	return t.saveLast(ctx)
 }

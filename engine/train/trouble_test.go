@@ -290,3 +290,36 @@ func TestNoGoroutineIsLeftBehindByAMesh(t *testing.T) {
 		t.Errorf("%d goroutines are left", after-before)
 	}
 }
+
+// A node that can't write checkpoints goes on, if another can.
+func TestADiskThatIsFullEndsNoJobThatOthersKeep(t *testing.T) {
+	shards := communities(t, 1500)
+	r := small("gcn")
+	r.Epochs = 2
+	r.Sharing = ways()["leap"]
+	for full := 1; full <= 3; full++ {
+		dir := t.TempDir()
+		of := func(node int) string { return filepath.Join(dir, fmt.Sprint(node)) }
+		for node := range full { // a file is where the folder would be
+			if err := os.WriteFile(of(node), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		results, _, err := newMesh(3, uneven(len(shards), 3)).run(t.Context(), r, shards, Options{Threads: 1, Interval: 1}, of)
+		_, unsaved := errors.AsType[*Unsaved](err)
+		switch {
+		case full < 3 && err != nil:
+			t.Errorf("%d of 3 disks are full: %v", full, err)
+		case full == 3 && (!unsaved || !strings.Contains(err.Error(), "epoch 3, step 0")):
+			t.Errorf("all disks are full: %v", err)
+		}
+		for node, result := range results {
+			if full < 3 && result.Last.Epoch != 2 {
+				t.Errorf("%d of 3 disks are full, and node %d ends with %+v", full, node, result.Last)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(of(2), CheckpointFile)); full < 3 && err != nil {
+			t.Error(err)
+		}
+	}
+}
