@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/hopmesh/hopmesh/mesh"
 	"golang.org/x/sys/unix"
@@ -15,6 +16,20 @@ import (
 type dataDir struct {
 	path string
 	lock *os.File
+}
+
+// lockPatience is how long a predecessor may take to be gone: one that was killed holds
+// its lock until the kernel has taken its memory back.
+const lockPatience = 2 * time.Second
+
+func lockSoon(f *os.File) error {
+	for until := time.Now().Add(lockPatience); ; {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || !time.Now().Before(until) {
+			return err
+		}
+		time.Sleep(lockPatience / 40)
+	}
 }
 
 // openDataDir creates the directory if need be, proves that it can be written,
@@ -27,7 +42,7 @@ func openDataDir(path string) (*dataDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write to the data directory %s: %w; choose another with --data-dir or change its owner", path, err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := lockSoon(f); err != nil {
 		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("the data directory %s is in use by another hopmesh agent; stop that one or choose another with --data-dir", path)

@@ -155,7 +155,7 @@ func (b *batches) ahead(ctx context.Context, epoch, steps int, see func(*slot)) 
 	for step := range min(steps, b.steps) {
 		b.set(s, step)
 		h := b.hands[0]
-		err := error(nil)
+		var err error
 		if h.dealing.shared == nil || h.dealing.front != nil || b.same {
 			err = h.fill(ctx, s, b.phases, epoch)
 		} else {

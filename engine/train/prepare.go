@@ -93,7 +93,7 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 func (t *trainer) announce(arenas uint64) {
 	f := Forecast{
 		Shards: t.data.mapped, Arenas: arenas, Weights: t.model.Size(),
-		Epochs: t.recipe.Epochs, Resumed: t.at.Epoch - 1, History: t.history, Notes: t.notes,
+		Epochs: t.recipe.Epochs, Resumed: t.at.Epoch - 1, Step: t.at.Step, History: t.history, Notes: t.notes,
 	}
 	split := t.data.about.Splits[t.recipe.Split]
 	if split.Val == 0 {

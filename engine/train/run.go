@@ -57,6 +57,7 @@ type Forecast struct {
 	Weights int      `json:"weights"`
 	Epochs  int      `json:"epochs"`
 	Resumed int      `json:"resumed"` // epochs that were done before, when resumed
+	Step    int      `json:"step"`    // and steps of the next one
 	Notes   []string `json:"notes,omitempty"`
 	History []Epoch  `json:"-"` // of the epochs that were done before; the last, if they are very many
 }

@@ -31,7 +31,11 @@ type run struct {
 	done    chan struct{} // closed when it is over
 	reports *reports
 	sight   sight
-	counted bool // its beginning is noted, see attempt; the goroutine that trains looks
+
+	// The goroutine that trains looks at these: see attempt and stepped.
+	counted  bool // its beginning is noted
+	attempts attempts
+	first    place
 
 	self int // this node's place among the job's
 
@@ -97,6 +101,13 @@ func (r *run) live(ctx context.Context) {
 	if err != nil && refused == nil && ctx.Err() == nil && r.fleeting(err) {
 		err = r.anew(ctx, err)
 	}
+	if err != nil && refused == nil && r.spared(err) {
+		// The others may do without what could not be kept here.
+		select {
+		case <-time.After(sparePatience):
+		case <-ctx.Done():
+		}
+	}
 	end := plan.FinishJob{ID: r.job.ID, Node: r.cfg.Self, Generation: r.job.Generation, Notes: r.sight.said()}
 	switch cause := context.Cause(ctx); {
 	case err == nil && refused == nil && r.speaks():
@@ -116,6 +127,16 @@ func (r *run) live(ctx context.Context) {
 	}
 	log.Info("has ended a job", "state", string(end.State), "err", end.Error)
 	r.finish(telling, end)
+}
+
+// sparePatience is how long the first node may take to tell how the job ends, or the
+// plan to go on without this one, until a disk that is full here ends it.
+const sparePatience = 30 * time.Second
+
+// spared says whether the job may come to a good end although this node's part did not.
+func (r *run) spared(err error) bool {
+	_, unsaved := errors.AsType[*train.Unsaved](err)
+	return unsaved && r.shared() && !r.speaks()
 }
 
 // finish tells the leader until it is heard.
@@ -177,9 +198,6 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 	if ctx.Err() != nil {
 		return train.Result{}, context.Cause(ctx)
 	}
-	if r.shared() {
-		r.meet()
-	}
 	announced := false
 	tell := func(e train.Epoch) {
 		if r.speaks() {
@@ -190,7 +208,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 		Memory: r.cfg.Memory, Dataset: r.dataset.Content(), Dir: r.folder, Resume: true, Log: r.cfg.Log,
 		Peers: r.peers, Work: strategy.Work{Nodes: r.names, Self: r.self, Owners: r.job.Owners}, Strategies: r.cfg.Strategies, Replicas: r.replicas,
 		Announce: func(f train.Forecast) {
-			r.cfg.Log.Info("will train", "job", r.job.ID, "shard_bytes", f.Shards, "arena_bytes", f.Arenas, "weights", f.Weights, "resumed", f.Resumed)
+			r.cfg.Log.Info("will train", "job", r.job.ID, "shard_bytes", f.Shards, "arena_bytes", f.Arenas, "weights", f.Weights, "resumed", f.Resumed, "step", f.Step)
 			announced = true
 			r.sight.announce(f)
 			// The plan may not have heard of all that the checkpoint knows.
@@ -200,6 +218,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 		},
 		Progress: func(p train.Progress) {
 			r.past.reached(p.Epoch, p.Step)
+			r.stepped(p.Epoch, p.Step)
 			r.sight.progress(p)
 		},
 		Report: func(e train.Epoch) {

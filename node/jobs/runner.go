@@ -77,6 +77,8 @@ type Runner struct {
 	// replicas are of the dataset with this content.
 	replicas *replica.Cache
 	content  string
+	// way is open for the run that begins next.
+	way way
 }
 
 // Open makes a Runner. It does nothing before Run.
@@ -120,6 +122,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		case <-r.wake:
 		case <-ctx.Done():
 			r.end(errStopping)
+			r.part()
 			return nil
 		}
 	}
@@ -166,6 +169,9 @@ func (r *Runner) round(ctx context.Context) {
 			}
 		} else {
 			now.cancel(errStale)
+			if wanted && r.ended[want.ID] != want.Generation {
+				r.meet(s, want)
+			}
 		}
 		if !now.over() {
 			r.sweep(s)
@@ -176,6 +182,7 @@ func (r *Runner) round(ctx context.Context) {
 	r.sweep(s)
 	switch {
 	case !wanted:
+		r.part()
 		r.replicas, r.content = nil, ""
 	case r.ended[want.ID] != want.Generation:
 		r.ended[want.ID] = want.Generation
@@ -194,9 +201,9 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 	r.folders[folderOf(j)] = true
 	run := newRun(r.cfg, j, s.Datasets[j.Dataset], r.Folder(j))
 	if run.shared() {
-		for _, id := range j.Nodes {
-			run.names = append(run.names, s.Members[id].Name)
-		}
+		r.meet(s, j)
+		run.names, run.peers, run.hangUp = r.way.names, outward{r.way.peers}, r.way.hangUp
+		r.way = way{}
 		run.missed = j.Generation == r.missed
 		run.past, run.replicas = r.pastOf(j), r.replicasOf(run.dataset)
 	}

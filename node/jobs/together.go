@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
 )
 
 // outward are Peers whose failures are told from those of the engine.
@@ -20,10 +23,37 @@ func (o outward) Ask(ctx context.Context, node int, q strategy.Query, buf []byte
 	return answer, err
 }
 
-// meet opens the way to the job's other nodes.
-func (r *run) meet() {
-	peers, hangUp := r.cfg.Peers(r.job, r.names, r.self)
-	r.peers, r.hangUp = outward{peers}, hangUp
+// A way is that to the other nodes of a job, in one generation.
+type way struct {
+	job        string
+	generation uint64
+	names      []string // of the nodes
+	peers      strategy.Peers
+	hangUp     func(cause error)
+}
+
+// meet opens the way to a job's other nodes, if there are any, or keeps the one that is
+// open. It does so as soon as this node knows of the generation: the others, who are
+// answered that it is not ready yet, see that it is there.
+func (r *Runner) meet(s *plan.State, j plan.Job) {
+	if len(j.Nodes) < 2 || r.way.job == j.ID && r.way.generation == j.Generation {
+		return
+	}
+	r.part()
+	w := way{job: j.ID, generation: j.Generation}
+	for _, id := range j.Nodes {
+		w.names = append(w.names, s.Members[id].Name)
+	}
+	w.peers, w.hangUp = r.cfg.Peers(j, w.names, slices.Index(j.Nodes, r.cfg.Self))
+	r.way = w
+}
+
+// part closes a way that no run has taken, since it is not needed any more.
+func (r *Runner) part() {
+	if r.way.hangUp != nil {
+		r.way.hangUp(errStale)
+	}
+	r.way = way{}
 }
 
 var errOver = errors.New("the job is over here")
@@ -73,9 +103,9 @@ func (r *run) openShards() ([]*graph.Shard, error) {
 	return list, nil
 }
 
-// located says on which of a job's nodes an error came up.
+// located says on which of a job's nodes an error came up, unless all come to it.
 func (r *run) located(err error) error {
-	if !r.shared() {
+	if !r.shared() || train.Together(err) {
 		return err
 	}
 	return fmt.Errorf("on node %s: %w", r.names[r.self], err)
