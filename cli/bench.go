@@ -45,7 +45,8 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 		Long: "Trains the same models with each strategy on nodes of this machine: counts what they send each other; takes\n" +
 			"the time of epochs where each node has a network of a chosen rate and a fixed share of the processors (which\n" +
 			"needs root on Linux; the head of the table says what could not be had); and measures what sharing costs, and\n" +
-			"how soon training goes on after a kill. It takes some fifteen minutes, and 2 GB of memory.",
+			"how soon training goes on after a kill. It takes some fifteen minutes, 1 GB of disk in the folder for temporary\n" +
+			"files, and 2 GB of memory.",
 		Example: "  hopmesh bench strategies\n  hopmesh bench strategies --plot ladder.svg --json",
 	})
 	strategies.PreRunE = func(cmd *cobra.Command, _ []string) error {

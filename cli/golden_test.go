@@ -176,7 +176,9 @@ func TestGolden(t *testing.T) {
 		{file: "train-start-watch", args: "train start --dataset cora --watch"},
 		{file: "train-start-watch-json", args: "train start --dataset cora --watch --json"},
 		{file: "train-start-nothing", args: "train start"},
-		{file: "train-start-refused", args: "train start --dataset cora --strategy leap", with: func(b *backend) { b.err = api.Invalid("the strategy leap is yet to come") }},
+		{file: "train-start-refused", args: "train start --dataset cora --set leap.merge=9", with: func(b *backend) {
+			b.err = api.Invalid("leap.merge=9: on 3 nodes a step has at most 3 slots, one for each model: choose 1 to 3, auto or off")
+		}},
 		{file: "train-start-sweep", args: "train start --dataset cora --sweep lr=0.1,0.01"},
 		{file: "train-start-model", args: "train start --dataset cora --model gnc"},
 		{file: "train-start-strategy", args: "train start --dataset cora --strategy ddp"},

@@ -161,7 +161,7 @@ func TestTrainOnOneNode(t *testing.T) {
 	// Bad input gets a sentence, and no job comes of it.
 	for says, args := range map[string]string{
 		"--hidden is 0": "--hidden 0", "--fanout has 1 number": "--fanout 10", "there is no setting foo": "--set foo=1", "--split is 3": "--split 3",
-		"yet to come": "--strategy leap", "--lr is -1": "--lr -1", "--dropout": "--dropout 1.5",
+		"on 1 nodes": "--strategy leap --set leap.merge=9", "--lr is -1": "--lr -1", "--dropout": "--dropout 1.5",
 	} {
 		out, diag, code := hopmesh(t, append([]string{"train", "start", "--dataset", "cora", "--addr", addr}, strings.Fields(args)...)...)
 		if code != 1 || out != "" || !strings.Contains(diag, says) {

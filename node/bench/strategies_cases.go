@@ -74,9 +74,9 @@ func (l load) hops() string {
 // ask asks for a job of so many epochs, which is evaluated after the last alone.
 func (l load) ask(dataset, strategy string, epochs int, set ...api.Setting) api.TrainRequest {
 	layers, never := len(l.fanouts), epochs+1
-	seed := uint64(1)
+	seed, heads := uint64(1), 1 // a GAT's one head is as wide as others' rows
 	return api.TrainRequest{
-		Dataset: dataset, Model: l.model, Layers: &layers, Hidden: &l.hidden, Fanout: l.fanouts, Batch: &l.batch, Features: "none",
+		Dataset: dataset, Model: l.model, Layers: &layers, Hidden: &l.hidden, Heads: &heads, Fanout: l.fanouts, Batch: &l.batch, Features: "none",
 		Epochs: &epochs, EvalEvery: &never, Seed: &seed, Strategy: strategy, Set: set,
 	}
 }

@@ -32,7 +32,7 @@ func (b *bench) climb(ctx context.Context, on host, d api.Dataset, l load, rungs
 		list = append(list, rungOf(s.name, j, float64(stepsOf(d, l))))
 	}
 	b.report.Ladder = list
-	if err := plot(b.cfg.Plot, list, fmt.Sprintf("%s, width %d: %s, %d nodes", d.Name, d.Features, l, b.cfg.Nodes)); err != nil {
+	if err := plot(b.cfg.Plot, list, fmt.Sprintf("LeapGNN's ladder on %d nodes: %d vertices of width %d; %s", b.cfg.Nodes, d.Vertices, d.Features, l)); err != nil {
 		return nil, err
 	}
 	centric, apart, together, merged := list[0], list[1], list[2], list[4]

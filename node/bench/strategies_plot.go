@@ -10,7 +10,7 @@ import (
 // The plot's measures, in pixels.
 const (
 	panelWide = 230
-	labelWide = 150
+	labelWide = 190
 	barHigh   = 16
 	barStep   = 24
 	headHigh  = 56

@@ -27,7 +27,7 @@ func details(out io.Writer, r Report) error {
 		for _, t := range r.Times {
 			seconds, fetching := fmt.Sprintf("%.2f s", t.Seconds), ""
 			if t.Refused != "" {
-				seconds = "refused: " + t.Refused
+				seconds = "refused"
 			}
 			if t.Strategy == "centric" {
 				fetching = fmt.Sprintf("%.0f %%", 100*t.Fetching)
@@ -35,5 +35,15 @@ func details(out io.Writer, r Report) error {
 			_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t\n", t.Model, t.Width, t.Hidden, t.Strategy, seconds, fetching)
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	said := map[string]bool{}
+	for _, t := range r.Times {
+		if t.Refused != "" && !said[t.Refused] {
+			said[t.Refused] = true
+			_, _ = fmt.Fprintf(out, "\n%s with %s is refused: %s.\n", t.Model, t.Strategy, t.Refused)
+		}
+	}
+	return nil
 }

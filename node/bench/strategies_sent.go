@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/fleet"
@@ -25,6 +28,10 @@ type Sent struct {
 
 // sent counts what centric and leap send, on nodes in this process.
 func (b *bench) sent(ctx context.Context) (figures []Figure, err error) {
+	if said, err := os.ReadFile("/proc/loadavg"); err == nil {
+		busy, _, _ := strings.Cut(string(said), " ")
+		b.report.Notes = append(b.report.Notes, fmt.Sprintf("in the minute before, %s threads wanted the machine's %d cores: where others work, times say little", busy, runtime.NumCPU()))
+	}
 	f := fleet.New(filepath.Join(b.dir, "sent"), b.cfg.Version)
 	defer func() { err = errors.Join(err, f.Stop()) }()
 	for range b.cfg.Nodes {

@@ -125,12 +125,11 @@ func judged(times []Timed) (figures []Figure) {
 			fetching = append(fetching, t.Fetching)
 			continue
 		}
+		if t.Refused != "" {
+			continue // as details say
+		}
 		c := centric[of(t)]
 		name := fmt.Sprintf("an epoch of %s, width %d, hidden %d, %s", t.Model, t.Width, t.Hidden, t.Strategy)
-		if t.Refused != "" {
-			figures = append(figures, Figure{Name: name + ": refused", Unit: "s"})
-			continue
-		}
 		figures = append(figures, Figure{Name: name, Value: t.Seconds, Unit: "s", Yardstick: "centric", Ceiling: c.Seconds, Ratio: t.Seconds / c.Seconds})
 		switch t.Strategy {
 		case "leap":

@@ -28,10 +28,9 @@ type Process struct {
 	Addr   string // of its API, as --addr takes it
 	API    *api.Client
 
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	err    error // how it ended
-	killed bool
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error // how it ended
 }
 
 const (
@@ -160,7 +159,6 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Kill ends it without a word.
 func (p *Process) Kill() error {
-	p.killed = true
 	err := p.cmd.Process.Kill()
 	<-p.ended
 	return err
@@ -183,8 +181,8 @@ func (c *Crew) Stop() error {
 			<-p.ended
 		}
 		p.API.Close()
-		// One that was interrupted with us may have ended before it could listen.
-		if exit, ok := errors.AsType[*exec.ExitError](p.err); ok && exit.Exited() && !p.killed {
+		// Those that a signal ended were killed, or interrupted as we were.
+		if exit, ok := errors.AsType[*exec.ExitError](p.err); ok && exit.Exited() {
 			errs = append(errs, fmt.Errorf("%s ended by itself: %w; its log says: %s", p.Name, p.err, p.said()))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -43,17 +44,20 @@ func New(ctx context.Context, nodes int, link Link) (*Field, error) {
 	if link.Rate == 0 && link.Delay == 0 {
 		f.gather() // nothing is between them
 	} else if err := f.separate(ctx); err != nil {
-		f.notes = append(f.notes, fmt.Sprintf("nodes share this machine's network, and their sockets keep the rate and the delay by themselves: %v", err))
+		f.notes = append(f.notes, fmt.Sprintf("nodes share this machine's network, and their sockets keep the rate and the delay by themselves: %s", line(err)))
 	}
 	if link.Cores > 0 {
 		if err := f.divide(); err != nil {
-			f.notes = append(f.notes, fmt.Sprintf("nodes share the processors without fixed shares, so that one computes while another waits: %v", err))
+			f.notes = append(f.notes, fmt.Sprintf("nodes share the processors without fixed shares, so that one computes while another waits: %s", line(err)))
 		}
 	}
 	return f, nil
 }
 
-// Notes are sentences on what the machine does not give.
+// line writes errors that were joined beside each other.
+func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// Notes are sentences, without a full stop, on what the machine does not give.
 func (f *Field) Notes() []string { return f.notes }
 
 // Addr is the address of a node.

@@ -62,3 +62,20 @@ func TestTooManyNodes(t *testing.T) {
 		}
 	}
 }
+
+// Without a rate and a delay there is nothing to make.
+func TestNothingIsShapedThatNeedNotBe(t *testing.T) {
+	f, err := New(t.Context(), 2, Link{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Notes()) > 0 || f.hub != nil || !f.Addr(1).IsLoopback() || f.Conn(1) != (Link{}) {
+		t.Errorf("%+v", f)
+	}
+	if out, err := f.Command(t.Context(), 1, "echo", "here").Output(); err != nil || string(out) != "here\n" {
+		t.Errorf("%s, %v", out, err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
