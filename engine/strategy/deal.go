@@ -36,6 +36,14 @@ type Dealer interface {
 	Restore(Tuning)
 }
 
+// A Guide is a Dealer whose models travel, and may travel on from step to step: where
+// they differ from each other, the first group of a step, too, has a model to take over.
+type Guide interface {
+	Dealer
+	// After is the node that a model is on when the step of a batch is done.
+	After(batch []uint32, model int) int
+}
+
 // Tuning is what a dealer has found out from the times of epochs: how many slots a
 // step has (LeapGNN's T), and how it came to that. The zero Tuning is that of a job
 // that begins.

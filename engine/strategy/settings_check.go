@@ -39,6 +39,8 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("wire.features=%s rounds the rows that travel, so weights depend on who holds which, and --deterministic promises that they don't: leave one of the two out", bf16)
 	case l.SyncEvery > 1 && s.Deterministic:
 		return fmt.Errorf("leap.sync_every=%d: models that update themselves are as many as nodes, so their weights depend on how many there are, and --deterministic promises that they don't: leave one of the two out", l.SyncEvery)
+	case l.SyncEvery > 1 && s.Strategy != Leap:
+		return fmt.Errorf("leap.sync_every=%d: only models that tour update themselves between averages: choose --strategy %s, or leave it out", l.SyncEvery, Leap)
 	case l.Mode == stay && l.Merge != "" && l.Merge != Auto:
 		return fmt.Errorf("leap.merge=%s: models that stay have no slots to merge: choose leap.mode=%s, or leave one of the two out", l.Merge, migrate)
 	}
@@ -47,10 +49,7 @@ func (s *Settings) Check() error {
 
 // yetToCome refuses what can be said and not yet be done.
 func (s *Settings) yetToCome() error {
-	switch {
-	case s.Leap.SyncEvery > 1:
-		return fmt.Errorf("leap.sync_every=%d: local updates are yet to come: leave it out, or choose 1", s.Leap.SyncEvery)
-	case s.P3.Inflight > 1:
+	if s.P3.Inflight > 1 {
 		return fmt.Errorf("p3.inflight=%d: several batches under way are yet to come: leave it out, or choose 1", s.P3.Inflight)
 	}
 	return nil

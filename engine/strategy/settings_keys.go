@@ -58,7 +58,7 @@ var keys = []key{
 		setMerge,
 		func(s *Settings) string { return orElse(s.Leap.Merge, Auto) }},
 	{Key{"leap.sync_every", Leap, "STEPS", "1",
-		"how many steps touring models update themselves before they are averaged; 1: gradients are added up in each step"},
+		"how many steps touring models update themselves before they are averaged, where a job that is interrupted goes on from; 1: gradients are added up in each step"},
 		func(s *Settings, v string) error { return count(v, &s.Leap.SyncEvery) },
 		func(s *Settings) string { return strconv.Itoa(max(1, s.Leap.SyncEvery)) }},
 	{Key{"p3.inflight", P3, "BATCHES", "1",

@@ -102,7 +102,12 @@ func TestWhatCanNotBeTogether(t *testing.T) {
 		"stay and updates":   {Settings{Leap: LeapSettings{Mode: stay, SyncEvery: 4}}, "leap.sync_every=4: a model that stays and updates itself would learn from its own node's roots alone"},
 		"bits and updates":   {Settings{Deterministic: true, Leap: LeapSettings{SyncEvery: 4}}, "--deterministic promises that they don't"},
 		"stay and slots":     {Settings{Leap: LeapSettings{Mode: stay, Merge: off}}, "leap.merge=off: models that stay have no slots to merge"},
-		"updates":            {Settings{Leap: LeapSettings{SyncEvery: 4}}, "local updates are yet to come"},
+		"updates":            {Settings{Strategy: Leap, Leap: LeapSettings{SyncEvery: 4}}, ""},
+		"updates and slots":  {Settings{Strategy: Leap, Leap: LeapSettings{Mode: migrate, Merge: "2", SyncEvery: 4}}, ""},
+		"updates by others":  {Settings{Strategy: Centric, Leap: LeapSettings{SyncEvery: 4}}, "leap.sync_every=4: only models that tour update themselves"},
+		"updates by p3":      {Settings{Strategy: P3, Leap: LeapSettings{SyncEvery: 4}}, "choose --strategy leap"},
+		"updates of one":     {Settings{Strategy: Single, Leap: LeapSettings{SyncEvery: 4}}, "choose --strategy leap"},
+		"updates and auto":   {Settings{Strategy: Auto, Leap: LeapSettings{SyncEvery: 4}}, "choose --strategy leap"},
 		"inflight":           {Settings{P3: P3Settings{Inflight: 2}}, "several batches under way are yet to come"},
 	} {
 		err := c.s.Check()

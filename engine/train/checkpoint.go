@@ -115,6 +115,7 @@ func (e *Unsaved) Unwrap() error { return e.err }
 
 // save writes a checkpoint, unless the last one is of the same step.
 func (t *trainer) save() error {
+	t.local.back(t)
 	if t.options.Dir == "" || t.saved.good && t.saved.epoch == t.at.Epoch && t.saved.step == t.at.Step {
 		return nil
 	}

@@ -48,6 +48,14 @@ func (d *dealing) deal(s *slot) {
 	}
 }
 
+// after is the node that a model is on after the step of a batch. The dealer guides
+// models.
+func (d *dealing) after(batch []uint32, model int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dealer.(strategy.Guide).After(batch, model)
+}
+
 // spans finds out who brings which sums: a grain that nobody has is in none.
 func (d *dealing) spans(s *slot) {
 	d.holders = slices.Grow(d.holders[:0], d.shards)[:d.shards]

@@ -261,6 +261,7 @@ func (t *trainer) sumBytes() uint64 {
 	if t.shared != nil {
 		rows += 2 * uint64(t.shared.dealer.Tuning().Slots)
 	}
+	rows = t.local.rows(rows)
 	return 4 * rows * uint64(t.model.Size())
 }
 

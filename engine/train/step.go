@@ -17,6 +17,9 @@ const unsound uint64 = 1
 // step trains one batch. It returns the sum of the losses of its rows, and how long of
 // that it was exchanging with other nodes.
 func (t *trainer) step(ctx context.Context, s *slot, rate float64) (loss float64, reducing time.Duration, err error) {
+	if t.local != nil {
+		return t.local.step(ctx, t, s, rate)
+	}
 	loss, wrong, reducing, err := t.compute(ctx, s)
 	if err != nil {
 		return loss, reducing, err
@@ -100,7 +103,7 @@ func (t *trainer) learn(s *slot, g *group) (loss float64, wrong string) {
 	t.pass.Key = t.key(s)
 	z := t.forward(s, g)
 	dz := t.work.Alloc(t.device.Type(), z.Rows, z.Cols)
-	loss = t.loss(dz, z, g.labels, 1/float64(len(s.roots)))
+	loss = t.loss(dz, z, g.labels, t.local.models()/float64(len(s.roots)))
 	if !isNumber(loss) {
 		return loss, "the loss"
 	}

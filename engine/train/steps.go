@@ -60,7 +60,7 @@ func (t *trainer) steps(ctx context.Context) error {
 		t.at.Step++
 		t.batches.release(s)
 		t.tell(false)
-		if t.due() {
+		if t.due() && t.local.averaged() {
 			t.rest() // what is written now is no time of training
 			err := t.saveSoon()
 			t.begun = time.Now()

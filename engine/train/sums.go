@@ -28,6 +28,9 @@ func (t *trainer) newSums() sums {
 	} else if !t.recipe.Sharing.Deterministic {
 		return nil
 	}
+	if t.local != nil {
+		return t.local.average
+	}
 	parts := []p3.Range{{First: 0, Count: t.gradients.Cols}}
 	if t.front != nil {
 		parts = t.front.Rest() // the others are whole on all nodes

@@ -37,6 +37,7 @@ type trainer struct {
 	judges    judges
 
 	shared *shared // nil: this node does it all
+	local  *local  // nil: all models are the same
 	front  *front  // nil: passes begin with features
 	sums   sums    // nil: a pass adds up all there is
 
@@ -91,6 +92,10 @@ func newTrainer(ctx context.Context, r Recipe, shards []*graph.Shard, o Options)
 		return t, nil
 	}
 	t.shared.tour = &tour{shared: t.shared}
+	if t.local, err = t.newLocal(); err != nil {
+		t.close()
+		return nil, err
+	}
 	if err := t.shared.ready(ctx, t); err != nil {
 		t.close()
 		return nil, err

@@ -292,3 +292,36 @@ func TestDealingAllocatesNothing(t *testing.T) {
 		})
 	}
 }
+
+// After a step each model is where its last slot was, whatever was dealt meanwhile.
+func TestWhereModelsAreAfterAStep(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 1))
+	for nodes := 1; nodes <= 5; nodes++ {
+		for slots := 1; slots <= nodes; slots++ {
+			l := layout(r, 1+r.IntN(20), nodes)
+			d := dealer(t, l, settings("migrate", strconv.Itoa(slots), false)).(strategy.Guide)
+			for range 20 {
+				b := batch(r, &l, r.IntN(60))
+				for node := range nodes {
+					groups := d.Deal(nil, b, node)
+					d.Deal(nil, batch(r, &l, 50), node)
+					last := groups[len(groups)-1]
+					if got := d.After(b, last.Model); got != node {
+						t.Errorf("%d nodes, %d slots: model %d is on node %d, and should be on %d", nodes, slots, last.Model, got, node)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Models that update themselves have as many slots as nodes, if none were given.
+func TestSlotsOfLocalUpdates(t *testing.T) {
+	l := layout(rand.New(rand.NewPCG(8, 1)), 10, 4)
+	for merge, want := range map[string]int{"": 4, "off": 4, "2": 2} {
+		s := strategy.Settings{Strategy: strategy.Leap, Leap: strategy.LeapSettings{Merge: merge, SyncEvery: 3}}
+		if got := slots(dealer(t, l, s), 9, 8, 7, 6); slices.Max(got) != want || slices.Min(got) != want {
+			t.Errorf("leap.merge=%s: %v slots", merge, got)
+		}
+	}
+}

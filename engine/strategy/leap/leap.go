@@ -32,7 +32,9 @@ func (Strategy) New(l strategy.Layout, s strategy.Settings) (strategy.Dealer, er
 	}
 	m := &migration{layout: l, deterministic: s.Deterministic, tuner: newTuner(l.Nodes)}
 	switch {
-	case s.Leap.Merge == "off":
+	case s.Leap.Merge == "off", s.Leap.SyncEvery > 1 && !fixed(s.Leap.Merge):
+		// Models that differ should meet the roots of all nodes: the time of epochs says
+		// nothing of what they learn with fewer slots.
 		m.tuner.fix(l.Nodes)
 	case fixed(s.Leap.Merge):
 		slots, err := strconv.Atoi(s.Leap.Merge)

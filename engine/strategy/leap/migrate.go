@@ -60,13 +60,24 @@ func (d *migration) dealSlices(to []strategy.Group, batch []uint32, node int) []
 }
 
 // stop says which model a slot of a node has, and where that was before. The first is
-// here: all models are the same when a step begins.
+// here where all models are the same when a step begins; else After says where it is.
 func (d *migration) stop(g *strategy.Group, node, slot int) {
 	n := d.layout.Nodes
 	g.Slot, g.Model, g.From = slot, (node+d.kept[slot])%n, -1
 	if slot > 0 {
 		g.From = (g.Model - d.kept[slot-1] + n) % n
 	}
+}
+
+var _ strategy.Guide = (*migration)(nil)
+
+// After implements strategy.Guide. Slots are those of slices: models that differ never
+// have whole grains.
+func (d *migration) After(batch []uint32, model int) int {
+	d.count(batch)
+	d.choose()
+	n := d.layout.Nodes
+	return (model - d.kept[len(d.kept)-1] + n) % n
 }
 
 // count counts the roots of each slice that each node has.
