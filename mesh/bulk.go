@@ -42,7 +42,8 @@ type Request struct {
 	Peer string
 
 	flow    *flow
-	body    uint64 // bytes of the payload not yet read
+	stream  *quic.Stream // the flow's: Abort may come when that has another
+	body    uint64       // bytes of the payload not yet read
 	replied bool
 }
 
@@ -70,6 +71,11 @@ func (r *Request) TakeBody(into []byte, n int) ([]byte, error) {
 func (r *Request) Reply(count uint64, parts ...[]byte) error {
 	return r.reply(r.Flags, count, parts...)
 }
+
+// Abort ends the request at once, for this cause: whatever reads or writes it returns,
+// also where the asker is gone and nobody knows it yet. It may be called from any
+// goroutine, at any time. An answer that is not delivered yet may be lost.
+func (r *Request) Abort(cause error) { reset(r.stream, codeOf(cause)) }
 
 func (r *Request) reply(flags uint8, count uint64, parts ...[]byte) error {
 	r.replied = true
@@ -140,7 +146,7 @@ func (m *Mesh) answerBulk(ctx context.Context, cancel context.CancelCauseFunc, l
 	// The asker is gone when it stops reading: no use in preparing more.
 	gone := context.AfterFunc(s.Context(), func() { cancel(context.Canceled) })
 	defer gone()
-	r := &Request{Header: h, Peer: l.peer, flow: f, body: h.Length}
+	r := &Request{Header: h, Peer: l.peer, flow: f, stream: s, body: h.Length}
 	err = handle(ctx, r)
 	if no, ok := errors.AsType[*Refusal](err); ok && !r.replied {
 		return r.refuse(no)

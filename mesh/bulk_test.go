@@ -215,3 +215,29 @@ func TestHeaderSurvivesTheWire(t *testing.T) {
 		t.Fatalf("an unknown kind was taken: %v", err)
 	}
 }
+
+// Whoever answers can end that from elsewhere, at once, also when nobody reads; the
+// asker may ask again.
+func TestAbort(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, g *ground) {
+		ended := make(chan time.Duration, 1)
+		asker, owner := bulkPair(g, func(_ context.Context, r *Request) error {
+			begin := time.Now()
+			time.AfterFunc(time.Second, func() { r.Abort(ErrShutdown) })
+			err := r.Reply(1, make([]byte, 256<<20))
+			if err == nil {
+				t.Error("all of it was taken")
+			}
+			ended <- time.Since(begin)
+			time.AfterFunc(time.Second, func() { r.Abort(ErrShutdown) }) // too late, and of no effect
+			return err
+		})
+		g.net.Slow("10.0.0.1", 100*time.Millisecond)
+		_, err := asker.Fetch(t.Context(), owner.ID(), Question{Header: Header{Kind: Feature, Count: 1}, Limit: 256 << 20})
+		wantError(t, err, ErrShutdown)
+		if took := <-ended; took > 1100*time.Millisecond {
+			t.Errorf("ended after %s", took)
+		}
+		<-time.After(2 * time.Second)
+	})
+}

@@ -103,7 +103,7 @@ func codeOf(err error) Code {
 		return CodeSuperseded
 	case errors.Is(err, ErrOverload):
 		return CodeOverload
-	case errors.Is(err, ErrClosed), errors.Is(err, context.Canceled):
+	case errors.Is(err, ErrClosed), errors.Is(err, ErrShutdown), errors.Is(err, context.Canceled):
 		return CodeShutdown
 	}
 	return CodeProtocol

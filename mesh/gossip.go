@@ -132,6 +132,10 @@ func (m *Mesh) startGossip() error {
 	// A node that restarts at a new address must be let back in.
 	ml.DeadNodeReclaimTime = time.Second
 	ml.PushPullInterval = 15 * time.Second
+	// One less than for any LAN: jobs wait for who is dead. A node that is suspected
+	// falsely, since it has much to do, has 3 s to say so, and more where other nodes
+	// don't suspect it too.
+	ml.SuspicionMult = 3
 	// Packets of ours are not compressed in vain: they are small and encrypted.
 	ml.EnableCompression = false
 

@@ -96,6 +96,9 @@ func (b backend) Plan(context.Context) (api.Plan, error) {
 		p.Gone = append(p.Gone, api.PlanGone{ID: id, Name: g.Name, Why: string(g.Why)})
 	}
 	p.Jobs = m.jobSummaries(s, func(plan.Job) bool { return true })
+	for i := range p.Jobs {
+		p.Jobs[i].Owners = s.Jobs[p.Jobs[i].ID].Owners
+	}
 	slices.SortFunc(p.Gone, func(a, b api.PlanGone) int { return cmp.Compare(a.ID, b.ID) })
 	return p, nil
 }

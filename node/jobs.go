@@ -42,6 +42,9 @@ func (b backend) StartJob(ctx context.Context, r api.TrainRequest) (string, erro
 		}
 		err = recipe.Check(aboutOf(d))
 	}
+	if err == nil && way != strategy.Single {
+		err = recipe.Sharing.CheckNodes(len(ownersOf(d)))
+	}
 	if err != nil {
 		return "", api.Invalid("%v", err)
 	}

@@ -383,9 +383,9 @@ func TestJobsThatAreRefused(t *testing.T) {
 		zero, many := 0, 10_001
 		for says, r := range map[string]api.TrainRequest{
 			"there is no dataset x":                  {Dataset: "x"},
-			"the strategy grappa is yet to come":     {Dataset: "g", Strategy: "grappa"},
-			"the strategy pipe is yet to come":       {Dataset: "g", Strategy: "pipe"},
-			"the strategy graph is yet to come":      {Dataset: "g", Strategy: "graph"},
+			`there is no strategy "grappa"`:          {Dataset: "g", Strategy: "grappa"},
+			`there is no strategy "pipe"`:            {Dataset: "g", Strategy: "pipe"},
+			`there is no strategy "graph"`:           {Dataset: "g", Strategy: "graph"},
 			"--hidden":                               {Dataset: "g", Hidden: &zero},
 			"there is no setting":                    {Dataset: "g", Set: []api.Setting{{Key: "x.y", Value: "1"}}},
 			"--fanout has 3 numbers":                 {Dataset: "g", Fanout: []int{1, 2, 3}},

@@ -60,7 +60,7 @@ var errNoLeader = errors.New("no leader was found within 10 s: more than half of
 
 // atLeader runs an operation where the leader is. While there is none, or the
 // one asked has just lost its office, it waits and asks again; once a leader may
-// have begun, it does not.
+// have begun, it does not, unless the operation is repeatable.
 func (m *member) atLeader(ctx context.Context, op string, in, out any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, leaderTimeout, errNoLeader)
 	defer cancel()
@@ -103,7 +103,33 @@ func (m *member) try(ctx context.Context, op string, body []byte) ([]byte, error
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	return m.mesh.Call(ctx, leader, callOperator, b)
+	if !repeatable[op] {
+		return m.mesh.Call(ctx, leader, callOperator, b)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for m.plan.Leader() == leader {
+			select {
+			case <-m.plan.Changed():
+			case <-time.After(500 * time.Millisecond):
+			case <-ctx.Done():
+				return
+			}
+		}
+		cancel(consensus.ErrNotLeader)
+	}()
+	answer, err := m.mesh.Call(ctx, leader, callOperator, b)
+	if err != nil && errors.Is(context.Cause(ctx), consensus.ErrNotLeader) {
+		err = consensus.ErrNotLeader // whatever it was doing
+	}
+	return answer, err
+}
+
+// repeatable operations change nothing the second time: who waits for a leader that is
+// dead asks the next one.
+var repeatable = map[string]bool{
+	opPlanIndex: true, opCreateJob: true, opStopJob: true, opCommitEpochs: true, opFinishJob: true, opRenewJob: true,
 }
 
 // operate is the leader's side of a forwarded operation.

@@ -35,11 +35,11 @@ func strategyOf(asked string, s *plan.State, d plan.Dataset) (way, why string, e
 	if slices.ContainsFunc(strategies, func(s strategy.Strategy) bool { return s.Name() == asked }) {
 		return asked, "it was asked for", nil
 	}
-	names := []string{strategy.Single}
+	names := []string{strategy.Auto, strategy.Single}
 	for _, s := range strategies {
 		names = append(names, s.Name())
 	}
-	return "", "", api.Invalid("the strategy %s is yet to come: this version of hopmesh trains with %s; leave --strategy out, and it chooses", asked, strings.Join(names, ", "))
+	return "", "", api.Invalid("there is no strategy %q: choose one of %s", asked, strings.Join(names, ", "))
 }
 
 // ownersOf lists who owns shards of a dataset, in the order of the first that each

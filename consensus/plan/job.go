@@ -17,6 +17,9 @@ const (
 	// epoch and their last.
 	MaxEpochs  = 10_000
 	MaxHistory = 50_000
+	// MaxKeepers is how many nodes of a job keep checkpoints while it runs: the first of
+	// them.
+	MaxKeepers = 3
 	// MaxRecipe bounds a recipe in bytes, MaxCommit the epochs of one command.
 	MaxRecipe = 64 << 10
 	MaxCommit = 256
@@ -66,8 +69,7 @@ type Job struct {
 	// do so.
 	Stopping bool   `json:"stopping,omitempty"`
 	Error    string `json:"error,omitempty"` // why it failed, or was stopped by the mesh
-	// Nodes are the ids of those that run the job, or ran it last. One that is queued
-	// goes on where one of them is: they have what it has learnt.
+	// Nodes are the ids of those that run the job, or ran it last.
 	Nodes []string `json:"nodes,omitempty"`
 	// Generation is that of the plan which gave the job to Nodes. Reports of an earlier
 	// one are refused.
@@ -75,8 +77,12 @@ type Job struct {
 	// Owners is, for each shard of the dataset, who serves and computes it: the index of
 	// one of Nodes. Each of them owns a shard. A job has it as soon as it has nodes, if
 	// it is Shared, and else never.
-	Owners  []int   `json:"owners,omitempty"`
-	History []Epoch `json:"history,omitempty"` // epochs in rising order
+	Owners []int `json:"owners,omitempty"`
+	// Keepers are those who have what the job has learnt: the first few of Nodes, or
+	// until there is an epoch in this generation those of the one before. Other nodes
+	// that ran it may have nothing.
+	Keepers []string `json:"keepers,omitempty"`
+	History []Epoch  `json:"history,omitempty"` // epochs in rising order
 	// Thinned says that epochs were taken out of History to make room.
 	Thinned bool     `json:"thinned,omitempty"`
 	Best    int      `json:"best,omitempty"`  // the epoch whose model is kept; 0: none yet

@@ -103,6 +103,7 @@ func (c CommitEpochs) apply(s *State, _ uint64) error {
 	if len(fresh) == 0 {
 		return nil
 	}
+	j.Keepers = slices.Clone(j.Nodes[:min(len(j.Nodes), MaxKeepers)])
 	j.History = slices.Concat(j.History, fresh) // those of the state before are not written to
 	s.Jobs[j.ID] = j
 	s.thin()

@@ -36,7 +36,7 @@ func (c AssignJob) apply(s *State, index uint64) error {
 		}
 	}
 	if !j.knownTo(c.Nodes) {
-		j.History, j.Thinned, j.Best, j.Notes = nil, false, 0, nil
+		j.History, j.Thinned, j.Best, j.Notes, j.Keepers = nil, false, 0, nil, nil
 	}
 	s.turn(index)
 	j.State, j.Nodes, j.Owners, j.Generation = Running, slices.Clone(c.Nodes), slices.Clone(c.Owners), s.Generation
@@ -55,10 +55,20 @@ func (j Job) checkShares(nodes []string, owners []int, shards int) error {
 	return nil
 }
 
-// knownTo says whether one of these nodes was among those that ran the job last.
-// Such a node has a checkpoint, which the others take from it.
+// knownTo says whether one of these nodes has a checkpoint of the job, which the others
+// take from it.
 func (j Job) knownTo(nodes []string) bool {
-	return slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(j.Nodes, n) })
+	keepers := j.keepers()
+	return slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(keepers, n) })
+}
+
+// keepers are those who have what the job has learnt. Before it has learnt anything,
+// they are those that ran it.
+func (j Job) keepers() []string {
+	if len(j.Keepers) > 0 {
+		return j.Keepers
+	}
+	return j.Nodes
 }
 
 // laidDown is a job that ran and does so no more, though it has not ended: it waits

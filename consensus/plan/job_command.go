@@ -14,7 +14,7 @@ type (
 	}
 
 	// AssignJob is the leader's word on who runs a job, as NextJobs computes it. If none
-	// of them did before, it begins anew: what it has learnt is with those who did.
+	// of them is one of its Keepers, it begins anew.
 	AssignJob struct {
 		ID string `json:"id"`
 		// Nodes are those that run it. None, for a job that runs: it waits in the queue

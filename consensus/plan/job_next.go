@@ -146,8 +146,8 @@ func (l *line) next(j Job) (AssignJob, bool) {
 func (l *line) begin(j Job) (AssignJob, bool) {
 	w := Wait{Holders: HoldersOfAll(l.s.Datasets[j.Dataset])}
 	candidates := w.Holders
-	if len(j.History) > 0 && slices.Contains(w.Holders, j.Nodes[0]) {
-		w.Keeper = j.Nodes[0]
+	if len(j.History) > 0 && slices.Contains(w.Holders, j.keepers()[0]) {
+		w.Keeper = j.keepers()[0]
 		candidates = []string{w.Keeper}
 	}
 	chosen := ""
@@ -191,14 +191,14 @@ func (l *line) beginShared(j Job) (AssignJob, bool) {
 	return c.assigned(j), true
 }
 
-// keeper is a node for which a job has to wait, or it would begin anew: one where it
-// ran before and which may own shards again, since it is away or shards are on their
-// way.
+// keeper is a node for which a job has to wait, or it would begin anew: one that has
+// what the job has learnt and may own shards again, since it is away or shards are on
+// their way.
 func (l *line) keeper(j Job, c crew, d Dataset) string {
 	if !c.forgets(j) {
 		return ""
 	}
-	for _, n := range j.Nodes {
+	for _, n := range j.keepers() {
 		if _, in := l.s.Members[n]; in && (!l.serving(n) || !d.settled()) {
 			return n
 		}

@@ -342,6 +342,84 @@ func TestWhatWasLearntIsWaitedFor(t *testing.T) {
 	}
 }
 
+// Of many nodes only the first keep what is learnt: the others alone can't go on with
+// it, and wait. Those that join have nothing before the next epoch.
+func TestWhoKeepsWhatWasLearnt(t *testing.T) {
+	w := newTable(t, 5, 8, 3)
+	w.settle()
+	id := w.queue("leap")
+	w.assign()
+	w.runsOn(id, "abcde")
+	fresh := w.state
+	w.learn(id)
+	if j := w.job(id); !slices.Equal(j.Keepers, []string{"a", "b", "c"}) {
+		t.Fatalf("kept by %v", j.Keepers)
+	}
+	known := w.state
+	// One of them is enough.
+	w.down("a")
+	w.down("b")
+	w.round()
+	if j := w.job(id); j.State != Running || !slices.Contains(j.Nodes, "c") || j.Last() != 1 || !slices.Equal(j.Keepers, []string{"a", "b", "c"}) {
+		t.Fatalf("%+v", j)
+	}
+	w.learn(id)
+	if j := w.job(id); !slices.Equal(j.Keepers, j.Nodes) || len(j.Nodes) != 3 {
+		t.Fatalf("%v run it, and it is kept by %v", j.Nodes, j.Keepers)
+	}
+	// Without any it waits.
+	w.state = known
+	w.down("a")
+	w.down("b")
+	w.down("c")
+	w.round()
+	w.round()
+	if j := w.job(id); j.State != Queued || w.wait(id).Keeper == "" || j.Last() != 1 {
+		t.Fatalf("%+v waits for %+v", j, w.wait(id))
+	}
+	waiting := w.state
+	w.up("b")
+	w.settle()
+	w.assign()
+	if j := w.job(id); j.State != Running || j.Last() != 1 || !slices.Contains(j.Nodes, "b") {
+		t.Errorf("%+v", j)
+	}
+	// When they are no members any more, it begins anew, and so do its keepers.
+	w.state = waiting
+	for _, n := range []string{"a", "b", "c"} {
+		w.remove(n)
+	}
+	w.settle()
+	w.assign()
+	if j := w.job(id); j.State != Running || j.Last() != 0 || len(j.Keepers) != 0 {
+		t.Errorf("%+v", j)
+	}
+	// Of what has learnt nothing nobody has more than others.
+	w.state = fresh
+	if j := w.job(id); len(j.Keepers) != 0 || !j.knownTo([]string{"e"}) {
+		t.Errorf("%+v", j)
+	}
+}
+
+func TestKeepersAreChecked(t *testing.T) {
+	w, id := ready(t, 5, 3)
+	w.learn(id)
+	if err := w.state.checkJobs(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Job){
+		"too many": func(j *Job) { j.Keepers = j.Nodes },
+		"no epoch": func(j *Job) { j.History = nil },
+	} {
+		j := w.job(id)
+		change(&j)
+		w.state.Jobs[id] = j
+		if err := w.state.checkJobs(); err == nil {
+			t.Errorf("%s: %v of %d epochs", name, j.Keepers, len(j.History))
+		}
+	}
+}
+
 func TestRenewal(t *testing.T) {
 	w, id := ready(t, 3, 1)
 	renew := func(id string) (AssignJob, bool) {

@@ -61,6 +61,9 @@ func (s *State) checkWork(j Job) error {
 	} else if len(j.Owners) > 0 {
 		return fmt.Errorf("%w: it is divided among nobody", ErrInvalid)
 	}
+	if len(j.Keepers) > min(len(j.History), 1)*MaxKeepers {
+		return fmt.Errorf("%w: %d nodes keep what it has learnt in %d epochs", ErrInvalid, len(j.Keepers), len(j.History))
+	}
 	return cmp.Or(checkSentence("error", j.Error), checkNotes(j.Notes))
 }
 

@@ -200,8 +200,8 @@ func (r *Runner) running() *run {
 func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 	r.folders[folderOf(j)] = true
 	run := newRun(r.cfg, j, s.Datasets[j.Dataset], r.Folder(j))
+	r.meet(s, j)
 	if run.shared() {
-		r.meet(s, j)
 		run.names, run.peers, run.hangUp = r.way.names, outward{r.way.peers}, r.way.hangUp
 		r.way = way{}
 		run.missed = j.Generation == r.missed

@@ -36,10 +36,13 @@ type way struct {
 // open. It does so as soon as this node knows of the generation: the others, who are
 // answered that it is not ready yet, see that it is there.
 func (r *Runner) meet(s *plan.State, j plan.Job) {
-	if len(j.Nodes) < 2 || r.way.job == j.ID && r.way.generation == j.Generation {
+	if r.way.job == j.ID && r.way.generation == j.Generation {
 		return
 	}
 	r.part()
+	if len(j.Nodes) < 2 {
+		return
+	}
 	w := way{job: j.ID, generation: j.Generation}
 	for _, id := range j.Nodes {
 		w.names = append(w.names, s.Members[id].Name)

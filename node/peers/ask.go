@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -12,10 +13,10 @@ import (
 )
 
 const (
-	// answerPatience is how long an answer may take to begin, from a node that is
-	// there: the connection says whether it is.
+	// answerPatience is how long an answer may take to begin, from when it was first
+	// asked for, whatever else its node does meanwhile.
 	answerPatience = 10 * time.Minute
-	// patience is for how long a node is asked again that answers nothing.
+	// patience is for how long a node is asked again that answers nothing at all.
 	patience = time.Minute
 	// Between two attempts passes firstPause, then twice as much each time.
 	firstPause = 50 * time.Millisecond
@@ -59,15 +60,23 @@ func (s *Session) Ask(ctx context.Context, node int, q strategy.Query, buf []byt
 }
 
 // again asks a node once more that failed to answer, until it does, or says no, or has
-// answered nothing at all for too long.
+// answered nothing at all for too long, or not this.
 func (s *Session) again(ctx context.Context, node int, q strategy.Query, ask mesh.Question, begin time.Duration, err error) (answer []byte, _ error) {
 	trouble := time.Since(s.begun) // since when it fails
+	early := error(nil)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		switch now := time.Since(s.begun); {
 		case s.ended(ctx) != nil:
 			return nil, fmt.Errorf("ask node %s for %s: %w", s.names[node], what(q), s.ended(ctx))
 		case final(err):
 			return nil, s.refused(node, q, err)
+		case mesh.RefusalOf(err) == reasonEarly: // a sign of life
+			s.heard[node].Store(int64(now))
+			early = err
+		}
+		switch now := time.Since(s.begun); {
+		case now-begin >= answerPatience:
+			return nil, s.silent(node, q, now-begin, cmp.Or(early, err))
 		case now-max(trouble, time.Duration(s.heard[node].Load())) >= patience:
 			return nil, s.silent(node, q, now-begin, err)
 		}
@@ -77,6 +86,7 @@ func (s *Session) again(ctx context.Context, node int, q strategy.Query, ask mes
 		case <-ctx.Done():
 		}
 		timer.Stop()
+		ask.Patience = max(answerPatience-(time.Since(s.begun)-begin), lastPause)
 		if answer, err = s.registry.mesh.Fetch(ctx, s.ids[node], ask); err == nil {
 			return answer, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/mesh"
 )
 
@@ -25,6 +26,13 @@ const (
 	// of bodies that are held for one peer.
 	maxWaiting = 128
 	maxBodies  = 64 << 20
+	// maxRunning bounds how many answers are made for one peer at once, maxAnswers how
+	// many bytes those may have by their limits, and maxAllAnswers those for all peers.
+	// What nodes offer each other in a step does not count: it is there anyway, and a
+	// question for it may wait for what another question brings about.
+	maxRunning    = 32
+	maxAnswers    = 512 << 20
+	maxAllAnswers = 2 << 30
 	// maxClosed bounds how many jobs are remembered that do not run here.
 	maxClosed = 256
 )
@@ -39,6 +47,8 @@ type Registry struct {
 	changed chan struct{} // closed and replaced when a session opens or closes
 	jobs    map[jobKey]*job
 	loads   map[string]*load
+	waiting int // questions that do
+	answers int // bytes of answers that are being made
 }
 
 // job is what is known here of a job.
@@ -50,6 +60,7 @@ type job struct {
 // load is what a peer's questions take here.
 type load struct {
 	questions, waiting, bytes int
+	running, answers          int // that are being made, and their bytes
 }
 
 // New makes a Registry without sessions.
@@ -127,17 +138,22 @@ func (r *Registry) leave(peer string, l *load, bytes int) {
 
 // enter finds the session that a question is for, waiting for it a while, and who
 // asks. The session does not close before done.
-func (r *Registry) enter(ctx context.Context, peer string, l *load, h head) (s *Session, from int, err error) {
+func (r *Registry) enter(ctx context.Context, peer string, l *load, h head) (*Session, int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s, from, err = r.look(peer, h); s != nil || err != nil {
+	s, from, why, err := r.look(peer, l, h)
+	if s != nil || err != nil {
 		return s, from, err
 	}
 	if l.waiting >= maxWaiting {
 		return nil, 0, mesh.Refuse(reasonLater, "%d questions of one node wait already", l.waiting)
 	}
 	l.waiting++
-	defer func() { l.waiting-- }()
+	r.waiting++
+	defer func() {
+		l.waiting--
+		r.waiting--
+	}()
 	timer := time.NewTimer(openPatience)
 	defer timer.Stop()
 	for {
@@ -146,7 +162,7 @@ func (r *Registry) enter(ctx context.Context, peer string, l *load, h head) (s *
 		select {
 		case <-changed:
 		case <-timer.C:
-			ended = mesh.Refuse(reasonLater, "it has not begun, or has ended, its part of the job in generation %d", h.generation)
+			ended = why
 		case <-ctx.Done():
 			ended = context.Cause(ctx)
 		}
@@ -154,33 +170,60 @@ func (r *Registry) enter(ctx context.Context, peer string, l *load, h head) (s *
 		if ended != nil {
 			return nil, 0, ended
 		}
-		if s, from, err = r.look(peer, h); s != nil || err != nil {
+		if s, from, why, err = r.look(peer, l, h); s != nil || err != nil {
 			return s, from, err
 		}
 	}
 }
 
-// look is enter without waiting: neither a session nor an error means that it is not
-// there yet. Called with mu held.
-func (r *Registry) look(peer string, h head) (s *Session, from int, err error) {
+// look is enter without waiting: neither a session nor an error means that it can't be
+// asked yet, and why. Called with mu held.
+func (r *Registry) look(peer string, l *load, h head) (s *Session, from int, why *mesh.Refusal, err error) {
 	j := r.jobs[h.job]
 	switch {
-	case j == nil || h.generation > j.newest:
-		return nil, 0, nil
-	case h.generation < j.newest:
-		return nil, 0, fmt.Errorf("%w: generation %d of a job that is at %d", mesh.ErrSuperseded, h.generation, j.newest)
-	case j.session == nil:
-		return nil, 0, nil
+	case j != nil && h.generation < j.newest:
+		return nil, 0, nil, fmt.Errorf("%w: generation %d of a job that is at %d", mesh.ErrSuperseded, h.generation, j.newest)
+	case j == nil || h.generation > j.newest || j.session == nil:
+		return nil, 0, mesh.Refuse(reasonLater, "it has not begun, or has ended, its part of the job in generation %d", h.generation), nil
 	}
 	from, in := j.session.places[peer]
-	if !in {
-		return nil, 0, mesh.Refuse(reasonNo, "it does not share this job with who asks")
-	}
-	if !j.session.open {
-		return nil, 0, nil
+	switch cost := costOf(h); {
+	case !in:
+		return nil, 0, nil, mesh.Refuse(reasonNo, "it does not share this job with who asks")
+	case !j.session.open:
+		return nil, 0, mesh.Refuse(reasonEarly, "it is not ready yet for generation %d of the job", h.generation), nil
+	case cost.running > 0 && (l.running >= maxRunning || l.answers+cost.bytes > maxAnswers || r.answers+cost.bytes > maxAllAnswers):
+		return nil, 0, mesh.Refuse(reasonLater, "it has %d answers of up to %d MiB under way to one node, and of %d MiB to all", l.running, l.answers>>20, r.answers>>20), nil
+	default:
+		l.running += cost.running
+		l.answers += cost.bytes
+		r.answers += cost.bytes
 	}
 	j.session.running.Add(1)
-	return j.session, from, nil
+	return j.session, from, nil, nil
+}
+
+// A cost is what an answer counts for.
+type cost struct{ running, bytes int }
+
+func costOf(h head) cost {
+	if h.service == strategy.Offers {
+		return cost{}
+	}
+	return cost{1, int(min(h.limit, maxAnswers))}
+}
+
+// depart makes room for other answers.
+func (r *Registry) depart(l *load, h head) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := costOf(h)
+	l.running -= c.running
+	l.answers -= c.bytes
+	r.answers -= c.bytes
+	if c.running > 0 && r.waiting > 0 {
+		r.tell()
+	}
 }
 
 // superseded says whether a newer generation of the session's job is known.
@@ -192,8 +235,9 @@ func (r *Registry) superseded(s *Session) bool {
 }
 
 // Why a question is refused, for the program that asked: reasonLater says that it may
-// be asked again.
+// be asked again, reasonEarly that its node is about to answer, too.
 const (
 	reasonLater = "later"
+	reasonEarly = "early"
 	reasonNo    = "no"
 )

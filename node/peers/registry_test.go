@@ -39,6 +39,8 @@ func (l *letter) TakeBody(into []byte, n int) ([]byte, error) {
 	return append(into[:0], l.body[:n]...), nil
 }
 
+func (l *letter) Abort(error) {}
+
 func (l *letter) Reply(_ uint64, parts ...[]byte) error {
 	l.said = bytes.Join(parts, nil)
 	return nil

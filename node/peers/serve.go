@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/mesh"
@@ -17,6 +18,7 @@ type Request interface {
 	ReadBody(dst []byte) error
 	TakeBody(into []byte, n int) ([]byte, error)
 	Reply(count uint64, parts ...[]byte) error
+	Abort(cause error)
 }
 
 var _ Request = (*mesh.Request)(nil)
@@ -64,6 +66,7 @@ func (r *Registry) Serve(ctx context.Context, peer string, h mesh.Header, req Re
 	if err != nil {
 		return err
 	}
+	defer r.depart(l, about)
 	defer s.running.Done()
 	return s.serve(ctx, from, strategy.Query{
 		Service: about.service, Kind: kind, Epoch: about.epoch, Step: about.step, Part: about.part, Body: body, Limit: int(about.limit),
@@ -80,7 +83,15 @@ func (s *Session) serve(ctx context.Context, from int, q strategy.Query, req Req
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })()
+	// Who asks may be gone, and nobody know it yet: the session's end does not wait until
+	// the network finds out.
+	var replying atomic.Bool
+	defer context.AfterFunc(s.life, func() {
+		cancel(context.Cause(s.life))
+		if replying.Load() {
+			req.Abort(mesh.ErrShutdown)
+		}
+	})()
 	said, broken := false, error(nil)
 	err := s.guarded(ctx, from, q, func(parts ...[]byte) error {
 		size := 0
@@ -92,6 +103,11 @@ func (s *Session) serve(ctx context.Context, from int, q strategy.Query, req Req
 			return errors.New("a question is answered once")
 		case size > q.Limit:
 			return fmt.Errorf("an answer of %d bytes is over the limit of %d", size, q.Limit)
+		}
+		replying.Store(true)
+		defer replying.Store(false)
+		if s.life.Err() != nil { // else whoever ends it sees that there is something to abort
+			return context.Cause(s.life)
 		}
 		broken = req.Reply(1, parts...)
 		said = broken == nil

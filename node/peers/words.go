@@ -45,7 +45,7 @@ func (s *Session) ended(ctx context.Context) error {
 // final says whether asking again makes no sense.
 func final(err error) bool {
 	if no, ok := errors.AsType[*mesh.Refusal](err); ok {
-		return no.Reason != reasonLater
+		return no.Reason != reasonLater && no.Reason != reasonEarly
 	}
 	for _, e := range []error{mesh.ErrSuperseded, mesh.ErrUnauthorised, mesh.ErrProtocol, mesh.ErrSelf, mesh.ErrClosed} {
 		if errors.Is(err, e) {
