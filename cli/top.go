@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -93,15 +92,16 @@ func watchMesh(ctx context.Context, c *api.Client, in, out *os.File) error {
 			return sight{at: at, took: at.Sub(begun), mesh: seen, err: err}
 		}
 	}
-	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())
+	p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())
+	// Not ended by the context: then it would not wait for its reader.
+	defer context.AfterFunc(ctx, p.Quit)()
 	var listening sync.WaitGroup
 	listening.Go(func() { listen(asking, c, func(e api.Event) { p.Send(happened(e)) }) })
 	_, err := p.Run()
 	enough()
 	listening.Wait()
-	switch {
-	case err == nil, ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled):
-		return nil // interrupted is how this may end, too
+	if err != nil {
+		return fmt.Errorf("show the mesh in this terminal: %w", err)
 	}
-	return fmt.Errorf("show the mesh in this terminal: %w", err)
+	return nil
 }

@@ -46,13 +46,18 @@ func newScreen(t *testing.T) (*screen, *os.File) {
 	s.size(80, 24)
 	var reading sync.WaitGroup
 	reading.Go(s.read)
-	t.Cleanup(func() { // the reader ends when nobody has the terminal any more
-		_ = tty.Close()
+	t.Cleanup(func() {
+		// The terminal itself is not closed: a program that a signal has ended may still be
+		// about to read from it.
+		_, _ = tty.WriteString(farewell)
 		reading.Wait()
 		_ = keys.Close()
 	})
 	return s, tty
 }
+
+// farewell is what no program writes: the reader ends when it has seen that.
+const farewell = "\x00the test is over\x00"
 
 func (s *screen) size(width, height uint16) {
 	if err := unix.IoctlSetWinsize(int(s.keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
@@ -66,10 +71,11 @@ func (s *screen) read() {
 		n, err := s.keys.Read(part)
 		s.mu.Lock()
 		s.seen.Write(part[:n])
+		over := strings.Contains(s.seen.String(), farewell)
 		close(s.more)
 		s.more = make(chan struct{})
 		s.mu.Unlock()
-		if err != nil {
+		if err != nil || over {
 			return
 		}
 	}
