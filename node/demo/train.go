@@ -190,7 +190,6 @@ func (s *show) survive(ctx context.Context, r *Report, strategy string, epochs i
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	s.say("")
 	survivor, err := s.takeover(ctx, r)
 	if err != nil {
 		return nil, err
