@@ -62,7 +62,7 @@ var keys = []key{
 		func(s *Settings, v string) error { return count(v, &s.Leap.SyncEvery) },
 		func(s *Settings) string { return strconv.Itoa(max(1, s.Leap.SyncEvery)) }},
 	{Key{"p3.inflight", P3, "BATCHES", "1",
-		"how many batches are under way at once; more than 1 trains on weights that are as many steps old"},
+		"how many batches are under way at once; 1 is exact, and more, on older weights, are yet to come"},
 		func(s *Settings, v string) error { return count(v, &s.P3.Inflight) },
 		func(s *Settings) string { return strconv.Itoa(max(1, s.P3.Inflight)) }},
 	{Key{"wire.features", "strategies", "stored|bf16", stored,
