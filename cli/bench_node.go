@@ -27,7 +27,7 @@ func benchNode(run func(context.Context, ShapedConfig, io.Writer, io.Writer) err
 	cmd.Short = "Run a node whose socket keeps a rate and a delay"
 	cmd.Long = "Runs a node as `hopmesh agent` does, whose packets leave at a rate and with a delay. Benchmarks start it\n" +
 		"where this machine can't shape a network itself."
-	cmd.Example = "  hopmesh bench node --data-dir /tmp/n1 --bootstrap --rate 100000000 --delay 1ms"
+	cmd.Example = "  hopmesh bench node --data-dir ./n1 --bootstrap --rate 100000000 --delay 1ms"
 	cmd.Hidden = true
 	cmd.Flags().Uint64Var(&shaped.Rate, "rate", 0, "`BITS` a second that leave; 0: no bound")
 	cmd.Flags().DurationVar(&shaped.Delay, "delay", 0, "what each packet waits for before it leaves, `D`")
