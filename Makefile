@@ -78,8 +78,8 @@ bench: build ## everything beside its yardstick, and the packages' benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./mesh/... ./consensus/... ./engine/...
 
 .PHONY: accuracy
-accuracy: ## the recipes that accuracy is judged by; goes on where it stopped (ROWS=cora,photo selects)
-	$(GO) run ./scripts/accuracy -rows '$(ROWS)'
+accuracy: ## the recipes that accuracy is judged by; goes on where it stopped (ROWS=cora,photo selects, NODES=3 compares)
+	$(GO) run ./scripts/accuracy -rows '$(ROWS)' -nodes '$(or $(NODES),0)'
 
 .PHONY: bench-peers
 bench-peers: $(PEERS) ## epochs beside PyG's and DGL's on this machine's CPU (needs python3; fetches 1.5 GB)

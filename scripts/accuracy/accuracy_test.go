@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,6 +63,42 @@ func TestQuickRowsReachTheirBars(t *testing.T) {
 	}
 }
 
+// TestNodesLearnAsWellAsOne trains a row on one node and on three.
+func TestNodesLearnAsWellAsOne(t *testing.T) {
+	r := rows()[0]
+	g, err := graphs.Read(t.Context(), "../../engine/graph/cora/cora.npz", filepath.Join(t.TempDir(), r.graph))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var tests [2][]float64
+	for seed := range uint64(3) {
+		r.Seed = seed
+		for i, nodes := range []int{1, 3} {
+			result, err := share(t.Context(), r.Recipe, g.Shards, nodes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if shared := result.Last.Strategy == "leap"; shared != (nodes > 1) {
+				t.Fatalf("on %d nodes the strategy is %q", nodes, result.Last.Strategy)
+			}
+			tests[i] = append(tests[i], 100*result.Best.Eval.Test.Accuracy)
+		}
+	}
+	one, _ := spread(tests[0])
+	many, _ := spread(tests[1])
+	if math.Abs(one-many) > apart {
+		t.Errorf("one node comes to %v, three to %v", tests[0], tests[1])
+	}
+	if _, err := share(t.Context(), r.Recipe, g.Shards[:1], 3); err == nil || !strings.Contains(err.Error(), "too few for 3 nodes") {
+		t.Errorf("one shard on three nodes: %v", err)
+	}
+}
+
 func TestFinishedRunsAreKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "runs.jsonl")
 	k, err := load(file)
@@ -81,12 +118,12 @@ func TestFinishedRunsAreKept(t *testing.T) {
 	if k, err = load(file); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.of(r.id(), id); len(got) != 3 || got[2].Test != 82 {
+	if got := k.of(r.id(), id, 0); len(got) != 3 || got[2].Test != 82 {
 		t.Errorf("read back %v", got)
 	}
 	r.Rate *= 2
 	other, err := digest(r)
-	if err != nil || len(k.of(r.id(), other)) != 0 {
+	if err != nil || len(k.of(r.id(), other, 0)) != 0 {
 		t.Errorf("runs of another recipe count: %v", err)
 	}
 	r.Seed++

@@ -18,6 +18,7 @@ type run struct {
 	Row     string  `json:"row"`
 	Recipe  string  `json:"recipe"` // digest of the recipe, without its seed
 	Seed    uint64  `json:"seed"`
+	Nodes   int     `json:"nodes,omitempty"` // that shared it; 0: one did it all
 	Commit  string  `json:"commit"`
 	Epoch   int     `json:"epoch"` // the one with the best validation
 	Val     float64 `json:"val"`   // percent
@@ -62,11 +63,11 @@ func load(file string) (*kept, error) {
 	return k, lines.Err()
 }
 
-// of returns the runs of a row as its recipe is now.
-func (k *kept) of(row, recipe string) map[uint64]run {
+// of returns the runs of a row as its recipe is now, on so many nodes.
+func (k *kept) of(row, recipe string, nodes int) map[uint64]run {
 	found := map[uint64]run{}
 	for _, r := range k.runs {
-		if r.Row == row && r.Recipe == recipe {
+		if r.Row == row && r.Recipe == recipe && r.Nodes == nodes {
 			found[r.Seed] = r
 		}
 	}

@@ -4,6 +4,9 @@
 //
 // Finished runs are kept in a file with the commit they ran on; it goes on where it
 // stopped. A recipe that changes is run anew.
+//
+// With -nodes it trains the same by leap, shared by so many nodes in this process, and
+// puts the means beside those of one node.
 package main
 
 import (
@@ -20,7 +23,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/scripts/graphs"
 )
 
@@ -29,44 +31,58 @@ const tolerance = 0.5
 
 var errBelow = errors.New("a mean is more than half a point below its bar")
 
+// A task is what was asked for.
+type task struct {
+	folder string // of graphs
+	nodes  int    // 0: one that does it all
+	list   []row
+}
+
 func main() {
 	folder := flag.String("graphs", "engine/graph/read/testdata", "the folder of graphs; cora's is engine/graph/cora")
 	file := flag.String("kept", "scripts/accuracy/runs.jsonl", "the file of finished runs")
 	only := flag.String("rows", "", "parts of the names of the rows to run, between commas")
 	show := flag.Bool("show", false, "run nothing, print what is there")
+	nodes := flag.Int("nodes", 0, "share each run by leap among so many nodes, and compare with one")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := all(ctx, *folder, *file, *only, *show); err != nil {
+	if err := all(ctx, task{folder: *folder, nodes: *nodes}, *file, *only, *show); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func all(ctx context.Context, folder, file, only string, show bool) error {
+func all(ctx context.Context, t task, file, only string, show bool) error {
 	k, err := load(file)
 	if err != nil {
 		return err
 	}
-	var list []row
+	if t.nodes < 0 || t.nodes == 1 || t.nodes > 8 {
+		return fmt.Errorf("-nodes %d: a run is shared by 2 to 8 nodes", t.nodes)
+	}
 	for _, r := range rows() {
 		if only == "" || slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(r.id(), part) }) {
-			list = append(list, r)
+			t.list = append(t.list, r)
 		}
 	}
-	if len(list) == 0 {
+	if len(t.list) == 0 {
 		return fmt.Errorf("no row has %q in its name", only)
 	}
+	print := table
+	if t.nodes > 0 {
+		print = t.compare
+	}
 	if !show {
-		if err := finish(ctx, list, k, folder); err != nil {
-			return errors.Join(err, table(list, k))
+		if err := t.finish(ctx, k); err != nil {
+			return errors.Join(err, print(t.list, k))
 		}
 	}
-	return table(list, k)
+	return print(t.list, k)
 }
 
 // finish does the runs that are not kept yet.
-func finish(ctx context.Context, list []row, k *kept, folder string) (err error) {
+func (t task) finish(ctx context.Context, k *kept) (err error) {
 	commit, err := commit()
 	if err != nil {
 		return err
@@ -82,32 +98,32 @@ func finish(ctx context.Context, list []row, k *kept, folder string) (err error)
 			err = errors.Join(err, g.Close())
 		}
 	}()
-	for _, r := range list {
+	for _, r := range t.list {
 		id, err := digest(r)
 		if err != nil {
 			return err
 		}
-		done := k.of(r.id(), id)
+		done := k.of(r.id(), id, t.nodes)
 		for seed := range uint64(r.seeds) {
 			if _, ok := done[seed]; ok {
 				continue
 			}
 			g := open[r.graph]
 			if g == nil {
-				if g, err = graphs.Read(ctx, source(folder, r.graph), filepath.Join(scratch, r.graph)); err != nil {
+				if g, err = graphs.Read(ctx, source(t.folder, r.graph), filepath.Join(scratch, r.graph)); err != nil {
 					return err
 				}
 				open[r.graph] = g
 			}
 			r.Seed = seed
 			begun := time.Now()
-			result, err := train.Run(ctx, r.Recipe, g.Shards, train.Options{})
+			result, err := share(ctx, r.Recipe, g.Shards, max(1, t.nodes))
 			if err != nil {
 				return fmt.Errorf("%s, seed %d: %w", r.id(), seed, err)
 			}
 			best := result.Best
 			one := run{
-				Row: r.id(), Recipe: id, Seed: seed, Commit: commit, Epoch: best.Epoch, Val: 100 * best.Eval.Val.Accuracy,
+				Row: r.id(), Recipe: id, Seed: seed, Nodes: t.nodes, Commit: commit, Epoch: best.Epoch, Val: 100 * best.Eval.Val.Accuracy,
 				Test: 100 * best.Eval.Test.Accuracy, Seconds: time.Since(begun).Seconds(),
 			}
 			fmt.Fprintf(os.Stderr, "%s, seed %d: %.2f (epoch %d, %.0f s)\n", one.Row, seed, one.Test, one.Epoch, one.Seconds)
@@ -137,7 +153,7 @@ func table(list []row, k *kept) error {
 		}
 		var tests []float64
 		var commits []string
-		done := k.of(r.id(), id)
+		done := k.of(r.id(), id, 0)
 		for seed := range uint64(r.seeds) {
 			if one, ok := done[seed]; ok {
 				tests = append(tests, one.Test)
