@@ -152,7 +152,7 @@ func (b backend) Predict(ctx context.Context, id string, r api.PredictRequest, t
 // ExportJob writes the model itself.
 func (b backend) ExportJob(ctx context.Context, id string, to io.Writer) error {
 	return b.withModel(ctx, id, "export", func(_ context.Context, _ *member, _ plan.Job, checkpoint string, _ *loan) error {
-		return train.Export(to, checkpoint)
+		return train.Export(to, checkpoint, train.BestModel)
 	})
 }
 

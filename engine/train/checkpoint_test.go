@@ -133,7 +133,7 @@ func TestExportedIsTheBestModel(t *testing.T) {
 	result, all := mustRun(t, r, shards, Options{Threads: 2, Dir: dir})
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	var file bytes.Buffer
-	if err := Export(&file, filepath.Join(dir, CheckpointFile)); err != nil {
+	if err := Export(&file, filepath.Join(dir, CheckpointFile), BestModel); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
@@ -148,7 +148,7 @@ func TestExportedIsTheBestModel(t *testing.T) {
 	if m["format"] != "hopmesh-model/1" || m["features"] != "20" || m["classes"] != "4" || m["normalize_features"] != "none" || !strings.Contains(m["model"], `"model":"gat"`) {
 		t.Errorf("the metadata is %v", m)
 	}
-	w, err := readWeighed(path)
+	w, err := readWeighed(path, BestModel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestExportedIsTheBestModel(t *testing.T) {
 			t.Errorf("%+v: predictions of the checkpoint and of what was exported differ", p)
 		}
 	}
-	if err := Export(&file, path); err != nil {
+	if err := Export(&file, path, BestModel); err != nil {
 		t.Errorf("what was exported can't be exported: %v", err)
 	}
 }
@@ -358,7 +358,7 @@ func FuzzCheckpoint(f *testing.F) {
 			t.Fatal(err)
 		}
 		var to bytes.Buffer
-		if err := Export(&to, path); err == nil && to.Len() == 0 {
+		if err := Export(&to, path, BestModel); err == nil && to.Len() == 0 {
 			t.Error("nothing is exported")
 		}
 		c, err := openCheckpoint(path)

@@ -4,8 +4,9 @@ import "github.com/hopmesh/hopmesh/engine/strategy"
 
 // An Epoch is what is told of one epoch. Shares are of 1.
 type Epoch struct {
-	Epoch   int     `json:"epoch"` // from 1
-	Loss    float64 `json:"loss"`  // the mean over training vertices, as trained
+	Epoch   int     `json:"epoch"`           // from 1
+	Model   int     `json:"model,omitempty"` // of a sweep, from 0
+	Loss    float64 `json:"loss"`            // the mean over training vertices, as trained
 	Rate    float64 `json:"lr"`
 	Seconds float64 `json:"seconds"` // of training alone
 	Phases  Phases  `json:"phases"`

@@ -27,11 +27,18 @@ type weighed struct {
 	loss    string
 }
 
+// BestModel is the index of the best model of a sweep, whichever that is, and of the
+// one model where there is no sweep, which is also number 0.
+const BestModel = -1
+
 // readWeighed reads a checkpoint or a model file.
-func readWeighed(path string) (*weighed, error) {
+func readWeighed(path string, index int) (*weighed, error) {
 	file, err := safetensors.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("the model can't be read: %w", err)
+	}
+	if index > 0 { // the engine's part of sweeps replaces this
+		return nil, errors.Join(fmt.Errorf("there is no model %d in %s, which holds one", index, path), file.Close())
 	}
 	var w *weighed
 	if file.Metadata()["format"] == modelFormat {
@@ -93,9 +100,9 @@ func (w *weighed) fill(file *safetensors.File, spec nn.Spec, prefix string) (err
 
 // Export writes the model of a checkpoint with the weights of its best epoch, or of
 // its last if none was judged: tensors by name, each In x Out, and in the metadata
-// all that it takes to compute with them.
-func Export(to io.Writer, checkpoint string) error {
-	w, err := readWeighed(checkpoint)
+// all that it takes to compute with them. Index says which model of a sweep's.
+func Export(to io.Writer, checkpoint string, index int) error {
+	w, err := readWeighed(checkpoint, index)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ type PredictOptions struct {
 	// model has one. Else it is logits: softmax makes probabilities of them, or the
 	// logistic function where the loss was bce.
 	Embeddings bool
+	Index      int // of a sweep's models; BestModel: the best
 }
 
 // A Prediction is what Predict is about to tell.
@@ -33,7 +34,7 @@ type Prediction struct {
 // what memory is too small for.
 func Predict(ctx context.Context, model string, shards []*graph.Shard, o Options, p PredictOptions,
 	begin func(Prediction) error, rows func(first int, rows []float32) error) error {
-	w, err := readWeighed(model)
+	w, err := readWeighed(model, p.Index)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,27 @@ type Recipe struct {
 	// Sharing is how nodes share the work. It changes what is learnt by no more than
 	// the last digits of sums, but where it says so.
 	Sharing strategy.Settings `json:"sharing,omitzero"`
+	// Sweep, where there is one, are the models that are trained on the same batches: what
+	// the rest of the recipe says is that of the first of them.
+	Sweep []Variant `json:"sweep,omitempty"`
+}
+
+// A Variant is one model of a sweep.
+type Variant struct {
+	Params map[string]string `json:"params"` // that make it differ, as they were typed
+	Recipe Recipe            `json:"recipe"` // whole, and without a sweep
+}
+
+// Models are the recipes of all models that are trained.
+func (r *Recipe) Models() []Recipe {
+	if len(r.Sweep) == 0 {
+		return []Recipe{*r}
+	}
+	var all []Recipe
+	for _, v := range r.Sweep {
+		all = append(all, v.Recipe)
+	}
+	return all
 }
 
 // The losses and the metrics.

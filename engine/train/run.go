@@ -68,11 +68,12 @@ type Progress struct {
 	Evaluating         bool
 }
 
-// A Result is how a run ended.
+// A Result is how a run ended: of a sweep, how its best model did.
 type Result struct {
-	Best  Epoch `json:"best"` // the epoch of the best validation; the last, if there is none
-	Last  Epoch `json:"last"`
-	Early bool  `json:"early"` // it stopped for want of patience
+	Models []Result `json:"models,omitempty"` // of a sweep: of each
+	Best   Epoch    `json:"best"`             // the epoch of the best validation; the last, if there is none
+	Last   Epoch    `json:"last"`
+	Early  bool     `json:"early"` // it stopped for want of patience
 }
 
 // Run trains until the recipe is done or ctx ends, which leaves a checkpoint. A run

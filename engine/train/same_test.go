@@ -161,7 +161,7 @@ func TestWhatIsInterruptedGoesOnAsIfNothingHadHappened(t *testing.T) {
 				t.Errorf("%s: the history has %s for %s", name, plain(e), plain(all[i]))
 			}
 		}
-		w, err := readWeighed(filepath.Join(dir, CheckpointFile))
+		w, err := readWeighed(filepath.Join(dir, CheckpointFile), BestModel)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,14 +103,14 @@ func TestTheForecastCoversEvaluationAndAttention(t *testing.T) {
 func TestExportsOfExportsAreTheSame(t *testing.T) {
 	dir := checkpointed(t, short("sage"), communities(t, 3000))
 	var first, second bytes.Buffer
-	if err := Export(&first, filepath.Join(dir, CheckpointFile)); err != nil {
+	if err := Export(&first, filepath.Join(dir, CheckpointFile), BestModel); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "model.safetensors")
 	if err := os.WriteFile(file, first.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Export(&second, file); err != nil {
+	if err := Export(&second, file, BestModel); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(first.Bytes(), second.Bytes()) {

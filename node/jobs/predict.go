@@ -28,7 +28,7 @@ type Prediction struct {
 }
 
 // CheckModel reads a model through.
-func CheckModel(path string) error { return train.Export(io.Discard, path) }
+func CheckModel(path string) error { return train.Export(io.Discard, path, train.BestModel) }
 
 // Predict writes a row of numbers for each vertex, in ascending order of what the
 // source calls them: numbers by value, else by their letters. So the rows of a graph
