@@ -21,7 +21,7 @@ const (
 	LaneReduce   uint8 = iota // Reduce: what each node has made
 	LaneSum                   // Reduce: what each node has added up
 	LaneMessages              // Gather
-	LaneModel                 // leap: models between slots; Index is the slot
+	LaneModel                 // leap: models between slots; Index is the slot, and which of a sweep
 	LanePartial               // p3: partial sums of the first layer
 	LaneError                 // p3: their errors
 	LaneBlock                 // p3: first blocks

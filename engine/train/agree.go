@@ -33,7 +33,7 @@ func (e *Differing) Error() string {
 
 // agree makes of what this node did of an epoch what all nodes did, the same on each of
 // them.
-func (t *trainer) agree(ctx context.Context, e *Epoch) error {
+func (t *learner) agree(ctx context.Context, e *Epoch) error {
 	s := t.shared
 	mine := share{
 		Rows: e.Rows, Remote: e.Remote, Edges: e.Edges, Slots: uint64(e.Slots),
@@ -50,7 +50,7 @@ func (t *trainer) agree(ctx context.Context, e *Epoch) error {
 	if err != nil {
 		return fmt.Errorf("encode what this node did of epoch %d: %w", e.Epoch, err)
 	}
-	tag := exchange.Tag{Epoch: uint32(e.Epoch), Step: uint32(e.Steps), Lane: exchange.LaneMessages}
+	tag := exchange.Tag{Epoch: uint32(e.Epoch), Step: uint32(e.Steps), Lane: exchange.LaneMessages, Index: uint32(t.index)}
 	messages, err := s.exchange.Gather(ctx, tag, message, nil)
 	if err != nil {
 		return fmt.Errorf("exchange what each node did of epoch %d: %w", e.Epoch, err)

@@ -22,7 +22,7 @@ func (t *trainer) chosen(ctx context.Context) error {
 		return err
 	}
 	defer b.close()
-	hand, epoch := b.hands[0], min(t.at.Epoch, t.recipe.Epochs)
+	hand, epoch := b.hands[0], min(t.place().epoch, t.recipe.Epochs)
 	if hand.far != nil {
 		hand.far.Tally = &s.start
 	}
@@ -37,7 +37,7 @@ func (t *trainer) chosen(ctx context.Context) error {
 	}
 	s.use(s.choice.Chosen(), &t.recipe.Sharing)
 	s.why = s.choice.Why()
-	s.dealer.Restore(t.at.Tuning)
+	s.dealer.Restore(t.tuning())
 	t.log.Info("the nodes have chosen how they share the job", "strategy", s.strategy, "why", s.why)
 	return s.keep(ctx, t)
 }
@@ -49,9 +49,12 @@ func (s *shared) use(c auto.Candidate, settings *strategy.Settings) {
 
 // sizes are what a choice depends on of what is computed.
 func (t *trainer) sizes() auto.Model {
-	m := auto.Model{Weights: t.model.Size(), Features: t.inputs()}
-	front, err := t.model.Front()
-	if err != nil {
+	m := auto.Model{Features: t.inputs()}
+	for _, l := range t.learners {
+		m.Weights += l.model.Size()
+	}
+	front, err := t.learners[0].model.Front()
+	if err != nil || t.sweeps() {
 		return m // which has no such sum
 	}
 	m.Sum = front.Cols

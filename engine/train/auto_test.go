@@ -192,7 +192,7 @@ func TestAChosenDealerGoesOn(t *testing.T) {
 			return err
 		}
 		defer tr.close()
-		tr.at.Tuning = found
+		tr.learners[0].at.Tuning = found
 		if err := tr.prepare(t.Context()); err != nil {
 			return err
 		}

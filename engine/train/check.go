@@ -16,6 +16,9 @@ import (
 // Check says in one sentence what keeps this graph from being trained so, naming
 // the setting as users give it.
 func (r Recipe) Check(about About) error {
+	if len(r.Sweep) > 0 {
+		return r.checkSweep(about)
+	}
 	if err := r.checkNumbers(); err != nil {
 		return err
 	}

@@ -15,13 +15,17 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // CheckpointFile is the name of a run's checkpoint in its folder.
 const CheckpointFile = "last.safetensors"
 
-// checkpointFormat is what a checkpoint says in its metadata that it is.
-const checkpointFormat = "hopmesh-checkpoint/1"
+// What a checkpoint says in its metadata that it is: that of one model, or of a sweep.
+const (
+	checkpointFormat = "hopmesh-checkpoint/1"
+	sweepFormat      = "hopmesh-sweep/1"
+)
 
 const (
 	// saveEvery is how often a checkpoint is written.
@@ -29,7 +33,7 @@ const (
 	// keepers is how many of the nodes of a run write one while it goes on: all have the
 	// same, and each writes one when the run ends.
 	keepers = 3
-	// maxHistory is how many epochs a checkpoint tells of at most.
+	// maxHistory is how many epochs a checkpoint tells of at most, of all models.
 	maxHistory = 10_000
 )
 
@@ -42,9 +46,9 @@ const (
 
 // saved is the last checkpoint that was written or read.
 type saved struct {
-	at          time.Time
-	good        bool // there is one
-	epoch, step int  // where it stands
+	at    time.Time
+	good  bool // there is one
+	place      // where it stands
 }
 
 // due says whether the last checkpoint is long enough ago.
@@ -78,7 +82,7 @@ func (t *trainer) saveLast(ctx context.Context) error {
 	if err != nil {
 		could[0] = 0
 	}
-	tag := exchange.Tag{Epoch: uint32(t.at.Epoch), Lane: exchange.LaneMessages}
+	tag := exchange.Tag{Epoch: uint32(t.place().epoch) + 1, Lane: exchange.LaneMessages} // after all that was said before
 	all, failed := t.shared.exchange.Gather(ctx, tag, could, nil)
 	if failed != nil {
 		return errors.Join(fmt.Errorf("hear whether the other nodes have kept what was learnt: %w", failed), err)
@@ -115,24 +119,29 @@ func (e *Unsaved) Unwrap() error { return e.err }
 
 // save writes a checkpoint, unless the last one is of the same step.
 func (t *trainer) save() error {
-	t.local.back(t)
-	if t.options.Dir == "" || t.saved.good && t.saved.epoch == t.at.Epoch && t.saved.step == t.at.Step {
+	for _, l := range t.learners {
+		l.local.back(l)
+	}
+	at := t.place()
+	if t.options.Dir == "" || t.saved.good && t.saved.place == at {
 		return nil
 	}
-	if !t.sound() {
-		return nil // the next step, or the end of the epoch, says so
+	for _, l := range t.learners {
+		if l.at.Diverged == nil && !l.sound() {
+			return nil // the next step, or the end of the epoch, says so
+		}
 	}
 	metadata, err := t.metadata()
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(t.options.Dir, 0o700); err != nil {
-		return &Unsaved{err, t.at.Epoch, t.at.Step}
+		return &Unsaved{err, at.epoch, at.step}
 	}
 	if err := writeWhole(filepath.Join(t.options.Dir, CheckpointFile), t.sections(), metadata); err != nil {
-		return &Unsaved{err, t.at.Epoch, t.at.Step}
+		return &Unsaved{err, at.epoch, at.step}
 	}
-	t.saved = saved{at: time.Now(), good: true, epoch: t.at.Epoch, step: t.at.Step}
+	t.saved = saved{time.Now(), true, at}
 	return nil
 }
 
@@ -143,16 +152,52 @@ type section struct {
 	params []nn.Param
 }
 
-func (t *trainer) sections() []section {
-	params := t.model.Params()
-	all := []section{{"", func(to []float32) []float32 { t.device.Read32(to, t.weights); return to }, params}}
-	for _, m := range t.optimizer.Moments() {
-		all = append(all, section{momentPrefix + m.Name + ".", func(to []float32) []float32 { t.device.Read32(to, m.Row); return to }, params})
-	}
-	if t.at.Best != nil {
-		all = append(all, section{bestPrefix, func([]float32) []float32 { return t.best }, params})
+func (t *trainer) sections() (all []section) {
+	for _, l := range t.learners {
+		all = append(all, l.sections()...)
 	}
 	return all
+}
+
+// sections of a model that has diverged are those of its best epoch alone.
+func (t *learner) sections() (all []section) {
+	params, prefix := t.model.Params(), prefixOf(t.index, len(t.learners))
+	row := func(name string, m tensor.Matrix) {
+		all = append(all, section{prefix + name, func(to []float32) []float32 {
+			to = to[:m.Cols]
+			t.device.Read32(to, m)
+			return to
+		}, params})
+	}
+	if t.at.Diverged == nil {
+		row("", t.weights)
+		for _, m := range t.optimizer.Moments() {
+			row(momentPrefix+m.Name+".", m.Row)
+		}
+	}
+	if t.at.Best != nil {
+		all = append(all, section{prefix + bestPrefix, func([]float32) []float32 { return t.best }, params})
+	}
+	return all
+}
+
+// prefixOf begins the names of what belongs to one of so many models.
+func prefixOf(model, of int) string {
+	if of == 1 {
+		return ""
+	}
+	return fmt.Sprintf("models.%d.", model)
+}
+
+// A standing is what a checkpoint says of one model of a sweep.
+type standing struct {
+	State   state   `json:"state"`
+	History []Epoch `json:"history"`
+	Updates uint64  `json:"updates"`
+}
+
+func (t *learner) standing() standing {
+	return standing{t.at, t.history[max(0, len(t.history)-maxHistory/len(t.learners)):], t.optimizer.Steps()}
 }
 
 // metadata is what a checkpoint says beside its tensors.
@@ -165,21 +210,24 @@ func (t *trainer) metadata() (map[string]string, error) {
 		"features":           strconv.Itoa(t.data.about.Features),
 		"classes":            strconv.Itoa(t.data.about.Classes),
 		"normalize_features": t.data.features.How(),
-		"updates":            strconv.FormatUint(t.optimizer.Steps(), 10),
 	}
-	for _, field := range []struct {
-		name string
-		of   any
-	}{
-		{"recipe", t.recipe},
-		{"state", t.at},
-		{"history", t.history[max(0, len(t.history)-maxHistory):]},
-	} {
-		text, err := json.Marshal(field.of)
-		if err != nil {
-			return nil, fmt.Errorf("encode the %s of a checkpoint: %w", field.name, err)
+	fields := map[string]any{"recipe": t.recipe}
+	if one := t.learners[0].standing(); !t.sweeps() {
+		m["updates"] = strconv.FormatUint(one.Updates, 10)
+		fields["state"], fields["history"] = one.State, one.History
+	} else {
+		var all []standing
+		for _, l := range t.learners {
+			all = append(all, l.standing())
 		}
-		m[field.name] = string(text)
+		m["format"], fields["models"] = sweepFormat, all
+	}
+	for name, of := range fields {
+		text, err := json.Marshal(of)
+		if err != nil {
+			return nil, fmt.Errorf("encode the %s of a checkpoint: %w", name, err)
+		}
+		m[name] = string(text)
 	}
 	return m, nil
 }

@@ -210,8 +210,8 @@ func TestADivergedRunNamesWhatAndWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.close()
-	if c.state.Epoch != d.CheckpointEpoch || c.state.Step != d.CheckpointStep {
-		t.Errorf("the checkpoint stands at %+v", c.state)
+	if at := c.models[0].State; at.Epoch != d.CheckpointEpoch || at.Step != d.CheckpointStep {
+		t.Errorf("the checkpoint stands at %+v", at)
 	}
 	for _, tensor := range c.file.Tensors() {
 		numbers, _, err := safetensors.View[float32](c.file, tensor.Name)
@@ -346,28 +346,52 @@ func FuzzCheckpoint(f *testing.F) {
 	} {
 		f.Add(bytes.Replace(whole, []byte(change[0]), []byte(change[1]), 1))
 	}
-	r := short("gcn")
-	path := filepath.Join(f.TempDir(), "checkpoint")
-	tr, err := newTrainer(f.Context(), r, shards, Options{Threads: 1, Dataset: "d"})
+	sweep := swept(short("gcn"), "lr=0.01", "hidden=5", "lr=1e36 optimizer=sgd")
+	whole, err = os.ReadFile(filepath.Join(checkpointed(f, sweep, shards), CheckpointFile))
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Cleanup(tr.close)
+	f.Add(whole)
+	for _, change := range [][2]string{
+		{`\"epoch\":2`, `\"epoch\":0`}, {`\"step\":`, `\"step\":-`}, {`\"diverged\"`, `\"converged\"`}, {"hopmesh-sweep/1", "hopmesh-checkpoint/1"},
+		{`"models":"[{`, `"models":"[{},{`}, {`\"sweep\":[`, `\"sweep\":[{},`}, {`"models.0.layers.0.weight"`, `"models.9.layers.0.weight"`},
+	} {
+		f.Add(bytes.Replace(whole, []byte(change[0]), []byte(change[1]), 1))
+	}
+	path := filepath.Join(f.TempDir(), "checkpoint")
+	var all []*trainer
+	for _, r := range []Recipe{short("gcn"), sweep} {
+		tr, err := newTrainer(f.Context(), r, shards, Options{Threads: 1, Dataset: "d"})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Cleanup(tr.close)
+		all = append(all, tr)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var to bytes.Buffer
-		if err := Export(&to, path, BestModel); err == nil && to.Len() == 0 {
-			t.Error("nothing is exported")
+		for index := BestModel; index < 3; index++ {
+			var to bytes.Buffer
+			if err := Export(&to, path, index); err == nil && to.Len() == 0 {
+				t.Error("nothing is exported")
+			}
 		}
 		c, err := openCheckpoint(path)
 		if err != nil {
 			return
 		}
 		defer c.close()
-		if err := tr.adopt(c); err == nil && (tr.at.Epoch < 1 || !tr.device.Finite(tr.weights)) {
-			t.Errorf("adopted is %+v", tr.at)
+		for _, tr := range all {
+			if tr.adopt(c) != nil {
+				continue
+			}
+			for _, l := range tr.learners {
+				if l.at.Epoch < 1 || !l.device.Finite(l.weights) {
+					t.Errorf("adopted is %+v", l.at)
+				}
+			}
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 // Diverged says that numbers are no longer finite: nothing after that is worth
 // anything. The checkpoint of before is left as it was.
 type Diverged struct {
+	Model       string // which, of a sweep; "" where there is one
 	Epoch, Step int    // from 1
 	Where       string // the first that is not finite: "the weight layers.0.weight"
 	Node        string // that computed it, where another one did
@@ -33,12 +34,16 @@ func (e *Diverged) Error() string {
 	if e.Node != "" {
 		where += " on node " + e.Node
 	}
-	return fmt.Sprintf("the training diverged: in epoch %d, step %d, at a learning rate of %g, %s is not finite: %s", e.Epoch, e.Step, e.Rate, where, then)
+	what := "the training"
+	if e.Model != "" {
+		what = e.Model
+	}
+	return fmt.Sprintf("%s diverged: in epoch %d, step %d, at a learning rate of %g, %s is not finite: %s", what, e.Epoch, e.Step, e.Rate, where, then)
 }
 
 // diverged finds out what is not finite, of the step of s or, where that is nil,
 // after the last one. what is said where nothing in particular is found.
-func (t *trainer) diverged(s *slot, what string) error {
+func (t *learner) diverged(s *slot, what string) error {
 	e := &Diverged{Epoch: t.at.Epoch, Step: t.at.Step, Where: what, Rate: t.at.Under.Rate}
 	if s != nil {
 		e.Step = s.step + 1
@@ -53,7 +58,7 @@ func (t *trainer) diverged(s *slot, what string) error {
 }
 
 // divergedThere is what another node has found of the step of s.
-func (t *trainer) divergedThere(s *slot, node int) error {
+func (t *learner) divergedThere(s *slot, node int) error {
 	t.keepGood(s)
 	return t.leaving(&Diverged{
 		Epoch: t.at.Epoch, Step: s.step + 1, Where: "what a step makes", Node: t.shared.name(node), Rate: t.at.Under.Rate,
@@ -62,8 +67,8 @@ func (t *trainer) divergedThere(s *slot, node int) error {
 
 // keepGood leaves a checkpoint of before a step that diverged, if there is none: it has
 // not changed weights and moments yet.
-func (t *trainer) keepGood(s *slot) {
-	if s == nil || t.saved.good {
+func (t *learner) keepGood(s *slot) {
+	if s == nil || t.saved.good || t.sweeps() {
 		return
 	}
 	if err := t.save(); err != nil {
@@ -71,9 +76,10 @@ func (t *trainer) keepGood(s *slot) {
 	}
 }
 
-// leaving says what is left.
-func (t *trainer) leaving(e *Diverged) error {
-	if t.saved.good {
+// leaving says what is left. Of a sweep, no model can go on at another rate.
+func (t *learner) leaving(e *Diverged) error {
+	e.Model = t.called()
+	if t.saved.good && !t.sweeps() {
 		e.Checkpoint = filepath.Join(t.options.Dir, CheckpointFile)
 		e.CheckpointEpoch, e.CheckpointStep = t.saved.epoch, t.saved.step
 	}
@@ -81,7 +87,7 @@ func (t *trainer) leaving(e *Diverged) error {
 }
 
 // badFeatures says whether a feature that the step read is not finite.
-func (t *trainer) badFeatures(s *slot) bool {
+func (t *learner) badFeatures(s *slot) bool {
 	if s == nil {
 		return false
 	}
@@ -95,7 +101,7 @@ func (t *trainer) badFeatures(s *slot) bool {
 
 // notFinite names the first weight, else the first stage of the step, else the
 // first gradient that is not finite.
-func (t *trainer) notFinite(s *slot) string {
+func (t *learner) notFinite(s *slot) string {
 	if name := t.firstOf(t.weights); name != "" {
 		return "the weight " + name
 	}
@@ -122,7 +128,7 @@ func (t *trainer) notFinite(s *slot) string {
 }
 
 // firstOf names the first param that is not finite in a row of all.
-func (t *trainer) firstOf(row tensor.Matrix) string {
+func (t *learner) firstOf(row tensor.Matrix) string {
 	for _, p := range t.model.Params() {
 		if !t.device.Finite(row.View(0, 1, p.Offset, p.Rows*p.Cols)) {
 			return p.Name
@@ -133,7 +139,7 @@ func (t *trainer) firstOf(row tensor.Matrix) string {
 
 // stageOf runs a group of the step again, without dropout, and names the first stage
 // that gives what is not finite.
-func (t *trainer) stageOf(s *slot, g *group) string {
+func (t *learner) stageOf(s *slot, g *group) string {
 	if t.front != nil {
 		return t.front.stageOf(t, s, g)
 	}

@@ -59,15 +59,16 @@ func (j *judges) begin(shards int) {
 
 // evaluate judges the weights by all vertices, with all their neighbours. Where several
 // nodes share the run, each judges those of its shards, and all return the same.
-func (t *trainer) evaluate(ctx context.Context) (e *Eval, err error) {
+func (t *learner) evaluate(ctx context.Context) (e *Eval, err error) {
 	defer pprof.SetGoroutineLabels(t.phases.other)
 	pprof.SetGoroutineLabels(t.phases.evaluate)
 	start := time.Now()
 	t.judges.begin(len(t.data.shards))
+	t.infer.view = t.view
 	t.infer.share(t.shared)
 	if t.shared != nil {
 		h := t.shared.halo
-		h.begin(ctx, t.at.Epoch, t.batches.steps)
+		h.begin(ctx, t.at.Epoch, t.batches.steps+t.index)
 		defer func() { err = errors.Join(err, h.end(ctx, err != nil)) }()
 		if err := h.meet(ctx); err != nil {
 			return nil, err

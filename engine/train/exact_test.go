@@ -46,14 +46,14 @@ func unaccelerated(r Recipe) Recipe {
 
 // within compares the gradients and losses of some steps with those of one node, on all
 // nodes.
-func within(t *testing.T, name string, r Recipe, shards []*graph.Shard, o Options, nodes int, want *trainer, most float64) {
+func within(t *testing.T, name string, r Recipe, shards []*graph.Shard, o Options, nodes int, want *learner, most float64) {
 	t.Helper()
 	m := newMesh(nodes, uneven(len(shards), nodes))
 	all := m.start(t, r, shards, o)
 	alike(t, name, m, all, want, most)
 }
 
-func alike(t *testing.T, name string, m *mesh, all []*trainer, want *trainer, most float64) {
+func alike(t *testing.T, name string, m *mesh, all []*learner, want *learner, most float64) {
 	t.Helper()
 	initial := want.model.Initial(want.recipe.Seed)
 	want.device.Write(want.weights, initial)

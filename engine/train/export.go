@@ -37,14 +37,11 @@ func readWeighed(path string, index int) (*weighed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the model can't be read: %w", err)
 	}
-	if index > 0 { // the engine's part of sweeps replaces this
-		return nil, errors.Join(fmt.Errorf("there is no model %d in %s, which holds one", index, path), file.Close())
-	}
 	var w *weighed
 	if file.Metadata()["format"] == modelFormat {
-		w, err = weighedOfModel(file)
+		w, err = weighedOfModel(file, index)
 	} else {
-		w, err = weighedOfCheckpoint(file)
+		w, err = weighedOfCheckpoint(file, index)
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("the model in %s is not usable: %w", path, err)
@@ -52,20 +49,60 @@ func readWeighed(path string, index int) (*weighed, error) {
 	return w, nil
 }
 
-func weighedOfCheckpoint(file *safetensors.File) (*weighed, error) {
+func weighedOfCheckpoint(file *safetensors.File, index int) (*weighed, error) {
 	c := &checkpoint{file: file}
 	if err := c.read(); err != nil {
 		return nil, err
 	}
-	w := &weighed{about: c.about, how: c.how, epoch: c.state.Last.Epoch, seed: c.recipe.Seed, loss: c.recipe.Loss}
-	prefix := ""
-	if c.state.Best != nil {
-		prefix, w.epoch = bestPrefix, c.state.Best.Epoch
+	if err := oneOf(index, len(c.models)); err != nil {
+		return nil, err
 	}
-	return w, w.fill(file, c.recipe.Model, prefix)
+	if index == BestModel {
+		index = bestOf(len(c.models), func(i int) *state { return &c.models[i].State }, c.recipe.Metric)
+	}
+	s, r := &c.models[index].State, c.recipe.Models()[index]
+	if !s.finished() {
+		return nil, fmt.Errorf("model %d has diverged before its first evaluation, and left no weights", index)
+	}
+	w := &weighed{about: c.about, how: c.how, epoch: s.Last.Epoch, seed: r.Seed, loss: r.Loss}
+	prefix := prefixOf(index, len(c.models))
+	if s.Best != nil {
+		prefix, w.epoch = prefix+bestPrefix, s.Best.Epoch
+	}
+	return w, w.fill(file, r.Model, prefix)
 }
 
-func weighedOfModel(file *safetensors.File) (*weighed, error) {
+// oneOf says whether there is a model of that index among some.
+func oneOf(index, models int) error {
+	switch {
+	case index >= BestModel && index < models:
+		return nil
+	case models == 1:
+		return fmt.Errorf("it holds one model, and there is no model %d: leave the number out", index)
+	}
+	return fmt.Errorf("it holds the models 0 to %d of a sweep, and there is no model %d", models-1, index)
+}
+
+// bestOf is which of some models did best on the validation vertices, the first of those
+// that are equal; where none was judged, the first that has not diverged.
+func bestOf(models int, of func(int) *state, metric string) int {
+	best := 0
+	for i := 1; i < models; i++ {
+		now, was := of(i), of(best)
+		switch {
+		case now.Best != nil && was.Best != nil && now.Best.Eval.better(was.Best.Eval, metric),
+			now.Best != nil && was.Best == nil,
+			now.finished() && !was.finished():
+			best = i
+		}
+	}
+	return best
+}
+
+func weighedOfModel(file *safetensors.File, index int) (*weighed, error) {
+	if err := oneOf(index, 1); err != nil {
+		return nil, err
+	}
 	m := file.Metadata()
 	w := &weighed{how: m["normalize_features"], loss: m["loss"]}
 	if err := undamaged(file); err != nil {

@@ -45,14 +45,15 @@ func (t *trainer) openFront(ctx context.Context) (err error) {
 	}
 	memory := t.options.Memory
 	if memory > 0 {
-		memory -= min(memory-1, atHome+weightBytes(t.model)+t.data.features.Bytes())
+		memory -= min(memory-1, atHome+t.weightBytes()+t.data.features.Bytes())
 	}
 	columns, err := source.Bring(ctx, work, layout, memory, tally)
 	if err != nil {
 		return err
 	}
+	l := t.learners[0] // there are no others
 	f, err := p3.New(p3.Options{
-		Model: t.model, Device: t.device, Weights: t.weights, Gradients: t.gradients, Columns: columns,
+		Model: l.model, Device: t.device, Weights: l.weights, Gradients: l.gradients, Columns: columns,
 		Exchange: x, Work: work, Deterministic: t.recipe.Sharing.Deterministic,
 	})
 	if err != nil {
@@ -63,7 +64,7 @@ func (t *trainer) openFront(ctx context.Context) (err error) {
 }
 
 // key is that of a step's dropout.
-func (t *trainer) key(s *slot) keyed.Key { return dropKey(t.recipe.Seed, t.at.Epoch, s.step) }
+func (t *learner) key(s *slot) keyed.Key { return dropKey(t.recipe.Seed, t.at.Epoch, s.step) }
 
 func dropKey(seed uint64, epoch, step int) keyed.Key {
 	return keyed.New(seed, keyed.Dropout).With(uint64(epoch)).With(uint64(step))
@@ -90,7 +91,7 @@ func (f *front) ahead(ctx context.Context, h *hand, s *slot, epoch int) error {
 }
 
 // begin computes the sums that a step's groups go on from.
-func (f *front) begin(ctx context.Context, t *trainer, s *slot) error {
+func (f *front) begin(ctx context.Context, t *learner, s *slot) error {
 	if err := f.Sums(ctx, s.front, uint32(t.at.Epoch), t.key(s)); err != nil {
 		return fmt.Errorf("epoch %d, step %d: %w", t.at.Epoch, s.step+1, err)
 	}
@@ -98,7 +99,7 @@ func (f *front) begin(ctx context.Context, t *trainer, s *slot) error {
 }
 
 // end sets the gradients of its weights, on all nodes alike.
-func (f *front) end(ctx context.Context, t *trainer, s *slot) error {
+func (f *front) end(ctx context.Context, t *learner, s *slot) error {
 	if err := f.Back(ctx, s.front, uint32(t.at.Epoch)); err != nil {
 		return fmt.Errorf("epoch %d, step %d: %w", t.at.Epoch, s.step+1, err)
 	}
@@ -106,7 +107,7 @@ func (f *front) end(ctx context.Context, t *trainer, s *slot) error {
 }
 
 // forward is the pass of a group, from its features or from its sum.
-func (t *trainer) forward(s *slot, g *group) tensor.Matrix {
+func (t *learner) forward(s *slot, g *group) tensor.Matrix {
 	if t.front == nil {
 		return t.pass.Forward(g.batch.Blocks, g.input)
 	}
@@ -114,7 +115,7 @@ func (t *trainer) forward(s *slot, g *group) tensor.Matrix {
 }
 
 // backward is that of forward.
-func (t *trainer) backward(s *slot, g *group, dz tensor.Matrix) {
+func (t *learner) backward(s *slot, g *group, dz tensor.Matrix) {
 	if t.front == nil {
 		t.pass.Backward(dz)
 		return
@@ -124,7 +125,7 @@ func (t *trainer) backward(s *slot, g *group, dz tensor.Matrix) {
 
 // stageOf is the first stage, if the sum that a group goes on from is not finite: of
 // those after it nothing is known.
-func (f *front) stageOf(t *trainer, s *slot, g *group) string {
+func (f *front) stageOf(t *learner, s *slot, g *group) string {
 	if t.device.Finite(s.front.Sum(g.place)) {
 		return ""
 	}
@@ -133,7 +134,7 @@ func (f *front) stageOf(t *trainer, s *slot, g *group) string {
 
 // forecast is what the pass of a group takes that begins with its sum: bytes of an
 // arena, and beside it.
-func (f *front) forecast(t *trainer, s *slot, g *group) (arena, beside int) {
+func (f *front) forecast(t *learner, s *slot, g *group) (arena, beside int) {
 	d := dry.New(tensor.F32)
 	rows, others := d.Arena(), d.Arena()
 	p := t.model.NewPass(d, rows)

@@ -48,7 +48,7 @@ func TestColumnsOfFullBatches(t *testing.T) {
 	all := newMesh(3, uneven(len(shards), 3))
 	trainers := all.start(t, r, shards, columnwise(wide(Options{Threads: 1})))
 	for epoch := 1; epoch < 4; epoch++ {
-		step := func(tr *trainer) error {
+		step := func(tr *learner) error {
 			tr.at.Epoch = epoch
 			_, _, err := tr.step(t.Context(), tr.batches.slots[0], 0.01)
 			return err

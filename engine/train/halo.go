@@ -52,19 +52,26 @@ type halo struct {
 }
 
 // newHalo finds the vertices of the halo of the shards that this node owns.
-func newHalo(s *shared, d *data, stages []nn.StageInfo) *halo {
+func newHalo(s *shared, d *data) *halo {
 	h := &halo{shared: s, own: extentOf(d.shards, s.owns)}
-	for _, stage := range stages {
-		h.stages = append(h.stages, stage.Name)
-	}
 	nodes := len(s.work.Nodes)
 	h.from, h.wanted = make([]int, nodes+1), make([][]uint32, nodes)
-	h.out, h.mapped = make([][]byte, len(stages)), make([]*table, len(stages))
 	h.reach(d.topology)
 	for node := range nodes {
 		h.takers = append(h.takers, newTaker(h, node))
 	}
 	return h
+}
+
+// runs says which model's stages are run next. All nodes do so at once.
+func (h *halo) runs(stages []nn.StageInfo) {
+	h.stages = h.stages[:0]
+	for _, stage := range stages {
+		h.stages = append(h.stages, stage.Name)
+	}
+	for len(h.out) < len(stages) {
+		h.out, h.mapped = append(h.out, nil), append(h.mapped, nil)
+	}
 }
 
 // reach sets ids, from and rowOf. The sources of all edges are marked, and those that

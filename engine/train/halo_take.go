@@ -25,8 +25,8 @@ const (
 // windowBytes is about how much is taken at once. All nodes have the same.
 var windowBytes = 32 << 20
 
-// An evaluation is the one that is under way. Its tags are those of the step after the
-// epoch's last.
+// An evaluation is the one that is under way. Its tags are those of a step after the
+// epoch's last: each model of a sweep has its own.
 type evaluation struct {
 	epoch, step uint32
 	offered     []exchange.Tag

@@ -16,7 +16,7 @@ import (
 )
 
 // evaluated is what each node says of an epoch, evaluated by all at once.
-func (m *mesh) evaluated(t *testing.T, all []*trainer, epoch int) []*Eval {
+func (m *mesh) evaluated(t *testing.T, all []*learner, epoch int) []*Eval {
 	t.Helper()
 	evals := make([]*Eval, len(all))
 	err := m.each(func(node int) (err error) {
@@ -235,7 +235,7 @@ func TestWhatAnEvaluationSends(t *testing.T) {
 func TestAPeerThatDoesNotAnswerItsRows(t *testing.T) {
 	shards := communities(t, 3000)
 	for _, memory := range []uint64{1 << 40, 1} {
-		begun := func() (*mesh, []*trainer) {
+		begun := func() (*mesh, []*learner) {
 			m := newMesh(3, []int{0, 1, 2, 1, 0})
 			all := m.start(t, evalRecipe(evalSpecs()["gcn"], ""), shards, Options{Threads: 1, Dir: t.TempDir()})
 			for _, tr := range all {

@@ -27,7 +27,7 @@ func (i *inference) readHalo(ctx context.Context, stages int) (places []uint32, 
 			return nil, nil, err
 		}
 	}
-	if i.stages[0].Hops == 0 || len(h.ids) == 0 {
+	if !i.hears() || len(h.ids) == 0 {
 		return w.ids, nil, nil
 	}
 	if err := h.features(ctx); err != nil {
@@ -40,14 +40,22 @@ func (i *inference) readHalo(ctx context.Context, stages int) (places []uint32, 
 
 // reserve makes room for the rows of all sources, of the widest stage that is exchanged.
 func (i *inference) reserve(stages int) (err error) {
-	widest := 0
-	for s := range i.stages[:stages] {
-		if i.exchanged(s, stages) {
-			widest = max(widest, i.stages[s].Out)
-		}
+	widest := i.widest(stages)
+	if len(i.views) > 1 {
+		widest = int(i.largest(func(stages int) uint64 { return uint64(i.widest(stages)) }))
 	}
 	t := &i.whole.joined
 	t.device = i.device
 	t.arena, err = i.device.NewArena(i.sources() * widest * i.device.Type().Bytes())
 	return err
+}
+
+// widest is how many columns the widest stage has that is exchanged.
+func (i *inference) widest(stages int) (columns int) {
+	for s := range i.stages[:stages] {
+		if i.exchanged(s, stages) {
+			columns = max(columns, i.stages[s].Out)
+		}
+	}
+	return columns
 }

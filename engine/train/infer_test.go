@@ -38,8 +38,9 @@ func outputs(t *testing.T, shards []*graph.Shard, spec nn.Spec, stages int, shar
 	for i, w := range model.Initial(5) {
 		kept[i] = float32(w)
 	}
-	i := newInference(d, device, work, model, tensor.OverF32(1, len(kept), kept), 0, dir)
+	i := newInference(d, device, work, 0, dir)
 	defer i.close()
+	i.add(model, tensor.OverF32(1, len(kept), kept))
 	i.memory = uint64(float64(i.wholeBytes(stages)) * share)
 	next := 0
 	err = i.run(t.Context(), stages, func(first int, y tensor.Matrix) error {

@@ -17,6 +17,8 @@ import (
 // ranges of vertices, each with the block of its own neighbours. What it computes is
 // the same bits either way.
 //
+// Models of a sweep take turns: what their parts read is there once for all of them.
+//
 // Where several nodes share the graph, each does so for the vertices of its shards, and
 // before each layer they bring each other the rows that its edges come from.
 type inference struct {
@@ -25,10 +27,8 @@ type inference struct {
 	halo    *halo // nil where one node does it all
 	device  tensor.Device
 	work    tensor.Arena // of one part, reset for each
-	model   *nn.Model
-	pass    *nn.Pass
-	stages  []nn.StageInfo
-	costOf  []stageCost // of the stages
+	*view                // of the model whose turn it is
+	views   []*view      // of all
 	sampler *sample.Sampler
 	memory  uint64 // that it may take
 	dir     string // of files for what memory is too small for
@@ -44,22 +44,32 @@ type inference struct {
 	whole whole
 }
 
-func newInference(d *data, device tensor.Device, work tensor.Arena, model *nn.Model, weights tensor.Matrix, memory uint64, dir string) *inference {
-	i := sizesOf(d, model)
-	i.device, i.work, i.model, i.pass, i.memory, i.dir = device, work, model, model.NewPass(device, work), memory, dir
-	i.pass.Weights = weights
-	i.sampler = sample.New(d.topology, sample.Options{Fanouts: []int{0}, Form: model.Form()})
+// newInference is for the models that are added to it.
+func newInference(d *data, device tensor.Device, work tensor.Arena, memory uint64, dir string) *inference {
+	i := sizesOf(d)
+	i.device, i.work, i.memory, i.dir = device, work, memory, dir
 	return i
 }
 
 // sizesOf is an inference that can be asked what it would take, and no more.
-func sizesOf(d *data, model *nn.Model) *inference {
-	i := &inference{data: d, stages: model.Stages()}
-	i.own = extentOf(d.shards, func(int) bool { return true })
-	for s := range i.stages {
-		i.costOf = append(i.costOf, costOf(model, s, d.features.Sparse(), d.entries))
+func sizesOf(d *data) *inference {
+	return &inference{data: d, own: extentOf(d.shards, func(int) bool { return true })}
+}
+
+// add adds a model, whose turn it is from then on.
+func (i *inference) add(model *nn.Model, weights tensor.Matrix) *view {
+	v := &view{model: model, weights: weights, stages: model.Stages()}
+	for s := range v.stages {
+		v.costOf = append(v.costOf, costOf(model, s, i.data.features.Sparse(), i.data.entries))
 	}
-	return i
+	if i.device != nil {
+		v.pass = v.over(i.device, i.work)
+	}
+	if i.device != nil && i.sampler == nil {
+		i.sampler = sample.New(i.data.topology, sample.Options{Fanouts: []int{0}, Form: model.Form()})
+	}
+	i.view, i.views = v, append(i.views, v)
+	return v
 }
 
 // share leaves to other nodes, if there are any, the shards that are theirs.
@@ -68,9 +78,10 @@ func (i *inference) share(s *shared) {
 		return
 	}
 	if s.halo == nil {
-		s.halo = newHalo(s, i.data, i.stages)
+		s.halo = newHalo(s, i.data)
 	}
 	i.halo, i.own = s.halo, s.halo.own
+	i.halo.runs(i.stages)
 }
 
 // sources counts the vertices whose rows a layer may see.
@@ -101,7 +112,7 @@ func (i *inference) next(ctx context.Context) error {
 // run runs the first stages and shows the rows of all vertices of the extent, in order,
 // part by part. Parts begin and end where grains do.
 func (i *inference) run(ctx context.Context, stages int, yield func(first int, y tensor.Matrix) error) error {
-	if i.own.rows > 0 && i.wholeBytes(stages) <= i.memory {
+	if i.own.rows > 0 && i.fits(stages) {
 		return i.runWhole(ctx, stages, yield)
 	}
 	return i.runParts(ctx, stages, yield)

@@ -26,11 +26,12 @@ import (
 // where gradients are added up. So none is a step ahead of one that has yet to take a
 // model over from it, and two sets of buffers for models are enough.
 type local struct {
-	shared  *shared
-	every   int               // steps from one average to the next
-	job     [sha256.Size]byte // as heads have it
-	states  []tensor.Matrix   // what travels of a model beside its head: weights, then moments
-	average averaging
+	shared   *shared
+	learners uint32            // of the run, each of which has such models
+	every    int               // steps from one average to the next
+	job      [sha256.Size]byte // as heads have it
+	states   []tensor.Matrix   // what travels of a model beside its head: weights, then moments
+	average  averaging
 
 	// fresh says that what this node has is the last average.
 	fresh bool
@@ -47,7 +48,7 @@ type local struct {
 }
 
 // newLocal is nil where models are all the same.
-func (t *trainer) newLocal() (*local, error) {
+func (t *learner) newLocal() (*local, error) {
 	settings := &t.recipe.Sharing
 	if settings.Leap.SyncEvery < 2 {
 		return nil, nil
@@ -56,7 +57,7 @@ func (t *trainer) newLocal() (*local, error) {
 		return nil, fmt.Errorf("leap.sync_every=%d: the strategy %q has no models that travel: leave it out", settings.Leap.SyncEvery, t.shared.strategy)
 	}
 	l := &local{
-		shared: t.shared, every: settings.Leap.SyncEvery, job: t.recipe.digest(strategy.Work{}), // nodes come and go
+		shared: t.shared, learners: uint32(len(t.learners)), every: settings.Leap.SyncEvery, job: t.recipe.digest(strategy.Work{}), // nodes come and go
 		states: []tensor.Matrix{t.weights}, fresh: true,
 	}
 	t.device.Zero(t.gradients) // a node may have no roots in a step, and they must be finite
@@ -92,7 +93,7 @@ func (l *local) rows(weights uint64) uint64 {
 }
 
 // step is trainer.step's.
-func (l *local) step(ctx context.Context, t *trainer, s *slot, rate float64) (loss float64, reducing time.Duration, err error) {
+func (l *local) step(ctx context.Context, t *learner, s *slot, rate float64) (loss float64, reducing time.Duration, err error) {
 	differ := !l.fresh
 	l.keep(t)
 	l.depart(ctx, t, s, differ)
@@ -112,14 +113,14 @@ func (l *local) step(ctx context.Context, t *trainer, s *slot, rate float64) (lo
 }
 
 // due says whether models are averaged after a step.
-func (l *local) due(t *trainer, s *slot) bool {
+func (l *local) due(t *learner, s *slot) bool {
 	return (s.step+1)%l.every == 0 || s.step+1 == t.batches.steps
 }
 
 // tour updates one model after the other, as they come. The loss of a slot is divided by
 // how many roots a model has of the batch, whoever computes them: so slots with few do
 // not count more.
-func (l *local) tour(t *trainer, s *slot, rate float64) (loss float64, wrong string, waited time.Duration, err error) {
+func (l *local) tour(t *learner, s *slot, rate float64) (loss float64, wrong string, waited time.Duration, err error) {
 	for i := range s.groups {
 		start := time.Now()
 		err := l.arrive(t, i)
@@ -146,7 +147,7 @@ func (l *local) tour(t *trainer, s *slot, rate float64) (loss float64, wrong str
 }
 
 // keep copies the last average before it is trained on, if that is what is here.
-func (l *local) keep(t *trainer) {
+func (l *local) keep(t *learner) {
 	if !l.fresh {
 		return
 	}
@@ -161,8 +162,8 @@ func (l *local) keep(t *trainer) {
 }
 
 // back goes back to the last average, unless what is here is that.
-func (l *local) back(t *trainer) {
-	if l.averaged() || len(l.kept) == 0 {
+func (l *local) back(t *learner) {
+	if l.averaged() || len(l.kept) == 0 || t.at.Diverged != nil {
 		return
 	}
 	l.write(t, l.kept)
@@ -176,7 +177,7 @@ func (l *local) bytes() int {
 }
 
 // read sets memory to the state of the model that is here.
-func (l *local) read(t *trainer, to []byte) {
+func (l *local) read(t *learner, to []byte) {
 	n := len(to) / len(l.states)
 	for i, m := range l.states {
 		readRows(t.device, to[i*n:][:n], m)
@@ -184,7 +185,7 @@ func (l *local) read(t *trainer, to []byte) {
 }
 
 // write is the reverse.
-func (l *local) write(t *trainer, from []byte) {
+func (l *local) write(t *learner, from []byte) {
 	n := len(from) / len(l.states)
 	for i, m := range l.states {
 		writeRows(t.device, m, from[i*n:][:n])

@@ -21,13 +21,13 @@ type hop struct {
 // depart sets out on the tour of a step: models are taken over as soon as they can be,
 // while those before them are computed with. differ says whether the step before has
 // left each node another model.
-func (l *local) depart(ctx context.Context, t *trainer, s *slot, differ bool) {
+func (l *local) depart(ctx context.Context, t *learner, s *slot, differ bool) {
 	l.turn = 1 - l.turn
 	l.hops = l.hops[:0]
 	for i := range s.groups {
 		g := &s.groups[i]
 		h := hop{
-			tag:   exchange.Tag{Epoch: uint32(t.at.Epoch), Step: uint32(s.step), Lane: exchange.LaneModel, Index: uint32(g.Slot)},
+			tag:   t.modelTag(s, g.Slot),
 			model: g.Model, from: g.From,
 		}
 		if i > 0 {
@@ -50,7 +50,7 @@ func (l *local) depart(ctx context.Context, t *trainer, s *slot, differ bool) {
 }
 
 // relocate says where the model of the first slot was last, in the step before.
-func (l *local) relocate(t *trainer, s *slot) {
+func (l *local) relocate(t *learner, s *slot) {
 	first, last := &l.hops[0], &l.hops[len(l.hops)-1]
 	from := t.dealing.after(t.batches.roots(s.step-1), first.model)
 	if from == l.shared.work.Self {
@@ -72,7 +72,7 @@ func (l *local) travel(ctx context.Context, tally *strategy.Tally) {
 			h.came, err = openFrame(h.buffer, l.head(h.before, h.model))
 		}
 		if err != nil {
-			err = fmt.Errorf("take over model %d for slot %d from node %s: %w", h.model, h.tag.Index, l.shared.name(h.from), err)
+			err = fmt.Errorf("take over model %d for slot %d from node %s: %w", h.model, l.slot(h.tag), l.shared.name(h.from), err)
 		}
 		l.arrived <- err
 		if err != nil {
@@ -82,7 +82,7 @@ func (l *local) travel(ctx context.Context, tally *strategy.Tally) {
 }
 
 // arrive waits for the model of a slot, and computes with it from then on.
-func (l *local) arrive(t *trainer, n int) error {
+func (l *local) arrive(t *learner, n int) error {
 	h := &l.hops[n]
 	if h.from < 0 {
 		return nil
@@ -97,7 +97,7 @@ func (l *local) arrive(t *trainer, n int) error {
 
 // pass lets the next node have the model of a slot. It is kept until that node is done
 // with its step.
-func (l *local) pass(t *trainer, n int) {
+func (l *local) pass(t *learner, n int) {
 	h := &l.hops[n]
 	l.read(t, h.buffer[headSize:])
 	of := l.head(h.tag, h.model)
@@ -106,10 +106,13 @@ func (l *local) pass(t *trainer, n int) {
 	l.shared.exchange.Offer(h.tag, h.buffer)
 }
 
+// slot is that of a tag.
+func (l *local) slot(tag exchange.Tag) uint32 { return tag.Index / l.learners }
+
 // head is that of a model which is offered under a tag, but for its updates.
 func (l *local) head(tag exchange.Tag, model int) head {
 	return head{
-		job: l.job, epoch: tag.Epoch, step: tag.Step, slot: tag.Index, model: uint32(model),
+		job: l.job, epoch: tag.Epoch, step: tag.Step, slot: l.slot(tag), model: uint32(model),
 		rows: uint32(len(l.states)), length: uint64(l.bytes()),
 	}
 }

@@ -53,7 +53,7 @@ func TestLocalUpdatesGoOnFromTheLastAverage(t *testing.T) {
 					continue // none yet
 				}
 				steps := alone[0][0].Steps
-				if s := c.state.Step; s%every != 0 && s != steps {
+				if s := c.models[0].State.Step; s%every != 0 && s != steps {
 					t.Errorf("a checkpoint stands at step %d of %d, where nothing is averaged", s, steps)
 				} else if s > 0 && s < steps {
 					within++

@@ -48,7 +48,7 @@ func (p *plainModel) update(o nn.OptimizerSpec, g []float64, rate float64) {
 // A simulation trains N models in one process, without any messages.
 type simulation struct {
 	t        *testing.T
-	one      *trainer // that knows gradients of groups
+	one      *learner // that knows gradients of groups
 	of       func(v uint32) int
 	nodes    int
 	slots    int
@@ -281,7 +281,7 @@ func TestLocalUpdatesAreThoseOfOneProcess(t *testing.T) {
 }
 
 // sameModel compares what a node has with a model of the simulation.
-func sameModel(t *testing.T, name string, tr *trainer, want *plainModel) {
+func sameModel(t *testing.T, name string, tr *learner, want *plainModel) {
 	t.Helper()
 	rows := [][]float64{want.w, want.m, want.v}
 	for i, m := range tr.local.states {

@@ -19,7 +19,7 @@ import (
 
 // wire is the version of what nodes that share a run say to each other, beside what
 // packages below say. It comes first in what they say when they meet.
-const wire = 1
+const wire = 2
 
 // A greeting is what each node of a run tells the others when they meet.
 type greeting struct {
@@ -28,7 +28,8 @@ type greeting struct {
 	// Where the node stands, if it has a checkpoint; Tensors is the digest of its
 	// numbers, Size that of its file.
 	Have, Damaged        bool
-	Epoch, Step, Updates uint64
+	Epoch, Step, Updates uint64 // of all models
+	Left                 uint64 // models that have yet to do the step
 	Size                 uint64
 	Tensors              [sha256.Size]byte
 	Tuning               wireTuning
@@ -74,7 +75,7 @@ func (t *trainer) meet(ctx context.Context) error {
 		}
 	}
 	if t.shared.dealer != nil {
-		t.shared.dealer.Restore(t.at.Tuning)
+		t.shared.dealer.Restore(t.tuning())
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (g *greeting) read(m []byte) error {
 	if n, err := binary.Decode(m, binary.LittleEndian, g); err != nil || n != len(m) {
 		return fmt.Errorf("says in %d bytes where it stands, which is not what that takes", len(m))
 	}
-	if w := g.Tuning; max(g.Epoch, g.Step, uint64(w.Epochs), uint64(w.Slots), uint64(w.Nodes)) > math.MaxInt32 || !(w.Best >= 0) {
+	if w := g.Tuning; max(g.Epoch, g.Step, g.Left, uint64(w.Epochs), uint64(w.Slots), uint64(w.Nodes)) > math.MaxInt32 || !(w.Best >= 0) {
 		return fmt.Errorf("says that it stands at step %d of epoch %d", g.Step, g.Epoch)
 	}
 	return nil
@@ -127,7 +128,7 @@ func (g *greeting) read(m []byte) error {
 
 // compare says who is further.
 func (g *greeting) compare(o *greeting) int {
-	return cmp.Or(cmp.Compare(g.Epoch, o.Epoch), cmp.Compare(g.Step, o.Step), cmp.Compare(g.Updates, o.Updates))
+	return cmp.Or(cmp.Compare(g.Epoch, o.Epoch), cmp.Compare(g.Step, o.Step), cmp.Compare(o.Left, g.Left), cmp.Compare(g.Updates, o.Updates))
 }
 
 // furthest is the node that all go on from; -1: all begin.
@@ -155,21 +156,27 @@ func (t *trainer) goOn(ctx context.Context, all []greeting, best int) error {
 	self := t.shared.work.Self
 	from, mine := &all[best], &all[self]
 	if !mine.Have || mine.compare(from) != 0 || mine.Tensors != from.Tensors {
-		own, had := t.at.Under, t.at.Epoch
+		had := make([]state, len(t.learners))
+		for k, l := range t.learners {
+			had[k] = l.at
+		}
 		if err := t.fetch(ctx, best, from); err != nil {
 			return err
 		}
-		if !mine.Have || t.at.Epoch != had {
-			own = Epoch{}
+		for k, l := range t.learners {
+			own := had[k].Under
+			if !mine.Have || l.at.Epoch != had[k].Epoch {
+				own = Epoch{}
+			}
+			// What the other node did for the epoch under way is told by that one: this one
+			// tells what it did, as far as it knows.
+			of := l.at.Under
+			own.Epoch, own.Model, own.Steps, own.Rate, own.Seconds = of.Epoch, of.Model, of.Steps, of.Rate, max(own.Seconds, of.Seconds)
+			l.at.Under = own
 		}
-		// What the other node did for the epoch under way is told by that one: this one
-		// tells what it did, as far as it knows.
-		of := t.at.Under
-		own.Epoch, own.Steps, own.Rate, own.Seconds = of.Epoch, of.Steps, of.Rate, max(own.Seconds, of.Seconds)
-		t.at.Under = own
 	}
 	// Nodes that stand at one step may have heard of the time of the epoch before, or not.
-	t.at.Tuning = from.Tuning.tuning()
+	t.tuned(from.Tuning.tuning())
 	return nil
 }
 
@@ -193,8 +200,9 @@ func (t *trainer) greeting() (greeting, error) {
 		return g, err
 	}
 	g.Have, g.Size = true, uint64(info.Size())
-	g.Epoch, g.Step, g.Updates = uint64(t.at.Epoch), uint64(t.at.Step), t.optimizer.Steps()
-	w := t.at.Tuning
+	at := t.place()
+	g.Epoch, g.Step, g.Left, g.Updates = uint64(at.epoch), uint64(at.step), uint64(at.left), t.updates()
+	w := t.tuning()
 	g.Tuning = wireTuning{Nodes: uint32(w.Nodes), Slots: uint32(w.Slots), Epochs: uint32(w.Epochs), Best: w.Best, Frozen: w.Frozen}
 	return g, nil
 }
@@ -232,8 +240,9 @@ func (t *trainer) fetch(ctx context.Context, node int, of *greeting) error {
 	if err == nil && tensors != of.Tensors {
 		err = errors.New("its numbers are not those that the node told of")
 	}
-	if err == nil && (uint64(t.at.Epoch) != of.Epoch || uint64(t.at.Step) != of.Step || t.optimizer.Steps() != of.Updates) {
-		err = fmt.Errorf("it stands at step %d of epoch %d, and node %s at step %d of epoch %d", t.at.Step, t.at.Epoch, name, of.Step, of.Epoch)
+	at := t.place()
+	if err == nil && (uint64(at.epoch) != of.Epoch || uint64(at.step) != of.Step || uint64(at.left) != of.Left || t.updates() != of.Updates) {
+		err = fmt.Errorf("it stands at step %d of epoch %d, and node %s at step %d of epoch %d", at.step, at.epoch, name, of.Step, of.Epoch)
 	}
 	if err == nil {
 		err = replace(path)
@@ -280,8 +289,11 @@ func (t *trainer) download(ctx context.Context, node int, of *greeting, path str
 // mostCheckpoint is how large a checkpoint of this run may be: its numbers, and what it
 // tells of itself.
 func (t *trainer) mostCheckpoint() uint64 {
-	const told = 64 << 20
-	return 4*4*uint64(t.model.Size()) + told
+	most := uint64(64 << 20)
+	for _, l := range t.learners {
+		most += 4 * 4 * uint64(l.model.Size())
+	}
+	return most
 }
 
 // drop removes a file, if it is there.

@@ -13,7 +13,7 @@ import (
 
 // left are the folders of the nodes of a mesh after an epoch, in which each has left
 // what change makes of it.
-func left(t *testing.T, m *mesh, r Recipe, change func(node int, tr *trainer)) []string {
+func left(t *testing.T, m *mesh, r Recipe, change func(node int, tr *learner)) []string {
 	t.Helper()
 	shards := communities(t, 1500)
 	folders := make([]string, len(m.names))
@@ -37,17 +37,19 @@ func left(t *testing.T, m *mesh, r Recipe, change func(node int, tr *trainer)) [
 	return folders
 }
 
-// again are the trainers of a mesh that goes on from such folders.
-func again(t *testing.T, m *mesh, r Recipe, folders []string) []*trainer {
+// again are the models of a mesh that goes on from such folders.
+func again(t *testing.T, m *mesh, r Recipe, folders []string) []*learner {
 	t.Helper()
 	shards := communities(t, 1500)
-	all := make([]*trainer, len(m.names))
-	err := m.each(func(node int) (err error) {
+	all := make([]*learner, len(m.names))
+	err := m.each(func(node int) error {
 		held, o := m.of(node, shards, Options{Threads: 1, Dataset: "d", Resume: true, Dir: folders[node]})
-		if all[node], err = newTrainer(t.Context(), r, held, o); err != nil {
+		tr, err := newTrainer(t.Context(), r, held, o)
+		if err != nil {
 			return err
 		}
-		return all[node].meet(t.Context())
+		all[node] = tr.learners[0]
+		return tr.meet(t.Context())
 	})
 	t.Cleanup(func() {
 		for _, tr := range all {
@@ -69,7 +71,7 @@ func TestNodesBeginWhereTheFurthestStands(t *testing.T) {
 	mostPiece = 1000
 	r := small("gcn")
 	r.Sharing, r.EvalEvery = ways()["leap"], 1000
-	folders := left(t, newMesh(4, uneven(5, 4)), r, func(node int, tr *trainer) {
+	folders := left(t, newMesh(4, uneven(5, 4)), r, func(node int, tr *learner) {
 		switch node {
 		case 1: // as if it had ended before it told of the epoch
 			tr.at.Epoch, tr.at.Step, tr.history = 1, tr.at.Last.Steps, nil
@@ -107,7 +109,7 @@ func TestNodesDealAlikeAfterMeeting(t *testing.T) {
 	tunings := []strategy.Tuning{
 		{Nodes: 3, Slots: 2, Best: 1.5, Epochs: 3}, {Nodes: 3, Slots: 3, Best: 1.5, Epochs: 2, Frozen: true}, {},
 	}
-	folders := left(t, newMesh(3, uneven(5, 3)), r, func(node int, tr *trainer) {
+	folders := left(t, newMesh(3, uneven(5, 3)), r, func(node int, tr *learner) {
 		if tr.at.Tuning != tr.shared.dealer.Tuning() || tr.at.Tuning.Epochs != 1 {
 			t.Errorf("node %d keeps %+v", node, tr.at.Tuning)
 		}

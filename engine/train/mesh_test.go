@@ -90,17 +90,17 @@ func (m *mesh) each(do func(node int) error) error {
 	return errors.Join(errs...)
 }
 
-// start makes the trainers of all nodes, which are about to train.
-func (m *mesh) start(t testing.TB, r Recipe, shards []*graph.Shard, o Options) []*trainer {
+// start makes the models of all nodes, which are about to train.
+func (m *mesh) start(t testing.TB, r Recipe, shards []*graph.Shard, o Options) []*learner {
 	t.Helper()
-	all := make([]*trainer, len(m.names))
+	all := make([]*learner, len(m.names))
 	err := m.each(func(node int) error {
 		held, own := m.of(node, shards, o)
 		tr, err := newTrainer(t.Context(), r, held, own)
 		if err != nil {
 			return err
 		}
-		all[node] = tr
+		all[node] = tr.learners[0]
 		if tr.shared != nil {
 			if err := tr.meet(t.Context()); err != nil {
 				return err
@@ -150,7 +150,7 @@ func (m *mesh) mustRun(t testing.TB, r Recipe, shards []*graph.Shard, o Options)
 }
 
 // one trains a step of an epoch with a slot of its own making.
-func (t *trainer) one(ctx context.Context, epoch, step int) (float64, error) {
+func (t *learner) one(ctx context.Context, epoch, step int) (float64, error) {
 	t.at.Epoch = epoch
 	if t.front != nil {
 		t.front.From(uint32(epoch), step)
@@ -166,7 +166,7 @@ func (t *trainer) one(ctx context.Context, epoch, step int) (float64, error) {
 }
 
 // gradient is that of the last step.
-func (t *trainer) gradient() []float64 {
+func (t *learner) gradient() []float64 {
 	g := make([]float64, t.model.Size())
 	if t.device.Type() == tensor.F64 {
 		t.device.Read(g, t.gradients)

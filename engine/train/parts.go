@@ -105,7 +105,7 @@ func (i *inference) wholeBytes(stages int) uint64 {
 		}
 	}
 	bytes += joined + largest*uint64(min(stages, len(whole{}.lanes))) // any lane may have it
-	if i.stages[0].Hops == 0 {
+	if !i.hears() {
 		bytes += i.inputBytes(targets)
 	} else {
 		bytes += i.inputBytes(sources)
@@ -124,14 +124,12 @@ func (i *inference) betweenNodes(stages int) (bytes uint64) {
 	if i.halo == nil {
 		return 0
 	}
-	widest := 0
 	for s := range i.stages[:stages] {
 		if i.exchanged(s, stages) {
-			widest = max(widest, i.stages[s].Out)
 			bytes += uint64(i.halo.wants() * i.stages[s].Out)
 		}
 	}
-	bytes += uint64(widest * len(i.halo.ids))
+	bytes += uint64(i.widest(stages) * len(i.halo.ids))
 	return 4 * bytes
 }
 

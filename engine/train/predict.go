@@ -74,8 +74,9 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Options
 	if err != nil {
 		return err
 	}
-	i := newInference(d, device, work, w.model, weights, memory, o.Dir)
+	i := newInference(d, device, work, memory, o.Dir)
 	defer i.close()
+	i.add(w.model, weights)
 	if err := begin(Prediction{Vertices: d.topology.Vertices(), Columns: columns, Epoch: w.epoch, Loss: w.loss}); err != nil {
 		return err
 	}
@@ -98,7 +99,8 @@ func predictMemory(d *data, w *weighed, stages int, memory uint64) (uint64, erro
 	if memory == 0 {
 		return leastInference, nil
 	}
-	i := sizesOf(d, w.model)
+	i := sizesOf(d)
+	i.add(w.model, tensor.Matrix{})
 	others := atHome + 4*2*uint64(len(w.weights)) + 16*uint64(d.topology.Vertices())
 	if least := others + i.least(stages); least > memory {
 		return 0, fmt.Errorf("predicting needs %s of memory, and %s is what it may use: allow more with `hopmesh agent --memory`", gib(least), gib(memory))

@@ -1,10 +1,12 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/bits"
 	"runtime"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/headroom"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -58,7 +60,9 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	if err := t.openFront(ctx); err != nil {
 		return err
 	}
-	t.sums = t.newSums()
+	for _, l := range t.learners {
+		l.sums = l.newSums()
+	}
 	t.dealing = newDealing(t)
 	t.batches, err = newBatches(t.data, t.dealing, &t.phases, &t.recipe, t.sampling(), slots, workers, func() tensor.Device { return t.newDevice(1) })
 	if err != nil {
@@ -68,7 +72,7 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	if t.front != nil {
 		t.front.From(0, 0) // these steps are of no epoch
 	}
-	err = t.batches.ahead(ctx, min(t.at.Epoch, t.recipe.Epochs), looks, func(s *slot) { need.see(t, s) })
+	err = t.batches.ahead(ctx, min(t.place().epoch, t.recipe.Epochs), looks, func(s *slot) { need.see(t, s) })
 	if err != nil {
 		return err
 	}
@@ -82,19 +86,28 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	if t.work, err = t.device.NewArena(int(need.pass)); err != nil {
 		return err
 	}
-	t.pass = t.model.NewPass(t.device, t.work)
-	t.pass.Weights, t.pass.Gradients, t.pass.Train = t.weights, t.gradients, true
-	t.infer = newInference(t.data, t.device, t.work, t.model, t.weights, need.inference, t.options.Dir)
+	t.infer = newInference(t.data, t.device, t.work, need.inference, t.options.Dir)
 	t.infer.tick = func() { t.tell(true) }
+	for _, l := range t.learners {
+		l.pass = l.model.NewPass(t.device, t.work)
+		l.pass.Weights, l.pass.Gradients, l.pass.Train = l.weights, l.gradients, true
+		l.view = t.infer.add(l.model, l.weights)
+	}
 	t.announce(need.sum())
 	return nil
 }
 
 func (t *trainer) announce(arenas uint64) {
+	at := t.place()
 	f := Forecast{
-		Shards: t.data.mapped, Arenas: arenas, Weights: t.model.Size(),
-		Epochs: t.recipe.Epochs, Resumed: t.at.Epoch - 1, Step: t.at.Step, History: t.history, Notes: t.notes,
+		Shards: t.data.mapped, Arenas: arenas,
+		Epochs: t.recipe.Epochs, Resumed: at.epoch - 1, Step: at.step, Notes: t.notes,
 	}
+	for _, l := range t.learners {
+		f.Weights += l.model.Size()
+		f.History = append(f.History, l.history...)
+	}
+	slices.SortStableFunc(f.History, func(a, b Epoch) int { return cmp.Compare(a.Epoch, b.Epoch) })
 	split := t.data.about.Splits[t.recipe.Split]
 	if split.Val == 0 {
 		f.Notes = append(f.Notes, fmt.Sprintf("split %d has no validation vertices: the weights of the last epoch are kept, since none can be called the best", t.recipe.Split))
@@ -168,18 +181,20 @@ func (n *needs) group(t *trainer, s *slot, g *group) (slot, rows uint64) {
 		blocks = append(blocks, nn.Size{Targets: b.Rows, Sources: b.Cols, Entries: b.Entries()})
 		slot += uint64(16*b.Entries() + 8*b.Rows + 12*b.Cols)
 	}
-	var arena, beside int
-	if t.front != nil {
-		arena, beside = t.front.forecast(t, s, g)
-	} else {
-		in := nn.InputSize{Rows: int(sources), Sparse: t.data.features.Sparse()}
-		if in.Sparse {
-			in.Entries = t.entries(s, g)
-		}
-		arena, beside = t.model.Forecast(in, blocks)
+	in := nn.InputSize{Rows: int(sources), Sparse: t.data.features.Sparse()}
+	if in.Sparse {
+		in.Entries = t.entries(s, g)
 	}
-	n.pass = max(n.pass, uint64(arena+4*len(g.Roots)*t.data.about.Classes+4096))
-	n.beside = max(n.beside, uint64(beside))
+	for _, l := range t.learners { // whose passes take turns
+		var arena, beside int
+		if t.front != nil {
+			arena, beside = t.front.forecast(l, s, g)
+		} else {
+			arena, beside = l.model.Forecast(in, blocks)
+		}
+		n.pass = max(n.pass, uint64(arena+4*len(g.Roots)*t.data.about.Classes+4096))
+		n.beside = max(n.beside, uint64(beside))
+	}
 	return slot, rows
 }
 
@@ -214,7 +229,10 @@ func (n *needs) settle(t *trainer) {
 			*some += uint64(float64(*some) * margin)
 		}
 	}
-	n.weights = weightBytes(t.model) + t.sumBytes()
+	n.weights = t.weightBytes()
+	for _, l := range t.learners {
+		n.weights += l.sumBytes()
+	}
 	n.graph = vertices*uint64(8*(len(t.batches.hands)+1)+4) + t.data.features.Bytes()
 	if t.shared != nil {
 		n.graph += t.shared.replica.Bytes + t.shared.cached
@@ -226,14 +244,17 @@ func (n *needs) settle(t *trainer) {
 		n.graph += vertices * uint64(4*(t.data.about.Classes+2)) // logits, to be ranked
 	}
 	n.inference = max(leastInference, n.pass)
-	i := sizesOf(t.data, t.model)
+	i := sizesOf(t.data)
+	for _, l := range t.learners {
+		i.add(l.model, tensor.Matrix{})
+	}
 	i.share(t.shared)
-	n.least = i.least(len(i.stages))
+	n.least = i.largest(i.least)
 	if memory := t.options.Memory; memory > 0 {
 		n.inference = memory - min(memory, n.others()+n.pass)
 	}
 	i.memory = n.inference
-	n.takes = max(n.least, i.takes(len(i.stages)))
+	n.takes = max(n.least, i.largest(i.takes))
 }
 
 // others is all but a pass and inference.
@@ -243,14 +264,19 @@ func (n *needs) others() uint64 { return atHome + n.weights + n.graph + n.slots 
 // other part they take in turns.
 func (n *needs) sum() uint64 { return n.others() + n.pass + n.takes }
 
-// weightBytes is what a model's weights take while it is trained: with gradients,
+// weightBytes is what the models' weights take while they are trained: with gradients,
 // moments, the best ones, and a copy to read.
-func weightBytes(m *nn.Model) uint64 { return 4 * 6 * uint64(m.Size()) }
+func (t *trainer) weightBytes() (bytes uint64) {
+	for _, l := range t.learners {
+		bytes += 4 * 6 * uint64(l.model.Size())
+	}
+	return bytes
+}
 
 // sumBytes is what adding up gradients takes: a row, those that others bring and, by
 // grains, those of a path through the tree. Models that travel are in hand twice at each
 // stop.
-func (t *trainer) sumBytes() uint64 {
+func (t *learner) sumBytes() uint64 {
 	if t.sums == nil {
 		return 0
 	}

@@ -18,12 +18,10 @@ import (
 type checkpoint struct {
 	file    *safetensors.File
 	recipe  Recipe
-	state   state
-	history []Epoch
-	about   About // without splits
+	models  []standing // of the recipe's
+	about   About      // without splits
 	dataset string
 	how     string // features are normalised
-	updates uint64
 }
 
 // openCheckpoint maps a checkpoint and reads what it says of itself.
@@ -43,37 +41,57 @@ func (c *checkpoint) close() error { return c.file.Close() }
 
 func (c *checkpoint) read() error {
 	m := c.file.Metadata()
-	if m["format"] != checkpointFormat {
-		return fmt.Errorf("its format is %q and not %q", m["format"], checkpointFormat)
-	}
-	for _, field := range []struct {
-		name string
-		to   any
-	}{{"recipe", &c.recipe}, {"state", &c.state}, {"history", &c.history}} {
-		if err := json.Unmarshal([]byte(m[field.name]), field.to); err != nil {
-			return fmt.Errorf("its %s is not the JSON expected: %w", field.name, err)
-		}
-	}
-	if err := c.about.read(m); err != nil {
+	if err := c.readModels(m); err != nil {
 		return err
 	}
-	var err error
-	if c.updates, err = natural(m, "updates", math.MaxUint64); err != nil {
+	if err := c.about.read(m); err != nil {
 		return err
 	}
 	c.dataset, c.how = m["dataset"], m["normalize_features"]
 	if !slices.Contains(features.Hows[1:], c.how) {
 		return fmt.Errorf("its metadata has %q for normalize_features", c.how)
 	}
-	s := &c.state
-	if s.Epoch < 1 || s.Step < 0 || s.Falls < 0 || s.Stayed < 0 || s.Waited < 0 {
-		return fmt.Errorf("it stands at step %d of epoch %d", s.Step, s.Epoch)
-	}
-	if s.Best != nil && s.Best.Eval == nil {
-		return errors.New("its best epoch was not evaluated")
+	for i := range c.models {
+		s := &c.models[i].State
+		if s.Epoch < 1 || s.Step < 0 || s.Falls < 0 || s.Stayed < 0 || s.Waited < 0 {
+			return fmt.Errorf("it stands at step %d of epoch %d", s.Step, s.Epoch)
+		}
+		if s.Best != nil && s.Best.Eval == nil {
+			return errors.New("its best epoch was not evaluated")
+		}
 	}
 	return undamaged(c.file)
 }
+
+// readModels reads what there is of each model.
+func (c *checkpoint) readModels(m map[string]string) (err error) {
+	fields := map[string]any{"recipe": &c.recipe}
+	switch m["format"] {
+	case checkpointFormat:
+		c.models = make([]standing, 1)
+		one := &c.models[0]
+		fields["state"], fields["history"] = &one.State, &one.History
+		if one.Updates, err = natural(m, "updates", math.MaxUint64); err != nil {
+			return err
+		}
+	case sweepFormat:
+		fields["models"] = &c.models
+	default:
+		return fmt.Errorf("its format is %q and not %q", m["format"], checkpointFormat)
+	}
+	for name, to := range fields {
+		if err := json.Unmarshal([]byte(m[name]), to); err != nil {
+			return fmt.Errorf("its %s is not the JSON expected: %w", name, err)
+		}
+	}
+	if n := len(c.recipe.Models()); n != len(c.models) {
+		return fmt.Errorf("it tells of %s, and its recipe has %d", count(len(c.models), "model"), n)
+	}
+	return nil
+}
+
+// finished says whether there are weights of a model.
+func (s *state) finished() bool { return s.Diverged == nil || s.Best != nil }
 
 // read reads the sizes that a file is of.
 func (a *About) read(metadata map[string]string) error {

@@ -48,36 +48,60 @@ func (t *trainer) adopt(c *checkpoint) error {
 	if err := t.fits(c); err != nil {
 		return err
 	}
-	moments := t.optimizer.Moments()
-	names := []string{"", bestPrefix}
-	for _, m := range moments {
-		names = append(names, momentPrefix+m.Name+".")
-	}
-	rows := make([][]float32, len(names))
-	for i, prefix := range names {
-		if prefix == bestPrefix && c.state.Best == nil {
-			continue
-		}
+	rows := make([][][]float32, len(t.learners))
+	for i, l := range t.learners {
 		var err error
-		if rows[i], err = c.row(prefix, t.model.Params(), t.model.Size()); err != nil {
+		if rows[i], err = l.rows(c); err != nil {
 			return err
 		}
 	}
-	t.device.Write32(t.weights, rows[0])
-	for i, m := range moments {
+	for i, l := range t.learners {
+		l.adopt(&c.models[i], rows[i])
+	}
+	t.saved = saved{good: true, place: t.place()}
+	return nil
+}
+
+// rows are what a checkpoint has of its weights: those of its best epoch, the last ones,
+// and the optimizer's moments; nil: there are none.
+func (t *learner) rows(c *checkpoint) ([][]float32, error) {
+	s := &c.models[t.index].State
+	prefix := prefixOf(t.index, len(t.learners))
+	names := []string{bestPrefix, ""}
+	for _, m := range t.optimizer.Moments() {
+		names = append(names, momentPrefix+m.Name+".")
+	}
+	rows := make([][]float32, len(names))
+	for i, name := range names {
+		if name == bestPrefix && s.Best == nil || name != bestPrefix && s.Diverged != nil {
+			continue
+		}
+		var err error
+		if rows[i], err = c.row(prefix+name, t.model.Params(), t.model.Size()); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// adopt takes over what a checkpoint says of the model.
+func (t *learner) adopt(s *standing, rows [][]float32) {
+	t.at, t.history = s.State, s.History
+	t.at.Early = t.recipe.Patience > 0 && t.at.Waited >= t.recipe.Patience
+	t.best = append(t.best[:0], rows[0]...)
+	t.optimizer.SetSteps(s.Updates)
+	if t.at.Diverged != nil {
+		return // its weights are nothing that is gone on from
+	}
+	t.device.Write32(t.weights, rows[1])
+	for i, m := range t.optimizer.Moments() {
 		t.device.Write32(m.Row, rows[2+i])
 	}
-	t.optimizer.SetSteps(c.updates)
-	t.best = append(t.best[:0], rows[1]...)
-	t.at, t.history = c.state, c.history
-	t.at.Early = t.recipe.Patience > 0 && t.at.Waited >= t.recipe.Patience
-	t.saved = saved{good: true, epoch: t.at.Epoch, step: t.at.Step}
-	return nil
 }
 
 // fits says what keeps a checkpoint from being one of this run.
 func (t *trainer) fits(c *checkpoint) error {
-	if err := sameRecipe(t.recipe, c.recipe); err != nil {
+	if err := sameSweep(t.recipe, c.recipe); err != nil {
 		return err
 	}
 	about := t.data.about
@@ -99,10 +123,27 @@ func (t *trainer) fits(c *checkpoint) error {
 	if size == 0 {
 		size = len(t.data.training)
 	}
-	if steps := (len(t.data.training) + size - 1) / size; c.state.Step > steps {
-		return fmt.Errorf("it stands at step %d of an epoch of %d", c.state.Step, steps)
+	steps := (len(t.data.training) + size - 1) / size
+	for i := range c.models {
+		if step := c.models[i].State.Step; step > steps {
+			return fmt.Errorf("it stands at step %d of an epoch of %d", step, steps)
+		}
 	}
 	return nil
+}
+
+// sameSweep is sameRecipe of each model.
+func sameSweep(now, was Recipe) error {
+	if len(now.Sweep) != len(was.Sweep) {
+		return fmt.Errorf("it is of %s, and this is of %d", count(max(1, len(was.Sweep)), "model"), max(1, len(now.Sweep)))
+	}
+	for i := range now.Sweep {
+		if err := sameRecipe(now.Sweep[i].Recipe, was.Sweep[i].Recipe); err != nil {
+			return fmt.Errorf("model %d: %w", i, err)
+		}
+	}
+	now.Sweep, was.Sweep = nil, nil
+	return sameRecipe(now, was)
 }
 
 // sameRecipe says what differs in two recipes, but for what may: how long training

@@ -74,6 +74,8 @@ type Result struct {
 	Best   Epoch    `json:"best"`             // the epoch of the best validation; the last, if there is none
 	Last   Epoch    `json:"last"`
 	Early  bool     `json:"early"` // it stopped for want of patience
+	// Diverged says how a model of a sweep ended that did, if it did: the others went on.
+	Diverged string `json:"diverged,omitempty"`
 }
 
 // Run trains until the recipe is done or ctx ends, which leaves a checkpoint. A run
@@ -102,6 +104,29 @@ func Together(err error) bool {
 	_, diverged := errors.AsType[*Diverged](err)
 	_, together := errors.AsType[*agreed](err)
 	return diverged || together
+}
+
+// result is that of the best model, with those of all if there are several.
+func (t *trainer) result() Result {
+	best := bestOf(len(t.learners), func(i int) *state { return &t.learners[i].at }, t.recipe.Metric)
+	r := t.learners[best].result()
+	if len(t.recipe.Sweep) > 0 {
+		for _, l := range t.learners {
+			r.Models = append(r.Models, l.result())
+		}
+	}
+	return r
+}
+
+func (t *learner) result() Result {
+	r := Result{Best: t.at.Last, Last: t.at.Last, Early: t.at.Early}
+	if t.at.Best != nil {
+		r.Best = *t.at.Best
+	}
+	if t.at.Diverged != nil {
+		r.Diverged = t.at.Diverged.Error()
+	}
+	return r
 }
 
 func (t *trainer) run(ctx context.Context) error {

@@ -44,7 +44,8 @@ func TestThreadsAndPrefetchChangeNoBit(t *testing.T) {
 				if err := errors.Join(tr.prepare(t.Context()), tr.train(t.Context())); err != nil {
 					t.Fatal(err)
 				}
-				got := hashes(tr.history) + fmt.Sprint(tr.at.Last.Eval.Val)
+				l := tr.learners[0]
+				got := hashes(l.history) + fmt.Sprint(l.at.Last.Eval.Val)
 				tr.close()
 				if want == "" {
 					want = got
@@ -276,8 +277,8 @@ func TestGradientsOfBatchesAreMeansOfTheirRows(t *testing.T) {
 	}
 }
 
-// started is a trainer that is about to train.
-func started(t testing.TB, r Recipe, shards []*graph.Shard, o Options) *trainer {
+// started is the model of a run that is about to train.
+func started(t testing.TB, r Recipe, shards []*graph.Shard, o Options) *learner {
 	t.Helper()
 	tr, err := newTrainer(t.Context(), r, shards, o)
 	if err != nil {
@@ -287,7 +288,7 @@ func started(t testing.TB, r Recipe, shards []*graph.Shard, o Options) *trainer 
 	if err := tr.prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return tr
+	return tr.learners[0]
 }
 
 func TestEpochsAreInTheirOwnOrder(t *testing.T) {

@@ -39,7 +39,6 @@ type shared struct {
 	cached   uint64         // bytes of rows of others that are kept
 	start    strategy.Tally // of what is brought before the first step
 	seats    *seats
-	tour     *tour
 	halo     *halo // of evaluation, once it is found
 }
 

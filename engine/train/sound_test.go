@@ -80,9 +80,7 @@ func TestTheForecastCoversEvaluationAndAttention(t *testing.T) {
 			t.Fatal(err)
 		}
 		arenas := []tensor.Arena{tr.kept, tr.work, tr.infer.whole.rows}
-		for _, l := range tr.infer.whole.lanes[1:] {
-			arenas = append(arenas, l.arena)
-		}
+		arenas = append(arenas, tr.infer.whole.lanes[1:]...)
 		for _, s := range tr.batches.slots {
 			arenas = append(arenas, s.rows)
 		}

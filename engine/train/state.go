@@ -7,10 +7,12 @@ import "github.com/hopmesh/hopmesh/engine/strategy"
 type state struct {
 	// Epoch is the one under way, from 1, and Step how many of its steps are done;
 	// if all are, it is yet to be evaluated. The run is done when Epoch is above
-	// the recipe's epochs, or Early is set.
+	// the recipe's epochs, or Early or Diverged is set.
 	Epoch int  `json:"epoch"`
 	Step  int  `json:"step"`
 	Early bool `json:"early"`
+	// Diverged is how a model of a sweep ended that did: the others go on without it.
+	Diverged *Diverged `json:"diverged,omitempty"`
 	// Losses is the sum of the losses of all rows of this epoch's steps.
 	Losses float64 `json:"losses"`
 	// Under is what is known of the epoch under way.
@@ -47,4 +49,6 @@ func (s *state) judge(e *Epoch, r *Recipe) bool {
 }
 
 // done says whether there is nothing left to train.
-func (s *state) done(r *Recipe) bool { return s.Early || s.Epoch > r.Epochs }
+func (s *state) done(r *Recipe) bool {
+	return s.Early || s.Diverged != nil || s.Epoch > r.Epochs
+}

@@ -16,7 +16,7 @@ const unsound uint64 = 1
 
 // step trains one batch. It returns the sum of the losses of its rows, and how long of
 // that it was exchanging with other nodes.
-func (t *trainer) step(ctx context.Context, s *slot, rate float64) (loss float64, reducing time.Duration, err error) {
+func (t *learner) step(ctx context.Context, s *slot, rate float64) (loss float64, reducing time.Duration, err error) {
 	if t.local != nil {
 		return t.local.step(ctx, t, s, rate)
 	}
@@ -49,7 +49,7 @@ func (t *trainer) step(ctx context.Context, s *slot, rate float64) (loss float64
 // compute adds up the gradients and the losses of this node's groups, each with the
 // model that has come for it. wrong says what is not finite. Waiting for models counts
 // as exchanging.
-func (t *trainer) compute(ctx context.Context, s *slot) (loss float64, wrong string, waited time.Duration, err error) {
+func (t *learner) compute(ctx context.Context, s *slot) (loss float64, wrong string, waited time.Duration, err error) {
 	t.device.Zero(t.gradients)
 	if t.sums != nil {
 		t.sums.begin(s.spans, t.dealing.self)
@@ -61,15 +61,15 @@ func (t *trainer) compute(ctx context.Context, s *slot) (loss float64, wrong str
 	}
 	stop := 0
 	if t.shared != nil {
-		t.shared.tour.begin(ctx, t, s)
-		defer t.shared.tour.end()
+		t.tour.begin(ctx, t, s)
+		defer t.tour.end()
 	}
 	for i := range s.groups {
 		g := &s.groups[i]
 		if i > 0 && g.Slot != s.groups[i-1].Slot {
 			stop++
 			start := time.Now()
-			err := t.shared.tour.arrive(t, stop)
+			err := t.tour.arrive(t, stop)
 			waited += time.Since(start)
 			if err != nil {
 				return loss, wrong, waited, fmt.Errorf("epoch %d, step %d: %w", t.at.Epoch, s.step+1, err)
@@ -98,7 +98,7 @@ func (t *trainer) compute(ctx context.Context, s *slot) (loss float64, wrong str
 }
 
 // learn adds the gradient of one group, and returns the sum of the losses of its rows.
-func (t *trainer) learn(s *slot, g *group) (loss float64, wrong string) {
+func (t *learner) learn(s *slot, g *group) (loss float64, wrong string) {
 	t.work.Reset()
 	t.pass.Key = t.key(s)
 	z := t.forward(s, g)
@@ -121,9 +121,9 @@ func (t *trainer) learn(s *slot, g *group) (loss float64, wrong string) {
 
 // reduce makes the gradient that of all nodes, and the loss, too. Where something went
 // wrong on a node, all come to the same end.
-func (t *trainer) reduce(ctx context.Context, s *slot, loss float64, wrong string) (float64, error) {
+func (t *learner) reduce(ctx context.Context, s *slot, loss float64, wrong string) (float64, error) {
 	r := exchange.Round{
-		Tag:   exchange.Tag{Epoch: uint32(t.at.Epoch), Step: uint32(s.step)},
+		Tag:   exchange.Tag{Epoch: uint32(t.at.Epoch), Step: uint32(s.step), Index: uint32(t.index)},
 		Note:  exchange.Note{Loss: loss},
 		Tally: &s.tally,
 	}
@@ -169,7 +169,7 @@ func (s *slot) slots() int {
 func isNumber(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // sound says whether all that the next step begins with is finite.
-func (t *trainer) sound() bool {
+func (t *learner) sound() bool {
 	sound := t.device.Finite(t.weights)
 	for _, m := range t.optimizer.Moments() {
 		sound = sound && t.device.Finite(m.Row)

@@ -14,54 +14,44 @@ const progressEvery = 100 * time.Millisecond
 
 // steps trains what is left of the epoch under way.
 func (t *trainer) steps(ctx context.Context) error {
+	at := t.place()
 	if t.front != nil {
-		t.front.From(uint32(t.at.Epoch), t.at.Step)
+		t.front.From(uint32(at.epoch), at.step)
 	}
-	t.batches.begin(ctx, t.at.Epoch, t.at.Step)
+	t.batches.begin(ctx, at.epoch, at.step)
 	defer t.batches.end()
-	t.round(true)
 	defer t.round(false)
-	t.whole = t.at.Step == 0
+	t.whole = at.step == 0
+	t.take(at.epoch, at.step)
+	for _, l := range t.learners {
+		l.begin(at.epoch)
+	}
 	if t.shared != nil {
-		t.at.Under.Sent.Add(t.shared.start.Read()) // what came before is the first epoch's
+		t.lead().at.Under.Sent.Add(t.shared.start.Read()) // what came before is the first epoch's
 		t.shared.start.Reset()
 	}
-	e := &t.at.Under
-	e.Epoch, e.Steps = t.at.Epoch, t.batches.steps
-	e.Rate = t.recipe.Schedule.rate(t.recipe.Rate, t.at.Epoch, t.recipe.Epochs, t.at.Falls)
 	t.begun = time.Now()
-	defer t.rest()
-	for t.at.Step < t.batches.steps {
+	defer func() { t.lead().rest() }()
+	for step := at.step; step < t.batches.steps; step++ {
 		if ctx.Err() != nil {
 			return t.stopped(ctx)
 		}
+		t.take(at.epoch, step)
 		s, wait, err := t.batches.next(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				return t.stopped(ctx)
 			}
-			return fmt.Errorf("prepare step %d of epoch %d: %w", t.at.Step+1, t.at.Epoch, err)
+			return fmt.Errorf("prepare step %d of epoch %d: %w", step+1, at.epoch, err)
 		}
-		e.Phases.Wait += wait.Seconds()
-		start := time.Now()
-		pprof.SetGoroutineLabels(t.phases.compute)
-		loss, reducing, err := t.step(ctx, s, e.Rate)
-		pprof.SetGoroutineLabels(t.phases.other)
-		if err != nil {
-			if ctx.Err() != nil {
-				return t.stopped(ctx)
-			}
+		t.lead().at.Under.Phases.Wait += wait.Seconds()
+		if err := t.stepAll(ctx, s); err != nil {
 			return err
 		}
-		e.Phases.Compute += (time.Since(start) - reducing).Seconds()
-		e.Phases.Reduce += reducing.Seconds()
-		t.count(e, s)
-		t.at.Losses += loss
-		t.at.Step++
 		t.batches.release(s)
 		t.tell(false)
-		if t.due() && t.local.averaged() {
-			t.rest() // what is written now is no time of training
+		if t.due() && t.averaged() {
+			t.lead().rest() // what is written now is no time of training
 			err := t.saveSoon()
 			t.begun = time.Now()
 			if err != nil {
@@ -72,19 +62,79 @@ func (t *trainer) steps(ctx context.Context) error {
 	return nil
 }
 
-// rest counts the time since training began or went on.
-func (t *trainer) rest() {
-	now := time.Now()
-	t.at.Under.Seconds += now.Sub(t.begun).Seconds()
-	t.begun = now
+// begin begins to train what is left of an epoch, if that is under way.
+func (t *learner) begin(epoch int) {
+	if t.done() || t.at.Epoch != epoch {
+		return
+	}
+	e := &t.at.Under
+	e.Epoch, e.Model, e.Steps = epoch, t.index, t.batches.steps
+	e.Rate = t.recipe.Schedule.rate(t.recipe.Rate, epoch, t.recipe.Epochs, t.at.Falls)
+}
+
+// stepAll has all whose turn it is train a step. What was sampled and gathered for it
+// is told with the first of them, and what each does with its own epoch.
+func (t *trainer) stepAll(ctx context.Context, s *slot) error {
+	sent := s.tally.Read()
+	s.tally.Reset()
+	for _, l := range t.turn {
+		t.lead().rest()
+		if err := l.trainOn(ctx, s); err != nil {
+			if err := t.lose(l, err); err != nil {
+				return err
+			}
+		}
+	}
+	if l := t.lead(); !l.done() {
+		l.count(s, sent)
+	}
+	return nil
+}
+
+// trainOn does a step, and what follows from it.
+func (t *learner) trainOn(ctx context.Context, s *slot) error {
+	e := &t.at.Under
+	start := time.Now()
+	pprof.SetGoroutineLabels(t.phases.compute)
+	t.round(t.recipe.BF16)
+	loss, reducing, err := t.step(ctx, s, e.Rate)
+	pprof.SetGoroutineLabels(t.phases.other)
+	t.rest()
+	if err != nil {
+		if ctx.Err() != nil {
+			return t.stopped(ctx)
+		}
+		return err
+	}
+	e.Phases.Compute += (time.Since(start) - reducing).Seconds()
+	e.Phases.Reduce += reducing.Seconds()
+	if t.shared != nil {
+		e.Sent.Add(s.tally.Read())
+		e.Slots = max(e.Slots, s.slots())
+		s.tally.Reset()
+	}
+	t.at.Losses += loss
+	t.at.Step++
+	return nil
+}
+
+// averaged says whether all models are what a checkpoint holds.
+func (t *trainer) averaged() bool {
+	for _, l := range t.turn {
+		if !l.done() && !l.local.averaged() {
+			return false
+		}
+	}
+	return true
 }
 
 func (t *trainer) stopped(ctx context.Context) error {
-	return fmt.Errorf("the training was stopped in epoch %d of %d: %w", t.at.Epoch, t.recipe.Epochs, context.Cause(ctx))
+	return fmt.Errorf("the training was stopped in epoch %d of %d: %w", t.place().epoch, t.recipe.Epochs, context.Cause(ctx))
 }
 
-// count adds what a step took to its epoch.
-func (t *trainer) count(e *Epoch, s *slot) {
+// count adds what was prepared of a step to its epoch.
+func (t *learner) count(s *slot, sent strategy.Counts) {
+	e := &t.at.Under
 	e.Phases.Sample += s.sampling.Seconds()
 	e.Phases.Gather += s.gathering.Seconds()
 	e.Rows += uint64(s.gathered)
@@ -93,8 +143,7 @@ func (t *trainer) count(e *Epoch, s *slot) {
 		return
 	}
 	e.Remote += uint64(s.remote)
-	e.Sent.Add(s.tally.Read())
-	e.Slots = max(e.Slots, s.slots())
+	e.Sent.Add(sent)
 }
 
 // tell tells of progress, if the last time is long enough ago.
@@ -103,7 +152,8 @@ func (t *trainer) tell(evaluating bool) {
 		return
 	}
 	t.told = time.Now()
-	t.options.Progress(Progress{Epoch: t.at.Epoch, Step: t.at.Step, Steps: t.batches.steps, Evaluating: evaluating})
+	at := t.place()
+	t.options.Progress(Progress{Epoch: at.epoch, Step: at.step, Steps: t.batches.steps, Evaluating: evaluating})
 }
 
 // learnFrom has what deals the steps learn from how long an epoch took.
@@ -113,7 +163,7 @@ func (t *trainer) learnFrom(ctx context.Context, e *Epoch) error {
 	s.dealer.Note(e.Seconds)
 	now := s.dealer.Tuning()
 	if now != (strategy.Tuning{}) { // another strategy's stays as it is
-		t.at.Tuning = now
+		t.tuned(now)
 	}
 	if t.batches.same && now.Slots != slots && e.Epoch < t.recipe.Epochs {
 		// The batch of all epochs was filled for as many as there were.
@@ -122,66 +172,4 @@ func (t *trainer) learnFrom(ctx context.Context, e *Epoch) error {
 		}
 	}
 	return t.reconsider(ctx, e)
-}
-
-// epoch does what is left of the epoch under way.
-func (t *trainer) epoch(ctx context.Context) error {
-	if t.at.Step < t.batches.steps {
-		if err := t.steps(ctx); err != nil {
-			return err
-		}
-	}
-	if !t.sound() {
-		return t.diverged(nil, "a weight")
-	}
-	e := t.at.Under
-	e.Epoch, e.Steps = t.at.Epoch, t.batches.steps
-	e.Loss = t.at.Losses / float64(len(t.data.training))
-	e.Hash = t.hash()
-	if t.shared != nil {
-		if err := t.agree(ctx, &e); err != nil {
-			if ctx.Err() != nil {
-				return t.stopped(ctx)
-			}
-			return err
-		}
-		if t.whole {
-			if err := t.learnFrom(ctx, &e); err != nil {
-				if ctx.Err() != nil {
-					return t.stopped(ctx)
-				}
-				return fmt.Errorf("look again how the nodes share the job: %w", err)
-			}
-			t.whole = false
-		}
-	}
-	if e.Epoch%t.recipe.EvalEvery == 0 || e.Epoch == t.recipe.Epochs {
-		var err error
-		if e.Eval, err = t.evaluate(ctx); err != nil {
-			if ctx.Err() != nil {
-				return t.stopped(ctx)
-			}
-			return fmt.Errorf("evaluate epoch %d: %w", e.Epoch, err)
-		}
-		if !isNumber(e.Eval.Train.Loss) || !isNumber(e.Eval.Val.Loss) {
-			return t.diverged(nil, "the loss of its evaluation")
-		}
-		if !isNumber(e.Eval.Test.Loss) {
-			e.Eval.Test.Loss = 0 // of vertices that nothing is decided by, and JSON has no such number
-		}
-		if e.Eval.Val.Count > 0 && t.at.judge(&e, &t.recipe) {
-			t.best = append(t.best[:0], t.host...) // hash has read them
-		}
-	}
-	t.at.Last = e
-	t.at.Epoch, t.at.Step, t.at.Losses, t.at.Under = t.at.Epoch+1, 0, 0, Epoch{}
-	t.history = append(t.history, e)
-	if t.options.Report != nil {
-		t.options.Report(e)
-	}
-	// The first epoch leaves one in any case: what diverges mostly does so early.
-	if t.due() || !t.saved.good && t.keeps() {
-		return t.saveSoon()
-	}
-	return nil
 }

@@ -21,7 +21,7 @@ type sums interface {
 }
 
 // newSums is nil where there is nothing to add up beside what a pass adds up itself.
-func (t *trainer) newSums() sums {
+func (t *learner) newSums() sums {
 	var x *exchange.Exchange
 	if t.shared != nil {
 		x = t.shared.exchange

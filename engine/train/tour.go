@@ -34,7 +34,7 @@ type stop struct {
 }
 
 // begin sets out on the tour of a step, if there is one.
-func (o *tour) begin(ctx context.Context, t *trainer, s *slot) {
+func (o *tour) begin(ctx context.Context, t *learner, s *slot) {
 	o.stops = o.stops[:0]
 	for i := range s.groups {
 		if g := &s.groups[i]; i == 0 || g.Slot != s.groups[i-1].Slot {
@@ -55,15 +55,15 @@ func (o *tour) begin(ctx context.Context, t *trainer, s *slot) {
 		o.arrived = make(chan error, len(o.stops))
 	}
 	readRows(t.device, o.stops[0].buffer, t.weights)
-	tag := exchange.Tag{Epoch: uint32(t.at.Epoch), Step: uint32(s.step), Lane: exchange.LaneModel}
-	o.running.Go(func() { o.travel(ctx, tag, &s.tally) })
+	tag := t.modelTag(s, 0)
+	o.running.Go(func() { o.travel(ctx, t, tag, &s.tally) })
 }
 
-func (o *tour) travel(ctx context.Context, tag exchange.Tag, tally *strategy.Tally) {
+func (o *tour) travel(ctx context.Context, t *learner, tag exchange.Tag, tally *strategy.Tally) {
 	for i := range o.stops {
 		at := &o.stops[i]
 		if i > 0 {
-			tag.Index = uint32(o.stops[i-1].slot)
+			tag.Index = t.slotIndex(o.stops[i-1].slot)
 			err := o.shared.exchange.Take(ctx, at.from, strategy.Model, tag, at.buffer, tally)
 			if err != nil {
 				err = fmt.Errorf("take over the model of slot %d from node %s: %w", at.slot, o.shared.name(at.from), err)
@@ -74,20 +74,27 @@ func (o *tour) travel(ctx context.Context, tag exchange.Tag, tally *strategy.Tal
 			}
 		}
 		if i < len(o.stops)-1 { // nobody comes for what is held last
-			tag.Index = uint32(at.slot)
+			tag.Index = t.slotIndex(at.slot)
 			o.shared.exchange.Offer(tag, at.buffer)
 		}
 	}
 }
 
 // arrive waits for the model of a stop and computes with it from then on.
-func (o *tour) arrive(t *trainer, n int) error {
+func (o *tour) arrive(t *learner, n int) error {
 	if err := <-o.arrived; err != nil { // which ctx ends, too
 		return err
 	}
 	writeRows(t.device, t.weights, o.stops[n].buffer)
 	return nil
 }
+
+// modelTag is that of the model after a slot. Each learner has its own.
+func (t *learner) modelTag(s *slot, slot int) exchange.Tag {
+	return exchange.Tag{Epoch: uint32(t.at.Epoch), Step: uint32(s.step), Lane: exchange.LaneModel, Index: t.slotIndex(slot)}
+}
+
+func (t *learner) slotIndex(slot int) uint32 { return uint32(slot*len(t.learners) + t.index) }
 
 // end waits for what begin has started.
 func (o *tour) end() { o.running.Wait() }

@@ -4,62 +4,53 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 )
 
-// A trainer is one run. Its goroutine calls all of it but what its loader's hands
-// do to slots.
+// A trainer is one run: what its learners have in common. Its goroutine calls all of it
+// and of them but what its loader's hands do to slots.
 type trainer struct {
 	recipe  Recipe
 	options Options
 	log     *slog.Logger
 	data    *data
-	model   *nn.Model
 	device  tensor.Device
 	// products may be rounded while training; what is told and judged is not. nil: the
 	// device never does.
 	products rounding
 
-	kept      tensor.Arena // of what lives as long as the run
-	work      tensor.Arena // of one pass
-	weights   tensor.Matrix
-	gradients tensor.Matrix
-	optimizer *nn.Optimizer
-	pass      *nn.Pass
-	infer     *inference
-	judges    judges
+	kept   tensor.Arena // of what lives as long as the run
+	work   tensor.Arena // of one pass
+	infer  *inference
+	judges judges
+
+	learners []*learner
+	turn     []*learner // those that do the step, or end the epoch, that is under way
 
 	shared *shared // nil: this node does it all
-	local  *local  // nil: all models are the same
 	front  *front  // nil: passes begin with features
-	sums   sums    // nil: a pass adds up all there is
 
 	dealing  *dealing
 	batches  *batches
 	prefetch int // slots of batches; 0: as ahead says
 	phases   phases
 
-	at      state
-	history []Epoch
-	best    []float32 // the weights of at.Best, empty if there is none
-	host    []float32 // a copy of the weights, for hashes and checkpoints
-	notes   []string
-
+	notes []string
 	saved saved // the last checkpoint
 	told  time.Time
-	begun time.Time // when the epoch's training went on last
+	begun time.Time // when the epoch's training went on, or was counted, last
 	whole bool      // the epoch under way is trained by this run from its first step on
 }
 
 func newTrainer(ctx context.Context, r Recipe, shards []*graph.Shard, o Options) (*trainer, error) {
-	t := &trainer{recipe: r, options: o, log: o.Log, at: state{Epoch: 1}}
+	t := &trainer{recipe: r, options: o, log: o.Log}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
@@ -73,15 +64,15 @@ func newTrainer(ctx context.Context, r Recipe, shards []*graph.Shard, o Options)
 		}
 		return nil, err
 	}
-	if t.model, err = nn.New(r.Model, t.data.about.Features, t.data.about.Classes); err != nil {
+	if err := t.newLearners(); err != nil {
 		return nil, err
 	}
-	if err := enough(o.Memory, weightBytes(t.model)+atHome); err != nil {
+	if err := enough(o.Memory, t.weightBytes()+atHome); err != nil {
 		return nil, err
 	}
 	t.device = t.newDevice(o.Threads)
 	t.products, _ = t.device.(rounding)
-	if r.BF16 && !family.BF16() {
+	if slices.ContainsFunc(t.learners, func(l *learner) bool { return l.recipe.BF16 }) && !family.BF16() {
 		t.notes = append(t.notes, "this CPU has no products of BF16 numbers: they are computed in f32")
 	}
 	if err := t.allocate(); err != nil {
@@ -91,10 +82,12 @@ func newTrainer(ctx context.Context, r Recipe, shards []*graph.Shard, o Options)
 	if t.shared == nil {
 		return t, nil
 	}
-	t.shared.tour = &tour{shared: t.shared}
-	if t.local, err = t.newLocal(); err != nil {
-		t.close()
-		return nil, err
+	for _, l := range t.learners {
+		l.tour.shared = t.shared
+		if l.local, err = l.newLocal(); err != nil {
+			t.close()
+			return nil, err
+		}
 	}
 	if err := t.shared.ready(ctx, t); err != nil {
 		t.close()
@@ -130,36 +123,38 @@ func (t *trainer) newDevice(threads int) tensor.Device {
 	return cpu.New(threads)
 }
 
-// round has products rounded, where the recipe wants that, or no longer.
+// round has products rounded, or no longer.
 func (t *trainer) round(on bool) {
 	if t.products != nil {
-		t.products.SetBF16(on && t.recipe.BF16)
+		t.products.SetBF16(on)
 	}
 }
 
 // allocate makes what lives as long as the run.
 func (t *trainer) allocate() (err error) {
-	size := t.model.Size()
 	const rows, ends = 4, 1 << 10 // weights, gradients and two moments, each from a whole line on
-	if t.kept, err = t.device.NewArena(rows*size*t.device.Type().Bytes() + ends); err != nil {
+	bytes := 0
+	for _, l := range t.learners {
+		bytes += rows*l.model.Size()*t.device.Type().Bytes() + ends
+	}
+	if t.kept, err = t.device.NewArena(bytes); err != nil {
 		return err
 	}
-	t.weights = t.kept.Alloc(t.device.Type(), 1, size)
-	t.gradients = t.kept.Alloc(t.device.Type(), 1, size)
-	if t.optimizer, err = nn.NewOptimizer(t.recipe.Optimizer, t.device, t.kept, size); err != nil {
-		return err
+	for _, l := range t.learners {
+		if err := l.allocate(); err != nil {
+			return err
+		}
 	}
-	t.device.Write(t.weights, t.model.Initial(t.recipe.Seed))
-	t.host = make([]float32, size)
 	t.judges = newJudges(t.data.about.Classes, t.recipe.Metric == ROCAUC)
 	return nil
 }
 
-// sampling says how batches are drawn.
+// sampling says how batches are drawn, for all models alike.
 func (t *trainer) sampling() sample.Options {
-	o := sample.Options{Fanouts: t.recipe.Fanouts, Form: t.model.Form(), Seed: t.recipe.Seed}
+	model := t.learners[0].model
+	o := sample.Options{Fanouts: t.recipe.Fanouts, Form: model.Form(), Seed: t.recipe.Seed}
 	if len(o.Fanouts) == 0 {
-		o.Fanouts = make([]int, t.model.Hops())
+		o.Fanouts = make([]int, model.Hops())
 	}
 	return o
 }
@@ -182,21 +177,11 @@ func (t *trainer) close() {
 	}
 }
 
-func (t *trainer) result() Result {
-	r := Result{Last: t.at.Last, Early: t.at.Early}
-	if t.at.Best != nil {
-		r.Best = *t.at.Best
-	} else {
-		r.Best = r.Last
-	}
-	return r
-}
-
 // train does what is left of the recipe. Whatever ends it, a checkpoint of the last
 // step is left, unless numbers are no longer finite.
 func (t *trainer) train(ctx context.Context) error {
 	t.saved.at = time.Now()
-	for !t.at.done(&t.recipe) {
+	for !t.done() {
 		if err := t.epoch(ctx); err != nil {
 			_, diverged := errors.AsType[*Diverged](err)
 			_, unsaved := errors.AsType[*Unsaved](err)
@@ -205,6 +190,9 @@ func (t *trainer) train(ctx context.Context) error {
 			}
 			return errors.Join(err, t.save())
 		}
+	}
+	if err := t.allDiverged(); err != nil {
+		return err
 	}
 	return t.saveLast(ctx)
 }

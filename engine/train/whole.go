@@ -20,11 +20,12 @@ type whole struct {
 	input  nn.Input
 	sparse features.Rows
 	rows   tensor.Arena // of dense input
+	own    nn.Input     // those of input that are here, for a stage that hears no others
 	// Where rows of the halo are needed, those of both lie here.
 	joined table
 	// What a stage reads lies in one lane, what travels beside it perhaps in
 	// another, and the third is free for what it makes.
-	lanes [3]lane
+	lanes [3]tensor.Arena
 }
 
 type lane struct {
@@ -55,7 +56,11 @@ func (i *inference) runWhole(ctx context.Context, stages int, yield func(first i
 		if err != nil {
 			return err
 		}
-		y, next := pass.Stage(s, block, w.input, x, carry)
+		in := w.input
+		if block == nil {
+			in = w.own
+		}
+		y, next := pass.Stage(s, block, in, x, carry)
 		if next.None() || next.Base() != carry.Base() {
 			inCarry = free
 		}
@@ -73,20 +78,22 @@ func (i *inference) runWhole(ctx context.Context, stages int, yield func(first i
 // for it, since one that grows takes more than it needs.
 func (i *inference) lane(l, s int) (*nn.Pass, error) {
 	w := &i.whole
-	if need := int(i.wholeStage(s)); l > 0 && (w.lanes[l].arena == nil || w.lanes[l].arena.Bytes() < need) {
-		if w.lanes[l].arena != nil {
-			w.lanes[l].arena.Close()
+	if need := int(i.wholeStage(s)); l > 0 && (w.lanes[l] == nil || w.lanes[l].Bytes() < need) {
+		if w.lanes[l] != nil {
+			w.lanes[l].Close()
 		}
 		arena, err := i.device.NewArena(need)
 		if err != nil {
-			w.lanes[l] = lane{}
+			w.lanes[l] = nil
 			return nil, err
 		}
-		w.lanes[l] = lane{arena, i.model.NewPass(i.device, arena)}
-		w.lanes[l].pass.Weights = i.pass.Weights
+		w.lanes[l] = arena
 	}
-	w.lanes[l].arena.Reset()
-	return w.lanes[l].pass, nil
+	if of := &i.lanes[l]; of.arena != w.lanes[l] {
+		*of = lane{w.lanes[l], i.over(i.device, w.lanes[l])}
+	}
+	w.lanes[l].Reset()
+	return i.lanes[l].pass, nil
 }
 
 // join is the rows after a stage with those of the halo behind them.
@@ -113,7 +120,7 @@ func (i *inference) readWhole(ctx context.Context, stages int) (err error) {
 	if w.ready {
 		return nil
 	}
-	w.lanes[0] = lane{i.work, i.pass}
+	w.lanes[0] = i.work
 	w.ids = i.own.vertices(w.ids[:0], 0, i.own.rows)
 	places, far := w.ids, (*features.Far)(nil)
 	if h := i.halo; h != nil {
@@ -125,10 +132,12 @@ func (i *inference) readWhole(ctx context.Context, stages int) (err error) {
 			return err
 		}
 	}
-	w.input = nn.Input{Vertices: w.ids}
+	w.input, w.own = nn.Input{Vertices: w.ids}, nn.Input{Vertices: w.ids[:i.own.rows]}
 	if i.data.features.Sparse() {
 		i.data.features.Fill(&w.sparse, places, false, far)
-		w.input.Sparse, w.ready = &w.sparse.CSR, true
+		here := w.sparse.CSR
+		here.Rows, here.Indptr = i.own.rows, here.Indptr[:i.own.rows+1]
+		w.input.Sparse, w.own.Sparse, w.ready = &w.sparse.CSR, &here, true
 		i.halo.drop()
 		return nil
 	}
@@ -139,6 +148,7 @@ func (i *inference) readWhole(ctx context.Context, stages int) (err error) {
 	w.input.Dense = w.rows.Alloc(i.device.Type(), len(places), columns)
 	i.work.Reset()
 	i.data.features.Dense(i.device, i.work, w.input.Dense, places, far)
+	w.own.Dense = w.input.Dense.RowRange(0, i.own.rows)
 	w.ready = true
 	i.halo.drop()
 	return nil
@@ -153,9 +163,9 @@ func (i *inference) close() {
 		i.whole.joined.arena.Close()
 	}
 	i.halo.close()
-	for _, l := range i.whole.lanes[1:] {
-		if l.arena != nil {
-			l.arena.Close()
+	for _, a := range i.whole.lanes[1:] {
+		if a != nil {
+			a.Close()
 		}
 	}
 	i.whole = whole{}

@@ -1,0 +1,56 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// lose takes a learner of a sweep that has diverged out of the run, and returns what ends
+// the run: any other error, and that none is left that has not diverged. All nodes come to
+// the same, since all find out in the same step.
+func (t *trainer) lose(l *learner, err error) error {
+	d, diverged := errors.AsType[*Diverged](err)
+	if !diverged || !t.sweeps() {
+		return err
+	}
+	l.at.Diverged = d
+	t.log.Warn("a model of the sweep has diverged; the others go on", "model", l.index, "err", err)
+	if err := t.allDiverged(); err != nil {
+		return err
+	}
+	// Its epoch is not told of: what it took of all nodes' work is told with another's.
+	if next := t.lead(); !next.done() {
+		next.at.Under.took(&l.at.Under)
+		next.end.took(&l.end)
+	}
+	return nil
+}
+
+// allDiverged is how a sweep ends of which every model has diverged.
+func (t *trainer) allDiverged() error {
+	for _, l := range t.learners {
+		if l.at.Diverged == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("all %d models of the sweep have diverged: %w", len(t.learners), t.learners[0].at.Diverged)
+}
+
+// called is how a sentence calls the model of a sweep; "" where there is one.
+func (t *learner) called() string {
+	if !t.sweeps() {
+		return ""
+	}
+	params := t.trainer.recipe.Sweep[t.index].Params
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(params)) {
+		all = append(all, key+"="+params[key])
+	}
+	if len(all) == 0 {
+		return fmt.Sprintf("model %d", t.index)
+	}
+	return fmt.Sprintf("model %d (%s)", t.index, strings.Join(all, ", "))
+}
