@@ -25,6 +25,9 @@ func (t *trainer) lose(l *learner, err error) error {
 	if next := t.lead(); !next.done() {
 		next.at.Under.took(&l.at.Under)
 		next.end.took(&l.end)
+		if l.end.Eval != nil {
+			next.end.Sent.Add(l.end.Eval.Sent)
+		}
 	}
 	return nil
 }

@@ -182,7 +182,7 @@ func (n *needs) group(t *trainer, s *slot, g *group) (slot, rows uint64) {
 		slot += uint64(16*b.Entries() + 8*b.Rows + 12*b.Cols)
 	}
 	in := nn.InputSize{Rows: int(sources), Sparse: t.data.features.Sparse()}
-	if in.Sparse {
+	if in.Sparse && t.front == nil {
 		in.Entries = t.entries(s, g)
 	}
 	for _, l := range t.learners { // whose passes take turns

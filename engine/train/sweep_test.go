@@ -2,13 +2,11 @@ package train
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
@@ -42,6 +40,16 @@ func swept(r Recipe, models ...string) Recipe {
 			}
 		}
 		r.Sweep = append(r.Sweep, v)
+	}
+	return r
+}
+
+// everywhere is a recipe with all its models changed alike.
+func everywhere(r Recipe, change func(*Recipe)) Recipe {
+	r.Sweep = slices.Clone(r.Sweep)
+	change(&r)
+	for i := range r.Sweep {
+		change(&r.Sweep[i].Recipe)
 	}
 	return r
 }
@@ -122,11 +130,7 @@ func TestModelsOfASweepAreThoseOfRunsOfTheirOwn(t *testing.T) {
 		r = sweep(r)
 		for _, full := range []bool{false, true} {
 			if full {
-				r.Batch, r.Fanouts = 0, nil
-				for i := range r.Sweep {
-					of := &r.Sweep[i].Recipe
-					of.Batch, of.Fanouts = 0, nil
-				}
+				r = everywhere(r, func(of *Recipe) { of.Batch, of.Fanouts = 0, nil })
 			}
 			run := func(r Recipe) []Epoch { _, all := mustRun(t, r, shards, Options{Threads: 2}); return all }
 			asAlone(t, name+" on one node", run(r), soloists(t, r, run))
@@ -172,16 +176,3 @@ func TestModelsOfASweepOnThreeNodesAreThoseOfRunsOfTheirOwn(t *testing.T) {
 		}
 	}
 }
-
-// at is the recipe of the base and all models, changed alike.
-func everywhere(r Recipe, change func(*Recipe)) Recipe {
-	r.Sweep = slices.Clone(r.Sweep)
-	change(&r)
-	for i := range r.Sweep {
-		change(&r.Sweep[i].Recipe)
-	}
-	return r
-}
-
-var _ = maps.Keys[map[string]int]
-var _ = (*graph.Shard)(nil)
