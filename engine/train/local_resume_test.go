@@ -246,7 +246,7 @@ func TestStepsWithLocalUpdatesAllocateLittle(t *testing.T) {
 	shards := communities(t, 3000)
 	var asked atomic.Int64
 	r := small("sage")
-	r.Sharing, r.Batch = updating("2", 2), 120
+	r.Sharing, r.Batch, r.Epochs = updating("2", 2), 120, 100
 	m := newMesh(3, uneven(len(shards), 3))
 	m.net.Trouble = func(context.Context, int, int, strategy.Query) error {
 		asked.Add(1)

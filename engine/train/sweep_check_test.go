@@ -17,7 +17,7 @@ func TestSweepsThatCannotBe(t *testing.T) {
 	shards := communities(t, 600)
 	about := Describe(shards)
 	for want, change := range map[string]func(of *Recipe){
-		"--sweep batch: all models of a sweep train on the same batches: start one job for each value":    func(of *Recipe) { of.Batch++ },
+		"--sweep batch: all models of a sweep train on the same batches: start one job for each value": func(of *Recipe) { of.Batch++ },
 		"--sweep fanout: all models":             func(of *Recipe) { of.Fanouts = []int{5, 4} },
 		"--sweep seed: all models":               func(of *Recipe) { of.Seed++ },
 		"--sweep normalize-features: all models": func(of *Recipe) { of.Features = "row" },
