@@ -87,6 +87,35 @@ func sharing(t testing.TB) *State {
 // sharingGeneration is that of the job that runs in sharing.
 const sharingGeneration = 31
 
+// sweeping is sharing with a sweep of three models in the place of the job that a and b
+// both ran: the second has stopped after one epoch, the third is the best.
+func sweeping(t testing.TB) *State {
+	s := sharing(t)
+	index := s.Index
+	for _, c := range []Command{
+		FinishJob{ID: "j6", Node: "a", Generation: sharingGeneration, State: Stopped},
+		CreateJob{Key: key(7), Dataset: sharedID, Recipe: "{}", Strategy: "leap", Epochs: 9, Models: 3},
+		AssignJob{ID: "j8", Nodes: []string{"a", "b"}, Owners: []int{0, 0, 1, 1}},
+		CommitEpochs{ID: "j8", Node: "a", Generation: sweepingGeneration, Epochs: []Epoch{
+			judged(1, 0, 0.25), judged(1, 1, 0.5), judged(1, 2, 0.5), judged(2, 0, 0.5), judged(2, 2, 0.75),
+		}},
+	} {
+		index++
+		s = must(t, s, index, c)
+	}
+	return s
+}
+
+// sweepingGeneration is that of the job that runs in sweeping.
+const sweepingGeneration = 35
+
+// judged is trained, of one model of a sweep.
+func judged(epoch, model int, score float64) Epoch {
+	e := trained(epoch, score)
+	e.Model = model
+	return e
+}
+
 func key(i int) string { return fmt.Sprintf("%08x", i+1) }
 
 // trained is what is reported of an epoch.
@@ -133,6 +162,10 @@ func seeds(f *testing.F) [][]byte {
 		StopJob{ID: "j3"},
 		ResumeJob{ID: "j2", Recipe: "{}"},
 		RemoveJob{ID: "j1"},
+		CreateJob{Key: key(10), Dataset: sharedID, Recipe: "{}", Strategy: "auto", Epochs: 100, Models: 3},
+		CommitEpochs{ID: "j8", Node: "a", Generation: sweepingGeneration, Epochs: []Epoch{judged(3, 0, 0.5), judged(3, 2, 0.875), judged(4, 2, 0.25)}},
+		FinishJob{ID: "j8", Node: "a", Generation: sweepingGeneration, State: Done, Best: 2, BestModel: 2, Bests: []int{2, 1, 2}},
+		AssignJob{ID: "j8", Nodes: []string{"b"}, Owners: []int{0, 0, 0, 0}, Generation: sweepingGeneration},
 		RemoveDataset{ID: readyID},
 	} {
 		data, err := Encode(c)
@@ -168,7 +201,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%+v was written, but: %v", c, err)
 		}
-		for _, s := range []*State{working(t), sharing(t)} {
+		for _, s := range []*State{working(t), sharing(t), sweeping(t)} {
 			a, errA := Apply(s, 100, data)
 			b, errB := Apply(s, 100, again)
 			if a.Digest() != b.Digest() || (errA == nil) != (errB == nil) {
@@ -185,7 +218,7 @@ func FuzzApply(f *testing.F) {
 		f.Add(s, all[(i+1)%len(all)])
 	}
 	f.Fuzz(func(t *testing.T, one, two []byte) {
-		for _, s := range []*State{working(t), sharing(t)} {
+		for _, s := range []*State{working(t), sharing(t), sweeping(t)} {
 			applyBoth(t, s, one, two)
 		}
 	})
@@ -217,7 +250,7 @@ func applyBoth(t *testing.T, s *State, one, two []byte) {
 }
 
 func FuzzUnmarshalSnapshot(f *testing.F) {
-	for _, s := range []*State{founded(f), populated(f), working(f), sharing(f)} {
+	for _, s := range []*State{founded(f), populated(f), working(f), sharing(f), sweeping(f)} {
 		b, err := MarshalSnapshot(s)
 		if err != nil {
 			f.Fatal(err)

@@ -12,15 +12,18 @@ const (
 	// MaxJobs bounds how many there are, those that have ended included: a job stays
 	// until somebody removes it.
 	MaxJobs = 64
-	// MaxEpochs bounds the epochs of one job, MaxHistory those of all together. When
-	// there is no room for more, the oldest jobs that have ended keep only their best
-	// epoch and their last.
+	// MaxEpochs bounds the epochs of one job, MaxHistory those of all together, where
+	// each model of a sweep has its own. When there is no room for more, the oldest jobs
+	// that have ended keep only the best epoch of each model and its last.
 	MaxEpochs  = 10_000
 	MaxHistory = 50_000
+	// MaxModels bounds the models of a sweep.
+	MaxModels = 64
 	// MaxKeepers is how many nodes of a job keep checkpoints while it runs: the first of
 	// them.
 	MaxKeepers = 3
-	// MaxRecipe bounds a recipe in bytes, MaxCommit the epochs of one command.
+	// MaxRecipe bounds a recipe in bytes, MaxCommit the epochs of one command: one epoch
+	// of the largest sweep fits.
 	MaxRecipe = 64 << 10
 	MaxCommit = 256
 	// MaxSentence bounds what a job says in words, in bytes, MaxNotes how many notes it
@@ -82,16 +85,22 @@ type Job struct {
 	// until there is an epoch in this generation those of the one before. Other nodes
 	// that ran it may have nothing.
 	Keepers []string `json:"keepers,omitempty"`
-	History []Epoch  `json:"history,omitempty"` // epochs in rising order
+	History []Epoch  `json:"history,omitempty"` // epochs in rising order, and the models in each
 	// Thinned says that epochs were taken out of History to make room.
 	Thinned bool     `json:"thinned,omitempty"`
 	Best    int      `json:"best,omitempty"`  // the epoch whose model is kept; 0: none yet
 	Notes   []string `json:"notes,omitempty"` // sentences of who trained it
+
+	// Bests are of a sweep: for each of its models, what Best is for a job of one. Best is
+	// then that of BestModel, which is the best of them.
+	Bests     []int `json:"bests,omitempty"`
+	BestModel int   `json:"best_model,omitempty"`
 }
 
 // An Epoch is what was reported of one epoch.
 type Epoch struct {
-	Epoch      int      `json:"epoch"` // from 1
+	Epoch      int      `json:"epoch"`           // from 1
+	Model      int      `json:"model,omitempty"` // of a sweep, from 0
 	Loss       float64  `json:"loss"`
 	Seconds    float64  `json:"seconds"`
 	Phases     Phases   `json:"phases,omitzero"`
@@ -200,7 +209,11 @@ func (j Job) Shared() bool { return j.Strategy != single }
 // Ended says whether nobody works on the job, nor will unless it is resumed.
 func (j Job) Ended() bool { return j.State != Queued && j.State != Running }
 
-// Last is the number of the last epoch that is known of, 0 before the first.
+// Models is how many models the job trains.
+func (j Job) Models() int { return max(1, len(j.Bests)) }
+
+// Last is the number of the last epoch that is known of, 0 before the first. It is known
+// of all models that trained in it.
 func (j Job) Last() int {
 	if len(j.History) == 0 {
 		return 0
@@ -208,13 +221,29 @@ func (j Job) Last() int {
 	return j.History[len(j.History)-1].Epoch
 }
 
-// EpochAt finds one epoch by its number.
-func (j Job) EpochAt(epoch int) (Epoch, bool) {
-	at, ok := slices.BinarySearchFunc(j.History, epoch, func(e Epoch, n int) int { return cmp.Compare(e.Epoch, n) })
+// EpochAt finds one epoch of a model by its number.
+func (j Job) EpochAt(epoch, model int) (Epoch, bool) {
+	at, ok := slices.BinarySearchFunc(j.History, Epoch{Epoch: epoch, Model: model}, Epoch.compare)
 	if !ok {
 		return Epoch{}, false
 	}
 	return j.History[at], true
+}
+
+// compare says which comes first in a History.
+func (e Epoch) compare(o Epoch) int {
+	return cmp.Or(cmp.Compare(e.Epoch, o.Epoch), cmp.Compare(e.Model, o.Model))
+}
+
+// Of is what is known of one model of a sweep.
+func (j Job) Of(model int) []Epoch {
+	var list []Epoch
+	for _, e := range j.History {
+		if e.Model == model {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // DatasetOf is what a job trains on: the dataset that it began with or, if that was

@@ -18,6 +18,12 @@ func (c CreateJob) apply(s *State, _ uint64) error {
 		Key: c.Key, Dataset: d.ID, DatasetName: d.Name, Content: d.Content(), Recipe: c.Recipe, Strategy: c.Strategy, Why: c.Why,
 		Seed: c.Seed, Epochs: c.Epochs, State: Queued,
 	}
+	if c.Models < 0 || c.Models == 1 || c.Models > MaxModels {
+		return fmt.Errorf("%w: a sweep of %d models: there may be 2 to %d", ErrInvalid, c.Models, MaxModels)
+	}
+	if c.Models > 0 {
+		j.Bests = make([]int, c.Models)
+	}
 	for _, old := range s.Jobs {
 		if old.Key != c.Key {
 			continue
@@ -35,7 +41,7 @@ func (c CreateJob) apply(s *State, _ uint64) error {
 	if len(s.Jobs) >= MaxJobs {
 		return ErrJobsFull
 	}
-	if s.reserved()+j.Epochs > MaxHistory {
+	if s.reserved()+j.reserves() > MaxHistory {
 		return ErrEpochsFull
 	}
 	s.JobsMade = j.Number
@@ -46,7 +52,7 @@ func (c CreateJob) apply(s *State, _ uint64) error {
 // asked says whether both were asked for in the same words.
 func (j Job) asked(other Job) bool {
 	return j.Key == other.Key && j.Dataset == other.Dataset && j.Recipe == other.Recipe && j.Strategy == other.Strategy &&
-		j.Why == other.Why && j.Seed == other.Seed && j.Epochs == other.Epochs
+		j.Why == other.Why && j.Seed == other.Seed && j.Epochs == other.Epochs && len(j.Bests) == len(other.Bests)
 }
 
 func (s *State) job(id string) (Job, error) {
@@ -80,34 +86,55 @@ func (c CommitEpochs) apply(s *State, _ uint64) error {
 	if len(c.Epochs) > MaxCommit {
 		return fmt.Errorf("%w: %d epochs at once", ErrInvalid, len(c.Epochs))
 	}
-	best, _ := j.EpochAt(j.Best)
 	var fresh []Epoch
-	last := j.Last()
+	last := Epoch{Epoch: j.Last(), Model: MaxModels}
 	for _, e := range c.Epochs {
 		e.Generation = j.Generation
 		if e.Epoch <= j.Last() {
 			continue
 		}
-		if e.Epoch <= last {
-			return fmt.Errorf("%w: epoch %d after %d", ErrInvalid, e.Epoch, last)
+		if e.compare(last) <= 0 {
+			return fmt.Errorf("%w: epoch %d after %d, of models %d and %d", ErrInvalid, e.Epoch, last.Epoch, e.Model, last.Model)
 		}
-		if err := e.check(j.Epochs); err != nil {
+		if err := e.check(j); err != nil {
 			return err
 		}
-		last = e.Epoch
+		last = e
 		fresh = append(fresh, e)
-		if e.better(best) {
-			best, j.Best = e, e.Epoch
-		}
 	}
 	if len(fresh) == 0 {
 		return nil
 	}
 	j.Keepers = slices.Clone(j.Nodes[:min(len(j.Nodes), MaxKeepers)])
 	j.History = slices.Concat(j.History, fresh) // those of the state before are not written to
+	j.judge(fresh)
 	s.Jobs[j.ID] = j
 	s.thin()
 	return nil
+}
+
+// judge looks for the best epochs among those that have come.
+func (j *Job) judge(fresh []Epoch) {
+	bests := make([]Epoch, j.Models()) // of each model
+	bests[j.BestModel], _ = j.EpochAt(j.Best, j.BestModel)
+	for model, epoch := range j.Bests {
+		bests[model], _ = j.EpochAt(epoch, model)
+	}
+	for _, e := range fresh {
+		if e.better(bests[e.Model]) {
+			bests[e.Model] = e
+		}
+	}
+	j.Bests = slices.Clone(j.Bests)
+	for model := range j.Bests {
+		j.Bests[model] = bests[model].Epoch
+	}
+	for model, e := range bests {
+		if e.better(bests[j.BestModel]) {
+			j.BestModel = model
+		}
+	}
+	j.Best = bests[j.BestModel].Epoch
 }
 
 func (c FinishJob) apply(s *State, _ uint64) error {
@@ -129,11 +156,12 @@ func (c FinishJob) apply(s *State, _ uint64) error {
 	if j.State != Running {
 		return fmt.Errorf("%s (%s): %w", j.ID, j.State, ErrStaleReport)
 	}
-	if e, in := j.EpochAt(c.Best); c.Best != 0 && (!in || e.Eval == nil) {
-		return fmt.Errorf("%w: epoch %d is the best, and was never evaluated", ErrInvalid, c.Best)
-	}
 	if c.Best != 0 {
-		j.Best = c.Best
+		models := len(j.Bests)
+		j.Best, j.BestModel, j.Bests = c.Best, c.BestModel, slices.Clone(c.Bests)
+		if err := j.checkBest(models); err != nil {
+			return err
+		}
 	}
 	j.State, j.Stopping, j.Error = c.State, false, c.Error
 	if len(c.Notes) > 0 {
@@ -177,10 +205,11 @@ func (c ResumeJob) apply(s *State, _ uint64) error {
 			return err
 		}
 	}
-	if s.reserved()-j.reserves()+j.Epochs > MaxHistory {
+	reserved := s.reserved() - j.reserves()
+	j.State, j.Error, j.Dataset, j.DatasetName = Queued, "", d.ID, d.Name
+	if reserved+j.reserves() > MaxHistory {
 		return ErrEpochsFull
 	}
-	j.State, j.Error, j.Dataset, j.DatasetName = Queued, "", d.ID, d.Name
 	s.Jobs[j.ID] = j
 	return nil
 }

@@ -30,9 +30,9 @@ func (j Job) checkHead() error {
 }
 
 // check wants numbers that a program may show and add up.
-func (e Epoch) check(epochs int) error {
-	if e.Epoch < 1 || e.Epoch > epochs {
-		return fmt.Errorf("%w: epoch %d of %d", ErrInvalid, e.Epoch, epochs)
+func (e Epoch) check(j Job) error {
+	if e.Epoch < 1 || e.Epoch > j.Epochs || e.Model < 0 || e.Model >= j.Models() {
+		return fmt.Errorf("%w: epoch %d of %d, model %d of %d", ErrInvalid, e.Epoch, j.Epochs, e.Model, j.Models())
 	}
 	p := e.Phases
 	for _, f := range []float64{e.Loss, e.Seconds, p.Sample, p.Gather, p.Compute, p.Reduce, p.Wait} {
@@ -57,6 +57,23 @@ func (e Epoch) check(epochs int) error {
 	}
 	return cmp.Or(checkNumber("generation", e.Generation), checkHex("SHA-256", e.Weights, sha256Len),
 		checkOptional("strategy", e.Strategy), checkWhy(e.Why))
+}
+
+// checkBest wants epochs that were evaluated, of a sweep one for each model and the best
+// among them.
+func (j Job) checkBest(models int) error {
+	if e, in := j.EpochAt(j.Best, j.BestModel); j.Best != 0 && (!in || e.Eval == nil) || j.Best == 0 && j.BestModel != 0 {
+		return fmt.Errorf("%w: epoch %d of model %d is the best, and was never evaluated", ErrInvalid, j.Best, j.BestModel)
+	}
+	if len(j.Bests) != models || models > 0 && j.Bests[j.BestModel] != j.Best {
+		return fmt.Errorf("%w: the best epochs of %d models are told, of %d, or not that of the best", ErrInvalid, len(j.Bests), models)
+	}
+	for model, epoch := range j.Bests {
+		if e, in := j.EpochAt(epoch, model); epoch != 0 && (!in || e.Eval == nil) {
+			return fmt.Errorf("%w: epoch %d of model %d is its best, and was never evaluated", ErrInvalid, epoch, model)
+		}
+	}
+	return nil
 }
 
 // maxSlots is more than a step ever has: one a node at most.

@@ -11,6 +11,7 @@ type (
 		Why      string `json:"why,omitempty"`
 		Seed     uint64 `json:"seed"`
 		Epochs   int    `json:"epochs"`
+		Models   int    `json:"models,omitempty"` // of a sweep; 0: it is none
 	}
 
 	// AssignJob is the leader's word on who runs a job, as NextJobs computes it. If none
@@ -28,8 +29,9 @@ type (
 		Generation uint64 `json:"generation,omitempty"`
 	}
 
-	// CommitEpochs is what a node that runs a job reports of it: epochs in rising
-	// order. Those that are known already are skipped.
+	// CommitEpochs is what a node that runs a job reports of it: epochs in rising order,
+	// each of all models of a sweep that trained in it. Those that are known already are
+	// skipped.
 	CommitEpochs struct {
 		ID         string  `json:"id"`
 		Node       string  `json:"node"`
@@ -38,7 +40,8 @@ type (
 	}
 
 	// FinishJob is that node's word that the job has ended. Best, if not 0, is the
-	// epoch of the best validation. Repeating it changes nothing.
+	// epoch of the best validation; of a sweep, that of BestModel, and Bests are those of
+	// all models. Repeating it changes nothing.
 	FinishJob struct {
 		ID         string   `json:"id"`
 		Node       string   `json:"node"`
@@ -46,6 +49,8 @@ type (
 		State      JobState `json:"state"` // done, failed or stopped
 		Error      string   `json:"error,omitempty"`
 		Best       int      `json:"best,omitempty"`
+		BestModel  int      `json:"best_model,omitempty"`
+		Bests      []int    `json:"bests,omitempty"`
 		Notes      []string `json:"notes,omitempty"` // sentences, MaxNotes at most
 	}
 

@@ -78,18 +78,18 @@ func (s *State) checkShares(j Job) error {
 }
 
 func (j Job) checkHistory() error {
-	last := 0
+	if len(j.Bests) == 1 || len(j.Bests) > MaxModels || j.BestModel < 0 || j.BestModel >= j.Models() {
+		return fmt.Errorf("%w: model %d is the best of a sweep of %d", ErrInvalid, j.BestModel, len(j.Bests))
+	}
+	last := Epoch{}
 	for _, e := range j.History {
-		if e.Epoch <= last {
-			return fmt.Errorf("%w: epoch %d after %d", ErrInvalid, e.Epoch, last)
+		if e.compare(last) <= 0 {
+			return fmt.Errorf("%w: epoch %d after %d, of models %d and %d", ErrInvalid, e.Epoch, last.Epoch, e.Model, last.Model)
 		}
-		if err := e.check(j.Epochs); err != nil {
+		if err := e.check(j); err != nil {
 			return err
 		}
-		last = e.Epoch
+		last = e
 	}
-	if e, in := j.EpochAt(j.Best); j.Best != 0 && (!in || e.Eval == nil) {
-		return fmt.Errorf("%w: its best epoch %d was never evaluated", ErrInvalid, j.Best)
-	}
-	return nil
+	return j.checkBest(len(j.Bests))
 }

@@ -30,10 +30,10 @@ func TestWorkingIsAsItSays(t *testing.T) {
 	if j := s.Jobs["j1"]; j.Best != 2 || j.State != Done {
 		t.Errorf("j1 is %+v", j)
 	}
-	if e, ok := s.Jobs["j1"].EpochAt(3); !ok || e.Epoch != 3 {
+	if e, ok := s.Jobs["j1"].EpochAt(3, 0); !ok || e.Epoch != 3 {
 		t.Errorf("epoch 3 is %+v", e)
 	}
-	if _, ok := s.Jobs["j1"].EpochAt(4); ok {
+	if _, ok := s.Jobs["j1"].EpochAt(4, 0); ok {
 		t.Error("there is an epoch 4")
 	}
 }
@@ -69,13 +69,13 @@ func TestLongestReport(t *testing.T) {
 	c := CommitEpochs{ID: "j3", Node: "a", Generation: most}
 	for range MaxCommit {
 		c.Epochs = append(c.Epochs, Epoch{
-			Epoch: MaxEpochs, Loss: -math.MaxFloat64 / 3, Seconds: math.Pi * 1e20, Phases: Phases{math.Pi, math.Pi, math.Pi, math.Pi, math.Pi}, Rows: Rows{most, most},
+			Epoch: MaxEpochs, Model: MaxModels - 1, Loss: -math.MaxFloat64 / 3, Seconds: math.Pi * 1e20, Phases: Phases{math.Pi, math.Pi, math.Pi, math.Pi, math.Pi}, Rows: Rows{most, most},
 			Requests: Requests{most, most}, Bytes: bytes, Generation: most, Weights: hash,
 			Eval:     &Eval{Seconds: math.Pi, Train: new(math.E / 10), Val: new(math.E / 10), Test: new(math.E / 10), Score: math.E / 10, Loss: -math.MaxFloat64 / 3, Bytes: bytes},
 			Strategy: "centric", Why: strings.Repeat("<", MaxWhy/6), Slots: maxSlots,
 		})
 	}
-	if err := c.Epochs[0].check(MaxEpochs); err != nil {
+	if err := c.Epochs[0].check(Job{Epochs: MaxEpochs, Bests: make([]int, MaxModels)}); err != nil {
 		t.Error(err)
 	}
 	if written, err := json.Marshal(c.Epochs[0]); err != nil || (len(written)+1)*MaxHistory > MaxSnapshot*3/4 {
@@ -173,7 +173,7 @@ func TestOldHistoriesAreThinned(t *testing.T) {
 		if j.Thinned != slices.Contains([]string{"j1", "j6", "j7", "j8"}, j.ID) || j.Thinned && len(j.History) != 2 || long && !j.Thinned && len(j.History) != MaxEpochs {
 			t.Errorf("%s has %d epochs, thinned %v", j.ID, len(j.History), j.Thinned)
 		}
-		if e, in := j.EpochAt(j.Best); len(j.History) > 0 && (!in || e.Eval == nil) || long && j.Last() != MaxEpochs {
+		if e, in := j.EpochAt(j.Best, 0); len(j.History) > 0 && (!in || e.Eval == nil) || long && j.Last() != MaxEpochs {
 			t.Errorf("%s has its best %d and its last %d", j.ID, j.Best, j.Last())
 		}
 	}
@@ -305,6 +305,9 @@ func TestJobsThatNoHistoryLeadsTo(t *testing.T) {
 		"owners, nobody": func(_ *State, j *Job) {
 			*j = Job{ID: j.ID, Number: j.Number, Key: j.Key, Dataset: j.Dataset, DatasetName: j.DatasetName, Strategy: "leap", Epochs: 1, State: Queued, Owners: []int{0}}
 		},
+		"a model":        func(_ *State, j *Job) { j.History = []Epoch{judged(1, 1, 0.5)}; j.Best = 0 },
+		"the best model": func(_ *State, j *Job) { j.BestModel = 1 },
+		"bests of one":   func(_ *State, j *Job) { j.Bests = []int{j.Best} },
 		"slots":          func(_ *State, j *Job) { j.History = []Epoch{slotted(maxSlots + 1)}; j.Best = 0 },
 		"an epoch's own": func(_ *State, j *Job) { j.History = []Epoch{{Epoch: 10, Weights: hash}}; j.Best = 0 },
 	} {
@@ -354,7 +357,7 @@ func anyJobCommand(r *rand.Rand, s *State) Command {
 	}
 	switch r.IntN(10) {
 	case 0:
-		return CreateJob{Key: fmt.Sprintf("%08x", r.IntN(20)), Dataset: readyID, Recipe: "{}", Strategy: []string{"single", "leap"}[r.IntN(2)], Epochs: 1 + r.IntN(8)}
+		return CreateJob{Key: fmt.Sprintf("%08x", r.IntN(20)), Dataset: readyID, Recipe: "{}", Strategy: []string{"single", "leap"}[r.IntN(2)], Epochs: 1 + r.IntN(8), Models: []int{0, 3}[r.IntN(2)]}
 	case 1, 2:
 		a := AssignJob{ID: j.ID, Nodes: []string{node}}
 		if other := string(rune('a' + r.IntN(3))); other != node && r.IntN(2) == 0 {
@@ -372,9 +375,21 @@ func anyJobCommand(r *rand.Rand, s *State) Command {
 		return a
 	case 3, 4, 5:
 		at := j.Last() + r.IntN(2)
-		return CommitEpochs{ID: j.ID, Node: node, Generation: j.Generation, Epochs: []Epoch{trained(max(at, 1), r.Float64()), trained(at+1, r.Float64())}}
+		c := CommitEpochs{ID: j.ID, Node: node, Generation: j.Generation}
+		for _, epoch := range []int{max(at, 1), at + 1} {
+			for model := range j.Models() {
+				if model == 0 || r.IntN(4) > 0 {
+					c.Epochs = append(c.Epochs, judged(epoch, model, r.Float64()))
+				}
+			}
+		}
+		return c
 	case 6:
-		return FinishJob{ID: j.ID, Node: node, Generation: j.Generation, State: []JobState{Done, Failed, Stopped}[r.IntN(3)]}
+		end := FinishJob{ID: j.ID, Node: node, Generation: j.Generation, State: []JobState{Done, Failed, Stopped}[r.IntN(3)]}
+		if r.IntN(2) == 0 {
+			end.Best, end.BestModel, end.Bests = j.Best, j.BestModel, j.Bests
+		}
+		return end
 	case 7:
 		return StopJob{ID: j.ID}
 	case 8:

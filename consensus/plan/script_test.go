@@ -253,7 +253,13 @@ func (m *machine) show() string {
 		}
 		fmt.Fprintf(&b, "job %s %s stopping=%v %q on %v%s, generation %d, dataset %s, %s (%s), seed %d, best %d of %d, last %d of %d, recipe %s\n",
 			j.ID, j.State, j.Stopping, j.Error, j.Nodes, owners, j.Generation, j.DatasetName, j.Strategy, j.Why, j.Seed, j.Best, len(j.History), j.Last(), j.Epochs, j.Recipe)
+		if len(j.Bests) > 0 {
+			fmt.Fprintf(&b, "  model %d is the best of a sweep, whose bests are %v\n", j.BestModel, j.Bests)
+		}
 		for _, e := range j.History {
+			if len(j.Bests) > 0 {
+				fmt.Fprintf(&b, "  model %d:", e.Model)
+			}
 			fmt.Fprintf(&b, "  epoch %d, loss %v, evaluated %v, generation %d\n", e.Epoch, e.Loss, e.Eval != nil, e.Generation)
 		}
 	}
