@@ -25,7 +25,8 @@ func predict() *cobra.Command {
 		Long: "Runs the model of a job, as it was in its best epoch, over all vertices with all their neighbours, and\n" +
 			"writes a row for each: the classes' scores before softmax, or with --embeddings what the last layer is\n" +
 			"given. Rows are in ascending order of what the source calls the vertices. A .parquet file holds that\n" +
-			"name beside each row; a .npy file holds the numbers alone. Interrupted or failed, it leaves no file.",
+			"name beside each row; a .npy file holds the numbers alone. Of a sweep it is the best model, or the one that\n" +
+			"--model-index names, as `hopmesh train show` counts them. Interrupted or failed, it leaves no file.",
 		Example:           "  hopmesh predict j1 --out cora.parquet\n  hopmesh predict j1 --out cora.npy --embeddings",
 		Args:              oneArg("JOB"),
 		ValidArgsFunction: suggest(&d, jobIDs),
@@ -34,13 +35,13 @@ func predict() *cobra.Command {
 			if !slices.Contains(api.PredictFormats(), format) {
 				return wrongUsage(cmd, "--out %q must end in %s, which says what is written", out, oneOf(api.PredictFormats()))
 			}
-			return save(cmd, &d, args[0], out, func(ctx context.Context, c *api.Client, to io.Writer) error {
-				return c.Predict(ctx, args[0], api.PredictRequest{Format: format, Embeddings: embeddings}, to)
-			})
+			r := api.PredictRequest{Format: format, Embeddings: embeddings, Index: modelIndex(cmd)}
+			return save(cmd, &d, args[0], out, func(ctx context.Context, c *api.Client, to io.Writer) error { return c.Predict(ctx, args[0], r, to) })
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "the `FILE` to write, .npy or .parquet")
 	cmd.Flags().BoolVar(&embeddings, "embeddings", false, "write what the last layer is given instead of the classes' scores")
+	modelIndexFlag(cmd)
 	d.flags(cmd)
 	return cmd
 }
@@ -52,7 +53,8 @@ func export() *cobra.Command {
 		Use:   "export JOB --out FILE",
 		Short: "Write a trained model, for Python and others",
 		Long: "Writes the weights of a job's model, as they were in its best epoch, as .safetensors; what the model is\n" +
-			"stands in the file's metadata. Interrupted or failed, it leaves no file.",
+			"stands in the file's metadata. Of a sweep it is the best model, or the one that --model-index names, as\n" +
+			"`hopmesh train show` counts them. Interrupted or failed, it leaves no file.",
 		Example:           "  hopmesh export j1 --out model.safetensors",
 		Args:              oneArg("JOB"),
 		ValidArgsFunction: suggest(&d, jobIDs),
@@ -60,13 +62,23 @@ func export() *cobra.Command {
 			if strings.ToLower(filepath.Ext(out)) != ".safetensors" {
 				return wrongUsage(cmd, "--out %q must end in .safetensors, which is what is written", out)
 			}
-			return save(cmd, &d, args[0], out, func(ctx context.Context, c *api.Client, to io.Writer) error { return c.ExportJob(ctx, args[0], to) })
+			r := api.ExportRequest{Index: modelIndex(cmd)}
+			return save(cmd, &d, args[0], out, func(ctx context.Context, c *api.Client, to io.Writer) error { return c.ExportJob(ctx, args[0], r, to) })
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "the `FILE` to write, .safetensors")
+	modelIndexFlag(cmd)
 	d.flags(cmd)
 	return cmd
 }
+
+func modelIndexFlag(cmd *cobra.Command) {
+	cmd.Flags().Int("model-index", 0, "which model of a sweep, a `NUMBER` from 0 (default: the best)")
+	completeFlag(cmd, "model-index", nil)
+}
+
+// modelIndex is nil if nobody said which.
+func modelIndex(cmd *cobra.Command) *int { return said(cmd.Flags(), "model-index", cmd.Flags().GetInt) }
 
 // saved is what is said of a file that was written.
 type saved struct {

@@ -25,7 +25,7 @@ func (m topModel) job() section {
 		}
 		return section{lines: []string{text}, least: 1}
 	}
-	head := fmt.Sprintf("JOB %s  %s on %s, %s", cell(j.ID), cell(j.Model), cell(j.Dataset), cell(strategyOf(*j)))
+	head := fmt.Sprintf("JOB %s  %s on %s, %s", cell(j.ID), cell(modelsOf(j.Model, len(j.Models))), cell(j.Dataset), cell(strategyOf(*j)))
 	if len(j.Nodes) > 0 {
 		head += ", on " + cell(listed(j.Nodes))
 	}
@@ -55,12 +55,19 @@ func (m topModel) job() section {
 
 // standing says how far a job is.
 func (m topModel) standing(j api.Job) string {
-	over := 0
-	if n := len(j.History); n > 0 {
-		over = j.History[n-1].Epoch
+	over := lastOf(j.History)
+	for _, m := range j.Models {
+		over = max(over, lastOf(m.History))
 	}
 	done := m.done(api.JobSummary{ID: j.ID, Epoch: over, EpochsTotal: j.EpochsTotal})
 	return fmt.Sprintf("Epoch     %s  %s, %s", bar(done, min(30, max(m.width-50, 10))), percent(min(done, 1)), standingAt(j))
+}
+
+func lastOf(history []api.JobEpoch) int {
+	if len(history) == 0 {
+		return 0
+	}
+	return history[len(history)-1].Epoch
 }
 
 // learnt is what the latest epochs came to. An epoch need not have been evaluated.
@@ -73,7 +80,7 @@ func learnt(j api.Job) string {
 		}
 	}
 	if j.Best != nil && j.Best.ValAccuracy != nil {
-		said = append(said, fmt.Sprintf("best %s in epoch %d", percent(*j.Best.ValAccuracy), j.Best.Epoch))
+		said = append(said, fmt.Sprintf("best %s in epoch %d%s", percent(*j.Best.ValAccuracy), j.Best.Epoch, ofModel(j)))
 	}
 	return strings.Join(said, ", ")
 }

@@ -175,7 +175,7 @@ func (m topModel) jobs() section {
 			val = share(j.Best.ValAccuracy)
 		}
 		rows = append(rows, []string{
-			mark + cell(j.ID), m.paint.state(j.State), bar(m.done(j), 10), fmt.Sprintf("%d/%d", j.Epoch, j.EpochsTotal), cell(j.Strategy), cell(j.Model), cell(j.Dataset), cell(val), cell(strings.Join(j.Nodes, ",")),
+			mark + cell(j.ID), m.paint.state(j.State), bar(m.done(j), 10), fmt.Sprintf("%d/%d", j.Epoch, j.EpochsTotal), cell(j.Strategy), cell(modelsOf(j.Model, j.Models)), cell(j.Dataset), cell(val), cell(strings.Join(j.Nodes, ",")),
 		})
 	}
 	lines := m.headed(columns(rows, len(rows[0])))

@@ -16,9 +16,9 @@ func train(options func() []TrainOption) *cobra.Command {
 	return group(cobra.Command{
 		Use:   "train",
 		Short: "Train models, watch them learn, stop, resume and remove them",
-		Long: "A job trains one model on one dataset, on one node or on all that own shards of it. Jobs wait in a queue\n" +
-			"until their nodes are free; what is known of each epoch is kept in the plan, and the model with its\n" +
-			"checkpoint on the nodes that train it.",
+		Long: "A job trains one model, or all of a sweep, on one dataset, on one node or on all that own shards of it.\n" +
+			"Jobs wait in a queue until their nodes are free; what is known of each epoch is kept in the plan, and the\n" +
+			"model with its checkpoint on the nodes that train it.",
 		Example: "  hopmesh train start --dataset cora --watch\n  hopmesh train list",
 	}, trainStart(), trainList(), trainShow(), trainWatch(), trainStop(), trainResume(), trainRemove(), trainOptions(options))
 }
@@ -58,7 +58,8 @@ func trainShow() *cobra.Command {
 		Long: "Describes a job as the asked node knows it. With --epochs, each epoch too; --json always holds them,\n" +
 			"and all that decides what is learnt. Times, rows and bytes are those of training; an epoch's evaluation\n" +
 			"is counted beside them, as EVAL. Of nodes that share the work, phases are averages, and rows and bytes\n" +
-			"those of all of them, by what they were for; what nobody sent has no column.",
+			"those of all of them, by what they were for; what nobody sent has no column. Of a sweep, each model has a\n" +
+			"line, with its best epoch; * marks the best model, of which the loss and the times are.",
 		Example:           "  hopmesh train show j1\n  hopmesh train show j1 --epochs\n  hopmesh train show j1 --json | jq .best.test_acc",
 		Args:              oneArg("JOB"),
 		ValidArgsFunction: suggest(&d, jobIDs),
@@ -74,10 +75,10 @@ func trainShow() *cobra.Command {
 			if err := printJob(w, j); err != nil || !epochs {
 				return err
 			}
-			if shared(j) {
-				return printSharedEpochs(w, j.History)
+			if len(j.Models) > 0 {
+				return printModelEpochs(w, j)
 			}
-			return printEpochs(w, j.History)
+			return printAllEpochs(w, j, j.History)
 		},
 	}
 	cmd.Flags().BoolVar(&epochs, "epochs", false, "list each epoch")
@@ -130,7 +131,7 @@ func trainResume() *cobra.Command {
 		Short: "Let a job go on that was stopped or has failed",
 		Long: "Puts a job that was stopped or has failed into the queue again. It goes on from its last checkpoint\n" +
 			"if a node that has it takes part, or begins anew if none of those is in the mesh any more. With --lr it\n" +
-			"goes on at another learning rate, as a job needs that has diverged.",
+			"goes on at another learning rate, as a job needs that has diverged; a sweep can't.",
 		Example:           "  hopmesh train resume j1\n  hopmesh train resume j1 --lr 0.001",
 		Args:              oneArg("JOB"),
 		ValidArgsFunction: suggest(&d, jobIDs),
@@ -192,7 +193,8 @@ func trainOptions(options func() []TrainOption) *cobra.Command {
 		Use:   "options [STRATEGY|MODEL]",
 		Short: "List what `train start --set` can set",
 		Long: "Lists the keys that `hopmesh train start --set KEY=VALUE` takes, with their values and defaults: all of\n" +
-			"them, or those of a model or a strategy.",
+			"them, or those of a model or a strategy. --sweep KEY=V,V takes them too, but for train.metric and those of\n" +
+			"strategies.",
 		Example: "  hopmesh train options\n  hopmesh train options sage\n  hopmesh train options leap",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -269,7 +271,7 @@ func printJobs(w io.Writer, list []api.JobSummary) error {
 			val, test = share(j.Best.ValAccuracy), share(j.Best.TestAccuracy)
 		}
 		rows = append(rows, []string{
-			j.ID, j.State, j.Dataset, j.Model, j.Strategy, strconv.Itoa(j.Epoch) + "/" + strconv.Itoa(j.EpochsTotal), val, test, strings.Join(j.Nodes, ","),
+			j.ID, j.State, j.Dataset, modelsOf(j.Model, j.Models), j.Strategy, strconv.Itoa(j.Epoch) + "/" + strconv.Itoa(j.EpochsTotal), val, test, strings.Join(j.Nodes, ","),
 		})
 	}
 	return table(w, rows...)

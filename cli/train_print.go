@@ -16,7 +16,7 @@ func printJob(w io.Writer, j api.Job) error {
 		{"Job", j.ID},
 		{"State", j.State},
 		{"Dataset", j.Dataset},
-		{"Model", fmt.Sprintf("%s, seed %d", j.Model, j.Seed)},
+		{"Model", fmt.Sprintf("%s, seed %d", modelsOf(j.Model, len(j.Models)), j.Seed)},
 		{"Strategy", strategyOf(j)},
 		{"Why", whyOf(j)},
 		{"Nodes", strings.Join(j.Nodes, ", ")},
@@ -27,7 +27,7 @@ func printJob(w io.Writer, j api.Job) error {
 		rows = append(rows, []string{"Loss", fmt.Sprintf("%.4f", j.History[n-1].Loss)})
 	}
 	if j.Best != nil {
-		rows = append(rows, []string{"Best", fmt.Sprintf("epoch %d%s", j.Best.Epoch, scores(j.Best, ", "))})
+		rows = append(rows, []string{"Best", fmt.Sprintf("epoch %d%s%s", j.Best.Epoch, ofModel(j), scores(j.Best, ", "))})
 	}
 	if len(j.History) > 0 {
 		if shared(j) {
@@ -38,6 +38,9 @@ func printJob(w io.Writer, j api.Job) error {
 		rows = append(rows, []string{"Weights", j.History[len(j.History)-1].Weights})
 	}
 	if err := table(w, rows...); err != nil {
+		return err
+	}
+	if err := printModels(w, j); err != nil {
 		return err
 	}
 	said := slices.Concat(j.Problems, j.Notes)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,7 +19,8 @@ import (
 var notInSpec = []string{"spec", "watch", "addr", "json", "help"}
 
 // readSpec gives flags that were not given what a TOML file says. Its keys are their
-// names; the table [set] holds what --set would, before what --set says.
+// names; the table [set] holds what --set would, before what --set says, and the table
+// [sweep] what --sweep would, in the order of its lines.
 func readSpec(f *pflag.FlagSet, path string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -28,7 +30,8 @@ func readSpec(f *pflag.FlagSet, path string) error {
 		return fmt.Errorf("the spec %s can't be read: %w", path, err)
 	}
 	var found map[string]any
-	if _, err := toml.Decode(string(b), &found); err != nil {
+	meta, err := toml.Decode(string(b), &found)
+	if err != nil {
 		if p, ok := errors.AsType[toml.ParseError](err); ok {
 			return errConfig{fmt.Errorf("%s, line %d, is no TOML: %s", path, p.Position.Line, p.Message)}
 		}
@@ -47,7 +50,12 @@ func readSpec(f *pflag.FlagSet, path string) error {
 		if !slices.Contains(known, key) {
 			return errConfig{fmt.Errorf("%s: there is no key %q%s", path, key, didYouMean(key, slices.Clone(known)))}
 		}
-		if err := fromSpec(f, key, found[key]); err != nil {
+		if key == "sweep" {
+			err = sweepFromSpec(f, found[key], meta.Keys())
+		} else {
+			err = fromSpec(f, key, found[key])
+		}
+		if err != nil {
 			return errConfig{fmt.Errorf("%s: %w", path, err)}
 		}
 	}
@@ -61,7 +69,7 @@ func fromSpec(f *pflag.FlagSet, key string, value any) error {
 		if !ok {
 			return errors.New("set must be a table, such as [set] with a line sage.aggregator = \"max\" below it")
 		}
-		settings, err := flatten("", table)
+		settings, err := flatten("set", "", table)
 		if err != nil {
 			return err
 		}
@@ -92,19 +100,50 @@ func fromSpec(f *pflag.FlagSet, key string, value any) error {
 	return nil
 }
 
-// flatten makes KEY=VALUE of a table, whose keys may have dots or be tables.
-func flatten(prefix string, table map[string]any) ([]string, error) {
+// sweepFromSpec takes the table [sweep], unless there is a --sweep. A table has no order,
+// so keys are those of the file in theirs.
+func sweepFromSpec(f *pflag.FlagSet, value any, keys []toml.Key) error {
+	table, ok := value.(map[string]any)
+	if !ok {
+		return errors.New("sweep must be a table, such as [sweep] with a line lr = [0.01, 0.001] below it")
+	}
+	list, err := flatten("sweep", "", table)
+	if err != nil || f.Changed("sweep") {
+		return err
+	}
+	place := map[string]int{}
+	for i, key := range keys {
+		if key[0] == "sweep" {
+			place[strings.Join(key[1:], ".")] = i
+		}
+	}
+	slices.SortStableFunc(list, func(a, b string) int {
+		a, _, _ = strings.Cut(a, "=")
+		b, _, _ = strings.Cut(b, "=")
+		return cmp.Compare(place[a], place[b])
+	})
+	for _, s := range list {
+		if err := f.Set("sweep", s); err != nil {
+			return fmt.Errorf("sweep: %w", err)
+		}
+	}
+	return nil
+}
+
+// flatten makes KEY=VALUE of the table that is called of, whose keys may have dots or be
+// tables.
+func flatten(of, prefix string, table map[string]any) ([]string, error) {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		if inner, ok := table[key].(map[string]any); ok {
-			more, err := flatten(prefix+key+".", inner)
+			more, err := flatten(of, prefix+key+".", inner)
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, more...)
 			continue
 		}
-		text, err := scalar("set."+prefix+key, table[key])
+		text, err := scalar(of+"."+prefix+key, table[key])
 		if err != nil {
 			return nil, err
 		}

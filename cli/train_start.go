@@ -22,9 +22,13 @@ func trainStart() *cobra.Command {
 		Long: "Puts a job into the queue and prints its id. What is not said is as is usual for the model. The daemon\n" +
 			"checks it first. The nodes that own the dataset's shards share the work, but with --strategy single, where\n" +
 			"one that holds every shard does it all. --spec reads the same from a TOML file, whose keys are the flags'\n" +
-			"names and whose table [set] holds what --set would; flags come before the file. `hopmesh train options`\n" +
-			"lists what --set takes.",
+			"names and whose tables [set] and [sweep] hold what --set and --sweep would; flags come before the file.\n" +
+			"`hopmesh train options` lists what --set takes.\n\n" +
+			"With --sweep a job trains a model for each combination of values, 64 at most, all on the same batches, which\n" +
+			"are drawn and brought together once. Those of the last --sweep vary fastest. KEY is what --set takes of\n" +
+			"models and training, or one of these flags:\n" + strings.Join(api.SweptFlags(), ", ") + ".",
 		Example: "  hopmesh train start --dataset cora --watch\n" +
+			"  hopmesh train start --dataset cora --sweep lr=0.01,0.001 --sweep hidden=16,64\n" +
 			"  hopmesh train start --dataset reddit --model sage --layers 2 --hidden 256 --batch 1024 --fanout 25,10\n" +
 			"  hopmesh train start --dataset reddit --strategy leap --set leap.mode=stay --deterministic\n" +
 			"  hopmesh train start --dataset cora --model gat --set gat.version=2 --patience 100",
@@ -46,9 +50,6 @@ func trainStart() *cobra.Command {
 			}
 			if err != nil {
 				return wrongUsage(cmd, "%v", err)
-			}
-			if f.Changed("sweep") {
-				return errors.New("sweeps are yet to come: this version of hopmesh trains one model a job, so start one for each value")
 			}
 			id, err := ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.JobID, error) { return c.StartJob(ctx, r) })
 			if err != nil {
@@ -98,7 +99,7 @@ func trainFlags(cmd *cobra.Command) {
 	f.Uint64("seed", 0, "seed of all that is random")
 	f.String("strategy", "", "how nodes share the work, a `NAME`: "+oneOf(api.Strategies())+" (default auto)")
 	f.Bool("deterministic", false, "add gradients up shard by shard, so that any number of nodes learns the same bits")
-	f.StringArray("sweep", nil, "train a model for each value of `KEY=V,V`; may be repeated")
+	f.StringArray("sweep", nil, "train a model for each value of `KEY=V,V`; may be repeated, for all combinations")
 	f.StringArray("set", nil, "set what has no flag, `KEY=VALUE`; may be repeated")
 	for flag, values := range map[string][]string{
 		"model": api.Models(), "optimizer": api.Optimizers(), "normalize-features": api.Normalizations(), "norm": api.Norms(),
@@ -138,6 +139,20 @@ func trainRequest(f *pflag.FlagSet) (api.TrainRequest, error) {
 			return r, fmt.Errorf("--set %q is no KEY=VALUE, such as sage.aggregator=max", s)
 		}
 		r.Set = append(r.Set, api.Setting{Key: key, Value: value})
+	}
+	if settings, err = f.GetStringArray("sweep"); err != nil {
+		return r, err
+	}
+	for _, s := range settings {
+		key, values, ok := strings.Cut(s, "=")
+		if !ok || key == "" {
+			return r, fmt.Errorf("--sweep %q is no KEY=V,V, such as lr=0.01,0.001", s)
+		}
+		sweep := api.Sweep{Key: key}
+		for v := range strings.SplitSeq(values, ",") {
+			sweep.Values = append(sweep.Values, strings.TrimSpace(v))
+		}
+		r.Sweep = append(r.Sweep, sweep)
 	}
 	return r, nil
 }

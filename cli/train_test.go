@@ -79,7 +79,10 @@ func (b *backend) Predict(_ context.Context, _ string, r api.PredictRequest, to 
 	return errors.Join(b.err, err)
 }
 
-func (b *backend) ExportJob(_ context.Context, _ string, to io.Writer) error {
+func (b *backend) ExportJob(_ context.Context, _ string, r api.ExportRequest, to io.Writer) error {
+	b.mu.Lock()
+	b.made = append(b.made, r)
+	b.mu.Unlock()
 	_, err := to.Write(b.file)
 	return errors.Join(b.err, err)
 }
@@ -394,17 +397,23 @@ func TestFilesAreWhole(t *testing.T) {
 	b := healthy()
 	b.file = []byte(strings.Repeat("numbers ", 100_000))
 	addr, dir := serve(t, b), t.TempDir()
-	for _, args := range []string{"predict j7 --embeddings --out " + dir + "/a.NPY", "predict j7 --json --out " + dir + "/a.parquet", "export j7 --out " + dir + "/a.safetensors"} {
+	for _, args := range []string{
+		"predict j7 --embeddings --out " + dir + "/a.NPY", "predict j7 --json --out " + dir + "/a.parquet", "export j7 --out " + dir + "/a.safetensors",
+		"predict j7 --model-index 0 --out " + dir + "/b.npy", "export j7 --model-index 3 --out " + dir + "/b.safetensors",
+	} {
 		out, stderr, code := hopmesh(t.Context(), echo(), append(strings.Fields(args), "--addr", addr)...)
-		if code != 0 || stderr != "" || !strings.Contains(out, "a.") {
+		if code != 0 || stderr != "" || !strings.Contains(out, "a.") && !strings.Contains(out, "b.") {
 			t.Errorf("%s: %d %s%s", args, code, out, stderr)
 		}
 	}
-	want := []any{api.PredictRequest{Format: ".npy", Embeddings: true}, api.PredictRequest{Format: ".parquet"}}
+	want := []any{
+		api.PredictRequest{Format: ".npy", Embeddings: true}, api.PredictRequest{Format: ".parquet"}, api.ExportRequest{},
+		api.PredictRequest{Format: ".npy", Index: new(0)}, api.ExportRequest{Index: new(3)},
+	}
 	if !reflect.DeepEqual(b.made, want) {
 		t.Errorf("asked for %+v", b.made)
 	}
-	for _, name := range []string{"a.NPY", "a.parquet", "a.safetensors"} {
+	for _, name := range []string{"a.NPY", "a.parquet", "a.safetensors", "b.npy", "b.safetensors"} {
 		got, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || string(got) != string(b.file) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
@@ -419,7 +428,7 @@ func TestFilesAreWhole(t *testing.T) {
 		}
 	}
 	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 3 {
+	if err != nil || len(left) != 5 {
 		t.Errorf("%v %v", left, err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "a.safetensors")); err != nil || info.Size() != int64(len(b.file)) {

@@ -67,7 +67,7 @@ func outcome(j api.Job) string {
 		if j.Best.ValAccuracy == nil {
 			verb = "kept is"
 		}
-		text += fmt.Sprintf(": %s epoch %d%s", verb, j.Best.Epoch, scores(j.Best, " and "))
+		text += fmt.Sprintf(": %s epoch %d%s%s", verb, j.Best.Epoch, ofModel(j), scores(j.Best, " and "))
 	}
 	if last := j.History[max(0, len(j.History)-100):]; len(last) > 0 {
 		text += ", " + spent(last)
@@ -135,7 +135,7 @@ func (v *view) begin() {
 		if len(s.Nodes) > 0 {
 			where = " on " + cell(listed(s.Nodes))
 		}
-		v.say(fmt.Sprintf("Job %s trains %s on %s%s, %d epochs.", cell(s.ID), cell(s.Model), cell(s.Dataset), where, s.EpochsTotal))
+		v.say(fmt.Sprintf("Job %s trains %s on %s%s, %d epochs.", cell(s.ID), cell(modelsOf(s.Model, s.Models)), cell(s.Dataset), where, s.EpochsTotal))
 	}
 }
 
@@ -179,6 +179,9 @@ func (v *view) standing(done, total int) string {
 		text += fmt.Sprintf(", step %d of %d of the next", v.here.Step, v.here.Steps)
 	}
 	if v.epoch != nil {
+		if v.state.Models > 0 {
+			text += fmt.Sprintf(", model %d ahead", v.epoch.Model)
+		}
 		text += fmt.Sprintf(": loss %.4f", v.epoch.Loss)
 		if v.val != nil {
 			text += ", validation " + percent(*v.val)

@@ -176,7 +176,7 @@ func TestModelsThatAreNotThere(t *testing.T) {
 		ctx := t.Context()
 		id := started(t, c.Nodes[0], 3)
 		runner := named(c, waitState(c, c.Nodes[0], id, "done").Nodes[0])
-		refused(t, "a damaged model", runner.API().ExportJob(ctx, id, nil), "the model of job j1 is damaged: start another job", "hopmesh train remove j1")
+		refused(t, "a damaged model", runner.API().ExportJob(ctx, id, api.ExportRequest{}, nil), "the model of job j1 is damaged: start another job", "hopmesh train remove j1")
 		other := c.Others(runner)[0]
 		c.Isolate(runner)
 		failed(c, runner)
@@ -186,7 +186,7 @@ func TestModelsThatAreNotThere(t *testing.T) {
 		c.Wait("that is known", time.Minute, func() bool {
 			return !slices.ContainsFunc(other.Members(), func(m api.Member) bool { return m.Name == runner.Name })
 		})
-		refused(t, "a model that is gone", other.API().ExportJob(ctx, id, nil), "was on node "+runner.Name+", which is no longer in the mesh", "start another job")
+		refused(t, "a model that is gone", other.API().ExportJob(ctx, id, api.ExportRequest{}, nil), "was on node "+runner.Name+", which is no longer in the mesh", "start another job")
 
 		s.Pace, s.Fail = time.Minute, 1
 		first, second := started(t, other, 3), started(t, other, 3)
@@ -195,11 +195,11 @@ func TestModelsThatAreNotThere(t *testing.T) {
 		if err := other.API().StopJob(ctx, third); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, "a job that never began", other.API().ExportJob(ctx, third, nil), "was stopped before it began", "`hopmesh train resume "+third+"`")
+		refused(t, "a job that never began", other.API().ExportJob(ctx, third, api.ExportRequest{}, nil), "was stopped before it began", "`hopmesh train resume "+third+"`")
 		for _, id := range []string{first, second} {
 			runner := named(c, waitState(c, other, id, "failed").Nodes[0])
 			waitState(c, runner, id, "failed")
-			refused(t, "a job that never got anywhere", runner.API().ExportJob(ctx, id, nil), "job "+id+" ended before it had a checkpoint")
+			refused(t, "a job that never got anywhere", runner.API().ExportJob(ctx, id, api.ExportRequest{}, nil), "job "+id+" ended before it had a checkpoint")
 		}
 	})
 }

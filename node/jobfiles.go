@@ -144,20 +144,26 @@ func (m *member) noModel(j plan.Job, silent []string) error {
 
 // Predict writes what the job's model says of every vertex of its dataset.
 func (b backend) Predict(ctx context.Context, id string, r api.PredictRequest, to io.Writer) error {
-	return b.withModel(ctx, id, "prediction", func(ctx context.Context, m *member, j plan.Job, checkpoint string, l *loan) error {
-		return m.predict(ctx, j, checkpoint, l, r, to)
+	return b.withModel(ctx, id, "prediction", r.Index, func(ctx context.Context, m *member, j plan.Job, file modelFile, l *loan) error {
+		return m.predict(ctx, j, file, l, r, to)
 	})
 }
 
 // ExportJob writes the model itself.
-func (b backend) ExportJob(ctx context.Context, id string, to io.Writer) error {
-	return b.withModel(ctx, id, "export", func(_ context.Context, _ *member, _ plan.Job, checkpoint string, _ *loan) error {
-		return train.Export(to, checkpoint, train.BestModel)
+func (b backend) ExportJob(ctx context.Context, id string, r api.ExportRequest, to io.Writer) error {
+	return b.withModel(ctx, id, "export", r.Index, func(_ context.Context, _ *member, _ plan.Job, file modelFile, _ *loan) error {
+		return train.Export(to, file.checkpoint, file.index)
 	})
 }
 
+// A modelFile is a checkpoint, which holds all models of a job, and which of them is meant.
+type modelFile struct {
+	checkpoint string
+	index      int
+}
+
 // withModel does something with the model of a job. It ends with the member.
-func (b backend) withModel(ctx context.Context, id, what string, do func(context.Context, *member, plan.Job, string, *loan) error) error {
+func (b backend) withModel(ctx context.Context, id, what string, asked *int, do func(context.Context, *member, plan.Job, modelFile, *loan) error) error {
 	m, err := b.in()
 	if err != nil {
 		return err
@@ -165,6 +171,10 @@ func (b backend) withModel(ctx context.Context, id, what string, do func(context
 	j, ok := m.plan.State().Jobs[id]
 	if !ok {
 		return api.NotFound("%s", noJob(id))
+	}
+	index, err := modelIndex(j, asked)
+	if err != nil {
+		return err
 	}
 	ctx, done, err := m.imports.begin(ctx)
 	if err != nil {
@@ -175,7 +185,7 @@ func (b backend) withModel(ctx context.Context, id, what string, do func(context
 	defer l.end(m)
 	checkpoint, err := m.modelOfJob(ctx, j, l)
 	if err == nil {
-		err = do(ctx, m, j, checkpoint, l)
+		err = do(ctx, m, j, modelFile{checkpoint, index}, l)
 	}
 	if _, said := errors.AsType[*api.Error](err); err == nil || said {
 		return err
@@ -187,7 +197,7 @@ func (b backend) withModel(ctx context.Context, id, what string, do func(context
 }
 
 // predict borrows the shards that are not here.
-func (m *member) predict(ctx context.Context, j plan.Job, checkpoint string, l *loan, r api.PredictRequest, to io.Writer) error {
+func (m *member) predict(ctx context.Context, j plan.Job, file modelFile, l *loan, r api.PredictRequest, to io.Writer) error {
 	d, err := m.plan.State().DatasetOf(j)
 	if err != nil {
 		return api.Conflict("%s", withoutDataset(j, err))
@@ -201,7 +211,7 @@ func (m *member) predict(ctx context.Context, j plan.Job, checkpoint string, l *
 		}
 	}
 	folder := m.runner.Folder(j)
-	if len(list) > 0 || filepath.Dir(checkpoint) != folder {
+	if len(list) > 0 || filepath.Dir(file.checkpoint) != folder {
 		if folder, err = l.folder(); err == nil {
 			err = m.keeper.Borrow(ctx, d.ID, list, folder)
 		}
@@ -220,6 +230,6 @@ func (m *member) predict(ctx context.Context, j plan.Job, checkpoint string, l *
 	}
 	defer jobs.CloseShards(shards)
 	return jobs.Predict(ctx, jobs.Prediction{
-		Model: checkpoint, Shards: shards, Folder: folder, Memory: m.opts.Memory, Format: r.Format, Embeddings: r.Embeddings,
+		Model: file.checkpoint, Index: file.index, Shards: shards, Folder: folder, Memory: m.opts.Memory, Format: r.Format, Embeddings: r.Embeddings,
 	}, to)
 }

@@ -32,7 +32,7 @@ func jobEntries(t *testing.T, n *nodetest.Instance) (names []string) {
 // taken is what a job's model says on a node, and the model.
 func taken(ctx context.Context, n *nodetest.Instance, id string) (said, model bytes.Buffer, err error) {
 	if err = n.API().Predict(ctx, id, api.PredictRequest{Format: ".npy"}, &said); err == nil {
-		err = n.API().ExportJob(ctx, id, &model)
+		err = n.API().ExportJob(ctx, id, api.ExportRequest{}, &model)
 	}
 	return said, model, err
 }
@@ -94,7 +94,7 @@ func TestBorrowedModelIsChecked(t *testing.T) {
 		runner := named(c, waitState(c, c.Nodes[0], id, "done").Nodes[0])
 		other := c.Others(runner)[0]
 		waitState(c, other, id, "done")
-		refused(t, "a damaged model", other.API().ExportJob(t.Context(), id, nil), "the model of job "+id+" is damaged")
+		refused(t, "a damaged model", other.API().ExportJob(t.Context(), id, api.ExportRequest{}, nil), "the model of job "+id+" is damaged")
 		folders := jobEntries(t, runner)
 		if len(folders) != 1 || !strings.HasPrefix(folders[0], id+"-") {
 			t.Fatalf("%s has %q", runner.Name, folders)
@@ -102,7 +102,7 @@ func TestBorrowedModelIsChecked(t *testing.T) {
 		if err := os.Remove(filepath.Join(runner.Options.DataDir, "jobs", folders[0], train.CheckpointFile)); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, "no model at all", other.API().ExportJob(t.Context(), id, nil), "job "+id+" ended before it had a checkpoint")
+		refused(t, "no model at all", other.API().ExportJob(t.Context(), id, api.ExportRequest{}, nil), "job "+id+" ended before it had a checkpoint")
 		if left := jobEntries(t, other); len(left) != 0 {
 			t.Errorf("%s keeps %q", other.Name, left)
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -34,22 +35,19 @@ func (b backend) StartJob(ctx context.Context, r api.TrainRequest) (string, erro
 	if err != nil {
 		return "", err
 	}
-	recipe, err := recipeOf(r)
-	if err == nil {
-		recipe.Sharing.Deterministic = r.Deterministic
-		if way != strategy.Single { // which the zero Settings are
-			recipe.Sharing.Strategy = way
-		}
-		err = recipe.Check(aboutOf(d))
-	}
-	if err == nil && way != strategy.Single {
-		err = recipe.Sharing.CheckNodes(len(ownersOf(d)))
+	recipe, err := sweptRecipe(r, func(r api.TrainRequest) (train.Recipe, error) { return sharedRecipe(r, way, d) })
+	if err == nil && len(recipe.Sweep) > 0 {
+		err = recipe.Check(aboutOf(d)) // as models of one job
 	}
 	if err != nil {
 		return "", api.Invalid("%v", err)
 	}
-	if recipe.Epochs > plan.MaxEpochs {
-		return "", api.Invalid("%d epochs are too many: a job has 1 to %d", recipe.Epochs, plan.MaxEpochs)
+	text, err := json.Marshal(recipe)
+	if err != nil {
+		return "", fmt.Errorf("write the recipe: %w", err)
+	}
+	if err := checkRoom(&recipe, text); err != nil {
+		return "", err
 	}
 	if way == strategy.Single && len(plan.HoldersOfAll(d)) == 0 {
 		return "", api.Conflict("%s", scattered(s, d))
@@ -57,20 +55,33 @@ func (b backend) StartJob(ctx context.Context, r api.TrainRequest) (string, erro
 	if unlike := unlikeVersions(s, ownersOf(d)); way != strategy.Single && unlike != "" {
 		return "", api.Conflict("%s", unlike)
 	}
-	text, err := json.Marshal(recipe)
-	if err != nil {
-		return "", fmt.Errorf("write the recipe: %w", err)
-	}
 	var key [4]byte
 	_, _ = rand.Read(key[:]) // never fails
 	var made createdJob
 	err = m.atLeader(ctx, opCreateJob, plan.CreateJob{
 		Key: hex.EncodeToString(key[:]), Dataset: d.ID, Recipe: string(text), Strategy: way, Why: why, Seed: recipe.Seed, Epochs: recipe.Epochs,
+		Models: len(recipe.Sweep),
 	}, &made)
 	if err == nil {
 		err = m.readUpTo(ctx, made.Index)
 	}
 	return made.ID, apiError(err)
+}
+
+// sharedRecipe is the whole recipe of one model, checked.
+func sharedRecipe(r api.TrainRequest, way string, d plan.Dataset) (train.Recipe, error) {
+	recipe, err := recipeOf(r)
+	if err != nil {
+		return recipe, err
+	}
+	recipe.Sharing.Deterministic = r.Deterministic
+	if way != strategy.Single { // which the zero Settings are
+		recipe.Sharing.Strategy = way
+	}
+	if err = recipe.Check(aboutOf(d)); err == nil && way != strategy.Single {
+		err = recipe.Sharing.CheckNodes(len(ownersOf(d)))
+	}
+	return recipe, err
 }
 
 func scattered(s *plan.State, d plan.Dataset) string {
@@ -130,6 +141,9 @@ func (m *member) atRate(id string, rate float64) (string, error) {
 	if !ok {
 		return "", api.NotFound("%s", noJob(id))
 	}
+	if n := j.Models(); n > 1 {
+		return "", api.Invalid("job %s is a sweep of %d models, each with a learning rate of its own: resume it without --lr, or start another job", id, n)
+	}
 	d, err := s.DatasetOf(j)
 	if err != nil {
 		return "", api.Conflict("%s", withoutDataset(j, err))
@@ -181,8 +195,11 @@ func (m *member) jobSummaries(s *plan.State, which func(plan.Job) bool) []api.Jo
 // summary tells of a job what this node knows.
 func (m *member) summary(s *plan.State, j plan.Job) api.JobSummary {
 	a := api.JobSummary{
-		ID: j.ID, State: string(j.State), Dataset: j.DatasetName, Model: modelOf(j), Strategy: j.Strategy, Epoch: j.Last(), EpochsTotal: j.Epochs,
-		Best: bestOf(j), Nodes: []string{}, Error: j.Error,
+		ID: j.ID, State: string(j.State), Dataset: j.DatasetName, Model: modelOf(recipeIn(j)), Strategy: j.Strategy, Epoch: j.Last(), EpochsTotal: j.Epochs,
+		Models: len(j.Bests), Best: bestOf(j, j.Best, j.BestModel), Nodes: []string{}, Error: j.Error,
+	}
+	if a.Best != nil && len(j.Bests) > 0 {
+		a.Best.Model = &j.BestModel
 	}
 	for _, id := range j.Nodes {
 		a.Nodes = append(a.Nodes, nameOf(s, id))
@@ -209,7 +226,7 @@ func (m *member) shown(s *plan.State, j plan.Job, l live) api.Job {
 	a := api.Job{
 		ID: sum.ID, State: sum.State, Error: sum.Error, Dataset: sum.Dataset, Model: sum.Model, Strategy: sum.Strategy, Why: j.Why,
 		Seed: j.Seed, Generation: j.Generation, Nodes: sum.Nodes, EpochsTotal: sum.EpochsTotal, Epoch: sum.Epoch, Best: sum.Best,
-		History: make([]api.JobEpoch, 0, len(j.History)), Models: []api.JobModel{}, Problems: []string{},
+		History: make([]api.JobEpoch, 0, len(j.History)), Models: modelsOf(j, recipeIn(j)), Problems: []string{},
 		Notes: []string{},
 	}
 	if json.Valid([]byte(j.Recipe)) {
@@ -224,7 +241,7 @@ func (m *member) shown(s *plan.State, j plan.Job, l live) api.Job {
 	if j.Thinned {
 		a.Notes = append(a.Notes, fmt.Sprintf("of the epochs of job %s, the mesh keeps the best and the last only, to have room for those of later jobs", j.ID))
 	}
-	for _, e := range j.History {
+	for _, e := range j.Of(j.BestModel) {
 		a.History = append(a.History, epochOf(e))
 	}
 	if p := m.jobProblem(s, j); p != "" {
@@ -233,16 +250,27 @@ func (m *member) shown(s *plan.State, j plan.Job, l live) api.Job {
 	return a
 }
 
-func modelOf(j plan.Job) string {
+func recipeIn(j plan.Job) *train.Recipe {
 	var r train.Recipe
 	if json.Unmarshal([]byte(j.Recipe), &r) != nil {
-		return "" // of a version to come
+		return new(train.Recipe) // of a version to come
 	}
-	return r.Model.Model
+	return &r
 }
 
-func bestOf(j plan.Job) *api.JobBest {
-	e, ok := j.EpochAt(j.Best)
+// modelOf names what is trained, each once.
+func modelOf(r *train.Recipe) string {
+	var names []string
+	for _, m := range r.Models() {
+		if !slices.Contains(names, m.Model.Model) {
+			names = append(names, m.Model.Model)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+func bestOf(j plan.Job, epoch, model int) *api.JobBest {
+	e, ok := j.EpochAt(epoch, model)
 	if !ok || e.Eval == nil {
 		return nil
 	}
@@ -251,7 +279,7 @@ func bestOf(j plan.Job) *api.JobBest {
 
 func epochOf(e plan.Epoch) api.JobEpoch {
 	a := api.JobEpoch{
-		Epoch: e.Epoch, Loss: e.Loss, Seconds: e.Seconds, Phases: api.JobPhases(e.Phases), Rows: api.JobRows(e.Rows),
+		Epoch: e.Epoch, Model: e.Model, Loss: e.Loss, Seconds: e.Seconds, Phases: api.JobPhases(e.Phases), Rows: api.JobRows(e.Rows),
 		Requests: api.JobRequests(e.Requests), Bytes: api.JobBytes(e.Bytes), Generation: e.Generation, Weights: e.Weights,
 		Strategy: e.Strategy, Why: e.Why, Slots: e.Slots,
 	}

@@ -173,7 +173,9 @@ func TestJobRunsToItsEnd(t *testing.T) {
 			t.Errorf("ran %v", said)
 		}
 		for _, asked := range []func(context.Context, string) error{
-			func(ctx context.Context, id string) error { return other.API().ExportJob(ctx, id, nil) },
+			func(ctx context.Context, id string) error {
+				return other.API().ExportJob(ctx, id, api.ExportRequest{}, nil)
+			},
 			func(ctx context.Context, id string) error {
 				return other.API().Predict(ctx, id, api.PredictRequest{Format: ".npy"}, nil)
 			},
@@ -405,7 +407,7 @@ func TestJobsThatAreRefused(t *testing.T) {
 		_, watched := n.API().WatchJob(ctx, "j9", func(api.JobEvent) {})
 		for what, err := range map[string]error{
 			"show": shown, "watch": watched, "stop": n.API().StopJob(ctx, "j9"), "resume": n.API().ResumeJob(ctx, "j9", api.ResumeRequest{}),
-			"export": n.API().ExportJob(ctx, "j9", nil), "predict": n.API().Predict(ctx, "j9", api.PredictRequest{}, nil),
+			"export": n.API().ExportJob(ctx, "j9", api.ExportRequest{}, nil), "predict": n.API().Predict(ctx, "j9", api.PredictRequest{}, nil),
 		} {
 			if status404(err) != 404 {
 				t.Errorf("%s of no job: %v", what, err)

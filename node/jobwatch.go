@@ -77,13 +77,32 @@ func (w *watcher) look(s *plan.State, j plan.Job) {
 	if w.epoch < 0 || j.Last() < w.epoch { // at first, or when the job begins anew
 		w.epoch = max(0, j.Last()-1)
 	}
-	for _, e := range j.History {
-		if e.Epoch > w.epoch {
-			a := epochOf(e)
-			w.tell(api.JobEvent{Epoch: &a})
+	for i, e := range j.History {
+		if e.Epoch <= w.epoch || i > 0 && j.History[i-1].Epoch == e.Epoch {
+			continue
 		}
+		a := epochOf(ahead(j.History[i:]))
+		w.tell(api.JobEvent{Epoch: &a})
 	}
 	w.epoch = max(w.epoch, j.Last())
+}
+
+// ahead is the model that does best in the first of these epochs.
+func ahead(history []plan.Epoch) plan.Epoch {
+	first := history[0]
+	for _, e := range history[1:] {
+		if e.Epoch != first.Epoch {
+			break
+		}
+		if e.Eval != nil && first.Eval != nil && e.Eval.Val != nil {
+			if e.Eval.Score > first.Eval.Score {
+				first = e
+			}
+		} else if e.Loss < first.Loss {
+			first = e
+		}
+	}
+	return first
 }
 
 // note tells each note once.

@@ -53,7 +53,7 @@ type Backend interface {
 	RemoveJob(ctx context.Context, id string) error
 	// Predict and ExportJob write a file.
 	Predict(ctx context.Context, id string, r PredictRequest, to io.Writer) error
-	ExportJob(ctx context.Context, id string, to io.Writer) error
+	ExportJob(ctx context.Context, id string, r ExportRequest, to io.Writer) error
 
 	// Events and Logs return channels that are closed when ctx ends or the node
 	// stops. A slow reader loses values and holds nobody up.

@@ -30,6 +30,9 @@ type TrainRequest struct {
 	// Set holds settings that have no field of their own, in the order in which they
 	// are to be made.
 	Set []Setting `json:"set,omitempty"`
+	// Sweep asks for a model for each combination of values, all on the same batches. The
+	// values of the last key vary fastest.
+	Sweep []Sweep `json:"sweep,omitempty"`
 }
 
 // Setting is a key and its value, as `hopmesh train options` lists them.
@@ -59,9 +62,9 @@ type Job struct {
 	Epoch       int        `json:"epoch"` // under way, or the last
 	Step        int        `json:"step"`  // of Steps, in that epoch
 	Steps       int        `json:"steps"`
-	Best        *JobBest   `json:"best"` // null: nothing was evaluated yet
-	History     []JobEpoch `json:"history"`
-	Models      []JobModel `json:"models"` // of a sweep
+	Best        *JobBest   `json:"best"`    // null: nothing was evaluated yet
+	History     []JobEpoch `json:"history"` // of a sweep: of its best model
+	Models      []JobModel `json:"models"`  // of a sweep
 	// Notes are sentences, without a full stop, on what decides the outcome.
 	Notes []string `json:"notes"`
 	// Recipe is all that decides what is learnt.
@@ -75,13 +78,14 @@ type Job struct {
 // validation vertices, the last. Accuracies are shares of 1, null of no vertices.
 type JobBest struct {
 	Epoch        int      `json:"epoch"`
+	Model        *int     `json:"model,omitempty"` // a sweep's: which of its models it is of, from 0
 	ValAccuracy  *float64 `json:"val_acc"`
 	TestAccuracy *float64 `json:"test_acc"`
 }
 
 // JobModel is one model of a sweep.
 type JobModel struct {
-	Params  map[string]string `json:"params"`
+	Params  map[string]string `json:"params"` // that make it differ, as they were typed
 	Best    *JobBest          `json:"best"`
 	History []JobEpoch        `json:"history"`
 }
@@ -89,7 +93,8 @@ type JobModel struct {
 // JobEpoch is what was measured in one epoch. Seconds, phases, rows, requests and
 // bytes are those of training alone.
 type JobEpoch struct {
-	Epoch         int         `json:"epoch"` // from 1
+	Epoch         int         `json:"epoch"`           // from 1
+	Model         int         `json:"model,omitempty"` // of a sweep, from 0
 	Loss          float64     `json:"loss"`
 	TrainAccuracy *float64    `json:"train_acc"` // null: not evaluated or no vertices, as the other two
 	ValAccuracy   *float64    `json:"val_acc"`
@@ -152,7 +157,8 @@ type JobSummary struct {
 	ID          string   `json:"id"`
 	State       string   `json:"state"`
 	Dataset     string   `json:"dataset"`
-	Model       string   `json:"model"`
+	Model       string   `json:"model"`            // of a sweep: all that there are, with commas
+	Models      int      `json:"models,omitempty"` // of a sweep: how many
 	Strategy    string   `json:"strategy"`
 	Epoch       int      `json:"epoch"`
 	EpochsTotal int      `json:"epochs_total"`
@@ -180,8 +186,8 @@ type JobEvent struct {
 	// State comes first, and whenever the job's state changes.
 	State    *JobSummary  `json:"state,omitempty"`
 	Progress *JobProgress `json:"progress,omitempty"`
-	Epoch    *JobEpoch    `json:"epoch,omitempty"`
-	Note     string       `json:"note,omitempty"` // a sentence without a full stop
+	Epoch    *JobEpoch    `json:"epoch,omitempty"` // of a sweep: of the model that is ahead in it
+	Note     string       `json:"note,omitempty"`  // a sentence without a full stop
 	End      *Job         `json:"end,omitempty"`
 	Error    *ErrorBody   `json:"error,omitempty"`
 }
@@ -197,4 +203,10 @@ type PredictRequest struct {
 	// Embeddings asks for what is known of a vertex before it is said which class it
 	// has, instead of the classes' scores.
 	Embeddings bool `json:"embeddings,omitempty"`
+	Index      *int `json:"model_index,omitempty"` // of a sweep's models; none: the best
+}
+
+// ExportRequest says which model is wanted.
+type ExportRequest struct {
+	Index *int `json:"model_index,omitempty"` // of a sweep's models; none: the best
 }

@@ -75,7 +75,7 @@ func (r TrainRequest) Check() error {
 			return err
 		}
 	}
-	return nil
+	return r.checkSweep()
 }
 
 // Check refuses what no node would accept.

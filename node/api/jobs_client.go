@@ -67,8 +67,8 @@ func (c *Client) Predict(ctx context.Context, id string, r PredictRequest, to io
 }
 
 // ExportJob writes a job's model.
-func (c *Client) ExportJob(ctx context.Context, id string, to io.Writer) error {
-	return c.fetch(ctx, jobPath(id, "export"), nil, to)
+func (c *Client) ExportJob(ctx context.Context, id string, r ExportRequest, to io.Writer) error {
+	return c.fetch(ctx, jobPath(id, "export"), r, to)
 }
 
 // fetch reads a file. Only a trailer tells that it is whole, or what went wrong

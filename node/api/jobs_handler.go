@@ -106,7 +106,14 @@ func (s server) predict(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s server) exportJob(w http.ResponseWriter, r *http.Request) {
-	deliver(w, func(to io.Writer) error { return s.ExportJob(r.Context(), r.PathValue("id"), to) })
+	var q ExportRequest
+	if r.ContentLength != 0 { // it need not say which
+		if err := decode(w, r, &q); err != nil {
+			fail(w, err)
+			return
+		}
+	}
+	deliver(w, func(to io.Writer) error { return s.ExportJob(r.Context(), r.PathValue("id"), q, to) })
 }
 
 // notNull returns j with lists that print as [] where they are empty.

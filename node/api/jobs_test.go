@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,10 +51,13 @@ func (f *fake) WatchJob(ctx context.Context, id string, tell func(JobEvent)) (Jo
 // Predict writes all of the file before it fails.
 func (f *fake) Predict(_ context.Context, id string, r PredictRequest, to io.Writer) error {
 	_, err := to.Write(f.file)
-	return errors.Join(f.note(fmt.Sprintf("predict %s %+v", id, r)), err)
+	return errors.Join(f.note(fmt.Sprintf("predict %s %s %v %d", id, r.Format, r.Embeddings, *cmp.Or(r.Index, new(-1)))), err)
 }
 
-func (f *fake) ExportJob(_ context.Context, id string, to io.Writer) error {
+func (f *fake) ExportJob(_ context.Context, id string, r ExportRequest, to io.Writer) error {
+	if r.Index != nil {
+		id += fmt.Sprintf(" model %d", *r.Index)
+	}
 	_, err := to.Write(f.file)
 	return errors.Join(f.note("export "+id), err)
 }
@@ -92,7 +96,7 @@ func TestJobsArriveAsTheyWere(t *testing.T) {
 	in := TrainRequest{
 		Dataset: "cora", Model: "sage", Layers: &two, Hidden: &two, Heads: &two, Dropout: &rate, Norm: "layer", Residual: &yes, Optimizer: "sgd",
 		Rate: &rate, WeightDecay: &rate, Epochs: &two, Batch: &two, Fanout: []int{25, 10}, Features: "row", Patience: &two, EvalEvery: &two,
-		Split: &two, Seed: &seed, Strategy: "auto", Deterministic: true, Set: []Setting{{"sage.aggregator", "max"}},
+		Split: &two, Seed: &seed, Strategy: "auto", Deterministic: true, Set: []Setting{{"sage.aggregator", "max"}}, Sweep: []Sweep{{"train.factor", []string{"0.5", "0.25"}}, {"train.least_lr", []string{"0", "1e-3"}}},
 	}
 	for _, network := range networks {
 		t.Run(network, func(t *testing.T) {
@@ -109,14 +113,14 @@ func TestJobsArriveAsTheyWere(t *testing.T) {
 				t.Error(err)
 			}
 			var predicted, exported bytes.Buffer
-			ask := PredictRequest{Format: ".npy", Embeddings: true}
-			if err := errors.Join(c.Predict(ctx, "j7", ask, &predicted), c.ExportJob(ctx, "j7", &exported)); err != nil {
+			ask := PredictRequest{Format: ".npy", Embeddings: true, Index: &two}
+			if err := errors.Join(c.Predict(ctx, "j7", ask, &predicted), c.ExportJob(ctx, "j7", ExportRequest{Index: &two}, &exported)); err != nil {
 				t.Error(err)
 			}
 			if !bytes.Equal(predicted.Bytes(), f.file) || !bytes.Equal(exported.Bytes(), f.file) {
 				t.Errorf("%d and %d bytes of %d", predicted.Len(), exported.Len(), len(f.file))
 			}
-			for _, want := range []any{in, "show a/b ?", "watch a/b ?", "stop j7", "resume j7", "resume j8 at 0.01", "remove a/b ?", fmt.Sprintf("predict j7 %+v", ask), "export j7"} {
+			for _, want := range []any{in, "show a/b ?", "watch a/b ?", "stop j7", "resume j7", "resume j8 at 0.01", "remove a/b ?", "predict j7 .npy true 2", "export j7 model 2"} {
 				if !f.was(want) {
 					t.Errorf("the backend was never asked for %+v: %+v", want, f.asked)
 				}
@@ -128,7 +132,7 @@ func TestJobsArriveAsTheyWere(t *testing.T) {
 // A file of no bytes is one, too.
 func TestEmptyFile(t *testing.T) {
 	c := serve(t, "unix", &fake{})
-	if err := c.ExportJob(t.Context(), "j7", io.Discard); err != nil {
+	if err := c.ExportJob(t.Context(), "j7", ExportRequest{}, io.Discard); err != nil {
 		t.Error(err)
 	}
 }
@@ -170,7 +174,7 @@ func TestFileThatIsCutOff(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if err := c.ExportJob(t.Context(), "j7", io.Discard); err == nil || !strings.Contains(err.Error(), "went away before the file was whole") {
+			if err := c.ExportJob(t.Context(), "j7", ExportRequest{}, io.Discard); err == nil || !strings.Contains(err.Error(), "went away before the file was whole") {
 				t.Errorf("%v", err)
 			}
 		})

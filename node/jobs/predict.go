@@ -25,6 +25,7 @@ type Prediction struct {
 	Memory     uint64 // bytes that may be used; 0: no bound
 	Format     string // one of table.Formats
 	Embeddings bool
+	Index      int // of a sweep's models; train.BestModel: the best
 }
 
 // CheckModel reads a model through.
@@ -47,7 +48,7 @@ func Predict(ctx context.Context, p Prediction, to io.Writer) (err error) {
 		return fmt.Errorf("make room for predictions: %w", err)
 	}
 	var columns int
-	err = train.Predict(ctx, p.Model, p.Shards, train.Options{Memory: p.Memory, Dir: p.Folder}, train.PredictOptions{Embeddings: p.Embeddings},
+	err = train.Predict(ctx, p.Model, p.Shards, train.Options{Memory: p.Memory, Dir: p.Folder}, train.PredictOptions{Embeddings: p.Embeddings, Index: p.Index},
 		func(a train.Prediction) error {
 			columns = a.Columns
 			return nil

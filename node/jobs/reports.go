@@ -1,10 +1,12 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -18,43 +20,83 @@ import (
 // disk's time on most nodes, and some epochs are over in a millisecond.
 const commitEvery = 250 * time.Millisecond
 
-// reports are epochs on their way to the plan.
+// reports are epochs on their way to the plan. It is told of an epoch when that is known
+// of all models that train.
 type reports struct {
 	wake chan struct{} // buffered: there is more, or no more will come
 
 	mu      sync.Mutex
-	last    int // the newest epoch that was ever here
+	last    int // the newest epoch that is whole
 	waiting []plan.Epoch
 	closed  bool
+	part    []plan.Epoch // the one after it, of some models in their order
+	models  int          // that train at first
 }
 
-func newReports(known int) *reports { return &reports{wake: make(chan struct{}, 1), last: known} }
+func newReports(j plan.Job) *reports {
+	return &reports{wake: make(chan struct{}, 1), last: j.Last(), models: j.Models()}
+}
 
-// add takes an epoch, unless it came before: after a restart some come again. It
-// never waits.
+// add takes an epoch of a model, unless it came before: after a restart some come again.
+// It never waits.
 func (r *reports) add(e plan.Epoch) {
+	r.begun(e.Epoch)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e.Epoch <= r.last {
+	if e.Epoch <= r.last || len(r.part) > 0 && e.Epoch < r.part[0].Epoch {
 		return
 	}
-	r.last = e.Epoch
-	r.waiting = append(r.waiting, e)
+	at, in := slices.BinarySearchFunc(r.part, e.Model, func(o plan.Epoch, model int) int { return cmp.Compare(o.Model, model) })
+	if in {
+		return
+	}
+	if r.part = slices.Insert(r.part, at, e); len(r.part) == r.models {
+		r.whole()
+	}
+}
+
+// begun hears that an epoch is under way: the one before it is whole, though models have
+// stopped that trained once.
+func (r *reports) begun(epoch int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.part) > 0 && epoch > r.part[0].Epoch {
+		r.whole()
+	}
+}
+
+// whole says that no other model trains in the epoch at hand.
+func (r *reports) whole() {
+	if len(r.part) == 0 {
+		return
+	}
+	r.last = r.part[0].Epoch
+	r.waiting = append(r.waiting, r.part...)
+	r.part = nil
 	nudge(r.wake)
 }
 
-// close says that no more will come.
-func (r *reports) close() {
+// close says that no more will come. The last epoch is whole if the run is done; else it
+// may be cut off, and comes again when the job goes on.
+func (r *reports) close(done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if done {
+		r.whole()
+	}
 	r.closed = true
 	nudge(r.wake)
 }
 
+// next is what the plan is to be told now: whole epochs.
 func (r *reports) next() (batch []plan.Epoch, closed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.waiting[:min(len(r.waiting), plan.MaxCommit)], r.closed
+	n := min(len(r.waiting), plan.MaxCommit)
+	for n < len(r.waiting) && r.waiting[n].Epoch == r.waiting[n-1].Epoch {
+		n--
+	}
+	return r.waiting[:n], r.closed
 }
 
 func (r *reports) sent(n int) {
@@ -125,7 +167,7 @@ func (r *reports) pause(ctx context.Context, d time.Duration) {
 // recordOf is what the plan is told of an epoch.
 func recordOf(e train.Epoch, generation uint64, metric string) plan.Epoch {
 	p := plan.Epoch{
-		Epoch: e.Epoch, Loss: number(e.Loss), Seconds: seconds(e.Seconds), Generation: generation, Weights: e.Hash,
+		Epoch: e.Epoch, Model: e.Model, Loss: number(e.Loss), Seconds: seconds(e.Seconds), Generation: generation, Weights: e.Hash,
 		Phases: plan.Phases{
 			Sample: seconds(e.Phases.Sample), Gather: seconds(e.Phases.Gather), Compute: seconds(e.Phases.Compute),
 			Reduce: seconds(e.Phases.Reduce), Wait: seconds(e.Phases.Wait),

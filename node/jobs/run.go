@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,7 +53,7 @@ type run struct {
 
 func newRun(cfg Config, j plan.Job, d plan.Dataset, folder string) *run {
 	return &run{
-		cfg: cfg, job: j, dataset: d, folder: folder, done: make(chan struct{}), reports: newReports(j.Last()),
+		cfg: cfg, job: j, dataset: d, folder: folder, done: make(chan struct{}), reports: newReports(j),
 		self: slices.Index(j.Nodes, cfg.Self), past: new(past),
 	}
 }
@@ -96,7 +97,7 @@ func (r *run) live(ctx context.Context) {
 	// The others may need what this node has until they know how the job goes on.
 	defer func() { r.leave(context.Cause(ctx)) }()
 	result, err := r.train(ctx)
-	r.reports.close()
+	r.reports.close(err == nil)
 	refused := <-told
 	if err != nil && refused == nil && ctx.Err() == nil && r.fleeting(err) {
 		err = r.anew(ctx, err)
@@ -112,9 +113,7 @@ func (r *run) live(ctx context.Context) {
 	switch cause := context.Cause(ctx); {
 	case err == nil && refused == nil && r.speaks():
 		end.State = plan.Done
-		if result.Best.Eval != nil {
-			end.Best = result.Best.Epoch
-		}
+		end.Best, end.BestModel, end.Bests = bestOf(result)
 	case refused != nil:
 		end.State, end.Error = plan.Failed, sentence(refused)
 	case errors.Is(cause, errWanted) && r.speaks():
@@ -139,6 +138,19 @@ func (r *run) spared(err error) bool {
 	return unsaved && r.shared() && !r.speaks()
 }
 
+// bestOf is the best epoch, 0 if it was not evaluated; of a sweep, that of the best model
+// and those of all.
+func bestOf(r train.Result) (epoch, model int, all []int) {
+	for _, m := range r.Models {
+		epoch, _, _ := bestOf(m)
+		all = append(all, epoch)
+	}
+	if r.Best.Eval == nil {
+		return 0, 0, all
+	}
+	return r.Best.Epoch, r.Best.Model, all
+}
+
 // finish tells the leader until it is heard.
 func (r *run) finish(ctx context.Context, end plan.FinishJob) {
 	for {
@@ -147,7 +159,7 @@ func (r *run) finish(ctx context.Context, end plan.FinishJob) {
 		case err == nil || ctx.Err() != nil:
 			return
 		case errors.Is(err, ErrRefused) && end.Best != 0:
-			end.Best = 0 // an epoch of which the plan knows nothing
+			end.Best, end.BestModel, end.Bests = 0, 0, nil // an epoch of which the plan knows nothing
 			continue
 		case errors.Is(err, ErrRefused):
 			r.cfg.Log.Warn("the end of a job is refused", "job", end.ID, "err", err)
@@ -163,7 +175,7 @@ func (r *run) finish(ctx context.Context, end plan.FinishJob) {
 
 // advised adds the command that lets a job go on which has diverged.
 func (r *run) advised(err error) error {
-	if d, ok := errors.AsType[*train.Diverged](err); ok && d.Checkpoint != "" && !d.Features {
+	if d, ok := errors.AsType[*train.Diverged](err); ok && d.Checkpoint != "" && !d.Features && r.job.Models() == 1 {
 		return fmt.Errorf("%w; `hopmesh train resume %s --lr RATE` goes on", err, r.job.ID)
 	}
 	return err
@@ -212,11 +224,12 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 			announced = true
 			r.sight.announce(f)
 			// The plan may not have heard of all that the checkpoint knows.
-			for _, e := range f.History {
+			for _, e := range slices.SortedStableFunc(slices.Values(f.History), func(a, b train.Epoch) int { return cmp.Compare(a.Epoch, b.Epoch) }) {
 				tell(e)
 			}
 		},
 		Progress: func(p train.Progress) {
+			r.reports.begun(p.Epoch)
 			r.past.reached(p.Epoch, p.Step)
 			r.stepped(p.Epoch, p.Step)
 			r.sight.progress(p)

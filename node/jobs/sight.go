@@ -16,7 +16,8 @@ type sight struct {
 	ahead train.Forecast
 	notes []string
 	sum   Totals
-	// latest are the last epoch and the last that was evaluated.
+	// latest are the last epoch and the last that was evaluated: of a sweep, of the model
+	// that was best in it.
 	latest, evaluated train.Epoch
 }
 
@@ -46,8 +47,13 @@ func (s *sight) progress(p train.Progress) {
 func (s *sight) epoch(e train.Epoch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.latest = e
-	s.sum.Epochs++
+	switch {
+	case e.Epoch != s.latest.Epoch:
+		s.latest = e
+		s.sum.Epochs++ // the other models of a sweep train in the same
+	case e.Loss < s.latest.Loss:
+		s.latest = e
+	}
 	s.sum.Phases.Sample += number(e.Phases.Sample)
 	s.sum.Phases.Gather += number(e.Phases.Gather)
 	s.sum.Phases.Compute += number(e.Phases.Compute)
@@ -58,7 +64,9 @@ func (s *sight) epoch(e train.Epoch) {
 	s.sum.Sent.Add(e.Sent)
 	s.sum.Edges += e.Edges
 	if e.Eval != nil {
-		s.evaluated = e
+		if s.evaluated.Epoch != e.Epoch || e.Eval.Val.Accuracy > s.evaluated.Eval.Val.Accuracy {
+			s.evaluated = e
+		}
 		s.sum.Evaluating += number(e.Eval.Seconds)
 		s.sum.Sent.Add(e.Eval.Sent)
 	}
