@@ -22,14 +22,14 @@ func sweptRecipe(r api.TrainRequest, complete func(api.TrainRequest) (train.Reci
 	if len(r.Sweep) == 0 {
 		return complete(r)
 	}
+	models, err := r.Variants()
+	if err != nil {
+		return train.Recipe{}, err
+	}
 	for _, s := range r.Sweep {
 		if err := checkSwept(s.Key); err != nil {
 			return train.Recipe{}, err
 		}
-	}
-	models, err := r.Variants()
-	if err != nil {
-		return train.Recipe{}, err
 	}
 	var all []train.Variant
 	var texts [][]byte

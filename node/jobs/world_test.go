@@ -219,12 +219,18 @@ func (w *world) teach(f Train) { w.set(func() { w.train = f }) }
 // create puts a job into the queue and gives it to the node.
 func (w *world) create(epochs int) string {
 	w.t.Helper()
+	return w.createSweep(epochs, 0)
+}
+
+// createSweep is create with a sweep of so many models.
+func (w *world) createSweep(epochs, models int) string {
+	w.t.Helper()
 	recipe, err := json.Marshal(train.DefaultRecipe("gcn"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	n := w.now().JobsMade + 1
-	w.apply(plan.CreateJob{Key: fmt.Sprintf("%08x", n), Dataset: datasetID, Recipe: string(recipe), Strategy: "single", Epochs: epochs})
+	w.apply(plan.CreateJob{Key: fmt.Sprintf("%08x", n), Dataset: datasetID, Recipe: string(recipe), Strategy: "single", Epochs: epochs, Models: models})
 	id := fmt.Sprintf("j%d", n)
 	w.apply(plan.AssignJob{ID: id, Nodes: []string{"a"}})
 	return id

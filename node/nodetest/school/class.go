@@ -74,7 +74,7 @@ func (c *class) meet(ctx context.Context, history []train.Epoch) ([]train.Epoch,
 		}
 		return nil
 	})
-	c.change(func() { c.done = len(best) })
+	c.change(func() { c.done = lastOf(best) })
 	return best, err
 }
 

@@ -26,6 +26,8 @@ type School struct {
 	// Fault, if not nil, is asked after each epoch how it goes wrong on a node, by its
 	// name, which is "" where one node does it all.
 	Fault func(node string, epoch int) error
+	// Stops are for sweeps: the last epoch of each model; 0, or none: it goes on to the end.
+	Stops []int
 
 	mu   sync.Mutex
 	runs []Run
@@ -89,10 +91,9 @@ func (s *School) Train(ctx context.Context, r train.Recipe, shards []*graph.Shar
 			return train.Result{}, err
 		}
 	}
-	defer s.enter(Run{Job: filepath.Base(o.Dir)[:2], After: len(history), Node: class.name(), Nodes: o.Work.Nodes, At: time.Now(), Held: held})()
-	o.Announce(train.Forecast{Resumed: len(history), History: history, Notes: []string{Note}})
-	for len(history) < r.Epochs {
-		n := len(history) + 1
+	defer s.enter(Run{Job: filepath.Base(o.Dir)[:2], After: lastOf(history), Node: class.name(), Nodes: o.Work.Nodes, At: time.Now(), Held: held})()
+	o.Announce(train.Forecast{Resumed: lastOf(history), History: history, Notes: []string{Note}})
+	for n := lastOf(history) + 1; n <= r.Epochs; n++ {
 		o.Progress(train.Progress{Epoch: n, Step: 1, Steps: 2})
 		select {
 		case <-time.After(s.Pace):
@@ -110,13 +111,52 @@ func (s *School) Train(ctx context.Context, r train.Recipe, shards []*graph.Shar
 		if err := class.together(ctx, n); err != nil {
 			return train.Result{}, err
 		}
-		history = append(history, s.epoch(n, class))
+		at := len(history)
+		for model := range r.Models() {
+			if model >= len(s.Stops) || s.Stops[model] == 0 || n <= s.Stops[model] {
+				history = append(history, s.epoch(n, model, class))
+			}
+		}
+		if at == len(history) {
+			break // all have stopped
+		}
 		if err := keep(path, history); err != nil {
 			return train.Result{}, err
 		}
-		o.Report(history[n-1])
+		for _, e := range history[at:] {
+			o.Report(e)
+		}
+	}
+	if len(r.Sweep) > 0 {
+		return sweptResult(len(r.Sweep), history), class.leave(ctx)
 	}
 	return train.Result{Best: history[min(2, len(history)-1)], Last: history[len(history)-1]}, class.leave(ctx)
+}
+
+// sweptResult is how a sweep ended. Of each model the third epoch is the best, or its last
+// if that came before; of models that did as well, the last one.
+func sweptResult(models int, history []train.Epoch) train.Result {
+	r := train.Result{Models: make([]train.Result, models), Last: history[len(history)-1]}
+	for _, e := range history {
+		m := &r.Models[e.Model]
+		if m.Last = e; e.Epoch <= 3 {
+			m.Best = e
+		}
+	}
+	for _, m := range r.Models {
+		if r.Best.Eval == nil || m.Best.Eval.Val.Accuracy >= r.Best.Eval.Val.Accuracy {
+			r.Best = m.Best
+		}
+	}
+	return r
+}
+
+// lastOf is the last epoch that is known.
+func lastOf(history []train.Epoch) int {
+	if len(history) == 0 {
+		return 0
+	}
+	return history[len(history)-1].Epoch
 }
 
 // enter notes a run, until what it returns is called.
@@ -134,10 +174,10 @@ func (s *School) enter(r Run) (leave func()) {
 }
 
 // epoch is what is learnt in one.
-func (s *School) epoch(n int, c *class) train.Epoch {
+func (s *School) epoch(n, model int, c *class) train.Epoch {
 	score := float64(n%4) / 4
 	e := train.Epoch{
-		Epoch: n, Loss: 1 / float64(n), Seconds: s.Pace.Seconds(), Hash: fmt.Sprintf("%064x", n), Rows: 400,
+		Epoch: n, Model: model, Loss: 1 / float64(n), Seconds: s.Pace.Seconds(), Hash: fmt.Sprintf("%064x", n), Rows: 400,
 		Eval: &train.Eval{
 			Train: train.Scores{Count: 1, Accuracy: 1}, Val: train.Scores{Count: s.Judged, Accuracy: score, Loss: float64(n)},
 			Test: train.Scores{Count: 1, Accuracy: score / 2},
