@@ -107,7 +107,7 @@ func TestAllNodesTellTheSame(t *testing.T) {
 		if way == "migrate" { // each node takes a model over once a step
 			const framing, weights = strategy.QueryFraming + strategy.AnswerFraming, 20*12 + 12 + 12*4 + 4
 			hops := uint64(3 * e.Steps)
-			if e.Sent.Requests[strategy.Model] != hops || e.Sent.Bytes[strategy.Model] != hops*(framing+4*weights) {
+			if e.Sent.Requests[strategy.Model] != hops || e.Sent.Bytes[strategy.Model] != hops*(framing+headSize+4*weights) {
 				t.Errorf("%d hops of models take %d bytes", e.Sent.Requests[strategy.Model], e.Sent.Bytes[strategy.Model])
 			}
 		}
