@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,14 +58,14 @@ func (m *member) place(ctx context.Context, s *plan.State) error {
 		return nil
 	}
 	now := time.Now()
-	usual := usualSpeed(s)
+	usual := plan.UsualSpeed(s)
 	absent := map[string]time.Duration{}
 	nodes := make([]plan.PlaceNode, 0, len(s.Members))
 	for id, p := range s.Members {
 		gone := m.absent(id, now)
 		absent[id] = gone
 		nodes = append(nodes, plan.PlaceNode{
-			ID: id, Weight: weightOf(p.Speed, usual), Capacity: p.Memory, Stays: !p.Leaving && gone < replaceAfter,
+			ID: id, Weight: plan.WeightOf(p.Speed, usual), Capacity: p.Memory, Stays: !p.Leaving && gone < replaceAfter,
 		})
 	}
 	var errs []error
@@ -104,29 +103,6 @@ func trainedOn(s *plan.State, dataset string) bool {
 		}
 	}
 	return false
-}
-
-// unlike is how many times faster or slower than the usual a node must be for that
-// to count. What is measured on a busy machine may be off by two or three, and
-// shards are not moved for noise.
-const unlike = 4
-
-// usualSpeed is the median of the members'.
-func usualSpeed(s *plan.State) uint64 {
-	speeds := make([]uint64, 0, len(s.Members))
-	for _, p := range s.Members {
-		speeds = append(speeds, cmp.Or(p.Speed, ordinarySpeed))
-	}
-	slices.Sort(speeds)
-	return speeds[len(speeds)/2]
-}
-
-func weightOf(speed, usual uint64) uint64 {
-	speed = cmp.Or(speed, ordinarySpeed)
-	if speed < usual*unlike && usual < speed*unlike {
-		return usual
-	}
-	return speed
 }
 
 // hopeless says whether a dataset that is not ready never will be, by who has been

@@ -4,12 +4,11 @@ import (
 	"math"
 	"runtime/debug"
 	"time"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
 )
 
 const (
-	// ordinarySpeed is what a core of an ordinary server measures; a node whose
-	// speed is not known counts as one.
-	ordinarySpeed = 1000
 	// speedStep is by how much two measurements must differ to give two speeds.
 	// They are noisy, and noise must move no shard.
 	speedStep = 1.25
@@ -49,7 +48,7 @@ func measureSpeed() uint64 {
 		return 0 // never; but it makes the work be done
 	}
 	debug.FreeOSMemory() // the table is most of what a fresh node holds
-	return quantised(ordinarySpeed * best / ordinaryRate)
+	return quantised(plan.OrdinarySpeed * best / ordinaryRate)
 }
 
 // quantised rounds to the nearest step.
@@ -57,8 +56,8 @@ func quantised(speed float64) uint64 {
 	if speed < 1 {
 		return 1
 	}
-	steps := math.Round(math.Log(speed/ordinarySpeed) / math.Log(speedStep))
-	return uint64(math.Max(1, math.Round(ordinarySpeed*math.Pow(speedStep, steps))))
+	steps := math.Round(math.Log(speed/plan.OrdinarySpeed) / math.Log(speedStep))
+	return uint64(math.Max(1, math.Round(plan.OrdinarySpeed*math.Pow(speedStep, steps))))
 }
 
 // steadySpeed is what the plan is to say of a node whose speed was measured anew:

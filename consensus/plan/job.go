@@ -81,6 +81,11 @@ type Job struct {
 	// one of Nodes. Each of them owns a shard. A job has it as soon as it has nodes, if
 	// it is Shared, and else never.
 	Owners []int `json:"owners,omitempty"`
+	// Holders are, while it runs, for each shard those of Nodes that held a copy of it
+	// beside its owner when they were given the job, ascending, and Weights how much each
+	// of Nodes can do beside the others. Both are there if there is any copy.
+	Holders [][]int  `json:"holders,omitempty"`
+	Weights []uint64 `json:"weights,omitempty"`
 	// Keepers are those who have what the job has learnt: the first few of Nodes, or
 	// until there is an epoch in this generation those of the one before. Other nodes
 	// that ran it may have nothing.

@@ -164,6 +164,7 @@ func (c FinishJob) apply(s *State, _ uint64) error {
 		}
 	}
 	j.State, j.Stopping, j.Error = c.State, false, c.Error
+	j.Holders, j.Weights = nil, nil
 	if len(c.Notes) > 0 {
 		j.Notes = slices.Clone(c.Notes)
 	}

@@ -43,6 +43,7 @@ func (c AssignJob) apply(s *State, index uint64) error {
 	}
 	s.turn(index)
 	j.State, j.Nodes, j.Owners, j.Generation = Running, slices.Clone(c.Nodes), slices.Clone(c.Owners), s.Generation
+	j.Holders, j.Weights = s.means(j, j.Nodes, j.Owners)
 	s.Jobs[j.ID] = j
 	return nil
 }
@@ -77,6 +78,7 @@ func (j Job) keepers() []string {
 // laidDown is a job that ran and does so no more, though it has not ended: it waits
 // again, unless it was to stop.
 func (j Job) laidDown() Job {
+	j.Holders, j.Weights = nil, nil
 	if j.Stopping {
 		j.State, j.Stopping = Stopped, false
 	} else {
@@ -96,7 +98,7 @@ func (s *State) strikeJobs(m Member) {
 			s.Jobs[id] = j.laidDown()
 			continue
 		}
-		j.State, j.Stopping = Stopped, false
+		j.State, j.Stopping, j.Holders, j.Weights = Stopped, false, nil, nil
 		j.Error = fmt.Sprintf("node %s, which ran it, is no longer in the mesh: `hopmesh train resume %s` begins it anew on another", m.Name, j.ID)
 		s.Jobs[id] = j
 	}

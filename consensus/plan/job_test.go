@@ -302,6 +302,7 @@ func TestJobsThatNoHistoryLeadsTo(t *testing.T) {
 		"owners, short": func(_ *State, j *Job) { j.Strategy, j.Owners = "leap", []int{0} },
 		"owners, ended": func(_ *State, j *Job) { j.Strategy, j.Owners, j.State = "leap", make([]int, MaxShards+1), Done },
 		"owners, idle":  func(_ *State, j *Job) { j.Strategy, j.Owners, j.Nodes = "leap", []int{0, 0}, []string{"a", "b"} },
+		"holders":       func(_ *State, j *Job) { j.Holders, j.Weights = [][]int{{1}}, []uint64{1} },
 		"owners, nobody": func(_ *State, j *Job) {
 			*j = Job{ID: j.ID, Number: j.Number, Key: j.Key, Dataset: j.Dataset, DatasetName: j.DatasetName, Strategy: "leap", Epochs: 1, State: Queued, Owners: []int{0}}
 		},

@@ -251,6 +251,9 @@ func (m *machine) show() string {
 		if len(j.Owners) > 0 {
 			owners = fmt.Sprintf(" that own %v", j.Owners)
 		}
+		if len(j.Holders) > 0 {
+			owners += fmt.Sprintf(" and hold %v, of weights %v", j.Holders, j.Weights)
+		}
 		fmt.Fprintf(&b, "job %s %s stopping=%v %q on %v%s, generation %d, dataset %s, %s (%s), seed %d, best %d of %d, last %d of %d, recipe %s\n",
 			j.ID, j.State, j.Stopping, j.Error, j.Nodes, owners, j.Generation, j.DatasetName, j.Strategy, j.Why, j.Seed, j.Best, len(j.History), j.Last(), j.Epochs, j.Recipe)
 		if len(j.Bests) > 0 {

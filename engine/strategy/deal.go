@@ -48,9 +48,12 @@ type Guide interface {
 // step has (LeapGNN's T), and how it came to that. The zero Tuning is that of a job
 // that begins.
 type Tuning struct {
-	Nodes  int     `json:"nodes,omitempty"` // that it was found with: with others it begins anew
-	Slots  int     `json:"slots,omitempty"`
-	Best   float64 `json:"best,omitempty"` // seconds of the fastest epoch
-	Epochs int     `json:"epochs,omitempty"`
-	Frozen bool    `json:"frozen,omitempty"`
+	// Nodes and Members are how many it was found with, and who they were
+	// (Layout.Members): with others it begins anew.
+	Nodes   int     `json:"nodes,omitempty"`
+	Members uint64  `json:"members,omitempty"`
+	Slots   int     `json:"slots,omitempty"`
+	Best    float64 `json:"best,omitempty"` // seconds of the fastest epoch
+	Epochs  int     `json:"epochs,omitempty"`
+	Frozen  bool    `json:"frozen,omitempty"`
 }

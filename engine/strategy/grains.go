@@ -51,7 +51,7 @@ func (g *Grains) before(shard int) int {
 
 // Slice is the part of a batch that falls to one of so many, in the order of the batch.
 // Their sizes differ by one at most.
-func Slice(batch []uint32, part, parts int) []uint32 {
+func Slice[E any](batch []E, part, parts int) []E {
 	return batch[len(batch)*part/parts : len(batch)*(part+1)/parts]
 }
 

@@ -34,6 +34,7 @@ type LeapSettings struct {
 	Apart     bool   `json:"apart,omitempty"`      // leap.pregather=off: each group's rows are asked for by themselves
 	Repeated  bool   `json:"repeated,omitempty"`   // leap.dedup=off: rows are asked for as often as they are used
 	Merge     string `json:"merge,omitempty"`      // auto (which is ""), off, or the number of slots
+	Uneven    bool   `json:"uneven,omitempty"`     // leap.balance=off: owners compute all of their shards' roots
 	SyncEvery int    `json:"sync_every,omitempty"` // local updates between two reductions; 0 and 1: none
 }
 

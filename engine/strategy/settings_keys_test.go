@@ -51,6 +51,7 @@ func TestBadValuesGetASentence(t *testing.T) {
 		"leap.mode=":          "it is one of",
 		"leap.pregather=yes":  "leap.pregather=yes: it is on or off",
 		"leap.dedup=1":        "it is on or off",
+		"leap.balance=auto":   "leap.balance=auto: it is on or off",
 		"leap.merge=0":        "leap.merge=0: it is auto, off, or a number of slots from 1 on",
 		"leap.merge=-1":       "a number of slots from 1 on",
 		"leap.merge=+3":       "a number of slots from 1 on",

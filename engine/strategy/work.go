@@ -8,6 +8,11 @@ type Work struct {
 	Nodes  []string // their names, in the order of the plan; a node is its place here
 	Self   int
 	Owners []int // of each shard: the node that serves it, and computes it where owners do
+	// Holders are, of each shard, the other nodes that hold it, ascending; nil where
+	// nobody holds a copy. They may compute what is the owner's.
+	Holders [][]int
+	// Weights are how much nodes can do, beside each other; nil: all the same.
+	Weights []uint64
 }
 
 // Alone says whether one node does it all.
@@ -18,6 +23,13 @@ type Layout struct {
 	Nodes  int
 	Owners []int    // of each shard
 	Firsts []uint32 // of each shard, then how many vertices there are
+
+	// Holders and Weights are Work's. Costs are what a root of each shard costs on average
+	// to compute, beside others; nil: all the same.
+	Holders [][]int
+	Weights []uint64
+	Costs   []uint64
+	Members uint64 // a digest of who the nodes are, in any order; 0: not known
 }
 
 // Vertices counts those of the graph.

@@ -184,7 +184,7 @@ func TestAChosenDealerGoesOn(t *testing.T) {
 	r := automatic()
 	r.Sharing.Deterministic, r.Sharing.Leap.Mode = false, "migrate"
 	m := newMesh(3, uneven(len(shards), 3))
-	found := strategy.Tuning{Nodes: 3, Slots: 2, Epochs: 7, Frozen: true}
+	found := strategy.Tuning{Nodes: 3, Members: members(m.names), Slots: 2, Epochs: 7, Frozen: true}
 	err := m.each(func(node int) error {
 		held, o := m.of(node, shards, Options{Threads: 1, Strategies: []strategy.Strategy{leap.Strategy{}}})
 		tr, err := newTrainer(t.Context(), r, held, o)

@@ -50,6 +50,7 @@ type simulation struct {
 	t        *testing.T
 	one      *learner // that knows gradients of groups
 	of       func(v uint32) int
+	deal     func(batch []uint32) // if not nil, is told the batch before of is asked for its roots
 	nodes    int
 	slots    int
 	every    int
@@ -87,6 +88,9 @@ func simulate(t *testing.T, r Recipe, shards []*graph.Shard, owners []int, nodes
 // sheet has it.
 func (s *simulation) groups(batch []uint32) (kept []int, roots [][][]uint32) {
 	n := s.nodes
+	if s.deal != nil {
+		s.deal(batch)
+	}
 	group := func(model, node int) (of []uint32) {
 		for _, v := range batch[len(batch)*model/n : len(batch)*(model+1)/n] {
 			if s.of(v) == node {

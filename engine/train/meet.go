@@ -38,12 +38,13 @@ type greeting struct {
 // wireTuning is strategy.Tuning in numbers of a fixed size.
 type wireTuning struct {
 	Nodes, Slots, Epochs uint32
+	Members              uint64
 	Best                 float64
 	Frozen               bool
 }
 
 func (w wireTuning) tuning() strategy.Tuning {
-	return strategy.Tuning{Nodes: int(w.Nodes), Slots: int(w.Slots), Best: w.Best, Epochs: int(w.Epochs), Frozen: w.Frozen}
+	return strategy.Tuning{Nodes: int(w.Nodes), Members: w.Members, Slots: int(w.Slots), Best: w.Best, Epochs: int(w.Epochs), Frozen: w.Frozen}
 }
 
 // agreed marks what ends a run for all nodes at once: each comes to it by itself, from
@@ -203,17 +204,19 @@ func (t *trainer) greeting() (greeting, error) {
 	at := t.place()
 	g.Epoch, g.Step, g.Left, g.Updates = uint64(at.epoch), uint64(at.step), uint64(at.left), t.updates()
 	w := t.tuning()
-	g.Tuning = wireTuning{Nodes: uint32(w.Nodes), Slots: uint32(w.Slots), Epochs: uint32(w.Epochs), Best: w.Best, Frozen: w.Frozen}
+	g.Tuning = wireTuning{Nodes: uint32(w.Nodes), Members: w.Members, Slots: uint32(w.Slots), Epochs: uint32(w.Epochs), Best: w.Best, Frozen: w.Frozen}
 	return g, nil
 }
 
 // digest is that of all that the nodes of a run must have been told alike.
 func (r *Recipe) digest(w strategy.Work) [sha256.Size]byte {
 	text, err := json.Marshal(struct {
-		Recipe *Recipe
-		Nodes  []string
-		Owners []int
-	}{r, w.Nodes, w.Owners})
+		Recipe  *Recipe
+		Nodes   []string
+		Owners  []int
+		Holders [][]int
+		Weights []uint64
+	}{r, w.Nodes, w.Owners, w.Holders, w.Weights})
 	if err != nil {
 		return sha256.Sum256([]byte(err.Error()))
 	}

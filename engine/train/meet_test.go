@@ -106,8 +106,9 @@ func TestNodesBeginWhereTheFurthestStands(t *testing.T) {
 func TestNodesDealAlikeAfterMeeting(t *testing.T) {
 	r := small("gcn")
 	r.Sharing = ways()["tuned"]
+	who := members(newMesh(3, nil).names)
 	tunings := []strategy.Tuning{
-		{Nodes: 3, Slots: 2, Best: 1.5, Epochs: 3}, {Nodes: 3, Slots: 3, Best: 1.5, Epochs: 2, Frozen: true}, {},
+		{Nodes: 3, Members: who, Slots: 2, Best: 1.5, Epochs: 3}, {Nodes: 3, Members: who, Slots: 3, Best: 1.5, Epochs: 2, Frozen: true}, {},
 	}
 	folders := left(t, newMesh(3, uneven(5, 3)), r, func(node int, tr *learner) {
 		if tr.at.Tuning != tr.shared.dealer.Tuning() || tr.at.Tuning.Epochs != 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -54,6 +55,8 @@ type mesh struct {
 	owners []int
 	names  []string
 	copies bool // a node holds the shards after its own, too
+	// holders hold shards beside their owners, and all know it.
+	holders [][]int
 }
 
 func newMesh(nodes int, owners []int) *mesh {
@@ -68,11 +71,11 @@ func newMesh(nodes int, owners []int) *mesh {
 func (m *mesh) of(node int, shards []*graph.Shard, o Options) ([]*graph.Shard, Options) {
 	held := make([]*graph.Shard, len(shards))
 	for i, s := range shards {
-		if m.owners[i] == node || m.copies && i > 0 && m.owners[i-1] == node {
+		if m.owners[i] == node || m.copies && i > 0 && m.owners[i-1] == node || m.holders != nil && slices.Contains(m.holders[i], node) {
 			held[i] = s
 		}
 	}
-	o.Peers, o.Work = m.net.Node(node), strategy.Work{Nodes: m.names, Self: node, Owners: m.owners}
+	o.Peers, o.Work = m.net.Node(node), strategy.Work{Nodes: m.names, Self: node, Owners: m.owners, Holders: m.holders}
 	if o.Strategies == nil {
 		o.Strategies = strategies
 	}

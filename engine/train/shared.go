@@ -88,7 +88,14 @@ func join(ctx context.Context, r *Recipe, held []*graph.Shard, o *Options) (*sha
 	if err != nil {
 		return nil, err
 	}
-	s.layout = strategy.Layout{Nodes: len(s.work.Nodes), Owners: s.work.Owners, Firsts: firsts(s.replica.Shards)}
+	fanouts := r.Fanouts
+	if len(fanouts) == 0 {
+		fanouts = make([]int, model.Hops())
+	}
+	s.layout = strategy.Layout{
+		Nodes: len(s.work.Nodes), Owners: s.work.Owners, Firsts: firsts(s.replica.Shards),
+		Holders: s.work.Holders, Weights: s.work.Weights, Costs: costsOf(s.replica, fanouts), Members: members(s.work.Nodes),
+	}
 	if with == nil {
 		return s, nil
 	}
@@ -113,6 +120,23 @@ func (s *shared) check(held []*graph.Shard) error {
 		}
 		if owner == s.work.Self && held[shard] == nil {
 			return fmt.Errorf("node %s owns shard %d for this job and doesn't hold it: wait until `hopmesh dataset show` says that it does", s.name(owner), shard)
+		}
+	}
+	return s.checkCopies()
+}
+
+// checkCopies holds what the work says of copies and weights against its nodes. A node
+// may have lost a copy since: it asks for what it lacks then, as others do.
+func (s *shared) checkCopies() error {
+	nodes, w := len(s.work.Nodes), &s.work
+	if len(w.Holders) != 0 && len(w.Holders) != len(w.Owners) || len(w.Weights) != 0 && len(w.Weights) != nodes {
+		return fmt.Errorf("the job names the holders of %d shards and the weights of %d nodes, and has %d shards and %d nodes", len(w.Holders), len(w.Weights), len(w.Owners), nodes)
+	}
+	for shard, holders := range w.Holders {
+		for i, node := range holders {
+			if node < 0 || node >= nodes || node == w.Owners[shard] || i > 0 && node <= holders[i-1] {
+				return fmt.Errorf("shard %d is held by node %d of a job's %d nodes, beside its owner: each is to be named once, in their order", shard, node, nodes)
+			}
 		}
 	}
 	return nil

@@ -218,7 +218,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 	}
 	result, err = r.cfg.Train(ctx, recipe, r.shards, train.Options{
 		Memory: r.cfg.Memory, Dataset: r.dataset.Content(), Dir: r.folder, Resume: true, Known: r.job.Last(), Log: r.cfg.Log,
-		Peers: r.peers, Work: strategy.Work{Nodes: r.names, Self: r.self, Owners: r.job.Owners}, Strategies: r.cfg.Strategies, Replicas: r.replicas,
+		Peers: r.peers, Work: strategy.Work{Nodes: r.names, Self: r.self, Owners: r.job.Owners, Holders: r.job.Holders, Weights: r.job.Weights}, Strategies: r.cfg.Strategies, Replicas: r.replicas,
 		Announce: func(f train.Forecast) {
 			r.cfg.Log.Info("will train", "job", r.job.ID, "shard_bytes", f.Shards, "arena_bytes", f.Arenas, "weights", f.Weights, "resumed", f.Resumed, "step", f.Step)
 			announced = true

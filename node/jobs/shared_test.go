@@ -83,9 +83,9 @@ func TestSharedRun(t *testing.T) {
 		if _, err := os.Stat("/proc/self/maps"); err == nil && (c.mapped(0) || c.mapped(3)) {
 			t.Error("shards are still mapped")
 		}
-		held := map[string]int{}
+		held, known := map[string]int{}, map[string]int{}
 		for _, r := range c.Runs() {
-			held[r.Node] = r.Held
+			held[r.Node], known[r.Node] = r.Held, r.Known
 			if !slices.Equal(r.Nodes, []string{"alpha", "beta", "gamma"}) {
 				t.Errorf("shared by %v", r.Nodes)
 			}
@@ -93,6 +93,9 @@ func TestSharedRun(t *testing.T) {
 		// What a node holds beside what it owns is given to the engine too.
 		if len(held) != 3 || held["alpha"] != 2 || held["beta"] != 1 || held["gamma"] != 2 {
 			t.Errorf("held %v", held)
+		}
+		if known["alpha"]+known["beta"] != 0 || known["gamma"] != 1 {
+			t.Errorf("copies that all know of: %v", known)
 		}
 	})
 }

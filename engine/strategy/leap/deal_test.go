@@ -278,7 +278,7 @@ func TestWhatAutoIs(t *testing.T) {
 
 func TestDealingAllocatesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 1))
-	l := layout(r, 20, 4)
+	l := copied(r, layout(r, 20, 4), 2)
 	b := batch(r, &l, 100)
 	for _, s := range []strategy.Settings{
 		settings("stay", "", false), settings("stay", "", true), settings("migrate", "2", false), settings("migrate", "2", true),

@@ -1,5 +1,6 @@
-// Package leap is LeapGNN's way: a root is computed where its features are, and models
-// travel if anything does.
+// Package leap is LeapGNN's way: a root is computed where its features are, by the owner
+// or, where that has more to do than others, by who holds a copy; and models travel if
+// anything does.
 package leap
 
 import (
@@ -28,9 +29,9 @@ func (Strategy) New(l strategy.Layout, s strategy.Settings) (strategy.Dealer, er
 		migrate = s.Leap.SyncEvery > 1 || fixed(s.Leap.Merge)
 	}
 	if !migrate {
-		return &stay{layout: l, deterministic: s.Deterministic}, nil
+		return &stay{layout: l, deterministic: s.Deterministic, places: newPlaces(&l, &s)}, nil
 	}
-	m := &migration{layout: l, deterministic: s.Deterministic, tuner: newTuner(l.Nodes)}
+	m := &migration{layout: l, deterministic: s.Deterministic, places: newPlaces(&l, &s), tuner: newTuner(&l)}
 	switch {
 	case s.Leap.Merge == "off", s.Leap.SyncEvery > 1 && !fixed(s.Leap.Merge):
 		// Models that differ should meet the roots of all nodes: the time of epochs says

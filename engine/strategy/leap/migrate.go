@@ -6,12 +6,13 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// migration deals roots to their owners, in slots: as many models as nodes tour them,
+// migration deals roots to where they are, in slots: as many models as nodes tour them,
 // each with the roots of its slice of the batch. In column s of the tour node m has
 // model (m+s) mod N.
 type migration struct {
 	layout        strategy.Layout
 	deterministic bool
+	places        places
 	tuner         tuner
 
 	grains strategy.Grains
@@ -24,6 +25,7 @@ type migration struct {
 
 // Deal implements strategy.Dealer.
 func (d *migration) Deal(to []strategy.Group, batch []uint32, node int) []strategy.Group {
+	d.places.find(batch)
 	if d.deterministic {
 		return d.dealGrains(to[:0], batch, node)
 	}
@@ -33,7 +35,7 @@ func (d *migration) Deal(to []strategy.Group, batch []uint32, node int) []strate
 // dealSlices makes a slot of each column that is kept. The roots of the others go to
 // those, on the same node and in the same step.
 func (d *migration) dealSlices(to []strategy.Group, batch []uint32, node int) []strategy.Group {
-	d.count(batch)
+	d.count()
 	d.choose()
 	d.gather(batch, node)
 	slots := d.tuner.Slots
@@ -74,20 +76,21 @@ var _ strategy.Guide = (*migration)(nil)
 // After implements strategy.Guide. Slots are those of slices: models that differ never
 // have whole grains.
 func (d *migration) After(batch []uint32, model int) int {
-	d.count(batch)
+	d.places.find(batch)
+	d.count()
 	d.choose()
 	n := d.layout.Nodes
 	return (model - d.kept[len(d.kept)-1] + n) % n
 }
 
 // count counts the roots of each slice that each node has.
-func (d *migration) count(batch []uint32) {
+func (d *migration) count() {
 	n := d.layout.Nodes
 	d.sizes = slices.Grow(d.sizes[:0], n*n)[:n*n]
 	clear(d.sizes)
 	for model := range n {
-		for _, v := range strategy.Slice(batch, model, n) {
-			d.sizes[model*n+d.layout.Owner(v)]++
+		for _, node := range strategy.Slice(d.places.nodes, model, n) {
+			d.sizes[model*n+int(node)]++
 		}
 	}
 }
@@ -129,9 +132,9 @@ func (d *migration) gather(batch []uint32, node int) {
 	d.cut, d.ends, d.pool = d.cut[:0], d.ends[:0], d.pool[:0]
 	for model := range n {
 		first := len(d.cut)
-		for _, v := range strategy.Slice(batch, model, n) {
-			if d.layout.Owner(v) == node {
-				d.cut = append(d.cut, v)
+		for i, at := range strategy.Slice(d.places.nodes, model, n) {
+			if int(at) == node {
+				d.cut = append(d.cut, strategy.Slice(batch, model, n)[i])
 			}
 		}
 		d.ends = append(d.ends, len(d.cut))
@@ -153,12 +156,7 @@ func (d *migration) slice(model int) []uint32 {
 // cut would depend on the number of nodes. A slot without any has an empty group, since
 // its model passes all the same.
 func (d *migration) dealGrains(to []strategy.Group, batch []uint32, node int) []strategy.Group {
-	d.pool = d.pool[:0]
-	for _, v := range batch {
-		if d.layout.Owner(v) == node {
-			d.pool = append(d.pool, v)
-		}
-	}
+	d.pool = d.places.of(d.pool[:0], batch, node)
 	d.grains.Cut(&d.layout, d.pool)
 	d.kept = d.kept[:0]
 	shard := 0

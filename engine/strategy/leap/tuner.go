@@ -15,8 +15,8 @@ type tuner struct {
 	given bool // by the user: there is nothing to find out
 }
 
-func newTuner(nodes int) tuner {
-	return tuner{Tuning: strategy.Tuning{Nodes: nodes, Slots: nodes}}
+func newTuner(l *strategy.Layout) tuner {
+	return tuner{Tuning: strategy.Tuning{Nodes: l.Nodes, Members: l.Members, Slots: l.Nodes}}
 }
 
 // fix sets the slots of a job for good. Where nodes have left there are no more slots
@@ -40,10 +40,10 @@ func (t *tuner) note(seconds float64) {
 	}
 }
 
-// restore implements strategy.Dealer's Restore: what was found with other nodes says
-// nothing of these.
+// restore implements strategy.Dealer's Restore: what was found with other nodes, even
+// if they were as many, says nothing of these.
 func (t *tuner) restore(found strategy.Tuning) {
-	if !t.given && found.Nodes == t.Nodes && found.Slots >= 1 && found.Slots <= t.Nodes {
+	if !t.given && found.Nodes == t.Nodes && found.Members == t.Members && found.Slots >= 1 && found.Slots <= t.Nodes {
 		t.Tuning = found
 	}
 }

@@ -59,28 +59,36 @@ func TestTuningIsRestored(t *testing.T) {
 
 func TestTuningBeginsAnewWithOtherNodes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	found := strategy.Tuning{Nodes: 4, Slots: 2, Best: 8, Epochs: 6, Frozen: true}
+	found := strategy.Tuning{Nodes: 4, Members: 17, Slots: 2, Best: 8, Epochs: 6, Frozen: true}
 	for name, c := range map[string]struct {
 		nodes  int
 		merge  string
 		found  strategy.Tuning
 		want   int
 		frozen bool
+		others bool // they are as many, and others
 	}{
-		"the same nodes":       {4, "", found, 2, true},
-		"one less":             {3, "", found, 3, false},
-		"one more":             {5, "", found, 5, false},
-		"a job that begins":    {4, "", strategy.Tuning{}, 4, false},
-		"what can't be":        {4, "", strategy.Tuning{Nodes: 4, Slots: 5}, 4, false},
-		"none at all":          {4, "", strategy.Tuning{Nodes: 4}, 4, false},
-		"as the user wants":    {4, "3", found, 3, true},
-		"unmerged":             {4, "off", found, 4, true},
-		"more than are left":   {2, "3", found, 2, true},
-		"unmerged, on another": {3, "off", found, 3, true},
+		"the same nodes":                 {4, "", found, 2, true, false},
+		"one in another's place":         {4, "", found, 4, false, true},
+		"as the user wants, with others": {4, "3", found, 3, true, true},
+		"found by an older program":      {4, "", strategy.Tuning{Nodes: 4, Slots: 2, Frozen: true}, 4, false, false},
+		"one less":                       {3, "", found, 3, false, false},
+		"one more":                       {5, "", found, 5, false, false},
+		"a job that begins":              {4, "", strategy.Tuning{}, 4, false, false},
+		"what can't be":                  {4, "", strategy.Tuning{Nodes: 4, Slots: 5}, 4, false, false},
+		"none at all":                    {4, "", strategy.Tuning{Nodes: 4}, 4, false, false},
+		"as the user wants":              {4, "3", found, 3, true, false},
+		"unmerged":                       {4, "off", found, 4, true, false},
+		"more than are left":             {2, "3", found, 2, true, false},
+		"unmerged, on another":           {3, "off", found, 3, true, false},
 	} {
-		d := dealer(t, layout(r, 10, c.nodes), settings("migrate", c.merge, false))
+		l := layout(r, 10, c.nodes)
+		if l.Members = 17; c.others {
+			l.Members = 18
+		}
+		d := dealer(t, l, settings("migrate", c.merge, false))
 		d.Restore(c.found)
-		if got := d.Tuning(); got.Slots != c.want || got.Frozen != c.frozen || got.Nodes != c.nodes {
+		if got := d.Tuning(); got.Slots != c.want || got.Frozen != c.frozen || got.Nodes != c.nodes || got.Members != l.Members {
 			t.Errorf("%s: %+v, want %d slots", name, got, c.want)
 		}
 	}

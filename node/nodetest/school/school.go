@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -43,6 +44,7 @@ type Run struct {
 	Nodes []string // none where one node does it all
 	At    time.Time
 	Held  int // shards that were there
+	Known int // of those, the copies that all nodes of the job know of
 }
 
 func (r Run) String() string { return fmt.Sprintf("%s after %d", r.Job, r.After) }
@@ -91,7 +93,7 @@ func (s *School) Train(ctx context.Context, r train.Recipe, shards []*graph.Shar
 			return train.Result{}, err
 		}
 	}
-	defer s.enter(Run{Job: filepath.Base(o.Dir)[:2], After: lastOf(history), Node: class.name(), Nodes: o.Work.Nodes, At: time.Now(), Held: held})()
+	defer s.enter(Run{Job: filepath.Base(o.Dir)[:2], After: lastOf(history), Node: class.name(), Nodes: o.Work.Nodes, At: time.Now(), Held: held, Known: copies(o.Work)})()
 	o.Announce(train.Forecast{Resumed: lastOf(history), History: history, Notes: []string{Note}})
 	for n := lastOf(history) + 1; n <= r.Epochs; n++ {
 		o.Progress(train.Progress{Epoch: n, Step: 1, Steps: 2})
@@ -204,6 +206,16 @@ func keep(path string, history []train.Epoch) error {
 		return err
 	}
 	return os.WriteFile(path, b, 0o600)
+}
+
+// copies counts those of this node that the work names.
+func copies(w strategy.Work) (n int) {
+	for _, holders := range w.Holders {
+		if slices.Contains(holders, w.Self) {
+			n++
+		}
+	}
+	return n
 }
 
 // check counts the shards that are there: all that this node owns must be.
