@@ -22,12 +22,9 @@ var notInSpec = []string{"spec", "watch", "addr", "json", "help"}
 // names; the table [set] holds what --set would, before what --set says, and the table
 // [sweep] what --sweep would, in the order of its lines.
 func readSpec(f *pflag.FlagSet, path string) error {
-	b, err := os.ReadFile(path)
+	b, err := specText(path)
 	if err != nil {
-		if p, ok := errors.AsType[*fs.PathError](err); ok {
-			err = p.Err
-		}
-		return fmt.Errorf("the spec %s can't be read: %w", path, err)
+		return err
 	}
 	var found map[string]any
 	meta, err := toml.Decode(string(b), &found)
@@ -36,6 +33,9 @@ func readSpec(f *pflag.FlagSet, path string) error {
 			return errConfig{fmt.Errorf("%s, line %d, is no TOML: %s", path, p.Position.Line, p.Message)}
 		}
 		return errConfig{fmt.Errorf("%s is no TOML: %w", path, err)}
+	}
+	if len(found) == 0 {
+		return errConfig{fmt.Errorf("the spec %s says nothing: write what flags would say into it, such as a line dataset = \"cora\", or leave --spec out", path)}
 	}
 	var known []string
 	f.VisitAll(func(flag *pflag.Flag) {
@@ -60,6 +60,33 @@ func readSpec(f *pflag.FlagSet, path string) error {
 		}
 	}
 	return nil
+}
+
+// mostSpec is more than anybody writes by hand, and little to read.
+const mostSpec = 1 << 20
+
+// specText reads a spec, if it is a file that a spec could be. A pipe, which nobody may
+// ever write to, is not opened.
+func specText(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+	case info.IsDir():
+		return nil, errConfig{fmt.Errorf("the spec %s is a directory: name a TOML file", path)}
+	case !info.Mode().IsRegular():
+		return nil, errConfig{fmt.Errorf("the spec %s is a device, a pipe or a socket: write it into a TOML file, and name that", path)}
+	case info.Size() > mostSpec:
+		return nil, errConfig{fmt.Errorf("the spec %s has %d bytes, and a spec at most %d: name the TOML file that says what to train", path, info.Size(), mostSpec)}
+	default:
+		var b []byte
+		if b, err = os.ReadFile(path); err == nil {
+			return b, nil
+		}
+	}
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
+	}
+	return nil, fmt.Errorf("the spec %s can't be read: %w", path, err)
 }
 
 func fromSpec(f *pflag.FlagSet, key string, value any) error {
