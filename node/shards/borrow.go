@@ -23,7 +23,7 @@ func (k *Keeper) Borrow(ctx context.Context, dataset string, list []int, dir str
 	k.mu.Unlock()
 	d, in := s.Datasets[dataset]
 	if !in {
-		return fmt.Errorf("dataset %s is no longer in the mesh", dataset)
+		return fmt.Errorf("dataset %s is no longer in the mesh: import it again, with the same options and under the same name", dataset)
 	}
 	var l lane
 	for _, shard := range list {
@@ -39,7 +39,7 @@ func (k *Keeper) Borrow(ctx context.Context, dataset string, list []int, dir str
 
 // borrow asks one holder after the other.
 func (k *Keeper) borrow(ctx context.Context, s *plan.State, d plan.Dataset, shard int, path string, l *lane) error {
-	failed := errNoSource
+	failed, silent := errNoSource, false
 	for _, id := range d.HoldersOf(shard) {
 		if id == k.cfg.Self {
 			continue
@@ -47,6 +47,8 @@ func (k *Keeper) borrow(ctx context.Context, s *plan.State, d plan.Dataset, shar
 		err := errSilent
 		if k.cfg.Network.Serving(id) {
 			err = k.borrowFrom(ctx, id, d, shard, path, l)
+		} else {
+			silent = true
 		}
 		switch {
 		case err == nil:
@@ -64,7 +66,14 @@ func (k *Keeper) borrow(ctx context.Context, s *plan.State, d plan.Dataset, shar
 			failed = fmt.Errorf("%w; node %s: %w", failed, s.Members[id].Name, err)
 		}
 	}
-	return fmt.Errorf("fetch shard %d of dataset %s, which is not here: %w", shard, d.Name, failed)
+	advice := "ask once more in a while"
+	switch {
+	case errors.Is(failed, errNoSource):
+		advice = "start the node again that held it, or import the dataset anew"
+	case silent:
+		advice = "start that node again, or import the dataset anew if it is gone for good; with --replicas 1 or more a dataset outlives a node"
+	}
+	return fmt.Errorf("fetch shard %d of dataset %s, which is not here: %w: %s", shard, d.Name, failed, advice)
 }
 
 func (k *Keeper) borrowFrom(ctx context.Context, id string, d plan.Dataset, shard int, path string, l *lane) error {

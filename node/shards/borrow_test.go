@@ -79,7 +79,11 @@ func TestBorrowSaysWhatIsWrong(t *testing.T) {
 		w.down["a"] = true
 		w.mu.Unlock()
 		w.fault = func(context.Context, piece) error { return errors.New("the link broke") }
-		says(borrow(1), "fetch shard 1 of dataset g, which is not here: node na: does not answer; node nb: the link broke")
+		says(borrow(1), "fetch shard 1 of dataset g, which is not here: node na: does not answer; node nb: the link broke: start that node again, or import the dataset anew")
+		w.mu.Lock()
+		w.down["a"] = false
+		w.mu.Unlock()
+		says(borrow(1), "node na: the link broke; node nb: the link broke: ask once more")
 		w.fault = nil
 		says(borrow(4), "dataset g has no shard 4")
 		says(borrow(-1), "has no shard -1")
@@ -87,6 +91,6 @@ func TestBorrowSaysWhatIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		says(borrow(0), "keep shard 0 of dataset g for a while: this node's disk", "free some space")
-		says(w.keeper("c").Borrow(t.Context(), "00000000000000bb", []int{0}, dir), "no longer in the mesh")
+		says(w.keeper("c").Borrow(t.Context(), "00000000000000bb", []int{0}, dir), "no longer in the mesh: import it again")
 	})
 }
