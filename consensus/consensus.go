@@ -23,6 +23,7 @@ type Consensus struct {
 	work    work
 
 	ready  atomic.Uint64 // the term before which everything is applied, if this node leads it
+	led    atomic.Int64  // when, in Unix nanoseconds, this node led last, or began to take part
 	hint   chan struct{}
 	spread chan struct{}
 
@@ -77,6 +78,19 @@ func (c *Consensus) propose(ctx context.Context, cmd plan.Command) (*plan.State,
 func (c *Consensus) Leader() string {
 	_, id := c.raft.LeaderWithID()
 	return string(id)
+}
+
+// Silence is for how long this node has heard nothing of a leader. One that leads hears
+// itself.
+func (c *Consensus) Silence() time.Duration {
+	if c.raft.State() == raft.Leader {
+		return 0
+	}
+	last := time.Unix(0, c.led.Load())
+	if heard := c.raft.LastContact(); heard.After(last) {
+		last = heard
+	}
+	return time.Since(last)
 }
 
 // IsLeader says whether this node leads and has applied everything that was

@@ -48,6 +48,8 @@ func (c *Consensus) beginTerm() (end func()) {
 	wg.Go(func() { c.lead(ctx) })
 	wg.Go(func() { c.spreadCommits(ctx) })
 	return func() {
+		c.led.Store(time.Now().UnixNano())
+		c.setTimeouts(patienceOfFollowers)
 		cancel(errDeposed)
 		wg.Wait()
 	}

@@ -34,6 +34,7 @@ func Open(cfg Config) (*Consensus, error) {
 	if err := c.start(conf); err != nil {
 		return nil, errors.Join(err, c.net.Close(), cfg.Stores.Close())
 	}
+	c.led.Store(time.Now().UnixNano())
 	c.work.ctx, c.work.cancel = context.WithCancelCause(context.Background())
 	c.work.wg.Go(c.watchLeadership)
 	return c, nil

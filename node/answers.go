@@ -26,6 +26,18 @@ func (m *member) isOpen() bool {
 	}
 }
 
+// mostSilence is how long a node hears nothing of a leader that is well: several of its
+// beats, as Raft counts them. Raft itself gives a leader up at some time after.
+const mostSilence = 2 * time.Second
+
+// leader is the node that leads, as far as this one knows and has heard lately; or "".
+func (m *member) leader() string {
+	if m.plan.Silence() >= mostSilence {
+		return ""
+	}
+	return m.plan.Leader()
+}
+
 // settled says that this node is in touch: a leader is known and it is in the
 // plan.
 func (m *member) settled() bool {
@@ -33,7 +45,7 @@ func (m *member) settled() bool {
 		return false
 	}
 	_, in := m.plan.State().Members[m.id.ID()]
-	return in && m.plan.Leader() != ""
+	return in && m.leader() != ""
 }
 
 // allow refuses those whom the plan refuses. It asks for the revoked, not for

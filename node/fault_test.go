@@ -121,7 +121,7 @@ func TestMemberCommandsWithoutALeader(t *testing.T) {
 			t.Error("what is local was not answered")
 		}
 		problems := strings.Join(last.Status().Problems, "\n")
-		if !strings.Contains(problems, "there is no leader") {
+		if !strings.Contains(problems, "no leader has been heard from for ") {
 			t.Errorf("problems: %s", problems)
 		}
 		begin := time.Now()
@@ -132,6 +132,37 @@ func TestMemberCommandsWithoutALeader(t *testing.T) {
 			t.Errorf("waited %s for a leader", took)
 		}
 	})
+}
+
+// A node whose mesh is gone says so at once, whatever it was in it.
+func TestStatusWithoutAMajority(t *testing.T) {
+	for was, survivor := range map[string]func(c *nodetest.Cluster) *nodetest.Instance{
+		"a follower": func(c *nodetest.Cluster) *nodetest.Instance { return c.Others(c.Leader())[0] },
+		"the leader": func(c *nodetest.Cluster) *nodetest.Instance { return c.Leader() },
+		"the leader before": func(c *nodetest.Cluster) *nodetest.Instance {
+			old := c.Leader()
+			c.Isolate(old)
+			rest := c.Others(old)
+			c.Wait("another leader", time.Minute, func() bool {
+				l := rest[0].Status().Leader
+				return l != "" && l != old.Name
+			})
+			c.Network.Heal()
+			c.WaitEqual(time.Minute)
+			return old
+		},
+	} {
+		t.Run(was, func(t *testing.T) {
+			threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+				last := survivor(c)
+				c.Isolate(last)
+				c.Wait("it says so", 2500*time.Millisecond, func() bool {
+					s := last.Status()
+					return !s.Ready && s.Leader == "" && strings.Contains(strings.Join(s.Problems, "\n"), "no leader has been heard from for ")
+				})
+			})
+		})
+	}
 }
 
 func TestForceLeave(t *testing.T) {

@@ -23,7 +23,7 @@ func (b backend) Status(context.Context) (api.Status, error) {
 	st := api.Status{
 		Node: m.id.Name(), Generation: s.Generation, Ready: m.settled(), Members: len(s.Members), Problems: []string{},
 	}
-	if l := m.plan.Leader(); l != "" {
+	if l := m.leader(); l != "" {
 		st.Leader = nameOf(s, l)
 	}
 	st.Training = m.jobSummaries(s, func(j plan.Job) bool { return j.State == plan.Running })
@@ -44,8 +44,9 @@ func (m *member) problems() []string {
 	}
 	if voters == 0 {
 		list = append(list, "this node has not reached the mesh yet: it seeks its members where it knew them; if they have all moved, start it again with --join HOST:PORT of one")
-	} else if m.plan.Leader() == "" {
-		list = append(list, fmt.Sprintf("there is no leader: more than half of the %d voters must be up; if they are lost for good, see `hopmesh recover --help`", voters))
+	} else if m.leader() == "" {
+		list = append(list, fmt.Sprintf("no leader has been heard from for %s, so what is told of the mesh is as old: more than half of the %d voters must be up; if they are lost for good, see `hopmesh recover --help`",
+			m.plan.Silence().Truncate(time.Second), voters))
 	}
 	if _, in := s.Members[m.id.ID()]; !in {
 		list = append(list, "this node is not in the plan yet: it is catching up")
@@ -89,7 +90,7 @@ func (b backend) Ready(context.Context) []api.Check {
 	}
 	s := m.plan.State()
 	_, in := s.Members[m.id.ID()]
-	leader := m.plan.Leader()
+	leader := m.leader()
 	return []api.Check{
 		{Name: "member", OK: true, Detail: "mesh " + m.id.MeshID()},
 		{Name: "leader", OK: leader != "", Detail: nameOf(s, leader)},
