@@ -78,7 +78,10 @@ func sharedRecipe(r api.TrainRequest, way string, d plan.Dataset) (train.Recipe,
 	if way != strategy.Single { // which the zero Settings are
 		recipe.Sharing.Strategy = way
 	}
-	if err = recipe.Check(aboutOf(d)); err == nil && way != strategy.Single {
+	if err = recipe.Check(aboutOf(d)); err == nil {
+		err = recipe.CheckUse(r.Strategy)
+	}
+	if err == nil && way != strategy.Single {
 		err = recipe.Sharing.CheckNodes(len(ownersOf(d)))
 	}
 	return recipe, err

@@ -392,6 +392,7 @@ func TestJobsThatAreRefused(t *testing.T) {
 			"there is no setting":                    {Dataset: "g", Set: []api.Setting{{Key: "x.y", Value: "1"}}},
 			"--fanout has 3 numbers":                 {Dataset: "g", Fanout: []int{1, 2, 3}},
 			"10001 epochs":                           {Dataset: "g", Epochs: &many},
+			"leap.mode=stay is for --strategy leap":  {Dataset: "g", Strategy: "centric", Set: []api.Setting{{Key: "leap.mode", Value: "stay"}}},
 			"no node holds every shard of dataset s": {Dataset: "spread", Strategy: "single"},
 		} {
 			_, err := n.API().StartJob(t.Context(), r)

@@ -47,6 +47,25 @@ func (s *Settings) Check() error {
 	return s.yetToCome()
 }
 
+// CheckUse says in a sentence which setting means nothing to the strategy that was asked
+// for. auto may come to any of them, so with it all settings have a meaning.
+func (s *Settings) CheckUse(asked string) error {
+	if asked == "" || asked == Auto {
+		return nil
+	}
+	for _, k := range keys {
+		value := k.get(s)
+		switch {
+		case value == k.Default || k.Applies == asked:
+		case k.Applies == everyStrategy && asked == Single:
+			return fmt.Errorf("--set %s=%s is for nodes that share a job, and --strategy %s has one do it all: leave one of the two out", k.Key.Key, value, asked)
+		case k.Applies != everyStrategy:
+			return fmt.Errorf("--set %s=%s is for --strategy %s, and this job's is %s: leave it out, or choose that one or %s", k.Key.Key, value, k.Applies, asked, Auto)
+		}
+	}
+	return nil
+}
+
 // yetToCome refuses what can be said and not yet be done.
 func (s *Settings) yetToCome() error {
 	if s.P3.Inflight > 1 {

@@ -25,6 +25,9 @@ const (
 	stored  = "stored"
 	bf16    = "bf16"
 
+	// everyStrategy is what settings apply to that are no single one's.
+	everyStrategy = "strategies"
+
 	replicated = "replicated"
 	sharded    = "sharded"
 )
@@ -69,11 +72,11 @@ var keys = []key{
 		"how many batches are under way at once; 1 is exact, and more, on older weights, are yet to come"},
 		func(s *Settings, v string) error { return count(v, &s.P3.Inflight) },
 		func(s *Settings) string { return strconv.Itoa(max(1, s.P3.Inflight)) }},
-	{Key{"wire.features", "strategies", "stored|bf16", stored,
+	{Key{"wire.features", everyStrategy, "stored|bf16", stored,
 		"how features travel between nodes: as they are stored, or rounded to half of the bytes"},
 		func(s *Settings, v string) error { return choose(v, &s.Wire, stored, bf16) },
 		func(s *Settings) string { return orElse(s.Wire, stored) }},
-	{Key{"topology", "strategies", "auto|replicated|sharded", Auto,
+	{Key{"topology", everyStrategy, "auto|replicated|sharded", Auto,
 		"whether each node has all edges, or asks others for neighbours; auto replicates where memory allows"},
 		func(s *Settings, v string) error { return choose(v, &s.Topology, Auto, replicated, sharded) },
 		func(s *Settings) string { return orElse(s.Topology, Auto) }},

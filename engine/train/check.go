@@ -66,20 +66,39 @@ func (r Recipe) checkNumbers() error {
 }
 
 func (s *Schedule) check(base float64, epochs int) error {
-	lowers := s.Kind == Step || s.Kind == Plateau
 	switch {
 	case !slices.Contains([]string{Constant, Step, Cosine, Plateau}, s.Kind):
 		return fmt.Errorf("--set train.schedule is %q: it is one of constant, step, cosine and plateau", s.Kind)
 	case s.Warmup < 0 || s.Warmup >= epochs:
 		return fmt.Errorf("--set train.warmup is %d epochs of %d: give 0, or fewer than all", s.Warmup, epochs)
-	case lowers && s.Every < 1:
+	case s.lowers() && s.Every < 1:
 		return fmt.Errorf("--set train.step_every is %d: give at least 1", s.Every)
-	case lowers && (!positive(s.Factor) || s.Factor >= 1):
+	case s.lowers() && (!positive(s.Factor) || s.Factor >= 1):
 		return fmt.Errorf("--set train.factor is %g: give a number between 0 and 1, such as 0.5", s.Factor)
 	case s.Least != 0 && (!positive(s.Least) || s.Least > base):
 		return fmt.Errorf("--set train.least_lr is %g: give a number from 0 to --lr, which is %g", s.Least, base)
 	}
 	return nil
+}
+
+// CheckUse says in a sentence what of a recipe somebody has set that has no effect beside
+// the rest; asked is the strategy that was asked for. It is for whoever begins a job: a
+// recipe with such a setting means what it means without.
+func (r Recipe) CheckUse(asked string) error {
+	s := &r.Schedule
+	unused := func(key string, value any, where string) error {
+		return fmt.Errorf("--set %s=%v is for --set train.schedule=%s, and this job's is %s: leave it out, or choose another schedule", key, value, where, s.Kind)
+	}
+	const lowering = Step + " or " + Plateau
+	switch {
+	case s.Every != 0 && !s.lowers():
+		return unused("train.step_every", s.Every, lowering)
+	case s.Factor != 0 && !s.lowers():
+		return unused("train.factor", s.Factor, lowering)
+	case s.Least != 0 && s.Kind != Cosine && s.Kind != Plateau:
+		return unused("train.least_lr", s.Least, Cosine+" or "+Plateau)
+	}
+	return r.Sharing.CheckUse(asked)
 }
 
 func (r Recipe) checkWords() error {

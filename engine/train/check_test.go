@@ -56,6 +56,48 @@ func TestWhatCannotBeTrained(t *testing.T) {
 	}
 }
 
+// What would be ignored is refused; what auto may come to use is not.
+func TestWhatHasNoEffect(t *testing.T) {
+	for _, c := range []struct {
+		strategy string
+		set      string
+		want     string
+	}{
+		{"centric", "leap.mode=migrate", "--set leap.mode=migrate is for --strategy leap, and this job's is centric"},
+		{"p3", "centric.cache=9", "--set centric.cache=9 is for --strategy centric, and this job's is p3"},
+		{"single", "leap.dedup=off", "--set leap.dedup=off is for --strategy leap"},
+		{"single", "topology=sharded", "--set topology=sharded is for nodes that share a job"},
+		{"single", "wire.features=bf16", "has one do it all: leave one of the two out"},
+		{"leap", "leap.mode=migrate topology=sharded wire.features=bf16", ""},
+		{"centric", "leap.mode=auto leap.pregather=on p3.inflight=1", ""}, // as they are anyway
+		{"auto", "leap.mode=migrate centric.cache=9 topology=sharded", ""},
+		{"", "leap.mode=migrate", ""},
+		{"", "train.factor=0.1", "--set train.factor=0.1 is for --set train.schedule=step or plateau, and this job's is constant"},
+		{"", "train.schedule=cosine train.step_every=5", "--set train.step_every=5 is for"},
+		{"", "train.schedule=step train.least_lr=0.001", "--set train.least_lr=0.001 is for --set train.schedule=cosine or plateau, and this job's is step"},
+		{"", "train.step_every=5 train.factor=0.1 train.schedule=step", ""},
+		{"", "train.schedule=cosine train.least_lr=0.001", ""},
+		{"", "train.schedule=step train.schedule=constant", ""}, // a spec's, and a flag's
+	} {
+		r := DefaultRecipe("gcn")
+		for pair := range strings.FieldsSeq(c.set) {
+			key, value, _ := strings.Cut(pair, "=")
+			if err := r.Set(key, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := r.CheckUse(c.strategy)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %s: %v", c.strategy, c.set, err)
+		}
+	}
+	r := DefaultRecipe("gcn")
+	r.Schedule.choose(Step)
+	if r.Schedule.choose(Plateau); r.Schedule.Every != 10 || r.Schedule.Factor != 0.5 {
+		t.Errorf("after another kind, a plateau has %+v", r.Schedule)
+	}
+}
+
 func TestSettings(t *testing.T) {
 	r := DefaultRecipe("gcn")
 	for _, s := range [][2]string{

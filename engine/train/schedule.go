@@ -19,19 +19,35 @@ const (
 	Plateau  = "plateau"
 )
 
-// choose sets the kind, and what it must know that nobody has said yet.
+// usualEvery and usualFactor are what a schedule has that lowers the rate, unless
+// somebody says something else.
+var usualEvery = map[string]int{Step: 50, Plateau: 10}
+
+const usualFactor = 0.5
+
+// choose sets the kind, and what it must know that nobody has said yet. What the kind
+// chosen before had for want of words goes with it.
 func (s *Schedule) choose(kind string) {
+	if s.lowers() && s.Every == usualEvery[s.Kind] {
+		s.Every = 0
+	}
+	if s.lowers() && s.Factor == usualFactor {
+		s.Factor = 0
+	}
 	s.Kind = kind
-	if kind != Step && kind != Plateau {
+	if !s.lowers() {
 		return
 	}
 	if s.Every == 0 {
-		s.Every = map[string]int{Step: 50, Plateau: 10}[kind]
+		s.Every = usualEvery[kind]
 	}
 	if s.Factor == 0 {
-		s.Factor = 0.5
+		s.Factor = usualFactor
 	}
 }
+
+// lowers says whether the schedule lowers the rate now and then.
+func (s *Schedule) lowers() bool { return s.Kind == Step || s.Kind == Plateau }
 
 // rate is that of an epoch, from 1, out of so many. falls is how often a plateau
 // has brought it down before.
