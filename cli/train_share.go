@@ -71,10 +71,11 @@ func strategyOf(j api.Job) string {
 	return j.Strategy
 }
 
-// whyOf is the latest that is known of the reasons.
+// whyOf is the latest that is known of the reasons: those of an earlier generation were
+// other nodes'.
 func whyOf(j api.Job) string {
 	for _, e := range slices.Backward(j.History) {
-		if e.Why != "" {
+		if e.Why != "" && e.Generation >= j.Generation {
 			return e.Why
 		}
 	}

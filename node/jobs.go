@@ -227,7 +227,7 @@ func (b backend) Job(ctx context.Context, id string) (api.Job, error) {
 func (m *member) shown(s *plan.State, j plan.Job, l live) api.Job {
 	sum := m.summary(s, j)
 	a := api.Job{
-		ID: sum.ID, State: sum.State, Error: sum.Error, Dataset: sum.Dataset, Model: sum.Model, Strategy: sum.Strategy, Why: j.Why,
+		ID: sum.ID, State: sum.State, Error: sum.Error, Dataset: sum.Dataset, Model: sum.Model, Strategy: sum.Strategy, Why: whyNow(s, j),
 		Seed: j.Seed, Generation: j.Generation, Nodes: sum.Nodes, EpochsTotal: sum.EpochsTotal, Epoch: sum.Epoch, Best: sum.Best,
 		History: make([]api.JobEpoch, 0, len(j.History)), Models: modelsOf(j, recipeIn(j)), Problems: []string{},
 		Notes: []string{},

@@ -42,6 +42,28 @@ func strategyOf(asked string, s *plan.State, d plan.Dataset) (way, why string, e
 	return "", "", api.Invalid("there is no strategy %q: choose one of %s", asked, strings.Join(names, ", "))
 }
 
+// whyNow is why the nodes of a job share it as they do, or did last. Where they choose,
+// that is what they came to in their generation: of another one it says nothing, since
+// other nodes did.
+func whyNow(s *plan.State, j plan.Job) string {
+	generation := j.Generation
+	if n := len(j.History); j.State != plan.Running && n > 0 {
+		generation = j.History[n-1].Generation
+	}
+	for _, e := range slices.Backward(j.History) {
+		if e.Generation == generation && e.Why != "" {
+			return e.Why
+		}
+	}
+	switch {
+	case j.Strategy != strategy.Auto || len(j.Nodes) == 0 || j.State != plan.Running && len(j.History) == 0:
+		return j.Why
+	case len(j.Nodes) == 1:
+		return fmt.Sprintf("%s owns every shard of dataset %s since generation %d, and trains alone", nodesNamed(s, j.Nodes), j.DatasetName, generation)
+	}
+	return fmt.Sprintf("%d nodes own shards of dataset %s since generation %d: they choose when they have met", len(j.Nodes), j.DatasetName, generation)
+}
+
 // ownersOf lists who owns shards of a dataset, in the order of the first that each
 // owns.
 func ownersOf(d plan.Dataset) []string {
