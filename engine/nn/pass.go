@@ -24,6 +24,9 @@ type Pass struct {
 	// absorbed in turn. It counts only if Train is set.
 	Key   keyed.Key
 	Train bool
+	// Done, once closed, ends Forward and Backward before their next stage. nil: nothing
+	// does.
+	Done <-chan struct{}
 
 	model  *Model
 	device tensor.Device
@@ -53,7 +56,8 @@ func (q *Param) of(row tensor.Matrix) tensor.Matrix {
 
 // Forward returns the logits of the targets of the last block, or of the input's
 // rows for a model without hops. The model's blocks are in order from the input;
-// they and the input stay as they are until Backward has returned.
+// they and the input stay as they are until Backward has returned. It returns none if
+// it was ended.
 func (p *Pass) Forward(blocks []sample.Block, in Input) tensor.Matrix {
 	return p.run(blocks, in, tensor.Matrix{})
 }
@@ -70,6 +74,9 @@ func (p *Pass) run(blocks []sample.Block, in Input, sum tensor.Matrix) tensor.Ma
 		vertices = blocks[0].Vertices
 	}
 	for i, s := range m.stages {
+		if p.ended() {
+			return tensor.Matrix{}
+		}
 		c := &p.calls[i]
 		var b *sample.Block
 		if s.info.Hops > 0 {
@@ -95,11 +102,24 @@ func (p *Pass) run(blocks []sample.Block, in Input, sum tensor.Matrix) tensor.Ma
 	return x.matrix
 }
 
+// ended says whether nobody waits for the pass any more.
+func (p *Pass) ended() bool {
+	select {
+	case <-p.Done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Backward adds to Gradients, from the gradient at the logits, which it may
-// overwrite.
+// overwrite. If it was ended, they are of no use.
 func (p *Pass) Backward(logits tensor.Matrix) {
 	first, dy := tensor.Matrix{}, logits
 	for i := len(p.calls) - 1; i >= 0; i-- {
+		if p.ended() {
+			return
+		}
 		c := &p.calls[i]
 		s := c.stage
 		switch {

@@ -74,7 +74,7 @@ func (t *learner) evaluate(ctx context.Context) (e *Eval, err error) {
 			return nil, err
 		}
 	}
-	if err := t.infer.run(ctx, len(t.infer.stages), t.judgeRows); err != nil {
+	if err := t.infer.run(ctx, len(t.infer.stages), func(first int, z tensor.Matrix) error { return t.judgeRows(ctx, first, z) }); err != nil {
 		return nil, err
 	}
 	e = &Eval{Seconds: time.Since(start).Seconds()}
@@ -89,9 +89,12 @@ func (t *learner) evaluate(ctx context.Context) (e *Eval, err error) {
 }
 
 // judgeRows judges the logits of some rows, which are whole grains.
-func (t *trainer) judgeRows(first int, z tensor.Matrix) error {
+func (t *trainer) judgeRows(ctx context.Context, first int, z tensor.Matrix) error {
 	own := &t.infer.own
 	for row := 0; row < z.Rows; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		s := &own.spans[own.at(first+row)]
 		n := own.end(first+row) - first - row
 		t.judge(s.shard, int(s.first)+first+row-s.row, z.RowRange(row, n))

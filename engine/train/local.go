@@ -98,7 +98,7 @@ func (l *local) step(ctx context.Context, t *learner, s *slot, rate float64) (lo
 	l.keep(t)
 	l.depart(ctx, t, s, differ)
 	defer l.running.Wait()
-	loss, wrong, reducing, err := l.tour(t, s, rate)
+	loss, wrong, reducing, err := l.tour(ctx, t, s, rate)
 	if err != nil {
 		return loss, reducing, fmt.Errorf("epoch %d, step %d: %w", t.at.Epoch, s.step+1, err)
 	}
@@ -120,7 +120,7 @@ func (l *local) due(t *learner, s *slot) bool {
 // tour updates one model after the other, as they come. The loss of a slot is divided by
 // how many roots a model has of the batch, whoever computes them: so slots with few do
 // not count more.
-func (l *local) tour(t *learner, s *slot, rate float64) (loss float64, wrong string, waited time.Duration, err error) {
+func (l *local) tour(ctx context.Context, t *learner, s *slot, rate float64) (loss float64, wrong string, waited time.Duration, err error) {
 	for i := range s.groups {
 		start := time.Now()
 		err := l.arrive(t, i)
@@ -135,6 +135,9 @@ func (l *local) tour(t *learner, s *slot, rate float64) (loss float64, wrong str
 			t.device.Zero(t.gradients)
 			sum, wrong = t.learn(s, &s.groups[i])
 			loss += sum
+			if ctx.Err() != nil { // and perhaps it has ended the pass
+				return loss, wrong, waited, context.Cause(ctx)
+			}
 			if wrong == "" {
 				t.optimizer.Step(t.weights, t.gradients, rate)
 			}

@@ -91,6 +91,7 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	for _, l := range t.learners {
 		l.pass = l.model.NewPass(t.device, t.work)
 		l.pass.Weights, l.pass.Gradients, l.pass.Train = l.weights, l.gradients, true
+		l.pass.Done = ctx.Done()
 		l.view = t.infer.add(l.model, l.weights)
 	}
 	t.announce(need.sum())

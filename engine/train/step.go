@@ -75,6 +75,9 @@ func (t *learner) compute(ctx context.Context, s *slot) (loss float64, wrong str
 				return loss, wrong, waited, fmt.Errorf("epoch %d, step %d: %w", t.at.Epoch, s.step+1, err)
 			}
 		}
+		if ctx.Err() != nil {
+			break
+		}
 		// An empty group computes nothing, and neither does one after something has gone
 		// wrong: but others count on its sums and on its model.
 		if len(g.Roots) == 0 {
@@ -90,6 +93,9 @@ func (t *learner) compute(ctx context.Context, s *slot) (loss float64, wrong str
 			t.device.Zero(t.gradients)
 		}
 	}
+	if ctx.Err() != nil { // and perhaps it has ended a pass: what there is is no step's
+		return loss, wrong, waited, context.Cause(ctx)
+	}
 	if t.front != nil {
 		err = t.front.end(ctx, t, s)
 		waited += t.front.Waited()
@@ -98,10 +104,14 @@ func (t *learner) compute(ctx context.Context, s *slot) (loss float64, wrong str
 }
 
 // learn adds the gradient of one group, and returns the sum of the losses of its rows.
+// If the pass was ended, it does some of that.
 func (t *learner) learn(s *slot, g *group) (loss float64, wrong string) {
 	t.work.Reset()
 	t.pass.Key = t.key(s)
 	z := t.forward(s, g)
+	if z.None() {
+		return 0, ""
+	}
 	dz := t.work.Alloc(t.device.Type(), z.Rows, z.Cols)
 	loss = t.loss(dz, z, g.labels, t.local.models()/float64(len(s.roots)))
 	if !isNumber(loss) {
