@@ -4,6 +4,7 @@ package headroom
 
 import (
 	"bytes"
+	"hash/fnv"
 	"os"
 	"strconv"
 	"strings"
@@ -25,6 +26,28 @@ func Available() uint64 {
 		}
 	}
 	return free
+}
+
+// Machine tells the memory that Available speaks of from that of other machines and
+// containers: processes for which it is the same share it. 0: nobody knows.
+func Machine() uint64 { return machine("/proc/sys/kernel/random/boot_id", "/proc/self/ns/cgroup") }
+
+func machine(boot, namespace string) uint64 {
+	id, err := os.ReadFile(boot)
+	if err != nil {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(id)
+	if space, err := os.Readlink(namespace); err == nil {
+		_, _ = h.Write([]byte(space))
+	}
+	for _, c := range groups("/proc/self/cgroup", "/sys/fs/cgroup") {
+		if _, ok := number(c.most); ok {
+			_, _ = h.Write([]byte(c.most))
+		}
+	}
+	return max(1, h.Sum64())
 }
 
 // A group is where a control group says what it may use and what it does.

@@ -31,6 +31,23 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+func TestMachine(t *testing.T) {
+	dir := t.TempDir()
+	boot, other, space := filepath.Join(dir, "boot"), filepath.Join(dir, "other"), filepath.Join(dir, "space")
+	for path, text := range map[string]string{boot: "a\n", other: "b\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("cgroup:[7]", space); err != nil {
+		t.Fatal(err)
+	}
+	here := machine(boot, "none")
+	if here == 0 || here != machine(boot, "none") || here == machine(other, "none") || here == machine(boot, space) || machine("none", space) != 0 {
+		t.Errorf("%x, another boot %x, another container %x, unknown %x", here, machine(other, "none"), machine(boot, space), machine("none", space))
+	}
+}
+
 func TestFields(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "status")
 	if err := os.WriteFile(file, []byte("Name: x\nRssAnon:\t  12 kB\nBad: kB\nHuge: 99999999999999999999 kB\n"), 0o600); err != nil {

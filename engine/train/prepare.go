@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/hopmesh/hopmesh/engine/headroom"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -77,7 +76,7 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	need.settle(t)
-	if err := enough(t.options.Memory, need.others()+need.pass+need.least); err != nil {
+	if err := t.afford(ctx, roomForSteps, need.others()+need.pass+need.least); err != nil {
 		return err
 	}
 	if err := t.batches.reserve(int(need.rows)); err != nil {
@@ -266,10 +265,10 @@ func (n *needs) others() uint64 { return atHome + n.weights + n.graph + n.slots 
 func (n *needs) sum() uint64 { return n.others() + n.pass + n.takes }
 
 // weightBytes is what the models' weights take while they are trained: with gradients,
-// moments, the best ones, and a copy to read.
+// moments, the best ones, a copy to read and one that a checkpoint is written from.
 func (t *trainer) weightBytes() (bytes uint64) {
 	for _, l := range t.learners {
-		bytes += 4 * 6 * uint64(l.model.Size())
+		bytes += 4 * 7 * uint64(l.model.Size())
 	}
 	return bytes
 }
@@ -290,19 +289,6 @@ func (t *learner) sumBytes() uint64 {
 	}
 	rows = t.local.rows(rows)
 	return 4 * rows * uint64(t.model.Size())
-}
-
-// enough says what is short of what a run needs: of what it may use or, where nothing
-// bounds that, of what the machine has left beside what this process holds.
-func enough(memory, needs uint64) error {
-	advice := "allow more with `hopmesh agent --memory`"
-	if memory == 0 {
-		memory, advice = headroom.Available()+headroom.Resident(), "free some"
-	}
-	if needs <= memory {
-		return nil
-	}
-	return fmt.Errorf("the training needs %s of memory and has %s: take a smaller --batch, --fanout or --hidden, or %s", gib(needs), gib(memory), advice)
 }
 
 // gib writes bytes as people read them.

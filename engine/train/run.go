@@ -48,6 +48,8 @@ type Options struct {
 
 	// device, in tests, stands in for this machine's cores.
 	device func(threads int) tensor.Device
+	// memory, in tests, stands in for what this machine has (see headroom).
+	memory func() (free, resident, machine uint64)
 }
 
 // A Forecast is what a run will take, told before its first step.

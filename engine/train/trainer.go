@@ -67,7 +67,10 @@ func newTrainer(ctx context.Context, r Recipe, shards []*graph.Shard, o Options)
 	if err := t.newLearners(); err != nil {
 		return nil, err
 	}
-	if err := enough(o.Memory, t.weightBytes()+atHome); err != nil {
+	if err := t.afford(ctx, roomForWeights, t.weightBytes()+atHome); err != nil {
+		if Together(err) {
+			t.leave(ctx)
+		}
 		return nil, err
 	}
 	t.device = t.newDevice(o.Threads)

@@ -1,0 +1,80 @@
+package train
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
+)
+
+// An arenas is a device that tells of the largest arena that was asked for.
+type arenas struct {
+	tensor.Device
+	told func(bytes int)
+}
+
+func (d *arenas) NewArena(bytes int) (tensor.Arena, error) {
+	d.told(bytes)
+	return d.Device.NewArena(bytes)
+}
+
+// Nodes on one machine share its memory: what each would find enough for itself is
+// refused by all, before any has taken it, where it is too little for all.
+func TestNodesOfOneMachineShareItsMemory(t *testing.T) {
+	shards := communities(t, 1500)
+	const free = 1 << 30
+	for _, c := range []struct {
+		name     string
+		hidden   int
+		machines []uint64
+		bounds   []uint64
+		want     string
+	}{
+		{"together", 4800, []uint64{7, 7, 8}, nil, "nodes n0 and n1 are on one machine, where the training needs 1."},
+		{"apart", 100, []uint64{7, 8, 9}, nil, ""},
+		{"unknown", 100, []uint64{0, 0, 0}, nil, ""},
+		{"too much for one", 4800, []uint64{7, 8, 9}, []uint64{4 << 30, 300 << 20, 4 << 30}, "on node n1, the training needs"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			most := make([]int, 3)
+			errs := ends(t, newMesh(3, uneven(len(shards), 3)), shards, func(node int, r *Recipe, _ []*graph.Shard, o *Options) {
+				r.Model.Hidden, r.Model.Layers, r.Fanouts = c.hidden, 3, []int{2, 2, 2}
+				o.memory = func() (uint64, uint64, uint64) { return free, 50 << 20, c.machines[node] }
+				if c.bounds != nil {
+					o.Memory = c.bounds[node]
+				}
+				o.device = func(threads int) tensor.Device {
+					return &arenas{cpu.New(threads), func(bytes int) { most[node] = max(most[node], bytes) }}
+				}
+			})
+			for node, err := range errs {
+				if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !Together(err)) {
+					t.Errorf("node %d: %v", node, err)
+				}
+				if err != nil && most[node] > 0 {
+					t.Errorf("node %d has taken %d bytes", node, most[node])
+				}
+			}
+		})
+	}
+}
+
+func TestWhatNodesTakeTogetherIsNoted(t *testing.T) {
+	all := []means{{Machine: 3, Missing: 4 << 30, Free: 9 << 30}, {Machine: 4, Missing: 1, Free: 2}, {Machine: 3, Missing: 1 << 30, Free: 8 << 30}}
+	names := []string{"a", "b", "c"}
+	if note, err := beside(all, 0, names); err != nil || note != "nodes a and c are on one machine, where the training takes 5.0 GiB of memory for all of them, and 8.0 GiB are free" {
+		t.Errorf("%q, %v", note, err)
+	}
+	all[0].Missing = 1 << 30 // which is little
+	for node := range all {
+		if note, err := beside(all, node, names); err != nil || note != "" {
+			t.Errorf("%d: %q, %v", node, note, err)
+		}
+	}
+	all[2].Missing = 1<<64 - 1 // whatever a node says
+	if _, err := beside(all, 0, names); err == nil {
+		t.Error("what is far too much is fine")
+	}
+}
