@@ -40,5 +40,20 @@ type LeapSettings struct {
 
 // P3Settings are those of p3.
 type P3Settings struct {
-	Inflight int `json:"inflight,omitempty"` // batches under way; 0 and 1: exact
+	Inflight int    `json:"inflight,omitempty"` // batches under way; 0 and 1: exact
+	Roots    string `json:"roots,omitempty"`    // grain (which is ""): their owners compute them; or slices
+	Push     string `json:"push,omitempty"`     // resample (which is ""): each node draws all blocks; or blocks, which are sent
 }
+
+// MostInflight is how many batches of p3 may be under way at once.
+const MostInflight = 4
+
+// Pipelined says whether steps are computed with weights that are older than the last
+// update.
+func (s *P3Settings) Pipelined() bool { return s.Inflight > 1 }
+
+// Sliced says whether each node computes a slice of the batch, whoever owns its roots.
+func (s *P3Settings) Sliced() bool { return s.Roots == sliced }
+
+// Pushed says whether nodes are sent the blocks of others even where they could draw them.
+func (s *P3Settings) Pushed() bool { return s.Push == blocks }

@@ -26,8 +26,12 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("centric.cache=%d: it is a whole number of rows from 0 to %d", s.Centric.Cache, mostCached)
 	case l.SyncEvery < 0 || l.SyncEvery > mostCount:
 		return fmt.Errorf("leap.sync_every=%d: it is a whole number from 1 to %d", l.SyncEvery, mostCount)
-	case s.P3.Inflight < 0 || s.P3.Inflight > mostCount:
-		return fmt.Errorf("p3.inflight=%d: it is a whole number from 1 to %d", s.P3.Inflight, mostCount)
+	case s.P3.Inflight < 0 || s.P3.Inflight > MostInflight:
+		return fmt.Errorf("p3.inflight=%d: it is a whole number from 1 to %d", s.P3.Inflight, MostInflight)
+	case !slices.Contains([]string{"", grain, sliced}, s.P3.Roots):
+		return fmt.Errorf("p3.roots=%s: it is one of %s, %s", s.P3.Roots, grain, sliced)
+	case !slices.Contains([]string{"", resample, blocks}, s.P3.Push):
+		return fmt.Errorf("p3.push=%s: it is one of %s, %s", s.P3.Push, resample, blocks)
 	}
 	if err := checkMerge(l.Merge); err != nil {
 		return fmt.Errorf("leap.merge=%s: %w", l.Merge, err)
@@ -43,8 +47,10 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("leap.sync_every=%d: only models that tour update themselves between averages: choose --strategy %s, or leave it out", l.SyncEvery, Leap)
 	case l.Mode == stay && l.Merge != "" && l.Merge != Auto:
 		return fmt.Errorf("leap.merge=%s: models that stay have no slots to merge: choose leap.mode=%s, or leave one of the two out", l.Merge, migrate)
+	case s.P3.Pipelined() && s.Strategy != P3:
+		return fmt.Errorf("p3.inflight=%d: only %s has several batches under way, on older weights: choose --strategy %s, or leave it out", s.P3.Inflight, P3, P3)
 	}
-	return s.yetToCome()
+	return nil
 }
 
 // CheckUse says in a sentence which setting means nothing to the strategy that was asked
@@ -62,14 +68,6 @@ func (s *Settings) CheckUse(asked string) error {
 		case k.Applies != everyStrategy:
 			return fmt.Errorf("--set %s=%s is for --strategy %s, and this job's is %s: leave it out, or choose that one or %s", k.Key.Key, value, k.Applies, asked, Auto)
 		}
-	}
-	return nil
-}
-
-// yetToCome refuses what can be said and not yet be done.
-func (s *Settings) yetToCome() error {
-	if s.P3.Inflight > 1 {
-		return fmt.Errorf("p3.inflight=%d: several batches under way are yet to come: leave it out, or choose 1", s.P3.Inflight)
 	}
 	return nil
 }

@@ -30,6 +30,11 @@ const (
 
 	replicated = "replicated"
 	sharded    = "sharded"
+
+	grain    = "grain"
+	sliced   = "slices"
+	resample = "resample"
+	blocks   = "blocks"
 )
 
 // A key is a setting, and how it is set and told.
@@ -69,9 +74,17 @@ var keys = []key{
 		func(s *Settings, v string) error { return count(v, &s.Leap.SyncEvery) },
 		func(s *Settings) string { return strconv.Itoa(max(1, s.Leap.SyncEvery)) }},
 	{Key{"p3.inflight", P3, "BATCHES", "1",
-		"how many batches are under way at once; 1 is exact, and more, on older weights, are yet to come"},
-		func(s *Settings, v string) error { return count(v, &s.P3.Inflight) },
+		fmt.Sprintf("how many batches are under way at once, 1 to %d; 1 is exact: with K, first layers are computed with weights that are up to K-1 updates old", MostInflight)},
+		setInflight,
 		func(s *Settings) string { return strconv.Itoa(max(1, s.P3.Inflight)) }},
+	{Key{"p3.roots", P3, "grain|slices", grain,
+		"who computes a root beyond the first layer: the node that owns its shard, or the one whose slice of the batch it falls into, as published"},
+		func(s *Settings, v string) error { return choose(v, &s.P3.Roots, grain, sliced) },
+		func(s *Settings) string { return orElse(s.P3.Roots, grain) }},
+	{Key{"p3.push", P3, "resample|blocks", resample,
+		"how a node knows what the first layers of others read: it draws their blocks, too, from the seed, or is sent them, as published; where a node lacks edges they are sent"},
+		func(s *Settings, v string) error { return choose(v, &s.P3.Push, resample, blocks) },
+		func(s *Settings) string { return orElse(s.P3.Push, resample) }},
 	{Key{"wire.features", everyStrategy, "stored|bf16", stored,
 		"how features travel between nodes: as they are stored, or rounded to half of the bytes"},
 		func(s *Settings, v string) error { return choose(v, &s.Wire, stored, bf16) },
@@ -165,6 +178,14 @@ func count(value string, to *int) error {
 	}
 	*to = n
 	return nil
+}
+
+func setInflight(s *Settings, value string) error {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > MostInflight {
+		return fmt.Errorf("it is a whole number from 1 to %d", MostInflight)
+	}
+	return count(value, &s.P3.Inflight)
 }
 
 // mostCached bounds how many rows may be kept.

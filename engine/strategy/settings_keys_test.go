@@ -58,7 +58,10 @@ func TestBadValuesGetASentence(t *testing.T) {
 		"leap.merge=x":        "a number of slots from 1 on",
 		"leap.sync_every=0":   "it is a whole number from 1 to",
 		"leap.sync_every=2.5": "it is a whole number from 1 to",
-		"p3.inflight=9999999": "it is a whole number from 1 to",
+		"p3.inflight=5":       "it is a whole number from 1 to 4",
+		"p3.inflight=0":       "it is a whole number from 1 to 4",
+		"p3.roots=owners":     "p3.roots=owners: it is one of grain, slices",
+		"p3.push=all":         "p3.push=all: it is one of resample, blocks",
 		"wire.features=f64":   "it is one of stored, bf16",
 		"topology=ring":       "it is one of auto, replicated, sharded",
 	} {
@@ -109,7 +112,14 @@ func TestWhatCanNotBeTogether(t *testing.T) {
 		"updates by p3":      {Settings{Strategy: P3, Leap: LeapSettings{SyncEvery: 4}}, "choose --strategy leap"},
 		"updates of one":     {Settings{Strategy: Single, Leap: LeapSettings{SyncEvery: 4}}, "choose --strategy leap"},
 		"updates and auto":   {Settings{Strategy: Auto, Leap: LeapSettings{SyncEvery: 4}}, "choose --strategy leap"},
-		"inflight":           {Settings{P3: P3Settings{Inflight: 2}}, "several batches under way are yet to come"},
+		"inflight":           {Settings{Strategy: P3, P3: P3Settings{Inflight: 4}}, ""},
+		"inflight and bits":  {Settings{Strategy: P3, Deterministic: true, P3: P3Settings{Inflight: 2}}, ""},
+		"too many":           {Settings{Strategy: P3, P3: P3Settings{Inflight: 5}}, "p3.inflight=5: it is a whole number from 1 to 4"},
+		"inflight and auto":  {Settings{Strategy: Auto, P3: P3Settings{Inflight: 2}}, "p3.inflight=2: only p3 has several batches under way, on older weights: choose --strategy p3"},
+		"inflight by leap":   {Settings{Strategy: Leap, P3: P3Settings{Inflight: 2}}, "choose --strategy p3"},
+		"roots":              {Settings{P3: P3Settings{Roots: "owners"}}, "p3.roots=owners: it is one of grain, slices"},
+		"push":               {Settings{P3: P3Settings{Push: "none"}}, "p3.push=none: it is one of resample, blocks"},
+		"roots and push":     {Settings{P3: P3Settings{Roots: grain, Push: resample}}, ""},
 	} {
 		err := c.s.Check()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -32,6 +32,8 @@ type slot struct {
 	rows  tensor.Arena // of dense input
 	front *p3.Batch    // nil until there is a front, and in place of input
 
+	others []resampled // of other nodes, where their blocks are drawn here
+
 	// What it took. Counts are of what was asked for on the step's behalf, ahead of it
 	// and in it.
 	tally               strategy.Tally
@@ -163,6 +165,11 @@ func (h *hand) draw(ctx context.Context, s *slot, epoch int) error {
 	for i := range s.groups {
 		if err := h.sample(ctx, s, &s.groups[i], epoch); err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", epoch, s.step+1, err)
+		}
+	}
+	if f := h.dealing.front; f != nil {
+		if err := f.resample(ctx, h, s, epoch); err != nil {
+			return fmt.Errorf("epoch %d, step %d, what other nodes draw: %w", epoch, s.step+1, err)
 		}
 	}
 	return nil

@@ -178,7 +178,7 @@ func (t *learner) sections() (all []section) {
 	if t.at.Best != nil {
 		all = append(all, section{prefix + bestPrefix, func([]float32) []float32 { return t.best }, params})
 	}
-	return all
+	return append(all, t.older.sections(t.at.Step)...)
 }
 
 // prefixOf begins the names of what belongs to one of so many models.

@@ -21,10 +21,12 @@ type Epoch struct {
 	Remote uint64          `json:"remote,omitempty"` // of Rows: those that came from another node
 	Sent   strategy.Counts `json:"sent,omitzero"`
 	// Strategy is the one that was used and Why what was told of it, where auto chose;
-	// Slots is how many a step had.
+	// Slots is how many a step had, and Behind by how many updates the weights of first
+	// layers were older at most than those of their steps.
 	Strategy string `json:"strategy,omitempty"`
 	Why      string `json:"why,omitempty"`
 	Slots    int    `json:"slots,omitempty"`
+	Behind   int    `json:"behind,omitempty"`
 }
 
 // Phases is where the time of an epoch went, in seconds. Work that overlaps counts

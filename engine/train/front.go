@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/keyed"
@@ -16,8 +17,12 @@ import (
 // some columns of features. Without one each node gathers whole rows.
 type front struct {
 	*p3.Front
-	columns *p3.Columns
-	seed    uint64
+	columns   *p3.Columns
+	seed      uint64
+	resamples bool // each node draws the blocks of all
+
+	inflight int     // steps under way at once
+	queue    []*slot // those after the one in hand that are ready to be under way
 }
 
 // openFront brings this node's columns where p3 trains. One node that does it all has
@@ -52,15 +57,52 @@ func (t *trainer) openFront(ctx context.Context) (err error) {
 		return err
 	}
 	l := t.learners[0] // there are no others
-	f, err := p3.New(p3.Options{
-		Model: l.model, Device: t.device, Weights: l.weights, Gradients: l.gradients, Columns: columns,
-		Exchange: x, Work: work, Deterministic: t.recipe.Sharing.Deterministic,
+	settings := &t.recipe.Sharing.P3
+	front := &front{columns: columns, seed: t.recipe.Seed, inflight: max(1, settings.Inflight)}
+	if t.shared != nil {
+		front.resamples = !settings.Pushed() && t.shared.replicated
+	}
+	front.Front, err = p3.New(p3.Options{
+		Model: l.model, Device: t.device, Gradients: l.gradients, Columns: columns, Exchange: x, Work: work,
+		Deterministic: t.recipe.Sharing.Deterministic, Resample: front.resamples, Inflight: front.inflight,
 	})
 	if err != nil {
 		return err
 	}
-	t.front = &front{f, columns, t.recipe.Seed}
+	t.front = front
+	if front.inflight > 1 {
+		t.notes = append(t.notes, fmt.Sprintf("p3.inflight=%d: first layers are computed with weights that are up to %d updates old, so gradients are not those of one machine", front.inflight, front.inflight-1))
+	}
 	return nil
+}
+
+// next returns the slot of the next step, and how long that was waited for. The steps
+// that are to be under way when it is computed are ready then, too.
+func (t *trainer) next(ctx context.Context, step int) (s *slot, waited time.Duration, err error) {
+	f := t.front
+	if f == nil {
+		return t.batches.next(ctx)
+	}
+	for n := len(f.queue); n < f.inflight && step+n < t.batches.steps; n++ {
+		s, wait, err := t.batches.next(ctx)
+		waited += wait
+		if err != nil {
+			return nil, waited, err
+		}
+		f.queue = append(f.queue, s)
+	}
+	s = f.queue[0]
+	f.queue = f.queue[:copy(f.queue, f.queue[1:])]
+	return s, waited, nil
+}
+
+// stop ends what is under way, when an epoch ends or is interrupted.
+func (f *front) stop() {
+	if f == nil {
+		return
+	}
+	f.Stop()
+	f.queue = f.queue[:0]
 }
 
 // key is that of a step's dropout.
@@ -87,12 +129,39 @@ func (f *front) ahead(ctx context.Context, h *hand, s *slot, epoch int) error {
 		g.place = place
 		place++
 	}
+	f.addOthers(s)
 	return f.Ahead(ctx, s.front, p3.Hand{Device: h.device, Scratch: h.scratch, Rows: s.rows}, s.step, dropKey(f.seed, epoch, s.step), &s.tally)
 }
 
-// begin computes the sums that a step's groups go on from.
+// begin computes the sums that a step's groups go on from, after those of the steps that
+// are to be under way meanwhile have been sent.
 func (f *front) begin(ctx context.Context, t *learner, s *slot) error {
-	if err := f.Sums(ctx, s.front, uint32(t.at.Epoch), t.key(s)); err != nil {
+	if err := f.send(ctx, t, s); err != nil {
+		return err
+	}
+	for _, later := range f.queue {
+		if err := f.send(ctx, t, later); err != nil {
+			return err
+		}
+	}
+	t.at.Under.Behind = max(t.at.Under.Behind, t.at.Step-s.front.Version())
+	if err := f.Sums(s.front); err != nil {
+		return fmt.Errorf("epoch %d, step %d: %w", t.at.Epoch, s.step+1, err)
+	}
+	return nil
+}
+
+// send has a step be under way, if it is not. Which weights it is sent with depends on
+// the step alone.
+func (f *front) send(ctx context.Context, t *learner, s *slot) error {
+	if s.front.Sent() {
+		return nil
+	}
+	weights, version := t.weights, t.at.Step
+	if t.older != nil {
+		weights, version = t.older.of(s.step, t.at.Step)
+	}
+	if err := f.Send(ctx, s.front, uint32(t.at.Epoch), t.key(s), weights, version); err != nil {
 		return fmt.Errorf("epoch %d, step %d: %w", t.at.Epoch, s.step+1, err)
 	}
 	return nil

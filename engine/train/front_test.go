@@ -20,6 +20,16 @@ func columnwise(o Options) Options {
 	return o
 }
 
+// frontWays are the exact ways of p3.
+func frontWays() (all []strategy.P3Settings) {
+	for _, roots := range []string{"", "slices"} {
+		for _, push := range []string{"", "blocks"} {
+			all = append(all, strategy.P3Settings{Roots: roots, Push: push})
+		}
+	}
+	return all
+}
+
 func TestColumnsMakeTheGradientsOfOneNode(t *testing.T) {
 	shards := tiny(t, 90, 6)
 	for _, model := range []string{"gcn", "sage", "gin", "mlp"} {
@@ -31,8 +41,10 @@ func TestColumnsMakeTheGradientsOfOneNode(t *testing.T) {
 		want := started(t, r, shards, wide(Options{Threads: 1}))
 		for _, nodes := range []int{1, 2, 3, 5} {
 			for topology, deterministic := range map[string]bool{"replicated": false, "sharded": true} {
-				r.Sharing = strategy.Settings{Strategy: strategy.P3, Topology: topology, Deterministic: deterministic}
-				within(t, fmt.Sprintf("%s on %d nodes, %s, deterministic %v", model, nodes, topology, deterministic), r, shards, columnwise(wide(Options{Threads: 1})), nodes, want, 1e-10)
+				for _, ways := range frontWays() {
+					r.Sharing = strategy.Settings{Strategy: strategy.P3, Topology: topology, Deterministic: deterministic, P3: ways}
+					within(t, fmt.Sprintf("%s on %d nodes, %s, deterministic %v, %+v", model, nodes, topology, deterministic, ways), r, shards, columnwise(wide(Options{Threads: 1})), nodes, want, 1e-10)
+				}
 			}
 		}
 	}
@@ -102,7 +114,7 @@ func TestWhatColumnsSend(t *testing.T) {
 	for node := range told {
 		for i, e := range told[node] {
 			b := e.Sent.Bytes
-			if e.Strategy != strategy.P3 || e.Rows != 0 || b[strategy.Feature] != 0 || b[strategy.Activation] == 0 || b[strategy.Topology] == 0 || b[strategy.Gradient] == 0 {
+			if e.Strategy != strategy.P3 || e.Rows != 0 || e.Behind != 0 || b[strategy.Feature] != 0 || b[strategy.Activation] == 0 || b[strategy.Gradient] == 0 {
 				t.Errorf("node %d tells %+v", node, e)
 			}
 			// Each node takes the two others' rows of the gradient of the first weight.

@@ -27,6 +27,7 @@ type learner struct {
 	view      *view // of inference
 
 	local *local // nil: all nodes' models are the same
+	older *older // nil: no step is under way before the updates of those before it
 	sums  sums   // nil: a pass adds up all there is
 	tour  tour
 
@@ -55,6 +56,9 @@ func (t *learner) allocate() (err error) {
 	t.weights = t.kept.Alloc(t.device.Type(), 1, size)
 	t.gradients = t.kept.Alloc(t.device.Type(), 1, size)
 	if t.optimizer, err = nn.NewOptimizer(t.recipe.Optimizer, t.device, t.kept, size); err != nil {
+		return err
+	}
+	if t.older, err = t.newOlder(); err != nil {
 		return err
 	}
 	t.device.Write(t.weights, t.model.Initial(t.recipe.Seed))

@@ -28,6 +28,7 @@ type greeting struct {
 	// Where the node stands, if it has a checkpoint; Tensors is the digest of its
 	// numbers, Size that of its file.
 	Have, Damaged        bool
+	Edges                bool   // all of the graph's are here
 	Epoch, Step, Updates uint64 // of all models
 	Left                 uint64 // models that have yet to do the step
 	Size                 uint64
@@ -93,10 +94,12 @@ func (t *trainer) greet(ctx context.Context, mine greeting) ([]greeting, error) 
 		return nil, fmt.Errorf("meet the other nodes of the job: %w", err)
 	}
 	all := make([]greeting, len(messages))
+	s.replicated = true
 	for node, m := range messages {
 		if err := all[node].read(m); err != nil {
 			return nil, &agreed{fmt.Errorf("node %s %w", s.name(node), err)}
 		}
+		s.replicated = s.replicated && all[node].Edges
 		for _, d := range []struct {
 			what  string
 			a, b  [sha256.Size]byte
@@ -184,7 +187,7 @@ func (t *trainer) goOn(ctx context.Context, all []greeting, best int) error {
 // greeting is this node's, which has gone on from its own checkpoint if there is one.
 // What is wrong with that is said, too.
 func (t *trainer) greeting() (greeting, error) {
-	g := greeting{Wire: wire, Recipe: t.recipe.digest(t.shared.work), Dataset: sha256.Sum256([]byte(t.options.Dataset))}
+	g := greeting{Wire: wire, Edges: t.shared.replica.Replicated, Recipe: t.recipe.digest(t.shared.work), Dataset: sha256.Sum256([]byte(t.options.Dataset))}
 	if !t.options.Resume || t.options.Dir == "" {
 		return g, nil
 	}
@@ -294,7 +297,7 @@ func (t *trainer) download(ctx context.Context, node int, of *greeting, path str
 func (t *trainer) mostCheckpoint() uint64 {
 	most := uint64(64 << 20)
 	for _, l := range t.learners {
-		most += 4 * 4 * uint64(l.model.Size())
+		most += 4*4*uint64(l.model.Size()) + l.older.bytes()
 	}
 	return most
 }

@@ -39,10 +39,10 @@ func (t *trainer) threads() int {
 func (t *trainer) ahead() (slots, workers int) {
 	threads := t.threads()
 	if threads == 1 && t.shared == nil {
-		return 1, 1
+		return 1 + t.learners[0].older.slots(), 1
 	}
 	workers = max(1, threads/4)
-	return 2 + workers, workers
+	return 2 + workers + t.learners[0].older.slots(), workers
 }
 
 // prepare makes ready what steps and evaluation need, having forecast how much
@@ -51,7 +51,7 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	t.phases = newPhases(ctx)
 	slots, workers := t.ahead()
 	if t.prefetch > 0 {
-		slots, workers = t.prefetch, min(workers, t.prefetch)
+		slots, workers = t.prefetch+t.learners[0].older.slots(), min(workers, t.prefetch)
 	}
 	if err := t.chosen(ctx); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (n *needs) see(t *trainer, s *slot) {
 	}
 	if t.front != nil {
 		rows = uint64(s.rows.Bytes())
-		slot += rows + s.front.Bytes()
+		slot += rows + s.front.Bytes() + s.othersBytes()
 		n.front = max(n.front, t.front.Forecast(s.front))
 	}
 	for i := range s.groups {
@@ -179,7 +179,7 @@ func (n *needs) group(t *trainer, s *slot, g *group) (slot, rows uint64) {
 	for i := range g.batch.Blocks {
 		b := &g.batch.Blocks[i]
 		blocks = append(blocks, nn.Size{Targets: b.Rows, Sources: b.Cols, Entries: b.Entries()})
-		slot += uint64(16*b.Entries() + 8*b.Rows + 12*b.Cols)
+		slot += blockBytes(b)
 	}
 	in := nn.InputSize{Rows: int(sources), Sparse: t.data.features.Sparse()}
 	if in.Sparse && t.front == nil {
@@ -231,7 +231,7 @@ func (n *needs) settle(t *trainer) {
 	}
 	n.weights = t.weightBytes()
 	for _, l := range t.learners {
-		n.weights += l.sumBytes()
+		n.weights += l.sumBytes() + l.older.bytes()
 	}
 	n.graph = vertices*uint64(8*(len(t.batches.hands)+1)+4) + t.data.features.Bytes()
 	if t.shared != nil {

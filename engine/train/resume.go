@@ -63,7 +63,7 @@ func (t *trainer) adopt(c *checkpoint) error {
 }
 
 // rows are what a checkpoint has of its weights: those of its best epoch, the last ones,
-// and the optimizer's moments; nil: there are none.
+// the optimizer's moments, and older ones; nil: there are none.
 func (t *learner) rows(c *checkpoint) ([][]float32, error) {
 	s := &c.models[t.index].State
 	prefix := prefixOf(t.index, len(t.learners))
@@ -81,7 +81,8 @@ func (t *learner) rows(c *checkpoint) ([][]float32, error) {
 			return nil, err
 		}
 	}
-	return rows, nil
+	before, err := t.older.read(c, s.Step, t.model.Size())
+	return append(rows, before...), err
 }
 
 // adopt takes over what a checkpoint says of the model.
@@ -94,9 +95,11 @@ func (t *learner) adopt(s *standing, rows [][]float32) {
 		return // its weights are nothing that is gone on from
 	}
 	t.device.Write32(t.weights, rows[1])
+	rows = rows[2:]
 	for i, m := range t.optimizer.Moments() {
-		t.device.Write32(m.Row, rows[2+i])
+		t.device.Write32(m.Row, rows[i])
 	}
+	t.older.write(rows[len(t.optimizer.Moments()):], s.State.Step)
 }
 
 // fits says what keeps a checkpoint from being one of this run.
@@ -149,7 +152,7 @@ func sameSweep(now, was Recipe) error {
 // sameRecipe says what differs in two recipes, but for what may: how long training
 // goes on and at which rate, and how nodes share it as long as they add up alike.
 func sameRecipe(now, was Recipe) error {
-	if now.Sharing.Deterministic == was.Sharing.Deterministic && now.Sharing.Leap.SyncEvery == was.Sharing.Leap.SyncEvery {
+	if now.Sharing.Deterministic == was.Sharing.Deterministic && now.Sharing.Leap.SyncEvery == was.Sharing.Leap.SyncEvery && now.Sharing.P3.Inflight == was.Sharing.P3.Inflight {
 		now.Sharing = was.Sharing
 	}
 	now.Epochs, now.Patience, now.Rate, now.Schedule = was.Epochs, was.Patience, was.Rate, was.Schedule

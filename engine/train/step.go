@@ -38,10 +38,11 @@ func (t *learner) step(ctx context.Context, s *slot, rate float64) (loss float64
 		}
 	}
 	if t.front != nil {
-		if err := t.front.Done(ctx); err != nil {
+		if err := t.front.Done(ctx, s.front); err != nil {
 			return loss, reducing, err
 		}
 	}
+	t.older.keep(t.at.Step)
 	t.optimizer.Step(t.weights, t.gradients, rate)
 	return loss, reducing, nil
 }

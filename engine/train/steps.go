@@ -20,6 +20,7 @@ func (t *trainer) steps(ctx context.Context) error {
 	}
 	t.batches.begin(ctx, at.epoch, at.step)
 	defer t.batches.end()
+	defer t.front.stop()
 	defer t.round(false)
 	t.whole = at.step == 0
 	t.take(at.epoch, at.step)
@@ -37,7 +38,7 @@ func (t *trainer) steps(ctx context.Context) error {
 			return t.stopped(ctx)
 		}
 		t.take(at.epoch, step)
-		s, wait, err := t.batches.next(ctx)
+		s, wait, err := t.next(ctx, step)
 		if err != nil {
 			if ctx.Err() != nil {
 				return t.stopped(ctx)

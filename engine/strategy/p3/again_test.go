@@ -39,6 +39,7 @@ func TestQuestionsAreAskedAgain(t *testing.T) {
 		s.front.exchange = s.exchange
 		s.front.blocks.init(s.exchange, nodes)
 		s.front.takes.init(s.exchange, nodes)
+		s.front.hangar[0].takes.init(s.exchange, nodes)
 		s.front.From(1, 0)
 	}
 	for step := range 30 {
@@ -88,7 +89,8 @@ func TestForecast(t *testing.T) {
 			}
 			for _, s := range tb.seats {
 				took := s.front.arena.(*countedArena).most
-				for _, some := range [][][]byte{s.front.partials, s.front.theirs, s.front.sent[:], {s.front.ring[0].body}} {
+				l := s.front.hangar[0]
+				for _, some := range [][][]byte{l.partials, l.theirs, s.front.theirs, s.front.sent[:], {s.front.ring[0].body}} {
 					for _, b := range some {
 						took += uint64(len(b))
 					}

@@ -19,21 +19,24 @@ type Hand struct {
 }
 
 // Ahead makes a batch ready, whose groups are there: nothing of it depends on weights.
-// key is that of its step's dropout. It waits for the step before, and for all nodes.
+// key is that of its step's dropout. Where blocks are told it waits for the step before,
+// and for all nodes.
 func (f *Front) Ahead(ctx context.Context, b *Batch, h Hand, step int, key keyed.Key, tally *strategy.Tally) error {
 	b.step, b.tally = step, tally
-	epoch, err := f.turn.await(ctx, b)
-	if err != nil {
-		return err
+	if !f.resample {
+		epoch, err := f.turn.await(ctx, b)
+		if err != nil {
+			return err
+		}
+		if err := f.tell(ctx, b, epoch); err != nil {
+			return fmt.Errorf("exchange the first blocks of step %d: %w", step+1, err)
+		}
+		f.turn.pass()
 	}
-	if err := f.tell(ctx, b, epoch); err != nil {
-		return fmt.Errorf("exchange the first blocks of step %d: %w", step+1, err)
-	}
-	f.turn.pass()
 	if err := b.gather(f); err != nil {
 		return err
 	}
-	if f.computes() {
+	if f.Computes() {
 		for _, g := range b.groups {
 			if g.node != f.self && f.columns.sparse && f.model.Hops() > 0 {
 				g.block.Transpose()
@@ -72,7 +75,7 @@ func (f *Front) tell(ctx context.Context, b *Batch, epoch uint32) error {
 			f.blocks.take(node, strategy.Topology, head, b.nodes[node].head[:], b.tally)
 		}
 	}
-	if err := f.blocks.wait(); err != nil || !f.computes() {
+	if err := f.blocks.wait(); err != nil || !f.Computes() {
 		return err
 	}
 	for node := range b.nodes {
@@ -95,23 +98,28 @@ func (f *Front) tell(ctx context.Context, b *Batch, epoch uint32) error {
 
 // encode writes what is told.
 func (f *Front) encode(m *message, b *Batch) {
-	bytes := 0
-	for i := range b.own {
-		bytes += blockBytes(b.own[i].of())
+	own := b.nodes[f.self].given
+	m.body = room(m.body, bytesOfBlocks(own))[:0]
+	for i := range own {
+		m.body = appendBlock(m.body, own[i].grain, own[i].of())
 	}
-	m.body = room(m.body, bytes)[:0]
-	for i := range b.own {
-		m.body = appendBlock(m.body, b.own[i].grain, b.own[i].of())
-	}
-	binary.LittleEndian.PutUint32(m.head[:], uint32(len(b.own)))
+	binary.LittleEndian.PutUint32(m.head[:], uint32(len(own)))
 	binary.LittleEndian.PutUint64(m.head[4:], uint64(len(m.body)))
+}
+
+// bytesOfBlocks is what some groups take of a message.
+func bytesOfBlocks(all []given) (bytes int) {
+	for i := range all {
+		bytes += blockBytes(all[i].of())
+	}
+	return bytes
 }
 
 // lay computes the rows that all groups' terms multiply, in this node's columns.
 func (f *Front) lay(b *Batch, h Hand, key keyed.Key) {
 	b.key, b.pass.Key = key, key
 	b.rows.Reset()
-	if !f.computes() {
+	if !f.Computes() {
 		return
 	}
 	for _, g := range b.groups {

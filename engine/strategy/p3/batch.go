@@ -2,6 +2,7 @@ package p3
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/keyed"
@@ -17,8 +18,9 @@ type Batch struct {
 	step   int
 	called chan struct{} // by the turn
 
-	own    []given
-	groups []*group // of all nodes, in their order; then their numbers ascend
+	self   int
+	groups []*group // of all nodes, in their order
+	order  []*group // the same, in that of their numbers
 	used   int      // of memory
 	memory []*group
 	nodes  []run
@@ -29,11 +31,14 @@ type Batch struct {
 	window mask
 	tally  *strategy.Tally
 
+	flight  *flight // nil: it is not under way
+	version int     // of the weights that it was sent with
+
 	// Of own groups, while a step is computed.
 	sums, errors []tensor.Matrix
 }
 
-// given is a group of this node. Its blocks hold until the batch is used again.
+// given is a group that is known here. Its blocks hold until the batch is used again.
 type given struct {
 	grain int
 	block *sample.Block
@@ -42,8 +47,9 @@ type given struct {
 
 // A run is the groups of a node.
 type run struct {
-	first, end int // of groups
-	rows       int // targets of all
+	given      []given // of this node, and of the others where none tells of theirs
+	first, end int     // of groups
+	rows       int     // targets of all
 	head       [headSize]byte
 	message    []byte // from the node
 }
@@ -72,23 +78,34 @@ type part struct {
 
 // NewBatch makes a batch, to be used again for any number of steps.
 func (f *Front) NewBatch() *Batch {
-	b := &Batch{called: make(chan struct{}, 1), nodes: make([]run, f.nodes), pass: f.model.NewPass(f.device, nil)}
+	b := &Batch{called: make(chan struct{}, 1), self: f.self, nodes: make([]run, f.nodes), pass: f.model.NewPass(f.device, nil)}
 	b.pass.Train = true
 	return b
 }
 
 // Begin forgets what the batch was.
-func (b *Batch) Begin() { b.own = b.own[:0] }
+func (b *Batch) Begin() {
+	for i := range b.nodes {
+		b.nodes[i].given = b.nodes[i].given[:0]
+	}
+}
 
 // Add adds a group of this node, with roots, in the order in which they are computed.
 // Where the model has no hops there are no blocks.
 func (b *Batch) Add(grain int, roots []uint32, blocks []sample.Block) {
-	n := len(b.own)
-	if n == cap(b.own) {
-		b.own = append(b.own, given{})
+	b.AddOf(b.self, grain, roots, blocks)
+}
+
+// AddOf is Add for a group of any node, where none tells of its own. A node without
+// columns needs not know those of others.
+func (b *Batch) AddOf(node, grain int, roots []uint32, blocks []sample.Block) {
+	r := &b.nodes[node]
+	n := len(r.given)
+	if n == cap(r.given) {
+		r.given = append(r.given, given{})
 	}
-	b.own = b.own[:n+1]
-	g := &b.own[n]
+	r.given = r.given[:n+1]
+	g := &r.given[n]
 	g.grain, g.block = grain, nil
 	if len(blocks) > 0 {
 		g.block = &blocks[0]
@@ -112,7 +129,7 @@ func (g *given) of() *sample.Block {
 }
 
 // Targets is how many rows the sum of an own group has.
-func (b *Batch) Targets(i int) int { return b.own[i].of().Rows }
+func (b *Batch) Targets(i int) int { return b.nodes[b.self].given[i].of().Rows }
 
 // Sum is where Sums puts the first layer's sum for an own group, by the order of Add;
 // Error is where its gradient goes before Back.
@@ -121,18 +138,20 @@ func (b *Batch) Sum(i int) tensor.Matrix { return b.sums[i] }
 // Error is as Sum.
 func (b *Batch) Error(i int) tensor.Matrix { return b.errors[i] }
 
-// gather lists the groups of all nodes, whose messages are there.
+// gather lists the groups of all nodes, whose messages are there, or whose groups were
+// given.
 func (b *Batch) gather(f *Front) error {
 	b.groups, b.used = b.groups[:0], 0
 	for node := range b.nodes {
 		r := &b.nodes[node]
 		r.first, r.rows = len(b.groups), 0
-		if node == f.self {
-			for i := range b.own {
-				b.add(f, node, b.own[i].grain).block = b.own[i].of()
+		if node != f.self && !f.resample {
+			if err := b.read(f, node); err != nil {
+				return fmt.Errorf("what node %s tells of its blocks is wrong: %w", f.work.Nodes[node], err)
 			}
-		} else if err := b.read(f, node); err != nil {
-			return fmt.Errorf("what node %s tells of its blocks is wrong: %w", f.work.Nodes[node], err)
+		}
+		for i := range r.given {
+			b.add(f, node, r.given[i].grain).block = r.given[i].of()
 		}
 		r.end = len(b.groups)
 		for _, g := range b.groups[r.first:] {
@@ -140,9 +159,14 @@ func (b *Batch) gather(f *Front) error {
 			r.rows += g.block.Rows
 		}
 	}
-	for i, g := range b.groups {
-		if i > 0 && g.number <= b.groups[i-1].number || g.number < 0 || g.number >= f.numbers {
-			return fmt.Errorf("node %s computes a group that is number %d of the sum, after number %d", f.work.Nodes[g.node], g.number, b.groups[max(0, i-1)].number)
+	b.order = append(b.order[:0], b.groups...)
+	slices.SortStableFunc(b.order, func(x, y *group) int { return x.number - y.number })
+	for i, g := range b.order {
+		if g.number < 0 || g.number >= f.numbers {
+			return fmt.Errorf("node %s computes a group that is number %d of a sum of %d", f.work.Nodes[g.node], g.number, f.numbers)
+		}
+		if i > 0 && g.number == b.order[i-1].number {
+			return fmt.Errorf("node %s computes a group that is number %d of the sum, and so does node %s", f.work.Nodes[g.node], g.number, f.work.Nodes[b.order[i-1].node])
 		}
 	}
 	return nil
@@ -169,7 +193,7 @@ func (b *Batch) read(f *Front, node int) error {
 	if err != nil {
 		return err
 	}
-	if !f.computes() {
+	if !f.Computes() {
 		return nil
 	}
 	for range groups {

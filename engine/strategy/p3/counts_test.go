@@ -10,8 +10,8 @@ import (
 )
 
 // counted is what a step of all nodes has sent, but for framing, and what the formulas
-// of P3 need to know of it.
-func counted(t *testing.T, j *job, nodes int) (sent [strategy.Kinds]int, requests uint64, targets, blocks int) {
+// of P3 need to know of it: with is how many nodes have roots.
+func counted(t *testing.T, j *job, nodes int) (sent [strategy.Kinds]int, requests uint64, targets, blocks, with int) {
 	t.Helper()
 	tb := j.sit(t, nodes)
 	for _, s := range tb.seats {
@@ -26,12 +26,20 @@ func counted(t *testing.T, j *job, nodes int) (sent [strategy.Kinds]int, request
 			sent[k] += int(c.Bytes[k]) - int(c.Requests[k])*(strategy.QueryFraming+strategy.AnswerFraming)
 		}
 		requests += c.Requests[strategy.Activation]
-		targets, blocks = targets+s.targets, blocks+s.edges
+		targets, blocks, with = targets+s.targets, blocks+s.edges, with+min(1, s.targets)
 	}
-	return sent, requests, targets, blocks
+	return sent, requests, targets, blocks, with
 }
 
 func TestBytesAreThoseOfTheFormulas(t *testing.T) {
+	for _, sliced := range []bool{false, true} {
+		for _, resample := range []bool{false, true} {
+			t.Run(fmt.Sprintf("roots in slices %v, resampled %v", sliced, resample), func(t *testing.T) { formulas(t, sliced, resample) })
+		}
+	}
+}
+
+func formulas(t *testing.T, sliced, resample bool) {
 	const element = 8 // of the reference device
 	var last int
 	for _, c := range []struct{ columns, hidden int }{{20, 4}, {40, 4}, {20, 8}} {
@@ -40,13 +48,14 @@ func TestBytesAreThoseOfTheFormulas(t *testing.T) {
 				spec := nn.Defaults("sage")
 				spec.Layers, spec.Hidden = 2, c.hidden
 				j := newJob(spec, k, c.columns)
-				sent, requests, targets, blocks := counted(t, j, nodes)
+				j.sliced, j.resample = sliced, resample
+				sent, requests, targets, blocks, with := counted(t, j, nodes)
 				what := fmt.Sprintf("%+v, %d columns, hidden %d, %d nodes", k, c.columns, c.hidden, nodes)
 				// 2(N-1) |V_1| H e a node, |V_1| being the mean.
 				if want := 2 * (nodes - 1) * targets * c.hidden * element; sent[strategy.Activation] != want {
 					t.Errorf("%s: %d bytes of activations in place of %d", what, sent[strategy.Activation], want)
 				}
-				if want := 2 * nodes * (nodes - 1); int(requests) != want {
+				if want := 2 * with * (nodes - 1); int(requests) != want {
 					t.Errorf("%s: %d messages of activations in place of %d", what, requests, want)
 				}
 				if sent[strategy.Feature] != 0 {
@@ -56,9 +65,13 @@ func TestBytesAreThoseOfTheFormulas(t *testing.T) {
 				if want := (nodes - 1) * 2 * c.columns * c.hidden * element; sent[strategy.Model] != want {
 					t.Errorf("%s: %d bytes of the model in place of %d", what, sent[strategy.Model], want)
 				}
-				most := (nodes - 1) * (4*(blocks+targets) + nodes*(headSize+groupSize))
-				if got := sent[strategy.Topology]; got > most || got < (nodes-1)*4*blocks {
-					t.Errorf("%s: %d bytes of topology for %d sources and edges, %d targets", what, got, blocks, targets)
+				// Sources, edges and targets, four bytes each; nothing where all draw them.
+				want := (nodes - 1) * (4*(blocks+targets) + nodes*headSize + with*groupSize)
+				if resample {
+					want = 0
+				}
+				if got := sent[strategy.Topology]; got != want {
+					t.Errorf("%s: %d bytes of topology in place of %d", what, got, want)
 				}
 				switch activations := sent[strategy.Activation]; {
 				case nodes != 5 || k != denseKind:

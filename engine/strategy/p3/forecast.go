@@ -21,13 +21,13 @@ func (f *Front) Forecast(b *Batch) uint64 {
 	}
 	element := uint64(f.device.Type().Bytes())
 	levels := uint64(1 + bits.Len(uint(max(f.numbers, len(f.leaves)))))
-	told := 3*own + uint64(spans)*own + uint64(1+len(f.spans[f.self]))*all
+	told := 3*own + all + uint64(len(f.hangar)+len(f.air))*(uint64(spans)*own+uint64(len(f.spans[f.self]))*all)
 	n := told*row + levels*max(uint64(rows)*row, uint64(f.width(f.self))*element) + 2*uint64(rows)*row + 2*width*element
 	if f.columns.sparse {
 		n += uint64(sources*widest) * element
 	}
-	for i := range b.own {
-		n += 2 * uint64(blockBytes(b.own[i].of()))
+	if !f.resample {
+		n += 2 * uint64(bytesOfBlocks(b.nodes[f.self].given))
 	}
 	return n
 }

@@ -1,7 +1,6 @@
 package p3
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,27 +14,33 @@ import (
 
 // Options are what a Front is made of.
 type Options struct {
-	Model              *nn.Model
-	Device             tensor.Device // of steps
-	Weights, Gradients tensor.Matrix // of the model, 1 x Size
-	Columns            *Columns
-	Exchange           *exchange.Exchange // nil where one node does it all
-	Work               strategy.Work
+	Model     *nn.Model
+	Device    tensor.Device // of steps
+	Gradients tensor.Matrix // of the model, 1 x Size
+	Columns   *Columns
+	Exchange  *exchange.Exchange // nil where one node does it all
+	Work      strategy.Work
 	// Deterministic adds up by blocks of columns and by grains.
 	Deterministic bool
+	// Resample says that each batch is given the groups of all nodes (AddOf): nodes tell
+	// each other nothing of their blocks.
+	Resample bool
+	// Inflight is how many batches may be under way at once; 0: one.
+	Inflight int
 }
 
 // A Front is the first layer of a run, as one node sees it. Ahead may be called by
 // several goroutines, each with a batch; the other methods by one.
 type Front struct {
-	model              *nn.Model
-	device             tensor.Device
-	weights, gradients tensor.Matrix
-	exchange           *exchange.Exchange
-	work               strategy.Work
+	model     *nn.Model
+	device    tensor.Device
+	gradients tensor.Matrix
+	exchange  *exchange.Exchange
+	work      strategy.Work
 
 	self, nodes   int
 	deterministic bool
+	resample      bool
 
 	terms   []term
 	kinds   []kind
@@ -55,8 +60,9 @@ type Front struct {
 	arena, scratch tensor.Arena
 	tree           tree
 	takes          takes
-	partials       [][]byte // of each node's groups, as they are made here
-	theirs         [][]byte // of this node's groups, from each node; then errors and gradients
+	hangar         []*flight // of no batch
+	air            []*Batch  // that are under way
+	theirs         [][]byte  // errors of each node's groups; then gradients
 	sent           [2][]byte
 	flat, errors   tensor.Matrix // one matrix in hand, and the errors of one group
 	targets        tensor.CSR    // of sparse rows
@@ -97,12 +103,12 @@ func New(o Options) (*Front, error) {
 	}
 	columns := front.Terms[0].Param.Rows
 	f := &Front{
-		model: o.Model, device: o.Device, weights: o.Weights, gradients: o.Gradients, exchange: o.Exchange,
-		work: o.Work, self: o.Work.Self, nodes: nodes, deterministic: o.Deterministic,
+		model: o.Model, device: o.Device, gradients: o.Gradients, exchange: o.Exchange,
+		work: o.Work, self: o.Work.Self, nodes: nodes, deterministic: o.Deterministic, resample: o.Resample,
 		cols: front.Cols, columns: o.Columns,
-		leaves:   leaves(columns, o.Work.Self, nodes, o.Deterministic),
-		spans:    exchange.Spans(holders(columns, nodes, o.Deterministic), nodes),
-		partials: make([][]byte, nodes), theirs: make([][]byte, nodes),
+		leaves:  leaves(columns, o.Work.Self, nodes, o.Deterministic),
+		spans:   exchange.Spans(holders(columns, nodes, o.Deterministic), nodes),
+		theirs:  make([][]byte, nodes),
 		numbers: nodes,
 	}
 	if f.deterministic {
@@ -127,6 +133,12 @@ func New(o Options) (*Front, error) {
 		f.terms = append(f.terms, term{t, slices.Index(f.kinds, k), at})
 		at += o.Columns.cols * t.Param.Cols
 	}
+	if o.Inflight > mostInflight {
+		return nil, fmt.Errorf("p3: %d steps can't be under way at once", o.Inflight)
+	}
+	for range max(1, o.Inflight) {
+		f.hangar = append(f.hangar, newFlight(o.Exchange, nodes))
+	}
 	f.blocks.init(o.Exchange, nodes)
 	f.takes.init(o.Exchange, nodes)
 	if f.arena, err = o.Device.NewArena(0); err != nil {
@@ -141,6 +153,7 @@ func New(o Options) (*Front, error) {
 
 // Close gives its memory back.
 func (f *Front) Close() {
+	f.Stop()
 	f.arena.Close()
 	f.scratch.Close()
 }
@@ -161,8 +174,8 @@ func (f *Front) Finite(b *Batch) bool {
 	return true
 }
 
-// computes says whether this node has columns.
-func (f *Front) computes() bool { return len(f.leaves) > 0 }
+// Computes says whether this node has columns.
+func (f *Front) Computes() bool { return len(f.leaves) > 0 }
 
 // has says whether another has.
 func (f *Front) has(node int) bool { return len(f.spans[node]) > 0 }
@@ -204,9 +217,9 @@ func (f *Front) shaped(rows, cols int) tensor.Matrix {
 }
 
 // wait waits for what is taken from others.
-func (f *Front) wait() error {
+func (f *Front) wait(t *takes) error {
 	start := time.Now()
-	err := f.takes.wait()
+	err := t.wait()
 	f.waited += time.Since(start)
 	return err
 }
@@ -218,23 +231,11 @@ func (f *Front) Waited() time.Duration {
 	return d
 }
 
-// offer lets others take bytes until Done.
-func (f *Front) offer(t exchange.Tag, b []byte) {
+// offer lets others take bytes until Done, which goes by tags.
+func (f *Front) offer(tags *[]exchange.Tag, t exchange.Tag, b []byte) {
 	if f.nodes == 1 {
 		return
 	}
 	f.exchange.Offer(t, b)
-	f.tags = append(f.tags, t)
-}
-
-// Done ends a step, once its gradients have been added up over all nodes: by then all
-// have taken what was offered, and nobody needs it any more.
-func (f *Front) Done(ctx context.Context) error {
-	for _, t := range f.tags {
-		if err := f.exchange.Withdraw(ctx, t); err != nil {
-			return err
-		}
-	}
-	f.tags = f.tags[:0]
-	return nil
+	*tags = append(*tags, t)
 }

@@ -38,8 +38,12 @@ func TestGradientsAreThoseOfOneNode(t *testing.T) {
 			want, loss := j.single(t, 2, 1, rootsOf(j, 1, 17))
 			for _, nodes := range []int{1, 2, 3, 5} {
 				for _, j.deterministic = range []bool{false, true} {
-					what := fmt.Sprintf("%s, %+v, %d nodes, deterministic %v", name, k, nodes, j.deterministic)
-					within(t, what, j, nodes, want, loss)
+					for _, j.sliced = range []bool{false, true} {
+						for _, j.resample = range []bool{false, true} {
+							what := fmt.Sprintf("%s, %+v, %d nodes, deterministic %v, roots in slices %v, resampled %v", name, k, nodes, j.deterministic, j.sliced, j.resample)
+							within(t, what, j, nodes, want, loss)
+						}
+					}
 				}
 			}
 		}

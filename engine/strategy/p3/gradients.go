@@ -28,7 +28,7 @@ func (f *Front) exchangeErrors(ctx context.Context, b *Batch, epoch uint32) erro
 	row := f.cols * f.device.Type().Bytes()
 	f.takes.begin(ctx)
 	for node := range b.nodes {
-		if bytes := b.nodes[node].rows * row; node != f.self && bytes > 0 && f.computes() {
+		if bytes := b.nodes[node].rows * row; node != f.self && bytes > 0 && f.Computes() {
 			f.theirs[node] = room(f.theirs[node], bytes)
 			f.takes.take(node, strategy.Activation, b.tag(epoch, exchange.LaneError), f.theirs[node], b.tally)
 		}
@@ -40,14 +40,14 @@ func (f *Front) exchangeErrors(ctx context.Context, b *Batch, epoch uint32) erro
 		read(f.device, errors[g.row*row:(g.row+g.block.Rows)*row], b.errors[i])
 	}
 	if len(errors) > 0 {
-		f.offer(b.tag(epoch, exchange.LaneError), errors)
+		f.offer(&f.tags, b.tag(epoch, exchange.LaneError), errors)
 	}
-	if err := f.wait(); err != nil {
+	if err := f.wait(&f.takes); err != nil {
 		return err
 	}
 	f.tree.begin(1, f.width(f.self))
-	if f.computes() {
-		for _, g := range b.groups {
+	if f.Computes() {
+		for _, g := range b.order {
 			from := errors
 			if g.node != f.self {
 				from = f.theirs[g.node]
@@ -109,8 +109,8 @@ func (f *Front) sparseBack(dw tensor.Matrix, g *group, p *part, t *term, dy tens
 // exchangeRows offers this node's rows of the gradient and takes those of the others.
 func (f *Front) exchangeRows(ctx context.Context, b *Batch, epoch uint32) error {
 	tag := b.tag(epoch, exchange.LaneModel)
-	if f.computes() {
-		f.offer(tag, f.sent[1])
+	if f.Computes() {
+		f.offer(&f.tags, tag, f.sent[1])
 	}
 	f.takes.begin(ctx)
 	for node := range b.nodes {
@@ -120,7 +120,7 @@ func (f *Front) exchangeRows(ctx context.Context, b *Batch, epoch uint32) error 
 		f.theirs[node] = room(f.theirs[node], f.width(node)*f.device.Type().Bytes())
 		f.takes.take(node, strategy.Model, tag, f.theirs[node], b.tally)
 	}
-	if err := f.wait(); err != nil {
+	if err := f.wait(&f.takes); err != nil {
 		return err
 	}
 	for node, s := range f.shares {

@@ -97,6 +97,9 @@ type job struct {
 	shards        []*graph.Shard
 	fanouts       []int
 	deterministic bool
+	sliced        bool
+	resample      bool
+	inflight      int
 	device        func() tensor.Device
 	wire          string
 }

@@ -1,12 +1,15 @@
 // Package p3 is P3's way: each node holds some columns of all features, and all nodes
 // compute the first layer of every batch together. Only activations travel.
 //
-// A node's columns are brought once (Source, Columns). A step has three parts: Ahead
-// tells the others which rows its first layer reads, and aggregates for all of them;
-// Sums multiplies with this node's rows of the weights, and adds up what all have made
-// for its own roots; Back sends the errors of these sums to all, and makes of
+// A node's columns are brought once (Source, Columns). A step has four parts: Ahead
+// finds out which rows the first layers of all nodes read, and aggregates for all of
+// them; Send multiplies with this node's rows of the weights; Sums adds up what all have
+// made for its own roots; Back sends the errors of these sums to all, and makes of
 // those of the others the gradient of its rows of the weights. What follows the sum is
 // each node's own, and no business of this package.
+//
+// Between Send and Sums of a step there may be updates of steps before it: then its
+// partial sums travel while those are computed, and are of weights that are older.
 package p3
 
 import (
@@ -15,6 +18,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/centric"
+	"github.com/hopmesh/hopmesh/engine/strategy/leap"
 )
 
 // Strategy is the strategy.
@@ -25,9 +29,16 @@ var _ strategy.Strategy = Strategy{}
 // Name implements strategy.Strategy.
 func (Strategy) Name() string { return strategy.P3 }
 
-// New implements strategy.Strategy: beyond the first layer, roots are dealt in slices.
+// New implements strategy.Strategy: beyond the first layer a root is computed by its
+// owner, as with leap, since roots of one owner have more neighbours in common and their
+// first layers fewer targets; or roots are dealt in slices, as published.
 func (Strategy) New(l strategy.Layout, s strategy.Settings) (strategy.Dealer, error) {
-	return centric.Strategy{}.New(l, s)
+	if s.P3.Sliced() {
+		return centric.Strategy{}.New(l, s)
+	}
+	return leap.Strategy{}.New(l, strategy.Settings{
+		Strategy: strategy.Leap, Deterministic: s.Deterministic, Leap: strategy.LeapSettings{Mode: "stay"},
+	})
 }
 
 // Check says in a sentence why a model can't be trained so, and what to do.

@@ -36,6 +36,8 @@ type seat struct {
 	gradients tensor.Matrix
 	groups    []strategy.Group
 	blocks    []sample.Batch
+	theirs    [][]strategy.Group // of other nodes, where they are drawn here
+	drawn     [][]*sample.Batch
 	start     strategy.Tally
 	tally     strategy.Tally
 	edges     int // how many sources and edges the first blocks had
@@ -121,8 +123,8 @@ func (s *seat) bring(ctx context.Context, l strategy.Layout) error {
 		return err
 	}
 	s.front, err = New(Options{
-		Model: s.model, Device: s.device, Weights: s.pass.Weights, Gradients: s.gradients, Columns: columns,
-		Exchange: s.exchange, Work: w, Deterministic: s.j.deterministic,
+		Model: s.model, Device: s.device, Gradients: s.gradients, Columns: columns,
+		Exchange: s.exchange, Work: w, Deterministic: s.j.deterministic, Resample: s.j.resample, Inflight: s.j.inflight,
 	})
 	if err == nil {
 		s.batch = s.front.NewBatch()
@@ -157,12 +159,52 @@ func (s *seat) ahead(ctx context.Context, epoch, step int, roots []uint32) error
 		}
 		s.batch.Add(g.Grain, g.Roots, blocks)
 	}
+	for node := range s.front.nodes {
+		if err := s.draw(ctx, node, epoch, step, roots); err != nil {
+			return err
+		}
+	}
 	return s.front.Ahead(ctx, s.batch, s.hand, step, key(epoch, step), &s.tally)
+}
+
+// draw draws the groups of another node, where that does not tell of them.
+func (s *seat) draw(ctx context.Context, node, epoch, step int, roots []uint32) error {
+	if !s.j.resample || node == s.node {
+		return nil
+	}
+	for len(s.theirs) < s.front.nodes {
+		s.theirs, s.drawn = append(s.theirs, nil), append(s.drawn, nil)
+	}
+	s.theirs[node] = s.dealer.Deal(s.theirs[node], roots, node)
+	for i, g := range s.theirs[node] {
+		if len(g.Roots) == 0 {
+			continue
+		}
+		for len(s.drawn[node]) <= i {
+			s.drawn[node] = append(s.drawn[node], &sample.Batch{})
+		}
+		b := s.drawn[node][i]
+		if err := s.sampler.Sample(ctx, b, uint64(epoch), uint64(step), g.Roots); err != nil {
+			return err
+		}
+		s.batch.AddOf(node, g.Grain, g.Roots, b.Blocks)
+	}
+	return nil
+}
+
+// send has a step that is ready be under way.
+func (s *seat) send(ctx context.Context, epoch, step int) error {
+	return s.front.Send(ctx, s.batch, uint32(epoch), key(epoch, step), s.pass.Weights, step)
 }
 
 // step computes a step that is ready, and adds up over all nodes.
 func (s *seat) step(ctx context.Context, epoch, step int, roots []uint32) error {
-	if err := s.front.Sums(ctx, s.batch, uint32(epoch), key(epoch, step)); err != nil {
+	if !s.batch.Sent() {
+		if err := s.send(ctx, epoch, step); err != nil {
+			return err
+		}
+	}
+	if err := s.front.Sums(s.batch); err != nil {
 		return err
 	}
 	s.device.Zero(s.gradients)
@@ -230,7 +272,7 @@ func (s *seat) step(ctx context.Context, epoch, step int, roots []uint32) error 
 		from = from[copy(all[r.First:][:r.Count], from):]
 	}
 	s.device.Write(s.gradients, all)
-	return s.front.Done(ctx)
+	return s.front.Done(ctx, s.batch)
 }
 
 func (s *seat) learn(n int, roots []uint32, blocks []sample.Block, epoch, step, size int) {
@@ -285,5 +327,9 @@ func distance(a, b []float64) float64 {
 }
 
 func settings(j *job) strategy.Settings {
-	return strategy.Settings{Strategy: strategy.P3, Deterministic: j.deterministic}
+	s := strategy.Settings{Strategy: strategy.P3, Deterministic: j.deterministic}
+	if j.sliced {
+		s.P3.Roots = "slices"
+	}
+	return s
 }

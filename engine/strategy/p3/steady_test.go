@@ -62,7 +62,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 	for _, k := range []kindOf{halfKind, sparseKind} {
 		for _, deterministic := range []bool{false, true} {
 			j := newJob(specs()["residual sage"], k, 30)
-			j.deterministic = deterministic
+			j.deterministic, j.resample = deterministic, deterministic
 			j.device = func() tensor.Device { return cpu.New(1) }
 			tb := j.sit(t, nodes)
 			wires := newWires(nodes)
@@ -74,6 +74,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 				s.front.exchange = x
 				s.front.blocks.init(x, nodes)
 				s.front.takes.init(x, nodes)
+				s.front.hangar[0].takes.init(x, nodes)
 				s.front.From(1, 0)
 				begin[i] = make(chan int)
 				line, mine := make([]float32, 1), make([][]float32, 1)
@@ -82,7 +83,10 @@ func TestStepsAllocateNothing(t *testing.T) {
 					if err := s.ahead(ctx, 1, step, roots); err != nil {
 						return err
 					}
-					if err := s.front.Sums(ctx, s.batch, 1, key(1, step)); err != nil {
+					if err := s.send(ctx, 1, step); err != nil {
+						return err
+					}
+					if err := s.front.Sums(s.batch); err != nil {
 						return err
 					}
 					n := 0
@@ -98,7 +102,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 					if _, err := exchange.Reduce(ctx, x, exchange.Round{Tag: exchange.Tag{Epoch: 1, Step: uint32(step)}}, mine, line); err != nil {
 						return err
 					}
-					return s.front.Done(ctx)
+					return s.front.Done(ctx, s.batch)
 				}
 				go func() {
 					for n := range begin[i] {

@@ -1,49 +1,27 @@
 package p3
 
 import (
-	"context"
 	"fmt"
 
-	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/keyed"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Sums computes the first layer's sums: what this node's columns add to those of all
-// groups, and of its own groups what all nodes' columns add up to. key is that of the
-// step's dropout.
-func (f *Front) Sums(ctx context.Context, b *Batch, epoch uint32, key keyed.Key) error {
-	if b.key != key {
-		b.pass.Key = key
-		if b.pass.InputDropout(nil).P > 0 { // a batch that is there for many steps
-			f.lay(b, Hand{f.device, f.scratch, b.rows}, key)
-		}
+// Sums waits for what was sent, and adds up for this node's groups what all nodes'
+// columns make.
+func (f *Front) Sums(b *Batch) error {
+	if b.flight == nil {
+		return fmt.Errorf("p3: step %d was not sent", b.step+1)
 	}
 	f.begin(b)
-	own := b.nodes[f.self].rows
-	f.takes.begin(ctx)
-	for node := range f.theirs {
-		bytes := len(f.spans[node]) * own * f.cols * f.device.Type().Bytes()
-		f.theirs[node] = room(f.theirs[node], bytes)
-		if node != f.self && bytes > 0 {
-			tag := b.tag(epoch, exchange.LanePartial)
-			tag.Index = uint32(f.self)
-			f.takes.take(node, strategy.Activation, tag, f.theirs[node], b.tally)
-		}
-	}
-	for i := range f.nodes {
-		node := (f.self + 1 + i) % f.nodes // not all at once for the same, own ones last
-		f.partial(b, node, epoch)
-	}
-	if err := f.wait(); err != nil {
+	if err := f.wait(&b.flight.takes); err != nil {
 		return fmt.Errorf("add up the first layer over all nodes: %w", err)
 	}
 	f.addUp(b)
 	return nil
 }
 
-// begin makes memory ready for a step.
+// begin makes memory ready for a step, which is that of all steps in turn: what Send
+// makes leaves it, and what Sums makes stays until the next call.
 func (f *Front) begin(b *Batch) {
 	f.arena.Reset()
 	rows, sources, widest, ownRows := 0, 0, 0, 0
@@ -78,17 +56,17 @@ func (f *Front) begin(b *Batch) {
 
 // partial makes what this node's columns add to the sums of a node's groups, and offers
 // it: for each span of leaves the rows of all groups.
-func (f *Front) partial(b *Batch, node int, epoch uint32) {
+func (f *Front) partial(b *Batch, node int, epoch uint32, weights tensor.Matrix) {
 	r := &b.nodes[node]
 	row := f.cols * f.device.Type().Bytes()
 	bytes := len(f.spans[f.self]) * r.rows * row
 	if bytes == 0 {
 		return
 	}
-	to := f.theirs[f.self]
+	to := b.flight.theirs[f.self]
 	if node != f.self {
-		f.partials[node] = room(f.partials[node], bytes)
-		to = f.partials[node]
+		b.flight.partials[node] = room(b.flight.partials[node], bytes)
+		to = b.flight.partials[node]
 	}
 	at := 0
 	for _, s := range f.spans[f.self] {
@@ -96,7 +74,7 @@ func (f *Front) partial(b *Batch, node int, epoch uint32) {
 			f.tree.begin(g.block.Rows, f.cols)
 			for i, l := range f.leaves {
 				if l.number >= s.First && l.number < s.First+1<<s.Level {
-					f.product(f.tree.next(l.number), g, i)
+					f.product(f.tree.next(l.number), g, i, weights)
 				}
 			}
 			n := g.block.Rows * row
@@ -105,19 +83,17 @@ func (f *Front) partial(b *Batch, node int, epoch uint32) {
 		}
 	}
 	if node != f.self {
-		tag := b.tag(epoch, exchange.LanePartial)
-		tag.Index = uint32(node)
-		f.offer(tag, to)
+		f.offer(&b.flight.tags, b.partialTag(epoch, node), to)
 	}
 }
 
 // product is what a leaf of this node's columns adds to the sum of a group.
-func (f *Front) product(to tensor.Matrix, g *group, at int) {
+func (f *Front) product(to tensor.Matrix, g *group, at int, weights tensor.Matrix) {
 	l := f.leaves[at]
 	f.device.Zero(to)
 	for i := range f.terms {
 		t := &f.terms[i]
-		w := of(f.weights, &t.Param).RowRange(l.first, l.cols)
+		w := of(weights, &t.Param).RowRange(l.first, l.cols)
 		y := to.View(0, to.Rows, t.Col, t.Param.Cols)
 		if f.columns.sparse {
 			f.sparseProduct(y, g, &g.sparse[at], t, w)
@@ -153,10 +129,10 @@ func (f *Front) addUp(b *Batch) {
 	row := f.cols * f.device.Type().Bytes()
 	for i, g := range b.groups[r.first:r.end] {
 		f.tree.begin(g.block.Rows, f.cols)
-		for node := range f.theirs {
+		for node, theirs := range b.flight.theirs {
 			for k, s := range f.spans[node] {
 				at := (k*r.rows + g.row) * row
-				write(f.device, f.tree.next(s.First), f.theirs[node][at:at+g.block.Rows*row])
+				write(f.device, f.tree.next(s.First), theirs[at:at+g.block.Rows*row])
 			}
 		}
 		f.device.Combine(b.sums[i], 1, f.tree.sum(), 0, tensor.Matrix{})

@@ -69,8 +69,20 @@ func (c *take) do() {
 
 // wait waits for all that was begun.
 func (t *takes) wait() error {
+	t.land()
+	return context.Cause(t.ctx)
+}
+
+func (t *takes) land() {
 	for ; t.under > 0; t.under-- {
 		<-t.done
 	}
-	return context.Cause(t.ctx)
+}
+
+// stop ends what was begun, and waits for it.
+func (t *takes) stop(cause error) {
+	if t.cancel != nil {
+		t.cancel(cause)
+	}
+	t.land()
 }

@@ -1,0 +1,132 @@
+package p3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// A flight is the first layer's sums of a step while they are under way: what others may
+// take of them, and what is taken. There are as many as steps may be under way at once.
+type flight struct {
+	partials [][]byte // of each node's groups, as they are made here
+	theirs   [][]byte // of this node's groups, from each node
+	takes    takes
+	tags     []exchange.Tag // of what is offered
+}
+
+func newFlight(x *exchange.Exchange, nodes int) *flight {
+	l := &flight{partials: make([][]byte, nodes), theirs: make([][]byte, nodes)}
+	l.takes.init(x, nodes)
+	return l
+}
+
+var errLanded = errors.New("the step is no longer computed")
+
+// launch has a batch be under way.
+func (f *Front) launch(b *Batch) error {
+	n := len(f.hangar)
+	if n == 0 {
+		return fmt.Errorf("p3: %d steps are under way, and step %d would be one too many", len(f.air), b.step+1)
+	}
+	b.flight, f.hangar = f.hangar[n-1], f.hangar[:n-1]
+	f.air = append(f.air, b)
+	return nil
+}
+
+// land ends that.
+func (f *Front) land(b *Batch) {
+	for i, other := range f.air {
+		if other == b {
+			f.air = append(f.air[:i], f.air[i+1:]...)
+			break
+		}
+	}
+	f.hangar, b.flight = append(f.hangar, b.flight), nil
+}
+
+// Sent says whether a batch is under way: Send was called, and neither Done nor Stop.
+func (b *Batch) Sent() bool { return b.flight != nil }
+
+// Version is what Send was told.
+func (b *Batch) Version() int { return b.version }
+
+// Send begins to compute the first layer's sums with weights: what this node's columns
+// add to those of all groups is made now, and travels until Sums asks for it. So which
+// weights a step sees is settled here, whatever happens to them later; version, which is
+// the caller's, is remembered. key is that of the step's dropout.
+func (f *Front) Send(ctx context.Context, b *Batch, epoch uint32, key keyed.Key, weights tensor.Matrix, version int) error {
+	if b.flight != nil {
+		return fmt.Errorf("p3: step %d is under way already", b.step+1)
+	}
+	if err := f.launch(b); err != nil {
+		return err
+	}
+	b.version = version
+	if b.key != key {
+		b.pass.Key = key
+		if b.pass.InputDropout(nil).P > 0 { // a batch that is there for many steps
+			f.lay(b, Hand{f.device, f.scratch, b.rows}, key)
+		}
+	}
+	f.begin(b)
+	own, l := b.nodes[f.self].rows, b.flight
+	l.takes.begin(ctx)
+	for node := range l.theirs {
+		bytes := len(f.spans[node]) * own * f.cols * f.device.Type().Bytes()
+		l.theirs[node] = room(l.theirs[node], bytes)
+		if node != f.self && bytes > 0 {
+			l.takes.take(node, strategy.Activation, b.partialTag(epoch, f.self), l.theirs[node], b.tally)
+		}
+	}
+	for i := range f.nodes {
+		node := (f.self + 1 + i) % f.nodes // not all at once for the same, own ones last
+		f.partial(b, node, epoch, weights)
+	}
+	return nil
+}
+
+// partialTag is that of partial sums for a node. Steps take turns in two lanes: each
+// keeps what was offered for its two latest steps, and up to mostInflight are under way.
+func (b *Batch) partialTag(epoch uint32, node int) exchange.Tag {
+	tag := b.tag(epoch, exchange.LanePartial)
+	if b.step%2 == 1 {
+		tag.Lane = exchange.LanePartialOdd
+	}
+	tag.Index = uint32(node)
+	return tag
+}
+
+// mostInflight is how many steps may be under way at once.
+const mostInflight = strategy.MostInflight
+
+// Done ends a step, once its gradients have been added up over all nodes: by then all
+// have taken what was offered, and nobody needs it any more.
+func (f *Front) Done(ctx context.Context, b *Batch) error {
+	for _, tags := range [...]*[]exchange.Tag{&f.tags, &b.flight.tags} {
+		for _, t := range *tags {
+			if err := f.exchange.Withdraw(ctx, t); err != nil {
+				return err
+			}
+		}
+		*tags = (*tags)[:0]
+	}
+	f.land(b)
+	return nil
+}
+
+// Stop ends what is under way and waits for it. The front makes no more steps of the
+// run, or those that are under way anew.
+func (f *Front) Stop() {
+	for len(f.air) > 0 {
+		b := f.air[len(f.air)-1]
+		b.flight.takes.stop(errLanded)
+		b.flight.tags = b.flight.tags[:0]
+		f.land(b)
+	}
+}
