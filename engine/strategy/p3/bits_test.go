@@ -67,9 +67,23 @@ func TestStepsAhead(t *testing.T) {
 
 // A slot is a batch with what it takes to make it ready.
 type slotOf struct {
-	seat  seat
+	seat  *seat
 	ready chan error
 	free  chan struct{}
+}
+
+// another is one of the same node with memory of its own, for another step.
+func (s *seat) another(t testing.TB) *seat {
+	t.Helper()
+	one := s.j.device()
+	t.Cleanup(one.Close)
+	o := &seat{j: s.j, node: s.node, front: s.front, model: s.model, device: s.device, pass: s.pass, batch: s.front.NewBatch(), sampler: s.j.sampler(t, s.model)}
+	o.hand = Hand{one, arena(t, one), arena(t, one)}
+	var err error
+	if o.dealer, err = (Strategy{}).New(s.j.layout(s.front.nodes), settings(s.j)); err != nil {
+		t.Fatal(err)
+	}
+	return o
 }
 
 func (s *seat) pipeline(t *testing.T, steps, slots int, want [][]float64) error {
@@ -77,14 +91,7 @@ func (s *seat) pipeline(t *testing.T, steps, slots int, want [][]float64) error 
 	defer cancel()
 	var all []*slotOf
 	for range slots {
-		one := s.j.device()
-		t.Cleanup(one.Close)
-		o := &slotOf{seat: seat{j: s.j, node: s.node, front: s.front, model: s.model, batch: s.front.NewBatch(), sampler: s.j.sampler(t, s.model)}, ready: make(chan error, 1), free: make(chan struct{}, 1)}
-		o.seat.hand = Hand{one, arena(t, one), arena(t, one)}
-		var err error
-		if o.seat.dealer, err = (Strategy{}).New(s.j.layout(s.front.nodes), settings(s.j)); err != nil {
-			return err
-		}
+		o := &slotOf{seat: s.another(t), ready: make(chan error, 1), free: make(chan struct{}, 1)}
 		o.free <- struct{}{}
 		all = append(all, o)
 	}
