@@ -55,6 +55,9 @@ func (e Epoch) check(j Job) error {
 	if e.Slots < 0 || e.Slots > maxSlots {
 		return fmt.Errorf("%w: %d slots in epoch %d", ErrInvalid, e.Slots, e.Epoch)
 	}
+	if e.Behind < 0 || e.Behind > maxSlots {
+		return fmt.Errorf("%w: weights of epoch %d are %d updates older", ErrInvalid, e.Epoch, e.Behind)
+	}
 	return cmp.Or(checkNumber("generation", e.Generation), checkHex("SHA-256", e.Weights, sha256Len),
 		checkOptional("strategy", e.Strategy), checkWhy(e.Why))
 }
@@ -76,7 +79,8 @@ func (j Job) checkBest(models int) error {
 	return nil
 }
 
-// maxSlots is more than a step ever has: one a node at most.
+// maxSlots is more than a step ever has: one a node at most. So many are not under way
+// at once, either.
 const maxSlots = 1 << 20
 
 // checkWhy bounds the text as it is written, where one byte may take six: a plan has

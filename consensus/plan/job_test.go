@@ -72,7 +72,7 @@ func TestLongestReport(t *testing.T) {
 			Epoch: MaxEpochs, Model: MaxModels - 1, Loss: -math.MaxFloat64 / 3, Seconds: math.Pi * 1e20, Phases: Phases{math.Pi, math.Pi, math.Pi, math.Pi, math.Pi}, Rows: Rows{most, most},
 			Requests: Requests{most, most}, Bytes: bytes, Generation: most, Weights: hash,
 			Eval:     &Eval{Seconds: math.Pi, Train: new(math.E / 10), Val: new(math.E / 10), Test: new(math.E / 10), Score: math.E / 10, Loss: -math.MaxFloat64 / 3, Bytes: bytes},
-			Strategy: "centric", Why: strings.Repeat("<", MaxWhy/6), Slots: maxSlots,
+			Strategy: "centric", Why: strings.Repeat("<", MaxWhy/6), Slots: maxSlots, Behind: maxSlots,
 		})
 	}
 	if err := c.Epochs[0].check(Job{Epochs: MaxEpochs, Bests: make([]int, MaxModels)}); err != nil {

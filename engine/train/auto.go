@@ -30,7 +30,7 @@ func (t *trainer) chosen(ctx context.Context) error {
 	s.choice, err = auto.Choose(ctx, &auto.Job{
 		Exchange: s.exchange, Work: s.work, Layout: s.layout, Settings: t.recipe.Sharing, Strategies: t.options.Strategies,
 		Batch: b.roots, Epoch: epoch, Steps: b.steps, Epochs: t.recipe.Epochs - epoch + 1, Once: b.same,
-		Model: t.sizes(), Sampler: hand.sampler, Rows: s.source, Hands: hands, Threads: t.threads(), Room: t.columnsFit(), Tally: &s.start,
+		Model: t.sizes(), Sampler: hand.sampler, Rows: s.source, Hands: hands, Threads: t.threads(), Room: t.columnsFit(), Edges: s.replicated, Tally: &s.start,
 	})
 	if err != nil {
 		return err

@@ -108,10 +108,12 @@ type JobEpoch struct {
 	Generation    uint64      `json:"generation"`
 	Weights       string      `json:"weights_sha256"`
 	// Strategy is the one that was used, Why what was told of the choice where there was
-	// one, Slots how many slots a step had where models travel.
+	// one, Slots how many slots a step had where models travel, Behind by how many updates
+	// weights were older at most than those of their steps, where p3 had several under way.
 	Strategy string `json:"strategy,omitempty"`
 	Why      string `json:"why,omitempty"`
 	Slots    int    `json:"slots,omitempty"`
+	Behind   int    `json:"behind,omitempty"`
 }
 
 // JobPhases is where the time of an epoch went, in seconds.

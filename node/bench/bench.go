@@ -46,9 +46,10 @@ type Report struct {
 	Notes   []string `json:"notes,omitempty"` // on what the machine does not give
 	Figures []Figure `json:"figures"`
 	// Of Strategies: all that the figures are made of.
-	Sent   []Sent  `json:"sent,omitempty"`
-	Ladder []Rung  `json:"ladder,omitempty"`
-	Times  []Timed `json:"times,omitempty"`
+	Sent    []Sent       `json:"sent,omitempty"`
+	Ladder  []Rung       `json:"ladder,omitempty"`
+	Columns []ColumnRung `json:"p3_ladder,omitempty"`
+	Times   []Timed      `json:"times,omitempty"`
 }
 
 // Transport measures what the mesh costs and what it gives.

@@ -20,7 +20,7 @@ func Strategies(ctx context.Context, cfg Config, stdout, stderr io.Writer) error
 	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
 		return []part{
 			{"bytes that strategies send", b.sent},
-			{"the ladder, and time on a shaped network", b.shaped},
+			{"the ladders, and time on a shaped network", b.shaped},
 			{"what sharing costs", b.overhead},
 			{"a node that is killed", b.killed},
 		}

@@ -132,11 +132,23 @@ func rungs(nodes int) []step {
 	}
 }
 
-// Epochs whose time is compared.
+// columnRungs are the ladder of p3, each rung with what those before it have.
+func columnRungs() []step {
+	return []step{
+		{"centric", "centric", nil, warmUp + measured},
+		{"p3", "p3", set("p3.roots=slices", "p3.push=blocks"), warmUp + measured},
+		{"+roots=grain", "p3", set("p3.roots=grain", "p3.push=blocks"), warmUp + measured},
+		{"+push=resample", "p3", set("p3.roots=grain", "p3.push=resample"), warmUp + measured},
+		{"+inflight=3", "p3", set("p3.roots=grain", "p3.push=resample", "p3.inflight=3"), warmUp + measured},
+	}
+}
+
+// Epochs whose time is compared: those of p3 as it is published.
 var (
 	timedModels  = []string{"gcn", "sage", "gat"}
 	timedHidden  = []int{16, 128}
 	timedWays    = []string{"centric", "leap", "p3"}
+	timedSet     = map[string][]api.Setting{"p3": columnRungs()[1].set}
 	timedFanouts = []int{10, 10}
 )
 

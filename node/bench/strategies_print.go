@@ -22,6 +22,12 @@ func details(out io.Writer, r Report) error {
 			_, _ = fmt.Fprintf(w, "%s\t%d\t%.1f\t%.0f\t%.0f %%\t%.2f MB\t%.2f MB\t%.2f s\t\n", g.Name, g.Slots, g.Requests, g.Remote, 100*g.LocalShare, g.Feature/1e6, g.Model/1e6, g.Seconds)
 		}
 	}
+	if len(r.Columns) > 0 {
+		_, _ = fmt.Fprintln(w, "\nTHE LADDER OF P3, A STEP\tFEATURES\tEDGES\tACTIVATIONS\tMODELS\tGRADIENTS\tUPDATES BEHIND\tEPOCH\t")
+		for _, g := range r.Columns {
+			_, _ = fmt.Fprintf(w, "%s\t%.2f MB\t%.2f MB\t%.2f MB\t%.2f MB\t%.2f MB\t%d\t%.2f s\t\n", g.Name, g.Feature/1e6, g.Topology/1e6, g.Activation/1e6, g.Model/1e6, g.Gradient/1e6, g.Behind, g.Seconds)
+		}
+	}
 	if len(r.Times) > 0 {
 		_, _ = fmt.Fprintln(w, "\nAN EPOCH TAKES\tWIDTH\tHIDDEN\tSTRATEGY\tSECONDS\tFETCHING\t")
 		for _, t := range r.Times {

@@ -50,7 +50,7 @@ func TestCasesCanBeAskedFor(t *testing.T) {
 		}
 	}
 	for nodes := 2; nodes <= 16; nodes++ {
-		for _, s := range rungs(nodes) {
+		for _, s := range append(rungs(nodes), columnRungs()...) {
 			r := train.DefaultRecipe("sage")
 			r.Sharing.Strategy = s.strategy
 			for _, set := range s.set {
@@ -124,6 +124,7 @@ func TestCountsOfASmallMesh(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkLadder(t, b, on, d, l)
+	checkColumns(t, b, on, d, l)
 	if _, err := trained(t.Context(), on, l.ask(d.Name, "graph", 1), silent); !isRefusal(err) {
 		t.Errorf("a strategy that there is not: %v", err)
 	}
@@ -163,6 +164,27 @@ func checkLadder(t *testing.T, b *bench, on host, d api.Dataset, l load) {
 		t.Errorf("%+v", r)
 	}
 	wellFormed(t, drawn(r, "a < b"), "+pre-gathering (3)", "a < b", "requests for features, a step")
+}
+
+func checkColumns(t *testing.T, b *bench, on host, d api.Dataset, l load) {
+	t.Helper()
+	figures, err := b.climbColumns(t.Context(), on, d, l, columnRungs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range figures {
+		if !f.Holds {
+			t.Errorf("%+v", f)
+		}
+	}
+	r := b.report.Columns
+	if len(r) != 5 || r[0].Activation != 0 || r[0].Feature == 0 || r[1].Topology == 0 || r[3].Model != r[1].Model || r[4].Behind != 2 {
+		t.Errorf("%+v", r)
+	}
+	var out strings.Builder
+	if err := details(&out, Report{Columns: r}); err != nil || !strings.Contains(out.String(), "+push=resample") || !strings.Contains(out.String(), "UPDATES BEHIND") {
+		t.Errorf("%s: %v", out.String(), err)
+	}
 }
 
 // wellFormed fails the test unless a picture is XML that has some texts.

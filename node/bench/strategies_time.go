@@ -43,7 +43,7 @@ func (b *bench) crew(ctx context.Context, what string, nodes int, l shape.Link) 
 	return c, func() error { return errors.Join(c.Stop(), field.Close()) }, nil
 }
 
-// shaped trains behind links of one rate: the ladder, and all models with all strategies.
+// shaped trains behind links of one rate: the ladders, and all models with all strategies.
 func (b *bench) shaped(ctx context.Context) (figures []Figure, err error) {
 	l := link(b.cfg.Nodes)
 	b.report.Notes = append(b.report.Notes, fmt.Sprintf("times of epochs, and those of the ladder, are of %d nodes with %s and %.2f cores each", b.cfg.Nodes, shape.FormatRate(l.Rate), l.Cores))
@@ -69,6 +69,11 @@ func (b *bench) shaped(ctx context.Context) (figures []Figure, err error) {
 			return nil, err
 		}
 	}
+	columns, err := b.climbColumns(ctx, on, apart[0], climbed, columnRungs())
+	if err != nil {
+		return nil, err
+	}
+	figures = append(figures, columns...)
 	for _, model := range timedModels {
 		for i := range widths {
 			for _, hidden := range timedHidden {
@@ -85,7 +90,7 @@ func (b *bench) shaped(ctx context.Context) (figures []Figure, err error) {
 func (b *bench) compare(ctx context.Context, on host, apart, whole api.Dataset, l load) error {
 	for _, way := range timedWays {
 		t := Timed{Model: l.model, Width: apart.Features, Hidden: l.hidden, Strategy: way}
-		j, err := trained(ctx, on, l.ask(apart.Name, way, warmUp+measured), silent)
+		j, err := trained(ctx, on, l.ask(apart.Name, way, warmUp+measured, timedSet[way]...), silent)
 		if no, ok := errors.AsType[errRefusal](err); ok && way == "p3" { // which not all models can be trained with
 			t.Refused = no.Error()
 		} else if err != nil {

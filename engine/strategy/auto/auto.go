@@ -46,6 +46,7 @@ type Job struct {
 	Hands   int  // that draw batches at once, here
 	Threads int  // that compute, here
 	Room    bool // for p3's columns, here
+	Edges   bool // each node has all of them
 
 	// Tally counts what choosing costs, neighbours that Sampler asks for included.
 	Tally *strategy.Tally
@@ -148,7 +149,7 @@ func (c *Choice) settle(j *Job, all []census) {
 	*f = facts{
 		nodes: len(j.Work.Nodes), steps: j.Steps, epochs: j.Epochs, once: j.Once,
 		weights: numberBytes * float64(j.Model.Weights), sum: float64(j.Model.Sum), front: numberBytes * float64(j.Model.Front),
-		features: numberBytes * j.Model.Features,
+		features: numberBytes * j.Model.Features, resample: j.Edges && !j.Settings.P3.Pushed(),
 	}
 	room, rows := true, 0.0
 	for i := range all {

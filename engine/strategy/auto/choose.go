@@ -83,8 +83,10 @@ func (c *cost) loadBeside(o *cost) string {
 
 func (c *cost) kind() string {
 	switch {
-	case c.activations > 0:
+	case c.activations > 0 && c.topology > 0:
 		return "activations and edges"
+	case c.activations > 0:
+		return "activations"
 	case c.topology > 0:
 		return "features and edges"
 	}

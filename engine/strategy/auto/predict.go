@@ -13,6 +13,7 @@ type facts struct {
 	// Of p3: columns of the first layer's sum, bytes of the weights in front of it, and
 	// bytes of the features of all vertices.
 	sum, front, features float64
+	resample             bool // nodes draw each other's blocks, and send none
 }
 
 // idBytes is what a question takes for a vertex, and numberBytes what a number takes.
@@ -36,6 +37,7 @@ type cost struct {
 	// place of rows. Sums of gradients and models are in busiest alone: they hardly differ.
 	features, topology, activations float64
 	rows                            float64 // that the node with most rows computes
+	drawn                           float64 // and rows that are drawn there
 	busiest                         float64 // bytes that come to the node to which most come
 	hidden                          float64 // of those: what comes while others compute
 	seconds                         float64 // of an epoch
@@ -63,13 +65,15 @@ func (f *facts) predict(t *tried, r *Rates) cost {
 		c.hidden = max(c.hidden, features+topology+models)
 		c.rows = max(c.rows, float64(l.Rows)/looks)
 	}
+	c.drawn = c.rows
 	const rounds = 2 // of a sum
 	f.time(&c, r, f.gradients(f.weights), rounds, 0)
 	return c
 }
 
-// predictP3 is predict for p3: no rows travel, but blocks do, ahead; partial sums and
-// their errors can't hide. Columns of features are brought once.
+// predictP3 is predict for p3: no rows travel, but blocks do, ahead, unless each node
+// draws those of all; partial sums and their errors can't hide. Columns of features are
+// brought once.
 func (f *facts) predictP3(t *tried, r *Rates) cost {
 	c := cost{name: t.name}
 	looks, n := float64(t.looks), float64(f.nodes)
@@ -83,6 +87,10 @@ func (f *facts) predictP3(t *tried, r *Rates) cost {
 		l := &t.loads[i]
 		own := float64(l.First) / looks
 		blocks := idBytes * (inputs + edges + 2*first - float64(l.Inputs+l.Edges+2*l.First)/looks)
+		if f.resample {
+			blocks = 0
+			c.drawn += float64(l.Rows) / looks
+		}
 		c.topology += blocks
 		c.hidden = max(c.hidden, blocks)
 		// Partial sums of its own targets come from all others, errors of theirs from each.
@@ -91,6 +99,9 @@ func (f *facts) predictP3(t *tried, r *Rates) cost {
 		activations = max(activations, came)
 		// The first layer is computed by all together.
 		c.rows = max(c.rows, (float64(l.Rows)-float64(l.Inputs))/looks+inputs/n)
+	}
+	if !f.resample {
+		c.drawn = c.rows
 	}
 	exposed := activations + f.gradients(f.weights-f.front) + (n-1)/n*f.front
 	const rounds = 5 // of partial sums, of errors, of the weights in front, and of a sum
@@ -112,7 +123,7 @@ func (f *facts) time(c *cost, r *Rates, exposed, rounds, once float64) {
 	if f.once {
 		once += c.hidden
 	} else {
-		ahead = c.rows*r.Sample/r.Hands + c.hidden/r.Bandwidth
+		ahead = c.drawn*r.Sample/r.Hands + c.hidden/r.Bandwidth
 	}
 	if ahead > 0 && c.hidden > 0 {
 		ahead += r.RoundTrip

@@ -48,6 +48,16 @@ func TestBytesOfAStep(t *testing.T) {
 	exposed := 64.0*(2*100+70) + 2.0*2/3*(6e5-6400) + 2.0/3*6400
 	about(t, "the busiest node by p3", c.busiest, blocks+exposed)
 	about(t, "seconds by p3", c.seconds, 10*(blocks+exposed)/1e6+9e6*2/9/1e6/4)
+
+	// Where each node draws all blocks, that takes time and no bytes.
+	f.resample = true
+	r.Sample = 1
+	c = f.predict(&tried{strategy.P3, 2, loads}, &r)
+	if c.topology != 0 || c.hidden != 0 {
+		t.Errorf("%g bytes of blocks that all draw", c.topology)
+	}
+	about(t, "the busiest node that draws all", c.busiest, exposed)
+	about(t, "seconds of drawing all", c.seconds, 10*((350+700+140)+exposed/1e6)+9e6*2/9/1e6/4)
 }
 
 // As the sheet of p3 says: it beats centric when F/H > 2N|V_1|/|V_0|, where only the
