@@ -32,3 +32,25 @@ func TestRowsComeWhileStepsAreAddedUp(t *testing.T) {
 		})
 	}
 }
+
+// The first layer's sums of steps under way come while those before are computed: of the
+// five questions that one step of p3 asks after the other, a step waits for four.
+func TestSumsComeWhileStepsAreUnderWay(t *testing.T) {
+	shards := communities(t, 1500)
+	for k, questions := range map[int]int{1: 5, 2: 4, 4: 4} {
+		synctest.Test(t, func(t *testing.T) {
+			r := small("sage")
+			r.Sharing, r.Batch = inflight(k, false), 60
+			m := newMesh(3, uneven(len(shards), 3))
+			all := m.start(t, r, shards, columnwise(Options{Threads: 2}))
+			const delay = 50 * time.Millisecond
+			m.net.Delay = delay
+			steps := all[0].batches.steps
+			start := time.Now()
+			err := m.each(func(node int) error { return all[node].steps(t.Context()) })
+			if took := time.Since(start); err != nil || took < time.Duration(questions*steps)*delay || took > time.Duration(questions*steps+1)*delay {
+				t.Errorf("%d under way: %d steps take %v, %v", k, steps, took, err)
+			}
+		})
+	}
+}
