@@ -74,7 +74,7 @@ var keys = []key{
 		func(s *Settings, v string) error { return count(v, &s.Leap.SyncEvery) },
 		func(s *Settings) string { return strconv.Itoa(max(1, s.Leap.SyncEvery)) }},
 	{Key{"p3.inflight", P3, "BATCHES", "1",
-		fmt.Sprintf("how many batches are under way at once, 1 to %d; 1 is exact: with K, first layers are computed with weights that are up to K-1 updates old", MostInflight)},
+		fmt.Sprintf("how many batches are under way at once, 1 to %d: with K, first layers are computed with weights that are up to K-1 updates old, so only 1 is exact", MostInflight)},
 		setInflight,
 		func(s *Settings) string { return strconv.Itoa(max(1, s.P3.Inflight)) }},
 	{Key{"p3.roots", P3, "grain|slices", grain,

@@ -77,7 +77,9 @@ func TestUnevenColumns(t *testing.T) {
 				j := newJob(specs()[name], k, c.columns)
 				want, loss := j.single(t, 2, 1, rootsOf(j, 1, 17))
 				for _, j.deterministic = range []bool{false, true} {
-					within(t, fmt.Sprintf("%s, %+v of %d columns, deterministic %v", name, k, c.columns, j.deterministic), j, c.nodes, want, loss)
+					for _, j.resample = range []bool{false, true} {
+						within(t, fmt.Sprintf("%s, %+v of %d columns, deterministic %v, resampled %v", name, k, c.columns, j.deterministic, j.resample), j, c.nodes, want, loss)
+					}
 				}
 			}
 		}

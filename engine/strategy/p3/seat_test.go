@@ -169,7 +169,7 @@ func (s *seat) ahead(ctx context.Context, epoch, step int, roots []uint32) error
 
 // draw draws the groups of another node, where that does not tell of them.
 func (s *seat) draw(ctx context.Context, node, epoch, step int, roots []uint32) error {
-	if !s.j.resample || node == s.node {
+	if !s.j.resample || node == s.node || !s.front.Computes() {
 		return nil
 	}
 	for len(s.theirs) < s.front.nodes {
