@@ -1,7 +1,6 @@
 package train
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -109,7 +108,6 @@ func TestWhereP3SendsLessThanCentric(t *testing.T) {
 			}
 		}
 		rows, sums := payload(a, strategy.Feature)+payload(a, strategy.Activation), payload(b, strategy.Feature)+payload(b, strategy.Activation)
-		t.Logf("%s", fmt.Sprintf("F/H %.2f, %.1f of the threshold %.2f: centric %d bytes, p3 %d", float64(features)/hidden, of, threshold, rows, sums))
 		if sums < rows != (of > 1) {
 			t.Errorf("F/H at %g of %.2f: centric sends %d bytes of features and activations, p3 %d", of, threshold, rows, sums)
 		}

@@ -142,7 +142,8 @@ func TestStepsUnderWaySendTheSame(t *testing.T) {
 	}
 }
 
-// A step that is an epoch has nothing to be under way with.
+// A step that is an epoch has nothing to be under way with, and one node that has nobody
+// to wait for does not begin with it.
 func TestOneStepIsUnderWayAlone(t *testing.T) {
 	shards := communities(t, 1500)
 	r := small("gcn")
@@ -150,6 +151,10 @@ func TestOneStepIsUnderWayAlone(t *testing.T) {
 	one, three := epochsOf(t, r, shards, 3, strategy.P3Settings{}), epochsOf(t, r, shards, 3, strategy.P3Settings{Inflight: 3})
 	if learnt(one) != learnt(three) || three[0].Behind != 0 {
 		t.Errorf("%s\nand with three under way, %d behind,\n%s", learnt(one), three[0].Behind, learnt(three))
+	}
+	r = small("gcn")
+	if one, three = epochsOf(t, r, shards, 1, strategy.P3Settings{}), epochsOf(t, r, shards, 1, strategy.P3Settings{Inflight: 3}); learnt(one) != learnt(three) || three[0].Behind != 0 {
+		t.Errorf("alone:\n%s\nand with three under way, %d behind,\n%s", learnt(one), three[0].Behind, learnt(three))
 	}
 }
 
@@ -228,27 +233,29 @@ func TestOlderWeightsAreThoseOfTheRecipe(t *testing.T) {
 // with steps under way.
 func TestStepsUnderWayEndWithTheRun(t *testing.T) {
 	shards := communities(t, 1500)
-	before := runtime.NumGoroutine()
+	before, told := runtime.NumGoroutine(), 0
 	for n := int64(40); n < 400; n += 90 {
 		r := small("gcn")
 		r.Batch, r.Sharing = 60, inflight(4, false)
-		var notes []string
+		announced := make(chan Forecast, 3)
 		m := newMesh(3, uneven(len(shards), 3))
-		_, _, err := m.run(cancelAfter(t, m, n), r, shards, columnwise(Options{Threads: 1, Announce: func(f Forecast) { notes = f.Notes }}), nil)
+		_, _, err := m.run(cancelAfter(t, m, n), r, shards, columnwise(Options{Threads: 1, Announce: func(f Forecast) { announced <- f }}), nil)
 		if !errors.Is(err, errEnough) {
 			t.Fatal(err)
 		}
-		if n > 200 && !slices.ContainsFunc(notes, func(s string) bool {
-			return strings.Contains(s, "p3.inflight=4: first layers are computed with weights that are up to 3 updates old")
-		}) {
-			t.Errorf("the notes are %q", notes)
+		close(announced)
+		for f := range announced {
+			if len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "p3.inflight=4: first layers are computed with weights that are up to 3 updates old") {
+				t.Errorf("the notes are %q", f.Notes)
+			}
+			told++
 		}
 	}
 	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
 		runtime.Gosched()
 	}
-	if after := runtime.NumGoroutine(); after > before {
-		t.Errorf("%d goroutines are left", after-before)
+	if after := runtime.NumGoroutine(); after > before || told == 0 {
+		t.Errorf("%d goroutines are left, %d nodes began", after-before, told)
 	}
 }
 
