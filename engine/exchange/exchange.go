@@ -18,15 +18,15 @@ type Tag struct {
 
 // The lanes.
 const (
-	LaneReduce     uint8 = iota // Reduce: what each node has made
-	LaneSum                     // Reduce: what each node has added up
-	LaneMessages                // Gather
-	LaneModel                   // leap: models between slots; Index is the slot, and which of a sweep
-	LanePartial                 // p3: partial sums of the first layer
-	LaneError                   // p3: their errors
-	LaneBlock                   // p3: first blocks
-	LaneHalo                    // evaluation: rows between layers; Index is the stage
-	LanePartialOdd              // p3: LanePartial of odd steps, where several are under way
+	LaneReduce   uint8 = iota // Reduce: what each node has made
+	LaneSum                   // Reduce: what each node has added up
+	LaneMessages              // Gather
+	LaneModel                 // leap: models between slots; Index is the slot, and which of a sweep
+	LanePartial               // p3: partial sums of the first layer
+	LaneError                 // p3: their errors
+	LaneBlock                 // p3: first blocks
+	LaneHalo                  // evaluation: rows between layers; Index is the stage
+	LanePartOdd               // p3: LanePartial of odd steps, where several are under way
 )
 
 // A Tag's Lane and Index share the 32 bits that a question has for them.

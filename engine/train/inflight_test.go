@@ -21,7 +21,7 @@ func inflight(k int, deterministic bool) strategy.Settings {
 }
 
 // numbers is a row of weights.
-func (t *trainer) numbers() []float64 {
+func (t *learner) numbers() []float64 {
 	w := make([]float64, t.model.Size())
 	t.device.Read(w, t.weights)
 	return w
@@ -30,7 +30,7 @@ func (t *trainer) numbers() []float64 {
 // pipelined trains an epoch in this process as one is trained with k steps under way,
 // without any of p3: the first layer of step s has the weights before the update of step
 // s-(k-1), or those that the epoch begins with; all else has those of now.
-func (t *trainer) pipelined(ctx context.Context, epoch, k int) error {
+func (t *learner) pipelined(ctx context.Context, epoch, k int) error {
 	front, err := t.model.Front()
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func TestWhatWasUnderWayIsSentAgainAsItWas(t *testing.T) {
 				if err != nil {
 					continue // none yet
 				}
-				if s := c.state.Step; s >= k && s < alone[0][0].Steps {
+				if s := c.models[0].State.Step; s >= k && s < alone[0][0].Steps {
 					within++
 				}
 				if err := c.close(); err != nil {

@@ -51,7 +51,7 @@ func (d *dealing) of(o *resampled, roots []uint32, node int) {
 	o.groups = d.dealer.Deal(o.groups, roots, node)
 }
 
-// add gives the groups of all other nodes to the slot's batch of the front.
+// addOthers gives the groups of all other nodes to the slot's batch of the front.
 func (f *front) addOthers(s *slot) {
 	for node := range s.others {
 		o := &s.others[node]

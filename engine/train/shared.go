@@ -32,16 +32,16 @@ type shared struct {
 	dealer   strategy.Dealer // nil until it is chosen
 
 	frontier *frontier.Server
-	strategy string       // that deals
-	choice   *auto.Choice // nil where the strategy is given
-	why      string       // it was chosen, where it was
-	// replicated says that each node has all edges, once they have met.
-	replicated bool
-	asking     gather.Options // for rows
-	cached     uint64         // bytes of rows of others that are kept
-	start      strategy.Tally // of what is brought before the first step
-	seats      *seats
-	halo       *halo // of evaluation, once it is found
+	strategy string         // that deals
+	choice   *auto.Choice   // nil where the strategy is given
+	why      string         // it was chosen, where it was
+	asking   gather.Options // for rows
+	cached   uint64         // bytes of rows of others that are kept
+	start    strategy.Tally // of what is brought before the first step
+	seats    *seats
+	halo     *halo // of evaluation, once it is found
+
+	replicated bool // each node has all edges; known once they have met
 }
 
 // owns says whether this node computes a shard where owners do.

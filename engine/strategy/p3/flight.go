@@ -96,7 +96,7 @@ func (f *Front) Send(ctx context.Context, b *Batch, epoch uint32, key keyed.Key,
 func (b *Batch) partialTag(epoch uint32, node int) exchange.Tag {
 	tag := b.tag(epoch, exchange.LanePartial)
 	if b.step%2 == 1 {
-		tag.Lane = exchange.LanePartialOdd
+		tag.Lane = exchange.LanePartOdd
 	}
 	tag.Index = uint32(node)
 	return tag
