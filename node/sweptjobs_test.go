@@ -35,7 +35,9 @@ func TestSweepRunsToItsEnd(t *testing.T) {
 			t.Errorf("in between it is %+v", middle)
 		}
 		runner := named(c, middle.Nodes[0])
-		runner.Stop()
+		if err := runner.Stop(); err != nil {
+			t.Fatal(err)
+		}
 		runner.Start()
 		runner.WaitReady()
 		end, err := c.Others(runner)[0].API().WatchJob(t.Context(), id, func(e api.JobEvent) {

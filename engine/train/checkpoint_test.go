@@ -353,10 +353,14 @@ func FuzzCheckpoint(f *testing.F) {
 	}
 	f.Add(whole)
 	for _, change := range [][2]string{
-		{`\"epoch\":2`, `\"epoch\":0`}, {`\"step\":`, `\"step\":-`}, {`\"diverged\"`, `\"converged\"`}, {"hopmesh-sweep/1", "hopmesh-checkpoint/1"},
+		{`\"epoch\":2`, `\"epoch\":0`}, {`\"step\":`, `\"step\":-1`}, {`\"diverged\"`, `\"converged\"`}, {"hopmesh-sweep/1", "hopmesh-checkpoint/1"},
 		{`"models":"[{`, `"models":"[{},{`}, {`\"sweep\":[`, `\"sweep\":[{},`}, {`"models.0.layers.0.weight"`, `"models.9.layers.0.weight"`},
 	} {
-		f.Add(bytes.Replace(whole, []byte(change[0]), []byte(change[1]), 1))
+		seed := bytes.Replace(whole, []byte(change[0]), []byte(change[1]), 1)
+		if bytes.Equal(seed, whole) {
+			f.Fatal("there is no ", change[0])
+		}
+		f.Add(seed)
 	}
 	path := filepath.Join(f.TempDir(), "checkpoint")
 	var all []*trainer

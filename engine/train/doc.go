@@ -5,4 +5,7 @@
 // What is learnt is a pure function of the recipe and the graph: not of threads, nor of
 // how often it was interrupted, nor, but for the last digits of sums, of how many nodes
 // share it; where the recipe says deterministic, not even for those.
+//
+// A run may train several models at once, which is a sweep: what a step reads is sampled
+// and gathered once for all of them, and each learns the bits that it learns alone.
 package train

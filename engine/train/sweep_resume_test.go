@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -164,6 +163,6 @@ func TestWithinAStepTheFurthestHasFewestLeft(t *testing.T) {
 	}
 	last := greeting{Epoch: 1, Step: 4, Left: 1, Updates: 9}
 	if other := (greeting{Epoch: 1, Step: 4, Left: 2, Updates: 9}); last.compare(&other) <= 0 {
-		t.Error(fmt.Sprintf("%+v is not further than %+v", last, other))
+		t.Errorf("%+v is not further than %+v", last, other)
 	}
 }

@@ -46,6 +46,13 @@ func TestMemoryOfASweepIsForecast(t *testing.T) {
 	var forecast Forecast
 	for _, sweep := range []Recipe{swept(r, "hidden=4", "hidden=300", "hidden=200"), swept(r, "hidden=500", "hidden=4")} {
 		tr := started(t, sweep, shards, Options{Threads: 2, Announce: func(f Forecast) { forecast = f }}).trainer
+		reserved := tr.work.Bytes()
+		if err := tr.steps(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := tr.work.Bytes(); got > reserved {
+			t.Errorf("passes take %d bytes, and %d were set aside", got, reserved)
+		}
 		if err := tr.epoch(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -86,9 +93,13 @@ func TestModelsOfASweepAreEvaluatedAsAlone(t *testing.T) {
 			_, all := mustRun(t, alone, shards, Options{Threads: 2})
 			want = append(want, learnt(all))
 		}
-		for _, memory := range []uint64{1 << 40, 1} {
+		const first = 2 // enough for the first model, and not for the last
+		for _, memory := range []uint64{1 << 40, first, 1} {
 			tr := started(t, r, shards, Options{Threads: 2, Dir: t.TempDir()}).trainer
 			tr.infer.memory = memory
+			if tr.infer.view = tr.learners[0].view; memory == first {
+				tr.infer.memory = tr.infer.wholeBytes(len(tr.infer.stages))
+			}
 			if err := tr.epoch(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +108,7 @@ func TestModelsOfASweepAreEvaluatedAsAlone(t *testing.T) {
 					t.Errorf("%s, with %d bytes, model %d:\n%s\nand alone\n%s", name, memory, k, got, want[k])
 				}
 			}
-			if tr.infer.whole.ready != (memory > 1) {
+			if tr.infer.whole.ready != (memory > first) {
 				t.Errorf("%s, with %d bytes: it is not evaluated as it may be", name, memory)
 			}
 		}

@@ -41,7 +41,8 @@ func (i *inference) fits(stages int) bool {
 	return i.wholeBytes(stages) <= i.memory
 }
 
-// hears says whether the first stage of any model takes the rows of neighbours.
+// hears says whether the first stage of any model takes the rows of neighbours. Those of
+// the others see them as well, and nothing comes of it.
 func (i *inference) hears() bool {
 	for _, v := range i.views {
 		if v.stages[0].Hops > 0 {

@@ -20,7 +20,6 @@ type whole struct {
 	input  nn.Input
 	sparse features.Rows
 	rows   tensor.Arena // of dense input
-	own    nn.Input     // those of input that are here, for a stage that hears no others
 	// Where rows of the halo are needed, those of both lie here.
 	joined table
 	// What a stage reads lies in one lane, what travels beside it perhaps in
@@ -56,11 +55,7 @@ func (i *inference) runWhole(ctx context.Context, stages int, yield func(first i
 		if err != nil {
 			return err
 		}
-		in := w.input
-		if block == nil {
-			in = w.own
-		}
-		y, next := pass.Stage(s, block, in, x, carry)
+		y, next := pass.Stage(s, block, w.input, x, carry)
 		if next.None() || next.Base() != carry.Base() {
 			inCarry = free
 		}
@@ -132,12 +127,10 @@ func (i *inference) readWhole(ctx context.Context, stages int) (err error) {
 			return err
 		}
 	}
-	w.input, w.own = nn.Input{Vertices: w.ids}, nn.Input{Vertices: w.ids[:i.own.rows]}
+	w.input = nn.Input{Vertices: w.ids}
 	if i.data.features.Sparse() {
 		i.data.features.Fill(&w.sparse, places, false, far)
-		here := w.sparse.CSR
-		here.Rows, here.Indptr = i.own.rows, here.Indptr[:i.own.rows+1]
-		w.input.Sparse, w.own.Sparse, w.ready = &w.sparse.CSR, &here, true
+		w.input.Sparse, w.ready = &w.sparse.CSR, true
 		i.halo.drop()
 		return nil
 	}
@@ -148,7 +141,6 @@ func (i *inference) readWhole(ctx context.Context, stages int) (err error) {
 	w.input.Dense = w.rows.Alloc(i.device.Type(), len(places), columns)
 	i.work.Reset()
 	i.data.features.Dense(i.device, i.work, w.input.Dense, places, far)
-	w.own.Dense = w.input.Dense.RowRange(0, i.own.rows)
 	w.ready = true
 	i.halo.drop()
 	return nil

@@ -12,7 +12,7 @@ import (
 
 func TestModelsOfASweep(t *testing.T) {
 	r := TrainRequest{
-		Dataset: "a", Set: []Setting{{"model.head", "linear"}},
+		Dataset: "a", Set: append(make([]Setting, 0, 9), Setting{"model.head", "linear"}), // there is room behind it
 		Sweep: []Sweep{{"lr", []string{"0.10", "1e-2"}}, {"sage.aggregator", []string{"mean", "max"}}, {"model", []string{"sage", "gcn", "gat"}}},
 	}
 	list, err := r.Variants()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -84,6 +85,20 @@ func TestPredictionsStandByTheirIDs(t *testing.T) {
 }
 
 func bytes32(x []float32) []float32 { return append([]float32(nil), x...) }
+
+// A model that is not there is no other one.
+func TestPredictionOfAModelThatIsNotThere(t *testing.T) {
+	w := newWorld(t)
+	p := trained(t, w)
+	p.Index = 1
+	if err := Predict(t.Context(), p, io.Discard); err == nil {
+		t.Error("the second of one model predicts")
+	}
+	p.Index = train.BestModel
+	if err := Predict(t.Context(), p, io.Discard); err != nil {
+		t.Error(err)
+	}
+}
 
 func TestPredictionsEnd(t *testing.T) {
 	w := newWorld(t)
