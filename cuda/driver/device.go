@@ -1,0 +1,202 @@
+//go:build cuda
+
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"gorgonia.org/cu"
+)
+
+// A Device is one GPU with a goroutine that is locked to a thread of its own, on
+// which the device's context is.
+type Device struct {
+	info Info
+
+	turn   sync.Mutex // one Do at a time
+	closed bool       // under turn
+	ask    chan func(*Thread) error
+	answer chan answer
+	ended  chan struct{} // closed when the goroutine is gone
+}
+
+type answer struct {
+	err      error
+	panicked any
+}
+
+// A Thread is the device's own thread: what is called on it reaches the device.
+// It is handed to the functions that run there and is of no use outside of them.
+type Thread struct {
+	ordinal cu.Device
+	lost    error // the first error after which the context is of no use
+}
+
+// Open makes the device ready. Its context is the primary one, which libraries
+// of NVIDIA's in the same process share.
+func Open(ordinal int) (*Device, error) {
+	if err := open(); err != nil {
+		return nil, err
+	}
+	i, err := info(ordinal)
+	if err != nil {
+		return nil, fmt.Errorf("open GPU %d: %w", ordinal, err)
+	}
+	d := &Device{info: i, ask: make(chan func(*Thread) error), answer: make(chan answer), ended: make(chan struct{})}
+	ready := make(chan error, 1)
+	go d.run(ready)
+	if err := <-ready; err != nil {
+		<-d.ended
+		return nil, fmt.Errorf("open GPU %d: %w", ordinal, err)
+	}
+	return d, nil
+}
+
+// Info is what the device says of itself.
+func (d *Device) Info() Info { return d.info }
+
+// Do runs f on the device's thread and returns its error; a panic in f is raised
+// here. Calls are one after another. f must not call Do, nor end its goroutine,
+// as the methods of a test do that fail it at once.
+//
+// Once the device is lost, f is not run any more, and the error that lost it is
+// returned.
+func (d *Device) Do(f func(*Thread) error) error {
+	d.turn.Lock()
+	defer d.turn.Unlock()
+	if d.closed {
+		return ErrClosed
+	}
+	select {
+	case d.ask <- f:
+	case <-d.ended:
+		return ErrClosed
+	}
+	select {
+	case a := <-d.answer:
+		if a.panicked != nil {
+			panic(a.panicked)
+		}
+		return a.err
+	case <-d.ended:
+		return fmt.Errorf("%w: a function ended the goroutine of its thread", ErrClosed)
+	}
+}
+
+// Close waits for what the device does and gives it back. Memory, streams and
+// kernels that were not freed go with the context, if nobody else in this process
+// uses it.
+func (d *Device) Close() error {
+	d.turn.Lock()
+	defer d.turn.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	close(d.ask)
+	var err error
+	select {
+	case a := <-d.answer:
+		err = a.err
+	case <-d.ended:
+	}
+	<-d.ended
+	return err
+}
+
+// run is the device's goroutine. It never gives its thread back to others, so
+// that the thread ends with it, and no context stays behind on it.
+func (d *Device) run(ready chan<- error) {
+	defer close(d.ended)
+	runtime.LockOSThread()
+	t := &Thread{ordinal: cu.Device(d.info.Ordinal)}
+	if err := t.begin(); err != nil {
+		ready <- err
+		return
+	}
+	ready <- nil
+	for f := range d.ask {
+		d.answer <- t.call(f)
+	}
+	d.answer <- answer{err: t.end()}
+}
+
+func (t *Thread) call(f func(*Thread) error) (a answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.panicked = p
+		}
+	}()
+	if t.lost == nil {
+		a.err = f(t)
+		if a.err == nil {
+			return a
+		}
+	}
+	if t.lost != nil && !errors.Is(a.err, ErrLost) {
+		a.err = errors.Join(a.err, t.lost)
+	}
+	return a
+}
+
+func (t *Thread) begin() error {
+	context, err := t.ordinal.RetainPrimaryCtx()
+	if err != nil {
+		return failed("cuDevicePrimaryCtxRetain", err)
+	}
+	if err := cu.SetCurrentContext(context); err != nil {
+		return errors.Join(failed("cuCtxSetCurrent", err), t.release())
+	}
+	return nil
+}
+
+// end returns no error of a device that is lost: Do has told it.
+func (t *Thread) end() error {
+	if t.lost == nil {
+		if err := t.Synchronize(); err != nil {
+			return errors.Join(err, t.release())
+		}
+		return t.release()
+	}
+	// A context that faulted is torn down for all who share it, so that the
+	// device can be opened anew.
+	if err := t.ordinal.ResetPrimaryCtx(); err != nil && !errors.Is(failed("cuDevicePrimaryCtxReset", err), ErrLost) {
+		return failed("cuDevicePrimaryCtxReset", err)
+	}
+	return nil
+}
+
+func (t *Thread) release() error {
+	if err := t.ordinal.ReleasePrimaryCtx(); err != nil {
+		return failed("cuDevicePrimaryCtxRelease", err)
+	}
+	return nil
+}
+
+// fail is the error of a call on this thread, and remembers that the device is
+// lost if that is what it says. err may be nil.
+func (t *Thread) fail(call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return t.note(failed(call, err))
+}
+
+func (t *Thread) note(err error) error {
+	if t.lost == nil && errors.Is(err, ErrLost) {
+		t.lost = err
+	}
+	return err
+}
+
+// Synchronize waits until the device has done all that it was given.
+func (t *Thread) Synchronize() error { return t.fail("cuCtxSynchronize", cu.Synchronize()) }
+
+// Memory is the device's memory in bytes: what is free, and all.
+func (t *Thread) Memory() (free, total int64, err error) {
+	free, total, err = cu.MemInfo()
+	return free, total, t.fail("cuMemGetInfo", err)
+}

@@ -1,0 +1,83 @@
+//go:build cuda
+
+package driver
+
+/*
+#include <cuda.h>
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+)
+
+var (
+	// ErrOff says that GPUs were turned off.
+	ErrOff = errors.New("GPUs are turned off by HOPMESH_CUDA=off")
+	// ErrNoDriver says that the driver's library can't be opened.
+	ErrNoDriver = errors.New("no NVIDIA driver on this machine")
+	// ErrClosed says that a device was used after Close.
+	ErrClosed = errors.New("the GPU is closed")
+	// ErrLost says that the device's context is of no more use: all that was on
+	// the device is lost, and every further call fails.
+	ErrLost = errors.New("the GPU can't go on")
+	// ErrArgument says that a call's arguments don't fit what they are for.
+	ErrArgument = errors.New("wrong use of the GPU")
+)
+
+// lost are the codes after which a context answers nothing else any more: faults
+// of kernels, broken memory and links, and a driver that is gone.
+var lost = []int{
+	C.CUDA_ERROR_DEINITIALIZED, C.CUDA_ERROR_ECC_UNCORRECTABLE, C.CUDA_ERROR_NVLINK_UNCORRECTABLE,
+	C.CUDA_ERROR_ILLEGAL_ADDRESS, C.CUDA_ERROR_LAUNCH_TIMEOUT, C.CUDA_ERROR_CONTEXT_IS_DESTROYED, C.CUDA_ERROR_ASSERT,
+	C.CUDA_ERROR_HARDWARE_STACK_ERROR, C.CUDA_ERROR_ILLEGAL_INSTRUCTION, C.CUDA_ERROR_MISALIGNED_ADDRESS,
+	C.CUDA_ERROR_INVALID_ADDRESS_SPACE, C.CUDA_ERROR_INVALID_PC, C.CUDA_ERROR_LAUNCH_FAILED,
+	C.CUDA_ERROR_EXTERNAL_DEVICE, C.CUDA_ERROR_UNKNOWN,
+}
+
+// An Error is what the driver returned from a call.
+type Error struct {
+	Call string // cuLaunchKernel
+	Code int    // CUresult
+}
+
+// Name is NVIDIA's name of the code.
+func (e *Error) Name() string {
+	if name := C.hopmesh_cuda_name(C.int(e.Code)); name != nil {
+		return C.GoString(name)
+	}
+	return "CUDA error " + strconv.Itoa(e.Code)
+}
+
+func (e *Error) Error() string {
+	var words *C.char
+	if C.cuGetErrorString(C.CUresult(e.Code), &words) != C.CUDA_SUCCESS || words == nil {
+		return fmt.Sprintf("%s: %s (%d)", e.Call, e.Name(), e.Code)
+	}
+	return fmt.Sprintf("%s: %s (%d): %s", e.Call, e.Name(), e.Code, C.GoString(words))
+}
+
+// Is says that some codes are ErrLost.
+func (e *Error) Is(target error) bool { return target == ErrLost && slices.Contains(lost, e.Code) }
+
+// failed is what cu returned from a call, as an Error; err is not nil.
+func failed(call string, err error) error {
+	// The type of cu's errors has no name outside: it is the code.
+	if v := reflect.ValueOf(err); v.CanInt() {
+		return &Error{Call: call, Code: int(v.Int())}
+	}
+	return fmt.Errorf("%s: %w", call, err)
+}
+
+// returned is as failed, for calls of our own; nil if r is success.
+func returned(call string, r C.CUresult) error {
+	if r == C.CUDA_SUCCESS {
+		return nil
+	}
+	return &Error{Call: call, Code: int(r)}
+}

@@ -1,0 +1,78 @@
+//go:build cuda
+
+package driver
+
+import (
+	"fmt"
+
+	"gorgonia.org/cu"
+)
+
+// Info is what a device says of itself.
+type Info struct {
+	Ordinal        int
+	Name           string
+	Memory         int64 // bytes
+	Major, Minor   int   // compute capability
+	Processors     int   // streaming multiprocessors
+	SharedPerBlock int   // bytes that a block can have at most, if it asks
+}
+
+// Found is what there is on this machine.
+type Found struct {
+	Version int // of CUDA that the driver is for: 12040 is 12.4
+	Devices []Info
+}
+
+// CUDA is the driver's version as people write it.
+func (f Found) CUDA() string { return fmt.Sprintf("%d.%d", f.Version/1000, f.Version%1000/10) }
+
+// Probe looks for devices. Nothing of the driver is touched before. The error is
+// ErrOff, ErrNoDriver, or an Error with what the driver's initialisation
+// returned; a driver without devices is none. The version is there if the driver
+// tells it, even with an error.
+func Probe() (Found, error) {
+	err := open()
+	f := Found{Version: max(cu.Version(), 0)}
+	if err != nil {
+		return f, err
+	}
+	n, err := cu.NumDevices()
+	if err != nil {
+		return f, failed("cuDeviceGetCount", err)
+	}
+	for i := range n {
+		info, err := info(i)
+		if err != nil {
+			return f, fmt.Errorf("GPU %d: %w", i, err)
+		}
+		f.Devices = append(f.Devices, info)
+	}
+	return f, nil
+}
+
+func info(ordinal int) (Info, error) {
+	i := Info{Ordinal: ordinal}
+	d, err := cu.GetDevice(ordinal)
+	if err != nil {
+		return i, failed("cuDeviceGet", err)
+	}
+	if i.Name, err = d.Name(); err != nil {
+		return i, failed("cuDeviceGetName", err)
+	}
+	if i.Memory, err = d.TotalMem(); err != nil {
+		return i, failed("cuDeviceTotalMem", err)
+	}
+	for _, a := range []struct {
+		of cu.DeviceAttribute
+		to *int
+	}{
+		{cu.ComputeCapabilityMajor, &i.Major}, {cu.ComputeCapabilityMinor, &i.Minor},
+		{cu.MultiprocessorCount, &i.Processors}, {maxSharedPerBlock, &i.SharedPerBlock},
+	} {
+		if *a.to, err = d.Attribute(a.of); err != nil {
+			return i, failed("cuDeviceGetAttribute", err)
+		}
+	}
+	return i, nil
+}
