@@ -4,7 +4,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 5s
 
-# Everything is pure Go; only the race detector needs cgo and gcc.
+# Everything is pure Go; only the race detector and build tag cuda need cgo and gcc.
 export CGO_ENABLED := 0
 
 LINT_VERSION := v2.15.0
@@ -32,11 +32,20 @@ RACE_AFFORDABLE = $(shell $(GO) list ./... | grep -Ev '$(RACE_LATER)')
 
 .PHONY: help
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## bin/hopmesh, one static binary
 	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hopmesh ./cli/hopmesh
+
+# The driver's library is opened when it runs, so this needs gcc and nothing of
+# NVIDIA's, and one binary serves machines with a GPU and without.
+CUDA := CGO_ENABLED=1 CGO_CFLAGS="-O2 -I$(CURDIR)/cuda/driver/include" $(GO)
+
+.PHONY: build-cuda
+build-cuda: ## bin/hopmesh-cuda, which looks for NVIDIA GPUs (needs gcc)
+	$(CUDA) build -tags cuda -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hopmesh-cuda ./cli/hopmesh
+	scripts/needslibc bin/hopmesh-cuda
 
 .PHONY: test
 test: $(PYTHON) ## all tests
@@ -55,6 +64,26 @@ test-arm64: ## the kernels' tests for arm64, under qemu
 	for value in generic avx2 neon none-such; do \
 		HOPMESH_CPU=$$value $(TEST_ARM64) -run '^TestCurrent$$' ./engine/tensor/cpu/family || exit 1; \
 	done
+
+# A driver that runs kernels on the processor, where it was built.
+CUDA_EMULATOR := $(CURDIR)/.tools/cuda/libcuda.so
+
+.PHONY: test-cuda
+test-cuda: build-cuda ## what has build tag cuda, without a GPU and without a driver (needs gcc)
+	$(CUDA) vet -tags cuda,emulator ./...
+	$(CUDA) test -tags cuda -timeout 9m ./cuda/... ./node/doctor ./scripts/rules
+	[ ! -e $(CUDA_EMULATOR) ] || HOPMESH_TEST_LIBCUDA=$(CUDA_EMULATOR) $(CUDA) test -tags cuda,emulator -timeout 9m ./cuda/...
+
+# NVIDIA's header, to compare ours with; a few megabytes.
+CUDA_HEADER := .tools/cudaheader
+
+.PHONY: cuda-header-check
+cuda-header-check: $(CUDA_HEADER) ## compares our cuda.h with NVIDIA's (needs python3 and gcc; fetches 4 MB)
+	scripts/cudaheader $(CUDA_HEADER)
+
+$(CUDA_HEADER): scripts/cudaheader.txt
+	python3 -m venv $@ && $@/bin/pip install -q --disable-pip-version-check --no-deps -r $< || { rm -rf $@; exit 1; }
+	touch $@
 
 .PHONY: race
 race: ## all tests under the race detector (needs gcc; takes long)
@@ -125,9 +154,11 @@ vet:
 tidy-check:
 	$(GO) mod tidy -diff
 
-# The assembly that is checked in is what its generator makes.
+# The assembly and the CUDA driver's interface that are checked in are what their
+# generators make.
 gen-check:
 	engine/tensor/gen/all.sh --check
+	$(GO) run ./cuda/driver/facts -check
 
 race-affordable:
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $(RACE_AFFORDABLE)

@@ -38,7 +38,8 @@ var _ api.Backend = (*backend)(nil)
 var then = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
 func healthy() *backend {
-	return &backend{job: done(), status: api.Status{Node: "alpha", Leader: "beta", Generation: 12, Ready: true, Members: 3, Problems: []string{}}}
+	return &backend{job: done(), status: api.Status{Node: "alpha", Leader: "beta", Generation: 12, Ready: true, Members: 3,
+		Device: "cpu", DeviceReason: "the processor was asked for", Problems: []string{}}}
 }
 
 func (b *backend) Members(context.Context) ([]api.Member, error) {

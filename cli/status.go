@@ -41,11 +41,16 @@ func status() *cobra.Command {
 }
 
 func printStatus(w io.Writer, s api.Status) error {
+	device := s.Device
+	if s.DeviceReason != "" {
+		device += " (" + s.DeviceReason + ")"
+	}
 	err := table(w,
 		[]string{"Node", s.Node},
 		[]string{"Ready", yesNo(s.Ready)},
 		[]string{"Leader", s.Leader},
 		[]string{"Generation", strconv.FormatUint(s.Generation, 10)},
+		[]string{"Device", device},
 		[]string{"Members", strconv.Itoa(s.Members)},
 		[]string{"Jobs", strconv.Itoa(s.Jobs)},
 	)

@@ -3,44 +3,86 @@ package cuda
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 )
 
 var (
 	// ErrNoGPU says that a GPU was asked for and cannot be had.
-	ErrNoGPU = errors.New("this build of hopmesh computes on the processor only")
+	ErrNoGPU = errors.New("no GPU can be used")
 	// ErrDevice says that what was asked for is no device.
 	ErrDevice = errors.New("no such device")
 )
 
-// driverFile is there if the NVIDIA driver is loaded.
-const driverFile = "/proc/driver/nvidia/version"
+// A candidate is a GPU of this machine: its name, and why it can't be computed on
+// if it can't.
+type candidate struct {
+	name  string
+	wrong error
+}
 
 // Detect turns what the operator wants into the device that this node uses, and
 // says why it is that one. want is auto, cpu, cuda or cuda:N.
-func Detect(want string) (device, reason string, err error) {
-	return detect(want, driverFile)
+func Detect(want string) (device, reason string, err error) { return detect(want, candidates) }
+
+// detect asks look for GPUs, by their numbers, only if one would be used. Its
+// error says why there is none to choose from.
+func detect(want string, look func() ([]candidate, error)) (device, reason string, err error) {
+	if want == "cpu" {
+		return "cpu", "the processor was asked for", nil
+	}
+	if want == "auto" {
+		return best(look)
+	}
+	n, err := number(want)
+	if err != nil {
+		return "", "", err
+	}
+	list, err := look()
+	if err == nil {
+		err = usable(list, n)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("device %s: %w: %w; use --device auto or --device cpu", want, ErrNoGPU, err)
+	}
+	return "cuda:" + strconv.Itoa(n), list[n].name + " was asked for", nil
 }
 
-func detect(want, driverFile string) (device, reason string, err error) {
-	kind, number, numbered := strings.Cut(want, ":")
-	if numbered {
-		if _, err := strconv.ParseUint(number, 10, 8); err != nil || kind != "cuda" {
-			kind = ""
+// number is that of the GPU that is wanted: cuda is the first.
+func number(want string) (int, error) {
+	kind, text, numbered := strings.Cut(want, ":")
+	n, err := strconv.ParseUint(text, 10, 8)
+	if kind != "cuda" || numbered && err != nil {
+		return 0, fmt.Errorf("device %q: %w; use auto, cpu, cuda or cuda:N, where N is the number of a GPU", want, ErrDevice)
+	}
+	return int(n), nil
+}
+
+// best is the first GPU that can be computed on, or else the processor.
+func best(look func() ([]candidate, error)) (device, reason string, err error) {
+	list, err := look()
+	if err == nil && len(list) == 0 {
+		err = errors.New("the NVIDIA driver finds no GPU")
+	}
+	if err != nil {
+		return "cpu", err.Error(), nil
+	}
+	for n := range list {
+		if usable(list, n) == nil {
+			return "cuda:" + strconv.Itoa(n), list[n].name, nil
 		}
 	}
-	switch kind {
-	case "cpu":
-		return "cpu", "the processor was asked for", nil
-	case "auto":
-		if _, err := os.Stat(driverFile); err == nil {
-			return "cpu", "an NVIDIA driver is loaded on this machine, but this build of hopmesh does not use it", nil
-		}
-		return "cpu", "no NVIDIA driver is loaded on this machine", nil
-	case "cuda":
-		return "", "", fmt.Errorf("device %s: %w; use --device auto or --device cpu", want, ErrNoGPU)
+	return "cpu", usable(list, 0).Error(), nil
+}
+
+func usable(list []candidate, n int) error {
+	switch {
+	case len(list) == 0:
+		return errors.New("the NVIDIA driver finds none")
+	case n >= len(list):
+		return fmt.Errorf("GPU %d is not there: the last is %d", n, len(list)-1)
+	case list[n].wrong != nil:
+		return fmt.Errorf("GPU %d is %s, but %w", n, list[n].name, list[n].wrong)
 	}
-	return "", "", fmt.Errorf("device %q: %w; use auto, cpu, cuda or cuda:N, where N is the number of a GPU", want, ErrDevice)
+	return nil
 }

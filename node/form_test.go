@@ -31,8 +31,8 @@ func TestThreeNodesFormAMesh(t *testing.T) {
 			if len(n.Members()) != 3 || leaders != 1 {
 				t.Errorf("%s sees %+v", n.Name, n.Members())
 			}
-			if p := n.Status().Problems; len(p) > 0 {
-				t.Errorf("%s has problems: %q", n.Name, p)
+			if s := n.Status(); len(s.Problems) > 0 || s.Device != "cpu" || s.DeviceReason == "" {
+				t.Errorf("%s says %+v", n.Name, s)
 			}
 		}
 	})

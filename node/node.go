@@ -46,10 +46,8 @@ func New(o Options) (*Node, error) {
 	}
 	n := &Node{opts: o, metrics: prometheus.NewRegistry(), orders: make(chan joinOrder)}
 	n.log = slog.New(&logTee{next: o.Log.Handler(), lines: &n.logs})
-	if why != "" {
-		n.log.Info("device", "device", device, "why", why)
-	}
-	n.opts.Device = device
+	n.log.Info("device", "device", device, "why", why)
+	n.opts.Device, n.opts.deviceReason = device, why
 	if n.opts.Speed == 0 {
 		n.opts.Speed = measureSpeed()
 	}

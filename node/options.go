@@ -42,6 +42,8 @@ type Options struct {
 	Token string
 	// Device is auto, cpu, cuda or cuda:N. Default auto.
 	Device string
+	// deviceReason is why New made of Device what it is then.
+	deviceReason string
 	// Memory bounds what the node may use for graphs, in bytes; 0: no bound.
 	Memory uint64
 	// Speed is how fast the node works, beside the others' 1000; 0: measured at the

@@ -40,6 +40,17 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
+func TestANodeInNoMeshSaysWhatItComputesOn(t *testing.T) {
+	n, err := New(Options{DataDir: "x", Name: "n", Device: "cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := n.Backend().Status(t.Context())
+	if err != nil || s.Device != "cpu" || s.DeviceReason != "the processor was asked for" {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
 func TestDataDirIsLocked(t *testing.T) {
 	path := t.TempDir()
 	d, err := openDataDir(path)

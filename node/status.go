@@ -16,12 +16,14 @@ func (b backend) Status(context.Context) (api.Status, error) {
 	m := b.node.member.Load()
 	if m == nil {
 		return api.Status{
-			Node: b.node.opts.Name, Problems: []string{"this node is in no mesh: run `hopmesh join HOST:PORT --token TOKEN`"},
+			Node: b.node.opts.Name, Device: b.node.opts.Device, DeviceReason: b.node.opts.deviceReason,
+			Problems: []string{"this node is in no mesh: run `hopmesh join HOST:PORT --token TOKEN`"},
 		}, nil
 	}
 	s := m.plan.State()
 	st := api.Status{
 		Node: m.id.Name(), Generation: s.Generation, Ready: m.settled(), Members: len(s.Members), Problems: []string{},
+		Device: m.opts.Device, DeviceReason: m.opts.deviceReason,
 	}
 	if l := m.leader(); l != "" {
 		st.Leader = nameOf(s, l)

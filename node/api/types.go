@@ -23,6 +23,9 @@ type Status struct {
 	Ready   bool `json:"ready"`
 	Members int  `json:"members"`
 	Jobs    int  `json:"jobs"` // that run
+	// Device is what this node computes on, and DeviceReason why it is that.
+	Device       string `json:"device"`
+	DeviceReason string `json:"device_reason"`
 	// Training tells of each of them.
 	Training []JobSummary `json:"training"`
 	// Problems are sentences, without a full stop, that say what is wrong and what

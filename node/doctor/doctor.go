@@ -126,10 +126,7 @@ func gpu() Finding {
 	if err != nil {
 		return Finding{"device", failure, err.Error()}
 	}
-	if why != "" {
-		device += ": " + why
-	}
-	return Finding{"device", ok, device}
+	return Finding{"device", ok, device + ": " + why}
 }
 
 // peer looks at the way to a node and back.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ const (
 	memberlist = "github.com/hashicorp/memberlist"
 	quic       = "github.com/quic-go/quic-go"
 	cobra      = "github.com/spf13/cobra"
+	cu         = "gorgonia.org/cu"
 )
 
 // A ban says what a tree of packages must not import, not even through others.
@@ -162,6 +164,42 @@ func TestPlanIsPure(t *testing.T) {
 				t.Errorf("%s imports %s: its functions must give the same on every node", p.ImportPath, path)
 			}
 		}
+	}
+}
+
+// onlyDriver returns a sentence for each file beside cuda/driver that imports
+// gorgonia.org/cu. Go lists no package that a build tag leaves out, so files are
+// asked, whatever their tags.
+func onlyDriver(all []file) []string {
+	var wrong []string
+	for _, f := range all {
+		for _, i := range f.ast.Imports {
+			if within(strings.Trim(i.Path.Value, `"`), cu) && filepath.ToSlash(filepath.Dir(f.path)) != "cuda/driver" {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: only cuda/driver knows it, and shows none of its types", f.path, i.Path.Value))
+			}
+		}
+	}
+	return wrong
+}
+
+func TestOnlyTheDriverImportsCu(t *testing.T) {
+	for _, wrong := range onlyDriver(files(t)) {
+		t.Error(wrong)
+	}
+	var got []string
+	for path, text := range map[string]string{
+		"cuda/driver/a.go":       "import \"gorgonia.org/cu\"",
+		"cuda/driver/facts/a.go": "import c \"gorgonia.org/cu/blas\"",
+		"cuda/a.go":              "import \"gorgonia.org/cute\"",
+	} {
+		f, err := parse(path, []byte("//go:build cuda\n\npackage a\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, onlyDriver([]file{f})...)
+	}
+	if len(got) != 1 || !strings.HasPrefix(got[0], "cuda/driver/facts/a.go imports") {
+		t.Errorf("got %v", got)
 	}
 }
 

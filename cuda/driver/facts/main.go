@@ -1,8 +1,8 @@
-// Command facts writes what is checked in of the CUDA driver's interface: cuda.h
-// and the definitions of its functions, from the tables in this folder. They are
-// names, types and numbers, and nothing else of NVIDIA's: no line of its header
-// is here. Its order of calls, what they mean and what they return is NVIDIA's
-// documentation's; only what this program compiles against is in the tables.
+// Command facts holds what this program has to know of the CUDA driver's
+// interface, at the level of CUDA 12, as tables: names, types and numbers, and no
+// line of NVIDIA's header. From them it writes that part of cuda.h, and shim's
+// definitions of its functions, which are checked in. What the functions do is
+// not here.
 package main
 
 import (
