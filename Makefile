@@ -70,18 +70,18 @@ CUDA_EMULATOR := $(CURDIR)/.tools/cuda/libcuda.so
 
 .PHONY: test-cuda
 test-cuda: build-cuda ## what has build tag cuda, without a GPU and without a driver (needs gcc)
-	$(CUDA) vet -tags cuda,emulator ./...
-	$(CUDA) test -tags cuda -timeout 9m ./cuda/... ./node/doctor ./scripts/rules
-	[ ! -e $(CUDA_EMULATOR) ] || HOPMESH_TEST_LIBCUDA=$(CUDA_EMULATOR) $(CUDA) test -tags cuda,emulator -timeout 9m ./cuda/...
+	$(CUDA) vet -tags cuda ./cuda/... ./cli/hopmesh
+	$(CUDA) test -tags cuda -timeout 9m ./cuda/... ./node/doctor
+	[ ! -e $(CUDA_EMULATOR) ] || HOPMESH_LIBCUDA=$(CUDA_EMULATOR) $(CUDA) test -tags cuda,emulator -timeout 9m ./cuda/...
 
 # NVIDIA's header, to compare ours with; a few megabytes.
-CUDA_HEADER := .tools/cudaheader
+NVIDIA_HEADER := .tools/cudaheader
 
 .PHONY: cuda-header-check
-cuda-header-check: $(CUDA_HEADER) ## compares our cuda.h with NVIDIA's (needs python3 and gcc; fetches 4 MB)
-	scripts/cudaheader $(CUDA_HEADER)
+cuda-header-check: $(NVIDIA_HEADER) ## compares our cuda.h with NVIDIA's (needs python3 and gcc; fetches 4 MB)
+	scripts/cudaheader $(NVIDIA_HEADER)
 
-$(CUDA_HEADER): scripts/cudaheader.txt
+$(NVIDIA_HEADER): scripts/cudaheader.txt
 	python3 -m venv $@ && $@/bin/pip install -q --disable-pip-version-check --no-deps -r $< || { rm -rf $@; exit 1; }
 	touch $@
 

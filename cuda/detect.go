@@ -32,7 +32,8 @@ func detect(want string, look func() ([]candidate, error)) (device, reason strin
 		return "cpu", "the processor was asked for", nil
 	}
 	if want == "auto" {
-		return best(look)
+		device, reason = best(look())
+		return device, reason, nil
 	}
 	n, err := number(want)
 	if err != nil {
@@ -58,27 +59,24 @@ func number(want string) (int, error) {
 	return int(n), nil
 }
 
-// best is the first GPU that can be computed on, or else the processor.
-func best(look func() ([]candidate, error)) (device, reason string, err error) {
-	list, err := look()
-	if err == nil && len(list) == 0 {
-		err = errors.New("the NVIDIA driver finds no GPU")
-	}
-	if err != nil {
-		return "cpu", err.Error(), nil
+// best is the first GPU that can be computed on, or else the processor. none says
+// why there is none to choose from.
+func best(list []candidate, none error) (device, reason string) {
+	if none == nil {
+		none = usable(list, 0)
 	}
 	for n := range list {
 		if usable(list, n) == nil {
-			return "cuda:" + strconv.Itoa(n), list[n].name, nil
+			return "cuda:" + strconv.Itoa(n), list[n].name
 		}
 	}
-	return "cpu", usable(list, 0).Error(), nil
+	return "cpu", none.Error()
 }
 
 func usable(list []candidate, n int) error {
 	switch {
 	case len(list) == 0:
-		return errors.New("the NVIDIA driver finds none")
+		return errors.New("the NVIDIA driver finds no GPU")
 	case n >= len(list):
 		return fmt.Errorf("GPU %d is not there: the last is %d", n, len(list)-1)
 	case list[n].wrong != nil:

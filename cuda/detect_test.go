@@ -30,7 +30,7 @@ func TestDetect(t *testing.T) {
 		{"auto", two, "cuda:1", "B", nil},
 		{"cuda", none, "", "device cuda: no GPU can be used: nothing to see; use --device auto or --device cpu", ErrNoGPU},
 		{"cuda", none, "", "", errLook},
-		{"cuda:0", empty, "", "the NVIDIA driver finds none", ErrNoGPU},
+		{"cuda:0", empty, "", "the NVIDIA driver finds no GPU", ErrNoGPU},
 		{"cuda", two, "", "GPU 0 is A, but it is old", ErrNoGPU},
 		{"cuda:1", two, "cuda:1", "B was asked for", nil},
 		{"cuda:2", two, "", "GPU 2 is not there: the last is 1", ErrNoGPU},

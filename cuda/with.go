@@ -34,8 +34,7 @@ func choice(found driver.Found, err error, computes bool) ([]candidate, error) {
 	if found.Version > 0 && found.Version < leastVersion {
 		return nil, fmt.Errorf("the NVIDIA driver is for CUDA %s, and 12.0 is the least: update the driver", found.CUDA())
 	}
-	var is *driver.Error
-	if errors.As(err, &is) {
+	if _, is := errors.AsType[*driver.Error](err); is {
 		return nil, fmt.Errorf("the NVIDIA driver does not work: %w", err)
 	}
 	if err != nil {

@@ -1,4 +1,4 @@
-//go:build cuda
+//go:build cuda && !emulator
 
 package driver
 
@@ -133,8 +133,20 @@ func TestALostDeviceIsToldEvenIfTheFunctionHidesIt(t *testing.T) {
 	}
 }
 
+func TestNamesOfErrors(t *testing.T) {
+	for code, says := range map[int]string{
+		2:     "cuX: CUDA_ERROR_OUT_OF_MEMORY (2): words of the driver",
+		721:   "cuX: A_NEWER_NAME (721): words of the driver",
+		12345: "cuX: CUDA error 12345 (12345)",
+	} {
+		if got := (&Error{"cuX", code}).Error(); got != says {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
 func TestWhichErrorsLoseADevice(t *testing.T) {
-	for code, is := range map[int]bool{1: false, 2: false, 218: false, 500: false, 600: false, 700: true, 716: true, 719: true, 214: true, 999: true} {
+	for code, is := range map[int]bool{1: false, 2: false, 218: false, 500: false, 600: false, 700: true, 716: true, 719: true, 214: true, 721: true, 999: true} {
 		if got := errors.Is(&Error{"cuX", code}, ErrLost); got != is {
 			t.Errorf("%d: %v", code, got)
 		}

@@ -37,7 +37,8 @@ var lost = []int{
 	C.CUDA_ERROR_ILLEGAL_ADDRESS, C.CUDA_ERROR_LAUNCH_TIMEOUT, C.CUDA_ERROR_CONTEXT_IS_DESTROYED, C.CUDA_ERROR_ASSERT,
 	C.CUDA_ERROR_HARDWARE_STACK_ERROR, C.CUDA_ERROR_ILLEGAL_INSTRUCTION, C.CUDA_ERROR_MISALIGNED_ADDRESS,
 	C.CUDA_ERROR_INVALID_ADDRESS_SPACE, C.CUDA_ERROR_INVALID_PC, C.CUDA_ERROR_LAUNCH_FAILED,
-	C.CUDA_ERROR_EXTERNAL_DEVICE, C.CUDA_ERROR_UNKNOWN,
+	721, // CUDA_ERROR_CONTAINED, which came after CUDA 12.6
+	C.CUDA_ERROR_MPS_RPC_FAILURE, C.CUDA_ERROR_MPS_CLIENT_TERMINATED, C.CUDA_ERROR_EXTERNAL_DEVICE, C.CUDA_ERROR_UNKNOWN,
 }
 
 // An Error is what the driver returned from a call.
@@ -46,12 +47,14 @@ type Error struct {
 	Code int    // CUresult
 }
 
-// Name is NVIDIA's name of the code.
+// Name is NVIDIA's name of the code. A driver that is newer than our table knows
+// more of them; without a driver there is the table.
 func (e *Error) Name() string {
-	if name := C.hopmesh_cuda_name(C.int(e.Code)); name != nil {
-		return C.GoString(name)
+	name := C.hopmesh_cuda_name(C.int(e.Code))
+	if name == nil && C.cuGetErrorName(C.CUresult(e.Code), &name) != C.CUDA_SUCCESS || name == nil {
+		return "CUDA error " + strconv.Itoa(e.Code)
 	}
-	return "CUDA error " + strconv.Itoa(e.Code)
+	return C.GoString(name)
 }
 
 func (e *Error) Error() string {

@@ -18,6 +18,10 @@ type Memory struct {
 // Len is its length in bytes.
 func (m Memory) Len() int { return m.bytes }
 
+// Address is where the device has it, for kernels that are given addresses in
+// memory.
+func (m Memory) Address() uint64 { return uint64(m.at) }
+
 // Slice is the bytes from from up to to. Like a slice's, bounds that are not
 // within panic.
 func (m Memory) Slice(from, to int) Memory {

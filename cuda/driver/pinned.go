@@ -25,13 +25,9 @@ func (p Pinned) Len() int { return len(p.bytes) }
 // Bytes is the memory itself. It must not be used after it was freed.
 func (p Pinned) Bytes() []byte { return p.bytes }
 
-// Float32s is the memory as numbers; a rest of less than one is left out.
-func (p Pinned) Float32s() []float32 { return numbers[float32](p) }
-
-// Int32s is the memory as numbers, as Float32s.
-func (p Pinned) Int32s() []int32 { return numbers[int32](p) }
-
-func numbers[T float32 | int32](p Pinned) []T {
+// Numbers is the memory as numbers; a rest of less than one is left out. A
+// Pinned that begins within a number panics.
+func Numbers[T uint16 | int32 | uint32 | int64 | uint64 | float32](p Pinned) []T {
 	at := unsafe.Pointer(unsafe.SliceData(p.bytes))
 	if uintptr(at)%unsafe.Alignof(T(0)) != 0 {
 		panic(fmt.Sprintf("driver: pinned memory at %p as numbers", at))

@@ -31,6 +31,10 @@ CUresult cuGetErrorString(CUresult code, const char **words) {
     *words = "words of the driver";
     return code == 12345 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
+CUresult cuGetErrorName(CUresult code, const char **name) {
+    *name = code == 721 ? "A_NEWER_NAME" : NULL;
+    return *name == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
 CUresult cuDeviceGetCount(int *n) {
     if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
     *n = number("FAKE_DEVICES", 2);

@@ -1,0 +1,129 @@
+//go:build cuda && emulator
+
+package driver
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/cuda/kernels"
+)
+
+// gathering is the kernel of the first test here, and what it works on.
+const (
+	gathering  = "gather_f32_f32"
+	rows, cols = 20, 5
+)
+
+func gatherKernel(on *Thread) (*Kernel, error) {
+	for _, m := range kernels.Modules() {
+		if m.Name == "gather" {
+			module, err := on.Load(m.PTX)
+			if err != nil {
+				return nil, err
+			}
+			return on.Kernel(module, gathering, 8, 8, 4, 4, 8, 8, 8, 4, 8)
+		}
+	}
+	return nil, errors.New("there is no module gather")
+}
+
+// A kernel of ours, on a driver that runs it: two streams joined by an event, and
+// the same as a graph.
+func TestAKernelRuns(t *testing.T) {
+	d, err := Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Do(func(on *Thread) error {
+		k, err := gatherKernel(on)
+		x, err1 := on.Alloc(4 * rows * cols)
+		y, err2 := on.Alloc(4 * rows * cols)
+		table, err3 := on.Alloc(4*rows + 24)
+		p, err4 := on.AllocPinned(4 * rows * cols)
+		q, err5 := on.AllocPinned(4*rows + 24)
+		send, err6 := on.NewStream()
+		work, err7 := on.NewStream()
+		sent, err8 := on.NewEvent(false)
+		if err := errors.Join(err, err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
+			return err
+		}
+		var want []float32
+		for i := range Numbers[float32](p) {
+			Numbers[float32](p)[i] = float32(i)
+		}
+		// The table: address, stride and first vertex of the one part, then ids.
+		Numbers[uint64](q)[0], Numbers[int64](q)[1], Numbers[uint32](q)[4] = x.Address(), cols, 0
+		for i := range rows {
+			id := (i*7 + 3) % rows
+			Numbers[uint32](q)[6+i] = uint32(id)
+			for c := range cols {
+				want = append(want, float32(id*cols+c))
+			}
+		}
+		launch := func() error {
+			return on.Launch(k, Shape{Grid: [3]int{(rows + 7) / 8, 1, 1}, Block: [3]int{256, 1, 1}, Stream: work},
+				y.Argument(), Int64(cols), Int32(rows), Int32(cols), table.Slice(16, 20).Argument(), table.Slice(0, 8).Argument(),
+				table.Slice(8, 16).Argument(), Int32(1), table.Slice(24, table.Len()).Argument())
+		}
+		err = errors.Join(on.Send(x, p, send), on.Send(table, q, send), on.Record(sent, send), on.After(work, sent),
+			launch(), on.Finish(send))
+		clear(p.Bytes())
+		if err := errors.Join(err, on.Fetch(p, y, work), on.Finish(work)); err != nil {
+			return err
+		}
+		if got := Numbers[float32](p); !slices.Equal(got, want) {
+			t.Errorf("got %v\nwant %v", got, want)
+		}
+		g, err := on.Capture(work, launch)
+		if err := errors.Join(err, on.Zero(y, work), on.Copy(x.Slice(0, 40), x.Slice(40, 80), work)); err != nil {
+			return err
+		}
+		if err := errors.Join(on.LaunchGraph(g, work), on.Fetch(p, y, work), on.Finish(work)); err != nil {
+			return err
+		}
+		// Rows 0 and 1 of x are what 2 and 3 are.
+		for i, v := range want {
+			if v < 10 {
+				want[i] = v + 10
+			}
+		}
+		if got := Numbers[float32](p); !slices.Equal(got, want) {
+			t.Errorf("as a graph: got %v\nwant %v", got, want)
+		}
+		return errors.Join(on.CloseGraph(g), on.Free(x), on.Free(y), on.Free(table), on.FreePinned(p), on.FreePinned(q),
+			on.CloseStream(send), on.CloseStream(work), on.CloseEvent(sent))
+	})
+	if err := errors.Join(err, d.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFaultLosesTheDevice(t *testing.T) {
+	d, err := Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Do(func(on *Thread) error {
+		k, err := gatherKernel(on)
+		if err != nil {
+			return err
+		}
+		err = on.Launch(k, Shape{Grid: [3]int{1, 1, 1}, Block: [3]int{256, 1, 1}},
+			Int64(8), Int64(cols), Int32(rows), Int32(cols), Int64(8), Int64(8), Int64(8), Int32(1), Int64(8))
+		return errors.Join(err, on.Synchronize())
+	})
+	if !errors.Is(err, ErrLost) {
+		t.Errorf("got %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if d, err = Open(0); err != nil {
+		t.Fatalf("opened anew: %v", err)
+	}
+	if err := errors.Join(d.Do((*Thread).Synchronize), d.Close()); err != nil {
+		t.Error(err)
+	}
+}
