@@ -99,31 +99,3 @@ func TestAKernelRuns(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestAFaultLosesTheDevice(t *testing.T) {
-	d, err := Open(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = d.Do(func(on *Thread) error {
-		k, err := gatherKernel(on)
-		if err != nil {
-			return err
-		}
-		err = on.Launch(k, Shape{Grid: [3]int{1, 1, 1}, Block: [3]int{256, 1, 1}},
-			Int64(8), Int64(cols), Int32(rows), Int32(cols), Int64(8), Int64(8), Int64(8), Int32(1), Int64(8))
-		return errors.Join(err, on.Synchronize())
-	})
-	if !errors.Is(err, ErrLost) {
-		t.Errorf("got %v", err)
-	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
-	if d, err = Open(0); err != nil {
-		t.Fatalf("opened anew: %v", err)
-	}
-	if err := errors.Join(d.Do((*Thread).Synchronize), d.Close()); err != nil {
-		t.Error(err)
-	}
-}
