@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gorgonia.org/cu"
 )
 
 // Tests run with a driver made of testdata/fake.c. The library is opened once a
@@ -48,6 +50,9 @@ type answered struct {
 	Found
 	Error, Opened string
 	Mapped        bool // whether the library was there before it was asked for
+	// Count and First are what cu says itself of how many devices there are, and
+	// of the first.
+	Count, First string
 }
 
 func probed() {
@@ -57,6 +62,10 @@ func probed() {
 	if a.Found, err = Probe(); err != nil {
 		a.Error = err.Error()
 	}
+	n, err := cu.NumDevices()
+	a.Count = fmt.Sprint(n, err)
+	_, err = cu.GetDevice(0)
+	a.First = fmt.Sprint(err)
 	d, err := Open(0)
 	if err != nil {
 		a.Opened = err.Error()

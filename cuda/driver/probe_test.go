@@ -13,7 +13,7 @@ import (
 
 func TestProbe(t *testing.T) {
 	got := elsewhere(t)
-	want := answered{Found: Found{Version: 12040, Devices: []Info{
+	want := answered{Count: "2 <nil>", First: "<nil>", Found: Found{Version: 12040, Devices: []Info{
 		{Ordinal: 0, Name: "Fake 0", Memory: 1 << 30, Major: 9, Minor: 0, Processors: 132, SharedPerBlock: 232448},
 		{Ordinal: 1, Name: "Fake 1", Memory: 2 << 30, Major: 9, Minor: 1, Processors: 132, SharedPerBlock: 232448},
 	}}}
@@ -51,6 +51,9 @@ func TestDriversThatCannotBeUsed(t *testing.T) {
 		got := elsewhere(t, c.env...)
 		if !strings.Contains(got.Error, c.says) || got.Opened != got.Error || got.Version != c.version || got.Devices != nil || got.Mapped {
 			t.Errorf("%v: got %+v", c.env, got)
+		}
+		if got.Count != "0 <nil>" || got.First != "NoDevice" {
+			t.Errorf("%v: cu says %s and %s", c.env, got.Count, got.First)
 		}
 	}
 	got := elsewhere(t, "FAKE_DEVICES=0")
