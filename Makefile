@@ -141,7 +141,7 @@ $(PEERS): scripts/peers/requirements.txt
 	touch $@
 
 .PHONY: preflight
-preflight: fmt-check vet tidy-check gen-check lint test race-affordable ## what must pass before a push
+preflight: fmt-check vet tidy-check gen-check lint test race-affordable test-cuda ## what must pass before a push
 	$(MAKE) fuzz FUZZTIME=2s
 
 .PHONY: fmt-check vet tidy-check gen-check race-affordable
