@@ -6,7 +6,6 @@ package driver
 import "C"
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,18 +15,13 @@ import (
 	"gorgonia.org/cu"
 )
 
-// cu hides its handles in structures of one field. They are read as what they
-// are in kernel.go and graph.go; this does not compile if cu changes them.
+// cu hides its handles in structures of one field. Where it lacks a call they are
+// read as what they are; this does not compile if cu changes them.
 const (
 	handle = unsafe.Sizeof(uintptr(0))
 	_      = -(unsafe.Sizeof(cu.Function{}) ^ handle)
 	_      = -(unsafe.Sizeof(cu.Stream{}) ^ handle)
-)
-
-const (
-	notReady = C.CUDA_ERROR_NOT_READY
-	// cu does not have this attribute.
-	maxSharedPerBlock = cu.DeviceAttribute(C.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+	_      = -(unsafe.Sizeof(cu.Event{}) ^ handle)
 )
 
 // A Module is a PTX text that the driver has compiled for its device.
@@ -142,42 +136,4 @@ func (t *Thread) Launch(k *Kernel, s Shape, arguments ...Argument) error {
 		return fmt.Errorf("kernel %s: %w", k.name, t.fail("cuLaunchKernel", err))
 	}
 	return nil
-}
-
-// A Graph is work of a stream that was recorded once, to be given to the device
-// as a whole.
-type Graph struct{ exec C.CUgraphExec }
-
-// Capture records what f gives to s, and to streams that come after events of it,
-// instead of doing it. f must not wait for the device.
-func (t *Thread) Capture(s Stream, f func() error) (*Graph, error) {
-	stream := *(*C.CUstream)(unsafe.Pointer(&s.s))
-	if err := t.note(returned("cuStreamBeginCapture", C.cuStreamBeginCapture(stream, C.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))); err != nil {
-		return nil, err
-	}
-	wrong := f()
-	var graph C.CUgraph
-	err := t.note(returned("cuStreamEndCapture", C.cuStreamEndCapture(stream, &graph)))
-	if graph != nil {
-		// What is instantiated keeps nothing of it.
-		defer C.cuGraphDestroy(graph)
-	}
-	if wrong != nil || err != nil {
-		return nil, errors.Join(wrong, err)
-	}
-	g := &Graph{}
-	if err := t.note(returned("cuGraphInstantiate", C.cuGraphInstantiateWithFlags(&g.exec, graph, 0))); err != nil {
-		return nil, err
-	}
-	return g, nil
-}
-
-// LaunchGraph gives what was recorded to s. It allocates nothing.
-func (t *Thread) LaunchGraph(g *Graph, s Stream) error {
-	return t.note(returned("cuGraphLaunch", C.cuGraphLaunch(g.exec, *(*C.CUstream)(unsafe.Pointer(&s.s)))))
-}
-
-// CloseGraph gives the graph back.
-func (t *Thread) CloseGraph(g *Graph) error {
-	return t.note(returned("cuGraphExecDestroy", C.cuGraphExecDestroy(g.exec)))
 }

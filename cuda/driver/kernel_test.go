@@ -4,6 +4,7 @@ package driver
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -147,14 +148,15 @@ func TestAStepAllocatesNothing(t *testing.T) {
 	var s Stream
 	var k *Kernel
 	var g *Graph
-	var e Event
+	var e, later Event
 	do(t, d, func(on *Thread) (err error) {
 		k = kernel(t, on, "add")
-		var errs [5]error
+		var errs [6]error
 		m, errs[0] = on.Alloc(64)
 		p, errs[1] = on.AllocPinned(64)
 		s, errs[2] = on.NewStream()
 		e, errs[3] = on.NewEvent(false)
+		later, errs[5] = on.NewEvent(false)
 		g, errs[4] = on.Capture(s, func() error { return on.Launch(k, one(s), m.Argument(), Int32(1), Float32(1)) })
 		return errors.Join(errs[:]...)
 	})
@@ -163,6 +165,9 @@ func TestAStepAllocatesNothing(t *testing.T) {
 			if err := on.Launch(k, one(s), m.Argument(), Int32(16), Float32(1)); err != nil {
 				return err
 			}
+		}
+		if did, err := on.Happened(later); did || err != nil {
+			return fmt.Errorf("an event that was not recorded happened: %v, %w", did, err)
 		}
 		for _, err := range [...]error{
 			on.Send(m, p, s), on.Zero(m, s), on.Fill(m, 1, s), on.Fetch(p, m, s), on.Record(e, s), on.After(s, e), on.LaunchGraph(g, s), on.Finish(s),

@@ -2,6 +2,9 @@
 
 package driver
 
+// #include <cuda.h>
+import "C"
+
 import (
 	"fmt"
 
@@ -50,6 +53,9 @@ func Probe() (Found, error) {
 	}
 	return f, nil
 }
+
+// cu has no name for this attribute.
+const maxSharedPerBlock = cu.DeviceAttribute(C.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
 
 func info(ordinal int) (Info, error) {
 	i := Info{Ordinal: ordinal}

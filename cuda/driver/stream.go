@@ -2,9 +2,12 @@
 
 package driver
 
+// #include <cuda.h>
+import "C"
+
 import (
-	"errors"
 	"time"
+	"unsafe"
 
 	"gorgonia.org/cu"
 )
@@ -53,11 +56,12 @@ func (t *Thread) Await(e Event) error { return t.fail("cuEventSynchronize", e.e.
 
 // Happened says whether e has been reached; it does not wait.
 func (t *Thread) Happened(e Event) (bool, error) {
-	err := t.fail("cuEventQuery", e.e.Query())
-	var is *Error
-	if errors.As(err, &is) && is.Code == notReady {
+	// Not by cu, whose error for "not yet" is an allocation.
+	code := C.cuEventQuery(*(*C.CUevent)(unsafe.Pointer(&e.e)))
+	if code == C.CUDA_ERROR_NOT_READY {
 		return false, nil
 	}
+	err := t.note(returned("cuEventQuery", code))
 	return err == nil, err
 }
 
