@@ -40,7 +40,8 @@ build: ## bin/hopmesh, one static binary
 
 # The driver's library is opened when it runs, so this needs gcc and nothing of
 # NVIDIA's, and one binary serves machines with a GPU and without.
-CUDA := CGO_ENABLED=1 CGO_CFLAGS="-O2 -I$(CURDIR)/cuda/driver/include" $(GO)
+CUDA_ENV := CGO_ENABLED=1 CGO_CFLAGS="-O2 -I$(CURDIR)/cuda/driver/include"
+CUDA := $(CUDA_ENV) $(GO)
 
 .PHONY: build-cuda
 build-cuda: ## bin/hopmesh-cuda, which looks for NVIDIA GPUs (needs gcc)
@@ -71,7 +72,7 @@ CUDA_EMULATOR := $(CURDIR)/.tools/cuda/libcuda.so
 .PHONY: test-cuda
 test-cuda: build-cuda ## what has build tag cuda, without a GPU and without a driver (needs gcc)
 	$(CUDA) vet -tags cuda ./cuda/... ./cli/hopmesh
-	$(CUDA) test -tags cuda -timeout 9m ./cuda/... ./node/doctor
+	$(CUDA) test -race -tags cuda -timeout 9m ./cuda/...
 	[ ! -e $(CUDA_EMULATOR) ] || HOPMESH_LIBCUDA=$(CUDA_EMULATOR) $(CUDA) test -tags cuda,emulator -timeout 9m ./cuda/...
 
 # NVIDIA's header, to compare ours with; a few megabytes.
@@ -125,6 +126,7 @@ man: ## manual pages into bin/man
 .PHONY: lint
 lint: $(LINT) ## what .golangci.yml asks for
 	$(LINT) run ./...
+	$(CUDA_ENV) $(LINT) run --build-tags cuda ./cuda/...
 
 $(LINT):
 	GOBIN=$(CURDIR)/.tools/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)

@@ -32,7 +32,7 @@ func (f Found) CUDA() string { return fmt.Sprintf("%d.%d", f.Version/1000, f.Ver
 
 // Probe looks for devices. Nothing of the driver is touched before. The error is
 // ErrOff, ErrNoDriver, or an Error with what the driver's initialisation
-// returned; a driver without devices is none. The version is there if the driver
+// returned; that there are no devices is none. The version is there if the driver
 // tells it, even with an error.
 func Probe() (Found, error) {
 	err := open()

@@ -40,7 +40,7 @@ func TestDriversThatCannotBeUsed(t *testing.T) {
 		says    string
 	}{
 		{[]string{"HOPMESH_CUDA=off"}, 0, "turned off by HOPMESH_CUDA=off"},
-		{[]string{"HOPMESH_CUDA=none"}, 0, `HOPMESH_CUDA is "none"`},
+		{[]string{"HOPMESH_CUDA=none"}, 0, `HOPMESH_CUDA is "none": leave it out`},
 		{[]string{"HOPMESH_LIBCUDA=/nowhere/lib.so"}, 0, "no NVIDIA driver on this machine: HOPMESH_LIBCUDA: stat /nowhere/lib.so"},
 		{[]string{"HOPMESH_LIBCUDA=" + text}, 0, text + ": file too short"},
 		{[]string{"HOPMESH_LIBCUDA=" + hollow}, 0, "cuInit: CUDA_ERROR_NOT_FOUND (500)"},

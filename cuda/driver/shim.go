@@ -24,7 +24,7 @@ var open = sync.OnceValue(func() error {
 		return ErrOff
 	} else if v != "" {
 		C.hopmesh_cuda_use(nil)
-		return fmt.Errorf("%w: HOPMESH_CUDA is %q; leave it out, or set it to off", ErrNoDriver, v)
+		return fmt.Errorf("HOPMESH_CUDA is %q: leave it out, or set it to off to turn GPUs off", v)
 	}
 	path := os.Getenv("HOPMESH_LIBCUDA")
 	if path != "" {
