@@ -25,6 +25,25 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// Where the dynamic linker finds the driver by itself, it is used, unless GPUs are
+// turned off.
+func TestTheUsualPlace(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(fake, filepath.Join(dir, "libcuda.so.1")); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"HOPMESH_LIBCUDA=", "LD_LIBRARY_PATH=" + dir}
+	if got := elsewhere(t, env...); got.Error != "" || len(got.Devices) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	for _, value := range []string{"off", "none"} {
+		got := elsewhere(t, append(env, "HOPMESH_CUDA="+value)...)
+		if got.Error == "" || got.Version != 0 || got.Count != "0 <nil>" {
+			t.Errorf("%s: got %+v", value, got)
+		}
+	}
+}
+
 func TestDriversThatCannotBeUsed(t *testing.T) {
 	hollow := filepath.Join(t.TempDir(), "libhollow.so")
 	if out, err := exec.CommandContext(t.Context(), "gcc", "-shared", "-o", hollow, "-x", "c", "/dev/null").CombinedOutput(); err != nil {
