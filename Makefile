@@ -48,6 +48,8 @@ build-cuda: ## bin/hopmesh-cuda, which looks for NVIDIA GPUs (needs gcc)
 	$(CUDA) build -tags cuda -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hopmesh-cuda ./cli/hopmesh
 	scripts/needslibc bin/hopmesh-cuda
 
+include cuda/emulator/build.mk
+
 .PHONY: test
 test: $(PYTHON) ## all tests
 	$(GO) test -timeout 9m ./...

@@ -1,0 +1,35 @@
+// device.h: the one device, behind one lock.
+#pragma once
+#include <cuda.h>
+
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "launch.h"
+#include "memory.h"
+#include "module.h"
+#include "queue.h"
+
+namespace emulator {
+
+struct Device {
+  std::mutex lock;
+  Memory memory;
+  Queues queues;
+  Schedule schedule;
+  CUresult broken = CUDA_SUCCESS;  // what a kernel did wrong; every call says so
+  Stream *standard = nullptr;      // the default stream
+  std::vector<std::unique_ptr<Graph>> captures;
+  std::thread::id capturing;       // who captures, if captures_open
+  int captures_open = 0;
+
+  Device();
+};
+
+Device &device();
+
+// run runs a kernel now; what goes wrong breaks the device.
+void run(Device &d, const Kernel &k, Dim grid, Dim size, const std::vector<uint64_t> &arguments);
+
+}  // namespace emulator

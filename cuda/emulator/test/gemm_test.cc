@@ -1,0 +1,65 @@
+#include "epilogues.h"
+#include "test.h"
+
+using namespace test;
+
+namespace {
+
+enum Shape { NN, NT, TN };
+const char *const suffix[] = {"_nn", "_nt", "_tn"};
+
+template <class T>
+double number(T x) {
+  if constexpr (std::is_same_v<T, uint16_t>) return full(x);
+  else return x;
+}
+
+// product compares one product, in so many parts of k.
+template <class T>
+void product(const std::string &way, Shape shape, int m, int n, int k, int parts, int kind, bool wide, double tolerance) {
+  std::string name = way + suffix[shape];
+  Matrix<T> a(shape == TN ? k : m, shape == TN ? m : k, wide), b(shape == NT ? n : k, shape == NT ? k : n, wide);
+  Matrix<float> c(m, n, wide), before(m, n);
+  a.fill(any), b.fill(any), before.fill(any);
+  bool add = kind % 2;
+  if (add) c.fill([&](int i, int j) { return before(i, j); });
+  Epilogue e(kind, m, n);
+  unsigned tiles = (unsigned)((m + 127) / 128 * ((n + 63) / 64));
+  int each = parts == 1 ? k : ((k + parts - 1) / parts + 31) / 32 * 32;
+  parts = each ? (k + each - 1) / each : 1;
+  if (parts <= 1) {
+    run(name.c_str(), {tiles, 1, 1}, c.data(), c.stride, a.data(), a.stride, b.data(), b.stride, m, n, k, each, nullptr, add, EPILOGUE_OF(e));
+  } else {
+    Buffer<float> partial((size_t)(parts * m * n));
+    run(name.c_str(), {tiles, 1, (unsigned)parts}, c.data(), c.stride, a.data(), a.stride, b.data(), b.stride, m, n, k, each, partial.data(), add,
+        EPILOGUE_OF(e));
+    run("gemm_sum", by_rows(m, n), c.data(), c.stride, partial.data(), parts, m, n, add, EPILOGUE_OF(e));
+  }
+  compare(name.c_str(), c, [&](int i, int j) {
+    double sum = add ? before(i, j) : 0;
+    for (int l = 0; l < k; l++) sum += number(shape == TN ? a(l, i) : a(i, l)) * number(shape == NT ? b(j, l) : b(l, j));
+    return e(sum, i, j);
+  }, tolerance);
+}
+
+// Tiles are 128 x 64, steps 16 floats or 32 halves: sizes around those, ragged and one
+// of all, and k that is shorter than what is copied ahead.
+template <class T>
+void products(const std::string &way, double tolerance) {
+  int kind = 0;
+  for (Shape shape : {NN, NT, TN}) {
+    product<T>(way, shape, 128, 64, 64, 1, kind++, true, tolerance);
+    product<T>(way, shape, 131, 67, 77, 1, kind++, true, tolerance);
+    product<T>(way, shape, 5, 70, 33, 1, kind++, false, tolerance);
+    product<T>(way, shape, 130, 3, 1, 1, kind++, false, tolerance);
+    product<T>(way, shape, 1, 1, 16, 1, kind++, true, tolerance);
+    product<T>(way, shape, 3, 2, 0, 1, kind++, true, tolerance);
+    product<T>(way, shape, 20, 30, 203, 3, kind++, true, tolerance);
+  }
+}
+
+}  // namespace
+
+TEST(gemm_tf32) { products<float>("gemm_tf32", 5e-3); }
+TEST(gemm_bf16) { products<uint16_t>("gemm_bf16", 1e-5); }
+TEST(gemm_f32) { products<float>("gemm_f32", 1e-5); }
