@@ -4,13 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <algorithm>
+#include <iterator>
 
 namespace emulator {
 
 namespace {
 constexpr size_t margin = 256;
-constexpr unsigned char poison = 0xff;
+constexpr unsigned char poison = 0xff;  // of what is handed out
+// Margins are floats that arithmetic changes though it leaves them NaN.
+constexpr uint32_t guard = 0xffa5a5a5u;
 
 size_t whole(size_t bytes) { return (bytes + margin - 1) / margin * margin; }
 
@@ -21,9 +23,16 @@ bool within(const std::map<uintptr_t, size_t> &all, uintptr_t at, size_t bytes) 
   return at - from <= size && bytes <= size - (at - from);
 }
 
+unsigned char guarding(uintptr_t at) { return (unsigned char)(guard >> at % 4 * 8); }
+
+void protect(uintptr_t from, uintptr_t to) {
+  for (; from < to; from++) *reinterpret_cast<unsigned char *>(from) = guarding(from);
+}
+
 bool untouched(uintptr_t from, uintptr_t to) {
-  auto *p = reinterpret_cast<const unsigned char *>(from);
-  return std::all_of(p, p + (to - from), [](unsigned char c) { return c == poison; });
+  for (; from < to; from++)
+    if (*reinterpret_cast<const unsigned char *>(from) != guarding(from)) return false;
+  return true;
 }
 }  // namespace
 
@@ -31,8 +40,11 @@ void *Memory::take(size_t bytes) {
   if (bytes > total - used_) return nullptr;
   auto *p = static_cast<char *>(aligned_alloc(margin, whole(bytes) + 2 * margin));
   if (!p) return nullptr;
-  memset(p, poison, whole(bytes) + 2 * margin);
-  taken_[reinterpret_cast<uintptr_t>(p + margin)] = bytes;
+  auto at = reinterpret_cast<uintptr_t>(p + margin);
+  protect(at - margin, at);
+  memset(p + margin, poison, bytes);
+  protect(at + bytes, at + whole(bytes) + margin);
+  taken_[at] = bytes;
   used_ += bytes;
   return p + margin;
 }

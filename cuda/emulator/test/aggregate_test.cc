@@ -60,7 +60,7 @@ TEST(aggregate_back) {
             if (g.indices[(size_t)at] == s)
               sum += g.value(weighted, at) * dy(r, c) / (mean ? (double)(g.indptr[(size_t)r + 1] - g.indptr[(size_t)r]) : 1);
         return sum;
-      }, 3e-6);
+      }, 2e-5);
     }
 }
 

@@ -30,7 +30,7 @@ struct Epilogue {
   static constexpr int kinds = 4;
   Epilogue(int kind, int rows, int cols)
       : bias((size_t)cols), vertices((size_t)rows), biased(kind == 1 || kind == 3), activation(kind % 3), p(kind >= 2 ? 0.4 : 0) {
-    for (int c = 0; c < cols; c++) bias[(size_t)c] = (float)random();
+    for (int c = 0; c < cols; c++) bias[(size_t)c] = (float)drawn();
     for (int r = 0; r < rows; r++) vertices[(size_t)r] = (uint32_t)r * 2654435761u;
   }
   uint32_t threshold() const { return (uint32_t)(p * 0x1p32); }

@@ -25,10 +25,9 @@ KERNEL(fault_two_barriers, 64, int *out) {
     barrier();
   *out = 1;
 }
-KERNEL(fault_shuffle_and_barrier, 64, int *out) {
+KERNEL(fault_shuffle_and_barrier, 32, int *out) {
   if (thread() == 0) barrier();
-  else *out = shuffle(1, 0);
-  if (thread() != 0) barrier();
+  *out = shuffle(1, 0);
 }
 KERNEL(fault_copies_left, 32, float *from) {
   using Floats = float[4];

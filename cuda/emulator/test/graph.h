@@ -43,7 +43,7 @@ struct Graph {
       for (int k = 0; k < d[(size_t)r]; k++) {
         bool again = k == 2;  // the same as the one before
         indices[(size_t)at] = again ? indices[(size_t)at - 1] : below(cols);
-        values[(size_t)at++] = (float)random();
+        values[(size_t)at++] = (float)drawn();
       }
       indptr[(size_t)r + 1] = at;
     }

@@ -32,7 +32,7 @@ void losses(const char *kernel, bool binary) {
   for (int rows : {1, 9, 30})
     for (int cols : {1, 7, 32, 70}) {
       Matrix<float> z(rows, cols, false), dz(rows, cols);
-      z.fill([&](int r, int c) { return r % 3 == 1 && c == cols - 1 ? 200 + random() : r % 3 == 2 ? below(3) : 4 * random(); });
+      z.fill([&](int r, int c) { return r % 3 == 1 && c == cols - 1 ? 200 + drawn() : r % 3 == 2 ? below(3) : 4 * drawn(); });
       Buffer<int32_t> labels((size_t)rows);
       for (int r = 0; r < rows; r++) labels[(size_t)r] = r % 5 == 4 ? -1 : r % 2 ? cols - 1 : below(cols);
       Tally want{0, 0};
@@ -74,12 +74,12 @@ TEST(adam) {
     std::vector<double> rw, rm, rv;
     double rate = 0.01, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0.1;
     for (size_t i = 0; i < n; i++) {
-      w[i] = (float)random(), m[i] = v[i] = 0;
+      w[i] = (float)drawn(), m[i] = v[i] = 0;
       rw.push_back(w[i]), rm.push_back(0), rv.push_back(0);
     }
     for (int step = 1; step <= 3; step++) {
       double c1 = 1 - pow(beta1, step), c2 = 1 - pow(beta2, step);
-      for (size_t i = 0; i < n; i++) g[i] = (float)random();
+      for (size_t i = 0; i < n; i++) g[i] = (float)drawn();
       run("adam", {2, 1, 1}, w.data(), g.data(), m.data(), v.data(), n, (float)rate, (float)beta1, (float)(1 - beta1), (float)beta2,
           (float)(1 - beta2), (float)epsilon, (float)decay, decoupled, (float)c1, (float)c2);
       for (size_t i = 0; i < n; i++) {
@@ -102,8 +102,8 @@ TEST(sgd) {
       if (momentum != 0 && !kept) continue;
       Buffer<float> w(n), g(n), m(n);
       for (size_t i = 0; i < n; i++) {
-        w[i] = (float)random(), g[i] = (float)random();
-        if (momentum != 0) m[i] = (float)random();
+        w[i] = (float)drawn(), g[i] = (float)drawn();
+        if (momentum != 0) m[i] = (float)drawn();
       }
       std::vector<double> want;
       for (size_t i = 0; i < n; i++) want.push_back(g[i] + 0.1 * w[i] + (momentum != 0 ? (double)momentum * m[i] : 0));

@@ -49,12 +49,12 @@ void wrong(const char *format, ...) {
   fprintf(stderr, "%s: %s\n", at.c_str(), text);
 }
 
-double random() {
+double drawn() {
   state = state * 6364136223846793005ull + 1442695040888963407ull;
   return (double)(state >> 11) * 0x1p-52 - 1;
 }
 
-int below(int n) { return (int)((random() + 1) / 2 * n); }
+int below(int n) { return (int)((drawn() + 1) / 2 * n); }
 
 void near(const char *what, int row, int col, double got, double want, double tolerance) {
   if (got == want || (isnan(got) && isnan(want))) return;

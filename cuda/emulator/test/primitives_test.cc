@@ -51,10 +51,10 @@ TEST(check_memory) {
 TEST(check_mma) {
   Buffer<float> out(256), a(128), b(64);
   Buffer<uint16_t> a16(256), b16(128);
-  for (size_t i = 0; i < 128; i++) a[i] = full(half((float)random()));
-  for (size_t i = 0; i < 64; i++) b[i] = full(half((float)random()));
-  for (size_t i = 0; i < 256; i++) a16[i] = half((float)random());
-  for (size_t i = 0; i < 128; i++) b16[i] = half((float)random());
+  for (size_t i = 0; i < 128; i++) a[i] = full(half((float)drawn()));
+  for (size_t i = 0; i < 64; i++) b[i] = full(half((float)drawn()));
+  for (size_t i = 0; i < 256; i++) a16[i] = half((float)drawn());
+  for (size_t i = 0; i < 128; i++) b16[i] = half((float)drawn());
   run("check_mma", {1, 1, 1}, out.data(), a.data(), b.data(), a16.data(), b16.data());
   for (size_t r = 0; r < 16; r++)
     for (size_t c = 0; c < 8; c++) {

@@ -22,8 +22,8 @@ extern emulator::Schedule schedule;
 // wrong notes a failure; a test goes on.
 void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// random is a number of [-1, 1), below one less than n. Each test begins anew.
-double random();
+// drawn is a number of [-1, 1), below one less than n. Each test begins anew.
+double drawn();
 int below(int n);
 
 // near compares with what is right, by a share of it and of 1.
@@ -92,7 +92,7 @@ void Matrix<T>::fill(const std::function<double(int, int)> &f) {
     }
 }
 
-inline double any(int, int) { return random(); }
+inline double any(int, int) { return drawn(); }
 
 // compare compares all elements.
 void compare(const char *what, Matrix<float> &got, const std::function<double(int, int)> &want, double tolerance);
