@@ -1,30 +1,13 @@
-// Sums of columns, in an order that depends on the shape alone: a block adds up 128
-// columns of `each` rows, its warps by turns and then together, and writes a row of
-// `partial`; add_partials adds those up, one after the other.
+// Sums of columns, and the gradient of an epilogue, which has sums with it, as partials
+// (partials.h), and what adds those up.
 //
-// Launch: blocks of 256, grid (rows/each, cols/128), both rounded up; partial has
-// that many rows of cols floats. add_partials: blocks of 256, a thread a column.
-// Traffic: every operand once, and partial twice.
-#include "rows.h"
+// Launch: partials.h; add_partials: blocks of 256, a thread a column. Traffic: every
+// operand once, and partial twice.
+#include "partials.h"
 
 using namespace gk;
 
 namespace {
-
-using Sums = float[warpsOfBlock][columnsOfWarp];
-
-// together adds up what the warps have and writes the block's row.
-template <bool Wide>
-GK_DEVICE void together(float *partial, Sums &sums, const Columns<Wide> &c, const float mine[4]) {
-  GK_UNROLL for (int i = 0; i < 4; i++) sums[warp()][Wide ? 4 * lane() + i : lane() + 32 * i] = mine[i];
-  barrier();
-  int column = (int)blockY() * columnsOfWarp + (int)thread();
-  if (thread() < columnsOfWarp && column < c.cols) {
-    float sum = 0.f;
-    for (int w = 0; w < warpsOfBlock; w++) sum += sums[w][thread()];
-    partial[(int64_t)blockX() * c.cols + column] = sum;
-  }
-}
 
 template <bool Wide>
 GK_DEVICE void columnSums(float *partial, Sums &sums, const float *x, int64_t ldx, int rows, int cols, int each) {
