@@ -9,7 +9,6 @@ PTXAS_VERSION := 12.9.86
 PTXAS := .tools/ptxas-$(PTXAS_VERSION)
 
 KERNEL_SOURCES := $(sort $(wildcard cuda/kernels/*.cu))
-KERNEL_HEADERS := $(wildcard cuda/kernels/*.h cuda/emulator/*.h cuda/emulator/test/*.h)
 EMULATOR := cuda/emulator
 CUDA_HEADER := cuda/driver/include
 
@@ -34,22 +33,24 @@ ptxas: $(PTXAS) ## the PTX through NVIDIA's assembler: no errors, no spills (nee
 	@$(EMULATOR)/assemble.sh $$(find $(PTXAS) -name ptxas -type f) cuda/kernels/*.ptx
 
 # Kernels and emulator for the processor: bare, and watched by sanitizers.
-HOST_FLAGS := -std=c++20 -g -Wall -Wextra -DGK_HOST -I$(CUDA_HEADER)
+HOST_FLAGS := -std=c++20 -g -MMD -MP -Wall -Wextra -DGK_HOST -I$(CUDA_HEADER)
 SANITIZE := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-RUN_PARTS := block fiber launch
+RUN_PARTS := address block fiber launch
 DRIVER_PARTS := $(RUN_PARTS) memory queue module device api_device api_memory api_stream
 TEST_PARTS := $(notdir $(basename $(wildcard $(EMULATOR)/test/*.cc)))
 
-.tools/cuda/%.kernel.o: cuda/kernels/%.cu $(KERNEL_HEADERS)
+.tools/cuda/%.kernel.o: cuda/kernels/%.cu
 	@mkdir -p $(@D) && $(CXX) $(HOST_FLAGS) -O2 -fPIC -x c++ -c $< -o $@
-.tools/cuda/%.o: $(EMULATOR)/%.cc $(KERNEL_HEADERS)
+.tools/cuda/%.o: $(EMULATOR)/%.cc
 	@mkdir -p $(@D) && $(CXX) $(HOST_FLAGS) -O2 -fPIC -fvisibility=hidden -c $< -o $@
-.tools/cuda/sane/%.kernel.o: cuda/kernels/%.cu $(KERNEL_HEADERS)
+.tools/cuda/sane/%.kernel.o: cuda/kernels/%.cu
 	@mkdir -p $(@D) && $(CXX) $(HOST_FLAGS) $(SANITIZE) -x c++ -c $< -o $@
-.tools/cuda/sane/%.o: $(EMULATOR)/%.cc $(KERNEL_HEADERS)
+.tools/cuda/sane/%.o: $(EMULATOR)/%.cc
 	@mkdir -p $(@D) && $(CXX) $(HOST_FLAGS) $(SANITIZE) -c $< -o $@
-.tools/cuda/sane/%.o: $(EMULATOR)/test/%.cc $(KERNEL_HEADERS)
+.tools/cuda/sane/%.o: $(EMULATOR)/test/%.cc
 	@mkdir -p $(@D) && $(CXX) $(HOST_FLAGS) $(SANITIZE) -c $< -o $@
+
+-include $(wildcard .tools/cuda/*.d .tools/cuda/sane/*.d)
 
 KERNEL_PARTS := $(notdir $(basename $(KERNEL_SOURCES)))
 
@@ -67,5 +68,5 @@ test-kernels: .tools/cuda/test-kernels ## the kernels against plain loops, in fi
 	$<
 
 .PHONY: mutate-kernels
-mutate-kernels: .tools/cuda/test-kernels ## whether those tests see faults planted in the kernels
-	$(GO) run ./cuda/emulator/mutate -cxx '$(CXX)' -flags '$(HOST_FLAGS) -O1'
+mutate-kernels: ## whether those tests see faults planted in the kernels
+	$(GO) run ./cuda/emulator/mutate -cxx '$(CXX)' -flags '-std=c++20 -DGK_HOST -O1'

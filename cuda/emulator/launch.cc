@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "address.h"
 #include "fiber.h"
 #include "wrong.h"
 
@@ -165,6 +166,7 @@ std::string launch(const Kernel &k, Dim grid, Dim size, void **parameters, const
     for (uint64_t i = 0; i < blocks; i++) order[i] = i;
     std::shuffle(order.begin(), order.end(), random);
   }
+  Addresses guarded;
   bool backwards = s.order == Schedule::reverse || s.order == Schedule::greedy_reverse;
   for (uint64_t i = 0; i < blocks && wrong.empty(); i++) {
     uint64_t at = !order.empty() ? order[i] : backwards ? blocks - 1 - i : i;

@@ -94,7 +94,7 @@ const (
 )
 
 // parts are the emulator's files that running kernels takes.
-var parts = []string{"block.cc", "fiber.cc", "launch.cc"}
+var parts = []string{"address.cc", "block.cc", "fiber.cc", "launch.cc"}
 
 // base compiles, into dir, what no fault is planted in.
 func (b builder) base(ctx context.Context, dir string) error {

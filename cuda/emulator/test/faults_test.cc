@@ -41,6 +41,11 @@ KERNEL(fault_too_much_shared, 32, float *to) {
   *to = room[thread()];
 }
 
+KERNEL(fault_nowhere, 32, float *to) {
+  const float *nowhere = *reinterpret_cast<const float *const *>(to);  // null
+  to[8] = nowhere[1000];
+}
+
 TEST(faults) {
   struct {
     const char *kernel, *sentence;
@@ -49,6 +54,9 @@ TEST(faults) {
       {"fault_lane_returned", "return"},        {"fault_thread_returned", "returned"},
       {"fault_two_barriers", "at once"},        {"fault_shuffle_and_barrier", "for ever"},
       {"fault_copies_left", "had landed"},      {"fault_too_much_shared", "shared memory"},
+#if !defined(__SANITIZE_ADDRESS__)  // which ends the program
+      {"fault_nowhere", "is not memory"},
+#endif
   };
   for (auto &f : faults) {
     alignas(16) float memory[64] = {};
