@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,7 +14,11 @@ import (
 var (
 	inSource = regexp.MustCompile(`(?m)^(?:KERNEL|GEMM)\((\w+),`)
 	inPTX    = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
+	inShared = regexp.MustCompile(`(?m)^[^\n]*\.shared [^\n]*\b\w+\[(\d+)\];`)
 )
+
+// sharedLimit is what a block may have without being asked.
+const sharedLimit = 48 << 10
 
 // Each source has its module, which has the source's kernels and no others; no name
 // stands twice.
@@ -64,14 +69,24 @@ func TestModulesAreWhatTheSourcesSay(t *testing.T) {
 // What ships runs with the drivers and on the GPUs that it should, and within a
 // block's static shared memory.
 func TestPTXIsWhatDriversTake(t *testing.T) {
+	arrays := 0
 	for _, m := range kernels.Modules() {
 		for _, line := range []string{".version 8.0\n", ".target sm_80\n", ".address_size 64\n"} {
 			if !strings.Contains(m.PTX, "\n"+line) {
 				t.Errorf("%s: no line %q", m.Name, line)
 			}
 		}
+		for _, found := range inShared.FindAllStringSubmatch(m.PTX, -1) {
+			if n, err := strconv.Atoi(found[1]); err != nil || n > sharedLimit {
+				t.Errorf("%s: an array of %s bytes of shared memory: a block has %d", m.Name, found[1], sharedLimit)
+			}
+			arrays++
+		}
 		if strings.Contains(m.PTX, ".local") {
 			t.Errorf("%s uses local memory: an array is indexed by what is not known when it is compiled", m.Name)
 		}
+	}
+	if arrays == 0 {
+		t.Error("no shared memory found: has its spelling changed?")
 	}
 }

@@ -48,6 +48,8 @@ var faults = []fault{
 	{"the value of another edge", "aggregate_back.cu", "values[edges[base + lane()]]", "values[base + lane()]", "aggregate_back", ""},
 	{"sums overwritten while they are read", "norm.cu", "  barrier();  // sums have been read\n", "", "layer_norm", ""},
 	{"a mean of whole warps", "norm.cu", "sumOfWarp(sum) / (float)cols, square", "sumOfWarp(sum) / (float)((cols + 31) / 32 * 32), square", "layer_norm", ""},
+	{"places that two lanes add to", "sparse.cu", "if (c % 32 == (int)lane()) to[c]", "if (at % 32 == (int)lane()) to[c]", "densify", ""},
+	{"entries that begin elsewhere", "sparse.cu", "to[at - start] = dropped", "to[at] = dropped", "drop_values", ""},
 	{"no wait for the last copies", "primitives.cu", "  copyWait<0>();\n", "", "check_copy", ""},
 	{"no barrier after shared memory is written", "primitives.cu", "thread();\n  barrier();", "thread();", "check_block", ""},
 	{"a draw too little", "keyed.h", "z ^ z >> 27", "z ^ z >> 26", "check_keyed", "primitives.cu"},
