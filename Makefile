@@ -48,8 +48,6 @@ build-cuda: ## bin/hopmesh-cuda, which looks for NVIDIA GPUs (needs gcc)
 	$(CUDA) build -tags cuda -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hopmesh-cuda ./cli/hopmesh
 	scripts/needslibc bin/hopmesh-cuda
 
-include cuda/emulator/build.mk
-
 .PHONY: test
 test: $(PYTHON) ## all tests
 	$(GO) test -timeout 9m ./...
@@ -120,6 +118,8 @@ bench-peers: $(PEERS) ## epochs beside PyG's and DGL's on this machine's CPU (ne
 .PHONY: demo
 demo: build ## a mesh of three nodes on this machine, a model trained, and the death of its leader
 	bin/hopmesh demo
+
+include cuda/emulator/build.mk
 
 .PHONY: man
 man: ## manual pages into bin/man
