@@ -1,6 +1,6 @@
 // keyed.h: numbers that look random from what they are for, the same bits as
-// engine/keyed on the processor. ../emulator/test/vectors.h, which Go writes, holds
-// both to that.
+// engine/keyed on the processor. testdata/keyed.txt, which Go writes, holds both to
+// that.
 #pragma once
 #include "gk.h"
 
