@@ -1,5 +1,7 @@
 package tensor
 
+import "sync/atomic"
+
 // A CSR is a sparse matrix by rows: the edges of a block, rows being targets and
 // columns sources, or the rows of sparse features.
 type CSR struct {
@@ -10,7 +12,16 @@ type CSR struct {
 	Values  []float32 // nil: all 1
 	// Transposed is what backward needs, nil where there is none.
 	Transposed *Transpose
+	// Stamp tells a device that keeps copies of CSRs whether the arrays are what they
+	// were when it copied them: whoever fills them, or their transpose, takes a new one.
+	// With 0 no copy is kept.
+	Stamp uint64
 }
+
+var stamps atomic.Uint64
+
+// NewStamp is one that no CSR has had.
+func NewStamp() uint64 { return stamps.Add(1) }
 
 // A Transpose is the same entries by columns.
 type Transpose struct {

@@ -43,6 +43,17 @@ type Device interface {
 	Learning
 }
 
+// Foreign is a device whose memory is not the host's: its matrices have no slices of
+// elements, and nothing but its operations may look at them. What operations are given
+// as slices and CSRs is the host's; they have copied it when they return. The X of a Part
+// is the device's.
+type Foreign interface {
+	Device
+	// Err is the first thing that went wrong: from then on operations do nothing, and
+	// what they return means nothing. It waits for what is under way.
+	Err() error
+}
+
 // Activation is a function of one element.
 type Activation uint8
 
