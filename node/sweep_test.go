@@ -24,7 +24,7 @@ func complete(r api.TrainRequest) (train.Recipe, error) {
 // Each model of a sweep is the one that a job of its own would train.
 func TestModelsOfASweepAreWhole(t *testing.T) {
 	hidden := 32
-	r := api.TrainRequest{Dataset: "d", Hidden: &hidden, Deterministic: true, Set: []api.Setting{{Key: "train.factor", Value: "0.25"}}, Sweep: []api.Sweep{
+	r := api.TrainRequest{Dataset: "d", Hidden: &hidden, Deterministic: true, Set: []api.Setting{{Key: "train.warmup", Value: "3"}}, Sweep: []api.Sweep{
 		{Key: "model", Values: []string{"gat", "gcnii", "gcn"}}, {Key: "train.schedule", Values: []string{"step", "cosine"}}, {Key: "lr", Values: []string{"0.10", "1e-2"}},
 	}}
 	got, err := sweptRecipe(r, complete)
@@ -37,7 +37,7 @@ func TestModelsOfASweepAreWhole(t *testing.T) {
 			for lr, rate := range []float64{0.1, 0.01} {
 				solo, err := complete(api.TrainRequest{
 					Dataset: "d", Hidden: &hidden, Model: model, Rate: &rate, Deterministic: true,
-					Set: []api.Setting{{Key: "train.schedule", Value: schedule}, {Key: "train.factor", Value: "0.25"}},
+					Set: []api.Setting{{Key: "train.schedule", Value: schedule}, {Key: "train.warmup", Value: "3"}},
 				})
 				if err != nil {
 					t.Fatal(err)
