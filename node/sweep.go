@@ -65,7 +65,7 @@ func checkSwept(key string) error {
 	case slices.Contains(api.SweptFlags(), key), slices.ContainsFunc(TrainSettings(), isOption):
 		return nil
 	}
-	return fmt.Errorf("--sweep can't take %q, which is neither a flag of `hopmesh train start` nor a key that `hopmesh train options` lists", key)
+	return fmt.Errorf("--sweep can't take %q, which is no flag that a sweep can take (`hopmesh train start --help` lists flags) and no key that `hopmesh train options` lists", key)
 }
 
 // checkRoom says why the plan would not keep a job.

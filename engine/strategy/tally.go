@@ -50,6 +50,15 @@ func (t *Tally) Read() (c Counts) {
 	return c
 }
 
+// Take returns what was counted so far, and forgets that and no more: what is counted
+// meanwhile stays.
+func (t *Tally) Take() (c Counts) {
+	for k := range Kinds {
+		c.Bytes[k], c.Requests[k] = t.bytes[k].Swap(0), t.requests[k].Swap(0)
+	}
+	return c
+}
+
 // Reset forgets it.
 func (t *Tally) Reset() {
 	for k := range Kinds {

@@ -31,8 +31,8 @@ type older struct {
 
 // newOlder is nil where weights are never older.
 func (t *learner) newOlder() (*older, error) {
-	settings := &t.recipe.Sharing
-	if settings.Strategy != strategy.P3 || !settings.P3.Pipelined() {
+	n := t.olderRows()
+	if n == 0 {
 		return nil, nil
 	}
 	front, err := t.model.Front()
@@ -43,12 +43,20 @@ func (t *learner) newOlder() (*older, error) {
 	for _, term := range front.Terms {
 		o.params = append(o.params, term.Param)
 	}
-	for range settings.P3.Inflight - 1 {
+	for range n {
 		row := t.kept.Alloc(t.device.Type(), 1, t.model.Size())
 		t.device.Zero(row)
 		o.rows = append(o.rows, row)
 	}
 	return o, nil
+}
+
+// olderRows is how many rows of older weights a recipe wants.
+func (t *learner) olderRows() int {
+	if s := &t.recipe.Sharing; s.Strategy == strategy.P3 && s.P3.Pipelined() {
+		return s.P3.Inflight - 1
+	}
+	return 0
 }
 
 // count is how many updates a step's weights may be older: of one there are none yet.

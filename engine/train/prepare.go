@@ -231,7 +231,7 @@ func (n *needs) settle(t *trainer) {
 	}
 	n.weights = t.weightBytes()
 	for _, l := range t.learners {
-		n.weights += l.sumBytes() + l.older.bytes()
+		n.weights += l.sumBytes()
 	}
 	n.graph = vertices*uint64(8*(len(t.batches.hands)+1)+4) + t.data.features.Bytes()
 	if t.shared != nil {
@@ -268,7 +268,7 @@ func (n *needs) sum() uint64 { return n.others() + n.pass + n.takes }
 // moments, the best ones, a copy to read and one that a checkpoint is written from.
 func (t *trainer) weightBytes() (bytes uint64) {
 	for _, l := range t.learners {
-		bytes += 4 * 7 * uint64(l.model.Size())
+		bytes += 4 * uint64((7+l.olderRows())*l.model.Size())
 	}
 	return bytes
 }

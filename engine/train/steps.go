@@ -28,8 +28,7 @@ func (t *trainer) steps(ctx context.Context) error {
 		l.begin(at.epoch)
 	}
 	if t.shared != nil {
-		t.lead().at.Under.Sent.Add(t.shared.start.Read()) // what came before is the first epoch's
-		t.shared.start.Reset()
+		t.lead().at.Under.Sent.Add(t.shared.start.Take()) // what came before is the first epoch's
 	}
 	t.begun = time.Now()
 	defer func() { t.lead().rest() }()
@@ -38,6 +37,9 @@ func (t *trainer) steps(ctx context.Context) error {
 			return t.stopped(ctx)
 		}
 		t.take(at.epoch, step)
+		if len(t.turn) == 0 {
+			return nil // the last of them has diverged, on all nodes
+		}
 		s, wait, err := t.next(ctx, step)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -76,8 +78,7 @@ func (t *learner) begin(epoch int) {
 // stepAll has all whose turn it is train a step. What was sampled and gathered for it
 // is told with the first of them, and what each does with its own epoch.
 func (t *trainer) stepAll(ctx context.Context, s *slot) error {
-	sent := s.tally.Read()
-	s.tally.Reset()
+	sent := s.tally.Take()
 	for _, l := range t.turn {
 		t.lead().rest()
 		if err := l.trainOn(ctx, s); err != nil {
@@ -110,9 +111,8 @@ func (t *learner) trainOn(ctx context.Context, s *slot) error {
 	e.Phases.Compute += (time.Since(start) - reducing).Seconds()
 	e.Phases.Reduce += reducing.Seconds()
 	if t.shared != nil {
-		e.Sent.Add(s.tally.Read())
+		e.Sent.Add(s.tally.Take())
 		e.Slots = max(e.Slots, s.slots())
-		s.tally.Reset()
 	}
 	t.at.Losses += loss
 	t.at.Step++

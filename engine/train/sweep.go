@@ -48,6 +48,10 @@ func (r *Recipe) checkBatches(of *Recipe) error {
 	if err != nil {
 		return err
 	}
+	if r.Model.Model != of.Model.Model && a.Hops() != b.Hops() {
+		return fmt.Errorf("--sweep model: a %s of %s and a %s of %s can't train on the same batches: give --layers, so that all have as many, or start one job for each value",
+			r.Model.Model, count(a.Hops(), "hop"), of.Model.Model, count(b.Hops(), "hop"))
+	}
 	const batches = "all models of a sweep train on the same batches"
 	for _, s := range []struct {
 		name, why string

@@ -48,6 +48,10 @@ func TestSweepsThatCannotBe(t *testing.T) {
 	if err := full.Check(about); err == nil || !strings.HasPrefix(err.Error(), "--sweep layers: a model of 2 hops and one of 3 hops can't") {
 		t.Error(err)
 	}
+	full.Sweep[1].Recipe.Model.Model = "gcn"
+	if err := full.Check(about); err == nil || !strings.HasPrefix(err.Error(), "--sweep model: a sage of 2 hops and a gcn of 3 hops can't") {
+		t.Error(err)
+	}
 	columnar := everywhere(swept(short("sage"), "lr=0.01"), func(of *Recipe) { of.Sharing.Strategy = strategy.P3 })
 	if err := columnar.Check(about); err == nil || !strings.Contains(err.Error(), "take another --strategy, or start one job for each model") {
 		t.Error(err)

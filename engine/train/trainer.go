@@ -138,7 +138,7 @@ func (t *trainer) allocate() (err error) {
 	const rows, ends = 4, 1 << 10 // weights, gradients and two moments, each from a whole line on
 	bytes := 0
 	for _, l := range t.learners {
-		bytes += rows*l.model.Size()*t.device.Type().Bytes() + ends
+		bytes += (rows+l.olderRows())*l.model.Size()*t.device.Type().Bytes() + ends
 	}
 	if t.kept, err = t.device.NewArena(bytes); err != nil {
 		return err

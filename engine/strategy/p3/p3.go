@@ -37,7 +37,7 @@ func (Strategy) New(l strategy.Layout, s strategy.Settings) (strategy.Dealer, er
 		return centric.Strategy{}.New(l, s)
 	}
 	return leap.Strategy{}.New(l, strategy.Settings{
-		Strategy: strategy.Leap, Deterministic: s.Deterministic, Leap: strategy.LeapSettings{Mode: "stay"},
+		Strategy: strategy.Leap, Deterministic: s.Deterministic, Leap: strategy.LeapSettings{Mode: "stay", Uneven: true},
 	})
 }
 
