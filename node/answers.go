@@ -255,6 +255,7 @@ const (
 	callOperator = "operation"
 	callVerify   = "verify-shard"
 	callLive     = "job-progress"
+	callReach    = "reach"
 )
 
 var (
@@ -289,6 +290,7 @@ func (m *member) serve() {
 	m.serveBulk()
 	m.serveShards()
 	m.serveJobs()
+	m.serveReach()
 }
 
 // peersOf is where the grant says the other nodes are.

@@ -37,6 +37,16 @@ func (m *member) leaderRenewJob(ctx context.Context, r renewOrder, from string) 
 			return false, err
 		}
 	}
+	if r.Unreached {
+		m.setApart(ctx, r.Renewal)
+		if s = m.plan.State(); s.Jobs[r.ID].State != plan.Running || s.Jobs[r.ID].Generation != r.Generation {
+			return false, nil // meanwhile
+		}
+		if d := s.Datasets[j.Dataset]; slices.ContainsFunc(ownersOf(d), m.leftOut(d)) {
+			m.plan.Hint() // for a round to give its shards to others, before the job is
+			return false, nil
+		}
+	}
 	c, can := plan.RenewJob(s, r.ID, m.answers)
 	if !can {
 		return false, nil

@@ -221,7 +221,9 @@ func (b backend) Job(ctx context.Context, id string) (api.Job, error) {
 	if !ok {
 		return api.Job{}, api.NotFound("%s", noJob(id))
 	}
-	return m.shown(s, j, m.liveOf(ctx, j)), nil
+	a := m.shown(s, j, m.liveOf(ctx, j))
+	a.Problems = append(a.Problems, m.saidOf(ctx, s, j)...)
+	return a, nil
 }
 
 func (m *member) shown(s *plan.State, j plan.Job, l live) api.Job {

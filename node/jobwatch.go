@@ -22,7 +22,7 @@ func (b backend) WatchJob(ctx context.Context, id string, tell func(api.JobEvent
 	}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	w := watcher{member: m, tell: tell, epoch: -1}
+	w := watcher{member: m, tell: tell, epoch: -1, moved: time.Now()}
 	for first := true; ; first = false {
 		changed := m.plan.Changed()
 		s := m.plan.State()
@@ -58,7 +58,23 @@ type watcher struct {
 	problem  string
 	epoch    int // -1: nothing yet
 	last     api.JobProgress
-	notified []string // notes
+	notified []string  // notes
+	moved    time.Time // when the job last got on, or what keeps it was asked for
+}
+
+// stillAfter is for how long a job may stand still until those that run it are asked why,
+// and how often they are.
+const stillAfter = 20 * time.Second
+
+// still tells why a job does not get on, if its nodes know.
+func (w *watcher) still(ctx context.Context, j plan.Job) {
+	if time.Since(w.moved) < stillAfter {
+		return
+	}
+	w.moved = time.Now()
+	for _, said := range w.saidOf(ctx, w.plan.State(), j) {
+		w.tell(api.JobEvent{Note: said})
+	}
 }
 
 // look tells what is new in the plan.
@@ -126,7 +142,8 @@ func (w *watcher) progress(ctx context.Context, j plan.Job) {
 		Epoch: l.Progress.Epoch, EpochsTotal: j.Epochs, Step: l.Progress.Step, Steps: l.Progress.Steps, Evaluating: l.Progress.Evaluating,
 	}
 	if p != w.last && p.Epoch > 0 {
-		w.last = p
+		w.last, w.moved = p, time.Now()
 		w.tell(api.JobEvent{Progress: &p})
 	}
+	w.still(ctx, j)
 }

@@ -48,6 +48,7 @@ type member struct {
 	turn     keyTurn       // leader's rounds only
 	known    encounters    // leader's rounds only
 	silent   absences      // leader's rounds only
+	apart    apart
 	reaped   reaped
 	awaited  awaited
 	rumour   chan struct{} // buffered: gossip has changed
@@ -64,6 +65,7 @@ func (n *Node) openMember(dir *dataDir, conn net.PacketConn, id *identity.Identi
 		opts: &n.opts, log: n.log.With("node", id.Name()), dir: dir, id: id, start: s, say: n.say,
 		opened: make(chan struct{}), rumour: make(chan struct{}, 1),
 		gone: make(chan string, 64), removed: make(chan error, 1), modelServes: make(chan struct{}, maxModelServes),
+		apart: apart{deciding: make(chan struct{}, 1)},
 	}
 	known := append(dir.loadPeers(), s.peers...)
 	advertise, err := advertised(n.opts.Advertise, conn, known)

@@ -81,8 +81,9 @@ func (m *member) place(ctx context.Context, s *plan.State) error {
 		if trainedOn(s, id) {
 			patience = promoteForJobs
 		}
+		leftOut := m.leftOut(d)
 		for i := range nodes {
-			nodes[i].Serving = absent[nodes[i].ID] < patience
+			nodes[i].Serving = absent[nodes[i].ID] < patience && !leftOut(nodes[i].ID)
 		}
 		c, changed := plan.Place(d, nodes)
 		if !changed {

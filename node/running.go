@@ -59,15 +59,20 @@ type live struct {
 	Runs     bool           `json:"runs"`
 	Progress train.Progress `json:"progress"`
 	Notes    []string       `json:"notes"`
+	// Waits are for other nodes of the job, for long already. Apart are sentences on those
+	// that the leader leaves out; a leader that does not run the job tells them too.
+	Waits []wait   `json:"waits,omitempty"`
+	Apart []string `json:"apart,omitempty"`
 }
 
 // liveHere answers for this node.
 func (m *member) liveHere(id string) live {
-	v := m.runner.View()
-	if v.Job != id {
-		return live{}
+	j := m.plan.State().Jobs[id]
+	l := live{Apart: m.apartFrom(j)}
+	if v := m.runner.View(); v.Job == id {
+		l.Runs, l.Progress, l.Notes, l.Waits = true, v.Progress, v.Notes, m.waitsHere(j)
 	}
-	return live{Runs: true, Progress: v.Progress, Notes: v.Notes}
+	return l
 }
 
 // liveTimeout bounds how long a node that does not answer may hold up who looks at

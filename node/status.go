@@ -79,6 +79,7 @@ func (m *member) problems() []string {
 			list = append(list, p)
 		}
 	}
+	list = append(list, m.saidHere(s)...)
 	list = append(list, m.keeper.Problems()...)
 	slices.Sort(list)
 	return list

@@ -56,5 +56,9 @@ type Peers interface {
 	Open()
 }
 
-// ErrRefused marks an answer that says no: it makes no sense to ask again.
-var ErrRefused = errors.New("the other node refuses")
+var (
+	// ErrRefused marks an answer that says no: it makes no sense to ask again.
+	ErrRefused = errors.New("the other node refuses")
+	// ErrUnreached marks the question to a node that could not be reached for long.
+	ErrUnreached = errors.New("it can't be reached")
+)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // A Renewal is a node's word that its part of a shared job can't go on in this
@@ -14,6 +16,8 @@ type Renewal struct {
 	ID         string `json:"id"`
 	Generation uint64 `json:"generation"`
 	Why        string `json:"why"`
+	// Unreached says that another node of the job could not be reached for long.
+	Unreached bool `json:"unreached,omitempty"`
 }
 
 // mostRenewals is how often a node has a job begun anew of which nothing comes.
@@ -54,7 +58,7 @@ func (r *run) anew(ctx context.Context, why error) error {
 		case <-ctx.Done():
 			return why
 		}
-		renewed, err := r.cfg.Leader.Renew(ctx, Renewal{ID: r.job.ID, Generation: r.job.Generation, Why: sentence(why)})
+		renewed, err := r.cfg.Leader.Renew(ctx, Renewal{ID: r.job.ID, Generation: r.job.Generation, Why: sentence(why), Unreached: errors.Is(why, strategy.ErrUnreached)})
 		if renewed && !errors.Is(why, errMissed) {
 			r.past.renewed()
 		}

@@ -16,15 +16,17 @@ const (
 	// answerPatience is how long an answer may take to begin, from when it was first
 	// asked for, whatever else its node does meanwhile.
 	answerPatience = 10 * time.Minute
-	// patience is for how long a node is asked again that answers nothing at all.
-	patience = time.Minute
+	// patience is for how long a node is asked again that answers nothing at all, though
+	// it says that it is there, and lostPatience for how long one that can't be reached.
+	// Before that its connection has to be given up, which takes about as long.
+	patience     = time.Minute
+	lostPatience = 20 * time.Second
 	// Between two attempts passes firstPause, then twice as much each time.
 	firstPause = 50 * time.Millisecond
 	lastPause  = time.Second
 )
 
-// stamps are the memory that heads of questions are written into.
-var stamps = sync.Pool{New: func() any { return new([headBytes]byte) }}
+var stamps = sync.Pool{New: func() any { return new(stamp) }}
 
 // Ask implements strategy.Peers.
 func (s *Session) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
@@ -38,13 +40,15 @@ func (s *Session) Ask(ctx context.Context, node int, q strategy.Query, buf []byt
 	case len(q.Body) > mesh.MaxBody:
 		return nil, fmt.Errorf("ask node %s for %s: a question of %d bytes is over the limit of %d", s.names[node], what(q), len(q.Body), mesh.MaxBody)
 	}
-	b := stamps.Get().(*[headBytes]byte)
-	defer stamps.Put(b)
+	mark := stamps.Get().(*stamp)
+	defer stamps.Put(mark)
+	s.asks(mark, node, q)
+	defer s.answered(mark)
 	limit := min(max(q.Limit, 0), math.MaxUint32)
-	head{s.key, q.Service, s.generation, q.Epoch, q.Step, q.Part, uint32(limit)}.append(b[:0])
+	head{s.key, q.Service, s.generation, q.Epoch, q.Step, q.Part, uint32(limit)}.append(mark.head[:0])
 	ask := mesh.Question{
 		Header:  mesh.Header{Kind: onWire[q.Kind], Flags: Flag, Step: q.Step, Count: 1},
-		Preface: b[:], Body: q.Body, Into: buf, Limit: limit, Patience: answerPatience,
+		Preface: mark.head[:], Body: q.Body, Into: buf, Limit: limit, Patience: answerPatience,
 	}
 	begin := time.Since(s.begun)
 	answer, err := s.registry.mesh.Fetch(ctx, s.ids[node], ask)
@@ -63,6 +67,7 @@ func (s *Session) Ask(ctx context.Context, node int, q strategy.Query, buf []byt
 // answered nothing at all for too long, or not this.
 func (s *Session) again(ctx context.Context, node int, q strategy.Query, ask mesh.Question, begin time.Duration, err error) (answer []byte, _ error) {
 	trouble := time.Since(s.begun) // since when it fails
+	word := trouble                // since when nothing at all comes of that node
 	early := error(nil)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		switch now := time.Since(s.begun); {
@@ -74,11 +79,18 @@ func (s *Session) again(ctx context.Context, node int, q strategy.Query, ask mes
 			s.heard[node].Store(int64(now))
 			early = err
 		}
+		if now := time.Since(s.begun); unreached(err) {
+			s.lost[node].Store(int64(now))
+		} else {
+			word = now
+		}
 		switch now := time.Since(s.begun); {
 		case now-begin >= answerPatience:
 			return nil, s.silent(node, q, now-begin, cmp.Or(early, err))
 		case now-max(trouble, time.Duration(s.heard[node].Load())) >= patience:
 			return nil, s.silent(node, q, now-begin, err)
+		case now-max(word, time.Duration(s.heard[node].Load())) >= lostPatience:
+			return nil, s.silent(node, q, now-begin, fmt.Errorf("%w: %w", strategy.ErrUnreached, err))
 		}
 		timer := time.NewTimer(pause)
 		select {

@@ -21,6 +21,10 @@ type Session struct {
 
 	begun time.Time
 	heard []atomic.Int64 // of each node: how long after begun it last answered
+	lost  []atomic.Int64 // of each node: how long after begun it could last not be reached
+
+	mu    sync.Mutex
+	asked []*stamp // questions without an answer
 
 	// handlers do not change once open, which the registry's mu guards, is true.
 	handlers [services]strategy.Handler
@@ -36,7 +40,7 @@ var _ strategy.Peers = (*Session)(nil)
 func newSession(r *Registry, key jobKey, generation uint64, ids, names []string, self int) *Session {
 	s := &Session{
 		registry: r, key: key, generation: generation, ids: slices.Clone(ids), names: slices.Clone(names), self: self,
-		places: map[string]int{}, begun: time.Now(), heard: make([]atomic.Int64, len(ids)),
+		places: map[string]int{}, begun: time.Now(), heard: make([]atomic.Int64, len(ids)), lost: make([]atomic.Int64, len(ids)),
 	}
 	for i, id := range ids {
 		s.places[id] = i

@@ -55,6 +55,11 @@ func final(err error) bool {
 	return false
 }
 
+// unreached says whether a question failed without a word of the node that was asked.
+func unreached(err error) bool {
+	return mesh.RefusalOf(err) == "" && !errors.Is(err, mesh.ErrOverload) && !errors.Is(err, mesh.ErrShutdown)
+}
+
 func (s *Session) refused(node int, q strategy.Query, err error) error {
 	if no, ok := errors.AsType[*mesh.Refusal](err); ok {
 		err = no // the other node's sentence, without how it came

@@ -1,0 +1,68 @@
+package plan
+
+import "slices"
+
+// A Cut is two nodes of which one can't reach the other, though both are alive.
+type Cut struct{ A, B string }
+
+func (c Cut) between(n string) bool { return c.A == n || c.B == n }
+
+// LeaveOut says without which of its nodes a shared job that runs can go on, so that all
+// others reach each other: time and again the one that is cut from most, and of those one
+// that owns few shards. None, if the others would lack shards by that, or what the job has
+// learnt.
+func LeaveOut(s *State, id string, cuts []Cut, serving func(id string) bool) (out []string) {
+	j, in := s.Jobs[id]
+	if !in || j.State != Running || !j.Shared() {
+		return nil
+	}
+	cuts = slices.DeleteFunc(slices.Clone(cuts), func(c Cut) bool {
+		return c.A == c.B || !slices.Contains(j.Nodes, c.A) || !slices.Contains(j.Nodes, c.B)
+	})
+	owned := make([]int, len(j.Nodes))
+	for _, n := range j.Owners {
+		owned[n]++
+	}
+	for len(cuts) > 0 {
+		best, most := nobody, 0
+		for i, n := range j.Nodes {
+			of := countOf(cuts, n)
+			if of == 0 || of < most || !s.doesWithout(j, append(out[:len(out):len(out)], n), serving) {
+				continue
+			}
+			if of > most || owned[i] <= owned[best] { // of equals the last one: the first speaks
+				best, most = i, of
+			}
+		}
+		if best == nobody {
+			return nil
+		}
+		out = append(out, j.Nodes[best])
+		cuts = slices.DeleteFunc(cuts, func(c Cut) bool { return c.between(j.Nodes[best]) })
+	}
+	return out
+}
+
+// countOf counts from how many a node is cut.
+func countOf(cuts []Cut, n string) int {
+	var from []string
+	for _, c := range cuts {
+		switch n {
+		case c.A:
+			from = including(from, c.B)
+		case c.B:
+			from = including(from, c.A)
+		}
+	}
+	return len(from)
+}
+
+// doesWithout says whether the others have all shards, and what the job has learnt.
+func (s *State) doesWithout(j Job, out []string, serving func(id string) bool) bool {
+	rest := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { return slices.Contains(out, n) })
+	if len(j.History) > 0 && !j.knownTo(rest) {
+		return false
+	}
+	lacks := s.Datasets[j.Dataset].Lacks(func(n string) bool { return serving(n) && !slices.Contains(out, n) })
+	return lacks.Unserved == 0
+}
