@@ -111,9 +111,9 @@ func trainStop() *cobra.Command {
 			}
 			said := "Job %s is %s.\n"
 			if j.State == "running" {
-				said = "Job %s is %s still, and stops as soon as its node answers.\n"
+				said = "Job %s is %s still: it stops when its node answers and has ended its step and written the checkpoint, which takes long for a large model. `hopmesh train show %[1]s` says whether it has.\n"
 				if len(j.Nodes) > 1 {
-					said = "Job %s is %s still, and stops as soon as its nodes answer.\n"
+					said = "Job %s is %s still: it stops when its nodes answer and have ended their step and written their checkpoints, which takes long for a large model. `hopmesh train show %[1]s` says whether it has.\n"
 				}
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), said, cell(j.ID), cell(j.State))

@@ -1,6 +1,7 @@
 package nn_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/keyed"
@@ -76,7 +77,8 @@ func ExampleRegister() {
 	pass.Weights = weights.Alloc(device.Type(), 1, model.Size())
 	pass.Gradients = weights.Alloc(device.Type(), 1, model.Size())
 	pass.Key, pass.Train = keyed.New(1, keyed.Dropout), true
-	device.Write(pass.Weights, model.Initial(1))
+	first, _ := model.Initial(context.Background(), 1)
+	device.Write(pass.Weights, first)
 	adam, _ := nn.NewOptimizer(nn.OptimizerSpec{Kind: "adam"}, device, weights, model.Size())
 
 	ring, labels := sample.Block{CSR: tensor.CSR{Rows: 6, Cols: 6, Indptr: []int64{0}}}, make([]int32, 6)

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"context"
 	"math"
 
 	"github.com/hopmesh/hopmesh/engine/keyed"
@@ -23,18 +24,25 @@ var (
 )
 
 // Initial is the weights before training. Each matrix has a key of its own, so that
-// none depends on the sizes of others.
-func (m *Model) Initial(seed uint64) []float64 {
+// none depends on the sizes of others. Those of a large model take seconds: it looks at ctx
+// now and then, and its error is then the cause.
+func (m *Model) Initial(ctx context.Context, seed uint64) ([]float64, error) {
 	w := make([]float64, m.size)
 	root := keyed.New(seed, keyed.Initial)
 	for i, p := range m.params {
 		draws, begin := root.With(uint64(i)).Draws(), m.initial[i]
 		for j := range p.Rows * p.Cols {
+			if j%initialLook == 0 && ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
 			w[p.Offset+j] = begin.Fill
 			if begin.Bound > 0 {
 				w[p.Offset+j] += begin.Bound * (2*draws.Float64() - 1)
 			}
 		}
 	}
-	return w
+	return w, nil
 }
+
+// initialLook is how many weights are made between two looks at the context: milliseconds.
+const initialLook = 1 << 16

@@ -1,6 +1,8 @@
 package nn_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -135,7 +137,7 @@ func TestInitial(t *testing.T) {
 		s.Hidden, s.Norm = 64, nn.NormLayer
 		s.Residual = true
 		m := newModel(t, s, 300)
-		w := m.Initial(7)
+		w := initial(t, m, 7)
 		for _, p := range m.Params() {
 			if p.Name != c.name {
 				continue
@@ -157,16 +159,36 @@ func TestInitial(t *testing.T) {
 func TestInitialIsFrozen(t *testing.T) {
 	m := newModel(t, nn.Defaults("gcn"), 300)
 	want := []float64{-0.0795437795253554, -0.10611086347669509, -0.09286848097784588}
-	if got := m.Initial(1)[:3]; !slices.Equal(got, want) {
+	if got := initial(t, m, 1)[:3]; !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
-	if slices.Equal(m.Initial(1), m.Initial(2)) {
+	if slices.Equal(initial(t, m, 1), initial(t, m, 2)) {
 		t.Error("another seed begins alike")
 	}
 	// What a matrix begins with does not depend on the sizes of others.
 	wide := newModel(t, nn.Spec{Model: "gcn", Layers: 2, Hidden: 64, Norm: "none", Head: "none", Jump: "none", SelfLoops: "auto"}, 9)
 	a, b := m.Params()[2], wide.Params()[2]
-	if !slices.Equal(m.Initial(1)[a.Offset:], wide.Initial(1)[b.Offset:]) {
+	if !slices.Equal(initial(t, m, 1)[a.Offset:], initial(t, wide, 1)[b.Offset:]) {
 		t.Error("the second layer depends on the size of the first")
+	}
+}
+
+func initial(t testing.TB, m *nn.Model, seed uint64) []float64 {
+	t.Helper()
+	w, err := m.Initial(t.Context(), seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// Who stops a run does not wait until the weights of a large model are made.
+func TestInitialLooksAtItsContext(t *testing.T) {
+	m := newModel(t, nn.Defaults("gcn"), 300)
+	why := errors.New("it was stopped")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if w, err := m.Initial(ctx, 1); w != nil || !errors.Is(err, why) {
+		t.Errorf("%d weights, %v", len(w), err)
 	}
 }

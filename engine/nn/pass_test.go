@@ -142,7 +142,7 @@ func TestCPUAgrees(t *testing.T) {
 		name, _ := json.Marshal(s)
 		g := newGraph(uint64(i), 40, 33)
 		m := newModel(t, s, 33)
-		w := m.Initial(uint64(i))
+		w := initial(t, m, uint64(i))
 		var logits, gradients [2][]float64
 		roots := []uint32{1, 4, 6, 3, 9, 30, 12, 13}
 		for k, r := range []*run{newRun(t, ref(), m, w), runIn(device, rows, kept, m, w)} {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/nn"
+
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
@@ -55,8 +57,8 @@ func within(t *testing.T, name string, r Recipe, shards []*graph.Shard, o Option
 
 func alike(t *testing.T, name string, m *mesh, all []*learner, want *learner, most float64) {
 	t.Helper()
-	initial := want.model.Initial(want.recipe.Seed)
-	want.device.Write(want.weights, initial)
+	begin := initial(t, want.model, want.recipe.Seed)
+	want.device.Write(want.weights, begin)
 	for at, step := range []int{0, want.batches.steps - 1} {
 		expected, err := want.one(t.Context(), 1+at, step)
 		if err != nil {
@@ -176,4 +178,14 @@ func TestGradientsInSinglePrecision(t *testing.T) {
 			within(t, fmt.Sprintf("%s, %s by %s", c.name, c.model, how), r, c.shards, Options{Threads: 2}, 3, want, 1e-4)
 		}
 	}
+}
+
+// initial are the weights that a model begins with.
+func initial(t testing.TB, m *nn.Model, seed uint64) []float64 {
+	t.Helper()
+	w, err := m.Initial(t.Context(), seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
 }

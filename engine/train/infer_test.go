@@ -35,7 +35,7 @@ func outputs(t *testing.T, shards []*graph.Shard, spec nn.Spec, stages int, shar
 	}
 	defer work.Close()
 	kept := make([]float32, model.Size())
-	for i, w := range model.Initial(5) {
+	for i, w := range initial(t, model, 5) {
 		kept[i] = float32(w)
 	}
 	i := newInference(d, device, work, 0, dir)

@@ -73,7 +73,7 @@ func TestStepsUnderWaySeeOlderWeights(t *testing.T) {
 				shared.Sharing = inflight(k, nodes != 2)
 				m := newMesh(nodes, uneven(len(shards), nodes))
 				all := m.start(t, shared, shards, columnwise(wide(Options{Threads: 1})))
-				want.device.Write(want.weights, want.model.Initial(r.Seed))
+				want.device.Write(want.weights, initial(t, want.model, r.Seed))
 				for epoch := 1; epoch <= 2; epoch++ {
 					if err := want.pipelined(t.Context(), epoch, k); err != nil {
 						t.Fatal(err)

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -51,7 +52,7 @@ func (t *trainer) newLearners() error {
 }
 
 // allocate makes what lives as long as the run.
-func (t *learner) allocate() (err error) {
+func (t *learner) allocate(ctx context.Context) (err error) {
 	size := t.model.Size()
 	t.weights = t.kept.Alloc(t.device.Type(), 1, size)
 	t.gradients = t.kept.Alloc(t.device.Type(), 1, size)
@@ -61,7 +62,11 @@ func (t *learner) allocate() (err error) {
 	if t.older, err = t.newOlder(); err != nil {
 		return err
 	}
-	t.device.Write(t.weights, t.model.Initial(t.recipe.Seed))
+	first, err := t.model.Initial(ctx, t.recipe.Seed)
+	if err != nil {
+		return err
+	}
+	t.device.Write(t.weights, first)
 	t.host = make([]float32, size)
 	return nil
 }

@@ -72,7 +72,7 @@ func simulate(t *testing.T, r Recipe, shards []*graph.Shard, owners []int, nodes
 		}
 		panic("no such vertex")
 	}
-	for _, w := range s.one.model.Initial(r.Seed) {
+	for _, w := range initial(t, s.one.model, r.Seed) {
 		if len(s.models) == 0 {
 			s.models = make([]plainModel, nodes)
 		}

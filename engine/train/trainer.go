@@ -78,7 +78,7 @@ func newTrainer(ctx context.Context, r Recipe, shards []*graph.Shard, o Options)
 	if slices.ContainsFunc(t.learners, func(l *learner) bool { return l.recipe.BF16 }) && !family.BF16() {
 		t.notes = append(t.notes, "this CPU has no products of BF16 numbers: they are computed in f32")
 	}
-	if err := t.allocate(); err != nil {
+	if err := t.allocate(ctx); err != nil {
 		t.close()
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (t *trainer) round(on bool) {
 }
 
 // allocate makes what lives as long as the run.
-func (t *trainer) allocate() (err error) {
+func (t *trainer) allocate(ctx context.Context) (err error) {
 	const rows, ends = 4, 1 << 10 // weights, gradients and two moments, each from a whole line on
 	bytes := 0
 	for _, l := range t.learners {
@@ -144,7 +144,7 @@ func (t *trainer) allocate() (err error) {
 		return err
 	}
 	for _, l := range t.learners {
-		if err := l.allocate(); err != nil {
+		if err := l.allocate(ctx); err != nil {
 			return err
 		}
 	}
