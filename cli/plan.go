@@ -91,10 +91,10 @@ func printPlan(w io.Writer, p api.Plan) error {
 	return printOwners(w, p.Jobs)
 }
 
-// printOwners says of jobs whose nodes share the work which shards each of them
-// computes.
+// printOwners says of jobs whose nodes share the work which shards each of them owns
+// in it. Which roots it computes is for the strategy to say.
 func printOwners(w io.Writer, jobs []api.JobSummary) error {
-	rows := [][]string{{"JOB", "NODE", "COMPUTES"}}
+	rows := [][]string{{"JOB", "NODE", "OWNS"}}
 	for _, j := range jobs {
 		of := make([][]int, len(j.Nodes))
 		for shard, n := range j.Owners {

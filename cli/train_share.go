@@ -198,17 +198,34 @@ func trafficRows(history []api.JobEpoch) [][]string {
 	return rows
 }
 
+// sharingRows has no column for what the strategies did not do: models that travel, or
+// weights that are behind.
 func sharingRows(history []api.JobEpoch) [][]string {
-	rows := [][]string{{"EPOCH", "STRATEGY", "SLOTS", "ASKED FOR ROWS", "FOR NEIGHBOURS", "GENERATION", "WEIGHTS"}}
-	for _, e := range history {
-		slots := ""
-		if e.Slots > 0 {
-			slots = strconv.Itoa(e.Slots)
+	head := []string{"EPOCH", "STRATEGY"}
+	var columns []func(e api.JobEpoch) int
+	for _, c := range []struct {
+		head string
+		of   func(e api.JobEpoch) int
+	}{
+		{"SLOTS", func(e api.JobEpoch) int { return e.Slots }},
+		{"BEHIND", func(e api.JobEpoch) int { return e.Behind }},
+	} {
+		if slices.ContainsFunc(history, func(e api.JobEpoch) bool { return c.of(e) > 0 }) {
+			head, columns = append(head, c.head), append(columns, c.of)
 		}
-		rows = append(rows, []string{
-			strconv.Itoa(e.Epoch), e.Strategy, slots, thousands(e.Requests.Feature), thousands(e.Requests.Topology),
-			strconv.FormatUint(e.Generation, 10), e.Weights[:min(12, len(e.Weights))],
-		})
+	}
+	rows := [][]string{append(head, "ASKED FOR ROWS", "FOR NEIGHBOURS", "GENERATION", "WEIGHTS")}
+	for _, e := range history {
+		row := []string{strconv.Itoa(e.Epoch), e.Strategy}
+		for _, of := range columns {
+			n := ""
+			if of(e) > 0 {
+				n = strconv.Itoa(of(e))
+			}
+			row = append(row, n)
+		}
+		rows = append(rows, append(row, thousands(e.Requests.Feature), thousands(e.Requests.Topology),
+			strconv.FormatUint(e.Generation, 10), e.Weights[:min(12, len(e.Weights))]))
 	}
 	return rows
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,5 +51,23 @@ func TestNoLinesWithinEpochs(t *testing.T) {
 	v.tell(api.JobEvent{Progress: &api.JobProgress{Epoch: 5, Step: 3, Steps: 9}})
 	if strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("%q", out.String())
+	}
+}
+
+// What no strategy of a job did has no column.
+func TestSharingHasColumnsOfWhatWasDone(t *testing.T) {
+	for _, c := range []struct{ slots, behind int }{{0, 0}, {2, 0}, {0, 3}, {2, 3}} {
+		first, second := aSharedEpoch(1), aSharedEpoch(2)
+		second.Slots, second.Behind = c.slots, c.behind
+		rows := sharingRows([]api.JobEpoch{first, second})
+		for head, n := range map[string]int{"SLOTS": c.slots, "BEHIND": c.behind} {
+			at := slices.Index(rows[0], head)
+			switch {
+			case (at >= 0) != (n > 0) || len(rows[1]) != len(rows[0]) || len(rows[2]) != len(rows[0]):
+				t.Errorf("%+v: %q", c, rows)
+			case at >= 0 && (rows[1][at] != "" || rows[2][at] != strconv.Itoa(n)):
+				t.Errorf("%+v: %q", c, rows)
+			}
+		}
 	}
 }

@@ -43,7 +43,7 @@ func (o *Options) measured() (free, resident, machine uint64) {
 // must have room beside each other.
 func (t *trainer) afford(ctx context.Context, tag exchange.Tag, needs uint64) error {
 	if t.shared == nil {
-		return enough(t.options.Memory, needs)
+		return enough(t.options.Memory, needs, len(t.learners))
 	}
 	free, resident, machine := t.options.measured()
 	mine := means{Needs: needs, Has: t.options.Memory, Bounded: t.options.Memory > 0, Machine: machine, Missing: needs - min(needs, resident), Free: free}
@@ -64,12 +64,12 @@ func (t *trainer) afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 		if n, err := binary.Decode(m, binary.LittleEndian, &all[node]); err != nil || n != len(m) {
 			return fmt.Errorf("node %s tells of its memory in %d bytes, which is not what that takes", s.name(node), len(m))
 		}
-		if err := lacking(all[node].Has, all[node].Needs, all[node].Bounded); err != nil {
+		if err := lacking(all[node].Has, all[node].Needs, all[node].Bounded, len(t.learners)); err != nil {
 			return &agreed{fmt.Errorf("on node %s, %w", s.name(node), err)}
 		}
 	}
 	for node := range all {
-		note, err := beside(all, node, s.work.Nodes)
+		note, err := beside(all, node, s.work.Nodes, len(t.learners))
 		if err != nil {
 			return &agreed{err}
 		}
@@ -82,7 +82,7 @@ func (t *trainer) afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 
 // beside looks at the machine of a node, if that is the first on it and not alone. It
 // returns a note where much of what is free will be taken.
-func beside(all []means, node int, names []string) (note string, err error) {
+func beside(all []means, node int, names []string, models int) (note string, err error) {
 	first := &all[node]
 	missing, free := uint64(0), first.Free
 	var on []string
@@ -103,7 +103,7 @@ func beside(all []means, node int, names []string) (note string, err error) {
 	nodes := fmt.Sprintf("nodes %s and %s are on one machine", strings.Join(on[:len(on)-1], ", "), on[len(on)-1])
 	switch {
 	case missing > free:
-		return "", fmt.Errorf("%s, where the training needs %s of memory for all of them and %s are free: take a smaller --batch, --fanout or --hidden, run fewer nodes there, or free some", nodes, gib(missing), gib(free))
+		return "", fmt.Errorf("%s, where the training needs %s of memory for all of them and %s are free: take %s, run fewer nodes there, or free some", nodes, gib(missing), gib(free), smaller(models))
 	case missing > free/2:
 		return fmt.Sprintf("%s, where the training takes %s of memory for all of them, and %s are free", nodes, gib(missing), gib(free)), nil
 	}
@@ -112,11 +112,11 @@ func beside(all []means, node int, names []string) (note string, err error) {
 
 // enough says what is short of what a run needs: of what it may use or, where nothing
 // bounds that, of what the machine has left beside what this process holds.
-func enough(memory, needs uint64) error {
-	return lacking(cmp.Or(memory, headroom.Available()+headroom.Resident()), needs, memory > 0)
+func enough(memory, needs uint64, models int) error {
+	return lacking(cmp.Or(memory, headroom.Available()+headroom.Resident()), needs, memory > 0, models)
 }
 
-func lacking(has, needs uint64, bounded bool) error {
+func lacking(has, needs uint64, bounded bool, models int) error {
 	if needs <= has {
 		return nil
 	}
@@ -124,5 +124,13 @@ func lacking(has, needs uint64, bounded bool) error {
 	if bounded {
 		advice = "allow more with `hopmesh agent --memory`"
 	}
-	return fmt.Errorf("the training needs %s of memory and has %s: take a smaller --batch, --fanout or --hidden, or %s", gib(needs), gib(has), advice)
+	return fmt.Errorf("the training needs %s of memory and has %s: take %s, or %s", gib(needs), gib(has), smaller(models), advice)
+}
+
+// smaller is what takes less memory.
+func smaller(models int) string {
+	if models > 1 {
+		return "a smaller --batch, --fanout or --hidden, or fewer models in the sweep"
+	}
+	return "a smaller --batch, --fanout or --hidden"
 }

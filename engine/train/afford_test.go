@@ -61,20 +61,33 @@ func TestNodesOfOneMachineShareItsMemory(t *testing.T) {
 	}
 }
 
+// A sweep takes less memory with fewer models, too.
+func TestSweepIsAdvisedFewerModels(t *testing.T) {
+	all := []means{{Machine: 3, Missing: 4 << 30, Free: 1 << 30}, {Machine: 3, Missing: 4 << 30, Free: 1 << 30}}
+	for models, advised := range map[int]bool{1: false, 2: true} {
+		_, together := beside(all, 0, []string{"a", "b"}, models)
+		for what, err := range map[string]error{"alone": lacking(1, 2, true, models), "together": together} {
+			if err == nil || strings.Contains(err.Error(), "or fewer models in the sweep") != advised {
+				t.Errorf("%s, %d models: %v", what, models, err)
+			}
+		}
+	}
+}
+
 func TestWhatNodesTakeTogetherIsNoted(t *testing.T) {
 	all := []means{{Machine: 3, Missing: 4 << 30, Free: 9 << 30}, {Machine: 4, Missing: 1, Free: 2}, {Machine: 3, Missing: 1 << 30, Free: 8 << 30}}
 	names := []string{"a", "b", "c"}
-	if note, err := beside(all, 0, names); err != nil || note != "nodes a and c are on one machine, where the training takes 5.0 GiB of memory for all of them, and 8.0 GiB are free" {
+	if note, err := beside(all, 0, names, 1); err != nil || note != "nodes a and c are on one machine, where the training takes 5.0 GiB of memory for all of them, and 8.0 GiB are free" {
 		t.Errorf("%q, %v", note, err)
 	}
 	all[0].Missing = 1 << 30 // which is little
 	for node := range all {
-		if note, err := beside(all, node, names); err != nil || note != "" {
+		if note, err := beside(all, node, names, 1); err != nil || note != "" {
 			t.Errorf("%d: %q, %v", node, note, err)
 		}
 	}
 	all[2].Missing = 1<<64 - 1 // whatever a node says
-	if _, err := beside(all, 0, names); err == nil {
+	if _, err := beside(all, 0, names, 1); err == nil {
 		t.Error("what is far too much is fine")
 	}
 }

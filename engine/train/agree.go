@@ -25,10 +25,11 @@ type share struct {
 type Differing struct {
 	Epoch int
 	Nodes [2]string
+	Model string // of a sweep: which of its models, in words
 }
 
 func (e *Differing) Error() string {
-	return fmt.Sprintf("after epoch %d, node %s and node %s have different weights, though both made the same updates: one of them has faulty memory, or computes with other instructions than the other (see `hopmesh doctor`): train on nodes of one kind, or without the one that is at fault", e.Epoch, e.Nodes[0], e.Nodes[1])
+	return fmt.Sprintf("after epoch %d, node %s and node %s have different weights%s, though both made the same updates: one of them has faulty memory, or computes with other instructions than the other (see `hopmesh doctor`): train on nodes of one kind, or without the one that is at fault", e.Epoch, e.Nodes[0], e.Nodes[1], e.Model)
 }
 
 // agree makes of what this node did of an epoch what all nodes did, the same on each of
@@ -62,7 +63,11 @@ func (t *learner) agree(ctx context.Context, e *Epoch) error {
 			return fmt.Errorf("node %s %w", s.name(node), err)
 		}
 		if of.Hash != mine.Hash {
-			return &agreed{&Differing{Epoch: e.Epoch, Nodes: s.differing(messages)}}
+			d := &Differing{Epoch: e.Epoch, Nodes: s.differing(messages)}
+			if model := t.called(); model != "" {
+				d.Model = " of " + model
+			}
+			return &agreed{d}
 		}
 		of.add(e, float64(len(messages)))
 	}

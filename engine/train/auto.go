@@ -124,7 +124,7 @@ func (t *trainer) try(ctx context.Context, c auto.Candidate, epoch int) (need ne
 		return need, false, err
 	}
 	need.settle(t)
-	return need, enough(t.options.Memory, need.others()+need.pass+need.least) == nil, nil
+	return need, enough(t.options.Memory, need.others()+need.pass+need.least, len(t.learners)) == nil, nil
 }
 
 // back has the strategy deal again that was chosen, after another was tried.

@@ -70,6 +70,9 @@ func (t *trainer) openFront(ctx context.Context) (err error) {
 		return err
 	}
 	t.front = front
+	if t.shared != nil && !settings.Pushed() && !front.resamples {
+		t.notes = append(t.notes, "nodes lack edges, so blocks are sent to those that have none of them, as with p3.push=blocks, instead of p3.push=resample")
+	}
 	if front.inflight > 1 {
 		t.notes = append(t.notes, fmt.Sprintf("p3.inflight=%d: first layers are computed with weights that are up to %d updates old, so gradients are not those of one machine", front.inflight, front.inflight-1))
 	}

@@ -147,6 +147,26 @@ func TestWeightsThatDifferEndTheJob(t *testing.T) {
 	}
 }
 
+// Of a sweep, the model is named.
+func TestModelWhoseWeightsDifferIsNamed(t *testing.T) {
+	shards := communities(t, 1500)
+	r := swept(small("gcn"), "lr=0.01", "lr=0.03")
+	r = everywhere(r, func(of *Recipe) { of.Sharing = ways()["centric"] })
+	m := newMesh(2, uneven(len(shards), 2))
+	all := m.start(t, r, shards, Options{Threads: 1})
+	errs := make([]error, len(all))
+	m.each(func(node int) error { //nolint:errcheck // each node's error is looked at by itself
+		tr := all[node]
+		if node == 1 {
+			l := tr.learners[1]
+			tr.device.Write32(l.weights.View(0, 1, 3, 1), []float32{0.01})
+		}
+		errs[node] = tr.epoch(t.Context())
+		return nil
+	})
+	said(t, errs, "after epoch 1, node n0 and node n1 have different weights of model 1 (lr=0.03), though both")
+}
+
 // A node that fails ends the run of the others as soon as they ask it, each with a
 // checkpoint.
 func TestANodeThatIsGoneEndsTheRun(t *testing.T) {
