@@ -74,7 +74,7 @@ func (d *dealing) spans(s *slot) {
 			}
 		}
 	}
-	s.spans = exchange.Spans(d.holders, d.nodes)
+	s.spans = exchange.SpansTo(s.spans, d.holders, d.nodes)
 }
 
 // alone deals a batch to the one node that there is: in one group, or by grains.

@@ -232,3 +232,27 @@ func TestWithoutValidationTheLastEpochIsTheBest(t *testing.T) {
 		t.Error("half of the shards are trained on")
 	}
 }
+
+// Nor does dealing batches by grains, of which all nodes know who has which.
+func TestDealingGrainsAllocatesNothing(t *testing.T) {
+	shards := communities(t, 1500)
+	for name, way := range ways() {
+		r := small("gcn")
+		r.Sharing = way
+		r.Sharing.Deterministic = true
+		for node, tr := range newMesh(3, uneven(len(shards), 3)).start(t, r, shards, Options{Threads: 1}) {
+			s, step := tr.batches.slots[0], 0
+			one := func() {
+				tr.batches.set(s, step%tr.batches.steps)
+				tr.dealing.deal(s)
+				step++
+			}
+			for range 2 * tr.batches.steps {
+				one()
+			}
+			if n := testing.AllocsPerRun(20, one); n > 0 {
+				t.Errorf("%s, node %d: dealing a batch allocates %g times", name, node, n)
+			}
+		}
+	}
+}
