@@ -14,7 +14,8 @@ import (
 // A Device is one GPU with a goroutine that is locked to a thread of its own, on
 // which the device's context is.
 type Device struct {
-	info Info
+	info    Info
+	context cu.CUContext // the primary one, set before Open returns
 
 	turn   sync.Mutex // one Do at a time
 	closed bool       // under turn
@@ -32,6 +33,7 @@ type answer struct {
 // It is handed to the functions that run there and is of no use outside of them.
 type Thread struct {
 	ordinal cu.Device
+	context cu.CUContext
 	lost    error // the first error after which the context is of no use
 }
 
@@ -117,6 +119,7 @@ func (d *Device) run(ready chan<- error) {
 		ready <- err
 		return
 	}
+	d.context = t.context
 	ready <- nil
 	for f := range d.ask {
 		d.answer <- t.call(f)
@@ -147,6 +150,7 @@ func (t *Thread) begin() error {
 	if err != nil {
 		return failed("cuDevicePrimaryCtxRetain", err)
 	}
+	t.context = context
 	if err := cu.SetCurrentContext(context); err != nil {
 		return errors.Join(failed("cuCtxSetCurrent", err), t.release())
 	}

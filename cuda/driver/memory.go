@@ -22,6 +22,9 @@ func (m Memory) Len() int { return m.bytes }
 // memory.
 func (m Memory) Address() uint64 { return uint64(m.at) }
 
+// MemoryAt is what an address stands for that came of Address.
+func MemoryAt(address uint64, bytes int) Memory { return Memory{cu.DevicePtr(address), bytes} }
+
 // Slice is the bytes from from up to to. Like a slice's, bounds that are not
 // within panic.
 func (m Memory) Slice(from, to int) Memory {

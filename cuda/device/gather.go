@@ -1,0 +1,115 @@
+//go:build cuda
+
+package device
+
+import (
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// Gather is as tensor.Rows says. The parts ascend by First.
+func (d *Device) Gather(y tensor.Matrix, parts []tensor.Part, ids []uint32) {
+	must(len(ids) == y.Rows, "there are as many ids as rows to gather")
+	mustHold("y", y, y.Rows, y.Cols)
+	have := [2]bool{} // F32, BF16
+	for i := range parts {
+		mustHold("a part", parts[i].X, parts[i].X.Rows, y.Cols)
+		have[kind(parts[i].X.Type)] = true
+	}
+	if y.Rows == 0 || y.Cols == 0 || !d.begin() {
+		return
+	}
+	defer d.end()
+	rows := lent(d, ids)
+	if !have[0] || !have[1] {
+		d.gather(y, parts, rows, parts[0].X.Type)
+		return
+	}
+	// Those of one type, and zeros for the others; and those of the other type to add.
+	d.gather(y, parts, rows, tensor.F32)
+	others := over(tensor.BF16, y.Rows, y.Cols, d.room(2*y.Rows*y.Cols))
+	d.gather(others, parts, rows, tensor.BF16)
+	d.combine(y, 1, y, 1, others)
+}
+
+// kind counts the types of numbers.
+func kind(t tensor.Type) int {
+	if t == tensor.BF16 {
+		return 1
+	}
+	return 0
+}
+
+var gathers = [2][2]string{{"gather_f32_f32", "gather_f32_bf16"}, {"gather_bf16_f32", "gather_bf16_bf16"}}
+
+// gather gathers from the parts of this type; those of the other have rows of zeros.
+func (d *Device) gather(y tensor.Matrix, parts []tensor.Part, ids address, t tensor.Type) {
+	var zeros address
+	l := &d.lists
+	l.first, l.base, l.stride = l.first[:0], l.base[:0], l.stride[:0]
+	for i := range parts {
+		base, stride := addressOf(parts[i].X), parts[i].X.Stride
+		if parts[i].X.Type != t {
+			if zeros == 0 {
+				row := y.Cols * t.Bytes()
+				zeros = d.room(row)
+				d.check(d.on.Zero(zeros.memory(row), d.stream))
+			}
+			base, stride = zeros, 0
+		}
+		l.first, l.base, l.stride = append(l.first, parts[i].First), append(l.base, base), append(l.stride, int64(stride))
+	}
+	first, base, strides := lent(d, l.first), lent(d, l.base), lent(d, l.stride)
+	d.launch(gathers[kind(y.Type)][kind(t)], byRows(y.Rows, y.Cols), at(y), stride(y), number(y.Rows), number(y.Cols),
+		first.argument(), base.argument(), strides.argument(), number(len(parts)), ids.argument())
+}
+
+// ScatterAdd is as tensor.Rows says. Rows are grouped on the host by where they go, so
+// that each is written once, in the order of i.
+func (d *Device) ScatterAdd(y, x tensor.Matrix, rows []int32) {
+	mustCompute(y)
+	mustBe("x", x, tensor.F32, len(rows), y.Cols)
+	for _, r := range rows {
+		must(uint(r) < uint(y.Rows), "a row that is added to exists")
+	}
+	if len(rows) == 0 || !d.begin() {
+		return
+	}
+	defer d.end()
+	l := &d.lists
+	l.group(rows, y.Rows)
+	indptr, order := lent(d, l.indptr), lent(d, l.order)
+	d.launchEnding("aggregate_f32", byRows(y.Rows, y.Cols), ending{scale: 1}, at(y), stride(y), number(y.Rows), number(y.Cols),
+		indptr.argument(), order.argument(), address(0).argument(), at(x), stride(x), truth(false), truth(true))
+}
+
+// lists are those that operations make on the host.
+type lists struct {
+	// of the parts of a Gather
+	first  []uint32
+	base   []address
+	stride []int64
+	// of a ScatterAdd: row r gets what stands in order from indptr[r] up to indptr[r+1].
+	indptr []int64
+	order  []int32
+}
+
+// group orders rows, which are below n.
+func (l *lists) group(rows []int32, n int) {
+	l.indptr = slices.Grow(l.indptr[:0], n+2)[:n+2]
+	l.order = slices.Grow(l.order[:0], len(rows))[:len(rows)]
+	clear(l.indptr)
+	for _, r := range rows {
+		l.indptr[r+2]++
+	}
+	for r := range n {
+		l.indptr[r+2] += l.indptr[r+1]
+	}
+	// What was counted two further on becomes each row's end as it is filled.
+	for i, r := range rows {
+		l.order[l.indptr[r+1]] = int32(i)
+		l.indptr[r+1]++
+	}
+	l.indptr = l.indptr[:n+1]
+}

@@ -1,0 +1,101 @@
+//go:build cuda
+
+package device
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/hopmesh/hopmesh/cuda/driver"
+)
+
+// outOfMemory is CUDA_ERROR_OUT_OF_MEMORY.
+const outOfMemory = 2
+
+// take takes memory of the GPU. Copies of CSRs give way.
+func (d *Device) take(bytes int) (driver.Memory, error) {
+	m, err := d.on.Alloc(bytes)
+	if full, is := errors.AsType[*driver.Error](err); !is || full.Code != outOfMemory {
+		return m, err
+	}
+	if d.finish() && d.mirrors.drop(d) {
+		if m, again := d.on.Alloc(bytes); again == nil {
+			return m, nil
+		}
+	}
+	free, total, _ := d.on.Memory()
+	return driver.Memory{}, fmt.Errorf("%d MiB of the GPU's memory are needed at once, and %d MiB of %d MiB are free: %w",
+		blocks(bytes, 1<<20), free>>20, total>>20, err)
+}
+
+// least is what scratch begins with, alignment what its pieces begin on.
+const (
+	least     = 1 << 20
+	alignment = 256
+)
+
+func aligned(bytes int) int { return (bytes + alignment - 1) &^ (alignment - 1) }
+
+// scratch is memory of the GPU for what one operation needs while its kernels run. It
+// grows, and what was too small stays until the next operation.
+type scratch struct {
+	memory driver.Memory
+	used   int
+	small  []driver.Memory
+}
+
+func (s *scratch) reset(d *Device) {
+	s.used = 0
+	if len(s.small) == 0 || !d.finish() {
+		return
+	}
+	for _, m := range s.small {
+		d.check(d.on.Free(m))
+	}
+	s.small = s.small[:0]
+}
+
+func (s *scratch) close(d *Device) {
+	s.reset(d)
+	if s.memory.Len() > 0 {
+		d.check(d.on.Free(s.memory))
+	}
+	*s = scratch{}
+}
+
+// room is so many bytes for the operation that is being handed over. It is 0 if there
+// is none, which is an error then.
+func (d *Device) room(bytes int) address {
+	s := &d.scratch
+	bytes = aligned(max(1, bytes))
+	if d.err != nil {
+		return 0
+	}
+	if s.used+bytes > s.memory.Len() {
+		m, err := d.take(max(least, bytes, min(2*s.memory.Len(), s.memory.Len()+bytes)))
+		if !d.check(err) {
+			return 0
+		}
+		if s.memory.Len() > 0 {
+			s.small = append(s.small, s.memory)
+		}
+		s.memory, s.used = m, 0
+	}
+	a := address(s.memory.Address()).plus(s.used)
+	s.used += bytes
+	return a
+}
+
+// lent is a list of the host's in the GPU's memory, for the operation that is being
+// handed over.
+func lent[T any](d *Device, list []T) address {
+	data := bytesOf(list)
+	a := d.room(len(data))
+	d.send(a, data)
+	return a
+}
+
+func bytesOf[T any](list []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(list))), len(list)*int(unsafe.Sizeof(*new(T))))
+}
