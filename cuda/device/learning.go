@@ -28,6 +28,9 @@ func (d *Device) BinaryCrossEntropy(dz, z tensor.Matrix, labels []int32, scale f
 func (d *Device) judge(name string, dz, z tensor.Matrix, labels []int32, scale float64) (loss float64, right int) {
 	mustCompute(z)
 	must(len(labels) == z.Rows, "there are as many labels as rows")
+	for _, l := range labels {
+		must(int(l) < z.Cols, "a label is a column or negative")
+	}
 	if !dz.None() {
 		mustBe("dz", dz, tensor.F32, z.Rows, z.Cols)
 	}

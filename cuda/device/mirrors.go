@@ -76,11 +76,19 @@ func (m *mirrors) oldest(bytes int) *mirror {
 		if k.turn == m.turn || bytes != 0 && k.memory.Len() != bytes {
 			continue
 		}
-		if best == nil || (k.stamp == 0) != (best.stamp == 0) && k.stamp == 0 || (k.stamp == 0) == (best.stamp == 0) && k.turn < best.turn {
+		if best == nil || k.before(best) {
 			best = k
 		}
 	}
 	return best
+}
+
+// before says whether k's memory is taken before that of another.
+func (k *mirror) before(other *mirror) bool {
+	if (k.stamp == 0) != (other.stamp == 0) {
+		return k.stamp == 0
+	}
+	return k.turn < other.turn
 }
 
 // another is a new one, for which others go if there are too many. It is nil if there

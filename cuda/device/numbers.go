@@ -86,6 +86,10 @@ func (d *Device) besides(m tensor.Matrix, rows int) address {
 func (d *Device) convert(y, x tensor.Matrix) { d.combine(y, 1, x, 0, tensor.Matrix{}) }
 
 func sendNumbers[T float32 | float64](d *Device, to address, t tensor.Type, from []T) {
+	if same, is := any(from).([]float32); is && t == tensor.F32 {
+		d.send(to, bytesOf(same))
+		return
+	}
 	for len(from) > 0 && d.err == nil {
 		n := min(len(from), segmentBytes/t.Bytes())
 		p := d.pinned(n * t.Bytes())

@@ -63,6 +63,12 @@ func Run(t *testing.T, d tensor.Device) {
 	}
 }
 
+// Products judges nothing but products, of a device that rounds their operands: they
+// may be off by so much, relative to the sum of the magnitudes of what is added up.
+func Products(t *testing.T, d tensor.Device, tolerance float64) {
+	check{"MatMul", products}.on(t, d, reference.New(), tolerance)
+}
+
 // Same demands the same bits of two devices: of one with other threads, or with
 // other kernels that promise so.
 func Same(t *testing.T, a, b tensor.Device) {
