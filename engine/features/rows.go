@@ -65,7 +65,7 @@ func (s *Store) Fill(r *Rows, places []uint32, transpose bool, far *Far) {
 	if !s.ones || s.scaled {
 		r.Values = r.values
 	}
-	r.Transposed = nil
+	r.Transposed, r.Stamp = nil, tensor.NewStamp()
 	if transpose {
 		r.flip()
 	}

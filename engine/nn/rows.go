@@ -41,12 +41,8 @@ func (c *Call) features(p float64) {
 	g := r.sparse
 	first := g.Indptr[0]
 	if dropped {
-		var from tensor.Matrix
-		if g.Values != nil {
-			from = tensor.OverF32(1, g.Entries(), g.Values[first:][:g.Entries()])
-		}
 		r.values = c.New(1, g.Entries())
-		c.Device.DropValues(r.values, from, g, r.drop.Dropout)
+		c.Device.DropValues(r.values, tensor.Matrix{}, g, r.drop.Dropout)
 	}
 	r.part, r.partValue = *g, r.values
 	if c.targets != c.sources {

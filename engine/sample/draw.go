@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // group is how many vertices go through a stage before the next: so many that the
@@ -68,7 +69,7 @@ func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 			b.vertices = s.seen.number(block.indices[f.at:][:f.entries], b.vertices)
 		}
 	}
-	block.Own, block.Vertices = 0, b.vertices
+	block.Own, block.Vertices, block.Stamp = 0, b.vertices, tensor.NewStamp()
 	block.Rows, block.Cols = targets, len(b.vertices)
 	block.Indptr, block.Indices, block.Values, block.Transposed = block.indptr, block.indices, nil, nil
 	if s.o.Form.Weighting != Ones {

@@ -3,6 +3,8 @@ package sample
 import (
 	"slices"
 	"unsafe"
+
+	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // staged is how many entries go through a stage of transposing before the next.
@@ -16,7 +18,7 @@ func (b *Block) Transpose() {
 	t.Indptr = slices.Grow(t.Indptr[:0], b.Cols+1)[:b.Cols+1]
 	t.Rows = slices.Grow(t.Rows[:0], len(entries))[:len(entries)]
 	t.Edges = slices.Grow(t.Edges[:0], len(entries))[:len(entries)]
-	b.Transposed = t
+	b.Transposed, b.Stamp = t, tensor.NewStamp()
 	clear(t.Indptr)
 	if len(entries) == 0 {
 		return

@@ -136,7 +136,7 @@ type Rows interface {
 	// Densify writes the rows of g as a dense matrix.
 	Densify(y Matrix, g *CSR)
 	// DropValues is to[i] = from[i], dropped or scaled up, for the entries of g,
-	// whose values from and to are (1 x Entries; from left out: all 1): the
+	// whose values from and to are (1 x Entries; from left out: those of g): the
 	// vertex is that of the row, the column that of the entry.
 	DropValues(to, from Matrix, g *CSR, d Dropout)
 	// Finite says whether all elements are finite.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // readHalo makes, for parts over all vertices here, what there is with a halo: the
@@ -22,7 +23,7 @@ func (i *inference) readHalo(ctx context.Context, stages int) (places []uint32, 
 				w.block.Indices[at] = int32(i.own.rows) + h.rowOf.find(w.block.Vertices[source])
 			}
 		}
-		w.block.Vertices = nil
+		w.block.Vertices, w.block.Stamp = nil, tensor.NewStamp()
 		if err := i.reserve(stages); err != nil {
 			return nil, nil, err
 		}

@@ -161,12 +161,8 @@ func (f *Front) laySparse(b *Batch, h Hand, g *group) {
 		f.columns.fill(p, l.span, g.block.Vertices)
 		p.dropped = tensor.Matrix{}
 		if drop := b.pass.InputDropout(g.block.Vertices); drop.P > 0 {
-			var from tensor.Matrix
-			if p.Values != nil {
-				from = tensor.OverF32(1, p.Entries(), p.Values)
-			}
 			p.dropped = b.rows.Alloc(h.Device.Type(), 1, p.Entries())
-			h.Device.DropValues(p.dropped, from, &p.CSR, drop) // by columns among all
+			h.Device.DropValues(p.dropped, tensor.Matrix{}, &p.CSR, drop) // by columns among all
 		}
 		p.rebase(l.span)
 	}

@@ -104,6 +104,9 @@ func (d *Device) DropValues(to, from tensor.Matrix, g *tensor.CSR, dropout tenso
 	if !from.None() {
 		mustBe("from", from, tensor.F32, 1, g.Entries())
 	}
+	if from.None() && g.Values != nil {
+		from = tensor.OverF32(1, g.Entries(), g.Values[g.Indptr[0]:g.Indptr[g.Rows]])
+	}
 	must(dropout.P <= 0 || len(dropout.Vertices) >= g.Rows, "a row is dropped from and has no vertex")
 	t := &d.dropValues
 	*t = dropValuesTask{byRows(g.Rows, g.Entries()/max(1, g.Rows)+1, lossGrain), to, from, g, dropout}

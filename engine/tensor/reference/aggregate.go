@@ -149,8 +149,7 @@ func (d *Device) Densify(y tensor.Matrix, g *tensor.CSR) {
 	}
 }
 
-// DropValues is as tensor.Rows says. Without from the values are 1 even where g has
-// others.
+// DropValues is as tensor.Rows says.
 func (*Device) DropValues(to, from tensor.Matrix, g *tensor.CSR, d tensor.Dropout) {
 	mustBe("to", to, 1, g.Entries())
 	mustBeOrNone("from", from, 1, g.Entries())
@@ -158,8 +157,11 @@ func (*Device) DropValues(to, from tensor.Matrix, g *tensor.CSR, d tensor.Dropou
 	for t := range g.Rows {
 		for _, e := range entries(g, t) {
 			v := 1.0
-			if !from.None() {
+			switch {
+			case !from.None():
 				v = in.row(0)[e.at]
+			case g.Values != nil:
+				v = float64(g.Values[g.Indptr[0]+int64(e.at)])
 			}
 			if d.P != 0 {
 				v = drop(v, rowKey(d, t), e.source, d.P)

@@ -69,7 +69,7 @@ func TestDropValues(t *testing.T) {
 	b := lay(t)
 	g, d := graph(true), dropout(.5)
 	given := b.random(1, g.Entries())
-	for name, from := range map[string]tensor.Matrix{"given": given, "ones": none} {
+	for name, from := range map[string]tensor.Matrix{"given": given, "its own": none} {
 		t.Run(name, func(t *testing.T) {
 			b := lay(t)
 			to := b.random(1, g.Entries())
@@ -77,9 +77,9 @@ func TestDropValues(t *testing.T) {
 			var want []float64
 			for r := range g.Rows {
 				for e := g.Indptr[r]; e < g.Indptr[r+1]; e++ {
-					v := 2.0
+					v := 2 * float64(g.Values[e])
 					if !from.None() {
-						v *= given.F64()[len(want)]
+						v = 2 * given.F64()[len(want)]
 					}
 					if d.Key.With(uint64(vertices[r])).Column(uint32(g.Indices[e])) < keyed.Threshold(.5) {
 						v = 0
