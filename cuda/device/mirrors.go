@@ -137,6 +137,14 @@ func (m *mirrors) drop(d *Device) bool {
 // Indptr says is where they stand, though the copies begin with the first entry.
 type entries struct{ indptr, indices, values address }
 
+// own is where the CSR's own values begin, its first entry's; 0 if it has none.
+func (e entries) own(g *tensor.CSR) address {
+	if e.values == 0 {
+		return 0
+	}
+	return e.values.plus(4 * int(g.Indptr[0]))
+}
+
 // columns are a Transpose's.
 type columns struct{ indptr, rows, edges address }
 

@@ -31,7 +31,11 @@ func (d *Device) DropValues(to, from tensor.Matrix, g *tensor.CSR, drop tensor.D
 	}
 	defer d.end()
 	e, o := d.entries(g), d.dropping(drop, g.Rows)
-	d.launch("drop_values", grid{blocks(g.Rows, warpsOfBlock), 1, 1}, at(to), at(from), number(g.Rows), e.indptr.argument(), e.indices.argument(),
+	values := addressOf(from)
+	if from.None() {
+		values = e.own(g)
+	}
+	d.launch("drop_values", grid{blocks(g.Rows, warpsOfBlock), 1, 1}, at(to), values.argument(), number(g.Rows), e.indptr.argument(), e.indices.argument(),
 		driver.Int64(int64(o.key)), o.vertices.argument(), driver.Int32(int32(o.threshold)), driver.Float32(o.scale))
 }
 
@@ -69,13 +73,12 @@ func (d *Device) AggregateBack(dx tensor.Matrix, g *tensor.CSR, values, dy tenso
 	}
 	defer d.end()
 	var e entries
-	first := 4 * int(g.Indptr[0])
+	weights := addressOf(values)
 	if how == tensor.Mean || g.Values != nil && values.None() {
 		e = d.entries(g)
 	}
-	weights := addressOf(values)
-	if values.None() && e.values != 0 {
-		weights = e.values.plus(first) // edges count from the first entry
+	if values.None() {
+		weights = e.own(g)
 	}
 	c := d.columns(g)
 	d.launch("aggregate_back", byRows(dx.Rows, dx.Cols), at(dx), stride(dx), number(dx.Rows), number(dx.Cols),
