@@ -70,10 +70,10 @@ test-arm64: ## the kernels' tests for arm64, under qemu
 CUDA_EMULATOR := $(CURDIR)/.tools/cuda/libcuda.so
 
 .PHONY: test-cuda
-test-cuda: build-cuda ## what has build tag cuda, without a GPU and without a driver (needs gcc)
+test-cuda: build-cuda cuda-emulator ## what has build tag cuda, without a GPU (needs gcc and g++)
 	$(CUDA) vet -tags cuda ./cuda/... ./cli/hopmesh
 	$(CUDA) test -race -tags cuda -timeout 9m ./cuda/...
-	[ ! -e $(CUDA_EMULATOR) ] || HOPMESH_LIBCUDA=$(CUDA_EMULATOR) $(CUDA) test -tags cuda,emulator -timeout 9m ./cuda/...
+	HOPMESH_LIBCUDA=$(CUDA_EMULATOR) $(CUDA) test -tags cuda,emulator -timeout 9m -skip 'TestContract/(HeadDot|Attend)|TestAllocations' ./cuda/...
 
 # NVIDIA's header, to compare ours with; a few megabytes.
 NVIDIA_HEADER := .tools/cudaheader

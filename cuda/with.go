@@ -6,16 +6,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hopmesh/hopmesh/cuda/device"
 	"github.com/hopmesh/hopmesh/cuda/driver"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
-
-// errOperations is why a GPU that was found isn't used.
-var errOperations = errors.New("computing on the GPU is not in this build yet")
-
-// compute makes a tensor device of a GPU, which it closes with itself. While it is
-// nil no GPU can be used.
-var compute func(*driver.Device) (tensor.Device, error)
 
 // The least that the kernels are made for: PTX 8.0, which drivers for CUDA 12.0
 // know first, for compute capability 8.0.
@@ -26,11 +20,11 @@ const (
 
 func candidates() ([]candidate, error) {
 	found, err := driver.Probe()
-	return choice(found, err, compute != nil)
+	return choice(found, err)
 }
 
 // choice is what to make of what Probe found.
-func choice(found driver.Found, err error, computes bool) ([]candidate, error) {
+func choice(found driver.Found, err error) ([]candidate, error) {
 	if found.Version > 0 && found.Version < leastVersion {
 		return nil, fmt.Errorf("the NVIDIA driver is for CUDA %s, and 12.0 is the least: update the driver", found.CUDA())
 	}
@@ -43,32 +37,23 @@ func choice(found driver.Found, err error, computes bool) ([]candidate, error) {
 	list := make([]candidate, len(found.Devices))
 	for i, d := range found.Devices {
 		list[i] = candidate{name: fmt.Sprintf("%s with %d GiB", d.Name, d.Memory>>30)}
-		switch {
-		case d.Major < leastMajor:
+		if d.Major < leastMajor {
 			list[i].wrong = fmt.Errorf("its compute capability is %d.%d, and %d.0 is the least", d.Major, d.Minor, leastMajor)
-		case !computes:
-			list[i].wrong = errOperations
 		}
 	}
 	return list, nil
 }
 
-// Open makes a device of what Detect answered, cuda:N.
+// Open makes a device of what Detect answered, cuda:N. Its products are rounded to
+// tf32.
 func Open(name string) (tensor.Device, error) {
 	n, err := number(name)
 	if err != nil {
 		return nil, err
 	}
-	if compute == nil {
-		return nil, fmt.Errorf("device %s: %w: %w", name, ErrNoGPU, errOperations)
-	}
-	d, err := driver.Open(n)
+	d, err := device.Open(n, device.Options{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("device %s: %w: %w", name, ErrNoGPU, err)
 	}
-	on, err := compute(d)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("device %s: %w", name, err), d.Close())
-	}
-	return on, nil
+	return d, nil
 }

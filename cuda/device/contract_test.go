@@ -3,6 +3,7 @@
 package device
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"strings"
@@ -54,7 +55,7 @@ func TestOtherSchedules(t *testing.T) {
 	for _, s := range schedules {
 		t.Run(s, func(t *testing.T) {
 			t.Parallel()
-			c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^(TestContract|TestStaging.*|TestMirrors.*)$")
+			c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^(TestContract|TestStaging.*|TestMirrors.*)$", "-test.skip="+flag.Lookup("test.skip").Value.String())
 			c.Env = append(os.Environ(), strings.Fields(s)...)
 			if out, err := c.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
