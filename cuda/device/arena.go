@@ -78,8 +78,9 @@ func (a *arena) more(bytes int) bool {
 	return a.device.check(a.grow(bytes))
 }
 
-// nowhere is an address of nothing; but a matrix that is there has one.
-const nowhere address = alignment
+// nowhere is an address of nothing, as a matrix that is there has one. Go takes the
+// lowest ones for damaged pointers.
+const nowhere address = 1 << 16
 
 // over is a matrix of the GPU's memory. What is no address of the host's is nothing to
 // Go's collector.

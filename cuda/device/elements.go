@@ -16,7 +16,7 @@ func (d *Device) Zero(m tensor.Matrix) {
 	row := m.Cols * m.Type.Bytes()
 	switch {
 	case m.Stride == m.Cols || m.Rows == 1:
-		d.check(d.on.Zero(addressOf(m).memory(m.Rows*row), d.stream))
+		d.clear(addressOf(m), m.Rows*row)
 	case m.Type == tensor.BF16:
 		d.zeroRows(m)
 	default:
@@ -25,11 +25,18 @@ func (d *Device) Zero(m tensor.Matrix) {
 	}
 }
 
+// clear fills with zeros.
+func (d *Device) clear(a address, bytes int) {
+	if d.err == nil {
+		d.check(d.on.Zero(a.memory(bytes), d.stream))
+	}
+}
+
 // zeroRows copies a row of zeros to all that m has.
 func (d *Device) zeroRows(m tensor.Matrix) {
 	row := m.Cols * m.Type.Bytes()
 	zeros := d.room(row)
-	d.check(d.on.Zero(zeros.memory(row), d.stream))
+	d.clear(zeros, row)
 	from := over(m.Type, m.Rows, m.Cols, zeros)
 	from.Stride = 0
 	d.convert(m, from)
@@ -113,7 +120,9 @@ func (d *Device) Finite(m tensor.Matrix) bool {
 	}
 	defer d.end()
 	all := d.room(4)
-	d.check(d.on.Fill(all.memory(4), 1, d.stream))
+	if d.err == nil {
+		d.check(d.on.Fill(all.memory(4), 1, d.stream))
+	}
 	d.launch("finite", byRows(m.Rows, m.Cols), all.argument(), at(m), stride(m), number(m.Rows), number(m.Cols))
 	p := d.fetch(all, 4)
 	return p.Len() > 0 && driver.Numbers[int32](p)[0] != 0

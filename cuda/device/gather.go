@@ -54,7 +54,7 @@ func (d *Device) gather(y tensor.Matrix, parts []tensor.Part, ids address, t ten
 			if zeros == 0 {
 				row := y.Cols * t.Bytes()
 				zeros = d.room(row)
-				d.check(d.on.Zero(zeros.memory(row), d.stream))
+				d.clear(zeros, row)
 			}
 			base, stride = zeros, 0
 		}

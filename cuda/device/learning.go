@@ -41,7 +41,7 @@ func (d *Device) judge(name string, dz, z tensor.Matrix, labels []int32, scale f
 	n := min(mostTallies, blocks(z.Rows, warpsOfBlock))
 	sum := d.room(tallyBytes)
 	tallies := d.room(tallyBytes * n)
-	d.check(d.on.Zero(sum.memory(tallyBytes), d.stream))
+	d.clear(sum, tallyBytes)
 	d.launch(name, grid{n, 1, 1}, tallies.argument(), at(dz), stride(dz), at(z), stride(z), lent(d, labels).argument(),
 		number(z.Rows), number(z.Cols), driver.Float32(float32(scale)))
 	d.launchOf("add_tallies", grid{1, 1, 1}, 32, sum.argument(), tallies.argument(), number(n))

@@ -123,14 +123,14 @@ func (m *mirrors) remove(d *Device, k *mirror) {
 // drop gives back all that this operation does not use, and says whether that was
 // anything. The stream is finished.
 func (m *mirrors) drop(d *Device) bool {
-	any := false
+	dropped := false
 	for i := range slices.Backward(m.kept) {
 		if m.kept[i].turn != m.turn {
 			m.remove(d, &m.kept[i])
-			any = true
+			dropped = true
 		}
 	}
-	return any
+	return dropped
 }
 
 // entries are a CSR's in the GPU's memory. indices and values are such that what
