@@ -117,3 +117,25 @@ func TestStagingKeepsWhatItWasGiven(t *testing.T) {
 		}
 	}
 }
+
+// Scratch that is too small in the middle of an operation stays until that is done.
+func TestScratchGrows(t *testing.T) {
+	const n = 100_000
+	d := opened(t, Options{})
+	x, y := matrix(t, d, n, 1, func(i int) float32 { return float32(i) }), matrix(t, d, n, 1, func(int) float32 { return 1 })
+	rows := make([]int32, n)
+	for i := range rows {
+		rows[i] = int32(n - 1 - i)
+	}
+	for round := range 2 {
+		d.ScatterAdd(y, x, rows)
+		for i, v := range numbers(d, y) {
+			if want := float32(1 + (round+1)*(n-1-i)); v != want {
+				t.Fatalf("round %d: row %d is %v, want %v", round, i, v, want)
+			}
+		}
+	}
+	if n := len(d.scratch.small); n != 0 {
+		t.Errorf("%d pieces that were too small are kept", n)
+	}
+}
