@@ -16,7 +16,7 @@ namespace {
 
 template <bool Wide, class Score>
 struct Forward {
-  static constexpr int inFlight = 4;
+  static constexpr int inFlight = Wide ? 4 : 2;
   const Heads<Wide> &c;
   const Score &score;
   const WeightDropout &drop;
@@ -33,7 +33,7 @@ struct Forward {
   GK_MEMBER void take(int mine, uint64_t entry, int j) {
     float v[N][4], s[N], top = largest;
     GK_UNROLL for (int k = 0; k < N; k++) c.load(v[k], x + shuffle(mine, j + k) * ldx, c.tile);
-    GK_UNROLL for (int k = 0; k < N; k++) s[k] = score.score(c, shuffle(mine, j + k), v[k]);
+    GK_UNROLL for (int k = 0; k < N; k++) s[k] = score.template score<N == 1>(c, shuffle(mine, j + k), v[k]);
     GK_UNROLL for (int k = 0; k < N; k++) top = larger(top, s[k]);
     float shrink = exponential(largest - top);
     largest = top;

@@ -30,8 +30,9 @@ struct WeightDropout {
   }
 };
 
-// along goes along entries, 32 at a time, a lane each, of which step takes four, so that
-// as many rows are in flight, and then one by one. What it adds up it does in an order
+// along goes along entries, 32 at a time, a lane each, of which step takes several, so
+// that as many rows are in flight, and then one by one; heads of several tiles one by one
+// only, which keeps the registers of others free. What it adds up it does in an order
 // that depends on nothing but how many there are.
 template <class Step>
 GK_DEVICE void along(int64_t from, int64_t to, const int32_t *ends, Step &step) {
@@ -44,7 +45,7 @@ GK_DEVICE void along(int64_t from, int64_t to, const int32_t *ends, Step &step) 
       key = step.key(end);
     }
     int j = 0;
-    for (; j + Step::inFlight <= n; j += Step::inFlight) step.template take<Step::inFlight>(end, key, j);
+    for (; step.c.tiles == 1 && j + Step::inFlight <= n; j += Step::inFlight) step.template take<Step::inFlight>(end, key, j);
     for (; j < n; j++) step.template take<1>(end, key, j);
   }
 }
@@ -59,7 +60,7 @@ struct Sum {
   int64_t ldl;
   float right, slope;
 
-  template <bool Wide>
+  template <bool Others, bool Wide>
   GK_MEMBER float score(const Heads<Wide> &c, int source, const float *) const {
     return leaky(c.number(left + source * ldl) + right, slope);
   }
@@ -79,10 +80,11 @@ struct Product {
     c.load(by, a, c.tile);
     c.load(own, row, c.tile);
   }
+  template <bool Others>
   GK_MEMBER float score(const Heads<Wide> &c, int end, const float v[4]) const {
     float s = 0.f;
     GK_UNROLL for (int i = 0; i < 4; i++) s = fused(by[i], leaky(v[i] + own[i], slope), s);
-    GK_ROLLED for (int t = 0; t < c.tiles; t++) {
+    GK_ROLLED for (int t = 0; Others && t < c.tiles; t++) {
       if (t == c.tile) continue;
       float w[4], u[4], z[4];
       c.load(w, a, t);

@@ -16,7 +16,7 @@ namespace {
 
 template <bool Wide>
 struct Targets {
-  static constexpr int inFlight = 4;
+  static constexpr int inFlight = Wide ? 4 : 2;
   const Heads<Wide> &c;
   const WeightDropout &drop;
   const float *left, *x, *dy;
@@ -36,7 +36,7 @@ struct Targets {
       int source = shuffle(mine, j + k);
       float s = c.number(left + source * ldl) + right, slant = steep(s, slope);
       float alpha = exponential(s * slant - largest) * inverse;
-      float gets = alpha * drop.kept(entry, j + k, c.head) * c.product(v[k], own, x + source * ldx, dy);
+      float gets = alpha * drop.kept(entry, j + k, c.head) * c.template product<N == 1>(v[k], own, x + source * ldx, dy);
       mean += gets;
       steeped = fused(gets, slant, steeped);
       slopes = fused(alpha, slant, slopes);
@@ -62,7 +62,7 @@ GK_DEVICE void targets(float *known, float *dright, int64_t ldg, int rows, int h
 
 template <bool Wide>
 struct Sources {
-  static constexpr int inFlight = 4;
+  static constexpr int inFlight = Wide ? 4 : 2;
   const Heads<Wide> &c;
   const WeightDropout &drop;
   const float *known, *x, *dy;
@@ -80,7 +80,7 @@ struct Sources {
       Target t = loadTarget(c, known, target);
       float s = left + t.right, slant = steep(s, slope);
       float alpha = exponential(s * slant - t.largest) * t.inverse, kept = drop.kept(entry, j + k, c.head);
-      float gets = kept * c.product(v[k], own, dy + target * ldy, x);
+      float gets = kept * c.template product<N == 1>(v[k], own, dy + target * ldy, x);
       dleft = fused(alpha * (gets - t.mean), slant, dleft);
       GK_UNROLL for (int i = 0; i < 4; i++) sum[i] = fused(alpha * kept, v[k][i], sum[i]);
     }

@@ -19,7 +19,7 @@ GK_DEVICE void headDot(float *y, int64_t ldy, const float *x, int64_t ldx, const
   float v[4], w[4];
   c.load(v, from, 0);
   c.load(w, a, 0);
-  float product = c.product(v, w, from, a);
+  float product = c.template product<true>(v, w, from, a);
   if (c.first()) y[row * ldy + c.head] = product;
 }
 

@@ -66,11 +66,12 @@ struct Heads {
   }
 
   // product is that of two rows over the columns of the head, of which a and b are the
-  // warp's tile.
+  // warp's tile. Others says whether there may be others.
+  template <bool Others>
   GK_MEMBER float product(const float a[4], const float b[4], const float *rowA, const float *rowB) const {
     float p = 0.f;
     GK_UNROLL for (int i = 0; i < 4; i++) p = fused(a[i], b[i], p);
-    GK_ROLLED for (int t = 0; t < tiles; t++) {
+    GK_ROLLED for (int t = 0; Others && t < tiles; t++) {
       if (t == tile) continue;
       float v[4], w[4];
       load(v, rowA, t);

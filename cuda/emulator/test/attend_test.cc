@@ -113,7 +113,7 @@ TEST(attend_v2) {
   for (const Shape &s : shapes) {
     Attention a(s, kind++ % 2 ? 0.4 : 0);
     int H = s.heads, each = kind % 2 ? 8 : 16;
-    unsigned blocks = s.grid(a.rows, true, each).x;
+    unsigned blocks = s.grid(a.cols, true, each).x;
     Matrix<float> to(a.rows, a.columns, s.wide), by(1, a.columns, s.wide), dto(a.rows, a.columns, s.wide);
     Matrix<double> wantTo(a.rows, a.columns), wantA(1, a.columns);
     to.fill(any), by.fill([&](int, int c) { return kind % 3 || c % s.width ? drawn() : c % 2 ? 200 : -200; });
@@ -123,13 +123,12 @@ TEST(attend_v2) {
     run("attend_v2", s.grid(a.rows, true), a.y.data(), a.y.stride, a.stats.data(), a.stats.stride, a.rows, H, s.width, s.group(),
         a.g.indptr.data(), a.g.indices.data(), a.x.data(), a.x.stride, to.data(), to.stride, by.data(), slope, a.key, a.ends(), a.own,
         a.threshold(), a.scale());
-    run("attend_v2_back_targets", s.grid(a.rows, true, each), a.known.data(), dto.data(), dto.stride, partial.data(), a.rows, H, s.width,
-        s.group(), each, a.g.indptr.data(), a.g.indices.data(), a.dy.data(), a.dy.stride, a.stats.data(), a.stats.stride, a.x.data(),
+    run("attend_v2_back_targets", s.grid(a.rows, true), a.known.data(), dto.data(), dto.stride, a.rows, H, s.width, s.group(), a.g.indptr.data(), a.g.indices.data(), a.dy.data(), a.dy.stride, a.stats.data(), a.stats.stride, a.x.data(),
         a.x.stride, to.data(), to.stride, by.data(), slope, a.key, a.ends(), a.own, a.threshold(), a.scale());
-    run("add_partials", {(unsigned)(a.columns + 255) / 256, 1, 1}, da.data(), partial.data(), (int)blocks, a.columns);
-    run("attend_v2_back_sources", s.grid(a.cols, true), a.dx.data(), a.dx.stride, a.cols, H, s.width, s.group(), a.g.columns.data(),
-        a.g.targets.data(), a.known.data(), a.dy.data(), a.dy.stride, a.x.data(), a.x.stride, to.data(), to.stride, by.data(), slope,
+    run("attend_v2_back_sources", s.grid(a.cols, true, each), a.dx.data(), a.dx.stride, partial.data(), a.cols, H, s.width, s.group(), each,
+        a.g.columns.data(), a.g.targets.data(), a.known.data(), a.dy.data(), a.dy.stride, a.x.data(), a.x.stride, to.data(), to.stride, by.data(), slope,
         a.key, a.ends(), a.own, a.threshold(), a.scale());
+    run("add_partials", {(unsigned)(a.columns + 255) / 256, 1, 1}, da.data(), partial.data(), (int)blocks, a.columns);
     auto sum = [&](int t, int source, int c) { return (double)(a.x(source, c) + to(t, c)); };
     a.solve(
         [&](int t, int source, int h) {
