@@ -35,12 +35,12 @@ struct Forward {
     GK_UNROLL for (int k = 0; k < N; k++) c.load(v[k], x + shuffle(mine, j + k) * ldx, c.tile);
     GK_UNROLL for (int k = 0; k < N; k++) s[k] = score.template score<N == 1>(c, shuffle(mine, j + k), v[k]);
     GK_UNROLL for (int k = 0; k < N; k++) top = larger(top, s[k]);
-    float shrink = exponential(largest - top);
+    float shrink = share(largest - top);
     largest = top;
     total *= shrink;
     GK_UNROLL for (int i = 0; i < 4; i++) sum[i] *= shrink;
     GK_UNROLL for (int k = 0; k < N; k++) {
-      float e = exponential(s[k] - top), w = e * drop.kept(entry, j + k, c.head);
+      float e = share(s[k] - top), w = e * drop.kept(entry, j + k, c.head);
       total += e;
       GK_UNROLL for (int i = 0; i < 4; i++) sum[i] = fused(w, v[k][i], sum[i]);
     }

@@ -50,6 +50,14 @@ GK_DEVICE void along(int64_t from, int64_t to, const int32_t *ends, Step &step) 
   }
 }
 
+// share is e^x for x <= 0, also where that is below the normal numbers: a weight that is
+// next to nothing counts where it is multiplied with what is large.
+GK_DEVICE float share(float x) {
+  bool small = x < -80.f;
+  float e = exponential(small ? x + 40.f : x);
+  return small ? e * 4.248354255291589e-18f : e;
+}
+
 // steep is leaky's slope.
 GK_DEVICE float steep(float x, float slope) { return x < 0.f ? slope : 1.f; }
 GK_DEVICE float leaky(float x, float slope) { return x * steep(x, slope); }

@@ -35,7 +35,7 @@ struct Targets {
     GK_UNROLL for (int k = 0; k < N; k++) {
       int source = shuffle(mine, j + k);
       float s = c.number(left + source * ldl) + right, slant = steep(s, slope);
-      float alpha = exponential(s * slant - largest) * inverse;
+      float alpha = share(s * slant - largest) * inverse;
       float gets = alpha * drop.kept(entry, j + k, c.head) * c.template product<N == 1>(v[k], own, x + source * ldx, dy);
       mean += gets;
       steeped = fused(gets, slant, steeped);
@@ -79,7 +79,7 @@ struct Sources {
       int target = shuffle(mine, j + k);
       Target t = loadTarget(c, known, target);
       float s = left + t.right, slant = steep(s, slope);
-      float alpha = exponential(s * slant - t.largest) * t.inverse, kept = drop.kept(entry, j + k, c.head);
+      float alpha = share(s * slant - t.largest) * t.inverse, kept = drop.kept(entry, j + k, c.head);
       float gets = kept * c.template product<N == 1>(v[k], own, dy + target * ldy, x);
       dleft = fused(alpha * (gets - t.mean), slant, dleft);
       GK_UNROLL for (int i = 0; i < 4; i++) sum[i] = fused(alpha * kept, v[k][i], sum[i]);

@@ -35,7 +35,7 @@ struct Targets {
     GK_UNROLL for (int k = 0; k < N; k++) c.load(v[k], x + shuffle(mine, j + k) * ldx, c.tile);
     GK_UNROLL for (int k = 0; k < N; k++) {
       int source = shuffle(mine, j + k);
-      float alpha = exponential(score.template score<N == 1>(c, source, v[k]) - largest) * inverse;
+      float alpha = share(score.template score<N == 1>(c, source, v[k]) - largest) * inverse;
       float gets = alpha * drop.kept(entry, j + k, c.head) * c.template product<N == 1>(v[k], own, x + source * ldx, dy);
       mean += gets;
       GK_UNROLL for (int i = 0; i < 4; i++) {
@@ -86,7 +86,7 @@ struct Sources {
     GK_UNROLL for (int k = 0; k < N; k++) {
       int target = shuffle(mine, j + k);
       Target t = loadTarget(c, known, target);
-      float alpha = exponential(score.template score<N == 1>(c, target, u[k]) - t.largest) * t.inverse, kept = drop.kept(entry, j + k, c.head);
+      float alpha = share(score.template score<N == 1>(c, target, u[k]) - t.largest) * t.inverse, kept = drop.kept(entry, j + k, c.head);
       float gets = kept * c.template product<N == 1>(v[k], score.own, dy + target * ldy, score.row);
       float back = alpha * (gets - t.mean);
       GK_UNROLL for (int i = 0; i < 4; i++) {
