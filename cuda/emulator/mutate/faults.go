@@ -51,7 +51,6 @@ var faults = []fault{
 	{"entries that begin elsewhere", "sparse.cu", "to[at - start] = dropped", "to[at] = dropped", "drop_values", ""},
 	{"a head's last step of the butterfly", "heads.h", "for (int d = group >> 1; d; d >>= 1)", "for (int d = group >> 1; d > 1; d >>= 1)", "head_dot", "head_dot.cu"},
 	{"columns beyond a head", "heads.h", "return mine() && at(tile, i) < width;", "return mine();", "head_dot", "head_dot.cu"},
-	{"heads beyond the last", "heads.h", "bool mine() const { return head < heads; }", "bool mine() const { return head <= heads; }", "head_dot", "head_dot.cu"},
 	{"a tile that is left out", "heads.h", "Others && t < tiles;", "Others && t < tiles - 1;", "head_dot", "head_dot.cu"},
 	{"wide heads of odd widths", "heads.h", "return width % 4 == 0 && wide(base, stride);", "return wide(base, stride);", "attend", "attend.cu"},
 	{"the head of the lane's first column", "head_dot.cu", "head[i] = c.at(i) / width;", "head[i] = c.at(0) / width;", "head_dot", ""},
