@@ -5,7 +5,7 @@
 // Traffic: entries * cols elements of x, of which what the cache holds is not read
 // again; rows * cols floats of y written (and read, with add); 4 bytes an entry, 8
 // with values, for each 128 columns.
-#include "rows.h"
+#include "entries.h"
 
 using namespace gk;
 
@@ -20,21 +20,7 @@ GK_DEVICE void gathered(float sum[4], const Columns<Wide> &c, int64_t from, int6
     int n = (int)(to - base < 32 ? to - base : 32);
     int mine = (int)lane() < n ? indices[base + lane()] : 0;
     float weight = values && (int)lane() < n ? values[base + lane()] : 1.f;
-    int j = 0;
-    for (; j + 4 <= n; j += 4) {
-      float v[4][4], w[4];
-      GK_UNROLL for (int k = 0; k < 4; k++) {
-        w[k] = shuffle(weight, j + k);
-        c.load(v[k], x + shuffle(mine, j + k) * ldx);
-      }
-      GK_UNROLL for (int k = 0; k < 4; k++)
-        GK_UNROLL for (int i = 0; i < 4; i++) sum[i] = fused(w[k], v[k][i], sum[i]);
-    }
-    for (; j < n; j++) {
-      float v[4], w = shuffle(weight, j);
-      c.load(v, x + shuffle(mine, j) * ldx);
-      GK_UNROLL for (int i = 0; i < 4; i++) sum[i] = fused(w, v[i], sum[i]);
-    }
+    addRows(sum, c, n, mine, weight, x, ldx);
   }
 }
 
