@@ -18,9 +18,9 @@ type inverseRoots struct {
 // no two write to one word of the loops.
 const grain = 1 << 14
 
-// selfLoops is a bit for each vertex, set where the graph has an edge from it to
-// itself.
-func (t *Topology) selfLoops() []uint64 {
+// SelfLoops is a bit for each vertex, set where the graph has an edge from it to
+// itself. Nobody writes to it.
+func (t *Topology) SelfLoops() []uint64 {
 	t.loops.once.Do(func() {
 		of := make([]uint64, (t.vertices+63)/64)
 		t.each(func(p *part, v uint32) {
@@ -33,12 +33,13 @@ func (t *Topology) selfLoops() []uint64 {
 	return t.loops.of
 }
 
-// inverse is 1/sqrt(degree) of each vertex, 0 where the degree is not above 0.
-func (t *Topology) inverse(selfLoops bool) []float32 {
+// Inverse is 1/sqrt(degree) of each vertex, with the self-loops that are added if
+// selfLoops says so, 0 where the degree is not above 0. Nobody writes to it.
+func (t *Topology) Inverse(selfLoops bool) []float32 {
 	to := &t.plain
 	var loops []uint64
 	if selfLoops {
-		to, loops = &t.looped, t.selfLoops()
+		to, loops = &t.looped, t.SelfLoops()
 	}
 	to.once.Do(func() {
 		of := inLargePages[float32](t.vertices)

@@ -71,10 +71,10 @@ func TestAPartialTopologyIsTheWhole(t *testing.T) {
 				if to.Vertices() != n || to.Edges() != whole.Edges() {
 					t.Fatalf("%d vertices and %d edges", to.Vertices(), to.Edges())
 				}
-				if form.SelfLoops && !slices.Equal(to.selfLoops(), whole.selfLoops()) {
+				if form.SelfLoops && !slices.Equal(to.SelfLoops(), whole.SelfLoops()) {
 					t.Fatal("other self-loops")
 				}
-				if form.Weighting == Symmetric && !slices.Equal(to.inverse(form.SelfLoops), whole.inverse(form.SelfLoops)) {
+				if form.Weighting == Symmetric && !slices.Equal(to.Inverse(form.SelfLoops), whole.Inverse(form.SelfLoops)) {
 					t.Fatal("other degrees")
 				}
 				for _, fanouts := range [][]int{{5, 3}, {0, 2}, {70, 0}, {1}} {

@@ -66,10 +66,10 @@ func newSampler(t *Topology, o Options, dense bool) *Sampler {
 		s.parts = append(slices.Clone(t.parts), part{})
 	}
 	if o.Form.SelfLoops {
-		s.loops = t.selfLoops()
+		s.loops = t.SelfLoops()
 	}
 	if o.Form.Weighting == Symmetric {
-		s.inverse = t.inverse(o.Form.SelfLoops)
+		s.inverse = t.Inverse(o.Form.SelfLoops)
 	}
 	return s
 }

@@ -117,7 +117,7 @@ func TestDegrees(t *testing.T) {
 	for _, weighted := range []bool{false, true} {
 		for _, loops := range []bool{false, true} {
 			a := newNaive(n, edges, weighted, Options{Form: Form{SelfLoops: loops}})
-			inverse := topology(t, cut(edges, weighted, 100, n)).inverse(loops)
+			inverse := topology(t, cut(edges, weighted, 100, n)).Inverse(loops)
 			for v, got := range inverse {
 				want := 0.0
 				if d := a.degree(uint32(v)); d > 0 {

@@ -1,0 +1,127 @@
+//go:build cuda
+
+package sample
+
+import (
+	"errors"
+
+	"github.com/hopmesh/hopmesh/cuda/driver"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// A Batch is the blocks of some roots in the GPU's memory, the outermost first, as
+// sample.Batch. It keeps its memory from one use to the next, and its blocks hold until
+// then.
+type Batch struct {
+	Blocks []Block
+	// Vertices are those whose features are read, the sources of the first block:
+	// Inputs of uint32.
+	Vertices driver.Memory
+	Inputs   int
+
+	header, vertices driver.Memory
+	pinned           driver.Pinned // of the header
+	hops             []hop         // from the roots outwards
+}
+
+// A Block is one hop: what sample.Block has, with the same numbers in its arrays.
+type Block struct {
+	Rows, Cols, Entries int
+
+	Vertices driver.Memory // of the sources: Cols of uint32
+	Indptr   driver.Memory // Rows+1 of int64
+	Indices  driver.Memory // Entries of int32
+	Values   driver.Memory // Entries of float32, or empty where all are 1
+	Valued   bool
+	// The transpose: Cols+1 of int64, and Entries of int32 twice.
+	Columns, Targets, Edges driver.Memory
+}
+
+// A hop is the memory of a block, as much as there is room for.
+type hop struct {
+	indptr, indices, values, columns, targets, edges driver.Memory
+}
+
+func (h *hop) memories() []*driver.Memory {
+	return []*driver.Memory{&h.indptr, &h.indices, &h.values, &h.columns, &h.targets, &h.edges}
+}
+
+// Close gives back the batch's memory.
+func (b *Batch) Close(on *driver.Thread) error {
+	err := free(on, &b.header, &b.vertices)
+	for i := range b.hops {
+		err = errors.Join(err, free(on, b.hops[i].memories()...))
+	}
+	if b.pinned.Len() > 0 {
+		err = errors.Join(err, on.FreePinned(b.pinned))
+	}
+	*b = Batch{}
+	return err
+}
+
+// Host is a block's arrays in the processor's memory, for what runs there.
+func (b *Block) Host(on *driver.Thread) (sample.Block, error) {
+	f := fetching{on: on}
+	block := sample.Block{CSR: tensor.CSR{Rows: b.Rows, Cols: b.Cols}}
+	block.Vertices = fetched[uint32](&f, b.Vertices)
+	block.Indptr = fetched[int64](&f, b.Indptr)
+	block.Indices = fetched[int32](&f, b.Indices)
+	if b.Valued {
+		block.Values = fetched[float32](&f, b.Values)
+	}
+	block.Transposed = &tensor.Transpose{
+		Indptr: fetched[int64](&f, b.Columns), Rows: fetched[int32](&f, b.Targets), Edges: fetched[int32](&f, b.Edges),
+	}
+	block.Stamp = tensor.NewStamp()
+	return block, f.err
+}
+
+// fetching remembers the first error.
+type fetching struct {
+	on  *driver.Thread
+	err error
+}
+
+func fetched[T uint32 | int32 | int64 | float32](f *fetching, m driver.Memory) []T {
+	if f.err != nil || m.Len() == 0 {
+		return []T{}
+	}
+	p, err := f.on.AllocPinned(m.Len())
+	if err != nil {
+		f.err = err
+		return nil
+	}
+	f.err = f.on.FetchNow(p, m)
+	numbers := append([]T{}, driver.Numbers[T](p)...)
+	f.err = errors.Join(f.err, f.on.FreePinned(p))
+	return numbers
+}
+
+// free gives memories back that are not empty.
+func free(on *driver.Thread, memories ...*driver.Memory) error {
+	var err error
+	for _, m := range memories {
+		if m.Len() > 0 {
+			err = errors.Join(err, on.Free(*m))
+		}
+		*m = driver.Memory{}
+	}
+	return err
+}
+
+// reserve makes m at least this long; what it held is lost where it grows.
+func reserve(on *driver.Thread, m *driver.Memory, bytes int) error {
+	if m.Len() >= bytes {
+		return nil
+	}
+	if err := free(on, m); err != nil {
+		return err
+	}
+	taken, err := on.Alloc(bytes)
+	if err != nil {
+		return err
+	}
+	*m = taken
+	return nil
+}

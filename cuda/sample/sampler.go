@@ -1,0 +1,247 @@
+//go:build cuda
+
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/cuda/driver"
+	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
+
+// Options say what a sampler draws.
+type Options struct {
+	sample.Options // but Far
+	// Fused draws the outermost hop where its rows are summed up (Mean): batches have
+	// no block of it.
+	Fused bool
+}
+
+// mostFused is the largest fan-out that Mean draws.
+const mostFused = 32
+
+// A Sampler draws neighbours on a GPU. Its memory is the device's; the device's thread
+// uses it.
+type Sampler struct {
+	o      Options
+	graph  resident
+	stream driver.Stream
+	programs
+
+	// How many roots, and entries of each hop from the roots outwards, there is room
+	// for.
+	roots   int
+	entries []int
+
+	// What one batch after another uses: the table of numbers, the entries' ranks,
+	// tiles' sums, entries half sorted, and counts of digits with their number.
+	table, ranks, partial, order, digits driver.Memory
+}
+
+var (
+	errTooMany = errors.New("a block of more edges than a GPU numbers: use fewer roots or smaller fan-outs")
+	errFanout  = errors.New("fan-outs are from 0 to 2147483647")
+	errFused   = fmt.Errorf("a hop without a block takes a fan-out of at most %d", mostFused)
+)
+
+// New copies a topology to the device and makes a sampler that draws from it. The
+// topology must be whole; it is not used afterwards, nor are the options' Far.
+func New(on *driver.Thread, t *sample.Topology, o Options) (*Sampler, error) {
+	for _, k := range o.Fanouts {
+		if k < 0 || k > math.MaxInt32 {
+			return nil, fmt.Errorf("sample on the GPU: a fan-out of %d: %w", k, errFanout)
+		}
+	}
+	hops := len(o.Fanouts)
+	if o.Fused {
+		if hops == 0 || o.Fanouts[hops-1] > mostFused {
+			return nil, fmt.Errorf("sample on the GPU: fan-outs %v: %w", o.Fanouts, errFused)
+		}
+		hops--
+	}
+	s := &Sampler{o: o, entries: make([]int, hops)}
+	s.o.Fanouts = slices.Clone(o.Fanouts)
+	err := s.programs.load(on)
+	if err == nil {
+		s.stream, err = on.NewStream()
+	}
+	if err == nil {
+		err = s.graph.send(on, t, o.Form)
+		if err != nil {
+			err = errors.Join(err, on.CloseStream(s.stream))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sample on the GPU: %w", errors.Join(err, s.release(on)))
+	}
+	return s, nil
+}
+
+// Close gives back what New and Sample took. Batches have memory of their own.
+func (s *Sampler) Close(on *driver.Thread) error {
+	return errors.Join(on.Finish(s.stream), s.release(on), on.CloseStream(s.stream))
+}
+
+func (s *Sampler) release(on *driver.Thread) error {
+	err := errors.Join(free(on, s.graph.memories()...), free(on, &s.table, &s.ranks, &s.partial, &s.order, &s.digits))
+	for _, m := range s.modules {
+		err = errors.Join(err, on.Unload(m))
+	}
+	return err
+}
+
+func (s *Sampler) layout() layout { return layout{len(s.entries), len(s.o.Fanouts)} }
+
+// Stream is where the sampler's work is done. What Sample drew is there when it
+// returns; what Mean sums up is in this stream's order.
+func (s *Sampler) Stream() driver.Stream { return s.stream }
+
+// Sample draws the blocks of roots, which are distinct, as sample.Sampler does. Nobody
+// may be using b's blocks.
+func (s *Sampler) Sample(on *driver.Thread, b *Batch, epoch, step uint64, roots []uint32) error {
+	b.Blocks = b.Blocks[:0]
+	for _, v := range roots {
+		if int(v) >= s.graph.vertices {
+			return fmt.Errorf("sample: root %d is not a vertex of a graph of %d", v, s.graph.vertices)
+		}
+	}
+	s.plan(max(1, len(roots)))
+	for {
+		if err := s.reserve(on, b); err != nil {
+			return fmt.Errorf("sample on the GPU: %w", err)
+		}
+		s.layout().fill(b.pinned, keyed.New(s.o.Seed, keyed.Neighbor).With(epoch).With(step), roots)
+		if err := s.batch(on, b); err != nil {
+			return fmt.Errorf("sample on the GPU: %w", err)
+		}
+		said := counts(driver.Numbers[int64](b.pinned))
+		if again := said.again(); again != math.MaxInt32 {
+			return fmt.Errorf("sample: root %d occurs twice: the roots of a batch must be distinct", roots[again])
+		}
+		grown, err := s.grow(said)
+		if err != nil {
+			return fmt.Errorf("sample: from %d roots: %w", len(roots), err)
+		}
+		if !grown {
+			s.blocks(b, said)
+			return nil
+		}
+	}
+}
+
+// plan makes room for roots, and, where there is none yet, for as many entries as
+// vertices have that are like all: counts say later if there are more.
+func (s *Sampler) plan(roots int) {
+	if roots <= s.roots {
+		return
+	}
+	s.roots = padded(roots)
+	mean := int(s.graph.edges/int64(max(1, s.graph.vertices))) + 1
+	targets := s.roots
+	for h := range s.entries {
+		each, fanout := mean, s.o.Fanouts[h]
+		if fanout > 0 {
+			each = min(fanout, mean)
+		}
+		s.entries[h] = max(s.entries[h], padded(min(targets*(each+1), math.MaxInt32/2)))
+		targets = s.room(h + 1)
+	}
+}
+
+// room is how many vertices there may be before this hop.
+func (s *Sampler) room(hop int) int {
+	n := s.roots
+	for _, entries := range s.entries[:hop] {
+		n += entries
+	}
+	return min(n, max(s.roots, s.graph.vertices))
+}
+
+// grow makes room where a hop did not fit. Of hops behind it the counts say less than
+// there will be.
+func (s *Sampler) grow(said counts) (grown bool, err error) {
+	for h := range s.entries {
+		wanted := said.wanted(h)
+		if wanted > int64(math.MaxInt32-s.graph.vertices) {
+			return false, fmt.Errorf("hop %d: %w", h, errTooMany)
+		}
+		if wanted > int64(s.entries[h]) {
+			s.entries[h] = padded(int(wanted))
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// padded is n or somewhat more, so that few sizes occur: the next eighth of a power of
+// two.
+func padded(n int) int {
+	step := max(256, 1<<bits.Len(uint(n))>>4)
+	return (n + step - 1) / step * step
+}
+
+// reserve makes room in b, and for work.
+func (s *Sampler) reserve(on *driver.Thread, b *Batch) error {
+	hops := len(s.entries)
+	for len(b.hops) < hops {
+		b.hops = append(b.hops, hop{})
+	}
+	if err := on.Finish(s.stream); err != nil { // of what grows nothing is used any more
+		return err
+	}
+	bytes := s.layout().roots() + 4*s.roots
+	err := reserve(on, &b.header, bytes)
+	if err == nil && b.pinned.Len() < bytes {
+		if b.pinned.Len() > 0 {
+			err = on.FreePinned(b.pinned)
+		}
+		if err == nil {
+			b.pinned, err = on.AllocPinned(bytes)
+		}
+	}
+	last := s.room(hops)
+	err = errors.Join(err, reserve(on, &b.vertices, 4*last+4), reserve(on, &s.table, 8*s.places()))
+	most := last
+	for h, n := range s.entries {
+		most = max(most, n)
+		m := &b.hops[h]
+		targets, sources := s.room(h), s.room(h+1)
+		err = errors.Join(err, reserve(on, &m.indptr, 8*targets+8), reserve(on, &m.indices, 4*n), reserve(on, &m.columns, 8*sources+8),
+			reserve(on, &m.targets, 4*n), reserve(on, &m.edges, 4*n))
+		if s.o.Form.Weighting != sample.Ones {
+			err = errors.Join(err, reserve(on, &m.values, 4*n))
+		}
+	}
+	counts := 256 * sorting(most)
+	return errors.Join(err, reserve(on, &s.ranks, 8*most+8), reserve(on, &s.partial, 8*tiles(max(most, counts))),
+		reserve(on, &s.order, 4*most), reserve(on, &s.digits, 8*counts+16))
+}
+
+// places is how many the table has: at most half of them are taken.
+func (s *Sampler) places() int { return 1 << bits.Len(uint(2*s.room(len(s.entries))-1)) }
+
+// blocks says where the batch's blocks are.
+func (s *Sampler) blocks(b *Batch, said counts) {
+	hops := len(s.entries)
+	b.Inputs = said.vertices(hops)
+	b.Vertices = b.vertices.Slice(0, 4*b.Inputs)
+	b.Blocks = slices.Grow(b.Blocks, hops)[:hops]
+	for h := range hops {
+		rows, cols, entries := said.vertices(h), said.vertices(h+1), int(said.wanted(h))
+		m := &b.hops[h]
+		block := Block{
+			Rows: rows, Cols: cols, Entries: entries,
+			Vertices: b.vertices.Slice(0, 4*cols), Indptr: m.indptr.Slice(0, 8*rows+8), Indices: m.indices.Slice(0, 4*entries),
+			Columns: m.columns.Slice(0, 8*cols+8), Targets: m.targets.Slice(0, 4*entries), Edges: m.edges.Slice(0, 4*entries),
+		}
+		if s.o.Form.Weighting != sample.Ones {
+			block.Valued, block.Values = true, m.values.Slice(0, 4*entries)
+		}
+		b.Blocks[hops-1-h] = block
+	}
+}
