@@ -5,7 +5,6 @@ package sample
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/hopmesh/hopmesh/cuda/driver"
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -25,14 +24,18 @@ var (
 	errRoom    = errors.New("the graph is not in the GPU's memory: sample on the processor")
 )
 
+// mostVertices is how many a table of their numbers has room for, whose places are
+// numbered in 32 bits.
+const mostVertices = 1 << 30
+
 // stagedBytes is how much goes to the GPU at a time.
 const stagedBytes = 4 << 20
 
 // send copies a topology, with what the form needs of it.
 func (g *resident) send(on *driver.Thread, t *sample.Topology, form sample.Form) error {
 	g.vertices, g.edges = t.Vertices(), t.Edges()
-	if g.vertices >= math.MaxInt32 {
-		return fmt.Errorf("a graph of %d vertices: a GPU samples of at most %d", g.vertices, math.MaxInt32-1)
+	if g.vertices > mostVertices {
+		return fmt.Errorf("a graph of %d vertices: a GPU samples of at most %d", g.vertices, mostVertices)
 	}
 	weighted := false
 	for v := range g.vertices {

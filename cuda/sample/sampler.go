@@ -148,7 +148,7 @@ func (s *Sampler) plan(roots int) {
 		if fanout > 0 {
 			each = min(fanout, mean)
 		}
-		s.entries[h] = max(s.entries[h], padded(min(targets*(each+1), math.MaxInt32/2)))
+		s.entries[h] = max(s.entries[h], s.padded(targets*(each+1)))
 		targets = s.room(h + 1)
 	}
 }
@@ -167,16 +167,22 @@ func (s *Sampler) room(hop int) int {
 func (s *Sampler) grow(said counts) (grown bool, err error) {
 	for h := range s.entries {
 		wanted := said.wanted(h)
-		if wanted > int64(math.MaxInt32-s.graph.vertices) {
+		if wanted > int64(s.most()) {
 			return false, fmt.Errorf("hop %d: %w", h, errTooMany)
 		}
 		if wanted > int64(s.entries[h]) {
-			s.entries[h] = padded(int(wanted))
+			s.entries[h] = s.padded(int(wanted))
 			return true, nil
 		}
 	}
 	return false, nil
 }
+
+// most is how many entries a hop may have: with the targets, they are numbered in 32
+// bits.
+func (s *Sampler) most() int { return math.MaxInt32 - s.graph.vertices }
+
+func (s *Sampler) padded(entries int) int { return min(padded(entries), s.most()) }
 
 // padded is n or somewhat more, so that few sizes occur: the next eighth of a power of
 // two.
