@@ -53,7 +53,7 @@ void draws(const char *kernel) {
   int kind = 0;
   for (int cols : {5, 128, 131})
     for (int fanout : {0, 5, 32}) {
-      bool looped = kind % 2, weighted = kind % 3 > 0, normal = kind % 3 > 1, mean = kind % 2 == 0, valued = kind % 3 > 0, even = kind % 4 < 2;
+      bool looped = kind % 2, weighted = kind % 3 > 0, normal = kind % 3 > 1, mean = kind / 2 % 2 == 0, valued = kind % 3 > 0, even = kind % 4 < 2;
       kind++;
       Matrix<T> x(Drawing::vertices, cols, even);
       Matrix<float> y(targets, cols, even);
