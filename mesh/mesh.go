@@ -117,7 +117,7 @@ func Open(cfg Config) (*Mesh, error) {
 	resetKey := quic.StatelessResetKey(cfg.Identity.ResetKey())
 	handshakes := rate.NewLimiter(100, 200)
 	m.transport = &quic.Transport{
-		Conn: cfg.Conn,
+		Conn: joining(cfg.Conn),
 		// With it a restarted node ends its peers' stale connections at once.
 		StatelessResetKey: &resetKey,
 		// Under a flood of handshakes, make the sender prove its address first.
