@@ -36,6 +36,7 @@ type LeapSettings struct {
 	Merge     string `json:"merge,omitempty"`      // auto (which is ""), off, or the number of slots
 	Uneven    bool   `json:"uneven,omitempty"`     // leap.balance=off: owners compute all of their shards' roots
 	SyncEvery int    `json:"sync_every,omitempty"` // local updates between two reductions; 0 and 1: none
+	Cache     int    `json:"cache,omitempty"`      // as that of CentricSettings
 }
 
 // P3Settings are those of p3.
@@ -43,6 +44,17 @@ type P3Settings struct {
 	Inflight int    `json:"inflight,omitempty"` // batches under way; 0 and 1: exact
 	Roots    string `json:"roots,omitempty"`    // grain (which is ""): their owners compute them; or slices
 	Push     string `json:"push,omitempty"`     // resample (which is ""): each node draws all blocks; or blocks, which are sent
+}
+
+// Cached is how many rows of other nodes are kept with a strategy.
+func (s *Settings) Cached(strategy string) int {
+	switch strategy {
+	case Centric:
+		return s.Centric.Cache
+	case Leap:
+		return s.Leap.Cache
+	}
+	return 0
 }
 
 // MostInflight is how many batches of p3 may be under way at once.

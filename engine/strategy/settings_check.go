@@ -24,6 +24,8 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("leap.mode=%s: it is one of %s, %s, %s", l.Mode, Auto, stay, migrate)
 	case s.Centric.Cache < 0 || s.Centric.Cache > mostCached:
 		return fmt.Errorf("centric.cache=%d: it is a whole number of rows from 0 to %d", s.Centric.Cache, mostCached)
+	case l.Cache < 0 || l.Cache > mostCached:
+		return fmt.Errorf("leap.cache=%d: it is a whole number of rows from 0 to %d", l.Cache, mostCached)
 	case l.SyncEvery < 0 || l.SyncEvery > mostCount:
 		return fmt.Errorf("leap.sync_every=%d: it is a whole number from 1 to %d", l.SyncEvery, mostCount)
 	case s.P3.Inflight < 0 || s.P3.Inflight > MostInflight:

@@ -47,8 +47,12 @@ type key struct {
 var keys = []key{
 	{Key{"centric.cache", Centric, "ROWS", "0",
 		"how many rows of other nodes are kept from the start: those from which most edges come"},
-		setCache,
+		func(s *Settings, v string) error { return setCache(v, &s.Centric.Cache) },
 		func(s *Settings) string { return strconv.Itoa(s.Centric.Cache) }},
+	{Key{"leap.cache", Leap, "ROWS", "0",
+		"how many rows of other nodes are kept from the start: those from which most edges come"},
+		func(s *Settings, v string) error { return setCache(v, &s.Leap.Cache) },
+		func(s *Settings) string { return strconv.Itoa(s.Leap.Cache) }},
 	{Key{"leap.mode", Leap, "auto|stay|migrate", Auto,
 		"whether models tour the nodes that have the roots; auto lets them stay where touring changes nothing"},
 		func(s *Settings, v string) error { return choose(v, &s.Leap.Mode, Auto, stay, migrate) },
@@ -191,12 +195,12 @@ func setInflight(s *Settings, value string) error {
 // mostCached bounds how many rows may be kept.
 const mostCached = 1 << 30
 
-func setCache(s *Settings, value string) error {
+func setCache(value string, to *int) error {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 0 || n > mostCached {
 		return fmt.Errorf("it is a whole number of rows from 0 to %d", mostCached)
 	}
-	s.Centric.Cache = n
+	*to = n
 	return nil
 }
 

@@ -47,6 +47,7 @@ func TestEachValueIsSetAndTold(t *testing.T) {
 func TestBadValuesGetASentence(t *testing.T) {
 	for given, want := range map[string]string{
 		"centric.cache=-1":    "it is a whole number of rows from 0 to",
+		"leap.cache=some":     "it is a whole number of rows from 0 to",
 		"leap.mode=go":        "leap.mode=go: it is one of auto, stay, migrate",
 		"leap.mode=":          "it is one of",
 		"leap.pregather=yes":  "leap.pregather=yes: it is on or off",
@@ -102,6 +103,7 @@ func TestWhatCanNotBeTogether(t *testing.T) {
 		"merge":              {Settings{Leap: LeapSettings{Merge: "none"}}, "leap.merge=none"},
 		"negative sync":      {Settings{Leap: LeapSettings{SyncEvery: -1}}, "leap.sync_every=-1"},
 		"cache":              {Settings{Centric: CentricSettings{Cache: -1}}, "centric.cache=-1"},
+		"leap's cache":       {Settings{Leap: LeapSettings{Cache: -1}}, "leap.cache=-1"},
 		"negative inflight":  {Settings{P3: P3Settings{Inflight: -1}}, "p3.inflight=-1"},
 		"stay and updates":   {Settings{Leap: LeapSettings{Mode: stay, SyncEvery: 4}}, "leap.sync_every=4: a model that stays and updates itself would learn from its own node's roots alone"},
 		"bits and updates":   {Settings{Deterministic: true, Leap: LeapSettings{SyncEvery: 4}}, "--deterministic promises that they don't"},

@@ -3,16 +3,31 @@ package train
 import (
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // Rows that are kept change what is sent, and nothing that is learnt.
 func TestKeptRowsAreNotAskedForAgain(t *testing.T) {
 	shards := communities(t, 3000)
+	for name, keeping := range map[string]func(rows int) strategy.Settings{
+		strategy.Centric: func(rows int) strategy.Settings {
+			return strategy.Settings{Centric: strategy.CentricSettings{Cache: rows}}
+		},
+		strategy.Leap: func(rows int) strategy.Settings {
+			return strategy.Settings{Leap: strategy.LeapSettings{Cache: rows}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { keptRows(t, shards, name, keeping) })
+	}
+}
+
+func keptRows(t *testing.T, shards []*graph.Shard, name string, keeping func(rows int) strategy.Settings) {
 	train := func(rows int) Epoch {
 		r := small("sage")
 		r.Epochs = 2
-		r.Sharing = strategy.Settings{Strategy: strategy.Centric, Deterministic: true, Centric: strategy.CentricSettings{Cache: rows}}
+		r.Sharing = keeping(rows)
+		r.Sharing.Strategy, r.Sharing.Deterministic = name, true
 		m := newMesh(3, uneven(len(shards), 3))
 		_, all, err := m.run(t.Context(), r, shards, Options{Threads: 1}, func(int) string { return "" })
 		if err != nil {

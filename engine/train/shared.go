@@ -184,8 +184,8 @@ func (s *shared) ready(ctx context.Context, t *trainer) error {
 
 // keep brings the rows of others that are kept, where they are wanted.
 func (s *shared) keep(ctx context.Context, t *trainer) (err error) {
-	if s.strategy == strategy.Centric {
-		s.cached, err = s.source.Cache(ctx, t.recipe.Sharing.Centric.Cache, s.replica.Shards, &s.start)
+	if rows := t.recipe.Sharing.Cached(s.strategy); rows > 0 {
+		s.cached, err = s.source.Cache(ctx, rows, s.replica.Shards, &s.start)
 	}
 	return err
 }
