@@ -170,6 +170,8 @@ var (
 	sharedWidth = 100
 	sharedNodes = 3
 	sharedMore  = 8 // epochs, beyond the first two
+	// sharedKept is without and with half of the graph's rows kept, 6.5 MB a node.
+	sharedKept = [][]api.Setting{nil, set("leap.cache=16384")}
 )
 
 // What a kill interrupts: steps are long enough to be told apart.

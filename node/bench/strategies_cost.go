@@ -44,29 +44,34 @@ func (b *bench) overhead(ctx context.Context) (figures []Figure, err error) {
 		if err != nil {
 			return nil, err
 		}
-		together, rows, err := costOf(ctx, c, l, apart.Name, "leap")
-		if err != nil {
-			return nil, err
+		for _, kept := range sharedKept {
+			together, rows, err := costOf(ctx, c, l, apart.Name, "leap", kept...)
+			if err != nil {
+				return nil, err
+			}
+			name := fmt.Sprintf("%s, width %d, %d nodes", l, sharedWidth, sharedNodes)
+			for _, s := range kept {
+				name += fmt.Sprintf(", %s=%s", s.Key, s.Value)
+			}
+			figures = append(figures,
+				against(name+": processors' time of an input row", "ns", float64(together.Nanoseconds())/rows, "single", float64(alone.Nanoseconds())/aloneRows,
+					"at most 1.25x", func(r float64) bool { return r <= 1.25 }),
+				Figure{Name: name + ": input rows computed", Value: rows, Unit: "rows", Yardstick: "single", Ceiling: aloneRows, Ratio: rows / aloneRows})
 		}
-		name := fmt.Sprintf("%s, width %d, %d nodes", l, sharedWidth, sharedNodes)
-		figures = append(figures,
-			against(name+": processors' time of an input row", "ns", float64(together.Nanoseconds())/rows, "single", float64(alone.Nanoseconds())/aloneRows,
-				"at most 1.25x", func(r float64) bool { return r <= 1.25 }),
-			Figure{Name: name + ": input rows computed", Value: rows, Unit: "rows", Yardstick: "single", Ceiling: aloneRows, Ratio: rows / aloneRows})
 	}
 	return figures, nil
 }
 
 // costOf is what the epochs that a long job has and a short one has not take of all
 // nodes' processors, and how many input rows they have.
-func costOf(ctx context.Context, c *shape.Crew, l load, dataset, way string) (took time.Duration, rows float64, err error) {
+func costOf(ctx context.Context, c *shape.Crew, l load, dataset, way string, set ...api.Setting) (took time.Duration, rows float64, err error) {
 	on := remote{c.Nodes[0].API}
 	for _, epochs := range []int{2, 2 + sharedMore} {
 		before, err := usedBy(c)
 		if err != nil {
 			return 0, 0, err
 		}
-		j, err := trained(ctx, on, l.ask(dataset, way, epochs), silent)
+		j, err := trained(ctx, on, l.ask(dataset, way, epochs, set...), silent)
 		if err != nil {
 			return 0, 0, err
 		}
