@@ -45,8 +45,8 @@ func TestNodesOfOneMachineShareItsMemory(t *testing.T) {
 				if c.bounds != nil {
 					o.Memory = c.bounds[node]
 				}
-				o.device = func(threads int) tensor.Device {
-					return &arenas{cpu.New(threads), func(bytes int) { most[node] = max(most[node], bytes) }}
+				o.Device = func(threads int) (tensor.Device, error) {
+					return &arenas{cpu.New(threads), func(bytes int) { most[node] = max(most[node], bytes) }}, nil
 				}
 			})
 			for node, err := range errs {

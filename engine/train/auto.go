@@ -7,7 +7,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/headroom"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/auto"
-	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // chosen makes the choice of the strategy where it is not given, when the nodes have met.
@@ -17,7 +16,7 @@ func (t *trainer) chosen(ctx context.Context) error {
 		return nil
 	}
 	_, hands := t.ahead()
-	b, err := newBatches(t.data, newDealing(t), &t.phases, &t.recipe, t.sampling(), 1, 1, func() tensor.Device { return t.newDevice(1) })
+	b, err := newBatches(t.data, newDealing(t), &t.phases, &t.recipe, t.sampling(), 1, 1, t.newHand)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,9 @@ type slot struct {
 	sets  [][]uint32       // the groups' outermost vertices
 	far   gather.Rows
 	rows  tensor.Arena // of dense input
-	front *p3.Batch    // nil until there is a front, and in place of input
+	// brought says that groups' input is where passes run, and no longer in rows.
+	brought bool
+	front   *p3.Batch // nil until there is a front, and in place of input
 
 	others []resampled // of other nodes, where their blocks are drawn here
 
@@ -205,6 +207,7 @@ func (h *hand) gather(ctx context.Context, s *slot, epoch int) error {
 		s.gathered, s.remote = s.far.Local+s.far.Cached+s.far.Remote, s.far.Remote
 	}
 	s.rows.Reset()
+	s.brought = false
 	for i := range s.groups {
 		g := &s.groups[i]
 		if len(g.Roots) == 0 {

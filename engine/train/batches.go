@@ -31,7 +31,7 @@ type batches struct {
 
 // newBatches makes batches with so many slots, so that all but one are filled ahead,
 // and hands, each with a device.
-func newBatches(d *data, deal *dealing, p *phases, r *Recipe, o sample.Options, slots, hands int, device func() tensor.Device) (*batches, error) {
+func newBatches(d *data, deal *dealing, p *phases, r *Recipe, o sample.Options, slots, hands int, device func() (tensor.Device, error)) (*batches, error) {
 	n := len(d.training)
 	b := &batches{phases: p, size: r.Batch, seed: r.Seed, order: slices.Clone(d.training)}
 	if b.size == 0 || b.size > n {
@@ -45,13 +45,17 @@ func newBatches(d *data, deal *dealing, p *phases, r *Recipe, o sample.Options, 
 	}
 	b.idle = make(chan *hand, hands)
 	for range hands {
-		h, err := newHand(d, deal, o, device())
-		b.hands = append(b.hands, h)
+		own, err := device()
+		if err == nil {
+			var h *hand
+			h, err = newHand(d, deal, o, own)
+			b.hands = append(b.hands, h)
+		}
 		if err != nil {
 			b.close()
 			return nil, err
 		}
-		b.idle <- h
+		b.idle <- b.hands[len(b.hands)-1]
 	}
 	for range slots {
 		rows, err := b.hands[0].device.NewArena(0)

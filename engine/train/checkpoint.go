@@ -131,6 +131,9 @@ func (t *trainer) save() error {
 			return nil // the next step, or the end of the epoch, says so
 		}
 	}
+	if err := t.fault(at.epoch, at.step); err != nil {
+		return err
+	}
 	metadata, err := t.metadata()
 	if err != nil {
 		return err
@@ -138,7 +141,10 @@ func (t *trainer) save() error {
 	if err := os.MkdirAll(t.options.Dir, 0o700); err != nil {
 		return &Unsaved{err, at.epoch, at.step}
 	}
-	if err := writeWhole(filepath.Join(t.options.Dir, CheckpointFile), t.sections(), metadata); err != nil {
+	if err := writeWhole(filepath.Join(t.options.Dir, CheckpointFile), t.sections(), metadata, func() error { return t.fault(at.epoch, at.step) }); err != nil {
+		if _, broken := errors.AsType[*Broken](err); broken {
+			return err
+		}
 		return &Unsaved{err, at.epoch, at.step}
 	}
 	t.saved = saved{time.Now(), true, at}
@@ -232,8 +238,8 @@ func (t *trainer) metadata() (map[string]string, error) {
 	return m, nil
 }
 
-// writeWhole writes a file of tensors whole or not at all.
-func writeWhole(path string, sections []section, metadata map[string]string) (err error) {
+// writeWhole writes a file of tensors whole or not at all: not if there is a fault then.
+func writeWhole(path string, sections []section, metadata map[string]string, fault func() error) (err error) {
 	// Of that name, so that what a crash leaves is written over the next time.
 	file, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -244,7 +250,7 @@ func writeWhole(path string, sections []section, metadata map[string]string) (er
 			err = errors.Join(err, os.Remove(file.Name()))
 		}
 	}()
-	if err := errors.Join(writeTensors(file, sections, metadata), file.Sync(), file.Close()); err != nil {
+	if err := errors.Join(writeTensors(file, sections, metadata), file.Sync(), file.Close(), fault()); err != nil {
 		return err
 	}
 	return replace(path)

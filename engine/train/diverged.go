@@ -44,6 +44,9 @@ func (e *Diverged) Error() string {
 // diverged finds out what is not finite, of the step of s or, where that is nil,
 // after the last one. what is said where nothing in particular is found.
 func (t *learner) diverged(s *slot, what string) error {
+	if err := t.faultNow(); err != nil {
+		return err // and no number means anything
+	}
 	e := &Diverged{Epoch: t.at.Epoch, Step: t.at.Step, Where: what, Rate: t.at.Under.Rate}
 	if s != nil {
 		e.Step = s.step + 1

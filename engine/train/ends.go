@@ -100,6 +100,9 @@ func (t *learner) conclude(ctx context.Context) error {
 	e.Epoch, e.Model, e.Steps = t.at.Epoch, t.index, t.batches.steps
 	e.Loss = t.at.Losses / float64(len(t.data.training))
 	e.Hash = t.hash()
+	if err := t.faultNow(); err != nil {
+		return err
+	}
 	if t.shared == nil {
 		return nil
 	}

@@ -77,6 +77,9 @@ func (t *learner) evaluate(ctx context.Context) (e *Eval, err error) {
 	if err := t.infer.run(ctx, len(t.infer.stages), func(first int, z tensor.Matrix) error { return t.judgeRows(ctx, first, z) }); err != nil {
 		return nil, err
 	}
+	if err := t.faultNow(); err != nil {
+		return nil, err
+	}
 	e = &Eval{Seconds: time.Since(start).Seconds()}
 	if t.shared != nil {
 		if err := t.mergeScores(ctx, e); err != nil {

@@ -35,6 +35,9 @@ func (t *trainer) openFront(ctx context.Context) (err error) {
 	if by != strategy.P3 || t.shared == nil && !t.recipe.Sharing.Deterministic {
 		return nil
 	}
+	if t.foreign != nil {
+		return &Broken{Device: t.foreign.Name(), err: errFront}
+	}
 	work, layout := strategy.Work{Nodes: []string{"this node"}}, newAlone(t.data, false).layout
 	var source *p3.Source
 	var x *exchange.Exchange

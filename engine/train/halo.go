@@ -40,7 +40,6 @@ type halo struct {
 	mapped []*table     // what out lies in, where memory is too small
 	in     []byte       // rows that came
 	rows   tensor.Arena // of some that are given
-	part   [1]tensor.Part
 
 	message  []byte // of scores
 	rankings [len(ranked)]rankings

@@ -72,8 +72,7 @@ func (h *halo) give(i *inference, s int, x tensor.Matrix) error {
 			some := rows[at:min(at+grain, len(rows))]
 			h.rows.Reset()
 			y := h.rows.Alloc(i.device.Type(), len(some), cols)
-			h.part[0].X = x
-			i.device.Gather(y, h.part[:], some)
+			i.pick(y, x, some)
 			if !i.inFile {
 				readRows(i.device, h.out[s][(first+at)*row:(first+at+len(some))*row], y)
 			} else if err := h.mapped[s].write(first+at, y); err != nil {

@@ -38,7 +38,10 @@ func outputs(t *testing.T, shards []*graph.Shard, spec nn.Spec, stages int, shar
 	for i, w := range initial(t, model, 5) {
 		kept[i] = float32(w)
 	}
-	i := newInference(d, device, work, 0, dir)
+	i, err := newInference(d, device, work, 0, Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer i.close()
 	i.add(model, tensor.OverF32(1, len(kept), kept))
 	i.memory = uint64(float64(i.wholeBytes(stages)) * share)

@@ -42,13 +42,14 @@ type inference struct {
 	inFile bool // what lies between two stages does
 
 	whole whole
+	distant
 }
 
 // newInference is for the models that are added to it.
-func newInference(d *data, device tensor.Device, work tensor.Arena, memory uint64, dir string) *inference {
+func newInference(d *data, device tensor.Device, work tensor.Arena, memory uint64, o Options) (*inference, error) {
 	i := sizesOf(d)
-	i.device, i.work, i.memory, i.dir = device, work, memory, dir
-	return i
+	i.device, i.work, i.memory, i.dir = device, work, memory, o.Dir
+	return i, i.open(device, o.Threads)
 }
 
 // sizesOf is an inference that can be asked what it would take, and no more.

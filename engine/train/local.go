@@ -65,9 +65,9 @@ func (t *learner) newLocal() (*local, error) {
 		l.states = append(l.states, m.Row)
 	}
 	if t.device.Type() == tensor.F64 {
-		l.average = newAverager(l, t.optimizer, t.device.Read, t.device.Write)
+		l.average = newAverager(l, t.optimizer, t.device.Read, t.device.Write, t.faultNow)
 	} else {
-		l.average = newAverager(l, t.optimizer, t.device.Read32, t.device.Write32)
+		l.average = newAverager(l, t.optimizer, t.device.Read32, t.device.Write32, t.faultNow)
 	}
 	return l, nil
 }

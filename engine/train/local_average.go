@@ -23,6 +23,7 @@ type averager[T exchange.Number] struct {
 	optimizer *nn.Optimizer
 	from      func(to []T, m tensor.Matrix)
 	to        func(m tensor.Matrix, from []T)
+	fault     func() error // as an adder's
 
 	row   []T // what this node brings, and then the average
 	mine  [1][]T
@@ -30,9 +31,9 @@ type averager[T exchange.Number] struct {
 	due   bool
 }
 
-func newAverager[T exchange.Number](l *local, o *nn.Optimizer, from func([]T, tensor.Matrix), to func(tensor.Matrix, []T)) *averager[T] {
+func newAverager[T exchange.Number](l *local, o *nn.Optimizer, from func([]T, tensor.Matrix), to func(tensor.Matrix, []T), fault func() error) *averager[T] {
 	return &averager[T]{
-		exchange: l.shared.exchange, states: l.states, optimizer: o, from: from, to: to,
+		exchange: l.shared.exchange, states: l.states, optimizer: o, from: from, to: to, fault: fault,
 		row: make([]T, len(l.states)*l.states[0].Cols), nodes: T(len(l.shared.work.Nodes)),
 	}
 }
@@ -55,6 +56,9 @@ func (a *averager[T]) total(ctx context.Context, r exchange.Round) ([]exchange.N
 	if a.due {
 		row = a.row
 		a.read(row)
+	}
+	if err := a.fault(); err != nil {
+		return nil, err
 	}
 	a.mine[0] = row
 	notes, err := exchange.Reduce(ctx, a.exchange, r, a.mine[:], row)

@@ -19,7 +19,7 @@ import (
 
 // wire is the version of what nodes that share a run say to each other, beside what
 // packages below say. It comes first in what they say when they meet.
-const wire = 2
+const wire = 3
 
 // A greeting is what each node of a run tells the others when they meet.
 type greeting struct {
@@ -29,6 +29,7 @@ type greeting struct {
 	// numbers, Size that of its file.
 	Have, Damaged        bool
 	Edges                bool   // all of the graph's are here
+	Foreign              bool   // it does not compute on its processor
 	Epoch, Step, Updates uint64 // of all models
 	Left                 uint64 // models that have yet to do the step
 	Size                 uint64
@@ -94,12 +95,16 @@ func (t *trainer) greet(ctx context.Context, mine greeting) ([]greeting, error) 
 		return nil, fmt.Errorf("meet the other nodes of the job: %w", err)
 	}
 	all := make([]greeting, len(messages))
-	s.replicated = true
+	s.replicated, s.mixed = true, false
 	for node, m := range messages {
 		if err := all[node].read(m); err != nil {
 			return nil, &agreed{fmt.Errorf("node %s %w", s.name(node), err)}
 		}
 		s.replicated = s.replicated && all[node].Edges
+		if t.recipe.Sharing.Deterministic && all[node].Foreign != all[0].Foreign {
+			return nil, &agreed{fmt.Errorf("node %s computes on %s and node %s on %s, which differ in the last digits, and a job with --deterministic has the same bits everywhere: start all of its nodes with --device cpu, or the job without --deterministic", s.name(0), all[0].computes(), s.name(node), all[node].computes())}
+		}
+		s.mixed = s.mixed || all[node].Foreign != all[0].Foreign
 		for _, d := range []struct {
 			what  string
 			a, b  [sha256.Size]byte
@@ -114,6 +119,14 @@ func (t *trainer) greet(ctx context.Context, mine greeting) ([]greeting, error) 
 		}
 	}
 	return all, nil
+}
+
+// computes names what a node computes on.
+func (g *greeting) computes() string {
+	if g.Foreign {
+		return "a GPU"
+	}
+	return "its processor"
 }
 
 // read reads what came from another node.
@@ -187,7 +200,7 @@ func (t *trainer) goOn(ctx context.Context, all []greeting, best int) error {
 // greeting is this node's, which has gone on from its own checkpoint if there is one.
 // What is wrong with that is said, too.
 func (t *trainer) greeting() (greeting, error) {
-	g := greeting{Wire: wire, Edges: t.shared.replica.Replicated, Recipe: t.recipe.digest(t.shared.work), Dataset: sha256.Sum256([]byte(t.options.Dataset))}
+	g := greeting{Wire: wire, Edges: t.shared.replica.Replicated, Foreign: t.foreign != nil, Recipe: t.recipe.digest(t.shared.work), Dataset: sha256.Sum256([]byte(t.options.Dataset))}
 	if !t.options.Resume || t.options.Dir == "" {
 		return g, nil
 	}

@@ -183,6 +183,6 @@ func (t *learner) gradient() []float64 {
 
 // wide is Options on the reference device.
 func wide(o Options) Options {
-	o.device = func(int) tensor.Device { return reference.New() }
+	o.Device = func(int) (tensor.Device, error) { return reference.New(), nil }
 	return o
 }

@@ -23,7 +23,7 @@ func (i *inference) read(ctx context.Context, vertices []uint32) (nn.Input, erro
 		return in, nil
 	}
 	in.Dense = i.work.Alloc(i.device.Type(), len(vertices), i.data.features.Columns())
-	i.data.features.Dense(i.device, i.work, in.Dense, places, far)
+	i.fill(in.Dense, places, far)
 	return in, nil
 }
 
@@ -74,7 +74,7 @@ func (i *inference) rowsOf(t *table, first int, block *sample.Block) tensor.Matr
 		return tensor.Matrix{}
 	}
 	if block == nil {
-		return t.x.RowRange(first, len(i.ids))
+		return i.rangeOf(t, first, len(i.ids))
 	}
 	rows := block.Vertices
 	if i.halo != nil {
@@ -86,7 +86,7 @@ func (i *inference) rowsOf(t *table, first int, block *sample.Block) tensor.Matr
 		rows = i.rows
 	}
 	y := i.work.Alloc(i.device.Type(), block.Cols, t.x.Cols)
-	i.device.Gather(y, []tensor.Part{{X: t.x}}, rows)
+	i.pick(y, t.x, rows)
 	return y
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/tensor"
-	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
 
 // PredictOptions say what is predicted.
@@ -30,7 +29,7 @@ type Prediction struct {
 // Predict runs the model of a checkpoint, or an exported one, over all vertices with
 // all their neighbours. It tells what it is about to, and then the rows of the
 // vertices in order, some at a time: rows lie one after another, and are valid until
-// the call returns. Of Options, it looks at Threads, Memory and Dir, which is for
+// the call returns. Of Options, it looks at Device, Threads, Memory and Dir, which is for
 // what memory is too small for.
 func Predict(ctx context.Context, model string, shards []*graph.Shard, o Options, p PredictOptions,
 	begin func(Prediction) error, rows func(first int, rows []float32) error) error {
@@ -56,8 +55,15 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Options
 	if d.about.Features != w.about.Features {
 		return fmt.Errorf("the model takes %d features, and the dataset has %d: predict on the dataset that it was trained on", w.about.Features, d.about.Features)
 	}
-	device := cpu.New(o.Threads)
+	device, err := o.open()
+	if err != nil {
+		return err
+	}
 	defer device.Close()
+	foreign, _ := device.(tensor.Foreign)
+	if foreign != nil {
+		device = lender{foreign}
+	}
 	kept, err := device.NewArena(4 * len(w.weights))
 	if err != nil {
 		return err
@@ -74,7 +80,10 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Options
 	if err != nil {
 		return err
 	}
-	i := newInference(d, device, work, memory, o.Dir)
+	i, err := newInference(d, device, work, memory, o)
+	if err != nil {
+		return err
+	}
 	defer i.close()
 	i.add(w.model, weights)
 	if err := begin(Prediction{Vertices: d.topology.Vertices(), Columns: columns, Epoch: w.epoch, Loss: w.loss}); err != nil {
@@ -86,6 +95,9 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Options
 			some := y.RowRange(row, min(grain, y.Rows-row))
 			to := buffer[:some.Rows*columns]
 			device.Read32(to, some)
+			if foreign != nil && foreign.Err() != nil {
+				return &Broken{Device: foreign.Name(), err: foreign.Err()}
+			}
 			if err := rows(first+row, to); err != nil {
 				return err
 			}

@@ -63,7 +63,7 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 		l.sums = l.newSums()
 	}
 	t.dealing = newDealing(t)
-	t.batches, err = newBatches(t.data, t.dealing, &t.phases, &t.recipe, t.sampling(), slots, workers, func() tensor.Device { return t.newDevice(1) })
+	t.batches, err = newBatches(t.data, t.dealing, &t.phases, &t.recipe, t.sampling(), slots, workers, t.newHand)
 	if err != nil {
 		return err
 	}
@@ -76,16 +76,30 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	need.settle(t)
-	if err := t.afford(ctx, roomForSteps, need.others()+need.pass+need.least); err != nil {
+	host := need.others()
+	if t.foreign == nil {
+		host += need.pass + need.least
+	}
+	if err := t.afford(ctx, roomForSteps, host); err != nil {
 		return err
 	}
 	if err := t.batches.reserve(int(need.rows)); err != nil {
 		return err
 	}
+	if t.foreign != nil {
+		if err := t.affordDevice(&need); err != nil {
+			return err
+		}
+		if t.given, err = t.device.NewArena(int(need.rows)); err != nil {
+			return err
+		}
+	}
 	if t.work, err = t.device.NewArena(int(need.pass)); err != nil {
 		return err
 	}
-	t.infer = newInference(t.data, t.device, t.work, need.inference, t.options.Dir)
+	if t.infer, err = newInference(t.data, t.device, t.work, need.inference, t.options); err != nil {
+		return err
+	}
 	t.infer.tick = func() { t.tell(true) }
 	for _, l := range t.learners {
 		l.pass = l.model.NewPass(t.device, t.work)
@@ -93,15 +107,21 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 		l.pass.Done = ctx.Done()
 		l.view = t.infer.add(l.model, l.weights)
 	}
-	t.announce(need.sum())
+	if err := t.fault(0, 0); err != nil {
+		return err
+	}
+	t.announce(&need)
 	return nil
 }
 
-func (t *trainer) announce(arenas uint64) {
+func (t *trainer) announce(n *needs) {
 	at := t.place()
 	f := Forecast{
-		Shards: t.data.mapped, Arenas: arenas,
+		Device: t.device.Name(), Shards: t.data.mapped, Arenas: n.sum(),
 		Epochs: t.recipe.Epochs, Resumed: at.epoch - 1, Step: at.step, Notes: t.notes,
+	}
+	if t.foreign != nil {
+		f.Arenas, f.There = n.others(), n.onDevice()+n.takes
 	}
 	for _, l := range t.learners {
 		f.Weights += l.model.Size()
@@ -253,6 +273,7 @@ func (n *needs) settle(t *trainer) {
 	if memory := t.options.Memory; memory > 0 {
 		n.inference = memory - min(memory, n.others()+n.pass)
 	}
+	n.room(t)
 	i.memory = n.inference
 	n.takes = max(n.least, i.largest(i.takes))
 }

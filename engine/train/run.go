@@ -46,16 +46,19 @@ type Options struct {
 	// run.
 	Replicas *replica.Cache
 
-	// device, in tests, stands in for this machine's cores.
-	device func(threads int) tensor.Device
+	// Device opens what computes, for this run alone, which closes it; nil: so many of
+	// this machine's cores. What it says is wrong ends the run as Broken.
+	Device func(threads int) (tensor.Device, error)
 	// memory, in tests, stands in for what this machine has (see headroom).
 	memory func() (free, resident, machine uint64)
 }
 
 // A Forecast is what a run will take, told before its first step.
 type Forecast struct {
-	Shards  uint64   `json:"shards"` // bytes of shard files, mapped
-	Arenas  uint64   `json:"arenas"` // bytes of memory of its own
+	Device  string   `json:"device"`
+	Shards  uint64   `json:"shards"`             // bytes of shard files, mapped
+	Arenas  uint64   `json:"arenas"`             // bytes of memory of its own
+	There   uint64   `json:"on_device,omitzero"` // bytes of memory of a device that has its own
 	Weights int      `json:"weights"`
 	Epochs  int      `json:"epochs"`
 	Resumed int      `json:"resumed"` // epochs that were done before, when resumed

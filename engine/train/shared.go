@@ -41,7 +41,9 @@ type shared struct {
 	seats    *seats
 	halo     *halo // of evaluation, once it is found
 
-	replicated bool // each node has all edges; known once they have met
+	// Known once they have met:
+	replicated bool // each node has all edges
+	mixed      bool // some compute on their processors and some on other devices
 }
 
 // owns says whether this node computes a shard where owners do.
@@ -166,11 +168,14 @@ func (s *shared) choose(r *Recipe, o *Options) (strategy.Strategy, error) {
 }
 
 // notes are what users should know of how the run is shared.
-func (s *shared) notes() []string {
-	if s.replica.Replicated {
-		return nil
+func (s *shared) notes() (all []string) {
+	if s.mixed {
+		all = append(all, "some nodes compute on GPUs and some on their processors: what they have learnt differs in the last digits")
 	}
-	return []string{"the edges of the whole graph take more memory than a node has for them: nodes ask each other for neighbours, which costs time and bytes"}
+	if s.replica.Replicated {
+		return all
+	}
+	return append(all, "the edges of the whole graph take more memory than a node has for them: nodes ask each other for neighbours, which costs time and bytes")
 }
 
 // ready serves what others ask of this node's data.

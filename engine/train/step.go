@@ -97,6 +97,9 @@ func (t *learner) compute(ctx context.Context, s *slot) (loss float64, wrong str
 	if ctx.Err() != nil { // and perhaps it has ended a pass: what there is is no step's
 		return loss, wrong, waited, context.Cause(ctx)
 	}
+	if err := t.faultNow(); err != nil {
+		return loss, wrong, waited, err
+	}
 	if t.front != nil {
 		err = t.front.end(ctx, t, s)
 		waited += t.front.Waited()

@@ -59,12 +59,12 @@ func TestAStepEndsWithItsContext(t *testing.T) {
 					if dirs {
 						o.Dir = folders[node]
 					}
-					o.device = func(threads int) tensor.Device {
+					o.Device = func(threads int) (tensor.Device, error) {
 						return &counted{cpu.New(threads), func() {
 							if node == 0 && calls.Add(1) == at {
 								end(errEnough)
 							}
-						}}
+						}}, nil
 					}
 					results[node], err = Run(ctx, r, held, o)
 					return err

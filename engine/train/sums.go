@@ -36,9 +36,9 @@ func (t *learner) newSums() sums {
 		parts = t.front.Rest() // the others are whole on all nodes
 	}
 	if t.device.Type() == tensor.F64 {
-		return newAdder(x, t.gradients, parts, t.device.Read, t.device.Write)
+		return newAdder(x, t.gradients, parts, t.device.Read, t.device.Write, t.faultNow)
 	}
-	return newAdder(x, t.gradients, parts, t.device.Read32, t.device.Write32)
+	return newAdder(x, t.gradients, parts, t.device.Read32, t.device.Write32, t.faultNow)
 }
 
 // An adder is sums in the device's own numbers.
@@ -48,6 +48,7 @@ type adder[T exchange.Number] struct {
 	parts     []p3.Range // of the gradients, that are added up
 	from      func(to []T, m tensor.Matrix)
 	to        func(m tensor.Matrix, from []T)
+	fault     func() error // of the device: what was read is told to nobody then
 
 	row    []T    // what this node brings, and then the sum
 	mine   [1][]T // row
@@ -55,13 +56,13 @@ type adder[T exchange.Number] struct {
 	spans  [][]exchange.Span
 }
 
-func newAdder[T exchange.Number](x *exchange.Exchange, gradients tensor.Matrix, parts []p3.Range, from func([]T, tensor.Matrix), to func(tensor.Matrix, []T)) *adder[T] {
+func newAdder[T exchange.Number](x *exchange.Exchange, gradients tensor.Matrix, parts []p3.Range, from func([]T, tensor.Matrix), to func(tensor.Matrix, []T), fault func() error) *adder[T] {
 	n := 0
 	for _, p := range parts {
 		n += p.Count
 	}
 	return &adder[T]{
-		exchange: x, gradients: gradients, parts: parts, from: from, to: to,
+		exchange: x, gradients: gradients, parts: parts, from: from, to: to, fault: fault,
 		row: make([]T, n), summer: exchange.NewSummer[T](n),
 	}
 }
@@ -98,6 +99,9 @@ func (a *adder[T]) total(ctx context.Context, r exchange.Round) ([]exchange.Note
 		a.read(a.row)
 	} else {
 		mine = a.summer.Sums()
+	}
+	if err := a.fault(); err != nil {
+		return nil, err
 	}
 	if a.exchange == nil {
 		if len(mine) != 1 {

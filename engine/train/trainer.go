@@ -10,7 +10,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
-	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 )
 
@@ -22,12 +21,14 @@ type trainer struct {
 	log     *slog.Logger
 	data    *data
 	device  tensor.Device
+	foreign tensor.Foreign // the device, if its memory is not the host's; else nil
 	// products may be rounded while training; what is told and judged is not. nil: the
 	// device never does.
 	products rounding
 
 	kept   tensor.Arena // of what lives as long as the run
 	work   tensor.Arena // of one pass
+	given  tensor.Arena // of a step's rows, on a device whose memory is not the host's
 	infer  *inference
 	judges judges
 
@@ -73,9 +74,10 @@ func newTrainer(ctx context.Context, r Recipe, shards []*graph.Shard, o Options)
 		}
 		return nil, err
 	}
-	t.device = t.newDevice(o.Threads)
-	t.products, _ = t.device.(rounding)
-	if slices.ContainsFunc(t.learners, func(l *learner) bool { return l.recipe.BF16 }) && !family.BF16() {
+	if err := t.openDevice(); err != nil {
+		return nil, err
+	}
+	if t.foreign == nil && slices.ContainsFunc(t.learners, func(l *learner) bool { return l.recipe.BF16 }) && !family.BF16() {
 		t.notes = append(t.notes, "this CPU has no products of BF16 numbers: they are computed in f32")
 	}
 	if err := t.allocate(ctx); err != nil {
@@ -117,14 +119,6 @@ func (t *trainer) read(held []*graph.Shard) (err error) {
 
 // rounding is a device that can round the numbers of products.
 type rounding interface{ SetBF16(on bool) }
-
-// newDevice is this machine's cores, or what a test has instead.
-func (t *trainer) newDevice(threads int) tensor.Device {
-	if t.options.device != nil {
-		return t.options.device(threads)
-	}
-	return cpu.New(threads)
-}
 
 // round has products rounded, or no longer.
 func (t *trainer) round(on bool) {
@@ -170,7 +164,7 @@ func (t *trainer) close() {
 	if t.infer != nil {
 		t.infer.close()
 	}
-	for _, a := range []tensor.Arena{t.kept, t.work} {
+	for _, a := range []tensor.Arena{t.kept, t.work, t.given} {
 		if a != nil {
 			a.Close()
 		}
@@ -188,7 +182,8 @@ func (t *trainer) train(ctx context.Context) error {
 		if err := t.epoch(ctx); err != nil {
 			_, diverged := errors.AsType[*Diverged](err)
 			_, unsaved := errors.AsType[*Unsaved](err)
-			if diverged || unsaved {
+			_, broken := errors.AsType[*Broken](err)
+			if diverged || unsaved || broken {
 				return err
 			}
 			return errors.Join(err, t.save())

@@ -140,7 +140,7 @@ func (i *inference) readWhole(ctx context.Context, stages int) (err error) {
 	}
 	w.input.Dense = w.rows.Alloc(i.device.Type(), len(places), columns)
 	i.work.Reset()
-	i.data.features.Dense(i.device, i.work, w.input.Dense, places, far)
+	i.fill(w.input.Dense, places, far)
 	w.ready = true
 	i.halo.drop()
 	return nil
@@ -155,6 +155,7 @@ func (i *inference) close() {
 		i.whole.joined.arena.Close()
 	}
 	i.halo.close()
+	i.distant.close()
 	for _, a := range i.whole.lanes[1:] {
 		if a != nil {
 			a.Close()

@@ -1,0 +1,157 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
+)
+
+// Broken is how a run ends whose device can't go on: what it has made since is worth
+// nothing, and the checkpoint of before is left as it was. The processor can go on from
+// that.
+type Broken struct {
+	Device      string
+	Epoch, Step int // from 1; 0: before the first epoch, or between two steps
+	err         error
+}
+
+func (e *Broken) Error() string {
+	switch {
+	case e.Epoch == 0:
+		return fmt.Sprintf("the device %s can't do this training: %v", e.Device, e.err)
+	case e.Step == 0:
+		return fmt.Sprintf("the device %s failed at the end of epoch %d: %v", e.Device, e.Epoch, e.err)
+	}
+	return fmt.Sprintf("the device %s failed in epoch %d, step %d: %v", e.Device, e.Epoch, e.Step, e.err)
+}
+
+func (e *Broken) Unwrap() error { return e.err }
+
+// openDevice makes the device that passes run on. p3 sends what it computes in the host's
+// memory, so that it has the processor compute.
+func (t *trainer) openDevice() (err error) {
+	o := &t.options
+	if o.Device != nil && t.recipe.Sharing.Strategy == strategy.P3 {
+		t.notes = append(t.notes, "p3 is computed on the processor, whatever the device of the node")
+	}
+	t.device, err = o.open()
+	if err != nil {
+		return err
+	}
+	t.products, _ = t.device.(rounding)
+	t.foreign, _ = t.device.(tensor.Foreign)
+	if t.foreign != nil {
+		t.device = lender{t.foreign}
+	}
+	return nil
+}
+
+// open makes the device of the options.
+func (o *Options) open() (tensor.Device, error) {
+	if o.Device == nil {
+		return cpu.New(o.Threads), nil
+	}
+	d, err := o.Device(o.Threads)
+	if err != nil {
+		return nil, &Broken{Device: "that was asked for", err: err}
+	}
+	return d, nil
+}
+
+// newHand is a device of one thread, whose memory is the host's, for what is done beside
+// the passes.
+func (t *trainer) newHand() (tensor.Device, error) {
+	if t.foreign != nil || t.options.Device == nil {
+		return cpu.New(1), nil
+	}
+	return t.options.Device(1)
+}
+
+// A lender says of memory that can't be had of a device that it is the device's.
+type lender struct{ tensor.Foreign }
+
+// NewArena is as tensor.Device says.
+func (l lender) NewArena(bytes int) (tensor.Arena, error) {
+	a, err := l.Foreign.NewArena(bytes)
+	if err != nil {
+		return nil, &Broken{Device: l.Name(), err: err}
+	}
+	return a, nil
+}
+
+// limited is a device that can say how much of its memory is left.
+type limited interface{ Free() (free, total uint64) }
+
+// fault says whether the device has failed, in a step of an epoch or, with 0, after the
+// last one. Before it has been asked nothing that was read of the device may be told to
+// another node, nor be written down.
+func (t *trainer) fault(epoch, step int) error {
+	if t.foreign == nil {
+		return nil
+	}
+	if err := t.foreign.Err(); err != nil {
+		return &Broken{Device: t.foreign.Name(), Epoch: epoch, Step: step, err: err}
+	}
+	return nil
+}
+
+// faultNow is fault in the step that a learner is to do next.
+func (t *learner) faultNow() error {
+	step := t.at.Step + 1
+	if t.batches != nil && t.at.Step == t.batches.steps {
+		step = 0
+	}
+	return t.fault(t.at.Epoch, step)
+}
+
+// bring takes a slot's dense rows to where passes run, once they are filled.
+func (t *trainer) bring(s *slot) {
+	if t.foreign == nil || s.brought || t.data.features.Sparse() {
+		return
+	}
+	t.given.Reset()
+	for i := range s.groups {
+		g := &s.groups[i]
+		if len(g.Roots) == 0 {
+			continue
+		}
+		host := g.input.Dense
+		g.input.Dense = t.given.Alloc(host.Type, host.Rows, host.Cols)
+		t.device.Write32(g.input.Dense, host.F32())
+	}
+	s.brought = true
+}
+
+// errFront is why p3 is not computed on a device that auto would choose it for.
+var errFront = errors.New("p3 was chosen, which is computed on the processor")
+
+// onDevice is what steps take of a device's own memory, beside the weights: rows, and
+// copies of blocks and of sparse features.
+func (n *needs) onDevice() uint64 { return n.pass + n.beside + n.slot }
+
+// room bounds what inference takes by what the device has left.
+func (n *needs) room(t *trainer) {
+	l, ok := t.foreign.(limited)
+	if !ok {
+		return
+	}
+	free, _ := l.Free()
+	free -= free / 16 // what it keeps for itself, and what lies between arenas
+	n.inference = free - min(free, n.onDevice())
+}
+
+// affordDevice says what is short of the device's memory.
+func (t *trainer) affordDevice(n *needs) error {
+	l, ok := t.foreign.(limited)
+	if !ok {
+		return nil
+	}
+	free, total := l.Free()
+	if needs := n.onDevice() + n.least; needs > free-free/16 {
+		return &Broken{Device: t.foreign.Name(), err: fmt.Errorf("it needs %s of the device's memory, which has %s free of %s: take a smaller --batch, --fanout or --hidden", gib(needs), gib(free), gib(total))}
+	}
+	return nil
+}
