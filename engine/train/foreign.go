@@ -30,19 +30,20 @@ func (e *Broken) Error() string {
 
 func (e *Broken) Unwrap() error { return e.err }
 
-// openDevice makes the device that passes run on. p3 sends what it computes in the host's
-// memory, so that it has the processor compute.
+// openDevice makes the device that passes run on. p3 computes and sends first layers in
+// the host's memory: its passes run there, too.
 func (t *trainer) openDevice() (err error) {
-	o := &t.options
-	if o.Device != nil && t.recipe.Sharing.Strategy == strategy.P3 {
-		t.notes = append(t.notes, "p3 is computed on the processor, whatever the device of the node")
-	}
-	t.device, err = o.open()
-	if err != nil {
+	if t.device, err = t.options.open(); err != nil {
 		return err
 	}
-	t.products, _ = t.device.(rounding)
 	t.foreign, _ = t.device.(tensor.Foreign)
+	if t.foreign != nil && t.recipe.Sharing.Strategy == strategy.P3 {
+		t.notes = append(t.notes, fmt.Sprintf("p3 is computed on the processor, and not on the device %s", t.device.Name()))
+		t.device.Close()
+		t.options.Device, t.foreign = nil, nil
+		t.device = cpu.New(t.options.Threads)
+	}
+	t.products, _ = t.device.(rounding)
 	if t.foreign != nil {
 		t.device = lender{t.foreign}
 	}

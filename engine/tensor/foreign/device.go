@@ -24,7 +24,8 @@ var ErrFull = errors.New("foreign: out of memory")
 type Device struct {
 	cpu    *cpu.Device
 	err    error
-	left   int    // operations until it fails
+	done   int    // operations
+	last   int    // the one at which it fails
 	fails  error  // how it does
 	total  uint64 // bytes that it has
 	taken  uint64
@@ -38,11 +39,14 @@ var _ tensor.Foreign = (*Device)(nil)
 
 // New makes one of so many threads.
 func New(threads int) *Device {
-	return &Device{cpu: cpu.New(threads), left: math.MaxInt, total: 1 << 40, copies: map[uint64]*kept{}}
+	return &Device{cpu: cpu.New(threads), last: math.MaxInt, total: 1 << 40, copies: map[uint64]*kept{}}
 }
 
 // FailAt has the device fail at its operation n from now on, counted from 1.
-func (d *Device) FailAt(n int, err error) { d.left, d.fails = n, err }
+func (d *Device) FailAt(n int, err error) { d.last, d.fails = d.done+n, err }
+
+// Operations counts those that were asked for.
+func (d *Device) Operations() int { return d.done }
 
 // Limit is how many bytes its arenas may hold.
 func (d *Device) Limit(bytes uint64) { d.total = bytes }
@@ -67,7 +71,7 @@ func (d *Device) Err() error { return d.err }
 
 // works says whether to do an operation.
 func (d *Device) works() bool {
-	if d.left--; d.left == 0 {
+	if d.done++; d.done == d.last {
 		d.err = d.fails
 	}
 	return d.err == nil
