@@ -102,7 +102,7 @@ func agentConfig(values map[string]value) (AgentConfig, error) {
 			return cfg, bad("memory", err.Error())
 		}
 	}
-	if !regexp.MustCompile(`^(auto|cpu|cuda(:[0-9]+)?)$`).MatchString(cfg.Device) {
+	if !devices.MatchString(cfg.Device) {
 		return cfg, bad("device", fmt.Sprintf("%q is none of auto, cpu, cuda or cuda:N", cfg.Device))
 	}
 	if !slices.Contains(logLevels(), cfg.LogLevel) {
@@ -126,3 +126,6 @@ func printConfig(w io.Writer, settings []setting, values map[string]value) error
 	}
 	return table(w, rows...)
 }
+
+// devices are those that --device takes.
+var devices = regexp.MustCompile(`^(auto|cpu|cuda(:[0-9]+)?)$`)

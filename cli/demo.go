@@ -29,12 +29,17 @@ func demo(run func(context.Context, DemoConfig, io.Writer, io.Writer) error) *co
 			if !slices.Contains([]string{"leap", "centric", "p3", "auto"}, cfg.Strategy) {
 				return wrongUsage(cmd, "--strategy %s: the demo trains by leap, centric, p3 or auto", cfg.Strategy)
 			}
+			if !devices.MatchString(cfg.Device) {
+				return wrongUsage(cmd, "--device %s: it is none of auto, cpu, cuda or cuda:N", cfg.Device)
+			}
 			return run(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().IntVar(&cfg.Nodes, "nodes", 3, "how many nodes, `N`")
 	cmd.Flags().StringVar(&cfg.Strategy, "strategy", "leap", "train by `NAME`, beside centric: leap, centric or p3")
 	cmd.Flags().IntVar(&cfg.Epochs, "epochs", 200, "train for `N` epochs")
+	cmd.Flags().StringVar(&cfg.Device, "device", "cpu", "`DEVICE` that all nodes compute on: auto, cpu, cuda or cuda:N")
+	completeFlag(cmd, "device", []string{"auto", "cpu", "cuda"})
 	jsonFlag(cmd, &cfg.JSON)
 	return cmd
 }

@@ -49,6 +49,7 @@ type DemoConfig struct {
 	Nodes    int
 	Strategy string
 	Epochs   int
+	Device   string
 	JSON     bool
 }
 

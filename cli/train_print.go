@@ -19,7 +19,7 @@ func printJob(w io.Writer, j api.Job) error {
 		{"Model", fmt.Sprintf("%s, seed %d", modelsOf(j.Model, len(j.Models)), j.Seed)},
 		{"Strategy", strategyOf(j)},
 		{"Why", whyOf(j)},
-		{"Nodes", strings.Join(j.Nodes, ", ")},
+		{"Nodes", strings.Join(nodesOf(j), ", ")},
 		{"Generation", strconv.FormatUint(j.Generation, 10)},
 		{"Epoch", standingAt(j)},
 	}
@@ -57,6 +57,18 @@ func printJob(w io.Writer, j api.Job) error {
 		}
 	}
 	return nil
+}
+
+// nodesOf are the job's nodes, with what those compute on that have another device than
+// their processor.
+func nodesOf(j api.Job) []string {
+	list := slices.Clone(j.Nodes)
+	for i := range list {
+		if i < len(j.Devices) && j.Devices[i] != "cpu" && j.Devices[i] != "" {
+			list[i] += " (" + j.Devices[i] + ")"
+		}
+	}
+	return list
 }
 
 // scores says how good the epoch is whose model is kept, by the parts that have

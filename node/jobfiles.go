@@ -230,6 +230,6 @@ func (m *member) predict(ctx context.Context, j plan.Job, file modelFile, l *loa
 	}
 	defer jobs.CloseShards(shards)
 	return jobs.Predict(ctx, jobs.Prediction{
-		Model: file.checkpoint, Index: file.index, Shards: shards, Folder: folder, Memory: m.opts.Memory, Format: r.Format, Embeddings: r.Embeddings,
+		Model: file.checkpoint, Index: file.index, Shards: shards, Folder: folder, Memory: m.opts.Memory, Device: m.opts.computes(), Format: r.Format, Embeddings: r.Embeddings,
 	}, to)
 }

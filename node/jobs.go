@@ -232,7 +232,7 @@ func (m *member) shown(s *plan.State, j plan.Job, l live) api.Job {
 		ID: sum.ID, State: sum.State, Error: sum.Error, Dataset: sum.Dataset, Model: sum.Model, Strategy: sum.Strategy, Why: whyNow(s, j),
 		Seed: j.Seed, Generation: j.Generation, Nodes: sum.Nodes, EpochsTotal: sum.EpochsTotal, Epoch: sum.Epoch, Best: sum.Best,
 		History: make([]api.JobEpoch, 0, len(j.History)), Models: modelsOf(j, recipeIn(j)), Problems: []string{},
-		Notes: []string{},
+		Devices: []string{}, Notes: []string{},
 	}
 	if json.Valid([]byte(j.Recipe)) {
 		a.Recipe = json.RawMessage(j.Recipe)
@@ -245,6 +245,9 @@ func (m *member) shown(s *plan.State, j plan.Job, l live) api.Job {
 	}
 	if j.Thinned {
 		a.Notes = append(a.Notes, fmt.Sprintf("of the epochs of job %s, the mesh keeps the best and the last only, to have room for those of later jobs", j.ID))
+	}
+	for _, id := range j.Nodes {
+		a.Devices = append(a.Devices, s.Members[id].Device)
 	}
 	for _, e := range j.Of(j.BestModel) {
 		a.History = append(a.History, epochOf(e))

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus"
+	"github.com/hopmesh/hopmesh/cuda"
+	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/jobs"
@@ -106,6 +108,15 @@ func (o Options) withDefaults() Options {
 		o.ownDisk = true
 	}
 	return o
+}
+
+// computes opens the device that New has chosen; nil: the processor.
+func (o *Options) computes() jobs.Device {
+	name := o.Device
+	if name == "cpu" {
+		return nil
+	}
+	return func(int) (tensor.Device, error) { return cuda.Open(name) }
 }
 
 func (o Options) validate() error {

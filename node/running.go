@@ -44,7 +44,7 @@ func refusedFor(err error) error {
 // openRunner makes what runs jobs here.
 func (m *member) openRunner() *jobs.Runner {
 	return jobs.Open(jobs.Config{
-		Dir: m.dir.jobs(), Self: m.id.ID(), Memory: m.opts.Memory, Shard: m.shardFile, Leader: running{m}, Train: m.opts.Train, Log: m.log,
+		Dir: m.dir.jobs(), Self: m.id.ID(), Memory: m.opts.Memory, Device: m.opts.computes(), Shard: m.shardFile, Leader: running{m}, Train: m.opts.Train, Log: m.log,
 		Peers: m.jobPeers, Strategies: strategies,
 	})
 }

@@ -37,7 +37,7 @@ func local(version string) cli.Local {
 			if err := instructions(); err != nil {
 				return err
 			}
-			return demo.Run(ctx, demo.Config{Nodes: cfg.Nodes, Strategy: cfg.Strategy, Epochs: cfg.Epochs, JSON: cfg.JSON, Version: version}, stdout, stderr)
+			return demo.Run(ctx, demo.Config{Nodes: cfg.Nodes, Strategy: cfg.Strategy, Epochs: cfg.Epochs, Device: cfg.Device, JSON: cfg.JSON, Version: version}, stdout, stderr)
 		},
 		Bench: func(ctx context.Context, cfg cli.BenchConfig, stdout io.Writer) error {
 			if err := instructions(); err != nil {

@@ -58,6 +58,7 @@ type Job struct {
 	Seed        uint64     `json:"seed"`
 	Generation  uint64     `json:"generation"` // of the plan that gave it to its nodes
 	Nodes       []string   `json:"nodes"`      // names of those that run it, or ran it last
+	Devices     []string   `json:"devices"`    // what each of them computes on: see the notes where one has failed
 	EpochsTotal int        `json:"epochs_total"`
 	Epoch       int        `json:"epoch"` // under way, or the last
 	Step        int        `json:"step"`  // of Steps, in that epoch

@@ -119,7 +119,7 @@ func (s server) exportJob(w http.ResponseWriter, r *http.Request) {
 // notNull returns j with lists that print as [] where they are empty.
 func (j Job) notNull() Job {
 	j.Nodes, j.History, j.Models, j.Problems = notNull(j.Nodes), notNull(j.History), notNull(j.Models), notNull(j.Problems)
-	j.Notes = notNull(j.Notes)
+	j.Notes, j.Devices = notNull(j.Notes), notNull(j.Devices)
 	return j
 }
 

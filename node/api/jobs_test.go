@@ -75,7 +75,7 @@ func someEpoch(n int) JobEpoch {
 func someJob() Job {
 	half := 0.5
 	return Job{
-		ID: "j7", State: "done", Dataset: "cora", Model: "gcn", Strategy: "single", Why: "one node", Seed: 3, Generation: 9, Nodes: []string{"alpha"},
+		ID: "j7", State: "done", Dataset: "cora", Model: "gcn", Strategy: "single", Why: "one node", Seed: 3, Generation: 9, Nodes: []string{"alpha"}, Devices: []string{"cuda:0"},
 		EpochsTotal: 2, Epoch: 2, Best: &JobBest{Epoch: 1, ValAccuracy: &half, TestAccuracy: &half}, History: []JobEpoch{someEpoch(1), someEpoch(2)},
 		Models: []JobModel{}, Recipe: json.RawMessage(`{"epochs":2}`), Problems: []string{}, Notes: []string{"it was cold"},
 	}

@@ -25,7 +25,8 @@ import (
 type Config struct {
 	Nodes    int // at least 3
 	Strategy string
-	Epochs   int // of training
+	Epochs   int    // of training
+	Device   string // of all nodes
 	JSON     bool
 	Version  string
 }
@@ -61,6 +62,7 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) (err error) 
 		return fmt.Errorf("make a folder for the demo: %w", err)
 	}
 	f := fleet.New(dir, cfg.Version)
+	f.Device = cfg.Device
 	defer func() { err = errors.Join(err, f.Stop(), os.RemoveAll(dir)) }()
 	s := &show{fleet: f, dir: dir, out: stdout, begin: time.Now()}
 	if cfg.JSON {

@@ -18,7 +18,8 @@ import (
 
 // A Fleet is not safe for concurrent use.
 type Fleet struct {
-	Nodes []*Node
+	Nodes  []*Node
+	Device string // that nodes are launched with
 
 	dir, version string
 	token        string
@@ -35,8 +36,8 @@ type Node struct {
 	dead   bool
 }
 
-// New makes an empty fleet whose disks lie in dir.
-func New(dir, version string) *Fleet { return &Fleet{dir: dir, version: version} }
+// New makes an empty fleet whose disks lie in dir, and that computes on the processor.
+func New(dir, version string) *Fleet { return &Fleet{Device: "cpu", dir: dir, version: version} }
 
 // Launch starts the next node: the first founds the mesh and is waited for, the
 // others join it and are not.
@@ -47,7 +48,7 @@ func (f *Fleet) Launch(ctx context.Context) (*Node, error) {
 	}
 	name := fmt.Sprintf("n%d", len(f.Nodes)+1)
 	o := node.Options{
-		DataDir: filepath.Join(f.dir, name), Name: name, Version: f.version, Device: "cpu", Conn: conn, Log: slog.New(slog.DiscardHandler),
+		DataDir: filepath.Join(f.dir, name), Name: name, Version: f.version, Device: f.Device, Conn: conn, Log: slog.New(slog.DiscardHandler),
 		// They share one machine, so measuring each would tell noise from noise.
 		Speed: 1000,
 	}

@@ -67,7 +67,7 @@ func inCrowd(t *testing.T, f func(t *testing.T, c *crowd)) {
 // start begins a node's runner.
 func (c *crowd) start(id string) {
 	r := Open(Config{
-		Dir: filepath.Join(c.dir, "jobs-"+id), Self: id, Leader: c.world, Log: slog.New(slog.DiscardHandler),
+		Dir: filepath.Join(c.dir, "jobs-"+id), Self: id, Leader: c.world, Log: slog.New(slog.DiscardHandler), Device: c.device,
 		Shard: func(dataset string, shard int) string {
 			if shard == int(c.missing.Load()) && id == "c" {
 				return filepath.Join(c.dir, "no-such-file")

@@ -23,6 +23,7 @@ type Prediction struct {
 	Shards     []*graph.Shard
 	Folder     string // for a file meanwhile
 	Memory     uint64 // bytes that may be used; 0: no bound
+	Device     Device // what computes, as long as it does not fail
 	Format     string // one of table.Formats
 	Embeddings bool
 	Index      int // of a sweep's models; train.BestModel: the best
@@ -48,7 +49,7 @@ func Predict(ctx context.Context, p Prediction, to io.Writer) (err error) {
 		return fmt.Errorf("make room for predictions: %w", err)
 	}
 	var columns int
-	err = train.Predict(ctx, p.Model, p.Shards, train.Options{Memory: p.Memory, Dir: p.Folder}, train.PredictOptions{Embeddings: p.Embeddings, Index: p.Index},
+	err = predict(ctx, p,
 		func(a train.Prediction) error {
 			columns = a.Columns
 			return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
 )
 
 // A Renewal is a node's word that its part of a shared job can't go on in this
@@ -37,7 +38,8 @@ func (e *unanswered) Unwrap() error { return e.err }
 // fleeting says whether the job may go on in another generation.
 func (r *run) fleeting(err error) bool {
 	_, is := errors.AsType[*unanswered](err)
-	return is || errors.Is(err, errMissed) || errors.Is(err, errMoved)
+	_, broken := errors.AsType[*train.Broken](err)
+	return is || broken && r.shared() || errors.Is(err, errMissed) || errors.Is(err, errMoved)
 }
 
 // anew asks for another generation until this one has ended, or returns why the job
@@ -69,11 +71,12 @@ func (r *run) anew(ctx context.Context, why error) error {
 	}
 }
 
-// past is what a node remembers of a shared job from one generation to the next.
+// past is what a node remembers of a job from one generation to the next.
 type past struct {
 	mu          sync.Mutex
-	epoch, step int // the furthest place that it ever came to
-	asked       int // how often it was begun anew since
+	epoch, step int   // the furthest place that it ever came to
+	asked       int   // how often it was begun anew since
+	broken      error // how the node's device failed, after which the processor computes
 }
 
 // reached notes how far the job is.

@@ -216,7 +216,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 			r.reports.add(recordOf(e, r.job.Generation, recipe.Metric))
 		}
 	}
-	result, err = r.cfg.Train(ctx, recipe, r.shards, train.Options{
+	result, err = r.compute(ctx, recipe, train.Options{
 		Memory: r.cfg.Memory, Dataset: r.dataset.Content(), Dir: r.folder, Resume: true, Known: r.job.Last(), Log: r.cfg.Log,
 		Peers: r.peers, Work: strategy.Work{Nodes: r.names, Self: r.self, Owners: r.job.Owners, Holders: r.job.Holders, Weights: r.job.Weights}, Strategies: r.cfg.Strategies, Replicas: r.replicas,
 		Announce: func(f train.Forecast) {

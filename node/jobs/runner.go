@@ -42,7 +42,8 @@ type Train func(ctx context.Context, r train.Recipe, shards []*graph.Shard, o tr
 // reason, and returns when nobody's questions are answered any more.
 type Peers func(j plan.Job, names []string, self int) (peers strategy.Peers, hangUp func(cause error))
 
-// Config says what a Runner works with. All fields are required but Memory.
+// Config says what a Runner works with. All fields are required but Memory
+// and Device.
 type Config struct {
 	Dir    string // holds one folder for each job
 	Self   string // this node's id
@@ -52,6 +53,8 @@ type Config struct {
 	Leader Leader
 	Train  Train
 	Log    *slog.Logger
+	// Device is what jobs compute on as long as it does not fail.
+	Device Device
 	// Peers and Strategies are for jobs that several nodes share.
 	Peers      Peers
 	Strategies []strategy.Strategy
@@ -205,8 +208,9 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 		run.names, run.peers, run.hangUp = r.way.names, outward{r.way.peers}, r.way.hangUp
 		r.way = way{}
 		run.missed = j.Generation == r.missed
-		run.past, run.replicas = r.pastOf(j), r.replicasOf(run.dataset)
+		run.replicas = r.replicasOf(run.dataset)
 	}
+	run.past = r.pastOf(j)
 	ctx, run.cancel = context.WithCancelCause(ctx)
 	if j.Stopping {
 		run.cancel(errWanted)

@@ -25,7 +25,7 @@ func (s *sight) announce(f train.Forecast) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.History = nil // the plan keeps it
-	s.ahead = f
+	s.ahead, s.notes = f, nil
 	for _, n := range f.Notes[:min(len(f.Notes), plan.MaxNotes)] {
 		s.notes = append(s.notes, sentence(errors.New(n)))
 	}

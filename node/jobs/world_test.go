@@ -40,6 +40,7 @@ type world struct {
 	renewals []Renewal       // that were asked for
 	tellers  map[string]int  // how often each node told of a job
 	train    Train
+	device   Device // nil: the processor
 }
 
 const datasetID = "00000000000000d1"
@@ -77,7 +78,7 @@ func newWorld(t testing.TB) *world {
 // run starts the runner.
 func (w *world) run() {
 	w.runner = Open(Config{
-		Dir: filepath.Join(w.dir, "jobs"), Self: "a", Leader: w, Log: slog.New(slog.DiscardHandler),
+		Dir: filepath.Join(w.dir, "jobs"), Self: "a", Leader: w, Log: slog.New(slog.DiscardHandler), Device: w.device,
 		Shard: func(dataset string, shard int) string { return filepath.Join(w.dir, dataset, graph.ShardFile(shard)) },
 		Train: func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 			w.mu.Lock()
