@@ -70,8 +70,8 @@ func TestSweepsThatAreRefused(t *testing.T) {
 		return list
 	}
 	for says, list := range map[string][]api.Sweep{
-		"can't take \"hiden\", which is no flag that a sweep can take":                               sweep("hiden", "1,2"),
-		"can't take \"sweep\", which is no flag that a sweep can take":                               sweep("sweep", "1,2"),
+		"can't take \"hiden\", which is no flag that a sweep can take":                sweep("hiden", "1,2"),
+		"can't take \"sweep\", which is no flag that a sweep can take":                sweep("sweep", "1,2"),
 		"can't take topology, which is the same for all":                              sweep("topology", "sharded,replicated"),
 		"can't take leap.mode, which is the same for all":                             sweep("leap.mode", "stay,migrate"),
 		"can't take train.metric, by which the models":                                sweep("train.metric", "accuracy,macro_f1"),
