@@ -32,7 +32,7 @@ func (m *Model) Initial(ctx context.Context, seed uint64) ([]float64, error) {
 	for i, p := range m.params {
 		draws, begin := root.With(uint64(i)).Draws(), m.initial[i]
 		for j := range p.Rows * p.Cols {
-			if j%initialLook == 0 && ctx.Err() != nil {
+			if j%initialLook == initialLook-1 && ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
 			w[p.Offset+j] = begin.Fill
