@@ -358,8 +358,8 @@ func TestOneBadNodeDoesNotStopTheLeader(t *testing.T) {
 		heir.Options.Join, heir.Options.Token = []string{c.Leader().Addr()}, c.Leader().Token()
 		heir.Start()
 		heir.WaitReady()
+		leaver := c.Others(c.Leader())[0] // the old one hears of no leader
 		old.Restart()
-		leaver := c.Others(c.Leader())[0]
 		if err := leaver.API().Leave(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -184,11 +184,13 @@ func initial(t testing.TB, m *nn.Model, seed uint64) []float64 {
 
 // Who stops a run does not wait until the weights of a large model are made.
 func TestInitialLooksAtItsContext(t *testing.T) {
-	m := newModel(t, nn.Defaults("gcn"), 300)
 	why := errors.New("it was stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if w, err := m.Initial(ctx, 1); w != nil || !errors.Is(err, why) {
+	if w, err := newModel(t, nn.Defaults("gcn"), 3000).Initial(ctx, 1); w != nil || !errors.Is(err, why) {
 		t.Errorf("%d weights, %v", len(w), err)
+	}
+	if _, err := newModel(t, nn.Defaults("gcn"), 300).Initial(ctx, 1); err != nil {
+		t.Errorf("those of a small one take no time: %v", err)
 	}
 }
