@@ -43,6 +43,17 @@ func params(m api.JobModel) string {
 	return strings.Join(list, ", ")
 }
 
+// diverged says how models of a sweep ended that did not come to its end.
+func diverged(j api.Job) []string {
+	var list []string
+	for _, m := range j.Models {
+		if m.Diverged != "" {
+			list = append(list, m.Diverged)
+		}
+	}
+	return list
+}
+
 // printModels lists the models of a sweep.
 func printModels(w io.Writer, j api.Job) error {
 	if len(j.Models) == 0 {

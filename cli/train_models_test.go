@@ -12,7 +12,7 @@ import (
 )
 
 // sweptJob is a sweep of three models: the last is the best, and stopped early; the second
-// was not evaluated yet.
+// diverged before it was evaluated.
 func sweptJob() api.Job {
 	j := done()
 	epoch := func(n, model int, val float64) api.JobEpoch {
@@ -27,6 +27,7 @@ func sweptJob() api.Job {
 		{Params: map[string]string{"lr": "1e-3", "hidden": "16\x1b[2J"}, History: []api.JobEpoch{second}},
 		{Params: map[string]string{"lr": "0.01", "hidden": "64"}, Best: &api.JobBest{Epoch: 1, ValAccuracy: new(0.79)}, History: []api.JobEpoch{epoch(1, 2, 0.79)}},
 	}
+	j.Models[1].Diverged = "model 1 (hidden=16\x1b[2J, lr=1e-3) diverged: in epoch 2, step 1, the loss is not finite"
 	j.Best, j.History = &api.JobBest{Epoch: 1, Model: new(2), ValAccuracy: new(0.79), TestAccuracy: new(0.8125)}, j.Models[2].History
 	return j
 }

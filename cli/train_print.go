@@ -43,7 +43,7 @@ func printJob(w io.Writer, j api.Job) error {
 	if err := printModels(w, j); err != nil {
 		return err
 	}
-	said := slices.Concat(j.Problems, j.Notes)
+	said := slices.Concat(j.Problems, diverged(j), j.Notes)
 	if j.Error != "" {
 		said = append([]string{j.Error}, said...)
 	}

@@ -231,7 +231,7 @@ func (m *member) shown(s *plan.State, j plan.Job, l live) api.Job {
 	a := api.Job{
 		ID: sum.ID, State: sum.State, Error: sum.Error, Dataset: sum.Dataset, Model: sum.Model, Strategy: sum.Strategy, Why: whyNow(s, j),
 		Seed: j.Seed, Generation: j.Generation, Nodes: sum.Nodes, EpochsTotal: sum.EpochsTotal, Epoch: sum.Epoch, Best: sum.Best,
-		History: make([]api.JobEpoch, 0, len(j.History)), Models: modelsOf(j, recipeIn(j)), Problems: []string{},
+		History: make([]api.JobEpoch, 0, len(j.History)), Models: modelsOf(j, recipeIn(j), l.Diverged), Problems: []string{},
 		Devices: []string{}, Notes: []string{},
 	}
 	if json.Valid([]byte(j.Recipe)) {

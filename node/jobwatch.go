@@ -80,6 +80,7 @@ func (w *watcher) still(ctx context.Context, j plan.Job) {
 // look tells what is new in the plan.
 func (w *watcher) look(s *plan.State, j plan.Job) {
 	w.note(j.Notes)
+	w.note(j.Diverged)
 	if j.State != w.state {
 		w.state = j.State
 		sum := w.summary(s, j)
@@ -124,7 +125,7 @@ func ahead(history []plan.Epoch) plan.Epoch {
 // note tells each note once.
 func (w *watcher) note(notes []string) {
 	for _, n := range notes {
-		if !slices.Contains(w.notified, n) {
+		if n != "" && !slices.Contains(w.notified, n) {
 			w.notified = append(w.notified, n)
 			w.tell(api.JobEvent{Note: n})
 		}
@@ -138,6 +139,7 @@ func (w *watcher) progress(ctx context.Context, j plan.Job) {
 		return
 	}
 	w.note(l.Notes)
+	w.note(l.Diverged)
 	p := api.JobProgress{
 		Epoch: l.Progress.Epoch, EpochsTotal: j.Epochs, Step: l.Progress.Step, Steps: l.Progress.Steps, Evaluating: l.Progress.Evaluating,
 	}

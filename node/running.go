@@ -61,8 +61,9 @@ type live struct {
 	Notes    []string       `json:"notes"`
 	// Waits are for other nodes of the job, for long already. Apart are sentences on those
 	// that the leader leaves out; a leader that does not run the job tells them too.
-	Waits []wait   `json:"waits,omitempty"`
-	Apart []string `json:"apart,omitempty"`
+	Waits    []wait   `json:"waits,omitempty"`
+	Apart    []string `json:"apart,omitempty"`
+	Diverged []string `json:"diverged,omitempty"` // as in the plan
 }
 
 // liveHere answers for this node.
@@ -70,7 +71,7 @@ func (m *member) liveHere(id string) live {
 	j := m.plan.State().Jobs[id]
 	l := live{Apart: m.apartFrom(j)}
 	if v := m.runner.View(); v.Job == id {
-		l.Runs, l.Progress, l.Notes, l.Waits = true, v.Progress, v.Notes, m.waitsHere(j)
+		l.Runs, l.Progress, l.Notes, l.Diverged, l.Waits = true, v.Progress, v.Notes, v.Diverged, m.waitsHere(j)
 	}
 	return l
 }

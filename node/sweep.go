@@ -96,13 +96,20 @@ func modelIndex(j plan.Job, asked *int) (int, error) {
 	return *asked, nil
 }
 
-// modelsOf tells of each model of a sweep.
-func modelsOf(j plan.Job, recipe *train.Recipe) []api.JobModel {
+// modelsOf tells of each model of a sweep. Of those that have diverged the node that runs
+// the job may know more than the plan.
+func modelsOf(j plan.Job, recipe *train.Recipe, diverged []string) []api.JobModel {
+	if len(diverged) != len(j.Bests) {
+		diverged = j.Diverged
+	}
 	list := []api.JobModel{}
 	for i := range j.Bests {
 		m := api.JobModel{Params: map[string]string{}, Best: bestOf(j, j.Bests[i], i), History: []api.JobEpoch{}}
 		if i < len(recipe.Sweep) && recipe.Sweep[i].Params != nil {
 			m.Params = recipe.Sweep[i].Params
+		}
+		if i < len(diverged) {
+			m.Diverged = diverged[i]
 		}
 		for _, e := range j.Of(i) {
 			m.History = append(m.History, epochOf(e))

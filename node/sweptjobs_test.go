@@ -84,6 +84,50 @@ func TestSweepRunsToItsEnd(t *testing.T) {
 	})
 }
 
+// Which models have diverged is shown while the job runs, after a restart and when it has
+// ended, and told whoever watches, once.
+func TestModelsThatDivergeAreShown(t *testing.T) {
+	inSchool(t, 2, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		s.Lost = []int{0, 3, 0, 6}
+		id, err := c.Nodes[1].API().StartJob(t.Context(), aSweep(8))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shows := func(n *nodetest.Instance, when string, want ...string) {
+			t.Helper()
+			for i, m := range jobOn(n, id).Models {
+				if m.Diverged != want[i] {
+					t.Errorf("%s, %s says of model %d %q", when, n.Name, i, m.Diverged)
+				}
+			}
+		}
+		const second, last = "model 1 diverged in epoch 3", "model 3 diverged in epoch 6"
+		c.Wait("four epochs are known", time.Minute, func() bool { return jobOn(c.Nodes[0], id).Epoch >= 5 })
+		for _, n := range c.Nodes {
+			shows(n, "while it runs", "", second, "", "")
+		}
+		runner := named(c, jobOn(c.Nodes[0], id).Nodes[0])
+		if err := runner.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		runner.Start()
+		runner.WaitReady()
+		var notes []string
+		end, err := c.Others(runner)[0].API().WatchJob(t.Context(), id, func(e api.JobEvent) {
+			if strings.Contains(e.Note, "diverged") {
+				notes = append(notes, e.Note)
+			}
+		})
+		if err != nil || end.State != "done" || !slices.Equal(notes, []string{second, last}) {
+			t.Errorf("%s, %v, told %q", end.State, err, notes)
+		}
+		for _, n := range c.Nodes {
+			waitState(c, n, id, "done")
+			shows(n, "in the end", "", second, "", last)
+		}
+	})
+}
+
 // What can't be done with a sweep, or without one, is said before anything is fetched.
 func TestWhatASweepRefuses(t *testing.T) {
 	inSchool(t, 1, time.Second, func(t *testing.T, c *nodetest.Cluster, _ *school.School) {

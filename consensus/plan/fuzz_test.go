@@ -164,7 +164,7 @@ func seeds(f *testing.F) [][]byte {
 		RemoveJob{ID: "j1"},
 		CreateJob{Key: key(10), Dataset: sharedID, Recipe: "{}", Strategy: "auto", Epochs: 100, Models: 3},
 		CommitEpochs{ID: "j8", Node: "a", Generation: sweepingGeneration, Epochs: []Epoch{judged(3, 0, 0.5), judged(3, 2, 0.875), judged(4, 2, 0.25)}},
-		FinishJob{ID: "j8", Node: "a", Generation: sweepingGeneration, State: Done, Best: 2, BestModel: 2, Bests: []int{2, 1, 2}},
+		FinishJob{ID: "j8", Node: "a", Generation: sweepingGeneration, State: Done, Best: 2, BestModel: 2, Bests: []int{2, 1, 2}, Diverged: []string{"", "it did", ""}},
 		AssignJob{ID: "j8", Nodes: []string{"b"}, Owners: []int{0, 0, 0, 0}, Generation: sweepingGeneration},
 		RemoveDataset{ID: readyID},
 	} {

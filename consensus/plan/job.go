@@ -100,6 +100,9 @@ type Job struct {
 	// then that of BestModel, which is the best of them.
 	Bests     []int `json:"bests,omitempty"`
 	BestModel int   `json:"best_model,omitempty"`
+	// Diverged are sentences, one for each model of a sweep, on how it ended where its
+	// numbers were no longer finite; "" of all others, and none if there is no such model.
+	Diverged []string `json:"diverged,omitempty"`
 }
 
 // An Epoch is what was reported of one epoch.

@@ -147,7 +147,7 @@ func (c FinishJob) apply(s *State, _ uint64) error {
 	default:
 		return fmt.Errorf("%w: a job can't end as %.40q", ErrInvalid, c.State)
 	}
-	if err := cmp.Or(checkSentence("error", c.Error), checkNotes(c.Notes)); err != nil {
+	if err := cmp.Or(checkSentence("error", c.Error), checkNotes(c.Notes), checkDiverged(c.Diverged, len(j.Bests))); err != nil {
 		return err
 	}
 	if j.State == c.State {
@@ -167,6 +167,9 @@ func (c FinishJob) apply(s *State, _ uint64) error {
 	j.Holders, j.Weights = nil, nil
 	if len(c.Notes) > 0 {
 		j.Notes = slices.Clone(c.Notes)
+	}
+	if len(c.Diverged) > 0 {
+		j.Diverged = slices.Clone(c.Diverged)
 	}
 	s.Jobs[j.ID] = j
 	return nil

@@ -36,7 +36,7 @@ func (c AssignJob) apply(s *State, index uint64) error {
 		}
 	}
 	if !j.knownTo(c.Nodes) {
-		j.History, j.Thinned, j.Best, j.BestModel, j.Notes, j.Keepers = nil, false, 0, 0, nil, nil
+		j.History, j.Thinned, j.Best, j.BestModel, j.Notes, j.Diverged, j.Keepers = nil, false, 0, 0, nil, nil, nil
 		if len(j.Bests) > 0 {
 			j.Bests = make([]int, len(j.Bests))
 		}

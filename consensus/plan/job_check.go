@@ -128,6 +128,19 @@ func checkNotes(notes []string) error {
 	return nil
 }
 
+// checkDiverged wants a sentence, or none, for each model of a sweep.
+func checkDiverged(all []string, models int) error {
+	if len(all) > 0 && len(all) != models {
+		return fmt.Errorf("%w: it is told of %d models whether they diverged, of %d", ErrInvalid, len(all), models)
+	}
+	for _, why := range all {
+		if err := checkSentence("sentence on a model", why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func checkSentence(what, text string) error {
 	if len(text) > MaxSentence || !utf8.ValidString(text) || slices.ContainsFunc([]rune(text), unicode.IsControl) {
 		return fmt.Errorf("%w: a %s of %d bytes, or with control characters", ErrInvalid, what, len(text))

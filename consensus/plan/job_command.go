@@ -52,6 +52,8 @@ type (
 		BestModel  int      `json:"best_model,omitempty"`
 		Bests      []int    `json:"bests,omitempty"`
 		Notes      []string `json:"notes,omitempty"` // sentences, MaxNotes at most
+		// Diverged is as in a Job; none leaves what is known.
+		Diverged []string `json:"diverged,omitempty"`
 	}
 
 	// StopJob is the wish that a job ends. One that is queued is stopped at once; one

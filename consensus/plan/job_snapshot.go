@@ -64,7 +64,7 @@ func (s *State) checkWork(j Job) error {
 	if len(j.Keepers) > min(len(j.History), 1)*MaxKeepers {
 		return fmt.Errorf("%w: %d nodes keep what it has learnt in %d epochs", ErrInvalid, len(j.Keepers), len(j.History))
 	}
-	return cmp.Or(j.checkMeans(), checkSentence("error", j.Error), checkNotes(j.Notes))
+	return cmp.Or(j.checkMeans(), checkSentence("error", j.Error), checkNotes(j.Notes), checkDiverged(j.Diverged, len(j.Bests)))
 }
 
 // checkShares checks how a job is divided among its nodes. While it runs its dataset

@@ -87,6 +87,10 @@ func TestLongestReport(t *testing.T) {
 	if _, err := Encode(CreateJob{Recipe: strings.Repeat(`"`, MaxRecipe), Why: strings.Repeat("<", MaxSentence)}); err != nil {
 		t.Error(err)
 	}
+	text := strings.Repeat("<", MaxSentence)
+	if _, err := Encode(FinishJob{Error: text, Notes: slices.Repeat([]string{text}, MaxNotes), Diverged: slices.Repeat([]string{text}, MaxModels)}); err != nil {
+		t.Error(err)
+	}
 }
 
 // Nothing is forgotten to make room for another job.
@@ -292,6 +296,7 @@ func TestJobsThatNoHistoryLeadsTo(t *testing.T) {
 		"order":         func(_ *State, j *Job) { j.History = []Epoch{trained(2, 1), trained(1, 1)} },
 		"weights":       func(_ *State, j *Job) { j.History = []Epoch{{Epoch: 1}}; j.Best = 0 },
 		"best":          func(_ *State, j *Job) { j.Best = 7 },
+		"diverged":      func(_ *State, j *Job) { j.Diverged = []string{"it has"} },
 		"notes":         func(_ *State, j *Job) { j.Notes = make([]string, MaxNotes+1) },
 		"content":       func(_ *State, j *Job) { j.Content = "beef" },
 		"too many":      func(s *State, j *Job) { j.Epochs = MaxEpochs; crowd(s, *j) },

@@ -259,6 +259,9 @@ func (m *machine) show() string {
 		if len(j.Bests) > 0 {
 			fmt.Fprintf(&b, "  model %d is the best of a sweep, whose bests are %v\n", j.BestModel, j.Bests)
 		}
+		if len(j.Diverged) > 0 {
+			fmt.Fprintf(&b, "  of its models, how they diverged: %q\n", j.Diverged)
+		}
 		for _, e := range j.History {
 			if len(j.Bests) > 0 {
 				fmt.Fprintf(&b, "  model %d:", e.Model)

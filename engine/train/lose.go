@@ -18,6 +18,7 @@ func (t *trainer) lose(l *learner, err error) error {
 	}
 	l.at.Diverged = d
 	t.log.Warn("a model of the sweep has diverged; the others go on", "model", l.index, "err", err)
+	l.tellLost()
 	if err := t.allDiverged(); err != nil {
 		return err
 	}
@@ -30,6 +31,13 @@ func (t *trainer) lose(l *learner, err error) error {
 		}
 	}
 	return nil
+}
+
+// tellLost tells of a learner that has diverged.
+func (t *learner) tellLost() {
+	if t.at.Diverged != nil && t.options.Lost != nil {
+		t.options.Lost(t.index, t.at.Diverged.Error())
+	}
 }
 
 // allDiverged is how a sweep ends of which every model has diverged.

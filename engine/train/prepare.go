@@ -144,6 +144,9 @@ func (t *trainer) announce(n *needs) {
 	if t.options.Announce != nil {
 		t.options.Announce(f)
 	}
+	for _, l := range t.learners {
+		l.tellLost() // before it was resumed
+	}
 }
 
 // needs is the memory that a run takes, in bytes.

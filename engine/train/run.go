@@ -26,12 +26,15 @@ type Options struct {
 	Interval time.Duration
 	// Resume goes on from the last checkpoint in Dir, if there is one.
 	Resume bool
-	// Announce, Report and Progress tell of the run as it goes, from its
+	// Announce, Report, Progress and Lost tell of the run as it goes, from its
 	// goroutine: they must not wait. Each may be nil.
 	Announce func(Forecast)
 	Report   func(Epoch)
 	Progress func(Progress) // at most ten times a second
-	Log      *slog.Logger
+	// Lost hears of each model of a sweep that has diverged, in a sentence: as soon as it
+	// has, and again when a run goes on without it.
+	Lost func(model int, why string)
+	Log  *slog.Logger
 
 	// Peers are the other nodes that share the run, Work is what they all were told of
 	// it, Strategies are those there are. Without Peers this node does it all, and holds

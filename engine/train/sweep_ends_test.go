@@ -2,6 +2,7 @@ package train
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,7 +16,15 @@ func onNodes(t *testing.T, owners int, run func(name string, nodes func(Recipe) 
 	shards := communities(t, 1500)
 	run("alone", func(r Recipe) ([]Result, [][]Epoch, error) {
 		var told []Epoch
-		result, err := Run(t.Context(), r, shards, Options{Threads: 2, Report: func(e Epoch) { told = append(told, e) }})
+		lost := map[int]string{}
+		result, err := Run(t.Context(), r, shards, Options{
+			Threads: 2, Report: func(e Epoch) { told = append(told, e) }, Lost: func(model int, why string) { lost[model] = why },
+		})
+		for k, of := range result.Models {
+			if lost[k] != of.Diverged {
+				t.Errorf("of model %d %q was told, and it ends with %q", k, lost[k], of.Diverged)
+			}
+		}
 		return []Result{result}, [][]Epoch{told}, err
 	})
 	for name, sharing := range map[string]strategy.Settings{"leap": ways()["leap"], "migrate": ways()["migrate"], "local": updating("2", 3)} {
@@ -168,7 +177,12 @@ func TestADivergedModelStaysSo(t *testing.T) {
 	o := Options{Threads: 1, Dir: dir, Dataset: "d", Resume: true}
 	first, _ := mustRun(t, r, shards, o)
 	longer := everywhere(r, func(of *Recipe) { of.Epochs = 4 })
+	heard := ""
+	o.Lost = func(model int, why string) { heard += fmt.Sprint(model, " ", why) }
 	got, all := mustRun(t, longer, shards, o)
+	if heard != "0 "+got.Models[0].Diverged {
+		t.Errorf("of models that had diverged %q is told", heard)
+	}
 	if got.Models[0].Diverged == "" || got.Models[0].Diverged != first.Models[0].Diverged {
 		t.Errorf("it ends with %+v, and ended with %+v", got.Models[0], first.Models[0])
 	}

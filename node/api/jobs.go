@@ -89,6 +89,9 @@ type JobModel struct {
 	Params  map[string]string `json:"params"` // that make it differ, as they were typed
 	Best    *JobBest          `json:"best"`
 	History []JobEpoch        `json:"history"`
+	// Diverged is a sentence, without a full stop, on how it ended if its numbers were no
+	// longer finite: the others go on without it.
+	Diverged string `json:"diverged,omitempty"`
 }
 
 // JobEpoch is what was measured in one epoch. Seconds, phases, rows, requests and

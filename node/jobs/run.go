@@ -109,7 +109,7 @@ func (r *run) live(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	end := plan.FinishJob{ID: r.job.ID, Node: r.cfg.Self, Generation: r.job.Generation, Notes: r.sight.said()}
+	end := plan.FinishJob{ID: r.job.ID, Node: r.cfg.Self, Generation: r.job.Generation, Notes: r.sight.said(), Diverged: r.sight.diverged()}
 	switch cause := context.Cause(ctx); {
 	case err == nil && refused == nil && r.speaks():
 		end.State = plan.Done
@@ -242,6 +242,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 			r.sight.epoch(e)
 			tell(e)
 		},
+		Lost: func(model int, why string) { r.sight.lose(model, r.job.Models(), why) },
 	})
 	if err != nil && !announced && ctx.Err() == nil && !r.fleeting(err) && damaged(r.folder) {
 		err = fmt.Errorf("%w; this job can't go on, so start another, and remove this one with `hopmesh train remove %s`", err, r.job.ID)

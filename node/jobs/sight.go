@@ -15,6 +15,7 @@ type sight struct {
 	now   train.Progress
 	ahead train.Forecast
 	notes []string
+	lost  []string // of a sweep with models that have diverged: how, or "", of each
 	sum   Totals
 	// latest are the last epoch and the last that was evaluated: of a sweep, of the model
 	// that was best in it.
@@ -36,6 +37,23 @@ func (s *sight) said() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.notes
+}
+
+// lose hears how a model of a sweep of so many has ended that diverged.
+func (s *sight) lose(model, models int, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost := make([]string, models) // what was looked at stays as it is
+	copy(lost, s.lost)
+	lost[model] = sentence(errors.New(why))
+	s.lost = lost
+}
+
+// diverged are those sentences, as the plan takes them.
+func (s *sight) diverged() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
 }
 
 func (s *sight) progress(p train.Progress) {
@@ -111,6 +129,7 @@ type View struct {
 	Progress          train.Progress
 	Forecast          train.Forecast
 	Notes             []string // sentences of the forecast, as the plan takes them
+	Diverged          []string // as the plan takes them, too
 	Latest, Evaluated train.Epoch
 	Totals            Totals
 }
@@ -126,7 +145,7 @@ func (r *Runner) View() View {
 	s := &r.current.sight
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v.Job, v.Progress, v.Forecast, v.Notes, v.Latest, v.Evaluated = r.current.job.ID, s.now, s.ahead, s.notes, s.latest, s.evaluated
+	v.Job, v.Progress, v.Forecast, v.Notes, v.Diverged, v.Latest, v.Evaluated = r.current.job.ID, s.now, s.ahead, s.notes, s.lost, s.latest, s.evaluated
 	v.Totals.add(s.sum)
 	return v
 }

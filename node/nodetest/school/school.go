@@ -29,6 +29,8 @@ type School struct {
 	Fault func(node string, epoch int) error
 	// Stops are for sweeps: the last epoch of each model; 0, or none: it goes on to the end.
 	Stops []int
+	// Lost are for sweeps: the epoch in which each model diverges; 0, or none: it does not.
+	Lost []int
 
 	mu   sync.Mutex
 	runs []Run
@@ -95,6 +97,11 @@ func (s *School) Train(ctx context.Context, r train.Recipe, shards []*graph.Shar
 	}
 	defer s.enter(Run{Job: filepath.Base(o.Dir)[:2], After: lastOf(history), Node: class.name(), Nodes: o.Work.Nodes, At: time.Now(), Held: held, Known: copies(o.Work)})()
 	o.Announce(train.Forecast{Resumed: lastOf(history), History: history, Notes: []string{Note}})
+	for model := range s.Lost {
+		if at := s.Lost[model]; at > 0 && at <= lastOf(history) {
+			o.Lost(model, lostIn(model, at))
+		}
+	}
 	for n := lastOf(history) + 1; n <= r.Epochs; n++ {
 		o.Progress(train.Progress{Epoch: n, Step: 1, Steps: 2})
 		select {
@@ -115,6 +122,12 @@ func (s *School) Train(ctx context.Context, r train.Recipe, shards []*graph.Shar
 		}
 		at := len(history)
 		for model := range r.Models() {
+			if model < len(s.Lost) && s.Lost[model] > 0 && n >= s.Lost[model] {
+				if n == s.Lost[model] {
+					o.Lost(model, lostIn(model, n))
+				}
+				continue
+			}
 			if model >= len(s.Stops) || s.Stops[model] == 0 || n <= s.Stops[model] {
 				history = append(history, s.epoch(n, model, class))
 			}
@@ -133,6 +146,11 @@ func (s *School) Train(ctx context.Context, r train.Recipe, shards []*graph.Shar
 		return sweptResult(len(r.Sweep), history), class.leave(ctx)
 	}
 	return train.Result{Best: history[min(2, len(history)-1)], Last: history[len(history)-1]}, class.leave(ctx)
+}
+
+// lostIn is what is said of a model that diverges.
+func lostIn(model, epoch int) string {
+	return fmt.Sprintf("model %d diverged in epoch %d", model, epoch)
 }
 
 // sweptResult is how a sweep ended. Of each model the third epoch is the best, or its last
