@@ -59,7 +59,8 @@ func trainShow() *cobra.Command {
 			"and all that decides what is learnt. Times, rows and bytes are those of training; an epoch's evaluation\n" +
 			"is counted beside them, as EVAL. Of nodes that share the work, phases are averages, and rows and bytes\n" +
 			"those of all of them, by what they were for; what nobody sent has no column. Of a sweep, each model has a\n" +
-			"line, with its best epoch; * marks the best model, of which the loss and the times are.",
+			"line, with its best epoch; * marks the best model, of which the loss is. Times, rows and bytes are those of\n" +
+			"all models; by epoch, what is done once for all of them stands with the first.",
 		Example:           "  hopmesh train show j1\n  hopmesh train show j1 --epochs\n  hopmesh train show j1 --json | jq .best.test_acc",
 		Args:              oneArg("JOB"),
 		ValidArgsFunction: suggest(&d, jobIDs),

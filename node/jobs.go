@@ -244,13 +244,17 @@ func (m *member) shown(s *plan.State, j plan.Job, l live) api.Job {
 		a.Notes = append(a.Notes, j.Notes...)
 	}
 	if j.Thinned {
-		a.Notes = append(a.Notes, fmt.Sprintf("of the epochs of job %s, the mesh keeps the best and the last only, to have room for those of later jobs", j.ID))
+		note := fmt.Sprintf("of the epochs of job %s, the mesh keeps the best and the last only, to have room for those of later jobs", j.ID)
+		if j.Models() > 1 {
+			note = fmt.Sprintf("of the epochs of each model of job %s, the mesh keeps the best and the last only, to have room for those of later jobs: what an epoch took of all models is known in part", j.ID)
+		}
+		a.Notes = append(a.Notes, note)
 	}
 	for _, id := range j.Nodes {
 		a.Devices = append(a.Devices, s.Members[id].Device)
 	}
 	for _, e := range j.Of(j.BestModel) {
-		a.History = append(a.History, epochOf(e))
+		a.History = append(a.History, togetherOf(j, e))
 	}
 	if p := m.jobProblem(s, j); p != "" {
 		a.Problems = append(a.Problems, p)

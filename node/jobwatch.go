@@ -98,7 +98,7 @@ func (w *watcher) look(s *plan.State, j plan.Job) {
 		if e.Epoch <= w.epoch || i > 0 && j.History[i-1].Epoch == e.Epoch {
 			continue
 		}
-		a := epochOf(ahead(j.History[i:]))
+		a := togetherOf(j, ahead(j.History[i:]))
 		w.tell(api.JobEvent{Epoch: &a})
 	}
 	w.epoch = max(w.epoch, j.Last())
@@ -111,11 +111,8 @@ func ahead(history []plan.Epoch) plan.Epoch {
 		if e.Epoch != first.Epoch {
 			break
 		}
-		if e.Eval != nil && first.Eval != nil && e.Eval.Val != nil {
-			if e.Eval.Score > first.Eval.Score {
-				first = e
-			}
-		} else if e.Loss < first.Loss {
+		judged := e.Eval != nil && e.Eval.Val != nil
+		if judged && e.Better(first) || !judged && e.Loss < first.Loss {
 			first = e
 		}
 	}

@@ -151,11 +151,16 @@ func TestModelIndex(t *testing.T) {
 	}
 }
 
-// The model that is ahead in an epoch has the best score or, where nothing was judged, the
+// The model that is ahead in an epoch has the best score, of the same scores that of the
+// lowest loss on validation as in the plan, or, where nothing was judged, the
 // lowest loss.
 func TestWhoIsAhead(t *testing.T) {
 	judged := func(epoch, model int, score float64) plan.Epoch {
 		return plan.Epoch{Epoch: epoch, Model: model, Loss: score, Eval: &plan.Eval{Score: score, Val: &score}}
+	}
+	surer := func(e plan.Epoch, loss float64) plan.Epoch {
+		e.Eval.Loss = loss
+		return e
 	}
 	for _, c := range []struct {
 		history []plan.Epoch
@@ -163,6 +168,7 @@ func TestWhoIsAhead(t *testing.T) {
 	}{
 		{[]plan.Epoch{judged(1, 0, 0.5)}, 0},
 		{[]plan.Epoch{judged(1, 0, 0.5), judged(1, 1, 0.75), judged(1, 2, 0.75), judged(2, 3, 1)}, 1},
+		{[]plan.Epoch{judged(1, 0, 0.5), surer(judged(1, 1, 0.75), 3), surer(judged(1, 2, 0.75), 1), surer(judged(1, 3, 0.75), 2)}, 2},
 		{[]plan.Epoch{{Epoch: 1, Loss: 2}, {Epoch: 1, Model: 1, Loss: 1}, {Epoch: 1, Model: 2, Loss: 3}}, 1},
 	} {
 		if got := ahead(slices.Clone(c.history)); got.Model != c.want || got.Epoch != 1 {

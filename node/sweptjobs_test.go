@@ -41,6 +41,9 @@ func TestSweepRunsToItsEnd(t *testing.T) {
 		runner.Start()
 		runner.WaitReady()
 		end, err := c.Others(runner)[0].API().WatchJob(t.Context(), id, func(e api.JobEvent) {
+			if e.Epoch != nil && e.Epoch.Rows.Local != 400 {
+				t.Errorf("epoch %d of model %d is told with %d rows", e.Epoch.Epoch, e.Epoch.Model, e.Epoch.Rows.Local)
+			}
 			if e.Epoch != nil {
 				told = append(told, fmt.Sprint(e.Epoch.Epoch))
 			}
@@ -75,6 +78,17 @@ func TestSweepRunsToItsEnd(t *testing.T) {
 			}
 			if j.Best == nil || j.Best.Epoch != 3 || j.Best.Model == nil || *j.Best.Model != 3 || len(j.History) != 8 || j.History[0].Model != 3 {
 				t.Errorf("%s: the best is %+v, of which there are %d epochs", n.Name, j.Best, len(j.History))
+			}
+			for i, e := range j.History {
+				trained := float64(0)
+				for _, m := range j.Models {
+					if len(m.History) > i {
+						trained++
+					}
+				}
+				if e.Seconds != trained || e.Rows.Local != 400 || j.Models[3].History[i].Rows.Local != 0 || j.Models[3].History[i].Seconds != 1 {
+					t.Errorf("%s: epoch %d took %v s for %v models, and %d rows", n.Name, i+1, e.Seconds, trained, e.Rows.Local)
+				}
 			}
 			list, err := n.API().Jobs(t.Context())
 			if err != nil || len(list) != 1 || list[0].Models != 4 || list[0].Best == nil || *list[0].Best.Model != 3 {

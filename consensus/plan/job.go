@@ -286,9 +286,9 @@ func (s *State) JobsOn(dataset string) []Job {
 	return list
 }
 
-// better says whether e is a better epoch than the best before it. What was not
+// Better says whether e is a better epoch than the best before it. What was not
 // judged on validation is never the best.
-func (e Epoch) better(best Epoch) bool {
+func (e Epoch) Better(best Epoch) bool {
 	switch {
 	case e.Eval == nil || e.Eval.Val == nil:
 		return false

@@ -121,7 +121,7 @@ func (j *Job) judge(fresh []Epoch) {
 		bests[model], _ = j.EpochAt(epoch, model)
 	}
 	for _, e := range fresh {
-		if e.better(bests[e.Model]) {
+		if e.Better(bests[e.Model]) {
 			bests[e.Model] = e
 		}
 	}
@@ -130,7 +130,7 @@ func (j *Job) judge(fresh []Epoch) {
 		j.Bests[model] = bests[model].Epoch
 	}
 	for model, e := range bests {
-		if e.better(bests[j.BestModel]) {
+		if e.Better(bests[j.BestModel]) {
 			j.BestModel = model
 		}
 	}

@@ -181,7 +181,7 @@ func checkBests(t *testing.T, j Job, told []Epoch) {
 	bests := make([]Epoch, j.Models())
 	for m := range bests {
 		for _, e := range j.Of(m) {
-			if e.better(bests[m]) {
+			if e.Better(bests[m]) {
 				bests[m] = e
 			}
 		}
@@ -190,7 +190,7 @@ func checkBests(t *testing.T, j Job, told []Epoch) {
 		}
 	}
 	for _, e := range bests {
-		if e.better(bests[j.BestModel]) {
+		if e.Better(bests[j.BestModel]) {
 			t.Fatalf("model %d is better than %d", e.Model, j.BestModel)
 		}
 	}

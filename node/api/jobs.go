@@ -64,7 +64,7 @@ type Job struct {
 	Step        int        `json:"step"`  // of Steps, in that epoch
 	Steps       int        `json:"steps"`
 	Best        *JobBest   `json:"best"`    // null: nothing was evaluated yet
-	History     []JobEpoch `json:"history"` // of a sweep: of its best model
+	History     []JobEpoch `json:"history"` // of a sweep: of its best model, with what each epoch took of all
 	Models      []JobModel `json:"models"`  // of a sweep
 	// Notes are sentences, without a full stop, on what decides the outcome.
 	Notes []string `json:"notes"`
@@ -192,7 +192,7 @@ type JobEvent struct {
 	// State comes first, and whenever the job's state changes.
 	State    *JobSummary  `json:"state,omitempty"`
 	Progress *JobProgress `json:"progress,omitempty"`
-	Epoch    *JobEpoch    `json:"epoch,omitempty"` // of a sweep: of the model that is ahead in it
+	Epoch    *JobEpoch    `json:"epoch,omitempty"` // of a sweep: of the model that is ahead in it, with what it took of all
 	Note     string       `json:"note,omitempty"`  // a sentence without a full stop
 	End      *Job         `json:"end,omitempty"`
 	Error    *ErrorBody   `json:"error,omitempty"`

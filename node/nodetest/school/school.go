@@ -203,6 +203,9 @@ func (s *School) epoch(n, model int, c *class) train.Epoch {
 			Test: train.Scores{Count: 1, Accuracy: score / 2},
 		},
 	}
+	if model > 0 {
+		e.Rows = 0 // which are gathered once for all
+	}
 	if c != nil {
 		e.Remote, e.Strategy = 100, "leap"
 	}
