@@ -99,6 +99,9 @@ var climbed = load{"sage", 16, []int{10, 10}, 512}
 
 const climbedWidth = 100
 
+// sweptRates are the learning rates of a sweep whose bytes are counted.
+var sweptRates = []string{"0.1", "0.03", "0.01", "0.003"}
+
 type step struct {
 	name     string
 	strategy string

@@ -26,7 +26,7 @@ type Sent struct {
 	Bytes    api.JobBytes    `json:"bytes"`
 }
 
-// sent counts what centric and leap send, on nodes in this process.
+// sent counts what centric, leap and a sweep send, on nodes in this process.
 func (b *bench) sent(ctx context.Context) (figures []Figure, err error) {
 	if said, err := os.ReadFile("/proc/loadavg"); err == nil {
 		busy, _, _ := strings.Cut(string(said), " ")
@@ -42,7 +42,12 @@ func (b *bench) sent(ctx context.Context) (figures []Figure, err error) {
 	if err := f.Until(ctx, "all nodes are in", f.AllReady); err != nil {
 		return nil, err
 	}
-	return b.weigh(ctx, f.Nodes[0].API(), meadows, widths, weighings)
+	on := f.Nodes[0].API()
+	if figures, err = b.weigh(ctx, on, meadows, widths, weighings); err != nil {
+		return nil, err
+	}
+	swept, err := b.sweep(ctx, on, meadows[0].named(widths[0], 0), climbed, sweptRates)
+	return append(figures, swept...), err
 }
 
 func (b *bench) weigh(ctx context.Context, on host, graphs []meadow, widths []int, loads []weighing) (figures []Figure, err error) {

@@ -123,6 +123,15 @@ func TestCountsOfASmallMesh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	swept, err := b.sweep(t.Context(), on, small[0].named(width, 0), l, sweptRates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range swept {
+		if f.Value != float64(sent[1].Bytes.Feature)/1e6 || f.Ratio != []float64{1, 0.25}[i] || !f.Holds {
+			t.Errorf("%+v", f)
+		}
+	}
 	checkLadder(t, b, on, d, l)
 	checkColumns(t, b, on, d, l)
 	if _, err := trained(t.Context(), on, l.ask(d.Name, "graph", 1), silent); !isRefusal(err) {
