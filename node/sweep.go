@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -33,10 +34,16 @@ func sweptRecipe(r api.TrainRequest, complete func(api.TrainRequest) (train.Reci
 	}
 	var all []train.Variant
 	var texts [][]byte
+	unused := map[string]int{} // settings, by how many models have no use for them
 	for _, m := range models {
-		recipe, err := complete(m.Request)
+		recipe, without, err := completeUsed(r, m, complete)
 		if err != nil {
-			return train.Recipe{}, fmt.Errorf("%v: %w", m, err)
+			return train.Recipe{}, err
+		}
+		for _, u := range without {
+			if unused[u.Key]++; unused[u.Key] == len(models) {
+				return train.Recipe{}, fmt.Errorf("%v: %w", m, u)
+			}
 		}
 		text, err := json.Marshal(recipe)
 		if err != nil {
@@ -51,6 +58,30 @@ func sweptRecipe(r api.TrainRequest, complete func(api.TrainRequest) (train.Reci
 	recipe := all[0].Recipe
 	recipe.Sweep = all
 	return recipe, nil
+}
+
+// completeUsed makes the recipe of one model of a sweep, without the settings of all models
+// that mean nothing to this one: to others they may.
+func completeUsed(r api.TrainRequest, m api.Variant, complete func(api.TrainRequest) (train.Recipe, error)) (train.Recipe, []*nn.Unused, error) {
+	var without []*nn.Unused
+	common := slices.Clone(r.Set)
+	own := m.Request.Set[len(r.Set):] // of the keys that are swept over
+	for {
+		m.Request.Set = slices.Concat(common, own)
+		recipe, err := complete(m.Request)
+		if err == nil {
+			return recipe, without, nil
+		}
+		u, is := errors.AsType[*nn.Unused](err)
+		rest := common
+		if is {
+			rest = slices.DeleteFunc(slices.Clone(common), func(s api.Setting) bool { return s.Key == u.Key })
+		}
+		if len(rest) == len(common) {
+			return train.Recipe{}, nil, fmt.Errorf("%v: %w", m, err)
+		}
+		common, without = rest, append(without, u)
+	}
 }
 
 // checkSwept says why models of a sweep can't differ in a key, or that there is none.

@@ -62,6 +62,48 @@ func TestModelsOfASweepAreWhole(t *testing.T) {
 	}
 }
 
+// A setting of all models is for those that have a use for it, and each is trained as if
+// only they had been told. What none has a use for is refused.
+func TestSettingsOfSomeModelsOfASweep(t *testing.T) {
+	for _, c := range []struct {
+		key, values string
+		set         []api.Setting
+		says        string                    // of what is refused
+		has         func(r train.Recipe) bool // the first model hasn't, and the second has
+	}{
+		{"train.schedule", "constant,step", []api.Setting{{Key: "train.step_every", Value: "5"}, {Key: "train.factor", Value: "0.25"}}, "",
+			func(r train.Recipe) bool { return r.Schedule.Every == 5 && r.Schedule.Factor == 0.25 }},
+		{"model", "gcn,gcnii", []api.Setting{{Key: "train.warmup", Value: "3"}, {Key: "gcnii.alpha", Value: "0.25"}}, "",
+			func(r train.Recipe) bool { return r.Model.Alpha == 0.25 }},
+		{"optimizer", "adam,sgd", []api.Setting{{Key: "train.momentum", Value: "0.5"}}, "",
+			func(r train.Recipe) bool { return r.Optimizer.Momentum == 0.5 }},
+		{"train.schedule", "constant,cosine", []api.Setting{{Key: "train.step_every", Value: "5"}}, "--set train.step_every=5 is for --set train.schedule=step or plateau", nil},
+		{"model", "gcn,sage", []api.Setting{{Key: "gat.version", Value: "2"}}, "the setting gat.version is of the model gat", nil},
+		{"model", "gcn,gat", []api.Setting{{Key: "gat.version", Value: "9"}}, "model 1 of the sweep (model=gat): --set gat.version is \"9\"", nil},
+		{"lr", "0.1,0.2", []api.Setting{{Key: "leap.mode", Value: "stay"}}, "--set leap.mode=stay is for --strategy leap", nil},
+		{"gat.version", "1,2", nil, "the setting gat.version is of the model gat", nil},
+	} {
+		r := api.TrainRequest{Dataset: "d", Strategy: strategy.Single, Layers: new(2), Set: c.set, Sweep: []api.Sweep{{Key: c.key, Values: strings.Split(c.values, ",")}}}
+		got, err := sweptRecipe(r, complete)
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v", c.says, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.key, err)
+			continue
+		}
+		if err := got.Check(aboutOf(sweepable)); err != nil || c.has(got.Sweep[0].Recipe) || !c.has(got.Sweep[1].Recipe) {
+			t.Errorf("%s: %v, %+v", c.key, err, got)
+		}
+		if warmup := got.Sweep[0].Recipe.Schedule.Warmup; (warmup == 3) != (c.key == "model") {
+			t.Errorf("%s: the first model has a warm-up of %d epochs", c.key, warmup)
+		}
+	}
+}
+
 func TestSweepsThatAreRefused(t *testing.T) {
 	sweep := func(more ...any) (list []api.Sweep) {
 		for i := 0; i < len(more); i += 2 {

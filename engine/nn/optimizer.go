@@ -60,7 +60,7 @@ func (s OptimizerSpec) Check() error {
 	case !(s.Momentum >= 0 && s.Momentum < 1):
 		return fmt.Errorf("--set train.momentum is %v, but must be at least 0 and below 1", s.Momentum)
 	case s.Kind != "sgd" && s.Momentum != 0:
-		return fmt.Errorf("--set train.momentum is for --optimizer sgd, and this is %s", s.Kind)
+		return &Unused{"train.momentum", fmt.Sprintf("--set train.momentum is for --optimizer sgd, and this is %s", s.Kind)}
 	}
 	return nil
 }

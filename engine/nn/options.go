@@ -55,6 +55,11 @@ var options = []Option{
 // Options lists the settings of models.
 func Options() []Option { return slices.Clone(options) }
 
+// Unused says that a setting which is right in itself means nothing beside the rest.
+type Unused struct{ Key, Why string }
+
+func (e *Unused) Error() string { return e.Why }
+
 // Set sets what a key of Options says.
 func (s *Spec) Set(key, value string) error {
 	i := slices.IndexFunc(options, func(o Option) bool { return o.Key == key })
@@ -63,7 +68,7 @@ func (s *Spec) Set(key, value string) error {
 	}
 	o := options[i]
 	if o.Applies != "" && o.Applies != s.Model {
-		return fmt.Errorf("the setting %s is of the model %s, and this is a %s, which has %s", key, o.Applies, s.Model, s.settings())
+		return &Unused{key, fmt.Sprintf("the setting %s is of the model %s, and this is a %s, which has %s", key, o.Applies, s.Model, s.settings())}
 	}
 	if !o.set(s, value) {
 		return fmt.Errorf("--set %s is %q, but may be %s", key, value, either(strings.Split(o.Values, "|")))

@@ -83,11 +83,12 @@ func (s *Schedule) check(base float64, epochs int) error {
 
 // CheckUse says in a sentence what of a recipe somebody has set that has no effect beside
 // the rest; asked is the strategy that was asked for. It is for whoever begins a job: a
-// recipe with such a setting means what it means without.
+// recipe with such a setting means what it means without. What other models of a sweep
+// could use is nn.Unused.
 func (r Recipe) CheckUse(asked string) error {
 	s := &r.Schedule
 	unused := func(key string, value any, where string) error {
-		return fmt.Errorf("--set %s=%v is for --set train.schedule=%s, and this job's is %s: leave it out, or choose another schedule", key, value, where, s.Kind)
+		return &nn.Unused{Key: key, Why: fmt.Sprintf("--set %s=%v is for --set train.schedule=%s, and this job's is %s: leave it out, or choose another schedule", key, value, where, s.Kind)}
 	}
 	const lowering = Step + " or " + Plateau
 	switch {
