@@ -126,13 +126,20 @@ func (t *trainer) save() error {
 	if t.options.Dir == "" || t.saved.good && t.saved.place == at {
 		return nil
 	}
+	var doubted []*learner
 	for _, l := range t.learners {
 		if l.at.Diverged == nil && !l.sound() {
-			return nil // the next step, or the end of the epoch, says so
+			doubted = append(doubted, l)
 		}
 	}
 	if err := t.fault(at.epoch, at.step); err != nil {
-		return err
+		return err // and what was read means nothing
+	}
+	for _, l := range doubted {
+		l.doubted = true
+	}
+	if len(doubted) > 0 {
+		return nil // the next step, or the end of the epoch, says so
 	}
 	metadata, err := t.metadata()
 	if err != nil {

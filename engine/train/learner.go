@@ -37,6 +37,8 @@ type learner struct {
 	best    []float32 // the weights of at.Best, empty if there is none
 	host    []float32 // a copy of the weights, for hashes and checkpoints
 	end     Epoch     // the one at whose end it is
+	// doubted: what its next step begins with is not finite. A step says so on all nodes.
+	doubted bool
 }
 
 // newLearners makes those of a recipe, without memory.
@@ -69,6 +71,14 @@ func (t *learner) allocate(ctx context.Context) (err error) {
 	t.device.Write(t.weights, first)
 	t.host = make([]float32, size)
 	return nil
+}
+
+// doubt is what is wrong before a step has begun; "" if nothing is known to be.
+func (t *learner) doubt() string {
+	if t.doubted {
+		return "what the step began with"
+	}
+	return ""
 }
 
 // done says whether there is nothing left for it to learn.

@@ -121,6 +121,7 @@ func (l *local) due(t *learner, s *slot) bool {
 // how many roots a model has of the batch, whoever computes them: so slots with few do
 // not count more.
 func (l *local) tour(ctx context.Context, t *learner, s *slot, rate float64) (loss float64, wrong string, waited time.Duration, err error) {
+	wrong = t.doubt()
 	for i := range s.groups {
 		start := time.Now()
 		err := l.arrive(t, i)

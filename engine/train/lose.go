@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,6 +29,23 @@ func (t *trainer) lose(l *learner, err error) error {
 		next.end.took(&l.end)
 		if l.end.Eval != nil {
 			next.end.Sent.Add(l.end.Eval.Sent)
+		}
+	}
+	return nil
+}
+
+// loseUnsound takes those out of a run that is interrupted whose next step would say that
+// they have diverged, so that what the others have learnt is kept.
+func (t *trainer) loseUnsound(ctx context.Context) error {
+	for _, l := range t.learners {
+		l.local.back(l)
+		if l.done() {
+			continue
+		}
+		if err := l.check(ctx); err != nil {
+			if err := t.lose(l, err); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -52,6 +52,7 @@ func (t *learner) step(ctx context.Context, s *slot, rate float64) (loss float64
 // as exchanging.
 func (t *learner) compute(ctx context.Context, s *slot) (loss float64, wrong string, waited time.Duration, err error) {
 	t.device.Zero(t.gradients)
+	wrong = t.doubt()
 	if t.sums != nil {
 		t.sums.begin(s.spans, t.dealing.self)
 	}

@@ -186,6 +186,9 @@ func (t *trainer) train(ctx context.Context) error {
 			if diverged || unsaved || broken {
 				return err
 			}
+			if t.sweeps() && t.loseUnsound(ctx) != nil {
+				return err // none is left to keep: the run says so when it goes on
+			}
 			return errors.Join(err, t.save())
 		}
 	}
