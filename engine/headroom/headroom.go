@@ -5,6 +5,7 @@ package headroom
 import (
 	"bytes"
 	"hash/fnv"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -31,6 +32,11 @@ func Available() uint64 {
 // Machine tells the memory that Available speaks of from that of other machines and
 // containers: processes for which it is the same share it. 0: nobody knows.
 func Machine() uint64 { return machine("/proc/sys/kernel/random/boot_id", "/proc/self/ns/cgroup") }
+
+// Process tells this process from others, on this machine and elsewhere. It is never 0.
+func Process() uint64 { return process }
+
+var process = max(1, rand.Uint64())
 
 func machine(boot, namespace string) uint64 {
 	id, err := os.ReadFile(boot)

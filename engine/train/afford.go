@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
@@ -21,21 +22,38 @@ var (
 )
 
 // A means is what a node tells the others of memory: what a run needs there and has, and
-// what of that it has yet to take of a machine that may be other nodes', too.
+// of whose memory that is, which may be other nodes', too.
 type means struct {
+	Wire       uint32
 	Needs, Has uint64
-	Bounded    bool   // Has is what --memory allows
-	Machine    uint64 // 0: not known
-	Missing    uint64 // that this node does not hold yet
-	Free       uint64 // of the machine
+	Bounded    bool // Has is what --memory allows
+	Memory     memory
+}
+
+// A memory is that of the machine, and of the process, that a node is in.
+type memory struct {
+	Machine, Process uint64 // 0: not known
+	Free             uint64 // of the machine
+	Resident         uint64 // what the process holds, for all nodes in it
 }
 
 // measured is this machine's memory, or what a test has instead.
-func (o *Options) measured() (free, resident, machine uint64) {
+func (o *Options) measured() memory {
 	if o.memory != nil {
 		return o.memory()
 	}
-	return headroom.Available(), headroom.Resident(), headroom.Machine()
+	return memory{Machine: headroom.Machine(), Process: headroom.Process(), Free: headroom.Available(), Resident: headroom.Resident()}
+}
+
+// read reads what came from another node.
+func (m *means) read(b []byte) error {
+	if err := checkWire(b); err != nil {
+		return &agreed{err}
+	}
+	if n, err := binary.Decode(b, binary.LittleEndian, m); err != nil || n != len(b) {
+		return fmt.Errorf("tells of its memory in %d bytes, which is not what that takes", len(b))
+	}
+	return nil
 }
 
 // afford says what is short of what a run needs. Nodes that share it all come to the same,
@@ -45,10 +63,9 @@ func (t *trainer) afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 	if t.shared == nil {
 		return enough(t.options.Memory, needs, len(t.learners))
 	}
-	free, resident, machine := t.options.measured()
-	mine := means{Needs: needs, Has: t.options.Memory, Bounded: t.options.Memory > 0, Machine: machine, Missing: needs - min(needs, resident), Free: free}
+	mine := means{Wire: wire, Needs: needs, Has: t.options.Memory, Bounded: t.options.Memory > 0, Memory: t.options.measured()}
 	if !mine.Bounded {
-		mine.Has = free + resident
+		mine.Has = mine.Memory.Free + mine.Memory.Resident
 	}
 	message, err := binary.Append(nil, binary.LittleEndian, &mine)
 	if err != nil {
@@ -61,8 +78,8 @@ func (t *trainer) afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 	}
 	all := make([]means, len(messages))
 	for node, m := range messages {
-		if n, err := binary.Decode(m, binary.LittleEndian, &all[node]); err != nil || n != len(m) {
-			return fmt.Errorf("node %s tells of its memory in %d bytes, which is not what that takes", s.name(node), len(m))
+		if err := all[node].read(m); err != nil {
+			return fmt.Errorf("node %s %w", s.name(node), err)
 		}
 		if err := lacking(all[node].Has, all[node].Needs, all[node].Bounded, len(t.learners)); err != nil {
 			return &agreed{fmt.Errorf("on node %s, %w", s.name(node), err)}
@@ -83,23 +100,23 @@ func (t *trainer) afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 // beside looks at the machine of a node, if that is the first on it and not alone. It
 // returns a note where much of what is free will be taken.
 func beside(all []means, node int, names []string, models int) (note string, err error) {
-	first := &all[node]
-	missing, free := uint64(0), first.Free
+	first := &all[node].Memory
+	free := first.Free
 	var on []string
 	for other := range all {
-		if all[other].Machine != first.Machine {
+		if all[other].Memory.Machine != first.Machine {
 			continue
 		}
 		if other < node {
 			return "", nil
 		}
 		on = append(on, names[other])
-		missing += min(all[other].Missing, 1<<56)
-		free = min(free, all[other].Free)
+		free = min(free, all[other].Memory.Free)
 	}
 	if len(on) < 2 || first.Machine == 0 {
 		return "", nil
 	}
+	missing := missingOn(first.Machine, all)
 	nodes := fmt.Sprintf("nodes %s and %s are on one machine", strings.Join(on[:len(on)-1], ", "), on[len(on)-1])
 	switch {
 	case missing > free:
@@ -108,6 +125,26 @@ func beside(all []means, node int, names []string, models int) (note string, err
 		return fmt.Sprintf("%s, where the training takes %s of memory for all of them, and %s are free", nodes, gib(missing), gib(free)), nil
 	}
 	return "", nil
+}
+
+// missingOn is what nodes have yet to take of their machine. What a process holds counts
+// once, however many of them are in it.
+func missingOn(machine uint64, all []means) (missing uint64) {
+	for i := range all {
+		of := &all[i].Memory
+		same := func(m means) bool { return m.Memory.Machine == machine && m.Memory.Process == of.Process }
+		if of.Machine != machine || of.Process != 0 && slices.ContainsFunc(all[:i], same) {
+			continue
+		}
+		needs := uint64(0)
+		for other := i; other < len(all); other++ {
+			if other == i || of.Process != 0 && same(all[other]) {
+				needs += min(all[other].Needs, 1<<56)
+			}
+		}
+		missing += needs - min(needs, of.Resident)
+	}
+	return missing
 }
 
 // enough says what is short of what a run needs: of what it may use or, where nothing

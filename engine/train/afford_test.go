@@ -41,7 +41,7 @@ func TestNodesOfOneMachineShareItsMemory(t *testing.T) {
 			most := make([]int, 3)
 			errs := ends(t, newMesh(3, uneven(len(shards), 3)), shards, func(node int, r *Recipe, _ []*graph.Shard, o *Options) {
 				r.Model.Hidden, r.Model.Layers, r.Fanouts = c.hidden, 3, []int{2, 2, 2}
-				o.memory = func() (uint64, uint64, uint64) { return free, 50 << 20, c.machines[node] }
+				o.memory = func() memory { return memory{Machine: c.machines[node], Free: free, Resident: 50 << 20} }
 				if c.bounds != nil {
 					o.Memory = c.bounds[node]
 				}
@@ -63,7 +63,8 @@ func TestNodesOfOneMachineShareItsMemory(t *testing.T) {
 
 // A sweep takes less memory with fewer models, too.
 func TestSweepIsAdvisedFewerModels(t *testing.T) {
-	all := []means{{Machine: 3, Missing: 4 << 30, Free: 1 << 30}, {Machine: 3, Missing: 4 << 30, Free: 1 << 30}}
+	one := means{Needs: 4 << 30, Memory: memory{Machine: 3, Free: 1 << 30}}
+	all := []means{one, one}
 	for models, advised := range map[int]bool{1: false, 2: true} {
 		_, together := beside(all, 0, []string{"a", "b"}, models)
 		for what, err := range map[string]error{"alone": lacking(1, 2, true, models), "together": together} {
@@ -75,19 +76,56 @@ func TestSweepIsAdvisedFewerModels(t *testing.T) {
 }
 
 func TestWhatNodesTakeTogetherIsNoted(t *testing.T) {
-	all := []means{{Machine: 3, Missing: 4 << 30, Free: 9 << 30}, {Machine: 4, Missing: 1, Free: 2}, {Machine: 3, Missing: 1 << 30, Free: 8 << 30}}
+	on := func(machine, needs, free uint64) means {
+		return means{Needs: needs, Memory: memory{Machine: machine, Free: free}}
+	}
+	all := []means{on(3, 4<<30, 9<<30), on(4, 1, 2), on(3, 1<<30, 8<<30)}
 	names := []string{"a", "b", "c"}
 	if note, err := beside(all, 0, names, 1); err != nil || note != "nodes a and c are on one machine, where the training takes 5.0 GiB of memory for all of them, and 8.0 GiB are free" {
 		t.Errorf("%q, %v", note, err)
 	}
-	all[0].Missing = 1 << 30 // which is little
+	all[0].Needs = 1 << 30 // which is little
 	for node := range all {
 		if note, err := beside(all, node, names, 1); err != nil || note != "" {
 			t.Errorf("%d: %q, %v", node, note, err)
 		}
 	}
-	all[2].Missing = 1<<64 - 1 // whatever a node says
+	all[2].Needs = 1<<64 - 1 // whatever a node says
 	if _, err := beside(all, 0, names, 1); err == nil {
 		t.Error("what is far too much is fine")
+	}
+}
+
+// What a process holds is held once, whichever of its nodes tell of it.
+func TestWhatAProcessHoldsCountsOnce(t *testing.T) {
+	in := func(machine, process, needs, resident uint64) means {
+		return means{Needs: needs, Memory: memory{Machine: machine, Process: process, Resident: resident}}
+	}
+	for _, c := range []struct {
+		all  []means
+		want uint64
+	}{
+		{[]means{in(7, 1, 100, 60), in(7, 1, 100, 60), in(7, 1, 100, 60)}, 240},
+		{[]means{in(7, 1, 100, 60), in(7, 2, 100, 60), in(8, 1, 100, 60)}, 80},
+		{[]means{in(7, 1, 100, 60), in(8, 3, 100, 60), in(7, 2, 30, 60), in(7, 1, 100, 60)}, 140},
+		{[]means{in(7, 0, 100, 60), in(7, 0, 100, 60)}, 80}, // not known
+		{[]means{in(7, 1, 1<<64-1, 0), in(7, 1, 1<<64-1, 0)}, 1 << 57},
+	} {
+		if got := missingOn(7, c.all); got != c.want {
+			t.Errorf("%+v: %d, not %d", c.all, got, c.want)
+		}
+	}
+}
+
+// A node that speaks otherwise is named by all, whatever else it says of its memory.
+func TestNodesOfAnotherVersionAreNamedFirst(t *testing.T) {
+	for _, message := range [][]byte{nil, {1}, {wire + 1, 0, 0, 0}, make([]byte, 41)} {
+		err := new(means).read(message)
+		if err == nil || !Together(err) || !strings.Contains(err.Error(), "speaks of training in another version: run the same version of hopmesh on all nodes") {
+			t.Errorf("%v: %v", message, err)
+		}
+	}
+	if err := new(means).read([]byte{wire, 0, 0, 0}); err == nil || Together(err) {
+		t.Errorf("what is too short: %v", err)
 	}
 }

@@ -18,7 +18,8 @@ import (
 )
 
 // wire is the version of what nodes that share a run say to each other, beside what
-// packages below say. It comes first in what they say when they meet.
+// packages below say. It comes first in what they say of their memory, which is the first
+// thing that they say, and when they meet.
 const wire = 3
 
 // A greeting is what each node of a run tells the others when they meet.
@@ -129,10 +130,18 @@ func (g *greeting) computes() string {
 	return "its processor"
 }
 
-// read reads what came from another node.
-func (g *greeting) read(m []byte) error {
+// checkWire looks at what a message begins with.
+func checkWire(m []byte) error {
 	if len(m) < 4 || binary.LittleEndian.Uint32(m) != wire {
 		return errors.New("speaks of training in another version: run the same version of hopmesh on all nodes of the job")
+	}
+	return nil
+}
+
+// read reads what came from another node.
+func (g *greeting) read(m []byte) error {
+	if err := checkWire(m); err != nil {
+		return err
 	}
 	if n, err := binary.Decode(m, binary.LittleEndian, g); err != nil || n != len(m) {
 		return fmt.Errorf("says in %d bytes where it stands, which is not what that takes", len(m))

@@ -53,7 +53,7 @@ type Options struct {
 	// this machine's cores. What it says is wrong ends the run as Broken.
 	Device func(threads int) (tensor.Device, error)
 	// memory, in tests, stands in for what this machine has (see headroom).
-	memory func() (free, resident, machine uint64)
+	memory func() memory
 }
 
 // A Forecast is what a run will take, told before its first step.
