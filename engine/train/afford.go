@@ -13,7 +13,7 @@ import (
 )
 
 // The messages in which nodes tell each other of memory, before they take any for weights
-// and before they do for steps. Offers go by in the order of their tags: the first comes
+// and before they do for steps; before a change of strategy there is another, see roomFor. Offers go by in the order of their tags: the first comes
 // before that by which nodes meet, in its step, and the second after those by which they
 // choose a strategy.
 var (

@@ -2,8 +2,10 @@ package train
 
 import (
 	"context"
+	"errors"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/headroom"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/auto"
@@ -99,8 +101,10 @@ func (t *trainer) reconsider(ctx context.Context, e *Epoch) error {
 		Epoch: e.Epoch, Seconds: e.Seconds, Sample: e.Phases.Sample, Compute: e.Phases.Compute, Wait: e.Phases.Wait,
 	}, func(c auto.Candidate) (fits bool, err error) {
 		tried = true
-		need, fits, err = t.try(ctx, c, e.Epoch+1)
-		return fits, err
+		if need, err = t.try(ctx, c, e.Epoch+1); err != nil {
+			return false, err
+		}
+		return t.roomFor(ctx, &need, e.Epoch)
 	})
 	switch {
 	case err != nil || !tried:
@@ -114,16 +118,30 @@ func (t *trainer) reconsider(ctx context.Context, e *Epoch) error {
 	return t.back(ctx, e.Epoch+1)
 }
 
-// try has a strategy deal from an epoch on, and says what memory its steps take and
-// whether there is so much.
-func (t *trainer) try(ctx context.Context, c auto.Candidate, epoch int) (need needs, fits bool, err error) {
+// try has a strategy deal from an epoch on, and says what memory its steps take.
+func (t *trainer) try(ctx context.Context, c auto.Candidate, epoch int) (need needs, err error) {
 	t.shared.use(c, &t.recipe.Sharing)
 	t.dealing.dealer = c.Dealer
 	if err := t.batches.ahead(ctx, epoch, looks, func(s *slot) { need.see(t, s) }); err != nil {
-		return need, false, err
+		return need, err
 	}
 	need.settle(t)
-	return need, enough(t.options.Memory, need.others()+need.pass+need.least, len(t.learners)) == nil, nil
+	return need, nil
+}
+
+// roomToChange is the index of the message on the memory that another strategy takes, at
+// the end of an epoch: after what the models say there, and before what auto does.
+const roomToChange = 1 << 12
+
+// roomFor says whether all nodes have room for another strategy after an epoch, those on
+// one machine beside each other.
+func (t *trainer) roomFor(ctx context.Context, need *needs, epoch int) (bool, error) {
+	tag := exchange.Tag{Epoch: uint32(epoch), Step: uint32(t.batches.steps), Lane: exchange.LaneMessages, Index: roomToChange}
+	err := t.afford(ctx, tag, need.others()+need.pass+need.least)
+	if _, lacks := errors.AsType[*agreed](err); lacks {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // back has the strategy deal again that was chosen, after another was tried.
