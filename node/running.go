@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -64,6 +65,7 @@ type live struct {
 	Waits    []wait   `json:"waits,omitempty"`
 	Apart    []string `json:"apart,omitempty"`
 	Diverged []string `json:"diverged,omitempty"` // as in the plan
+	Unkept   string   `json:"unkept,omitempty"`   // why it keeps no checkpoint, if it can't
 }
 
 // liveHere answers for this node.
@@ -71,7 +73,7 @@ func (m *member) liveHere(id string) live {
 	j := m.plan.State().Jobs[id]
 	l := live{Apart: m.apartFrom(j)}
 	if v := m.runner.View(); v.Job == id {
-		l.Runs, l.Progress, l.Notes, l.Diverged, l.Waits = true, v.Progress, v.Notes, v.Diverged, m.waitsHere(j)
+		l.Runs, l.Progress, l.Notes, l.Diverged, l.Unkept, l.Waits = true, v.Progress, v.Notes, v.Diverged, v.Unkept, m.waitsHere(j)
 	}
 	return l
 }
@@ -102,6 +104,34 @@ func (m *member) liveOf(ctx context.Context, j plan.Job) live {
 		}
 	}
 	return live{}
+}
+
+// unkeptOf says which nodes of a job that runs keep no checkpoint of it, and why.
+func (m *member) unkeptOf(ctx context.Context, s *plan.State, j plan.Job) (list []string) {
+	if j.State != plan.Running {
+		return nil
+	}
+	said := make([]string, len(j.Nodes))
+	var asked sync.WaitGroup
+	for i, node := range j.Nodes {
+		switch {
+		case node == m.id.ID():
+			said[i] = m.liveHere(j.ID).Unkept
+		case m.answers(node):
+			asked.Go(func() { said[i] = m.liveAt(ctx, node, j).Unkept })
+		}
+	}
+	asked.Wait()
+	for i, why := range said {
+		if why != "" {
+			list = append(list, unkept(nameOf(s, j.Nodes[i]), j.ID, why))
+		}
+	}
+	return list
+}
+
+func unkept(node, job, why string) string {
+	return fmt.Sprintf("node %s keeps no checkpoint of job %s: %s: free some space in its data directory, and it keeps the next", node, job, why)
 }
 
 func (m *member) liveAt(ctx context.Context, node string, j plan.Job) live {

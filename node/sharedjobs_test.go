@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -329,5 +330,34 @@ func TestSharedJobWantsOneVersion(t *testing.T) {
 		upgrade(c.Nodes[1])
 		upgrade(c.Nodes[2])
 		rising(t, waitState(c, c.Nodes[0], id, "done"), 60, 2)
+	})
+}
+
+// A node that has no room for checkpoints says so in its own status, and all say it of the
+// job, until there is room.
+func TestANodeWithoutRoomForCheckpointsIsNamed(t *testing.T) {
+	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		full := c.Nodes[1]
+		var room atomic.Bool
+		s.Unkept = func(node string) error {
+			if node == full.Name && !room.Load() {
+				return errors.New("write it: no space left on device")
+			}
+			return nil
+		}
+		id := startedAs(t, c.Nodes[0], "leap", 1000)
+		want := "node " + full.Name + " keeps no checkpoint of job " + id + ": write it: no space left on device: free some space in its data directory, and it keeps the next"
+		c.Wait("all say it of the job", time.Minute, func() bool {
+			return !slices.ContainsFunc(c.Nodes, func(n *nodetest.Instance) bool { return !slices.Contains(jobOn(n, id).Problems, want) })
+		})
+		for _, n := range c.Nodes {
+			if p := n.Status().Problems; slices.Contains(p, want) != (n == full) {
+				t.Errorf("the status of %s has %q", n.Name, p)
+			}
+		}
+		room.Store(true)
+		c.Wait("nobody says it any more", time.Minute, func() bool {
+			return len(full.Status().Problems) == 0 && !slices.ContainsFunc(c.Nodes, func(n *nodetest.Instance) bool { return len(jobOn(n, id).Problems) != 0 })
+		})
 	})
 }

@@ -80,6 +80,9 @@ func (m *member) problems() []string {
 		}
 	}
 	list = append(list, m.saidHere(s)...)
+	if v := m.runner.View(); v.Unkept != "" {
+		list = append(list, unkept(m.id.Name(), v.Job, v.Unkept))
+	}
 	list = append(list, m.keeper.Problems()...)
 	slices.Sort(list)
 	return list

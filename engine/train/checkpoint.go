@@ -46,9 +46,10 @@ const (
 
 // saved is the last checkpoint that was written or read.
 type saved struct {
-	at    time.Time
-	good  bool // there is one
-	place      // where it stands
+	at     time.Time // or when one could not be written
+	good   bool      // there is one
+	failed bool      // the last that was tried could not be written
+	place            // where it stands
 }
 
 // due says whether the last checkpoint is long enough ago.
@@ -63,12 +64,38 @@ func (t *trainer) keeps() bool { return t.shared == nil || t.shared.work.Self < 
 // end, if there is an older one, or other nodes write theirs: the next may be.
 func (t *trainer) saveSoon() error {
 	err := t.save()
-	if err == nil || !t.saved.good && t.shared == nil {
+	if err == nil {
+		t.tellKept(nil)
+		return nil
+	}
+	if !t.saved.good && t.shared == nil {
 		return err
 	}
-	t.saved.at = time.Now()
-	t.log.Warn("a checkpoint could not be written; the training goes on and tries again", "err", err)
+	t.unkept(err)
 	return nil
+}
+
+// unkept notes that the run goes on without a checkpoint, and tries again later.
+func (t *trainer) unkept(err error) {
+	err = unadvised(err)
+	t.saved.at, t.saved.failed = time.Now(), true
+	t.log.Warn("a checkpoint could not be written; the training goes on and tries again", "err", err)
+	t.tellKept(err)
+}
+
+// unadvised is an error without what Unsaved advises, which is for a run that has ended.
+func unadvised(err error) error {
+	if unsaved, ok := errors.AsType[*Unsaved](err); ok {
+		return unsaved.err
+	}
+	return err
+}
+
+// tellKept says whether checkpoints can be written.
+func (t *trainer) tellKept(err error) {
+	if t.options.Kept != nil {
+		t.options.Kept(err)
+	}
 }
 
 // saveLast writes the checkpoint of a run that is done. Of nodes that share it, one that
@@ -90,7 +117,7 @@ func (t *trainer) saveLast(ctx context.Context) error {
 	for node, of := range all {
 		if len(of) == 1 && of[0] == 1 {
 			if err != nil {
-				t.log.Warn("the last checkpoint could not be written here; another node has it", "node", t.shared.name(node), "err", err)
+				t.log.Warn("the last checkpoint could not be written here; another node has it", "node", t.shared.name(node), "err", unadvised(err))
 			}
 			return nil
 		}
@@ -154,7 +181,7 @@ func (t *trainer) save() error {
 		}
 		return &Unsaved{err, at.epoch, at.step}
 	}
-	t.saved = saved{time.Now(), true, at}
+	t.saved = saved{at: time.Now(), good: true, place: at}
 	return nil
 }
 

@@ -41,7 +41,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 		}
 	}
 	// The first epoch leaves one in any case: what diverges mostly does so early.
-	if t.due() || !t.saved.good && t.keeps() {
+	if t.due() || !t.saved.good && !t.saved.failed && t.keeps() {
 		return t.saveSoon()
 	}
 	return nil

@@ -26,7 +26,7 @@ type Options struct {
 	Interval time.Duration
 	// Resume goes on from the last checkpoint in Dir, if there is one.
 	Resume bool
-	// Announce, Report, Progress and Lost tell of the run as it goes, from its
+	// Announce, Report, Progress, Lost and Kept tell of the run as it goes, from its
 	// goroutine: they must not wait. Each may be nil.
 	Announce func(Forecast)
 	Report   func(Epoch)
@@ -34,6 +34,9 @@ type Options struct {
 	// Lost hears of each model of a sweep that has diverged, in a sentence: as soon as it
 	// has, and again when a run goes on without it.
 	Lost func(model int, why string)
+	// Kept is told why a checkpoint can't be written, though the run goes on, and nil when
+	// one is.
+	Kept func(err error)
 	Log  *slog.Logger
 
 	// Peers are the other nodes that share the run, Work is what they all were told of

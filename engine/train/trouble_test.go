@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -341,5 +342,62 @@ func TestADiskThatIsFullEndsNoJobThatOthersKeep(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(of(2), CheckpointFile)); full < 3 && err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// fullFolder is one that takes no checkpoint: a folder is where the file would be written.
+func fullFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, CheckpointFile+".tmp"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Such a node says why it keeps none, at once and then as often as it would keep one, and
+// what it says is fit for a run that goes on.
+func TestADiskThatIsFullIsToldOf(t *testing.T) {
+	shards := communities(t, 1500)
+	full := fullFolder(t)
+	var log strings.Builder
+	var told []error
+	errs := ends(t, newMesh(2, uneven(len(shards), 2)), shards, func(node int, r *Recipe, _ []*graph.Shard, o *Options) {
+		r.Epochs, o.Dir = 8, t.TempDir()
+		if node == 1 {
+			o.Dir, o.Log = full, slog.New(slog.NewTextHandler(&log, nil))
+			o.Kept = func(err error) { told = append(told, err) }
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || told[0] == nil || strings.Contains(told[0].Error(), "resume") {
+		t.Errorf("told %v of a disk that is full in 8 epochs", told)
+	}
+	if n := strings.Count(log.String(), "the training goes on and tries again"); n != 1 || strings.Contains(log.String(), "train resume") {
+		t.Errorf("logged %d times:\n%s", n, log.String())
+	}
+}
+
+// What was told is taken back when a checkpoint can be written again.
+func TestADiskThatHasRoomAgainIsToldOf(t *testing.T) {
+	shards := communities(t, 1500)
+	dir := fullFolder(t)
+	var told []bool
+	errs := ends(t, newMesh(2, uneven(len(shards), 2)), shards, func(node int, r *Recipe, _ []*graph.Shard, o *Options) {
+		r.Epochs, o.Dir, o.Interval = 4, t.TempDir(), 1
+		if node == 1 {
+			o.Dir = dir
+			o.Report = func(e Epoch) {
+				if e.Epoch == 3 {
+					_ = os.Remove(filepath.Join(dir, CheckpointFile+".tmp"))
+				}
+			}
+			o.Kept = func(err error) { told = append(told, err == nil) }
+		}
+	})
+	if err := errors.Join(errs...); err != nil || len(told) < 2 || told[0] || !told[len(told)-1] {
+		t.Errorf("%v, told %v", err, told)
 	}
 }

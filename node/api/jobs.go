@@ -71,7 +71,7 @@ type Job struct {
 	// Recipe is all that decides what is learnt.
 	Recipe json.RawMessage `json:"recipe"`
 	// Problems are sentences, without a full stop, as in Status: what the job waits
-	// for, which of its nodes does not answer.
+	// for, which of its nodes does not answer or keeps no checkpoint.
 	Problems []string `json:"problems"`
 }
 

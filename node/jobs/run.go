@@ -234,6 +234,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 			r.stepped(p.Epoch, p.Step)
 			r.sight.progress(p)
 		},
+		Kept: r.sight.kept,
 		Report: func(e train.Epoch) {
 			if e.Epoch > r.job.Last() {
 				r.survived()

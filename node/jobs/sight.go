@@ -16,7 +16,9 @@ type sight struct {
 	ahead train.Forecast
 	notes []string
 	lost  []string // of a sweep with models that have diverged: how, or "", of each
-	sum   Totals
+	// unkept is why checkpoints can't be written, "" while they can.
+	unkept string
+	sum    Totals
 	// latest are the last epoch and the last that was evaluated: of a sweep, of the model
 	// that was best in it.
 	latest, evaluated train.Epoch
@@ -54,6 +56,14 @@ func (s *sight) diverged() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
+}
+
+func (s *sight) kept(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unkept = ""; err != nil {
+		s.unkept = sentence(err)
+	}
 }
 
 func (s *sight) progress(p train.Progress) {
@@ -130,6 +140,7 @@ type View struct {
 	Forecast          train.Forecast
 	Notes             []string // sentences of the forecast, as the plan takes them
 	Diverged          []string // as the plan takes them, too
+	Unkept            string   // why checkpoints can't be written, "" while they can
 	Latest, Evaluated train.Epoch
 	Totals            Totals
 }
@@ -146,6 +157,7 @@ func (r *Runner) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v.Job, v.Progress, v.Forecast, v.Notes, v.Diverged, v.Latest, v.Evaluated = r.current.job.ID, s.now, s.ahead, s.notes, s.lost, s.latest, s.evaluated
+	v.Unkept = s.unkept
 	v.Totals.add(s.sum)
 	return v
 }

@@ -27,6 +27,8 @@ type School struct {
 	// Fault, if not nil, is asked after each epoch how it goes wrong on a node, by its
 	// name, which is "" where one node does it all.
 	Fault func(node string, epoch int) error
+	// Unkept, if not nil, says after each epoch why a node, by its name, keeps no checkpoint.
+	Unkept func(node string) error
 	// Stops are for sweeps: the last epoch of each model; 0, or none: it goes on to the end.
 	Stops []int
 	// Lost are for sweeps: the epoch in which each model diverges; 0, or none: it does not.
@@ -116,6 +118,9 @@ func (s *School) Train(ctx context.Context, r train.Recipe, shards []*graph.Shar
 			if err := s.Fault(class.name(), n); err != nil {
 				return train.Result{}, err
 			}
+		}
+		if s.Unkept != nil {
+			o.Kept(s.Unkept(class.name()))
 		}
 		if err := class.together(ctx, n); err != nil {
 			return train.Result{}, err
