@@ -1,6 +1,7 @@
 package train
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -8,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -249,7 +251,8 @@ func (r *Recipe) digest(w strategy.Work) [sha256.Size]byte {
 }
 
 // fetch takes over a node's checkpoint: it replaces this node's own once all of it has
-// been checked.
+// been checked. A node whose disk does not take it goes on from it all the same, as one
+// does that can't write its own.
 func (t *trainer) fetch(ctx context.Context, node int, of *greeting) error {
 	name := t.shared.name(node)
 	if t.options.Dir == "" {
@@ -261,16 +264,20 @@ func (t *trainer) fetch(ctx context.Context, node int, of *greeting) error {
 	path := filepath.Join(t.options.Dir, CheckpointFile)
 	t.log.Info("this node goes on from the checkpoint of another", "node", name, "epoch", of.Epoch, "step", of.Step, "bytes", of.Size)
 	err := t.download(ctx, node, of, path+".tmp")
+	if _, full := errors.AsType[*Unsaved](err); full {
+		if failed := t.fetchUnkept(ctx, node, of); failed != nil {
+			return fmt.Errorf("take over the checkpoint of node %s: %w", name, failed)
+		}
+		t.saved = saved{}
+		t.unkept(err)
+		return nil
+	}
 	var tensors [sha256.Size]byte
 	if err == nil {
 		tensors, err = t.resume(path + ".tmp")
 	}
-	if err == nil && tensors != of.Tensors {
-		err = errors.New("its numbers are not those that the node told of")
-	}
-	at := t.place()
-	if err == nil && (uint64(at.epoch) != of.Epoch || uint64(at.step) != of.Step || uint64(at.left) != of.Left || t.updates() != of.Updates) {
-		err = fmt.Errorf("it stands at step %d of epoch %d, and node %s at step %d of epoch %d", at.step, at.epoch, name, of.Step, of.Epoch)
+	if err == nil {
+		err = t.arrived(node, of, tensors)
 	}
 	if err == nil {
 		err = replace(path)
@@ -281,7 +288,39 @@ func (t *trainer) fetch(ctx context.Context, node int, of *greeting) error {
 	return nil
 }
 
-// download writes a node's checkpoint to a file.
+// fetchUnkept takes a node's checkpoint over in memory, which has room for it for as long
+// as the first step has not begun.
+func (t *trainer) fetchUnkept(ctx context.Context, node int, of *greeting) error {
+	var whole bytes.Buffer
+	if err := t.ask(ctx, node, of, &whole); err != nil {
+		return err
+	}
+	name := "of node " + t.shared.name(node)
+	c, err := parseCheckpoint(name, whole.Bytes())
+	if err != nil {
+		return err
+	}
+	tensors, err := t.resumeFrom(c, name)
+	if err != nil {
+		return err
+	}
+	return t.arrived(node, of, tensors)
+}
+
+// arrived says whether this node stands where the checkpoint that it took over was said to.
+func (t *trainer) arrived(node int, of *greeting, tensors [sha256.Size]byte) error {
+	if tensors != of.Tensors {
+		return errors.New("its numbers are not those that the node told of")
+	}
+	at := t.place()
+	if uint64(at.epoch) != of.Epoch || uint64(at.step) != of.Step || uint64(at.left) != of.Left || t.updates() != of.Updates {
+		return fmt.Errorf("it stands at step %d of epoch %d, and node %s at step %d of epoch %d", at.step, at.epoch, t.shared.name(node), of.Step, of.Epoch)
+	}
+	return nil
+}
+
+// download writes a node's checkpoint to a file. Where that can't be, none is left, nor
+// the room taken that it had.
 func (t *trainer) download(ctx context.Context, node int, of *greeting, path string) error {
 	if err := os.MkdirAll(t.options.Dir, 0o700); err != nil {
 		return &Unsaved{err: err}
@@ -290,10 +329,22 @@ func (t *trainer) download(ctx context.Context, node int, of *greeting, path str
 	if err != nil {
 		return &Unsaved{err: err}
 	}
+	if err = t.ask(ctx, node, of, file); err != nil {
+		return errors.Join(err, file.Close(), drop(path))
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return errors.Join(&Unsaved{err: err}, drop(path))
+	}
+	return nil
+}
+
+// ask takes a node's checkpoint, piece by piece.
+func (t *trainer) ask(ctx context.Context, node int, of *greeting, to io.Writer) error {
 	var buffer []byte
 	for at := uint64(0); at < of.Size; {
 		n := min(of.Size-at, mostPiece)
 		body := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, at), n)
+		var err error
 		buffer, err = t.shared.peers.Ask(ctx, node, strategy.Query{
 			Service: strategy.Checkpoint, Kind: strategy.Model, Part: askFile, Body: body, Limit: int(n), Tally: &t.shared.start,
 		}, buffer)
@@ -301,15 +352,12 @@ func (t *trainer) download(ctx context.Context, node int, of *greeting, path str
 			err = fmt.Errorf("%d bytes came of the %d that were asked for", len(buffer), n)
 		}
 		if err != nil {
-			return errors.Join(err, file.Close())
+			return err
 		}
-		if _, err := file.Write(buffer); err != nil {
-			return errors.Join(&Unsaved{err: err}, file.Close())
+		if _, err := to.Write(buffer); err != nil {
+			return &Unsaved{err: err}
 		}
 		at += n
-	}
-	if err := errors.Join(file.Sync(), file.Close()); err != nil {
-		return &Unsaved{err: err}
 	}
 	return nil
 }

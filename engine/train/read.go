@@ -27,12 +27,22 @@ type checkpoint struct {
 // openCheckpoint maps a checkpoint and reads what it says of itself.
 func openCheckpoint(path string) (*checkpoint, error) {
 	file, err := safetensors.Open(path)
+	return readCheckpoint(path, file, err)
+}
+
+// parseCheckpoint is openCheckpoint of one that lies in memory.
+func parseCheckpoint(name string, b []byte) (*checkpoint, error) {
+	file, err := safetensors.Parse(name, b)
+	return readCheckpoint(name, file, err)
+}
+
+func readCheckpoint(name string, file *safetensors.File, err error) (*checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the checkpoint can't be read: %w", err)
 	}
 	c := &checkpoint{file: file}
 	if err := c.read(); err != nil {
-		return nil, errors.Join(fmt.Errorf("the checkpoint %s is not usable: %w", path, err), file.Close())
+		return nil, errors.Join(fmt.Errorf("the checkpoint %s is not usable: %w", name, err), file.Close())
 	}
 	return c, nil
 }

@@ -33,12 +33,17 @@ func (t *trainer) resume(path string) (digest [sha256.Size]byte, err error) {
 	if err != nil {
 		return digest, err
 	}
+	return t.resumeFrom(c, path)
+}
+
+// resumeFrom is resume from one that was read, and closes it.
+func (t *trainer) resumeFrom(c *checkpoint, name string) (digest [sha256.Size]byte, err error) {
 	digest, err = digestOf(c.file.Metadata()[digestName])
 	if err == nil {
 		err = t.adopt(c)
 	}
 	if err := errors.Join(err, c.close()); err != nil {
-		return digest, fmt.Errorf("the training can't go on from the checkpoint %s, which is left as it is: %w", path, err)
+		return digest, fmt.Errorf("the training can't go on from the checkpoint %s, which is left as it is: %w", name, err)
 	}
 	return digest, nil
 }

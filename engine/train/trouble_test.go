@@ -401,3 +401,19 @@ func TestADiskThatHasRoomAgainIsToldOf(t *testing.T) {
 		t.Errorf("%v, told %v", err, told)
 	}
 }
+
+// A node without room goes on from the checkpoint of another, and keeps none.
+func TestADiskThatIsFullTakesOverACheckpoint(t *testing.T) {
+	defer func(n uint64) { mostPiece = n }(mostPiece)
+	mostPiece = 1000
+	r := small("gcn")
+	r.Sharing = ways()["leap"]
+	folders := left(t, newMesh(3, uneven(5, 3)), r, func(int, *learner) {})
+	folders[1] = fullFolder(t)
+	all := again(t, newMesh(3, uneven(5, 3)), r, folders)
+	for node, l := range all {
+		if l.at.Epoch != 2 || l.hash() != all[0].hash() || l.saved.good == (node == 1) || l.saved.failed != (node == 1) {
+			t.Errorf("node %d begins at epoch %d with %+v", node, l.at.Epoch, l.saved)
+		}
+	}
+}
