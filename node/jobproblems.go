@@ -56,8 +56,9 @@ func (m *member) sharedProblem(s *plan.State, j plan.Job) string {
 	if len(silent) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s, which shares job %s, does not answer: the others go on from the last step in a few seconds, if they hold copies of its shards; else start it again",
-		nodesNamed(s, silent), j.ID)
+	of := forms(len(silent))
+	return fmt.Sprintf("%s, which %s job %s, %s not answer: the others go on from the last step in a few seconds, if they hold copies of %s shards; else start %s again",
+		nodesNamed(s, silent), of("shares", "share"), j.ID, of("does", "do"), of("its", "their"), of("it", "them"))
 }
 
 // sharedWait is why a job that nodes are to share has not begun, or waits again.
@@ -70,8 +71,12 @@ func (m *member) sharedWait(s *plan.State, j plan.Job, w plan.Wait) string {
 	case len(w.Unserved) > 0 && len(w.Last) == 0:
 		return fmt.Sprintf("job %s waits: no node holds shard %d of dataset %s: start the node again that did, or import the dataset anew", j.ID, w.Unserved[0], j.DatasetName)
 	case len(w.Unserved) > 0:
-		return fmt.Sprintf("job %s waits for %s, which alone holds %d of the %d shards of dataset %s and does not answer: start it again, and the job goes on; with --replicas 1 or more a dataset outlives a node",
-			j.ID, nodesNamed(s, w.Last), len(w.Unserved), len(d.Shards), j.DatasetName)
+		of, more, outlived := forms(len(w.Last)), min(max(d.Replicas+1, len(w.Last)), plan.MaxReplicas), "a node"
+		if more > 1 {
+			outlived = fmt.Sprintf("%d nodes", more)
+		}
+		return fmt.Sprintf("job %s waits for %s, which alone %s %d of the %d shards of dataset %s and %s not answer: start %s again, and the job goes on; imported with --replicas %d, a dataset outlives %s",
+			j.ID, nodesNamed(s, w.Last), of("holds", "hold"), len(w.Unserved), len(d.Shards), j.DatasetName, of("does", "do"), of("it", "them"), more, outlived)
 	case w.Keeper != "" && !m.answers(w.Keeper):
 		return fmt.Sprintf("job %s waits for node %s, which has what it has learnt so far and does not answer: start that node again", j.ID, nameOf(s, w.Keeper))
 	case w.Keeper != "":
@@ -79,11 +84,22 @@ func (m *member) sharedWait(s *plan.State, j plan.Job, w plan.Wait) string {
 	case w.Behind != "":
 		return fmt.Sprintf("job %s waits until job %s has ended", j.ID, w.Behind)
 	case len(w.Leaving) > 0:
-		return fmt.Sprintf("job %s waits until others have taken over what %s, which is leaving, holds of dataset %s", j.ID, nodesNamed(s, w.Leaving), j.DatasetName)
+		return fmt.Sprintf("job %s waits until others have taken over what %s, which %s leaving, %s of dataset %s",
+			j.ID, nodesNamed(s, w.Leaving), forms(len(w.Leaving))("is", "are"), forms(len(w.Leaving))("holds", "hold"), j.DatasetName)
 	case len(w.Silent) > 0:
-		return fmt.Sprintf("job %s waits until others have taken over from %s, which does not answer", j.ID, nodesNamed(s, w.Silent))
+		return fmt.Sprintf("job %s waits until others have taken over from %s, which %s not answer", j.ID, nodesNamed(s, w.Silent), forms(len(w.Silent))("does", "do"))
 	}
 	return "" // the leader is about to begin it
+}
+
+// forms chooses the word that fits so many nodes.
+func forms(nodes int) func(one, more string) string {
+	return func(one, more string) string {
+		if nodes == 1 {
+			return one
+		}
+		return more
+	}
 }
 
 // nodesNamed is "node a", or "node a and node b".

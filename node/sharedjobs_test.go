@@ -218,7 +218,8 @@ func TestSharedJobWaitsForTheLastHolder(t *testing.T) {
 		other := c.Others(dead)[0]
 		dead.Kill()
 		j := waitState(c, other, id, "queued")
-		if len(j.Problems) != 1 || !strings.Contains(j.Problems[0], "job j1 waits for node "+dead.Name+", which alone holds") || !strings.Contains(j.Problems[0], "dataset g") {
+		if len(j.Problems) != 1 || !strings.Contains(j.Problems[0], "job j1 waits for node "+dead.Name+", which alone holds") || !strings.Contains(j.Problems[0], "dataset g") ||
+			!strings.Contains(j.Problems[0], "does not answer: start it again, and the job goes on; imported with --replicas 1, a dataset outlives a node") {
 			t.Errorf("%q", j.Problems)
 		}
 		if p := other.Status().Problems; !slices.Contains(p, j.Problems[0]) {
@@ -359,5 +360,28 @@ func TestANodeWithoutRoomForCheckpointsIsNamed(t *testing.T) {
 		c.Wait("nobody says it any more", time.Minute, func() bool {
 			return len(full.Status().Problems) == 0 && !slices.ContainsFunc(c.Nodes, func(n *nodetest.Instance) bool { return len(jobOn(n, id).Problems) != 0 })
 		})
+	})
+}
+
+// Two nodes that are gone are spoken of as two, and the advice is for more copies than
+// there are.
+func TestSharedJobWaitsForTwoHolders(t *testing.T) {
+	inSchoolWith(t, 5, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, _ *school.School) {
+		id := startedAs(t, c.Nodes[0], "leap", 30)
+		under(c, c.Nodes[0], id, 3)
+		d := c.Nodes[0].Dataset("g")
+		a, b := d.Shards[0].Owner, d.Shards[0].Replicas[0]
+		named(c, a).Kill()
+		named(c, b).Kill()
+		other := c.Others(nil)[0]
+		names := []string{"node " + a, "node " + b}
+		slices.Sort(names)
+		j := waitState(c, other, id, "queued")
+		want := []string{strings.Join(names, " and ") + ", which alone hold ", " and do not answer: start them again, ", "imported with --replicas 2, a dataset outlives 2 nodes"}
+		for _, w := range want {
+			if len(j.Problems) != 1 || !strings.Contains(j.Problems[0], w) {
+				t.Errorf("%q does not say %q", j.Problems, w)
+			}
+		}
 	})
 }
