@@ -77,7 +77,7 @@ func (m *member) modelOfJob(ctx context.Context, j plan.Job, l *loan) (string, e
 		case ctx.Err() != nil:
 			return "", context.Cause(ctx)
 		case errors.Is(err, errKeeping):
-			return "", api.Conflict("%v: free some space in the data directory", err)
+			return "", m.noRoomFor(j, id, err)
 		case mesh.RefusalOf(err) != reasonNotFound:
 			silent = append(silent, fmt.Sprintf("node %s %v", nameOf(m.plan.State(), id), err))
 		}
@@ -110,6 +110,16 @@ func (m *member) borrowModel(ctx context.Context, id string, j plan.Job, l *loan
 		return "", fmt.Errorf("does not give it: %w", err)
 	}
 	return path, nil
+}
+
+// noRoomFor says that this node's own disk does not take the model that another has.
+func (m *member) noRoomFor(j plan.Job, from string, err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p
+	}
+	other := nameOf(m.plan.State(), from)
+	return api.Conflict("node %s can't keep the model of job %s, which it takes from node %s, on its own disk for a while: %v: free some space in its data directory, or ask node %s",
+		m.id.Name(), j.ID, other, err, other)
 }
 
 // noModel says why there is no checkpoint to be had: silent are those of the job's
@@ -168,9 +178,9 @@ func (b backend) withModel(ctx context.Context, id, what string, asked *int, do 
 	if err != nil {
 		return err
 	}
-	j, ok := m.plan.State().Jobs[id]
-	if !ok {
-		return api.NotFound("%s", noJob(id))
+	_, j, err := m.job(ctx, id)
+	if err != nil {
+		return err
 	}
 	index, err := modelIndex(j, asked)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,5 +107,22 @@ func TestBorrowedModelIsChecked(t *testing.T) {
 		if left := jobEntries(t, other); len(left) != 0 {
 			t.Errorf("%s keeps %q", other.Name, left)
 		}
+	})
+}
+
+// A node that can't keep a model for a while says that its own disk is why.
+func TestAModelThatThisNodeHasNoRoomFor(t *testing.T) {
+	inSchool(t, 2, time.Second, func(t *testing.T, c *nodetest.Cluster, _ *school.School) {
+		id := started(t, c.Nodes[0], 3)
+		runner := named(c, waitState(c, c.Nodes[0], id, "done").Nodes[0])
+		other := c.Others(runner)[0]
+		waitState(c, other, id, "done")
+		folder := filepath.Join(other.Options.DataDir, "jobs")
+		if err := errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		err := other.API().Predict(t.Context(), id, api.PredictRequest{Format: ".npy"}, io.Discard)
+		refused(t, "without room", err, "node "+other.Name+" can't keep the model of job "+id+", which it takes from node "+runner.Name+", on its own disk for a while: mkdir ",
+			"free some space in its data directory, or ask node "+runner.Name)
 	})
 }

@@ -4,15 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/node/api"
 )
 
 // This file is the leader's part of operations on jobs.
 
 func noJob(id string) string {
 	return fmt.Sprintf("there is no job %s: `hopmesh train list` shows those there are", id)
+}
+
+// unknownPatience is how long a job that this node does not know of may hold up who asks
+// for it.
+const unknownPatience = 2 * time.Second
+
+// job is a job of the plan. One that this node has not heard of may have been made a
+// moment ago, on another: it reads what the leader knows before it says that there is none.
+func (m *member) job(ctx context.Context, id string) (*plan.State, plan.Job, error) {
+	s := m.plan.State()
+	j, ok := s.Jobs[id]
+	if !ok {
+		ctx, cancel := context.WithTimeout(ctx, unknownPatience)
+		defer cancel()
+		if err := m.order(ctx, opPlanIndex, none{}); err != nil {
+			m.log.Debug("read what the leader knows", "job", id, "err", err)
+		}
+		s = m.plan.State()
+		j, ok = s.Jobs[id]
+	}
+	if !ok {
+		return s, j, api.NotFound("%s", noJob(id))
+	}
+	return s, j, nil
 }
 
 // createdJob says which job was made, and as of which index of the plan.

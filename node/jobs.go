@@ -130,7 +130,7 @@ func (b backend) ResumeJob(ctx context.Context, id string, r api.ResumeRequest) 
 	}
 	c := plan.ResumeJob{ID: id}
 	if r.Rate != nil {
-		if c.Recipe, err = m.atRate(id, *r.Rate); err != nil {
+		if c.Recipe, err = m.atRate(ctx, id, *r.Rate); err != nil {
 			return err
 		}
 	}
@@ -138,11 +138,10 @@ func (b backend) ResumeJob(ctx context.Context, id string, r api.ResumeRequest) 
 }
 
 // atRate is the recipe of a job at another learning rate.
-func (m *member) atRate(id string, rate float64) (string, error) {
-	s := m.plan.State()
-	j, ok := s.Jobs[id]
-	if !ok {
-		return "", api.NotFound("%s", noJob(id))
+func (m *member) atRate(ctx context.Context, id string, rate float64) (string, error) {
+	s, j, err := m.job(ctx, id)
+	if err != nil {
+		return "", err
 	}
 	if n := j.Models(); n > 1 {
 		return "", api.Invalid("job %s is a sweep of %d models, each with a learning rate of its own: resume it without --lr, or start another job", id, n)
@@ -216,10 +215,9 @@ func (b backend) Job(ctx context.Context, id string) (api.Job, error) {
 	if err != nil {
 		return api.Job{}, err
 	}
-	s := m.plan.State()
-	j, ok := s.Jobs[id]
-	if !ok {
-		return api.Job{}, api.NotFound("%s", noJob(id))
+	s, j, err := m.job(ctx, id)
+	if err != nil {
+		return api.Job{}, err
 	}
 	a := m.shown(s, j, m.liveOf(ctx, j))
 	a.Problems = append(a.Problems, m.saidOf(ctx, s, j)...)

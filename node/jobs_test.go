@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -413,6 +414,50 @@ func TestJobsThatAreRefused(t *testing.T) {
 			if status404(err) != 404 {
 				t.Errorf("%s of no job: %v", what, err)
 			}
+		}
+	})
+}
+
+// A job is known on all nodes as soon as one has said that there is one.
+func TestAJobIsKnownEverywhereAtOnce(t *testing.T) {
+	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, _ *school.School) {
+		rate := 0.5
+		for what, do := range map[string]func(a api.Backend, id string) error{
+			"show": func(a api.Backend, id string) error { _, err := a.Job(t.Context(), id); return err },
+			"watch": func(a api.Backend, id string) error {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				_, err := a.WatchJob(ctx, id, func(api.JobEvent) { cancel() })
+				return err
+			},
+			"stop": func(a api.Backend, id string) error { return a.StopJob(t.Context(), id) },
+			"resume": func(a api.Backend, id string) error {
+				return a.ResumeJob(t.Context(), id, api.ResumeRequest{Rate: &rate})
+			},
+			"remove": func(a api.Backend, id string) error { return a.RemoveJob(t.Context(), id) },
+			"predict": func(a api.Backend, id string) error {
+				return a.Predict(t.Context(), id, api.PredictRequest{Format: ".npy"}, io.Discard)
+			},
+			"export": func(a api.Backend, id string) error {
+				return a.ExportJob(t.Context(), id, api.ExportRequest{}, io.Discard)
+			},
+		} {
+			for _, on := range c.Nodes {
+				for _, other := range c.Others(on) {
+					id := started(t, on, 100)
+					if err := do(other.API(), id); err != nil && strings.Contains(err.Error(), "there is no job") {
+						t.Errorf("%s on %s of a job that %s has just begun: %v", what, other.Name, on.Name, err)
+					}
+				}
+			}
+		}
+		alone := c.Nodes[2]
+		c.Isolate(alone)
+		begin := time.Now()
+		_, err := alone.API().Job(t.Context(), "j999")
+		refused(t, "alone", err, "there is no job j999")
+		if d := time.Since(begin); d > 3*time.Second {
+			t.Errorf("it took %s to say so", d)
 		}
 	})
 }

@@ -20,6 +20,9 @@ func (b backend) WatchJob(ctx context.Context, id string, tell func(api.JobEvent
 	if err != nil {
 		return api.Job{}, err
 	}
+	if _, _, err := m.job(ctx, id); err != nil {
+		return api.Job{}, err
+	}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	w := watcher{member: m, tell: tell, epoch: -1, moved: time.Now()}
@@ -27,10 +30,7 @@ func (b backend) WatchJob(ctx context.Context, id string, tell func(api.JobEvent
 		changed := m.plan.Changed()
 		s := m.plan.State()
 		j, ok := s.Jobs[id]
-		switch {
-		case !ok && first:
-			return api.Job{}, api.NotFound("%s", noJob(id))
-		case !ok:
+		if !ok {
 			return api.Job{}, api.Conflict("job %s was removed meanwhile", id)
 		}
 		w.look(s, j)
