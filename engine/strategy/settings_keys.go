@@ -66,7 +66,7 @@ var keys = []key{
 		func(s *Settings, v string) error { return toggle(v, &s.Leap.Repeated) },
 		func(s *Settings) string { return toggled(s.Leap.Repeated) }},
 	{Key{"leap.merge", Leap, "auto|off|SLOTS", Auto,
-		"how many slots a step of touring models has: as many as nodes (off), as epochs are fastest with (auto), or at most so many"},
+		"how many slots a step of touring models has: as many as nodes (off), as epochs are fastest with (auto: without --deterministic, the last digits of weights then depend on measured times), or at most so many"},
 		setMerge,
 		func(s *Settings) string { return orElse(s.Leap.Merge, Auto) }},
 	{Key{"leap.balance", Leap, "on|off", on,
