@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,31 @@ func sweptJob() api.Job {
 	j.Models[1].Diverged = "model 1 (hidden=16\x1b[2J, lr=1e-3) diverged: in epoch 2, step 1, the loss is not finite"
 	j.Best, j.History = &api.JobBest{Epoch: 1, Model: new(2), ValAccuracy: new(0.79), TestAccuracy: new(0.8125)}, j.Models[2].History
 	return j
+}
+
+// What flags say comes before what a spec says of the same key, in whichever table.
+func TestFlagsComeBeforeASweepInASpec(t *testing.T) {
+	b := healthy()
+	addr := serve(t, b)
+	spec := filepath.Join(t.TempDir(), "spec.toml")
+	if err := os.WriteFile(spec, []byte("dataset = \"cora\"\nhidden = 16\n[set]\ntrain.factor = 0.5\n[sweep]\nlr = [0.1, 0.2]\ngat.version = [1, 2]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rate, hidden := 0.3, 16
+	factor, version := []api.Setting{{Key: "train.factor", Value: "0.5"}}, api.Sweep{Key: "gat.version", Values: []string{"1", "2"}}
+	lr := api.Sweep{Key: "lr", Values: []string{"0.1", "0.2"}}
+	for args, want := range map[string]api.TrainRequest{
+		"--lr 0.3":                     {Dataset: "cora", Hidden: &hidden, Rate: &rate, Set: factor, Sweep: []api.Sweep{version}},
+		"--set gat.version=2":          {Dataset: "cora", Hidden: &hidden, Set: append(slices.Clone(factor), api.Setting{Key: "gat.version", Value: "2"}), Sweep: []api.Sweep{lr}},
+		"--sweep hidden=8,16":          {Dataset: "cora", Set: factor, Sweep: []api.Sweep{{Key: "hidden", Values: []string{"8", "16"}}}},
+		"--sweep train.factor=0.1,0.2": {Dataset: "cora", Hidden: &hidden, Sweep: []api.Sweep{{Key: "train.factor", Values: []string{"0.1", "0.2"}}}},
+	} {
+		b.made = nil
+		_, stderr, code := hopmesh(t.Context(), echo(), append([]string{"train", "start", "--spec", spec, "--addr", addr}, strings.Fields(args)...)...)
+		if code != 0 || !reflect.DeepEqual(b.made, []any{want}) {
+			t.Errorf("%s: %d %s %+v", args, code, stderr, b.made)
+		}
+	}
 }
 
 func TestSweepsAreAskedFor(t *testing.T) {
@@ -77,9 +103,7 @@ func TestWrongSweepsInSpecs(t *testing.T) {
 		"sweep must be a table, such as [sweep]":           "dataset = \"a\"\nsweep = [\"lr=1,2\"]",
 		"sweep.lr must be a string, a number":              "dataset = \"a\"\n[sweep]\nlr = 2020-01-01",
 		"--sweep lr has one value at most":                 "dataset = \"a\"\n[sweep]\nlr = 0.1",
-		"lr is given as --lr and by --sweep":               "dataset = \"a\"\nlr = 1\n[sweep]\nlr = [0.1, 0.2]",
-		"gat.version is given by --set and by --sweep":     "dataset = \"a\"\n[set]\ngat.version = 1\n[sweep]\ngat.version = [1, 2]",
-		"--sweep can't take fanout, which is the same for": "dataset = \"a\"\n[sweep]\nfanout = [[1, 2], [3, 4]]",
+		"--sweep can't take fanout, which is the same for": "dataset = \"a\"\n[sweep]\nfanout = [1, 2]",
 	} {
 		if err := os.WriteFile(spec, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 var notInSpec = []string{"spec", "watch", "addr", "json", "help"}
 
 // readSpec gives flags that were not given what a TOML file says. Its keys are their
-// names; the table [set] holds what --set would, before what --set says, and the table
+// names; the table [set] holds what --set would, and the table
 // [sweep] what --sweep would, in the order of its lines.
 func readSpec(f *pflag.FlagSet, path string) error {
 	b, err := specText(path)
@@ -37,6 +37,7 @@ func readSpec(f *pflag.FlagSet, path string) error {
 	if len(found) == 0 {
 		return errConfig{fmt.Errorf("the spec %s says nothing: write what flags would say into it, such as a line dataset = \"cora\", or leave --spec out", path)}
 	}
+	said := saidByFlags(f)
 	var known []string
 	f.VisitAll(func(flag *pflag.Flag) {
 		if !slices.Contains(notInSpec, flag.Name) {
@@ -51,9 +52,9 @@ func readSpec(f *pflag.FlagSet, path string) error {
 			return errConfig{fmt.Errorf("%s: there is no key %q%s", path, key, didYouMean(key, slices.Clone(known)))}
 		}
 		if key == "sweep" {
-			err = sweepFromSpec(f, found[key], meta.Keys())
+			err = sweepFromSpec(f, found, meta.Keys(), said)
 		} else {
-			err = fromSpec(f, key, found[key])
+			err = fromSpec(f, key, found[key], said)
 		}
 		if err != nil {
 			return errConfig{fmt.Errorf("%s: %w", path, err)}
@@ -89,7 +90,29 @@ func specText(path string) ([]byte, error) {
 	return nil, fmt.Errorf("the spec %s can't be read: %w", path, err)
 }
 
-func fromSpec(f *pflag.FlagSet, key string, value any) error {
+// saidByFlags is all that flags say, by its name: that of a flag, or the key of a --set or
+// a --sweep.
+func saidByFlags(f *pflag.FlagSet) map[string]bool {
+	said := map[string]bool{}
+	f.Visit(func(flag *pflag.Flag) {
+		said[flag.Name] = true
+		if list, is := flag.Value.(pflag.SliceValue); is {
+			for _, s := range list.GetSlice() {
+				said[keyIn(s)] = true
+			}
+		}
+	})
+	return said
+}
+
+// keyIn is the key of KEY=VALUE.
+func keyIn(s string) string {
+	key, _, _ := strings.Cut(s, "=")
+	return key
+}
+
+// fromSpec gives one flag what the file says, unless flags say something else.
+func fromSpec(f *pflag.FlagSet, key string, value any, said map[string]bool) error {
 	list, isList := f.Lookup(key).Value.(pflag.SliceValue)
 	if key == "set" {
 		table, ok := value.(map[string]any)
@@ -100,9 +123,10 @@ func fromSpec(f *pflag.FlagSet, key string, value any) error {
 		if err != nil {
 			return err
 		}
-		return list.Replace(append(settings, list.GetSlice()...)) // what comes later counts
+		settings = slices.DeleteFunc(settings, func(s string) bool { return said[keyIn(s)] })
+		return list.Replace(append(settings, list.GetSlice()...))
 	}
-	if f.Changed(key) {
+	if said[key] {
 		return nil
 	}
 	if values, ok := value.([]any); ok && isList {
@@ -127,15 +151,19 @@ func fromSpec(f *pflag.FlagSet, key string, value any) error {
 	return nil
 }
 
-// sweepFromSpec takes the table [sweep], unless there is a --sweep. A table has no order,
-// so keys are those of the file in theirs.
-func sweepFromSpec(f *pflag.FlagSet, value any, keys []toml.Key) error {
-	table, ok := value.(map[string]any)
+// sweepFromSpec takes the table [sweep] but for what flags say, unless there is a --sweep.
+// A table has no order, so keys are those of the file in theirs.
+func sweepFromSpec(f *pflag.FlagSet, found map[string]any, keys []toml.Key, said map[string]bool) error {
+	table, ok := found["sweep"].(map[string]any)
 	if !ok {
 		return errors.New("sweep must be a table, such as [sweep] with a line lr = [0.01, 0.001] below it")
 	}
 	list, err := flatten("sweep", "", table)
-	if err != nil || f.Changed("sweep") {
+	if err != nil || said["sweep"] {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(s string) bool { return said[keyIn(s)] })
+	if err := saidTwice(list, found); err != nil {
 		return err
 	}
 	place := map[string]int{}
@@ -145,13 +173,30 @@ func sweepFromSpec(f *pflag.FlagSet, value any, keys []toml.Key) error {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b string) int {
-		a, _, _ = strings.Cut(a, "=")
-		b, _, _ = strings.Cut(b, "=")
-		return cmp.Compare(place[a], place[b])
+		return cmp.Compare(place[keyIn(a)], place[keyIn(b)])
 	})
 	for _, s := range list {
 		if err := f.Set("sweep", s); err != nil {
 			return fmt.Errorf("sweep: %w", err)
+		}
+	}
+	return nil
+}
+
+// saidTwice refuses what a file gives one value and has in [sweep], too.
+func saidTwice(sweep []string, found map[string]any) error {
+	table, _ := found["set"].(map[string]any) // or nothing, of which fromSpec says so
+	settings, err := flatten("set", "", table)
+	if err != nil {
+		return err
+	}
+	for _, s := range sweep {
+		key := keyIn(s)
+		if _, is := found[key]; is {
+			return fmt.Errorf("%s has a line of its own and one in [sweep]: leave one of the two out", key)
+		}
+		if slices.ContainsFunc(settings, func(s string) bool { return keyIn(s) == key }) {
+			return fmt.Errorf("%s has a line in [set] and one in [sweep]: leave one of the two out", key)
 		}
 	}
 	return nil
@@ -193,6 +238,9 @@ func scalar(key string, value any) (string, error) {
 	case []any:
 		var parts []string
 		for _, part := range v {
+			if _, inner := part.([]any); inner {
+				return "", fmt.Errorf("%s is a list with a list in it: give its values in one list", key)
+			}
 			text, err := scalar(key, part)
 			if err != nil {
 				return "", err

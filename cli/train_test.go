@@ -224,7 +224,7 @@ gat.version = 2
 		},
 		api.TrainRequest{
 			Dataset: "cora", Model: "gat", Hidden: i(16), Dropout: f(0.6), Rate: f(1), Residual: &yes, Fanout: []int{5, 0}, Batch: i(1024), Seed: &five, Strategy: "leap", Deterministic: true,
-			Set: []api.Setting{{Key: "gat.version", Value: "2"}, {Key: "model.head", Value: "linear"}, {Key: "gat.version", Value: "1"}},
+			Set: []api.Setting{{Key: "model.head", Value: "linear"}, {Key: "gat.version", Value: "1"}},
 		},
 	}
 	for n := range want {
