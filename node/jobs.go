@@ -221,7 +221,6 @@ func (b backend) Job(ctx context.Context, id string) (api.Job, error) {
 	}
 	a := m.shown(s, j, m.liveOf(ctx, j))
 	a.Problems = append(a.Problems, m.saidOf(ctx, s, j)...)
-	a.Problems = append(a.Problems, m.unkeptOf(ctx, s, j)...)
 	return a, nil
 }
 

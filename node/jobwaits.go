@@ -49,14 +49,14 @@ func (m *member) sentences(s *plan.State, waits []wait) (list []string) {
 	return list
 }
 
-// saidOf is what nodes say now that keeps a job from going on: those that share it, and
-// the leader.
+// saidOf is what nodes say now that keeps a job from going on, or from being kept: those
+// that share it, and the leader.
 func (m *member) saidOf(ctx context.Context, s *plan.State, j plan.Job) []string {
-	if j.State != plan.Running || !j.Shared() {
+	if j.State != plan.Running {
 		return nil
 	}
 	nodes := j.Nodes
-	if leader := m.plan.Leader(); leader != "" && !slices.Contains(nodes, leader) {
+	if leader := m.plan.Leader(); j.Shared() && leader != "" && !slices.Contains(nodes, leader) {
 		nodes = append(slices.Clone(nodes), leader)
 	}
 	told := make([]live, len(nodes))
@@ -71,16 +71,19 @@ func (m *member) saidOf(ctx context.Context, s *plan.State, j plan.Job) []string
 	}
 	wg.Wait()
 	var waits []wait
-	var apart []string
+	var others []string
 	for i, l := range told {
 		for _, w := range l.Waits {
 			if _, in := s.Members[w.On]; in && w.From == nodes[i] {
 				waits = append(waits, w)
 			}
 		}
-		apart = append(apart, l.Apart...)
+		others = append(others, l.Apart...)
+		if l.Unkept != "" {
+			others = append(others, unkept(nameOf(s, nodes[i]), j.ID, l.Unkept))
+		}
 	}
-	return append(m.sentences(s, waits), apart...)
+	return append(m.sentences(s, waits), others...)
 }
 
 // saidHere are the words of this node alone, for its own status.

@@ -26,7 +26,7 @@ func (b backend) WatchJob(ctx context.Context, id string, tell func(api.JobEvent
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	w := watcher{member: m, tell: tell, epoch: -1, moved: time.Now()}
-	for first := true; ; first = false {
+	for {
 		changed := m.plan.Changed()
 		s := m.plan.State()
 		j, ok := s.Jobs[id]

@@ -106,30 +106,6 @@ func (m *member) liveOf(ctx context.Context, j plan.Job) live {
 	return live{}
 }
 
-// unkeptOf says which nodes of a job that runs keep no checkpoint of it, and why.
-func (m *member) unkeptOf(ctx context.Context, s *plan.State, j plan.Job) (list []string) {
-	if j.State != plan.Running {
-		return nil
-	}
-	said := make([]string, len(j.Nodes))
-	var asked sync.WaitGroup
-	for i, node := range j.Nodes {
-		switch {
-		case node == m.id.ID():
-			said[i] = m.liveHere(j.ID).Unkept
-		case m.answers(node):
-			asked.Go(func() { said[i] = m.liveAt(ctx, node, j).Unkept })
-		}
-	}
-	asked.Wait()
-	for i, why := range said {
-		if why != "" {
-			list = append(list, unkept(nameOf(s, j.Nodes[i]), j.ID, why))
-		}
-	}
-	return list
-}
-
 func unkept(node, job, why string) string {
 	return fmt.Sprintf("node %s keeps no checkpoint of job %s: %s: free some space in its data directory, and it keeps the next", node, job, why)
 }

@@ -32,6 +32,13 @@ func sweptRecipe(r api.TrainRequest, complete func(api.TrainRequest) (train.Reci
 			return train.Recipe{}, err
 		}
 	}
+	first, err := recipeOf(models[0].Request)
+	if err != nil {
+		return train.Recipe{}, fmt.Errorf("%v: %w", models[0], err)
+	}
+	if err := first.Sharing.CheckSweep(r.Strategy); err != nil {
+		return train.Recipe{}, err
+	}
 	var all []train.Variant
 	var texts [][]byte
 	unused := map[string]int{} // settings, by how many models have no use for them

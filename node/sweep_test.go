@@ -130,6 +130,22 @@ func TestSweepsThatAreRefused(t *testing.T) {
 	}
 }
 
+// Where auto chooses, a setting of p3 is no reason to ask for p3, which trains no sweeps.
+func TestSweepsHaveNoSettingsOfP3(t *testing.T) {
+	for _, c := range []struct{ strategy, key, value, says string }{
+		{"", "p3.inflight", "2", "--set p3.inflight=2 is for --strategy p3, which trains no sweeps: leave it out, or start one job for each model"},
+		{"auto", "p3.roots", "slices", "--set p3.roots=slices is for --strategy p3, which trains no sweeps"},
+		{"p3", "p3.inflight", "2", "take another --strategy, or start one job for each model"},
+		{"auto", "p3.inflight", "1", ""},
+	} {
+		r := api.TrainRequest{Dataset: "d", Strategy: c.strategy, Set: []api.Setting{{Key: c.key, Value: c.value}}, Sweep: []api.Sweep{{Key: "lr", Values: []string{"1", "2"}}}}
+		_, err := sweptRecipe(r, complete)
+		if (err == nil) != (c.says == "") || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "model 0")) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 // The largest sweep that may be asked for fits the plan, whatever its models are.
 func TestLargestSweepFits(t *testing.T) {
 	dims := []api.Sweep{

@@ -74,6 +74,20 @@ func (s *Settings) CheckUse(asked string) error {
 	return nil
 }
 
+// CheckSweep says in a sentence what a job that trains a sweep can't have; asked is the
+// strategy that was asked for.
+func (s *Settings) CheckSweep(asked string) error {
+	if asked == P3 {
+		return fmt.Errorf("--sweep: the strategy %s adds up the first layer of one model only: take another --strategy, or start one job for each model", P3)
+	}
+	for _, k := range keys {
+		if value := k.get(s); k.Applies == P3 && value != k.Default {
+			return fmt.Errorf("--set %s=%s is for --strategy %s, which trains no sweeps: leave it out, or start one job for each model", k.Key.Key, value, P3)
+		}
+	}
+	return nil
+}
+
 // CheckNodes says in a sentence what settings a job can't begin with on so many nodes.
 // One that loses nodes later goes on with what is left of them.
 func (s *Settings) CheckNodes(nodes int) error {

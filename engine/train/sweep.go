@@ -1,7 +1,6 @@
 package train
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -20,7 +19,7 @@ func (r *Recipe) checkSweep(about About) error {
 	case len(r.Sweep) > mostModels:
 		return fmt.Errorf("--sweep makes %d models, and one job trains at most %d: start several jobs", len(r.Sweep), mostModels)
 	case r.Sharing.Strategy == strategy.P3:
-		return errors.New("--sweep: the strategy p3 adds up the first layer of one model only: take another --strategy, or start one job for each model")
+		return r.Sharing.CheckSweep(strategy.P3)
 	}
 	for i := range r.Sweep {
 		of := &r.Sweep[i].Recipe
