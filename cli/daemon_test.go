@@ -25,6 +25,8 @@ type backend struct {
 	job    api.Job
 	jobs   []api.JobSummary // of the plan
 	file   []byte           // what is predicted and exported
+	slow   bool             // whether a job stops only once it was asked for
+	asked  chan struct{}    // takes note that a job was; may be nil
 
 	mu      sync.Mutex
 	unready int // how many more times status says so

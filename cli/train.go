@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/spf13/cobra"
@@ -99,6 +101,9 @@ func trainStop() *cobra.Command {
 		ValidArgsFunction: suggest(&d, jobIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j, err := ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.Job, error) {
+				if !d.json {
+					defer tellStopping(ctx, c, args[0], cmd.ErrOrStderr())()
+				}
 				if err := c.StopJob(ctx, args[0]); err != nil {
 					return api.Job{}, err
 				}
@@ -123,6 +128,29 @@ func trainStop() *cobra.Command {
 	}
 	d.flags(cmd)
 	return cmd
+}
+
+// stopQuiet is how long who stops a job is told nothing. Tests are told sooner.
+var stopQuiet = 2 * time.Second
+
+// tellStopping says what is waited for if a job takes long to stop, until it is ended.
+func tellStopping(ctx context.Context, c *api.Client, id string, to io.Writer) (end func()) {
+	over := make(chan struct{})
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		select {
+		case <-over:
+			return
+		case <-time.After(stopQuiet):
+		}
+		if j, err := c.Job(ctx, id); err == nil && j.State == "running" {
+			_, _ = fmt.Fprintf(to, "Waiting for %s to end the step under way: job %s is at epoch %s.\n", cell(strings.Join(j.Nodes, ", ")), cell(j.ID), standingAt(j))
+		}
+	})
+	return func() {
+		close(over)
+		telling.Wait()
+	}
 }
 
 func trainResume() *cobra.Command {

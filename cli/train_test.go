@@ -41,9 +41,25 @@ func (b *backend) Jobs(context.Context) ([]api.JobSummary, error) {
 	return someJobs(), nil
 }
 
-func (b *backend) Job(context.Context, string) (api.Job, error) { return b.job, b.err }
-func (b *backend) StopJob(context.Context, string) error        { return b.err }
-func (b *backend) RemoveJob(context.Context, string) error      { return b.err }
+func (b *backend) Job(context.Context, string) (api.Job, error) {
+	select {
+	case b.asked <- struct{}{}:
+	default:
+	}
+	return b.job, b.err
+}
+
+func (b *backend) RemoveJob(context.Context, string) error { return b.err }
+
+func (b *backend) StopJob(ctx context.Context, _ string) error {
+	if b.slow {
+		select { // until somebody has asked how far the job is
+		case <-b.asked:
+		case <-ctx.Done():
+		}
+	}
+	return b.err
+}
 
 func (b *backend) ResumeJob(_ context.Context, _ string, r api.ResumeRequest) error {
 	b.mu.Lock()
@@ -456,5 +472,27 @@ func TestFilesThatCannotBe(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 2 {
 		t.Errorf("%v %v", left, err)
+	}
+}
+
+// Who stops a job whose step takes long is told what is waited for.
+func TestAStopThatTakesLongSaysSo(t *testing.T) {
+	defer func(d time.Duration) { stopQuiet = d }(stopQuiet)
+	b := healthy()
+	b.job = sharedJob()
+	addr := serve(t, b)
+	for args, want := range map[string]string{
+		"train stop j7":        "Waiting for alpha, beta, gamma to end the step under way: job j7 is at epoch 3 of 200, step 5 of 9.\n",
+		"train stop j7 --json": "",
+	} {
+		b.slow, b.asked, stopQuiet = want != "", make(chan struct{}, 1), 0
+		_, stderr, code := hopmesh(t.Context(), echo(), append(strings.Fields(args), "--addr", addr)...)
+		if code != 0 || stderr != want {
+			t.Errorf("%s: %d %q", args, code, stderr)
+		}
+	}
+	b.slow, stopQuiet = false, time.Hour
+	if _, stderr, code := hopmesh(t.Context(), echo(), "train", "stop", "j7", "--addr", addr); code != 0 || stderr != "" {
+		t.Errorf("at once: %d %q", code, stderr)
 	}
 }
