@@ -61,7 +61,7 @@ func (m *means) read(b []byte) error {
 // must have room beside each other.
 func (t *trainer) afford(ctx context.Context, tag exchange.Tag, needs uint64) error {
 	if t.shared == nil {
-		return enough(t.options.Memory, needs, len(t.learners))
+		return enough(t.options.Memory, needs, t.recipe.smaller())
 	}
 	mine := means{Wire: wire, Needs: needs, Has: t.options.Memory, Bounded: t.options.Memory > 0, Memory: t.options.measured()}
 	if !mine.Bounded {
@@ -81,12 +81,12 @@ func (t *trainer) afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 		if err := all[node].read(m); err != nil {
 			return fmt.Errorf("node %s %w", s.name(node), err)
 		}
-		if err := lacking(all[node].Has, all[node].Needs, all[node].Bounded, len(t.learners)); err != nil {
+		if err := lacking(all[node].Has, all[node].Needs, all[node].Bounded, t.recipe.smaller()); err != nil {
 			return &agreed{fmt.Errorf("on node %s, %w", s.name(node), err)}
 		}
 	}
 	for node := range all {
-		note, err := beside(all, node, s.work.Nodes, len(t.learners))
+		note, err := beside(all, node, s.work.Nodes, t.recipe.smaller())
 		if err != nil {
 			return &agreed{err}
 		}
@@ -99,7 +99,7 @@ func (t *trainer) afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 
 // beside looks at the machine of a node, if that is the first on it and not alone. It
 // returns a note where much of what is free will be taken.
-func beside(all []means, node int, names []string, models int) (note string, err error) {
+func beside(all []means, node int, names []string, smaller string) (note string, err error) {
 	first := &all[node].Memory
 	free := first.Free
 	var on []string
@@ -120,7 +120,7 @@ func beside(all []means, node int, names []string, models int) (note string, err
 	nodes := fmt.Sprintf("nodes %s and %s are on one machine", strings.Join(on[:len(on)-1], ", "), on[len(on)-1])
 	switch {
 	case missing > free:
-		return "", fmt.Errorf("%s, where the training needs %s of memory for all of them and %s are free: take %s, run fewer nodes there, or free some", nodes, gib(missing), gib(free), smaller(models))
+		return "", fmt.Errorf("%s, where the training needs %s of memory for all of them and %s are free: %s, run fewer nodes there, or free some", nodes, gib(missing), gib(free), smaller)
 	case missing > free/2:
 		return fmt.Sprintf("%s, where the training takes %s of memory for all of them, and %s are free", nodes, gib(missing), gib(free)), nil
 	}
@@ -148,12 +148,32 @@ func missingOn(machine uint64, all []means) (missing uint64) {
 }
 
 // enough says what is short of what a run needs: of what it may use or, where nothing
-// bounds that, of what the machine has left beside what this process holds.
-func enough(memory, needs uint64, models int) error {
-	return lacking(cmp.Or(memory, headroom.Available()+headroom.Resident()), needs, memory > 0, models)
+// bounds that, of what the machine has left beside what this process holds. smaller is
+// what to do about it.
+func enough(memory, needs uint64, smaller string) error {
+	return lacking(cmp.Or(memory, headroom.Available()+headroom.Resident()), needs, memory > 0, smaller)
 }
 
-func lacking(has, needs uint64, bounded bool, models int) error {
+// smaller is the advice for who has too little memory: of a sweep, its models come first,
+// and what is full can't be a smaller number.
+func (r *Recipe) smaller() string {
+	advice := ""
+	if len(r.Sweep) > 1 {
+		advice = fmt.Sprintf("give fewer values to --sweep, which makes %d models, ", len(r.Sweep))
+	}
+	some := slices.ContainsFunc(r.Fanouts, func(n int) bool { return n > 0 })
+	switch {
+	case r.Batch > 0 && some:
+		return advice + "take a smaller --batch, --fanout or --hidden"
+	case r.Batch > 0:
+		return advice + "take a smaller --batch or --hidden"
+	case some:
+		return advice + "take a smaller --fanout or --hidden, or a number for --batch"
+	}
+	return advice + "take a smaller --hidden, or numbers for --batch and --fanout"
+}
+
+func lacking(has, needs uint64, bounded bool, smaller string) error {
 	if needs <= has {
 		return nil
 	}
@@ -161,13 +181,5 @@ func lacking(has, needs uint64, bounded bool, models int) error {
 	if bounded {
 		advice = "allow more with `hopmesh agent --memory`"
 	}
-	return fmt.Errorf("the training needs %s of memory and has %s: take %s, or %s", gib(needs), gib(has), smaller(models), advice)
-}
-
-// smaller is what takes less memory.
-func smaller(models int) string {
-	if models > 1 {
-		return "a smaller --batch, --fanout or --hidden, or fewer models in the sweep"
-	}
-	return "a smaller --batch, --fanout or --hidden"
+	return fmt.Errorf("the training needs %s of memory and has %s: %s, or %s", gib(needs), gib(has), smaller, advice)
 }

@@ -61,37 +61,23 @@ func TestNodesOfOneMachineShareItsMemory(t *testing.T) {
 	}
 }
 
-// A sweep takes less memory with fewer models, too.
-func TestSweepIsAdvisedFewerModels(t *testing.T) {
-	one := means{Needs: 4 << 30, Memory: memory{Machine: 3, Free: 1 << 30}}
-	all := []means{one, one}
-	for models, advised := range map[int]bool{1: false, 2: true} {
-		_, together := beside(all, 0, []string{"a", "b"}, models)
-		for what, err := range map[string]error{"alone": lacking(1, 2, true, models), "together": together} {
-			if err == nil || strings.Contains(err.Error(), "or fewer models in the sweep") != advised {
-				t.Errorf("%s, %d models: %v", what, models, err)
-			}
-		}
-	}
-}
-
 func TestWhatNodesTakeTogetherIsNoted(t *testing.T) {
 	on := func(machine, needs, free uint64) means {
 		return means{Needs: needs, Memory: memory{Machine: machine, Free: free}}
 	}
 	all := []means{on(3, 4<<30, 9<<30), on(4, 1, 2), on(3, 1<<30, 8<<30)}
 	names := []string{"a", "b", "c"}
-	if note, err := beside(all, 0, names, 1); err != nil || note != "nodes a and c are on one machine, where the training takes 5.0 GiB of memory for all of them, and 8.0 GiB are free" {
+	if note, err := beside(all, 0, names, "take less"); err != nil || note != "nodes a and c are on one machine, where the training takes 5.0 GiB of memory for all of them, and 8.0 GiB are free" {
 		t.Errorf("%q, %v", note, err)
 	}
 	all[0].Needs = 1 << 30 // which is little
 	for node := range all {
-		if note, err := beside(all, node, names, 1); err != nil || note != "" {
+		if note, err := beside(all, node, names, "take less"); err != nil || note != "" {
 			t.Errorf("%d: %q, %v", node, note, err)
 		}
 	}
 	all[2].Needs = 1<<64 - 1 // whatever a node says
-	if _, err := beside(all, 0, names, 1); err == nil {
+	if _, err := beside(all, 0, names, "take less"); err == nil {
 		t.Error("what is far too much is fine")
 	}
 }
@@ -127,5 +113,21 @@ func TestNodesOfAnotherVersionAreNamedFirst(t *testing.T) {
 	}
 	if err := new(means).read([]byte{wire, 0, 0, 0}); err == nil || Together(err) {
 		t.Errorf("what is too short: %v", err)
+	}
+}
+
+// What to do about too little memory depends on what the recipe has too much of.
+func TestTheAdviceForTooLittleMemory(t *testing.T) {
+	for want, r := range map[string]Recipe{
+		"take a smaller --batch, --fanout or --hidden":                    {Batch: 5, Fanouts: []int{5, 0}},
+		"take a smaller --batch or --hidden":                              {Batch: 5, Fanouts: []int{0, 0}},
+		"take a smaller --fanout or --hidden, or a number for --batch":    {Fanouts: []int{5}},
+		"take a smaller --hidden, or numbers for --batch and --fanout":    {},
+		"give fewer values to --sweep, which makes 3 models, take a smal": {Sweep: make([]Variant, 3)},
+	} {
+		err := lacking(1<<20, 2<<20, true, r.smaller())
+		if err == nil || !strings.Contains(err.Error(), "has 1.0 MiB: "+want) || !strings.HasSuffix(err.Error(), ", or allow more with `hopmesh agent --memory`") {
+			t.Errorf("%v does not say %q", err, want)
+		}
 	}
 }
