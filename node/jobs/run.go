@@ -197,7 +197,8 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 	if err := json.Unmarshal([]byte(r.job.Recipe), &recipe); err != nil {
 		return train.Result{}, fmt.Errorf("the recipe can't be read, as if by another version of hopmesh: %w", err)
 	}
-	if err := os.MkdirAll(r.folder, 0o700); err != nil {
+	// Of a shared job, others may keep what was learnt, and this one says that it does not.
+	if err := os.MkdirAll(r.folder, 0o700); err != nil && !r.shared() {
 		return train.Result{}, fmt.Errorf("keep checkpoints: %w", err)
 	}
 	if err := r.attempt(); err != nil {

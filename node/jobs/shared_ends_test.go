@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,6 +52,20 @@ func TestFullDiskOfOneNode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A node whose disk is full from the start takes part all the same.
+func TestFullDiskFromTheStart(t *testing.T) {
+	inCrowd(t, func(t *testing.T, w *crowd) {
+		w.teach(lessons(1, second))
+		dir := w.others["c"].cfg.Dir
+		if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if j := w.ended(w.share(1)); j.State != plan.Done {
+			t.Errorf("it is %s: %q", j.State, j.Error)
+		}
+	})
 }
 
 // What this node itself has done since it began is progress, if it is more than one
