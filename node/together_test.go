@@ -12,8 +12,8 @@ import (
 func fill(v reflect.Value, x int) {
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), x)
+		for _, field := range v.Fields() {
+			fill(field, x)
 		}
 	case reflect.Uint64:
 		v.SetUint(uint64(x))

@@ -27,7 +27,7 @@ func LeaveOut(s *State, id string, cuts []Cut, serving func(id string) bool) (ou
 		best, most := nobody, 0
 		for i, n := range j.Nodes {
 			of := countOf(cuts, n)
-			if of == 0 || of < most || !s.doesWithout(j, append(out[:len(out):len(out)], n), serving) {
+			if of == 0 || of < most || !s.doesWithout(j, append(slices.Clip(out), n), serving) {
 				continue
 			}
 			if of > most || owned[i] <= owned[best] { // of equals the last one: the first speaks

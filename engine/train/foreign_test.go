@@ -17,12 +17,12 @@ import (
 
 var errBus = errors.New("it fell off the bus")
 
-// abroad is Options on a device whose memory is not the host's. make, if not nil, sees it.
-func abroad(o Options, make func(d *foreign.Device)) Options {
+// abroad is Options on a device whose memory is not the host's. made, if not nil, sees it.
+func abroad(o Options, made func(d *foreign.Device)) Options {
 	o.Device = func(threads int) (tensor.Device, error) {
 		d := foreign.New(threads)
-		if make != nil {
-			make(d)
+		if made != nil {
+			made(d)
 		}
 		return d, nil
 	}

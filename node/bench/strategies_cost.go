@@ -50,8 +50,8 @@ func (b *bench) overhead(ctx context.Context) (figures []Figure, err error) {
 				return nil, err
 			}
 			name := fmt.Sprintf("%s, width %d, %d nodes", l, sharedWidth, sharedNodes)
-			for _, s := range kept {
-				name += fmt.Sprintf(", %s=%s", s.Key, s.Value)
+			if len(kept) > 0 {
+				name += fmt.Sprintf(", %s=%s", kept[0].Key, kept[0].Value)
 			}
 			figures = append(figures,
 				against(name+": processors' time of an input row", "ns", float64(together.Nanoseconds())/rows, "single", float64(alone.Nanoseconds())/aloneRows,

@@ -69,16 +69,16 @@ func all(ctx context.Context, t task, file, only string, show bool) error {
 	if len(t.list) == 0 {
 		return fmt.Errorf("no row has %q in its name", only)
 	}
-	print := table
+	tell := table
 	if t.nodes > 0 {
-		print = t.compare
+		tell = t.compare
 	}
 	if !show {
 		if err := t.finish(ctx, k); err != nil {
-			return errors.Join(err, print(t.list, k))
+			return errors.Join(err, tell(t.list, k))
 		}
 	}
-	return print(t.list, k)
+	return tell(t.list, k)
 }
 
 // finish does the runs that are not kept yet.
