@@ -32,11 +32,7 @@ func sweptRecipe(r api.TrainRequest, complete func(api.TrainRequest) (train.Reci
 			return train.Recipe{}, err
 		}
 	}
-	first, err := recipeOf(models[0].Request)
-	if err != nil {
-		return train.Recipe{}, fmt.Errorf("%v: %w", models[0], err)
-	}
-	if err := first.Sharing.CheckSweep(r.Strategy); err != nil {
+	if err := checkSharing(r); err != nil {
 		return train.Recipe{}, err
 	}
 	var all []train.Variant
@@ -65,6 +61,18 @@ func sweptRecipe(r api.TrainRequest, complete func(api.TrainRequest) (train.Reci
 	recipe := all[0].Recipe
 	recipe.Sweep = all
 	return recipe, nil
+}
+
+// checkSharing looks at how the nodes are to share a sweep, before the models are looked at:
+// what is wrong with one of them might advise what no sweep can have.
+func checkSharing(r api.TrainRequest) error {
+	var shared strategy.Settings
+	for _, s := range r.Set {
+		if _, err := shared.Set(s.Key, s.Value); err != nil {
+			return fmt.Errorf("--set %w", err)
+		}
+	}
+	return shared.CheckSweep(r.Strategy)
 }
 
 // completeUsed makes the recipe of one model of a sweep, without the settings of all models
