@@ -92,7 +92,7 @@ func (m *member) atLeader(ctx context.Context, op string, in, out any) error {
 }
 
 func (m *member) try(ctx context.Context, op string, body []byte) ([]byte, error) {
-	leader := m.plan.Leader()
+	leader := m.leader() // one that is silent is not asked what can be asked once only
 	switch leader {
 	case "":
 		return nil, consensus.ErrNotLeader
