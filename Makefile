@@ -24,7 +24,7 @@ GRAPHS := engine/graph/read/testdata
 # What -race slows down too much to run before every push: whole meshes of many
 # nodes, measurements, and long arithmetic (the goroutines of which gemm, edges, train
 # and workers test by themselves). `make race` runs them too.
-RACE_LATER := /node/nodetest$$|/node/bench$$|/node/demo$$|/engine/tensor/contract$$|/engine/tensor/cpu$$|/engine/nn$$|/scripts/accuracy$$
+RACE_LATER := /node/nodetest$$|/engine/tensor/foreign$$|/node/bench$$|/node/demo$$|/engine/tensor/contract$$|/engine/tensor/cpu$$|/engine/nn$$|/scripts/accuracy$$
 RACE_AFFORDABLE = $(shell $(GO) list ./... | grep -Ev '$(RACE_LATER)')
 
 .DEFAULT_GOAL := help
