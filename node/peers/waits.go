@@ -81,13 +81,13 @@ func (s *Session) asks(a *stamp, node int, q strategy.Query) {
 	s.asked = append(s.asked, a)
 }
 
-// answered forgets it.
+// answered forgets it: under the lock, since others read what is listed.
 func (s *Session) answered(a *stamp) {
-	a.query = strategy.Query{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := len(s.asked) - 1
 	s.asked[a.at] = s.asked[last]
 	s.asked[a.at].at = a.at
 	s.asked[last], s.asked = nil, s.asked[:last]
+	a.query = strategy.Query{}
 }
