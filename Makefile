@@ -69,11 +69,27 @@ test-arm64: ## the kernels' tests for arm64, under qemu
 # A driver that runs kernels on the processor, where it was built.
 CUDA_EMULATOR := $(CURDIR)/.tools/cuda/libcuda.so
 
+# What build tag cuda has, in parts that go on after one another's failures.
+CUDA_PARTS := test-cuda-calls test-cuda-emulated ptx-check ptxas test-kernels mutate-some
+
 .PHONY: test-cuda
-test-cuda: build-cuda cuda-emulator ## what has build tag cuda, without a GPU (needs gcc and g++)
+test-cuda: ## what has build tag cuda, without a GPU (needs gcc, g++, clang-19 and python3)
+	@scripts/each $(CUDA_PARTS)
+
+.PHONY: test-cuda-calls test-cuda-emulated
+test-cuda-calls: build-cuda ## the calls of the driver, on one that computes nothing (needs gcc)
 	$(CUDA) vet -tags cuda ./cuda/... ./cli/hopmesh
+	$(CUDA) vet -tags cuda,emulator ./cuda/...
 	$(CUDA) test -race -tags cuda -timeout 9m ./cuda/...
-	HOPMESH_LIBCUDA=$(CUDA_EMULATOR) $(CUDA) test -tags cuda,emulator -timeout 9m ./cuda/...
+
+# Tag emulator has the tests that need a driver that runs kernels: the emulated one, or
+# a GPU's. Go does not see that the library reads its schedule, and would answer from
+# its cache. The device's tests try other schedules themselves.
+EMULATED = HOPMESH_LIBCUDA=$(CUDA_EMULATOR) $(CUDA) test -tags cuda,emulator -timeout 9m
+test-cuda-emulated: cuda-emulator ## whatever runs kernels, on an emulated driver (needs gcc and g++)
+	$(EMULATED) ./cuda/...
+	HOPMESH_EMU_SCHED=greedyrev HOPMESH_EMU_COPY=eager HOPMESH_EMU_QUEUE=eager $(EMULATED) -count=1 ./cuda/driver ./cuda/kernels ./cuda/sample
+	HOPMESH_EMU_SCHED=rand:5 HOPMESH_EMU_COPY=late HOPMESH_EMU_QUEUE=rand:3 $(EMULATED) -count=1 ./cuda/driver ./cuda/kernels ./cuda/sample
 
 # NVIDIA's header, to compare ours with; a few megabytes.
 NVIDIA_HEADER := .tools/cudaheader

@@ -12,20 +12,25 @@ KERNEL_SOURCES := $(sort $(wildcard cuda/kernels/*.cu))
 EMULATOR := cuda/emulator
 CUDA_HEADER := cuda/driver/include
 
+HAS_CLANG = command -v $(CLANG) >/dev/null || { echo "$(CLANG) is not here, which makes the kernels' PTX: install it with apt-get install clang-19"; exit 1; }
+HAS_CXX = command -v $(CXX) >/dev/null || { echo "$(CXX) is not here, which compiles the emulated GPU: install it with apt-get install g++"; exit 1; }
+HAS_PYTHON = command -v python3 >/dev/null || { echo "python3 is not here, whose packages have ptxas: install it with apt-get install python3-venv"; exit 1; }
+
 .PHONY: ptx
 ptx: ## the kernels' PTX that is checked in (needs clang-19)
-	@command -v $(CLANG) >/dev/null || { echo "$(CLANG) is not here: apt-get install clang-19"; exit 1; }
+	@$(HAS_CLANG)
 	cd cuda/kernels && for f in *.cu; do $(CLANG) $(PTX_FLAGS) $$f -o $${f%.cu}.ptx || exit 1; done
 
 .PHONY: ptx-check
-ptx-check: ## whether the PTX is what the sources make
-	@command -v $(CLANG) >/dev/null || { echo "$(CLANG) is not here: apt-get install clang-19"; exit 1; }
+ptx-check: ## whether the PTX is what the sources make (needs clang-19)
+	@$(HAS_CLANG)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && cd cuda/kernels && for f in *.cu; do \
 		$(CLANG) $(PTX_FLAGS) $$f -o $$dir/$${f%.cu}.ptx && \
 		diff -q $${f%.cu}.ptx $$dir/$${f%.cu}.ptx || { echo "$$f: make ptx"; exit 1; }; done
 	$(GO) test ./cuda/kernels
 
 $(PTXAS):
+	@$(HAS_PYTHON)
 	python3 -m venv $@ && $@/bin/pip install -q --disable-pip-version-check nvidia-cuda-nvcc-cu12==$(PTXAS_VERSION) || { rm -rf $@; exit 1; }
 
 .PHONY: ptxas
@@ -39,15 +44,20 @@ RUN_PARTS := address block fiber launch
 DRIVER_PARTS := $(RUN_PARTS) memory queue module device api_device api_memory api_stream
 TEST_PARTS := $(notdir $(basename $(wildcard $(EMULATOR)/test/*.cc)))
 
-.tools/cuda/%.kernel.o: cuda/kernels/%.cu
+# Objects come after this: without a compiler one sentence says so.
+.PHONY: has-cxx
+has-cxx:
+	@$(HAS_CXX)
+
+.tools/cuda/%.kernel.o: cuda/kernels/%.cu | has-cxx
 	@mkdir -p $(@D) && $(CXX) $(HOST_FLAGS) -O2 -fPIC -x c++ -c $< -o $@
-.tools/cuda/%.o: $(EMULATOR)/%.cc
+.tools/cuda/%.o: $(EMULATOR)/%.cc | has-cxx
 	@mkdir -p $(@D) && $(CXX) $(HOST_FLAGS) -O2 -fPIC -fvisibility=hidden -c $< -o $@
-.tools/cuda/sane/%.kernel.o: cuda/kernels/%.cu
+.tools/cuda/sane/%.kernel.o: cuda/kernels/%.cu | has-cxx
 	@mkdir -p $(@D) && $(CXX) $(HOST_FLAGS) $(SANITIZE) -x c++ -c $< -o $@
-.tools/cuda/sane/%.o: $(EMULATOR)/%.cc
+.tools/cuda/sane/%.o: $(EMULATOR)/%.cc | has-cxx
 	@mkdir -p $(@D) && $(CXX) $(HOST_FLAGS) $(SANITIZE) -c $< -o $@
-.tools/cuda/sane/%.o: $(EMULATOR)/test/%.cc
+.tools/cuda/sane/%.o: $(EMULATOR)/test/%.cc | has-cxx
 	@mkdir -p $(@D) && $(CXX) $(HOST_FLAGS) $(SANITIZE) -c $< -o $@
 
 -include $(wildcard .tools/cuda/*.d .tools/cuda/sane/*.d)
@@ -57,7 +67,9 @@ KERNEL_PARTS := $(notdir $(basename $(KERNEL_SOURCES)))
 .tools/cuda/libcuda.so: $(KERNEL_PARTS:%=.tools/cuda/%.kernel.o) $(DRIVER_PARTS:%=.tools/cuda/%.o)
 	@$(CXX) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,defs -o $@ $^
 
-.tools/cuda/test-kernels: $(KERNEL_PARTS:%=.tools/cuda/sane/%.kernel.o) $(DRIVER_PARTS:%=.tools/cuda/sane/%.o) $(TEST_PARTS:%=.tools/cuda/sane/%.o)
+KERNEL_TESTS := $(KERNEL_PARTS:%=.tools/cuda/sane/%.kernel.o) $(DRIVER_PARTS:%=.tools/cuda/sane/%.o) $(TEST_PARTS:%=.tools/cuda/sane/%.o)
+
+.tools/cuda/test-kernels: $(KERNEL_TESTS)
 	@$(CXX) $(SANITIZE) -o $@ $^
 
 .PHONY: cuda-emulator
@@ -67,6 +79,11 @@ cuda-emulator: .tools/cuda/libcuda.so ## a CUDA driver that runs our kernels on 
 test-kernels: .tools/cuda/test-kernels ## the kernels against plain loops, in five schedules, with sanitizers (needs g++)
 	$<
 
-.PHONY: mutate-kernels
-mutate-kernels: ## whether those tests see faults planted in the kernels
-	$(GO) run ./cuda/emulator/mutate -cxx '$(CXX)' -flags '-std=c++20 -DGK_HOST -O1'
+MUTATE = $(GO) run ./cuda/emulator/mutate -cxx '$(CXX)' -flags '$(HOST_FLAGS) $(SANITIZE)'
+
+.PHONY: mutate-kernels mutate-some
+mutate-kernels: test-kernels ## whether those tests see faults planted in the kernels (takes minutes)
+	$(MUTATE) $(KERNEL_TESTS)
+
+mutate-some: .tools/cuda/test-kernels ## whether they see some of those faults
+	$(MUTATE) -every 12 $(KERNEL_TESTS)

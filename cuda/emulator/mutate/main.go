@@ -2,7 +2,10 @@
 // of that kernel's family: each fault has to be seen in some schedule. It is how we
 // know that the emulator finds what it is there to find.
 //
-//	go run ./cuda/emulator/mutate -cxx g++ -flags '-std=c++20 ...'
+//	go run ./cuda/emulator/mutate -cxx g++ -flags '-std=c++20 ...' .tools/cuda/sane/*.o
+//
+// The arguments are the objects of the program that tests kernels, without any fault,
+// and the flags those that they were compiled with: make mutate-kernels knows them.
 package main
 
 import (
@@ -29,28 +32,34 @@ func main() {
 	cxx := flag.String("cxx", "g++", "the compiler")
 	flags := flag.String("flags", "", "what it is given")
 	only := flag.String("only", "", "plant only faults whose name contains this")
+	every := flag.Int("every", 1, "plant only each so many-th fault")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, builder{*cxx, strings.Fields(*flags)}, *only); err != nil {
+	b := builder{cxx: *cxx, flags: strings.Fields(*flags), objects: flag.Args()}
+	if err := run(ctx, b, chosen(*only, max(1, *every))); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, b builder, only string) error {
+// chosen are the faults that are planted.
+func chosen(only string, every int) []fault {
+	var some []fault
+	for i, f := range faults {
+		if i%every == 0 && strings.Contains(f.name, only) {
+			some = append(some, f)
+		}
+	}
+	return some
+}
+
+func run(ctx context.Context, b builder, faults []fault) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	faults := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !strings.Contains(f.name, only) })
-	if err := b.base(ctx, dir); err != nil {
-		return err
-	}
-	if err := b.sound(ctx, dir); err != nil {
-		return err
-	}
 	seen := make([]string, len(faults))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -82,10 +91,11 @@ func run(ctx context.Context, b builder, only string) error {
 	return nil
 }
 
-// A builder compiles and links test programs.
+// A builder compiles a kernel, and links it with the other objects.
 type builder struct {
-	cxx   string
-	flags []string
+	cxx     string
+	flags   []string
+	objects []string
 }
 
 const (
@@ -93,60 +103,21 @@ const (
 	emulator = "cuda/emulator"
 )
 
-// parts are the emulator's files that running kernels takes.
-var parts = []string{"address.cc", "block.cc", "fiber.cc", "launch.cc"}
-
-// base compiles, into dir, what no fault is planted in.
-func (b builder) base(ctx context.Context, dir string) error {
-	tests, err := filepath.Glob(emulator + "/test/*.cc")
-	if err != nil {
-		return err
-	}
-	tests = slices.DeleteFunc(tests, func(f string) bool { return filepath.Base(f) == "driver_test.cc" })
-	for _, p := range parts {
-		tests = append(tests, filepath.Join(emulator, p))
-	}
-	families, err := filepath.Glob(kernels + "/*.cu")
-	if err != nil {
-		return err
-	}
-	tests = append(tests, families...)
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for _, source := range tests {
-		group.Go(func() error {
-			return b.compile(ctx, source, filepath.Join(dir, filepath.Base(source)+".o"))
-		})
-	}
-	return group.Wait()
-}
-
-// sound links what has no fault, and says what its tests fail in.
-func (b builder) sound(ctx context.Context, dir string) error {
-	program := filepath.Join(dir, "sound")
-	objects, err := filepath.Glob(dir + "/*.o")
-	if err != nil {
-		return err
-	}
-	if err := b.command(ctx, append(objects, "-o", program)...); err != nil {
-		return err
-	}
-	said, err := tell(ctx, program)
-	if err == nil && said != "" {
-		err = fmt.Errorf("the tests fail without any fault: %s", said)
-	}
-	return err
-}
-
-func (b builder) compile(ctx context.Context, source, object string) error {
-	return b.command(ctx, append(slices.Clone(b.flags), "-x", "c++", "-w", "-c", source, "-o", object)...)
-}
-
 func (b builder) command(ctx context.Context, args ...string) error {
-	if out, err := exec.CommandContext(ctx, b.cxx, args...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, b.cxx, append(slices.Clone(b.flags), args...)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", b.cxx, err, out)
 	}
 	return nil
+}
+
+// without are the objects but that of a kernel's source.
+func (b builder) without(source string) ([]string, error) {
+	object := strings.TrimSuffix(source, ".cu") + ".kernel.o"
+	others := slices.DeleteFunc(slices.Clone(b.objects), func(o string) bool { return filepath.Base(o) == object })
+	if len(others) != len(b.objects)-1 {
+		return nil, fmt.Errorf("%s is not one of the %d objects", object, len(b.objects))
+	}
+	return others, nil
 }
 
 // try plants one fault and returns the first sentence in which a test tells of it, ""
@@ -176,25 +147,24 @@ func (b builder) try(ctx context.Context, dir, name string, f fault) (string, er
 		return "", err
 	}
 	program, object := filepath.Join(tree, "test"), filepath.Join(tree, "kernel.o")
-	if err := b.compile(ctx, filepath.Join(tree, "kernels", f.source()), object); err != nil {
+	if err := b.command(ctx, "-x", "c++", "-w", "-c", filepath.Join(tree, "kernels", f.source()), "-o", object); err != nil {
 		return "", err
 	}
-	objects, err := filepath.Glob(dir + "/*.o")
+	others, err := b.without(f.source())
 	if err != nil {
 		return "", err
 	}
-	objects = slices.DeleteFunc(objects, func(o string) bool { return filepath.Base(o) == f.source()+".o" })
-	if err := b.command(ctx, append(append([]string{object}, objects...), "-o", program)...); err != nil {
+	if err := b.command(ctx, append(others, object, "-o", program)...); err != nil {
 		return "", err
 	}
 	return tell(ctx, program, f.test)
 }
 
-// tell runs tests, or all, and returns the first line of what they say if they fail.
-func tell(ctx context.Context, program string, tests ...string) (string, error) {
+// tell runs a test, and returns the first line of what it says if it fails.
+func tell(ctx context.Context, program, test string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	out, err := exec.CommandContext(ctx, program, tests...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, program, test).CombinedOutput()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
