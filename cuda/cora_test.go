@@ -1,0 +1,89 @@
+//go:build cuda && emulator
+
+package cuda
+
+import (
+	"flag"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build"
+	"github.com/hopmesh/hopmesh/engine/graph/cora"
+	"github.com/hopmesh/hopmesh/engine/graph/read"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/train"
+)
+
+// A GPU trains many more epochs in the time of the emulator's few.
+var epochs = flag.Int("epochs", 2, "how long Cora is trained")
+
+func coraShards(t *testing.T) []*graph.Shard {
+	t.Helper()
+	path, err := cora.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := read.Open(t.Context(), path, read.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "shards")
+	m, err := build.Run(t.Context(), src, build.Options{Dir: dir, Shards: 4, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := src.Close(); err != nil {
+		t.Error(err)
+	}
+	var all []*graph.Shard
+	for i := range m.Shards {
+		s, err := graph.OpenShard(filepath.Join(dir, graph.ShardFile(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		all = append(all, s)
+	}
+	return all
+}
+
+// Cora is trained to the processor's losses, from the same samples: all at once, and in
+// batches with few neighbours.
+func TestCoraIsTheProcessors(t *testing.T) {
+	shards := coraShards(t)
+	batches := train.DefaultRecipe("sage")
+	batches.Batch, batches.Fanouts, batches.Model.Hidden = 64, []int{5, 3}, 16
+	whole := train.DefaultRecipe("gcn")
+	whole.Model.Hidden = 16
+	for _, r := range []train.Recipe{batches, whole} {
+		r.Epochs, r.EvalEvery, r.Seed = *epochs, *epochs, 1
+		r.Features = "row"
+		var told [2][]train.Epoch
+		for i, open := range []func(int) (tensor.Device, error){nil, func(int) (tensor.Device, error) { return Open("cuda:0") }} {
+			_, err := train.Run(t.Context(), r, shards, train.Options{Threads: 2, Device: open, Report: func(e train.Epoch) { told[i] = append(told[i], e) }})
+			if err != nil {
+				t.Fatalf("%s: %v", r.Model.Model, err)
+			}
+		}
+		for i, want := range told[0] {
+			got := told[1][i]
+			if math.Abs(got.Loss-want.Loss) > 1e-3*want.Loss {
+				t.Errorf("%s, epoch %d: the loss is %.6f, and the processor's %.6f", r.Model.Model, i+1, got.Loss, want.Loss)
+			}
+			if got.Rows != want.Rows || got.Edges != want.Edges {
+				t.Errorf("%s, epoch %d: %d rows and %d edges, and the processor's %d and %d", r.Model.Model, i+1, got.Rows, got.Edges, want.Rows, want.Edges)
+			}
+		}
+		got, want := told[1][*epochs-1], told[0][*epochs-1]
+		t.Logf("%s: epoch %d: loss %.6f, the processor's %.6f", r.Model.Model, *epochs, got.Loss, want.Loss)
+		if math.Abs(got.Eval.Test.Accuracy-want.Eval.Test.Accuracy) > 0.02 {
+			t.Errorf("%s: test accuracy %.3f, and the processor's %.3f", r.Model.Model, got.Eval.Test.Accuracy, want.Eval.Test.Accuracy)
+		}
+	}
+}
