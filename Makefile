@@ -70,7 +70,7 @@ test-arm64: ## the kernels' tests for arm64, under qemu
 CUDA_EMULATOR := $(CURDIR)/.tools/cuda/libcuda.so
 
 # What build tag cuda has, in parts that go on after one another's failures.
-CUDA_PARTS := test-cuda-calls test-cuda-emulated ptx-check ptxas test-kernels mutate-some
+CUDA_PARTS := test-cuda-calls test-cuda-emulated ptx-check ptxas test-kernels mutate-some gpu-check
 
 .PHONY: test-cuda
 test-cuda: ## what has build tag cuda, without a GPU (needs gcc, g++, clang-19 and python3)
@@ -79,7 +79,7 @@ test-cuda: ## what has build tag cuda, without a GPU (needs gcc, g++, clang-19 a
 .PHONY: test-cuda-calls test-cuda-emulated
 test-cuda-calls: build-cuda ## the calls of the driver, on one that computes nothing (needs gcc)
 	$(CUDA) vet -tags cuda ./cuda/... ./cli/hopmesh
-	$(CUDA) vet -tags cuda,emulator ./cuda/...
+	$(CUDA) vet -tags cuda,emulator ./cuda/... ./scripts/gpu/...
 	$(CUDA) test -race -tags cuda -timeout 9m ./cuda/...
 
 # Tag emulator has the tests that need a driver that runs kernels: the emulated one, or
@@ -90,6 +90,18 @@ test-cuda-emulated: cuda-emulator ## whatever runs kernels, on an emulated drive
 	$(EMULATED) ./cuda/...
 	HOPMESH_EMU_SCHED=greedyrev HOPMESH_EMU_COPY=eager HOPMESH_EMU_QUEUE=eager $(EMULATED) -count=1 ./cuda/driver ./cuda/kernels ./cuda/sample
 	HOPMESH_EMU_SCHED=rand:5 HOPMESH_EMU_COPY=late HOPMESH_EMU_QUEUE=rand:3 $(EMULATED) -count=1 ./cuda/driver ./cuda/kernels ./cuda/sample
+
+# All that is run where there is a GPU, and the same here with the emulated driver: some
+# steps, or with STEPS= all, most of which test-cuda-emulated has, too.
+GPU_BUNDLE := dist/gpu
+STEPS ?= device,primitives,driver,fault,kernels,training,blocks,pyg,pyg-blocks,products
+
+.PHONY: gpu-bundle gpu-check
+gpu-bundle: build-cuda ## dist/gpu.tgz, for a machine with a GPU and neither Go nor a network (needs gcc)
+	$(CUDA_ENV) scripts/gpu/bundle $(GPU_BUNDLE)
+
+gpu-check: gpu-bundle cuda-emulator ## whether what that machine runs does run, on the emulated driver (needs gcc and g++)
+	HOPMESH_LIBCUDA=$(CUDA_EMULATOR) $(GPU_BUNDLE)/gpu -tiny -limit 30m -only '$(STEPS)' -out $(GPU_BUNDLE)/out
 
 # NVIDIA's header, to compare ours with; a few megabytes.
 NVIDIA_HEADER := .tools/cudaheader
@@ -144,7 +156,7 @@ man: ## manual pages into bin/man
 .PHONY: lint
 lint: $(LINT) ## what .golangci.yml asks for
 	$(LINT) run ./...
-	$(CUDA_ENV) $(LINT) run --build-tags cuda ./cuda/...
+	$(CUDA_ENV) $(LINT) run --build-tags cuda ./cuda/... ./scripts/gpu/...
 
 $(LINT):
 	GOBIN=$(CURDIR)/.tools/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
