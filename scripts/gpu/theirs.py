@@ -165,8 +165,13 @@ def train(size, folder):
     graph = Graph(folder, edges=True)
     training = Training(graph, size)
 
+    order = graph.training[torch.randperm(len(graph.training), device=DEVICE)]
+    batches = [b for b in order.split(size["batch"]) if len(b) == size["batch"]] or [order]
+    done = 0
+
     def step():
-        roots = graph.training[torch.randperm(len(graph.training), device=DEVICE)[: size["batch"]]]
+        nonlocal done
+        roots, done = batches[done % len(batches)], done + 1
         hops, inputs = graph.draw(roots, size["fanouts"])
         training.step(hops, inputs, graph.labels[roots])
 
