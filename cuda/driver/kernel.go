@@ -122,6 +122,18 @@ type Shape struct {
 
 // Launch gives k to the shape's stream. It allocates nothing.
 func (t *Thread) Launch(k *Kernel, s Shape, arguments ...Argument) error {
+	if err := k.take(k.values, arguments); err != nil {
+		return err
+	}
+	err := k.f.Launch(s.Grid[0], s.Grid[1], s.Grid[2], s.Block[0], s.Block[1], s.Block[2], s.Shared, s.Stream.s, k.pointers)
+	if err != nil {
+		return fmt.Errorf("kernel %s: %w", k.name, t.fail("cuLaunchKernel", err))
+	}
+	return nil
+}
+
+// take sets values to the arguments, which must be of the sizes that k has.
+func (k *Kernel) take(values []uint64, arguments []Argument) error {
 	if len(arguments) != len(k.sizes) {
 		return fmt.Errorf("%w: kernel %s takes %d arguments and is given %d", ErrArgument, k.name, len(k.sizes), len(arguments))
 	}
@@ -129,11 +141,7 @@ func (t *Thread) Launch(k *Kernel, s Shape, arguments ...Argument) error {
 		if a.bytes != k.sizes[i] {
 			return fmt.Errorf("%w: kernel %s: argument %d has %d bytes in place of %d", ErrArgument, k.name, i, a.bytes, k.sizes[i])
 		}
-		k.values[i] = a.bits
-	}
-	err := k.f.Launch(s.Grid[0], s.Grid[1], s.Grid[2], s.Block[0], s.Block[1], s.Block[2], s.Shared, s.Stream.s, k.pointers)
-	if err != nil {
-		return fmt.Errorf("kernel %s: %w", k.name, t.fail("cuLaunchKernel", err))
+		values[i] = a.bits
 	}
 	return nil
 }

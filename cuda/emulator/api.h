@@ -26,4 +26,7 @@ inline bool unsafe(const Device &d) { return d.captures_open && d.capturing == s
 // waits for those that mind it.
 CUresult put(Device &d, CUstream s, std::function<void()> work);
 
+// launching makes work of a launch.
+CUresult launching(Device &d, const CUDA_KERNEL_NODE_PARAMS &p, std::function<void()> &work);
+
 }  // namespace emulator

@@ -135,16 +135,24 @@ API cuFuncGetAttribute(int *value, CUfunction_attribute which, CUfunction f) {
 
 // Arguments are copied now, as a driver does. No kernel of ours has dynamic shared
 // memory.
-API cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned dynamic, CUstream s,
-                   void **parameters, void **extra) {
-  ENTER;
-  auto *k = reinterpret_cast<const Kernel *>(f);
+CUresult emulator::launching(Device &d, const CUDA_KERNEL_NODE_PARAMS &p, std::function<void()> &work) {
+  auto *k = reinterpret_cast<const Kernel *>(p.func);
   if (!k) return CUDA_ERROR_INVALID_HANDLE;
-  if (extra || dynamic || !gx || !gy || !gz || gx > 0x7fffffffu || gy > 65535 || gz > 65535 || by != 1 || bz != 1 || !bx || bx % 32 || bx > k->threads) {
-    fprintf(stderr, "emulator: %s: a grid of %u,%u,%u blocks of %u,%u,%u threads and %u bytes\n", k->name, gx, gy, gz, bx, by, bz, dynamic);
+  unsigned gx = p.gridDimX, gy = p.gridDimY, gz = p.gridDimZ, bx = p.blockDimX, by = p.blockDimY, bz = p.blockDimZ;
+  if (p.extra || p.sharedMemBytes || !gx || !gy || !gz || gx > 0x7fffffffu || gy > 65535 || gz > 65535 || by != 1 || bz != 1 || !bx || bx % 32 || bx > k->threads) {
+    fprintf(stderr, "emulator: %s: a grid of %u,%u,%u blocks of %u,%u,%u threads and %u bytes\n", k->name, gx, gy, gz, bx, by, bz, p.sharedMemBytes);
     return CUDA_ERROR_INVALID_VALUE;
   }
   std::vector<uint64_t> arguments(k->sizes.size());
-  for (size_t i = 0; i < arguments.size(); i++) memcpy(&arguments[i], parameters[i], (size_t)k->sizes[i]);
-  return put(d, s, [&d, k, gx, gy, gz, bx, arguments] { run(d, *k, {gx, gy, gz}, {bx, 1, 1}, arguments); });
+  for (size_t i = 0; i < arguments.size(); i++) memcpy(&arguments[i], p.kernelParams[i], (size_t)k->sizes[i]);
+  work = [&d, k, gx, gy, gz, bx, arguments] { run(d, *k, {gx, gy, gz}, {bx, 1, 1}, arguments); };
+  return CUDA_SUCCESS;
+}
+
+API cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned dynamic, CUstream s,
+                   void **parameters, void **extra) {
+  ENTER;
+  std::function<void()> work;
+  CUresult code = launching(d, {f, gx, gy, gz, bx, by, bz, dynamic, parameters, extra, nullptr, nullptr}, work);
+  return code ? code : put(d, s, std::move(work));
 }

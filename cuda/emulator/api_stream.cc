@@ -1,4 +1,4 @@
-// Calls about streams, events and graphs.
+// Calls about streams and events, and about captures.
 #include <algorithm>
 
 #include "api.h"
@@ -156,8 +156,8 @@ API cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode) {
   if (!s) return CUDA_ERROR_INVALID_HANDLE;
   if (s == d.standard) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (s->capture || d.captures_open) return CUDA_ERROR_ILLEGAL_STATE;
-  d.captures.push_back(std::make_unique<Graph>());
-  join(s, d.captures.back().get());
+  d.graphs.push_back(std::make_unique<Graph>());
+  join(s, d.graphs.back().get());
   s->origin = true;
   d.captures_open++;
   d.capturing = std::this_thread::get_id();
@@ -176,32 +176,5 @@ API cuStreamEndCapture(CUstream handle, CUgraph *g) {
   *g = nullptr;
   if (!joined(*graph)) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
   *g = reinterpret_cast<CUgraph>(graph);
-  return CUDA_SUCCESS;
-}
-
-// A graph that was instantiated is a copy.
-API cuGraphInstantiateWithFlags(CUgraphExec *e, CUgraph g, unsigned long long) {
-  ENTER;
-  if (!g) return CUDA_ERROR_INVALID_VALUE;
-  *e = reinterpret_cast<CUgraphExec>(new Graph(*reinterpret_cast<Graph *>(g)));
-  return CUDA_SUCCESS;
-}
-
-API cuGraphDestroy(CUgraph g) {
-  ENTER;
-  auto same = [&](auto &p) { return p.get() == reinterpret_cast<Graph *>(g); };
-  return std::erase_if(d.captures, same) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-API cuGraphLaunch(CUgraphExec e, CUstream s) {
-  ENTER;
-  if (!e) return CUDA_ERROR_INVALID_VALUE;
-  auto *graph = reinterpret_cast<Graph *>(e);
-  return put(d, s, [&d, copy = *graph] { copy.run(d.queues.policy); });
-}
-
-API cuGraphExecDestroy(CUgraphExec e) {
-  ENTER;
-  delete reinterpret_cast<Graph *>(e);
   return CUDA_SUCCESS;
 }

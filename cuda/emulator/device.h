@@ -20,7 +20,7 @@ struct Device {
   Schedule schedule;
   CUresult broken = CUDA_SUCCESS;  // what a kernel did wrong; every call says so
   Stream *standard = nullptr;      // the default stream
-  std::vector<std::unique_ptr<Graph>> captures;
+  std::vector<std::unique_ptr<Graph>> graphs;
   std::thread::id capturing;       // who captures, if captures_open
   int captures_open = 0;
 

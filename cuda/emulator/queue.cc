@@ -36,6 +36,12 @@ void advance(Lane &lane) {
 // order in which it filled them.
 void Graph::run(Policy &p) const {
   std::vector<Lane> all = lanes;
+  std::map<const Node *, std::shared_ptr<Mark>> done;
+  for (auto &node : nodes) {
+    auto &lane = all.emplace_back();
+    for (auto *other : node->after) lane.push_back({nullptr, nullptr, done.at(other)});
+    lane.push_back({node->work, done[node.get()] = std::make_shared<Mark>(), nullptr});
+  }
   std::map<Mark *, std::shared_ptr<Mark>> own;
   auto renew = [&](std::shared_ptr<Mark> &m) {
     if (!m) return;

@@ -35,9 +35,16 @@ struct Policy {
 bool able(const Lane &lane);
 void advance(Lane &lane);
 
-// A Graph is lanes that a capture filled.
+// A Node is work that a program put into a graph by itself, behind others.
+struct Node {
+  std::function<void()> work;
+  std::vector<const Node *> after;
+};
+
+// A Graph is lanes that a capture filled, and nodes, whose handles are their addresses.
 struct Graph {
   std::vector<Lane> lanes;
+  std::vector<std::shared_ptr<Node>> nodes;
   // run does all of it, with marks of its own.
   void run(Policy &p) const;
 };

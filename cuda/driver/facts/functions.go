@@ -71,6 +71,7 @@ var functions = []function{
 	{"cuGraphDestroy", "CUgraph"},
 	{"cuGraphDestroyNode", "CUgraphNode"},
 	{"cuGraphExecDestroy", "CUgraphExec"},
+	{"cuGraphExecKernelNodeSetParams_v2", "CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS*"},
 	{"cuGraphGetEdges", "CUgraph, CUgraphNode*, CUgraphNode*, size_t*"},
 	{"cuGraphInstantiateWithFlags", "CUgraphExec*, CUgraph, unsigned long long"},
 	{"cuGraphLaunch", "CUgraphExec, CUstream"},

@@ -561,6 +561,7 @@ typedef struct {
 #define cuDeviceTotalMem cuDeviceTotalMem_v2
 #define cuEventDestroy cuEventDestroy_v2
 #define cuGraphAddKernelNode cuGraphAddKernelNode_v2
+#define cuGraphExecKernelNodeSetParams cuGraphExecKernelNodeSetParams_v2
 #define cuLinkAddData cuLinkAddData_v2
 #define cuLinkAddFile cuLinkAddFile_v2
 #define cuLinkCreate cuLinkCreate_v2
@@ -667,6 +668,7 @@ CUresult cuGraphCreate(CUgraph*, unsigned int);
 CUresult cuGraphDestroy(CUgraph);
 CUresult cuGraphDestroyNode(CUgraphNode);
 CUresult cuGraphExecDestroy(CUgraphExec);
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS*);
 CUresult cuGraphGetEdges(CUgraph, CUgraphNode*, CUgraphNode*, size_t*);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec*, CUgraph, unsigned long long);
 CUresult cuGraphLaunch(CUgraphExec, CUstream);

@@ -201,3 +201,45 @@ TEST(driver_compares_parameters) {
   MUST_BE(CUDA_ERROR_INVALID_PTX, cuModuleLoadData(&m, text.c_str()));
   MUST_BE(CUDA_ERROR_INVALID_PTX, cuModuleLoadData(&m, "no PTX"));
 }
+
+// A graph made of nodes: each behind the one before, with arguments that are set anew.
+TEST(driver_graphs_of_nodes) {
+  for (auto *name : policies) {
+    policy(name);
+    Program p;
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode first, second;
+    MUST(p.begin());
+    MUST(p.fill(p.w, 1, p.a));
+    MUST(p.fill(p.g, 2, p.a));
+    MUST(cuGraphCreate(&graph, 0));
+    CUdeviceptr none = 0;
+    int64_t n = p.n;
+    float rate = 0.5f, zero = 0, decay = 1;
+    void *arguments[] = {&p.w, &p.g, &none, &n, &rate, &zero, &zero}, *decaying[] = {&p.w, &p.g, &none, &n, &rate, &zero, &decay};
+    CUDA_KERNEL_NODE_PARAMS step = {p.sgd, 1, 1, 1, 256, 1, 1, 0, arguments, nullptr, nullptr, nullptr}, then = step;
+    then.kernelParams = decaying;
+    MUST(cuGraphAddKernelNode_v2(&first, graph, nullptr, 0, &step));
+    MUST(cuGraphAddKernelNode_v2(&second, graph, &first, 1, &then));
+    MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    rate = 99;  // was copied
+    MUST(cuGraphLaunch(exec, p.a));
+    MUST(p.read(p.a));
+    MUST(cuStreamSynchronize(p.a));
+    p.all("two steps", -1);  // 1 - .5*2, then 0 - .5*(2 + 0)
+    rate = 0.25f;
+    MUST(cuGraphLaunch(exec, p.a));
+    MUST(cuGraphExecKernelNodeSetParams_v2(exec, first, &step));
+    MUST(p.read(p.a));
+    MUST(cuStreamSynchronize(p.a));
+    p.all("what was launched before", -2);  // -1 - 1 = -2, then -2 - .5*(2 - 2)
+    MUST(cuGraphLaunch(exec, p.a));
+    MUST(p.read(p.a));
+    MUST(cuStreamSynchronize(p.a));
+    p.all("another rate in the first", -2.25);  // -2 - .25*2 = -2.5, then -2.5 - .5*(2 - 2.5)
+    MUST(cuGraphDestroy(graph));
+    MUST_BE(CUDA_ERROR_INVALID_VALUE, cuGraphExecKernelNodeSetParams_v2(exec, first, &step));
+    MUST(cuGraphExecDestroy(exec));
+  }
+}
