@@ -33,6 +33,9 @@ type Device struct {
 
 	arguments []driver.Argument
 	scratch   scratch
+	tape      tape
+	loans     loans
+	answers   answers
 	staging   staging
 	mirrors   mirrors
 	lists     lists
@@ -52,6 +55,7 @@ func Open(ordinal int, o Options) (*Device, error) {
 		name: fmt.Sprintf("cuda:%d (%s, %d GiB)", ordinal, info.Name, info.Memory>>30),
 	}
 	d.mirrors.most = int(info.Memory / 4)
+	d.tape.open()
 	err = d.on.Enter()
 	if err == nil {
 		err = d.load()
@@ -60,7 +64,10 @@ func Open(ordinal int, o Options) (*Device, error) {
 		d.stream, err = d.on.NewStream()
 	}
 	if err == nil {
-		err = d.staging.open(d.on)
+		err = errors.Join(d.staging.open(d.on), d.loans.open(d.on))
+	}
+	if err == nil {
+		d.answers.there, err = d.on.Alloc(answerBytes)
 	}
 	d.on.Leave()
 	if err != nil {
@@ -106,7 +113,8 @@ func (d *Device) Close() {
 		d.finish()
 		d.scratch.close(d)
 		d.mirrors.drop(d)
-		d.check(d.staging.close(d.on))
+		d.tape.close(d)
+		d.check(errors.Join(d.staging.close(d.on), d.loans.close(d.on), d.on.Free(d.answers.there)))
 		d.check(d.on.CloseStream(d.stream))
 	}
 	d.on.Leave()
@@ -148,9 +156,10 @@ func (d *Device) check(err error) bool {
 
 // finish waits until the GPU has done all that it was given.
 func (d *Device) finish() bool {
-	if d.err != nil {
+	if !d.flush() {
 		return false
 	}
+	d.tape.counts.Waits++
 	if err := d.on.Finish(d.stream); err != nil {
 		return d.check(fmt.Errorf("%w (the kernel that it was given last is %s)", err, d.last))
 	}

@@ -54,7 +54,7 @@ func byRows(rows, cols int) grid {
 // blocks is a/b, rounded up.
 func blocks(a, b int) int { return (a + b - 1) / b }
 
-// launch hands a kernel to the stream; a grid without blocks is nothing to do.
+// launch hands a kernel over; a grid without blocks is nothing to do.
 func (d *Device) launch(name string, g grid, arguments ...driver.Argument) {
 	d.launchOf(name, g, threads, arguments...)
 }
@@ -69,7 +69,7 @@ func (d *Device) launchOf(name string, g grid, block int, arguments ...driver.Ar
 		panic("device: there is no kernel " + name)
 	}
 	d.last = name
-	d.check(d.on.Launch(k, driver.Shape{Grid: g, Block: [3]int{block, 1, 1}, Stream: d.stream}, arguments...))
+	d.record(k, g, block, arguments)
 }
 
 // launchEnding is launch of a kernel whose last parameters are an epilogue's.

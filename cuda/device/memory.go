@@ -91,9 +91,12 @@ func (d *Device) room(bytes int) address {
 // handed over.
 func lent[T any](d *Device, list []T) address {
 	data := bytesOf(list)
-	a := d.room(len(data))
-	d.send(a, data)
-	return a
+	if len(data) > loanBytes {
+		a := d.room(len(data))
+		d.send(a, data)
+		return a
+	}
+	return d.lend(data)
 }
 
 func bytesOf[T any](list []T) []byte {

@@ -112,7 +112,7 @@ func sendNumbers[T float32 | float64](d *Device, to address, t tensor.Type, from
 		default:
 			panic("device: a GPU has no matrices of " + t.String())
 		}
-		d.check(d.on.Send(to.memory(p.Len()), p, d.stream))
+		d.hand(to, p)
 		to, from = to.plus(p.Len()), from[n:]
 	}
 }

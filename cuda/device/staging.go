@@ -69,8 +69,16 @@ func (d *Device) send(to address, data []byte) {
 	for len(data) > 0 && d.err == nil {
 		p := d.pinned(min(len(data), segmentBytes))
 		n := copy(p.Bytes(), data)
-		d.check(d.on.Send(to.memory(n), p, d.stream))
+		d.hand(to, p)
 		to, data = to.plus(n), data[n:]
+	}
+}
+
+// hand copies what pinned has returned.
+func (d *Device) hand(to address, p driver.Pinned) {
+	if p.Len() > 0 && d.flush() {
+		d.tape.counts.Copies++
+		d.check(d.on.Send(to.memory(p.Len()), p, d.stream))
 	}
 }
 
@@ -78,6 +86,10 @@ func (d *Device) send(to address, data []byte) {
 // next copy; nil if there was an error.
 func (d *Device) fetch(from address, bytes int) driver.Pinned {
 	p := d.pinned(bytes)
+	if !d.flush() {
+		return driver.Pinned{}
+	}
+	d.tape.counts.Copies++
 	if !d.check(d.on.Fetch(p, from.memory(p.Len()), d.stream)) || !d.finish() {
 		return driver.Pinned{}
 	}

@@ -19,7 +19,7 @@ func sums(rows int) (each, parts int) {
 
 // addPartials adds the sums of blocks to a matrix of one row.
 func (d *Device) addPartials(to tensor.Matrix, partial address, parts int) {
-	d.launch("add_partials", grid{blocks(to.Cols, threads), 1, 1}, at(to), partial.argument(), number(parts), number(to.Cols))
+	d.launch("add_partials", grid{blocks(to.Cols, lanes), 1, 1}, at(to), partial.argument(), number(parts), number(to.Cols))
 }
 
 // ColumnSums is as tensor.Rows says.

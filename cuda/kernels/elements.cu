@@ -111,12 +111,11 @@ KERNEL(keep_max_back, 256, float *dx, int64_t ldx, int rows, int cols, const flo
     if (c.has(i)) dx[row * ldx + c.at(i)] = which[row * ldw + c.at(i)] == index ? dy[row * ldy + c.at(i)] : 0.f;
 }
 
-// finite leaves *all alone if all elements are finite, else it becomes 0. Whoever
-// asks has set it to 1.
-KERNEL(finite, 256, int *all, const float *x, int64_t ldx, int rows, int cols) {
+// odd sets *any to 1 if there is an element that is not finite, and else leaves it.
+KERNEL(odd, 256, int *any, const float *x, int64_t ldx, int rows, int cols) {
   int64_t row = rowOfWarp();
   if (row >= rows) return;
   Columns<false> c(cols);
   GK_UNROLL for (int i = 0; i < 4; i++)
-    if (c.has(i) && (asBits(x[row * ldx + c.at(i)]) & 0x7f800000u) == 0x7f800000u) *all = 0;
+    if (c.has(i) && (asBits(x[row * ldx + c.at(i)]) & 0x7f800000u) == 0x7f800000u) *any = 1;
 }

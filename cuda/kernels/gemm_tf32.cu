@@ -37,7 +37,14 @@ KERNEL(gemm_sum, 256, float *c, int64_t ldc, const float *partial, int parts, in
   Columns<false> columns(n);
   float sum[4] = {};
   if (add) columns.loadMutable(sum, c + row * ldc);
-  for (int p = 0; p < parts; p++) {
+  int p = 0;
+  for (; p + 4 <= parts; p += 4) {  // that many rows in flight
+    float v[4][4];
+    GK_UNROLL for (int j = 0; j < 4; j++) columns.load(v[j], partial + ((int64_t)(p + j) * m + row) * n);
+    GK_UNROLL for (int j = 0; j < 4; j++)
+      GK_UNROLL for (int i = 0; i < 4; i++) sum[i] += v[j][i];
+  }
+  for (; p < parts; p++) {
     float v[4];
     columns.load(v, partial + ((int64_t)p * m + row) * n);
     GK_UNROLL for (int i = 0; i < 4; i++) sum[i] += v[i];

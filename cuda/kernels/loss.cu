@@ -4,7 +4,8 @@
 //
 // Launch: blocks of 256; a warp a row, and the next row `8 * blocks` on, so that any
 // number of blocks does. Each writes one Tally; add_tallies, one block of 32, adds
-// them up in order. Traffic: the logits three times, of which two from the cache, the
+// them up: a lane every 32nd, and then all, in an order that depends on how many there
+// are. Traffic: the logits three times, of which two from the cache, the
 // gradient once.
 #include "gk.h"
 
@@ -111,8 +112,12 @@ KERNEL(binary_cross_entropy, 256, void *tally, float *dz, int64_t ldd, const flo
 
 // add_tallies adds to *sum what n blocks wrote.
 KERNEL(add_tallies, 32, void *sum, const void *tally, int n) {
-  if (thread() != 0) return;
-  Tally all = *(Tally *)sum;
-  for (int i = 0; i < n; i++) all.loss += ((const Tally *)tally)[i].loss, all.right += ((const Tally *)tally)[i].right;
-  *(Tally *)sum = all;
+  double loss = 0;
+  int right = 0;  // of at most as many rows as an int counts
+  for (int i = (int)lane(); i < n; i += 32) loss += ((const Tally *)tally)[i].loss, right += (int)((const Tally *)tally)[i].right;
+  loss = sumOfWarp(loss);
+  right = sumOfWarp(right);
+  if (lane() != 0) return;
+  ((Tally *)sum)->loss += loss;
+  ((Tally *)sum)->right += right;
 }

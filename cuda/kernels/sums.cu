@@ -1,7 +1,7 @@
 // Sums of columns, and the gradient of an epilogue, which has sums with it, as partials
 // (partials.h), and what adds those up.
 //
-// Launch: partials.h; add_partials: blocks of 256, a thread a column. Traffic: every
+// Launch: partials.h; add_partials: blocks of 256 with 32 columns each. Traffic: every
 // operand once, and partial twice.
 #include "partials.h"
 
@@ -63,11 +63,17 @@ KERNEL(apply_back, 256, float *dx, int64_t ldx, float *partial, const float *dy,
     applyBack<false>(dx, ldx, partial, sums, dy, ldy, y, lds, rows, cols, each, EPILOGUE_GIVEN);
 }
 
-// add_partials is sums[j] += the sum of partial's column j.
+// add_partials is sums[j] += the sum of partial's column j: a lane has a column, a warp
+// every 8th row, and the sums of the warps are added up in their order.
 KERNEL(add_partials, 256, float *sums, const float *partial, int rows, int cols) {
-  int64_t column = (int64_t)blockX() * threads() + thread();
-  if (column >= cols) return;
+  using Shares = float[warpsOfBlock][32];
+  SHARED(Shares, shares);
+  int column = (int)(blockX() * 32 + lane());
   float sum = 0.f;
-  for (int64_t r = 0; r < rows; r++) sum += partial[r * cols + column];
+  for (int64_t r = warp(); column < cols && r < rows; r += warpsOfBlock) sum += partial[r * cols + column];
+  shares[warp()][lane()] = sum;
+  barrier();
+  if (warp() != 0 || column >= cols) return;
+  for (int w = 1; w < warpsOfBlock; w++) sum += shares[w][lane()];
   sums[column] += sum;
 }

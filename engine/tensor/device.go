@@ -54,6 +54,17 @@ type Foreign interface {
 	Err() error
 }
 
+// A Teller is a Foreign that can be asked about much and waited for once.
+type Teller interface {
+	Foreign
+	// Ask says that answers are wanted later: from now on losses add up, in place of being
+	// returned, and Finite says that all is.
+	Ask()
+	// Told ends that, and waits: for the sum of the losses, how many rows were right, and
+	// whether all was finite that Finite was asked about.
+	Told() (loss float64, right int, finite bool)
+}
+
 // Activation is a function of one element.
 type Activation uint8
 

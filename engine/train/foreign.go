@@ -44,6 +44,7 @@ func (t *trainer) openDevice() (err error) {
 		t.device = cpu.New(t.options.Threads)
 	}
 	t.products, _ = t.device.(rounding)
+	t.teller, _ = t.device.(tensor.Teller)
 	if t.foreign != nil {
 		t.device = lender{t.foreign}
 	}
@@ -106,6 +107,22 @@ func (t *learner) faultNow() error {
 		step = 0
 	}
 	return t.fault(t.at.Epoch, step)
+}
+
+// question has a device that can tell of a pass at its end, and all at once: its loss and
+// whether it is finite are what answered returns, and before that nobody waits.
+func (t *trainer) question() {
+	if t.teller != nil {
+		t.teller.Ask()
+	}
+}
+
+func (t *trainer) answered(loss float64, finite bool) (float64, bool) {
+	if t.teller == nil {
+		return loss, finite
+	}
+	sum, _, sound := t.teller.Told()
+	return sum, sound
 }
 
 // bring takes a slot's dense rows to where passes run, once they are filled.

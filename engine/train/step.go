@@ -118,12 +118,18 @@ func (t *learner) learn(s *slot, g *group) (loss float64, wrong string) {
 		return 0, ""
 	}
 	dz := t.work.Alloc(t.device.Type(), z.Rows, z.Cols)
+	finite := false
+	t.question()
 	loss = t.loss(dz, z, g.labels, t.local.models()/float64(len(s.roots)))
-	if !isNumber(loss) {
-		return loss, "the loss"
+	if isNumber(loss) {
+		t.backward(s, g, dz)
+		finite = t.device.Finite(t.gradients)
 	}
-	t.backward(s, g, dz)
-	if !t.device.Finite(t.gradients) {
+	loss, finite = t.answered(loss, finite)
+	switch {
+	case !isNumber(loss):
+		return loss, "the loss"
+	case !finite:
 		return loss, "a gradient"
 	}
 	if s.spans != nil {

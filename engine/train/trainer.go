@@ -22,6 +22,7 @@ type trainer struct {
 	data    *data
 	device  tensor.Device
 	foreign tensor.Foreign // the device, if its memory is not the host's; else nil
+	teller  tensor.Teller  // the same, if it can be asked about much at once; else nil
 	// products may be rounded while training; what is told and judged is not. nil: the
 	// device never does.
 	products rounding

@@ -128,7 +128,7 @@ TEST(attend_v2) {
     run("attend_v2_back_sources", s.grid(a.cols, true, each), a.dx.data(), a.dx.stride, partial.data(), a.cols, H, s.width, s.group(), each,
         a.g.columns.data(), a.g.targets.data(), a.known.data(), a.dy.data(), a.dy.stride, a.x.data(), a.x.stride, to.data(), to.stride, by.data(), slope,
         a.key, a.ends(), a.own, a.threshold(), a.scale());
-    run("add_partials", {(unsigned)(a.columns + 255) / 256, 1, 1}, da.data(), partial.data(), (int)blocks, a.columns);
+    run("add_partials", {(unsigned)(a.columns + 31) / 32, 1, 1}, da.data(), partial.data(), (int)blocks, a.columns);
     auto sum = [&](int t, int source, int c) { return (double)(a.x(source, c) + to(t, c)); };
     a.solve(
         [&](int t, int source, int h) {

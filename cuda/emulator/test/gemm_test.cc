@@ -55,6 +55,7 @@ void products(const std::string &way, double tolerance) {
     product<T>(way, shape, 1, 1, 16, 1, kind++, true, tolerance);
     product<T>(way, shape, 3, 2, 0, 1, kind++, true, tolerance);
     product<T>(way, shape, 20, 30, 203, 3, kind++, true, tolerance);
+    product<T>(way, shape, 9, 6, 301, 6, kind++, true, tolerance);
   }
 }
 

@@ -22,7 +22,7 @@ TEST(head_dot) {
     for (int c = 0; c < cols; c++) da[(size_t)c] = 10;
     run("head_dot_back", {2, (unsigned)(cols + 127) / 128, 1}, dx.data(), dx.stride, partial.data(), dy.data(), dy.stride, x.data(),
         x.stride, a.data(), rows, cols, s.width, each);
-    run("add_partials", {(unsigned)(cols + 255) / 256, 1, 1}, da.data(), partial.data(), 2, cols);
+    run("add_partials", {(unsigned)(cols + 31) / 32, 1, 1}, da.data(), partial.data(), 2, cols);
     compare("head_dot_back", dx, [&](int r, int c) { return before(r, c) + (double)dy(r, c / s.width) * a(0, c); }, 1e-6);
     for (int c = 0; c < cols; c++) {
       double sum = 10;

@@ -67,6 +67,21 @@ void losses(const char *kernel, bool binary) {
 TEST(cross_entropy) { losses("cross_entropy", false); }
 TEST(binary_cross_entropy) { losses("binary_cross_entropy", true); }
 
+// As many tallies as lanes, fewer, and more.
+TEST(add_tallies) {
+  for (int n : {1, 31, 32, 33, 100}) {
+    Buffer<Tally> tallies((size_t)n);
+    Tally sum{1000, 7}, want = sum;
+    for (size_t i = 0; i < (size_t)n; i++) {
+      tallies[i] = {drawn(), below(9)};
+      want.loss += tallies[i].loss, want.right += tallies[i].right;
+    }
+    run("add_tallies", {1, 1, 1}, &sum, tallies.data(), n);
+    near("the loss", n, 0, sum.loss, want.loss, 1e-12);
+    near("how many are right", n, 0, (double)sum.right, (double)want.right, 0);
+  }
+}
+
 TEST(adam) {
   for (bool decoupled : {false, true}) {
     const size_t n = 300;

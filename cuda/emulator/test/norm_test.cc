@@ -16,8 +16,8 @@ TEST(layer_norm) {
       for (int c = 0; c < cols; c++) dgamma[(size_t)c] = dbeta[(size_t)c] = 10;
       run("layer_norm_columns", {2, (unsigned)(cols + 127) / 128, 1}, gammas.data(), betas.data(), dy.data(), dy.stride, x.data(), x.stride,
           stats.data(), stats.stride, rows, cols, each);
-      run("add_partials", {1, 1, 1}, dgamma.data(), gammas.data(), 2, cols);
-      run("add_partials", {1, 1, 1}, dbeta.data(), betas.data(), 2, cols);
+      run("add_partials", {(unsigned)(cols + 31) / 32, 1, 1}, dgamma.data(), gammas.data(), 2, cols);
+      run("add_partials", {(unsigned)(cols + 31) / 32, 1, 1}, dbeta.data(), betas.data(), 2, cols);
       run("layer_norm_back", {2, 1, 1}, dx.data(), dx.stride, dy.data(), dy.stride, x.data(), x.stride, stats.data(), stats.stride,
           gamma.data(), rows, cols);
 

@@ -33,6 +33,8 @@ type Device struct {
 	order  []uint64         // of stamps, from the oldest kept on
 	parts  []tensor.Part
 	ending tensor.Epilogue
+
+	answers answers
 }
 
 var _ tensor.Foreign = (*Device)(nil)

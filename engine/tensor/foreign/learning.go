@@ -21,7 +21,7 @@ func (d *Device) CrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64
 	if !d.works() {
 		return 0, 0
 	}
-	return d.cpu.CrossEntropy(near(dz), near(z), labels, scale)
+	return d.judged(d.cpu.CrossEntropy(near(dz), near(z), labels, scale))
 }
 
 // BinaryCrossEntropy is as tensor.Device says.
@@ -29,5 +29,5 @@ func (d *Device) BinaryCrossEntropy(dz, z tensor.Matrix, labels []int32, scale f
 	if !d.works() {
 		return 0, 0
 	}
-	return d.cpu.BinaryCrossEntropy(near(dz), near(z), labels, scale)
+	return d.judged(d.cpu.BinaryCrossEntropy(near(dz), near(z), labels, scale))
 }

@@ -113,4 +113,4 @@ func (d *Device) Gather(y tensor.Matrix, parts []tensor.Part, ids []uint32) {
 }
 
 // Finite is as tensor.Device says.
-func (d *Device) Finite(m tensor.Matrix) bool { return !d.works() || d.cpu.Finite(near(m)) }
+func (d *Device) Finite(m tensor.Matrix) bool { return !d.works() || d.found(d.cpu.Finite(near(m))) }

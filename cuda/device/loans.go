@@ -1,0 +1,100 @@
+//go:build cuda
+
+package device
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/hopmesh/hopmesh/cuda/driver"
+)
+
+const (
+	loanBytes = 2 << 20 // of an image: what a tape is lent at most
+	images    = 4
+	alike     = 1 << 10 // the least that is worth a look whether it was lent before
+)
+
+// loans are the lists of the host's that what is on the tape reads: they are written
+// into pinned memory and go to the GPU in one copy, before the tape does. Each tape has
+// the next image, so that an operation in whose midst the tape ended keeps what it was
+// lent.
+type loans struct {
+	here  driver.Pinned // images of loanBytes
+	there driver.Memory
+	past  [images]driver.Event // behind the copy of an image
+	waits [images]bool
+	image int
+	used  int // bytes of it
+	lists []loan
+}
+
+// A loan is where a list lies in the image.
+type loan struct{ from, to int }
+
+func (l *loans) open(on *driver.Thread) (err error) {
+	l.lists = make([]loan, 0, loanBytes/alignment)
+	if l.here, err = on.AllocPinned(images * loanBytes); err != nil {
+		return err
+	}
+	if l.there, err = on.Alloc(images * loanBytes); err != nil {
+		return err
+	}
+	for i := range l.past {
+		if l.past[i], err = on.NewEvent(false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loans) close(on *driver.Thread) error {
+	err := errors.Join(on.FreePinned(l.here), on.Free(l.there))
+	for _, e := range l.past {
+		err = errors.Join(err, on.CloseEvent(e))
+	}
+	return err
+}
+
+// lend is where data, at most an image of it, will lie in the GPU's memory when the tape
+// is done; it may change when this returns.
+func (d *Device) lend(data []byte) address {
+	l := &d.loans
+	if l.used+len(data) > loanBytes {
+		d.flush()
+		d.sendLoans() // of an operation that has launched nothing yet
+	}
+	image := l.here.Bytes()[l.image*loanBytes:][:loanBytes]
+	base := address(l.there.Address()).plus(l.image * loanBytes)
+	if len(data) >= alike {
+		for _, old := range l.lists {
+			if bytes.Equal(image[old.from:old.to], data) {
+				return base.plus(old.from)
+			}
+		}
+	}
+	if l.used == 0 && l.waits[l.image] { // the image was copied when it was used last
+		d.check(d.on.Await(l.past[l.image]))
+		l.waits[l.image] = false
+	}
+	from := l.used
+	copy(image[from:], data)
+	l.used = from + aligned(len(data))
+	l.lists = append(l.lists, loan{from, from + len(data)})
+	return base.plus(from)
+}
+
+// sendLoans copies the image to the GPU, and goes on with the next.
+func (d *Device) sendLoans() {
+	l := &d.loans
+	if l.used == 0 {
+		return
+	}
+	from := l.image * loanBytes
+	to := from + min(l.used, loanBytes)
+	d.check(d.on.Send(l.there.Slice(from, to), l.here.Slice(from, to), d.stream))
+	d.check(d.on.Record(l.past[l.image], d.stream))
+	d.tape.counts.Copies++
+	l.waits[l.image] = true
+	l.image, l.used, l.lists = (l.image+1)%images, 0, l.lists[:0]
+}
