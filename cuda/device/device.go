@@ -33,9 +33,10 @@ type Device struct {
 
 	arguments []driver.Argument
 	scratch   scratch
-	tape      tape
+	tape      *driver.Tape
 	loans     loans
 	answers   answers
+	counts    Counts
 	staging   staging
 	mirrors   mirrors
 	lists     lists
@@ -51,11 +52,10 @@ func Open(ordinal int, o Options) (*Device, error) {
 	}
 	info := gpu.Info()
 	d := &Device{
-		gpu: gpu, on: gpu.Guest(), options: o, kernels: map[string]*driver.Kernel{},
+		gpu: gpu, on: gpu.Guest(), options: o, kernels: map[string]*driver.Kernel{}, tape: driver.NewTape(),
 		name: fmt.Sprintf("cuda:%d (%s, %d GiB)", ordinal, info.Name, info.Memory>>30),
 	}
 	d.mirrors.most = int(info.Memory / 4)
-	d.tape.open()
 	err = d.on.Enter()
 	if err == nil {
 		err = d.load()
@@ -113,8 +113,7 @@ func (d *Device) Close() {
 		d.finish()
 		d.scratch.close(d)
 		d.mirrors.drop(d)
-		d.tape.close(d)
-		d.check(errors.Join(d.staging.close(d.on), d.loans.close(d.on), d.on.Free(d.answers.there)))
+		d.check(errors.Join(d.on.CloseTape(d.tape), d.staging.close(d.on), d.loans.close(d.on), d.on.Free(d.answers.there)))
 		d.check(d.on.CloseStream(d.stream))
 	}
 	d.on.Leave()
@@ -159,7 +158,7 @@ func (d *Device) finish() bool {
 	if !d.flush() {
 		return false
 	}
-	d.tape.counts.Waits++
+	d.counts.Waits++
 	if err := d.on.Finish(d.stream); err != nil {
 		return d.check(fmt.Errorf("%w (the kernel that it was given last is %s)", err, d.last))
 	}

@@ -3,9 +3,11 @@
 // Package device is an NVIDIA GPU as a tensor.Foreign: the operations of engine/tensor
 // by the kernels of cuda/kernels, over cuda/driver.
 //
-// An operation checks shapes, copies what it is given of the host's memory and hands
-// kernels to one stream; it waits for nothing, and calls the driver on the thread that
-// it is called on. Only what returns numbers waits. The first error of the driver is
+// An operation checks shapes, copies what it is given of the host's memory and puts
+// kernels on a tape (driver.Tape), which one stream gets when something is read, sent or
+// given back, or the tape is full: flush comes before whatever else goes to the stream.
+// It waits for nothing, and calls the driver on the thread that it is called on. Only
+// what returns numbers waits. The first error of the driver is
 // kept (Err), and from then on operations do nothing.
 //
 // An operation is written like this:

@@ -69,7 +69,10 @@ func (d *Device) launchOf(name string, g grid, block int, arguments ...driver.Ar
 		panic("device: there is no kernel " + name)
 	}
 	d.last = name
-	d.record(k, g, block, arguments)
+	d.tape.Record(k, driver.Shape{Grid: g, Block: [3]int{block, 1, 1}}, arguments...)
+	if d.tape.Full() {
+		d.flush()
+	}
 }
 
 // launchEnding is launch of a kernel whose last parameters are an epilogue's.

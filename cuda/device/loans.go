@@ -94,7 +94,7 @@ func (d *Device) sendLoans() {
 	to := from + min(l.used, loanBytes)
 	d.check(d.on.Send(l.there.Slice(from, to), l.here.Slice(from, to), d.stream))
 	d.check(d.on.Record(l.past[l.image], d.stream))
-	d.tape.counts.Copies++
+	d.counts.Copies++
 	l.waits[l.image] = true
 	l.image, l.used, l.lists = (l.image+1)%images, 0, l.lists[:0]
 }

@@ -77,7 +77,7 @@ func (d *Device) send(to address, data []byte) {
 // hand copies what pinned has returned.
 func (d *Device) hand(to address, p driver.Pinned) {
 	if p.Len() > 0 && d.flush() {
-		d.tape.counts.Copies++
+		d.counts.Copies++
 		d.check(d.on.Send(to.memory(p.Len()), p, d.stream))
 	}
 }
@@ -89,7 +89,7 @@ func (d *Device) fetch(from address, bytes int) driver.Pinned {
 	if !d.flush() {
 		return driver.Pinned{}
 	}
-	d.tape.counts.Copies++
+	d.counts.Copies++
 	if !d.check(d.on.Fetch(p, from.memory(p.Len()), d.stream)) || !d.finish() {
 		return driver.Pinned{}
 	}

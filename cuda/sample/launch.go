@@ -20,22 +20,36 @@ func warps(n int) int   { return (n + 7) / 8 }
 func tiles(n int) int   { return n/1024 + 1 }
 func sorting(n int) int { return (n + 2047) / 2048 }
 
-// A queue launches kernels one after another until one fails.
+// A queue is launches of a batch, one after another, until one fails. What they are
+// given depends on how much there is room for, and not on how much there is, so that
+// all of them are one chain, in which little changes from batch to batch.
 type queue struct {
 	on     *driver.Thread
 	stream driver.Stream
+	tape   *driver.Tape
 	err    error
 }
 
 func (q *queue) launch(k *driver.Kernel, blocks int, arguments ...driver.Argument) {
-	if q.err == nil && blocks > 0 {
-		q.err = q.on.Launch(k, driver.Shape{Grid: [3]int{blocks, 1, 1}, Block: [3]int{ofBlock, 1, 1}, Stream: q.stream}, arguments...)
+	if q.err != nil || blocks == 0 {
+		return
 	}
+	q.tape.Record(k, driver.Shape{Grid: [3]int{blocks, 1, 1}, Block: [3]int{ofBlock, 1, 1}}, arguments...)
+	if q.tape.Full() {
+		q.play()
+	}
+}
+
+func (q *queue) play() {
+	if q.err == nil {
+		q.err = q.on.Play(q.tape, q.stream)
+	}
+	q.tape.Forget()
 }
 
 // batch does all of a batch and waits for its end.
 func (s *Sampler) batch(on *driver.Thread, b *Batch) error {
-	q := &queue{on: on, stream: s.stream}
+	q := &queue{on: on, stream: s.stream, tape: s.tape}
 	hops := len(s.entries)
 	q.err = on.Send(b.header.Slice(0, b.pinned.Len()), b.pinned, s.stream)
 	if q.err == nil {
@@ -50,6 +64,7 @@ func (s *Sampler) batch(on *driver.Thread, b *Batch) error {
 		s.number(q, b, h)
 		s.transpose(q, b, h)
 	}
+	q.play()
 	if q.err == nil {
 		q.err = on.Fetch(b.pinned.Slice(0, 8*s.layout().told()), b.header.Slice(0, 8*s.layout().told()), s.stream)
 	}

@@ -31,6 +31,7 @@ type Sampler struct {
 	o      Options
 	graph  resident
 	stream driver.Stream
+	tape   *driver.Tape
 	programs
 
 	// How many roots, and entries of each hop from the roots outwards, there is room
@@ -64,7 +65,7 @@ func New(on *driver.Thread, t *sample.Topology, o Options) (*Sampler, error) {
 		}
 		hops--
 	}
-	s := &Sampler{o: o, entries: make([]int, hops)}
+	s := &Sampler{o: o, entries: make([]int, hops), tape: driver.NewTape()}
 	s.o.Fanouts = slices.Clone(o.Fanouts)
 	err := s.programs.load(on)
 	if err == nil {
@@ -88,7 +89,7 @@ func (s *Sampler) Close(on *driver.Thread) error {
 }
 
 func (s *Sampler) release(on *driver.Thread) error {
-	err := errors.Join(free(on, s.graph.memories()...), free(on, &s.table, &s.ranks, &s.partial, &s.order, &s.digits))
+	err := errors.Join(on.CloseTape(s.tape), free(on, s.graph.memories()...), free(on, &s.table, &s.ranks, &s.partial, &s.order, &s.digits))
 	for _, m := range s.modules {
 		err = errors.Join(err, on.Unload(m))
 	}
@@ -96,6 +97,9 @@ func (s *Sampler) release(on *driver.Thread) error {
 }
 
 func (s *Sampler) layout() layout { return layout{len(s.entries), len(s.o.Fanouts)} }
+
+// Counts is of what the sampler has handed to its GPU.
+func (s *Sampler) Counts() driver.Counts { return s.tape.Counts() }
 
 // Stream is where the sampler's work is done. What Sample drew is there when it
 // returns; what Mean sums up is in this stream's order.

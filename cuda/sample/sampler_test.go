@@ -171,8 +171,14 @@ func TestBatchesAllocateNothing(t *testing.T) {
 			step++
 		}
 		batch()
+		batch() // now it is a chain
 		if n := testing.AllocsPerRun(5, batch); n > 0 {
 			t.Errorf("%v allocations a batch", n)
+		}
+		before := s.Counts()
+		batch()
+		if now := s.Counts(); now.Chains != before.Chains+1 || now.Alone != before.Alone {
+			t.Errorf("a batch took it from %+v to %+v", before, now)
 		}
 		return errors.Join(err, b.Close(on), s.Close(on))
 	})
