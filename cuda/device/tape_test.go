@@ -244,4 +244,18 @@ func TestLoansKeepWhatTheyWereGiven(t *testing.T) {
 	if copies := d.Counts().Copies; copies > 30 {
 		t.Errorf("%d copies", copies)
 	}
+	// And however often the tape is given away before the GPU has come to any of it.
+	const few, times = 10, 30
+	for i := range times {
+		for j := range few {
+			ids[j] = uint32(i*few + j + 1)
+		}
+		d.Gather(y.RowRange(i*few, few), []tensor.Part{{X: x}}, ids[:few])
+		d.Write32(x.RowRange(0, 1), []float32{0})
+	}
+	for i, v := range numbers(d, y.RowRange(0, times*few)) {
+		if v != float32(i+1) {
+			t.Fatalf("row %d is %v", i, v)
+		}
+	}
 }

@@ -1,7 +1,7 @@
 //go:build cuda
 
 // Package driver is the NVIDIA driver as this program uses it: what devices there
-// are, and memory, streams, kernels and graphs on one of them. It is the only
+// are, and memory, streams, kernels and rows of kernels on one of them. It is the only
 // place that knows gorgonia.org/cu, and shows none of its types; what cu lacks it
 // calls itself. It knows no tensor: which kernels there are is not its matter.
 //

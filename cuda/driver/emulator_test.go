@@ -28,7 +28,7 @@ func gatherKernel(on *Thread) (*Kernel, error) {
 }
 
 // A kernel of ours, on a driver that runs it: two streams joined by an event, and
-// the same as a graph.
+// the same as a chain.
 func TestAKernelRuns(t *testing.T) {
 	d, err := Open(0)
 	if err != nil {
@@ -60,24 +60,23 @@ func TestAKernelRuns(t *testing.T) {
 				want = append(want, float32(id*cols+c))
 			}
 		}
-		launch := func() error {
-			return on.Launch(k, Shape{Grid: [3]int{(rows + 7) / 8, 1, 1}, Block: [3]int{256, 1, 1}, Stream: work},
-				y.Argument(), Int64(cols), Int32(rows), Int32(cols), table.Slice(16, 20).Argument(), table.Slice(0, 8).Argument(),
-				table.Slice(8, 16).Argument(), Int32(1), table.Slice(24, table.Len()).Argument())
-		}
+		l := Link{k, Shape{Grid: [3]int{(rows + 7) / 8, 1, 1}, Block: [3]int{256, 1, 1}, Stream: work}, []Argument{
+			y.Argument(), Int64(cols), Int32(rows), Int32(cols), table.Slice(16, 20).Argument(), table.Slice(0, 8).Argument(),
+			table.Slice(8, 16).Argument(), Int32(1), table.Slice(24, table.Len()).Argument(),
+		}}
 		err = errors.Join(on.Send(x, p, send), on.Send(table, q, send), on.Record(sent, send), on.After(work, sent),
-			launch(), on.Fetch(p, y, work), on.Finish(work))
+			on.Launch(l.Kernel, l.Shape, l.Arguments...), on.Fetch(p, y, work), on.Finish(work))
 		if err != nil {
 			return err
 		}
 		if got := Numbers[float32](p); !slices.Equal(got, want) {
 			t.Errorf("got %v\nwant %v", got, want)
 		}
-		g, err := on.Capture(work, launch)
+		g, err := on.NewChain([]Link{l})
 		if err := errors.Join(err, on.Zero(y, work), on.Copy(x.Slice(0, 40), x.Slice(40, 80), work)); err != nil {
 			return err
 		}
-		if err := errors.Join(on.LaunchGraph(g, work), on.Fetch(p, y, work), on.Finish(work)); err != nil {
+		if err := errors.Join(on.LaunchChain(g, work), on.Fetch(p, y, work), on.Finish(work)); err != nil {
 			return err
 		}
 		// Rows 0 and 1 of x are what 2 and 3 are.
@@ -87,9 +86,9 @@ func TestAKernelRuns(t *testing.T) {
 			}
 		}
 		if got := Numbers[float32](p); !slices.Equal(got, want) {
-			t.Errorf("as a graph: got %v\nwant %v", got, want)
+			t.Errorf("as a chain: got %v\nwant %v", got, want)
 		}
-		return errors.Join(on.CloseGraph(g), on.Free(x), on.Free(y), on.Free(table), on.FreePinned(p), on.FreePinned(q),
+		return errors.Join(on.CloseChain(g), on.Free(x), on.Free(y), on.Free(table), on.FreePinned(p), on.FreePinned(q),
 			on.CloseStream(send), on.CloseStream(work), on.CloseEvent(sent))
 	})
 	if err := errors.Join(err, d.Close()); err != nil {

@@ -108,46 +108,13 @@ func TestLaunch(t *testing.T) {
 	})
 }
 
-func TestGraph(t *testing.T) {
-	do(t, opened(t), func(on *Thread) error {
-		m, err := on.Alloc(4)
-		p, err2 := on.AllocPinned(4)
-		s, err3 := on.NewStream()
-		k := kernel(t, on, "add")
-		if err := errors.Join(err, err2, err3, on.Zero(m, s)); err != nil {
-			return err
-		}
-		g, err := on.Capture(s, func() error {
-			return errors.Join(on.Launch(k, one(s), m.Argument(), Int32(1), Float32(1)), on.Launch(k, one(s), m.Argument(), Int32(1), Float32(10)))
-		})
-		if err != nil {
-			return err
-		}
-		for times, want := range []float32{0, 33, 66} {
-			if times > 0 {
-				if err := on.LaunchGraph(g, s); err != nil {
-					return err
-				}
-			}
-			if err := errors.Join(on.Fetch(p, m, s), on.Finish(s)); err != nil || Numbers[float32](p)[0] != want {
-				t.Errorf("after %d: got %v, %v", times, Numbers[float32](p), err)
-			}
-		}
-		wrong := errors.New("wrong")
-		if _, err := on.Capture(s, func() error { return wrong }); !errors.Is(err, wrong) {
-			t.Errorf("got %v", err)
-		}
-		return errors.Join(on.CloseGraph(g), on.Free(m), on.FreePinned(p), on.CloseStream(s))
-	})
-}
-
 func TestAStepAllocatesNothing(t *testing.T) {
 	d := opened(t)
 	var m Memory
 	var p Pinned
 	var s Stream
 	var k *Kernel
-	var g *Graph
+	var g *Chain
 	var e, later Event
 	do(t, d, func(on *Thread) (err error) {
 		k = kernel(t, on, "add")
@@ -157,7 +124,7 @@ func TestAStepAllocatesNothing(t *testing.T) {
 		s, errs[2] = on.NewStream()
 		e, errs[3] = on.NewEvent(false)
 		later, errs[5] = on.NewEvent(false)
-		g, errs[4] = on.Capture(s, func() error { return on.Launch(k, one(s), m.Argument(), Int32(1), Float32(1)) })
+		g, errs[4] = on.NewChain([]Link{{k, one(s), []Argument{m.Argument(), Int32(1), Float32(1)}}})
 		return errors.Join(errs[:]...)
 	})
 	step := func(on *Thread) error {
@@ -170,7 +137,7 @@ func TestAStepAllocatesNothing(t *testing.T) {
 			return fmt.Errorf("an event that was not recorded happened: %v, %w", did, err)
 		}
 		for _, err := range [...]error{
-			on.Send(m, p, s), on.Zero(m, s), on.Fill(m, 1, s), on.Fetch(p, m, s), on.Record(e, s), on.After(s, e), on.LaunchGraph(g, s), on.Finish(s),
+			on.Send(m, p, s), on.Zero(m, s), on.Fill(m, 1, s), on.Fetch(p, m, s), on.Record(e, s), on.After(s, e), on.LaunchChain(g, s), on.Finish(s),
 		} {
 			if err != nil {
 				return err
