@@ -71,7 +71,8 @@ func Open(ordinal int, o Options) (*Device, error) {
 	}
 	d.on.Leave()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open GPU %d: %w", ordinal, err), d.gpu.Close())
+		_ = d.gpu.Close() // what it says follows from the same
+		return nil, fmt.Errorf("open GPU %d: %w", ordinal, err)
 	}
 	return d, nil
 }

@@ -63,18 +63,24 @@ func (t *Thread) NewChain(links []Link) (*Chain, error) {
 	for i := range links {
 		k := links[i].Kernel
 		if len(k.sizes) > C.hopmesh_most_parameters {
-			return nil, errors.Join(fmt.Errorf("%w: kernel %s has %d parameters", ErrArgument, k.name, len(k.sizes)), t.CloseChain(c))
+			return nil, t.drop(c, fmt.Errorf("%w: kernel %s has %d parameters", ErrArgument, k.name, len(k.sizes)))
 		}
 		c.set = append(c.set, setting{links[i].shape(), len(c.values)})
 		c.values = append(c.values, make([]uint64, len(k.sizes))...)
 		if err := t.node(c, i, &links[i], "cuGraphAddKernelNode"); err != nil {
-			return nil, errors.Join(err, t.CloseChain(c))
+			return nil, t.drop(c, err)
 		}
 	}
 	if err := t.note(returned("cuGraphInstantiate", C.cuGraphInstantiateWithFlags(&c.exec, c.graph, 0))); err != nil {
-		return nil, errors.Join(err, t.CloseChain(c))
+		return nil, t.drop(c, err)
 	}
 	return c, nil
+}
+
+// drop gives back a chain that could not be made, and returns why.
+func (t *Thread) drop(c *Chain, why error) error {
+	_ = t.CloseChain(c) // fails only if why says it all
+	return why
 }
 
 // SetLink says what link i is launched with from now on, which has the kernel that it

@@ -21,7 +21,8 @@ const (
 // a training the same kernels follow each other, with other counts, addresses, keys and
 // rates. One goroutine uses it.
 type Tape struct {
-	// Single has all kernels launched one by one.
+	// Single has all kernels launched one by one. So they are, too, once the driver has
+	// refused a chain, which it can do without.
 	Single bool
 
 	links     []Link
@@ -83,11 +84,17 @@ func (t *Thread) Play(p *Tape, s Stream) error {
 	}
 	p.counts.Kernels += len(p.links)
 	c, err := t.chain(p)
+	if err == nil && c != nil {
+		if err = t.set(p, c); err == nil {
+			p.counts.Chains++
+			return t.LaunchChain(c.Chain, s)
+		}
+	}
 	switch {
-	case err != nil:
+	case errors.Is(err, ErrLost) || errors.Is(err, ErrArgument):
 		return err
-	case c != nil:
-		return t.playChain(p, c, s)
+	case err != nil: // no memory for chains, or a driver that makes none
+		p.Single = true
 	}
 	for i := range p.links {
 		l := &p.links[i]
@@ -100,14 +107,14 @@ func (t *Thread) Play(p *Tape, s Stream) error {
 	return nil
 }
 
-func (t *Thread) playChain(p *Tape, c *kept, s Stream) error {
+// set has a chain be what is on the tape.
+func (t *Thread) set(p *Tape, c *kept) error {
 	for i := range p.links {
 		if err := t.SetLink(c.Chain, i, &p.links[i]); err != nil {
 			return err
 		}
 	}
-	p.counts.Chains++
-	return t.LaunchChain(c.Chain, s)
+	return nil
 }
 
 // chain is the one for what is on the tape, nil if there is none yet: kernels that

@@ -3,12 +3,13 @@
 #include "device.h"
 
 // API begins a function that a program finds by name. ENTER holds the lock and answers
-// what broke the device, if anything did.
+// what broke the device, if anything did, or what the call was told to.
 #define API extern "C" __attribute__((visibility("default"))) CUresult
 #define ENTER                                       \
   emulator::Device &d = emulator::device();         \
   std::lock_guard<std::mutex> held(d.lock);         \
-  if (d.broken) return d.broken
+  if (d.broken) return d.broken;                    \
+  if (CUresult code = d.fault.meet(__func__, d.broken)) return code
 
 namespace emulator {
 

@@ -34,7 +34,7 @@ API cuDeviceGetName(char *name, int room, CUdevice) {
 }
 
 API cuDeviceTotalMem_v2(size_t *bytes, CUdevice) {
-  *bytes = Memory::total;
+  *bytes = device().memory.total;
   return CUDA_SUCCESS;
 }
 
@@ -67,7 +67,8 @@ API cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice) {
 }
 
 API cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice) {
-  *c = reinterpret_cast<CUcontext>(&device());
+  ENTER;
+  *c = reinterpret_cast<CUcontext>(&d);
   return CUDA_SUCCESS;
 }
 

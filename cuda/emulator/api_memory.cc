@@ -8,8 +8,8 @@ using namespace emulator;
 
 API cuMemGetInfo_v2(size_t *left, size_t *total) {
   ENTER;
-  *total = Memory::total;
-  *left = Memory::total - d.memory.used();
+  *total = d.memory.total;
+  *left = d.memory.total - d.memory.used();
   return CUDA_SUCCESS;
 }
 

@@ -13,11 +13,23 @@
 
 namespace emulator {
 
+// A Fault is what goes wrong on request: "NAME:N:CODE" has the Nth call of that name, or
+// the Nth run of the kernel, end so. After 2, which is out of memory, all goes on; else
+// the device is lost.
+struct Fault {
+  std::string name;
+  int left = 0, code = 0;
+
+  bool parse(const char *text);  // null: nothing does
+  CUresult meet(const std::string &now, CUresult &broken);
+};
+
 struct Device {
   std::mutex lock;
   Memory memory;
   Queues queues;
   Schedule schedule;
+  Fault fault;
   CUresult broken = CUDA_SUCCESS;  // what a kernel did wrong; every call says so
   Stream *standard = nullptr;      // the default stream
   std::vector<std::unique_ptr<Graph>> graphs;

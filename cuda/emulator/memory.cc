@@ -36,6 +36,11 @@ bool untouched(uintptr_t from, uintptr_t to) {
 }
 }  // namespace
 
+bool Memory::parse(const char *mebibytes) {
+  if (mebibytes) total = strtoull(mebibytes, nullptr, 10) << 20;
+  return total > 0;
+}
+
 void *Memory::take(size_t bytes) {
   if (bytes > total - used_) return nullptr;
   auto *p = static_cast<char *>(aligned_alloc(margin, whole(bytes) + 2 * margin));

@@ -11,7 +11,9 @@ namespace emulator {
 
 class Memory {
  public:
-  static constexpr size_t total = size_t{8} << 30;
+  size_t total = size_t{8} << 30;
+
+  bool parse(const char *mebibytes);  // of total; null: leaves it
 
   void *take(size_t bytes);    // null: there is not so much
   bool give(uintptr_t at);     // false: never taken
