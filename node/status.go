@@ -80,8 +80,12 @@ func (m *member) problems() []string {
 		}
 	}
 	list = append(list, m.saidHere(s)...)
-	if v := m.runner.View(); v.Unkept != "" {
+	v := m.runner.View()
+	if v.Unkept != "" {
 		list = append(list, unkept(m.id.Name(), v.Job, v.Unkept))
+	}
+	if v.Broken != "" {
+		list = append(list, fmt.Sprintf("job %s is computed on this node's processor: %s", v.Job, v.Broken))
 	}
 	list = append(list, m.keeper.Problems()...)
 	slices.Sort(list)

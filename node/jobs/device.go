@@ -23,6 +23,7 @@ func (r *run) compute(ctx context.Context, recipe train.Recipe, o train.Options)
 		why := r.past.brokenDevice()
 		if why != nil {
 			o.Device = nil
+			r.sight.lostDevice(why)
 			o.Announce = func(f train.Forecast) {
 				f.Notes = append([]string{fmt.Sprintf("%v: this node goes on with its processor", why)}, f.Notes...)
 				announce(f)

@@ -18,6 +18,8 @@ type sight struct {
 	lost  []string // of a sweep with models that have diverged: how, or "", of each
 	// unkept is why checkpoints can't be written, "" while they can.
 	unkept string
+	// broken is how the device of this node failed in the job, "" if it did not.
+	broken string
 	sum    Totals
 	// latest are the last epoch and the last that was evaluated: of a sweep, of the model
 	// that was best in it.
@@ -64,6 +66,12 @@ func (s *sight) kept(err error) {
 	if s.unkept = ""; err != nil {
 		s.unkept = sentence(err)
 	}
+}
+
+func (s *sight) lostDevice(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = sentence(why)
 }
 
 func (s *sight) progress(p train.Progress) {
@@ -141,6 +149,7 @@ type View struct {
 	Notes             []string // sentences of the forecast, as the plan takes them
 	Diverged          []string // as the plan takes them, too
 	Unkept            string   // why checkpoints can't be written, "" while they can
+	Broken            string   // how this node's device failed, "" if it computes
 	Latest, Evaluated train.Epoch
 	Totals            Totals
 }
@@ -157,7 +166,7 @@ func (r *Runner) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v.Job, v.Progress, v.Forecast, v.Notes, v.Diverged, v.Latest, v.Evaluated = r.current.job.ID, s.now, s.ahead, s.notes, s.lost, s.latest, s.evaluated
-	v.Unkept = s.unkept
+	v.Unkept, v.Broken = s.unkept, s.broken
 	v.Totals.add(s.sum)
 	return v
 }
