@@ -16,6 +16,7 @@ const (
 	Offers                        // engine/exchange: what a step makes
 	Checkpoint                    // engine/train: the file to go on from
 	Columns                       // engine/strategy/p3: columns of features
+	Contexts                      // engine/vicinity: edges of vertices, ahead of epochs
 )
 
 // A Query is a question to another node of a job.

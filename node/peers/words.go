@@ -25,6 +25,8 @@ func what(q strategy.Query) string {
 		return "the checkpoint to go on from"
 	case strategy.Columns:
 		return "columns of features" + when(q)
+	case strategy.Contexts:
+		return "edges of its shards, for those who train in isolation"
 	}
 	return fmt.Sprintf("an answer of service %d%s", q.Service, when(q))
 }

@@ -1,0 +1,163 @@
+package vicinity
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// fill sets y to the row at a place.
+func fill(s *Source, d tensor.Device, a tensor.Arena, y tensor.Matrix, place uint32, rows *Rows) {
+	var far *features.Far
+	if rows != nil {
+		far = &rows.Far
+	}
+	if s.store.Sparse() {
+		var r features.Rows
+		s.store.Fill(&r, []uint32{place}, false, far)
+		d.Densify(y, &r.CSR)
+		return
+	}
+	s.store.Dense(d, a, y, []uint32{place}, far)
+}
+
+func words(all ...uint32) (b []byte) {
+	for _, n := range all {
+		b = binary.LittleEndian.AppendUint32(b, n)
+	}
+	return b
+}
+
+// Wrong answers are errors that name who gave them.
+func TestWrongAnswers(t *testing.T) {
+	shards := shardsOf(kind{}, 9, 4)
+	for name, c := range map[string]struct {
+		answer []byte
+		say    string
+	}{
+		"nothing":            {nil, "the answer of node n1 is wrong: it has not the length"},
+		"no row":             {words(0, 0), "it has no row"},
+		"too many rows":      {words(3, 0, 0, 0, 0, 0, 0, 0), "more than were asked for"},
+		"a flag":             {words(1, 2, 0, 0), "more than were asked for"},
+		"cut rows":           {words(2, 0, 1, 1, 1), "length"},
+		"cut sources":        {words(1, 0, 2, 2, 1), "length"},
+		"no weights":         {words(1, 1, 1, 1, 1), "length"},
+		"not a number":       {words(1, 1, 1, 1, 1, 0x7fc00000), "no numbers"},
+		"infinite":           {words(1, 1, 1, 1, 1, 0xff800000), "no numbers"},
+		"sources descend":    {words(1, 0, 2, 2, 3, 1), "don't ascend"},
+		"a source twice":     {words(1, 0, 2, 2, 3, 3), "don't ascend"},
+		"no such vertex":     {words(1, 0, 1, 1, 13), "don't ascend"},
+		"more than it has":   {words(1, 0, 2, 1, 1, 2), "other entries"},
+		"fewer than it has":  {words(1, 0, 1, 2, 1), "other entries"},
+		"as many as numbers": {words(1, 0, 0, 1<<31), "other entries"},
+		"much said":          {words(1, 0, 1<<31, 1<<31, 1), "length"},
+	} {
+		net, all := sourcesOf(t, shards, 2, []int{0, 1})
+		net.Node(1).Answer(strategy.Contexts, func(_ context.Context, _ int, _ strategy.Query, reply func(parts ...[]byte) error) error {
+			return reply(c.answer)
+		})
+		if _, err := all[0].Edges(t.Context(), []uint32{9, 11}, nil, nil, nil); err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A source that was not asked for is one too many.
+func TestSourcesOutsideOfWhatWasAskedFor(t *testing.T) {
+	net, all := sourcesOf(t, shardsOf(kind{}, 9, 4), 2, []int{0, 1})
+	net.Node(1).Answer(strategy.Contexts, func(_ context.Context, _ int, _ strategy.Query, reply func(parts ...[]byte) error) error {
+		return reply(words(1, 0, 1, 4, 5))
+	})
+	if _, err := all[0].Edges(t.Context(), []uint32{9}, []Range{{0, 5}}, nil, nil); err == nil || !strings.Contains(err.Error(), "not asked for") {
+		t.Error(err)
+	}
+}
+
+// Questions that make no sense are refused.
+func TestWrongQuestions(t *testing.T) {
+	_, all := sourcesOf(t, shardsOf(kind{}, 9, 4), 2, []int{0, 1})
+	for name, body := range map[string][]byte{
+		"nothing": nil, "no runs": words(everywhere), "cut": words(everywhere, 9), "too many ranges": words(2, 9, 10), "only ranges": words(1, 9, 10),
+		"unordered": words(everywhere, 10, 11, 9, 10), "empty": words(everywhere, 9, 9), "beyond": words(everywhere, 12, 14), "overlapping": words(everywhere, 9, 11, 10, 12),
+		"unordered ranges": words(2, 3, 4, 1, 2, 9, 10), "not here": words(everywhere, 8, 10),
+	} {
+		_, err := all[0].peers.Ask(t.Context(), 1, strategy.Query{Service: strategy.Contexts, Kind: strategy.Shard, Body: body, Limit: 1 << 20}, nil)
+		if !errors.Is(err, strategy.ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	all[1].most.answer = 20
+	if _, err := all[0].Edges(t.Context(), []uint32{9}, nil, nil, nil); err == nil || !strings.Contains(err.Error(), "more than fit one answer") {
+		t.Error(err)
+	}
+	if _, err := all[0].Edges(t.Context(), []uint32{3}, nil, nil, nil); err == nil || !strings.Contains(err.Error(), "should be here and are not") {
+		t.Error(err)
+	}
+}
+
+// everywhere begins a question for edges from all sources.
+const everywhere = all
+
+// What decodes is what was encoded, and nothing that came is trusted.
+func FuzzAnswer(f *testing.F) {
+	f.Add(words(1, 0, 2, 2, 1, 3), false)
+	f.Add(words(2, 1, 1, 1, 1, 1, 2, 3, 0x3f800000, 0x3f800000), false)
+	f.Add(words(1, 0, 1, 4, 2), true)
+	f.Fuzz(func(t *testing.T, b []byte, some bool) {
+		var within []Range
+		if some {
+			within = []Range{{2, 4}, {6, 7}}
+		}
+		asked := []uint32{0, 5, 9}
+		got := table{indptr: []int64{0}}
+		n, err := got.read(b, asked, within, 10)
+		if err != nil {
+			return
+		}
+		w := writer{weighted: got.weights != nil}
+		for i := range n {
+			sources, weights, degree := got.at(i)
+			for j, u := range sources {
+				if u < 0 || u >= 10 || j > 0 && sources[j-1] >= u {
+					t.Fatalf("row %d is %v", i, sources)
+				}
+			}
+			if len(sources) > int(degree) {
+				t.Fatalf("%d of %d entries", len(sources), degree)
+			}
+			w.add(asked[i], sources, weights, within)
+		}
+		// Degrees are those of the graph, which a part of a row does not tell.
+		again := slices.Concat(w.head(), w.rows, w.sources, w.weights)
+		for i := range n {
+			copy(again[HeadBytes+RowBytes*i+4:][:4], b[HeadBytes+RowBytes*i+4:])
+		}
+		if !slices.Equal(again, b) {
+			t.Fatalf("%x is written as %x", b, again)
+		}
+	})
+}
+
+func FuzzQuestion(f *testing.F) {
+	f.Add(words(all, 1, 3, 5, 6))
+	f.Add(words(1, 0, 4, 2, 9))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		q, err := readQuestion(b, 10)
+		if err != nil {
+			return
+		}
+		if q.within == nil && binary.LittleEndian.Uint32(b) != all {
+			t.Fatal("no range is every range")
+		}
+		if again := q.append(nil); !slices.Equal(again, b) {
+			t.Fatalf("%x is written as %x", b, again)
+		}
+	})
+}

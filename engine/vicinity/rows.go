@@ -1,0 +1,73 @@
+package vicinity
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// Rows are rows of features of some vertices that are elsewhere. Many goroutines may
+// read them; nobody changes them.
+type Rows struct {
+	places
+	Far features.Far
+
+	after uint32 // the place of the first of them, as features.Store finds it
+}
+
+// Place is where features.Store finds the row of a vertex that is one of them.
+func (r *Rows) Place(v uint32) (uint32, bool) {
+	if r == nil {
+		return 0, false
+	}
+	i, ok := r.of(v)
+	return r.after + uint32(i), ok
+}
+
+// Bytes is the memory that they take.
+func (r *Rows) Bytes() uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.places.bytes() + r.Far.Bytes()
+}
+
+// Has says whether the row of a vertex is here, without being brought.
+func (s *Source) Has(v uint32) bool { return s.store.Has(v) }
+
+// Rows brings the rows of ascending vertices that are elsewhere. What before has of them
+// is not asked for.
+func (s *Source) Rows(ctx context.Context, vertices []uint32, before *Rows, tally *strategy.Tally) (*Rows, error) {
+	var asked []uint32
+	for _, v := range vertices {
+		if _, ok := before.Place(v); !ok {
+			asked = append(asked, v)
+		}
+	}
+	var came gather.Rows
+	if len(asked) > 0 {
+		if s.rows == nil {
+			return nil, fmt.Errorf("the features of vertex %d should be here and are not", asked[0])
+		}
+		if err := s.rows.Bring(ctx, &came, asked, tally); err != nil {
+			return nil, err
+		}
+	}
+	r := &Rows{places: newPlaces(slices.Clone(vertices), s.layout.Vertices()), after: s.store.Vertices()}
+	next := 0
+	err := r.Far.Pick(s.form, len(vertices), func(i int) (*features.Far, int) {
+		if place, ok := before.Place(vertices[i]); ok {
+			return &before.Far, int(place - before.after)
+		}
+		next++
+		return &came.Far, int(came.Places[0][next-1] - r.after)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("keep rows of other nodes: %w", err)
+	}
+	return r, nil
+}

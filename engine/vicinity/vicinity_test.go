@@ -1,0 +1,168 @@
+package vicinity
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor/reference"
+)
+
+// rangeOf is the vertices of some shards.
+func rangeOf(shards []*graph.Shard, of ...int) (vertices []uint32, ranges []Range) {
+	for _, i := range of {
+		s := shards[i]
+		for v := s.First; v < s.First+uint32(s.Vertices); v++ {
+			vertices = append(vertices, v)
+		}
+		if s.Vertices > 0 {
+			ranges = append(ranges, Range{s.First, s.First + uint32(s.Vertices)})
+		}
+	}
+	return vertices, ranges
+}
+
+// What comes are the rows of the shards, however many questions it takes, and no more
+// bytes than these rows have.
+func TestEdgesAreThoseOfTheShards(t *testing.T) {
+	for _, weighted := range []bool{false, true} {
+		shards := shardsOf(kind{weighted: weighted}, 9, 0, 7, 5, 8, 6)
+		for _, at := range []most{mostAtOnce, {40, 200}} {
+			_, all := sourcesOf(t, shards, 3, []int{0, 0, 1, 2, 1, 2})
+			for _, s := range all {
+				s.most = at
+			}
+			_, ranges := rangeOf(shards, 0, 2)
+			for _, within := range [][]Range{nil, ranges} {
+				vertices, _ := rangeOf(shards, 2, 3, 4)
+				vertices = slices.DeleteFunc(vertices, func(v uint32) bool { return v%5 == 3 })
+				var tally strategy.Tally
+				e, err := all[0].Edges(t.Context(), vertices, within, nil, &tally)
+				if err != nil {
+					t.Fatal(err)
+				}
+				entries := 0
+				for _, v := range vertices {
+					shard := shards[all[0].layout.Shard(v)]
+					from, to := shard.Indptr[v-shard.First], shard.Indptr[v-shard.First+1]
+					var sources []int32
+					var weights []float32
+					for i := from; i < to; i++ {
+						if u := uint32(shard.Indices[i]); within == nil || u == v || u < 9 || u >= 9 && u < 16 {
+							sources = append(sources, int32(u))
+							if weighted {
+								weights = append(weights, shard.Weights[i])
+							}
+						}
+					}
+					entries += len(sources)
+					got, w, degree, ok := e.Row(v)
+					if !ok || !slices.Equal(got, sources) || !slices.Equal(w, weights) || int(degree) != int(to-from) {
+						t.Fatalf("vertex %d has %v, %v, %d, not %v, %v, %d", v, got, w, degree, sources, weights, to-from)
+					}
+				}
+				if _, _, _, ok := e.Row(0); ok {
+					t.Error("a vertex that nobody asked for is there")
+				}
+				c := tally.Read()
+				if c.Requests[strategy.Shard] < 2 || at != mostAtOnce && c.Requests[strategy.Shard] < 3 {
+					t.Errorf("%d questions", c.Requests[strategy.Shard])
+				}
+				if at == mostAtOnce {
+					entry := EntryBytes
+					if weighted {
+						entry *= 2
+					}
+					questions := 2 * (EntryBytes + RunBytes*len(within))
+					for _, asked := range all[0].byOwner(vertices, func(uint32) bool { return false }) {
+						questions += RunBytes * len(runsOf(asked))
+					}
+					want := 2*(strategy.QueryFraming+strategy.AnswerFraming+HeadBytes) + questions + RowBytes*len(vertices) + entry*entries
+					if int(c.Bytes[strategy.Shard]) != want {
+						t.Errorf("%d bytes in place of %d", c.Bytes[strategy.Shard], want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What is here already is not asked for again, unless other sources are wanted.
+func TestEdgesThatAreHereAreNotBroughtAgain(t *testing.T) {
+	shards := shardsOf(kind{weighted: true}, 9, 7, 5)
+	_, all := sourcesOf(t, shards, 2, []int{0, 1, 1})
+	one, ranges := rangeOf(shards, 1)
+	both, _ := rangeOf(shards, 1, 2)
+	var first, again, rest, other strategy.Tally
+	before, err := all[0].Edges(t.Context(), one, nil, nil, &first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all[0].Edges(t.Context(), one, nil, before, &again); err != nil || again.Read() != (strategy.Counts{}) {
+		t.Errorf("%v, %v", again.Read(), err)
+	}
+	e, err := all[0].Edges(t.Context(), both, nil, before, &rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := all[0].Edges(t.Context(), both, nil, nil, nil)
+	if err != nil || !slices.Equal(e.sources, fresh.sources) || !slices.Equal(e.weights, fresh.weights) || !slices.Equal(e.indptr, fresh.indptr) {
+		t.Errorf("%v and %v, %v", e.table, fresh.table, err)
+	}
+	if r := rest.Read(); r.Requests[strategy.Shard] != 1 {
+		t.Errorf("%v", r)
+	}
+	if _, err := all[0].Edges(t.Context(), one, ranges, before, &other); err != nil || other.Read().Requests[strategy.Shard] != 1 {
+		t.Errorf("%v, %v", other.Read(), err)
+	}
+}
+
+// Rows are those of the owners, and those that are here already are not asked for.
+func TestRowsAreThoseOfTheOwners(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		shards := shardsOf(kind{sparse: sparse}, 9, 7, 5)
+		_, all := sourcesOf(t, shards, 3, []int{0, 1, 2})
+		var first, more strategy.Tally
+		before, err := all[0].Rows(t.Context(), []uint32{9, 12, 17, 20}, nil, &first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []uint32{10, 12, 13, 20}
+		rows, err := all[0].Rows(t.Context(), want, before, &more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := first.Read(), more.Read(); a.Requests[strategy.Shard] != 2 || b.Requests[strategy.Shard] != 1 || a.Requests[strategy.Feature]+b.Requests[strategy.Feature] != 0 {
+			t.Errorf("%v and %v", a, b)
+		}
+		if _, ok := rows.Place(9); ok {
+			t.Error("a row that is not wanted any more is there")
+		}
+		for _, v := range want {
+			place, ok := rows.Place(v)
+			if !ok {
+				t.Fatalf("no row of %d", v)
+			}
+			got := numbers(t, all[0], place, rows)
+			if other := numbers(t, all[all[0].layout.Owner(v)], v, nil); !slices.Equal(got, other) {
+				t.Errorf("sparse %v: vertex %d has %v, not %v", sparse, v, got, other)
+			}
+		}
+	}
+}
+
+// numbers are those of the row at a place.
+func numbers(t *testing.T, s *Source, place uint32, rows *Rows) []float64 {
+	t.Helper()
+	d := reference.New()
+	a, err := d.NewArena(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := a.Alloc(d.Type(), 1, 3)
+	fill(s, d, a, y, place, rows)
+	all := make([]float64, 3)
+	d.Read(all, y)
+	return all
+}

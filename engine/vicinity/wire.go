@@ -1,0 +1,236 @@
+package vicinity
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A Range is the vertices from First to before End.
+type Range struct{ First, End uint32 }
+
+// A question is what edges are wanted: of the vertices of ascending runs, those whose
+// sources lie in some ascending ranges, and those from a vertex to itself. nil: all.
+type question struct {
+	within []Range
+	runs   []Range
+}
+
+// all says that sources are not restricted, where a question has how many ranges follow.
+const all = math.MaxUint32
+
+// append appends the question: how many ranges there are, these, and then the runs.
+func (q *question) append(to []byte) []byte {
+	u := binary.LittleEndian.AppendUint32
+	if q.within == nil {
+		to = u(to, all)
+	} else {
+		to = u(to, uint32(len(q.within)))
+	}
+	for _, list := range [][]Range{q.within, q.runs} {
+		for _, r := range list {
+			to = u(u(to, r.First), r.End)
+		}
+	}
+	return to
+}
+
+// Errors of questions.
+var (
+	errNoQuestion = errors.New("a question for edges that this version does not know")
+	errUnordered  = errors.New("a question for edges whose ranges don't ascend")
+)
+
+// readQuestion reads one about a graph of so many vertices.
+func readQuestion(b []byte, vertices uint32) (q question, err error) {
+	if len(b) < 4 || len(b)%8 != 4 {
+		return q, errNoQuestion
+	}
+	n := binary.LittleEndian.Uint32(b)
+	b = b[4:]
+	if n != all {
+		if uint64(n) > uint64(len(b)/8) {
+			return q, errNoQuestion
+		}
+		if q.within, err = readRanges(b[:8*n], vertices); err != nil {
+			return q, err
+		}
+		b = b[8*n:]
+	}
+	q.runs, err = readRanges(b, vertices)
+	if err == nil && len(q.runs) == 0 {
+		err = errNoQuestion
+	}
+	return q, err
+}
+
+func readRanges(b []byte, vertices uint32) ([]Range, error) {
+	ranges, last := make([]Range, 0, len(b)/8), uint32(0)
+	for ; len(b) > 0; b = b[8:] {
+		r := Range{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])}
+		if r.First < last || r.First >= r.End || r.End > vertices {
+			return nil, errUnordered
+		}
+		last = r.End
+		ranges = append(ranges, r)
+	}
+	return ranges, nil
+}
+
+// inside says whether a vertex lies in ascending ranges; nil are all vertices.
+func inside(ranges []Range, v uint32) bool {
+	if ranges == nil {
+		return true
+	}
+	at, _ := slices.BinarySearchFunc(ranges, v, func(r Range, v uint32) int {
+		if r.End <= v {
+			return -1
+		}
+		return 1
+	})
+	return at < len(ranges) && ranges[at].First <= v
+}
+
+// wanted says whether an edge is, from u to v.
+func wanted(v, u uint32, within []Range) bool { return u == v || inside(within, u) }
+
+// RowBytes is what a row of edges takes in an answer beside its entries: how many there
+// are, and how many the graph has. EntryBytes is what an entry takes, and its weight where
+// there are weights. HeadBytes is what an answer has beside its rows, and RunBytes what a
+// run of vertices takes in a question.
+const (
+	RowBytes   = 8
+	EntryBytes = 4
+	HeadBytes  = 8
+	RunBytes   = 8
+)
+
+// A writer makes an answer.
+type writer struct {
+	rows, sources, weights []byte
+	weighted               bool
+	n                      int
+}
+
+// add appends the row of a vertex, but for entries that are not wanted.
+func (w *writer) add(v uint32, sources []int32, weights []float32, within []Range) {
+	inner := uint32(0)
+	for i, u := range sources {
+		if !wanted(v, uint32(u), within) {
+			continue
+		}
+		inner++
+		w.sources = binary.LittleEndian.AppendUint32(w.sources, uint32(u))
+		if w.weighted {
+			x := float32(1)
+			if weights != nil {
+				x = weights[i]
+			}
+			w.weights = binary.LittleEndian.AppendUint32(w.weights, math.Float32bits(x))
+		}
+	}
+	w.rows = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(w.rows, inner), uint32(len(sources)))
+	w.n++
+}
+
+func (w *writer) size() int { return HeadBytes + len(w.rows) + len(w.sources) + len(w.weights) }
+
+// head is what the answer begins with: rows, sources and weights follow.
+func (w *writer) head() []byte {
+	weighted := uint32(0)
+	if w.weighted {
+		weighted = 1
+	}
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, uint32(w.n)), weighted)
+}
+
+// Errors of answers.
+var (
+	errCut     = errors.New("it has not the length that it says")
+	errNoRow   = errors.New("it has no row, or more than were asked for")
+	errSources = errors.New("it has sources that don't ascend, or that were not asked for")
+	errWeights = errors.New("it has weights that are no numbers")
+	errDegree  = errors.New("it has a row of other entries than it says that the graph has")
+)
+
+// read appends the rows of an answer to t, and says how many came: those of vertices, or
+// the first of them.
+func (t *table) read(b []byte, asked []uint32, within []Range, vertices uint32) (int, error) {
+	if len(b) < HeadBytes {
+		return 0, errCut
+	}
+	n, weighted := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+	b = b[HeadBytes:]
+	if n == 0 || uint64(n) > uint64(len(asked)) || weighted > 1 {
+		return 0, errNoRow
+	}
+	if uint64(len(b)) < RowBytes*uint64(n) {
+		return 0, errCut
+	}
+	rows, entries := b[:RowBytes*n], uint64(0)
+	for at := 0; at < len(rows); at += RowBytes {
+		entries += uint64(binary.LittleEndian.Uint32(rows[at:]))
+	}
+	b = b[len(rows):]
+	if uint64(len(b)) != entries*EntryBytes*uint64(1+weighted) {
+		return 0, errCut
+	}
+	sources, weights := b[:entries*EntryBytes], b[entries*EntryBytes:]
+	if t.weights == nil && weighted == 1 {
+		t.weights = slices.Repeat([]float32{1}, len(t.sources))
+	}
+	for i := range int(n) {
+		inner, degree := binary.LittleEndian.Uint32(rows[RowBytes*i:]), binary.LittleEndian.Uint32(rows[RowBytes*i+4:])
+		if err := t.row(asked[i], int(inner), degree, sources, within, vertices); err != nil {
+			return 0, err
+		}
+		sources = sources[inner*EntryBytes:]
+	}
+	for ; len(weights) > 0; weights = weights[EntryBytes:] {
+		x := math.Float32frombits(binary.LittleEndian.Uint32(weights))
+		if x != x || math.IsInf(float64(x), 0) {
+			return 0, errWeights
+		}
+		t.weights = append(t.weights, x)
+	}
+	if weighted == 0 && t.weights != nil {
+		t.weights = append(t.weights, slices.Repeat([]float32{1}, int(entries))...)
+	}
+	return int(n), nil
+}
+
+// row appends one row's sources.
+func (t *table) row(v uint32, inner int, degree uint32, sources []byte, within []Range, vertices uint32) error {
+	if degree > math.MaxInt32 || inner > int(degree) || within == nil && inner < int(degree) {
+		return errDegree
+	}
+	last := int64(-1)
+	for i := range inner {
+		u := binary.LittleEndian.Uint32(sources[EntryBytes*i:])
+		if int64(u) <= last || u >= vertices || !wanted(v, u, within) {
+			return errSources
+		}
+		last = int64(u)
+		t.sources = append(t.sources, int32(u))
+	}
+	t.indptr = append(t.indptr, int64(len(t.sources)))
+	t.degrees = append(t.degrees, int32(degree))
+	return nil
+}
+
+// runsOf are ascending vertices as runs.
+func runsOf(vertices []uint32) (runs []Range) {
+	for _, v := range vertices {
+		if n := len(runs); n > 0 && runs[n-1].End == v {
+			runs[n-1].End++
+			continue
+		}
+		runs = append(runs, Range{v, v + 1})
+	}
+	return runs
+}
+
+// String says what a range is, in sentences.
+func (r Range) String() string { return fmt.Sprintf("%d to %d", r.First, r.End-1) }
