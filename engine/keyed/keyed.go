@@ -21,6 +21,8 @@ const (
 	Order    Purpose = 2 // of the training vertices in an epoch
 	Neighbor Purpose = 3 // drawn for a vertex
 	Dropout  Purpose = 4
+	Sweep    Purpose = 5 // of shards through groups
+	Halo     Purpose = 6 // kept of what a group sees of others
 )
 
 // New is the root of all keys of one purpose under one seed.

@@ -7,6 +7,7 @@ const (
 	Centric = "centric"
 	Leap    = "leap"
 	P3      = "p3"
+	Grappa  = "grappa"
 )
 
 // Settings are how a job is shared, as its recipe keeps them. The zero Settings are
@@ -21,6 +22,7 @@ type Settings struct {
 	Centric       CentricSettings `json:"centric,omitzero"`
 	Leap          LeapSettings    `json:"leap,omitzero"`
 	P3            P3Settings      `json:"p3,omitzero"`
+	Grappa        GrappaSettings  `json:"grappa,omitzero"`
 }
 
 // CentricSettings are those of centric.

@@ -8,7 +8,7 @@ import (
 )
 
 // names are the strategies that a user can choose.
-var names = []string{Auto, Single, Centric, Leap, P3}
+var names = []string{Auto, Single, Centric, Leap, P3, Grappa}
 
 // Check says in a sentence what settings, whoever made them, can't have together.
 func (s *Settings) Check() error {
@@ -38,6 +38,9 @@ func (s *Settings) Check() error {
 	if err := checkMerge(l.Merge); err != nil {
 		return fmt.Errorf("leap.merge=%s: %w", l.Merge, err)
 	}
+	if err := s.Grappa.check(); err != nil {
+		return err
+	}
 	switch {
 	case l.SyncEvery > 1 && l.Mode == stay:
 		return fmt.Errorf("leap.sync_every=%d: a model that stays and updates itself would learn from its own node's roots alone: choose leap.mode=%s, or leave one of the two out", l.SyncEvery, migrate)
@@ -51,6 +54,10 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("leap.merge=%s: models that stay have no slots to merge: choose leap.mode=%s, or leave one of the two out", l.Merge, migrate)
 	case s.P3.Pipelined() && s.Strategy != P3:
 		return fmt.Errorf("p3.inflight=%d: only %s has several batches under way, on older weights: choose --strategy %s, or leave it out", s.P3.Inflight, P3, P3)
+	case s.Grappa != (GrappaSettings{}) && s.Strategy != Grappa:
+		return fmt.Errorf("settings of grappa are for --strategy %s, which is not exact, so that nothing else comes to it: choose that one, or leave them out", Grappa)
+	case s.Grappa.Average > 1 && s.Deterministic:
+		return fmt.Errorf("grappa.average_every=%d: models that update themselves are as many as nodes, so their weights depend on how many there are, and --deterministic promises that they don't: leave one of the two out", s.Grappa.Average)
 	}
 	return nil
 }

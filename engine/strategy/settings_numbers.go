@@ -1,0 +1,66 @@
+package strategy
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+var (
+	errShare  = errors.New("it is a number from 0 to 1")
+	errPseudo = fmt.Errorf("it is a number from 0 to %d", mostCount)
+)
+
+// some sets a number from 1 to most, or auto, which is kept as 0.
+func some(value string, to *int, most int) error {
+	if value == Auto {
+		*to = 0
+		return nil
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > most {
+		return fmt.Errorf("it is %s, or a whole number from 1 to %d", Auto, most)
+	}
+	*to = n
+	return nil
+}
+
+func someOr(n int) string {
+	if n == 0 {
+		return Auto
+	}
+	return strconv.Itoa(n)
+}
+
+func setPeriod(s *Settings, value string) error {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > mostCount {
+		return fmt.Errorf("it is a whole number of epochs from 1 to %d", mostCount)
+	}
+	if n == UsualPeriod {
+		n = 0
+	}
+	s.Grappa.Period = n
+	return nil
+}
+
+func setShrink(s *Settings, value string) error {
+	return within(value, &s.Grappa.Shrink, 1, errShare)
+}
+
+func setPseudo(s *Settings, value string) error {
+	return within(value, &s.Grappa.Pseudo, mostCount, errPseudo)
+}
+
+// within sets a number from 0 to most; what it is else is not.
+func within(value string, to *float64, most float64, otherwise error) error {
+	x, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(x >= 0 && x <= most) {
+		return otherwise
+	}
+	*to = x + 0 // -0 is 0
+	return nil
+}
+
+// number is one as users write it.
+func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
