@@ -36,6 +36,9 @@ func (t *Topology) SelfLoops() []uint64 {
 // Inverse is 1/sqrt(degree) of each vertex, with the self-loops that are added if
 // selfLoops says so, 0 where the degree is not above 0. Nobody writes to it.
 func (t *Topology) Inverse(selfLoops bool) []float32 {
+	if t.whole != nil {
+		return t.whole.Inverse(selfLoops)
+	}
 	to := &t.plain
 	var loops []uint64
 	if selfLoops {

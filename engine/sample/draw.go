@@ -63,7 +63,7 @@ func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 		}
 		if i := i - 3; i >= 0 && i < groups {
 			f := s.flock(i)
-			if s.o.Form.Weighting != Ones {
+			if s.valued {
 				s.weigh(f, block, b.vertices[f.first:f.end])
 			}
 			b.vertices = s.seen.number(block.indices[f.at:][:f.entries], b.vertices)
@@ -72,7 +72,7 @@ func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 	block.Own, block.Vertices, block.Stamp = 0, b.vertices, tensor.NewStamp()
 	block.Rows, block.Cols = targets, len(b.vertices)
 	block.Indptr, block.Indices, block.Values, block.Transposed = block.indptr, block.indices, nil, nil
-	if s.o.Form.Weighting != Ones {
+	if s.valued {
 		block.Values = slices.Grow(block.values, 1) // nil says something else than empty
 	}
 	return nil
@@ -197,12 +197,16 @@ func (s *Sampler) weigh(f *flock, block *Block, targets []uint32) {
 			n++
 		}
 		drawn := values[n-int(r.drawn) : n]
-		weights := s.parts[r.part].weights
-		if weights != nil {
+		p := &s.parts[r.part]
+		mean := s.o.Form.Weighting == Ones
+		weights := p.weights
+		if mean {
+			weights = nil
+		} else if weights != nil {
 			weights = weights[r.from:][:r.held]
 		}
 		scale := float32(1)
-		if r.drawn < r.degree {
+		if r.drawn < r.degree && !mean {
 			scale = float32(r.degree) / float32(r.drawn)
 		}
 		switch {
@@ -220,6 +224,9 @@ func (s *Sampler) weigh(f *flock, block *Block, targets []uint32) {
 			for j, w := range weights {
 				drawn[j] = scale * w
 			}
+		}
+		if p.times != nil {
+			r.stand(values[:n], p, v-p.first, positions, mean)
 		}
 		if r.drawn < r.held {
 			positions = positions[r.drawn:]

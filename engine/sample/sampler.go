@@ -40,6 +40,7 @@ type Sampler struct {
 	seen    seen
 	loops   []uint64  // with SelfLoops: who has one already
 	inverse []float32 // for Symmetric
+	valued  bool      // blocks have values
 
 	flocks  [4]flock
 	distant distant
@@ -56,22 +57,39 @@ func New(t *Topology, o Options) *Sampler { return newSampler(t, o, t.vertices <
 
 func newSampler(t *Topology, o Options, dense bool) *Sampler {
 	o.Fanouts = checked(o.Fanouts)
-	s := &Sampler{t: t, parts: t.parts, o: o, seen: newSeen(t.vertices, dense)}
+	s := &Sampler{o: o, seen: newSeen(t.vertices, dense)}
+	s.use(t)
+	return s
+}
+
+// use has the sampler draw from a topology.
+func (s *Sampler) use(t *Topology) {
+	s.t, s.parts = t, t.parts
 	if t.partial {
 		for i := range t.parts {
 			if far := t.parts[i].far; far != nil {
-				far.check(o.Form)
+				far.check(s.o.Form)
 			}
 		}
 		s.parts = append(slices.Clone(t.parts), part{})
 	}
-	if o.Form.SelfLoops {
+	if s.o.Form.SelfLoops {
 		s.loops = t.SelfLoops()
 	}
-	if o.Form.Weighting == Symmetric {
-		s.inverse = t.Inverse(o.Form.SelfLoops)
+	if s.o.Form.Weighting == Symmetric {
+		s.inverse = t.Inverse(s.o.Form.SelfLoops)
 	}
-	return s
+	s.valued = t.weighed || s.o.Form.Weighting != Ones
+}
+
+// Within has the sampler draw from another topology of the same graph from now on: from
+// what one sees who is confined, or from the whole. It allocates nothing where the
+// topology is not partial and has been drawn from before.
+func (s *Sampler) Within(t *Topology) {
+	if t.vertices != s.t.vertices {
+		panic(fmt.Sprintf("sample: a sampler of %d vertices is to draw from %d", s.t.vertices, t.vertices))
+	}
+	s.use(t)
 }
 
 // checked is a copy of fan-outs that there may be.

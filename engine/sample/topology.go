@@ -27,6 +27,9 @@ type Topology struct {
 		of   []uint64 // a bit for each vertex with an edge from itself
 	}
 	plain, looped inverseRoots // without and with self-loops added
+
+	whole   *Topology // what Confine was asked of; nil where nothing is confined
+	weighed bool      // parts have times
 }
 
 // A part is the rows of one shard.
@@ -36,6 +39,10 @@ type part struct {
 	indices    []int32
 	weights    []float32
 	far        *Summary // of rows that are elsewhere, else nil
+
+	// Of rows that are confined:
+	degrees []int32   // of each in the whole graph; nil: as held
+	times   []float32 // how often each entry's message counts; nil: once
 }
 
 func partOf(s *graph.Shard) part {

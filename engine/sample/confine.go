@@ -1,0 +1,179 @@
+package sample
+
+import "fmt"
+
+// Confines say what of a graph those see who are confined to a part of it. All vertices
+// keep their ids and their degrees in the whole graph.
+type Confines struct {
+	// Rows has a bit for each vertex whose in-edges are seen. All others have none.
+	Rows []uint64
+	// Sources has a bit for each vertex from which edges are seen; nil: all are. An edge
+	// from a vertex to itself is always seen.
+	Sources []uint64
+	// Row is the in-edges of a vertex of Rows that is not near: their sources, ascending,
+	// their weights, nil where all are 1, and how many the graph has. Those that Sources
+	// leaves out may be missing.
+	Row func(v uint32) (sources []int32, weights []float32, degree int)
+	// Times is how often a message along an edge that is seen counts; nil: once. What is
+	// drawn then stands for the whole row in the graph, and not for what is seen of it.
+	Times func(target, source uint32) float32
+}
+
+// Confine makes the topology that those see. Rows that are seen as they are lie where
+// they lay; the others are copied, and what nobody sees takes no memory.
+func (t *Topology) Confine(c Confines) (*Topology, error) {
+	words := (t.vertices + 63) / 64
+	if len(c.Rows) != words || c.Sources != nil && len(c.Sources) != words {
+		return nil, fmt.Errorf("sample: confines of %d and %d words for %d vertices", len(c.Rows), len(c.Sources), t.vertices)
+	}
+	to := &Topology{vertices: t.vertices, near: t.near, shift: t.shift, whole: t.origin(), weighed: c.Times != nil}
+	largest := 0
+	for i := range t.parts {
+		largest = max(largest, int(t.parts[i].end-t.parts[i].first))
+	}
+	empty := make([]int64, largest+1)
+	for i := range t.parts {
+		p, err := t.confine(i, &c, empty)
+		if err != nil {
+			return nil, err
+		}
+		to.edges += p.indptr[p.end-p.first] - p.indptr[0]
+		to.parts = append(to.parts, p)
+	}
+	return to, nil
+}
+
+// origin is the topology of the whole graph.
+func (t *Topology) origin() *Topology {
+	if t.whole != nil {
+		return t.whole
+	}
+	return t
+}
+
+// confine makes one part: of rows of no entries, where none is seen, as it is, where all
+// are, or a copy.
+func (t *Topology) confine(i int, c *Confines, empty []int64) (part, error) {
+	p := t.parts[i]
+	seen, near := 0, p.far == nil
+	for v := p.first; v < p.end; v++ {
+		seen += int(c.Rows[v/64] >> (v % 64) & 1)
+	}
+	rows := int(p.end - p.first)
+	switch {
+	case seen == 0:
+		return part{first: p.first, end: p.end, indptr: empty[:rows+1]}, nil
+	case near && seen == rows && c.Sources == nil && c.Times == nil:
+		return p, nil
+	}
+	to := part{first: p.first, end: p.end, indptr: make([]int64, 1, rows+1), degrees: make([]int32, rows)}
+	if err := t.measure(&p, &to, c); err != nil {
+		return to, err
+	}
+	entries := to.indptr[rows]
+	to.indices = make([]int32, entries)
+	if c.Times != nil {
+		to.times = make([]float32, entries)
+	}
+	at := 0
+	for v := p.first; v < p.end; v++ {
+		if c.Rows[v/64]>>(v%64)&1 == 0 {
+			continue
+		}
+		sources, weights, _ := t.rowFor(&p, v, c)
+		if weights != nil && to.weights == nil {
+			to.weights = ones(int(entries))
+		}
+		for j, u := range sources {
+			if !c.sees(v, uint32(u)) {
+				continue
+			}
+			to.indices[at] = u
+			if weights != nil {
+				to.weights[at] = weights[j]
+			}
+			if to.times != nil {
+				to.times[at] = 1
+				if uint32(u) != v {
+					to.times[at] = c.Times(v, uint32(u))
+				}
+			}
+			at++
+		}
+	}
+	return to, nil
+}
+
+// measure sets where the rows of a part will lie, and their degrees.
+func (t *Topology) measure(p, to *part, c *Confines) error {
+	entries := int64(0)
+	for v := p.first; v < p.end; v++ {
+		if c.Rows[v/64]>>(v%64)&1 != 0 {
+			if p.far != nil && c.Row == nil {
+				return fmt.Errorf("sample: the edges of vertex %d are not here", v)
+			}
+			sources, _, degree := t.rowFor(p, v, c)
+			to.degrees[v-p.first] = int32(degree)
+			for _, u := range sources {
+				if c.sees(v, uint32(u)) {
+					entries++
+				}
+			}
+		}
+		to.indptr = append(to.indptr, entries)
+	}
+	return nil
+}
+
+// sees says whether an edge to a vertex whose row is seen is.
+func (c *Confines) sees(v, u uint32) bool {
+	return c.Sources == nil || u == v || c.Sources[u/64]>>(u%64)&1 != 0
+}
+
+func (t *Topology) rowFor(p *part, v uint32, c *Confines) ([]int32, []float32, int) {
+	if p.far != nil {
+		return c.Row(v)
+	}
+	sources, weights := p.row(v)
+	degree := len(sources)
+	if p.degrees != nil {
+		degree = int(p.degrees[v-p.first])
+	}
+	return sources, weights, degree
+}
+
+func ones(n int) []float32 {
+	to := make([]float32, n)
+	for i := range to {
+		to[i] = 1
+	}
+	return to
+}
+
+// Seen is the in-edges of v that are seen, and how many the whole graph has: as many as
+// there are, where nothing is confined, and 0 where the row of v is not seen. v must be
+// near.
+func (t *Topology) Seen(v uint32) (sources []int32, degree int) {
+	p := &t.parts[t.of(v)]
+	sources, _ = p.row(v)
+	if p.degrees != nil {
+		return sources, int(p.degrees[v-p.first])
+	}
+	return sources, len(sources)
+}
+
+// Copied is how many bytes a confined topology takes beside the one that it is of.
+func (t *Topology) Copied() (bytes uint64) {
+	if t.whole == nil {
+		return 0
+	}
+	largest := 0
+	for i := range t.parts {
+		p := &t.parts[i]
+		if p.degrees != nil {
+			bytes += uint64(8*cap(p.indptr) + 4*(len(p.degrees)+len(p.indices)+len(p.weights)+len(p.times)))
+		}
+		largest = max(largest, int(p.end-p.first))
+	}
+	return bytes + 8*uint64(largest+1)
+}

@@ -1,0 +1,165 @@
+package grappa
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// A Corrector says how much the losses of roots count, to make up for the neighbours
+// that their group does not see: less, the fewer of them it sees.
+type Corrector struct {
+	o      *strategy.GrappaSettings
+	groups int
+}
+
+// NewCorrector makes that of a job. Any number of goroutines may use it.
+func NewCorrector(o *strategy.GrappaSettings, s *Schedule) *Corrector {
+	return &Corrector{o: o, groups: s.groups}
+}
+
+// Weigh sets to to the weights of roots, which are of the group of the context, and are
+// among the batch of the step; blocks are what is computed of them. It returns nil where
+// all weights are 1. They depend on the context, the batch and the blocks alone.
+//
+// A step's loss is the sum over all roots of weight times loss, divided by how many
+// roots there are, times Scale.
+func (k *Corrector) Weigh(to []float64, c *Context, batch, roots []uint32, blocks []sample.Block) []float64 {
+	corrects := k.o.Weighs() && k.o.Shrink != 1 && !(c.whole && k.o.Corrects() != strategy.CorrectReleased && !k.o.AllHops())
+	if !corrects && !k.o.ByGroups() {
+		return nil
+	}
+	to = to[:0]
+	for range roots {
+		to = append(to, 1)
+	}
+	if corrects {
+		k.correct(to, c, batch, roots, blocks)
+	}
+	if k.o.ByGroups() {
+		own := 0
+		for _, v := range batch {
+			if c.Root(v) {
+				own++
+			}
+		}
+		share := float64(len(batch)) / float64(k.groups*own)
+		for i := range to {
+			to[i] *= share
+		}
+	}
+	return to
+}
+
+// correct sets the weights that the correction asks for.
+func (k *Corrector) correct(to []float64, c *Context, batch, roots []uint32, blocks []sample.Block) {
+	deeper := 1.0
+	if k.o.AllHops() {
+		// Blocks begin with the outermost; the last is that of the roots.
+		for i := range len(blocks) - 1 {
+			deeper *= k.mean(c, blocks[i].Vertices[:blocks[i].Rows], nil)
+		}
+	}
+	var mean float64
+	switch k.o.Corrects() {
+	case strategy.CorrectBatch:
+		mean = k.mean(c, batch, c.Root)
+	case strategy.CorrectReleased:
+		mean = released(c, batch)
+	}
+	for i, v := range roots {
+		w := mean
+		if corrects := k.o.Corrects(); corrects == strategy.CorrectNode || corrects == strategy.CorrectSelf {
+			w = k.weight(c, v)
+		}
+		to[i] = k.shrunk(w * deeper)
+	}
+}
+
+// weight is the share of v's neighbours that are seen: 1 where there are none.
+func (k *Corrector) weight(c *Context, v uint32) float64 {
+	a, d, seen := c.Coverage(v)
+	switch {
+	case !seen:
+		return 0
+	case a == d:
+		return 1
+	}
+	return (float64(a) + k.o.Pseudo) / (float64(d) + k.o.Pseudo)
+}
+
+// mean is that of the weights of vertices, of which those count that of says yes to.
+func (k *Corrector) mean(c *Context, vertices []uint32, of func(uint32) bool) float64 {
+	sum, n := 0.0, 0
+	for _, v := range vertices {
+		if of == nil || of(v) {
+			sum += k.weight(c, v)
+			n++
+		}
+	}
+	return sum / float64(max(1, n))
+}
+
+// released is the weight that the authors' program gives to a group, which is never 1:
+// for comparison.
+func released(c *Context, batch []uint32) float64 {
+	sum, n := 0.0, 0
+	for _, v := range batch {
+		if c.Root(v) {
+			a, d, _ := c.Coverage(v)
+			sum += min(1, float64(max(a, 1))/float64(d+1))
+			n++
+		}
+	}
+	return sum / float64(max(1, n))
+}
+
+// shrunk draws a weight to 1.
+func (k *Corrector) shrunk(w float64) float64 { return (1-k.o.Shrink)*w + k.o.Shrink }
+
+// Sum is what the weights of so many roots add up to, such that such sums add up to the
+// same in any order. weights may be nil.
+func Sum(weights []float64, roots int) float64 {
+	if weights == nil {
+		return float64(roots)
+	}
+	sum := 0.0
+	for _, w := range weights {
+		sum += w
+	}
+	const unit = 1 << 24
+	return math.Round(sum*unit) / unit
+}
+
+// Scale is by what the gradient of a step, the sum over all groups divided by how many
+// roots there are, is multiplied, where the weights of all of them add up to sum.
+func (k *Corrector) Scale(roots int, sum float64) float64 {
+	if k.o.Corrects() != strategy.CorrectSelf || sum <= 0 {
+		return 1
+	}
+	return float64(roots) / sum
+}
+
+// CheckModel says in a sentence what a model makes of the settings: where it takes the
+// largest of messages, or weighs them itself, none can count more than others.
+func CheckModel(o *strategy.GrappaSettings, m nn.Spec) error {
+	how := ""
+	switch {
+	case m.Model == "gat":
+		how = "weighs messages itself"
+	case m.Model == "sage" && m.Aggregator == "max":
+		how = "with sage.aggregator=max takes the largest of messages"
+	default:
+		return nil
+	}
+	switch {
+	case o.Corrects() == strategy.CorrectMessage:
+		return fmt.Errorf("grappa.correction=%s: a %s %s, so that none can count for those that are not seen: choose another correction, or another model", strategy.CorrectMessage, m.Model, how)
+	case o.Loader == strategy.HaloSampled:
+		return fmt.Errorf("grappa.loader=%s: a %s %s, so that none can count for those that are left out: choose another loader, or another model", strategy.HaloSampled, m.Model, how)
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package grappa
+
+import (
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// keep is the halo, ascending, and which share of all there is that is. Where it has a
+// cap, those stay whose numbers under the key of the super-epoch are least: each as
+// probably as any other, and no more than the cap, whoever asks.
+func (b *Builder) keep() (halo []uint32, share float64) {
+	for i := range b.reach {
+		for v := range (bits{b.reach[i] &^ b.inner[i]}).all() {
+			halo = append(halo, uint32(64*i)+v)
+		}
+	}
+	most := b.cap()
+	if most < 0 || len(halo) <= most {
+		return halo, 1
+	}
+	key := keyed.New(b.o.Seed, keyed.Halo).With(uint64(b.o.Super))
+	numbers := make([]uint64, len(halo))
+	for i, v := range halo {
+		numbers[i] = uint64(key.With(uint64(v)))
+	}
+	sorted := slices.Clone(numbers)
+	slices.Sort(sorted)
+	least := sorted[most-1]
+	kept := halo[:0]
+	for i, v := range halo {
+		if numbers[i] <= least {
+			kept = append(kept, v)
+		}
+	}
+	return kept, float64(most) / float64(len(halo))
+}
+
+// cap is how many rows of halo there may be, negative if any number.
+func (b *Builder) cap() int {
+	switch s := b.o.Settings; {
+	case s.Loader != strategy.HaloSampled:
+		return -1
+	case s.Cap > 0:
+		return s.Cap
+	}
+	return max(1, b.inner.count())
+}
