@@ -15,6 +15,7 @@ import (
 // A share is what a node did of an epoch, as it tells all others at its end.
 type share struct {
 	Rows, Remote, Edges, Slots uint64
+	Seen                       uint64 // edges, where groups train in isolation
 	Bytes, Requests            [strategy.Kinds]uint64
 	Phases                     Phases
 	Seconds                    float64
@@ -40,6 +41,9 @@ func (t *learner) agree(ctx context.Context, e *Epoch) error {
 		Rows: e.Rows, Remote: e.Remote, Edges: e.Edges, Slots: uint64(e.Slots),
 		Bytes: e.Sent.Bytes, Requests: e.Sent.Requests, Phases: e.Phases, Seconds: e.Seconds,
 	}
+	if t.isolated != nil {
+		mine.Seen = t.isolated.seen.edges
+	}
 	if err := mine.sign(e.Hash); err != nil {
 		return err
 	}
@@ -57,11 +61,13 @@ func (t *learner) agree(ctx context.Context, e *Epoch) error {
 		return fmt.Errorf("exchange what each node did of epoch %d: %w", e.Epoch, err)
 	}
 	e.Rows, e.Remote, e.Edges, e.Slots, e.Sent, e.Phases, e.Seconds = 0, 0, 0, 0, strategy.Counts{}, Phases{}, 0
+	seen := uint64(0)
 	for node, m := range messages {
 		var of share
 		if err := of.read(m); err != nil {
 			return fmt.Errorf("node %s %w", s.name(node), err)
 		}
+		seen += of.Seen
 		if of.Hash != mine.Hash && !s.mixed {
 			d := &Differing{Epoch: e.Epoch, Nodes: s.differing(messages)}
 			if model := t.called(); model != "" {
@@ -75,6 +81,9 @@ func (t *learner) agree(ctx context.Context, e *Epoch) error {
 		of.add(e, float64(len(messages)))
 	}
 	e.Strategy, e.Why = s.strategy, s.why
+	if t.isolated != nil {
+		e.see(t.isolated, seen, t.at.Last.Seen)
+	}
 	return nil
 }
 

@@ -53,6 +53,10 @@ type group struct {
 	input  nn.Input
 	sparse features.Rows
 	place  int // among those of the front
+
+	weights []float64 // of the roots' losses, where groups train in isolation; nil: all 1
+	weighed []float64 // whose memory these lie in
+	weight  float64   // what they add up to
 }
 
 // edges counts those of the slot's blocks.
@@ -92,7 +96,7 @@ type hand struct {
 
 func newHand(d *data, deal *dealing, o sample.Options, device tensor.Device) (*hand, error) {
 	h := &hand{data: d, dealing: deal, device: device}
-	if sh := deal.shared; sh != nil && !sh.replica.Replicated {
+	if sh := deal.shared; sh != nil && !sh.replica.Replicated && deal.isolated == nil {
 		h.far = frontier.New(sh.peers, sh.work, sh.layout)
 		o.Far = h.far
 	}
@@ -169,6 +173,11 @@ func (h *hand) draw(ctx context.Context, s *slot, epoch int) error {
 			return fmt.Errorf("epoch %d, step %d: %w", epoch, s.step+1, err)
 		}
 	}
+	if n := h.dealing.isolated; n != nil {
+		for i := range s.groups {
+			n.weigh(s, &s.groups[i])
+		}
+	}
 	if f := h.dealing.front; f != nil {
 		if err := f.resample(ctx, h, s, epoch); err != nil {
 			return fmt.Errorf("epoch %d, step %d, what other nodes draw: %w", epoch, s.step+1, err)
@@ -182,6 +191,9 @@ func (h *hand) sample(ctx context.Context, s *slot, g *group, epoch int) error {
 	if len(g.Roots) == 0 {
 		g.batch.Blocks = g.batch.Blocks[:0]
 		return nil
+	}
+	if n := h.dealing.isolated; n != nil {
+		h.sampler.Within(n.of(g.Roots).Topology)
 	}
 	if err := h.sampler.Sample(ctx, &g.batch, uint64(epoch), uint64(s.step), g.Roots); err != nil {
 		return err
@@ -199,7 +211,12 @@ func (h *hand) gather(ctx context.Context, s *slot, epoch int) error {
 	}
 	s.outermost()
 	places, far := s.sets, (*features.Far)(nil)
-	if sh := h.dealing.shared; sh != nil {
+	if n := h.dealing.isolated; n != nil {
+		if err := n.gather(s); err != nil {
+			return err
+		}
+		places, far = s.far.Places, &s.far.Far
+	} else if sh := h.dealing.shared; sh != nil {
 		if err := sh.source.Gather(ctx, &s.far, s.sets, uint32(epoch), uint32(s.step), sh.asking, &s.tally); err != nil {
 			return err
 		}

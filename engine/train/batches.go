@@ -160,7 +160,7 @@ func (b *batches) ahead(ctx context.Context, epoch, steps int, see func(*slot)) 
 		b.set(s, step)
 		h := b.hands[0]
 		var err error
-		if h.dealing.shared == nil || h.dealing.front != nil || b.same {
+		if h.dealing.shared == nil || h.dealing.front != nil || h.dealing.isolated != nil || b.same {
 			err = h.fill(ctx, s, b.phases, epoch)
 		} else {
 			err = h.look(ctx, s, epoch)

@@ -38,10 +38,14 @@ func (r Recipe) Check(about About) error {
 	if err != nil {
 		return err
 	}
-	if r.Sharing.Strategy == strategy.P3 {
-		if err := p3.Check(model); err != nil {
-			return err
-		}
+	switch r.Sharing.Strategy {
+	case strategy.P3:
+		err = p3.Check(model)
+	case strategy.Grappa:
+		err = r.checkIsolation(about)
+	}
+	if err != nil {
+		return err
 	}
 	return r.checkFanouts(model.Hops())
 }

@@ -11,12 +11,13 @@ import (
 
 // dealing gives slots their groups. Hands share it.
 type dealing struct {
-	shared *shared // nil where one node does it all
-	front  *front  // nil where rows are gathered
-	shards int
-	nodes  int
-	self   int
-	grains bool // gradients are added up by grains
+	shared   *shared   // nil where one node does it all
+	front    *front    // nil where rows are gathered
+	isolated *isolated // nil where groups see all that they read
+	shards   int
+	nodes    int
+	self     int
+	grains   bool // gradients are added up by grains
 
 	mu      sync.Mutex // of what follows
 	dealer  strategy.Dealer
@@ -25,9 +26,12 @@ type dealing struct {
 }
 
 func newDealing(t *trainer) *dealing {
-	d := &dealing{shared: t.shared, front: t.front, shards: len(t.data.shards), nodes: 1, grains: t.recipe.Sharing.Deterministic}
+	d := &dealing{shared: t.shared, front: t.front, isolated: t.isolated, shards: len(t.data.shards), nodes: 1, grains: t.recipe.Sharing.Deterministic}
 	if t.shared == nil {
 		d.dealer = newAlone(t.data, d.grains)
+		if t.isolated != nil {
+			d.dealer = t.isolated.dealer
+		}
 		return d
 	}
 	d.nodes, d.self, d.dealer = len(t.shared.work.Nodes), t.shared.work.Self, t.shared.dealer

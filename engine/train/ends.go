@@ -10,6 +10,9 @@ import (
 func (t *trainer) epoch(ctx context.Context) error {
 	at := t.place()
 	if at.step < t.batches.steps {
+		if err := t.turnTo(ctx, at.epoch); err != nil {
+			return err
+		}
 		if err := t.steps(ctx); err != nil {
 			return err
 		}
@@ -104,6 +107,9 @@ func (t *learner) conclude(ctx context.Context) error {
 		return err
 	}
 	if t.shared == nil {
+		if t.isolated != nil {
+			e.see(t.isolated, t.isolated.seen.edges, t.at.Last.Seen)
+		}
 		return nil
 	}
 	if err := t.agree(ctx, e); err != nil {
@@ -140,6 +146,7 @@ func (t *learner) commit() {
 		t.best = append(t.best[:0], t.host...) // hash has read them
 	}
 	t.at.Last = e
+	t.at.plateau(&t.recipe.Sharing.Grappa)
 	t.at.Epoch, t.at.Step, t.at.Losses, t.at.Under = t.at.Epoch+1, 0, 0, Epoch{}
 	t.history, t.end = append(t.history, e), Epoch{}
 	if t.options.Report != nil {

@@ -27,6 +27,11 @@ type Epoch struct {
 	Why      string `json:"why,omitempty"`
 	Slots    int    `json:"slots,omitempty"`
 	Behind   int    `json:"behind,omitempty"`
+
+	// Of a run whose groups train in isolation: its super-epoch, from 1, and the share of
+	// all edges that the groups of their targets have seen so far.
+	Super int     `json:"super_epoch,omitempty"`
+	Seen  float64 `json:"edges_seen,omitempty"`
 }
 
 // Phases is where the time of an epoch went, in seconds. Work that overlaps counts

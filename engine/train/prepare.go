@@ -59,6 +59,9 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	if err := t.openFront(ctx); err != nil {
 		return err
 	}
+	if err := t.openIsolated(ctx); err != nil {
+		return err
+	}
 	for _, l := range t.learners {
 		l.sums = l.newSums()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/auto"
 	"github.com/hopmesh/hopmesh/engine/strategy/p3"
+	"github.com/hopmesh/hopmesh/engine/vicinity"
 )
 
 // shared is what a run has beside that several nodes share: nil where one node does
@@ -28,8 +29,10 @@ type shared struct {
 	exchange *exchange.Exchange
 	replica  *replica.Replica
 	source   *gather.Source
-	columns  *p3.Source      // nil where rows are gathered
-	dealer   strategy.Dealer // nil until it is chosen
+	columns  *p3.Source       // nil where rows are gathered
+	vicinity *vicinity.Source // nil where groups see all that they read
+	guard    *guard           // nil there, too
+	dealer   strategy.Dealer  // nil until it is chosen
 
 	frontier *frontier.Server
 	strategy string         // that deals
@@ -76,18 +79,26 @@ func join(ctx context.Context, r *Recipe, held []*graph.Shard, o *Options) (*sha
 	if err != nil {
 		return nil, err
 	}
+	if s.strategy == strategy.Grappa {
+		s.guard = &guard{Peers: s.peers}
+		s.peers = s.guard
+	}
 	s.exchange = exchange.New(s.peers, s.work)
 	replica.Serve(s.peers, held)
 	s.source = gather.Register(s.peers)
 	if s.mayUse(strategy.P3, o) {
 		s.columns = p3.Register(s.peers)
 	}
+	topology := r.Sharing.Topology
+	if s.strategy == strategy.Grappa {
+		s.vicinity, topology = vicinity.Register(s.peers), "sharded" // what groups see is brought apart
+	}
 	s.frontier = frontier.Serve(s.peers)
 	s.seats = newSeats(len(s.work.Nodes))
 	s.peers.Answer(strategy.Checkpoint, s.seats.answer(o.Dir))
 	s.peers.Open()
 	s.replica, err = replica.Bring(ctx, s.peers, s.work, held, replica.Options{
-		Dataset: o.Dataset, Form: model.Form(), Topology: r.Sharing.Topology, Memory: cmp.Or(o.Memory, headroom.Available()), Cache: o.Replicas, Tally: &s.start,
+		Dataset: o.Dataset, Form: model.Form(), Topology: topology, Memory: cmp.Or(o.Memory, headroom.Available()), Cache: o.Replicas, Tally: &s.start,
 	})
 	if err != nil {
 		return nil, err
@@ -172,7 +183,7 @@ func (s *shared) notes() (all []string) {
 	if s.mixed {
 		all = append(all, "some nodes compute on GPUs and some on their processors: what they have learnt differs in the last digits")
 	}
-	if s.replica.Replicated {
+	if s.replica.Replicated || s.vicinity != nil {
 		return all
 	}
 	return append(all, "the edges of the whole graph take more memory than a node has for them: nodes ask each other for neighbours, which costs time and bytes")
@@ -184,6 +195,11 @@ func (s *shared) ready(ctx context.Context, t *trainer) error {
 		return err
 	}
 	s.frontier.Ready(t.data.topology, t.sampling())
+	if s.vicinity != nil {
+		if err := s.vicinity.Ready(t.data.shards, t.data.features, s.source, s.work, s.layout, t.recipe.Sharing.Wire); err != nil {
+			return err
+		}
+	}
 	return s.keep(ctx, t)
 }
 

@@ -26,6 +26,10 @@ type state struct {
 	Falls  int `json:"falls"`
 	// Last is the last epoch that is done.
 	Last Epoch `json:"last"`
+	// Super is the super-epoch of grappa, where plateaus end them, and Turned the last epoch
+	// of the one before.
+	Super  int `json:"super,omitempty"`
+	Turned int `json:"turned,omitempty"`
 	// Tuning is what the dealer has found out.
 	Tuning strategy.Tuning `json:"tuning,omitzero"`
 }

@@ -27,6 +27,9 @@ func (t *learner) step(ctx context.Context, s *slot, rate float64) (loss float64
 	if wrong != "" && t.shared == nil {
 		return loss, reducing, t.diverged(s, wrong)
 	}
+	if t.isolated != nil && t.sums == nil {
+		t.normalise(s, s.weight())
+	}
 	if t.sums != nil {
 		start := time.Now()
 		pprof.SetGoroutineLabels(t.phases.reduce)
@@ -122,6 +125,7 @@ func (t *learner) learn(s *slot, g *group) (loss float64, wrong string) {
 	t.question()
 	loss = t.loss(dz, z, g.labels, t.local.models()/float64(len(s.roots)))
 	if isNumber(loss) {
+		t.scaleBy(g, dz)
 		t.backward(s, g, dz)
 		finite = t.device.Finite(t.gradients)
 	}
@@ -151,6 +155,11 @@ func (t *learner) reduce(ctx context.Context, s *slot, loss float64, wrong strin
 	if wrong != "" {
 		r.Note.Flags |= unsound
 	}
+	weight := uint64(0)
+	if t.isolated != nil && t.local == nil {
+		weight = s.weight()
+		r.Note.Flags |= weight << 1
+	}
 	notes, err := t.sums.total(ctx, r)
 	if err != nil {
 		return loss, fmt.Errorf("add up the gradients of epoch %d, step %d: %w", t.at.Epoch, s.step+1, err)
@@ -165,10 +174,14 @@ func (t *learner) reduce(ctx context.Context, s *slot, loss float64, wrong strin
 		return loss, t.divergedThere(s, node)
 	}
 	if t.shared != nil {
-		loss = 0
+		loss, weight = 0, 0
 		for _, note := range notes {
 			loss += note.Loss
+			weight += note.Flags >> 1
 		}
+	}
+	if t.isolated != nil && t.local == nil {
+		t.normalise(s, weight)
 	}
 	if !t.device.Finite(t.gradients) {
 		return loss, t.diverged(s, "the sum of the gradients")

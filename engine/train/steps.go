@@ -22,6 +22,7 @@ func (t *trainer) steps(ctx context.Context) error {
 	defer t.batches.end()
 	defer t.front.stop()
 	defer t.round(false)
+	defer t.isolate()()
 	t.whole = at.step == 0
 	t.take(at.epoch, at.step)
 	for _, l := range t.learners {

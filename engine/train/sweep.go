@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -20,6 +21,8 @@ func (r *Recipe) checkSweep(about About) error {
 		return fmt.Errorf("--sweep makes %d models, and one job trains at most %d: start several jobs", len(r.Sweep), mostModels)
 	case r.Sharing.Strategy == strategy.P3:
 		return r.Sharing.CheckSweep(strategy.P3)
+	case r.Sharing.Strategy == strategy.Grappa && r.Sharing.Grappa.OnPlateau():
+		return errors.New("--sweep: with --set grappa.switch=plateau each model would turn to other shards at another time, and all train on the same batches: leave one of the two out")
 	}
 	for i := range r.Sweep {
 		of := &r.Sweep[i].Recipe

@@ -36,8 +36,9 @@ type trainer struct {
 	learners []*learner
 	turn     []*learner // those that do the step, or end the epoch, that is under way
 
-	shared *shared // nil: this node does it all
-	front  *front  // nil: passes begin with features
+	shared   *shared   // nil: this node does it all
+	front    *front    // nil: passes begin with features
+	isolated *isolated // nil: groups see all that they read
 
 	dealing  *dealing
 	batches  *batches
@@ -159,6 +160,7 @@ func (t *trainer) sampling() sample.Options {
 
 func (t *trainer) close() {
 	t.batches.close()
+	t.isolated.close()
 	if t.front != nil {
 		t.front.Close()
 	}

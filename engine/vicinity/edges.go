@@ -53,13 +53,11 @@ func (e *Edges) Row(v uint32) (sources []int32, weights []float32, degree int32,
 }
 
 // Edges brings in-edges of ascending vertices that are elsewhere, from sources in some
-// ranges; nil: from all. What before has of them is not asked for.
-func (s *Source) Edges(ctx context.Context, vertices []uint32, within []Range, before *Edges, tally *strategy.Tally) (*Edges, error) {
-	if before != nil && !slices.Equal(before.within, within) {
-		before = nil
-	}
+// ranges; nil: from all. What is there already, from the same ranges, is not asked for.
+func (s *Source) Edges(ctx context.Context, vertices []uint32, within []Range, tally *strategy.Tally, there ...*Edges) (*Edges, error) {
+	before := slices.DeleteFunc(slices.Clone(there), func(e *Edges) bool { return e == nil || !slices.Equal(e.within, within) })
 	asks := s.byOwner(vertices, func(v uint32) bool {
-		_, _, _, ok := before.Row(v)
+		_, _, _, ok := rowIn(before, v)
 		return ok
 	})
 	tables := make([]table, len(asks))
@@ -69,13 +67,13 @@ func (s *Source) Edges(ctx context.Context, vertices []uint32, within []Range, b
 	if err != nil {
 		return nil, fmt.Errorf("bring edges of other nodes: %w", err)
 	}
-	return s.edges(vertices, within, asks, tables, before), nil
+	return s.edges(vertices, within, tables, before), nil
 }
 
 // edges puts together what came and what was there before.
-func (s *Source) edges(vertices []uint32, within []Range, asks [][]uint32, tables []table, before *Edges) *Edges {
+func (s *Source) edges(vertices []uint32, within []Range, tables []table, before []*Edges) *Edges {
 	e := &Edges{places: newPlaces(slices.Clone(vertices), s.layout.Vertices()), within: within}
-	weighted, entries := before != nil && before.weights != nil, 0
+	weighted, entries := slices.ContainsFunc(before, func(e *Edges) bool { return e.weights != nil }), 0
 	for i := range tables {
 		weighted = weighted || tables[i].weights != nil
 		entries += len(tables[i].sources)
@@ -87,7 +85,7 @@ func (s *Source) edges(vertices []uint32, within []Range, asks [][]uint32, table
 	}
 	next := make([]int, len(tables))
 	for _, v := range vertices {
-		sources, weights, degree, ok := before.Row(v)
+		sources, weights, degree, ok := rowIn(before, v)
 		if !ok {
 			node := s.layout.Owner(v)
 			sources, weights, degree = tables[node].at(next[node])
@@ -101,6 +99,16 @@ func (s *Source) edges(vertices []uint32, within []Range, asks [][]uint32, table
 		e.indptr, e.degrees = append(e.indptr, int64(len(e.sources))), append(e.degrees, degree)
 	}
 	return e
+}
+
+// rowIn is the row of a vertex in the first that has it.
+func rowIn(all []*Edges, v uint32) (sources []int32, weights []float32, degree int32, ok bool) {
+	for _, e := range all {
+		if sources, weights, degree, ok = e.Row(v); ok {
+			break
+		}
+	}
+	return sources, weights, degree, ok
 }
 
 // at is one row.

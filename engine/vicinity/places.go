@@ -39,12 +39,15 @@ func (p *places) of(v uint32) (int, bool) {
 	return int(p.ranks[v/64]) + bits.OnesCount64(w&(bit-1)), true
 }
 
+// Vertices are those that have a number, ascending. Nobody writes to them.
+func (p *places) Vertices() []uint32 { return p.ids }
+
 func (p *places) bytes() uint64 {
 	return 4*uint64(cap(p.ids)) + 8*uint64(len(p.marks)) + 4*uint64(len(p.ranks))
 }
 
-// union merges ascending lists of vertices into one.
-func union(lists ...[]uint32) []uint32 {
+// Union merges ascending lists of vertices into one.
+func Union(lists ...[]uint32) []uint32 {
 	var all []uint32
 	for _, l := range lists {
 		all = append(all, l...)

@@ -38,7 +38,7 @@ func TestEdgesAreThoseOfTheShards(t *testing.T) {
 				vertices, _ := rangeOf(shards, 2, 3, 4)
 				vertices = slices.DeleteFunc(vertices, func(v uint32) bool { return v%5 == 3 })
 				var tally strategy.Tally
-				e, err := all[0].Edges(t.Context(), vertices, within, nil, &tally)
+				e, err := all[0].Edges(t.Context(), vertices, within, &tally)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -95,25 +95,25 @@ func TestEdgesThatAreHereAreNotBroughtAgain(t *testing.T) {
 	one, ranges := rangeOf(shards, 1)
 	both, _ := rangeOf(shards, 1, 2)
 	var first, again, rest, other strategy.Tally
-	before, err := all[0].Edges(t.Context(), one, nil, nil, &first)
+	before, err := all[0].Edges(t.Context(), one, nil, &first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := all[0].Edges(t.Context(), one, nil, before, &again); err != nil || again.Read() != (strategy.Counts{}) {
+	if _, err := all[0].Edges(t.Context(), one, nil, &again, before); err != nil || again.Read() != (strategy.Counts{}) {
 		t.Errorf("%v, %v", again.Read(), err)
 	}
-	e, err := all[0].Edges(t.Context(), both, nil, before, &rest)
+	e, err := all[0].Edges(t.Context(), both, nil, &rest, before)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := all[0].Edges(t.Context(), both, nil, nil, nil)
+	fresh, err := all[0].Edges(t.Context(), both, nil, nil)
 	if err != nil || !slices.Equal(e.sources, fresh.sources) || !slices.Equal(e.weights, fresh.weights) || !slices.Equal(e.indptr, fresh.indptr) {
 		t.Errorf("%v and %v, %v", e.table, fresh.table, err)
 	}
 	if r := rest.Read(); r.Requests[strategy.Shard] != 1 {
 		t.Errorf("%v", r)
 	}
-	if _, err := all[0].Edges(t.Context(), one, ranges, before, &other); err != nil || other.Read().Requests[strategy.Shard] != 1 {
+	if _, err := all[0].Edges(t.Context(), one, ranges, &other, before); err != nil || other.Read().Requests[strategy.Shard] != 1 {
 		t.Errorf("%v, %v", other.Read(), err)
 	}
 }

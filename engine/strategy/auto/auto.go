@@ -120,14 +120,15 @@ func (j *Job) choose(ctx context.Context) (*Choice, error) {
 	return c, nil
 }
 
-// candidates are the strategies that can share the job. Where weights are to be the same
+// candidates are the strategies that can share the job, and train what one node would:
+// grappa doesn't. Where weights are to be the same
 // bits on any nodes, p3 is none: its sums are others than those of all the rest, and what
 // nodes are fast in must not show in the weights.
 func (j *Job) candidates() ([]Candidate, error) {
 	var all []Candidate
 	var refused error
 	for _, s := range j.Strategies {
-		if s.Name() == strategy.P3 && (j.Model.Sum == 0 || j.Settings.Deterministic) {
+		if s.Name() == strategy.Grappa || s.Name() == strategy.P3 && (j.Model.Sum == 0 || j.Settings.Deterministic) {
 			continue
 		}
 		d, err := s.New(j.Layout, j.Settings)

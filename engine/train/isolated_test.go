@@ -1,0 +1,114 @@
+package train
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
+)
+
+// isolation is Options with grappa among the strategies.
+func isolation(o Options) Options {
+	o.Strategies = append(slices.Clone(strategies), grappa.Strategy{})
+	return o
+}
+
+// apart are the settings of groups that train in isolation.
+func apart(g strategy.GrappaSettings) strategy.Settings {
+	return strategy.Settings{Strategy: strategy.Grappa, Grappa: g}
+}
+
+// One group with all neighbours has the gradient of one machine, and so have several
+// whose halo is as deep as the model, whoever runs them.
+func TestGroupsThatSeeAllMakeTheGradientsOfOneNode(t *testing.T) {
+	shards := tiny(t, 90, 6)
+	for _, model := range []string{"gcn", "sage", "gat", "gin"} {
+		r := exactRecipe(model)
+		want := started(t, r, shards, wide(Options{Threads: 1}))
+		for _, g := range []strategy.GrappaSettings{{Groups: 1}, {Groups: 1, Loader: strategy.Strict}, {Groups: 3, Depth: 2}, {Groups: 4, Depth: 2, Sweep: "off"}} {
+			r.Sharing = apart(g)
+			for _, nodes := range []int{1, 2, 3} {
+				within(t, fmt.Sprintf("%s on %d nodes, %+v", model, nodes, g), r, shards, isolation(wide(Options{Threads: 1})), nodes, want, 1e-10)
+			}
+		}
+	}
+}
+
+// With a halo as deep as the model, weights are the bits of the other strategies.
+func TestDeepHalosMakeTheBitsOfOneNode(t *testing.T) {
+	shards := communities(t, 1500)
+	for _, full := range []bool{false, true} {
+		r := small("sage")
+		r.Epochs, r.Sharing.Deterministic = 3, true
+		if full {
+			r.Model.Model, r.Model.Aggregator, r.Batch, r.Fanouts = "gcn", "", 0, nil
+		}
+		_, one := mustRun(t, r, shards, Options{Threads: 2})
+		want := hashes(one)
+		r.Sharing = apart(strategy.GrappaSettings{Depth: 2, Period: 1})
+		r.Sharing.Deterministic = true
+		for _, nodes := range []int{1, 2, 5} {
+			_, told := newMesh(nodes, uneven(len(shards), nodes)).mustRun(t, r, shards, isolation(Options{Threads: 2}))
+			for node, got := range told {
+				if hashes(got) != want {
+					t.Errorf("full %v, node %d of %d:\n%s\nand one node\n%s", full, node, nodes, hashes(got), want)
+				}
+			}
+		}
+	}
+}
+
+// isolations are settings in which groups see less than one node would.
+func isolations() map[string]strategy.GrappaSettings {
+	return map[string]strategy.GrappaSettings{
+		"halo":         {Period: 1},
+		"strict":       {Period: 2, Loader: strategy.Strict, Groups: 3, Swept: 1, Correction: strategy.CorrectNode},
+		"all hops":     {Period: 1, Loader: strategy.Strict, Hops: "all"},
+		"self":         {Period: 1, Loader: strategy.Strict, Correction: strategy.CorrectSelf, Swept: 1},
+		"message":      {Period: 1, Loader: strategy.Strict, Correction: strategy.CorrectMessage},
+		"sampled":      {Period: 1, Loader: strategy.HaloSampled, Cap: 60},
+		"plateau":      {Period: 1, Switch: "plateau", Loader: strategy.Strict, Swept: 1},
+		"serial, off":  {Period: 1, Loader: strategy.Strict, Serial: true, Groups: 5},
+		"never swept":  {Period: 1, Loader: strategy.Strict, Sweep: "off"},
+		"groups alike": {Period: 1, Loader: strategy.Strict, Loss: "groups"},
+	}
+}
+
+// What is learnt depends on the plan, and not on which node runs which group.
+func TestGroupsLearnTheSameBitsOnAnyNumberOfNodes(t *testing.T) {
+	shards := communities(t, 900)
+	seen := map[string]string{}
+	for name, g := range isolations() {
+		for _, full := range []bool{false, true} {
+			r := small("sage")
+			r.Epochs, r.Batch = 4, 150
+			if full {
+				r.Model.Model, r.Model.Aggregator, r.Batch, r.Fanouts = "gcn", "", 0, nil
+			}
+			r.Sharing = apart(g)
+			r.Sharing.Deterministic = true
+			_, one := mustRun(t, r, shards, Options{Threads: 2})
+			want := learnt(one)
+			key := fmt.Sprint(full, hashes(one))
+			if other, ok := seen[key]; ok {
+				t.Errorf("%s and %s learn the same: one of them is without effect", name, other)
+			}
+			seen[key] = name
+			for _, nodes := range []int{2, 4} {
+				_, told := newMesh(nodes, uneven(len(shards), nodes)).mustRun(t, r, shards, isolation(Options{Threads: 1}))
+				for node, got := range told {
+					if learnt(got) != want {
+						t.Errorf("%s, full %v, node %d of %d:\n%s\nand one node\n%s", name, full, node, nodes, learnt(got), want)
+					}
+					for i, e := range got {
+						if e.Super != one[i].Super || e.Seen != one[i].Seen || e.Seen == 0 || i > 0 && e.Seen < got[i-1].Seen {
+							t.Errorf("%s: epoch %d is told to be of super-epoch %d and to have seen %g, on one node %d and %g", name, e.Epoch, e.Super, e.Seen, one[i].Super, one[i].Seen)
+						}
+					}
+				}
+			}
+		}
+	}
+}
