@@ -198,19 +198,26 @@ func trafficRows(history []api.JobEpoch) [][]string {
 	return rows
 }
 
-// sharingRows has no column for what the strategies did not do: models that travel, or
-// weights that are behind.
+// sharingRows has no column for what the strategies did not do: models that travel,
+// weights that are behind, or groups that see a part of the graph.
 func sharingRows(history []api.JobEpoch) [][]string {
 	head := []string{"EPOCH", "STRATEGY"}
-	var columns []func(e api.JobEpoch) int
+	var columns []func(e api.JobEpoch) string
 	for _, c := range []struct {
 		head string
-		of   func(e api.JobEpoch) int
+		of   func(e api.JobEpoch) string
 	}{
-		{"SLOTS", func(e api.JobEpoch) int { return e.Slots }},
-		{"BEHIND", func(e api.JobEpoch) int { return e.Behind }},
+		{"SLOTS", func(e api.JobEpoch) string { return positive(e.Slots) }},
+		{"BEHIND", func(e api.JobEpoch) string { return positive(e.Behind) }},
+		{"SUPER-EPOCH", func(e api.JobEpoch) string { return positive(e.Super) }},
+		{"EDGES SEEN", func(e api.JobEpoch) string {
+			if e.Super == 0 {
+				return ""
+			}
+			return fmt.Sprintf("%.1f%%", 100*e.Seen)
+		}},
 	} {
-		if slices.ContainsFunc(history, func(e api.JobEpoch) bool { return c.of(e) > 0 }) {
+		if slices.ContainsFunc(history, func(e api.JobEpoch) bool { return c.of(e) != "" }) {
 			head, columns = append(head, c.head), append(columns, c.of)
 		}
 	}
@@ -218,16 +225,20 @@ func sharingRows(history []api.JobEpoch) [][]string {
 	for _, e := range history {
 		row := []string{strconv.Itoa(e.Epoch), e.Strategy}
 		for _, of := range columns {
-			n := ""
-			if of(e) > 0 {
-				n = strconv.Itoa(of(e))
-			}
-			row = append(row, n)
+			row = append(row, of(e))
 		}
 		rows = append(rows, append(row, thousands(e.Requests.Feature), thousands(e.Requests.Topology),
 			strconv.FormatUint(e.Generation, 10), e.Weights[:min(12, len(e.Weights))]))
 	}
 	return rows
+}
+
+// positive is a number, or nothing in place of 0.
+func positive(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 // listed names a few nodes, or says how many there are.

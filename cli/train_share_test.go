@@ -56,11 +56,17 @@ func TestNoLinesWithinEpochs(t *testing.T) {
 
 // What no strategy of a job did has no column.
 func TestSharingHasColumnsOfWhatWasDone(t *testing.T) {
-	for _, c := range []struct{ slots, behind int }{{0, 0}, {2, 0}, {0, 3}, {2, 3}} {
+	for _, c := range []struct{ slots, behind, super int }{{}, {slots: 2}, {behind: 3}, {2, 3, 0}, {super: 4}} {
 		first, second := aSharedEpoch(1), aSharedEpoch(2)
-		second.Slots, second.Behind = c.slots, c.behind
+		second.Slots, second.Behind, second.Super = c.slots, c.behind, c.super
+		if c.super > 0 {
+			second.Seen = 0.375
+		}
 		rows := sharingRows([]api.JobEpoch{first, second})
-		for head, n := range map[string]int{"SLOTS": c.slots, "BEHIND": c.behind} {
+		if at := slices.Index(rows[0], "EDGES SEEN"); (at >= 0) != (c.super > 0) || at >= 0 && (rows[1][at] != "" || rows[2][at] != "37.5%") {
+			t.Errorf("%+v: %q", c, rows)
+		}
+		for head, n := range map[string]int{"SLOTS": c.slots, "BEHIND": c.behind, "SUPER-EPOCH": c.super} {
 			at := slices.Index(rows[0], head)
 			switch {
 			case (at >= 0) != (n > 0) || len(rows[1]) != len(rows[0]) || len(rows[2]) != len(rows[0]):

@@ -125,6 +125,11 @@ type Epoch struct {
 	Why      string `json:"why,omitempty"`
 	Slots    int    `json:"slots,omitempty"`
 	Behind   int    `json:"behind,omitempty"`
+
+	// Super is the super-epoch of grappa that it is of, from 1, and Seen the share of all
+	// edges that the groups of their targets have seen so far.
+	Super int     `json:"super_epoch,omitempty"`
+	Seen  float64 `json:"edges_seen,omitempty"`
 }
 
 // Phases is where the time of an epoch went, in seconds.

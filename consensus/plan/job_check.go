@@ -58,6 +58,9 @@ func (e Epoch) check(j Job) error {
 	if e.Behind < 0 || e.Behind > maxSlots {
 		return fmt.Errorf("%w: weights of epoch %d are %d updates older", ErrInvalid, e.Epoch, e.Behind)
 	}
+	if e.Super < 0 || e.Super > maxSlots || !(e.Seen >= 0 && e.Seen <= 1) {
+		return fmt.Errorf("%w: epoch %d is of super-epoch %d, and has seen %v of all edges", ErrInvalid, e.Epoch, e.Super, e.Seen)
+	}
 	return cmp.Or(checkNumber("generation", e.Generation), checkHex("SHA-256", e.Weights, sha256Len),
 		checkOptional("strategy", e.Strategy), checkWhy(e.Why))
 }

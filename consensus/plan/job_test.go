@@ -72,7 +72,7 @@ func TestLongestReport(t *testing.T) {
 			Epoch: MaxEpochs, Model: MaxModels - 1, Loss: -math.MaxFloat64 / 3, Seconds: math.Pi * 1e20, Phases: Phases{math.Pi, math.Pi, math.Pi, math.Pi, math.Pi}, Rows: Rows{most, most},
 			Requests: Requests{most, most}, Bytes: bytes, Generation: most, Weights: hash,
 			Eval:     &Eval{Seconds: math.Pi, Train: new(math.E / 10), Val: new(math.E / 10), Test: new(math.E / 10), Score: math.E / 10, Loss: -math.MaxFloat64 / 3, Bytes: bytes},
-			Strategy: "centric", Why: strings.Repeat("<", MaxWhy/6), Slots: maxSlots, Behind: maxSlots,
+			Strategy: "centric", Why: strings.Repeat("<", MaxWhy/6), Slots: maxSlots, Behind: maxSlots, Super: maxSlots, Seen: math.E / 10,
 		})
 	}
 	if err := c.Epochs[0].check(Job{Epochs: MaxEpochs, Bests: make([]int, MaxModels)}); err != nil {
@@ -314,6 +314,8 @@ func TestJobsThatNoHistoryLeadsTo(t *testing.T) {
 		"a model":        func(_ *State, j *Job) { j.History = []Epoch{judged(1, 1, 0.5)}; j.Best = 0 },
 		"the best model": func(_ *State, j *Job) { j.BestModel = 1 },
 		"bests of one":   func(_ *State, j *Job) { j.Bests = []int{j.Best} },
+		"super-epoch":    func(_ *State, j *Job) { j.History = []Epoch{isolated(maxSlots+1, 0)}; j.Best = 0 },
+		"edges":          func(_ *State, j *Job) { j.History = []Epoch{isolated(1, 1.5)}; j.Best = 0 },
 		"slots":          func(_ *State, j *Job) { j.History = []Epoch{slotted(maxSlots + 1)}; j.Best = 0 },
 		"an epoch's own": func(_ *State, j *Job) { j.History = []Epoch{{Epoch: 10, Weights: hash}}; j.Best = 0 },
 	} {
@@ -337,6 +339,12 @@ func TestJobsThatNoHistoryLeadsTo(t *testing.T) {
 func slotted(n int) Epoch {
 	e := trained(1, 0.5)
 	e.Slots = n
+	return e
+}
+
+func isolated(super int, seen float64) Epoch {
+	e := trained(1, 0.5)
+	e.Super, e.Seen = super, seen
 	return e
 }
 

@@ -23,6 +23,15 @@ func (s *state) plateau(g *strategy.GrappaSettings) {
 	}
 }
 
+// brought is what it took to bring what groups see now, the first time that it is asked
+// for: it is told with the first epoch that sees it.
+func (n *isolated) brought() (c strategy.Counts) {
+	if n != nil {
+		c = n.now.sent.Take()
+	}
+	return c
+}
+
 // turnTo has the groups see, before an epoch, what its super-epoch gives them. All nodes
 // wait for the one that is last: none can do a step before all have theirs.
 func (t *trainer) turnTo(ctx context.Context, epoch int) error {

@@ -30,6 +30,7 @@ func (t *trainer) steps(ctx context.Context) error {
 	}
 	if t.shared != nil {
 		t.lead().at.Under.Sent.Add(t.shared.start.Take()) // what came before is the first epoch's
+		t.lead().at.Under.Sent.Add(t.isolated.brought())
 	}
 	t.begun = time.Now()
 	defer func() { t.lead().rest() }()

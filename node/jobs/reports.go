@@ -174,7 +174,7 @@ func recordOf(e train.Epoch, generation uint64, metric string) plan.Epoch {
 		},
 		Rows:     plan.Rows{Local: e.Rows - min(e.Remote, e.Rows), Remote: e.Remote},
 		Requests: plan.Requests{Feature: e.Sent.Requests[strategy.Feature], Topology: e.Sent.Requests[strategy.Topology]},
-		Bytes:    bytesOfKinds(e.Sent), Strategy: e.Strategy, Slots: e.Slots, Behind: e.Behind,
+		Bytes:    bytesOfKinds(e.Sent), Strategy: e.Strategy, Slots: e.Slots, Behind: e.Behind, Super: e.Super, Seen: e.Seen,
 	}
 	p.Why = reason(e.Why)
 	if v := e.Eval; v != nil {

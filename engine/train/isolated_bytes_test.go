@@ -1,0 +1,242 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
+)
+
+// Between switches only gradients travel, and what nodes must say to each other: as much
+// as where whole gradients are all that a strategy adds up, however wide features are.
+func TestOnlyGradientsTravelBetweenSwitches(t *testing.T) {
+	shards := communities(t, 900)
+	for _, loader := range []string{strategy.Strict, strategy.Halo} {
+		for _, full := range []bool{false, true} {
+			r := small("sage")
+			r.Batch, r.EvalEvery = 150, 1<<20
+			if full {
+				r.Batch, r.Fanouts = 0, nil
+			}
+			r.Epochs = 5
+			r.Sharing.Strategy = strategy.Leap
+			_, all := newMesh(3, uneven(len(shards), 3)).mustRun(t, r, shards, Options{Threads: 1})
+			gradient := all[0][1].Sent.Bytes[strategy.Gradient]
+			r.Sharing = apart(strategy.GrappaSettings{Loader: loader, Period: 2, Swept: 1})
+			_, told := newMesh(3, uneven(len(shards), 3)).mustRun(t, r, shards, isolation(Options{Threads: 1}))
+			for i, e := range told[0] {
+				for kind, bytes := range e.Sent.Bytes {
+					switch k := strategy.Kind(kind); {
+					case k == strategy.Control, k == strategy.Gradient && bytes == gradient, k == strategy.Shard && (bytes > 0) == (i%2 == 0):
+					case bytes != 0:
+						t.Errorf("%s, full %v: epoch %d sends %d bytes of %s", loader, full, e.Epoch, bytes, k)
+					}
+				}
+				if e.Sent.Bytes[strategy.Gradient] != gradient || e.Sent.Bytes[strategy.Shard] == 0 && i%2 == 0 || e.Remote != 0 {
+					t.Errorf("%s, full %v: %+v", loader, full, e)
+				}
+			}
+		}
+	}
+}
+
+// What would ask for anything else in an epoch is refused, and ends the run.
+func TestNothingElseIsCarriedInAnEpoch(t *testing.T) {
+	shards := communities(t, 900)
+	r := short("sage")
+	r.Sharing = apart(strategy.GrappaSettings{})
+	all := newMesh(2, uneven(len(shards), 2)).start(t, r, shards, isolation(Options{Threads: 1}))
+	s := all[0].shared
+	open := all[0].isolate()
+	for kind := range strategy.Kinds {
+		_, err := s.peers.Ask(t.Context(), 1, strategy.Query{Service: strategy.Checkpoint, Kind: kind, Part: askLeave}, nil)
+		if free := kind == strategy.Gradient || kind == strategy.Control || kind == strategy.Shard; free != (err == nil) || err != nil && !errors.Is(err, strategy.ErrRefused) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	open()
+	if _, err := s.peers.Ask(t.Context(), 1, strategy.Query{Service: strategy.Checkpoint, Kind: strategy.Activation, Part: askLeave}, nil); err != nil {
+		t.Error(err)
+	}
+	// A vertex that the group was not given is asked of nobody.
+	n, slot := all[0].isolated, all[0].batches.slots[0]
+	slot.groups = slot.groups[:1]
+	c := n.of(slot.groups[0].Roots)
+	for v := range shards[0].Total {
+		if slot.sets = [][]uint32{{v}}; !c.Has(v) {
+			if err := n.gather(slot); err == nil || !strings.Contains(err.Error(), "has not been given") {
+				t.Errorf("vertex %d: %v", v, err)
+			}
+		}
+	}
+}
+
+// A switch brings what the formula says: of each node, edges and rows of what its groups
+// come to see and it does not have.
+func TestASwitchBringsWhatChanged(t *testing.T) {
+	shards := communities(t, 900)
+	for _, loader := range []string{strategy.Strict, strategy.Halo} {
+		for _, serial := range []bool{false, true} {
+			r := small("sage")
+			r.Batch, r.EvalEvery, r.Epochs = 0, 1<<20, 6
+			r.Sharing = apart(strategy.GrappaSettings{Loader: loader, Period: 2, Swept: 1, Serial: serial})
+			m := newMesh(3, uneven(len(shards), 3))
+			_, told := m.mustRun(t, r, shards, isolation(Options{Threads: 1}))
+			want := bringing(t, m, shards, &r)
+			for super := 1; super < 3; super++ {
+				if got := told[1][2*super].Sent.Bytes[strategy.Shard]; got != want[super] {
+					t.Errorf("%s, serial %v: super-epoch %d brings %d bytes in place of %d", loader, serial, super, got, want[super])
+				}
+			}
+		}
+	}
+}
+
+// bringing is how many bytes of shards all nodes together bring for each super-epoch, by
+// the shards.
+func bringing(t *testing.T, m *mesh, shards []*graph.Shard, r *Recipe) (bytes [3]uint64) {
+	t.Helper()
+	g := &r.Sharing.Grappa
+	schedule, err := grappa.NewSchedule(len(shards), g, r.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := strategy.Layout{Nodes: len(m.names), Owners: m.owners, Firsts: firsts(shards)}
+	const framing = strategy.QueryFraming + strategy.AnswerFraming
+	for node := range m.names {
+		edges, rows := map[uint32]bool{}, map[uint32]bool{} // that the node has of others
+		lacking := map[int]bool{}
+		var before []bool
+		for super := range bytes {
+			nowEdges, nowRows := map[uint32]bool{}, map[uint32]bool{}
+			loaded := make([]bool, len(shards)) // by any group of the node
+			for group := range schedule.Groups() {
+				if grappa.NodeOf(&l, schedule, group) != node {
+					continue
+				}
+				has := make([]bool, len(shards))
+				first, end := schedule.Base(group)
+				for shard := first; shard < end; shard++ {
+					has[shard] = true
+					lacking[shard] = true
+				}
+				for _, shard := range schedule.Swept(group, super) {
+					has[shard] = true
+				}
+				for i, s := range shards {
+					if !has[i] {
+						continue
+					}
+					loaded[i] = true
+					for row := range s.Vertices {
+						v := s.First + uint32(row)
+						nowRows[v], nowEdges[v] = true, true
+						for _, u := range s.Indices[s.Indptr[row]:s.Indptr[row+1]] {
+							if loaderHas := has[l.Shard(uint32(u))]; loaderHas || g.Loader != strategy.Strict {
+								nowRows[uint32(u)] = true
+							}
+						}
+					}
+				}
+			}
+			asked := map[int]int{} // runs of vertices whose edges are asked of each node
+			fromRows := map[int]bool{}
+			ranges := 0
+			for i := range loaded {
+				if loaded[i] && (i == 0 || !loaded[i-1]) {
+					ranges++
+				}
+			}
+			last := map[int]uint32{}
+			for v := range shards[0].Total {
+				owner, shard := l.Owner(v), l.Shard(v)
+				s := shards[shard]
+				row := v - s.First
+				again := edges[v] && (g.Loader != strategy.Strict || slices.Equal(loaded, before)) || lacking[shard]
+				if nowEdges[v] && owner != node && !again {
+					bytes[super] += 8
+					for _, u := range s.Indices[s.Indptr[row]:s.Indptr[row+1]] {
+						if g.Loader != strategy.Strict || loaded[l.Shard(uint32(u))] || uint32(u) == v {
+							bytes[super] += 4
+						}
+					}
+					if asked[owner] == 0 || last[owner]+1 != v {
+						asked[owner]++
+					}
+					last[owner] = v
+				}
+				if nowRows[v] && owner != node && !rows[v] {
+					bytes[super] += 4 + 4*uint64(s.Features)
+					fromRows[owner] = true
+				}
+			}
+			for _, runs := range asked {
+				bytes[super] += framing + 8 + 4 + 8*uint64(runs)
+				if g.Loader == strategy.Strict {
+					bytes[super] += 8 * uint64(ranges)
+				}
+			}
+			bytes[super] += framing * uint64(len(fromRows))
+			edges, rows, before = nowEdges, nowRows, loaded
+		}
+	}
+	return bytes
+}
+
+// What is brought ahead is brought while steps are done, and not waited for at the switch.
+func TestWhatComesNextIsBroughtMeanwhile(t *testing.T) {
+	shards := communities(t, 900)
+	hash := ""
+	for _, serial := range []bool{true, false} {
+		r := small("sage")
+		r.Epochs, r.EvalEvery = 2, 1<<20
+		r.Sharing = apart(strategy.GrappaSettings{Period: 1, Swept: 1, Serial: serial})
+		m := newMesh(2, []int{0, 0, 0, 1, 1})
+		all := m.start(t, r, shards, isolation(Options{Threads: 1}))
+		var ahead [2]int
+		err := m.each(func(node int) error {
+			l := all[node]
+			if err := l.epoch(t.Context()); err != nil {
+				return err
+			}
+			if n := l.isolated; n.next != nil {
+				<-n.next.done
+				ahead[node] = int(n.next.scene.sent.Read().Requests[strategy.Shard])
+			}
+			return l.epoch(t.Context())
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for node, l := range all {
+			if l.isolated.now.super != 1 {
+				t.Errorf("serial %v: node %d is in super-epoch %d", serial, node, l.isolated.now.super)
+			}
+		}
+		if (ahead[0]+ahead[1] == 0) != serial {
+			t.Errorf("serial %v: %d questions were asked ahead", serial, ahead)
+		}
+		got := all[0].history[1].Hash
+		if hash != "" && hash != got {
+			t.Error("bringing ahead changes weights")
+		}
+		hash = got
+	}
+}
+
+// trouble while what comes next is brought ends the run, which can go on.
+var errCut = errors.New("the cable is cut")
+
+func cutWhenBrought(m *mesh) {
+	m.net.Trouble = func(_ context.Context, _, _ int, q strategy.Query) error {
+		if q.Service == strategy.Contexts {
+			return errCut
+		}
+		return nil
+	}
+}
