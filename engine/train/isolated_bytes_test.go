@@ -1,7 +1,6 @@
 package train
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -229,14 +228,5 @@ func TestWhatComesNextIsBroughtMeanwhile(t *testing.T) {
 	}
 }
 
-// trouble while what comes next is brought ends the run, which can go on.
+// errCut is what happens to questions.
 var errCut = errors.New("the cable is cut")
-
-func cutWhenBrought(m *mesh) {
-	m.net.Trouble = func(_ context.Context, _, _ int, q strategy.Query) error {
-		if q.Service == strategy.Contexts {
-			return errCut
-		}
-		return nil
-	}
-}

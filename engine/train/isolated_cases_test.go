@@ -1,0 +1,252 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// Where groups have nine roots, one and none, all do as many steps, and all roots count
+// as much.
+func TestGroupsCountByTheirRoots(t *testing.T) {
+	for _, batch := range []int{0, 4} {
+		shards := tiny(t, 90, 3)
+		trained := 0
+		remarked(shards, func(v int, label *int32, mark *graph.Mark) {
+			*label = max(*label, 0)
+			if *mark = graph.Validation; v < 9 || uint32(v) == shards[1].First {
+				*mark = graph.Train
+				trained++
+			}
+		})
+		if trained != 10 {
+			t.Fatalf("%d roots", trained)
+		}
+		r := exactRecipe("sage")
+		if r.Batch = batch; batch == 0 {
+			r.Fanouts = nil
+		}
+		want := started(t, r, shards, wide(Options{Threads: 1}))
+		for _, nodes := range []int{1, 3} {
+			r.Sharing = apart(strategy.GrappaSettings{Groups: 3, Depth: 2})
+			m := newMesh(nodes, []int{0, 1 % nodes, 2 % nodes})
+			alike(t, fmt.Sprintf("%d nodes, batch %d", nodes, batch), m, m.start(t, r, shards, isolation(wide(Options{Threads: 1}))), want, 1e-10)
+		}
+	}
+}
+
+// Labels of vertices that are not for training change nothing that is learnt.
+func TestOtherLabelsTeachNothing(t *testing.T) {
+	var want []string
+	for _, change := range []bool{false, true} {
+		shards := communities(t, 900)
+		if change {
+			remarked(shards, func(v int, label *int32, mark *graph.Mark) {
+				if *mark != graph.Train {
+					*label = (*label + int32(v)) % int32(shards[0].Classes)
+				}
+			})
+		}
+		r := small("gcn")
+		r.Batch, r.Fanouts, r.Epochs = 0, nil, 3
+		r.Sharing = apart(strategy.GrappaSettings{Loader: strategy.Strict, Period: 1})
+		_, all := mustRun(t, r, shards, Options{Threads: 2})
+		want = append(want, hashes(all))
+		if len(want) == 2 && (want[0] != want[1] || all[0].Eval.Val.Count == 0) {
+			t.Errorf("%s and\n%s", want[0], want[1])
+		}
+	}
+}
+
+// Epochs are judged by the whole graph, as one node judges, by vertices without labels
+// that lie between others, too.
+func TestIsolatedGroupsAreJudgedByTheWholeGraph(t *testing.T) {
+	shards := communities(t, 900)
+	remarked(shards, func(v int, label *int32, _ *graph.Mark) {
+		if v%3 == 0 {
+			*label = graph.NoLabel
+		}
+	})
+	r := small("gcn")
+	r.Epochs = 1
+	r.Sharing = apart(strategy.GrappaSettings{Loader: strategy.Strict})
+	r.Sharing.Deterministic = true
+	_, one := mustRun(t, r, shards, Options{Threads: 2})
+	dir := t.TempDir()
+	mustRun(t, r, shards, Options{Threads: 2, Dir: dir})
+	_, three := newMesh(3, uneven(len(shards), 3)).mustRun(t, r, shards, isolation(Options{Threads: 1}))
+	e := three[2][0].Eval
+	if learnt(three[2]) != learnt(one) || e.Val.Count == 0 || e.Sent.Bytes[strategy.Activation] == 0 {
+		t.Errorf("%s and\n%s", learnt(three[2]), learnt(one))
+	}
+	// Who predicts from the checkpoint knows nothing of groups.
+	_, at := predicted(t, dir, shards, Options{Threads: 1}, PredictOptions{})
+	if at.Epoch != 1 {
+		t.Errorf("%+v", at)
+	}
+}
+
+// However often a job is interrupted, while scenes are brought or steps are done, and on
+// however many nodes it goes on: its weights are those of a job left alone.
+func TestGroupsGoOnOnOtherNodes(t *testing.T) {
+	shards := communities(t, 900)
+	random := rand.New(rand.NewPCG(5, 4))
+	for name, g := range map[string]strategy.GrappaSettings{
+		"strict":  {Period: 1, Loader: strategy.Strict, Swept: 1, Correction: strategy.CorrectSelf},
+		"plateau": {Period: 1, Switch: "plateau", Loader: strategy.Strict, Swept: 1},
+	} {
+		r := small("sage")
+		r.Epochs, r.Rate = 5, 0.2 // which brings validation up and down
+		r.Sharing = apart(g)
+		r.Sharing.Deterministic = true
+		_, one := mustRun(t, r, shards, Options{Threads: 1})
+		folders := map[int]string{}
+		for node := range 4 {
+			folders[node] = t.TempDir()
+		}
+		told := map[int]Epoch{}
+		runs, done := 0, false
+		for ; !done; runs++ {
+			if runs == 60 {
+				t.Fatal("it gets nowhere")
+			}
+			nodes := []int{2, 4, 3}[runs%3]
+			m := newMesh(nodes, uneven(len(shards), nodes))
+			ctx := cancelAfter(t, m, int64(nodes*(nodes-1))*(8+random.Int64N(25)))
+			_, epochs, err := m.run(ctx, r, shards, isolation(Options{Threads: 1, Resume: true, Dataset: "d", Interval: time.Nanosecond}), func(node int) string {
+				return folders[(node+runs)%4]
+			})
+			if done = err == nil; !done && !errors.Is(err, errEnough) {
+				t.Fatal(err)
+			}
+			for _, e := range slices.Concat(epochs...) {
+				told[e.Epoch] = e
+			}
+		}
+		var all []Epoch
+		for _, epoch := range slices.Sorted(maps.Keys(told)) {
+			all = append(all, told[epoch])
+			if e := told[epoch]; e.Super != one[epoch-1].Super || e.Seen != one[epoch-1].Seen {
+				t.Errorf("%s: epoch %d is told as super-epoch %d with %g of edges seen, and alone as %d with %g", name, epoch, e.Super, e.Seen, one[epoch-1].Super, one[epoch-1].Seen)
+			}
+		}
+		if learnt(all) != learnt(one) || runs < 3 {
+			t.Errorf("%s, after %d runs:\n%s\nand left alone\n%s", name, runs, learnt(all), learnt(one))
+		}
+		if name == "plateau" && one[len(one)-1].Super < 2 {
+			t.Error("no super-epoch ended")
+		}
+	}
+}
+
+// A node that can't be reached while a scene is brought ends the run of all, and what
+// was learnt is kept.
+func TestTroubleWhileASceneIsBrought(t *testing.T) {
+	shards := communities(t, 900)
+	r := small("sage")
+	r.Epochs = 4
+	r.Sharing = apart(strategy.GrappaSettings{Period: 2, Loader: strategy.Strict, Swept: 1})
+	r.Sharing.Deterministic = true
+	_, one := mustRun(t, r, shards, Options{Threads: 1})
+	m := newMesh(3, uneven(len(shards), 3))
+	folder := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	all := m.start(t, r, shards, isolation(Options{Threads: 1, Dataset: "d"}))
+	m.net.Trouble = func(_ context.Context, _, _ int, q strategy.Query) error {
+		if q.Service == strategy.Contexts {
+			return errCut
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := m.each(func(node int) error {
+		all[node].options.Dir = folder[node]
+		err := all[node].train(ctx)
+		cancel()
+		return err
+	})
+	if !errors.Is(err, errCut) || !strings.Contains(err.Error(), "what the groups of this node see from epoch 3 on") {
+		t.Fatal(err)
+	}
+	m = newMesh(3, uneven(len(shards), 3))
+	_, told, err := m.run(t.Context(), r, shards, isolation(Options{Threads: 1, Dataset: "d", Resume: true}), func(node int) string { return folder[node] })
+	if err != nil || learnt(told[1]) != learnt(one[2:]) {
+		t.Errorf("%v\n%s\nand left alone\n%s", err, learnt(told[1]), learnt(one[2:]))
+	}
+}
+
+// What users should know before it begins is said.
+func TestWhatIsSaidOfGroups(t *testing.T) {
+	shards := communities(t, 900)
+	said := func(nodes int, g strategy.GrappaSettings, epochs int, shards []*graph.Shard) string {
+		r := small("sage")
+		r.Epochs = epochs
+		r.Sharing = apart(g)
+		m, notes := newMesh(nodes, uneven(len(shards), nodes)), make([]string, nodes)
+		err := m.each(func(node int) error {
+			held, o := m.of(node, shards, isolation(Options{Threads: 1}))
+			o.Announce = func(f Forecast) { notes[node] = strings.Join(f.Notes, "\n") }
+			_, err := Run(t.Context(), r, held, o)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return notes[nodes-1]
+	}
+	if got := said(2, strategy.GrappaSettings{Period: 1}, 4, shards); strings.Contains(got, "grappa") || strings.Contains(got, "group") {
+		t.Errorf("%q", got)
+	}
+	for want, got := range map[string]string{
+		"grappa has 1 group, and nodes run whole ones: nodes n1, n2 train nothing": said(3, strategy.GrappaSettings{Groups: 1}, 1, shards),
+		"never meet: take more --epochs, or a smaller grappa.period":               said(1, strategy.GrappaSettings{Swept: 1}, 1, shards),
+		"if that never comes, they see of other groups what they see now":          said(1, strategy.GrappaSettings{Switch: "plateau"}, 1, shards),
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q, and not %q", got, want)
+		}
+	}
+	remarked(shards, func(v int, _ *int32, mark *graph.Mark) {
+		if v >= int(shards[4].First) {
+			*mark = graph.Test
+		}
+	})
+	if got := said(3, strategy.GrappaSettings{Groups: 5}, 2, shards); !strings.Contains(got, "group 4 has no training vertices") {
+		t.Errorf("%q", got)
+	}
+	r := small("sage")
+	r.Sharing = apart(strategy.GrappaSettings{Groups: 6})
+	errs := ends(t, newMesh(2, uneven(len(shards), 2)), shards, func(_ int, to *Recipe, _ []*graph.Shard, o *Options) { *to, *o = r, isolation(*o) })
+	for _, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "grappa.groups=6: each needs a shard of its own, and the dataset has 5") {
+			t.Error(err)
+		}
+	}
+}
+
+// What validation has to say can't end super-epochs without validation vertices, nor at
+// different times for models that share batches.
+func TestWhatPlateausNeed(t *testing.T) {
+	shards := communities(t, 900)
+	r := small("sage")
+	r.Sharing = apart(strategy.GrappaSettings{Switch: "plateau"})
+	if err := swept(r, "lr=0.1", "lr=0.2").Check(Describe(shards)); err == nil || !strings.Contains(err.Error(), "--sweep: with --set grappa.switch=plateau") {
+		t.Error(err)
+	}
+	remarked(shards, func(_ int, _ *int32, mark *graph.Mark) {
+		if *mark == graph.Validation {
+			*mark = graph.Test
+		}
+	})
+	if err := r.Check(Describe(shards)); err == nil || !strings.Contains(err.Error(), "needs validation vertices") {
+		t.Error(err)
+	}
+}
