@@ -102,12 +102,19 @@ type layer struct {
 }
 
 func (a *naive) sample(epoch, step uint64, roots []uint32) []layer {
-	layers := make([]layer, len(a.o.Fanouts))
+	return layersOf(a.o.Fanouts, roots, func(h int, v uint32, fanout int) []entry {
+		return a.row(epoch, step, uint64(h), v, fanout)
+	})
+}
+
+// layersOf are those of roots, of which row draws each row.
+func layersOf(fanouts []int, roots []uint32, row func(h int, v uint32, fanout int) []entry) []layer {
+	layers := make([]layer, len(fanouts))
 	vertices := slices.Clone(roots)
-	for h, fanout := range a.o.Fanouts {
+	for h, fanout := range fanouts {
 		l := &layers[len(layers)-1-h]
 		for _, v := range vertices {
-			l.rows = append(l.rows, a.row(epoch, step, uint64(h), v, fanout))
+			l.rows = append(l.rows, row(h, v, fanout))
 		}
 		number := map[uint32]bool{}
 		for _, v := range vertices {

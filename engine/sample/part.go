@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,6 +13,9 @@ import (
 // with all vertices as sources and all neighbours. The targets must be near. Where one
 // shard has it as it is wanted, nothing is copied, and the block dies with the shard.
 func (s *Sampler) Part(b *Block, first, n int) error {
+	if s.t.weighed {
+		return errors.New("sample: whole layers of a part of the graph have no messages that count more than once")
+	}
 	if first < 0 || n < 0 || first > s.t.vertices-n {
 		return fmt.Errorf("sample: there are no %d vertices from %d on in a graph of %d", n, first, s.t.vertices)
 	}
