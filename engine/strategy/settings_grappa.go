@@ -215,6 +215,8 @@ func (s *GrappaSettings) checkTogether() error {
 	switch {
 	case s.Depth > 1 && s.Loader == Strict:
 		return fmt.Errorf("grappa.depth=%d: a group that is %s sees nothing beyond its vertices: choose grappa.loader=%s, or leave one of the two out", s.Depth, Strict, Halo)
+	case s.Depth > 1 && s.Loader == HaloSampled:
+		return fmt.Errorf("grappa.depth=%d: grappa.loader=%s keeps some of the vertices one hop away, and none beyond: choose grappa.loader=%s, or leave one of the two out", s.Depth, HaloSampled, Halo)
 	case s.Cap > 0 && s.Loader != HaloSampled:
 		return fmt.Errorf("grappa.cap=%d: only grappa.loader=%s leaves rows of the halo out: choose that, or leave it out", s.Cap, HaloSampled)
 	case s.Swept > 0 && s.Sweep == off:
@@ -223,8 +225,12 @@ func (s *GrappaSettings) checkTogether() error {
 		return fmt.Errorf("grappa.switch=%s: with grappa.sweep=%s there is nothing to turn to: leave one of the two out", plateau, off)
 	case drawn && !slices.Contains([]string{"", CorrectBatch, CorrectNode, CorrectSelf}, s.Correction):
 		return fmt.Errorf("grappa.correction=%s has no weights that grappa.shrink and grappa.pseudo could draw to 1: choose %s, %s or %s, or leave them out", s.Correction, CorrectBatch, CorrectNode, CorrectSelf)
+	case s.Correction == CorrectMessage && s.Loader == Strict && s.Sweep == off:
+		return fmt.Errorf("grappa.correction=%s: with grappa.sweep=%s a group that is %s never sees the edges from others' shards, so that no message can count for theirs: choose another, or leave one of the three out", CorrectMessage, off, Strict)
 	case s.Hops == all && !s.Weighs():
 		return fmt.Errorf("grappa.hops=%s: grappa.correction=%s weighs no losses: choose another, or leave it out", all, s.Correction)
+	case s.Average > 1 && s.Correction == CorrectSelf:
+		return fmt.Errorf("grappa.average_every=%d: grappa.correction=%s makes one mean of the roots of all nodes in each step, and models that update themselves don't wait for it: leave one of the two out", s.Average, CorrectSelf)
 	case s.Loss == groups && s.Correction == CorrectSelf:
 		return fmt.Errorf("grappa.loss=%s: grappa.correction=%s makes one mean of all roots: leave one of the two out", groups, CorrectSelf)
 	}

@@ -24,6 +24,9 @@ func (Strategy) New(l strategy.Layout, o strategy.Settings) (strategy.Dealer, er
 	for g := range s.groups {
 		d.nodes = append(d.nodes, NodeOf(&l, s, g))
 	}
+	if o.Grappa.Average > 1 {
+		return &settled{d}, nil
+	}
 	return d, nil
 }
 
@@ -94,3 +97,11 @@ func (d *dealer) Tuning() strategy.Tuning { return strategy.Tuning{} }
 
 // Restore implements strategy.Dealer.
 func (d *dealer) Restore(strategy.Tuning) {}
+
+// settled deals where each node has a model of its own, until all are averaged.
+type settled struct{ *dealer }
+
+var _ strategy.Guide = (*settled)(nil)
+
+// After implements strategy.Guide: models stay.
+func (*settled) After(_ []uint32, model int) int { return model }

@@ -1,0 +1,139 @@
+package grappa
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+func layout(shards, size int, owners []int, nodes int) strategy.Layout {
+	l := strategy.Layout{Nodes: nodes, Owners: owners, Firsts: []uint32{0}}
+	for i := range shards {
+		l.Firsts = append(l.Firsts, uint32((i+1)*size))
+	}
+	return l
+}
+
+// runs are owners of runs of shards.
+func runs(shards, nodes int) (owners []int) {
+	for i := range shards {
+		owners = append(owners, i*nodes/shards)
+	}
+	return owners
+}
+
+// What is dealt is the same groups, or the same grains, however many nodes there are:
+// the batch, without loss or repetition.
+func TestGroupsAreWholeOnAnyNodes(t *testing.T) {
+	const shards, size = 12, 10
+	r := rand.New(rand.NewPCG(1, 3))
+	for _, deterministic := range []bool{false, true} {
+		o := strategy.Settings{Strategy: strategy.Grappa, Deterministic: deterministic, Grappa: strategy.GrappaSettings{Groups: 4}}
+		for _, count := range []int{0, 1, 7, 120} {
+			var batch []uint32
+			for _, v := range r.Perm(shards * size)[:count] {
+				batch = append(batch, uint32(v))
+			}
+			var want [][]uint32
+			for nodes := 1; nodes < 8; nodes++ {
+				l := layout(shards, size, runs(shards, nodes), nodes)
+				d, err := Strategy{}.New(l, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var all [][]uint32
+				var groups []strategy.Group
+				for node := range nodes {
+					groups = d.Deal(groups, batch, node)
+					last := -1
+					for _, g := range groups {
+						if len(g.Roots) == 0 || g.From != -1 || (g.Grain >= 0) != deterministic || deterministic && g.Grain <= last {
+							t.Fatalf("node %d of %d has %v after grain %d", node, nodes, g, last)
+						}
+						last = g.Grain
+						of := l.Shard(g.Roots[0]) / 3
+						for _, v := range g.Roots {
+							if l.Shard(v)/3 != of || deterministic && l.Shard(v) != g.Grain {
+								t.Fatalf("node %d of %d has %v", node, nodes, g)
+							}
+						}
+						all = append(all, slices.Clone(g.Roots))
+					}
+				}
+				slices.SortFunc(all, func(a, b []uint32) int { return int(l.Shard(a[0])) - int(l.Shard(b[0])) })
+				if nodes == 1 {
+					want = all
+				}
+				if !slices.EqualFunc(all, want, slices.Equal[[]uint32]) {
+					t.Fatalf("%d nodes are dealt %v, and one %v", nodes, all, want)
+				}
+				if dealt := slices.Sorted(slices.Values(slices.Concat(all...))); !slices.Equal(dealt, slices.Sorted(slices.Values(batch))) {
+					t.Fatalf("%v was dealt as %v", batch, dealt)
+				}
+			}
+		}
+	}
+}
+
+// A group goes where most of its shards are, and to the first of those with as many.
+func TestGroupsGoWhereMostOfTheirShardsAre(t *testing.T) {
+	s := schedule(t, 9, strategy.GrappaSettings{Groups: 3}, 0)
+	l := layout(9, 1, []int{0, 2, 2, 1, 0, 2, 1, 1, 1}, 3)
+	for g, want := range []int{2, 0, 1} {
+		if got := NodeOf(&l, s, g); got != want {
+			t.Errorf("group %d goes to node %d, not %d", g, got, want)
+		}
+	}
+}
+
+func TestModelsStayWhereTheyAre(t *testing.T) {
+	l := layout(4, 5, runs(4, 2), 2)
+	for average, want := range map[int]bool{0: false, 1: false, 8: true} {
+		d, err := Strategy{}.New(l, strategy.Settings{Strategy: strategy.Grappa, Grappa: strategy.GrappaSettings{Average: average}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		guide, is := d.(strategy.Guide)
+		if is != want {
+			t.Errorf("average_every=%d: a guide %v", average, is)
+		}
+		for model := range 2 {
+			if is && guide.After([]uint32{1, 2}, model) != model {
+				t.Errorf("model %d travels", model)
+			}
+		}
+	}
+}
+
+func TestWhatCanNotBeDealt(t *testing.T) {
+	l := layout(4, 5, runs(4, 2), 2)
+	for want, o := range map[string]strategy.GrappaSettings{
+		"grappa.groups=5: each needs a shard": {Groups: 5},
+		"grappa.loader=some: it is one of":    {Loader: "some"},
+	} {
+		if _, err := (Strategy{}).New(l, strategy.Settings{Strategy: strategy.Grappa, Grappa: o}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+func TestDealingAllocatesNothing(t *testing.T) {
+	for _, deterministic := range []bool{false, true} {
+		l := layout(16, 10, runs(16, 3), 3)
+		d, err := Strategy{}.New(l, strategy.Settings{Strategy: strategy.Grappa, Deterministic: deterministic})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var batch []uint32
+		for v := range uint32(160) {
+			batch = append(batch, v*7%160)
+		}
+		var groups []strategy.Group
+		if got := testing.AllocsPerRun(10, func() { groups = d.Deal(groups, batch, 1) }); got > 0 {
+			t.Errorf("deterministic %v: a batch takes %v allocations", deterministic, got)
+		}
+	}
+}
