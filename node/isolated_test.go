@@ -1,0 +1,86 @@
+package node_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/nodetest"
+)
+
+// isolated asks for a job whose groups train in isolation.
+func isolated(epochs int, set ...api.Setting) api.TrainRequest {
+	hidden, batch := 8, 64
+	return api.TrainRequest{
+		Dataset: "g", Strategy: "grappa", Deterministic: true, Epochs: &epochs, Hidden: &hidden, Batch: &batch, Fanout: []int{4, 4},
+		Set: append([]api.Setting{{Key: "grappa.loader", Value: "strict"}, {Key: "grappa.swept", Value: "1"}}, set...),
+	}
+}
+
+// A node that dies in the middle of a sweep takes nothing with it: the others come to
+// the weights, and to the share of edges, of a job that nothing happened to.
+func TestIsolatedJobOutlivesANode(t *testing.T) {
+	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
+		c.Wait("all may vote", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		generated(t, c.Nodes[0], tiny("g", 1))
+		c.Wait("all hold the dataset", time.Minute, func() bool { return copied(c.Nodes[0].Dataset("g"), 1, c.Nodes...) })
+		start := func() string {
+			id, err := c.Nodes[0].API().StartJob(t.Context(), isolated(40, api.Setting{Key: "grappa.period", Value: "7"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		want := waitState(c, c.Nodes[0], start(), "done")
+		for _, n := range c.Nodes { // so that there is time for what follows
+			c.Network.Slow(n.IP(), 10*time.Millisecond)
+		}
+		id := start()
+		under(c, c.Nodes[0], id, 9)
+		dead := c.Others(c.Leader())[0]
+		other := c.Others(dead)[0]
+		dead.Kill()
+		c.Wait("it goes on without", time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 2 })
+		under(c, other, id, len(jobOn(other, id).History)+3)
+		dead.Restart()
+		j := waitState(c, other, id, "done")
+		if len(j.History) != 40 || len(ages(j)) < 3 {
+			t.Fatalf("%d epochs in generations %v", len(j.History), ages(j))
+		}
+		for i, e := range j.History {
+			w := want.History[i]
+			if e.Weights != w.Weights || *e.ValAccuracy != *w.ValAccuracy || e.Super != i/7+1 || e.Seen != w.Seen || e.Seen <= 0 || i > 0 && e.Seen < want.History[i-1].Seen {
+				t.Fatalf("epoch %d is %+v, and undisturbed it is %+v", i+1, e, w)
+			}
+		}
+		if first, last := want.History[0].Seen, want.History[39].Seen; first >= last {
+			t.Errorf("%g of all edges are seen at first, and %g in the end", first, last)
+		}
+	})
+}
+
+// Three real nodes, asked as users ask them.
+func TestIsolatedJobOnRealNodes(t *testing.T) {
+	nodetest.Loopback(t, 3, func(t *testing.T, c *nodetest.Cluster) {
+		generated(t, c.Nodes[0], tiny("g", 0))
+		c.Wait("more groups than shards are refused, once the dataset is ready", time.Minute, func() bool {
+			_, err := c.Nodes[1].API().StartJob(t.Context(), isolated(2, api.Setting{Key: "grappa.groups", Value: "9"}))
+			return err != nil && strings.Contains(err.Error(), "grappa.groups=9: each needs a shard of its own, and the dataset has 8")
+		})
+		id, err := c.Nodes[1].API().StartJob(t.Context(), isolated(6, api.Setting{Key: "grappa.period", Value: "2"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := waitState(c, c.Nodes[2], id, "done")
+		for i, e := range j.History {
+			// What an epoch before the switch brings ahead is told with the one after.
+			if b := e.Bytes; b.Gradient == 0 || b.Feature+b.Activation+b.Topology+b.Model != 0 || (b.Shard > 0) != (i%2 == 0) || e.Super != i/2+1 || e.Rows.Remote != 0 || e.Eval.Bytes.Activation == 0 {
+				t.Errorf("%+v", e)
+			}
+		}
+		if len(j.Nodes) != 3 || len(j.Notes) == 0 || !strings.Contains(strings.Join(j.Notes, "\n"), "never meet: take more --epochs") {
+			t.Errorf("%v are told %q", j.Nodes, j.Notes)
+		}
+	})
+}
