@@ -22,7 +22,9 @@ type isolated struct {
 	seed     uint64
 	epochs   int // of the run
 	source   *vicinity.Source
-	mine     []int // groups of this node
+	mine     []int    // groups of this node
+	edges    []uint64 // of each shard
+	memory   uint64   // that scenes may take; 0: no bound
 
 	corrector *grappa.Corrector
 
@@ -40,7 +42,13 @@ func (t *trainer) openIsolated(ctx context.Context) (err error) {
 		return nil
 	}
 	settings := &t.recipe.Sharing.Grappa
-	n := &isolated{settings: settings, data: t.data, seed: t.recipe.Seed, epochs: t.recipe.Epochs}
+	n := &isolated{settings: settings, data: t.data, seed: t.recipe.Seed, epochs: t.recipe.Epochs, memory: t.sceneRoom()}
+	for i, s := range t.data.shards {
+		n.edges = append(n.edges, uint64(len(s.Indices)))
+		if t.shared != nil && t.shared.replica.Summaries[i] != nil {
+			n.edges[i] = uint64(t.shared.replica.Summaries[i].Edges)
+		}
+	}
 	self := 0
 	if s := t.shared; s != nil {
 		n.layout, n.dealer, n.source, self = s.layout, s.dealer, s.vicinity, s.work.Self

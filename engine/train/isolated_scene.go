@@ -73,7 +73,11 @@ func (n *isolated) bring(ctx context.Context, super int, before *scene) (*scene,
 		rows = before.rows
 	}
 	var err error
-	if far := vicinity.Union(reads...); len(far) > 0 {
+	far := vicinity.Union(reads...)
+	if err := n.fits(s, len(far)); err != nil {
+		return nil, err
+	}
+	if len(far) > 0 {
 		s.rows, err = n.source.Rows(ctx, far, rows, &s.sent)
 	}
 	return s, err

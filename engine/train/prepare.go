@@ -218,7 +218,7 @@ func (n *needs) group(t *trainer, s *slot, g *group) (slot, rows uint64) {
 		} else {
 			arena, beside = l.model.Forecast(in, blocks)
 		}
-		n.pass = max(n.pass, uint64(arena+4*len(g.Roots)*t.data.about.Classes+4096))
+		n.pass = max(n.pass, uint64(arena+4*len(g.Roots)*(t.data.about.Classes+1)+4096))
 		n.beside = max(n.beside, uint64(beside))
 	}
 	return slot, rows
@@ -265,6 +265,9 @@ func (n *needs) settle(t *trainer) {
 	}
 	if t.front != nil {
 		n.graph += t.front.columns.Bytes()
+	}
+	if t.isolated != nil {
+		n.graph += t.isolated.forecast()
 	}
 	if t.recipe.Metric == ROCAUC {
 		n.graph += vertices * uint64(4*(t.data.about.Classes+2)) // logits, to be ranked

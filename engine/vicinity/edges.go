@@ -32,6 +32,14 @@ func (e *Edges) Bytes() uint64 {
 	return e.places.bytes() + e.table.bytes()
 }
 
+// Entries counts them.
+func (e *Edges) Entries() int {
+	if e == nil {
+		return 0
+	}
+	return len(e.sources)
+}
+
 func (t *table) bytes() uint64 {
 	return 8*uint64(cap(t.indptr)) + 4*uint64(cap(t.degrees)+cap(t.sources)+cap(t.weights))
 }
