@@ -135,6 +135,14 @@ func (s *GrappaSettings) Epochs() int {
 	return s.Period
 }
 
+// Averages is how many local updates lie between two averages; 0 and 1: there are none.
+func (s *Settings) Averages() int {
+	if s.Strategy == Grappa {
+		return s.Grappa.Average
+	}
+	return s.Leap.SyncEvery
+}
+
 // Hop is how many hops of halo there are: none where the loader is strict.
 func (s *GrappaSettings) Hop() int {
 	if s.Loader == Strict {

@@ -29,6 +29,7 @@ type local struct {
 	shared   *shared
 	learners uint32            // of the run, each of which has such models
 	every    int               // steps from one average to the next
+	settled  bool              // models stay where they are between averages
 	job      [sha256.Size]byte // as heads have it
 	states   []tensor.Matrix   // what travels of a model beside its head: weights, then moments
 	average  averaging
@@ -50,14 +51,15 @@ type local struct {
 // newLocal is nil where models are all the same.
 func (t *learner) newLocal() (*local, error) {
 	settings := &t.recipe.Sharing
-	if settings.Leap.SyncEvery < 2 {
+	every, settled := settings.Averages(), settings.Strategy == strategy.Grappa
+	if every < 2 {
 		return nil, nil
 	}
-	if _, guides := t.shared.dealer.(strategy.Guide); !guides {
+	if _, guides := t.shared.dealer.(strategy.Guide); !guides && !settled {
 		return nil, fmt.Errorf("leap.sync_every=%d: the strategy %q has no models that travel: leave it out", settings.Leap.SyncEvery, t.shared.strategy)
 	}
 	l := &local{
-		shared: t.shared, learners: uint32(len(t.learners)), every: settings.Leap.SyncEvery, job: t.recipe.digest(strategy.Work{}), // nodes come and go
+		shared: t.shared, learners: uint32(len(t.learners)), every: every, settled: settled, job: t.recipe.digest(strategy.Work{}), // nodes come and go
 		states: []tensor.Matrix{t.weights}, fresh: true,
 	}
 	t.device.Zero(t.gradients) // a node may have no roots in a step, and they must be finite
@@ -96,9 +98,14 @@ func (l *local) rows(weights uint64) uint64 {
 func (l *local) step(ctx context.Context, t *learner, s *slot, rate float64) (loss float64, reducing time.Duration, err error) {
 	differ := !l.fresh
 	l.keep(t)
-	l.depart(ctx, t, s, differ)
-	defer l.running.Wait()
-	loss, wrong, reducing, err := l.tour(ctx, t, s, rate)
+	tour := l.tour
+	if l.settled {
+		tour = l.home
+	} else {
+		l.depart(ctx, t, s, differ)
+		defer l.running.Wait()
+	}
+	loss, wrong, reducing, err := tour(ctx, t, s, rate)
 	if err != nil {
 		return loss, reducing, fmt.Errorf("epoch %d, step %d: %w", t.at.Epoch, s.step+1, err)
 	}
@@ -148,6 +155,28 @@ func (l *local) tour(ctx context.Context, t *learner, s *slot, rate float64) (lo
 		}
 	}
 	return loss, wrong, waited, nil
+}
+
+// home updates the model that is here, by all roots of this node: where groups train in
+// isolation none travels.
+func (l *local) home(ctx context.Context, t *learner, s *slot, rate float64) (loss float64, wrong string, waited time.Duration, err error) {
+	wrong = t.doubt()
+	roots := 0
+	t.device.Zero(t.gradients)
+	for i := range s.groups {
+		if n := len(s.groups[i].Roots); n > 0 && wrong == "" {
+			var sum float64
+			sum, wrong = t.learn(s, &s.groups[i])
+			loss, roots = loss+sum, roots+n
+		}
+		if ctx.Err() != nil { // and perhaps it has ended the pass
+			return loss, wrong, 0, context.Cause(ctx)
+		}
+	}
+	if roots > 0 && wrong == "" {
+		t.optimizer.Step(t.weights, t.gradients, rate)
+	}
+	return loss, wrong, 0, nil
 }
 
 // keep copies the last average before it is trained on, if that is what is here.
