@@ -41,6 +41,11 @@ func (p *step) gradient(t testing.TB, m *machine, batch []uint32, super int, fan
 			}
 		}
 		add(total, 1/float64(len(batch)), m.gradient(t, sampler, roots, func(blocks []sample.Block) []float64 {
+			for _, v := range blocks[0].Vertices {
+				if !c.Has(v) {
+					t.Fatalf("group %d reads vertex %d, which is not there", g, v)
+				}
+			}
 			w := k.Weigh(nil, c, batch, roots, blocks)
 			sum += Sum(w, len(roots))
 			return w
