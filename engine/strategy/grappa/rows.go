@@ -53,8 +53,9 @@ func (r *Rows) check(vertices int) error {
 
 // taken are the rows that came, in any order, and found by their vertices.
 type taken struct {
-	all   []Rows
-	index []place // by vertex, once it is asked for
+	all    []Rows
+	index  []place
+	sorted bool // by vertex
 }
 
 // A place is where a row is.
@@ -68,11 +69,15 @@ func (t *taken) add(r Rows) {
 	for i, v := range r.Vertices {
 		t.index = append(t.index, place{v, int32(len(t.all) - 1), int32(i)})
 	}
-	slices.SortFunc(t.index, func(a, b place) int { return cmp.Compare(a.vertex, b.vertex) })
+	t.sorted = false
 }
 
 // row is that of a vertex, which has come.
 func (t *taken) row(v uint32) (sources []int32, weights []float32, degree int) {
+	if !t.sorted {
+		slices.SortFunc(t.index, func(a, b place) int { return cmp.Compare(a.vertex, b.vertex) })
+		t.sorted = true
+	}
 	at, _ := slices.BinarySearchFunc(t.index, v, func(p place, v uint32) int { return cmp.Compare(p.vertex, v) })
 	p := t.index[at]
 	r := &t.all[p.of]
