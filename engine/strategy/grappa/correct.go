@@ -146,7 +146,7 @@ func (k *Corrector) Scale(roots int, sum float64) float64 {
 // CheckModel says in a sentence what a model makes of the settings: where it takes the
 // largest of messages, or weighs them itself, none can count more than others.
 func CheckModel(o *strategy.GrappaSettings, m nn.Spec) error {
-	how := ""
+	var how string
 	switch {
 	case m.Model == "gat":
 		how = "weighs messages itself"

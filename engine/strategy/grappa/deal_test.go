@@ -63,7 +63,7 @@ func TestGroupsAreWholeOnAnyNodes(t *testing.T) {
 						all = append(all, slices.Clone(g.Roots))
 					}
 				}
-				slices.SortFunc(all, func(a, b []uint32) int { return int(l.Shard(a[0])) - int(l.Shard(b[0])) })
+				slices.SortFunc(all, func(a, b []uint32) int { return l.Shard(a[0]) - l.Shard(b[0]) })
 				if nodes == 1 {
 					want = all
 				}
