@@ -23,6 +23,8 @@ type Call struct {
 	targets  int
 	own      int  // the source's row that is the first target's
 	forward  bool // there is no Backward
+	// Of a pass in parts: the gradient at what its own rows were added to.
+	dz tensor.Matrix
 
 	// Of the first stage where the sum of the model's front is given: that, and where
 	// its gradient is to go.

@@ -32,6 +32,11 @@ type stage struct {
 // forward sets what the convolution sees, and returns the rows of the targets.
 func (s *stage) forward(c *Call) tensor.Matrix {
 	s.enter(c)
+	return s.answer(c)
+}
+
+// answer is forward from what the convolution sees on.
+func (s *stage) answer(c *Call) tensor.Matrix {
 	p, d := c.pass, c.Device
 	c.conv, c.after = tensor.Epilogue{}, tensor.Epilogue{}
 	if s.bias >= 0 {
@@ -98,32 +103,45 @@ func (s *stage) enter(c *Call) {
 // backward takes the gradient at what forward returned, which it overwrites, and
 // returns that at the rows of the sources, if it is wanted.
 func (s *stage) backward(c *Call, dy tensor.Matrix, wanted bool) tensor.Matrix {
-	p, d := c.pass, c.Device
-	dz, none := s.backToSum(c, dy), tensor.Matrix{}
-	dx := none
+	dx, dz := s.backToSeen(c, dy, wanted)
+	if !wanted {
+		return dx
+	}
+	s.leave(c, dx, c.input.matrix)
+	if s.skip {
+		c.Device.Combine(c.Own(dx), 1, c.Own(dx), 1, dz)
+	}
+	return dx
+}
+
+// backToSeen goes back to what the convolution saw; dz is the gradient at the sum that
+// it and what was added to it came to.
+func (s *stage) backToSeen(c *Call, dy tensor.Matrix, wanted bool) (dx, dz tensor.Matrix) {
+	dz = s.backToSum(c, dy)
 	if wanted {
 		dx = c.New(c.sources, s.info.In)
 	}
 	s.convolveBack(c, dx, dz)
 	if s.residual >= 0 {
-		d.ColumnSums(p.gradient(s.residual+1), dz)
+		c.Device.ColumnSums(c.pass.gradient(s.residual+1), dz)
 		s.addResidualBack(c, dx, dz)
 	}
-	if !wanted {
-		return dx
+	return dx, dz
+}
+
+// leave goes back through what enter did: dx is overwritten, and seen is what enter
+// made of those rows.
+func (s *stage) leave(c *Call, dx, seen tensor.Matrix) {
+	p, d, none := c.pass, c.Device, tensor.Matrix{}
+	if !s.before {
+		return
 	}
-	if s.before && (s.preNorm >= 0 || orNone(&c.pre) != nil) {
-		if orNone(&c.pre) != nil {
-			d.ApplyBack(dx, none, dx, c.input.matrix, &c.pre)
-		}
-		if s.preNorm >= 0 {
-			d.LayerNormBack(dx, p.gradient(s.preNorm), p.gradient(s.preNorm+1), dx, c.kept.raw, c.kept.preStats, p.weight(s.preNorm))
-		}
+	if orNone(&c.pre) != nil {
+		d.ApplyBack(dx, none, dx, seen, &c.pre)
 	}
-	if s.skip {
-		d.Combine(c.Own(dx), 1, c.Own(dx), 1, dz)
+	if s.preNorm >= 0 {
+		d.LayerNormBack(dx, p.gradient(s.preNorm), p.gradient(s.preNorm+1), dx, c.kept.raw, c.kept.preStats, p.weight(s.preNorm))
 	}
-	return dx
 }
 
 // backToSum goes back to the sum of what the convolution returned and the residual,
