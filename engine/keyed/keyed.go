@@ -23,6 +23,8 @@ const (
 	Dropout  Purpose = 4
 	Sweep    Purpose = 5 // of shards through groups
 	Halo     Purpose = 6 // kept of what a group sees of others
+	Chunks   Purpose = 8 // order of the chunks in an epoch of pipe
+	Boundary Purpose = 9 // which rows of other ways an epoch of pipe samples
 )
 
 // New is the root of all keys of one purpose under one seed.

@@ -1,0 +1,123 @@
+package pipe
+
+import (
+	"context"
+
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// forward has the grains at one place of the order go through the worker's layers, side
+// by side: each layer sees the rows of all of them.
+func (w *Worker) forward(ctx context.Context, place int) error {
+	p := w.order[place]
+	w.seat(p)
+	if err := w.boundary[forwards].receive(ctx, place); err != nil {
+		return err
+	}
+	for s := w.first; s < w.end; s++ {
+		if err := w.layer(ctx, s, p); err != nil {
+			return err
+		}
+	}
+	w.boundary[forwards].send(p)
+	w.tell(forwardDone, place)
+	return nil
+}
+
+func (w *Worker) tell(e event, place int) {
+	if w.trace != nil {
+		w.trace(e, place)
+	}
+}
+
+// seat gives each grain of a position a pass that has not begun.
+func (w *Worker) seat(position int) {
+	n := 0
+	for _, way := range w.ways {
+		for _, g := range way.at[position] {
+			g.place = g.number
+			if w.Recompute {
+				g.place = n
+			}
+			n++
+			w.arenas[g.place].Reset()
+			g.pass = w.passes[g.place]
+			g.pass.Begin()
+			// That there is a gradient says that what backward needs is to be kept.
+			g.pass.Gradients = w.rooms[0]
+			g.x, g.carry = g.input, g.carried
+		}
+	}
+}
+
+// layer is one of the model's stages.
+func (w *Worker) layer(ctx context.Context, s, position int) error {
+	for _, way := range w.ways {
+		for _, g := range way.at[position] {
+			w.enter(g, s)
+			if l := way.levels[s-w.first]; l != nil {
+				w.Device.Combine(g.rowsOf(l.rows), 1, g.entering, 0, tensor.Matrix{})
+			}
+		}
+	}
+	if w.sees(s) {
+		if err := w.halo.rows(ctx, s, position); err != nil {
+			return err
+		}
+	}
+	for _, way := range w.ways {
+		for _, g := range way.at[position] {
+			if l := way.levels[s-w.first]; l != nil {
+				seen := &g.seen[s-w.first]
+				if !w.Recompute {
+					*seen = w.arenas[g.number].Alloc(w.Device.Type(), len(g.rows), w.infos[s].In)
+				}
+				w.Device.Gather(*seen, []tensor.Part{{X: l.rows}}, unsigned(g.rows))
+			}
+			if err := w.see(g, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// enter makes what a layer sees of the grain's own rows.
+func (w *Worker) enter(g *grain, s int) {
+	if s > 0 {
+		g.entering = g.pass.Enter(s, g.x, g.vertices)
+	}
+}
+
+// see makes the grain's next rows.
+func (w *Worker) see(g *grain, s int) (err error) {
+	var in nn.Input
+	var block *sample.Block
+	seen, vertices := g.entering, g.vertices
+	if w.infos[s].Hops > 0 {
+		block, vertices, seen = g.block, g.block.Vertices, g.seen[s-w.first]
+	}
+	if s == 0 {
+		if in, err = w.Features.Input(g.place, g.number, vertices); err != nil {
+			return err
+		}
+	}
+	g.x = g.pass.Layer(s, block, in, seen, g.carry)
+	if s == 0 && w.infos[s].CarryOut > 0 {
+		g.carry = g.x
+	}
+	return nil
+}
+
+// again makes the pass of a grain again, from what was kept.
+func (w *Worker) again(g *grain) error {
+	for s := w.first; s < w.end; s++ {
+		w.enter(g, s)
+		if err := w.see(g, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}

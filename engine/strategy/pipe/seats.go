@@ -1,0 +1,64 @@
+package pipe
+
+// Seats say which node does which way of which stage.
+type Seats struct {
+	Stages int
+	nodes  [][]int // of each stage, of each way
+}
+
+// NewSeats places ways of at most so many stages on nodes: a way of a stage to each node,
+// as far as there are nodes, and the others have nothing to compute. Where there are
+// fewer nodes than ways, there is one stage, and nodes have runs of ways. owned counts
+// the vertices of a way that a node owns: the first stage, which reads features, goes to
+// who owns most of them.
+func NewSeats(stages, ways, nodes int, owned func(node, way int) uint64) *Seats {
+	s := &Seats{Stages: max(1, min(stages, nodes/ways))}
+	taken := make([]bool, nodes)
+	for stage := range s.Stages {
+		row := make([]int, ways)
+		for way := range ways {
+			if nodes < ways {
+				row[way] = way * nodes / ways
+				continue
+			}
+			best := -1
+			for node := range nodes {
+				if !taken[node] && (best < 0 || stage == 0 && owned(node, way) > owned(best, way)) {
+					best = node
+				}
+			}
+			row[way], taken[best] = best, true
+		}
+		s.nodes = append(s.nodes, row)
+	}
+	return s
+}
+
+// Node does a way of a stage.
+func (s *Seats) Node(stage, way int) int { return s.nodes[stage][way] }
+
+// Of is the stage of a node, and its ways, which ascend: none, if it has nothing to
+// compute.
+func (s *Seats) Of(node int) (stage int, ways []int) {
+	for stage, row := range s.nodes {
+		for way, n := range row {
+			if n == node {
+				ways = append(ways, way)
+			}
+		}
+		if ways != nil {
+			return stage, ways
+		}
+	}
+	return 0, nil
+}
+
+// Members are the nodes of a stage, in the order of their ways, each once.
+func (s *Seats) Members(stage int) (nodes []int) {
+	for _, n := range s.nodes[stage] {
+		if len(nodes) == 0 || nodes[len(nodes)-1] != n {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,89 @@
+package pipe
+
+import (
+	"math"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/nn"
+)
+
+// Split divides what costs so much into runs whose most expensive costs as little as can
+// be, one run for each stage: where each begins, then how many things there are. Of two
+// such divisions it takes the one whose first runs are shorter.
+func Split(costs []float64, stages int) []int {
+	n := len(costs)
+	sums := make([]float64, n+1)
+	for i, c := range costs {
+		sums[i+1] = sums[i] + c
+	}
+	// least[s][i] is the cost of the dearest of s+1 runs over the first i things, and
+	// cut where the last of them begins.
+	least, cut := make([][]float64, stages), make([][]int, stages)
+	for s := range stages {
+		least[s], cut[s] = make([]float64, n+1), make([]int, n+1)
+		for i := range least[s] {
+			least[s][i] = math.Inf(1)
+			if s == 0 {
+				least[s][i] = sums[i]
+				continue
+			}
+			for j := s; j < i; j++ {
+				if c := max(least[s-1][j], sums[i]-sums[j]); c < least[s][i] {
+					least[s][i], cut[s][i] = c, j
+				}
+			}
+		}
+	}
+	firsts := []int{n}
+	for s := stages - 1; s > 0; s-- {
+		firsts = append(firsts, cut[s][firsts[len(firsts)-1]])
+	}
+	firsts = append(firsts, 0)
+	slices.Reverse(firsts)
+	return firsts
+}
+
+// Units are what stages are divided into: a layer each, with what has no edges of its own
+// beside it. It returns the first of each unit among the model's stages, then how many
+// those are.
+func Units(stages []nn.StageInfo) []int {
+	firsts, layers := []int{0}, 0
+	for i, s := range stages {
+		if s.Hops == 0 {
+			continue
+		}
+		if layers++; layers > 1 {
+			firsts = append(firsts, i)
+		}
+	}
+	return append(firsts, len(stages))
+}
+
+// costs is about what each unit takes, in multiplications: products of rows, there and
+// back, and rows that go along edges.
+func costs(stages []nn.StageInfo, units []int, vertices, edges int) []float64 {
+	const (
+		products = 3 // forward, for the weights and for the rows
+		ways     = 2 // along edges
+		edge     = 8 // a number that follows an edge comes from memory
+	)
+	all := make([]float64, len(units)-1)
+	for u := range all {
+		for _, s := range stages[units[u]:units[u+1]] {
+			all[u] += products * float64(vertices) * float64(s.In) * float64(s.Out)
+			all[u] += ways * edge * float64(s.Hops) * float64(edges) * float64(min(s.In, s.Out))
+		}
+	}
+	return all
+}
+
+// Cut says where among the model's stages each stage of the pipeline begins, then how
+// many those are. There are as many units at least.
+func Cut(stages []nn.StageInfo, of, vertices, edges int) []int {
+	units := Units(stages)
+	cuts := Split(costs(stages, units, vertices, edges), of)
+	for i, u := range cuts {
+		cuts[i] = units[u]
+	}
+	return cuts
+}

@@ -1,0 +1,76 @@
+package pipe
+
+// Sizes are what the bytes of an epoch depend on.
+type Sizes struct {
+	Stages, Ways, Nodes int
+	Vertices            int
+	// Mirrors are the pairs of a vertex and another way that an edge of it leads to.
+	Mirrors int
+	// Layers are those that read rows which were computed: of a model whose first layer
+	// reads features, all but that.
+	Layers int
+	Hidden int // columns of rows between layers
+	Number int // bytes of one
+	// Tensors is how many rows of each vertex go from stage to stage: 2 where the first
+	// representation is seen by all layers.
+	Tensors int
+	Weights int // of all stages
+}
+
+// A Volume is what all nodes send each other in an epoch, in bytes of payload, where each
+// way of each stage has a node of its own.
+type Volume struct {
+	Boundary uint64 // between stages: activations and their gradients
+	Halo     uint64 // within stages, between ways
+	Sum      uint64 // of gradients, within stages
+	// Spread takes the sums of each stage to all who do not have them: each node has all
+	// weights.
+	Spread uint64
+}
+
+// Of is the volume of an epoch whose ways see each other's rows of now.
+func (s Sizes) Of() Volume {
+	row := uint64(s.Hidden * s.Number)
+	return Volume{
+		Boundary: 2 * uint64(s.Stages-1) * uint64(s.Tensors) * uint64(s.Vertices) * row,
+		Halo:     2 * uint64(s.Layers) * uint64(s.Mirrors) * row,
+		Sum:      2 * uint64(s.Ways-1) * uint64(s.Weights*s.Number),
+		Spread:   uint64(s.Nodes-s.Ways) * uint64(s.Weights*s.Number),
+	}
+}
+
+// Total is the sum.
+func (v Volume) Total() uint64 { return v.Boundary + v.Halo + v.Sum + v.Spread }
+
+// Memory is what the memory of a node depends on, beside its passes.
+type Memory struct {
+	Number int
+	Widths []int // columns of the rows that each of its layers sees of others
+	Rows   int   // of its ways, and mirrors
+	// Mirrors are those of Rows that are others', Own the vertices of its ways, and Sources
+	// the rows that all its grains see.
+	Mirrors, Own, Sources int
+	Input                 int // columns that come from the stage before
+	History               bool
+	Cache                 bool
+	Recompute             bool
+}
+
+// Kept is the bytes of rows that live as long as training: those that layers see, their
+// gradients and histories, what comes in and, where passes are made again, what they saw.
+func (m Memory) Kept() (bytes int) {
+	for _, width := range m.Widths {
+		rows := 2 * m.Rows
+		if m.History {
+			rows += m.Rows
+		}
+		if m.Cache {
+			rows += m.Mirrors
+		}
+		if m.Recompute {
+			rows += m.Sources
+		}
+		bytes += rows * width * m.Number
+	}
+	return bytes + m.Own*m.Input*m.Number
+}

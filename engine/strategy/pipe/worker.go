@@ -1,0 +1,314 @@
+package pipe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// A Worker is one node at work: some ways of one stage, or nothing but adding up, where
+// there are more nodes than seats. One goroutine uses it.
+type Worker struct {
+	*Task
+	stage      int
+	first, end int // of the model's stages
+	infos      []nn.StageInfo
+	ways       []*way
+	grains     []*grain
+
+	kept   tensor.Arena   // of what lives as long as the worker
+	arenas []tensor.Arena // of passes
+	passes []*nn.Pass
+	rooms  []tensor.Matrix // of gradients: of each grain of a position
+	spare  tensor.Arena    // of what is between the device and other nodes
+
+	order    []int
+	halo     *halo
+	boundary [2]*boundary // forward and backward; nil at the ends
+	sums     summer
+
+	// Of the epoch under way.
+	epoch int // from 0
+	tally *strategy.Tally
+	loss  float64
+
+	trace func(event, int) // in tests
+}
+
+// An event is what a test is told of.
+type event uint8
+
+const (
+	forwardDone event = iota
+	backwardDone
+)
+
+// New makes a worker ready: nothing is sent before Epoch.
+func New(ctx context.Context, t Task) (w *Worker, err error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	w = &Worker{Task: &t, infos: t.Model.Stages()}
+	defer func() {
+		if err != nil {
+			w.Close()
+		}
+	}()
+	stage, ways := t.Seats.Of(t.Work.Self)
+	w.stage = stage
+	if w.spare, err = t.Device.NewArena(0); err != nil {
+		return nil, err
+	}
+	if ways != nil {
+		w.first, w.end = t.Cuts[stage], t.Cuts[stage+1]
+		if err := w.take(ctx, ways); err != nil {
+			return nil, err
+		}
+	}
+	w.newSums()
+	return w, nil
+}
+
+// take takes some ways of a stage.
+func (w *Worker) take(ctx context.Context, ways []int) error {
+	t := w.Task
+	m := NewMirrors(t.Shape, t.Topology)
+	s := sample.New(t.Topology, sample.Options{Fanouts: []int{0}, Form: t.Model.Form()})
+	for _, number := range ways {
+		way, err := newWay(ctx, number, t, m, s)
+		if err != nil {
+			return err
+		}
+		w.ways = append(w.ways, way)
+		w.grains = append(w.grains, way.grains...)
+	}
+	for i, g := range w.grains {
+		g.number = i
+		if w.last() {
+			g.labels = make([]int32, len(g.vertices))
+			t.Labels(g.labels, g.first)
+			g.learnt = slices.ContainsFunc(g.labels, func(l int32) bool { return l >= 0 })
+		}
+	}
+	if err := w.allocate(); err != nil {
+		return err
+	}
+	w.halo = newHalo(w, m)
+	for d := range w.boundary {
+		w.boundary[d] = newBoundary(w, d)
+	}
+	return nil
+}
+
+// last says whether the stage answers.
+func (w *Worker) last() bool { return w.end == len(w.infos) }
+
+// sees says whether a stage of the model sees rows of other grains, which others made.
+func (w *Worker) sees(s int) bool { return s > 0 && w.infos[s].Hops > 0 }
+
+// allocate makes the rows of all levels, and passes.
+func (w *Worker) allocate() (err error) {
+	d := w.Device
+	if w.kept, err = d.NewArena(w.keeps()); err != nil {
+		return err
+	}
+	zeros := func(rows, cols int) tensor.Matrix {
+		m := w.kept.Alloc(d.Type(), rows, cols)
+		d.Zero(m)
+		return m
+	}
+	for _, way := range w.ways {
+		for s := w.first; s < w.end; s++ {
+			var l *level
+			if cols := w.infos[s].In; w.sees(s) {
+				l = &level{rows: zeros(way.all(), cols), back: zeros(way.all(), cols)}
+				if w.Shape.Positions() > 1 {
+					l.history = zeros(way.all(), cols)
+				}
+				if w.Halo.Policy == Skip {
+					l.cache = zeros(len(way.mirrors), cols)
+				}
+			}
+			way.levels = append(way.levels, l)
+		}
+	}
+	for _, g := range w.grains {
+		g.seen = make([]tensor.Matrix, w.end-w.first)
+		if w.first > 0 {
+			g.input = zeros(len(g.vertices), w.infos[w.first].In)
+			if w.infos[w.first].CarryIn > 0 {
+				g.carried = zeros(len(g.vertices), w.infos[w.first].CarryIn)
+			}
+		}
+		for s := w.first; s < w.end && w.Recompute; s++ {
+			if w.sees(s) {
+				g.seen[s-w.first] = zeros(len(g.rows), w.infos[s].In)
+			}
+		}
+	}
+	return w.allocatePasses()
+}
+
+// allocatePasses makes a pass for each grain or, where they are made again, for each that
+// is at one position, and room for as many gradients.
+func (w *Worker) allocatePasses() error {
+	most := 0
+	for p := range w.Shape.Positions() {
+		n := 0
+		for _, way := range w.ways {
+			n += len(way.at[p])
+		}
+		most = max(most, n)
+	}
+	for range most {
+		w.rooms = append(w.rooms, w.kept.Alloc(w.Device.Type(), 1, w.Model.Size()))
+	}
+	passes := most
+	if !w.Recompute {
+		passes = len(w.grains)
+	}
+	for range passes {
+		a, err := w.Device.NewArena(0)
+		if err != nil {
+			return err
+		}
+		p := w.Model.NewPass(w.Device, a)
+		p.Weights, p.Train = w.Weights, true
+		w.arenas, w.passes = append(w.arenas, a), append(w.passes, p)
+	}
+	return nil
+}
+
+// keeps is how many bytes the arena of what is kept holds.
+func (w *Worker) keeps() int {
+	m := Memory{Number: w.Device.Type().Bytes()}
+	for s := w.first; s < w.end; s++ {
+		if w.sees(s) {
+			m.Widths = append(m.Widths, w.infos[s].In)
+		}
+	}
+	for _, way := range w.ways {
+		m.Rows += way.all()
+		m.Mirrors += len(way.mirrors)
+	}
+	for _, g := range w.grains {
+		m.Sources += len(g.rows)
+		m.Own += len(g.vertices)
+	}
+	m.History, m.Cache, m.Recompute = w.Shape.Positions() > 1, w.Halo.Policy == Skip, w.Recompute
+	if w.first > 0 {
+		m.Input = w.infos[w.first].In + w.infos[w.first].CarryIn
+	}
+	const ends = 64 // each matrix begins at a whole line
+	return m.Kept() + ends*(len(w.grains)*(2+len(m.Widths))+4*len(w.ways)*len(m.Widths)) +
+		len(w.grains)*(w.Model.Size()*m.Number+ends)
+}
+
+// Close gives its memory back.
+func (w *Worker) Close() {
+	for _, a := range append(w.arenas, w.kept, w.spare) {
+		if a != nil {
+			a.Close()
+		}
+	}
+}
+
+// columns are those of the gradient that belong to some of the model's stages.
+func (w *Worker) columns(first, end int) (from, to int) {
+	from, to = w.Model.Size(), 0
+	for _, p := range w.Model.Params() {
+		for _, info := range w.infos[first:end] {
+			if strings.HasPrefix(p.Name, info.Name+".") {
+				from, to = min(from, p.Offset), max(to, p.Offset+p.Rows*p.Cols)
+			}
+		}
+	}
+	return min(from, to), to
+}
+
+// Epoch trains one, from 1 on: it sets the gradients to those of the whole graph, the
+// same bits on all nodes, and returns the sum of the losses. key is that of dropout.
+func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, tally *strategy.Tally) (loss float64, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w.epoch, w.tally, w.loss = epoch-1, tally, 0
+	w.order = Order(w.order, w.Seed, w.epoch, w.Shape.Positions(), w.Shuffle)
+	if w.ways != nil {
+		for _, p := range w.passes {
+			p.Key = key
+		}
+		if err := w.through(ctx); err != nil {
+			return 0, fmt.Errorf("stage %d of %d: %w", w.stage+1, w.Seats.Stages, err)
+		}
+	}
+	if err := w.addUp(ctx); err != nil {
+		return 0, err
+	}
+	return w.losses(ctx)
+}
+
+// through has all positions go forward, and all go backward.
+func (w *Worker) through(ctx context.Context) error {
+	w.begin()
+	stop := w.boundary[forwards].start(ctx)
+	defer stop()
+	for place := range w.order {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := w.forward(ctx, place); err != nil {
+			return err
+		}
+	}
+	stop()
+	stop = w.boundary[backwards].start(ctx)
+	defer stop()
+	for place := len(w.order) - 1; place >= 0; place-- {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := w.backward(ctx, place); err != nil {
+			return err
+		}
+	}
+	w.keepHistory()
+	return nil
+}
+
+// begin sets what an epoch begins with.
+func (w *Worker) begin() {
+	d := w.Device
+	for _, way := range w.ways {
+		for _, l := range way.levels {
+			if l == nil {
+				continue
+			}
+			d.Zero(l.back)
+			if !l.history.None() {
+				d.Combine(l.rows, 1, l.history, 0, tensor.Matrix{})
+			}
+		}
+	}
+	w.halo.begin()
+}
+
+// keepHistory makes a history of the rows of this epoch, if one is due.
+func (w *Worker) keepHistory() {
+	if (w.epoch+1)%w.Period != 0 {
+		return
+	}
+	for _, way := range w.ways {
+		for _, l := range way.levels {
+			if l != nil && !l.history.None() {
+				w.Device.Combine(l.history, 1, l.rows, 0, tensor.Matrix{})
+			}
+		}
+	}
+}

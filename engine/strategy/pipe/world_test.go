@@ -1,0 +1,414 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/reference"
+)
+
+const classes, features = 3, 5
+
+// A world is a directed graph in shards, with what is learnt of it.
+type world struct {
+	firsts   []uint32
+	topology *sample.Topology
+	edges    int
+	x        []float64
+	labels   []int32
+	learnt   int
+	sparse   bool
+}
+
+// newWorld makes shards of such sizes. Edges end where they may.
+func newWorld(t testing.TB, seed uint64, sizes []int, may func(from, to int) bool) *world {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 7))
+	w := &world{firsts: []uint32{0}}
+	var shardOf []int
+	for i, n := range sizes {
+		w.firsts = append(w.firsts, w.firsts[i]+uint32(n))
+		shardOf = append(shardOf, slices.Repeat([]int{i}, n)...)
+	}
+	n := len(shardOf)
+	var shards []*graph.Shard
+	for i := range sizes {
+		s := &graph.Shard{Number: i, Shards: len(sizes), First: w.firsts[i], Vertices: sizes[i], Total: uint32(n), Indptr: []int64{0}}
+		for row := range sizes[i] {
+			v := int(s.First) + row
+			for u := range n {
+				if u != v && v%7 != 6 && may(shardOf[u], i) && r.Float64() < 4/float64(n) {
+					s.Indices = append(s.Indices, int32(u))
+				}
+			}
+			s.Indptr = append(s.Indptr, int64(len(s.Indices)))
+		}
+		w.edges += len(s.Indices)
+		shards = append(shards, s)
+	}
+	var err error
+	if w.topology, err = sample.NewTopology(shards); err != nil {
+		t.Fatal(err)
+	}
+	for range n * features {
+		x := 0.0
+		if r.IntN(3) > 0 {
+			x = float64(float32(r.NormFloat64()))
+		}
+		w.x = append(w.x, x)
+	}
+	for v := range n {
+		label := int32(r.IntN(classes))
+		if v%4 == 1 {
+			label = -1
+		} else {
+			w.learnt++
+		}
+		w.labels = append(w.labels, label)
+	}
+	return w
+}
+
+func anywhere(int, int) bool { return true }
+
+func (w *world) vertices() int { return len(w.labels) }
+
+// input is the features of some vertices, in memory of its own.
+func (w *world) input(d tensor.Device, vertices []uint32) nn.Input {
+	in := nn.Input{Vertices: vertices}
+	dense := make([]float64, 0, len(vertices)*features)
+	csr := &tensor.CSR{Rows: len(vertices), Cols: features, Indptr: []int64{0}}
+	for _, v := range vertices {
+		for c, x := range w.x[int(v)*features:][:features] {
+			dense = append(dense, x)
+			if x != 0 {
+				csr.Indices, csr.Values = append(csr.Indices, int32(c)), append(csr.Values, float32(x))
+			}
+		}
+		csr.Indptr = append(csr.Indptr, int64(len(csr.Indices)))
+	}
+	if w.sparse {
+		b := sample.Block{CSR: *csr}
+		b.Transpose()
+		csr.Transposed = b.Transposed
+		in.Sparse = csr
+		return in
+	}
+	in.Dense = tensor.Over(tensor.F64, len(vertices), features, features, unsafe.Pointer(unsafe.SliceData(dense)))
+	if d.Type() == tensor.F32 {
+		narrow := make([]float32, len(dense))
+		for i, x := range dense {
+			narrow[i] = float32(x)
+		}
+		in.Dense = tensor.OverF32(len(vertices), features, narrow)
+	}
+	return in
+}
+
+// source is Features of a node.
+type source struct {
+	*world
+	device tensor.Device
+}
+
+func (s source) Input(_, _ int, vertices []uint32) (nn.Input, error) {
+	return s.input(s.device, vertices), nil
+}
+
+// A setup is how a job is shared.
+type setup struct {
+	spec                        nn.Spec
+	nodes, stages, ways, chunks int
+	Options
+	device func() tensor.Device
+	rate   float64 // of updates; 0: weights stay
+	noDrop bool
+	still  bool // all epochs drop alike
+	linear bool // the loss is a sum of the answers
+	// frozen sets histories before each epoch, by level and vertex.
+	frozen func(s int, v uint32, column int) float64
+}
+
+func deep(model string, layers int) nn.Spec {
+	s := nn.Defaults(model)
+	s.Layers, s.Hidden, s.Dropout = layers, 4, 0.3
+	if s.Model == "gat" {
+		s.Hidden, s.Heads = 2, 2
+	}
+	s.Resolve()
+	return s
+}
+
+func newSetup(spec nn.Spec, stages, ways, chunks int) setup {
+	return setup{
+		spec: spec, nodes: stages * ways, stages: stages, ways: ways, chunks: chunks,
+		Options: Options{Seed: 11, Shuffle: true, Period: 3, Factor: 2, Halo: Halo{Policy: Exact}, Recompute: true},
+		device:  func() tensor.Device { return reference.New() },
+	}
+}
+
+// A node is one of a job.
+type node struct {
+	*Worker
+	weights, gradients tensor.Matrix
+	tally              strategy.Tally
+	gradient           []float64
+	loss               float64
+	plain              float64 // the loss, not rounded, of what this node answers
+}
+
+// A job is nodes that have met.
+type job struct {
+	setup
+	world *world
+	model *nn.Model
+	net   *loopback.Net
+	nodes []*node
+}
+
+func (w *world) weights(m *nn.Model) []float64 {
+	r := rand.New(rand.NewPCG(3, 3))
+	all := make([]float64, m.Size())
+	for i := range all {
+		all[i] = float64(float32(0.5 * r.NormFloat64()))
+	}
+	return all
+}
+
+func (w *world) model(t testing.TB, s nn.Spec) *nn.Model {
+	t.Helper()
+	m, err := nn.New(s, features, classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// start makes the nodes of a job.
+func (w *world) start(t testing.TB, s setup) *job {
+	t.Helper()
+	shape, err := NewShape(w.firsts, s.ways, s.chunks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &job{setup: s, world: w, model: w.model(t, s.spec), net: loopback.New(s.nodes)}
+	seats := NewSeats(s.stages, s.ways, s.nodes, func(int, int) uint64 { return 0 })
+	var work strategy.Work
+	for i := range s.nodes {
+		work.Nodes = append(work.Nodes, fmt.Sprintf("n%d", i))
+	}
+	for i := range s.nodes {
+		work.Self = i
+		d := s.device()
+		kept, err := d.NewArena(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := &node{weights: kept.Alloc(d.Type(), 1, j.model.Size()), gradients: kept.Alloc(d.Type(), 1, j.model.Size())}
+		d.Write(n.weights, w.weights(j.model))
+		task := Task{
+			Model: j.model, Device: d, Weights: n.weights, Gradients: n.gradients,
+			Topology: w.topology, Shape: shape, Seats: seats, Cuts: Cut(j.model.Stages(), seats.Stages, w.vertices(), w.edges),
+			Features: source{w, d},
+			Labels:   func(to []int32, first uint32) { copy(to, w.labels[first:]) },
+			Loss: func(dz, z tensor.Matrix, labels []int32) float64 {
+				loss, _ := d.CrossEntropy(dz, z, labels, 1/float64(w.learnt))
+				if s.linear {
+					loss = alongside(d, dz, z)
+				}
+				n.plain += loss / float64(w.learnt)
+				return loss
+			},
+			Options: s.Options, Work: work,
+		}
+		if s.nodes > 1 {
+			task.Exchange = exchange.New(j.net.Node(i), work)
+			j.net.Node(i).Open()
+		}
+		if n.Worker, err = New(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range n.passes {
+			p.Train = !s.noDrop
+		}
+		t.Cleanup(func() { n.Close(); kept.Close() })
+		j.nodes = append(j.nodes, n)
+	}
+	return j
+}
+
+func (s *setup) dropout(epoch int) keyed.Key {
+	if s.still {
+		epoch = 1
+	}
+	return keyed.New(5, keyed.Dropout).With(uint64(epoch))
+}
+
+// each does something for each node, all at once.
+func (j *job) each(do func(n *node) error) error {
+	errs := make([]error, len(j.nodes))
+	var running sync.WaitGroup
+	for i, n := range j.nodes {
+		running.Go(func() { errs[i] = do(n) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+// epoch trains one, from 1 on, and returns the gradient and the loss, which are the same
+// on all nodes.
+func (j *job) epoch(t testing.TB, epoch int) ([]float64, float64) {
+	t.Helper()
+	if err := j.try(t.Context(), epoch); err != nil {
+		t.Fatal(err)
+	}
+	first := j.nodes[0]
+	for i, n := range j.nodes {
+		if !slices.Equal(n.gradient, first.gradient) || n.loss != first.loss {
+			t.Fatalf("after epoch %d node %d has another gradient or loss than node 0", epoch, i)
+		}
+	}
+	return first.gradient, first.loss
+}
+
+func (j *job) try(ctx context.Context, epoch int) error {
+	return j.each(func(n *node) (err error) {
+		if j.frozen != nil {
+			n.freeze(j.frozen)
+		}
+		n.plain = 0
+		n.loss, err = n.Epoch(ctx, epoch, j.dropout(epoch), &n.tally)
+		n.gradient = make([]float64, j.model.Size())
+		if n.Device.Type() == tensor.F64 {
+			n.Device.Read(n.gradient, n.gradients)
+		} else {
+			for i, x := range n.gradients.F32() {
+				n.gradient[i] = float64(x)
+			}
+		}
+		if j.rate > 0 {
+			n.Device.Combine(n.weights, 1, n.weights, -j.rate, n.gradients)
+		}
+		return err
+	})
+}
+
+// freeze sets histories.
+func (n *node) freeze(of func(s int, v uint32, column int) float64) {
+	for _, way := range n.ways {
+		for at, l := range way.levels {
+			if l == nil || l.history.None() {
+				continue
+			}
+			var numbers []float64
+			for row := range way.all() {
+				v := way.first + uint32(row)
+				if row >= way.own() {
+					v = way.mirrors[row-way.own()]
+				}
+				for c := range l.history.Cols {
+					numbers = append(numbers, of(n.first+at, v, c))
+				}
+			}
+			n.Device.Write(l.history, numbers)
+		}
+	}
+}
+
+// whole is what one machine computes of all vertices at once, with the weights given.
+func (w *world) whole(t testing.TB, s setup, epoch int, weights []float64) ([]float64, float64) {
+	t.Helper()
+	m, d := w.model(t, s.spec), tensor.Device(reference.New())
+	a, err := d.NewArena(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := m.NewPass(d, a)
+	kept, err := d.NewArena(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Weights, p.Gradients = kept.Alloc(d.Type(), 1, m.Size()), kept.Alloc(d.Type(), 1, m.Size())
+	d.Write(p.Weights, weights)
+	d.Zero(p.Gradients)
+	p.Key, p.Train = s.dropout(epoch), !s.noDrop
+	var all []uint32
+	for v := range w.vertices() {
+		all = append(all, uint32(v))
+	}
+	sampler := sample.New(w.topology, sample.Options{Form: m.Form()})
+	blocks := make([]sample.Block, m.Hops())
+	for i := range blocks {
+		if err := sampler.Part(&blocks[i], 0, w.vertices()); err != nil {
+			t.Fatal(err)
+		}
+		blocks[i].Vertices = all
+		blocks[i].Transpose()
+	}
+	z := p.Forward(blocks, w.input(d, all))
+	dz := a.Alloc(d.Type(), z.Rows, z.Cols)
+	loss, _ := d.CrossEntropy(dz, z, w.labels, 1/float64(w.learnt))
+	p.Backward(dz)
+	g := make([]float64, m.Size())
+	d.Read(g, p.Gradients)
+	return g, loss
+}
+
+func mustNear(t testing.TB, what string, got, want []float64, tolerance float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d numbers and not %d", what, len(got), len(want))
+	}
+	largest := 0.0
+	for i := range got {
+		largest = max(largest, math.Abs(want[i]))
+		if math.IsNaN(got[i]) || math.Abs(got[i]-want[i]) > tolerance*(1+math.Abs(want[i])) {
+			t.Fatalf("%s: number %d is %v and not %v", what, i, got[i], want[i])
+		}
+	}
+	if largest == 0 {
+		t.Fatalf("%s: all are 0", what)
+	}
+}
+
+// alongside is a loss that is linear in the answers.
+func alongside(d tensor.Device, dz, z tensor.Matrix) (loss float64) {
+	answers, slopes := make([]float64, z.Rows*z.Cols), make([]float64, z.Rows*z.Cols)
+	d.Read(answers, z)
+	for i := range slopes {
+		slopes[i] = float64(i%5) - 1.5
+		loss += slopes[i] * answers[i]
+	}
+	d.Write(dz, slopes)
+	return loss
+}
+
+// set gives all nodes these weights.
+func (j *job) set(weights []float64) {
+	for _, n := range j.nodes {
+		n.Device.Write(n.weights, weights)
+	}
+}
+
+// plain is the loss of all nodes, which is not rounded.
+func (j *job) plain() (loss float64) {
+	for _, n := range j.nodes {
+		loss += n.plain
+	}
+	return loss
+}
