@@ -6,6 +6,7 @@ const (
 	LaneMirror                     // rows between the ways of a stage, and their gradients
 	LanePiece                      // columns of what a node of a stage has made of its gradient
 	LaneTotal                      // and of what has been added up
+	LaneEarly                      // rows of which histories are made, before an epoch
 )
 
 // Fold adds up rows as the tree does, and leaves the sum in the first: each is the sum of

@@ -33,6 +33,8 @@ type parcelsOf struct {
 	// room has, of each position and way that is sent, or of each place and way that is
 	// received ahead, what lies there.
 	room [][][]byte
+	// history is what is sent of each way where histories are made.
+	history [][]byte
 }
 
 // An arrival is what has come for all ways.
@@ -53,6 +55,9 @@ func newBoundary(w *Worker, direction int) *boundary {
 		for p := range w.Shape.Positions() {
 			b.out.room = append(b.out.room, b.rooms(b.columns(to), func(way *way) int { return rowsAt(way, p) }))
 		}
+	}
+	if b.out != nil && direction == forwards && w.refreshes() {
+		b.out.history = b.rooms(b.columns(to), (*way).own)
 	}
 	if b.in != nil {
 		b.ahead = 2
@@ -115,20 +120,25 @@ func (b *boundary) send(position int) {
 		return
 	}
 	for i, way := range b.w.ways {
-		rest := b.out.room[position][i]
-		if len(rest) == 0 {
-			continue
-		}
-		for _, which := range []func(*grain) tensor.Matrix{b.sent, b.beside} {
-			for _, g := range way.at[position] {
-				if m := which(g); !m.None() {
-					read(b.w.Device, rest[:bytes(m)], m)
-					rest = rest[bytes(m):]
-				}
+		b.offer(b.tag(way.number, position), b.out.room[position][i], way.at[position])
+	}
+}
+
+// offer offers what grains send.
+func (b *boundary) offer(t exchange.Tag, room []byte, grains []*grain) {
+	if len(room) == 0 {
+		return
+	}
+	rest := room
+	for _, which := range []func(*grain) tensor.Matrix{b.sent, b.beside} {
+		for _, g := range grains {
+			if m := which(g); !m.None() {
+				read(b.w.Device, rest[:bytes(m)], m)
+				rest = rest[bytes(m):]
 			}
 		}
-		b.w.Exchange.Offer(b.tag(way.number, position), b.out.room[position][i])
 	}
+	b.w.Exchange.Offer(t, room)
 }
 
 // sent and beside are what of a grain is sent.
@@ -224,20 +234,24 @@ func (b *boundary) receive(ctx context.Context, place int) error {
 		return a.err
 	}
 	for i, way := range b.w.ways {
-		rest := a.rows[i]
-		for _, which := range []func(*grain) tensor.Matrix{b.received, b.receivedBeside} {
-			for _, g := range way.at[position] {
-				if m := which(g); !m.None() {
-					write(b.w.Device, m, rest[:bytes(m)])
-					rest = rest[bytes(m):]
-				}
-			}
-		}
+		b.give(way.at[position], a.rows[i])
 	}
 	if !b.w.Apart {
 		b.free <- a.rows
 	}
 	return nil
+}
+
+// give gives grains what has come for them.
+func (b *boundary) give(grains []*grain, rest []byte) {
+	for _, which := range []func(*grain) tensor.Matrix{b.received, b.receivedBeside} {
+		for _, g := range grains {
+			if m := which(g); !m.None() {
+				write(b.w.Device, m, rest[:bytes(m)])
+				rest = rest[bytes(m):]
+			}
+		}
+	}
 }
 
 func (b *boundary) received(g *grain) tensor.Matrix {

@@ -22,6 +22,7 @@ type halo struct {
 	stages  int         // of the model, in tags
 	pairs   int         // of ways, and positions
 	space   tensor.Arena
+	early   bool // what is made is a history, before the epoch
 }
 
 // A parcel is the rows of one way, at one position, that another way mirrors.
@@ -94,9 +95,10 @@ func (c *parcel) reserve(w *Worker) {
 			if !gives {
 				continue
 			}
-			// What the next epoch takes is there beside what that makes.
+			// What others take still is there beside what comes next: the next epoch or,
+			// after a history, the epoch.
 			rooms := 1
-			if w.Halo.Policy == Previous {
+			if w.Halo.Policy == Previous || w.refreshes() {
 				rooms = 2
 			}
 			for range rooms {
@@ -234,13 +236,23 @@ func (h *halo) level(w *way, s int) *level { return w.levels[s-h.w.first] }
 
 // out is where a parcel lies on its way out, in an epoch.
 func (h *halo) out(c *parcel, s, epoch int, m *move) []byte {
-	rooms := c.sides[m.direction].out[s-h.w.first]
-	return rooms[epoch%len(rooms)][:c.count()*h.w.infos[s].In*h.w.Device.Type().Bytes()]
+	rooms, at := c.sides[m.direction].out[s-h.w.first], 0
+	switch {
+	case h.w.Halo.Policy == Previous:
+		at = epoch % 2
+	case h.early:
+		at = 1
+	}
+	return rooms[at][:c.count()*h.w.infos[s].In*h.w.Device.Type().Bytes()]
 }
 
 func (h *halo) tag(c *parcel, s, epoch int, m *move) exchange.Tag {
 	index := (m.direction*h.stages+s)*h.pairs + c.number
-	return exchange.Tag{Epoch: uint32(epoch + 1), Lane: exchange.LaneMirror, Index: uint32(index)}
+	lane := exchange.LaneMirror
+	if h.early {
+		lane = exchange.LaneEarly
+	}
+	return exchange.Tag{Epoch: uint32(epoch + 1), Lane: lane, Index: uint32(index)}
 }
 
 // give reads a parcel's rows out, and offers them.

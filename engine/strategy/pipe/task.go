@@ -48,6 +48,10 @@ type Options struct {
 	Shuffle bool
 	// Period is for how many epochs a history is kept; 1 keeps that of the last epoch.
 	Period int
+	// Refresh has each period begin with a history of rows that are made of the weights of
+	// then, without dropout, in place of one that the last epoch has left: so what an epoch
+	// makes depends on two rows of weights, and on nothing else of the epochs before.
+	Refresh bool
 	// Factor is what gradients count at rows of a history: the history of a chunk is of
 	// use to another only in every other order of the two.
 	Factor float64
@@ -99,9 +103,11 @@ func (t *Task) check() error {
 		return fmt.Errorf("pipe: %d stages are seated, and %d are cut", t.Seats.Stages, len(t.Cuts)-1)
 	case o.Period < 1 || o.Factor <= 0:
 		return fmt.Errorf("pipe: a history of %d epochs, whose gradients count %g", o.Period, o.Factor)
+	case o.Refresh && o.Halo.Policy != Exact && t.Shape.Positions() > 1:
+		return fmt.Errorf("pipe: histories are made of rows of now, and not of %s ones", o.Halo.Policy)
 	case o.Halo.Policy == Sampled && !(o.Halo.Share > 0 && o.Halo.Share <= 1):
 		return fmt.Errorf("pipe: a share of %g is sampled", o.Halo.Share)
-	case 2*len(t.Model.Stages())*parcels(t.Shape) >= 1<<24 || 2*shards >= 1<<24:
+	case 2*len(t.Model.Stages())*parcels(t.Shape)+t.Shape.Ways() >= 1<<24 || 2*shards >= 1<<24:
 		return fmt.Errorf("%d chunks in %d ways are more than can be told apart: take fewer", t.Shape.Chunks(), t.Shape.Ways())
 	}
 	return nil

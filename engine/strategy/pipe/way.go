@@ -18,6 +18,8 @@ type way struct {
 	// levels are the rows that each layer sees, by the worker's stages; nil where it sees
 	// none but its own.
 	levels []*level
+	// answers are what the last of the worker's stages makes for a history.
+	answers tensor.Matrix
 }
 
 // A level is the rows of a way that one layer sees.

@@ -24,6 +24,7 @@ type Worker struct {
 	grains     []*grain
 
 	kept   tensor.Arena   // of what lives as long as the worker
+	early  tensor.Arena   // of the weights of before
 	arenas []tensor.Arena // of passes
 	passes []*nn.Pass
 	rooms  []tensor.Matrix // of gradients: of each grain of a position
@@ -33,6 +34,9 @@ type Worker struct {
 	halo     *halo
 	boundary [2]*boundary // forward and backward; nil at the ends
 	sums     summer
+
+	period  tensor.Matrix // the weights that histories are of, where they are refreshed
+	history bool          // there is one of them
 
 	// Of the epoch under way.
 	epoch int // from 0
@@ -69,6 +73,11 @@ func New(ctx context.Context, t Task) (w *Worker, err error) {
 	if ways != nil {
 		w.first, w.end = t.Cuts[stage], t.Cuts[stage+1]
 		if err := w.take(ctx, ways); err != nil {
+			return nil, err
+		}
+	}
+	if w.refreshes() {
+		if err := w.newPeriod(); err != nil {
 			return nil, err
 		}
 	}
@@ -213,7 +222,7 @@ func (w *Worker) keeps() int {
 
 // Close gives its memory back.
 func (w *Worker) Close() {
-	for _, a := range append(w.arenas, w.kept, w.spare) {
+	for _, a := range append(w.arenas, w.kept, w.early, w.spare) {
 		if a != nil {
 			a.Close()
 		}
@@ -240,6 +249,9 @@ func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, tally *str
 	defer cancel(nil)
 	w.epoch, w.tally, w.loss = epoch-1, tally, 0
 	w.order = Order(w.order, w.Seed, w.epoch, w.Shape.Positions(), w.Shuffle)
+	if err := w.beginPeriod(ctx); err != nil {
+		return 0, fmt.Errorf("make a history of all vertices: %w", err)
+	}
 	if w.ways != nil {
 		for _, p := range w.passes {
 			p.Key = key
@@ -301,7 +313,7 @@ func (w *Worker) begin() {
 
 // keepHistory makes a history of the rows of this epoch, if one is due.
 func (w *Worker) keepHistory() {
-	if (w.epoch+1)%w.Period != 0 {
+	if w.Refresh || (w.epoch+1)%w.Period != 0 {
 		return
 	}
 	for _, way := range w.ways {

@@ -1,0 +1,99 @@
+package pipe
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+)
+
+// Histories that are refreshed are of the weights with which a period began: without
+// dropout and while weights stay, all that is computed is exact.
+func TestRefreshedHistoriesAreExact(t *testing.T) {
+	for i, model := range models {
+		for _, c := range []struct{ stages, ways, chunks int }{{1, 1, 6}, {3, 1, 6}, {1, 2, 4}, {2, 2, 6}} {
+			w := newWorld(t, uint64(i), sizes, anywhere)
+			s := newSetup(deep(model, 3), c.stages, c.ways, c.chunks)
+			s.noDrop, s.Refresh = true, true
+			s.Recompute = i%2 == 0
+			j := w.start(t, s)
+			_, want := w.whole(t, s, 1, w.weights(j.model))
+			for epoch := 1; epoch < 6; epoch++ {
+				j.epoch(t, epoch)
+				if got := j.plain(); math.Abs(got-want/float64(w.learnt)) > 1e-12 {
+					t.Errorf("%s, %+v, epoch %d: the loss is %v, and exactly %v", model, c, epoch, got, want/float64(w.learnt))
+				}
+			}
+		}
+	}
+}
+
+// Bits depend on ways and chunks alone, and a run that goes on from weights, and those of
+// before, comes to the same.
+func TestRefreshedRunsGoOn(t *testing.T) {
+	for i, model := range []string{"gcnii", "gcn", "resgcn"} {
+		for _, ways := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s/%d ways", model, ways), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, uint64(i), sizes, anywhere)
+				s := newSetup(deep(model, 3), 1, ways, 6)
+				s.nodes, s.Refresh, s.rate, s.Period = 1, true, 0.1, 4
+				want := w.learn(t, s, 7)
+				s.Refresh = false
+				if w.learn(t, s, 7) == want {
+					t.Error("histories that are refreshed have the bits of those that are left")
+				}
+				s.Refresh = true
+				for _, stages := range []int{1, 2, 3} {
+					s.stages, s.nodes = stages, stages*ways+stages%2
+					mustSame(t, fmt.Sprintf("%d stages", stages), w.learn(t, s, 7), want)
+				}
+				// After each epoch others take over.
+				s.stages, s.nodes = 1, ways
+				got, weights, before := "", w.weights(w.model(t, s.spec)), []float64(nil)
+				for epoch := 1; epoch <= 7; epoch++ {
+					s.stages = 1 + epoch%3
+					s.nodes = s.stages * ways
+					j := w.start(t, s)
+					j.set(weights)
+					for _, n := range j.nodes {
+						if before != nil {
+							n.Device.Write(n.PeriodWeights(), before)
+						}
+						n.Resumed()
+					}
+					g, loss := j.epoch(t, epoch)
+					got += fmt.Sprint(loss, g, "\n")
+					n := j.nodes[len(j.nodes)-1]
+					weights, before = make([]float64, len(weights)), make([]float64, len(weights))
+					n.Device.Read(weights, n.weights)
+					n.Device.Read(before, n.PeriodWeights())
+				}
+				mustSame(t, "taken over each epoch", got, want)
+			})
+		}
+	}
+}
+
+// What has its turn later is seen as it was when the period began.
+func TestRefreshedRowsStay(t *testing.T) {
+	w := newWorld(t, 2, sizes, anywhere)
+	s := newSetup(deep("gcn", 3), 1, 1, 6)
+	s.rate, s.Period, s.Refresh = 0.5, 3, true
+	j := w.start(t, s)
+	n := j.nodes[0]
+	numbers := func(l *level) []float64 {
+		x := make([]float64, l.history.Rows*l.history.Cols)
+		n.Device.Read(x, l.history)
+		return x
+	}
+	var last []float64
+	for epoch := range 9 {
+		j.epoch(t, epoch+1)
+		now := numbers(n.ways[0].levels[1])
+		if same := slices.Equal(now, last); same != (epoch%3 != 0) {
+			t.Errorf("epoch %d: the history is the same as in the epoch before: %v", epoch, same)
+		}
+		last = now
+	}
+}
