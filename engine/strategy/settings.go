@@ -8,6 +8,8 @@ const (
 	Leap    = "leap"
 	P3      = "p3"
 	Grappa  = "grappa"
+	Pipe    = "pipe"
+	Graph   = "graph"
 )
 
 // Settings are how a job is shared, as its recipe keeps them. The zero Settings are
@@ -23,6 +25,7 @@ type Settings struct {
 	Leap          LeapSettings    `json:"leap,omitzero"`
 	P3            P3Settings      `json:"p3,omitzero"`
 	Grappa        GrappaSettings  `json:"grappa,omitzero"`
+	Pipe          PipeSettings    `json:"pipe,omitzero"`
 }
 
 // CentricSettings are those of centric.

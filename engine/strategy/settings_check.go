@@ -8,7 +8,7 @@ import (
 )
 
 // names are the strategies that a user can choose.
-var names = []string{Auto, Single, Centric, Leap, P3, Grappa}
+var names = []string{Auto, Single, Centric, Leap, P3, Grappa, Pipe, Graph}
 
 // Check says in a sentence what settings, whoever made them, can't have together.
 func (s *Settings) Check() error {
@@ -41,6 +41,9 @@ func (s *Settings) Check() error {
 	if err := s.Grappa.check(); err != nil {
 		return err
 	}
+	if err := s.Pipe.check(s.Strategy, s.Deterministic); err != nil {
+		return err
+	}
 	switch {
 	case l.SyncEvery > 1 && l.Mode == stay:
 		return fmt.Errorf("leap.sync_every=%d: a model that stays and updates itself would learn from its own node's roots alone: choose leap.mode=%s, or leave one of the two out", l.SyncEvery, migrate)
@@ -71,7 +74,7 @@ func (s *Settings) CheckUse(asked string) error {
 	for _, k := range keys {
 		value := k.get(s)
 		switch {
-		case value == k.Default || k.Applies == asked:
+		case value == k.Default || k.Applies == asked || asked == Graph && slices.Contains(graphKeys, k.Key.Key):
 		case k.Applies == everyStrategy && asked == Single:
 			return fmt.Errorf("--set %s=%s is for nodes that share a job, and --strategy %s has one do it all: leave one of the two out", k.Key.Key, value, asked)
 		case k.Applies != everyStrategy:
@@ -84,12 +87,15 @@ func (s *Settings) CheckUse(asked string) error {
 // CheckSweep says in a sentence what a job that trains a sweep can't have; asked is the
 // strategy that was asked for.
 func (s *Settings) CheckSweep(asked string) error {
+	if asked == Pipe || asked == Graph {
+		return fmt.Errorf("--sweep: the strategy %s keeps rows of all layers for one model only: take another --strategy, or start one job for each model", asked)
+	}
 	if asked == P3 {
 		return fmt.Errorf("--sweep: the strategy %s adds up the first layer of one model only: take another --strategy, or start one job for each model", P3)
 	}
 	for _, k := range keys {
-		if value := k.get(s); k.Applies == P3 && value != k.Default {
-			return fmt.Errorf("--set %s=%s is for --strategy %s, which trains no sweeps: leave it out, or start one job for each model", k.Key.Key, value, P3)
+		if value := k.get(s); (k.Applies == P3 || k.Applies == Pipe) && value != k.Default {
+			return fmt.Errorf("--set %s=%s is for --strategy %s, which trains no sweeps: leave it out, or start one job for each model", k.Key.Key, value, k.Applies)
 		}
 	}
 	return nil
@@ -98,6 +104,9 @@ func (s *Settings) CheckSweep(asked string) error {
 // CheckNodes says in a sentence what settings a job can't begin with on so many nodes.
 // One that loses nodes later goes on with what is left of them.
 func (s *Settings) CheckNodes(nodes int) error {
+	if err := s.Pipe.checkNodes(s.Strategy, nodes); err != nil {
+		return err
+	}
 	slots, err := strconv.Atoi(s.Leap.Merge)
 	if err == nil && slots > nodes {
 		return fmt.Errorf("leap.merge=%d: on %d nodes a step has at most %d slots, one for each model: choose 1 to %d, %s or %s", slots, nodes, nodes, nodes, Auto, off)

@@ -10,7 +10,7 @@ import (
 // A Key is a setting that users give by name.
 type Key struct {
 	Key     string
-	Applies string // to what: centric, leap, p3, grappa or strategies, which is all of them
+	Applies string // to what: centric, leap, p3, grappa, pipe or strategies, which is all of them
 	Values  string
 	Default string
 	Help    string
@@ -44,7 +44,7 @@ type key struct {
 	get func(s *Settings) string
 }
 
-var keys = append([]key{
+var keys = slices.Concat([]key{
 	{Key{"centric.cache", Centric, "ROWS", "0",
 		"how many rows of other nodes are kept from the start: those from which most edges come"},
 		func(s *Settings, v string) error { return setCache(v, &s.Centric.Cache) },
@@ -97,7 +97,7 @@ var keys = append([]key{
 		"whether each node has all edges, or asks others for neighbours; auto replicates where memory allows"},
 		func(s *Settings, v string) error { return choose(v, &s.Topology, Auto, replicated, sharded) },
 		func(s *Settings) string { return orElse(s.Topology, Auto) }},
-}, grappaKeys...)
+}, grappaKeys, pipeKeys)
 
 // Keys lists what Set knows.
 func Keys() []Key {

@@ -67,6 +67,15 @@ func TestBadValuesGetASentence(t *testing.T) {
 		"p3.push=all":         "p3.push=all: it is one of resample, blocks",
 		"wire.features=f64":   "it is one of stored, bf16",
 		"topology=ring":       "it is one of auto, replicated, sharded",
+		"pipe.stages=auto":    "pipe.stages=auto: it is nodes, or a whole number from 1 to",
+		"pipe.ways=0":         "it is usual, or a whole number from 1 to",
+		"pipe.chunks=-2":      "it is shards, or a whole number from 1 to",
+		"pipe.halo=old":       "it is one of exact, previous-epoch, sampled, skip",
+		"pipe.share=0":        "it is a whole number from 1 to 100, in percent",
+		"pipe.share=101":      "in percent",
+		"pipe.age=0":          "it is a whole number from 1 to",
+		"pipe.period=x":       "it is a whole number from 1 to",
+		"pipe.shuffle=yes":    "it is on or off",
 	} {
 		name, value, _ := strings.Cut(given, "=")
 		var s Settings
@@ -124,6 +133,16 @@ func TestWhatCanNotBeTogether(t *testing.T) {
 		"roots":              {Settings{P3: P3Settings{Roots: "owners"}}, "p3.roots=owners: it is one of grain, slices"},
 		"push":               {Settings{P3: P3Settings{Push: "none"}}, "p3.push=none: it is one of resample, blocks"},
 		"roots and push":     {Settings{P3: P3Settings{Roots: grain, Push: resample}}, ""},
+		"pipe":               {Settings{Strategy: Pipe, Deterministic: true, Pipe: PipeSettings{Stages: 3, Ways: 2, Chunks: 12}}, ""},
+		"few chunks":         {Settings{Strategy: Pipe, Pipe: PipeSettings{Stages: 3, Chunks: 2}}, "pipe.stages=3, pipe.chunks=2: with fewer chunks than stages"},
+		"many ways":          {Settings{Strategy: Pipe, Pipe: PipeSettings{Ways: 3, Chunks: 2}}, "pipe.ways=3, pipe.chunks=2: each way has one chunk at least"},
+		"old rows":           {Settings{Strategy: Pipe, Pipe: PipeSettings{Ways: 2, Halo: RowsSkip}}, "pipe.halo=skip: histories are made of rows of now"},
+		"old rows of graph":  {Settings{Strategy: Graph, Pipe: PipeSettings{Halo: RowsSkip, Age: 3}}, ""},
+		"a share of what":    {Settings{Strategy: Graph, Pipe: PipeSettings{Share: 3}}, "pipe.share=3 is for pipe.halo=sampled"},
+		"an age of what":     {Settings{Strategy: Graph, Pipe: PipeSettings{Age: 3}}, "pipe.age=3 is for pipe.halo=skip"},
+		"bits of graph":      {Settings{Strategy: Graph, Deterministic: true}, "choose --set pipe.ways=N"},
+		"bits of ways":       {Settings{Strategy: Graph, Deterministic: true, Pipe: PipeSettings{Ways: 4}}, ""},
+		"negative stages":    {Settings{Pipe: PipeSettings{Stages: -1}}, "pipe.stages=-1"},
 	} {
 		err := c.s.Check()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -147,5 +166,43 @@ func TestSlotsAndNodes(t *testing.T) {
 	s.Leap.Merge = "off"
 	if err := s.CheckNodes(1); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestStagesAndNodes(t *testing.T) {
+	s := Settings{Strategy: Pipe, Pipe: PipeSettings{Stages: 3, Ways: 2}}
+	if err := s.CheckNodes(6); err != nil {
+		t.Error(err)
+	}
+	want := "3 stages of 2 ways are work for 6 nodes, and the dataset is on 5: choose fewer with --set pipe.stages and pipe.ways"
+	if err := s.CheckNodes(5); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	for _, c := range []struct {
+		strategy             string
+		s                    PipeSettings
+		stages, ways, chunks int
+	}{
+		{Pipe, PipeSettings{}, 4, 1, 20}, {Pipe, PipeSettings{Ways: 2}, 2, 2, 20}, {Pipe, PipeSettings{Stages: 2, Chunks: 5}, 2, 1, 5},
+		{Graph, PipeSettings{}, 1, 5, 5}, {Graph, PipeSettings{Ways: 2}, 1, 2, 2},
+	} {
+		p := &c.s
+		if a, b, d := p.StagesOf(c.strategy, 5, 4), p.WaysOf(c.strategy, 5), p.ChunksOf(c.strategy, 5, 20); a != c.stages || b != c.ways || d != c.chunks {
+			t.Errorf("%s, %+v: %d stages, %d ways, %d chunks", c.strategy, c.s, a, b, d)
+		}
+	}
+	// graph has what of this is of use without histories.
+	for key, ok := range map[string]bool{"pipe.ways": true, "pipe.halo": true, "pipe.stages": false, "pipe.period": false} {
+		s := Settings{Strategy: Graph}
+		value := "2"
+		if key == "pipe.halo" {
+			value = HaloSampled
+		}
+		if _, err := s.Set(key, value); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CheckUse(Graph); (err == nil) != ok {
+			t.Errorf("--strategy graph with %s: %v", key, err)
+		}
 	}
 }

@@ -11,23 +11,28 @@ var (
 	errPseudo = fmt.Errorf("it is a number from 0 to %d", mostCount)
 )
 
-// some sets a number from 1 to most, or auto, which is kept as 0.
-func some(value string, to *int, most int) error {
-	if value == Auto {
+// some sets a number from 1 to most, or what is usual, which has a word, if not "", and is
+// kept as 0.
+func some(value, usual string, to *int, most int) error {
+	if value == usual && usual != "" {
 		*to = 0
 		return nil
 	}
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 || n > most {
-		return fmt.Errorf("it is %s, or a whole number from 1 to %d", Auto, most)
+		word := ""
+		if usual != "" {
+			word = usual + ", or "
+		}
+		return fmt.Errorf("it is %sa whole number from 1 to %d", word, most)
 	}
 	*to = n
 	return nil
 }
 
-func someOr(n int) string {
+func someOr(n int, usual string) string {
 	if n == 0 {
-		return Auto
+		return usual
 	}
 	return strconv.Itoa(n)
 }

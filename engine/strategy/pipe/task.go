@@ -1,7 +1,6 @@
 package pipe
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
@@ -71,10 +70,10 @@ type Halo struct {
 
 // The policies.
 const (
-	Exact    = "exact"          // this epoch's
-	Previous = "previous-epoch" // the last epoch's, and its gradients
-	Sampled  = "sampled"        // a share, scaled up
-	Skip     = "skip"           // what was sent before, for some epochs
+	Exact    = strategy.RowsExact    // this epoch's
+	Previous = strategy.RowsPrevious // the last epoch's, and its gradients
+	Sampled  = strategy.RowsSampled  // a share, scaled up
+	Skip     = strategy.RowsSkip     // what was sent before, for some epochs
 )
 
 // Fresh is how often ways that see the last epoch's rows see those of now, which are
@@ -95,10 +94,6 @@ func (h *Halo) exactly(epoch int) bool {
 func (t *Task) check() error {
 	shards := len(t.Shape.firsts) - 1
 	switch o := &t.Options; {
-	case t.Model.Spec().Jump != nn.JumpNone:
-		return errJump
-	case t.Model.Hops() == 0:
-		return errHops
 	case t.Seats.Stages != len(t.Cuts)-1:
 		return fmt.Errorf("pipe: %d stages are seated, and %d are cut", t.Seats.Stages, len(t.Cuts)-1)
 	case o.Period < 1 || o.Factor <= 0:
@@ -112,8 +107,3 @@ func (t *Task) check() error {
 	}
 	return nil
 }
-
-var (
-	errJump = errors.New("jumping knowledge has the last layer see the rows of all layers, which would have to travel through all stages: leave out --set model.jump, or take another --strategy")
-	errHops = errors.New("this model has no layers along edges, so that there is nothing that a pipeline would gain: take another --strategy")
-)

@@ -41,36 +41,3 @@ func (s Sizes) Of() Volume {
 
 // Total is the sum.
 func (v Volume) Total() uint64 { return v.Boundary + v.Halo + v.Sum + v.Spread }
-
-// Memory is what the memory of a node depends on, beside its passes.
-type Memory struct {
-	Number int
-	Widths []int // columns of the rows that each of its layers sees of others
-	Rows   int   // of its ways, and mirrors
-	// Mirrors are those of Rows that are others', Own the vertices of its ways, and Sources
-	// the rows that all its grains see.
-	Mirrors, Own, Sources int
-	Input                 int // columns that come from the stage before
-	History               bool
-	Cache                 bool
-	Recompute             bool
-}
-
-// Kept is the bytes of rows that live as long as training: those that layers see, their
-// gradients and histories, what comes in and, where passes are made again, what they saw.
-func (m Memory) Kept() (bytes int) {
-	for _, width := range m.Widths {
-		rows := 2 * m.Rows
-		if m.History {
-			rows += m.Rows
-		}
-		if m.Cache {
-			rows += m.Mirrors
-		}
-		if m.Recompute {
-			rows += m.Sources
-		}
-		bytes += rows * width * m.Number
-	}
-	return bytes + m.Own*m.Input*m.Number
-}

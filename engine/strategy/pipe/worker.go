@@ -22,6 +22,7 @@ type Worker struct {
 	infos      []nn.StageInfo
 	ways       []*way
 	grains     []*grain
+	seen       *Mirrors
 
 	kept   tensor.Arena   // of what lives as long as the worker
 	early  tensor.Arena   // of the weights of before
@@ -54,35 +55,43 @@ const (
 	backwardDone
 )
 
-// New makes a worker ready: nothing is sent before Epoch.
-func New(ctx context.Context, t Task) (w *Worker, err error) {
+// New makes a worker that knows what it is to do, and can say what memory that takes.
+func New(ctx context.Context, t Task) (*Worker, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	w = &Worker{Task: &t, infos: t.Model.Stages()}
-	defer func() {
-		if err != nil {
-			w.Close()
-		}
-	}()
+	w := &Worker{Task: &t, infos: t.Model.Stages()}
 	stage, ways := t.Seats.Of(t.Work.Self)
 	w.stage = stage
-	if w.spare, err = t.Device.NewArena(0); err != nil {
-		return nil, err
+	if ways == nil {
+		return w, nil
 	}
-	if ways != nil {
-		w.first, w.end = t.Cuts[stage], t.Cuts[stage+1]
-		if err := w.take(ctx, ways); err != nil {
-			return nil, err
+	w.first, w.end = t.Cuts[stage], t.Cuts[stage+1]
+	return w, w.take(ctx, ways)
+}
+
+// Open takes the memory. Nothing is sent before Epoch. Whatever it returns, Close is to
+// be called.
+func (w *Worker) Open() (err error) {
+	if w.spare, err = w.Device.NewArena(0); err != nil {
+		return err
+	}
+	if w.ways != nil {
+		if err := w.allocate(); err != nil {
+			return err
+		}
+		w.halo = newHalo(w, w.seen)
+		for d := range w.boundary {
+			w.boundary[d] = newBoundary(w, d)
 		}
 	}
 	if w.refreshes() {
 		if err := w.newPeriod(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	w.newSums()
-	return w, nil
+	return nil
 }
 
 // take takes some ways of a stage.
@@ -106,13 +115,7 @@ func (w *Worker) take(ctx context.Context, ways []int) error {
 			g.learnt = slices.ContainsFunc(g.labels, func(l int32) bool { return l >= 0 })
 		}
 	}
-	if err := w.allocate(); err != nil {
-		return err
-	}
-	w.halo = newHalo(w, m)
-	for d := range w.boundary {
-		w.boundary[d] = newBoundary(w, d)
-	}
+	w.seen = m
 	return nil
 }
 
@@ -165,10 +168,8 @@ func (w *Worker) allocate() (err error) {
 	return w.allocatePasses()
 }
 
-// allocatePasses makes a pass for each grain or, where they are made again, for each that
-// is at one position, and room for as many gradients.
-func (w *Worker) allocatePasses() error {
-	most := 0
+// most is how many grains are at one position at most.
+func (w *Worker) most() (most int) {
 	for p := range w.Shape.Positions() {
 		n := 0
 		for _, way := range w.ways {
@@ -176,6 +177,13 @@ func (w *Worker) allocatePasses() error {
 		}
 		most = max(most, n)
 	}
+	return most
+}
+
+// allocatePasses makes a pass for each grain or, where they are made again, for each that
+// is at one position, and room for as many gradients.
+func (w *Worker) allocatePasses() error {
+	most := w.most()
 	for range most {
 		w.rooms = append(w.rooms, w.kept.Alloc(w.Device.Type(), 1, w.Model.Size()))
 	}
@@ -195,34 +203,9 @@ func (w *Worker) allocatePasses() error {
 	return nil
 }
 
-// keeps is how many bytes the arena of what is kept holds.
-func (w *Worker) keeps() int {
-	m := Memory{Number: w.Device.Type().Bytes()}
-	for s := w.first; s < w.end; s++ {
-		if w.sees(s) {
-			m.Widths = append(m.Widths, w.infos[s].In)
-		}
-	}
-	for _, way := range w.ways {
-		m.Rows += way.all()
-		m.Mirrors += len(way.mirrors)
-	}
-	for _, g := range w.grains {
-		m.Sources += len(g.rows)
-		m.Own += len(g.vertices)
-	}
-	m.History, m.Cache, m.Recompute = w.Shape.Positions() > 1, w.Halo.Policy == Skip, w.Recompute
-	if w.first > 0 {
-		m.Input = w.infos[w.first].In + w.infos[w.first].CarryIn
-	}
-	const ends = 64 // each matrix begins at a whole line
-	return m.Kept() + ends*(len(w.grains)*(2+len(m.Widths))+4*len(w.ways)*len(m.Widths)) +
-		len(w.grains)*(w.Model.Size()*m.Number+ends)
-}
-
 // Close gives its memory back.
 func (w *Worker) Close() {
-	for _, a := range append(w.arenas, w.kept, w.early, w.spare) {
+	for _, a := range append(w.arenas, w.kept, w.early, w.spare) { // those that there are
 		if a != nil {
 			a.Close()
 		}

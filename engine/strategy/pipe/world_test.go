@@ -243,6 +243,9 @@ func (w *world) start(t testing.TB, s setup) *job {
 		if n.Worker, err = New(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
+		if err := n.Open(); err != nil {
+			t.Fatal(err)
+		}
 		for _, p := range n.passes {
 			p.Train = !s.noDrop
 		}

@@ -1,0 +1,211 @@
+package strategy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// PipeSettings are those of pipe, and of graph, which is one stage of it.
+type PipeSettings struct {
+	Stages int    `json:"stages,omitempty"` // 0: as many as nodes, and as layers
+	Ways   int    `json:"ways,omitempty"`   // 0: one for pipe, for graph as many as nodes
+	Chunks int    `json:"chunks,omitempty"` // of all ways; 0: as many as shards
+	Halo   string `json:"halo,omitempty"`   // exact (which is ""), previous-epoch, sampled or skip
+	// Share is that of the rows that are sampled, Age for how many epochs sending is
+	// skipped; 0: as ShareOf and AgeOf say.
+	Share   int  `json:"share,omitempty"` // in percent
+	Age     int  `json:"age,omitempty"`
+	Ordered bool `json:"ordered,omitempty"` // pipe.shuffle=off: chunks in the same order each epoch
+	Period  int  `json:"period,omitempty"`  // epochs of a history; 0: as PeriodOf says
+	Single  bool `json:"single,omitempty"`  // pipe.compensate=off: gradients at histories count once
+	Keep    bool `json:"keep,omitempty"`    // pipe.recompute=off: what forward makes is kept for backward
+}
+
+// The policies of pipe.halo.
+const (
+	RowsExact    = "exact"
+	RowsPrevious = "previous-epoch"
+	RowsSampled  = "sampled"
+	RowsSkip     = "skip"
+)
+
+const (
+	usualPeriod = 23 // as published
+	usualShare  = 10 // percent
+	usualAge    = 1
+	mostPipes   = 1 << 10 // stages and ways
+
+	// How users call what a number is where they give none.
+	nodes   = "nodes"
+	usually = "usual"
+	shards  = "shards"
+)
+
+// Piped says whether a strategy trains the whole graph in each step, with rows that
+// travel between layers.
+func Piped(strategy string) bool { return strategy == Pipe || strategy == Graph }
+
+// WaysOf is how many ways a job has that so many nodes share.
+func (s *PipeSettings) WaysOf(strategy string, nodes int) int {
+	switch {
+	case s.Ways > 0:
+		return s.Ways
+	case strategy == Graph:
+		return nodes
+	}
+	return 1
+}
+
+// StagesOf is how many stages there are at most, where a model has so many layers.
+func (s *PipeSettings) StagesOf(strategy string, nodes, layers int) int {
+	switch {
+	case strategy == Graph:
+		return 1
+	case s.Stages > 0:
+		return s.Stages
+	}
+	return min(layers, max(1, nodes/s.WaysOf(strategy, nodes)))
+}
+
+// ChunksOf is how many chunks so many shards are.
+func (s *PipeSettings) ChunksOf(strategy string, nodes, shards int) int {
+	switch {
+	case strategy == Graph:
+		return s.WaysOf(strategy, nodes)
+	case s.Chunks > 0:
+		return s.Chunks
+	}
+	return shards
+}
+
+// PeriodOf is for how many epochs a history is kept, ShareOf the share of rows that are
+// sampled, and AgeOf for how many epochs rows are not sent again.
+func (s *PipeSettings) PeriodOf() int { return usual(s.Period, usualPeriod) }
+
+// ShareOf is as PeriodOf.
+func (s *PipeSettings) ShareOf() float64 { return float64(usual(s.Share, usualShare)) / 100 }
+
+// AgeOf is as PeriodOf.
+func (s *PipeSettings) AgeOf() int { return usual(s.Age, usualAge) }
+
+func usual(n, usual int) int {
+	if n == 0 {
+		return usual
+	}
+	return n
+}
+
+// HaloOf is the policy.
+func (s *PipeSettings) HaloOf() string { return orElse(s.Halo, RowsExact) }
+
+// check says in a sentence what can't be had together.
+func (s *PipeSettings) check(strategy string, deterministic bool) error {
+	for _, n := range []struct {
+		key string
+		n   int
+	}{{"stages", s.Stages}, {"ways", s.Ways}, {"chunks", s.Chunks}, {"period", s.Period}, {"age", s.Age}} {
+		if n.n < 0 || n.n > mostCount {
+			return fmt.Errorf("pipe.%s=%d: it is a whole number from 1 to %d", n.key, n.n, mostCount)
+		}
+	}
+	switch {
+	case s.Stages > mostPipes || s.Ways > mostPipes:
+		return fmt.Errorf("pipe.stages=%d, pipe.ways=%d: there are %d of each at most", s.Stages, s.Ways, mostPipes)
+	case !slices.Contains([]string{"", RowsExact, RowsPrevious, RowsSampled, RowsSkip}, s.Halo):
+		return fmt.Errorf("pipe.halo=%s: it is one of %s", s.Halo, strings.Join([]string{RowsExact, RowsPrevious, RowsSampled, RowsSkip}, ", "))
+	case s.Share < 0 || s.Share > 100:
+		return fmt.Errorf("pipe.share=%d: it is a whole number from 1 to 100, in percent", s.Share)
+	case !Piped(strategy):
+		return nil
+	case s.Chunks > 0 && s.Stages > s.Chunks:
+		return fmt.Errorf("pipe.stages=%d, pipe.chunks=%d: with fewer chunks than stages some stages never have any to do: choose %d stages or fewer, or more chunks", s.Stages, s.Chunks, s.Chunks)
+	case s.Chunks > 0 && s.Ways > s.Chunks:
+		return fmt.Errorf("pipe.ways=%d, pipe.chunks=%d: each way has one chunk at least: choose %d ways or fewer, or more chunks", s.Ways, s.Chunks, s.Chunks)
+	case s.Share != 0 && s.Halo != RowsSampled:
+		return fmt.Errorf("pipe.share=%d is for pipe.halo=%s: leave it out, or choose that", s.Share, RowsSampled)
+	case s.Age != 0 && s.Halo != RowsSkip:
+		return fmt.Errorf("pipe.age=%d is for pipe.halo=%s: leave it out, or choose that", s.Age, RowsSkip)
+	case strategy == Pipe && s.HaloOf() != RowsExact && (s.Ways < 2 || s.Chunks != s.Ways):
+		return fmt.Errorf("pipe.halo=%s: histories are made of rows of now, so this is for chunks that have none, one for each of several ways: set pipe.chunks and pipe.ways to the same number, or choose --strategy %s, or %s", s.Halo, Graph, RowsExact)
+	case strategy == Graph && deterministic && s.Ways == 0:
+		return fmt.Errorf("--deterministic promises the same bits on any number of nodes, and with --strategy %s they depend on the ways, which are as many as nodes where nothing is said: choose --set pipe.ways=N", Graph)
+	}
+	return nil
+}
+
+// checkNodes says in a sentence what a job can't begin with on so many nodes.
+func (s *PipeSettings) checkNodes(strategy string, nodes int) error {
+	stages, ways := s.StagesOf(strategy, nodes, 1), s.WaysOf(strategy, nodes)
+	if Piped(strategy) && (s.Stages > 0 || s.Ways > 0) && stages*ways > nodes {
+		return fmt.Errorf("%d stages of %d ways are work for %d nodes, and the dataset is on %d: choose fewer with --set pipe.stages and pipe.ways", stages, ways, stages*ways, nodes)
+	}
+	return nil
+}
+
+// graphKeys are those of pipeKeys that graph has, too.
+var graphKeys = []string{"pipe.ways", "pipe.halo", "pipe.share", "pipe.age"}
+
+var pipeKeys = []key{
+	{Key{"pipe.stages", Pipe, "nodes|N", nodes,
+		"how many stages the layers are cut into: each node has one, as far as there are layers"},
+		func(s *Settings, v string) error { return some(v, nodes, &s.Pipe.Stages, mostCount) },
+		func(s *Settings) string { return someOr(s.Pipe.Stages, nodes) }},
+	{Key{"pipe.ways", Pipe, "usual|N", usually,
+		"how many nodes share a stage, each with a part of the vertices, and bring each other rows before each layer: usually one or, for graph, which has this, too, as many as there are"},
+		func(s *Settings, v string) error { return some(v, usually, &s.Pipe.Ways, mostCount) },
+		func(s *Settings) string { return someOr(s.Pipe.Ways, usually) }},
+	{Key{"pipe.chunks", Pipe, "shards|N", shards,
+		"how many chunks the vertices are in, which go through the stages one after the other: more have less idle time, and older rows of each other"},
+		func(s *Settings, v string) error { return some(v, shards, &s.Pipe.Chunks, mostCount) },
+		func(s *Settings) string { return someOr(s.Pipe.Chunks, shards) }},
+	{Key{"pipe.halo", Pipe, "exact|previous-epoch|sampled|skip", RowsExact,
+		"which rows ways see of each other: those of now, those of the last epoch, a share of them, scaled up, or those that were sent some epochs ago (graph has this, too)"},
+		func(s *Settings, v string) error {
+			return choose(v, &s.Pipe.Halo, RowsExact, RowsPrevious, RowsSampled, RowsSkip)
+		},
+		func(s *Settings) string { return s.Pipe.HaloOf() }},
+	{Key{"pipe.share", Pipe, "PERCENT", "10", "of the rows that ways sample of each other (graph has this, too)"},
+		setShare,
+		func(s *Settings) string { return strconv.Itoa(usual(s.Pipe.Share, usualShare)) }},
+	{Key{"pipe.age", Pipe, "EPOCHS", "1", "for how many epochs rows are not sent again where that is skipped (graph has this, too)"},
+		func(s *Settings, v string) error { return whole(v, &s.Pipe.Age, usualAge) },
+		func(s *Settings) string { return strconv.Itoa(s.Pipe.AgeOf()) }},
+	{Key{"pipe.shuffle", Pipe, "on|off", on,
+		"whether each epoch takes the chunks in an order of its own"},
+		func(s *Settings, v string) error { return toggle(v, &s.Pipe.Ordered) },
+		func(s *Settings) string { return toggled(s.Pipe.Ordered) }},
+	{Key{"pipe.period", Pipe, "EPOCHS", "23",
+		"for how many epochs chunks see the same history of those that come later"},
+		func(s *Settings, v string) error { return whole(v, &s.Pipe.Period, usualPeriod) },
+		func(s *Settings) string { return strconv.Itoa(s.Pipe.PeriodOf()) }},
+	{Key{"pipe.compensate", Pipe, "on|off", on,
+		"whether gradients at histories count twice, since half of them are lost"},
+		func(s *Settings, v string) error { return toggle(v, &s.Pipe.Single) },
+		func(s *Settings) string { return toggled(s.Pipe.Single) }},
+	{Key{"pipe.recompute", Pipe, "on|off", on,
+		"whether backward makes again what forward made, or that is kept, which takes more memory"},
+		func(s *Settings, v string) error { return toggle(v, &s.Pipe.Keep) },
+		func(s *Settings) string { return toggled(s.Pipe.Keep) }},
+}
+
+// whole sets a number from 1 on, whose default is kept as 0.
+func whole(value string, to *int, usual int) error {
+	if err := some(value, "", to, mostCount); err != nil {
+		return err
+	}
+	if *to == usual {
+		*to = 0
+	}
+	return nil
+}
+
+func setShare(s *Settings, value string) error {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > 100 {
+		return errors.New("it is a whole number from 1 to 100, in percent")
+	}
+	return whole(value, &s.Pipe.Share, usualShare)
+}
