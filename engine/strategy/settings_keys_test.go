@@ -196,7 +196,7 @@ func TestStagesAndNodes(t *testing.T) {
 		s := Settings{Strategy: Graph}
 		value := "2"
 		if key == "pipe.halo" {
-			value = HaloSampled
+			value = RowsSampled
 		}
 		if _, err := s.Set(key, value); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/p3"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 )
 
 // Check says in one sentence what keeps this graph from being trained so, naming
@@ -45,6 +46,14 @@ func (r Recipe) Check(about About) error {
 		err = r.checkIsolation(about)
 	}
 	if err != nil {
+		return err
+	}
+	if strategy.Piped(r.Sharing.Strategy) {
+		if err := pipe.Check(model, &r.Sharing); err != nil {
+			return err
+		}
+	}
+	if err := r.checkPiped(); err != nil {
 		return err
 	}
 	return r.checkFanouts(model.Hops())

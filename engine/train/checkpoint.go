@@ -144,13 +144,14 @@ func (e *Unsaved) Error() string {
 
 func (e *Unsaved) Unwrap() error { return e.err }
 
-// save writes a checkpoint, unless the last one is of the same step.
+// save writes a checkpoint, unless the last one is of the same step, or nothing could go
+// on from here.
 func (t *trainer) save() error {
 	for _, l := range t.learners {
 		l.local.back(l)
 	}
 	at := t.place()
-	if t.options.Dir == "" || t.saved.good && t.saved.place == at {
+	if t.options.Dir == "" || t.saved.good && t.saved.place == at || !t.restful() {
 		return nil
 	}
 	var doubted []*learner
@@ -218,7 +219,7 @@ func (t *learner) sections() (all []section) {
 	if t.at.Best != nil {
 		all = append(all, section{prefix + bestPrefix, func([]float32) []float32 { return t.best }, params})
 	}
-	return append(all, t.older.sections(t.at.Step)...)
+	return append(append(all, t.older.sections(t.at.Step)...), t.earlySections()...)
 }
 
 // prefixOf begins the names of what belongs to one of so many models.

@@ -7,6 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 )
 
 // dealing gives slots their groups. Hands share it.
@@ -27,14 +28,17 @@ type dealing struct {
 
 func newDealing(t *trainer) *dealing {
 	d := &dealing{shared: t.shared, front: t.front, isolated: t.isolated, shards: len(t.data.shards), nodes: 1, grains: t.recipe.Sharing.Deterministic}
-	if t.shared == nil {
+	switch {
+	case t.shared != nil:
+		d.nodes, d.self, d.dealer = len(t.shared.work.Nodes), t.shared.work.Self, t.shared.dealer
+	case t.isolated != nil:
+		d.dealer = t.isolated.dealer
+	default:
 		d.dealer = newAlone(t.data, d.grains)
-		if t.isolated != nil {
-			d.dealer = t.isolated.dealer
-		}
-		return d
 	}
-	d.nodes, d.self, d.dealer = len(t.shared.work.Nodes), t.shared.work.Self, t.shared.dealer
+	if t.learners[0].piped != nil {
+		d.dealer, d.grains = pipe.Nobody, false
+	}
 	return d
 }
 

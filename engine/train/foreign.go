@@ -31,14 +31,14 @@ func (e *Broken) Error() string {
 func (e *Broken) Unwrap() error { return e.err }
 
 // openDevice makes the device that passes run on. p3 computes and sends first layers in
-// the host's memory: its passes run there, too.
+// the host's memory, and pipelines the rows of all: their passes run there, too.
 func (t *trainer) openDevice() (err error) {
 	if t.device, err = t.options.open(); err != nil {
 		return err
 	}
 	t.foreign, _ = t.device.(tensor.Foreign)
-	if t.foreign != nil && t.recipe.Sharing.Strategy == strategy.P3 {
-		t.notes = append(t.notes, fmt.Sprintf("p3 is computed on the processor, and not on the device %s", t.device.Name()))
+	if way := t.recipe.Sharing.Strategy; t.foreign != nil && (way == strategy.P3 || strategy.Piped(way)) {
+		t.notes = append(t.notes, fmt.Sprintf("%s is computed on the processor, and not on the device %s", way, t.device.Name()))
 		t.device.Close()
 		t.options.Device, t.foreign = nil, nil
 		t.device = cpu.New(t.options.Threads)

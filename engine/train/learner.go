@@ -31,6 +31,7 @@ type learner struct {
 	older *older // nil: no step is under way before the updates of those before it
 	sums  sums   // nil: a pass adds up all there is
 	tour  tour
+	piped *piped // nil: steps are of groups of roots
 
 	at      state
 	history []Epoch
@@ -48,7 +49,9 @@ func (t *trainer) newLearners() error {
 		if err != nil {
 			return err
 		}
-		t.learners = append(t.learners, &learner{trainer: t, index: i, recipe: r, model: m, at: state{Epoch: 1}})
+		l := &learner{trainer: t, index: i, recipe: r, model: m, at: state{Epoch: 1}}
+		l.piped = l.newPiped()
+		t.learners = append(t.learners, l)
 	}
 	return nil
 }

@@ -368,6 +368,9 @@ func (t *trainer) mostCheckpoint() uint64 {
 	most := uint64(64 << 20)
 	for _, l := range t.learners {
 		most += 4*4*uint64(l.model.Size()) + l.older.bytes()
+		if l.remembers() {
+			most += 4 * uint64(l.model.Size())
+		}
 	}
 	return most
 }

@@ -63,6 +63,9 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	for _, l := range t.learners {
+		if err := l.openPiped(ctx); err != nil {
+			return err
+		}
 		l.sums = l.newSums()
 	}
 	t.dealing = newDealing(t)
@@ -88,6 +91,11 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	}
 	if err := t.batches.reserve(int(need.rows)); err != nil {
 		return err
+	}
+	for _, l := range t.learners {
+		if err := l.piped.start(l); err != nil {
+			return err
+		}
 	}
 	if t.foreign != nil {
 		if err := t.affordDevice(&need); err != nil {
@@ -268,6 +276,9 @@ func (n *needs) settle(t *trainer) {
 	}
 	if t.isolated != nil {
 		n.graph += t.isolated.forecast()
+	}
+	for _, l := range t.learners {
+		n.graph += l.piped.bytes()
 	}
 	if t.recipe.Metric == ROCAUC {
 		n.graph += vertices * uint64(4*(t.data.about.Classes+2)) // logits, to be ranked

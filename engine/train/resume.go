@@ -86,6 +86,13 @@ func (t *learner) rows(c *checkpoint) ([][]float32, error) {
 			return nil, err
 		}
 	}
+	if t.remembers() {
+		early, err := t.readEarly(c)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, early)
+	}
 	before, err := t.older.read(c, s.Step, t.model.Size())
 	return append(rows, before...), err
 }
@@ -104,7 +111,11 @@ func (t *learner) adopt(s *standing, rows [][]float32) {
 	for i, m := range t.optimizer.Moments() {
 		t.device.Write32(m.Row, rows[i])
 	}
-	t.older.write(rows[len(t.optimizer.Moments()):], s.State.Step)
+	rows = rows[len(t.optimizer.Moments()):]
+	if t.remembers() {
+		t.piped.early, rows = rows[0], rows[1:]
+	}
+	t.older.write(rows, s.State.Step)
 }
 
 // fits says what keeps a checkpoint from being one of this run.

@@ -20,6 +20,9 @@ func (t *learner) step(ctx context.Context, s *slot, rate float64) (loss float64
 	if t.local != nil {
 		return t.local.step(ctx, t, s, rate)
 	}
+	if t.piped != nil {
+		return t.piped.step(ctx, t, s, rate)
+	}
 	loss, wrong, reducing, err := t.compute(ctx, s)
 	if err != nil {
 		return loss, reducing, err

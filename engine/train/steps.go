@@ -32,6 +32,9 @@ func (t *trainer) steps(ctx context.Context) error {
 		t.lead().at.Under.Sent.Add(t.shared.start.Take()) // what came before is the first epoch's
 		t.lead().at.Under.Sent.Add(t.isolated.brought())
 	}
+	if err := t.saveFirst(); err != nil {
+		return err
+	}
 	t.begun = time.Now()
 	defer func() { t.lead().rest() }()
 	for step := at.step; step < t.batches.steps; step++ {

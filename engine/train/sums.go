@@ -23,6 +23,9 @@ type sums interface {
 // newSums is nil where there is nothing to add up beside what a pass adds up itself.
 func (t *learner) newSums() sums {
 	var x *exchange.Exchange
+	if t.piped != nil {
+		return nil // it adds up by itself
+	}
 	if t.shared != nil {
 		x = t.shared.exchange
 	} else if !t.recipe.Sharing.Deterministic {

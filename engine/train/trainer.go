@@ -167,6 +167,9 @@ func (t *trainer) close() {
 	if t.infer != nil {
 		t.infer.close()
 	}
+	for _, l := range t.learners {
+		l.piped.close()
+	}
 	for _, a := range []tensor.Arena{t.kept, t.work, t.given} {
 		if a != nil {
 			a.Close()

@@ -131,6 +131,9 @@ func (j *Job) candidates() ([]Candidate, error) {
 		if s.Name() == strategy.Grappa || s.Name() == strategy.P3 && (j.Model.Sum == 0 || j.Settings.Deterministic) {
 			continue
 		}
+		if strategy.Piped(s.Name()) {
+			continue // they train on other batches than the job's
+		}
 		d, err := s.New(j.Layout, j.Settings)
 		if err != nil {
 			refused = errors.Join(refused, fmt.Errorf("%s: %w", s.Name(), err))

@@ -202,7 +202,7 @@ func (h *halo) gradients(ctx context.Context, s, position int) error {
 }
 
 func (h *halo) exchange(ctx context.Context, s, position int, m *move) error {
-	exactly := h.w.Halo.exactly(h.w.epoch)
+	exactly := h.exactly()
 	previous := h.w.Halo.Policy == Previous
 	skipped := h.w.Halo.Policy == Skip && !exactly
 	if !skipped {
@@ -230,6 +230,10 @@ func (h *halo) exchange(ctx context.Context, s, position int, m *move) error {
 	}
 	return nil
 }
+
+// exactly says whether rows of now are seen: they are in a worker's first epoch, since
+// there are no others.
+func (h *halo) exactly() bool { return !h.w.went || h.w.Halo.exactly(h.w.epoch) }
 
 // level is that of a way at a stage.
 func (h *halo) level(w *way, s int) *level { return w.levels[s-h.w.first] }
@@ -303,7 +307,7 @@ func (h *halo) take(c *parcel, s int, m *move) {
 	from := c.sides[m.direction].in
 	if m.gives(c) != nil { // it never left
 		epoch := h.w.epoch
-		if h.w.Halo.Policy == Previous && !h.w.Halo.exactly(epoch) {
+		if h.w.Halo.Policy == Previous && !h.exactly() {
 			epoch--
 		}
 		from = h.out(c, s, epoch, m)

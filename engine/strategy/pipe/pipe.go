@@ -28,10 +28,12 @@ func (s Strategy) New(l strategy.Layout, set strategy.Settings) (strategy.Dealer
 	if chunks := set.Pipe.ChunksOf(s.Name(), l.Nodes, shards); chunks > shards {
 		return nil, fmt.Errorf("the dataset has %d shards, which can't be %d chunks: choose as many at most with --set pipe.chunks or pipe.ways, or import it with more --shards", shards, chunks)
 	}
-	return nobody{}, nil
+	return Nobody, nil
 }
 
-// nobody is a Dealer of no roots: a Worker finds by itself what is its.
+// Nobody is a Dealer of no roots: a Worker finds by itself what is its.
+var Nobody strategy.Dealer = nobody{}
+
 type nobody struct{}
 
 // Deal implements strategy.Dealer.

@@ -69,8 +69,8 @@ func (w *Worker) Bytes(entries float64) (bytes uint64) {
 		bytes += uint64(w.Model.Size() * number)
 	}
 	passes, live := make([]uint64, len(w.grains)), uint64(0)
-	for i, g := range w.grains {
-		passes[i] = uint64(w.passBytes(g, entries))
+	for _, g := range w.grains {
+		passes[g.number] = uint64(w.passBytes(g, entries))
 		bytes += uint64(16*len(g.rows) + 16*g.block.Entries()) // its block
 	}
 	for p := range w.Shape.Positions() {

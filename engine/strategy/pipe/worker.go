@@ -38,6 +38,7 @@ type Worker struct {
 
 	period  tensor.Matrix // the weights that histories are of, where they are refreshed
 	history bool          // there is one of them
+	went    bool          // an epoch is done
 
 	// Of the epoch under way.
 	epoch int // from 0
@@ -117,6 +118,37 @@ func (w *Worker) take(ctx context.Context, ways []int) error {
 	}
 	w.seen = m
 	return nil
+}
+
+// Reads lists, of each grain, the vertices whose features it reads, and says how many
+// places there are for inputs: none, where this node does not have the first stage.
+func (w *Worker) Reads() (vertices [][]uint32, places int) {
+	if w.ways == nil || w.first > 0 {
+		return nil, 0
+	}
+	vertices = make([][]uint32, len(w.grains))
+	for _, g := range w.grains {
+		vertices[g.number] = g.vertices
+		if w.infos[0].Hops > 0 {
+			vertices[g.number] = g.block.Vertices
+		}
+	}
+	if w.Recompute {
+		return vertices, w.most()
+	}
+	return vertices, len(w.grains)
+}
+
+// Edges counts those along which this node aggregates in an epoch, in one direction.
+func (w *Worker) Edges() (n int) {
+	for _, g := range w.grains {
+		n += g.block.Entries()
+	}
+	layers := 0
+	for s := w.first; s < w.end; s++ {
+		layers += w.infos[s].Hops
+	}
+	return n * layers
 }
 
 // last says whether the stage answers.
@@ -274,6 +306,7 @@ func (w *Worker) through(ctx context.Context) error {
 		}
 	}
 	w.keepHistory()
+	w.went = true
 	return nil
 }
 

@@ -1,0 +1,71 @@
+package train
+
+import (
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
+)
+
+// earlyPrefix is what the names of the weights with which a period began begin with in a
+// checkpoint.
+const earlyPrefix = "early."
+
+// remembers says whether what is learnt next depends on weights of before.
+func (t *learner) remembers() bool {
+	s := &t.recipe.Sharing
+	return t.piped != nil && s.Strategy == strategy.Pipe
+}
+
+// earlySections are what a checkpoint has of them.
+func (t *learner) earlySections() []section {
+	if !t.remembers() || t.piped.worker == nil || t.piped.worker.PeriodWeights().None() {
+		return nil
+	}
+	return []section{{earlyPrefix, func(to []float32) []float32 {
+		to = to[:t.model.Size()]
+		t.device.Read32(to, t.piped.worker.PeriodWeights())
+		return to
+	}, t.model.Params()}}
+}
+
+// readEarly reads them from a checkpoint, if that has any.
+func (t *learner) readEarly(c *checkpoint) ([]float32, error) {
+	if !t.remembers() || !c.file.Has(earlyPrefix+t.model.Params()[0].Name) {
+		return nil, nil
+	}
+	return c.row(earlyPrefix, t.model.Params(), t.model.Size())
+}
+
+// restful says whether a run can go on from here: not where nodes keep rows of the last
+// epoch, which no checkpoint has.
+func (t *trainer) restful() bool {
+	for _, l := range t.learners {
+		if l.piped == nil || l.done() {
+			continue
+		}
+		s, next := &l.recipe.Sharing.Pipe, l.at.Epoch-1+l.at.Step // from 0
+		every := 1
+		switch s.HaloOf() {
+		case strategy.HaloPrevious:
+			every = pipe.Fresh
+		case strategy.HaloSkip:
+			every = s.AgeOf() + 1
+		}
+		if next%every != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// saveFirst writes a checkpoint where there is none yet and a run can't go on from
+// everywhere: so there is always one that it can go on from.
+func (t *trainer) saveFirst() error {
+	if t.saved.good || !t.keeps() || !slices.ContainsFunc(t.learners, func(l *learner) bool {
+		return l.piped != nil && !slices.Contains([]string{strategy.HaloExact, strategy.HaloSampled}, l.recipe.Sharing.Pipe.HaloOf())
+	}) {
+		return nil
+	}
+	return t.saveSoon()
+}
