@@ -47,9 +47,9 @@ func (t *trainer) restful() bool {
 		s, next := &l.recipe.Sharing.Pipe, l.at.Epoch-1+l.at.Step // from 0
 		every := 1
 		switch s.HaloOf() {
-		case strategy.HaloPrevious:
+		case strategy.RowsPrevious:
 			every = pipe.Fresh
-		case strategy.HaloSkip:
+		case strategy.RowsSkip:
 			every = s.AgeOf() + 1
 		}
 		if next%every != 0 {
@@ -63,7 +63,7 @@ func (t *trainer) restful() bool {
 // everywhere: so there is always one that it can go on from.
 func (t *trainer) saveFirst() error {
 	if t.saved.good || !t.keeps() || !slices.ContainsFunc(t.learners, func(l *learner) bool {
-		return l.piped != nil && !slices.Contains([]string{strategy.HaloExact, strategy.HaloSampled}, l.recipe.Sharing.Pipe.HaloOf())
+		return l.piped != nil && !slices.Contains([]string{strategy.RowsExact, strategy.RowsSampled}, l.recipe.Sharing.Pipe.HaloOf())
 	}) {
 		return nil
 	}

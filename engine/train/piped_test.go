@@ -73,8 +73,8 @@ func TestPipelinesAreTheSameOnAnyNumberOfNodes(t *testing.T) {
 		for _, sharing := range []strategy.Settings{
 			piping(strategy.Pipe, strategy.PipeSettings{Period: 3}),
 			piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Chunks: 4, Period: 2}),
-			piping(strategy.Graph, strategy.PipeSettings{Ways: 2, Halo: strategy.HaloPrevious}),
-			piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.HaloSampled, Share: 40}),
+			piping(strategy.Graph, strategy.PipeSettings{Ways: 2, Halo: strategy.RowsPrevious}),
+			piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.RowsSampled, Share: 40}),
 		} {
 			r := c.r
 			r.Sharing, r.Epochs = sharing, 3
@@ -107,8 +107,8 @@ func TestPipelinesGoOn(t *testing.T) {
 		piping(strategy.Pipe, strategy.PipeSettings{Period: 3}),
 		piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Period: 4}),
 		piping(strategy.Graph, strategy.PipeSettings{Ways: 2}),
-		piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.HaloSkip, Age: 2}),
-		piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.HaloPrevious}),
+		piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.RowsSkip, Age: 2}),
+		piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.RowsPrevious}),
 	} {
 		r := fullGraph("gcnii", 3)
 		r.Sharing = sharing
@@ -167,7 +167,7 @@ func TestWhatPipelinesRefuse(t *testing.T) {
 		"pipe.stages=4: the model has 3 layers":                        func(r *Recipe) { r.Sharing.Pipe.Stages = 4 },
 		"pipe.stages=3, pipe.chunks=2: with fewer chunks than stages":  func(r *Recipe) { r.Sharing.Pipe.Stages, r.Sharing.Pipe.Chunks = 3, 2 },
 		"--set train.products=bf16: pipelines are computed in f32":     func(r *Recipe) { r.BF16 = true },
-		"pipe.halo=skip: histories are made of rows of now":            func(r *Recipe) { r.Sharing.Pipe.Halo = strategy.HaloSkip },
+		"pipe.halo=skip: histories are made of rows of now":            func(r *Recipe) { r.Sharing.Pipe.Halo = strategy.RowsSkip },
 		"": func(*Recipe) {},
 	} {
 		r := fullGraph("gcn", 3)
