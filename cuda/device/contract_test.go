@@ -33,6 +33,8 @@ func TestContract(t *testing.T) { contract.Run(t, opened(t, Options{F32: true}))
 
 func TestAllocations(t *testing.T) { contract.Allocations(t, opened(t, Options{})) }
 
+func TestLanes(t *testing.T) { contract.Lanes(t, opened(t, Options{})) }
+
 // TF32 keeps 11 bits of each operand, BF16 8, both rounded to the nearest.
 func TestRoundedProducts(t *testing.T) {
 	d := opened(t, Options{})
@@ -55,7 +57,7 @@ func TestOtherSchedules(t *testing.T) {
 	for _, s := range schedules {
 		t.Run(s, func(t *testing.T) {
 			t.Parallel()
-			c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^(TestContract|TestStaging.*|TestMirrors.*)$", "-test.skip="+flag.Lookup("test.skip").Value.String())
+			c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^(TestContract|TestStaging.*|TestMirrors.*|TestLanes.*|TestResident.*)$", "-test.skip="+flag.Lookup("test.skip").Value.String())
 			c.Env = append(os.Environ(), strings.Fields(s)...)
 			if out, err := c.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)

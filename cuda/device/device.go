@@ -23,6 +23,8 @@ type Device struct {
 	gpu     *driver.Device
 	on      *driver.Thread // a guest: all calls but those of Open and Close
 	stream  driver.Stream
+	lane    bool // of another, which has the GPU
+	modules []module
 	kernels map[string]*driver.Kernel
 	name    string
 	options Options
@@ -40,6 +42,7 @@ type Device struct {
 	staging   staging
 	mirrors   mirrors
 	lists     lists
+	residents []*resident
 }
 
 var _ tensor.Foreign = (*Device)(nil)
@@ -108,7 +111,7 @@ func (d *Device) Err() error {
 }
 
 // Close waits for what is under way and gives back all that the device holds itself.
-// Arenas are closed before.
+// Arenas, lanes, marks and residents are closed before.
 func (d *Device) Close() {
 	if err := d.on.Enter(); err == nil && d.err == nil {
 		d.finish()
@@ -118,15 +121,21 @@ func (d *Device) Close() {
 		d.check(d.on.CloseStream(d.stream))
 	}
 	d.on.Leave()
+	if !d.lane {
+		d.closeGPU()
+	}
+	if d.err == nil {
+		d.err = driver.ErrClosed
+	}
+}
+
+func (d *Device) closeGPU() {
 	if d.err != nil {
 		// The device's own thread hears of it, too, so that it leaves nothing behind of
 		// a context that is broken.
 		_ = d.gpu.Do(func(t *driver.Thread) error { return t.Synchronize() })
 	}
 	_ = d.gpu.Close()
-	if d.err == nil {
-		d.err = driver.ErrClosed
-	}
 }
 
 // begin is what every operation begins with. It says whether there is anything to do;

@@ -12,6 +12,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
+// A module is a text of kernels that is loaded, with the sizes of their parameters.
+type module struct {
+	loaded  *driver.Module
+	kernels map[string][]int
+}
+
 // load makes the kernels known by their names. Their parameters are those of the PTX;
 // each launch is compared with them.
 func (d *Device) load() error {
@@ -23,12 +29,20 @@ func (d *Device) load() error {
 		if err != nil {
 			return fmt.Errorf("kernels %s: %w", m.Name, err)
 		}
-		module, err := d.on.Load(m.PTX)
+		loaded, err := d.on.Load(m.PTX)
 		if err != nil {
 			return fmt.Errorf("kernels %s: %w", m.Name, err)
 		}
-		for name, sizes := range parameters {
-			if d.kernels[name], err = d.on.Kernel(module, name, sizes...); err != nil {
+		d.modules = append(d.modules, module{loaded, parameters})
+	}
+	return d.find()
+}
+
+// find makes kernels of this lane's of what is loaded: a launch uses memory of theirs.
+func (d *Device) find() (err error) {
+	for _, m := range d.modules {
+		for name, sizes := range m.kernels {
+			if d.kernels[name], err = d.on.Kernel(m.loaded, name, sizes...); err != nil {
 				return err
 			}
 		}

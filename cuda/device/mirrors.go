@@ -142,15 +142,19 @@ func (e entries) own(g *tensor.CSR) address {
 	if e.values == 0 {
 		return 0
 	}
-	return e.values.plus(4 * int(g.Indptr[0]))
+	return e.values.plus(4 * g.First())
 }
 
 // columns are a Transpose's.
 type columns struct{ indptr, rows, edges address }
 
-// entries copies what g has by rows, if that is not there yet.
+// entries is what g has by rows: where it was drawn, or a copy, which is made now if it
+// is not there yet.
 func (d *Device) entries(g *tensor.CSR) entries {
-	first, n := int(g.Indptr[0]), g.Entries()
+	if g.There != nil {
+		return g.There.At.(*held).entries
+	}
+	first, n := g.First(), g.Entries()
 	wide, narrow := aligned(8*(g.Rows+1)), aligned(4*n)
 	bytes := wide + narrow
 	if g.Values != nil {
@@ -174,10 +178,13 @@ func (d *Device) entries(g *tensor.CSR) entries {
 	return e
 }
 
-// columns copies what g has by columns, if that is not there yet.
+// columns is as entries of what g has by columns.
 func (d *Device) columns(g *tensor.CSR) columns {
 	t, n := g.Transposed, g.Entries()
 	must(t != nil, "the way back needs the transposed graph")
+	if g.There != nil {
+		return g.There.At.(*held).columns
+	}
 	wide, narrow := aligned(8*(g.Cols+1)), aligned(4*n)
 	memory, fresh := d.mirror(g.Stamp, true, wide+2*narrow)
 	c := columns{indptr: address(memory.Address())}
@@ -197,5 +204,5 @@ func weights(g *tensor.CSR, values tensor.Matrix, e entries) address {
 	if values.None() {
 		return e.values
 	}
-	return addressOf(values).plus(-4 * int(g.Indptr[0]))
+	return addressOf(values).plus(-4 * g.First())
 }

@@ -74,7 +74,7 @@ func (d *Device) AggregateBack(dx tensor.Matrix, g *tensor.CSR, values, dy tenso
 	defer d.end()
 	var e entries
 	weights := addressOf(values)
-	if how == tensor.Mean || g.Values != nil && values.None() {
+	if how == tensor.Mean || g.Valued() && values.None() {
 		e = d.entries(g)
 	}
 	if values.None() {

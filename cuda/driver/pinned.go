@@ -51,6 +51,10 @@ func (t *Thread) AllocPinned(bytes int) (Pinned, error) {
 	return Pinned{unsafe.Slice((*byte)(at), bytes)}, nil
 }
 
+// HostAt is memory of this machine that is none of Go's either: of a Pinned, or mapped,
+// which the driver copies by way of memory of its own.
+func HostAt(at unsafe.Pointer, bytes int) Pinned { return Pinned{unsafe.Slice((*byte)(at), bytes)} }
+
 // FreePinned gives back what AllocPinned took.
 func (t *Thread) FreePinned(p Pinned) error {
 	return t.fail("cuMemFreeHost", cu.MemFreeHost(unsafe.Pointer(unsafe.SliceData(p.bytes))))

@@ -19,9 +19,13 @@ type Batch struct {
 	// Inputs of uint32.
 	Vertices driver.Memory
 	Inputs   int
+	// Listed are the Vertices in the processor's memory.
+	Listed []uint32
+	// Summed counts the entries of the hop that is no block.
+	Summed int
 
 	header, vertices driver.Memory
-	pinned           driver.Pinned // of the header
+	pinned, listed   driver.Pinned // of the header and of Listed
 	hops             []hop         // from the roots outwards
 }
 
@@ -53,9 +57,7 @@ func (b *Batch) Close(on *driver.Thread) error {
 	for i := range b.hops {
 		err = errors.Join(err, free(on, b.hops[i].memories()...))
 	}
-	if b.pinned.Len() > 0 {
-		err = errors.Join(err, on.FreePinned(b.pinned))
-	}
+	err = errors.Join(err, freePinned(on, &b.pinned), freePinned(on, &b.listed))
 	*b = Batch{}
 	return err
 }
@@ -108,6 +110,31 @@ func free(on *driver.Thread, memories ...*driver.Memory) error {
 		*m = driver.Memory{}
 	}
 	return err
+}
+
+func freePinned(on *driver.Thread, p *driver.Pinned) error {
+	if p.Len() == 0 {
+		return nil
+	}
+	err := on.FreePinned(*p)
+	*p = driver.Pinned{}
+	return err
+}
+
+// reservePinned makes p at least this long; what it held is lost where it grows.
+func reservePinned(on *driver.Thread, p *driver.Pinned, bytes int) error {
+	if p.Len() >= bytes {
+		return nil
+	}
+	if err := freePinned(on, p); err != nil {
+		return err
+	}
+	taken, err := on.AllocPinned(bytes)
+	if err != nil {
+		return err
+	}
+	*p = taken
+	return nil
 }
 
 // reserve makes m at least this long; what it held is lost where it grows.

@@ -8,5 +8,6 @@
 // end the counts come back; if a hop did not fit, nothing of it was written, its room
 // is made larger, and the batch is drawn anew.
 //
-// It knows no tensor, and runs on the device's own thread only (driver.Thread).
+// It knows no tensor. One goroutine at a time uses a sampler, on a thread of the device
+// (driver.Thread).
 package sample

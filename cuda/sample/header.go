@@ -15,17 +15,17 @@ import (
 //	0: the first root that occurs twice, or MaxInt32
 //	1: the number of roots
 //	2+4h..5+4h: of hop h the entries that it has, those that are held (all, or none),
-//	            the sources that are new, and the vertices after it
+//	            the sources that are new, and the vertices after it; of a hop that is
+//	            no block the first alone
 //	then the key of each hop, and the roots, of 4 bytes
 //
-// So the arguments of kernels are the same in all batches. Hops that are not blocks
-// have keys only.
+// So the arguments of kernels are the same in all batches.
 type layout struct{ hops, keys int }
 
 const perHop = 4
 
 // told counts the words that kernels fill.
-func (l layout) told() int { return 2 + perHop*l.hops }
+func (l layout) told() int { return 2 + perHop*l.keys }
 
 func (l layout) keyWord(hop int) int { return l.told() + hop }
 func (l layout) roots() int          { return 8 * (l.told() + l.keys) } // in bytes

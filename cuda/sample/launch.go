@@ -64,6 +64,9 @@ func (s *Sampler) batch(on *driver.Thread, b *Batch) error {
 		s.number(q, b, h)
 		s.transpose(q, b, h)
 	}
+	if s.o.Fused {
+		s.count(q, b)
+	}
 	q.play()
 	if q.err == nil {
 		q.err = on.Fetch(b.pinned.Slice(0, 8*s.layout().told()), b.header.Slice(0, 8*s.layout().told()), s.stream)
@@ -94,6 +97,15 @@ func (s *Sampler) draw(q *queue, b *Batch, h int) {
 	}
 	q.launch(s.drawSources, warps(room), m.indices.Argument(), values, m.indptr.Argument(), targets, b.word(heldWord(h)), b.vertices.Argument(),
 		g.indptr.Argument(), g.indices.Argument(), g.weights.Argument(), g.loops.Argument(), g.inverse.Argument(), fanout, b.word(s.layout().keyWord(h)))
+}
+
+// count says how many entries the hop has that is no block.
+func (s *Sampler) count(q *queue, b *Batch) {
+	h, g := len(s.entries), &s.graph
+	targets, room := b.word(verticesWord(h)), s.room(h)
+	q.launch(s.drawCounts, tiles(room), s.ranks.Argument(), s.partial.Argument(), targets, b.vertices.Argument(),
+		g.indptr.Argument(), g.indices.Argument(), g.weights.Argument(), g.loops.Argument(), g.inverse.Argument(), driver.Int32(int32(s.o.Fanouts[h])))
+	q.launch(s.scanApply, tiles(room), s.ranks.Argument(), s.partial.Argument(), targets, null, driver.Int64(math.MaxInt64), b.word(wantedWord(h)))
 }
 
 // number gives sources their numbers, and appends those that are new to the vertices.

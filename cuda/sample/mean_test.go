@@ -46,8 +46,8 @@ func meanAgrees(on *driver.Thread, whole *sample.Topology, o sample.Options, wan
 	if err := differ(on, b, &sample.Batch{Blocks: want.Blocks[1:]}); err != nil {
 		return err
 	}
-	if b.Inputs != outer.Rows {
-		return fmt.Errorf("%d inputs, want %d", b.Inputs, outer.Rows)
+	if b.Inputs != outer.Rows || b.Summed != outer.Entries() {
+		return fmt.Errorf("%d inputs and %d entries, want %d and %d", b.Inputs, b.Summed, outer.Rows, outer.Entries())
 	}
 	p, err := on.AllocPinned(4 * vertices * cols)
 	x, err1 := on.Alloc(p.Len())

@@ -22,11 +22,16 @@ type Options struct {
 	Fused bool
 }
 
-// mostFused is the largest fan-out that Mean draws.
-const mostFused = 32
+// hops counts those that are blocks.
+func (o *Options) hops() int {
+	if o.Fused {
+		return len(o.Fanouts) - 1
+	}
+	return len(o.Fanouts)
+}
 
-// A Sampler draws neighbours on a GPU. Its memory is the device's; the device's thread
-// uses it.
+// A Sampler draws neighbours on a GPU. Its memory is the device's; one thread of the
+// device uses it.
 type Sampler struct {
 	o      Options
 	graph  resident
@@ -47,7 +52,7 @@ type Sampler struct {
 var (
 	errTooMany = errors.New("a block of more edges than a GPU numbers: use fewer roots or smaller fan-outs")
 	errFanout  = errors.New("fan-outs are from 0 to 2147483647")
-	errFused   = fmt.Errorf("a hop without a block takes a fan-out of at most %d", mostFused)
+	errFused   = fmt.Errorf("a hop without a block takes a fan-out of at most %d", sample.MostSummed)
 )
 
 // New copies a topology to the device and makes a sampler that draws from it. The
@@ -58,14 +63,10 @@ func New(on *driver.Thread, t *sample.Topology, o Options) (*Sampler, error) {
 			return nil, fmt.Errorf("sample on the GPU: a fan-out of %d: %w", k, errFanout)
 		}
 	}
-	hops := len(o.Fanouts)
-	if o.Fused {
-		if hops == 0 || o.Fanouts[hops-1] > mostFused {
-			return nil, fmt.Errorf("sample on the GPU: fan-outs %v: %w", o.Fanouts, errFused)
-		}
-		hops--
+	if hops := len(o.Fanouts); o.Fused && (hops == 0 || o.Fanouts[hops-1] > sample.MostSummed) {
+		return nil, fmt.Errorf("sample on the GPU: fan-outs %v: %w", o.Fanouts, errFused)
 	}
-	s := &Sampler{o: o, entries: make([]int, hops), tape: driver.NewTape()}
+	s := &Sampler{o: o, entries: make([]int, o.hops()), tape: driver.NewTape()}
 	s.o.Fanouts = slices.Clone(o.Fanouts)
 	err := s.programs.load(on)
 	if err == nil {
@@ -101,6 +102,9 @@ func (s *Sampler) layout() layout { return layout{len(s.entries), len(s.o.Fanout
 // Counts is of what the sampler has handed to its GPU.
 func (s *Sampler) Counts() driver.Counts { return s.tape.Counts() }
 
+// Fused says whether the outermost hop is no block.
+func (s *Sampler) Fused() bool { return s.o.Fused }
+
 // Stream is where the sampler's work is done. What Sample drew is there when it
 // returns; what Mean sums up is in this stream's order.
 func (s *Sampler) Stream() driver.Stream { return s.stream }
@@ -133,7 +137,7 @@ func (s *Sampler) Sample(on *driver.Thread, b *Batch, epoch, step uint64, roots 
 		}
 		if !grown {
 			s.blocks(b, said)
-			return nil
+			return s.list(on, b)
 		}
 	}
 }
@@ -197,48 +201,76 @@ func padded(n int) int {
 
 // reserve makes room in b, and for work.
 func (s *Sampler) reserve(on *driver.Thread, b *Batch) error {
-	hops := len(s.entries)
-	for len(b.hops) < hops {
+	for len(b.hops) < len(s.entries) {
 		b.hops = append(b.hops, hop{})
 	}
 	if err := on.Finish(s.stream); err != nil { // of what grows nothing is used any more
 		return err
 	}
-	bytes := s.layout().roots() + 4*s.roots
-	err := reserve(on, &b.header, bytes)
-	if err == nil && b.pinned.Len() < bytes {
-		if b.pinned.Len() > 0 {
-			err = on.FreePinned(b.pinned)
-		}
-		if err == nil {
-			b.pinned, err = on.AllocPinned(bytes)
+	header := s.layout().roots() + 4*s.roots
+	err := errors.Join(reserve(on, &b.header, header), reservePinned(on, &b.pinned, header), reserve(on, &b.vertices, s.vertexBytes()))
+	for h := range s.entries {
+		sizes := s.hopBytes(h)
+		for i, m := range [...]*driver.Memory{&b.hops[h].indptr, &b.hops[h].indices, &b.hops[h].values, &b.hops[h].columns, &b.hops[h].targets, &b.hops[h].edges} {
+			err = errors.Join(err, reserve(on, m, sizes[i]))
 		}
 	}
-	last := s.room(hops)
-	err = errors.Join(err, reserve(on, &b.vertices, 4*last+4), reserve(on, &s.table, 8*s.places()))
-	most := last
-	for h, n := range s.entries {
+	sizes := s.workBytes()
+	for i, m := range [...]*driver.Memory{&s.table, &s.ranks, &s.partial, &s.order, &s.digits} {
+		err = errors.Join(err, reserve(on, m, sizes[i]))
+	}
+	return err
+}
+
+// vertexBytes is what a batch's vertices take.
+func (s *Sampler) vertexBytes() int { return 4*s.room(len(s.entries)) + 4 }
+
+// hopBytes is what a hop takes, in the order of its memories; nothing is 0.
+func (s *Sampler) hopBytes(h int) (sizes [6]int) {
+	n, targets, sources := s.entries[h], s.room(h), s.room(h+1)
+	sizes = [6]int{8*targets + 8, 4 * n, 0, 8*sources + 8, 4 * n, 4 * n}
+	if s.o.Form.Weighting != sample.Ones {
+		sizes[2] = 4 * n
+	}
+	return sizes
+}
+
+// workBytes is what one batch after another uses: table, ranks, partial, order, digits.
+func (s *Sampler) workBytes() [5]int {
+	most := s.room(len(s.entries))
+	for _, n := range s.entries {
 		most = max(most, n)
-		m := &b.hops[h]
-		targets, sources := s.room(h), s.room(h+1)
-		err = errors.Join(err, reserve(on, &m.indptr, 8*targets+8), reserve(on, &m.indices, 4*n), reserve(on, &m.columns, 8*sources+8),
-			reserve(on, &m.targets, 4*n), reserve(on, &m.edges, 4*n))
-		if s.o.Form.Weighting != sample.Ones {
-			err = errors.Join(err, reserve(on, &m.values, 4*n))
-		}
 	}
 	counts := 256 * sorting(most)
-	return errors.Join(err, reserve(on, &s.ranks, 8*most+8), reserve(on, &s.partial, 8*tiles(max(most, counts))),
-		reserve(on, &s.order, 4*most), reserve(on, &s.digits, 8*counts+16))
+	return [5]int{8 * s.places(), 8*most + 8, 8 * tiles(max(most, counts)), 4 * most, 8*counts + 16}
 }
 
 // places is how many the table has: at most half of them are taken.
 func (s *Sampler) places() int { return 1 << bits.Len(uint(2*s.room(len(s.entries))-1)) }
 
+// list brings the batch's vertices to the processor.
+func (s *Sampler) list(on *driver.Thread, b *Batch) error {
+	err := reservePinned(on, &b.listed, s.vertexBytes())
+	if err == nil {
+		err = on.Fetch(b.listed.Slice(0, b.Vertices.Len()), b.Vertices, s.stream)
+	}
+	if err == nil {
+		err = on.Finish(s.stream)
+	}
+	if err != nil {
+		return fmt.Errorf("sample on the GPU: %w", err)
+	}
+	b.Listed = driver.Numbers[uint32](b.listed)[:b.Inputs]
+	return nil
+}
+
 // blocks says where the batch's blocks are.
 func (s *Sampler) blocks(b *Batch, said counts) {
 	hops := len(s.entries)
-	b.Inputs = said.vertices(hops)
+	b.Inputs, b.Summed = said.vertices(hops), 0
+	if s.o.Fused {
+		b.Summed = int(said.wanted(hops))
+	}
 	b.Vertices = b.vertices.Slice(0, 4*b.Inputs)
 	b.Blocks = slices.Grow(b.Blocks, hops)[:hops]
 	for h := range hops {

@@ -27,6 +27,9 @@ func differ(on *driver.Thread, got *Batch, want *sample.Batch) error {
 	if len(got.Blocks) != len(want.Blocks) {
 		return fmt.Errorf("%d blocks, want %d", len(got.Blocks), len(want.Blocks))
 	}
+	if len(want.Blocks) > 0 && !slices.Equal(got.Listed, want.Blocks[0].Vertices) {
+		return fmt.Errorf("listed are %v, want %v", got.Listed, want.Blocks[0].Vertices)
+	}
 	for i := range want.Blocks {
 		w := &want.Blocks[i]
 		w.Transpose()
@@ -55,6 +58,29 @@ func differ(on *driver.Thread, got *Batch, want *sample.Batch) error {
 	return nil
 }
 
+// within holds what a batch takes of memory against what is foretold of it.
+func within(to *sample.Topology, s *Sampler, b *Batch, roots []uint32) error {
+	var entries []int
+	for i := range b.Blocks {
+		entries = append(entries, b.Blocks[len(b.Blocks)-1-i].Entries)
+	}
+	taken := b.header.Len() + b.vertices.Len()
+	for h := range b.hops {
+		for _, m := range b.hops[h].memories() {
+			taken += m.Len()
+		}
+	}
+	kept := 0
+	for _, m := range append(s.graph.memories(), &s.table, &s.ranks, &s.partial, &s.order, &s.digits) {
+		kept += m.Len()
+	}
+	f := Footprint(to, s.o, len(roots), entries)
+	if len(roots) > 1 && (uint64(taken) > f.Batch || uint64(kept) > f.Graph || f.Batch > 4*uint64(taken) || f.Graph > 4*uint64(kept)) {
+		return fmt.Errorf("a batch of %d roots takes %d bytes beside %d, foretold are %+v", len(roots), taken, kept, f)
+	}
+	return nil
+}
+
 // agree samples on both and compares.
 func agree(t *testing.T, d *driver.Device, to *sample.Topology, o sample.Options, steps ...[]uint32) {
 	t.Helper()
@@ -72,6 +98,9 @@ func agree(t *testing.T, d *driver.Device, to *sample.Topology, o sample.Options
 				return err
 			}
 			if err := differ(on, b, want); err != nil {
+				return fmt.Errorf("step %d: %w", step, err)
+			}
+			if err := within(to, s, b, roots); err != nil {
 				return fmt.Errorf("step %d: %w", step, err)
 			}
 		}

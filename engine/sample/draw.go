@@ -69,7 +69,7 @@ func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 			b.vertices = s.seen.number(block.indices[f.at:][:f.entries], b.vertices)
 		}
 	}
-	block.Own, block.Vertices, block.Stamp = 0, b.vertices, tensor.NewStamp()
+	block.Own, block.Vertices, block.Stamp, block.There = 0, b.vertices, tensor.NewStamp(), nil
 	block.Rows, block.Cols = targets, len(b.vertices)
 	block.Indptr, block.Indices, block.Values, block.Transposed = block.indptr, block.indices, nil, nil
 	if s.valued {

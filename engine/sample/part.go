@@ -37,7 +37,7 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 	if edges > math.MaxInt32 {
 		return fmt.Errorf("sample: the %d vertices from %d on have %d edges, and a block at most %d: take fewer at a time", n, first, edges, math.MaxInt32)
 	}
-	b.Own, b.Vertices, b.Transposed, b.Stamp = first, nil, nil, tensor.NewStamp()
+	b.Own, b.Vertices, b.Transposed, b.Stamp, b.There = first, nil, nil, tensor.NewStamp(), nil
 	b.Rows, b.Cols = n, s.t.vertices
 	if n > 0 && s.loops == nil && s.inverse == nil && first >= int(s.t.parts[within].first) {
 		p := &s.t.parts[within]

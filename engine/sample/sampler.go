@@ -27,6 +27,8 @@ type Options struct {
 // then.
 type Batch struct {
 	Blocks []Block
+	// Away is what a Resident keeps of it; nil: it was filled by none.
+	Away Away
 
 	vertices []uint32 // roots first, then hop by hop: those of each block are a prefix
 }

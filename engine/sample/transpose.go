@@ -10,8 +10,11 @@ import (
 // staged is how many entries go through a stage of transposing before the next.
 const staged = 128
 
-// Transpose makes what backward needs.
+// Transpose makes what backward needs; of a block on a device it is made already.
 func (b *Block) Transpose() {
+	if b.There != nil {
+		return
+	}
 	from := b.Indptr[0]
 	entries := b.Indices[from:b.Indptr[b.Rows]]
 	t := &b.transposed

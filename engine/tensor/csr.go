@@ -16,6 +16,17 @@ type CSR struct {
 	// were when it copied them: whoever fills them, or their transpose, takes a new one.
 	// With 0 no copy is kept.
 	Stamp uint64
+	// There is where a device has the arrays that made them, and nobody else: all slices
+	// are nil then, and Transposed, if the device has that, has none. nil: they are here.
+	There *There
+}
+
+// There are the arrays of a CSR in a device's memory. They hold until the device makes
+// others in their place.
+type There struct {
+	Entries int
+	Valued  bool // there are values
+	At      any  // what the device knows them by
 }
 
 var stamps atomic.Uint64
@@ -32,4 +43,20 @@ type Transpose struct {
 }
 
 // Entries counts them.
-func (g *CSR) Entries() int { return int(g.Indptr[g.Rows] - g.Indptr[0]) }
+func (g *CSR) Entries() int {
+	if g.There != nil {
+		return g.There.Entries
+	}
+	return int(g.Indptr[g.Rows] - g.Indptr[0])
+}
+
+// First is what Indptr begins with.
+func (g *CSR) First() int {
+	if g.There != nil {
+		return 0
+	}
+	return int(g.Indptr[0])
+}
+
+// Valued says whether the entries have values of their own.
+func (g *CSR) Valued() bool { return g.Values != nil || g.There != nil && g.There.Valued }

@@ -43,28 +43,6 @@ type Device interface {
 	Learning
 }
 
-// Foreign is a device whose memory is not the host's: its matrices have no slices of
-// elements, and nothing but its operations may look at them. What operations are given
-// as slices and CSRs is the host's; they have copied it when they return. The X of a Part
-// is the device's.
-type Foreign interface {
-	Device
-	// Err is the first thing that went wrong: from then on operations do nothing, and
-	// what they return means nothing. It waits for what is under way.
-	Err() error
-}
-
-// A Teller is a Foreign that can be asked about much and waited for once.
-type Teller interface {
-	Foreign
-	// Ask says that answers are wanted later: from now on losses add up, in place of being
-	// returned, and Finite says that all is.
-	Ask()
-	// Told ends that, and waits: for the sum of the losses, how many rows were right, and
-	// whether all was finite that Finite was asked about.
-	Told() (loss float64, right int, finite bool)
-}
-
 // Activation is a function of one element.
 type Activation uint8
 

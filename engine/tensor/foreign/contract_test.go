@@ -17,6 +17,12 @@ func TestContract(t *testing.T) {
 	contract.Allocations(t, d)
 }
 
+func TestLanes(t *testing.T) {
+	d := foreign.New(1)
+	defer d.Close()
+	contract.Lanes(t, d)
+}
+
 func TestBitsAreTheProcessors(t *testing.T) {
 	d, c := foreign.New(2), cpu.New(1)
 	defer d.Close()

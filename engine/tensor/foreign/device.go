@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -24,11 +25,12 @@ var ErrFull = errors.New("foreign: out of memory")
 type Device struct {
 	cpu    *cpu.Device
 	err    error
-	done   int    // operations
-	last   int    // the one at which it fails
-	fails  error  // how it does
-	total  uint64 // bytes that it has
-	taken  uint64
+	done   int   // operations
+	last   int   // the one at which it fails
+	fails  error // how it does
+	memory *memory
+	made   func(lane *Device)
+	late   []copying        // what was brought and no operation has waited for
 	copies map[uint64]*kept // of CSRs, by their stamps
 	order  []uint64         // of stamps, from the oldest kept on
 	parts  []tensor.Part
@@ -41,7 +43,13 @@ var _ tensor.Foreign = (*Device)(nil)
 
 // New makes one of so many threads.
 func New(threads int) *Device {
-	return &Device{cpu: cpu.New(threads), last: math.MaxInt, total: 1 << 40, copies: map[uint64]*kept{}}
+	return &Device{cpu: cpu.New(threads), last: math.MaxInt, memory: &memory{total: 1 << 40}, copies: map[uint64]*kept{}}
+}
+
+// memory is what lanes have together.
+type memory struct {
+	total uint64 // bytes that there are
+	taken atomic.Uint64
 }
 
 // FailAt has the device fail at its operation n from now on, counted from 1.
@@ -51,10 +59,13 @@ func (d *Device) FailAt(n int, err error) { d.last, d.fails = d.done+n, err }
 func (d *Device) Operations() int { return d.done }
 
 // Limit is how many bytes its arenas may hold.
-func (d *Device) Limit(bytes uint64) { d.total = bytes }
+func (d *Device) Limit(bytes uint64) { d.memory.total = bytes }
 
 // Free is what can still be had of the device's memory.
-func (d *Device) Free() (free, total uint64) { return d.total - min(d.taken, d.total), d.total }
+func (d *Device) Free() (free, total uint64) {
+	total = d.memory.total
+	return total - min(d.memory.taken.Load(), total), total
+}
 
 // Name is as tensor.Device says.
 func (d *Device) Name() string { return "foreign " + d.cpu.Name() }
@@ -76,6 +87,9 @@ func (d *Device) works() bool {
 	if d.done++; d.done == d.last {
 		d.err = d.fails
 	}
+	if len(d.late) > 0 {
+		d.late = arrive(d.late)
+	}
 	return d.err == nil
 }
 
@@ -88,7 +102,7 @@ func (d *Device) NewArena(bytes int) (tensor.Arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.taken += uint64(a.Bytes())
+	d.memory.taken.Add(uint64(a.Bytes()))
 	return &arena{a, d}, nil
 }
 
@@ -100,12 +114,12 @@ type arena struct {
 func (a *arena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
 	held := a.Bytes()
 	m := a.Arena.Alloc(t, rows, cols)
-	a.device.taken += uint64(a.Bytes() - held)
+	a.device.memory.taken.Add(uint64(a.Bytes() - held))
 	return at(m, uintptr(m.Base())+far)
 }
 
 func (a *arena) Close() {
-	a.device.taken -= uint64(a.Bytes())
+	a.device.memory.taken.Add(-uint64(a.Bytes()))
 	a.Arena.Close()
 }
 

@@ -1,0 +1,101 @@
+//go:build cuda
+
+package device
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/hopmesh/hopmesh/cuda/driver"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"golang.org/x/sys/unix"
+)
+
+// hostArena hands out pinned memory, or, where the driver has no more of that,
+// memory that it copies more slowly. It calls the driver by itself, as it may be used
+// beside the lane that made it.
+type hostArena struct {
+	on    *driver.Thread
+	slabs []hostSlab
+	slab  int // handed out from now
+	used  int // bytes of it
+	held  int
+}
+
+// A hostSlab is pinned, or mapped.
+type hostSlab struct {
+	driver.Pinned
+	mapped []byte
+}
+
+// HostArena is as tensor.Foreign says.
+func (d *Device) HostArena(bytes int) (tensor.Arena, error) {
+	if bytes < 0 {
+		return nil, fmt.Errorf("an arena of %d bytes", bytes)
+	}
+	a := &hostArena{on: d.gpu.Guest()}
+	if bytes > 0 {
+		if err := a.grow(bytes); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// grow adds a slab.
+func (a *hostArena) grow(bytes int) error {
+	bytes = (bytes + slabBytes - 1) / slabBytes * slabBytes
+	var s hostSlab
+	err := a.on.Enter()
+	if err == nil {
+		s.Pinned, err = a.on.AllocPinned(bytes)
+	}
+	a.on.Leave()
+	if err != nil {
+		if s.mapped, err = unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
+			return fmt.Errorf("take %d MiB of memory for an arena that holds %d MiB: %w", bytes>>20, a.held>>20, err)
+		}
+		s.Pinned = driver.HostAt(unsafe.Pointer(unsafe.SliceData(s.mapped)), bytes)
+	}
+	a.slabs, a.held = append(a.slabs, s), a.held+bytes
+	return nil
+}
+
+// Alloc is as tensor.Arena says. Memory that can't be had at all is the end of the
+// process, as it is in Go.
+func (a *hostArena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
+	bytes := aligned(max(1, rows*cols*t.Bytes()))
+	for a.slab < len(a.slabs) && a.used+bytes > a.slabs[a.slab].Len() {
+		a.slab, a.used = a.slab+1, 0
+	}
+	if a.slab == len(a.slabs) {
+		if err := a.grow(max(bytes, a.held/2)); err != nil {
+			panic("device: " + err.Error())
+		}
+	}
+	base := unsafe.Pointer(&a.slabs[a.slab].Bytes()[a.used])
+	a.used += bytes
+	return tensor.Over(t, rows, cols, cols, base)
+}
+
+// Reset is as tensor.Arena says.
+func (a *hostArena) Reset() { a.slab, a.used = 0, 0 }
+
+// Bytes is as tensor.Arena says.
+func (a *hostArena) Bytes() int { return a.held }
+
+// Close is as tensor.Arena says. What was handed out is gone, and no copy of it is under
+// way. Memory that the driver does not take back goes with its context.
+func (a *hostArena) Close() {
+	for _, s := range a.slabs {
+		if s.mapped != nil {
+			_ = unix.Munmap(s.mapped)
+			continue
+		}
+		if a.on.Enter() == nil {
+			_ = a.on.FreePinned(s.Pinned)
+		}
+		a.on.Leave()
+	}
+	*a = hostArena{on: a.on}
+}

@@ -1,0 +1,115 @@
+//go:build cuda
+
+package device
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/cuda/driver"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// Lane is as tensor.Foreign says: a Device of its own on the same GPU, which shares memory
+// and what was loaded, and has a stream and all that operations keep for itself.
+func (d *Device) Lane() (tensor.Foreign, error) {
+	l := &Device{
+		gpu: d.gpu, on: d.gpu.Guest(), lane: true, options: d.options, name: d.name,
+		modules: d.modules, kernels: map[string]*driver.Kernel{}, tape: driver.NewTape(),
+	}
+	l.mirrors.most = d.mirrors.most
+	err := l.on.Enter()
+	defer l.on.Leave()
+	if err == nil {
+		err = l.find()
+	}
+	if err == nil {
+		l.stream, err = l.on.NewStream()
+	}
+	if err == nil {
+		err = errors.Join(l.staging.open(l.on), l.loans.open(l.on))
+	}
+	if err == nil {
+		l.answers.there, err = l.on.Alloc(answerBytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: a lane: %w", d.name, err)
+	}
+	return l, nil
+}
+
+// Bring is as tensor.Foreign says.
+func (d *Device) Bring(to, from tensor.Matrix) {
+	mustBe("what is brought", from, to.Type, to.Rows, to.Cols)
+	must((to.Rows < 2 || to.Stride == to.Cols) && (from.Rows < 2 || from.Stride == from.Cols), "what is brought lies without gaps")
+	bytes := to.Rows * to.Cols * to.Type.Bytes()
+	if bytes == 0 || !d.begin() {
+		return
+	}
+	defer d.end()
+	if d.flush() {
+		d.counts.Copies++
+		d.check(d.on.Send(addressOf(to).memory(bytes), driver.HostAt(from.Base(), bytes), d.stream))
+	}
+}
+
+// A mark is an event, and what had gone wrong when it was marked.
+type mark struct {
+	device *Device
+	event  driver.Event
+	marked bool
+	err    error
+}
+
+// NewMark is as tensor.Foreign says.
+func (d *Device) NewMark() (tensor.Mark, error) {
+	if !d.begin() {
+		return nil, d.err
+	}
+	defer d.end()
+	e, err := d.on.NewEvent(false)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.name, err)
+	}
+	return &mark{device: d, event: e}, nil
+}
+
+// Mark is as tensor.Foreign says.
+func (d *Device) Mark(m tensor.Mark) {
+	k := m.(*mark)
+	if d.begin() {
+		if d.flush() {
+			k.marked = d.check(d.on.Record(k.event, d.stream))
+		}
+		d.end()
+	}
+	k.err = d.err
+}
+
+// After is as tensor.Foreign says. What is drawn for the lane waits, too.
+func (d *Device) After(m tensor.Mark) {
+	k := m.(*mark)
+	if d.err == nil {
+		d.err = k.err
+	}
+	if !k.marked || !d.begin() {
+		return
+	}
+	defer d.end()
+	if !d.flush() {
+		return
+	}
+	d.check(d.on.After(d.stream, k.event))
+	for _, r := range d.residents {
+		d.check(d.on.After(r.sampler.Stream(), k.event))
+	}
+}
+
+// Close is as tensor.Mark says.
+func (k *mark) Close() {
+	d := k.device
+	if d.begin() {
+		d.check(d.on.CloseEvent(k.event))
+		d.end()
+	}
+}
