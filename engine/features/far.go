@@ -13,6 +13,8 @@ type Far struct {
 	// Kept are rows that came before, nil: none are. Many may share them; theirs must
 	// be nil.
 	Kept *Far
+	// Memory is where dense rows are received; nil: in ordinary memory.
+	Memory tensor.Arena
 
 	Dense  tensor.Matrix // F32 or BF16
 	Scale  tensor.Matrix // what rows of Dense are multiplied by, Rows x 1; none: nothing
@@ -49,7 +51,7 @@ func (far *Far) Room(f Form, rows int) []byte {
 		far.words, far.Dense, far.Scale = nil, tensor.Matrix{}, tensor.Matrix{}
 		clear(far.parts)
 		clear(far.rates)
-		far.words = make([]uint64, words+words/8)
+		far.words = far.take(words + words/8)
 	}
 	base := unsafe.Pointer(unsafe.SliceData(far.words))
 	t := tensor.F32
@@ -66,6 +68,33 @@ func (far *Far) Room(f Form, rows int) []byte {
 		far.Scale = tensor.Over(tensor.F32, rows, 1, f.RowBytes()/4, at)
 	}
 	return unsafe.Slice((*byte)(base), 8*len(far.words))[:n:n]
+}
+
+// take is memory of so many words.
+func (far *Far) take(words int) []uint64 {
+	if far.Memory == nil {
+		return make([]uint64, words)
+	}
+	far.Memory.Reset()
+	return unsafe.Slice((*uint64)(far.Memory.Alloc(tensor.F32, 1, 2*words).Base()), words)
+}
+
+// Bring sets to to the dense rows in an arena of a device's, to which bring copies them.
+func (far *Far) Bring(to *Far, a tensor.Arena, bring func(to, from tensor.Matrix)) {
+	to.Dense, to.Scale = tensor.Matrix{}, tensor.Matrix{}
+	x := far.Dense
+	if x.Rows == 0 {
+		return
+	}
+	// All words that hold them, as numbers of four bytes.
+	n := (x.Rows*x.Stride*x.Type.Bytes() + 3) / 4
+	all := a.Alloc(tensor.F32, 1, n)
+	bring(all, tensor.Over(tensor.F32, 1, n, n, x.Base()))
+	to.Dense = tensor.Over(x.Type, x.Rows, x.Cols, x.Stride, all.Base())
+	if s := far.Scale; !s.None() {
+		at := uintptr(s.Base()) - uintptr(x.Base())
+		to.Scale = tensor.Over(s.Type, s.Rows, s.Cols, s.Stride, unsafe.Add(all.Base(), at))
+	}
 }
 
 // Clear forgets all rows, before sparse ones are taken.

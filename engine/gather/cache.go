@@ -30,6 +30,14 @@ func (s *Source) Cache(ctx context.Context, rows int, shards []*graph.Shard, tal
 	return s.kept.Bytes() + s.hot.bytes(), nil
 }
 
+// Kept are the rows that Cache has brought; nil: none.
+func (s *Source) Kept() *features.Far {
+	if s.kept.Rows() == 0 {
+		return nil
+	}
+	return &s.kept
+}
+
 // hottest are the vertices to keep, ascending: of those that are as hot as the coldest
 // of them, the first ones.
 func (s *Source) hottest(rows int, shards []*graph.Shard) []uint32 {

@@ -35,6 +35,11 @@ func (c *Call) narrowFirst(in, out int) bool {
 // Along is y = e(the sources' rows, aggregated, times w), in the order that costs
 // less. With add, y is added to before e. It uses Kept[slot].
 func (c *Call) Along(slot int, y, w tensor.Matrix, how tensor.Aggregation, add bool, e *tensor.Epilogue) {
+	if sums := c.input.sums; !sums.None() {
+		c.Device.MatMul(y, sums, w, tensor.NN, add, e)
+		c.Kept[slot] = sums
+		return
+	}
 	if c.narrowFirst(w.Rows, w.Cols) {
 		product := c.New(c.sources, w.Cols)
 		c.Mul(product, w, false, nil)

@@ -76,6 +76,25 @@ func (m *Model) Front() (Front, error) {
 	return f, nil
 }
 
+// Sums says how the first layer adds up the features of a block's sources, if their sum
+// is all that it takes of them beside its targets' own rows: whoever draws the block may
+// add them up on the way (Input.Sums), since nobody wants a gradient of them.
+func (m *Model) Sums() (how tensor.Aggregation, ok bool) {
+	f, err := m.Front()
+	if err != nil || m.spec.InputDropout > 0 {
+		return 0, false
+	}
+	for _, t := range f.Terms {
+		if t.Edges && t.Own != 0 {
+			return 0, false // both in one product
+		}
+		if t.Edges {
+			how, ok = t.How, true
+		}
+	}
+	return how, ok
+}
+
 // InputDropout is how the features of these vertices drop before the first layer, by
 // their columns among all features: whoever computes a sum of the front sees to it.
 func (p *Pass) InputDropout(vertices []uint32) tensor.Dropout {

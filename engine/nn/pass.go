@@ -13,6 +13,10 @@ type Input struct {
 	Dense    tensor.Matrix
 	Sparse   *tensor.CSR // with its Transposed, for backward
 	Vertices []uint32    // of the rows
+	// Sums, if given, are the sources' rows added up along the edges of the first block,
+	// as Model.Sums says: Dense is the rows of its targets alone then, which are all of
+	// its columns.
+	Sums tensor.Matrix
 }
 
 // A Pass is one forward with its backward, in memory of its own. Many may be under
@@ -69,7 +73,7 @@ func (p *Pass) run(blocks []sample.Block, in Input, sum tensor.Matrix) tensor.Ma
 		panic(fmt.Sprintf("nn: %d blocks for %d hops", len(blocks), m.hops))
 	}
 	p.reuse.count = 0
-	x, vertices, offset := rows{matrix: in.Dense, sparse: in.Sparse}, in.Vertices, 0
+	x, vertices, offset := rows{matrix: in.Dense, sparse: in.Sparse, sums: in.Sums}, in.Vertices, 0
 	if vertices == nil && len(blocks) > 0 {
 		vertices = blocks[0].Vertices
 	}
@@ -154,7 +158,7 @@ func (p *Pass) Stage(stage int, block *sample.Block, in Input, x, carry tensor.M
 	c, s := &p.alone, p.model.stages[stage]
 	r := rows{matrix: x}
 	if stage == 0 {
-		r = rows{matrix: in.Dense, sparse: in.Sparse}
+		r = rows{matrix: in.Dense, sparse: in.Sparse, sums: in.Sums}
 	}
 	if s.jump != "" {
 		r = rows{matrix: carry}

@@ -7,6 +7,7 @@ import "github.com/hopmesh/hopmesh/engine/tensor"
 type rows struct {
 	matrix tensor.Matrix // of sparse rows too, once a layer has asked
 	sparse *tensor.CSR
+	sums   tensor.Matrix   // of features along the edges, if they are added up already
 	drop   tensor.Epilogue // of the features
 
 	values    tensor.Matrix // of sparse rows, once they are dropped

@@ -30,8 +30,9 @@ type slot struct {
 	sets  [][]uint32       // the groups' outermost vertices
 	far   gather.Rows
 	rows  tensor.Arena // of dense input
-	// brought says that groups' input is where passes run, and no longer in rows.
-	brought bool
+	// landing is what the slot has on a device whose memory is not the host's, where
+	// groups' dense input is then, and no longer in rows.
+	landing *landing
 	front   *p3.Batch // nil until there is a front, and in place of input
 
 	others []resampled // of other nodes, where their blocks are drawn here
@@ -134,9 +135,11 @@ func (h *hand) fill(ctx context.Context, s *slot, p *phases, epoch int) error {
 	}
 	sampled := time.Now()
 	pprof.SetGoroutineLabels(p.gather)
-	if err := h.gather(ctx, s, epoch); err != nil {
+	places, err := h.gather(ctx, s, epoch)
+	if err != nil {
 		return fmt.Errorf("epoch %d, step %d: %w", epoch, s.step+1, err)
 	}
+	s.landing.bring(s, places)
 	s.sampling, s.gathering = sampled.Sub(start), time.Since(sampled)
 	return nil
 }
@@ -162,6 +165,7 @@ func (s *slot) outermost() {
 
 // draw deals the roots of the slot and samples what of them is this node's.
 func (h *hand) draw(ctx context.Context, s *slot, epoch int) error {
+	s.landing.free()
 	s.forget()
 	s.looked = false
 	h.dealing.deal(s)
@@ -192,6 +196,9 @@ func (h *hand) sample(ctx context.Context, s *slot, g *group, epoch int) error {
 		g.batch.Blocks = g.batch.Blocks[:0]
 		return nil
 	}
+	if s.landing.draws() {
+		return s.landing.draw(s, g, epoch)
+	}
 	if n := h.dealing.isolated; n != nil {
 		h.sampler.Within(n.of(g.Roots).Topology)
 	}
@@ -204,27 +211,27 @@ func (h *hand) sample(ctx context.Context, s *slot, g *group, epoch int) error {
 	return nil
 }
 
-// gather sets the inputs of all groups.
-func (h *hand) gather(ctx context.Context, s *slot, epoch int) error {
+// gather sets the inputs of all groups, but for rows that are gathered on a device: for
+// that it says where they are.
+func (h *hand) gather(ctx context.Context, s *slot, epoch int) (places [][]uint32, err error) {
 	if f := h.dealing.front; f != nil {
-		return f.ahead(ctx, h, s, epoch)
+		return nil, f.ahead(ctx, h, s, epoch)
 	}
 	s.outermost()
 	places, far := s.sets, (*features.Far)(nil)
 	if n := h.dealing.isolated; n != nil {
 		if err := n.gather(s); err != nil {
-			return err
+			return nil, err
 		}
 		places, far = s.far.Places, &s.far.Far
 	} else if sh := h.dealing.shared; sh != nil {
 		if err := sh.source.Gather(ctx, &s.far, s.sets, uint32(epoch), uint32(s.step), sh.asking, &s.tally); err != nil {
-			return err
+			return nil, err
 		}
 		places, far = s.far.Places, &s.far.Far
 		s.gathered, s.remote = s.far.Local+s.far.Cached+s.far.Remote, s.far.Remote
 	}
 	s.rows.Reset()
-	s.brought = false
 	for i := range s.groups {
 		g := &s.groups[i]
 		if len(g.Roots) == 0 {
@@ -239,9 +246,12 @@ func (h *hand) gather(ctx context.Context, s *slot, epoch int) error {
 			g.input.Sparse = &g.sparse.CSR
 			continue
 		}
+		if s.landing.gathers() {
+			continue
+		}
 		h.scratch.Reset()
 		g.input.Dense = s.rows.Alloc(h.device.Type(), len(places[i]), h.data.features.Columns())
 		h.data.features.Dense(h.device, h.scratch, g.input.Dense, places[i], far)
 	}
-	return nil
+	return places, nil
 }

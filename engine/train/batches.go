@@ -77,6 +77,7 @@ func (b *batches) close() {
 		b.loader.End()
 	}
 	for _, s := range b.slots {
+		s.landing.close(s)
 		s.rows.Close()
 	}
 	for _, h := range b.hands {
@@ -173,12 +174,28 @@ func (b *batches) ahead(ctx context.Context, epoch, steps int, see func(*slot)) 
 	return nil
 }
 
+// land gives all slots a place on a device, for so many bytes of rows each.
+func (b *batches) land(f *ferry, bytes int) error {
+	for _, s := range b.slots {
+		if err := f.land(s, bytes, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // reserve has the slots' arenas hold so many bytes of rows at once.
 func (b *batches) reserve(bytes int) error {
 	if b.same {
 		return nil // it is filled
 	}
 	for _, s := range b.slots {
+		if s.landing != nil {
+			if err := s.landing.ferry.land(s, bytes, false); err != nil {
+				return err
+			}
+			continue
+		}
 		rows, err := b.hands[0].device.NewArena(bytes)
 		if err != nil {
 			return err

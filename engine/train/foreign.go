@@ -125,30 +125,12 @@ func (t *trainer) answered(loss float64, finite bool) (float64, bool) {
 	return sum, sound
 }
 
-// bring takes a slot's dense rows to where passes run, once they are filled.
-func (t *trainer) bring(s *slot) {
-	if t.foreign == nil || s.brought || t.data.features.Sparse() {
-		return
-	}
-	t.given.Reset()
-	for i := range s.groups {
-		g := &s.groups[i]
-		if len(g.Roots) == 0 {
-			continue
-		}
-		host := g.input.Dense
-		g.input.Dense = t.given.Alloc(host.Type, host.Rows, host.Cols)
-		t.device.Write32(g.input.Dense, host.F32())
-	}
-	s.brought = true
-}
-
 // errFront is why p3 is not computed on a device that auto would choose it for.
 var errFront = errors.New("p3 was chosen, which is computed on the processor")
 
-// onDevice is what steps take of a device's own memory, beside the weights: rows, and
-// copies of blocks and of sparse features.
-func (n *needs) onDevice() uint64 { return n.pass + n.beside + n.slot }
+// onDevice is what a run takes of a device's own memory, beside the weights: rows, copies
+// of blocks and of sparse features, and what the device holds.
+func (n *needs) onDevice() uint64 { return n.pass + n.beside + n.slot + n.ferry }
 
 // room bounds what inference takes by what the device has left.
 func (n *needs) room(t *trainer) {

@@ -89,19 +89,16 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	if err := t.afford(ctx, roomForSteps, host); err != nil {
 		return err
 	}
-	if err := t.batches.reserve(int(need.rows)); err != nil {
+	if t.foreign == nil {
+		err = t.batches.reserve(int(need.rows))
+	} else if err = t.affordDevice(&need); err == nil {
+		err = t.openFerry(&need)
+	}
+	if err != nil {
 		return err
 	}
 	for _, l := range t.learners {
 		if err := l.piped.start(l); err != nil {
-			return err
-		}
-	}
-	if t.foreign != nil {
-		if err := t.affordDevice(&need); err != nil {
-			return err
-		}
-		if t.given, err = t.device.NewArena(int(need.rows)); err != nil {
 			return err
 		}
 	}
@@ -173,6 +170,8 @@ type needs struct {
 	least     uint64 // the least that inference does with
 	inference uint64 // what it may take
 	takes     uint64 // and what it takes of that
+	holds     holdings
+	ferry     uint64 // what a device takes of that, and of rows that are brought ahead
 }
 
 // see takes a step's groups into account. They are computed one after the other, and
@@ -194,6 +193,7 @@ func (n *needs) see(t *trainer, s *slot) {
 			rows += dense
 		}
 	}
+	n.holds.see(s)
 	n.slot, n.rows = max(n.slot, slot), max(n.rows, rows)
 }
 
@@ -293,6 +293,7 @@ func (n *needs) settle(t *trainer) {
 	if memory := t.options.Memory; memory > 0 {
 		n.inference = memory - min(memory, n.others()+n.pass)
 	}
+	n.choose(t)
 	n.room(t)
 	i.memory = n.inference
 	n.takes = max(n.least, i.largest(i.takes))

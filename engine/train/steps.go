@@ -83,7 +83,8 @@ func (t *learner) begin(epoch int) {
 // stepAll has all whose turn it is train a step. What was sampled and gathered for it
 // is told with the first of them, and what each does with its own epoch.
 func (t *trainer) stepAll(ctx context.Context, s *slot) error {
-	t.bring(s)
+	s.landing.arrive()
+	defer s.landing.leave()
 	sent := s.tally.Take()
 	for _, l := range t.turn {
 		t.lead().rest()

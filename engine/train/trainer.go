@@ -29,7 +29,7 @@ type trainer struct {
 
 	kept   tensor.Arena // of what lives as long as the run
 	work   tensor.Arena // of one pass
-	given  tensor.Arena // of a step's rows, on a device whose memory is not the host's
+	ferry  *ferry       // of hands, on a device whose memory is not the host's; else nil
 	infer  *inference
 	judges judges
 
@@ -170,11 +170,12 @@ func (t *trainer) close() {
 	for _, l := range t.learners {
 		l.piped.close()
 	}
-	for _, a := range []tensor.Arena{t.kept, t.work, t.given} {
+	for _, a := range []tensor.Arena{t.kept, t.work} {
 		if a != nil {
 			a.Close()
 		}
 	}
+	t.ferry.close()
 	if t.device != nil {
 		t.device.Close()
 	}

@@ -1,0 +1,169 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor/foreign"
+)
+
+// A device that has room for it holds the graph and the features; then blocks are drawn
+// there, rows gathered, and the outermost hop is added up as it is drawn, where a model's
+// first layer takes no more of it. What is learnt is the same.
+func TestWhatADeviceHolds(t *testing.T) {
+	dense, sparse := communities(t, 3000), coraShards(t)
+	for _, c := range []struct {
+		name     string
+		shards   []*graph.Shard
+		of       func(r *Recipe)
+		edges    bool
+		features bool
+		summed   bool
+	}{
+		{"dense", dense, func(*Recipe) {}, true, true, true},
+		{"gcn", dense, func(r *Recipe) { r.Model = small("gcn").Model; r.Model.InputDropout = 0 }, true, true, true},
+		{"gin", dense, func(r *Recipe) { r.Model = small("gin").Model; r.Model.InputDropout = 0 }, true, true, false},
+		{"gat", dense, func(r *Recipe) { r.Model = small("gat").Model; r.Model.InputDropout = 0 }, true, true, false},
+		{"input dropout", dense, func(r *Recipe) { r.Model.InputDropout = 0.2 }, true, true, false},
+		{"scaled", dense, func(r *Recipe) { r.Features = "row" }, true, true, false},
+		{"many neighbours", dense, func(r *Recipe) { r.Fanouts = []int{3, 33} }, true, true, false},
+		{"bf16 rows", dense, func(r *Recipe) { r.Features = "binary" }, true, true, true},
+		{"sweep", dense, func(r *Recipe) { *r = swept(*r, "hidden=8", "lr=0.1") }, true, true, true},
+		{"grains", dense, func(r *Recipe) { r.Sharing.Deterministic = true }, true, true, true},
+		{"sparse", sparse, func(*Recipe) {}, true, false, false},
+		{"all at once", dense, func(r *Recipe) { r.Batch, r.Fanouts = 0, nil }, false, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := plainSage()
+			c.of(&r)
+			var f Forecast
+			var device *foreign.Device
+			tr := started(t, r, c.shards, abroad(Options{Threads: 2, Announce: func(got Forecast) { f = got }}, func(d *foreign.Device) { device = d }))
+			y := tr.ferry
+			if (y.resident != nil) != c.edges || (y.store != nil) != c.features || y.summed != c.summed || len(f.Notes) > 0 {
+				t.Errorf("it holds edges: %v, features: %v, adds up: %v, and notes %q", y.resident != nil, y.store != nil, y.summed, f.Notes)
+			}
+			if free, total := device.Free(); f.There+3*slab < total-free { // weights and a window are no part of it
+				t.Errorf("it is forecast to take %d bytes there, and takes %d already", f.There, total-free)
+			}
+			sameThere(t, r, c.shards, abroad(Options{Threads: 2}, nil), c.summed)
+		})
+	}
+}
+
+// plainSage has a first layer that is a sum of features.
+func plainSage() Recipe {
+	r := small("sage")
+	r.Epochs, r.Model.InputDropout = 2, 0
+	return r
+}
+
+// sameThere trains here and there: to the same bits, or nearly so.
+func sameThere(t *testing.T, r Recipe, shards []*graph.Shard, o Options, nearly bool) {
+	t.Helper()
+	_, want := mustRun(t, r, shards, Options{Threads: 2})
+	_, got := mustRun(t, r, shards, o)
+	if len(got) != len(want) {
+		t.Fatalf("%d epochs, want %d", len(got), len(want))
+	}
+	for i := range want {
+		near(t, fmt.Sprint("the loss of epoch ", want[i].Epoch), got[i].Loss, want[i].Loss, 1e-4)
+		if got[i].Edges != want[i].Edges {
+			t.Errorf("epoch %d: %d edges, want %d", want[i].Epoch, got[i].Edges, want[i].Edges)
+		}
+	}
+	if !nearly && hashes(got) != hashes(want) {
+		t.Errorf("there\n%sand here\n%s", hashes(got), hashes(want))
+	}
+}
+
+// What a device has no room for stays on the host, and a note says so.
+func TestWhatADeviceHasNoRoomFor(t *testing.T) {
+	dense, sparse := communities(t, 3000), coraShards(t)
+	for _, c := range []struct {
+		what   string
+		shards []*graph.Shard
+		stays  func(y *ferry) bool
+	}{
+		{"edges", dense, func(y *ferry) bool { return y.resident == nil }},
+		{"edges", sparse, func(y *ferry) bool { return y.resident == nil }},
+		{"features", dense, func(y *ferry) bool { return y.store == nil }},
+	} {
+		r := plainSage()
+		// The largest device on which it stays.
+		stays := func(limit int) bool {
+			tr, err := newTrainer(t.Context(), r, c.shards, abroad(Options{Threads: 2}, func(d *foreign.Device) { d.Limit(uint64(limit)) }))
+			if err != nil {
+				return true
+			}
+			defer tr.close()
+			return tr.prepare(t.Context()) != nil || c.stays(tr.ferry)
+		}
+		const unit = 256 << 10
+		limit := unit * (sort.Search(1<<10, func(n int) bool { return !stays(n * unit) }) - 1)
+		var f Forecast
+		o := abroad(Options{Threads: 2, Announce: func(got Forecast) { f = got }}, func(d *foreign.Device) { d.Limit(uint64(limit)) })
+		tr := started(t, r, c.shards, o)
+		if said := strings.Join(f.Notes, "\n"); !c.stays(tr.ferry) || !strings.Contains(said, "the graph's "+c.what+" stay in the host's memory: the device foreign cpu") || !strings.Contains(said, "MiB free") {
+			t.Errorf("%s: with %d bytes the notes are %q", c.what, limit, f.Notes)
+		}
+		sameThere(t, r, c.shards, o, tr.ferry.summed)
+	}
+}
+
+func near(t *testing.T, what string, got, want, relative float64) {
+	t.Helper()
+	if diff := got - want; diff > relative*want || -diff > relative*want {
+		t.Errorf("%s is %v, want %v", what, got, want)
+	}
+}
+
+// Several nodes whose devices hold the edges and their own features: rows of others are
+// received where devices copy from, and are gathered there among the rest.
+func TestNodesWhoseDevicesHoldTheirParts(t *testing.T) {
+	for name, shards := range map[string][]*graph.Shard{"dense": communities(t, 1500), "sparse": coraShards(t)} {
+		for way, sharing := range map[string]strategy.Settings{
+			"leap": {Strategy: strategy.Leap}, "kept": {Strategy: strategy.Centric, Centric: strategy.CentricSettings{Cache: 200}}, "sharded": {Strategy: strategy.Centric, Topology: "sharded"},
+		} {
+			for _, how := range []string{"none", "row"} {
+				r := small("sage")
+				r.Epochs, r.Sharing, r.Features = 2, sharing, how
+				_, want := newMesh(3, uneven(len(shards), 3)).mustRun(t, r, shards, Options{Threads: 2})
+				_, got := newMesh(3, uneven(len(shards), 3)).mustRun(t, r, shards, abroad(Options{Threads: 2}, nil))
+				if learnt(got[0]) != learnt(want[0]) {
+					t.Errorf("%s, %s, %s: abroad\n%s\nand here\n%s", name, way, how, learnt(got[0]), learnt(want[0]))
+				}
+			}
+		}
+	}
+}
+
+// A lane that fails ends the run as its device does, and the processor goes on.
+func TestALaneThatFails(t *testing.T) {
+	shards := communities(t, 1500)
+	r := small("sage")
+	_, told := mustRun(t, r, shards, Options{Threads: 1})
+	want := told[len(told)-1].Loss
+	var counted *foreign.Device
+	mustRun(t, r, shards, abroad(Options{Threads: 1}, func(d *foreign.Device) { d.OnLane(func(l *foreign.Device) { counted = l }) }))
+	for at, all := 1, counted.Operations(); at < all; at += 1 + all/9 {
+		o := Options{Threads: 1, Dir: t.TempDir(), Dataset: "d", Resume: true, Interval: 1}
+		_, err := Run(t.Context(), r, shards, abroad(o, func(d *foreign.Device) {
+			d.OnLane(func(l *foreign.Device) { l.FailAt(at, errBus) })
+		}))
+		if _, is := errors.AsType[*Broken](err); !is || !errors.Is(err, errBus) {
+			t.Fatalf("operation %d of the lane fails: %v", at, err)
+		}
+		told := []Epoch(nil)
+		o.Report = func(e Epoch) { told = append(told, e) }
+		if _, err := Run(t.Context(), r, shards, o); err != nil {
+			t.Fatalf("after operation %d of the lane failed, the processor: %v", at, err)
+		}
+		near(t, "the loss that the processor comes to", told[len(told)-1].Loss, want, 1e-3)
+	}
+}
