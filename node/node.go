@@ -49,7 +49,9 @@ func New(o Options) (*Node, error) {
 	n.log.Info("device", "device", device, "why", why)
 	n.opts.Device, n.opts.deviceReason = device, why
 	if n.opts.Speed == 0 {
-		n.opts.Speed = measureSpeed()
+		if n.opts.Speed, err = speedWith(n.opts.computes()); err != nil {
+			n.log.Warn("the device's speed could not be measured, and counts as that of the processor", "device", device, "err", err)
+		}
 	}
 	n.registerMetrics()
 	return n, nil

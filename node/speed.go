@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/node/jobs"
 )
 
 const (
@@ -20,10 +21,24 @@ const (
 	ordinaryRate = 8e6 // rows a second
 )
 
-// measureSpeed says how fast this node gathers rows at random and adds them up,
-// which is most of what training does, beside others: on one thread, for 30 ms. Of
-// some rounds the best counts, since others are at work here, too.
-func measureSpeed() uint64 {
+// speedWith says how fast this node gathers rows at random and adds them up, which is
+// most of what training does, beside others; a device counts by how it compares with the
+// node's cores. With an error it is the speed without it.
+func speedWith(device jobs.Device) (speed uint64, err error) {
+	rate := threadRate()
+	if device != nil {
+		faster := 1.0
+		if faster, err = timesFaster(device); err == nil {
+			rate *= faster
+		}
+	}
+	debug.FreeOSMemory() // the tables are most of what a fresh node holds
+	return quantised(plan.OrdinarySpeed * rate / ordinaryRate), err
+}
+
+// threadRate is how many rows a second one thread adds up, within 30 ms. Of some rounds
+// the best counts, since others are at work here, too.
+func threadRate() float64 {
 	table := make([]float32, speedRows*speedWidth)
 	for i := range table {
 		table[i] = float32(i % 7)
@@ -47,8 +62,7 @@ func measureSpeed() uint64 {
 	if math.IsNaN(float64(sum[0])) {
 		return 0 // never; but it makes the work be done
 	}
-	debug.FreeOSMemory() // the table is most of what a fresh node holds
-	return quantised(plan.OrdinarySpeed * best / ordinaryRate)
+	return best
 }
 
 // quantised rounds to the nearest step.

@@ -1,0 +1,67 @@
+package node
+
+import (
+	"errors"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
+	"github.com/hopmesh/hopmesh/node/jobs"
+)
+
+const (
+	speedEdges  = 1 << 18 // of what devices are compared by: 64 MiB of rows
+	speedDegree = 8
+)
+
+// timesFaster says how many times as fast as all of this machine's cores a device
+// gathers rows at random and adds them up. So a node with a GPU counts as that many like
+// itself without one.
+func timesFaster(open jobs.Device) (float64, error) {
+	device, err := open(0)
+	if err != nil {
+		return 0, err
+	}
+	defer device.Close()
+	here := cpu.New(0)
+	defer here.Close()
+	there, err := gathering(device)
+	if err != nil {
+		return 0, err
+	}
+	own, err := gathering(here)
+	if err != nil {
+		return 0, err
+	}
+	return there / own, nil
+}
+
+// gathering is how many rows a device adds up in a second, the best of some rounds.
+func gathering(d tensor.Device) (rate float64, err error) {
+	arena, err := d.NewArena(0)
+	if err != nil {
+		return 0, err
+	}
+	defer arena.Close()
+	targets := speedEdges / speedDegree
+	g := &tensor.CSR{Rows: targets, Cols: speedRows, Indptr: make([]int64, targets+1), Indices: make([]int32, speedEdges), Stamp: tensor.NewStamp()}
+	row := uint32(1)
+	for e := range g.Indices {
+		row = row*1664525 + 1013904223
+		g.Indices[e] = int32(row >> (32 - 15))
+	}
+	for r := range g.Indptr {
+		g.Indptr[r] = int64(r * speedDegree)
+	}
+	x, y := arena.Alloc(d.Type(), speedRows, speedWidth), arena.Alloc(d.Type(), targets, speedWidth)
+	d.Zero(x)
+	for range 1 + speedRounds { // the first brings the graph, too
+		begin := time.Now()
+		d.Aggregate(y, g, tensor.Matrix{}, x, tensor.Mean, false, nil)
+		if f, foreign := d.(tensor.Foreign); foreign {
+			err = errors.Join(err, f.Err())
+		}
+		rate = max(rate, speedEdges/time.Since(begin).Seconds())
+	}
+	return rate, err
+}
