@@ -172,6 +172,51 @@ func TestResidentSums(t *testing.T) {
 	}
 }
 
+// A step's part of a lane, and coming after it, take no memory of Go's.
+func TestResidentAllocatesNothing(t *testing.T) {
+	d := opened(t, Options{})
+	l := lane(t, d)
+	const vertices, cols = 300, 8
+	r, err := l.Hold(wild(t, vertices, 20, false), sample.ResidentOptions{Options: sample.Options{Fanouts: []int{4, 3}}, Summed: true})
+	host, err1 := l.HostArena(4 * vertices)
+	filled, err2 := l.NewMark()
+	done, err3 := d.NewMark()
+	if err := errors.Join(err, err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	b, roots := &sample.Batch{}, every(vertices, 20)
+	x, sums, there := matrix(t, d, vertices, cols, func(int) float32 { return 1 }), matrix(t, d, vertices, cols, nil), matrix(t, d, 1, vertices, nil)
+	here := host.Alloc(tensor.F32, 1, vertices)
+	step := uint64(0)
+	one := func() {
+		l.After(done)
+		if err := r.Sample(b, 1, step, roots); err != nil {
+			t.Fatal(err)
+		}
+		r.Sum(sums.RowRange(0, b.Blocks[0].Rows), b, x, tensor.Mean)
+		l.Bring(there, here)
+		l.Mark(filled)
+		d.After(filled)
+		d.Aggregate(sums.RowRange(0, b.Blocks[1].Rows), &b.Blocks[1].CSR, tensor.Matrix{}, x.RowRange(0, b.Blocks[1].Cols), tensor.Sum, false, nil)
+		d.Mark(done)
+		step++
+	}
+	for range 5 {
+		one()
+	}
+	if n := testing.AllocsPerRun(10, one); n > 0 {
+		t.Errorf("%v allocations a step", n)
+	}
+	if err := errors.Join(d.Err(), l.Err()); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	r.Close()
+	filled.Close()
+	done.Close()
+	host.Close()
+}
+
 // What goes wrong in a lane is told by those that come after it.
 func TestLanesTellOfFaults(t *testing.T) {
 	d, err := Open(0, Options{})

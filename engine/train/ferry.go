@@ -16,6 +16,8 @@ type ferry struct {
 	mu     sync.Mutex // of the device, while hands are at work
 	device tensor.Foreign
 	steps  tensor.Foreign // the lane that computes steps; its goroutine's
+	// bring copies from where hands put rows, write from ordinary memory.
+	bring, write func(to, from tensor.Matrix)
 
 	held     tensor.Arena    // of what follows
 	store    *features.Store // nil: rows are gathered on the host
@@ -32,7 +34,8 @@ func newFerry(d tensor.Foreign) (*ferry, error) {
 	if err != nil {
 		return nil, &Broken{Device: d.Name(), err: err}
 	}
-	return &ferry{device: own, steps: d}, nil
+	write := func(to, from tensor.Matrix) { own.Write32(to, from.F32()) }
+	return &ferry{device: own, steps: d, bring: own.Bring, write: write}, nil
 }
 
 // close is called when the slots are closed.
@@ -163,7 +166,7 @@ func (p *landing) bring(s *slot, places [][]uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p.rows.Reset()
-	far, bring := (*features.Far)(nil), f.device.Bring
+	far, bring := (*features.Far)(nil), f.bring
 	if p.once {
 		bring = f.write
 	}
@@ -193,9 +196,6 @@ func (p *landing) bring(s *slot, places [][]uint32) {
 	}
 	f.device.Mark(p.filled)
 }
-
-// write copies from ordinary memory.
-func (f *ferry) write(to, from tensor.Matrix) { f.device.Write32(to, from.F32()) }
 
 // arrive has the step that a slot is for begin when its rows are there.
 func (p *landing) arrive() {

@@ -148,8 +148,10 @@ func (t *trainer) openFerry(n *needs) (err error) {
 		return err
 	}
 	t.notes = append(t.notes, n.holds.notes...)
-	if err := t.ferry.hold(t, &n.holds); err != nil {
-		return err
+	t.ferry.hold(t, &n.holds)
+	// What is held is there before steps, of another lane, are given it.
+	if err := t.ferry.device.Err(); err != nil {
+		return &Broken{Device: t.foreign.Name(), err: err}
 	}
 	if !t.batches.same {
 		return t.batches.land(t.ferry, int(n.rows))
@@ -162,29 +164,36 @@ func (t *trainer) openFerry(n *needs) (err error) {
 	return nil
 }
 
-// hold copies to the device what it is to hold.
-func (f *ferry) hold(t *trainer, h *holdings) (err error) {
+// hold copies to the device what it is to hold. Others may have taken its memory since
+// that was chosen: then it stays on the host after all.
+func (f *ferry) hold(t *trainer, h *holdings) {
 	if h.features > 0 {
+		var err error
 		if f.held, err = f.device.NewArena(int(h.features)); err != nil {
-			return &Broken{Device: f.steps.Name(), err: err}
-		}
-		f.store = t.data.features.There(f.device, f.held)
-		if t.shared != nil {
-			if kept := t.shared.source.Kept(); kept != nil {
-				f.kept = &features.Far{}
-				kept.Bring(f.kept, f.held, f.write)
-			}
+			t.notes = append(t.notes, fmt.Sprintf("the graph's features stay in the host's memory: %v", err))
+		} else {
+			f.keep(t)
 		}
 	}
 	if h.edges.Graph > 0 {
-		if f.resident, err = f.device.(sample.Holder).Hold(t.data.topology, t.drawing(h.summed)); err != nil {
-			return &Broken{Device: f.steps.Name(), err: err}
+		summed := h.summed && f.store != nil
+		resident, err := f.device.(sample.Holder).Hold(t.data.topology, t.drawing(summed))
+		if err != nil {
+			t.notes = append(t.notes, fmt.Sprintf("the graph's edges stay in the host's memory: %v", err))
+			return
 		}
-		f.summed, f.how = h.summed, h.how
+		f.resident, f.summed, f.how = resident, summed, h.how
 	}
-	// What steps read is there before they are given to another lane.
-	if err := f.device.Err(); err != nil {
-		return &Broken{Device: f.steps.Name(), err: err}
+}
+
+// keep copies the features that are here, and those of other nodes that are kept.
+func (f *ferry) keep(t *trainer) {
+	f.store = t.data.features.There(f.device, f.held)
+	if t.shared == nil {
+		return
 	}
-	return nil
+	if kept := t.shared.source.Kept(); kept != nil {
+		f.kept = &features.Far{}
+		kept.Bring(f.kept, f.held, f.write)
+	}
 }

@@ -47,6 +47,35 @@ func TestStepsAllocateNothing(t *testing.T) {
 	}
 }
 
+// Nor do those of a device with a memory of its own that holds the graph.
+func TestStepsOnADeviceAllocateNothing(t *testing.T) {
+	shards := communities(t, 3000)
+	for _, dropout := range []float64{0, 0.2} {
+		r := small("sage")
+		r.Batch, r.Model.InputDropout = 60, dropout
+		tr := started(t, r, shards, abroad(Options{Threads: 2}, nil))
+		s, step := tr.batches.slots[0], 0
+		one := func() {
+			tr.batches.set(s, step%tr.batches.steps)
+			if err := tr.batches.hands[0].fill(t.Context(), s, &tr.phases, 1); err != nil {
+				t.Fatal(err)
+			}
+			s.landing.arrive()
+			if _, _, err := tr.step(t.Context(), s, r.Rate); err != nil {
+				t.Fatal(err)
+			}
+			s.landing.leave()
+			step++
+		}
+		for range 2 * tr.batches.steps {
+			one()
+		}
+		if n := testing.AllocsPerRun(20, one); n > 0 {
+			t.Errorf("input dropout %v: a step allocates %g times", dropout, n)
+		}
+	}
+}
+
 // Whole epochs, with the loader at work, allocate for what they report only.
 func TestEpochsAllocateLittle(t *testing.T) {
 	shards := communities(t, 3000)

@@ -23,6 +23,7 @@ type resident struct {
 type away struct {
 	batch sample.Batch
 	there []tensor.There
+	none  tensor.Transpose
 }
 
 // Footprint is as sample.Holder says.
@@ -80,7 +81,7 @@ func (r *resident) Sample(b *sample.Batch, epoch, step uint64, roots []uint32) e
 			continue
 		}
 		from.Transpose()
-		a.there[i].At, to.Stamp, to.Transposed = &from.CSR, from.Stamp, &tensor.Transpose{}
+		a.there[i].At, to.Stamp, to.Transposed = &from.CSR, from.Stamp, &a.none
 	}
 	return nil
 }
@@ -93,7 +94,8 @@ func (r *resident) Sum(y tensor.Matrix, b *sample.Batch, x tensor.Matrix, how te
 	}
 	r.rows.Reset()
 	rows := r.rows.Alloc(tensor.F32, outer.Cols, x.Cols)
-	d.cpu.Gather(rows, []tensor.Part{{X: near(x)}}, outer.Vertices)
+	d.parts = append(d.parts[:0], tensor.Part{X: near(x)})
+	d.cpu.Gather(rows, d.parts, outer.Vertices)
 	d.cpu.Aggregate(near(y), &outer.CSR, tensor.Matrix{}, rows, how, false, nil)
 }
 
