@@ -170,7 +170,7 @@ func tell(ctx context.Context, program, test string) (string, error) {
 	case err == nil:
 		return "", nil
 	case errors.As(err, &exit):
-		line, _, _ := strings.Cut(string(out), "\n")
+		line, _, _ := strings.Cut(strings.TrimLeft(string(out), "=\n"), "\n") // sanitizers rule a line first
 		if !exit.Exited() {
 			line = exit.String() + ": " + line
 		}
