@@ -39,6 +39,7 @@ type Device struct {
 	loans     loans
 	answers   answers
 	counts    Counts
+	blas      *driver.Blas // nil: products are by our kernels
 	staging   staging
 	mirrors   mirrors
 	lists     lists
@@ -71,6 +72,9 @@ func Open(ordinal int, o Options) (*Device, error) {
 	}
 	if err == nil {
 		d.answers.there, err = d.on.Alloc(answerBytes)
+	}
+	if err == nil {
+		d.openBlas()
 	}
 	d.on.Leave()
 	if err != nil {
@@ -117,7 +121,7 @@ func (d *Device) Close() {
 		d.finish()
 		d.scratch.close(d)
 		d.mirrors.drop(d)
-		d.check(errors.Join(d.on.CloseTape(d.tape), d.staging.close(d.on), d.loans.close(d.on), d.on.Free(d.answers.there)))
+		d.check(errors.Join(d.closeBlas(), d.on.CloseTape(d.tape), d.staging.close(d.on), d.loans.close(d.on), d.on.Free(d.answers.there)))
 		d.check(d.on.CloseStream(d.stream))
 	}
 	d.on.Leave()

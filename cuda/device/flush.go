@@ -7,8 +7,9 @@ import "github.com/hopmesh/hopmesh/cuda/driver"
 // Counts are of what a Device has handed to its GPU.
 type Counts struct {
 	driver.Counts
-	Copies int
-	Waits  int // for the GPU
+	Products int // by cuBLAS, and none of the kernels
+	Copies   int
+	Waits    int // for the GPU
 }
 
 // Counts is what has been handed over since the device was opened.

@@ -2,7 +2,13 @@
 
 package device
 
-import "github.com/hopmesh/hopmesh/engine/tensor"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/cuda/driver"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
 
 // A block makes a tile of a product (gemm.h). A product of few tiles whose k is long
 // is cut along k, until there are as many blocks as fill a large GPU: how many does
@@ -64,9 +70,11 @@ func (d *Device) MatMul(c, a, b tensor.Matrix, shape tensor.Shape, add bool, e *
 	switch {
 	case d.bf16:
 		way = wayBF16
-		a, b = d.rounded(a), d.rounded(b)
 	case d.options.F32:
 		way = wayF32
+	}
+	if d.blas != nil && k > 0 && d.matMulByBlas(c, a, b, shape, k, add, e, way) {
+		return
 	}
 	tiles := blocks(m, tileRows) * blocks(n, tileColumns)
 	each, parts := cut(tiles, k)
@@ -82,10 +90,46 @@ func (d *Device) MatMul(c, a, b tensor.Matrix, shape tensor.Shape, add bool, e *
 	}
 }
 
-// rounded is m as BF16, rows being aligned for the fast way of copies.
-func (d *Device) rounded(m tensor.Matrix) tensor.Matrix {
-	stride := (m.Cols + 7) &^ 7
-	r := over(tensor.BF16, m.Rows, stride, d.room(2*m.Rows*stride)).View(0, m.Rows, 0, m.Cols)
-	d.convert(r, m)
-	return r
+var roundings = [...]driver.Rounding{wayF32: driver.Exact, wayTF32: driver.ToTF32, wayBF16: driver.ToBF16}
+
+// matMulByBlas is MatMul by cuBLAS, and the epilogue after it. It says whether there is
+// nothing left to do: what cuBLAS refuses our kernels do.
+func (d *Device) matMulByBlas(c, a, b tensor.Matrix, shape tensor.Shape, k int, add bool, e *tensor.Epilogue, way int) bool {
+	if !d.flush() {
+		return true
+	}
+	operand := func(m tensor.Matrix, transposed bool) driver.Operand {
+		return driver.Operand{At: addressOf(m).memory(0), Stride: max(m.Stride, 1), Transposed: transposed}
+	}
+	err := d.on.Product(d.blas, operand(c, false), operand(a, shape == tensor.TN), operand(b, shape == tensor.NT), c.Rows, c.Cols, k, add, roundings[way])
+	if err != nil {
+		return errors.Is(err, driver.ErrLost) && !d.check(err)
+	}
+	d.counts.Products++
+	if e != nil {
+		d.launchEnding("apply", byRows(c.Rows, c.Cols), d.ending(e, c.Rows), at(c), stride(c), at(c), stride(c), number(c.Rows), number(c.Cols))
+	}
+	return true
+}
+
+// openBlas makes cuBLAS ready, if it is asked for. The device's name says what came of
+// it: products are computed anyway.
+func (d *Device) openBlas() {
+	if !driver.WantsBlas() {
+		return
+	}
+	blas, err := d.on.NewBlas(d.stream)
+	if err != nil {
+		d.name += fmt.Sprintf(" with its own products: %v", err)
+		return
+	}
+	d.blas = blas
+	d.name += " with cuBLAS " + blas.Version()
+}
+
+func (d *Device) closeBlas() error {
+	if d.blas == nil {
+		return nil
+	}
+	return d.on.CloseBlas(d.blas)
 }

@@ -176,7 +176,7 @@ func TestWhatAStepTakes(t *testing.T) {
 		s.learn()
 	}
 	now := d.Counts()
-	took := Counts{driver.Counts{Kernels: now.Kernels - before.Kernels, Alone: now.Alone - before.Alone, Chains: now.Chains - before.Chains}, now.Copies - before.Copies, now.Waits - before.Waits}
+	took := Counts{driver.Counts{Kernels: now.Kernels - before.Kernels, Alone: now.Alone - before.Alone, Chains: now.Chains - before.Chains}, now.Products - before.Products, now.Copies - before.Copies, now.Waits - before.Waits}
 	t.Logf("%d steps of three layers take %+v", steps, took)
 	// The rows that are written cut a step from the update before.
 	if took.Kernels > steps*40 || took.Alone > steps*2 || took.Chains > steps || took.Copies > 3*steps || took.Waits != steps {

@@ -41,7 +41,7 @@ ptxas: $(PTXAS) ## the PTX through NVIDIA's assembler: no errors, no spills (nee
 HOST_FLAGS := -std=c++20 -g -MMD -MP -Wall -Wextra -DGK_HOST -I$(CUDA_HEADER)
 SANITIZE := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 RUN_PARTS := address block fiber launch
-DRIVER_PARTS := $(RUN_PARTS) memory queue module device api_device api_graph api_memory api_stream
+DRIVER_PARTS := $(RUN_PARTS) memory queue module device api_device api_graph api_memory api_stream blas
 TEST_PARTS := $(notdir $(basename $(wildcard $(EMULATOR)/test/*.cc)))
 
 # Objects come after this: without a compiler one sentence says so.

@@ -148,6 +148,13 @@ struct Fragments {
 };
 static_assert(sizeof(Fragments) <= emulator::Meeting::room);
 
+static inline uint32_t upper(float f) {
+  uint32_t u = asBits(f);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
+  return (u + 0x7fffu + (u >> 16 & 1)) >> 16;
+}
+GK_DEVICE uint32_t halves(float low, float high) { return upper(low) | upper(high) << 16; }
+
 // multiplied is d += a*b, k columns of a, `packed` of which a word holds. The sum is
 // taken whole and rounded once; the tensor cores' own rounding is not known.
 template <class Element>

@@ -8,6 +8,23 @@
 
 using namespace gk;
 
+namespace {
+
+// largest takes the next N entries, in their order and with all of their rows in flight.
+template <int N>
+GK_DEVICE void largest(float best[4], int from[4], const Columns<false> &c, const int32_t *entries, const float *x, int64_t ldx) {
+  int source[N];
+  float v[N][4];
+  GK_UNROLL for (int j = 0; j < N; j++) source[j] = entries[j];
+  GK_UNROLL for (int j = 0; j < N; j++) c.load(v[j], x + source[j] * ldx);
+  GK_UNROLL for (int j = 0; j < N; j++)
+    GK_UNROLL for (int i = 0; i < 4; i++) {
+      if (from[i] < 0 || v[j][i] > best[i]) best[i] = v[j][i], from[i] = source[j];
+    }
+}
+
+}  // namespace
+
 KERNEL(aggregate_max, 256, float *y, int64_t ldy, int32_t *which, int64_t ldw, int rows, int cols, const int64_t *indptr,
        const int32_t *indices, const float *x, int64_t ldx) {
   int64_t row = rowOfWarp();
@@ -15,14 +32,9 @@ KERNEL(aggregate_max, 256, float *y, int64_t ldy, int32_t *which, int64_t ldw, i
   Columns<false> c(cols);
   float best[4] = {};
   int from[4] = {-1, -1, -1, -1};
-  for (int64_t at = indptr[row]; at < indptr[row + 1]; at++) {
-    int source = indices[at];
-    float v[4];
-    c.load(v, x + source * ldx);
-    GK_UNROLL for (int i = 0; i < 4; i++) {
-      if (from[i] < 0 || v[i] > best[i]) best[i] = v[i], from[i] = source;
-    }
-  }
+  int64_t at = indptr[row], end = indptr[row + 1];
+  for (; at + 4 <= end; at += 4) largest<4>(best, from, c, indices + at, x, ldx);
+  for (; at < end; at++) largest<1>(best, from, c, indices + at, x, ldx);
   c.store(y + row * ldy, best);
   GK_UNROLL for (int i = 0; i < 4; i++)
     if (c.has(i)) which[row * ldw + c.at(i)] = from[i];

@@ -167,6 +167,12 @@ GK_DEVICE uint32_t tf32(float f) {
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(u) : "f"(f));
   return u;
 }
+// halves rounds two floats to bf16, to even, in one word, the first in its lower half.
+GK_DEVICE uint32_t halves(float low, float high) {
+  uint32_t u;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(high), "f"(low));
+  return u;
+}
 // mmaTF32 is d += a*b of a warp, a 16 x 8 and b 8 x 8. With g = lane/4, q = lane%4:
 // a = (g,q) (g+8,q) (g,q+4) (g+8,q+4), b = (q,g) (q+4,g),
 // d = (g,2q) (g,2q+1) (g+8,2q) (g+8,2q+1).

@@ -48,10 +48,6 @@ struct Panel {
     if (fast) return copy16(to, there ? base + at : base, there * 4);
     for (int j = 0; j < chunk; j++) copy4(to + j, j < there ? base + at + j : base, j < there ? 4 : 0);
   }
-  GK_MEMBER static void copyChunk(uint16_t *to, const uint16_t *base, int64_t at, int there, bool fast) {
-    if (fast) return copy16(to, there ? base + at : base, there * 2);
-    for (int j = 0; j < chunk; j++) to[j] = j < there ? base[at + j] : (uint16_t)0;
-  }
 };
 
 template <class T, bool DeepA, bool DeepB>

@@ -1,4 +1,6 @@
-// Products on tensor cores, of bf16 in memory, added up as floats: gemm.h.
+// Products on tensor cores, of floats rounded to bf16 and added up as floats: gemm.h.
+// They are rounded as they come to the tensor cores: what is read is as much as with
+// tf32, and nothing is written besides.
 #include "gemm.h"
 
 using namespace gk;
@@ -6,10 +8,10 @@ using namespace gk;
 namespace {
 
 struct Halves : Fragments16x8 {
-  // two are the elements at depth k and k+1, the first in the lower half.
+  // two are the elements at depth k and k+1.
   template <class P>
   GK_MEMBER static uint32_t two(const P &p, int row, int k) {
-    return p.at(row, k) | (uint32_t)p.at(row, k + 1) << 16;
+    return halves(p.at(row, k), p.at(row, k + 1));
   }
   template <class A, class B>
   GK_MEMBER void multiply(const A &a, const B &b) {
@@ -28,6 +30,6 @@ struct Halves : Fragments16x8 {
 
 }  // namespace
 
-GEMM(gemm_bf16_nn, Halves, uint16_t, true, false)
-GEMM(gemm_bf16_nt, Halves, uint16_t, true, true)
-GEMM(gemm_bf16_tn, Halves, uint16_t, false, false)
+GEMM(gemm_bf16_nn, Halves, float, true, false)
+GEMM(gemm_bf16_nt, Halves, float, true, true)
+GEMM(gemm_bf16_tn, Halves, float, false, false)

@@ -8,6 +8,38 @@
 
 using namespace gk;
 
+namespace {
+
+// NormColumns are the sums of columns that dgamma and dbeta are made of.
+struct NormColumns {
+  const Columns<false> &c;
+  const float *dy;
+  int64_t ldy;
+  const float *x;
+  int64_t ldx;
+  const float *stats;
+  int64_t lds;
+  float dgamma[4] = {}, dbeta[4] = {};
+
+  template <int N>
+  GK_MEMBER void take(int64_t row) {
+    float g[N][4], v[N][4], mean[N], inverse[N];
+    GK_UNROLL for (int j = 0; j < N; j++) {
+      int64_t at = row + j * warpsOfBlock;
+      mean[j] = stats[at * lds], inverse[j] = stats[at * lds + 1];
+      c.load(g[j], dy + at * ldy);
+      c.load(v[j], x + at * ldx);
+    }
+    GK_UNROLL for (int j = 0; j < N; j++)
+      GK_UNROLL for (int i = 0; i < 4; i++) {
+        dgamma[i] = fused(g[j][i], (v[j][i] - mean[j]) * inverse[j], dgamma[i]);
+        dbeta[i] += g[j][i];
+      }
+  }
+};
+
+}  // namespace
+
 // layer_norm: y may be x. The epilogue has no bias.
 KERNEL(layer_norm, 256, float *y, int64_t ldy, float *stats, int64_t lds, const float *x, int64_t ldx, const float *gamma,
        const float *beta, int rows, int cols, EPILOGUE) {
@@ -51,18 +83,9 @@ KERNEL(layer_norm_columns, 256, float *gammas, float *betas, const float *dy, in
        const float *stats, int64_t lds, int rows, int cols, int each) {
   SHARED(Sums, sums);
   Columns<false> c(cols);
-  int64_t first = (int64_t)blockX() * each, end = first + each < rows ? first + each : rows;
-  float dgamma[4] = {}, dbeta[4] = {};
-  for (int64_t row = first + warp(); row < end; row += warpsOfBlock) {
-    float g[4], v[4], mean = stats[row * lds], inverse = stats[row * lds + 1];
-    c.load(g, dy + row * ldy);
-    c.load(v, x + row * ldx);
-    GK_UNROLL for (int i = 0; i < 4; i++) {
-      dgamma[i] = fused(g[i], (v[i] - mean) * inverse, dgamma[i]);
-      dbeta[i] += g[i];
-    }
-  }
-  together(gammas, sums, c, dgamma);
+  NormColumns of = {c, dy, ldy, x, ldx, stats, lds};
+  rowsOfBlock(rows, each, of);
+  together(gammas, sums, c, of.dgamma);
   barrier();  // sums have been read
-  together(betas, sums, c, dbeta);
+  together(betas, sums, c, of.dbeta);
 }

@@ -11,6 +11,17 @@ namespace gk {
 
 using Sums = float[warpsOfBlock][columnsOfWarp];
 
+// rowsOfBlock calls visit, which takes N rows at once that are next to each other of the
+// warp's, so that as many are in flight, for all rows of the block that are the warp's.
+template <class Visit>
+GK_DEVICE void rowsOfBlock(int rows, int each, Visit &visit) {
+  constexpr int inFlight = 4;
+  int64_t first = (int64_t)blockX() * each, end = first + each < rows ? first + each : rows;
+  int64_t row = first + warp();
+  for (; row + (inFlight - 1) * warpsOfBlock < end; row += inFlight * warpsOfBlock) visit.template take<inFlight>(row);
+  for (; row < end; row += warpsOfBlock) visit.template take<1>(row);
+}
+
 // together adds up what the warps have and writes the block's row.
 template <bool Wide>
 GK_DEVICE void together(float *partial, Sums &sums, const Columns<Wide> &c, const float mine[4]) {

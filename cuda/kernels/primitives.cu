@@ -99,6 +99,12 @@ KERNEL(check_numbers, 256, float *out, const float *x, int n) {
   out[7 * n + i] = fused(v, v, -1.f);
 }
 
+// check_halves: out[i] has x[2i] rounded to bf16 in its lower half, x[2i+1] in its upper.
+KERNEL(check_halves, 256, uint32_t *out, const float *x, int n) {
+  int i = (int)(blockX() * threads() + thread());
+  if (i < n) out[i] = halves(x[2 * i], x[2 * i + 1]);
+}
+
 // check_keyed: for (keys[i], numbers[i]) the child, the first draw of 64 bits, the second
 // below the number, and the column's bits.
 KERNEL(check_keyed, 256, uint64_t *out, const uint64_t *keys, const uint64_t *numbers, int n) {

@@ -9,37 +9,70 @@ using namespace gk;
 
 namespace {
 
+// Each row is added to those before it, however many are in flight.
+template <bool Wide>
+struct Column {
+  const Columns<Wide> &c;
+  const float *x;
+  int64_t ldx;
+  float sum[4] = {};
+
+  template <int N>
+  GK_MEMBER void take(int64_t row) {
+    float v[N][4];
+    GK_UNROLL for (int j = 0; j < N; j++) c.load(v[j], x + (row + j * warpsOfBlock) * ldx);
+    GK_UNROLL for (int j = 0; j < N; j++)
+      GK_UNROLL for (int i = 0; i < 4; i++) sum[i] += v[j][i];
+  }
+};
+
 template <bool Wide>
 GK_DEVICE void columnSums(float *partial, Sums &sums, const float *x, int64_t ldx, int rows, int cols, int each) {
   Columns<Wide> c(cols);
-  int64_t first = (int64_t)blockX() * each, end = first + each < rows ? first + each : rows;
-  float sum[4] = {};
-  for (int64_t row = first + warp(); row < end; row += warpsOfBlock) {
-    float v[4];
-    c.load(v, x + row * ldx);
-    GK_UNROLL for (int i = 0; i < 4; i++) sum[i] += v[i];
-  }
-  together(partial, sums, c, sum);
+  Column<Wide> column = {c, x, ldx};
+  rowsOfBlock(rows, each, column);
+  together(partial, sums, c, column.sum);
 }
+
+// dx may be dy: a lane has read its elements of that before it writes them.
+template <bool Wide>
+struct Before {
+  const Columns<Wide> &c;
+  const Epilogue &e;
+  float *dx;
+  int64_t ldx;
+  const float *dy;
+  int64_t ldy;
+  const float *y;
+  int64_t lds;
+  float kept, sum[4] = {};
+
+  template <int N>
+  GK_MEMBER void take(int64_t row) {
+    float g[N][4], stored[N][4];
+    GK_UNROLL for (int j = 0; j < N; j++) {
+      c.loadMutable(g[j], dy + (row + j * warpsOfBlock) * ldy);
+      c.load(stored[j], y + (row + j * warpsOfBlock) * lds);
+    }
+    GK_UNROLL for (int j = 0; j < N; j++) {
+      int64_t at = row + j * warpsOfBlock;
+      uint64_t k = rowKey(e, at);
+      GK_UNROLL for (int i = 0; i < 4; i++) {
+        if (c.has(i)) g[j][i] = finishBack(e, g[j][i], stored[j][i], kept, k, c.at(i));
+        sum[i] += g[j][i];
+      }
+      c.store(dx + at * ldx, g[j]);
+    }
+  }
+};
 
 template <bool Wide>
 GK_DEVICE void applyBack(float *dx, int64_t ldx, float *partial, Sums &sums, const float *dy, int64_t ldy, const float *y, int64_t lds,
                          int rows, int cols, int each, const Epilogue &e) {
   Columns<Wide> c(cols);
-  int64_t first = (int64_t)blockX() * each, end = first + each < rows ? first + each : rows;
-  float sum[4] = {}, kept = 1.f / e.scale;
-  for (int64_t row = first + warp(); row < end; row += warpsOfBlock) {
-    float g[4], stored[4];
-    uint64_t k = rowKey(e, row);
-    c.loadMutable(g, dy + row * ldy);
-    c.load(stored, y + row * lds);
-    GK_UNROLL for (int i = 0; i < 4; i++) {
-      if (c.has(i)) g[i] = finishBack(e, g[i], stored[i], kept, k, c.at(i));
-      sum[i] += g[i];
-    }
-    c.store(dx + row * ldx, g);
-  }
-  if (partial) together(partial, sums, c, sum);
+  Before<Wide> before = {c, e, dx, ldx, dy, ldy, y, lds, 1.f / e.scale};
+  rowsOfBlock(rows, each, before);
+  if (partial) together(partial, sums, c, before.sum);
 }
 
 }  // namespace

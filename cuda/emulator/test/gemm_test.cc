@@ -8,17 +8,10 @@ namespace {
 enum Shape { NN, NT, TN };
 const char *const suffix[] = {"_nn", "_nt", "_tn"};
 
-template <class T>
-double number(T x) {
-  if constexpr (std::is_same_v<T, uint16_t>) return full(x);
-  else return x;
-}
-
 // product compares one product, in so many parts of k.
-template <class T>
 void product(const std::string &way, Shape shape, int m, int n, int k, int parts, int kind, bool wide, double tolerance) {
   std::string name = way + suffix[shape];
-  Matrix<T> a(shape == TN ? k : m, shape == TN ? m : k, wide), b(shape == NT ? n : k, shape == NT ? k : n, wide);
+  Matrix<float> a(shape == TN ? k : m, shape == TN ? m : k, wide), b(shape == NT ? n : k, shape == NT ? k : n, wide);
   Matrix<float> c(m, n, wide), before(m, n);
   a.fill(any), b.fill(any), before.fill(any);
   bool add = kind % 2;
@@ -37,30 +30,29 @@ void product(const std::string &way, Shape shape, int m, int n, int k, int parts
   }
   compare(name.c_str(), c, [&](int i, int j) {
     double sum = add ? before(i, j) : 0;
-    for (int l = 0; l < k; l++) sum += number(shape == TN ? a(l, i) : a(i, l)) * number(shape == NT ? b(j, l) : b(l, j));
+    for (int l = 0; l < k; l++) sum += (double)(shape == TN ? a(l, i) : a(i, l)) * (shape == NT ? b(j, l) : b(l, j));
     return e(sum, i, j);
   }, tolerance);
 }
 
-// Tiles are 128 x 64, steps 16 floats or 32 halves: sizes around those, ragged and one
+// Tiles are 128 x 64, steps 16 floats: sizes around those, ragged and one
 // of all, and k that is shorter than what is copied ahead.
-template <class T>
 void products(const std::string &way, double tolerance) {
   int kind = 0;
   for (Shape shape : {NN, NT, TN}) {
-    product<T>(way, shape, 128, 64, 64, 1, kind++, true, tolerance);
-    product<T>(way, shape, 131, 67, 77, 1, kind++, true, tolerance);
-    product<T>(way, shape, 5, 70, 33, 1, kind++, false, tolerance);
-    product<T>(way, shape, 130, 3, 1, 1, kind++, false, tolerance);
-    product<T>(way, shape, 1, 1, 16, 1, kind++, true, tolerance);
-    product<T>(way, shape, 3, 2, 0, 1, kind++, true, tolerance);
-    product<T>(way, shape, 20, 30, 203, 3, kind++, true, tolerance);
-    product<T>(way, shape, 9, 6, 301, 6, kind++, true, tolerance);
+    product(way, shape, 128, 64, 64, 1, kind++, true, tolerance);
+    product(way, shape, 131, 67, 77, 1, kind++, true, tolerance);
+    product(way, shape, 5, 70, 33, 1, kind++, false, tolerance);
+    product(way, shape, 130, 3, 1, 1, kind++, false, tolerance);
+    product(way, shape, 1, 1, 16, 1, kind++, true, tolerance);
+    product(way, shape, 3, 2, 0, 1, kind++, true, tolerance);
+    product(way, shape, 20, 30, 203, 3, kind++, true, tolerance);
+    product(way, shape, 9, 6, 301, 6, kind++, true, tolerance);
   }
 }
 
 }  // namespace
 
-TEST(gemm_tf32) { products<float>("gemm_tf32", 1e-2); }
-TEST(gemm_bf16) { products<uint16_t>("gemm_bf16", 1e-5); }
-TEST(gemm_f32) { products<float>("gemm_f32", 1e-5); }
+TEST(gemm_tf32) { products("gemm_tf32", 1e-2); }
+TEST(gemm_bf16) { products("gemm_bf16", 1e-1); }
+TEST(gemm_f32) { products("gemm_f32", 1e-5); }

@@ -6,11 +6,11 @@ using namespace test;
 TEST(layer_norm) {
   for (int cols : {1, 31, 140})
     for (int kind : {0, 2}) {
-      int rows = 13, each = 8;
+      int rows = 75, each = 40;
       Epilogue e(kind, rows, cols);
       Matrix<float> x(rows, cols, false), y(rows, cols), dy(rows, cols), dx(rows, cols), stats(rows, 2, false), gamma(1, cols), beta(1, cols);
       x.fill([](int r, int) { return 10 * r + drawn(); }), dy.fill(any), gamma.fill(any), beta.fill(any);
-      run("layer_norm", {2, 1, 1}, y.data(), y.stride, stats.data(), stats.stride, x.data(), x.stride, gamma.data(), beta.data(), rows, cols,
+      run("layer_norm", {10, 1, 1}, y.data(), y.stride, stats.data(), stats.stride, x.data(), x.stride, gamma.data(), beta.data(), rows, cols,
           EPILOGUE_OF(e));
       Buffer<float> gammas(2 * (size_t)cols), betas(2 * (size_t)cols), dgamma((size_t)cols), dbeta((size_t)cols);
       for (int c = 0; c < cols; c++) dgamma[(size_t)c] = dbeta[(size_t)c] = 10;
@@ -18,7 +18,7 @@ TEST(layer_norm) {
           stats.data(), stats.stride, rows, cols, each);
       run("add_partials", {(unsigned)(cols + 31) / 32, 1, 1}, dgamma.data(), gammas.data(), 2, cols);
       run("add_partials", {(unsigned)(cols + 31) / 32, 1, 1}, dbeta.data(), betas.data(), 2, cols);
-      run("layer_norm_back", {2, 1, 1}, dx.data(), dx.stride, dy.data(), dy.stride, x.data(), x.stride, stats.data(), stats.stride,
+      run("layer_norm_back", {10, 1, 1}, dx.data(), dx.stride, dy.data(), dy.stride, x.data(), x.stride, stats.data(), stats.stride,
           gamma.data(), rows, cols);
 
       std::vector<double> mean, inverse;

@@ -91,6 +91,17 @@ TEST(check_numbers) {
   }
 }
 
+// Ties, numbers that round up to infinity, and those below the normal ones.
+TEST(check_halves) {
+  std::vector<float> some = {1.f, 1.00390625f, 1.01171875f, -3.4e38f, 3.39e38f, 1e-40f, -0.f, INFINITY};
+  const int n = 300;
+  Buffer<float> x(2 * n);
+  Buffer<uint32_t> out(n);
+  for (size_t i = 0; i < 2 * n; i++) x[i] = i < some.size() ? some[i] : (float)drawn();
+  run("check_halves", {2, 1, 1}, out.data(), x.data(), n);
+  for (size_t i = 0; i < n; i++) near("halves", (int)i, 0, out[i], half(x[2 * i]) | (uint32_t)half(x[2 * i + 1]) << 16, 0);
+}
+
 // The vectors are Go's: cuda/kernels/testdata/keyed.txt.
 TEST(check_keyed) {
   FILE *f = fopen("cuda/kernels/testdata/keyed.txt", "r");

@@ -44,9 +44,9 @@ TEST(gather) {
 TEST(apply) {
   for (int kind = 0; kind < Epilogue::kinds + 2; kind++)
     for (bool wide : {true, false}) {
-      int rows = 11, cols = kind % 2 ? 133 : 64;
+      int rows = 91, cols = kind % 2 ? 133 : 64;
       Epilogue e(kind, rows, cols);
-      Matrix<float> x(rows, cols, wide), y(rows, cols, wide), dy(rows, cols, wide), dx(rows, cols, wide), partial(3, cols);
+      Matrix<float> x(rows, cols, wide), y(rows, cols, wide), dy(rows, cols, wide), dx(rows, cols, wide);
       x.fill(any), dy.fill(any);
       // What is 0 before the activation is not what was dropped.
       for (int r = 0; r < rows; r++)
@@ -56,11 +56,11 @@ TEST(apply) {
       run("apply", by_rows(rows, cols), x.data(), x.stride, x.data(), x.stride, rows, cols, EPILOGUE_OF(e));
       compare("apply in place", x, [&](int r, int c) { return y(r, c); }, 0);
 
-      // Gradients, and the bias's: of 4 rows a block.
+      // Gradients, and the bias's: of 40 rows a block, some of a warp's in flight at once.
       Buffer<float> sums((size_t)cols), parts(3 * (size_t)cols);
       for (int c = 0; c < cols; c++) sums[(size_t)c] = 100;
       emulator::Dim grid{3, (unsigned)(cols + 127) / 128, 1};
-      run("apply_back", grid, dx.data(), dx.stride, parts.data(), dy.data(), dy.stride, y.data(), y.stride, rows, cols, 4, EPILOGUE_OF(e));
+      run("apply_back", grid, dx.data(), dx.stride, parts.data(), dy.data(), dy.stride, y.data(), y.stride, rows, cols, 40, EPILOGUE_OF(e));
       run("add_partials", {(unsigned)(cols + 31) / 32, 1, 1}, sums.data(), parts.data(), 3, cols);
       compare("apply_back", dx, [&](int r, int c) { return e.back(dy(r, c), y(r, c), r, c); }, 2e-6);
       for (int c = 0; c < cols; c++) {
@@ -68,18 +68,18 @@ TEST(apply) {
         for (int r = 0; r < rows; r++) sum += e.back(dy(r, c), y(r, c), r, c);
         near("the bias's gradient", 0, c, sums[(size_t)c], sum, 1e-6);
       }
-      run("apply_back", grid, dy.data(), dy.stride, nullptr, dy.data(), dy.stride, y.data(), y.stride, rows, cols, 4, EPILOGUE_OF(e));
+      run("apply_back", grid, dy.data(), dy.stride, nullptr, dy.data(), dy.stride, y.data(), y.stride, rows, cols, 40, EPILOGUE_OF(e));
       compare("apply_back in place", dy, [&](int r, int c) { return dx(r, c); }, 0);
     }
 }
 
 TEST(column_sums) {
-  for (int rows : {1, 8, 50})
+  for (int rows : {1, 8, 90})
     for (int cols : {1, 128, 200})
       for (bool wide : {true, false}) {
         Matrix<float> x(rows, cols, wide);
         x.fill(any);
-        int each = 16, blocks = (rows + each - 1) / each;
+        int each = 40, blocks = (rows + each - 1) / each;
         Buffer<float> sums((size_t)cols), parts((size_t)(blocks * cols));
         for (int c = 0; c < cols; c++) sums[(size_t)c] = (float)c;
         run("column_sums", {(unsigned)blocks, (unsigned)(cols + 127) / 128, 1}, parts.data(), x.data(), x.stride, rows, cols, each);
