@@ -15,8 +15,14 @@ import (
 // cut cuts a source into shards in a folder of the test.
 func cut(t testing.TB, src graph.Source, shards int) []*graph.Shard {
 	t.Helper()
+	return cutBy(t, src, shards, "")
+}
+
+// cutBy is cut by one of the partitioners.
+func cutBy(t testing.TB, src graph.Source, shards int, partitioner string) []*graph.Shard {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "shards")
-	m, err := build.Run(t.Context(), src, build.Options{Dir: dir, Shards: shards, Seed: 1})
+	m, err := build.Run(t.Context(), src, build.Options{Dir: dir, Shards: shards, Seed: 1, Partitioner: partitioner})
 	if err != nil {
 		t.Fatal(err)
 	}
