@@ -273,7 +273,7 @@ func optionsOf(list []TrainOption, topic string) (of []TrainOption, known bool) 
 	sharing := !model && topic != "single"
 	for _, o := range list {
 		group, _, _ := strings.Cut(o.Key, ".")
-		if group == topic || o.Applies == topic || model && (group == "model" || group == "train") || sharing && o.Applies == "strategies" {
+		if group == topic || slices.Contains(strings.Split(o.Applies, ", "), topic) || model && (group == "model" || group == "train") || sharing && o.Applies == "strategies" {
 			of = append(of, o)
 		}
 	}

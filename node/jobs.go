@@ -84,8 +84,8 @@ func sharedRecipe(r api.TrainRequest, way string, d plan.Dataset) (train.Recipe,
 	if err == nil && way != strategy.Single {
 		err = recipe.Sharing.CheckNodes(len(ownersOf(d)))
 	}
-	if err == nil && way == strategy.Grappa {
-		err = recipe.Sharing.Grappa.CheckShards(len(d.Shards))
+	if err == nil {
+		err = recipe.Sharing.CheckShards(len(d.Shards))
 	}
 	return recipe, err
 }

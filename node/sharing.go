@@ -11,11 +11,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
 	"github.com/hopmesh/hopmesh/engine/strategy/leap"
 	"github.com/hopmesh/hopmesh/engine/strategy/p3"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
 // strategies are the ways in which nodes share a job.
-var strategies = []strategy.Strategy{centric.Strategy{}, leap.Strategy{}, p3.Strategy{}, grappa.Strategy{}}
+var strategies = []strategy.Strategy{centric.Strategy{}, leap.Strategy{}, p3.Strategy{}, grappa.Strategy{}, pipe.Pipe, pipe.Graph}
 
 // strategyOf says whether nodes share the work, and how, and why. Where that is left to
 // them, those that own the data choose when the job begins.

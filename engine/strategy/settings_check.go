@@ -35,6 +35,9 @@ func (s *Settings) Check() error {
 	case !slices.Contains([]string{"", resample, blocks}, s.P3.Push):
 		return fmt.Errorf("p3.push=%s: it is one of %s, %s", s.P3.Push, resample, blocks)
 	}
+	if Piped(s.Strategy) && s.Topology == sharded {
+		return fmt.Errorf("topology=%s: with --strategy %s each node knows all edges: leave it out, or take another --strategy", sharded, s.Strategy)
+	}
 	if err := checkMerge(l.Merge); err != nil {
 		return fmt.Errorf("leap.merge=%s: %w", l.Merge, err)
 	}
@@ -66,17 +69,25 @@ func (s *Settings) Check() error {
 }
 
 // CheckUse says in a sentence which setting means nothing to the strategy that was asked
-// for. auto may come to any of them, so with it all settings have a meaning.
+// for. auto may come to any of those that train on batches, so with it all of their
+// settings have a meaning.
 func (s *Settings) CheckUse(asked string) error {
 	if asked == "" || asked == Auto {
+		for _, k := range pipeKeys {
+			if value := k.get(s); value != k.Default {
+				return fmt.Errorf("--set %s=%s is for --strategy %s, which %s never chooses: leave it out, or name the strategy", k.Key.Key, value, strings.ReplaceAll(k.Applies, ", ", " or "), Auto)
+			}
+		}
 		return nil
 	}
 	for _, k := range keys {
 		value := k.get(s)
 		switch {
-		case value == k.Default || k.Applies == asked || asked == Graph && slices.Contains(graphKeys, k.Key.Key):
+		case value == k.Default || k.appliesTo(asked):
 		case k.Applies == everyStrategy && asked == Single:
 			return fmt.Errorf("--set %s=%s is for nodes that share a job, and --strategy %s has one do it all: leave one of the two out", k.Key.Key, value, asked)
+		case k.appliesTo(Pipe):
+			return fmt.Errorf("--set %s=%s is for --strategy %s, and this job's is %s: leave it out, or choose another", k.Key.Key, value, strings.ReplaceAll(k.Applies, ", ", " or "), asked)
 		case k.Applies != everyStrategy:
 			return fmt.Errorf("--set %s=%s is for --strategy %s, and this job's is %s: leave it out, or choose that one or %s", k.Key.Key, value, k.Applies, asked, Auto)
 		}
@@ -94,8 +105,8 @@ func (s *Settings) CheckSweep(asked string) error {
 		return fmt.Errorf("--sweep: the strategy %s adds up the first layer of one model only: take another --strategy, or start one job for each model", P3)
 	}
 	for _, k := range keys {
-		if value := k.get(s); (k.Applies == P3 || k.Applies == Pipe) && value != k.Default {
-			return fmt.Errorf("--set %s=%s is for --strategy %s, which trains no sweeps: leave it out, or start one job for each model", k.Key.Key, value, k.Applies)
+		if value := k.get(s); (k.Applies == P3 || k.appliesTo(Pipe)) && value != k.Default {
+			return fmt.Errorf("--set %s=%s is for --strategy %s, which trains no sweeps: leave it out, or start one job for each model", k.Key.Key, value, strings.ReplaceAll(k.Applies, ", ", " or "))
 		}
 	}
 	return nil
@@ -110,6 +121,18 @@ func (s *Settings) CheckNodes(nodes int) error {
 	slots, err := strconv.Atoi(s.Leap.Merge)
 	if err == nil && slots > nodes {
 		return fmt.Errorf("leap.merge=%d: on %d nodes a step has at most %d slots, one for each model: choose 1 to %d, %s or %s", slots, nodes, nodes, nodes, Auto, off)
+	}
+	return nil
+}
+
+// CheckShards says in a sentence what a job can't begin with on a dataset of so many
+// shards.
+func (s *Settings) CheckShards(shards int) error {
+	switch {
+	case s.Strategy == Grappa:
+		return s.Grappa.CheckShards(shards)
+	case Piped(s.Strategy):
+		return s.Pipe.checkShards(shards)
 	}
 	return nil
 }

@@ -10,10 +10,15 @@ import (
 // A Key is a setting that users give by name.
 type Key struct {
 	Key     string
-	Applies string // to what: centric, leap, p3, grappa, pipe or strategies, which is all of them
+	Applies string // to what: some of centric, leap, p3, grappa, pipe and graph; or strategies, which is all of them
 	Values  string
 	Default string
 	Help    string
+}
+
+// appliesTo says whether a setting is one of a strategy.
+func (k *Key) appliesTo(strategy string) bool {
+	return slices.Contains(strings.Split(k.Applies, ", "), strategy)
 }
 
 // What users call values.

@@ -141,6 +141,7 @@ func TestWhatCanNotBeTogether(t *testing.T) {
 		"a share of what":    {Settings{Strategy: Graph, Pipe: PipeSettings{Share: 3}}, "pipe.share=3 is for pipe.halo=sampled"},
 		"an age of what":     {Settings{Strategy: Graph, Pipe: PipeSettings{Age: 3}}, "pipe.age=3 is for pipe.halo=skip"},
 		"bits of graph":      {Settings{Strategy: Graph, Deterministic: true}, "choose --set pipe.ways=N"},
+		"edges elsewhere":    {Settings{Strategy: Pipe, Topology: sharded}, "topology=sharded: with --strategy pipe each node knows all edges"},
 		"bits of ways":       {Settings{Strategy: Graph, Deterministic: true, Pipe: PipeSettings{Ways: 4}}, ""},
 		"negative stages":    {Settings{Pipe: PipeSettings{Stages: -1}}, "pipe.stages=-1"},
 	} {
@@ -178,6 +179,14 @@ func TestStagesAndNodes(t *testing.T) {
 	if err := s.CheckNodes(5); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
+	s.Pipe.Chunks = 7
+	if err := s.CheckShards(7); err != nil {
+		t.Error(err)
+	}
+	want = "the dataset has 6 shards, which can't be 7 chunks, nor as many ways: choose 6 at most with --set pipe.chunks and pipe.ways, or import it with more --shards"
+	if err := s.CheckShards(6); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
 	for _, c := range []struct {
 		strategy             string
 		s                    PipeSettings
@@ -190,6 +199,10 @@ func TestStagesAndNodes(t *testing.T) {
 		if a, b, d := p.StagesOf(c.strategy, 5, 4), p.WaysOf(c.strategy, 5), p.ChunksOf(c.strategy, 5, 20); a != c.stages || b != c.ways || d != c.chunks {
 			t.Errorf("%s, %+v: %d stages, %d ways, %d chunks", c.strategy, c.s, a, b, d)
 		}
+	}
+	s = Settings{Strategy: Auto, Pipe: PipeSettings{Ways: 2}}
+	if err := s.CheckUse(""); err == nil || !strings.Contains(err.Error(), "--set pipe.ways=2 is for --strategy pipe or graph, which auto never chooses") {
+		t.Error(err)
 	}
 	// graph has what of this is of use without histories.
 	for key, ok := range map[string]bool{"pipe.ways": true, "pipe.halo": true, "pipe.stages": false, "pipe.period": false} {

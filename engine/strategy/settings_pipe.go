@@ -136,6 +136,15 @@ func (s *PipeSettings) check(strategy string, deterministic bool) error {
 	return nil
 }
 
+// checkShards says in a sentence what a job can't begin with on a dataset of so many
+// shards.
+func (s *PipeSettings) checkShards(shards int) error {
+	if chunks := max(s.Chunks, s.Ways); chunks > shards {
+		return fmt.Errorf("the dataset has %d shards, which can't be %d chunks, nor as many ways: choose %d at most with --set pipe.chunks and pipe.ways, or import it with more --shards", shards, chunks, shards)
+	}
+	return nil
+}
+
 // checkNodes says in a sentence what a job can't begin with on so many nodes.
 func (s *PipeSettings) checkNodes(strategy string, nodes int) error {
 	stages, ways := s.StagesOf(strategy, nodes, 1), s.WaysOf(strategy, nodes)
@@ -145,32 +154,32 @@ func (s *PipeSettings) checkNodes(strategy string, nodes int) error {
 	return nil
 }
 
-// graphKeys are those of pipeKeys that graph has, too.
-var graphKeys = []string{"pipe.ways", "pipe.halo", "pipe.share", "pipe.age"}
+// pipeAndGraph is what settings apply to that graph has, too.
+const pipeAndGraph = Pipe + ", " + Graph
 
 var pipeKeys = []key{
 	{Key{"pipe.stages", Pipe, "nodes|N", nodes,
 		"how many stages the layers are cut into: each node has one, as far as there are layers"},
 		func(s *Settings, v string) error { return some(v, nodes, &s.Pipe.Stages, mostCount) },
 		func(s *Settings) string { return someOr(s.Pipe.Stages, nodes) }},
-	{Key{"pipe.ways", Pipe, "usual|N", usually,
-		"how many nodes share a stage, each with a part of the vertices, and bring each other rows before each layer: usually one or, for graph, which has this, too, as many as there are"},
+	{Key{"pipe.ways", pipeAndGraph, "usual|N", usually,
+		"how many nodes share a stage, each with a part of the vertices, and bring each other rows before each layer: usually one or, for graph, as many as there are"},
 		func(s *Settings, v string) error { return some(v, usually, &s.Pipe.Ways, mostCount) },
 		func(s *Settings) string { return someOr(s.Pipe.Ways, usually) }},
 	{Key{"pipe.chunks", Pipe, "shards|N", shards,
 		"how many chunks the vertices are in, which go through the stages one after the other: more have less idle time, and older rows of each other"},
 		func(s *Settings, v string) error { return some(v, shards, &s.Pipe.Chunks, mostCount) },
 		func(s *Settings) string { return someOr(s.Pipe.Chunks, shards) }},
-	{Key{"pipe.halo", Pipe, "exact|previous-epoch|sampled|skip", RowsExact,
-		"which rows ways see of each other: those of now, those of the last epoch, a share of them, scaled up, or those that were sent some epochs ago (graph has this, too)"},
+	{Key{"pipe.halo", pipeAndGraph, "exact|previous-epoch|sampled|skip", RowsExact,
+		"which rows ways see of each other: those of now, those of the last epoch, a share of them, scaled up, or those that were sent some epochs ago"},
 		func(s *Settings, v string) error {
 			return choose(v, &s.Pipe.Halo, RowsExact, RowsPrevious, RowsSampled, RowsSkip)
 		},
 		func(s *Settings) string { return s.Pipe.HaloOf() }},
-	{Key{"pipe.share", Pipe, "PERCENT", "10", "of the rows that ways sample of each other (graph has this, too)"},
+	{Key{"pipe.share", pipeAndGraph, "PERCENT", "10", "of the rows that ways sample of each other"},
 		setShare,
 		func(s *Settings) string { return strconv.Itoa(usual(s.Pipe.Share, usualShare)) }},
-	{Key{"pipe.age", Pipe, "EPOCHS", "1", "for how many epochs rows are not sent again where that is skipped (graph has this, too)"},
+	{Key{"pipe.age", pipeAndGraph, "EPOCHS", "1", "for how many epochs rows are not sent again where that is skipped"},
 		func(s *Settings, v string) error { return whole(v, &s.Pipe.Age, usualAge) },
 		func(s *Settings) string { return strconv.Itoa(s.Pipe.AgeOf()) }},
 	{Key{"pipe.shuffle", Pipe, "on|off", on,

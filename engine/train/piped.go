@@ -48,6 +48,9 @@ func (t *learner) openPiped(ctx context.Context) error {
 		}
 		layout, task.Exchange, task.Work = s.layout, s.exchange, s.work
 	}
+	if err := t.recipe.Sharing.CheckShards(len(t.data.shards)); err != nil {
+		return err
+	}
 	if err := task.Plan(layout, &t.recipe.Sharing, int(t.data.topology.Edges())); err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ func (r *Recipe) checkSweep(about About) error {
 	switch {
 	case len(r.Sweep) > mostModels:
 		return fmt.Errorf("--sweep makes %d models, and one job trains at most %d: start several jobs", len(r.Sweep), mostModels)
-	case r.Sharing.Strategy == strategy.P3:
-		return r.Sharing.CheckSweep(strategy.P3)
+	case r.Sharing.Strategy == strategy.P3 || strategy.Piped(r.Sharing.Strategy):
+		return r.Sharing.CheckSweep(r.Sharing.Strategy)
 	case r.Sharing.Strategy == strategy.Grappa && r.Sharing.Grappa.OnPlateau():
 		return errors.New("--sweep: with --set grappa.switch=plateau each model would turn to other shards at another time, and all train on the same batches: leave one of the two out")
 	}

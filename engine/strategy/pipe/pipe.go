@@ -24,11 +24,7 @@ func (s Strategy) Name() string { return string(s) }
 
 // New implements strategy.Strategy.
 func (s Strategy) New(l strategy.Layout, set strategy.Settings) (strategy.Dealer, error) {
-	shards := len(l.Owners)
-	if chunks := set.Pipe.ChunksOf(s.Name(), l.Nodes, shards); chunks > shards {
-		return nil, fmt.Errorf("the dataset has %d shards, which can't be %d chunks: choose as many at most with --set pipe.chunks or pipe.ways, or import it with more --shards", shards, chunks)
-	}
-	return Nobody, nil
+	return Nobody, set.CheckShards(len(l.Owners))
 }
 
 // Nobody is a Dealer of no roots: a Worker finds by itself what is its.
