@@ -98,6 +98,24 @@ func TestPipelinesAreTheSameOnAnyNumberOfNodes(t *testing.T) {
 	}
 }
 
+// What is learnt does not depend on how often it is judged.
+func TestJudgingLeavesPipelinesAlone(t *testing.T) {
+	shards := tiny(t, 120, 4)
+	r := fullGraph("gcnii", 3)
+	r.Sharing = piping(strategy.Pipe, strategy.PipeSettings{Period: 2})
+	want := ""
+	for _, every := range []int{1, 3} {
+		r.EvalEvery = every
+		_, told := newMesh(2, uneven(len(shards), 2)).mustRun(t, r, shards, Options{Threads: 1, Strategies: pipelines})
+		if want == "" {
+			want = hashes(told[0])
+		}
+		if got := hashes(told[0]); got != want {
+			t.Errorf("judged every %d epochs:\n%s\nand every epoch\n%s", every, got, want)
+		}
+	}
+}
+
 // However often they are interrupted, and on however many nodes they go on, they come to
 // what they would have come to.
 func TestPipelinesGoOn(t *testing.T) {

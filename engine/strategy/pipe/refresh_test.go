@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // Histories that are refreshed are of the weights with which a period began: without
@@ -95,5 +97,30 @@ func TestRefreshedRowsStay(t *testing.T) {
 			t.Errorf("epoch %d: the history is the same as in the epoch before: %v", epoch, same)
 		}
 		last = now
+	}
+}
+
+// Histories cost what the formula says, once in a period.
+func TestVolumeOfHistories(t *testing.T) {
+	for _, c := range []struct{ stages, ways int }{{3, 1}, {2, 2}, {1, 3}} {
+		w := newWorld(t, 3, sizes, anywhere)
+		s := newSetup(deep("gcnii", 3), c.stages, c.ways, 6)
+		s.Refresh, s.Period = true, 3
+		j := w.start(t, s)
+		for epoch := 1; epoch <= 4; epoch++ {
+			j.epoch(t, epoch)
+		}
+		var got uint64
+		for _, n := range j.nodes {
+			got += n.payload(strategy.Activation)
+		}
+		sizes := Sizes{
+			Stages: c.stages, Ways: c.ways, Nodes: s.nodes, Vertices: w.vertices(), Layers: 3,
+			Mirrors: NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 2, Weights: j.model.Size(),
+		}
+		of := sizes.Of()
+		if want := 4*(of.Boundary+of.Halo) + 2*sizes.History(); got != want {
+			t.Errorf("%+v: %d bytes in four epochs, of which two begin a period, want %d", c, got, want)
+		}
 	}
 }

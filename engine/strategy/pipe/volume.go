@@ -39,5 +39,11 @@ func (s Sizes) Of() Volume {
 	}
 }
 
+// History is what the nodes send each other to make a history, once in a period.
+func (s Sizes) History() uint64 {
+	row := uint64(s.Hidden * s.Number)
+	return uint64(s.Stages-1)*uint64(s.Tensors)*uint64(s.Vertices)*row + uint64(s.Layers)*uint64(s.Mirrors)*row
+}
+
 // Total is the sum.
 func (v Volume) Total() uint64 { return v.Boundary + v.Halo + v.Sum + v.Spread }
