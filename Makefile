@@ -69,6 +69,9 @@ test-arm64: ## the kernels' tests for arm64, under qemu
 # A driver that runs kernels on the processor, where it was built.
 CUDA_EMULATOR := $(CURDIR)/.tools/cuda/libcuda.so
 
+# Nodes that share the device, where there are tests of that.
+EMULATED_ALSO := $(addprefix ./,$(wildcard node/gputest))
+
 # What build tag cuda has, in parts that go on after one another's failures.
 CUDA_PARTS := test-cuda-calls test-cuda-emulated ptx-check ptxas test-kernels mutate-some gpu-check
 
@@ -79,7 +82,7 @@ test-cuda: ## what has build tag cuda, without a GPU (needs gcc, g++, clang-19 a
 .PHONY: test-cuda-calls test-cuda-emulated
 test-cuda-calls: build-cuda ## the calls of the driver, on one that computes nothing (needs gcc)
 	$(CUDA) vet -tags cuda ./cuda/... ./cli/hopmesh
-	$(CUDA) vet -tags cuda,emulator ./cuda/... ./scripts/gpu/...
+	$(CUDA) vet -tags cuda,emulator ./cuda/... ./scripts/gpu/... $(EMULATED_ALSO)
 	$(CUDA) test -race -tags cuda -timeout 9m ./cuda/...
 
 # Tag emulator has the tests that need a driver that runs kernels: the emulated one, or
@@ -87,7 +90,7 @@ test-cuda-calls: build-cuda ## the calls of the driver, on one that computes not
 # its cache. The device's tests try other schedules themselves.
 EMULATED = HOPMESH_LIBCUDA=$(CUDA_EMULATOR) $(CUDA) test -tags cuda,emulator -timeout 9m
 test-cuda-emulated: cuda-emulator ## whatever runs kernels, on an emulated driver (needs gcc and g++)
-	$(EMULATED) ./cuda/...
+	$(EMULATED) ./cuda/... $(EMULATED_ALSO)
 	HOPMESH_EMU_SCHED=greedyrev HOPMESH_EMU_COPY=eager HOPMESH_EMU_QUEUE=eager $(EMULATED) -count=1 ./cuda/driver ./cuda/kernels ./cuda/sample
 	HOPMESH_EMU_SCHED=rand:5 HOPMESH_EMU_COPY=late HOPMESH_EMU_QUEUE=rand:3 $(EMULATED) -count=1 ./cuda/driver ./cuda/kernels ./cuda/sample
 

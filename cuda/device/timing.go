@@ -8,8 +8,7 @@ import (
 )
 
 // Time is how long the GPU takes for what the operations give to it, between two of its
-// events. What they wait for is in it, and one wait for their end: a measurement gives
-// many at once.
+// events. What they themselves wait for is in it.
 func (d *Device) Time(operations func()) (took time.Duration, err error) {
 	if !d.begin() {
 		return 0, d.err
@@ -19,7 +18,7 @@ func (d *Device) Time(operations func()) (took time.Duration, err error) {
 	to, err2 := d.on.NewEvent(true)
 	if d.check(errors.Join(err, err2)) && d.finish() && d.check(d.on.Record(from, d.stream)) {
 		operations()
-		if d.finish() && d.check(d.on.Record(to, d.stream)) && d.check(d.on.Await(to)) {
+		if d.flush() && d.check(d.on.Record(to, d.stream)) && d.check(d.on.Await(to)) {
 			took, err = d.on.Between(from, to)
 			d.check(err)
 		}

@@ -74,8 +74,8 @@ var steps = []step{
 		run: "./cuda.test" + tests + "-epochs $EPOCHS",
 	},
 	{
-		name: "nodes", what: "nodes on this machine that share the GPU", limit: 60 * time.Second, dir: "cuda/nodetest", needs: []string{"./nodetest.test"},
-		run: "./nodetest.test" + tests,
+		name: "nodes", what: "nodes on this machine that share the GPU", limit: 60 * time.Second, dir: "node/gputest", needs: []string{"./gputest.test"},
+		run: "./gputest.test" + tests,
 	},
 	{
 		name: "demo", what: "three nodes that share the GPU train Cora, and one of them dies", limit: 60 * time.Second, slow: true,
