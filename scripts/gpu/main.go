@@ -27,6 +27,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -43,7 +44,7 @@ func main() {
 		}
 		return
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, *total)
 	defer cancel()
@@ -81,7 +82,7 @@ func do(ctx context.Context, out, only string, tiny bool) (ok bool, err error) {
 	}
 	defer os.RemoveAll(scratch)
 	r := &runner{bundle: filepath.Dir(program), out: out, scratch: scratch, tiny: tiny}
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := os.MkdirAll(out, 0o750); err != nil {
 		return false, err
 	}
 	t := &table{}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,6 +26,9 @@ const (
 
 // emulated is how much longer steps may take on the emulated driver.
 const emulated = 6
+
+// patience is how long after its end a step's group may still hold what it writes to.
+const patience = 5 * time.Second
 
 // A result is a step that was done, or left out.
 type result struct {
@@ -140,7 +144,7 @@ func (r *runner) shell(ctx context.Context, dir, line string, to io.Writer) erro
 	c.Env = append(os.Environ(), r.environment()...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
-	c.WaitDelay = 5 * time.Second
+	c.WaitDelay = patience
 	return c.Run()
 }
 
@@ -204,8 +208,8 @@ func figures(said string) []number {
 // last is the last line that says what is wrong.
 func last(said string, err error) string {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		line := strings.TrimSpace(lines[i])
+	for _, line := range slices.Backward(lines) {
+		line = strings.TrimSpace(line)
 		if line != "" && line != "FAIL" && line != "PASS" {
 			return line
 		}

@@ -110,7 +110,7 @@ func (t *table) write(folder string) error {
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(filepath.Join(folder, "table.json"), append(text, '\n'), 0o644),
-		os.WriteFile(filepath.Join(folder, "table.txt"), []byte(t.text()), 0o644),
+		os.WriteFile(filepath.Join(folder, "table.json"), append(text, '\n'), 0o600),
+		os.WriteFile(filepath.Join(folder, "table.txt"), []byte(t.text()), 0o600),
 	)
 }
