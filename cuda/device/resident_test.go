@@ -42,8 +42,7 @@ func wild(t *testing.T, vertices, most int, weighted bool) *sample.Topology {
 }
 
 // Operations see in blocks that were drawn on the GPU what they see in the processor's,
-// to the last bit, both ways; and so they do when slots are used again while what was
-// computed of them before is still under way.
+// to the last bit, both ways, also when slots are used again.
 func TestResidentBlocksAreTheProcessors(t *testing.T) {
 	d := opened(t, Options{})
 	l := lane(t, d)
@@ -98,6 +97,53 @@ func TestResidentBlocksAreTheProcessors(t *testing.T) {
 		}
 		r.Close()
 	}
+}
+
+// A batch is drawn where another was only once what was computed of that is past the mark
+// behind it, however late that is.
+func TestResidentWaitsForTheStepBefore(t *testing.T) {
+	d := opened(t, Options{})
+	l := lane(t, d)
+	const vertices, cols, steps = 400, 9, 6
+	whole := wild(t, vertices, 30, false)
+	o := sample.Options{Fanouts: []int{6}, Seed: 5}
+	r, err := l.Hold(whole, sample.ResidentOptions{Options: o})
+	filled, err1 := l.NewMark()
+	done, err2 := d.NewMark()
+	if err := errors.Join(err, err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	x := matrix(t, d, vertices, cols, func(i int) float32 { return float32(i%19) / 3 })
+	roots := every(vertices, 9)
+	var late, want [steps]tensor.Matrix
+	ours, host, b := sample.New(whole, o), [steps]sample.Batch{}, &sample.Batch{}
+	for step := range steps {
+		late[step], want[step] = matrix(t, d, len(roots), cols, nil), matrix(t, d, len(roots), cols, nil)
+		if err := ours.Sample(t.Context(), &host[step], 1, uint64(step), roots); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for step := range steps {
+		l.After(done)
+		if err := r.Sample(b, 1, uint64(step), roots); err != nil {
+			t.Fatal(err)
+		}
+		l.Mark(filled)
+		d.After(filled)
+		d.Aggregate(late[step], &b.Blocks[0].CSR, tensor.Matrix{}, x.RowRange(0, b.Blocks[0].Cols), tensor.Sum, false, nil)
+		d.Mark(done)
+	}
+	for step := range steps {
+		block := &host[step].Blocks[0]
+		d.Aggregate(want[step], &block.CSR, tensor.Matrix{}, x.RowRange(0, block.Cols), tensor.Sum, false, nil)
+		if got, want := numbers(d, late[step]), numbers(d, want[step]); !slices.Equal(got, want) {
+			t.Errorf("what was computed in step %d is of another batch", step)
+		}
+	}
+	b.Close()
+	r.Close()
+	filled.Close()
+	done.Close()
 }
 
 // sameBlocks says in what two blocks differ, by what operations make of them.
