@@ -297,3 +297,21 @@ func TestCheckNumbers(t *testing.T) {
 func evenHalf(b uint32) uint32 {
 	return (b + 0x7fff + b>>16&1) &^ 0xffff
 }
+
+// Two floats in a word, rounded to bf16: ties, what rounds up to infinity, and what is
+// below the normal numbers.
+func TestCheckHalves(t *testing.T) {
+	checking(t, func(c *checker) {
+		x := []float32{1, 1.00390625, 1.01171875, -3.4e38, 3.39e38, 1e-40, float32(math.Copysign(0, -1)), float32(math.Inf(1))}
+		for i := len(x); i < 600; i++ {
+			x = append(x, float32(i-300)/7)
+		}
+		n := len(x) / 2
+		in, out := sent(c, x), sent(c, make([]uint32, n))
+		c.run("check_halves", 2, 256, out.Argument(), in.Argument(), driver.Int32(int32(n)))
+		for i, got := range fetched[uint32](c, out) {
+			same(c, "halves", i, got, evenHalf(math.Float32bits(x[2*i]))>>16|evenHalf(math.Float32bits(x[2*i+1])))
+		}
+		fetched[float32](c, in)
+	})
+}
