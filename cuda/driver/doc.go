@@ -7,7 +7,8 @@
 //
 // The driver's library is opened when a device is first asked for (shim.c), so a
 // program with this package also runs where there is none. HOPMESH_CUDA=off turns
-// GPUs off, and HOPMESH_LIBCUDA is the path of another library.
+// GPUs off, and HOPMESH_LIBCUDA is the path of another library. cuBLAS is opened in the
+// same way, if HOPMESH_CUBLAS asks for it: nothing needs it.
 //
 // A driver's call belongs to a thread with the device's context. So a Device has
 // one goroutine with a thread of its own, all calls are methods of Thread, and a
