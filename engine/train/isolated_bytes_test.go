@@ -22,7 +22,7 @@ func TestOnlyGradientsTravelBetweenSwitches(t *testing.T) {
 			if full {
 				r.Batch, r.Fanouts = 0, nil
 			}
-			r.Epochs = 5
+			r.Epochs = 4
 			r.Sharing.Strategy = strategy.Leap
 			_, all := newMesh(3, uneven(len(shards), 3)).mustRun(t, r, shards, Options{Threads: 1})
 			gradient := all[0][1].Sent.Bytes[strategy.Gradient]

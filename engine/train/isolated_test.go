@@ -38,10 +38,10 @@ func TestGroupsThatSeeAllMakeTheGradientsOfOneNode(t *testing.T) {
 
 // With a halo as deep as the model, weights are the bits of the other strategies.
 func TestDeepHalosMakeTheBitsOfOneNode(t *testing.T) {
-	shards := communities(t, 1500)
+	shards := communities(t, 900)
 	for _, full := range []bool{false, true} {
 		r := small("sage")
-		r.Epochs, r.Sharing.Deterministic = 3, true
+		r.Epochs, r.Sharing.Deterministic = 2, true
 		if full {
 			r.Model.Model, r.Model.Aggregator, r.Batch, r.Fanouts = "gcn", "", 0, nil
 		}
@@ -49,7 +49,7 @@ func TestDeepHalosMakeTheBitsOfOneNode(t *testing.T) {
 		want := hashes(one)
 		r.Sharing = apart(strategy.GrappaSettings{Depth: 2, Period: 1})
 		r.Sharing.Deterministic = true
-		for _, nodes := range []int{1, 2, 5} {
+		for _, nodes := range []int{1, 3} {
 			_, told := newMesh(nodes, uneven(len(shards), nodes)).mustRun(t, r, shards, isolation(Options{Threads: 2}))
 			for node, got := range told {
 				if hashes(got) != want {
@@ -78,12 +78,19 @@ func isolations() map[string]strategy.GrappaSettings {
 
 // What is learnt depends on the plan, and not on which node runs which group.
 func TestGroupsLearnTheSameBitsOnAnyNumberOfNodes(t *testing.T) {
-	shards := communities(t, 900)
+	shards := communities(t, 600)
 	seen := map[string]string{}
 	for name, g := range isolations() {
+		meshes := []int{3}
+		if name == "halo" || name == "strict" {
+			meshes = []int{2, 4}
+		}
 		for _, full := range []bool{false, true} {
+			if full && !slices.Contains([]string{"halo", "strict", "sampled"}, name) {
+				continue
+			}
 			r := small("sage")
-			r.Epochs, r.Batch = 4, 150
+			r.Epochs, r.Batch = 3, 150
 			if full {
 				r.Model.Model, r.Model.Aggregator, r.Batch, r.Fanouts = "gcn", "", 0, nil
 			}
@@ -96,7 +103,7 @@ func TestGroupsLearnTheSameBitsOnAnyNumberOfNodes(t *testing.T) {
 				t.Errorf("%s and %s learn the same: one of them is without effect", name, other)
 			}
 			seen[key] = name
-			for _, nodes := range []int{2, 4} {
+			for _, nodes := range meshes {
 				_, told := newMesh(nodes, uneven(len(shards), nodes)).mustRun(t, r, shards, isolation(Options{Threads: 1}))
 				for node, got := range told {
 					if learnt(got) != want {

@@ -18,11 +18,11 @@ func (t *trainer) steps(ctx context.Context) error {
 	if t.front != nil {
 		t.front.From(uint32(at.epoch), at.step)
 	}
+	defer t.isolate()()
 	t.batches.begin(ctx, at.epoch, at.step)
 	defer t.batches.end()
 	defer t.front.stop()
 	defer t.round(false)
-	defer t.isolate()()
 	t.whole = at.step == 0
 	t.take(at.epoch, at.step)
 	for _, l := range t.learners {
