@@ -3,7 +3,6 @@ package vicinity
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -231,6 +230,3 @@ func runsOf(vertices []uint32) (runs []Range) {
 	}
 	return runs
 }
-
-// String says what a range is, in sentences.
-func (r Range) String() string { return fmt.Sprintf("%d to %d", r.First, r.End-1) }
