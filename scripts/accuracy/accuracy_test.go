@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/scripts/graphs"
+	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
 // TestQuickRowsReachTheirBars trains what takes a second or two a seed, with fewer
@@ -54,7 +54,7 @@ func TestQuickRowsReachTheirBars(t *testing.T) {
 			tests = append(tests, 100*result.Best.Eval.Test.Accuracy)
 		}
 		// Fewer seeds than the bar was measured with: a point of room for chance.
-		if mean, _ := spread(tests); mean < r.bar-tolerance-1 {
+		if mean, _ := runs.Spread(tests); mean < r.bar-tolerance-1 {
 			t.Errorf("%s: %.2f of %v, with a bar of %.1f", r.id(), mean, tests, r.bar)
 		}
 	}
@@ -89,52 +89,13 @@ func TestNodesLearnAsWellAsOne(t *testing.T) {
 			tests[i] = append(tests[i], 100*result.Best.Eval.Test.Accuracy)
 		}
 	}
-	one, _ := spread(tests[0])
-	many, _ := spread(tests[1])
+	one, _ := runs.Spread(tests[0])
+	many, _ := runs.Spread(tests[1])
 	if math.Abs(one-many) > apart {
 		t.Errorf("one node comes to %v, three to %v", tests[0], tests[1])
 	}
 	if _, err := share(t.Context(), r.Recipe, g.Shards[:1], 3); err == nil || !strings.Contains(err.Error(), "too few for 3 nodes") {
 		t.Errorf("one shard on three nodes: %v", err)
-	}
-}
-
-func TestFinishedRunsAreKept(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "runs.jsonl")
-	k, err := load(file)
-	if err != nil || len(k.runs) != 0 {
-		t.Fatalf("nothing was kept yet: %v, %v", k.runs, err)
-	}
-	r := rows()[0]
-	id, err := digest(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for seed := range uint64(3) {
-		if err := k.add(run{Row: r.id(), Recipe: id, Seed: seed, Commit: "abc", Test: 80 + float64(seed)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if k, err = load(file); err != nil {
-		t.Fatal(err)
-	}
-	if got := k.of(r.id(), id, 0); len(got) != 3 || got[2].Test != 82 {
-		t.Errorf("read back %v", got)
-	}
-	r.Rate *= 2
-	other, err := digest(r)
-	if err != nil || len(k.of(r.id(), other, 0)) != 0 {
-		t.Errorf("runs of another recipe count: %v", err)
-	}
-	r.Seed++
-	if same, err := digest(r); err != nil || same != other {
-		t.Errorf("a seed makes another recipe: %v", err)
-	}
-	if err := os.WriteFile(file, []byte("no run\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := load(file); err == nil || !strings.Contains(err.Error(), "runs.jsonl") {
-		t.Errorf("a damaged file: %v", err)
 	}
 }
 
@@ -149,11 +110,5 @@ func TestRowsAreAllDifferent(t *testing.T) {
 	slices.Sort(ids)
 	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) || n != 21 {
 		t.Errorf("%d rows, %d different: %v", len(ids), n, ids)
-	}
-}
-
-func TestSpread(t *testing.T) {
-	if mean, deviation := spread([]float64{1, 3}); mean != 2 || deviation*deviation < 1.99 || deviation*deviation > 2.01 {
-		t.Errorf("%v ± %v", mean, deviation)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -24,6 +23,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/scripts/graphs"
+	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
 // tolerance is how far below its bar a mean may be, in points.
@@ -54,7 +54,7 @@ func main() {
 }
 
 func all(ctx context.Context, t task, file, only string, show bool) error {
-	k, err := load(file)
+	k, err := runs.Load(file)
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func all(ctx context.Context, t task, file, only string, show bool) error {
 }
 
 // finish does the runs that are not kept yet.
-func (t task) finish(ctx context.Context, k *kept) (err error) {
-	commit, err := commit()
+func (t task) finish(ctx context.Context, k *runs.Kept) (err error) {
+	commit, err := runs.Commit()
 	if err != nil {
 		return err
 	}
@@ -99,11 +99,11 @@ func (t task) finish(ctx context.Context, k *kept) (err error) {
 		}
 	}()
 	for _, r := range t.list {
-		id, err := digest(r)
+		id, err := runs.Digest(r.Recipe)
 		if err != nil {
 			return err
 		}
-		done := k.of(r.id(), id, t.nodes)
+		done := k.Of(r.id(), id, t.nodes)
 		for seed := range uint64(r.seeds) {
 			if _, ok := done[seed]; ok {
 				continue
@@ -122,12 +122,12 @@ func (t task) finish(ctx context.Context, k *kept) (err error) {
 				return fmt.Errorf("%s, seed %d: %w", r.id(), seed, err)
 			}
 			best := result.Best
-			one := run{
+			one := runs.Run{
 				Row: r.id(), Recipe: id, Seed: seed, Nodes: t.nodes, Commit: commit, Epoch: best.Epoch, Val: 100 * best.Eval.Val.Accuracy,
 				Test: 100 * best.Eval.Test.Accuracy, Seconds: time.Since(begun).Seconds(),
 			}
 			fmt.Fprintf(os.Stderr, "%s, seed %d: %.2f (epoch %d, %.0f s)\n", one.Row, seed, one.Test, one.Epoch, one.Seconds)
-			if err := k.add(one); err != nil {
+			if err := k.Add(one); err != nil {
 				return err
 			}
 		}
@@ -142,18 +142,18 @@ func source(folder, graph string) string {
 	return filepath.Join(folder, graph+".npz")
 }
 
-func table(list []row, k *kept) error {
+func table(list []row, k *runs.Kept) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "GRAPH\tMODEL\tRECIPE\tSEEDS\tTEST ACCURACY\tBAR\t\tCOMMIT")
 	var below error
 	for _, r := range list {
-		id, err := digest(r)
+		id, err := runs.Digest(r.Recipe)
 		if err != nil {
 			return err
 		}
 		var tests []float64
 		var commits []string
-		done := k.of(r.id(), id, 0)
+		done := k.Of(r.id(), id, 0)
 		for seed := range uint64(r.seeds) {
 			if one, ok := done[seed]; ok {
 				tests = append(tests, one.Test)
@@ -162,7 +162,7 @@ func table(list []row, k *kept) error {
 		}
 		slices.Sort(commits)
 		commits = slices.Compact(commits)
-		mean, deviation := spread(tests)
+		mean, deviation := runs.Spread(tests)
 		said, bar, verdict := "not run", "", ""
 		if len(tests) > 0 {
 			said = fmt.Sprintf("%.2f ± %.2f", mean, deviation)
@@ -183,18 +183,4 @@ func table(list []row, k *kept) error {
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\t%s\n", r.graph, r.name, describe(r.Recipe), len(tests), r.seeds, said, bar, verdict, strings.Join(commits, " "))
 	}
 	return errors.Join(below, w.Flush())
-}
-
-// spread is the mean and the deviation of a sample.
-func spread(list []float64) (mean, deviation float64) {
-	if len(list) == 0 {
-		return 0, 0
-	}
-	for _, x := range list {
-		mean += x / float64(len(list))
-	}
-	for _, x := range list {
-		deviation += (x - mean) * (x - mean)
-	}
-	return mean, math.Sqrt(deviation / max(float64(len(list)-1), 1))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/leap"
 	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
 // apart is how far a mean on several nodes may be from that on one, in points.
@@ -64,16 +65,16 @@ func share(ctx context.Context, r train.Recipe, shards []*graph.Shard, nodes int
 }
 
 // compare prints the means of the seeds that were trained on one node and on several.
-func (t task) compare(list []row, k *kept) error {
+func (t task) compare(list []row, k *runs.Kept) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(w, "GRAPH\tMODEL\tSEEDS\tONE NODE\t%d NODES\tAPART\t\n", t.nodes)
 	var far error
 	for _, r := range list {
-		id, err := digest(r)
+		id, err := runs.Digest(r.Recipe)
 		if err != nil {
 			return err
 		}
-		alone, shared := k.of(r.id(), id, 0), k.of(r.id(), id, t.nodes)
+		alone, shared := k.Of(r.id(), id, 0), k.Of(r.id(), id, t.nodes)
 		var one, many []float64
 		for seed := range uint64(r.seeds) {
 			a, there := alone[seed]
@@ -85,8 +86,8 @@ func (t task) compare(list []row, k *kept) error {
 		if len(one) == 0 {
 			continue
 		}
-		mean, deviation := spread(one)
-		meanToo, deviationToo := spread(many)
+		mean, deviation := runs.Spread(one)
+		meanToo, deviationToo := runs.Spread(many)
 		verdict := "holds"
 		if math.Abs(mean-meanToo) > apart {
 			verdict, far = "APART", errApart

@@ -1,4 +1,6 @@
-package main
+// Package runs keeps what scripts have trained, a seed at a time, so that nothing that
+// is done is done again.
+package runs
 
 import (
 	"bufio"
@@ -8,13 +10,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/train"
 )
 
-// A run is one seed of one row, done: a line of the file that keeps them.
-type run struct {
+// A Run is one seed of one row, done: a line of the file that keeps them.
+type Run struct {
 	Row     string  `json:"row"`
 	Recipe  string  `json:"recipe"` // digest of the recipe, without its seed
 	Seed    uint64  `json:"seed"`
@@ -24,11 +29,13 @@ type run struct {
 	Val     float64 `json:"val"`   // percent
 	Test    float64 `json:"test"`  // percent, of that epoch
 	Seconds float64 `json:"seconds"`
+	Seen    float64 `json:"seen,omitempty"` // share of edges, where groups trained in isolation
 }
 
-func digest(r row) (string, error) {
-	r.Recipe.Seed = 0
-	text, err := json.Marshal(r.Recipe)
+// Digest is that of a recipe, without its seed.
+func Digest(r train.Recipe) (string, error) {
+	r.Seed = 0
+	text, err := json.Marshal(r)
 	if err != nil {
 		return "", err
 	}
@@ -36,14 +43,15 @@ func digest(r row) (string, error) {
 	return hex.EncodeToString(sum[:6]), nil
 }
 
-// kept are the runs that were done, in a file of one JSON object a line.
-type kept struct {
+// Kept are the runs that were done, in a file of one JSON object a line.
+type Kept struct {
 	file string
-	runs []run
+	runs []Run
 }
 
-func load(file string) (*kept, error) {
-	k := &kept{file: file}
+// Load reads those of a file, which need not exist.
+func Load(file string) (*Kept, error) {
+	k := &Kept{file: file}
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return k, nil
@@ -54,7 +62,7 @@ func load(file string) (*kept, error) {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		var r run
+		var r Run
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			return nil, fmt.Errorf("%s has a line that is no run: remove it: %w", file, err)
 		}
@@ -63,9 +71,9 @@ func load(file string) (*kept, error) {
 	return k, lines.Err()
 }
 
-// of returns the runs of a row as its recipe is now, on so many nodes.
-func (k *kept) of(row, recipe string, nodes int) map[uint64]run {
-	found := map[uint64]run{}
+// Of returns the runs of a row, by their seeds, as its recipe is now, on so many nodes.
+func (k *Kept) Of(row, recipe string, nodes int) map[uint64]Run {
+	found := map[uint64]Run{}
 	for _, r := range k.runs {
 		if r.Row == row && r.Recipe == recipe && r.Nodes == nodes {
 			found[r.Seed] = r
@@ -74,8 +82,8 @@ func (k *kept) of(row, recipe string, nodes int) map[uint64]run {
 	return found
 }
 
-// add appends a run to the file at once, so that nothing done is done again.
-func (k *kept) add(r run) (err error) {
+// Add appends a run to the file at once.
+func (k *Kept) Add(r Run) (err error) {
 	f, err := os.OpenFile(k.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -85,11 +93,25 @@ func (k *kept) add(r run) (err error) {
 	return json.NewEncoder(f).Encode(r)
 }
 
-// commit is what is run, as git names it; -dirty if that is not all.
-func commit() (string, error) {
+// Commit is what is run, as git names it; -dirty if that is not all.
+func Commit() (string, error) {
 	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude", "*").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask git what is run: %w", err)
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+// Spread is the mean and the deviation of a sample.
+func Spread(list []float64) (mean, deviation float64) {
+	if len(list) == 0 {
+		return 0, 0
+	}
+	for _, x := range list {
+		mean += x / float64(len(list))
+	}
+	for _, x := range list {
+		deviation += (x - mean) * (x - mean)
+	}
+	return mean, math.Sqrt(deviation / max(float64(len(list)-1), 1))
 }
