@@ -142,6 +142,10 @@ bench: build ## everything beside its yardstick, and the packages' benchmarks
 accuracy: ## the recipes that accuracy is judged by; goes on where it stopped (ROWS=cora,photo selects, NODES=3 compares)
 	$(GO) run ./scripts/accuracy -rows '$(ROWS)' -nodes '$(or $(NODES),0)'
 
+.PHONY: ablation
+ablation: ## grappa's halo, sweep and corrections beside one machine; goes on where it stopped (ROWS=cora selects, PLOT=FILE draws)
+	$(GO) run ./scripts/ablation -rows '$(ROWS)' -plot '$(PLOT)'
+
 .PHONY: bench-peers
 bench-peers: $(PEERS) ## epochs beside PyG's and DGL's on this machine's CPU (needs python3; fetches 1.5 GB)
 	$(GO) run ./scripts/peers -python $(PEERS)/bin/python -only '$(ONLY)'

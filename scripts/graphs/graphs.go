@@ -23,11 +23,16 @@ type Graph struct {
 
 // Read cuts a graph's file into the folder, which must not exist.
 func Read(ctx context.Context, file, folder string) (*Graph, error) {
+	return ReadCut(ctx, file, build.Options{Dir: folder})
+}
+
+// ReadCut is Read with options for how it is cut, into o.Dir.
+func ReadCut(ctx context.Context, file string, o build.Options) (*Graph, error) {
 	src, err := read.Open(ctx, file, read.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return cut(ctx, src, folder, false)
+	return cut(ctx, src, o)
 }
 
 // Generate cuts a graph that is made up, its edges mirrored if it is to be undirected.
@@ -36,13 +41,14 @@ func Generate(ctx context.Context, o generate.Options, undirected bool, folder s
 	if err != nil {
 		return nil, err
 	}
-	return cut(ctx, src, folder, undirected)
+	return cut(ctx, src, build.Options{Dir: folder, Undirected: undirected})
 }
 
-func cut(ctx context.Context, src graph.Source, folder string, undirected bool) (*Graph, error) {
-	scratch := folder + ".scratch"
-	m, err := build.Run(ctx, src, build.Options{Dir: folder, Scratch: scratch, DType: graph.F32, Undirected: undirected})
-	if err := errors.Join(err, src.Close(), os.RemoveAll(scratch)); err != nil {
+func cut(ctx context.Context, src graph.Source, o build.Options) (*Graph, error) {
+	folder := o.Dir
+	o.Scratch, o.DType = folder+".scratch", graph.F32
+	m, err := build.Run(ctx, src, o)
+	if err := errors.Join(err, src.Close(), os.RemoveAll(o.Scratch)); err != nil {
 		return nil, fmt.Errorf("cut a graph into %s: %w", folder, err)
 	}
 	g := &Graph{Folder: folder}

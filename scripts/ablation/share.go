@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
+	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/train"
+)
+
+// share trains on so many nodes of a mesh in this process.
+func share(ctx context.Context, r train.Recipe, shards []*graph.Shard, nodes int) (train.Result, error) {
+	if nodes == 1 {
+		return train.Run(ctx, r, shards, train.Options{})
+	}
+	work := strategy.Work{Owners: make([]int, len(shards))}
+	for i := range shards {
+		work.Owners[i] = i * nodes / len(shards)
+	}
+	for i := range nodes {
+		work.Nodes = append(work.Nodes, fmt.Sprintf("node %d", i+1))
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	net := loopback.New(nodes)
+	results, errs := make([]train.Result, nodes), make([]error, nodes)
+	var running sync.WaitGroup
+	for self := range nodes {
+		held := make([]*graph.Shard, len(shards))
+		for i, owner := range work.Owners {
+			if owner == self {
+				held[i] = shards[i]
+			}
+		}
+		own := work
+		own.Self = self
+		running.Go(func() {
+			results[self], errs[self] = train.Run(ctx, r, held, train.Options{Peers: net.Node(self), Work: own, Strategies: []strategy.Strategy{grappa.Strategy{}}})
+			if errs[self] != nil {
+				cancel(errs[self])
+			}
+		})
+	}
+	running.Wait()
+	return results[0], errors.Join(errs...)
+}
