@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -207,7 +206,7 @@ func (b *boundary) bring(ctx context.Context, rows [][]byte, position int) arriv
 			continue
 		}
 		node := b.w.Seats.Node(b.in.stage, way.number)
-		if err := b.w.Exchange.Take(ctx, node, strategy.Activation, b.tag(way.number, position), rows[i][:n], b.w.tally); err != nil {
+		if err := b.w.take(ctx, node, b.tag(way.number, position), rows[i][:n]); err != nil {
 			return arrival{rows, fmt.Errorf("take the rows between stages from node %s: %w", b.w.Work.Nodes[node], err)}
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/keyed"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -292,7 +291,7 @@ func (h *halo) bring(ctx context.Context, s, position, epoch int, m *move) error
 		to := c.sides[m.direction].in[:c.count()*h.w.infos[s].In*h.w.Device.Type().Bytes()]
 		node, tag := m.node(c), h.tag(c, s, epoch, m)
 		under.Go(func() {
-			if err := h.w.Exchange.Take(ctx, node, strategy.Activation, tag, to, h.w.tally); err != nil {
+			if err := h.w.take(ctx, node, tag, to); err != nil {
 				cancel(fmt.Errorf("of node %s: %w", h.w.Work.Nodes[node], err))
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -114,7 +113,7 @@ func (w *Worker) receiveAll(ctx context.Context) error {
 	for _, way := range w.ways {
 		rows := room(way.own() * b.columns(b.in.stage) * w.Device.Type().Bytes())
 		node := w.Seats.Node(b.in.stage, way.number)
-		if err := w.Exchange.Take(ctx, node, strategy.Activation, w.earlyTag(way.number), rows, w.tally); err != nil {
+		if err := w.take(ctx, node, w.earlyTag(way.number), rows); err != nil {
 			return fmt.Errorf("take the rows between stages from node %s: %w", w.Work.Nodes[node], err)
 		}
 		b.give(way.grains, rows)

@@ -201,3 +201,14 @@ func TestVolumes(t *testing.T) {
 		}
 	}
 }
+
+// What is large is taken window by window.
+func TestWindows(t *testing.T) {
+	w := newWorld(t, 1, sizes, anywhere)
+	s := newSetup(deep("gcnii", 3), 2, 2, 4)
+	s.rate, s.Refresh = 0.1, true
+	want := w.learn(t, s, 3)
+	defer func(n int) { windowBytes = n }(windowBytes)
+	windowBytes = 72
+	mustSame(t, "in windows", w.learn(t, s, 3), want)
+}

@@ -68,7 +68,7 @@ func New(ctx context.Context, t Task) (*Worker, error) {
 		return w, nil
 	}
 	w.first, w.end = t.Cuts[stage], t.Cuts[stage+1]
-	return w, w.take(ctx, ways)
+	return w, w.sit(ctx, ways)
 }
 
 // Open takes the memory. Nothing is sent before Epoch. Whatever it returns, Close is to
@@ -95,8 +95,8 @@ func (w *Worker) Open() (err error) {
 	return nil
 }
 
-// take takes some ways of a stage.
-func (w *Worker) take(ctx context.Context, ways []int) error {
+// sit gives the worker some ways of a stage.
+func (w *Worker) sit(ctx context.Context, ways []int) error {
 	t := w.Task
 	m := NewMirrors(t.Shape, t.Topology)
 	s := sample.New(t.Topology, sample.Options{Fanouts: []int{0}, Form: t.Model.Form()})
