@@ -3,6 +3,7 @@ package nn_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -86,8 +87,8 @@ func (g *graph) apart(t *testing.T, r *run, cuts []int, sparse bool) float64 {
 			d.Zero(p.dcarry)
 		}
 	}
-	for s := len(stages) - 1; s >= 0; s-- {
-		at := whole(stages[s].In)
+	for s, info := range slices.Backward(stages) {
+		at := whole(info.In)
 		for _, p := range parts {
 			if s == 0 && stages[0].CarryOut > 0 {
 				d.Combine(p.dy, 1, p.dy, 1, p.dcarry)
@@ -95,7 +96,7 @@ func (g *graph) apart(t *testing.T, r *run, cuts []int, sparse bool) float64 {
 			dseen := p.Back(s, p.dy, p.dcarry, s > 0)
 			switch {
 			case s == 0:
-			case stages[s].Hops == 0:
+			case info.Hops == 0:
 				d.Combine(own(at, p), 1, own(at, p), 1, dseen)
 			default:
 				d.ScatterAdd(at, dseen, places(p))

@@ -143,7 +143,7 @@ func TestPipelinesGoOn(t *testing.T) {
 			}
 			nodes := []int{2, 3, 4}[runs%3]
 			m := newMesh(nodes, uneven(len(shards), nodes))
-			ctx := context.Context(t.Context())
+			ctx := t.Context()
 			if runs < 6 {
 				ctx = cancelAfter(t, m, int64(nodes*nodes)*(8+random.Int64N(30)))
 			}

@@ -263,11 +263,10 @@ func (h *halo) give(c *parcel, s int, m *move) {
 	if c.count() == 0 {
 		return
 	}
-	d, rows := h.w.Device, 0
+	d := h.w.Device
 	own, _ := m.rows(c)
-	rows = len(own)
 	h.space.Reset()
-	x := h.space.Alloc(d.Type(), rows, h.w.infos[s].In)
+	x := h.space.Alloc(d.Type(), len(own), h.w.infos[s].In)
 	d.Gather(x, []tensor.Part{{X: m.of(h.level(m.gives(c), s))}}, unsigned(own))
 	if c.scale != 1 {
 		d.Combine(x, c.scale, x, 0, tensor.Matrix{})

@@ -2,6 +2,7 @@ package pipe
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -191,9 +192,7 @@ func TestAgesOfRows(t *testing.T) {
 		j.epoch(t, epoch+1)
 		now := rows{}
 		for _, n := range j.nodes {
-			for key, x := range take(n, current) {
-				now[key] = x
-			}
+			maps.Copy(now, take(n, current))
 		}
 		made = append(made, now)
 		old := rows{}
@@ -207,7 +206,9 @@ func TestAgesOfRows(t *testing.T) {
 			for place, all := range shown[i] {
 				for key, x := range all {
 					var stage, at, p int
-					fmt.Sscan(key, &stage, &at, &p)
+					if _, err := fmt.Sscan(key, &stage, &at, &p); err != nil {
+						t.Fatal(err)
+					}
 					fresh := slices.Index(n.order, p) <= place
 					want := now[key]
 					if !fresh {

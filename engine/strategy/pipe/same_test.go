@@ -147,9 +147,9 @@ func TestSamplingIsUnbiased(t *testing.T) {
 		t.Error("nothing was sampled")
 	}
 	// In bytes it is about that share.
-	all, some := 0.0, float64(j.nodes[0].payload(strategy.Activation)+j.nodes[1].payload(strategy.Activation))/epochs
+	some := float64(j.nodes[0].payload(strategy.Activation)+j.nodes[1].payload(strategy.Activation)) / epochs
 	m := NewMirrors(j.nodes[0].Shape, w.topology).Count()
-	all = float64(2 * m * spec.Hidden * 8)
+	all := float64(2 * m * spec.Hidden * 8)
 	if some < 0.9*share*all || some > 1.1*share*all {
 		t.Errorf("%g bytes an epoch are sent, of %g", some, all)
 	}
@@ -211,4 +211,21 @@ func TestWindows(t *testing.T) {
 	defer func(n int) { windowBytes = n }(windowBytes)
 	windowBytes = 72
 	mustSame(t, "in windows", w.learn(t, s, 3), want)
+}
+
+// Where sending is skipped, ways see what was sent last, and no history: while weights
+// stay, that is what they would be sent.
+func TestSkippedRowsAreThoseSentBefore(t *testing.T) {
+	w := newWorld(t, 5, sizes, anywhere)
+	s := newSetup(deep("gcn", 2), 1, 2, 4)
+	s.noDrop, s.Shuffle, s.Period = true, false, 100
+	exact := w.start(t, s)
+	s.Halo = Halo{Policy: Skip, Age: 2}
+	skips := w.start(t, s)
+	for epoch := 1; epoch < 6; epoch++ {
+		_, want := exact.epoch(t, epoch)
+		if _, got := skips.epoch(t, epoch); got != want {
+			t.Errorf("epoch %d: the loss is %v, want %v", epoch, got, want)
+		}
+	}
 }

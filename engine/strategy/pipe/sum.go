@@ -52,7 +52,6 @@ type sums[T number] struct {
 	mine   [2][][]T // of each of this node's spans
 	totals [2][]T   // of this node's share
 	in     [][]T    // of each stage: what has come of its columns
-	pieces [][]T
 }
 
 func newSums[T number](w *Worker) *sums[T] {

@@ -297,7 +297,7 @@ func (w *Worker) through(ctx context.Context) error {
 	stop()
 	stop = w.boundary[backwards].start(ctx)
 	defer stop()
-	for place := len(w.order) - 1; place >= 0; place-- {
+	for place := range slices.Backward(w.order) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
