@@ -50,7 +50,7 @@ build-cuda: ## bin/hopmesh-cuda, which looks for NVIDIA GPUs (needs gcc)
 
 .PHONY: test
 test: $(PYTHON) ## all tests
-	$(GO) test -timeout 9m ./...
+	$(GO) test -timeout 15m ./...
 
 # What tests do here in processes of their own needs a kernel that knows qemu, so
 # those are runs of their own.
@@ -83,12 +83,12 @@ test-cuda: ## what has build tag cuda, without a GPU (needs gcc, g++, clang-19 a
 test-cuda-calls: build-cuda ## the calls of the driver, on one that computes nothing (needs gcc)
 	$(CUDA) vet -tags cuda ./cuda/... ./cli/hopmesh
 	$(CUDA) vet -tags cuda,emulator ./cuda/... ./scripts/gpu/... $(EMULATED_ALSO)
-	$(CUDA) test -race -tags cuda -timeout 9m ./cuda/...
+	$(CUDA) test -race -tags cuda -timeout 15m ./cuda/...
 
 # Tag emulator has the tests that need a driver that runs kernels: the emulated one, or
 # a GPU's. Go does not see that the library reads its schedule, and would answer from
 # its cache. The device's tests try other schedules themselves.
-EMULATED = HOPMESH_LIBCUDA=$(CUDA_EMULATOR) $(CUDA) test -tags cuda,emulator -timeout 9m
+EMULATED = HOPMESH_LIBCUDA=$(CUDA_EMULATOR) $(CUDA) test -tags cuda,emulator -timeout 25m
 test-cuda-emulated: cuda-emulator ## whatever runs kernels, on an emulated driver (needs gcc and g++)
 	$(EMULATED) ./cuda/... $(EMULATED_ALSO)
 	HOPMESH_EMU_SCHED=greedyrev HOPMESH_EMU_COPY=eager HOPMESH_EMU_QUEUE=eager $(EMULATED) -count=1 ./cuda/driver ./cuda/kernels ./cuda/sample
