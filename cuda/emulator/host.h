@@ -75,8 +75,8 @@ template <class T>
 static inline T shuffleXor(T v, int d, At at = At::current()) {
   return exchanged("shuffleXor", v, (thread() & 31) ^ (unsigned)d, at);
 }
-GK_DEVICE uint32_t ballot(bool yes, At at = At::current()) {
-  const unsigned char *given = emulator::meet("ballot", at.line(), &yes, sizeof yes);
+GK_DEVICE uint32_t votes(bool yes, At at = At::current()) {
+  const unsigned char *given = emulator::meet("votes", at.line(), &yes, sizeof yes);
   uint32_t r = 0;
   for (int i = 0; i < 32; i++) r |= (uint32_t)given[i * emulator::Meeting::room] << i;
   return r;

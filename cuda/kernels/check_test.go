@@ -116,7 +116,7 @@ func TestCheckWarp(t *testing.T) {
 		for l := range 32 {
 			same(c, "shuffle", l, got[l], uint32(l+1)%32*7)
 			same(c, "shuffleXor", l, got[32+l], uint32(l^5)*7)
-			same(c, "ballot", l, got[64+l], 0xaaaaaaaa)
+			same(c, "votes", l, got[64+l], 0xaaaaaaaa)
 			same(c, "sumOfWarp", l, math.Float32frombits(got[96+l]), 496)
 			same(c, "maxOfWarp", l, math.Float32frombits(got[128+l]), 31)
 			same(c, "sumOfWarp of doubles", l, got[160+l], 496_000_008)

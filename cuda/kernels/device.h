@@ -78,8 +78,8 @@ GK_DEVICE double shuffleXor(double v, int d) {
   return __builtin_bit_cast(double, r);
 }
 
-// ballot has a bit for each lane that says yes.
-GK_DEVICE uint32_t ballot(bool yes) {
+// votes has a bit for each lane that says yes.
+GK_DEVICE uint32_t votes(bool yes) {
   uint32_t r;
   asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }" : "=r"(r) : "r"((uint32_t)yes));
   return r;

@@ -6,13 +6,13 @@
 using namespace gk;
 
 // check_warp: out[0..31] the neighbour's number by shuffle, then that of the lane
-// across 5 by shuffleXor, then the ballot of odd lanes, then sum and largest,
+// across 5 by shuffleXor, then the votes of odd lanes, then sum and largest,
 // and a sum of doubles.
 KERNEL(check_warp, 32, uint32_t *out) {
   uint32_t l = lane();
   out[l] = shuffle(l * 7, (int)(l + 1) % 32);
   out[32 + l] = shuffleXor(l * 7, 5);
-  out[64 + l] = ballot(l % 2 == 1);
+  out[64 + l] = votes(l % 2 == 1);
   out[96 + l] = asBits(sumOfWarp((float)l));
   out[128 + l] = asBits(maxOfWarp((float)(l * 11 % 32)));
   out[160 + l] = (uint32_t)sumOfWarp((double)l * 1e6 + 0.25);

@@ -33,10 +33,10 @@ struct Entries {
       bool has = i < entries;
       entry[r] = has ? order ? order[i] : (int)i : -1;
       digit[r] = has ? columns[entry[r]] >> shift & (digits - 1) : 0;
-      uint32_t same = ballot(has);
+      uint32_t same = votes(has);
       GK_UNROLL for (int bit = 0; bit < 8; bit++) {
         bool one = digit[r] >> bit & 1;
-        uint32_t with = ballot(one);
+        uint32_t with = votes(one);
         same &= one ? with : ~with;
       }
       uint32_t lower = same & ((1u << lane()) - 1);

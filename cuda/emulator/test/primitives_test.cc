@@ -10,7 +10,7 @@ TEST(check_warp) {
   for (unsigned l = 0; l < 32; l++) {
     near("shuffle", 0, (int)l, out[l], (l + 1) % 32 * 7, 0);
     near("shuffleXor", 0, (int)l, out[32 + l], (l ^ 5) * 7, 0);
-    near("ballot", 0, (int)l, out[64 + l], 0xaaaaaaaau, 0);
+    near("votes", 0, (int)l, out[64 + l], 0xaaaaaaaau, 0);
     near("sumOfWarp", 0, (int)l, std::bit_cast<float>(out[96 + l]), 496, 0);
     near("maxOfWarp", 0, (int)l, std::bit_cast<float>(out[128 + l]), 31, 0);
     near("sumOfWarp of doubles", 0, (int)l, out[160 + l], 496e6 + 8, 0);
