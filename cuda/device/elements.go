@@ -55,6 +55,14 @@ func (d *Device) Combine(y tensor.Matrix, alpha float64, a tensor.Matrix, beta f
 }
 
 func (d *Device) combine(y tensor.Matrix, alpha float64, a tensor.Matrix, beta float64, b tensor.Matrix) {
+	if folds(y) {
+		y, restY := fold(y)
+		a, restA := fold(a)
+		b, restB := fold(b)
+		d.combine(y, alpha, a, beta, b)
+		d.combine(restY, alpha, restA, beta, restB)
+		return
+	}
 	d.launch("combine", byRows(y.Rows, y.Cols), at(y), number(int(y.Type)), stride(y), number(y.Rows), number(y.Cols),
 		driver.Float32(float32(alpha)), at(a), number(int(a.Type)), stride(a),
 		driver.Float32(float32(beta)), at(b), number(int(b.Type)), stride(b))
@@ -118,7 +126,17 @@ func (d *Device) Finite(m tensor.Matrix) bool {
 	}
 	defer d.end()
 	d.forget()
-	d.launch("odd", byRows(m.Rows, m.Cols), d.answers.odd().argument(), at(m), stride(m), number(m.Rows), number(m.Cols))
+	d.odd(m)
 	_, _, finite := d.told()
 	return finite
+}
+
+func (d *Device) odd(m tensor.Matrix) {
+	if folds(m) {
+		rows, rest := fold(m)
+		d.odd(rows)
+		d.odd(rest)
+		return
+	}
+	d.launch("odd", byRows(m.Rows, m.Cols), d.answers.odd().argument(), at(m), stride(m), number(m.Rows), number(m.Cols))
 }

@@ -57,12 +57,30 @@ const (
 	columnsOfWarp = 128
 )
 
-// A grid is how many blocks there are.
+// A grid is how many blocks there are: along y and z at most mostAcross.
 type grid [3]int
+
+const mostAcross = 1<<16 - 1
 
 // byRows is the launch of most kernels (rows.h): a warp a row and 128 columns.
 func byRows(rows, cols int) grid {
 	return grid{blocks(rows, warpsOfBlock), blocks(cols, columnsOfWarp), 1}
+}
+
+// foldedCols is how long the rows are that a longer one is cut into where columns don't
+// matter: all weights of a model are one row, for which no grid is wide enough.
+const foldedCols = 1 << 16
+
+// folds says whether fold is for a matrix of this shape.
+func folds(m tensor.Matrix) bool { return m.Rows == 1 && m.Cols > foldedCols }
+
+// fold is such a row as rows of foldedCols, and what is left of it.
+func fold(m tensor.Matrix) (rows, rest tensor.Matrix) {
+	if m.None() {
+		return m, m
+	}
+	n := m.Cols / foldedCols
+	return m.View(0, 1, 0, n*foldedCols).Reshape(n, foldedCols), m.View(0, 1, n*foldedCols, m.Cols%foldedCols)
 }
 
 // blocks is a/b, rounded up.
@@ -76,6 +94,10 @@ func (d *Device) launch(name string, g grid, arguments ...driver.Argument) {
 // launchOf is launch in blocks of so many threads.
 func (d *Device) launchOf(name string, g grid, block int, arguments ...driver.Argument) {
 	if g[0] == 0 || g[1] == 0 || g[2] == 0 || d.err != nil {
+		return
+	}
+	if g[1] > mostAcross || g[2] > mostAcross {
+		d.check(fmt.Errorf("kernel %s: %d x %d x %d blocks, and a GPU has at most %d along y and z", name, g[0], g[1], g[2], mostAcross))
 		return
 	}
 	k, known := d.kernels[name]
