@@ -167,10 +167,19 @@ func (t *Thread) end() error {
 	}
 	// A context that faulted is torn down for all who share it, so that the
 	// device can be opened anew.
-	if err := t.ordinal.ResetPrimaryCtx(); err != nil && !errors.Is(failed("cuDevicePrimaryCtxReset", err), ErrLost) {
-		return failed("cuDevicePrimaryCtxReset", err)
+	var err error
+	if reset := t.ordinal.ResetPrimaryCtx(); reset != nil {
+		err = failed("cuDevicePrimaryCtxReset", reset)
 	}
-	return nil
+	// That leaves the references to it as they are.
+	return errors.Join(unlessLost(err), unlessLost(t.release()))
+}
+
+func unlessLost(err error) error {
+	if errors.Is(err, ErrLost) {
+		return nil
+	}
+	return err
 }
 
 func (t *Thread) release() error {

@@ -95,3 +95,52 @@ func TestAKernelRuns(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A context that faulted is nobody's any more when its device was closed: what is left
+// in the next goes with that.
+func TestNobodyHoldsAContextThatFaulted(t *testing.T) {
+	const taken = 64 << 20
+	free := func(f func(*Thread) error) (bytes int64) {
+		d, err := Open(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = d.Do(func(on *Thread) (err error) {
+			if bytes, _, err = on.Memory(); err != nil {
+				return err
+			}
+			return f(on)
+		})
+		if err != nil && !errors.Is(err, ErrLost) {
+			t.Error(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		return bytes
+	}
+	before := free(func(on *Thread) error {
+		k, err := gatherKernel(on)
+		s, err1 := on.NewStream()
+		if err := errors.Join(err, err1); err != nil {
+			return err
+		}
+		const nowhere = 1 << 16
+		err = on.Launch(k, Shape{Grid: [3]int{1, 1, 1}, Block: [3]int{256, 1, 1}, Stream: s}, Int64(nowhere), Int64(cols), Int32(rows), Int32(cols),
+			Int64(nowhere), Int64(nowhere), Int64(nowhere), Int32(1), Int64(nowhere))
+		if err == nil {
+			err = on.Finish(s)
+		}
+		if !errors.Is(err, ErrLost) {
+			t.Errorf("got %v", err)
+		}
+		return err
+	})
+	free(func(on *Thread) error {
+		_, err := on.Alloc(taken)
+		return err
+	})
+	if after := free(func(*Thread) error { return nil }); after < before-taken/2 {
+		t.Errorf("%d bytes were free, and now %d", before, after)
+	}
+}

@@ -68,12 +68,23 @@ API cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice) {
 
 API cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice) {
   ENTER;
+  d.retained++;
   *c = reinterpret_cast<CUcontext>(&d);
   return CUDA_SUCCESS;
 }
 
-API cuDevicePrimaryCtxRelease_v2(CUdevice) { return CUDA_SUCCESS; }
+// The last reference takes what the context holds with it.
+API cuDevicePrimaryCtxRelease_v2(CUdevice) {
+  Device &d = device();
+  std::lock_guard<std::mutex> held(d.lock);
+  if (!d.retained) return CUDA_ERROR_INVALID_CONTEXT;
+  if (--d.retained) return CUDA_SUCCESS;
+  d.queues.finish_all();
+  d.memory.clear();
+  return CUDA_SUCCESS;
+}
 
+// Who holds a reference holds it after this, too.
 API cuDevicePrimaryCtxReset_v2(CUdevice) {
   Device &d = device();
   std::lock_guard<std::mutex> held(d.lock);

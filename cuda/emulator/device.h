@@ -32,6 +32,7 @@ struct Device {
   Fault fault;
   CUresult broken = CUDA_SUCCESS;  // what a kernel did wrong; every call says so
   Stream *standard = nullptr;      // the default stream
+  int retained = 0;                // references to the context
   std::vector<std::unique_ptr<Graph>> graphs;
   std::thread::id capturing;       // who captures, if captures_open
   int captures_open = 0;

@@ -70,7 +70,6 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d) {
 }
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice d) {
     fault = CUDA_SUCCESS;
-    retained = 0;
     return CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext c) { current = c; return CUDA_SUCCESS; }
