@@ -97,9 +97,8 @@ func (a *arena) Bytes() int { return a.held }
 // Close is as tensor.Arena says. What was handed out is gone.
 func (a *arena) Close() {
 	d := a.device
-	if len(a.slabs) > 0 && d.begin() {
+	if len(a.slabs) > 0 && d.freeing() {
 		defer d.end()
-		d.finish()
 		for _, s := range a.slabs {
 			d.check(d.on.Free(s))
 		}

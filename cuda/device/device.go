@@ -30,8 +30,9 @@ type Device struct {
 	options Options
 	bf16    bool
 
-	err  error  // the first: nothing is done any more
-	last string // the kernel that was handed over last
+	err    error  // the first: nothing is done any more
+	last   string // the kernel that was handed over last
+	closed bool
 
 	arguments []driver.Argument
 	scratch   scratch
@@ -65,13 +66,7 @@ func Open(ordinal int, o Options) (*Device, error) {
 		err = d.load()
 	}
 	if err == nil {
-		d.stream, err = d.on.NewStream()
-	}
-	if err == nil {
-		err = errors.Join(d.staging.open(d.on), d.loans.open(d.on))
-	}
-	if err == nil {
-		d.answers.there, err = d.on.Alloc(answerBytes)
+		err = d.equip()
 	}
 	if err == nil {
 		d.openBlas()
@@ -82,6 +77,30 @@ func Open(ordinal int, o Options) (*Device, error) {
 		return nil, fmt.Errorf("open GPU %d: %w", ordinal, err)
 	}
 	return d, nil
+}
+
+// equip takes what a lane has for itself. Where it fails nothing of that stays taken.
+func (d *Device) equip() (err error) {
+	if d.stream, err = d.on.NewStream(); err != nil {
+		return err
+	}
+	err = errors.Join(d.staging.open(d.on), d.loans.open(d.on))
+	if err == nil {
+		d.answers.there, err = d.on.Alloc(answerBytes)
+	}
+	if err != nil {
+		_ = d.giveBack() // what it says follows from the same
+	}
+	return err
+}
+
+// giveBack is the end of what equip has taken, however much that was.
+func (d *Device) giveBack() error {
+	err := errors.Join(d.on.CloseTape(d.tape), d.staging.close(d.on), d.loans.close(d.on))
+	if d.answers.there.Len() > 0 {
+		err = errors.Join(err, d.on.Free(d.answers.there))
+	}
+	return errors.Join(err, d.on.CloseStream(d.stream))
 }
 
 // Name is as tensor.Device says.
@@ -117,14 +136,14 @@ func (d *Device) Err() error {
 // Close waits for what is under way and gives back all that the device holds itself.
 // Arenas, lanes, marks and residents are closed before.
 func (d *Device) Close() {
-	if err := d.on.Enter(); err == nil && d.err == nil {
-		d.finish()
+	if d.freeing() {
 		d.scratch.close(d)
+		d.mirrors.turn++ // no operation uses any
 		d.mirrors.drop(d)
-		d.check(errors.Join(d.closeBlas(), d.on.CloseTape(d.tape), d.staging.close(d.on), d.loans.close(d.on), d.on.Free(d.answers.there)))
-		d.check(d.on.CloseStream(d.stream))
+		d.check(errors.Join(d.closeBlas(), d.giveBack()))
+		d.end()
 	}
-	d.on.Leave()
+	d.closed = true
 	if !d.lane {
 		d.closeGPU()
 	}
@@ -158,6 +177,23 @@ func (d *Device) begin() bool {
 }
 
 func (d *Device) end() { d.on.Leave() }
+
+// freeing is begin of what gives memory back, which goes on after errors that have not
+// lost the GPU: others may be using it. The stream is finished; end follows.
+func (d *Device) freeing() bool {
+	if d.closed || errors.Is(d.err, driver.ErrLost) {
+		return false
+	}
+	err := d.on.Enter()
+	if err == nil && !d.finish() {
+		err = d.on.Finish(d.stream)
+	}
+	if d.check(err); err != nil {
+		d.on.Leave()
+		return false
+	}
+	return true
+}
 
 // check keeps the first error, and says whether there is none so far.
 func (d *Device) check(err error) bool {

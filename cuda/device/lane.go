@@ -3,7 +3,6 @@
 package device
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/cuda/driver"
@@ -24,13 +23,7 @@ func (d *Device) Lane() (tensor.Foreign, error) {
 		err = l.find()
 	}
 	if err == nil {
-		l.stream, err = l.on.NewStream()
-	}
-	if err == nil {
-		err = errors.Join(l.staging.open(l.on), l.loans.open(l.on))
-	}
-	if err == nil {
-		l.answers.there, err = l.on.Alloc(answerBytes)
+		err = l.equip()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: a lane: %w", d.name, err)
@@ -108,7 +101,7 @@ func (d *Device) After(m tensor.Mark) {
 // Close is as tensor.Mark says.
 func (k *mark) Close() {
 	d := k.device
-	if d.begin() {
+	if d.freeing() {
 		d.check(d.on.CloseEvent(k.event))
 		d.end()
 	}

@@ -49,10 +49,14 @@ func (l *loans) open(on *driver.Thread) (err error) {
 }
 
 func (l *loans) close(on *driver.Thread) error {
-	err := errors.Join(on.FreePinned(l.here), on.Free(l.there))
-	for _, e := range l.past {
-		err = errors.Join(err, on.CloseEvent(e))
+	err := giveBackPinned(on, l.here)
+	if l.there.Len() > 0 {
+		err = errors.Join(err, on.Free(l.there))
 	}
+	for _, e := range l.past {
+		err = errors.Join(err, giveBackEvent(on, e))
+	}
+	*l = loans{}
 	return err
 }
 

@@ -47,9 +47,13 @@ type scratch struct {
 
 func (s *scratch) reset(d *Device) {
 	s.used = 0
-	if len(s.small) == 0 || !d.finish() {
-		return
+	if len(s.small) > 0 && d.finish() {
+		s.free(d)
 	}
+}
+
+// free gives back what was too small. The stream is finished.
+func (s *scratch) free(d *Device) {
 	for _, m := range s.small {
 		d.check(d.on.Free(m))
 	}
@@ -57,7 +61,7 @@ func (s *scratch) reset(d *Device) {
 }
 
 func (s *scratch) close(d *Device) {
-	s.reset(d)
+	s.free(d)
 	if s.memory.Len() > 0 {
 		d.check(d.on.Free(s.memory))
 	}

@@ -147,7 +147,7 @@ func matrixRows(m tensor.Matrix) draw.Rows {
 // Close is as sample.Resident says. Batches are closed before.
 func (r *resident) Close() {
 	d := r.device
-	if d.begin() {
+	if d.freeing() {
 		d.check(r.sampler.Close(d.on))
 		d.check(d.on.CloseEvent(r.summed))
 		d.end()
@@ -163,7 +163,7 @@ func (r *resident) Close() {
 // Close is as sample.Away says.
 func (a *away) Close() {
 	d := a.resident.device
-	if d.begin() {
+	if d.freeing() {
 		d.check(d.on.Finish(a.resident.sampler.Stream()))
 		d.check(a.batch.Close(d.on))
 		d.end()

@@ -37,11 +37,27 @@ func (s *staging) open(on *driver.Thread) (err error) {
 }
 
 func (s *staging) close(on *driver.Thread) error {
-	err := on.FreePinned(s.memory)
+	err := giveBackPinned(on, s.memory)
 	for _, e := range s.past {
-		err = errors.Join(err, on.CloseEvent(e))
+		err = errors.Join(err, giveBackEvent(on, e))
 	}
+	*s = staging{}
 	return err
+}
+
+// giveBackPinned and giveBackEvent stand what was never taken.
+func giveBackPinned(on *driver.Thread, p driver.Pinned) error {
+	if p.Len() == 0 {
+		return nil
+	}
+	return on.FreePinned(p)
+}
+
+func giveBackEvent(on *driver.Thread, e driver.Event) error {
+	if e == (driver.Event{}) {
+		return nil
+	}
+	return on.CloseEvent(e)
 }
 
 // pinned is so many bytes, at most a segment, for a copy that is handed over next. Its
