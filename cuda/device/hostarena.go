@@ -69,13 +69,21 @@ func (a *hostArena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
 		a.slab, a.used = a.slab+1, 0
 	}
 	if a.slab == len(a.slabs) {
-		if err := a.grow(max(bytes, a.held/2)); err != nil {
-			panic("device: " + err.Error())
-		}
+		a.more(bytes)
 	}
 	base := unsafe.Pointer(&a.slabs[a.slab].Bytes()[a.used])
 	a.used += bytes
 	return tensor.Over(t, rows, cols, cols, base)
+}
+
+// more grows by half at least if it can, so that growing is rare.
+func (a *hostArena) more(bytes int) {
+	if bytes < a.held/2 && a.grow(a.held/2) == nil {
+		return
+	}
+	if err := a.grow(bytes); err != nil {
+		panic("device: " + err.Error())
+	}
 }
 
 // Reset is as tensor.Arena says.
