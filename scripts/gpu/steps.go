@@ -100,6 +100,14 @@ var steps = []step{
 		run: "python3 theirs.py $TINY products",
 	},
 	{
+		// The wheels of PyTorch bring cuBLAS, in a folder named after their version of CUDA;
+		// the emulated driver is one itself.
+		name: "blas", what: "products by cuBLAS, where they are asked for", limit: 40 * time.Second, dir: "cuda/device",
+		needs: []string{"python3 torch"},
+		run: "lib=${HOPMESH_LIBCUDA:-$(find $(python3 -c 'import sys; print(*sys.path[1:])') -path '*/nvidia/*/libcublas.so.1[23]' 2>/dev/null | head -1)}; " +
+			"HOPMESH_CUBLAS=${lib:-on} DEVICE_TEST_BLAS='with cuBLAS' ./device.test -test.v -test.run '^TestProductsAsTheyAreWanted$'",
+	},
+	{
 		name: "graph", what: "a graph of ogbn-products' size, made up and cut", limit: 240 * time.Second, beside: true,
 		run: "$BUNDLE/measure $TINY graph $SCRATCH/graph",
 	},
