@@ -177,7 +177,7 @@ func (b *Builder) Context() (*Context, error) {
 			}
 		}
 	}
-	c.whole = confines.Sources == nil
+	c.whole = b.o.Settings.Hop() > 0 || confines.Sources == nil
 	var err error
 	if c.Topology, err = b.o.Topology.Confine(confines); err != nil {
 		return nil, fmt.Errorf("build the context of group %d in super-epoch %d: %w", c.Group, c.Super, err)

@@ -22,7 +22,9 @@ type Context struct {
 	rows  bits     // whose in-edges are seen
 	has   bits     // inner and halo
 	halo  []uint32 // ascending
-	whole bool     // all in-edges of rows are seen
+	// whole says that all in-edges of rows are seen, or that those stand for them of a
+	// halo that was sampled.
+	whole bool
 }
 
 // Halo is the vertices beside those of base and swept shards whose features are read,
@@ -46,17 +48,22 @@ func (c *Context) Root(v uint32) bool { return c.base.has(v) }
 func (c *Context) Edges() int64 { return c.Topology.Edges() }
 
 // Coverage is how many neighbours of v are seen, and how many it has: edges that are
-// not its own to itself. seen is false where its row is not there, so that a layer knows
-// nothing of its neighbours, nor how many they are.
+// not its own to itself, and of a halo that was sampled those of the whole, since the
+// messages of what was kept count for the rest. seen is false where its row is not there,
+// so that a layer knows nothing of its neighbours, nor how many they are.
 func (c *Context) Coverage(v uint32) (a, d int, seen bool) {
 	if !c.rows.has(v) {
 		return 0, 0, false
 	}
 	sources, degree := c.Topology.Seen(v)
+	a, d = len(sources), degree
 	if _, loop := slices.BinarySearch(sources, int32(v)); loop {
-		return len(sources) - 1, degree - 1, true
+		a, d = a-1, d-1
 	}
-	return len(sources), degree, true
+	if c.whole {
+		a = d
+	}
+	return a, d, true
 }
 
 // Bytes is about how much memory it takes, beside what lies in shards, and without

@@ -172,7 +172,8 @@ func TestShrunkToNothingIsNone(t *testing.T) {
 }
 
 // A sampled halo stands for the whole one: where the loss is linear the gradient is that
-// of the whole on average.
+// of the whole on average, with any weights of losses: they take nothing off for what
+// messages have made up for.
 func TestASampledHaloStandsForTheWhole(t *testing.T) {
 	shards := cut(wild(60, 500, 9), 20, 40, 60)
 	r := rand.New(rand.NewPCG(6, 6))
@@ -198,6 +199,7 @@ func TestASampledHaloStandsForTheWhole(t *testing.T) {
 			for seed := range uint64(seeds) {
 				sampled := *whole
 				sampled.o.Loader, sampled.o.Cap, sampled.seed = strategy.HaloSampled, 9, 100+seed
+				sampled.o.Correction = []string{"", strategy.CorrectBatch, strategy.CorrectNode, strategy.CorrectSelf}[seed%4]
 				g := sampled.gradient(t, m, batch, 0, fanouts)
 				whole.seed = 100 + seed
 				add(want, 1.0/seeds, whole.gradient(t, m, batch, 0, fanouts))
