@@ -236,6 +236,42 @@ func TestWhatIsSaidOfGroups(t *testing.T) {
 	}
 }
 
+// A super-epoch ends by what was judged: not by epochs that nobody looked at, and by one
+// that was no better only when so many have brought nothing.
+func TestOnlyWhatWasJudgedEndsASuperEpoch(t *testing.T) {
+	for name, c := range map[string]struct {
+		period int
+		better map[int]bool // the epochs that were judged
+		want   []int        // those that end super-epochs
+	}{
+		"seldom judged":      {2, map[int]bool{8: true, 16: false, 24: true, 32: false}, []int{16, 32}},
+		"always":             {2, map[int]bool{1: true, 2: false, 3: true, 4: false, 5: false, 6: false, 7: false, 8: true, 9: false, 10: false}, []int{5, 7, 10}},
+		"the last was short": {5, map[int]bool{4: true, 8: false, 12: false}, []int{12}},
+		"never":              {1, nil, nil},
+	} {
+		g := strategy.GrappaSettings{Switch: "plateau", Period: c.period}
+		var s state
+		var got []int
+		for epoch := 1; epoch <= 32; epoch++ {
+			s.Last = Epoch{Epoch: epoch}
+			if better, judged := c.better[epoch]; judged {
+				s.Last.Eval = &Eval{}
+				if better {
+					best := s.Last
+					s.Best = &best
+				}
+			}
+			super := s.Super
+			if s.plateau(&g); s.Super > super {
+				got = append(got, epoch)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: super-epochs end with epochs %v, and should with %v", name, got, c.want)
+		}
+	}
+}
+
 // What validation has to say can't end super-epochs without validation vertices, nor at
 // different times for models that share batches.
 func TestWhatPlateausNeed(t *testing.T) {

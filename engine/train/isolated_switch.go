@@ -9,16 +9,14 @@ import (
 )
 
 // plateau notes, after an epoch, whether a super-epoch ends with it: where that is when
-// so many epochs have brought validation nothing better.
+// so many epochs have brought validation nothing better. Only an epoch that was judged,
+// and found no better, can end one: of the others nobody knows.
 func (s *state) plateau(g *strategy.GrappaSettings) {
-	if !g.OnPlateau() || !g.Sweeps() {
+	if !g.OnPlateau() || !g.Sweeps() || s.Best == nil || s.Last.Eval == nil {
 		return
 	}
-	since := s.Turned
-	if s.Best != nil {
-		since = max(since, s.Best.Epoch)
-	}
-	if s.Last.Epoch-since >= g.Epochs() {
+	// The best is this epoch itself where that was better.
+	if s.Last.Epoch-max(s.Turned, s.Best.Epoch) >= g.Epochs() {
 		s.Super, s.Turned = s.Super+1, s.Last.Epoch
 	}
 }
