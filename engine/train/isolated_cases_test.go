@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -184,6 +185,60 @@ func TestTroubleWhileASceneIsBrought(t *testing.T) {
 	_, told, err := m.run(t.Context(), r, shards, isolation(Options{Threads: 1, Dataset: "d", Resume: true}), func(node int) string { return folder[node] })
 	if err != nil || learnt(told[1]) != learnt(one[2:]) {
 		t.Errorf("%v\n%s\nand left alone\n%s", err, learnt(told[1]), learnt(one[2:]))
+	}
+}
+
+// What can't be brought ahead is brought when it is due, if that can be by then.
+func TestASceneThatDidNotComeAheadComesWhenItIsDue(t *testing.T) {
+	shards := communities(t, 900)
+	r := small("sage")
+	r.Epochs = 4
+	r.Sharing = apart(strategy.GrappaSettings{Period: 2, Loader: strategy.Strict, Swept: 1})
+	r.Sharing.Deterministic = true
+	_, one := mustRun(t, r, shards, Options{Threads: 1})
+	m := newMesh(3, uneven(len(shards), 3))
+	all := m.start(t, r, shards, isolation(Options{Threads: 1}))
+	var cut [3]atomic.Bool // whose first question was
+	m.net.Trouble = func(_ context.Context, from, _ int, q strategy.Query) error {
+		if q.Service == strategy.Contexts && !cut[from].Swap(true) {
+			return errCut
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if err := m.each(func(node int) error {
+		err := all[node].train(ctx)
+		if err != nil {
+			cancel() // the others would wait for it
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !cut[0].Load() && !cut[1].Load() && !cut[2].Load() {
+		t.Error("nobody asked for anything")
+	}
+	for node, l := range all {
+		if learnt(l.history) != learnt(one) {
+			t.Errorf("node %d:\n%s\nand left alone\n%s", node, learnt(l.history), learnt(one))
+		}
+	}
+}
+
+// That memory is too small for what comes ahead is said at once, and not when it is due.
+func TestASceneThatMemoryIsTooSmallForIsToldAhead(t *testing.T) {
+	r := small("sage")
+	r.Epochs = 9
+	r.Sharing = apart(strategy.GrappaSettings{Period: 8, Loader: strategy.Strict, Swept: 1})
+	tr := started(t, r, communities(t, 900), isolation(Options{Threads: 1}))
+	tr.isolated.memory = 1
+	if err := tr.epoch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-tr.isolated.next.done
+	if err := tr.epoch(t.Context()); err == nil || !strings.Contains(err.Error(), "will see after epoch 2: what the groups of this node see of other nodes' shards takes") {
+		t.Error(err)
 	}
 }
 

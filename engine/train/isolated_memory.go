@@ -48,7 +48,7 @@ func (n *isolated) fits(s *scene, far int) error {
 			advice = fmt.Sprintf("take --set grappa.loader=%s, or %s", strategy.Strict, advice)
 		}
 	}
-	return fmt.Errorf("what the groups of this node see of other nodes' shards takes %s of memory, as it is and as it will be next, and there are %s for it: %s", gib(n.scenes()*(s.bytes()+rows)), gib(n.memory), advice)
+	return &cramped{fmt.Errorf("what the groups of this node see of other nodes' shards takes %s of memory, as it is and as it will be next, and there are %s for it: %s", gib(n.scenes()*(s.bytes()+rows)), gib(n.memory), advice)}
 }
 
 // rowBytes is about what the row of a vertex takes that is brought.

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -232,7 +233,8 @@ func (c *coming) end() {
 	<-c.done
 }
 
-// take waits for the scene of a super-epoch: what is on its way, if that is it.
+// take waits for the scene of a super-epoch: what is on its way, if that is it. What
+// could not be brought ahead is asked for once more, since it may come by now.
 func (n *isolated) take(ctx context.Context, super int) (*scene, error) {
 	c := n.next
 	if c == nil || c.super != super {
@@ -245,7 +247,29 @@ func (n *isolated) take(ctx context.Context, super int) (*scene, error) {
 	}
 	n.next = nil
 	c.cancel()
+	if c.err != nil && ctx.Err() == nil {
+		return n.bring(ctx, super, n.now)
+	}
 	return c.scene, c.err
+}
+
+// cramped is the error of a scene that memory is too small for, whenever it is brought.
+type cramped struct{ error }
+
+// cramped is that error of a scene that was to come; nil while nobody knows.
+func (c *coming) cramped() error {
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c.done:
+	default:
+		return nil
+	}
+	if short := (*cramped)(nil); errors.As(c.err, &short) {
+		return c.err
+	}
+	return nil
 }
 
 // after is the super-epoch that follows one, if there is one.

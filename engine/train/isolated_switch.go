@@ -37,6 +37,9 @@ func (t *trainer) turnTo(ctx context.Context, epoch int) error {
 	if n == nil {
 		return nil
 	}
+	if err := n.next.cramped(); err != nil {
+		return fmt.Errorf("bring what the groups of this node will see after epoch %d: %w", epoch, err)
+	}
 	if super := n.super(t); n.now.super != super {
 		start := time.Now()
 		scene, err := n.take(ctx, super)
