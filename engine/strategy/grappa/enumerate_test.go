@@ -229,7 +229,8 @@ var figures = [][2]float64{{0.990, 0.66}, {1, 1.0 / 3}, {0.998, 0.99}, {0.986, 0
 // Over all placements of the vertices in three groups that see themselves alone, weights
 // by node give the true gradient times the probability that a neighbour is there, and
 // weighted messages give the gradient itself, where it is linear in the neighbours' mean;
-// nothing else does, and where it is not linear, nothing at all. -v prints the table.
+// nothing else does, and where it is not linear, nothing at all. Only the linear kind is
+// held to figures; of the others it is held that they are biased. -v prints the table.
 func TestEstimatorsOverAllPlacements(t *testing.T) {
 	for _, k := range kinds {
 		shares := seven.shares(t, k)
