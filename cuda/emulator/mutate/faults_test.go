@@ -28,3 +28,19 @@ func TestFaultsCanBePlanted(t *testing.T) {
 		names[f.name] = true
 	}
 }
+
+// Each fault has its turn.
+func TestAllHaveTheirTurn(t *testing.T) {
+	const every = 12
+	planted := map[string]int{}
+	for turn := 9370067; turn < 9370067+every; turn++ {
+		for _, f := range chosen("", every, turn) {
+			planted[f.name]++
+		}
+	}
+	for _, f := range faults {
+		if planted[f.name] != 1 {
+			t.Errorf("%q is planted %d times in %d turns", f.name, planted[f.name], every)
+		}
+	}
+}

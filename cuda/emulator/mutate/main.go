@@ -33,21 +33,24 @@ func main() {
 	flags := flag.String("flags", "", "what it is given")
 	only := flag.String("only", "", "plant only faults whose name contains this")
 	every := flag.Int("every", 1, "plant only each so many-th fault")
+	turn := flag.Int("turn", 0, "which of so many: any number, so that all have their turn")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	b := builder{cxx: *cxx, flags: strings.Fields(*flags), objects: flag.Args()}
-	if err := run(ctx, b, chosen(*only, max(1, *every))); err != nil {
+	some := chosen(*only, max(1, *every), max(0, *turn))
+	fmt.Printf("planting %d of %d faults: -every %d -turn %d\n", len(some), len(faults), *every, *turn)
+	if err := run(ctx, b, some); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
 // chosen are the faults that are planted.
-func chosen(only string, every int) []fault {
+func chosen(only string, every, turn int) []fault {
 	var some []fault
 	for i, f := range faults {
-		if i%every == 0 && strings.Contains(f.name, only) {
+		if i%every == turn%every && strings.Contains(f.name, only) {
 			some = append(some, f)
 		}
 	}
