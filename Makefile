@@ -70,7 +70,7 @@ test-arm64: ## the kernels' tests for arm64, under qemu
 CUDA_EMULATOR := $(CURDIR)/.tools/cuda/libcuda.so
 
 # Nodes that share the device, where there are tests of that.
-EMULATED_ALSO := $(addprefix ./,$(wildcard node/gputest))
+EMULATED_ALSO := ./node/gputest
 
 # What build tag cuda has, in parts that go on after one another's failures.
 CUDA_PARTS := test-cuda-calls test-cuda-emulated ptx-check ptxas test-kernels mutate-some gpu-check
@@ -164,6 +164,7 @@ man: ## manual pages into bin/man
 lint: $(LINT) ## what .golangci.yml asks for
 	$(LINT) run ./...
 	$(CUDA_ENV) $(LINT) run --build-tags cuda ./cuda/... ./scripts/gpu/...
+	$(CUDA_ENV) $(LINT) run --build-tags cuda,emulator ./cuda/... ./scripts/gpu/... $(EMULATED_ALSO)
 
 $(LINT):
 	GOBIN=$(CURDIR)/.tools/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)

@@ -74,7 +74,7 @@ var steps = []step{
 		run: "./cuda.test" + tests + "-epochs $EPOCHS",
 	},
 	{
-		name: "nodes", what: "nodes on this machine that share the GPU", limit: 60 * time.Second, dir: "node/gputest", needs: []string{"./gputest.test"},
+		name: "nodes", what: "nodes on this machine that share the GPU", limit: 60 * time.Second, dir: "node/gputest",
 		run: "./gputest.test" + tests,
 	},
 	{
