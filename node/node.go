@@ -34,7 +34,7 @@ var (
 	ErrRemoved = errors.New("this node was removed from the mesh")
 )
 
-// New checks the options. It acquires nothing.
+// New checks the options and looks which device there is. It acquires nothing.
 func New(o Options) (*Node, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -48,11 +48,6 @@ func New(o Options) (*Node, error) {
 	n.log = slog.New(&logTee{next: o.Log.Handler(), lines: &n.logs})
 	n.log.Info("device", "device", device, "why", why)
 	n.opts.Device, n.opts.deviceReason = device, why
-	if n.opts.Speed == 0 {
-		if n.opts.Speed, err = speedWith(n.opts.computes()); err != nil {
-			n.log.Warn("the device's speed could not be measured, and counts as that of the processor", "device", device, "err", err)
-		}
-	}
 	n.registerMetrics()
 	return n, nil
 }
@@ -67,6 +62,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.close()) }()
+	n.measure(ctx)
 	conn, err := n.listen()
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"math"
 	"runtime/debug"
 	"time"
@@ -21,14 +22,26 @@ const (
 	ordinaryRate = 8e6 // rows a second
 )
 
+// measure finds out the node's speed, unless it was told. It is called before anybody
+// asks for that.
+func (n *Node) measure(ctx context.Context) {
+	if n.opts.Speed > 0 {
+		return
+	}
+	var err error
+	if n.opts.Speed, err = speedWith(ctx, n.opts.computes()); err != nil && ctx.Err() == nil {
+		n.log.Warn("the device's speed could not be measured, and counts as that of the processor", "device", n.opts.Device, "err", err)
+	}
+}
+
 // speedWith says how fast this node gathers rows at random and adds them up, which is
 // most of what training does, beside others; a device counts by how it compares with the
 // node's cores. With an error it is the speed without it.
-func speedWith(device jobs.Device) (speed uint64, err error) {
+func speedWith(ctx context.Context, device jobs.Device) (speed uint64, err error) {
 	rate := threadRate()
 	if device != nil {
 		faster := 1.0
-		if faster, err = timesFaster(device); err == nil {
+		if faster, err = timesFaster(ctx, device); err == nil {
 			rate *= faster
 		}
 	}

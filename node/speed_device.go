@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -17,7 +18,10 @@ const (
 // timesFaster says how many times as fast as all of this machine's cores a device
 // gathers rows at random and adds them up. So a node with a GPU counts as that many like
 // itself without one.
-func timesFaster(open jobs.Device) (float64, error) {
+func timesFaster(ctx context.Context, open jobs.Device) (float64, error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
 	device, err := open(0)
 	if err != nil {
 		return 0, err
@@ -25,11 +29,11 @@ func timesFaster(open jobs.Device) (float64, error) {
 	defer device.Close()
 	here := cpu.New(0)
 	defer here.Close()
-	there, err := gathering(device)
+	there, err := gathering(ctx, device)
 	if err != nil {
 		return 0, err
 	}
-	own, err := gathering(here)
+	own, err := gathering(ctx, here)
 	if err != nil {
 		return 0, err
 	}
@@ -37,7 +41,7 @@ func timesFaster(open jobs.Device) (float64, error) {
 }
 
 // gathering is how many rows a device adds up in a second, the best of some rounds.
-func gathering(d tensor.Device) (rate float64, err error) {
+func gathering(ctx context.Context, d tensor.Device) (rate float64, err error) {
 	arena, err := d.NewArena(0)
 	if err != nil {
 		return 0, err
@@ -56,6 +60,9 @@ func gathering(d tensor.Device) (rate float64, err error) {
 	x, y := arena.Alloc(d.Type(), speedRows, speedWidth), arena.Alloc(d.Type(), targets, speedWidth)
 	d.Zero(x)
 	for range 1 + speedRounds { // the first brings the graph, too
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
 		begin := time.Now()
 		d.Aggregate(y, g, tensor.Matrix{}, x, tensor.Mean, false, nil)
 		if f, foreign := d.(tensor.Foreign); foreign {
