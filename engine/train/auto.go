@@ -137,11 +137,14 @@ const roomToChange = 1 << 12
 // one machine beside each other.
 func (t *trainer) roomFor(ctx context.Context, need *needs, epoch int) (bool, error) {
 	tag := exchange.Tag{Epoch: uint32(epoch), Step: uint32(t.batches.steps), Lane: exchange.LaneMessages, Index: roomToChange}
-	err := t.afford(ctx, tag, need.others()+need.pass+need.least)
+	err := t.afford(ctx, tag, need.onHost(t))
 	if _, lacks := errors.AsType[*agreed](err); lacks {
 		return false, nil
 	}
-	return err == nil, err
+	if err == nil {
+		err = t.fault(epoch, 0)
+	}
+	return err == nil && t.affordDevice(need) == nil, err
 }
 
 // back has the strategy deal again that was chosen, after another was tried.

@@ -15,6 +15,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/centric"
 	"github.com/hopmesh/hopmesh/engine/strategy/leap"
 	"github.com/hopmesh/hopmesh/engine/strategy/p3"
+	"github.com/hopmesh/hopmesh/engine/tensor/foreign"
 )
 
 // slowRows has rows of features take their time on the way, and what the network is
@@ -195,6 +196,46 @@ func TestABatchOfAllEpochsIsDealtAgain(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A device that is full of what the run itself holds goes on holding it when another
+// strategy is tried, and has room for that one in its place; beyond that it must have more.
+func TestADeviceKeepsWhatItHolds(t *testing.T) {
+	shards := communities(t, 1500)
+	m := newMesh(2, uneven(len(shards), 2))
+	all := m.start(t, automatic(), shards, abroad(Options{Threads: 1}, nil))
+	for epoch, c := range []struct {
+		more uint64 // than the steps that were seen take
+		fits bool
+	}{{0, true}, {64 << 20, false}} {
+		err := m.each(func(node int) error {
+			tr := all[node]
+			device := tr.foreign.(*foreign.Device)
+			free, total := device.Free()
+			device.Limit(total - free)
+			d, err := leap.Strategy{}.New(tr.shared.layout, tr.recipe.Sharing)
+			if err != nil {
+				return err
+			}
+			need, err := tr.try(t.Context(), auto.Candidate{Name: strategy.Leap, Dealer: d}, 2)
+			if err != nil {
+				return err
+			}
+			held := &tr.ferry.holds
+			if need.holds.features != held.features || need.holds.edges.Graph != held.edges.Graph || held.features == 0 || held.edges.Graph == 0 || len(need.holds.notes) > 0 {
+				t.Errorf("node %d holds %+v, and would hold %+v", node, held, need.holds)
+			}
+			need.pass += c.more
+			fits, err := tr.roomFor(t.Context(), &need, 1+epoch)
+			if fits != c.fits {
+				t.Errorf("node %d has room for %d bytes more: %v", node, c.more, fits)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // What a dealer has found out before, it knows when it is chosen again.

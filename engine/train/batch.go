@@ -240,6 +240,9 @@ func (h *hand) gather(ctx context.Context, s *slot, epoch int) (places [][]uint3
 		if far == nil {
 			s.gathered += len(places[i])
 		}
+		if s.landing.sums() {
+			s.gathered += g.batch.Blocks[0].Entries()
+		}
 		g.input = nn.Input{Vertices: s.sets[i]}
 		if h.data.features.Sparse() {
 			h.data.features.Fill(&g.sparse, places[i], true, far)

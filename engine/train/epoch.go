@@ -10,11 +10,13 @@ type Epoch struct {
 	Rate    float64 `json:"lr"`
 	Seconds float64 `json:"seconds"` // of training alone
 	Phases  Phases  `json:"phases"`
-	Rows    uint64  `json:"rows"` // input rows gathered, wherever they were
-	Edges   uint64  `json:"edges"`
-	Steps   int     `json:"steps"`
-	Hash    string  `json:"weights_sha256"`
-	Eval    *Eval   `json:"eval,omitempty"` // nil: not evaluated
+	// Rows counts input rows that were gathered, wherever they were: each once in a group
+	// or, where a device adds up the outermost hop as it draws it, once an edge.
+	Rows  uint64 `json:"rows"`
+	Edges uint64 `json:"edges"`
+	Steps int    `json:"steps"`
+	Hash  string `json:"weights_sha256"`
+	Eval  *Eval  `json:"eval,omitempty"` // nil: not evaluated
 
 	// Of a run that several nodes share. All are sums over the nodes, but Seconds is the
 	// slowest node's, and Phases are the mean of all.

@@ -19,6 +19,7 @@ type ferry struct {
 	// bring copies from where hands put rows, write from ordinary memory.
 	bring, write func(to, from tensor.Matrix)
 
+	holds    holdings        // what of the graph is there
 	held     tensor.Arena    // of what follows
 	store    *features.Store // nil: rows are gathered on the host
 	kept     *features.Far   // rows of other nodes that are kept; nil: none are
@@ -156,6 +157,9 @@ func (p *landing) draw(s *slot, g *group, epoch int) error {
 // gathers says whether the ferry gathers dense rows: of those of other nodes the host has
 // only what came.
 func (p *landing) gathers() bool { return p != nil && p.ferry.store != nil }
+
+// sums says whether the ferry adds up the outermost hop: it reads a row for each edge.
+func (p *landing) sums() bool { return p != nil && p.ferry.summed }
 
 // bring has the dense rows come that a slot's groups read, at these places.
 func (p *landing) bring(s *slot, places [][]uint32) {

@@ -72,13 +72,17 @@ func (t *trainer) newHand() (tensor.Device, error) {
 	return t.options.Device(1)
 }
 
-// A lender says of memory that can't be had of a device that it is the device's.
+// A lender says of memory that can't be had of a device that it is the device's. One that
+// has failed has none, and how it failed is why.
 type lender struct{ tensor.Foreign }
 
 // NewArena is as tensor.Device says.
 func (l lender) NewArena(bytes int) (tensor.Arena, error) {
 	a, err := l.Foreign.NewArena(bytes)
 	if err != nil {
+		if failed := l.Err(); failed != nil {
+			err = failed
+		}
 		return nil, &Broken{Device: l.Name(), err: err}
 	}
 	return a, nil
@@ -132,15 +136,49 @@ var errFront = errors.New("p3 was chosen, which is computed on the processor")
 // of blocks and of sparse features, and what the device holds.
 func (n *needs) onDevice() uint64 { return n.pass + n.beside + n.slot + n.ferry }
 
+// onHost is what a run takes of the host's memory, but for inference beyond the least.
+func (n *needs) onHost(t *trainer) uint64 {
+	if t.foreign != nil {
+		return n.others()
+	}
+	return n.others() + n.pass + n.least
+}
+
+// free is what of a device's memory this run has or can still have, but for weights.
+func (t *trainer) free(l limited) (free, total uint64) {
+	free, total = l.Free()
+	free -= free / 16 // what it keeps for itself, and what lies between arenas
+	return free + t.taken(), total
+}
+
+// taken is what this run has taken of a device's memory for steps and for the graph, and
+// would take again if steps became others. Copies of blocks are left out, which are as
+// large as they happened to be.
+func (t *trainer) taken() uint64 {
+	if t.ferry == nil {
+		return 0
+	}
+	bytes := t.ferry.holds.edges.Graph
+	if t.work != nil {
+		bytes += uint64(t.work.Bytes())
+	}
+	if t.ferry.held != nil {
+		bytes += uint64(t.ferry.held.Bytes())
+	}
+	for _, s := range t.batches.slots {
+		if s.landing != nil && s.landing.rows != nil {
+			bytes += uint64(s.landing.rows.Bytes())
+		}
+	}
+	return bytes
+}
+
 // room bounds what inference takes by what the device has left.
 func (n *needs) room(t *trainer) {
-	l, ok := t.foreign.(limited)
-	if !ok {
-		return
+	if l, ok := t.foreign.(limited); ok {
+		free, _ := t.free(l)
+		n.inference = free - min(free, n.onDevice())
 	}
-	free, _ := l.Free()
-	free -= free / 16 // what it keeps for itself, and what lies between arenas
-	n.inference = free - min(free, n.onDevice())
 }
 
 // affordDevice says what is short of the device's memory.
@@ -149,8 +187,8 @@ func (t *trainer) affordDevice(n *needs) error {
 	if !ok {
 		return nil
 	}
-	free, total := l.Free()
-	if needs := n.onDevice() + n.least; needs > free-free/16 {
+	free, total := t.free(l)
+	if needs := n.onDevice() + n.least; needs > free {
 		return &Broken{Device: t.foreign.Name(), err: fmt.Errorf("it needs %s of the device's memory, which has %s free of %s: take a smaller --batch, --fanout or --hidden", gib(needs), gib(free), gib(total))}
 	}
 	return nil

@@ -58,10 +58,16 @@ func (n *needs) there(slots int) uint64 {
 // part of the graph only have the host draw and gather.
 func (n *needs) choose(t *trainer) {
 	slots := len(t.batches.slots)
-	n.ferry = n.there(slots)
 	l, limits := t.foreign.(limited)
 	holder, holds := t.foreign.(sample.Holder)
-	if t.foreign == nil || t.batches.same || t.isolated != nil || !limits {
+	if t.ferry != nil {
+		n.holds.keep(t, holder)
+	}
+	n.ferry = n.there(slots)
+	if t.ferry != nil && n.holds.features > 0 {
+		n.slots -= min(n.slots, n.rows*uint64(slots))
+	}
+	if t.ferry != nil || t.foreign == nil || t.batches.same || t.isolated != nil || !limits {
 		return
 	}
 	free, _ := l.Free()
@@ -107,6 +113,15 @@ func (n *needs) choose(t *trainer) {
 	}
 	if !fits(edges) {
 		n.note(t, "edges", edges.edges.Graph+edges.edges.Batch*uint64(slots*h.groups), free)
+	}
+}
+
+// keep is what the device holds already: a change of strategy is none of that.
+func (h *holdings) keep(t *trainer, holder sample.Holder) {
+	held := &t.ferry.holds
+	h.features, h.summed, h.how = held.features, held.summed, held.how
+	if held.edges.Graph > 0 {
+		h.edges = holder.Footprint(t.data.topology, t.drawing(h.summed), h.roots, h.entries)
 	}
 }
 
@@ -173,6 +188,7 @@ func (f *ferry) hold(t *trainer, h *holdings) {
 			t.notes = append(t.notes, fmt.Sprintf("the graph's features stay in the host's memory: %v", err))
 		} else {
 			f.keep(t)
+			f.holds.features = h.features
 		}
 	}
 	if h.edges.Graph > 0 {
@@ -183,6 +199,7 @@ func (f *ferry) hold(t *trainer, h *holdings) {
 			return
 		}
 		f.resident, f.summed, f.how = resident, summed, h.how
+		f.holds.edges, f.holds.summed, f.holds.how = h.edges, summed, h.how
 	}
 }
 

@@ -134,7 +134,8 @@ type JobPhases struct {
 	Wait    float64 `json:"wait"`
 }
 
-// JobRows counts the input rows of an epoch by where they were.
+// JobRows counts the input rows of an epoch by where they were: each once in what is
+// computed together or, where a GPU adds up the outermost hop, once for each edge of it.
 type JobRows struct {
 	Local  uint64 `json:"local"`
 	Remote uint64 `json:"remote"`

@@ -61,8 +61,11 @@ func (d *Device) Operations() int { return d.done }
 // Limit is how many bytes its arenas may hold.
 func (d *Device) Limit(bytes uint64) { d.memory.total = bytes }
 
-// Free is what can still be had of the device's memory.
+// Free is what can still be had of the device's memory: nothing of one that has failed.
 func (d *Device) Free() (free, total uint64) {
+	if d.err != nil {
+		return 0, 0
+	}
 	total = d.memory.total
 	return total - min(d.memory.taken.Load(), total), total
 }
