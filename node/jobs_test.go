@@ -379,6 +379,18 @@ func TestJobThatFails(t *testing.T) {
 	})
 }
 
+// What is not exact, or is the whole graph at once, users choose by name.
+func TestJobsOfStrategiesByName(t *testing.T) {
+	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, _ *school.School) {
+		n := c.Nodes[0]
+		for _, name := range []string{"grappa", "pipe", "graph"} {
+			if j := jobOn(n, startedAs(t, n, name, 2)); j.Strategy != name {
+				t.Errorf("%s: it is of strategy %q", name, j.Strategy)
+			}
+		}
+	})
+}
+
 func TestJobsThatAreRefused(t *testing.T) {
 	inSchool(t, 3, time.Second, func(t *testing.T, c *nodetest.Cluster, _ *school.School) {
 		n := c.Nodes[0]
@@ -386,9 +398,7 @@ func TestJobsThatAreRefused(t *testing.T) {
 		zero, many := 0, 10_001
 		for says, r := range map[string]api.TrainRequest{
 			"there is no dataset x":                  {Dataset: "x"},
-			`there is no strategy "grappa"`:          {Dataset: "g", Strategy: "grappa"},
-			`there is no strategy "pipe"`:            {Dataset: "g", Strategy: "pipe"},
-			`there is no strategy "graph"`:           {Dataset: "g", Strategy: "graph"},
+			`there is no strategy "x"`:               {Dataset: "g", Strategy: "x"},
 			"--hidden":                               {Dataset: "g", Hidden: &zero},
 			"there is no setting":                    {Dataset: "g", Set: []api.Setting{{Key: "x.y", Value: "1"}}},
 			"--fanout has 3 numbers":                 {Dataset: "g", Fanout: []int{1, 2, 3}},
