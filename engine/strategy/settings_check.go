@@ -38,6 +38,9 @@ func (s *Settings) Check() error {
 	if Piped(s.Strategy) && s.Topology == sharded {
 		return fmt.Errorf("topology=%s: with --strategy %s each node knows all edges: leave it out, or take another --strategy", sharded, s.Strategy)
 	}
+	if s.Strategy == Grappa && s.Topology == replicated {
+		return fmt.Errorf("topology=%s: with --strategy %s nodes bring the edges that their groups see, and no others: leave it out, or take another --strategy", replicated, Grappa)
+	}
 	if err := checkMerge(l.Merge); err != nil {
 		return fmt.Errorf("leap.merge=%s: %w", l.Merge, err)
 	}
@@ -73,7 +76,7 @@ func (s *Settings) Check() error {
 // settings have a meaning.
 func (s *Settings) CheckUse(asked string) error {
 	if asked == "" || asked == Auto {
-		for _, k := range pipeKeys {
+		for _, k := range slices.Concat(grappaKeys, pipeKeys) {
 			if value := k.get(s); value != k.Default {
 				return fmt.Errorf("--set %s=%s is for --strategy %s, which %s never chooses: leave it out, or name the strategy", k.Key.Key, value, strings.ReplaceAll(k.Applies, ", ", " or "), Auto)
 			}
@@ -86,7 +89,7 @@ func (s *Settings) CheckUse(asked string) error {
 		case value == k.Default || k.appliesTo(asked):
 		case k.Applies == everyStrategy && asked == Single:
 			return fmt.Errorf("--set %s=%s is for nodes that share a job, and --strategy %s has one do it all: leave one of the two out", k.Key.Key, value, asked)
-		case k.appliesTo(Pipe):
+		case k.appliesTo(Pipe), k.appliesTo(Grappa):
 			return fmt.Errorf("--set %s=%s is for --strategy %s, and this job's is %s: leave it out, or choose another", k.Key.Key, value, strings.ReplaceAll(k.Applies, ", ", " or "), asked)
 		case k.Applies != everyStrategy:
 			return fmt.Errorf("--set %s=%s is for --strategy %s, and this job's is %s: leave it out, or choose that one or %s", k.Key.Key, value, k.Applies, asked, Auto)

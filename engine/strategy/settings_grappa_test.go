@@ -86,7 +86,14 @@ func TestWhatGrappaCanNotHaveTogether(t *testing.T) {
 			t.Errorf("by %q: %v", name, err)
 		}
 	}
-	s := Settings{Strategy: Grappa, Deterministic: true, Grappa: GrappaSettings{Average: 3}}
+	s := Settings{Strategy: Leap, Grappa: GrappaSettings{Period: 3}}
+	if err := s.CheckUse(Leap); err == nil || err.Error() != "--set grappa.period=3 is for --strategy grappa, and this job's is leap: leave it out, or choose another" {
+		t.Error(err)
+	}
+	if err := s.CheckUse(Auto); err == nil || err.Error() != "--set grappa.period=3 is for --strategy grappa, which auto never chooses: leave it out, or name the strategy" {
+		t.Error(err)
+	}
+	s = Settings{Strategy: Grappa, Deterministic: true, Grappa: GrappaSettings{Average: 3}}
 	if err := s.Check(); err == nil || !strings.Contains(err.Error(), "grappa.average_every=3: models that update themselves") {
 		t.Error(err)
 	}

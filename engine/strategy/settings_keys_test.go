@@ -142,6 +142,8 @@ func TestWhatCanNotBeTogether(t *testing.T) {
 		"an age of what":     {Settings{Strategy: Graph, Pipe: PipeSettings{Age: 3}}, "pipe.age=3 is for pipe.halo=skip"},
 		"bits of graph":      {Settings{Strategy: Graph, Deterministic: true}, "choose --set pipe.ways=N"},
 		"edges elsewhere":    {Settings{Strategy: Pipe, Topology: sharded}, "topology=sharded: with --strategy pipe each node knows all edges"},
+		"edges of groups":    {Settings{Strategy: Grappa, Topology: replicated}, "topology=replicated: with --strategy grappa nodes bring the edges that their groups see, and no others"},
+		"edges of others":    {Settings{Strategy: Grappa, Topology: sharded}, ""},
 		"bits of ways":       {Settings{Strategy: Graph, Deterministic: true, Pipe: PipeSettings{Ways: 4}}, ""},
 		"negative stages":    {Settings{Pipe: PipeSettings{Stages: -1}}, "pipe.stages=-1"},
 	} {
@@ -185,6 +187,14 @@ func TestStagesAndNodes(t *testing.T) {
 	}
 	want = "the dataset has 6 shards, which can't be 7 chunks, nor as many ways: choose 6 at most with --set pipe.chunks and pipe.ways, or import it with more --shards"
 	if err := s.CheckShards(6); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	s.Pipe = PipeSettings{Stages: 5}
+	if err := s.CheckShards(5); err != nil {
+		t.Error(err)
+	}
+	want = "pipe.stages=5: the dataset has 3 shards, which are the chunks, and with fewer chunks than stages some stages never have any to do: choose 3 stages or fewer, or import it with more --shards"
+	if err := s.CheckShards(3); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	for _, c := range []struct {

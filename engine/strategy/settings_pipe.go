@@ -142,6 +142,9 @@ func (s *PipeSettings) checkShards(shards int) error {
 	if chunks := max(s.Chunks, s.Ways); chunks > shards {
 		return fmt.Errorf("the dataset has %d shards, which can't be %d chunks, nor as many ways: choose %d at most with --set pipe.chunks and pipe.ways, or import it with more --shards", shards, chunks, shards)
 	}
+	if s.Chunks == 0 && s.Stages > shards {
+		return fmt.Errorf("pipe.stages=%d: the dataset has %d shards, which are the chunks, and with fewer chunks than stages some stages never have any to do: choose %d stages or fewer, or import it with more --shards", s.Stages, shards, shards)
+	}
 	return nil
 }
 
