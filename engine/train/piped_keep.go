@@ -17,6 +17,18 @@ func (t *learner) remembers() bool {
 	return t.piped != nil && s.Strategy == strategy.Pipe
 }
 
+// samePipeline says whether two settings come to the same weights as far as histories,
+// and rows that ways see of each other, decide them: stages are only where layers are
+// computed.
+func samePipeline(a, b *strategy.Settings) bool {
+	if !strategy.Piped(a.Strategy) && !strategy.Piped(b.Strategy) {
+		return true
+	}
+	x, y := a.Pipe, b.Pipe
+	x.Stages, y.Stages, x.Keep, y.Keep = 0, 0, false, false
+	return x == y && a.Strategy == b.Strategy
+}
+
 // earlySections are what a checkpoint has of them.
 func (t *learner) earlySections() []section {
 	if !t.remembers() || t.piped.worker == nil || t.piped.worker.PeriodWeights().None() {

@@ -168,7 +168,7 @@ func sameSweep(now, was Recipe) error {
 // sameRecipe says what differs in two recipes, but for what may: how long training
 // goes on and at which rate, and how nodes share it as long as they add up alike.
 func sameRecipe(now, was Recipe) error {
-	if now.Sharing.Deterministic == was.Sharing.Deterministic && now.Sharing.Leap.SyncEvery == was.Sharing.Leap.SyncEvery && now.Sharing.P3.Inflight == was.Sharing.P3.Inflight && sameIsolation(&now.Sharing, &was.Sharing) {
+	if now.Sharing.Deterministic == was.Sharing.Deterministic && now.Sharing.Leap.SyncEvery == was.Sharing.Leap.SyncEvery && now.Sharing.P3.Inflight == was.Sharing.P3.Inflight && sameIsolation(&now.Sharing, &was.Sharing) && samePipeline(&now.Sharing, &was.Sharing) {
 		now.Sharing = was.Sharing
 	}
 	now.Epochs, now.Patience, now.Rate, now.Schedule = was.Epochs, was.Patience, was.Rate, was.Schedule

@@ -46,6 +46,39 @@ func TestSharingMayChangeWhileAJobGoesOn(t *testing.T) {
 	}
 }
 
+// What a pipeline has learnt depends on what it saw of other chunks, and not on where
+// its stages are.
+func TestPipelinesMayNotChangeWhatTheyLearn(t *testing.T) {
+	recipe := func(s string, p strategy.PipeSettings) Recipe {
+		r := small("gcn")
+		r.Sharing = strategy.Settings{Strategy: s, Pipe: p}
+		return r
+	}
+	was := strategy.PipeSettings{Stages: 2, Ways: 2, Chunks: 4, Period: 5}
+	with := func(change func(*strategy.PipeSettings)) strategy.PipeSettings {
+		p := was
+		change(&p)
+		return p
+	}
+	if err := sameRecipe(recipe(strategy.Pipe, with(func(p *strategy.PipeSettings) { p.Stages, p.Keep = 0, true })), recipe(strategy.Pipe, was)); err != nil {
+		t.Error(err)
+	}
+	for name, now := range map[string]Recipe{
+		"period":     recipe(strategy.Pipe, with(func(p *strategy.PipeSettings) { p.Period = 6 })),
+		"chunks":     recipe(strategy.Pipe, with(func(p *strategy.PipeSettings) { p.Chunks = 6 })),
+		"ways":       recipe(strategy.Pipe, with(func(p *strategy.PipeSettings) { p.Ways = 1 })),
+		"halo":       recipe(strategy.Pipe, with(func(p *strategy.PipeSettings) { p.Halo = strategy.RowsSkip })),
+		"shuffle":    recipe(strategy.Pipe, with(func(p *strategy.PipeSettings) { p.Ordered = true })),
+		"compensate": recipe(strategy.Pipe, with(func(p *strategy.PipeSettings) { p.Single = true })),
+		"graph":      recipe(strategy.Graph, was),
+		"leap":       recipe(strategy.Leap, was),
+	} {
+		if err := sameRecipe(now, recipe(strategy.Pipe, was)); err == nil || !strings.Contains(err.Error(), "another sharing") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A checkpoint that stands behind others is that of a node which was not the furthest:
 // what it knows of itself stays.
 func TestTheFurthestIsGoneOnFrom(t *testing.T) {
