@@ -16,6 +16,10 @@ const (
 	// answerPatience is how long an answer may take to begin, from when it was first
 	// asked for, whatever else its node does meanwhile.
 	answerPatience = 10 * time.Minute
+	// offerPatience is that for what nodes make together. Where a step is the whole graph,
+	// that may be all that another computes in an epoch. A node that dies meanwhile is
+	// noticed as ever: its connection ends, and the plan goes on without it.
+	offerPatience = 24 * time.Hour
 	// patience is for how long a node is asked again that answers nothing at all, though
 	// it says that it is there, and lostPatience for how long one that can't be reached.
 	// Before that its connection has to be given up, which takes about as long.
@@ -25,6 +29,14 @@ const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = time.Second
 )
+
+// patienceFor is how long the answer to a question may take to begin.
+func patienceFor(q strategy.Query) time.Duration {
+	if q.Service == strategy.Offers {
+		return offerPatience
+	}
+	return answerPatience
+}
 
 var stamps = sync.Pool{New: func() any { return new(stamp) }}
 
@@ -48,7 +60,7 @@ func (s *Session) Ask(ctx context.Context, node int, q strategy.Query, buf []byt
 	head{s.key, q.Service, s.generation, q.Epoch, q.Step, q.Part, uint32(limit)}.append(mark.head[:0])
 	ask := mesh.Question{
 		Header:  mesh.Header{Kind: onWire[q.Kind], Flags: Flag, Step: q.Step, Count: 1},
-		Preface: mark.head[:], Body: q.Body, Into: buf, Limit: limit, Patience: answerPatience,
+		Preface: mark.head[:], Body: q.Body, Into: buf, Limit: limit, Patience: patienceFor(q),
 	}
 	begin := time.Since(s.begun)
 	answer, err := s.registry.mesh.Fetch(ctx, s.ids[node], ask)
@@ -85,7 +97,7 @@ func (s *Session) again(ctx context.Context, node int, q strategy.Query, ask mes
 			word = now
 		}
 		switch now := time.Since(s.begun); {
-		case now-begin >= answerPatience:
+		case now-begin >= patienceFor(q):
 			return nil, s.silent(node, q, now-begin, cmp.Or(early, err))
 		case now-max(trouble, time.Duration(s.heard[node].Load())) >= patience:
 			return nil, s.silent(node, q, now-begin, err)
@@ -98,7 +110,7 @@ func (s *Session) again(ctx context.Context, node int, q strategy.Query, ask mes
 		case <-ctx.Done():
 		}
 		timer.Stop()
-		ask.Patience = max(answerPatience-(time.Since(s.begun)-begin), lastPause)
+		ask.Patience = max(patienceFor(q)-(time.Since(s.begun)-begin), lastPause)
 		if answer, err = s.registry.mesh.Fetch(ctx, s.ids[node], ask); err == nil {
 			return answer, nil
 		}

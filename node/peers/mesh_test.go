@@ -228,6 +228,49 @@ func TestAnswerMayTakeLong(t *testing.T) {
 	})
 }
 
+// Where a step is the whole graph, what another node offers may take most of an epoch.
+// One that dies in between is noticed no later than else.
+func TestOffersMayTakeAnEpoch(t *testing.T) {
+	for name, c := range map[string]struct {
+		service strategy.Service
+		dies    bool
+		least   time.Duration // that asking takes
+		most    time.Duration
+		answer  bool
+	}{
+		"an offer":         {strategy.Offers, false, 40 * time.Minute, 41 * time.Minute, true},
+		"rows":             {strategy.Rows, false, answerPatience, answerPatience + time.Minute, false},
+		"a node that dies": {strategy.Offers, true, 15 * time.Minute, 17 * time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 2, func(t *testing.T, w *world) {
+				s := w.session(1, 7, 2)
+				s.Answer(c.service, func(ctx context.Context, from int, q strategy.Query, reply func(...[]byte) error) error {
+					select {
+					case <-time.After(40 * time.Minute):
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+					return echo(ctx, from, q, reply)
+				})
+				s.Open()
+				if c.dies {
+					time.AfterFunc(15*time.Minute, func() {
+						w.net.Partition([]string{addrOf(0).Addr().String()}, []string{addrOf(1).Addr().String()})
+					})
+				}
+				q := rows(1)
+				q.Service = c.service
+				begin := time.Now()
+				got, err := w.session(0, 7, 2).Ask(t.Context(), 1, q, nil)
+				if took := time.Since(begin); took < c.least || took > c.most || (err == nil) != c.answer || c.answer && string(got) != echoed(0, q) {
+					t.Errorf("after %s: %q, %v", took, got, err)
+				}
+			})
+		})
+	}
+}
+
 func TestCloseEndsAnswers(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		asker := w.session(0, 7, 2)
