@@ -61,7 +61,7 @@ func (w *Worker) beginPeriod(ctx context.Context) error {
 // histories of what layers see.
 func (w *Worker) refresh(ctx context.Context) error {
 	w.halo.early = true
-	train := w.passes[0].Train
+	train := len(w.passes) > 0 && w.passes[0].Train // a node's ways may have no vertices
 	for _, p := range w.passes {
 		p.Train, p.Weights = false, w.period
 	}
@@ -111,6 +111,9 @@ func (w *Worker) receiveAll(ctx context.Context) error {
 		return nil
 	}
 	for _, way := range w.ways {
+		if way.own() == 0 {
+			continue // nothing is offered
+		}
 		rows := room(way.own() * b.columns(b.in.stage) * w.Device.Type().Bytes())
 		node := w.Seats.Node(b.in.stage, way.number)
 		if err := w.take(ctx, node, w.earlyTag(way.number), rows); err != nil {
