@@ -105,19 +105,20 @@ func (p *piped) step(ctx context.Context, t *learner, s *slot, rate float64) (lo
 		return 0, 0, t.diverged(s, wrong) // all nodes began with the same
 	}
 	loss, err = p.worker.Epoch(ctx, t.at.Epoch, t.key(s), &s.tally)
+	reducing = p.worker.Waited()
 	if err != nil {
-		return loss, 0, fmt.Errorf("epoch %d: %w", t.at.Epoch, err)
+		return loss, reducing, fmt.Errorf("epoch %d: %w", t.at.Epoch, err)
 	}
 	s.gathered += p.reads.rows
 	t.at.Under.Edges += uint64(p.worker.Edges())
 	if !isNumber(loss) {
-		return loss, 0, t.diverged(s, "the loss")
+		return loss, reducing, t.diverged(s, "the loss")
 	}
 	if !t.device.Finite(t.gradients) {
-		return loss, 0, t.diverged(s, "the sum of the gradients")
+		return loss, reducing, t.diverged(s, "the sum of the gradients")
 	}
 	t.optimizer.Step(t.weights, t.gradients, rate)
-	return loss, 0, nil
+	return loss, reducing, nil
 }
 
 // lossOf is the loss of rows that the pipeline answers, of the mean over all training

@@ -92,6 +92,11 @@ func TestPipelinesAreTheSameOnAnyNumberOfNodes(t *testing.T) {
 				if e := results[0].Last; nodes > 1 && (e.Strategy != sharing.Strategy || e.Sent.Bytes[strategy.Activation] == 0 && sharing.Pipe.Ways != 2 || e.Edges == 0) {
 					t.Errorf("%s on %d nodes: the last epoch is %+v", name, nodes, e)
 				}
+				for _, e := range told[nodes-1] {
+					if p := e.Phases; nodes > 1 && p.Reduce <= 0 || p.Compute <= 0 || p.Compute+p.Reduce > e.Seconds {
+						t.Errorf("%s on %d nodes, epoch %d of %gs has the phases %+v", name, nodes, e.Epoch, e.Seconds, p)
+					}
+				}
 			}
 		}
 	}

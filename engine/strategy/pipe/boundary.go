@@ -3,6 +3,7 @@ package pipe
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -219,16 +220,7 @@ func (b *boundary) receive(ctx context.Context, place int) error {
 		return nil
 	}
 	position := b.w.order[place]
-	var a arrival
-	if b.w.Apart {
-		a = b.bring(ctx, b.in.room[0], position)
-	} else {
-		select {
-		case a = <-b.arrived:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	a := b.wait(ctx, position)
 	if a.err != nil {
 		return a.err
 	}
@@ -239,6 +231,20 @@ func (b *boundary) receive(ctx context.Context, place int) error {
 		b.free <- a.rows
 	}
 	return nil
+}
+
+// wait waits for the rows of the position that is next.
+func (b *boundary) wait(ctx context.Context, position int) arrival {
+	defer b.w.since(time.Now())
+	if b.w.Apart {
+		return b.bring(ctx, b.in.room[0], position)
+	}
+	select {
+	case a := <-b.arrived:
+		return a
+	case <-ctx.Done():
+		return arrival{err: context.Cause(ctx)}
+	}
 }
 
 // give gives grains what has come for them.

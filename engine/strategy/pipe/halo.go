@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
@@ -295,6 +296,7 @@ func (h *halo) bring(ctx context.Context, s, position, epoch int, m *move) error
 			}
 		})
 	}
+	defer h.w.since(time.Now())
 	under.Wait()
 	return context.Cause(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -228,6 +229,7 @@ func (s *sums[T]) all(ctx context.Context, ask func(take func(node int, t exchan
 			}
 		})
 	})
+	defer s.w.since(time.Now())
 	under.Wait()
 	return context.Cause(ctx)
 }
@@ -237,6 +239,7 @@ func (w *Worker) losses(ctx context.Context) (sum float64, err error) {
 	if w.Exchange == nil {
 		return w.loss, nil
 	}
+	defer w.since(time.Now())
 	mine := binary.LittleEndian.AppendUint64(nil, math.Float64bits(w.loss))
 	all, err := w.Exchange.Gather(ctx, exchange.Tag{Epoch: uint32(w.epoch + 1)}, mine, w.tally)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/keyed"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -44,6 +45,8 @@ type Worker struct {
 	epoch int // from 0
 	tally *strategy.Tally
 	loss  float64
+
+	waited time.Duration // for other nodes, since it was asked last
 
 	trace func(event, int) // in tests
 }
@@ -280,6 +283,17 @@ func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, tally *str
 	}
 	return w.losses(ctx)
 }
+
+// Waited is how long epochs have waited for other nodes since it was asked last. What
+// comes while something is computed was not waited for.
+func (w *Worker) Waited() time.Duration {
+	d := w.waited
+	w.waited = 0
+	return d
+}
+
+// since counts what has gone by as waited for other nodes.
+func (w *Worker) since(start time.Time) { w.waited += time.Since(start) }
 
 // through has all positions go forward, and all go backward.
 func (w *Worker) through(ctx context.Context) error {
