@@ -23,13 +23,13 @@ func (w *Worker) backward(ctx context.Context, place int) error {
 			return err
 		}
 	}
+	w.tell(backwardDone, place)
 	w.boundary[backwards].send(p)
 	for _, way := range w.ways {
 		for _, g := range way.at[p] {
 			read(w.Device, g.sum, w.sums.of(g.pass.Gradients))
 		}
 	}
-	w.tell(backwardDone, place)
 	return nil
 }
 

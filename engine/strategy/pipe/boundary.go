@@ -61,7 +61,7 @@ func newBoundary(w *Worker, direction int) *boundary {
 	}
 	if b.in != nil {
 		b.ahead = 2
-		if w.Apart {
+		if w.apart {
 			b.ahead = 1
 		}
 		for range b.ahead {
@@ -159,7 +159,7 @@ func (b *boundary) beside(g *grain) tensor.Matrix {
 // start begins to receive, in the order of the epoch. What it returns ends that, and
 // returns when nothing is received any more.
 func (b *boundary) start(ctx context.Context) (stop func()) {
-	if b.in == nil || b.w.Apart {
+	if b.in == nil || b.w.apart {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -227,7 +227,7 @@ func (b *boundary) receive(ctx context.Context, place int) error {
 	for i, way := range b.w.ways {
 		b.give(way.at[position], a.rows[i])
 	}
-	if !b.w.Apart {
+	if !b.w.apart {
 		b.free <- a.rows
 	}
 	return nil
@@ -236,7 +236,7 @@ func (b *boundary) receive(ctx context.Context, place int) error {
 // wait waits for the rows of the position that is next.
 func (b *boundary) wait(ctx context.Context, position int) arrival {
 	defer b.w.since(time.Now())
-	if b.w.Apart {
+	if b.w.apart {
 		return b.bring(ctx, b.in.room[0], position)
 	}
 	select {

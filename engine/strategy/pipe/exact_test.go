@@ -42,20 +42,18 @@ func TestExact(t *testing.T) {
 // A way may have no vertices, and a position of all ways, too.
 func TestEmptyWays(t *testing.T) {
 	for _, sizes := range [][]int{{5, 4, 0, 0, 6, 3}, {5, 0, 4, 0, 6, 0}} {
-		for _, refresh := range []bool{true, false} {
-			w := newWorld(t, 1, sizes, anywhere)
-			s := newSetup(deep("gcnii", 3), 2, 3, 6)
-			s.Refresh, s.noDrop = refresh, true
-			j := w.start(t, s)
-			got, _ := j.epoch(t, 1)
-			_, want := w.whole(t, s, 1, w.weights(j.model))
-			if off := math.Abs(j.plain() - want/float64(w.learnt)); refresh && off > 1e-12 {
-				t.Errorf("shards of %d: the loss is %g off", sizes, off)
-			}
-			s.stages, s.nodes = 1, 1
-			if alone, _ := w.start(t, s).epoch(t, 1); !slices.Equal(got, alone) {
-				t.Errorf("shards of %d: one node has another gradient", sizes)
-			}
+		w := newWorld(t, 1, sizes, anywhere)
+		s := newSetup(deep("gcnii", 3), 2, 3, 6)
+		s.noDrop = true
+		j := w.start(t, s)
+		got, _ := j.epoch(t, 1)
+		_, want := w.whole(t, s, 1, w.weights(j.model))
+		if off := math.Abs(j.plain() - want/float64(w.learnt)); off > 1e-12 {
+			t.Errorf("shards of %d: the loss is %g off", sizes, off)
+		}
+		s.stages, s.nodes = 1, 1
+		if alone, _ := w.start(t, s).epoch(t, 1); !slices.Equal(got, alone) {
+			t.Errorf("shards of %d: one node has another gradient", sizes)
 		}
 	}
 }

@@ -21,8 +21,8 @@ func (w *Worker) forward(ctx context.Context, place int) error {
 			return err
 		}
 	}
-	w.boundary[forwards].send(p)
 	w.tell(forwardDone, place)
+	w.boundary[forwards].send(p)
 	return nil
 }
 

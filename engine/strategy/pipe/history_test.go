@@ -2,7 +2,6 @@ package pipe
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -32,8 +31,8 @@ func TestHistoriesAreConstants(t *testing.T) {
 				spec.Hidden = 3
 				s := newSetup(spec, c.stages, c.ways, c.chunks)
 				s.Factor, s.frozen, s.still = 1, random, true
-				s.Shuffle = false
-				j, epoch := w.start(t, s), 1
+				s.Shuffle, s.Period = false, 1<<20
+				j, epoch := w.start(t, s), 2
 				got, _ := j.epoch(t, epoch)
 				got = slices.Clone(got)
 				weights := w.weights(j.model)
@@ -96,29 +95,6 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// While weights stay, histories get exact layer by layer: one layer each period.
-func TestHistoriesGetExact(t *testing.T) {
-	for _, c := range []struct {
-		model  string
-		levels int
-	}{{"gcn", 2}, {"gcnii", 3}} { // the first layer of a gcn reads features
-		for period := 1; period < 4; period++ {
-			w := newWorld(t, 9, sizes, anywhere)
-			s := newSetup(deep(c.model, 3), 2, 1, 6)
-			s.noDrop, s.Period = true, period
-			j := w.start(t, s)
-			_, want := w.whole(t, s, 1, w.weights(j.model))
-			for epoch := range c.levels*period + 3 {
-				j.epoch(t, epoch+1)
-				exact := math.Abs(j.plain()-want/float64(w.learnt)) < 1e-12
-				if exact != (epoch >= c.levels*period) {
-					t.Errorf("%s, period %d, epoch %d: the loss is %v, and exactly %v", c.model, period, epoch, j.plain(), want/float64(w.learnt))
-				}
-			}
-		}
-	}
-}
-
 // Over all orders, gradients that go one hop through histories are whole on average,
 // where those count twice.
 func TestCompensation(t *testing.T) {
@@ -154,70 +130,54 @@ func TestCompensation(t *testing.T) {
 	}
 }
 
-// What a layer sees of a chunk is of now if the chunk has had its turn, else as old as
-// the formula says.
-func TestAgesOfRows(t *testing.T) {
+// What a layer sees of a chunk is of now if the chunk has had its turn, else that of the
+// history.
+func TestRowsOfNowAndOfHistories(t *testing.T) {
 	w := newWorld(t, 2, sizes, anywhere)
 	s := newSetup(deep("gcnii", 3), 2, 1, 6)
-	s.rate, s.Period = 0.5, 3
+	s.rate = 0.5
 	j := w.start(t, s)
-	type rows map[string][]float64 // by stage, level and position
-	var made []rows                // in each epoch
-	take := func(n *node, of func(*level) tensor.Matrix) rows {
-		all := rows{}
-		for at, l := range n.ways[0].levels {
-			for p := range s.chunks {
-				if l == nil {
-					continue
-				}
-				first, end := n.Shape.Vertices(0, p)
-				m := of(l).RowRange(int(first), int(end-first))
-				x := make([]float64, m.Rows*m.Cols)
-				n.Device.Read(x, m)
-				all[fmt.Sprint(n.stage, at, p)] = x
-			}
-		}
-		return all
+	numbers := func(n *node, p int, m tensor.Matrix) []float64 {
+		first, end := n.Shape.Vertices(0, p)
+		x := make([]float64, int(end-first)*m.Cols)
+		n.Device.Read(x, m.RowRange(int(first), int(end-first)))
+		return x
 	}
-	current := func(l *level) tensor.Matrix { return l.rows }
-	for epoch := range 8 {
-		shown := make([][]rows, len(j.nodes))
+	for epoch := 1; epoch < 6; epoch++ {
+		shown := make([][][]float64, len(j.nodes)) // of each place, level and position
+		all := func(n *node) (rows [][]float64) {
+			for _, l := range n.ways[0].levels {
+				for p := 0; l != nil && p < s.chunks; p++ {
+					rows = append(rows, numbers(n, p, l.rows))
+				}
+			}
+			return rows
+		}
 		for i, n := range j.nodes {
 			n.trace = func(e event, _ int) {
 				if e == forwardDone {
-					shown[i] = append(shown[i], take(n, current))
+					shown[i] = append(shown[i], all(n)...)
 				}
 			}
 		}
-		j.epoch(t, epoch+1)
-		now := rows{}
-		for _, n := range j.nodes {
-			maps.Copy(now, take(n, current))
-		}
-		made = append(made, now)
-		old := rows{}
-		if at := epoch - Age(epoch, s.Period); at >= 0 {
-			old = made[at]
-		}
+		j.epoch(t, epoch)
 		for i, n := range j.nodes {
-			if len(shown[i]) != 6 {
-				t.Fatalf("stage %d did %d positions", i, len(shown[i]))
+			now, seen := all(n), shown[i]
+			if len(now) == 0 || len(seen) != s.chunks*len(now) {
+				t.Fatalf("stage %d showed %d rows, and has %d", i, len(seen), len(now))
 			}
-			for place, all := range shown[i] {
-				for key, x := range all {
-					var stage, at, p int
-					if _, err := fmt.Sscan(key, &stage, &at, &p); err != nil {
-						t.Fatal(err)
-					}
-					fresh := slices.Index(n.order, p) <= place
-					want := now[key]
-					if !fresh {
-						if want = old[key]; want == nil {
-							want = make([]float64, len(x))
+			for place := range s.chunks {
+				for at, l := range n.ways[0].levels {
+					for p := 0; l != nil && p < s.chunks; p++ {
+						fresh := slices.Index(n.order, p) <= place
+						want := now[0]
+						if !fresh {
+							want = numbers(n, p, l.history)
 						}
-					}
-					if !slices.Equal(x, want) {
-						t.Fatalf("epoch %d, place %d of %v: rows of position %d (%s) are others than expected (of now: %v)", epoch, place, n.order, p, key, fresh)
+						if !slices.Equal(seen[0], want) || slices.Equal(now[0], numbers(n, p, l.history)) {
+							t.Fatalf("epoch %d, place %d of %v, level %d: rows of position %d are others than expected (of now: %v)", epoch, place, n.order, at, p, fresh)
+						}
+						seen, now = seen[1:], append(now[1:], now[0])
 					}
 				}
 			}

@@ -79,7 +79,7 @@ func (t *Task) Plan(l strategy.Layout, set *strategy.Settings, edges int) error 
 	})
 	t.Cuts = Cut(t.Model.Stages(), t.Seats.Stages, int(l.Vertices()), edges)
 	t.Options = Options{
-		Shuffle: !p.Ordered, Period: p.PeriodOf(), Refresh: true, Factor: 2,
+		Shuffle: !p.Ordered, Period: p.PeriodOf(), Factor: 2,
 		Halo:      Halo{Policy: p.HaloOf(), Share: p.ShareOf(), Age: p.AgeOf()},
 		Recompute: name == strategy.Pipe && !p.Keep,
 	}

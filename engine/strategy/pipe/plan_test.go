@@ -83,46 +83,6 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// A history that is kept for R epochs is 1 to R old.
-func TestAges(t *testing.T) {
-	for period := 1; period < 6; period++ {
-		taken := -1
-		for epoch := range 20 {
-			if age := Age(epoch, period); age != epoch-taken || age < 1 || age > period {
-				t.Errorf("period %d, epoch %d: age %d, and it was taken at the end of epoch %d", period, epoch, age, taken)
-			}
-			if (epoch+1)%period == 0 {
-				taken = epoch
-			}
-		}
-	}
-}
-
-// Every stage does every place once, after the stage before it, and the last is done
-// after as many slots as there are.
-func TestSlots(t *testing.T) {
-	for positions := 1; positions < 6; positions++ {
-		for stages := 1; stages < 6; stages++ {
-			done := make([]int, stages)
-			for slot := range Slots(positions, stages) {
-				for stage := stages - 1; stage >= 0; stage-- {
-					place, busy := At(slot, stage, positions)
-					if !busy {
-						continue
-					}
-					if place != done[stage] || stage > 0 && done[stage-1] <= place {
-						t.Fatalf("slot %d: stage %d is at place %d and has done %d", slot, stage, place, done[stage])
-					}
-					done[stage]++
-				}
-			}
-			if slices.Min(done) != positions {
-				t.Errorf("%d positions, %d stages: %v are done after %d slots", positions, stages, done, Slots(positions, stages))
-			}
-		}
-	}
-}
-
 func TestSplits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	for range 200 {

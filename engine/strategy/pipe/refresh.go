@@ -8,8 +8,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// refreshes says whether histories are made of weights.
-func (w *Worker) refreshes() bool { return w.Refresh && w.Shape.Positions() > 1 }
+// refreshes says whether there are histories.
+func (w *Worker) refreshes() bool { return w.Shape.Positions() > 1 }
 
 // newPeriod makes room for the weights of before, and for what histories send on.
 func (w *Worker) newPeriod() (err error) {

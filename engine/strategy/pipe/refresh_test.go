@@ -16,7 +16,7 @@ func TestRefreshedHistoriesAreExact(t *testing.T) {
 		for _, c := range []struct{ stages, ways, chunks int }{{1, 1, 6}, {3, 1, 6}, {1, 2, 4}, {2, 2, 6}} {
 			w := newWorld(t, uint64(i), sizes, anywhere)
 			s := newSetup(deep(model, 3), c.stages, c.ways, c.chunks)
-			s.noDrop, s.Refresh = true, true
+			s.noDrop = true
 			s.Recompute = i%2 == 0
 			j := w.start(t, s)
 			_, want := w.whole(t, s, 1, w.weights(j.model))
@@ -39,13 +39,8 @@ func TestRefreshedRunsGoOn(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, uint64(i), sizes, anywhere)
 				s := newSetup(deep(model, 3), 1, ways, 6)
-				s.nodes, s.Refresh, s.rate, s.Period = 1, true, 0.1, 4
+				s.nodes, s.rate, s.Period = 1, 0.1, 4
 				want := w.learn(t, s, 7)
-				s.Refresh = false
-				if w.learn(t, s, 7) == want {
-					t.Error("histories that are refreshed have the bits of those that are left")
-				}
-				s.Refresh = true
 				for _, stages := range []int{1, 2, 3} {
 					s.stages, s.nodes = stages, stages*ways+stages%2
 					mustSame(t, fmt.Sprintf("%d stages", stages), w.learn(t, s, 7), want)
@@ -81,7 +76,7 @@ func TestRefreshedRunsGoOn(t *testing.T) {
 func TestRefreshedRowsStay(t *testing.T) {
 	w := newWorld(t, 2, sizes, anywhere)
 	s := newSetup(deep("gcn", 3), 1, 1, 6)
-	s.rate, s.Period, s.Refresh = 0.5, 3, true
+	s.rate, s.Period = 0.5, 3
 	j := w.start(t, s)
 	n := j.nodes[0]
 	numbers := func(l *level) []float64 {
@@ -105,7 +100,7 @@ func TestVolumeOfHistories(t *testing.T) {
 	for _, c := range []struct{ stages, ways int }{{3, 1}, {2, 2}, {1, 3}} {
 		w := newWorld(t, 3, sizes, anywhere)
 		s := newSetup(deep("gcnii", 3), c.stages, c.ways, 6)
-		s.Refresh, s.Period = true, 3
+		s.Period = 3
 		j := w.start(t, s)
 		for epoch := 1; epoch <= 4; epoch++ {
 			j.epoch(t, epoch)

@@ -40,24 +40,21 @@ type Features interface {
 	Input(place, grain int, vertices []uint32) (nn.Input, error)
 }
 
-// Options say what is learnt, and the last two how.
+// Options say what is learnt, and the last how.
 type Options struct {
 	Seed uint64
 	// Shuffle has each epoch take the positions in an order of its own.
 	Shuffle bool
-	// Period is for how many epochs a history is kept; 1 keeps that of the last epoch.
+	// Period is for how many epochs a history is kept. Each begins with one of rows that
+	// are made of the weights of then, without dropout: so what an epoch makes depends on
+	// two rows of weights, and on nothing else of the epochs before.
 	Period int
-	// Refresh has each period begin with a history of rows that are made of the weights of
-	// then, without dropout, in place of one that the last epoch has left: so what an epoch
-	// makes depends on two rows of weights, and on nothing else of the epochs before.
-	Refresh bool
 	// Factor is what gradients count at rows of a history: the history of a chunk is of
 	// use to another only in every other order of the two.
 	Factor float64
 	Halo   Halo
 
 	Recompute bool // forward once more for backward, in place of keeping all that it made
-	Apart     bool // receive rows when they are wanted, and not ahead
 }
 
 // Halo says which rows ways see of each other where those are computed at the same
@@ -98,7 +95,7 @@ func (t *Task) check() error {
 		return fmt.Errorf("pipe: %d stages are seated, and %d are cut", t.Seats.Stages, len(t.Cuts)-1)
 	case o.Period < 1 || o.Factor <= 0:
 		return fmt.Errorf("pipe: a history of %d epochs, whose gradients count %g", o.Period, o.Factor)
-	case o.Refresh && o.Halo.Policy != Exact && t.Shape.Positions() > 1:
+	case o.Halo.Policy != Exact && t.Shape.Positions() > 1:
 		return fmt.Errorf("pipe: histories are made of rows of now, and not of %s ones", o.Halo.Policy)
 	case o.Halo.Policy == Sampled && !(o.Halo.Share > 0 && o.Halo.Share <= 1):
 		return fmt.Errorf("pipe: a share of %g is sampled", o.Halo.Share)

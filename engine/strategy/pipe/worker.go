@@ -37,7 +37,7 @@ type Worker struct {
 	boundary [2]*boundary // forward and backward; nil at the ends
 	sums     summer
 
-	period  tensor.Matrix // the weights that histories are of, where they are refreshed
+	period  tensor.Matrix // the weights that histories are of, where there are histories
 	history bool          // there is one of them
 	went    bool          // an epoch is done
 
@@ -49,6 +49,7 @@ type Worker struct {
 	waited time.Duration // for other nodes, since it was asked last
 
 	trace func(event, int) // in tests
+	apart bool             // in tests: rows are received when they are wanted, and not ahead
 }
 
 // An event is what a test is told of.
@@ -319,7 +320,6 @@ func (w *Worker) through(ctx context.Context) error {
 			return err
 		}
 	}
-	w.keepHistory()
 	w.went = true
 	return nil
 }
@@ -339,18 +339,4 @@ func (w *Worker) begin() {
 		}
 	}
 	w.halo.begin()
-}
-
-// keepHistory makes a history of the rows of this epoch, if one is due.
-func (w *Worker) keepHistory() {
-	if w.Refresh || (w.epoch+1)%w.Period != 0 {
-		return
-	}
-	for _, way := range w.ways {
-		for _, l := range way.levels {
-			if l != nil && !l.history.None() {
-				w.Device.Combine(l.history, 1, l.rows, 0, tensor.Matrix{})
-			}
-		}
-	}
 }

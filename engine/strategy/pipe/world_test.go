@@ -140,7 +140,9 @@ type setup struct {
 	noDrop bool
 	still  bool // all epochs drop alike
 	linear bool // the loss is a sum of the answers
-	// frozen sets histories before each epoch, by level and vertex.
+	apart  bool // rows are not received ahead
+	// frozen sets histories before each epoch, none of which begins a period, by level and
+	// vertex.
 	frozen func(s int, v uint32, column int) float64
 }
 
@@ -243,6 +245,7 @@ func (w *world) start(t testing.TB, s setup) *job {
 		if n.Worker, err = New(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
+		n.apart = s.apart
 		if err := n.Open(); err != nil {
 			t.Fatal(err)
 		}
@@ -313,6 +316,7 @@ func (j *job) try(ctx context.Context, epoch int) error {
 
 // freeze sets histories.
 func (n *node) freeze(of func(s int, v uint32, column int) float64) {
+	n.history = true
 	for _, way := range n.ways {
 		for at, l := range way.levels {
 			if l == nil || l.history.None() {
