@@ -204,27 +204,25 @@ func (h *halo) gradients(ctx context.Context, s, position int) error {
 func (h *halo) exchange(ctx context.Context, s, position int, m *move) error {
 	exactly := h.exactly()
 	previous := h.w.Halo.Policy == Previous
-	skipped := h.w.Halo.Policy == Skip && !exactly
-	if !skipped {
-		for _, c := range h.parcels[position] {
-			if m.gives(c) != nil {
-				h.give(c, s, m)
-			}
-		}
-		epoch := h.w.epoch
-		if previous && !exactly {
-			epoch--
-		}
-		if err := h.bring(ctx, s, position, epoch, m); err != nil {
-			return err
-		}
+	if h.w.Halo.Policy == Skip && !exactly {
+		// Mirrors are what was sent last, and nothing has changed them. Their gradients go
+		// nowhere: to who sees them they are constants.
+		return nil
 	}
 	for _, c := range h.parcels[position] {
-		switch {
-		case m.takes(c) == nil:
-		case skipped:
-			h.remember(c, s, m)
-		default:
+		if m.gives(c) != nil {
+			h.give(c, s, m)
+		}
+	}
+	epoch := h.w.epoch
+	if previous && !exactly {
+		epoch--
+	}
+	if err := h.bring(ctx, s, position, epoch, m); err != nil {
+		return err
+	}
+	for _, c := range h.parcels[position] {
+		if m.takes(c) != nil {
 			h.take(c, s, m)
 		}
 	}
@@ -321,22 +319,9 @@ func (h *halo) take(c *parcel, s int, m *move) {
 		all := l.rows.RowRange(c.to.own()+c.first, len(c.ids))
 		d.Zero(all)
 		d.ScatterAdd(l.rows, x, rows)
-		if !l.cache.None() {
-			d.Combine(l.cache.RowRange(c.first, len(c.ids)), 1, all, 0, tensor.Matrix{})
-		}
 		return
 	}
 	d.ScatterAdd(l.back, x, rows)
-}
-
-// remember has mirrors be what was sent last. Their gradients go nowhere: to who sees
-// them they are constants.
-func (h *halo) remember(c *parcel, s int, m *move) {
-	if m.direction == backwards {
-		return
-	}
-	l := h.level(c.to, s)
-	h.w.Device.Combine(l.rows.RowRange(c.to.own()+c.first, len(c.ids)), 1, l.cache.RowRange(c.first, len(c.ids)), 0, tensor.Matrix{})
 }
 
 // unsigned are rows as ids.

@@ -7,13 +7,11 @@ type Memory struct {
 	Number int
 	Widths []int // columns of the rows that each of its layers sees of others
 	Rows   int   // of its ways, and mirrors
-	// Mirrors are those of Rows that are others', Own the vertices of its ways, and Sources
-	// the rows that all its grains see.
-	Mirrors, Own, Sources int
-	Input                 int // columns that come from the stage before
-	History               bool
-	Cache                 bool
-	Recompute             bool
+	// Own counts the vertices of its ways, and Sources the rows that all its grains see.
+	Own, Sources int
+	Input        int // columns that come from the stage before
+	History      bool
+	Recompute    bool
 }
 
 // Kept is the bytes of rows that live as long as training: those that layers see, their
@@ -23,9 +21,6 @@ func (m Memory) Kept() (bytes int) {
 		rows := 2 * m.Rows
 		if m.History {
 			rows += m.Rows
-		}
-		if m.Cache {
-			rows += m.Mirrors
 		}
 		if m.Recompute {
 			rows += m.Sources
@@ -45,13 +40,12 @@ func (w *Worker) keeps() int {
 	}
 	for _, way := range w.ways {
 		m.Rows += way.all()
-		m.Mirrors += len(way.mirrors)
 	}
 	for _, g := range w.grains {
 		m.Sources += len(g.rows)
 		m.Own += len(g.vertices)
 	}
-	m.History, m.Cache, m.Recompute = w.Shape.Positions() > 1, w.Halo.Policy == Skip, w.Recompute
+	m.History, m.Recompute = w.Shape.Positions() > 1, w.Recompute
 	if w.first > 0 {
 		m.Input = w.infos[w.first].In + w.infos[w.first].CarryIn
 	}

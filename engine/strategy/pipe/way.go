@@ -29,8 +29,6 @@ type level struct {
 	history tensor.Matrix
 	// back is the gradient at the rows: a chunk's is whole when its turn comes.
 	back tensor.Matrix
-	// cache is what was sent last of the mirrors' rows, where sending is skipped.
-	cache tensor.Matrix
 }
 
 // own counts its vertices, and all the mirrors, too.

@@ -180,9 +180,6 @@ func (w *Worker) allocate() (err error) {
 				if w.Shape.Positions() > 1 {
 					l.history = zeros(way.all(), cols)
 				}
-				if w.Halo.Policy == Skip {
-					l.cache = zeros(len(way.mirrors), cols)
-				}
 			}
 			way.levels = append(way.levels, l)
 		}
