@@ -3,6 +3,7 @@ package pipe
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -110,6 +111,7 @@ func (w *Worker) receiveAll(ctx context.Context) error {
 	if b.in == nil {
 		return nil
 	}
+	defer w.since(time.Now())
 	for _, way := range w.ways {
 		if way.own() == 0 {
 			continue // nothing is offered
