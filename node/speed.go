@@ -40,7 +40,7 @@ func (n *Node) measure(ctx context.Context) {
 func speedWith(ctx context.Context, device jobs.Device) (speed uint64, err error) {
 	rate := threadRate()
 	if device != nil {
-		faster := 1.0
+		var faster float64
 		if faster, err = timesFaster(ctx, device); err == nil {
 			rate *= faster
 		}

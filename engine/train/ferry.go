@@ -78,7 +78,7 @@ func (f *ferry) land(s *slot, bytes int, once bool) (err error) {
 			return &Broken{Device: f.steps.Name(), err: err}
 		}
 	}
-	f.device.Err() // no copy is under way any more
+	_ = f.device.Err() // no copy is under way any more
 	if p.rows != nil {
 		p.rows.Close()
 	}
@@ -110,7 +110,7 @@ func (p *landing) close(s *slot) {
 	if p == nil {
 		return
 	}
-	p.ferry.device.Err() // no copy is under way any more
+	_ = p.ferry.device.Err() // no copy is under way any more
 	groups := s.groups[:cap(s.groups)]
 	for i := range groups {
 		groups[i].batch.Close()

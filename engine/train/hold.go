@@ -86,7 +86,7 @@ func (n *needs) choose(t *trainer) {
 	for i := range h.entries {
 		h.entries[i] += int(float64(h.entries[i]) * margin)
 	}
-	rows, edges := h, h
+	rows := h
 	if !store.Sparse() {
 		rows.features = store.ThereBytes()
 		if t.shared != nil {
@@ -101,7 +101,7 @@ func (n *needs) choose(t *trainer) {
 	if !holds || !t.allEdges() {
 		return
 	}
-	edges = n.holds
+	edges := n.holds
 	edges.edges = holder.Footprint(t.data.topology, t.drawing(false), h.roots, h.entries)
 	if how, sums := t.sums(); sums && edges.features > 0 {
 		summed := edges
