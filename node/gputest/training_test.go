@@ -17,6 +17,10 @@ import (
 // nearly is how far losses may be off: products are of rounded numbers on a GPU.
 const nearly = 1e-3
 
+// learned is the share of Cora's test papers that must be told right after some epochs;
+// who calls all of them the most frequent of seven classes has less than a third.
+const learned = 0.6
+
 // trained is a job that three nodes have done on loopback, all with this device.
 func trained(t *testing.T, device string, bring func(ctx context.Context, n api.Backend) error, r api.TrainRequest) api.Job {
 	t.Helper()
@@ -94,8 +98,8 @@ func TestNodesTrainByLeap(t *testing.T) {
 	alike(t, trained(t, "cuda", bring, r), trained(t, "cpu", bring, r))
 }
 
-// The demo's training of Cora, for as many epochs as an emulated GPU does in a while,
-// comes to the processors' losses and accuracy.
+// The demo's training of Cora, for as many epochs as an emulated GPU does in a while and
+// judged in the end only, comes to the processors' losses and accuracy.
 func TestNodesTrainCora(t *testing.T) {
 	bring := func(ctx context.Context, n api.Backend) error {
 		path, err := cora.Write(t.TempDir())
@@ -104,14 +108,16 @@ func TestNodesTrainCora(t *testing.T) {
 		}
 		return err
 	}
-	epochs, hidden, batch, seed := 3, 16, 70, uint64(1)
+	epochs, hidden, batch, seed := 20, 16, 70, uint64(1)
 	r := api.TrainRequest{
 		Dataset: "cora", Model: "gcn", Hidden: &hidden, Batch: &batch, Fanout: []int{10, 10}, Epochs: &epochs, EvalEvery: &epochs, Seed: &seed, Strategy: "leap", Deterministic: true,
 	}
 	gpu, cpu := trained(t, "cuda", bring, r), trained(t, "cpu", bring, r)
 	alike(t, gpu, cpu)
 	last := len(cpu.History) - 1
-	if got, want := *gpu.History[last].TestAccuracy, *cpu.History[last].TestAccuracy; math.Abs(got-want) > 0.01 {
-		t.Errorf("%.3f of the test papers are told right, and %.3f on processors", got, want)
+	got, want := *gpu.History[last].TestAccuracy, *cpu.History[last].TestAccuracy
+	t.Logf("%.3f of the test papers are told right, and %.3f on processors", got, want)
+	if math.Abs(got-want) > 0.01 || got < learned {
+		t.Errorf("%.3f of the test papers are told right, and %.3f on processors: at least %.3f had to be", got, want, learned)
 	}
 }
