@@ -33,7 +33,8 @@ $(PTXAS):
 	@$(HAS_PYTHON)
 	python3 -m venv $@ && $@/bin/pip install -q --disable-pip-version-check nvidia-cuda-nvcc-cu12==$(PTXAS_VERSION) || { rm -rf $@; exit 1; }
 
-.PHONY: ptxas
+.PHONY: ptxas fetch-ptxas
+fetch-ptxas: $(PTXAS)
 ptxas: $(PTXAS) ## the PTX through NVIDIA's assembler: no errors, no spills (needs python3; fetches 40 MB)
 	@$(EMULATOR)/assemble.sh $$(find $(PTXAS) -name ptxas -type f) cuda/kernels/*.ptx
 
