@@ -309,6 +309,7 @@ func TestTwoImportsOfOneName(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+		c.Wait("the other has read that it is done", time.Minute, func() bool { return second.Dataset("g").Stage == "ready" })
 		_, err = second.API().GenerateDataset(t.Context(), tiny("g", 0), quiet)
 		if status404(err) != 409 || !strings.Contains(err.Error(), "already") {
 			t.Errorf("the third import ended with %v", err)
