@@ -67,6 +67,7 @@ func TestImportIsInterrupted(t *testing.T) {
 			threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
 				n, other := c.Nodes[1], c.Nodes[2]
 				err := interrupted(n, tiny("g", 1), moment, func(func()) {
+					c.Wait("the other knows of it", time.Minute, func() bool { return len(other.Datasets()) == 1 })
 					if err := other.API().RemoveDataset(t.Context(), "g", false); err != nil {
 						t.Error(err)
 					}
@@ -206,6 +207,7 @@ func TestVerifyFindsAndRepairHeals(t *testing.T) {
 			t.Errorf("verified with %v", err)
 		}
 		c.Wait("it is whole again", time.Minute, func() bool { return c.CheckHolders() == nil && copied(bad.Dataset("g"), 1, c.Nodes...) })
+		c.WaitEqual(time.Minute)
 		if err := asked.API().VerifyDataset(t.Context(), "g", quiet); err != nil {
 			t.Error(err)
 		}

@@ -18,7 +18,7 @@ import (
 func threeVoters(t *testing.T, f func(t *testing.T, c *nodetest.Cluster)) {
 	t.Helper()
 	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
-		c.Wait("three voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		c.WaitVoters(3)
 		f(t, c)
 	})
 }
@@ -226,7 +226,7 @@ func idsOf(seenBy *nodetest.Instance, these []*nodetest.Instance) []string {
 // without anybody else losing touch.
 func TestRevocation(t *testing.T) {
 	nodetest.Virtual(t, 4, func(t *testing.T, c *nodetest.Cluster) {
-		c.Wait("three voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		c.WaitVoters(3)
 		bad := c.Others(c.Leader())[0]
 		serial := c.Leader().Plan().Key.Serial
 		if err := force(c.Leader(), bad.Name, true); err != nil {
@@ -263,7 +263,7 @@ func TestRevocation(t *testing.T) {
 // A node that is down while the key turns finds its way back.
 func TestKeyTurnsWhileANodeIsDown(t *testing.T) {
 	nodetest.Virtual(t, 5, func(t *testing.T, c *nodetest.Cluster) {
-		c.Wait("five voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 5 })
+		c.WaitVoters(5)
 		others := c.Others(c.Leader())
 		down, bad := others[0], others[1]
 		down.Kill()
@@ -294,7 +294,7 @@ func TestKeyTurnsWhileANodeIsDown(t *testing.T) {
 // Two nodes that were away together ask each other first, and neither has the key.
 func TestKeyTurnsWhileTwoNodesAreDown(t *testing.T) {
 	nodetest.Virtual(t, 7, func(t *testing.T, c *nodetest.Cluster) {
-		c.Wait("five voters", time.Minute, func() bool { return c.Leader().Voters() == 5 })
+		c.WaitVoters(5)
 		others := c.Others(c.Leader())
 		down, bad := others[:2], others[2]
 		for _, n := range down {
@@ -410,7 +410,7 @@ func TestCertificatesRenew(t *testing.T) {
 // and no generation is issued twice.
 func TestRecoveryFromTheLossOfAQuorum(t *testing.T) {
 	nodetest.Virtual(t, 5, func(t *testing.T, c *nodetest.Cluster) {
-		c.Wait("five voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 5 })
+		c.WaitVoters(5)
 		generation := c.Leader().Status().Generation
 		for _, n := range c.Nodes[:3] {
 			n.Kill()
@@ -435,6 +435,6 @@ func TestRecoveryFromTheLossOfAQuorum(t *testing.T) {
 			t.Fatalf("generation %d after %d", g, generation)
 		}
 		c.Grow(1)
-		c.Wait("three voters", time.Minute, func() bool { return c.Leader().Voters() == 3 })
+		c.WaitVoters(3)
 	})
 }

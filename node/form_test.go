@@ -69,7 +69,7 @@ func TestVotersFollowTheSizeOfTheMesh(t *testing.T) {
 
 func TestKilledLeaderIsReplacedAndComesBack(t *testing.T) {
 	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
-		c.Wait("three voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		c.WaitVoters(3)
 		old := c.Leader()
 		generation := old.Status().Generation
 		old.Kill()
@@ -94,7 +94,7 @@ func TestKilledLeaderIsReplacedAndComesBack(t *testing.T) {
 
 func TestAllNodesRestartAtOnce(t *testing.T) {
 	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
-		c.Wait("three voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		c.WaitVoters(3)
 		for _, n := range c.Nodes {
 			n.Kill()
 		}
@@ -111,7 +111,7 @@ func TestAllNodesRestartAtOnce(t *testing.T) {
 // A flag left in a unit file founds nothing anew.
 func TestBootstrapFlagLeftOnIsHarmless(t *testing.T) {
 	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
-		c.Wait("three voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		c.WaitVoters(3)
 		mesh := c.Nodes[0].Plan().MeshID
 		for _, n := range c.Nodes {
 			n.Kill()
@@ -139,7 +139,7 @@ func TestNodesMoveToOtherAddresses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
-				c.Wait("three voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+				c.WaitVoters(3)
 				n := pick(c)
 				n.Kill()
 				n.Move()
@@ -193,7 +193,7 @@ func TestFiftyNodes(t *testing.T) {
 		begin := time.Now()
 		c.Wait("all see all", 30*time.Second, func() bool { return allSeeAll(c, 50) })
 		t.Logf("all see all %s after the last was in", time.Since(begin))
-		c.Wait("five voters", time.Minute, func() bool { return c.Leader().Voters() == 5 })
+		c.WaitVoters(5)
 		random := rand.New(rand.NewPCG(50, 0))
 		for range 10 {
 			n := c.Nodes[random.IntN(len(c.Nodes))]
@@ -206,7 +206,7 @@ func TestFiftyNodes(t *testing.T) {
 			n.WaitReady()
 		}
 		c.Wait("all see all", 2*time.Minute, func() bool { return allSeeAll(c, 50) })
-		c.Wait("five voters", time.Minute, func() bool { return c.Leader().Voters() == 5 })
+		c.WaitVoters(5)
 		c.WaitEqual(30 * time.Second)
 	})
 }

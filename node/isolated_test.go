@@ -22,7 +22,7 @@ func isolated(epochs int, set ...api.Setting) api.TrainRequest {
 // the weights, and to the share of edges, of a job that nothing happened to.
 func TestIsolatedJobOutlivesANode(t *testing.T) {
 	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
-		c.Wait("all may vote", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		c.WaitVoters(3)
 		generated(t, c.Nodes[0], tiny("g", 1))
 		c.Wait("all hold the dataset", time.Minute, func() bool { return copied(c.Nodes[0].Dataset("g"), 1, c.Nodes...) })
 		start := func() string {

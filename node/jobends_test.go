@@ -64,9 +64,7 @@ func TestJobsAreRemoved(t *testing.T) {
 		waitState(c, n, id, "running")
 		refused(t, "a running job", n.API().RemoveJob(t.Context(), id), "job j65 is running: stop it first", "hopmesh train stop j65")
 		refused(t, "a running job", n.API().ResumeJob(t.Context(), id, api.ResumeRequest{}), "job j65 is running already")
-		if len(folders()) != 64 {
-			t.Errorf("%v", folders())
-		}
+		c.Wait("the running job has a folder", time.Minute, func() bool { return len(folders()) == 64 })
 		// A job's folder goes while another one runs, too.
 		if err := n.API().RemoveJob(t.Context(), "j2"); err != nil {
 			t.Fatal(err)
@@ -176,6 +174,7 @@ func TestModelsThatAreNotThere(t *testing.T) {
 		ctx := t.Context()
 		id := started(t, c.Nodes[0], 3)
 		runner := named(c, waitState(c, c.Nodes[0], id, "done").Nodes[0])
+		waitState(c, runner, id, "done")
 		refused(t, "a damaged model", runner.API().ExportJob(ctx, id, api.ExportRequest{}, nil), "the model of job j1 is damaged: start another job", "hopmesh train remove j1")
 		other := c.Others(runner)[0]
 		c.Isolate(runner)

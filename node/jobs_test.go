@@ -47,7 +47,7 @@ func inSchoolWith(t *testing.T, nodes, replicas int, pace time.Duration, f func(
 			i.Options.Bootstrap, i.Options.Join, i.Options.Token = false, nil, ""
 		}
 		if nodes >= 3 {
-			c.Wait("all may vote", time.Minute, func() bool { return c.Nodes[0].Voters() >= 3 })
+			c.WaitVoters(3)
 		}
 		generated(t, c.Nodes[0], tiny("g", replicas))
 		c.Wait("all know the dataset", time.Minute, func() bool {

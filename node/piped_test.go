@@ -20,7 +20,7 @@ func whole(strategy string, epochs int, set ...api.Setting) api.TrainRequest {
 // stages or several ways each, come to the weights of a job that nothing happened to.
 func TestPipedJobOutlivesANode(t *testing.T) {
 	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
-		c.Wait("all may vote", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		c.WaitVoters(3)
 		generated(t, c.Nodes[0], tiny("g", 1))
 		for strategy, set := range map[string]api.Setting{"pipe": {Key: "pipe.period", Value: "7"}, "graph": {Key: "pipe.ways", Value: "3"}} {
 			all := func() bool { return copied(c.Nodes[0].Dataset("g"), 1, c.Nodes...) }

@@ -15,7 +15,7 @@ func TestNothingCrossesTheWireInPlain(t *testing.T) {
 		var wire bytes.Buffer
 		c.Network.Tap(func(p []byte) { wire.Write(append(p, '|')) })
 		c.Grow(3)
-		c.Wait("three voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		c.WaitVoters(3)
 		token := c.Nodes[0].Token()
 		last := c.Leader()
 		last.Kill()

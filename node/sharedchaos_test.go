@@ -15,7 +15,7 @@ func TestSharedJobOutlivesTroubles(t *testing.T) {
 	for _, seed := range []uint64{1, 2} {
 		nodetest.Virtual(t, 4, func(t *testing.T, c *nodetest.Cluster) {
 			random := rand.New(rand.NewPCG(seed, 0))
-			c.Wait("three may vote", time.Minute, func() bool { return c.Nodes[0].Voters() >= 3 })
+			c.WaitVoters(3)
 			generated(t, c.Nodes[0], tiny("g", 3))
 			c.Wait("all hold the dataset", time.Minute, func() bool { return copied(c.Nodes[0].Dataset("g"), 3, c.Nodes...) })
 			epochs, hidden, batch := 40, 4, 100

@@ -75,10 +75,10 @@ func TestJobIsShared(t *testing.T) {
 			t.Errorf("%v", runs)
 		}
 		for _, n := range c.Nodes {
-			models, err := filepath.Glob(filepath.Join(n.Options.DataDir, "jobs", id+"-*", train.CheckpointFile))
-			if err != nil || len(models) != 1 {
-				t.Errorf("%s has %v (%v)", n.Name, models, err)
-			}
+			c.Wait(n.Name+" has its model", time.Minute, func() bool {
+				models, err := filepath.Glob(filepath.Join(n.Options.DataDir, "jobs", id+"-*", train.CheckpointFile))
+				return err == nil && len(models) == 1
+			})
 		}
 	})
 }

@@ -64,7 +64,7 @@ func TestSharedJobResumesSoon(t *testing.T) {
 					i.Start()
 					i.WaitReady()
 				}
-				c.Wait("all may vote", time.Minute, func() bool { return c.Nodes[0].Voters() >= 3 })
+				c.WaitVoters(3)
 				replicas, epochs, hidden, batch := 1, 10_000, 8, 4096
 				generated(t, c.Nodes[0], api.GenerateRequest{
 					Name: "g", Kind: "sbm", Vertices: 6000, Edges: 12000, Features: 256, Classes: 2,

@@ -12,7 +12,7 @@ import (
 // weights that it has on one.
 func TestSharedJobLearnsTheSame(t *testing.T) {
 	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
-		c.Wait("all may vote", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		c.WaitVoters(3)
 		for name, replicas := range map[string]int{"g": 1, "whole": 2} { // of the same content
 			generated(t, c.Nodes[0], tiny(name, replicas))
 			c.Wait("all hold the dataset", time.Minute, func() bool { return copied(c.Nodes[0].Dataset(name), replicas, c.Nodes...) })

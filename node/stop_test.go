@@ -16,7 +16,7 @@ import (
 func TestOverLoopback(t *testing.T) {
 	before := runtime.NumGoroutine()
 	nodetest.Loopback(t, 3, func(t *testing.T, c *nodetest.Cluster) {
-		c.Wait("three voters", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		c.WaitVoters(3)
 		leader := c.Leader()
 		leader.Kill()
 		c.Wait("another leader", time.Minute, func() bool {
@@ -39,7 +39,7 @@ func TestOverLoopback(t *testing.T) {
 	})
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for range 500 {
+	for begin := time.Now(); time.Since(begin) < time.Minute; {
 		if runtime.NumGoroutine() <= before {
 			return
 		}

@@ -5,6 +5,7 @@ package nodetest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/mesh/meshtest"
+	"github.com/hopmesh/hopmesh/node"
 )
 
 // A Cluster is the nodes of one test.
@@ -109,7 +111,8 @@ func (c *Cluster) Add() *Instance {
 }
 
 // Wait polls until the condition holds. In virtual time polling costs nothing;
-// over loopback it is a tick, not a guess at how long something takes.
+// over loopback it is a tick, not a guess at how long something takes. A node that
+// has left meanwhile was told to; one that ended otherwise fails the test.
 func (c *Cluster) Wait(what string, within time.Duration, holds func() bool) time.Duration {
 	c.T.Helper()
 	begin := time.Now()
@@ -122,6 +125,9 @@ func (c *Cluster) Wait(what string, within time.Duration, holds func() bool) tim
 			}
 			select {
 			case <-i.done:
+				if errors.Is(i.err, node.ErrLeft) {
+					continue
+				}
 				c.T.Fatalf("waiting until %s: %s ended: %v", what, i.Name, i.err)
 			default:
 			}
@@ -197,6 +203,20 @@ func (c *Cluster) WaitEqual(within time.Duration) time.Duration {
 			}
 		}
 		return len(digests) == 1 && !digests[""]
+	})
+}
+
+// WaitVoters waits until so many nodes vote, or more, and every running node has read it:
+// one alone that has may be about to be killed, and then the others go on with fewer.
+func (c *Cluster) WaitVoters(least int) {
+	c.T.Helper()
+	c.Wait(fmt.Sprintf("all know of %d voters", least), time.Minute, func() bool {
+		for _, i := range c.Nodes {
+			if i.Running() && i.Voters() < least {
+				return false
+			}
+		}
+		return true
 	})
 }
 
