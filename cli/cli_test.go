@@ -168,7 +168,7 @@ func TestCompletionGivesUpSoon(t *testing.T) {
 	defer l.Close()
 	begin := time.Now()
 	out, _, _ := hopmesh(t.Context(), echo(), "__complete", "force-leave", "--addr", "unix:"+path, "")
-	if took := time.Since(begin); took > 5*time.Second || out != ":5\n" {
+	if took := time.Since(begin); took > 30*time.Second || out != ":5\n" {
 		t.Errorf("%q after %s", out, took)
 	}
 }

@@ -94,7 +94,7 @@ func (s *screen) now() (text string, more <-chan struct{}) {
 
 // until waits for what is to be written.
 func (s *screen) until(text string) bool {
-	end := time.After(20 * time.Second)
+	end := time.After(time.Minute)
 	for {
 		seen, more := s.now()
 		if strings.Contains(seen, text) {

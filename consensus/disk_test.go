@@ -311,7 +311,7 @@ func openAlone(tb testing.TB, dir string) *Consensus {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
 		changed := c.Changed()
@@ -328,7 +328,7 @@ func openAlone(tb testing.TB, dir string) *Consensus {
 
 func closeIt(tb testing.TB, c *Consensus) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := c.Close(ctx); err != nil {
 		tb.Fatal(err)

@@ -241,5 +241,6 @@ func TestImporterIsKilled(t *testing.T) {
 		t.Logf("killed %s after the start of import %d, which ended with %d", after, i, code)
 		var v verdict
 		other.json(&v, "dataset", "remove", "g")
+		until(t, "the next importer knows that the name is free", func() bool { return nodes[0].json(new(any), "dataset", "show", "g") == 1 })
 	}
 }

@@ -123,7 +123,7 @@ func (d *daemon) exit() int {
 	select {
 	case <-d.done:
 		return d.cmd.ProcessState.ExitCode()
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		d.t.Fatalf("the daemon does not end:\n%s", d.out)
 		return 0
 	}
@@ -148,13 +148,17 @@ func (d *daemon) json(v any, args ...string) int {
 	return code
 }
 
+// patience is how long real processes may take for anything, on a machine that has others
+// to serve: what hangs is seen then, and how fast they are is measured elsewhere.
+const patience = 4 * time.Minute
+
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for begin := time.Now(); !holds(); <-tick.C {
-		if time.Since(begin) > time.Minute {
-			t.Fatalf("not within a minute: %s", what)
+		if time.Since(begin) > patience {
+			t.Fatalf("not within %s: %s", patience, what)
 		}
 	}
 }
@@ -339,7 +343,7 @@ func TestDemo(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, diag)
 	}
-	if took := time.Since(begin); took > 90*time.Second {
+	if took := time.Since(begin); took > patience {
 		t.Errorf("took %s", took)
 	}
 	var r struct {

@@ -251,7 +251,7 @@ func TestStepsUnderWayEndWithTheRun(t *testing.T) {
 			told++
 		}
 	}
-	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > before && time.Now().Before(end); {
 		runtime.Gosched()
 	}
 	if after := runtime.NumGoroutine(); after > before || told == 0 {

@@ -261,7 +261,7 @@ func TestWhatIsInterruptedGoesOnOnOtherNodes(t *testing.T) {
 			_, epochs, err := m.run(ctx, r, shards, Options{Threads: 1, Resume: true, Dataset: "d", Interval: time.Nanosecond}, func(node int) string {
 				return folders[(node+runs)%5] // which node it is changes, too
 			})
-			if took := time.Since(start); took > 20*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("%s: a run of %d nodes took %v", way, nodes, took)
 			}
 			if err != nil && !errors.Is(err, errEnough) {

@@ -30,7 +30,7 @@ func TestAHostileModelOfATourIsRefused(t *testing.T) {
 		r.Sharing = strategy.Settings{Strategy: strategy.Leap, Leap: strategy.LeapSettings{Mode: "migrate", Merge: "off"}}
 		m := newMesh(2, uneven(len(shards), 2))
 		all := m.start(t, r, shards, Options{Threads: 1})
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // what is not refused would wait for more
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // what is not refused would wait for more
 		_ = m.each(func(node int) error {
 			other := all[1]
 			if node == 1 {
