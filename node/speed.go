@@ -41,7 +41,7 @@ func speedWith(ctx context.Context, device jobs.Device) (speed uint64, err error
 	rate := threadRate()
 	if device != nil {
 		var faster float64
-		if faster, err = timesFaster(ctx, device); err == nil {
+		if faster, err = timesFaster(ctx, device, processor); err == nil {
 			rate *= faster
 		}
 	}

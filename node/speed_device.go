@@ -15,10 +15,12 @@ const (
 	speedDegree = 8
 )
 
-// timesFaster says how many times as fast as all of this machine's cores a device
-// gathers rows at random and adds them up. So a node with a GPU counts as that many like
-// itself without one.
-func timesFaster(ctx context.Context, open jobs.Device) (float64, error) {
+// processor opens all of this machine's cores.
+func processor(threads int) (tensor.Device, error) { return cpu.New(threads), nil }
+
+// timesFaster says how many times as fast as another a device gathers rows at random and
+// adds them up. So a node with a GPU counts as that many like itself without one.
+func timesFaster(ctx context.Context, open, than jobs.Device) (float64, error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
@@ -27,17 +29,20 @@ func timesFaster(ctx context.Context, open jobs.Device) (float64, error) {
 		return 0, err
 	}
 	defer device.Close()
-	here := cpu.New(0)
-	defer here.Close()
-	there, err := gathering(ctx, device)
+	other, err := than(0)
 	if err != nil {
 		return 0, err
 	}
-	own, err := gathering(ctx, here)
+	defer other.Close()
+	rate, err := gathering(ctx, device)
 	if err != nil {
 		return 0, err
 	}
-	return there / own, nil
+	others, err := gathering(ctx, other)
+	if err != nil {
+		return 0, err
+	}
+	return rate / others, nil
 }
 
 // gathering is how many rows a device adds up in a second, the best of some rounds.
