@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(context.Context, ShapedConfig, io.Writer, io.Writer) error) *cobra.Command {
+func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(context.Context, ShapedConfig, io.Writer, io.Writer) error, parts []string) *cobra.Command {
 	data, cfg := benchSuite(run, cobra.Command{
 		Use:   "data",
 		Short: "Measure how graphs come in: cuts, imports, placement",
@@ -47,15 +49,25 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 			"needs root on Linux; the head of the table says what could not be had); and measures what sharing costs, and\n" +
 			"how soon training goes on after a kill. It takes some fifteen minutes, 1 GB of disk in the folder for temporary\n" +
 			"files, and 2 GB of memory.",
-		Example: "  hopmesh bench strategies\n  hopmesh bench strategies --plot ladder.svg --json",
+		Example: "  hopmesh bench strategies\n  hopmesh bench strategies --only bytes,time --plot ladder.svg --json",
 	})
 	strategies.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if told.Nodes < 2 || told.Nodes > 16 {
 			return wrongUsage(cmd, "--nodes %d: choose 2 to 16", told.Nodes)
 		}
+		for _, name := range told.Only {
+			if !slices.Contains(parts, name) {
+				return wrongUsage(cmd, "--only %s: there is no such part: choose of %s", name, strings.Join(parts, ", "))
+			}
+		}
+		if told.Plot != "" && len(told.Only) > 0 && !slices.Contains(told.Only, "time") {
+			return wrongUsage(cmd, "--plot draws what the part time measures, which --only %s leaves out: leave one of the two out, or add it", strings.Join(told.Only, ","))
+		}
 		return nil
 	}
 	strategies.Flags().IntVar(&told.Nodes, "nodes", 4, "how many nodes share a job, `N` from 2 to 16; bars are those of 4")
+	strategies.Flags().StringSliceVar(&told.Only, "only", nil, "measure these parts only, `PART,PART` of "+strings.Join(parts, ", "))
+	completeFlag(strategies, "only", parts)
 	strategies.Flags().StringVar(&told.Plot, "plot", "", "draw LeapGNN's ladder into an SVG `FILE`")
 	return group(cobra.Command{
 		Use:     "bench",

@@ -47,6 +47,7 @@ func echo() Local {
 		},
 		Recover: func(_ context.Context, c RecoverConfig, out io.Writer) error { return show(out, "recover", c) },
 		Options: someOptions,
+		Parts:   []string{"bytes", "time", "kill"},
 	}
 }
 
@@ -274,6 +275,9 @@ func TestGolden(t *testing.T) {
 		{file: "help-bench", args: "help bench"},
 		{file: "help-bench-strategies", args: "help bench strategies"},
 		{file: "bench-strategies", args: "bench strategies --plot ladder.svg --json"},
+		{file: "bench-strategies-only", args: "bench strategies --only kill,bytes --nodes 3"},
+		{file: "bench-strategies-only-unknown", args: "bench strategies --only bytes,speed"},
+		{file: "bench-strategies-only-plot", args: "bench strategies --only bytes --plot ladder.svg"},
 		{file: "bench-strategies-alone", args: "bench strategies --nodes 1"},
 		{file: "doctor", args: "doctor"},
 		{file: "doctor-peer", args: "doctor 10.0.0.1:7946 --json --listen 10.0.0.9:7946"},

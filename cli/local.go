@@ -8,9 +8,11 @@ import (
 // Local is what commands run in this process. Data goes to stdout, diagnostics
 // to stderr; an error ends the program with exit code 1.
 type Local struct {
-	Agent   func(ctx context.Context, cfg AgentConfig, stdout, stderr io.Writer) error
-	Demo    func(ctx context.Context, cfg DemoConfig, stdout, stderr io.Writer) error
-	Bench   func(ctx context.Context, cfg BenchConfig, stdout io.Writer) error
+	Agent func(ctx context.Context, cfg AgentConfig, stdout, stderr io.Writer) error
+	Demo  func(ctx context.Context, cfg DemoConfig, stdout, stderr io.Writer) error
+	Bench func(ctx context.Context, cfg BenchConfig, stdout io.Writer) error
+	// Parts names what `bench strategies` can be told to measure only.
+	Parts   []string
 	Shaped  func(ctx context.Context, cfg ShapedConfig, stdout, stderr io.Writer) error
 	Doctor  func(ctx context.Context, cfg DoctorConfig, stdout io.Writer) error
 	Recover func(ctx context.Context, cfg RecoverConfig, stdout io.Writer) error
@@ -55,10 +57,11 @@ type DemoConfig struct {
 
 // BenchConfig is what `hopmesh bench` was told.
 type BenchConfig struct {
-	Suite  string // transport, data, kernels, sampler or strategies
-	Graphs string // a folder, or ""
-	Nodes  int    // of strategies
-	Plot   string // a file to be written, or ""
+	Suite  string   // transport, data, kernels, sampler or strategies
+	Graphs string   // a folder, or ""
+	Nodes  int      // of strategies
+	Plot   string   // a file to be written, or ""
+	Only   []string // parts of strategies; none: all
 	JSON   bool
 }
 

@@ -43,7 +43,7 @@ func New(local Local, version string) *cobra.Command {
 		c.GroupID = groupMesh
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{agent(local.Agent), demo(local.Demo), bench(local.Bench, local.Shaped), doctor(local.Doctor), recovery(local.Recover)} {
+	for _, c := range []*cobra.Command{agent(local.Agent), demo(local.Demo), bench(local.Bench, local.Shaped, local.Parts), doctor(local.Doctor), recovery(local.Recover)} {
 		c.GroupID = groupLocal
 		root.AddCommand(c)
 	}

@@ -52,7 +52,7 @@ func local(version string) cli.Local {
 				"strategies": bench.Strategies,
 			}[cfg.Suite]
 			return suite(ctx, bench.Config{
-				JSON: cfg.JSON, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot,
+				JSON: cfg.JSON, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot, Only: cfg.Only,
 			}, stdout, os.Stderr)
 		},
 		Doctor: func(ctx context.Context, cfg cli.DoctorConfig, stdout io.Writer) error {
@@ -61,6 +61,7 @@ func local(version string) cli.Local {
 		Recover: func(_ context.Context, cfg cli.RecoverConfig, stdout io.Writer) error {
 			return recoverNode(cfg, stdout)
 		},
+		Parts:   bench.StrategyParts(),
 		Options: trainOptions,
 	}
 }

@@ -26,6 +26,8 @@ type Config struct {
 	// "": none.
 	Nodes int
 	Plot  string
+	// Only names parts of a suite; none: all.
+	Only []string
 }
 
 // A Figure is one measurement.
@@ -56,11 +58,11 @@ type Report struct {
 func Transport(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
 		return []part{
-			{"bulk throughput", b.bulk},
-			{"control round trip", b.roundTrip},
-			{"forming and losing a leader", b.form},
-			{"Raft commit", b.commit},
-			{"idle node", b.idle},
+			{what: "bulk throughput", run: b.bulk},
+			{what: "control round trip", run: b.roundTrip},
+			{what: "forming and losing a leader", run: b.form},
+			{what: "Raft commit", run: b.commit},
+			{what: "idle node", run: b.idle},
 		}
 	})
 }
@@ -70,10 +72,10 @@ func Transport(ctx context.Context, cfg Config, stdout, stderr io.Writer) error 
 func Data(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
 		return []part{
-			{"cuts and their balance", b.cuts},
-			{"cutting in a stream, within a bound of memory", b.stream},
-			{"importing", b.importing},
-			{"placing shards", b.placing},
+			{what: "cuts and their balance", run: b.cuts},
+			{what: "cutting in a stream, within a bound of memory", run: b.stream},
+			{what: "importing", run: b.importing},
+			{what: "placing shards", run: b.placing},
 		}
 	})
 }
@@ -83,9 +85,9 @@ func Data(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 func Kernels(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
 		return []part{
-			{"products of matrices", b.products},
-			{"means of neighbours", b.aggregations},
-			{"steps of training", b.training},
+			{what: "products of matrices", run: b.products},
+			{what: "means of neighbours", run: b.aggregations},
+			{what: "steps of training", run: b.training},
 		}
 	})
 }
@@ -93,7 +95,7 @@ func Kernels(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 // Sampler measures the sampler beside the same algorithm in C++.
 func Sampler(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
 	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
-		return []part{{"sampling", b.sampling}}
+		return []part{{what: "sampling", run: b.sampling}}
 	})
 }
 

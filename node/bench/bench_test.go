@@ -2,7 +2,11 @@ package bench
 
 import (
 	"bytes"
+	"context"
+	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,5 +60,31 @@ func TestAccounts(t *testing.T) {
 func TestFsync(t *testing.T) {
 	if took, err := fsync(t.TempDir()); err != nil || took <= 0 {
 		t.Errorf("%s, %v", took, err)
+	}
+}
+
+// Parts that are asked for are measured, and no others; all where none is.
+func TestPartsByName(t *testing.T) {
+	for only, want := range map[string]string{"": "[one two]", "two": "[two]", "two,one": "[one two]"} {
+		var ran []string
+		parts := func(*bench) (list []part) {
+			for _, name := range []string{"one", "two"} {
+				list = append(list, part{name, name, func(context.Context) ([]Figure, error) {
+					ran = append(ran, name)
+					return nil, nil
+				}})
+			}
+			return list
+		}
+		cfg := Config{}
+		if only != "" {
+			cfg.Only = strings.Split(only, ",")
+		}
+		if err := suite(t.Context(), cfg, io.Discard, io.Discard, parts); err != nil || fmt.Sprint(ran) != want {
+			t.Errorf("%q: %v, %v", only, ran, err)
+		}
+	}
+	if names := StrategyParts(); len(names) == 0 || slices.Contains(names, "") {
+		t.Errorf("%q", names)
 	}
 }

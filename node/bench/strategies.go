@@ -17,14 +17,24 @@ func Strategies(ctx context.Context, cfg Config, stdout, stderr io.Writer) error
 	if err := plot(cfg.Plot, nil, ""); err != nil {
 		return err
 	}
-	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
-		return []part{
-			{"bytes that strategies send", b.sent},
-			{"the ladders, and time on a shaped network", b.shaped},
-			{"what sharing costs", b.overhead},
-			{"a node that is killed", b.killed},
-		}
-	})
+	return suite(ctx, cfg, stdout, stderr, strategyParts)
+}
+
+func strategyParts(b *bench) []part {
+	return []part{
+		{"bytes", "bytes that strategies send", b.sent},
+		{"time", "the ladders, and time on a shaped network", b.shaped},
+		{"cost", "what sharing costs", b.overhead},
+		{"kill", "a node that is killed", b.killed},
+	}
+}
+
+// StrategyParts names what Strategies can be told to measure only.
+func StrategyParts() (names []string) {
+	for _, p := range strategyParts(nil) {
+		names = append(names, p.name)
+	}
+	return names
 }
 
 // A host is a node that is given work: in this process, or in another by its API.

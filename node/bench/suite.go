@@ -7,16 +7,18 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 )
 
 // A part of a suite measures some figures that belong together.
 type part struct {
+	name string // by which it can be asked for alone
 	what string
 	run  func(context.Context) ([]Figure, error)
 }
 
-// suite measures the parts in a folder that is gone afterwards, and prints the
-// report.
+// suite measures the parts, or those that are asked for, in a folder that is gone
+// afterwards, and prints the report.
 func suite(ctx context.Context, cfg Config, stdout, stderr io.Writer, parts func(*bench) []part) error {
 	dir, err := os.MkdirTemp("", "hopmesh-bench")
 	if err != nil {
@@ -26,6 +28,9 @@ func suite(ctx context.Context, cfg Config, stdout, stderr io.Writer, parts func
 	r := Report{Machine: Machine()}
 	b := &bench{cfg: cfg, dir: dir, log: slog.New(slog.DiscardHandler), notes: stderr, report: &r}
 	for _, p := range parts(b) {
+		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, p.name) {
+			continue
+		}
 		b.note("measuring: %s", p.what)
 		figures, err := p.run(ctx)
 		if err != nil {
