@@ -46,10 +46,10 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 		Short: "Compare how nodes share a job: bytes, and time on a network of a chosen rate",
 		Long: "Trains the same models with each strategy on nodes of this machine: counts what they send each other; takes\n" +
 			"the time of epochs where each node has a network of a chosen rate and a fixed share of the processors (which\n" +
-			"needs root on Linux; the head of the table says what could not be had); and measures what sharing costs, and\n" +
-			"how soon training goes on after a kill. It takes some fifteen minutes, 1 GB of disk in the folder for temporary\n" +
-			"files, and 2 GB of memory.",
-		Example: "  hopmesh bench strategies\n  hopmesh bench strategies --only bytes,time --plot ladder.svg --json",
+			"needs root on Linux; the head of the table says what could not be had); measures what sharing costs, and how\n" +
+			"soon training goes on after a kill; and times what trains otherwise beside what it is to be faster than. All\n" +
+			"parts together take some half an hour, 1 GB of disk in the folder for temporary files, and 2 GB of memory.",
+		Example: "  hopmesh bench strategies\n  hopmesh bench strategies --only bytes,time --plot ladder.svg --json\n  hopmesh bench strategies --only grappa",
 	})
 	strategies.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if told.Nodes < 2 || told.Nodes > 16 {

@@ -52,6 +52,9 @@ type Report struct {
 	Ladder  []Rung       `json:"ladder,omitempty"`
 	Columns []ColumnRung `json:"p3_ladder,omitempty"`
 	Times   []Timed      `json:"times,omitempty"`
+
+	Isolated []Isolated `json:"grappa,omitempty"`
+	Turned   []Turned   `json:"grappa_sweeps,omitempty"`
 }
 
 // Transport measures what the mesh costs and what it gives.

@@ -26,6 +26,7 @@ func strategyParts(b *bench) []part {
 		{"time", "the ladders, and time on a shaped network", b.shaped},
 		{"cost", "what sharing costs", b.overhead},
 		{"kill", "a node that is killed", b.killed},
+		{"grappa", "groups that train in isolation", b.isolated},
 	}
 }
 

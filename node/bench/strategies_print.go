@@ -41,6 +41,7 @@ func details(out io.Writer, r Report) error {
 			_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t\n", t.Model, t.Width, t.Hidden, t.Strategy, seconds, fetching)
 		}
 	}
+	isolatedDetails(w, r)
 	if err := w.Flush(); err != nil {
 		return err
 	}
