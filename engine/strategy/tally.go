@@ -37,6 +37,14 @@ func (t *Tally) Count(k Kind, bytes int) {
 	t.requests[k].Add(1)
 }
 
+// Add adds what was counted elsewhere.
+func (t *Tally) Add(c Counts) {
+	for k := range Kinds {
+		t.bytes[k].Add(c.Bytes[k])
+		t.requests[k].Add(c.Requests[k])
+	}
+}
+
 // Counts are what was counted, by kind.
 type Counts struct {
 	Bytes, Requests [Kinds]uint64

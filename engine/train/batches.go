@@ -153,7 +153,7 @@ func (b *batches) end() {
 
 // ahead fills a slot for some steps of an epoch, one after the other, to see how
 // large batches get. Rows of other nodes are not asked for, unless the batch is that of
-// every step.
+// every step; where groups train in isolation, they are there or have yet to come.
 func (b *batches) ahead(ctx context.Context, epoch, steps int, see func(*slot)) error {
 	b.shuffle(epoch)
 	s := b.slots[0]
@@ -161,7 +161,11 @@ func (b *batches) ahead(ctx context.Context, epoch, steps int, see func(*slot)) 
 		b.set(s, step)
 		h := b.hands[0]
 		var err error
-		if h.dealing.shared == nil || h.dealing.front != nil || h.dealing.isolated != nil || b.same {
+		fills := h.dealing.shared == nil || h.dealing.front != nil || b.same
+		if n := h.dealing.isolated; n != nil {
+			fills = len(n.now.far) == 0
+		}
+		if fills {
 			err = h.fill(ctx, s, b.phases, epoch)
 		} else {
 			err = h.look(ctx, s, epoch)

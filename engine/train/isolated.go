@@ -25,6 +25,7 @@ type isolated struct {
 	mine     []int    // groups of this node
 	edges    []uint64 // of each shard
 	memory   uint64   // that scenes may take; 0: no bound
+	most     int      // rows of halo of a group, where memory bounds them; 0: no bound
 
 	corrector *grappa.Corrector
 
@@ -36,13 +37,14 @@ type isolated struct {
 	seen    seen
 }
 
-// openIsolated brings what the groups of this node see, where grappa trains.
+// openIsolated finds out what the groups of this node see, where grappa trains, and
+// brings the edges. The rows come when it is known how many there is room for.
 func (t *trainer) openIsolated(ctx context.Context) (err error) {
 	if t.recipe.Sharing.Strategy != strategy.Grappa {
 		return nil
 	}
 	settings := &t.recipe.Sharing.Grappa
-	n := &isolated{settings: settings, data: t.data, seed: t.recipe.Seed, epochs: t.recipe.Epochs, memory: t.sceneRoom()}
+	n := &isolated{settings: settings, data: t.data, seed: t.recipe.Seed, epochs: t.recipe.Epochs, memory: t.sceneRoom(), most: t.learners[0].at.Halo}
 	for i, s := range t.data.shards {
 		n.edges = append(n.edges, uint64(len(s.Indices)))
 		if t.shared != nil && t.shared.replica.Summaries[i] != nil {
@@ -70,7 +72,7 @@ func (t *trainer) openIsolated(ctx context.Context) (err error) {
 	n.corrector = grappa.NewCorrector(settings, n.schedule)
 	t.isolated = n
 	t.notes = append(t.notes, n.notes(t)...)
-	scene, err := n.bring(ctx, n.super(t), nil)
+	scene, err := n.survey(ctx, n.super(t), nil)
 	if err != nil {
 		return fmt.Errorf("bring what the groups of this node see: %w", err)
 	}

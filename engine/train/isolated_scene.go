@@ -18,7 +18,16 @@ type scene struct {
 	contexts []*grappa.Context // of each group; nil where it is another node's
 	edges    *vicinity.Edges   // that were brought
 	rows     *vicinity.Rows
+	far      []uint32       // whose rows have yet to come, ascending; nil: none
 	sent     strategy.Tally // what it took to bring it
+}
+
+// reads counts the rows that it has of other nodes, or is to have.
+func (s *scene) reads() uint64 {
+	if s.rows == nil {
+		return uint64(len(s.far))
+	}
+	return uint64(len(s.rows.Vertices()))
 }
 
 // bytes is the memory that it takes.
@@ -37,6 +46,15 @@ func (s *scene) bytes() (n uint64) {
 // bring makes the scene of a super-epoch. What is there of the one before is not asked
 // for again.
 func (n *isolated) bring(ctx context.Context, super int, before *scene) (*scene, error) {
+	s, err := n.survey(ctx, super, before)
+	if err != nil {
+		return nil, err
+	}
+	return s, n.furnish(ctx, s, before)
+}
+
+// survey makes it but for the rows of features that are elsewhere.
+func (n *isolated) survey(ctx context.Context, super int, before *scene) (*scene, error) {
 	s := &scene{super: super, contexts: make([]*grappa.Context, n.schedule.Groups())}
 	if err := n.bringLacking(ctx, s); err != nil {
 		return nil, err
@@ -45,7 +63,7 @@ func (n *isolated) bring(ctx context.Context, super int, before *scene) (*scene,
 	for i, g := range n.mine {
 		var err error
 		if builders[i], err = grappa.NewBuilder(grappa.BuildOptions{
-			Schedule: n.schedule, Settings: n.settings, Group: g, Super: super, Seed: n.seed, Firsts: n.layout.Firsts, Topology: n.data.topology,
+			Schedule: n.schedule, Settings: n.settings, Group: g, Super: super, Seed: n.seed, Firsts: n.layout.Firsts, Topology: n.data.topology, Most: n.most,
 		}); err != nil {
 			return nil, err
 		}
@@ -69,19 +87,24 @@ func (n *isolated) bring(ctx context.Context, super int, before *scene) (*scene,
 		s.contexts[g] = c
 		reads = append(reads, n.reads(c))
 	}
+	s.far = vicinity.Union(reads...)
+	return s, nil
+}
+
+// furnish brings the rows that a scene lacks.
+func (n *isolated) furnish(ctx context.Context, s, before *scene) (err error) {
+	if err := n.fits(s); err != nil || len(s.far) == 0 {
+		return err
+	}
 	var rows *vicinity.Rows
 	if before != nil {
 		rows = before.rows
 	}
-	var err error
-	far := vicinity.Union(reads...)
-	if err := n.fits(s, len(far)); err != nil {
-		return nil, err
+	if s.rows, err = n.source.Rows(ctx, s.far, rows, &s.sent); err != nil {
+		return err
 	}
-	if len(far) > 0 {
-		s.rows, err = n.source.Rows(ctx, far, rows, &s.sent)
-	}
-	return s, err
+	s.far = nil
+	return nil
 }
 
 // round gives all builders the rows that they lack. It says no when they lack none.

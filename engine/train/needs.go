@@ -87,6 +87,12 @@ func (n *needs) group(t *trainer, s *slot, g *group) (slot, rows uint64) {
 func (t *trainer) farBytes(s *slot) uint64 {
 	r := &s.far
 	bytes := r.Far.Bytes()
+	if s.looked && t.isolated != nil {
+		for _, set := range s.sets {
+			bytes += 4 * uint64(len(set))
+		}
+		return bytes
+	}
 	if s.looked {
 		bytes = uint64(float64(r.Remote) * (t.shared.source.RowBytes() + 8))
 	}

@@ -70,19 +70,13 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	var need needs
-	if t.front != nil {
-		t.front.From(0, 0) // these steps are of no epoch
+	need, err := t.foresee(ctx)
+	if err == nil {
+		need, err = t.furnish(ctx, need)
 	}
-	err = t.batches.ahead(ctx, min(t.place().epoch, t.recipe.Epochs), looks, func(s *slot) { need.see(t, s) })
 	if err != nil {
 		return err
 	}
-	// A device that has failed says that it has no memory left.
-	if err := t.fault(0, 0); err != nil {
-		return err
-	}
-	need.settle(t)
 	if err := t.afford(ctx, roomForSteps, need.onHost(t)); err != nil {
 		return err
 	}
@@ -120,6 +114,21 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 	}
 	t.announce(&need)
 	return nil
+}
+
+// foresee draws some batches to see what memory steps need.
+func (t *trainer) foresee(ctx context.Context) (need needs, err error) {
+	if t.front != nil {
+		t.front.From(0, 0) // these steps are of no epoch
+	}
+	err = t.batches.ahead(ctx, min(t.place().epoch, t.recipe.Epochs), looks, func(s *slot) { need.see(t, s) })
+	if err == nil {
+		err = t.fault(0, 0) // a device that has failed says that it has no memory left
+	}
+	if err == nil {
+		need.settle(t)
+	}
+	return need, err
 }
 
 func (t *trainer) announce(n *needs) {

@@ -30,6 +30,8 @@ type state struct {
 	// of the one before.
 	Super  int `json:"super,omitempty"`
 	Turned int `json:"turned,omitempty"`
+	// Halo is how many rows of halo a group of grappa has at most, where memory bounds them.
+	Halo int `json:"halo,omitempty"`
 	// Tuning is what the dealer has found out.
 	Tuning strategy.Tuning `json:"tuning,omitzero"`
 }

@@ -15,7 +15,9 @@ type BuildOptions struct {
 	Settings     *strategy.GrappaSettings
 	Group, Super int
 	Seed         uint64
-	Firsts       []uint32 // of each shard, then how many vertices there are
+	// Most is how many rows of halo there may be whatever the settings say; 0: no bound.
+	Most   int
+	Firsts []uint32 // of each shard, then how many vertices there are
 	// Topology is the graph's, perhaps partial: rows that are near are read there.
 	Topology *sample.Topology
 }

@@ -28,7 +28,7 @@ func (b *Builder) keep() (halo []uint32, share float64) {
 	sorted := slices.Clone(numbers)
 	slices.Sort(sorted)
 	least := sorted[most-1]
-	kept := halo[:0]
+	kept := make([]uint32, 0, most)
 	for i, v := range halo {
 		if numbers[i] <= least {
 			kept = append(kept, v)
@@ -38,12 +38,17 @@ func (b *Builder) keep() (halo []uint32, share float64) {
 }
 
 // cap is how many rows of halo there may be, negative if any number.
-func (b *Builder) cap() int {
+func (b *Builder) cap() (rows int) {
 	switch s := b.o.Settings; {
 	case s.Loader != strategy.HaloSampled:
-		return -1
+		rows = -1
 	case s.Cap > 0:
-		return s.Cap
+		rows = s.Cap
+	default:
+		rows = max(1, b.inner.count())
 	}
-	return max(1, b.inner.count())
+	if most := b.o.Most; most > 0 && (rows < 0 || most < rows) {
+		rows = most
+	}
+	return rows
 }
