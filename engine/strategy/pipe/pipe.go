@@ -63,7 +63,7 @@ func Check(m *nn.Model, s *strategy.Settings) error {
 func (t *Task) Plan(l strategy.Layout, set *strategy.Settings, edges int) error {
 	name, p := set.Strategy, &set.Pipe
 	ways := p.WaysOf(name, l.Nodes)
-	shape, err := NewShape(l.Firsts, ways, p.ChunksOf(name, l.Nodes, len(l.Owners)))
+	shape, err := NewShape(l.Firsts, t.shards(l.Firsts), ways, p.ChunksOf(name, l.Nodes, len(l.Owners)))
 	if err != nil {
 		return err
 	}
@@ -87,4 +87,21 @@ func (t *Task) Plan(l strategy.Layout, set *strategy.Settings, edges int) error 
 		t.Factor = 1
 	}
 	return nil
+}
+
+// shards is what each shard costs, by its vertices and the edges that end there: so ways
+// take about as long as each other, however much degrees differ.
+func (t *Task) shards(firsts []uint32) []uint64 {
+	all, stages := make([]uint64, len(firsts)-1), t.Model.Stages()
+	units := Units(stages)
+	for shard := range all {
+		edges := 0
+		for v := firsts[shard]; v < firsts[shard+1]; v++ {
+			edges += t.Topology.Degree(int(v))
+		}
+		for _, c := range costs(stages, units, int(firsts[shard+1]-firsts[shard]), edges) {
+			all[shard] += uint64(c)
+		}
+	}
+	return all
 }

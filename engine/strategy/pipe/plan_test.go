@@ -18,7 +18,7 @@ func TestShapes(t *testing.T) {
 		}
 		for chunks := 1; chunks <= shards; chunks++ {
 			for ways := 1; ways <= chunks; ways++ {
-				s, err := NewShape(firsts, ways, chunks)
+				s, err := NewShape(firsts, nil, ways, chunks)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -53,7 +53,7 @@ func TestShapes(t *testing.T) {
 		}
 	}
 	for _, bad := range []struct{ ways, chunks int }{{0, 1}, {3, 2}, {1, 5}} {
-		if _, err := NewShape([]uint32{0, 1, 2, 3, 4}, bad.ways, bad.chunks); err == nil {
+		if _, err := NewShape([]uint32{0, 1, 2, 3, 4}, nil, bad.ways, bad.chunks); err == nil {
 			t.Errorf("4 shards are %d chunks of %d ways", bad.chunks, bad.ways)
 		}
 	}

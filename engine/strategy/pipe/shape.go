@@ -2,6 +2,7 @@ package pipe
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -15,8 +16,10 @@ type Shape struct {
 }
 
 // NewShape divides shards, of which these are the first vertices and then how many
-// vertices there are.
-func NewShape(firsts []uint32, ways, chunks int) (*Shape, error) {
+// vertices there are. Chunks cost about as much as each other, as far as whole shards
+// allow: costs are those of each shard; nil: all the same. Ways have as many chunks as each
+// other, or one more.
+func NewShape(firsts []uint32, costs []uint64, ways, chunks int) (*Shape, error) {
 	shards := len(firsts) - 1
 	switch {
 	case ways < 1 || chunks < ways:
@@ -24,20 +27,15 @@ func NewShape(firsts []uint32, ways, chunks int) (*Shape, error) {
 	case chunks > shards:
 		return nil, fmt.Errorf("%d shards can't be %d chunks: a chunk is one shard or more", shards, chunks)
 	}
-	s := &Shape{firsts: firsts, chunks: runs(shards, chunks), ways: runs(chunks, ways)}
+	if costs == nil {
+		costs = slices.Repeat([]uint64{1}, shards)
+	}
+	s := &Shape{firsts: firsts, chunks: divide(costs, chunks), ways: make([]int, ways+1)}
 	for w := range ways {
+		s.ways[w+1] = chunks * (w + 1) / ways
 		s.positions = max(s.positions, s.ways[w+1]-s.ways[w])
 	}
 	return s, nil
-}
-
-// runs divides so many things into even runs: the first of each, then how many there are.
-func runs(things, of int) []int {
-	firsts := make([]int, of+1)
-	for i := range firsts {
-		firsts[i] = things * i / of
-	}
-	return firsts
 }
 
 // Ways counts them, Chunks those of all ways, and Positions those of the way that has

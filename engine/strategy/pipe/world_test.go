@@ -134,6 +134,7 @@ func (s source) Input(_, _ int, vertices []uint32) (nn.Input, error) {
 type setup struct {
 	spec                        nn.Spec
 	nodes, stages, ways, chunks int
+	costs                       []uint64 // of shards
 	Options
 	device func() tensor.Device
 	rate   float64 // of updates; 0: weights stay
@@ -204,7 +205,7 @@ func (w *world) model(t testing.TB, s nn.Spec) *nn.Model {
 // start makes the nodes of a job.
 func (w *world) start(t testing.TB, s setup) *job {
 	t.Helper()
-	shape, err := NewShape(w.firsts, s.ways, s.chunks)
+	shape, err := NewShape(w.firsts, s.costs, s.ways, s.chunks)
 	if err != nil {
 		t.Fatal(err)
 	}
