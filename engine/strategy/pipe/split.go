@@ -63,9 +63,9 @@ func Units(stages []nn.StageInfo) []int {
 // back, and rows that go along edges.
 func costs(stages []nn.StageInfo, units []int, vertices, edges int) []float64 {
 	const (
-		products = 3 // forward, for the weights and for the rows
-		ways     = 2 // along edges
-		edge     = 8 // a number that follows an edge comes from memory
+		products = 3  // forward, for the weights and for the rows
+		ways     = 2  // along edges
+		edge     = 16 // a number that follows an edge comes from memory: BenchmarkEdgeInMultiplications
 	)
 	all := make([]float64, len(units)-1)
 	for u := range all {
