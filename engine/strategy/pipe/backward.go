@@ -1,34 +1,31 @@
 package pipe
 
 import (
-	"context"
 	"math"
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // backward has the grains at one place of the order go back through the worker's layers.
-func (w *Worker) backward(ctx context.Context, place int) error {
+func (w *Worker) backward(place int) error {
 	p := w.order[place]
 	if err := w.turn(p); err != nil {
 		return err
 	}
 	if w.last() {
 		w.lose(p)
-	} else if err := w.boundary[backwards].receive(ctx, place); err != nil {
+	} else if err := w.boundary[backwards].receive(place); err != nil {
 		return err
 	}
 	for s := w.end - 1; s >= w.first; s-- {
-		if err := w.back(ctx, s, p); err != nil {
+		if err := w.back(s, p); err != nil {
 			return err
 		}
 	}
 	w.tell(backwardDone, place)
 	w.boundary[backwards].send(p)
-	for _, way := range w.ways {
-		for _, g := range way.at[p] {
-			read(w.Device, g.sum, w.sums.of(g.pass.Gradients))
-		}
+	for _, l := range w.at[p] {
+		read(w.Device, l.sum, w.sums.of(w.rooms[l.slot]))
 	}
 	return nil
 }
@@ -38,7 +35,9 @@ func (w *Worker) turn(position int) error {
 	if w.Recompute {
 		w.seat(position)
 	}
-	n := 0
+	for _, l := range w.at[position] {
+		w.Device.Zero(w.rooms[l.slot])
+	}
 	for _, way := range w.ways {
 		for _, g := range way.at[position] {
 			if w.Recompute {
@@ -46,9 +45,7 @@ func (w *Worker) turn(position int) error {
 					return err
 				}
 			}
-			g.pass.Gradients = w.rooms[n]
-			w.Device.Zero(g.pass.Gradients)
-			n++
+			g.pass.Gradients = w.rooms[g.leaf.slot]
 			g.dy = w.alloc(g, g.x)
 			g.dcarry = tensor.Matrix{}
 			if !g.carry.None() {
@@ -82,30 +79,21 @@ func (w *Worker) lose(position int) {
 	}
 }
 
-// back goes back through one of the model's stages.
-func (w *Worker) back(ctx context.Context, s, position int) error {
-	d := w.Device
+// back goes back through one of the model's stages: first the grains that see rows of
+// other ways, so that what is known of the gradient there is on its way while the others
+// do. All is added in this order, whatever comes first.
+func (w *Worker) back(s, position int) error {
 	for _, way := range w.ways {
-		for _, g := range way.at[position] {
-			if s == 0 && w.infos[s].CarryOut > 0 {
-				d.Combine(g.dy, 1, g.dy, 1, g.dcarry)
-			}
-			dseen := g.pass.Back(s, g.dy, g.dcarry, s > 0)
-			l := way.levels[s-w.first]
-			if l == nil {
-				g.dy = dseen
-				continue
-			}
-			// The first are computed now, and their rows are of now; what the others
-			// were given are histories, half of which are of use.
-			if late := len(g.rows) - g.active; late > 0 && w.Factor != 1 {
-				d.Combine(dseen.RowRange(g.active, late), w.Factor, dseen.RowRange(g.active, late), 0, tensor.Matrix{})
-			}
-			d.ScatterAdd(l.back, dseen, g.rows)
-		}
+		w.backSome(way, way.at[position][way.inner[position]:], s)
 	}
 	if w.sees(s) {
-		if err := w.halo.gradients(ctx, s, position); err != nil {
+		w.halo.giveBack(s, position)
+	}
+	for _, way := range w.ways {
+		w.backSome(way, way.at[position][:way.inner[position]], s)
+	}
+	if w.sees(s) {
+		if err := w.halo.gradients(s, position); err != nil {
 			return err
 		}
 	}
@@ -120,4 +108,26 @@ func (w *Worker) back(ctx context.Context, s, position int) error {
 		}
 	}
 	return nil
+}
+
+// backSome has some grains of a way go back to what a stage saw.
+func (w *Worker) backSome(of *way, grains []*grain, s int) {
+	d := w.Device
+	for _, g := range grains {
+		if s == 0 && w.infos[s].CarryOut > 0 {
+			d.Combine(g.dy, 1, g.dy, 1, g.dcarry)
+		}
+		dseen := g.pass.Back(s, g.dy, g.dcarry, s > 0)
+		l := of.levels[s-w.first]
+		if l == nil {
+			g.dy = dseen
+			continue
+		}
+		// The first are computed now, and their rows are of now; what the others were
+		// given are histories, half of which are of use.
+		if late := len(g.rows) - g.active; late > 0 && w.Factor != 1 {
+			d.Combine(dseen.RowRange(g.active, late), w.Factor, dseen.RowRange(g.active, late), 0, tensor.Matrix{})
+		}
+		d.ScatterAdd(l.back, dseen, g.rows)
+	}
 }

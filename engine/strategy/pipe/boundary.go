@@ -1,11 +1,10 @@
 package pipe
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -21,10 +20,10 @@ type boundary struct {
 	w         *Worker
 	direction int
 	in, out   *parcelsOf // nil at the ends of the pipeline
-	ahead     int        // positions that are received before they are wanted
-
-	arrived chan arrival
-	free    chan [][]byte
+	// fetches have, of each place that is received ahead, those of each way; started counts
+	// the places of an epoch for which they were started.
+	fetches [][]*fetch
+	started int
 }
 
 // parcelsOf is one side.
@@ -35,12 +34,6 @@ type parcelsOf struct {
 	room [][][]byte
 	// history is what is sent of each way where histories are made.
 	history [][]byte
-}
-
-// An arrival is what has come for all ways.
-type arrival struct {
-	rows [][]byte // of each way
-	err  error
 }
 
 // newBoundary makes one of a direction.
@@ -59,19 +52,22 @@ func newBoundary(w *Worker, direction int) *boundary {
 	if b.out != nil && direction == forwards && w.refreshes() {
 		b.out.history = b.rooms(b.columns(to), (*way).own)
 	}
-	if b.in != nil {
-		b.ahead = 2
-		if w.apart {
-			b.ahead = 1
+	const ahead = 2
+	for range ahead {
+		if b.in == nil {
+			break
 		}
-		for range b.ahead {
-			b.in.room = append(b.in.room, b.rooms(b.columns(from), func(way *way) (most int) {
-				for p := range w.Shape.Positions() {
-					most = max(most, rowsAt(way, p))
-				}
-				return most
-			}))
+		b.in.room = append(b.in.room, b.rooms(b.columns(from), func(way *way) (most int) {
+			for p := range w.Shape.Positions() {
+				most = max(most, rowsAt(way, p))
+			}
+			return most
+		}))
+		var fetches []*fetch
+		for _, way := range w.ways {
+			fetches = append(fetches, w.newFetch(w.Seats.Node(from, way.number), strategy.Activation))
 		}
+		b.fetches = append(b.fetches, fetches)
 	}
 	return b
 }
@@ -130,9 +126,9 @@ func (b *boundary) offer(t exchange.Tag, room []byte, grains []*grain) {
 		return
 	}
 	rest := room
-	for _, which := range []func(*grain) tensor.Matrix{b.sent, b.beside} {
+	for beside := range 2 {
 		for _, g := range grains {
-			if m := which(g); !m.None() {
+			if m := b.sent(g)[beside]; !m.None() {
 				read(b.w.Device, rest[:bytes(m)], m)
 				rest = rest[bytes(m):]
 			}
@@ -141,52 +137,37 @@ func (b *boundary) offer(t exchange.Tag, room []byte, grains []*grain) {
 	b.w.Exchange.Offer(t, room)
 }
 
-// sent and beside are what of a grain is sent.
-func (b *boundary) sent(g *grain) tensor.Matrix {
+// sent is what of a grain is sent: its rows, and what travels beside them.
+func (b *boundary) sent(g *grain) [2]tensor.Matrix {
 	if b.direction == forwards {
-		return g.x
+		return [2]tensor.Matrix{g.x, g.carry}
 	}
-	return g.dy
+	return [2]tensor.Matrix{g.dy, g.dcarry}
 }
 
-func (b *boundary) beside(g *grain) tensor.Matrix {
-	if b.direction == forwards {
-		return g.carry
+// begin begins to receive, in the order of the epoch, ahead of when that is wanted.
+func (b *boundary) begin() {
+	b.started = 0
+	for range b.fetches {
+		b.ahead()
 	}
-	return g.dcarry
 }
 
-// start begins to receive, in the order of the epoch. What it returns ends that, and
-// returns when nothing is received any more.
-func (b *boundary) start(ctx context.Context) (stop func()) {
-	if b.in == nil || b.w.apart {
-		return func() {}
+// ahead starts to receive the next place, if there is one.
+func (b *boundary) ahead() {
+	if b.started < len(b.w.order) && !b.w.apart {
+		b.start()
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	b.arrived, b.free = make(chan arrival, b.ahead), make(chan [][]byte, b.ahead)
-	for _, rows := range b.in.room {
-		b.free <- rows
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for i := range b.w.order {
-			var rows [][]byte
-			select {
-			case rows = <-b.free:
-			case <-ctx.Done():
-				return
-			}
-			a := b.bring(ctx, rows, b.position(i))
-			b.arrived <- a // there is room for as many as there are rows
-			if a.err != nil {
-				return
-			}
+}
+
+func (b *boundary) start() {
+	place, position := b.started%len(b.fetches), b.position(b.started)
+	b.started++
+	columns := b.columns(b.in.stage) * b.w.Device.Type().Bytes()
+	for i, way := range b.w.ways {
+		if n := rowsAt(way, position) * columns; n > 0 {
+			b.fetches[place][i].start(b.tag(way.number, position), b.in.room[place][i][:n])
 		}
-	}()
-	return func() {
-		cancel()
-		<-done
 	}
 }
 
@@ -198,60 +179,34 @@ func (b *boundary) position(after int) int {
 	return b.w.order[after]
 }
 
-// bring takes what all ways have of a position, one after the other.
-func (b *boundary) bring(ctx context.Context, rows [][]byte, position int) arrival {
-	columns := b.columns(b.in.stage) * b.w.Device.Type().Bytes()
-	for i, way := range b.w.ways {
-		n := rowsAt(way, position) * columns
-		if n == 0 {
-			continue
-		}
-		node := b.w.Seats.Node(b.in.stage, way.number)
-		if err := b.w.take(ctx, node, b.tag(way.number, position), rows[i][:n]); err != nil {
-			return arrival{rows, fmt.Errorf("take the rows between stages from node %s: %w", b.w.Work.Nodes[node], err)}
-		}
-	}
-	return arrival{rows: rows}
-}
-
 // receive waits for the rows at a place of the order, and gives them to their grains.
-func (b *boundary) receive(ctx context.Context, place int) error {
+func (b *boundary) receive(place int) error {
 	if b.in == nil {
 		return nil
 	}
-	position := b.w.order[place]
-	a := b.wait(ctx, position)
-	if a.err != nil {
-		return a.err
+	after := place
+	if b.direction == backwards {
+		after = len(b.w.order) - 1 - place
+	}
+	if b.w.apart {
+		b.start()
 	}
 	for i, way := range b.w.ways {
-		b.give(way.at[position], a.rows[i])
+		at := after % len(b.fetches)
+		if err := b.fetches[at][i].wait(); err != nil {
+			return fmt.Errorf("take the rows between stages: %w", err)
+		}
+		b.give(way.at[b.w.order[place]], b.in.room[at][i])
 	}
-	if !b.w.apart {
-		b.free <- a.rows
-	}
+	b.ahead()
 	return nil
-}
-
-// wait waits for the rows of the position that is next.
-func (b *boundary) wait(ctx context.Context, position int) arrival {
-	defer b.w.since(time.Now())
-	if b.w.apart {
-		return b.bring(ctx, b.in.room[0], position)
-	}
-	select {
-	case a := <-b.arrived:
-		return a
-	case <-ctx.Done():
-		return arrival{err: context.Cause(ctx)}
-	}
 }
 
 // give gives grains what has come for them.
 func (b *boundary) give(grains []*grain, rest []byte) {
-	for _, which := range []func(*grain) tensor.Matrix{b.received, b.receivedBeside} {
+	for beside := range 2 {
 		for _, g := range grains {
-			if m := which(g); !m.None() {
+			if m := b.received(g)[beside]; !m.None() {
 				write(b.w.Device, m, rest[:bytes(m)])
 				rest = rest[bytes(m):]
 			}
@@ -259,16 +214,10 @@ func (b *boundary) give(grains []*grain, rest []byte) {
 	}
 }
 
-func (b *boundary) received(g *grain) tensor.Matrix {
+// received is where what was sent of a grain goes.
+func (b *boundary) received(g *grain) [2]tensor.Matrix {
 	if b.direction == forwards {
-		return g.input
+		return [2]tensor.Matrix{g.input, g.carried}
 	}
-	return g.dy
-}
-
-func (b *boundary) receivedBeside(g *grain) tensor.Matrix {
-	if b.direction == forwards {
-		return g.carried
-	}
-	return g.dcarry
+	return [2]tensor.Matrix{g.dy, g.dcarry}
 }

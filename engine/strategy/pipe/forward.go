@@ -1,8 +1,6 @@
 package pipe
 
 import (
-	"context"
-
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -10,14 +8,19 @@ import (
 
 // forward has the grains at one place of the order go through the worker's layers, side
 // by side: each layer sees the rows of all of them.
-func (w *Worker) forward(ctx context.Context, place int) error {
+func (w *Worker) forward(place int) error {
 	p := w.order[place]
 	w.seat(p)
-	if err := w.boundary[forwards].receive(ctx, place); err != nil {
+	if err := w.boundary[forwards].receive(place); err != nil {
 		return err
 	}
+	for _, way := range w.ways {
+		for _, g := range way.at[p] {
+			w.show(g, way, w.first)
+		}
+	}
 	for s := w.first; s < w.end; s++ {
-		if err := w.layer(ctx, s, p); err != nil {
+		if err := w.layer(s, p); err != nil {
 			return err
 		}
 	}
@@ -52,36 +55,66 @@ func (w *Worker) seat(position int) {
 	}
 }
 
-// layer is one of the model's stages.
-func (w *Worker) layer(ctx context.Context, s, position int) error {
+// show makes of a grain's rows what a layer sees of them, and gives it to those who mirror
+// it, as soon as all is there that goes with it.
+func (w *Worker) show(g *grain, of *way, s int) {
+	w.enter(g, s)
+	l := of.levels[s-w.first]
+	if l == nil {
+		return
+	}
+	w.Device.Combine(g.rowsOf(l.rows), 1, g.entering, 0, tensor.Matrix{})
+	for _, q := range g.gives {
+		w.halo.give(q, s)
+	}
+}
+
+// layer is one of the model's stages: first for the grains that see nothing of other ways,
+// while the rows that the others see are on their way. What the next layer sees of a grain
+// is sent while the layer goes on.
+func (w *Worker) layer(s, position int) error {
 	for _, way := range w.ways {
-		for _, g := range way.at[position] {
-			w.enter(g, s)
-			if l := way.levels[s-w.first]; l != nil {
-				w.Device.Combine(g.rowsOf(l.rows), 1, g.entering, 0, tensor.Matrix{})
-			}
+		if err := w.compute(way, way.at[position][:way.inner[position]], s); err != nil {
+			return err
 		}
 	}
 	if w.sees(s) {
-		if err := w.halo.rows(ctx, s, position); err != nil {
+		if err := w.halo.rows(s, position); err != nil {
 			return err
 		}
 	}
 	for _, way := range w.ways {
-		for _, g := range way.at[position] {
-			if l := way.levels[s-w.first]; l != nil {
-				seen := &g.seen[s-w.first]
-				if !w.Recompute {
-					*seen = w.arenas[g.number].Alloc(w.Device.Type(), len(g.rows), w.infos[s].In)
-				}
-				w.Device.Gather(*seen, []tensor.Part{{X: l.rows}}, unsigned(g.rows))
-			}
-			if err := w.see(g, s); err != nil {
-				return err
-			}
+		if err := w.compute(way, way.at[position][way.inner[position]:], s); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// compute has some grains of a way go through a stage, and on to the next.
+func (w *Worker) compute(of *way, grains []*grain, s int) error {
+	for _, g := range grains {
+		if l := of.levels[s-w.first]; l != nil {
+			seen := &g.seen[s-w.first]
+			if !w.Recompute {
+				*seen = w.arenas[g.number].Alloc(w.Device.Type(), len(g.rows), w.infos[s].In)
+			}
+			w.gather(*seen, l.rows, g.rows)
+		}
+		if err := w.see(g, s); err != nil {
+			return err
+		}
+		if s+1 < w.end {
+			w.show(g, of, s+1)
+		}
+	}
+	return nil
+}
+
+// gather sets y to some rows of x.
+func (w *Worker) gather(y, x tensor.Matrix, rows []int32) {
+	w.part[0].X = x
+	w.Device.Gather(y, w.part[:], unsigned(rows))
 }
 
 // enter makes what a layer sees of the grain's own rows.

@@ -10,12 +10,11 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A grain is one shard at work in one stage: it is computed by itself, and its gradient
-// is a leaf of the sum.
+// A grain is the vertices of one shard that are computed at once, in one stage: those that
+// see rows of now that other ways have, or those that do not and need not wait for any.
 type grain struct {
 	number   int // among those of the worker
 	shard    int
-	first    uint32 // of its vertices
 	vertices []uint32
 	row      int // of its first vertex in the way's rows
 	batch    sample.Batch
@@ -29,7 +28,8 @@ type grain struct {
 	seen    []tensor.Matrix
 	input   tensor.Matrix // rows that came from the stage before
 	carried tensor.Matrix
-	sum     []byte // its gradient, once it is known
+	leaf    *leaf
+	gives   []*piece // that other ways mirror, and are whole when this grain is done
 
 	place    int // of its pass
 	pass     *nn.Pass
@@ -39,14 +39,17 @@ type grain struct {
 	entering tensor.Matrix // what Enter made
 }
 
+// A leaf is the gradient of a shard, to which its grains add.
+type leaf struct {
+	shard int
+	slot  int    // among the worker's rooms, while its position goes backward
+	sum   []byte // once it is known
+}
+
 // newGrain makes one with its block: together says of a vertex whether it is computed at
 // the same position, and row where it lies.
-func newGrain(ctx context.Context, s *sample.Sampler, shard int, first, end uint32, row func(v uint32) int32, together func(v uint32) bool) (*grain, error) {
-	g := &grain{shard: shard, first: first}
-	for v := first; v < end; v++ {
-		g.vertices = append(g.vertices, v)
-	}
-	g.row = int(row(first))
+func newGrain(ctx context.Context, s *sample.Sampler, shard int, vertices []uint32, row func(v uint32) int32, together func(v uint32) bool) (*grain, error) {
+	g := &grain{shard: shard, vertices: vertices, row: int(row(vertices[0]))}
 	if err := s.Sample(ctx, &g.batch, 0, 0, g.vertices); err != nil {
 		return nil, err
 	}
@@ -54,6 +57,17 @@ func newGrain(ctx context.Context, s *sample.Sampler, shard int, first, end uint
 	g.arrange(row, together)
 	g.block.Transpose()
 	return g, nil
+}
+
+// label finds what is learnt of its vertices.
+func (g *grain) label(t *Task) {
+	first, end := t.Shape.firsts[g.shard], t.Shape.firsts[g.shard+1]
+	all := make([]int32, end-first)
+	t.Labels(all, first)
+	for _, v := range g.vertices {
+		g.labels = append(g.labels, all[v-first])
+	}
+	g.learnt = slices.ContainsFunc(g.labels, func(l int32) bool { return l >= 0 })
 }
 
 // arrange orders the block's sources.

@@ -1,14 +1,11 @@
 package pipe
 
 import (
-	"context"
-	"fmt"
-	"sync"
-	"time"
-	"unsafe"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -20,9 +17,14 @@ type halo struct {
 	w       *Worker
 	parcels [][]*parcel // of each position, by the ways from and to
 	stages  int         // of the model, in tags
-	pairs   int         // of ways, and positions
+	numbers int         // of pieces
 	space   tensor.Arena
 	early   bool // what is made is a history, before the epoch
+
+	// trips are those of the epoch, in their order: so many are started, so many are over,
+	// and ahead are under way at once.
+	trips                []trip
+	started, over, ahead int
 }
 
 // A parcel is the rows of one way, at one position, that another way mirrors.
@@ -37,21 +39,36 @@ type parcel struct {
 	own, mirror []int32  // where those that travel lie in from's rows, and in to's
 	scale       float64  // of rows that stand for others, too
 
-	sides [2]side // rows, and gradients
+	pieces [2][]*piece // rows, and gradients
 }
 
-// A side is what travels in one direction.
-type side struct {
-	out [][][]byte // of each of the worker's stages, of odd epochs and of others
-	in  []byte     // of the layer in hand
+// A piece is what of a parcel travels at once, in one direction: rows of some shards, as
+// soon as those are computed. What is known of a gradient is whole only when all that see
+// the rows have gone back, so that is one piece.
+type piece struct {
+	*parcel
+	direction, number int
+	gives, takes      *way // nil where that is another node's
+	node              int  // who gives
+	begin, end        int  // of the parcel's ids
+	low, high         int  // of those that travel
+	out               [][][]byte
+	in                []*fetch
+	came              [][]byte // of each fetch: where it puts what it takes
 }
 
-// parcels bounds the numbers of parcels.
-func parcels(s *Shape) int { return s.Ways() * s.Ways() * s.Positions() }
+// A parcel has so many pieces at most. They are no smaller than pieceBytes, as far as
+// there are rows: each is a question of its own.
+const mostPieces = 4
+
+var pieceBytes = 64 << 10
+
+// pieces bounds the numbers of pieces.
+func pieces(s *Shape) int { return s.Ways() * s.Ways() * s.Positions() * mostPieces }
 
 // newHalo plans what the worker's ways give and take.
 func newHalo(w *Worker, m *Mirrors) *halo {
-	h := &halo{w: w, stages: len(w.infos), pairs: parcels(w.Shape), space: w.spare}
+	h := &halo{w: w, stages: len(w.infos), numbers: pieces(w.Shape), space: w.spare}
 	here := make([]*way, w.Shape.Ways())
 	for _, way := range w.ways {
 		here[way.number] = way
@@ -69,7 +86,7 @@ func newHalo(w *Worker, m *Mirrors) *halo {
 					owner: w.Seats.Node(w.stage, from), holder: w.Seats.Node(w.stage, to),
 					ids: m.of[to][first:end], first: first, scale: 1,
 				}
-				c.reserve(w)
+				h.cut(c, from, p)
 				at = append(at, c)
 			}
 		}
@@ -79,45 +96,87 @@ func newHalo(w *Worker, m *Mirrors) *halo {
 	return h
 }
 
-// reserve makes room for what is given and taken.
-func (c *parcel) reserve(w *Worker) {
-	widest := 0
-	for d := range c.sides {
-		c.sides[d].out = make([][][]byte, w.end-w.first)
-	}
+// widest is the bytes of the widest row that travels.
+func (w *Worker) widest() (bytes int) {
 	for s := w.first; s < w.end; s++ {
-		if !w.sees(s) {
-			continue
-		}
-		bytes := len(c.ids) * w.infos[s].In * w.Device.Type().Bytes()
-		widest = max(widest, bytes)
-		for d, gives := range []bool{c.from != nil, c.to != nil} {
-			if !gives {
-				continue
-			}
-			// What others take still is there beside what comes next: the next epoch or,
-			// after a history, the epoch.
-			rooms := 1
-			if w.Halo.Policy == Previous || w.refreshes() {
-				rooms = 2
-			}
-			for range rooms {
-				c.sides[d].out[s-w.first] = append(c.sides[d].out[s-w.first], room(bytes))
-			}
+		if w.sees(s) {
+			bytes = max(bytes, w.infos[s].In*w.Device.Type().Bytes())
 		}
 	}
-	for d, takes := range []bool{c.to != nil, c.from != nil} {
-		if takes {
-			c.sides[d].in = room(widest)
+	return bytes
+}
+
+// cut cuts a parcel of a way into pieces: the same on both ends.
+func (h *halo) cut(c *parcel, from, position int) {
+	least := max(pieceBytes/max(1, h.w.widest()), (len(c.ids)+mostPieces-1)/mostPieces)
+	shard, end := h.w.Shape.Shards(from, position)
+	begin := 0
+	for ; shard < end; shard++ {
+		at, _ := slices.BinarySearch(c.ids, h.w.Shape.firsts[shard+1])
+		if at-begin >= least || at > begin && shard == end-1 {
+			h.piece(c, forwards, begin, at)
+			begin = at
+		}
+	}
+	h.piece(c, backwards, 0, len(c.ids))
+}
+
+// piece makes one, and room for what is given and taken.
+func (h *halo) piece(c *parcel, direction, begin, end int) {
+	w := h.w
+	q := &piece{
+		parcel: c, direction: direction, number: c.number*mostPieces + len(c.pieces[direction]),
+		gives: c.from, takes: c.to, node: c.owner, begin: begin, end: end,
+	}
+	if direction == backwards {
+		q.gives, q.takes, q.node = c.to, c.from, c.holder
+	}
+	c.pieces[direction] = append(c.pieces[direction], q)
+	if q.gives != nil {
+		// What others take still is there beside what comes next: the next epoch or,
+		// after a history, the epoch.
+		rooms := 1
+		if w.Halo.Policy == Previous || w.refreshes() {
+			rooms = 2
+		}
+		q.out = make([][][]byte, w.end-w.first)
+		for s := w.first; s < w.end; s++ {
+			for range rooms {
+				if w.sees(s) {
+					q.out[s-w.first] = append(q.out[s-w.first], room((end-begin)*w.infos[s].In*w.Device.Type().Bytes()))
+				}
+			}
+		}
+		if direction == forwards {
+			q.gives.whole(q, c.ids[begin:end])
+		}
+	}
+	if q.takes != nil && q.gives == nil {
+		rooms := 1
+		if w.Halo.Policy == Previous {
+			rooms = previousAhead
+		}
+		for range rooms {
+			q.in = append(q.in, w.newFetch(q.node, strategy.Activation))
+			q.came = append(q.came, room((end-begin)*w.widest()))
 		}
 	}
 }
 
-// begin begins an epoch.
-func (h *halo) begin() {
-	if h.w.Halo.Policy == Sampled {
-		h.choose()
+// whole has a piece be given when the last of the grains is done that have these vertices.
+func (w *way) whole(q *piece, ids []uint32) {
+	var last *grain
+	at := -1
+	for _, v := range ids {
+		row := int(w.places[v-w.first])
+		for i := at + 1; i < len(w.grains); i++ { // those before are done when that one is
+			if g := w.grains[i]; row >= g.row && row < g.row+len(g.vertices) {
+				at, last = i, g
+				break
+			}
+		}
 	}
+	last.gives = append(last.gives, q)
 }
 
 // choose sets which rows of the parcels travel: all, or a share that the epoch draws, by
@@ -125,23 +184,31 @@ func (h *halo) begin() {
 func (h *halo) choose() {
 	key := keyed.New(h.w.Seed, keyed.Boundary).With(uint64(h.w.epoch))
 	sampled := h.w.Halo.Policy == Sampled
+	below := keyed.Threshold(h.w.Halo.Share)
 	for p := range h.parcels {
 		for _, c := range h.parcels[p] {
-			_, to := c.ways(h.w.Shape.Ways())
-			below := keyed.Threshold(h.w.Halo.Share)
-			of := key.With(uint64(to))
+			of := key.With(uint64(c.number % h.w.Shape.Ways()))
 			c.own, c.mirror = c.own[:0], c.mirror[:0]
+			n, rows := 0, c.pieces[forwards]
 			for i, v := range c.ids {
-				if sampled && h.w.Halo.Share < 1 && of.With(uint64(v)).Column(0) >= below {
-					continue
+				if i == rows[0].begin {
+					rows[0].low = n
 				}
-				if c.from != nil {
-					c.own = append(c.own, int32(v-c.from.first))
+				if !sampled || h.w.Halo.Share >= 1 || of.With(uint64(v)).Column(0) < below {
+					if c.from != nil {
+						c.own = append(c.own, c.from.places[v-c.from.first])
+					}
+					if c.to != nil {
+						c.mirror = append(c.mirror, int32(c.to.own()+c.first+i))
+					}
+					n++
 				}
-				if c.to != nil {
-					c.mirror = append(c.mirror, int32(c.to.own()+c.first+i))
+				if i == rows[0].end-1 {
+					rows[0].high = n
+					rows = rows[1:]
 				}
 			}
+			c.pieces[backwards][0].high = n
 			if sampled {
 				c.scale = 1 / h.w.Halo.Share
 			}
@@ -149,182 +216,34 @@ func (h *halo) choose() {
 	}
 }
 
-// ways are those that a parcel is from and to.
-func (c *parcel) ways(of int) (from, to int) { return c.number / of % of, c.number % of }
+// count is how many of a piece's rows travel.
+func (q *piece) count() int { return q.high - q.low }
 
-// count is how many rows travel.
-func (c *parcel) count() int { return max(len(c.own), len(c.mirror)) }
-
-// A move is how parcels go in one direction.
-type move struct {
-	direction int
-	// gives and takes are the ends of a parcel: their ways, if they are here.
-	gives, takes func(c *parcel) *way
-	// rows are those that travel, of who gives and who takes.
-	rows func(c *parcel) (gives, takes []int32)
-	// node is who gives.
-	node func(c *parcel) int
-	of   func(l *level) tensor.Matrix
-}
-
-var moves = [2]move{
-	{
-		forwards,
-		func(c *parcel) *way { return c.from }, func(c *parcel) *way { return c.to },
-		func(c *parcel) ([]int32, []int32) { return c.own, c.mirror },
-		func(c *parcel) int { return c.owner },
-		func(l *level) tensor.Matrix { return l.rows },
-	},
-	{
-		backwards,
-		func(c *parcel) *way { return c.to }, func(c *parcel) *way { return c.from },
-		func(c *parcel) ([]int32, []int32) { return c.mirror, c.own },
-		func(c *parcel) int { return c.holder },
-		func(l *level) tensor.Matrix { return l.back },
-	},
-}
-
-// rows gives the rows of a position before a layer, and takes those of the mirrors.
-func (h *halo) rows(ctx context.Context, s, position int) error {
-	if err := h.exchange(ctx, s, position, &moves[forwards]); err != nil {
-		return fmt.Errorf("bring the rows that %s sees: %w", h.w.infos[s].Name, err)
-	}
-	return nil
-}
-
-// gradients gives what is known of the gradients at the mirrors, and takes that of the
-// rows of the position.
-func (h *halo) gradients(ctx context.Context, s, position int) error {
-	if err := h.exchange(ctx, s, position, &moves[backwards]); err != nil {
-		return fmt.Errorf("bring the gradients at what others see in %s: %w", h.w.infos[s].Name, err)
-	}
-	return nil
-}
-
-func (h *halo) exchange(ctx context.Context, s, position int, m *move) error {
-	exactly := h.exactly()
-	previous := h.w.Halo.Policy == Previous
-	if h.w.Halo.Policy == Skip && !exactly {
-		// Mirrors are what was sent last, and nothing has changed them. Their gradients go
-		// nowhere: to who sees them they are constants.
-		return nil
-	}
-	for _, c := range h.parcels[position] {
-		if m.gives(c) != nil {
-			h.give(c, s, m)
-		}
-	}
-	epoch := h.w.epoch
-	if previous && !exactly {
-		epoch--
-	}
-	if err := h.bring(ctx, s, position, epoch, m); err != nil {
-		return err
-	}
-	for _, c := range h.parcels[position] {
-		if m.takes(c) != nil {
-			h.take(c, s, m)
-		}
-	}
-	return nil
-}
+// all says that all do, as they are.
+func (q *piece) all() bool { return q.count() == q.end-q.begin && q.scale == 1 }
 
 // exactly says whether rows of now are seen: they are in a worker's first epoch, since
 // there are no others.
 func (h *halo) exactly() bool { return !h.w.went || h.w.Halo.exactly(h.w.epoch) }
 
-// level is that of a way at a stage.
-func (h *halo) level(w *way, s int) *level { return w.levels[s-h.w.first] }
+// silent says whether nothing travels. Mirrors are what was sent last then, and nothing has
+// changed them; their gradients go nowhere: to who sees them they are constants.
+func (h *halo) silent() bool { return h.w.Halo.Policy == Skip && !h.exactly() }
 
-// out is where a parcel lies on its way out, in an epoch.
-func (h *halo) out(c *parcel, s, epoch int, m *move) []byte {
-	rooms, at := c.sides[m.direction].out[s-h.w.first], 0
-	switch {
-	case h.w.Halo.Policy == Previous:
-		at = epoch % 2
-	case h.early:
-		at = 1
+// seen is the epoch whose rows are.
+func (h *halo) seen() int {
+	if h.w.Halo.Policy == Previous && !h.exactly() {
+		return h.w.epoch - 1
 	}
-	return rooms[at][:c.count()*h.w.infos[s].In*h.w.Device.Type().Bytes()]
+	return h.w.epoch
 }
 
-func (h *halo) tag(c *parcel, s, epoch int, m *move) exchange.Tag {
-	index := (m.direction*h.stages+s)*h.pairs + c.number
+// tag is that of a piece at a stage, in an epoch.
+func (h *halo) tag(q *piece, s, epoch int) exchange.Tag {
+	index := (q.direction*h.stages+s)*h.numbers + q.number
 	lane := exchange.LaneMirror
 	if h.early {
 		lane = exchange.LaneEarly
 	}
 	return exchange.Tag{Epoch: uint32(epoch + 1), Lane: lane, Index: uint32(index)}
-}
-
-// give reads a parcel's rows out, and offers them.
-func (h *halo) give(c *parcel, s int, m *move) {
-	if c.count() == 0 {
-		return
-	}
-	d := h.w.Device
-	own, _ := m.rows(c)
-	h.space.Reset()
-	x := h.space.Alloc(d.Type(), len(own), h.w.infos[s].In)
-	d.Gather(x, []tensor.Part{{X: m.of(h.level(m.gives(c), s))}}, unsigned(own))
-	if c.scale != 1 {
-		d.Combine(x, c.scale, x, 0, tensor.Matrix{})
-	}
-	out := h.out(c, s, h.w.epoch, m)
-	read(d, out, x)
-	if m.takes(c) == nil {
-		h.w.Exchange.Offer(h.tag(c, s, h.w.epoch, m), out)
-	}
-}
-
-// bring takes all that other nodes give at a position, at once.
-func (h *halo) bring(ctx context.Context, s, position, epoch int, m *move) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var under sync.WaitGroup
-	for _, c := range h.parcels[position] {
-		if m.takes(c) == nil || m.gives(c) != nil || c.count() == 0 {
-			continue
-		}
-		to := c.sides[m.direction].in[:c.count()*h.w.infos[s].In*h.w.Device.Type().Bytes()]
-		node, tag := m.node(c), h.tag(c, s, epoch, m)
-		under.Go(func() {
-			if err := h.w.take(ctx, node, tag, to); err != nil {
-				cancel(fmt.Errorf("of node %s: %w", h.w.Work.Nodes[node], err))
-			}
-		})
-	}
-	defer h.w.since(time.Now())
-	under.Wait()
-	return context.Cause(ctx)
-}
-
-// take gives what has come to the rows of who takes it.
-func (h *halo) take(c *parcel, s int, m *move) {
-	d, l := h.w.Device, h.level(m.takes(c), s)
-	from := c.sides[m.direction].in
-	if m.gives(c) != nil { // it never left
-		epoch := h.w.epoch
-		if h.w.Halo.Policy == Previous && !h.exactly() {
-			epoch--
-		}
-		from = h.out(c, s, epoch, m)
-	}
-	_, rows := m.rows(c)
-	h.space.Reset()
-	x := h.space.Alloc(d.Type(), len(rows), h.w.infos[s].In)
-	write(d, x, from[:bytes(x)])
-	if m.direction == forwards {
-		// Rows that are not there stand for nothing; those that are stand for them.
-		all := l.rows.RowRange(c.to.own()+c.first, len(c.ids))
-		d.Zero(all)
-		d.ScatterAdd(l.rows, x, rows)
-		return
-	}
-	d.ScatterAdd(l.back, x, rows)
-}
-
-// unsigned are rows as ids.
-func unsigned(rows []int32) []uint32 {
-	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows))
 }

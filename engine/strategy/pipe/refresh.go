@@ -1,9 +1,7 @@
 package pipe
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -43,7 +41,7 @@ func (w *Worker) Resumed() { w.history = false }
 
 // beginPeriod makes a history if a period begins, or if there is none yet of the one
 // under way.
-func (w *Worker) beginPeriod(ctx context.Context) error {
+func (w *Worker) beginPeriod() error {
 	if !w.refreshes() {
 		return nil
 	}
@@ -55,12 +53,12 @@ func (w *Worker) beginPeriod(ctx context.Context) error {
 		return nil
 	}
 	w.history = true
-	return w.refresh(ctx)
+	return w.refresh()
 }
 
 // refresh has all grains go forward side by side, so that all rows are of now, and makes
 // histories of what layers see.
-func (w *Worker) refresh(ctx context.Context) error {
+func (w *Worker) refresh() error {
 	w.halo.early = true
 	train := len(w.passes) > 0 && w.passes[0].Train // a node's ways may have no vertices
 	for _, p := range w.passes {
@@ -72,11 +70,12 @@ func (w *Worker) refresh(ctx context.Context) error {
 			p.Train, p.Weights = train, w.Weights
 		}
 	}()
-	if err := w.receiveAll(ctx); err != nil {
+	if err := w.receiveAll(); err != nil {
 		return err
 	}
+	w.halo.beginEarly()
 	for s := w.first; s < w.end; s++ {
-		if err := w.refreshLayer(ctx, s); err != nil {
+		if err := w.refreshLayer(s); err != nil {
 			return err
 		}
 	}
@@ -95,15 +94,15 @@ func (w *Worker) refresh(ctx context.Context) error {
 	return nil
 }
 
-// earlyTag is that of what goes from stage to stage of a way: beside those of parcels,
+// earlyTag is that of what goes from stage to stage of a way: beside those of pieces,
 // whose numbers begin with a stage of the model's.
 func (w *Worker) earlyTag(way int) exchange.Tag {
-	index := 2*len(w.infos)*parcels(w.Shape) + way
+	index := 2*len(w.infos)*pieces(w.Shape) + way
 	return exchange.Tag{Epoch: uint32(w.epoch + 1), Lane: exchange.LaneEarly, Index: uint32(index)}
 }
 
 // receiveAll takes the rows of all vertices from the stage before.
-func (w *Worker) receiveAll(ctx context.Context) error {
+func (w *Worker) receiveAll() error {
 	b := w.boundary[forwards]
 	for _, g := range w.grains {
 		g.x, g.carry = g.input, g.carried
@@ -111,15 +110,15 @@ func (w *Worker) receiveAll(ctx context.Context) error {
 	if b.in == nil {
 		return nil
 	}
-	defer w.since(time.Now())
-	for _, way := range w.ways {
+	for i, way := range w.ways {
 		if way.own() == 0 {
 			continue // nothing is offered
 		}
 		rows := room(way.own() * b.columns(b.in.stage) * w.Device.Type().Bytes())
-		node := w.Seats.Node(b.in.stage, way.number)
-		if err := w.take(ctx, node, w.earlyTag(way.number), rows); err != nil {
-			return fmt.Errorf("take the rows between stages from node %s: %w", w.Work.Nodes[node], err)
+		f := b.fetches[0][i]
+		f.start(w.earlyTag(way.number), rows)
+		if err := f.wait(); err != nil {
+			return fmt.Errorf("take the rows between stages: %w", err)
 		}
 		b.give(way.grains, rows)
 	}
@@ -128,20 +127,20 @@ func (w *Worker) receiveAll(ctx context.Context) error {
 
 // refreshLayer is layer for all grains: none keeps anything but its rows, which lie where
 // the gradients of the next layer will.
-func (w *Worker) refreshLayer(ctx context.Context, s int) error {
+func (w *Worker) refreshLayer(s int) error {
 	d, none := w.Device, tensor.Matrix{}
 	for _, way := range w.ways {
 		l := way.levels[s-w.first]
 		for _, g := range way.grains {
 			if l != nil {
 				w.restart(g)
-				d.Combine(g.rowsOf(l.rows), 1, g.pass.Enter(s, g.x, g.vertices), 0, none)
+				w.show(g, way, s)
 			}
 		}
 	}
 	if w.sees(s) {
 		for p := range w.Shape.Positions() {
-			if err := w.halo.rows(ctx, s, p); err != nil {
+			if err := w.halo.rows(s, p); err != nil {
 				return err
 			}
 		}
@@ -161,7 +160,7 @@ func (w *Worker) refreshLayer(ctx context.Context, s int) error {
 				if !w.Recompute {
 					g.seen[s-w.first] = w.arenas[g.place].Alloc(d.Type(), len(g.rows), w.infos[s].In)
 				}
-				d.Gather(g.seen[s-w.first], []tensor.Part{{X: l.rows}}, unsigned(g.rows))
+				w.gather(g.seen[s-w.first], l.rows, g.rows)
 			}
 			if err := w.see(g, s); err != nil {
 				return err

@@ -51,7 +51,7 @@ func (w *Worker) keeps() int {
 	}
 	const ends = 64 // each matrix begins at a whole line
 	return m.Kept() + ends*(len(w.grains)*(2+len(m.Widths))+4*len(w.ways)*len(m.Widths)) +
-		w.most()*(w.Model.Size()*m.Number+ends)
+		w.slots()*(w.Model.Size()*m.Number+ends)
 }
 
 // Bytes is what the worker takes once it is open and has trained, features aside. entries
@@ -83,7 +83,7 @@ func (w *Worker) Bytes(entries float64) (bytes uint64) {
 	bytes += live + uint64(w.sends()*number)
 	if w.ways != nil {
 		from, to := w.columns(w.first, w.end)
-		bytes += uint64((len(w.grains) + 6) * (to - from) * number)
+		bytes += uint64((len(w.leaves) + 6) * (to - from) * number)
 	}
 	return bytes
 }

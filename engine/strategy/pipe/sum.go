@@ -37,7 +37,7 @@ func (w *Worker) newSums() {
 	w.sums = newSums[float32](w)
 }
 
-// sums is a summer in the device's own numbers. The grains of a stage are leaves of the
+// sums is a summer in the device's own numbers. The shards of a stage are leaves of the
 // tree over all shards; each of the stage's nodes adds up what it has, then a share of the
 // columns of what all of them have, having taken it from the others. Everybody takes the
 // shares that it does not have: all nodes have all weights.
@@ -84,10 +84,9 @@ func newSums[T number](w *Worker) *sums[T] {
 		first, end := s.share(w.stage, slices.Index(s.members[w.stage], w.Work.Self))
 		s.totals[turn] = make([]T, end-first)
 	}
-	for _, g := range w.grains {
-		g.sum = room(columns * w.Device.Type().Bytes())
+	for _, l := range w.leaves {
+		l.sum = room(columns * w.Device.Type().Bytes())
 	}
-	slices.SortFunc(w.grains, func(a, b *grain) int { return a.shard - b.shard })
 	return s
 }
 
@@ -124,12 +123,12 @@ func (s *sums[T]) addUp(ctx context.Context) error {
 	return nil
 }
 
-// collect adds up this node's grains, span by span.
+// collect adds up this node's leaves, span by span.
 func (s *sums[T]) collect() {
 	w := s.w
 	s.summer.Begin(s.spans[w.stage][w.Work.Self])
-	for _, g := range w.grains {
-		copy(s.summer.Row(g.shard), numbers[T](g.sum))
+	for _, l := range w.leaves {
+		copy(s.summer.Row(l.shard), numbers[T](l.sum))
 	}
 	for i, row := range s.summer.Sums() {
 		copy(s.mine[s.turn][i], row)

@@ -99,7 +99,7 @@ func (t *Task) check() error {
 		return fmt.Errorf("pipe: histories are made of rows of now, and not of %s ones", o.Halo.Policy)
 	case o.Halo.Policy == Sampled && !(o.Halo.Share > 0 && o.Halo.Share <= 1):
 		return fmt.Errorf("pipe: a share of %g is sampled", o.Halo.Share)
-	case 2*len(t.Model.Stages())*parcels(t.Shape)+t.Shape.Ways() >= 1<<24 || 2*shards >= 1<<24:
+	case 2*len(t.Model.Stages())*pieces(t.Shape)+t.Shape.Ways() >= 1<<24 || 2*shards >= 1<<24:
 		return fmt.Errorf("%d chunks in %d ways are more than can be told apart: take fewer", t.Shape.Chunks(), t.Shape.Ways())
 	}
 	return nil

@@ -12,9 +12,13 @@ import (
 type way struct {
 	number     int
 	first, end uint32   // of its vertices
+	places     []int32  // of each of its vertices, its row
 	mirrors    []uint32 // of other ways, behind its own among its rows
-	grains     []*grain // of shards that have vertices
-	at         [][]*grain
+	grains     []*grain
+	// at are those of a position, as they go forward: first those that see no rows of now
+	// that other ways have, and so many they are.
+	at    [][]*grain
+	inner []int
 	// levels are the rows that each layer sees, by the worker's stages; nil where it sees
 	// none but its own.
 	levels []*level
@@ -38,49 +42,92 @@ func (w *way) all() int { return w.own() + len(w.mirrors) }
 // newWay makes the grains of a way.
 func newWay(ctx context.Context, number int, t *Task, m *Mirrors, s *sample.Sampler) (*way, error) {
 	w := &way{number: number, mirrors: m.of[number], at: make([][]*grain, t.Shape.Positions())}
-	var shard, last int
-	w.first, w.end, shard, last = t.Shape.Of(number)
-	places := make([]int32, t.Topology.Vertices()) // of the mirrors; forgotten when the grains are made
+	w.first, w.end, _, _ = t.Shape.Of(number)
+	w.places = make([]int32, w.own())
+	mirrored := make([]int32, t.Topology.Vertices()) // forgotten when the grains are made
 	for i, v := range w.mirrors {
-		places[v] = int32(w.own() + i)
+		mirrored[v] = int32(w.own() + i)
 	}
 	row := func(v uint32) int32 {
-		if v >= w.first && v < w.end {
-			return int32(v - w.first)
+		if w.has(v) {
+			return w.places[v-w.first]
 		}
-		return places[v]
+		return mirrored[v]
 	}
+	halves := w.halve(t)
 	for position := range t.Shape.Positions() {
-		spans := make([][2]uint32, t.Shape.Ways())
-		for other := range spans {
-			spans[other][0], spans[other][1] = t.Shape.Vertices(other, position)
-		}
-		together := func(v uint32) bool {
-			for _, span := range spans {
-				if v >= span[0] && v < span[1] {
-					return true
-				}
-			}
-			return false
-		}
+		together := t.Shape.together(position)
 		first, end := t.Shape.Shards(number, position)
-		for ; first < end; first++ {
-			a, b := t.Shape.firsts[first], t.Shape.firsts[first+1]
-			if a == b {
-				continue
+		for half := range 2 {
+			for shard := first; shard < end; shard++ {
+				vertices := halves[shard][half]
+				if len(vertices) == 0 {
+					continue
+				}
+				g, err := newGrain(ctx, s, shard, vertices, row, together)
+				if err != nil {
+					return nil, fmt.Errorf("find the edges of shard %d: %w", shard, err)
+				}
+				w.at[position] = append(w.at[position], g)
 			}
-			g, err := newGrain(ctx, s, first, a, b, row, together)
-			if err != nil {
-				return nil, fmt.Errorf("find the edges of shard %d: %w", first, err)
+			if half == 0 {
+				w.inner = append(w.inner, len(w.at[position]))
 			}
-			w.grains = append(w.grains, g)
-			w.at[position] = append(w.at[position], g)
 		}
-	}
-	if shard == last || len(w.at) == 0 {
-		return nil, fmt.Errorf("way %d has no shards", number)
+		w.grains = append(w.grains, w.at[position]...)
 	}
 	return w, nil
+}
+
+// halve divides the vertices of each shard into those that see no rows of now that other
+// ways have and those that do, and has both lie one after the other.
+func (w *way) halve(t *Task) map[int][2][]uint32 {
+	halves, next := map[int][2][]uint32{}, int32(0)
+	for position := range t.Shape.Positions() {
+		together := t.Shape.together(position)
+		first, end := t.Shape.Shards(w.number, position)
+		for shard := first; shard < end; shard++ {
+			var of [2][]uint32
+			for v := t.Shape.firsts[shard]; v < t.Shape.firsts[shard+1]; v++ {
+				half := 0
+				sources, _ := t.Topology.Row(int(v))
+				for _, u := range sources {
+					if !w.has(uint32(u)) && together(uint32(u)) {
+						half = 1
+						break
+					}
+				}
+				of[half] = append(of[half], v)
+			}
+			for _, vertices := range of {
+				for _, v := range vertices {
+					w.places[v-w.first] = next
+					next++
+				}
+			}
+			halves[shard] = of
+		}
+	}
+	return halves
+}
+
+// has says whether a vertex is one of the way's.
+func (w *way) has(v uint32) bool { return v >= w.first && v < w.end }
+
+// together says whether a vertex is computed at a position, in whichever way.
+func (s *Shape) together(position int) func(v uint32) bool {
+	spans := make([][2]uint32, s.Ways())
+	for way := range spans {
+		spans[way][0], spans[way][1] = s.Vertices(way, position)
+	}
+	return func(v uint32) bool {
+		for _, span := range spans {
+			if v >= span[0] && v < span[1] {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // rowsOf are a grain's among those of a level.

@@ -23,14 +23,17 @@ type Worker struct {
 	infos      []nn.StageInfo
 	ways       []*way
 	grains     []*grain
+	leaves     []*leaf   // by their shards
+	at         [][]*leaf // of each position
 	seen       *Mirrors
 
 	kept   tensor.Arena   // of what lives as long as the worker
 	early  tensor.Arena   // of the weights of before
 	arenas []tensor.Arena // of passes
 	passes []*nn.Pass
-	rooms  []tensor.Matrix // of gradients: of each grain of a position
+	rooms  []tensor.Matrix // of gradients: of each leaf of a position
 	spare  tensor.Arena    // of what is between the device and other nodes
+	part   [1]tensor.Part  // of what is gathered
 
 	order    []int
 	halo     *halo
@@ -46,10 +49,15 @@ type Worker struct {
 	tally *strategy.Tally
 	loss  float64
 
+	// What fetches wait by: under ends with parent, and when cancel is called.
+	parent, under context.Context
+	cancel        context.CancelCauseFunc
+	fetches       []*fetch // all that there are
+
 	waited time.Duration // for other nodes, since it was asked last
 
 	trace func(event, int) // in tests
-	apart bool             // in tests: rows are received when they are wanted, and not ahead
+	apart bool             // in tests: what others send is received when it is wanted, and not ahead
 }
 
 // An event is what a test is told of.
@@ -115,13 +123,30 @@ func (w *Worker) sit(ctx context.Context, ways []int) error {
 	for i, g := range w.grains {
 		g.number = i
 		if w.last() {
-			g.labels = make([]int32, len(g.vertices))
-			t.Labels(g.labels, g.first)
-			g.learnt = slices.ContainsFunc(g.labels, func(l int32) bool { return l >= 0 })
+			g.label(t)
 		}
 	}
 	w.seen = m
+	w.grow()
 	return nil
+}
+
+// grow gives each grain its leaf.
+func (w *Worker) grow() {
+	for p := range w.Shape.Positions() {
+		var at []*leaf
+		for _, way := range w.ways {
+			for _, g := range way.at[p] {
+				i := slices.IndexFunc(at, func(l *leaf) bool { return l.shard == g.shard })
+				if i < 0 {
+					i, at = len(at), append(at, &leaf{shard: g.shard, slot: len(at)})
+				}
+				g.leaf = at[i]
+			}
+		}
+		w.at, w.leaves = append(w.at, at), append(w.leaves, at...)
+	}
+	slices.SortFunc(w.leaves, func(a, b *leaf) int { return a.shard - b.shard })
 }
 
 // Reads lists, of each grain, the vertices whose features it reads, and says how many
@@ -213,14 +238,21 @@ func (w *Worker) most() (most int) {
 	return most
 }
 
+// slots is how many leaves are at one position at most.
+func (w *Worker) slots() (most int) {
+	for _, leaves := range w.at {
+		most = max(most, len(leaves))
+	}
+	return most
+}
+
 // allocatePasses makes a pass for each grain or, where they are made again, for each that
-// is at one position, and room for as many gradients.
+// is at one position, and room for the gradients of a position's leaves.
 func (w *Worker) allocatePasses() error {
-	most := w.most()
-	for range most {
+	for range w.slots() {
 		w.rooms = append(w.rooms, w.kept.Alloc(w.Device.Type(), 1, w.Model.Size()))
 	}
-	passes := most
+	passes := w.most()
 	if !w.Recompute {
 		passes = len(w.grains)
 	}
@@ -238,6 +270,7 @@ func (w *Worker) allocatePasses() error {
 
 // Close gives its memory back.
 func (w *Worker) Close() {
+	w.fail(nil)
 	for _, a := range append(w.arenas, w.kept, w.early, w.spare) { // those that there are
 		if a != nil {
 			a.Close()
@@ -261,11 +294,15 @@ func (w *Worker) columns(first, end int) (from, to int) {
 // Epoch trains one, from 1 on: it sets the gradients to those of the whole graph, the
 // same bits on all nodes, and returns the sum of the losses. key is that of dropout.
 func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, tally *strategy.Tally) (loss float64, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx = w.within(ctx)
+	defer func() {
+		if err != nil {
+			w.abandon(err)
+		}
+	}()
 	w.epoch, w.tally, w.loss = epoch-1, tally, 0
 	w.order = Order(w.order, w.Seed, w.epoch, w.Shape.Positions(), w.Shuffle)
-	if err := w.beginPeriod(ctx); err != nil {
+	if err := w.beginPeriod(); err != nil {
 		return 0, fmt.Errorf("make a history of all vertices: %w", err)
 	}
 	if w.ways != nil {
@@ -296,24 +333,21 @@ func (w *Worker) since(start time.Time) { w.waited += time.Since(start) }
 // through has all positions go forward, and all go backward.
 func (w *Worker) through(ctx context.Context) error {
 	w.begin()
-	stop := w.boundary[forwards].start(ctx)
-	defer stop()
+	w.boundary[forwards].begin()
 	for place := range w.order {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := w.forward(ctx, place); err != nil {
+		if err := w.forward(place); err != nil {
 			return err
 		}
 	}
-	stop()
-	stop = w.boundary[backwards].start(ctx)
-	defer stop()
+	w.boundary[backwards].begin()
 	for place := range slices.Backward(w.order) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := w.backward(ctx, place); err != nil {
+		if err := w.backward(place); err != nil {
 			return err
 		}
 	}

@@ -323,15 +323,17 @@ func (n *node) freeze(of func(s int, v uint32, column int) float64) {
 			if l == nil || l.history.None() {
 				continue
 			}
-			var numbers []float64
-			for row := range way.all() {
-				v := way.first + uint32(row)
-				if row >= way.own() {
-					v = way.mirrors[row-way.own()]
+			numbers, columns := make([]float64, way.all()*l.history.Cols), l.history.Cols
+			set := func(row int, v uint32) {
+				for c := range columns {
+					numbers[row*columns+c] = of(n.first+at, v, c)
 				}
-				for c := range l.history.Cols {
-					numbers = append(numbers, of(n.first+at, v, c))
-				}
+			}
+			for i, row := range way.places {
+				set(int(row), way.first+uint32(i))
+			}
+			for i, v := range way.mirrors {
+				set(way.own()+i, v)
 			}
 			n.Device.Write(l.history, numbers)
 		}
