@@ -32,15 +32,18 @@ func neighbours(from, to int) bool {
 	return from/2 == to/2 || from*to == 2
 }
 
-// two is a job of two ways, each of a shard that sees nothing of the other way, and of one
-// that does; what nodes send each other takes a while.
-func two(t *testing.T, h Halo, delay time.Duration, apart bool) *job {
+// fans has edges within ways, and from the first shard of each way to the other way.
+func fans(from, to int) bool { return from/2 == to/2 || from%2 == 0 }
+
+// two is a job of two ways of two shards; what nodes send each other takes a while. Each
+// way has so many grains that see something of the other way, and two that do not.
+func two(t *testing.T, may func(from, to int) bool, see int, h Halo, delay time.Duration, apart bool) *job {
 	s := newSetup(deep("gcn", 3), 1, 2, 2)
 	s.Halo, s.apart, s.Recompute, s.rate = h, apart, false, 0.1
 	s.device = func() tensor.Device { return slow{reference.New()} }
-	j := newWorld(t, 1, []int{12, 12, 12, 12}, neighbours).start(t, s)
+	j := newWorld(t, 1, []int{12, 12, 12, 12}, may).start(t, s)
 	for _, n := range j.nodes {
-		if way := n.ways[0]; len(way.grains) != 3 || way.inner[0] != 2 {
+		if way := n.ways[0]; way.inner[0] != 2 || len(way.grains) != 2+see {
 			t.Fatalf("a way has %d grains, %d of which wait for nobody", len(way.grains), way.inner[0])
 		}
 	}
@@ -69,7 +72,7 @@ func TestHalosAreHidden(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				j := two(t, c.halo, c.delay, c.apart)
+				j := two(t, neighbours, 1, c.halo, c.delay, c.apart)
 				for epoch := 1; epoch < 5; epoch++ {
 					j.epoch(t, epoch)
 					for i, n := range j.nodes {
@@ -81,6 +84,24 @@ func TestHalosAreHidden(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Rows of one shard are on their way while the next is computed.
+func TestHalosAreHiddenBehindOtherShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const delay = 3 * time.Second
+		j := two(t, fans, 2, Halo{Policy: Exact}, delay, false)
+		for epoch := 1; epoch < 4; epoch++ {
+			j.epoch(t, epoch)
+			for i, n := range j.nodes {
+				// Forward, one grain of the layer before and two of this one are computed
+				// meanwhile; backward, two of the layer.
+				if got, want := n.Waited(), 2*time.Second+atEnd*delay; got != want {
+					t.Errorf("epoch %d: node %d waits for %v, want %v", epoch, i, got, want)
+				}
+			}
+		}
+	})
 }
 
 // What stages send each other is on its way while they compute: an epoch takes as long as
