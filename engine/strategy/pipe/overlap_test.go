@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
@@ -100,6 +101,36 @@ func TestHalosAreHiddenBehindOtherShards(t *testing.T) {
 					t.Errorf("epoch %d: node %d waits for %v, want %v", epoch, i, got, want)
 				}
 			}
+		}
+	})
+}
+
+// Rows of the last epoch, and gradients, are brought while all else is computed: what takes
+// too long to be hidden behind the grains that do not see it is waited for no more. It is as
+// many bytes.
+func TestRowsOfTheLastEpochAreBroughtAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const delay = 4 * time.Second
+		j := two(t, neighbours, 1, Halo{Policy: Previous}, delay, false)
+		bytes := uint64(0)
+		for epoch := 1; epoch < Fresh+3; epoch++ {
+			j.epoch(t, epoch)
+			fresh := (epoch-1)%Fresh == 0
+			for i, n := range j.nodes {
+				want := atEnd * delay
+				if fresh {
+					want += 2 * 2 * 2 * time.Second
+				}
+				if got := n.Waited(); got != want {
+					t.Errorf("epoch %d: node %d waits for %v, want %v", epoch, i, got, want)
+				}
+			}
+			n := j.nodes[0]
+			got := n.payload(strategy.Activation)
+			if n.tally.Reset(); epoch > 1 && got != bytes || got == 0 {
+				t.Errorf("epoch %d takes %d bytes, and the first %d", epoch, got, bytes)
+			}
+			bytes = got
 		}
 	})
 }
