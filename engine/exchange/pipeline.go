@@ -16,14 +16,17 @@ const (
 	LaneEarly                      // rows of which histories are made, before an epoch
 )
 
-// Fold adds up rows as the tree does, and leaves the sum in the first: each is the sum of
-// a span that begins at a leaf. They ascend.
-func Fold[T Number](leaves []int, rows [][]T) {
-	pieces := make([]piece, len(rows))
+// A Folder adds up rows as the tree does, in memory that is used again.
+type Folder[T Number] struct{ pieces []piece }
+
+// Fold leaves the sum of rows in the first of them: each is the sum of a span that begins at
+// a leaf. They ascend.
+func (f *Folder[T]) Fold(leaves []int, rows [][]T) {
+	f.pieces = f.pieces[:0]
 	for i, row := range rows {
-		pieces[i] = piece{first: leaves[i], row: raw(row)}
+		f.pieces = append(f.pieces, piece{first: leaves[i], row: raw(row)})
 	}
-	fold[T](pieces)
+	fold[T](f.pieces)
 }
 
 // TakePart is Take of some bytes of an offer of one part: those from first on that to has

@@ -114,13 +114,15 @@ func (h *halo) arrive(t trip) error {
 	}
 	for _, c := range h.parcels[t.position] {
 		for _, q := range c.pieces[t.direction] {
-			if q.takes == nil || q.count() == 0 {
+			if q.takes == nil {
 				continue
 			}
 			came := []byte(nil)
-			if q.gives != nil { // it never left
+			switch {
+			case q.count() == 0: // no row is drawn, and the mirrors are nothing
+			case q.gives != nil: // it never left
 				came = h.out(q, t.s, h.seen())
-			} else {
+			default:
 				at := h.over % len(q.in)
 				if err := q.in[at].wait(); err != nil {
 					return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
@@ -19,11 +18,11 @@ type summer interface {
 	// of is the columns of a gradient that are this worker's stage's.
 	of(gradients tensor.Matrix) tensor.Matrix
 	// addUp sets the gradients to the sums of all stages.
-	addUp(ctx context.Context) error
+	addUp() error
 }
 
-func (w *Worker) addUp(ctx context.Context) error {
-	if err := w.sums.addUp(ctx); err != nil {
+func (w *Worker) addUp() error {
+	if err := w.sums.addUp(); err != nil {
 		return fmt.Errorf("add up the gradients: %w", err)
 	}
 	return nil
@@ -50,9 +49,23 @@ type sums[T number] struct {
 	summer  *exchange.Summer[T]
 	// Others take what lies here, until they have ended the epoch: so there are two.
 	turn   int
-	mine   [2][][]T // of each of this node's spans
-	totals [2][]T   // of this node's share
-	in     [][]T    // of each stage: what has come of its columns
+	mine   [2][][]T      // of each of this node's spans
+	parts  [2][][][]byte // of each member of its stage: what that takes of mine
+	totals [2][]T        // of this node's share
+	pieces []*share[T]   // that it takes of the others of its stage
+	leaves []int         // of all pieces, ascending, its own among them: where their spans begin
+	rows   [][]T         // and where they lie
+	own    []int         // which of them are its own
+	folder exchange.Folder[T]
+	in     [][]T       // of each stage: what has come of its columns
+	shares []*share[T] // of all stages, that it does not add up
+}
+
+// A share is some of a stage's columns that another node gives.
+type share[T number] struct {
+	stage, member int // who adds it up
+	fetch         *fetch
+	to            []byte
 }
 
 func newSums[T number](w *Worker) *sums[T] {
@@ -72,23 +85,76 @@ func newSums[T number](w *Worker) *sums[T] {
 		s.spans = append(s.spans, exchange.Spans(holders, w.nodes()))
 		s.in = append(s.in, make([]T, to-from))
 	}
-	if w.ways == nil {
-		return s
+	for stage, members := range s.members {
+		for member, node := range members {
+			if first, end := s.share(stage, member); node != w.Work.Self && end > first {
+				s.shares = append(s.shares, &share[T]{stage, member, w.newFetch(node, strategy.Gradient), raw(s.in[stage][first:end])})
+			}
+		}
 	}
-	columns := s.to[w.stage] - s.from[w.stage]
+	if w.ways != nil {
+		s.sit()
+	}
+	return s
+}
+
+// sit makes room for what the worker adds up of its stage.
+func (s *sums[T]) sit() {
+	w, stage := s.w, s.w.stage
+	members, self := s.members[stage], s.self()
+	columns := s.to[stage] - s.from[stage]
+	first, end := s.share(stage, self)
 	s.summer = exchange.NewSummer[T](columns)
 	for turn := range s.mine {
-		for range s.spans[w.stage][w.Work.Self] {
+		for range s.spans[stage][w.Work.Self] {
 			s.mine[turn] = append(s.mine[turn], make([]T, columns))
 		}
-		first, end := s.share(w.stage, slices.Index(s.members[w.stage], w.Work.Self))
+		for member := range members {
+			a, b := s.share(stage, member)
+			var parts [][]byte
+			for _, row := range s.mine[turn] {
+				parts = append(parts, raw(row[a:b]))
+			}
+			s.parts[turn] = append(s.parts[turn], parts)
+		}
 		s.totals[turn] = make([]T, end-first)
 	}
 	for _, l := range w.leaves {
 		l.sum = room(columns * w.Device.Type().Bytes())
 	}
-	return s
+	s.arrange(first, end)
 }
+
+// arrange makes room for all pieces of the node's share, and orders them.
+func (s *sums[T]) arrange(first, end int) {
+	w, stage := s.w, s.w.stage
+	type piece struct {
+		leaf int
+		row  []T
+		own  bool
+	}
+	var all []piece
+	for member, node := range s.members[stage] {
+		spans := s.spans[stage][node]
+		lie := make([]T, len(spans)*(end-first))
+		for i, span := range spans {
+			all = append(all, piece{span.First, lie[i*(end-first):][:end-first], node == w.Work.Self})
+		}
+		if node != w.Work.Self && len(lie) > 0 {
+			s.pieces = append(s.pieces, &share[T]{stage, member, w.newFetch(node, strategy.Gradient), raw(lie)})
+		}
+	}
+	slices.SortFunc(all, func(a, b piece) int { return a.leaf - b.leaf })
+	for i, p := range all {
+		s.leaves, s.rows = append(s.leaves, p.leaf), append(s.rows, p.row)
+		if p.own {
+			s.own = append(s.own, i)
+		}
+	}
+}
+
+// self is which member of its stage this node is.
+func (s *sums[T]) self() int { return slices.Index(s.members[s.w.stage], s.w.Work.Self) }
 
 // nodes counts those of the job.
 func (w *Worker) nodes() int { return max(1, len(w.Work.Nodes)) }
@@ -104,17 +170,23 @@ func (s *sums[T]) share(stage, member int) (first, end int) {
 	return n * member / of, n * (member + 1) / of
 }
 
-func (s *sums[T]) addUp(ctx context.Context) error {
+func (s *sums[T]) addUp() error {
 	w := s.w
 	s.turn = 1 - s.turn
+	// What others add up is taken when they have done so.
+	for _, x := range s.shares {
+		x.fetch.start(s.tag(exchange.LaneTotal, x.stage, x.member), x.to)
+	}
 	if w.ways != nil {
 		s.collect()
-		if err := s.total(ctx); err != nil {
+		if err := s.total(); err != nil {
 			return err
 		}
 	}
-	if err := s.spread(ctx); err != nil {
-		return err
+	for _, x := range s.shares {
+		if err := x.fetch.wait(); err != nil {
+			return err
+		}
 	}
 	for stage, row := range s.in {
 		to := w.Gradients.View(0, 1, s.from[stage], s.to[stage]-s.from[stage])
@@ -123,7 +195,8 @@ func (s *sums[T]) addUp(ctx context.Context) error {
 	return nil
 }
 
-// collect adds up this node's leaves, span by span.
+// collect adds up this node's leaves, span by span, and offers that to the others of its
+// stage.
 func (s *sums[T]) collect() {
 	w := s.w
 	s.summer.Begin(s.spans[w.stage][w.Work.Self])
@@ -133,6 +206,11 @@ func (s *sums[T]) collect() {
 	for i, row := range s.summer.Sums() {
 		copy(s.mine[s.turn][i], row)
 	}
+	for other := range s.members[w.stage] {
+		if a, b := s.share(w.stage, other); other != s.self() && b > a {
+			w.Exchange.Offer(s.tag(exchange.LanePiece, w.stage, other), s.parts[s.turn][other]...)
+		}
+	}
 }
 
 func (s *sums[T]) tag(lane uint8, stage, member int) exchange.Tag {
@@ -140,97 +218,27 @@ func (s *sums[T]) tag(lane uint8, stage, member int) exchange.Tag {
 }
 
 // total adds up this node's share of its stage's columns, and offers it.
-func (s *sums[T]) total(ctx context.Context) error {
-	w, stage := s.w, s.w.stage
-	members, mine := s.members[stage], s.mine[s.turn]
-	self := slices.Index(members, w.Work.Self)
+func (s *sums[T]) total() error {
+	w, stage, self := s.w, s.w.stage, s.self()
+	for _, x := range s.pieces {
+		x.fetch.start(s.tag(exchange.LanePiece, stage, self), x.to)
+	}
+	for _, x := range s.pieces {
+		if err := x.fetch.wait(); err != nil {
+			return err
+		}
+	}
 	first, end := s.share(stage, self)
-	for other := range members {
-		a, b := s.share(stage, other)
-		if other == self || a == b {
-			continue
-		}
-		var parts [][]byte
-		for _, row := range mine {
-			parts = append(parts, raw(row[a:b]))
-		}
-		w.Exchange.Offer(s.tag(exchange.LanePiece, stage, other), parts...)
+	for i, at := range s.own {
+		copy(s.rows[at], s.mine[s.turn][i][first:end])
 	}
-	came := make([][]byte, len(members))
-	var leaves []int
-	var rows [][]T
-	err := s.all(ctx, func(take func(node int, t exchange.Tag, to []byte)) {
-		for other, node := range members {
-			if other != self && end > first {
-				came[other] = room(len(s.spans[stage][node]) * (end - first) * w.Device.Type().Bytes())
-				take(node, s.tag(exchange.LanePiece, stage, self), came[other])
-			}
-		}
-	})
-	if err != nil {
-		return err
-	}
-	for other, node := range members {
-		for i, span := range s.spans[stage][node] {
-			row := make([]T, end-first)
-			if other == self {
-				copy(row, mine[i][first:end])
-			} else if end > first {
-				copy(row, numbers[T](came[other])[i*(end-first):])
-			}
-			leaves, rows = append(leaves, span.First), append(rows, row)
-		}
-	}
-	order := make([]int, len(rows))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return leaves[a] - leaves[b] })
-	ascending, sorted := make([]int, 0, len(order)), make([][]T, 0, len(order))
-	for _, i := range order {
-		ascending, sorted = append(ascending, leaves[i]), append(sorted, rows[i])
-	}
-	exchange.Fold(ascending, sorted)
-	copy(s.totals[s.turn], sorted[0])
+	s.folder.Fold(s.leaves, s.rows)
+	copy(s.totals[s.turn], s.rows[0])
+	copy(s.in[stage][first:end], s.rows[0])
 	if w.nodes() > 1 && end > first {
 		w.Exchange.Offer(s.tag(exchange.LaneTotal, stage, self), raw(s.totals[s.turn]))
 	}
 	return nil
-}
-
-// spread takes the sums of all stages' columns that this node has not made.
-func (s *sums[T]) spread(ctx context.Context) error {
-	return s.all(ctx, func(take func(node int, t exchange.Tag, to []byte)) {
-		for stage, members := range s.members {
-			for member, node := range members {
-				first, end := s.share(stage, member)
-				switch to := s.in[stage][first:end]; {
-				case first == end:
-				case node == s.w.Work.Self:
-					copy(to, s.totals[s.turn])
-				default:
-					take(node, s.tag(exchange.LaneTotal, stage, member), raw(to))
-				}
-			}
-		}
-	})
-}
-
-// all takes some offers at once.
-func (s *sums[T]) all(ctx context.Context, ask func(take func(node int, t exchange.Tag, to []byte))) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var under sync.WaitGroup
-	ask(func(node int, t exchange.Tag, to []byte) {
-		under.Go(func() {
-			if err := s.w.Exchange.Take(ctx, node, strategy.Gradient, t, to, s.w.tally); err != nil {
-				cancel(fmt.Errorf("take what node %s has added up: %w", s.w.Work.Nodes[node], err))
-			}
-		})
-	})
-	defer s.w.since(time.Now())
-	under.Wait()
-	return context.Cause(ctx)
 }
 
 // losses is the sum of the losses of all nodes.
@@ -239,8 +247,8 @@ func (w *Worker) losses(ctx context.Context) (sum float64, err error) {
 		return w.loss, nil
 	}
 	defer w.since(time.Now())
-	mine := binary.LittleEndian.AppendUint64(nil, math.Float64bits(w.loss))
-	all, err := w.Exchange.Gather(ctx, exchange.Tag{Epoch: uint32(w.epoch + 1)}, mine, w.tally)
+	binary.LittleEndian.PutUint64(w.said[:], math.Float64bits(w.loss))
+	all, err := w.Exchange.Gather(ctx, exchange.Tag{Epoch: uint32(w.epoch + 1)}, w.said[:], w.tally)
 	if err != nil {
 		return 0, fmt.Errorf("add up the losses: %w", err)
 	}

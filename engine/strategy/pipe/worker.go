@@ -48,6 +48,7 @@ type Worker struct {
 	epoch int // from 0
 	tally *strategy.Tally
 	loss  float64
+	said  [8]byte // the loss, as others are told
 
 	// What fetches wait by: under ends with parent, and when cancel is called.
 	parent, under context.Context
@@ -313,7 +314,7 @@ func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, tally *str
 			return 0, fmt.Errorf("stage %d of %d: %w", w.stage+1, w.Seats.Stages, err)
 		}
 	}
-	if err := w.addUp(ctx); err != nil {
+	if err := w.addUp(); err != nil {
 		return 0, err
 	}
 	return w.losses(ctx)
