@@ -30,6 +30,7 @@ type grain struct {
 	carried tensor.Matrix
 	leaf    *leaf
 	gives   []*piece // that other ways mirror, and are whole when this grain is done
+	late    late
 
 	place    int // of its pass
 	pass     *nn.Pass

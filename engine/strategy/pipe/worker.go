@@ -36,6 +36,7 @@ type Worker struct {
 	part   [1]tensor.Part  // of what is gathered
 
 	order    []int
+	turns    []int // of each position: its place in the order, where gradients are kept
 	halo     *halo
 	boundary [2]*boundary // forward and backward; nil at the ends
 	sums     summer
@@ -224,6 +225,7 @@ func (w *Worker) allocate() (err error) {
 			}
 		}
 	}
+	w.keepLate()
 	return w.allocatePasses()
 }
 
@@ -313,6 +315,7 @@ func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, tally *str
 		if err := w.through(ctx); err != nil {
 			return 0, fmt.Errorf("stage %d of %d: %w", w.stage+1, w.Seats.Stages, err)
 		}
+		w.endPeriod()
 	}
 	if err := w.addUp(); err != nil {
 		return 0, err
@@ -370,5 +373,6 @@ func (w *Worker) begin() {
 			}
 		}
 	}
+	w.standIn()
 	w.halo.begin()
 }
