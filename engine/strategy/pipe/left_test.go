@@ -67,12 +67,15 @@ func TestAgesOfLeftHistories(t *testing.T) {
 			return x
 		}
 		var seen, first []float64
+		var left [][]float64
 		n.trace = func(e event, place int) {
-			if e == forwardDone && place == 0 {
+			switch {
+			case e == forwardDone && place == 0:
 				seen = all(func(l *level) tensor.Matrix { return l.history })
+			case e == forwardDone && place == len(n.order)-1:
+				left = append(left, all(func(l *level) tensor.Matrix { return l.rows }))
 			}
 		}
-		var left [][]float64
 		for epoch := range 3*period + 1 {
 			j.epoch(t, epoch+1)
 			if epoch == 0 {
@@ -85,7 +88,6 @@ func TestAgesOfLeftHistories(t *testing.T) {
 			if !slices.Equal(seen, want) {
 				t.Errorf("%s: epoch %d sees other rows than those of epoch %d", histories, epoch, period*(epoch/period)-1)
 			}
-			left = append(left, all(func(l *level) tensor.Matrix { return l.rows }))
 			if epoch > 0 && slices.Equal(left[epoch], left[epoch-1]) {
 				t.Fatal("all epochs leave the same: the test shows nothing")
 			}
