@@ -47,9 +47,11 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 		Long: "Trains the same models with each strategy on nodes of this machine: counts what they send each other; takes\n" +
 			"the time of epochs where each node has a network of a chosen rate and a fixed share of the processors (which\n" +
 			"needs root on Linux; the head of the table says what could not be had); measures what sharing costs, and how\n" +
-			"soon training goes on after a kill; and times what trains otherwise beside what it is to be faster than. All\n" +
-			"parts together take some half an hour, 1 GB of disk in the folder for temporary files, and 2 GB of memory.",
-		Example: "  hopmesh bench strategies\n  hopmesh bench strategies --only bytes,time --plot ladder.svg --json\n  hopmesh bench strategies --only grappa",
+			"soon training goes on after a kill; and times what trains otherwise beside what it is to be faster than. The\n" +
+			"part pipe does so on four nodes and on eight, whatever --nodes says. All parts together take some three\n" +
+			"quarters of an hour, 1 GB of disk in the folder for temporary files, and 2 GB of memory.",
+		Example: "  hopmesh bench strategies\n  hopmesh bench strategies --only bytes,time --plot ladder.svg --json\n  hopmesh bench strategies --only grappa\n" +
+			"  hopmesh bench strategies --only pipe --plot-pipe pipe.svg",
 	})
 	strategies.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if told.Nodes < 2 || told.Nodes > 16 {
@@ -63,12 +65,16 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 		if told.Plot != "" && len(told.Only) > 0 && !slices.Contains(told.Only, "time") {
 			return wrongUsage(cmd, "--plot draws what the part time measures, which --only %s leaves out: leave one of the two out, or add it", strings.Join(told.Only, ","))
 		}
+		if told.PlotPipe != "" && len(told.Only) > 0 && !slices.Contains(told.Only, "pipe") {
+			return wrongUsage(cmd, "--plot-pipe draws what the part pipe measures, which --only %s leaves out: leave one of the two out, or add it", strings.Join(told.Only, ","))
+		}
 		return nil
 	}
 	strategies.Flags().IntVar(&told.Nodes, "nodes", 4, "how many nodes share a job, `N` from 2 to 16; bars are those of 4")
 	strategies.Flags().StringSliceVar(&told.Only, "only", nil, "measure these parts only, `PART,PART` of "+strings.Join(parts, ", "))
 	completeFlag(strategies, "only", parts)
 	strategies.Flags().StringVar(&told.Plot, "plot", "", "draw LeapGNN's ladder into an SVG `FILE`")
+	strategies.Flags().StringVar(&told.PlotPipe, "plot-pipe", "", "draw the times of pipe beside graph's into an SVG `FILE`")
 	return group(cobra.Command{
 		Use:     "bench",
 		Short:   "Measure this machine, each figure beside its ceiling",

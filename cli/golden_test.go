@@ -278,6 +278,7 @@ func TestGolden(t *testing.T) {
 		{file: "bench-strategies-only", args: "bench strategies --only kill,bytes --nodes 3"},
 		{file: "bench-strategies-only-unknown", args: "bench strategies --only bytes,speed"},
 		{file: "bench-strategies-only-plot", args: "bench strategies --only bytes --plot ladder.svg"},
+		{file: "bench-strategies-pipe", args: "bench strategies --only kill --plot-pipe pipe.svg"},
 		{file: "bench-strategies-alone", args: "bench strategies --nodes 1"},
 		{file: "doctor", args: "doctor"},
 		{file: "doctor-peer", args: "doctor 10.0.0.1:7946 --json --listen 10.0.0.9:7946"},

@@ -62,7 +62,9 @@ type BenchConfig struct {
 	Nodes  int      // of strategies
 	Plot   string   // a file to be written, or ""
 	Only   []string // parts of strategies; none: all
-	JSON   bool
+	// PlotPipe is a file to be written, or "".
+	PlotPipe string
+	JSON     bool
 }
 
 // DoctorConfig is what `hopmesh doctor` was told.

@@ -32,6 +32,8 @@ func addEpoch(e *api.JobEpoch, o api.JobEpoch) {
 	e.Rows.Remote += o.Rows.Remote
 	e.Requests.Feature += o.Requests.Feature
 	e.Requests.Topology += o.Requests.Topology
+	e.Requests.Activation += o.Requests.Activation
+	e.Requests.Gradient += o.Requests.Gradient
 	addBytes(&e.Bytes, o.Bytes)
 	if e.Eval != nil && o.Eval != nil {
 		e.Eval.Seconds += o.Eval.Seconds

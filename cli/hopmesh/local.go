@@ -52,7 +52,7 @@ func local(version string) cli.Local {
 				"strategies": bench.Strategies,
 			}[cfg.Suite]
 			return suite(ctx, bench.Config{
-				JSON: cfg.JSON, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot, Only: cfg.Only,
+				JSON: cfg.JSON, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot, PlotPipe: cfg.PlotPipe, Only: cfg.Only,
 			}, stdout, os.Stderr)
 		},
 		Doctor: func(ctx context.Context, cfg cli.DoctorConfig, stdout io.Writer) error {

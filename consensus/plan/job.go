@@ -151,6 +151,9 @@ type Rows struct {
 type Requests struct {
 	Feature  uint64 `json:"feature,omitempty"`
 	Topology uint64 `json:"topology,omitempty"`
+	// With these the payload is known of what a pipeline sends.
+	Activation uint64 `json:"activation,omitempty"`
+	Gradient   uint64 `json:"gradient,omitempty"`
 }
 
 // Bytes counts what all nodes together sent, by kind.

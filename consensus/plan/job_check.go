@@ -40,7 +40,7 @@ func (e Epoch) check(j Job) error {
 			return fmt.Errorf("%w: %v is told of epoch %d", ErrInvalid, f, e.Epoch)
 		}
 	}
-	counts := append(e.Bytes.list(), e.Rows.Local, e.Rows.Remote, e.Requests.Feature, e.Requests.Topology)
+	counts := append(e.Bytes.list(), e.Rows.Local, e.Rows.Remote, e.Requests.Feature, e.Requests.Topology, e.Requests.Activation, e.Requests.Gradient)
 	if v := e.Eval; v != nil {
 		for _, f := range []*float64{&v.Seconds, v.Train, v.Val, v.Test, &v.Score, &v.Loss} {
 			if f != nil && !finite(*f) {

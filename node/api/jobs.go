@@ -143,8 +143,10 @@ type JobRows struct {
 
 // JobRequests counts what nodes asked each other for.
 type JobRequests struct {
-	Feature  uint64 `json:"feature"`
-	Topology uint64 `json:"topology"`
+	Feature    uint64 `json:"feature"`
+	Topology   uint64 `json:"topology"`
+	Activation uint64 `json:"activation,omitempty"`
+	Gradient   uint64 `json:"gradient,omitempty"`
 }
 
 // JobBytes counts what all nodes together sent, payload and framing.

@@ -26,6 +26,8 @@ type Config struct {
 	// "": none.
 	Nodes int
 	Plot  string
+	// PlotPipe is a file for the times of pipe beside those of graph; "": none.
+	PlotPipe string
 	// Only names parts of a suite; none: all.
 	Only []string
 }
@@ -55,6 +57,10 @@ type Report struct {
 
 	Isolated []Isolated `json:"grappa,omitempty"`
 	Turned   []Turned   `json:"grappa_sweeps,omitempty"`
+
+	Volumes []Volume `json:"pipe_volumes,omitempty"`
+	Moved   []Moved  `json:"pipe_bytes,omitempty"`
+	Piped   []Piped  `json:"pipe_times,omitempty"`
 }
 
 // Transport measures what the mesh costs and what it gives.

@@ -17,6 +17,9 @@ func Strategies(ctx context.Context, cfg Config, stdout, stderr io.Writer) error
 	if err := plot(cfg.Plot, nil, ""); err != nil {
 		return err
 	}
+	if err := plotPiped(cfg.PlotPipe, nil); err != nil {
+		return err
+	}
 	return suite(ctx, cfg, stdout, stderr, strategyParts)
 }
 
@@ -27,6 +30,7 @@ func strategyParts(b *bench) []part {
 		{"cost", "what sharing costs", b.overhead},
 		{"kill", "a node that is killed", b.killed},
 		{"grappa", "groups that train in isolation", b.isolated},
+		{"pipe", "pipelines beside graph parallelism", b.piped},
 	}
 }
 

@@ -52,5 +52,5 @@ func details(out io.Writer, r Report) error {
 			_, _ = fmt.Fprintf(out, "\n%s with %s is refused: %s.\n", t.Model, t.Strategy, t.Refused)
 		}
 	}
-	return nil
+	return detailsOfPipe(out, r)
 }

@@ -172,9 +172,12 @@ func recordOf(e train.Epoch, generation uint64, metric string) plan.Epoch {
 			Sample: seconds(e.Phases.Sample), Gather: seconds(e.Phases.Gather), Compute: seconds(e.Phases.Compute),
 			Reduce: seconds(e.Phases.Reduce), Wait: seconds(e.Phases.Wait),
 		},
-		Rows:     plan.Rows{Local: e.Rows - min(e.Remote, e.Rows), Remote: e.Remote},
-		Requests: plan.Requests{Feature: e.Sent.Requests[strategy.Feature], Topology: e.Sent.Requests[strategy.Topology]},
-		Bytes:    bytesOfKinds(e.Sent), Strategy: e.Strategy, Slots: e.Slots, Behind: e.Behind, Super: e.Super, Seen: e.Seen,
+		Rows: plan.Rows{Local: e.Rows - min(e.Remote, e.Rows), Remote: e.Remote},
+		Requests: plan.Requests{
+			Feature: e.Sent.Requests[strategy.Feature], Topology: e.Sent.Requests[strategy.Topology],
+			Activation: e.Sent.Requests[strategy.Activation], Gradient: e.Sent.Requests[strategy.Gradient],
+		},
+		Bytes: bytesOfKinds(e.Sent), Strategy: e.Strategy, Slots: e.Slots, Behind: e.Behind, Super: e.Super, Seen: e.Seen,
 	}
 	p.Why = reason(e.Why)
 	if v := e.Eval; v != nil {

@@ -19,6 +19,8 @@ import (
 // uses it.
 type Crew struct {
 	Nodes []*Process
+
+	field *Field
 }
 
 // A Process is one node of a crew.
@@ -44,7 +46,7 @@ const (
 // founds a mesh and the others join it. All are ready when it returns. They are asked
 // to stop when ctx ends; Stop waits for that in any case.
 func (f *Field) Start(ctx context.Context, program, dir string) (c *Crew, err error) {
-	c = &Crew{}
+	c = &Crew{field: f}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Stop())
@@ -166,6 +168,9 @@ func (p *Process) Kill() error {
 
 // Ended is closed when it has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Pace changes the rate of all links while the nodes run; 0 takes their bound away.
+func (c *Crew) Pace(ctx context.Context, rate uint64) error { return c.field.pace(ctx, rate) }
 
 // Stop ends all nodes that run, and waits for them.
 func (c *Crew) Stop() error {

@@ -41,6 +41,17 @@ func TestFieldRunsProgramsAndLeavesNothing(t *testing.T) {
 		if err != nil || !strings.Contains(string(out), "rate 100Mbit") {
 			t.Errorf("node 0's link is not limited: %v: %s", err, out)
 		}
+		for rate, want := range map[uint64]string{20_000_000: "rate 20Mbit", 0: "rate 100Gbit"} {
+			if err := f.pace(t.Context(), rate); err != nil {
+				t.Fatal(err)
+			}
+			out, err = f.Command(t.Context(), 1, "tc", "qdisc", "show", "dev", "eth0").CombinedOutput()
+			if err != nil || !strings.Contains(string(out), want) {
+				t.Errorf("node 1's link does not follow, to %s: %v: %s", want, err, out)
+			}
+		}
+	} else if err := f.pace(t.Context(), 20_000_000); err == nil {
+		t.Error("the rate of sockets has changed")
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)

@@ -110,9 +110,40 @@ func (f *Field) limit(ctx context.Context, hub, in *namespace, device string) er
 	if f.link.Rate == 0 {
 		return nil
 	}
-	burst := max(f.link.Rate/8/500, 32<<10)
-	args := append([]string{"add", "dev", device}, strings.Fields(parent)...)
-	return in.tc(ctx, append(args, "tbf", "rate", fmt.Sprintf("%dbit", f.link.Rate), "burst", fmt.Sprint(burst), "latency", "40ms")...)
+	return in.bucket(ctx, "add", device, parent, f.link.Rate)
+}
+
+// bucket adds the token bucket of a device, or changes it.
+func (n *namespace) bucket(ctx context.Context, how, device, parent string, rate uint64) error {
+	burst := max(rate/8/500, 32<<10)
+	args := append([]string{how, "dev", device}, strings.Fields(parent)...)
+	return n.tc(ctx, append(args, "tbf", "rate", fmt.Sprintf("%dbit", rate), "burst", fmt.Sprint(burst), "latency", "40ms")...)
+}
+
+// Free is a rate that bounds nothing on this machine: with it, links are there whose rate
+// can be changed.
+const Free = 100_000_000_000
+
+// pace changes the rate of links that have one.
+func (f *Field) pace(ctx context.Context, rate uint64) error {
+	if f.hub == nil || f.link.Rate == 0 {
+		return errors.New("the rate of a network that the kernel does not shape can't be changed while its nodes run")
+	}
+	parent := "root"
+	if f.link.Delay > 0 && f.hub.delays {
+		parent = "parent 1:"
+	}
+	if rate == 0 {
+		rate = Free
+	}
+	for i, s := range f.sites {
+		err := errors.Join(s.space.bucket(ctx, "change", "eth0", parent, rate), f.hub.bucket(ctx, "change", fmt.Sprintf("p%d", i), parent, rate))
+		if err != nil {
+			return fmt.Errorf("change the rate of link %d: %w", i+1, err)
+		}
+	}
+	f.link.Rate = rate
+	return nil
 }
 
 func (n *namespace) ip(ctx context.Context, args ...string) error {
