@@ -70,7 +70,7 @@ func TestLongestReport(t *testing.T) {
 	for range MaxCommit {
 		c.Epochs = append(c.Epochs, Epoch{
 			Epoch: MaxEpochs, Model: MaxModels - 1, Loss: -math.MaxFloat64 / 3, Seconds: math.Pi * 1e20, Phases: Phases{math.Pi, math.Pi, math.Pi, math.Pi, math.Pi}, Rows: Rows{most, most},
-			Requests: Requests{most, most}, Bytes: bytes, Generation: most, Weights: hash,
+			Requests: Requests{most, most, most, most}, Bytes: bytes, Generation: most, Weights: hash,
 			Eval:     &Eval{Seconds: math.Pi, Train: new(math.E / 10), Val: new(math.E / 10), Test: new(math.E / 10), Score: math.E / 10, Loss: -math.MaxFloat64 / 3, Bytes: bytes},
 			Strategy: "centric", Why: strings.Repeat("<", MaxWhy/6), Slots: maxSlots, Behind: maxSlots, Super: maxSlots, Seen: math.E / 10,
 		})

@@ -261,7 +261,7 @@ func TestWhatIsRecorded(t *testing.T) {
 		e.Eval.Sent.Bytes[k] = 30 + uint64(k)
 	}
 	r := recordOf(e, 7, train.Accuracy)
-	if r.Rows != (plan.Rows{Local: 6, Remote: 4}) || r.Phases.Reduce != 0.25 || r.Strategy != "leap" || r.Slots != 3 || r.Requests != (plan.Requests{Feature: 21, Topology: 22}) {
+	if r.Rows != (plan.Rows{Local: 6, Remote: 4}) || r.Phases.Reduce != 0.25 || r.Strategy != "leap" || r.Slots != 3 || r.Requests != (plan.Requests{Feature: 21, Topology: 22, Activation: 25, Gradient: 24}) {
 		t.Errorf("%+v", r)
 	}
 	if r.Bytes != (plan.Bytes{Control: 10, Feature: 11, Topology: 12, Model: 13, Gradient: 14, Activation: 15, Shard: 16}) ||
