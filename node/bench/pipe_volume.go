@@ -56,7 +56,7 @@ func (g *deepGraph) weights(model string) int {
 	case "gcnii":
 		return in + deepLayers*square + out
 	}
-	return in + 2*deepLayers*square + out // resgcn
+	return in + 2*deepLayers*(square+g.hidden) + out // resgcn, with a LayerNorm for each layer
 }
 
 // judgedVolumes compares the formulas with the published ratios, which are geometric
