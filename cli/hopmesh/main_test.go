@@ -381,3 +381,36 @@ func TestDemo(t *testing.T) {
 		t.Errorf("%+v", r.Survived)
 	}
 }
+
+// What is not exact, or the whole graph at once, shows the same: the job that loses its leader
+// comes to the weights of the one that does not.
+func TestDemoOfOtherStrategies(t *testing.T) {
+	for _, strategy := range []string{"grappa", "pipe", "graph"} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel() // they mostly wait
+			out, diag, code := hopmesh(t, "demo", "--strategy", strategy, "--epochs", "60", "--json")
+			if code != 0 {
+				t.Fatalf("exit code %d: %s", code, diag)
+			}
+			var r struct {
+				Training []struct {
+					Strategy string   `json:"strategy"`
+					Nodes    []string `json:"nodes"`
+					Epochs   int      `json:"epochs"`
+					Test     float64  `json:"test_acc"`
+				} `json:"training"`
+				Survived struct {
+					Same bool `json:"same_weights"`
+				} `json:"survived"`
+			}
+			if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Training) != 2 || !r.Survived.Same {
+				t.Fatalf("%v: %s", err, out)
+			}
+			for i, name := range []string{strategy, "centric"} {
+				if by := r.Training[i]; by.Strategy != name || by.Epochs != 60 || by.Test < 0.6 || len(by.Nodes) != 3 {
+					t.Errorf("%+v", by)
+				}
+			}
+		})
+	}
+}

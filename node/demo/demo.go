@@ -17,6 +17,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/fleet"
 )
@@ -64,7 +65,7 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) (err error) 
 	f := fleet.New(dir, cfg.Version)
 	f.Device = cfg.Device
 	defer func() { err = errors.Join(err, f.Stop(), os.RemoveAll(dir)) }()
-	s := &show{fleet: f, dir: dir, out: stdout, begin: time.Now()}
+	s := &show{fleet: f, dir: dir, out: stdout, begin: time.Now(), whole: strategy.Piped(cfg.Strategy)}
 	if cfg.JSON {
 		s.out = stderr
 	}
@@ -84,6 +85,7 @@ type show struct {
 	dir   string
 	out   io.Writer
 	begin time.Time
+	whole bool // a step is the whole graph
 
 	killed atomic.Int64 // when the leader was, in nanoseconds
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/fleet"
 )
@@ -36,18 +38,24 @@ const published = 81.5
 
 // request is the demo's job. Batches of some papers with some of their neighbours, as one
 // trains graphs that are too large to be had at once; added up in an order that does not
-// depend on who computes what.
-func (s *show) request(strategy string, epochs int) api.TrainRequest {
+// depend on who computes what. Beside a strategy of the whole graph it is that, for all that
+// are compared.
+func (s *show) request(name string, epochs int) api.TrainRequest {
 	hidden, batch := 16, 70
-	return api.TrainRequest{
-		Dataset: "cora", Model: "gcn", Hidden: &hidden, Batch: &batch, Fanout: []int{10, 10}, Epochs: &epochs, Strategy: strategy, Deterministic: true,
+	r := api.TrainRequest{Dataset: "cora", Model: "gcn", Hidden: &hidden, Epochs: &epochs, Strategy: name, Deterministic: true}
+	if !s.whole {
+		r.Batch, r.Fanout = &batch, []int{10, 10}
 	}
+	if name == strategy.Graph { // its bits depend on the ways, which are to stay when a node dies
+		r.Set = []api.Setting{{Key: "pipe.ways", Value: strconv.Itoa(len(s.fleet.Nodes))}}
+	}
+	return r
 }
 
 // train trains the model by the strategy, and by centric to compare it with.
-func (s *show) train(ctx context.Context, r *Report, strategy string, epochs int) error {
-	for _, name := range []string{strategy, "centric"} {
-		if len(r.Training) > 0 && name == strategy {
+func (s *show) train(ctx context.Context, r *Report, asked string, epochs int) error {
+	for _, name := range []string{asked, strategy.Centric} {
+		if len(r.Training) > 0 && name == asked {
 			break // it was centric
 		}
 		t, err := s.trainBy(ctx, name, epochs)
