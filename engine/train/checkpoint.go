@@ -50,6 +50,7 @@ type saved struct {
 	good   bool      // there is one
 	failed bool      // the last that was tried could not be written
 	place            // where it stands
+	before *place    // where the one before it stands, which is kept beside it; nil if none is
 }
 
 // due says whether the last checkpoint is long enough ago.
@@ -176,13 +177,14 @@ func (t *trainer) save() error {
 	if err := os.MkdirAll(t.options.Dir, 0o700); err != nil {
 		return &Unsaved{err, at.epoch, at.step}
 	}
+	before := t.keepBefore(at)
 	if err := writeWhole(filepath.Join(t.options.Dir, CheckpointFile), t.sections(), metadata, func() error { return t.fault(at.epoch, at.step) }); err != nil {
 		if _, broken := errors.AsType[*Broken](err); broken {
 			return err
 		}
 		return &Unsaved{err, at.epoch, at.step}
 	}
-	t.saved = saved{at: time.Now(), good: true, place: at}
+	t.saved = saved{at: time.Now(), good: true, place: at, before: before}
 	return nil
 }
 

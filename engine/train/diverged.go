@@ -17,7 +17,7 @@ type Diverged struct {
 	Node        string // that computed it, where another one did
 	Rate        float64
 	Features    bool   // it is the dataset's, whatever the rate
-	Checkpoint  string // the last good one; "" if there is none
+	Checkpoint  string // the last from which a step was made whose numbers are finite; "" if there is none
 	// CheckpointEpoch and CheckpointStep are where that one stands.
 	CheckpointEpoch, CheckpointStep int
 }
@@ -51,27 +51,32 @@ func (t *learner) diverged(s *slot, what string) error {
 	if s != nil {
 		e.Step = s.step + 1
 	}
+	failed := t.place()
 	t.keepGood(s)
 	if t.badFeatures(s) {
 		e.Where, e.Features = "a feature of the dataset", true
 	} else if where := t.notFinite(s); where != "" {
 		e.Where = where
 	}
-	return t.leaving(e)
+	return t.leaving(e, failed)
 }
 
 // divergedThere is what another node has found of the step of s.
 func (t *learner) divergedThere(s *slot, node int) error {
+	failed := t.place()
+	e := &Diverged{Epoch: t.at.Epoch, Step: s.step + 1, Where: "what a step makes", Node: t.shared.name(node), Rate: t.at.Under.Rate}
 	t.keepGood(s)
-	return t.leaving(&Diverged{
-		Epoch: t.at.Epoch, Step: s.step + 1, Where: "what a step makes", Node: t.shared.name(node), Rate: t.at.Under.Rate,
-	})
+	return t.leaving(e, failed)
 }
 
-// keepGood leaves a checkpoint of before a step that diverged, if there is none: it has
-// not changed weights and moments yet.
+// keepGood leaves a checkpoint of the last average before a step that diverged, if there is
+// none. What that step itself began with is none: nothing finite comes of it.
 func (t *learner) keepGood(s *slot) {
 	if s == nil || t.saved.good || t.sweeps() {
+		return
+	}
+	failed := t.place()
+	if t.local.back(t); t.place() == failed {
 		return
 	}
 	if err := t.save(); err != nil {
@@ -79,10 +84,11 @@ func (t *learner) keepGood(s *slot) {
 	}
 }
 
-// leaving says what is left. Of a sweep, no model can go on at another rate.
-func (t *learner) leaving(e *Diverged) error {
+// leaving says what is left, after what began at a place. Of a sweep, no model can go on at
+// another rate.
+func (t *learner) leaving(e *Diverged, failed place) error {
 	e.Model = t.called()
-	if t.saved.good && !t.sweeps() {
+	if !t.sweeps() && t.goodBefore(failed) {
 		e.Checkpoint = filepath.Join(t.options.Dir, CheckpointFile)
 		e.CheckpointEpoch, e.CheckpointStep = t.saved.epoch, t.saved.step
 	}

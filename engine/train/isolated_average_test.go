@@ -1,9 +1,11 @@
 package train
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
@@ -52,5 +54,42 @@ func TestModelsThatStayAreAveraged(t *testing.T) {
 		if d := distance(got, apart); !(d < 1e-12) || of != updates {
 			t.Errorf("with %v models are %g off, and of %d updates in place of %d", late, d, of, updates)
 		}
+	}
+}
+
+// Models of which each node has its own go back to what they last were together, if a step
+// was made from that.
+func TestModelsThatStayDivergeFromAGoodCheckpoint(t *testing.T) {
+	shards := tiny(t, 120, 6)
+	r := exactRecipe("sage")
+	r.Optimizer.Kind, r.EvalEvery, r.Epochs, r.Batch = "sgd", 100, 100, 20
+	r.Sharing = apart(strategy.GrappaSettings{Groups: 3, Loader: strategy.Strict, Average: 2})
+	told := 0
+	for _, rate := range []float64{1e30, 1e12, 1e9} {
+		for _, interval := range []time.Duration{1, time.Hour} {
+			folders := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+			train := func(rate float64) []error {
+				return ends(t, newMesh(3, []int{0, 0, 1, 1, 2, 2}), shards, func(node int, to *Recipe, _ []*graph.Shard, o *Options) {
+					*to, *o = r, isolation(*o)
+					to.Rate, o.Dir, o.Interval = rate, folders[node], interval
+				})
+			}
+			for node, err := range train(rate) {
+				d, ok := errors.AsType[*Diverged](err)
+				if !ok {
+					t.Fatalf("node %d, at a rate of %g: %v", node, rate, err)
+				}
+				if d.Checkpoint == "" {
+					continue
+				}
+				told++
+				if node == 0 {
+					goesOn(t, d, func(rate float64) error { return train(rate)[0] })
+				}
+			}
+		}
+	}
+	if told == 0 {
+		t.Error("none is told of")
 	}
 }

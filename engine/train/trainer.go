@@ -185,6 +185,7 @@ func (t *trainer) close() {
 // step is left, unless numbers are no longer finite.
 func (t *trainer) train(ctx context.Context) error {
 	t.saved.at = time.Now()
+	defer t.dropBefore()
 	for !t.done() {
 		if err := t.epoch(ctx); err != nil {
 			_, diverged := errors.AsType[*Diverged](err)
