@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,9 +11,16 @@ import (
 // maxBody bounds a request's body.
 const maxBody = 1 << 20
 
-// decode reads exactly one JSON document with no fields but known ones.
+// decode reads exactly one JSON document with no fields but known ones, each once.
 func decode(w http.ResponseWriter, r *http.Request, into any) error {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return unreadable(err)
+	}
+	if err := once(body); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		return unreadable(err)
