@@ -50,36 +50,36 @@ func (b *bench) isolated(ctx context.Context) (figures []Figure, err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	on := remote{c.Nodes[0].API}
-	if err := b.isolate(ctx, on, halved, widths, isolatedLoads()); err != nil {
-		return nil, err
+	for _, width := range widths {
+		if err := b.isolate(ctx, on, halved, width, isolatedLoads(width)); err != nil {
+			return nil, err
+		}
 	}
-	for _, l := range sweptLoads {
-		if err := b.turn(ctx, on, halved.named(l.width, 0), l.load, sweptPeriod); err != nil {
+	for _, width := range widths {
+		if err := b.turn(ctx, on, halved.named(width, 0), isolatedBeside[width], sweptPeriod); err != nil {
 			return nil, err
 		}
 	}
 	return append(isolatedFigures(b.report.Isolated), turnFigures(b.report.Turned)...), nil
 }
 
-// isolate times all loads on a graph of each width.
-func (b *bench) isolate(ctx context.Context, on host, g meadow, widths []int, loads []load) error {
-	for _, width := range widths {
-		apart, err := on.GenerateDataset(ctx, g.made(width, 0), func(api.DatasetEvent) {})
+// isolate times some loads on a graph with features of a width.
+func (b *bench) isolate(ctx context.Context, on host, g meadow, width int, loads []load) error {
+	apart, err := on.GenerateDataset(ctx, g.made(width, 0), func(api.DatasetEvent) {})
+	if err != nil {
+		return err
+	}
+	whole, err := on.GenerateDataset(ctx, g.made(width, b.cfg.Nodes-1), func(api.DatasetEvent) {})
+	if err != nil {
+		return err
+	}
+	for _, l := range loads {
+		c, err := beside(ctx, on, apart, whole, l, b.cfg.Nodes)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s of width %d: %w", l, width, err)
 		}
-		whole, err := on.GenerateDataset(ctx, g.made(width, b.cfg.Nodes-1), func(api.DatasetEvent) {})
-		if err != nil {
-			return err
-		}
-		for _, l := range loads {
-			c, err := beside(ctx, on, apart, whole, l, b.cfg.Nodes)
-			if err != nil {
-				return fmt.Errorf("%s of width %d: %w", l, width, err)
-			}
-			b.note("  %s, width %d: centric %.2f s, of which it fetches for %.0f %%, grappa %.2f s", l, width, c.Centric, 100*c.Fetching, c.Grappa)
-			b.report.Isolated = append(b.report.Isolated, c)
-		}
+		b.note("  %s, width %d: centric %.2f s, of which it fetches for %.0f %%, grappa %.2f s", l, width, c.Centric, 100*c.Fetching, c.Grappa)
+		b.report.Isolated = append(b.report.Isolated, c)
 	}
 	return nil
 }

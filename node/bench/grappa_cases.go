@@ -14,20 +14,21 @@ const (
 	isolatedBatch  = 1024
 )
 
-// isolatedBeside are cases with other fan-outs and narrower layers.
-var isolatedBeside = []load{
-	{"sage", 16, []int{10, 10, 10}, 512},
-	{"gcn", 16, []int{5, 5, 5, 5}, 512},
+// isolatedBeside is a case with other fan-outs and narrower layers for each width of
+// features.
+var isolatedBeside = map[int]load{
+	widths[0]: {"gcn", 16, []int{5, 5, 5, 5}, 512},
+	widths[1]: {"sage", 16, []int{10, 10, 10}, 512},
 }
 
-// isolatedLoads are all cases, each of which is trained at both widths of features.
-func isolatedLoads() (loads []load) {
+// isolatedLoads are all cases with features of a width.
+func isolatedLoads(width int) (loads []load) {
 	for _, model := range timedModels {
 		for _, fanouts := range isolatedFanouts {
 			loads = append(loads, load{model, isolatedHidden, fanouts, isolatedBatch})
 		}
 	}
-	return append(loads, isolatedBeside...)
+	return append(loads, isolatedBeside[width])
 }
 
 // What its authors say of how much faster than others it is: on average, and at best.
@@ -37,17 +38,9 @@ const (
 	isolatedBest = 13
 )
 
-// Sweeping is timed over one super-epoch and the switch that ends it.
+// Sweeping is timed over one super-epoch and the switch that ends it, with the cases
+// beside: where epochs are short, a switch counts most.
 const (
 	sweptPeriod = 50
 	sweptMost   = 0.1 // of the time without
 )
-
-// sweptLoads are what it is timed with: one with wide features and one with narrow ones.
-var sweptLoads = []struct {
-	load
-	width int
-}{
-	{load{"sage", isolatedHidden, isolatedFanouts[0], isolatedBatch}, widths[1]},
-	{load{"gcn", isolatedHidden, isolatedFanouts[1], isolatedBatch}, widths[0]},
-}

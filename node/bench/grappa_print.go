@@ -16,10 +16,10 @@ func isolatedDetails(w io.Writer, r Report) {
 		}
 	}
 	if len(r.Turned) > 0 {
-		_, _ = fmt.Fprintln(w, "\nGRAPPA SWEEPS\tMODEL\tEPOCHS\tSWEEPING\tWITHOUT\tADDS\tAN EPOCH\tWAITS AT THE SWITCH\tTHE SWITCH BRINGS\t")
+		_, _ = fmt.Fprintln(w, "\nGRAPPA SWEEPS\tMODEL\tEPOCHS\tSWEEPING\tWITHOUT\tADDS\tROWS\tAN EPOCH\tWAITS AT THE SWITCH\tTHE SWITCH BRINGS\t")
 		for i := range r.Turned {
 			t := &r.Turned[i]
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%.1f s\t%.1f s\t%.1f %%\t%.2f s\t%.2f s\t%.1f MB\t\n", t.Dataset, t.Load, t.Epochs, t.Swept, t.Still, 100*t.adds(), t.Steady, t.Wait, float64(t.Bytes)/1e6)
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%.1f s\t%.1f s\t%.1f %%\t%.2fx\t%.2f s\t%.2f s\t%.1f MB\t\n", t.Dataset, t.Load, t.Epochs, t.Swept, t.Still, 100*t.adds(), t.Rows, t.Steady, t.Wait, float64(t.Bytes)/1e6)
 		}
 	}
 }
