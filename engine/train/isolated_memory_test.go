@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -177,4 +178,60 @@ func TestTooLittleMemoryForTheHalo(t *testing.T) {
 	if want := "even if its groups see nothing of the halo, and has 48.9 MiB: take fewer --set grappa.swept, a smaller --batch"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, and not %q", err, want)
 	}
+}
+
+// What is told is what the heap grows by where each node trains in the largest of its
+// scenes and has one like it for the next: edges, contexts and rows of features.
+func TestForecastIsWhatTheHeapHolds(t *testing.T) {
+	shards := widened(communities(t, 20_000), 64)
+	for name, g := range map[string]strategy.GrappaSettings{
+		"halo": {Period: 1, Swept: 1}, "strict": {Period: 1, Swept: 1, Loader: strategy.Strict}, "sampled": {Period: 1, Swept: 1, Loader: strategy.HaloSampled, Cap: 1000},
+	} {
+		r := short("sage")
+		r.Sharing, r.Epochs = apart(g), 20
+		all := newMesh(3, []int{0, 0, 1, 1, 2}).start(t, r, shards, isolation(Options{Threads: 1}))
+		told, largest := uint64(0), [3]int{}
+		for node, l := range all {
+			n := l.isolated
+			told += n.forecast() - n.lacking.Bytes() - n.seen.bytes() // which are there in both cases
+			most := uint64(0)
+			for super := range n.schedule.Slots() {
+				if bytes := mustBring(t, n, super).bytes(); bytes > most {
+					most, largest[node] = bytes, super
+				}
+			}
+			n.now = nil
+		}
+		before := living()
+		var there []*scene
+		for node, l := range all {
+			for range l.isolated.scenes() {
+				there = append(there, mustBring(t, l.isolated, largest[node]))
+			}
+		}
+		if is := living() - before; told > is*11/10 || told < is*9/10 {
+			t.Errorf("%s: %d bytes are told, and the heap grows by %d", name, told, is)
+		}
+		for node, l := range all {
+			l.isolated.now = there[2*node]
+		}
+	}
+}
+
+func mustBring(t *testing.T, n *isolated, super int) *scene {
+	t.Helper()
+	s, err := n.bring(t.Context(), super, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// living is how much of the heap is in use.
+func living() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
