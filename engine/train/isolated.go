@@ -72,7 +72,7 @@ func (t *trainer) openIsolated(ctx context.Context) (err error) {
 	n.corrector = grappa.NewCorrector(settings, n.schedule)
 	t.isolated = n
 	t.notes = append(t.notes, n.notes(t)...)
-	scene, err := n.survey(ctx, n.super(t), nil)
+	scene, err := n.survey(ctx, n.super(t))
 	if err != nil {
 		return fmt.Errorf("bring what the groups of this node see: %w", err)
 	}

@@ -196,32 +196,46 @@ func TestASceneThatDidNotComeAheadComesWhenItIsDue(t *testing.T) {
 	r.Sharing = apart(strategy.GrappaSettings{Period: 2, Loader: strategy.Strict, Swept: 1})
 	r.Sharing.Deterministic = true
 	_, one := mustRun(t, r, shards, Options{Threads: 1})
-	m := newMesh(3, uneven(len(shards), 3))
-	all := m.start(t, r, shards, isolation(Options{Threads: 1}))
-	var cut [3]atomic.Bool // whose first question was
-	m.net.Trouble = func(_ context.Context, from, _ int, q strategy.Query) error {
-		if q.Service == strategy.Contexts && !cut[from].Swap(true) {
-			return errCut
+	var asked [2][3]atomic.Int64 // questions for edges, without trouble and with
+	for trouble := range asked {
+		m := newMesh(3, uneven(len(shards), 3))
+		all := m.start(t, r, shards, isolation(Options{Threads: 1}))
+		var cut [3]atomic.Bool // whose first question for features was
+		m.net.Trouble = func(_ context.Context, from, _ int, q strategy.Query) error {
+			if q.Service == strategy.Contexts {
+				asked[trouble][from].Add(1)
+			}
+			if trouble == 1 && q.Service == strategy.Rows && q.Kind == strategy.Shard && !cut[from].Swap(true) {
+				return errCut
+			}
+			return nil
 		}
-		return nil
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	if err := m.each(func(node int) error {
-		err := all[node].train(ctx)
-		if err != nil {
-			cancel() // the others would wait for it
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if err := m.each(func(node int) error {
+			err := all[node].train(ctx)
+			if err != nil {
+				cancel() // the others would wait for it
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
 		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
+		if trouble == 1 && !cut[0].Load() && !cut[1].Load() && !cut[2].Load() {
+			t.Error("nobody asked for anything")
+		}
+		if told, want := all[0].history[2].Sent.Bytes[strategy.Shard], bringing(t, m, shards, &r)[1]; told < want || trouble == 0 && told > want {
+			t.Errorf("the epoch tells of %d bytes, and what it sees takes %d", told, want)
+		}
+		for node, l := range all {
+			if learnt(l.history) != learnt(one) {
+				t.Errorf("node %d:\n%s\nand left alone\n%s", node, learnt(l.history), learnt(one))
+			}
+		}
 	}
-	if !cut[0].Load() && !cut[1].Load() && !cut[2].Load() {
-		t.Error("nobody asked for anything")
-	}
-	for node, l := range all {
-		if learnt(l.history) != learnt(one) {
-			t.Errorf("node %d:\n%s\nand left alone\n%s", node, learnt(l.history), learnt(one))
+	for node := range 3 { // edges that had come are not asked for again
+		if once, again := asked[0][node].Load(), asked[1][node].Load(); once != again {
+			t.Errorf("node %d asks for edges %d times, and %d times where rows did not come", node, once, again)
 		}
 	}
 }

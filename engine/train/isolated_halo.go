@@ -49,7 +49,7 @@ func (t *trainer) furnish(ctx context.Context, need needs) (needs, error) {
 	if len(n.now.far) == 0 {
 		return need, nil
 	}
-	if err := n.furnish(ctx, n.now, nil); err != nil {
+	if err := n.furnish(ctx, n.now); err != nil {
 		return need, fmt.Errorf("bring what the groups of this node see: %w", err)
 	}
 	if t.batches.same { // and was looked at only

@@ -28,7 +28,7 @@ func TestForecastOfScenes(t *testing.T) {
 			n := all[node].isolated
 			told, most := n.forecast(), uint64(0)
 			for super := range n.schedule.Slots() {
-				s, err := n.bring(context.Background(), super, nil)
+				s, err := n.bring(context.Background(), super)
 				if err != nil {
 					return err
 				}
@@ -220,7 +220,7 @@ func TestForecastIsWhatTheHeapHolds(t *testing.T) {
 
 func mustBring(t *testing.T, n *isolated, super int) *scene {
 	t.Helper()
-	s, err := n.bring(t.Context(), super, nil)
+	s, err := n.bring(t.Context(), super)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,21 +43,21 @@ func (s *scene) bytes() (n uint64) {
 	return n + s.edges.Bytes() + s.rows.Bytes()
 }
 
-// bring makes the scene of a super-epoch. What is there of the one before is not asked
-// for again.
-func (n *isolated) bring(ctx context.Context, super int, before *scene) (*scene, error) {
-	s, err := n.survey(ctx, super, before)
-	if err != nil {
-		return nil, err
+// bring makes the scene of a super-epoch. What is there of those before is not asked for
+// again. Where it fails, what has come of it is returned with the error.
+func (n *isolated) bring(ctx context.Context, super int, before ...*scene) (*scene, error) {
+	s, err := n.survey(ctx, super, before...)
+	if err == nil {
+		err = n.furnish(ctx, s, before...)
 	}
-	return s, n.furnish(ctx, s, before)
+	return s, err
 }
 
 // survey makes it but for the rows of features that are elsewhere.
-func (n *isolated) survey(ctx context.Context, super int, before *scene) (*scene, error) {
+func (n *isolated) survey(ctx context.Context, super int, before ...*scene) (*scene, error) {
 	s := &scene{super: super, contexts: make([]*grappa.Context, n.schedule.Groups())}
 	if err := n.bringLacking(ctx, s); err != nil {
-		return nil, err
+		return s, err
 	}
 	builders := make([]*grappa.Builder, len(n.mine))
 	for i, g := range n.mine {
@@ -65,14 +65,14 @@ func (n *isolated) survey(ctx context.Context, super int, before *scene) (*scene
 		if builders[i], err = grappa.NewBuilder(grappa.BuildOptions{
 			Schedule: n.schedule, Settings: n.settings, Group: g, Super: super, Seed: n.seed, Firsts: n.layout.Firsts, Topology: n.data.topology, Most: n.most,
 		}); err != nil {
-			return nil, err
+			return s, err
 		}
 	}
 	within := n.within(super)
 	for {
 		more, err := n.round(ctx, s, builders, within, before)
 		if err != nil {
-			return nil, err
+			return s, err
 		}
 		if !more {
 			break
@@ -82,7 +82,7 @@ func (n *isolated) survey(ctx context.Context, super int, before *scene) (*scene
 	for i, g := range n.mine {
 		c, err := builders[i].Context()
 		if err != nil {
-			return nil, fmt.Errorf("group %d: %w", g, err)
+			return s, fmt.Errorf("group %d: %w", g, err)
 		}
 		s.contexts[g] = c
 		reads = append(reads, n.reads(c))
@@ -92,13 +92,13 @@ func (n *isolated) survey(ctx context.Context, super int, before *scene) (*scene
 }
 
 // furnish brings the rows that a scene lacks.
-func (n *isolated) furnish(ctx context.Context, s, before *scene) (err error) {
+func (n *isolated) furnish(ctx context.Context, s *scene, before ...*scene) (err error) {
 	if err := n.fits(s); err != nil || len(s.far) == 0 {
 		return err
 	}
 	var rows *vicinity.Rows
-	if before != nil {
-		rows = before.rows
+	if len(before) > 0 {
+		rows = before[0].rows
 	}
 	if s.rows, err = n.source.Rows(ctx, s.far, rows, &s.sent); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (n *isolated) furnish(ctx context.Context, s, before *scene) (err error) {
 }
 
 // round gives all builders the rows that they lack. It says no when they lack none.
-func (n *isolated) round(ctx context.Context, s *scene, builders []*grappa.Builder, within []vicinity.Range, before *scene) (more bool, err error) {
+func (n *isolated) round(ctx context.Context, s *scene, builders []*grappa.Builder, within []vicinity.Range, before []*scene) (more bool, err error) {
 	missing := make([][]uint32, len(builders))
 	for i, b := range builders {
 		missing[i] = b.Missing()
@@ -127,8 +127,8 @@ func (n *isolated) round(ctx context.Context, s *scene, builders []*grappa.Build
 		there = s.edges.Vertices()
 	}
 	all := []*vicinity.Edges{s.edges}
-	if before != nil {
-		all = append(all, before.edges)
+	for _, b := range before {
+		all = append(all, b.edges)
 	}
 	if s.edges, err = n.source.Edges(ctx, vicinity.Union(asked, there), within, &s.sent, all...); err != nil {
 		return false, err
@@ -162,7 +162,7 @@ func (n *isolated) rows(vertices []uint32, brought *vicinity.Edges) grappa.Rows 
 }
 
 // bringLacking brings the edges of base shards that others hold, once.
-func (n *isolated) bringLacking(ctx context.Context, s *scene) (err error) {
+func (n *isolated) bringLacking(ctx context.Context, s *scene) error {
 	if n.lacking != nil {
 		return nil
 	}
@@ -175,7 +175,10 @@ func (n *isolated) bringLacking(ctx context.Context, s *scene) (err error) {
 			}
 		}
 	}
-	n.lacking, err = n.source.Edges(ctx, vertices, nil, &s.sent)
+	all, err := n.source.Edges(ctx, vertices, nil, &s.sent)
+	if err == nil {
+		n.lacking = all
+	}
 	return err
 }
 
@@ -257,7 +260,8 @@ func (c *coming) end() {
 }
 
 // take waits for the scene of a super-epoch: what is on its way, if that is it. What
-// could not be brought ahead is asked for once more, since it may come by now.
+// could not be brought ahead is asked for once more, since it may come by now; the edges
+// that have come are kept, and what was sent for them is told.
 func (n *isolated) take(ctx context.Context, super int) (*scene, error) {
 	c := n.next
 	if c == nil || c.super != super {
@@ -271,7 +275,9 @@ func (n *isolated) take(ctx context.Context, super int) (*scene, error) {
 	n.next = nil
 	c.cancel()
 	if c.err != nil && ctx.Err() == nil {
-		return n.bring(ctx, super, n.now)
+		s, err := n.bring(ctx, super, n.now, c.scene)
+		s.sent.Add(c.scene.sent.Take())
+		return s, err
 	}
 	return c.scene, c.err
 }

@@ -62,6 +62,7 @@ func (e *Edges) Row(v uint32) (sources []int32, weights []float32, degree int32,
 
 // Edges brings in-edges of ascending vertices that are elsewhere, from sources in some
 // ranges; nil: from all. What is there already, from the same ranges, is not asked for.
+// Where it fails, those that have come are returned with the error.
 func (s *Source) Edges(ctx context.Context, vertices []uint32, within []Range, tally *strategy.Tally, there ...*Edges) (*Edges, error) {
 	before := slices.DeleteFunc(slices.Clone(there), func(e *Edges) bool { return e == nil || !slices.Equal(e.within, within) })
 	asks := s.byOwner(vertices, func(v uint32) bool {
@@ -73,9 +74,25 @@ func (s *Source) Edges(ctx context.Context, vertices []uint32, within []Range, t
 		return s.askEdges(ctx, node, &tables[node], asks[node], within, tally)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("bring edges of other nodes: %w", err)
+		err = fmt.Errorf("bring edges of other nodes: %w", err)
+		vertices = s.come(vertices, tables, before)
 	}
-	return s.edges(vertices, within, tables, before), nil
+	return s.edges(vertices, within, tables, before), err
+}
+
+// come are those of ascending vertices whose edges are there or have come.
+func (s *Source) come(vertices []uint32, tables []table, before []*Edges) (some []uint32) {
+	next := make([]int, len(tables))
+	for _, v := range vertices {
+		if _, _, _, ok := rowIn(before, v); !ok {
+			node := s.layout.Owner(v)
+			if next[node]++; next[node] > len(tables[node].degrees) {
+				continue
+			}
+		}
+		some = append(some, v)
+	}
+	return some
 }
 
 // edges puts together what came and what was there before.
@@ -183,6 +200,7 @@ func (s *Source) askEdges(ctx context.Context, node int, t *table, vertices []ui
 		}
 		n, err := t.read(answer, vertices[:asked], within, s.layout.Vertices())
 		if err != nil {
+			*t = table{}
 			return fmt.Errorf("the answer of node %s is wrong: %w", s.work.Nodes[node], err)
 		}
 		vertices = vertices[n:]
