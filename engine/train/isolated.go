@@ -101,7 +101,7 @@ func (n *isolated) notes(t *trainer) (all []string) {
 			names = append(names, t.shared.name(node))
 		}
 		all = append(all, fmt.Sprintf("grappa has %s, and nodes run whole ones: %s %s, and only %s to judge epochs: choose --set grappa.groups=%d or more, where the dataset has that many shards",
-			count(groups, "group"), nodesOf(names), verb(len(names), "trains nothing", "train nothing"), verb(len(names), "helps", "help"), n.layout.Nodes))
+			count(groups, "group"), nodesOf(names), verb(len(names), "trains nothing", "train nothing"), verb(len(names), "helps", "help"), n.moreGroups()))
 	}
 	if empty := n.empty(); len(empty) > 0 {
 		all = append(all, fmt.Sprintf("%s no training vertices, and only %s others with what they see: %s", groupsOf(empty), verb(len(empty), "serves", "serve"), "import the dataset with fewer shards, or choose fewer grappa.groups"))
@@ -122,6 +122,15 @@ func (n *isolated) notes(t *trainer) (all []string) {
 			count(supers, "super-epoch"), count(period, "epoch"), n.schedule.Slots(), pairs, n.pairs()))
 	}
 	return all
+}
+
+// moreGroups is how many groups give each node one: as many as nodes, where shards lie
+// evenly, and one for each shard, where they don't.
+func (n *isolated) moreGroups() int {
+	if n.schedule.Groups() < n.layout.Nodes {
+		return n.layout.Nodes
+	}
+	return len(n.data.shards)
 }
 
 // pairs counts groups with each shard of others.

@@ -285,6 +285,7 @@ func TestWhatIsSaidOfGroups(t *testing.T) {
 	}
 	for want, got := range map[string]string{
 		"grappa has 1 group, and nodes run whole ones: nodes n1, n2 train nothing": said(3, strategy.GrappaSettings{Groups: 1}, 1, shards),
+		"only help to judge epochs: choose --set grappa.groups=5 or more":          said(3, strategy.GrappaSettings{Groups: 3}, 1, shards),
 		"grappa.correction=node changes nothing":                                   said(1, strategy.GrappaSettings{Period: 1, Correction: strategy.CorrectNode}, 4, shards),
 		"grappa.correction=batch changes nothing":                                  said(1, strategy.GrappaSettings{Period: 1, Correction: strategy.CorrectBatch}, 4, shards),
 		"never meet: take more --epochs, or a smaller grappa.period":               said(1, strategy.GrappaSettings{Swept: 1}, 1, shards),
