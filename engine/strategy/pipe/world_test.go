@@ -139,9 +139,10 @@ type setup struct {
 	device func() tensor.Device
 	rate   float64 // of updates; 0: weights stay
 	noDrop bool
-	still  bool // all epochs drop alike
-	linear bool // the loss is a sum of the answers
-	apart  bool // rows are not received ahead
+	still  bool                          // all epochs drop alike
+	linear bool                          // the loss is a sum of the answers
+	apart  bool                          // rows are not received ahead
+	peers  func(node int) strategy.Peers // nil: a loopback's
 	// frozen sets histories before each epoch, none of which begins a period, by level and
 	// vertex.
 	frozen func(s int, v uint32, column int) float64
@@ -240,8 +241,12 @@ func (w *world) start(t testing.TB, s setup) *job {
 			Options: s.Options, Work: work,
 		}
 		if s.nodes > 1 {
-			task.Exchange = exchange.New(j.net.Node(i), work)
-			j.net.Node(i).Open()
+			peers := strategy.Peers(j.net.Node(i))
+			if s.peers != nil {
+				peers = s.peers(i)
+			}
+			task.Exchange = exchange.New(peers, work)
+			peers.Open()
 		}
 		if n.Worker, err = New(t.Context(), task); err != nil {
 			t.Fatal(err)
