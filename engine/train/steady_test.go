@@ -10,6 +10,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // Steps of batches whose memory has been grown allocate nothing: not the sampler,
@@ -281,6 +282,36 @@ func TestDealingGrainsAllocatesNothing(t *testing.T) {
 			}
 			if n := testing.AllocsPerRun(20, one); n > 0 {
 				t.Errorf("%s, node %d: dealing a batch allocates %g times", name, node, n)
+			}
+		}
+	}
+}
+
+// Nor do the epochs of pipelines, which are one step each.
+func TestPipelinesAllocateNothing(t *testing.T) {
+	dense, sparse := communities(t, 1500), coraShards(t)
+	for name, shards := range map[string][]*graph.Shard{"dense": dense, "sparse": sparse} {
+		for _, sharing := range []strategy.Settings{
+			piping(strategy.Pipe, strategy.PipeSettings{Period: 1 << 20}), piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Chunks: 4, Keep: true, Period: 1 << 20}),
+			piping(strategy.Graph, strategy.PipeSettings{Ways: 3}),
+		} {
+			r := fullGraph("gcnii", 3)
+			r.Sharing = sharing
+			tr := started(t, r, shards, Options{Threads: 2, Strategies: pipelines})
+			s, epoch := tr.batches.slots[0], 0
+			one := func() {
+				epoch++
+				tr.at.Epoch = epoch
+				tr.batches.set(s, 0)
+				if _, _, err := tr.step(t.Context(), s, r.Rate); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 3 {
+				one()
+			}
+			if n := testing.AllocsPerRun(10, one); n > 0 {
+				t.Errorf("%s, %+v: an epoch allocates %g times", name, sharing, n)
 			}
 		}
 	}
