@@ -27,6 +27,9 @@ func (w *Worker) backward(place int) error {
 	for _, l := range w.at[p] {
 		read(w.Device, l.sum, w.sums.of(w.rooms[l.slot]))
 	}
+	if w.Recompute && (place > 0 || w.bequeaths()) {
+		w.putBack(p)
+	}
 	return nil
 }
 
@@ -41,7 +44,7 @@ func (w *Worker) turn(position int) error {
 	for _, way := range w.ways {
 		for _, g := range way.at[position] {
 			if w.Recompute {
-				if err := w.again(g); err != nil {
+				if err := w.again(g, way); err != nil {
 					return err
 				}
 			}

@@ -94,14 +94,7 @@ func (w *Worker) layer(s, position int) error {
 // compute has some grains of a way go through a stage, and on to the next.
 func (w *Worker) compute(of *way, grains []*grain, s int) error {
 	for _, g := range grains {
-		if l := of.levels[s-w.first]; l != nil {
-			seen := &g.seen[s-w.first]
-			if !w.Recompute {
-				*seen = w.arenas[g.number].Alloc(w.Device.Type(), len(g.rows), w.infos[s].In)
-			}
-			w.gather(*seen, l.rows, g.rows)
-		}
-		if err := w.see(g, s); err != nil {
+		if err := w.see(g, of, s); err != nil {
 			return err
 		}
 		if s+1 < w.end {
@@ -124,13 +117,17 @@ func (w *Worker) enter(g *grain, s int) {
 	}
 }
 
-// see makes the grain's next rows.
-func (w *Worker) see(g *grain, s int) (err error) {
+// see makes the grain's next rows, of what its layer sees in its way.
+func (w *Worker) see(g *grain, of *way, s int) (err error) {
 	var in nn.Input
 	var block *sample.Block
 	seen, vertices := g.entering, g.vertices
 	if w.infos[s].Hops > 0 {
-		block, vertices, seen = g.block, g.block.Vertices, g.seen[s-w.first]
+		block, vertices = g.block, g.block.Vertices
+	}
+	if l := of.levels[s-w.first]; l != nil {
+		seen = w.arenas[g.place].Alloc(w.Device.Type(), len(g.rows), w.infos[s].In)
+		w.gather(seen, l.rows, g.rows)
 	}
 	if s == 0 {
 		if in, err = w.Features.Input(g.place, g.number, vertices); err != nil {
@@ -144,13 +141,38 @@ func (w *Worker) see(g *grain, s int) (err error) {
 	return nil
 }
 
-// again makes the pass of a grain again, from what was kept.
-func (w *Worker) again(g *grain) error {
+// again makes the pass of a grain again: the rows that its layers see are as they were.
+func (w *Worker) again(g *grain, of *way) error {
 	for s := w.first; s < w.end; s++ {
 		w.enter(g, s)
-		if err := w.see(g, s); err != nil {
+		if err := w.see(g, of, s); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// putBack makes the rows of a position histories again, which they were when the positions
+// before it went forward: those have yet to go back. Where the epoch leaves its rows, they
+// become the history of the next in return.
+func (w *Worker) putBack(position int) {
+	for _, way := range w.ways {
+		for _, l := range way.levels {
+			if l == nil {
+				continue
+			}
+			for _, r := range way.turn[position] {
+				rows, history := l.rows.RowRange(r.first, r.count), l.history.RowRange(r.first, r.count)
+				if w.bequeaths() {
+					w.spare.Reset()
+					left := w.spare.Alloc(w.Device.Type(), rows.Rows, rows.Cols)
+					w.Device.Combine(left, 1, rows, 0, tensor.Matrix{})
+					w.Device.Combine(rows, 1, history, 0, tensor.Matrix{})
+					w.Device.Combine(history, 1, left, 0, tensor.Matrix{})
+					continue
+				}
+				w.Device.Combine(rows, 1, history, 0, tensor.Matrix{})
+			}
+		}
+	}
 }

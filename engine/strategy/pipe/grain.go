@@ -24,8 +24,7 @@ type grain struct {
 	rows    []int32
 	active  int
 	labels  []int32
-	learnt  bool // some of them are
-	seen    []tensor.Matrix
+	learnt  bool          // some of them are
 	input   tensor.Matrix // rows that came from the stage before
 	carried tensor.Matrix
 	leaf    *leaf

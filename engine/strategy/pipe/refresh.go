@@ -68,9 +68,15 @@ func (w *Worker) beginPeriod() error {
 	return w.refresh()
 }
 
-// endPeriod has the last epoch of a period leave its rows as the history of the next.
+// bequeaths says whether the epoch under way leaves its rows as the history of the next: the
+// last of a period does, where nobody makes one.
+func (w *Worker) bequeaths() bool {
+	return w.Histories != Made && w.refreshes() && (w.epoch+1)%w.Period == 0
+}
+
+// endPeriod has such an epoch leave its rows, unless going back has done so.
 func (w *Worker) endPeriod() {
-	if w.Histories == Made || !w.refreshes() || (w.epoch+1)%w.Period != 0 {
+	if w.Recompute || !w.bequeaths() {
 		return
 	}
 	for _, way := range w.ways {
@@ -175,20 +181,14 @@ func (w *Worker) refreshLayer(s int) error {
 		return nil // no layer sees what would come
 	}
 	for _, way := range w.ways {
-		l, to := way.levels[s-w.first], way.answers
+		to := way.answers
 		if s+1 < w.end {
 			to = way.levels[s+1-w.first].back
 		}
 		for _, g := range way.grains {
 			w.restart(g)
 			w.enter(g, s)
-			if l != nil {
-				if !w.Recompute {
-					g.seen[s-w.first] = w.arenas[g.place].Alloc(d.Type(), len(g.rows), w.infos[s].In)
-				}
-				w.gather(g.seen[s-w.first], l.rows, g.rows)
-			}
-			if err := w.see(g, s); err != nil {
+			if err := w.see(g, way, s); err != nil {
 				return err
 			}
 			y := g.rowsOf(to)

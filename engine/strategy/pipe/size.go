@@ -7,24 +7,20 @@ type Memory struct {
 	Number int
 	Widths []int // columns of the rows that each of its layers sees of others
 	Rows   int   // of its ways, and mirrors
-	// Own counts the vertices of its ways, Sources the rows that all its grains see, and
-	// Late those whose gradients are kept for the next epoch.
-	Own, Sources, Late int
-	Input              int // columns that come from the stage before
-	History            bool
-	Recompute          bool
+	Own    int   // vertices of its ways
+	Late   int   // rows of others whose gradients are kept for the next epoch
+	Input  int   // columns that come from the stage before
+	// History says that there are histories.
+	History bool
 }
 
 // Kept is the bytes of rows that live as long as training: those that layers see, their
-// gradients and histories, what comes in and, where passes are made again, what they saw.
+// gradients and histories, and what comes in.
 func (m Memory) Kept() (bytes int) {
 	for _, width := range m.Widths {
 		rows := 2 * m.Rows
 		if m.History {
 			rows += m.Rows
-		}
-		if m.Recompute {
-			rows += m.Sources
 		}
 		rows += m.Late
 		bytes += rows * width * m.Number
@@ -44,18 +40,21 @@ func (w *Worker) keeps() int {
 		m.Rows += way.all()
 	}
 	for _, g := range w.grains {
-		m.Sources += len(g.rows)
 		if w.keepsLate() {
 			m.Late += len(g.rows) - g.active
 		}
 		m.Own += len(g.vertices)
 	}
-	m.History, m.Recompute = w.Shape.Positions() > 1, w.Recompute
+	m.History = w.Shape.Positions() > 1
 	if w.first > 0 {
 		m.Input = w.infos[w.first].In + w.infos[w.first].CarryIn
 	}
 	const ends = 64 // each matrix begins at a whole line
-	return m.Kept() + ends*(len(w.grains)*(2+2*len(m.Widths))+4*len(w.ways)*len(m.Widths)) +
+	of := 2         // matrices of a grain
+	if w.keepsLate() {
+		of += len(m.Widths)
+	}
+	return m.Kept() + ends*(of*len(w.grains)+4*len(w.ways)*len(m.Widths)) +
 		w.slots()*(w.Model.Size()*m.Number+ends)
 }
 

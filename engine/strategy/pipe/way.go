@@ -19,12 +19,16 @@ type way struct {
 	// that other ways have, and so many they are.
 	at    [][]*grain
 	inner []int
+	turn  [][]span // the rows of a position, mirrors, too
 	// levels are the rows that each layer sees, by the worker's stages; nil where it sees
 	// none but its own.
 	levels []*level
 	// answers are what the last of the worker's stages makes for a history.
 	answers tensor.Matrix
 }
+
+// A span is some of a way's rows.
+type span struct{ first, count int }
 
 // A level is the rows of a way that one layer sees.
 type level struct {
@@ -75,8 +79,24 @@ func newWay(ctx context.Context, number int, t *Task, m *Mirrors, s *sample.Samp
 			}
 		}
 		w.grains = append(w.grains, w.at[position]...)
+		w.turn = append(w.turn, w.spans(t.Shape, m, position))
 	}
 	return w, nil
+}
+
+// spans finds where the rows of a position lie.
+func (w *way) spans(s *Shape, m *Mirrors, position int) []span {
+	first, end := s.Vertices(w.number, position)
+	all := []span{{0, 0}}
+	if end > first {
+		all[0] = span{int(first - w.first), int(end - first)}
+	}
+	for other := range s.Ways() {
+		if a, b := m.from(w.number, other, position); other != w.number && b > a {
+			all = append(all, span{w.own() + a, b - a})
+		}
+	}
+	return all
 }
 
 // halve divides the vertices of each shard into those that see no rows of now that other

@@ -212,16 +212,10 @@ func (w *Worker) allocate() (err error) {
 		}
 	}
 	for _, g := range w.grains {
-		g.seen = make([]tensor.Matrix, w.end-w.first)
 		if w.first > 0 {
 			g.input = zeros(len(g.vertices), w.infos[w.first].In)
 			if w.infos[w.first].CarryIn > 0 {
 				g.carried = zeros(len(g.vertices), w.infos[w.first].CarryIn)
-			}
-		}
-		for s := w.first; s < w.end && w.Recompute; s++ {
-			if w.sees(s) {
-				g.seen[s-w.first] = zeros(len(g.rows), w.infos[s].In)
 			}
 		}
 	}
