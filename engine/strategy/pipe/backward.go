@@ -49,6 +49,9 @@ func (w *Worker) turn(position int) error {
 				}
 			}
 			g.pass.Gradients = w.rooms[g.leaf.slot]
+			if g.trunk != nil {
+				g.trunk.pass.Gradients = g.pass.Gradients
+			}
 			g.dy = w.alloc(g, g.x)
 			g.dcarry = tensor.Matrix{}
 			if !g.carry.None() {
@@ -117,6 +120,10 @@ func (w *Worker) back(s, position int) error {
 func (w *Worker) backSome(of *way, grains []*grain, s int) {
 	d := w.Device
 	for _, g := range grains {
+		if s == 0 && g.trunk != nil {
+			w.join(g)
+			continue
+		}
 		if s == 0 && w.infos[s].CarryOut > 0 {
 			d.Combine(g.dy, 1, g.dy, 1, g.dcarry)
 		}
@@ -133,5 +140,18 @@ func (w *Worker) backSome(of *way, grains []*grain, s int) {
 		}
 		w.keep(g, s, dseen)
 		d.ScatterAdd(l.back, dseen, g.rows)
+	}
+}
+
+// join brings a grain's gradient to its trunk, which goes back when it has that of both:
+// the second grain is first.
+func (w *Worker) join(g *grain) {
+	t := g.trunk
+	if g.from > 0 {
+		t.dy = w.alloc(t, t.x)
+	}
+	w.Device.Combine(t.dy.RowRange(g.from, len(g.vertices)), 1, g.dy, 0, tensor.Matrix{})
+	if g.from == 0 {
+		t.pass.Back(0, t.dy, tensor.Matrix{}, false)
 	}
 }

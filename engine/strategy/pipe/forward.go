@@ -39,18 +39,20 @@ func (w *Worker) tell(e event, place int) {
 func (w *Worker) seat(position int) {
 	n := 0
 	for _, way := range w.ways {
-		for _, g := range way.at[position] {
-			g.place = g.number
-			if w.Recompute {
-				g.place = n
+		for _, grains := range [2][]*grain{way.at[position], way.trunks[position]} {
+			for _, g := range grains {
+				g.place = g.number
+				if w.Recompute {
+					g.place = n
+				}
+				n++
+				w.arenas[g.place].Reset()
+				g.pass = w.passes[g.place]
+				g.pass.Begin()
+				// That there is a gradient says that what backward needs is to be kept.
+				g.pass.Gradients = w.rooms[0]
+				g.x, g.carry = g.input, g.carried
 			}
-			n++
-			w.arenas[g.place].Reset()
-			g.pass = w.passes[g.place]
-			g.pass.Begin()
-			// That there is a gradient says that what backward needs is to be kept.
-			g.pass.Gradients = w.rooms[0]
-			g.x, g.carry = g.input, g.carried
 		}
 	}
 }
@@ -119,6 +121,9 @@ func (w *Worker) enter(g *grain, s int) {
 
 // see makes the grain's next rows, of what its layer sees in its way.
 func (w *Worker) see(g *grain, of *way, s int) (err error) {
+	if s == 0 && g.trunk != nil {
+		return w.branch(g, of)
+	}
 	var in nn.Input
 	var block *sample.Block
 	seen, vertices := g.entering, g.vertices
@@ -138,6 +143,22 @@ func (w *Worker) see(g *grain, of *way, s int) (err error) {
 	if s == 0 && w.infos[s].CarryOut > 0 {
 		g.carry = g.x
 	}
+	return nil
+}
+
+// branch takes a grain's rows of its trunk, which is computed with the first of its grains
+// or, for a history, where nothing is kept, with each.
+func (w *Worker) branch(g *grain, of *way) error {
+	t := g.trunk
+	if w.halo.early {
+		t.pass, t.place = g.pass, g.place
+	}
+	if g.from == 0 || w.halo.early {
+		if err := w.see(t, of, 0); err != nil {
+			return err
+		}
+	}
+	g.x = t.x.RowRange(g.from, len(g.vertices))
 	return nil
 }
 

@@ -28,8 +28,13 @@ type grain struct {
 	input   tensor.Matrix // rows that came from the stage before
 	carried tensor.Matrix
 	leaf    *leaf
-	gives   []*piece // that other ways mirror, and are whole when this grain is done
-	late    late
+	// trunk is all of the shard, from which the grain is a part of the rows, where a first
+	// stage reads features along edges: what several rows read is worked on once. nil: there
+	// is none.
+	trunk *grain
+	from  int
+	gives []*piece // that other ways mirror, and are whole when this grain is done
+	late  late
 
 	place    int // of its pass
 	pass     *nn.Pass

@@ -95,9 +95,9 @@ func TestHalosAreHiddenBehindOtherShards(t *testing.T) {
 		for epoch := 1; epoch < 4; epoch++ {
 			j.epoch(t, epoch)
 			for i, n := range j.nodes {
-				// Forward, one grain of the layer before and two of this one are computed
-				// meanwhile; backward, two of the layer.
-				if got, want := n.Waited(), 2*time.Second+atEnd*delay; got != want {
+				// Forward, two grains of the layer are computed meanwhile and, but for the
+				// first, whose shards are whole, one of that before; backward, two.
+				if got, want := n.Waited(), 3*time.Second+atEnd*delay; got != want {
 					t.Errorf("epoch %d: node %d waits for %v, want %v", epoch, i, got, want)
 				}
 			}

@@ -1,6 +1,10 @@
 package pipe
 
-import "github.com/hopmesh/hopmesh/engine/nn"
+import (
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/nn"
+)
 
 // Memory is what the memory of a node depends on, beside its passes.
 type Memory struct {
@@ -66,15 +70,15 @@ func (w *Worker) Bytes(entries float64) (bytes uint64) {
 	if w.refreshes() {
 		bytes += uint64(w.Model.Size() * number)
 	}
-	passes, live := make([]uint64, len(w.grains)), uint64(0)
-	for _, g := range w.grains {
+	passes, live := make([]uint64, len(w.grains)+len(w.trunks)), uint64(0)
+	for _, g := range slices.Concat(w.grains, w.trunks) {
 		passes[g.number] = uint64(w.passBytes(g, entries))
 		bytes += uint64(16*len(g.rows) + 16*g.block.Entries()) // its block
 	}
 	for p := range w.Shape.Positions() {
 		sum := uint64(0)
 		for _, way := range w.ways {
-			for _, g := range way.at[p] {
+			for _, g := range slices.Concat(way.at[p], way.trunks[p]) {
 				sum += passes[g.number]
 			}
 		}
@@ -94,12 +98,22 @@ func (w *Worker) Bytes(entries float64) (bytes uint64) {
 
 // passBytes is what a grain's pass takes.
 func (w *Worker) passBytes(g *grain, entries float64) int {
+	first, end := w.first, w.end
+	switch {
+	case g.trunk != nil:
+		first = 1
+	case g.number >= len(w.grains): // it is one
+		end = 1
+	}
+	if first == end {
+		return 0
+	}
 	in, rows := nn.InputSize{Sparse: entries > 0}, len(g.vertices)
 	if w.infos[0].Hops > 0 {
 		rows = len(g.rows)
 	}
 	in.Entries = int(float64(rows) * entries)
-	return w.Model.ForecastPart(w.first, w.end, in, nn.Size{Targets: len(g.vertices), Sources: len(g.rows), Entries: g.block.Entries()})
+	return w.Model.ForecastPart(first, end, in, nn.Size{Targets: len(g.vertices), Sources: len(g.rows), Entries: g.block.Entries()})
 }
 
 // sends is how many numbers lie where others take them, and where what they send comes.

@@ -3,6 +3,7 @@ package pipe
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -20,6 +21,8 @@ type way struct {
 	at    [][]*grain
 	inner []int
 	turn  [][]span // the rows of a position, mirrors, too
+	// trunks are those of a position's grains.
+	trunks [][]*grain
 	// levels are the rows that each layer sees, by the worker's stages; nil where it sees
 	// none but its own.
 	levels []*level
@@ -43,9 +46,9 @@ type level struct {
 func (w *way) own() int { return int(w.end - w.first) }
 func (w *way) all() int { return w.own() + len(w.mirrors) }
 
-// newWay makes the grains of a way.
-func newWay(ctx context.Context, number int, t *Task, m *Mirrors, s *sample.Sampler) (*way, error) {
-	w := &way{number: number, mirrors: m.of[number], at: make([][]*grain, t.Shape.Positions())}
+// newWay makes the grains of a way, with trunks where they are wanted.
+func newWay(ctx context.Context, number int, t *Task, m *Mirrors, s *sample.Sampler, trunks bool) (*way, error) {
+	w := &way{number: number, mirrors: m.of[number], at: make([][]*grain, t.Shape.Positions()), trunks: make([][]*grain, t.Shape.Positions())}
 	w.first, w.end, _, _ = t.Shape.Of(number)
 	w.places = make([]int32, w.own())
 	mirrored := make([]int32, t.Topology.Vertices()) // forgotten when the grains are made
@@ -80,6 +83,19 @@ func newWay(ctx context.Context, number int, t *Task, m *Mirrors, s *sample.Samp
 		}
 		w.grains = append(w.grains, w.at[position]...)
 		w.turn = append(w.turn, w.spans(t.Shape, m, position))
+		for _, g := range w.at[position][w.inner[position]:] {
+			i := slices.IndexFunc(w.at[position][:w.inner[position]], func(other *grain) bool { return other.shard == g.shard })
+			if i < 0 || !trunks {
+				continue
+			}
+			inner := w.at[position][i]
+			trunk, err := newGrain(ctx, s, g.shard, slices.Concat(inner.vertices, g.vertices), row, together)
+			if err != nil {
+				return nil, fmt.Errorf("find the edges of shard %d: %w", g.shard, err)
+			}
+			inner.trunk, g.trunk, g.from = trunk, trunk, len(inner.vertices)
+			w.trunks[position] = append(w.trunks[position], trunk)
+		}
 	}
 	return w, nil
 }

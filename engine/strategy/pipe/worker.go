@@ -23,6 +23,7 @@ type Worker struct {
 	infos      []nn.StageInfo
 	ways       []*way
 	grains     []*grain
+	trunks     []*grain
 	leaves     []*leaf   // by their shards
 	at         [][]*leaf // of each position
 	seen       *Mirrors
@@ -115,12 +116,16 @@ func (w *Worker) sit(ctx context.Context, ways []int) error {
 	m := NewMirrors(t.Shape, t.Topology)
 	s := sample.New(t.Topology, sample.Options{Fanouts: []int{0}, Form: t.Model.Form()})
 	for _, number := range ways {
-		way, err := newWay(ctx, number, t, m, s)
+		way, err := newWay(ctx, number, t, m, s, w.first == 0 && w.infos[0].Hops > 0)
 		if err != nil {
 			return err
 		}
 		w.ways = append(w.ways, way)
 		w.grains = append(w.grains, way.grains...)
+		w.trunks = append(w.trunks, slices.Concat(way.trunks...)...)
+	}
+	for i, g := range w.trunks {
+		g.number = len(w.grains) + i
 	}
 	for i, g := range w.grains {
 		g.number = i
@@ -157,17 +162,25 @@ func (w *Worker) Reads() (vertices [][]uint32, places int) {
 	if w.ways == nil || w.first > 0 {
 		return nil, 0
 	}
-	vertices = make([][]uint32, len(w.grains))
-	for _, g := range w.grains {
-		vertices[g.number] = g.vertices
-		if w.infos[0].Hops > 0 {
+	vertices = make([][]uint32, len(w.grains)+len(w.trunks))
+	for _, g := range slices.Concat(w.grains, w.trunks) {
+		switch {
+		case g.trunk != nil: // which reads for it
+		case w.infos[0].Hops > 0:
 			vertices[g.number] = g.block.Vertices
+		default:
+			vertices[g.number] = g.vertices
 		}
 	}
+	return vertices, w.places()
+}
+
+// places counts the passes that are under way at once, and so the inputs.
+func (w *Worker) places() int {
 	if w.Recompute {
-		return vertices, w.most()
+		return w.most()
 	}
-	return vertices, len(w.grains)
+	return len(w.grains) + len(w.trunks)
 }
 
 // Edges counts those along which this node aggregates in an epoch, in one direction.
@@ -223,12 +236,12 @@ func (w *Worker) allocate() (err error) {
 	return w.allocatePasses()
 }
 
-// most is how many grains are at one position at most.
+// most is how many grains and trunks are at one position at most.
 func (w *Worker) most() (most int) {
 	for p := range w.Shape.Positions() {
 		n := 0
 		for _, way := range w.ways {
-			n += len(way.at[p])
+			n += len(way.at[p]) + len(way.trunks[p])
 		}
 		most = max(most, n)
 	}
@@ -249,11 +262,7 @@ func (w *Worker) allocatePasses() error {
 	for range w.slots() {
 		w.rooms = append(w.rooms, w.kept.Alloc(w.Device.Type(), 1, w.Model.Size()))
 	}
-	passes := w.most()
-	if !w.Recompute {
-		passes = len(w.grains)
-	}
-	for range passes {
+	for range w.places() {
 		a, err := w.Device.NewArena(0)
 		if err != nil {
 			return err
