@@ -135,6 +135,9 @@ func (w *way) halve(t *Task) map[int][2][]uint32 {
 				}
 				of[half] = append(of[half], v)
 			}
+			if n := len(of[0]); n < worthwhile(n+len(of[1])) {
+				of = [2][]uint32{1: slices.Concat(of[0], of[1])}
+			}
 			for _, vertices := range of {
 				for _, v := range vertices {
 					w.places[v-w.first] = next
@@ -145,6 +148,13 @@ func (w *way) halve(t *Task) map[int][2][]uint32 {
 		}
 	}
 	return halves
+}
+
+// worthwhile is how many vertices of a shard must wait for nothing to be a part of their own:
+// two parts cost more than one, since they share sources.
+func worthwhile(vertices int) int {
+	const share = 8
+	return vertices / share
 }
 
 // has says whether a vertex is one of the way's.
