@@ -30,6 +30,8 @@ type state struct {
 	// of the one before.
 	Super  int `json:"super,omitempty"`
 	Turned int `json:"turned,omitempty"`
+	// Ways are those of a pipeline whose nodes chose them; 0: nobody did.
+	Ways int `json:"ways,omitempty"`
 	// Tuning is what the dealer has found out.
 	Tuning strategy.Tuning `json:"tuning,omitzero"`
 }

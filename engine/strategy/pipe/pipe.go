@@ -57,34 +57,3 @@ func Check(m *nn.Model, s *strategy.Settings) error {
 	}
 	return nil
 }
-
-// Plan is what of a task follows from who has which shards, and sets it: the same on all
-// nodes.
-func (t *Task) Plan(l strategy.Layout, set *strategy.Settings, edges int) error {
-	name, p := set.Strategy, &set.Pipe
-	ways := p.WaysOf(name, l.Nodes)
-	shape, err := NewShape(l.Firsts, ways, p.ChunksOf(name, l.Nodes, len(l.Owners)))
-	if err != nil {
-		return err
-	}
-	t.Shape = shape
-	t.Seats = NewSeats(p.StagesOf(name, l.Nodes, t.Model.Hops()), ways, l.Nodes, func(node, way int) (n uint64) {
-		_, _, first, end := shape.Of(way)
-		for shard := first; shard < end; shard++ {
-			if l.Owners[shard] == node {
-				n += uint64(l.Firsts[shard+1] - l.Firsts[shard])
-			}
-		}
-		return n
-	})
-	t.Cuts = Cut(t.Model.Stages(), t.Seats.Stages, int(l.Vertices()), edges)
-	t.Options = Options{
-		Shuffle: !p.Ordered, Period: p.PeriodOf(), Factor: 2,
-		Halo:      Halo{Policy: p.HaloOf(), Share: p.ShareOf(), Age: p.AgeOf()},
-		Recompute: name == strategy.Pipe && !p.Keep,
-	}
-	if p.Single {
-		t.Factor = 1
-	}
-	return nil
-}

@@ -1,0 +1,304 @@
+package pipe
+
+import (
+	"math/bits"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
+
+// A load is some ways of one stage of a pipeline, as far as their memory depends on it:
+// counts, so that it can be forecast of any node, before any has looked at edges.
+type load struct {
+	model      *nn.Model
+	number     int // bytes of one
+	entries    float64
+	census     *Census
+	shape      *Shape
+	mirrors    *Mirrors
+	seats      *Seats
+	stage      int
+	first, end int // of the model's stages
+	ways       []int
+	recompute  bool
+	policy     string
+	nodes      int
+}
+
+// ends is what a matrix takes at most beyond its numbers, since it begins at a whole line.
+const ends = 128
+
+// bytes is all that a worker takes once it is open and has trained, features aside.
+func (l *load) bytes() uint64 {
+	if len(l.ways) == 0 {
+		return uint64((l.model.Size() + l.spread()) * l.number)
+	}
+	n := l.kept() + l.blocks() + l.passes() + l.boundary() + l.halo() + l.sums()
+	return uint64(n)
+}
+
+func (l *load) infos() []nn.StageInfo { return l.model.Stages() }
+
+// last says whether the stage answers.
+func (l *load) last() bool { return l.end == len(l.infos()) }
+
+// histories says whether there are any.
+func (l *load) histories() bool { return l.shape.Positions() > 1 }
+
+// own counts the vertices of a way.
+func (l *load) own(way int) int {
+	first, end, _, _ := l.shape.Of(way)
+	return int(end - first)
+}
+
+// shards calls of each shard that has vertices, with the position of its chunk.
+func (l *load) shards(do func(position, shard int)) {
+	for _, way := range l.ways {
+		for p := range l.shape.Positions() {
+			first, end := l.shape.Shards(way, p)
+			for shard := first; shard < end; shard++ {
+				if l.census.vertices(shard) > 0 {
+					do(p, shard)
+				}
+			}
+		}
+	}
+}
+
+// most is how many shards are at one position at most.
+func (l *load) most() (most int) {
+	at := make([]int, l.shape.Positions())
+	l.shards(func(p, _ int) {
+		at[p]++
+		most = max(most, at[p])
+	})
+	return most
+}
+
+// widths are the columns of the rows that each layer sees which sees others'.
+func (l *load) widths() (all []int) {
+	for s := l.first; s < l.end; s++ {
+		if info := &l.infos()[s]; s > 0 && info.Hops > 0 {
+			all = append(all, info.In)
+		}
+	}
+	return all
+}
+
+// carried counts the columns that come from the stage before, and that go to the next.
+func (l *load) carried() (in, out int) {
+	if l.first > 0 {
+		in = l.infos()[l.first].In + l.infos()[l.first].CarryIn
+	}
+	if !l.last() {
+		out = l.infos()[l.end].In + l.infos()[l.end].CarryIn
+	}
+	return in, out
+}
+
+// kept is rows that live as long as training: those of layers, weights of before, and
+// gradients of shards that are computed together.
+func (l *load) kept() int {
+	m := Memory{Number: l.number, Widths: l.widths(), History: l.histories(), Recompute: l.recompute}
+	m.Input, _ = l.carried()
+	grains := 0
+	for _, way := range l.ways {
+		m.Rows += l.own(way) + len(l.mirrors.of[way])
+	}
+	l.shards(func(_, shard int) {
+		m.Own += l.census.vertices(shard)
+		m.Sources += l.census.Sources[shard]
+		grains++
+	})
+	n := m.Kept() + ends*(grains*(2+len(m.Widths))+4*len(l.ways)*len(m.Widths)) + l.most()*(l.model.Size()*l.number+ends)
+	if l.histories() {
+		n += l.model.Size() * l.number
+		if !l.last() {
+			n += m.Own * l.infos()[l.end].In * l.number
+		}
+	}
+	return n
+}
+
+// blocks is the edges of all shards, there and back, with where their rows lie.
+func (l *load) blocks() (n int) {
+	edge := 12 // its source; its target and its place, by sources
+	if l.model.Form().Weighting != sample.Ones {
+		edge += 4
+	}
+	l.shards(func(_, shard int) {
+		const source, target = 8 + 3*4, 8 + 2*4
+		n += edge*l.census.Entries[shard] + source*l.census.Sources[shard] + target*l.census.vertices(shard)
+	})
+	for _, way := range l.ways {
+		n += 4 * len(l.mirrors.of[way])
+	}
+	return n + 4*l.mirrors.Count()
+}
+
+// pass is what the pass of a shard takes.
+func (l *load) pass(shard int) int {
+	in, vertices, sources := nn.InputSize{Sparse: l.entries > 0}, l.census.vertices(shard), l.census.Sources[shard]
+	rows := vertices
+	if l.infos()[0].Hops > 0 {
+		rows = sources
+	}
+	in.Entries = int(float64(rows) * l.entries)
+	n := l.model.ForecastPart(l.first, l.end, in, nn.Size{Targets: vertices, Sources: sources, Entries: l.census.Entries[shard]}) / 4 * l.number
+	if l.recompute {
+		for _, width := range l.widths() {
+			n -= sources * width * l.number // which is kept elsewhere
+		}
+	}
+	for s := l.first; s < l.end; s++ {
+		if carry := max(l.infos()[s].CarryIn, l.infos()[s].CarryOut); carry > 0 {
+			return n + vertices*carry*l.number + ends
+		}
+	}
+	return n
+}
+
+// passes is the memory of all that are under way at once.
+func (l *load) passes() (n int) {
+	places := make([]int, l.most()) // where passes are made again
+	at := make([]int, l.shape.Positions())
+	l.shards(func(p, shard int) {
+		bytes := l.pass(shard)
+		if !l.recompute {
+			n += bytes
+			return
+		}
+		places[at[p]] = max(places[at[p]], bytes)
+		at[p]++
+	})
+	for _, bytes := range places {
+		n += bytes
+	}
+	return n
+}
+
+// boundary is where rows lie that come from the stage before and go to the next, and their
+// gradients: what goes for all positions, what comes for as many as come ahead.
+func (l *load) boundary() int {
+	const ahead = 2
+	in, out := l.carried()
+	numbers := 0
+	for _, way := range l.ways {
+		own, most := l.own(way), 0
+		for p := range l.shape.Positions() {
+			first, end := l.shape.Vertices(way, p)
+			most = max(most, int(end-first))
+		}
+		numbers += (in + out) * (own + ahead*most)
+		if l.histories() {
+			numbers += own * (in + out) // what comes is given up again
+		}
+	}
+	return numbers * l.number
+}
+
+// halo is where rows lie that ways give each other, and gradients.
+func (l *load) halo() (n int) {
+	mine := make([]bool, l.shape.Ways())
+	for _, way := range l.ways {
+		mine[way] = true
+	}
+	all, widest := 0, 0
+	for _, width := range l.widths() {
+		all, widest = all+width, max(widest, width)
+	}
+	rooms := 1
+	if l.policy == Previous || l.histories() {
+		rooms = 2
+	}
+	largest := 0
+	for p := range l.shape.Positions() {
+		for from := range mine {
+			for to := range mine {
+				if from == to || !mine[from] && !mine[to] {
+					continue
+				}
+				first, end := l.mirrors.from(to, from, p)
+				for _, ours := range []bool{mine[from], mine[to]} {
+					if ours { // it gives in one direction, and takes in the other
+						n += (end - first) * ((rooms*all+widest)*l.number + 4)
+					}
+				}
+				largest = max(largest, end-first)
+			}
+		}
+	}
+	return n + largest*widest*l.number
+}
+
+// sums is where gradients of shards lie, and their sums on their way.
+func (l *load) sums() int {
+	from, to := columnsOf(l.model, l.first, l.end)
+	columns, shards := to-from, 0
+	l.shards(func(int, int) { shards++ })
+	holders := make([]int, len(l.census.Sources))
+	for shard := range holders {
+		if holders[shard] = -1; l.census.vertices(shard) > 0 {
+			holders[shard] = l.seats.Node(l.stage, l.shape.WayOf(shard))
+		}
+	}
+	all, mine := 0, 0
+	for node, spans := range exchange.Spans(holders, l.nodes) {
+		all += len(spans)
+		if node == l.seats.Node(l.stage, l.ways[0]) {
+			mine = len(spans)
+		}
+	}
+	members := len(l.seats.Members(l.stage))
+	share := (columns + members - 1) / members
+	levels := bits.Len(uint(shards))
+	numbers := shards*columns + (2*mine+mine+levels)*columns + 2*share + 2*all*share + l.spread()
+	return numbers * l.number
+}
+
+// spread is where the sums of all stages come together.
+func (l *load) spread() int { return l.model.Size() }
+
+// load is that of a node in a draft.
+func (d *draft) load(stage int, ways []int) *load {
+	return &load{
+		model: d.Model, number: d.Number, entries: d.Entries, census: d.Census, shape: d.shape, mirrors: d.mirrors,
+		seats: d.seats, stage: stage, first: d.cuts[stage], end: d.cuts[stage+1], ways: ways,
+		recompute: d.recomputes(), policy: d.Settings.Pipe.HaloOf(), nodes: d.Layout.Nodes,
+	}
+}
+
+// room says what the node takes that takes most, and whether all have it.
+func (d *draft) room() (most uint64, fits bool) {
+	fits = true
+	for node := range d.Layout.Nodes {
+		stage, ways := d.seats.Of(node)
+		if ways == nil {
+			continue
+		}
+		needs := d.load(stage, ways).bytes()
+		if stage == 0 {
+			needs += d.inputs(ways)
+		}
+		most = max(most, needs)
+		if node < len(d.Memory) && d.Memory[node] > 0 && needs > d.Memory[node] {
+			fits = false
+		}
+	}
+	return most, fits
+}
+
+// inputs is about what features of other nodes take where the first stage reads them.
+func (d *draft) inputs(ways []int) uint64 {
+	rows := 0
+	for _, way := range ways {
+		first, end, _, _ := d.shape.Of(way)
+		rows += int(end - first)
+	}
+	bytes := float64(d.infos[0].In * d.Number)
+	if d.Entries > 0 {
+		bytes = 20 * d.Entries
+	}
+	return uint64(float64(rows) * bytes)
+}
