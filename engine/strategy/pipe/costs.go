@@ -157,9 +157,13 @@ func Measured(all []*Timing, infos []nn.StageInfo, c *Census, weights int) *Cost
 		}
 	}
 	t.Shard, t.Row, t.Sum, t.Step, t.Timed = 0, 0, 0, 0, true
+	nodes := 0.0
 	for _, of := range all {
-		n := float64(len(all))
-		t.Shard, t.Row, t.Sum, t.Step = t.Shard+of.Rest.Shard/n, t.Row+of.Rest.Row/n, t.Sum+of.Rest.Sum/n, t.Step+of.Rest.Step/n
+		if len(of.Shards) > 0 {
+			nodes++
+			t.Shard, t.Row, t.Sum, t.Step = t.Shard+of.Rest.Shard, t.Row+of.Rest.Row, t.Sum+of.Rest.Sum, t.Step+of.Rest.Step
+		}
 	}
+	t.Shard, t.Row, t.Sum, t.Step = t.Shard/nodes, t.Row/nodes, t.Sum/nodes, t.Step/nodes
 	return t
 }
