@@ -21,6 +21,9 @@ const (
 	// of them lie in, which are as many as vertices where there are fewer.
 	mostTimed = 32
 	mostRows  = 1 << 18
+	// cold is more memory than a processor's caches hold. What a worker comes back to after
+	// all other layers and shards is not in them, so it must not be here.
+	cold = 128 << 20
 )
 
 // Rehearse times all layers on some shards, one after the other, as a worker computes
@@ -42,9 +45,6 @@ func Rehearse(ctx context.Context, t Task, firsts []uint32, shards []int) (*Timi
 		return nil, fmt.Errorf("time the layers: %w", err)
 	}
 	for _, a := range r.acts {
-		if a.times[0] == nil {
-			continue // there was no time for it
-		}
 		timing.Shards = append(timing.Shards, uint32(a.shard))
 		for _, seconds := range a.times {
 			timing.Times = append(timing.Times, middle(seconds))
@@ -54,14 +54,14 @@ func Rehearse(ctx context.Context, t Task, firsts []uint32, shards []int) (*Timi
 	return timing, nil
 }
 
-// spread takes so many of some shards at most, from all over them.
-func spread(shards []int, most int) []int {
-	if len(shards) <= most {
-		return shards
+// spread takes so many of some things at most, from all over them, the first among them.
+func spread[E any](things []E, most int) []E {
+	if len(things) <= most {
+		return things
 	}
-	some := make([]int, most)
+	some := make([]E, most)
 	for i := range some {
-		some[i] = shards[i*len(shards)/most]
+		some[i] = things[i*len(things)/most]
 	}
 	return some
 }
@@ -75,13 +75,13 @@ func middle(seconds []float64) float64 {
 	return seconds[len(seconds)/2]
 }
 
-// A rehearsal is all layers of a model, which see their rows in the same memory: nobody
-// looks at what they hold.
+// A rehearsal is all layers of a model. Where rows take more memory than is cold, layers
+// see them in that of others: nobody looks at what they hold.
 type rehearsal struct {
 	*Task
 	infos  []nn.StageInfo
 	acts   []*act
-	widths map[int]*width
+	levels []*level // of each stage; nil where it sees no others
 	pass   *nn.Pass
 	space  tensor.Arena // of the pass
 	kept   tensor.Arena
@@ -96,12 +96,10 @@ type act struct {
 	batch    sample.Batch
 	block    *sample.Block
 	rows     []int32 // of its sources
+	seen     []tensor.Matrix
 	labels   []int32
 	times    [][]float64 // of each stage, in each direction
 }
-
-// A width is the rows that layers of so many columns see.
-type width struct{ rows, back, seen tensor.Matrix }
 
 func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (err error) {
 	rows, most := uint32(min(r.Topology.Vertices(), mostRows)), 0
@@ -134,16 +132,41 @@ func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (er
 		r.Device.Zero(m)
 		return m
 	}
-	r.widths = map[int]*width{}
+	r.levels = make([]*level, len(r.infos))
+	number := r.Device.Type().Bytes()
+	levels := ring(func(cols int) *level { return &level{rows: zeros(int(rows), cols), back: zeros(int(rows), cols)} })
+	seen := ring(func(cols int) tensor.Matrix { return zeros(most, cols) })
 	for i, s := range r.infos {
-		if i > 0 && s.Hops > 0 && r.widths[s.In] == nil {
-			r.widths[s.In] = &width{zeros(int(rows), s.In), zeros(int(rows), s.In), zeros(most, s.In)}
+		if i > 0 && s.Hops > 0 {
+			r.levels[i] = levels(s.In, 2*int(rows)*s.In*number)
+		}
+	}
+	for _, a := range r.acts {
+		a.seen = make([]tensor.Matrix, len(r.infos))
+		for i, s := range r.infos {
+			if r.levels[i] != nil {
+				a.seen[i] = seen(s.In, most*s.In*number).RowRange(0, len(a.rows))
+			}
 		}
 	}
 	r.pass = r.Model.NewPass(r.Device, r.space)
 	r.pass.Weights, r.pass.Gradients, r.pass.Train = r.Weights, zeros(1, r.Model.Size()), true
 	r.sum = room(bytes(r.pass.Gradients))
 	return nil
+}
+
+// ring returns what gives memory of some width, each time another, until there is as much
+// as is cold: then those again.
+func ring[M any](make func(width int) M) func(width, bytes int) M {
+	made, next, held := map[int][]M{}, map[int]int{}, map[int]int{}
+	return func(width, bytes int) M {
+		if len(made[width]) == 0 || held[width] < cold {
+			made[width], held[width] = append(made[width], make(width)), held[width]+bytes
+		}
+		m := made[width][next[width]%len(made[width])]
+		next[width]++
+		return m
+	}
 }
 
 func (r *rehearsal) close() {
@@ -154,23 +177,43 @@ func (r *rehearsal) close() {
 	}
 }
 
-// run times shard after shard, round after round. The first takes its memory, and is done
-// once more.
+// run has all shards go forward, and then all go back, as they do in an epoch, round after
+// round. The first round takes its memory: what it took counts only where there is no time
+// for another.
 func (r *rehearsal) run(ctx context.Context) error {
-	if err := r.once(ctx, r.acts[0]); err != nil {
+	begin := time.Now()
+	if _, _, err := r.forward(ctx, r.acts[0], 0); err != nil {
 		return err
 	}
+	// A round takes about four times as long for each shard.
+	if took := 4 * time.Since(begin); took > 0 {
+		r.acts = spread(r.acts, max(1, int(rehearsed/took)))
+	}
 	clear(r.acts[0].times)
-	r.shards = r.shards[:0]
-	begin := time.Now()
-	for range rounds {
+	for round := range rounds {
+		if round == 1 {
+			for _, a := range r.acts {
+				clear(a.times)
+			}
+			r.shards = r.shards[:0]
+		}
+		for _, l := range r.levels {
+			if l != nil {
+				r.Device.Zero(l.back) // so that what is added up in it stays finite
+			}
+		}
 		for _, a := range r.acts {
-			if err := r.once(ctx, a); err != nil {
+			if _, _, err := r.forward(ctx, a, 0); err != nil {
 				return err
 			}
-			if time.Since(begin) > rehearsed {
-				return nil
+		}
+		for _, a := range slices.Backward(r.acts) {
+			if err := r.backAgain(ctx, a); err != nil {
+				return err
 			}
+		}
+		if time.Since(begin) > rehearsed {
+			return nil
 		}
 	}
 	return nil
@@ -179,6 +222,8 @@ func (r *rehearsal) run(ctx context.Context) error {
 // A watch tells how long it is since it was asked last.
 type watch time.Time
 
+func started() watch { return watch(time.Now()) }
+
 func (w *watch) lap() float64 {
 	now := time.Now()
 	took := now.Sub(time.Time(*w)).Seconds()
@@ -186,36 +231,18 @@ func (w *watch) lap() float64 {
 	return took
 }
 
-// once has a shard go forward, forward again and back, and notes what that took.
-func (r *rehearsal) once(ctx context.Context, a *act) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+func (a *act) note(s, direction int, seconds float64) {
+	at := s*directions + direction
+	a.times[at] = append(a.times[at], seconds)
+}
+
+// backAgain has a shard go forward again, and back.
+func (r *rehearsal) backAgain(ctx context.Context, a *act) error {
+	x, carry, err := r.forward(ctx, a, 1)
+	if err != nil {
+		return err
 	}
-	for _, w := range r.widths {
-		r.Device.Zero(w.back) // so that what is added up in it stays finite
-	}
-	note := func(s, direction int, seconds float64) {
-		at := s*directions + direction
-		a.times[at] = append(a.times[at], seconds)
-	}
-	var x, carry tensor.Matrix
-	for again := range 2 {
-		r.space.Reset()
-		r.pass.Begin()
-		x, carry = tensor.Matrix{}, tensor.Matrix{}
-		w := watch(time.Now())
-		for s := range r.infos {
-			var err error
-			if x, err = r.forward(a, s, again == 0, x, carry); err != nil {
-				return err
-			}
-			if s == 0 && r.infos[s].CarryOut > 0 {
-				carry = x
-			}
-			note(s, again, w.lap())
-		}
-	}
-	w := watch(time.Now())
+	w := started()
 	r.Device.Zero(r.pass.Gradients)
 	beside := w.lap()
 	dy, dcarry := r.space.Alloc(r.Device.Type(), x.Rows, x.Cols), tensor.Matrix{}
@@ -226,15 +253,35 @@ func (r *rehearsal) once(ctx context.Context, a *act) error {
 	r.Loss(dy, x, a.labels)
 	for s := len(r.infos) - 1; s >= 0; s-- {
 		dy = r.back(a, s, dy, dcarry)
-		note(s, 2, w.lap())
+		a.note(s, 2, w.lap())
 	}
 	read(r.Device, r.sum, r.pass.Gradients)
 	r.shards = append(r.shards, beside+w.lap())
 	return nil
 }
 
-// forward is one stage of the model. The second time, what it sees of others is there.
-func (r *rehearsal) forward(a *act, s int, first bool, x, carry tensor.Matrix) (tensor.Matrix, error) {
+// forward has a shard go through all layers: for the first time, or again.
+func (r *rehearsal) forward(ctx context.Context, a *act, time int) (x, carry tensor.Matrix, err error) {
+	if ctx.Err() != nil {
+		return x, carry, context.Cause(ctx)
+	}
+	r.space.Reset()
+	r.pass.Begin()
+	w := started()
+	for s := range r.infos {
+		if x, err = r.layer(a, s, time == 0, x, carry); err != nil {
+			return x, carry, err
+		}
+		if s == 0 && r.infos[s].CarryOut > 0 {
+			carry = x
+		}
+		a.note(s, time, w.lap())
+	}
+	return x, carry, nil
+}
+
+// layer is one stage of the model. The second time, what it sees of others is there.
+func (r *rehearsal) layer(a *act, s int, first bool, x, carry tensor.Matrix) (tensor.Matrix, error) {
 	var in nn.Input
 	var block *sample.Block
 	seen, vertices := tensor.Matrix{}, a.vertices
@@ -244,14 +291,12 @@ func (r *rehearsal) forward(a *act, s int, first bool, x, carry tensor.Matrix) (
 	if r.infos[s].Hops > 0 {
 		block, vertices = a.block, a.block.Vertices
 		if s > 0 {
-			at := r.widths[r.infos[s].In]
-			if first {
-				r.Device.Combine(at.seen.RowRange(0, seen.Rows), 1, seen, 0, tensor.Matrix{}) // into the way's rows
+			if rows := r.levels[s].rows; first {
+				own := rows.RowRange(min(int(a.rows[0]), rows.Rows-seen.Rows), seen.Rows)
+				r.Device.Combine(own, 1, seen, 0, tensor.Matrix{})
+				r.Device.Gather(a.seen[s], []tensor.Part{{X: rows}}, unsigned(a.rows))
 			}
-			seen = at.seen.RowRange(0, len(a.rows))
-			if first {
-				r.Device.Gather(seen, []tensor.Part{{X: at.rows}}, unsigned(a.rows))
-			}
+			seen = a.seen[s]
 		}
 	}
 	if s == 0 {
@@ -274,7 +319,7 @@ func (r *rehearsal) back(a *act, s int, dy, dcarry tensor.Matrix) tensor.Matrix 
 	}
 	dx := dseen.RowRange(0, len(a.vertices))
 	if r.infos[s].Hops > 0 {
-		r.Device.ScatterAdd(r.widths[r.infos[s].In].back, dseen, a.rows)
+		r.Device.ScatterAdd(r.levels[s].back, dseen, a.rows)
 	}
 	r.pass.Leave(s, dx)
 	return dx
@@ -283,9 +328,9 @@ func (r *rehearsal) back(a *act, s int, dy, dcarry tensor.Matrix) tensor.Matrix 
 // rest times what is done of no layer.
 func (r *rehearsal) rest() (of rest) {
 	of.Shard = middle(r.shards)
-	for _, w := range r.widths {
-		if n := w.rows.Rows * w.rows.Cols; n > 0 {
-			of.Row = each(n, func() { r.Device.Combine(w.back, 1, w.rows, 0, tensor.Matrix{}) })
+	for _, l := range r.levels {
+		if l != nil && l.rows.Rows*l.rows.Cols > 0 {
+			of.Row = each(l.rows.Rows*l.rows.Cols, func() { r.Device.Combine(l.back, 1, l.rows, 0, tensor.Matrix{}) })
 			break
 		}
 	}
@@ -310,7 +355,7 @@ func each(numbers int, do func()) float64 {
 	do()
 	var took []float64
 	for range rounds {
-		w := watch(time.Now())
+		w := started()
 		do()
 		took = append(took, w.lap())
 	}
