@@ -26,8 +26,15 @@ type load struct {
 	nodes      int
 }
 
-// ends is what a matrix takes at most beyond its numbers, since it begins at a whole line.
-const ends = 128
+const (
+	// ends is what a matrix takes at most beyond its numbers, since it begins at a whole line.
+	ends = 128
+	// slab is of what processors' arenas are multiples.
+	slab = 2 << 20
+)
+
+// slabs is what an arena takes that holds so many bytes.
+func slabs(bytes int) int { return (bytes + slab - 1) / slab * slab }
 
 // bytes is all that a worker takes once it is open and has trained, features aside.
 func (l *load) bytes() uint64 {
@@ -111,12 +118,13 @@ func (l *load) kept() int {
 		m.Sources += l.census.Sources[shard]
 		grains++
 	})
-	n := m.Kept() + ends*(grains*(2+len(m.Widths))+4*len(l.ways)*len(m.Widths)) + l.most()*(l.model.Size()*l.number+ends)
+	n := slabs(m.Kept() + ends*(grains*(2+len(m.Widths))+4*len(l.ways)*len(m.Widths)) + l.most()*(l.model.Size()*l.number+ends))
 	if l.histories() {
-		n += l.model.Size() * l.number
+		early := l.model.Size() * l.number
 		if !l.last() {
-			n += m.Own * l.infos()[l.end].In * l.number
+			early += m.Own * l.infos()[l.end].In * l.number
 		}
+		n += slabs(early)
 	}
 	return n
 }
@@ -159,21 +167,29 @@ func (l *load) pass(shard int) int {
 	return n
 }
 
-// passes is the memory of all that are under way at once.
-func (l *load) passes() (n int) {
-	places := make([]int, l.most()) // where passes are made again
+// places is what each pass takes that is under way beside others: of each shard or, where
+// passes are made again, of each of those that are at one position.
+func (l *load) places() (all []int) {
 	at := make([]int, l.shape.Positions())
 	l.shards(func(p, shard int) {
 		bytes := l.pass(shard)
-		if !l.recompute {
-			n += bytes
-			return
+		if !l.recompute || at[p] == len(all) {
+			all = append(all, 0)
 		}
-		places[at[p]] = max(places[at[p]], bytes)
+		place := len(all) - 1
+		if l.recompute {
+			place = at[p]
+		}
+		all[place] = max(all[place], bytes)
 		at[p]++
 	})
-	for _, bytes := range places {
-		n += bytes
+	return all
+}
+
+// passes is the memory of all of them.
+func (l *load) passes() (n int) {
+	for _, bytes := range l.places() {
+		n += slabs(bytes)
 	}
 	return n
 }
@@ -229,7 +245,7 @@ func (l *load) halo() (n int) {
 			}
 		}
 	}
-	return n + largest*widest*l.number
+	return n + slabs(largest*widest*l.number)
 }
 
 // sums is where gradients of shards lie, and their sums on their way.

@@ -1,7 +1,5 @@
 package pipe
 
-import "github.com/hopmesh/hopmesh/engine/nn"
-
 // Memory is what the memory of a node depends on, beside its passes.
 type Memory struct {
 	Number int
@@ -56,62 +54,26 @@ func (w *Worker) keeps() int {
 
 // Bytes is what the worker takes once it is open and has trained, features aside. entries
 // is how many a row of sparse features has; 0: they are dense.
-func (w *Worker) Bytes(entries float64) (bytes uint64) {
-	number := w.Device.Type().Bytes()
-	bytes = uint64(w.keeps() + 3*w.Model.Size()*number)
-	if w.refreshes() {
-		bytes += uint64(w.Model.Size() * number)
-	}
-	passes, live := make([]uint64, len(w.grains)), uint64(0)
-	for _, g := range w.grains {
-		passes[g.number] = uint64(w.passBytes(g, entries))
-		bytes += uint64(16*len(g.rows) + 16*g.block.Entries()) // its block
-	}
-	for p := range w.Shape.Positions() {
-		sum := uint64(0)
-		for _, way := range w.ways {
-			for _, g := range way.at[p] {
-				sum += passes[g.number]
-			}
-		}
-		if !w.Recompute {
-			live += sum
-		} else {
-			live = max(live, sum)
-		}
-	}
-	bytes += live + uint64(w.sends()*number)
-	if w.ways != nil {
-		from, to := w.columns(w.first, w.end)
-		bytes += uint64((len(w.grains) + 6) * (to - from) * number)
-	}
-	return bytes
+func (w *Worker) Bytes(entries float64) uint64 {
+	w.entries = entries
+	return w.load().bytes()
 }
 
-// passBytes is what a grain's pass takes.
-func (w *Worker) passBytes(g *grain, entries float64) int {
-	in, rows := nn.InputSize{Sparse: entries > 0}, len(g.vertices)
-	if w.infos[0].Hops > 0 {
-		rows = len(g.rows)
+// load is what the worker has to do.
+func (w *Worker) load() *load {
+	shards := len(w.Shape.firsts) - 1
+	l := &load{
+		model: w.Model, number: w.Device.Type().Bytes(), entries: w.entries, shape: w.Shape, mirrors: w.seen,
+		census: &Census{Firsts: w.Shape.firsts, Sources: make([]int, shards), Entries: make([]int, shards)},
+		seats:  w.Seats, stage: w.stage, first: w.first, end: w.end,
+		recompute: w.Recompute, policy: w.Halo.Policy, nodes: w.nodes(),
 	}
-	in.Entries = int(float64(rows) * entries)
-	return w.Model.ForecastPart(w.first, w.end, in, nn.Size{Targets: len(g.vertices), Sources: len(g.rows), Entries: g.block.Entries()})
-}
-
-// sends is how many numbers lie where others take them, and where what they send comes.
-func (w *Worker) sends() (n int) {
 	for _, way := range w.ways {
-		if w.first > 0 {
-			n += 2 * way.own() * (w.infos[w.first].In + w.infos[w.first].CarryIn)
-		}
-		if w.end < len(w.infos) {
-			n += 3 * way.own() * (w.infos[w.end].In + w.infos[w.end].CarryIn)
-		}
-		for s := w.first; s < w.end; s++ {
-			if w.sees(s) {
-				n += 4 * len(way.mirrors) * w.infos[s].In
-			}
-		}
+		l.ways = append(l.ways, way.number)
 	}
-	return n
+	for _, g := range w.grains {
+		l.census.Sources[g.shard] += len(g.rows)
+		l.census.Entries[g.shard] += g.block.Entries()
+	}
+	return l
 }

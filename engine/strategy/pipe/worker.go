@@ -23,6 +23,7 @@ type Worker struct {
 	ways       []*way
 	grains     []*grain
 	seen       *Mirrors
+	entries    float64 // of a row of sparse features, as Bytes was told
 
 	kept   tensor.Arena   // of what lives as long as the worker
 	early  tensor.Arena   // of the weights of before
@@ -219,12 +220,8 @@ func (w *Worker) allocatePasses() error {
 	for range most {
 		w.rooms = append(w.rooms, w.kept.Alloc(w.Device.Type(), 1, w.Model.Size()))
 	}
-	passes := most
-	if !w.Recompute {
-		passes = len(w.grains)
-	}
-	for range passes {
-		a, err := w.Device.NewArena(0)
+	for _, bytes := range w.load().places() {
+		a, err := w.Device.NewArena(bytes)
 		if err != nil {
 			return err
 		}
