@@ -125,7 +125,7 @@ func TestTheAdviceForTooLittleMemory(t *testing.T) {
 		"take a smaller --fanout or --hidden, or a number for --batch":                                                       {Fanouts: []int{5}},
 		"take a smaller --hidden, or numbers for --batch and --fanout":                                                       {},
 		"take a smaller --hidden, share the job among more nodes, or allow more":                                             {Sharing: strategy.Settings{Strategy: strategy.Graph}},
-		"has 1.0 MiB: leave out --set pipe.recompute=off, take a smaller --hidden, share the job among more nodes, or allow": {Sharing: strategy.Settings{Strategy: strategy.Pipe, Pipe: strategy.PipeSettings{Keep: true}}},
+		"leave out --set pipe.recompute=off, take a smaller --hidden, share the job among more nodes, or allow": {Sharing: strategy.Settings{Strategy: strategy.Pipe, Pipe: strategy.PipeSettings{Keep: true}}},
 		"give fewer values to --sweep, which makes 3 models, take a smal":                                                    {Sweep: make([]Variant, 3)},
 	} {
 		err := lacking(1<<20, 2<<20, true, r.smaller())
