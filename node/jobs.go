@@ -295,6 +295,7 @@ func epochOf(e plan.Epoch) api.JobEpoch {
 		Epoch: e.Epoch, Model: e.Model, Loss: e.Loss, Seconds: e.Seconds, Phases: api.JobPhases(e.Phases), Rows: api.JobRows(e.Rows),
 		Requests: api.JobRequests(e.Requests), Bytes: api.JobBytes(e.Bytes), Generation: e.Generation, Weights: e.Weights,
 		Strategy: e.Strategy, Why: e.Why, Slots: e.Slots, Behind: e.Behind, Super: e.Super, Seen: e.Seen,
+		Predicted: (*api.JobPredicted)(e.Predicted),
 	}
 	if v := e.Eval; v != nil {
 		a.TrainAccuracy, a.ValAccuracy, a.TestAccuracy = v.Train, v.Val, v.Test

@@ -125,11 +125,41 @@ type Epoch struct {
 	Why      string `json:"why,omitempty"`
 	Slots    int    `json:"slots,omitempty"`
 	Behind   int    `json:"behind,omitempty"`
+	// Predicted is what a pipeline's nodes thought that it would take; nil: they did not.
+	Predicted *Prediction `json:"predicted,omitempty"`
 
 	// Super is the super-epoch of grappa that it is of, from 1, and Seen the share of all
 	// edges that the groups of their targets have seen so far.
 	Super int     `json:"super_epoch,omitempty"`
 	Seen  float64 `json:"edges_seen,omitempty"`
+}
+
+// A Prediction is what an epoch of a pipeline takes on average, as its nodes thought when
+// they met, in seconds, with a history's share of that. It is told of epochs that have no slots, nor
+// anything else of strategies that are none, which keeps them short.
+type Prediction struct {
+	Stages  int     `json:"stages"`
+	Ways    int     `json:"ways"`
+	Seconds float64 `json:"seconds"`
+	History float64 `json:"history,omitempty"`
+}
+
+// checkPrediction wants numbers that a program may show and add up.
+func (e Epoch) checkPrediction() error {
+	p := e.Predicted
+	if p == nil {
+		return nil
+	}
+	if e.Model != 0 || e.Slots != 0 || e.Behind != 0 || e.Super != 0 || e.Seen != 0 {
+		return fmt.Errorf("%w: epoch %d is told of as a pipeline's, and as another's", ErrInvalid, e.Epoch)
+	}
+	if !finite(p.Seconds) || !finite(p.History) {
+		return fmt.Errorf("%w: %v s of an epoch are predicted, and %v s of a history", ErrInvalid, p.Seconds, p.History)
+	}
+	if p.Stages < 1 || p.Ways < 1 || max(p.Stages, p.Ways) > maxSlots {
+		return fmt.Errorf("%w: %d stages of %d ways are predicted", ErrInvalid, p.Stages, p.Ways)
+	}
+	return nil
 }
 
 // Phases is where the time of an epoch went, in seconds.

@@ -62,7 +62,7 @@ func (e Epoch) check(j Job) error {
 		return fmt.Errorf("%w: epoch %d is of super-epoch %d, and has seen %v of all edges", ErrInvalid, e.Epoch, e.Super, e.Seen)
 	}
 	return cmp.Or(checkNumber("generation", e.Generation), checkHex("SHA-256", e.Weights, sha256Len),
-		checkOptional("strategy", e.Strategy), checkWhy(e.Why))
+		checkOptional("strategy", e.Strategy), checkWhy(e.Why), e.checkPrediction())
 }
 
 // checkBest wants epochs that were evaluated, of a sweep one for each model and the best

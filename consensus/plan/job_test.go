@@ -78,6 +78,26 @@ func TestLongestReport(t *testing.T) {
 	if err := c.Epochs[0].check(Job{Epochs: MaxEpochs, Bests: make([]int, MaxModels)}); err != nil {
 		t.Error(err)
 	}
+	// A pipeline's has other words.
+	piped := c.Epochs[0]
+	piped.Model, piped.Slots, piped.Behind, piped.Super, piped.Seen = 0, 0, 0, 0, 0
+	piped.Predicted = &Prediction{maxSlots, maxSlots, math.Pi, math.Pi}
+	if err := piped.check(Job{Epochs: MaxEpochs}); err != nil {
+		t.Error(err)
+	}
+	if written, err := json.Marshal(piped); err != nil || (len(written)+1)*MaxHistory > MaxSnapshot*3/4 {
+		t.Errorf("%d bytes an epoch of a pipeline, %v: a snapshot has no room for what else there is", len(written), err)
+	}
+	for _, bad := range []Prediction{{0, 1, 1, 0}, {1, maxSlots + 1, 1, 0}, {1, 1, math.NaN(), 0}, {1, 1, 1, math.Inf(1)}} {
+		piped.Predicted = &bad
+		if err := piped.check(Job{Epochs: MaxEpochs}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%+v is predicted: %v", bad, err)
+		}
+	}
+	piped.Predicted, piped.Slots = &Prediction{1, 1, 1, 0}, 1
+	if err := piped.check(Job{Epochs: MaxEpochs}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a pipeline has slots: %v", err)
+	}
 	if written, err := json.Marshal(c.Epochs[0]); err != nil || (len(written)+1)*MaxHistory > MaxSnapshot*3/4 {
 		t.Errorf("%d bytes an epoch, %v: a snapshot has no room for what else there is", len(written), err)
 	}

@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -67,8 +68,8 @@ func TestBadValuesGetASentence(t *testing.T) {
 		"p3.push=all":         "p3.push=all: it is one of resample, blocks",
 		"wire.features=f64":   "it is one of stored, bf16",
 		"topology=ring":       "it is one of auto, replicated, sharded",
-		"pipe.stages=auto":    "pipe.stages=auto: it is nodes, or a whole number from 1 to",
-		"pipe.ways=0":         "it is usual, or a whole number from 1 to",
+		"pipe.stages=many":    "pipe.stages=many: it is nodes, auto, or a whole number from 1 to",
+		"pipe.ways=0":         "it is usual, auto, or a whole number from 1 to",
 		"pipe.chunks=-2":      "it is shards, or a whole number from 1 to",
 		"pipe.halo=old":       "it is one of exact, previous-epoch, sampled, skip",
 		"pipe.share=0":        "it is a whole number from 1 to 100, in percent",
@@ -147,7 +148,7 @@ func TestWhatCanNotBeTogether(t *testing.T) {
 		"edges of groups":    {Settings{Strategy: Grappa, Topology: replicated}, "topology=replicated: with --strategy grappa nodes bring the edges that their groups see, and no others"},
 		"edges of others":    {Settings{Strategy: Grappa, Topology: sharded}, ""},
 		"bits of ways":       {Settings{Strategy: Graph, Deterministic: true, Pipe: PipeSettings{Ways: 4}}, ""},
-		"negative stages":    {Settings{Pipe: PipeSettings{Stages: -1}}, "pipe.stages=-1"},
+		"negative stages":    {Settings{Pipe: PipeSettings{Stages: -2}}, "pipe.stages=-2"},
 	} {
 		err := c.s.Check()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -204,6 +205,22 @@ func TestStagesAndNodes(t *testing.T) {
 	if err := s.CheckNodes(5); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
+	// Ways of one stage may be more than nodes, as where nodes have gone.
+	for name, p := range map[string]PipeSettings{Graph: {Ways: 7}, Pipe: {Ways: 7}} {
+		if err := (&Settings{Strategy: name, Pipe: p}).CheckNodes(5); err != nil {
+			t.Errorf("%s with 7 ways on 5 nodes: %v", name, err)
+		}
+	}
+	asked := Settings{Strategy: Pipe, Pipe: PipeSettings{Stages: Asked, Ways: Asked}}
+	if err := errors.Join(asked.Check(), asked.CheckNodes(1), asked.CheckShards(1)); err != nil {
+		t.Error(err)
+	}
+	s.Pipe.Stages, s.Pipe.Ways = 6, 1
+	want = "6 stages of 1 way are work for 6 nodes, and the dataset is on 5: choose fewer with --set pipe.stages and pipe.ways"
+	if err := s.CheckNodes(5); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	s.Pipe = PipeSettings{Stages: 3, Ways: 2}
 	s.Pipe.Chunks = 7
 	if err := s.CheckShards(7); err != nil {
 		t.Error(err)
@@ -226,7 +243,7 @@ func TestStagesAndNodes(t *testing.T) {
 		stages, ways, chunks int
 	}{
 		{Pipe, PipeSettings{}, 4, 1, 20}, {Pipe, PipeSettings{Ways: 2}, 2, 2, 20}, {Pipe, PipeSettings{Stages: 2, Chunks: 5}, 2, 1, 5},
-		{Graph, PipeSettings{}, 1, 5, 5}, {Graph, PipeSettings{Ways: 2}, 1, 2, 2},
+		{Pipe, PipeSettings{Stages: Asked, Ways: Asked}, 4, 1, 20}, {Graph, PipeSettings{Ways: Asked}, 1, 5, 5}, {Graph, PipeSettings{}, 1, 5, 5}, {Graph, PipeSettings{Ways: 2}, 1, 2, 2},
 	} {
 		p := &c.s
 		if a, b, d := p.StagesOf(c.strategy, 5, 4), p.WaysOf(c.strategy, 5), p.ChunksOf(c.strategy, 5, 20); a != c.stages || b != c.ways || d != c.chunks {

@@ -10,8 +10,8 @@ import (
 
 // PipeSettings are those of pipe, and of graph, which is one stage of it.
 type PipeSettings struct {
-	Stages int    `json:"stages,omitempty"` // 0: as many as nodes, and as layers
-	Ways   int    `json:"ways,omitempty"`   // 0: one for pipe, for graph as many as nodes
+	Stages int    `json:"stages,omitempty"` // 0: as many as nodes, and as layers; or Asked
+	Ways   int    `json:"ways,omitempty"`   // 0: one for pipe, for graph as many as nodes; or Asked
 	Chunks int    `json:"chunks,omitempty"` // of all ways; 0: as many as shards
 	Halo   string `json:"halo,omitempty"`   // exact (which is ""), previous-epoch, sampled or skip
 	// Share is that of the rows that are sampled, Age for how many epochs sending is
@@ -58,11 +58,15 @@ const (
 	shards  = "shards"
 )
 
+// Asked is how many stages or ways a job has whose nodes choose that when they have met.
+const Asked = -1
+
 // Piped says whether a strategy trains the whole graph in each step, with rows that
 // travel between layers.
 func Piped(strategy string) bool { return strategy == Pipe || strategy == Graph }
 
-// WaysOf is how many ways a job has that so many nodes share.
+// WaysOf is how many ways a job has that so many nodes share: as if nobody asked for a
+// choice, where that is yet to be made.
 func (s *PipeSettings) WaysOf(strategy string, nodes int) int {
 	switch {
 	case s.Ways > 0:
@@ -125,10 +129,11 @@ func (s *PipeSettings) Chained() bool { return s.HistoriesOf() != HistoriesMade 
 // check says in a sentence what can't be had together.
 func (s *PipeSettings) check(strategy string, deterministic bool) error {
 	for _, n := range []struct {
-		key string
-		n   int
-	}{{"stages", s.Stages}, {"ways", s.Ways}, {"chunks", s.Chunks}, {"period", s.Period}, {"age", s.Age}} {
-		if n.n < 0 || n.n > mostCount {
+		key   string
+		n     int
+		least int
+	}{{"stages", s.Stages, Asked}, {"ways", s.Ways, Asked}, {"chunks", s.Chunks, 0}, {"period", s.Period, 0}, {"age", s.Age, 0}} {
+		if n.n < n.least || n.n > mostCount {
 			return fmt.Errorf("pipe.%s=%d: it is a whole number from 1 to %d", n.key, n.n, mostCount)
 		}
 	}
@@ -153,7 +158,7 @@ func (s *PipeSettings) check(strategy string, deterministic bool) error {
 		return fmt.Errorf("pipe.age=%d is for pipe.halo=%s: leave it out, or choose that", s.Age, RowsSkip)
 	case strategy == Pipe && s.HaloOf() != RowsExact && (s.Ways < 2 || s.Chunks != s.Ways):
 		return fmt.Errorf("pipe.halo=%s: histories are made of rows of now, so this is for chunks that have none, one for each of several ways: set pipe.chunks and pipe.ways to the same number, or choose --strategy %s, or %s", s.Halo, Graph, RowsExact)
-	case strategy == Graph && deterministic && s.Ways == 0:
+	case strategy == Graph && deterministic && s.Ways < 1:
 		return fmt.Errorf("--deterministic promises the same bits on any number of nodes, and with --strategy %s they depend on the ways, which are as many as nodes where nothing is said: choose --set pipe.ways=N", Graph)
 	}
 	return nil
@@ -171,27 +176,37 @@ func (s *PipeSettings) checkShards(shards int) error {
 	return nil
 }
 
-// checkNodes says in a sentence what a job can't begin with on so many nodes.
+// checkNodes says in a sentence what a job can't begin with on so many nodes. Ways of one
+// stage may be more than nodes, each of which does several then, as where nodes have gone;
+// what is learnt is the same.
 func (s *PipeSettings) checkNodes(strategy string, nodes int) error {
 	stages, ways := s.StagesOf(strategy, nodes, 1), s.WaysOf(strategy, nodes)
-	if Piped(strategy) && (s.Stages > 0 || s.Ways > 0) && stages*ways > nodes {
-		return fmt.Errorf("%d stages of %d ways are work for %d nodes, and the dataset is on %d: choose fewer with --set pipe.stages and pipe.ways", stages, ways, stages*ways, nodes)
+	if strategy == Pipe && stages > 1 && stages*ways > nodes {
+		return fmt.Errorf("%s of %s are work for %d nodes, and the dataset is on %d: choose fewer with --set pipe.stages and pipe.ways", counted(stages, "stage"), counted(ways, "way"), stages*ways, nodes)
 	}
 	return nil
+}
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // pipeAndGraph is what settings apply to that graph has, too.
 const pipeAndGraph = Pipe + ", " + Graph
 
 var pipeKeys = []key{
-	{Key{"pipe.stages", Pipe, "nodes|N", nodes,
-		"how many stages the layers are cut into: each node has one, as far as there are layers"},
-		func(s *Settings, v string) error { return some(v, nodes, &s.Pipe.Stages, mostCount) },
-		func(s *Settings) string { return someOr(s.Pipe.Stages, nodes) }},
-	{Key{"pipe.ways", pipeAndGraph, "usual|N", usually,
-		"how many nodes share a stage, each with a part of the vertices, and bring each other rows before each layer: usually one or, for graph, as many as there are"},
-		func(s *Settings, v string) error { return some(v, usually, &s.Pipe.Ways, mostCount) },
-		func(s *Settings) string { return someOr(s.Pipe.Ways, usually) }},
+	{Key{"pipe.stages", Pipe, "nodes|auto|N", nodes,
+		"how many stages the layers are cut into: each node has one, as far as there are layers, or what the nodes choose by what they measure"},
+		func(s *Settings, v string) error { return askedOr(v, nodes, &s.Pipe.Stages) },
+		func(s *Settings) string { return chosenOr(s.Pipe.Stages, nodes) }},
+	{Key{"pipe.ways", pipeAndGraph, "usual|auto|N", usually,
+		"how many nodes share a stage, each with a part of the vertices, and bring each other rows before each layer: usually one or, for graph, as many as there are; or what the nodes choose"},
+		func(s *Settings, v string) error { return askedOr(v, usually, &s.Pipe.Ways) },
+		func(s *Settings) string { return chosenOr(s.Pipe.Ways, usually) }},
 	{Key{"pipe.chunks", Pipe, "shards|N", shards,
 		"how many chunks the vertices are in, which go through the stages one after the other: more have less idle time, and older rows of each other"},
 		func(s *Settings, v string) error { return some(v, shards, &s.Pipe.Chunks, mostCount) },
@@ -239,6 +254,25 @@ var pipeKeys = []key{
 		"whether backward makes again what forward made, or that is kept, which takes more memory"},
 		func(s *Settings, v string) error { return toggle(v, &s.Pipe.Keep) },
 		func(s *Settings) string { return toggled(s.Pipe.Keep) }},
+}
+
+// askedOr sets a number from 1 on, what is usual, or that the nodes choose.
+func askedOr(value, usual string, to *int) error {
+	if value == Auto {
+		*to = Asked
+		return nil
+	}
+	if some(value, usual, to, mostCount) != nil {
+		return fmt.Errorf("it is %s, %s, or a whole number from 1 to %d", usual, Auto, mostCount)
+	}
+	return nil
+}
+
+func chosenOr(n int, usual string) string {
+	if n == Asked {
+		return Auto
+	}
+	return someOr(n, usual)
 }
 
 // whole sets a number from 1 on, whose default is kept as 0.

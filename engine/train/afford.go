@@ -10,6 +10,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/headroom"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // The messages in which nodes tell each other of memory, before they take any for weights
@@ -160,6 +161,12 @@ func (r *Recipe) smaller() string {
 	advice := ""
 	if len(r.Sweep) > 1 {
 		advice = fmt.Sprintf("give fewer values to --sweep, which makes %d models, ", len(r.Sweep))
+	}
+	switch s := &r.Sharing; {
+	case s.Strategy == strategy.Pipe && s.Pipe.Keep:
+		return "leave out --set pipe.recompute=off, take a smaller --hidden, share the job among more nodes"
+	case strategy.Piped(s.Strategy): // which have no batches
+		return "take a smaller --hidden, share the job among more nodes"
 	}
 	some := slices.ContainsFunc(r.Fanouts, func(n int) bool { return n > 0 })
 	switch {

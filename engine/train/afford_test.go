@@ -1,6 +1,7 @@
 package train
 
 import (
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"strings"
 	"testing"
 
@@ -119,11 +120,13 @@ func TestNodesOfAnotherVersionAreNamedFirst(t *testing.T) {
 // What to do about too little memory depends on what the recipe has too much of.
 func TestTheAdviceForTooLittleMemory(t *testing.T) {
 	for want, r := range map[string]Recipe{
-		"take a smaller --batch, --fanout or --hidden":                    {Batch: 5, Fanouts: []int{5, 0}},
-		"take a smaller --batch or --hidden":                              {Batch: 5, Fanouts: []int{0, 0}},
-		"take a smaller --fanout or --hidden, or a number for --batch":    {Fanouts: []int{5}},
-		"take a smaller --hidden, or numbers for --batch and --fanout":    {},
-		"give fewer values to --sweep, which makes 3 models, take a smal": {Sweep: make([]Variant, 3)},
+		"take a smaller --batch, --fanout or --hidden":                                                          {Batch: 5, Fanouts: []int{5, 0}},
+		"take a smaller --batch or --hidden":                                                                    {Batch: 5, Fanouts: []int{0, 0}},
+		"take a smaller --fanout or --hidden, or a number for --batch":                                          {Fanouts: []int{5}},
+		"take a smaller --hidden, or numbers for --batch and --fanout":                                          {},
+		"take a smaller --hidden, share the job among more nodes, or allow more":                                {Sharing: strategy.Settings{Strategy: strategy.Graph}},
+		"leave out --set pipe.recompute=off, take a smaller --hidden, share the job among more nodes, or allow": {Sharing: strategy.Settings{Strategy: strategy.Pipe, Pipe: strategy.PipeSettings{Keep: true}}},
+		"give fewer values to --sweep, which makes 3 models, take a smal":                                       {Sweep: make([]Variant, 3)},
 	} {
 		err := lacking(1<<20, 2<<20, true, r.smaller())
 		if err == nil || !strings.Contains(err.Error(), "has 1.0 MiB: "+want) || !strings.HasSuffix(err.Error(), ", or allow more with `hopmesh agent --memory`") {

@@ -81,6 +81,9 @@ func (t *learner) agree(ctx context.Context, e *Epoch) error {
 		of.add(e, float64(len(messages)))
 	}
 	e.Strategy, e.Why = s.strategy, s.why
+	if t.piped != nil {
+		e.Predicted = t.piped.predicted
+	}
 	if t.isolated != nil {
 		e.see(t.isolated, seen, t.at.Last.Seen)
 	}

@@ -1,6 +1,9 @@
 package train
 
-import "github.com/hopmesh/hopmesh/engine/strategy"
+import (
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
+)
 
 // An Epoch is what is told of one epoch. Shares are of 1.
 type Epoch struct {
@@ -29,6 +32,10 @@ type Epoch struct {
 	Why      string `json:"why,omitempty"`
 	Slots    int    `json:"slots,omitempty"`
 	Behind   int    `json:"behind,omitempty"`
+
+	// Predicted is what a pipeline's nodes thought that an epoch takes on average, by what
+	// they measured when they met; nil: they measured nothing.
+	Predicted *pipe.Prediction `json:"predicted,omitempty"`
 
 	// Of a run whose groups train in isolation: its super-epoch, from 1, and the share of
 	// all edges that the groups of their targets have seen so far.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 

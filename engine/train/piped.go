@@ -21,6 +21,8 @@ type piped struct {
 	// early is the weights that a checkpoint has told of, with which the period under
 	// way began; nil: none has.
 	early []float32
+	// predicted is what an epoch takes, as far as the plan knew; nil: nothing was measured.
+	predicted *pipe.Prediction
 }
 
 // newPiped is nil where there is no pipeline.
@@ -51,10 +53,10 @@ func (t *learner) openPiped(ctx context.Context) error {
 	if err := t.recipe.Sharing.CheckShards(len(t.data.shards)); err != nil {
 		return err
 	}
-	if err := task.Plan(layout, &t.recipe.Sharing, int(t.data.topology.Edges())); err != nil {
+	task.Seed = t.recipe.Seed
+	if err := t.planPiped(ctx, &task, layout); err != nil {
 		return err
 	}
-	task.Seed = t.recipe.Seed
 	p.reads = &reads{data: t.data, device: t.device}
 	task.Features = p.reads
 	var err error

@@ -32,6 +32,8 @@ type state struct {
 	Turned int `json:"turned,omitempty"`
 	// Halo is how many rows of halo a group of grappa has at most, where memory bounds them.
 	Halo int `json:"halo,omitempty"`
+	// Ways are those of a pipeline whose nodes chose them; 0: nobody did.
+	Ways int `json:"ways,omitempty"`
 	// Tuning is what the dealer has found out.
 	Tuning strategy.Tuning `json:"tuning,omitzero"`
 }

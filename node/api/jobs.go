@@ -118,11 +118,22 @@ type JobEpoch struct {
 	Why      string `json:"why,omitempty"`
 	Slots    int    `json:"slots,omitempty"`
 	Behind   int    `json:"behind,omitempty"`
+	// Predicted is what a pipeline's nodes thought that it would take; null: they did not.
+	Predicted *JobPredicted `json:"predicted,omitempty"`
 
 	// Super is the super-epoch of grappa that it is of, from 1, and Seen the share of all
 	// edges that the groups of their targets have seen so far.
 	Super int     `json:"super_epoch,omitempty"`
 	Seen  float64 `json:"edges_seen,omitempty"`
+}
+
+// JobPredicted is what an epoch of a pipeline takes on average, as its nodes thought by
+// what they measured when they met. Notes and the reason say of what it is the sum.
+type JobPredicted struct {
+	Stages  int     `json:"stages"`
+	Ways    int     `json:"ways"`
+	Seconds float64 `json:"seconds"`
+	History float64 `json:"history"` // of them: a history, shared by the epochs that see it
 }
 
 // JobPhases is where the time of an epoch went, in seconds.

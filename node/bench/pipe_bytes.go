@@ -162,7 +162,7 @@ func newFormula(d api.Dataset, c *cut, a arrangement, model string, layers, hidd
 	v := sizes.Of()
 	return &formula{
 		Moved{
-			Model: model, Layers: layers, Hidden: hidden, Strategy: a.String(), Nodes: a.nodes(),
+			Model: model, Layers: layers, Hidden: hidden, Strategy: a.String(), Nodes: a.nodes,
 			Alpha: float64(mirrors) / float64(d.Vertices), RowsBy: v.Boundary + v.Halo, SumsBy: v.Sum + v.Spread,
 		},
 		sizes.History(), a.chunks() > a.ways,

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/node/api"
 )
@@ -80,30 +81,40 @@ func (g *deepGraph) scale() float64 { return float64(g.like.vertices) / float64(
 // An arrangement is how nodes share a deep model: as graph, or as pipe.
 type arrangement struct {
 	strategy     string
-	stages, ways int
+	nodes        int
+	stages, ways int // 0: the nodes choose
 }
 
 func (a arrangement) String() string {
-	if a.strategy == "graph" {
-		return "graph"
+	if a.strategy == strategy.Graph {
+		return a.strategy
 	}
-	return fmt.Sprintf("pipe %dx%d", a.stages, a.ways)
+	return fmt.Sprintf("%s %dx%d", a.strategy, a.stages, a.ways)
 }
 
 // arrangements are those of so many nodes: graph, a stage a node, and two ways.
 func arrangements(nodes int) []arrangement {
-	return []arrangement{{"graph", 1, nodes}, {"pipe", nodes, 1}, {"pipe", nodes / 2, 2}}
+	return []arrangement{{strategy.Graph, nodes, 1, nodes}, {strategy.Pipe, nodes, nodes, 1}, {strategy.Pipe, nodes, nodes / 2, 2}}
 }
 
-// nodes is how many the arrangement is for.
-func (a arrangement) nodes() int { return a.stages * a.ways }
+// chosen is what nodes make of a job that leaves it to them, as an epoch of it tells.
+func (a arrangement) chosen(e api.JobEpoch) (arrangement, error) {
+	if a.stages > 0 {
+		return a, nil
+	}
+	if e.Predicted == nil {
+		return a, fmt.Errorf("epoch %d does not tell what its nodes chose", e.Epoch)
+	}
+	a.stages, a.ways = e.Predicted.Stages, e.Predicted.Ways
+	return a, nil
+}
 
 // chunks is how many there are.
 func (a arrangement) chunks() int {
-	if a.strategy == "graph" {
+	if a.strategy == strategy.Graph {
 		return a.ways
 	}
-	return chunksPerNode * a.nodes()
+	return chunksPerNode * a.nodes
 }
 
 // bubble is the share of its slots in which a stage has nothing to do.
@@ -118,7 +129,10 @@ func (a arrangement) ask(dataset, model string, layers, hidden, epochs int) api.
 		Dataset: dataset, Model: model, Layers: &layers, Hidden: &hidden, Features: "none", Rate: &rate,
 		Epochs: &epochs, EvalEvery: &never, Seed: &seed, Strategy: a.strategy,
 	}
-	if a.strategy == "pipe" {
+	switch {
+	case a.stages == 0:
+		r.Set = set("pipe.stages=auto", "pipe.ways=auto")
+	case a.strategy == strategy.Pipe:
 		r.Set = set(fmt.Sprintf("pipe.stages=%d", a.stages), fmt.Sprintf("pipe.ways=%d", a.ways))
 	}
 	return r
@@ -127,7 +141,7 @@ func (a arrangement) ask(dataset, model string, layers, hidden, epochs int) api.
 // sizes are what the arrangement's bytes depend on, with so many mirrors.
 func (a arrangement) sizes(m *nn.Model, vertices, mirrors, hidden int) pipe.Sizes {
 	s := pipe.Sizes{
-		Stages: a.stages, Ways: a.ways, Nodes: a.nodes(), Vertices: vertices, Mirrors: mirrors, Hidden: hidden, Number: 4,
+		Stages: a.stages, Ways: a.ways, Nodes: a.nodes, Vertices: vertices, Mirrors: mirrors, Hidden: hidden, Number: 4,
 		Tensors: 1, Weights: m.Size(),
 	}
 	for i, info := range m.Stages() {

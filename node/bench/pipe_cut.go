@@ -63,15 +63,24 @@ func (b *bench) cut(ctx context.Context, r api.GenerateRequest, d api.Dataset) (
 
 func (c *cut) close() error { return errors.Join(closeAll(c.shards), os.RemoveAll(c.dir)) }
 
-// mirrors counts those of a model's vertices where nodes share it so.
+// mirrors counts those of a model's vertices where nodes share it so. Which shards make a
+// way, nodes find as they do when they have met, but for what they measure then.
 func (c *cut) mirrors(m *nn.Model, a arrangement) (int, error) {
-	t := pipe.Task{Model: m, Topology: c.edges}
-	layout := strategy.Layout{Nodes: a.nodes(), Firsts: c.firsts, Owners: make([]int, len(c.shards))}
 	set := strategy.Settings{Strategy: a.strategy}
 	if a.strategy == strategy.Pipe {
 		set.Pipe = strategy.PipeSettings{Stages: a.stages, Ways: a.ways}
 	}
-	if err := t.Plan(layout, &set, int(c.edges.Edges())); err != nil {
+	f := &pipe.Facts{
+		Model: m, Census: pipe.NewCensus(c.firsts, c.edges, m.Form()), Network: pipe.Usual, Settings: &set, Number: 4,
+		Layout: strategy.Layout{Nodes: a.nodes, Firsts: c.firsts, Owners: make([]int, len(c.shards))},
+	}
+	f.Costs = pipe.Nominal(m.Stages(), f.Census, m.Size())
+	plan, err := f.Choose(0)
+	if err != nil {
+		return 0, err
+	}
+	t := pipe.Task{Model: m, Topology: c.edges}
+	if err := t.Place(plan, f); err != nil {
 		return 0, err
 	}
 	return pipe.NewMirrors(t.Shape, c.edges).Count(), nil

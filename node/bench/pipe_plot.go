@@ -15,7 +15,7 @@ const (
 )
 
 // colours of the arrangements, in their order.
-var colours = []string{"#8a8a8a", "#3b6ea5", "#7fb2dd"}
+var colours = []string{"#8a8a8a", "#3b6ea5", "#7fb2dd", "#5a9a68"}
 
 // drawnRace is the times as an SVG picture: a bar for each arrangement, cases below each
 // other, each as long as its seconds are of graph's.
@@ -29,7 +29,7 @@ func drawnRace(times []Piped) []byte {
 		_, _ = fmt.Fprintf(&s, `<text x="%d" y="%d" %s>%s</text>`+"\n", x, y, attributes, escaped(text))
 	}
 	write(margin, margin+8, `fill="#222222" font-weight="bold"`, fmt.Sprintf("An epoch of %d layers, in parts of graph's time", deepLayers))
-	for i, name := range []string{"graph", "pipe, a stage a node", "pipe, two ways"} {
+	for i, name := range []string{"graph", "pipe, a stage a node", "pipe, two ways", "pipe, as chosen"} {
 		_, _ = fmt.Fprintf(&s, `<rect x="%d" y="%d" width="10" height="10" fill="%s"/>`+"\n", raceLabel+i*150, headHigh-26, colours[i])
 		write(raceLabel+i*150+15, headHigh-17, `fill="#444444"`, name)
 	}

@@ -30,10 +30,13 @@ func detailsOfPipe(out io.Writer, r Report) error {
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%.2f\t%d\t%d\t%d\t%d\t%s\t%s\t\n", m.Graph, m.Model, m.Nodes, m.Strategy, m.Alpha, m.Rows, m.RowsBy, m.Sums, m.SumsBy, over, by)
 	}
 	if len(r.Piped) > 0 {
-		_, _ = fmt.Fprintln(w, "\nTIMED, AN EPOCH\tMODEL\tNODES\tSTRATEGY\tALPHA\tRATE\tSECONDS\tWAITING\tBUBBLE\tROWS\tGRADIENTS\tOVER GRAPH\tPUBLISHED\t")
+		_, _ = fmt.Fprintln(w, "\nTIMED, AN EPOCH\tMODEL\tNODES\tSTRATEGY\tALPHA\tRATE\tSECONDS\tPREDICTED\tWAITING\tBUBBLE\tROWS\tGRADIENTS\tOVER GRAPH\tPUBLISHED\t")
 	}
 	for _, p := range r.Piped {
-		over, authors := "", ""
+		over, authors, name := "", "", p.Strategy
+		if p.Chosen {
+			name += ", chosen"
+		}
 		if p.Ratio > 0 {
 			over = fmt.Sprintf("%.2fx faster", p.Ratio)
 			if p.Ratio < 1 {
@@ -43,8 +46,8 @@ func detailsOfPipe(out io.Writer, r Report) error {
 		if p.Authors > 0 {
 			authors = fmt.Sprintf("%.2fx", p.Authors)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%.2f\t%s\t%.2f s\t%.0f %%\t%.0f %%\t%.1f MB\t%.1f MB\t%s\t%s\t\n", p.Graph, p.Model, p.Nodes, p.Strategy, p.Alpha, rateOf(p.Rate),
-			p.Seconds, 100*p.Waiting, 100*p.Bubble, float64(p.Rows)/1e6, float64(p.Sums)/1e6, over, authors)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%.2f\t%s\t%.2f s\t%.2f s\t%.0f %%\t%.0f %%\t%.1f MB\t%.1f MB\t%s\t%s\t\n", p.Graph, p.Model, p.Nodes, name, p.Alpha, rateOf(p.Rate),
+			p.Seconds, p.Predicted, 100*p.Waiting, 100*p.Bubble, float64(p.Rows)/1e6, float64(p.Sums)/1e6, over, authors)
 	}
 	if err := w.Flush(); err != nil {
 		return err

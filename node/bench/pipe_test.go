@@ -20,9 +20,9 @@ func TestCasesOfPipeCanBeAskedFor(t *testing.T) {
 			if err := g.made(nodes, g.width).Check(); err != nil {
 				t.Errorf("%s: %v", g.name, err)
 			}
-			for _, a := range arrangements(nodes) {
-				if a.nodes() != nodes || a.chunks()%a.ways != 0 || a.chunks() > chunksPerNode*nodes {
-					t.Errorf("%s is for %d nodes, with %d chunks", a, a.nodes(), a.chunks())
+			for _, a := range append(arrangements(nodes), arrangement{strategy: "pipe", nodes: nodes}) {
+				if a.ways > 0 && (a.stages*a.ways != nodes || a.chunks()%a.ways != 0 || a.chunks() > chunksPerNode*nodes) {
+					t.Errorf("%s is for %d nodes, with %d chunks", a, nodes, a.chunks())
 				}
 				for _, model := range deepModels {
 					ask := a.ask(g.name, model, deepLayers, deepHidden, warmUp+measured)
@@ -205,7 +205,8 @@ func TestTimesOfPipeAreJudged(t *testing.T) {
 		times = append(times,
 			Piped{Graph: graph, Model: model, Nodes: nodes, Strategy: "graph", Seconds: seconds, Waiting: 0.7},
 			Piped{Graph: graph, Model: model, Nodes: nodes, Strategy: "pipe 4x1", Seconds: pipe, Ratio: seconds / pipe, Authors: 2},
-			Piped{Graph: graph, Model: model, Nodes: nodes, Strategy: "pipe 2x2", Seconds: ways, Ratio: seconds / ways})
+			Piped{Graph: graph, Model: model, Nodes: nodes, Strategy: "pipe 2x2", Seconds: ways, Ratio: seconds / ways, Predicted: 0.9 * ways},
+			Piped{Graph: graph, Model: model, Nodes: nodes, Strategy: "pipe 1x4", Seconds: 2, Ratio: seconds / 2, Chosen: true, Predicted: 2.5})
 	}
 	add("Reddit", "gcnii", 4, 3, 1, 2)
 	add("Physics", "gcn", 4, 1, 4, 2)
@@ -224,6 +225,10 @@ func TestTimesOfPipeAreJudged(t *testing.T) {
 		"pipe faster than graph, geometric mean of 3":                                     {Value: math.Cbrt(0.75)},
 		"the faster of one way and two, geometric mean of 3":                              {Value: math.Cbrt(1.5)},
 		"cases of 3 in which graph is faster":                                             {Value: 1},
+		"predictions are wrong by, at most (Reddit, gcnii, 8 nodes, pipe 1x4)":            {Value: 25},
+		"predictions are wrong by, mean of 8":                                             {Value: 17.5},
+		"what is chosen takes of the best, at most (Reddit, gcnii, 8 nodes, pipe 1x4)":    {Value: 2},
+		"what is chosen takes of the best, mean of 4":                                     {Value: 1.75},
 	} {
 		if f := of[name]; math.Abs(f.Value-want.Value) > 1e-9 || math.Abs(f.Ratio-want.Ratio) > 1e-9 || f.Holds != want.Holds {
 			t.Errorf("%s: %+v, want %+v", name, f, want)
@@ -233,7 +238,7 @@ func TestTimesOfPipeAreJudged(t *testing.T) {
 	if err := details(&out, Report{Piped: times}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"0.25x, SLOWER", "3.00x faster", "Physics is made up"} {
+	for _, want := range []string{"0.25x, SLOWER", "3.00x faster", "pipe 1x4, chosen", "Physics is made up"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, out.String())
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/shape"
 )
@@ -25,6 +26,11 @@ type Piped struct {
 	Sums     uint64  `json:"gradient_bytes"`
 	Ratio    float64 `json:"ratio,omitempty"`           // of graph's seconds over these
 	Authors  float64 `json:"published_ratio,omitempty"` // the same, of pipe on the authors' eight GPUs
+	// Predicted is what the nodes thought that an epoch would take, in seconds, when they
+	// had met; 0: they did not say. Chosen: the stages and ways are those that they found
+	// best.
+	Predicted float64 `json:"predicted_seconds,omitempty"`
+	Chosen    bool    `json:"chosen,omitempty"`
 }
 
 // doubled are the cases that are timed on twice as many nodes, too.
@@ -117,11 +123,11 @@ func (b *bench) calibrate(ctx context.Context, on host, c *shape.Crew, g *deepGr
 			return 0, err
 		}
 		share := waiting(j)
-		b.note("  %s, %d nodes, %s: graph waits for %.0f %% of its time", g.name, a.nodes(), rateOf(rate), 100*share)
+		b.note("  %s, %d nodes, %s: graph waits for %.0f %% of its time", g.name, a.nodes, rateOf(rate), 100*share)
 		if rate == 0 && share > publishedHalo-near || math.Abs(share-publishedHalo) < near {
 			return rate, nil
 		}
-		rate = rateFor(j, a.nodes(), rate)
+		rate = rateFor(j, a.nodes, rate)
 		if err := c.Pace(ctx, rate); err != nil {
 			b.report.Notes = append(b.report.Notes, fmt.Sprintf("%s has no bound of its rate: %v", g.name, err))
 			return 0, nil
@@ -159,41 +165,57 @@ func rateOf(rate uint64) string {
 	return fmt.Sprintf("%.0f Mbit/s", float64(rate)/1e6)
 }
 
-// raceModel takes the times of one model in all arrangements.
+// raceModel takes the times of one model in all arrangements, and in the one that nodes
+// choose.
 func (b *bench) raceModel(ctx context.Context, on host, g *deepGraph, d api.Dataset, c *cut, model string, rate uint64, nodes int) error {
 	graph := 0.0
-	for _, a := range arrangements(nodes) {
-		f, err := newFormula(d, c, a, model, deepLayers, deepHidden)
+	for _, a := range append(arrangements(nodes), arrangement{strategy: strategy.Pipe, nodes: nodes}) {
+		p, err := b.raceOne(ctx, on, d, c, a, model)
 		if err != nil {
 			return err
 		}
-		j, err := trained(ctx, on, a.ask(d.Name, model, deepLayers, deepHidden, warmUp+measured), silent)
-		if err != nil {
-			return err
-		}
-		p := Piped{
-			Graph: g.name, Model: model, Nodes: nodes, Strategy: a.String(), Alpha: f.expected.Alpha,
-			Rate: rate, Seconds: withHistory(j, a), Waiting: waiting(j), Bubble: a.bubble(),
-		}
-		for _, e := range j.History {
-			m, err := f.of(e)
-			if err != nil {
-				return err
-			}
-			p.Rows, p.Sums = m.Rows, m.Sums
-		}
-		if a.strategy == "graph" {
+		p.Graph, p.Rate = g.name, rate
+		switch {
+		case a.strategy == strategy.Graph:
 			graph = p.Seconds
-		} else {
+		default:
 			p.Ratio = graph / p.Seconds
 		}
-		if a.strategy == "pipe" && a.ways == 1 {
+		if a.strategy == strategy.Pipe && a.ways == 1 {
 			p.Authors = g.published(model)
 		}
-		b.note("  %s, %s, %s: %.2f s, %.0f %% of it waiting", g.name, model, a, p.Seconds, 100*p.Waiting)
+		b.note("  %s, %s, %s: %.2f s, %.0f %% of it waiting; predicted %.2f s", g.name, model, p.Strategy, p.Seconds, 100*p.Waiting, p.Predicted)
 		b.report.Piped = append(b.report.Piped, p)
 	}
 	return nil
+}
+
+// raceOne takes the times of one arrangement, whose bytes are the formula's in each epoch.
+func (b *bench) raceOne(ctx context.Context, on host, d api.Dataset, c *cut, a arrangement, model string) (Piped, error) {
+	j, err := trained(ctx, on, a.ask(d.Name, model, deepLayers, deepHidden, warmUp+measured), silent)
+	if err != nil {
+		return Piped{}, err
+	}
+	p := Piped{Model: model, Nodes: a.nodes, Waiting: waiting(j), Chosen: a.stages == 0}
+	if a, err = a.chosen(j.History[0]); err != nil {
+		return p, err
+	}
+	f, err := newFormula(d, c, a, model, deepLayers, deepHidden)
+	if err != nil {
+		return p, err
+	}
+	p.Strategy, p.Alpha, p.Bubble, p.Seconds = a.String(), f.expected.Alpha, a.bubble(), withHistory(j, a)
+	for _, e := range j.History {
+		m, err := f.of(e)
+		if err != nil {
+			return p, err
+		}
+		p.Rows, p.Sums = m.Rows, m.Sums
+		if e.Predicted != nil {
+			p.Predicted = e.Predicted.Seconds
+		}
+	}
+	return p, nil
 }
 
 // withHistory is what an epoch takes, with its part of making a history: that is what the

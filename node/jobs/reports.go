@@ -180,6 +180,9 @@ func recordOf(e train.Epoch, generation uint64, metric string) plan.Epoch {
 		Bytes: bytesOfKinds(e.Sent), Strategy: e.Strategy, Slots: e.Slots, Behind: e.Behind, Super: e.Super, Seen: e.Seen,
 	}
 	p.Why = reason(e.Why)
+	if f := e.Predicted; f != nil {
+		p.Predicted = &plan.Prediction{Stages: f.Stages, Ways: f.Ways, Seconds: seconds(f.Seconds), History: seconds(f.History)}
+	}
 	if v := e.Eval; v != nil {
 		p.Eval = &plan.Eval{
 			Seconds: seconds(v.Seconds), Train: accuracy(v.Train), Val: accuracy(v.Val), Test: accuracy(v.Test),

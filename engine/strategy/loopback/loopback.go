@@ -19,6 +19,9 @@ type Net struct {
 	Trouble func(ctx context.Context, from, to int, q strategy.Query) error
 	// Delay is how long an answer takes, beside what its handler does.
 	Delay time.Duration
+	// Carry, if not nil, is told of each answer of so many bytes before a node gets it, from
+	// any goroutine: it may wait.
+	Carry func(to, bytes int)
 }
 
 // New makes a network of so many nodes.
@@ -94,6 +97,9 @@ func (n *Node) ask(ctx context.Context, node int, q strategy.Query, buf []byte) 
 	}
 	if !replied {
 		return nil, fmt.Errorf("service %d gave no answer", q.Service)
+	}
+	if n.net.Carry != nil {
+		n.net.Carry(n.self, len(answer))
 	}
 	if n.net.Delay > 0 {
 		select {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // What a node tells of its first blocks comes in two parts. The head is of a fixed
@@ -39,14 +40,14 @@ func appendBlock(to []byte, grain int, b *sample.Block) []byte {
 	for _, n := range [...]uint32{uint32(int32(grain)), uint32(b.Rows), uint32(len(b.Vertices)), uint32(entries), valued} {
 		to = binary.LittleEndian.AppendUint32(to, n)
 	}
-	to = append(to, bytesOf(b.Vertices)...)
+	to = append(to, plain.Bytes(b.Vertices)...)
 	for row := range b.Rows {
 		to = binary.LittleEndian.AppendUint32(to, uint32(b.Indptr[row+1]-b.Indptr[row]))
 	}
 	first := int(b.Indptr[0])
-	to = append(to, bytesOf(b.Indices[first:][:entries])...)
+	to = append(to, plain.Bytes(b.Indices[first:][:entries])...)
 	if valued == 1 {
-		to = append(to, bytesOf(b.Values[first:][:entries])...)
+		to = append(to, plain.Bytes(b.Values[first:][:entries])...)
 	}
 	return to
 }
@@ -99,11 +100,11 @@ func (r *received) read(b []byte, o bound) (grain int, rest []byte, err error) {
 		return p
 	}
 	r.Rows, r.Cols, r.Own, r.Values = int(rows), int(cols), 0, nil
-	r.Vertices = numbers[uint32](part(cols))
-	counts := numbers[uint32](part(rows))
-	r.Indices = numbers[int32](part(entries))
+	r.Vertices = plain.Numbers[uint32](part(cols))
+	counts := plain.Numbers[uint32](part(rows))
+	r.Indices = plain.Numbers[int32](part(entries))
 	if valued == 1 {
-		r.Values = numbers[float32](part(entries))
+		r.Values = plain.Numbers[float32](part(entries))
 	}
 	for _, v := range r.Vertices {
 		if v >= o.vertices {

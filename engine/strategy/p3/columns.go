@@ -9,6 +9,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // Columns are some columns of the features of all vertices, normalised as rows are.
@@ -90,12 +91,12 @@ func (c *Columns) take(at int, q question, answer []byte) (rows int, err error) 
 	}
 	x := c.rows[0].X.RowRange(int(q.first), int(q.rows))
 	if x.Type == tensor.BF16 {
-		answer = answer[copy(bytesOf(x.BF16()), answer):]
+		answer = answer[copy(plain.Bytes(x.BF16()), answer):]
 	} else {
-		answer = answer[copy(bytesOf(x.F32()), answer):]
+		answer = answer[copy(plain.Bytes(x.F32()), answer):]
 	}
 	if c.form.scaled {
-		copy(bytesOf(c.rates[0].X.RowRange(int(q.first), int(q.rows)).F32()), answer)
+		copy(plain.Bytes(c.rates[0].X.RowRange(int(q.first), int(q.rows)).F32()), answer)
 	}
 	return int(q.rows), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // A cutter cuts columns out of rows. One goroutine at a time uses it.
@@ -102,7 +103,7 @@ func (c *cutter) row(row int, s span) {
 		}
 	}
 	if c.rows.Values != nil {
-		c.answer = append(c.answer, bytesOf(c.rows.Values[int(from)+at:][:n])...)
+		c.answer = append(c.answer, plain.Bytes(c.rows.Values[int(from)+at:][:n])...)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // Back sets the gradients of the front's weights, on all nodes alike, once the
@@ -37,7 +38,7 @@ func (f *Front) exchangeErrors(ctx context.Context, b *Batch, epoch uint32) erro
 	errors := room(f.sent[0], own.rows*row)
 	f.sent[0] = errors
 	for i, g := range b.groups[own.first:own.end] {
-		read(f.device, errors[g.row*row:(g.row+g.block.Rows)*row], b.errors[i])
+		plain.Read(f.device, errors[g.row*row:(g.row+g.block.Rows)*row], b.errors[i])
 	}
 	if len(errors) > 0 {
 		f.offer(&f.tags, b.tag(epoch, exchange.LaneError), errors)
@@ -53,12 +54,12 @@ func (f *Front) exchangeErrors(ctx context.Context, b *Batch, epoch uint32) erro
 				from = f.theirs[g.node]
 			}
 			e := f.errors.RowRange(0, g.block.Rows)
-			write(f.device, e, from[g.row*row:(g.row+g.block.Rows)*row])
+			plain.Write(f.device, e, from[g.row*row:(g.row+g.block.Rows)*row])
 			f.back(f.tree.next(g.number), g, e)
 		}
 	}
 	f.sent[1] = room(f.sent[1], f.width(f.self)*f.device.Type().Bytes())
-	read(f.device, f.sent[1], f.tree.sum())
+	plain.Read(f.device, f.sent[1], f.tree.sum())
 	return nil
 }
 
@@ -131,7 +132,7 @@ func (f *Front) exchangeRows(ctx context.Context, b *Batch, epoch uint32) error 
 		for i := range f.terms {
 			p := &f.terms[i].Param
 			n := s.cols * p.Cols * f.device.Type().Bytes()
-			write(f.device, of(f.gradients, p).RowRange(s.first, s.cols), from[:n])
+			plain.Write(f.device, of(f.gradients, p).RowRange(s.first, s.cols), from[:n])
 			from = from[n:]
 		}
 	}

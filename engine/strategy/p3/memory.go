@@ -3,29 +3,10 @@ package p3
 import (
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/headroom"
-	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
-
-// Numbers travel as they lie in memory: all machines that hopmesh runs on put the least
-// significant byte first.
-
-// number is what lies in memory that any number may lie in.
-type number interface {
-	~float32 | ~float64 | ~int32 | ~uint32 | ~uint16
-}
-
-// bytesOf is the memory of numbers.
-func bytesOf[T number](s []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
-}
-
-// numbers is memory as numbers. It begins at a multiple of their size.
-func numbers[T number](b []byte) []T {
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(*new(T))))
-}
 
 // room makes place for so many bytes, where any number may begin; what was there may be
 // lost.
@@ -33,26 +14,7 @@ func room(b []byte, bytes int) []byte {
 	if cap(b) >= bytes {
 		return b[:bytes]
 	}
-	words := make([]uint64, (bytes+bytes/8+7)/8)
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))[:bytes]
-}
-
-// read reads a matrix of a device as it lies in memory.
-func read(d tensor.Device, to []byte, m tensor.Matrix) {
-	if d.Type() == tensor.F64 {
-		d.Read(numbers[float64](to), m)
-		return
-	}
-	d.Read32(numbers[float32](to), m)
-}
-
-// write is the reverse.
-func write(d tensor.Device, m tensor.Matrix, from []byte) {
-	if d.Type() == tensor.F64 {
-		d.Write(m, numbers[float64](from))
-		return
-	}
-	d.Write32(m, numbers[float32](from))
+	return plain.Room(bytes + bytes/8)[:bytes]
 }
 
 // resize returns a slice of n elements that hold anything, or what they held.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // Sums waits for what was sent, and adds up for this node's groups what all nodes'
@@ -78,7 +79,7 @@ func (f *Front) partial(b *Batch, node int, epoch uint32, weights tensor.Matrix)
 				}
 			}
 			n := g.block.Rows * row
-			read(f.device, to[at:at+n], f.tree.sum())
+			plain.Read(f.device, to[at:at+n], f.tree.sum())
 			at += n
 		}
 	}
@@ -132,7 +133,7 @@ func (f *Front) addUp(b *Batch) {
 		for node, theirs := range b.flight.theirs {
 			for k, s := range f.spans[node] {
 				at := (k*r.rows + g.row) * row
-				write(f.device, f.tree.next(s.First), theirs[at:at+g.block.Rows*row])
+				plain.Write(f.device, f.tree.next(s.First), theirs[at:at+g.block.Rows*row])
 			}
 		}
 		f.device.Combine(b.sums[i], 1, f.tree.sum(), 0, tensor.Matrix{})

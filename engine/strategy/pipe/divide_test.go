@@ -55,12 +55,13 @@ func TestWaysAreBalancedByEdges(t *testing.T) {
 	sizes := slices.Repeat([]int{6}, shards)
 	// Edges end in the first quarter nine times out of ten.
 	w := newWorld(t, 1, sizes, func(_, to int) bool { return to < shards/4 || r.IntN(10) == 0 })
-	task := Task{Model: w.model(t, deep("gcn", 3)), Topology: w.topology}
-	layout := strategy.Layout{Nodes: ways, Owners: make([]int, shards), Firsts: w.firsts}
-	if err := task.Plan(layout, &strategy.Settings{Strategy: strategy.Graph}, w.edges); err != nil {
+	f := w.facts(t, deep("gcn", 3), ways, strategy.PipeSettings{})
+	f.Settings.Strategy = strategy.Graph
+	shape, err := f.shape(ways)
+	if err != nil {
 		t.Fatal(err)
 	}
-	costs := task.shards(w.firsts)
+	costs := f.shards()
 	dearest, largest := func(s *Shape) (most uint64) {
 		for way := range ways {
 			_, _, first, end := s.Of(way)
@@ -80,10 +81,10 @@ func TestWaysAreBalancedByEdges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := dearest(task.Shape); got > all/ways+largest {
+	if got := dearest(shape); got > all/ways+largest {
 		t.Errorf("the dearest way costs %d of %d, shards %d at most", got, all, largest)
 	}
-	if got, plain := float64(dearest(task.Shape)), float64(dearest(counted)); got > 0.8*plain {
+	if got, plain := float64(dearest(shape)), float64(dearest(counted)); got > 0.8*plain {
 		t.Errorf("the dearest way costs %g, and %g where shards are counted: the graph shows nothing", got, plain)
 	}
 }

@@ -1,10 +1,6 @@
 package pipe
 
-import (
-	"slices"
-
-	"github.com/hopmesh/hopmesh/engine/nn"
-)
+import "slices"
 
 // Memory is what the memory of a node depends on, beside its passes.
 type Memory struct {
@@ -64,72 +60,37 @@ func (w *Worker) keeps() int {
 
 // Bytes is what the worker takes once it is open and has trained, features aside. entries
 // is how many a row of sparse features has; 0: they are dense.
-func (w *Worker) Bytes(entries float64) (bytes uint64) {
-	number := w.Device.Type().Bytes()
-	bytes = uint64(w.keeps() + 3*w.Model.Size()*number)
-	if w.refreshes() {
-		bytes += uint64(w.Model.Size() * number)
-	}
-	passes, live := make([]uint64, len(w.grains)+len(w.trunks)), uint64(0)
-	for _, g := range slices.Concat(w.grains, w.trunks) {
-		passes[g.number] = uint64(w.passBytes(g, entries))
-		bytes += uint64(16*len(g.rows) + 16*g.block.Entries()) // its block
-	}
-	for p := range w.Shape.Positions() {
-		sum := uint64(0)
-		for _, way := range w.ways {
-			for _, g := range slices.Concat(way.at[p], way.trunks[p]) {
-				sum += passes[g.number]
-			}
-		}
-		if !w.Recompute {
-			live += sum
-		} else {
-			live = max(live, sum)
-		}
-	}
-	bytes += live + uint64(w.sends()*number)
-	if w.ways != nil {
-		from, to := w.columns(w.first, w.end)
-		bytes += uint64((len(w.leaves) + 6) * (to - from) * number)
-	}
-	return bytes
+func (w *Worker) Bytes(entries float64) uint64 {
+	w.entries = entries
+	return w.load().bytes()
 }
 
-// passBytes is what a grain's pass takes.
-func (w *Worker) passBytes(g *grain, entries float64) int {
-	first, end := w.first, w.end
-	switch {
-	case g.trunk != nil:
-		first = 1
-	case g.number >= len(w.grains): // it is one
-		end = 1
+// load is what the worker has to do.
+func (w *Worker) load() *load {
+	l := &load{
+		model: w.Model, number: w.Device.Type().Bytes(), entries: w.entries, shape: w.Shape, mirrors: w.seen,
+		seats: w.Seats, stage: w.stage, first: w.first, end: w.end,
+		recompute: w.Recompute, policy: w.Halo.Policy, nodes: w.nodes(),
 	}
-	if first == end {
-		return 0
-	}
-	in, rows := nn.InputSize{Sparse: entries > 0}, len(g.vertices)
-	if w.infos[0].Hops > 0 {
-		rows = len(g.rows)
-	}
-	in.Entries = int(float64(rows) * entries)
-	return w.Model.ForecastPart(first, end, in, nn.Size{Targets: len(g.vertices), Sources: len(g.rows), Entries: g.block.Entries()})
-}
-
-// sends is how many numbers lie where others take them, and where what they send comes.
-func (w *Worker) sends() (n int) {
 	for _, way := range w.ways {
-		if w.first > 0 {
-			n += 2 * way.own() * (w.infos[w.first].In + w.infos[w.first].CarryIn)
-		}
-		if w.end < len(w.infos) {
-			n += 3 * way.own() * (w.infos[w.end].In + w.infos[w.end].CarryIn)
-		}
-		for s := w.first; s < w.end; s++ {
-			if w.sees(s) {
-				n += 4 * len(way.mirrors) * w.infos[s].In
+		l.ways = append(l.ways, way.number)
+		for p := range way.at {
+			for _, g := range slices.Concat(way.at[p], way.trunks[p]) {
+				of := part{position: p, shard: g.shard, vertices: len(g.vertices), sources: len(g.rows), entries: g.block.Entries(), first: w.first, end: w.end}
+				switch {
+				case g.trunk != nil:
+					of.first = 1
+				case g.number >= len(w.grains): // it is one
+					of.end = 1
+				}
+				l.parts = append(l.parts, of)
 			}
 		}
 	}
-	return n
+	if w.keepsLate() {
+		for _, g := range w.grains {
+			l.late += len(g.rows) - g.active
+		}
+	}
+	return l
 }

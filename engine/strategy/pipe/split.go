@@ -63,18 +63,24 @@ func Units(stages []nn.StageInfo) []int {
 // back, and rows that go along edges.
 func costs(stages []nn.StageInfo, units []int, vertices, edges int) []float64 {
 	const (
-		products = 3  // forward, for the weights and for the rows
-		ways     = 2  // along edges
-		edge     = 16 // a number that follows an edge comes from memory: BenchmarkEdgeInMultiplications
+		products = 3 // forward, for the weights and for the rows
+		ways     = 2 // along edges
 	)
 	all := make([]float64, len(units)-1)
 	for u := range all {
 		for _, s := range stages[units[u]:units[u+1]] {
-			all[u] += products * float64(vertices) * float64(s.In) * float64(s.Out)
-			all[u] += ways * edge * float64(s.Hops) * float64(edges) * float64(min(s.In, s.Out))
+			product, along := work(&s, vertices, edges)
+			all[u] += products*product + ways*along
 		}
 	}
 	return all
+}
+
+// work is about what a stage of the model takes for so many vertices and edges, forward, in
+// multiplications: a product of rows, and rows that go along edges.
+func work(s *nn.StageInfo, vertices, edges int) (product, along float64) {
+	const edge = 16 // a number that follows an edge comes from memory: BenchmarkEdgeInMultiplications
+	return float64(vertices) * float64(s.In) * float64(s.Out), edge * float64(s.Hops) * float64(edges) * float64(min(s.In, s.Out))
 }
 
 // Cut says where among the model's stages each stage of the pipeline begins, then how

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/keyed"
@@ -27,6 +26,7 @@ type Worker struct {
 	leaves     []*leaf   // by their shards
 	at         [][]*leaf // of each position
 	seen       *Mirrors
+	entries    float64 // of a row of sparse features, as Bytes was told
 
 	kept   tensor.Arena   // of what lives as long as the worker
 	early  tensor.Arena   // of the weights of before
@@ -262,8 +262,8 @@ func (w *Worker) allocatePasses() error {
 	for range w.slots() {
 		w.rooms = append(w.rooms, w.kept.Alloc(w.Device.Type(), 1, w.Model.Size()))
 	}
-	for range w.places() {
-		a, err := w.Device.NewArena(0)
+	for _, bytes := range w.load().places() {
+		a, err := w.Device.NewArena(bytes)
 		if err != nil {
 			return err
 		}
@@ -285,17 +285,7 @@ func (w *Worker) Close() {
 }
 
 // columns are those of the gradient that belong to some of the model's stages.
-func (w *Worker) columns(first, end int) (from, to int) {
-	from, to = w.Model.Size(), 0
-	for _, p := range w.Model.Params() {
-		for _, info := range w.infos[first:end] {
-			if strings.HasPrefix(p.Name, info.Name+".") {
-				from, to = min(from, p.Offset), max(to, p.Offset+p.Rows*p.Cols)
-			}
-		}
-	}
-	return min(from, to), to
-}
+func (w *Worker) columns(first, end int) (from, to int) { return columnsOf(w.Model, first, end) }
 
 // Epoch trains one, from 1 on: it sets the gradients to those of the whole graph, the
 // same bits on all nodes, and returns the sum of the losses. key is that of dropout.

@@ -143,6 +143,7 @@ type setup struct {
 	linear bool                          // the loss is a sum of the answers
 	apart  bool                          // rows are not received ahead
 	peers  func(node int) strategy.Peers // nil: a loopback's
+	cuts   []int                         // of the model's stages; nil: by their formula
 	// frozen sets histories before each epoch, none of which begins a period, by level and
 	// vertex.
 	frozen func(s int, v uint32, column int) float64
@@ -216,6 +217,10 @@ func (w *world) start(t testing.TB, s setup) *job {
 	for i := range s.nodes {
 		work.Nodes = append(work.Nodes, fmt.Sprintf("n%d", i))
 	}
+	cuts := s.cuts
+	if cuts == nil {
+		cuts = Cut(j.model.Stages(), seats.Stages, w.vertices(), w.edges)
+	}
 	for i := range s.nodes {
 		work.Self = i
 		d := s.device()
@@ -227,7 +232,7 @@ func (w *world) start(t testing.TB, s setup) *job {
 		d.Write(n.weights, w.weights(j.model))
 		task := Task{
 			Model: j.model, Device: d, Weights: n.weights, Gradients: n.gradients,
-			Topology: w.topology, Shape: shape, Seats: seats, Cuts: Cut(j.model.Stages(), seats.Stages, w.vertices(), w.edges),
+			Topology: w.topology, Shape: shape, Seats: seats, Cuts: cuts,
 			Features: source{w, d},
 			Labels:   func(to []int32, first uint32) { copy(to, w.labels[first:]) },
 			Loss: func(dz, z tensor.Matrix, labels []int32) float64 {

@@ -1,0 +1,363 @@
+package pipe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+const (
+	// rehearsed is about how long a node times its layers, and rounds how often it times
+	// each at most: of several times, the one in the middle is taken.
+	rehearsed = time.Second
+	rounds    = 5
+	// mostTimed bounds the shards that a node times, and mostRows the rows that neighbours
+	// of them lie in, which are as many as vertices where there are fewer.
+	mostTimed = 32
+	mostRows  = 1 << 18
+	// cold is more memory than a processor's caches hold. What a worker comes back to after
+	// all other layers and shards is not in them, so it must not be here.
+	cold = 128 << 20
+)
+
+// Rehearse times all layers on some shards, one after the other, as a worker computes
+// them: what is learnt means nothing, and the job's weights stay as they are. The task
+// needs neither Shape nor Seats nor Cuts; its Features serve one place.
+func Rehearse(ctx context.Context, t Task, firsts []uint32, shards []int) (*Timing, error) {
+	shards = slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return firsts[s] == firsts[s+1] })
+	timing := &Timing{}
+	if len(shards) == 0 {
+		return timing, nil
+	}
+	r := &rehearsal{Task: &t, infos: t.Model.Stages()}
+	err := r.open(ctx, firsts, spread(shards, mostTimed))
+	defer r.close()
+	if err == nil {
+		err = r.run(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("time the layers: %w", err)
+	}
+	for _, a := range r.acts {
+		timing.Shards = append(timing.Shards, uint32(a.shard))
+		for _, seconds := range a.times {
+			timing.Times = append(timing.Times, middle(seconds))
+		}
+	}
+	timing.Rest = r.rest()
+	return timing, nil
+}
+
+// spread takes so many of some things at most, from all over them, the first among them.
+func spread[E any](things []E, most int) []E {
+	if len(things) <= most {
+		return things
+	}
+	some := make([]E, most)
+	for i := range some {
+		some[i] = things[i*len(things)/most]
+	}
+	return some
+}
+
+// middle is the one in the middle of some times.
+func middle(seconds []float64) float64 {
+	if len(seconds) == 0 {
+		return 0
+	}
+	slices.Sort(seconds)
+	return seconds[len(seconds)/2]
+}
+
+// A rehearsal is all layers of a model. Where rows take more memory than is cold, layers
+// see them in that of others: nobody looks at what they hold.
+type rehearsal struct {
+	*Task
+	infos  []nn.StageInfo
+	acts   []*act
+	levels []*level // of each stage; nil where it sees no others
+	pass   *nn.Pass
+	space  tensor.Arena // of the pass
+	kept   tensor.Arena
+	shards []float64 // what was done of each shard beside layers
+	sum    []byte    // a gradient, as it is kept
+}
+
+// An act is a shard that is timed.
+type act struct {
+	shard    int
+	vertices []uint32
+	batch    sample.Batch
+	block    *sample.Block
+	rows     []int32 // of its sources
+	seen     []tensor.Matrix
+	labels   []int32
+	times    [][]float64 // of each stage, in each direction
+}
+
+func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (err error) {
+	rows, most := uint32(min(r.Topology.Vertices(), mostRows)), 0
+	s := sample.New(r.Topology, sample.Options{Fanouts: []int{0}, Form: r.Model.Form()})
+	for _, shard := range shards {
+		a := &act{shard: shard, times: make([][]float64, len(r.infos)*directions)}
+		for v := firsts[shard]; v < firsts[shard+1]; v++ {
+			a.vertices = append(a.vertices, v)
+		}
+		if err := s.Sample(ctx, &a.batch, 0, 0, a.vertices); err != nil {
+			return fmt.Errorf("find the edges of shard %d: %w", shard, err)
+		}
+		a.block = &a.batch.Blocks[0]
+		a.block.Transpose()
+		for _, v := range a.block.Vertices {
+			a.rows = append(a.rows, int32(v%rows))
+		}
+		a.labels = make([]int32, len(a.vertices))
+		r.Labels(a.labels, a.vertices[0])
+		r.acts, most = append(r.acts, a), max(most, a.block.Cols)
+	}
+	if r.space, err = r.Device.NewArena(0); err != nil {
+		return err
+	}
+	if r.kept, err = r.Device.NewArena(0); err != nil {
+		return err
+	}
+	zeros := func(rows, columns int) tensor.Matrix {
+		m := r.kept.Alloc(r.Device.Type(), rows, columns)
+		r.Device.Zero(m)
+		return m
+	}
+	r.levels = make([]*level, len(r.infos))
+	number := r.Device.Type().Bytes()
+	levels := ring(func(cols int) *level { return &level{rows: zeros(int(rows), cols), back: zeros(int(rows), cols)} })
+	seen := ring(func(cols int) tensor.Matrix { return zeros(most, cols) })
+	for i, s := range r.infos {
+		if i > 0 && s.Hops > 0 {
+			r.levels[i] = levels(s.In, 2*int(rows)*s.In*number)
+		}
+	}
+	for _, a := range r.acts {
+		a.seen = make([]tensor.Matrix, len(r.infos))
+		for i, s := range r.infos {
+			if r.levels[i] != nil {
+				a.seen[i] = seen(s.In, most*s.In*number).RowRange(0, len(a.rows))
+			}
+		}
+	}
+	r.pass = r.Model.NewPass(r.Device, r.space)
+	r.pass.Weights, r.pass.Gradients, r.pass.Train = r.Weights, zeros(1, r.Model.Size()), true
+	r.sum = room(bytes(r.pass.Gradients))
+	return nil
+}
+
+// ring returns what gives memory of some width, each time another, until there is as much
+// as is cold: then those again.
+func ring[M any](make func(width int) M) func(width, bytes int) M {
+	made, next, held := map[int][]M{}, map[int]int{}, map[int]int{}
+	return func(width, bytes int) M {
+		if len(made[width]) == 0 || held[width] < cold {
+			made[width], held[width] = append(made[width], make(width)), held[width]+bytes
+		}
+		m := made[width][next[width]%len(made[width])]
+		next[width]++
+		return m
+	}
+}
+
+func (r *rehearsal) close() {
+	for _, a := range []tensor.Arena{r.space, r.kept} {
+		if a != nil {
+			a.Close()
+		}
+	}
+}
+
+// run has all shards go forward, and then all go back, as they do in an epoch, round after
+// round. The first round takes its memory: what it took counts only where there is no time
+// for another.
+func (r *rehearsal) run(ctx context.Context) error {
+	begin := time.Now()
+	if _, _, err := r.forward(ctx, r.acts[0], 0); err != nil {
+		return err
+	}
+	// A round takes about four times as long for each shard.
+	if took := 4 * time.Since(begin); took > 0 {
+		r.acts = spread(r.acts, max(1, int(rehearsed/took)))
+	}
+	clear(r.acts[0].times)
+	for round := range rounds {
+		if round == 1 {
+			for _, a := range r.acts {
+				clear(a.times)
+			}
+			r.shards = r.shards[:0]
+		}
+		for _, l := range r.levels {
+			if l != nil {
+				r.Device.Zero(l.back) // so that what is added up in it stays finite
+			}
+		}
+		for _, a := range r.acts {
+			if _, _, err := r.forward(ctx, a, 0); err != nil {
+				return err
+			}
+		}
+		for _, a := range slices.Backward(r.acts) {
+			if err := r.backAgain(ctx, a); err != nil {
+				return err
+			}
+		}
+		if time.Since(begin) > rehearsed {
+			return nil
+		}
+	}
+	return nil
+}
+
+// A watch tells how long it is since it was asked last.
+type watch time.Time
+
+func started() watch { return watch(time.Now()) }
+
+func (w *watch) lap() float64 {
+	now := time.Now()
+	took := now.Sub(time.Time(*w)).Seconds()
+	*w = watch(now)
+	return took
+}
+
+func (a *act) note(s, direction int, seconds float64) {
+	at := s*directions + direction
+	a.times[at] = append(a.times[at], seconds)
+}
+
+// backAgain has a shard go forward again, and back.
+func (r *rehearsal) backAgain(ctx context.Context, a *act) error {
+	x, carry, err := r.forward(ctx, a, 1)
+	if err != nil {
+		return err
+	}
+	w := started()
+	r.Device.Zero(r.pass.Gradients)
+	beside := w.lap()
+	dy, dcarry := r.space.Alloc(r.Device.Type(), x.Rows, x.Cols), tensor.Matrix{}
+	if !carry.None() {
+		dcarry = r.space.Alloc(r.Device.Type(), carry.Rows, carry.Cols)
+		r.Device.Zero(dcarry)
+	}
+	r.Loss(dy, x, a.labels)
+	for s := len(r.infos) - 1; s >= 0; s-- {
+		dy = r.back(a, s, dy, dcarry)
+		a.note(s, 2, w.lap())
+	}
+	read(r.Device, r.sum, r.pass.Gradients)
+	r.shards = append(r.shards, beside+w.lap())
+	return nil
+}
+
+// forward has a shard go through all layers: for the first time, or again.
+func (r *rehearsal) forward(ctx context.Context, a *act, time int) (x, carry tensor.Matrix, err error) {
+	if ctx.Err() != nil {
+		return x, carry, context.Cause(ctx)
+	}
+	r.space.Reset()
+	r.pass.Begin()
+	w := started()
+	for s := range r.infos {
+		if x, err = r.layer(a, s, time == 0, x, carry); err != nil {
+			return x, carry, err
+		}
+		if s == 0 && r.infos[s].CarryOut > 0 {
+			carry = x
+		}
+		a.note(s, time, w.lap())
+	}
+	return x, carry, nil
+}
+
+// layer is one stage of the model. The second time, what it sees of others is there.
+func (r *rehearsal) layer(a *act, s int, first bool, x, carry tensor.Matrix) (tensor.Matrix, error) {
+	var in nn.Input
+	var block *sample.Block
+	seen, vertices := tensor.Matrix{}, a.vertices
+	if s > 0 {
+		seen = r.pass.Enter(s, x, a.vertices)
+	}
+	if r.infos[s].Hops > 0 {
+		block, vertices = a.block, a.block.Vertices
+		if s > 0 {
+			if rows := r.levels[s].rows; first {
+				own := rows.RowRange(min(int(a.rows[0]), rows.Rows-seen.Rows), seen.Rows)
+				r.Device.Combine(own, 1, seen, 0, tensor.Matrix{})
+				r.Device.Gather(a.seen[s], []tensor.Part{{X: rows}}, unsigned(a.rows))
+			}
+			seen = a.seen[s]
+		}
+	}
+	if s == 0 {
+		var err error
+		if in, err = r.Features.Input(0, a.shard, vertices); err != nil {
+			return x, err
+		}
+	}
+	return r.pass.Layer(s, block, in, seen, carry), nil
+}
+
+// back goes back through one stage of the model.
+func (r *rehearsal) back(a *act, s int, dy, dcarry tensor.Matrix) tensor.Matrix {
+	if s == 0 && r.infos[s].CarryOut > 0 {
+		r.Device.Combine(dy, 1, dy, 1, dcarry)
+	}
+	dseen := r.pass.Back(s, dy, dcarry, s > 0)
+	if s == 0 {
+		return dy
+	}
+	dx := dseen.RowRange(0, len(a.vertices))
+	if r.infos[s].Hops > 0 {
+		r.Device.ScatterAdd(r.levels[s].back, dseen, a.rows)
+	}
+	r.pass.Leave(s, dx)
+	return dx
+}
+
+// rest times what is done of no layer.
+func (r *rehearsal) rest() (of rest) {
+	of.Shard = middle(r.shards)
+	for _, l := range r.levels {
+		if l != nil && l.rows.Rows*l.rows.Cols > 0 {
+			of.Row = each(l.rows.Rows*l.rows.Cols, func() { r.Device.Combine(l.back, 1, l.rows, 0, tensor.Matrix{}) })
+			break
+		}
+	}
+	const leaves = 4
+	size := r.Model.Size()
+	adds, row := exchange.NewSummer[float32](size), make([]float32, size)
+	of.Sum = each(leaves*size, func() {
+		adds.Begin([]exchange.Span{{First: 0, Level: 2}})
+		for leaf := range leaves {
+			copy(adds.Row(leaf), row)
+		}
+		adds.Sums()
+	})
+	// An update goes through weights, gradients and two moments.
+	const passes = 6
+	of.Step = passes * each(1, func() { r.Device.Finite(r.Weights) })
+	return of
+}
+
+// each is how long something takes for each of so many numbers.
+func each(numbers int, do func()) float64 {
+	do()
+	var took []float64
+	for range rounds {
+		w := started()
+		do()
+		took = append(took, w.lap())
+	}
+	return middle(took) / float64(numbers)
+}
