@@ -154,8 +154,8 @@ func isolatedFigures(cases []Isolated) (figures []Figure) {
 		}
 	}
 	return []Figure{
-		atLeast("grappa faster than centric, mean of all cases", "x", mean(faster), isolatedMean),
-		atLeast("grappa faster than centric, geometric mean", "x", geometric(faster), isolatedMean),
+		atLeast("grappa faster than centric, mean of all cases", mean(faster), isolatedMean),
+		atLeast("grappa faster than centric, geometric mean", geometric(faster), isolatedMean),
 		{Name: "the same without fetching, geometric mean of 1/(1 - share)", Value: geometric(ceilings), Unit: "x"},
 		{Name: "grappa faster than centric, at best", Value: best, Unit: "x", Yardstick: "published", Ceiling: isolatedBest, Ratio: best / isolatedBest},
 		{Name: "bytes that grappa's steps send beside gradients", Value: float64(leaks), Unit: "B", Bar: "exactly 0 B", Holds: leaks == 0},

@@ -63,9 +63,10 @@ func (b *bench) cut(ctx context.Context, r api.GenerateRequest, d api.Dataset) (
 
 func (c *cut) close() error { return errors.Join(closeAll(c.shards), os.RemoveAll(c.dir)) }
 
-// mirrors counts those of a model's vertices where nodes share it so. Which shards make a
-// way, nodes find as they do when they have met, but for what they measure then.
-func (c *cut) mirrors(m *nn.Model, a arrangement) (int, error) {
+// counts are the mirrors of a model's vertices where nodes share it so, and the numbers of
+// partial sums. Which shards make a way, nodes find as they do when they have met, but for
+// what they measure then.
+func (c *cut) counts(m *nn.Model, a arrangement) (mirrors, partials int, err error) {
 	set := strategy.Settings{Strategy: a.strategy}
 	if a.strategy == strategy.Pipe {
 		set.Pipe = strategy.PipeSettings{Stages: a.stages, Ways: a.ways}
@@ -77,11 +78,11 @@ func (c *cut) mirrors(m *nn.Model, a arrangement) (int, error) {
 	f.Costs = pipe.Nominal(m.Stages(), f.Census, m.Size())
 	plan, err := f.Choose(0)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	t := pipe.Task{Model: m, Topology: c.edges}
 	if err := t.Place(plan, f); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return pipe.NewMirrors(t.Shape, c.edges).Count(), nil
+	return pipe.NewMirrors(t.Shape, c.edges).Count(), t.Partials(a.nodes), nil
 }

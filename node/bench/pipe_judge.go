@@ -45,8 +45,8 @@ func judgedPiped(times []Piped) (figures []Figure) {
 		}
 	}
 	figures = append(figures,
-		atLeast(fmt.Sprintf("pipe faster than graph, mean of %d", len(four)), "x", mean(four), publishedTime),
-		atLeast(fmt.Sprintf("pipe faster than graph, at best (%s, %s, %d nodes)", best.Graph, best.Model, best.Nodes), "x", best.Ratio, publishedTimeBest),
+		atLeast(fmt.Sprintf("pipe faster than graph, mean of %d", len(four)), mean(four), publishedTime),
+		atLeast(fmt.Sprintf("pipe faster than graph, at best (%s, %s, %d nodes)", best.Graph, best.Model, best.Nodes), best.Ratio, publishedTimeBest),
 		Figure{Name: fmt.Sprintf("pipe faster than graph, geometric mean of %d", len(all)), Value: geometric(all), Unit: "x"},
 		Figure{Name: fmt.Sprintf("the faster of one way and two, geometric mean of %d", len(either)), Value: geometric(either), Unit: "x"},
 		Figure{Name: fmt.Sprintf("cases of %d in which graph is faster", len(all)), Value: float64(slower), Unit: "cases"},

@@ -151,20 +151,20 @@ func judged(times []Timed) (figures []Figure) {
 	figures = append(figures,
 		Figure{Name: "share of its time that centric waits for features, mean", Value: 100 * share, Unit: "%",
 			Bar: fmt.Sprintf("%.0f to %.0f %%", 100*published[0], 100*published[1]), Holds: share >= published[0] && share <= published[1]},
-		atLeast("leap faster than centric, geometric mean", "x", geometric(faster), 2))
+		atLeast("leap faster than centric, geometric mean", geometric(faster), 2))
 	if len(overP3) > 0 {
 		most := overP3[0]
 		for _, x := range overP3 {
 			most = max(most, x)
 		}
-		figures = append(figures, atLeast("leap faster than p3, at best", "x", most, 4.2))
+		figures = append(figures, atLeast("leap faster than p3, at best", most, 4.2))
 	}
 	return figures
 }
 
-// atLeast makes a figure that must reach a limit.
-func atLeast(name, unit string, value, limit float64) Figure {
-	return Figure{Name: name, Value: value, Unit: unit, Bar: fmt.Sprintf("at least %g %s", limit, unit), Holds: value >= limit}
+// atLeast makes a ratio that must reach a limit.
+func atLeast(name string, value, limit float64) Figure {
+	return Figure{Name: name, Value: value, Unit: "x", Bar: fmt.Sprintf("at least %g x", limit), Holds: value >= limit}
 }
 
 func geometric(v []float64) float64 {

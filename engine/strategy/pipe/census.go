@@ -29,14 +29,3 @@ func NewCensus(firsts []uint32, t *sample.Topology, form sample.Form) *Census {
 
 // vertices counts those of a shard.
 func (c *Census) vertices(shard int) int { return int(c.Firsts[shard+1] - c.Firsts[shard]) }
-
-// all counts those of the graph.
-func (c *Census) all() int { return int(c.Firsts[len(c.Firsts)-1]) }
-
-// edges counts those of all shards.
-func (c *Census) edges() (n int) {
-	for _, of := range c.Entries {
-		n += of
-	}
-	return n
-}

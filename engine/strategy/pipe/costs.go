@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
 )
@@ -108,7 +109,7 @@ func readTiming(m []byte, stages, shards int) (*Timing, error) {
 			return nil, fmt.Errorf("has timed shard %d of %d", shard, shards)
 		}
 	}
-	for _, seconds := range append(t.Times[:len(t.Times):len(t.Times)], t.Rest.Shard, t.Rest.Row, t.Rest.Sum, t.Rest.Step) {
+	for _, seconds := range append(slices.Clip(t.Times), t.Rest.Shard, t.Rest.Row, t.Rest.Sum, t.Rest.Step) {
 		if !(seconds >= 0) || seconds > math.MaxUint32 {
 			return nil, fmt.Errorf("takes %g s for a layer of a shard", seconds)
 		}

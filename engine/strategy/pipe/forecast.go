@@ -262,12 +262,7 @@ func (l *load) sums() int {
 	for _, at := range l.shards() {
 		shards += len(at)
 	}
-	holders := make([]int, len(l.shape.firsts)-1)
-	for shard := range holders {
-		if holders[shard] = -1; l.vertices(shard) > 0 {
-			holders[shard] = l.seats.Node(l.stage, l.shape.WayOf(shard))
-		}
-	}
+	holders := (&Task{Shape: l.shape, Seats: l.seats}).holders(l.stage)
 	all, mine := 0, 0
 	for node, spans := range exchange.Spans(holders, l.nodes) {
 		all += len(spans)

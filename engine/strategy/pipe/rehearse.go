@@ -157,11 +157,11 @@ func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (er
 
 // ring returns what gives memory of some width, each time another, until there is as much
 // as is cold: then those again.
-func ring[M any](make func(width int) M) func(width, bytes int) M {
+func ring[M any](one func(width int) M) func(width, bytes int) M {
 	made, next, held := map[int][]M{}, map[int]int{}, map[int]int{}
 	return func(width, bytes int) M {
 		if len(made[width]) == 0 || held[width] < cold {
-			made[width], held[width] = append(made[width], make(width)), held[width]+bytes
+			made[width], held[width] = append(made[width], one(width)), held[width]+bytes
 		}
 		m := made[width][next[width]%len(made[width])]
 		next[width]++
@@ -251,7 +251,7 @@ func (r *rehearsal) backAgain(ctx context.Context, a *act) error {
 		r.Device.Zero(dcarry)
 	}
 	r.Loss(dy, x, a.labels)
-	for s := len(r.infos) - 1; s >= 0; s-- {
+	for s := range slices.Backward(r.infos) {
 		dy = r.back(a, s, dy, dcarry)
 		a.note(s, 2, w.lap())
 	}

@@ -171,6 +171,7 @@ func TestVolumes(t *testing.T) {
 		for _, c := range []struct{ stages, ways, chunks, layers, nodes int }{
 			{1, 1, 4, 3, 1}, {2, 1, 8, 3, 2}, {3, 1, 4, 3, 3}, {4, 1, 8, 5, 4}, {1, 2, 2, 3, 2}, {1, 4, 4, 2, 4},
 			{2, 2, 8, 4, 4}, {2, 4, 8, 2, 8}, {3, 2, 4, 3, 6}, {2, 1, 4, 3, 4},
+			{1, 3, 3, 3, 3}, {2, 3, 6, 2, 6}, // whose shards are no whole parts of the tree
 		} {
 			w := newWorld(t, 3, []int{5, 4, 6, 3, 5, 4, 2, 7}, anywhere)
 			s := newSetup(deep(model, c.layers), c.stages, c.ways, c.chunks)
@@ -188,6 +189,7 @@ func TestVolumes(t *testing.T) {
 			sizes := Sizes{
 				Stages: c.stages, Ways: c.ways, Nodes: c.nodes, Vertices: w.vertices(), Layers: c.layers,
 				Mirrors: NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 1, Weights: j.model.Size(),
+				Partials: j.nodes[0].Partials(c.nodes),
 			}
 			switch model {
 			case "gcn":

@@ -70,19 +70,11 @@ type share[T number] struct {
 
 func newSums[T number](w *Worker) *sums[T] {
 	s := &sums[T]{w: w}
-	shards := len(w.Shape.firsts) - 1
 	for stage := range w.Seats.Stages {
 		from, to := w.columns(w.Cuts[stage], w.Cuts[stage+1])
-		holders := make([]int, shards)
-		for shard := range holders {
-			holders[shard] = -1
-			if w.Shape.firsts[shard] < w.Shape.firsts[shard+1] {
-				holders[shard] = w.Seats.Node(stage, w.Shape.WayOf(shard))
-			}
-		}
 		s.from, s.to = append(s.from, from), append(s.to, to)
 		s.members = append(s.members, w.Seats.Members(stage))
-		s.spans = append(s.spans, exchange.Spans(holders, w.nodes()))
+		s.spans = append(s.spans, exchange.Spans(w.holders(stage), w.nodes()))
 		s.in = append(s.in, make([]T, to-from))
 	}
 	for stage, members := range s.members {
@@ -166,8 +158,23 @@ func (s *sums[T]) of(gradients tensor.Matrix) tensor.Matrix {
 
 // share is which of a stage's columns a member adds up.
 func (s *sums[T]) share(stage, member int) (first, end int) {
-	n, of := s.to[stage]-s.from[stage], len(s.members[stage])
-	return n * member / of, n * (member + 1) / of
+	return shareOf(s.to[stage]-s.from[stage], member, len(s.members[stage]))
+}
+
+func shareOf(columns, member, members int) (first, end int) {
+	return columns * member / members, columns * (member + 1) / members
+}
+
+// holders are the nodes that have the gradients of a stage, by shard; -1: it is empty.
+func (t *Task) holders(stage int) []int {
+	all := make([]int, len(t.Shape.firsts)-1)
+	for shard := range all {
+		all[shard] = -1
+		if t.Shape.firsts[shard] < t.Shape.firsts[shard+1] {
+			all[shard] = t.Seats.Node(stage, t.Shape.WayOf(shard))
+		}
+	}
+	return all
 }
 
 func (s *sums[T]) addUp() error {

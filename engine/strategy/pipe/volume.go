@@ -1,5 +1,7 @@
 package pipe
 
+import "github.com/hopmesh/hopmesh/engine/exchange"
+
 // Sizes are what the bytes of an epoch depend on.
 type Sizes struct {
 	Stages, Ways, Nodes int
@@ -15,6 +17,9 @@ type Sizes struct {
 	// representation is seen by all layers.
 	Tensors int
 	Weights int // of all stages
+	// Partials are the numbers that ways send each other because their shards are no whole
+	// part of the tree that gradients are added up by: see Task.Partials.
+	Partials int
 }
 
 // A Volume is what all nodes send each other in an epoch, in bytes of payload, where each
@@ -34,7 +39,7 @@ func (s Sizes) Of() Volume {
 	return Volume{
 		Boundary: 2 * uint64(s.Stages-1) * uint64(s.Tensors) * uint64(s.Vertices) * row,
 		Halo:     2 * uint64(s.Layers) * uint64(s.Mirrors) * row,
-		Sum:      2 * uint64(s.Ways-1) * uint64(s.Weights*s.Number),
+		Sum:      2*uint64(s.Ways-1)*uint64(s.Weights*s.Number) + uint64(s.Partials*s.Number),
 		Spread:   uint64(s.Nodes-s.Ways) * uint64(s.Weights*s.Number),
 	}
 }
@@ -47,3 +52,18 @@ func (s Sizes) History() uint64 {
 
 // Total is the sum.
 func (v Volume) Total() uint64 { return v.Boundary + v.Halo + v.Sum + v.Spread }
+
+// Partials counts the numbers of partial sums that the nodes of each stage send each other
+// beyond one of each node: one has several where its shards are not all those below one knot
+// of the tree over all shards.
+func (t *Task) Partials(nodes int) (numbers int) {
+	for stage := range t.Seats.Stages {
+		from, to := columnsOf(t.Model, t.Cuts[stage], t.Cuts[stage+1])
+		spans, members := exchange.Spans(t.holders(stage), nodes), t.Seats.Members(stage)
+		for member, node := range members {
+			first, end := shareOf(to-from, member, len(members))
+			numbers += max(0, len(spans[node])-1) * (to - from - (end - first))
+		}
+	}
+	return numbers
+}
