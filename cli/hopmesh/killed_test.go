@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,9 @@ func (d *daemon) watched(id string, epoch func(api.JobEpoch)) shownJob {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	end, err := client.WatchJob(d.t.Context(), id, func(e api.JobEvent) {
+	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	defer cancel()
+	end, err := client.WatchJob(ctx, id, func(e api.JobEvent) {
 		if e.Epoch != nil {
 			epoch(*e.Epoch)
 		}

@@ -26,6 +26,7 @@ type isolated struct {
 	edges    []uint64 // of each shard
 	memory   uint64   // that scenes may take; 0: no bound
 	most     int      // rows of halo of a group, where memory bounds them; 0: no bound
+	sampled  bool     // messages can count for those of a halo that are left out
 
 	corrector *grappa.Corrector
 
@@ -45,6 +46,9 @@ func (t *trainer) openIsolated(ctx context.Context) (err error) {
 	}
 	settings := &t.recipe.Sharing.Grappa
 	n := &isolated{settings: settings, data: t.data, seed: t.recipe.Seed, epochs: t.recipe.Epochs, memory: t.sceneRoom(), most: t.learners[0].at.Halo}
+	sampled := *settings
+	sampled.Loader = strategy.HaloSampled
+	n.sampled = grappa.CheckModel(&sampled, t.recipe.Model) == nil
 	for i, s := range t.data.shards {
 		n.edges = append(n.edges, uint64(len(s.Indices)))
 		if t.shared != nil && t.shared.replica.Summaries[i] != nil {

@@ -17,6 +17,7 @@ var roomForHalo = exchange.Tag{Lane: exchange.LaneMessages, Step: 1<<20 - 1}
 // A haloRoom is what it says.
 type haloRoom struct {
 	Most       uint32 // rows of each group; 0: not even one, unboundedHalo: as many as there are
+	Kept       uint32 // as many as the job has had until now on this node; 0: no bound
 	Needs, Has uint64 // what the run needs without any halo, and what there is
 }
 
@@ -60,16 +61,18 @@ func (t *trainer) furnish(ctx context.Context, need needs) (needs, error) {
 
 // boundHalo agrees with the other nodes how many rows of halo a group may have, and says
 // whether groups of this node have more now. A job keeps the bound for as long as it
-// fits, whoever goes on with it. Those that promise the same bits on any nodes have none.
+// fits, whoever goes on with it. Those that promise the same bits on any nodes have none,
+// nor have models in which no message can count for those that are left out.
 func (t *trainer) boundHalo(ctx context.Context, need *needs) (cut bool, err error) {
 	n := t.isolated
-	if t.shared == nil || n.settings.Hop() != 1 || t.recipe.Sharing.Deterministic {
+	if t.shared == nil || n.settings.Hop() != 1 || t.recipe.Sharing.Deterministic || !n.sampled {
 		return false, nil
 	}
 	mine := haloRoom{Most: unboundedHalo}
 	if t.options.Memory > 0 {
-		mine = n.haloRoom(t.options.Memory, need.others()-n.forecast()+need.pass+need.least)
+		mine = n.haloRoom(t.options.Memory, need.onHost(t)-n.forecast())
 	}
+	mine.Kept = uint32(min(n.most, math.MaxInt32))
 	message, err := binary.Append(nil, binary.LittleEndian, &mine)
 	if err != nil {
 		return false, fmt.Errorf("encode how much of the halo there is room for: %w", err)
@@ -79,7 +82,7 @@ func (t *trainer) boundHalo(ctx context.Context, need *needs) (cut bool, err err
 	if err != nil {
 		return false, fmt.Errorf("hear how much of the halo the other nodes have room for: %w", err)
 	}
-	least, tightest := uint32(unboundedHalo), 0
+	least, kept, tightest := uint32(unboundedHalo), uint32(unboundedHalo), 0
 	for node, m := range messages {
 		var of haloRoom
 		if size, err := binary.Decode(m, binary.LittleEndian, &of); err != nil || size != len(m) {
@@ -91,6 +94,13 @@ func (t *trainer) boundHalo(ctx context.Context, need *needs) (cut bool, err err
 		if of.Most < least {
 			least, tightest = of.Most, node
 		}
+		if of.Kept > 0 {
+			kept = min(kept, of.Kept)
+		}
+	}
+	// Checkpoints of one place may be of attempts with and without a bound.
+	if n.most = 0; kept < unboundedHalo {
+		n.most = int(min(kept, math.MaxInt32))
 	}
 	switch {
 	case least < unboundedHalo && (n.most == 0 || uint64(least) < uint64(n.most)):

@@ -44,6 +44,8 @@ func (n *isolated) fits(s *scene) error {
 	switch {
 	case n.settings.Hop() > 1:
 		advice = "take a smaller --set grappa.depth, or " + advice
+	case halo > 0 && !n.sampled:
+		advice = fmt.Sprintf("take --set grappa.loader=%s, or %s", strategy.Strict, advice)
 	case halo > 0:
 		left := n.memory/n.scenes() - min(n.memory/n.scenes(), s.bytes())
 		rest := uint64(max(0, far-halo)) * n.rowBytes()

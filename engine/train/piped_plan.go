@@ -95,7 +95,8 @@ func (t *learner) timePiped(ctx context.Context, f *pipe.Facts, task pipe.Task) 
 func (t *learner) roomForPiped() uint64 {
 	has := t.options.Memory
 	if has == 0 {
-		has = t.options.measured().Free
+		m := t.options.measured()
+		has = m.Free + m.Resident // which has what is counted below
 	}
 	needs := atHome + t.weightBytes() + t.data.features.Bytes() + t.shared.replica.Bytes
 	return max(1, has-min(has, needs))

@@ -16,8 +16,9 @@ func once(document []byte) error {
 		fields map[string]bool // seen in an object; nil in a list
 		value  bool            // what comes next is the value of a field
 	}
+	const deepest = 10_000 // which the decoder refuses
 	var open []level
-	for {
+	for len(open) <= deepest {
 		token, err := d.Token()
 		if err != nil {
 			return nil //nolint:nilerr // the decoder says it better
@@ -46,4 +47,5 @@ func once(document []byte) error {
 			open = open[:len(open)-1]
 		}
 	}
+	return nil
 }

@@ -113,6 +113,8 @@ func summary(job api.Job) (Training, error) {
 		t.Rows.Remote += e.Rows.Remote
 		t.Requests.Feature += e.Requests.Feature
 		t.Requests.Topology += e.Requests.Topology
+		t.Requests.Activation += e.Requests.Activation
+		t.Requests.Gradient += e.Requests.Gradient
 		add(&t.Bytes, e.Bytes)
 		if e.Eval != nil {
 			add(&t.Evaluation, e.Eval.Bytes)

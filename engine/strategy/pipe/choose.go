@@ -56,6 +56,9 @@ func (f *Facts) ways(kept int) (all []int) {
 	if s.Strategy == strategy.Pipe {
 		most = s.Pipe.ChunksOf(s.Strategy, nodes, most)
 	}
+	if s.Pipe.Stages > 0 {
+		most = min(most, max(1, nodes/s.Pipe.Stages))
+	}
 	for w := 1; w <= min(nodes, most); w++ {
 		all = append(all, w)
 	}

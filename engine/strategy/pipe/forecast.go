@@ -15,7 +15,6 @@ type load struct {
 	number     int // bytes of one
 	entries    float64
 	parts      []part
-	late       int // rows of others whose gradients are kept for the next epoch
 	shape      *Shape
 	mirrors    *Mirrors
 	seats      *Seats
@@ -23,6 +22,7 @@ type load struct {
 	first, end int // of the model's stages
 	ways       []int
 	recompute  bool
+	leaves     bool // epochs leave their rows as histories
 	policy     string
 	nodes      int
 }
@@ -34,6 +34,7 @@ type part struct {
 	position, shard            int
 	inner, split               bool // it waits for nobody; its shard has another, too
 	vertices, sources, entries int
+	late                       int // rows of others whose gradients are kept for the next epoch
 	first, end                 int // of the model's stages
 }
 
@@ -113,7 +114,7 @@ func (l *load) carried() (in, out int) {
 // kept is rows that live as long as training: those of layers, weights of before, and
 // gradients of shards that are computed together.
 func (l *load) kept() int {
-	m := Memory{Number: l.number, Widths: l.widths(), History: l.histories(), Late: l.late}
+	m := Memory{Number: l.number, Widths: l.widths(), History: l.histories()}
 	m.Input, _ = l.carried()
 	for _, way := range l.ways {
 		m.Rows += l.own(way) + len(l.mirrors.of[way])
@@ -123,8 +124,11 @@ func (l *load) kept() int {
 	for _, at := range l.shards() {
 		most = max(most, len(at))
 	}
+	for i := range l.parts {
+		m.Late += l.parts[i].late
+	}
 	matrices := 2 * len(l.parts)
-	if l.late > 0 {
+	if m.Late > 0 {
 		matrices += len(l.parts) * len(m.Widths)
 	}
 	n := slabs(m.Kept() + ends*(matrices+4*len(l.ways)*len(m.Widths)) + most*(l.model.Size()*l.number+ends))
@@ -252,6 +256,18 @@ func (l *load) halo() (n int) {
 			}
 		}
 	}
+	// Rows and histories change places through as much, and gradients that were kept go.
+	for i := range l.parts {
+		largest = max(largest, l.parts[i].late)
+	}
+	if l.leaves && l.recompute && l.histories() {
+		for _, way := range l.ways {
+			for p := range l.shape.Positions() {
+				first, end := l.shape.Vertices(way, p)
+				largest = max(largest, int(end-first))
+			}
+		}
+	}
 	return n + slabs(largest*widest*l.number)
 }
 
@@ -285,29 +301,29 @@ func (d *draft) load(stage int, ways []int) *load {
 	l := &load{
 		model: d.Model, number: d.Number, entries: d.Entries, shape: d.shape, mirrors: d.mirrors,
 		seats: d.seats, stage: stage, first: d.cuts[stage], end: d.cuts[stage+1], ways: ways,
-		recompute: d.recomputes(), policy: d.Settings.Pipe.HaloOf(), nodes: d.Layout.Nodes,
+		recompute: d.recomputes(), leaves: d.Settings.Pipe.HistoriesOf() != Made, policy: d.Settings.Pipe.HaloOf(), nodes: d.Layout.Nodes,
 	}
 	trunks := l.first == 0 && l.infos()[0].Hops > 0
+	var whole []part
 	for _, way := range ways {
 		for _, of := range d.partsOf(d.shape)[way] {
 			of.first, of.end = l.first, l.end
+			if d.Settings.Pipe.KeepGradients && l.histories() {
+				of.late = of.sources - of.vertices // and some that are computed beside it
+			}
 			if trunks && of.split {
 				of.first = 1
 				if of.inner {
-					trunk := of
-					trunk.vertices, trunk.sources, trunk.entries = l.vertices(of.shard), d.Census.Sources[of.shard], d.Census.Entries[of.shard]
-					trunk.first, trunk.end = 0, 1
-					l.parts = append(l.parts, trunk)
+					whole = append(whole, part{
+						position: of.position, shard: of.shard, vertices: l.vertices(of.shard), sources: d.Census.Sources[of.shard],
+						entries: d.Census.Entries[of.shard], end: 1,
+					})
 				}
 			}
 			l.parts = append(l.parts, of)
 		}
 	}
-	if d.Settings.Pipe.KeepGradients && l.histories() {
-		for i := range l.parts {
-			l.late += l.parts[i].sources - l.parts[i].vertices
-		}
-	}
+	l.parts = append(l.parts, whole...)
 	return l
 }
 

@@ -1,6 +1,7 @@
 package pipe
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -87,12 +88,22 @@ func TestMemoryIsWhatWasForecast(t *testing.T) {
 		for _, c := range []struct {
 			stages, ways, chunks int
 			keep                 bool
-		}{{1, 1, 8, false}, {2, 1, 8, false}, {4, 1, 8, false}, {2, 2, 8, false}, {1, 2, 2, false}, {2, 1, 8, true}} {
+			histories            string
+			gradients            bool
+		}{
+			{stages: 1, ways: 1, chunks: 8}, {stages: 2, ways: 1, chunks: 8}, {stages: 4, ways: 1, chunks: 8}, {stages: 2, ways: 2, chunks: 8},
+			{stages: 1, ways: 2, chunks: 2}, {stages: 2, ways: 1, chunks: 8, keep: true},
+			{stages: 2, ways: 1, chunks: 8, histories: Left}, {stages: 2, ways: 2, chunks: 8, histories: Zeros}, {stages: 2, ways: 2, chunks: 8, gradients: true},
+		} {
 			s := newSetup(spec, c.stages, c.ways, c.chunks)
 			s.Period, s.Recompute = 2, !c.keep
+			s.Histories, s.Kept = cmp.Or(c.histories, Made), c.gradients
+			if c.gradients {
+				s.Factor = 1
+			}
 			s.device = func() tensor.Device { return cpu.New(1) }
 			j := w.start(t, s)
-			f := w.facts(t, spec, s.nodes, strategy.PipeSettings{Stages: c.stages, Ways: c.ways, Chunks: c.chunks, Keep: c.keep})
+			f := w.facts(t, spec, s.nodes, strategy.PipeSettings{Stages: c.stages, Ways: c.ways, Chunks: c.chunks, Keep: c.keep, Histories: c.histories, KeepGradients: c.gradients})
 			f.Number = 4
 			shape, err := f.shape(c.ways)
 			if err != nil {
@@ -107,7 +118,7 @@ func TestMemoryIsWhatWasForecast(t *testing.T) {
 			for epoch := range 2 {
 				j.epoch(t, epoch+1)
 			}
-			name := fmt.Sprintf("%s, %d stages of %d ways, kept %v", model, c.stages, c.ways, c.keep)
+			name := fmt.Sprintf("%s, %d stages of %d ways, kept %v %v, histories %s", model, c.stages, c.ways, c.keep, c.gradients, s.Histories)
 			for i, n := range j.nodes {
 				got, by := n.real()
 				stage, ways := d.seats.Of(i)
@@ -118,7 +129,7 @@ func TestMemoryIsWhatWasForecast(t *testing.T) {
 						t.Logf("%v", by)
 					}
 				}
-				if !c.keep && c.ways == 1 {
+				if !c.keep && c.ways == 1 && c.histories == "" {
 					peaks[c.stages] = max(peaks[c.stages], got)
 				}
 			}

@@ -58,6 +58,7 @@ type draft struct {
 	seats     *Seats
 	cuts      []int
 	positions int
+	hides     []float64 // of each position, the share of work that waits for nobody
 }
 
 // draft seats stages of a shape, and cuts the layers so that the slowest of them takes as
@@ -65,6 +66,9 @@ type draft struct {
 func (f *Facts) draft(stages int, shape *Shape, m *Mirrors) *draft {
 	d := &draft{Facts: f, infos: f.Model.Stages(), shape: shape, mirrors: m, positions: shape.Positions()}
 	d.seats = seated(stages, shape, &f.Layout)
+	for p := range d.positions {
+		d.hides = append(d.hides, d.inner(p))
+	}
 	units := Units(d.infos)
 	costs := make([]float64, len(units)-1)
 	for u := range costs {
@@ -155,7 +159,7 @@ func (d *draft) halo(stage, s, position, direction int, compute float64) float64
 	if p.HaloOf() == strategy.RowsSampled {
 		share = p.ShareOf()
 	}
-	took, hidden := share*moved*d.Costs.Row, d.inner(position)*compute
+	took, hidden := share*moved*d.Costs.Row, d.hides[position]*compute
 	if p.HaloOf() == strategy.RowsPrevious {
 		hidden = 2 * compute // of the layers before, too
 	}
@@ -204,7 +208,7 @@ func (d *draft) predict() Prediction {
 	p.Bubble = max(0, inside-p.Compute-p.Halo)
 	p.Compute += d.begins()
 	p.Sum = d.sums()
-	if d.positions > 1 {
+	if d.positions > 1 && d.Settings.Pipe.HistoriesOf() == Made { // others are made once, or never
 		p.History = d.history() / float64(d.Settings.Pipe.PeriodOf())
 	}
 	p.Seconds = p.Compute + p.Halo + p.Boundary + p.Bubble + p.Sum + p.History

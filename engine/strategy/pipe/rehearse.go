@@ -17,14 +17,18 @@ const (
 	// each at most: of several times, the one in the middle is taken.
 	rehearsed = time.Second
 	rounds    = 5
-	// mostTimed bounds the shards that a node times, and mostRows the rows that neighbours
-	// of them lie in, which are as many as vertices where there are fewer.
-	mostTimed = 32
-	mostRows  = 1 << 18
+	// mostTimed bounds the shards that a node times, and enoughEdges those of which it times
+	// no further one.
+	mostTimed   = 32
+	enoughEdges = 1 << 24
 	// cold is more memory than a processor's caches hold. What a worker comes back to after
 	// all other layers and shards is not in them, so it must not be here.
 	cold = 128 << 20
 )
+
+// mostRows bounds the rows that neighbours of shards lie in, which are as many as vertices
+// where there are fewer, and a shard's at least; a variable for the sake of tests.
+var mostRows = 1 << 18
 
 // Rehearse times all layers on some shards, one after the other, as a worker computes
 // them: what is learnt means nothing, and the job's weights stay as they are. The task
@@ -103,8 +107,15 @@ type act struct {
 
 func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (err error) {
 	rows, most := uint32(min(r.Topology.Vertices(), mostRows)), 0
+	for _, shard := range shards {
+		rows = max(rows, firsts[shard+1]-firsts[shard]) // a shard's own lie side by side
+	}
+	edges := 0
 	s := sample.New(r.Topology, sample.Options{Fanouts: []int{0}, Form: r.Model.Form()})
 	for _, shard := range shards {
+		if edges > enoughEdges {
+			break // it takes memory, and time, that is not for this
+		}
 		a := &act{shard: shard, times: make([][]float64, len(r.infos)*directions)}
 		for v := firsts[shard]; v < firsts[shard+1]; v++ {
 			a.vertices = append(a.vertices, v)
@@ -114,6 +125,7 @@ func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (er
 		}
 		a.block = &a.batch.Blocks[0]
 		a.block.Transpose()
+		edges += a.block.Entries()
 		for _, v := range a.block.Vertices {
 			a.rows = append(a.rows, int32(v%rows))
 		}

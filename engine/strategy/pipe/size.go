@@ -1,7 +1,5 @@
 package pipe
 
-import "slices"
-
 // Memory is what the memory of a node depends on, beside its passes.
 type Memory struct {
 	Number int
@@ -70,27 +68,36 @@ func (w *Worker) load() *load {
 	l := &load{
 		model: w.Model, number: w.Device.Type().Bytes(), entries: w.entries, shape: w.Shape, mirrors: w.seen,
 		seats: w.Seats, stage: w.stage, first: w.first, end: w.end,
-		recompute: w.Recompute, policy: w.Halo.Policy, nodes: w.nodes(),
+		recompute: w.Recompute, leaves: w.Histories != Made, policy: w.Halo.Policy, nodes: w.nodes(),
 	}
 	for _, way := range w.ways {
 		l.ways = append(l.ways, way.number)
 		for p := range way.at {
-			for _, g := range slices.Concat(way.at[p], way.trunks[p]) {
-				of := part{position: p, shard: g.shard, vertices: len(g.vertices), sources: len(g.rows), entries: g.block.Entries(), first: w.first, end: w.end}
-				switch {
-				case g.trunk != nil:
+			for _, g := range way.at[p] {
+				of := w.counts(g, p)
+				if g.trunk != nil {
 					of.first = 1
-				case g.number >= len(w.grains): // it is one
-					of.end = 1
+				}
+				if w.keepsLate() {
+					of.late = len(g.rows) - g.active
 				}
 				l.parts = append(l.parts, of)
 			}
 		}
 	}
-	if w.keepsLate() {
-		for _, g := range w.grains {
-			l.late += len(g.rows) - g.active
+	for _, way := range w.ways { // as they are numbered
+		for p := range way.trunks {
+			for _, g := range way.trunks[p] {
+				of := w.counts(g, p)
+				of.end = 1
+				l.parts = append(l.parts, of)
+			}
 		}
 	}
 	return l
+}
+
+// counts are of what the worker computes of a grain at a position.
+func (w *Worker) counts(g *grain, position int) part {
+	return part{position: position, shard: g.shard, vertices: len(g.vertices), sources: len(g.rows), entries: g.block.Entries(), first: w.first, end: w.end}
 }
