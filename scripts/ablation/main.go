@@ -30,7 +30,7 @@ type task struct {
 	file   string // of finished runs
 	plot   string // "": none is drawn
 	only   string
-	seeds  int
+	seeds  int // 0: as many as the graph has
 	epochs int // 0: as the recipes say
 	show   bool
 }
@@ -41,7 +41,6 @@ func main() {
 	flag.StringVar(&t.file, "kept", "scripts/ablation/runs.jsonl", "the file of finished runs")
 	flag.StringVar(&t.plot, "plot", "", "draw the means into an SVG file")
 	flag.StringVar(&t.only, "rows", "", "parts of the names of the rows to run, between commas")
-	flag.IntVar(&t.seeds, "seeds", 5, "of each row")
 	flag.BoolVar(&t.show, "show", false, "run nothing, print what is there")
 	quick := flag.Bool("quick", false, "Cora only, two seeds of 20 epochs, in a minute or so; nothing is kept")
 	flag.Parse()
@@ -76,19 +75,14 @@ func all(ctx context.Context, t task, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if t.seeds < 1 {
-		return fmt.Errorf("-seeds %d: a mean is of one at least", t.seeds)
-	}
 	var list []row
-	for _, s := range subjects() {
-		if t.epochs > 0 {
-			s.recipe.Epochs = t.epochs
+	for _, r := range rows() {
+		if t.seeds > 0 {
+			r.seeds = t.seeds
 		}
-		for _, w := range ways() {
-			r := row{s, w}
-			if t.only == "" || slices.ContainsFunc(strings.Split(t.only, ","), func(part string) bool { return strings.Contains(r.id(), part) }) {
-				list = append(list, r)
-			}
+		r.epochs = t.epochs
+		if t.only == "" || slices.ContainsFunc(strings.Split(t.only, ","), func(part string) bool { return strings.Contains(r.id(), part) }) {
+			list = append(list, r)
 		}
 	}
 	if len(list) == 0 {
@@ -108,7 +102,7 @@ func (t task) tell(list []row, k *runs.Kept, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := table(found, t.seeds, to); err != nil || t.plot == "" {
+	if err := table(found, to); err != nil || t.plot == "" {
 		return err
 	}
 	if err := os.WriteFile(t.plot, drawn(found), 0o644); err != nil { //nolint:gosec // a picture to be shown
@@ -140,7 +134,7 @@ func (t task) finish(ctx context.Context, list []row, k *runs.Kept) (err error) 
 			return err
 		}
 		done := k.Of(r.id(), id, r.nodes)
-		for seed := range uint64(t.seeds) {
+		for seed := range uint64(r.seeds) {
 			if _, ok := done[seed]; ok {
 				continue
 			}
@@ -158,7 +152,7 @@ func (t task) finish(ctx context.Context, list []row, k *runs.Kept) (err error) 
 			best := result.Best
 			one := runs.Run{
 				Row: r.id(), Recipe: id, Seed: seed, Nodes: r.nodes, Commit: commit, Epoch: best.Epoch, Val: 100 * best.Eval.Val.Accuracy,
-				Test: 100 * best.Eval.Test.Accuracy, Seconds: time.Since(begun).Seconds(), Seen: result.Last.Seen,
+				Test: 100 * best.Eval.Test.Accuracy, Seconds: time.Since(begun).Seconds(), Seen: result.Last.Seen, Hash: result.Last.Hash,
 			}
 			fmt.Fprintf(os.Stderr, "%s, seed %d: %.2f (epoch %d, %.0f s)\n", one.Row, seed, one.Test, one.Epoch, one.Seconds)
 			if err := k.Add(one); err != nil {

@@ -49,7 +49,7 @@ func drawn(all []mean) []byte {
 		write(left, headHigh-20, `fill="#666666"`, title)
 		low, top := math.Inf(1), math.Inf(-1)
 		for _, name := range names {
-			if m := of[title+"/"+name]; m.seeds > 0 {
+			if m := of[title+"/"+name]; m.done > 0 {
 				low, top = min(low, m.test-m.deviation), max(top, m.test+m.deviation)
 			}
 		}
@@ -58,7 +58,7 @@ func drawn(all []mean) []byte {
 		}
 		for i, name := range names {
 			m := of[title+"/"+name]
-			if m.seeds == 0 {
+			if m.done == 0 {
 				continue
 			}
 			y := headHigh + i*lineStep

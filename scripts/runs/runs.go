@@ -29,7 +29,8 @@ type Run struct {
 	Val     float64 `json:"val"`   // percent
 	Test    float64 `json:"test"`  // percent, of that epoch
 	Seconds float64 `json:"seconds"`
-	Seen    float64 `json:"seen,omitempty"` // share of edges, where groups trained in isolation
+	Seen    float64 `json:"seen,omitempty"`           // share of edges, where groups trained in isolation
+	Hash    string  `json:"weights_sha256,omitempty"` // in the end, where that is asked for
 }
 
 // Digest is that of a recipe, without its seed.
