@@ -67,9 +67,6 @@ func (t *trainer) openIsolated(ctx context.Context) (err error) {
 			n.mine = append(n.mine, g)
 		}
 	}
-	if idle := without(&n.layout, n.schedule); settings.Average > 1 && len(idle) > 0 {
-		return &agreed{fmt.Errorf("grappa.average_every=%d: each node has a model, and there are groups for %d of %s only: choose --set grappa.groups=%d or more, or leave it out", settings.Average, n.layout.Nodes-len(idle), count(n.layout.Nodes, "node"), n.layout.Nodes)}
-	}
 	n.corrector = grappa.NewCorrector(settings, n.schedule)
 	t.isolated = n
 	t.notes = append(t.notes, n.notes(t)...)
