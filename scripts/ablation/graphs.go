@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
@@ -31,6 +33,8 @@ type shape struct {
 	model  string
 	layers int
 }
+
+func (m shape) String() string { return fmt.Sprintf("%s %d", m.model, m.layers) }
 
 // shapes are those of the first table; the second has the usual one alone.
 func shapes() (all []shape) {

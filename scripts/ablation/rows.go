@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 
+	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
 // What all rows share: how a graph is cut, into how many groups if nothing is said of it,
@@ -29,11 +31,12 @@ type way struct {
 
 // Names of ways that are looked for by them.
 const (
-	alone  = "one machine"
-	full   = "halo swept"
-	pair   = "halo swept in 2 groups"
-	steady = "halo swept in order"
-	three  = "halo swept in order on 3 nodes"
+	alone      = "one machine"
+	aloneBySGD = "one machine SGD"
+	full       = "halo swept"
+	pair       = "halo swept in 2 groups"
+	steady     = "halo swept in order"
+	three      = "halo swept in order on 3 nodes"
 )
 
 // apart is a way by grappa.
@@ -113,7 +116,7 @@ func ways() []way {
 		}
 	}
 	single := list[0]
-	single.name, single.plain, single.telling = "one machine SGD", true, false
+	single.name, single.plain, single.telling = aloneBySGD, true, false
 	list = append(list, single)
 	for _, correction := range corrections {
 		w := apart(fmt.Sprintf("strict swept %s SGD", named(correction)), strategy.GrappaSettings{Loader: strategy.Strict, Correction: correction})
@@ -138,7 +141,16 @@ type row struct {
 	epochs int // 0: as the recipe says
 }
 
-func (r row) id() string { return fmt.Sprintf("%s/%s %d/%s", r.graph, r.model, r.layers, r.name) }
+func (r row) id() string { return fmt.Sprintf("%s/%s/%s", r.graph, r.shape, r.name) }
+
+// run is the row as it is trained and kept.
+func (r row) run() runs.Row {
+	cut := build.Options{Shards: shards, Partitioner: "multilevel"}
+	if r.random {
+		cut.Partitioner = "random"
+	}
+	return runs.Row{Name: r.id(), Graph: r.graph, Cut: cut, Recipe: r.whole(), Seeds: r.seeds, Nodes: r.nodes}
+}
 
 // rows are all, those first that say most: models by halo and sweep, then what makes up
 // for what on small graphs, then on large ones.
