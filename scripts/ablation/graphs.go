@@ -64,10 +64,13 @@ func (s subject) recipe(m shape) train.Recipe {
 		r.Model.Norm, r.Model.Head = nn.NormLayer, nn.HeadLinear
 	}
 	if deep {
-		r.Fanouts, r.Rate, r.Model.Residual = []int{5, 5, 5, 5}, 0.003, s.large && !s.slow
+		r.Fanouts, r.Model.Residual = []int{5, 5, 5, 5}, s.large && !s.slow
 	}
-	if deep && !s.large && m.model != "gat" {
-		r.Model.Hidden = 64
+	if deep && !s.large {
+		r.Rate = 0.003
+		if m.model != "gat" {
+			r.Model.Hidden = 64
+		}
 	}
 	if s.large {
 		r.Features, r.Rate, r.Model.Dropout, r.Optimizer.WeightDecay = "binary-row", 0.005, 0.3, 5e-5
