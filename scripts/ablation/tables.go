@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -67,7 +68,7 @@ func (all means) ways() [][]string {
 		switch {
 		case most == 0: // nobody counts
 			line = append(line, "")
-		case most-least < 0.5:
+		case math.Round(most) == math.Round(least):
 			line = append(line, fmt.Sprintf("%.0f %%", most))
 		default:
 			line = append(line, fmt.Sprintf("%.0f to %.0f %%", least, most))
