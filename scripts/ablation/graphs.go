@@ -22,7 +22,7 @@ type subject struct {
 func subjects() []subject {
 	return []subject{
 		{"cora", "Cora", false, false, 10, 35, 40, 0.1},
-		{"citeseer", "CiteSeer", false, false, 10, 30, 50, 0.1},
+		{"citeseer", "CiteSeer", false, false, 10, 30, 50, 0.03},
 		{"amazon_photo", "Photo", true, false, 3, 1148, 300, 0},
 		{"coauthor_cs", "CS", true, false, 3, 2750, 500, 0},
 		{"amazon_computers", "Computers", true, true, 3, 2063, 500, 0},
