@@ -15,9 +15,9 @@ import (
 
 // local is what a run has whose models update themselves after each slot, and are
 // averaged every few steps and at the end of each epoch: weights, moments, and how many
-// updates they are of. There are as many models as nodes that learn. They differ between averages,
-// so what a node computes with must have come from the node where the model was before,
-// with all that it remembers.
+// updates they are of. There are as many models as nodes that learn. They differ between
+// averages, so what a node computes with must have come from the node where the model was
+// before, with all that it remembers.
 //
 // Only after an average do all nodes have the same. That is what a checkpoint holds: a
 // run that is interrupted goes back to the last average, and loses the steps since then,

@@ -50,9 +50,9 @@ func (a *averager[T]) begin([][]exchange.Span, int) {}
 func (a *averager[T]) grain(int) {}
 
 // total implements sums: it sets the model that is here to the average of those of all
-// nodes that learn. Its updates are their mean, rounded to the nearest number, since models have met more or
-// fewer slots without roots. They travel in the flags of the notes, above those of trainer.reduce.
-// Where something went wrong on a node, the model stays as it is.
+// nodes that learn. Its updates are their mean, rounded to the nearest number, since models
+// have met more or fewer slots without roots. They travel in the flags of the notes, above
+// those of trainer.reduce. Where something went wrong on a node, the model stays as it is.
 func (a *averager[T]) total(ctx context.Context, r exchange.Round) ([]exchange.Note, error) {
 	r.Note.Flags |= a.optimizer.Steps() << 1
 	row := a.row[:0]

@@ -66,7 +66,7 @@ func TestRowsAreTrainedOnceAndTold(t *testing.T) {
 			dots++
 		}
 	}
-	if dots != 3 { // of one machine, by Adam and by SGD, and of the halo
+	if dots != 2 { // of one machine and of the halo
 		t.Errorf("%d dots are drawn", dots)
 	}
 }

@@ -19,11 +19,12 @@ const (
 )
 
 // drawn is the second table as an SVG picture: a column for each graph, a line for each
-// way, and in it the mean, as a dot, with the deviation to both sides.
+// way, and in it the mean, as a dot, with the deviation to both sides. What is learnt by
+// SGD is left out: where that comes to little it would take all the room.
 func drawn(all means) []byte {
 	var names []string
 	for _, w := range ways() {
-		if slices.ContainsFunc(all, func(m mean) bool { return m.shape == usual && m.name == w.name }) {
+		if !w.plain && slices.ContainsFunc(all, func(m mean) bool { return m.shape == usual && m.name == w.name }) {
 			names = append(names, w.name)
 		}
 	}
