@@ -76,6 +76,8 @@ func TestBadValuesGetASentence(t *testing.T) {
 		"pipe.age=0":          "it is a whole number from 1 to",
 		"pipe.period=x":       "it is a whole number from 1 to",
 		"pipe.shuffle=yes":    "it is on or off",
+		"pipe.histories=old":  "it is one of made, left, zeros",
+		"pipe.gradients=old":  "it is one of dropped, kept",
 	} {
 		name, value, _ := strings.Cut(given, "=")
 		var s Settings

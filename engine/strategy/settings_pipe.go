@@ -20,8 +20,12 @@ type PipeSettings struct {
 	Age     int  `json:"age,omitempty"`
 	Ordered bool `json:"ordered,omitempty"` // pipe.shuffle=off: chunks in the same order each epoch
 	Period  int  `json:"period,omitempty"`  // epochs of a history; 0: as PeriodOf says
-	Single  bool `json:"single,omitempty"`  // pipe.compensate=off: gradients at histories count once
-	Keep    bool `json:"keep,omitempty"`    // pipe.recompute=off: what forward makes is kept for backward
+	// Histories is what those are: made (which is ""), left or zeros.
+	Histories string `json:"histories,omitempty"`
+	Single    bool   `json:"single,omitempty"` // pipe.compensate=off: gradients at histories count once
+	// KeepGradients is pipe.gradients=kept: those of the last epoch stand for what is lost.
+	KeepGradients bool `json:"keep_gradients,omitempty"`
+	Keep          bool `json:"keep,omitempty"` // pipe.recompute=off: what forward makes is kept for backward
 }
 
 // The policies of pipe.halo.
@@ -32,7 +36,17 @@ const (
 	RowsSkip     = "skip"
 )
 
+// What pipe.histories can be.
 const (
+	HistoriesMade  = "made"  // of the weights with which a period begins
+	HistoriesLeft  = "left"  // by the epoch before the period, and made for the first
+	HistoriesZeros = "zeros" // the same, but for the first, which has zeros, as published
+)
+
+const (
+	kept    = "kept"
+	dropped = "dropped"
+
 	usualPeriod = 23 // as published
 	usualShare  = 10 // percent
 	usualAge    = 1
@@ -101,6 +115,13 @@ func usual(n, usual int) int {
 // HaloOf is the policy.
 func (s *PipeSettings) HaloOf() string { return orElse(s.Halo, RowsExact) }
 
+// HistoriesOf says what those are.
+func (s *PipeSettings) HistoriesOf() string { return orElse(s.Histories, HistoriesMade) }
+
+// Chained says whether what an epoch makes depends on rows or gradients of the epochs
+// before it, which no checkpoint has.
+func (s *PipeSettings) Chained() bool { return s.HistoriesOf() != HistoriesMade || s.KeepGradients }
+
 // check says in a sentence what can't be had together.
 func (s *PipeSettings) check(strategy string, deterministic bool) error {
 	for _, n := range []struct {
@@ -116,6 +137,8 @@ func (s *PipeSettings) check(strategy string, deterministic bool) error {
 		return fmt.Errorf("pipe.stages=%d, pipe.ways=%d: there are %d of each at most", s.Stages, s.Ways, mostPipes)
 	case !slices.Contains([]string{"", RowsExact, RowsPrevious, RowsSampled, RowsSkip}, s.Halo):
 		return fmt.Errorf("pipe.halo=%s: it is one of %s", s.Halo, strings.Join([]string{RowsExact, RowsPrevious, RowsSampled, RowsSkip}, ", "))
+	case !slices.Contains([]string{"", HistoriesMade, HistoriesLeft, HistoriesZeros}, s.Histories):
+		return fmt.Errorf("pipe.histories=%s: it is one of %s, %s, %s", s.Histories, HistoriesMade, HistoriesLeft, HistoriesZeros)
 	case s.Share < 0 || s.Share > 100:
 		return fmt.Errorf("pipe.share=%d: it is a whole number from 1 to 100, in percent", s.Share)
 	case !Piped(strategy):
@@ -193,6 +216,21 @@ var pipeKeys = []key{
 		"for how many epochs chunks see the same history of those that come later"},
 		func(s *Settings, v string) error { return whole(v, &s.Pipe.Period, usualPeriod) },
 		func(s *Settings) string { return strconv.Itoa(s.Pipe.PeriodOf()) }},
+	{Key{"pipe.histories", Pipe, "made|left|zeros", HistoriesMade,
+		"what histories are: made of the weights with which a period begins, or what the epoch before it has left, the first made, or zeros, as published; but for made, a job that is interrupted begins anew"},
+		func(s *Settings, v string) error {
+			return choose(v, &s.Pipe.Histories, HistoriesMade, HistoriesLeft, HistoriesZeros)
+		},
+		func(s *Settings) string { return s.Pipe.HistoriesOf() }},
+	{Key{"pipe.gradients", Pipe, "dropped|kept", dropped,
+		"what stands for gradients at histories, which come too late: nothing, or (kept) those of the last epoch, all of which then count once; a job that is interrupted begins anew then"},
+		setGradients,
+		func(s *Settings) string {
+			if s.Pipe.KeepGradients {
+				return kept
+			}
+			return dropped
+		}},
 	{Key{"pipe.compensate", Pipe, "on|off", on,
 		"whether gradients at histories count twice, since half of them are lost"},
 		func(s *Settings, v string) error { return toggle(v, &s.Pipe.Single) },
@@ -211,6 +249,15 @@ func whole(value string, to *int, usual int) error {
 	if *to == usual {
 		*to = 0
 	}
+	return nil
+}
+
+func setGradients(s *Settings, value string) error {
+	var word string
+	if err := choose(value, &word, dropped, kept); err != nil {
+		return err
+	}
+	s.Pipe.KeepGradients = word == kept
 	return nil
 }
 

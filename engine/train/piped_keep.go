@@ -49,14 +49,17 @@ func (t *learner) readEarly(c *checkpoint) ([]float32, error) {
 	return c.row(earlyPrefix, t.model.Params(), t.model.Size())
 }
 
-// restful says whether a run can go on from here: not where nodes keep rows of the last
-// epoch, which no checkpoint has.
+// restful says whether a run can go on from here: not where nodes keep rows or gradients
+// of the epochs before, which no checkpoint has.
 func (t *trainer) restful() bool {
 	for _, l := range t.learners {
 		if l.piped == nil || l.done() {
 			continue
 		}
 		s, next := &l.recipe.Sharing.Pipe, l.at.Epoch-1+l.at.Step // from 0
+		if s.Chained() && next > 0 {
+			return false
+		}
 		every := 1
 		switch s.HaloOf() {
 		case strategy.RowsPrevious:
@@ -75,7 +78,8 @@ func (t *trainer) restful() bool {
 // everywhere: so there is always one that it can go on from.
 func (t *trainer) saveFirst() error {
 	if t.saved.good || !t.keeps() || !slices.ContainsFunc(t.learners, func(l *learner) bool {
-		return l.piped != nil && !slices.Contains([]string{strategy.RowsExact, strategy.RowsSampled}, l.recipe.Sharing.Pipe.HaloOf())
+		s := &l.recipe.Sharing.Pipe
+		return l.piped != nil && (s.Chained() || !slices.Contains([]string{strategy.RowsExact, strategy.RowsSampled}, s.HaloOf()))
 	}) {
 		return nil
 	}

@@ -102,20 +102,23 @@ func TestPipelinesAreTheSameOnAnyNumberOfNodes(t *testing.T) {
 	}
 }
 
-// What is learnt does not depend on how often it is judged.
+// What is learnt does not depend on how often it is judged: neither histories nor
+// gradients that epochs leave for each other are touched.
 func TestJudgingLeavesPipelinesAlone(t *testing.T) {
 	shards := tiny(t, 120, 4)
-	r := fullGraph("gcnii", 3)
-	r.Sharing = piping(strategy.Pipe, strategy.PipeSettings{Period: 2})
-	want := ""
-	for _, every := range []int{1, 3} {
-		r.EvalEvery = every
-		_, told := newMesh(2, uneven(len(shards), 2)).mustRun(t, r, shards, Options{Threads: 1, Strategies: pipelines})
-		if want == "" {
-			want = hashes(told[0])
-		}
-		if got := hashes(told[0]); got != want {
-			t.Errorf("judged every %d epochs:\n%s\nand every epoch\n%s", every, got, want)
+	for _, p := range []strategy.PipeSettings{{Period: 2}, {Period: 2, Histories: strategy.HistoriesLeft, KeepGradients: true}} {
+		r := fullGraph("gcnii", 3)
+		r.Sharing = piping(strategy.Pipe, p)
+		want := ""
+		for _, every := range []int{1, 3} {
+			r.EvalEvery = every
+			_, told := newMesh(2, uneven(len(shards), 2)).mustRun(t, r, shards, Options{Threads: 1, Strategies: pipelines})
+			if want == "" {
+				want = hashes(told[0])
+			}
+			if got := hashes(told[0]); got != want {
+				t.Errorf("%+v, judged every %d epochs:\n%s\nand every epoch\n%s", p, every, got, want)
+			}
 		}
 	}
 }
@@ -131,6 +134,8 @@ func TestPipelinesGoOn(t *testing.T) {
 		piping(strategy.Graph, strategy.PipeSettings{Ways: 2}),
 		piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.RowsSkip, Age: 2}),
 		piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.RowsPrevious}),
+		piping(strategy.Pipe, strategy.PipeSettings{Period: 2, Histories: strategy.HistoriesZeros}),
+		piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Histories: strategy.HistoriesLeft, KeepGradients: true}),
 	} {
 		r := fullGraph("gcnii", 3)
 		r.Sharing = sharing

@@ -70,6 +70,8 @@ func TestPipelinesMayNotChangeWhatTheyLearn(t *testing.T) {
 		"halo":       recipe(strategy.Pipe, with(func(p *strategy.PipeSettings) { p.Halo = strategy.RowsSkip })),
 		"shuffle":    recipe(strategy.Pipe, with(func(p *strategy.PipeSettings) { p.Ordered = true })),
 		"compensate": recipe(strategy.Pipe, with(func(p *strategy.PipeSettings) { p.Single = true })),
+		"histories":  recipe(strategy.Pipe, with(func(p *strategy.PipeSettings) { p.Histories = strategy.HistoriesLeft })),
+		"gradients":  recipe(strategy.Pipe, with(func(p *strategy.PipeSettings) { p.KeepGradients = true })),
 		"graph":      recipe(strategy.Graph, was),
 		"leap":       recipe(strategy.Leap, was),
 	} {

@@ -101,6 +101,7 @@ func (w *Worker) back(ctx context.Context, s, position int) error {
 			if late := len(g.rows) - g.active; late > 0 && w.Factor != 1 {
 				d.Combine(dseen.RowRange(g.active, late), w.Factor, dseen.RowRange(g.active, late), 0, tensor.Matrix{})
 			}
+			w.keep(g, s, dseen)
 			d.ScatterAdd(l.back, dseen, g.rows)
 		}
 	}

@@ -30,6 +30,7 @@ type grain struct {
 	input   tensor.Matrix // rows that came from the stage before
 	carried tensor.Matrix
 	sum     []byte // its gradient, once it is known
+	late    late
 
 	place    int // of its pass
 	pass     *nn.Pass

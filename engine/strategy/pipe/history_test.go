@@ -1,6 +1,7 @@
 package pipe
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -74,9 +75,10 @@ func TestApart(t *testing.T) {
 		for _, chunks := range []int{1, 2, 3, 6} {
 			for _, o := range []Options{
 				{Seed: 1, Period: 1, Factor: 2}, {Seed: 2, Shuffle: true, Period: 2, Factor: 2}, {Seed: 3, Shuffle: true, Period: 3, Factor: 1, Recompute: true},
+				{Seed: 4, Shuffle: true, Period: 2, Factor: 2, Histories: Left}, {Seed: 5, Period: 1, Factor: 1, Histories: Zeros, Kept: true},
 			} {
 				s := newSetup(deep(model, 3), 1, 1, chunks)
-				o.Halo.Policy = Exact
+				o.Halo.Policy, o.Histories = Exact, cmp.Or(o.Histories, Made)
 				s.Options, s.rate = o, 0.1
 				j := w.start(t, s)
 				all := ""

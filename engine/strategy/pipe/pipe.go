@@ -82,8 +82,9 @@ func (t *Task) Plan(l strategy.Layout, set *strategy.Settings, edges int) error 
 		Shuffle: !p.Ordered, Period: p.PeriodOf(), Factor: 2,
 		Halo:      Halo{Policy: p.HaloOf(), Share: p.ShareOf(), Age: p.AgeOf()},
 		Recompute: name == strategy.Pipe && !p.Keep,
+		Histories: p.HistoriesOf(), Kept: p.KeepGradients,
 	}
-	if p.Single {
+	if p.Single || p.KeepGradients {
 		t.Factor = 1
 	}
 	return nil

@@ -36,18 +36,27 @@ func (w *Worker) newPeriod() (err error) {
 // PeriodWeights is the weights with which the period under way began, which a run that goes on
 // from here must know; none, where nothing depends on them. Who has set them has told
 // the worker by Resumed.
-func (w *Worker) PeriodWeights() tensor.Matrix { return w.period }
+func (w *Worker) PeriodWeights() tensor.Matrix {
+	if w.Histories != Made {
+		return tensor.Matrix{}
+	}
+	return w.period
+}
 
 // Resumed says that PeriodWeights has been set, and that histories are yet to be made of it.
 func (w *Worker) Resumed() { w.history = false }
 
 // beginPeriod makes a history if a period begins, or if there is none yet of the one
-// under way.
+// under way. Where epochs leave them, that is before the first epoch only.
 func (w *Worker) beginPeriod(ctx context.Context) error {
 	if !w.refreshes() {
 		return nil
 	}
-	if w.epoch%w.Period == 0 {
+	begins := w.epoch%w.Period == 0
+	if w.Histories != Made {
+		begins = !w.history
+	}
+	if begins {
 		w.Device.Combine(w.period, 1, w.Weights, 0, tensor.Matrix{})
 		w.history = false
 	}
@@ -55,7 +64,24 @@ func (w *Worker) beginPeriod(ctx context.Context) error {
 		return nil
 	}
 	w.history = true
+	if w.Histories == Zeros && w.epoch == 0 {
+		return nil // as they are
+	}
 	return w.refresh(ctx)
+}
+
+// endPeriod has the last epoch of a period leave its rows as the history of the next.
+func (w *Worker) endPeriod() {
+	if w.Histories == Made || !w.refreshes() || (w.epoch+1)%w.Period != 0 {
+		return
+	}
+	for _, way := range w.ways {
+		for _, l := range way.levels {
+			if l != nil {
+				w.Device.Combine(l.history, 1, l.rows, 0, tensor.Matrix{})
+			}
+		}
+	}
 }
 
 // refresh has all grains go forward side by side, so that all rows are of now, and makes

@@ -7,11 +7,12 @@ type Memory struct {
 	Number int
 	Widths []int // columns of the rows that each of its layers sees of others
 	Rows   int   // of its ways, and mirrors
-	// Own counts the vertices of its ways, and Sources the rows that all its grains see.
-	Own, Sources int
-	Input        int // columns that come from the stage before
-	History      bool
-	Recompute    bool
+	// Own counts the vertices of its ways, Sources the rows that all its grains see, and
+	// Late those whose gradients are kept for the next epoch.
+	Own, Sources, Late int
+	Input              int // columns that come from the stage before
+	History            bool
+	Recompute          bool
 }
 
 // Kept is the bytes of rows that live as long as training: those that layers see, their
@@ -25,6 +26,7 @@ func (m Memory) Kept() (bytes int) {
 		if m.Recompute {
 			rows += m.Sources
 		}
+		rows += m.Late
 		bytes += rows * width * m.Number
 	}
 	return bytes + m.Own*m.Input*m.Number
@@ -43,6 +45,9 @@ func (w *Worker) keeps() int {
 	}
 	for _, g := range w.grains {
 		m.Sources += len(g.rows)
+		if w.keepsLate() {
+			m.Late += len(g.rows) - g.active
+		}
 		m.Own += len(g.vertices)
 	}
 	m.History, m.Recompute = w.Shape.Positions() > 1, w.Recompute
@@ -50,7 +55,7 @@ func (w *Worker) keeps() int {
 		m.Input = w.infos[w.first].In + w.infos[w.first].CarryIn
 	}
 	const ends = 64 // each matrix begins at a whole line
-	return m.Kept() + ends*(len(w.grains)*(2+len(m.Widths))+4*len(w.ways)*len(m.Widths)) +
+	return m.Kept() + ends*(len(w.grains)*(2+2*len(m.Widths))+4*len(w.ways)*len(m.Widths)) +
 		w.most()*(w.Model.Size()*m.Number+ends)
 }
 

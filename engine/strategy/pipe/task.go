@@ -45,14 +45,17 @@ type Options struct {
 	Seed uint64
 	// Shuffle has each epoch take the positions in an order of its own.
 	Shuffle bool
-	// Period is for how many epochs a history is kept. Each begins with one of rows that
-	// are made of the weights of then, without dropout: so what an epoch makes depends on
-	// two rows of weights, and on nothing else of the epochs before.
-	Period int
+	// Period is for how many epochs a history is kept, and Histories what that is. Made,
+	// a period begins with rows of the weights of then, without dropout: so what an epoch
+	// makes depends on two rows of weights, and on nothing else of the epochs before.
+	Period    int
+	Histories string
 	// Factor is what gradients count at rows of a history: the history of a chunk is of
 	// use to another only in every other order of the two.
 	Factor float64
-	Halo   Halo
+	// Kept has the last epoch's gradients stand for those that are lost.
+	Kept bool
+	Halo Halo
 
 	Recompute bool // forward once more for backward, in place of keeping all that it made
 }
@@ -71,6 +74,13 @@ const (
 	Previous = strategy.RowsPrevious // the last epoch's, and its gradients
 	Sampled  = strategy.RowsSampled  // a share, scaled up
 	Skip     = strategy.RowsSkip     // what was sent before, for some epochs
+)
+
+// What histories are.
+const (
+	Made  = strategy.HistoriesMade
+	Left  = strategy.HistoriesLeft  // by an epoch; the first are made
+	Zeros = strategy.HistoriesZeros // by an epoch; the first are zeros
 )
 
 // Fresh is how often ways that see the last epoch's rows see those of now, which are
@@ -95,6 +105,8 @@ func (t *Task) check() error {
 		return fmt.Errorf("pipe: %d stages are seated, and %d are cut", t.Seats.Stages, len(t.Cuts)-1)
 	case o.Period < 1 || o.Factor <= 0:
 		return fmt.Errorf("pipe: a history of %d epochs, whose gradients count %g", o.Period, o.Factor)
+	case o.Kept && o.Factor != 1:
+		return fmt.Errorf("pipe: gradients count %g where those of the last epoch stand for what is lost", o.Factor)
 	case o.Halo.Policy != Exact && t.Shape.Positions() > 1:
 		return fmt.Errorf("pipe: histories are made of rows of now, and not of %s ones", o.Halo.Policy)
 	case o.Halo.Policy == Sampled && !(o.Halo.Share > 0 && o.Halo.Share <= 1):

@@ -33,6 +33,7 @@ type Worker struct {
 	spare  tensor.Arena    // of what is between the device and other nodes
 
 	order    []int
+	turns    []int // of each position: its place in the order, where gradients are kept
 	halo     *halo
 	boundary [2]*boundary // forward and backward; nil at the ends
 	sums     summer
@@ -198,6 +199,7 @@ func (w *Worker) allocate() (err error) {
 			}
 		}
 	}
+	w.keepLate()
 	return w.allocatePasses()
 }
 
@@ -275,6 +277,7 @@ func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, tally *str
 		if err := w.through(ctx); err != nil {
 			return 0, fmt.Errorf("stage %d of %d: %w", w.stage+1, w.Seats.Stages, err)
 		}
+		w.endPeriod()
 	}
 	if err := w.addUp(ctx); err != nil {
 		return 0, err
@@ -335,5 +338,6 @@ func (w *Worker) begin() {
 			}
 		}
 	}
+	w.standIn()
 	w.halo.begin()
 }

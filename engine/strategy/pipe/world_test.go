@@ -159,7 +159,7 @@ func deep(model string, layers int) nn.Spec {
 func newSetup(spec nn.Spec, stages, ways, chunks int) setup {
 	return setup{
 		spec: spec, nodes: stages * ways, stages: stages, ways: ways, chunks: chunks,
-		Options: Options{Seed: 11, Shuffle: true, Period: 3, Factor: 2, Halo: Halo{Policy: Exact}, Recompute: true},
+		Options: Options{Seed: 11, Shuffle: true, Period: 3, Factor: 2, Halo: Halo{Policy: Exact}, Recompute: true, Histories: Made},
 		device:  func() tensor.Device { return reference.New() },
 	}
 }
