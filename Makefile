@@ -148,6 +148,10 @@ accuracy: ## the recipes that accuracy is judged by; goes on where it stopped (R
 ablation: ## grappa's halo, sweep and corrections beside one machine; goes on where it stopped (ROWS=cora selects, PLOT=FILE draws)
 	$(GO) run ./scripts/ablation -rows '$(ROWS)' -plot '$(PLOT)'
 
+.PHONY: deep
+deep: ## deep models by pipe beside graph, and pipe without each of its techniques; goes on where it stopped (ROWS=cora selects)
+	$(GO) run ./scripts/deep -rows '$(ROWS)'
+
 .PHONY: bench-peers
 bench-peers: $(PEERS) ## epochs beside PyG's and DGL's on this machine's CPU (needs python3; fetches 1.5 GB)
 	$(GO) run ./scripts/peers -python $(PEERS)/bin/python -only '$(ONLY)'
