@@ -96,22 +96,38 @@ func (t task) finish(ctx context.Context, list []row, k *runs.Kept) (err error) 
 			err = errors.Join(err, g.Close())
 		}
 	}()
-	var rows []runs.Row
-	for _, r := range list {
-		rows = append(rows, runs.Row{Name: r.id(), Recipe: r.whole(), Train: func(ctx context.Context, recipe train.Recipe) (result train.Result, err error) {
-			g := open[r.graph]
-			if g == nil {
-				file := filepath.Join(t.folder, r.graph+".npz")
-				if r.graph == "cora" {
-					file = filepath.Join(t.folder, "../../cora/cora.npz")
+	for len(list) > 0 { // all rows of a subject, then the next
+		var rows []runs.Row
+		of := list[0].subject
+		for ; len(list) > 0 && list[0].table == of.table && list[0].subject.id() == of.id(); list = list[1:] {
+			rows = append(rows, runs.Row{Name: list[0].id(), Recipe: list[0].whole(), Train: func(ctx context.Context, r train.Recipe) (train.Result, error) {
+				g, err := t.open(ctx, of.graph, scratch, open)
+				if err != nil {
+					return train.Result{}, err
 				}
-				if g, err = cut.ReadCut(ctx, file, build.Options{Dir: filepath.Join(scratch, r.graph), Shards: chunks, Partitioner: "multilevel"}); err != nil {
-					return result, err
-				}
-				open[r.graph] = g
-			}
-			return train.Run(ctx, recipe, g.Shards, train.Options{Strategies: []strategy.Strategy{pipe.Pipe, pipe.Graph}})
-		}})
+				return train.Run(ctx, r, g.Shards, train.Options{Strategies: []strategy.Strategy{pipe.Pipe, pipe.Graph}})
+			}})
+		}
+		if err := k.Finish(ctx, rows, t.seeds, os.Stderr); err != nil {
+			return err
+		}
 	}
-	return k.Finish(ctx, rows, t.seeds, os.Stderr)
+	return nil
+}
+
+// open cuts a graph, if that was not done before.
+func (t task) open(ctx context.Context, graph, scratch string, open map[string]*cut.Graph) (*cut.Graph, error) {
+	if g := open[graph]; g != nil {
+		return g, nil
+	}
+	file := filepath.Join(t.folder, graph+".npz")
+	if graph == "cora" {
+		file = filepath.Join(t.folder, "../../cora/cora.npz")
+	}
+	g, err := cut.ReadCut(ctx, file, build.Options{Dir: filepath.Join(scratch, graph), Shards: chunks, Partitioner: "multilevel"})
+	if err != nil {
+		return nil, err
+	}
+	open[graph] = g
+	return g, nil
 }

@@ -33,7 +33,7 @@ func (t task) table(list []row, k *runs.Kept, to io.Writer) error {
 		}
 		slices.Sort(commits)
 		commits = slices.Compact(commits)
-		said, apart, verdict, of := "not run", "", "", r.table+r.graph+r.model
+		said, apart, verdict, of := "not run", "", "", r.table+r.subject.id()
 		if len(tests) > 0 {
 			mean, deviation := runs.Spread(tests)
 			said = fmt.Sprintf("%.2f ± %.2f", mean, deviation)
