@@ -69,23 +69,23 @@ const (
 
 // ways of each table.
 var ways = map[string][]way{
-	beside: {exact, piped("pipe, W=1", strategy.PipeSettings{}), piped("pipe, W=2", strategy.PipeSettings{Ways: 2})},
+	beside: {exact, piped("pipe W=1", strategy.PipeSettings{}), piped("pipe W=2", strategy.PipeSettings{Ways: 2})},
 	failing: {
 		exact,
-		piped("pipe, W=1, as published", strategy.PipeSettings{Histories: strategy.HistoriesZeros}),
-		piped("pipe, W=1", strategy.PipeSettings{}),
-		piped("pipe, W=2", strategy.PipeSettings{Ways: 2}),
-		piped("pipe, W=1, 4 chunks", strategy.PipeSettings{Chunks: 4}),
+		piped("pipe W=1 as published", strategy.PipeSettings{Histories: strategy.HistoriesZeros}),
+		piped("pipe W=1", strategy.PipeSettings{}),
+		piped("pipe W=2", strategy.PipeSettings{Ways: 2}),
+		piped("pipe W=1 of 4 chunks", strategy.PipeSettings{Chunks: 4}),
 	},
 	technique: {
 		exact,
-		piped("all, as published", strategy.PipeSettings{Histories: strategy.HistoriesZeros}),
+		piped("all as published", strategy.PipeSettings{Histories: strategy.HistoriesZeros}),
 		piped("no 1 (fixed order)", strategy.PipeSettings{Histories: strategy.HistoriesZeros, Ordered: true}),
 		piped("no 2 (histories of the last epoch)", strategy.PipeSettings{Histories: strategy.HistoriesZeros, Period: 1}),
 		piped("no 3 (gradients of the last epoch)", strategy.PipeSettings{Histories: strategy.HistoriesZeros, KeepGradients: true}),
 		piped("none", strategy.PipeSettings{Histories: strategy.HistoriesZeros, Ordered: true, Period: 1, KeepGradients: true}),
-		piped("all, warm start", strategy.PipeSettings{Histories: strategy.HistoriesLeft}),
-		piped("pipe, W=1", strategy.PipeSettings{}),
+		piped("all with a warm start", strategy.PipeSettings{Histories: strategy.HistoriesLeft}),
+		piped("pipe W=1", strategy.PipeSettings{}),
 	},
 }
 

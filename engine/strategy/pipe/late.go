@@ -16,6 +16,7 @@ type late struct {
 	// Of the epoch under way: which of those rows have their turn before, and where they
 	// lie in the way's rows.
 	picks, rows []int32
+	from        [1]tensor.Part // what is gathered from: a list of its own would be on the heap
 }
 
 // keepsLate says whether gradients are kept from one epoch for the next.
@@ -68,7 +69,8 @@ func (w *Worker) standIn() {
 				}
 				w.spare.Reset()
 				x := w.spare.Alloc(w.Device.Type(), len(g.late.picks), l.rows.Cols)
-				w.Device.Gather(x, []tensor.Part{{X: g.late.kept[i]}}, unsigned(g.late.picks))
+				g.late.from[0].X = g.late.kept[i]
+				w.Device.Gather(x, g.late.from[:], unsigned(g.late.picks))
 				w.Device.ScatterAdd(l.back, x, g.late.rows)
 			}
 		}

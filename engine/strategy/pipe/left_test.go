@@ -8,6 +8,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
 
 // levels counts those of a model that see rows of other chunks: a model that begins with
@@ -148,6 +149,22 @@ func TestChainedRunsAreTheSameOnAnyNodes(t *testing.T) {
 				mustSame(t, fmt.Sprintf("%+v, %d stages of %d ways", o, stages, ways), w.learn(t, s, 6), want)
 			}
 		}
+	}
+}
+
+// What one epoch leaves for the next is in memory that was taken before.
+func TestWhatEpochsLeaveTakesNoMemory(t *testing.T) {
+	w := newWorld(t, 1, sizes, anywhere)
+	s := newSetup(deep("gcnii", 3), 1, 2, 6)
+	s.device = func() tensor.Device { return cpu.New(1) }
+	s.nodes, s.Histories, s.Kept, s.Factor, s.Period = 1, Left, true, 1, 1
+	j := w.start(t, s)
+	for epoch := 1; epoch < 4; epoch++ {
+		j.epoch(t, epoch)
+	}
+	n := j.nodes[0]
+	if allocs := testing.AllocsPerRun(20, func() { n.begin(); n.endPeriod() }); allocs > 0 {
+		t.Errorf("an epoch begins and ends with %v allocations", allocs)
 	}
 }
 
