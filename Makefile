@@ -145,8 +145,8 @@ accuracy: ## the recipes that accuracy is judged by; goes on where it stopped (R
 	$(GO) run ./scripts/accuracy -rows '$(ROWS)' -nodes '$(or $(NODES),0)'
 
 .PHONY: ablation
-ablation: ## grappa's halo, sweep and corrections beside one machine; goes on where it stopped (ROWS=cora selects, PLOT=FILE draws)
-	$(GO) run ./scripts/ablation -rows '$(ROWS)' -plot '$(PLOT)'
+ablation: ## grappa's halo, sweep and corrections beside one machine; goes on where it stopped (ROWS=cora selects, PLOT=FILE draws elsewhere)
+	$(GO) run ./scripts/ablation -rows '$(ROWS)' -plot '$(or $(PLOT),$(if $(ROWS),,scripts/ablation/means.svg))'
 
 .PHONY: deep
 deep: ## deep models by pipe beside graph, and pipe without each of its techniques; goes on where it stopped (ROWS=cora selects)

@@ -60,6 +60,37 @@ func TestIsolatedJobOutlivesANode(t *testing.T) {
 	})
 }
 
+// Nodes whose models are averaged want a group each when a job begins, and take in one
+// that comes later without.
+func TestAveragedModelsTakeANodeIn(t *testing.T) {
+	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
+		c.Wait("all may vote", time.Minute, func() bool { return c.Nodes[0].Voters() == 3 })
+		generated(t, c.Nodes[0], tiny("g", 1))
+		c.Wait("all hold the dataset", time.Minute, func() bool { return copied(c.Nodes[0].Dataset("g"), 1, c.Nodes...) })
+		ask := isolated(40, api.Setting{Key: "grappa.groups", Value: "2"}, api.Setting{Key: "grappa.average_every", Value: "2"})
+		ask.Deterministic = false
+		_, err := c.Nodes[0].API().StartJob(t.Context(), ask)
+		refused(t, "three models of two groups", err, "grappa.average_every=2: each node has a model, and there are groups for 2 of 3 nodes only")
+		away := c.Others(c.Leader())[0]
+		other := c.Others(away)[0]
+		away.Kill()
+		c.Wait("two own all", time.Minute, func() bool {
+			_, err = other.API().StartJob(t.Context(), ask)
+			return err == nil
+		})
+		id := other.Plan().Jobs[0].ID
+		for _, n := range c.Others(away) { // so that there is time for what follows
+			c.Network.Slow(n.IP(), 10*time.Millisecond)
+		}
+		under(c, other, id, 3)
+		away.Restart()
+		c.Wait("it goes on with three", time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 3 })
+		if j := waitState(c, other, id, "done"); len(j.History) != 40 || len(ages(j)) < 2 || !strings.Contains(strings.Join(j.Notes, " "), "trains nothing") {
+			t.Errorf("%d epochs in generations %v, with the notes %q", len(j.History), ages(j), j.Notes)
+		}
+	})
+}
+
 // Three real nodes, asked as users ask them.
 func TestIsolatedJobOnRealNodes(t *testing.T) {
 	nodetest.Loopback(t, 3, func(t *testing.T, c *nodetest.Cluster) {

@@ -121,6 +121,9 @@ func (s *Settings) CheckNodes(nodes int) error {
 	if err := s.Pipe.checkNodes(s.Strategy, nodes); err != nil {
 		return err
 	}
+	if g := &s.Grappa; s.Strategy == Grappa && g.Average > 1 && g.GroupsOf(nodes) < nodes {
+		return fmt.Errorf("grappa.average_every=%d: each node has a model, and there are groups for %d of %d nodes only: choose --set grappa.groups=%d or more, or leave it out", g.Average, g.GroupsOf(nodes), nodes, nodes)
+	}
 	slots, err := strconv.Atoi(s.Leap.Merge)
 	if err == nil && slots > nodes {
 		return fmt.Errorf("leap.merge=%d: on %d nodes a step has at most %d slots, one for each model: choose 1 to %d, %s or %s", slots, nodes, nodes, nodes, Auto, off)

@@ -18,7 +18,7 @@ type GrappaSettings struct {
 	Switch string `json:"switch,omitempty"` // period (which is ""), or plateau
 	Period int    `json:"period,omitempty"` // epochs of a super-epoch, or without a better one; 0: UsualPeriod
 
-	Correction string  `json:"correction,omitempty"` // batch (which is ""), none, node, self-normalised, message or released
+	Correction string  `json:"correction,omitempty"` // none (which is ""), batch, node, self-normalised, message or released
 	Shrink     float64 `json:"shrink,omitempty"`     // λ: how far weights are drawn to 1
 	Pseudo     float64 `json:"pseudo,omitempty"`     // κ: edges that each vertex has seen beside those that it has
 	Hops       string  `json:"hops,omitempty"`       // first (which is ""), or all: whose coverage counts
@@ -43,8 +43,8 @@ const (
 	SweepKeyed     = "keyed"
 	SweepPublished = "published"
 
-	CorrectBatch    = "batch"
 	CorrectNone     = "none"
+	CorrectBatch    = "batch"
 	CorrectNode     = "node"
 	CorrectSelf     = "self-normalised"
 	CorrectMessage  = "message"
@@ -95,10 +95,10 @@ var grappaKeys = []key{
 		"how many epochs that are"},
 		setPeriod,
 		func(s *Settings) string { return strconv.Itoa(s.Grappa.Epochs()) }},
-	{Key{"grappa.correction", Grappa, "batch|none|node|self-normalised|message|released", CorrectBatch,
-		"what makes up for neighbours that a group does not see: losses weighted by the share that it sees, on average over its roots (batch), each (node), or each and all scaled up (self-normalised); messages weighted by how rarely they are seen (message); none; or what was released with the paper"},
+	{Key{"grappa.correction", Grappa, "none|batch|node|self-normalised|message|released", CorrectNone,
+		"what makes up for neighbours that a group does not see: nothing (none); losses weighted by the share that it sees, on average over its roots (batch), each (node), or each and all scaled up (self-normalised); messages weighted by how rarely they are seen (message); or what was released with the paper"},
 		func(s *Settings, v string) error { return choose(v, &s.Grappa.Correction, corrections...) },
-		func(s *Settings) string { return orElse(s.Grappa.Correction, CorrectBatch) }},
+		func(s *Settings) string { return s.Grappa.Corrects() }},
 	{Key{"grappa.shrink", Grappa, "SHARE", "0",
 		"how far the weights of losses are drawn to 1, from 0, not at all, to 1, which is no correction"},
 		setShrink,
@@ -125,7 +125,7 @@ var grappaKeys = []key{
 		func(s *Settings) string { return strconv.Itoa(max(1, s.Grappa.Average)) }},
 }
 
-var corrections = []string{CorrectBatch, CorrectNone, CorrectNode, CorrectSelf, CorrectMessage, CorrectReleased}
+var corrections = []string{CorrectNone, CorrectBatch, CorrectNode, CorrectSelf, CorrectMessage, CorrectReleased}
 
 // Epochs is how many a super-epoch has, or may have without a better one.
 func (s *GrappaSettings) Epochs() int {
@@ -164,11 +164,11 @@ func (s *GrappaSettings) AllHops() bool { return s.Hops == all }
 func (s *GrappaSettings) ByGroups() bool { return s.Loss == groups }
 
 // Corrects is what makes up for what is not seen.
-func (s *GrappaSettings) Corrects() string { return orElse(s.Correction, CorrectBatch) }
+func (s *GrappaSettings) Corrects() string { return orElse(s.Correction, CorrectNone) }
 
 // Weighs says whether losses have weights.
 func (s *GrappaSettings) Weighs() bool {
-	return s.Correction != CorrectNone && s.Correction != CorrectMessage
+	return s.Corrects() != CorrectNone && s.Correction != CorrectMessage
 }
 
 // check says in a sentence what grappa's settings can't have.
@@ -231,12 +231,12 @@ func (s *GrappaSettings) checkTogether() error {
 		return fmt.Errorf("grappa.swept=%d: with grappa.sweep=%s a group has its own shards only: leave one of the two out", s.Swept, off)
 	case s.Switch == plateau && s.Sweep == off:
 		return fmt.Errorf("grappa.switch=%s: with grappa.sweep=%s there is nothing to turn to: leave one of the two out", plateau, off)
-	case drawn && !slices.Contains([]string{"", CorrectBatch, CorrectNode, CorrectSelf}, s.Correction):
-		return fmt.Errorf("grappa.correction=%s has no weights that grappa.shrink and grappa.pseudo could draw to 1: choose %s, %s or %s, or leave them out", s.Correction, CorrectBatch, CorrectNode, CorrectSelf)
+	case drawn && !slices.Contains([]string{CorrectBatch, CorrectNode, CorrectSelf}, s.Correction):
+		return fmt.Errorf("grappa.correction=%s has no weights that grappa.shrink and grappa.pseudo could draw to 1: choose %s, %s or %s, or leave them out", s.Corrects(), CorrectBatch, CorrectNode, CorrectSelf)
 	case s.Correction == CorrectMessage && s.Loader == Strict && s.Sweep == off:
 		return fmt.Errorf("grappa.correction=%s: with grappa.sweep=%s a group that is %s never sees the edges from others' shards, so that no message can count for theirs: choose another, or leave one of the three out", CorrectMessage, off, Strict)
 	case s.Hops == all && !s.Weighs():
-		return fmt.Errorf("grappa.hops=%s: grappa.correction=%s weighs no losses: choose another, or leave it out", all, s.Correction)
+		return fmt.Errorf("grappa.hops=%s: grappa.correction=%s weighs no losses: choose another, or leave it out", all, s.Corrects())
 	case s.Average > 1 && s.Correction == CorrectSelf:
 		return fmt.Errorf("grappa.average_every=%d: grappa.correction=%s makes one mean of the roots of all nodes in each step, and models that update themselves don't wait for it: leave one of the two out", s.Average, CorrectSelf)
 	case s.Loss == groups && s.Correction == CorrectSelf:

@@ -18,7 +18,7 @@ func TestBadValuesOfGrappaGetASentence(t *testing.T) {
 		"grappa.switch=never":       "it is one of period, plateau",
 		"grappa.period=0":           "grappa.period=0: it is a whole number of epochs from 1 to",
 		"grappa.period=1e3":         "it is a whole number of epochs",
-		"grappa.correction=inverse": "it is one of batch, none, node, self-normalised, message, released",
+		"grappa.correction=inverse": "it is one of none, batch, node, self-normalised, message, released",
 		"grappa.shrink=1.5":         "grappa.shrink=1.5: it is a number from 0 to 1",
 		"grappa.shrink=NaN":         "it is a number from 0 to 1",
 		"grappa.pseudo=-1":          "it is a number from 0 to",
@@ -68,11 +68,13 @@ func TestWhatGrappaCanNotHaveTogether(t *testing.T) {
 		"shrunk messages": {GrappaSettings{Correction: CorrectMessage, Shrink: 0.5}, "grappa.correction=message has no weights"},
 		"released, drawn": {GrappaSettings{Correction: CorrectReleased, Pseudo: 1}, "grappa.correction=released has no weights"},
 		"message and off": {GrappaSettings{Loader: Strict, Correction: CorrectMessage, Sweep: off}, "grappa.correction=message: with grappa.sweep=off"},
-		"hops of none":    {GrappaSettings{Correction: CorrectNone, Hops: all}, "grappa.hops=all: grappa.correction=none weighs no losses"},
+		"hops of none":    {GrappaSettings{Correction: CorrectMessage, Hops: all}, "grappa.hops=all: grappa.correction=message weighs no losses"},
 		"two means":       {GrappaSettings{Correction: CorrectSelf, Loss: groups}, "grappa.loss=groups: grappa.correction=self-normalised"},
 		"one mean, late":  {GrappaSettings{Average: 2, Correction: CorrectSelf}, "grappa.average_every=2: grappa.correction=self-normalised makes one mean"},
 		"strict messages": {GrappaSettings{Loader: Strict, Correction: CorrectMessage}, ""},
-		"shrunk":          {GrappaSettings{Shrink: 1, Pseudo: 2, Hops: all}, ""},
+		"shrunk":          {GrappaSettings{Correction: CorrectNode, Shrink: 1, Pseudo: 2, Hops: all}, ""},
+		"nothing drawn":   {GrappaSettings{Shrink: 1}, "grappa.correction=none has no weights"},
+		"all of nothing":  {GrappaSettings{Hops: all}, "grappa.hops=all: grappa.correction=none weighs no losses"},
 	} {
 		s := Settings{Strategy: Grappa, Grappa: c.s}
 		err := s.Check()

@@ -174,6 +174,27 @@ func TestSlotsAndNodes(t *testing.T) {
 	}
 }
 
+func TestGroupsThatAverageAndNodes(t *testing.T) {
+	s := Settings{Strategy: Grappa, Grappa: GrappaSettings{Average: 2}}
+	want := "grappa.average_every=2: each node has a model, and there are groups for 4 of 5 nodes only: choose --set grappa.groups=5 or more, or leave it out"
+	if err := s.CheckNodes(5); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	for _, nodes := range []int{1, 3, 4} {
+		if err := s.CheckNodes(nodes); err != nil {
+			t.Error(err)
+		}
+	}
+	s.Grappa.Groups = 5
+	if err := s.CheckNodes(5); err != nil {
+		t.Error(err)
+	}
+	s.Grappa.Average, s.Grappa.Groups = 0, 2
+	if err := s.CheckNodes(5); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestStagesAndNodes(t *testing.T) {
 	s := Settings{Strategy: Pipe, Pipe: PipeSettings{Stages: 3, Ways: 2}}
 	if err := s.CheckNodes(6); err != nil {

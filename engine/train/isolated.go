@@ -67,9 +67,6 @@ func (t *trainer) openIsolated(ctx context.Context) (err error) {
 			n.mine = append(n.mine, g)
 		}
 	}
-	if idle := without(&n.layout, n.schedule); settings.Average > 1 && len(idle) > 0 {
-		return &agreed{fmt.Errorf("grappa.average_every=%d: each node has a model, and there are groups for %d of %s only: choose --set grappa.groups=%d or more, or leave it out", settings.Average, n.layout.Nodes-len(idle), count(n.layout.Nodes, "node"), n.layout.Nodes)}
-	}
 	n.corrector = grappa.NewCorrector(settings, n.schedule)
 	t.isolated = n
 	t.notes = append(t.notes, n.notes(t)...)
@@ -107,8 +104,8 @@ func (n *isolated) notes(t *trainer) (all []string) {
 	if empty := n.empty(); len(empty) > 0 {
 		all = append(all, fmt.Sprintf("%s no training vertices, and only %s others with what they see: %s", groupsOf(empty), verb(len(empty), "serves", "serve"), "import the dataset with fewer shards, or choose fewer grappa.groups"))
 	}
-	if g := n.settings; g.Hop() > 0 && !g.AllHops() && g.Corrects() != strategy.CorrectReleased && (g.Shrink > 0 || g.Pseudo > 0 || g.Correction != "" && g.Correction != strategy.CorrectNone) {
-		all = append(all, fmt.Sprintf("grappa.correction=%s, as it is set, changes nothing: with a halo groups see all neighbours of their vertices, or some that stand for them: choose --set grappa.loader=%s, or leave it out", g.Corrects(), strategy.Strict))
+	if g := n.settings; g.Hop() > 0 && !g.AllHops() && g.Corrects() != strategy.CorrectReleased && g.Corrects() != strategy.CorrectNone {
+		all = append(all, fmt.Sprintf("grappa.correction=%s changes nothing: with a halo groups see all neighbours of their vertices, or some that stand for them: choose --set grappa.loader=%s, or leave it out", g.Corrects(), strategy.Strict))
 	}
 	if !n.turns() {
 		return all

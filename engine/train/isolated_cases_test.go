@@ -264,15 +264,15 @@ func TestWhatIsSaidOfGroups(t *testing.T) {
 	if got := said(2, strategy.GrappaSettings{Period: 1}, 4, shards); strings.Contains(got, "grappa") || strings.Contains(got, "group") {
 		t.Errorf("%q", got)
 	}
-	for _, g := range []strategy.GrappaSettings{{Loader: strategy.Strict, Correction: strategy.CorrectNode}, {Hops: "all", Shrink: 0.5}, {Correction: strategy.CorrectReleased}} {
+	for _, g := range []strategy.GrappaSettings{{Loader: strategy.Strict, Correction: strategy.CorrectNode}, {Hops: "all", Correction: strategy.CorrectBatch, Shrink: 0.5}, {Correction: strategy.CorrectReleased}} {
 		if g.Period = 1; strings.Contains(said(1, g, 4, shards), "changes nothing") {
 			t.Errorf("%+v is said to change nothing", g)
 		}
 	}
 	for want, got := range map[string]string{
 		"grappa has 1 group, and nodes run whole ones: nodes n1, n2 train nothing": said(3, strategy.GrappaSettings{Groups: 1}, 1, shards),
-		"grappa.correction=node, as it is set, changes nothing":                    said(1, strategy.GrappaSettings{Period: 1, Correction: strategy.CorrectNode}, 4, shards),
-		"grappa.correction=batch, as it is set, changes nothing":                   said(1, strategy.GrappaSettings{Period: 1, Shrink: 0.5}, 4, shards),
+		"grappa.correction=node changes nothing":                                   said(1, strategy.GrappaSettings{Period: 1, Correction: strategy.CorrectNode}, 4, shards),
+		"grappa.correction=batch changes nothing":                                  said(1, strategy.GrappaSettings{Period: 1, Correction: strategy.CorrectBatch}, 4, shards),
 		"never meet: take more --epochs, or a smaller grappa.period":               said(1, strategy.GrappaSettings{Swept: 1}, 1, shards),
 		"if that never comes, they see of other groups what they see now":          said(1, strategy.GrappaSettings{Switch: "plateau"}, 1, shards),
 	} {

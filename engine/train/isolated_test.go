@@ -65,7 +65,7 @@ func isolations() map[string]strategy.GrappaSettings {
 	return map[string]strategy.GrappaSettings{
 		"halo":         {Period: 1},
 		"strict":       {Period: 2, Loader: strategy.Strict, Groups: 3, Swept: 1, Correction: strategy.CorrectNode},
-		"all hops":     {Period: 1, Loader: strategy.Strict, Hops: "all"},
+		"all hops":     {Period: 1, Loader: strategy.Strict, Correction: strategy.CorrectBatch, Hops: "all"},
 		"self":         {Period: 1, Loader: strategy.Strict, Correction: strategy.CorrectSelf, Swept: 1},
 		"message":      {Period: 1, Loader: strategy.Strict, Correction: strategy.CorrectMessage},
 		"sampled":      {Period: 1, Loader: strategy.HaloSampled, Cap: 60},

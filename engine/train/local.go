@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // local is what a run has whose models update themselves after each slot, and are
 // averaged every few steps and at the end of each epoch: weights, moments, and how many
-// updates they are of. There are as many models as nodes. They differ between averages,
+// updates they are of. There are as many models as nodes that learn. They differ between averages,
 // so what a node computes with must have come from the node where the model was before,
 // with all that it remembers.
 //
@@ -29,6 +30,7 @@ type local struct {
 	shared   *shared
 	learners uint32            // of the run, each of which has such models
 	every    int               // steps from one average to the next
+	idle     []int             // nodes that no group is left for: theirs is the last average, and no part of the next
 	settled  bool              // models stay where they are between averages
 	job      [sha256.Size]byte // as heads have it
 	states   []tensor.Matrix   // what travels of a model beside its head: weights, then moments
@@ -62,6 +64,13 @@ func (t *learner) newLocal() (*local, error) {
 		shared: t.shared, learners: uint32(len(t.learners)), every: every, settled: settled, job: t.recipe.digest(strategy.Work{}), // nodes come and go
 		states: []tensor.Matrix{t.weights}, fresh: true,
 	}
+	if settled {
+		schedule, err := grappa.NewSchedule(len(t.data.shards), &settings.Grappa, t.recipe.Seed)
+		if err != nil {
+			return nil, err
+		}
+		l.idle = without(&t.shared.layout, schedule)
+	}
 	t.device.Zero(t.gradients) // a node may have no roots in a step, and they must be finite
 	for _, m := range t.optimizer.Moments() {
 		l.states = append(l.states, m.Row)
@@ -79,7 +88,7 @@ func (l *local) models() float64 {
 	if l == nil {
 		return 1
 	}
-	return float64(len(l.shared.work.Nodes))
+	return float64(len(l.shared.work.Nodes) - len(l.idle))
 }
 
 // averaged says whether what this node has is what all have.

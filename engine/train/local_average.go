@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -27,14 +28,16 @@ type averager[T exchange.Number] struct {
 
 	row   []T // what this node brings, and then the average
 	mine  [1][]T
-	nodes T
+	nodes T     // that learn
+	idle  []int // the others
+	out   bool  // this is one of those
 	due   bool
 }
 
 func newAverager[T exchange.Number](l *local, o *nn.Optimizer, from func([]T, tensor.Matrix), to func(tensor.Matrix, []T), fault func() error) *averager[T] {
 	return &averager[T]{
 		exchange: l.shared.exchange, states: l.states, optimizer: o, from: from, to: to, fault: fault,
-		row: make([]T, len(l.states)*l.states[0].Cols), nodes: T(len(l.shared.work.Nodes)),
+		row: make([]T, len(l.states)*l.states[0].Cols), nodes: T(l.models()), idle: l.idle, out: slices.Contains(l.idle, l.shared.work.Self),
 	}
 }
 
@@ -46,8 +49,8 @@ func (a *averager[T]) begin([][]exchange.Span, int) {}
 // grain implements sums.
 func (a *averager[T]) grain(int) {}
 
-// total implements sums: it sets the model that is here to the average of all. Its
-// updates are their mean, rounded to the nearest number, since models have met more or
+// total implements sums: it sets the model that is here to the average of those of all
+// nodes that learn. Its updates are their mean, rounded to the nearest number, since models have met more or
 // fewer slots without roots. They travel in the flags of the notes, above those of trainer.reduce.
 // Where something went wrong on a node, the model stays as it is.
 func (a *averager[T]) total(ctx context.Context, r exchange.Round) ([]exchange.Note, error) {
@@ -65,12 +68,14 @@ func (a *averager[T]) total(ctx context.Context, r exchange.Round) ([]exchange.N
 	if err != nil || !a.due {
 		return notes, err
 	}
-	updates, nodes := uint64(0), uint64(len(notes))
-	for _, note := range notes {
+	updates, nodes := uint64(0), uint64(a.nodes)
+	for node, note := range notes {
 		if note.Flags&unsound != 0 {
 			return notes, nil
 		}
-		updates += note.Flags >> 1
+		if !slices.Contains(a.idle, node) {
+			updates += note.Flags >> 1
+		}
 	}
 	n := a.states[0].Cols
 	for i, m := range a.states {
@@ -82,6 +87,10 @@ func (a *averager[T]) total(ctx context.Context, r exchange.Round) ([]exchange.N
 
 // read sets a row to this node's part of the average.
 func (a *averager[T]) read(row []T) {
+	if a.out {
+		clear(row)
+		return
+	}
 	n := a.states[0].Cols
 	for i, m := range a.states {
 		a.from(row[i*n:][:n], m)

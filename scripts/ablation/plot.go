@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -17,21 +18,22 @@ const (
 	valueWide = 46 // right of a panel's scale
 )
 
-// drawn is the table as an SVG picture: a column for each graph, a line for each way, and
-// in it the mean, as a dot, with the deviation to both sides.
-func drawn(all []mean) []byte {
-	var names, titles []string
-	of := map[string]mean{}
-	for _, m := range all {
-		if len(titles) == 0 || titles[len(titles)-1] != m.title {
-			titles = append(titles, m.title)
+// drawn is the second table as an SVG picture: a column for each graph, a line for each
+// way, and in it the mean, as a dot, with the deviation to both sides.
+func drawn(all means) []byte {
+	var names []string
+	for _, w := range ways() {
+		if slices.ContainsFunc(all, func(m mean) bool { return m.shape == usual && m.name == w.name }) {
+			names = append(names, w.name)
 		}
-		if m.title == titles[0] {
-			names = append(names, m.name)
-		}
-		of[m.title+"/"+m.name] = m
 	}
-	wide, high := labelWide+panelWide*len(titles)+margin, headHigh+lineStep*len(names)+margin
+	var graphs []subject
+	for _, s := range subjects() {
+		if len(all.waysOf(s)) > 0 {
+			graphs = append(graphs, s)
+		}
+	}
+	wide, high := labelWide+panelWide*len(graphs)+margin, headHigh+lineStep*len(names)+margin
 	var s strings.Builder
 	_, _ = fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", wide, high, wide, high)
 	_, _ = fmt.Fprintf(&s, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", wide, high)
@@ -44,27 +46,27 @@ func drawn(all []mean) []byte {
 	for i, name := range names {
 		write(labelWide-10, headHigh+i*lineStep+4, `fill="#222222" text-anchor="end"`, name)
 	}
-	for p, title := range titles {
+	for p, graph := range graphs {
 		left := labelWide + p*panelWide
-		write(left, headHigh-20, `fill="#666666"`, title)
+		write(left, headHigh-20, `fill="#666666"`, graph.title)
 		low, top := math.Inf(1), math.Inf(-1)
 		for _, name := range names {
-			if m := of[title+"/"+name]; m.seeds > 0 {
-				low, top = min(low, m.test-m.deviation), max(top, m.test+m.deviation)
+			if m, _ := all.of(graph, usual, name); m.Done > 0 {
+				low, top = min(low, m.Test-m.Deviation), max(top, m.Test+m.Deviation)
 			}
 		}
 		at := func(x float64) int {
 			return left + int((x-low)/max(top-low, 1e-9)*(panelWide-valueWide-10))
 		}
 		for i, name := range names {
-			m := of[title+"/"+name]
-			if m.seeds == 0 {
+			m, _ := all.of(graph, usual, name)
+			if m.Done == 0 {
 				continue
 			}
 			y := headHigh + i*lineStep
-			_, _ = fmt.Fprintf(&s, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="#9db7d2" stroke-width="3"/>`+"\n", at(m.test-m.deviation), y, at(m.test+m.deviation), y)
-			_, _ = fmt.Fprintf(&s, `<circle cx="%d" cy="%d" r="4" fill="#3b6ea5"/>`+"\n", at(m.test), y)
-			write(left+panelWide-valueWide, y+4, `fill="#222222"`, fmt.Sprintf("%.1f", m.test))
+			_, _ = fmt.Fprintf(&s, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="#9db7d2" stroke-width="3"/>`+"\n", at(m.Test-m.Deviation), y, at(m.Test+m.Deviation), y)
+			_, _ = fmt.Fprintf(&s, `<circle cx="%d" cy="%d" r="4" fill="#3b6ea5"/>`+"\n", at(m.Test), y)
+			write(left+panelWide-valueWide, y+4, `fill="#222222"`, fmt.Sprintf("%.1f", m.Test))
 		}
 	}
 	s.WriteString("</svg>\n")

@@ -3,81 +3,86 @@ package main
 import (
 	"fmt"
 
+	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
-// What all rows share: how a graph is cut, into how many groups, and how long each sees
-// the same.
+// What all rows share: how a graph is cut, into how many groups if nothing is said of it,
+// how many shards of others pass through a group at a time, and for how many epochs.
 const (
 	shards = 16
 	groups = 4
+	swept  = 4
 	period = 5
 )
-
-// A subject is a graph with what is trained on it.
-type subject struct {
-	graph string
-	title string
-	cap   int // rows of a sampled halo: a fraction of what a group would have
-	// plainRate is at which SGD learns: above it, it comes to nothing on one machine.
-	plainRate float64
-	recipe    train.Recipe
-}
-
-// subjects are the graphs. A batch is a quarter of the training vertices, so that a step
-// has neighbours that are not all there is.
-func subjects() (list []subject) {
-	for _, g := range []struct {
-		graph, title, features string
-		batch, cap             int
-		decay, plain           float64
-	}{
-		{"cora", "Cora", "row", 35, 40, 5e-4, 0.1},
-		{"citeseer", "CiteSeer", "row", 30, 50, 5e-4, 0.1},
-		{"amazon_photo", "Photo", "none", 1148, 300, 5e-5, 0.05},
-		{"amazon_computers", "Computers", "none", 2063, 500, 5e-5, 0.05},
-		{"coauthor_cs", "CS", "none", 2750, 500, 5e-5, 0.05},
-	} {
-		r := train.DefaultRecipe("sage")
-		r.Model.Hidden, r.Features, r.Batch, r.Fanouts = 32, g.features, g.batch, []int{10, 10}
-		r.Optimizer.WeightDecay, r.Epochs = g.decay, 100
-		if g.features == "none" { // larger, and with rows of ones that add up to much
-			r.Rate, r.Epochs, r.EvalEvery = 0.003, 50, 5
-		}
-		list = append(list, subject{g.graph, g.title, g.cap, g.plain, r})
-	}
-	return list
-}
 
 // A way is how a row's groups train.
 type way struct {
 	name    string // of loader, sweep and correction, or of the yardstick
+	telling bool   // it says something of large graphs, too
 	random  bool   // shards are of vertices at random, and not of communities
 	plain   bool   // learnt by SGD, which does not hide by how much gradients are scaled
 	nodes   int    // that share it; 0: one
 	sharing strategy.Settings
 }
 
+// Names of ways that are looked for by them.
+const (
+	alone      = "one machine"
+	aloneBySGD = "one machine SGD"
+	full       = "halo swept"
+	pair       = "halo swept in 2 groups"
+	steady     = "halo swept in order"
+	three      = "halo swept in order on 3 nodes"
+)
+
 // apart is a way by grappa.
 func apart(name string, o strategy.GrappaSettings) way {
-	o.Groups, o.Period = groups, period
+	if o.Groups == 0 {
+		o.Groups = groups
+	}
+	if o.Sweep != off {
+		o.Swept = swept
+	}
+	o.Period = period
 	return way{name: name, sharing: strategy.Settings{Strategy: strategy.Grappa, Grappa: o}}
 }
 
-// ways are the lines of the table: one machine, then where vertices lie, which shards of
-// others pass through, what groups see, and what makes up for the rest, with models that
-// update themselves as a yardstick; and what makes up for the rest once more, by SGD.
+const off = "off"
+
+// few are the ways of the first table: one machine, and halo and sweep in two groups and
+// in four.
+func few() []way {
+	return []way{
+		{name: alone, sharing: strategy.Settings{Strategy: strategy.Single}},
+		apart(full, strategy.GrappaSettings{}),
+		apart(pair, strategy.GrappaSettings{Groups: 2}),
+	}
+}
+
+// same are ways that differ in nothing but the nodes that share them, and come to the same
+// weights.
+func same() []way {
+	one, many := apart(steady, strategy.GrappaSettings{}), apart(three, strategy.GrappaSettings{})
+	one.sharing.Deterministic, many.sharing.Deterministic, many.nodes = true, true, 3
+	return []way{one, many}
+}
+
+// ways are the lines of the second table: one machine, then where vertices lie, which
+// shards of others pass through, what groups see, and what makes up for the rest, with
+// models that update themselves as a yardstick; and what makes up for the rest once more,
+// by SGD.
 func ways() []way {
-	const off = "off"
-	list := []way{{name: "one machine", sharing: strategy.Settings{Strategy: strategy.Single}}}
-	add := func(random bool, name string, o strategy.GrappaSettings) {
+	list := few()[:1]
+	list[0].telling = true
+	add := func(w way, random, telling bool) {
 		if random {
-			name = "random " + name
+			w.name = "random " + w.name
 		}
-		w := apart(name, o)
-		w.random = random
+		w.random, w.telling = random, telling
 		list = append(list, w)
 	}
 	for _, random := range []bool{false, true} {
@@ -86,49 +91,107 @@ func ways() []way {
 			if sweep == off {
 				label = "fixed"
 			}
-			for _, correction := range []string{strategy.CorrectNone, strategy.CorrectNode, strategy.CorrectBatch, strategy.CorrectSelf, strategy.CorrectMessage} {
+			for _, correction := range corrections {
 				if correction == strategy.CorrectMessage && sweep == off {
 					continue // what is never seen has no weight
 				}
-				add(random, fmt.Sprintf("strict %s %s", label, correction), strategy.GrappaSettings{Loader: strategy.Strict, Sweep: sweep, Correction: correction})
+				telling := correction == "" || !random && correction != strategy.CorrectBatch || correction == strategy.CorrectMessage
+				add(apart(fmt.Sprintf("strict %s %s", label, named(correction)), strategy.GrappaSettings{Loader: strategy.Strict, Sweep: sweep, Correction: correction}), random, telling)
 			}
 			// The cap is the graph's.
-			add(random, fmt.Sprintf("halo-sampled %s", label), strategy.GrappaSettings{Loader: strategy.HaloSampled, Sweep: sweep, Correction: strategy.CorrectNone})
-			add(random, fmt.Sprintf("halo %s", label), strategy.GrappaSettings{Sweep: sweep, Correction: strategy.CorrectNone})
-			add(random, fmt.Sprintf("halo %s batch of all hops", label), strategy.GrappaSettings{Sweep: sweep, Hops: "all"})
+			add(apart("halo-sampled "+label, strategy.GrappaSettings{Loader: strategy.HaloSampled, Sweep: sweep}), random, true)
+			add(apart("halo "+label, strategy.GrappaSettings{Sweep: sweep}), random, true)
+			add(apart(fmt.Sprintf("halo %s batch of all hops", label), strategy.GrappaSettings{Sweep: sweep, Correction: strategy.CorrectBatch, Hops: "all"}), random, false)
 		}
-		add(random, "strict swept as published batch", strategy.GrappaSettings{Loader: strategy.Strict, Sweep: strategy.SweepPublished})
-		add(random, "halo of 2 hops fixed", strategy.GrappaSettings{Sweep: off, Depth: 2, Correction: strategy.CorrectNone})
+		add(apart("strict swept as published batch", strategy.GrappaSettings{Loader: strategy.Strict, Sweep: strategy.SweepPublished, Correction: strategy.CorrectBatch}), random, false)
+		add(apart("halo of 2 hops fixed", strategy.GrappaSettings{Sweep: off, Depth: 2}), random, false)
 		for _, every := range []int{2, 1 << 20} {
 			name := fmt.Sprintf("strict fixed averaged every %d steps", every)
 			if every > 2 {
 				name = "strict fixed averaged every epoch"
 			}
-			add(random, name, strategy.GrappaSettings{Loader: strategy.Strict, Sweep: off, Correction: strategy.CorrectNone, Average: every})
-			list[len(list)-1].nodes = groups
+			w := apart(name, strategy.GrappaSettings{Loader: strategy.Strict, Sweep: off, Average: every})
+			w.nodes = groups
+			add(w, random, false)
 		}
 	}
 	single := list[0]
-	single.name, single.plain = "one machine SGD", true
+	single.name, single.plain, single.telling = aloneBySGD, true, false
 	list = append(list, single)
-	for _, correction := range []string{strategy.CorrectNone, strategy.CorrectNode, strategy.CorrectBatch, strategy.CorrectSelf, strategy.CorrectMessage} {
-		add(true, "strict swept "+correction+" SGD", strategy.GrappaSettings{Loader: strategy.Strict, Correction: correction})
-		list[len(list)-1].plain = true
+	for _, correction := range corrections {
+		w := apart(fmt.Sprintf("strict swept %s SGD", named(correction)), strategy.GrappaSettings{Loader: strategy.Strict, Correction: correction})
+		w.plain = true
+		add(w, true, false)
 	}
 	return list
 }
 
-// A row is a way on a graph.
-type row struct {
-	subject
-	way
+// corrections are those that are compared.
+var corrections = []string{"", strategy.CorrectNode, strategy.CorrectBatch, strategy.CorrectSelf, strategy.CorrectMessage}
+
+func named(correction string) string {
+	return (&strategy.GrappaSettings{Correction: correction}).Corrects()
 }
 
-func (r row) id() string { return r.graph + "/" + r.name }
+// A row is a way of training a model on a graph.
+type row struct {
+	subject
+	shape
+	way
+	epochs int // 0: as the recipe says
+}
+
+func (r row) id() string { return fmt.Sprintf("%s/%s/%s", r.graph, r.shape, r.name) }
+
+// run is the row as it is trained and kept.
+func (r row) run() runs.Row {
+	cut := build.Options{Shards: shards, Partitioner: "multilevel"}
+	if r.random {
+		cut.Partitioner = "random"
+	}
+	return runs.Row{Name: r.id(), Graph: r.graph, Cut: cut, Recipe: r.whole(), Seeds: r.seeds, Nodes: r.nodes}
+}
+
+// rows are all, those first that say most: models by halo and sweep, then what makes up
+// for what on small graphs, then on large ones.
+func rows() (list []row) {
+	known := map[string]bool{}
+	add := func(s subject, m shape, w way) {
+		r := row{s, m, w, 0}
+		if !known[r.id()] {
+			list = append(list, r)
+		}
+		known[r.id()] = true
+	}
+	for _, layers := range []int{2, 4} {
+		for _, s := range subjects() {
+			for _, m := range shapes() {
+				for _, w := range few() {
+					if m.layers == layers {
+						add(s, m, w)
+					}
+				}
+			}
+		}
+	}
+	for _, w := range same() {
+		add(subjects()[0], usual, w)
+	}
+	for _, large := range []bool{false, true} {
+		for _, s := range subjects() {
+			for _, w := range ways() {
+				if s.large == large && (w.telling || !large) {
+					add(s, usual, w)
+				}
+			}
+		}
+	}
+	return list
+}
 
 // whole is its recipe with how it is shared.
 func (r row) whole() train.Recipe {
-	w := r.recipe
+	w := r.recipe(r.shape)
 	w.Sharing = r.sharing
 	if g := &w.Sharing.Grappa; g.Loader == strategy.HaloSampled {
 		g.Cap = r.cap
@@ -138,10 +201,10 @@ func (r row) whole() train.Recipe {
 	}
 	if r.plain {
 		w.Optimizer = nn.OptimizerSpec{Kind: "sgd", Momentum: 0.9, WeightDecay: w.Optimizer.WeightDecay}
-		w.Rate = r.plainRate
+		w.Rate, w.Epochs, w.EvalEvery = r.plainRate, 3*w.Epochs, 3*w.EvalEvery // it is slower
+	}
+	if r.epochs > 0 {
+		w.Epochs = r.epochs
 	}
 	return w
 }
-
-// isolated says whether groups train it.
-func (w way) isolated() bool { return w.sharing.Strategy == strategy.Grappa }

@@ -79,7 +79,7 @@ func TestNodesLearnAsWellAsOne(t *testing.T) {
 	for seed := range uint64(3) {
 		r.Seed = seed
 		for i, nodes := range []int{1, 3} {
-			result, err := share(t.Context(), r.Recipe, g.Shards, nodes)
+			result, err := runs.Share(t.Context(), r.Recipe, g.Shards, nodes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestNodesLearnAsWellAsOne(t *testing.T) {
 	if math.Abs(one-many) > apart {
 		t.Errorf("one node comes to %v, three to %v", tests[0], tests[1])
 	}
-	if _, err := share(t.Context(), r.Recipe, g.Shards[:1], 3); err == nil || !strings.Contains(err.Error(), "too few for 3 nodes") {
+	if _, err := runs.Share(t.Context(), r.Recipe, g.Shards[:1], 3); err == nil || !strings.Contains(err.Error(), "too few for 3 nodes") {
 		t.Errorf("one shard on three nodes: %v", err)
 	}
 }

@@ -16,13 +16,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
-	"github.com/hopmesh/hopmesh/scripts/graphs"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
@@ -33,113 +29,47 @@ var errBelow = errors.New("a mean is more than half a point below its bar")
 
 // A task is what was asked for.
 type task struct {
-	folder string // of graphs
-	nodes  int    // 0: one that does it all
-	list   []row
+	runs.Asked
+	nodes int // 0: one that does it all
+	list  []row
 }
 
 func main() {
-	folder := flag.String("graphs", "engine/graph/read/testdata", "the folder of graphs; cora's is engine/graph/cora")
-	file := flag.String("kept", "scripts/accuracy/runs.jsonl", "the file of finished runs")
-	only := flag.String("rows", "", "parts of the names of the rows to run, between commas")
-	show := flag.Bool("show", false, "run nothing, print what is there")
-	nodes := flag.Int("nodes", 0, "share each run by leap among so many nodes, and compare with one")
+	var t task
+	t.Flags("scripts/accuracy/runs.jsonl")
+	flag.IntVar(&t.nodes, "nodes", 0, "share each run by leap among so many nodes, and compare with one")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := all(ctx, task{folder: *folder, nodes: *nodes}, *file, *only, *show); err != nil {
+	if err := all(ctx, t); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func all(ctx context.Context, t task, file, only string, show bool) error {
-	k, err := runs.Load(file)
+func all(ctx context.Context, t task) error {
+	k, err := runs.Load(t.Kept)
 	if err != nil {
 		return err
 	}
 	if t.nodes < 0 || t.nodes == 1 || t.nodes > 8 {
 		return fmt.Errorf("-nodes %d: a run is shared by 2 to 8 nodes", t.nodes)
 	}
-	for _, r := range rows() {
-		if only == "" || slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(r.id(), part) }) {
-			t.list = append(t.list, r)
-		}
-	}
-	if len(t.list) == 0 {
-		return fmt.Errorf("no row has %q in its name", only)
+	if t.list, err = runs.Select(rows(), t.Rows, row.id); err != nil {
+		return err
 	}
 	tell := table
 	if t.nodes > 0 {
 		tell = t.compare
 	}
-	if !show {
-		if err := t.finish(ctx, k); err != nil {
-			return errors.Join(err, tell(t.list, k))
-		}
+	if t.Show {
+		return tell(t.list, k)
 	}
-	return tell(t.list, k)
-}
-
-// finish does the runs that are not kept yet.
-func (t task) finish(ctx context.Context, k *runs.Kept) (err error) {
-	commit, err := runs.Commit()
-	if err != nil {
-		return err
-	}
-	scratch, err := os.MkdirTemp("", "hopmesh-accuracy-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	open := map[string]*graphs.Graph{}
-	defer func() {
-		for _, g := range open {
-			err = errors.Join(err, g.Close())
-		}
-	}()
+	var todo []runs.Row
 	for _, r := range t.list {
-		id, err := runs.Digest(r.Recipe)
-		if err != nil {
-			return err
-		}
-		done := k.Of(r.id(), id, t.nodes)
-		for seed := range uint64(r.seeds) {
-			if _, ok := done[seed]; ok {
-				continue
-			}
-			g := open[r.graph]
-			if g == nil {
-				if g, err = graphs.Read(ctx, source(t.folder, r.graph), filepath.Join(scratch, r.graph)); err != nil {
-					return err
-				}
-				open[r.graph] = g
-			}
-			r.Seed = seed
-			begun := time.Now()
-			result, err := share(ctx, r.Recipe, g.Shards, max(1, t.nodes))
-			if err != nil {
-				return fmt.Errorf("%s, seed %d: %w", r.id(), seed, err)
-			}
-			best := result.Best
-			one := runs.Run{
-				Row: r.id(), Recipe: id, Seed: seed, Nodes: t.nodes, Commit: commit, Epoch: best.Epoch, Val: 100 * best.Eval.Val.Accuracy,
-				Test: 100 * best.Eval.Test.Accuracy, Seconds: time.Since(begun).Seconds(),
-			}
-			fmt.Fprintf(os.Stderr, "%s, seed %d: %.2f (epoch %d, %.0f s)\n", one.Row, seed, one.Test, one.Epoch, one.Seconds)
-			if err := k.Add(one); err != nil {
-				return err
-			}
-		}
+		todo = append(todo, r.on(t.nodes))
 	}
-	return nil
-}
-
-func source(folder, graph string) string {
-	if graph == "cora" {
-		return "engine/graph/cora/cora.npz"
-	}
-	return filepath.Join(folder, graph+".npz")
+	return errors.Join(k.Finish(ctx, t.Graphs, todo), tell(t.list, k))
 }
 
 func table(list []row, k *runs.Kept) error {
@@ -147,40 +77,28 @@ func table(list []row, k *runs.Kept) error {
 	_, _ = fmt.Fprintln(w, "GRAPH\tMODEL\tRECIPE\tSEEDS\tTEST ACCURACY\tBAR\t\tCOMMIT")
 	var below error
 	for _, r := range list {
-		id, err := runs.Digest(r.Recipe)
+		m, err := k.Of(r.on(0))
 		if err != nil {
 			return err
 		}
-		var tests []float64
-		var commits []string
-		done := k.Of(r.id(), id, 0)
-		for seed := range uint64(r.seeds) {
-			if one, ok := done[seed]; ok {
-				tests = append(tests, one.Test)
-				commits = append(commits, one.Commit)
-			}
-		}
-		slices.Sort(commits)
-		commits = slices.Compact(commits)
-		mean, deviation := runs.Spread(tests)
 		said, bar, verdict := "not run", "", ""
-		if len(tests) > 0 {
-			said = fmt.Sprintf("%.2f ± %.2f", mean, deviation)
+		if m.Done > 0 {
+			said = fmt.Sprintf("%.2f ± %.2f", m.Test, m.Deviation)
 		}
 		if r.bar > 0 {
 			bar = fmt.Sprintf("%.1f", r.bar)
 			switch {
-			case len(tests) < r.seeds:
+			case m.Done < r.seeds:
 				verdict = "not all seeds"
-			case mean >= r.bar:
+			case m.Test >= r.bar:
 				verdict = "holds"
-			case mean >= r.bar-tolerance:
+			case m.Test >= r.bar-tolerance:
 				verdict = "within tolerance"
 			default:
 				verdict, below = "BELOW", errBelow
 			}
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\t%s\n", r.graph, r.name, describe(r.Recipe), len(tests), r.seeds, said, bar, verdict, strings.Join(commits, " "))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\t%s\n", r.graph, r.name, describe(r.Recipe), m.Done, r.seeds, said, bar, verdict, strings.Join(m.Commits, " "))
 	}
 	return errors.Join(below, w.Flush())
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
 // A row is one model on one graph: a line of the table.
@@ -17,6 +18,11 @@ type row struct {
 }
 
 func (r row) id() string { return r.graph + "/" + r.name }
+
+// on is the row as so many nodes train it; 0: one.
+func (r row) on(nodes int) runs.Row {
+	return runs.Row{Name: r.id(), Graph: r.graph, Recipe: r.Recipe, Seeds: r.seeds, Nodes: nodes}
+}
 
 // rows are the recipes that the bars were published with, or measured: Planetoid's
 // on its public splits, those of tunedGNN on its 60/20/20 splits, and quick ones.

@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,8 +19,8 @@ import (
 // tables have it.
 func TestRowsAreTrainedOnceAndTold(t *testing.T) {
 	one := task{
-		folder: "../../engine/graph/read/testdata", file: filepath.Join(t.TempDir(), "runs.jsonl"),
-		only: "cora/gcnii-16/graph,cora/gcnii-16/pipe W=1", seeds: 1, epochs: 5,
+		Asked: runs.Asked{Kept: filepath.Join(t.TempDir(), "runs.jsonl"), Rows: "cora/gcnii-16/graph,cora/gcnii-16/pipe W=1"},
+		seeds: 1, epochs: 5,
 	}
 	var told bytes.Buffer
 	if err := all(t.Context(), one, &told); err != nil {
@@ -27,32 +30,38 @@ func TestRowsAreTrainedOnceAndTold(t *testing.T) {
 	if len(lines) != 5 || strings.Count(told.String(), "1 of 1") != 4 {
 		t.Fatalf("told is\n%s", told.String())
 	}
-	k, err := runs.Load(one.file)
+	kept, err := os.ReadFile(one.Kept)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := 0
-	for _, s := range subjects() {
-		s.recipe.Epochs = one.epochs
-		for _, w := range ways[s.table] {
-			id, err := runs.Digest(row{s, w}.whole())
-			if err != nil {
-				t.Fatal(err)
-			}
-			kept += len(k.Of(row{s, w}.id(), id, 0))
-		}
-	}
-	if kept != 4 { // two, in two tables
-		t.Errorf("%d rows are kept", kept)
+	if n := bytes.Count(kept, []byte("\n")); n != 2 {
+		t.Errorf("%d runs are kept", n)
 	}
 	var again bytes.Buffer
-	one.folder = "nowhere"
 	if err := all(t.Context(), one, &again); err != nil || again.String() != told.String() {
 		t.Errorf("once more: %v\n%s", err, again.String())
 	}
-	one.seeds = 2
-	if err := all(t.Context(), one, io.Discard); err == nil || !strings.Contains(err.Error(), "there is no file") {
-		t.Errorf("a seed more, of a graph that is nowhere: %v", err)
+	if now, err := os.ReadFile(one.Kept); err != nil || !bytes.Equal(now, kept) {
+		t.Errorf("once more, %d bytes are kept, and not %d: %v", len(now), len(kept), err)
+	}
+	one.seeds, one.Show = 2, true
+	var more bytes.Buffer
+	if err := all(t.Context(), one, &more); err != nil || strings.Count(more.String(), "1 of 2") != 4 {
+		t.Errorf("of two seeds: %v\n%s", err, more.String())
+	}
+}
+
+// The first seed of all rows of a subject is trained before the second.
+func TestFirstSeedsComeFirst(t *testing.T) {
+	list := rows(0)[:4]
+	names := ""
+	for _, r := range (task{seeds: 2}).todo(list) {
+		names += fmt.Sprintf("%s %d; ", strings.TrimPrefix(r.Name, "cora/"), r.Seeds)
+	}
+	want := "gcnii-16/graph 1; gcnii-16/pipe W=1 1; gcnii-16/pipe W=2 1; gcnii-16/graph 2; gcnii-16/pipe W=1 2; gcnii-16/pipe W=2 2; " +
+		"resgcn-16/graph 1; resgcn-16/graph 2; "
+	if names != want {
+		t.Errorf("trained are\n%s", names)
 	}
 }
 
@@ -76,11 +85,11 @@ func TestVerdicts(t *testing.T) {
 
 func TestWhatCanNotBeRun(t *testing.T) {
 	for want, wrong := range map[string]task{
-		`no row has "nothing" in its name`: {only: "nothing", seeds: 1},
+		`no row has "nothing" in its name`: {Asked: runs.Asked{Rows: "nothing"}, seeds: 1},
 		"-seeds 0":                         {},
 		"-epochs -1":                       {seeds: 1, epochs: -1},
 	} {
-		wrong.file = filepath.Join(t.TempDir(), "none")
+		wrong.Kept = filepath.Join(t.TempDir(), "none")
 		if err := all(t.Context(), wrong, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -90,28 +99,29 @@ func TestWhatCanNotBeRun(t *testing.T) {
 // All rows can be trained, and what has one name is one recipe.
 func TestRowsAreWhatTheyAreCalled(t *testing.T) {
 	about := train.About{Vertices: 1000, Edges: 3000, Features: 20, Classes: 5, Splits: []graph.SplitInfo{{Train: 10, Val: 10, Test: 10}}}
-	digests, names := map[string]string{}, map[string]string{}
-	for _, s := range subjects() {
-		for _, w := range ways[s.table] {
-			r := row{s, w}
-			recipe := r.whole()
-			if err := recipe.Check(about); err != nil {
-				t.Errorf("%s: %v", r.id(), err)
-			}
-			id, err := runs.Digest(recipe)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if was, ok := digests[r.id()]; ok && was != id {
-				t.Errorf("%s is two recipes", r.id())
-			}
-			if was, ok := names[r.graph+id]; ok && was != r.id() {
-				t.Errorf("%s is %s, too", r.id(), was)
-			}
-			digests[r.id()], names[r.graph+id] = id, r.id()
+	recipes, names := map[string]string{}, map[string]string{}
+	for _, r := range rows(0) {
+		recipe := r.run(1).Recipe
+		if err := recipe.Check(about); err != nil {
+			t.Errorf("%s: %v", r.id(), err)
 		}
+		text, err := json.Marshal(recipe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := string(text)
+		if was, ok := recipes[r.id()]; ok && was != of {
+			t.Errorf("%s is two recipes", r.id())
+		}
+		if was, ok := names[r.graph+of]; ok && was != r.id() {
+			t.Errorf("%s is %s, too", r.id(), was)
+		}
+		if strings.Contains(r.id(), ",") {
+			t.Errorf("%s can't be asked for: a comma is between names", r.id())
+		}
+		recipes[r.id()], names[r.graph+of] = of, r.id()
 	}
-	if len(digests) != 6*3+2*5+6 {
-		t.Errorf("%d rows", len(digests))
+	if len(recipes) != 6*3+2*5+6 {
+		t.Errorf("%d rows", len(recipes))
 	}
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 
+	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
 // chunks is how many the vertices of each graph are in, where a row does not say
@@ -39,11 +41,24 @@ func (s subject) id() string {
 	return fmt.Sprintf("%s/%s-%d", s.graph, s.recipe.Model.Model, s.recipe.Model.Layers)
 }
 
-// whole is its recipe with how it is shared.
-func (r row) whole() train.Recipe {
-	w := r.recipe
-	w.Sharing = r.sharing
-	return w
+// run is what so many seeds of it train.
+func (r row) run(seeds int) runs.Row {
+	recipe := r.recipe
+	recipe.Sharing = r.sharing
+	return runs.Row{Name: r.id(), Graph: r.graph, Cut: build.Options{Shards: chunks, Partitioner: "multilevel"}, Recipe: recipe, Seeds: seeds}
+}
+
+// rows are all lines, of so many epochs each; 0: as their recipes say.
+func rows(epochs int) (list []row) {
+	for _, s := range subjects() {
+		if epochs > 0 {
+			s.recipe.Epochs = epochs
+		}
+		for _, w := range ways[s.table] {
+			list = append(list, row{s, w})
+		}
+	}
+	return list
 }
 
 // exact is what the others are put beside: graph parallelism, which has the gradient of

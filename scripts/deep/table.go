@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -19,32 +18,21 @@ func (t task) table(list []row, k *runs.Kept, to io.Writer) error {
 	_, _ = fmt.Fprintln(w, "TABLE\tGRAPH\tMODEL\tBY\tSEEDS\tTEST ACCURACY\tBESIDE GRAPH\t\tCOMMIT")
 	exactly := map[string]float64{} // of a subject
 	for _, r := range list {
-		id, err := runs.Digest(r.whole())
+		m, err := k.Of(r.run(t.seeds))
 		if err != nil {
 			return err
 		}
-		var tests []float64
-		var commits []string
-		done := k.Of(r.id(), id, 0)
-		for seed := range uint64(t.seeds) {
-			if one, ok := done[seed]; ok {
-				tests, commits = append(tests, one.Test), append(commits, one.Commit)
-			}
-		}
-		slices.Sort(commits)
-		commits = slices.Compact(commits)
 		said, apart, verdict, of := "not run", "", "", r.table+r.subject.id()
-		if len(tests) > 0 {
-			mean, deviation := runs.Spread(tests)
-			said = fmt.Sprintf("%.2f ± %.2f", mean, deviation)
+		if m.Done > 0 {
+			said = fmt.Sprintf("%.2f ± %.2f", m.Test, m.Deviation)
 			if r.name == exact.name {
-				exactly[of] = mean
+				exactly[of] = m.Test
 			} else if one, ok := exactly[of]; ok {
-				apart = fmt.Sprintf("%+.2f", mean-one)
-				verdict = judged(r, mean-one, len(tests) == t.seeds)
+				apart = fmt.Sprintf("%+.2f", m.Test-one)
+				verdict = judged(r, m.Test-one, m.Done == t.seeds)
 			}
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\t%s\n", r.table, r.title, r.model, r.name, len(tests), t.seeds, said, apart, verdict, strings.Join(commits, " "))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\t%s\n", r.table, r.title, r.model, r.name, m.Done, t.seeds, said, apart, verdict, strings.Join(m.Commits, " "))
 	}
 	return w.Flush()
 }

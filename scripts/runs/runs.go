@@ -1,5 +1,6 @@
-// Package runs keeps what scripts have trained, a seed at a time, so that nothing that
-// is done is done again.
+// Package runs trains what scripts ask for, a seed at a time, and keeps what that came to,
+// so that nothing that is done is done again. What is trained, and what is said of it, is
+// theirs.
 package runs
 
 import (
@@ -29,11 +30,12 @@ type Run struct {
 	Val     float64 `json:"val"`   // percent
 	Test    float64 `json:"test"`  // percent, of that epoch
 	Seconds float64 `json:"seconds"`
-	Seen    float64 `json:"seen,omitempty"` // share of edges, where groups trained in isolation
+	Seen    float64 `json:"seen,omitempty"`           // share of edges, where groups trained in isolation
+	Hash    string  `json:"weights_sha256,omitempty"` // in the end; runs of before it was kept have none
 }
 
-// Digest is that of a recipe, without its seed.
-func Digest(r train.Recipe) (string, error) {
+// digest is that of a recipe, without its seed.
+func digest(r train.Recipe) (string, error) {
 	r.Seed = 0
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -71,19 +73,8 @@ func Load(file string) (*Kept, error) {
 	return k, lines.Err()
 }
 
-// Of returns the runs of a row, by their seeds, as its recipe is now, on so many nodes.
-func (k *Kept) Of(row, recipe string, nodes int) map[uint64]Run {
-	found := map[uint64]Run{}
-	for _, r := range k.runs {
-		if r.Row == row && r.Recipe == recipe && r.Nodes == nodes {
-			found[r.Seed] = r
-		}
-	}
-	return found
-}
-
-// Add appends a run to the file at once.
-func (k *Kept) Add(r Run) (err error) {
+// add appends a run to the file at once.
+func (k *Kept) add(r Run) (err error) {
 	f, err := os.OpenFile(k.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -93,8 +84,8 @@ func (k *Kept) Add(r Run) (err error) {
 	return json.NewEncoder(f).Encode(r)
 }
 
-// Commit is what is run, as git names it; -dirty if that is not all.
-func Commit() (string, error) {
+// commit is what is run, as git names it; -dirty if that is not all.
+func commit() (string, error) {
 	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude", "*").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask git what is run: %w", err)

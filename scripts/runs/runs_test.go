@@ -15,30 +15,35 @@ func TestFinishedRunsAreKept(t *testing.T) {
 	if err != nil || len(k.runs) != 0 {
 		t.Fatalf("nothing was kept yet: %v, %v", k.runs, err)
 	}
-	r := train.DefaultRecipe("gcn")
-	id, err := Digest(r)
+	r := Row{Name: "cora/GCN", Recipe: train.DefaultRecipe("gcn"), Seeds: 2}
+	id, err := digest(r.Recipe)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for seed := range uint64(3) {
-		if err := k.Add(Run{Row: "cora/GCN", Recipe: id, Seed: seed, Commit: "abc", Test: 80 + float64(seed)}); err != nil {
+		if err := k.add(Run{Row: "cora/GCN", Recipe: id, Seed: 2 - seed, Commit: "abc", Test: 82 - float64(seed)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if k, err = Load(file); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.Of("cora/GCN", id, 0); len(got) != 3 || got[2].Test != 82 {
-		t.Errorf("read back %v", got)
+	if m, err := k.Of(r); err != nil || m.Done != 2 || m.Runs[1].Test != 81 || m.Test != 80.5 || len(m.Commits) != 1 {
+		t.Errorf("read back %+v, %v", m, err)
 	}
-	r.Rate *= 2
-	other, err := Digest(r)
-	if err != nil || len(k.Of("cora/GCN", other, 0)) != 0 {
-		t.Errorf("runs of another recipe count: %v", err)
+	other := r
+	other.Recipe.Seed++
+	if m, err := k.Of(other); err != nil || m.Done != 2 {
+		t.Errorf("a seed makes another recipe: %+v, %v", m, err)
 	}
-	r.Seed++
-	if same, err := Digest(r); err != nil || same != other {
-		t.Errorf("a seed makes another recipe: %v", err)
+	other.Recipe.Rate *= 2
+	if m, err := k.Of(other); err != nil || m.Done != 0 {
+		t.Errorf("runs of another recipe count: %+v, %v", m, err)
+	}
+	other = r
+	other.Nodes = 3
+	if m, err := k.Of(other); err != nil || m.Done != 0 {
+		t.Errorf("runs of one node count for three: %+v, %v", m, err)
 	}
 	if err := os.WriteFile(file, []byte("no run\n"), 0o600); err != nil {
 		t.Fatal(err)

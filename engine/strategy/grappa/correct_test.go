@@ -62,21 +62,21 @@ func TestWeights(t *testing.T) {
 	}{
 		"node":       {strategy.GrappaSettings{Correction: strategy.CorrectNode}, nil, []float64{1, 0, third, 0.5, 1}},
 		"self":       {strategy.GrappaSettings{Correction: strategy.CorrectSelf}, nil, []float64{1, 0, third, 0.5, 1}},
-		"batch":      {strategy.GrappaSettings{}, nil, []float64{mean, mean, mean, mean, mean}},
+		"batch":      {strategy.GrappaSettings{Correction: strategy.CorrectBatch}, nil, []float64{mean, mean, mean, mean, mean}},
 		"released":   {strategy.GrappaSettings{Correction: strategy.CorrectReleased}, nil, []float64{released, released, released, released, released}},
-		"none":       {strategy.GrappaSettings{Correction: strategy.CorrectNone}, nil, nil},
+		"none":       {strategy.GrappaSettings{}, nil, nil},
 		"message":    {strategy.GrappaSettings{Correction: strategy.CorrectMessage}, nil, nil},
 		"shrunk":     {strategy.GrappaSettings{Correction: strategy.CorrectNode, Shrink: 0.5}, nil, []float64{1, 0.5, 0.5 + third/2, 0.75, 1}},
 		"all shrunk": {strategy.GrappaSettings{Correction: strategy.CorrectSelf, Shrink: 1}, nil, nil},
 		"pseudo":     {strategy.GrappaSettings{Correction: strategy.CorrectNode, Pseudo: 2}, nil, []float64{1, 0.5, 3.0 / 5, 4.0 / 6, 1}},
 		"all hops":   {strategy.GrappaSettings{Correction: strategy.CorrectNode, Hops: "all"}, deeper, []float64{tail, 0, tail * third, tail / 2, tail}},
 		"all hops, half": {
-			strategy.GrappaSettings{Hops: "all", Shrink: 0.5}, deeper,
+			strategy.GrappaSettings{Correction: strategy.CorrectBatch, Hops: "all", Shrink: 0.5}, deeper,
 			slices.Repeat([]float64{(1 + mean*tail) / 2}, 5),
 		},
 		"by groups": {strategy.GrappaSettings{Correction: strategy.CorrectNone, Loss: "groups"}, nil, slices.Repeat([]float64{7.0 / 10}, 5)},
 		"as published": {
-			strategy.GrappaSettings{Loss: "groups"}, nil,
+			strategy.GrappaSettings{Correction: strategy.CorrectBatch, Loss: "groups"}, nil,
 			slices.Repeat([]float64{mean * 7 / 10}, 5),
 		},
 	} {
@@ -93,7 +93,7 @@ func TestWeights(t *testing.T) {
 		}
 	}
 	// Where all is seen they are 1, and where deeper hops count they are not.
-	for name, o := range map[string]strategy.GrappaSettings{"batch": {}, "node": {Correction: strategy.CorrectNode}, "self": {Correction: strategy.CorrectSelf}} {
+	for name, o := range map[string]strategy.GrappaSettings{"batch": {Correction: strategy.CorrectBatch}, "node": {Correction: strategy.CorrectNode}, "self": {Correction: strategy.CorrectSelf}} {
 		if got := weights(t, o, batch); got != nil {
 			t.Errorf("%s in a halo: %v", name, got)
 		}
@@ -116,7 +116,7 @@ func frontier(targets ...uint32) sample.Block {
 func TestTheBatchWeightIsNearest(t *testing.T) {
 	batch := []uint32{0, 1, 2, 3, 4}
 	each := weights(t, strategy.GrappaSettings{Loader: strategy.Strict, Correction: strategy.CorrectNode}, batch)
-	c := weights(t, strategy.GrappaSettings{Loader: strategy.Strict}, batch)[0]
+	c := weights(t, strategy.GrappaSettings{Loader: strategy.Strict, Correction: strategy.CorrectBatch}, batch)[0]
 	off := func(c float64) (sum float64) {
 		for _, w := range each {
 			sum += (c - w) * (c - w)
@@ -143,6 +143,7 @@ func TestWeightsDifferBetweenGroups(t *testing.T) {
 	shards := cut(wild(n, 2500, 7), ends...)
 	of, firsts := topology(t, shards), firstsOf(shards)
 	o := sights["strict"]
+	o.Correction = strategy.CorrectBatch
 	s := schedule(t, len(shards), o, 1)
 	k := NewCorrector(&o, s)
 	var batch []uint32

@@ -24,7 +24,7 @@ var estimators = []estimator{
 	{"node", strategy.GrappaSettings{Correction: strategy.CorrectNode}, false},
 	{"self-normalised", strategy.GrappaSettings{Correction: strategy.CorrectSelf}, false},
 	{"worker mean, none", strategy.GrappaSettings{Correction: strategy.CorrectNone, Loss: "groups"}, false},
-	{"batch", strategy.GrappaSettings{Loss: "groups"}, false},
+	{"batch", strategy.GrappaSettings{Correction: strategy.CorrectBatch, Loss: "groups"}, false},
 	{"released", strategy.GrappaSettings{Correction: strategy.CorrectReleased, Loss: "groups"}, false},
 	{"d/a", strategy.GrappaSettings{Correction: strategy.CorrectNone}, true},
 	{"message", strategy.GrappaSettings{Correction: strategy.CorrectMessage}, false},

@@ -159,7 +159,7 @@ func TestShrunkToNothingIsNone(t *testing.T) {
 	for _, loader := range []string{"", strategy.HaloSampled} { // where all is seen nothing is corrected
 		o := strategy.GrappaSettings{Groups: 3, Correction: strategy.CorrectNone}
 		none := newStep(t, shards, o, 3).gradient(t, m, batch, 0, []int{0, 0})
-		for _, correction := range []string{"", strategy.CorrectNode, strategy.CorrectSelf, strategy.CorrectMessage} {
+		for _, correction := range []string{strategy.CorrectBatch, strategy.CorrectNode, strategy.CorrectSelf, strategy.CorrectMessage} {
 			o := strategy.GrappaSettings{Groups: 3, Correction: correction, Loader: loader}
 			if loader != "" {
 				o.Cap = 1000

@@ -1,4 +1,4 @@
-package main
+package runs
 
 import (
 	"context"
@@ -9,14 +9,26 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
+	"github.com/hopmesh/hopmesh/engine/strategy/leap"
 	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
-// share trains on so many nodes of a mesh in this process.
-func share(ctx context.Context, r train.Recipe, shards []*graph.Shard, nodes int) (train.Result, error) {
-	if nodes == 1 {
-		return train.Run(ctx, r, shards, train.Options{})
+// strategies are those by which rows are shared.
+var strategies = []strategy.Strategy{leap.Strategy{}, grappa.Strategy{}, pipe.Pipe, pipe.Graph}
+
+// Share trains on so many nodes of a mesh in this process: each has its share of the
+// shards and no others. They share by leap where the recipe names no strategy.
+func Share(ctx context.Context, r train.Recipe, shards []*graph.Shard, nodes int) (train.Result, error) {
+	if nodes < 2 {
+		return train.Run(ctx, r, shards, train.Options{Strategies: strategies})
+	}
+	if len(shards) < nodes {
+		return train.Result{}, fmt.Errorf("the graph has %d shards, too few for %d nodes", len(shards), nodes)
+	}
+	if r.Sharing.Strategy == "" {
+		r.Sharing.Strategy = strategy.Leap
 	}
 	work := strategy.Work{Owners: make([]int, len(shards))}
 	for i := range shards {
@@ -40,7 +52,7 @@ func share(ctx context.Context, r train.Recipe, shards []*graph.Shard, nodes int
 		own := work
 		own.Self = self
 		running.Go(func() {
-			results[self], errs[self] = train.Run(ctx, r, held, train.Options{Peers: net.Node(self), Work: own, Strategies: []strategy.Strategy{grappa.Strategy{}}})
+			results[self], errs[self] = train.Run(ctx, r, held, train.Options{Peers: net.Node(self), Work: own, Strategies: strategies})
 			if errs[self] != nil {
 				cancel(errs[self])
 			}

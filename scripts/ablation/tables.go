@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// models are the lines of the first table: a model on a graph by one machine, and in two
+// and four groups that have a halo and are swept.
+func (all means) models() [][]string {
+	lines := [][]string{{"graph", "model", "layers", "seeds", "one machine", "2 groups", "4 groups"}}
+	for _, s := range subjects() {
+		for _, m := range shapes() {
+			one, known := all.of(s, m, alone)
+			if !known {
+				continue
+			}
+			line := []string{s.title, strings.ToUpper(m.model), fmt.Sprint(m.layers), fmt.Sprint(one.seeds), one.said()}
+			for _, way := range []string{pair, full} {
+				if groups, known := all.of(s, m, way); known {
+					line = append(line, groups.beside(&one))
+				}
+			}
+			if len(line) == len(lines[0]) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+// ways are the lines of the second: what groups do, with a column for each graph.
+func (all means) ways() [][]string {
+	var graphs []subject
+	head := []string{"what"}
+	for _, s := range subjects() {
+		if len(all.waysOf(s)) > 0 {
+			graphs, head = append(graphs, s), append(head, s.title)
+		}
+	}
+	lines := [][]string{append(head, "edges seen")}
+	for _, w := range ways() {
+		line, least, most, known := []string{w.name}, 100.0, 0.0, false
+		for _, s := range graphs {
+			m, asked := all.of(s, usual, w.name)
+			if !asked {
+				line = append(line, "")
+				continue
+			}
+			known = true
+			yardstick := alone
+			if w.plain {
+				yardstick = aloneBySGD
+			}
+			if one, there := all.of(s, usual, yardstick); there && w.name != yardstick {
+				line = append(line, m.beside(&one))
+			} else {
+				line = append(line, m.said())
+			}
+			for _, r := range m.Runs {
+				least, most = min(least, 100*r.Seen), max(most, 100*r.Seen)
+			}
+		}
+		if !known {
+			continue
+		}
+		switch {
+		case most == 0: // nobody counts
+			line = append(line, "")
+		case most-least < 0.5:
+			line = append(line, fmt.Sprintf("%.0f %%", most))
+		default:
+			line = append(line, fmt.Sprintf("%.0f to %.0f %%", least, most))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// waysOf are the means of a graph's part in the second table that the first has not.
+func (all means) waysOf(s subject) (some means) {
+	for _, m := range all {
+		if m.graph == s.graph && m.shape == usual && m.name != alone && m.name != pair {
+			some = append(some, m)
+		}
+	}
+	return some
+}
+
+// nodes are the lines of the third: what differs in nothing but where it was trained.
+func (all means) nodes() [][]string {
+	lines := [][]string{{"graph", "where", "test accuracy", "weights in the end, of the first seed", "the same as of one node"}}
+	s := subjects()[0]
+	one, _ := all.of(s, usual, steady)
+	for _, w := range same() {
+		m, asked := all.of(s, usual, w.name)
+		if !asked || m.Done == 0 {
+			continue
+		}
+		equal := 0
+		for i, r := range m.Runs {
+			if i < len(one.Runs) && r.Hash == one.Runs[i].Hash && r.Seed == one.Runs[i].Seed {
+				equal++
+			}
+		}
+		where := "one node"
+		if w.nodes > 0 {
+			where = fmt.Sprintf("%d nodes", w.nodes)
+		}
+		lines = append(lines, []string{s.title, where, m.said(), m.Runs[0].Hash[:12], fmt.Sprintf("%d of %d", equal, m.Done)})
+	}
+	return lines
+}

@@ -1,0 +1,35 @@
+package runs
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Asked is what commands that keep their runs are asked for alike.
+type Asked struct {
+	Graphs string // the folder of graphs
+	Kept   string // the file of finished runs
+	Rows   string // parts of the names of those that are run, between commas; "": all are
+	Show   bool   // run nothing, print what is there
+}
+
+// Flags defines the flags of a command whose file of finished runs is there.
+func (a *Asked) Flags(kept string) {
+	flag.StringVar(&a.Graphs, "graphs", "engine/graph/read/testdata", "the folder of graphs, but for Cora, which is in this program")
+	flag.StringVar(&a.Kept, "kept", kept, "the file of finished runs")
+	flag.StringVar(&a.Rows, "rows", "", "parts of the names of the rows to run, between commas")
+	flag.BoolVar(&a.Show, "show", false, "run nothing, print what is there")
+}
+
+// Select leaves of a list what was asked for, by names.
+func Select[R any](list []R, only string, name func(R) string) ([]R, error) {
+	some := slices.DeleteFunc(slices.Clone(list), func(r R) bool {
+		return only != "" && !slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(name(r), part) })
+	})
+	if len(some) == 0 {
+		return nil, fmt.Errorf("no row has %q in its name", only)
+	}
+	return some, nil
+}
