@@ -11,7 +11,7 @@ import (
 type subject struct {
 	graph, title string
 	large        bool // what says little is left out
-	slow         bool // deep models want twice the epochs, and most come to nothing that hear themselves past each layer
+	slow         bool // deep models want twice the epochs or more, and most come to nothing that hear themselves past each layer
 	seeds        int
 	batch        int     // a quarter of the training vertices, so that a step does not see all there is
 	cap          int     // rows of a sampled halo: a fraction of what a group would have
@@ -78,6 +78,9 @@ func (s subject) recipe(m shape) train.Recipe {
 	}
 	if deep && s.slow {
 		r.Epochs, r.EvalEvery = 80, 10
+		if m.model == "gat" {
+			r.Epochs = 160 // still learnt at the end of half as many
+		}
 	}
 	r.Model.Resolve()
 	return r
