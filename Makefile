@@ -128,7 +128,7 @@ fuzz: ## every fuzz target for FUZZTIME (5s)
 	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sed 's/:func / /' | sort | \
 	while read -r file target; do \
 		echo "$$target in $$(dirname $$file)"; \
-		$(GO) test "$$(dirname $$file)" -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) </dev/null || exit 1; \
+		GO=$(GO) scripts/fuzz "$$(dirname $$file)" "$$target" $(FUZZTIME) || exit 1; \
 	done
 
 .PHONY: bench
