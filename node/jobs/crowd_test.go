@@ -150,6 +150,7 @@ func (c *crowd) net(generation uint64, nodes int) *net {
 type session struct {
 	*loopback.Node
 	net     *net
+	self    int
 	ctx     context.Context
 	running *sync.WaitGroup
 	opened  *atomic.Bool
@@ -162,13 +163,27 @@ func (s session) Open() {
 
 func (s session) Answer(to strategy.Service, h strategy.Handler) {
 	s.Node.Answer(to, func(ctx context.Context, from int, q strategy.Query, reply func(...[]byte) error) error {
-		s.running.Add(1)
+		if !s.takes() {
+			return fmt.Errorf("%w: it is over here", strategy.ErrRefused)
+		}
 		defer s.running.Done()
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		defer context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })()
 		return h(ctx, from, q, reply)
 	})
+}
+
+// takes counts one more handler, unless the session is closed: who closes it waits for
+// those that were counted before.
+func (s session) takes() bool {
+	s.net.mu.Lock()
+	defer s.net.mu.Unlock()
+	if s.net.closed[s.self] {
+		return false
+	}
+	s.running.Add(1)
+	return true
 }
 
 // Ask waits for a node that is down, as one does over the mesh for a while.
@@ -192,7 +207,7 @@ func (c *crowd) open(j plan.Job, names []string, self int) (strategy.Peers, func
 	c.opens = append(c.opens, j.Generation)
 	c.lines.Unlock()
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s := session{Node: n.Node(self), net: n, ctx: ctx, running: new(sync.WaitGroup), opened: new(atomic.Bool)}
+	s := session{Node: n.Node(self), net: n, self: self, ctx: ctx, running: new(sync.WaitGroup), opened: new(atomic.Bool)}
 	return s, func(cause error) {
 		n.mu.Lock()
 		n.closed[self], n.silent[self] = true, errors.Is(cause, context.Canceled) || errors.Is(cause, errStopping)
