@@ -54,6 +54,9 @@ func TestRowsAreTrainedOnceAndTold(t *testing.T) {
 // The first seed of all rows of a subject is trained before the second.
 func TestFirstSeedsComeFirst(t *testing.T) {
 	list := rows(0)[:4]
+	if todo := (task{}).todo(list); len(todo) != 10*4 || todo[39].Seeds != 10 {
+		t.Errorf("all seeds are %d rows", len(todo))
+	}
 	names := ""
 	for _, r := range (task{seeds: 2}).todo(list) {
 		names += fmt.Sprintf("%s %d; ", strings.TrimPrefix(r.Name, "cora/"), r.Seeds)
@@ -86,7 +89,7 @@ func TestVerdicts(t *testing.T) {
 func TestWhatCanNotBeRun(t *testing.T) {
 	for want, wrong := range map[string]task{
 		`no row has "nothing" in its name`: {Asked: runs.Asked{Rows: "nothing"}, seeds: 1},
-		"-seeds 0":                         {},
+		"-seeds -1":                        {seeds: -1},
 		"-epochs -1":                       {seeds: 1, epochs: -1},
 	} {
 		wrong.Kept = filepath.Join(t.TempDir(), "none")

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -22,14 +23,14 @@ import (
 // A task is what was asked for.
 type task struct {
 	runs.Asked
-	seeds  int
+	seeds  int // 0: as many as the row has
 	epochs int // 0: as the recipes say
 }
 
 func main() {
 	var t task
 	t.Flags("scripts/deep/runs.jsonl")
-	flag.IntVar(&t.seeds, "seeds", 3, "of each row")
+	flag.IntVar(&t.seeds, "seeds", 0, "of each row; 0: as many as it has")
 	flag.IntVar(&t.epochs, "epochs", 0, "of each run, to try it; 0: as its recipe says")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -45,8 +46,8 @@ func all(ctx context.Context, t task, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if t.seeds < 1 || t.epochs < 0 {
-		return fmt.Errorf("-seeds %d -epochs %d: a mean is of one seed at least, and of epochs from 0 on", t.seeds, t.epochs)
+	if t.seeds < 0 || t.epochs < 0 {
+		return fmt.Errorf("-seeds %d -epochs %d: neither is below 0", t.seeds, t.epochs)
 	}
 	list, err := runs.Select(rows(t.epochs), t.Rows, row.id)
 	if err != nil {
@@ -66,7 +67,7 @@ func (t task) todo(list []row) (todo []runs.Row) {
 		for n < len(list) && list[n].subject.id() == list[0].subject.id() {
 			n++
 		}
-		for seeds := range t.seeds {
+		for seeds := range cmp.Or(t.seeds, list[0].seeds) {
 			for _, r := range list[:n] {
 				todo = append(todo, r.run(seeds+1))
 			}

@@ -18,7 +18,8 @@ func (t task) table(list []row, k *runs.Kept, to io.Writer) error {
 	_, _ = fmt.Fprintln(w, "TABLE\tGRAPH\tMODEL\tBY\tSEEDS\tTEST ACCURACY\tBESIDE GRAPH\t\tCOMMIT")
 	exactly := map[string]float64{} // of a subject
 	for _, r := range list {
-		m, err := k.Of(r.run(t.seeds))
+		run := r.run(t.seeds)
+		m, err := k.Of(run)
 		if err != nil {
 			return err
 		}
@@ -29,10 +30,10 @@ func (t task) table(list []row, k *runs.Kept, to io.Writer) error {
 				exactly[of] = m.Test
 			} else if one, ok := exactly[of]; ok {
 				apart = fmt.Sprintf("%+.2f", m.Test-one)
-				verdict = judged(r, m.Test-one, m.Done == t.seeds)
+				verdict = judged(r, m.Test-one, m.Done == run.Seeds)
 			}
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\t%s\n", r.table, r.title, r.model, r.name, m.Done, t.seeds, said, apart, verdict, strings.Join(m.Commits, " "))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\t%s\n", r.table, r.title, r.model, r.name, m.Done, run.Seeds, said, apart, verdict, strings.Join(m.Commits, " "))
 	}
 	return w.Flush()
 }
