@@ -142,5 +142,5 @@ var graphs = map[string]struct {
 }{
 	"cora":             {"Cora", "row", 5e-4, 0.01, 200},
 	"coauthor_cs":      {"CS", "none", 5e-5, 0.01, 60},
-	"amazon_computers": {"Computers", "none", 5e-5, 0.01, 100},
+	"amazon_computers": {"Computers", "none", 5e-5, 0.01, 300},
 }
