@@ -89,7 +89,9 @@ func TestPipedJobsOnRealNodes(t *testing.T) {
 			for i, e := range j.History {
 				b := e.Bytes
 				switch {
-				case b.Gradient == 0 || b.Model != 0 || i > 0 && b.Feature+b.Topology+b.Shard != 0 || e.Strategy != strategy:
+				// Stages of one way have nobody to add up gradients with: they tell what
+				// they have learnt where that is judged, which is after each epoch.
+				case (b.Gradient == 0) != (strategy == "pipe") || (b.Model != 0) != (strategy == "pipe") || i > 0 && b.Feature+b.Topology+b.Shard != 0 || e.Strategy != strategy:
 					t.Errorf("%s, epoch %d: %+v", strategy, i+1, e)
 				case i == 0 && strategy == "pipe" && b.Activation != piped+history:
 					t.Errorf("pipe sends %d bytes of rows in the first epoch, not %d", b.Activation, piped+history)

@@ -14,6 +14,8 @@ const (
 	LanePiece                      // columns of what a node of a stage has made of its gradient
 	LaneTotal                      // and of what has been added up
 	LaneEarly                      // rows of which histories are made, before an epoch
+	LaneSettled                    // what a stage has learnt, for all others
+	LaneDigest                     // how far the digest of all weights has come
 )
 
 // A Folder adds up rows as the tree does, in memory that is used again.

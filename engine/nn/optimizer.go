@@ -67,16 +67,26 @@ func (s OptimizerSpec) Check() error {
 
 // Step updates the weights by their gradients at this rate.
 func (o *Optimizer) Step(weights, gradients tensor.Matrix, rate float64) {
+	o.StepColumns(weights, gradients, 0, weights.Cols, rate)
+}
+
+// StepColumns is Step of so many columns from first on: others update the rest.
+func (o *Optimizer) StepColumns(weights, gradients tensor.Matrix, first, count int, rate float64) {
 	o.steps++
+	if count == 0 {
+		return
+	}
+	part := func(m tensor.Matrix) tensor.Matrix { return m.View(0, 1, first, count) }
+	weights, gradients = part(weights), part(gradients)
 	if o.spec.Kind == "sgd" {
 		var m tensor.Matrix
 		if len(o.moments) > 0 {
-			m = o.moments[0].Row
+			m = part(o.moments[0].Row)
 		}
 		o.device.SGD(weights, gradients, m, tensor.SGDStep{Rate: rate, Momentum: o.spec.Momentum, Decay: o.spec.WeightDecay})
 		return
 	}
-	o.device.Adam(weights, gradients, o.moments[0].Row, o.moments[1].Row, tensor.AdamStep{
+	o.device.Adam(weights, gradients, part(o.moments[0].Row), part(o.moments[1].Row), tensor.AdamStep{
 		Rate: rate, Beta1: adamBeta1, Beta2: adamBeta2, Epsilon: adamEpsilon,
 		Decay: o.spec.WeightDecay, Decoupled: o.spec.Kind == "adamw", Step: o.steps,
 	})

@@ -2,6 +2,7 @@ package nn_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,6 +97,45 @@ func TestOptimizerGoesOn(t *testing.T) {
 	resumed.Step(again, g, 0.1)
 	if a, b := w.F64()[0], again.F64()[0]; a != b {
 		t.Errorf("%v and %v", a, b)
+	}
+}
+
+// Columns that are updated by themselves come to the same as all at once.
+func TestOptimizersOfColumns(t *testing.T) {
+	const size = 70
+	d := ref()
+	for _, spec := range []nn.OptimizerSpec{{Kind: "adam", WeightDecay: 0.1}, {Kind: "sgd", Momentum: 0.9}, {Kind: "sgd"}} {
+		a := newArena(t, d)
+		var got [2][]float64
+		for i, parts := range [][]int{{size}, {3, 0, 30, size - 33}} {
+			o, err := nn.NewOptimizer(spec, d, a, size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, g := a.Alloc(tensor.F64, 1, size), a.Alloc(tensor.F64, 1, size)
+			x := make([]float64, size)
+			for c := range x {
+				x[c] = float64(c%7) - 2.5
+			}
+			d.Write(w, x)
+			d.Write(g, x)
+			for step := 1; step <= 2; step++ {
+				first := 0
+				for _, n := range parts {
+					o.SetSteps(uint64(step - 1))
+					o.StepColumns(w, g, first, n, 0.1)
+					first += n
+				}
+			}
+			got[i] = make([]float64, size)
+			d.Read(got[i], w)
+			if o.Steps() != 2 {
+				t.Errorf("%d updates", o.Steps())
+			}
+		}
+		if !slices.Equal(got[0], got[1]) {
+			t.Errorf("%+v: %v and %v", spec, got[1], got[0])
+		}
 	}
 }
 

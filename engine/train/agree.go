@@ -19,7 +19,8 @@ type share struct {
 	Bytes, Requests            [strategy.Kinds]uint64
 	Phases                     Phases
 	Seconds                    float64
-	Hash                       [sha256.Size]byte
+	Hash                       [sha256.Size]byte // of all weights; zeros: others tell it
+	Unsound                    uint64            // 1: a weight that it trains, where each trains some, is not finite
 }
 
 // Differing says that nodes did the same and came to different weights.
@@ -47,6 +48,9 @@ func (t *learner) agree(ctx context.Context, e *Epoch) error {
 	if err := mine.sign(e.Hash); err != nil {
 		return err
 	}
+	if !t.piped.whole() && !t.sound() {
+		mine.Unsound = 1
+	}
 	// The message can't count itself: its size is known.
 	others := uint64(len(s.work.Nodes) - 1)
 	mine.Requests[strategy.Control] += others
@@ -61,24 +65,30 @@ func (t *learner) agree(ctx context.Context, e *Epoch) error {
 		return fmt.Errorf("exchange what each node did of epoch %d: %w", e.Epoch, err)
 	}
 	e.Rows, e.Remote, e.Edges, e.Slots, e.Sent, e.Phases, e.Seconds = 0, 0, 0, 0, strategy.Counts{}, Phases{}, 0
-	seen := uint64(0)
+	seen, unsound, told := uint64(0), false, -1
+	var first [sha256.Size]byte
 	for node, m := range messages {
 		var of share
 		if err := of.read(m); err != nil {
 			return fmt.Errorf("node %s %w", s.name(node), err)
 		}
-		seen += of.Seen
-		if of.Hash != mine.Hash && !s.mixed {
-			d := &Differing{Epoch: e.Epoch, Nodes: s.differing(messages)}
+		seen, unsound = seen+of.Seen, unsound || of.Unsound > 0
+		switch {
+		case of.Hash == [sha256.Size]byte{}:
+		case told < 0: // the same of all, unless devices are mixed
+			told, first = node, of.Hash
+			e.Hash = hex.EncodeToString(first[:])
+		case of.Hash != first && !s.mixed:
+			d := &Differing{Epoch: e.Epoch, Nodes: [2]string{s.name(told), s.name(node)}}
 			if model := t.called(); model != "" {
 				d.Model = " of " + model
 			}
 			return &agreed{d}
 		}
-		if node == 0 {
-			e.Hash = hex.EncodeToString(of.Hash[:]) // the same of all, unless devices are mixed
-		}
 		of.add(e, float64(len(messages)))
+	}
+	if unsound {
+		return t.diverged(nil, "a weight")
 	}
 	e.Strategy, e.Why = s.strategy, s.why
 	if t.piped != nil {
@@ -90,27 +100,9 @@ func (t *learner) agree(ctx context.Context, e *Epoch) error {
 	return nil
 }
 
-// differing are the first two nodes whose weights are not the same.
-func (s *shared) differing(messages [][]byte) [2]string {
-	var first share
-	for node, m := range messages {
-		var of share
-		if of.read(m) != nil {
-			continue
-		}
-		if node == 0 {
-			first = of
-		}
-		if of.Hash != first.Hash {
-			return [2]string{s.name(0), s.name(node)}
-		}
-	}
-	return [2]string{s.name(0), s.name(s.work.Self)}
-}
-
 func (h *share) sign(hash string) error {
 	b, err := hex.DecodeString(hash)
-	if err != nil || copy(h.Hash[:], b) != len(h.Hash) {
+	if n := copy(h.Hash[:], b); err != nil || n != len(h.Hash) && n != 0 {
 		return errors.New("the digest of the weights is none")
 	}
 	return nil

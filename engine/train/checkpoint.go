@@ -58,6 +58,12 @@ func (t *trainer) due() bool {
 	return t.options.Dir != "" && t.keeps() && time.Since(t.saved.at) >= cmp.Or(t.options.Interval, saveEvery)
 }
 
+// wants says whether a checkpoint is to be written when a step or an epoch is done. The
+// first epoch leaves one in any case: what diverges mostly does so early.
+func (t *trainer) wants() bool {
+	return t.due() || t.options.Dir != "" && t.keeps() && !t.saved.good && !t.saved.failed
+}
+
 // keeps says whether this node writes checkpoints while the run goes on.
 func (t *trainer) keeps() bool { return t.shared == nil || t.shared.work.Self < keepers }
 

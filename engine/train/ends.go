@@ -3,6 +3,8 @@ package train
 import (
 	"context"
 	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // epoch does what is left of the epoch under way. All learners end it together: what a
@@ -33,7 +35,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 		}
 		t.whole = false
 	}
-	if at.epoch%t.recipe.EvalEvery == 0 || at.epoch == t.recipe.Epochs {
+	if t.evaluates(at.epoch) {
 		if err := t.each(ctx, (*learner).examine); err != nil {
 			return err
 		}
@@ -43,11 +45,23 @@ func (t *trainer) epoch(ctx context.Context) error {
 			l.commit()
 		}
 	}
-	// The first epoch leaves one in any case: what diverges mostly does so early.
-	if t.due() || !t.saved.good && !t.saved.failed && t.keeps() {
+	if t.done() {
+		if err := t.settle(ctx); err != nil {
+			if ctx.Err() != nil {
+				return t.stopped(ctx)
+			}
+			return err
+		}
+	}
+	if t.wants() {
 		return t.saveSoon()
 	}
 	return nil
+}
+
+// evaluates says whether weights are judged after an epoch.
+func (t *trainer) evaluates(epoch int) bool {
+	return epoch%t.recipe.EvalEvery == 0 || epoch == t.recipe.Epochs
 }
 
 // each has all whose turn it is do something.
@@ -90,7 +104,8 @@ func (e *Epoch) took(o *Epoch) {
 
 // check says whether the last update was too large: no further loss would tell.
 func (t *learner) check(context.Context) error {
-	if !t.sound() {
+	if t.piped.whole() && !t.sound() { // else all hear of it from who has them
+
 		return t.diverged(nil, "a weight")
 	}
 	return nil
@@ -102,7 +117,15 @@ func (t *learner) conclude(ctx context.Context) error {
 	e := &t.end
 	e.Epoch, e.Model, e.Steps = t.at.Epoch, t.index, t.batches.steps
 	e.Loss = t.at.Losses / float64(len(t.data.training))
-	e.Hash = t.hash()
+	var tally strategy.Tally
+	var err error
+	if e.Hash, err = t.digest(ctx, &tally); err != nil {
+		if ctx.Err() != nil {
+			return t.stopped(ctx)
+		}
+		return err
+	}
+	e.Sent.Add(tally.Take())
 	if err := t.faultNow(); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 // wire is the version of what nodes that share a run say to each other, beside what
 // packages below say. It comes first in what they say of their memory, which is the first
 // thing that they say, and when they meet.
-const wire = 5
+const wire = 6
 
 // A greeting is what each node of a run tells the others when they meet.
 type greeting struct {

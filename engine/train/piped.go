@@ -23,6 +23,11 @@ type piped struct {
 	early []float32
 	// predicted is what an epoch takes, as far as the plan knew; nil: nothing was measured.
 	predicted *pipe.Prediction
+	// rows are all that stages train, or keep, a part of each: the weights first, which is
+	// what judging takes, and then what only a checkpoint has beside them. So many of them
+	// are settled: this node has all of their columns, and so have all.
+	rows    []tensor.Matrix
+	settled int
 }
 
 // newPiped is nil where there is no pipeline.
@@ -74,6 +79,15 @@ func (p *piped) start(t *learner) error {
 	if err := p.worker.Open(); err != nil {
 		return err
 	}
+	t.device.Zero(t.gradients) // of others' columns there are none
+	p.rows = []tensor.Matrix{t.weights}
+	for _, m := range t.optimizer.Moments() {
+		p.rows = append(p.rows, m.Row)
+	}
+	if early := p.worker.PeriodWeights(); !early.None() {
+		p.rows = append(p.rows, early)
+	}
+	p.settled = len(p.rows) // all nodes begin with the same
 	if row := p.worker.PeriodWeights(); !row.None() && p.early != nil {
 		t.device.Write32(row, p.early)
 		p.worker.Resumed()
@@ -102,25 +116,34 @@ func (p *piped) bytes() uint64 {
 }
 
 // step trains on the whole graph, and is learner.step's.
-func (p *piped) step(ctx context.Context, t *learner, s *slot, rate float64) (loss float64, reducing time.Duration, err error) {
+func (p *piped) step(ctx context.Context, t *learner, s *slot, rate float64) (loss float64, waited time.Duration, err error) {
 	if wrong := t.doubt(); wrong != "" {
 		return 0, 0, t.diverged(s, wrong) // all nodes began with the same
 	}
-	loss, err = p.worker.Epoch(ctx, t.at.Epoch, t.key(s), &s.tally)
-	reducing = p.worker.Waited()
+	defer func() { waited = p.worker.Waited() }()
+	var mine pipe.Word
+	if t.wants() {
+		mine = pipe.Settle
+	}
+	loss, said, err := p.worker.Epoch(ctx, t.at.Epoch, t.key(s), mine, &s.tally)
 	if err != nil {
-		return loss, reducing, fmt.Errorf("epoch %d: %w", t.at.Epoch, err)
+		return loss, 0, fmt.Errorf("epoch %d: %w", t.at.Epoch, err)
 	}
 	s.gathered += p.reads.rows
 	t.at.Under.Edges += uint64(p.worker.Edges())
 	if !isNumber(loss) {
-		return loss, reducing, t.diverged(s, "the loss")
+		return loss, 0, t.diverged(s, "the loss")
 	}
-	if !t.device.Finite(t.gradients) {
-		return loss, reducing, t.diverged(s, "the sum of the gradients")
+	if said&pipe.Unsound != 0 {
+		return loss, 0, t.diverged(s, "the sum of the gradients")
 	}
-	t.optimizer.Step(t.weights, t.gradients, rate)
-	return loss, reducing, nil
+	from, to := p.worker.Own()
+	t.optimizer.StepColumns(t.weights, t.gradients, from, to-from, rate)
+	p.settled = 0
+	if err := p.settleAfter(ctx, t, said, &s.tally); err != nil {
+		return loss, 0, fmt.Errorf("epoch %d: %w", t.at.Epoch, err)
+	}
+	return loss, 0, nil
 }
 
 // lossOf is the loss of rows that the pipeline answers, of the mean over all training

@@ -50,9 +50,12 @@ func (t *learner) readEarly(c *checkpoint) ([]float32, error) {
 }
 
 // restful says whether a run can go on from here: not where nodes keep rows or gradients
-// of the epochs before, which no checkpoint has.
+// of the epochs before, which no checkpoint has, nor before stages have settled.
 func (t *trainer) restful() bool {
 	for _, l := range t.learners {
+		if !l.piped.restful() {
+			return false
+		}
 		if l.piped == nil || l.done() {
 			continue
 		}

@@ -170,7 +170,7 @@ func newFormula(d api.Dataset, c *cut, a arrangement, model string, layers, hidd
 	return &formula{
 		Moved{
 			Model: model, Layers: layers, Hidden: hidden, Strategy: a.String(), Nodes: a.nodes,
-			Alpha: float64(mirrors) / float64(d.Vertices), RowsBy: v.Boundary + v.Halo, SumsBy: v.Sum + v.Spread,
+			Alpha: float64(mirrors) / float64(d.Vertices), RowsBy: v.Boundary + v.Halo, SumsBy: v.Sum,
 		},
 		sizes.History(), a.chunks() > a.ways, slack,
 	}, nil

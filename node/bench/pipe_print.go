@@ -10,11 +10,11 @@ import (
 func detailsOfPipe(out io.Writer, r Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(r.Volumes) > 0 {
-		_, _ = fmt.Fprintf(w, "\nBY FORMULA, %d NODES\tMODEL\tALPHA\tGRAPH: ROWS\tSUMS\tPIPE: ROWS\tSUMS, OURS\tROWS OVER ROWS\tAS AUTHORS COUNT\tOURS\t\n", publishedNodes)
+		_, _ = fmt.Fprintf(w, "\nBY FORMULA, %d NODES\tMODEL\tALPHA\tGRAPH: ROWS\tSUMS\tPIPE: ROWS\tROWS OVER ROWS\tAS AUTHORS COUNT\tOUR MODELS\t\n", publishedNodes)
 	}
 	for _, v := range r.Volumes {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%.2f\t%.3f GiB\t%.3f GiB\t%.3f GiB\t%.3f GiB\t%.2fx\t%.2fx\t%.2fx\t\n", v.Graph, v.Model, v.Alpha,
-			gib(v.Halo), gib(v.Sums), gib(v.Pipe), gib(v.Spread), v.Rows, v.Counted, v.Ours)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%.2f\t%.3f GiB\t%.3f GiB\t%.3f GiB\t%.2fx\t%.2fx\t%.2fx\t\n", v.Graph, v.Model, v.Alpha,
+			gib(v.Halo), gib(v.Sums), gib(v.Pipe), v.Rows, v.Counted, v.Ours)
 	}
 	if len(r.Moved) > 0 {
 		_, _ = fmt.Fprintln(w, "\nCOUNTED, AN EPOCH\tMODEL\tNODES\tSTRATEGY\tALPHA\tROWS\tBY FORMULA\tGRADIENTS\tBY FORMULA\tOVER GRAPH\tL ALPHA / ((S-1) N_B)\t")

@@ -79,7 +79,7 @@ func TestVolumesAreThePublishedOnes(t *testing.T) {
 		if v.Graph == "Squirrel" && v.Model == "resgcn" {
 			near("graph's sums", gib(v.Sums), 3.45)
 		}
-		if v.Ours >= v.Counted || v.Rows > v.Counted {
+		if v.Ours > 1.001*v.Counted || v.Ours < v.Rows || v.Rows > v.Counted {
 			t.Errorf("%+v", v)
 		}
 	}
@@ -124,7 +124,7 @@ func TestBytesOfPipeOnASmallMesh(t *testing.T) {
 		t.Fatalf("%+v of %+v", figures, list)
 	}
 	for i, m := range list {
-		if m.Rows == 0 || m.Sums == 0 || m.Strategy != []string{"graph", "pipe 4x1", "pipe 2x2"}[i%3] || (m.Alpha > 0) != (i%3 != 1) || m.Nodes != nodes {
+		if m.Rows == 0 || (m.Sums > 0) != (i%3 != 1) || m.Strategy != []string{"graph", "pipe 4x1", "pipe 2x2"}[i%3] || (m.Alpha > 0) != (i%3 != 1) || m.Nodes != nodes {
 			t.Errorf("%+v", m)
 		}
 	}

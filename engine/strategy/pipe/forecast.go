@@ -51,7 +51,7 @@ func slabs(bytes int) int { return (bytes + slab - 1) / slab * slab }
 // bytes is all that a worker takes once it is open and has trained, features aside.
 func (l *load) bytes() uint64 {
 	if len(l.ways) == 0 {
-		return uint64((l.model.Size() + l.spread()) * l.number)
+		return uint64(l.model.Size() * l.number)
 	}
 	n := l.kept() + l.blocks() + l.passes() + l.boundary() + l.halo() + l.sums()
 	return uint64(n)
@@ -289,12 +289,13 @@ func (l *load) sums() int {
 	members := len(l.seats.Members(l.stage))
 	share := (columns + members - 1) / members
 	levels := bits.Len(uint(shards))
-	numbers := shards*columns + (2*mine+mine+levels)*columns + 2*share + 2*all*share + l.spread()
+	numbers := shards*columns + (2*mine+mine+levels)*columns + 2*share + 2*all*share + columns
+	if parted(l.seats, l.nodes) {
+		const settled = 4 // rows: weights, two moments, and the weights of before
+		numbers += settled * share
+	}
 	return numbers * l.number
 }
-
-// spread is where the sums of all stages come together.
-func (l *load) spread() int { return l.model.Size() }
 
 // load is that of a node in a draft.
 func (d *draft) load(stage int, ways []int) *load {

@@ -320,28 +320,25 @@ func (d *draft) numbers(stage, node int) (n int) {
 	return n
 }
 
-// sums is how long it takes to add up gradients, to bring everybody the sums, and to
-// update.
-func (d *draft) sums() float64 {
-	size, adding, pieces := d.Model.Size(), 0.0, 0.0
+// sums is how long it takes to add up the gradients of a stage, and to update its weights:
+// all wait for the slowest stage.
+func (d *draft) sums() (took float64) {
 	for stage := range d.seats.Stages {
 		from, to := columnsOf(d.Model, d.cuts[stage], d.cuts[stage+1])
-		members := float64(len(d.seats.Members(stage)))
+		columns, members := float64(to-from), float64(len(d.seats.Members(stage)))
 		shards := 0
 		for p := range d.positions {
 			shards += d.shards(stage, p)
 		}
-		columns := float64(to - from)
-		adding = max(adding, d.Costs.Sum*float64(shards)*columns)
-		pieces = max(pieces, (members-1)/members*columns*float64(d.Number))
-	}
-	took := adding + d.Costs.Step + d.Costs.Row*float64(size)
-	if d.Layout.Nodes > 1 {
-		const trips = 2 // sums, and losses
-		took += trips*d.Network.RoundTrip + float64(size*d.Number)/d.Network.Bandwidth
-		if pieces > 0 {
-			took += d.Network.RoundTrip + pieces/d.Network.Bandwidth
+		of := columns * (d.Costs.Sum*float64(shards) + d.Costs.Step/float64(d.Model.Size()) + d.Costs.Row)
+		if members > 1 {
+			const trips = 2 // pieces, and what they add up to
+			of += trips * (d.Network.RoundTrip + (members-1)/members*columns*float64(d.Number)/d.Network.Bandwidth)
 		}
+		took = max(took, of)
+	}
+	if d.Layout.Nodes > 1 {
+		took += d.Network.RoundTrip // losses
 	}
 	return took
 }

@@ -61,7 +61,8 @@ func TestRefreshedRunsGoOn(t *testing.T) {
 					}
 					g, loss := j.epoch(t, epoch)
 					got += fmt.Sprint(loss, g, "\n")
-					n := j.nodes[len(j.nodes)-1]
+					j.settle(t)
+					n := j.nodes[epoch%len(j.nodes)]
 					weights, before = make([]float64, len(weights)), make([]float64, len(weights))
 					n.Device.Read(weights, n.weights)
 					n.Device.Read(before, n.PeriodWeights())

@@ -107,7 +107,7 @@ func TestEpochsAllocateNothing(t *testing.T) {
 				ctx, key := t.Context(), s.dropout(1)
 				go func() {
 					for epoch := range begin[i] {
-						_, err := n.Epoch(ctx, epoch, key, &n.tally)
+						_, _, err := n.Epoch(ctx, epoch, key, 0, &n.tally)
 						done <- err
 					}
 				}()

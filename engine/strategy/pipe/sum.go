@@ -1,27 +1,26 @@
 package pipe
 
 import (
-	"context"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
-	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A summer adds up the gradients of all grains, stage by stage.
+// A summer adds up the gradients of all grains of a stage.
 type summer interface {
 	// of is the columns of a gradient that are this worker's stage's.
 	of(gradients tensor.Matrix) tensor.Matrix
-	// addUp sets the gradients to the sums of all stages.
+	// addUp sets these columns of the gradients to the sums.
 	addUp() error
 }
 
 func (w *Worker) addUp() error {
+	if w.ways == nil {
+		return nil
+	}
 	if err := w.sums.addUp(); err != nil {
 		return fmt.Errorf("add up the gradients: %w", err)
 	}
@@ -29,23 +28,23 @@ func (w *Worker) addUp() error {
 }
 
 func (w *Worker) newSums() {
-	if w.Device.Type() == tensor.F64 {
+	switch {
+	case w.ways == nil:
+	case w.Device.Type() == tensor.F64:
 		w.sums = newSums[float64](w)
-		return
+	default:
+		w.sums = newSums[float32](w)
 	}
-	w.sums = newSums[float32](w)
 }
 
 // sums is a summer in the device's own numbers. The shards of a stage are leaves of the
 // tree over all shards; each of the stage's nodes adds up what it has, then a share of the
-// columns of what all of them have, having taken it from the others. Everybody takes the
-// shares that it does not have: all nodes have all weights.
+// columns of what all of them have, having taken it from the others, and then takes the
+// shares that it does not have. What other stages add up is theirs.
 type sums[T number] struct {
 	w       *Worker
-	from    []int // of each stage, the first of its columns, and the last
-	to      []int
-	members [][]int
-	spans   [][][]exchange.Span // of each stage, of each node
+	members []int             // of the stage
+	spans   [][]exchange.Span // of each node of the job
 	summer  *exchange.Summer[T]
 	// Others take what lies here, until they have ended the epoch: so there are two.
 	turn   int
@@ -57,52 +56,40 @@ type sums[T number] struct {
 	rows   [][]T         // and where they lie
 	own    []int         // which of them are its own
 	folder exchange.Folder[T]
-	in     [][]T       // of each stage: what has come of its columns
-	shares []*share[T] // of all stages, that it does not add up
+	sum    []T         // of all of the stage's columns
+	shares []*share[T] // of them, that this node does not add up
 }
 
 // A share is some of a stage's columns that another node gives.
 type share[T number] struct {
-	stage, member int // who adds it up
-	fetch         *fetch
-	to            []byte
+	member int // who adds it up
+	fetch  *fetch
+	to     []byte
 }
 
 func newSums[T number](w *Worker) *sums[T] {
-	s := &sums[T]{w: w}
-	for stage := range w.Seats.Stages {
-		from, to := w.columns(w.Cuts[stage], w.Cuts[stage+1])
-		s.from, s.to = append(s.from, from), append(s.to, to)
-		s.members = append(s.members, w.Seats.Members(stage))
-		s.spans = append(s.spans, exchange.Spans(w.holders(stage), w.nodes()))
-		s.in = append(s.in, make([]T, to-from))
-	}
-	for stage, members := range s.members {
-		for member, node := range members {
-			if first, end := s.share(stage, member); node != w.Work.Self && end > first {
-				s.shares = append(s.shares, &share[T]{stage, member, w.newFetch(node, strategy.Gradient), raw(s.in[stage][first:end])})
-			}
+	from, to := w.Own()
+	s := &sums[T]{w: w, members: w.Seats.Members(w.stage), spans: exchange.Spans(w.holders(w.stage), w.nodes()), sum: make([]T, to-from)}
+	for member, node := range s.members {
+		if first, end := s.share(member); node != w.Work.Self && end > first {
+			s.shares = append(s.shares, &share[T]{member, w.newFetch(node, strategy.Gradient), raw(s.sum[first:end])})
 		}
 	}
-	if w.ways != nil {
-		s.sit()
-	}
+	s.sit()
 	return s
 }
 
-// sit makes room for what the worker adds up of its stage.
+// sit makes room for what the worker adds up.
 func (s *sums[T]) sit() {
-	w, stage := s.w, s.w.stage
-	members, self := s.members[stage], s.self()
-	columns := s.to[stage] - s.from[stage]
-	first, end := s.share(stage, self)
+	w, columns := s.w, len(s.sum)
+	first, end := s.share(s.self())
 	s.summer = exchange.NewSummer[T](columns)
 	for turn := range s.mine {
-		for range s.spans[stage][w.Work.Self] {
+		for range s.spans[w.Work.Self] {
 			s.mine[turn] = append(s.mine[turn], make([]T, columns))
 		}
-		for member := range members {
-			a, b := s.share(stage, member)
+		for member := range s.members {
+			a, b := s.share(member)
 			var parts [][]byte
 			for _, row := range s.mine[turn] {
 				parts = append(parts, raw(row[a:b]))
@@ -119,21 +106,21 @@ func (s *sums[T]) sit() {
 
 // arrange makes room for all pieces of the node's share, and orders them.
 func (s *sums[T]) arrange(first, end int) {
-	w, stage := s.w, s.w.stage
+	w := s.w
 	type piece struct {
 		leaf int
 		row  []T
 		own  bool
 	}
 	var all []piece
-	for member, node := range s.members[stage] {
-		spans := s.spans[stage][node]
+	for member, node := range s.members {
+		spans := s.spans[node]
 		lie := make([]T, len(spans)*(end-first))
 		for i, span := range spans {
 			all = append(all, piece{span.First, lie[i*(end-first):][:end-first], node == w.Work.Self})
 		}
 		if node != w.Work.Self && len(lie) > 0 {
-			s.pieces = append(s.pieces, &share[T]{stage, member, w.newFetch(node, strategy.Gradient), raw(lie)})
+			s.pieces = append(s.pieces, &share[T]{member, w.newFetch(node, strategy.Gradient), raw(lie)})
 		}
 	}
 	slices.SortFunc(all, func(a, b piece) int { return a.leaf - b.leaf })
@@ -146,19 +133,19 @@ func (s *sums[T]) arrange(first, end int) {
 }
 
 // self is which member of its stage this node is.
-func (s *sums[T]) self() int { return slices.Index(s.members[s.w.stage], s.w.Work.Self) }
+func (s *sums[T]) self() int { return slices.Index(s.members, s.w.Work.Self) }
 
 // nodes counts those of the job.
 func (w *Worker) nodes() int { return max(1, len(w.Work.Nodes)) }
 
 func (s *sums[T]) of(gradients tensor.Matrix) tensor.Matrix {
-	from, to := s.from[s.w.stage], s.to[s.w.stage]
+	from, to := s.w.Own()
 	return gradients.View(0, 1, from, to-from)
 }
 
-// share is which of a stage's columns a member adds up.
-func (s *sums[T]) share(stage, member int) (first, end int) {
-	return shareOf(s.to[stage]-s.from[stage], member, len(s.members[stage]))
+// share is which of the stage's columns a member adds up.
+func (s *sums[T]) share(member int) (first, end int) {
+	return shareOf(len(s.sum), member, len(s.members))
 }
 
 func shareOf(columns, member, members int) (first, end int) {
@@ -178,27 +165,21 @@ func (t *Task) holders(stage int) []int {
 }
 
 func (s *sums[T]) addUp() error {
-	w := s.w
 	s.turn = 1 - s.turn
 	// What others add up is taken when they have done so.
 	for _, x := range s.shares {
-		x.fetch.start(s.tag(exchange.LaneTotal, x.stage, x.member), x.to)
+		x.fetch.start(s.tag(exchange.LaneTotal, x.member), x.to)
 	}
-	if w.ways != nil {
-		s.collect()
-		if err := s.total(); err != nil {
-			return err
-		}
+	s.collect()
+	if err := s.total(); err != nil {
+		return err
 	}
 	for _, x := range s.shares {
 		if err := x.fetch.wait(); err != nil {
 			return err
 		}
 	}
-	for stage, row := range s.in {
-		to := w.Gradients.View(0, 1, s.from[stage], s.to[stage]-s.from[stage])
-		write(w.Device, to, raw(row))
-	}
+	write(s.w.Device, s.of(s.w.Gradients), raw(s.sum))
 	return nil
 }
 
@@ -206,64 +187,47 @@ func (s *sums[T]) addUp() error {
 // stage.
 func (s *sums[T]) collect() {
 	w := s.w
-	s.summer.Begin(s.spans[w.stage][w.Work.Self])
+	s.summer.Begin(s.spans[w.Work.Self])
 	for _, l := range w.leaves {
 		copy(s.summer.Row(l.shard), numbers[T](l.sum))
 	}
 	for i, row := range s.summer.Sums() {
 		copy(s.mine[s.turn][i], row)
 	}
-	for other := range s.members[w.stage] {
-		if a, b := s.share(w.stage, other); other != s.self() && b > a {
-			w.Exchange.Offer(s.tag(exchange.LanePiece, w.stage, other), s.parts[s.turn][other]...)
+	for other := range s.members {
+		if a, b := s.share(other); other != s.self() && b > a {
+			w.Exchange.Offer(s.tag(exchange.LanePiece, other), s.parts[s.turn][other]...)
 		}
 	}
 }
 
-func (s *sums[T]) tag(lane uint8, stage, member int) exchange.Tag {
-	return exchange.Tag{Epoch: uint32(s.w.epoch + 1), Lane: lane, Index: uint32(stage*s.w.nodes() + member)}
+func (s *sums[T]) tag(lane uint8, member int) exchange.Tag { return s.w.tag(lane, s.w.stage, member) }
+
+// tag is that of what a member of a stage offers once in an epoch.
+func (w *Worker) tag(lane uint8, stage, member int) exchange.Tag {
+	return exchange.Tag{Epoch: uint32(w.epoch + 1), Lane: lane, Index: uint32(stage*w.nodes() + member)}
 }
 
 // total adds up this node's share of its stage's columns, and offers it.
 func (s *sums[T]) total() error {
-	w, stage, self := s.w, s.w.stage, s.self()
+	w, self := s.w, s.self()
 	for _, x := range s.pieces {
-		x.fetch.start(s.tag(exchange.LanePiece, stage, self), x.to)
+		x.fetch.start(s.tag(exchange.LanePiece, self), x.to)
 	}
 	for _, x := range s.pieces {
 		if err := x.fetch.wait(); err != nil {
 			return err
 		}
 	}
-	first, end := s.share(stage, self)
+	first, end := s.share(self)
 	for i, at := range s.own {
 		copy(s.rows[at], s.mine[s.turn][i][first:end])
 	}
 	s.folder.Fold(s.leaves, s.rows)
 	copy(s.totals[s.turn], s.rows[0])
-	copy(s.in[stage][first:end], s.rows[0])
-	if w.nodes() > 1 && end > first {
-		w.Exchange.Offer(s.tag(exchange.LaneTotal, stage, self), raw(s.totals[s.turn]))
+	copy(s.sum[first:end], s.rows[0])
+	if len(s.members) > 1 && end > first {
+		w.Exchange.Offer(s.tag(exchange.LaneTotal, self), raw(s.totals[s.turn]))
 	}
 	return nil
-}
-
-// losses is the sum of the losses of all nodes.
-func (w *Worker) losses(ctx context.Context) (sum float64, err error) {
-	if w.Exchange == nil {
-		return w.loss, nil
-	}
-	defer w.since(time.Now())
-	binary.LittleEndian.PutUint64(w.said[:], math.Float64bits(w.loss))
-	all, err := w.Exchange.Gather(ctx, exchange.Tag{Epoch: uint32(w.epoch + 1)}, w.said[:], w.tally)
-	if err != nil {
-		return 0, fmt.Errorf("add up the losses: %w", err)
-	}
-	for node, m := range all {
-		if len(m) != 8 {
-			return 0, fmt.Errorf("node %s tells of its loss in %d bytes", w.Work.Nodes[node], len(m))
-		}
-		sum += math.Float64frombits(binary.LittleEndian.Uint64(m))
-	}
-	return sum, nil
 }

@@ -48,11 +48,11 @@ func (f *fetch) do() {
 	f.done <- struct{}{}
 }
 
-// take takes the offer: rows window by window. What is added up is of several parts, and
-// never large.
+// take takes the offer: window by window, but for what is added up, which is of several
+// parts, and never large.
 func (f *fetch) take(ctx context.Context) error {
 	x, tally := f.w.Exchange, f.w.tally
-	if len(f.to) <= windowBytes || f.kind != strategy.Activation {
+	if len(f.to) <= windowBytes || f.kind == strategy.Gradient {
 		return x.Take(ctx, f.node, f.kind, f.tag, f.to, tally)
 	}
 	for first := 0; first < len(f.to); first += windowBytes {

@@ -28,9 +28,6 @@ type Volume struct {
 	Boundary uint64 // between stages: activations and their gradients
 	Halo     uint64 // within stages, between ways
 	Sum      uint64 // of gradients, within stages
-	// Spread takes the sums of each stage to all who do not have them: each node has all
-	// weights.
-	Spread uint64
 }
 
 // Of is the volume of an epoch whose ways see each other's rows of now.
@@ -40,9 +37,11 @@ func (s Sizes) Of() Volume {
 		Boundary: 2 * uint64(s.Stages-1) * uint64(s.Tensors) * uint64(s.Vertices) * row,
 		Halo:     2 * uint64(s.Layers) * uint64(s.Mirrors) * row,
 		Sum:      2*uint64(s.Ways-1)*uint64(s.Weights*s.Number) + uint64(s.Partials*s.Number),
-		Spread:   uint64(s.Nodes-s.Ways) * uint64(s.Weights*s.Number),
 	}
 }
+
+// Settled is what all nodes send each other to settle one row, in bytes of payload.
+func (s Sizes) Settled() uint64 { return uint64(s.Nodes-s.Ways) * uint64(s.Weights*s.Number) }
 
 // History is what the nodes send each other to make a history, once in a period.
 func (s Sizes) History() uint64 {
@@ -51,7 +50,7 @@ func (s Sizes) History() uint64 {
 }
 
 // Total is the sum.
-func (v Volume) Total() uint64 { return v.Boundary + v.Halo + v.Sum + v.Spread }
+func (v Volume) Total() uint64 { return v.Boundary + v.Halo + v.Sum }
 
 // Partials counts the numbers of partial sums that the nodes of each stage send each other
 // beyond one of each node: one has several where its shards are not all those below one knot

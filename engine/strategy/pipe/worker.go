@@ -19,6 +19,7 @@ type Worker struct {
 	*Task
 	stage      int
 	first, end int // of the model's stages
+	from, to   int // of the columns of all weights, that are those stages'
 	infos      []nn.StageInfo
 	ways       []*way
 	grains     []*grain
@@ -41,6 +42,9 @@ type Worker struct {
 	halo     *halo
 	boundary [2]*boundary // forward and backward; nil at the ends
 	sums     summer
+	settles  map[int]*fetch // by node
+	gives    [][]byte       // of each row that settles: what others take
+	digest   *digest        // nil where there is nothing to compute
 
 	period  tensor.Matrix // the weights that histories are of, where there are histories
 	history bool          // there is one of them
@@ -50,7 +54,7 @@ type Worker struct {
 	epoch int // from 0
 	tally *strategy.Tally
 	loss  float64
-	said  [8]byte // the loss, as others are told
+	said  [said]byte // the loss and a word, as others are told
 
 	// What fetches wait by: under ends with parent, and when cancel is called.
 	parent, under context.Context
@@ -83,6 +87,7 @@ func New(ctx context.Context, t Task) (*Worker, error) {
 		return w, nil
 	}
 	w.first, w.end = t.Cuts[stage], t.Cuts[stage+1]
+	w.from, w.to = columnsOf(t.Model, w.first, w.end)
 	return w, w.sit(ctx, ways)
 }
 
@@ -107,6 +112,9 @@ func (w *Worker) Open() (err error) {
 		}
 	}
 	w.newSums()
+	if w.ways != nil {
+		w.digest = newDigest(w)
+	}
 	return nil
 }
 
@@ -284,12 +292,10 @@ func (w *Worker) Close() {
 	}
 }
 
-// columns are those of the gradient that belong to some of the model's stages.
-func (w *Worker) columns(first, end int) (from, to int) { return columnsOf(w.Model, first, end) }
-
-// Epoch trains one, from 1 on: it sets the gradients to those of the whole graph, the
-// same bits on all nodes, and returns the sum of the losses. key is that of dropout.
-func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, tally *strategy.Tally) (loss float64, err error) {
+// Epoch trains one, from 1 on: it sets this node's own columns of the gradients to those of
+// the whole graph, the same bits on all nodes that have them, and returns the sum of the
+// losses and what any node says, to which this one adds a word. key is that of dropout.
+func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, mine Word, tally *strategy.Tally) (loss float64, all Word, err error) {
 	ctx = w.within(ctx)
 	defer func() {
 		if err != nil {
@@ -299,21 +305,21 @@ func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, tally *str
 	w.epoch, w.tally, w.loss = epoch-1, tally, 0
 	w.order = Order(w.order, w.Seed, w.epoch, w.Shape.Positions(), w.Shuffle)
 	if err := w.beginPeriod(); err != nil {
-		return 0, fmt.Errorf("make a history of all vertices: %w", err)
+		return 0, 0, fmt.Errorf("make a history of all vertices: %w", err)
 	}
 	if w.ways != nil {
 		for _, p := range w.passes {
 			p.Key = key
 		}
 		if err := w.through(ctx); err != nil {
-			return 0, fmt.Errorf("stage %d of %d: %w", w.stage+1, w.Seats.Stages, err)
+			return 0, 0, fmt.Errorf("stage %d of %d: %w", w.stage+1, w.Seats.Stages, err)
 		}
 		w.endPeriod()
 	}
 	if err := w.addUp(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return w.losses(ctx)
+	return w.conclude(ctx, mine)
 }
 
 // Waited is how long epochs have waited for other nodes since it was asked last. What

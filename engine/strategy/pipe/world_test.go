@@ -138,6 +138,7 @@ type setup struct {
 	Options
 	device func() tensor.Device
 	rate   float64 // of updates; 0: weights stay
+	word   Word    // what all nodes say
 	noDrop bool
 	still  bool                          // all epochs drop alike
 	linear bool                          // the loss is a sum of the answers
@@ -174,6 +175,7 @@ type node struct {
 	tally              strategy.Tally
 	gradient           []float64
 	loss               float64
+	word               Word    // what all say
 	plain              float64 // the loss, not rounded, of what this node answers
 }
 
@@ -287,20 +289,31 @@ func (j *job) each(do func(n *node) error) error {
 	return errors.Join(errs...)
 }
 
-// epoch trains one, from 1 on, and returns the gradient and the loss, which are the same
-// on all nodes.
+// epoch trains one, from 1 on, and returns the gradient, to which each stage gives its
+// columns, and the loss, which is the same on all nodes.
 func (j *job) epoch(t testing.TB, epoch int) ([]float64, float64) {
 	t.Helper()
 	if err := j.try(t.Context(), epoch); err != nil {
 		t.Fatal(err)
 	}
-	first := j.nodes[0]
+	whole, loss := make([]float64, j.model.Size()), j.nodes[0].loss
+	given := make([]bool, len(whole))
 	for i, n := range j.nodes {
-		if !slices.Equal(n.gradient, first.gradient) || n.loss != first.loss {
-			t.Fatalf("after epoch %d node %d has another gradient or loss than node 0", epoch, i)
+		from, to := n.Own()
+		for c := from; c < to; c++ {
+			if given[c] && n.gradient[c] != whole[c] {
+				t.Fatalf("after epoch %d node %d has another gradient than those before it", epoch, i)
+			}
+			whole[c], given[c] = n.gradient[c], true
+		}
+		if n.loss != loss {
+			t.Fatalf("after epoch %d node %d has another loss than node 0", epoch, i)
 		}
 	}
-	return first.gradient, first.loss
+	if i := slices.Index(given, false); i >= 0 {
+		t.Fatalf("nobody has column %d of the gradient", i)
+	}
+	return whole, loss
 }
 
 func (j *job) try(ctx context.Context, epoch int) error {
@@ -309,7 +322,7 @@ func (j *job) try(ctx context.Context, epoch int) error {
 			n.freeze(j.frozen)
 		}
 		n.plain = 0
-		n.loss, err = n.Epoch(ctx, epoch, j.dropout(epoch), &n.tally)
+		n.loss, n.word, err = n.Epoch(ctx, epoch, j.dropout(epoch), j.word, &n.tally)
 		n.gradient = make([]float64, j.model.Size())
 		if n.Device.Type() == tensor.F64 {
 			n.Device.Read(n.gradient, n.gradients)
@@ -319,7 +332,9 @@ func (j *job) try(ctx context.Context, epoch int) error {
 			}
 		}
 		if j.rate > 0 {
-			n.Device.Combine(n.weights, 1, n.weights, -j.rate, n.gradients)
+			from, to := n.Own()
+			own := n.weights.View(0, 1, from, to-from)
+			n.Device.Combine(own, 1, own, -j.rate, n.gradients.View(0, 1, from, to-from))
 		}
 		return err
 	})

@@ -1,0 +1,192 @@
+package pipe
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// settle has all nodes have all weights, and those of before.
+func (j *job) settle(t testing.TB) {
+	t.Helper()
+	if err := j.each(func(n *node) error {
+		rows := []tensor.Matrix{n.weights}
+		if early := n.PeriodWeights(); !early.None() {
+			rows = append(rows, early)
+		}
+		return n.Settle(t.Context(), 0, rows, &n.tally)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shared are jobs whose stages have weights of their own, with nodes to spare and without.
+var shared = []struct{ stages, ways, nodes int }{{1, 1, 1}, {1, 2, 2}, {1, 2, 4}, {2, 1, 2}, {3, 1, 4}, {2, 2, 4}, {3, 2, 7}}
+
+// Nodes train the columns of their stage alone, and have those of one node when they
+// have settled, at the price that the formula says.
+func TestNodesSettle(t *testing.T) {
+	for _, model := range []string{"gcn", "gcnii", "gat"} {
+		want := map[int][]float64{}
+		for _, c := range shared {
+			w := newWorld(t, 1, sizes, anywhere)
+			s := newSetup(deep(model, 3), c.stages, c.ways, 6)
+			s.nodes, s.rate = c.nodes, 0.1
+			j := w.start(t, s)
+			for epoch := 1; epoch <= 4; epoch++ {
+				j.epoch(t, epoch)
+			}
+			name := fmt.Sprintf("%s, %+v", model, c)
+			before := j.nodes[len(j.nodes)-1].read(j.nodes[len(j.nodes)-1].weights)
+			j.settle(t)
+			var payload uint64
+			for i, n := range j.nodes {
+				got := n.read(n.weights)
+				if want[c.ways] == nil {
+					want[c.ways] = n.read(n.weights)
+				}
+				if !slices.Equal(got, want[c.ways]) {
+					t.Errorf("%s: node %d has other weights than one node", name, i)
+				}
+				if n.Parted() != (c.stages > 1 || c.nodes > c.ways) {
+					t.Errorf("%s: parted is %v", name, n.Parted())
+				}
+				payload += n.payload(strategy.Model)
+			}
+			if last := j.nodes[len(j.nodes)-1]; last.Parted() == slices.Equal(before, last.read(last.weights)) {
+				t.Errorf("%s: what settling changed is another thing than what stages share", name)
+			}
+			sizes := Sizes{Stages: c.stages, Ways: c.ways, Nodes: c.nodes, Number: 8, Weights: j.model.Size()}
+			if rows := uint64(2); payload != rows*sizes.Settled() {
+				t.Errorf("%s: nodes sent %d bytes to settle, want %d", name, payload, rows*sizes.Settled())
+			}
+		}
+	}
+}
+
+func (n *node) read(m tensor.Matrix) []float64 {
+	x := make([]float64, m.Rows*m.Cols)
+	n.Device.Read(x, m)
+	return x
+}
+
+// The digest of all weights is that of the bytes of all, whoever has them, and the last
+// stage tells it: of each way by itself, so that one whose weights are others tells another.
+func TestDigestGoesThroughStages(t *testing.T) {
+	for _, c := range shared {
+		w := newWorld(t, 1, sizes, anywhere)
+		s := newSetup(deep("gcnii", 3), c.stages, c.ways, 6)
+		s.nodes = c.nodes
+		j := w.start(t, s)
+		all := make([]byte, j.model.Size())
+		for i := range all {
+			all[i] = byte(i * i)
+		}
+		tell := func(epoch int, faulty int) (told []string) {
+			told = make([]string, c.nodes)
+			if err := j.each(func(n *node) error {
+				from, to := n.Own()
+				mine := slices.Clone(all[from:to])
+				if n.Work.Self == faulty {
+					mine[0]++
+				}
+				n.epoch = epoch
+				sum, err := n.Digest(t.Context(), mine, &n.tally)
+				told[n.Work.Self] = string(sum)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return told
+		}
+		right := sha256.Sum256(all)
+		for epoch := range 3 {
+			for node, sum := range tell(epoch, -1) {
+				stage, ways := j.nodes[node].Seats.Of(node)
+				if want := ways != nil && stage == c.stages-1; want != (sum == string(right[:])) || !want && sum != "" {
+					t.Errorf("%+v, node %d tells %x", c, node, sum)
+				}
+			}
+		}
+		if c.ways < 2 {
+			continue
+		}
+		faulty := j.nodes[0].Seats.Node(0, 1)
+		for node, sum := range tell(4, faulty) {
+			if _, ways := j.nodes[node].Seats.Of(node); sum != "" && (sum == string(right[:])) == slices.Contains(ways, 1) {
+				t.Errorf("%+v, node %d, where node %d has other weights: %x", c, node, faulty, sum)
+			}
+		}
+	}
+}
+
+// What comes from another node is no digest because that says so.
+func TestWhatIsNoDigest(t *testing.T) {
+	w := newWorld(t, 1, sizes, anywhere)
+	j := w.start(t, newSetup(deep("gcn", 3), 2, 1, 6))
+	first, second := j.nodes[j.nodes[0].Seats.Node(0, 0)], j.nodes[j.nodes[0].Seats.Node(1, 0)]
+	first.Exchange.Offer(first.tag(exchange.LaneDigest, 0, 0), make([]byte, len(second.digest.previous)))
+	if _, err := second.Digest(t.Context(), []byte("x"), nil); err == nil || !strings.Contains(err.Error(), "is no digest of any") {
+		t.Errorf("%v", err)
+	}
+	first.Exchange.Offer(first.tag(exchange.LaneDigest, 0, 0), []byte("short"))
+	if _, err := second.Digest(t.Context(), []byte("x"), nil); err == nil {
+		t.Error("a short one is taken")
+	}
+}
+
+// What one node says all hear, and what is not finite of one stage's gradients too.
+func TestWordsAreHeard(t *testing.T) {
+	w := newWorld(t, 1, sizes, anywhere)
+	s := newSetup(deep("gcn", 3), 3, 1, 6)
+	j := w.start(t, s)
+	said := func(mine func(node int) Word) (all []Word) {
+		all = make([]Word, len(j.nodes))
+		if err := j.each(func(n *node) (err error) {
+			_, all[n.Work.Self], err = n.Epoch(t.Context(), n.epoch+2, j.dropout(1), mine(n.Work.Self), &n.tally)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	nothing := func(int) Word { return 0 }
+	for _, c := range []struct {
+		mine func(int) Word
+		want Word
+	}{{nothing, 0}, {func(node int) Word { return Word(node/2) * Settle }, Settle}} {
+		if got := said(c.mine); !slices.Equal(got, []Word{c.want, c.want, c.want}) {
+			t.Errorf("all hear %v, want %v", got, c.want)
+		}
+	}
+	// Of each node's gradient, what is another stage's says nothing.
+	for other, want := range []Word{Unsound, 0} {
+		all := make([]Word, len(j.nodes))
+		if err := j.each(func(n *node) (err error) {
+			column := n.from
+			if other > 0 {
+				column = (n.to + 1) % j.model.Size()
+			}
+			g := make([]float64, j.model.Size())
+			if n.stage == 1 {
+				g[column] = math.NaN()
+			}
+			n.Device.Write(n.Gradients, g)
+			n.epoch++
+			_, all[n.Work.Self], err = n.conclude(t.Context(), 0)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(all, []Word{want, want, want}) {
+			t.Errorf("all hear %v, want %v", all, want)
+		}
+	}
+}

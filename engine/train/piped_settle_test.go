@@ -1,0 +1,133 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// staged is a recipe whose stages have weights of their own, and of which most epochs end
+// before they have settled.
+func staged() Recipe {
+	r := fullGraph("gcnii", 4)
+	r.Sharing = piping(strategy.Pipe, strategy.PipeSettings{Stages: 3, Ways: 1, Period: 4})
+	r.EvalEvery = 3
+	return r
+}
+
+// Whatever epoch a run ends with, each node is left with a checkpoint of all that stages
+// have learnt: the same that one node leaves.
+func TestStagesLeaveWholeCheckpoints(t *testing.T) {
+	shards := communities(t, 300)
+	for name, change := range map[string]func(*Recipe){
+		"the last epoch": func(*Recipe) {},
+		"want of patience": func(r *Recipe) {
+			r.Patience, r.Rate, r.EvalEvery = 1, 1e-30, 2
+		},
+	} {
+		r := staged()
+		change(&r)
+		want := ""
+		for _, nodes := range []int{1, 3, 4} {
+			dir := t.TempDir()
+			folder := func(node int) string { return filepath.Join(dir, fmt.Sprint(node)) }
+			results, _, err := newMesh(nodes, uneven(len(shards), nodes)).run(t.Context(), r, shards, Options{Threads: 1, Interval: time.Hour, Strategies: pipelines}, folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if results[0].Early != (r.Patience > 0) {
+				t.Errorf("%s: the run ended early: %v", name, results[0].Early)
+			}
+			for node := range nodes {
+				c, err := openCheckpoint(filepath.Join(folder(node), CheckpointFile))
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := c.models[0].State
+				got := fmt.Sprint(c.file.Metadata()[digestName], s.Epoch, s.Step, s.Early)
+				if err := c.close(); err != nil {
+					t.Fatal(err)
+				}
+				if want == "" {
+					want = got
+				}
+				if got != want || s.Epoch != results[0].Last.Epoch+1 {
+					t.Errorf("%s: node %d of %d leaves %s, and one node %s", name, node, nodes, got, want)
+				}
+			}
+		}
+	}
+}
+
+// A run whose stages had not settled when it was interrupted goes on from where they had,
+// and comes to the same.
+func TestUnsettledRunsGoOn(t *testing.T) {
+	shards := communities(t, 300)
+	r := staged()
+	r.Epochs = 9
+	_, want := newMesh(3, uneven(len(shards), 3)).mustRun(t, r, shards, Options{Threads: 1, Strategies: pipelines})
+	dir := t.TempDir()
+	folder := func(node int) string { return filepath.Join(dir, fmt.Sprint(node)) }
+	o := Options{Threads: 1, Interval: time.Hour, Resume: true, Dataset: "d", Strategies: pipelines}
+	m := newMesh(3, uneven(len(shards), 3))
+	_, told, err := m.run(cancelAfter(t, m, 250), r, shards, o, folder)
+	if !errors.Is(err, errEnough) || len(told[0]) < 2 || len(told[0]) == r.Epochs {
+		t.Fatalf("after %d epochs: %v", len(told[0]), err)
+	}
+	before := learnt(told[0])
+	if !strings.HasPrefix(learnt(want[0]), before) {
+		t.Errorf("until it was interrupted:\n%s\nand undisturbed\n%s", before, learnt(want[0]))
+	}
+	for node := range 3 {
+		c, err := openCheckpoint(filepath.Join(folder(node), CheckpointFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := c.models[0].State.Epoch; at > 2 {
+			t.Errorf("node %d has a checkpoint of epoch %d, when nothing had settled", node, at)
+		}
+		if err := c.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, told, err = newMesh(2, uneven(len(shards), 2)).run(t.Context(), r, shards, o, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node := range told {
+		if rest := learnt(told[node]); !strings.HasSuffix(learnt(want[0]), rest) || len(told[node]) < r.Epochs-2 {
+			t.Errorf("node %d went on to\n%s\nand undisturbed\n%s", node, rest, learnt(want[0]))
+		}
+	}
+}
+
+// What is not finite of one stage's weights ends the run on all nodes, in a sentence, in
+// the epoch that made it so.
+func TestUnsoundStagesEndTheRun(t *testing.T) {
+	shards := communities(t, 300)
+	for _, c := range []struct {
+		rate  float64
+		epoch int
+	}{{1e39, 1}, {1e25, 2}} {
+		r := staged()
+		r.Optimizer.Kind, r.Rate = "sgd", c.rate
+		m := newMesh(3, uneven(len(shards), 3))
+		err := m.each(func(node int) error {
+			held, o := m.of(node, shards, Options{Threads: 1, Strategies: pipelines})
+			_, err := Run(t.Context(), r, held, o)
+			d, diverged := errors.AsType[*Diverged](err)
+			if !diverged || d.Epoch != c.epoch || !strings.Contains(err.Error(), "not finite: start again with a smaller --lr") {
+				return fmt.Errorf("at a rate of %g, node %d: %w", c.rate, node, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
