@@ -25,7 +25,10 @@ type PipeSettings struct {
 	Single    bool   `json:"single,omitempty"` // pipe.compensate=off: gradients at histories count once
 	// KeepGradients is pipe.gradients=kept: those of the last epoch stand for what is lost.
 	KeepGradients bool `json:"keep_gradients,omitempty"`
-	Keep          bool `json:"keep,omitempty"` // pipe.recompute=off: what forward makes is kept for backward
+	// Keep is pipe.recompute=off: what forward makes is kept for backward; Again is on: it is
+	// made again. Neither: it is kept where memory has room.
+	Keep  bool `json:"keep,omitempty"`
+	Again bool `json:"again,omitempty"`
 }
 
 // The policies of pipe.halo.
@@ -250,10 +253,18 @@ var pipeKeys = []key{
 		"whether gradients at histories count twice, since half of them are lost"},
 		func(s *Settings, v string) error { return toggle(v, &s.Pipe.Single) },
 		func(s *Settings) string { return toggled(s.Pipe.Single) }},
-	{Key{"pipe.recompute", Pipe, "on|off", on,
-		"whether backward makes again what forward made, or that is kept, which takes more memory"},
-		func(s *Settings, v string) error { return toggle(v, &s.Pipe.Keep) },
-		func(s *Settings) string { return toggled(s.Pipe.Keep) }},
+	{Key{"pipe.recompute", Pipe, "auto|on|off", Auto,
+		"whether backward makes again what forward made, or that is kept, which takes more memory and less time; auto keeps it where there is room"},
+		setRecompute,
+		func(s *Settings) string {
+			switch {
+			case s.Pipe.Keep:
+				return off
+			case s.Pipe.Again:
+				return on
+			}
+			return Auto
+		}},
 }
 
 // askedOr sets a number from 1 on, what is usual, or that the nodes choose.
@@ -292,6 +303,15 @@ func setGradients(s *Settings, value string) error {
 		return err
 	}
 	s.Pipe.KeepGradients = word == kept
+	return nil
+}
+
+func setRecompute(s *Settings, value string) error {
+	var word string
+	if err := choose(value, &word, Auto, on, off); err != nil {
+		return err
+	}
+	s.Pipe.Keep, s.Pipe.Again = word == off, word == on
 	return nil
 }
 

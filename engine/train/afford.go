@@ -86,6 +86,12 @@ func (t *trainer) afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 			return &agreed{fmt.Errorf("on node %s, %w", s.name(node), err)}
 		}
 	}
+	s.neighbours = 0
+	for node := range all {
+		if machine := mine.Memory.Machine; node == s.work.Self || machine != 0 && all[node].Memory.Machine == machine {
+			s.neighbours++
+		}
+	}
 	for node := range all {
 		note, err := beside(all, node, s.work.Nodes, t.recipe.smaller())
 		if err != nil {

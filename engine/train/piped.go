@@ -68,7 +68,12 @@ func (t *learner) openPiped(ctx context.Context) error {
 	if p.worker, err = pipe.New(ctx, task); err != nil {
 		return err
 	}
-	return p.reads.bring(ctx, t, p.worker)
+	p.reads.plan(p.worker)
+	if pipe.MayRecompute(&t.recipe.Sharing) && p.bytes() > t.roomForPiped() {
+		p.worker.Recompute = true
+		p.reads.plan(p.worker)
+	}
+	return p.reads.bring(ctx, t)
 }
 
 // start takes the worker's memory, once there is room for it.

@@ -25,7 +25,7 @@ func samePipeline(a, b *strategy.Settings) bool {
 		return true
 	}
 	x, y := a.Pipe, b.Pipe
-	x.Stages, y.Stages, x.Keep, y.Keep = 0, 0, false, false
+	x.Stages, y.Stages, x.Keep, y.Keep, x.Again, y.Again = 0, 0, false, false, false, false
 	return x == y && a.Strategy == b.Strategy
 }
 

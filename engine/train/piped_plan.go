@@ -67,7 +67,7 @@ func (t *learner) timePiped(ctx context.Context, f *pipe.Facts, task pipe.Task) 
 			own = append(own, shard)
 		}
 	}
-	trial := &trial{reads: &reads{data: t.data, device: t.device, places: make([]input, 1)}, keep: f.Settings.Pipe.Keep}
+	trial := &trial{reads: &reads{data: t.data, device: t.device, places: make([]input, 1)}, keep: !f.Settings.Pipe.Again}
 	defer trial.reads.close()
 	if err := trial.reads.open(); err != nil {
 		return err
@@ -91,14 +91,18 @@ func (t *learner) timePiped(ctx context.Context, f *pipe.Facts, task pipe.Task) 
 }
 
 // roomForPiped is the memory that is left for a pipeline, about: whether it is enough is
-// looked at when all is known that the job needs.
+// looked at when all is known that the job needs. Nodes on one machine share what is free.
 func (t *learner) roomForPiped() uint64 {
-	has := t.options.Memory
+	has, needs := t.options.Memory, atHome+t.weightBytes()+t.data.features.Bytes()
+	nodes := uint64(1)
+	if s := t.shared; s != nil {
+		needs += s.replica.Bytes
+		nodes = uint64(s.neighbours)
+	}
 	if has == 0 {
 		m := t.options.measured()
-		has = m.Free + m.Resident // which has what is counted below
+		has = m.Free/nodes + m.Resident // which has what is counted above
 	}
-	needs := atHome + t.weightBytes() + t.data.features.Bytes() + t.shared.replica.Bytes
 	return max(1, has-min(has, needs))
 }
 

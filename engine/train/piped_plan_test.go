@@ -114,3 +114,40 @@ func TestDeterministicPipelinesChooseWithoutMeasuring(t *testing.T) {
 		}
 	}
 }
+
+// What forward makes is kept for backward where memory has room, and made again where it
+// has not, which is no reason to refuse a job, and changes no bit.
+func TestPipelinesKeepWhatFits(t *testing.T) {
+	shards := communities(t, 4000)
+	r := fullGraph("gcnii", 8)
+	r.Epochs, r.Model.Hidden = 2, 32
+	taken := func(p strategy.PipeSettings, memory uint64) (bytes uint64, recomputes bool) {
+		r.Sharing = piping(strategy.Pipe, p)
+		l := started(t, r, shards, Options{Threads: 1, Memory: memory})
+		return l.piped.bytes(), l.piped.worker.Recompute
+	}
+	keeps, _ := taken(strategy.PipeSettings{Keep: true}, 0)
+	again, recomputes := taken(strategy.PipeSettings{Again: true}, 0)
+	if !recomputes || again >= keeps {
+		t.Fatalf("%d bytes where all is kept, and %d where it is made again", keeps, again)
+	}
+	if bytes, recomputes := taken(strategy.PipeSettings{}, 0); recomputes || bytes != keeps {
+		t.Errorf("with all memory: %d bytes, made again: %v", bytes, recomputes)
+	}
+	// So much that it is enough for the one, and not for the other, whatever else takes some.
+	tight := uint64(atHome) + (keeps+again)/2
+	if bytes, recomputes := taken(strategy.PipeSettings{}, tight); !recomputes || bytes != again {
+		t.Errorf("with %d bytes: %d, made again: %v", tight, bytes, recomputes)
+	}
+	var want string
+	for _, memory := range []uint64{0, tight} {
+		r.Sharing = piping(strategy.Pipe, strategy.PipeSettings{})
+		_, told := mustRun(t, r, shards, Options{Threads: 1, Memory: memory})
+		if want == "" {
+			want = learnt(told)
+		}
+		if got := learnt(told); got != want {
+			t.Errorf("with %d bytes:\n%s\nand with all\n%s", memory, got, want)
+		}
+	}
+}

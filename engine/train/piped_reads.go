@@ -39,10 +39,10 @@ type input struct {
 
 var _ pipe.Features = (*reads)(nil)
 
-// bring brings what is not here of what a worker reads.
-func (r *reads) bring(ctx context.Context, t *learner, w *pipe.Worker) error {
+// plan looks at what a worker reads, which places that takes, and what is not here of it.
+func (r *reads) plan(w *pipe.Worker) {
 	grains, places := w.Reads()
-	r.places = make([]input, places)
+	r.places, r.rows, r.most = make([]input, places), 0, 0
 	var far []uint32
 	for _, vertices := range grains {
 		r.rows += len(vertices)
@@ -53,11 +53,15 @@ func (r *reads) bring(ctx context.Context, t *learner, w *pipe.Worker) error {
 			}
 		}
 	}
+	slices.Sort(far)
+	r.sets[0] = slices.Compact(far)
+}
+
+// bring brings what is not here.
+func (r *reads) bring(ctx context.Context, t *learner) error {
 	if t.shared == nil {
 		return nil
 	}
-	slices.Sort(far)
-	r.sets[0] = slices.Compact(far)
 	// Nodes that read nothing ask for nothing.
 	if err := t.shared.source.Gather(ctx, &r.far, r.sets[:], 0, 0, gather.Options{}, &t.shared.start); err != nil {
 		return fmt.Errorf("bring the features that the first stage reads: %w", err)

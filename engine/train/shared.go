@@ -47,6 +47,7 @@ type shared struct {
 	// Known once they have met:
 	replicated bool // each node has all edges
 	mixed      bool // some compute on their processors and some on other devices
+	neighbours int  // nodes on this one's machine, and itself
 }
 
 // owns says whether this node computes a shard where owners do.

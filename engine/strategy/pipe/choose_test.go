@@ -188,7 +188,9 @@ func TestCutsByCost(t *testing.T) {
 // What has no room is not chosen, and where nothing has, what needs least is.
 func TestChoicesThatFit(t *testing.T) {
 	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
-	f := w.facts(t, deep("gcnii", 8), 4, asked)
+	again := asked
+	again.Again = true
+	f := w.facts(t, deep("gcnii", 8), 4, again)
 	f.Network = Network{1, 1} // one node alone is fastest
 	f.even(func(int) time.Duration { return time.Microsecond })
 	free, err := f.Choose(0)
@@ -211,6 +213,37 @@ func TestChoicesThatFit(t *testing.T) {
 	f.Memory = []uint64{1, 1, 1, 1}
 	if none, err := f.Choose(0); err != nil || none.Tried[0].Memory != all[0].Memory || none.Tried[0].Fits {
 		t.Errorf("%+v, %v", none, err)
+	}
+}
+
+// What forward makes is kept where there is room for that, and else made again, unless
+// users say what to do.
+func TestWhatIsKeptWhereItFits(t *testing.T) {
+	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
+	of := func(p strategy.PipeSettings, memory uint64) *Prediction {
+		p.Stages = 2
+		f := w.facts(t, deep("gcnii", 8), 2, p)
+		f.Memory = []uint64{memory, 0} // 0: nobody knows
+		plan, err := f.Choose(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &plan.Tried[0]
+	}
+	keeps, again := of(strategy.PipeSettings{Keep: true}, 0), of(strategy.PipeSettings{Again: true}, 0)
+	if keeps.Memory <= again.Memory || keeps.Seconds >= again.Seconds || keeps.Recomputes || !again.Recomputes {
+		t.Fatalf("kept: %+v\nmade again: %+v", keeps, again)
+	}
+	for memory, want := range map[uint64]*Prediction{0: keeps, keeps.Memory: keeps, keeps.Memory - 1: again} {
+		if got := of(strategy.PipeSettings{}, memory); got.Memory != want.Memory || got.Seconds != want.Seconds || got.Recomputes != want.Recomputes || !got.Fits {
+			t.Errorf("with %d bytes: %+v, want %+v", memory, got, want)
+		}
+	}
+	if none := of(strategy.PipeSettings{}, 1); none.Fits || none.Memory != again.Memory {
+		t.Errorf("without room: %+v", none)
+	}
+	if tight := of(strategy.PipeSettings{Keep: true}, keeps.Memory-1); tight.Fits || tight.Recomputes {
+		t.Errorf("as users have it: %+v", tight)
 	}
 }
 

@@ -302,7 +302,7 @@ func (d *draft) load(stage int, ways []int) *load {
 	l := &load{
 		model: d.Model, number: d.Number, entries: d.Entries, shape: d.shape, mirrors: d.mirrors,
 		seats: d.seats, stage: stage, first: d.cuts[stage], end: d.cuts[stage+1], ways: ways,
-		recompute: d.recomputes(), leaves: d.Settings.Pipe.HistoriesOf() != Made, policy: d.Settings.Pipe.HaloOf(), nodes: d.Layout.Nodes,
+		recompute: d.recomputes, leaves: d.Settings.Pipe.HistoriesOf() != Made, policy: d.Settings.Pipe.HaloOf(), nodes: d.Layout.Nodes,
 	}
 	trunks := l.first == 0 && l.infos()[0].Hops > 0
 	var whole []part

@@ -103,7 +103,7 @@ func TestMemoryIsWhatWasForecast(t *testing.T) {
 			}
 			s.device = func() tensor.Device { return cpu.New(1) }
 			j := w.start(t, s)
-			f := w.facts(t, spec, s.nodes, strategy.PipeSettings{Stages: c.stages, Ways: c.ways, Chunks: c.chunks, Keep: c.keep, Histories: c.histories, KeepGradients: c.gradients})
+			f := w.facts(t, spec, s.nodes, strategy.PipeSettings{Stages: c.stages, Ways: c.ways, Chunks: c.chunks, Again: !c.keep, Histories: c.histories, KeepGradients: c.gradients})
 			f.Number = 4
 			shape, err := f.shape(c.ways)
 			if err != nil {

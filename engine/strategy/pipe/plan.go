@@ -30,13 +30,19 @@ func (t *Task) Place(p *Plan, f *Facts) error {
 	t.Options = Options{
 		Seed: t.Seed, Shuffle: !s.Ordered, Period: s.PeriodOf(), Factor: 2,
 		Halo:      Halo{Policy: s.HaloOf(), Share: s.ShareOf(), Age: s.AgeOf()},
-		Recompute: name == strategy.Pipe && !s.Keep,
+		Recompute: name == strategy.Pipe && s.Again,
 		Histories: s.HistoriesOf(), Kept: s.KeepGradients,
 	}
 	if s.Single || s.KeepGradients {
 		t.Factor = 1
 	}
 	return nil
+}
+
+// MayRecompute says whether each node decides by its memory whether it keeps what forward
+// makes for backward, which changes no bit, and nothing that others see.
+func MayRecompute(s *strategy.Settings) bool {
+	return s.Strategy == strategy.Pipe && !s.Pipe.Keep && !s.Pipe.Again
 }
 
 // seated places ways on nodes: the first stage goes to who owns most of their vertices.

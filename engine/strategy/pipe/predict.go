@@ -45,6 +45,8 @@ type Prediction struct {
 	History  float64 `json:"history"`  // a period's history, shared by its epochs
 	Memory   uint64  `json:"memory"`   // bytes of the node that takes most
 	Fits     bool    `json:"fits"`     // all nodes have room
+	// Recomputes: backward makes again what forward made, which would not fit.
+	Recomputes bool `json:"recomputes,omitempty"`
 
 	cuts []int
 }
@@ -59,12 +61,15 @@ type draft struct {
 	cuts      []int
 	positions int
 	hides     []float64 // of each position, the share of work that waits for nobody
+	// recomputes: backward makes again what forward made.
+	recomputes bool
 }
 
 // draft seats stages of a shape, and cuts the layers so that the slowest of them takes as
 // little as can be.
 func (f *Facts) draft(stages int, shape *Shape, m *Mirrors) *draft {
 	d := &draft{Facts: f, infos: f.Model.Stages(), shape: shape, mirrors: m, positions: shape.Positions()}
+	d.recomputes = f.Settings.Strategy == strategy.Pipe && f.Settings.Pipe.Again
 	d.seats = seated(stages, shape, &f.Layout)
 	for p := range d.positions {
 		d.hides = append(d.hides, d.inner(p))
@@ -105,7 +110,7 @@ func (d *draft) layer(stage, s, position, direction int) (compute, halo float64)
 					continue
 				}
 				took += d.Costs.Backward[s][shard]
-				if d.recomputes() {
+				if d.recomputes {
 					took += d.Costs.Again[s][shard]
 				}
 			}
@@ -113,10 +118,6 @@ func (d *draft) layer(stage, s, position, direction int) (compute, halo float64)
 		compute = max(compute, took)
 	}
 	return compute, d.halo(stage, s, position, direction, compute)
-}
-
-func (d *draft) recomputes() bool {
-	return d.Settings.Strategy == strategy.Pipe && !d.Settings.Pipe.Keep
 }
 
 // halo is how long ways wait for the rows, or the gradients, that they bring each other of a
@@ -197,6 +198,11 @@ func (d *draft) edge(next, position int) (travels, handed float64) {
 // predict says what an epoch takes.
 func (d *draft) predict() Prediction {
 	p := Prediction{Stages: d.seats.Stages, Ways: d.shape.Ways(), cuts: d.cuts}
+	if p.Memory, p.Fits = d.room(); !p.Fits && MayRecompute(d.Settings) {
+		d.recomputes = true
+		p.Memory, p.Fits = d.room()
+	}
+	p.Recomputes = d.recomputes
 	whole, compute, halo := d.through(true)
 	inside, _, _ := d.through(false)
 	p.Boundary = whole - inside
@@ -212,7 +218,6 @@ func (d *draft) predict() Prediction {
 		p.History = d.history() / float64(d.Settings.Pipe.PeriodOf())
 	}
 	p.Seconds = p.Compute + p.Halo + p.Boundary + p.Bubble + p.Sum + p.History
-	p.Memory, p.Fits = d.room()
 	return p
 }
 
