@@ -149,6 +149,8 @@ func (s *PipeSettings) check(strategy string, deterministic bool) error {
 		return fmt.Errorf("pipe.histories=%s: it is one of %s, %s, %s", s.Histories, HistoriesMade, HistoriesLeft, HistoriesZeros)
 	case s.Share < 0 || s.Share > 100:
 		return fmt.Errorf("pipe.share=%d: it is a whole number from 1 to 100, in percent", s.Share)
+	case s.Keep && s.Again:
+		return errors.New("pipe.recompute is on and off: it is one of the two, or auto")
 	case !Piped(strategy):
 		return nil
 	case s.Chunks > 0 && s.Stages > s.Chunks:

@@ -86,10 +86,15 @@ func (t *trainer) afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 			return &agreed{fmt.Errorf("on node %s, %w", s.name(node), err)}
 		}
 	}
-	s.neighbours = 0
+	s.onMachine, s.inProcess = 0, 0
 	for node := range all {
-		if machine := mine.Memory.Machine; node == s.work.Self || machine != 0 && all[node].Memory.Machine == machine {
-			s.neighbours++
+		own, of := &mine.Memory, &all[node].Memory
+		if node != s.work.Self && (own.Machine == 0 || own.Machine != of.Machine) {
+			continue
+		}
+		s.onMachine++
+		if node == s.work.Self || own.Process != 0 && own.Process == of.Process {
+			s.inProcess++
 		}
 	}
 	for node := range all {

@@ -48,7 +48,7 @@ func (t *learner) agree(ctx context.Context, e *Epoch) error {
 	if err := mine.sign(e.Hash); err != nil {
 		return err
 	}
-	if !t.piped.whole() && !t.sound() {
+	if !t.piped.settledAll() && !t.sound() {
 		mine.Unsound = 1
 	}
 	// The message can't count itself: its size is known.

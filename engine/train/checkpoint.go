@@ -55,7 +55,7 @@ type saved struct {
 
 // due says whether the last checkpoint is long enough ago.
 func (t *trainer) due() bool {
-	return t.options.Dir != "" && t.keeps() && time.Since(t.saved.at) >= cmp.Or(t.options.Interval, saveEvery)
+	return t.options.Dir != "" && (t.together || t.keeps() && time.Since(t.saved.at) >= cmp.Or(t.options.Interval, saveEvery))
 }
 
 // wants says whether a checkpoint is to be written when a step or an epoch is done. The
@@ -70,6 +70,7 @@ func (t *trainer) keeps() bool { return t.shared == nil || t.shared.work.Self < 
 // saveSoon writes a checkpoint that is due. That it can't be written is no reason to
 // end, if there is an older one, or other nodes write theirs: the next may be.
 func (t *trainer) saveSoon() error {
+	t.together = false
 	err := t.save()
 	if err == nil {
 		t.tellKept(nil)

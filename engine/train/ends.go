@@ -3,8 +3,6 @@ package train
 import (
 	"context"
 	"fmt"
-
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // epoch does what is left of the epoch under way. All learners end it together: what a
@@ -53,7 +51,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 			return err
 		}
 	}
-	if t.wants() {
+	if t.wants() && t.restful() {
 		return t.saveSoon()
 	}
 	return nil
@@ -104,7 +102,7 @@ func (e *Epoch) took(o *Epoch) {
 
 // check says whether the last update was too large: no further loss would tell.
 func (t *learner) check(context.Context) error {
-	if t.piped.whole() && !t.sound() { // else all hear of it from who has them
+	if t.piped.settledAll() && !t.sound() { // else all hear of it from who has them
 
 		return t.diverged(nil, "a weight")
 	}
@@ -117,15 +115,11 @@ func (t *learner) conclude(ctx context.Context) error {
 	e := &t.end
 	e.Epoch, e.Model, e.Steps = t.at.Epoch, t.index, t.batches.steps
 	e.Loss = t.at.Losses / float64(len(t.data.training))
-	var tally strategy.Tally
-	var err error
-	if e.Hash, err = t.digest(ctx, &tally); err != nil {
-		if ctx.Err() != nil {
-			return t.stopped(ctx)
-		}
-		return err
+	if t.piped.whole() {
+		e.Hash = t.hash()
+	} else {
+		e.Hash = t.piped.told
 	}
-	e.Sent.Add(tally.Take())
 	if err := t.faultNow(); err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type piped struct {
 	// are settled: this node has all of their columns, and so have all.
 	rows    []tensor.Matrix
 	settled int
+	told    string // what this node tells of the weights of the last epoch, where it has not all
 }
 
 // newPiped is nil where there is no pipeline.
@@ -69,10 +70,6 @@ func (t *learner) openPiped(ctx context.Context) error {
 		return err
 	}
 	p.reads.plan(p.worker)
-	if pipe.MayRecompute(&t.recipe.Sharing) && p.bytes() > t.roomForPiped() {
-		p.worker.Recompute = true
-		p.reads.plan(p.worker)
-	}
 	return p.reads.bring(ctx, t)
 }
 
@@ -127,7 +124,7 @@ func (p *piped) step(ctx context.Context, t *learner, s *slot, rate float64) (lo
 	}
 	defer func() { waited = p.worker.Waited() }()
 	var mine pipe.Word
-	if t.wants() {
+	if t.rests(t.at.Epoch) && (t.wants() || t.asked.Load() != nil) {
 		mine = pipe.Settle
 	}
 	loss, said, err := p.worker.Epoch(ctx, t.at.Epoch, t.key(s), mine, &s.tally)

@@ -53,26 +53,25 @@ func (t *learner) readEarly(c *checkpoint) ([]float32, error) {
 // of the epochs before, which no checkpoint has, nor before stages have settled.
 func (t *trainer) restful() bool {
 	for _, l := range t.learners {
-		if !l.piped.restful() {
+		if l.piped != nil && (!l.piped.settledAll() || !l.done() && !l.rests(l.at.Epoch-1+l.at.Step)) {
 			return false
 		}
-		if l.piped == nil || l.done() {
-			continue
-		}
-		s, next := &l.recipe.Sharing.Pipe, l.at.Epoch-1+l.at.Step // from 0
-		if s.Chained() && next > 0 {
-			return false
-		}
-		every := 1
-		switch s.HaloOf() {
-		case strategy.RowsPrevious:
-			every = pipe.Fresh
-		case strategy.RowsSkip:
-			every = s.AgeOf() + 1
-		}
-		if next%every != 0 {
-			return false
-		}
+	}
+	return true
+}
+
+// rests says whether a run can go on from where so many epochs are done, as far as rows and
+// gradients of the epochs before go.
+func (t *learner) rests(done int) bool {
+	s := &t.recipe.Sharing.Pipe
+	if s.Chained() && done > 0 {
+		return false
+	}
+	switch s.HaloOf() {
+	case strategy.RowsPrevious:
+		return done%pipe.Fresh == 0
+	case strategy.RowsSkip:
+		return done%(s.AgeOf()+1) == 0
 	}
 	return true
 }

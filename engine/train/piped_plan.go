@@ -91,19 +91,41 @@ func (t *learner) timePiped(ctx context.Context, f *pipe.Facts, task pipe.Task) 
 }
 
 // roomForPiped is the memory that is left for a pipeline, about: whether it is enough is
-// looked at when all is known that the job needs. Nodes on one machine share what is free.
+// looked at when all is known that the job needs.
 func (t *learner) roomForPiped() uint64 {
-	has, needs := t.options.Memory, atHome+t.weightBytes()+t.data.features.Bytes()
-	nodes := uint64(1)
+	has, needs := t.hostMemory(), atHome+t.weightBytes()+t.data.features.Bytes()
 	if s := t.shared; s != nil {
 		needs += s.replica.Bytes
-		nodes = uint64(s.neighbours)
-	}
-	if has == 0 {
-		m := t.options.measured()
-		has = m.Free/nodes + m.Resident // which has what is counted above
 	}
 	return max(1, has-min(has, needs))
+}
+
+// hostMemory is what a run may take of the machine, with what it has taken: nodes that are
+// on one machine share what is free.
+func (t *trainer) hostMemory() uint64 {
+	if t.options.Memory > 0 {
+		return t.options.Memory
+	}
+	m := t.options.measured()
+	if s := t.shared; s != nil {
+		return m.Free/uint64(s.onMachine) + m.Resident/uint64(s.inProcess)
+	}
+	return m.Free + m.Resident
+}
+
+// recompute has pipelines make again what forward made where there is no room to keep it,
+// by all that the run needs, and says whether some do so now.
+func (t *trainer) recompute(needs uint64) (some bool) {
+	if needs <= t.hostMemory() {
+		return false
+	}
+	for _, l := range t.learners {
+		if p := l.piped; p != nil && pipe.MayRecompute(&l.recipe.Sharing) && !p.worker.Recompute {
+			p.worker.Recompute, some = true, true
+			p.reads.plan(p.worker)
+		}
+	}
+	return some
 }
 
 // A trial is features by which a pipeline is timed: what is not here is what a vertex has

@@ -134,8 +134,26 @@ func TestPipelinesKeepWhatFits(t *testing.T) {
 	if bytes, recomputes := taken(strategy.PipeSettings{}, 0); recomputes || bytes != keeps {
 		t.Errorf("with all memory: %d bytes, made again: %v", bytes, recomputes)
 	}
-	// So much that it is enough for the one, and not for the other, whatever else takes some.
-	tight := uint64(atHome) + (keeps+again)/2
+	// least is what a run needs at least, to a page.
+	least := func(p strategy.PipeSettings) (enough uint64) {
+		r.Sharing = piping(strategy.Pipe, p)
+		few, enough := uint64(0), uint64(1<<30)
+		for enough-few > 4096 {
+			memory := (few + enough) / 2
+			if _, err := Run(t.Context(), r, shards, Options{Threads: 1, Memory: memory}); err != nil {
+				few = memory
+			} else {
+				enough = memory
+			}
+		}
+		return enough
+	}
+	r.Epochs = 1
+	if auto, again := least(strategy.PipeSettings{}), least(strategy.PipeSettings{Again: true}); auto != again {
+		t.Errorf("a run needs %d bytes, and %d where all is made again", auto, again)
+	}
+	tight := least(strategy.PipeSettings{Keep: true}) - 8192
+	r.Epochs = 2
 	if bytes, recomputes := taken(strategy.PipeSettings{}, tight); !recomputes || bytes != again {
 		t.Errorf("with %d bytes: %d, made again: %v", tight, bytes, recomputes)
 	}

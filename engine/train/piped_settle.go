@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"encoding/hex"
-	"time"
 
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
@@ -21,19 +20,23 @@ func (p *piped) settle(ctx context.Context, rows int, tally *strategy.Tally) err
 	return nil
 }
 
-// settleAfter settles what is wanted of a step: by what all nodes know alike.
-func (p *piped) settleAfter(ctx context.Context, t *learner, said pipe.Word, tally *strategy.Tally) error {
-	switch all := len(p.rows); {
+// settleAfter settles what is wanted of a step: by what all nodes know alike. Where nothing
+// is, they tell of their weights by a digest.
+func (p *piped) settleAfter(ctx context.Context, t *learner, said pipe.Word, tally *strategy.Tally) (err error) {
+	rows := 0
+	switch {
 	case said&pipe.Settle != 0:
-		// What one node has waited long enough for, all write.
-		t.saved.at = time.Time{}
-		return p.settle(ctx, all, tally)
+		t.together, rows = true, len(p.rows)
 	case t.at.Epoch == t.recipe.Epochs:
-		return p.settle(ctx, all, tally)
+		rows = len(p.rows)
 	case t.evaluates(t.at.Epoch):
-		return p.settle(ctx, 1, tally)
+		rows = 1
 	}
-	return nil
+	if err := p.settle(ctx, rows, tally); err != nil || p.whole() {
+		return err
+	}
+	p.told, err = t.digest(ctx, tally)
+	return err
 }
 
 // settle makes whole all that learners have which are done: some of them are before their
@@ -53,23 +56,19 @@ func (t *trainer) settle(ctx context.Context) error {
 // whole says whether this node has all weights: always, where it trains all.
 func (p *piped) whole() bool { return p == nil || !p.worker.Parted() || p.settled > 0 }
 
-// restful says whether it has all that a checkpoint holds.
-func (p *piped) restful() bool {
+// settledAll says whether it has all that a checkpoint holds.
+func (p *piped) settledAll() bool {
 	return p == nil || !p.worker.Parted() || p.settled == len(p.rows)
 }
 
-// digest is the hash of all weights, whoever has them: "" on nodes that leave it to others
-// to tell. As far as this node has them they are in host.
+// digest is the hash of all weights, which stages have parts of: "" on nodes that leave it
+// to others to tell.
 func (t *learner) digest(ctx context.Context, tally *strategy.Tally) (string, error) {
-	if t.piped.whole() {
-		return t.hash(), nil
-	}
 	from, to := t.piped.worker.Own()
 	own := t.host[from:to]
 	if to > from {
 		t.device.Read32(own, t.weights.View(0, 1, from, to-from))
 	}
 	sum, err := t.piped.worker.Digest(ctx, bytesOf(own), tally)
-	t.piped.worker.Waited() // after the epoch
 	return hex.EncodeToString(sum), err
 }

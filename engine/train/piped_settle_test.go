@@ -1,10 +1,13 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,6 +131,76 @@ func TestUnsoundStagesEndTheRun(t *testing.T) {
 		})
 		if err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Who asks for the end of a run gets it with all that was learnt, on all nodes, though
+// stages had not settled; and within a while even where an epoch does not end.
+func TestRunsThatAreAskedToEndSettle(t *testing.T) {
+	shards := communities(t, 300)
+	const nodes = 5 // more than write checkpoints while a run goes on
+	r := staged()
+	r.Epochs, r.EvalEvery = 1000, 1000
+	dir := t.TempDir()
+	folder := func(node int) string { return filepath.Join(dir, fmt.Sprint(node)) }
+	ctx, end := context.WithCancelCause(t.Context())
+	m := newMesh(nodes, uneven(len(shards), nodes))
+	var told [nodes]int
+	err := m.each(func(node int) error {
+		held, o := m.of(node, shards, Options{Threads: 1, Interval: time.Hour, Dataset: "d", Strategies: pipelines})
+		o.Dir = folder(node)
+		o.Report = func(e Epoch) {
+			if told[node] = e.Epoch; node == 1 && e.Epoch == 7 {
+				end(fmt.Errorf("that is enough: %w", ErrAsked))
+			}
+		}
+		_, err := Run(ctx, r, held, o)
+		if !errors.Is(err, ErrAsked) {
+			return fmt.Errorf("node %d: %w", node, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node := range nodes {
+		c, err := openCheckpoint(filepath.Join(folder(node), CheckpointFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// All end after the same epoch, which is whole but for being told of.
+		if s := c.models[0].State; s.Epoch+s.Step-1 < told[1] || s.Epoch+s.Step-1 > told[1]+3 {
+			t.Errorf("node %d stands at step %d of epoch %d, when it had told of %d", node, s.Step, s.Epoch, told[node])
+		}
+		if err := c.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What overflows in a part of what only its stage has ends the run on all nodes at once,
+// where the weights are whole and where they are not.
+func TestUnsoundMomentsEndTheRun(t *testing.T) {
+	shards := communities(t, 300)
+	for _, every := range []int{1, 1000} {
+		r := staged()
+		r.EvalEvery = every
+		all := newMesh(3, uneven(len(shards), 3)).start(t, r, shards, Options{Threads: 1, Strategies: pipelines})
+		first := all[0].piped.worker
+		from, _ := first.Own()
+		moment := all[0].optimizer.Moments()[1].Row
+		all[0].device.Write32(moment.View(0, 1, from, 1), []float32{float32(math.Inf(1))})
+		var running sync.WaitGroup
+		errs := make([]error, len(all))
+		for i, l := range all {
+			running.Go(func() { errs[i] = l.train(t.Context()) })
+		}
+		running.Wait()
+		for i, err := range errs {
+			if d, diverged := errors.AsType[*Diverged](err); !diverged || d.Epoch != 1 {
+				t.Errorf("judged every %d epochs, node %d: %v", every, i, err)
+			}
 		}
 	}
 }

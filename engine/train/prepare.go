@@ -71,6 +71,9 @@ func (t *trainer) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	need, err := t.foresee(ctx)
+	if err == nil && t.recompute(need.onHost(t)) {
+		need, err = t.foresee(ctx)
+	}
 	if err == nil {
 		need, err = t.furnish(ctx, need)
 	}

@@ -47,7 +47,9 @@ type shared struct {
 	// Known once they have met:
 	replicated bool // each node has all edges
 	mixed      bool // some compute on their processors and some on other devices
-	neighbours int  // nodes on this one's machine, and itself
+	// onMachine counts nodes on this one's machine, with itself, and inProcess those of them
+	// that are in its process.
+	onMachine, inProcess int
 }
 
 // owns says whether this node computes a shard where owners do.

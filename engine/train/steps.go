@@ -58,13 +58,16 @@ func (t *trainer) steps(ctx context.Context) error {
 		}
 		t.batches.release(s)
 		t.tell(false)
-		if t.due() && t.averaged() {
+		if t.due() && t.averaged() && t.restful() {
 			t.lead().rest() // what is written now is no time of training
 			err := t.saveSoon()
 			t.begun = time.Now()
 			if err != nil {
 				return err
 			}
+		}
+		if err := t.left(ctx); err != nil {
+			return err
 		}
 	}
 	return nil

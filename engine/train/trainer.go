@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -50,6 +51,10 @@ type trainer struct {
 	told  time.Time
 	begun time.Time // when the epoch's training went on, or was counted, last
 	whole bool      // the epoch under way is trained by this run from its first step on
+
+	together bool                    // all nodes have settled, so that all write a checkpoint
+	asked    atomic.Pointer[error]   // by which somebody asked that the run ends; nil: nobody has
+	quit     context.CancelCauseFunc // ends a run that goes on although somebody has; see patient
 }
 
 func newTrainer(ctx context.Context, r Recipe, shards []*graph.Shard, o Options) (*trainer, error) {
@@ -184,7 +189,14 @@ func (t *trainer) close() {
 // train does what is left of the recipe. Whatever ends it, a checkpoint of the last
 // step is left, unless numbers are no longer finite.
 func (t *trainer) train(ctx context.Context) error {
+	ctx, end := t.patient(ctx)
+	defer end()
 	t.saved.at = time.Now()
+	if t.settles() && t.options.Interval == 0 {
+		// Who is interrupted has nothing but the last, so the first comes soon.
+		const soon = time.Second
+		t.saved.at = t.saved.at.Add(soon - saveEvery)
+	}
 	defer t.dropBefore()
 	for !t.done() {
 		if err := t.epoch(ctx); err != nil {

@@ -101,10 +101,19 @@ func (r *Runner) Adopt(s *plan.State) {
 const lookEvery = time.Second
 
 var (
-	errStopping = errors.New("this node is stopping")
-	errWanted   = errors.New("it was stopped")
+	errStopping = asked("this node is stopping")
+	errWanted   = asked("it was stopped")
 	errStale    = errors.New("the job is no longer this node's, or has another generation")
 )
+
+// asked is why a job ends here that no other node is to blame for: it may keep what it has
+// learnt.
+type asked string
+
+func (a asked) Error() string { return string(a) }
+
+// Is says so to who trains.
+func (a asked) Is(target error) bool { return target == train.ErrAsked }
 
 // Run does what the plan says until ctx ends, and then waits for the job under way,
 // which keeps a checkpoint. It does nothing before this node has read as much of the
