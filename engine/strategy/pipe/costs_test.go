@@ -234,3 +234,19 @@ func TestPlansThatAreNone(t *testing.T) {
 		t.Error(err, bad)
 	}
 }
+
+// A processor that stands still for a while, as one does of which there is a share, does so
+// in some layer: what all layers take has it in the sum, and none of them by itself.
+func TestStandsAreOfAllLayers(t *testing.T) {
+	r := &rehearsal{shards: []float64{1, 1, 1}, acts: []*act{{times: [][]float64{{2, 2, 7}, {3, 3, 3}}}, {times: [][]float64{{9, 4, 4}, {1, 1, 1}}}}}
+	// Eleven seconds by themselves, three times, and ten that stood still.
+	if got, want := r.drag(), 43./33; math.Abs(got-want) > 1e-9 {
+		t.Errorf("all takes %v of what it would take by itself, want %v", got, want)
+	}
+	if got := shortest(r.acts[0].times[0]); got != 2 {
+		t.Errorf("a layer of 2 s that the processor stood still in takes %v", got)
+	}
+	if got := (&rehearsal{acts: []*act{{times: make([][]float64, 2)}}}).drag(); got != 1 {
+		t.Errorf("where a clock stands still, all takes %v of what it would", got)
+	}
+}

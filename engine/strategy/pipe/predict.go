@@ -108,11 +108,27 @@ func (d *draft) layer(stage, s, position, direction int) (compute, halo float64)
 				if d.recomputes() {
 					took += d.Costs.Again[s][shard]
 				}
+				if d.positions > 1 && s > 0 && d.infos[s].Hops > 0 {
+					took += d.Costs.Row * float64(d.histories(shard)*d.infos[s].In)
+				}
 			}
 		}
 		compute = max(compute, took)
 	}
 	return compute, d.halo(stage, s, position, direction, compute)
+}
+
+// histories counts rows that going back through a layer goes through once more, of a shard:
+// gradients at histories, which count twice, and own rows that become histories again.
+func (d *draft) histories(shard int) (n int) {
+	own := d.Census.vertices(shard)
+	if p := &d.Settings.Pipe; !p.Single && !p.KeepGradients {
+		n = d.Census.Sources[shard] - own
+	}
+	if d.recomputes() {
+		n += own
+	}
+	return n
 }
 
 func (d *draft) recomputes() bool {

@@ -13,10 +13,12 @@ import (
 )
 
 const (
-	// rehearsed is about how long a node times its layers, and rounds how often it times
-	// each at most: of several times, the one in the middle is taken.
+	// rehearsed is about how long a node times its layers, and fewest how often it times
+	// each at least, as far as that leaves time for a shard; rounds bounds how often it does
+	// so where they take next to nothing.
 	rehearsed = time.Second
-	rounds    = 5
+	fewest    = 4
+	rounds    = 20
 	// mostTimed bounds the shards that a node times, and enoughEdges those of which it times
 	// no further one.
 	mostTimed   = 32
@@ -48,13 +50,14 @@ func Rehearse(ctx context.Context, t Task, firsts []uint32, shards []int) (*Timi
 	if err != nil {
 		return nil, fmt.Errorf("time the layers: %w", err)
 	}
+	drag := r.drag()
 	for _, a := range r.acts {
 		timing.Shards = append(timing.Shards, uint32(a.shard))
 		for _, seconds := range a.times {
-			timing.Times = append(timing.Times, middle(seconds))
+			timing.Times = append(timing.Times, drag*shortest(seconds))
 		}
 	}
-	timing.Rest = r.rest()
+	timing.Rest = r.rest(drag)
 	return timing, nil
 }
 
@@ -70,13 +73,35 @@ func spread[E any](things []E, most int) []E {
 	return some
 }
 
-// middle is the one in the middle of some times.
-func middle(seconds []float64) float64 {
+// shortest is what something takes that nothing comes between.
+func shortest(seconds []float64) float64 {
 	if len(seconds) == 0 {
 		return 0
 	}
-	slices.Sort(seconds)
-	return seconds[len(seconds)/2]
+	return slices.Min(seconds)
+}
+
+// drag is how much longer all took than it would if nothing had come between. A processor
+// that others use, too, or of which there is a share, stands still now and then: for some
+// layers for longer than they take, for most not at all. So times are right in the sum, and
+// each is what it takes by itself, as much longer as all are.
+func (r *rehearsal) drag() float64 {
+	all, alone := 0.0, 0.0
+	count := func(seconds []float64) {
+		alone += float64(len(seconds)) * shortest(seconds)
+		for _, took := range seconds {
+			all += took
+		}
+	}
+	for _, a := range r.acts {
+		for _, seconds := range a.times {
+			count(seconds)
+		}
+	}
+	if count(r.shards); alone == 0 {
+		return 1
+	}
+	return all / alone
 }
 
 // A rehearsal is all layers of a model. Where rows take more memory than is cold, layers
@@ -100,13 +125,12 @@ type act struct {
 	batch    sample.Batch
 	block    *sample.Block
 	rows     []int32 // of its sources
-	seen     []tensor.Matrix
 	labels   []int32
 	times    [][]float64 // of each stage, in each direction
 }
 
 func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (err error) {
-	rows, most := uint32(min(r.Topology.Vertices(), mostRows)), 0
+	rows := uint32(min(r.Topology.Vertices(), mostRows))
 	for _, shard := range shards {
 		rows = max(rows, firsts[shard+1]-firsts[shard]) // a shard's own lie side by side
 	}
@@ -131,7 +155,7 @@ func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (er
 		}
 		a.labels = make([]int32, len(a.vertices))
 		r.Labels(a.labels, a.vertices[0])
-		r.acts, most = append(r.acts, a), max(most, a.block.Cols)
+		r.acts = append(r.acts, a)
 	}
 	if r.space, err = r.Device.NewArena(0); err != nil {
 		return err
@@ -147,18 +171,9 @@ func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (er
 	r.levels = make([]*level, len(r.infos))
 	number := r.Device.Type().Bytes()
 	levels := ring(func(cols int) *level { return &level{rows: zeros(int(rows), cols), back: zeros(int(rows), cols)} })
-	seen := ring(func(cols int) tensor.Matrix { return zeros(most, cols) })
 	for i, s := range r.infos {
 		if i > 0 && s.Hops > 0 {
 			r.levels[i] = levels(s.In, 2*int(rows)*s.In*number)
-		}
-	}
-	for _, a := range r.acts {
-		a.seen = make([]tensor.Matrix, len(r.infos))
-		for i, s := range r.infos {
-			if r.levels[i] != nil {
-				a.seen[i] = seen(s.In, most*s.In*number).RowRange(0, len(a.rows))
-			}
 		}
 	}
 	r.pass = r.Model.NewPass(r.Device, r.space)
@@ -191,17 +206,22 @@ func (r *rehearsal) close() {
 
 // run has all shards go forward, and then all go back, as they do in an epoch, round after
 // round. The first round takes its memory: what it took counts only where there is no time
-// for another.
+// for another. Rounds go on for a while even where they are short, since a processor that
+// has a share of its time may give it all at once.
 func (r *rehearsal) run(ctx context.Context) error {
 	begin := time.Now()
-	if _, _, err := r.forward(ctx, r.acts[0], 0); err != nil {
-		return err
+	for range 2 { // the first takes the memory
+		begin = time.Now()
+		if _, _, err := r.forward(ctx, r.acts[0], 0); err != nil {
+			return err
+		}
 	}
 	// A round takes about four times as long for each shard.
-	if took := 4 * time.Since(begin); took > 0 {
+	if took := 4 * fewest * time.Since(begin); took > 0 {
 		r.acts = spread(r.acts, max(1, int(rehearsed/took)))
 	}
 	clear(r.acts[0].times)
+	begin = time.Now()
 	for round := range rounds {
 		if round == 1 {
 			for _, a := range r.acts {
@@ -224,7 +244,7 @@ func (r *rehearsal) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if time.Since(begin) > rehearsed {
+		if took := time.Since(begin); took > rehearsed || round > fewest && took > rehearsed/4 {
 			return nil
 		}
 	}
@@ -292,7 +312,7 @@ func (r *rehearsal) forward(ctx context.Context, a *act, time int) (x, carry ten
 	return x, carry, nil
 }
 
-// layer is one stage of the model. The second time, what it sees of others is there.
+// layer is one stage of the model. The second time, its own rows are where others see them.
 func (r *rehearsal) layer(a *act, s int, first bool, x, carry tensor.Matrix) (tensor.Matrix, error) {
 	var in nn.Input
 	var block *sample.Block
@@ -303,12 +323,13 @@ func (r *rehearsal) layer(a *act, s int, first bool, x, carry tensor.Matrix) (te
 	if r.infos[s].Hops > 0 {
 		block, vertices = a.block, a.block.Vertices
 		if s > 0 {
-			if rows := r.levels[s].rows; first {
+			rows := r.levels[s].rows
+			if first {
 				own := rows.RowRange(min(int(a.rows[0]), rows.Rows-seen.Rows), seen.Rows)
 				r.Device.Combine(own, 1, seen, 0, tensor.Matrix{})
-				r.Device.Gather(a.seen[s], []tensor.Part{{X: rows}}, unsigned(a.rows))
 			}
-			seen = a.seen[s]
+			seen = r.space.Alloc(r.Device.Type(), len(a.rows), r.infos[s].In)
+			r.Device.Gather(seen, []tensor.Part{{X: rows}}, unsigned(a.rows))
 		}
 	}
 	if s == 0 {
@@ -338,8 +359,8 @@ func (r *rehearsal) back(a *act, s int, dy, dcarry tensor.Matrix) tensor.Matrix 
 }
 
 // rest times what is done of no layer.
-func (r *rehearsal) rest() (of rest) {
-	of.Shard = middle(r.shards)
+func (r *rehearsal) rest(drag float64) (of rest) {
+	of.Shard = drag * shortest(r.shards)
 	for _, l := range r.levels {
 		if l != nil && l.rows.Rows*l.rows.Cols > 0 {
 			of.Row = each(l.rows.Rows*l.rows.Cols, func() { r.Device.Combine(l.back, 1, l.rows, 0, tensor.Matrix{}) })
@@ -362,14 +383,15 @@ func (r *rehearsal) rest() (of rest) {
 	return of
 }
 
-// each is how long something takes for each of so many numbers.
+// each is how long something takes for each of so many numbers, on average: it is done for
+// long enough that a processor's stands are in it.
 func each(numbers int, do func()) float64 {
+	const enough, most = 50 * time.Millisecond, 200
 	do()
-	var took []float64
-	for range rounds {
-		w := started()
+	times, begin := 0, time.Now()
+	for times < most && time.Since(begin) < enough {
 		do()
-		took = append(took, w.lap())
+		times++
 	}
-	return middle(took) / float64(numbers)
+	return time.Since(begin).Seconds() / float64(times*numbers)
 }
