@@ -28,7 +28,7 @@ func (t *learner) planPiped(ctx context.Context, task *pipe.Task, layout strateg
 			return err
 		}
 	}
-	plan, err := f.Choose(t.at.Ways)
+	plan, err := f.Choose(ctx, t.at.Ways)
 	if err != nil {
 		return err
 	}

@@ -19,9 +19,15 @@ const (
 // fastest is what a network is taken for that is too fast to be measured.
 const fastest = 1e12
 
+// mostParcels is how many parcels a node takes at most.
+const mostParcels = 256
+
 // A probe measures the network. It lets others measure from when it is made.
 type probe struct {
 	job *Job
+	// long is for how long it does so at least: what comes first of a processor's share may
+	// be faster than what follows.
+	long time.Duration
 }
 
 func (j *Job) probe() probe {
@@ -29,7 +35,7 @@ func (j *Job) probe() probe {
 		j.Exchange.Offer(tag(0, parcelAt), make([]byte, parcelBytes))
 		j.Exchange.Offer(tag(0, envelopeAt))
 	}
-	return probe{j}
+	return probe{job: j}
 }
 
 // measure adds what the network gives to this node's rates, and returns those of the
@@ -38,22 +44,26 @@ func (j *Job) probe() probe {
 func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err error) {
 	j, nodes := p.job, len(p.job.Work.Nodes)
 	mine.Bandwidth = fastest
-	parcel, under := make([]byte, parcelBytes), 0.0
-	for k := 1; k < nodes; k++ {
-		node := (j.Work.Self + k) % nodes
-		trip, err := p.trip(ctx, node)
+	parcel, under, parcels := make([]byte, parcelBytes), 0.0, 0
+	trips, begin := 0.0, time.Now()
+	for ; parcels < nodes-1 || parcels > 0 && parcels < mostParcels && time.Since(begin) < p.long; parcels++ {
+		node := (j.Work.Self + 1 + parcels%(nodes-1)) % nodes
+		trip, all, err := p.trip(ctx, node)
 		if err != nil {
 			return mine, fmt.Errorf("measure how far node %s is: %w", j.Work.Nodes[node], err)
 		}
-		mine.RoundTrip = max(mine.RoundTrip, trip)
+		mine.RoundTrip, trips = max(mine.RoundTrip, trip), trips+all
 		took, err := p.take(ctx, node, parcelAt, parcel)
 		if err != nil {
 			return mine, fmt.Errorf("measure how fast bytes come from node %s: %w", j.Work.Nodes[node], err)
 		}
 		under += max(took-trip, took/8) // what is left must not come to nothing where trips vary
 	}
+	if p.long > 0 && parcels > 0 {
+		mine.RoundTrip = trips / float64(envelopes*parcels)
+	}
 	if under > 0 {
-		mine.Bandwidth = min(fastest, float64(nodes-1)*parcelBytes/under)
+		mine.Bandwidth = min(fastest, float64(parcels)*parcelBytes/under)
 	}
 	message, err := mine.encode()
 	if err != nil {
@@ -75,19 +85,18 @@ func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err erro
 	return slowest, p.end(ctx)
 }
 
-// trip is how long the fastest of some questions takes.
-func (p probe) trip(ctx context.Context, node int) (float64, error) {
-	least := 0.0
+// trip is how long the fastest of some questions takes, and how long all of them do.
+func (p probe) trip(ctx context.Context, node int) (least, all float64, err error) {
 	for i := range envelopes {
 		took, err := p.take(ctx, node, envelopeAt, nil)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		if i == 0 || took < least {
+		if all += took; i == 0 || took < least {
 			least = took
 		}
 	}
-	return least, nil
+	return least, all, nil
 }
 
 func (p probe) take(ctx context.Context, node int, index uint32, to []byte) (float64, error) {

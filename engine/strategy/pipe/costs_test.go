@@ -136,7 +136,7 @@ func TestNodesAgreeOnAPlan(t *testing.T) {
 		if err = f.Hear(t.Context(), exchanges[i], work.Nodes, mine, nil); err != nil {
 			return err
 		}
-		if plans[i], err = f.Choose(0); err != nil {
+		if plans[i], err = f.Choose(t.Context(), 0); err != nil {
 			return err
 		}
 		if i == 1 { // which rounds differently
@@ -159,7 +159,7 @@ func TestNodesAgreeOnAPlan(t *testing.T) {
 
 // What other nodes tell is read as what it is, or not at all.
 func FuzzTimings(f *testing.F) {
-	of := Timing{Shards: []uint32{2, 0}, Times: slices.Repeat([]float64{0.5}, 2*3*directions), Rest: rest{1, 2, 3, 4, 5}}
+	of := Timing{Shards: []uint32{2, 0}, Times: slices.Repeat([]float64{0.5}, 2*3*directions), Rest: rest{1, 2, 3, 4, 5, burden{6, 7}}}
 	b, err := of.encode()
 	if err != nil {
 		f.Fatal(err)
@@ -238,15 +238,17 @@ func TestPlansThatAreNone(t *testing.T) {
 // A processor that stands still for a while, as one does of which there is a share, does so
 // in some layer: what all layers take has it in the sum, and none of them by itself.
 func TestStandsAreOfAllLayers(t *testing.T) {
-	r := &rehearsal{shards: []float64{1, 1, 1}, acts: []*act{{times: [][]float64{{2, 2, 7}, {3, 3, 3}}}, {times: [][]float64{{9, 4, 4}, {1, 1, 1}}}}}
-	// Eleven seconds by themselves, three times, and ten that stood still.
-	if got, want := r.drag(), 43./33; math.Abs(got-want) > 1e-9 {
-		t.Errorf("all takes %v of what it would take by itself, want %v", got, want)
+	of := func(all ...float64) times { return times{all: all} }
+	r := &rehearsal{shards: of(1, 1, 1), clears: of(1, 1, 1), acts: []*act{{times: []times{of(2, 2, 7), of(3, 3, 3)}}, {times: []times{of(9, 4, 4), of(1, 1, 1)}}}}
+	// Twelve seconds by themselves, three times, and ten that stood still.
+	r.settle()
+	for i, want := range []float64{1, 1, 2, 3, 4, 1} {
+		if got, want := r.timed()[i].alone, want*46/36; math.Abs(got-want) > 1e-9 {
+			t.Errorf("what takes the %d. time takes %v s, want %v", i, got, want)
+		}
 	}
-	if got := shortest(r.acts[0].times[0]); got != 2 {
-		t.Errorf("a layer of 2 s that the processor stood still in takes %v", got)
-	}
-	if got := (&rehearsal{acts: []*act{{times: make([][]float64, 2)}}}).drag(); got != 1 {
-		t.Errorf("where a clock stands still, all takes %v of what it would", got)
+	still := &rehearsal{acts: []*act{{times: []times{of(0, 0)}}}}
+	if still.settle(); still.acts[0].times[0].alone != 0 {
+		t.Errorf("where a clock stands still, a layer takes %v s", still.acts[0].times[0].alone)
 	}
 }

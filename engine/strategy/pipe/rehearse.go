@@ -17,7 +17,7 @@ const (
 	// each at least, as far as that leaves time for a shard; rounds bounds how often it does
 	// so where they take next to nothing.
 	rehearsed = time.Second
-	fewest    = 4
+	fewest    = 2
 	rounds    = 20
 	// mostTimed bounds the shards that a node times, and enoughEdges those of which it times
 	// no further one.
@@ -38,26 +38,31 @@ var mostRows = 1 << 18
 func Rehearse(ctx context.Context, t Task, firsts []uint32, shards []int) (*Timing, error) {
 	shards = slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return firsts[s] == firsts[s+1] })
 	timing := &Timing{}
-	if len(shards) == 0 {
-		return timing, nil
-	}
 	r := &rehearsal{Task: &t, infos: t.Model.Stages()}
-	err := r.open(ctx, firsts, spread(shards, mostTimed))
 	defer r.close()
-	if err == nil {
-		err = r.run(ctx)
+	if len(shards) > 0 {
+		err := r.open(ctx, firsts, spread(shards, mostTimed))
+		if err == nil {
+			err = r.run(ctx)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("time the layers: %w", err)
+		}
+		r.settle()
+		for _, a := range r.acts {
+			timing.Shards = append(timing.Shards, uint32(a.shard))
+			for i := range a.times {
+				timing.Times = append(timing.Times, a.times[i].alone)
+			}
+		}
+		timing.Rest = r.rest()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("time the layers: %w", err)
-	}
-	drag := r.drag()
-	for _, a := range r.acts {
-		timing.Shards = append(timing.Shards, uint32(a.shard))
-		for _, seconds := range a.times {
-			timing.Times = append(timing.Times, drag*shortest(seconds))
+	if t.Exchange != nil && !t.Work.Alone() {
+		var err error
+		if timing.Rest.Burden, err = r.weigh(ctx); err != nil {
+			return nil, err
 		}
 	}
-	timing.Rest = r.rest(drag)
 	return timing, nil
 }
 
@@ -86,22 +91,36 @@ func shortest(seconds []float64) float64 {
 // layers for longer than they take, for most not at all. So times are right in the sum, and
 // each is what it takes by itself, as much longer as all are.
 func (r *rehearsal) drag() float64 {
-	all, alone := 0.0, 0.0
-	count := func(seconds []float64) {
-		alone += float64(len(seconds)) * shortest(seconds)
-		for _, took := range seconds {
-			all += took
+	took, alone := 0.0, 0.0
+	for _, of := range r.timed() {
+		alone += float64(len(of.all)) * shortest(of.all)
+		for _, seconds := range of.all {
+			took += seconds
 		}
 	}
-	for _, a := range r.acts {
-		for _, seconds := range a.times {
-			count(seconds)
-		}
-	}
-	if count(r.shards); alone == 0 {
+	if alone == 0 {
 		return 1
 	}
-	return all / alone
+	return took / alone
+}
+
+// timed is all that was.
+func (r *rehearsal) timed() []*times {
+	all := []*times{&r.shards, &r.clears}
+	for _, a := range r.acts {
+		for i := range a.times {
+			all = append(all, &a.times[i])
+		}
+	}
+	return all
+}
+
+// settle says what each takes, by what it took.
+func (r *rehearsal) settle() {
+	drag := r.drag()
+	for _, of := range r.timed() {
+		of.alone = drag * shortest(of.all)
+	}
 }
 
 // A rehearsal is all layers of a model. Where rows take more memory than is cold, layers
@@ -114,8 +133,13 @@ type rehearsal struct {
 	pass   *nn.Pass
 	space  tensor.Arena // of the pass
 	kept   tensor.Arena
-	shards []float64 // what was done of each shard beside layers
-	sum    []byte    // a gradient, as it is kept
+	shards times  // of what is done of each shard beside layers
+	clears times  // and of each round
+	sum    []byte // a gradient, as it is kept
+	// took is for how long layers have been computed until then, and due how long that
+	// should have been.
+	took, due float64
+	until     time.Time
 }
 
 // An act is a shard that is timed.
@@ -126,7 +150,13 @@ type act struct {
 	block    *sample.Block
 	rows     []int32 // of its sources
 	labels   []int32
-	times    [][]float64 // of each stage, in each direction
+	times    []times // of each stage, in each direction
+}
+
+// times are how long something took whenever it was done, and how long it takes.
+type times struct {
+	all   []float64
+	alone float64
 }
 
 func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (err error) {
@@ -140,7 +170,7 @@ func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (er
 		if edges > enoughEdges {
 			break // it takes memory, and time, that is not for this
 		}
-		a := &act{shard: shard, times: make([][]float64, len(r.infos)*directions)}
+		a := &act{shard: shard, times: make([]times, len(r.infos)*directions)}
 		for v := firsts[shard]; v < firsts[shard+1]; v++ {
 			a.vertices = append(a.vertices, v)
 		}
@@ -220,32 +250,55 @@ func (r *rehearsal) run(ctx context.Context) error {
 	if took := 4 * fewest * time.Since(begin); took > 0 {
 		r.acts = spread(r.acts, max(1, int(rehearsed/took)))
 	}
-	clear(r.acts[0].times)
+	r.forget()
 	begin = time.Now()
 	for round := range rounds {
 		if round == 1 {
-			for _, a := range r.acts {
-				clear(a.times)
-			}
-			r.shards = r.shards[:0]
+			r.forget()
 		}
-		for _, l := range r.levels {
-			if l != nil {
-				r.Device.Zero(l.back) // so that what is added up in it stays finite
-			}
+		if err := r.round(ctx); err != nil {
+			return err
 		}
-		for _, a := range r.acts {
-			if _, _, err := r.forward(ctx, a, 0); err != nil {
-				return err
-			}
-		}
-		for _, a := range slices.Backward(r.acts) {
-			if err := r.backAgain(ctx, a); err != nil {
-				return err
-			}
-		}
-		if took := time.Since(begin); took > rehearsed || round > fewest && took > rehearsed/4 {
+		if took := time.Since(begin); took > rehearsed || round > 2*fewest && took > rehearsed/4 {
 			return nil
+		}
+	}
+	return nil
+}
+
+// forget forgets all times.
+func (r *rehearsal) forget() {
+	for _, of := range r.timed() {
+		*of = times{}
+	}
+}
+
+// over says that what goes on beside computing is over.
+func (r *rehearsal) over() bool { return !r.until.IsZero() && !time.Now().Before(r.until) }
+
+// round has all shards go forward, and all go back, unless something is over meanwhile.
+func (r *rehearsal) round(ctx context.Context) error {
+	w := started()
+	for _, l := range r.levels {
+		if l != nil {
+			r.Device.Zero(l.back) // so that what is added up in it stays finite
+		}
+	}
+	r.note(&r.clears, w.lap())
+	for _, a := range r.acts {
+		if r.over() {
+			return nil
+		}
+		if _, _, err := r.forward(ctx, a, 0); err != nil {
+			return err
+		}
+	}
+	for _, a := range slices.Backward(r.acts) {
+		if r.over() {
+			return nil
+		}
+		if err := r.backAgain(ctx, a); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -263,9 +316,11 @@ func (w *watch) lap() float64 {
 	return took
 }
 
-func (a *act) note(s, direction int, seconds float64) {
-	at := s*directions + direction
-	a.times[at] = append(a.times[at], seconds)
+func (r *rehearsal) note(of *times, seconds float64) {
+	of.all = append(of.all, seconds)
+	if !r.until.IsZero() && !r.over() {
+		r.took, r.due = r.took+seconds, r.due+of.alone
+	}
 }
 
 // backAgain has a shard go forward again, and back.
@@ -285,10 +340,10 @@ func (r *rehearsal) backAgain(ctx context.Context, a *act) error {
 	r.Loss(dy, x, a.labels)
 	for s := range slices.Backward(r.infos) {
 		dy = r.back(a, s, dy, dcarry)
-		a.note(s, 2, w.lap())
+		r.note(&a.times[s*directions+2], w.lap())
 	}
 	read(r.Device, r.sum, r.pass.Gradients)
-	r.shards = append(r.shards, beside+w.lap())
+	r.note(&r.shards, beside+w.lap())
 	return nil
 }
 
@@ -307,7 +362,7 @@ func (r *rehearsal) forward(ctx context.Context, a *act, time int) (x, carry ten
 		if s == 0 && r.infos[s].CarryOut > 0 {
 			carry = x
 		}
-		a.note(s, time, w.lap())
+		r.note(&a.times[s*directions+time], w.lap())
 	}
 	return x, carry, nil
 }
@@ -359,8 +414,8 @@ func (r *rehearsal) back(a *act, s int, dy, dcarry tensor.Matrix) tensor.Matrix 
 }
 
 // rest times what is done of no layer.
-func (r *rehearsal) rest(drag float64) (of rest) {
-	of.Shard = drag * shortest(r.shards)
+func (r *rehearsal) rest() (of rest) {
+	of.Shard = r.shards.alone
 	for _, l := range r.levels {
 		if l != nil && l.rows.Rows*l.rows.Cols > 0 {
 			of.Row = each(l.rows.Rows*l.rows.Cols, func() { r.Device.Combine(l.back, 1, l.rows, 0, tensor.Matrix{}) })
