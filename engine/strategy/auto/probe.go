@@ -45,22 +45,26 @@ func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err erro
 	j, nodes := p.job, len(p.job.Work.Nodes)
 	mine.Bandwidth = fastest
 	parcel, under, parcels := make([]byte, parcelBytes), 0.0, 0
-	trips, begin := 0.0, time.Now()
+	usual, err := p.usual(ctx)
+	if err != nil {
+		return mine, err
+	}
+	begin := time.Now()
 	for ; parcels < nodes-1 || parcels > 0 && parcels < mostParcels && time.Since(begin) < p.long; parcels++ {
 		node := (j.Work.Self + 1 + parcels%(nodes-1)) % nodes
-		trip, all, err := p.trip(ctx, node)
+		trip, err := p.trip(ctx, node)
 		if err != nil {
 			return mine, fmt.Errorf("measure how far node %s is: %w", j.Work.Nodes[node], err)
 		}
-		mine.RoundTrip, trips = max(mine.RoundTrip, trip), trips+all
+		mine.RoundTrip = max(mine.RoundTrip, trip)
 		took, err := p.take(ctx, node, parcelAt, parcel)
 		if err != nil {
 			return mine, fmt.Errorf("measure how fast bytes come from node %s: %w", j.Work.Nodes[node], err)
 		}
 		under += max(took-trip, took/8) // what is left must not come to nothing where trips vary
 	}
-	if p.long > 0 && parcels > 0 {
-		mine.RoundTrip = trips / float64(envelopes*parcels)
+	if p.long > 0 {
+		mine.RoundTrip = usual
 	}
 	if under > 0 {
 		mine.Bandwidth = min(fastest, float64(parcels)*parcelBytes/under)
@@ -85,18 +89,41 @@ func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err erro
 	return slowest, p.end(ctx)
 }
 
-// trip is how long the fastest of some questions takes, and how long all of them do.
-func (p probe) trip(ctx context.Context, node int) (least, all float64, err error) {
+// usual is how long a question takes on average where nothing else is under way: 0, where
+// a probe is not long.
+func (p probe) usual(ctx context.Context) (float64, error) {
+	j, nodes, trips, asked := p.job, len(p.job.Work.Nodes), 0.0, 0
+	for begin := time.Now(); nodes > 1 && asked < mostParcels && time.Since(begin) < p.long/4; asked++ {
+		node := (j.Work.Self + 1 + asked%(nodes-1)) % nodes
+		took, err := p.take(ctx, node, envelopeAt, nil)
+		if err != nil {
+			return 0, fmt.Errorf("measure how far node %s is: %w", j.Work.Nodes[node], err)
+		}
+		trips += took
+	}
+	if asked == 0 {
+		return 0, nil
+	}
+	// Parcels come when nobody asks any more.
+	if _, err := j.Exchange.Gather(ctx, tag(0, askedAt), nil, j.Tally); err != nil {
+		return 0, fmt.Errorf("wait for all nodes to have measured how far others are: %w", err)
+	}
+	return trips / float64(asked), nil
+}
+
+// trip is how long the fastest of some questions takes.
+func (p probe) trip(ctx context.Context, node int) (float64, error) {
+	least := 0.0
 	for i := range envelopes {
 		took, err := p.take(ctx, node, envelopeAt, nil)
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
-		if all += took; i == 0 || took < least {
+		if i == 0 || took < least {
 			least = took
 		}
 	}
-	return least, all, nil
+	return least, nil
 }
 
 func (p probe) take(ctx context.Context, node int, index uint32, to []byte) (float64, error) {

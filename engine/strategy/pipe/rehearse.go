@@ -3,6 +3,7 @@ package pipe
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -86,22 +87,30 @@ func shortest(seconds []float64) float64 {
 	return slices.Min(seconds)
 }
 
-// drag is how much longer all took than it would if nothing had come between. A processor
-// that others use, too, or of which there is a share, stands still now and then: for some
-// layers for longer than they take, for most not at all. So times are right in the sum, and
-// each is what it takes by itself, as much longer as all are.
-func (r *rehearsal) drag() float64 {
-	took, alone := 0.0, 0.0
-	for _, of := range r.timed() {
-		alone += float64(len(of.all)) * shortest(of.all)
-		for _, seconds := range of.all {
-			took += seconds
+// settle says what each takes, by what it took. A processor that others use, too, or of
+// which there is a share, stands still now and then: for some layers for longer than they
+// take, for most not at all. So each is what it takes by itself, as much longer as all took
+// in the sum that are about as long: what is long has stood still by itself.
+func (r *rehearsal) settle() {
+	type sums struct{ took, alone float64 }
+	about := map[int]sums{}
+	of := func(t *times) int {
+		_, exponent := math.Frexp(shortest(t.all))
+		return exponent
+	}
+	for _, t := range r.timed() {
+		s := about[of(t)]
+		s.alone += float64(len(t.all)) * shortest(t.all)
+		for _, seconds := range t.all {
+			s.took += seconds
+		}
+		about[of(t)] = s
+	}
+	for _, t := range r.timed() {
+		if s := about[of(t)]; s.alone > 0 {
+			t.alone = shortest(t.all) * s.took / s.alone
 		}
 	}
-	if alone == 0 {
-		return 1
-	}
-	return took / alone
 }
 
 // timed is all that was.
@@ -113,14 +122,6 @@ func (r *rehearsal) timed() []*times {
 		}
 	}
 	return all
-}
-
-// settle says what each takes, by what it took.
-func (r *rehearsal) settle() {
-	drag := r.drag()
-	for _, of := range r.timed() {
-		of.alone = drag * shortest(of.all)
-	}
 }
 
 // A rehearsal is all layers of a model. Where rows take more memory than is cold, layers
