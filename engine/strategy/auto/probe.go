@@ -93,7 +93,7 @@ func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err erro
 // a probe is not long.
 func (p probe) usual(ctx context.Context) (float64, error) {
 	j, nodes, trips, asked := p.job, len(p.job.Work.Nodes), 0.0, 0
-	for begin := time.Now(); nodes > 1 && asked < mostParcels && time.Since(begin) < p.long/4; asked++ {
+	for begin := time.Now(); nodes > 1 && asked < mostParcels && time.Since(begin) < p.long/2; asked++ {
 		node := (j.Work.Self + 1 + asked%(nodes-1)) % nodes
 		took, err := p.take(ctx, node, envelopeAt, nil)
 		if err != nil {

@@ -163,7 +163,7 @@ func (d *draft) halo(stage, s, position, direction int, compute float64) float64
 	if s == 0 || d.infos[s].Hops == 0 || d.shape.Ways() == 1 {
 		return 0
 	}
-	width, worst, moved, handled := float64(d.infos[s].In), 0.0, 0.0, 0.0
+	width, worst, moved, bytes, pieces := float64(d.infos[s].In), 0.0, 0.0, 0.0, 0.0
 	p := &d.Settings.Pipe
 	share := 1.0
 	if p.HaloOf() == strategy.RowsSampled {
@@ -196,7 +196,7 @@ func (d *draft) halo(stage, s, position, direction int, compute float64) float64
 		}
 	}
 	for _, n := range nodes {
-		worst, moved, handled = max(worst, n.in), max(moved, n.numbers), max(handled, d.Network.handling(n.bytes, n.pieces))
+		worst, moved, bytes, pieces = max(worst, n.in), max(moved, n.numbers), max(bytes, n.bytes), max(pieces, n.pieces)
 	}
 	took, hidden := moved*d.Costs.Row, d.hides[position]*compute
 	if p.HaloOf() == strategy.RowsPrevious {
@@ -206,8 +206,9 @@ func (d *draft) halo(stage, s, position, direction int, compute float64) float64
 		hidden = 0
 	}
 	if worst > 0 {
-		// What keeps from computing is not hidden by that.
-		took += max(handled, worst/d.Network.Bandwidth+d.Network.RoundTrip-hidden)
+		// What keeps from computing is not hidden by that. Bytes that are under way are
+		// handled meanwhile; a network that was measured by few pieces says nothing of many.
+		took += d.Network.handling(0, pieces) + max(d.Network.handling(bytes, 0), worst/d.Network.Bandwidth+d.Network.RoundTrip-hidden)
 	}
 	if p.HaloOf() == strategy.RowsSkip {
 		took /= float64(p.AgeOf() + 1)

@@ -20,8 +20,9 @@ const (
 	// taking is how long nodes compute by themselves, then beside large pieces, and then
 	// beside small ones, so often: what else the machine does changes meanwhile.
 	taking = 120 * time.Millisecond
-	often  = 3
-	// askers is how many pieces a node takes at once.
+	often  = 4
+	// askers is how many large pieces a node takes at once, and half as many small ones: those
+	// that come by themselves cost most.
 	askers = 4
 )
 
@@ -41,7 +42,7 @@ type weighing struct {
 // weigh measures it. All nodes call it at the same place of their run.
 func (r *rehearsal) weigh(ctx context.Context) (burden, error) {
 	w := &weighing{rehearsal: r}
-	sizes := [2]int{largePiece, smallPiece}
+	sizes, atOnce := [2]int{largePiece, smallPiece}, [2]int{askers, askers / 2}
 	for i, size := range sizes {
 		r.Exchange.Offer(pieceTag(i), make([]byte, size))
 	}
@@ -51,7 +52,7 @@ func (r *rehearsal) weigh(ctx context.Context) (burden, error) {
 		}
 		w.alone[0], w.alone[1] = w.alone[0]+r.took, w.alone[1]+r.due
 		for i, size := range sizes {
-			n, err := w.during(ctx, func(end time.Time) (int, error) { return w.take(ctx, i, size, end) })
+			n, err := w.during(ctx, func(end time.Time) (int, error) { return w.take(ctx, i, size, atOnce[i], end) })
 			if err != nil {
 				return burden{}, err
 			}
@@ -115,8 +116,8 @@ func (w *weighing) during(ctx context.Context, other func(end time.Time) (int, e
 	return n, err
 }
 
-// take takes pieces of all others in turn, several at once, and says how many.
-func (w *weighing) take(ctx context.Context, at, size int, end time.Time) (n int, err error) {
+// take takes pieces of all others in turn, so many at once, and says how many.
+func (w *weighing) take(ctx context.Context, at, size, askers int, end time.Time) (n int, err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	nodes := len(w.Work.Nodes)
