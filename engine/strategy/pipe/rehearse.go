@@ -240,7 +240,7 @@ func (r *rehearsal) close() {
 // for another. Rounds go on for a while even where they are short, since a processor that
 // has a share of its time may give it all at once.
 func (r *rehearsal) run(ctx context.Context) error {
-	begin := time.Now()
+	var begin time.Time
 	for range 2 { // the first takes the memory
 		begin = time.Now()
 		if _, _, err := r.forward(ctx, r.acts[0], 0); err != nil {

@@ -146,7 +146,7 @@ func (w *weighing) take(ctx context.Context, at, size, askers int, end time.Time
 
 // handling is what a byte costs, and a piece whatever it has, by what nodes have found that
 // have computed something, on average.
-func handling(all []*Timing) (byte, piece float64) {
+func handling(all []*Timing) (perByte, perPiece float64) {
 	nodes, large, small := 0.0, 0.0, 0.0
 	for _, of := range all {
 		if len(of.Shards) > 0 {
@@ -159,6 +159,6 @@ func handling(all []*Timing) (byte, piece float64) {
 	}
 	large, small = max(0, large/nodes), max(0, small/nodes)
 	// Neither is less than nothing, nor is a large piece wrong.
-	byte = min(max(0, large-small)/(largePiece-smallPiece), large/largePiece)
-	return byte, large - largePiece*byte
+	perByte = min(max(0, large-small)/(largePiece-smallPiece), large/largePiece)
+	return perByte, large - largePiece*perByte
 }

@@ -33,7 +33,7 @@ func (s slowly) Input(place, grain int, vertices []uint32) (nn.Input, error) {
 // What pieces cost is what they keep from computing: nothing, where they take nothing but
 // time on the way.
 func TestPiecesKeepFromComputing(t *testing.T) {
-	const byte, piece = 2 * time.Nanosecond, 200 * time.Microsecond
+	const ofByte, ofPiece = 2 * time.Nanosecond, 200 * time.Microsecond
 	for name, busy := range map[string]bool{"the processor sends": true, "something else does": false} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 5, sizes, anywhere)
@@ -49,7 +49,7 @@ func TestPiecesKeepFromComputing(t *testing.T) {
 					return // by which nodes wait for each other
 				}
 				const ends = 2 // each gives as much as it takes
-				long := ends * (piece + time.Duration(bytes)*byte)
+				long := ends * (ofPiece + time.Duration(bytes)*ofByte)
 				if busy {
 					processors[to].take(long)
 					return
@@ -66,10 +66,10 @@ func TestPiecesKeepFromComputing(t *testing.T) {
 				t.Fatal(err)
 			}
 			perByte, perPiece := handling(all)
-			if !busy && (perByte > byte.Seconds()/10 || perPiece > piece.Seconds()/10) {
+			if !busy && (perByte > ofByte.Seconds()/10 || perPiece > ofPiece.Seconds()/10) {
 				t.Errorf("%s: a byte costs %v s, and a piece %v s", name, perByte, perPiece)
 			}
-			if busy && (math.Abs(perByte/byte.Seconds()-1) > 0.15 || math.Abs(perPiece/piece.Seconds()-1) > 0.15) {
+			if busy && (math.Abs(perByte/ofByte.Seconds()-1) > 0.15 || math.Abs(perPiece/ofPiece.Seconds()-1) > 0.15) {
 				t.Errorf("%s: a byte costs %v s, and a piece %v s", name, perByte, perPiece)
 			}
 		})
@@ -83,8 +83,8 @@ func TestCostsOfPieces(t *testing.T) {
 	}
 	const k = 1 << 10
 	for _, c := range []struct {
-		all         []*Timing
-		byte, piece float64
+		all               []*Timing
+		perByte, perPiece float64
 	}{
 		{[]*Timing{of(256*k+9, 16*k+9), {Rest: rest{Burden: burden{9, 9}}}}, 1, 9}, // one has computed nothing
 		{[]*Timing{of(256*k+9, 16*k+9), of(256*k-9, 16*k-9)}, 1, 0},
@@ -93,8 +93,8 @@ func TestCostsOfPieces(t *testing.T) {
 		{[]*Timing{of(-1, -9)}, 0, 0},
 		{[]*Timing{{}}, 0, 0},
 	} {
-		if byte, piece := handling(c.all); math.Abs(byte-c.byte) > 1e-9 || math.Abs(piece-c.piece) > 1e-3 {
-			t.Errorf("a byte costs %v, and a piece %v, want %v and %v", byte, piece, c.byte, c.piece)
+		if perByte, perPiece := handling(c.all); math.Abs(perByte-c.perByte) > 1e-9 || math.Abs(perPiece-c.perPiece) > 1e-3 {
+			t.Errorf("a byte costs %v, and a piece %v, want %v and %v", perByte, perPiece, c.perByte, c.perPiece)
 		}
 	}
 }
