@@ -1,6 +1,8 @@
 package pipe
 
 import (
+	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -262,5 +264,16 @@ func BenchmarkChoose(b *testing.B) {
 		if _, err := f.Choose(b.Context(), 0); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Choosing ends with its context, by what that says.
+func TestChoosingEnds(t *testing.T) {
+	f := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere).facts(t, deep("gcn", 4), 4, asked)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	cancel(why)
+	if p, err := f.Choose(ctx, 0); !errors.Is(err, why) {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
