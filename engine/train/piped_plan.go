@@ -17,7 +17,7 @@ func (t *learner) planPiped(ctx context.Context, task *pipe.Task, layout strateg
 	settings := &t.recipe.Sharing
 	f := &pipe.Facts{
 		Model: t.model, Census: pipe.NewCensus(layout.Firsts, t.data.topology, t.model.Form()), Layout: layout, Settings: settings,
-		Number: t.device.Type().Bytes(), Network: pipe.Usual,
+		Number: t.device.Type().Bytes(), Network: pipe.Usual, Judged: t.recipe.EvalEvery,
 	}
 	if t.data.features.Sparse() {
 		f.Entries = t.data.entries
@@ -28,7 +28,7 @@ func (t *learner) planPiped(ctx context.Context, task *pipe.Task, layout strateg
 			return err
 		}
 	}
-	plan, err := f.Choose(t.at.Ways)
+	plan, err := f.Choose(ctx, t.at.Ways)
 	if err != nil {
 		return err
 	}

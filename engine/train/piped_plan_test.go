@@ -60,7 +60,7 @@ func TestChosenWaysAreKept(t *testing.T) {
 		m := newMesh(nodes, uneven(len(shards), nodes))
 		ctx := t.Context()
 		if runs < 4 {
-			ctx = cancelAfter(t, m, int64(nodes*nodes)*(20+random.Int64N(20)))
+			ctx = cancelInEpochs(t, m, int64(nodes*nodes)*(20+random.Int64N(20)))
 		}
 		known := 0
 		for epoch := range told {

@@ -41,6 +41,7 @@ func TestPipelinesHaveTheGradientOfOneNode(t *testing.T) {
 			for _, nodes := range []int{1, 3} {
 				shared := r
 				shared.Sharing = sharing
+				shared.Sharing.Deterministic = sharing.Pipe != strategy.PipeSettings{} // else nodes decide how many ways there are
 				m := newMesh(nodes, uneven(len(shards), nodes))
 				all := m.start(t, shared, shards, wide(Options{Threads: 1, Strategies: pipelines}))
 				one.device.Write(one.weights, initial(t, one.model, r.Seed))
@@ -115,6 +116,7 @@ func TestJudgingLeavesPipelinesAlone(t *testing.T) {
 	for _, p := range []strategy.PipeSettings{{Period: 2}, {Period: 2, Histories: strategy.HistoriesLeft, KeepGradients: true}} {
 		r := fullGraph("gcnii", 3)
 		r.Sharing = piping(strategy.Pipe, p)
+		r.Sharing.Deterministic = true // so that nothing is measured
 		want := ""
 		for _, every := range []int{1, 3} {
 			r.EvalEvery = every
@@ -145,6 +147,7 @@ func TestPipelinesGoOn(t *testing.T) {
 	} {
 		r := fullGraph("gcnii", 3)
 		r.Sharing = sharing
+		r.Sharing.Deterministic = true
 		_, alone := newMesh(2, uneven(len(shards), 2)).mustRun(t, r, shards, Options{Threads: 1, Strategies: pipelines})
 		folders := map[int]string{}
 		for node := range 4 {
@@ -160,7 +163,7 @@ func TestPipelinesGoOn(t *testing.T) {
 			m := newMesh(nodes, uneven(len(shards), nodes))
 			ctx := t.Context()
 			if runs < 6 {
-				ctx = cancelAfter(t, m, int64(nodes*nodes)*(8+random.Int64N(30)))
+				ctx = cancelInEpochs(t, m, int64(nodes*nodes)*(8+random.Int64N(30)))
 			}
 			known := 0
 			for epoch := range told {

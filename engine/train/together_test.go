@@ -221,11 +221,21 @@ func TestRowsAndRequestsOfAStep(t *testing.T) {
 
 // cancelAfter ends a run at some question of some node.
 func cancelAfter(t *testing.T, m *mesh, questions int64) context.Context {
+	return cancelAfterThose(t, m, questions, func(strategy.Query) bool { return true })
+}
+
+// cancelInEpochs counts those of epochs alone: how many nodes ask each other to measure the
+// network depends on time.
+func cancelInEpochs(t *testing.T, m *mesh, questions int64) context.Context {
+	return cancelAfterThose(t, m, questions, func(q strategy.Query) bool { return q.Epoch > 0 })
+}
+
+func cancelAfterThose(t *testing.T, m *mesh, questions int64, counts func(strategy.Query) bool) context.Context {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var left atomic.Int64
 	left.Store(questions)
-	m.net.Trouble = func(context.Context, int, int, strategy.Query) error {
-		if left.Add(-1) == 0 {
+	m.net.Trouble = func(_ context.Context, _, _ int, q strategy.Query) error {
+		if counts(q) && left.Add(-1) == 0 {
 			cancel(errEnough)
 		}
 		return nil

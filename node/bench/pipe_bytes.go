@@ -130,7 +130,7 @@ func tensorsOf(model string) float64 {
 // some.
 func (b *bench) countOne(ctx context.Context, on host, d api.Dataset, c *cut, a arrangement, model string, layers int) (Moved, error) {
 	b.note("  bytes of %s, %d layers, on %s: %s", model, layers, d.Name, a)
-	f, err := newFormula(d, c, a, model, layers, countedHidden)
+	f, err := newFormula(ctx, d, c, a, model, layers, countedHidden)
 	if err != nil {
 		return Moved{}, err
 	}
@@ -152,12 +152,12 @@ type formula struct {
 }
 
 // newFormula is that of a model that is shared so.
-func newFormula(d api.Dataset, c *cut, a arrangement, model string, layers, hidden int) (*formula, error) {
+func newFormula(ctx context.Context, d api.Dataset, c *cut, a arrangement, model string, layers, hidden int) (*formula, error) {
 	net, err := deep(model, layers, hidden, d.Features, d.Classes)
 	if err != nil {
 		return nil, err
 	}
-	mirrors, partials, err := c.counts(net, a)
+	mirrors, partials, err := c.counts(ctx, net, a)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (c *cut) close() error { return errors.Join(closeAll(c.shards), os.RemoveAl
 // counts are the mirrors of a model's vertices where nodes share it so, and the numbers of
 // partial sums. Which shards make a way, nodes find as they do when they have met, but for
 // what they measure then.
-func (c *cut) counts(m *nn.Model, a arrangement) (mirrors, partials int, err error) {
+func (c *cut) counts(ctx context.Context, m *nn.Model, a arrangement) (mirrors, partials int, err error) {
 	set := strategy.Settings{Strategy: a.strategy}
 	if a.strategy == strategy.Pipe {
 		set.Pipe = strategy.PipeSettings{Stages: a.stages, Ways: a.ways}
@@ -76,7 +76,7 @@ func (c *cut) counts(m *nn.Model, a arrangement) (mirrors, partials int, err err
 		Layout: strategy.Layout{Nodes: a.nodes, Firsts: c.firsts, Owners: make([]int, len(c.shards))},
 	}
 	f.Costs = pipe.Nominal(m.Stages(), f.Census, m.Size())
-	plan, err := f.Choose(0)
+	plan, err := f.Choose(ctx, 0)
 	if err != nil {
 		return 0, 0, err
 	}

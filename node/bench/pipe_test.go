@@ -153,7 +153,7 @@ func TestBytesOfPipeOnASmallMesh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by, err := newFormula(d, c, arrangements(nodes)[1], "gcn", layers, countedHidden)
+	by, err := newFormula(t.Context(), d, c, arrangements(nodes)[1], "gcn", layers, countedHidden)
 	if err := errors.Join(err, c.close()); err != nil {
 		t.Fatal(err)
 	}

@@ -200,7 +200,7 @@ func (b *bench) raceOne(ctx context.Context, on host, d api.Dataset, c *cut, a a
 	if a, err = a.chosen(j.History[0]); err != nil {
 		return p, err
 	}
-	f, err := newFormula(d, c, a, model, deepLayers, deepHidden)
+	f, err := newFormula(ctx, d, c, a, model, deepLayers, deepHidden)
 	if err != nil {
 		return p, err
 	}

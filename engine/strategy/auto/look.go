@@ -23,6 +23,7 @@ const (
 	parcelAt   = 1<<16 + 2
 	envelopeAt = 1<<16 + 3
 	roomAt     = 1<<16 + 4 // at the end of an epoch
+	askedAt    = 1<<16 + 5
 )
 
 func tag(step, index uint32) exchange.Tag {

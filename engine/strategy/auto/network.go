@@ -3,6 +3,7 @@ package auto
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -13,7 +14,9 @@ import (
 // they have met and before anything is offered for an epoch.
 func Network(ctx context.Context, x *exchange.Exchange, work strategy.Work, tally *strategy.Tally) (bandwidth, roundTrip float64, err error) {
 	j := &Job{Exchange: x, Work: work, Tally: tally}
-	r, err := j.probe().measure(ctx, Rates{Hands: 1})
+	p := j.probe()
+	p.long = 200 * time.Millisecond
+	r, err := p.measure(ctx, Rates{Hands: 1})
 	if err != nil {
 		return 0, 0, fmt.Errorf("measure the network: %w", err)
 	}

@@ -19,9 +19,15 @@ const (
 // fastest is what a network is taken for that is too fast to be measured.
 const fastest = 1e12
 
+// mostParcels is how many parcels a node takes at most.
+const mostParcels = 256
+
 // A probe measures the network. It lets others measure from when it is made.
 type probe struct {
 	job *Job
+	// long is for how long it does so at least: what comes first of a processor's share may
+	// be faster than what follows.
+	long time.Duration
 }
 
 func (j *Job) probe() probe {
@@ -29,7 +35,7 @@ func (j *Job) probe() probe {
 		j.Exchange.Offer(tag(0, parcelAt), make([]byte, parcelBytes))
 		j.Exchange.Offer(tag(0, envelopeAt))
 	}
-	return probe{j}
+	return probe{job: j}
 }
 
 // measure adds what the network gives to this node's rates, and returns those of the
@@ -38,9 +44,14 @@ func (j *Job) probe() probe {
 func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err error) {
 	j, nodes := p.job, len(p.job.Work.Nodes)
 	mine.Bandwidth = fastest
-	parcel, under := make([]byte, parcelBytes), 0.0
-	for k := 1; k < nodes; k++ {
-		node := (j.Work.Self + k) % nodes
+	parcel, under, parcels := make([]byte, parcelBytes), 0.0, 0
+	usual, err := p.usual(ctx)
+	if err != nil {
+		return mine, err
+	}
+	begin := time.Now()
+	for ; parcels < nodes-1 || parcels > 0 && parcels < mostParcels && time.Since(begin) < p.long; parcels++ {
+		node := (j.Work.Self + 1 + parcels%(nodes-1)) % nodes
 		trip, err := p.trip(ctx, node)
 		if err != nil {
 			return mine, fmt.Errorf("measure how far node %s is: %w", j.Work.Nodes[node], err)
@@ -52,8 +63,11 @@ func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err erro
 		}
 		under += max(took-trip, took/8) // what is left must not come to nothing where trips vary
 	}
+	if p.long > 0 {
+		mine.RoundTrip = usual
+	}
 	if under > 0 {
-		mine.Bandwidth = min(fastest, float64(nodes-1)*parcelBytes/under)
+		mine.Bandwidth = min(fastest, float64(parcels)*parcelBytes/under)
 	}
 	message, err := mine.encode()
 	if err != nil {
@@ -73,6 +87,28 @@ func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err erro
 	}
 	// All have told what they measured, so that nobody asks for it any more.
 	return slowest, p.end(ctx)
+}
+
+// usual is how long a question takes on average where nothing else is under way: 0, where
+// a probe is not long.
+func (p probe) usual(ctx context.Context) (float64, error) {
+	j, nodes, trips, asked := p.job, len(p.job.Work.Nodes), 0.0, 0
+	for begin := time.Now(); nodes > 1 && asked < mostParcels && time.Since(begin) < p.long/2; asked++ {
+		node := (j.Work.Self + 1 + asked%(nodes-1)) % nodes
+		took, err := p.take(ctx, node, envelopeAt, nil)
+		if err != nil {
+			return 0, fmt.Errorf("measure how far node %s is: %w", j.Work.Nodes[node], err)
+		}
+		trips += took
+	}
+	if asked == 0 {
+		return 0, nil
+	}
+	// Parcels come when nobody asks any more.
+	if _, err := j.Exchange.Gather(ctx, tag(0, askedAt), nil, j.Tally); err != nil {
+		return 0, fmt.Errorf("wait for all nodes to have measured how far others are: %w", err)
+	}
+	return trips / float64(asked), nil
 }
 
 // trip is how long the fastest of some questions takes.

@@ -39,6 +39,7 @@ func (f *Facts) Hear(ctx context.Context, x *exchange.Exchange, names []string, 
 		all = append(all, of)
 		f.Memory = append(f.Memory, of.Rest.Memory)
 	}
+	f.Network.Byte, f.Network.Piece = handling(all)
 	f.Costs = Measured(all, infos, f.Census, f.Model.Size())
 	return nil
 }

@@ -2,6 +2,7 @@ package pipe
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,16 +14,23 @@ import (
 // and that nodes have memory for, with the layers cut by what they cost. It is a function
 // of the facts alone. ways, if not 0, are those that the job has: what is learnt depends on
 // them, so that a job which goes on keeps them.
-func (f *Facts) Choose(ways int) (*Plan, error) {
+func (f *Facts) Choose(ctx context.Context, ways int) (*Plan, error) {
 	var all []Prediction
 	for _, w := range f.ways(ways) {
 		shape, err := f.shape(w)
 		if err != nil {
 			return nil, err
 		}
-		m := NewMirrors(shape, f.Census.topology)
+		m, known := NewMirrors(shape, f.Census.topology), newLayers()
 		for _, s := range f.stages(shape) {
-			all = append(all, f.draft(s, shape, m).predict())
+			if ctx.Err() != nil {
+				return nil, fmt.Errorf("choose stages and ways: %w", context.Cause(ctx))
+			}
+			p := f.draft(s, shape, m, known, f.Settings.Strategy == strategy.Pipe && f.Settings.Pipe.Again).predict()
+			if !p.Fits && MayRecompute(f.Settings) {
+				p = f.draft(s, shape, m, known, true).predict()
+			}
+			all = append(all, p)
 		}
 	}
 	// Those that fit come first, and then what is fastest: where none does, what needs least,

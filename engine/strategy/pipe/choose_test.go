@@ -1,6 +1,8 @@
 package pipe
 
 import (
+	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -110,18 +112,18 @@ func TestChoiceIsNearTheBest(t *testing.T) {
 		of      func(s int) time.Duration
 		chunks  int
 	}{
-		"fast":         {Network{1e9, 1e-6}, flat, 8},
-		"far":          {Network{1e9, 20e-3}, flat, 8},
-		"slow":         {Network{20e3, 1e-4}, flat, 8},
-		"few chunks":   {Network{1e9, 1e-4}, flat, 4},
-		"a wide layer": {Network{1e9, 1e-3}, func(s int) time.Duration { return time.Duration(1+8*max(0, 2-s)) * time.Millisecond / 2 }, 8},
+		"fast":         {Network{Bandwidth: 1e9, RoundTrip: 1e-6}, flat, 8},
+		"far":          {Network{Bandwidth: 1e9, RoundTrip: 20e-3}, flat, 8},
+		"slow":         {Network{Bandwidth: 20e3, RoundTrip: 1e-4}, flat, 8},
+		"few chunks":   {Network{Bandwidth: 1e9, RoundTrip: 1e-4}, flat, 4},
+		"a wide layer": {Network{Bandwidth: 1e9, RoundTrip: 1e-3}, func(s int) time.Duration { return time.Duration(1+8*max(0, 2-s)) * time.Millisecond / 2 }, 8},
 	} {
 		s := asked
 		s.Chunks = c.chunks
 		f := w.facts(t, deep("gcnii", 6), 4, s)
 		f.Network, f.apart = c.network, true // since all time passes when a position is done
 		f.even(c.of)
-		plan, err := f.Choose(0)
+		plan, err := f.Choose(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +155,7 @@ func TestWaysWinAndLose(t *testing.T) {
 			f := w.facts(t, deep("gcnii", 32), 8, strategy.PipeSettings{Stages: 8 / ways, Ways: ways, Chunks: chunks})
 			f.Network = n
 			f.even(func(int) time.Duration { return time.Millisecond })
-			p, err := f.Choose(0)
+			p, err := f.Choose(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,10 +163,10 @@ func TestWaysWinAndLose(t *testing.T) {
 		}
 		return all
 	}
-	if lost := times(32, Network{15e3, 1e-3}); !slices.IsSorted(lost) || lost[3] < 1.5*lost[0] {
+	if lost := times(32, Network{Bandwidth: 15e3, RoundTrip: 1e-3}); !slices.IsSorted(lost) || lost[3] < 1.5*lost[0] {
 		t.Errorf("on a slow network 1, 2, 4 and 8 ways take %.3g s", lost)
 	}
-	if won := times(8, Network{1e9, 1e-6}); won[2] > won[0] || won[3] > won[0] {
+	if won := times(8, Network{Bandwidth: 1e9, RoundTrip: 1e-6}); won[2] > won[0] || won[3] > won[0] {
 		t.Errorf("on a fast network 1, 2, 4 and 8 ways take %.3g s", won)
 	}
 }
@@ -179,7 +181,7 @@ func TestCutsByCost(t *testing.T) {
 		}
 		return time.Millisecond
 	})
-	p, err := f.Choose(0)
+	p, err := f.Choose(t.Context(), 0)
 	if err != nil || !slices.Equal(p.Cuts, []int{0, 1, 3, 6}) && !slices.Equal(p.Cuts, []int{0, 1, 4, 6}) || len(p.Tried) != 1 || p.Why() != "" {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -191,9 +193,9 @@ func TestChoicesThatFit(t *testing.T) {
 	again := asked
 	again.Again = true
 	f := w.facts(t, deep("gcnii", 8), 4, again)
-	f.Network = Network{1, 1} // one node alone is fastest
+	f.Network = Network{Bandwidth: 1, RoundTrip: 1} // one node alone is fastest
 	f.even(func(int) time.Duration { return time.Microsecond })
-	free, err := f.Choose(0)
+	free, err := f.Choose(t.Context(), 0)
 	if err != nil || free.Stages != 1 || free.Ways != 1 {
 		t.Fatalf("%+v, %v", free, err)
 	}
@@ -203,7 +205,7 @@ func TestChoicesThatFit(t *testing.T) {
 		t.Fatalf("%d bytes with most nodes, and %d with one", all[0].Memory, free.Tried[0].Memory)
 	}
 	f.Memory = slices.Repeat([]uint64{free.Tried[0].Memory - 1}, 4)
-	tight, err := f.Choose(0)
+	tight, err := f.Choose(t.Context(), 0)
 	if err != nil || tight.Stages*tight.Ways == 1 || !tight.Tried[0].Fits || tight.Tried[0].Memory >= free.Tried[0].Memory {
 		t.Errorf("%+v, %v", tight, err)
 	}
@@ -211,7 +213,7 @@ func TestChoicesThatFit(t *testing.T) {
 		t.Errorf("%+v fits", last)
 	}
 	f.Memory = []uint64{1, 1, 1, 1}
-	if none, err := f.Choose(0); err != nil || none.Tried[0].Memory != all[0].Memory || none.Tried[0].Fits {
+	if none, err := f.Choose(t.Context(), 0); err != nil || none.Tried[0].Memory != all[0].Memory || none.Tried[0].Fits {
 		t.Errorf("%+v, %v", none, err)
 	}
 }
@@ -224,7 +226,7 @@ func TestWhatIsKeptWhereItFits(t *testing.T) {
 		p.Stages = 2
 		f := w.facts(t, deep("gcnii", 8), 2, p)
 		f.Memory = []uint64{memory, 0} // 0: nobody knows
-		plan, err := f.Choose(0)
+		plan, err := f.Choose(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,19 +255,19 @@ func TestWaysThatAreKept(t *testing.T) {
 	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
 	for nodes := 1; nodes < 6; nodes++ {
 		f := w.facts(t, deep("gcnii", 8), nodes, asked)
-		p, err := f.Choose(3)
+		p, err := f.Choose(t.Context(), 3)
 		if err != nil || p.Ways != 3 || p.Stages*p.Ways > max(3, nodes) {
 			t.Errorf("on %d nodes: %+v, %v", nodes, p, err)
 		}
 		f.Settings.Deterministic = true
-		f.Network = Network{1e12, 0}
-		if p, err := f.Choose(0); err != nil || p.Ways != 1 || p.Stages > nodes {
+		f.Network = Network{Bandwidth: 1e12, RoundTrip: 0}
+		if p, err := f.Choose(t.Context(), 0); err != nil || p.Ways != 1 || p.Stages > nodes {
 			t.Errorf("on %d nodes: %+v, %v", nodes, p, err)
 		}
 	}
 	f := w.facts(t, deep("gcnii", 8), 4, strategy.PipeSettings{Ways: strategy.Asked})
 	f.Settings.Strategy = strategy.Graph
-	p, err := f.Choose(0)
+	p, err := f.Choose(t.Context(), 0)
 	if err != nil || p.Stages != 1 || len(p.Tried) != 4 {
 		t.Errorf("graph: %+v, %v", p, err)
 	}
@@ -284,5 +286,27 @@ func TestWhyWords(t *testing.T) {
 	}
 	if got := p.Table(2); len(got) != 2 || !strings.HasPrefix(got[0], "3 stages of 1 way would take about 12.5 ms an epoch: computing 10 ms,") || !strings.HasSuffix(got[0], "and 3.0 MiB on the node that has most to keep") {
 		t.Errorf("%q", got)
+	}
+}
+
+// BenchmarkChoose chooses for many shards and ways.
+func BenchmarkChoose(b *testing.B) {
+	w := newWorld(b, 4, slices.Repeat([]int{4}, 1000), func(from, to int) bool { return (from-to)%97 < 3 })
+	for b.Loop() {
+		f := w.facts(b, deep("gcnii", 32), 16, asked)
+		if _, err := f.Choose(b.Context(), 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// Choosing ends with its context, by what that says.
+func TestChoosingEnds(t *testing.T) {
+	f := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere).facts(t, deep("gcn", 4), 4, asked)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	cancel(why)
+	if p, err := f.Choose(ctx, 0); !errors.Is(err, why) {
+		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -68,6 +68,7 @@ type Timing struct {
 type rest struct {
 	Shard, Row, Sum, Step float64
 	Memory                uint64
+	Burden                burden
 }
 
 // directions of a timing.
@@ -112,6 +113,11 @@ func readTiming(m []byte, stages, shards int) (*Timing, error) {
 	for _, seconds := range append(slices.Clip(t.Times), t.Rest.Shard, t.Rest.Row, t.Rest.Sum, t.Rest.Step) {
 		if !(seconds >= 0) || seconds > math.MaxUint32 {
 			return nil, fmt.Errorf("takes %g s for a layer of a shard", seconds)
+		}
+	}
+	for _, seconds := range []float64{t.Rest.Burden.Large, t.Rest.Burden.Small} {
+		if !(math.Abs(seconds) <= math.MaxUint32) {
+			return nil, fmt.Errorf("takes %g s for a piece that it gives or takes", seconds)
 		}
 	}
 	return t, nil

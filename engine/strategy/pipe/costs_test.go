@@ -136,7 +136,7 @@ func TestNodesAgreeOnAPlan(t *testing.T) {
 		if err = f.Hear(t.Context(), exchanges[i], work.Nodes, mine, nil); err != nil {
 			return err
 		}
-		if plans[i], err = f.Choose(0); err != nil {
+		if plans[i], err = f.Choose(t.Context(), 0); err != nil {
 			return err
 		}
 		if i == 1 { // which rounds differently
@@ -159,7 +159,7 @@ func TestNodesAgreeOnAPlan(t *testing.T) {
 
 // What other nodes tell is read as what it is, or not at all.
 func FuzzTimings(f *testing.F) {
-	of := Timing{Shards: []uint32{2, 0}, Times: slices.Repeat([]float64{0.5}, 2*3*directions), Rest: rest{1, 2, 3, 4, 5}}
+	of := Timing{Shards: []uint32{2, 0}, Times: slices.Repeat([]float64{0.5}, 2*3*directions), Rest: rest{1, 2, 3, 4, 5, burden{6, 7}}}
 	b, err := of.encode()
 	if err != nil {
 		f.Fatal(err)
@@ -232,5 +232,25 @@ func TestPlansThatAreNone(t *testing.T) {
 	b, err = of.encode()
 	if _, bad := readTiming(b, 3, 4); err != nil || bad == nil || !strings.Contains(bad.Error(), "takes -1 s") {
 		t.Error(err, bad)
+	}
+}
+
+// A processor that stands still for a while, as one does of which there is a share, does so
+// in some layer: what those that are about as long take has it in the sum, and none of them
+// by itself.
+func TestStandsAreOfLayersAsLong(t *testing.T) {
+	of := func(all ...float64) times { return times{all: all} }
+	r := &rehearsal{shards: of(1, 1, 1), clears: of(1, 1, 1), acts: []*act{{times: []times{of(2, 2, 7), of(3, 3, 3)}}, {times: []times{of(9, 4, 4), of(1, 1, 1)}}}}
+	// What is about as long as something that stood still for five seconds is taken for
+	// longer, too; what is shorter or longer is not.
+	r.settle()
+	for i, want := range []float64{1, 1, 2 * 20. / 15, 3 * 20. / 15, 4 * 17. / 12, 1} {
+		if got := r.timed()[i].alone; math.Abs(got-want) > 1e-9 {
+			t.Errorf("what takes the %d. time takes %v s, want %v", i, got, want)
+		}
+	}
+	still := &rehearsal{acts: []*act{{times: []times{of(0, 0)}}}}
+	if still.settle(); still.acts[0].times[0].alone != 0 {
+		t.Errorf("where a clock stands still, a layer takes %v s", still.acts[0].times[0].alone)
 	}
 }

@@ -109,7 +109,7 @@ func TestMemoryIsWhatWasForecast(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := f.draft(c.stages, shape, NewMirrors(shape, w.topology))
+			d := f.draft(c.stages, shape, NewMirrors(shape, w.topology), newLayers(), !c.keep)
 			d.seats, d.cuts = j.nodes[0].Seats, j.nodes[0].Cuts
 			before := make([]uint64, len(j.nodes))
 			for i, n := range j.nodes {

@@ -108,6 +108,15 @@ func TestSplits(t *testing.T) {
 	}
 }
 
+// Where one thing is dearer than all else, the rest is divided evenly all the same.
+func TestSplitsOfTheRest(t *testing.T) {
+	for stages, want := range map[int][]int{2: {0, 1, 9}, 3: {0, 1, 5, 9}, 5: {0, 1, 3, 5, 7, 9}} {
+		if cuts := Split([]float64{99, 1, 1, 1, 1, 1, 1, 1, 1}, stages); !slices.Equal(cuts, want) {
+			t.Errorf("in %d stages: %v, want %v", stages, cuts, want)
+		}
+	}
+}
+
 func sum(x []float64) (s float64) {
 	for _, x := range x {
 		s += x

@@ -11,6 +11,14 @@ import (
 type Network struct {
 	Bandwidth float64 // bytes a second that come to a node
 	RoundTrip float64 // seconds that the smallest question takes
+	// Byte and Piece are for how long each of both ends is kept from computing by a byte, and
+	// by a piece whatever it has.
+	Byte, Piece float64
+}
+
+// handling is for how long what a node gives and takes keeps it from computing.
+func (n *Network) handling(bytes, pieces float64) float64 {
+	return n.Byte*bytes + n.Piece*pieces
 }
 
 // Usual is a network that is like many, where nothing is measured.
@@ -27,6 +35,7 @@ type Facts struct {
 	Number   int      // bytes of one
 	Entries  float64  // that a row of sparse features has; 0: they are dense
 	Memory   []uint64 // that each node has for its work; 0: nobody knows
+	Judged   int      // every so many epochs, for which all nodes have all weights; 0: never
 
 	parts map[int][][]part // by the number of ways, and by way
 	apart bool             // nothing is hidden, as in tests whose time passes between positions
@@ -61,15 +70,22 @@ type draft struct {
 	cuts      []int
 	positions int
 	hides     []float64 // of each position, the share of work that waits for nobody
+	layers    *layers
 	// recomputes: backward makes again what forward made.
 	recomputes bool
 }
 
+// layers are what each of the model's stages takes at each position of a shape in each
+// direction. It is the same in all stages of the pipeline, each of whose nodes has one way
+// unless there is but one stage: so what was found for one draft serves all of the shape.
+type layers struct{ known map[[4]int][2]float64 }
+
+func newLayers() *layers { return &layers{map[[4]int][2]float64{}} }
+
 // draft seats stages of a shape, and cuts the layers so that the slowest of them takes as
 // little as can be.
-func (f *Facts) draft(stages int, shape *Shape, m *Mirrors) *draft {
-	d := &draft{Facts: f, infos: f.Model.Stages(), shape: shape, mirrors: m, positions: shape.Positions()}
-	d.recomputes = f.Settings.Strategy == strategy.Pipe && f.Settings.Pipe.Again
+func (f *Facts) draft(stages int, shape *Shape, m *Mirrors, known *layers, recomputes bool) *draft {
+	d := &draft{Facts: f, infos: f.Model.Stages(), shape: shape, mirrors: m, positions: shape.Positions(), layers: known, recomputes: recomputes}
 	d.seats = seated(stages, shape, &f.Layout)
 	for p := range d.positions {
 		d.hides = append(d.hides, d.inner(p))
@@ -97,27 +113,54 @@ func (f *Facts) draft(stages int, shape *Shape, m *Mirrors) *draft {
 // ways sit as in a stage of the pipeline, and how long of rows of other ways. All ways
 // wait for the slowest in each.
 func (d *draft) layer(stage, s, position, direction int) (compute, halo float64) {
-	for _, node := range d.seats.Members(stage) {
-		took := 0.0
-		for way := range d.shape.Ways() {
-			if d.seats.Node(stage, way) != node {
+	at := [4]int{s, position, direction, 0}
+	if d.recomputes {
+		at[3] = 1
+	}
+	took, ok := d.layers.known[at]
+	if !ok {
+		took[0] = d.compute(stage, s, position, direction)
+		took[1] = d.halo(stage, s, position, direction, took[0])
+		d.layers.known[at] = took
+	}
+	return took[0], took[1]
+}
+
+// compute is how long the slowest node computes.
+func (d *draft) compute(stage, s, position, direction int) (most float64) {
+	nodes := make([]float64, d.Layout.Nodes)
+	for way := range d.shape.Ways() {
+		took := &nodes[d.seats.Node(stage, way)]
+		first, end := d.shape.Shards(way, position)
+		for shard := first; shard < end; shard++ {
+			if direction == forwards {
+				*took += d.Costs.Forward[s][shard]
 				continue
 			}
-			first, end := d.shape.Shards(way, position)
-			for shard := first; shard < end; shard++ {
-				if direction == forwards {
-					took += d.Costs.Forward[s][shard]
-					continue
-				}
-				took += d.Costs.Backward[s][shard]
-				if d.recomputes {
-					took += d.Costs.Again[s][shard]
-				}
+			*took += d.Costs.Backward[s][shard]
+			if d.recomputes {
+				*took += d.Costs.Again[s][shard]
+			}
+			if d.positions > 1 && s > 0 && d.infos[s].Hops > 0 {
+				*took += d.Costs.Row * float64(d.histories(shard)*d.infos[s].In)
 			}
 		}
-		compute = max(compute, took)
+		most = max(most, *took)
 	}
-	return compute, d.halo(stage, s, position, direction, compute)
+	return most
+}
+
+// histories counts rows that going back through a layer goes through once more, of a shard:
+// gradients at histories, which count twice, and own rows that become histories again.
+func (d *draft) histories(shard int) (n int) {
+	own := d.Census.vertices(shard)
+	if p := &d.Settings.Pipe; !p.Single && !p.KeepGradients {
+		n = d.Census.Sources[shard] - own
+	}
+	if d.recomputes {
+		n += own
+	}
+	return n
 }
 
 // halo is how long ways wait for the rows, or the gradients, that they bring each other of a
@@ -126,41 +169,42 @@ func (d *draft) halo(stage, s, position, direction int, compute float64) float64
 	if s == 0 || d.infos[s].Hops == 0 || d.shape.Ways() == 1 {
 		return 0
 	}
-	width, worst, moved := float64(d.infos[s].In), 0.0, 0.0
-	for _, node := range d.seats.Members(stage) {
-		in, numbers := 0.0, 0.0
-		for to := range d.shape.Ways() {
-			for from := range d.shape.Ways() {
-				if to == from {
-					continue
-				}
-				gives, takes := d.seats.Node(stage, from), d.seats.Node(stage, to)
-				if direction == backwards {
-					gives, takes = takes, gives
-				}
-				first, end := d.mirrors.from(to, from, position)
-				rows := float64(end-first) * width
-				if gives == node {
-					const passes = 2 // gathered, and read
-					numbers += passes * rows
-				}
-				if takes == node {
-					const passes = 3 // written, cleared and added
-					numbers += passes * rows
-					if gives != node {
-						in += rows * float64(d.Number)
-					}
-				}
-			}
-		}
-		worst, moved = max(worst, in), max(moved, numbers)
-	}
+	width, worst, moved, bytes, pieces := float64(d.infos[s].In), 0.0, 0.0, 0.0, 0.0
 	p := &d.Settings.Pipe
 	share := 1.0
 	if p.HaloOf() == strategy.RowsSampled {
 		share = p.ShareOf()
 	}
-	took, hidden := share*moved*d.Costs.Row, d.hides[position]*compute
+	nodes := make([]moves, d.Layout.Nodes)
+	for to := range d.shape.Ways() {
+		for from := range d.shape.Ways() {
+			if to == from {
+				continue
+			}
+			gives, takes := d.seats.Node(stage, from), d.seats.Node(stage, to)
+			if direction == backwards {
+				gives, takes = takes, gives
+			}
+			first, end := d.mirrors.from(to, from, position)
+			if first == end {
+				continue
+			}
+			rows := share * float64(end-first) * width
+			const read, written = 2, 3 // gathered and read; written, cleared and added
+			nodes[gives].numbers += read * rows
+			nodes[takes].numbers += written * rows
+			if bytes := rows * float64(d.Number); gives != takes {
+				pieces := d.pieces(bytes, direction)
+				nodes[gives].bytes, nodes[gives].pieces = nodes[gives].bytes+bytes, nodes[gives].pieces+pieces
+				nodes[takes].bytes, nodes[takes].pieces = nodes[takes].bytes+bytes, nodes[takes].pieces+pieces
+				nodes[takes].in += bytes
+			}
+		}
+	}
+	for _, n := range nodes {
+		worst, moved, bytes, pieces = max(worst, n.in), max(moved, n.numbers), max(bytes, n.bytes), max(pieces, n.pieces)
+	}
+	took, hidden := moved*d.Costs.Row, d.hides[position]*compute
 	if p.HaloOf() == strategy.RowsPrevious {
 		hidden = 2 * compute // of the layers before, too
 	}
@@ -168,12 +212,26 @@ func (d *draft) halo(stage, s, position, direction int, compute float64) float64
 		hidden = 0
 	}
 	if worst > 0 {
-		took += max(0, share*worst/d.Network.Bandwidth+d.Network.RoundTrip-hidden)
+		// What keeps from computing is not hidden by that. Bytes that are under way are
+		// handled meanwhile; a network that was measured by few pieces says nothing of many.
+		took += d.Network.handling(0, pieces) + max(d.Network.handling(bytes, 0), worst/d.Network.Bandwidth+d.Network.RoundTrip-hidden)
 	}
 	if p.HaloOf() == strategy.RowsSkip {
 		took /= float64(p.AgeOf() + 1)
 	}
 	return took
+}
+
+// moves are what a node gives and takes of a layer: numbers that it moves, bytes that come
+// to it, and bytes and pieces that it gives or takes.
+type moves struct{ numbers, in, bytes, pieces float64 }
+
+// pieces is how many so many bytes of rows go in: forward, as shards are computed.
+func (d *draft) pieces(bytes float64, direction int) float64 {
+	if direction == backwards {
+		return 1
+	}
+	return min(mostPieces, max(1, bytes/float64(pieceBytes)))
 }
 
 // edge is how long the rows of a position take between a stage and the next, and how long
@@ -192,16 +250,14 @@ func (d *draft) edge(next, position int) (travels, handed float64) {
 		most, trips = max(most, rows), max(trips, ways)
 	}
 	numbers := float64(most * (info.In + info.CarryIn))
-	return float64(trips)*d.Network.RoundTrip + numbers*float64(d.Number)/d.Network.Bandwidth, numbers * d.Costs.Row
+	bytes := numbers * float64(d.Number)
+	return float64(trips)*d.Network.RoundTrip + bytes/d.Network.Bandwidth, numbers*d.Costs.Row + d.Network.handling(bytes, float64(trips))
 }
 
 // predict says what an epoch takes.
 func (d *draft) predict() Prediction {
 	p := Prediction{Stages: d.seats.Stages, Ways: d.shape.Ways(), cuts: d.cuts}
-	if p.Memory, p.Fits = d.room(); !p.Fits && MayRecompute(d.Settings) {
-		d.recomputes = true
-		p.Memory, p.Fits = d.room()
-	}
+	p.Memory, p.Fits = d.room()
 	p.Recomputes = d.recomputes
 	whole, compute, halo := d.through(true)
 	inside, _, _ := d.through(false)
@@ -344,6 +400,10 @@ func (d *draft) sums() (took float64) {
 	}
 	if d.Layout.Nodes > 1 {
 		took += d.Network.RoundTrip // losses
+	}
+	if d.Judged > 0 && parted(d.seats, d.Layout.Nodes) {
+		others := float64(d.Model.Size()) * float64(d.Number) // about: a stage has little of all
+		took += (d.Network.RoundTrip + others/d.Network.Bandwidth) / float64(d.Judged)
 	}
 	return took
 }

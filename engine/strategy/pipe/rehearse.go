@@ -3,6 +3,7 @@ package pipe
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -13,10 +14,12 @@ import (
 )
 
 const (
-	// rehearsed is about how long a node times its layers, and rounds how often it times
-	// each at most: of several times, the one in the middle is taken.
+	// rehearsed is about how long a node times its layers, and fewest how often it times
+	// each at least, as far as that leaves time for a shard; rounds bounds how often it does
+	// so where they take next to nothing.
 	rehearsed = time.Second
-	rounds    = 5
+	fewest    = 2
+	rounds    = 20
 	// mostTimed bounds the shards that a node times, and enoughEdges those of which it times
 	// no further one.
 	mostTimed   = 32
@@ -36,25 +39,31 @@ var mostRows = 1 << 18
 func Rehearse(ctx context.Context, t Task, firsts []uint32, shards []int) (*Timing, error) {
 	shards = slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return firsts[s] == firsts[s+1] })
 	timing := &Timing{}
-	if len(shards) == 0 {
-		return timing, nil
-	}
 	r := &rehearsal{Task: &t, infos: t.Model.Stages()}
-	err := r.open(ctx, firsts, spread(shards, mostTimed))
 	defer r.close()
-	if err == nil {
-		err = r.run(ctx)
+	if len(shards) > 0 {
+		err := r.open(ctx, firsts, spread(shards, mostTimed))
+		if err == nil {
+			err = r.run(ctx)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("time the layers: %w", err)
+		}
+		r.settle()
+		for _, a := range r.acts {
+			timing.Shards = append(timing.Shards, uint32(a.shard))
+			for i := range a.times {
+				timing.Times = append(timing.Times, a.times[i].alone)
+			}
+		}
+		timing.Rest = r.rest()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("time the layers: %w", err)
-	}
-	for _, a := range r.acts {
-		timing.Shards = append(timing.Shards, uint32(a.shard))
-		for _, seconds := range a.times {
-			timing.Times = append(timing.Times, middle(seconds))
+	if t.Exchange != nil && !t.Work.Alone() {
+		var err error
+		if timing.Rest.Burden, err = r.weigh(ctx); err != nil {
+			return nil, err
 		}
 	}
-	timing.Rest = r.rest()
 	return timing, nil
 }
 
@@ -70,13 +79,49 @@ func spread[E any](things []E, most int) []E {
 	return some
 }
 
-// middle is the one in the middle of some times.
-func middle(seconds []float64) float64 {
+// shortest is what something takes that nothing comes between.
+func shortest(seconds []float64) float64 {
 	if len(seconds) == 0 {
 		return 0
 	}
-	slices.Sort(seconds)
-	return seconds[len(seconds)/2]
+	return slices.Min(seconds)
+}
+
+// settle says what each takes, by what it took. A processor that others use, too, or of
+// which there is a share, stands still now and then: for some layers for longer than they
+// take, for most not at all. So each is what it takes by itself, as much longer as all took
+// in the sum that are about as long: what is long has stood still by itself.
+func (r *rehearsal) settle() {
+	type sums struct{ took, alone float64 }
+	about := map[int]sums{}
+	of := func(t *times) int {
+		_, exponent := math.Frexp(shortest(t.all))
+		return exponent
+	}
+	for _, t := range r.timed() {
+		s := about[of(t)]
+		s.alone += float64(len(t.all)) * shortest(t.all)
+		for _, seconds := range t.all {
+			s.took += seconds
+		}
+		about[of(t)] = s
+	}
+	for _, t := range r.timed() {
+		if s := about[of(t)]; s.alone > 0 {
+			t.alone = shortest(t.all) * s.took / s.alone
+		}
+	}
+}
+
+// timed is all that was.
+func (r *rehearsal) timed() []*times {
+	all := []*times{&r.shards, &r.clears}
+	for _, a := range r.acts {
+		for i := range a.times {
+			all = append(all, &a.times[i])
+		}
+	}
+	return all
 }
 
 // A rehearsal is all layers of a model. Where rows take more memory than is cold, layers
@@ -89,8 +134,13 @@ type rehearsal struct {
 	pass   *nn.Pass
 	space  tensor.Arena // of the pass
 	kept   tensor.Arena
-	shards []float64 // what was done of each shard beside layers
-	sum    []byte    // a gradient, as it is kept
+	shards times  // of what is done of each shard beside layers
+	clears times  // and of each round
+	sum    []byte // a gradient, as it is kept
+	// took is for how long layers have been computed until then, and due how long that
+	// should have been.
+	took, due float64
+	until     time.Time
 }
 
 // An act is a shard that is timed.
@@ -100,13 +150,18 @@ type act struct {
 	batch    sample.Batch
 	block    *sample.Block
 	rows     []int32 // of its sources
-	seen     []tensor.Matrix
 	labels   []int32
-	times    [][]float64 // of each stage, in each direction
+	times    []times // of each stage, in each direction
+}
+
+// times are how long something took whenever it was done, and how long it takes.
+type times struct {
+	all   []float64
+	alone float64
 }
 
 func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (err error) {
-	rows, most := uint32(min(r.Topology.Vertices(), mostRows)), 0
+	rows := uint32(min(r.Topology.Vertices(), mostRows))
 	for _, shard := range shards {
 		rows = max(rows, firsts[shard+1]-firsts[shard]) // a shard's own lie side by side
 	}
@@ -116,7 +171,7 @@ func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (er
 		if edges > enoughEdges {
 			break // it takes memory, and time, that is not for this
 		}
-		a := &act{shard: shard, times: make([][]float64, len(r.infos)*directions)}
+		a := &act{shard: shard, times: make([]times, len(r.infos)*directions)}
 		for v := firsts[shard]; v < firsts[shard+1]; v++ {
 			a.vertices = append(a.vertices, v)
 		}
@@ -131,7 +186,7 @@ func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (er
 		}
 		a.labels = make([]int32, len(a.vertices))
 		r.Labels(a.labels, a.vertices[0])
-		r.acts, most = append(r.acts, a), max(most, a.block.Cols)
+		r.acts = append(r.acts, a)
 	}
 	if r.space, err = r.Device.NewArena(0); err != nil {
 		return err
@@ -147,18 +202,9 @@ func (r *rehearsal) open(ctx context.Context, firsts []uint32, shards []int) (er
 	r.levels = make([]*level, len(r.infos))
 	number := r.Device.Type().Bytes()
 	levels := ring(func(cols int) *level { return &level{rows: zeros(int(rows), cols), back: zeros(int(rows), cols)} })
-	seen := ring(func(cols int) tensor.Matrix { return zeros(most, cols) })
 	for i, s := range r.infos {
 		if i > 0 && s.Hops > 0 {
 			r.levels[i] = levels(s.In, 2*int(rows)*s.In*number)
-		}
-	}
-	for _, a := range r.acts {
-		a.seen = make([]tensor.Matrix, len(r.infos))
-		for i, s := range r.infos {
-			if r.levels[i] != nil {
-				a.seen[i] = seen(s.In, most*s.In*number).RowRange(0, len(a.rows))
-			}
 		}
 	}
 	r.pass = r.Model.NewPass(r.Device, r.space)
@@ -191,41 +237,69 @@ func (r *rehearsal) close() {
 
 // run has all shards go forward, and then all go back, as they do in an epoch, round after
 // round. The first round takes its memory: what it took counts only where there is no time
-// for another.
+// for another. Rounds go on for a while even where they are short, since a processor that
+// has a share of its time may give it all at once.
 func (r *rehearsal) run(ctx context.Context) error {
-	begin := time.Now()
-	if _, _, err := r.forward(ctx, r.acts[0], 0); err != nil {
-		return err
+	var begin time.Time
+	for range 2 { // the first takes the memory
+		begin = time.Now()
+		if _, _, err := r.forward(ctx, r.acts[0], 0); err != nil {
+			return err
+		}
 	}
 	// A round takes about four times as long for each shard.
-	if took := 4 * time.Since(begin); took > 0 {
+	if took := 4 * fewest * time.Since(begin); took > 0 {
 		r.acts = spread(r.acts, max(1, int(rehearsed/took)))
 	}
-	clear(r.acts[0].times)
+	r.forget()
+	begin = time.Now()
 	for round := range rounds {
 		if round == 1 {
-			for _, a := range r.acts {
-				clear(a.times)
-			}
-			r.shards = r.shards[:0]
+			r.forget()
 		}
-		for _, l := range r.levels {
-			if l != nil {
-				r.Device.Zero(l.back) // so that what is added up in it stays finite
-			}
+		if err := r.round(ctx); err != nil {
+			return err
 		}
-		for _, a := range r.acts {
-			if _, _, err := r.forward(ctx, a, 0); err != nil {
-				return err
-			}
-		}
-		for _, a := range slices.Backward(r.acts) {
-			if err := r.backAgain(ctx, a); err != nil {
-				return err
-			}
-		}
-		if time.Since(begin) > rehearsed {
+		if took := time.Since(begin); took > rehearsed || round > 2*fewest && took > rehearsed/4 {
 			return nil
+		}
+	}
+	return nil
+}
+
+// forget forgets all times.
+func (r *rehearsal) forget() {
+	for _, of := range r.timed() {
+		*of = times{}
+	}
+}
+
+// over says that what goes on beside computing is over.
+func (r *rehearsal) over() bool { return !r.until.IsZero() && !time.Now().Before(r.until) }
+
+// round has all shards go forward, and all go back, unless something is over meanwhile.
+func (r *rehearsal) round(ctx context.Context) error {
+	w := started()
+	for _, l := range r.levels {
+		if l != nil {
+			r.Device.Zero(l.back) // so that what is added up in it stays finite
+		}
+	}
+	r.note(&r.clears, w.lap())
+	for _, a := range r.acts {
+		if r.over() {
+			return nil
+		}
+		if _, _, err := r.forward(ctx, a, 0); err != nil {
+			return err
+		}
+	}
+	for _, a := range slices.Backward(r.acts) {
+		if r.over() {
+			return nil
+		}
+		if err := r.backAgain(ctx, a); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -243,9 +317,11 @@ func (w *watch) lap() float64 {
 	return took
 }
 
-func (a *act) note(s, direction int, seconds float64) {
-	at := s*directions + direction
-	a.times[at] = append(a.times[at], seconds)
+func (r *rehearsal) note(of *times, seconds float64) {
+	of.all = append(of.all, seconds)
+	if !r.until.IsZero() && !r.over() {
+		r.took, r.due = r.took+seconds, r.due+of.alone
+	}
 }
 
 // backAgain has a shard go forward again, and back.
@@ -265,10 +341,10 @@ func (r *rehearsal) backAgain(ctx context.Context, a *act) error {
 	r.Loss(dy, x, a.labels)
 	for s := range slices.Backward(r.infos) {
 		dy = r.back(a, s, dy, dcarry)
-		a.note(s, 2, w.lap())
+		r.note(&a.times[s*directions+2], w.lap())
 	}
 	read(r.Device, r.sum, r.pass.Gradients)
-	r.shards = append(r.shards, beside+w.lap())
+	r.note(&r.shards, beside+w.lap())
 	return nil
 }
 
@@ -287,12 +363,12 @@ func (r *rehearsal) forward(ctx context.Context, a *act, time int) (x, carry ten
 		if s == 0 && r.infos[s].CarryOut > 0 {
 			carry = x
 		}
-		a.note(s, time, w.lap())
+		r.note(&a.times[s*directions+time], w.lap())
 	}
 	return x, carry, nil
 }
 
-// layer is one stage of the model. The second time, what it sees of others is there.
+// layer is one stage of the model. The second time, its own rows are where others see them.
 func (r *rehearsal) layer(a *act, s int, first bool, x, carry tensor.Matrix) (tensor.Matrix, error) {
 	var in nn.Input
 	var block *sample.Block
@@ -303,12 +379,13 @@ func (r *rehearsal) layer(a *act, s int, first bool, x, carry tensor.Matrix) (te
 	if r.infos[s].Hops > 0 {
 		block, vertices = a.block, a.block.Vertices
 		if s > 0 {
-			if rows := r.levels[s].rows; first {
+			rows := r.levels[s].rows
+			if first {
 				own := rows.RowRange(min(int(a.rows[0]), rows.Rows-seen.Rows), seen.Rows)
 				r.Device.Combine(own, 1, seen, 0, tensor.Matrix{})
-				r.Device.Gather(a.seen[s], []tensor.Part{{X: rows}}, unsigned(a.rows))
 			}
-			seen = a.seen[s]
+			seen = r.space.Alloc(r.Device.Type(), len(a.rows), r.infos[s].In)
+			r.Device.Gather(seen, []tensor.Part{{X: rows}}, unsigned(a.rows))
 		}
 	}
 	if s == 0 {
@@ -339,7 +416,7 @@ func (r *rehearsal) back(a *act, s int, dy, dcarry tensor.Matrix) tensor.Matrix 
 
 // rest times what is done of no layer.
 func (r *rehearsal) rest() (of rest) {
-	of.Shard = middle(r.shards)
+	of.Shard = r.shards.alone
 	for _, l := range r.levels {
 		if l != nil && l.rows.Rows*l.rows.Cols > 0 {
 			of.Row = each(l.rows.Rows*l.rows.Cols, func() { r.Device.Combine(l.back, 1, l.rows, 0, tensor.Matrix{}) })
@@ -362,14 +439,15 @@ func (r *rehearsal) rest() (of rest) {
 	return of
 }
 
-// each is how long something takes for each of so many numbers.
+// each is how long something takes for each of so many numbers, on average: it is done for
+// long enough that a processor's stands are in it.
 func each(numbers int, do func()) float64 {
+	const enough, most = 50 * time.Millisecond, 200
 	do()
-	var took []float64
-	for range rounds {
-		w := started()
+	times, begin := 0, time.Now()
+	for times < most && time.Since(begin) < enough {
 		do()
-		took = append(took, w.lap())
+		times++
 	}
-	return middle(took) / float64(numbers)
+	return time.Since(begin).Seconds() / float64(times*numbers)
 }

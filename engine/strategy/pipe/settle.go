@@ -6,7 +6,6 @@ import (
 	"encoding"
 	"fmt"
 	"hash"
-	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -147,7 +146,6 @@ func (w *Worker) Digest(ctx context.Context, own []byte, tally *strategy.Tally) 
 			w.abandon(err)
 		}
 	}()
-	defer w.since(time.Now())
 	w.tally = tally
 	d := w.digest
 	d.sum.Reset()

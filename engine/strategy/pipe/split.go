@@ -8,39 +8,56 @@ import (
 )
 
 // Split divides what costs so much into runs whose most expensive costs as little as can
-// be, one run for each stage: where each begins, then how many things there are. Of two
-// such divisions it takes the one whose first runs are shorter.
+// be, one run for each stage: where each begins, then how many things there are. Of such
+// divisions it takes one whose runs cost most alike, so that no other is nearly as dear.
 func Split(costs []float64, stages int) []int {
 	n := len(costs)
 	sums := make([]float64, n+1)
 	for i, c := range costs {
 		sums[i+1] = sums[i] + c
 	}
-	// least[s][i] is the cost of the dearest of s+1 runs over the first i things, and
-	// cut where the last of them begins.
+	// most is what the dearest run costs at least: with it, nothing is too dear.
+	_, most := divided(sums, stages, func(before, run float64) float64 { return max(before, run) })
+	most *= 1 + 1e-9 // sums are rounded
+	firsts, _ := divided(sums, stages, func(before, run float64) float64 {
+		if run > most {
+			return math.Inf(1)
+		}
+		return before + run*run
+	})
+	return firsts
+}
+
+// divided divides into so many runs that come to least, and says to what, where what a run costs adds
+// to what those before it came to. sums are those of the things before each.
+func divided(sums []float64, stages int, add func(before, run float64) float64) (firsts []int, of float64) {
+	n := len(sums) - 1
+	// least[s][i] is what s+1 runs over the first i things come to, and cut where the last
+	// of them begins.
 	least, cut := make([][]float64, stages), make([][]int, stages)
 	for s := range stages {
 		least[s], cut[s] = make([]float64, n+1), make([]int, n+1)
 		for i := range least[s] {
 			least[s][i] = math.Inf(1)
 			if s == 0 {
-				least[s][i] = sums[i]
+				least[s][i] = add(0, sums[i])
 				continue
 			}
+			cut[s][i] = s
 			for j := s; j < i; j++ {
-				if c := max(least[s-1][j], sums[i]-sums[j]); c < least[s][i] {
+				if c := add(least[s-1][j], sums[i]-sums[j]); c < least[s][i] {
 					least[s][i], cut[s][i] = c, j
 				}
 			}
 		}
 	}
-	firsts := []int{n}
+	firsts = []int{n}
 	for s := stages - 1; s > 0; s-- {
 		firsts = append(firsts, cut[s][firsts[len(firsts)-1]])
 	}
 	firsts = append(firsts, 0)
 	slices.Reverse(firsts)
-	return firsts
+	return firsts, least[stages-1][n]
 }
 
 // Units are what stages are divided into: a layer each, with what has no edges of its own
