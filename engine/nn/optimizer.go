@@ -76,17 +76,17 @@ func (o *Optimizer) StepColumns(weights, gradients tensor.Matrix, first, count i
 	if count == 0 {
 		return
 	}
-	part := func(m tensor.Matrix) tensor.Matrix { return m.View(0, 1, first, count) }
-	weights, gradients = part(weights), part(gradients)
+	weights, gradients = weights.View(0, 1, first, count), gradients.View(0, 1, first, count)
 	if o.spec.Kind == "sgd" {
 		var m tensor.Matrix
 		if len(o.moments) > 0 {
-			m = part(o.moments[0].Row)
+			m = o.moments[0].Row.View(0, 1, first, count)
 		}
 		o.device.SGD(weights, gradients, m, tensor.SGDStep{Rate: rate, Momentum: o.spec.Momentum, Decay: o.spec.WeightDecay})
 		return
 	}
-	o.device.Adam(weights, gradients, part(o.moments[0].Row), part(o.moments[1].Row), tensor.AdamStep{
+	m, v := o.moments[0].Row.View(0, 1, first, count), o.moments[1].Row.View(0, 1, first, count)
+	o.device.Adam(weights, gradients, m, v, tensor.AdamStep{
 		Rate: rate, Beta1: adamBeta1, Beta2: adamBeta2, Epsilon: adamEpsilon,
 		Decay: o.spec.WeightDecay, Decoupled: o.spec.Kind == "adamw", Step: o.steps,
 	})

@@ -122,30 +122,34 @@ func (p *piped) step(ctx context.Context, t *learner, s *slot, rate float64) (lo
 	if wrong := t.doubt(); wrong != "" {
 		return 0, 0, t.diverged(s, wrong) // all nodes began with the same
 	}
-	defer func() { waited = p.worker.Waited() }()
+	loss, err = p.epoch(ctx, t, s, rate)
+	return loss, p.worker.Waited(), err
+}
+
+func (p *piped) epoch(ctx context.Context, t *learner, s *slot, rate float64) (float64, error) {
 	var mine pipe.Word
 	if t.rests(t.at.Epoch) && (t.wants() || t.asked.Load() != nil) {
 		mine = pipe.Settle
 	}
 	loss, said, err := p.worker.Epoch(ctx, t.at.Epoch, t.key(s), mine, &s.tally)
 	if err != nil {
-		return loss, 0, fmt.Errorf("epoch %d: %w", t.at.Epoch, err)
+		return loss, fmt.Errorf("epoch %d: %w", t.at.Epoch, err)
 	}
 	s.gathered += p.reads.rows
 	t.at.Under.Edges += uint64(p.worker.Edges())
 	if !isNumber(loss) {
-		return loss, 0, t.diverged(s, "the loss")
+		return loss, t.diverged(s, "the loss")
 	}
 	if said&pipe.Unsound != 0 {
-		return loss, 0, t.diverged(s, "the sum of the gradients")
+		return loss, t.diverged(s, "the sum of the gradients")
 	}
 	from, to := p.worker.Own()
 	t.optimizer.StepColumns(t.weights, t.gradients, from, to-from, rate)
 	p.settled = 0
 	if err := p.settleAfter(ctx, t, said, &s.tally); err != nil {
-		return loss, 0, fmt.Errorf("epoch %d: %w", t.at.Epoch, err)
+		return loss, fmt.Errorf("epoch %d: %w", t.at.Epoch, err)
 	}
-	return loss, 0, nil
+	return loss, nil
 }
 
 // lossOf is the loss of rows that the pipeline answers, of the mean over all training

@@ -18,7 +18,7 @@ import (
 func (w *Worker) Own() (from, to int) { return w.from, w.to }
 
 // Parted says whether some node trains some weights only.
-func (w *Worker) Parted() bool { return parted(w.Seats, w.nodes()) }
+func (w *Worker) Parted() bool { return w.parted }
 
 func parted(s *Seats, nodes int) bool { return s.Stages > 1 || len(s.Members(0)) < nodes }
 
@@ -26,19 +26,15 @@ func parted(s *Seats, nodes int) bool { return s.Stages > 1 || len(s.Members(0))
 // of those that are numbered from first on, of which each is settled once after an epoch
 // at most. All nodes call it with as many, and tell each other something afterwards before
 // they settle again.
-func (w *Worker) Settle(ctx context.Context, first int, rows []tensor.Matrix, tally *strategy.Tally) (err error) {
+func (w *Worker) Settle(ctx context.Context, first int, rows []tensor.Matrix, tally *strategy.Tally) error {
 	if !w.Parted() {
 		return nil
 	}
 	w.within(ctx)
-	defer func() {
-		if err != nil {
-			w.abandon(err)
-		}
-	}()
 	w.tally = tally
 	for i, row := range rows {
 		if err := w.settle(first+i, row); err != nil {
+			w.abandon(err)
 			return fmt.Errorf("bring together what stages have learnt: %w", err)
 		}
 	}
@@ -141,21 +137,13 @@ func (w *Worker) Digest(ctx context.Context, own []byte, tally *strategy.Tally) 
 		return nil, nil
 	}
 	w.within(ctx)
-	defer func() {
-		if err != nil {
-			w.abandon(err)
-		}
-	}()
 	w.tally = tally
 	d := w.digest
 	d.sum.Reset()
 	if d.from != nil {
-		d.from.start(w.tag(exchange.LaneDigest, w.stage-1, w.ways[0].number), d.previous)
-		if err := d.from.wait(); err != nil {
-			return nil, fmt.Errorf("take the digest of the weights of earlier stages: %w", err)
-		}
-		if err := d.sum.(encoding.BinaryUnmarshaler).UnmarshalBinary(d.previous); err != nil {
-			return nil, fmt.Errorf("what node %s tells of its weights is no digest of any: %w", w.Work.Nodes[d.from.node], err)
+		if err := d.goOn(w); err != nil {
+			w.abandon(err)
+			return nil, err
 		}
 	}
 	d.sum.Write(own)
@@ -165,4 +153,16 @@ func (w *Worker) Digest(ctx context.Context, own []byte, tally *strategy.Tally) 
 	d.state = d.append(d.state[:0])
 	w.Exchange.Offer(w.tag(exchange.LaneDigest, w.stage, w.ways[0].number), d.state)
 	return nil, nil
+}
+
+// goOn begins where the stage before has stopped.
+func (d *digest) goOn(w *Worker) error {
+	d.from.start(w.tag(exchange.LaneDigest, w.stage-1, w.ways[0].number), d.previous)
+	if err := d.from.wait(); err != nil {
+		return fmt.Errorf("take the digest of the weights of earlier stages: %w", err)
+	}
+	if err := d.sum.(encoding.BinaryUnmarshaler).UnmarshalBinary(d.previous); err != nil {
+		return fmt.Errorf("what node %s tells of its weights is no digest of any: %w", w.Work.Nodes[d.from.node], err)
+	}
+	return nil
 }

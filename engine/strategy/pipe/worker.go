@@ -20,6 +20,7 @@ type Worker struct {
 	stage      int
 	first, end int // of the model's stages
 	from, to   int // of the columns of all weights, that are those stages'
+	parted     bool
 	infos      []nn.StageInfo
 	ways       []*way
 	grains     []*grain
@@ -82,7 +83,7 @@ func New(ctx context.Context, t Task) (*Worker, error) {
 	}
 	w := &Worker{Task: &t, infos: t.Model.Stages()}
 	stage, ways := t.Seats.Of(t.Work.Self)
-	w.stage = stage
+	w.stage, w.parted = stage, parted(t.Seats, w.nodes())
 	if ways == nil {
 		return w, nil
 	}
