@@ -190,3 +190,22 @@ func TestWordsAreHeard(t *testing.T) {
 		}
 	}
 }
+
+// What another node ends an epoch with is looked at before it is believed.
+func TestWordsThatSayNothing(t *testing.T) {
+	w := newWorld(t, 1, sizes, anywhere)
+	for _, message := range [][]byte{{}, make([]byte, said-1), make([]byte, said+1), append(make([]byte, 8), byte(words))} {
+		j := w.start(t, newSetup(deep("gcn", 3), 2, 1, 6))
+		err := j.each(func(n *node) error {
+			if n.Work.Self == 0 {
+				_, err := n.Exchange.Gather(t.Context(), exchange.Tag{Epoch: uint32(n.epoch + 1)}, message, nil)
+				return err
+			}
+			_, _, err := n.conclude(t.Context(), 0)
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), "run the same version of hopmesh on all nodes of the job") {
+			t.Errorf("%d bytes: %v", len(message), err)
+		}
+	}
+}
