@@ -75,12 +75,14 @@ func (r *run) over() bool {
 
 // live trains, and tells the leader how that ended: unless the node is stopping, when
 // the job is to go on at its next start, or the job is no longer this node's.
-func (r *run) live(ctx context.Context) {
+func (r *run) live(ctx, node context.Context) {
 	log := r.cfg.Log.With("job", r.job.ID, "dataset", r.dataset.Name)
 	log.Info("begins to train", "generation", r.job.Generation, "known", r.job.Last(), "nodes", len(r.job.Nodes))
 	// What was learnt is still told when the job is to stop.
 	telling, silence := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer silence(nil)
+	// Whatever the job ended by: nobody may be there to hear of it.
+	defer context.AfterFunc(node, func() { silence(errStopping) })()
 	defer context.AfterFunc(ctx, func() {
 		if cause := context.Cause(ctx); !errors.Is(cause, errWanted) && !errors.Is(cause, ErrRefused) {
 			silence(cause)

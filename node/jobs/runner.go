@@ -220,7 +220,8 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 		run.replicas = r.replicasOf(run.dataset)
 	}
 	run.past = r.pastOf(j)
-	ctx, run.cancel = context.WithCancelCause(ctx)
+	node := ctx
+	ctx, run.cancel = context.WithCancelCause(node)
 	if j.Stopping {
 		run.cancel(errWanted)
 	}
@@ -230,7 +231,7 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 	go func() {
 		defer nudge(r.wake)
 		defer close(run.done)
-		run.live(ctx)
+		run.live(ctx, node)
 	}()
 }
 

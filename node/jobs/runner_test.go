@@ -150,6 +150,25 @@ func TestStoppedWhileAway(t *testing.T) {
 	})
 }
 
+// A node that stops does not wait for a leader to hear of a job that was stopped before:
+// there may be none any more.
+func TestNodeStopsWhileNobodyHears(t *testing.T) {
+	inTime(t, func(t *testing.T, w *world) {
+		w.teach(lessons(1000, time.Second))
+		id := w.create(1000)
+		time.Sleep(2500 * time.Millisecond)
+		w.set(func() { w.silent = true })
+		w.apply(plan.StopJob{ID: id})
+		time.Sleep(time.Second)
+		begin := time.Now()
+		late := time.AfterFunc(time.Minute, func() { w.set(func() { w.silent = false }) })
+		defer late.Stop()
+		if w.stop(); time.Since(begin) > time.Second {
+			t.Errorf("the node stopped after %s", time.Since(begin))
+		}
+	})
+}
+
 // The node has told of a job's end, and reads of it much later: it does not begin
 // the job again.
 func TestOldPlanBeginsNothing(t *testing.T) {
