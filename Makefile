@@ -24,7 +24,7 @@ GRAPHS := engine/graph/read/testdata
 # What -race slows down too much to run before every push: whole meshes of many
 # nodes, measurements, and long arithmetic (the goroutines of which gemm, edges, train
 # and workers test by themselves). `make race` runs them too.
-RACE_LATER := /node/nodetest$$|/engine/tensor/foreign$$|/node/bench$$|/node/demo$$|/engine/tensor/contract$$|/engine/tensor/cpu$$|/engine/nn$$|/scripts/accuracy$$
+RACE_LATER := /node/nodetest$$|/engine/tensor/foreign$$|/node/bench/strategies$$|/node/demo$$|/engine/tensor/contract$$|/engine/tensor/cpu$$|/engine/nn$$|/scripts/accuracy$$
 RACE_AFFORDABLE = $(shell $(GO) list ./... | grep -Ev '$(RACE_LATER)')
 
 .DEFAULT_GOAL := help
@@ -48,9 +48,39 @@ build-cuda: ## bin/hopmesh-cuda, which looks for NVIDIA GPUs (needs gcc)
 	$(CUDA) build -tags cuda -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hopmesh-cuda ./cli/hopmesh
 	scripts/needslibc bin/hopmesh-cuda
 
+# One package more than there are processors: real meshes wait for gossip and disks.
+PACKAGES_AT_ONCE = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
+# The packages whose tests take longest begin first.
+SLOWEST := ./cli/hopmesh ./node ./engine/train ./node/bench/strategies
+
 .PHONY: test
-test: $(PYTHON) ## all tests
-	$(GO) test -timeout 15m ./...
+test: $(PYTHON) ## the tests, but those of test-long
+	$(GO) test -p $(PACKAGES_AT_ONCE) -timeout 15m $(SLOWEST) ./...
+
+# What takes long has build tag long, in files of its own.
+LONG_FILES = $(shell grep -rlx --include='*_long_test.go' '//go:build long' .)
+LONG_PACKAGES = $(sort $(dir $(LONG_FILES)))
+
+.PHONY: test-long
+test-long: $(PYTHON) ## the tests that take long: processes killed, large meshes, training up to known accuracies
+	$(GO) test -tags long -timeout 30m -run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(LONG_FILES) | paste -sd '|' -))\$$" $(LONG_PACKAGES)
+
+# No package may take more CPU seconds than this.
+CPU_LIMIT := 90
+
+.PHONY: test-times
+test-times: $(PYTHON) ## the CPU time that each package's tests take; fails above 90 s
+	GO=$(GO) scripts/times $(CPU_LIMIT) -p $(PACKAGES_AT_ONCE) -timeout 15m $(SLOWEST) ./...
+
+.PHONY: compare
+compare: ## the speed of this tree beside that of commit BASE, measured in turns (ROUNDS=7)
+	@[ -n "$(BASE)" ] || { echo "say which commit: make compare BASE=COMMIT"; exit 1; }
+	GO=$(GO) scripts/compare "$(BASE)" $(or $(ROUNDS),7)
+
+.PHONY: golden
+golden: ## the golden weights of every strategy with every model (make test has four models)
+	$(GO) test ./engine/golden -count=1 -all
 
 # What tests do here in processes of their own needs a kernel that knows qemu, so
 # those are runs of their own.
@@ -120,8 +150,8 @@ $(NVIDIA_HEADER): scripts/cudaheader.txt
 	touch $@
 
 .PHONY: race
-race: ## all tests under the race detector (needs gcc; takes long)
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m ./...
+race: ## the tests under the race detector (needs gcc; takes long)
+	GO=$(GO) scripts/race 30m ./...
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (5s)
@@ -131,30 +161,34 @@ fuzz: ## every fuzz target for FUZZTIME (5s)
 		GO=$(GO) scripts/fuzz "$$(dirname $$file)" "$$target" $(FUZZTIME) || exit 1; \
 	done
 
+# With RESULTS=docs/results, commands that measure write their results there as Markdown
+# pages, too.
+page = $(if $(RESULTS),$(1) $(RESULTS)/$(2).md)
+
 .PHONY: bench
-bench: build ## everything beside its yardstick, and the packages' benchmarks
-	bin/hopmesh bench transport
-	bin/hopmesh bench data --graphs $(GRAPHS)
-	bin/hopmesh bench kernels
-	bin/hopmesh bench sampler
-	bin/hopmesh bench strategies
+bench: build ## everything beside its baseline, and the packages' benchmarks (RESULTS=docs/results writes pages, too)
+	bin/hopmesh bench transport $(call page,--out,transport)
+	bin/hopmesh bench data --graphs $(GRAPHS) $(call page,--out,data)
+	bin/hopmesh bench kernels $(call page,--out,kernels)
+	bin/hopmesh bench sampler $(call page,--out,sampler)
+	bin/hopmesh bench strategies $(call page,--out,strategies)
 	$(GO) test -run '^$$' -bench . -benchmem ./mesh/... ./consensus/... ./engine/...
 
 .PHONY: accuracy
-accuracy: ## the recipes that accuracy is judged by; goes on where it stopped (ROWS=cora,photo selects, NODES=3 compares)
-	$(GO) run ./scripts/accuracy -rows '$(ROWS)' -nodes '$(or $(NODES),0)'
+accuracy: ## recipes of known accuracy; goes on where it stopped (ROWS=cora,photo selects, NODES=3 compares)
+	$(GO) run ./scripts/accuracy -rows '$(ROWS)' -nodes '$(or $(NODES),0)' $(call page,-out,accuracy$(if $(NODES),-nodes))
 
 .PHONY: ablation
 ablation: ## grappa's halo, sweep and corrections beside one machine; goes on where it stopped (ROWS=cora selects, PLOT=FILE draws elsewhere)
-	$(GO) run ./scripts/ablation -rows '$(ROWS)' -plot '$(or $(PLOT),$(if $(ROWS),,scripts/ablation/means.svg))'
+	$(GO) run ./scripts/ablation -rows '$(ROWS)' -plot '$(or $(PLOT),$(if $(ROWS),,scripts/ablation/means.svg))' $(call page,-out,ablation)
 
 .PHONY: deep
 deep: ## deep models by pipe beside graph, and pipe without each of its techniques; goes on where it stopped (ROWS=cora selects)
-	$(GO) run ./scripts/deep -rows '$(ROWS)'
+	$(GO) run ./scripts/deep -rows '$(ROWS)' $(call page,-out,deep)
 
 .PHONY: bench-peers
 bench-peers: $(PEERS) ## epochs beside PyG's and DGL's on this machine's CPU (needs python3; fetches 1.5 GB)
-	$(GO) run ./scripts/peers -python $(PEERS)/bin/python -only '$(ONLY)'
+	$(GO) run ./scripts/peers -python $(PEERS)/bin/python -only '$(ONLY)' $(call page,-out,peers)
 
 .PHONY: demo
 demo: build ## a mesh of three nodes on this machine, a model trained, and the death of its leader
@@ -187,7 +221,7 @@ $(PEERS): scripts/peers/requirements.txt
 	touch $@
 
 .PHONY: preflight
-preflight: fmt-check vet tidy-check gen-check lint test race-affordable test-cuda ## what must pass before a push
+preflight: fmt-check vet tidy-check gen-check lint test test-long race-affordable test-cuda ## what must pass before a push
 	$(MAKE) fuzz FUZZTIME=2s
 
 .PHONY: fmt-check vet tidy-check gen-check race-affordable
@@ -196,6 +230,7 @@ fmt-check:
 
 vet:
 	$(GO) vet ./...
+	$(GO) vet -tags long $(LONG_PACKAGES)
 
 tidy-check:
 	$(GO) mod tidy -diff
@@ -207,4 +242,4 @@ gen-check:
 	$(GO) run ./cuda/driver/facts -check
 
 race-affordable:
-	CGO_ENABLED=1 $(GO) test -race -timeout 15m $(RACE_AFFORDABLE)
+	GO=$(GO) scripts/race 15m $(RACE_AFFORDABLE)

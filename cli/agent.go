@@ -9,7 +9,11 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/hopmesh/hopmesh/cli/daemon"
+	"github.com/hopmesh/hopmesh/cli/output"
+	"github.com/hopmesh/hopmesh/cli/usage"
 	"github.com/spf13/cobra"
 )
 
@@ -20,12 +24,12 @@ func agent(run func(context.Context, AgentConfig, io.Writer, io.Writer) error) *
 		Use:   "agent --data-dir DIR [--bootstrap | --join HOST:PORT... --token TOKEN]",
 		Short: "Run this machine's node",
 		Long: "Runs this machine's node until SIGTERM, which stops it and keeps its place in the mesh.\n\n" +
-			"The first node founds the mesh with --bootstrap, and prints the command for the next machines. A node\n" +
-			"that was in a mesh before needs neither --join nor --token. Without either, and in no mesh, it waits\n" +
-			"for `hopmesh join`.\n\n" +
+			"The first node creates the mesh with --bootstrap, and prints the command for the next machines. A node\n" +
+			"that was in a mesh before needs neither --join nor --token. A new node without them waits for\n" +
+			"`hopmesh join`.\n\n" +
 			"Every setting can be a flag, an environment variable (--data-dir is HOPMESH_DATA_DIR; lists are\n" +
-			"separated by commas) or a key in the TOML file given with --config (data-dir = \"...\"). Flags come\n" +
-			"before the environment, the environment before the file; --print-config shows what holds and why.",
+			"separated by commas) or a key in the TOML file given with --config (data-dir = \"...\"). Flags override\n" +
+			"the environment, which overrides the file. --print-config shows each value and where it comes from.",
 		Example: "  hopmesh agent --bootstrap\n" +
 			"  hopmesh agent --join 10.0.0.1:7946 --token hm1-...\n" +
 			"  hopmesh agent --data-dir /srv/hopmesh --memory 64GiB --api 127.0.0.1:7947",
@@ -35,7 +39,7 @@ func agent(run func(context.Context, AgentConfig, io.Writer, io.Writer) error) *
 			if cmd.Flags().Changed("join") {
 				return nil
 			}
-			return noArgs(cmd, args)
+			return usage.NoArgs(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			values, err := gather(settings, cmd.Flags(), os.Environ())
@@ -52,7 +56,7 @@ func agent(run func(context.Context, AgentConfig, io.Writer, io.Writer) error) *
 				cfg, err = agentConfig(values)
 			}
 			if wrong, ok := errors.AsType[errConfig](err); ok {
-				return wrongUsage(cmd, "%v", wrong)
+				return usage.Errorf(cmd, "%v", wrong)
 			}
 			if err != nil {
 				return err
@@ -71,18 +75,17 @@ func agent(run func(context.Context, AgentConfig, io.Writer, io.Writer) error) *
 		}
 	}
 	cmd.Flags().String("config", "", "read settings from a TOML `FILE` (default: $HOPMESH_CONFIG)")
-	cmd.Flags().BoolVar(&show, "print-config", false, "print every setting with its value and source, and end")
+	cmd.Flags().BoolVar(&show, "print-config", false, "print every setting with its value and source, and exit")
 	cmd.Flags().SortFlags = false
-	completeFlag(cmd, "device", []string{"auto", "cpu", "cuda"})
-	completeFlag(cmd, "log-level", logLevels())
-	completeFlag(cmd, "log-format", logFormats())
+	usage.CompleteFlag(cmd, "device", []string{"auto", "cpu", "cuda"})
+	usage.CompleteFlag(cmd, "log-level", logLevels())
+	usage.CompleteFlag(cmd, "log-format", logFormats())
 	return cmd
 }
 
 func logFormats() []string { return []string{"text", "json"} }
 
-// agentConfig gives the settings their types. What a node itself must refuse is
-// left to it.
+// agentConfig converts settings to their types. The node itself checks what is left.
 func agentConfig(values map[string]value) (AgentConfig, error) {
 	cfg := AgentConfig{
 		DataDir: values["data-dir"].one(), Name: values["name"].one(),
@@ -98,7 +101,7 @@ func agentConfig(values map[string]value) (AgentConfig, error) {
 		return cfg, bad("bootstrap", "must be true or false")
 	}
 	if memory := values["memory"].one(); memory != "" {
-		if cfg.Memory, err = parseSize(memory); err != nil {
+		if cfg.Memory, err = output.ParseSize(memory); err != nil {
 			return cfg, bad("memory", err.Error())
 		}
 	}
@@ -106,10 +109,10 @@ func agentConfig(values map[string]value) (AgentConfig, error) {
 		return cfg, bad("device", fmt.Sprintf("%q is none of auto, cpu, cuda or cuda:N", cfg.Device))
 	}
 	if !slices.Contains(logLevels(), cfg.LogLevel) {
-		return cfg, bad("log-level", fmt.Sprintf("%q is none of %s", cfg.LogLevel, oneOf(logLevels())))
+		return cfg, bad("log-level", fmt.Sprintf("%q is none of %s", cfg.LogLevel, usage.OneOf(logLevels())))
 	}
 	if !slices.Contains(logFormats(), cfg.LogFormat) {
-		return cfg, bad("log-format", fmt.Sprintf("%q is none of %s", cfg.LogFormat, oneOf(logFormats())))
+		return cfg, bad("log-format", fmt.Sprintf("%q is none of %s", cfg.LogFormat, usage.OneOf(logFormats())))
 	}
 	return cfg, nil
 }
@@ -124,8 +127,61 @@ func printConfig(w io.Writer, settings []setting, values map[string]value) error
 		}
 		rows = append(rows, []string{s.key, text, v.from})
 	}
-	return table(w, rows...)
+	return output.Table(w, rows...)
 }
 
-// devices are those that --device takes.
+// devices matches the values of --device.
 var devices = regexp.MustCompile(`^(auto|cpu|cuda(:[0-9]+)?)$`)
+
+const defaultListen = "0.0.0.0:7946"
+
+// kind is the type of a setting's value.
+type kind int
+
+const (
+	word  kind = iota // one string
+	words             // any number of strings
+	truth             // true or false
+)
+
+// setting is one setting of the agent: the flag --key, HOPMESH_KEY in the environment, and key
+// in the file.
+type setting struct {
+	key      string
+	kind     kind
+	usage    string
+	fallback string
+	secret   bool // not printed
+}
+
+// env returns the setting's name in the environment.
+func (s setting) env() string {
+	return "HOPMESH_" + strings.ToUpper(strings.ReplaceAll(s.key, "-", "_"))
+}
+
+// agentSettings lists the settings of an agent in the order of its help.
+func agentSettings() []setting {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // the agent then asks for a name
+	}
+	return []setting{
+		{key: "data-dir", fallback: daemon.DataDir(), usage: "`DIR` for the node's state (default: /var/lib/hopmesh for root, else ~/.local/share/hopmesh)"},
+		{key: "name", fallback: host, usage: "the node's `NAME`, unique in its mesh (default: the host's name)"},
+		{key: "listen", fallback: defaultListen, usage: "UDP address, `IP:PORT` (default " + defaultListen + ")"},
+		{key: "advertise", usage: "`IP:PORT` that others dial (default: the address that routes to the first peer)"},
+		{key: "api", kind: words, usage: "another `ADDR` to serve the API at, beside the socket in the data directory: unix:PATH or HOST:PORT; may be repeated; off loopback only health and metrics"},
+		{key: "bootstrap", kind: truth, fallback: "false", usage: "create a mesh; ignored if the node is in one"},
+		{key: "join", kind: words, usage: "`HOST:PORT` of a member to join; may be repeated"},
+		{key: "token", secret: true, usage: "the join `TOKEN`; only needed with --join"},
+		{key: "device", fallback: "auto", usage: "`DEVICE` to compute on: auto, cpu, cuda or cuda:N (default auto)"},
+		{key: "memory", usage: "limit of the memory for graphs, a `SIZE` such as 64GiB (default: no limit)"},
+		{key: "log-level", fallback: "info", usage: "the lowest `LEVEL` to log: debug, info, warn or error (default info)"},
+		{key: "log-format", fallback: "text", usage: "`FORMAT` of the log: text or json (default text)"},
+	}
+}
+
+// otherEnvironment lists the HOPMESH_* variables that are not settings of the agent.
+func otherEnvironment() []string {
+	return []string{"HOPMESH_ADDR", "HOPMESH_CONFIG", "HOPMESH_CPU", "HOPMESH_CUDA", "HOPMESH_LIBCUDA", "HOPMESH_CUBLAS"}
+}

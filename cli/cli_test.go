@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/cli/clitest"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/spf13/cobra"
 )
@@ -86,8 +87,8 @@ func TestThinClientsTakeTheSameFlags(t *testing.T) {
 }
 
 func TestWhatIsAskedFor(t *testing.T) {
-	b := healthy()
-	addr := serve(t, b)
+	b := clitest.Healthy()
+	addr := clitest.Serve(t, b)
 	for _, args := range [][]string{
 		{"join", "a:1", "b:2", "--token", "hm1-abc", "--addr", addr},
 		{"force-leave", "gamma", "--revoke", "--addr", addr},
@@ -96,40 +97,14 @@ func TestWhatIsAskedFor(t *testing.T) {
 			t.Errorf("%v: %d %s", args, code, stderr)
 		}
 	}
-	if want := []api.JoinRequest{{Peers: []string{"a:1", "b:2"}, Token: "hm1-abc"}}; !reflect.DeepEqual(b.joined, want) {
-		t.Errorf("joined %+v", b.joined)
-	}
-	if want := []api.ForceLeaveRequest{{Name: "gamma", Revoke: true}}; !reflect.DeepEqual(b.forced, want) {
-		t.Errorf("forced %+v", b.forced)
-	}
-}
-
-func TestWhereTheDaemonIs(t *testing.T) {
-	b := healthy()
-	addr := serve(t, b)
-	dir := filepath.Dir(strings.TrimPrefix(addr, "unix:"))
-	for name, c := range map[string]struct {
-		flag, env, dir string
-		want           string
-	}{
-		"flag":              {"unix:/f", "unix:/e", "/d", "unix:/f"},
-		"environment":       {"", "unix:/e", "/d", "unix:/e"},
-		"the agent's place": {"", "", dir, "unix:" + dir + "/hopmesh.sock"},
-		"default":           {"", "", "", "unix:" + filepath.Join(defaultDataDir(), "hopmesh.sock")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("HOPMESH_ADDR", c.env)
-			t.Setenv("HOPMESH_DATA_DIR", c.dir)
-			client, err := (&daemon{addr: c.flag}).client(members())
-			if err != nil || client.Addr() != c.want {
-				t.Errorf("%v, %v; want %s", client.Addr(), err, c.want)
-			}
-		})
+	want := []any{api.JoinRequest{Peers: []string{"a:1", "b:2"}, Token: "hm1-abc"}, api.ForceLeaveRequest{Name: "gamma", Revoke: true}}
+	if !reflect.DeepEqual(b.Made, want) {
+		t.Errorf("asked for %+v", b.Made)
 	}
 }
 
 func TestCompletionAsksTheDaemon(t *testing.T) {
-	addr := serve(t, healthy())
+	addr := clitest.Serve(t, clitest.Healthy())
 	for _, c := range []struct {
 		args []string
 		want string
@@ -140,7 +115,7 @@ func TestCompletionAsksTheDaemon(t *testing.T) {
 		{[]string{"dataset", "verify", "--addr", addr, ""}, "products\ncora\n:4\n"},
 		{[]string{"dataset", "remove", "--addr", addr, ""}, "products\ncora\n:4\n"},
 		{[]string{"train", "show", "--addr", addr, ""}, "j7\nj8\nj9\n:4\n"},
-		{[]string{"train", "options", ""}, "gcn\nsage\ngat\ngin\ngcnii\nresgcn\nmlp\nsingle\ncentric\nleap\np3\ngrappa\npipe\ngraph\n:4\n"},
+		{[]string{"train", "options", ""}, "gcn\nsage\ngat\ngin\ngcnii\nresgcn\nmlp\nsingle\ncentric\nleap\np3\ngrappa\npipe\ngraph\nlocal\n:4\n"},
 		{[]string{"train", "start", "--optimizer", ""}, "adam\nadamw\nsgd\n:4\n"},
 		{[]string{"dataset", "import", ""}, ":4\n"},
 		{[]string{"dataset", "import", "cora", ""}, ":0\n"},
@@ -193,24 +168,13 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// firstWrite calls what it holds with the first thing that is written.
-type firstWrite struct {
-	io.Writer
-	then func()
-}
-
-func (f firstWrite) Write(p []byte) (int, error) {
-	f.then()
-	return f.Writer.Write(p)
-}
-
 func TestMonitorEndsWellWhenInterrupted(t *testing.T) {
-	b := healthy()
-	b.open, b.lines = true, []api.LogLine{{Message: "one"}}
+	b := clitest.Healthy()
+	b.Open, b.Lines = true, []api.LogLine{{Message: "one"}}
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var out, diag strings.Builder
-	code := Execute(ctx, New(echo(), ""), []string{"monitor", "--addr", serve(t, b)}, firstWrite{&out, interrupt}, &diag)
+	code := Execute(ctx, New(echo(), ""), []string{"monitor", "--addr", clitest.Serve(t, b)}, clitest.FirstWrite(&out, interrupt), &diag)
 	if code != 0 || diag.String() != "" || !strings.Contains(out.String(), "one") {
 		t.Errorf("%d %q %q", code, out.String(), diag.String())
 	}
@@ -218,55 +182,40 @@ func TestMonitorEndsWellWhenInterrupted(t *testing.T) {
 
 // An interrupt during `leave` ends the wait and says so.
 func TestInterrupted(t *testing.T) {
-	b := healthy()
-	b.open = true
+	b := clitest.Healthy()
+	b.Open = true
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	defer interrupt(nil)
 	var diag strings.Builder
 	stop := func() { interrupt(errors.New("signal")) }
-	code := Execute(ctx, New(echo(), ""), []string{"leave", "--addr", serve(t, b)}, io.Discard, firstWrite{&diag, stop})
+	code := Execute(ctx, New(echo(), ""), []string{"leave", "--addr", clitest.Serve(t, b)}, io.Discard, clitest.FirstWrite(&diag, stop))
 	if code != 1 || !strings.HasSuffix(diag.String(), "hopmesh: interrupted\n") {
 		t.Errorf("%d %q", code, diag.String())
 	}
 }
 
 func TestOutputThatNobodyTakes(t *testing.T) {
-	addr := serve(t, healthy())
+	addr := clitest.Serve(t, clitest.Healthy())
 	for _, command := range []string{"members", "members --json", "status", "token create", "plan show", "version", "monitor", "dataset list", "dataset show cora --shards", "dataset import cora a.npz", "dataset verify cora", "train list", "train show j7 --epochs", "train start --dataset cora", "train watch j7", "train options"} {
 		args := strings.Fields(command)
 		if args[0] != "version" && command != "train options" {
 			args = append(args, "--addr", addr)
 		}
-		if code := Execute(t.Context(), New(echo(), ""), args, full{}, io.Discard); code != 1 {
+		if code := Execute(t.Context(), New(echo(), ""), args, clitest.Full{}, io.Discard); code != 1 {
 			t.Errorf("%s: exit code %d", command, code)
 		}
 	}
 }
 
-// full is a disk that takes nothing.
-type full struct{}
-
-func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
-
 func TestJoinThatIsNeverReady(t *testing.T) {
-	b := healthy()
-	b.status.Ready = false
-	c, err := api.NewClient(serve(t, b))
+	b := clitest.Healthy()
+	b.Self.Ready = false
+	c, err := api.NewClient(clitest.Serve(t, b))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	if _, err := untilReady(t.Context(), c, 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "hopmesh status") {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestSentence(t *testing.T) {
-	for in, want := range map[string]string{
-		"": "", "all is well": "All is well.", "is it?": "Is it?", "run `x`": "Run `x`.", " done. ": "Done.", "über\x1b": "Über?.",
-	} {
-		if got := sentence(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
 	}
 }

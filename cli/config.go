@@ -11,10 +11,11 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+	"github.com/hopmesh/hopmesh/cli/usage"
 	"github.com/spf13/pflag"
 )
 
-// value is what a setting was given, and where.
+// value is the value of a setting and its source.
 type value struct {
 	text []string
 	from string
@@ -22,10 +23,11 @@ type value struct {
 
 func (v value) one() string { return strings.Join(v.text, ", ") }
 
-// errConfig marks settings that are wrong, as against a file that can't be read.
+// errConfig marks wrong settings, as opposed to a file that can't be read.
 type errConfig struct{ error }
 
-// gather lays flags over environment over file over defaults.
+// gather returns the value of each setting: from its flag, else the environment, else the file,
+// else its default.
 func gather(settings []setting, flags *pflag.FlagSet, environ []string) (map[string]value, error) {
 	env, err := environment(settings, environ)
 	if err != nil {
@@ -73,7 +75,7 @@ func splitList(s string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
-// environment picks out what is ours; a name that nobody knows is an error.
+// environment returns the HOPMESH_* variables. An unknown one is an error.
 func environment(settings []setting, environ []string) (map[string]string, error) {
 	known := otherEnvironment()
 	for _, s := range settings {
@@ -86,7 +88,7 @@ func environment(settings []setting, environ []string) (map[string]string, error
 			continue
 		}
 		if !slices.Contains(known, name) {
-			return nil, errConfig{fmt.Errorf("the environment sets %s, which means nothing here%s", name, didYouMean(name, known))}
+			return nil, errConfig{fmt.Errorf("the environment sets %s, which hopmesh does not know%s", name, usage.DidYouMean(name, known))}
 		}
 		env[name] = text
 	}
@@ -110,24 +112,24 @@ func parseFile(settings []setting, path string, b []byte) (map[string]value, err
 	meta, err := toml.Decode(string(b), &found)
 	if err != nil {
 		if p, ok := errors.AsType[toml.ParseError](err); ok {
-			return nil, errConfig{fmt.Errorf("%s, line %d, is no TOML: %s", path, p.Position.Line, p.Message)}
+			return nil, errConfig{fmt.Errorf("%s, line %d, is not valid TOML: %s", path, p.Position.Line, p.Message)}
 		}
-		return nil, errConfig{fmt.Errorf("%s is no TOML: %w", path, err)}
+		return nil, errConfig{fmt.Errorf("%s is not valid TOML: %w", path, err)}
 	}
 	keys := make([]string, 0, len(settings))
 	for _, s := range settings {
 		keys = append(keys, s.key)
 	}
 	values := map[string]value{}
-	// In the order of the file, so that the first mistake is the one reported.
+	// In the order of the file, so that the first mistake is reported.
 	for _, k := range meta.Keys() {
 		if _, seen := values[k[0]]; seen {
-			continue // inside a value that was read whole
+			continue // part of a value that was read already
 		}
 		key, at := k[0], fmt.Sprintf("%s, line %d", path, lineOf(&meta, found, k))
 		i := slices.Index(keys, key)
 		if i < 0 {
-			return nil, errConfig{fmt.Errorf("%s: there is no key %q%s", at, k.String(), didYouMean(k.String(), slices.Clone(keys)))}
+			return nil, errConfig{fmt.Errorf("%s: there is no key %q%s", at, k.String(), usage.DidYouMean(k.String(), slices.Clone(keys)))}
 		}
 		text, err := fileText(&meta, settings[i], found[key])
 		if err != nil {
@@ -138,7 +140,7 @@ func parseFile(settings []setting, path string, b []byte) (map[string]value, err
 	return values, nil
 }
 
-// fileText reads one value in any of the shapes that its setting may have.
+// fileText returns one value of the file as text, if it has a type of its setting.
 func fileText(meta *toml.MetaData, s setting, p toml.Primitive) ([]string, error) {
 	var v any
 	if err := meta.PrimitiveDecode(p, &v); err != nil {
@@ -172,8 +174,8 @@ func fileText(meta *toml.MetaData, s setting, p toml.Primitive) ([]string, error
 	return nil, fmt.Errorf("%s must be %s", s.key, should)
 }
 
-// lineOf finds where a key stands: the decoder tells positions only in errors, so
-// it is given a reason for one. The outer part of a dotted key stands nowhere.
+// lineOf returns the line of a key. The decoder has positions only in its errors, so it is
+// made to fail. The outer part of a dotted key has no line.
 func lineOf(meta *toml.MetaData, in map[string]toml.Primitive, key toml.Key) int {
 	err := meta.PrimitiveDecode(in[key[0]], refuser{})
 	if e, ok := errors.AsType[toml.ParseError](err); ok && e.Position.Line > 0 {
@@ -186,7 +188,7 @@ func lineOf(meta *toml.MetaData, in map[string]toml.Primitive, key toml.Key) int
 	return lineOf(meta, inner, key[1:])
 }
 
-// refuser refuses whatever it is to be decoded from.
+// refuser fails to decode from anything.
 type refuser struct{}
 
 func (refuser) UnmarshalTOML(any) error { return errors.New("refused") }

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/hopmesh/hopmesh/cli/daemon"
 )
 
 // clean removes what the machine's own environment says.
@@ -99,21 +101,9 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _, code := agentConfigOf(t)
-	want := AgentConfig{DataDir: defaultDataDir(), Name: host, Listen: "0.0.0.0:7946", Device: "auto", LogLevel: "info", LogFormat: "text"}
+	want := AgentConfig{DataDir: daemon.DataDir(), Name: host, Listen: "0.0.0.0:7946", Device: "auto", LogLevel: "info", LogFormat: "text"}
 	if code != 0 || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
-func TestDefaultDataDir(t *testing.T) {
-	t.Setenv("XDG_DATA_HOME", "/x")
-	t.Setenv("HOME", "/home/u")
-	want := "/x/hopmesh"
-	if os.Geteuid() == 0 {
-		want = "/var/lib/hopmesh"
-	}
-	if got := defaultDataDir(); got != want {
-		t.Errorf("%s, want %s", got, want)
 	}
 }
 
@@ -168,38 +158,6 @@ func TestWrongConfig(t *testing.T) {
 	}
 }
 
-func TestSizes(t *testing.T) {
-	for in, want := range map[string]uint64{
-		"0": 0, "1": 1, "512B": 512, "1k": 1024, "64GiB": 64 << 30, "64G": 64 << 30, "64gib": 64 << 30, "64 GiB": 64 << 30, "500MB": 500e6, "1.5TiB": 3 << 39,
-		"18446744073709551615": 1<<64 - 1,
-	} {
-		if got, err := parseSize(in); err != nil || got != want {
-			t.Errorf("%q: %d, %v", in, got, err)
-		}
-	}
-	for _, in := range []string{"", "G", "-1", "1X", "1GX", "1iB", "Gi1", "1e3", "0x10", "inf", "NaN", "18446744073709551616", "16777216TiB", "1.5.5G", "1_000", "1 2"} {
-		if got, err := parseSize(in); err == nil {
-			t.Errorf("%q was read as %d", in, got)
-		}
-	}
-	for n, want := range map[uint64]string{0: "-", 1: "1 B", 1023: "1023 B", 1024: "1 KiB", 3 << 29: "1.5 GiB", 64 << 30: "64 GiB", 5000 << 40: "5000 TiB"} {
-		if got := formatSize(n); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
-		}
-	}
-}
-
-func TestEdits(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"abc", "abc", 0}, {"abc", "axc", 1}, {"abc", "ac", 1}, {"kitten", "sitting", 3}} {
-		if got := edits(c.a, c.b); got != c.want {
-			t.Errorf("%s to %s: %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 // FuzzFile reads arbitrary config files: what is accepted is made of settings
 // that exist, and each mistake has a place.
 func FuzzFile(f *testing.F) {
@@ -219,17 +177,6 @@ func FuzzFile(f *testing.F) {
 			if !strings.Contains(string(b), key) {
 				t.Errorf("%q out of %q", key, b)
 			}
-		}
-	})
-}
-
-func FuzzSize(f *testing.F) {
-	for _, s := range []string{"64GiB", "1.5TB", "", "1e9", "KKK", "-0"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if _, err := parseSize(s); err == nil && !strings.ContainsAny(s, "0123456789") {
-			t.Errorf("%q has no number", s)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-// Package cli is the command line: it turns arguments into calls of a daemon's
-// API, and answers into text or JSON. It decides nothing about the mesh; what
-// runs in this process instead of in a daemon is passed in as functions.
+// Package cli is the command line. It turns arguments into calls of a daemon's API, and the
+// answers into text or JSON. Commands that run in this process instead of in a daemon are
+// passed in as functions.
 package cli

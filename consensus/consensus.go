@@ -11,8 +11,8 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 )
 
-// Consensus is this node's part in the mesh's decisions. All methods are safe for
-// concurrent use.
+// Consensus is this node's participation in Raft. All methods are safe for concurrent
+// use.
 type Consensus struct {
 	cfg     Config
 	raft    *raft.Raft
@@ -23,7 +23,7 @@ type Consensus struct {
 	work    work
 
 	ready  atomic.Uint64 // the term before which everything is applied, if this node leads it
-	led    atomic.Int64  // when, in Unix nanoseconds, this node led last, or began to take part
+	led    atomic.Int64  // when this node last led, or began to take part, in Unix nanoseconds
 	hint   chan struct{}
 	spread chan struct{}
 
@@ -32,18 +32,18 @@ type Consensus struct {
 	err      error // set before failed is closed
 }
 
-// State is the plan as this node knows it. It never blocks.
+// State returns the plan as this node knows it. It never blocks.
 func (c *Consensus) State() *plan.State { return c.fsm.state.Load() }
 
-// Changed returns a channel that is closed at the next change of State, Servers,
-// Leader or IsLeader. Take it before reading them, or a change in between is
+// Changed returns a channel that is closed at the next change of State, Servers, Leader
+// or IsLeader. Get the channel before reading them, so that no change in between is
 // missed.
 func (c *Consensus) Changed() <-chan struct{} { return c.changes.wait() }
 
-// Apply changes the plan. It returns the state right after the change, once it is
-// committed and applied here. A refusal is the plan's error and changes nothing;
-// ErrNotLeader means that nothing was done; with ErrUncertain, or when ctx ends,
-// the change may take effect or not.
+// Apply changes the plan and returns the state right after the change, once it is
+// committed and applied here. If the plan refuses the change, Apply returns the plan's
+// error and nothing changes. ErrNotLeader means that nothing was done. After
+// ErrUncertain, or when ctx ends, the change may or may not take effect.
 func (c *Consensus) Apply(ctx context.Context, cmd plan.Command) (*plan.State, error) {
 	if !c.IsLeader() {
 		return nil, ErrNotLeader
@@ -61,7 +61,7 @@ func (c *Consensus) propose(ctx context.Context, cmd plan.Command) (*plan.State,
 		if err := f.Error(); err != nil {
 			return outcome{}, err
 		}
-		o, _ := f.Response().(outcome) // the FSM answers nothing else
+		o, _ := f.Response().(outcome) // the FSM returns nothing else
 		return o, nil
 	})
 	if err != nil {
@@ -74,14 +74,14 @@ func (c *Consensus) propose(ctx context.Context, cmd plan.Command) (*plan.State,
 	return got.state, nil
 }
 
-// Leader is the id of the node that leads, as far as this one knows; or "".
+// Leader returns the id of the leader as far as this node knows, or "".
 func (c *Consensus) Leader() string {
 	_, id := c.raft.LeaderWithID()
 	return string(id)
 }
 
-// Silence is for how long this node has heard nothing of a leader. One that leads hears
-// itself.
+// Silence returns how long this node has not heard from a leader. It is zero on the
+// leader itself.
 func (c *Consensus) Silence() time.Duration {
 	if c.raft.State() == raft.Leader {
 		return 0
@@ -93,24 +93,24 @@ func (c *Consensus) Silence() time.Duration {
 	return time.Since(last)
 }
 
-// IsLeader says whether this node leads and has applied everything that was
-// committed before it came to, so that State may be trusted.
+// IsLeader reports whether this node leads and has applied everything committed before
+// its term, so that its State is current.
 func (c *Consensus) IsLeader() bool {
 	return c.raft.State() == raft.Leader && c.ready.Load() == c.raft.CurrentTerm()
 }
 
-// Term is Raft's term: it grows with every election.
+// Term returns Raft's term, which grows with every election.
 func (c *Consensus) Term() uint64 { return c.raft.CurrentTerm() }
 
-// Barrier waits until everything that was committed before is applied. Only the
-// leader can.
+// Barrier waits until everything that was committed before is applied. It returns an
+// error unless this node leads.
 func (c *Consensus) Barrier(ctx context.Context) error {
 	return c.await(ctx, func() raft.Future { return c.raft.Barrier(patience(ctx)) })
 }
 
-// Servers lists Raft's own configuration, in no order that means anything.
+// Servers returns Raft's own configuration, in no particular order.
 func (c *Consensus) Servers() []plan.Server {
-	// Its future is answered already; it can't fail.
+	// This future is already complete and cannot fail.
 	all := c.raft.GetConfiguration().Configuration().Servers
 	list := make([]plan.Server, 0, len(all))
 	for _, s := range all {
@@ -119,17 +119,18 @@ func (c *Consensus) Servers() []plan.Server {
 	return list
 }
 
-// AppliedIndex is how far this node has followed the log.
+// AppliedIndex returns the index of the last log entry applied on this node.
 func (c *Consensus) AppliedIndex() uint64 { return c.raft.AppliedIndex() }
 
-// Hint asks the leader's loop, if it runs here, for a round soon. It never blocks.
+// Hint asks the leader's loop, if it runs on this node, for a round soon. It never
+// blocks.
 func (c *Consensus) Hint() { nudge(c.hint) }
 
-// Failed is closed when this node can't follow the plan any more; Err then says
-// why.
+// Failed returns a channel that is closed when this node can no longer follow the plan.
+// Err then returns the cause.
 func (c *Consensus) Failed() <-chan struct{} { return c.failed }
 
-// Err is nil until Failed is closed.
+// Err returns nil until Failed is closed, then the cause.
 func (c *Consensus) Err() error {
 	select {
 	case <-c.failed:
@@ -146,7 +147,7 @@ func (c *Consensus) fail(err error) {
 	})
 }
 
-// nudge puts a token into a channel that holds one.
+// nudge sends a token to a channel of capacity one unless one is already there.
 func nudge(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -154,7 +155,7 @@ func nudge(ch chan struct{}) {
 	}
 }
 
-// patience is how long Raft may take to accept a request.
+// patience returns how long Raft may take to accept a request.
 func patience(ctx context.Context) time.Duration {
 	const most = 10 * time.Second
 	if d, ok := ctx.Deadline(); ok {
@@ -169,17 +170,16 @@ func (c *Consensus) await(ctx context.Context, ask func() raft.Future) error {
 	return err
 }
 
-// calls counts the requests to Raft that are under way. Raft answers all it has
-// accepted as long as it runs, but not all of them once it is told to stop, so it
-// is told only when they are done.
+// calls counts the requests to Raft under way. Raft answers every accepted request
+// while it runs, but not all of them once it shuts down. So it is shut down only when
+// they are done.
 type calls struct {
 	mu     sync.Mutex
 	closed bool
 	wg     sync.WaitGroup
 }
 
-// call runs a request to Raft, which may block, and stops waiting for it when ctx
-// ends.
+// call runs a request to Raft, which may block, and stops waiting for it when ctx ends.
 func call[T any](ctx context.Context, c *calls, ask func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -205,7 +205,7 @@ func call[T any](ctx context.Context, c *calls, ask func() (T, error)) (T, error
 	}
 }
 
-// close lets no more requests in.
+// close refuses further requests.
 func (c *calls) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,33 +20,33 @@ import (
 )
 
 const (
-	// segmentSize is that of the log's files, which are allocated in full. A plan's
+	// segmentSize is the size of the log's files, which are allocated in full. A plan's
 	// log rarely fills one.
 	segmentSize = 4 << 20
-	// keepSnapshots is one more than needed, in case the newest can't be read.
+	// keepSnapshots is one more than needed, in case the newest is unreadable.
 	keepSnapshots = 2
 )
 
 var errUnwritable = errors.New("the plan can't be kept")
 
-// DiskStores opens what is under dir, or begins it. Everything is read once, so
-// that damage is found now: ErrDamaged, in a sentence for the user. Only one
-// process may have dir open.
+// DiskStores opens the stores under dir, creating them if necessary. It reads
+// everything once so that damage is found now; the error is then ErrDamaged, worded for
+// the user. Only one process may have dir open.
 func DiskStores(dir string, log *slog.Logger) (Stores, error) {
 	s, err := openDisk(dir, log, time.Second)
 	switch {
 	case err == nil, errors.Is(err, plan.ErrUnknownCommand):
 	case errors.Is(err, errUnwritable), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
-		err = fmt.Errorf("no place for the plan in %s (%w): make room and give this user the right to write there, or name another --data-dir", dir, err)
+		err = fmt.Errorf("no place for the plan in %s (%w): make room and give this user the right to write there, or name another {agent.data-dir}", dir, err)
 	default:
-		err = fmt.Errorf("the plan's log in %s %w (%w): this node may have promised what it has lost, so move its whole data directory away, run `hopmesh force-leave` for it on another node, and join anew with a fresh token",
+		err = fmt.Errorf("the plan's log in %s %w (%w): this node may have promised what it has lost, so move its whole data directory away, run {force-leave} for it on another node, and join anew with a fresh token",
 			dir, ErrDamaged, err)
 	}
 	return s, err
 }
 
-// openDisk turns a panic into an error: the log's index is a file mapped into
-// memory, and where it was cut short, reading it is a fault.
+// openDisk opens the stores and turns a panic into an error: the log's index is a
+// memory-mapped file, and reading a truncated one faults.
 func openDisk(dir string, log *slog.Logger, markEvery time.Duration) (s Stores, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	meta := new(metadb.BoltMetaDB)
@@ -75,7 +75,7 @@ func openDisk(dir string, log *slog.Logger, markEvery time.Duration) (s Stores, 
 	return Stores{Log: marked, Stable: w, Snapshots: snapshots, Close: marked.Close}, nil
 }
 
-// prepare makes the directories, both for this user alone.
+// prepare creates the directories, accessible to this user only.
 func prepare(dir, files string, log hclog.Logger) (raft.SnapshotStore, error) {
 	snapshots := filepath.Join(dir, "snapshots") // Raft's name for it
 	err := errors.Join(os.MkdirAll(files, 0o700), os.MkdirAll(snapshots, 0o700))
@@ -92,7 +92,7 @@ func prepare(dir, files string, log hclog.Logger) (raft.SnapshotStore, error) {
 	return store, nil
 }
 
-// dropUnfinished removes what a crash left of a snapshot being written.
+// dropUnfinished removes partly written snapshots left by a crash.
 func dropUnfinished(dir string) error {
 	list, err := os.ReadDir(dir)
 	if err != nil {

@@ -291,7 +291,7 @@ func TestNoPlaceForThePlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := DiskStores(filepath.Join(file, "raft"), discard())
-	if !errors.Is(err, errUnwritable) || errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "--data-dir") {
+	if !errors.Is(err, errUnwritable) || errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "{agent.data-dir}") {
 		t.Fatalf("%v", err)
 	}
 }

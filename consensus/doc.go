@@ -1,6 +1,6 @@
-// Package consensus agrees on the plan through Raft: it keeps the log, elects a
-// leader, applies what is committed to plan.State, and sees to it that the right
-// nodes vote. It is neither a network nor a membership list: how nodes are
-// reached and who is alive, it is told through Config. What the plan means is
-// package plan's. DESIGN.md says why things are as they are.
+// Package consensus replicates the plan through Raft: it keeps the log, elects a
+// leader, applies committed commands to plan.State, and decides which nodes vote. It is
+// neither a network nor a membership list: the transport and the liveness of nodes come
+// in through Config. The meaning of the plan belongs to package plan. DESIGN.md gives
+// the reasons.
 package consensus

@@ -10,14 +10,13 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 )
 
-// fsm brings what Raft commits to the plan's functions. Raft calls Apply,
-// Snapshot and StoreConfiguration from one goroutine, Restore before that
-// starts or from it.
+// fsm applies the entries that Raft commits to the plan. Raft calls Apply, Snapshot and
+// StoreConfiguration from one goroutine, and Restore before that starts or from it.
 type fsm struct {
 	state   atomic.Pointer[plan.State]
 	changed func()
 	fail    func(error)
-	broken  error // why nothing can be applied any more
+	broken  error // why nothing more can be applied
 }
 
 var (
@@ -31,7 +30,7 @@ func newFSM(changed func(), fail func(error)) *fsm {
 	return f
 }
 
-// outcome is what Apply answers to the node that proposed the command.
+// outcome is Apply's result for the node that proposed the command.
 type outcome struct {
 	state *plan.State
 	err   error
@@ -51,15 +50,15 @@ func (f *fsm) Apply(l *raft.Log) any {
 	return outcome{next, err}
 }
 
-// stop keeps this node from applying and snapshotting anything more: its state
-// would no longer be everybody's.
+// stop keeps this node from applying or snapshotting anything more, because its state
+// would diverge from the other nodes'.
 func (f *fsm) stop(err error) {
 	f.broken = err
 	f.fail(err)
 }
 
-// StoreConfiguration is here so that snapshots may follow a change of voters
-// without a command in between.
+// StoreConfiguration exists so that a snapshot may follow a change of voters without a
+// command in between.
 func (f *fsm) StoreConfiguration(uint64, raft.Configuration) { f.changed() }
 
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
@@ -90,7 +89,7 @@ func readSnapshot(from io.Reader) (*plan.State, error) {
 	return plan.UnmarshalSnapshot(b)
 }
 
-// snapshot is a state to be written, whatever is applied meanwhile.
+// snapshot is an immutable state to be written, whatever is applied meanwhile.
 type snapshot struct{ state *plan.State }
 
 func (s snapshot) Persist(to raft.SnapshotSink) error {

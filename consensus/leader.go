@@ -13,15 +13,15 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 )
 
-// roundEvery is how often the leader looks at everything, hint or not: hints may
-// be lost, rounds are not.
+// roundEvery is the interval of the leader's rounds. They do not depend on hints, which
+// may be lost.
 const roundEvery = time.Second
 
 var errDeposed = errors.New("this node no longer leads")
 
-// watchLeadership is the one consumer of Raft's leadership channel, which holds
-// the latest value only: a second true in a row means lost and won again. One
-// term's work has ended before the next one's begins.
+// watchLeadership is the only consumer of Raft's leadership channel, which holds just
+// the latest value: a second true in a row means that leadership was lost and won
+// again. The work of one term ends before that of the next begins.
 func (c *Consensus) watchLeadership() {
 	stop := func() {}
 	defer func() { stop() }()
@@ -40,7 +40,7 @@ func (c *Consensus) watchLeadership() {
 	}
 }
 
-// beginTerm starts the leader's work and returns what ends it.
+// beginTerm starts the leader's work and returns the function that ends it.
 func (c *Consensus) beginTerm() (end func()) {
 	c.setTimeouts(beatOfLeaders)
 	ctx, cancel := context.WithCancelCause(c.work.ctx)
@@ -55,8 +55,8 @@ func (c *Consensus) beginTerm() (end func()) {
 	}
 }
 
-// setTimeouts changes what Raft goes by from now on: as a leader for the pace of
-// heartbeats, as a follower for its patience.
+// setTimeouts changes Raft's timeouts at run time: for a leader the heartbeat interval,
+// for a follower the election timeout.
 func (c *Consensus) setTimeouts(d time.Duration) {
 	conf := c.raft.ReloadableConfig()
 	conf.HeartbeatTimeout, conf.ElectionTimeout = d, d
@@ -70,7 +70,7 @@ func (c *Consensus) lead(ctx context.Context) {
 	defer tick.Stop()
 	for failures := 0; !c.establish(ctx); {
 		if failures++; failures == 3 {
-			// A leader that can't begin had better be another.
+			// A leader that cannot begin its term had better be replaced.
 			c.cfg.Log.Warn("could not begin to lead; handing over", "err", c.HandOver(ctx))
 			failures = 0
 		}
@@ -96,7 +96,7 @@ func (c *Consensus) lead(ctx context.Context) {
 }
 
 // establish waits until everything committed before is applied, and writes the
-// founder's first entry if there is none.
+// founder's first entry if there is none. It reports whether that succeeded.
 func (c *Consensus) establish(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -116,8 +116,8 @@ func (c *Consensus) establish(ctx context.Context) bool {
 	return true
 }
 
-// spreadCommits follows each burst of changes with a barrier, because followers
-// learn that an entry is committed from what comes after it.
+// spreadCommits follows each burst of changes with a barrier, because followers learn
+// that an entry is committed only from a later message.
 func (c *Consensus) spreadCommits(ctx context.Context) {
 	for {
 		select {
@@ -134,9 +134,9 @@ func (c *Consensus) spreadCommits(ctx context.Context) {
 	}
 }
 
-// HandOver makes another voter lead, if this node does: one that is alive and not
-// about to leave. On another node it does nothing. ErrNoSuccessor means that there
-// is nobody.
+// HandOver transfers leadership to another voter that is alive and not about to leave.
+// If this node does not lead, it does nothing. It returns ErrNoSuccessor if there is no
+// such voter.
 func (c *Consensus) HandOver(ctx context.Context) error {
 	if c.raft.State() != raft.Leader {
 		return nil
@@ -158,7 +158,7 @@ func (c *Consensus) HandOver(ctx context.Context) error {
 }
 
 // successors lists the voters that could lead, the longest alive first. Raft's own
-// choice would be the one with the longest log, dead or alive.
+// choice would be the voter with the longest log, whether alive or not.
 func (c *Consensus) successors() []string {
 	type voter struct {
 		id    string

@@ -8,20 +8,20 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// newLogger gives Raft a logger that writes to log. Levels are kept; what Raft
-// calls trace is below debug.
+// newLogger returns a logger for Raft that writes to log. Levels are kept; Raft's trace
+// level maps below debug.
 func newLogger(log *slog.Logger) hclog.Logger {
 	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{Level: hclog.Off})
 	l.RegisterSink(sink{log})
 	return l
 }
 
-// sink writes what hclog would have written.
+// sink forwards hclog's records to slog.
 type sink struct{ log *slog.Logger }
 
 var _ hclog.SinkAdapter = sink{}
 
-// Accept is called from any of Raft's goroutines.
+// Accept may be called from any of Raft's goroutines.
 func (s sink) Accept(name string, level hclog.Level, msg string, args ...any) {
 	to := slogLevel(level)
 	ctx := context.Background()
@@ -29,7 +29,8 @@ func (s sink) Accept(name string, level hclog.Level, msg string, args ...any) {
 		return
 	}
 	for i, a := range args {
-		// A Format is printf's arguments, to be printed only if somebody reads it.
+		// An hclog.Format holds printf arguments; format them only if the record is
+		// read.
 		if f, ok := a.(hclog.Format); ok && len(f) > 0 {
 			args[i] = fmt.Sprintf(fmt.Sprint(f[0]), f[1:]...)
 		}

@@ -10,11 +10,11 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 )
 
-// markedLog is a log that notices when its end is missing. The log itself takes
-// an end that was cut off for one that was never written, and a voter that
-// forgets what it acknowledged breaks Raft's promise. So the highest index is
-// noted beside the votes: at open and close, and once a second while the log
-// grows, because noting it each time would double the cost of an entry.
+// markedLog is a log that detects the loss of its tail. The log itself cannot
+// distinguish a truncated tail from one never written, and a voter that forgets
+// acknowledged entries breaks Raft's safety. So the highest index is stored beside the
+// votes: at open and close, and once a second while the log grows. Storing it with each
+// entry would double an entry's cost.
 type markedLog struct {
 	*wal.WAL
 	every time.Duration
@@ -42,9 +42,9 @@ func newMarkedLog(w *wal.WAL, snapshots raft.SnapshotStore, every time.Duration)
 	}
 	l := &markedLog{WAL: w, every: every, mark: mark}
 	if found.last > 0 && found.last < found.snapshot {
-		// A crash came between the arrival of a snapshot and the removal of what it
-		// replaces. Raft would now append after the snapshot, and the log refuse the
-		// gap for ever.
+		// A crash came between the arrival of a snapshot and the removal of the entries
+		// that it replaces. Raft would now append after the snapshot, and the log would
+		// refuse the gap for ever.
 		if err := l.DeleteRange(found.first, found.last); err != nil {
 			return nil, err
 		}
@@ -52,11 +52,12 @@ func newMarkedLog(w *wal.WAL, snapshots raft.SnapshotStore, every time.Duration)
 	return l, l.note(max(found.last, found.snapshot))
 }
 
-// extent is which entries there are: first and last are 0 if the log is empty,
-// snapshot is the last that the newest readable snapshot covers.
+// extent is the range of entries that exist: first and last are 0 if the log is empty,
+// snapshot is the last index covered by the newest readable snapshot.
 type extent struct{ first, last, snapshot uint64 }
 
-// verify reads everything there is.
+// verify reads every entry and snapshot, and returns an error if any is damaged or the
+// log ends before mark.
 func verify(log raft.LogStore, snapshots raft.SnapshotStore, mark uint64) (found extent, err error) {
 	meta, _, err := newestSnapshot(snapshots)
 	if err != nil {
@@ -86,7 +87,7 @@ func verify(log raft.LogStore, snapshots raft.SnapshotStore, mark uint64) (found
 			return found, fmt.Errorf("entry %d calls itself %d", i, entry.Index)
 		}
 		if entry.Type == raft.LogConfiguration {
-			raft.DecodeConfiguration(entry.Data) // panics if it can't, see openDisk
+			raft.DecodeConfiguration(entry.Data) // panics if it is malformed, see openDisk
 		}
 	}
 	return found, nil
@@ -106,7 +107,7 @@ func (l *markedLog) StoreLogs(logs []*raft.Log) error {
 	return l.note(logs[len(logs)-1].Index)
 }
 
-// DeleteRange lowers the mark first where the end of the log goes.
+// DeleteRange lowers the mark first if the tail of the log is deleted.
 func (l *markedLog) DeleteRange(from, to uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +123,7 @@ func (l *markedLog) DeleteRange(from, to uint64) error {
 	return l.WAL.DeleteRange(from, to)
 }
 
-// note is called with mu held, or before the log is shared.
+// note stores the mark. It is called with mu held, or before the log is shared.
 func (l *markedLog) note(last uint64) error {
 	l.wrote = time.Now()
 	if last == l.mark {

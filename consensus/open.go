@@ -17,8 +17,8 @@ type work struct {
 	wg     sync.WaitGroup
 }
 
-// Open starts taking part, from what the stores remember. It returns at once:
-// Changed tells when a leader is known.
+// Open starts Raft from the state in the stores. It returns at once; Changed fires when
+// a leader is known.
 func Open(cfg Config) (*Consensus, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -51,14 +51,14 @@ func (c *Consensus) start(conf *raft.Config) error {
 	}
 	r, err := raft.NewRaft(conf, c.fsm, s.Log, s.Stable, s.Snapshots, c.net)
 	if c.Err() != nil {
-		return c.Err() // what Raft says of it is less to the point
+		return c.Err() // Raft's own error is less precise
 	}
 	if err != nil {
 		return fmt.Errorf("start raft: %w", err)
 	}
 	c.raft = r
-	// The filter runs in Raft's own goroutine and passes nothing on: no channel, so
-	// none that can fill up.
+	// The filter runs in Raft's own goroutine and forwards nothing, so no channel can
+	// fill up.
 	r.RegisterObserver(raft.NewObserver(nil, false, func(o *raft.Observation) bool {
 		if _, ok := o.Data.(raft.LeaderObservation); ok {
 			c.changes.fire()
@@ -68,19 +68,19 @@ func (c *Consensus) start(conf *raft.Config) error {
 	return nil
 }
 
-// drainTimeout bounds how long Close waits for requests under way. A leader
-// without a majority drops them within half a second.
+// drainTimeout bounds how long Close waits for requests under way. A leader without a
+// majority drops them within half a second.
 const drainTimeout = 2 * time.Second
 
-// Close stops taking part: Raft, its transport with every stream, then the
-// stores. It takes no longer than ctx lasts, whatever Raft does. Leadership is not
-// handed over; see HandOver.
+// Close stops Raft and its transport with every stream, then closes the stores. It
+// returns by the time ctx ends, whatever Raft does. It does not transfer leadership;
+// see HandOver.
 func (c *Consensus) Close(ctx context.Context) error {
 	c.calls.close()
 	c.work.cancel(ErrClosed)
 	drain, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
-	// What is left then ends with Raft, or is abandoned with it.
+	// Requests still under way then end with Raft, or are abandoned with it.
 	_ = within(drain, c.work.wg.Wait)
 	_ = within(drain, c.calls.wg.Wait)
 
@@ -99,7 +99,7 @@ func (c *Consensus) Close(ctx context.Context) error {
 	return errors.Join(stopped, err, c.cfg.Stores.Close())
 }
 
-// within runs wait, and stops waiting for it when ctx ends.
+// within runs wait, and returns an error if ctx ends first.
 func within(ctx context.Context, wait func()) error {
 	done := make(chan struct{})
 	go func() {

@@ -9,10 +9,10 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 )
 
-// Recover makes voters the only ones that decide, after more than half were lost
-// for good. It is run on every survivor with the same voters while all are
-// stopped. Every entry of this node's log becomes committed, whether it was before
-// or not. The caller closes the stores.
+// Recover makes voters the only voting nodes, after more than half were lost for good.
+// It is run on every survivor with the same voters while all are stopped. Every entry
+// of this node's log becomes committed, whether it was before or not. The caller closes
+// the stores.
 func Recover(stores Stores, id string, voters []string, log *slog.Logger) error {
 	hlog := newLogger(log)
 	conf := raftConfig(id, hlog)
@@ -30,7 +30,7 @@ func Recover(stores Stores, id string, voters []string, log *slog.Logger) error 
 	var next raft.Configuration
 	for _, v := range voters {
 		if _, in := state.Members[v]; !in {
-			return fmt.Errorf("%s: %w in this node's plan: name the ids that `hopmesh members` shows; a node that is too far behind to know them needs no recovery", v, plan.ErrNoMember)
+			return fmt.Errorf("%s: %w in this node's plan: name the ids that {members} shows; a node that is too far behind to know them needs no recovery", v, plan.ErrNoMember)
 		}
 		next.Servers = append(next.Servers, server(v, raft.Voter))
 	}
@@ -48,8 +48,8 @@ func Recover(stores Stores, id string, voters []string, log *slog.Logger) error 
 	return nil
 }
 
-// replay computes the plan from snapshot and log, as recovery will, and changes
-// nothing.
+// replay computes the plan from snapshot and log as recovery will, without changing
+// anything.
 func replay(stores Stores) (*plan.State, error) {
 	var broken error
 	f := newFSM(func() {}, func(err error) { broken = err })
@@ -80,8 +80,8 @@ func replay(stores Stores) (*plan.State, error) {
 	return f.state.Load(), broken
 }
 
-// newestSnapshot reads the newest snapshot that can be read, as Raft will when it
-// starts. The meta data is nil if there is none.
+// newestSnapshot reads the newest readable snapshot, as Raft will when it starts. The
+// metadata is nil if there is none.
 func newestSnapshot(store raft.SnapshotStore) (*raft.SnapshotMeta, *plan.State, error) {
 	list, err := store.List()
 	if err != nil {

@@ -2,7 +2,7 @@ package consensus
 
 import "sync"
 
-// A signal wakes everybody who waits, each time it fires.
+// signal wakes all waiters each time it fires.
 type signal struct {
 	mu sync.Mutex
 	ch chan struct{}

@@ -4,7 +4,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Stores is what a node must not forget: the log, its votes, and snapshots of the
+// Stores is the state a node must not lose: the log, its votes, and snapshots of the
 // plan.
 type Stores struct {
 	Log       raft.LogStore
@@ -13,8 +13,8 @@ type Stores struct {
 	Close     func() error
 }
 
-// MemoryStores forget when the process ends. They survive Close, so that a test
-// may stop a node and start it again.
+// MemoryStores returns stores that live as long as the process. They survive Close, so
+// a test may stop a node and start it again.
 func MemoryStores() Stores {
 	s := raft.NewInmemStore()
 	return Stores{Log: s, Stable: s, Snapshots: raft.NewInmemSnapshotStore(), Close: func() error { return nil }}

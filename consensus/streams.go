@@ -8,9 +8,10 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// streams is the Layer as Raft's transport sees it. It remembers what is open,
-// because the transport, when it closes, leaves accepted streams to handlers that
-// wait for them for ever, and waits itself for dials to peers that are gone.
+// streams presents the Layer to Raft's transport and tracks the open streams. When the
+// transport closes, it leaves accepted streams to handlers that wait on them for ever,
+// and waits itself for dials to peers that are gone; closing the streams here ends
+// both.
 type streams struct {
 	Layer
 
@@ -26,7 +27,7 @@ func newStreams(l Layer) *streams {
 	return &streams{Layer: l, open: map[*stream]struct{}{}, closed: make(chan struct{})}
 }
 
-// Accept is the transport's alone.
+// Accept is called by the transport only.
 func (s *streams) Accept() (net.Conn, error) {
 	c, err := s.Layer.Accept()
 	if err != nil {
@@ -35,8 +36,8 @@ func (s *streams) Accept() (net.Conn, error) {
 	return s.keep(c)
 }
 
-// Dial gives up at once when the streams are closed; the dial itself then ends by
-// its timeout, or when the owner of the Layer closes what is below.
+// Dial returns at once when the streams are closed. The underlying dial then ends by
+// its timeout, or when the owner of the Layer closes the network.
 func (s *streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	type result struct {
 		conn net.Conn
@@ -94,7 +95,7 @@ func (s *streams) Close() error {
 	return s.Layer.Close()
 }
 
-// A stream is one that Close knows of.
+// stream is one stream tracked for Close.
 type stream struct {
 	net.Conn
 	of *streams

@@ -11,20 +11,19 @@ import (
 )
 
 const (
-	// changeTimeout bounds one change of the voters, probes and preparation
-	// included.
+	// changeTimeout bounds one change of the voters, including probes and preparation.
 	changeTimeout = 10 * time.Second
-	// probeTimeout bounds how long a node may take to say how far it is.
+	// probeTimeout bounds how long a node may take to answer a probe.
 	probeTimeout = time.Second
-	// maxProbes is how many nodes are asked at once. Five at most will vote.
+	// maxProbes is how many nodes are probed at once. At most five will vote.
 	maxProbes = 8
-	// maxLag is how many entries behind still counts as caught up: what one message
-	// of Raft's carries.
+	// maxLag is how many entries behind still counts as caught up: as many as one Raft
+	// message carries.
 	maxLag = 64
 )
 
-// arrangeVoters makes at most one change of Raft's configuration, and asks for the
-// next round soon if it did.
+// arrangeVoters makes at most one change of Raft's configuration. If it made one, it
+// requests the next round soon.
 func (c *Consensus) arrangeVoters(ctx context.Context, w *watch) {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
@@ -32,7 +31,8 @@ func (c *Consensus) arrangeVoters(ctx context.Context, w *watch) {
 	health := w.look(state, servers, c.cfg.ID, time.Now())
 	change, due := plan.NextChange(state, servers, c.cfg.ID, health)
 	if due && change.Action == plan.Promote {
-		// So far every live node was taken for caught up. Now that it matters, ask.
+		// Until here every live node was assumed to be caught up. Now it matters, so
+		// ask.
 		c.probe(ctx, servers, health)
 		change, due = plan.NextChange(state, servers, c.cfg.ID, health)
 	}
@@ -68,11 +68,11 @@ func (c *Consensus) change(ctx context.Context, change plan.Change) error {
 	case plan.Remove:
 		return c.await(ctx, func() raft.Future { return c.raft.RemoveServer(id, 0, patience(ctx)) })
 	}
-	return c.HandOver(ctx) // plan.Transfer
+	return c.HandOver(ctx) // for plan.Transfer
 }
 
-// probe asks the live non-voters how far they are. Those that are behind, do not
-// answer or were not asked are not caught up.
+// probe asks the live non-voters for their applied index. Those that lag, do not answer
+// or were not asked do not count as caught up.
 func (c *Consensus) probe(ctx context.Context, servers []plan.Server, health map[string]plan.Health) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -105,9 +105,9 @@ func (c *Consensus) probe(ctx context.Context, servers []plan.Server, health map
 	}
 }
 
-// watch is what one leader has seen of the others. Gossip may know nothing of a
-// node that failed before this one started; then it counts as failed since this
-// leader first looked.
+// watch records how long one leader has seen the other nodes alive or failed. Gossip
+// may not know a node that failed before this one started; such a node counts as failed
+// since this leader first looked.
 type watch struct {
 	health func(id string) (alive bool, since time.Duration)
 	down   map[string]time.Time
@@ -117,7 +117,7 @@ func newWatch(health func(string) (bool, time.Duration)) *watch {
 	return &watch{health: health, down: map[string]time.Time{}}
 }
 
-// look takes everybody alive for caught up; see probe.
+// look assumes that every live node is caught up; see probe.
 func (w *watch) look(state *plan.State, servers []plan.Server, self string, now time.Time) map[string]plan.Health {
 	ids := map[string]bool{}
 	for id := range state.Members {

@@ -12,8 +12,11 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/graph/cora"
 	"github.com/hopmesh/hopmesh/engine/graph/read"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // A GPU trains many more epochs in the time of the emulator's few.
@@ -57,22 +60,22 @@ func coraShards(t *testing.T) []*graph.Shard {
 // batches with few neighbours.
 func TestCoraIsTheProcessors(t *testing.T) {
 	shards := coraShards(t)
-	batches := train.DefaultRecipe("sage")
+	batches := recipe.DefaultRecipe("sage")
 	batches.Batch, batches.Fanouts, batches.Model.Hidden = 64, []int{5, 3}, 16
-	whole := train.DefaultRecipe("gcn")
+	whole := recipe.DefaultRecipe("gcn")
 	whole.Model.Hidden = 16
-	for _, r := range []train.Recipe{batches, whole} {
+	for _, r := range []recipe.Recipe{batches, whole} {
 		r.Epochs, r.EvalEvery, r.Seed = *epochs, *epochs, 1
 		r.Features = "row"
-		var told [2][]train.Epoch
+		var reports [2][]trained.Epoch
 		for i, open := range []func(int) (tensor.Device, error){nil, func(int) (tensor.Device, error) { return Open("cuda:0") }} {
-			_, err := train.Run(t.Context(), r, shards, train.Options{Threads: 2, Device: open, Report: func(e train.Epoch) { told[i] = append(told[i], e) }})
+			_, err := train.Run(t.Context(), r, shards, train.Options{Strategies: strategies.All, Threads: 2, Device: open, Report: func(e trained.Epoch) { reports[i] = append(reports[i], e) }})
 			if err != nil {
 				t.Fatalf("%s: %v", r.Model.Model, err)
 			}
 		}
-		for i, want := range told[0] {
-			got := told[1][i]
+		for i, want := range reports[0] {
+			got := reports[1][i]
 			if math.Abs(got.Loss-want.Loss) > 1e-3*want.Loss {
 				t.Errorf("%s, epoch %d: the loss is %.6f, and the processor's %.6f", r.Model.Model, i+1, got.Loss, want.Loss)
 			}
@@ -80,10 +83,10 @@ func TestCoraIsTheProcessors(t *testing.T) {
 				t.Errorf("%s, epoch %d: %d rows and %d edges, and the processor's %d and %d", r.Model.Model, i+1, got.Rows, got.Edges, want.Rows, want.Edges)
 			}
 		}
-		got, want := told[1][*epochs-1], told[0][*epochs-1]
+		got, want := reports[1][*epochs-1], reports[0][*epochs-1]
 		t.Logf("%s: epoch %d: loss %.6f, the processor's %.6f", r.Model.Model, *epochs, got.Loss, want.Loss)
-		if math.Abs(got.Eval.Test.Accuracy-want.Eval.Test.Accuracy) > 0.02 {
-			t.Errorf("%s: test accuracy %.3f, and the processor's %.3f", r.Model.Model, got.Eval.Test.Accuracy, want.Eval.Test.Accuracy)
+		if math.Abs(got.Scores.Test.Accuracy-want.Scores.Test.Accuracy) > 0.02 {
+			t.Errorf("%s: test accuracy %.3f, and the processor's %.3f", r.Model.Model, got.Scores.Test.Accuracy, want.Scores.Test.Accuracy)
 		}
 	}
 }

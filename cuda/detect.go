@@ -8,25 +8,24 @@ import (
 )
 
 var (
-	// ErrNoGPU says that a GPU was asked for and cannot be had.
+	// ErrNoGPU means that a GPU was requested and none is usable.
 	ErrNoGPU = errors.New("no GPU can be used")
-	// ErrDevice says that what was asked for is no device.
+	// ErrDevice means that the requested device name is invalid.
 	ErrDevice = errors.New("no such device")
 )
 
-// A candidate is a GPU of this machine: its name, and why it can't be computed on
-// if it can't.
+// candidate is a GPU of this machine: its name, and why it is unusable, if it is.
 type candidate struct {
 	name  string
 	wrong error
 }
 
-// Detect turns what the operator wants into the device that this node uses, and
-// says why it is that one. want is auto, cpu, cuda or cuda:N.
+// Detect chooses the device that this node computes on, and returns the reason for the
+// choice. want is auto, cpu, cuda or cuda:N.
 func Detect(want string) (device, reason string, err error) { return detect(want, candidates) }
 
-// detect asks look for GPUs, by their numbers, only if one would be used. Its
-// error says why there is none to choose from.
+// detect calls look to list the GPUs only if one would be used. look returns an error if
+// there is none to choose from.
 func detect(want string, look func() ([]candidate, error)) (device, reason string, err error) {
 	if want == "cpu" {
 		return "cpu", "the processor was asked for", nil
@@ -49,7 +48,7 @@ func detect(want string, look func() ([]candidate, error)) (device, reason strin
 	return "cuda:" + strconv.Itoa(n), list[n].name + " was asked for", nil
 }
 
-// number is that of the GPU that is wanted: cuda is the first.
+// number returns the number of the requested GPU; cuda is the first one.
 func number(want string) (int, error) {
 	kind, text, numbered := strings.Cut(want, ":")
 	n, err := strconv.ParseUint(text, 10, 8)
@@ -59,8 +58,8 @@ func number(want string) (int, error) {
 	return int(n), nil
 }
 
-// best is the first GPU that can be computed on, or else the processor. none says
-// why there is none to choose from.
+// best returns the first usable GPU, or else the CPU. none is the reason if the list is
+// empty.
 func best(list []candidate, none error) (device, reason string) {
 	if none == nil {
 		none = usable(list, 0)

@@ -17,8 +17,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // trainsOn is the variable of a process of these tests that trains on this device.
@@ -26,7 +30,7 @@ const trainsOn = "CUDA_TEST_TRAINS_ON"
 
 func TestMain(m *testing.M) {
 	if device := os.Getenv(trainsOn); device != "" {
-		if err := json.NewEncoder(os.Stdout).Encode(trained(device)); err != nil {
+		if err := json.NewEncoder(os.Stdout).Encode(trainedOn(device)); err != nil {
 			os.Exit(1)
 		}
 		return
@@ -43,7 +47,7 @@ type training struct {
 	Losses           []float64 // of the epochs that are told of, the last time
 }
 
-func trained(want string) (t training) {
+func trainedOn(want string) (t training) {
 	var err error
 	if t.Detected, t.Reason, err = Detect(want); err != nil {
 		t.Error = err.Error()
@@ -81,14 +85,14 @@ func (t *training) train(dir string) error {
 		defer s.Close()
 		shards = append(shards, s)
 	}
-	r := train.DefaultRecipe("sage")
+	r := recipe.DefaultRecipe("sage")
 	r.Model.Hidden, r.Epochs, r.Batch, r.Fanouts, r.Seed = 8, 2, 60, []int{3, 3}, 1
-	o := train.Options{Threads: 1, Dir: filepath.Join(dir, "run"), Dataset: "d", Resume: true, Interval: 1}
-	o.Report = func(e train.Epoch) { t.Losses = append(t.Losses, e.Loss) }
+	o := train.Options{Strategies: strategies.All, Threads: 1, Dir: filepath.Join(dir, "run"), Dataset: "d", Resume: true, Interval: 1}
+	o.Report = func(e trained.Epoch) { t.Losses = append(t.Losses, e.Loss) }
 	name := t.Detected
 	o.Device = func(int) (tensor.Device, error) { return Open(name) }
 	_, err = train.Run(context.Background(), r, shards, o)
-	broken, is := errors.AsType[*train.Broken](err)
+	broken, is := errors.AsType[*slot.Broken](err)
 	if !is {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// The least that the kernels are made for: PTX 8.0, which drivers for CUDA 12.0
-// know first, for compute capability 8.0.
+// The minimum versions for the kernels: PTX 8.0, which drivers for CUDA 12.0 support
+// first, and compute capability 8.0.
 const (
 	leastVersion = 12000
 	leastMajor   = 8
@@ -23,7 +23,7 @@ func candidates() ([]candidate, error) {
 	return choice(found, err)
 }
 
-// choice is what to make of what Probe found.
+// choice converts the result of Probe to candidates.
 func choice(found driver.Found, err error) ([]candidate, error) {
 	if found.Version > 0 && found.Version < leastVersion {
 		return nil, fmt.Errorf("the NVIDIA driver is for CUDA %s, and 12.0 is the least: update the driver", found.CUDA())
@@ -44,8 +44,7 @@ func choice(found driver.Found, err error) ([]candidate, error) {
 	return list, nil
 }
 
-// Open makes a device of what Detect answered, cuda:N. Its products are rounded to
-// tf32.
+// Open opens a device that Detect returned, cuda:N. Its products are rounded to tf32.
 func Open(name string) (tensor.Device, error) {
 	n, err := number(name)
 	if err != nil {

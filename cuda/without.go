@@ -10,7 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// driverFile is there if the NVIDIA driver is loaded.
+// driverFile exists if the NVIDIA driver is loaded.
 const driverFile = "/proc/driver/nvidia/version"
 
 var errBuild = errors.New("this build of hopmesh computes on the processor only")
@@ -24,8 +24,8 @@ func without(driverFile string) ([]candidate, error) {
 	return nil, errBuild
 }
 
-// Open makes a device of what Detect answered. In this build there is none but
-// the processor, which is not made here.
+// Open opens a device that Detect returned. This build supports no GPU, and the CPU is
+// not opened here.
 func Open(name string) (tensor.Device, error) {
 	return nil, fmt.Errorf("device %s: %w: %w", name, ErrNoGPU, errBuild)
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// The first byte of a control stream says whose it is.
+// The first byte of a control stream is its kind.
 const (
 	streamRaft   byte = 'R'
 	streamGossip byte = 'G'
 	streamCall   byte = 'C'
 )
 
-// accept hands each connection to whoever serves its protocol. It runs until
-// the listener closes.
+// accept passes each connection to the server of its protocol. It runs until the
+// listener closes.
 func (m *Mesh) accept() {
 	for {
 		conn, err := m.listener.Accept(m.ctx)
@@ -44,12 +44,12 @@ func (m *Mesh) admitPeer(conn *quic.Conn, c class) {
 	}
 }
 
-// maxControlStreams bounds how many streams of one control connection may be in
-// use: each may hold the buffers of Raft or of a call.
+// maxControlStreams bounds how many streams of one control connection may be in use.
+// Each may hold the buffers of Raft or of a call.
 const maxControlStreams = 96
 
-// serve takes the streams that the peer opens, until the connection ends, and
-// returns when all of them are done with.
+// serve handles the streams that the peer opens until the connection ends, and returns
+// when all of them are finished.
 func (m *Mesh) serve(l *link) {
 	for {
 		s, err := l.conn.AcceptStream(m.ctx)
@@ -77,8 +77,8 @@ func (m *Mesh) serve(l *link) {
 	}
 }
 
-// serveControl reads the byte that says what the stream is for. A peer that
-// opens a stream and stays silent costs one goroutine for openTimeout.
+// serveControl reads the byte that names the stream's kind. A peer that opens a stream
+// and stays silent costs one goroutine for openTimeout.
 func (m *Mesh) serveControl(l *link, s *quic.Stream, free func()) {
 	var kind [1]byte
 	_ = s.SetReadDeadline(time.Now().Add(openTimeout))
@@ -107,8 +107,8 @@ func (m *Mesh) wrap(l *link, s *quic.Stream, free func()) *streamConn {
 	return &streamConn{stream: s, local: nodeAddr(m.ID()), remote: nodeAddr(l.peer), meter: &m.meter, free: free}
 }
 
-// openControl opens a stream and says at once what it is for: until a byte is
-// written, the peer knows nothing of it.
+// openControl opens a stream and writes its kind at once: until a byte is written, the
+// peer does not know that the stream exists.
 func (m *Mesh) openControl(ctx context.Context, l *link, kind byte) (*streamConn, error) {
 	s, err := l.conn.OpenStreamSync(ctx)
 	if err != nil {
@@ -123,8 +123,8 @@ func (m *Mesh) openControl(ctx context.Context, l *link, kind byte) (*streamConn
 	return c, nil
 }
 
-// reset ends both halves of a stream so that the peer's reads and writes fail
-// with the code rather than see a normal end.
+// reset ends both halves of a stream so that the peer's reads and writes fail with the
+// code instead of seeing a normal end.
 func reset(s *quic.Stream, c Code) {
 	s.CancelRead(quic.StreamErrorCode(c))
 	s.CancelWrite(quic.StreamErrorCode(c))

@@ -11,38 +11,38 @@ import (
 )
 
 const (
-	// MaxBody bounds what a peer may ask with, beside a preface.
+	// MaxBody bounds the body of a request in bytes, not counting a preface.
 	MaxBody = 16 << 20
-	// maxRequest is that with a preface.
+	// maxRequest bounds a request including its preface.
 	maxRequest = MaxBody + 1<<10
 )
 
-// urgency orders bulk streams of one connection: what a step waits for goes
-// before what the next step will want. Lower is sooner.
+// urgency orders the bulk streams of one connection: data that the current step needs
+// goes before data for the next. Lower is sooner.
 var urgency = [kinds]int8{Gradient: 1, Activation: 1, Model: 2, Topology: 3, Feature: 3, Shard: 6}
 
-// A BulkHandler answers one bulk request. It reads the request's payload with
-// ReadBody or TakeBody and answers once with Reply; if instead it returns an error
-// with a *Refusal, the asker is told that. The context ends when the generation does,
-// when the asker gives up, and with the mesh. The request is the handler's until it
-// returns.
+// BulkHandler answers one bulk request. It reads the request's payload with ReadBody or
+// TakeBody and answers once with Reply. If it returns an error that wraps a *Refusal
+// instead, the requester receives the Refusal. The context ends when the generation
+// does, when the requester gives up, and when the mesh closes. The handler owns the
+// request until it returns.
 type BulkHandler func(ctx context.Context, r *Request) error
 
-// HandleBulk registers who answers bulk requests of this kind. Before Ready
-// only.
+// HandleBulk registers the handler of bulk requests of this kind. It must be called
+// before Ready.
 func (m *Mesh) HandleBulk(k Kind, h BulkHandler) {
 	m.handlers.mu.Lock()
 	defer m.handlers.mu.Unlock()
 	m.handlers.bulk[k] = h
 }
 
-// A Request is one bulk request, as the node that serves it sees it.
+// Request is one bulk request on the node that serves it.
 type Request struct {
 	Header
 	Peer string
 
 	flow    *flow
-	stream  *quic.Stream // the flow's: Abort may come when that has another
+	stream  *quic.Stream // the flow's; Abort may come after the flow has another
 	body    uint64       // bytes of the payload not yet read
 	replied bool
 }
@@ -56,8 +56,8 @@ func (r *Request) ReadBody(dst []byte) error {
 	return r.flow.read(dst)
 }
 
-// TakeBody reads the next n bytes of the request's payload, into the memory given if
-// there is room, else into new memory that grows as they arrive.
+// TakeBody reads the next n bytes of the request's payload, into into if it has room,
+// else into new memory that grows as they arrive.
 func (r *Request) TakeBody(into []byte, n int) ([]byte, error) {
 	if n < 0 || uint64(n) > r.body {
 		return nil, fmt.Errorf("%w: a payload of %d bytes, read beyond its end", ErrProtocol, r.Length)
@@ -66,15 +66,15 @@ func (r *Request) TakeBody(into []byte, n int) ([]byte, error) {
 	return r.flow.take(into, n)
 }
 
-// Reply answers with count items made of these parts, sent one after another
-// without being joined. The parts may be reused when it returns.
+// Reply answers with count items consisting of these parts, which are sent one after
+// another without being joined. The parts may be reused when it returns.
 func (r *Request) Reply(count uint64, parts ...[]byte) error {
 	return r.reply(r.Flags, count, parts...)
 }
 
-// Abort ends the request at once, for this cause: whatever reads or writes it returns,
-// also where the asker is gone and nobody knows it yet. It may be called from any
-// goroutine, at any time. An answer that is not delivered yet may be lost.
+// Abort ends the request at once with this cause. Any read or write of it returns, even
+// if the requester has vanished unnoticed. It may be called from any goroutine at any
+// time. An answer not yet delivered may be lost.
 func (r *Request) Abort(cause error) { reset(r.stream, codeOf(cause)) }
 
 func (r *Request) reply(flags uint8, count uint64, parts ...[]byte) error {
@@ -95,7 +95,7 @@ func (r *Request) reply(flags uint8, count uint64, parts ...[]byte) error {
 	return r.flow.stream.Close()
 }
 
-// refuse answers with a sentence.
+// refuse answers with a refusal.
 func (r *Request) refuse(why *Refusal) error {
 	short := Refusal{why.Reason, why.Message[:min(len(why.Message), maxRefusal/2)]}
 	return r.reply(r.Flags|flagRefusal, 0, encodeAnswer(nil, &short))
@@ -143,7 +143,7 @@ func (m *Mesh) answerBulk(ctx context.Context, cancel context.CancelCauseFunc, l
 		return err
 	}
 	defer leave()
-	// The asker is gone when it stops reading: no use in preparing more.
+	// The requester has given up if it stopped reading, so stop preparing the answer.
 	gone := context.AfterFunc(s.Context(), func() { cancel(context.Canceled) })
 	defer gone()
 	r := &Request{Header: h, Peer: l.peer, flow: f, stream: s, body: h.Length}
@@ -154,8 +154,8 @@ func (m *Mesh) answerBulk(ctx context.Context, cancel context.CancelCauseFunc, l
 	return err
 }
 
-// admitBulk finds who serves a request, once this node is ready and its plan has come
-// as far as the asker's.
+// admitBulk returns the handler of a request, once this node is ready and has reached
+// the generation of the requester's plan.
 func (m *Mesh) admitBulk(ctx context.Context, cancel context.CancelCauseFunc, h Header) (handle BulkHandler, leave func(), err error) {
 	select {
 	case <-m.handlers.ready:

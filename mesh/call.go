@@ -19,21 +19,21 @@ const (
 	callTimeout = 10 * time.Second
 )
 
-// A Refusal is an answer that says no: it crosses the wire as it is, so that
-// the caller can tell one reason from another and show the sentence to a person.
+// Refusal is a negative answer. It crosses the wire unchanged, so that the caller can
+// distinguish reasons and show the message to a person.
 type Refusal struct {
-	Reason  string // a word for programs
-	Message string // a sentence for people
+	Reason  string // for programs
+	Message string // for people
 }
 
 func (r *Refusal) Error() string { return r.Message }
 
-// Refuse makes a Refusal.
+// Refuse returns a Refusal with this reason and formatted message.
 func Refuse(reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// RefusalOf returns the reason of the Refusal inside err, or "".
+// RefusalOf returns the reason of the Refusal that err wraps, or "".
 func RefusalOf(err error) string {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r.Reason
@@ -41,12 +41,12 @@ func RefusalOf(err error) string {
 	return ""
 }
 
-// A CallHandler answers one call. peer is proven. The context ends with the
-// call's deadline or the mesh.
+// CallHandler answers one call. The identity of peer is proven. The context ends with
+// the call's deadline or the mesh.
 type CallHandler func(ctx context.Context, peer string, body []byte) ([]byte, error)
 
-// handlers are what this node answers to. A request that comes before its
-// handler waits for ready, because peers may be faster than our own start.
+// handlers holds the registered handlers of requests. A request that comes before its
+// handler waits for ready, because peers may be faster than this node's start.
 type handlers struct {
 	mu    sync.RWMutex
 	calls map[string]CallHandler
@@ -59,18 +59,18 @@ func (h *handlers) init() {
 	h.calls, h.bulk, h.ready = map[string]CallHandler{}, map[Kind]BulkHandler{}, make(chan struct{})
 }
 
-// Handle registers who answers calls of this name. Before Ready only.
+// Handle registers the handler of calls to this method. It must be called before Ready.
 func (m *Mesh) Handle(method string, h CallHandler) {
 	m.handlers.mu.Lock()
 	defer m.handlers.mu.Unlock()
 	m.handlers.calls[method] = h
 }
 
-// Ready says that all handlers are registered; requests wait for it.
+// Ready declares that all handlers are registered; requests wait for it.
 func (m *Mesh) Ready() { m.handlers.once.Do(func() { close(m.handlers.ready) }) }
 
-// Call asks a peer and waits for its answer, at most ten seconds or until ctx
-// ends. A *Refusal in the error is the peer's own word.
+// Call sends a request to a peer and waits for its answer, at most ten seconds or until
+// ctx ends. A *Refusal in the error comes from the peer.
 func (m *Mesh) Call(ctx context.Context, peer, method string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -166,7 +166,8 @@ func readLong(r io.Reader) ([]byte, error) {
 	if size > maxCallBody {
 		return nil, fmt.Errorf("%w: a body of %d bytes", ErrProtocol, size)
 	}
-	// Grows as bytes arrive: a peer's word alone takes no memory.
+	// The buffer grows as bytes arrive, so that a length sent by a peer alone takes no
+	// memory.
 	var b bytes.Buffer
 	_, err := io.CopyN(&b, r, int64(size))
 	if errors.Is(err, io.EOF) {
@@ -191,8 +192,7 @@ func encodeAnswer(body []byte, err error) []byte {
 	return append(b, refusal.Message...)
 }
 
-// serveCall answers one call. The whole of it, waiting included, takes at most
-// callTimeout.
+// serveCall answers one call. It takes at most callTimeout, including waiting.
 func (m *Mesh) serveCall(peer string, s *quic.Stream) {
 	ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
 	defer cancel()

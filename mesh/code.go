@@ -11,17 +11,17 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// A Code says why a stream or a connection was ended. It crosses the wire, so
+// Code is the reason why a stream or a connection was ended. It crosses the wire, so
 // its values never change meaning.
 type Code uint64
 
 const (
-	CodeDone         Code = 0 // nothing is wrong
-	CodeSuperseded   Code = 1 // the stream's generation is no longer in force
-	CodeIdle         Code = 2 // a spare connection, closed for tidiness
+	CodeDone         Code = 0 // no error
+	CodeSuperseded   Code = 1 // the stream's generation is no longer current
+	CodeIdle         Code = 2 // an unused connection
 	CodeShutdown     Code = 3 // the node is stopping
-	CodeProtocol     Code = 4 // the peer said something it must not say
-	CodeOverload     Code = 5 // the peer asked for more than this node gives
+	CodeProtocol     Code = 4 // the peer violated the protocol
+	CodeOverload     Code = 5 // the peer exceeded this node's limits
 	CodeUnauthorised Code = 6 // the peer is not, or no longer, a member
 )
 
@@ -38,8 +38,8 @@ var (
 	ErrSelf         = errors.New("the address is this node's own")
 )
 
-// explain turns what quic-go reports into this package's errors, so that no
-// caller has to know quic-go.
+// explain maps quic-go's errors to this package's, so that no caller depends on
+// quic-go.
 func explain(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
@@ -54,7 +54,7 @@ func explain(err error) error {
 		return fmt.Errorf("%w (%w)", ErrStalled, err)
 	}
 	if _, ok := errors.AsType[*quic.TransportError](err); ok {
-		return err // it counts as net.ErrClosed, too, but says why: a refused handshake, say
+		return err // also a net.ErrClosed, but with a reason, such as a refused handshake
 	}
 	if lost(err) {
 		return fmt.Errorf("%w (%w)", ErrLost, err)
@@ -65,8 +65,8 @@ func explain(err error) error {
 	return err
 }
 
-// lost says whether a connection ended because its peer was not there any more, or
-// not yet: quic-go counts that as net.ErrClosed, too.
+// lost reports whether a connection ended because its peer stopped or did not begin to
+// answer. quic-go counts that as net.ErrClosed, too.
 func lost(err error) bool {
 	if _, ok := errors.AsType[*quic.IdleTimeoutError](err); ok {
 		return true
@@ -94,7 +94,7 @@ func byCode(c Code, err error) error {
 	return err
 }
 
-// codeOf is the code with which to end a stream whose work ended with err.
+// codeOf returns the code with which to end a stream whose work ended with err.
 func codeOf(err error) Code {
 	switch {
 	case err == nil:

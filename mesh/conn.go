@@ -11,23 +11,23 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// streamConn makes a QUIC stream the net.Conn that memberlist and Raft expect.
+// streamConn adapts a QUIC stream to the net.Conn that memberlist and Raft expect.
 type streamConn struct {
 	stream *quic.Stream
 	local  net.Addr
 	remote net.Addr
 	meter  *Meter
-	free   func() // called once, at Close
+	free   func() // called once, by Close
 
 	once  sync.Once
-	write sync.Mutex // held by Write; Close takes it, see there
+	write sync.Mutex // held by Write; see Close
 }
 
 var _ net.Conn = (*streamConn)(nil)
 
-// Read maps code 0, of the stream or of the connection, to io.EOF, because
-// Raft's transport logs anything else as an error. Bulk streams must not: there
-// an early end is a failure.
+// Read maps code 0, of the stream or of the connection, to io.EOF, because Raft's
+// transport logs anything else as an error. Bulk streams must not do so: there an early
+// end is a failure.
 func (c *streamConn) Read(p []byte) (int, error) {
 	n, err := c.stream.Read(p)
 	c.meter.received(Control, n)
@@ -55,9 +55,9 @@ func (c *streamConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends both halves. quic-go's Close must not run beside a Write, so a
-// blocked writer is freed first by a deadline in the past, and the writer's
-// mutex taken before the write half ends. What was written is still delivered.
+// Close ends both halves. quic-go's Close must not run concurrently with a Write, so a
+// deadline in the past first unblocks the writer, and the write half ends under the
+// writer's mutex. Data already written is still delivered.
 func (c *streamConn) Close() error {
 	c.once.Do(func() {
 		c.stream.CancelRead(quic.StreamErrorCode(CodeDone))
@@ -76,14 +76,14 @@ func (c *streamConn) SetDeadline(t time.Time) error      { return c.stream.SetDe
 func (c *streamConn) SetReadDeadline(t time.Time) error  { return c.stream.SetReadDeadline(t) }
 func (c *streamConn) SetWriteDeadline(t time.Time) error { return c.stream.SetWriteDeadline(t) }
 
-// nodeAddr is a node id where an interface wants a net.Addr.
+// nodeAddr is a node id as a net.Addr.
 type nodeAddr string
 
 func (nodeAddr) Network() string  { return "mesh" }
 func (a nodeAddr) String() string { return string(a) }
 
-// A Layer is the net.Listener and dialler of one kind of control stream; Raft
-// runs over one.
+// Layer is the net.Listener and dialler of one kind of control stream. Raft runs over
+// one.
 type Layer struct {
 	mesh  *Mesh
 	kind  byte
@@ -97,8 +97,8 @@ func newLayer(m *Mesh, kind byte) *Layer {
 	return &Layer{mesh: m, kind: kind, conns: make(chan net.Conn, 16), closed: make(chan struct{})}
 }
 
-// Accept returns the next stream that a peer opened. Its RemoteAddr is the
-// peer's node id.
+// Accept returns the next stream that a peer opened. Its RemoteAddr is the peer's node
+// id.
 func (l *Layer) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
@@ -110,8 +110,8 @@ func (l *Layer) Accept() (net.Conn, error) {
 	}
 }
 
-// deliver hands a fresh stream to whoever accepts, or ends it: nobody may pile
-// up streams here.
+// deliver passes a new stream to Accept, or ends it if nobody takes it in time, so that
+// streams cannot pile up.
 func (l *Layer) deliver(ctx context.Context, c *streamConn) {
 	timer := time.NewTimer(openTimeout)
 	defer timer.Stop()
@@ -126,8 +126,9 @@ func (l *Layer) deliver(ctx context.Context, c *streamConn) {
 	_ = c.Close()
 }
 
-// Dial opens a stream to the node with this id, at its last known address even
-// if gossip believes it failed: after a cut, Raft is often first to get through.
+// Dial opens a stream to the node with this id at its last known address, even if
+// gossip believes that it failed: after a partition, Raft is often the first to get
+// through.
 func (l *Layer) Dial(id string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(l.mesh.ctx, timeout)
 	defer cancel()
@@ -144,5 +145,5 @@ func (l *Layer) Close() error {
 	return nil
 }
 
-// Addr is this node's id.
+// Addr returns this node's id.
 func (l *Layer) Addr() net.Addr { return nodeAddr(l.mesh.cfg.Identity.ID()) }

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// joinDesk serves those who are not members: newcomers with a token, and
-// `doctor`. They show no certificate and reach nothing else. One exchange a
-// connection, a few connections at a time.
+// joinDesk serves peers that are not members: newcomers with a token, and `doctor`.
+// They show no certificate and have access to nothing else. It allows one exchange per
+// connection and a few connections at a time.
 type joinDesk struct {
 	mesh  *Mesh
 	seats chan struct{}
@@ -28,7 +28,7 @@ type joinDesk struct {
 const (
 	// lingerTimeout is how long a newcomer may take to read its answer.
 	lingerTimeout = 2 * time.Second
-	// seatsPerHost keeps one machine from taking all seats.
+	// seatsPerHost keeps one machine from occupying all connections.
 	seatsPerHost = 4
 )
 
@@ -36,7 +36,7 @@ func newJoinDesk(m *Mesh) *joinDesk {
 	return &joinDesk{mesh: m, seats: make(chan struct{}, 16), pace: rate.NewLimiter(20, 40), conns: map[*quic.Conn]struct{}{}}
 }
 
-// take serves one connection, or turns it away when too many are here.
+// take serves one connection, or refuses it if there are too many.
 func (d *joinDesk) take(conn *quic.Conn) {
 	select {
 	case d.seats <- struct{}{}:
@@ -63,8 +63,8 @@ func (d *joinDesk) take(conn *quic.Conn) {
 		if err := d.exchange(ctx, conn); err != nil {
 			code = codeOf(err)
 		}
-		// The newcomer closes once it has read the answer; closing first could
-		// overtake it.
+		// The newcomer closes the connection once it has read the answer. Closing it
+		// here first could discard the answer.
 		if code == CodeDone {
 			select {
 			case <-conn.Context().Done():

@@ -10,30 +10,29 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// A Question is what Fetch asks a peer with, and what it takes for an answer.
+// Question is a request for Fetch, with the limits of its answer.
 type Question struct {
-	// Header says what is asked for. Its Length is of no account.
+	// Header describes the request. Its Length is ignored.
 	Header
-	// Preface and Body are sent one after the other. They may be used again when
-	// Fetch returns.
+	// Preface and Body are sent one after the other. They may be reused when Fetch
+	// returns.
 	Preface, Body []byte
-	// Into takes the answer if it has room for that. Else the answer is put into new
+	// Into receives the answer if it has room. Otherwise the answer is put into new
 	// memory, which grows as bytes arrive.
 	Into []byte
-	// Limit bounds the bytes of the answer, before any is read. Exact says that it
-	// must be as many.
+	// Limit bounds the answer in bytes and is checked before any is read. If Exact is
+	// set, the answer must have exactly that length.
 	Limit int
 	Exact bool
-	// Patience bounds how long the answer may take to begin: its node may have to
-	// compute it first. 0 is as long as any transfer may stand still, which bounds the
-	// rest of the answer too.
+	// Patience bounds how long the answer may take to begin, as its node may have to
+	// compute it first. 0 means progressTimeout, which also bounds each pause in the
+	// rest of the answer.
 	Patience time.Duration
 }
 
-// Fetch asks a peer and returns its answer. Nothing is asked for that has no memory
-// waiting, so no stream can use up the connection's window unread. It is bounded by
-// progress, not by total time, and by ctx. A *Refusal in the error is the peer's own
-// word.
+// Fetch sends a request to a peer and returns its answer. The answer always has memory
+// to go to, so no stream can fill the connection's window unread. Fetch is bounded by
+// progress, not by total time, and by ctx. A *Refusal in the error comes from the peer.
 func (m *Mesh) Fetch(ctx context.Context, peer string, q Question) ([]byte, error) {
 	answer, err := m.fetch(ctx, peer, &q)
 	if err == nil {
@@ -49,7 +48,7 @@ func (m *Mesh) Fetch(ctx context.Context, peer string, q Question) ([]byte, erro
 	return nil, fmt.Errorf("fetch %s%s from node %s: %w", q.Kind, of, peer, explain(err))
 }
 
-// fetch binds the question to its generation, if it has one.
+// fetch binds the request to its generation, if it has one.
 func (m *Mesh) fetch(ctx context.Context, peer string, q *Question) ([]byte, error) {
 	if n := len(q.Preface) + len(q.Body); n > maxRequest {
 		return nil, fmt.Errorf("a request of %d bytes is over the limit of %d", n, maxRequest)
@@ -100,7 +99,7 @@ func (m *Mesh) ask(ctx context.Context, peer string, q *Question) ([]byte, error
 	return answer, nil
 }
 
-// writeQuestion sends a small question as one piece, and never copies a large one.
+// writeQuestion sends a small request in one write, and never copies a large one.
 func (f *flow) writeQuestion(q *Question) error {
 	h := q.Header
 	h.Flags &^= flagRefusal
@@ -117,19 +116,19 @@ func (f *flow) writeQuestion(q *Question) error {
 		err = f.write(body)
 	}
 	if err == nil {
-		// It fails if the answer is here already, and the peer reads no more. What else
-		// may be wrong with the stream, reading the answer says.
+		// Close fails if the answer is here already and the peer reads no more. Reading
+		// the answer reports any other problem of the stream.
 		_ = f.stream.Close()
 		return nil
 	}
-	// Whoever has read as much as it wants has answered, if only to refuse.
+	// A peer that stops reading without an error has answered, if only to refuse.
 	if stopped, ok := errors.AsType[*quic.StreamError](err); ok && stopped.Remote && Code(stopped.ErrorCode) == CodeDone {
 		return nil
 	}
 	return err
 }
 
-// readAnswer compares the answer with what was asked before reading any of it.
+// readAnswer checks the answer's header against the request before reading any of it.
 func (f *flow) readAnswer(q *Question) ([]byte, error) {
 	b := (*[headerSize]byte)(f.scratch[:])
 	patience := q.Patience

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// progressTimeout bounds how long a transfer may move nothing. Its whole
-	// length is not bounded: a slow link is no failure.
+	// progressTimeout bounds how long a transfer may make no progress. Its total time
+	// is not bounded: a slow link is no failure.
 	progressTimeout = 10 * time.Second
-	// writeChunk is how much is handed to quic-go at a time: its Write returns only
+	// writeChunk is how much is passed to quic-go at a time. Its Write returns only
 	// when all of it is sent, so the deadline must allow for no more than this.
 	writeChunk = 256 << 10
-	// firstRoom is how much memory a peer's word alone takes, who says that much
-	// more will come.
+	// firstRoom is how much memory is allocated at first for a length that a peer
+	// announces.
 	firstRoom = 256 << 10
 )
 
-// flow reads and writes one bulk stream: metered, and bounded by progress.
+// flow reads and writes one bulk stream. It counts the bytes and bounds pauses.
 type flow struct {
 	stream *quic.Stream
 	meter  *Meter
@@ -33,7 +33,7 @@ type flow struct {
 
 var flows = sync.Pool{New: func() any { return new(flow) }}
 
-// newFlow returns a flow, which its caller ends with release.
+// newFlow returns a flow. The caller ends it with release.
 func newFlow(s *quic.Stream, m *Meter, k Kind) *flow {
 	f := flows.Get().(*flow)
 	f.stream, f.meter, f.kind = s, m, k
@@ -46,11 +46,10 @@ func (f *flow) release() {
 	flows.Put(f)
 }
 
-// await waits for the first bytes of dst, longer than for those that follow, and
-// says how many came.
+// await waits up to patience for the first bytes of dst and returns how many came.
 func (f *flow) await(dst []byte, patience time.Duration) (int, error) {
 	_ = f.stream.SetReadDeadline(time.Now().Add(patience))
-	f.readUntil = time.Time{} // what follows has a bound of its own
+	f.readUntil = time.Time{} // later reads have a deadline of their own
 	n, err := f.stream.Read(dst)
 	f.meter.received(f.kind, n)
 	switch {
@@ -82,8 +81,8 @@ func (f *flow) read(dst []byte) error {
 	return nil
 }
 
-// take reads n bytes, into the memory given if there is room, else into new memory
-// that grows as they arrive.
+// take reads n bytes, into into if it has room, else into new memory that grows as they
+// arrive.
 func (f *flow) take(into []byte, n int) ([]byte, error) {
 	if n <= cap(into) {
 		into = into[:n]

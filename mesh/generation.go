@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// generation holds which plan is in force and which streams depend on it.
+// generation holds the number of the current plan and the streams bound to it.
 type generation struct {
 	mu      sync.Mutex
 	now     uint64
@@ -24,8 +24,8 @@ func (g *generation) init() {
 	g.moved, g.streams = make(chan struct{}), map[*bound]struct{}{}
 }
 
-// SetGeneration says which plan is in force. Streams of older generations are
-// reset with CodeSuperseded; those that came ahead of it are let through. It
+// SetGeneration sets the generation of the current plan. Streams of older generations
+// are reset with CodeSuperseded; those that waited for this one proceed. The generation
 // never goes back.
 func (m *Mesh) SetGeneration(n uint64) {
 	g := &m.current
@@ -50,9 +50,9 @@ func (m *Mesh) SetGeneration(n uint64) {
 	}
 }
 
-// enter binds a stream to its generation: end is called if a newer one comes
-// before leave. A stream from ahead of this node waits until ctx ends: its
-// sender merely heard of the new plan first.
+// enter binds a stream to its generation: end is called if a newer one comes before
+// leave. A stream of a later generation waits until this node reaches it or ctx ends,
+// because its sender may just have received the new plan first.
 func (g *generation) enter(ctx context.Context, n uint64, end func()) (leave func(), err error) {
 	if n == 0 {
 		return func() {}, nil

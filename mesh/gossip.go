@@ -14,15 +14,15 @@ import (
 	"github.com/hashicorp/serf/serf"
 )
 
-// Raw packets beside QUIC begin with a tag. quic-go takes a packet for foreign
-// when the top two bits of its first byte are zero, so tags stay below 0x40.
+// Raw packets beside QUIC begin with a tag. quic-go takes a packet for foreign when the
+// top two bits of its first byte are zero, so tags stay below 0x40.
 const (
 	tagGossip byte = 0x01
-	tagProbe  byte = 0x02 // to `doctor`, from a socket it has not talked to
+	tagProbe  byte = 0x02 // to `doctor`, from a socket that has not contacted it before
 )
 
-// readPackets is the one reader of raw packets. quic-go queues only 32, so it
-// moves them on at once and drops what finds no room: gossip repeats itself.
+// readPackets is the only reader of raw packets. quic-go queues only 32, so it forwards
+// them at once and drops those for which there is no room: gossip repeats itself.
 func (m *Mesh) readPackets() {
 	buf := make([]byte, 1<<16)
 	for {
@@ -43,9 +43,9 @@ func (m *Mesh) readPackets() {
 	}
 }
 
-// gossipTransport lets memberlist use the mesh's socket and its control
-// connections. Sending a packet never dials: memberlist gossips serially, and
-// one handshake with a dead peer would stall all.
+// gossipTransport runs memberlist over the mesh's socket and control connections.
+// Sending a packet never dials: memberlist gossips serially, and one handshake with a
+// dead peer would stall all of it.
 type gossipTransport struct {
 	mesh    *Mesh
 	streams chan net.Conn
@@ -77,7 +77,7 @@ func (t *gossipTransport) DialTimeout(addr string, d time.Duration) (net.Conn, e
 	return t.DialAddressTimeout(memberlist.Address{Addr: addr}, d)
 }
 
-// DialAddressTimeout demands the node's id, where memberlist knows it.
+// DialAddressTimeout requires the peer to have the node's id, if memberlist knows it.
 func (t *gossipTransport) DialAddressTimeout(a memberlist.Address, d time.Duration) (net.Conn, error) {
 	m := t.mesh
 	ctx, cancel := context.WithTimeout(m.ctx, d)
@@ -129,14 +129,14 @@ func (m *Mesh) startGossip() error {
 	ml.Keyring = ring
 	ml.Logger = slog.NewLogLogger(gossipLog{m.cfg.Log.Handler()}, slog.LevelDebug)
 	ml.LogOutput = nil
-	// A node that restarts at a new address must be let back in.
+	// A node that restarts at a new address must be readmitted.
 	ml.DeadNodeReclaimTime = time.Second
 	ml.PushPullInterval = 15 * time.Second
-	// One less than for any LAN: jobs wait for who is dead. A node that is suspected
-	// falsely, since it has much to do, has 3 s to say so, and more where other nodes
-	// don't suspect it too.
+	// One less than the LAN default, because jobs wait until a dead node is declared
+	// dead. A busy node that is suspected falsely has 3 s to refute it, and longer if
+	// other nodes do not suspect it too.
 	ml.SuspicionMult = 3
-	// Packets of ours are not compressed in vain: they are small and encrypted.
+	// Compressing packets would be wasted work: they are small and encrypted.
 	ml.EnableCompression = false
 
 	sc := serf.DefaultConfig()
@@ -147,7 +147,7 @@ func (m *Mesh) startGossip() error {
 	sc.MemberlistConfig = ml
 	sc.Logger = ml.Logger
 	sc.LogOutput = nil
-	// The losing side of a name conflict would shut its own Serf down.
+	// The losing side of a name conflict would shut down its own Serf.
 	sc.EnableNameConflictResolution = false
 	sc.DisableCoordinates = true
 	sc.RejoinAfterLeave = true
@@ -155,7 +155,7 @@ func (m *Mesh) startGossip() error {
 	sc.ReconnectTimeout = reapAfter
 	sc.TombstoneTimeout = time.Hour
 
-	// Serf reports even its own arrival, and a blocked channel blocks Serf.
+	// Serf reports even its own arrival, and a full channel would block it.
 	m.wg.Go(m.watchMembers)
 	s, err := serf.Create(sc)
 	if err != nil {
@@ -166,10 +166,10 @@ func (m *Mesh) startGossip() error {
 	return nil
 }
 
-// reapAfter is when a failed node is forgotten by gossip.
+// reapAfter is how long gossip remembers a failed node.
 const reapAfter = 72 * time.Hour
 
-// SetGossipKeys makes gossip accept all these keys and use the first.
+// SetGossipKeys makes gossip accept all these keys and encrypt with the first.
 func (m *Mesh) SetGossipKeys(keys [][]byte) error {
 	if len(keys) == 0 {
 		return fmt.Errorf("set the gossip keys: none given")
@@ -196,9 +196,9 @@ func (m *Mesh) SetGossipKeys(keys [][]byte) error {
 	return nil
 }
 
-// gossipLog makes a structured record of memberlist's and Serf's lines, which
-// carry their level as a prefix. Their warnings are our debug: that a node is
-// unreachable is reported once, by the members' table.
+// gossipLog converts log lines of memberlist and Serf, which carry their level as a
+// prefix, to structured records. Their warnings become debug records: the members'
+// table reports once that a node is unreachable.
 type gossipLog struct{ slog.Handler }
 
 func (h gossipLog) Handle(ctx context.Context, r slog.Record) error {

@@ -10,20 +10,19 @@ const headerSize = 32
 
 const headerVersion = 1
 
-// flagRefusal marks an answer that says no. It is the mesh's own.
+// flagRefusal marks an answer that is a Refusal. It is reserved for this package.
 const flagRefusal = 0x80
 
-// A Header precedes every payload on a bulk stream. What Count counts, and what
-// DType and Flags say, is agreed between the kind's users, but for the highest bit of
-// Flags.
+// Header precedes every payload on a bulk stream. The users of each kind agree on the
+// meaning of Count, DType and Flags, except for the highest bit of Flags.
 type Header struct {
 	Kind       Kind
 	DType      uint8
 	Flags      uint8
 	Step       uint32
-	Generation uint64 // 0: bound to no plan, never stale
+	Generation uint64 // 0: not bound to a plan, never stale
 	Count      uint64
-	Length     uint64 // bytes of payload that follow
+	Length     uint64 // payload bytes that follow
 }
 
 // The layout, little-endian: version, kind, dtype, flags (a byte each), step
@@ -36,8 +35,8 @@ func (h Header) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, h.Length)
 }
 
-// parseHeader checks what can be checked without knowing what was asked. The
-// payload's length is not to be believed before it is compared with that.
+// parseHeader checks whatever does not depend on the request. The payload's length must
+// not be trusted before it is compared with the request's limit.
 func parseHeader(b *[headerSize]byte) (Header, error) {
 	if b[0] != headerVersion {
 		return Header{}, fmt.Errorf("%w: stream version %d, this node speaks %d", ErrProtocol, b[0], headerVersion)

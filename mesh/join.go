@@ -16,8 +16,8 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// A JoinRequest is what a newcomer says of itself. Nothing in it is proven but
-// that it holds the key of its signing request.
+// JoinRequest is a newcomer's request to join. Nothing in it is proven except that the
+// newcomer holds the key of its signing request.
 type JoinRequest struct {
 	Secret  string    `json:"secret"` // the token's, in hex
 	ID      string    `json:"id"`
@@ -29,13 +29,13 @@ type JoinRequest struct {
 	Clock   time.Time `json:"clock"`
 }
 
-// Reasons for which a newcomer is refused. All but RefusedLater are final.
+// Reasons to refuse a newcomer. All but RefusedLater are final.
 const (
 	RefusedToken   = "token"   // unknown, expired or revoked
 	RefusedName    = "name"    // the name or the id is in use
 	RefusedClock   = "clock"   // the clocks differ too much for certificates
-	RefusedRequest = "request" // it makes no sense
-	RefusedLater   = "later"   // nobody can decide just now
+	RefusedRequest = "request" // the request is malformed
+	RefusedLater   = "later"   // no decision is possible just now
 )
 
 // deskRequest and deskReply are one JSON document each way on one stream.
@@ -57,10 +57,9 @@ const (
 	deskTimeout    = 12 * time.Second
 )
 
-// Join asks the peers, one after another, to let this newcomer in, and returns
-// the first answer. conn must not be in use by a Mesh. A *Refusal is final
-// unless its reason is RefusedLater, and so is identity.ErrForeignMesh; anything
-// else may be tried again.
+// Join asks the peers, one after another, to admit this newcomer, and returns the first
+// answer. conn must not be in use by a Mesh. A *Refusal is final unless its reason is
+// RefusedLater, and so is identity.ErrForeignMesh; any other error may be retried.
 func Join(ctx context.Context, conn net.PacketConn, peers []string, token identity.Token, r JoinRequest) (identity.Grant, error) {
 	r.Secret = fmt.Sprintf("%x", token.Secret)
 	var errs []error
@@ -82,7 +81,7 @@ func Join(ctx context.Context, conn net.PacketConn, peers []string, token identi
 	return identity.Grant{}, errors.Join(errs...)
 }
 
-// ask makes one exchange with the desk of the node at peer.
+// ask makes one exchange with the joinDesk of the node at peer.
 func ask(ctx context.Context, conn net.PacketConn, peer string, tlsConf *tls.Config, q deskRequest) (deskReply, error) {
 	addr, err := Resolve(ctx, peer)
 	if err != nil {
@@ -141,8 +140,8 @@ func parseDeskRequest(b []byte) (deskRequest, error) {
 	return q, nil
 }
 
-// CheckName says whether a node may be called this. Names are shown in tables
-// and typed in commands, so they are short and plain.
+// CheckName returns an error unless a node may have this name. Names are shown in
+// tables and typed in commands, so they are short and plain.
 func CheckName(name string) error {
 	if name == "" || len(name) > 63 {
 		return fmt.Errorf("a node's name has 1 to 63 characters, %q has %d", name, len(name))
@@ -155,8 +154,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// RoutedAddr is the local address from which packets to peer leave: what a node
-// that listens on a wildcard should call itself.
+// RoutedAddr returns the local address from which packets to peer leave. A node that
+// listens on a wildcard address should advertise it.
 func RoutedAddr(peer netip.AddrPort) (netip.Addr, error) {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(peer))
 	if err != nil {

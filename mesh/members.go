@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/serf/serf"
 )
 
-// A Status is what gossip says of a node. It is a rumour: whether a node is a
-// member is for the plan to say.
+// Status is a node's state according to gossip. It is a rumour: the plan decides
+// whether a node is a member.
 type Status string
 
 const (
@@ -24,7 +24,7 @@ const (
 	Left   Status = "left"
 )
 
-// A Member is a node as gossip knows it.
+// Member is a node as gossip knows it.
 type Member struct {
 	ID, Name, Version string
 	Addr              netip.AddrPort
@@ -32,14 +32,14 @@ type Member struct {
 	Since             time.Time // when this node first saw that status
 }
 
-// A Change is one event of gossip.
+// Change is one event of gossip.
 type Change struct {
 	ID, Name string
 	Status   Status // "" when gossip forgot the node
 }
 
-// members is the table that gossip fills: known holds addresses from before,
-// for nodes that gossip has not heard of yet.
+// members is the table that gossip fills. known holds earlier addresses, for nodes that
+// gossip has not heard of yet.
 type members struct {
 	events chan serf.Event
 	stop   chan struct{} // closed once Serf is shut down
@@ -67,8 +67,7 @@ func (t *members) address(id string) (netip.AddrPort, bool) {
 	return a, ok
 }
 
-// watchMembers is the only reader of Serf's events; it must never wait for
-// anybody.
+// watchMembers is the only reader of Serf's events. It must never block.
 func (m *Mesh) watchMembers() {
 	for {
 		var me serf.MemberEvent
@@ -90,7 +89,7 @@ func (m *Mesh) watchMembers() {
 	}
 }
 
-// refresh takes in what Serf knew before events flowed.
+// refresh takes over what Serf knew before events flowed.
 func (m *Mesh) refresh() {
 	for _, sm := range m.serf.Members() {
 		m.learn(sm, false)
@@ -129,7 +128,7 @@ func statusOf(s serf.MemberStatus) Status {
 	return Failed
 }
 
-// Members lists all nodes that gossip knows, this one included, by id.
+// Members lists all nodes that gossip knows, including this one, by id.
 func (m *Mesh) Members() []Member {
 	m.members.mu.RLock()
 	defer m.members.mu.RUnlock()
@@ -154,9 +153,9 @@ const (
 	seekLater = 10 * time.Second
 )
 
-// seekPeers joins gossip with every known node that is not alive, for ever: a
-// single attempt after a restart at a new address fails more often than not,
-// because others still hold the old address for alive.
+// seekPeers keeps trying to join gossip with every known node that is not alive. A
+// single attempt after a restart at a new address usually fails, because the others
+// still believe the old address to be alive.
 func (m *Mesh) seekPeers() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -168,8 +167,8 @@ func (m *Mesh) seekPeers() {
 		}
 		settled := m.cfg.Settled == nil || m.cfg.Settled()
 		if absent := m.absent(!settled); len(absent) > 0 {
-			// Serf tries one after another; the error names them all and they are
-			// tried again anyway.
+			// Serf tries one after another. The error names all failures, and the loop
+			// retries them.
 			_, _ = m.serf.Join(absent, true)
 		}
 		if settled {
@@ -210,8 +209,9 @@ func (m *Mesh) absent(all bool) []string {
 	return list
 }
 
-// Peers lists where every node but this one and those that left was last seen,
-// by gossip or before: whom to seek, and what to keep for the next start.
+// Peers lists the last known address, from gossip or from before, of every node except
+// this one and those that left. They are the nodes to seek, and to store for the next
+// start.
 func (m *Mesh) Peers() []Peer {
 	m.members.mu.RLock()
 	defer m.members.mu.RUnlock()
@@ -231,7 +231,7 @@ func (m *Mesh) Peers() []Peer {
 	return list
 }
 
-// Leave tells everyone that this node goes for good.
+// Leave announces that this node leaves for good.
 func (m *Mesh) Leave() error {
 	if err := m.serf.Leave(); err != nil {
 		return fmt.Errorf("leave gossip: %w", err)
@@ -239,8 +239,8 @@ func (m *Mesh) Leave() error {
 	return nil
 }
 
-// Forget removes a node from gossip. A node that is alive comes back by itself,
-// unless it no longer holds the gossip key.
+// Forget removes a node from gossip. A node that is alive comes back by itself, unless
+// it no longer holds the gossip key.
 func (m *Mesh) Forget(id string) error {
 	m.members.mu.Lock()
 	delete(m.members.known, id)
@@ -251,7 +251,7 @@ func (m *Mesh) Forget(id string) error {
 	return nil
 }
 
-// Resolve turns HOST:PORT into addresses to dial.
+// Resolve turns HOST:PORT into an address to dial.
 func Resolve(ctx context.Context, hostport string) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {

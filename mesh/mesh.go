@@ -18,34 +18,34 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Config says what a Mesh runs on. All fields without a remark are required.
+// Config configures a Mesh. All fields not marked optional are required.
 type Config struct {
-	// Conn is the one socket. Pass a bare *net.UDPConn: behind a wrapper quic-go
+	// Conn is the mesh's UDP socket. Pass a bare *net.UDPConn: behind a wrapper quic-go
 	// loses segmentation offload. The caller closes it, after Close.
 	Conn     net.PacketConn
 	Identity *identity.Identity
 	// Advertise is the address that others dial; never a wildcard.
 	Advertise netip.AddrPort
-	// Name and Version are what gossip tells others about this node.
+	// Name and Version describe this node to others through gossip.
 	Name, Version string
 	// Peers are nodes known from before. Optional.
 	Peers []Peer
-	// Seeds are addresses of members whose ids are not known, to be tried as long as
-	// this node is not settled. Optional.
+	// Seeds are addresses of members with unknown ids, to be tried as long as this node
+	// is not settled. Optional.
 	Seeds []netip.AddrPort
-	// Settled says that this node is in contact with the mesh; until then it
-	// tries its peers every second rather than every ten. Called from one
-	// goroutine. Optional.
+	// Settled reports whether this node is in contact with the mesh. Until then it
+	// tries its peers every second, afterwards every ten. Called from one goroutine.
+	// Optional.
 	Settled func() bool
-	// Allow refuses a peer: nil lets it in. Called often, from any goroutine.
+	// Allow returns an error to refuse a peer. Called often, from any goroutine.
 	Allow func(id string) error
-	// Admit judges a newcomer's request. Optional: without it, newcomers are sent
-	// elsewhere.
+	// Admit decides on a newcomer's request. Without it, newcomers are sent to other
+	// nodes. Optional.
 	Admit func(ctx context.Context, r JoinRequest) (identity.Grant, error)
-	// OnChange is told of every change that gossip reports. Called from one
+	// OnChange is called with every change that gossip reports. Called from one
 	// goroutine; must not block. Optional.
 	OnChange func(Change)
-	// OnRefused is told when a proven peer ends a connection because this node is
+	// OnRefused is called when a proven peer ends a connection because this node is
 	// not, or no longer, a member. Must not block. Optional.
 	OnRefused func(peer string)
 	Log       *slog.Logger
@@ -63,13 +63,13 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// A Peer is a node and where it was last heard of.
+// Peer is a node and its last known address.
 type Peer struct {
 	ID   string         `json:"id"`
 	Addr netip.AddrPort `json:"addr"`
 }
 
-// Mesh is this node's place in the mesh, from Open to Close.
+// Mesh is this node's connection to the mesh, from Open to Close.
 type Mesh struct {
 	cfg       Config
 	transport *quic.Transport
@@ -98,9 +98,8 @@ type Mesh struct {
 	closed sync.Once
 }
 
-// Open takes the socket into use: from its return on, peers are served and
-// gossip runs. Register handlers with Handle and HandleBulk at once; a request
-// that comes earlier waits a little for its handler.
+// Open starts serving peers and gossip on the socket. Register handlers with Handle and
+// HandleBulk at once; a request that comes earlier waits a little for its handler.
 func Open(cfg Config) (*Mesh, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -118,7 +117,7 @@ func Open(cfg Config) (*Mesh, error) {
 	handshakes := rate.NewLimiter(100, 200)
 	m.transport = &quic.Transport{
 		Conn: joining(cfg.Conn),
-		// With it a restarted node ends its peers' stale connections at once.
+		// With this key a restarted node ends its peers' stale connections at once.
 		StatelessResetKey: &resetKey,
 		// Under a flood of handshakes, make the sender prove its address first.
 		VerifySourceAddress: func(net.Addr) bool { return !handshakes.Allow() },
@@ -129,8 +128,8 @@ func Open(cfg Config) (*Mesh, error) {
 		m.cancel()
 		return nil, fmt.Errorf("listen on %s: %w", cfg.Conn.LocalAddr(), err)
 	}
-	// Packets that arrive before the first read are lost, so the reader starts
-	// before anybody joins. There must be only one.
+	// Packets that arrive before the first read are lost, so the reader starts before
+	// gossip joins anyone. There must be only one.
 	m.wg.Go(m.readPackets)
 	m.wg.Go(m.accept)
 	if err := m.startGossip(); err != nil {
@@ -141,8 +140,8 @@ func Open(cfg Config) (*Mesh, error) {
 	return m, nil
 }
 
-// Close ends gossip without a word (a stop is not a leave), then every
-// connection with its code, then the use of the socket.
+// Close ends gossip without announcing a leave, then closes every connection with its
+// code, then stops using the socket.
 func (m *Mesh) Close() error {
 	m.closed.Do(func() {
 		m.cancel()
@@ -159,31 +158,31 @@ func (m *Mesh) Close() error {
 	return nil
 }
 
-// ID is this node's id.
+// ID returns this node's id.
 func (m *Mesh) ID() string { return m.cfg.Identity.ID() }
 
-// Raft is where Raft's streams come and go.
+// Raft returns the Layer for Raft's streams.
 func (m *Mesh) Raft() *Layer { return m.raft }
 
-// Meter counts every byte by kind.
+// Meter returns the byte counts by kind.
 func (m *Mesh) Meter() *Meter { return &m.meter }
 
-// DroppedPackets is how many gossip packets were lost for want of room.
+// DroppedPackets returns how many gossip packets were lost for lack of room.
 func (m *Mesh) DroppedPackets() uint64 { return m.dropped.Load() }
 
 // Enforce closes the connections of peers that Allow now refuses.
 func (m *Mesh) Enforce() { m.pool.enforce() }
 
-// Redial lets connections be replaced, because the certificate was.
+// Redial retires all connections, so that new ones use the renewed certificate.
 func (m *Mesh) Redial() { m.pool.renew() }
 
-// address is where to dial a node: where gossip last saw it, else where it was
-// known to be from before.
+// address returns a node's address: the last that gossip saw, else the one known from
+// before.
 func (m *Mesh) address(id string) (netip.AddrPort, bool) { return m.members.address(id) }
 
-// anyone leaves it to the pool to authorise those who have proven who they are.
+// anyone accepts every proven id. The pool authorises peers later.
 func anyone(string) error { return nil }
 
-// openTimeout bounds how long a stream may stay without saying what it is, and
-// how long it may wait for somebody to take it.
+// openTimeout bounds how long a stream may stay without naming its kind, and how long
+// it may wait to be accepted.
 const openTimeout = 5 * time.Second

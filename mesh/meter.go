@@ -2,7 +2,7 @@ package mesh
 
 import "sync/atomic"
 
-// A Kind says what a byte on the wire is for. Strategies are judged by bytes of
+// Kind is the purpose of a byte on the wire. Strategies are compared by the bytes of
 // each kind, so every send names one.
 type Kind uint8
 
@@ -29,19 +29,18 @@ func (k Kind) String() string {
 	return [...]string{"control", "feature", "topology", "model", "gradient", "activation", "shard"}[k]
 }
 
-// Count is what crossed this node's socket for one kind: payload and framing,
-// without what QUIC and UDP add.
+// Count is the traffic of one kind through this node's socket: payload and framing,
+// without the overhead of QUIC and UDP.
 type Count struct {
 	Sent, Received, Requests uint64
 }
 
-// Meter counts bytes by kind in the code that moves them. One node has one.
+// Meter counts bytes by kind where they are sent and received. A node has one.
 type Meter struct {
 	counts [kinds]meterCell
 }
 
-// meterCell is padded so that two kinds counted on two cores share no cache
-// line.
+// meterCell is padded so that two kinds counted on two cores share no cache line.
 type meterCell struct {
 	sent, received, requests atomic.Uint64
 	_                        [104]byte

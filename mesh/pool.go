@@ -13,9 +13,9 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// A class separates what must never wait from what is large. Streams that
-// nobody reads use up their connection's flow control window, so Raft and
-// gossip share no connection with bulk data.
+// class separates latency-critical streams from large ones. Unread streams use up their
+// connection's flow control window, so Raft and gossip share no connection with bulk
+// data.
 type class uint8
 
 const (
@@ -32,18 +32,18 @@ func (c class) alpn() string {
 
 const (
 	dialTimeout = 5 * time.Second
-	// crossed is how close together two connections must be to count as dialled
-	// by both sides at once. Beyond it the newer one wins: the older may belong
-	// to a peer that has since restarted.
+	// crossed is how close together two connections must be to count as dialled by both
+	// sides at once. Beyond it the newer one wins: the older may belong to a peer that
+	// has since restarted.
 	crossed = dialTimeout
 	// retireAfter is how long a replaced connection may still serve its streams.
 	retireAfter = time.Minute
 	retireCheck = time.Second
-	// maxLinks bounds what one peer can hold open, whatever it does.
+	// maxLinks bounds the connections that one peer can hold open.
 	maxLinks = 8
 )
 
-// A link is one QUIC connection to a proven peer.
+// link is one QUIC connection to a proven peer.
 type link struct {
 	conn    *quic.Conn
 	peer    string
@@ -60,7 +60,7 @@ type linkKey struct {
 	class class
 }
 
-// pool keeps the connections, at most one of each class a peer for new streams.
+// pool keeps the connections. New streams use at most one of each class per peer.
 type pool struct {
 	mesh *Mesh
 
@@ -82,8 +82,8 @@ func newPool(m *Mesh) *pool {
 	return &pool{mesh: m, current: map[linkKey]*link{}, all: map[*link]struct{}{}, dialing: map[string]*dialing{}}
 }
 
-// get returns a live connection to the node, dialling its last known address if
-// there is none.
+// get returns a live connection to the node, dialling its last known address if there
+// is none.
 func (p *pool) get(ctx context.Context, peer string, c class) (*link, error) {
 	if peer == p.mesh.cfg.Identity.ID() {
 		return nil, ErrSelf
@@ -104,7 +104,7 @@ func (p *pool) get(ctx context.Context, peer string, c class) (*link, error) {
 	})
 }
 
-// ready is the connection that new streams use, nil if there is none.
+// ready returns the connection that new streams use, or nil.
 func (p *pool) ready(key linkKey) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,9 +114,9 @@ func (p *pool) ready(key linkKey) *link {
 	return nil
 }
 
-// getAt is for gossip, which means an address: were its streams to follow a node
-// that has moved, gossip would hold the old address for good. peer may be "":
-// then whichever member answers there will do.
+// getAt returns a connection to an address, for gossip: if its streams followed a node
+// that has moved, gossip would keep the old address for ever. If peer is "", any member
+// that answers there will do.
 func (p *pool) getAt(ctx context.Context, addr netip.AddrPort, peer string) (*link, error) {
 	find := func() *link {
 		for _, l := range p.current {
@@ -131,9 +131,8 @@ func (p *pool) getAt(ctx context.Context, addr netip.AddrPort, peer string) (*li
 	})
 }
 
-// single returns what find finds, or the outcome of one dial that all callers
-// with this key share. The dial outlives a caller that gives up, bounded by
-// dialTimeout.
+// single returns the result of find, or of one dial that all callers with this key
+// share. The dial continues if a caller gives up, bounded by dialTimeout.
 func (p *pool) single(ctx context.Context, key string, find func() *link, dial func(context.Context) (*link, error)) (*link, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -179,8 +178,8 @@ func (p *pool) dial(ctx context.Context, addr netip.AddrPort, peer string, c cla
 	return p.add(conn, c, true)
 }
 
-// add takes in a connection whose handshake has ended, starts serving it, and
-// decides whether new streams use it.
+// add registers a connection whose handshake has ended, starts serving it, and decides
+// whether new streams use it.
 func (p *pool) add(conn *quic.Conn, c class, dialled bool) (*link, error) {
 	id, err := identity.PeerID(conn.ConnectionState().TLS)
 	if err != nil {
@@ -191,8 +190,8 @@ func (p *pool) add(conn *quic.Conn, c class, dialled bool) (*link, error) {
 		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeDone), "own address")
 		return nil, ErrSelf
 	}
-	// Authorised here rather than in the handshake: there the peer would see a TLS
-	// alert, here it reads why.
+	// Authorise here instead of in the handshake, where the peer would see only a TLS
+	// alert. Here it receives the reason.
 	if err := p.mesh.cfg.Allow(id); err != nil {
 		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeUnauthorised), "not a member")
 		return nil, fmt.Errorf("accept a connection from node %s: %w", id, err)
@@ -234,9 +233,9 @@ func (p *pool) add(conn *quic.Conn, c class, dialled bool) (*link, error) {
 	return best, nil
 }
 
-// replaces says whether new streams should use the newer of two live
-// connections. When both sides dialled at once, both keep the one that the
-// lower id dialled, so that they agree.
+// replaces reports whether new streams should use the newer of two live connections.
+// When both sides dialled at once, both keep the one that the lower id dialled, so that
+// they agree.
 func (p *pool) replaces(newer, old *link) bool {
 	if newer.born.Sub(old.born) > crossed || newer.dialled == old.dialled {
 		return true
@@ -245,7 +244,7 @@ func (p *pool) replaces(newer, old *link) bool {
 	return newer.dialled == lower
 }
 
-// count is called with mu held.
+// count returns the number of connections of a peer. It is called with mu held.
 func (p *pool) count(peer string) int {
 	n := 0
 	for l := range p.all {
@@ -266,8 +265,7 @@ func (p *pool) forget(l *link) {
 	}
 }
 
-// retire closes a connection that new streams no longer use, once those it has
-// are done.
+// retire closes a connection that new streams no longer use once its streams are done.
 func (p *pool) retire(l *link) {
 	tick := time.NewTicker(retireCheck)
 	defer tick.Stop()
@@ -309,8 +307,8 @@ func (p *pool) enforce() {
 	}
 }
 
-// close ends every connection with its code: quic-go's transport would tell the
-// peers nothing.
+// close ends every connection with its code; quic-go's transport would send the peers
+// nothing.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

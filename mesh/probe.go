@@ -12,34 +12,34 @@ import (
 	"github.com/hopmesh/hopmesh/mesh/identity"
 )
 
-// probeRequest asks a node what it is and, by its nonce, for one packet from a
-// socket that the asker has not talked to: whether that arrives tells whether
-// the way back is open by itself, not only as an answer.
+// probeRequest asks a node to identify itself and to send one packet, marked with the
+// nonce, from a socket that the requester has not contacted. Whether that arrives shows
+// whether inbound packets pass that are not answers.
 type probeRequest struct {
 	Nonce []byte `json:"nonce"`
 }
 
 const nonceSize = 16
 
-// A ProbeReply is what a node tells anyone who can reach it: no more than the
-// handshake shows anyway, and what is needed to find out why a join fails.
+// ProbeReply is a node's answer to anyone who can reach it. It contains no more than
+// the handshake shows anyway, and what is needed to find out why a join fails.
 type ProbeReply struct {
 	MeshID   string    `json:"mesh"`
 	Version  string    `json:"version"`
 	Clock    time.Time `json:"clock"`
-	Observed string    `json:"observed"` // the asker's address as seen from there
+	Observed string    `json:"observed"` // the requester's address as this node sees it
 }
 
-// A ProbeResult is what Probe found.
+// ProbeResult is the result of Probe.
 type ProbeResult struct {
 	ProbeReply
 	RoundTrip time.Duration
 	Skew      time.Duration // how far the peer's clock is ahead
-	Inbound   bool          // an unasked packet from the peer arrived
+	Inbound   bool          // an unrequested packet from the peer arrived
 }
 
-// Probe asks the node at peer what it is and whether it can reach this machine
-// unasked. conn is used for nothing else meanwhile.
+// Probe asks the node at peer to identify itself and whether it can reach this machine
+// unasked. conn must not be used otherwise meanwhile.
 func Probe(ctx context.Context, conn net.PacketConn, peer string) (ProbeResult, error) {
 	nonce := make([]byte, nonceSize)
 	if _, err := rand.Read(nonce); err != nil {
@@ -59,7 +59,8 @@ func Probe(ctx context.Context, conn net.PacketConn, peer string) (ProbeResult, 
 	return r, nil
 }
 
-// awaitProbe reads what comes to a socket that QUIC no longer uses.
+// awaitProbe waits for the probe packet on a socket that QUIC no longer uses, and
+// reports whether it came.
 func awaitProbe(conn net.PacketConn, nonce []byte) bool {
 	want := append([]byte{tagProbe}, nonce...)
 	_ = conn.SetReadDeadline(time.Now().Add(2 * time.Second))
@@ -76,8 +77,8 @@ func awaitProbe(conn net.PacketConn, nonce []byte) bool {
 	}
 }
 
-// answerProbe sends the one packet from a fresh socket, a moment later so that
-// the asker has put QUIC aside, to an address that the handshake has proven.
+// answerProbe sends the probe packet from a new socket to an address that the handshake
+// has proven. It waits a moment, so that the requester has stopped QUIC on its socket.
 func (m *Mesh) answerProbe(from net.Addr, q probeRequest) *ProbeReply {
 	to := addrPort(from)
 	if len(q.Nonce) == nonceSize {

@@ -10,33 +10,34 @@ import (
 )
 
 const (
-	// mostJoined is the largest datagram there is: more the kernel can't join.
+	// mostJoined is the largest possible datagram, and so the most that the kernel can
+	// join.
 	mostJoined = 1 << 16
-	// mostControl is room for what the kernel says of a datagram: its marks, where it
-	// was sent to, how it is joined.
+	// mostControl is room for a datagram's control messages: its ECN marks, destination
+	// and segment size.
 	mostControl = 128
 )
 
-// A joiningSocket has the kernel hand over packets of one peer that follow each other
-// as one, and takes them apart for quic-go, which would fetch each by itself: on
-// loopback what was sent as one is never cut, on a network the driver joins it again.
-// It is quic-go's OOBCapablePacketConn, with a ReadBatch of its own, which one goroutine
-// calls.
+// joiningSocket reads several consecutive packets of one peer at a time through UDP
+// generic receive offload (GRO) and splits them for quic-go, which would read each
+// separately. On loopback, packets sent together are never split; on a network the
+// driver joins them again. It is quic-go's OOBCapablePacketConn with a ReadBatch of its
+// own, which only one goroutine calls.
 type joiningSocket struct {
 	*net.UDPConn
 
 	joined  [mostJoined]byte
 	control [mostControl]byte
-	rest    []byte // of joined: not handed on yet
-	size    int    // of each packet in it but the last
+	rest    []byte // of joined: not yet returned
+	size    int    // of each packet in joined but the last
 	said    []byte // of control
 	flags   int
 	from    netip.AddrPort
-	addr    *net.UDPAddr // from, as quic-go has addresses; never changed
+	addr    *net.UDPAddr // from as a net.Addr for quic-go; never modified
 }
 
-// joining is the socket, with packets joined if the kernel can: it could not before
-// Linux 5.0.
+// joining enables GRO on the socket if the kernel supports it, which needs Linux 5.0.
+// Otherwise it returns the socket unchanged.
 func joining(c net.PacketConn) net.PacketConn {
 	udp, ok := c.(*net.UDPConn)
 	if !ok {
@@ -56,8 +57,8 @@ func joining(c net.PacketConn) net.PacketConn {
 	return &joiningSocket{UDPConn: udp}
 }
 
-// ReadBatch fills messages with one packet each, at least one. It waits only if none is
-// left of what the kernel gave last.
+// ReadBatch fills messages with one packet each, at least one. It waits only if no
+// packet of the last read is left.
 func (s *joiningSocket) ReadBatch(ms []ipv4.Message, _ int) (int, error) {
 	if len(s.rest) == 0 {
 		n, said, flags, from, err := s.ReadMsgUDPAddrPort(s.joined[:], s.control[:])
@@ -83,8 +84,8 @@ func (s *joiningSocket) ReadBatch(ms []ipv4.Message, _ int) (int, error) {
 	return filled, nil
 }
 
-// joinedBy is the size of the packets that a datagram is joined of, or 0 if it is none
-// such.
+// joinedBy returns the size of the packets joined in a datagram, or 0 if none were
+// joined.
 func joinedBy(said []byte) int {
 	for len(said) > 0 {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(said)

@@ -4,5 +4,5 @@ package mesh
 
 import "net"
 
-// joining is the socket as it is: only Linux joins packets.
+// joining returns the socket unchanged: only Linux joins packets.
 func joining(c net.PacketConn) net.PacketConn { return c }

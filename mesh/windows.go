@@ -13,14 +13,13 @@ const (
 	handshakeTimeout = 4 * time.Second
 	maxStreams       = 256
 
-	// windowBudget bounds the sum of the receive windows that connections grow
-	// into beyond their first.
+	// windowBudget bounds the sum of the receive windows beyond each connection's
+	// initial window.
 	windowBudget = 1 << 30
 )
 
-// quicConfig returns the settings of a connection of this class. A listener
-// cannot know the class before the handshake and uses bulk's: windows only grow
-// when somebody reads.
+// quicConfig returns the settings of a connection of this class. A listener cannot know
+// the class before the handshake and uses bulk's: windows only grow when data is read.
 func quicConfig(c class, w *windows) *quic.Config {
 	q := &quic.Config{
 		HandshakeIdleTimeout:  handshakeTimeout,
@@ -40,8 +39,8 @@ func quicConfig(c class, w *windows) *quic.Config {
 	return q
 }
 
-// windows bounds the sum of all receive windows, so that many peers cannot make
-// this node promise more memory than it has.
+// windows bounds the sum of all receive windows, so that many peers cannot make this
+// node promise more memory than it has.
 type windows struct {
 	mu    sync.Mutex
 	total uint64
@@ -62,7 +61,7 @@ func (w *windows) take(c *quic.Conn, delta uint64) bool {
 	return true
 }
 
-// release gives back what a connection took, when it has ended.
+// release returns a connection's share to the budget when it has ended.
 func (w *windows) release(c *quic.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -52,7 +52,7 @@ func ownersOf(d api.Dataset) []string {
 	return list
 }
 
-// copied says whether every shard has an owner and so many replicas, all of them
+// copied reports whether every shard has an owner and so many replicas, all of them
 // on these nodes.
 func copied(d api.Dataset, replicas int, nodes ...*nodetest.Instance) bool {
 	for _, s := range d.Shards {

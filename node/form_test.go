@@ -185,17 +185,22 @@ func TestSixFreshNodesJoinAtTheSameInstant(t *testing.T) {
 	})
 }
 
-// Fifty nodes, then ten random kills and restarts: five voters throughout, all
-// see all.
-func TestFiftyNodes(t *testing.T) {
+// Many nodes, then random kills and restarts: five voters throughout, all see all.
+func TestTwelveNodes(t *testing.T) {
+	grown(t, 12, 4)
+}
+
+// grown forms a mesh of n nodes and then kills and restarts some.
+func grown(t *testing.T, n, kills int) {
+	t.Helper()
 	nodetest.Virtual(t, 1, func(t *testing.T, c *nodetest.Cluster) {
-		c.Grow(49)
+		c.Grow(n - 1)
 		begin := time.Now()
-		c.Wait("all see all", 30*time.Second, func() bool { return allSeeAll(c, 50) })
+		c.Wait("all see all", 30*time.Second, func() bool { return allSeeAll(c, n) })
 		t.Logf("all see all %s after the last was in", time.Since(begin))
 		c.WaitVoters(5)
-		random := rand.New(rand.NewPCG(50, 0))
-		for range 10 {
+		random := rand.New(rand.NewPCG(uint64(n), 0))
+		for range kills {
 			n := c.Nodes[random.IntN(len(c.Nodes))]
 			n.Kill()
 			c.Wait("five voters and a leader", time.Minute, func() bool {
@@ -205,7 +210,7 @@ func TestFiftyNodes(t *testing.T) {
 			n.Restart()
 			n.WaitReady()
 		}
-		c.Wait("all see all", 2*time.Minute, func() bool { return allSeeAll(c, 50) })
+		c.Wait("all see all", 2*time.Minute, func() bool { return allSeeAll(c, n) })
 		c.WaitVoters(5)
 		c.WaitEqual(30 * time.Second)
 	})

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/node/nodetest"
 	"github.com/hopmesh/hopmesh/node/nodetest/school"
 )
@@ -17,7 +17,7 @@ func TestAStatusSaysWhatAJobIsComputedOn(t *testing.T) {
 		var broken atomic.Bool
 		s.Fault = func(_ string, epoch int) error {
 			if epoch == 3 && broken.CompareAndSwap(false, true) {
-				return &train.Broken{Device: "cuda:0", Epoch: 3, Step: 1}
+				return &slot.Broken{Device: "cuda:0", Epoch: 3, Step: 1}
 			}
 			return nil
 		}

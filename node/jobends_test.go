@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
 	"github.com/hopmesh/hopmesh/node/nodetest/school"
@@ -125,7 +125,7 @@ func TestJobGoesOnAtAnotherRate(t *testing.T) {
 		}
 		after := waitState(c, n, id, "done")
 		complete(t, after, 10)
-		var was, is train.Recipe
+		var was, is recipe.Recipe
 		if err := json.Unmarshal(before.Recipe, &was); err != nil {
 			t.Fatal(err)
 		}

@@ -326,7 +326,7 @@ func TestNodeOfAJobIsRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := waitState(c, other, id, "stopped")
-		if !strings.Contains(j.Error, "node "+runner.Name+", which ran it, is no longer in the mesh") || len(j.History) == 0 {
+		if !strings.Contains(j.Error, "node "+runner.Name+", which ran it, is no longer in the mesh: `hopmesh train resume "+j.ID+"` begins it") || len(j.History) == 0 {
 			t.Errorf("it is %+v", j)
 		}
 		if err := other.API().ResumeJob(t.Context(), id, api.ResumeRequest{}); err != nil {

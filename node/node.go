@@ -8,33 +8,43 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hopmesh/hopmesh/cuda"
+	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/events"
+	"github.com/hopmesh/hopmesh/node/jobs/recipe"
+	"github.com/hopmesh/hopmesh/node/member"
+	"github.com/hopmesh/hopmesh/node/serve"
+	"github.com/hopmesh/hopmesh/node/speed"
+	"github.com/hopmesh/hopmesh/node/wording"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 )
 
-// A Node is one daemon: New checks its options, Run is its life.
+// Node is one daemon: New checks its options, and Run runs it.
 type Node struct {
 	opts    Options
 	log     *slog.Logger
-	logs    hub[leveled]
-	events  hub[api.Event]
+	logs    events.Hub[events.Line]
+	events  events.Hub[api.Event]
 	metrics *prometheus.Registry
-	orders  chan joinOrder         // from `hopmesh join`, while in no mesh
-	member  atomic.Pointer[member] // nil while in no mesh
+	// entrance is where `hopmesh join` asks, and parts are nil, while in no mesh.
+	entrance *member.Entrance
+	parts    atomic.Pointer[parts]
 }
 
 var (
 	// ErrLeft is how Run ends after the node gave up its membership on request.
-	ErrLeft = errors.New("this node has left the mesh")
+	ErrLeft = member.ErrLeft
 	// ErrRemoved is how Run ends when the mesh no longer wants this node.
-	ErrRemoved = errors.New("this node was removed from the mesh")
+	ErrRemoved = member.ErrRemoved
 )
 
-// New checks the options and looks which device there is. It acquires nothing.
+// New checks the options and detects the device. It acquires nothing.
 func New(o Options) (*Node, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -44,24 +54,26 @@ func New(o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{opts: o, metrics: prometheus.NewRegistry(), orders: make(chan joinOrder)}
-	n.log = slog.New(&logTee{next: o.Log.Handler(), lines: &n.logs})
+	n := &Node{opts: o, entrance: member.NewEntrance()}
+	n.log = slog.New(wording.Handler(events.Tee(o.Log.Handler(), &n.logs).Handler()))
 	n.log.Info("device", "device", device, "why", why)
 	n.opts.Device, n.opts.deviceReason = device, why
-	n.registerMetrics()
+	n.metrics = newMetrics(&n.parts)
 	return n, nil
 }
 
-// Run acquires what the node needs, runs until ctx ends, and releases all of it
-// in this order: the API, then (member.close) leadership, Raft with its
-// transport, gossip, connections and the use of the socket, and last the socket
-// and the directory. It returns nil after a stop by ctx.
-func (n *Node) Run(ctx context.Context) (err error) {
-	dir, err := openDataDir(n.opts.DataDir)
+// Run acquires what the node needs, runs until ctx ends, and releases everything in
+// this order: the API; then, in Member.Close, leadership, Raft with its transport,
+// gossip and connections; last the socket and the directory. It returns nil if ctx
+// ended it. Its errors are worded for users.
+func (n *Node) Run(ctx context.Context) error { return wording.Error(n.run(ctx)) }
+
+func (n *Node) run(ctx context.Context) (err error) {
+	dir, err := member.OpenDir(n.opts.DataDir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.close()) }()
+	defer func() { err = errors.Join(err, dir.Close()) }()
 	n.measure(ctx)
 	conn, err := n.listen()
 	if err != nil {
@@ -82,17 +94,28 @@ func (n *Node) Run(ctx context.Context) (err error) {
 		serving.Add(1)
 		g.Go(func() error {
 			defer serving.Done()
-			return l.serve(ctx)
+			return l.Serve(ctx)
 		})
 	}
 	g.Go(func() error {
 		<-ctx.Done()
-		serving.Wait() // no request meets a member that is closing
+		serving.Wait() // so that no request finds a member that is closing
 		end()
 		return nil
 	})
 	g.Go(func() error { return n.live(life, dir, conn) })
 	return g.Wait()
+}
+
+// measure sets the node's speed unless it was given. Nothing may read it before.
+func (n *Node) measure(ctx context.Context) {
+	if n.opts.Speed > 0 {
+		return
+	}
+	var err error
+	if n.opts.Speed, err = speed.Measure(ctx, speed.Open(n.opts.computes())); err != nil && ctx.Err() == nil {
+		n.log.Warn("the device's speed could not be measured; the processor's counts", "device", n.opts.Device, "err", err)
+	}
 }
 
 func (n *Node) listen() (net.PacketConn, error) {
@@ -110,31 +133,61 @@ func (n *Node) listen() (net.PacketConn, error) {
 	return conn, nil
 }
 
-// live makes the node a member of a mesh, by what it remembers or by what it
-// was told, and keeps it one.
-func (n *Node) live(ctx context.Context, dir *dataDir, conn net.PacketConn) error {
-	id, start, err := n.enter(ctx, dir, conn)
+// listenAPI opens the addresses of the API.
+func (n *Node) listenAPI(dir *member.Dir) ([]*serve.Listener, error) {
+	if n.opts.NoAPI {
+		return nil, nil
+	}
+	metrics := promhttp.HandlerFor(n.metrics, promhttp.HandlerOpts{})
+	return serve.Open(serve.Config{
+		Socket: dir.Socket(), Addresses: n.opts.API, Full: api.Handler(n.Backend(), metrics), Public: api.PublicHandler(n.Backend(), metrics), Log: n.log,
+	})
+}
+
+// say sends an event to whoever watches.
+func (n *Node) say(kind, node, message string, generation uint64) {
+	n.events.Send(api.Event{Time: time.Now(), Type: kind, Node: node, Message: message, Generation: generation})
+}
+
+// live makes the node a member of a mesh, from what is on disk or on request, and runs it as
+// one.
+func (n *Node) live(ctx context.Context, dir *member.Dir, conn net.PacketConn) error {
+	id, start, err := n.entrance.Enter(ctx, dir, conn, n.opts.entry(n.log))
 	select {
 	case <-ctx.Done():
-		return nil // stopped before it was in
+		return nil // stopped before it had joined
 	default:
 	}
 	if err != nil {
 		return err
 	}
-	m, err := n.openMember(dir, conn, id, start)
+	p, err := n.open(dir, conn, id, start)
 	if err != nil {
 		return err
 	}
-	n.member.Store(m)
-	err = m.run(ctx)
-	n.member.Store(nil)
-	err = errors.Join(err, m.close())
+	n.parts.Store(p)
+	err = p.run(ctx)
+	n.parts.Store(nil)
+	err = errors.Join(err, p.member.Close())
 	if errors.Is(err, ErrLeft) {
-		if eraseErr := dir.erase(identity.Erase); eraseErr != nil {
+		if eraseErr := dir.Erase(identity.Erase); eraseErr != nil {
 			return eraseErr
 		}
 		n.log.Info("left the mesh; this directory may join anew")
 	}
 	return err
 }
+
+// Recovered reports what Recover did.
+type Recovered = member.Recovered
+
+// Recover makes the voters in file the only ones, on this node, which must not be running: see
+// member.Recover.
+func Recover(o Options, file string) (Recovered, error) {
+	o = o.withDefaults()
+	r, err := member.Recover(o.DataDir, file, o.Stores, o.Log)
+	return r, wording.Error(err)
+}
+
+// TrainSettings lists what a training request's settings may be.
+func TrainSettings() []nn.Option { return wording.Options(recipe.Settings()) }

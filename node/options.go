@@ -16,11 +16,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/jobs"
+	"github.com/hopmesh/hopmesh/node/member"
 )
 
-// Options says what a node is to be. Zero values are usable except where said.
+// Options configures a node. Zero values are usable unless noted.
 type Options struct {
-	// DataDir holds everything the node must not forget. Required.
+	// DataDir holds the node's state. Required.
 	DataDir string
 	// Name is what people call the node, unique in its mesh. Default: the host's.
 	// It is fixed when the node founds or joins a mesh.
@@ -44,16 +45,16 @@ type Options struct {
 	Token string
 	// Device is auto, cpu, cuda or cuda:N. Default auto.
 	Device string
-	// deviceReason is why New made of Device what it is then.
+	// deviceReason is why New chose the device.
 	deviceReason string
 	// Memory bounds what the node may use for graphs, in bytes; 0: no bound.
 	Memory uint64
-	// Speed is how fast the node works, beside the others' 1000; 0: measured at the
+	// Speed is the relative speed of the node, 1000 being ordinary; 0: measured at the
 	// start.
 	Speed uint64
 	// Log receives everything. Default: discard.
 	Log *slog.Logger
-	// OnReady is told once, when this node is in the plan and knows a leader.
+	// OnReady is called once, when this node is in the plan and knows a leader.
 	OnReady func(Ready)
 
 	// Conn replaces the UDP socket, for tests in virtual time and for faults. The
@@ -69,14 +70,14 @@ type Options struct {
 	// CertificateLife shortens the life of the certificates this node signs.
 	CertificateLife time.Duration
 
-	ownDisk bool // Stores are those on the disk
+	ownDisk bool // Stores are the default, on disk
 }
 
-// Ready is what OnReady is told.
+// Ready is the argument of OnReady.
 type Ready struct {
 	ID, Name, MeshID string
 	Addr             netip.AddrPort
-	Founded          bool // this very start founded the mesh
+	Founded          bool // this start founded the mesh
 }
 
 const defaultListen = "0.0.0.0:7946"
@@ -110,7 +111,19 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// computes opens the device that New has chosen; nil: the processor.
+// about describes the node to others.
+func (o *Options) about() member.About {
+	return member.About{Name: o.Name, Version: o.Version, Device: o.Device, Memory: o.Memory, Speed: o.Speed}
+}
+
+// entry says how the node gets into a mesh.
+func (o *Options) entry(log *slog.Logger) member.Entry {
+	return member.Entry{
+		About: o.about(), Bootstrap: o.Bootstrap, Join: o.Join, Token: o.Token, CertificateLife: o.CertificateLife, Disk: o.ownDisk, Log: log,
+	}
+}
+
+// computes returns a function that opens the device that New has chosen; nil: the processor.
 func (o *Options) computes() jobs.Device {
 	name := o.Device
 	if name == "cpu" {

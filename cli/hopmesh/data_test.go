@@ -19,13 +19,19 @@ const coraFile = "../../engine/graph/cora/cora.npz"
 // meshOf starts daemons n1, n2 and so on, joined as a person would.
 func meshOf(t *testing.T, n int) []*daemon {
 	t.Helper()
+	return meshAs(t, n, "agent")
+}
+
+// meshAs is meshOf with another command than agent.
+func meshAs(t *testing.T, n int, command ...string) []*daemon {
+	t.Helper()
 	dir := box(t)
-	first := start(t, filepath.Join(dir, "n1"), "--name", "n1", "--listen", "127.0.0.1:0", "--bootstrap")
+	first := startAs(t, command, filepath.Join(dir, "n1"), "--name", "n1", "--listen", "127.0.0.1:0", "--bootstrap")
 	until(t, "the join line is printed", func() bool { return joinLine.MatchString(first.out.String()) })
 	join := strings.Fields(joinLine.FindStringSubmatch(first.out.String())[1])
 	daemons := []*daemon{first}
 	for _, name := range []string{"n2", "n3", "n4", "n5"}[:n-1] {
-		daemons = append(daemons, start(t, filepath.Join(dir, name), append([]string{"--name", name, "--listen", "127.0.0.1:0"}, join...)...))
+		daemons = append(daemons, startAs(t, command, filepath.Join(dir, name), append([]string{"--name", name, "--listen", "127.0.0.1:0"}, join...)...))
 	}
 	for _, d := range daemons {
 		until(t, "all are alive and vote", func() bool {
@@ -111,6 +117,7 @@ type verdict struct {
 }
 
 func TestDatasetOnOneNode(t *testing.T) {
+	t.Parallel()
 	n := meshOf(t, 1)[0]
 	var made, shown shownDataset
 	n.must(&made, "dataset", "import", "cora", coraFile)
@@ -175,6 +182,7 @@ func damage(t *testing.T, dir string) {
 // An owner is killed with -9: its shards are served by their replicas, copied once
 // more, and nothing is lost; a damaged copy is found and replaced.
 func TestDatasetOutlivesAnOwner(t *testing.T) {
+	t.Parallel()
 	nodes := meshOf(t, 3)
 	var d shownDataset
 	nodes[0].must(&d, "dataset", "import", "cora", coraFile, "--replicas", "2")
@@ -200,11 +208,18 @@ func TestDatasetOutlivesAnOwner(t *testing.T) {
 	until(t, "the copy is whole again", func() bool { return nodes[2].json(&v, "dataset", "verify", "cora") == 0 })
 }
 
-// The importing node is killed with -9 at several moments: the dataset ends whole
-// on the others, or it was never there.
+// The importing node is killed with -9: the dataset ends whole on the others, or it was
+// never there.
 func TestImporterIsKilled(t *testing.T) {
+	importerIsKilled(t, 400*time.Millisecond)
+}
+
+// importerIsKilled kills the node that imports a dataset after each of some times.
+func importerIsKilled(t *testing.T, moments ...time.Duration) {
+	t.Helper()
+	t.Parallel() // it mostly waits
 	nodes := meshOf(t, 3)
-	for i, after := range []time.Duration{50 * time.Millisecond, 400 * time.Millisecond, 1200 * time.Millisecond} {
+	for i, after := range moments {
 		importer, other := nodes[0], nodes[1]
 		done := make(chan int, 1)
 		go func() {

@@ -33,22 +33,18 @@ func (d *daemon) watched(id string, epoch func(api.JobEpoch)) shownJob {
 	return d.job(id)
 }
 
-// Three processes share a job, and one is killed with -9 in the middle of an epoch, the leader
-// once: the others go on without it, and come to the weights of a job that nothing happened to.
-func TestSharedTrainingOutlivesAKill(t *testing.T) {
-	const epochs = 40
+// A killing is of a node of three that share a job.
+type killing struct {
+	recipe string
+	leader bool // dies, or else a node that does not lead
+}
+
+// outlivesAKill starts a job of each recipe twice, and kills a node with -9 in the middle of an
+// epoch of the second: the others go on without it, and come to the weights of the first.
+func outlivesAKill(t *testing.T, nodes []*daemon, epochs int, killings ...killing) {
+	t.Helper()
 	names := []string{"n1", "n2", "n3"}
-	nodes := meshOf(t, len(names))
-	nodes[0].must(new(any), "dataset", "generate", "g", "--kind", "sbm", "--vertices", "12000", "--edges", "60000", "--features", "32",
-		"--classes", "4", "--shards", "12", "--replicas", "2")
-	for _, c := range []struct {
-		recipe string
-		leader bool // dies, or else a node that does not lead
-	}{
-		{recipe: "--strategy grappa --set grappa.period=7 --batch 1500 --fanout 5,5"},
-		{recipe: "--strategy pipe --set pipe.period=7 --layers 3", leader: true},
-		{recipe: "--strategy graph --set pipe.ways=3 --layers 3"},
-	} {
+	for _, c := range killings {
 		until(t, "all own shards", func() bool {
 			var d shownDataset
 			nodes[0].must(&d, "dataset", "show", "g")
@@ -90,4 +86,14 @@ func TestSharedTrainingOutlivesAKill(t *testing.T) {
 		nodes[victim] = start(t, nodes[victim].dir, "--listen", "127.0.0.1:0")
 		until(t, "it is back", nodes[victim].ready)
 	}
+}
+
+// Three processes share a job, the leader is killed with -9 in the middle of an epoch, and the
+// others come to the same weights without it. A delay makes epochs last.
+func TestSharedTrainingOutlivesAKill(t *testing.T) {
+	t.Parallel() // it mostly waits
+	nodes := meshAs(t, 3, "bench", "node", "--delay", "5ms")
+	nodes[0].must(new(any), "dataset", "generate", "g", "--kind", "sbm", "--vertices", "1200", "--edges", "6000", "--features", "8",
+		"--classes", "4", "--shards", "6", "--replicas", "1")
+	outlivesAKill(t, nodes, 20, killing{recipe: "--strategy leap --batch 150 --fanout 5,5", leader: true})
 }

@@ -11,14 +11,21 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/cli"
+	"github.com/hopmesh/hopmesh/cli/train"
+	"github.com/hopmesh/hopmesh/cli/usage"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 	"github.com/hopmesh/hopmesh/node"
 	"github.com/hopmesh/hopmesh/node/bench"
+	"github.com/hopmesh/hopmesh/node/bench/data"
+	"github.com/hopmesh/hopmesh/node/bench/kernels"
+	"github.com/hopmesh/hopmesh/node/bench/strategies"
+	"github.com/hopmesh/hopmesh/node/bench/transport"
 	"github.com/hopmesh/hopmesh/node/demo"
 	"github.com/hopmesh/hopmesh/node/doctor"
+	"github.com/hopmesh/hopmesh/node/jobs/recipe"
 )
 
-// local is what runs in this process rather than in a daemon.
+// local returns the commands that run in this process instead of in a daemon.
 func local(version string) cli.Local {
 	return cli.Local{
 		Agent: func(ctx context.Context, cfg cli.AgentConfig, stdout, stderr io.Writer) error {
@@ -48,11 +55,11 @@ func local(version string) cli.Local {
 				return fmt.Errorf("find this program: %w", err)
 			}
 			suite := map[string]func(context.Context, bench.Config, io.Writer, io.Writer) error{
-				"transport": bench.Transport, "data": bench.Data, "kernels": bench.Kernels, "sampler": bench.Sampler,
-				"strategies": bench.Strategies,
+				"transport": transport.Measure, "data": data.Measure, "kernels": kernels.Measure, "sampler": kernels.Sampler,
+				"strategies": strategies.Measure,
 			}[cfg.Suite]
 			return suite(ctx, bench.Config{
-				JSON: cfg.JSON, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot, PlotPipe: cfg.PlotPipe, Only: cfg.Only,
+				JSON: cfg.JSON, Out: cfg.Out, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot, PlotPipe: cfg.PlotPipe, Only: cfg.Only,
 			}, stdout, os.Stderr)
 		},
 		Doctor: func(ctx context.Context, cfg cli.DoctorConfig, stdout io.Writer) error {
@@ -61,30 +68,32 @@ func local(version string) cli.Local {
 		Recover: func(_ context.Context, cfg cli.RecoverConfig, stdout io.Writer) error {
 			return recoverNode(cfg, stdout)
 		},
-		Parts:   bench.StrategyParts(),
-		Options: trainOptions,
+		Strategies:   recipe.Strategies.Choices(),
+		DemoStrategy: demo.DefaultStrategy,
+		Parts:        strategies.Parts(),
+		Options:      trainOptions,
 	}
 }
 
-// instructions says that what the environment asks the CPU for can't be.
+// instructions returns an error if the CPU lacks the instructions that the environment asks for.
 func instructions() error {
 	if err := family.Err(); err != nil {
-		return cli.WrongUsage(err)
+		return usage.Wrap(err)
 	}
 	return nil
 }
 
-// trainOptions lists what recipes can be told by key.
-func trainOptions() []cli.TrainOption {
-	var list []cli.TrainOption
+// trainOptions lists the settings of `train start --set`.
+func trainOptions() []train.Option {
+	var list []train.Option
 	for _, o := range node.TrainSettings() {
-		list = append(list, cli.TrainOption{Key: o.Key, Applies: o.Applies, Values: o.Values, Default: o.Default, Help: o.Help})
+		list = append(list, train.Option{Key: o.Key, Applies: o.Applies, Values: o.Values, Default: o.Default, Help: o.Help})
 	}
 	return list
 }
 
 // agent runs a node until ctx ends, over a socket of its own unless it is given one.
-// What a person needs next goes to stdout, everything else to the log on stderr.
+// The join command goes to stdout, everything else to the log on stderr.
 func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, version string, stdout, stderr io.Writer) error {
 	log, err := logger(stderr, cfg.LogLevel, cfg.LogFormat)
 	if err != nil {
@@ -94,7 +103,7 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 	ready := func(r node.Ready) {
 		_, _ = fmt.Fprintf(stdout, "%s is ready at %s in mesh %s\n", r.Name, r.Addr, r.MeshID)
 		if r.Founded {
-			// The node is still on its way through OnReady: ask beside it.
+			// OnReady has not returned yet, so the node can't answer here.
 			go invite(ctx, n, stdout, log)
 		}
 	}
@@ -103,7 +112,7 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, Device: cfg.Device, Memory: cfg.Memory, Log: log, OnReady: ready, Conn: conn,
 	})
 	if err != nil {
-		return cli.WrongUsage(err)
+		return usage.Wrap(err)
 	}
 	err = n.Run(ctx)
 	if errors.Is(err, node.ErrLeft) {
@@ -112,7 +121,7 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 	return err
 }
 
-// firstToken is how long the command that a founder prints is good for.
+// firstToken is how long the join command of --bootstrap is valid.
 const firstToken = 24 * time.Hour
 
 func invite(ctx context.Context, n *node.Node, stdout io.Writer, log *slog.Logger) {
@@ -144,7 +153,7 @@ func recoverNode(cfg cli.RecoverConfig, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(stdout, "The voters are now %v. Do the same on every other survivor, then start all of them.\n", r.Voters)
+	_, _ = fmt.Fprintf(stdout, "The voters are now %v. Run the same command on every other survivor, then start all of them.\n", r.Voters)
 	if r.Warning != "" {
 		_, _ = fmt.Fprintln(stdout, "Warning: "+r.Warning)
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,12 +18,16 @@ import (
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
+// built is the folder of the program, "" until a test needs it.
+var built string
+
 // program is the built binary, made once for all tests here.
 var program = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "hopmesh-test")
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	path := filepath.Join(dir, "hopmesh")
 	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
 	if err != nil {
@@ -33,8 +38,8 @@ var program = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := program(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	if built != "" {
+		_ = os.RemoveAll(built)
 	}
 	os.Exit(code)
 }
@@ -96,12 +101,18 @@ func (o *output) String() string {
 
 func start(t *testing.T, dir string, args ...string) *daemon {
 	t.Helper()
+	return startAs(t, []string{"agent"}, dir, args...)
+}
+
+// startAs is start with another command, which takes the flags of agent.
+func startAs(t *testing.T, command []string, dir string, args ...string) *daemon {
+	t.Helper()
 	path, err := program()
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &daemon{t: t, dir: dir, out: &output{}, done: make(chan struct{})}
-	d.cmd = exec.Command(path, append([]string{"agent", "--data-dir", dir}, args...)...)
+	d.cmd = exec.Command(path, slices.Concat(command, []string{"--data-dir", dir}, args)...)
 	d.cmd.Stdout, d.cmd.Stderr = d.out, d.out
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -197,6 +208,7 @@ var joinLine = regexp.MustCompile(`hopmesh agent (--join .* --token \S+)`)
 // Three processes, the printed line typed on the second and third; the leader is
 // killed with -9, survived, and back with nothing but its directory.
 func TestThreeProcesses(t *testing.T) {
+	t.Parallel()
 	dir := box(t)
 	first := start(t, filepath.Join(dir, "n1"), "--name", "n1", "--listen", "127.0.0.1:0", "--bootstrap")
 	until(t, "the join line is printed", func() bool { return joinLine.MatchString(first.out.String()) })
@@ -244,6 +256,7 @@ func TestThreeProcesses(t *testing.T) {
 }
 
 func TestBadStarts(t *testing.T) {
+	t.Parallel()
 	dir := box(t)
 	n1 := start(t, filepath.Join(dir, "n1"), "--name", "n1", "--listen", "127.0.0.1:0", "--bootstrap")
 	until(t, "n1 is ready", n1.ready)
@@ -308,6 +321,7 @@ func TestBadStarts(t *testing.T) {
 // A log that lost its tail, as after a power cut, is opened or refused with a
 // sentence; it never panics or hangs.
 func TestDamagedLog(t *testing.T) {
+	t.Parallel()
 	dir := box(t)
 	d := start(t, filepath.Join(dir, "n1"), "--name", "n1", "--listen", "127.0.0.1:0", "--bootstrap")
 	until(t, "it is ready", d.ready)
@@ -334,83 +348,5 @@ func TestDamagedLog(t *testing.T) {
 	}
 	if out := again.out.String(); strings.Contains(out, "goroutine ") || !strings.Contains(out, filepath.Join(d.dir, "raft")) {
 		t.Errorf("it says: %s", out)
-	}
-}
-
-func TestDemo(t *testing.T) {
-	begin := time.Now()
-	out, diag, code := hopmesh(t, "demo", "--json")
-	if code != 0 {
-		t.Fatalf("exit code %d: %s", code, diag)
-	}
-	if took := time.Since(begin); took > patience {
-		t.Errorf("took %s", took)
-	}
-	var r struct {
-		Leader    string `json:"leader"`
-		NewLeader string `json:"new_leader"`
-		Training  []struct {
-			Strategy string   `json:"strategy"`
-			Nodes    []string `json:"nodes"`
-			Epochs   int      `json:"epochs"`
-			Test     float64  `json:"test_acc"`
-			Weights  string   `json:"weights_sha256"`
-			Bytes    struct {
-				Feature  uint64 `json:"feature"`
-				Gradient uint64 `json:"gradient"`
-			} `json:"bytes"`
-		} `json:"training"`
-		Survived struct {
-			Nodes []string `json:"nodes"`
-			Same  bool     `json:"same_weights"`
-		} `json:"survived"`
-	}
-	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Leader == "" || r.NewLeader == "" || r.Leader == r.NewLeader || len(r.Training) != 2 {
-		t.Fatalf("%v: %s", err, out)
-	}
-	leap, centric := r.Training[0], r.Training[1]
-	if leap.Strategy != "leap" || centric.Strategy != "centric" || leap.Bytes.Feature == 0 || leap.Bytes.Feature >= centric.Bytes.Feature || leap.Weights != centric.Weights {
-		t.Errorf("leap beside centric: %s", out)
-	}
-	for _, by := range r.Training {
-		if by.Epochs != 200 || by.Test < 0.79 || len(by.Nodes) != 3 || by.Bytes.Gradient == 0 {
-			t.Errorf("%+v", by)
-		}
-	}
-	if !r.Survived.Same || len(r.Survived.Nodes) != 2 {
-		t.Errorf("%+v", r.Survived)
-	}
-}
-
-// What is not exact, or the whole graph at once, shows the same: the job that loses its leader
-// comes to the weights of the one that does not.
-func TestDemoOfOtherStrategies(t *testing.T) {
-	for _, strategy := range []string{"grappa", "pipe", "graph"} {
-		t.Run(strategy, func(t *testing.T) {
-			t.Parallel() // they mostly wait
-			out, diag, code := hopmesh(t, "demo", "--strategy", strategy, "--epochs", "60", "--json")
-			if code != 0 {
-				t.Fatalf("exit code %d: %s", code, diag)
-			}
-			var r struct {
-				Training []struct {
-					Strategy string   `json:"strategy"`
-					Nodes    []string `json:"nodes"`
-					Epochs   int      `json:"epochs"`
-					Test     float64  `json:"test_acc"`
-				} `json:"training"`
-				Survived struct {
-					Same bool `json:"same_weights"`
-				} `json:"survived"`
-			}
-			if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Training) != 2 || !r.Survived.Same {
-				t.Fatalf("%v: %s", err, out)
-			}
-			for i, name := range []string{strategy, "centric"} {
-				if by := r.Training[i]; by.Strategy != name || by.Epochs != 60 || by.Test < 0.6 || len(by.Nodes) != 3 {
-					t.Errorf("%+v", by)
-				}
-			}
-		})
 	}
 }

@@ -8,14 +8,15 @@ import (
 	"net"
 
 	"github.com/hopmesh/hopmesh/cli"
+	"github.com/hopmesh/hopmesh/cli/usage"
 	"github.com/hopmesh/hopmesh/node/shape"
 )
 
-// shaped is agent over a socket that is as slow as it is told.
+// shaped runs an agent over a socket with a limited rate and a delay.
 func shaped(ctx context.Context, cfg cli.ShapedConfig, version string, stdout, stderr io.Writer) (err error) {
 	addr, err := net.ResolveUDPAddr("udp", cfg.Listen)
 	if err != nil {
-		return cli.WrongUsage(fmt.Errorf("--listen %s is no address to listen on: %w", cfg.Listen, err))
+		return usage.Wrap(fmt.Errorf("--listen %s is not an address to listen on: %w", cfg.Listen, err))
 	}
 	socket, err := net.ListenUDP("udp", addr)
 	if err != nil {

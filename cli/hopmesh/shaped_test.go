@@ -12,6 +12,7 @@ import (
 // Nodes behind slow links train together; one that is killed is missed, and nothing is
 // left of the others.
 func TestCrewOnAShapedNetwork(t *testing.T) {
+	t.Parallel()
 	path, err := program()
 	if err != nil {
 		t.Fatal(err)

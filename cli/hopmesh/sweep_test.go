@@ -20,6 +20,7 @@ type shownSweep struct {
 // Each model of a sweep learns what a job of its own does, the best of them is the job's,
 // and each can be had.
 func TestSweepOnOneNode(t *testing.T) {
+	t.Parallel()
 	n := meshOf(t, 1)[0]
 	n.must(new(any), "dataset", "import", "cora", coraFile)
 	same := strings.Fields("--epochs 12 --seed 5 --batch 70 --fanout 10,5")

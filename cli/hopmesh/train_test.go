@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/strategies"
 )
 
 // What the contract names, as a program would read it.
@@ -106,6 +108,7 @@ func (d *daemon) finished(id string) shownJob {
 }
 
 func TestTrainOnOneNode(t *testing.T) {
+	t.Parallel()
 	n := meshOf(t, 1)[0]
 	n.must(new(any), "dataset", "import", "cora", coraFile)
 	addr := "unix:" + filepath.Join(n.dir, "hopmesh.sock")
@@ -186,7 +189,8 @@ func TestTrainOnOneNode(t *testing.T) {
 // again: it ends by itself, with the bits and the history of one that nothing
 // happened to.
 func TestTrainingOutlivesItsDaemon(t *testing.T) {
-	const epochs, step = 8000, 500
+	t.Parallel()
+	const epochs, step = 4000, 250
 	n := meshOf(t, 1)[0]
 	n.must(new(any), "dataset", "import", "cora", coraFile)
 	recipe := []string{"--model", "sage", "--hidden", "16", "--epochs", fmt.Sprint(epochs), "--eval-every", "50"}
@@ -243,20 +247,35 @@ func TestUnknownInstructions(t *testing.T) {
 	}
 }
 
+// The program refuses a strategy that it does not have by the names of those that it has,
+// before it asks a daemon.
+func TestUnknownStrategy(t *testing.T) {
+	out, diag, code := hopmesh(t, "train", "start", "--dataset", "g", "--model", "gcn", "--strategy", "ring")
+	if code != 2 || out != "" || strings.Count(diag, "\n") != 1 || !strings.Contains(diag, "ring") {
+		t.Errorf("%d %s%s", code, out, diag)
+	}
+	for _, d := range strategies.All {
+		if !strings.Contains(diag, d.Name) {
+			t.Errorf("%s is not in %q", d.Name, diag)
+		}
+	}
+}
+
 // A job goes on at another rate, a removed job leaves nothing
 // behind, and a dataset that comes back serves its models.
 func TestJobsEndAndGoOn(t *testing.T) {
+	t.Parallel()
 	n := meshOf(t, 1)[0]
 	n.must(new(any), "dataset", "import", "cora", coraFile)
 	addr := "unix:" + filepath.Join(n.dir, "hopmesh.sock")
-	id := n.begin("--epochs", "3000")
+	id := n.begin("--epochs", "1500")
 	until(t, "some epochs are known", func() bool { return n.summary(id).Epoch > 100 })
 	if _, diag, code := hopmesh(t, "train", "resume", id, "--lr", "0.001", "--addr", addr); code != 1 || !strings.Contains(diag, "job j1 is running already") {
 		t.Errorf("%d %s", code, diag)
 	}
 	n.must(new(any), "train", "stop", id)
 	n.must(new(any), "train", "resume", id, "--lr", "0.001")
-	if j := n.finished(id); j.Epoch != 3000 || len(j.History) != 3000 {
+	if j := n.finished(id); j.Epoch != 1500 || len(j.History) != 1500 {
 		t.Errorf("%+v", j)
 	}
 	_, diag, code := hopmesh(t, "dataset", "remove", "cora", "--addr", addr)

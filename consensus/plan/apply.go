@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// maxGone bounds how many former members are remembered that were not revoked.
+	// maxGone bounds how many former members are remembered, not counting revoked ones.
 	maxGone   = 256
 	maxTokens = 256
-	maxText   = 256 // bytes of a name, an id, a version, a device, a digest
+	maxText   = 256 // bytes of a name, id, version, device or digest
 	// maxNumber keeps serial numbers and generations far from overflow, whatever a
 	// broken node reports.
 	maxNumber = 1 << 53
 )
 
-// Apply returns the state after the command in data, which Raft committed at
-// index. It never changes s. An error is a refusal: the state returned is then s
-// at the new index. ErrUnknownCommand is none: the node must stop, and the state
+// Apply returns the state after the command in data, which Raft committed at index. It
+// never changes s. If the command is refused, Apply returns an error and the state is s
+// at the new index. ErrUnknownCommand is different: the node must stop, and the state
 // returned is s itself.
 func Apply(s *State, index uint64, data []byte) (*State, error) {
 	c, err := Decode(data)
@@ -50,8 +50,8 @@ func Apply(s *State, index uint64, data []byte) (*State, error) {
 	return &next, nil
 }
 
-// own copies a map, so that the next state may be changed while it is built. What
-// its values refer to is still the old state's.
+// own copies a map, so that the next state may be changed while it is built. The values
+// still share memory with the old state.
 func own[V any](m map[string]V) map[string]V {
 	if m == nil {
 		return map[string]V{}
@@ -122,7 +122,7 @@ func (c UpdateMember) apply(s *State, index uint64) error {
 	}
 	s.Members[c.ID] = m
 	if m.Device != before.Device || m.Memory != before.Memory {
-		s.turn(index) // what it can do has changed, so may what it is given to do
+		s.turn(index) // its capacity has changed, so its assignments may change
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (c SetLeaving) apply(s *State, index uint64) error {
 	return nil
 }
 
-// staying counts the members that do not want to go.
+// staying counts the members that are not leaving.
 func (s *State) staying() int {
 	n := 0
 	for _, m := range s.Members {
@@ -167,7 +167,7 @@ func (c RemoveMember) apply(s *State, index uint64) error {
 	}
 	old := s.Gone[c.ID]
 	if !in && old.Why.rank() >= c.Why.rank() {
-		return nil // it is as gone as it can be
+		return nil // nothing further to remove
 	}
 	delete(s.Members, c.ID)
 	s.strike(c.ID)
@@ -181,7 +181,7 @@ func (c RemoveMember) apply(s *State, index uint64) error {
 	return nil
 }
 
-// forgetGone bounds the memory of those that were not revoked: the oldest go.
+// forgetGone drops the oldest former members beyond maxGone that were not revoked.
 func (s *State) forgetGone() {
 	var list []Gone
 	for _, g := range s.Gone {
@@ -221,7 +221,7 @@ func (c CreateToken) apply(s *State, _ uint64) error {
 	return nil
 }
 
-// ordinary says whether a time can be written in JSON, whatever its zone.
+// ordinary reports whether a time can be written as JSON in any zone.
 func ordinary(t time.Time) bool { return t.Year() >= 1 && t.Year() < 9000 }
 
 func (c RevokeToken) apply(s *State, _ uint64) error {

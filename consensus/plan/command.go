@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A Command is a change of the plan: one of the structs of this file, of
-// dataset_command.go and of job_command.go. Fields may be added to them as long as
-// old nodes reach the same state without.
+// Command is a change of the plan: one of the structs in this file, in
+// dataset_command.go or in job_command.go. Fields may be added as long as old nodes
+// reach the same state without them.
 type Command interface {
 	kind() Kind
-	apply(s *State, index uint64) error // s is a copy of its own, see Apply
+	apply(s *State, index uint64) error // s is a private copy, see Apply
 }
 
 // Kind is a command's number on the wire and on disk. Numbers are never reused.
@@ -45,21 +45,22 @@ const (
 )
 
 type (
-	// Genesis founds the mesh, with its first member. It is the first command of
-	// every log and refused ever after.
+	// Genesis founds the mesh with its first member. It is the first command of every
+	// log and is refused afterwards.
 	Genesis struct {
 		MeshID    string `json:"mesh_id"`
 		First     Member `json:"first"`
 		KeyDigest string `json:"key_digest"`
 	}
 
-	// AddMember admits a node, or takes back one that was removed. Repeating it
-	// with the same id and key changes nothing.
+	// AddMember admits a node, or readmits one that was removed. Repeating it with the
+	// same id and key changes nothing.
 	AddMember struct {
 		Member Member `json:"member"`
 	}
 
-	// UpdateMember says what a member is after an upgrade or a change of hardware.
+	// UpdateMember records a member's properties after an upgrade or a change of
+	// hardware.
 	UpdateMember struct {
 		ID      string `json:"id"`
 		Device  string `json:"device,omitempty"`
@@ -68,49 +69,50 @@ type (
 		Speed   uint64 `json:"speed,omitempty"`
 	}
 
-	// SetLeaving notes that a member wants to go, so that its work and its vote are
-	// given to others first.
+	// SetLeaving marks a member as leaving, so that its work and its vote move to
+	// others first.
 	SetLeaving struct {
 		ID string `json:"id"`
 	}
 
-	// RemoveMember ends a membership. It also takes ids that are no members, so
-	// that one may be revoked after everybody forgot it.
+	// RemoveMember ends a membership. It also accepts ids that are no members, so that
+	// a node may be revoked after the plan has forgotten it.
 	RemoveMember struct {
 		ID  string `json:"id"`
 		Why Why    `json:"why"`
 	}
 
-	// CreateToken makes a join token known, and forgets those that have expired by
-	// Now, the leader's clock.
+	// CreateToken adds a join token, and drops those that have expired by Now, the
+	// leader's clock.
 	CreateToken struct {
 		Token Token     `json:"token"`
 		Now   time.Time `json:"now"`
 	}
 
-	// RevokeToken forgets a join token.
+	// RevokeToken drops a join token.
 	RevokeToken struct {
 		ID string `json:"id"`
 	}
 
-	// RotateKey puts the next gossip key into use. It is committed only when every
-	// live node holds that key.
+	// RotateKey makes the next gossip key current. It is committed only when every live
+	// node holds that key.
 	RotateKey struct {
 		Serial uint64 `json:"serial"`
 		Digest string `json:"digest"`
-		// AsOf is the State.Index at which the key was made: nodes revoked after it
-		// may have been given the key, so that it stays stale. Zero: nobody was.
+		// AsOf is the State.Index at which the key was made. Nodes revoked after it may
+		// have been given the key, so it stays stale. Zero means that nobody was given
+		// it.
 		AsOf uint64 `json:"as_of,omitempty"`
 	}
 
-	// RetireKey ends the use of the key before. It is committed only when every
-	// live node uses the one with this serial number.
+	// RetireKey ends the use of the previous key. It is committed only when every live
+	// node uses the key with this serial number.
 	RetireKey struct {
 		Serial uint64 `json:"serial"`
 	}
 
-	// Advance lifts the generation above one that some node has seen, after a
-	// recovery that may have lost the plans that issued it.
+	// Advance raises the generation above one that some node has seen, after a recovery
+	// that may have lost the plans that issued it.
 	Advance struct {
 		Generation uint64 `json:"generation"`
 	}
@@ -137,15 +139,15 @@ const (
 
 const (
 	encodingVersion = 1
-	// flagIgnorable marks a command that nodes may skip if they don't know it. No
+	// flagIgnorable marks a command that nodes may skip if they do not know it. No
 	// command of this version has it; it is for rolling upgrades to later ones.
 	flagIgnorable = 1 << 0
-	// maxCommand has room for a dataset of the most shards, for the longest recipe and
-	// for MaxCommit epochs, and is what Raft takes well.
+	// maxCommand has room for a dataset of MaxShards shards, for the longest recipe and
+	// for MaxCommit epochs, and is a size that Raft handles well.
 	maxCommand = 512 << 10
 )
 
-// Encode writes a command as the log holds it.
+// Encode returns a command as the log stores it.
 func Encode(c Command) ([]byte, error) {
 	body, err := json.Marshal(c)
 	if err != nil {
@@ -157,8 +159,8 @@ func Encode(c Command) ([]byte, error) {
 	return append([]byte{encodingVersion, 0, byte(c.kind())}, body...), nil
 }
 
-// Decode reads a command. Of one that it does not know it says ErrIgnored or
-// ErrUnknownCommand, as the command's writer decided; of one that is broken,
+// Decode parses a command. For an unknown command it returns ErrIgnored or
+// ErrUnknownCommand, as the command's writer chose; for a malformed one it returns
 // ErrUnreadable. Unknown JSON fields are skipped.
 func Decode(data []byte) (Command, error) {
 	if len(data) < headerLen {

@@ -6,39 +6,40 @@ import (
 	"slices"
 )
 
-// What a dataset may be at most. The plan goes to every node with every snapshot,
-// so it stays small.
+// Limits of datasets. The plan goes to every node with every snapshot, so it stays
+// small.
 const (
 	// MaxShards bounds the shards of one dataset, MaxReplicas the copies of a shard
-	// beside its owner's.
+	// besides its owner's.
 	MaxShards   = 1024
 	MaxReplicas = 15
-	// MaxDatasets bounds how many there are, MaxRows the shards and splits of all
-	// of them together.
+	// MaxDatasets bounds the number of datasets, MaxRows the shards and splits of all
+	// datasets together.
 	MaxDatasets = 256
 	MaxRows     = 16 << 10
 )
 
-// Stage says how far a dataset has come. It never goes back.
+// Stage is a dataset's progress. It never goes back.
 type Stage string
 
-// A dataset's stages, in their order.
+// A dataset's stages, in order.
 const (
 	Importing Stage = "importing" // its name is reserved, its importer makes the shards
 	Placing   Stage = "placing"   // its shards are known and on their way to their nodes
 	Ready     Stage = "ready"     // every shard is, or once was, where it is wanted
 )
 
-// A Dataset is a graph that was cut into shards, and where they are. What a
+// Dataset describes a graph cut into shards, and where the shards are. Whatever a
 // State's datasets refer to is as immutable as the State.
 type Dataset struct {
 	ID       string `json:"id"`   // 16 hex digits, made by the importer
-	Name     string `json:"name"` // one dataset's only
+	Name     string `json:"name"` // unique among datasets
 	Stage    Stage  `json:"stage"`
 	Importer string `json:"importer"` // a member as long as it imports
-	Replicas int    `json:"replicas"` // copies wanted beside the owner's
+	Replicas int    `json:"replicas"` // copies wanted besides the owner's
 	About    About  `json:"about"`
-	// Nodes are the ids that Shards refer to by index: sorted, and each is used.
+	// Nodes are the ids that Shards refer to by index. They are sorted, and each is
+	// used.
 	Nodes  []string `json:"nodes,omitempty"`
 	Shards []Shard  `json:"shards,omitempty"`
 }
@@ -55,8 +56,8 @@ type About struct {
 	Partitioner string `json:"partitioner"`
 	Seed        uint64 `json:"seed"`
 	EdgeCut     uint64 `json:"edge_cut"`
-	// Balance is the largest shard over the average one, by vertices, by edges and
-	// by training vertices.
+	// Balance is the ratio of the largest shard to the average, by vertices, by edges
+	// and by training vertices.
 	Balance         float64      `json:"balance"`
 	BalanceEdges    float64      `json:"balance_edges"`
 	BalanceTraining float64      `json:"balance_training"`
@@ -70,8 +71,8 @@ type SplitSizes struct {
 	Test  uint64 `json:"test"`
 }
 
-// ShardAbout describes a shard's contents. Its vertices follow those of the shard
-// before.
+// ShardAbout describes a shard's contents. Its vertex numbers follow those of the
+// previous shard.
 type ShardAbout struct {
 	Vertices uint64 `json:"vertices"`
 	Edges    uint64 `json:"edges"`
@@ -80,18 +81,18 @@ type ShardAbout struct {
 	SHA256   string `json:"sha256"` // hex, of its file
 }
 
-// A Shard is one part of a dataset and where it is.
+// Shard is one part of a dataset and where it is.
 type Shard struct {
 	ShardAbout
-	// Holders have said that they hold it, whole and verified; the first of them is
-	// its owner.
+	// Holders have reported that they hold the shard, whole and verified. The first of
+	// them is its owner.
 	Holders []int `json:"holders,omitempty"`
-	// Wanted shall hold it, the owner first. It is empty when it would say the same
-	// as Holders.
+	// Wanted are the nodes that must hold the shard, the owner first. It is empty if it
+	// would equal Holders.
 	Wanted []int `json:"wanted,omitempty"`
 }
 
-// DatasetByName finds the dataset that people call so.
+// DatasetByName returns the dataset with this name.
 func (s *State) DatasetByName(name string) (Dataset, bool) {
 	for _, d := range s.Datasets {
 		if d.Name == name {
@@ -101,7 +102,7 @@ func (s *State) DatasetByName(name string) (Dataset, bool) {
 	return Dataset{}, false
 }
 
-// Content identifies what a dataset holds: a digest of its shards'.
+// Content identifies a dataset's content: a digest of its shards' digests.
 func (d Dataset) Content() string {
 	sum := sha256.New()
 	for _, s := range d.Shards {
@@ -110,7 +111,7 @@ func (d Dataset) Content() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// ShardsOwned counts the shards that this node owns, of all datasets.
+// ShardsOwned counts the shards of all datasets that this node owns.
 func (s *State) ShardsOwned(node string) int {
 	n := 0
 	for _, d := range s.Datasets {
@@ -123,7 +124,7 @@ func (s *State) ShardsOwned(node string) int {
 	return n
 }
 
-// Owner is the node that owns the shard, or "" if nobody holds it.
+// Owner returns the node that owns the shard, or "" if nobody holds it.
 func (d Dataset) Owner(shard int) string {
 	if h := d.Shards[shard].Holders; len(h) > 0 {
 		return d.Nodes[h[0]]
@@ -131,25 +132,25 @@ func (d Dataset) Owner(shard int) string {
 	return ""
 }
 
-// HoldersOf lists who has proven to hold the shard, its owner first. The slice is
-// the caller's.
+// HoldersOf lists the nodes that have proven to hold the shard, its owner first. The
+// caller owns the slice.
 func (d Dataset) HoldersOf(shard int) []string { return d.named(d.Shards[shard].Holders) }
 
-// WantedOf lists who shall hold the shard, its owner to be first. The slice is the
-// caller's.
+// WantedOf lists the nodes that must hold the shard, its future owner first. The caller
+// owns the slice.
 func (d Dataset) WantedOf(shard int) []string { return d.named(d.wanted(shard)) }
 
-// Holds says whether the node has proven to hold the shard.
+// Holds reports whether the node has proven to hold the shard.
 func (d Dataset) Holds(node string, shard int) bool { return d.has(node, d.Shards[shard].Holders) }
 
-// Wants says whether the node shall hold the shard.
+// Wants reports whether the node must hold the shard.
 func (d Dataset) Wants(node string, shard int) bool { return d.has(node, d.wanted(shard)) }
 
-// Lost says whether nobody holds the shard. Any member that still has its file may
-// then say so and is believed, so nobody should remove it.
+// Lost reports whether nobody holds the shard. Any member that still has its file may
+// then claim the shard and is believed, so nobody should remove that file.
 func (d Dataset) Lost(shard int) bool { return len(d.Shards[shard].Holders) == 0 }
 
-// Settled says whether the shard is where it is wanted, and nowhere else.
+// Settled reports whether the shard is where it is wanted, and nowhere else.
 func (d Dataset) Settled(shard int) bool { return len(d.Shards[shard].Wanted) == 0 }
 
 func (d Dataset) wanted(shard int) []int {
@@ -172,15 +173,16 @@ func (d Dataset) has(node string, list []int) bool {
 	return ok && slices.Contains(list, at)
 }
 
-// Lacks is what a dataset is short of. No shard is counted twice.
+// Lacks counts the shards of a dataset that are short of holders. No shard is counted
+// twice.
 type Lacks struct {
-	Unserved int // shards that no serving node holds: they can't be worked with
-	Waiting  int // shards whose owner doesn't serve, but another holder that can take over
+	Unserved int // shards that no serving node holds: they can't be used
+	Waiting  int // shards whose owner doesn't serve, but another holder does and can take over
 	Thin     int // shards whose owner serves, held by fewer serving nodes than wanted
 }
 
-// Lacks counts the shards with less than one serving owner and Replicas serving
-// copies beside. A mesh with too few members for the copies counts as a lack.
+// Lacks counts the shards that have no serving owner or fewer than Replicas serving
+// copies besides it. A mesh with too few members for the copies counts as lacking.
 func (d Dataset) Lacks(serving func(id string) bool) Lacks {
 	var l Lacks
 	up := make([]bool, len(d.Nodes))

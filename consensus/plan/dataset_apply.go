@@ -62,7 +62,7 @@ func (c DefineDataset) apply(s *State, _ uint64) error {
 	return nil
 }
 
-// about says whether the dataset is what the command made of it.
+// about reports whether the dataset is the result of this command.
 func (d Dataset) about(c DefineDataset) bool {
 	mine, its := d.About, c.About
 	if len(mine.Splits) == 0 && len(its.Splits) == 0 {
@@ -72,7 +72,7 @@ func (d Dataset) about(c DefineDataset) bool {
 		slices.EqualFunc(d.Shards, c.Shards, func(s Shard, a ShardAbout) bool { return s.ShardAbout == a })
 }
 
-// rows counts what makes a dataset large in the plan.
+// rows counts the parts that make a dataset large in the plan.
 func (d Dataset) rows() int { return len(d.Shards) + len(d.About.Splits) }
 
 func (s *State) rows() int {
@@ -83,8 +83,8 @@ func (s *State) rows() int {
 	return n
 }
 
-// defined finds a dataset that has shards, and checks that the given ones are its
-// own, each once.
+// defined returns a dataset that has shards. It returns an error unless the given
+// shards are distinct and belong to it.
 func (s *State) defined(id string, shards []int) (Dataset, error) {
 	d, ok := s.Datasets[id]
 	if !ok {
@@ -127,7 +127,7 @@ func (c PlaceShards) apply(s *State, index uint64) error {
 	return nil
 }
 
-// checkMembers wants each to be a member, and none twice.
+// checkMembers returns an error unless the ids are distinct members.
 func (s *State) checkMembers(ids []string) error {
 	if len(ids) > len(s.Members) {
 		return fmt.Errorf("%w: %d nodes of %d", ErrInvalid, len(ids), len(s.Members))
@@ -203,15 +203,15 @@ func (c RemoveDataset) apply(s *State, index uint64) error {
 	return nil
 }
 
-// change is rewrite, with a new generation if it needs one.
+// change calls rewrite, and begins a new generation if that requires one.
 func (s *State) change(d Dataset, index uint64, to func(shard int, p places) places) {
 	if s.rewrite(d, to) {
 		s.turn(index)
 	}
 }
 
-// strike takes a node that is no member any more out of all datasets, and drops
-// those that it was importing. The removal itself makes a new generation.
+// strike removes a node that is no longer a member from all datasets, and drops those
+// it was importing. The removal itself begins a new generation.
 func (s *State) strike(node string) {
 	for id, d := range s.Datasets {
 		switch {
@@ -225,7 +225,8 @@ func (s *State) strike(node string) {
 	}
 }
 
-// only marks those of the shards for which it is so, or is nil if there are none.
+// only marks those of the shards for which so returns true. It returns nil if there are
+// none.
 func (d Dataset) only(shards []int, so func(shard int) bool) []bool {
 	var marks []bool
 	for _, i := range shards {

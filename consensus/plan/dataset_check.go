@@ -13,8 +13,8 @@ const (
 	maxName      = 64 // bytes of a dataset's name
 )
 
-// CheckDatasetName says in a sentence for the user what is wrong with a dataset's
-// name.
+// CheckDatasetName returns an error, worded for the user, unless name is a valid
+// dataset name.
 func CheckDatasetName(name string) error {
 	alone := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' }
 	within := func(r rune) bool { return alone(r) || strings.ContainsRune("._-", r) }
@@ -32,7 +32,7 @@ func (d Dataset) checkHead() error {
 	return cmp.Or(checkHex("dataset id", d.ID, datasetIDLen), CheckDatasetName(d.Name), checkText("importer", d.Importer))
 }
 
-// checkBody checks what DefineDataset brings.
+// checkBody returns an error unless the contents of a DefineDataset are valid.
 func (d Dataset) checkBody() error {
 	if err := d.About.check(); err != nil {
 		return err
@@ -88,7 +88,8 @@ func checkNumber(what string, n uint64) error {
 	return nil
 }
 
-// checkHex wants lower-case digits, so that one value has one text.
+// checkHex returns an error unless text has this many lower-case hex digits. Lower case
+// makes the text of a value unique.
 func checkHex(what, text string, digits int) error {
 	if len(text) != digits || strings.Trim(text, "0123456789abcdef") != "" {
 		return fmt.Errorf("%w: %s %.80q, not %d hex digits", ErrInvalid, what, text, digits)
@@ -96,7 +97,7 @@ func checkHex(what, text string, digits int) error {
 	return nil
 }
 
-// checkIndices wants each in range, and none twice.
+// checkIndices returns an error unless the indices are distinct and in range.
 func checkIndices(what string, list []int, n int) error {
 	if len(list) > n {
 		return fmt.Errorf("%w: %d times a %s, of %d", ErrInvalid, len(list), what, n)

@@ -2,12 +2,12 @@ package plan
 
 import "slices"
 
-// places is where one shard is and shall be, by node ids.
+// places is one shard's current and wanted holders, by node id.
 type places struct{ holders, wanted []string }
 
-// settle brings a shard's places into the one form that says what they mean: who
-// shall own the shard and holds it comes first; what is wanted is kept only as
-// long as somebody is missing, and then whoever is not wanted is let go.
+// settle brings a shard's places into canonical form. If the wanted owner holds the
+// shard, it comes first among the holders. Wanted is kept only as long as one of its
+// nodes is missing; after that, holders that are not wanted are dropped.
 func (p places) settle() places {
 	if len(p.wanted) == 0 {
 		return places{holders: p.holders}
@@ -23,10 +23,10 @@ func (p places) settle() places {
 	return places{holders: p.wanted}
 }
 
-// rewrite puts a dataset into the state with the places of its shards changed.
-// Nothing of the dataset before is touched: change is given slices of its own. It
-// says whether work can tell the difference, which needs a new generation: whether
-// the dataset becomes ready, or is and a shard has another owner.
+// rewrite stores a dataset with the places of its shards changed. The old dataset is
+// not modified: change gets slices of its own. It reports whether the change matters to
+// running work and so needs a new generation: the dataset becomes ready, or it is ready
+// and a shard has another owner.
 func (s *State) rewrite(before Dataset, change func(shard int, p places) places) (news bool) {
 	after := before
 	after.Shards = slices.Clone(before.Shards)
@@ -63,7 +63,7 @@ func (s *State) rewrite(before Dataset, change func(shard int, p places) places)
 	return after.Stage == Ready && (moved || before.Stage != Ready)
 }
 
-// indices is nil for an empty list, as it reads from a snapshot.
+// indices returns nil for an empty list, as decoding a snapshot does.
 func indices(list []string, of map[string]int) []int {
 	if len(list) == 0 {
 		return nil

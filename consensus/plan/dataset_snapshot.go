@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// checkDatasets finds what no sequence of commands leads to.
+// checkDatasets returns an error if no sequence of commands leads to these datasets.
 func (s *State) checkDatasets() error {
 	if len(s.Datasets) > MaxDatasets || s.rows() > MaxRows {
 		return fmt.Errorf("%w: %d datasets with %d shards and splits", ErrInvalid, len(s.Datasets), s.rows())
@@ -75,7 +75,7 @@ func (s *State) checkDefined(d Dataset) error {
 	return nil
 }
 
-// checkPlaces checks that one shard's places are settled as far as they can be.
+// checkPlaces returns an error unless one shard's places are in canonical form.
 func (d Dataset) checkPlaces(shard int) error {
 	s := d.Shards[shard]
 	for _, list := range [][]int{s.Holders, s.Wanted} {

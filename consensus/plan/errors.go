@@ -2,13 +2,13 @@ package plan
 
 import "errors"
 
-// What refuses a command. All nodes refuse it alike, so a refusal changes
-// nothing anywhere.
+// Reasons to refuse a command. All nodes refuse it alike, so a refusal changes nothing
+// anywhere. Settings and commands are named by keys in braces, which node words for users.
 var (
 	ErrInvalid      = errors.New("the change of the plan makes no sense")
 	ErrFounded      = errors.New("the mesh is founded already")
 	ErrNotFounded   = errors.New("the mesh is not founded yet")
-	ErrNameTaken    = errors.New("another node has this name: choose another with --name")
+	ErrNameTaken    = errors.New("another node has this name: choose another with {agent.name}")
 	ErrIDTaken      = errors.New("another node has this id: move the data directory away and join anew")
 	ErrGone         = errors.New("this node's id has left the mesh or was revoked: move the data directory away and join anew")
 	ErrNoMember     = errors.New("no such member")
@@ -16,9 +16,9 @@ var (
 	ErrKeySerial    = errors.New("the gossip key's serial number is not the one that is due")
 	ErrKeyTurning   = errors.New("the gossip key is being replaced already")
 	ErrTokenTaken   = errors.New("a token with this id exists already")
-	ErrTokensFull   = errors.New("there are too many join tokens: revoke some with `hopmesh token revoke`")
-	ErrDatasetTaken = errors.New("a dataset with this name or id exists already: choose another name, or remove that one with `hopmesh dataset remove`")
-	ErrDatasetsFull = errors.New("there are too many datasets: remove some with `hopmesh dataset remove`")
+	ErrTokensFull   = errors.New("there are too many join tokens: revoke some with {token.revoke}")
+	ErrDatasetTaken = errors.New("a dataset with this name or id exists already: choose another name, or remove that one with {dataset.remove}")
+	ErrDatasetsFull = errors.New("there are too many datasets: remove some with {dataset.remove}")
 	ErrNoDataset    = errors.New("no such dataset")
 	ErrNotImporting = errors.New("this node is not importing this dataset")
 	ErrUndefined    = errors.New("the dataset is still being imported")
@@ -26,8 +26,8 @@ var (
 	ErrNoJob        = errors.New("no such job")
 	ErrJobTaken     = errors.New("a job with this key exists already")
 	ErrOtherContent = errors.New("the dataset of this name has another content than the one that the job began with")
-	ErrJobsFull     = errors.New("there are as many jobs as the mesh keeps: remove one with `hopmesh train remove`")
-	ErrEpochsFull   = errors.New("the jobs that run or wait may have too many epochs together: stop some with `hopmesh train stop`, let them end, or ask for fewer --epochs")
+	ErrJobsFull     = errors.New("there are as many jobs as the mesh keeps: remove one with {train.remove}")
+	ErrEpochsFull   = errors.New("the jobs that run or wait may have too many epochs together: stop some with {train.stop}, let them end, or ask for fewer {epochs}")
 	ErrJobState     = errors.New("the job is in no state for this")
 	ErrReassigned   = errors.New("the job no longer runs in the generation that this was to follow")
 	ErrNodeBusy     = errors.New("the node runs another job")
@@ -37,17 +37,17 @@ var (
 	ErrBadSnapshot  = errors.New("the snapshot of the plan is damaged")
 )
 
-// What CheckToken says of a token.
+// Errors of CheckToken.
 var (
-	ErrTokenUnknown = errors.New("the token is not known here: it was revoked or was never made in this mesh; `hopmesh token create` on a member makes a new one")
-	ErrTokenExpired = errors.New("the token has expired: `hopmesh token create` on a member makes a new one")
+	ErrTokenUnknown = errors.New("the token is not known here: it was revoked or was never made in this mesh; {token.create} on a member makes a new one")
+	ErrTokenExpired = errors.New("the token has expired: {token.create} on a member makes a new one")
 )
 
-// ErrUnknownCommand means that the mesh has agreed on something this program
-// can't follow. A node that reads it must stop: going on, its state would differ
-// from everybody else's.
+// ErrUnknownCommand means that the mesh has agreed on something this program does not
+// know. A node that reads it must stop; otherwise its state would diverge from the
+// others'.
 var ErrUnknownCommand = errors.New("the mesh speaks of something that this version of hopmesh does not know: upgrade hopmesh on this node")
 
-// ErrIgnored is Decode's word for a command that is unknown here but was marked
-// as harmless to miss.
+// ErrIgnored is returned by Decode for an unknown command that is marked as safe to
+// skip.
 var ErrIgnored = errors.New("a command of a later version that may be ignored")

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/hopmesh/hopmesh/engine/epoch"
 )
 
 // populated is a mesh of a and b, with a dataset of four shards on its way from a to
@@ -119,10 +121,10 @@ func judged(epoch, model int, score float64) Epoch {
 func key(i int) string { return fmt.Sprintf("%08x", i+1) }
 
 // trained is what is reported of an epoch.
-func trained(epoch int, score float64) Epoch {
+func trained(n int, score float64) Epoch {
 	return Epoch{
-		Epoch: epoch, Loss: 1.5, Seconds: 0.25, Phases: Phases{Compute: 0.125}, Rows: Rows{Local: 40},
-		Eval: &Eval{Seconds: 0.5, Train: new(1.0), Val: new(score), Test: new(0.5), Score: score, Loss: 1}, Weights: hash,
+		Epoch: n, Loss: 1.5, Seconds: 0.25, Phases: epoch.Phases{Compute: 0.125}, Rows: epoch.Rows{Local: 40},
+		Eval: &epoch.Eval{Seconds: 0.5, Train: new(1.0), Val: new(score), Test: new(0.5), Score: score, Loss: 1}, Hash: hash,
 	}
 }
 
@@ -155,7 +157,7 @@ func seeds(f *testing.F) [][]byte {
 		AssignJob{ID: "j6", Nodes: []string{"b"}, Owners: []int{0, 0, 0, 0}, Generation: sharingGeneration},
 		AssignJob{ID: "j6", Generation: sharingGeneration},
 		AssignJob{ID: "j7", Nodes: []string{"a", "b"}, Owners: []int{0, 0, 1, 1}},
-		CommitEpochs{ID: "j6", Node: "a", Generation: sharingGeneration, Epochs: []Epoch{{Epoch: 2, Weights: hash, Strategy: "leap", Why: "it sends less", Slots: 2}}},
+		CommitEpochs{ID: "j6", Node: "a", Generation: sharingGeneration, Epochs: []Epoch{{Epoch: 2, Hash: hash, Strategy: "leap", Why: "it sends less", Slots: 2}}},
 		FinishJob{ID: "j6", Node: "b", Generation: sharingGeneration, State: Done},
 		StopJob{ID: "j6"},
 		RemoveMember{ID: "a", Why: Left},

@@ -49,7 +49,7 @@ func (c CreateJob) apply(s *State, _ uint64) error {
 	return nil
 }
 
-// asked says whether both were asked for in the same words.
+// asked reports whether both jobs come from the same request.
 func (j Job) asked(other Job) bool {
 	return j.Key == other.Key && j.Dataset == other.Dataset && j.Recipe == other.Recipe && j.Strategy == other.Strategy &&
 		j.Why == other.Why && j.Seed == other.Seed && j.Epochs == other.Epochs && len(j.Bests) == len(other.Bests)
@@ -63,7 +63,8 @@ func (s *State) job(id string) (Job, error) {
 	return j, nil
 }
 
-// reported finds the job that a node reports of, if it is its to report.
+// reported returns the job that a node reports on. It returns an error unless the job
+// is assigned to that node in this generation.
 func (s *State) reported(id, node string, generation uint64) (Job, error) {
 	j, err := s.job(id)
 	if err != nil {
@@ -93,10 +94,10 @@ func (c CommitEpochs) apply(s *State, _ uint64) error {
 		if e.Epoch <= j.Last() {
 			continue
 		}
-		if e.compare(last) <= 0 {
+		if compareEpochs(e, last) <= 0 {
 			return fmt.Errorf("%w: epoch %d after %d, of models %d and %d", ErrInvalid, e.Epoch, last.Epoch, e.Model, last.Model)
 		}
-		if err := e.check(j); err != nil {
+		if err := checkEpoch(&e, j); err != nil {
 			return err
 		}
 		last = e
@@ -106,16 +107,16 @@ func (c CommitEpochs) apply(s *State, _ uint64) error {
 		return nil
 	}
 	j.Keepers = slices.Clone(j.Nodes[:min(len(j.Nodes), MaxKeepers)])
-	j.History = slices.Concat(j.History, fresh) // those of the state before are not written to
+	j.History = slices.Concat(j.History, fresh) // a new slice: the previous state is not modified
 	j.judge(fresh)
 	s.Jobs[j.ID] = j
 	s.thin()
 	return nil
 }
 
-// judge looks for the best epochs among those that have come.
+// judge updates the best epochs from those that have just arrived.
 func (j *Job) judge(fresh []Epoch) {
-	bests := make([]Epoch, j.Models()) // of each model
+	bests := make([]Epoch, j.Models()) // by model
 	bests[j.BestModel], _ = j.EpochAt(j.Best, j.BestModel)
 	for model, epoch := range j.Bests {
 		bests[model], _ = j.EpochAt(epoch, model)

@@ -48,7 +48,8 @@ func (c AssignJob) apply(s *State, index uint64) error {
 	return nil
 }
 
-// checkShares checks how the job would be divided among these nodes.
+// checkShares returns an error unless the job can be divided among these nodes this
+// way.
 func (j Job) checkShares(nodes []string, owners []int, shards int) error {
 	switch {
 	case j.Shared():
@@ -59,15 +60,15 @@ func (j Job) checkShares(nodes []string, owners []int, shards int) error {
 	return nil
 }
 
-// knownTo says whether one of these nodes has a checkpoint of the job, which the others
-// take from it.
+// knownTo reports whether one of these nodes has a checkpoint of the job, from which
+// the others take it.
 func (j Job) knownTo(nodes []string) bool {
 	keepers := j.keepers()
 	return slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(keepers, n) })
 }
 
-// keepers are those who have what the job has learnt. Before it has learnt anything,
-// they are those that ran it.
+// keepers returns the nodes that have the job's checkpoints. Before the first epoch,
+// they are the nodes that ran it.
 func (j Job) keepers() []string {
 	if len(j.Keepers) > 0 {
 		return j.Keepers
@@ -75,8 +76,8 @@ func (j Job) keepers() []string {
 	return j.Nodes
 }
 
-// laidDown is a job that ran and does so no more, though it has not ended: it waits
-// again, unless it was to stop.
+// laidDown returns a running job as no longer running: queued again, or stopped if it
+// was stopping.
 func (j Job) laidDown() Job {
 	j.Holders, j.Weights = nil, nil
 	if j.Stopping {
@@ -87,8 +88,8 @@ func (j Job) laidDown() Job {
 	return j
 }
 
-// strikeJobs takes from a node that is no member any more what it was running. A job
-// that others ran with it waits for new nodes; one that nobody else knows of ends.
+// strikeJobs ends the part in running jobs of a node that is no longer a member. A job
+// that others ran with it is queued for new nodes; one that ran there alone is stopped.
 func (s *State) strikeJobs(m Member) {
 	for id, j := range s.Jobs {
 		if j.State != Running || !slices.Contains(j.Nodes, m.ID) {
@@ -99,7 +100,7 @@ func (s *State) strikeJobs(m Member) {
 			continue
 		}
 		j.State, j.Stopping, j.Holders, j.Weights = Stopped, false, nil, nil
-		j.Error = fmt.Sprintf("node %s, which ran it, is no longer in the mesh: `hopmesh train resume %s` begins it anew on another", m.Name, j.ID)
+		j.Error = fmt.Sprintf("node %s, which ran it, is no longer in the mesh: {train.resume %s} begins it anew on another", m.Name, j.ID)
 		s.Jobs[id] = j
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/hopmesh/hopmesh/engine/epoch"
 )
 
 const jobKeyLen = 8
 
-// checkHead checks what was asked for.
+// checkHead returns an error unless the requested parameters are valid.
 func (j Job) checkHead() error {
 	if j.Epochs < 1 || j.Epochs > MaxEpochs {
 		return fmt.Errorf("%w: %d epochs: there may be 1 to %d", ErrInvalid, j.Epochs, MaxEpochs)
@@ -29,8 +31,8 @@ func (j Job) checkHead() error {
 		checkNumber("jobs", j.Number), checkText("strategy", j.Strategy), checkSentence("reason", j.Why))
 }
 
-// check wants numbers that a program may show and add up.
-func (e Epoch) check(j Job) error {
+// checkEpoch returns an error unless the numbers are finite and within bounds.
+func checkEpoch(e *Epoch, j Job) error {
 	if e.Epoch < 1 || e.Epoch > j.Epochs || e.Model < 0 || e.Model >= j.Models() {
 		return fmt.Errorf("%w: epoch %d of %d, model %d of %d", ErrInvalid, e.Epoch, j.Epochs, e.Model, j.Models())
 	}
@@ -40,14 +42,14 @@ func (e Epoch) check(j Job) error {
 			return fmt.Errorf("%w: %v is told of epoch %d", ErrInvalid, f, e.Epoch)
 		}
 	}
-	counts := append(e.Bytes.list(), e.Rows.Local, e.Rows.Remote, e.Requests.Feature, e.Requests.Topology, e.Requests.Activation, e.Requests.Gradient)
+	counts := counted(&e.Bytes, e.Rows.Local, e.Rows.Remote, e.Requests.Feature, e.Requests.Topology, e.Requests.Activation, e.Requests.Gradient)
 	if v := e.Eval; v != nil {
 		for _, f := range []*float64{&v.Seconds, v.Train, v.Val, v.Test, &v.Score, &v.Loss} {
 			if f != nil && !finite(*f) {
 				return fmt.Errorf("%w: %v is told of evaluation %d", ErrInvalid, *f, e.Epoch)
 			}
 		}
-		counts = append(counts, v.Bytes.list()...)
+		counts = counted(&v.Bytes, counts...)
 	}
 	if slices.Max(counts) > maxNumber {
 		return fmt.Errorf("%w: a count of %d in epoch %d", ErrInvalid, slices.Max(counts), e.Epoch)
@@ -61,12 +63,43 @@ func (e Epoch) check(j Job) error {
 	if e.Super < 0 || e.Super > maxSlots || !(e.Seen >= 0 && e.Seen <= 1) {
 		return fmt.Errorf("%w: epoch %d is of super-epoch %d, and has seen %v of all edges", ErrInvalid, e.Epoch, e.Super, e.Seen)
 	}
-	return cmp.Or(checkNumber("generation", e.Generation), checkHex("SHA-256", e.Weights, sha256Len),
-		checkOptional("strategy", e.Strategy), checkWhy(e.Why), e.checkPrediction())
+	return cmp.Or(checkNumber("generation", e.Generation), checkHex("SHA-256", e.Hash, sha256Len),
+		checkOptional("strategy", e.Strategy), checkWhy(e.Why), checkFigures(e))
 }
 
-// checkBest wants epochs that were evaluated, of a sweep one for each model and the best
-// among them.
+// checkFigures returns an error unless what a strategy reports is finite and within
+// bounds. An epoch of a pipeline, or with Figures, has no fields of other strategies, which
+// keeps it short.
+func checkFigures(e *Epoch) error {
+	p, others := e.Predicted, e.Slots != 0 || e.Behind != 0 || e.Super != 0 || e.Seen != 0
+	if p != nil && (e.Model != 0 || others) || len(e.Figures) > 0 && (p != nil || others) {
+		return fmt.Errorf("%w: epoch %d has figures of two strategies", ErrInvalid, e.Epoch)
+	}
+	for _, f := range e.Figures {
+		if err := checkText("figure", f.Name); err != nil {
+			return err
+		}
+		if !finite(f.Value) {
+			return fmt.Errorf("%w: %s is %v in epoch %d", ErrInvalid, f.Name, f.Value, e.Epoch)
+		}
+	}
+	if written, err := json.Marshal(e.Figures); err != nil || len(written) > maxFigures {
+		return fmt.Errorf("%w: the figures of epoch %d have %d bytes, more than %d", ErrInvalid, e.Epoch, len(written), maxFigures)
+	}
+	if p == nil {
+		return nil
+	}
+	if !finite(p.Seconds) || !finite(p.History) {
+		return fmt.Errorf("%w: %v s of an epoch are predicted, and %v s of a history", ErrInvalid, p.Seconds, p.History)
+	}
+	if p.Stages < 1 || p.Ways < 1 || max(p.Stages, p.Ways) > maxSlots {
+		return fmt.Errorf("%w: %d stages of %d ways are predicted", ErrInvalid, p.Stages, p.Ways)
+	}
+	return nil
+}
+
+// checkBest returns an error unless the best epochs were evaluated and, in a sweep,
+// there is one for each model and Best is that of the best of them.
 func (j Job) checkBest(models int) error {
 	if e, in := j.EpochAt(j.Best, j.BestModel); j.Best != 0 && (!in || e.Eval == nil) || j.Best == 0 && j.BestModel != 0 {
 		return fmt.Errorf("%w: epoch %d of model %d is the best, and was never evaluated", ErrInvalid, j.Best, j.BestModel)
@@ -82,12 +115,16 @@ func (j Job) checkBest(models int) error {
 	return nil
 }
 
-// maxSlots is more than a step ever has: one a node at most. So many are not under way
-// at once, either.
+// maxSlots is more slots than a step ever has, which is one per node at most. It also
+// bounds the steps under way at once.
 const maxSlots = 1 << 20
 
-// checkWhy bounds the text as it is written, where one byte may take six: a plan has
-// room for as many as it has for epochs.
+// maxFigures bounds the Figures of an epoch in bytes of JSON. It is about what the fields
+// of other strategies take.
+const maxFigures = 108
+
+// checkWhy bounds the text as encoded in JSON, where one byte may take six: a plan has
+// as many of them as epochs.
 func checkWhy(text string) error {
 	if written, err := json.Marshal(text); err != nil || len(written) > MaxWhy+len(`""`) {
 		return fmt.Errorf("%w: the reason of an epoch's strategy has %d bytes", ErrInvalid, len(text))
@@ -95,7 +132,7 @@ func checkWhy(text string) error {
 	return checkSentence("reason", text)
 }
 
-// checkOwners wants an owner for each shard, and a shard for each node.
+// checkOwners returns an error unless each shard has an owner and each node a shard.
 func checkOwners(owners []int, shards, nodes int) error {
 	if len(owners) != shards {
 		return fmt.Errorf("%w: owners of %d shards, of %d", ErrInvalid, len(owners), shards)
@@ -115,8 +152,12 @@ func checkOwners(owners []int, shards, nodes int) error {
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-func (b Bytes) list() []uint64 {
-	return []uint64{b.Feature, b.Topology, b.Model, b.Gradient, b.Activation, b.Shard, b.Control}
+// counted appends the counts of all kinds of bytes.
+func counted(b *epoch.Bytes, counts ...uint64) []uint64 {
+	for _, n := range b.Kinds() {
+		counts = append(counts, *n)
+	}
+	return counts
 }
 
 func checkNotes(notes []string) error {
@@ -131,7 +172,8 @@ func checkNotes(notes []string) error {
 	return nil
 }
 
-// checkDiverged wants a sentence, or none, for each model of a sweep.
+// checkDiverged returns an error unless there is an entry for each model of a sweep, or
+// none at all.
 func checkDiverged(all []string, models int) error {
 	if len(all) > 0 && len(all) != models {
 		return fmt.Errorf("%w: it is told of %d models whether they diverged, of %d", ErrInvalid, len(all), models)

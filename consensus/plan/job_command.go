@@ -1,8 +1,8 @@
 package plan
 
 type (
-	// CreateJob puts a job into the queue. Its id is the plan's to give. Repeating it
-	// with the same key changes nothing.
+	// CreateJob queues a job. The plan assigns its id. Repeating it with the same key
+	// changes nothing.
 	CreateJob struct {
 		Key      string `json:"key"`
 		Dataset  string `json:"dataset"` // its id
@@ -11,26 +11,26 @@ type (
 		Why      string `json:"why,omitempty"`
 		Seed     uint64 `json:"seed"`
 		Epochs   int    `json:"epochs"`
-		Models   int    `json:"models,omitempty"` // of a sweep; 0: it is none
+		Models   int    `json:"models,omitempty"` // of a sweep; 0: not a sweep
 	}
 
-	// AssignJob is the leader's word on who runs a job, as NextJobs computes it. If none
-	// of them is one of its Keepers, it begins anew.
+	// AssignJob is the leader's decision on which nodes run a job, as computed by
+	// NextJobs. If none of them is one of its Keepers, the job starts from scratch.
 	AssignJob struct {
 		ID string `json:"id"`
-		// Nodes are those that run it. None, for a job that runs: it waits in the queue
-		// again or, if it is to stop, is stopped.
+		// Nodes are the nodes that run it. If there are none, a running job is queued
+		// again or, if it is stopping, stopped.
 		Nodes []string `json:"nodes"`
-		// Owners is, for each shard of the dataset, who of Nodes serves and computes it;
-		// none if the job is not Shared.
+		// Owners gives, for each shard of the dataset, the index in Nodes of the node
+		// that serves and computes it. It is empty if the job is not Shared.
 		Owners []int `json:"owners,omitempty"`
-		// Generation, if not 0, is that of the running job which this replaces: it is
-		// refused if the job has another by now. It is 0 for a job that is queued.
+		// Generation, if not 0, is that of the running job that this replaces; the
+		// command is refused if the job's has changed. It is 0 for a queued job.
 		Generation uint64 `json:"generation,omitempty"`
 	}
 
-	// CommitEpochs is what a node that runs a job reports of it: epochs in rising order,
-	// each of all models of a sweep that trained in it. Those that are known already are
+	// CommitEpochs is the report of a node that runs a job: epochs in ascending order,
+	// each of all models of a sweep that trained in it. Epochs already known are
 	// skipped.
 	CommitEpochs struct {
 		ID         string  `json:"id"`
@@ -39,9 +39,9 @@ type (
 		Epochs     []Epoch `json:"epochs"`
 	}
 
-	// FinishJob is that node's word that the job has ended. Best, if not 0, is the
-	// epoch of the best validation; of a sweep, that of BestModel, and Bests are those of
-	// all models. Repeating it changes nothing.
+	// FinishJob is that node's report that the job has ended. Best, if not 0, is the
+	// epoch of the best validation; in a sweep it is that of BestModel, and Bests has
+	// one for each model. Repeating it changes nothing.
 	FinishJob struct {
 		ID         string   `json:"id"`
 		Node       string   `json:"node"`
@@ -52,25 +52,24 @@ type (
 		BestModel  int      `json:"best_model,omitempty"`
 		Bests      []int    `json:"bests,omitempty"`
 		Notes      []string `json:"notes,omitempty"` // sentences, MaxNotes at most
-		// Diverged is as in a Job; none leaves what is known.
+		// Diverged is as in Job. If it is empty, the job's stays.
 		Diverged []string `json:"diverged,omitempty"`
 	}
 
-	// StopJob is the wish that a job ends. One that is queued is stopped at once; one
-	// that has ended stays as it is.
+	// StopJob requests that a job ends. A queued job is stopped at once; one that has
+	// ended does not change.
 	StopJob struct {
 		ID string `json:"id"`
 	}
 
-	// ResumeJob puts a job that has failed or was stopped into the queue again. One
-	// that is queued or runs stays as it is. Recipe, if not "", takes the place of the
-	// job's.
+	// ResumeJob queues a job again that failed or was stopped. A queued or running job
+	// does not change. Recipe, if not "", replaces the job's.
 	ResumeJob struct {
 		ID     string `json:"id"`
 		Recipe string `json:"recipe,omitempty"`
 	}
 
-	// RemoveJob forgets a job that has ended, and with it what it has learnt.
+	// RemoveJob removes a job that has ended, with its results.
 	RemoveJob struct {
 		ID string `json:"id"`
 	}

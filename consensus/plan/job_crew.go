@@ -2,14 +2,14 @@ package plan
 
 import "slices"
 
-// A crew is who runs a shared job, as the plan places the shards of its dataset now:
-// their owners.
+// crew is the set of nodes that would run a shared job: the owners of its dataset's
+// shards as the plan places them now.
 type crew struct {
 	nodes    []string // in the order of the first shard that each owns
-	owners   []int    // of each shard: who of nodes
-	unserved []int    // shards that no node that serves holds
-	last     []string // who holds some of those
-	silent   []string // owners of others that don't serve: another holder is about to take over
+	owners   []int    // for each shard, the index in nodes
+	unserved []int    // shards that no serving node holds
+	last     []string // holders of those
+	silent   []string // owners of other shards that don't serve: another holder is about to take over
 }
 
 func crewOf(d Dataset, serving func(id string) bool) crew {
@@ -39,15 +39,15 @@ func crewOf(d Dataset, serving func(id string) bool) crew {
 	return c
 }
 
-// serves says whether every shard has an owner that serves.
+// serves reports whether every shard has a serving owner.
 func (c crew) serves() bool { return len(c.nodes) > 0 && len(c.unserved) == 0 && len(c.silent) == 0 }
 
-// runs says whether each shard has the owner here with whom the job runs.
+// runs reports whether the job runs with the same owner of each shard.
 func (c crew) runs(j Job) bool {
 	return slices.EqualFunc(c.owners, j.Owners, func(mine, its int) bool { return c.nodes[mine] == j.Nodes[its] })
 }
 
-// forgets says whether the job would begin anew with this crew.
+// forgets reports whether the job would start from scratch on these nodes.
 func (c crew) forgets(j Job) bool { return len(j.History) > 0 && !j.knownTo(c.nodes) }
 
 func (c crew) assigned(j Job) AssignJob {
@@ -58,7 +58,7 @@ func (c crew) assigned(j Job) AssignJob {
 	return a
 }
 
-// including appends what is not there yet.
+// including appends one to list unless it is already there.
 func including[T comparable](list []T, one T) []T {
 	if slices.Contains(list, one) {
 		return list

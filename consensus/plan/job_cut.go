@@ -2,15 +2,15 @@ package plan
 
 import "slices"
 
-// A Cut is two nodes of which one can't reach the other, though both are alive.
+// Cut is a pair of live nodes of which one cannot reach the other.
 type Cut struct{ A, B string }
 
 func (c Cut) between(n string) bool { return c.A == n || c.B == n }
 
-// LeaveOut says without which of its nodes a shared job that runs can go on, so that all
-// others reach each other: time and again the one that is cut from most, and of those one
-// that owns few shards. None, if the others would lack shards by that, or what the job has
-// learnt.
+// LeaveOut chooses the nodes that a running shared job must drop so that all its other
+// nodes reach each other. It repeatedly drops the node with the most cuts and, of
+// those, one that owns few shards. It returns nil if the remaining nodes would lack
+// shards or the job's checkpoints.
 func LeaveOut(s *State, id string, cuts []Cut, serving func(id string) bool) (out []string) {
 	j, in := s.Jobs[id]
 	if !in || j.State != Running || !j.Shared() {
@@ -30,7 +30,7 @@ func LeaveOut(s *State, id string, cuts []Cut, serving func(id string) bool) (ou
 			if of == 0 || of < most || !s.doesWithout(j, append(slices.Clip(out), n), serving) {
 				continue
 			}
-			if of > most || owned[i] <= owned[best] { // of equals the last one: the first speaks
+			if of > most || owned[i] <= owned[best] { // on ties prefer fewer shards, then the later node: the first one reports
 				best, most = i, of
 			}
 		}
@@ -43,7 +43,7 @@ func LeaveOut(s *State, id string, cuts []Cut, serving func(id string) bool) (ou
 	return out
 }
 
-// countOf counts from how many a node is cut.
+// countOf counts the nodes from which n is cut.
 func countOf(cuts []Cut, n string) int {
 	var from []string
 	for _, c := range cuts {
@@ -57,7 +57,8 @@ func countOf(cuts []Cut, n string) int {
 	return len(from)
 }
 
-// doesWithout says whether the others have all shards, and what the job has learnt.
+// doesWithout reports whether the remaining nodes have all shards and a checkpoint of
+// the job.
 func (s *State) doesWithout(j Job, out []string, serving func(id string) bool) bool {
 	rest := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { return slices.Contains(out, n) })
 	if len(j.History) > 0 && !j.knownTo(rest) {

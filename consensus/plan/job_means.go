@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// means are what the nodes of a shared job can do for each other, as the plan knows it
-// when it gives them the job: who of them holds copies of which shards, and how much
-// each can do beside the others. It stays as long as they run it, so that all of them go
-// by the same.
+// means returns what the nodes of a shared job can do for each other, as the plan knows
+// it at assignment: which nodes hold copies of which shards, and the relative capacity
+// of each node. It is fixed while they run the job, so that all of them use the same
+// values.
 func (s *State) means(j Job, nodes []string, owners []int) (holders [][]int, weights []uint64) {
 	if !j.Shared() {
 		return nil, nil
@@ -33,7 +33,7 @@ func (s *State) means(j Job, nodes []string, owners []int) (holders [][]int, wei
 	return holders, weights
 }
 
-// checkMeans checks what a job says of its nodes' means.
+// checkMeans returns an error unless a job's Holders and Weights are valid.
 func (j Job) checkMeans() error {
 	switch {
 	case len(j.Holders) == 0 && len(j.Weights) == 0:

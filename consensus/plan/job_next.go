@@ -2,44 +2,45 @@ package plan
 
 import "slices"
 
-// A Wait is why a queued job waits. Its lists of nodes are of ids. A job that is not
-// Shared has those of the first four fields, one that is shared all but Holders.
+// Wait is the reason why a queued job waits. Its lists of nodes hold ids. A job that is
+// not Shared uses the first four fields, a shared one all but Holders.
 type Wait struct {
-	// Holders hold every shard of the dataset; nobody else can run the job.
+	// Holders hold every shard of the dataset; no other node can run the job.
 	Holders []string
-	// Silent are those of Holders, or of Owners, that don't serve, or are about to
-	// leave. If they are owners, others are about to own their shards.
+	// Silent are those of Holders or Owners that don't serve or are about to leave. If
+	// they are owners, other nodes are about to own their shards.
 	Silent []string
-	// Keeper, if not "", is a node where the job ran before and is to run again: what it
-	// has learnt is there, so that it waits for that node.
+	// Keeper, if not "", is the node that the job waits for because it ran there before
+	// and its checkpoint is there.
 	Keeper string
-	// Behind is a job that runs on a node that could run this one, or that this one
-	// needs; or one that has waited for such a node for longer.
+	// Behind is another job, on a node that could run this one or that this one needs.
+	// It runs there, or has waited for that node for longer.
 	Behind string
 	// Owners own the shards of the dataset; all of them together are to run the job.
 	// Shards that no serving node holds have no owner here.
 	Owners []string
-	// Leaving are those of Silent that are about to leave. They are waited for only if
-	// others stay, who are about to own their shards.
+	// Leaving are those of Silent that are about to leave. The job waits for them only
+	// if other nodes stay, which are about to own their shards.
 	Leaving []string
-	// Busy are those of Owners that are Behind's, or another such job's.
+	// Busy are those of Owners that run, or are kept for, Behind or another such job.
 	Busy []string
-	// Unserved are the shards that no serving node holds, and Last the nodes that do
-	// hold some of them: one for each shard has to come back. A shard may have no
+	// Unserved are the shards that no serving node holds. Last are the nodes that do
+	// hold some of them: for each shard one has to come back. A shard may have no
 	// holder at all.
 	Unserved []int
 	Last     []string
 }
 
-// NextJobs says which of the queued jobs begin, and where, by who serves. The oldest
-// are served first. waits says of the others what they wait for.
+// NextJobs decides which queued jobs begin and on which nodes, given the nodes that
+// serve. Older jobs go first. waits gives the reason why each other queued job waits.
 //
 // A job that is not Shared goes to one node that holds every shard of its dataset and
-// runs nothing else. A shared one goes to all who own shards, when all of them serve,
-// stay and are free; while it waits for some of them only, no younger job gets the
-// others. Of shared jobs that run, begin has what replaces their assignment: when one
-// of their nodes does not serve, or other nodes own the shards by now and hold all
-// that is wanted of them. Carried out, with nobody coming or going, that leads to rest.
+// runs nothing else. A shared job goes to all owners of shards, when all of them serve,
+// stay and are free; while it waits for only some of them, no younger job gets the
+// others. For a running shared job, begin has a replacement of its assignment when one
+// of its nodes does not serve, or when other nodes own the shards by now and hold all
+// that is wanted of them. If the nodes don't change, applying the result repeatedly
+// reaches a fixed point.
 func NextJobs(s *State, serving func(id string) bool) (begin []AssignJob, waits map[string]Wait) {
 	l := newLine(s, serving)
 	for _, j := range s.JobsInOrder() {
@@ -50,10 +51,10 @@ func NextJobs(s *State, serving func(id string) bool) (begin []AssignJob, waits 
 	return begin, l.waits
 }
 
-// RenewJob gives a shared job that runs to whoever shall run it now, as NextJobs would
-// if one of its nodes did not serve: for when a node says that its part can't go on.
-// The same nodes may begin a new generation. False means that there is nothing to
-// renew, or that it is too early: NextJobs will.
+// RenewJob reassigns a running shared job as NextJobs would if one of its nodes did not
+// serve. It is for a node that reports that its part cannot go on. The same nodes may
+// begin a new generation. It returns false if there is nothing to renew, or if it is
+// too early and NextJobs will do it later.
 func RenewJob(s *State, id string, serving func(id string) bool) (AssignJob, bool) {
 	l := newLine(s, serving)
 	for _, j := range s.JobsInOrder() {
@@ -69,13 +70,13 @@ func RenewJob(s *State, id string, serving func(id string) bool) (AssignJob, boo
 	return AssignJob{}, false
 }
 
-// A line is the jobs as they are looked at one after the other, the oldest first.
+// line is the state of one pass over the jobs, the oldest first.
 type line struct {
 	s       *State
 	serving func(id string) bool
-	staying bool              // a node serves and stays: those that leave begin nothing
+	staying bool              // a node serves and stays; leaving nodes begin nothing then
 	busy    map[string]string // by node: the job that it runs, or is about to
-	kept    map[string]string // by node: the oldest job that waits for others beside it
+	kept    map[string]string // by node: the oldest job that waits for other nodes besides it
 	waits   map[string]Wait
 }
 
@@ -98,7 +99,7 @@ func (l *line) take(nodes []string, j Job) {
 	}
 }
 
-// keep has nodes stay free for a job, unless an older one waits for them.
+// keep reserves nodes for a job, unless an older one waits for them.
 func (l *line) keep(nodes []string, j Job) {
 	for _, n := range nodes {
 		if l.kept[n] == "" {
@@ -107,7 +108,7 @@ func (l *line) keep(nodes []string, j Job) {
 	}
 }
 
-// ahead is the job for which j does not get a node now, or "".
+// ahead returns the job for which j does not get a node now, or "".
 func (l *line) ahead(j Job, node string) string {
 	switch running := l.busy[node]; running {
 	case j.ID:
@@ -119,7 +120,7 @@ func (l *line) ahead(j Job, node string) string {
 	}
 }
 
-// taken lists those of the nodes that j does not get now, with one of the jobs ahead.
+// taken lists those of the nodes that j does not get now, and one of the jobs ahead.
 func (l *line) taken(j Job, nodes []string) (busy []string, behind string) {
 	for _, n := range nodes {
 		if other := l.ahead(j, n); other != "" {
@@ -129,7 +130,7 @@ func (l *line) taken(j Job, nodes []string) (busy []string, behind string) {
 	return busy, behind
 }
 
-// next is the turn of one job.
+// next handles one job.
 func (l *line) next(j Job) (AssignJob, bool) {
 	switch {
 	case j.State == Queued && j.Shared():
@@ -142,7 +143,7 @@ func (l *line) next(j Job) (AssignJob, bool) {
 	return AssignJob{}, false
 }
 
-// begin finds the one node that a job goes to.
+// begin assigns a job to one node.
 func (l *line) begin(j Job) (AssignJob, bool) {
 	w := Wait{Holders: HoldersOfAll(l.s.Datasets[j.Dataset])}
 	candidates := w.Holders
@@ -169,7 +170,7 @@ func (l *line) begin(j Job) (AssignJob, bool) {
 	return AssignJob{ID: j.ID, Nodes: []string{chosen}}, true
 }
 
-// beginShared gives a job to the owners, if it can have all of them.
+// beginShared assigns a job to the owners if all of them are available.
 func (l *line) beginShared(j Job) (AssignJob, bool) {
 	d := l.s.Datasets[j.Dataset]
 	c := crewOf(d, l.serving)
@@ -191,9 +192,9 @@ func (l *line) beginShared(j Job) (AssignJob, bool) {
 	return c.assigned(j), true
 }
 
-// keeper is a node for which a job has to wait, or it would begin anew: one that has
-// what the job has learnt and may own shards again, since it is away or shards are on
-// their way.
+// keeper returns a node that a job must wait for so as not to start from scratch: one
+// that has its checkpoint and may own shards again, because it is away or shards are
+// moving.
 func (l *line) keeper(j Job, c crew, d Dataset) string {
 	if !c.forgets(j) {
 		return ""
@@ -206,7 +207,7 @@ func (l *line) keeper(j Job, c crew, d Dataset) string {
 	return ""
 }
 
-// replace looks after a shared job that runs.
+// replace reassigns a running shared job if necessary.
 func (l *line) replace(j Job) (AssignJob, bool) {
 	d := l.s.Datasets[j.Dataset]
 	c := crewOf(d, l.serving)
@@ -224,8 +225,7 @@ func (l *line) replace(j Job) (AssignJob, bool) {
 	return c.assigned(j), true
 }
 
-// renew gives a shared job that runs to others, or back to the queue, where it waits
-// as others do.
+// renew assigns a running shared job to the current owners, or queues it again.
 func (l *line) renew(j Job, c crew) (AssignJob, bool) {
 	busy, _ := l.taken(j, c.nodes)
 	switch {
@@ -239,7 +239,7 @@ func (l *line) renew(j Job, c crew) (AssignJob, bool) {
 	return AssignJob{ID: j.ID, Generation: j.Generation}, true
 }
 
-// HoldersOfAll lists who has proven to hold every shard of a dataset.
+// HoldersOfAll lists the nodes that have proven to hold every shard of a dataset.
 func HoldersOfAll(d Dataset) []string {
 	var list []string
 	for _, n := range d.Nodes {

@@ -1,11 +1,11 @@
 package plan
 
-// thinnest is how many epochs a job that is thinned keeps at most: of each model the best
-// and the last.
+// thinnest returns how many epochs a thinned job keeps at most: the best and the last
+// of each model.
 func (j Job) thinnest() int { return 2 * j.Models() }
 
-// reserves is what the job may come to take of MaxHistory, however much it has now:
-// of one that has ended all but a few epochs can be taken.
+// reserves returns how many epochs of MaxHistory the job may need, however many it has
+// now. A job that has ended can be thinned to a few.
 func (j Job) reserves() int {
 	if j.Ended() {
 		return min(len(j.History), j.thinnest())
@@ -29,8 +29,8 @@ func (s *State) history() int {
 	return n
 }
 
-// thin takes epochs out of jobs that have ended, the oldest first, until those that
-// are known fit. They do in the end, since no more is reserved than there may be.
+// thin removes epochs from jobs that have ended, the oldest first, until the rest fit
+// in MaxHistory. That always succeeds, because reservations never exceed MaxHistory.
 func (s *State) thin() {
 	for _, j := range s.JobsInOrder() {
 		if s.history() <= MaxHistory {
@@ -50,7 +50,7 @@ func (j Job) thinned() Job {
 	for _, e := range j.History {
 		last[e.Model] = e.Epoch
 	}
-	var kept []Epoch // those of the state before are not written to
+	var kept []Epoch // a new slice: the previous state is not modified
 	for _, e := range j.History {
 		if e.Epoch == best[e.Model] || e.Epoch == last[e.Model] {
 			kept = append(kept, e)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// checkJobs finds what no sequence of commands leads to.
+// checkJobs returns an error if no sequence of commands leads to these jobs.
 func (s *State) checkJobs() error {
 	if len(s.Jobs) > MaxJobs || max(s.history(), s.reserved()) > MaxHistory || s.JobsMade > maxNumber {
 		return fmt.Errorf("%w: %d jobs with %d epochs", ErrInvalid, len(s.Jobs), max(s.history(), s.reserved()))
@@ -32,7 +32,7 @@ func (s *State) checkJobs() error {
 	return nil
 }
 
-// checkWork checks the state of a job, and who works on it.
+// checkWork returns an error unless the state of a job and its nodes are consistent.
 func (s *State) checkWork(j Job) error {
 	switch j.State {
 	case Queued, Running, Done, Failed, Stopped:
@@ -67,8 +67,8 @@ func (s *State) checkWork(j Job) error {
 	return cmp.Or(j.checkMeans(), checkSentence("error", j.Error), checkNotes(j.Notes), checkDiverged(j.Diverged, len(j.Bests)))
 }
 
-// checkShares checks how a job is divided among its nodes. While it runs its dataset
-// stays as it was.
+// checkShares returns an error unless a job's division among its nodes is valid. While
+// it runs its dataset does not change.
 func (s *State) checkShares(j Job) error {
 	shards := min(len(j.Owners), MaxShards)
 	if j.State == Running {
@@ -83,10 +83,10 @@ func (j Job) checkHistory() error {
 	}
 	last := Epoch{}
 	for _, e := range j.History {
-		if e.compare(last) <= 0 {
+		if compareEpochs(e, last) <= 0 {
 			return fmt.Errorf("%w: epoch %d after %d, of models %d and %d", ErrInvalid, e.Epoch, last.Epoch, e.Model, last.Model)
 		}
-		if err := e.check(j); err != nil {
+		if err := checkEpoch(&e, j); err != nil {
 			return err
 		}
 		last = e

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/epoch"
 )
 
 // workingGeneration is that of the job that runs in working.
@@ -65,38 +67,68 @@ func TestBestEpoch(t *testing.T) {
 // As many epochs as one command may hold fit into it, whatever they say.
 func TestLongestReport(t *testing.T) {
 	const most = maxNumber
-	bytes := Bytes{most, most, most, most, most, most, most}
+	var bytes epoch.Bytes
+	for _, n := range bytes.Kinds() {
+		*n = most
+	}
+	layout := func(stages, ways int, seconds, history float64) *epoch.Layout {
+		return &epoch.Layout{Stages: stages, Ways: ways, Seconds: seconds, History: history}
+	}
 	c := CommitEpochs{ID: "j3", Node: "a", Generation: most}
 	for range MaxCommit {
 		c.Epochs = append(c.Epochs, Epoch{
-			Epoch: MaxEpochs, Model: MaxModels - 1, Loss: -math.MaxFloat64 / 3, Seconds: math.Pi * 1e20, Phases: Phases{math.Pi, math.Pi, math.Pi, math.Pi, math.Pi}, Rows: Rows{most, most},
-			Requests: Requests{most, most, most, most}, Bytes: bytes, Generation: most, Weights: hash,
-			Eval:     &Eval{Seconds: math.Pi, Train: new(math.E / 10), Val: new(math.E / 10), Test: new(math.E / 10), Score: math.E / 10, Loss: -math.MaxFloat64 / 3, Bytes: bytes},
+			Epoch: MaxEpochs, Model: MaxModels - 1, Loss: -math.MaxFloat64 / 3, Seconds: math.Pi * 1e20, Phases: epoch.Phases{Sample: math.Pi, Gather: math.Pi, Compute: math.Pi, Reduce: math.Pi, Wait: math.Pi}, Rows: epoch.Rows{Local: most, Remote: most},
+			Requests: epoch.Requests{Feature: most, Topology: most, Activation: most, Gradient: most}, Bytes: bytes, Generation: most, Hash: hash,
+			Eval:     &epoch.Eval{Seconds: math.Pi, Train: new(math.E / 10), Val: new(math.E / 10), Test: new(math.E / 10), Score: math.E / 10, Loss: -math.MaxFloat64 / 3, Bytes: bytes},
 			Strategy: "centric", Why: strings.Repeat("<", MaxWhy/6), Slots: maxSlots, Behind: maxSlots, Super: maxSlots, Seen: math.E / 10,
 		})
 	}
-	if err := c.Epochs[0].check(Job{Epochs: MaxEpochs, Bests: make([]int, MaxModels)}); err != nil {
+	if err := checkEpoch(&c.Epochs[0], Job{Epochs: MaxEpochs, Bests: make([]int, MaxModels)}); err != nil {
 		t.Error(err)
 	}
 	// A pipeline's has other words.
 	piped := c.Epochs[0]
 	piped.Model, piped.Slots, piped.Behind, piped.Super, piped.Seen = 0, 0, 0, 0, 0
-	piped.Predicted = &Prediction{maxSlots, maxSlots, math.Pi, math.Pi}
-	if err := piped.check(Job{Epochs: MaxEpochs}); err != nil {
+	piped.Predicted = layout(maxSlots, maxSlots, math.Pi, math.Pi)
+	if err := checkEpoch(&piped, Job{Epochs: MaxEpochs}); err != nil {
 		t.Error(err)
 	}
 	if written, err := json.Marshal(piped); err != nil || (len(written)+1)*MaxHistory > MaxSnapshot*3/4 {
 		t.Errorf("%d bytes an epoch of a pipeline, %v: a snapshot has no room for what else there is", len(written), err)
 	}
-	for _, bad := range []Prediction{{0, 1, 1, 0}, {1, maxSlots + 1, 1, 0}, {1, 1, math.NaN(), 0}, {1, 1, 1, math.Inf(1)}} {
-		piped.Predicted = &bad
-		if err := piped.check(Job{Epochs: MaxEpochs}); !errors.Is(err, ErrInvalid) {
+	for _, bad := range []*epoch.Layout{layout(0, 1, 1, 0), layout(1, maxSlots+1, 1, 0), layout(1, 1, math.NaN(), 0), layout(1, 1, 1, math.Inf(1))} {
+		piped.Predicted = bad
+		if err := checkEpoch(&piped, Job{Epochs: MaxEpochs}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v is predicted: %v", bad, err)
 		}
 	}
-	piped.Predicted, piped.Slots = &Prediction{1, 1, 1, 0}, 1
-	if err := piped.check(Job{Epochs: MaxEpochs}); !errors.Is(err, ErrInvalid) {
+	piped.Predicted, piped.Slots = layout(1, 1, 1, 0), 1
+	if err := checkEpoch(&piped, Job{Epochs: MaxEpochs}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a pipeline has slots: %v", err)
+	}
+	// Another strategy has figures in place of those.
+	other := c.Epochs[0]
+	other.Slots, other.Behind, other.Super, other.Seen = 0, 0, 0, 0
+	other.Figures = []epoch.Figure{{Name: "steps apart", Value: math.E / 10}, {Name: "averagings", Value: math.E / 10}}
+	if err := checkEpoch(&other, Job{Epochs: MaxEpochs, Bests: make([]int, MaxModels)}); err != nil {
+		t.Error(err)
+	}
+	if written, err := json.Marshal(other); err != nil || (len(written)+1)*MaxHistory > MaxSnapshot*3/4 {
+		t.Errorf("%d bytes an epoch with figures, %v", len(written), err)
+	}
+	for name, bad := range map[string]func(e *Epoch){
+		"slots, too":    func(e *Epoch) { e.Slots = 1 },
+		"a layout, too": func(e *Epoch) { e.Predicted, e.Model = layout(1, 1, 1, 0), 0 },
+		"many":          func(e *Epoch) { e.Figures = append(e.Figures, e.Figures...) },
+		"no name":       func(e *Epoch) { e.Figures = []epoch.Figure{{Value: 1}} },
+		"not finite":    func(e *Epoch) { e.Figures = []epoch.Figure{{Name: "a", Value: math.Inf(1)}} },
+		"control codes": func(e *Epoch) { e.Figures = []epoch.Figure{{Name: "a\x1b"}} },
+	} {
+		e := other
+		bad(&e)
+		if err := checkEpoch(&e, Job{Epochs: MaxEpochs, Bests: make([]int, MaxModels)}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if written, err := json.Marshal(c.Epochs[0]); err != nil || (len(written)+1)*MaxHistory > MaxSnapshot*3/4 {
 		t.Errorf("%d bytes an epoch, %v: a snapshot has no room for what else there is", len(written), err)
@@ -337,7 +369,7 @@ func TestJobsThatNoHistoryLeadsTo(t *testing.T) {
 		"super-epoch":    func(_ *State, j *Job) { j.History = []Epoch{isolated(maxSlots+1, 0)}; j.Best = 0 },
 		"edges":          func(_ *State, j *Job) { j.History = []Epoch{isolated(1, 1.5)}; j.Best = 0 },
 		"slots":          func(_ *State, j *Job) { j.History = []Epoch{slotted(maxSlots + 1)}; j.Best = 0 },
-		"an epoch's own": func(_ *State, j *Job) { j.History = []Epoch{{Epoch: 10, Weights: hash}}; j.Best = 0 },
+		"an epoch's own": func(_ *State, j *Job) { j.History = []Epoch{{Epoch: 10, Hash: hash}}; j.Best = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := working(t)

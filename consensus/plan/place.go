@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// A PlaceNode is what Place needs to know of a member.
+// PlaceNode describes a member to Place.
 type PlaceNode struct {
 	ID       string
-	Weight   uint64 // its share of the shards, beside others' weights
+	Weight   uint64 // its relative share of the shards
 	Capacity uint64 // bytes of shards it may own; 0: no bound
 	Serving  bool   // it answers now
 	Stays    bool   // it is neither leaving nor lost for long
 }
 
-// Place computes who shall hold what, from where the shards are and are wanted now
-// and from what the nodes are. Owners are nodes that serve and stay; they get
-// shards by their weights, in few runs of neighbouring ones, and as few shards as
-// possible change owner. Copies go to others. False means that nothing need
-// change: what Place asked for, once carried out, it does not change again. A
-// shard that no serving node holds is left as it is.
+// Place computes which nodes must hold which shards, from where the shards are, where
+// they are wanted and what the nodes are. Owners are nodes that serve and stay. They
+// get shards by weight, in few runs of neighbouring shards, and as few shards as
+// possible change owner. Copies go to other nodes. Place returns false if nothing need
+// change; it does not change its own result once that is carried out. A shard that no
+// serving node holds is left as it is.
 func Place(d Dataset, nodes []PlaceNode) (PlaceShards, bool) {
 	if d.Stage == Importing || len(d.Shards) == 0 {
 		return PlaceShards{}, false
@@ -37,7 +37,7 @@ func Place(d Dataset, nodes []PlaceNode) (PlaceShards, bool) {
 	return b.command(), true
 }
 
-// settled says whether every shard is held, and where it is wanted.
+// settled reports whether every shard is held, and where it is wanted.
 func (d Dataset) settled() bool {
 	for i := range d.Shards {
 		if !d.Settled(i) || d.Lost(i) {
@@ -47,27 +47,27 @@ func (d Dataset) settled() bool {
 	return true
 }
 
-// nobody is no node's index.
+// nobody is the index of no node.
 const nobody = -1
 
 // maxWeight keeps weights times shards, and their sums, far from overflow.
 const maxWeight = 1 << 32
 
-// A board is one dataset with the nodes in the order of their ids. Nodes are known
+// board is one dataset with the nodes in the order of their ids. Nodes are identified
 // by their index in it.
 type board struct {
 	d        Dataset
 	nodes    []PlaceNode
-	eligible []bool // may own
+	eligible []bool // may own shards
 	rows     []*row
 }
 
-// A row is one shard. The lists are of nodes.
+// row is one shard. The lists are of nodes.
 type row struct {
-	wanted  []int // its owner first, as the plan has it
+	wanted  []int // the owner first, as the plan has it
 	holders []int
 	movable bool // a serving node holds it
-	owner   int  // who owns it or is about to, and then who shall; or nobody
+	owner   int  // first the current or upcoming owner, then the one chosen; or nobody
 	result  []int
 }
 
@@ -75,7 +75,7 @@ func newBoard(d Dataset, nodes []PlaceNode) *board {
 	b := &board{d: d, nodes: slices.Clone(nodes)}
 	for _, id := range d.Nodes {
 		if !slices.ContainsFunc(nodes, func(n PlaceNode) bool { return n.ID == id }) {
-			b.nodes = append(b.nodes, PlaceNode{ID: id}) // nothing is known of it
+			b.nodes = append(b.nodes, PlaceNode{ID: id}) // not among the given nodes
 		}
 	}
 	slices.SortFunc(b.nodes, func(a, b PlaceNode) int { return cmp.Compare(a.ID, b.ID) })
@@ -87,10 +87,10 @@ func newBoard(d Dataset, nodes []PlaceNode) *board {
 	}
 	b.eligible = make([]bool, len(b.nodes))
 	for i, n := range b.nodes {
-		// When all who serve want to go, they have to do until others are back.
+		// If all serving nodes are leaving, they remain eligible until others are back.
 		b.eligible[i] = n.Serving && (n.Stays || !staying)
 	}
-	known := make([]int, len(d.Nodes)) // index here by index there
+	known := make([]int, len(d.Nodes)) // from index in d to index here
 	for i, id := range d.Nodes {
 		known[i], _ = slices.BinarySearchFunc(b.nodes, id, func(n PlaceNode, id string) int { return cmp.Compare(n.ID, id) })
 	}
@@ -117,7 +117,7 @@ func newBoard(d Dataset, nodes []PlaceNode) *board {
 	return b
 }
 
-// movable lists the indices of the rows that can be worked with.
+// movable lists the indices of the movable rows.
 func (b *board) movable() []int {
 	var list []int
 	for i, r := range b.rows {
@@ -128,7 +128,7 @@ func (b *board) movable() []int {
 	return list
 }
 
-// command writes the rows with no more nodes than they name.
+// command returns the rows, with only the nodes that they name.
 func (b *board) command() PlaceShards {
 	c := PlaceShards{ID: b.d.ID, Wanted: make([][]int, len(b.rows))}
 	at := make([]int, len(b.nodes))

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// copying is the division of copies beside the owners' ones.
+// copying distributes the copies of shards besides the owners'.
 type copying struct {
 	*board
 	each  int     // copies of each shard
-	lists [][]int // who has copies, by row
+	lists [][]int // holders of copies, by row
 	count []int   // copies, by node
 	pairs [][]int // copies of the first node's shards on the second
 	fair  [][]int // as they should be
@@ -17,10 +17,10 @@ type copying struct {
 	quota []int
 }
 
-// assignCopies completes the rows' results. Copies stay where they are or are on
-// their way to, also with nodes that don't serve but will be back; what is missing
-// goes to others, spread so that every node's shards have their copies on all
-// other nodes, in runs: then a death burdens all alike and leaves few runs.
+// assignCopies completes the rows' results. Copies stay where they are or are on their
+// way to, even on nodes that don't serve but will be back. Missing copies go to other
+// nodes, so that the copies of each node's shards are spread over all other nodes in
+// runs: then a failure burdens all alike and leaves few runs.
 func (b *board) assignCopies() {
 	c := &copying{
 		board: b, lists: make([][]int, len(b.rows)), count: make([]int, len(b.nodes)), quota: make([]int, len(b.nodes)),
@@ -48,8 +48,8 @@ func (b *board) assignCopies() {
 	}
 }
 
-// keep takes over the copies that are there, as many as there shall be: those that
-// are wanted before others, but if there are too many, those on nodes that serve.
+// keep retains existing copies, up to the wanted number. Wanted copies come first; if
+// there are too many, those on serving nodes.
 func (c *copying) keep(rows []int) {
 	for _, i := range rows {
 		r := c.rows[i]
@@ -72,7 +72,7 @@ func (c *copying) keep(rows []int) {
 	}
 }
 
-// keeps says whether a node that has or awaits a copy can be counted on.
+// keeps reports whether a copy on this node, present or on its way, can be relied on.
 func (c *copying) keeps(r *row, n int) bool {
 	return n != r.owner && c.nodes[n].Stays && (c.nodes[n].Serving || r.holds(n))
 }
@@ -85,8 +85,8 @@ func (c *copying) add(i, n int) {
 
 func (c *copying) due(n int) int { return c.quota[n] - c.count[n] }
 
-// setQuotas divides the copies by weight among those that take new ones. The
-// others keep what they have.
+// setQuotas divides the copies by weight among the nodes that take new ones. The others
+// keep what they have.
 func (c *copying) setQuotas(rows []int) {
 	total := len(rows) * c.each
 	var claims []claim
@@ -125,10 +125,10 @@ func (c *copying) fairShares(owner int) []int {
 	return shares
 }
 
-// lacks is how many more copies of one node's shards another should have.
+// lacks returns how many more copies of the owner's shards node n should have.
 func (c *copying) lacks(owner, n int) int { return c.fair[owner][n] - c.pairs[owner][n] }
 
-// fill finds places for the copies that are missing, owner by owner.
+// fill places the missing copies, owner by owner.
 func (c *copying) fill(rows []int) {
 	for owner := range c.nodes {
 		var last []int
@@ -148,8 +148,8 @@ func (c *copying) fill(rows []int) {
 	}
 }
 
-// bestFor is who shall have one more copy of a row. last has copies of the row
-// before.
+// bestFor returns the node that should get one more copy of a row. last has copies of
+// the previous row.
 func (c *copying) bestFor(i int, last []int) int {
 	best, owner := nobody, c.rows[i].owner
 	for n := range c.nodes {
@@ -167,8 +167,8 @@ func (c *copying) bestFor(i int, last []int) int {
 	return best
 }
 
-// spread moves copies from those that have too many to those that have too few, if
-// somebody is far off.
+// spread moves copies from nodes with too many to nodes with too few, if one is far off
+// its quota.
 func (c *copying) spread(rows []int) {
 	c.setQuotas(rows)
 	far := false
@@ -178,14 +178,14 @@ func (c *copying) spread(rows []int) {
 	if !far {
 		return
 	}
-	for n := range c.nodes { // one after the other, so that neighbours get neighbours
+	for n := range c.nodes { // node by node, so that neighbouring rows stay together
 		for c.takes(n) && c.due(n) > 0 && c.moveTo(n, rows) {
 		}
 	}
 }
 
-// moveTo moves one copy to a node, from one that has too many: the one that evens
-// out best whose copies lie where.
+// moveTo moves one copy to node n from a node with too many: the copy whose move
+// balances best. It reports whether it moved one.
 func (c *copying) moveTo(n int, rows []int) bool {
 	row, from, most := nobody, nobody, 0
 	for _, i := range rows {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// owning is the division of the movable shards among those that may own them.
+// owning distributes the movable shards among the nodes that may own them.
 type owning struct {
 	*board
 	free   []int // rows, in their order
@@ -59,7 +59,7 @@ func (b *board) assignOwners() {
 	}
 }
 
-// even says whether everybody has about what is due.
+// even reports whether every node is close to its quota.
 func (o *owning) even() bool {
 	for n, quota := range o.quota {
 		if o.eligible[n] && (off(o.count[n], quota) || o.strict && o.count[n] > max(o.most[n], quota)) {
@@ -69,8 +69,9 @@ func (o *owning) even() bool {
 	return true
 }
 
-// toHolders gives the free rows to nodes that hold them already, if that leaves
-// everybody with about what is due. If not, it changes nothing.
+// toHolders assigns the free rows to nodes that already hold them, if that leaves every
+// node close to its quota. Otherwise it changes nothing. It reports whether it assigned
+// them.
 func (o *owning) toHolders() bool {
 	if len(o.free) == 0 {
 		return false
@@ -107,7 +108,7 @@ func (o *owning) toHolders() bool {
 	return false
 }
 
-// ownerAt is the owner of a row, or nobody beyond the ends.
+// ownerAt returns the owner of a row, or nobody beyond the ends.
 func (o *owning) ownerAt(i int) int {
 	if i < 0 || i >= len(o.rows) {
 		return nobody
@@ -115,7 +116,7 @@ func (o *owning) ownerAt(i int) int {
 	return o.rows[i].owner
 }
 
-// alone says whether one node has had everything until now.
+// alone reports whether all rows have the same owner and holders.
 func (o *owning) alone(rows []int) bool {
 	for _, i := range rows {
 		r := o.rows[i]
@@ -126,7 +127,7 @@ func (o *owning) alone(rows []int) bool {
 	return true
 }
 
-// layOut gives out runs: to who has had everything first, then to others by id.
+// layOut assigns runs: first to the present owner, then to the others by id.
 func (o *owning) layOut(rows []int) {
 	first := o.rows[rows[0]].owner
 	give := func(n int) {
@@ -145,8 +146,8 @@ func (o *owning) layOut(rows []int) {
 	}
 }
 
-// evenOut brings everybody to exactly what is due: first the free rows are given
-// out, then those that somebody has too many of. No row moves that need not.
+// evenOut brings every node to exactly its quota: it first assigns the free rows, then
+// moves rows from nodes that have too many. It moves no other rows.
 func (o *owning) evenOut() {
 	for _, free := range []bool{true, false} {
 		for {
@@ -165,17 +166,17 @@ func (o *owning) evenOut() {
 	}
 }
 
-// A gift is a run of neighbouring rows for a new owner.
+// gift is a run of neighbouring rows for a new owner.
 type gift struct {
 	from, rows, to int
-	runs           int // how many more runs there will be
+	runs           int // how many runs it adds
 	copies         int // rows that the new owner has to fetch
-	lonely         int // 0 if the next gift from beside it could join it
+	lonely         int // 0 if a later gift from a neighbouring run could join it
 }
 
-// less orders gifts, the best first: free rows go where they need not be fetched;
-// else few runs come first, because the cut suffers from them for as long as they
-// last.
+// less orders gifts, the best first. Free rows go first where they need not be fetched.
+// Otherwise fewer runs go first, because every run boundary adds to the cut for as long
+// as it exists.
 func (a gift) less(b gift, free bool) bool {
 	fetch := 0
 	if free {
@@ -185,7 +186,7 @@ func (a gift) less(b gift, free bool) bool {
 		cmp.Compare(a.lonely, b.lonely), cmp.Compare(b.rows, a.rows), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
 }
 
-// bestGift looks at both ends of every run that has rows to give.
+// bestGift considers both ends of every run that has rows to give.
 func (o *owning) bestGift(free bool) (best gift, found bool) {
 	neediest := nobody
 	for n := range o.nodes {
@@ -218,10 +219,10 @@ func (o *owning) bestGift(free bool) (best gift, found bool) {
 	return best, found
 }
 
-// due is how many shards a node lacks; below 0, how many it has too many.
+// due returns how many shards a node lacks. It is negative if the node has too many.
 func (o *owning) due(n int) int { return o.quota[n] - o.count[n] }
 
-// endOfRun is where a run ends. Free rows are of one run if the same nodes hold
+// endOfRun returns the end of a run. Free rows belong to one run if the same nodes hold
 // them.
 func (o *owning) endOfRun(first int) int {
 	a, end := o.rows[first], first+1
@@ -234,8 +235,8 @@ func (o *owning) endOfRun(first int) int {
 	return end
 }
 
-// receivers are those worth a look for a part of this run: its neighbours, who
-// holds its ends, and who lacks most.
+// receivers lists the candidates for a part of this run: the owners beside it, the
+// holders of its ends, and the node that lacks most.
 func (o *owning) receivers(first, end, neediest int) []int {
 	list := slices.Concat([]int{neediest, o.ownerAt(first - 1), o.ownerAt(end)}, o.rows[first].holders, o.rows[end-1].holders)
 	slices.Sort(list)
@@ -249,8 +250,8 @@ func (o *owning) gift(from, n, first, end, to int) gift {
 			g.copies++
 		}
 	}
-	// One run more for the gift, one fewer if nothing is left of the giver's, and
-	// for each neighbour that it joins.
+	// The gift adds a run, minus one if it takes the whole of the giver's run, and
+	// minus one for each neighbouring run that it joins.
 	g.runs = 1
 	if n == end-first {
 		g.runs--

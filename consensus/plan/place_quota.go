@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// A claim is what one node brings to a division of shards.
+// claim is one node's claim in a division of shards.
 type claim struct {
 	node   int
 	weight uint64
-	most   int // it may not get more, if that can be helped
-	has    int // how many it has; of two with equal rights, who has more keeps it
+	most   int // bound, exceeded only if it must be
+	has    int // current number; on ties, the one with more keeps it
 }
 
-// divide gives each claim its part of so many shards: by weight, rounded by the
-// largest remainder, and no more than its bound unless all are at theirs.
+// divide divides total shards among the claims: by weight, rounded by the largest
+// remainder, and no more than each bound unless all claims are at theirs.
 func divide(total int, claims []claim) []int {
 	parts := make([]int, len(claims))
-	open := make([]int, len(claims)) // those below their bounds
+	open := make([]int, len(claims)) // claims below their bounds
 	for i := range open {
 		open[i] = i
 	}
@@ -52,7 +52,7 @@ func divide(total int, claims []claim) []int {
 	return parts
 }
 
-// byWeight divides among the open claims, whatever their bounds.
+// byWeight divides total among the open claims, ignoring their bounds.
 func byWeight(total int, claims []claim, open []int) []int {
 	var sum uint64
 	for _, i := range open {
@@ -78,9 +78,8 @@ func byWeight(total int, claims []claim, open []int) []int {
 	return parts
 }
 
-// off says whether somebody is so far off a quota that shards shall move for it.
-// Small changes of weights must not move any, but nobody should be left with
-// nothing.
+// off reports whether has differs from quota enough to justify moving shards. Small
+// changes of weights must not move any, but no node should be left with nothing.
 func off(has, quota int) bool {
 	slack := max(1, quota/10)
 	return has > quota+slack || has < quota-slack || has == 0 && quota > 0

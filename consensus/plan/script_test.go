@@ -84,8 +84,8 @@ type machine struct {
 	index uint64
 }
 
-// epoch is where scripts count their seconds from.
-var epoch = time.Unix(1_000_000, 0).UTC()
+// scriptStart is where scripts count their seconds from.
+var scriptStart = time.Unix(1_000_000, 0).UTC()
 
 func (m *machine) run(line string) string {
 	word, rest, _ := strings.Cut(line, " ")
@@ -101,7 +101,7 @@ func (m *machine) run(line string) string {
 		var hash string
 		var now int
 		m.scan(rest, "%s now=%d", &hash, &now)
-		if err := m.state.CheckToken(hash, epoch.Add(time.Duration(now)*time.Second)); err != nil {
+		if err := m.state.CheckToken(hash, scriptStart.Add(time.Duration(now)*time.Second)); err != nil {
 			return err.Error()
 		}
 		return "welcome"
@@ -140,7 +140,7 @@ func (m *machine) parse(word, body string) Command {
 			var hash string
 			var now, ttl int
 			m.scan(body, "%s now=%d ttl=%d", &hash, &now, &ttl)
-			at := epoch.Add(time.Duration(now) * time.Second)
+			at := scriptStart.Add(time.Duration(now) * time.Second)
 			return CreateToken{Token: NewToken(hash, at, time.Duration(ttl)*time.Second), Now: at}
 		},
 	}[word]
@@ -231,9 +231,9 @@ func (m *machine) show() string {
 		t := s.Tokens[id]
 		expires := "never"
 		if !t.Expires.IsZero() {
-			expires = fmt.Sprint(t.Expires.Sub(epoch))
+			expires = fmt.Sprint(t.Expires.Sub(scriptStart))
 		}
-		fmt.Fprintf(&b, "token %s created %s expires %s\n", id, t.Created.Sub(epoch), expires)
+		fmt.Fprintf(&b, "token %s created %s expires %s\n", id, t.Created.Sub(scriptStart), expires)
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Datasets)) {
 		d := s.Datasets[id]

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// MaxSnapshot bounds a snapshot in bytes; whoever reads one from outside need not
-// read further. A plan is kilobytes. It is larger the more shards and epochs there
-// are, which MaxRows and MaxHistory bound, and has room to spare then.
+// MaxSnapshot bounds a snapshot in bytes, for readers of untrusted ones. A plan is
+// kilobytes. It grows with shards and epochs, which MaxRows and MaxHistory bound well
+// below this limit.
 const MaxSnapshot = 96 << 20
 
 // A snapshot is one line, the magic and the hex SHA-256 of the rest, then the
@@ -21,7 +21,7 @@ const snapshotMagic = "hopmesh-plan/"
 
 const snapshotVersion = snapshotMagic + "1"
 
-// MarshalSnapshot writes the whole state.
+// MarshalSnapshot encodes the whole state.
 func MarshalSnapshot(s *State) ([]byte, error) {
 	body, err := json.Marshal(s)
 	if err != nil {
@@ -35,8 +35,8 @@ func MarshalSnapshot(s *State) ([]byte, error) {
 	return append([]byte(head), body...), nil
 }
 
-// UnmarshalSnapshot reads what MarshalSnapshot wrote: ErrBadSnapshot if it is
-// damaged, ErrUnknownCommand if a later version of hopmesh wrote it.
+// UnmarshalSnapshot decodes the output of MarshalSnapshot. It returns ErrBadSnapshot if
+// the data is damaged, and ErrUnknownCommand if a later version of hopmesh wrote it.
 func UnmarshalSnapshot(b []byte) (*State, error) {
 	if len(b) > MaxSnapshot {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrBadSnapshot, MaxSnapshot)
@@ -62,7 +62,7 @@ func UnmarshalSnapshot(b []byte) (*State, error) {
 	return s, nil
 }
 
-// check finds what no sequence of commands leads to.
+// check returns an error if no sequence of commands leads to this state.
 func (s *State) check() error {
 	for id, m := range s.Members {
 		if id != m.ID {

@@ -8,56 +8,55 @@ import (
 	"time"
 )
 
-// State is one version of the plan. It is immutable: whoever holds a pointer may
-// read it for ever, from any goroutine. The zero State is that of a mesh before
-// its founding.
+// State is one version of the plan. It is immutable: a pointer to it may be read for
+// ever from any goroutine. The zero State is that of a mesh before its founding.
 type State struct {
 	// Index is the Raft index of the last command applied.
 	Index uint64 `json:"index"`
-	// Generation grows whenever it changes who works on what. It never repeats and
-	// never falls.
+	// Generation grows with every change of the assignment of work. It never repeats
+	// and never falls.
 	Generation uint64            `json:"generation"`
 	MeshID     string            `json:"mesh_id"`
 	Members    map[string]Member `json:"members,omitempty"` // by node id
-	// Gone holds the ids that left or were removed: revoked ones for ever, of the
-	// others the newest.
+	// Gone holds the ids of nodes that left or were removed. Revoked ids stay for ever,
+	// of the others only the newest.
 	Gone   map[string]Gone  `json:"gone,omitempty"`
 	Tokens map[string]Token `json:"tokens,omitempty"` // by token id
 	Key    Key              `json:"key"`
 	// Datasets are by id.
 	Datasets map[string]Dataset `json:"datasets,omitempty"`
-	// Jobs are by id. JobsMade is how many there ever were.
+	// Jobs are by id. JobsMade is the number of jobs ever created.
 	Jobs     map[string]Job `json:"jobs,omitempty"`
 	JobsMade uint64         `json:"jobs_made,omitempty"`
 }
 
-// A Member is a node that takes part.
+// Member is a node that belongs to the mesh.
 type Member struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
 	Device  string `json:"device,omitempty"`
 	Version string `json:"version,omitempty"`
 	Memory  uint64 `json:"memory,omitempty"` // bytes it may use; 0: no bound
-	Speed   uint64 `json:"speed,omitempty"`  // as measured, beside others' only; 0: unknown
-	// PublicKey is the hex SHA-256 of the key it was admitted with. Certificates
-	// are renewed with new keys; this one tells a repeated admission from a second
+	Speed   uint64 `json:"speed,omitempty"`  // measured, relative to other nodes; 0: unknown
+	// PublicKey is the hex SHA-256 of the key it was admitted with. Certificates are
+	// renewed with new keys; this one distinguishes a repeated admission from a second
 	// node under the same id.
 	PublicKey string `json:"public_key"`
 	Joined    uint64 `json:"joined"` // index of its admission
 	Leaving   bool   `json:"leaving,omitempty"`
 }
 
-// Why says how a node came to be gone.
+// Why is the reason why a node is gone.
 type Why string
 
-// A node may be gone for three reasons, in rising order of finality.
+// The reasons why a node is gone, in rising order of finality.
 const (
-	Removed Why = "removed" // lost for long, or by an operator's word; may come back
-	Left    Why = "left"    // asked to leave; its certificate is of no more use
-	Revoked Why = "revoked" // shut out for good
+	Removed Why = "removed" // lost for long, or removed by an operator; may come back
+	Left    Why = "left"    // asked to leave; its certificate is no longer valid
+	Revoked Why = "revoked" // excluded for good
 )
 
-// rank orders reasons by finality; 0 is no reason at all.
+// rank orders reasons by finality; 0 means no reason at all.
 func (w Why) rank() int {
 	switch w {
 	case Removed:
@@ -78,7 +77,7 @@ type Gone struct {
 	Index uint64 `json:"index"`
 }
 
-// A Token lets newcomers in. The plan holds the hash of its secret only.
+// Token lets new nodes join. The plan holds only the hash of its secret.
 type Token struct {
 	ID      string    `json:"id"`      // the first 12 digits of Hash
 	Hash    string    `json:"hash"`    // hex SHA-256 of the secret
@@ -86,33 +85,33 @@ type Token struct {
 	Expires time.Time `json:"expires"` // zero: never
 }
 
-// Key is where the gossip key stands. The key itself is never here.
+// Key is the state of the gossip key's rotation. The key itself is never in the plan.
 type Key struct {
 	Serial uint64 `json:"serial"`
 	Digest string `json:"digest"`
-	// Previous is the digest of the key that is still accepted while nodes change
-	// over; empty when they have.
+	// Previous is the digest of the key that is still accepted during a rotation, else
+	// empty.
 	Previous string `json:"previous,omitempty"`
-	// Stale says that a revoked node knows the key, so that a new one is due.
+	// Stale means that a revoked node knows the key, so a new one is due.
 	Stale bool `json:"stale,omitempty"`
 }
 
-// Digest is the hex SHA-256 of the whole state but its Index. Nodes with the same
+// Digest returns the hex SHA-256 of the whole state except Index. Nodes with the same
 // digest hold the same plan.
 func (s *State) Digest() string {
 	c := *s
 	c.Index = 0
 	b, err := json.Marshal(c)
 	if err != nil {
-		// Strings, numbers and times in years of four digits always marshal; apply
-		// lets no other time in.
+		// Strings, numbers and times with four-digit years always marshal; apply admits
+		// no other times.
 		panic(fmt.Sprintf("plan: digest: %v", err))
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// MemberByName finds the member that people call so.
+// MemberByName returns the member with this name.
 func (s *State) MemberByName(name string) (Member, bool) {
 	for _, m := range s.Members {
 		if m.Name == name {
@@ -122,18 +121,17 @@ func (s *State) MemberByName(name string) (Member, bool) {
 	return Member{}, false
 }
 
-// Refused says whether connections of this id are refused: those of nodes that
-// were revoked or have left. A node that was merely removed may connect, to be
-// taken back.
+// Refused reports whether connections from this id are refused because the node was
+// revoked or has left. A node that was merely removed may connect, to be readmitted.
 func (s *State) Refused(id string) bool {
 	return s.Gone[id].Why.rank() >= Left.rank()
 }
 
-// tokenIDLen is how much of a token's hash is its id.
+// tokenIDLen is how many digits of a token's hash are its id.
 const tokenIDLen = 12
 
-// NewToken describes a token by the hash of its secret. A ttl of zero or less
-// means that it never expires.
+// NewToken describes a token by the hash of its secret. A token with a ttl of zero or
+// less never expires.
 func NewToken(hash string, now time.Time, ttl time.Duration) Token {
 	t := Token{ID: hash[:min(tokenIDLen, len(hash))], Hash: hash, Created: now}
 	if ttl > 0 {
@@ -144,7 +142,7 @@ func NewToken(hash string, now time.Time, ttl time.Duration) Token {
 
 func (t Token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// CheckToken says whether whoever shows the secret with this hash may join: nil,
+// CheckToken returns an error unless the holder of the secret with this hash may join:
 // ErrTokenUnknown or ErrTokenExpired.
 func (s *State) CheckToken(hash string, now time.Time) error {
 	t, ok := s.Tokens[hash[:min(tokenIDLen, len(hash))]]

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// A Server is a node as Raft's own configuration has it.
+// Server is a node in Raft's own configuration.
 type Server struct {
 	ID    string
 	Voter bool
 }
 
-// Health is what the leader knows of a node.
+// Health is the leader's knowledge of a node.
 type Health struct {
 	Alive    bool
 	Since    time.Duration // how long it has been alive, or failed
-	CaughtUp bool          // its log is as good as the leader's
+	CaughtUp bool          // its log is about as long as the leader's
 }
 
-// An Action is one kind of change of Raft's configuration.
+// Action is a kind of change of Raft's configuration.
 type Action string
 
-// The actions that NextChange may ask for.
+// The actions that NextChange may return.
 const (
 	AddNonvoter Action = "add as non-voter"
 	Promote     Action = "promote"
 	Demote      Action = "demote"
 	Remove      Action = "remove"
-	Transfer    Action = "hand over leadership" // ID is the leader, who is to go
+	Transfer    Action = "hand over leadership" // ID is the leader, which is to leave
 )
 
-// A Change is the next thing to do.
+// Change is the next change of Raft's configuration.
 type Change struct {
 	Action Action
 	ID     string
@@ -41,16 +41,16 @@ type Change struct {
 const (
 	// stableAfter is how long a node must have been alive before it may vote.
 	stableAfter = 2 * time.Second
-	// replaceAfter is how long a voter must have failed before another takes its
-	// place. Restarts are shorter.
+	// replaceAfter is how long a voter must have failed before another replaces it.
+	// Restarts are shorter.
 	replaceAfter = 20 * time.Second
-	// patience is how long a live node may take to catch up before others stop
-	// waiting for it to take their place.
+	// patience is how long a live node may take to catch up before others stop waiting
+	// to be replaced by it.
 	patience = 30 * time.Second
 )
 
-// target is the number of voters that a mesh of so many members should have. Two
-// would halt on either's death, four survive no more than three.
+// target returns the number of voters for a mesh of this many members. Two voters halt
+// if either fails; four tolerate no more failures than three.
 func target(members int) int {
 	switch {
 	case members >= 5:
@@ -61,10 +61,10 @@ func target(members int) int {
 	return 1
 }
 
-// NextChange says what the leader should change next about who votes, if
-// anything. One change at a time, each of which leaves a live majority; asked
-// again after each, it comes to rest. Raft's configuration is compared with the
-// plan in both directions, so that servers which everybody else forgot go too.
+// NextChange returns the next change that the leader should make to the voters, if any.
+// It makes one change at a time, each of which leaves a live majority; repeated calls
+// reach a fixed point. It compares Raft's configuration with the plan in both
+// directions, so that servers unknown to the plan are removed too.
 func NextChange(s *State, servers []Server, leader string, health map[string]Health) (Change, bool) {
 	if s.MeshID == "" || len(servers) == 0 {
 		return Change{}, false
@@ -78,17 +78,17 @@ func NextChange(s *State, servers []Server, leader string, health map[string]Hea
 	return Change{}, false
 }
 
-// A survey is the nodes, sorted into what matters for the next change.
+// survey is the nodes, grouped by their role in the next change.
 type survey struct {
 	leader string
 	target int
 
 	missing []string // live members that Raft does not know yet
-	strays  []server // servers that are no members and do not vote
-	spares  []server // may be promoted now, the longest alive first
-	pending bool     // one more may soon be
-	voters  []server // the first to go first
-	good    int      // voters that count: staying, and not failed for long
+	strays  []server // servers that are not members and do not vote
+	spares  []server // candidates for promotion, the longest alive first
+	pending bool     // one more candidate is expected soon
+	voters  []server // the first to lose its vote first
+	good    int      // voters that are staying and not failed for long
 	fresh   bool     // a staying voter failed only just now
 }
 
@@ -99,7 +99,7 @@ type server struct {
 	leaving bool
 }
 
-// stays says that nobody wants this server gone.
+// stays reports whether this server is a member that is not leaving.
 func (n server) stays() bool { return n.member && !n.leaving }
 
 func view(s *State, servers []Server, leader string, health map[string]Health) *survey {
@@ -129,8 +129,8 @@ func view(s *State, servers []Server, leader string, health map[string]Health) *
 		}
 	}
 	for id, m := range s.Members {
-		// Raft repeats at leisure what it could not deliver, so a newcomer is told to
-		// it once it can be reached.
+		// Raft retries slowly what it could not deliver, so a new node is added only
+		// once it can be reached.
 		if !known[id] && !m.Leaving && health[id].Alive {
 			v.missing = append(v.missing, id)
 		}
@@ -171,9 +171,9 @@ func (v *survey) removeStrays() (Change, bool) {
 	return Change{Remove, v.strays[0].id, "it is no member any more"}, true
 }
 
-// promote fills vacancies. While the voters grow in number, they do so in pairs:
-// an even number is left at once or not entered, because it survives no more
-// deaths than the odd one below, and two voters survive none.
+// promote fills vacancies. The number of voters grows by two: an even number is avoided
+// or left at once, because it tolerates no more failures than the odd number below it,
+// and two voters tolerate none.
 func (v *survey) promote() (Change, bool) {
 	n := len(v.voters)
 	if v.good >= v.target || n > v.target || len(v.spares) == 0 {
@@ -192,8 +192,8 @@ func (v *survey) promote() (Change, bool) {
 	return Change{Promote, v.spares[0].id, why}, true
 }
 
-// release takes the vote of those that are to go, after their replacement if one is
-// at hand or soon will be. Removal is a later step.
+// release takes the vote of leaving nodes, after their replacement if one is available
+// or soon will be. Removal is a later step.
 func (v *survey) release() (Change, bool) {
 	for _, n := range v.voters {
 		if n.stays() || v.good < v.target && v.pending {
@@ -212,13 +212,13 @@ func (v *survey) release() (Change, bool) {
 	return Change{}, false
 }
 
-// shrink takes votes away where there are too many: of a failed voter that was
-// replaced, or because the mesh has become smaller. A voter that failed only just
-// now may be restarting: nobody loses a vote meanwhile.
+// shrink takes votes away where there are too many: from a failed voter that was
+// replaced, or because the mesh has become smaller. While a voter has failed only just
+// now, nobody loses a vote, because it may be restarting.
 func (v *survey) shrink() (Change, bool) {
 	want := v.target
 	if n := len(v.voters); n < want && n%2 == 0 && !v.pending {
-		want = n - 1 // promote found nobody to make it odd
+		want = n - 1 // promote found no candidate to make it odd
 	}
 	if len(v.voters) <= want || v.fresh {
 		return Change{}, false
@@ -246,7 +246,7 @@ func (v *survey) live() int {
 	return live
 }
 
-// safeWithout says whether the voters but n have a live majority among them.
+// safeWithout reports whether the voters other than n have a live majority.
 func (v *survey) safeWithout(n server) bool {
 	live := v.live()
 	if n.health.Alive {

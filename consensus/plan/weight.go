@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// OrdinarySpeed is that of an ordinary server; a node whose speed is not known counts
-	// as one.
+	// OrdinarySpeed is the speed of an ordinary server, and is assumed if a node's
+	// speed is unknown.
 	OrdinarySpeed = 1000
-	// unlike is how many times faster or slower than the usual a node must be for that
-	// to count. What is measured on a busy machine may be off by two or three, and
-	// nothing is moved for noise.
+	// unlike is how many times faster or slower than usual a node must be for its speed
+	// to matter. A measurement on a busy machine may be off by a factor of two or
+	// three, and noise must not move shards.
 	unlike = 4
 )
 
-// UsualSpeed is the median of the members'.
+// UsualSpeed returns the median speed of the members.
 func UsualSpeed(s *State) uint64 {
 	speeds := make([]uint64, 0, len(s.Members))
 	for _, p := range s.Members {
@@ -25,8 +25,8 @@ func UsualSpeed(s *State) uint64 {
 	return speeds[len(speeds)/2]
 }
 
-// WeightOf is a node's share of what there is to hold and to do, beside others' weights,
-// by its speed and the usual one.
+// WeightOf returns a node's relative share of data and work, from its speed and the
+// usual speed.
 func WeightOf(speed, usual uint64) uint64 {
 	speed = cmp.Or(speed, OrdinarySpeed)
 	if speed < usual*unlike && usual < speed*unlike {

@@ -10,19 +10,19 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// slabBytes is what a slab is a multiple of: the driver gives no less.
+// slabBytes is the granularity of slabs: the driver allocates no less.
 const slabBytes = 2 << 20
 
-// arena hands out slabs from the first on. Slabs stay until it is closed.
+// arena allocates from slabs, the first one first. Slabs stay until it is closed.
 type arena struct {
 	device *Device
 	slabs  []driver.Memory
-	slab   int // handed out from now
-	used   int // bytes of it
+	slab   int // current one
+	used   int // bytes of the current slab
 	held   int
 }
 
-// NewArena is as tensor.Device says.
+// NewArena implements tensor.Device.
 func (d *Device) NewArena(bytes int) (tensor.Arena, error) {
 	if bytes < 0 {
 		return nil, fmt.Errorf("an arena of %d bytes", bytes)
@@ -51,8 +51,8 @@ func (a *arena) grow(bytes int) error {
 	return nil
 }
 
-// Alloc is as tensor.Arena says. If memory can't be had the device has failed, and what
-// is returned is nowhere.
+// Alloc implements tensor.Arena. If there is no memory, the device has failed, and the
+// matrix returned is nowhere.
 func (a *arena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
 	bytes := aligned(max(1, rows*cols*t.Bytes()))
 	for a.slab < len(a.slabs) && a.used+bytes > a.slabs[a.slab].Len() {
@@ -66,7 +66,8 @@ func (a *arena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
 	return over(t, rows, cols, base)
 }
 
-// more grows by half at least if it can, so that growing is rare.
+// more adds a slab, if possible of half the arena's size or more, so that growing is
+// rare.
 func (a *arena) more(bytes int) bool {
 	if !a.device.begin() {
 		return false
@@ -78,23 +79,23 @@ func (a *arena) more(bytes int) bool {
 	return a.device.check(a.grow(bytes))
 }
 
-// nowhere is an address of nothing, as a matrix that is there has one. Go takes the
-// lowest ones for damaged pointers.
+// nowhere is an invalid address for matrices that must not look empty. It is not lower,
+// since Go takes the lowest addresses for corrupt pointers.
 const nowhere address = 1 << 16
 
-// over is a matrix of the GPU's memory. What is no address of the host's is nothing to
-// Go's collector.
+// over returns a matrix in the GPU's memory. Go's collector ignores pointers outside the
+// host's memory.
 func over(t tensor.Type, rows, cols int, base address) tensor.Matrix {
 	return tensor.Over(t, rows, cols, cols, *(*unsafe.Pointer)(unsafe.Pointer(&base)))
 }
 
-// Reset is as tensor.Arena says.
+// Reset implements tensor.Arena.
 func (a *arena) Reset() { a.slab, a.used = 0, 0 }
 
-// Bytes is as tensor.Arena says.
+// Bytes implements tensor.Arena.
 func (a *arena) Bytes() int { return a.held }
 
-// Close is as tensor.Arena says. What was handed out is gone.
+// Close implements tensor.Arena. All that was allocated becomes invalid.
 func (a *arena) Close() {
 	d := a.device
 	if len(a.slabs) > 0 && d.freeing() {

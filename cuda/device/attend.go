@@ -7,11 +7,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// targetBytes is what the way back by sources needs of a head of a target (attend.h).
+// targetBytes is the memory per head of a target that the backward pass by sources needs
+// (attend.h).
 const targetBytes = 16
 
-// mustAttend checks what all four have: y, or its gradient, and stats belong to the rows
-// of the graph, x to its columns.
+// mustAttend checks what the four attention operations have in common: y, or its
+// gradient, and stats have the graph's rows, and x its columns.
 func mustAttend(h heads, g *tensor.CSR, y, stats, x tensor.Matrix, drop tensor.Dropout, own int) {
 	mustBe("x", x, tensor.F32, g.Cols, h.n*h.width)
 	mustBe("y", y, tensor.F32, g.Rows, x.Cols)
@@ -19,19 +20,19 @@ func mustAttend(h heads, g *tensor.CSR, y, stats, x tensor.Matrix, drop tensor.D
 	must(drop.P <= 0 || len(drop.Vertices) >= max(g.Cols, own+g.Rows), "a weight is dropped and has no vertex")
 }
 
-// mustEnd checks the scores of Attend's two ends, or their gradients.
+// mustEnd checks Attend's scores at both ends, or their gradients.
 func mustEnd(h heads, g *tensor.CSR, left, right tensor.Matrix) {
 	mustBe("left", left, tensor.F32, g.Cols, h.n)
 	mustBe("right", right, tensor.F32, g.Rows, h.n)
 }
 
-// mustScore checks what scores of AttendV2 are made of, or its gradients.
+// mustScore checks the operands of AttendV2's scores, or their gradients.
 func mustScore(g *tensor.CSR, x, to, a tensor.Matrix) {
 	mustBe("to", to, tensor.F32, g.Rows, x.Cols)
 	mustBe("a", a, tensor.F32, 1, x.Cols)
 }
 
-// Attend is as tensor.Attentions says.
+// Attend implements tensor.Attentions.
 func (d *Device) Attend(y, stats tensor.Matrix, g *tensor.CSR, x, left, right tensor.Matrix, slope float32, drop tensor.Dropout, own int) {
 	h := headsOf(x, left.Cols)
 	mustAttend(h, g, y, stats, x, drop, own)
@@ -46,7 +47,7 @@ func (d *Device) Attend(y, stats tensor.Matrix, g *tensor.CSR, x, left, right te
 		at(left), stride(left), at(right), stride(right), driver.Float32(slope))
 }
 
-// AttendBack is as tensor.Attentions says.
+// AttendBack implements tensor.Attentions.
 func (d *Device) AttendBack(dx, dleft, dright tensor.Matrix, g *tensor.CSR, dy, stats, x, left, right tensor.Matrix, slope float32, drop tensor.Dropout, own int) {
 	h := headsOf(x, left.Cols)
 	mustAttend(h, g, dy, stats, x, drop, own)
@@ -68,7 +69,7 @@ func (d *Device) AttendBack(dx, dleft, dright tensor.Matrix, g *tensor.CSR, dy, 
 		at(dy), stride(dy), at(x), stride(x), at(left), stride(left), driver.Float32(slope))
 }
 
-// AttendV2 is as tensor.Attentions says.
+// AttendV2 implements tensor.Attentions.
 func (d *Device) AttendV2(y, stats tensor.Matrix, g *tensor.CSR, x, to, a tensor.Matrix, slope float32, drop tensor.Dropout, own int) {
 	h := headsOf(x, stats.Cols/2)
 	mustAttend(h, g, y, stats, x, drop, own)
@@ -83,7 +84,7 @@ func (d *Device) AttendV2(y, stats tensor.Matrix, g *tensor.CSR, x, to, a tensor
 		at(to), stride(to), at(a), driver.Float32(slope))
 }
 
-// AttendV2Back is as tensor.Attentions says.
+// AttendV2Back implements tensor.Attentions.
 func (d *Device) AttendV2Back(dx, dto, da tensor.Matrix, g *tensor.CSR, dy, stats, x, to, a tensor.Matrix, slope float32, drop tensor.Dropout, own int) {
 	h := headsOf(x, stats.Cols/2)
 	mustAttend(h, g, dy, stats, x, drop, own)

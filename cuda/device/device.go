@@ -10,28 +10,28 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Options are what a device may do differently.
+// Options configures a device.
 type Options struct {
-	// F32 computes products with floats as they are. Else tensor cores round their
-	// operands to tf32, 10 bits of fraction, and add up floats: several times as fast.
+	// F32 computes products in full float32. Otherwise tensor cores round the operands to
+	// tf32, with 10 bits of fraction, and add up floats, which is several times as fast.
 	F32 bool
 }
 
-// Device is one GPU. What an operation needs beside its operands is kept here between
-// operations, so that they allocate nothing.
+// Device is one GPU. It keeps the temporary memory of operations from one to the next, so
+// that they allocate nothing.
 type Device struct {
 	gpu     *driver.Device
-	on      *driver.Thread // a guest: all calls but those of Open and Close
+	on      *driver.Thread // a guest thread for all calls but those of Open and Close
 	stream  driver.Stream
-	lane    bool // of another, which has the GPU
+	lane    bool // a lane of another Device, which owns the GPU
 	modules []module
 	kernels map[string]*driver.Kernel
 	name    string
 	options Options
 	bf16    bool
 
-	err    error  // the first: nothing is done any more
-	last   string // the kernel that was handed over last
+	err    error  // the first error: nothing is done any more
+	last   string // the kernel launched last
 	closed bool
 
 	arguments []driver.Argument
@@ -40,7 +40,7 @@ type Device struct {
 	loans     loans
 	answers   answers
 	counts    Counts
-	blas      *driver.Blas // nil: products are by our kernels
+	blas      *driver.Blas // nil: products use our kernels
 	staging   staging
 	mirrors   mirrors
 	lists     lists
@@ -49,7 +49,7 @@ type Device struct {
 
 var _ tensor.Foreign = (*Device)(nil)
 
-// Open makes a GPU ready, and its kernels, which may take seconds the first time.
+// Open opens a GPU and loads its kernels, which may take seconds the first time.
 func Open(ordinal int, o Options) (*Device, error) {
 	gpu, err := driver.Open(ordinal)
 	if err != nil {
@@ -73,13 +73,13 @@ func Open(ordinal int, o Options) (*Device, error) {
 	}
 	d.on.Leave()
 	if err != nil {
-		_ = d.gpu.Close() // what it says follows from the same
+		_ = d.gpu.Close() // its error would follow from the same cause
 		return nil, fmt.Errorf("open GPU %d: %w", ordinal, err)
 	}
 	return d, nil
 }
 
-// equip takes what a lane has for itself. Where it fails nothing of that stays taken.
+// equip allocates what each lane has for itself. If it fails, it frees all of that.
 func (d *Device) equip() (err error) {
 	if d.stream, err = d.on.NewStream(); err != nil {
 		return err
@@ -89,12 +89,12 @@ func (d *Device) equip() (err error) {
 		d.answers.there, err = d.on.Alloc(answerBytes)
 	}
 	if err != nil {
-		_ = d.giveBack() // what it says follows from the same
+		_ = d.giveBack() // its error would follow from the same cause
 	}
 	return err
 }
 
-// giveBack is the end of what equip has taken, however much that was.
+// giveBack frees what equip has allocated, even if that was only a part.
 func (d *Device) giveBack() error {
 	err := errors.Join(d.on.CloseTape(d.tape), d.staging.close(d.on), d.loans.close(d.on))
 	if d.answers.there.Len() > 0 {
@@ -103,17 +103,17 @@ func (d *Device) giveBack() error {
 	return errors.Join(err, d.on.CloseStream(d.stream))
 }
 
-// Name is as tensor.Device says.
+// Name implements tensor.Device.
 func (d *Device) Name() string { return d.name }
 
 // Type is F32.
 func (d *Device) Type() tensor.Type { return tensor.F32 }
 
-// SetBF16 says whether the operands of products are rounded to BF16 from now on.
+// SetBF16 sets whether the operands of products are rounded to BF16.
 func (d *Device) SetBF16(on bool) { d.bf16 = on }
 
-// Free is the GPU's memory in bytes: what is free, and all. Copies of CSRs count as
-// free, as they give way.
+// Free returns the free and the total bytes of the GPU's memory. Copies of CSRs count as
+// free, since they are evicted on demand.
 func (d *Device) Free() (free, total uint64) {
 	if !d.begin() {
 		return 0, 0
@@ -124,7 +124,7 @@ func (d *Device) Free() (free, total uint64) {
 	return uint64(f) + uint64(d.mirrors.bytes), uint64(t)
 }
 
-// Err is as tensor.Foreign says.
+// Err implements tensor.Foreign.
 func (d *Device) Err() error {
 	if d.begin() {
 		defer d.end()
@@ -133,12 +133,12 @@ func (d *Device) Err() error {
 	return d.err
 }
 
-// Close waits for what is under way and gives back all that the device holds itself.
-// Arenas, lanes, marks and residents are closed before.
+// Close waits for work in progress and frees all that the device itself holds. Arenas,
+// lanes, marks and residents must be closed before.
 func (d *Device) Close() {
 	if d.freeing() {
 		d.scratch.close(d)
-		d.mirrors.turn++ // no operation uses any
+		d.mirrors.turn++ // no operation uses any mirror
 		d.mirrors.drop(d)
 		d.check(errors.Join(d.closeBlas(), d.giveBack()))
 		d.end()
@@ -154,15 +154,15 @@ func (d *Device) Close() {
 
 func (d *Device) closeGPU() {
 	if d.err != nil {
-		// The device's own thread hears of it, too, so that it leaves nothing behind of
-		// a context that is broken.
+		// Synchronize on the device's own thread, too, so that a broken context is
+		// noticed there and nothing of it stays behind.
 		_ = d.gpu.Do(func(t *driver.Thread) error { return t.Synchronize() })
 	}
 	_ = d.gpu.Close()
 }
 
-// begin is what every operation begins with. It says whether there is anything to do;
-// then end follows.
+// begin starts every operation. It reports whether the device can work; only then the
+// operation must call end.
 func (d *Device) begin() bool {
 	if d.err != nil {
 		return false
@@ -178,8 +178,9 @@ func (d *Device) begin() bool {
 
 func (d *Device) end() { d.on.Leave() }
 
-// freeing is begin of what gives memory back, which goes on after errors that have not
-// lost the GPU: others may be using it. The stream is finished; end follows.
+// freeing is begin for operations that free memory. They work even after errors that have
+// not lost the GPU, since others may be using it. It also finishes the stream.
+// If it reports true, end must follow.
 func (d *Device) freeing() bool {
 	if d.closed || errors.Is(d.err, driver.ErrLost) {
 		return false
@@ -195,7 +196,7 @@ func (d *Device) freeing() bool {
 	return true
 }
 
-// check keeps the first error, and says whether there is none so far.
+// check records the first error, and reports whether there is none so far.
 func (d *Device) check(err error) bool {
 	if err != nil && d.err == nil {
 		d.err = fmt.Errorf("%s: %w", d.name, err)
@@ -203,7 +204,7 @@ func (d *Device) check(err error) bool {
 	return d.err == nil
 }
 
-// finish waits until the GPU has done all that it was given.
+// finish waits until the GPU has done all work it was given.
 func (d *Device) finish() bool {
 	if !d.flush() {
 		return false

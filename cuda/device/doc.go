@@ -1,14 +1,14 @@
 //go:build cuda
 
-// Package device is an NVIDIA GPU as a tensor.Foreign: the operations of engine/tensor
-// by the kernels of cuda/kernels, over cuda/driver.
+// Package device implements tensor.Foreign on an NVIDIA GPU: the operations of
+// engine/tensor by the kernels of cuda/kernels, over cuda/driver.
 //
-// An operation checks shapes, copies what it is given of the host's memory and puts
-// kernels on a tape (driver.Tape), which one stream gets when something is read, sent or
-// given back, or the tape is full: flush comes before whatever else goes to the stream.
-// It waits for nothing, and calls the driver on the thread that it is called on. Only
-// what returns numbers waits. The first error of the driver is
-// kept (Err), and from then on operations do nothing.
+// An operation checks shapes, copies its host data and records kernels on a tape
+// (driver.Tape). The tape is submitted to the one stream when something is read, sent or
+// freed, or the tape is full. Anything else that goes to the stream must be preceded by
+// flush. Only operations that return numbers wait. Operations call the driver on the
+// thread that they are called on. The first error of the driver is kept (Err), and from
+// then on operations do nothing.
 //
 // An operation is written like this:
 //
@@ -21,7 +21,7 @@
 //		d.launch("scale_rows", byRows(y.Rows, y.Cols), at(y), stride(y), ...)
 //	}
 //
-// Memory that it needs while its kernels run comes from room, lists of the host's from
-// lent, CSRs from entries and columns; all of it belongs to the operation, and the next
-// may overwrite it, as one stream does everything in its order.
+// While its kernels run, an operation may use temporary memory from room, host lists
+// through lent, and CSRs through entries and columns. They belong to the operation: the
+// next one may overwrite them, since the stream keeps the order.
 package device

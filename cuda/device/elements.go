@@ -7,7 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Zero is as tensor.Rows says.
+// Zero implements tensor.Rows.
 func (d *Device) Zero(m tensor.Matrix) {
 	if m.Rows == 0 || m.Cols == 0 || !d.begin() {
 		return
@@ -20,17 +20,17 @@ func (d *Device) Zero(m tensor.Matrix) {
 	case m.Type == tensor.BF16:
 		d.zeroRows(m)
 	default:
-		m.Type = tensor.F32 // of which 0 has the same bits
+		m.Type = tensor.F32 // whose 0 has the same bits
 		d.zeroRows(m)
 	}
 }
 
-// clear fills with zeros. It is a kernel, so that it may be a part of a chain.
+// clear fills memory with zeros. It uses a kernel, so that it may be part of a chain.
 func (d *Device) clear(a address, bytes int) {
 	d.launch("fill", grid{blocks(bytes, 16*threads), 1, 1}, a.argument(), driver.Int64(int64(bytes)), driver.Int32(0))
 }
 
-// zeroRows copies a row of zeros to all that m has.
+// zeroRows copies a row of zeros to all rows of m.
 func (d *Device) zeroRows(m tensor.Matrix) {
 	row := m.Cols * m.Type.Bytes()
 	zeros := d.room(row)
@@ -40,7 +40,7 @@ func (d *Device) zeroRows(m tensor.Matrix) {
 	d.convert(m, from)
 }
 
-// Combine is as tensor.Rows says.
+// Combine implements tensor.Rows.
 func (d *Device) Combine(y tensor.Matrix, alpha float64, a tensor.Matrix, beta float64, b tensor.Matrix) {
 	mustHold("y", y, y.Rows, y.Cols)
 	mustHold("a", a, y.Rows, y.Cols)
@@ -68,7 +68,7 @@ func (d *Device) combine(y tensor.Matrix, alpha float64, a tensor.Matrix, beta f
 		driver.Float32(float32(beta)), at(b), number(int(b.Type)), stride(b))
 }
 
-// Apply is as tensor.Rows says.
+// Apply implements tensor.Rows.
 func (d *Device) Apply(y, x tensor.Matrix, e *tensor.Epilogue) {
 	mustCompute(y)
 	mustBe("x", x, tensor.F32, y.Rows, y.Cols)
@@ -80,7 +80,7 @@ func (d *Device) Apply(y, x tensor.Matrix, e *tensor.Epilogue) {
 	d.launchEnding("apply", byRows(y.Rows, y.Cols), d.ending(e, y.Rows), at(y), stride(y), at(x), stride(x), number(y.Rows), number(y.Cols))
 }
 
-// ScaleRows is as tensor.Rows says.
+// ScaleRows implements tensor.Rows.
 func (d *Device) ScaleRows(y, x, scale tensor.Matrix) {
 	mustCompute(y)
 	mustBe("x", x, tensor.F32, y.Rows, y.Cols)
@@ -92,7 +92,7 @@ func (d *Device) ScaleRows(y, x, scale tensor.Matrix) {
 	d.launch("scale_rows", byRows(y.Rows, y.Cols), at(y), stride(y), number(y.Rows), number(y.Cols), at(x), stride(x), at(scale), stride(scale))
 }
 
-// Max is as tensor.Rows says.
+// Max implements tensor.Rows.
 func (d *Device) Max(y, which, x tensor.Matrix, index int, first bool) {
 	mustCompute(y)
 	mustBe("which", which, tensor.I32, y.Rows, y.Cols)
@@ -105,7 +105,7 @@ func (d *Device) Max(y, which, x tensor.Matrix, index int, first bool) {
 		at(x), stride(x), number(index), truth(first))
 }
 
-// MaxBack is as tensor.Rows says.
+// MaxBack implements tensor.Rows.
 func (d *Device) MaxBack(dx, dy, which tensor.Matrix, index int) {
 	mustCompute(dx)
 	mustBe("dy", dy, tensor.F32, dx.Rows, dx.Cols)
@@ -118,7 +118,7 @@ func (d *Device) MaxBack(dx, dy, which tensor.Matrix, index int) {
 		at(dy), stride(dy), at(which), stride(which), number(index))
 }
 
-// Finite is as tensor.Rows says.
+// Finite implements tensor.Rows.
 func (d *Device) Finite(m tensor.Matrix) bool {
 	mustCompute(m)
 	if !d.begin() {

@@ -4,23 +4,22 @@ package device
 
 import "github.com/hopmesh/hopmesh/cuda/driver"
 
-// Counts are of what a Device has handed to its GPU.
+// Counts counts what a Device has submitted to its GPU.
 type Counts struct {
 	driver.Counts
-	Products int // by cuBLAS, and none of the kernels
+	Products int // by cuBLAS, not counted as kernels
 	Copies   int
-	Waits    int // for the GPU
+	Waits    int // times it waited for the GPU
 }
 
-// Counts is what has been handed over since the device was opened.
+// Counts returns the counts since the device was opened.
 func (d *Device) Counts() Counts {
 	d.counts.Counts = d.tape.Counts()
 	return d.counts
 }
 
-// flush gives the GPU what operations have put on the tape. Whatever goes to the stream by
-// another way, or takes memory away, comes after it. It says whether there is no error
-// so far.
+// flush submits the tape to the GPU. It must come before anything that uses the stream in
+// another way or frees memory. It reports whether there is no error so far.
 func (d *Device) flush() bool {
 	if d.err != nil {
 		d.tape.Forget()

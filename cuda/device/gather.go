@@ -8,7 +8,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Gather is as tensor.Rows says. The parts ascend by First.
+// Gather implements tensor.Rows. The parts must be in ascending order of First.
 func (d *Device) Gather(y tensor.Matrix, parts []tensor.Part, ids []uint32) {
 	must(len(ids) == y.Rows, "there are as many ids as rows to gather")
 	mustHold("y", y, y.Rows, y.Cols)
@@ -26,14 +26,15 @@ func (d *Device) Gather(y tensor.Matrix, parts []tensor.Part, ids []uint32) {
 		d.gather(y, parts, rows, parts[0].X.Type)
 		return
 	}
-	// Those of one type, and zeros for the others; and those of the other type to add.
+	// Gather the parts of one type, with zeros for the others, then add those of the
+	// other type.
 	d.gather(y, parts, rows, tensor.F32)
 	others := over(tensor.BF16, y.Rows, y.Cols, d.room(2*y.Rows*y.Cols))
 	d.gather(others, parts, rows, tensor.BF16)
 	d.combine(y, 1, y, 1, others)
 }
 
-// kind counts the types of numbers.
+// kind returns the index of a type of numbers.
 func kind(t tensor.Type) int {
 	if t == tensor.BF16 {
 		return 1
@@ -43,7 +44,7 @@ func kind(t tensor.Type) int {
 
 var gathers = [2][2]string{{"gather_f32_f32", "gather_f32_bf16"}, {"gather_bf16_f32", "gather_bf16_bf16"}}
 
-// gather gathers from the parts of this type; those of the other have rows of zeros.
+// gather gathers from the parts of type t. Rows of other parts are zero.
 func (d *Device) gather(y tensor.Matrix, parts []tensor.Part, ids address, t tensor.Type) {
 	var zeros address
 	l := &d.lists
@@ -65,8 +66,8 @@ func (d *Device) gather(y tensor.Matrix, parts []tensor.Part, ids address, t ten
 		first.argument(), base.argument(), strides.argument(), number(len(parts)), ids.argument())
 }
 
-// ScatterAdd is as tensor.Rows says. Rows are grouped on the host by where they go, so
-// that each is written once, in the order of i.
+// ScatterAdd implements tensor.Rows. The host groups rows by destination, so that each is
+// written once and sums are in the order of i.
 func (d *Device) ScatterAdd(y, x tensor.Matrix, rows []int32) {
 	mustCompute(y)
 	mustBe("x", x, tensor.F32, len(rows), y.Cols)
@@ -84,18 +85,18 @@ func (d *Device) ScatterAdd(y, x tensor.Matrix, rows []int32) {
 		indptr.argument(), order.argument(), address(0).argument(), at(x), stride(x), truth(false), truth(true))
 }
 
-// lists are those that operations make on the host.
+// lists are the host lists that operations build.
 type lists struct {
-	// of the parts of a Gather
+	// Of the parts of a Gather.
 	first  []uint32
 	base   []address
 	stride []int64
-	// of a ScatterAdd: row r gets what stands in order from indptr[r] up to indptr[r+1].
+	// Of a ScatterAdd: row r is the sum of the rows in order[indptr[r]:indptr[r+1]].
 	indptr []int64
 	order  []int32
 }
 
-// group orders rows, which are below n.
+// group sorts rows, which are less than n, by destination.
 func (l *lists) group(rows []int32, n int) {
 	l.indptr = slices.Grow(l.indptr[:0], n+2)[:n+2]
 	l.order = slices.Grow(l.order[:0], len(rows))[:len(rows)]
@@ -106,7 +107,8 @@ func (l *lists) group(rows []int32, n int) {
 	for r := range n {
 		l.indptr[r+2] += l.indptr[r+1]
 	}
-	// What was counted two further on becomes each row's end as it is filled.
+	// Counts are stored two places further, so that filling turns each into its row's
+	// end.
 	for i, r := range rows {
 		l.order[l.indptr[r+1]] = int32(i)
 		l.indptr[r+1]++

@@ -7,13 +7,13 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// heads are those of a row as kernels take them (heads.h): so many of so many columns,
-// each shared by group lanes of a warp.
+// heads is the layout of a row's heads for the kernels (heads.h): n heads of width
+// columns, each processed by group lanes of a warp.
 type heads struct{ n, width, group int }
 
 const lanes = 32
 
-// headsOf is how x, whose columns are heads of one width, is cut.
+// headsOf returns the layout of x, whose columns are n heads of equal width.
 func headsOf(x tensor.Matrix, n int) heads {
 	must(n > 0 && x.Cols%n == 0, "the columns are those of so many heads")
 	h := heads{n, x.Cols / n, 1}
@@ -23,8 +23,8 @@ func headsOf(x tensor.Matrix, n int) heads {
 	return h
 }
 
-// grid is the launch of a kernel that has a warp for each few heads of a row; tiled is
-// that of one that has a warp for each tile of them, each rows a block.
+// grid is the launch of a kernel with a warp for each few heads of a row. tiled is that
+// of a kernel with a warp for each tile of them and the given number of rows per block.
 func (h heads) grid(rows int) grid {
 	return grid{blocks(rows, warpsOfBlock), blocks(h.n, lanes/h.group), 1}
 }
@@ -33,7 +33,7 @@ func (h heads) tiled(rows, each int) grid {
 	return grid{blocks(rows, each), blocks(h.n, lanes/h.group) * max(1, blocks(h.width, columnsOfWarp)), 1}
 }
 
-// HeadDot is as tensor.Attentions says.
+// HeadDot implements tensor.Attentions.
 func (d *Device) HeadDot(y, x, a tensor.Matrix) {
 	h := headsOf(x, y.Cols)
 	mustCompute(x)
@@ -47,7 +47,7 @@ func (d *Device) HeadDot(y, x, a tensor.Matrix) {
 		number(h.n), number(h.width), number(h.group))
 }
 
-// HeadDotBack is as tensor.Attentions says.
+// HeadDotBack implements tensor.Attentions.
 func (d *Device) HeadDotBack(dx, da, dy, x, a tensor.Matrix) {
 	h := headsOf(x, dy.Cols)
 	mustCompute(x)
@@ -66,7 +66,7 @@ func (d *Device) HeadDotBack(dx, da, dy, x, a tensor.Matrix) {
 	d.addPartials(da, partial, parts)
 }
 
-// launchDropping is launch of a kernel whose last parameters are those of dropped weights
+// launchDropping launches a kernel whose last parameters are those of dropped weights
 // (attend.h).
 func (d *Device) launchDropping(name string, g grid, e ending, own int, arguments ...driver.Argument) {
 	d.arguments = append(append(d.arguments[:0], arguments...), driver.Int64(int64(e.key)), e.vertices.argument(), number(own),

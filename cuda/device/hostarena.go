@@ -11,24 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostArena hands out pinned memory, or, where the driver has no more of that,
-// memory that it copies more slowly. It calls the driver by itself, as it may be used
-// beside the lane that made it.
+// hostArena allocates pinned memory or, if the driver has no more of that, mapped memory,
+// which is copied more slowly. It calls the driver by itself, since it may be used
+// concurrently with the lane that made it.
 type hostArena struct {
 	on    *driver.Thread
 	slabs []hostSlab
-	slab  int // handed out from now
-	used  int // bytes of it
+	slab  int // current one
+	used  int // bytes of the current slab
 	held  int
 }
 
-// A hostSlab is pinned, or mapped.
+// hostSlab is pinned or mapped memory.
 type hostSlab struct {
 	driver.Pinned
 	mapped []byte
 }
 
-// HostArena is as tensor.Foreign says.
+// HostArena implements tensor.Foreign.
 func (d *Device) HostArena(bytes int) (tensor.Arena, error) {
 	if bytes < 0 {
 		return nil, fmt.Errorf("an arena of %d bytes", bytes)
@@ -61,8 +61,8 @@ func (a *hostArena) grow(bytes int) error {
 	return nil
 }
 
-// Alloc is as tensor.Arena says. Memory that can't be had at all is the end of the
-// process, as it is in Go.
+// Alloc implements tensor.Arena. If there is no memory at all, the process ends, as it
+// does in Go.
 func (a *hostArena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
 	bytes := aligned(max(1, rows*cols*t.Bytes()))
 	for a.slab < len(a.slabs) && a.used+bytes > a.slabs[a.slab].Len() {
@@ -76,7 +76,8 @@ func (a *hostArena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
 	return tensor.Over(t, rows, cols, cols, base)
 }
 
-// more grows by half at least if it can, so that growing is rare.
+// more adds a slab, if possible of half the arena's size or more, so that growing is
+// rare.
 func (a *hostArena) more(bytes int) {
 	if bytes < a.held/2 && a.grow(a.held/2) == nil {
 		return
@@ -86,14 +87,14 @@ func (a *hostArena) more(bytes int) {
 	}
 }
 
-// Reset is as tensor.Arena says.
+// Reset implements tensor.Arena.
 func (a *hostArena) Reset() { a.slab, a.used = 0, 0 }
 
-// Bytes is as tensor.Arena says.
+// Bytes implements tensor.Arena.
 func (a *hostArena) Bytes() int { return a.held }
 
-// Close is as tensor.Arena says. What was handed out is gone, and no copy of it is under
-// way. Memory that the driver does not take back goes with its context.
+// Close implements tensor.Arena. All that was allocated becomes invalid; no copy of it
+// may be in progress. Memory that the driver fails to free is freed with its context.
 func (a *hostArena) Close() {
 	for _, s := range a.slabs {
 		if s.mapped != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Lane is as tensor.Foreign says: a Device of its own on the same GPU, which shares memory
-// and what was loaded, and has a stream and all that operations keep for itself.
+// Lane implements tensor.Foreign. A lane is a Device on the same GPU that shares memory
+// and loaded modules, but has its own stream and its own temporary memory.
 func (d *Device) Lane() (tensor.Foreign, error) {
 	l := &Device{
 		gpu: d.gpu, on: d.gpu.Guest(), lane: true, options: d.options, name: d.name,
@@ -31,7 +31,7 @@ func (d *Device) Lane() (tensor.Foreign, error) {
 	return l, nil
 }
 
-// Bring is as tensor.Foreign says.
+// Bring implements tensor.Foreign.
 func (d *Device) Bring(to, from tensor.Matrix) {
 	mustBe("what is brought", from, to.Type, to.Rows, to.Cols)
 	must((to.Rows < 2 || to.Stride == to.Cols) && (from.Rows < 2 || from.Stride == from.Cols), "what is brought lies without gaps")
@@ -46,7 +46,7 @@ func (d *Device) Bring(to, from tensor.Matrix) {
 	}
 }
 
-// A mark is an event, and what had gone wrong when it was marked.
+// mark is an event, and the error of its lane when it was recorded.
 type mark struct {
 	device *Device
 	event  driver.Event
@@ -54,7 +54,7 @@ type mark struct {
 	err    error
 }
 
-// NewMark is as tensor.Foreign says.
+// NewMark implements tensor.Foreign.
 func (d *Device) NewMark() (tensor.Mark, error) {
 	if !d.begin() {
 		return nil, d.err
@@ -67,7 +67,7 @@ func (d *Device) NewMark() (tensor.Mark, error) {
 	return &mark{device: d, event: e}, nil
 }
 
-// Mark is as tensor.Foreign says.
+// Mark implements tensor.Foreign.
 func (d *Device) Mark(m tensor.Mark) {
 	k := m.(*mark)
 	if d.begin() {
@@ -79,7 +79,7 @@ func (d *Device) Mark(m tensor.Mark) {
 	k.err = d.err
 }
 
-// After is as tensor.Foreign says. What is drawn for the lane waits, too.
+// After implements tensor.Foreign. Blocks sampled for the lane wait, too.
 func (d *Device) After(m tensor.Mark) {
 	k := m.(*mark)
 	if d.err == nil {
@@ -98,7 +98,7 @@ func (d *Device) After(m tensor.Mark) {
 	}
 }
 
-// Close is as tensor.Mark says.
+// Close implements tensor.Mark.
 func (k *mark) Close() {
 	d := k.device
 	if d.freeing() {

@@ -12,18 +12,18 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A module is a text of kernels that is loaded, with the sizes of their parameters.
+// module is a loaded module of kernels, with the sizes of their parameters.
 type module struct {
 	loaded  *driver.Module
 	kernels map[string][]int
 }
 
-// load makes the kernels known by their names. Their parameters are those of the PTX;
-// each launch is compared with them.
+// load loads the kernels. The sizes of their parameters come from the PTX, and each
+// launch is checked against them.
 func (d *Device) load() error {
 	for _, m := range kernels.Modules() {
 		if m.Name == "primitives" {
-			continue // for tests of what kernels are made of
+			continue // for tests that replace the kernels' source
 		}
 		parameters, err := ptx.Kernels(m.PTX)
 		if err != nil {
@@ -38,7 +38,8 @@ func (d *Device) load() error {
 	return d.find()
 }
 
-// find makes kernels of this lane's of what is loaded: a launch uses memory of theirs.
+// find creates this lane's own kernels from the loaded modules, since a launch uses
+// memory of its kernel.
 func (d *Device) find() (err error) {
 	for _, m := range d.modules {
 		for name, sizes := range m.kernels {
@@ -50,31 +51,32 @@ func (d *Device) find() (err error) {
 	return nil
 }
 
-// A launch's shape: blocks of 256 threads, 8 warps.
+// The shape of launches: blocks of 256 threads, 8 warps.
 const (
 	threads       = 256
 	warpsOfBlock  = 8
 	columnsOfWarp = 128
 )
 
-// A grid is how many blocks there are: along y and z at most mostAcross.
+// grid is the number of blocks: along y and z at most mostAcross.
 type grid [3]int
 
 const mostAcross = 1<<16 - 1
 
-// byRows is the launch of most kernels (rows.h): a warp a row and 128 columns.
+// byRows returns the launch of most kernels (rows.h): a warp for each row and 128
+// columns.
 func byRows(rows, cols int) grid {
 	return grid{blocks(rows, warpsOfBlock), blocks(cols, columnsOfWarp), 1}
 }
 
-// foldedCols is how long the rows are that a longer one is cut into where columns don't
-// matter: all weights of a model are one row, for which no grid is wide enough.
+// foldedCols is the length of the rows into which a longer row is cut if columns don't
+// matter. All weights of a model are one row, for which no grid is wide enough.
 const foldedCols = 1 << 16
 
-// folds says whether fold is for a matrix of this shape.
+// folds reports whether a matrix of this shape is to be folded.
 func folds(m tensor.Matrix) bool { return m.Rows == 1 && m.Cols > foldedCols }
 
-// fold is such a row as rows of foldedCols, and what is left of it.
+// fold returns such a row as rows of foldedCols, and the rest.
 func fold(m tensor.Matrix) (rows, rest tensor.Matrix) {
 	if m.None() {
 		return m, m
@@ -83,15 +85,15 @@ func fold(m tensor.Matrix) (rows, rest tensor.Matrix) {
 	return m.View(0, 1, 0, n*foldedCols).Reshape(n, foldedCols), m.View(0, 1, n*foldedCols, m.Cols%foldedCols)
 }
 
-// blocks is a/b, rounded up.
+// blocks returns a/b, rounded up.
 func blocks(a, b int) int { return (a + b - 1) / b }
 
-// launch hands a kernel over; a grid without blocks is nothing to do.
+// launch records the launch of a kernel. A grid without blocks is ignored.
 func (d *Device) launch(name string, g grid, arguments ...driver.Argument) {
 	d.launchOf(name, g, threads, arguments...)
 }
 
-// launchOf is launch in blocks of so many threads.
+// launchOf is launch with blocks of the given number of threads.
 func (d *Device) launchOf(name string, g grid, block int, arguments ...driver.Argument) {
 	if g[0] == 0 || g[1] == 0 || g[2] == 0 || d.err != nil {
 		return
@@ -111,7 +113,7 @@ func (d *Device) launchOf(name string, g grid, block int, arguments ...driver.Ar
 	}
 }
 
-// launchEnding is launch of a kernel whose last parameters are an epilogue's.
+// launchEnding launches a kernel whose last parameters are an epilogue's.
 func (d *Device) launchEnding(name string, g grid, e ending, arguments ...driver.Argument) {
 	d.arguments = append(append(d.arguments[:0], arguments...),
 		e.bias.argument(), driver.Int32(int32(e.activation)), driver.Int64(int64(e.key)), e.vertices.argument(),
@@ -119,7 +121,7 @@ func (d *Device) launchEnding(name string, g grid, e ending, arguments ...driver
 	d.launch(name, g, d.arguments...)
 }
 
-// An ending is an epilogue as kernels take it (epilogue.h).
+// ending is an epilogue in the form that kernels take (epilogue.h).
 type ending struct {
 	bias       address
 	activation tensor.Activation
@@ -129,7 +131,8 @@ type ending struct {
 	scale      float32
 }
 
-// ending sends what e has on the host; nil does nothing. mustFit has seen it.
+// ending copies the host lists of e to the GPU; a nil e does nothing. mustFit must have
+// checked e.
 func (d *Device) ending(e *tensor.Epilogue, rows int) ending {
 	if e == nil {
 		return ending{scale: 1}
@@ -139,7 +142,7 @@ func (d *Device) ending(e *tensor.Epilogue, rows int) ending {
 	return r
 }
 
-// dropping is an ending of dropout alone, for the first so many vertices.
+// dropping returns an ending of dropout alone, for the first vertices.
 func (d *Device) dropping(drop tensor.Dropout, vertices int) ending {
 	if drop.P <= 0 {
 		return ending{scale: 1}
@@ -151,20 +154,20 @@ func (d *Device) dropping(drop tensor.Dropout, vertices int) ending {
 	return e
 }
 
-// An address is where something lies in the GPU's memory; 0 is nothing.
+// address is an address in the GPU's memory; 0 means none.
 type address uint64
 
-// plus is so many bytes on.
+// plus returns the address that many bytes further.
 func (a address) plus(bytes int) address { return a + address(bytes) }
 
 func (a address) argument() driver.Argument { return driver.Int64(int64(a)) }
 
-// memory is what lies there.
+// memory returns the memory at the address.
 func (a address) memory(bytes int) driver.Memory { return driver.MemoryAt(uint64(a), bytes) }
 
 func addressOf(m tensor.Matrix) address { return address(uintptr(m.Base())) }
 
-// at and stride are what kernels are given of a matrix, number is an int of C.
+// at and stride return the kernel arguments for a matrix, and number that for a C int.
 func at(m tensor.Matrix) driver.Argument     { return addressOf(m).argument() }
 func stride(m tensor.Matrix) driver.Argument { return driver.Int64(int64(m.Stride)) }
 func number(n int) driver.Argument           { return driver.Int32(int32(n)) }

@@ -9,18 +9,18 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// The sums of a loss are of at most so many blocks.
+// The sums of a loss are computed by at most this many blocks.
 const (
 	mostTallies = 512
 	tallyBytes  = 16 // a double and a long long
 )
 
-// CrossEntropy is as tensor.Learning says.
+// CrossEntropy implements tensor.Learning.
 func (d *Device) CrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64) (loss float64, right int) {
 	return d.judge("cross_entropy", dz, z, labels, scale)
 }
 
-// BinaryCrossEntropy is as tensor.Learning says.
+// BinaryCrossEntropy implements tensor.Learning.
 func (d *Device) BinaryCrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64) (loss float64, right int) {
 	return d.judge("binary_cross_entropy", dz, z, labels, scale)
 }
@@ -48,7 +48,7 @@ func (d *Device) judge(name string, dz, z tensor.Matrix, labels []int32, scale f
 	return loss, right
 }
 
-// Adam is as tensor.Learning says.
+// Adam implements tensor.Learning.
 func (d *Device) Adam(w, g, m, v tensor.Matrix, o tensor.AdamStep) {
 	mustLearn("w", w, w)
 	mustLearn("g", g, w)
@@ -64,7 +64,7 @@ func (d *Device) Adam(w, g, m, v tensor.Matrix, o tensor.AdamStep) {
 		float(1-math.Pow(o.Beta1, step)), float(1-math.Pow(o.Beta2, step)))
 }
 
-// SGD is as tensor.Learning says.
+// SGD implements tensor.Learning.
 func (d *Device) SGD(w, g, m tensor.Matrix, o tensor.SGDStep) {
 	must(o.Momentum == 0 || !m.None(), "momentum is kept somewhere")
 	mustLearn("w", w, w)
@@ -80,7 +80,7 @@ func (d *Device) SGD(w, g, m tensor.Matrix, o tensor.SGDStep) {
 	d.launch("sgd", grid{blocks(n, threads), 1, 1}, at(w), at(g), at(m), driver.Int64(int64(n)), float(o.Rate), float(o.Momentum), float(o.Decay))
 }
 
-// mustLearn is for all of a matrix without gaps, of the shape of another.
+// mustLearn checks that m is without gaps and has the shape of another matrix.
 func mustLearn(what string, m, like tensor.Matrix) {
 	mustBe(what, m, tensor.F32, like.Rows, like.Cols)
 	must(m.Stride == m.Cols || m.Rows <= 1, "what is learnt lies without gaps")

@@ -10,26 +10,25 @@ import (
 )
 
 const (
-	loanBytes = 2 << 20 // of an image: what a tape is lent at most
+	loanBytes = 2 << 20 // of an image: the most that a tape may borrow
 	images    = 4
-	alike     = 1 << 10 // the least that is worth a look whether it was lent before
+	alike     = 1 << 10 // the least for which a comparison with earlier loans is worthwhile
 )
 
-// loans are the lists of the host's that what is on the tape reads: they are written
-// into pinned memory and go to the GPU in one copy, before the tape does. Each tape has
-// the next image, so that an operation in whose midst the tape ended keeps what it was
-// lent.
+// loans holds the host lists that kernels on the tape read. They are gathered in pinned
+// memory and sent to the GPU in one copy before the tape is submitted. Each tape has the
+// next image, so that an operation during which the tape was submitted keeps its lists.
 type loans struct {
 	here  driver.Pinned // images of loanBytes
 	there driver.Memory
-	past  [images]driver.Event // behind the copy of an image
+	past  [images]driver.Event // after the copy of an image
 	waits [images]bool
 	image int
-	used  int // bytes of it
+	used  int // bytes of the image
 	lists []loan
 }
 
-// A loan is where a list lies in the image.
+// loan is the place of a list in the image.
 type loan struct{ from, to int }
 
 func (l *loans) open(on *driver.Thread) (err error) {
@@ -60,8 +59,8 @@ func (l *loans) close(on *driver.Thread) error {
 	return err
 }
 
-// lend is where data, at most an image of it, will lie in the GPU's memory when the tape
-// is done; it may change when this returns.
+// lend returns the address that data, which is at most an image, will have in the GPU's
+// memory when the tape runs. data may change when lend returns.
 func (d *Device) lend(data []byte) address {
 	l := &d.loans
 	if l.used+len(data) > loanBytes {
@@ -77,7 +76,7 @@ func (d *Device) lend(data []byte) address {
 			}
 		}
 	}
-	if l.used == 0 && l.waits[l.image] { // the image was copied when it was used last
+	if l.used == 0 && l.waits[l.image] { // wait for the copy of the image's last use
 		d.check(d.on.Await(l.past[l.image]))
 		l.waits[l.image] = false
 	}
@@ -88,7 +87,7 @@ func (d *Device) lend(data []byte) address {
 	return base.plus(from)
 }
 
-// sendLoans copies the image to the GPU, and goes on with the next.
+// sendLoans copies the image to the GPU and switches to the next.
 func (d *Device) sendLoans() {
 	l := &d.loans
 	if l.used == 0 {

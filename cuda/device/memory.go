@@ -13,7 +13,7 @@ import (
 // outOfMemory is CUDA_ERROR_OUT_OF_MEMORY.
 const outOfMemory = 2
 
-// take takes memory of the GPU. Copies of CSRs give way.
+// take allocates memory of the GPU. If necessary, it evicts copies of CSRs.
 func (d *Device) take(bytes int) (driver.Memory, error) {
 	m, err := d.on.Alloc(bytes)
 	if full, is := errors.AsType[*driver.Error](err); !is || full.Code != outOfMemory {
@@ -29,7 +29,7 @@ func (d *Device) take(bytes int) (driver.Memory, error) {
 		blocks(bytes, 1<<20), free>>20, total>>20, err)
 }
 
-// least is what scratch begins with, alignment what its pieces begin on.
+// least is the initial size of scratch, and alignment that of its pieces.
 const (
 	least     = 1 << 20
 	alignment = 256
@@ -37,8 +37,8 @@ const (
 
 func aligned(bytes int) int { return (bytes + alignment - 1) &^ (alignment - 1) }
 
-// scratch is memory of the GPU for what one operation needs while its kernels run. It
-// grows, and what was too small stays until the next operation.
+// scratch is temporary memory on the GPU for the kernels of one operation. When it grows,
+// the old memory is kept until the next operation.
 type scratch struct {
 	memory driver.Memory
 	used   int
@@ -52,7 +52,7 @@ func (s *scratch) reset(d *Device) {
 	}
 }
 
-// free gives back what was too small. The stream is finished.
+// free frees the outgrown memory. The stream must be finished.
 func (s *scratch) free(d *Device) {
 	for _, m := range s.small {
 		d.check(d.on.Free(m))
@@ -68,8 +68,7 @@ func (s *scratch) close(d *Device) {
 	*s = scratch{}
 }
 
-// room is so many bytes for the operation that is being handed over. It is 0 if there
-// is none, which is an error then.
+// room returns temporary memory for the current operation, or 0 after an error.
 func (d *Device) room(bytes int) address {
 	s := &d.scratch
 	bytes = aligned(max(1, bytes))
@@ -91,8 +90,7 @@ func (d *Device) room(bytes int) address {
 	return a
 }
 
-// lent is a list of the host's in the GPU's memory, for the operation that is being
-// handed over.
+// lent returns the GPU address of a host list for the current operation.
 func lent[T any](d *Device, list []T) address {
 	data := bytesOf(list)
 	if len(data) > loanBytes {

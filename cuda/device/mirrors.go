@@ -10,22 +10,21 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// mostMirrors is how many copies are kept at most: a few batches of both ways of some
-// hops, or a layer's graphs of the shards of a node.
+// mostMirrors is the maximum number of copies. It suffices for a few mini-batches with
+// both directions of some hops, or for a layer's graphs of a node's shards.
 const mostMirrors = 64
 
-// A mirror is a copy in the GPU's memory of what a CSR has for one way: its entries by
-// rows, or its transpose.
+// mirror is a copy of one direction of a CSR in the GPU's memory: its entries by rows, or
+// its transpose.
 type mirror struct {
 	memory driver.Memory
 	stamp  uint64 // of the CSR; 0: of none
-	back   bool   // the transpose
-	turn   uint64 // the operation that used it last
+	back   bool   // of the transpose
+	turn   uint64 // the operation that last used it
 }
 
-// mirrors are the copies that there are. Those of new stamps take the memory of those
-// that were used longest ago: blocks of a sampler have a new stamp each step, and sizes
-// that are much alike.
+// mirrors holds the copies. New stamps take the memory of the least recently used copies:
+// the blocks of a sampler have a new stamp each step, and similar sizes.
 type mirrors struct {
 	kept  []mirror
 	bytes int
@@ -33,15 +32,14 @@ type mirrors struct {
 	turn  uint64
 }
 
-// size is how much memory is taken for so many bytes: steps of a quarter or less, so
-// that what is much alike has the same size.
+// size rounds up to steps of a quarter or less, so that similar sizes become equal.
 func size(n int) int {
 	step := max(alignment, 1<<max(0, bits.Len(uint(n))-3))
 	return (n + step - 1) / step * step
 }
 
-// mirror finds the copy, or memory for one: then it is fresh and has to be filled. Its
-// length is 0 if there was an error.
+// mirror returns the copy, or memory for one. In the latter case fresh is true and the
+// caller fills it. After an error the length is 0.
 func (d *Device) mirror(stamp uint64, back bool, bytes int) (memory driver.Memory, fresh bool) {
 	m := &d.mirrors
 	if d.err != nil {
@@ -67,8 +65,8 @@ func (d *Device) mirror(stamp uint64, back bool, bytes int) (memory driver.Memor
 	return k.memory, true
 }
 
-// oldest is the copy of this size, or of any with 0, that was used longest ago, and not
-// by this operation. Copies of no stamp come first.
+// oldest returns the least recently used copy of this size, or of any size if bytes is 0,
+// that this operation does not use. Copies without a stamp come first.
 func (m *mirrors) oldest(bytes int) *mirror {
 	var best *mirror
 	for i := range m.kept {
@@ -83,7 +81,7 @@ func (m *mirrors) oldest(bytes int) *mirror {
 	return best
 }
 
-// before says whether k's memory is taken before that of another.
+// before reports whether k is evicted before another copy.
 func (k *mirror) before(other *mirror) bool {
 	if (k.stamp == 0) != (other.stamp == 0) {
 		return k.stamp == 0
@@ -91,14 +89,14 @@ func (k *mirror) before(other *mirror) bool {
 	return k.turn < other.turn
 }
 
-// another is a new one, for which others go if there are too many. It is nil if there
-// was an error.
+// another returns a new copy, and evicts others if there are too many. It returns nil
+// after an error.
 func (d *Device) another(bytes int) *mirror {
 	m := &d.mirrors
 	for len(m.kept) >= mostMirrors || m.bytes+bytes > m.most {
 		old := m.oldest(0)
 		if old == nil {
-			break // this operation needs all of them
+			break // this operation uses all of them
 		}
 		if !d.finish() {
 			return nil
@@ -120,8 +118,8 @@ func (m *mirrors) remove(d *Device, k *mirror) {
 	m.kept = m.kept[:len(m.kept)-1]
 }
 
-// drop gives back all that this operation does not use, and says whether that was
-// anything. The stream is finished.
+// drop frees all copies that this operation does not use, and reports whether there were
+// any. The stream must be finished.
 func (m *mirrors) drop(d *Device) bool {
 	dropped := false
 	for i := range slices.Backward(m.kept) {
@@ -133,11 +131,13 @@ func (m *mirrors) drop(d *Device) bool {
 	return dropped
 }
 
-// entries are a CSR's in the GPU's memory. indices and values are such that what
-// Indptr says is where they stand, though the copies begin with the first entry.
+// entries holds the addresses of a CSR in the GPU's memory. indices and values are
+// shifted so that offsets in Indptr apply, although the copies begin with the first
+// entry.
 type entries struct{ indptr, indices, values address }
 
-// own is where the CSR's own values begin, its first entry's; 0 if it has none.
+// own returns the address of the CSR's own values, at its first entry, or 0 if it has
+// none.
 func (e entries) own(g *tensor.CSR) address {
 	if e.values == 0 {
 		return 0
@@ -145,11 +145,11 @@ func (e entries) own(g *tensor.CSR) address {
 	return e.values.plus(4 * g.First())
 }
 
-// columns are a Transpose's.
+// columns holds the addresses of a Transpose.
 type columns struct{ indptr, rows, edges address }
 
-// entries is what g has by rows: where it was drawn, or a copy, which is made now if it
-// is not there yet.
+// entries returns g by rows: as sampled on the GPU or as a copy, which is made if
+// necessary.
 func (d *Device) entries(g *tensor.CSR) entries {
 	if g.There != nil {
 		return g.There.At.(*held).entries
@@ -178,7 +178,7 @@ func (d *Device) entries(g *tensor.CSR) entries {
 	return e
 }
 
-// columns is as entries of what g has by columns.
+// columns is like entries, by columns.
 func (d *Device) columns(g *tensor.CSR) columns {
 	t, n := g.Transposed, g.Entries()
 	must(t != nil, "the way back needs the transposed graph")
@@ -198,8 +198,8 @@ func (d *Device) columns(g *tensor.CSR) columns {
 	return c
 }
 
-// weights are the values of an aggregation by Indptr: those given, which begin with the
-// first entry, or the CSR's own; 0 for none.
+// weights returns the address of an aggregation's values, by Indptr. These are the given
+// ones, which begin with the first entry, or the CSR's own; 0 means none.
 func weights(g *tensor.CSR, values tensor.Matrix, e entries) address {
 	if values.None() {
 		return e.values

@@ -4,7 +4,7 @@ package device
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// LayerNorm is as tensor.Rows says.
+// LayerNorm implements tensor.Rows.
 func (d *Device) LayerNorm(y, stats, x, gamma, beta tensor.Matrix, e *tensor.Epilogue) {
 	mustCompute(y)
 	mustBe("x", x, tensor.F32, y.Rows, y.Cols)
@@ -20,7 +20,7 @@ func (d *Device) LayerNorm(y, stats, x, gamma, beta tensor.Matrix, e *tensor.Epi
 		at(x), stride(x), at(gamma), at(beta), number(y.Rows), number(y.Cols))
 }
 
-// LayerNormBack is as tensor.Rows says.
+// LayerNormBack implements tensor.Rows.
 func (d *Device) LayerNormBack(dx, dgamma, dbeta, dy, x, stats, gamma tensor.Matrix) {
 	mustCompute(dx)
 	mustBe("dy", dy, tensor.F32, dx.Rows, dx.Cols)
@@ -36,7 +36,7 @@ func (d *Device) LayerNormBack(dx, dgamma, dbeta, dy, x, stats, gamma tensor.Mat
 	each, parts := sums(dx.Rows)
 	gammas := d.room(4 * parts * dx.Cols)
 	betas := d.room(4 * parts * dx.Cols)
-	// Before dx is written, which may be dy.
+	// This comes before dx is written, which may be dy.
 	d.launch("layer_norm_columns", grid{parts, blocks(dx.Cols, columnsOfWarp), 1}, gammas.argument(), betas.argument(),
 		at(dy), stride(dy), at(x), stride(x), at(stats), stride(stats), number(dx.Rows), number(dx.Cols), number(each))
 	d.launch("layer_norm_back", grid{blocks(dx.Rows, warpsOfBlock), 1, 1}, at(dx), stride(dx), at(dy), stride(dy), at(x), stride(x),

@@ -9,16 +9,16 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Write is as tensor.Device says.
+// Write implements tensor.Device.
 func (d *Device) Write(m tensor.Matrix, from []float64) { write(d, m, from) }
 
-// Write32 is as tensor.Device says.
+// Write32 implements tensor.Device.
 func (d *Device) Write32(m tensor.Matrix, from []float32) { write(d, m, from) }
 
-// Read is as tensor.Device says.
+// Read implements tensor.Device.
 func (d *Device) Read(to []float64, m tensor.Matrix) { read(d, to, m) }
 
-// Read32 is as tensor.Device says.
+// Read32 implements tensor.Device.
 func (d *Device) Read32(to []float32, m tensor.Matrix) { read(d, to, m) }
 
 func write[T float32 | float64](d *Device, m tensor.Matrix, from []T) {
@@ -61,9 +61,9 @@ func read[T float32 | float64](d *Device, to []T, m tensor.Matrix) {
 	}
 }
 
-// together is how many rows are copied at once: all, if they lie without gaps. Rows
-// with gaps go by way of others that have none, but for those of I32: kernels take them
-// for floats, some of which are NaN and don't keep their bits.
+// together returns how many rows are copied at once: all, if they have no gaps. Rows with
+// gaps are first packed by a kernel, except those of I32: kernels treat numbers as
+// floats, and some NaNs do not keep their bits.
 func together(m tensor.Matrix) int {
 	switch {
 	case m.Stride == m.Cols || m.Rows == 1:
@@ -74,7 +74,7 @@ func together(m tensor.Matrix) int {
 	return max(1, segmentBytes/(m.Cols*m.Type.Bytes()))
 }
 
-// besides is room for so many rows of m without gaps, 0 if none is needed.
+// besides returns room for packing that many rows of m, or 0 if none is needed.
 func (d *Device) besides(m tensor.Matrix, rows int) address {
 	if m.Stride == m.Cols || rows == 1 {
 		return 0
@@ -82,7 +82,7 @@ func (d *Device) besides(m tensor.Matrix, rows int) address {
 	return d.room(rows * m.Cols * m.Type.Bytes())
 }
 
-// convert is y = x, of types that may differ.
+// convert sets y to x, which may have another type.
 func (d *Device) convert(y, x tensor.Matrix) { d.combine(y, 1, x, 0, tensor.Matrix{}) }
 
 func sendNumbers[T float32 | float64](d *Device, to address, t tensor.Type, from []T) {
@@ -144,7 +144,7 @@ func fetchNumbers[T float32 | float64](d *Device, to []T, from address, t tensor
 	}
 }
 
-// toBF16 rounds to the nearest, and to the even one of two; NaN stays NaN.
+// toBF16 rounds to the nearest even; NaN stays NaN.
 func toBF16(x float32) uint16 {
 	b := math.Float32bits(x)
 	if x != x {

@@ -10,9 +10,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A block makes a tile of a product (gemm.h). A product of few tiles whose k is long
-// is cut along k, until there are as many blocks as fill a large GPU: how many does
-// not depend on which GPU it is, as the order of sums follows from it.
+// A block computes a tile of a product (gemm.h). A product with few tiles and a long k is
+// split along k until it has enough blocks to fill a large GPU. The number does not
+// depend on the actual GPU, since the order of sums follows from it.
 const (
 	tileRows, tileColumns = 128, 64
 	enoughBlocks          = 264
@@ -21,7 +21,7 @@ const (
 	mostParts             = 512
 )
 
-// cut is how long the parts of k are, and how many.
+// cut returns the length and the number of the parts of k.
 func cut(tiles, k int) (each, parts int) {
 	parts = min(enoughBlocks/max(1, tiles), k/leastDepth, mostParts)
 	if parts < 2 {
@@ -31,7 +31,7 @@ func cut(tiles, k int) (each, parts int) {
 	return each, blocks(k, each)
 }
 
-// The ways to multiply.
+// The methods of multiplication.
 const (
 	wayF32 = iota
 	wayTF32
@@ -44,8 +44,8 @@ var products = [...][3]string{
 	wayBF16: {tensor.NN: "gemm_bf16_nn", tensor.TN: "gemm_bf16_tn", tensor.NT: "gemm_bf16_nt"},
 }
 
-// MatMul is as tensor.Products says. Its operands are rounded as Options and SetBF16
-// say.
+// MatMul implements tensor.Products. Options and SetBF16 determine how its operands are
+// rounded.
 func (d *Device) MatMul(c, a, b tensor.Matrix, shape tensor.Shape, add bool, e *tensor.Epilogue) {
 	m, n, k := c.Rows, c.Cols, a.Cols
 	switch shape {
@@ -92,8 +92,8 @@ func (d *Device) MatMul(c, a, b tensor.Matrix, shape tensor.Shape, add bool, e *
 
 var roundings = [...]driver.Rounding{wayF32: driver.Exact, wayTF32: driver.ToTF32, wayBF16: driver.ToBF16}
 
-// matMulByBlas is MatMul by cuBLAS, and the epilogue after it. It says whether there is
-// nothing left to do: what cuBLAS refuses our kernels do.
+// matMulByBlas is MatMul by cuBLAS, followed by the epilogue. It reports whether it did
+// the work; our kernels do what cuBLAS rejects.
 func (d *Device) matMulByBlas(c, a, b tensor.Matrix, shape tensor.Shape, k int, add bool, e *tensor.Epilogue, way int) bool {
 	if !d.flush() {
 		return true
@@ -112,8 +112,8 @@ func (d *Device) matMulByBlas(c, a, b tensor.Matrix, shape tensor.Shape, k int, 
 	return true
 }
 
-// openBlas makes cuBLAS ready, if it is asked for. The device's name says what came of
-// it: products are computed anyway.
+// openBlas initialises cuBLAS if it was requested. The device's name shows the outcome;
+// without cuBLAS our kernels compute the products.
 func (d *Device) openBlas() {
 	if !driver.WantsBlas() {
 		return

@@ -14,15 +14,15 @@ import (
 
 var _ sample.Holder = (*Device)(nil)
 
-// A resident draws, in the stream of its sampler, blocks that operations find where they
-// were drawn.
+// resident samples blocks in the stream of its sampler. Operations use the blocks where
+// they are in the GPU's memory.
 type resident struct {
 	device  *Device
 	sampler *draw.Sampler
-	summed  driver.Event // Sum has been done
+	summed  driver.Event // after the last Sum
 }
 
-// An away is a batch in the GPU's memory.
+// away is a mini-batch in the GPU's memory.
 type away struct {
 	resident *resident
 	batch    draw.Batch
@@ -30,24 +30,24 @@ type away struct {
 	outer    tensor.There
 }
 
-// held is what operations are given of a block: where its arrays are.
+// held holds the addresses of a block's arrays for operations.
 type held struct {
 	tensor.There
 	entries
 	columns
-	transposed tensor.Transpose // says that there is one
+	transposed tensor.Transpose // marks that there is a transpose
 }
 
 func drawing(o sample.ResidentOptions) draw.Options {
 	return draw.Options{Options: o.Options, Fused: o.Summed}
 }
 
-// Footprint is as sample.Holder says.
+// Footprint implements sample.Holder.
 func (d *Device) Footprint(t *sample.Topology, o sample.ResidentOptions, roots int, entries []int) sample.Footprint {
 	return draw.Footprint(t, drawing(o), roots, entries)
 }
 
-// Hold is as sample.Holder says.
+// Hold implements sample.Holder.
 func (d *Device) Hold(t *sample.Topology, o sample.ResidentOptions) (sample.Resident, error) {
 	if !d.begin() {
 		return nil, d.err
@@ -66,7 +66,7 @@ func (d *Device) Hold(t *sample.Topology, o sample.ResidentOptions) (sample.Resi
 	return r, nil
 }
 
-// Sample is as sample.Resident says. It returns when the blocks are there.
+// Sample implements sample.Resident. It returns when the blocks are complete.
 func (r *resident) Sample(b *sample.Batch, epoch, step uint64, roots []uint32) error {
 	d := r.device
 	b.Blocks = b.Blocks[:0]
@@ -115,10 +115,10 @@ func (a *away) give(b *sample.Batch, summed bool) {
 	}
 }
 
-// addressAt is where memory is; 0 is none.
+// addressAt returns the address of memory, or 0 if it is empty.
 func addressAt(m driver.Memory) address { return address(m.Address()) }
 
-// Sum is as sample.Resident says.
+// Sum implements sample.Resident.
 func (r *resident) Sum(y tensor.Matrix, b *sample.Batch, x tensor.Matrix, how tensor.Aggregation) {
 	d := r.device
 	mustCompute(y)
@@ -135,7 +135,7 @@ func (r *resident) Sum(y tensor.Matrix, b *sample.Batch, x tensor.Matrix, how te
 	}
 }
 
-// matrixRows is a matrix as a sampler takes it.
+// matrixRows converts a matrix for the sampler.
 func matrixRows(m tensor.Matrix) draw.Rows {
 	bytes := 0
 	if m.Rows > 0 {
@@ -144,7 +144,7 @@ func matrixRows(m tensor.Matrix) draw.Rows {
 	return draw.Rows{At: addressOf(m).memory(bytes), Stride: m.Stride, Cols: m.Cols, BF16: m.Type == tensor.BF16}
 }
 
-// Close is as sample.Resident says. Batches are closed before.
+// Close implements sample.Resident. Batches must be closed before.
 func (r *resident) Close() {
 	d := r.device
 	if d.freeing() {
@@ -160,7 +160,7 @@ func (r *resident) Close() {
 	}
 }
 
-// Close is as sample.Away says.
+// Close implements sample.Away.
 func (a *away) Close() {
 	d := a.resident.device
 	if d.freeing() {

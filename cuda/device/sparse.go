@@ -7,7 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Densify is as tensor.Rows says. Entries in one place add up.
+// Densify implements tensor.Rows. Entries in the same place are added up.
 func (d *Device) Densify(y tensor.Matrix, g *tensor.CSR) {
 	mustBe("y", y, tensor.F32, g.Rows, g.Cols)
 	if !d.begin() {
@@ -19,7 +19,7 @@ func (d *Device) Densify(y tensor.Matrix, g *tensor.CSR) {
 		e.indptr.argument(), e.indices.argument(), e.values.argument())
 }
 
-// DropValues is as tensor.Rows says.
+// DropValues implements tensor.Rows.
 func (d *Device) DropValues(to, from tensor.Matrix, g *tensor.CSR, drop tensor.Dropout) {
 	mustBe("to", to, tensor.F32, 1, g.Entries())
 	if !from.None() {
@@ -39,7 +39,7 @@ func (d *Device) DropValues(to, from tensor.Matrix, g *tensor.CSR, drop tensor.D
 		driver.Int64(int64(o.key)), o.vertices.argument(), driver.Int32(int32(o.threshold)), driver.Float32(o.scale))
 }
 
-// Aggregate is as tensor.Aggregations says.
+// Aggregate implements tensor.Aggregations.
 func (d *Device) Aggregate(y tensor.Matrix, g *tensor.CSR, values, x tensor.Matrix, how tensor.Aggregation, add bool, e *tensor.Epilogue) {
 	mustBe("y", y, tensor.F32, g.Rows, x.Cols)
 	mustHold("x", x, g.Cols, x.Cols)
@@ -60,7 +60,7 @@ func (d *Device) Aggregate(y tensor.Matrix, g *tensor.CSR, values, x tensor.Matr
 		c.indptr.argument(), c.indices.argument(), weights(g, values, c).argument(), at(x), stride(x), truth(how == tensor.Mean), truth(add))
 }
 
-// AggregateBack is as tensor.Aggregations says.
+// AggregateBack implements tensor.Aggregations.
 func (d *Device) AggregateBack(dx tensor.Matrix, g *tensor.CSR, values, dy tensor.Matrix, how tensor.Aggregation, add bool) {
 	mustBe("dx", dx, tensor.F32, g.Cols, dy.Cols)
 	mustBe("dy", dy, tensor.F32, g.Rows, dy.Cols)
@@ -86,7 +86,7 @@ func (d *Device) AggregateBack(dx tensor.Matrix, g *tensor.CSR, values, dy tenso
 		truth(how == tensor.Mean), truth(add))
 }
 
-// AggregateMax is as tensor.Aggregations says.
+// AggregateMax implements tensor.Aggregations.
 func (d *Device) AggregateMax(y, which tensor.Matrix, g *tensor.CSR, x tensor.Matrix) {
 	mustBe("y", y, tensor.F32, g.Rows, x.Cols)
 	mustBe("which", which, tensor.I32, g.Rows, x.Cols)
@@ -100,7 +100,7 @@ func (d *Device) AggregateMax(y, which tensor.Matrix, g *tensor.CSR, x tensor.Ma
 		e.indptr.argument(), e.indices.argument(), at(x), stride(x))
 }
 
-// AggregateMaxBack is as tensor.Aggregations says.
+// AggregateMaxBack implements tensor.Aggregations.
 func (d *Device) AggregateMaxBack(dx tensor.Matrix, g *tensor.CSR, dy, which tensor.Matrix, add bool) {
 	mustBe("dx", dx, tensor.F32, g.Cols, dy.Cols)
 	mustBe("dy", dy, tensor.F32, g.Rows, dy.Cols)

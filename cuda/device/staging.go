@@ -8,20 +8,20 @@ import (
 	"github.com/hopmesh/hopmesh/cuda/driver"
 )
 
-// What is copied between the host and the GPU passes through segments.
+// Copies between the host and the GPU pass through segments.
 const (
 	segments     = 4
 	segmentBytes = 2 << 20
 )
 
-// staging is pinned memory, used round and round: a segment is used again when the
-// stream is past what was copied of it.
+// staging is a ring of pinned memory. A segment is reused when the stream has completed
+// the copies from it.
 type staging struct {
 	memory  driver.Pinned
 	past    [segments]driver.Event
 	waits   [segments]bool // whether past was recorded
 	segment int
-	used    int // bytes of it
+	used    int // bytes of the segment
 }
 
 func (s *staging) open(on *driver.Thread) (err error) {
@@ -45,7 +45,7 @@ func (s *staging) close(on *driver.Thread) error {
 	return err
 }
 
-// giveBackPinned and giveBackEvent stand what was never taken.
+// giveBackPinned and giveBackEvent ignore what was never allocated.
 func giveBackPinned(on *driver.Thread, p driver.Pinned) error {
 	if p.Len() == 0 {
 		return nil
@@ -60,8 +60,8 @@ func giveBackEvent(on *driver.Thread, e driver.Event) error {
 	return on.CloseEvent(e)
 }
 
-// pinned is so many bytes, at most a segment, for a copy that is handed over next. Its
-// length is 0 if there was an error.
+// pinned returns pinned memory, of at most a segment, for a copy that is submitted next.
+// Its length is 0 after an error.
 func (d *Device) pinned(bytes int) driver.Pinned {
 	s := &d.staging
 	if s.used+bytes > segmentBytes {
@@ -80,7 +80,7 @@ func (d *Device) pinned(bytes int) driver.Pinned {
 	return s.memory.Slice(from, from+bytes)
 }
 
-// send copies to the GPU, in the stream's order; data may change when it returns.
+// send copies data to the GPU, in the stream's order. data may change when it returns.
 func (d *Device) send(to address, data []byte) {
 	for len(data) > 0 && d.err == nil {
 		p := d.pinned(min(len(data), segmentBytes))
@@ -90,7 +90,7 @@ func (d *Device) send(to address, data []byte) {
 	}
 }
 
-// hand copies what pinned has returned.
+// hand copies the memory that pinned has returned.
 func (d *Device) hand(to address, p driver.Pinned) {
 	if p.Len() > 0 && d.flush() {
 		d.counts.Copies++
@@ -98,8 +98,8 @@ func (d *Device) hand(to address, p driver.Pinned) {
 	}
 }
 
-// fetch waits for the stream, and returns what lies at from, which is good until the
-// next copy; nil if there was an error.
+// fetch waits for the stream and returns the bytes at from. They are valid until the next
+// copy. It returns nil after an error.
 func (d *Device) fetch(from address, bytes int) driver.Pinned {
 	p := d.pinned(bytes)
 	if !d.flush() {

@@ -4,14 +4,14 @@ package device
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// Sums of columns are of blocks of rows first, of which there are at most so many, and
-// which have at least so many rows; so the order depends on the shape alone.
+// Column sums are first computed per block of rows. The limits on the number of blocks
+// and on their rows make the order of sums depend on the shape alone.
 const (
 	mostSums  = 256
 	leastRows = 64
 )
 
-// sums is how many rows each block adds up, and how many blocks there are.
+// sums returns the rows per block and the number of blocks.
 func sums(rows int) (each, parts int) {
 	each = max(leastRows, blocks(rows, mostSums))
 	return each, blocks(rows, each)
@@ -22,7 +22,7 @@ func (d *Device) addPartials(to tensor.Matrix, partial address, parts int) {
 	d.launch("add_partials", grid{blocks(to.Cols, lanes), 1, 1}, at(to), partial.argument(), number(parts), number(to.Cols))
 }
 
-// ColumnSums is as tensor.Rows says.
+// ColumnSums implements tensor.Rows.
 func (d *Device) ColumnSums(to, x tensor.Matrix) {
 	mustCompute(x)
 	mustBe("sums", to, tensor.F32, 1, x.Cols)
@@ -37,7 +37,7 @@ func (d *Device) ColumnSums(to, x tensor.Matrix) {
 	d.addPartials(to, partial, parts)
 }
 
-// ApplyBack is as tensor.Rows says.
+// ApplyBack implements tensor.Rows.
 func (d *Device) ApplyBack(dx, dbias, dy, y tensor.Matrix, e *tensor.Epilogue) {
 	mustCompute(dx)
 	mustBe("dy", dy, tensor.F32, dx.Rows, dx.Cols)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Time is how long the GPU takes for what the operations give to it, between two of its
-// events. What they themselves wait for is in it.
+// Time returns how long the GPU takes for the operations, measured between two events. It
+// includes the time in which the operations themselves wait.
 func (d *Device) Time(operations func()) (took time.Duration, err error) {
 	if !d.begin() {
 		return 0, d.err

@@ -11,11 +11,11 @@ import (
 
 var _ tensor.Teller = (*Device)(nil)
 
-// answers are what losses and Finite say, in the GPU's memory: a double and a long long
-// of what was added up, and an int that is not 0 if something is not finite.
+// answers holds the results of losses and of Finite in the GPU's memory: a double and a
+// long long of sums, and an int that is not 0 if something is not finite.
 type answers struct {
 	there driver.Memory
-	asked bool // they are wanted later
+	asked bool // Told will read them later
 }
 
 const (
@@ -26,7 +26,7 @@ const (
 func (a *answers) loss() address { return address(a.there.Address()) }
 func (a *answers) odd() address  { return a.loss().plus(oddAt) }
 
-// Ask is as tensor.Teller says.
+// Ask implements tensor.Teller.
 func (d *Device) Ask() {
 	if !d.begin() {
 		return
@@ -36,7 +36,7 @@ func (d *Device) Ask() {
 	d.answers.asked = true
 }
 
-// Told is as tensor.Teller says.
+// Told implements tensor.Teller.
 func (d *Device) Told() (loss float64, right int, finite bool) {
 	d.answers.asked = false
 	if !d.begin() {
@@ -46,14 +46,14 @@ func (d *Device) Told() (loss float64, right int, finite bool) {
 	return d.told()
 }
 
-// forget begins new answers, where none are wanted later.
+// forget clears the answers, unless Told will read them later.
 func (d *Device) forget() {
 	if !d.answers.asked {
 		d.clear(d.answers.loss(), answerBytes)
 	}
 }
 
-// told waits for the answers, unless they are wanted later.
+// told waits for the answers and returns them, unless Told will read them later.
 func (d *Device) told() (loss float64, right int, finite bool) {
 	if d.answers.asked {
 		return 0, 0, true

@@ -13,29 +13,29 @@ import (
 	"unsafe"
 )
 
-// A Blas is NVIDIA's cuBLAS on one stream. Who wants it says so by HOPMESH_CUBLAS: on,
-// or the path of its library. Nothing needs it.
+// Blas is NVIDIA's cuBLAS on one stream. It is optional. HOPMESH_CUBLAS requests it with
+// "on" or the path of its library.
 type Blas struct {
 	handle    unsafe.Pointer
 	workspace Memory
 	version   int
 }
 
-// ErrBlas is that cuBLAS was asked for and can't be used.
+// ErrBlas means that cuBLAS was requested but can't be used.
 var ErrBlas = errors.New("no cuBLAS")
 
-// Rounding is what becomes of a product's operands.
+// Rounding is how the operands of a product are rounded.
 type Rounding int
 
-// The numbers are cublasComputeType_t's.
+// The numbers are those of cublasComputeType_t.
 const (
 	Exact  Rounding = 68
 	ToTF32 Rounding = 77
 	ToBF16 Rounding = 75
 )
 
-// workspaceBytes is what cuBLAS may use beside its operands: as much as it takes by
-// itself on large GPUs, so that it takes none.
+// workspaceBytes is the size of cuBLAS's workspace. It is as large as its default on
+// large GPUs, so that it allocates none itself.
 const workspaceBytes = 32 << 20
 
 var openBlas = sync.OnceValue(func() error {
@@ -60,13 +60,13 @@ var openBlas = sync.OnceValue(func() error {
 	return first
 })
 
-// WantsBlas says whether cuBLAS is asked for.
+// WantsBlas reports whether cuBLAS was requested.
 func WantsBlas() bool {
 	v := os.Getenv("HOPMESH_CUBLAS")
 	return v != "" && v != "off"
 }
 
-// NewBlas makes cuBLAS ready on a stream.
+// NewBlas initialises cuBLAS on a stream.
 func (t *Thread) NewBlas(s Stream) (*Blas, error) {
 	if err := openBlas(); err != nil {
 		return nil, err
@@ -88,10 +88,10 @@ func (t *Thread) NewBlas(s Stream) (*Blas, error) {
 	return b, nil
 }
 
-// Version is as people write it.
+// Version returns the version as people write it.
 func (b *Blas) Version() string { return fmt.Sprintf("%d.%d", b.version/10000, b.version/100%100) }
 
-// CloseBlas gives it back.
+// CloseBlas frees a Blas.
 func (t *Thread) CloseBlas(b *Blas) error {
 	var err error
 	if b.handle != nil {
@@ -100,21 +100,21 @@ func (t *Thread) CloseBlas(b *Blas) error {
 	return errors.Join(err, t.Free(b.workspace))
 }
 
-// An Operand is a matrix by rows that are so many elements apart, of float32.
+// Operand is a row-major float32 matrix with a stride in elements.
 type Operand struct {
 	At         Memory
 	Stride     int
 	Transposed bool
 }
 
-// Product is c = a*b (m x n, of k) in the order of its stream, with add c += a*b. It
-// allocates nothing.
+// Product computes c = a*b (m x n, of depth k) in the order of its stream; with add, c +=
+// a*b. It allocates nothing.
 func (t *Thread) Product(blas *Blas, c, a, b Operand, m, n, k int, add bool, r Rounding) error {
 	beta := C.float(0)
 	if add {
 		beta = 1
 	}
-	// Rows of ours are columns of cuBLAS's: it makes the transpose of c from those of b
+	// Our rows are cuBLAS's columns, so it computes the transpose of c from those of b
 	// and a.
 	return failedBlas("cublasGemmEx", C.hopmesh_blas_product(blas.handle, flag(b.Transposed), flag(a.Transposed), C.int(n), C.int(m), C.int(k),
 		C.CUdeviceptr(b.At.at), C.int(b.Stride), C.CUdeviceptr(a.At.at), C.int(a.Stride), beta, C.CUdeviceptr(c.At.at), C.int(c.Stride), C.int(r)))
@@ -127,14 +127,14 @@ func flag(b bool) C.int {
 	return 0
 }
 
-// failedBlas is what a call of cuBLAS returned as an error.
+// failedBlas returns the error of a cuBLAS call.
 func failedBlas(call string, code C.int) error {
 	switch code {
 	case 0:
 		return nil
 	case -1:
 		return fmt.Errorf("%w: the library has no %s", ErrBlas, call)
-	case 13, 14: // a kernel that failed, an inner error
+	case 13, 14: // a failed kernel, an internal error
 		return fmt.Errorf("%w: %s: cuBLAS status %d", ErrLost, call, int(code))
 	}
 	return fmt.Errorf("%s: cuBLAS status %d", call, int(code))

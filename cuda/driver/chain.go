@@ -31,27 +31,27 @@ import (
 	"unsafe"
 )
 
-// A Link is a launch of a Chain; its Shape has no Stream.
+// Link is a launch of a Chain. Its Shape has no Stream.
 type Link struct {
 	Kernel    *Kernel
 	Shape     Shape
 	Arguments []Argument
 }
 
-// A Chain is a row of kernels, each behind the one before, that the device is given at
-// once. What they are launched with may change from one time to the next, and which
-// they are may not.
+// Chain is a sequence of kernels that is submitted to the device at once. Each kernel
+// runs after the one before. Their arguments may change between submissions, but not the
+// kernels.
 type Chain struct {
-	graph  C.CUgraph // by whose nodes exec's are known
+	graph  C.CUgraph // its nodes identify those of exec
 	exec   C.CUgraphExec
 	nodes  []C.CUgraphNode
-	set    []setting // of the nodes, as they are in exec
+	set    []setting // of the nodes, as set in exec
 	values []uint64  // of their arguments
 }
 
 type setting struct {
 	shape [7]C.uint
-	first int // of its values
+	first int // index of its first value
 }
 
 // NewChain makes a chain of launches.
@@ -77,15 +77,15 @@ func (t *Thread) NewChain(links []Link) (*Chain, error) {
 	return c, nil
 }
 
-// drop gives back a chain that could not be made, and returns why.
+// drop frees a chain that could not be made, and returns why.
 func (t *Thread) drop(c *Chain, why error) error {
-	_ = t.CloseChain(c) // fails only if why says it all
+	_ = t.CloseChain(c) // fails only for the same reason as why
 	return why
 }
 
-// SetLink says what link i is launched with from now on, which has the kernel that it
-// had. What has been given to streams keeps what it was given with. It allocates nothing,
-// and calls the driver only if something has changed.
+// SetLink sets the launch of link i, which must use the same kernel as before. Earlier
+// submissions are not affected. It allocates nothing, and calls the driver only if
+// something has changed.
 func (t *Thread) SetLink(c *Chain, i int, l *Link) error {
 	s := &c.set[i]
 	if s.shape == l.shape() && holds(c.values[s.first:][:len(l.Kernel.sizes)], l.Arguments) {
@@ -125,13 +125,13 @@ func holds(values []uint64, arguments []Argument) bool {
 	return slices.EqualFunc(values, arguments, func(v uint64, a Argument) bool { return v == a.bits })
 }
 
-// LaunchChain gives all of it to s. It allocates nothing.
+// LaunchChain submits the chain to s. It allocates nothing.
 func (t *Thread) LaunchChain(c *Chain, s Stream) error {
 	code := C.cuGraphLaunch(c.exec, *(*C.CUstream)(unsafe.Pointer(&s.s)))
 	return t.note(returned("cuGraphLaunch", code))
 }
 
-// CloseChain gives the chain back.
+// CloseChain frees the chain.
 func (t *Thread) CloseChain(c *Chain) error {
 	var err error
 	if c.exec != nil {

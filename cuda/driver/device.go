@@ -11,17 +11,17 @@ import (
 	"gorgonia.org/cu"
 )
 
-// A Device is one GPU with a goroutine that is locked to a thread of its own, on
-// which the device's context is.
+// Device is one GPU. It has a goroutine that is locked to its own thread, which holds the
+// device's context.
 type Device struct {
 	info    Info
 	context cu.CUContext // the primary one, set before Open returns
 
 	turn   sync.Mutex // one Do at a time
-	closed bool       // under turn
+	closed bool       // guarded by turn
 	ask    chan func(*Thread) error
 	answer chan answer
-	ended  chan struct{} // closed when the goroutine is gone
+	ended  chan struct{} // closed when the goroutine has ended
 }
 
 type answer struct {
@@ -29,16 +29,16 @@ type answer struct {
 	panicked any
 }
 
-// A Thread is the device's own thread: what is called on it reaches the device.
-// It is handed to the functions that run there and is of no use outside of them.
+// Thread is the device's own thread: its methods call the driver. It is passed to
+// functions that run there and must not be used outside of them.
 type Thread struct {
 	ordinal cu.Device
 	context cu.CUContext
-	lost    error // the first error after which the context is of no use
+	lost    error // the first error that made the context unusable
 }
 
-// Open makes the device ready. Its context is the primary one, which libraries
-// of NVIDIA's in the same process share.
+// Open opens the device. It uses the primary context, which NVIDIA's libraries in the
+// same process share.
 func Open(ordinal int) (*Device, error) {
 	if err := open(); err != nil {
 		return nil, err
@@ -57,15 +57,14 @@ func Open(ordinal int) (*Device, error) {
 	return d, nil
 }
 
-// Info is what the device says of itself.
+// Info returns the device's description.
 func (d *Device) Info() Info { return d.info }
 
-// Do runs f on the device's thread and returns its error; a panic in f is raised
-// here. Calls are one after another. f must not call Do, nor end its goroutine,
-// as the methods of a test do that fail it at once.
+// Do runs f on the device's thread and returns its error. A panic in f is raised in the
+// caller. Calls are serialised. f must not call Do, nor end its goroutine, as methods
+// such as testing.T.FailNow do.
 //
-// Once the device is lost, f is not run any more, and the error that lost it is
-// returned.
+// Once the device is lost, Do does not run f and returns the error that lost it.
 func (d *Device) Do(f func(*Thread) error) error {
 	d.turn.Lock()
 	defer d.turn.Unlock()
@@ -88,9 +87,8 @@ func (d *Device) Do(f func(*Thread) error) error {
 	}
 }
 
-// Close waits for what the device does and gives it back. Memory, streams and
-// kernels that were not freed go with the context, if nobody else in this process
-// uses it.
+// Close waits for the device's work and closes it. Memory, streams and kernels that were
+// not freed are freed with the context, unless others in this process use it.
 func (d *Device) Close() error {
 	d.turn.Lock()
 	defer d.turn.Unlock()
@@ -109,8 +107,8 @@ func (d *Device) Close() error {
 	return err
 }
 
-// run is the device's goroutine. It never gives its thread back to others, so
-// that the thread ends with it, and no context stays behind on it.
+// run is the device's goroutine. It never unlocks its thread, so that the thread ends
+// with it, and no context stays behind on the thread.
 func (d *Device) run(ready chan<- error) {
 	defer close(d.ended)
 	runtime.LockOSThread()
@@ -157,7 +155,7 @@ func (t *Thread) begin() error {
 	return nil
 }
 
-// end returns no error of a device that is lost: Do has told it.
+// end returns no error if the device is lost, since Do has returned that error.
 func (t *Thread) end() error {
 	if t.lost == nil {
 		if err := t.Synchronize(); err != nil {
@@ -165,13 +163,13 @@ func (t *Thread) end() error {
 		}
 		return t.release()
 	}
-	// A context that faulted is torn down for all who share it, so that the
-	// device can be opened anew.
+	// A context that faulted is torn down for all who share it, so that the device can be
+	// opened again.
 	var err error
 	if reset := t.ordinal.ResetPrimaryCtx(); reset != nil {
 		err = failed("cuDevicePrimaryCtxReset", reset)
 	}
-	// That leaves the references to it as they are.
+	// Resetting the context does not drop the references to it.
 	return errors.Join(unlessLost(err), unlessLost(t.release()))
 }
 
@@ -189,8 +187,8 @@ func (t *Thread) release() error {
 	return nil
 }
 
-// fail is the error of a call on this thread, and remembers that the device is
-// lost if that is what it says. err may be nil.
+// fail returns the error of a call on this thread. If the error means that the device is
+// lost, it records that. err may be nil.
 func (t *Thread) fail(call string, err error) error {
 	if err == nil {
 		return nil
@@ -205,10 +203,10 @@ func (t *Thread) note(err error) error {
 	return err
 }
 
-// Synchronize waits until the device has done all that it was given.
+// Synchronize waits until the device has done all work it was given.
 func (t *Thread) Synchronize() error { return t.fail("cuCtxSynchronize", cu.Synchronize()) }
 
-// Memory is the device's memory in bytes: what is free, and all.
+// Memory returns the free and the total bytes of the device's memory.
 func (t *Thread) Memory() (free, total int64, err error) {
 	free, total, err = cu.MemInfo()
 	return free, total, t.fail("cuMemGetInfo", err)

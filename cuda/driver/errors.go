@@ -17,38 +17,38 @@ import (
 )
 
 var (
-	// ErrOff says that GPUs were turned off.
+	// ErrOff means that GPUs were turned off.
 	ErrOff = errors.New("GPUs are turned off by HOPMESH_CUDA=off")
-	// ErrNoDriver says that the driver's library can't be opened.
+	// ErrNoDriver means that the driver's library can't be opened.
 	ErrNoDriver = errors.New("no NVIDIA driver on this machine")
-	// ErrClosed says that a device was used after Close.
+	// ErrClosed means that a device was used after Close.
 	ErrClosed = errors.New("the GPU is closed")
-	// ErrLost says that the device's context is of no more use: all that was on
-	// the device is lost, and every further call fails.
+	// ErrLost means that the device's context is unusable: everything on the device is
+	// lost, and every further call fails.
 	ErrLost = errors.New("the GPU can't go on")
-	// ErrArgument says that a call's arguments don't fit what they are for.
+	// ErrArgument means that the arguments of a call are invalid.
 	ErrArgument = errors.New("wrong use of the GPU")
 )
 
-// lost are the codes after which a context answers nothing else any more: faults
-// of kernels, broken memory and links, and a driver that is gone.
+// lost lists the codes after which every further call on the context fails: faults of
+// kernels, broken memory and links, and a driver that is gone.
 var lost = []int{
 	C.CUDA_ERROR_DEINITIALIZED, C.CUDA_ERROR_ECC_UNCORRECTABLE, C.CUDA_ERROR_NVLINK_UNCORRECTABLE,
 	C.CUDA_ERROR_ILLEGAL_ADDRESS, C.CUDA_ERROR_LAUNCH_TIMEOUT, C.CUDA_ERROR_CONTEXT_IS_DESTROYED, C.CUDA_ERROR_ASSERT,
 	C.CUDA_ERROR_HARDWARE_STACK_ERROR, C.CUDA_ERROR_ILLEGAL_INSTRUCTION, C.CUDA_ERROR_MISALIGNED_ADDRESS,
 	C.CUDA_ERROR_INVALID_ADDRESS_SPACE, C.CUDA_ERROR_INVALID_PC, C.CUDA_ERROR_LAUNCH_FAILED,
-	721, // CUDA_ERROR_CONTAINED, which came after CUDA 12.6
+	721, // CUDA_ERROR_CONTAINED, added after CUDA 12.6
 	C.CUDA_ERROR_MPS_RPC_FAILURE, C.CUDA_ERROR_MPS_CLIENT_TERMINATED, C.CUDA_ERROR_EXTERNAL_DEVICE, C.CUDA_ERROR_UNKNOWN,
 }
 
-// An Error is what the driver returned from a call.
+// Error is an error that a call of the driver returned.
 type Error struct {
 	Call string // cuLaunchKernel
 	Code int    // CUresult
 }
 
-// Name is NVIDIA's name of the code. A driver that is newer than our table knows
-// more of them; without a driver there is the table.
+// Name returns NVIDIA's name of the code. It asks the driver, which may know more names
+// than our table, and uses the table if there is no driver.
 func (e *Error) Name() string {
 	name := C.hopmesh_cuda_name(C.int(e.Code))
 	if name == nil && C.cuGetErrorName(C.CUresult(e.Code), &name) != C.CUDA_SUCCESS || name == nil {
@@ -65,19 +65,19 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s (%d): %s", e.Call, e.Name(), e.Code, C.GoString(words))
 }
 
-// Is says that some codes are ErrLost.
+// Is makes errors.Is match ErrLost for some codes.
 func (e *Error) Is(target error) bool { return target == ErrLost && slices.Contains(lost, e.Code) }
 
-// failed is what cu returned from a call, as an Error; err is not nil.
+// failed converts an error of cu to an Error; err is not nil.
 func failed(call string, err error) error {
-	// The type of cu's errors has no name outside: it is the code.
+	// The type of cu's errors is not exported; its value is the code.
 	if v := reflect.ValueOf(err); v.CanInt() {
 		return &Error{Call: call, Code: int(v.Int())}
 	}
 	return fmt.Errorf("%s: %w", call, err)
 }
 
-// returned is as failed, for calls of our own; nil if r is success.
+// returned is like failed, for our own calls. It returns nil if r is success.
 func returned(call string, r C.CUresult) error {
 	if r == C.CUDA_SUCCESS {
 		return nil

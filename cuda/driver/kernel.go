@@ -15,8 +15,8 @@ import (
 	"gorgonia.org/cu"
 )
 
-// cu hides its handles in structures of one field. Where it lacks a call they are
-// read as what they are; this does not compile if cu changes them.
+// cu hides its handles in structures of one field. For calls that cu lacks, the field is
+// read directly; this does not compile if cu changes them.
 const (
 	handle = unsafe.Sizeof(uintptr(0))
 	_      = -(unsafe.Sizeof(cu.Function{}) ^ handle)
@@ -24,14 +24,14 @@ const (
 	_      = -(unsafe.Sizeof(cu.Event{}) ^ handle)
 )
 
-// A Module is a PTX text that the driver has compiled for its device.
+// Module is a PTX text that the driver has compiled for its device.
 type Module struct {
 	m       cu.Module
 	kernels map[string][]int
 }
 
-// Load compiles a PTX text, which may take seconds where the driver has not kept
-// the result of an earlier time.
+// Load compiles a PTX text. That may take seconds unless the driver has cached the
+// result.
 func (t *Thread) Load(text string) (*Module, error) {
 	kernels, err := ptx.Kernels(text)
 	if err != nil {
@@ -44,25 +44,25 @@ func (t *Thread) Load(text string) (*Module, error) {
 	return &Module{m, kernels}, nil
 }
 
-// Unload gives the module back, with its kernels.
+// Unload frees the module and its kernels.
 func (t *Thread) Unload(m *Module) error { return t.fail("cuModuleUnload", m.m.Unload()) }
 
-// A Kernel is a function that the device runs. It belongs to its device's thread.
+// Kernel is a function that the device runs. Only its device's thread may use it.
 type Kernel struct {
 	name  string
 	f     cu.Function
 	sizes []int
-	// Arguments lie here during a launch; pointers point at them, one each.
+	// The arguments are stored here during a launch, with one pointer to each.
 	values   []uint64
 	pointers []unsafe.Pointer
 }
 
-// widest is what cu copies of each argument, whatever its size.
+// widest is the number of bytes that cu copies of each argument, whatever its size.
 const widest = 8
 
-// Kernel finds a kernel of the module. sizes are the bytes of the arguments that
-// it will be launched with: they must be those of the PTX, since nothing else
-// compares them, and a kernel would read beside them.
+// Kernel returns a kernel of the module. sizes are the bytes of the arguments with which
+// it will be launched. They must be those of the PTX: nothing else checks them, and a
+// kernel would read out of bounds.
 func (t *Thread) Kernel(m *Module, name string, sizes ...int) (*Kernel, error) {
 	has, known := m.kernels[name]
 	switch {
@@ -84,8 +84,8 @@ func (t *Thread) Kernel(m *Module, name string, sizes ...int) (*Kernel, error) {
 	return k, nil
 }
 
-// AllowShared lets a launch of k ask for this much shared memory, which a kernel
-// must do above 48 KB.
+// AllowShared permits launches of k with this much shared memory, which is necessary
+// above 48 KB.
 func (t *Thread) AllowShared(k *Kernel, bytes int) error {
 	f := *(*C.CUfunction)(unsafe.Pointer(&k.f))
 	err := t.note(returned("cuFuncSetAttribute", C.cuFuncSetAttribute(f, C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(bytes))))
@@ -95,32 +95,32 @@ func (t *Thread) AllowShared(k *Kernel, bytes int) error {
 	return nil
 }
 
-// An Argument is a value for a kernel's parameter.
+// Argument is a value for a kernel's parameter.
 type Argument struct {
 	bits  uint64
 	bytes int
 }
 
-// Argument is where the memory is.
+// Argument returns the memory's address as an argument.
 func (m Memory) Argument() Argument { return Argument{uint64(m.at), 8} }
 
-// Int32 is an int of C.
+// Int32 returns a C int as an argument.
 func Int32(v int32) Argument { return Argument{uint64(uint32(v)), 4} }
 
-// Int64 is a long long of C.
+// Int64 returns a C long long as an argument.
 func Int64(v int64) Argument { return Argument{uint64(v), 8} }
 
-// Float32 is a float of C.
+// Float32 returns a C float as an argument.
 func Float32(v float32) Argument { return Argument{uint64(math.Float32bits(v)), 4} }
 
-// A Shape is how many run a kernel, and where.
+// Shape is the size of a launch and its stream.
 type Shape struct {
 	Grid, Block [3]int
-	Shared      int // bytes of dynamic shared memory a block
+	Shared      int // bytes of dynamic shared memory per block
 	Stream      Stream
 }
 
-// Launch gives k to the shape's stream. It allocates nothing.
+// Launch submits k to the shape's stream. It allocates nothing.
 func (t *Thread) Launch(k *Kernel, s Shape, arguments ...Argument) error {
 	if err := k.take(k.values, arguments); err != nil {
 		return err
@@ -132,7 +132,8 @@ func (t *Thread) Launch(k *Kernel, s Shape, arguments ...Argument) error {
 	return nil
 }
 
-// take sets values to the arguments, which must be of the sizes that k has.
+// take copies the arguments to values. It returns an error unless their sizes are those
+// of k.
 func (k *Kernel) take(values []uint64, arguments []Argument) error {
 	if len(arguments) != len(k.sizes) {
 		return fmt.Errorf("%w: kernel %s takes %d arguments and is given %d", ErrArgument, k.name, len(k.sizes), len(arguments))

@@ -9,24 +9,22 @@ import (
 	"gorgonia.org/cu"
 )
 
-// Memory is a stretch of the device's memory. The zero Memory is empty.
+// Memory is a range of the device's memory. The zero Memory is empty.
 type Memory struct {
 	at    cu.DevicePtr
 	bytes int
 }
 
-// Len is its length in bytes.
+// Len returns the length in bytes.
 func (m Memory) Len() int { return m.bytes }
 
-// Address is where the device has it, for kernels that are given addresses in
-// memory.
+// Address returns the device's address, for kernels that read addresses from memory.
 func (m Memory) Address() uint64 { return uint64(m.at) }
 
-// MemoryAt is what an address stands for that came of Address.
+// MemoryAt returns the memory at an address that Address returned.
 func MemoryAt(address uint64, bytes int) Memory { return Memory{cu.DevicePtr(address), bytes} }
 
-// Slice is the bytes from from up to to. Like a slice's, bounds that are not
-// within panic.
+// Slice returns the bytes in [from, to). It panics if the bounds are out of range.
 func (m Memory) Slice(from, to int) Memory {
 	if from < 0 || from > to || to > m.bytes {
 		panic(fmt.Sprintf("driver: bytes [%d:%d] of %d of a GPU's memory", from, to, m.bytes))
@@ -34,7 +32,7 @@ func (m Memory) Slice(from, to int) Memory {
 	return Memory{m.at + cu.DevicePtr(from), to - from}
 }
 
-// Alloc takes memory of the device. Whoever takes it frees it, as a whole.
+// Alloc allocates memory of the device. The caller frees it, as a whole.
 func (t *Thread) Alloc(bytes int) (Memory, error) {
 	if bytes <= 0 {
 		return Memory{}, fmt.Errorf("%w: %d bytes of memory", ErrArgument, bytes)
@@ -46,7 +44,7 @@ func (t *Thread) Alloc(bytes int) (Memory, error) {
 	return Memory{at, bytes}, nil
 }
 
-// Free gives back what Alloc took.
+// Free frees memory of Alloc.
 func (t *Thread) Free(m Memory) error { return t.fail("cuMemFree", cu.MemFree(m.at)) }
 
 // Zero fills m with zeros, in s's order.
@@ -57,7 +55,7 @@ func (t *Thread) Zero(m Memory, s Stream) error {
 	return t.fail("cuMemsetD8Async", cu.MemsetD8Async(m.at, 0, int64(m.bytes), s.s))
 }
 
-// Fill writes a word of four bytes all over m, in s's order.
+// Fill fills m with a word of four bytes, in s's order.
 func (t *Thread) Fill(m Memory, word uint32, s Stream) error {
 	if m.bytes%4 != 0 || m.at%4 != 0 {
 		return fmt.Errorf("%w: %d bytes at %#x filled by words", ErrArgument, m.bytes, uintptr(m.at))
@@ -68,9 +66,9 @@ func (t *Thread) Fill(m Memory, word uint32, s Stream) error {
 	return t.fail("cuMemsetD32Async", cu.MemsetD32Async(m.at, uint(word), int64(m.bytes/4), s.s))
 }
 
-// Send copies from pinned memory to the device in s's order. Both stay as they
-// are until s got there. Go's own memory is never copied: it can't be handed
-// over, as the collector might move or free it before the copy is done.
+// Send copies from pinned memory to the device in s's order. Neither may change until s
+// has done the copy. It does not take Go memory, which the collector might move or free
+// before the copy is done.
 func (t *Thread) Send(to Memory, from Pinned, s Stream) error {
 	if err := same(to.bytes, from.Len()); err != nil || to.bytes == 0 {
 		return err
@@ -94,7 +92,7 @@ func (t *Thread) Copy(to, from Memory, s Stream) error {
 	return t.fail("cuMemcpyDtoDAsync", cu.MemcpyDtoDAsync(to.at, from.at, int64(to.bytes), s.s))
 }
 
-// SendNow is Send that has happened when it returns.
+// SendNow is Send that has completed when it returns.
 func (t *Thread) SendNow(to Memory, from Pinned) error {
 	if err := same(to.bytes, from.Len()); err != nil || to.bytes == 0 {
 		return err
@@ -102,8 +100,7 @@ func (t *Thread) SendNow(to Memory, from Pinned) error {
 	return t.fail("cuMemcpyHtoD", cu.MemcpyHtoD(to.at, unsafe.Pointer(&from.bytes[0]), int64(to.bytes)))
 }
 
-// FetchNow is Fetch that has happened when it returns. It waits for nothing that
-// streams still have to do.
+// FetchNow is Fetch that has completed when it returns. It does not wait for streams.
 func (t *Thread) FetchNow(to Pinned, from Memory) error {
 	if err := same(to.Len(), from.bytes); err != nil || from.bytes == 0 {
 		return err

@@ -12,21 +12,20 @@ import (
 	"gorgonia.org/cu"
 )
 
-// Pinned is memory of this machine that the device reads and writes by itself. It
-// is none of Go's: the collector does not know it, and any goroutine may fill it,
-// on any thread, for a Send.
+// Pinned is host memory that the device reads and writes directly. It is not managed by
+// Go's collector, and any goroutine on any thread may fill it for a Send.
 type Pinned struct {
 	bytes []byte
 }
 
-// Len is its length in bytes.
+// Len returns the length in bytes.
 func (p Pinned) Len() int { return len(p.bytes) }
 
-// Bytes is the memory itself. It must not be used after it was freed.
+// Bytes returns the memory itself. It must not be used after it was freed.
 func (p Pinned) Bytes() []byte { return p.bytes }
 
-// Numbers is the memory as numbers; a rest of less than one is left out. A
-// Pinned that begins within a number panics.
+// Numbers returns the memory as numbers, without an incomplete last one. It panics if the
+// memory is not aligned.
 func Numbers[T uint16 | int32 | uint32 | int64 | uint64 | float32](p Pinned) []T {
 	at := unsafe.Pointer(unsafe.SliceData(p.bytes))
 	if uintptr(at)%unsafe.Alignof(T(0)) != 0 {
@@ -35,11 +34,11 @@ func Numbers[T uint16 | int32 | uint32 | int64 | uint64 | float32](p Pinned) []T
 	return unsafe.Slice((*T)(at), len(p.bytes)/int(unsafe.Sizeof(T(0))))
 }
 
-// Slice is the bytes from from up to to, as a slice's.
+// Slice returns the bytes in [from, to), as for a slice.
 func (p Pinned) Slice(from, to int) Pinned { return Pinned{p.bytes[from:to:to]} }
 
-// AllocPinned takes pinned memory. Whoever takes it frees it, as a whole. All
-// devices may use it.
+// AllocPinned allocates pinned memory, which all devices may use. The caller frees it, as
+// a whole.
 func (t *Thread) AllocPinned(bytes int) (Pinned, error) {
 	if bytes <= 0 {
 		return Pinned{}, fmt.Errorf("%w: %d bytes of pinned memory", ErrArgument, bytes)
@@ -51,11 +50,11 @@ func (t *Thread) AllocPinned(bytes int) (Pinned, error) {
 	return Pinned{unsafe.Slice((*byte)(at), bytes)}, nil
 }
 
-// HostAt is memory of this machine that is none of Go's either: of a Pinned, or mapped,
-// which the driver copies by way of memory of its own.
+// HostAt returns host memory that is not Go's: part of a Pinned, or mapped memory, which
+// the driver copies through its own buffers.
 func HostAt(at unsafe.Pointer, bytes int) Pinned { return Pinned{unsafe.Slice((*byte)(at), bytes)} }
 
-// FreePinned gives back what AllocPinned took.
+// FreePinned frees memory of AllocPinned.
 func (t *Thread) FreePinned(p Pinned) error {
 	return t.fail("cuMemFreeHost", cu.MemFreeHost(unsafe.Pointer(unsafe.SliceData(p.bytes))))
 }

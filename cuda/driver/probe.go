@@ -11,29 +11,28 @@ import (
 	"gorgonia.org/cu"
 )
 
-// Info is what a device says of itself.
+// Info describes a device.
 type Info struct {
 	Ordinal        int
 	Name           string
 	Memory         int64 // bytes
 	Major, Minor   int   // compute capability
 	Processors     int   // streaming multiprocessors
-	SharedPerBlock int   // bytes that a block can have at most, if it asks
+	SharedPerBlock int   // the maximum bytes of a block, if requested
 }
 
-// Found is what there is on this machine.
+// Found lists the devices of this machine.
 type Found struct {
-	Version int // of CUDA that the driver is for: 12040 is 12.4
+	Version int // of CUDA that the driver supports: 12040 is 12.4
 	Devices []Info
 }
 
-// CUDA is the driver's version as people write it.
+// CUDA returns the driver's version as people write it.
 func (f Found) CUDA() string { return fmt.Sprintf("%d.%d", f.Version/1000, f.Version%1000/10) }
 
-// Probe looks for devices. Nothing of the driver is touched before. The error is
-// ErrOff, ErrNoDriver, or an Error with what the driver's initialisation
-// returned; that there are no devices is none. The version is there if the driver
-// tells it, even with an error.
+// Probe looks for devices. Before it is called, the driver is not used. The error is
+// ErrOff, ErrNoDriver, or an Error of the driver's initialisation; it is not an error if
+// there are no devices. The version is set if the driver reports it, even with an error.
 func Probe() (Found, error) {
 	err := open()
 	f := Found{Version: max(cu.Version(), 0)}

@@ -16,8 +16,8 @@ import (
 	"sync"
 )
 
-// open opens the driver's library, and returns why there is none to use. Paths are
-// read here and not in C, so that the cache of go test sees them.
+// open opens the driver's library. It returns an error if there is none. Paths are read
+// here and not in C, so that the cache of go test takes them into account.
 var open = sync.OnceValue(func() error {
 	if v := os.Getenv("HOPMESH_CUDA"); v == "off" {
 		C.hopmesh_cuda_use(nil)
@@ -33,7 +33,7 @@ var open = sync.OnceValue(func() error {
 			return fmt.Errorf("%w: HOPMESH_LIBCUDA: %w", ErrNoDriver, err)
 		}
 	}
-	C.hopmesh_cuda_use(C.CString(path)) // for as long as the program runs
+	C.hopmesh_cuda_use(C.CString(path)) // in use until the program ends
 	switch C.hopmesh_cuda_open() {
 	case C.HOPMESH_CUDA_NO_LIBRARY:
 		return fmt.Errorf("%w: %s", ErrNoDriver, C.GoString(C.hopmesh_cuda_problem()))

@@ -12,27 +12,27 @@ import (
 	"gorgonia.org/cu"
 )
 
-// A Stream is work for the device that is done in its order, and in no order with
-// other streams but that of events.
+// Stream is a queue of work that the device does in order. Work of different streams is
+// ordered only by events.
 type Stream struct{ s cu.Stream }
 
-// NewStream makes a stream, which waits for no other.
+// NewStream makes a stream that does not wait for others.
 func (t *Thread) NewStream() (Stream, error) {
 	s, err := cu.MakeStream(cu.NonBlocking)
 	return Stream{s}, t.fail("cuStreamCreate", err)
 }
 
-// CloseStream gives the stream back; what it has to do is done still.
+// CloseStream closes the stream. Its pending work is still done.
 func (t *Thread) CloseStream(s Stream) error { return t.fail("cuStreamDestroy", s.s.Destroy()) }
 
-// Finish waits until the stream has done all that it was given. Faults of kernels
-// are told here, or by any call after.
+// Finish waits until the stream has done all its work. It returns faults of kernels,
+// which any later call may return as well.
 func (t *Thread) Finish(s Stream) error { return t.fail("cuStreamSynchronize", s.s.Synchronize()) }
 
-// An Event is a point in the work of a stream.
+// Event is a point in the work of a stream.
 type Event struct{ e cu.Event }
 
-// NewEvent makes an event. Only one that was made for times has a time.
+// NewEvent makes an event. If times is true, it records its time.
 func (t *Thread) NewEvent(times bool) (Event, error) {
 	flags := cu.DisableTiming
 	if times {
@@ -42,21 +42,21 @@ func (t *Thread) NewEvent(times bool) (Event, error) {
 	return Event{e}, t.fail("cuEventCreate", err)
 }
 
-// CloseEvent gives the event back.
+// CloseEvent frees the event.
 func (t *Thread) CloseEvent(e Event) error { return t.fail("cuEventDestroy", cu.DestroyEvent(&e.e)) }
 
-// Record puts e behind all that s has to do now.
+// Record places e after the present work of s.
 func (t *Thread) Record(e Event, s Stream) error { return t.fail("cuEventRecord", e.e.Record(s.s)) }
 
-// After lets s go on only after e as it was recorded last.
+// After makes s wait for the last recording of e.
 func (t *Thread) After(s Stream, e Event) error { return t.fail("cuStreamWaitEvent", s.s.Wait(e.e, 0)) }
 
 // Await waits for e.
 func (t *Thread) Await(e Event) error { return t.fail("cuEventSynchronize", e.e.Synchronize()) }
 
-// Happened says whether e has been reached; it does not wait.
+// Happened reports whether e has been reached, without waiting.
 func (t *Thread) Happened(e Event) (bool, error) {
-	// Not by cu, whose error for "not yet" is an allocation.
+	// Not by cu, whose error for "not yet" allocates.
 	code := C.cuEventQuery(*(*C.CUevent)(unsafe.Pointer(&e.e)))
 	if code == C.CUDA_ERROR_NOT_READY {
 		return false, nil
@@ -65,7 +65,8 @@ func (t *Thread) Happened(e Event) (bool, error) {
 	return err == nil, err
 }
 
-// Between is the time from one event to another, both reached and made for times.
+// Between returns the time from one event to another. Both must have been reached and
+// record times.
 func (t *Thread) Between(from, to Event) (time.Duration, error) {
 	ms, err := from.e.Elapsed(to.e)
 	return time.Duration(ms * float64(time.Millisecond)), t.fail("cuEventElapsedTime", err)

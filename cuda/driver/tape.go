@@ -10,19 +10,19 @@ import (
 
 const (
 	mostLinks  = 128 // of a tape
-	fewLinks   = 4   // of a chain: fewer are launched by themselves
+	fewLinks   = 4   // of a chain: fewer are launched one by one
 	mostChains = 32
-	mostRecent = 64 // rows of kernels that are remembered, having been seen once
-	parameters = 24 // of a kernel, mostly
+	mostRecent = 64 // sequences of kernels that are remembered after they were seen once
+	parameters = 24 // of a typical kernel
 )
 
-// A Tape is launches that a stream has yet to be given, in their order. A row of kernels
-// that is seen again becomes a chain, which the device is given at once: in each step of
-// a training the same kernels follow each other, with other counts, addresses, keys and
-// rates. One goroutine uses it.
+// Tape records launches that are to be submitted to a stream in order. A sequence of
+// kernels that is seen again becomes a chain, which is submitted at once: each training
+// step launches the same kernels, with other counts, addresses, keys and rates. One
+// goroutine uses it.
 type Tape struct {
-	// Single has all kernels launched one by one. So they are, too, once the driver has
-	// refused a chain, which it can do without.
+	// Single launches all kernels one by one. A Tape also does so after the driver has
+	// refused a chain.
 	Single bool
 
 	links     []Link
@@ -35,47 +35,46 @@ type Tape struct {
 	counts Counts
 }
 
-// kept is a chain with the kernels that it has.
+// kept is a chain with its kernels.
 type kept struct {
 	*Chain
 	kernels []*Kernel
 	sum     uint64
-	turn    uint64 // in which it was launched last
+	turn    uint64 // of its last launch
 }
 
-// Counts are of what a tape has given to its stream.
+// Counts counts what a tape has submitted to its stream.
 type Counts struct {
-	Kernels int // of which
-	Alone   int // were launched by themselves, and the others in
-	Chains  int // launches of several
+	Kernels int // launched in any way
+	Alone   int // of those, launched one by one
+	Chains  int // submitted, with the other kernels
 }
 
-// NewTape makes one.
+// NewTape makes an empty Tape.
 func NewTape() *Tape {
 	return &Tape{links: make([]Link, 0, mostLinks), arguments: make([]Argument, 0, mostLinks*parameters)}
 }
 
-// Counts is what was given since the tape was made.
+// Counts returns the counts since the tape was made.
 func (p *Tape) Counts() Counts { return p.counts }
 
-// Empty says whether there is nothing to give; Full, that it has to be given before more
-// is recorded.
+// Empty reports whether there is nothing to submit.
 func (p *Tape) Empty() bool { return len(p.links) == 0 }
 
-// Full is as Empty says.
+// Full reports whether the tape must be submitted before more is recorded.
 func (p *Tape) Full() bool { return len(p.links) == mostLinks }
 
-// Record puts a launch on the tape. It allocates nothing.
+// Record adds a launch to the tape. It allocates nothing.
 func (p *Tape) Record(k *Kernel, s Shape, arguments ...Argument) {
 	from := len(p.arguments)
 	p.arguments = append(p.arguments, arguments...)
 	p.links = append(p.links, Link{k, s, p.arguments[from:len(p.arguments):len(p.arguments)]})
 }
 
-// Forget takes all off the tape.
+// Forget empties the tape.
 func (p *Tape) Forget() { p.links, p.arguments = p.links[:0], p.arguments[:0] }
 
-// Play gives s what is on the tape, and takes it off. It allocates nothing for a row of
+// Play submits the tape to s and empties it. It allocates nothing for a sequence of
 // kernels that it has seen twice.
 func (t *Thread) Play(p *Tape, s Stream) error {
 	defer p.Forget()
@@ -93,7 +92,7 @@ func (t *Thread) Play(p *Tape, s Stream) error {
 	switch {
 	case errors.Is(err, ErrLost) || errors.Is(err, ErrArgument):
 		return err
-	case err != nil: // no memory for chains, or a driver that makes none
+	case err != nil: // no memory for chains, or no support by the driver
 		p.Single = true
 	}
 	for i := range p.links {
@@ -107,7 +106,7 @@ func (t *Thread) Play(p *Tape, s Stream) error {
 	return nil
 }
 
-// set has a chain be what is on the tape.
+// set updates a chain to the launches on the tape.
 func (t *Thread) set(p *Tape, c *kept) error {
 	for i := range p.links {
 		if err := t.SetLink(c.Chain, i, &p.links[i]); err != nil {
@@ -117,8 +116,8 @@ func (t *Thread) set(p *Tape, c *kept) error {
 	return nil
 }
 
-// chain is the one for what is on the tape, nil if there is none yet: kernels that
-// followed each other once may never do so again.
+// chain returns the chain for the kernels on the tape, or nil. It makes one only when the
+// sequence is seen again, since most sequences may occur only once.
 func (t *Thread) chain(p *Tape) (*kept, error) {
 	if len(p.links) < fewLinks || p.Single {
 		return nil, nil
@@ -139,8 +138,8 @@ func (t *Thread) chain(p *Tape) (*kept, error) {
 	return t.keep(p, sum)
 }
 
-// keep makes a chain of what is on the tape. The one that was not used for longest goes
-// if there are too many.
+// keep makes a chain of the tape. If there are too many chains, it drops the least
+// recently used.
 func (t *Thread) keep(p *Tape, sum uint64) (*kept, error) {
 	if len(p.chains) == mostChains {
 		oldest := slices.MinFunc(p.chains, func(a, b *kept) int { return int(a.turn) - int(b.turn) })
@@ -161,7 +160,7 @@ func (t *Thread) keep(p *Tape, sum uint64) (*kept, error) {
 	return c, nil
 }
 
-// sum is a number of the kernels on the tape, and never 0.
+// sum returns a hash of the kernels on the tape, which is never 0.
 func (p *Tape) sum() uint64 {
 	h := uint64(len(p.links))
 	for i := range p.links {
@@ -171,7 +170,7 @@ func (p *Tape) sum() uint64 {
 	return h | 1
 }
 
-// CloseTape gives its chains back.
+// CloseTape frees the tape's chains.
 func (t *Thread) CloseTape(p *Tape) error {
 	var err error
 	for _, c := range p.chains {

@@ -1,10 +1,10 @@
-// Package kernels holds what GPUs run, as the PTX that ships. The driver of the
-// machine it runs on makes code of it, for compute capability 8.0 and all later.
+// Package kernels embeds the GPU kernels as PTX. The driver compiles them for the actual
+// GPU, which must have compute capability 8.0 or later.
 //
-// The sources lie beside it, a family a file; `make ptx` compiles them, with clang and
-// without any CUDA toolkit. What they mean is tested on the processor, in
-// cuda/emulator. A kernel's parameters are pointers and numbers of 4 or 8 bytes; what
-// they are, and how it is launched, its file says.
+// The sources are in the same folder, one file per family. `make ptx` compiles them with
+// clang, without any CUDA toolkit. cuda/emulator tests them on the CPU. The parameters of
+// kernels are pointers and numbers of 4 or 8 bytes. Each file documents them, and how its
+// kernels are launched.
 package kernels
 
 import (
@@ -16,14 +16,14 @@ import (
 //go:embed *.ptx
 var files embed.FS
 
-// A Module is one file of kernels. Kernels' names are unique over all modules.
+// Module is one file of kernels. Kernels' names are unique over all modules.
 type Module struct{ Name, PTX string }
 
-// Modules are all there are, by name.
+// Modules returns all modules, by name.
 func Modules() []Module {
 	entries, err := files.ReadDir(".")
 	if err != nil {
-		panic(err) // what is embedded can be read
+		panic(err) // embedded files can always be read
 	}
 	var all []Module
 	for _, e := range entries {

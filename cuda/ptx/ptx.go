@@ -1,6 +1,6 @@
-// Package ptx reads of PTX, the text that a GPU's driver compiles, what a launch
-// has to know and the driver does not check: which kernels there are, and how
-// many bytes each of their parameters takes.
+// Package ptx reads from PTX, the text that a GPU's driver compiles, what a launch needs
+// and the driver does not check: the names of the kernels, and the size of each of their
+// parameters.
 package ptx
 
 import (
@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// ErrText says that a text is not PTX as far as it was read.
+// ErrText means that a text is not valid PTX.
 var ErrText = errors.New("this is no PTX")
 
-// sizes of PTX's types in bytes.
+// sizes holds the sizes of PTX's types in bytes.
 var sizes = map[string]int{
 	".b8": 1, ".u8": 1, ".s8": 1,
 	".b16": 2, ".u16": 2, ".s16": 2, ".f16": 2,
@@ -55,8 +55,8 @@ func Kernels(text string) (map[string][]int, error) {
 	}
 }
 
-// parameters reads the list in parentheses behind a kernel's name; a kernel
-// without parameters may have none.
+// parameters reads the list in parentheses after a kernel's name. A kernel without
+// parameters may have none.
 func (s *scanner) parameters() ([]int, error) {
 	before := *s
 	if s.next() != "(" {
@@ -86,8 +86,8 @@ func (s *scanner) parameters() ([]int, error) {
 	}
 }
 
-// parameter reads what stands behind .param: attributes, a type, a name, and the
-// length of an array.
+// parameter reads what follows .param: attributes, a type, a name, and the length of an
+// array.
 func (s *scanner) parameter() (int, error) {
 	bytes := 0
 	for {
@@ -97,7 +97,7 @@ func (s *scanner) parameter() (int, error) {
 			bytes = size
 		case token == ".align":
 			s.next()
-		case strings.HasPrefix(token, ".") && len(token) > 1: // .ptr, .global and the like
+		case strings.HasPrefix(token, ".") && len(token) > 1: // such as .ptr or .global
 		case identifier(token) && bytes > 0:
 			before := *s
 			if s.next() != "[" {

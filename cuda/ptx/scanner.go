@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A scanner cuts a text into words, signs and strings, without comments.
+// scanner splits a text into words, signs and strings, without comments.
 type scanner struct {
 	text string
 	line int
@@ -21,7 +21,7 @@ func (s *scanner) skip(n int) {
 	s.text = s.text[n:]
 }
 
-// next is the next token, or "" at the end.
+// next returns the next token, or "" at the end.
 func (s *scanner) next() string {
 	for s.text != "" {
 		switch {
@@ -42,7 +42,7 @@ func (s *scanner) next() string {
 	return ""
 }
 
-// until is where text is after the first end, or its length.
+// until returns the index after the first occurrence of end, or the text's length.
 func until(text, end string) int {
 	if i := strings.Index(text, end); i >= 0 {
 		return i + len(end)
@@ -50,7 +50,7 @@ func until(text, end string) int {
 	return len(text)
 }
 
-// length is that of the token at the beginning of text.
+// length returns the length of the first token of text.
 func length(text string) int {
 	if text[0] == '"' {
 		return 1 + until(text[1:], `"`)

@@ -10,39 +10,40 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A Batch is the blocks of some roots in the GPU's memory, the outermost first, as
-// sample.Batch. It keeps its memory from one use to the next, and its blocks hold until
-// then.
+// Batch is the blocks of some seed vertices in the GPU's memory, the outermost first,
+// like sample.Batch. It keeps its memory from one use to the next. Its blocks are valid
+// until the next use.
 type Batch struct {
 	Blocks []Block
-	// Vertices are those whose features are read, the sources of the first block:
+	// Vertices are the vertices whose features are read, the sources of the first block:
 	// Inputs of uint32.
 	Vertices driver.Memory
 	Inputs   int
-	// Listed are the Vertices in the processor's memory.
+	// Listed holds the Vertices in host memory.
 	Listed []uint32
-	// Summed counts the entries of the hop that is no block.
+	// Summed is the number of entries of the hop that has no block.
 	Summed int
 
 	header, vertices driver.Memory
 	pinned, listed   driver.Pinned // of the header and of Listed
-	hops             []hop         // from the roots outwards
+	hops             []hop         // from the seed vertices outwards
 }
 
-// A Block is one hop: what sample.Block has, with the same numbers in its arrays.
+// Block is one hop. It has the contents of a sample.Block, with the same numbers in its
+// arrays.
 type Block struct {
 	Rows, Cols, Entries int
 
 	Vertices driver.Memory // of the sources: Cols of uint32
 	Indptr   driver.Memory // Rows+1 of int64
 	Indices  driver.Memory // Entries of int32
-	Values   driver.Memory // Entries of float32, or empty where all are 1
+	Values   driver.Memory // Entries of float32, or empty if all are 1
 	Valued   bool
 	// The transpose: Cols+1 of int64, and Entries of int32 twice.
 	Columns, Targets, Edges driver.Memory
 }
 
-// A hop is the memory of a block, as much as there is room for.
+// hop is the memory of a block, with its capacity.
 type hop struct {
 	indptr, indices, values, columns, targets, edges driver.Memory
 }
@@ -51,7 +52,7 @@ func (h *hop) memories() []*driver.Memory {
 	return []*driver.Memory{&h.indptr, &h.indices, &h.values, &h.columns, &h.targets, &h.edges}
 }
 
-// Close gives back the batch's memory.
+// Close frees the batch's memory.
 func (b *Batch) Close(on *driver.Thread) error {
 	err := free(on, &b.header, &b.vertices)
 	for i := range b.hops {
@@ -62,7 +63,7 @@ func (b *Batch) Close(on *driver.Thread) error {
 	return err
 }
 
-// Host is a block's arrays in the processor's memory, for what runs there.
+// Host returns a copy of the block in host memory.
 func (b *Block) Host(on *driver.Thread) (sample.Block, error) {
 	f := fetching{on: on}
 	block := sample.Block{CSR: tensor.CSR{Rows: b.Rows, Cols: b.Cols}}
@@ -79,7 +80,7 @@ func (b *Block) Host(on *driver.Thread) (sample.Block, error) {
 	return block, f.err
 }
 
-// fetching remembers the first error.
+// fetching records the first error.
 type fetching struct {
 	on  *driver.Thread
 	err error
@@ -100,7 +101,7 @@ func fetched[T uint32 | int32 | int64 | float32](f *fetching, m driver.Memory) [
 	return numbers
 }
 
-// free gives memories back that are not empty.
+// free frees memories that are not empty.
 func free(on *driver.Thread, memories ...*driver.Memory) error {
 	var err error
 	for _, m := range memories {
@@ -121,7 +122,7 @@ func freePinned(on *driver.Thread, p *driver.Pinned) error {
 	return err
 }
 
-// reservePinned makes p at least this long; what it held is lost where it grows.
+// reservePinned makes p at least this long. If it grows, its content is lost.
 func reservePinned(on *driver.Thread, p *driver.Pinned, bytes int) error {
 	if p.Len() >= bytes {
 		return nil
@@ -137,7 +138,7 @@ func reservePinned(on *driver.Thread, p *driver.Pinned, bytes int) error {
 	return nil
 }
 
-// reserve makes m at least this long; what it held is lost where it grows.
+// reserve makes m at least this long. If it grows, its content is lost.
 func reserve(on *driver.Thread, m *driver.Memory, bytes int) error {
 	if m.Len() >= bytes {
 		return nil

@@ -1,13 +1,13 @@
 //go:build cuda
 
-// Package sample turns roots into blocks on a GPU: the same as engine/sample's, array
-// by array, from a graph that lies in the GPU's memory whole.
+// Package sample samples blocks for seed vertices on a GPU, from a graph that lies in the
+// GPU's memory as a whole. The blocks equal those of engine/sample, array by array.
 //
-// Within a batch the processor waits for nothing: how much there is of what stands in
-// the GPU's memory, and kernels are launched for as much as there is room for. At the
-// end the counts come back; if a hop did not fit, nothing of it was written, its room
-// is made larger, and the batch is drawn anew.
+// Within a batch the CPU waits for nothing: the actual counts stay in the GPU's memory,
+// and kernels are launched for the capacity of the arrays. At the end the counts are
+// read. If a hop did not fit, nothing of it was written; its capacity is increased, and
+// the batch is sampled again.
 //
-// It knows no tensor. One goroutine at a time uses a sampler, on a thread of the device
-// (driver.Thread).
+// The package does not know tensors. One goroutine at a time uses a sampler, on a thread
+// of the device (driver.Thread).
 package sample

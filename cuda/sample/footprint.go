@@ -4,8 +4,8 @@ package sample
 
 import "github.com/hopmesh/hopmesh/engine/sample"
 
-// Footprint is what New and Sample take of the GPU's memory for batches of so many roots
-// with so many entries in their blocks, from the roots outwards.
+// Footprint returns the GPU memory that New and Sample use for batches of that many seed
+// vertices, with that many entries in their blocks, from the seed vertices outwards.
 func Footprint(t *sample.Topology, o Options, roots int, entries []int) sample.Footprint {
 	s := &Sampler{o: o, entries: make([]int, o.hops())}
 	s.graph.vertices, s.graph.edges = t.Vertices(), t.Edges()
@@ -27,7 +27,7 @@ func Footprint(t *sample.Topology, o Options, roots int, entries []int) sample.F
 	return f
 }
 
-// sizes is what the topology takes at most, in this form.
+// sizes returns the maximum sizes of the topology's arrays in this form.
 func (g *resident) sizes(form sample.Form) []int {
 	n := g.vertices
 	sizes := []int{8*n + 16, 4*int(g.edges) + 4}

@@ -9,22 +9,22 @@ import (
 	"github.com/hopmesh/hopmesh/engine/keyed"
 )
 
-// A layout is that of a batch's header: what the kernels are told, and what they say,
-// in words of 8 bytes:
+// layout is the layout of a batch's header, the input and output of the kernels, in words
+// of 8 bytes:
 //
-//	0: the first root that occurs twice, or MaxInt32
-//	1: the number of roots
-//	2+4h..5+4h: of hop h the entries that it has, those that are held (all, or none),
-//	            the sources that are new, and the vertices after it; of a hop that is
-//	            no block the first alone
-//	then the key of each hop, and the roots, of 4 bytes
+//	0: the first seed vertex that occurs twice, or MaxInt32
+//	1: the number of seed vertices
+//	2+4h..5+4h: for hop h its entries, those that are stored (all or none), its new
+//	            sources, and the vertices after it; for a hop without a block only
+//	            the first
+//	then the key of each hop, and the seed vertices, of 4 bytes each
 //
 // So the arguments of kernels are the same in all batches.
 type layout struct{ hops, keys int }
 
 const perHop = 4
 
-// told counts the words that kernels fill.
+// told returns the number of words that kernels fill.
 func (l layout) told() int { return 2 + perHop*l.keys }
 
 func (l layout) keyWord(hop int) int { return l.told() + hop }
@@ -35,7 +35,7 @@ func heldWord(hop int) int     { return wantedWord(hop) + 1 }
 func newWord(hop int) int      { return wantedWord(hop) + 2 }
 func verticesWord(hop int) int { return 1 + perHop*hop } // before the hop
 
-// fill writes what kernels are told, key being that of the step.
+// fill writes the input of the kernels; key is that of the step.
 func (l layout) fill(pinned driver.Pinned, key keyed.Key, roots []uint32) {
 	counts := driver.Numbers[int64](pinned.Slice(0, 8*l.told()))
 	clear(counts)
@@ -47,7 +47,7 @@ func (l layout) fill(pinned driver.Pinned, key keyed.Key, roots []uint32) {
 	copy(driver.Numbers[uint32](pinned.Slice(l.roots(), pinned.Len())), roots)
 }
 
-// Counts are what kernels said.
+// counts is the output of the kernels.
 type counts []int64
 
 func (c counts) again() int64         { return c[0] }

@@ -9,8 +9,8 @@ import (
 	"github.com/hopmesh/hopmesh/cuda/kernels"
 )
 
-// programs are the kernels that sampling takes. What they do, and how they are
-// launched, their sources say.
+// programs holds the kernels that sampling uses. Their sources document them and how they
+// are launched.
 type programs struct {
 	scanSums, scanApply                                                            *driver.Kernel
 	drawCounts, drawSources, drawMean, drawMeanBF16                                *driver.Kernel
@@ -20,7 +20,7 @@ type programs struct {
 	modules []*driver.Module
 }
 
-// A listed is a kernel of a module with the sizes of its parameters.
+// listed is a kernel of a module with the sizes of its parameters.
 type listed struct {
 	to    **driver.Kernel
 	name  string

@@ -10,19 +10,18 @@ import (
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
-// ofBlock is how many threads a block of all kernels here has.
+// ofBlock is the number of threads per block of all kernels here.
 const ofBlock = 256
 
-// The blocks that n take: as threads, as warps, as numbers that are summed up, and as
-// entries that are sorted.
+// The number of blocks for n threads, warps, numbers to sum up, or entries to sort.
 func threads(n int) int { return (n + ofBlock - 1) / ofBlock }
 func warps(n int) int   { return (n + 7) / 8 }
 func tiles(n int) int   { return n/1024 + 1 }
 func sorting(n int) int { return (n + 2047) / 2048 }
 
-// A queue is launches of a batch, one after another, until one fails. What they are
-// given depends on how much there is room for, and not on how much there is, so that
-// all of them are one chain, in which little changes from batch to batch.
+// queue records the launches of a batch, until one fails. Their shapes depend on
+// capacities and not on actual counts, so all of them form one chain that changes little
+// from batch to batch.
 type queue struct {
 	on     *driver.Thread
 	stream driver.Stream
@@ -47,7 +46,7 @@ func (q *queue) play() {
 	q.tape.Forget()
 }
 
-// batch does all of a batch and waits for its end.
+// batch runs all launches of a batch and waits for their end.
 func (s *Sampler) batch(on *driver.Thread, b *Batch) error {
 	q := &queue{on: on, stream: s.stream, tape: s.tape}
 	hops := len(s.entries)
@@ -77,12 +76,12 @@ func (s *Sampler) batch(on *driver.Thread, b *Batch) error {
 	return on.Finish(s.stream)
 }
 
-// word is where a word of the header is.
+// word returns the address of a word of the header.
 func (b *Batch) word(i int) driver.Argument { return b.header.Slice(8*i, 8*i+8).Argument() }
 
 var null = driver.Memory{}.Argument()
 
-// draw makes a hop's rows, with their sources by ids.
+// draw samples a hop's rows, with the ids of their sources.
 func (s *Sampler) draw(q *queue, b *Batch, h int) {
 	m, g := &b.hops[h], &s.graph
 	targets, room := b.word(verticesWord(h)), s.room(h)
@@ -99,7 +98,7 @@ func (s *Sampler) draw(q *queue, b *Batch, h int) {
 		g.indptr.Argument(), g.indices.Argument(), g.weights.Argument(), g.loops.Argument(), g.inverse.Argument(), fanout, b.word(s.layout().keyWord(h)))
 }
 
-// count says how many entries the hop has that is no block.
+// count counts the entries of the hop that has no block.
 func (s *Sampler) count(q *queue, b *Batch) {
 	h, g := len(s.entries), &s.graph
 	targets, room := b.word(verticesWord(h)), s.room(h)
@@ -108,7 +107,7 @@ func (s *Sampler) count(q *queue, b *Batch) {
 	q.launch(s.scanApply, tiles(room), s.ranks.Argument(), s.partial.Argument(), targets, null, driver.Int64(math.MaxInt64), b.word(wantedWord(h)))
 }
 
-// number gives sources their numbers, and appends those that are new to the vertices.
+// number assigns numbers to the sources, and appends new ones to the vertices.
 func (s *Sampler) number(q *queue, b *Batch, h int) {
 	n, sources, vertices := s.entries[h], b.hops[h].indices.Argument(), b.vertices.Argument()
 	targets, entries := b.word(verticesWord(h)), b.word(heldWord(h))
@@ -120,8 +119,8 @@ func (s *Sampler) number(q *queue, b *Batch, h int) {
 	q.launch(s.numberSources, threads(n), sources, table, entries)
 }
 
-// transpose sorts a hop's entries by their columns, by 8 bits of them at a time. The
-// last time they come to where they stay.
+// transpose sorts a hop's entries by column, by 8 bits at a time. The last pass writes
+// them to their final place.
 func (s *Sampler) transpose(q *queue, b *Batch, h int) {
 	m, n, sources := &b.hops[h], s.entries[h], s.room(h+1)
 	columns, entries := m.indices.Argument(), b.word(heldWord(h))

@@ -9,20 +9,20 @@ import (
 	"github.com/hopmesh/hopmesh/cuda/driver"
 )
 
-// Rows are a matrix in the GPU's memory.
+// Rows is a matrix in the GPU's memory.
 type Rows struct {
 	At     driver.Memory
 	Stride int // in elements
 	Cols   int
-	BF16   bool // else float32
+	BF16   bool // otherwise float32
 }
 
 var errRows = errors.New("rows that are not what Mean takes")
 
-// Mean sets row t of y to the mean over what the outermost hop draws for vertex t of
-// b's, or, without mean, to the sum with the form's values. x has the features of all
-// vertices, by their ids; y is of float32 and has a row for each of b's Inputs. It is
-// done in the sampler's stream, behind what was there, and waits for nothing.
+// Mean sets row t of y to the mean over the neighbours that the outermost hop samples for
+// vertex t of b's, or, if mean is false, to the sum weighted by the form's values. x has
+// the features of all vertices, by id. y is float32 and has a row for each of b's Inputs.
+// Mean runs in the sampler's stream and does not wait.
 func (s *Sampler) Mean(on *driver.Thread, b *Batch, y, x Rows, mean bool) error {
 	size, kernel := 4, s.drawMean
 	if x.BF16 {
@@ -51,7 +51,7 @@ func (s *Sampler) Mean(on *driver.Thread, b *Batch, y, x Rows, mean bool) error 
 		driver.Int32(int32(s.o.Fanouts[hop])), b.word(s.layout().keyWord(hop)), x.At.Argument(), driver.Int64(int64(x.Stride)), whole, valued)
 }
 
-// holds says whether n rows, of elements of this size, are there.
+// holds reports whether the matrix has n rows of elements of this size.
 func (r Rows) holds(n, size int) bool {
 	return n == 0 || r.Cols >= 0 && r.Stride >= r.Cols && ((n-1)*r.Stride+r.Cols)*size <= r.At.Len()
 }

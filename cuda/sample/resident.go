@@ -10,8 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
-// A resident is a topology in the GPU's memory. Memory that a form does not need is
-// empty.
+// resident is a topology in the GPU's memory. Memory that a form does not need is empty.
 type resident struct {
 	vertices int
 	edges    int64
@@ -24,14 +23,14 @@ var (
 	errRoom    = errors.New("the graph is not in the GPU's memory: sample on the processor")
 )
 
-// mostVertices is how many a table of their numbers has room for, whose places are
-// numbered in 32 bits.
+// mostVertices is the maximum number of vertices for which the table of their numbers,
+// which has 32-bit indices, has room.
 const mostVertices = 1 << 30
 
-// stagedBytes is how much goes to the GPU at a time.
+// stagedBytes is how many bytes are copied to the GPU at a time.
 const stagedBytes = 4 << 20
 
-// send copies a topology, with what the form needs of it.
+// send copies a topology, with the arrays that the form needs.
 func (g *resident) send(on *driver.Thread, t *sample.Topology, form sample.Form) error {
 	g.vertices, g.edges = t.Vertices(), t.Edges()
 	if g.vertices > mostVertices {
@@ -106,18 +105,18 @@ func (g *resident) memories() []*driver.Memory {
 	return []*driver.Memory{&g.indptr, &g.indices, &g.weights, &g.loops, &g.inverse}
 }
 
-// A sending fills memory of the GPU from its beginning, by way of staging.
+// sending fills memory of the GPU from its beginning, through staging.
 type sending[T int32 | int64 | uint64 | float32] struct {
 	on      *driver.Thread
 	to      driver.Memory
 	staging driver.Pinned
-	numbers []T // of staging
-	size    int // of a number
-	sent    int // bytes
-	held    int // numbers
+	numbers []T // the staging memory
+	size    int // bytes of a number
+	sent    int // bytes sent
+	held    int // numbers in staging
 }
 
-// begin takes memory for n numbers and something more, so that it is never empty.
+// begin allocates memory for n numbers and a little more, so that it is never empty.
 func begin[T int32 | int64 | uint64 | float32](on *driver.Thread, to *driver.Memory, staging driver.Pinned, n int64) (*sending[T], error) {
 	numbers := driver.Numbers[T](staging)
 	s := &sending[T]{on: on, staging: staging, numbers: numbers, size: staging.Len() / len(numbers)}

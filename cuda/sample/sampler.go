@@ -14,15 +14,15 @@ import (
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
-// Options say what a sampler draws.
+// Options configures a sampler.
 type Options struct {
-	sample.Options // but Far
-	// Fused draws the outermost hop where its rows are summed up (Mean): batches have
-	// no block of it.
+	sample.Options // without Far
+	// Fused samples the outermost hop only while its rows are summed up (Mean), so that
+	// batches have no block of it.
 	Fused bool
 }
 
-// hops counts those that are blocks.
+// hops returns the number of hops with blocks.
 func (o *Options) hops() int {
 	if o.Fused {
 		return len(o.Fanouts) - 1
@@ -30,7 +30,7 @@ func (o *Options) hops() int {
 	return len(o.Fanouts)
 }
 
-// A Sampler draws neighbours on a GPU. Its memory is the device's; one thread of the
+// Sampler samples neighbours on a GPU. Its memory is on the device, and one thread of the
 // device uses it.
 type Sampler struct {
 	o      Options
@@ -39,13 +39,13 @@ type Sampler struct {
 	tape   *driver.Tape
 	programs
 
-	// How many roots, and entries of each hop from the roots outwards, there is room
-	// for.
+	// The capacity for seed vertices, and for the entries of each hop from the seed
+	// vertices outwards.
 	roots   int
 	entries []int
 
-	// What one batch after another uses: the table of numbers, the entries' ranks,
-	// tiles' sums, entries half sorted, and counts of digits with their number.
+	// Temporary memory of each batch: the table of numbers, the entries' ranks, the sums
+	// of tiles, partially sorted entries, and digit counts.
 	table, ranks, partial, order, digits driver.Memory
 }
 
@@ -55,8 +55,8 @@ var (
 	errFused   = fmt.Errorf("a hop without a block takes a fan-out of at most %d", sample.MostSummed)
 )
 
-// New copies a topology to the device and makes a sampler that draws from it. The
-// topology must be whole; it is not used afterwards, nor are the options' Far.
+// New copies a topology to the device and makes a sampler for it. The topology must be
+// complete. The sampler does not keep it, or the options' Far.
 func New(on *driver.Thread, t *sample.Topology, o Options) (*Sampler, error) {
 	for _, k := range o.Fanouts {
 		if k < 0 || k > math.MaxInt32 {
@@ -84,7 +84,7 @@ func New(on *driver.Thread, t *sample.Topology, o Options) (*Sampler, error) {
 	return s, nil
 }
 
-// Close gives back what New and Sample took. Batches have memory of their own.
+// Close frees what New and Sample allocated, except the batches' own memory.
 func (s *Sampler) Close(on *driver.Thread) error {
 	return errors.Join(on.Finish(s.stream), s.release(on), on.CloseStream(s.stream))
 }
@@ -99,18 +99,18 @@ func (s *Sampler) release(on *driver.Thread) error {
 
 func (s *Sampler) layout() layout { return layout{len(s.entries), len(s.o.Fanouts)} }
 
-// Counts is of what the sampler has handed to its GPU.
+// Counts returns what the sampler has submitted to its GPU.
 func (s *Sampler) Counts() driver.Counts { return s.tape.Counts() }
 
-// Fused says whether the outermost hop is no block.
+// Fused reports whether the outermost hop has no block.
 func (s *Sampler) Fused() bool { return s.o.Fused }
 
-// Stream is where the sampler's work is done. What Sample drew is there when it
-// returns; what Mean sums up is in this stream's order.
+// Stream returns the stream of the sampler's work. What Sample wrote is complete when it
+// returns. Mean writes in this stream's order.
 func (s *Sampler) Stream() driver.Stream { return s.stream }
 
-// Sample draws the blocks of roots, which are distinct, as sample.Sampler does. Nobody
-// may be using b's blocks.
+// Sample samples the blocks of distinct seed vertices, as sample.Sampler does. Nobody may
+// be using b's blocks.
 func (s *Sampler) Sample(on *driver.Thread, b *Batch, epoch, step uint64, roots []uint32) error {
 	b.Blocks = b.Blocks[:0]
 	for _, v := range roots {
@@ -142,8 +142,8 @@ func (s *Sampler) Sample(on *driver.Thread, b *Batch, epoch, step uint64, roots 
 	}
 }
 
-// plan makes room for roots, and, where there is none yet, for as many entries as
-// vertices have that are like all: counts say later if there are more.
+// plan makes room for seed vertices. If there is no capacity for entries yet, it
+// estimates one from the average vertex; the counts show later if that was too small.
 func (s *Sampler) plan(roots int) {
 	if roots <= s.roots {
 		return
@@ -161,7 +161,7 @@ func (s *Sampler) plan(roots int) {
 	}
 }
 
-// room is how many vertices there may be before this hop.
+// room returns the maximum number of vertices before this hop.
 func (s *Sampler) room(hop int) int {
 	n := s.roots
 	for _, entries := range s.entries[:hop] {
@@ -170,8 +170,8 @@ func (s *Sampler) room(hop int) int {
 	return min(n, max(s.roots, s.graph.vertices))
 }
 
-// grow makes room where a hop did not fit. Of hops behind it the counts say less than
-// there will be.
+// grow increases the capacity of a hop that did not fit. The counts of later hops are
+// then too low.
 func (s *Sampler) grow(said counts) (grown bool, err error) {
 	for h := range s.entries {
 		wanted := said.wanted(h)
@@ -186,25 +186,24 @@ func (s *Sampler) grow(said counts) (grown bool, err error) {
 	return false, nil
 }
 
-// most is how many entries a hop may have: with the targets, they are numbered in 32
-// bits.
+// most returns the maximum number of entries of a hop: with the targets, they have 32-bit
+// numbers.
 func (s *Sampler) most() int { return math.MaxInt32 - s.graph.vertices }
 
 func (s *Sampler) padded(entries int) int { return min(padded(entries), s.most()) }
 
-// padded is n or somewhat more, so that few sizes occur: the next eighth of a power of
-// two.
+// padded rounds n up to the next eighth of a power of two, so that few sizes occur.
 func padded(n int) int {
 	step := max(256, 1<<bits.Len(uint(n))>>4)
 	return (n + step - 1) / step * step
 }
 
-// reserve makes room in b, and for work.
+// reserve allocates the memory of b and the temporary memory.
 func (s *Sampler) reserve(on *driver.Thread, b *Batch) error {
 	for len(b.hops) < len(s.entries) {
 		b.hops = append(b.hops, hop{})
 	}
-	if err := on.Finish(s.stream); err != nil { // of what grows nothing is used any more
+	if err := on.Finish(s.stream); err != nil { // memory that grows must not be in use
 		return err
 	}
 	header := s.layout().roots() + 4*s.roots
@@ -222,10 +221,11 @@ func (s *Sampler) reserve(on *driver.Thread, b *Batch) error {
 	return err
 }
 
-// vertexBytes is what a batch's vertices take.
+// vertexBytes returns the size of a batch's vertices.
 func (s *Sampler) vertexBytes() int { return 4*s.room(len(s.entries)) + 4 }
 
-// hopBytes is what a hop takes, in the order of its memories; nothing is 0.
+// hopBytes returns the sizes of a hop's memories, in their order; 0 for those that it
+// does not need.
 func (s *Sampler) hopBytes(h int) (sizes [6]int) {
 	n, targets, sources := s.entries[h], s.room(h), s.room(h+1)
 	sizes = [6]int{8*targets + 8, 4 * n, 0, 8*sources + 8, 4 * n, 4 * n}
@@ -235,7 +235,8 @@ func (s *Sampler) hopBytes(h int) (sizes [6]int) {
 	return sizes
 }
 
-// workBytes is what one batch after another uses: table, ranks, partial, order, digits.
+// workBytes returns the sizes of the temporary memory: table, ranks, partial, order,
+// digits.
 func (s *Sampler) workBytes() [5]int {
 	most := s.room(len(s.entries))
 	for _, n := range s.entries {
@@ -245,10 +246,10 @@ func (s *Sampler) workBytes() [5]int {
 	return [5]int{8 * s.places(), 8*most + 8, 8 * tiles(max(most, counts)), 4 * most, 8*counts + 16}
 }
 
-// places is how many the table has: at most half of them are taken.
+// places returns the size of the table, of which at most half is occupied.
 func (s *Sampler) places() int { return 1 << bits.Len(uint(2*s.room(len(s.entries))-1)) }
 
-// list brings the batch's vertices to the processor.
+// list copies the batch's vertices to host memory.
 func (s *Sampler) list(on *driver.Thread, b *Batch) error {
 	err := reservePinned(on, &b.listed, s.vertexBytes())
 	if err == nil {
@@ -264,7 +265,7 @@ func (s *Sampler) list(on *driver.Thread, b *Batch) error {
 	return nil
 }
 
-// blocks says where the batch's blocks are.
+// blocks sets the batch's blocks.
 func (s *Sampler) blocks(b *Batch, said counts) {
 	hops := len(s.entries)
 	b.Inputs, b.Summed = said.vertices(hops), 0

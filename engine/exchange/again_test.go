@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 )
 
 // A doubting node asks each question twice more, as over connections that break: once
@@ -17,7 +17,7 @@ type doubting struct {
 	beside *sync.WaitGroup
 }
 
-func (d doubting) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
+func (d doubting) Ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
 	again := q
 	again.Tally, again.Body = nil, append([]byte(nil), q.Body...)
 	d.beside.Go(func() {

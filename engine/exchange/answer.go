@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// A question without a body asks for all that is offered under a tag. Else its body is
-// which bytes of each row are wanted, beside the head: the first and the end, 8 bytes
-// each, the least significant first.
+// A question without a body asks for all that is offered under a tag. Otherwise its
+// body selects the bytes of each row, after the head: the first and the end, 8 bytes
+// each, little-endian.
 const columnsSize = 16
 
 func putColumns(to []byte, first, end int) {
@@ -18,10 +18,10 @@ func putColumns(to []byte, first, end int) {
 	binary.LittleEndian.PutUint64(to[8:], uint64(end))
 }
 
-// answer implements strategy.Handler.
-func (x *Exchange) answer(ctx context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+// answer implements peer.Handler.
+func (x *Exchange) answer(ctx context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
 	if len(q.Body) != 0 && len(q.Body) != columnsSize {
-		return fmt.Errorf("%w: %d bytes are not a question for columns", strategy.ErrRefused, len(q.Body))
+		return fmt.Errorf("%w: %d bytes are not a question for columns", peer.ErrRefused, len(q.Body))
 	}
 	o, err := x.await(ctx, tagOf(q))
 	if err != nil {
@@ -42,18 +42,18 @@ func (x *Exchange) answer(ctx context.Context, _ int, q strategy.Query, reply fu
 	return err
 }
 
-// cut is the parts of an offer that a question asks for, in a slice that is used again.
-// The caller holds the lock.
-func (x *Exchange) cut(o *offer, q strategy.Query) (*[][]byte, error) {
+// cut returns the parts of an offer that a question asks for, in a slice that is
+// reused. The caller holds the lock.
+func (x *Exchange) cut(o *offer, q peer.Query) (*[][]byte, error) {
 	first, end, whole := uint64(0), uint64(0), len(q.Body) == 0
 	if !whole {
 		first, end = binary.LittleEndian.Uint64(q.Body), binary.LittleEndian.Uint64(q.Body[8:])
 	}
 	if first > end {
-		return nil, fmt.Errorf("%w: columns from byte %d to %d are none", strategy.ErrRefused, first, end)
+		return nil, fmt.Errorf("%w: columns from byte %d to %d are none", peer.ErrRefused, first, end)
 	}
 	if o.withdrawn && (whole || first < end) {
-		return nil, fmt.Errorf("%w: what was offered for %s is withdrawn", strategy.ErrRefused, o.tag)
+		return nil, fmt.Errorf("%w: what was offered for %s is withdrawn", peer.ErrRefused, o.tag)
 	}
 	var parts *[][]byte
 	if n := len(x.slips); n > 0 {
@@ -65,7 +65,7 @@ func (x *Exchange) cut(o *offer, q strategy.Query) (*[][]byte, error) {
 	bytes := len(o.head)
 	for _, row := range o.rows {
 		if !whole && end > uint64(len(row)) {
-			return nil, fmt.Errorf("%w: columns up to byte %d are asked for, of rows of %d", strategy.ErrRefused, end, len(row))
+			return nil, fmt.Errorf("%w: columns up to byte %d are asked for, of rows of %d", peer.ErrRefused, end, len(row))
 		}
 		if !whole {
 			row = row[first:end]
@@ -74,7 +74,7 @@ func (x *Exchange) cut(o *offer, q strategy.Query) (*[][]byte, error) {
 		bytes += len(row)
 	}
 	if bytes > q.Limit {
-		return nil, fmt.Errorf("%w: %d bytes are asked for at most, and %d are offered for %s", strategy.ErrRefused, q.Limit, bytes, o.tag)
+		return nil, fmt.Errorf("%w: %d bytes are asked for at most, and %d are offered for %s", peer.ErrRefused, q.Limit, bytes, o.tag)
 	}
 	return parts, nil
 }

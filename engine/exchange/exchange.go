@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// A Tag names an offer of a node. Epoch counts from 1, Step from 0. Lane tells apart
-// what a step offers: its users agree on numbers (see the lanes below), Index is theirs.
+// A Tag names an offer of a node. Epoch counts from 1, Step from 0. Lane separates the
+// offers of a step: its users agree on numbers (see the lanes below). Index is up to
+// them.
 type Tag struct {
 	Epoch, Step uint32
 	Lane        uint8
@@ -18,10 +19,10 @@ type Tag struct {
 
 // The lanes.
 const (
-	LaneReduce   uint8 = iota // Reduce: what each node has made
-	LaneSum                   // Reduce: what each node has added up
+	LaneReduce   uint8 = iota // Reduce: each node's rows
+	LaneSum                   // Reduce: the sums of shares
 	LaneMessages              // Gather
-	LaneModel                 // leap: models between slots; Index is the slot, and which of a sweep
+	LaneModel                 // leap: models between slots; Index is the slot, and the model of a sweep
 	LanePartial               // p3: partial sums of the first layer
 	LaneError                 // p3: their errors
 	LaneBlock                 // p3: first blocks
@@ -39,7 +40,7 @@ func (t Tag) part() uint32 {
 	return uint32(t.Lane)<<indexBits | t.Index
 }
 
-func tagOf(q strategy.Query) Tag {
+func tagOf(q peer.Query) Tag {
 	return Tag{Epoch: q.Epoch, Step: q.Step, Lane: uint8(q.Part >> indexBits), Index: q.Part & (1<<indexBits - 1)}
 }
 
@@ -47,39 +48,38 @@ func (t Tag) String() string {
 	return fmt.Sprintf("epoch %d, step %d, lane %d, index %d", t.Epoch, t.Step, t.Lane, t.Index)
 }
 
-// An Exchange is one node's offers, and its way to those of the others. Any number of
-// goroutines may offer and take; one at a time may call Reduce, and one Gather.
+// An Exchange is one node's offers, and its access to those of the others. Any number
+// of goroutines may offer and take; one at a time may call Reduce, and one Gather.
 type Exchange struct {
-	peers strategy.Peers
-	work  strategy.Work
+	peers peer.Peers
+	work  peer.Work
 
 	mu    sync.Mutex
 	lanes map[uint8]*lane
 	idle  []*waiter
-	slips []*[][]byte // which parts an answer has, for use again
+	slips []*[][]byte // the parts of answers, for reuse
 
 	sums     summing
 	messages [2]round // of the latest Gather and of that before
 	gathers  int
 }
 
-// New registers the service. Before peers.Open only.
-func New(peers strategy.Peers, work strategy.Work) *Exchange {
+// New registers the service, before peers.Open.
+func New(peers peer.Peers, work peer.Work) *Exchange {
 	x := &Exchange{peers: peers, work: work, lanes: map[uint8]*lane{}}
 	x.sums.init(x)
 	for i := range x.messages {
 		x.messages[i].init(x)
 	}
-	peers.Answer(strategy.Offers, x.answer)
+	peers.Answer(peer.Offers, x.answer)
 	return x
 }
 
-// Offer lets all others take parts, joined, under a tag: now, or when they ask, as
-// often as they do. The parts must stay as they are until Withdraw, or until the
-// Exchange is used for a step that all nodes begin only after having taken them; an
-// offer under a tag whose Epoch and Step are those of two steps before or older may be
-// forgotten. What counts are the steps for which something was offered in that lane, so
-// that lanes may run ahead of each other.
+// Offer offers parts, joined, to all others under a tag: now, or when they ask, as
+// often as they do. The parts must not change until Withdraw, or until the Exchange is
+// used for a step that all nodes begin only after having taken them. An offer may be
+// dropped when its Epoch and Step are those of two steps before or older. Only steps
+// with an offer in that lane count, so lanes may run ahead of each other.
 func (x *Exchange) Offer(t Tag, parts ...[]byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -88,8 +88,8 @@ func (x *Exchange) Offer(t Tag, parts ...[]byte) {
 	x.publish(t, o)
 }
 
-// Withdraw ends an offer, and returns when nobody reads its parts any more. Who asks
-// later is refused.
+// Withdraw ends an offer, and returns when nobody reads its parts any more. Later
+// questions for it are refused.
 func (x *Exchange) Withdraw(ctx context.Context, t Tag) error {
 	quiet := x.withdraw(t)
 	if quiet == nil {
@@ -103,9 +103,10 @@ func (x *Exchange) Withdraw(ctx context.Context, t Tag) error {
 	}
 }
 
-// Take fills to with exactly what a node offers under a tag, waiting until it does.
-func (x *Exchange) Take(ctx context.Context, node int, k strategy.Kind, t Tag, to []byte, tally *strategy.Tally) error {
-	q := strategy.Query{Service: strategy.Offers, Kind: k, Epoch: t.Epoch, Step: t.Step, Part: t.part(), Limit: len(to), Tally: tally}
+// Take fills to with exactly the bytes that a node offers under a tag, waiting until it
+// does.
+func (x *Exchange) Take(ctx context.Context, node int, k peer.Kind, t Tag, to []byte, tally *peer.Tally) error {
+	q := peer.Query{Service: peer.Offers, Kind: k, Epoch: t.Epoch, Step: t.Step, Part: t.part(), Limit: len(to), Tally: tally}
 	answer, err := x.peers.Ask(ctx, node, q, to)
 	if err != nil {
 		return fmt.Errorf("take the offer of %s: %w", t, err)

@@ -7,16 +7,16 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 func TestTakeWaitsForAnOffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, all := mesh(2)
-		var tally strategy.Tally
+		var tally peer.Tally
 		tag := Tag{Epoch: 3, Step: 70000, Lane: LaneModel, Index: 1<<24 - 1}
 		got, done := make([]byte, 5), make(chan error)
-		go func() { done <- all[1].Take(t.Context(), 0, strategy.Model, tag, got, &tally) }()
+		go func() { done <- all[1].Take(t.Context(), 0, peer.Model, tag, got, &tally) }()
 		synctest.Wait()
 		// Neither is another index, nor another lane, nor another step what it waits for.
 		for _, other := range []Tag{{3, 70000, LaneModel, 0}, {3, 70000, LaneHalo, 1<<24 - 1}, {2, 70000, LaneModel, 1<<24 - 1}} {
@@ -34,11 +34,11 @@ func TestTakeWaitsForAnOffer(t *testing.T) {
 			t.Errorf("took %q", got)
 		}
 		counts := tally.Read()
-		if want := uint64(strategy.QueryFraming + strategy.AnswerFraming + 5); counts.Bytes[strategy.Model] != want || counts.Requests[strategy.Model] != 1 {
+		if want := uint64(peer.QueryFraming + peer.AnswerFraming + 5); counts.Bytes[peer.Model] != want || counts.Requests[peer.Model] != 1 {
 			t.Errorf("counted %v, want one request of %d bytes", counts, want)
 		}
 		clear(got)
-		must(t, all[1].Take(t.Context(), 0, strategy.Model, tag, got, nil)) // as often as they ask
+		must(t, all[1].Take(t.Context(), 0, peer.Model, tag, got, nil)) // as often as they ask
 		if string(got) != "hello" {
 			t.Errorf("took %q the second time", got)
 		}
@@ -50,13 +50,13 @@ func TestTakeWantsExactlyWhatIsOffered(t *testing.T) {
 	tag := Tag{Epoch: 1, Lane: LaneModel}
 	all[0].Offer(tag, []byte("hello"))
 	for _, size := range []int{0, 4, 6} {
-		err := all[1].Take(t.Context(), 0, strategy.Model, tag, make([]byte, size), nil)
+		err := all[1].Take(t.Context(), 0, peer.Model, tag, make([]byte, size), nil)
 		if err == nil || !strings.Contains(err.Error(), "epoch 1, step 0") {
 			t.Errorf("took 5 bytes as %d: %v", size, err)
 		}
 	}
 	all[0].Offer(Tag{Epoch: 1, Lane: LaneModel, Index: 1})
-	must(t, all[1].Take(t.Context(), 0, strategy.Model, Tag{Epoch: 1, Lane: LaneModel, Index: 1}, nil, nil))
+	must(t, all[1].Take(t.Context(), 0, peer.Model, Tag{Epoch: 1, Lane: LaneModel, Index: 1}, nil, nil))
 }
 
 func TestStepsLongPastAreForgotten(t *testing.T) {
@@ -65,7 +65,7 @@ func TestStepsLongPastAreForgotten(t *testing.T) {
 		late := make(chan error)
 		tag := func(epoch, step uint32) Tag { return Tag{Epoch: epoch, Step: step, Lane: LaneModel} }
 		go func() {
-			late <- all[1].Take(t.Context(), 0, strategy.Model, Tag{Epoch: 1, Step: 0, Lane: LaneModel, Index: 9}, nil, nil)
+			late <- all[1].Take(t.Context(), 0, peer.Model, Tag{Epoch: 1, Step: 0, Lane: LaneModel, Index: 9}, nil, nil)
 		}()
 		synctest.Wait()
 		all[0].Offer(Tag{Epoch: 1, Step: 0, Lane: LaneHalo}, []byte("x"))
@@ -73,17 +73,17 @@ func TestStepsLongPastAreForgotten(t *testing.T) {
 			all[0].Offer(tag(1, step), []byte("x"))
 		}
 		to := make([]byte, 1)
-		must(t, all[1].Take(t.Context(), 0, strategy.Model, tag(1, 0), to, nil))
+		must(t, all[1].Take(t.Context(), 0, peer.Model, tag(1, 0), to, nil))
 		all[0].Offer(tag(2, 0), []byte("x")) // the epoch's end counts as any step's
-		must(t, all[1].Take(t.Context(), 0, strategy.Model, tag(1, 1), to, nil))
-		if err := all[1].Take(t.Context(), 0, strategy.Model, tag(1, 0), to, nil); !errors.Is(err, strategy.ErrRefused) {
+		must(t, all[1].Take(t.Context(), 0, peer.Model, tag(1, 1), to, nil))
+		if err := all[1].Take(t.Context(), 0, peer.Model, tag(1, 0), to, nil); !errors.Is(err, peer.ErrRefused) {
 			t.Errorf("what was offered two steps before: %v", err)
 		}
-		if err := <-late; !errors.Is(err, strategy.ErrRefused) {
+		if err := <-late; !errors.Is(err, peer.ErrRefused) {
 			t.Errorf("who waited for what will never be offered: %v", err)
 		}
 		// Lanes go ahead of each other.
-		must(t, all[1].Take(t.Context(), 0, strategy.Model, Tag{Epoch: 1, Step: 0, Lane: LaneHalo}, to, nil))
+		must(t, all[1].Take(t.Context(), 0, peer.Model, Tag{Epoch: 1, Step: 0, Lane: LaneHalo}, to, nil))
 	})
 }
 
@@ -144,7 +144,7 @@ func TestWithdrawWaitsForWhoReads(t *testing.T) {
 			t.Errorf("withdrawing under a context that has ended: %v", err)
 		}
 		refused := d.handler(t.Context(), 1, question(tag, 100), func(...[]byte) error { return nil })
-		if !errors.Is(refused, strategy.ErrRefused) {
+		if !errors.Is(refused, peer.ErrRefused) {
 			t.Errorf("what is being withdrawn was given: %v", refused)
 		}
 		close(goOn)
@@ -190,7 +190,7 @@ func TestContextsEndAllWaits(t *testing.T) {
 		cause := errors.New("the plan has changed")
 		ends := make(chan error)
 		tag := Tag{Epoch: 1}
-		go func() { ends <- all[0].Take(ctx, 1, strategy.Model, tag, nil, nil) }()
+		go func() { ends <- all[0].Take(ctx, 1, peer.Model, tag, nil, nil) }()
 		go func() { _, err := all[0].Gather(ctx, tag, nil, nil); ends <- err }()
 		go func() {
 			_, err := Reduce(ctx, all[0], Round{Tag: tag}, [][]float32{{1}}, make([]float32, 1))
@@ -253,7 +253,7 @@ func FuzzQuestions(f *testing.F) {
 	end()
 	f.Fuzz(func(t *testing.T, epoch, step, part uint32, body []byte, limit int) {
 		replied := 0
-		err := d.handler(ended, 1, strategy.Query{Epoch: epoch, Step: step, Part: part, Body: body, Limit: limit}, func(parts ...[]byte) error {
+		err := d.handler(ended, 1, peer.Query{Epoch: epoch, Step: step, Part: part, Body: body, Limit: limit}, func(parts ...[]byte) error {
 			for _, p := range parts {
 				replied += len(p)
 			}

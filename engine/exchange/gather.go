@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// messageLimit is how long a message of Gather may be.
+// messageLimit bounds the bytes of a message of Gather.
 const messageLimit = 16 << 20
 
-// Gather sends a message from each node to all, and returns those of all nodes, in
-// their order. Messages are small; they are valid until the next Gather but one.
-func (x *Exchange) Gather(ctx context.Context, t Tag, mine []byte, tally *strategy.Tally) ([][]byte, error) {
+// Gather sends a message from each node to all, and returns the messages of all nodes,
+// in their order. Messages are small; they are valid until the next Gather but one.
+func (x *Exchange) Gather(ctx context.Context, t Tag, mine []byte, tally *peer.Tally) ([][]byte, error) {
 	t.Lane = LaneMessages
 	if len(mine) > messageLimit {
 		return nil, fmt.Errorf("a message of %d bytes to all nodes is too long: %d is the most", len(mine), messageLimit)
@@ -34,7 +34,7 @@ func (x *Exchange) Gather(ctx context.Context, t Tag, mine []byte, tally *strate
 	}
 	for node := range x.work.Nodes {
 		if node != self {
-			r.want(node, strategy.Control, t, messageLimit, tally).exact = false
+			r.want(node, peer.Control, t, messageLimit, tally).exact = false
 		}
 	}
 	if err := r.run(ctx); err != nil {

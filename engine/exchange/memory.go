@@ -2,27 +2,27 @@ package exchange
 
 import "unsafe"
 
-// Numbers travel as they lie in memory: all machines that hopmesh runs on put the least
-// significant byte first.
+// Numbers travel as they lie in memory: all machines that hopmesh runs on are
+// little-endian.
 
-// raw is the memory of numbers.
+// raw returns the memory of numbers.
 func raw[T Number](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*sizeOf[T]())
 }
 
-// numbers is memory as numbers. It begins at a multiple of their size.
+// numbers returns memory as numbers. It must be aligned for them.
 func numbers[T Number](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/sizeOf[T]())
 }
 
 func sizeOf[T Number]() int { return int(unsafe.Sizeof(*new(T))) }
 
-// bytesOf is memory that any number may lie in, by its bytes.
+// bytesOf returns the bytes of memory that is aligned for any number.
 func bytesOf(s []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), 8*len(s))
 }
 
-// grow makes room for so many bytes; what was there may be lost.
+// grow makes room for so many bytes; the content may be lost.
 func grow(s []uint64, bytes int) []uint64 {
 	words := (bytes + 7) / 8
 	if cap(s) < words {

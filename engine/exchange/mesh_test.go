@@ -6,13 +6,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 )
 
 // work is a job on so many nodes, as one of them sees it.
-func work(nodes, self int) strategy.Work {
-	w := strategy.Work{Self: self}
+func work(nodes, self int) peer.Work {
+	w := peer.Work{Self: self}
 	for i := range nodes {
 		w.Nodes = append(w.Nodes, string(rune('a'+i)))
 	}
@@ -52,16 +52,16 @@ func must(t testing.TB, err error) {
 
 // A desk is Peers that keep the handler, so that a test is who asks.
 type desk struct {
-	handler strategy.Handler
+	handler peer.Handler
 }
 
-func (d *desk) Ask(context.Context, int, strategy.Query, []byte) ([]byte, error) {
+func (d *desk) Ask(context.Context, int, peer.Query, []byte) ([]byte, error) {
 	return nil, errors.New("nobody is there")
 }
-func (d *desk) Answer(_ strategy.Service, h strategy.Handler) { d.handler = h }
-func (d *desk) Open()                                         {}
+func (d *desk) Answer(_ peer.Service, h peer.Handler) { d.handler = h }
+func (d *desk) Open()                                 {}
 
 // question is one for an offer.
-func question(t Tag, limit int) strategy.Query {
-	return strategy.Query{Service: strategy.Offers, Epoch: t.Epoch, Step: t.Step, Part: t.part(), Limit: limit}
+func question(t Tag, limit int) peer.Query {
+	return peer.Query{Service: peer.Offers, Epoch: t.Epoch, Step: t.Step, Part: t.part(), Limit: limit}
 }

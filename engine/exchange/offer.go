@@ -5,39 +5,39 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// An offer is what a node lets others take.
+// An offer is bytes that other nodes may take.
 type offer struct {
 	tag  Tag
-	head []byte   // in each answer whole, whichever columns are asked for
+	head []byte   // whole in each answer, whichever columns are requested
 	rows [][]byte // none after withdrawing
-	own  []uint64 // memory for one that is not its user's
+	own  []uint64 // memory of its own, if the user gives none
 
 	readers   int // answers that are being written
 	withdrawn bool
-	quiet     chan struct{} // closed when nobody reads what was withdrawn; nil if nobody waits for it
+	quiet     chan struct{} // closed when nobody reads the withdrawn rows; nil if nobody waits for it
 }
 
 // A lane is the offers under tags of one lane.
 type lane struct {
-	last, before uint64 // the two latest steps for which something was offered: what is kept
+	last, before uint64 // the two latest steps with an offer, which are kept
 	offers       map[Tag]*offer
 	waiting      []*waiter
-	idle         []*offer // for use again
+	idle         []*offer // for reuse
 }
 
 // A waiter is an answer that waits for an offer.
 type waiter struct {
 	tag   Tag
-	ready chan struct{} // of one: the tag is there now, or will never be
+	ready chan struct{} // of one: receives once the tag is there, or will never be
 }
 
 // step orders tags by when they are used.
 func (t Tag) step() uint64 { return uint64(t.Epoch)<<32 | uint64(t.Step) }
 
-// lane returns one by its number. There are 256 at most, whoever asks.
+// lane returns a lane by its number. There are 256 at most, whoever asks.
 func (x *Exchange) lane(number uint8) *lane {
 	l := x.lanes[number]
 	if l == nil {
@@ -47,8 +47,8 @@ func (x *Exchange) lane(number uint8) *lane {
 	return l
 }
 
-// blank is an offer of a lane that nobody sees yet, with memory of its own for so many
-// bytes. The caller holds the lock.
+// blank returns an offer of a lane that is not visible yet, with memory of its own for
+// so many bytes. The caller holds the lock.
 func (x *Exchange) blank(number uint8, bytes int) *offer {
 	l := x.lane(number)
 	var o *offer
@@ -64,10 +64,10 @@ func (x *Exchange) blank(number uint8, bytes int) *offer {
 	return o
 }
 
-// publish lets an offer be seen, and forgets those of steps long past. The caller holds
+// publish makes an offer visible, and drops those of steps long past. The caller holds
 // the lock.
 func (x *Exchange) publish(t Tag, o *offer) {
-	t.part() // an index too large is found here, and not by another node
+	t.part() // reports an index that is too large here, and not on another node
 	l := x.lane(t.Lane)
 	if t.step() > l.last {
 		l.before, l.last = l.last, t.step()
@@ -88,8 +88,8 @@ func (x *Exchange) publish(t Tag, o *offer) {
 	})
 }
 
-// forget takes an offer out of the lane. One that is being read is not used again:
-// its readers may still look at it.
+// forget removes an offer from the lane. One that is being read is not reused: its
+// readers may still look at it.
 func (l *lane) forget(o *offer) {
 	delete(l.offers, o.tag)
 	if o.readers > 0 {
@@ -100,7 +100,7 @@ func (l *lane) forget(o *offer) {
 	l.idle = append(l.idle, o)
 }
 
-// withdraw takes the rows of an offer back. What it returns, if anything, is closed
+// withdraw takes back the rows of an offer. It returns nil or a channel that is closed
 // when nobody reads them any more.
 func (x *Exchange) withdraw(t Tag) <-chan struct{} {
 	x.mu.Lock()
@@ -121,7 +121,7 @@ func (x *Exchange) withdraw(t Tag) <-chan struct{} {
 	return o.quiet
 }
 
-// await returns the offer under a tag, for reading, when it is there.
+// await waits for the offer under a tag, and returns it for reading.
 func (x *Exchange) await(ctx context.Context, t Tag) (*offer, error) {
 	for {
 		o, w, err := x.look(t)
@@ -138,7 +138,7 @@ func (x *Exchange) await(ctx context.Context, t Tag) (*offer, error) {
 	}
 }
 
-// look returns an offer for reading if it is there, else who waits for it.
+// look returns an offer for reading if it is there, else a waiter for it.
 func (x *Exchange) look(t Tag) (*offer, *waiter, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -149,7 +149,7 @@ func (x *Exchange) look(t Tag) (*offer, *waiter, error) {
 	}
 	if t.step() < l.before {
 		return nil, nil, fmt.Errorf("%w: what was offered for %s is forgotten: the node is at epoch %d, step %d",
-			strategy.ErrRefused, t, l.last>>32, uint32(l.last))
+			peer.ErrRefused, t, l.last>>32, uint32(l.last))
 	}
 	var w *waiter
 	if n := len(x.idle); n > 0 {
@@ -162,7 +162,7 @@ func (x *Exchange) look(t Tag) (*offer, *waiter, error) {
 	return nil, w, nil
 }
 
-// rest puts a waiter away, whether or not it was told.
+// rest recycles a waiter, whether or not it has received.
 func (x *Exchange) rest(w *waiter) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// Number is what is added up.
+// Number is an element of a sum.
 type Number interface{ ~float32 | ~float64 }
 
-// A Note is what a node tells all others beside the numbers of a sum.
+// A Note is a node's message to all others beside the numbers of a sum.
 type Note struct {
 	Loss  float64 // of the rows it computed, summed
-	Flags uint64  // its users'
+	Flags uint64  // up to the users
 }
 
 // noteSize is how many bytes of an answer are the note.
@@ -34,13 +34,14 @@ func noteOf(b []byte) Note {
 type Round struct {
 	Tag   Tag // but for its Lane
 	Note  Note
-	Tally *strategy.Tally
-	// Spans say, for each node, which rows it brings to a sum in the order of the
-	// tree. nil: each node brings one row, and rows are added up in the order of nodes.
+	Tally *peer.Tally
+	// Spans are, for each node, the rows that it contributes to a sum in the order of
+	// the tree. nil: each node contributes one row, and rows are added up in the order
+	// of nodes.
 	Spans [][]Span
 }
 
-// rows is how many rows a node brings.
+// rows returns how many rows a node contributes.
 func (r *Round) rows(node int) int {
 	if r.Spans == nil {
 		return 1
@@ -49,7 +50,7 @@ func (r *Round) rows(node int) int {
 }
 
 // A share is the columns that one node adds up: whole runs of 16 numbers, so that no
-// two nodes' shares have a cache line in common. There may be none.
+// two nodes' shares have a cache line in common. It may be empty.
 const shareUnit = 16
 
 func share(columns, node, nodes int) (first, end int) {
@@ -57,7 +58,7 @@ func share(columns, node, nodes int) (first, end int) {
 	return min(columns, units*node/nodes*shareUnit), min(columns, units*(node+1)/nodes*shareUnit)
 }
 
-// summing is what Reduce keeps from one call to the next.
+// summing is the memory that Reduce keeps from one call to the next.
 type summing struct {
 	round
 	rows   [][]byte
@@ -67,12 +68,12 @@ type summing struct {
 }
 
 // Reduce sets to to the sum of all nodes' rows, the same bits on each of them, and
-// returns the notes of all, which are valid until the next Reduce. Each node adds up its
-// share of the columns, having taken it from all others, and then takes the other
-// shares' sums: each number crosses the network 2(N-1)/N times, in two rounds. mine
-// stays as it is until to is full; to may be mine[0] where there is one row. Where it
-// fails, to is as it was, and others may still take mine: that this node's run has
-// ended, they learn from the plan.
+// returns the notes of all, which are valid until the next Reduce. Each node takes its
+// share of the columns from all others, adds it up, and then takes the other shares'
+// sums: each number crosses the network 2(N-1)/N times, in two rounds. mine must not
+// change until to is full; to may be mine[0] where there is one row. On failure to is
+// unchanged, and others may still take mine: they learn from the plan that this node's
+// run has ended.
 func Reduce[T Number](ctx context.Context, x *Exchange, r Round, mine [][]T, to []T) ([]Note, error) {
 	if err := checkRows(x, &r, mine, to); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 var nodeCounts = []int{1, 2, 3, 5}
@@ -86,7 +86,7 @@ func TestReduceInTheOrderOfNodes(t *testing.T) {
 			for i := range kept {
 				kept[i] = slices.Clone(mine[i])
 			}
-			var tally strategy.Tally
+			var tally peer.Tally
 			must(t, each(all, func(node int, x *Exchange) error {
 				to := mine[node]
 				if node%2 == 1 { // else in place
@@ -118,10 +118,10 @@ func TestReduceInTheOrderOfNodes(t *testing.T) {
 			}
 			questions := uint64(nodes * (nodes - 1))
 			asked := uint64(shares * (nodes - 1))
-			const framing = strategy.QueryFraming + strategy.AnswerFraming
+			const framing = peer.QueryFraming + peer.AnswerFraming
 			bytes := uint64(2*(nodes-1)*4*columns) + questions*(framing+columnsSize+noteSize) + asked*framing
 			c := tally.Read()
-			if c.Bytes[strategy.Gradient] != bytes || c.Requests[strategy.Gradient] != questions+asked {
+			if c.Bytes[peer.Gradient] != bytes || c.Requests[peer.Gradient] != questions+asked {
 				t.Errorf("%d nodes, %d columns: %v, want %d bytes in %d requests", nodes, columns, c, bytes, questions+asked)
 			}
 			if nodes > 1 && columns == 1<<14 {
@@ -212,7 +212,7 @@ func TestNotesReachWhoIsLate(t *testing.T) {
 func TestGather(t *testing.T) {
 	for _, nodes := range nodeCounts {
 		_, all := mesh(nodes)
-		var tally strategy.Tally
+		var tally peer.Tally
 		kept, text := make([][][]byte, nodes), make([]string, nodes)
 		for step := range uint32(10) {
 			if nodes > 1 {
@@ -239,8 +239,8 @@ func TestGather(t *testing.T) {
 				return nil
 			}))
 			c := tally.Read()
-			if want := uint64(nodes * (nodes - 1)); c.Requests[strategy.Control] != want {
-				t.Errorf("%d requests in place of %d", c.Requests[strategy.Control], want)
+			if want := uint64(nodes * (nodes - 1)); c.Requests[peer.Control] != want {
+				t.Errorf("%d requests in place of %d", c.Requests[peer.Control], want)
 			}
 		}
 	}
@@ -273,7 +273,7 @@ func TestWrongRowsAreRefused(t *testing.T) {
 func TestOneFailureEndsARound(t *testing.T) {
 	net, all := mesh(3)
 	lost := errors.New("the line is cut")
-	net.Trouble = func(_ context.Context, from, to int, _ strategy.Query) error {
+	net.Trouble = func(_ context.Context, from, to int, _ peer.Query) error {
 		if from == 0 && to == 2 {
 			return lost
 		}

@@ -5,32 +5,32 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// A round asks other nodes, each one question, all at once. Its memory is used again.
+// A round asks other nodes one question each, all at once. Its memory is reused.
 type round struct {
 	x     *Exchange
-	calls []call // to each node; that to this one is not made
+	calls []call // to each node, but not to this one
 	done  chan struct{}
 
-	messages [][]byte // what Gather returns
+	messages [][]byte // the result of Gather
 
-	// What calls wait by is made once for all rounds under one context.
+	// The context of all rounds under one parent is made once.
 	parent, ctx context.Context
 	cancel      context.CancelCauseFunc
 
 	mu  sync.Mutex
-	err error // of the call that failed first
+	err error // of the first call that failed
 }
 
 // A call is one question of a round.
 type call struct {
 	r       *round
 	node    int
-	query   strategy.Query
+	query   peer.Query
 	columns [columnsSize]byte
-	exact   bool // an answer shorter than the limit is wrong
+	exact   bool // an answer shorter than the limit is an error
 	wanted  bool
 	memory  []uint64
 	answer  []byte
@@ -47,23 +47,23 @@ func (r *round) init(x *Exchange) {
 	}
 }
 
-// room is memory of the call to a node, for so many bytes.
+// room returns memory of the call to a node, for so many bytes.
 func (r *round) room(node, bytes int) []byte {
 	c := &r.calls[node]
 	c.memory = grow(c.memory, bytes)
 	return bytesOf(c.memory)[:bytes]
 }
 
-// want has a node be asked in the next run.
-func (r *round) want(node int, k strategy.Kind, t Tag, limit int, tally *strategy.Tally) *call {
+// want adds a question to a node to the next run.
+func (r *round) want(node int, k peer.Kind, t Tag, limit int, tally *peer.Tally) *call {
 	c := &r.calls[node]
-	c.query = strategy.Query{Service: strategy.Offers, Kind: k, Epoch: t.Epoch, Step: t.Step, Part: t.part(), Limit: limit, Tally: tally}
+	c.query = peer.Query{Service: peer.Offers, Kind: k, Epoch: t.Epoch, Step: t.Step, Part: t.part(), Limit: limit, Tally: tally}
 	c.wanted, c.exact = true, true
 	return c
 }
 
-// run asks all that are wanted, and waits for them. The first that fails ends the
-// others.
+// run asks all questions of the round, and waits for the answers. The first failure
+// cancels the others.
 func (r *round) run(ctx context.Context) error {
 	if r.parent != ctx || r.ctx.Err() != nil {
 		if r.cancel != nil {

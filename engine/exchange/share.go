@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // takeRows offers this node's rows, and takes its share of those of the others, with
-// their notes: those come from all, however small the share is.
+// their notes. Notes come from all, however small the share is.
 func (s *summing) takeRows(ctx context.Context, r *Round, columns, size int) error {
 	x, self, nodes := s.x, s.x.work.Self, len(s.x.work.Nodes)
 	first, end := share(columns, self, nodes)
@@ -37,7 +37,7 @@ func (s *summing) takeRows(ctx context.Context, r *Round, columns, size int) err
 			s.calls[self].answer = own
 			continue
 		}
-		c := s.want(node, strategy.Gradient, tag, bytes, r.Tally)
+		c := s.want(node, peer.Gradient, tag, bytes, r.Tally)
 		putColumns(c.columns[:], first, end)
 		c.query.Body = c.columns[:]
 	}
@@ -51,7 +51,7 @@ func (s *summing) takeRows(ctx context.Context, r *Round, columns, size int) err
 	return nil
 }
 
-// addUp makes the sum of this node's share, in its offer.
+// addUp computes the sum of this node's share, in its offer.
 func addUp[T Number](s *summing, r *Round) {
 	if s.sum == nil {
 		return
@@ -96,7 +96,7 @@ func (s *summing) takeSums(ctx context.Context, r *Round, columns, size int) err
 	}
 	for node := range nodes {
 		if first, end := share(columns, node, nodes); node != self && end > first {
-			s.want(node, strategy.Gradient, tag, (end-first)*size, r.Tally)
+			s.want(node, peer.Gradient, tag, (end-first)*size, r.Tally)
 		}
 	}
 	return s.run(ctx)

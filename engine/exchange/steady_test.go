@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // A wire is Peers that allocate nothing, so that what an exchange allocates is seen.
@@ -13,7 +13,7 @@ import (
 type wire struct {
 	self    int
 	all     []*wire
-	handler strategy.Handler
+	handler peer.Handler
 	asks    []*wired // of each node
 }
 
@@ -44,9 +44,9 @@ func newWires(nodes int) []*wire {
 	return all
 }
 
-func (w *wire) Answer(_ strategy.Service, h strategy.Handler) { w.handler = h }
-func (w *wire) Open()                                         {}
-func (w *wire) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
+func (w *wire) Answer(_ peer.Service, h peer.Handler) { w.handler = h }
+func (w *wire) Open()                                 {}
+func (w *wire) Ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
 	if len(buf) < 16 {
 		buf = make([]byte, 16) // the first message of Gather
 	}

@@ -2,14 +2,14 @@ package exchange
 
 import "fmt"
 
-// A Summer adds up rows, leaf by leaf, as the tree does, whoever holds which: a sum is
-// that of its left half plus that of its right half, and where one half has no rows
+// A Summer adds up rows, leaf by leaf, as the tree does, whichever node holds them. A
+// sum is that of its left half plus that of its right half; where one half has no rows
 // it is the other. It keeps one row for each span and one for each level of the tree.
 type Summer[T Number] struct {
 	columns int
 	spans   []Span
-	stack   []partial[T] // of the span in hand, each the sum of all that came before the next
-	sums    [][]T        // of the spans before it
+	stack   []partial[T] // of the current span, each the sum of all that came before the next
+	sums    [][]T        // of earlier spans
 	idle    [][]T
 }
 
@@ -19,10 +19,10 @@ type partial[T Number] struct {
 	row  []T
 }
 
-// NewSummer makes one for rows of so many columns.
+// NewSummer returns a Summer for rows of so many columns.
 func NewSummer[T Number](columns int) *Summer[T] { return &Summer[T]{columns: columns} }
 
-// Begin forgets all rows, and says which spans are wanted: those of one node.
+// Begin drops all rows, and sets the spans to sum: those of one node.
 func (s *Summer[T]) Begin(spans []Span) {
 	s.spans = append(s.spans[:0], spans...)
 	for _, p := range s.stack {
@@ -32,8 +32,8 @@ func (s *Summer[T]) Begin(spans []Span) {
 	s.stack, s.sums = s.stack[:0], s.sums[:0]
 }
 
-// Row is where the row of the next leaf is to be put, which holds anything. Leaves
-// ascend, and each is in one of the spans. It holds until the next call.
+// Row returns where to put the row of the next leaf, with any content. Leaves ascend,
+// and each is in one of the spans. It is valid until the next call.
 func (s *Summer[T]) Row(leaf int) []T {
 	for len(s.sums) < len(s.spans) && leaf >= s.spans[len(s.sums)].end() {
 		s.close()
@@ -45,7 +45,7 @@ func (s *Summer[T]) Row(leaf int) []T {
 		if leaf <= s.stack[n-1].leaf {
 			panic(fmt.Sprintf("exchange: leaf %d comes after leaf %d", leaf, s.stack[n-1].leaf))
 		}
-		// All that this leaf can't be a half of is added up.
+		// Add up all partial sums that this leaf can't complete.
 		for n = len(s.stack); n > 1 && meet(s.stack[n-2].leaf, s.stack[n-1].leaf) < meet(s.stack[n-1].leaf, leaf); n-- {
 			s.join()
 		}
@@ -70,7 +70,7 @@ func (s *Summer[T]) join() {
 	s.stack[n-2].leaf = right.leaf
 }
 
-// close ends the span in hand.
+// close ends the current span.
 func (s *Summer[T]) close() {
 	if len(s.stack) == 0 {
 		panic(fmt.Sprintf("exchange: there is no row of the span %v", s.spans[len(s.sums)]))
@@ -82,11 +82,15 @@ func (s *Summer[T]) close() {
 	s.stack = s.stack[:0]
 }
 
-// Sums are those of the spans, in their order, once all rows are there. They hold
-// until the next Begin: what Reduce was given nobody reads when it has returned.
+// Sums returns the sums of the spans, in their order, once all rows are there. They are
+// valid until the next Begin: nobody reads the rows given to Reduce after it has
+// returned.
 func (s *Summer[T]) Sums() [][]T {
 	for len(s.sums) < len(s.spans) {
 		s.close()
 	}
 	return s.sums
 }
+
+// A Range is elements of a row of weights or gradients.
+type Range struct{ First, Count int }

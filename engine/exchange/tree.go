@@ -10,21 +10,21 @@ type Span struct {
 	Level uint8
 }
 
-// end is the first leaf after the span.
+// end returns the first leaf after the span.
 func (s Span) end() int { return s.First + 1<<s.Level }
 
-// halves are the two spans that a span above a leaf is made of.
+// halves returns the two halves of a span above a leaf.
 func (s Span) halves() (left, right Span) {
 	l := s.Level - 1
 	return Span{s.First, l}, Span{s.First + 1<<l, l}
 }
 
-// Spans says what each node brings to a sum in the order of the tree: the largest
-// spans all of whose leaves are that node's or nobody's (-1: there is nothing to add),
-// and at least one the node's. They ascend.
+// Spans returns the spans that each node contributes to a sum in the order of the tree.
+// They are the largest ones whose leaves belong to that node, at least one, or to none
+// (-1: there is nothing to add). They ascend.
 func Spans(holders []int, nodes int) [][]Span { return SpansTo(nil, holders, nodes) }
 
-// SpansTo is Spans in memory that is used again.
+// SpansTo is Spans in memory that is reused.
 func SpansTo(to [][]Span, holders []int, nodes int) [][]Span {
 	for len(to) < nodes {
 		to = append(to, nil)
@@ -56,7 +56,7 @@ const (
 	several = -2
 )
 
-// holder is whose all leaves of a span are.
+// holder returns the node that holds all leaves of a span.
 func holder(holders []int, s Span) int {
 	one := nobody
 	for leaf := s.First; leaf < min(s.end(), len(holders)); leaf++ {
@@ -71,7 +71,7 @@ func holder(holders []int, s Span) int {
 	return one
 }
 
-// meet is the level of the least span that holds two leaves.
+// meet returns the level of the smallest span that holds two leaves.
 func meet(a, b int) int { return bits.Len(uint(a ^ b)) }
 
 // A piece is a row by the first of the leaves whose sum it is.
@@ -80,7 +80,7 @@ type piece struct {
 	row   []byte
 }
 
-// fold adds pieces up, which ascend, as the tree does. The sum is then the row of the
+// fold adds up pieces, which ascend, as the tree does. The sum is then the row of the
 // first.
 func fold[T Number](pieces []piece) {
 	if len(pieces) < 2 {

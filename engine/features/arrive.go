@@ -7,14 +7,14 @@ import (
 	"math"
 )
 
-// Errors of rows that came.
+// Errors about received rows.
 var (
 	errCut     = errors.New("it ends within a row")
 	errTooMany = errors.New("it has more rows than were asked for")
 )
 
-// Count is how many sparse rows an answer has, most at most. What stands in them is
-// not looked at.
+// Count returns the number of sparse rows in an answer. It returns an error if there are
+// more than most. The rows' contents are not checked.
 func (f Form) Count(b []byte, most int) (int, error) {
 	rows := 0
 	for ; len(b) > 0; rows++ {
@@ -30,7 +30,7 @@ func (f Form) Count(b []byte, most int) (int, error) {
 	return rows, nil
 }
 
-// length is what the sparse row takes that b begins with.
+// length returns the size in bytes of the sparse row at the beginning of b.
 func (f Form) length(b []byte) (int, error) {
 	if len(b) < f.head() {
 		return 0, errCut
@@ -93,7 +93,8 @@ func (far *Far) takeColumns(f Form, b []byte) error {
 	return nil
 }
 
-// takeValues multiplies as Fill does for rows that are here: to the same bits.
+// takeValues scales values exactly as Fill scales local rows, so the results have the
+// same bits.
 func (far *Far) takeValues(f Form, b []byte, n int, scale float32) {
 	switch {
 	case f.ones && !f.scaled:

@@ -6,35 +6,35 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Far are rows that came from other nodes: dense or sparse, as the store's are. The
-// place of row i is the number of vertices of the graph + the rows that are kept + i.
-// One goroutine at a time uses it; its memory is used again.
+// Far holds feature rows received from other nodes, dense or sparse like the store's. Row
+// i has the place vertices of the graph + kept rows + i. It is not safe for concurrent
+// use; its memory is reused.
 type Far struct {
-	// Kept are rows that came before, nil: none are. Many may share them; theirs must
-	// be nil.
+	// Kept holds rows received earlier, or is nil. Many Fars may share it; its own Kept
+	// must be nil.
 	Kept *Far
-	// Memory is where dense rows are received; nil: in ordinary memory.
+	// Memory is the arena that dense rows are received in; nil means ordinary memory.
 	Memory tensor.Arena
 
 	Dense  tensor.Matrix // F32 or BF16
-	Scale  tensor.Matrix // what rows of Dense are multiplied by, Rows x 1; none: nothing
-	Sparse tensor.CSR    // normalised, without a transpose; Values nil: all 1
+	Scale  tensor.Matrix // the factor of each row of Dense, Rows x 1; empty if rows are not scaled
+	Sparse tensor.CSR    // normalised, without a transpose; nil Values means all 1
 
-	words  []uint64 // of Dense and Scale
+	words  []uint64 // memory of Dense and Scale
 	values []float32
 	parts  []tensor.Part
 	rates  []tensor.Part
 }
 
-// Rows counts them, without those that are kept.
+// Rows returns the number of rows, without the kept ones.
 func (far *Far) Rows() int { return far.Dense.Rows + far.Sparse.Rows }
 
-// Bytes is the memory that they take, without those that are kept.
+// Bytes returns the memory of the rows, without the kept ones.
 func (far *Far) Bytes() uint64 {
 	return 8*uint64(len(far.words)+cap(far.Sparse.Indptr)) + 4*uint64(cap(far.Sparse.Indices)+cap(far.values))
 }
 
-// kept counts the rows that are kept.
+// kept returns the number of kept rows.
 func (far *Far) kept() int {
 	if far.Kept == nil {
 		return 0
@@ -42,12 +42,12 @@ func (far *Far) kept() int {
 	return far.Kept.Rows()
 }
 
-// Room makes place for rows and returns their bytes, where they are put as they
-// come: row after row, each of f.RowBytes. It is for dense rows.
+// Room makes room for dense rows and returns their bytes, which the caller fills in: row
+// after row, f.RowBytes each.
 func (far *Far) Room(f Form, rows int) []byte {
 	n := rows * f.RowBytes()
 	if words := (n + 7) / 8; words > len(far.words) {
-		// Nothing holds it while the larger one is made.
+		// Release the old memory before the larger one is allocated.
 		far.words, far.Dense, far.Scale = nil, tensor.Matrix{}, tensor.Matrix{}
 		clear(far.parts)
 		clear(far.rates)
@@ -70,7 +70,7 @@ func (far *Far) Room(f Form, rows int) []byte {
 	return unsafe.Slice((*byte)(base), 8*len(far.words))[:n:n]
 }
 
-// take is memory of so many words.
+// take returns memory of so many words.
 func (far *Far) take(words int) []uint64 {
 	if far.Memory == nil {
 		return make([]uint64, words)
@@ -79,14 +79,14 @@ func (far *Far) take(words int) []uint64 {
 	return unsafe.Slice((*uint64)(far.Memory.Alloc(tensor.F32, 1, 2*words).Base()), words)
 }
 
-// Bring sets to to the dense rows in an arena of a device's, to which bring copies them.
+// Bring sets to to the dense rows in a device's arena; bring copies them there.
 func (far *Far) Bring(to *Far, a tensor.Arena, bring func(to, from tensor.Matrix)) {
 	to.Dense, to.Scale = tensor.Matrix{}, tensor.Matrix{}
 	x := far.Dense
 	if x.Rows == 0 {
 		return
 	}
-	// All words that hold them, as numbers of four bytes.
+	// All words of the rows, as four-byte numbers.
 	n := (x.Rows*x.Stride*x.Type.Bytes() + 3) / 4
 	all := a.Alloc(tensor.F32, 1, n)
 	bring(all, tensor.Over(tensor.F32, 1, n, n, x.Base()))
@@ -97,7 +97,7 @@ func (far *Far) Bring(to *Far, a tensor.Arena, bring func(to, from tensor.Matrix
 	}
 }
 
-// Clear forgets all rows, before sparse ones are taken.
+// Clear removes all rows, before sparse ones are taken.
 func (far *Far) Clear(f Form) {
 	c := &far.Sparse
 	*c = tensor.CSR{Cols: f.columns, Indptr: append(c.Indptr[:0], 0), Indices: c.Indices[:0]}
@@ -105,7 +105,7 @@ func (far *Far) Clear(f Form) {
 	far.Dense, far.Scale = tensor.Matrix{}, tensor.Matrix{}
 }
 
-// add appends the parts that the rows are, after those of a store of so many vertices.
+// add appends the parts that hold these rows to those of a store of so many vertices.
 func (far *Far) add(parts, rates []tensor.Part, total uint32) (allParts, allRates []tensor.Part) {
 	far.parts, far.rates = append(far.parts[:0], parts...), append(far.rates[:0], rates...)
 	for _, from := range [...]*Far{far.Kept, far} {
@@ -121,7 +121,7 @@ func (far *Far) add(parts, rates []tensor.Part, total uint32) (allParts, allRate
 	return far.parts, far.rates
 }
 
-// row is a sparse row and where it stands.
+// row returns the CSR that holds sparse row i, and the row's index in it.
 func (far *Far) row(i int) (*tensor.CSR, int) {
 	if kept := far.kept(); i >= kept {
 		return &far.Sparse, i - kept

@@ -1,5 +1,5 @@
-// Package features serves the input rows of vertices from their shards, normalised
-// as asked for, dense or sparse.
+// Package features serves the input feature rows of vertices from their shards, dense or
+// sparse, with the requested normalisation.
 package features
 
 import (
@@ -11,38 +11,38 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Hows are the ways to normalise rows: auto is row where features are under 5 %
-// dense and all ones, else none; row divides by the sum of the absolute values;
-// binary makes 1 of all that is not 0; binary-row does both.
+// Hows lists the ways to normalise rows: row divides by the sum of the absolute values;
+// binary replaces every non-zero by 1; binary-row does both; auto is row if features are
+// under 5 % dense and all ones, else none.
 var Hows = []string{"auto", "row", "none", "binary", "binary-row"}
 
-// A Store is the features of the vertices of a graph, of all or of those in the shards
-// that are here. Many goroutines may use it.
+// A Store serves the features of a graph's vertices, of all or of those in the local
+// shards. It is safe for concurrent use.
 //
-// Rows are asked for by their place: that of a vertex that is here is the vertex, that
-// of a row of a Far follows the vertices of the graph (see Far).
+// Rows are addressed by place: a local vertex is its own place, and the rows of a Far
+// follow the vertices of the graph (see Far).
 type Store struct {
 	shards  []*graph.Shard
 	firsts  []uint32 // of the shards
 	total   uint32   // vertices of the graph
-	here    []uint64 // a bit for each vertex, nil: all are
+	here    []uint64 // a bit for each local vertex; nil if all are local
 	columns int
 	sparse  bool
 	how     string
 	binary  bool
-	// ones says that all entries of sparse rows are 1 before rows are scaled.
+	// ones reports whether all entries of sparse rows are 1 before scaling.
 	ones   bool
 	stored []stored // of each shard, where rows are dense
-	// scale is what the rows of each shard are multiplied by, where they are scaled.
+	// scale holds the factor of each row of each shard, if rows are scaled.
 	scaled bool
 	scale  [][]float32
 	parts  []tensor.Part // of stored
 	rates  []tensor.Part // of scale
 }
 
-// Open checks that the shards are all of one graph, in order, and that all are here.
-// What is asked for and is no row of the shards as it stands costs memory: a number a
-// vertex for row, two bytes an element for binary rows of dense features.
+// Open returns an error unless the shards are all those of one graph, in order.
+// Normalisation takes memory where rows differ from what the shards store: one number per
+// vertex for row, two bytes per element for binary rows of dense features.
 func Open(shards []*graph.Shard, how string) (*Store, error) {
 	stats := make([]graph.FeatureStats, len(shards))
 	for i, shard := range shards {
@@ -58,9 +58,9 @@ func Open(shards []*graph.Shard, how string) (*Store, error) {
 	return s, err
 }
 
-// OpenPart is Open where only some shards have their features here; in the others
-// Dense, DenseBF16 and Sparse are nil. stats are those of all shards, so that all nodes
-// of a job come to the same rows.
+// OpenPart is Open where only some shards have their features here; the others have nil
+// Dense, DenseBF16 and Sparse. stats covers all shards, so that all nodes of a job get
+// the same rows.
 func OpenPart(shards []*graph.Shard, stats []graph.FeatureStats, how string) (*Store, error) {
 	if err := check(shards, stats, how); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func OpenPart(shards []*graph.Shard, stats []graph.FeatureStats, how string) (*S
 	return s, nil
 }
 
-// holds says whether a shard's features are here.
+// holds reports whether a shard's features are here.
 func holds(shard *graph.Shard) bool {
 	return shard.Dense != nil || shard.DenseBF16 != nil || shard.Sparse != nil
 }
@@ -126,7 +126,7 @@ func check(shards []*graph.Shard, stats []graph.FeatureStats, how string) error 
 	return nil
 }
 
-// find sets here.
+// find sets s.here.
 func (s *Store) find() {
 	if !slices.ContainsFunc(s.shards, func(shard *graph.Shard) bool { return shard.Vertices > 0 && !holds(shard) }) {
 		return
@@ -139,22 +139,22 @@ func (s *Store) find() {
 	}
 }
 
-// Has says whether the row of a vertex of the graph is here.
+// Has reports whether the row of a vertex is here.
 func (s *Store) Has(v uint32) bool { return s.here == nil || s.here[v/64]>>(v%64)&1 == 1 }
 
-// Vertices counts those of the graph.
+// Vertices returns the number of vertices of the graph.
 func (s *Store) Vertices() uint32 { return s.total }
 
-// How is how the rows are normalised; it is never auto.
+// How returns how the rows are normalised; it is never auto.
 func (s *Store) How() string { return s.how }
 
-// Columns counts the features.
+// Columns returns the number of features.
 func (s *Store) Columns() int { return s.columns }
 
-// Sparse says whether rows are given as a CSR.
+// Sparse reports whether rows are given as a CSR.
 func (s *Store) Sparse() bool { return s.sparse }
 
-// Bytes is what the store holds of its own, beside the shards.
+// Bytes returns the memory that the store holds beside the shards.
 func (s *Store) Bytes() uint64 {
 	n := 8 * uint64(len(s.here))
 	for _, scale := range s.scale {
@@ -168,8 +168,8 @@ func (s *Store) Bytes() uint64 {
 	return n
 }
 
-// Dense fills y with the rows at these places, by the device's Gather. a is for what it
-// needs meanwhile. far may be nil where all are here.
+// Dense fills y with the rows at these places, using the device's Gather. a provides
+// scratch memory. far may be nil if all rows are here.
 func (s *Store) Dense(d tensor.Device, a tensor.Arena, y tensor.Matrix, places []uint32, far *Far) {
 	parts, rates := s.parts, s.rates
 	if far != nil {

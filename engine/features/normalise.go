@@ -7,8 +7,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// sum says of the features of all shards whether all that is not 0 is 1, and if so how
-// dense they are.
+// sum reports whether every non-zero of all shards' features is 1, and if so their
+// density.
 func (s *Store) sum(stats []graph.FeatureStats) (ones bool, density float64) {
 	entries := int64(0)
 	for _, shard := range stats {
@@ -31,8 +31,8 @@ func dense(shard *graph.Shard, i int) float32 {
 
 func fromBF16(f uint16) float32 { return math.Float32frombits(uint32(f) << 16) }
 
-// stored is the dense rows of a shard before they are scaled: views, or a copy that is
-// binary. One of them is set, or neither where rows are elsewhere.
+// stored is the unscaled dense rows of a shard: views, or a binary copy. One field is
+// set, or neither if the rows are not here.
 type stored struct {
 	whole []float32
 	half  []uint16
@@ -64,7 +64,7 @@ func (s *Store) lay() {
 	}
 }
 
-// weigh sets scale and rates. A row of zeros keeps them.
+// weigh sets scale and rates. A row of zeros is not scaled.
 func (s *Store) weigh() {
 	s.scale = make([][]float32, len(s.shards))
 	for i, shard := range s.shards {
@@ -83,7 +83,7 @@ func (s *Store) weigh() {
 	}
 }
 
-// weight is the sum of the absolute values of a row, as it is before it is scaled.
+// weight returns the sum of the absolute values of a row before scaling.
 func (s *Store) weight(shard *graph.Shard, row int) float64 {
 	if s.sparse && s.ones {
 		return float64(shard.Sparse.Indptr[row+1] - shard.Sparse.Indptr[row])

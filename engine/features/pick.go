@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Pick sets far to n rows of others, each in the form f: row i is the row of another Far
-// that of says, which is asked for each once, in their order.
+// Pick sets far to n rows taken from other Fars, all in the form f. of(i) returns the Far
+// and the row that row i comes from; it is called once for each i, in order.
 func (far *Far) Pick(f Form, n int, of func(i int) (*Far, int)) error {
 	if n == 0 {
 		return nil
@@ -42,7 +42,7 @@ func (far *Far) Pick(f Form, n int, of func(i int) (*Far, int)) error {
 	return nil
 }
 
-// raw is the memory of dense rows.
+// raw returns the bytes of the dense rows.
 func (far *Far) raw() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(far.words))), 8*len(far.words))
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Rows are the sparse rows of some vertices, in buffers that are used again.
+// Rows are the sparse rows of some vertices, in reused buffers.
 type Rows struct {
 	tensor.CSR
 	transpose tensor.Transpose
@@ -14,16 +14,15 @@ type Rows struct {
 	next      []int64
 }
 
-// shardOf returns the shard of a vertex, and its row there. Those before the vertex
-// are tried first.
+// shardOf returns the shard of a vertex and its row there. It tries shard near first.
 func (s *Store) shardOf(v uint32, near int) (int, int) {
-	if shard := s.shards[near]; v-shard.First >= uint32(shard.Vertices) { // also if it is below First
+	if shard := s.shards[near]; v-shard.First >= uint32(shard.Vertices) { // an underflow, if v is below First, also fails this
 		at, found := slices.BinarySearch(s.firsts, v)
 		if !found {
 			at--
 		}
-		// Of shards without vertices, that share their First with the next, the
-		// one with vertices is the last.
+		// Empty shards share their First with the next; the last of these has the
+		// vertices.
 		for at+1 < len(s.firsts) && s.firsts[at+1] <= v {
 			at++
 		}
@@ -32,8 +31,8 @@ func (s *Store) shardOf(v uint32, near int) (int, int) {
 	return near, int(v - s.firsts[near])
 }
 
-// Entries counts those of the rows of these vertices, which are here, for a store that
-// is sparse.
+// Entries returns the number of entries in the rows of these vertices, which must be
+// here. The store must be sparse.
 func (s *Store) Entries(vertices []uint32) int {
 	n, shard := int64(0), 0
 	for _, v := range vertices {
@@ -45,8 +44,8 @@ func (s *Store) Entries(vertices []uint32) int {
 	return int(n)
 }
 
-// Fill sets r to the rows at these places; transpose sets its Transposed, too. far may
-// be nil where all are here. It takes memory only while batches grow.
+// Fill sets r to the rows at these places; transpose sets r.Transposed too. far may be
+// nil if all rows are here. It allocates only while batches grow.
 func (s *Store) Fill(r *Rows, places []uint32, transpose bool, far *Far) {
 	r.Rows, r.Cols = len(places), s.columns
 	r.Indptr = append(r.Indptr[:0], 0)
@@ -100,7 +99,7 @@ func (r *Rows) takeFar(rows *tensor.CSR, row int) {
 	}
 }
 
-// flip sorts the entries by column, counting.
+// flip sorts the entries by column with a counting sort.
 func (r *Rows) flip() {
 	t := &r.transpose
 	n := len(r.Indices)
@@ -127,5 +126,5 @@ func (r *Rows) flip() {
 	r.Transposed = t
 }
 
-// resize returns a slice of n elements that hold anything.
+// resize returns a slice of n elements of unspecified content.
 func resize[E any](s []E, n int) []E { return slices.Grow(s[:0], n)[:n] }

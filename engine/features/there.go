@@ -2,18 +2,18 @@ package features
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// window is how many rows that are to be converted are written to a device at once.
+// window is the number of rows that are converted and copied to a device at once.
 const window = 4096
 
-// There is the store with its dense rows in an arena of a device's, which serves them
-// from then on: rows of a Far are to be there, too.
+// There returns the store with its dense rows copied to a device's arena. The rows of any
+// Far used with it must be on the device, too.
 func (s *Store) There(d tensor.Device, a tensor.Arena) *Store {
 	t := *s
 	t.parts, t.rates = moved(d, a, s.parts, s.here == nil), moved(d, a, s.rates, s.here == nil)
 	return &t
 }
 
-// ThereBytes is what There takes of the arena.
+// ThereBytes returns how much of the arena There takes.
 func (s *Store) ThereBytes() (bytes uint64) {
 	const ends = 256 // of a matrix
 	for _, parts := range [...][]tensor.Part{s.parts, s.rates} {
@@ -25,10 +25,10 @@ func (s *Store) ThereBytes() (bytes uint64) {
 	return bytes
 }
 
-// Plain says whether all rows are here, dense, and as they are to be read.
+// Plain reports whether all rows are here, dense and unscaled.
 func (s *Store) Plain() bool { return !s.sparse && !s.scaled && s.here == nil }
 
-// Table is all rows in the order of the vertices, if they lie together and are not scaled.
+// Table returns all rows in vertex order, if they are contiguous and not scaled.
 func (s *Store) Table() (tensor.Matrix, bool) {
 	if !s.Plain() || len(s.parts) != 1 {
 		return tensor.Matrix{}, false
@@ -36,7 +36,7 @@ func (s *Store) Table() (tensor.Matrix, bool) {
 	return s.parts[0].X, true
 }
 
-// moved are parts that lie on a device: as one, if they are all there is.
+// moved returns the parts copied to a device, as one matrix if they are all of the rows.
 func moved(d tensor.Device, a tensor.Arena, parts []tensor.Part, all bool) []tensor.Part {
 	if len(parts) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func moved(d tensor.Device, a tensor.Arena, parts []tensor.Part, all bool) []ten
 	return there
 }
 
-// write copies rows of the host's.
+// write copies rows from the host to a device.
 func write(d tensor.Device, to, from tensor.Matrix) {
 	if from.Rows == 0 || from.Cols == 0 {
 		return

@@ -10,27 +10,26 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// A Form is how rows travel between nodes: all of a job use the same.
+// A Form is the encoding of rows sent between nodes; all nodes of a job use the same.
 //
-// A dense row is its elements, F32 or BF16. Where rows are scaled its scale follows,
-// at a multiple of four bytes, as F32: so a row that was stored in halves travels in
-// halves, and is on any device the same bits as one that is read where it lies. A
-// sparse row is the number of its entries, its scale where rows are scaled, the
-// columns, in two bytes each where that is enough and else in four, and the values
-// unless all are 1. Everything is little-endian.
+// A dense row is its elements, F32 or BF16. If rows are scaled, the scale follows as F32
+// at a multiple of four bytes: a row stored as BF16 travels as BF16, and every device
+// computes the same bits as from a local row. A sparse row is the number of its entries,
+// its scale if rows are scaled, the columns (two bytes each if that is enough, else
+// four), and the values unless all are 1. Everything is little-endian.
 type Form struct {
 	columns int
 	sparse  bool
 	half    bool // elements or values are BF16
 	scaled  bool
 	ones    bool // of sparse rows
-	how     int  // among Hows
+	how     int  // index in Hows
 }
 
 const scaleBytes = 4
 
-// Form is that of the store's rows. wire is bf16, which rounds elements of dense rows
-// to it, or empty: they are as they are stored.
+// Form returns the form of the store's rows. wire is bf16, which rounds the elements of
+// dense rows, or empty, which sends them as stored.
 func (s *Store) Form(wire string) (Form, error) {
 	if wire != "" && wire != "bf16" {
 		return Form{}, fmt.Errorf("features can't travel as %q: it is bf16, or nothing for as they are stored", wire)
@@ -41,10 +40,10 @@ func (s *Store) Form(wire string) (Form, error) {
 	}, nil
 }
 
-// Sparse says whether rows are.
+// Sparse reports whether rows are sparse.
 func (f Form) Sparse() bool { return f.sparse }
 
-// Code is a number that is another where rows do not mean the same.
+// Code returns a number that differs between forms whose rows are encoded differently.
 func (f Form) Code() uint32 {
 	code := uint32(f.how)
 	for _, is := range []bool{f.sparse, f.half, f.scaled, f.ones} {
@@ -56,7 +55,7 @@ func (f Form) Code() uint32 {
 	return code
 }
 
-// RowBytes is what a dense row takes, or a sparse one at most.
+// RowBytes returns the size of a dense row, or the maximum size of a sparse one.
 func (f Form) RowBytes() int {
 	switch {
 	case f.sparse:
@@ -71,7 +70,7 @@ func (f Form) RowBytes() int {
 	return 4 * f.columns
 }
 
-// head is what a sparse row takes beside its entries.
+// head returns the size of a sparse row without its entries.
 func (f Form) head() int {
 	if f.scaled {
 		return 4 + scaleBytes
@@ -79,7 +78,7 @@ func (f Form) head() int {
 	return 4
 }
 
-// column is what the column of an entry takes.
+// column returns the size of an entry's column.
 func (f Form) column() int {
 	if f.columns <= 1<<16 {
 		return 2
@@ -87,7 +86,7 @@ func (f Form) column() int {
 	return 4
 }
 
-// entry is what an entry of a sparse row takes.
+// entry returns the size of an entry of a sparse row.
 func (f Form) entry() int {
 	switch {
 	case f.ones:
@@ -98,7 +97,7 @@ func (f Form) entry() int {
 	return f.column() + 4
 }
 
-// Append appends the row of a vertex that is here.
+// Append appends the row of a local vertex.
 func (s *Store) Append(to []byte, f Form, v uint32) []byte {
 	shard, row := s.shardOf(v, 0)
 	if f.sparse {
@@ -154,8 +153,8 @@ func appendFloat(to []byte, f float32) []byte {
 	return binary.LittleEndian.AppendUint32(to, math.Float32bits(f))
 }
 
-// bytesOf is the memory of a slice: what travels is in the order of the machines that
-// hopmesh runs on, as in shard files.
+// bytesOf returns the memory of a slice. Rows travel in the byte order of the machines
+// that hopmesh runs on, as in shard files.
 func bytesOf[E float32 | uint16 | int32](x []E) []byte {
 	var e E
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(e)))

@@ -11,28 +11,28 @@ import (
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
-// Bounds of what is sent at a time.
+// Bounds of one message.
 const (
 	mostBody   = 16 << 20
 	mostAnswer = 256 << 20
 )
 
-// prefix is what a question's body begins with: the fan-out.
+// prefix is the size of the fan-out, with which a question's body begins.
 const prefix = 4
 
 // mostVertices is how many one question names.
 const mostVertices = (mostBody - prefix) / 4
 
-// header is what an answer begins with: how many rows follow, how many entries they
+// header is the size of an answer's head: how many rows follow, how many entries they
 // have, and whether these have weights. Then come the rows' degrees in the whole graph,
-// the entries' sources and their weights. How many entries of a row are drawn follows
-// from its degree and the fan-out.
+// the entries' sources and their weights. The number of sampled entries of a row
+// follows from its degree and the fan-out.
 const header = 12
 
-// mostEntries are those that fit an answer of so many rows, weights included.
+// mostEntries returns how many fit in an answer of so many rows, weights included.
 func mostEntries(rows int) int { return (mostAnswer - header - 4*rows) / 8 }
 
-// limit is how large the answer to a question for so many rows may be.
+// limit bounds the size of the answer to a question for so many rows.
 func limit(rows, fanout int) int {
 	if fanout == 0 || fanout > mostAnswer/8/max(1, rows) {
 		return mostAnswer
@@ -40,7 +40,7 @@ func limit(rows, fanout int) int {
 	return min(mostAnswer, header+rows*(4+8*fanout))
 }
 
-// encode returns the parts of an answer, which lie in d but for the first, in head.
+// encode returns the parts of an answer, which lie in d except the first, in head.
 func encode(d *sample.Drawn, head *[header]byte) [4][]byte {
 	weighted := uint32(0)
 	if d.Weights != nil {
@@ -52,8 +52,8 @@ func encode(d *sample.Drawn, head *[header]byte) [4][]byte {
 	return [4][]byte{head[:], raw(d.Degrees), raw(d.Sources), raw(d.Weights)}
 }
 
-// raw is the memory of elements: what serves has mapped shards, which it can't where
-// that is not little-endian.
+// raw returns the memory of elements. A node that serves has mapped shards, so it is
+// little-endian.
 func raw[T int32 | float32](data []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), 4*len(data))
 }
@@ -62,8 +62,8 @@ var errCutOff = errors.New("it is cut off, or goes on after its end")
 
 // rows are those of one owner, answer after answer.
 type rows struct {
-	sample.Drawn      // Weights count only if
-	weighted     bool // is set
+	sample.Drawn      // Weights are valid if weighted
+	weighted     bool // the entries have weights
 }
 
 func (r *rows) reset() {
@@ -71,8 +71,8 @@ func (r *rows) reset() {
 	r.Sources, r.Weights, r.weighted = r.Sources[:0], r.Weights[:0], false
 }
 
-// decode appends the rows of an answer, and returns how many these are. asked is how
-// many there may be, of a graph of so many vertices.
+// decode appends the rows of an answer, and returns how many these are. asked bounds
+// their number, and vertices is the size of the graph.
 func (r *rows) decode(b []byte, asked, fanout int, vertices uint32) (int, error) {
 	if len(b) < header {
 		return 0, errCutOff
@@ -113,7 +113,7 @@ func (r *rows) decode(b []byte, asked, fanout int, vertices uint32) (int, error)
 	return int(n), nil
 }
 
-// decodeDegrees appends degrees, and the bounds of the entries that are drawn of them.
+// decodeDegrees appends degrees, and the bounds of the entries sampled of them.
 func (r *rows) decodeDegrees(b []byte, entries int64, fanout int, vertices uint32) error {
 	before := r.Indptr[len(r.Indptr)-1]
 	end := before
@@ -132,7 +132,7 @@ func (r *rows) decodeDegrees(b []byte, entries int64, fanout int, vertices uint3
 	return nil
 }
 
-// ones appends n weights of 1, which those have that are not given.
+// ones appends n weights of 1, for entries without weights.
 func ones(to []float32, n int) []float32 {
 	for range n {
 		to = append(to, 1)

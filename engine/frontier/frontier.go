@@ -8,33 +8,34 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// A Frontier implements sample.Far: one question a hop and an owner, all owners at
-// once. One goroutine uses it, that of its sampler; Tally may be set between batches.
+// A Frontier implements sample.Far: it asks one question per hop and owner, all owners
+// at once. One goroutine uses it, that of its sampler; Tally may be set between
+// batches.
 type Frontier struct {
-	Tally *strategy.Tally
+	Tally *peer.Tally
 
-	peers  strategy.Peers
-	work   strategy.Work
-	layout strategy.Layout
+	peers  peer.Peers
+	work   peer.Work
+	layout peer.Layout
 	owners []owner
-	of     []int32 // whose each vertex is that is asked for
+	of     []int32 // owner of each requested vertex
 }
 
-// An owner is what is asked of one node, in memory that is used again.
+// An owner is the questions to one node, in memory that is reused.
 type owner struct {
 	body  []byte // room for the fan-out, then the vertices
 	asked int    // how many these are
 	buf   []byte // of answers
 	rows  rows
-	next  int // of rows: what is woven in next
+	next  int // of rows: the next to weave in
 }
 
-// New makes what a sampler asks for rows that are elsewhere.
-func New(peers strategy.Peers, work strategy.Work, l strategy.Layout) *Frontier {
+// New returns a Frontier with which a sampler requests remote rows.
+func New(peers peer.Peers, work peer.Work, l peer.Layout) *Frontier {
 	return &Frontier{peers: peers, work: work, layout: l, owners: make([]owner, l.Nodes)}
 }
 
@@ -46,7 +47,7 @@ func (f *Frontier) Draw(ctx context.Context, epoch, step uint64, hop, fanout int
 	if err := f.deal(vertices); err != nil {
 		return err
 	}
-	q := strategy.Query{Service: strategy.Draws, Kind: strategy.Topology, Epoch: uint32(epoch), Step: uint32(step), Part: uint32(hop), Tally: f.Tally}
+	q := peer.Query{Service: peer.Draws, Kind: peer.Topology, Epoch: uint32(epoch), Step: uint32(step), Part: uint32(hop), Tally: f.Tally}
 	if err := f.askAll(ctx, q, fanout); err != nil {
 		return fmt.Errorf("ask for the rows of hop %d: %w", hop, err)
 	}
@@ -78,8 +79,8 @@ func (f *Frontier) deal(vertices []uint32) error {
 	return nil
 }
 
-// askAll asks all owners at once. The first that fails ends the others.
-func (f *Frontier) askAll(ctx context.Context, q strategy.Query, fanout int) error {
+// askAll asks all owners at once. The first failure cancels the others.
+func (f *Frontier) askAll(ctx context.Context, q peer.Query, fanout int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
@@ -99,7 +100,7 @@ func (f *Frontier) askAll(ctx context.Context, q strategy.Query, fanout int) err
 
 // ask asks one owner, more than once if it is for very many rows. The fan-out is
 // written before the vertices of a question, over those of the one before.
-func (f *Frontier) ask(ctx context.Context, n int, q strategy.Query, fanout int) error {
+func (f *Frontier) ask(ctx context.Context, n int, q peer.Query, fanout int) error {
 	o := &f.owners[n]
 	for done := 0; done < o.asked; {
 		some := min(o.asked-done, mostVertices)
@@ -120,7 +121,7 @@ func (f *Frontier) ask(ctx context.Context, n int, q strategy.Query, fanout int)
 	return nil
 }
 
-// weave puts the owners' rows into the order in which they were asked for.
+// weave puts the owners' rows into the order of the question.
 func (f *Frontier) weave(to *sample.Drawn) {
 	entries, weighted := 0, false
 	for i := range f.owners {
@@ -133,7 +134,7 @@ func (f *Frontier) weave(to *sample.Drawn) {
 	weights := to.Weights[:0]
 	to.Weights = nil
 	if weighted {
-		weights = slices.Grow(weights, entries+1) // nil says something else than empty
+		weights = slices.Grow(weights, entries+1) // not nil, which means something else than empty
 	}
 	for _, n := range f.of {
 		o := &f.owners[n]

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // TestAnyNodeSamplesTheSame compares with one node that has all edges, bit by bit.
@@ -56,7 +56,7 @@ func alike(t *testing.T, nodes []*node, whole *sample.Sampler, o sample.Options,
 				t.Fatal(err)
 			}
 			all.Go(func() {
-				var tally strategy.Tally
+				var tally peer.Tally
 				f := x.frontier()
 				f.Tally = &tally
 				o := o
@@ -78,7 +78,7 @@ func alike(t *testing.T, nodes []*node, whole *sample.Sampler, o sample.Options,
 					}
 				}
 				// The last node has no edges of its own, and asks for all.
-				c, last := tally.Read().Requests[strategy.Topology], x.work.Self == len(nodes)-1
+				c, last := tally.Read().Requests[peer.Topology], x.work.Self == len(nodes)-1
 				if c > uint64(len(o.Fanouts)*len(owners)) || last && c == 0 {
 					t.Errorf("%d questions in %d hops to %d owners", c, len(o.Fanouts), len(owners))
 				}
@@ -132,9 +132,9 @@ func TestQuestionsAreChecked(t *testing.T) {
 		{"are not here", 0, body(3, near, vertices)},
 		{"are not here", 0, body(3, 1<<32-1)},
 	} {
-		q := strategy.Query{Service: strategy.Draws, Kind: strategy.Topology, Part: c.hop, Body: c.body, Limit: 1 << 20}
+		q := peer.Query{Service: peer.Draws, Kind: peer.Topology, Part: c.hop, Body: c.body, Limit: 1 << 20}
 		_, err := asks.peers.Ask(t.Context(), 0, q, nil)
-		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, strategy.ErrRefused) || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, peer.ErrRefused) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%v, and %q was expected", err, c.want)
 		}
 	}
@@ -174,7 +174,7 @@ func far(x *node) uint32 {
 func TestBadAnswersAreErrors(t *testing.T) {
 	asks, serves := pair(t, sample.Options{Fanouts: []int{3}})
 	for _, b := range [][]byte{nil, make([]byte, header), answerOf(1, 1, 0, 1, vertices), answerOf(2, 0, 0, 0, 0)} {
-		serves.peers.Answer(strategy.Draws, func(_ context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+		serves.peers.Answer(peer.Draws, func(_ context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
 			if q.Limit != header+4+3*8 {
 				t.Errorf("up to %d bytes are taken", q.Limit)
 			}
@@ -206,7 +206,7 @@ func TestLongAnswersComeInPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked, drawer := 0, &drawer{Drawer: sample.NewDrawer(serves.topology, o)}
-	serves.peers.Answer(strategy.Draws, func(_ context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+	serves.peers.Answer(peer.Draws, func(_ context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
 		asked++
 		if q.Limit != mostAnswer {
 			t.Errorf("up to %d bytes are taken", q.Limit)
@@ -257,7 +257,7 @@ func TestQuestionsWait(t *testing.T) {
 func TestOneThatFailsEndsTheOthers(t *testing.T) {
 	nodes, net := mesh(t, shards(false), 5, sample.Form{}, rand.New(rand.NewPCG(3, 3)))
 	refused := errors.New("not today")
-	net.Trouble = func(_ context.Context, _, to int, _ strategy.Query) error {
+	net.Trouble = func(_ context.Context, _, to int, _ peer.Query) error {
 		if to == nodes[0].work.Owners[1] {
 			return refused
 		}
@@ -271,12 +271,12 @@ func TestOneThatFailsEndsTheOthers(t *testing.T) {
 
 // at answers at once, from memory.
 type at struct {
-	strategy.Peers
+	peer.Peers
 	drawers []*drawer // of the nodes
 	mu      []sync.Mutex
 }
 
-func (a *at) Ask(_ context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
+func (a *at) Ask(_ context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
 	a.mu[node].Lock()
 	defer a.mu[node].Unlock()
 	d := a.drawers[node]

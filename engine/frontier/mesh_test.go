@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
 )
 
 // vertices are those of the graph that tests share, and ends those of its shards.
@@ -61,8 +61,8 @@ func shards(weighted bool) []*graph.Shard {
 // A node is what a test has of one.
 type node struct {
 	peers    *loopback.Node
-	work     strategy.Work
-	layout   strategy.Layout
+	work     peer.Work
+	layout   peer.Layout
 	topology *sample.Topology
 	server   *Server
 }
@@ -84,8 +84,8 @@ func mesh(t testing.TB, all []*graph.Shard, n int, form sample.Form, r *rand.Ran
 	var nodes []*node
 	for self := range n {
 		x := &node{
-			peers: net.Node(self), work: strategy.Work{Nodes: names, Self: self, Owners: owners},
-			layout: strategy.Layout{Nodes: n, Owners: owners, Firsts: append(slices.Clone(firsts), vertices)},
+			peers: net.Node(self), work: peer.Work{Nodes: names, Self: self, Owners: owners},
+			layout: peer.Layout{Nodes: n, Owners: owners, Firsts: append(slices.Clone(firsts), vertices)},
 		}
 		some, summaries := slices.Clone(all), make([]*sample.Summary, len(all))
 		for i, s := range all {

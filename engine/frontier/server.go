@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// A Server answers questions for the rows of vertices whose edges are here.
+// A Server answers questions for the rows of vertices whose edges are local.
 type Server struct {
 	once    sync.Once
 	ready   chan struct{}
@@ -19,7 +19,7 @@ type Server struct {
 	drawers sync.Pool
 }
 
-// A drawer is what one question at a time needs.
+// A drawer holds the state of one question at a time.
 type drawer struct {
 	*sample.Drawer
 	vertices []uint32
@@ -27,16 +27,16 @@ type drawer struct {
 	head     [header]byte
 }
 
-// Serve registers the service, before peers.Open only. Questions wait until Ready.
-func Serve(peers strategy.Peers) *Server {
+// Serve registers the service, before peers.Open. Questions wait until Ready.
+func Serve(peers peer.Peers) *Server {
 	s := &Server{ready: make(chan struct{})}
 	s.drawers.New = func() any { return &drawer{Drawer: sample.NewDrawer(s.t, s.o)} }
-	peers.Answer(strategy.Draws, s.answer)
+	peers.Answer(peer.Draws, s.answer)
 	return s
 }
 
-// Ready says what is drawn from, and how: all nodes of a job have the same fan-outs
-// and the same seed. Only the first call counts.
+// Ready sets the topology and the options of sampling: all nodes of a job have the same
+// fan-outs and the same seed. Only the first call counts.
 func (s *Server) Ready(t *sample.Topology, o sample.Options) {
 	s.once.Do(func() {
 		s.t, s.o = t, o
@@ -44,7 +44,7 @@ func (s *Server) Ready(t *sample.Topology, o sample.Options) {
 	})
 }
 
-func (s *Server) answer(ctx context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+func (s *Server) answer(ctx context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
@@ -53,14 +53,14 @@ func (s *Server) answer(ctx context.Context, _ int, q strategy.Query, reply func
 	d, _ := s.drawers.Get().(*drawer)
 	defer s.drawers.Put(d)
 	if err := d.draw(q); err != nil {
-		return fmt.Errorf("%w: draw rows of hop %d: %w", strategy.ErrRefused, q.Part, err)
+		return fmt.Errorf("%w: draw rows of hop %d: %w", peer.ErrRefused, q.Part, err)
 	}
 	parts := encode(&d.drawn, &d.head)
 	return reply(parts[:]...)
 }
 
-// draw reads a question and draws its rows.
-func (d *drawer) draw(q strategy.Query) error {
+// draw parses a question and samples its rows.
+func (d *drawer) draw(q peer.Query) error {
 	if len(q.Body) <= prefix || len(q.Body) > mostBody || len(q.Body)%4 != 0 {
 		return fmt.Errorf("a question of %d bytes is none", len(q.Body))
 	}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// answer implements strategy.Handler: rows of vertices that are here.
-func (s *Source) answer(ctx context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+// answer implements peer.Handler: it sends rows of local vertices.
+func (s *Source) answer(ctx context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
@@ -31,9 +31,9 @@ func (s *Source) answer(ctx context.Context, _ int, q strategy.Query, reply func
 	for ids := q.Body; len(ids) > 0; ids = ids[4:] {
 		before := len(*spare)
 		*spare = s.store.Append(*spare, s.form, binary.LittleEndian.Uint32(ids))
-		if len(*spare) > s.most.answer { // of sparse rows: the others are asked for again
+		if len(*spare) > s.most.answer { // of sparse rows: the others are requested again
 			if before == 0 {
-				return fmt.Errorf("%w: the row of vertex %d takes more than the %d bytes of an answer", strategy.ErrRefused, binary.LittleEndian.Uint32(ids), s.most.answer)
+				return fmt.Errorf("%w: the row of vertex %d takes more than the %d bytes of an answer", peer.ErrRefused, binary.LittleEndian.Uint32(ids), s.most.answer)
 			}
 			*spare = (*spare)[:before]
 			break
@@ -42,20 +42,20 @@ func (s *Source) answer(ctx context.Context, _ int, q strategy.Query, reply func
 	return reply(*spare)
 }
 
-// check says why a question can't be answered.
-func (s *Source) check(q *strategy.Query) error {
+// check returns an error if a question can't be answered.
+func (s *Source) check(q *peer.Query) error {
 	rows := len(q.Body) / 4
 	switch {
 	case q.Part != s.form.Code():
-		return fmt.Errorf("%w: rows of features are asked for in form %#x and are in form %#x here: all nodes need the same settings and program", strategy.ErrRefused, q.Part, s.form.Code())
+		return fmt.Errorf("%w: rows of features are asked for in form %#x and are in form %#x here: all nodes need the same settings and program", peer.ErrRefused, q.Part, s.form.Code())
 	case len(q.Body)%4 != 0 || len(q.Body) > s.most.question:
-		return fmt.Errorf("%w: a question of %d bytes is not the ids of vertices", strategy.ErrRefused, len(q.Body))
+		return fmt.Errorf("%w: a question of %d bytes is not the ids of vertices", peer.ErrRefused, len(q.Body))
 	case !s.form.Sparse() && rows > s.most.answer/s.form.RowBytes():
-		return fmt.Errorf("%w: %d rows are too many for an answer", strategy.ErrRefused, rows)
+		return fmt.Errorf("%w: %d rows are too many for an answer", peer.ErrRefused, rows)
 	}
 	for ids := q.Body; len(ids) > 0; ids = ids[4:] {
 		if v := binary.LittleEndian.Uint32(ids); v >= s.store.Vertices() || !s.store.Has(v) {
-			return fmt.Errorf("%w: the features of vertex %d are not here", strategy.ErrRefused, v)
+			return fmt.Errorf("%w: the features of vertex %d are not here", peer.ErrRefused, v)
 		}
 	}
 	return nil

@@ -6,26 +6,26 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// An ask is all that is asked of a node in one round.
+// An ask is the questions to a node in one round.
 type ask struct {
 	source *Source
 	rows   *Rows
 	round  int
 	node   int
-	first  int // row, as they come
+	first  int // row, in order of arrival
 	count  int
 
 	ctx   context.Context
-	query strategy.Query
+	query peer.Query
 	err   error
-	// answers are those of sparse rows, in order, in memory that is used again; given
-	// are of the last question.
+	// answers are those of sparse rows, in order, in memory that is reused; given are
+	// of the last question.
 	answers [][]byte
 	given   int
-	do      func() // run, as a value that is made once
+	do      func() // run, bound once
 }
 
 // add adds a question to r.
@@ -43,8 +43,8 @@ func (s *Source) add(r *Rows, round, node, first, count int) {
 	r.used++
 }
 
-// bring asks what is planned, the questions of a round at once, and sets r.Far.
-func (s *Source) bring(ctx context.Context, r *Rows, q strategy.Query) error {
+// bring asks the planned questions, those of a round at once, and sets r.Far.
+func (s *Source) bring(ctx context.Context, r *Rows, q peer.Query) error {
 	if s.form.Sparse() {
 		r.Far.Clear(s.form)
 	} else {
@@ -69,8 +69,8 @@ func (s *Source) bring(ctx context.Context, r *Rows, q strategy.Query) error {
 	return nil
 }
 
-// together asks several nodes. The first error ends all.
-func (r *Rows) together(ctx context.Context, asks []*ask, q strategy.Query) error {
+// together asks several nodes. The first error cancels all.
+func (r *Rows) together(ctx context.Context, asks []*ask, q peer.Query) error {
 	if len(asks) > 1 {
 		ctx = r.until.under(ctx)
 	}
@@ -90,7 +90,7 @@ func (r *Rows) together(ctx context.Context, asks []*ask, q strategy.Query) erro
 	return asks[last].err
 }
 
-// run asks for all rows, in as many questions as it takes.
+// run requests all rows, in as many questions as it takes.
 func (a *ask) run() {
 	a.given = 0
 	if a.err = a.askAll(); a.err != nil {
@@ -121,7 +121,7 @@ func (a *ask) askAll() error {
 	return nil
 }
 
-// dense asks for n dense rows, which come to where they stay.
+// dense requests n dense rows, which are received in place.
 func (a *ask) dense(row, n int) error {
 	bytes := a.source.form.RowBytes()
 	to := a.rows.dense[row*bytes:][: n*bytes : n*bytes]
@@ -137,7 +137,7 @@ func (a *ask) dense(row, n int) error {
 	return nil
 }
 
-// sparse asks for n sparse rows and says how many came, one at least.
+// sparse requests n sparse rows and returns how many came, at least one.
 func (a *ask) sparse(n int) (int, error) {
 	if a.given == len(a.answers) {
 		a.answers = append(a.answers, nil)
@@ -161,7 +161,7 @@ func (a *ask) sparse(n int) (int, error) {
 	return rows, nil
 }
 
-// take puts sparse rows to those that came before.
+// take appends sparse rows to those that came before.
 func (a *ask) take() error {
 	for _, answer := range a.answers[:a.given] {
 		if err := a.rows.Far.Take(a.source.form, answer); err != nil {
@@ -176,7 +176,7 @@ func (a *ask) wrong(err error) error {
 }
 
 // An until is a context that ends when another does, or when one of several questions
-// fails. It is kept as long as neither happens, so that steps take no memory.
+// fails. It is kept as long as neither happens, so that steps do not allocate.
 type until struct {
 	of, ctx context.Context
 	cancel  context.CancelCauseFunc

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // BenchmarkLay finds where the rows of 400,000 vertices are, one in ten of which is
@@ -64,7 +64,7 @@ func BenchmarkGather(b *testing.B) {
 				set = append(set, uint32(n+v))
 			}
 			var r Rows
-			var tally strategy.Tally
+			var tally peer.Tally
 			b.SetBytes(int64(4 * columns * remote))
 			b.ReportAllocs()
 			for b.Loop() {

@@ -9,14 +9,14 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// Cache brings the rows of so many vertices that are elsewhere, to be kept: those that
-// are sources of the most edges, of all that are here. It says what memory they take.
-// The source is ready, and nobody gathers yet. Shards without edges count for nothing;
-// what was kept before is forgotten.
-func (s *Source) Cache(ctx context.Context, rows int, shards []*graph.Shard, tally *strategy.Tally) (bytes uint64, err error) {
+// Cache fetches and keeps the rows of so many remote vertices, and returns the memory
+// that they take. It selects those that are the sources of the most local edges. The
+// source must be ready, and nobody may gather yet. Shards without edges do not count;
+// rows cached before are dropped.
+func (s *Source) Cache(ctx context.Context, rows int, shards []*graph.Shard, tally *peer.Tally) (bytes uint64, err error) {
 	s.kept, s.hot = features.Far{}, hot{}
 	if rows <= 0 {
 		return 0, nil
@@ -30,7 +30,7 @@ func (s *Source) Cache(ctx context.Context, rows int, shards []*graph.Shard, tal
 	return s.kept.Bytes() + s.hot.bytes(), nil
 }
 
-// Kept are the rows that Cache has brought; nil: none.
+// Kept returns the rows that Cache has fetched; nil: none.
 func (s *Source) Kept() *features.Far {
 	if s.kept.Rows() == 0 {
 		return nil
@@ -38,8 +38,8 @@ func (s *Source) Kept() *features.Far {
 	return &s.kept
 }
 
-// hottest are the vertices to keep, ascending: of those that are as hot as the coldest
-// of them, the first ones.
+// hottest returns the vertices to cache, ascending: of those that are as hot as the
+// coldest of them, the first ones.
 func (s *Source) hottest(rows int, shards []*graph.Shard) []uint32 {
 	edges := make([]uint32, s.store.Vertices())
 	for _, shard := range shards {
@@ -47,13 +47,13 @@ func (s *Source) hottest(rows int, shards []*graph.Shard) []uint32 {
 			edges[source]++
 		}
 	}
-	with := map[uint32]int{} // so many edges: vertices
+	with := map[uint32]int{} // number of edges: number of vertices
 	for v, n := range edges {
 		if !s.store.Has(uint32(v)) {
 			with[n]++
 		}
 	}
-	// All of more edges than least are kept, and so many that are left of just as many.
+	// Keep all with more edges than least, and left of those with exactly least.
 	least, left := uint32(0), rows
 	classes := slices.Sorted(maps.Keys(with))
 	for i, n := range slices.Backward(classes) {
@@ -78,11 +78,11 @@ func (s *Source) hottest(rows int, shards []*graph.Shard) []uint32 {
 	return vertices
 }
 
-// hot knows where the rows are that are kept. The zero hot knows of none.
+// hot finds the rows that are cached. The zero hot has none.
 type hot struct {
 	is     []uint64 // a bit for each vertex of the graph
 	before []uint32 // of each word of is: how many bits are set before it
-	places []uint32 // of the vertices that are kept
+	places []uint32 // of the cached vertices
 }
 
 func newHot(total uint32, vertices, places []uint32) hot {
@@ -99,7 +99,7 @@ func newHot(total uint32, vertices, places []uint32) hot {
 	return h
 }
 
-// place is that of a vertex, if its row is kept.
+// place returns the place of a vertex's row, if it is cached.
 func (h *hot) place(v uint32) (uint32, bool) {
 	if h.is == nil {
 		return 0, false

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // withEdges gives each vertex of the shards some in-edges, more often from some sources
@@ -62,13 +62,13 @@ func TestCache(t *testing.T) {
 		for _, rows := range []int{1000, -1, 129, 50, 7, 1, 0} {
 			for node := range 4 { // the last has no shard: all its rows are of others
 				s := m.sources[node]
-				var start strategy.Tally
+				var start peer.Tally
 				bytes, err := s.Cache(t.Context(), rows, shards, &start)
 				if err != nil {
 					t.Fatal(err)
 				}
 				kept := m.hottest(node, max(rows, 0), edges)
-				if got := start.Read().Requests[strategy.Feature]; int(got) != m.owners(node, kept) {
+				if got := start.Read().Requests[peer.Feature]; int(got) != m.owners(node, kept) {
 					t.Errorf("%d questions for %d rows", got, len(kept))
 				}
 				if (bytes == 0) != (len(kept) == 0) || bytes < uint64(4*len(kept)) {
@@ -93,7 +93,7 @@ func TestCache(t *testing.T) {
 // checkCached gathers, and compares rows and their counts.
 func (m *mesh) checkCached(t *testing.T, node int, r *Rows, sets [][]uint32, kept []uint32, o Options) {
 	t.Helper()
-	var tally strategy.Tally
+	var tally peer.Tally
 	m.gather(node, r, sets, o, &tally)
 	m.checkRows(t, node, r, sets)
 	all := slices.Concat(sets...)
@@ -114,7 +114,7 @@ func (m *mesh) checkCached(t *testing.T, node int, r *Rows, sets [][]uint32, kep
 	if r.Local != local || r.Cached != cached || r.Remote != len(asked) {
 		t.Fatalf("%+v: %d, %d and %d rows, not %d, %d and %d", o, r.Local, r.Cached, r.Remote, local, cached, len(asked))
 	}
-	if got := tally.Read().Requests[strategy.Feature]; !o.Apart && int(got) != m.owners(node, asked) {
+	if got := tally.Read().Requests[peer.Feature]; !o.Apart && int(got) != m.owners(node, asked) {
 		t.Fatalf("%+v: %d questions", o, got)
 	}
 }
@@ -140,7 +140,7 @@ func TestHottestOfWhatIsKnown(t *testing.T) {
 
 func TestCachingFails(t *testing.T) {
 	m := meshOf(t, graphOf(kinds[0], 10, 10), 2, []int{0, 1}, "none", "")
-	m.net.Trouble = func(context.Context, int, int, strategy.Query) error { return errors.New("it burns") }
+	m.net.Trouble = func(context.Context, int, int, peer.Query) error { return errors.New("it burns") }
 	_, err := m.sources[0].Cache(t.Context(), 3, m.shards, nil)
 	if err == nil || !strings.Contains(err.Error(), "often: ask node n1: it burns") {
 		t.Error(err)

@@ -1,11 +1,11 @@
 package gather
 
-// Count sets what Gather would of r, without asking anybody: r.Far has no rows. The
-// source is ready.
+// Count sets r as Gather would, without asking anybody: r.Far has no rows. The source
+// must be ready.
 func (s *Source) Count(r *Rows, sets [][]uint32, o Options) error { return s.lay(r, sets, o) }
 
-// RowBytes is what a row of features takes on its way: of sparse ones the mean of some
-// that are here; 0, if none are.
+// RowBytes returns the size of a row of features on the wire: of sparse ones the mean
+// of some local ones; 0, if there are none.
 func (s *Source) RowBytes() float64 {
 	const most = 256
 	var row []byte

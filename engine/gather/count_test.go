@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // What is counted is what is brought, and nobody is asked.
@@ -15,7 +15,7 @@ func TestCountingBringsNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	m := meshOf(t, graphOf(kinds[0], 20, 0, 13, 30, 17), 4, []int{0, 1, 2, 1, 2}, "none", "")
 	var asked atomic.Int64
-	m.net.Trouble = func(context.Context, int, int, strategy.Query) error {
+	m.net.Trouble = func(context.Context, int, int, peer.Query) error {
 		asked.Add(1)
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // TestCounts: rows, questions and their bytes are those that the options say, to the
@@ -29,15 +29,15 @@ func TestCounts(t *testing.T) {
 				{Apart: true, Repeated: true}: {all - remote, remote, asked},
 			} {
 				var r Rows
-				var tally strategy.Tally
+				var tally peer.Tally
 				m.gather(node, &r, sets, o, &tally)
 				counts := tally.Read()
-				if got := [3]int{r.Local, r.Remote, int(counts.Requests[strategy.Feature])}; got != want {
+				if got := [3]int{r.Local, r.Remote, int(counts.Requests[peer.Feature])}; got != want {
 					t.Fatalf("node %d, %+v: local, remote, questions: %v, not %v", node, o, got, want)
 				}
-				bytes := want[2]*(strategy.QueryFraming+strategy.AnswerFraming) + r.Remote*(4+9*4)
-				if counts.Bytes[strategy.Feature] != uint64(bytes) {
-					t.Fatalf("node %d, %+v: %d bytes, not %d", node, o, counts.Bytes[strategy.Feature], bytes)
+				bytes := want[2]*(peer.QueryFraming+peer.AnswerFraming) + r.Remote*(4+9*4)
+				if counts.Bytes[peer.Feature] != uint64(bytes) {
+					t.Fatalf("node %d, %+v: %d bytes, not %d", node, o, counts.Bytes[peer.Feature], bytes)
 				}
 			}
 		}
@@ -75,10 +75,10 @@ func TestNothingToGather(t *testing.T) {
 		for _, o := range options {
 			for _, sets := range [][][]uint32{nil, {nil}, {nil, {}}, {{1, 2}, {3}}, {{3, 1}, {2}}} {
 				r := Rows{Local: 9, Remote: 9}
-				var tally strategy.Tally
+				var tally peer.Tally
 				m.gather(0, &r, sets, o, &tally)
 				m.checkRows(t, 0, &r, sets)
-				if r.Remote != 0 || tally.Read() != (strategy.Counts{}) || r.Local != len(union(sets)) {
+				if r.Remote != 0 || tally.Read() != (peer.Counts{}) || r.Local != len(union(sets)) {
 					t.Errorf("%v: %d local and %d remote rows, %v", sets, r.Local, r.Remote, tally.Read())
 				}
 			}
@@ -98,11 +98,11 @@ func TestLongOnesAreSplit(t *testing.T) {
 			}
 			for _, o := range options {
 				var r Rows
-				var tally strategy.Tally
+				var tally peer.Tally
 				sets := [][]uint32{m.some(rng, 100), m.some(rng, 50)}
 				m.gather(0, &r, sets, o, &tally)
 				m.checkRows(t, 0, &r, sets)
-				if got := tally.Read().Requests[strategy.Feature]; got < 6 || got > 70 {
+				if got := tally.Read().Requests[peer.Feature]; got < 6 || got > 70 {
 					t.Errorf("%+v: %d questions", o, got)
 				}
 			}

@@ -6,43 +6,43 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/features"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// A Source is the features of all vertices, wherever they are. Many goroutines may use
-// it once it is ready.
+// A Source provides the features of all vertices, wherever they are. It is safe for
+// concurrent use once it is ready.
 type Source struct {
-	peers strategy.Peers
-	ready chan struct{} // closed by Ready; what follows does not change after
+	peers peer.Peers
+	ready chan struct{} // closed by Ready; what follows is fixed then
 
 	store  *features.Store
 	form   features.Form
-	work   strategy.Work
-	layout strategy.Layout
+	work   peer.Work
+	layout peer.Layout
 	most   most
 	hot    hot
 	kept   features.Far // the rows of hot
 
 	mu     sync.Mutex
-	tables []*table  // that nobody uses
-	spare  sync.Pool // of *[]byte: answers that are given
+	tables []*table  // free ones
+	spare  sync.Pool // of *[]byte: buffers of answers
 }
 
-// most is what is asked at once: bytes of questions, and of answers. All nodes have the
-// same.
+// most bounds the bytes of a question and of an answer. All nodes have the same.
 type most struct{ question, answer int }
 
-// Register registers the service. Before peers.Open only; questions wait until the
-// source is ready.
-func Register(peers strategy.Peers) *Source {
+// Register registers the service, before peers.Open; questions wait until the source is
+// ready.
+func Register(peers peer.Peers) *Source {
 	s := &Source{peers: peers, ready: make(chan struct{}), most: most{16 << 20, 256 << 20}}
-	peers.Answer(strategy.Rows, s.answer)
+	peers.Answer(peer.Rows, s.answer)
 	return s
 }
 
-// Ready gives the source its data, once: which rows are here is the store's word (Has),
-// the others are asked of their owners. wire is how features travel (features.Form).
-func (s *Source) Ready(store *features.Store, work strategy.Work, l strategy.Layout, wire string) error {
+// Ready gives the source its data, once. The store has the local rows (Has); the others
+// are requested from their owners. wire is the form in which features travel
+// (features.Form).
+func (s *Source) Ready(store *features.Store, work peer.Work, l peer.Layout, wire string) error {
 	form, err := store.Form(wire)
 	if err != nil {
 		return err
@@ -66,22 +66,21 @@ func (s *Source) Ready(store *features.Store, work strategy.Work, l strategy.Lay
 	return nil
 }
 
-// Options say how rows are asked for.
+// Options are how rows are requested.
 type Options struct {
-	Apart    bool // each set by itself, one after the other
-	Repeated bool // a row as often as it stands in sets, and not once
+	Apart    bool // each set separately, one after the other
+	Repeated bool // a row as often as it occurs in sets, not once
 }
 
-// Rows are the rows of some sets of vertices, in memory that is used again. One
-// goroutine at a time uses it.
+// Rows are the rows of some sets of vertices, in memory that is reused. One goroutine
+// at a time uses it.
 type Rows struct {
 	// Far are those that came from other nodes.
 	Far features.Far
-	// Places are, for each set, where the row of each vertex is: as features.Store
-	// wants to be asked.
+	// Places are, for each set, the place of each vertex's row in features.Store.
 	Places [][]uint32
 	// Local, Cached and Remote count rows: distinct ones, but as often as they came
-	// where they were asked for repeatedly or apart.
+	// where they were requested repeatedly or apart.
 	Local, Cached, Remote int
 
 	plan  plan
@@ -92,16 +91,16 @@ type Rows struct {
 	until until
 }
 
-// Gather finds all rows of the sets, each of which has distinct vertices, and brings
-// those that are elsewhere. The source is ready.
-func (s *Source) Gather(ctx context.Context, r *Rows, sets [][]uint32, epoch, step uint32, o Options, tally *strategy.Tally) error {
+// Gather finds all rows of the sets, each of which has distinct vertices, and fetches
+// remote ones. The source must be ready.
+func (s *Source) Gather(ctx context.Context, r *Rows, sets [][]uint32, epoch, step uint32, o Options, tally *peer.Tally) error {
 	if err := s.gather(ctx, r, sets, epoch, step, o, tally); err != nil {
 		return fmt.Errorf("gather rows of features for epoch %d, step %d: %w", epoch, step+1, err)
 	}
 	return nil
 }
 
-func (s *Source) gather(ctx context.Context, r *Rows, sets [][]uint32, epoch, step uint32, o Options, tally *strategy.Tally) error {
+func (s *Source) gather(ctx context.Context, r *Rows, sets [][]uint32, epoch, step uint32, o Options, tally *peer.Tally) error {
 	r.Far.Kept = nil
 	if s.kept.Rows() > 0 {
 		r.Far.Kept = &s.kept
@@ -109,7 +108,7 @@ func (s *Source) gather(ctx context.Context, r *Rows, sets [][]uint32, epoch, st
 	if err := s.lay(r, sets, o); err != nil {
 		return err
 	}
-	return s.bring(ctx, r, strategy.Query{
-		Service: strategy.Rows, Kind: strategy.Feature, Epoch: epoch, Step: step, Part: s.form.Code(), Tally: tally,
+	return s.bring(ctx, r, peer.Query{
+		Service: peer.Rows, Kind: peer.Feature, Epoch: epoch, Step: step, Part: s.form.Code(), Tally: tally,
 	})
 }

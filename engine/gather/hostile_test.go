@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/features"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 func ids(vertices ...uint32) []byte {
@@ -31,9 +31,9 @@ func row(entries uint32, columns ...uint16) []byte {
 }
 
 // liar makes a mesh of two nodes, of which the second answers anything.
-func liar(t testing.TB, k kind, how string, answer func(q strategy.Query) []byte) *mesh {
+func liar(t testing.TB, k kind, how string, answer func(q peer.Query) []byte) *mesh {
 	m := meshOf(t, graphOf(k, 10, 10), 2, []int{0, 1}, how, "")
-	m.net.Node(1).Answer(strategy.Rows, func(_ context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+	m.net.Node(1).Answer(peer.Rows, func(_ context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
 		return reply(answer(q))
 	})
 	return m
@@ -67,7 +67,7 @@ func TestWrongAnswers(t *testing.T) {
 		"sparse, twice":        {ones, "none", append(row(2, 3, 3), row(0)...), "it has column 3 in a row"},
 		"sparse, long":         {ones, "none", make([]byte, 200), "ask node n1"},
 	} {
-		m := liar(t, c.kind, c.how, func(strategy.Query) []byte { return c.answer })
+		m := liar(t, c.kind, c.how, func(peer.Query) []byte { return c.answer })
 		var r Rows
 		err := m.sources[0].Gather(t.Context(), &r, [][]uint32{{12, 3, 15}}, 1, 0, Options{}, nil)
 		if err == nil || !strings.Contains(err.Error(), c.say) || !strings.Contains(err.Error(), "node n1") {
@@ -102,16 +102,16 @@ func TestWrongQuestions(t *testing.T) {
 		"far beyond":      {code, ids(1<<32 - 1), "vertex 4294967295"},
 		"another meaning": {other.Code(), ids(12), "all nodes need the same settings"},
 	} {
-		q := strategy.Query{Service: strategy.Rows, Kind: strategy.Feature, Part: c.part, Body: c.body, Limit: 1 << 20}
+		q := peer.Query{Service: peer.Rows, Kind: peer.Feature, Part: c.part, Body: c.body, Limit: 1 << 20}
 		_, err := m.net.Node(0).Ask(t.Context(), 1, q, nil)
-		if !errors.Is(err, strategy.ErrRefused) || !strings.Contains(err.Error(), c.say) {
+		if !errors.Is(err, peer.ErrRefused) || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	sparse := meshOf(t, graphOf(kinds[3], 10, 10), 2, []int{0, 1}, "none", "")
 	sparse.sources[1].most.answer = 8
 	err = sparse.sources[0].Gather(t.Context(), &Rows{}, [][]uint32{{12}}, 1, 0, Options{}, nil)
-	if !errors.Is(err, strategy.ErrRefused) || !strings.Contains(err.Error(), "the row of vertex 12 takes more than the 8 bytes") {
+	if !errors.Is(err, peer.ErrRefused) || !strings.Contains(err.Error(), "the row of vertex 12 takes more than the 8 bytes") {
 		t.Error(err)
 	}
 }
@@ -129,9 +129,9 @@ func TestOtherMemory(t *testing.T) {
 	}
 }
 
-type copies struct{ strategy.Peers }
+type copies struct{ peer.Peers }
 
-func (p *copies) Ask(ctx context.Context, node int, q strategy.Query, _ []byte) ([]byte, error) {
+func (p *copies) Ask(ctx context.Context, node int, q peer.Query, _ []byte) ([]byte, error) {
 	got, err := p.Peers.Ask(ctx, node, q, nil)
 	return bytes.Clone(got), err
 }
@@ -150,14 +150,14 @@ func FuzzQuestion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, part uint32, body []byte) {
 		for _, m := range meshes {
 			s := m.sources[1]
-			q := strategy.Query{Part: s.form.Code() ^ part, Body: body}
+			q := peer.Query{Part: s.form.Code() ^ part, Body: body}
 			var answer []byte
 			err := s.answer(t.Context(), 0, q, func(parts ...[]byte) error {
 				answer = slices.Concat(parts...)
 				return nil
 			})
 			switch {
-			case err != nil && !errors.Is(err, strategy.ErrRefused):
+			case err != nil && !errors.Is(err, peer.ErrRefused):
 				t.Fatal(err)
 			case err == nil && !s.form.Sparse() && len(answer) != len(body)/4*s.form.RowBytes():
 				t.Fatalf("%d bytes for %d", len(answer), len(body))
@@ -179,7 +179,7 @@ func FuzzAnswer(f *testing.F) {
 	var answer []byte
 	var meshes []*mesh
 	for _, k := range kinds {
-		meshes = append(meshes, liar(f, k, "row", func(strategy.Query) []byte { return answer }))
+		meshes = append(meshes, liar(f, k, "row", func(peer.Query) []byte { return answer }))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		answer = b

@@ -8,8 +8,8 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 )
 
 // A kind is how a graph's features are stored.
@@ -84,7 +84,7 @@ type mesh struct {
 	t       testing.TB
 	shards  []*graph.Shard
 	whole   *features.Store
-	layout  strategy.Layout
+	layout  peer.Layout
 	net     *loopback.Net
 	stores  []*features.Store
 	sources []*Source
@@ -98,7 +98,7 @@ func meshOf(t testing.TB, shards []*graph.Shard, nodes int, owners []int, how, w
 		t.Fatal(err)
 	}
 	m := &mesh{t: t, shards: shards, whole: whole, net: loopback.New(nodes)}
-	m.layout = strategy.Layout{Nodes: nodes, Owners: owners}
+	m.layout = peer.Layout{Nodes: nodes, Owners: owners}
 	var stats []graph.FeatureStats
 	for _, s := range shards {
 		m.layout.Firsts = append(m.layout.Firsts, s.First)
@@ -129,8 +129,8 @@ func meshOf(t testing.TB, shards []*graph.Shard, nodes int, owners []int, how, w
 	return m
 }
 
-func (m *mesh) work(node int) strategy.Work {
-	w := strategy.Work{Self: node, Owners: m.layout.Owners}
+func (m *mesh) work(node int) peer.Work {
+	w := peer.Work{Self: node, Owners: m.layout.Owners}
 	for i := range m.layout.Nodes {
 		w.Nodes = append(w.Nodes, fmt.Sprintf("n%d", i))
 	}
@@ -138,7 +138,7 @@ func (m *mesh) work(node int) strategy.Work {
 }
 
 // gather is Gather at a node, which must not fail.
-func (m *mesh) gather(node int, r *Rows, sets [][]uint32, o Options, tally *strategy.Tally) {
+func (m *mesh) gather(node int, r *Rows, sets [][]uint32, o Options, tally *peer.Tally) {
 	m.t.Helper()
 	if err := m.sources[node].Gather(m.t.Context(), r, sets, 1, 0, o, tally); err != nil {
 		m.t.Fatal(err)

@@ -7,18 +7,19 @@ import (
 	"slices"
 )
 
-// A plan says which rows are asked of whom. Far rows are numbered twice: in the order
-// in which they were found, and as they come: round after round, owner after owner.
+// A plan assigns rows to the nodes that are asked for them. Far rows are numbered
+// twice: in the order in which they were found, and in the order of arrival: round
+// after round, owner after owner.
 type plan struct {
-	far    []uint32 // vertices, as they were found
+	far    []uint32 // vertices, in the order of finding
 	owners []int32  // of far
-	rows   []uint32 // of far: as they come
+	rows   []uint32 // of far: in the order of arrival
 	ends   []int    // of rounds, in far
 	counts []int    // of the rows of each owner in a round
-	body   []byte   // the vertices as they come, as questions have them
+	body   []byte   // the vertices in the order of arrival, as questions have them
 }
 
-// lay sets what r says of near rows, and plans how the others are asked for.
+// lay sets r for local rows, and plans the questions for the others.
 func (s *Source) lay(r *Rows, sets [][]uint32, o Options) error {
 	p := &r.plan
 	p.far, p.ends = p.far[:0], p.ends[:0]
@@ -59,11 +60,11 @@ func (s *Source) lay(r *Rows, sets [][]uint32, o Options) error {
 	return nil
 }
 
-// beyond is the place of the first row that is asked for: those of the vertices and of
-// the rows that are kept lie before it.
+// beyond returns the place of the first requested row: those of the vertices and of
+// cached rows come before it.
 func (s *Source) beyond() uint32 { return s.store.Vertices() + uint32(s.kept.Rows()) }
 
-// each places the vertices of a set, each by itself.
+// each places the vertices of a set, each separately.
 func (s *Source) each(r *Rows, places, set []uint32) {
 	store, beyond, p := s.store, s.beyond(), &r.plan
 	asked, cached := len(p.far), 0
@@ -111,7 +112,7 @@ func (s *Source) once(r *Rows, t *table, places, set []uint32) {
 	}
 }
 
-// order sets the questions, round by round, and places to where rows come.
+// order sets the questions, round by round, and the places of arriving rows.
 func (s *Source) order(r *Rows) {
 	p := &r.plan
 	n := len(p.far)
@@ -155,14 +156,14 @@ func (s *Source) order(r *Rows) {
 	}
 }
 
-// A table knows which vertices were seen. Marks below base are of sets before; base
-// marks a row that is here or kept, base + 1 + i the far row that was found as i.
+// A table tracks which vertices were seen. Marks below base are of earlier sets; base
+// marks a row that is local or cached, base + 1 + i the far row that was found as i.
 type table struct {
 	marks []uint32 // of all vertices
 	base  uint32
 }
 
-// next forgets all vertices, of which so many were far.
+// next drops all vertices, of which so many were far.
 func (t *table) next(far int) {
 	// The marks of the next use may be as many as there are vertices, and one.
 	if uint64(t.base)+uint64(far)+1+uint64(len(t.marks)) >= math.MaxUint32 {
@@ -173,7 +174,7 @@ func (t *table) next(far int) {
 	t.base += uint32(far) + 1
 }
 
-// borrow is a table that nobody else uses.
+// borrow returns a table that nobody else uses.
 func (s *Source) borrow() *table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +192,7 @@ func (s *Source) giveBack(t *table) {
 	s.tables = append(s.tables, t)
 }
 
-// resize returns a slice of n elements that hold anything, those that were there first.
+// resize returns a slice of n elements with any content after the old elements.
 func resize[E any](s []E, n int) []E {
 	return slices.Grow(s, max(0, n-len(s)))[:n]
 }

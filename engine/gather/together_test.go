@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 )
 
 func fiveNodes(t *testing.T, k kind) (*mesh, [][]uint32) {
@@ -47,7 +47,7 @@ func TestOneFailureEndsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, sets := fiveNodes(t, kinds[0])
 		fails := true
-		m.net.Trouble = func(ctx context.Context, _, to int, _ strategy.Query) error {
+		m.net.Trouble = func(ctx context.Context, _, to int, _ peer.Query) error {
 			switch {
 			case !fails:
 				return nil
@@ -73,7 +73,7 @@ func TestOneFailureEndsAll(t *testing.T) {
 func TestTheContextEndsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, sets := fiveNodes(t, kinds[0])
-		m.net.Trouble = func(ctx context.Context, _, _ int, _ strategy.Query) error {
+		m.net.Trouble = func(ctx context.Context, _, _ int, _ peer.Query) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}
@@ -180,13 +180,13 @@ func TestSteps(t *testing.T) {
 // remembers are peers that give the answers of other peers, again and again, without
 // taking memory.
 type remembers struct {
-	strategy.Peers
+	peer.Peers
 	mu      sync.Mutex
-	peers   strategy.Peers
+	peers   peer.Peers
 	answers map[string][]byte
 }
 
-func (p *remembers) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
+func (p *remembers) Ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known, ok := p.answers[string(q.Body)]; ok {

@@ -2,14 +2,14 @@ package graph
 
 import "math"
 
-// ToBF16 rounds each number to the nearest of type BF16, to the even one of two that
-// are equally near. to has room for all.
+// ToBF16 rounds each number to the nearest BF16, ties to even. to must be as long as
+// from.
 func ToBF16(to []uint16, from []float32) {
 	to = to[:len(from)]
 	for i, f := range from {
 		bits := math.Float32bits(f)
 		if f != f {
-			bits |= 1 << 22 // stays a NaN, whatever is cut off
+			bits |= 1 << 22 // keep it a NaN, whatever bits are cut off
 		} else {
 			bits += 0x7fff + bits>>16&1
 		}

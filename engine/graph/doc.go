@@ -1,5 +1,4 @@
-// Package graph is what a dataset is: a Source while it comes in, shards in files
-// when it is in, and the manifest that describes them. Formats are read in
-// graph/read, graphs are made up in graph/generate, and graph/build turns a
-// Source into shards.
+// Package graph defines a dataset: a Source while it is imported, shard files once it is,
+// and the manifest that describes them. Package graph/read reads formats, graph/generate
+// generates graphs, and graph/build converts a Source into shards.
 package graph

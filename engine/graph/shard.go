@@ -13,14 +13,14 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 )
 
-// ShardFormat is what a shard file says in its metadata that it is.
+// ShardFormat is the format name in the metadata of a shard file.
 const ShardFormat = "hopmesh-shard/1"
 
-// A Shard is one mapped shard file, or what is known of one that is elsewhere, as a
-// Skeleton says. All slices lie in the mapping: they must not be written to, and die
-// with Close. Rows count from 0 at First.
+// A Shard is a mapped shard file, or what a Skeleton holds of a remote one. All slices
+// lie in the mapping: they must not be written to, and are invalid after Close. Rows
+// count from 0 at First.
 type Shard struct {
-	Number   int // of Shards
+	Number   int // number of shards
 	Shards   int
 	First    uint32 // the id of row 0
 	Vertices int    // rows
@@ -29,26 +29,26 @@ type Shard struct {
 	Classes  int
 	DType    DType
 
-	// The in-edges of row v are Indptr[v] to Indptr[v+1]; Indices holds the ids of
-	// their sources, in the whole graph and ascending within a row.
+	// The in-edges of row v are Indptr[v] to Indptr[v+1]. Indices holds the ids of their
+	// sources in the whole graph, ascending within a row.
 	Indptr  []int64
 	Indices []int32
 	Weights []float32 // nil: all 1
 
-	// Features are dense, Features elements a row, in one of these two; or sparse.
+	// Features are dense, Features elements per row, in one of these two; or sparse.
 	Dense     []float32
 	DenseBF16 []uint16
 	Sparse    *SparseRows
 
 	Labels    []int32   // nil: none
-	Marks     [][]Mark  // of each split
-	Originals Originals // what the source calls each row
+	Marks     [][]Mark  // one row per split
+	Originals Originals // the source's name of each row
 
 	file *safetensors.File
 }
 
-// SparseRows are features stored as sparse rows: those of row v are Indptr[v] to
-// Indptr[v+1]. Columns ascend within a row. Either Values or ValuesBF16 is set.
+// SparseRows holds features stored as sparse rows: the entries of row v are Indptr[v] to
+// Indptr[v+1], columns ascending. Either Values or ValuesBF16 is set.
 type SparseRows struct {
 	Indptr     []int64
 	Columns    []int32
@@ -56,15 +56,15 @@ type SparseRows struct {
 	ValuesBF16 []uint16
 }
 
-// Originals is what the vertices of a shard are called in the source: numbers, or
-// strings if Offsets is not nil.
+// Originals holds the source's names of a shard's vertices: numbers, or strings if
+// Offsets is not nil.
 type Originals struct {
 	Ints    []int64
 	Offsets []int64
 	Bytes   []byte
 }
 
-// Append appends what the source calls a row.
+// Append appends the source's name of a row.
 func (o Originals) Append(to []byte, row int) []byte {
 	if o.Offsets != nil {
 		return append(to, o.Bytes[o.Offsets[row]:o.Offsets[row+1]]...)
@@ -85,10 +85,10 @@ func OpenShard(path string) (*Shard, error) {
 	return s, nil
 }
 
-// Close unmaps the file: all slices of the shard die.
+// Close unmaps the file, which invalidates all slices of the shard.
 func (s *Shard) Close() error { return s.file.Close() }
 
-// VerifyShard reads a shard file through and compares its digest.
+// VerifyShard reads a whole shard file and returns an error unless it has this digest.
 func VerifyShard(ctx context.Context, path, digest string) error {
 	file, err := os.Open(path)
 	if err != nil {

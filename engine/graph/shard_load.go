@@ -8,8 +8,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 )
 
-// load fills the shard from its file. What it lets pass may be indexed without a
-// further check.
+// load fills the shard from its file. Data that it accepts may be indexed without further
+// checks.
 func (s *Shard) load() error {
 	if err := s.loadMetadata(ShardFormat); err != nil {
 		return err
@@ -62,8 +62,7 @@ func (s *Shard) loadMetadata(format string) error {
 	return nil
 }
 
-// view reads a tensor of the shape that is expected; a dimension of -1 may be
-// anything.
+// view returns a tensor, which must have the given shape; a dimension of -1 matches any.
 func view[T safetensors.Element](s *Shard, name string, shape ...int) ([]T, error) {
 	data, got, err := safetensors.View[T](s.file, name)
 	if err != nil {
@@ -79,7 +78,7 @@ func view[T safetensors.Element](s *Shard, name string, shape ...int) ([]T, erro
 	return data, nil
 }
 
-// checkIndptr says whether offsets start at 0, never fall, and end at n.
+// checkIndptr returns an error unless offsets start at 0, never decrease, and end at n.
 func checkIndptr(name string, offsets []int64, n int) error {
 	if offsets[0] != 0 || offsets[len(offsets)-1] != int64(n) || !slices.IsSorted(offsets) {
 		return fmt.Errorf("tensor %q does not rise from 0 to %d", name, n)
@@ -87,7 +86,8 @@ func checkIndptr(name string, offsets []int64, n int) error {
 	return nil
 }
 
-// checkRows says whether the indices of each row ascend, and all lie below limit.
+// checkRows returns an error unless the indices of each row ascend and all are below
+// limit.
 func checkRows(name string, indptr []int64, indices []int32, limit int64) error {
 	for row := range len(indptr) - 1 {
 		last := int64(-1)

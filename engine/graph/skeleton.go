@@ -8,25 +8,25 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 )
 
-// SkeletonFormat is what a skeleton says in its metadata that it is.
+// SkeletonFormat is the format name in a skeleton's metadata.
 const SkeletonFormat = "hopmesh-skeleton/1"
 
-// A Skeleton is what one node tells another of a shard: all but its features and what
-// the source calls its vertices, and its edges or what sampling must know of them. In
-// bytes it is a safetensors file, with the tensors of a shard file by their names.
+// A Skeleton describes a shard to another node: everything but the features and the
+// source's names, with the edges or only what sampling must know of them. It is encoded
+// as a safetensors file with a shard file's tensor names.
 type Skeleton struct {
-	// Shard has no features, though Features counts their columns, no Originals, and
-	// where edges are left out no Indptr, Indices and Weights.
+	// Shard has no features, though Features is their number of columns, and no
+	// Originals. If edges are left out it has no Indptr, Indices or Weights.
 	Shard *Shard
 	Stats FeatureStats
-	Edges int64 // of the shard, whether they are here or not
-	// Of each vertex 1/sqrt(degree), and a bit: whether it has an edge from itself. Nil
-	// where nobody asked for it.
+	Edges int64 // edges of the shard, whether they are included or not
+	// Of each vertex 1/sqrt(degree), and a bit: whether it has a self-loop. Nil if not
+	// requested.
 	Inverse []float32
 	Loops   []uint64
 }
 
-// NewSkeleton makes that of a whole shard, whose memory it shares.
+// NewSkeleton returns the skeleton of a whole shard and shares the shard's memory.
 func NewSkeleton(s *Shard, stats FeatureStats, edges bool) *Skeleton {
 	bare := &Shard{
 		Number: s.Number, Shards: s.Shards, First: s.First, Vertices: s.Vertices, Total: s.Total,
@@ -38,8 +38,8 @@ func NewSkeleton(s *Shard, stats FeatureStats, edges bool) *Skeleton {
 	return &Skeleton{Shard: bare, Stats: stats, Edges: int64(len(s.Indices))}
 }
 
-// Parts are the skeleton's bytes, one part after another. They lie in its memory, but
-// for the first.
+// Parts returns the skeleton's encoding as consecutive parts. All but the first alias its
+// memory.
 func (k *Skeleton) Parts() ([][]byte, error) {
 	s := k.Shard
 	n := int64(s.Vertices)
@@ -98,24 +98,24 @@ func (k *Skeleton) metadata() map[string]string {
 	}
 }
 
-// raw is the memory of elements. Shards are not read where that is not little-endian.
+// raw returns the memory of a slice. Shards are only read on little-endian machines.
 func raw[T int64 | uint64 | int32 | float32](data []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)*int(unsafe.Sizeof(*new(T))))
 }
 
-// A SkeletonSize is what the size of a shard's skeleton depends on.
+// A SkeletonSize holds what the size of a shard's skeleton depends on.
 type SkeletonSize struct {
 	Vertices, Edges  int64
 	Splits           int
 	Labels, Weighted bool
 }
 
-// SizeOf is that of a whole shard.
+// SizeOf returns the SkeletonSize of a whole shard.
 func SizeOf(s *Shard) SkeletonSize {
 	return SkeletonSize{int64(s.Vertices), int64(len(s.Indices)), len(s.Marks), s.Labels != nil, s.Weights != nil}
 }
 
-// Size is how many bytes a skeleton with so much in it has at most.
+// Size returns an upper bound on the bytes of such a skeleton.
 func (z SkeletonSize) Size(edges bool) int64 {
 	const header = 4096
 	n := header + z.Vertices*int64(z.Splits)

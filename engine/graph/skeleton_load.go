@@ -9,8 +9,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 )
 
-// ReadSkeleton reads what Parts has made, and checks everything that the readers of a
-// shard rely on. The skeleton lies in b.
+// ReadSkeleton decodes what Parts returned, and checks everything that a shard's readers
+// rely on. The skeleton aliases b.
 func ReadSkeleton(b []byte) (*Skeleton, error) {
 	file, err := safetensors.Parse("the skeleton", b)
 	if err != nil {

@@ -2,14 +2,14 @@ package graph
 
 import "slices"
 
-// FeatureStats are what normalising asks of the features of a shard.
+// FeatureStats are the statistics of a shard's features that normalisation needs.
 type FeatureStats struct {
-	Sparse  bool  // rows are stored as sparse ones
-	Ones    bool  // all that is not 0 is 1; and all that is stored, if rows are sparse
-	Entries int64 // that are not 0; not counted beyond the first that is no 1, unless rows are sparse
+	Sparse  bool  // rows are sparse
+	Ones    bool  // every non-zero is 1; every stored entry, if rows are sparse
+	Entries int64 // non-zeros; if rows are dense, counted only up to the first that is not 1
 }
 
-// StatsOf looks at the features of a shard that is held here.
+// StatsOf computes the statistics of a local shard's features.
 func StatsOf(s *Shard) FeatureStats {
 	if s.Sparse != nil {
 		ones := allOnes(s.Sparse.Values, 1) && allOnes(s.Sparse.ValuesBF16, oneBF16)
@@ -22,7 +22,7 @@ func StatsOf(s *Shard) FeatureStats {
 	return denseStats(s.Dense, func(f float32) bool { return f == 0 }, 1)
 }
 
-// oneBF16 are the bits of 1.
+// oneBF16 is 1 in BF16.
 const oneBF16 = 0x3f80
 
 func allOnes[T comparable](values []T, one T) bool {

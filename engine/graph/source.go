@@ -2,56 +2,55 @@ package graph
 
 import "context"
 
-// A Source is a graph as it comes in. Its vertices are numbered from 0 in the
-// source's own order; what they are called there, IDs says. Edges and Features
-// stream, and may be called as often as needed, one call at a time; the rest lies
-// in memory and must not be changed.
+// A Source is a graph being imported. Its vertices are numbered from 0 in the source's
+// own order; IDs returns their names there. Edges and Features stream, and may be called
+// repeatedly, one call at a time. The rest is in memory and must not be changed.
 type Source interface {
 	Meta() Meta
-	// Edges yields every edge in batches that are valid until yield returns. An
-	// error of yield ends it and is returned as it is.
+	// Edges yields every edge in batches that are valid until yield returns. It stops at
+	// yield's first error and returns it unchanged.
 	Edges(ctx context.Context, yield func(EdgeBatch) error) error
-	// Features yields the vertices' rows in batches, each vertex at most once. A
-	// vertex without a row has zeros.
+	// Features yields the vertices' rows in batches, each vertex at most once. A vertex
+	// without a row has zeros.
 	Features(ctx context.Context, yield func(FeatureBatch) error) error
 	// Labels holds a class for each vertex, or NoLabel; nil if there are none.
 	Labels() []int32
-	// Splits holds one row of marks for each split.
+	// Splits holds one row of marks per split.
 	Splits() [][]Mark
 	IDs() IDs
-	// Notes are sentences on what was found and how it was taken, for the user.
+	// Notes describes for the user what was found and how it was interpreted.
 	Notes() []string
 	Close() error
 }
 
-// Meta says what a source holds before it is read through.
+// Meta describes a source before it is read through.
 type Meta struct {
 	Format   string // npz, planetoid, ogb, csv, parquet, rmat, sbm
 	Vertices uint32
-	// Edges is how many edges the source lists, before any is mirrored or merged.
+	// Edges is the number of edges in the source, before mirroring and merging.
 	Edges    uint64
 	Weighted bool
 	Features int  // columns, 0: none
 	Sparse   bool // features come as sparse rows
-	// NonZeros is how many entries sparse features have.
+	// NonZeros is the number of entries of sparse features.
 	NonZeros uint64
 	Classes  int
 }
 
-// MaxVertices bounds a graph: ids are stored as signed numbers of 32 bits.
+// MaxVertices bounds a graph: ids are stored as signed 32-bit numbers.
 const MaxVertices = 1<<31 - 1
 
-// EdgeBatch is some edges: messages flow from Src[i] to Dst[i]. Weights is nil for
-// a source that is not Weighted.
+// EdgeBatch is a batch of edges: messages flow from Src[i] to Dst[i]. Weights is nil if
+// the source is not Weighted.
 type EdgeBatch struct {
 	Src, Dst []uint32
 	Weights  []float32
 }
 
 // FeatureBatch is the features of some vertices. Vertices is nil if they are First,
-// First+1 and so on. Rows lie in Dense one after another; of a sparse source,
-// Indptr (one more than there are rows, from 0), Indices (ascending in a row) and
-// Values hold them instead.
+// First+1 and so on. Dense holds the rows one after another; of a sparse source, Indptr
+// (one more than rows, from 0), Indices (ascending in a row) and Values hold them
+// instead.
 type FeatureBatch struct {
 	First    uint32
 	Vertices []uint32
@@ -62,7 +61,7 @@ type FeatureBatch struct {
 	Values  []float32
 }
 
-// Vertex is whose row the i-th is.
+// Vertex returns the vertex of the i-th row.
 func (b *FeatureBatch) Vertex(i int) uint32 {
 	if b.Vertices != nil {
 		return b.Vertices[i]
@@ -70,10 +69,10 @@ func (b *FeatureBatch) Vertex(i int) uint32 {
 	return b.First + uint32(i)
 }
 
-// NoLabel marks a vertex whose class is not known.
+// NoLabel marks a vertex of unknown class.
 const NoLabel int32 = -1
 
-// A Mark says which part of a split a vertex is in.
+// A Mark is the part of a split that a vertex is in.
 type Mark = uint8
 
 // The parts of a split.
@@ -84,7 +83,8 @@ const (
 	Test
 )
 
-// IDs is what the vertices are called in the source. Both nil: 0, 1, 2 and so on.
+// IDs holds the source's names of the vertices. If both are nil, the names are 0, 1, 2
+// and so on.
 type IDs struct {
 	Ints    []int64
 	Strings *Strings
@@ -97,7 +97,7 @@ type Strings struct {
 	Bytes   []byte
 }
 
-// Progress is how far a stage has come. Total is 0 where it can't be known.
+// Progress is the progress of a stage. Total is 0 if unknown.
 type Progress struct {
 	Stage       string // a few words, such as "reading edges"
 	Done, Total uint64

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Exported is how many bytes Export appends.
-func (j *Judge) Exported() int { return 3 * 8 * len(j.right) }
+// Exported returns the number of bytes that Export appends.
+func (j *Scorer) Exported() int { return 3 * 8 * len(j.right) }
 
-// Export appends what was counted, for a judge elsewhere to Merge: of each class, how
-// many were told rightly, how many have it, how many were said to. Logits that are
-// kept for the area are not among it.
-func (j *Judge) Export(to []byte) []byte {
+// Export appends the counts, for another scorer to Merge: for each class, how many
+// vertices were predicted correctly, how many have it and how many were predicted. It
+// leaves out the logits kept for the AUC.
+func (j *Scorer) Export(to []byte) []byte {
 	for _, counts := range [][]int{j.right, j.labelled, j.predicted} {
 		for _, n := range counts {
 			to = binary.LittleEndian.AppendUint64(to, uint64(n))
@@ -21,9 +21,9 @@ func (j *Judge) Export(to []byte) []byte {
 	return to
 }
 
-// Merge adds what another judge of as many classes has exported, of most vertices at
-// most. What can't be is refused, and nothing is added then.
-func (j *Judge) Merge(from []byte, most int) error {
+// Merge adds the exported counts of another scorer with the same classes and at most most
+// vertices. If they are invalid it returns an error and adds nothing.
+func (j *Scorer) Merge(from []byte, most int) error {
 	classes := len(j.right)
 	if len(from) != j.Exported() {
 		return fmt.Errorf("%d bytes of counts for %d classes, which take %d", len(from), classes, j.Exported())
@@ -33,7 +33,7 @@ func (j *Judge) Merge(from []byte, most int) error {
 	for c := range classes {
 		right, is, said := at(0, c), at(1, c), at(2, c)
 		if is > uint64(most) || said > uint64(most) || right > is || right > said {
-			return fmt.Errorf("class %d is told rightly %d times of %d that have it and %d that were said to, of %d vertices", c, right, is, said, most)
+			return fmt.Errorf("class %d was predicted correctly %d times, of %d labels and %d predictions, of %d vertices", c, right, is, said, most)
 		}
 		labelled, predicted = labelled+is, predicted+said
 	}
@@ -49,14 +49,14 @@ func (j *Judge) Merge(from []byte, most int) error {
 	return nil
 }
 
-// Logits are those kept for the area so far, row by row in the order in which they
-// were added. They hold until Reset.
-func (j *Judge) Logits() []float32 { return j.logits }
+// Logits returns the logits kept for the AUC so far, row by row in the order in which
+// they were added. They are valid until Reset.
+func (j *Scorer) Logits() []float32 { return j.logits }
 
-// Room keeps more rows for the area, which Merge counts: it takes their labels, each
-// one of the classes, and returns where their logits are to be put. In which order
-// rows are kept does not matter.
-func (j *Judge) Room(labels []int32) []float32 {
+// Room adds rows for the AUC that Merge has counted. It takes their labels, each a valid
+// class, and returns where the caller puts their logits. The order of the rows does not
+// matter.
+func (j *Scorer) Room(labels []int32) []float32 {
 	from, n := len(j.logits), len(labels)*len(j.right)
 	j.logits = slices.Grow(j.logits, n)[:from+n]
 	j.labels = append(j.labels, labels...)

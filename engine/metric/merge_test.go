@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// Judges of some rows each, merged in any order, judge as one of all rows does.
+// Scorers of some rows each, merged in any order, score as one of all rows does.
 func TestMergedIsTheWhole(t *testing.T) {
 	const classes = 4
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 30 {
 		whole, merged := New(classes, true), New(classes, true)
-		parts := []*Judge{New(classes, true), New(classes, true), New(classes, true)}
+		parts := []*Scorer{New(classes, true), New(classes, true), New(classes, true)}
 		labels := make([][]int32, len(parts))
 		for range round * 7 {
 			row := make([]float32, classes)

@@ -1,4 +1,4 @@
-// Package metric judges predictions.
+// Package metric scores predictions against labels.
 package metric
 
 import (
@@ -6,34 +6,34 @@ import (
 	"slices"
 )
 
-// Scores judge the predictions of some vertices.
+// Scores are the scores of some vertices' predictions.
 type Scores struct {
 	Count    int
-	Accuracy float64 // which is micro-F1, where each vertex has one label
-	MacroF1  float64 // the mean over the classes that occur, in labels or predictions
-	AUC      float64 // the area under the ROC curve of each class against the rest, mean over those that have both
+	Accuracy float64 // equals micro-F1, as each vertex has one label
+	MacroF1  float64 // mean over the classes that occur in labels or predictions
+	AUC      float64 // area under the ROC curve of each class against the rest, averaged over classes that have both
 }
 
-// A Judge gathers predictions, row by row, and keeps its memory between uses.
-type Judge struct {
+// A Scorer accumulates predictions row by row, and reuses its memory.
+type Scorer struct {
 	auc       bool
 	count     int
-	right     []int // of each class, by label: told rightly
+	right     []int // per class, by label: predicted correctly
 	labelled  []int
 	predicted []int
-	logits    []float32 // of all rows, with auc
+	logits    []float32 // of all rows, only with auc
 	labels    []int32
 	order     []int32
 }
 
-// New makes a judge of this many classes. Only with auc does it keep all logits,
-// and say the area.
-func New(classes int, auc bool) *Judge {
-	return &Judge{auc: auc, right: make([]int, classes), labelled: make([]int, classes), predicted: make([]int, classes)}
+// New returns a scorer for this many classes. With auc it keeps all logits and computes
+// the AUC.
+func New(classes int, auc bool) *Scorer {
+	return &Scorer{auc: auc, right: make([]int, classes), labelled: make([]int, classes), predicted: make([]int, classes)}
 }
 
-// Reset forgets all predictions.
-func (j *Judge) Reset() {
+// Reset discards all predictions.
+func (j *Scorer) Reset() {
 	j.count = 0
 	clear(j.right)
 	clear(j.labelled)
@@ -41,9 +41,9 @@ func (j *Judge) Reset() {
 	j.logits, j.labels = j.logits[:0], j.labels[:0]
 }
 
-// Add takes the logits of one vertex and its label, which is one of the classes. Of
-// equal logits the first is the prediction.
-func (j *Judge) Add(logits []float32, label int32) {
+// Add adds the logits of one vertex and its label, which must be a valid class. Ties are
+// predicted as the first class.
+func (j *Scorer) Add(logits []float32, label int32) {
 	best := 0
 	for c, z := range logits {
 		if z > logits[best] {
@@ -61,8 +61,8 @@ func (j *Judge) Add(logits []float32, label int32) {
 	}
 }
 
-// Scores judges what was added. Of nothing, all are 0.
-func (j *Judge) Scores() Scores {
+// Scores returns the scores of the added predictions; all are 0 if there are none.
+func (j *Scorer) Scores() Scores {
 	s := Scores{Count: j.count}
 	if j.count == 0 {
 		return s
@@ -83,11 +83,11 @@ func (j *Judge) Scores() Scores {
 	return s
 }
 
-// area is the mean over classes of the chance that a vertex of the class has a
+// area returns the mean over classes of the probability that a vertex of the class has a
 // larger logit than one of another class, ties counting half.
-func (j *Judge) area() float64 {
+func (j *Scorer) area() float64 {
 	classes := len(j.right)
-	sum, judged := 0.0, 0
+	sum, ranked := 0.0, 0
 	for c, positive := range j.labelled {
 		negative := j.count - positive
 		if positive == 0 || negative == 0 {
@@ -99,7 +99,7 @@ func (j *Judge) area() float64 {
 		}
 		logit := func(row int32) float32 { return j.logits[int(row)*classes+c] }
 		slices.SortFunc(j.order, func(a, b int32) int { return cmp.Compare(logit(a), logit(b)) })
-		pairs, below := 0.0, 0.0 // negatives below the rows at hand
+		pairs, below := 0.0, 0.0 // negatives below the current rows
 		for from := 0; from < len(j.order); {
 			to, of := from, [2]float64{}
 			for ; to < len(j.order) && logit(j.order[to]) == logit(j.order[from]); to++ {
@@ -109,7 +109,7 @@ func (j *Judge) area() float64 {
 					of[0]++
 				}
 			}
-			if to == from { // not a number: equal to nothing
+			if to == from { // NaN: equal to nothing
 				from++
 				continue
 			}
@@ -118,10 +118,10 @@ func (j *Judge) area() float64 {
 			from = to
 		}
 		sum += pairs / (float64(positive) * float64(negative))
-		judged++
+		ranked++
 	}
-	if judged == 0 {
+	if ranked == 0 {
 		return 0
 	}
-	return sum / float64(judged)
+	return sum / float64(ranked)
 }

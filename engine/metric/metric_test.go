@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// naive judges by the definitions, in the plainest way.
+// naive scores by the definitions, in the plainest way.
 func naive(logits [][]float32, labels []int32, classes int) Scores {
 	predicted := make([]int, len(labels))
 	s := Scores{Count: len(labels)}
@@ -20,7 +20,7 @@ func naive(logits [][]float32, labels []int32, classes int) Scores {
 			s.Accuracy += 1 / float64(len(labels))
 		}
 	}
-	f1, occurring, auc, judged := 0.0, 0, 0.0, 0
+	f1, occurring, auc, ranked := 0.0, 0, 0.0, 0
 	for c := range classes {
 		tp, fp, fn, wins, pairs := 0.0, 0.0, 0.0, 0.0, 0.0
 		for i := range labels {
@@ -50,12 +50,12 @@ func naive(logits [][]float32, labels []int32, classes int) Scores {
 		}
 		if pairs > 0 {
 			auc += wins / pairs
-			judged++
+			ranked++
 		}
 	}
 	s.MacroF1 = f1 / float64(occurring)
-	if judged > 0 {
-		s.AUC = auc / float64(judged)
+	if ranked > 0 {
+		s.AUC = auc / float64(ranked)
 	}
 	return s
 }

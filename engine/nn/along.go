@@ -2,13 +2,13 @@ package nn
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// An edge costs as much for each column as this many multiplications in a dense
-// product: rows that are followed by index come from memory.
+// edgeCost is the cost of an edge per column, in multiplications of a dense product: rows
+// gathered by index come from memory.
 const edgeCost = 8
 
-// narrowFirst says whether the rows should be multiplied by a weight of in x out
-// before they go along the edges, and not after. Sparse ones always are. A stage
-// that is done alone is done in parts of any size, which must not change a bit.
+// narrowFirst reports whether the rows should be multiplied by an in x out weight before
+// they are aggregated along the edges, not after. Sparse rows always are. A stage run
+// alone is split into parts of any size, which must not change a bit of the result.
 func (c *Call) narrowFirst(in, out int) bool {
 	switch {
 	case c.input.sparse != nil:
@@ -20,8 +20,9 @@ func (c *Call) narrowFirst(in, out int) bool {
 	before := c.sources*in*out + edges*out
 	after := c.targets*in*out + edges*in
 	if !c.forward {
-		// Backward: the weight's gradient, then that of the rows. The first stage
-		// has none of these, and so no way back along the edges after the product.
+		// Backward: the weight's gradient, then that of the rows. The first stage has no
+		// gradient of its rows, and so no aggregation back along the edges after the
+		// product.
 		before += before
 		after += c.targets * in * out
 		if inner {
@@ -29,11 +30,11 @@ func (c *Call) narrowFirst(in, out int) bool {
 			after += c.targets*in*out + edges*in
 		}
 	}
-	return before <= after // the product is wanted no more after it
+	return before <= after // the product is not needed after it
 }
 
-// Along is y = e(the sources' rows, aggregated, times w), in the order that costs
-// less. With add, y is added to before e. It uses Kept[slot].
+// Along computes y = e(aggregate(the sources' rows) times w), in the cheaper order. With
+// add, y is added before e. It uses Kept[slot].
 func (c *Call) Along(slot int, y, w tensor.Matrix, how tensor.Aggregation, add bool, e *tensor.Epilogue) {
 	if sums := c.input.sums; !sums.None() {
 		c.Device.MatMul(y, sums, w, tensor.NN, add, e)
@@ -53,8 +54,8 @@ func (c *Call) Along(slot int, y, w tensor.Matrix, how tensor.Aggregation, add b
 	c.Kept[slot] = sums
 }
 
-// AlongBack is the backward of Along: it adds to the weight's gradient, and sets dx
-// if that is not left out.
+// AlongBack is the backward pass of Along: it adds to the weight's gradient and sets dx,
+// unless that is empty.
 func (c *Call) AlongBack(slot int, dx, dw, dy, w tensor.Matrix, how tensor.Aggregation) {
 	none := tensor.Matrix{}
 	sums := c.Kept[slot]

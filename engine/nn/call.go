@@ -5,12 +5,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A Call is one layer at work in one pass: what it is given, and what its Forward
-// leaves for its Backward. A pass has one for each stage and uses it again.
+// A Call is one layer's state in one pass: its input, and what Forward keeps for
+// Backward. A pass has one per stage and reuses it.
 type Call struct {
 	Device tensor.Device
 	Block  *sample.Block // nil in a stage without hops
-	// Kept is for what Forward leaves for Backward. It is empty when Forward begins.
+	// Kept holds what Forward keeps for Backward. It is empty when Forward begins.
 	Kept [8]tensor.Matrix
 
 	pass  *Pass
@@ -21,37 +21,38 @@ type Call struct {
 	vertices []uint32 // of the sources; may be nil
 	sources  int
 	targets  int
-	own      int  // the source's row that is the first target's
-	forward  bool // there is no Backward
-	// Of a pass in parts: the gradient at what its own rows were added to.
+	own      int  // the source row of the first target
+	forward  bool // Backward is not called
+	// In a pass in parts: the gradient at the sum that its own rows were added to.
 	dz tensor.Matrix
 
-	// Of the first stage where the sum of the model's front is given: that, and where
-	// its gradient is to go.
+	// In the first stage, if the sum of the model's front is given: the sum and its
+	// gradient.
 	sum, dsum tensor.Matrix
 
-	// What travels beside the rows: offset is where the targets are in it.
+	// The representation carried beside the rows; offset is where the targets begin in
+	// it.
 	carry, carryGradient tensor.Matrix
 	offset               int
 
 	kept  keptRows
-	conv  tensor.Epilogue // of the convolution
-	after tensor.Epilogue // of what follows it
-	pre   tensor.Epilogue // of what precedes it
+	conv  tensor.Epilogue // applied by the convolution
+	after tensor.Epilogue // applied after it
+	pre   tensor.Epilogue // applied before it
 	spare tensor.Epilogue
 }
 
-// keptRows is what the stage keeps beside its convolution.
+// keptRows holds what the stage keeps beside its convolution.
 type keptRows struct {
-	raw      tensor.Matrix // its input, if the convolution sees another
+	raw      tensor.Matrix // the stage's input, if the convolution sees another
 	x        tensor.Matrix // what the convolution sees then
-	preStats tensor.Matrix // of the LayerNorm between
-	sum      tensor.Matrix // before LayerNorm
-	stats    tensor.Matrix // of LayerNorm
+	preStats tensor.Matrix // statistics of the LayerNorm between
+	sum      tensor.Matrix // input of LayerNorm
+	stats    tensor.Matrix // statistics of LayerNorm
 	y        tensor.Matrix // what the stage returned
 }
 
-// begin makes the call ready for a stage's Forward.
+// begin prepares the call for a stage's Forward.
 func (c *Call) begin(p *Pass, index int, b *sample.Block, in rows, vertices []uint32) {
 	*c = Call{
 		Device: p.device, Block: b,
@@ -73,41 +74,41 @@ func (c *Call) given(sum tensor.Matrix, vertices []uint32) {
 	}
 }
 
-// Sources and Targets count rows.
+// Sources returns the number of source rows.
 func (c *Call) Sources() int { return c.sources }
 
-// Targets is as Sources.
+// Targets returns the number of target rows.
 func (c *Call) Targets() int { return c.targets }
 
-// Carry is the first representation of the targets, in a gcnii.
+// Carry returns the targets' first representation (gcnii).
 func (c *Call) Carry() tensor.Matrix { return c.carry }
 
-// CarryGradient is where its gradient is added to.
+// CarryGradient returns the matrix that its gradient is added to.
 func (c *Call) CarryGradient() tensor.Matrix { return c.carryGradient }
 
-// Own is the rows of the targets among those of the sources.
+// Own returns the rows of the targets among those of the sources.
 func (c *Call) Own(sources tensor.Matrix) tensor.Matrix {
 	return sources.RowRange(c.own, c.targets)
 }
 
-// NewIndices is a matrix for what AggregateMax and Max choose. It is not freed.
+// NewIndices returns a matrix for the choices of AggregateMax and Max. It is not freed.
 func (c *Call) NewIndices(rows, cols int) tensor.Matrix {
 	return c.pass.arena.Alloc(tensor.I32, rows, cols)
 }
 
-// Epilogue is a place for e that costs no memory. The next call takes it again.
+// Epilogue stores e without allocating. The next call reuses the memory.
 func (c *Call) Epilogue(e tensor.Epilogue) *tensor.Epilogue {
 	c.spare = e
 	return &c.spare
 }
 
-// Weight is a weight of the convolution, by its place in Weights.
+// Weight returns a weight of the convolution by its index in Weights.
 func (c *Call) Weight(i int) tensor.Matrix { return c.pass.weight(c.stage.first + i) }
 
-// Gradient is where the gradient of that weight is added to.
+// Gradient returns the matrix that the gradient of that weight is added to.
 func (c *Call) Gradient(i int) tensor.Matrix { return c.pass.gradient(c.stage.first + i) }
 
-// What dropout is of: each has keys of its own. The numbers never change.
+// The places of dropout; each has its own keys. The numbers never change.
 const (
 	dropInput     = 0
 	dropRows      = 1
@@ -115,7 +116,7 @@ const (
 	dropBefore    = 3
 )
 
-// dropout is that of one place in this stage, over rows of these vertices.
+// dropout returns the dropout at one place of this stage, over rows of these vertices.
 func (c *Call) dropout(place uint64, p float64, vertices []uint32) tensor.Dropout {
 	if !c.pass.Train || p == 0 {
 		return tensor.Dropout{}
@@ -123,12 +124,12 @@ func (c *Call) dropout(place uint64, p float64, vertices []uint32) tensor.Dropou
 	return tensor.Dropout{P: float32(p), Key: c.pass.Key.With(uint64(c.index)).With(place), Vertices: vertices}
 }
 
-// DropAttention is the dropout of attention along the block's entries.
+// DropAttention returns the dropout of attention along the block's entries.
 func (c *Call) DropAttention(p float64) tensor.Dropout {
 	return c.dropout(dropAttention, p, c.vertices)
 }
 
-// ownVertices is the vertices of the targets.
+// ownVertices returns the vertices of the targets.
 func (c *Call) ownVertices() []uint32 {
 	if c.vertices == nil {
 		return nil

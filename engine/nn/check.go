@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// Bounds of what a model may be: far above what anyone trains, far below where
-// sizes overflow.
+// Bounds on a model: far above what anyone trains, far below where sizes overflow.
 const (
 	maxLayers = 1024
 	maxWidth  = 1 << 16
@@ -15,10 +14,10 @@ const (
 	maxSize   = 1<<31 - 1
 )
 
-// check says in a sentence what is wrong with the spec, by the names of settings.
+// check returns an error that names the invalid settings, if any.
 func (s *Spec) check(features, classes int) error {
 	if _, known := kinds[s.Model]; !known {
-		return fmt.Errorf("there is no model %q: --model is %s", s.Model, either(Models()))
+		return fmt.Errorf("there is no model %q: {model} is %s", s.Model, either(Models()))
 	}
 	if features < 1 {
 		return fmt.Errorf("the dataset has no features, and a model needs one at least")
@@ -38,25 +37,25 @@ func (s *Spec) checkSizes() error {
 	for _, n := range []struct {
 		name       string
 		value, max int
-	}{{"--layers", s.Layers, maxLayers}, {"--hidden", s.Hidden, maxWidth}} {
+	}{{"{layers}", s.Layers, maxLayers}, {"{hidden}", s.Hidden, maxWidth}} {
 		if n.value < 1 || n.value > n.max {
 			return fmt.Errorf("%s is %d, but must be from 1 to %d", n.name, n.value, n.max)
 		}
 	}
 	if s.Model != "gat" {
 		if s.Heads > 1 || s.Heads < 0 {
-			return fmt.Errorf("--heads is %d, but a %s has no heads: that setting is for gat", s.Heads, s.Model)
+			return fmt.Errorf("{heads} is %d, but a %s has no heads: that setting is for gat", s.Heads, s.Model)
 		}
 		return nil
 	}
 	if s.Heads < 1 || s.Heads > maxHeads {
-		return fmt.Errorf("--heads is %d, but must be from 1 to %d", s.Heads, maxHeads)
+		return fmt.Errorf("{heads} is %d, but must be from 1 to %d", s.Heads, maxHeads)
 	}
 	if s.width() > maxWidth {
-		return fmt.Errorf("--hidden %d times --heads %d is %d columns, but at most %d may be", s.Hidden, s.Heads, s.width(), maxWidth)
+		return fmt.Errorf("{hidden} %d times {heads} %d is %d columns, but at most %d may be", s.Hidden, s.Heads, s.width(), maxWidth)
 	}
 	if s.Head == HeadNone && (s.OutHeads < 1 || s.OutHeads > maxHeads) {
-		return fmt.Errorf("--set gat.out_heads is %d, but must be from 1 to %d", s.OutHeads, maxHeads)
+		return fmt.Errorf("{gat.out_heads} is %d, but must be from 1 to %d", s.OutHeads, maxHeads)
 	}
 	return nil
 }
@@ -66,9 +65,9 @@ func (s *Spec) checkDropout() error {
 		name  string
 		value float64
 	}{
-		{"--dropout", s.Dropout},
-		{"--set " + keyInputDropout, s.InputDropout},
-		{"--set " + keyAttentionDropout, s.AttentionDropout},
+		{"{dropout}", s.Dropout},
+		{"{" + keyInputDropout + "}", s.InputDropout},
+		{"{" + keyAttentionDropout + "}", s.AttentionDropout},
 	} {
 		if !(p.value >= 0 && p.value < 1) {
 			return fmt.Errorf("%s is %v, but must be at least 0 and below 1", p.name, p.value)
@@ -82,10 +81,10 @@ func (s *Spec) checkWords() error {
 		name, value string
 		may         []string
 	}{
-		{"--norm", s.Norm, []string{NormNone, NormLayer}},
-		{"--set model.head", s.Head, []string{HeadNone, HeadLinear}},
-		{"--set model.jump", s.Jump, []string{JumpNone, JumpCat, JumpMax}},
-		{"--set model.self_loops", s.SelfLoops, []string{LoopsAuto, LoopsOn, LoopsOff}},
+		{"{norm}", s.Norm, []string{NormNone, NormLayer}},
+		{"{model.head}", s.Head, []string{HeadNone, HeadLinear}},
+		{"{model.jump}", s.Jump, []string{JumpNone, JumpCat, JumpMax}},
+		{"{model.self_loops}", s.SelfLoops, []string{LoopsAuto, LoopsOn, LoopsOff}},
 	} {
 		if !slices.Contains(w.may, w.value) {
 			return fmt.Errorf("%s is %q, but may be %s", w.name, w.value, either(w.may))
@@ -94,34 +93,34 @@ func (s *Spec) checkWords() error {
 	return nil
 }
 
-// checkOwn looks at the settings of one model.
+// checkOwn checks the settings of a single model.
 func (s *Spec) checkOwn() error {
 	switch {
 	case s.Model == "sage" && !slices.Contains([]string{"mean", "max", "gcn"}, s.Aggregator):
-		return fmt.Errorf("--set sage.aggregator is %q, but may be mean, max or gcn", s.Aggregator)
+		return fmt.Errorf("{sage.aggregator} is %q, but may be mean, max or gcn", s.Aggregator)
 	case s.Model == "gat" && s.Version != 1 && s.Version != 2:
-		return fmt.Errorf("--set gat.version is %d, but may be 1 or 2", s.Version)
+		return fmt.Errorf("{gat.version} is %d, but may be 1 or 2", s.Version)
 	case s.Model == "gcnii" && !(s.Alpha >= 0 && s.Alpha <= 1):
-		return fmt.Errorf("--set gcnii.alpha is %v, but must be from 0 to 1", s.Alpha)
+		return fmt.Errorf("{gcnii.alpha} is %v, but must be from 0 to 1", s.Alpha)
 	case s.Model == "gcnii" && (!(s.Theta >= 0) || math.IsInf(s.Theta, 1)):
-		return fmt.Errorf("--set gcnii.theta is %v, but must be a number of at least 0", s.Theta)
+		return fmt.Errorf("{gcnii.theta} is %v, but must be a number of at least 0", s.Theta)
 	}
 	return nil
 }
 
-// checkTogether looks at settings that exclude each other.
+// checkTogether checks for settings that exclude each other.
 func (s *Spec) checkTogether() error {
 	switch {
 	case s.encoded() && s.Head != HeadLinear:
-		return fmt.Errorf("a %s always ends in a linear head: leave out --set model.head=%s", s.Model, s.Head)
+		return fmt.Errorf("a %s always ends in a linear head: leave out {model.head}=%s", s.Model, s.Head)
 	case s.encoded() && s.Jump != JumpNone:
-		return fmt.Errorf("a %s has no jumping knowledge: leave out --set model.jump=%s", s.Model, s.Jump)
+		return fmt.Errorf("a %s has no jumping knowledge: leave out {model.jump}=%s", s.Model, s.Jump)
 	case s.Model == "resgcn" && s.Norm != NormLayer:
-		return fmt.Errorf("a resgcn has LayerNorm before each layer: leave out --norm %s", s.Norm)
+		return fmt.Errorf("a resgcn has LayerNorm before each layer: leave out {norm} %s", s.Norm)
 	case s.Jump != JumpNone && s.Head != HeadLinear:
-		return fmt.Errorf("--set model.jump=%s is what a head sees: add --set model.head=linear", s.Jump)
+		return fmt.Errorf("{model.jump}=%s is what a head sees: add {model.head}=linear", s.Jump)
 	case s.Model == "sage" && s.Aggregator == "gcn" && s.SelfLoops == LoopsOff:
-		return fmt.Errorf("--set sage.aggregator=gcn averages each vertex with its neighbours: leave out --set model.self_loops=off")
+		return fmt.Errorf("{sage.aggregator}=gcn averages each vertex with its neighbours: leave out {model.self_loops}=off")
 	}
 	return nil
 }

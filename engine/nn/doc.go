@@ -1,20 +1,21 @@
-// Package nn holds graph neural networks: layers, models made of them, optimizers.
+// Package nn implements graph neural networks: layers, models made of them, and
+// optimizers.
 //
-// All is written once in the operations of engine/tensor and never looks at an
-// element, so that the same code runs in float32 on CPUs and GPUs, and in float64
-// where gradients are checked.
+// Everything is written once in terms of engine/tensor operations and never accesses an
+// element, so that the same code runs in float32 on CPUs and GPUs, and in float64 where
+// gradients are checked.
 //
-// A model is a row of stages, and a stage is a convolution (or a linear map of each
-// row) with what belongs to it: bias, residual map, LayerNorm, activation, dropout.
-// The stage does those; a convolution does what is its own, in one file. To add one,
-// write a Conv and Register it: the example of this package does.
+// A model is a sequence of stages. A stage is a convolution (or a linear map of each row)
+// together with bias, residual map, LayerNorm, activation and dropout. The stage applies
+// those; a convolution implements only what is its own, in one file. To add one,
+// implement Conv and Register it, as this package's example does.
 //
 // # Names of weights
 //
-// Weights are named as in other people's state_dicts: "layers.0.weight",
-// "layers.0.root.weight", "layers.0.bias", "layers.0.norm.weight", "head.weight".
-// A matrix is stored In x Out, so that rows times weight is what a layer computes:
-// it is the transpose of what PyTorch's Linear keeps. What is In x Out here:
+// Weights are named as in common state_dicts: "layers.0.weight", "layers.0.root.weight",
+// "layers.0.bias", "layers.0.norm.weight", "head.weight". A matrix is stored In x Out, so
+// that a layer computes rows times weight: it is the transpose of a PyTorch Linear
+// weight. The In x Out weights are:
 //
 //   - gcn, gcnii, resgcn, mlp: weight. sage: weight (of the neighbours) and
 //     root.weight (of the vertex itself). gin: inner.weight, then weight.

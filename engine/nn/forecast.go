@@ -8,21 +8,19 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/dry"
 )
 
-// A Size is that of a block.
+// A Size is the size of a block.
 type Size struct{ Targets, Sources, Entries int }
 
-// An InputSize is that of the features: as many rows as the first block has
-// sources.
+// An InputSize is the size of the features: one row per source of the first block.
 type InputSize struct {
 	Rows    int
 	Sparse  bool
 	Entries int // of sparse features
 }
 
-// Forecast is how many bytes of an arena a pass over blocks of these sizes takes,
-// forward and backward, where numbers are F32, and how many a device may keep beside
-// it. It is exact: the order in which a layer multiplies and aggregates is the one
-// that it would choose.
+// Forecast returns how many bytes of an arena a forward and backward pass over blocks of
+// these sizes takes with F32 numbers, and how many a device may use beside it. It is
+// exact: it predicts the order in which each layer multiplies and aggregates.
 func (m *Model) Forecast(in InputSize, blocks []Size) (arena, beside int) {
 	device := dry.New(tensor.F32)
 	rows := device.Arena()
@@ -45,8 +43,8 @@ func (m *Model) Forecast(in InputSize, blocks []Size) (arena, beside int) {
 	return rows.Peak(), device.Beside()
 }
 
-// ForecastStage is how many bytes of an arena Stage takes, as Forecast is for a pass:
-// b is the size of its block, or of its rows where it has none.
+// ForecastStage returns how many bytes of an arena Stage takes. b is the size of its
+// block, or of its rows if it has no block.
 func (m *Model) ForecastStage(stage int, in InputSize, b Size) int {
 	device := dry.New(tensor.F32)
 	arena := device.Arena()
@@ -74,14 +72,14 @@ func (m *Model) ForecastStage(stage int, in InputSize, b Size) int {
 	return arena.Peak()
 }
 
-// nowhere is the address of rows that nobody reads.
+// nowhere is the address of rows that are never read.
 var nowhere float32
 
 func unseen(rows, cols int) tensor.Matrix {
 	return tensor.Over(tensor.F32, rows, cols, cols, unsafe.Pointer(&nowhere))
 }
 
-// sized is a CSR of this size without entries.
+// sized returns a CSR of this size without entries.
 func sized(rows, cols, entries int) *tensor.CSR {
 	g := &tensor.CSR{Rows: rows, Cols: cols, Indptr: make([]int64, rows+1)}
 	g.Indptr[rows] = int64(entries)

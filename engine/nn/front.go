@@ -7,35 +7,36 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A Front is the part of the first layer that is linear in the features: a sum of
-// terms, whose columns of features can be computed apart and added up. What follows the
-// sum (bias, activation, norm, the rest of the layer) is not linear, and needs it whole.
+// A Front is the part of the first layer that is linear in the features: a sum of terms,
+// so that subsets of the feature columns can be computed separately and added up. What
+// follows the sum (bias, activation, norm, the rest of the layer) is not linear and needs
+// the whole sum.
 type Front struct {
 	Terms []Term
-	Cols  int // of the sum; it has a row for each target of the first block
+	Cols  int // of the sum, which has a row for each target of the first block
 }
 
-// A Term is what one weight adds to the sum: rows, gathered along the edges or the
+// A Term is one weight's contribution to the sum: rows, aggregated along the edges or the
 // targets' own, times the weight.
 type Term struct {
-	Param Param // the weight: a row for each column of features
-	// Col is the first of the sum's columns that it adds to.
+	Param Param // the weight, one row per feature column
+	// Col is the first column of the sum that it adds to.
 	Col int
-	// Own is how often a target's own row counts, Edges whether those of its sources do,
-	// and How.
+	// Own is the factor of a target's own row. Edges reports whether the sources' rows
+	// are aggregated, and How says how.
 	Own   float64
 	Edges bool
 	How   tensor.Aggregation
 }
 
-// fronted is what a convolution has beside Forward and Backward if it begins with a
-// front. Its terms name weights by their place in Weights.
+// fronted is implemented by convolutions that begin with a front. Terms refer to weights
+// by their index in Weights.
 type fronted interface {
-	// front lists the terms and how many columns their sum has; none, if what is asked
-	// of this one is no sum.
+	// front returns the terms and the number of columns of their sum, or no terms if this
+	// configuration has no front.
 	front() (terms []frontTerm, cols int)
-	// finish is Forward from the sum on; finishBack returns the gradient at the sum,
-	// which may be dy itself.
+	// finish is the rest of Forward after the sum; finishBack returns the gradient at the
+	// sum, which may be dy itself.
 	finish(c *Call, y, sum tensor.Matrix, e *tensor.Epilogue)
 	finishBack(c *Call, dy tensor.Matrix) tensor.Matrix
 }
@@ -47,7 +48,7 @@ type frontTerm struct {
 	how    tensor.Aggregation
 }
 
-// Front is the model's, or a sentence on why it has none.
+// Front returns the model's front, or an error that explains why it has none.
 func (m *Model) Front() (Front, error) {
 	s := m.stages[0]
 	var terms []frontTerm
@@ -76,9 +77,10 @@ func (m *Model) Front() (Front, error) {
 	return f, nil
 }
 
-// Sums says how the first layer adds up the features of a block's sources, if their sum
-// is all that it takes of them beside its targets' own rows: whoever draws the block may
-// add them up on the way (Input.Sums), since nobody wants a gradient of them.
+// Sums reports whether the first layer needs nothing of the block's sources but their
+// aggregated features, and how they are aggregated; it may also use the targets' own
+// rows. If so, the sampler may aggregate them while it draws the block (Input.Sums),
+// since no gradient of them is needed.
 func (m *Model) Sums() (how tensor.Aggregation, ok bool) {
 	f, err := m.Front()
 	if err != nil || m.spec.InputDropout > 0 {
@@ -95,8 +97,8 @@ func (m *Model) Sums() (how tensor.Aggregation, ok bool) {
 	return how, ok
 }
 
-// InputDropout is how the features of these vertices drop before the first layer, by
-// their columns among all features: whoever computes a sum of the front sees to it.
+// InputDropout returns the dropout of these vertices' features before the first layer, by
+// global feature column. Whoever computes a sum of the front applies it.
 func (p *Pass) InputDropout(vertices []uint32) tensor.Dropout {
 	drop := p.model.spec.InputDropout
 	if !p.Train || drop == 0 {
@@ -105,21 +107,21 @@ func (p *Pass) InputDropout(vertices []uint32) tensor.Dropout {
 	return tensor.Dropout{P: float32(drop), Key: p.Key.With(0).With(dropInput), Vertices: vertices}
 }
 
-// ForwardFrom is Forward with the sum of the model's Front given, in place of the
-// input: it stays as it is until BackwardTo has returned.
-// vertices are those of the first block's sources, or of the rows if there is no block.
+// ForwardFrom is Forward with the sum of the model's Front in place of the input. The sum
+// must not change until BackwardTo has returned. vertices are those of the first block's
+// sources, or of the rows if there is no block.
 func (p *Pass) ForwardFrom(blocks []sample.Block, vertices []uint32, sum tensor.Matrix) tensor.Matrix {
 	return p.run(blocks, Input{Vertices: vertices}, sum)
 }
 
 // BackwardTo is Backward for ForwardFrom: it adds to all gradients but those of the
-// Front's weights, and sets dsum, which has the shape of the sum, to the gradient there.
+// Front's weights, and sets dsum to the gradient at the sum.
 func (p *Pass) BackwardTo(dsum, logits tensor.Matrix) {
 	p.calls[0].dsum = dsum
 	p.Backward(logits)
 }
 
-// convolve is the convolution's Forward, or what is left of it where the sum is given.
+// convolve runs the convolution's Forward, or the rest of it if the sum is given.
 func (s *stage) convolve(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	if c.sum.None() {
 		s.conv.Forward(c, y, e)
@@ -130,7 +132,7 @@ func (s *stage) convolve(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	conv.finish(c, y, c.sum.View(0, c.sum.Rows, 0, cols), e)
 }
 
-// convolveBack is its Backward.
+// convolveBack is the backward pass of convolve.
 func (s *stage) convolveBack(c *Call, dx, dy tensor.Matrix) {
 	if c.sum.None() {
 		s.conv.Backward(c, dx, dy)
@@ -141,7 +143,7 @@ func (s *stage) convolveBack(c *Call, dx, dy tensor.Matrix) {
 	c.Device.Combine(c.dsum.View(0, c.dsum.Rows, 0, cols), 1, conv.finishBack(c, dy), 0, tensor.Matrix{})
 }
 
-// addResidual is y = e(y + the targets' rows times the residual map's weight).
+// addResidual computes y = e(y + the targets' rows times the residual map's weight).
 func (s *stage) addResidual(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	if c.sum.None() {
 		c.MulOwn(y, c.pass.weight(s.residual), true, e)
@@ -151,7 +153,7 @@ func (s *stage) addResidual(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	c.Device.Apply(y, y, e)
 }
 
-// addResidualBack is its backward, from dy at the sum before e.
+// addResidualBack is its backward pass, from dy at the sum before e.
 func (s *stage) addResidualBack(c *Call, dx, dy tensor.Matrix) {
 	if c.sum.None() {
 		c.MulOwnBack(dx, c.pass.gradient(s.residual), dy, c.pass.weight(s.residual))
@@ -160,7 +162,7 @@ func (s *stage) addResidualBack(c *Call, dx, dy tensor.Matrix) {
 	c.Device.Combine(c.dsum.View(0, c.dsum.Rows, c.dsum.Cols-s.info.Out, s.info.Out), 1, dy, 0, tensor.Matrix{})
 }
 
-// aggregated is the front of a convolution that is nothing else.
+// aggregated is the front of a convolution that consists of a front only.
 type aggregated struct{}
 
 func (aggregated) finish(c *Call, y, sum tensor.Matrix, e *tensor.Epilogue) {

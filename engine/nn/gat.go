@@ -2,11 +2,11 @@ package nn
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// slope is that of leaky ReLU below 0, in the scores of attention.
+// slope is the slope below 0 of the leaky ReLU in attention scores.
 const slope = 0.2
 
-// heads is what both versions of graph attention share: how many heads of which
-// width there are, and whether their rows are averaged or stand side by side.
+// heads is shared by both versions of graph attention: the number and width of heads, and
+// whether their rows are averaged or concatenated.
 type heads struct {
 	in, out  int
 	count    int
@@ -30,10 +30,11 @@ func newGAT(s Spec, p Place) Conv {
 	return &gat{h}
 }
 
-// columns is the width of all heads.
+// columns returns the total width of all heads.
 func (h *heads) columns() int { return h.count * h.width }
 
-// attended is where the rows of all heads go: y itself, if that is what they are.
+// attended returns the matrix for the rows of all heads: y itself, unless they are
+// averaged.
 func (h *heads) attended(c *Call, y tensor.Matrix) tensor.Matrix {
 	if h.averaged && h.count > 1 {
 		return c.New(c.Targets(), h.columns())
@@ -41,7 +42,7 @@ func (h *heads) attended(c *Call, y tensor.Matrix) tensor.Matrix {
 	return y
 }
 
-// finish makes y of the rows of all heads.
+// finish computes y from the rows of all heads.
 func (h *heads) finish(c *Call, y, all tensor.Matrix, e *tensor.Epilogue) {
 	if h.averaged && h.count > 1 {
 		share, sum := 1/float64(h.count), tensor.Matrix{}
@@ -56,14 +57,14 @@ func (h *heads) finish(c *Call, y, all tensor.Matrix, e *tensor.Epilogue) {
 	h.free(c, all)
 }
 
-// free gives back the rows of all heads, or their gradient, where they are not y's.
+// free frees the rows of all heads, or their gradient, unless they are y's.
 func (h *heads) free(c *Call, all tensor.Matrix) {
 	if h.averaged && h.count > 1 {
 		c.Free(all)
 	}
 }
 
-// spread is the gradient at the rows of all heads.
+// spread returns the gradient at the rows of all heads.
 func (h *heads) spread(c *Call, dy tensor.Matrix) tensor.Matrix {
 	if !h.averaged || h.count == 1 {
 		return dy
@@ -76,8 +77,8 @@ func (h *heads) spread(c *Call, dy tensor.Matrix) tensor.Matrix {
 	return all
 }
 
-// gat is the convolution of Velickovic and others: a target's score for a source
-// is a sum of what either is worth by itself.
+// gat is the convolution of Velickovic et al.: the score of an edge is the sum of a
+// source's term and a target's term.
 type gat struct{ heads }
 
 func (l *gat) Weights() []Weight {

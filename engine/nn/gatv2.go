@@ -2,12 +2,11 @@ package nn
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// gatv2 is the convolution of Brody, Alon and Yahav: the score of a source depends
-// on its target.
+// gatv2 is the convolution of Brody, Alon and Yahav: the ranking of sources depends on
+// the target.
 type gatv2 struct{ heads }
 
-// The places of its weights. The biases of both products are there if the layer has
-// one.
+// The indices of its weights. The biases of both products exist if the layer has biases.
 const (
 	v2Source = iota
 	v2Target
@@ -42,7 +41,7 @@ func (l *gatv2) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	c.Kept[0], c.Kept[1], c.Kept[2] = x, to, stats
 }
 
-// biased adds a bias, if there are any.
+// biased returns an epilogue that adds the bias, if there is one.
 func (l *gatv2) biased(c *Call, weight int) *tensor.Epilogue {
 	if !l.bias {
 		return nil

@@ -2,7 +2,7 @@ package nn
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// gcn is the convolution of Kipf and Welling: A*X*W, A being the block's values.
+// gcn is the convolution of Kipf and Welling: A*X*W, where A holds the block's values.
 type gcn struct {
 	aggregated
 	in, out int

@@ -6,9 +6,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// gcnii is the convolution of Chen and others: T = (1-alpha)*A*X + alpha*H0, then
-// (1-beta)*T + beta*T*W. H0 is the first representation, which travels beside the
-// rows; beta gets smaller with depth.
+// gcnii is the convolution of Chen et al.: T = (1-alpha)*A*X + alpha*H0, then (1-beta)*T
+// + beta*T*W. H0 is the first representation, which is carried beside the rows; beta
+// decreases with depth.
 type gcnii struct {
 	width       int
 	alpha, beta float64
@@ -48,7 +48,7 @@ func (l *gcnii) Backward(c *Call, dx, dy tensor.Matrix) {
 	c.Free(dt, dw)
 }
 
-// scaled is beta*W, which is smaller than beta*T. Backward finds it again.
+// scaled returns beta*W, which is smaller than beta*T. Backward reuses it.
 func (l *gcnii) scaled(c *Call) tensor.Matrix {
 	if c.Kept[1].None() {
 		c.Kept[1] = c.New(l.width, l.width)

@@ -2,8 +2,8 @@ package nn
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// gin is the convolution of Xu and others: an MLP of two products over the sum of
-// the vertex's own row and its neighbours'.
+// gin is the convolution of Xu et al.: an MLP of two products applied to the sum of the
+// vertex's own row and its neighbours' rows.
 type gin struct{ in, inner, out int }
 
 func newGIN(s Spec, p Place) Conv { return &gin{p.In, s.Hidden, p.Out} }
@@ -50,8 +50,8 @@ func (l *gin) finish(c *Call, y, sum tensor.Matrix, e *tensor.Epilogue) {
 
 func (l *gin) finishBack(c *Call, dy tensor.Matrix) tensor.Matrix { return l.innerBack(c, dy) }
 
-// innerBack adds to the gradients of the second product and the bias before it, and
-// returns the gradient at the sum of the first.
+// innerBack adds to the gradients of the second product and of the bias before it, and
+// returns the gradient at the first product's sum.
 func (l *gin) innerBack(c *Call, dy tensor.Matrix) tensor.Matrix {
 	inner := c.Kept[0]
 	c.Device.MatMul(c.Gradient(2), inner, dy, tensor.TN, true, nil)

@@ -7,25 +7,25 @@ import (
 	"github.com/hopmesh/hopmesh/engine/keyed"
 )
 
-// Initial is what a weight is before training: Fill, and beside it something
-// uniform between -Bound and Bound.
+// Initial is the distribution of an initial weight: Fill plus a uniform number between
+// -Bound and Bound.
 type Initial struct{ Fill, Bound float64 }
 
-// Glorot is Glorot's and Bengio's uniform initialisation.
+// Glorot returns the uniform initialisation of Glorot and Bengio.
 func Glorot(in, out int) Initial { return Initial{Bound: math.Sqrt(6 / float64(in+out))} }
 
-// Fan is how PyTorch's Linear begins, weight and bias alike.
+// Fan returns the initialisation of PyTorch's Linear, for weight and bias alike.
 func Fan(in int) Initial { return Initial{Bound: 1 / math.Sqrt(float64(in))} }
 
-// Zeros and Ones are what their names say.
+// Zeros and Ones initialise all elements to 0 or 1.
 var (
 	Zeros = Initial{}
 	Ones  = Initial{Fill: 1}
 )
 
-// Initial is the weights before training. Each matrix has a key of its own, so that
-// none depends on the sizes of others. Those of a large model take seconds: it looks at ctx
-// now and then, and its error is then the cause.
+// Initial returns the initial weights. Each matrix has its own key, so that none depends
+// on the sizes of others. Large models take seconds: it checks ctx now and then, and
+// returns its cause once it is done.
 func (m *Model) Initial(ctx context.Context, seed uint64) ([]float64, error) {
 	w := make([]float64, m.size)
 	root := keyed.New(seed, keyed.Initial)
@@ -44,5 +44,5 @@ func (m *Model) Initial(ctx context.Context, seed uint64) ([]float64, error) {
 	return w, nil
 }
 
-// initialLook is how many weights are made between two looks at the context: milliseconds.
+// initialLook is the number of weights between two checks of the context: milliseconds.
 const initialLook = 1 << 16

@@ -2,28 +2,28 @@ package nn
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// jump is jumping knowledge: a head that sees the rows which every layer gave the
-// targets of the last block. Those are views, and nothing is copied.
+// jump implements jumping knowledge: a head that sees the rows of every layer for the
+// targets of the last block. These are views; nothing is copied.
 type jump struct {
 	largest, which tensor.Matrix // of max
-	dz             tensor.Matrix // at the logits, or of max at the largest
+	dz             tensor.Matrix // at the logits, or, for max, at the largest
 }
 
-// rows is what layer k gave the vertices that the head answers for.
+// rows returns layer k's rows of the vertices that the head predicts.
 func (j *jump) rows(p *Pass, k int) tensor.Matrix {
 	return p.calls[k].answered(p, p.calls[k].kept.y)
 }
 
-// answered is the rows of the head's vertices among the stage's targets.
+// answered returns the rows of the head's vertices among the stage's targets.
 func (c *Call) answered(p *Pass, targets tensor.Matrix) tensor.Matrix {
 	head := &p.calls[len(p.calls)-1]
 	return targets.RowRange(head.offset-c.offset, head.targets)
 }
 
-// layers counts them: they are the first stages of a model with jumps.
+// layers returns the number of layers: they are the first stages of a model with jumps.
 func (j *jump) layers(p *Pass) int { return len(p.calls) - 1 }
 
-// part is what of the head's weight, or its gradient, belongs to layer k.
+// part returns layer k's part of the head's weight or its gradient.
 func part(w tensor.Matrix, k, layers int) tensor.Matrix {
 	return w.RowRange(k*(w.Rows/layers), w.Rows/layers)
 }
@@ -50,7 +50,7 @@ func (j *jump) forward(p *Pass, c *Call) tensor.Matrix {
 	return y
 }
 
-// backward is that of the head's own weights.
+// backward is the backward pass for the head's own weights.
 func (j *jump) backward(p *Pass, c *Call, dy tensor.Matrix) {
 	layers, dw := j.layers(p), c.Gradient(0)
 	p.device.ColumnSums(p.gradient(c.stage.bias), dy)
@@ -66,8 +66,8 @@ func (j *jump) backward(p *Pass, c *Call, dy tensor.Matrix) {
 	}
 }
 
-// into adds to the gradient at a layer's rows what comes from the head. The last
-// layer has none before that.
+// into adds the head's gradient to the gradient at a layer's rows. The last layer has no
+// other gradient.
 func (j *jump) into(p *Pass, c *Call, dy tensor.Matrix) tensor.Matrix {
 	layers, k, out := j.layers(p), c.stage.layer, c.stage.info.Out
 	last := k == layers-1
@@ -91,7 +91,7 @@ func (j *jump) into(p *Pass, c *Call, dy tensor.Matrix) tensor.Matrix {
 	return dy
 }
 
-// collect is what travels beside a layer's rows where stages are done one by one.
+// collect returns the rows carried beside a layer's rows when stages run one by one.
 func (c *Call) collect(carry, y tensor.Matrix) tensor.Matrix {
 	d, s, none := c.Device, c.stage, tensor.Matrix{}
 	if s.layer == 0 {

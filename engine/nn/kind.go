@@ -10,48 +10,48 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A Kind is a sort of model: which convolutions it is made of.
+// A Kind is a kind of model: which convolutions it is made of.
 type Kind struct {
-	// SelfLoops and Weighting are what it wants of its blocks.
+	// SelfLoops and Weighting are its requirements for blocks.
 	SelfLoops bool
 	Weighting sample.Weighting
-	// New lays one convolution out for its place in a model.
+	// New creates the convolution for one place in a model.
 	New func(s Spec, p Place) Conv
 }
 
-// A Place is where in a model a convolution stands.
+// A Place is the position of a convolution in a model.
 type Place struct {
 	Layer   int // from 0
 	In, Out int // columns
 	Last    bool
-	// Answers says that what it returns are the logits.
+	// Answers reports whether its output is the logits.
 	Answers bool
 }
 
-// A Conv is one convolution: how the rows of a block's sources become those of its
-// targets. It holds no numbers and nothing of a pass; many passes use one.
+// A Conv is one convolution: it computes a block's target rows from the source rows. It
+// holds no numbers and no state of a pass; many passes share one.
 type Conv interface {
-	// Weights lists what it learns. The weight that is called Bias is not the
-	// convolution's to add: Forward is given it in e.
+	// Weights lists its weights. The weight named Bias is not the convolution's to add:
+	// Forward gets it in e.
 	Weights() []Weight
-	// Forward sets y (targets x Out), finished by e, which may be nil.
+	// Forward sets y (targets x Out), and applies e, which may be nil.
 	Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue)
-	// Backward adds to c's gradients, from dy at y as it was before e, and sets dx
-	// (sources x In) if that is not left out. It leaves dy as it is.
+	// Backward adds to c's gradients, given dy, the gradient at y before e, and sets dx
+	// (sources x In) unless that is empty. It does not change dy.
 	Backward(c *Call, dx, dy tensor.Matrix)
 }
 
-// Bias names the weight that the model adds to what a convolution returns.
+// Bias is the name of the weight that the model adds to a convolution's output.
 const Bias = "bias"
 
-// A Weight is one matrix that is learnt.
+// A Weight is one learnt matrix.
 type Weight struct {
 	Name       string // within its layer: "weight"
 	Rows, Cols int
 	Initial    Initial
 }
 
-// kinds are all there are.
+// kinds holds all kinds of models.
 var kinds = map[string]Kind{
 	"gcn":    {SelfLoops: true, Weighting: sample.Symmetric, New: newGCN},
 	"sage":   {Weighting: sample.Ones, New: newSAGE},
@@ -62,8 +62,8 @@ var kinds = map[string]Kind{
 	"mlp":    {New: newLinear},
 }
 
-// Register adds a kind of model, by the name that users give. It is called before
-// any model is made, and a name is taken once.
+// Register adds a kind of model under the name that users give. It must be called before
+// any model is created. It panics if the name is taken.
 func Register(name string, k Kind) {
 	if _, taken := kinds[name]; taken || k.New == nil {
 		panic(fmt.Sprintf("nn: there is a model %q already, or it has no convolution", name))
@@ -74,7 +74,7 @@ func Register(name string, k Kind) {
 // Models lists the names of all kinds.
 func Models() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// either lists words as sentences do.
+// either joins words with commas and a final "or".
 func either(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

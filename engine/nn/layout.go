@@ -6,8 +6,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// layout makes the stages of a model, in order from the input, and with them the
-// list of its weights.
+// layout creates the stages of a model, in order from the input, and the list of its
+// weights.
 func (m *Model) layout(features, classes int) {
 	s := &m.spec
 	width, at := s.width(), features
@@ -42,7 +42,7 @@ func (m *Model) layout(features, classes int) {
 	}
 }
 
-// stage adds one with its convolution, and nothing around that.
+// stage adds a stage with its convolution only.
 func (m *Model) stage(name string, conv Conv, hops, in, out int) *stage {
 	st := &stage{
 		info: StageInfo{Name: name, Hops: hops, In: in, Out: out},
@@ -91,8 +91,8 @@ func (m *Model) activated(st *stage) {
 	}
 }
 
-// preActivated makes a resgcn's layer: what goes before it, and that it adds to its
-// input, which the first one does not.
+// preActivated sets up a resgcn layer: what precedes it, and the skip connection, which
+// the first layer lacks.
 func (m *Model) preActivated(st *stage, inner bool) {
 	if !inner {
 		return
@@ -102,11 +102,11 @@ func (m *Model) preActivated(st *stage, inner bool) {
 	st.preRelu, st.preDrop = true, m.spec.Dropout
 }
 
-// carries says what travels beside a layer's rows.
+// carries sets the columns carried beside a layer's rows.
 func (m *Model) carries(st *stage, p Place) {
 	switch s := &m.spec; {
 	case s.Model == "gcnii":
-		// The first representation is kept as it is, and the first layer sees it
+		// The first representation is carried without dropout; the first layer sees it
 		// with dropout.
 		if p.Layer == 0 {
 			st.before, st.preDrop = true, s.Dropout
@@ -122,7 +122,7 @@ func (m *Model) carries(st *stage, p Place) {
 	}
 }
 
-// head adds the linear map that answers.
+// head adds the linear map that computes the logits.
 func (m *Model) head(width, classes int) {
 	s, in := &m.spec, width
 	if s.Jump == JumpCat {

@@ -2,8 +2,8 @@ package nn
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// linear is the product of each row with a weight: an mlp's layer, an encoder, a
-// head. It takes no block.
+// linear is the product of each row with a weight: an mlp's layer, an encoder or a head.
+// It takes no block.
 type linear struct {
 	aggregated
 	in, out int

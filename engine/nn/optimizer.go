@@ -6,21 +6,21 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// An OptimizerSpec says how gradients become updates.
+// An OptimizerSpec configures an optimizer.
 type OptimizerSpec struct {
 	Kind        string  `json:"kind"` // adam, adamw or sgd
 	WeightDecay float64 `json:"weight_decay"`
 	Momentum    float64 `json:"momentum,omitempty"` // of sgd
 }
 
-// What Adam is used with everywhere.
+// Adam's usual constants.
 const (
 	adamBeta1   = 0.9
 	adamBeta2   = 0.999
 	adamEpsilon = 1e-8
 )
 
-// An Optimizer updates weights and keeps what it remembers between updates.
+// An Optimizer updates weights and keeps its state between updates.
 type Optimizer struct {
 	spec    OptimizerSpec
 	device  tensor.Device
@@ -28,8 +28,8 @@ type Optimizer struct {
 	steps   uint64
 }
 
-// NewOptimizer makes one for this many weights, with its memory in the arena, which
-// is never reset while it is in use.
+// NewOptimizer returns an optimizer for this many weights. Its state lies in the arena,
+// which must not be reset while it is in use.
 func NewOptimizer(spec OptimizerSpec, d tensor.Device, a tensor.Arena, size int) (*Optimizer, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
@@ -50,27 +50,28 @@ func NewOptimizer(spec OptimizerSpec, d tensor.Device, a tensor.Arena, size int)
 	return o, nil
 }
 
-// Check says in a sentence what is wrong with it.
+// Check returns an error if the spec is invalid.
 func (s OptimizerSpec) Check() error {
 	switch {
 	case s.Kind != "adam" && s.Kind != "adamw" && s.Kind != "sgd":
-		return fmt.Errorf("--optimizer is %q: it is one of adam, adamw and sgd", s.Kind)
+		return fmt.Errorf("{optimizer} is %q: it is one of adam, adamw and sgd", s.Kind)
 	case !(s.WeightDecay >= 0 && s.WeightDecay < 1):
-		return fmt.Errorf("--weight-decay is %v, but must be at least 0 and below 1", s.WeightDecay)
+		return fmt.Errorf("{weight-decay} is %v, but must be at least 0 and below 1", s.WeightDecay)
 	case !(s.Momentum >= 0 && s.Momentum < 1):
-		return fmt.Errorf("--set train.momentum is %v, but must be at least 0 and below 1", s.Momentum)
+		return fmt.Errorf("{train.momentum} is %v, but must be at least 0 and below 1", s.Momentum)
 	case s.Kind != "sgd" && s.Momentum != 0:
-		return &Unused{"train.momentum", fmt.Sprintf("--set train.momentum is for --optimizer sgd, and this is %s", s.Kind)}
+		return &Unused{"train.momentum", fmt.Sprintf("{train.momentum} is for {optimizer} sgd, and this is %s", s.Kind)}
 	}
 	return nil
 }
 
-// Step updates the weights by their gradients at this rate.
+// Step updates the weights by their gradients at this learning rate.
 func (o *Optimizer) Step(weights, gradients tensor.Matrix, rate float64) {
 	o.StepColumns(weights, gradients, 0, weights.Cols, rate)
 }
 
-// StepColumns is Step of so many columns from first on: others update the rest.
+// StepColumns is Step for count columns starting at first; the rest are updated
+// elsewhere.
 func (o *Optimizer) StepColumns(weights, gradients tensor.Matrix, first, count int, rate float64) {
 	o.steps++
 	if count == 0 {
@@ -92,17 +93,16 @@ func (o *Optimizer) StepColumns(weights, gradients tensor.Matrix, first, count i
 	})
 }
 
-// Moments are the rows it remembers, by name ("m", "v"), for checkpoints, and Steps
-// how many updates it has done.
+// Moments returns the optimizer's state by name ("m", "v"), for checkpoints.
 func (o *Optimizer) Moments() []Moment { return o.moments }
 
-// Steps counts its updates; SetSteps sets that, when it is read from a checkpoint.
+// Steps returns the number of updates done.
 func (o *Optimizer) Steps() uint64 { return o.steps }
 
-// SetSteps is for what a checkpoint holds.
+// SetSteps restores the number of updates from a checkpoint.
 func (o *Optimizer) SetSteps(n uint64) { o.steps = n }
 
-// A Moment is a row that an optimizer remembers.
+// A Moment is one row of an optimizer's state.
 type Moment struct {
 	Name string
 	Row  tensor.Matrix

@@ -144,11 +144,11 @@ func TestBadOptimizers(t *testing.T) {
 		spec nn.OptimizerSpec
 		want string
 	}{
-		{nn.OptimizerSpec{Kind: "lion"}, `--optimizer is "lion": it is one of adam, adamw and sgd`},
-		{nn.OptimizerSpec{Kind: "adam", WeightDecay: -1}, "--weight-decay is -1"},
-		{nn.OptimizerSpec{Kind: "sgd", WeightDecay: math.NaN()}, "--weight-decay is NaN"},
-		{nn.OptimizerSpec{Kind: "sgd", Momentum: 1}, "momentum is 1, but must be at least 0 and below 1"},
-		{nn.OptimizerSpec{Kind: "adam", Momentum: 0.5}, "is for --optimizer sgd, and this is adam"},
+		{nn.OptimizerSpec{Kind: "lion"}, `{optimizer} is "lion": it is one of adam, adamw and sgd`},
+		{nn.OptimizerSpec{Kind: "adam", WeightDecay: -1}, "{weight-decay} is -1"},
+		{nn.OptimizerSpec{Kind: "sgd", WeightDecay: math.NaN()}, "{weight-decay} is NaN"},
+		{nn.OptimizerSpec{Kind: "sgd", Momentum: 1}, "{train.momentum} is 1, but must be at least 0 and below 1"},
+		{nn.OptimizerSpec{Kind: "adam", Momentum: 0.5}, "is for {optimizer} sgd, and this is adam"},
 	} {
 		if _, err := nn.NewOptimizer(c.spec, ref(), nil, 1); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v\nwant %s", err, c.want)

@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// The keys that Resolve asks for.
+// The keys that Resolve looks for.
 const (
 	keyInputDropout     = "model.input_dropout"
 	keyAttentionDropout = "gat.attention_dropout"
 )
 
-// An Option is a setting of models that has no flag of its own: --set KEY=VALUE.
+// An Option is a model setting that has no flag of its own: --set KEY=VALUE.
 type Option struct {
 	Key     string
 	Applies string // the model; "": all
-	Values  string // "mean|max|gcn", or of which kind they are
+	Values  string // "mean|max|gcn", or the type of values
 	Default string
 	Help    string
 
 	set func(s *Spec, value string) bool
 }
 
-// options are all there are, those of all models first.
+// options lists the settings, those shared by all models first.
 var options = []Option{
 	{"model.head", "", "none|linear", "none; linear for gcnii and resgcn",
 		"what follows the convolutions: none, so that the last one answers, or a linear map",
 		word(func(s *Spec) *string { return &s.Head }, HeadNone, HeadLinear)},
-	{keyInputDropout, "", "from 0 to below 1", "--dropout where there is neither LayerNorm nor a head (gcnii: no LayerNorm), else 0",
+	{keyInputDropout, "", "from 0 to below 1", "{dropout} where there is neither LayerNorm nor a head (gcnii: no LayerNorm), else 0",
 		"dropout of the features", share(func(s *Spec) *float64 { return &s.InputDropout })},
 	{"model.jump", "", "none|cat|max", "none",
 		"what the linear head sees: the last layer, all side by side, or each column's largest",
@@ -44,7 +44,7 @@ var options = []Option{
 		number(func(s *Spec) *int { return &s.Version }, 2)},
 	{"gat.out_heads", "gat", "a number from 1 to 256", "1", "heads of the last layer, which are averaged",
 		number(func(s *Spec) *int { return &s.OutHeads }, maxHeads)},
-	{keyAttentionDropout, "gat", "from 0 to below 1", "--dropout, or 0 where there is a head",
+	{keyAttentionDropout, "gat", "from 0 to below 1", "{dropout}, or 0 where there is a head",
 		"dropout of the weights of attention", share(func(s *Spec) *float64 { return &s.AttentionDropout })},
 	{"gcnii.alpha", "gcnii", "from 0 to 1", "0.1", "how much each layer takes of the first representation",
 		within(func(s *Spec) *float64 { return &s.Alpha }, 1)},
@@ -55,12 +55,12 @@ var options = []Option{
 // Options lists the settings of models.
 func Options() []Option { return slices.Clone(options) }
 
-// Unused says that a setting which is right in itself means nothing beside the rest.
+// Unused is an error for a valid setting that has no effect beside the others.
 type Unused struct{ Key, Why string }
 
 func (e *Unused) Error() string { return e.Why }
 
-// Set sets what a key of Options says.
+// Set sets the option with the given key.
 func (s *Spec) Set(key, value string) error {
 	i := slices.IndexFunc(options, func(o Option) bool { return o.Key == key })
 	if i < 0 {
@@ -71,12 +71,12 @@ func (s *Spec) Set(key, value string) error {
 		return &Unused{key, fmt.Sprintf("the setting %s is of the model %s, and this is a %s, which has %s", key, o.Applies, s.Model, s.settings())}
 	}
 	if !o.set(s, value) {
-		return fmt.Errorf("--set %s is %q, but may be %s", key, value, either(strings.Split(o.Values, "|")))
+		return fmt.Errorf("{%s} is %q, but may be %s", key, value, either(strings.Split(o.Values, "|")))
 	}
 	return nil
 }
 
-// settings names the keys that this model has.
+// settings lists the keys that this model has.
 func (s *Spec) settings() string {
 	var keys []string
 	for _, o := range options {
@@ -88,7 +88,7 @@ func (s *Spec) settings() string {
 	return strings.Join(keys[:last], ", ") + " and " + keys[last]
 }
 
-// word, number, within and share make setters of one kind.
+// word, number, within and share return setters for one type of value.
 func word(of func(*Spec) *string, may ...string) func(*Spec, string) bool {
 	return func(s *Spec, value string) bool {
 		if !slices.Contains(may, value) {

@@ -5,26 +5,26 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A pass can be made stage by stage over one part of the vertices, where the rows that
-// a layer sees of other parts come from elsewhere, and may be those of another time.
-// Who does so has each stage
+// A pass can run stage by stage over one part of the vertices, while the rows of other
+// parts that a layer sees come from elsewhere and may be stale. For each stage the caller
+// runs
 //
-//	Enter    make of the part's own rows what neighbours see of them,
-//	Layer    make the part's next rows of what it sees,
-//	Back     go back to the rows that were seen, whoever's they are,
-//	Leave    go back to the part's own rows, from all that is known of the gradient at
-//	         what others saw of them,
+//	Enter    computes what neighbours see of the part's own rows,
+//	Layer    computes the part's next rows from the rows it sees,
+//	Back     goes back to the rows that were seen, of all parts,
+//	Leave    goes back to the part's own rows, from the total gradient at what others
+//	         saw of them,
 //
-// the latter two from the last stage to the first. What a stage keeps stays until the
-// pass is begun again. Jumping knowledge, for which each layer's rows would have to
-// travel to the last, can't be had so.
+// the latter two from the last stage to the first. What a stage keeps stays valid until
+// the pass begins again. Jumping knowledge is not supported, as each layer's rows would
+// have to be carried to the last.
 
-// Begin begins a pass that is made in parts. The caller has reset the arena.
+// Begin begins a pass in parts. The caller has reset the arena.
 func (p *Pass) Begin() { p.reuse.count = 0 }
 
-// Enter returns what the layer of a stage sees of the part's own rows x, which are of
-// these vertices: x itself, where nothing is done to it. The first stage of a model does
-// nothing to its input, and is not entered.
+// Enter returns what the layer of a stage sees of the part's own rows x of these
+// vertices: x itself if nothing precedes the convolution. Enter is not called for the
+// first stage, which sees its input unchanged.
 func (p *Pass) Enter(stage int, x tensor.Matrix, vertices []uint32) (seen tensor.Matrix) {
 	c := &p.calls[stage]
 	c.begin(p, stage, nil, rows{matrix: x}, vertices)
@@ -33,11 +33,10 @@ func (p *Pass) Enter(stage int, x tensor.Matrix, vertices []uint32) (seen tensor
 	return c.input.matrix
 }
 
-// Layer returns the rows of a part after a stage. block has the part's vertices for
-// targets, and they are the first of its sources; it is nil for a stage without hops,
-// which has been entered with all that it sees. seen are the rows of the sources or, of
-// the first stage, in. carry is what travels beside the rows of the part (see
-// StageInfo).
+// Layer returns the rows of a part after a stage. block's targets are the part's
+// vertices, which are the first of its sources; it is nil for a stage without hops, which
+// sees what Enter returned. seen holds the rows of the sources, or in does for the first
+// stage. carry is what is carried beside the part's rows (see StageInfo).
 func (p *Pass) Layer(stage int, block *sample.Block, in Input, seen, carry tensor.Matrix) (y tensor.Matrix) {
 	c := &p.calls[stage]
 	switch {
@@ -57,9 +56,9 @@ func (p *Pass) Layer(stage int, block *sample.Block, in Input, seen, carry tenso
 }
 
 // Back adds to the gradients of a stage's weights from dy, the gradient at what Layer
-// returned, which it overwrites and which must stay until Leave. It returns the gradient
-// at the rows that were seen, unless it is not wanted. To carryGradient it adds that at
-// what travels beside the rows.
+// returned. It overwrites dy, which must stay valid until Leave. If wanted, it returns
+// the gradient at the rows that were seen. It adds the gradient at the carried rows to
+// carryGradient.
 func (p *Pass) Back(stage int, dy, carryGradient tensor.Matrix, wanted bool) (dseen tensor.Matrix) {
 	c := &p.calls[stage]
 	c.carryGradient = carryGradient
@@ -67,8 +66,8 @@ func (p *Pass) Back(stage int, dy, carryGradient tensor.Matrix, wanted bool) (ds
 	return dseen
 }
 
-// Leave makes of the gradient at what was seen of the part's own rows that at the rows
-// which Enter was given, in its place.
+// Leave replaces dx, the gradient at what was seen of the part's own rows, by the
+// gradient at the rows that Enter was given.
 func (p *Pass) Leave(stage int, dx tensor.Matrix) {
 	c := &p.calls[stage]
 	c.stage.leave(c, dx, c.Own(c.input.matrix))

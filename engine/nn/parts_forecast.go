@@ -6,9 +6,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/dry"
 )
 
-// ForecastPart is how many bytes of an arena the stages from first to before end take of
-// a pass in parts, forward and backward, for a part whose block is of this size. Where the
-// first stage is among them, in is the size of its features.
+// ForecastPart returns how many bytes of an arena the stages from first to end
+// (exclusive) take in a forward and backward pass in parts, for a part whose block has
+// this size. If the first stage is among them, in is the size of its features.
 func (m *Model) ForecastPart(first, end int, in InputSize, b Size) int {
 	device, none := dry.New(tensor.F32), tensor.Matrix{}
 	arena := device.Arena()

@@ -12,61 +12,61 @@ import (
 type Input struct {
 	Dense    tensor.Matrix
 	Sparse   *tensor.CSR // with its Transposed, for backward
-	Vertices []uint32    // of the rows
-	// Sums, if given, are the sources' rows added up along the edges of the first block,
-	// as Model.Sums says: Dense is the rows of its targets alone then, which are all of
-	// its columns.
+	Vertices []uint32    // vertices of the rows
+	// Sums, if set, holds the sources' rows aggregated along the edges of the first
+	// block, as Model.Sums describes. Dense then holds the rows of its targets only, with
+	// all columns.
 	Sums tensor.Matrix
 }
 
-// A Pass is one forward with its backward, in memory of its own. Many may be under
-// way at once. One goroutine uses a Pass.
+// A Pass is one forward and backward pass, with its own memory. Many may run at once; a
+// single Pass is not safe for concurrent use.
 type Pass struct {
 	Weights   tensor.Matrix // 1 x Size
-	Gradients tensor.Matrix // 1 x Size, added to by Backward; none if there is none
-	// Key is that of dropout: seed, epoch and step are absorbed; the stage is
-	// absorbed in turn. It counts only if Train is set.
+	Gradients tensor.Matrix // 1 x Size, added to by Backward; empty if Backward is not called
+	// Key is the key of dropout, with seed, epoch and step already absorbed. It is used
+	// only if Train is set.
 	Key   keyed.Key
 	Train bool
-	// Done, once closed, ends Forward and Backward before their next stage. nil: nothing
-	// does.
+	// Done, if not nil, ends Forward and Backward before their next stage once it is
+	// closed.
 	Done <-chan struct{}
 
 	model  *Model
 	device tensor.Device
 	arena  tensor.Arena
-	calls  []Call // of the stages
-	alone  Call   // of Stage
+	calls  []Call // one per stage
+	alone  Call   // used by Stage
 	jump   jump
 	reuse  reuse
 }
 
-// NewPass makes a pass whose rows lie in the arena; the caller resets it between
+// NewPass returns a pass whose rows lie in the arena; the caller resets it between
 // passes.
 func (m *Model) NewPass(d tensor.Device, a tensor.Arena) *Pass {
 	return &Pass{model: m, device: d, arena: a, calls: make([]Call, len(m.stages))}
 }
 
-// weight is a weight of the model.
+// weight returns weight i of the model.
 func (p *Pass) weight(i int) tensor.Matrix { return p.model.params[i].of(p.Weights) }
 
-// gradient is where its gradient is added to.
+// gradient returns the matrix that its gradient is added to.
 func (p *Pass) gradient(i int) tensor.Matrix { return p.model.params[i].of(p.Gradients) }
 
-// of is the param in a row of all.
+// of returns the param's matrix in the row of all.
 func (q *Param) of(row tensor.Matrix) tensor.Matrix {
 	return row.View(0, 1, q.Offset, q.Rows*q.Cols).Reshape(q.Rows, q.Cols)
 }
 
-// Forward returns the logits of the targets of the last block, or of the input's
-// rows for a model without hops. The model's blocks are in order from the input;
-// they and the input stay as they are until Backward has returned. It returns none if
-// it was ended.
+// Forward returns the logits of the targets of the last block, or of the input's rows for
+// a model without hops. The blocks are in order from the input; they and the input must
+// not change until Backward has returned. It returns an empty matrix if it was ended
+// early.
 func (p *Pass) Forward(blocks []sample.Block, in Input) tensor.Matrix {
 	return p.run(blocks, in, tensor.Matrix{})
 }
 
-// run is Forward or, with the sum of the model's front given, ForwardFrom.
+// run is Forward, or ForwardFrom if the sum of the model's front is given.
 func (p *Pass) run(blocks []sample.Block, in Input, sum tensor.Matrix) tensor.Matrix {
 	m := p.model
 	if len(blocks) != m.hops {
@@ -106,7 +106,7 @@ func (p *Pass) run(blocks []sample.Block, in Input, sum tensor.Matrix) tensor.Ma
 	return x.matrix
 }
 
-// ended says whether nobody waits for the pass any more.
+// ended reports whether Done is closed.
 func (p *Pass) ended() bool {
 	select {
 	case <-p.Done:
@@ -116,8 +116,8 @@ func (p *Pass) ended() bool {
 	}
 }
 
-// Backward adds to Gradients, from the gradient at the logits, which it may
-// overwrite. If it was ended, they are of no use.
+// Backward adds to Gradients, given the gradient at the logits, which it may overwrite.
+// If it was ended early, the gradients are invalid.
 func (p *Pass) Backward(logits tensor.Matrix) {
 	first, dy := tensor.Matrix{}, logits
 	for i := len(p.calls) - 1; i >= 0; i-- {
@@ -151,9 +151,9 @@ func (p *Pass) Backward(logits tensor.Matrix) {
 	}
 }
 
-// Stage is Forward of one stage alone, without dropout and with nothing kept: x (in
-// the first stage, in) and carry are those of the sources, what it returns is of
-// the targets. block is nil for a stage without hops.
+// Stage is the Forward of a single stage, without dropout and without keeping anything. x
+// (in, for the first stage) and carry belong to the sources, the results to the targets.
+// block is nil for a stage without hops.
 func (p *Pass) Stage(stage int, block *sample.Block, in Input, x, carry tensor.Matrix) (y, next tensor.Matrix) {
 	c, s := &p.alone, p.model.stages[stage]
 	r := rows{matrix: x}

@@ -2,18 +2,17 @@ package nn
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// reuse is memory of a pass that is wanted no more. What it is given again is
-// warm in the caches, and makes a pass over many vertices half as large.
+// reuse holds freed memory of a pass. Reused memory is warm in the caches, and halves the
+// memory of a pass over many vertices.
 type reuse struct {
 	free  [24]tensor.Matrix // 1 x elements
 	count int
 }
 
-// line is the elements that a matrix's start is a multiple of.
+// line is the alignment of a matrix's start, in elements.
 const line = 32
 
-// take returns the smallest piece that is large enough, without what is over, or
-// none.
+// take returns the smallest piece that is large enough, cut to size, or an empty matrix.
 func (r *reuse) take(elements int) tensor.Matrix {
 	best := -1
 	for i := range r.count {
@@ -33,7 +32,7 @@ func (r *reuse) take(elements int) tensor.Matrix {
 	return m.View(0, 1, 0, elements)
 }
 
-// give keeps a piece. Where there are too many, the smallest goes.
+// give keeps a piece. If there are too many, it drops the smallest.
 func (r *reuse) give(m tensor.Matrix) {
 	if m.Cols < line {
 		return
@@ -54,8 +53,8 @@ func (r *reuse) give(m tensor.Matrix) {
 	}
 }
 
-// New is a matrix that lives until the pass is over, or until Free. It holds
-// anything at all.
+// New returns a matrix of unspecified content that lives until the end of the pass or
+// until Free.
 func (c *Call) New(rows, cols int) tensor.Matrix {
 	if m := c.pass.reuse.take(rows * cols); !m.None() {
 		return m.Reshape(rows, cols)
@@ -63,7 +62,7 @@ func (c *Call) New(rows, cols int) tensor.Matrix {
 	return c.pass.arena.Alloc(c.Device.Type(), rows, cols)
 }
 
-// Free gives back what New returned, whole, and what nobody looks at any more.
+// Free frees whole matrices that New returned and that are no longer needed.
 func (c *Call) Free(ms ...tensor.Matrix) {
 	for _, m := range ms {
 		if m.Rows > 0 && m.Cols > 0 {

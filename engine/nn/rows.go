@@ -2,16 +2,16 @@ package nn
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// rows is what a stage is given, dense or sparse. In the first stage they are
-// features, which may be subject to dropout.
+// rows is a stage's input, dense or sparse. In the first stage they are features,
+// possibly with dropout.
 type rows struct {
-	matrix tensor.Matrix // of sparse rows too, once a layer has asked
+	matrix tensor.Matrix // of sparse rows too, once X was called
 	sparse *tensor.CSR
-	sums   tensor.Matrix   // of features along the edges, if they are added up already
-	drop   tensor.Epilogue // of the features
+	sums   tensor.Matrix   // features aggregated along the edges, if given
+	drop   tensor.Epilogue // dropout of the features
 
-	values    tensor.Matrix // of sparse rows, once they are dropped
-	part      tensor.CSR    // of sparse rows, those of the targets
+	values    tensor.Matrix // of sparse rows, after dropout
+	part      tensor.CSR    // of sparse rows: those of the targets
 	partValue tensor.Matrix
 }
 
@@ -22,7 +22,7 @@ func (r *rows) count() int {
 	return r.matrix.Rows
 }
 
-// features makes the rows of the first stage ready.
+// features prepares the rows of the first stage.
 func (c *Call) features(p float64) {
 	r := &c.input
 	r.drop.Dropout = c.dropout(dropInput, p, c.vertices)
@@ -58,8 +58,8 @@ func (c *Call) features(p float64) {
 	}
 }
 
-// X is the rows of the sources as a matrix. Sparse ones are written out once, for
-// layers that can do no better; their dropout is the same by element.
+// X returns the rows of the sources as a matrix. Sparse rows are expanded once, for
+// layers that need them dense; their dropout is the same per element.
 func (c *Call) X() tensor.Matrix {
 	r := &c.input
 	if r.sparse != nil && r.matrix.None() {
@@ -72,7 +72,7 @@ func (c *Call) X() tensor.Matrix {
 	return r.matrix
 }
 
-// Mul is y = e(x*w), x being the rows of all sources; with add, y is added to
+// Mul computes y = e(x*w), where x is the rows of all sources; with add, y is added
 // before e.
 func (c *Call) Mul(y, w tensor.Matrix, add bool, e *tensor.Epilogue) {
 	if r := &c.input; r.sparse != nil {
@@ -82,7 +82,7 @@ func (c *Call) Mul(y, w tensor.Matrix, add bool, e *tensor.Epilogue) {
 	c.Device.MatMul(y, c.input.matrix, w, tensor.NN, add, e)
 }
 
-// MulOwn is Mul of the targets' rows.
+// MulOwn is Mul for the targets' rows.
 func (c *Call) MulOwn(y, w tensor.Matrix, add bool, e *tensor.Epilogue) {
 	if r := &c.input; r.sparse != nil {
 		c.Device.Aggregate(y, &r.part, r.partValue, w, tensor.Sum, add, e)
@@ -91,8 +91,8 @@ func (c *Call) MulOwn(y, w tensor.Matrix, add bool, e *tensor.Epilogue) {
 	c.Device.MatMul(y, c.Own(c.input.matrix), w, tensor.NN, add, e)
 }
 
-// MulBack is the backward of Mul: it adds to the weight's gradient, and sets dx if
-// that is not left out.
+// MulBack is the backward pass of Mul: it adds to the weight's gradient and sets dx,
+// unless that is empty.
 func (c *Call) MulBack(dx, dw, dy, w tensor.Matrix) {
 	if r := &c.input; r.sparse != nil {
 		c.Device.AggregateBack(dw, r.sparse, r.values, dy, tensor.Sum, true)
@@ -104,8 +104,8 @@ func (c *Call) MulBack(dx, dw, dy, w tensor.Matrix) {
 	}
 }
 
-// MulOwnBack is the backward of MulOwn: it adds to the weight's gradient, and to dx
-// (of all sources) if that is not left out.
+// MulOwnBack is the backward pass of MulOwn: it adds to the weight's gradient and, unless
+// it is empty, to dx (of all sources).
 func (c *Call) MulOwnBack(dx, dw, dy, w tensor.Matrix) {
 	switch r := &c.input; {
 	case r.sparse == nil:
@@ -113,7 +113,7 @@ func (c *Call) MulOwnBack(dx, dw, dy, w tensor.Matrix) {
 	case c.targets == c.sources:
 		c.Device.AggregateBack(dw, r.sparse, r.values, dy, tensor.Sum, true)
 	default:
-		// The transpose of sparse rows is that of all of them.
+		// The transpose of sparse rows covers all of them.
 		all := c.New(c.sources, dy.Cols)
 		c.Device.Zero(all)
 		c.Device.Combine(c.Own(all), 1, dy, 0, tensor.Matrix{})

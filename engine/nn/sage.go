@@ -2,8 +2,8 @@ package nn
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// sage is GraphSAGE: the mean, or each column's largest, of the neighbours' rows
-// times one weight, and the vertex's own row times another.
+// sage is GraphSAGE: the neighbours' mean or columnwise maximum times one weight, plus
+// the vertex's own row times another.
 type sage struct {
 	aggregated
 	in, out int
@@ -59,8 +59,8 @@ func (l *sage) front() ([]frontTerm, int) {
 	return []frontTerm{{weight: 0, edges: true, how: tensor.Mean}, {weight: 1, own: 1}}, l.out
 }
 
-// sageGCN is GraphSAGE's aggregator of that name: the mean of the neighbours and
-// the vertex itself, which its self-loop makes one of them, times one weight.
+// sageGCN is GraphSAGE with the gcn aggregator: the mean of the neighbours and, through
+// its self-loop, the vertex itself, times one weight.
 type sageGCN struct {
 	aggregated
 	in, out int

@@ -6,35 +6,35 @@ import (
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
-// A Spec says what a model is: what its weights mean depends on all of it.
+// A Spec describes a model. The meaning of its weights depends on all fields.
 type Spec struct {
 	Model  string `json:"model"`  // gcn, sage, gat, gin, gcnii, resgcn or mlp
-	Layers int    `json:"layers"` // convolutions; of an mlp, its products
-	Hidden int    `json:"hidden"` // of a gat, of each head
+	Layers int    `json:"layers"` // convolutions; products of an mlp
+	Hidden int    `json:"hidden"` // hidden width (per head for gat)
 	Heads  int    `json:"heads"`  // of a gat
-	// Dropout is that of hidden rows, and of attention where the model has it.
+	// Dropout applies to hidden rows, and to attention if the model has it.
 	Dropout float64 `json:"dropout"`
-	// InputDropout is that of the features.
+	// InputDropout applies to the features.
 	InputDropout float64 `json:"input_dropout"`
 	Norm         string  `json:"norm"` // none or layer
 	Residual     bool    `json:"residual"`
-	// Head is what follows the convolutions: none, so that the last one answers,
-	// or a linear one, which is not counted as a layer.
+	// Head is what follows the convolutions: none, so that the last convolution computes
+	// the logits, or linear, which is not counted as a layer.
 	Head string `json:"head"`
 	Jump string `json:"jump"` // none, cat or max: what the head sees of all layers
-	// SelfLoops lets each vertex hear itself as one of its neighbours: "on",
-	// "off", or "auto": as the model was published.
+	// SelfLoops adds each vertex to its own neighbours: "on", "off", or "auto" for the
+	// model's published form.
 	SelfLoops string `json:"self_loops"`
 
 	Aggregator       string  `json:"aggregator,omitempty"`        // of sage: mean, max or gcn
-	OutHeads         int     `json:"out_heads,omitempty"`         // of a gat's last layer, averaged
+	OutHeads         int     `json:"out_heads,omitempty"`         // of a gat's last layer; they are averaged
 	Version          int     `json:"version,omitempty"`           // of gat: 1 or 2
 	AttentionDropout float64 `json:"attention_dropout,omitempty"` // of gat
 	Alpha            float64 `json:"alpha,omitempty"`             // of gcnii
 	Theta            float64 `json:"theta,omitempty"`             // of gcnii
 }
 
-// What a spec's words may be.
+// The words a spec may contain.
 const (
 	HeadNone   = "none"
 	HeadLinear = "linear"
@@ -48,7 +48,7 @@ const (
 	LoopsOff   = "off"
 )
 
-// Defaults is the spec of a model of which nothing is said but its name.
+// Defaults returns the default spec of a model.
 func Defaults(model string) Spec {
 	s := Spec{
 		Model: model, Layers: 2, Hidden: 64, Heads: 1, Dropout: 0.5,
@@ -68,10 +68,10 @@ func Defaults(model string) Spec {
 	return s
 }
 
-// Resolve fills in what follows from the rest, except what the user has set himself:
-// said are those keys, as Set takes them. The features drop as the hidden rows do
-// where the model was published so, that is without LayerNorm and, but for gcnii,
-// without a head; and attention drops as they do where there is no head.
+// Resolve fills in derived settings, except those that the user has set: said holds their
+// keys, as Set takes them. Features get the dropout of hidden rows if the model was
+// published so, which is without LayerNorm and, except for gcnii, without a head.
+// Attention gets it if there is no head.
 func (s *Spec) Resolve(said ...string) {
 	if !slices.Contains(said, keyInputDropout) {
 		s.InputDropout = 0
@@ -87,7 +87,7 @@ func (s *Spec) Resolve(said ...string) {
 	}
 }
 
-// width is the columns of hidden rows.
+// width returns the number of columns of hidden rows.
 func (s *Spec) width() int {
 	if s.Model == "gat" {
 		return s.Hidden * s.Heads
@@ -95,10 +95,10 @@ func (s *Spec) width() int {
 	return s.Hidden
 }
 
-// encoded says whether a linear map of the features comes before the first layer.
+// encoded reports whether a linear map of the features precedes the first layer.
 func (s *Spec) encoded() bool { return s.Model == "gcnii" || s.Model == "resgcn" }
 
-// form is what the model wants of its blocks.
+// form returns the model's requirements for its blocks.
 func (s *Spec) form() sample.Form {
 	k := kinds[s.Model]
 	loops := k.SelfLoops || s.Aggregator == "gcn"

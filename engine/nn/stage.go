@@ -4,11 +4,11 @@ import "github.com/hopmesh/hopmesh/engine/tensor"
 
 // A stage is a convolution, or a linear map of each row, with what belongs to it:
 //
-//	x = drop(activate(norm(x)))       if there is something before
-//	y = conv(x) + bias + x*residual   or + x as it came, if it skips
+//	x = drop(activate(norm(x)))       if something precedes it
+//	y = conv(x) + bias + x*residual   or + the stage's input, if it skips
 //	y = drop(activate(norm(y)))
 //
-// Weights are named by their place among the model's; none is -1.
+// Weights are indices into the model's; -1 means absent.
 type stage struct {
 	info  StageInfo
 	conv  Conv
@@ -25,17 +25,17 @@ type stage struct {
 	activate tensor.Activation
 	drop     float64
 
-	layer int    // which convolution it is, or -1
+	layer int    // index of the convolution, or -1
 	jump  string // of a head: what it sees
 }
 
-// forward sets what the convolution sees, and returns the rows of the targets.
+// forward sets what the convolution sees, and returns the targets' rows.
 func (s *stage) forward(c *Call) tensor.Matrix {
 	s.enter(c)
 	return s.answer(c)
 }
 
-// answer is forward from what the convolution sees on.
+// answer is the rest of forward, from what the convolution sees.
 func (s *stage) answer(c *Call) tensor.Matrix {
 	p, d := c.pass, c.Device
 	c.conv, c.after = tensor.Epilogue{}, tensor.Epilogue{}
@@ -69,7 +69,7 @@ func (s *stage) answer(c *Call) tensor.Matrix {
 	return y
 }
 
-// orNone is nil for what does nothing.
+// orNone returns nil for an epilogue that does nothing.
 func orNone(e *tensor.Epilogue) *tensor.Epilogue {
 	if e.Bias.None() && e.Activation == tensor.Linear && e.Dropout.P == 0 {
 		return nil
@@ -77,7 +77,7 @@ func orNone(e *tensor.Epilogue) *tensor.Epilogue {
 	return e
 }
 
-// enter does what comes before the convolution.
+// enter applies what precedes the convolution.
 func (s *stage) enter(c *Call) {
 	if !s.before {
 		return
@@ -100,8 +100,8 @@ func (s *stage) enter(c *Call) {
 	c.input.matrix, c.kept.x = x, x
 }
 
-// backward takes the gradient at what forward returned, which it overwrites, and
-// returns that at the rows of the sources, if it is wanted.
+// backward takes the gradient at forward's result, which it overwrites, and returns the
+// gradient at the sources' rows if wanted.
 func (s *stage) backward(c *Call, dy tensor.Matrix, wanted bool) tensor.Matrix {
 	dx, dz := s.backToSeen(c, dy, wanted)
 	if !wanted {
@@ -114,8 +114,8 @@ func (s *stage) backward(c *Call, dy tensor.Matrix, wanted bool) tensor.Matrix {
 	return dx
 }
 
-// backToSeen goes back to what the convolution saw; dz is the gradient at the sum that
-// it and what was added to it came to.
+// backToSeen goes back to what the convolution saw; dz is the gradient at the sum of its
+// output and what was added to it.
 func (s *stage) backToSeen(c *Call, dy tensor.Matrix, wanted bool) (dx, dz tensor.Matrix) {
 	dz = s.backToSum(c, dy)
 	if wanted {
@@ -129,8 +129,7 @@ func (s *stage) backToSeen(c *Call, dy tensor.Matrix, wanted bool) (dx, dz tenso
 	return dx, dz
 }
 
-// leave goes back through what enter did: dx is overwritten, and seen is what enter
-// made of those rows.
+// leave is the backward pass of enter: it overwrites dx; seen is the result of enter.
 func (s *stage) leave(c *Call, dx, seen tensor.Matrix) {
 	p, d, none := c.pass, c.Device, tensor.Matrix{}
 	if !s.before {
@@ -144,8 +143,8 @@ func (s *stage) leave(c *Call, dx, seen tensor.Matrix) {
 	}
 }
 
-// backToSum goes back to the sum of what the convolution returned and the residual,
-// bias included, whose gradient it adds.
+// backToSum goes back to the sum of the convolution's output, residual and bias, and adds
+// to the bias's gradient.
 func (s *stage) backToSum(c *Call, dy tensor.Matrix) tensor.Matrix {
 	p, d := c.pass, c.Device
 	dbias := tensor.Matrix{}

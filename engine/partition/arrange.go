@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	arrangeSteps = 2000    // exchanges that are tried for each part
-	arrangeWork  = 1 << 25 // parts that are looked at for all exchanges, if each is made
-	arrangeHeat  = 0.03    // loss, in whole cuts, that is not unlikely to be accepted in the beginning
-	arrangeOdd   = 2       // worth of cuts that bisection did not look at beside those it did
+	arrangeSteps = 2000    // exchanges tried per part
+	arrangeWork  = 1 << 25 // parts examined over all exchanges, if each is made
+	arrangeHeat  = 0.03    // initial temperature: the loss, in whole cuts, that is likely to be accepted
+	arrangeOdd   = 2       // weight of cuts that bisection did not optimise, relative to those it did
 )
 
-// arrangement numbers parts anew so that runs of neighbouring numbers have few edges between them: parts change
-// numbers while that makes the cuts between 2, 3, 4... runs of equal length smaller. The cut between the parts
-// themselves stays as it is.
+// arrangement renumbers parts so that runs of consecutive numbers have few edges between
+// them: it exchanges numbers while that reduces the cuts between 2, 3, 4... runs of equal
+// length. The cut between the parts themselves does not change.
 type arrangement struct {
 	parts  int
 	edges  []int64 // by two parts: weight of the edges between them
@@ -23,18 +23,18 @@ type arrangement struct {
 	dice   uint64
 }
 
-// runs is one way to share the numbers out in runs.
+// runs is one division of the numbers into runs.
 type runs struct {
 	count int
 	run   []int   // by number
 	tied  []int64 // by part and run: weight of the edges
-	worth float64 // what a unit of its cut counts for
+	worth float64 // weight of a unit of its cut
 }
 
-// arrangeRuns are the numbers of runs that are looked at.
+// arrangeRuns are the numbers of runs that are considered.
 var arrangeRuns = [...]int{2, 3, 4, 8}
 
-// runOf is the run, of count, that a number of 0 to parts-1 is in.
+// runOf returns which of count runs a number from 0 to parts-1 is in.
 func runOf(number, count, parts int) int { return (number*count + count/2) / parts }
 
 func newArrangement(r *refiner, seed uint64) *arrangement {
@@ -80,7 +80,8 @@ func (a *arrangement) share(count int) runs {
 	return s
 }
 
-// gain is what all cuts lose, each measured by its first length, if p and q change numbers.
+// gain returns the reduction of all cuts, each relative to its initial length, if p and q
+// exchange numbers.
 func (a *arrangement) gain(p, q int) (sum float64) {
 	both := 2 * a.edges[p*a.parts+q]
 	for i := range a.runs {
@@ -109,8 +110,8 @@ func (a *arrangement) exchange(p, q int) {
 	a.number[p], a.number[q] = a.number[q], a.number[p]
 }
 
-// apply numbers the parts of each vertex anew. Parts are exchanged by chance, ever less willingly where that
-// makes things worse; the best numbering met is taken.
+// apply renumbers the part of each vertex by simulated annealing, and uses the best
+// numbering found.
 func (a *arrangement) apply(part []uint16) {
 	if len(a.runs) == 0 {
 		return
@@ -131,7 +132,8 @@ func (a *arrangement) apply(part []uint16) {
 		}
 		a.exchange(p, q)
 		now += gain
-		// Sums of fractions are not exact: a step there and back must not count as one forward.
+		// Sums of fractions are not exact: a step and its reverse must not count as a
+		// gain.
 		if now > best+1e-9 {
 			best = now
 			copy(keep, a.number)

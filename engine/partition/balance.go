@@ -2,22 +2,25 @@ package partition
 
 import "math"
 
-// balanceShares are how much of the room that parts have they keep, when there is no other way.
+// balanceShares are the shares of their free room that parts keep, tried when there is no
+// other way.
 var balanceShares = [...]float64{0.5, 0.25, 0.75, 0}
 
 const (
 	balanceRounds = 20
-	balanceLeast  = 1e-13 // of all weight, what must come off the excess for a move to count: not what rounding makes
+	balanceLeast  = 1e-13 // smallest reduction of the excess that counts, as a share of all weight: excludes rounding
 )
 
-// balance moves vertices out of parts that are too heavy, those first that cost the cut least for what they
-// bring. It answers whether no part is too heavy any more, lumpy weights apart.
+// balance moves vertices out of parts that are too heavy, those with the least cost to
+// the cut per weight first. It reports whether no part is too heavy any more, except in
+// lumpy weights.
 func (r *refiner) balance() bool {
 	return r.relieve() || !r.overloaded()
 }
 
-// settle is balance for the graph itself, where it must succeed if it can. Parts that are full of one weight and
-// have room for another may stand in the way; so all parts are made to keep a little room, for a while.
+// settle is balance for the graph itself, which must succeed if it can. Parts that are
+// full in one weight but have room in another may block it, so all parts are made to keep
+// a little room for a while.
 func (r *refiner) settle() {
 	strict := r.bound
 	for _, share := range balanceShares {
@@ -35,7 +38,7 @@ func (r *refiner) settle() {
 	r.balance()
 }
 
-// overloaded says whether a part is too heavy in a weight that is not lumpy.
+// overloaded reports whether a part is too heavy in a weight that is not lumpy.
 func (r *refiner) overloaded() bool {
 	for i, load := range r.load {
 		if c := i % len(r.bound); load > r.bound[c] && !r.lumpy[c] {
@@ -45,7 +48,7 @@ func (r *refiner) overloaded() bool {
 	return false
 }
 
-// relieve moves vertices as balance says, and answers whether no part is too heavy at all.
+// relieve moves vertices for balance, and reports whether no part is too heavy at all.
 func (r *refiner) relieve() bool {
 	for range balanceRounds {
 		excess := r.excess()
@@ -87,8 +90,8 @@ func (r *refiner) relieve() bool {
 	return r.excess() == 0
 }
 
-// relief is the part that v had best go to if parts are too heavy, and how good that is: what it takes off
-// the cut for what it takes off the excess.
+// relief returns the best part for v to move to if parts are too heavy, and its key: the
+// gain in cut against the reduction of the excess.
 func (r *refiner) relief(v uint32) (to uint16, key float64) {
 	key = math.Inf(-1)
 	from := r.part[v]
@@ -119,7 +122,7 @@ func (r *refiner) relief(v uint32) (to uint16, key float64) {
 	return to, key
 }
 
-// excess is how far all parts are above what they may weigh, as a share of all weights.
+// excess returns the weight of all parts above their limits, as a share of all weights.
 func (r *refiner) excess() (sum float64) {
 	for p := range uint16(r.parts) {
 		sum += r.partExcess(p)
@@ -137,7 +140,8 @@ func (r *refiner) partExcess(p uint16) (sum float64) {
 	return sum
 }
 
-// partExcessWith is the excess of p with v (times 1) or without it (times -1).
+// partExcessWith returns the excess of p with v added (times = 1) or removed (times =
+// -1).
 func (r *refiner) partExcessWith(p uint16, v uint32, times int64) (sum float64) {
 	nc := len(r.bound)
 	for c, most := range r.bound {

@@ -3,33 +3,34 @@ package partition
 import "math"
 
 const (
-	bisectCoarsest = 100   // vertices of a graph small enough to be grown into halves
-	bisectClusters = 40    // clusters that make a coarser graph, at least
-	bisectTries    = 30    // beginnings of halves
-	bisectLeast    = 6     // beginnings even in a graph with very many edges
-	bisectEdges    = 60000 // edges that are looked at for all beginnings together
+	bisectCoarsest = 100   // vertices of the coarsest graph, which is grown into halves
+	bisectClusters = 40    // minimum number of clusters of a coarser graph
+	bisectTries    = 30    // starting vertices tried
+	bisectLeast    = 6     // starting vertices tried even in graphs with very many edges
+	bisectEdges    = 60000 // edges examined over all tries
 	bisectPasses   = 6
-	bisectPatience = 50   // moves in vain before a pass ends
-	bisectSlack    = 0.02 // excess that a pass may go through on its way
+	bisectPatience = 50   // moves without gain before a pass ends
+	bisectSlack    = 0.02 // excess allowed temporarily during a pass
 )
 
-// bisection is a cut of a graph in two sides, and what it takes to better it.
+// bisection is a cut of a graph in two sides, with the state needed to improve it.
 type bisection struct {
 	g     *Graph
 	side  []uint8
 	load  [2][]int64
-	most  [2][]int64 // what each side may weigh
-	scale []float64  // by constraint: what one unit too much counts for
-	gain  []int64    // by vertex: what the cut loses if it goes over
+	most  [2][]int64 // limits of each side
+	scale []float64  // by constraint: the cost of one unit of excess
+	gain  []int64    // by vertex: the reduction of the cut if it changes sides
 	heaps [2]*heap
 	moved []uint32
 	fixed []bool // by vertex: has moved in this pass
 	dice  uint64
 }
 
-// bisect cuts g in two: side 0 gets about share of each weight, and neither side willingly more than most. It
-// coarsens g first, grows halves of the coarsest graph from several vertices, and refines the best on the way
-// back. It answers the excess and the cut as well.
+// bisect cuts g in two: side 0 gets about share of each weight, and neither side exceeds
+// most if that can be avoided. It coarsens g, grows halves of the coarsest graph from
+// several vertices, and refines the best on the way back. It returns the excess and the
+// cut as well.
 func bisect(c crew, g *Graph, share float64, most [2][]int64, seed uint64) (side []uint8, excess float64, cut int64) {
 	limit := g.totals()
 	for i := range limit {
@@ -69,7 +70,7 @@ func newBisection(g *Graph, most [2][]int64, scale []float64, seed uint64) *bise
 	return b
 }
 
-// count computes loads and gains anew and answers the cut.
+// count recomputes loads and gains and returns the cut.
 func (b *bisection) count() int64 {
 	for s := range b.load {
 		clear(b.load[s])
@@ -94,7 +95,7 @@ func (b *bisection) count() int64 {
 	return cut / 2
 }
 
-// excess is how far the sides are above what they may weigh, as a share of all weights.
+// excess returns the weight of the sides above their limits, as a share of all weights.
 func (b *bisection) excess() (sum float64) {
 	for s := range b.load {
 		for c, load := range b.load[s] {
@@ -106,7 +107,7 @@ func (b *bisection) excess() (sum float64) {
 	return sum
 }
 
-// grow tries several beginnings and keeps the best.
+// grow tries several starting vertices and keeps the best result.
 func (b *bisection) grow(share float64) {
 	best := make([]uint8, len(b.side))
 	bestExcess, bestCut := math.Inf(1), int64(0)
@@ -124,8 +125,8 @@ func (b *bisection) grow(share float64) {
 	b.count()
 }
 
-// growOnce puts all on side 1, then takes to side 0 one vertex after the other, the one that costs least,
-// until side 0 has its share.
+// growOnce puts all vertices on side 1, then moves the cheapest one to side 0 until side
+// 0 has its share.
 func (b *bisection) growOnce(share float64) {
 	n := len(b.side)
 	for v := range b.side {
@@ -153,7 +154,7 @@ func (b *bisection) growOnce(share float64) {
 	h.clear()
 }
 
-// filled is the part of all weights that side 0 has, the constraints' mean.
+// filled returns side 0's share of all weights, averaged over the constraints.
 func (b *bisection) filled() (sum float64) {
 	count := 0.0
 	for c, load := range b.load[0] {
@@ -168,7 +169,7 @@ func (b *bisection) filled() (sum float64) {
 	return sum / count
 }
 
-// move takes v to the other side, brings its neighbours' gains up to date and tells of each.
+// move moves v to the other side, updates its neighbours' gains and calls tell for each.
 func (b *bisection) move(v uint32, tell func(u uint32)) {
 	from := b.side[v]
 	b.side[v] = 1 - from

@@ -1,8 +1,9 @@
 package partition
 
-// refine is Fiduccia and Mattheyses': vertices go over one at a time, the one first that takes most off the
-// cut, each at most once, also where that makes things worse for the moment; what came after the best moment
-// is undone. Weights come before the cut.
+// refine is the algorithm of Fiduccia and Mattheyses: vertices change sides one at a
+// time, the one with the largest gain first, each at most once per pass, even if that is
+// worse for the moment; the moves after the best state are undone. Weights take
+// precedence over the cut.
 func (b *bisection) refine(passes int) {
 	for range passes {
 		if !b.pass() {
@@ -11,7 +12,7 @@ func (b *bisection) refine(passes int) {
 	}
 }
 
-// pass says whether things have become better.
+// pass runs one pass and reports whether it improved the bisection.
 func (b *bisection) pass() bool {
 	b.moved = b.moved[:0]
 	excess := b.excess()
@@ -49,7 +50,8 @@ func (b *bisection) pass() bool {
 	return keep > 0
 }
 
-// boundary says whether v has an edge to the other side: then it gains more than if all were within.
+// boundary reports whether v has an edge to the other side; then its gain is larger than
+// if all its edges were internal.
 func (b *bisection) boundary(v uint32) bool {
 	for _, u := range b.g.Indices[b.g.Indptr[v]:b.g.Indptr[v+1]] {
 		if b.side[u] != b.side[v] {
@@ -59,9 +61,10 @@ func (b *bisection) boundary(v uint32) bool {
 	return false
 }
 
-// next takes the vertex to move from the heaps. With a side too heavy that is one that lessens the excess,
-// else the best of both sides that adds little: strict bounds at each step would leave no way to most good
-// cuts. What is passed over comes back once a neighbour has moved.
+// next takes the vertex to move from the heaps. If a side is too heavy, it is one that
+// lessens the excess, otherwise the best of both sides that adds little: strict bounds at
+// each step would block the way to most good cuts. A vertex passed over returns once a
+// neighbour has moved.
 func (b *bisection) next(excess float64) (uint32, bool) {
 	for {
 		from := -1
@@ -83,7 +86,7 @@ func (b *bisection) next(excess float64) (uint32, bool) {
 	}
 }
 
-// heavy is the side that is furthest above what it may weigh.
+// heavy returns the side that is furthest above its limit.
 func (b *bisection) heavy() int {
 	side, most := 0, 0.0
 	for s := range b.load {
@@ -96,7 +99,7 @@ func (b *bisection) heavy() int {
 	return side
 }
 
-// excessAfter is the excess there would be with v on the other side.
+// excessAfter returns the excess with v on the other side.
 func (b *bisection) excessAfter(v uint32) (sum float64) {
 	from := b.side[v]
 	for s := range b.load {

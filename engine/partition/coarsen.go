@@ -2,27 +2,27 @@ package partition
 
 import "math/bits"
 
-// none stands for no vertex, no cluster or no part, where the type is wide enough.
+// none stands for no vertex, cluster or part, where the type is wide enough.
 const none = 1<<32 - 1
 
 const (
-	coarsenRounds = 24   // times within a sweep that clusters are brought up to date
+	coarsenRounds = 24   // cluster updates within a sweep
 	coarsenSweeps = 3    // times that each vertex may choose its cluster
-	coarsenSample = 8192 // edges of a vertex that are looked at, no more
-	coarsenTwoHop = 8    // degree up to which vertices without edges between them may share a cluster
+	coarsenSample = 8192 // maximum number of a vertex's edges examined
+	coarsenTwoHop = 8    // maximum degree of vertices that may share a cluster without an edge between them
 )
 
-// clusterer groups vertices that belong together, as label propagation does: each vertex in turn joins the
-// neighbouring cluster it is most strongly tied to, if that stays light enough. Matching in pairs would
-// stall on graphs with hubs. The slices are scratch of the first and largest graph's size, used again by
-// each level.
+// clusterer groups related vertices by label propagation: each vertex in turn joins the
+// neighbouring cluster it is most strongly connected to, if that stays light enough.
+// Matching in pairs would stall on graphs with hubs. The slices are scratch memory sized
+// for the first and largest graph, and reused by each level.
 type clusterer struct {
 	crew    crew
-	label   []uint32 // by vertex: its cluster, named after the vertex it began with
+	label   []uint32 // by vertex: its cluster, identified by its first vertex
 	size    []uint32 // by cluster: vertices
 	weight  []uint32 // by cluster: weights, as in Graph
 	want    []uint32 // by vertex: the cluster it proposes to join
-	admired []uint32 // by vertex: the cluster it is most strongly tied to, whether or not that has room
+	admired []uint32 // by vertex: the cluster it is most strongly connected to, with room or not
 	order   []uint32
 	tallies []*tally
 }
@@ -39,8 +39,8 @@ func newClusterer(c crew, vertices, constraints int) *clusterer {
 	return l
 }
 
-// cluster fills label for g, with numbers from 0 in the order of the clusters' first vertices, and answers
-// how many there are. limit is each constraint's most for one cluster.
+// cluster fills label for g with clusters numbered from 0 in the order of their first
+// vertices, and returns their number. limit is each constraint's maximum for one cluster.
 func (l *clusterer) cluster(g *Graph, limit []int64, seed uint64) int {
 	n := g.vertices()
 	for v := range n {
@@ -69,7 +69,7 @@ func (l *clusterer) cluster(g *Graph, limit []int64, seed uint64) int {
 	return l.renumber(n)
 }
 
-// sort orders the vertices by the size of their degree: those with few edges know best where they belong.
+// sort orders the vertices by degree: the choice of vertices with few edges is clearest.
 func (l *clusterer) sort(g *Graph) {
 	var begin [66]int
 	for v := range g.vertices() {
@@ -85,8 +85,8 @@ func (l *clusterer) sort(g *Graph) {
 	}
 }
 
-// choose writes the cluster that v would join. It reads what other vertices are in, and writes nothing but
-// what is v's own.
+// choose sets the cluster that v would join. It reads other vertices' clusters and writes
+// only v's own entries.
 func (l *clusterer) choose(g *Graph, v uint32, limit []int64, t *tally, seed uint64) {
 	own := l.label[v]
 	l.want[v] = own
@@ -101,7 +101,7 @@ func (l *clusterer) choose(g *Graph, v uint32, limit []int64, t *tally, seed uin
 	}
 	var best, most uint64
 	for i, cluster := range t.keys {
-		// The lower half is a coin for what is tied alike.
+		// The lower half breaks ties at random.
 		rating := uint64(t.sums[i])<<32 | randomMix(seed^uint64(v), uint64(cluster))>>32
 		if rating > most {
 			most, l.admired[v] = rating, cluster
@@ -122,8 +122,8 @@ func (l *clusterer) fits(g *Graph, v, cluster uint32, limit []int64) bool {
 	return true
 }
 
-// join moves v to a cluster, if that still has room. The vertex the cluster began with may have left it
-// empty since v chose; then v goes after it.
+// join moves v to a cluster, if that still has room. The cluster's first vertex may have
+// left since v chose; then v follows it.
 func (l *clusterer) join(g *Graph, v, to uint32, limit []int64) {
 	own := l.label[v]
 	if to != own && l.size[to] == 0 {
@@ -142,12 +142,13 @@ func (l *clusterer) join(g *Graph, v, to uint32, limit []int64) {
 	l.label[v] = to
 }
 
-// gather puts vertices together that are still alone: those without edges with each other, and those of
-// small degree with others tied to the same cluster, as the leaves of a star are.
+// gather merges vertices that are still alone: those without edges with each other, and
+// those of small degree with others connected to the same cluster, such as the leaves of
+// a star.
 func (l *clusterer) gather(g *Graph, limit []int64) {
 	n := g.vertices()
 	for v := range n {
-		l.want[v] = none // by cluster from here on: the cluster of those who admire it
+		l.want[v] = none // by cluster from here on: the cluster of those that admire it
 	}
 	loners := uint32(none)
 	for v := range uint32(n) {
@@ -169,7 +170,7 @@ func (l *clusterer) gather(g *Graph, limit []int64) {
 	}
 }
 
-// renumber names the clusters 0, 1, 2... in the order of their first vertices.
+// renumber numbers the clusters 0, 1, 2... in the order of their first vertices.
 func (l *clusterer) renumber(n int) int {
 	for v := range n {
 		l.want[v] = none

@@ -1,14 +1,15 @@
 package partition
 
-// contractor makes the graph of clusters. Its slices are scratch, as a clusterer's are.
+// contractor builds the graph of clusters. Its slices are scratch memory, as in
+// clusterer.
 type contractor struct {
 	crew    crew
 	member  []uint32 // the vertices by cluster
-	first   []int64  // by cluster: where its members begin; and one more
-	place   []int64  // by cluster: where its edges may begin before they are moved together; and one more
+	first   []int64  // by cluster: the start of its members; one extra entry
+	place   []int64  // by cluster: the start of its edges before compaction; one extra entry
 	used    []uint32 // by cluster: edges
 	tallies []*tally
-	dense   []uint32 // by cluster: weight, for the few with very many edges
+	dense   []uint32 // by cluster: weight, for clusters with very many edges
 }
 
 func newContractor(c crew, vertices int, tallies []*tally) *contractor {
@@ -18,8 +19,8 @@ func newContractor(c crew, vertices int, tallies []*tally) *contractor {
 	}
 }
 
-// contract fills to, whose slices have room: for clusters vertices, and for as many edges as g has. What is
-// left of them unused is cut off.
+// contract fills to, whose slices have room for the clusters as vertices and for as many
+// edges as g has. The unused rest is cut off.
 func (x *contractor) contract(g *Graph, label []uint32, clusters int, to *Graph) {
 	n := g.vertices()
 	x.group(g, label[:n], clusters)
@@ -41,7 +42,8 @@ func (x *contractor) contract(g *Graph, label []uint32, clusters int, to *Graph)
 	x.close(clusters, to)
 }
 
-// group sorts the vertices by cluster and finds how many edges each cluster has at most.
+// group sorts the vertices by cluster and computes an upper bound of each cluster's
+// edges.
 func (x *contractor) group(g *Graph, label []uint32, clusters int) {
 	first, place := x.first[:clusters+1], x.place[:clusters+1]
 	clear(first)
@@ -61,7 +63,8 @@ func (x *contractor) group(g *Graph, label []uint32, clusters int) {
 	}
 }
 
-// merge writes one cluster's weights, and its edges unless they are very many.
+// merge writes one cluster's weights, and its edges unless there are too many for a
+// tally.
 func (x *contractor) merge(g *Graph, label []uint32, cluster uint32, to *Graph, t *tally) {
 	members := x.member[x.first[cluster]:x.first[cluster+1]]
 	nc := g.Constraints
@@ -90,7 +93,7 @@ func (x *contractor) merge(g *Graph, label []uint32, cluster uint32, to *Graph, 
 	t.reset()
 }
 
-// mergeMany writes the edges of a cluster that has more than a tally holds.
+// mergeMany writes the edges of a cluster with more edges than a tally holds.
 func (x *contractor) mergeMany(g *Graph, label []uint32, cluster uint32, to *Graph) {
 	indices := to.Indices[x.place[cluster]:x.place[cluster+1]]
 	count := 0
@@ -114,7 +117,7 @@ func (x *contractor) mergeMany(g *Graph, label []uint32, cluster uint32, to *Gra
 	x.used[cluster] = uint32(count)
 }
 
-// close moves the clusters' edges together.
+// close compacts the clusters' edges.
 func (x *contractor) close(clusters int, to *Graph) {
 	end := int64(0)
 	for cluster := range clusters {

@@ -6,42 +6,42 @@ import (
 	"math"
 )
 
-// MaxParts is the largest number of parts that can be asked for.
+// MaxParts is the maximum number of parts.
 const MaxParts = 1024
 
 var (
-	// ErrGraph says that a graph's slices do not fit together.
+	// ErrGraph is returned if a graph's slices do not fit together.
 	ErrGraph = errors.New("the graph is malformed")
-	// ErrOptions says that the options make no sense for any graph.
+	// ErrOptions is returned if the options are invalid for any graph.
 	ErrOptions = errors.New("the options of the partitioner are wrong")
 )
 
-// Graph is undirected: each edge stands at both ends with the same weight, and no vertex has an edge to
-// itself. Whoever made it owns the slices; nothing here writes to them.
+// Graph is undirected: each edge is stored at both ends with the same weight, and there
+// are no self-loops. The caller owns the slices; this package does not write to them.
 type Graph struct {
-	Indptr      []int64  // one more than there are vertices; the edges of v are Indptr[v] to Indptr[v+1]
+	Indptr      []int64  // one more than vertices; the edges of v are Indptr[v] to Indptr[v+1]
 	Indices     []uint32 // the other end of each edge
-	EdgeWeights []uint32 // beside Indices; nil if all are 1
-	Constraints int      // weights a vertex has, at least 1
+	EdgeWeights []uint32 // parallel to Indices; nil if all are 1
+	Constraints int      // weights per vertex, at least 1
 	Weights     []uint32 // weight c of v at v*Constraints+c
 }
 
-// Options says how a graph is to be cut.
+// Options configures how a graph is cut.
 type Options struct {
 	Parts     int
 	Seed      uint64
 	Tolerance []float64          // for each constraint: the heaviest part over the average, above 1
-	Threads   int                // 0: as many as Go runs at once
-	Report    func(done float64) // may be nil; the share of the work done, from one goroutine, never falling
+	Threads   int                // 0: GOMAXPROCS
+	Report    func(done float64) // may be nil; receives the share of the work done, from one goroutine, never decreasing
 }
 
-// vertices is the number of vertices.
+// vertices returns the number of vertices.
 func (g *Graph) vertices() int { return len(g.Indptr) - 1 }
 
-// degree is the number of edges at v.
+// degree returns the number of edges at v.
 func (g *Graph) degree(v uint32) int64 { return g.Indptr[v+1] - g.Indptr[v] }
 
-// weightOf is the weight of the edge that stands at position e.
+// weightOf returns the weight of the edge at position e.
 func (g *Graph) weightOf(e int64) uint32 {
 	if g.EdgeWeights == nil {
 		return 1
@@ -49,7 +49,7 @@ func (g *Graph) weightOf(e int64) uint32 {
 	return g.EdgeWeights[e]
 }
 
-// totals sums the vertex weights, constraint by constraint.
+// totals returns the sum of the vertex weights by constraint.
 func (g *Graph) totals() []int64 {
 	sum := make([]int64, g.Constraints)
 	for v := range g.vertices() {
@@ -60,8 +60,9 @@ func (g *Graph) totals() []int64 {
 	return sum
 }
 
-// check refuses what would make the partitioner read outside a slice. That each edge stands at both ends
-// is the caller's promise: without it the answer is valid, but poor.
+// check returns an error if the graph would make the partitioner read outside a slice. It
+// does not check that each edge is stored at both ends: without that the result is valid,
+// but poor.
 func (g *Graph) check() error {
 	if len(g.Indptr) == 0 || g.Indptr[0] != 0 {
 		return fmt.Errorf("%w: Indptr must begin with 0", ErrGraph)
@@ -97,7 +98,8 @@ func (g *Graph) check() error {
 	return nil
 }
 
-// checkOptions refuses options that make no sense for a graph with that many constraints.
+// check returns an error if the options are invalid for a graph with that many
+// constraints.
 func (o Options) check(constraints int) error {
 	if o.Parts < 1 || o.Parts > MaxParts {
 		return fmt.Errorf("%w: %d parts, it must be 1 to %d", ErrOptions, o.Parts, MaxParts)

@@ -1,7 +1,7 @@
 package partition
 
-// heap holds vertices by a key that may change, the largest on top; among equal keys the order depends only
-// on what was done to the heap. A vertex stands in it once at most.
+// heap holds vertices by a changeable key, the largest on top; the order of equal keys
+// depends only on the operations on the heap. A vertex is in it at most once.
 type heap struct {
 	list []uint32
 	at   []int32   // by vertex: position in list plus one; 0 if it is not in the heap

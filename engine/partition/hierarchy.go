@@ -1,7 +1,7 @@
 package partition
 
-// hierarchy is a graph and its ever coarser images. All that the images need is allocated at once, by the
-// size of the graph alone: so the memory is known before the work begins.
+// hierarchy is a graph and its successively coarser versions. All memory is allocated at
+// once, by the size of the graph alone, so it is known before the work begins.
 type hierarchy struct {
 	levels      []level
 	clusterer   *clusterer
@@ -14,7 +14,7 @@ type hierarchy struct {
 	labels      []uint32
 }
 
-// level is a graph, and where its vertices are in the next, coarser one.
+// level is a graph and the mapping of its vertices to the next coarser one.
 type level struct {
 	graph Graph
 	label []uint32 // nil in the coarsest
@@ -35,7 +35,7 @@ func newHierarchy(c crew, g *Graph) *hierarchy {
 	return h
 }
 
-// coarsen makes levels until one has enough vertices or less, or nothing is gained any more.
+// coarsen adds levels until one has at most enough vertices, or coarsening stalls.
 func (h *hierarchy) coarsen(enough int, limit []int64, seed uint64) {
 	// The refinement of the coarsest level needs as much room as its contraction would.
 	defer func() {
@@ -59,8 +59,8 @@ func (h *hierarchy) coarsen(enough int, limit []int64, seed uint64) {
 	}
 }
 
-// add contracts the coarsest level by the clusterer's labels. If there is no room for another level, finer
-// ones are left out, but never the graph itself.
+// add contracts the coarsest level by the clusterer's labels. If there is no room for
+// another level it drops finer ones, but never the graph itself.
 func (h *hierarchy) add(clusters int) bool {
 	for !h.room(clusters) {
 		if len(h.levels) < 3 {
@@ -84,7 +84,8 @@ func (h *hierarchy) add(clusters int) bool {
 	return h.clusterer.crew.ctx.Err() == nil
 }
 
-// used is how many vertices and edges the first count levels have, without the graph itself.
+// used returns the vertices and edges of the first count levels, without the graph
+// itself.
 func (h *hierarchy) used(count int) (vertices, edges int) {
 	for _, l := range h.levels[1:count] {
 		vertices += l.graph.vertices()
@@ -93,7 +94,7 @@ func (h *hierarchy) used(count int) (vertices, edges int) {
 	return vertices, edges
 }
 
-// labelled is how many labels the first count levels have.
+// labelled returns the number of labels of the first count levels.
 func (h *hierarchy) labelled(count int) (sum int) {
 	for _, l := range h.levels[:count] {
 		sum += l.graph.vertices()
@@ -101,14 +102,16 @@ func (h *hierarchy) labelled(count int) (sum int) {
 	return sum
 }
 
-// room says whether the coarsest level can be contracted: that needs as many edges again for a while.
+// room reports whether the coarsest level can be contracted, which temporarily needs as
+// many edges again.
 func (h *hierarchy) room(clusters int) bool {
 	vertices, edges := h.used(len(h.levels))
 	m := len(h.levels[len(h.levels)-1].graph.Indices)
 	return edges+m <= len(h.indices) && (vertices+clusters)*h.constraints <= len(h.weights)
 }
 
-// leaveOut removes level i, neither the first nor the last: those below it lead past it.
+// leaveOut removes level i, neither the first nor the last, and maps finer levels past
+// it.
 func (h *hierarchy) leaveOut(i int) {
 	below, gone, above := &h.levels[i-1], &h.levels[i], &h.levels[i+1]
 	for v, at := range below.label {
@@ -131,8 +134,9 @@ func (h *hierarchy) leaveOut(i int) {
 	h.levels = h.levels[:i+1]
 }
 
-// free lends the part of the edges' memory that level i and those below it leave over: as much as level i
-// has edges at least. It may be used once the levels above i are no longer needed.
+// free returns the part of the edges' memory that level i and the finer levels leave
+// unused: at least as much as level i has edges. It may be used once the coarser levels
+// are no longer needed.
 func (h *hierarchy) free(i int) (a, b []uint32) {
 	_, edges := h.used(i + 1)
 	return h.indices[edges:], h.edgeWeights[edges:]

@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	initialTolerance = 0.6    // of the tolerance that is left, a bisection takes this power at least
-	initialRepeats   = 8      // times the first bisection is made at most, the next ones half as often each
-	initialParts     = 2      // parts for each of those times
-	initialEdges     = 600000 // edges that are looked at for all repeats together
+	initialTolerance = 0.6    // minimum power of the remaining tolerance that a bisection uses
+	initialRepeats   = 8      // maximum repeats of the first bisection; each further level has half as many
+	initialParts     = 2      // parts per repeat
+	initialEdges     = 600000 // edges examined over all repeats
 )
 
-// initial cuts a small graph into parts by cutting it in two and each half again. So the parts come out in
-// the order in which runs of neighbouring numbers belong together.
+// initial cuts a small graph into parts by recursive bisection, so that neighbouring part
+// numbers belong together.
 type initial struct {
 	crew  crew
 	part  []uint16
 	parts int
-	most  []int64       // what one part may weigh
-	busy  chan struct{} // a token for each goroutine beside the first
+	most  []int64       // limit of one part
+	busy  chan struct{} // a token for each goroutine beyond the first
 	done  sync.WaitGroup
 }
 
@@ -34,8 +34,8 @@ func initialPartition(c crew, g *Graph, parts int, most []int64, seed uint64) []
 	return i.part
 }
 
-// cut gives the vertices of g the parts from first on. names are their numbers in the whole graph; nil: the
-// same.
+// cut assigns the vertices of g parts from first on. names are their numbers in the whole
+// graph, nil if they are the same.
 func (i *initial) cut(g *Graph, names []uint32, first, parts int, seed uint64) {
 	if parts == 1 {
 		for v := range g.vertices() {
@@ -63,8 +63,9 @@ func (i *initial) cut(g *Graph, names []uint32, first, parts int, seed uint64) {
 	}
 }
 
-// bisect cuts g, which is to have that many parts, so that left of them are on side 0. The first cuts matter
-// most, and refinement of the parts will not better them: so they are made several times.
+// bisect cuts g, which is to have that many parts, so that left of them are on side 0.
+// The first cuts matter most and refinement of the parts will not improve them, so they
+// are repeated several times.
 func (i *initial) bisect(g *Graph, left, parts int, seed uint64) (best []uint8) {
 	depth := bits.Len(uint(i.parts-1)) - bits.Len(uint(parts-1))
 	repeats := min(min(initialRepeats, i.parts/initialParts)>>depth, initialEdges/(len(g.Indices)+1))
@@ -79,8 +80,9 @@ func (i *initial) bisect(g *Graph, left, parts int, seed uint64) (best []uint8) 
 	return best
 }
 
-// bounds is what the sides of a bisection may weigh. Of the tolerance that is left, each of the bisections to
-// come could have the same; but the first ones, of which there are few, need it most.
+// bounds returns the limits of a bisection's sides. The remaining tolerance could be
+// shared evenly by the bisections to come; but the first ones, which are few, need it
+// most.
 func (i *initial) bounds(g *Graph, left, parts int) (most [2][]int64) {
 	power := math.Max(initialTolerance, 1/float64(bits.Len(uint(parts-1))))
 	for c, total := range g.totals() {
@@ -103,7 +105,7 @@ func nameOf(names []uint32, v int) uint32 {
 	return names[v]
 }
 
-// extract makes the graph of one side's vertices and says what they are called in the whole graph.
+// extract returns the graph of one side's vertices and their numbers in the whole graph.
 func extract(g *Graph, names []uint32, side []uint8, which uint8) (*Graph, []uint32) {
 	number := make([]uint32, len(side))
 	var count uint32

@@ -7,18 +7,19 @@ import (
 )
 
 const (
-	coarsestPerPart = 30      // vertices for each part in the coarsest graph
-	coarsestLeast   = 1000    // vertices there at least
-	clustersPerPart = 40      // vertices of a coarser graph that make a part, at least
-	thinLeast       = 1 << 18 // half-edges that the first partition may always look at
-	thinShare       = 16      // the part of the graph's half-edges that it may look at, if that is more
+	coarsestPerPart = 30      // vertices per part in the coarsest graph
+	coarsestLeast   = 1000    // minimum number of vertices there
+	clustersPerPart = 40      // minimum vertices of a coarser graph per part
+	thinLeast       = 1 << 18 // half-edges that the initial partition may always examine
+	thinShare       = 16      // fraction of the graph's half-edges that it may examine, if that is more
 )
 
-// Multilevel answers the part of each vertex. It cuts a small image of the graph and carries the cut back
-// through ever finer images, bettering it on each. No part weighs more than Tolerance times the average, or
-// what the heaviest vertex and whole numbers make unavoidable, if the search finds a way to that: it goes before
-// the cut. Parts are numbered in the order of recursive bisection. Only a cancelled context is an error, once
-// graph and options are in order.
+// Multilevel returns the part of each vertex. It cuts a small version of the graph and
+// projects the cut back through successively finer versions, refining it on each. Balance
+// takes precedence over the cut: no part weighs more than Tolerance times the average, or
+// what the heaviest vertex and whole numbers make unavoidable, if the search finds such a
+// partition. Parts are numbered in the order of recursive bisection. With a valid graph
+// and options it returns an error only if the context is cancelled.
 func Multilevel(ctx context.Context, g *Graph, o Options) ([]uint16, error) {
 	if err := g.check(); err != nil {
 		return nil, fmt.Errorf("partition: %w", err)
@@ -53,8 +54,8 @@ func Multilevel(ctx context.Context, g *Graph, o Options) ([]uint16, error) {
 	return part, nil
 }
 
-// carry takes a partition of the coarsest level to the graph itself, bettering it on each level. part is where
-// the answer may be put.
+// carry projects a partition of the coarsest level to the graph itself, refining it on
+// each level. part is memory for the result.
 func (h *hierarchy) carry(r *refiner, first, part []uint16, report func(float64)) []uint16 {
 	now, spare := part, make([]uint16, len(part))
 	now = now[:copy(now, first)]
@@ -81,8 +82,9 @@ func (h *hierarchy) carry(r *refiner, first, part []uint16, report func(float64)
 	return now
 }
 
-// bounds is what a part may weigh: the tolerance, but never less than what whole numbers allow, and room for
-// the heaviest vertex. Where that weighs more than half a part, the weight is called lumpy.
+// bounds returns the limit of a part: the tolerance, but at least what whole numbers
+// allow, with room for the heaviest vertex. A weight is lumpy if the heaviest vertex
+// weighs more than half a part.
 func bounds(g *Graph, o Options) (most []int64, lumpy []bool) {
 	heaviest := make([]int64, g.Constraints)
 	for i, w := range g.Weights {
@@ -98,7 +100,8 @@ func bounds(g *Graph, o Options) (most []int64, lumpy []bool) {
 	return most, lumpy
 }
 
-// scales is what a unit too much of each weight counts for: all of a weight count for as much as all of another.
+// scales returns the cost of a unit of excess of each weight, such that the totals of all
+// weights cost the same.
 func scales(g *Graph) (s []float64) {
 	for _, total := range g.totals() {
 		s = append(s, 1/math.Max(1, float64(total)))
@@ -106,7 +109,7 @@ func scales(g *Graph) (s []float64) {
 	return s
 }
 
-// clusterLimit is what one vertex of a coarser graph may weigh.
+// clusterLimit returns the maximum weight of one vertex of a coarser graph.
 func clusterLimit(g *Graph, parts int) []int64 {
 	limit := g.totals()
 	for c := range limit {

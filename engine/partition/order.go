@@ -2,19 +2,19 @@ package partition
 
 import "slices"
 
-// A bisection of few parts is tried from several beginnings, of many from fewer.
+// A bisection of few parts is tried from many starts, one of many parts from fewer.
 const (
 	orderStarts      = 8
 	orderStartsLeast = 2
 	orderStartsParts = 512 // parts of all starts together
 )
 
-// Order numbers k parts so that those which share many edges have numbers close
-// to each other: the quotient graph is cut in two equal halves with as little as
-// possible between them, and so each half again, down to single parts. The two
-// halves of an odd number differ by one. weights is k rows of k numbers; what is
-// between a and b is the sum of both entries, and the diagonal counts for nothing.
-// The result is each part's new number, and depends on seed and weights alone.
+// Order numbers k parts so that those which share many edges have numbers close to each
+// other: the quotient graph is cut in two equal halves with as little as possible between
+// them, recursively down to single parts. The halves of an odd number differ by one.
+// weights is a k x k matrix; the weight between a and b is the sum of both entries, and
+// the diagonal is ignored. The result is each part's new number, and depends on seed and
+// weights alone.
 func Order(k int, weights []uint64, seed uint64) []uint16 {
 	o := orderer{k: k, weights: make([]float64, k*k), gain: make([]float64, k), right: make([]bool, k), number: make([]uint16, k)}
 	for a := range k {
@@ -35,12 +35,12 @@ func Order(k int, weights []uint64, seed uint64) []uint16 {
 type orderer struct {
 	k       int
 	weights []float64 // symmetric
-	gain    []float64 // by part: what crossing over would take off the cut
-	right   []bool    // by part: its half
+	gain    []float64 // by part: the reduction of the cut if it changes sides
+	right   []bool    // by part: whether it is in the right half
 	number  []uint16
 }
 
-// bisect gives parts the numbers from first on.
+// bisect assigns parts the numbers from first on.
 func (o *orderer) bisect(parts []int, first int, seed uint64) {
 	if len(parts) <= 1 {
 		for _, p := range parts {
@@ -59,8 +59,8 @@ func (o *orderer) bisect(parts []int, first int, seed uint64) {
 			best, least = order, cut
 		}
 	}
-	// Each half keeps its parts in their old order, so that what is alike in all
-	// respects stays as it was.
+	// Each half keeps its parts in their old order, so that ties leave the order
+	// unchanged.
 	slices.Sort(best[:half])
 	slices.Sort(best[half:])
 	if best[half] < best[0] && len(best) == 2*half {
@@ -70,8 +70,8 @@ func (o *orderer) bisect(parts []int, first int, seed uint64) {
 	o.bisect(best[half:], first+half, randomMix(seed, orderStarts+1))
 }
 
-// grow puts half of the parts first: from on, and always the one that has most
-// with those already there against what it has with the others.
+// grow puts half of the parts first: it starts with from and repeatedly adds the part
+// with the largest weight to those already there minus that to the others.
 func (o *orderer) grow(parts []int, half int, from int) []int {
 	order := slices.Clone(parts)
 	for _, p := range order {
@@ -96,9 +96,9 @@ func (o *orderer) grow(parts []int, half int, from int) []int {
 	return order
 }
 
-// exchange is Kernighan and Lin's: parts of the two halves change places, the best
-// pair first and each at most once, also where that makes things worse for the
-// moment; what came after the best moment is undone. It goes on while that helps.
+// exchange is the algorithm of Kernighan and Lin: parts of the two halves are exchanged,
+// the best pair first and each at most once, even if that is worse for the moment; the
+// exchanges after the best state are undone. It repeats while that helps.
 func (o *orderer) exchange(order []int, half int) {
 	type swap struct{ a, b int }
 	swaps := make([]swap, 0, half)
@@ -119,7 +119,7 @@ func (o *orderer) exchange(order []int, half int) {
 		swaps = swaps[:0]
 		sum, best, keep := 0.0, 0.0, 0
 		for n := range half {
-			// Places before n in either half have been exchanged already.
+			// The first n positions of either half have been exchanged already.
 			a, b := o.pair(order[n:half], order[half+n:])
 			a, b = a+n, b+half+n
 			p, q := order[a], order[b]
@@ -141,11 +141,11 @@ func (o *orderer) exchange(order []int, half int) {
 	}
 }
 
-// pair is where the two parts stand whose exchange takes most off the cut.
+// pair returns the positions of the two parts whose exchange reduces the cut most.
 func (o *orderer) pair(left, right []int) (int, int) {
 	bestA, bestB := 0, 0
 	most := o.exchanged(left[0], right[0])
-	// The gains bound what a pair can bring, so most pairs need no look.
+	// The gains bound what a pair can bring, so most pairs are skipped.
 	top := o.gain[right[0]]
 	for _, q := range right[1:] {
 		top = max(top, o.gain[q])
@@ -167,7 +167,7 @@ func (o *orderer) exchanged(p, q int) float64 {
 	return o.gain[p] + o.gain[q] - 2*o.weights[p*o.k+q]
 }
 
-// crossed brings the gains up to date once p has gone right and q left.
+// crossed updates the gains after p moved right and q left.
 func (o *orderer) crossed(order []int, p, q int) {
 	o.right[p], o.right[q] = true, false
 	for _, r := range order {
@@ -180,7 +180,7 @@ func (o *orderer) crossed(order []int, p, q int) {
 	}
 }
 
-// cut is what lies between the two halves.
+// cut returns the weight between the two halves.
 func (o *orderer) cut(order []int, half int) (sum float64) {
 	for _, p := range order[:half] {
 		for _, q := range order[half:] {

@@ -10,9 +10,9 @@ import (
 // maxWorkers bounds the goroutines of one partitioning, and with them their scratch memory.
 const maxWorkers = 16
 
-// crew runs loops over vertices on several goroutines. What a loop computes must depend on the vertex
-// alone, not on the worker, the block or the other vertices' results: then the answer is the same for
-// any number of threads.
+// crew runs loops over vertices on several goroutines. What a loop computes must depend
+// on the vertex alone, not on the worker, the block or the other vertices' results: then
+// the result is the same for any number of threads.
 type crew struct {
 	ctx     context.Context
 	workers int
@@ -25,11 +25,12 @@ func newCrew(ctx context.Context, threads int) crew {
 	return crew{ctx, min(threads, maxWorkers)}
 }
 
-// alone is the same crew with one worker, for work that is itself one of several side by side.
+// alone returns the same crew with one worker, for work that is itself run in parallel.
 func (c crew) alone() crew { return crew{c.ctx, 1} }
 
-// each calls work with blocks of [0, n), each once, from goroutines numbered 0 to workers-1, and returns
-// when all have ended. With the context cancelled it leaves the rest of the blocks out.
+// each calls work with blocks that cover [0, n) once, from goroutines numbered 0 to
+// workers-1, and returns when all have ended. It skips the remaining blocks once the
+// context is cancelled.
 func (c crew) each(n, block int, work func(worker, from, to int)) {
 	workers := min(c.workers, (n+block-1)/block)
 	if workers <= 1 {

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Random gives each vertex a part at random, and all parts the same number of
-// vertices, within one. A vertex's part is its place in a shuffle keyed by the
-// seed, modulo parts. There must be one part at least and MaxParts at most.
+// Random assigns each vertex a random part; the sizes of parts differ by at most one. A
+// vertex's part is its position in a shuffle keyed by the seed, modulo parts, which must
+// be from 1 to MaxParts.
 func Random(vertices uint32, parts int, seed uint64) []uint16 {
 	part := make([]uint16, vertices)
 	shuffle := newRandomShuffle(vertices, seed)
@@ -26,8 +26,8 @@ func Random(vertices uint32, parts int, seed uint64) []uint16 {
 	return part
 }
 
-// randomShuffle is a permutation of 0..n-1 without a table: a Feistel network on
-// the next power of two, walked until it is back below n.
+// randomShuffle is a permutation of 0..n-1 without a table: a Feistel network on the next
+// power of two, iterated until the result is below n.
 type randomShuffle struct {
 	n                 uint32
 	low               uint
@@ -68,7 +68,7 @@ func randomRound(half uint32, key uint64) uint32 {
 	return uint32((uint64(half) ^ key) * randomOdd >> 32)
 }
 
-// randomMix is a hash of the seed and a number, by SplitMix64's finaliser.
+// randomMix hashes the seed and a number with SplitMix64's finaliser.
 func randomMix(seed, number uint64) uint64 {
 	x := seed ^ (number+1)*randomOdd
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

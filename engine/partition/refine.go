@@ -1,29 +1,30 @@
 package partition
 
-// refiner betters a partition of one level at a time. For each vertex it keeps the parts of its neighbours and
-// the weight of the edges there, in memory that the hierarchy lends.
+// refiner improves a partition, one level at a time. For each vertex it keeps the parts
+// of its neighbours and the weight of the edges to them, in memory borrowed from the
+// hierarchy.
 type refiner struct {
 	crew   crew
 	g      *Graph
 	parts  int
-	most   []int64 // by constraint: what a part may weigh
-	bound  []int64 // the same, or less while settle is at work
-	total  []int64 // by constraint: what all weigh
-	lumpy  []bool  // by constraint: may be impossible to share out
+	most   []int64 // by constraint: limit of a part
+	bound  []int64 // the same, or less during settle
+	total  []int64 // by constraint: total weight
+	lumpy  []bool  // by constraint: may be impossible to balance
 	part   []uint16
 	load   []int64  // by part and constraint, as in Graph
 	near   []uint32 // from Indptr[v] on: parts that v has edges to
-	tie    []uint32 // beside near: weight of the edges
-	count  []uint16 // by vertex: how many of those there are
+	tie    []uint32 // parallel to near: weight of the edges
+	count  []uint16 // by vertex: number of those parts
 	heap   *heap
 	fixed  []bool
-	budget int64 // edges that climb may yet look at
+	budget int64 // edges that climb may still examine
 	moved  []step
 	sums   [][]uint32 // by worker and part
-	scale  []float64  // by constraint: what one unit too much counts for
+	scale  []float64  // by constraint: the cost of one unit of excess
 }
 
-// step is one move of a vertex, as it must be undone.
+// step records one move of a vertex, so that it can be undone.
 type step struct {
 	v    uint32
 	from uint16
@@ -42,8 +43,8 @@ func newRefiner(c crew, g *Graph, parts int, most []int64, lumpy []bool) *refine
 	return r
 }
 
-// attach turns to a level and its partition, which it changes in place. near and tie need as much room as the
-// graph has edges.
+// attach switches to a level and its partition, which it changes in place. near and tie
+// need as much room as the graph has edges.
 func (r *refiner) attach(g *Graph, part []uint16, near, tie []uint32) {
 	r.g, r.part, r.near, r.tie = g, part, near, tie
 	clear(r.load)
@@ -54,7 +55,7 @@ func (r *refiner) attach(g *Graph, part []uint16, near, tie []uint32) {
 	}
 }
 
-// survey fills near and tie for all vertices, by the partition as it is now.
+// survey fills near and tie for all vertices from the current partition.
 func (r *refiner) survey() {
 	r.crew.each(len(r.part), 1024, func(worker, from, to int) {
 		for v := from; v < to; v++ {
@@ -63,7 +64,7 @@ func (r *refiner) survey() {
 	})
 }
 
-// look fills near and tie for v. sums is zero, and is so again afterwards.
+// look fills near and tie for v. sums must be zero, and is zero again afterwards.
 func (r *refiner) look(v uint32, sums []uint32) {
 	g := r.g
 	first, count := g.Indptr[v], int64(0)
@@ -86,7 +87,7 @@ func (r *refiner) look(v uint32, sums []uint32) {
 	r.count[v] = uint16(count)
 }
 
-// tied is the weight of the edges of v to p.
+// tied returns the weight of the edges from v to p.
 func (r *refiner) tied(v uint32, p uint16) int64 {
 	first := r.g.Indptr[v]
 	for i := first; i < first+int64(r.count[v]); i++ {
@@ -97,7 +98,7 @@ func (r *refiner) tied(v uint32, p uint16) int64 {
 	return 0
 }
 
-// retie notes that w of the edges of u lead to another part than before.
+// retie records that edges of u of weight w lead to another part than before.
 func (r *refiner) retie(u uint32, from, to uint16, w uint32) {
 	first, count := r.g.Indptr[u], int64(r.count[u])
 	found := false
@@ -123,7 +124,7 @@ func (r *refiner) retie(u uint32, from, to uint16, w uint32) {
 	r.count[u] = uint16(count)
 }
 
-// fits says whether p may have v as well.
+// fits reports whether p has room for v.
 func (r *refiner) fits(v uint32, p uint16) bool {
 	nc := len(r.most)
 	for c, most := range r.most {
@@ -134,7 +135,7 @@ func (r *refiner) fits(v uint32, p uint16) bool {
 	return true
 }
 
-// best is the part with room among those near v that takes most off the cut if v moves there.
+// best returns the part with room among those near v whose gain is largest.
 func (r *refiner) best(v uint32) (to uint16, gain int64, ok bool) {
 	own := r.part[v]
 	first := r.g.Indptr[v]
@@ -154,13 +155,13 @@ func (r *refiner) best(v uint32) (to uint16, gain int64, ok bool) {
 	return to, most - inside, most >= 0
 }
 
-// lighter says whether p has less of the first weight than q.
+// lighter reports whether p has less of the first weight than q.
 func (r *refiner) lighter(p, q uint16) bool {
 	nc := len(r.most)
 	return r.load[int(p)*nc] <= r.load[int(q)*nc]
 }
 
-// move takes v to a part, brings its neighbours up to date and tells of each.
+// move moves v to a part, updates its neighbours and calls tell for each.
 func (r *refiner) move(v uint32, to uint16, tell func(u uint32, w uint32)) {
 	g, from := r.g, r.part[v]
 	nc := g.Constraints

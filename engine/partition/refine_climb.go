@@ -2,14 +2,15 @@ package partition
 
 const (
 	climbPasses   = 4
-	climbPatience = 100       // moves in vain before a pass ends, at least
-	climbWork     = 1_000_000 // half-edges of moving vertices that a level's passes may look at
-	climbShare    = 16        // the part of the level's half-edges that they may, if that is more
+	climbPatience = 100       // minimum moves without gain before a pass ends
+	climbWork     = 1_000_000 // half-edges of moving vertices that a level's passes may examine
+	climbShare    = 16        // fraction of the level's half-edges that they may examine, if that is more
 )
 
-// climb is Fiduccia and Mattheyses' refinement for many parts: vertices move one at a time to the part that
-// takes most off the cut, each at most once in a pass, also where that makes the cut larger for the moment; what
-// came after the best moment is undone. No move makes a part too heavy.
+// climb is Fiduccia and Mattheyses' refinement for many parts: vertices move one at a
+// time to the part with the largest gain, each at most once in a pass, even if that
+// increases the cut for the moment; the moves after the best state are undone. No move
+// makes a part too heavy.
 func (r *refiner) climb() {
 	r.budget = max(climbWork, int64(len(r.g.Indices))/climbShare)
 	for range climbPasses {
@@ -19,7 +20,7 @@ func (r *refiner) climb() {
 	}
 }
 
-// climbOnce answers what it took off the cut.
+// climbOnce runs one pass and returns the reduction of the cut.
 func (r *refiner) climbOnce() int64 {
 	r.moved = r.moved[:0]
 	for v := range uint32(len(r.part)) {
@@ -62,20 +63,20 @@ func (r *refiner) climbOnce() int64 {
 	return -best
 }
 
-// outward says whether v has an edge to another part.
+// outward reports whether v has an edge to another part.
 func (r *refiner) outward(v uint32) bool {
 	return r.count[v] > 1 || r.count[v] == 1 && r.near[r.g.Indptr[v]] != uint32(r.part[v])
 }
 
-// raise gives u a key that is not below its gain, now that a neighbour by an edge of weight w has moved. The
-// gain itself is found when u comes to the top.
+// raise gives u a key not below its gain, after a neighbour by an edge of weight w has
+// moved. The exact gain is computed when u reaches the top.
 func (r *refiner) raise(u, w uint32, from, to uint16) {
 	if r.fixed[u] {
 		return
 	}
 	if !r.heap.has(u) {
 		if r.part[u] == to {
-			return // it is held back more than before
+			return // its gain has decreased
 		}
 		if _, gain, ok := r.best(u); ok {
 			r.heap.put(u, float64(gain))

@@ -2,13 +2,13 @@ package partition
 
 const (
 	sweepRounds = 16  // times within a sweep that the vertices' choices are carried out
-	sweepTimes  = 8   // sweeps at most
-	sweepLeast  = 100 // vertices for each unit of the cut that a sweep must take off for another one to follow
+	sweepTimes  = 8   // maximum number of sweeps
+	sweepLeast  = 100 // another sweep follows if one reduces the cut by at least one unit per so many vertices
 )
 
-// sweep moves vertices wherever that takes something off the cut, and nothing else: quicker than climb, and on
-// all threads. Vertices choose side by side, by the parts of the others as they were; then those who want to
-// move do so in turn, if it is still good.
+// sweep moves vertices only where that reduces the cut: faster than climb, and on all
+// threads. Vertices choose in parallel, from the current parts of the others; then those
+// that want to move do so in turn, if that is still good.
 func (r *refiner) sweep() {
 	n := len(r.part)
 	round := max(64, (n+sweepRounds-1)/sweepRounds)
@@ -38,8 +38,8 @@ func (r *refiner) sweep() {
 	}
 }
 
-// choose is the part with room that takes most off the cut if v moves there, and how much: 0 if none takes
-// anything. sums is zero, and is so again afterwards.
+// choose returns the part with room whose gain for v is largest, and that gain, 0 if none
+// is positive. sums must be zero, and is zero again afterwards.
 func (r *refiner) choose(v uint32, sums []uint32) (to uint16, gain int64) {
 	g, own := r.g, r.part[v]
 	first, last := g.Indptr[v], g.Indptr[v+1]
@@ -68,7 +68,7 @@ func (r *refiner) choose(v uint32, sums []uint32) (to uint16, gain int64) {
 	return to, most - inside
 }
 
-// transfer moves v without a word to its neighbours.
+// transfer moves v without updating its neighbours.
 func (r *refiner) transfer(v uint32, to uint16) {
 	from := int(r.part[v])
 	r.part[v] = to

@@ -8,22 +8,22 @@ import (
 	"unsafe"
 )
 
-// A Stream is a graph too large to hold. It is undirected: each edge stands at
-// both ends, and there are no self-loops.
+// A Stream is a graph too large to hold in memory. It is undirected: each edge is stored
+// at both ends, and there are no self-loops.
 type Stream interface {
 	Vertices() uint32
-	// HalfEdges is how many neighbours all vertices have together.
+	// HalfEdges is the total number of neighbours of all vertices.
 	HalfEdges() uint64
-	// Constraints is how many weights each vertex has.
+	// Constraints is the number of weights per vertex.
 	Constraints() int
-	// Blocks yields all vertices in ascending order. It is called once a pass, and a
-	// block is valid until yield returns. An error of yield ends it and is returned.
+	// Blocks yields all vertices in ascending order. It is called once per pass, and a
+	// block is valid until yield returns. It stops at yield's first error and returns it.
 	Blocks(ctx context.Context, yield func(Block) error) error
 }
 
-// A Block is some consecutive vertices: the neighbours of First+i are
-// Indices[Indptr[i]:Indptr[i+1]], Indptr starts at 0, and Weights holds the
-// vertices' weights one vertex after another.
+// A Block is a run of consecutive vertices: the neighbours of First+i are
+// Indices[Indptr[i]:Indptr[i+1]], Indptr starts at 0, and Weights holds the vertices'
+// weights one vertex after another.
 type Block struct {
 	First   uint32
 	Indptr  []int64
@@ -31,27 +31,26 @@ type Block struct {
 	Weights []uint32
 }
 
-// What a vertex's label may be besides a cluster or a part.
+// Labels that are neither a cluster nor a part.
 const (
 	streamNone     = math.MaxUint16 // none yet
 	streamClusters = 1 << 12        // clusters of a graph with few parts
 )
 
-// Passes over the graph. Those of a kind end early once hardly a vertex moves.
+// Passes over the graph. Those of a kind end early once hardly any vertex moves.
 const (
 	streamClusterPasses = 3 // at most, after the first
 	streamRefinePasses  = 3 // at most
 	streamRepairPasses  = 16
-	streamSettled       = 100 // fewer than one vertex of so many moved
+	streamSettled       = 100 // settled if fewer than one vertex in so many moved
 )
 
-// Streaming cuts a graph that is read in passes, in memory for two bytes a vertex.
-// The first passes grow clusters: each vertex joins the one that most of its
-// neighbours are in, while there is room in it. Clusters are packed into parts,
-// and further passes let single vertices follow their neighbours as far as the
-// balance allows. No part is heavier than Tolerance allows if there is any way
-// that single moves find; where a single vertex weighs more than that, so may
-// parts. The result depends on the graph and the seed, and not on Threads.
+// Streaming cuts a graph read in passes, with two bytes of memory per vertex. The first
+// passes grow clusters: each vertex joins the cluster of most of its neighbours, while it
+// has room. Clusters are packed into parts, and further passes let single vertices follow
+// their neighbours as far as balance allows. No part is heavier than Tolerance allows if
+// single moves can achieve that; if a single vertex weighs more, so may parts. The result
+// depends on the graph and the seed, not on Threads.
 func Streaming(ctx context.Context, g Stream, o Options) ([]uint16, error) {
 	s, err := newStreamer(ctx, g, o)
 	if err != nil {
@@ -80,14 +79,14 @@ func Streaming(ctx context.Context, g Stream, o Options) ([]uint16, error) {
 	return s.label, nil
 }
 
-// StreamingMemory is how many bytes Streaming allocates at its peak. The blocks,
-// which are its caller's, come on top.
+// StreamingMemory returns the peak memory of Streaming in bytes, without the caller's
+// blocks.
 func StreamingMemory(vertices uint32, parts, constraints int) uint64 {
 	k, c := uint64(parts), uint64(constraints)
 	clusters := uint64(streamClusterLimit(vertices, parts))
 	threads := streamThreads*uint64(unsafe.Sizeof(streamWorker{})) + streamSubBlock*(streamChoiceBytes+4*c+8)
 	labels := max(clusters, k) * (8*c + 32)
-	pairs := uint64(3 * streamPairSlots * streamPairBytes) // and both directions, while packing
+	pairs := uint64(3 * streamPairSlots * streamPairBytes) // plus both directions, while packing
 	return 2*uint64(vertices) + threads + labels + pairs + 2*8*k*k + k*(8*c+64)
 }
 
@@ -97,12 +96,12 @@ type streamer struct {
 	o       Options
 	n       uint32
 	k, c    int
-	label   []uint16 // by vertex: its cluster, then its part
+	label   []uint16 // by vertex: its cluster, later its part
 	loads   []uint64 // by cluster or part, and constraint
-	limit   []uint64 // by constraint: what a part may weigh
+	limit   []uint64 // by constraint: limit of a part
 	total   []uint64
-	largest []uint64 // vertex
-	between []uint64 // k rows of k: what parts have in common
+	largest []uint64 // by constraint: heaviest vertex
+	between []uint64 // k x k: edges between parts
 
 	clusters int
 	pairs    *streamPairs
@@ -148,14 +147,14 @@ func newStreamer(ctx context.Context, g Stream, o Options) (*streamer, error) {
 	return s, nil
 }
 
-// streamClusterLimit is how many clusters a graph may have: many for each part,
-// and few enough that a cluster's first vertices find each other.
+// streamClusterLimit returns the maximum number of clusters: many per part, but few
+// enough that a cluster's first vertices find each other.
 func streamClusterLimit(vertices uint32, parts int) int {
 	return int(min(uint32(max(streamClusters, 16*parts)), max(64, vertices/4)))
 }
 
-// setLimits says what a part may weigh, once the total is known. No limit is below
-// what the heaviest vertex or an even share makes necessary.
+// setLimits sets the limits of a part once the totals are known. No limit is below what
+// the heaviest vertex or an even share requires.
 func (s *streamer) setLimits() {
 	for c, total := range s.total {
 		even := (total + uint64(s.k) - 1) / uint64(s.k)
@@ -163,7 +162,7 @@ func (s *streamer) setLimits() {
 	}
 }
 
-// report says how far the passes are, taking it that no repair is needed.
+// report reports progress, assuming that no repair is needed.
 func (s *streamer) report(vertices int) {
 	s.done += uint64(vertices)
 	if s.o.Report != nil {

@@ -1,13 +1,12 @@
 package partition
 
-// open makes the first pass: a vertex joins the cluster that most of its
-// neighbours have joined before, or else opens one while there may be more. Those
-// that do neither wait for the next pass, since their neighbours will have a label
-// then.
+// open runs the first pass: a vertex joins the cluster that most of its neighbours have
+// joined before, or opens one while more are allowed. Other vertices wait for the next
+// pass, when their neighbours will have labels.
 //
-// A cluster may be as heavy as a part: what is larger would have to be cut, and
-// what is smaller cuts what belongs together. Here counts of vertices and edges
-// stand for the weights, whose totals are not known yet.
+// A cluster may be as heavy as a part: a larger one would have to be cut, and a smaller
+// one cuts what belongs together. Here counts of vertices and edges stand for the
+// weights, whose totals are not known yet.
 func (s *streamer) open() error {
 	limit := streamClusterLimit(s.n, s.k)
 	size, ends := make([]uint32, limit), make([]uint64, limit)
@@ -44,8 +43,8 @@ func (s *streamer) open() error {
 	return nil
 }
 
-// gather makes the passes in which vertices go over to the cluster of most of
-// their neighbours, until hardly one does, and notes what clusters have in common.
+// gather runs the passes in which vertices move to the cluster of most of their
+// neighbours, until hardly any does, and records the edges between clusters.
 func (s *streamer) gather() error {
 	for range streamClusterPasses {
 		s.pairs.clear()
@@ -62,8 +61,8 @@ func (s *streamer) gather() error {
 	return nil
 }
 
-// follow moves a vertex to the label that most of its neighbours have, if they
-// are more than have its own and there is room.
+// follow moves a vertex to the label of most of its neighbours, if these outnumber those
+// with its own label and there is room.
 func (s *streamer) follow(v uint32, weights []uint32, choice *streamChoice) {
 	own := s.label[v]
 	for i, l := range choice.label {

@@ -5,23 +5,24 @@ import (
 	"slices"
 )
 
-// streamPackRounds is how often clusters may change parts once all are packed.
+// streamPackRounds is the number of rounds in which clusters may change parts after
+// packing.
 const streamPackRounds = 8
 
-// streamPacker puts clusters into parts.
+// streamPacker assigns clusters to parts.
 type streamPacker struct {
 	s     *streamer
 	part  []uint16 // by cluster
 	loads []uint64 // by part and constraint
-	// The pairs of cluster i are those from first[i] on, up to first[i+1].
+	// The pairs of cluster i are at first[i] up to first[i+1].
 	first   []int32
 	pairs   []streamPair
-	tied    []uint64 // by part: what the cluster at hand has in common with it
+	tied    []uint64 // by part: edges to the current cluster
 	nothing []uint64 // no weight
 }
 
-// pack puts clusters into parts, the heaviest first, where most of what they have
-// in common with others is, and relabels the vertices.
+// pack assigns clusters to parts, the heaviest first, each to the part with most edges to
+// it, and relabels the vertices.
 func (s *streamer) pack() {
 	p := streamPacker{s: s, part: make([]uint16, s.clusters), loads: make([]uint64, s.k*s.c), tied: make([]uint64, s.k), nothing: make([]uint64, s.c)}
 	p.both(s.pairs.sorted())
@@ -52,7 +53,7 @@ func (s *streamer) pack() {
 	s.pairs = nil
 }
 
-// both lets each pair stand with both of its clusters.
+// both stores each pair at both of its clusters.
 func (p *streamPacker) both(sorted []streamPair) {
 	p.first = make([]int32, p.s.clusters+1)
 	for _, pair := range sorted {
@@ -73,8 +74,8 @@ func (p *streamPacker) both(sorted []streamPair) {
 	}
 }
 
-// fill is how much of an even share, and of what a part may weigh, a load and
-// more come to: each in the constraint in which that is most.
+// fill returns load plus more relative to an even share and relative to the limit, each
+// in its worst constraint.
 func (s *streamer) fill(load, more []uint64) (even, limit float64) {
 	for c, most := range s.limit {
 		if sum := float64(load[c] + more[c]); sum > 0 {
@@ -85,8 +86,7 @@ func (s *streamer) fill(load, more []uint64) (even, limit float64) {
 	return even, limit
 }
 
-// place moves a cluster to the part that suits it best, and says whether that is
-// another one than before.
+// place moves a cluster to its best part, and reports whether that is a new one.
 func (p *streamPacker) place(cluster uint16) bool {
 	s := p.s
 	weight := s.loads[int(cluster)*s.c : int(cluster+1)*s.c]
@@ -97,7 +97,7 @@ func (p *streamPacker) place(cluster uint16) bool {
 			load[c] -= w
 		}
 		if even, limit := s.fill(load, p.nothing); even < 0.5 && limit <= 1 {
-			// Half of a share at least stays in each part.
+			// Each part keeps at least half of a share.
 			p.add(old, weight)
 			return false
 		}
@@ -114,7 +114,7 @@ func (p *streamPacker) place(cluster uint16) bool {
 	for part, tied := range p.tied {
 		load := p.loads[part*s.c:]
 		even, limit := s.fill(load, weight)
-		suit, score := 0, -limit // only if nothing has room
+		suit, score := 0, -limit // only if no part has room
 		switch {
 		case limit > 1:
 		case old != streamNone:
@@ -122,8 +122,8 @@ func (p *streamPacker) place(cluster uint16) bool {
 		case even > 1:
 			suit, score = 1, float64(tied)
 		default:
-			// What would be there by chance is taken off, so that the first clusters
-			// go to parts of their own unless they have much in common.
+			// What random placement would yield is subtracted, so that the first clusters
+			// go to parts of their own unless they have many edges in common.
 			already, _ := s.fill(load, p.nothing)
 			suit, score = 2, float64(tied)-float64((total+1)*already/float64(s.k))
 		}

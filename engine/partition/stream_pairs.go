@@ -2,9 +2,9 @@ package partition
 
 import "slices"
 
-// streamPairs remembers how much clusters have in common, in a table of fixed
-// size. Each pair may stand in a few neighbouring slots; when they are taken, the
-// pair with the least makes room, so that those that matter stay.
+// streamPairs records the number of edges between clusters in a table of fixed size. Each
+// pair may be in a few neighbouring slots; when these are taken, the pair with the lowest
+// count is evicted, so that the important ones stay.
 type streamPairs struct{ slots []streamPair }
 
 type streamPair struct {
@@ -22,7 +22,7 @@ func newStreamPairs() *streamPairs { return &streamPairs{make([]streamPair, stre
 
 func (p *streamPairs) clear() { clear(p.slots) }
 
-// note adds what a vertex with a label has in common with its other choices.
+// note adds a vertex's edges from its own label to its other choices.
 func (p *streamPairs) note(own uint16, choice *streamChoice) {
 	if own == streamNone {
 		return
@@ -58,7 +58,7 @@ func (p *streamPairs) add(a, b uint16, count uint32) {
 	}
 }
 
-// sorted moves the pairs that are remembered to the front, by a, then b.
+// sorted moves the recorded pairs to the front, sorted by a, then b.
 func (p *streamPairs) sorted() []streamPair {
 	all := slices.DeleteFunc(p.slots, func(s streamPair) bool { return s.count == 0 })
 	slices.SortFunc(all, func(x, y streamPair) int {

@@ -9,39 +9,40 @@ import (
 )
 
 const (
-	// streamThreads bounds what is allocated for threads.
+	// streamThreads bounds the memory allocated for threads.
 	streamThreads = 8
-	// streamSubBlock is at most how many vertices are looked at before any of them
-	// is placed. Small graphs have smaller ones: what is placed at once does not see
-	// each other.
+	// streamSubBlock is the maximum number of vertices that choose before any of them is
+	// placed. Small graphs use fewer, since vertices placed together do not see each
+	// other.
 	streamSubBlock = 2048
-	// streamInline is how many neighbours are not worth waking another thread for.
+	// streamInline is the number of neighbours below which waking another thread does not
+	// pay off.
 	streamInline      = 1 << 13
 	streamChoiceBytes = uint64(unsafe.Sizeof(streamChoice{}))
 )
 
-// streamChoice is which labels a vertex's neighbours have most.
+// streamChoice holds the most frequent labels among a vertex's neighbours.
 type streamChoice struct {
-	label [3]uint16 // streamNone: no more
+	label [3]uint16 // streamNone ends the list
 	count [3]uint32
 	own   uint32 // neighbours with the vertex's own label
 }
 
-// A streamWorker counts the labels of neighbours. Its counts are zero between
-// vertices. Its arrays have room for any label, so that no index needs a check.
+// A streamWorker counts the labels of neighbours. Its counts are zero between vertices.
+// Its arrays have room for any label, so that no index needs a bounds check.
 type streamWorker struct {
 	counts  [1 << 16]uint32
 	touched [1 << 16]uint16
-	wrong   bool // met a neighbour that does not exist
+	wrong   bool // found a neighbour that does not exist
 }
 
 type streamPlace func(v uint32, weights []uint32, degree int, choice *streamChoice)
 
-// pass reads the graph once. Choices are made by all threads for a sub-block of
-// vertices, from the labels as they are then; place is called for one vertex after
-// the other. Where blocks begin makes no difference.
+// pass reads the graph once. All threads compute choices for a sub-block of vertices from
+// the current labels; then place is called for one vertex after the other. Block
+// boundaries do not affect the result.
 func (s *streamer) pass(place streamPlace) error {
-	next, held := uint32(0), 0 // held: vertices of the sub-block that wait to be placed
+	next, held := uint32(0), 0 // held: vertices of the sub-block waiting to be placed
 	step := int(min(streamSubBlock, max(16, s.n/256)))
 	s.moved = 0
 	err := s.g.Blocks(s.ctx, func(b Block) error {
@@ -80,7 +81,7 @@ func (s *streamer) pass(place streamPlace) error {
 	return err
 }
 
-// check returns how many vertices a block has, if it can be relied on.
+// check returns the number of vertices of a block, or an error if it is malformed.
 func (s *streamer) check(b Block, next uint32) (int, error) {
 	count := len(b.Indptr) - 1
 	wrong := count < 0 || b.First != next || uint64(count) > uint64(s.n-next) || len(b.Weights) != count*s.c ||
@@ -91,8 +92,8 @@ func (s *streamer) check(b Block, next uint32) (int, error) {
 	return count, nil
 }
 
-// choose fills in the choices, weights and degrees of the vertices from to to of a
-// block, behind those of held others.
+// choose fills in the choices, weights and degrees of the vertices from from to to of a
+// block, after the held ones.
 func (s *streamer) choose(b Block, from, to, held int) error {
 	copy(s.weights[held*s.c:], b.Weights[from*s.c:to*s.c])
 	for i := from; i < to; i++ {
@@ -122,11 +123,11 @@ func (s *streamer) choose(b Block, from, to, held int) error {
 	return nil
 }
 
-// count fills in the choices of the vertices start to end, from the place at on.
+// count fills in the choices of the vertices start to end, beginning at index at.
 func (s *streamer) count(w *streamWorker, b Block, start, end, at int) {
 	label, counts, touched := s.label, &w.counts, &w.touched
 	for i := start; i < end; i++ {
-		// At most as many labels are touched as there are, so n stays in its bounds.
+		// At most as many labels are touched as exist, so n does not overflow.
 		n := uint16(0)
 		for _, u := range b.Indices[b.Indptr[i]:b.Indptr[i+1]] {
 			if uint(u) >= uint(len(label)) {
@@ -136,7 +137,7 @@ func (s *streamer) count(w *streamWorker, b Block, start, end, at int) {
 			l := label[u]
 			count := counts[l]
 			counts[l] = count + 1
-			touched[n] = l // kept only if it is new: no branch to guess
+			touched[n] = l // advanced only if the label is new: no branch to mispredict
 			if count == 0 {
 				n++
 			}
@@ -148,8 +149,8 @@ func (s *streamer) count(w *streamWorker, b Block, start, end, at int) {
 	}
 }
 
-// best is the three labels that are counted most, apart from the vertex's own; of
-// equal counts, the seed decides anew for each vertex.
+// best returns the three most frequent labels other than the vertex's own; the seed
+// breaks ties anew for each vertex.
 func (s *streamer) best(v uint32, counts *[1 << 16]uint32, touched []uint16) streamChoice {
 	own := s.label[v]
 	choice := streamChoice{label: [3]uint16{streamNone, streamNone, streamNone}}

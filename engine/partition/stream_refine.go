@@ -1,7 +1,7 @@
 package partition
 
-// refine lets vertices follow their neighbours from part to part, gives a part to
-// those that have none, and brings all parts below their limits.
+// refine lets vertices follow their neighbours from part to part, assigns unlabelled
+// vertices a part, and brings all parts below their limits.
 func (s *streamer) refine() error {
 	for i := range streamRefinePasses {
 		waiting := false
@@ -10,7 +10,7 @@ func (s *streamer) refine() error {
 			own := s.label[v]
 			switch {
 			case own != streamNone && s.heavy(own):
-				// At first those stay that have half of their neighbours there.
+				// At first, vertices with half of their neighbours in their part stay.
 				if i > 0 || 2*int(choice.own) <= degree {
 					s.shed(v, weights, choice)
 				}
@@ -35,7 +35,7 @@ func (s *streamer) refine() error {
 	return s.repair()
 }
 
-// heavy says whether a part weighs more than it may.
+// heavy reports whether a part exceeds its limits.
 func (s *streamer) heavy(part uint16) bool {
 	load := s.loads[int(part)*s.c:]
 	for c, limit := range s.limit {
@@ -55,8 +55,8 @@ func (s *streamer) anyHeavy() bool {
 	return false
 }
 
-// shed moves a vertex to where most of its neighbours are and there is room, or
-// just to where there is room.
+// shed moves a vertex to the part with room that has most of its neighbours, or else to
+// any part with room.
 func (s *streamer) shed(v uint32, weights []uint32, choice *streamChoice) {
 	for _, l := range choice.label {
 		if l != streamNone && s.fits(l, weights) {
@@ -69,8 +69,8 @@ func (s *streamer) shed(v uint32, weights []uint32, choice *streamChoice) {
 	}
 }
 
-// roomy is a part with room: the one with most of it among a few drawn, or among
-// all if those are full or all are few.
+// roomy returns a part with room: the one with most room among a few drawn at random, or
+// among all if those are full or parts are few.
 func (s *streamer) roomy(v uint32, weights []uint32) uint16 {
 	const few = 16
 	best, least := uint16(0), -1.0
@@ -101,7 +101,7 @@ func (s *streamer) roomy(v uint32, weights []uint32) uint16 {
 	return best
 }
 
-// tie adds what a vertex has in common with parts to what its own has.
+// tie adds a vertex's edges between its own part and others.
 func (s *streamer) tie(v uint32, choice *streamChoice) {
 	row := s.between[int(s.label[v])*s.k:]
 	for i, l := range choice.label {

@@ -1,25 +1,24 @@
 package partition
 
-// streamShedPasses is how often repair tries to do with moves to where there is
-// room in all constraints.
+// streamShedPasses is how often repair tries moves to parts with room in all constraints.
 const streamShedPasses = 2
 
-// streamRepair is what repair knows of the parts.
+// streamRepair is the state of repair.
 type streamRepair struct {
 	s     *streamer
 	count []uint32 // by part: vertices
-	heavy []bool   // by part: weighs more than it may
+	heavy []bool   // by part: exceeds a limit
 	wrong int      // parts that are heavy or have no vertices
-	goal  float64  // level: how far between an even share and the limit parts are levelled to
+	goal  float64  // for level: the target between an even share and the limit
 }
 
-// repair makes sure that no part is too heavy and none is without vertices. It
-// reads the graph again only if one is.
+// repair ensures that no part is too heavy and none is empty. It reads the graph again
+// only if one is.
 //
-// Vertices leave the parts that are too heavy for those that have room. If there
-// is no room in all constraints at once, parts are levelled first: what is close to
-// its limit gives to what is not, in one constraint or the other, and at last
-// everything to an even share. That costs some of the cut: balance is a promise.
+// Vertices leave the parts that are too heavy for those that have room. If no part has
+// room in all constraints at once, parts are levelled first: those close to a limit give
+// to those that are not, in one constraint or the other, in the end down to an even
+// share. That increases the cut, but balance is guaranteed.
 func (s *streamer) repair() error {
 	r := streamRepair{s: s, count: make([]uint32, s.k), heavy: make([]bool, s.k)}
 	for _, p := range s.label {
@@ -52,7 +51,7 @@ func (r *streamRepair) isWrong(part int) int {
 	return 0
 }
 
-// place moves a vertex if that helps, and keeps the count of parts that are wrong.
+// place moves a vertex if that helps, and updates the number of wrong parts.
 func (r *streamRepair) place(v uint32, weights []uint32, choice *streamChoice, gently bool) {
 	s, from := r.s, r.s.label[v]
 	if r.count[from] == 1 {
@@ -77,7 +76,7 @@ func (r *streamRepair) place(v uint32, weights []uint32, choice *streamChoice, g
 	r.wrong += r.isWrong(int(from)) + r.isWrong(int(to))
 }
 
-// found moves a vertex to a part that has none.
+// found moves a vertex to an empty part.
 func (r *streamRepair) found(v uint32, weights []uint32) {
 	for part, count := range r.count {
 		if count == 0 && r.s.fits(uint16(part), weights) {
@@ -87,8 +86,8 @@ func (r *streamRepair) found(v uint32, weights []uint32) {
 	}
 }
 
-// level moves a vertex to the part where that takes most off the sum of the
-// squares of what parts weigh beyond the goal.
+// level moves a vertex to the part where that most reduces the sum of squared weights
+// above the goal.
 func (r *streamRepair) level(v uint32, weights []uint32) {
 	s, from := r.s, int(r.s.label[v])
 	leaves := 0.0
@@ -99,7 +98,7 @@ func (r *streamRepair) level(v uint32, weights []uint32) {
 	if leaves <= 0 {
 		return
 	}
-	best, least := from, leaves*(1-1e-9) // so that roundings don't move it back and forth
+	best, least := from, leaves*(1-1e-9) // so that rounding doesn't move it back and forth
 	for part := range s.k {
 		if part == from {
 			continue

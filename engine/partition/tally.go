@@ -2,26 +2,30 @@ package partition
 
 import "math/bits"
 
-// tally sums weights by key in an open-addressed table that is emptied by what was put in. Keys come out
-// in the order they were first seen.
+// tally sums weights by key in an open-addressed table, which is reset by clearing only
+// the used slots. Keys are kept in the order in which they were first seen.
 type tally struct {
 	slot []int32  // position in keys plus one; 0 is free
-	keys []uint32 // what was seen
-	sums []uint32 // beside keys
+	keys []uint32 // keys in the table
+	sums []uint32 // parallel to keys
 	mask uint32
 	size uint // bits of mask
 }
 
-// tallyLimit is the most keys a tally holds; whoever may meet more goes another way.
+// tallyLimit is the maximum number of keys in a tally; callers that may have more use
+// another method.
 const tallyLimit = 1 << 14
 
-// newTally makes a tally for numbers below keys, of which at most tallyLimit are met between two resets.
+// newTally returns a tally for keys below keys, of which at most tallyLimit occur between
+// two resets.
 func newTally(keys int) *tally { return &tally{slot: make([]int32, 1<<tallySize(keys))} }
 
-// tallySize is the logarithm of how many slots so many keys want: twice as many or more.
+// tallySize returns the logarithm of the number of slots for so many keys: at least twice
+// as many.
 func tallySize(keys int) uint { return uint(bits.Len(uint(min(max(keys, 8), tallyLimit)-1))) + 1 }
 
-// expect sets the tally, which must be empty, to at most n entries: fewer slots are quicker.
+// expect sizes the tally, which must be empty, for at most n entries: fewer slots are
+// faster.
 func (t *tally) expect(n int) {
 	t.size = min(tallySize(n), uint(bits.Len(uint(len(t.slot)-1))))
 	t.mask = 1<<t.size - 1
@@ -60,8 +64,8 @@ func (t *tally) reset() {
 	t.keys, t.sums = t.keys[:0], t.sums[:0]
 }
 
-// saturate adds weights of edges. Only absurd weights reach the end of 32 bits; the cut is then
-// underestimated, and nothing else happens.
+// saturate adds edge weights. Only absurd weights overflow 32 bits; the cut is then
+// underestimated, with no other effect.
 func saturate(a, b uint32) uint32 {
 	if s := a + b; s >= a {
 		return s

@@ -2,12 +2,13 @@ package partition
 
 import "math"
 
-// thinBins is how finely edges are told apart by how much they bind.
+// thinBins is the number of bins that edges are sorted into by strength.
 const thinBins = 1 << 12
 
-// thin is g without the edges that bind least, so that at most enough are left: coarse images of graphs with
-// hubs or much noise are nearly complete, and most of those edges say nothing. What an edge binds is its weight
-// against those of all edges at its two ends. The vertices are shared with g.
+// thin returns g without its weakest edges, so that at most enough are left: coarse
+// versions of graphs with hubs or much noise are nearly complete, and most of those edges
+// carry no information. An edge's strength is its weight relative to those of all edges
+// at its ends. The vertices are shared with g.
 func thin(g *Graph, enough int) *Graph {
 	if len(g.Indices) <= enough {
 		return g
@@ -21,7 +22,7 @@ func thin(g *Graph, enough int) *Graph {
 		}
 		scale[v] = 1 / math.Sqrt(math.Max(1, sum))
 	}
-	// Logarithms from 2^-32 up to 1, the strongest first.
+	// Logarithms from 2^-32 to 1, the strongest first.
 	bin := func(v int, e int64) int {
 		binds := float64(g.weightOf(e)) * (scale[v] * scale[g.Indices[e]])
 		return min(max(int(-math.Log2(math.Max(binds, 1e-300))*(thinBins/32)), 0), thinBins-1)

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // atATime is how many shards one owner is asked for at once.
@@ -25,8 +25,8 @@ func (b *bringing) askSizes(ctx context.Context) error {
 	all := newAsking(ctx)
 	for n, shards := range unknown {
 		all.Go(func(ctx context.Context) error {
-			q := strategy.Query{
-				Service: strategy.Skeletons, Kind: strategy.Shard,
+			q := peer.Query{
+				Service: peer.Skeletons, Kind: peer.Shard,
 				Body: []byte{askSizes}, Limit: record * len(b.held), Tally: b.o.Tally,
 			}
 			answer, err := b.peers.Ask(ctx, n, q, nil)
@@ -61,8 +61,8 @@ func (b *bringing) haveSizes(shards []int) bool {
 	return true
 }
 
-// askSkeletons brings the shards that are not there as they are wanted, of each owner
-// a few at a time. What is held here, or is there otherwise, is let go of.
+// askSkeletons fetches the shards that are not cached in the wanted form, a few at a
+// time from each owner. It drops cached copies of other shards and forms.
 func (b *bringing) askSkeletons(ctx context.Context) error {
 	have := b.of
 	b.of = map[int]*brought{}
@@ -95,8 +95,8 @@ func (b *bringing) askSkeletons(ctx context.Context) error {
 }
 
 func (b *bringing) askSkeleton(ctx context.Context, n, shard int) error {
-	q := strategy.Query{
-		Service: strategy.Skeletons, Kind: strategy.Shard, Part: uint32(shard),
+	q := peer.Query{
+		Service: peer.Skeletons, Kind: peer.Shard, Part: uint32(shard),
 		Body: question(b.edges, b.want.form), Limit: int(b.sizes[shard].Size(b.edges)), Tally: b.o.Tally,
 	}
 	answer, err := b.peers.Ask(ctx, n, q, nil)
@@ -121,7 +121,7 @@ var (
 	errOtherForm = errors.New("what came is summed up for another form of blocks")
 )
 
-// fits says whether a skeleton is what was asked for.
+// fits returns an error unless a skeleton is the requested one.
 func (b *bringing) fits(k *graph.Skeleton, shard int) error {
 	switch s := k.Shard; {
 	case s.Number != shard || s.Shards != len(b.held):
@@ -136,7 +136,8 @@ func (b *bringing) fits(k *graph.Skeleton, shard int) error {
 	return nil
 }
 
-// asking is questions under way, of which the first that fails ends the others.
+// asking is a set of questions under way, of which the first failure cancels the
+// others.
 type asking struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc

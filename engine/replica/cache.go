@@ -8,8 +8,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
-// A Cache keeps what was brought from one run of a job to the next, on the same
-// dataset: recovery must not wait for a topology that is here already.
+// A Cache keeps fetched shards from one run of a job to the next, on the same dataset,
+// so that recovery does not wait for a topology that is here already.
 type Cache struct {
 	mu      sync.Mutex
 	dataset string
@@ -17,20 +17,20 @@ type Cache struct {
 	of      map[int]*brought
 }
 
-// wanted is how a shard is brought: with its edges or, for a form, without.
+// wanted is how a shard is fetched: with its edges or, for a form, without.
 type wanted struct {
 	edges bool
 	form  sample.Form
 }
 
-// A brought shard.
+// A brought is a fetched shard.
 type brought struct {
 	how      wanted
 	skeleton *graph.Skeleton
 	bytes    uint64
 }
 
-// known is what there is of a dataset's shards.
+// known returns the cached shards of a dataset.
 func (c *Cache) known(dataset string) (map[int]graph.SkeletonSize, map[int]*brought) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +43,7 @@ func (c *Cache) known(dataset string) (map[int]graph.SkeletonSize, map[int]*brou
 	return sizes, of
 }
 
-// keep replaces what there is.
+// keep replaces the cached shards.
 func (c *Cache) keep(dataset string, sizes map[int]graph.SkeletonSize, of map[int]*brought) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

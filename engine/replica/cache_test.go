@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
 )
 
 // counting counts questions, and how many one node is asked at once at most.
@@ -20,7 +20,7 @@ type counting struct {
 	now, most [8]int
 }
 
-func (c *counting) Ask(ctx context.Context, p strategy.Peers, node int, q strategy.Query, buf []byte) ([]byte, error) {
+func (c *counting) Ask(ctx context.Context, p peer.Peers, node int, q peer.Query, buf []byte) ([]byte, error) {
 	c.mu.Lock()
 	c.asked++
 	c.now[node]++
@@ -40,7 +40,7 @@ type counted struct {
 	c *counting
 }
 
-func (p counted) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
+func (p counted) Ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
 	return p.c.Ask(ctx, p.Node, node, q, buf)
 }
 
@@ -48,7 +48,7 @@ func TestWhatIsCachedIsNotAskedFor(t *testing.T) {
 	net, works, here := mesh(4, graphs(false), owners)
 	c := &counting{}
 	peers := counted{net.Node(0), c}
-	cache, tally := &Cache{}, &strategy.Tally{}
+	cache, tally := &Cache{}, &peer.Tally{}
 	plain, gcn := sample.Form{}, sample.Form{SelfLoops: true, Weighting: sample.Symmetric}
 	bring := func(dataset string, form sample.Form, topology string, want int) *Replica {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestWhatIsCachedIsNotAskedFor(t *testing.T) {
 		return r
 	}
 	first := bring("x", plain, auto, 2+5)
-	if got := tally.Read(); got.Requests[strategy.Shard] != 7 || got.Bytes[strategy.Shard] < first.Bytes {
+	if got := tally.Read(); got.Requests[peer.Shard] != 7 || got.Bytes[peer.Shard] < first.Bytes {
 		t.Errorf("counted are %v", got)
 	}
 	again := bring("x", gcn, auto, 0)
@@ -80,7 +80,7 @@ func TestWhatIsCachedIsNotAskedFor(t *testing.T) {
 
 	// A run that was cut off leaves what it brought: sizes at the least.
 	cutOff := errors.New("cut off")
-	net.Trouble = func(_ context.Context, _, _ int, q strategy.Query) error {
+	net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
 		if q.Part == 6 {
 			return cutOff
 		}
@@ -112,7 +112,7 @@ func TestFewShardsAtATime(t *testing.T) {
 	var gate sync.WaitGroup // until so many are asked at once, of both owners
 	gate.Add(2 * atATime)
 	var once sync.Map
-	net.Trouble = func(_ context.Context, _, to int, q strategy.Query) error {
+	net.Trouble = func(_ context.Context, _, to int, q peer.Query) error {
 		if len(q.Body) == 1 {
 			return nil
 		}

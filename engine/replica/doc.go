@@ -1,4 +1,4 @@
-// Package replica brings what a node of a job must know of the shards that it does not
-// hold: their labels, marks and degrees, and, where memory allows, their edges. All but
-// their features.
+// Package replica fetches what a node of a job must know of the shards that it does not
+// hold: their labels, marks and degrees and, where memory allows, their edges. Features
+// are not fetched.
 package replica

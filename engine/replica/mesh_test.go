@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 )
 
 // shards are those of a graph with so many vertices in each.
@@ -45,7 +45,7 @@ func shards(weighted bool, counts ...int) []*graph.Shard {
 }
 
 // mesh has nodes serve the shards that they own; here is what each holds.
-func mesh(n int, all []*graph.Shard, owners []int) (net *loopback.Net, works []strategy.Work, here [][]*graph.Shard) {
+func mesh(n int, all []*graph.Shard, owners []int) (net *loopback.Net, works []peer.Work, here [][]*graph.Shard) {
 	net = loopback.New(n)
 	var names []string
 	for i := range n {
@@ -60,7 +60,7 @@ func mesh(n int, all []*graph.Shard, owners []int) (net *loopback.Net, works []s
 		}
 		Serve(net.Node(self), held)
 		net.Node(self).Open()
-		works = append(works, strategy.Work{Nodes: names, Self: self, Owners: owners})
+		works = append(works, peer.Work{Nodes: names, Self: self, Owners: owners})
 		here = append(here, held)
 	}
 	return net, works, here

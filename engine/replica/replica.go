@@ -7,44 +7,45 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// Options say what is brought.
+// Options select what is fetched.
 type Options struct {
-	Dataset string      // its content, which the cache goes by
+	Dataset string      // digest of its content, the cache's key
 	Form    sample.Form // of the model's blocks
-	// Topology is replicated, sharded, or auto (also ""): replicated if it takes no more
-	// than a half of Memory (0: no bound).
+	// Topology is replicated, sharded, or auto (also ""): replicated if it takes no
+	// more than a half of Memory (0: no bound).
 	Topology string
 	Memory   uint64
 	Cache    *Cache // may be nil
-	Tally    *strategy.Tally
+	Tally    *peer.Tally
 }
 
-// A Replica is what was brought.
+// A Replica is a node's view of all shards, without the features of remote ones.
 type Replica struct {
-	// Shards are all of the graph's, in order: those held here as they are, the others
+	// Shards are all of the graph's, in order: the local ones as they are, the others
 	// without features and, where the topology is sharded, without edges (Indptr nil).
 	Shards []*graph.Shard
-	// Summaries say of shards without edges what sampling must know; nil for others.
+	// Summaries hold, for shards without edges, what sampling must know; nil for
+	// others.
 	Summaries []*sample.Summary
 	// Stats are the features' of all shards.
 	Stats      []graph.FeatureStats
 	Replicated bool
-	Bytes      uint64 // that all of it takes beside the shards that are held
+	Bytes      uint64 // of all of it, without local shards
 }
 
-// The topologies that may be asked for.
+// The topologies that may be requested.
 const (
 	replicated = "replicated"
 	sharded    = "sharded"
 	auto       = "auto"
 )
 
-// Bring asks the owners of all shards that are not held here.
-func Bring(ctx context.Context, peers strategy.Peers, work strategy.Work, held []*graph.Shard, o Options) (*Replica, error) {
+// Bring fetches the remote shards from their owners.
+func Bring(ctx context.Context, peers peer.Peers, work peer.Work, held []*graph.Shard, o Options) (*Replica, error) {
 	b := &bringing{peers: peers, work: work, held: held, o: o, cache: o.Cache}
 	if b.cache == nil {
 		b.cache = new(Cache)
@@ -63,24 +64,24 @@ func Bring(ctx context.Context, peers strategy.Peers, work strategy.Work, held [
 	return r, nil
 }
 
-// bringing is what Bring is at.
+// bringing is the state of Bring.
 type bringing struct {
-	peers strategy.Peers
-	work  strategy.Work
+	peers peer.Peers
+	work  peer.Work
 	held  []*graph.Shard
 	o     Options
 	cache *Cache
 
-	far   map[int][]int // owners, and those of their shards that are not held here
-	edges bool          // whether they are brought with these
+	far   map[int][]int // owners, with their shards that are remote
+	edges bool          // whether they are fetched with edges
 	want  wanted
 
-	mu    sync.Mutex // for those below, while owners are asked
+	mu    sync.Mutex // guards what follows, while owners are asked
 	sizes map[int]graph.SkeletonSize
 	of    map[int]*brought
 }
 
-// list finds the shards that are not here.
+// list finds the remote shards.
 func (b *bringing) list() error {
 	if len(b.held) != len(b.work.Owners) {
 		return fmt.Errorf("%d shards are listed as held or not, and %d have owners", len(b.held), len(b.work.Owners))
@@ -118,10 +119,10 @@ func (b *bringing) run(ctx context.Context) error {
 	return err
 }
 
-// mostAnswer is how large a shard's skeleton may be: answers of more bytes there are not.
+// mostAnswer bounds the size of a shard's skeleton, as of any answer.
 const mostAnswer = 1<<32 - 1
 
-// decide settles whether edges are brought.
+// decide decides whether edges are fetched.
 func (b *bringing) decide() error {
 	var with, without, largest uint64
 	for _, shards := range b.far {
@@ -139,20 +140,19 @@ func (b *bringing) decide() error {
 		takes, b.want.form = without, needed(b.o.Form)
 	}
 	if b.edges && largest > mostAnswer {
-		return fmt.Errorf("the edges of a shard of another node take %d bytes, and %d can be sent: use --set topology=sharded, or import the dataset with more shards", largest, uint64(mostAnswer))
+		return fmt.Errorf("the edges of a shard of another node take %d bytes, and %d can be sent: use {topology}=sharded, or import the dataset with more shards", largest, uint64(mostAnswer))
 	}
 	if b.o.Memory > 0 && takes > b.o.Memory {
 		advice := "use more nodes or nodes with more memory"
 		if b.edges {
-			advice = "use --set topology=sharded"
+			advice = "use {topology}=sharded"
 		}
 		return fmt.Errorf("what this node must know of other nodes' shards takes %d bytes of memory, and it has %d: %s", takes, b.o.Memory, advice)
 	}
 	return nil
 }
 
-// whole puts together what is held and what was brought, and checks that it is one
-// graph.
+// whole joins local and fetched shards, and checks that they are one graph.
 func (b *bringing) whole() (*Replica, error) {
 	n := len(b.held)
 	r := &Replica{Shards: make([]*graph.Shard, n), Summaries: make([]*sample.Summary, n), Stats: make([]graph.FeatureStats, n), Replicated: b.edges}
@@ -176,8 +176,8 @@ func (b *bringing) whole() (*Replica, error) {
 
 var errNoShards = errors.New("the graph has no shards")
 
-// check says which shard is not of the same graph as the first, or does not follow the
-// one before it.
+// check returns an error if a shard is not of the same graph as the first, or does not
+// follow the one before it.
 func (b *bringing) check(r *Replica) error {
 	if len(r.Shards) == 0 {
 		return errNoShards

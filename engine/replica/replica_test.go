@@ -89,7 +89,7 @@ func TestMemoryDecides(t *testing.T) {
 		{auto, 2*with - 2, sharded},
 		{"", 0, replicated},
 		{replicated, with, replicated},
-		{replicated, with - 1, "use --set topology=sharded"},
+		{replicated, with - 1, "use {topology}=sharded"},
 		{sharded, 0, sharded},
 		{sharded, without, sharded},
 		{auto, without - 1, "more memory"},

@@ -8,13 +8,13 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// What is asked: the first byte of a question's body, which is all of one for sizes.
-// One for a skeleton goes on with three bytes: whether it is with its edges, whether
-// the form has self-loops, and its weighting. Part is the shard.
+// The first byte of a question's body says what it asks for; a question for sizes has
+// no more. One for a skeleton has three more bytes: whether it is with its edges,
+// whether the form has self-loops, and its weighting. Part is the shard.
 const (
 	askSizes = iota
 	askSkeleton
@@ -24,7 +24,7 @@ const (
 // has, its vertices, flags, and its edges.
 const record = 24
 
-// mostEdges bounds those of a shard, so that sums of sizes don't overflow.
+// mostEdges bounds the edges of a shard, so that sums of sizes don't overflow.
 const mostEdges = 1 << 48
 
 // The flags of a size.
@@ -33,36 +33,36 @@ const (
 	hasWeights
 )
 
-// A server answers for the shards that are held here.
+// A server answers questions about the local shards.
 type server struct {
 	held []*graph.Shard
 
-	// What is made of shards is made once, for all who ask.
+	// Skeletons and summaries are made once, for all who ask.
 	mu        sync.Mutex
 	stats     map[int]func() graph.FeatureStats
 	summaries map[summarised]func() *sample.Summary
 }
 
-// summarised is what a summary is of.
+// summarised is the key of a summary.
 type summarised struct {
 	shard int
 	form  sample.Form
 }
 
-// Serve registers the service, for the shards that are held here (nil elsewhere).
-// Before peers.Open only.
-func Serve(peers strategy.Peers, held []*graph.Shard) {
+// Serve registers the service, for the local shards (nil where remote), before
+// peers.Open.
+func Serve(peers peer.Peers, held []*graph.Shard) {
 	s := &server{held: held, stats: map[int]func() graph.FeatureStats{}, summaries: map[summarised]func() *sample.Summary{}}
-	peers.Answer(strategy.Skeletons, s.answer)
+	peers.Answer(peer.Skeletons, s.answer)
 }
 
-func (s *server) answer(_ context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+func (s *server) answer(_ context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
 	if len(q.Body) == 1 && q.Body[0] == askSizes {
 		return reply(s.sizes())
 	}
 	shard, edges, form, err := s.read(q)
 	if err != nil {
-		return fmt.Errorf("%w: %w", strategy.ErrRefused, err)
+		return fmt.Errorf("%w: %w", peer.ErrRefused, err)
 	}
 	k := graph.NewSkeleton(shard, s.statsOf(shard), edges)
 	if !edges {
@@ -71,15 +71,15 @@ func (s *server) answer(_ context.Context, _ int, q strategy.Query, reply func(p
 	}
 	parts, err := k.Parts()
 	if err != nil {
-		return fmt.Errorf("%w: %w", strategy.ErrRefused, err)
+		return fmt.Errorf("%w: %w", peer.ErrRefused, err)
 	}
 	return reply(parts...)
 }
 
 var errNoQuestion = errors.New("a question about shards that this version does not know")
 
-// read reads a question for a skeleton.
-func (s *server) read(q strategy.Query) (shard *graph.Shard, edges bool, form sample.Form, err error) {
+// read parses a question for a skeleton.
+func (s *server) read(q peer.Query) (shard *graph.Shard, edges bool, form sample.Form, err error) {
 	b := q.Body
 	if len(b) != 4 || b[0] != askSkeleton || b[1] > 1 || b[2] > 1 || sample.Weighting(b[3]) > sample.Symmetric {
 		return nil, false, form, errNoQuestion
@@ -90,7 +90,7 @@ func (s *server) read(q strategy.Query) (shard *graph.Shard, edges bool, form sa
 	return s.held[q.Part], b[1] == 1, sample.Form{SelfLoops: b[2] == 1, Weighting: sample.Weighting(b[3])}, nil
 }
 
-// question is what read reads.
+// question makes the body that read parses.
 func question(edges bool, form sample.Form) []byte {
 	b := []byte{askSkeleton, 0, 0, byte(form.Weighting)}
 	if edges {
@@ -125,7 +125,7 @@ func (s *server) summaryOf(shard *graph.Shard, form sample.Form) *sample.Summary
 	return of()
 }
 
-// needed is a form by which summaries differ: Ones and Sums want the same of them.
+// needed returns a form by which summaries differ: Ones and Sums need the same summary.
 func needed(f sample.Form) sample.Form {
 	if f.Weighting != sample.Symmetric {
 		f.Weighting = sample.Ones
@@ -133,7 +133,7 @@ func needed(f sample.Form) sample.Form {
 	return f
 }
 
-// sizes are those of all shards that are held.
+// sizes returns the sizes of all local shards.
 func (s *server) sizes() []byte {
 	var b []byte
 	for i, shard := range s.held {
@@ -157,7 +157,7 @@ func (s *server) sizes() []byte {
 	return b
 }
 
-// readSizes reads what sizes has made, for a dataset of so many shards.
+// readSizes parses the answer of sizes, for a dataset of so many shards.
 func readSizes(b []byte, shards int) (map[int]graph.SkeletonSize, error) {
 	if len(b)%record != 0 || len(b) > record*shards {
 		return nil, fmt.Errorf("%d bytes are not the sizes of shards", len(b))

@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 func TestWhatPeersDoWrong(t *testing.T) {
 	all := graphs(false)
-	answer := func(sizes []byte, skeleton ...[]byte) strategy.Handler {
-		return func(_ context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+	answer := func(sizes []byte, skeleton ...[]byte) peer.Handler {
+		return func(_ context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
 			if len(q.Body) == 1 {
 				return reply(sizes)
 			}
@@ -36,7 +36,7 @@ func TestWhatPeersDoWrong(t *testing.T) {
 	for _, c := range []struct {
 		want     string
 		topology string
-		h        strategy.Handler
+		h        peer.Handler
 	}{
 		{"the answer of node b is not usable", auto, answer(make([]byte, record+1))},
 		{"the answer of node b is not usable", auto, answer(append([]byte{8}, make([]byte, record-1)...))},
@@ -50,7 +50,7 @@ func TestWhatPeersDoWrong(t *testing.T) {
 		{"shard 1, of node b, is not of the same graph", replicated, answer(sizes(all), skeleton(moved[1], true)...)},
 	} {
 		net, works, here := mesh(2, all, []int{0, 1, 0, 0, 0, 0, 0, 0})
-		net.Node(1).Answer(strategy.Skeletons, c.h)
+		net.Node(1).Answer(peer.Skeletons, c.h)
 		cache := &Cache{}
 		_, err := Bring(t.Context(), net.Node(0), works[0], here[0], Options{Topology: c.topology, Form: sample.Form{Weighting: sample.Symmetric}, Cache: cache})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -96,8 +96,8 @@ func TestQuestionsAreChecked(t *testing.T) {
 		{"shard 8 is not held here", 8, question(true, sample.Form{})},
 		{"shard 4294967295 is not held here", 1<<32 - 1, question(true, sample.Form{})},
 	} {
-		_, err := net.Node(0).Ask(t.Context(), 1, strategy.Query{Service: strategy.Skeletons, Part: c.part, Body: c.body, Limit: 1 << 20}, nil)
-		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, strategy.ErrRefused) || !strings.Contains(err.Error(), c.want)) {
+		_, err := net.Node(0).Ask(t.Context(), 1, peer.Query{Service: peer.Skeletons, Part: c.part, Body: c.body, Limit: 1 << 20}, nil)
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, peer.ErrRefused) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%v, and %q was expected", err, c.want)
 		}
 	}
@@ -105,11 +105,11 @@ func TestQuestionsAreChecked(t *testing.T) {
 
 func TestWorkThatDoesNotFit(t *testing.T) {
 	net, works, here := mesh(2, graphs(false), []int{0, 1, 0, 0, 0, 0, 0, 0})
-	for want, change := range map[string]func(w *strategy.Work, held []*graph.Shard) []*graph.Shard{
-		"7 shards are listed":               func(_ *strategy.Work, held []*graph.Shard) []*graph.Shard { return held[:7] },
-		"shard 2 is this node's and is not": func(_ *strategy.Work, held []*graph.Shard) []*graph.Shard { held[2] = nil; return held },
-		"shard 1 is node 2's, of 2":         func(w *strategy.Work, held []*graph.Shard) []*graph.Shard { w.Owners[1] = 2; return held },
-		"shard 3, of node a":                func(_ *strategy.Work, held []*graph.Shard) []*graph.Shard { held[3] = held[2]; return held },
+	for want, change := range map[string]func(w *peer.Work, held []*graph.Shard) []*graph.Shard{
+		"7 shards are listed":               func(_ *peer.Work, held []*graph.Shard) []*graph.Shard { return held[:7] },
+		"shard 2 is this node's and is not": func(_ *peer.Work, held []*graph.Shard) []*graph.Shard { held[2] = nil; return held },
+		"shard 1 is node 2's, of 2":         func(w *peer.Work, held []*graph.Shard) []*graph.Shard { w.Owners[1] = 2; return held },
+		"shard 3, of node a":                func(_ *peer.Work, held []*graph.Shard) []*graph.Shard { held[3] = held[2]; return held },
 	} {
 		w := works[0]
 		w.Owners = slices.Clone(w.Owners)

@@ -2,25 +2,25 @@ package sample
 
 import "fmt"
 
-// Confines say what of a graph those see who are confined to a part of it. All vertices
-// keep their ids and their degrees in the whole graph.
+// Confines restricts a topology to a part of the graph. All vertices keep their ids and
+// their degrees in the whole graph.
 type Confines struct {
-	// Rows has a bit for each vertex whose in-edges are seen. All others have none.
+	// Rows has a bit for each vertex whose in-edges are visible. All others have none.
 	Rows []uint64
-	// Sources has a bit for each vertex from which edges are seen; nil: all are. An edge
-	// from a vertex to itself is always seen.
+	// Sources has a bit for each vertex from which edges are visible; nil means all.
+	// Self-loops are always visible.
 	Sources []uint64
-	// Row is the in-edges of a vertex of Rows that is not near: their sources, ascending,
-	// their weights, nil where all are 1, and how many the graph has. Those that Sources
-	// leaves out may be missing.
+	// Row returns the in-edges of a vertex in Rows that is not near: their sources,
+	// ascending, their weights, nil if all are 1, and the vertex's degree in the whole
+	// graph. It may omit those that Sources excludes.
 	Row func(v uint32) (sources []int32, weights []float32, degree int)
-	// Times is how often a message along an edge that is seen counts; nil: once. What is
-	// drawn then stands for the whole row in the graph, and not for what is seen of it.
+	// Times returns the factor of a message along a visible edge; nil means 1. Sampled
+	// rows then stand for the whole row of the graph, not only for its visible part.
 	Times func(target, source uint32) float32
 }
 
-// Confine makes the topology that those see. Rows that are seen as they are lie where
-// they lay; the others are copied, and what nobody sees takes no memory.
+// Confine returns the restricted topology. Unchanged rows are shared; the others are
+// copied, and invisible ones take no memory.
 func (t *Topology) Confine(c Confines) (*Topology, error) {
 	words := (t.vertices + 63) / 64
 	if len(c.Rows) != words || c.Sources != nil && len(c.Sources) != words {
@@ -43,7 +43,7 @@ func (t *Topology) Confine(c Confines) (*Topology, error) {
 	return to, nil
 }
 
-// origin is the topology of the whole graph.
+// origin returns the topology of the whole graph.
 func (t *Topology) origin() *Topology {
 	if t.whole != nil {
 		return t.whole
@@ -51,8 +51,8 @@ func (t *Topology) origin() *Topology {
 	return t
 }
 
-// confine makes one part: of rows of no entries, where none is seen, as it is, where all
-// are, or a copy.
+// confine returns one part: empty rows if none is visible, the part itself if all are, or
+// a copy.
 func (t *Topology) confine(i int, c *Confines, empty []int64) (part, error) {
 	p := t.parts[i]
 	seen, near := 0, p.far == nil
@@ -104,7 +104,7 @@ func (t *Topology) confine(i int, c *Confines, empty []int64) (part, error) {
 	return to, nil
 }
 
-// measure sets where the rows of a part will lie, and their degrees.
+// measure sets the row offsets and degrees of a copied part.
 func (t *Topology) measure(p, to *part, c *Confines) error {
 	entries := int64(0)
 	for v := p.first; v < p.end; v++ {
@@ -125,7 +125,7 @@ func (t *Topology) measure(p, to *part, c *Confines) error {
 	return nil
 }
 
-// sees says whether an edge to a vertex whose row is seen is.
+// sees reports whether the edge from u to v is visible, given that v's row is.
 func (c *Confines) sees(v, u uint32) bool {
 	return c.Sources == nil || u == v || c.Sources[u/64]>>(u%64)&1 != 0
 }
@@ -150,9 +150,8 @@ func ones(n int) []float32 {
 	return to
 }
 
-// Seen is the in-edges of v that are seen, and how many the whole graph has: as many as
-// there are, where nothing is confined, and 0 where the row of v is not seen. v must be
-// near.
+// Seen returns the visible in-edges of v and its degree in the whole graph; the degree is
+// 0 if v's row is not visible. v must be near.
 func (t *Topology) Seen(v uint32) (sources []int32, degree int) {
 	p := &t.parts[t.of(v)]
 	sources, _ = p.row(v)
@@ -162,7 +161,8 @@ func (t *Topology) Seen(v uint32) (sources []int32, degree int) {
 	return sources, len(sources)
 }
 
-// Copied is how many bytes a confined topology takes beside the one that it is of.
+// Copied returns the memory in bytes that a restricted topology takes beside its
+// original.
 func (t *Topology) Copied() (bytes uint64) {
 	if t.whole == nil {
 		return 0

@@ -8,18 +8,18 @@ import (
 	"sync/atomic"
 )
 
-// inverseRoots are 1/sqrt(degree) of all vertices, made when first asked for.
+// inverseRoots holds 1/sqrt(degree) of all vertices, computed on first use.
 type inverseRoots struct {
 	once sync.Once
 	of   []float32
 }
 
-// grain is how many vertices a goroutine takes at a time: a multiple of 64, so that
-// no two write to one word of the loops.
+// grain is the number of vertices that a goroutine takes at a time: a multiple of 64, so
+// that no two write to the same word of the loops.
 const grain = 1 << 14
 
-// SelfLoops is a bit for each vertex, set where the graph has an edge from it to
-// itself. Nobody writes to it.
+// SelfLoops returns a bit for each vertex, set if the graph has an edge from it to
+// itself. It must not be modified.
 func (t *Topology) SelfLoops() []uint64 {
 	t.loops.once.Do(func() {
 		of := make([]uint64, (t.vertices+63)/64)
@@ -33,8 +33,8 @@ func (t *Topology) SelfLoops() []uint64 {
 	return t.loops.of
 }
 
-// Inverse is 1/sqrt(degree) of each vertex, with the self-loops that are added if
-// selfLoops says so, 0 where the degree is not above 0. Nobody writes to it.
+// Inverse returns 1/sqrt(degree) of each vertex, 0 if the degree is not positive. With
+// selfLoops it counts the added self-loops. It must not be modified.
 func (t *Topology) Inverse(selfLoops bool) []float32 {
 	if t.whole != nil {
 		return t.whole.Inverse(selfLoops)
@@ -54,7 +54,7 @@ func (t *Topology) Inverse(selfLoops bool) []float32 {
 	return to.of
 }
 
-// loops says whether the graph has an edge from v to itself.
+// loops reports whether the graph has an edge from v to itself.
 func (p *part) loops(v uint32) bool {
 	if p.far != nil {
 		row := v - p.first
@@ -65,8 +65,8 @@ func (p *part) loops(v uint32) bool {
 	return ok
 }
 
-// inverse is 1/sqrt(degree) of v, with a self-loop if one is added. Where the row is
-// elsewhere that was seen to there.
+// inverse returns 1/sqrt(degree) of v, with a self-loop if one is added. For a remote row
+// the summary already accounts for that.
 func (p *part) inverse(v uint32, added bool) float32 {
 	if p.far != nil {
 		return p.far.Inverse[v-p.first]
@@ -88,7 +88,7 @@ func (p *part) inverse(v uint32, added bool) float32 {
 	return 0
 }
 
-// each shows all vertices and their parts to do, which several goroutines call.
+// each calls do for all vertices and their parts, on several goroutines.
 func (t *Topology) each(do func(p *part, v uint32)) {
 	var next atomic.Int64
 	var all sync.WaitGroup

@@ -1,7 +1,6 @@
-// Package sample turns roots into blocks: for each vertex of a batch the neighbours
-// it hears from, hop by hop.
+// Package sample draws mini-batches: from seed vertices (roots) it samples neighbours hop
+// by hop and returns them as blocks.
 //
-// What is drawn for a vertex depends on (seed, epoch, step, hop, vertex) and on
-// nothing else, so that any node, on any number of threads and for any grouping of
-// roots, draws the same.
+// What is drawn for a vertex depends only on (seed, epoch, step, hop, vertex), so every
+// node draws the same, on any number of threads and for any grouping of roots.
 package sample

@@ -10,35 +10,35 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// group is how many vertices go through a stage before the next: so many that the
-// misses of one overlap, so few that what was fetched is still in the first cache.
+// group is the number of vertices that go through a stage together: enough for their
+// cache misses to overlap, few enough that fetched data stays in the L1 cache.
 const group = 64
 
-// A row is a target whose neighbours are being drawn.
+// A row is the state of a target whose neighbours are being drawn.
 type row struct {
-	from   int64 // in the part's indices
-	held   int32 // of its entries, in the part: of a row from elsewhere those drawn
-	drawn  int32 // of those; all of them, if held is as large
-	degree int32 // how many entries the graph has for it
+	from   int64 // offset in the part's indices
+	held   int32 // entries in the part; of a remote row, those drawn
+	drawn  int32 // entries drawn; equal to held if all are
+	degree int32 // degree in the graph
 	part   uint16
 	loop   bool // whether a self-loop is added
 }
 
 var errTooMany = errors.New("a block of more than 2147483647 edges: use fewer roots or smaller fan-outs")
 
-// A flock is a group of targets on its way through the stages.
+// A flock is a group of targets in flight through the stages.
 type flock struct {
 	first, end int // of the targets
 	rows       [group]row
-	positions  []uint32 // drawn, row after row, in rows that are not whole
+	positions  []uint32 // drawn positions, row after row, of rows that are not taken whole
 	entries    int
-	at         int // of its first entry in the block
+	at         int // index of its first entry in the block
 }
 
-// hop draws the rows of all vertices that the batch has so far. It goes through
-// them in groups, a group through stages, each of which asks for what the next
-// will read: where rows lie, then neighbours, then their numbers in the batch.
-// Between two stages of a group come those of others, and memory has that long.
+// hop draws the rows of all vertices that the batch has so far. It processes them in
+// groups through stages, each of which prefetches what the next will read: row bounds,
+// then neighbours, then their numbers in the batch. The stages of different groups are
+// interleaved, which gives memory time to respond.
 func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 	targets := len(b.vertices)
 	groups := (targets + group - 1) / group
@@ -73,15 +73,15 @@ func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 	block.Rows, block.Cols = targets, len(b.vertices)
 	block.Indptr, block.Indices, block.Values, block.Transposed = block.indptr, block.indices, nil, nil
 	if s.valued {
-		block.Values = slices.Grow(block.values, 1) // nil says something else than empty
+		block.Values = slices.Grow(block.values, 1) // nil has another meaning than empty
 	}
 	return nil
 }
 
-// flock is where group i is kept: four are on their way at a time.
+// flock returns the memory of group i: four groups are in flight at a time.
 func (s *Sampler) flock(i int) *flock { return &s.flocks[i%len(s.flocks)] }
 
-// locate finds the parts of the targets, and has the bounds of their rows fetched.
+// locate finds the parts of the targets and prefetches the bounds of their rows.
 func (s *Sampler) locate(f *flock, targets []uint32) {
 	rows := f.rows[:len(targets)]
 	for i, v := range targets {
@@ -93,7 +93,7 @@ func (s *Sampler) locate(f *flock, targets []uint32) {
 	}
 }
 
-// draw chooses the entries of each row, has them fetched, and counts them.
+// draw chooses the entries of each row, prefetches and counts them.
 func (s *Sampler) draw(f *flock, targets []uint32, fanout int, key keyed.Key) {
 	f.positions = f.positions[:0]
 	entries := 0
@@ -139,16 +139,16 @@ func (s *Sampler) draw(f *flock, targets []uint32, fanout int, key keyed.Key) {
 	f.entries = entries
 }
 
-// lines are the elements of 4 bytes at which the lines of a run begin.
+// lines are the indices of 4-byte elements at which the first cache lines of a run begin.
 var lines = [...]uint32{0, 16, 32, 48, 64, 80, 96, 112}
 
-// prefetchRun has the first lines of n elements of 4 bytes fetched. The processor
-// sees by itself that a long run goes on.
+// prefetchRun prefetches the first lines of n elements of 4 bytes. The processor's own
+// prefetcher follows long runs.
 func prefetchRun(base unsafe.Pointer, n int32) {
 	prefetch(base, &lines[0], min(len(lines), int(n+15)/16), 2)
 }
 
-// collect reads the sources of the rows, and has their numbers fetched.
+// collect reads the sources of the rows and prefetches their numbers.
 func (s *Sampler) collect(f *flock, block *Block, targets []uint32) {
 	f.at = len(block.indices)
 	block.indices = slices.Grow(block.indices, f.entries)[:f.at+f.entries]
@@ -185,7 +185,7 @@ func (s *Sampler) collect(f *flock, block *Block, targets []uint32) {
 	}
 }
 
-// weigh makes the values of the rows' entries, whose sources have no numbers yet.
+// weigh sets the values of the rows' entries, before the sources are numbered.
 func (s *Sampler) weigh(f *flock, block *Block, targets []uint32) {
 	block.values = slices.Grow(block.values, f.entries)[:f.at+f.entries]
 	values, sources, positions := block.values[f.at:], block.indices[f.at:], f.positions

@@ -10,9 +10,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/keyed"
 )
 
-// A Drawer draws rows for the samplers of other nodes: what a sampler draws, before
-// its form makes blocks of it. One goroutine uses it; several may share a topology,
-// each with a drawer of its own.
+// A Drawer draws rows for the samplers of other nodes, before a sampler's form turns them
+// into blocks. It is not safe for concurrent use; several may share a topology.
 type Drawer struct {
 	t       *Topology
 	fanouts []int
@@ -21,12 +20,12 @@ type Drawer struct {
 	positions []uint32
 }
 
-// NewDrawer makes a drawer. Of the options it takes the fan-outs and the seed.
+// NewDrawer returns a drawer. It uses the fan-outs and the seed of the options.
 func NewDrawer(t *Topology, o Options) *Drawer {
 	return &Drawer{t: t, fanouts: checked(o.Fanouts), seed: o.Seed}
 }
 
-// Fanout is that of a hop; it says no where there is no such hop.
+// Fanout returns the fan-out of a hop, and false if there is no such hop.
 func (d *Drawer) Fanout(hop int) (int, bool) {
 	if hop < 0 || hop >= len(d.fanouts) {
 		return 0, false
@@ -34,9 +33,9 @@ func (d *Drawer) Fanout(hop int) (int, bool) {
 	return d.fanouts[hop], true
 }
 
-// Draw sets to to the rows of the first vertices, in their order, and returns how many
-// these are: all, if they have no more than most entries together. It refuses vertices
-// whose edges are not here, and a first row that is larger than most.
+// Draw sets to to the rows of the first vertices, in order, and returns their number: as
+// many as have no more than most entries together. It returns an error for vertices whose
+// edges are not here, and if the first row alone is larger than most.
 func (d *Drawer) Draw(to *Drawn, epoch, step uint64, hop int, vertices []uint32, most int) (int, error) {
 	fanout, ok := d.Fanout(hop)
 	if !ok {
@@ -61,7 +60,7 @@ func (d *Drawer) Draw(to *Drawn, epoch, step uint64, hop int, vertices []uint32,
 
 var errRowTooLarge = errors.New("sample: a row of more entries than fit one answer: use smaller fan-outs, or a replicated topology")
 
-// degrees sets the degrees of rows, and their bounds, as far as most entries go.
+// degrees sets the degrees and bounds of rows, up to most entries.
 func (d *Drawer) degrees(to *Drawn, fanout int, vertices []uint32, most int) (n, entries int, weighted bool, err error) {
 	to.Degrees = slices.Grow(to.Degrees[:0], len(vertices))
 	to.Indptr = append(slices.Grow(to.Indptr[:0], len(vertices)+1), 0)
@@ -94,8 +93,8 @@ func (d *Drawer) degrees(to *Drawn, fanout int, vertices []uint32, most int) (n,
 	return n, entries, weighted, nil
 }
 
-// rows draws some rows, whose bounds are set: first where their entries lie, which are
-// fetched meanwhile, then the entries.
+// rows draws rows whose bounds are set: first the positions of their entries, which are
+// prefetched, then the entries.
 func (d *Drawer) rows(to *Drawn, first int, vertices []uint32, key keyed.Key) {
 	d.positions = d.positions[:0]
 	for i, v := range vertices {
@@ -137,7 +136,7 @@ func (d *Drawer) rows(to *Drawn, first int, vertices []uint32, key keyed.Key) {
 	}
 }
 
-// fill sets values, if there are any, to weights, or to 1 where a shard has none.
+// fill sets values, if there are any, to weights, or to 1 if a shard has none.
 func fill(values, weights []float32) {
 	if weights != nil {
 		copy(values, weights)
@@ -148,7 +147,7 @@ func fill(values, weights []float32) {
 	}
 }
 
-// pick is fill of the entries at some positions.
+// pick is fill for the entries at the given positions.
 func pick(values, weights []float32, positions []uint32) {
 	if weights == nil {
 		fill(values, nil)

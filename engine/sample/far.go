@@ -6,24 +6,23 @@ import (
 	"fmt"
 )
 
-// Far draws the rows of vertices whose edges are elsewhere, as a Drawer there would:
-// fanout is that of the hop. What it says is checked: as many rows as vertices, and no
-// source that the graph does not have.
+// Far draws the rows of vertices whose edges are on other nodes, as a Drawer there would;
+// fanout is that of the hop. Its results are checked: there must be one row per vertex,
+// and every source must be in the graph.
 type Far interface {
-	// Draw sets to to the rows of vertices in their order.
+	// Draw sets to to the rows of vertices, in order.
 	Draw(ctx context.Context, epoch, step uint64, hop, fanout int, vertices []uint32, to *Drawn) error
 }
 
-// Drawn are rows that were drawn: what a sampler's form makes of them comes later. It
-// keeps its memory.
+// Drawn holds drawn rows, before a sampler's form is applied. It reuses its memory.
 type Drawn struct {
-	Degrees []int32 // how many entries the graph has for each
-	Indptr  []int64 // of those drawn
+	Degrees []int32 // degree of each vertex in the graph
+	Indptr  []int64 // of the drawn entries
 	Sources []int32
-	Weights []float32 // nil where the graph has none
+	Weights []float32 // nil if the graph has none
 }
 
-// Kept is how many entries of a row are drawn.
+// Kept returns how many entries of a row are drawn.
 func Kept(degree int32, fanout int) int32 {
 	if fanout == 0 || int(degree) <= fanout {
 		return degree
@@ -31,16 +30,16 @@ func Kept(degree int32, fanout int) int32 {
 	return int32(fanout)
 }
 
-// distant is what a sampler has of the rows that are elsewhere, of one hop.
+// distant holds a sampler's remote rows of one hop.
 type distant struct {
-	vertices []uint32 // in the order of the targets
+	vertices []uint32 // in the order of targets
 	drawn    Drawn
-	next     int // of drawn: the row that draw takes next
+	next     int // index in drawn of the next row for draw
 }
 
 var errNobody = errors.New("the edges of some vertices are on other nodes, and nobody asks there")
 
-// fetch draws the rows of all targets that are elsewhere, at once.
+// fetch draws the rows of all remote targets in one request.
 func (s *Sampler) fetch(ctx context.Context, targets []uint32, epoch, step uint64, hop, fanout int) error {
 	d := &s.distant
 	d.vertices, d.next = d.vertices[:0], 0
@@ -66,8 +65,8 @@ func (s *Sampler) fetch(ctx context.Context, targets []uint32, epoch, step uint6
 	return nil
 }
 
-// weave takes the next row that came from elsewhere. To the stages after, it is a row
-// of one more part, whose entries are all drawn.
+// weave takes the next remote row. To the later stages it is a row of one more part, with
+// all its entries drawn.
 func (s *Sampler) weave(r *row) {
 	d := &s.distant
 	from, to := d.drawn.Indptr[d.next], d.drawn.Indptr[d.next+1]

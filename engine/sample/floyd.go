@@ -6,17 +6,17 @@ import (
 	"github.com/hopmesh/hopmesh/engine/keyed"
 )
 
-// scanned is how many positions are drawn at most without a table of those taken.
+// scanned is the maximum number of positions drawn without a table of those taken.
 const scanned = 64
 
-// A picker draws positions. It keeps its memory.
+// A picker draws positions. It reuses its memory.
 type picker struct {
-	taken []uint32 // of the row in hand, if its fan-out is large
+	taken []uint32 // for the current row, if its fan-out is large
 }
 
-// without draws len(to) of the positions below n, which is larger, without
-// replacement, by Floyd's way: the j-th draw is below n-k+j+1, and stands for the
-// last of these if it came before.
+// without draws len(to) positions below n without replacement, using Floyd's algorithm; n
+// must be larger. The j-th draw is below n-k+j+1, and is replaced by n-k+j if it was
+// drawn before.
 func (k *picker) without(to []uint32, n uint32, key keyed.Key) {
 	if len(to) > scanned {
 		k.withoutMany(to, n, key)
@@ -24,8 +24,8 @@ func (k *picker) without(to []uint32, n uint32, key keyed.Key) {
 	}
 	draws := key.Draws()
 	last := n - uint32(len(to))
-	// mask has a bit for the low bits of each position taken: where it is not set,
-	// none is the same, and for small n none is another.
+	// mask has a bit for the low bits of each position taken: an unset bit means the
+	// position is new, and for small n a set one means it is taken.
 	mask := uint64(0)
 	for i := range to {
 		p := uint32(draws.Below(uint64(last) + 1))
@@ -38,7 +38,7 @@ func (k *picker) without(to []uint32, n uint32, key keyed.Key) {
 	}
 }
 
-// withoutMany is the same, and looks into a table.
+// withoutMany is without for many positions, using a table.
 func (k *picker) withoutMany(to []uint32, n uint32, key keyed.Key) {
 	size := 1
 	for size < 2*len(to) {
@@ -59,8 +59,8 @@ func (k *picker) withoutMany(to []uint32, n uint32, key keyed.Key) {
 	}
 }
 
-// take puts a position into a table of a power of two places, never full, and says
-// whether it was not there. Places hold one more than the position, 0 if free.
+// take adds a position to a table whose size is a power of two and which is never full,
+// and reports whether it was new. Slots hold the position plus one, or 0 if free.
 func take(taken []uint32, p uint32) bool {
 	mask := uint32(len(taken) - 1)
 	for at := p * 0x9e3779b1 >> 7 & mask; ; at = (at + 1) & mask {

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// A Loader prepares what steps need ahead of them. Slots are filled by several
-// goroutines, in any order, and handed out in the order of steps: the one in use,
-// and len(slots)-1 ahead of it. One goroutine calls its methods.
+// A Loader prefetches what steps need. Several goroutines fill slots in any order; Next
+// returns them in the order of steps. Of len(slots) slots, one is in use and the others
+// are filled ahead. Its methods must be called from one goroutine.
 type Loader[S any] struct {
 	slots   []*S
 	workers int
@@ -18,12 +18,12 @@ type Loader[S any] struct {
 
 	free  chan *S
 	ready []chan filled[S] // by step modulo the number of slots
-	next  int              // the step that Next hands out next
+	next  int              // the step that Next returns next
 	steps int
-	err   error // what ended the epoch
+	err   error // the error that ended the epoch
 
-	begun   atomic.Int64 // how many steps workers have taken
-	limit   atomic.Int64 // below which they may take
+	begun   atomic.Int64 // number of steps taken by workers
+	limit   atomic.Int64 // steps below it may be taken
 	epoch   context.Context
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
@@ -36,8 +36,8 @@ type filled[S any] struct {
 
 var errEnded = errors.New("the epoch's loader has ended")
 
-// NewLoader makes a loader that begins nothing yet. fill fills a slot for a step,
-// and is called by as many goroutines at a time as there are workers.
+// NewLoader returns an idle loader. fill fills a slot for a step; up to workers
+// goroutines call it at a time.
 func NewLoader[S any](slots []*S, workers int, fill func(ctx context.Context, slot *S, step int) error) *Loader[S] {
 	if len(slots) == 0 || workers < 1 {
 		panic("sample: a loader needs a slot and a worker")
@@ -49,9 +49,8 @@ func NewLoader[S any](slots []*S, workers int, fill func(ctx context.Context, sl
 	return l
 }
 
-// Begin starts to fill slots for the steps from 0 to steps-1. What was handed out
-// before counts as released. Work ends when all steps are filled, when ctx ends, or
-// with End.
+// Begin starts to fill slots for the steps 0 to steps-1. Slots returned earlier count as
+// released. Work ends when all steps are filled, when ctx is done, or with End.
 func (l *Loader[S]) Begin(ctx context.Context, steps int) {
 	l.End()
 	for len(l.free) > 0 {
@@ -84,8 +83,8 @@ func (l *Loader[S]) End() {
 	}
 }
 
-// work fills slots. A slot is taken before a step: so every step that is taken can
-// be finished, whoever holds the other slots.
+// work fills slots. It takes a slot before a step, so that every taken step can be
+// finished, whoever holds the other slots.
 func (l *Loader[S]) work() {
 	for {
 		var slot *S
@@ -96,7 +95,7 @@ func (l *Loader[S]) work() {
 		}
 		step := l.begun.Add(1) - 1
 		if step >= l.limit.Load() || l.epoch.Err() != nil {
-			l.free <- slot // the next worker ends, too
+			l.free <- slot // ends the next worker, too
 			return
 		}
 		err := l.fill(l.epoch, slot, int(step))
@@ -107,8 +106,8 @@ func (l *Loader[S]) work() {
 	}
 }
 
-// stopAfter lets no step begin after this one, which failed. Those before it are
-// finished: which failure is reported does not depend on who was faster.
+// stopAfter prevents steps after this failed one from starting. Those before it are
+// finished, so the reported error does not depend on timing.
 func (l *Loader[S]) stopAfter(step int64) {
 	for {
 		limit := l.limit.Load()
@@ -118,8 +117,8 @@ func (l *Loader[S]) stopAfter(step int64) {
 	}
 }
 
-// Next returns the slot of the next step once it is filled: io.EOF after the last,
-// and what kept it from being filled, then and from then on.
+// Next returns the slot of the next step once it is filled. It returns io.EOF after the
+// last step. If a step failed it returns the error, then and from then on.
 func (l *Loader[S]) Next(ctx context.Context) (*S, error) {
 	if l.err != nil {
 		return nil, l.err
@@ -143,7 +142,7 @@ func (l *Loader[S]) Next(ctx context.Context) (*S, error) {
 	}
 }
 
-// Release gives a slot back that Next handed out: it may be filled again.
+// Release returns a slot from Next, so that it can be filled again.
 func (l *Loader[S]) Release(slot *S) {
 	select {
 	case l.free <- slot:

@@ -6,8 +6,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/keyed"
 )
 
-// Order puts vertices in the order in which an epoch trains them. It depends on
-// which they are, not on the order they come in.
+// Order puts vertices in the order in which an epoch trains them. The result does not
+// depend on their initial order.
 func Order(seed, epoch uint64, vertices []uint32) {
 	slices.Sort(vertices)
 	draws := keyed.New(seed, keyed.Order).With(epoch).Draws()

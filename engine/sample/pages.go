@@ -2,11 +2,11 @@ package sample
 
 import "unsafe"
 
-// huge is the size of a large page.
+// huge is the size of a huge page.
 const huge = 2 << 20
 
-// inLargePages makes a slice of zeros that is read here and there: where it is
-// large, in large pages, so that the processor knows where most of it lies.
+// inLargePages returns a zeroed slice for random reads, in huge pages if it is large,
+// which saves TLB misses.
 func inLargePages[T uint64 | float32](n int) []T {
 	var one T
 	size := int(unsafe.Sizeof(one))

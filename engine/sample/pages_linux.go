@@ -2,5 +2,5 @@ package sample
 
 import "golang.org/x/sys/unix"
 
-// large asks for large pages; small ones do as well.
+// large asks for huge pages; failure is harmless.
 func large(b []byte) { _ = unix.Madvise(b, unix.MADV_HUGEPAGE) }

@@ -9,9 +9,10 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Part makes a part of a whole layer: the block of the n targets from first on,
-// with all vertices as sources and all neighbours. The targets must be near. Where one
-// shard has it as it is wanted, nothing is copied, and the block dies with the shard.
+// Part makes a part of a whole layer: the block of the n targets starting at first, with
+// all vertices as sources and all neighbours. The targets must be near. If one shard
+// already has it in the wanted form nothing is copied, and the block is valid only as
+// long as the shard.
 func (s *Sampler) Part(b *Block, first, n int) error {
 	if s.t.weighed {
 		return errors.New("sample: whole layers of a part of the graph have no messages that count more than once")
@@ -50,7 +51,7 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 	b.indptr = append(slices.Grow(b.indptr[:0], n+1), 0)
 	b.indices, b.values = slices.Grow(b.indices[:0], int(edges)), b.values[:0]
 	if s.o.Form.Weighting != Ones {
-		b.values = slices.Grow(b.values, int(edges)+1) // nil says something else than empty
+		b.values = slices.Grow(b.values, int(edges)+1) // nil has another meaning than empty
 	}
 	for v := first; v < first+n; v++ {
 		s.appendRow(b, uint32(v))

@@ -4,5 +4,5 @@ package sample
 
 import "unsafe"
 
-// prefetch does nothing here.
+// prefetch does nothing on this architecture.
 func prefetch(unsafe.Pointer, *uint32, int, uint) {}

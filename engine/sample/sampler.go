@@ -9,38 +9,36 @@ import (
 	"github.com/hopmesh/hopmesh/engine/keyed"
 )
 
-// Options say what a sampler draws.
+// Options configures a sampler.
 type Options struct {
-	// Fanouts is how many neighbours are drawn for a vertex, from the roots
-	// outwards, one number a hop; 0: all.
+	// Fanouts is the number of neighbours drawn per vertex, one number per hop from the
+	// roots outwards; 0 means all.
 	Fanouts []int
 	Form    Form
 	Seed    uint64
-	// Far is asked for the rows that a partial topology does not have. One sampler has
-	// it for itself.
+	// Far draws the rows that a partial topology lacks. It is used by one sampler only.
 	Far Far
 }
 
-// A Batch is the blocks of some roots, the outermost first: the vertices of
-// Blocks[0] are those whose features are read, the targets of the last block are
-// the roots. It keeps its memory from one use to the next, and its blocks hold until
-// then.
+// A Batch is the blocks of a mini-batch, the outermost first: the vertices of Blocks[0]
+// are those whose features are read, and the targets of the last block are the roots. It
+// reuses its memory, so blocks are valid until the next use.
 type Batch struct {
 	Blocks []Block
-	// Away is what a Resident keeps of it; nil: it was filled by none.
+	// Away is the batch's memory in a Resident; nil if none filled it.
 	Away Away
 
 	vertices []uint32 // roots first, then hop by hop: those of each block are a prefix
 }
 
-// A Sampler draws neighbours. One goroutine uses it; several may share a topology,
-// each with a sampler of its own.
+// A Sampler draws mini-batches of neighbours. It is not safe for concurrent use; several
+// may share a topology.
 type Sampler struct {
 	t       *Topology
-	parts   []part // of t, and one more for the rows from elsewhere if it is partial
+	parts   []part // those of t, plus one for remote rows if t is partial
 	o       Options
 	seen    seen
-	loops   []uint64  // with SelfLoops: who has one already
+	loops   []uint64  // with SelfLoops: vertices that already have one
 	inverse []float32 // for Symmetric
 	valued  bool      // blocks have values
 
@@ -49,12 +47,12 @@ type Sampler struct {
 	picker
 }
 
-// denseLimit is how many vertices a graph has at most for which a sampler keeps
-// eight bytes each.
+// denseLimit is the maximum number of vertices for which a sampler keeps eight bytes
+// each.
 const denseLimit = 50_000_000
 
-// New makes a sampler. What it must know of the whole graph (who has a self-loop,
-// all degrees) it finds out now, if no other has.
+// New returns a sampler. It computes what it must know of the whole graph (self-loops,
+// all degrees), unless an earlier sampler did.
 func New(t *Topology, o Options) *Sampler { return newSampler(t, o, t.vertices <= denseLimit) }
 
 func newSampler(t *Topology, o Options, dense bool) *Sampler {
@@ -64,7 +62,7 @@ func newSampler(t *Topology, o Options, dense bool) *Sampler {
 	return s
 }
 
-// use has the sampler draw from a topology.
+// use switches the sampler to a topology.
 func (s *Sampler) use(t *Topology) {
 	s.t, s.parts = t, t.parts
 	if t.partial {
@@ -84,9 +82,9 @@ func (s *Sampler) use(t *Topology) {
 	s.valued = t.weighed || s.o.Form.Weighting != Ones
 }
 
-// Within has the sampler draw from another topology of the same graph from now on: from
-// what one sees who is confined, or from the whole. It allocates nothing where the
-// topology is not partial and has been drawn from before.
+// Within makes the sampler draw from another topology of the same graph from now on: a
+// restricted one or the whole. It allocates nothing if the topology is not partial and
+// has been used before.
 func (s *Sampler) Within(t *Topology) {
 	if t.vertices != s.t.vertices {
 		panic(fmt.Sprintf("sample: a sampler of %d vertices is to draw from %d", s.t.vertices, t.vertices))
@@ -94,7 +92,7 @@ func (s *Sampler) Within(t *Topology) {
 	s.use(t)
 }
 
-// checked is a copy of fan-outs that there may be.
+// checked returns a copy of valid fan-outs.
 func checked(fanouts []int) []int {
 	for _, k := range fanouts {
 		if k < 0 || k > math.MaxInt32 {
@@ -104,9 +102,9 @@ func checked(fanouts []int) []int {
 	return slices.Clone(fanouts)
 }
 
-// Sample draws the blocks of roots, which are distinct. A vertex's neighbours
-// depend on the seed, the epoch, the step, the hop and the vertex alone. ctx ends what
-// is asked elsewhere.
+// Sample draws the blocks of the roots, which must be distinct. A vertex's neighbours
+// depend on the seed, the epoch, the step, the hop and the vertex alone. ctx cancels
+// requests to other nodes.
 func (s *Sampler) Sample(ctx context.Context, b *Batch, epoch, step uint64, roots []uint32) error {
 	b.Blocks = b.Blocks[:0]
 	if err := s.begin(b, roots); err != nil {

@@ -6,20 +6,19 @@ import (
 	"unsafe"
 )
 
-// seen knows the number in the batch of each vertex that it has.
+// seen maps vertices to their numbers in the batch.
 type seen struct {
-	// dense has stamp<<32 | number for each vertex of the graph; another stamp is
-	// that of another batch.
+	// dense holds stamp<<32 | number for each vertex of the graph; a different stamp
+	// belongs to an earlier batch.
 	dense []uint64
 	stamp uint32
-	// Without it, sparse is a table with open addressing, a power of two of
-	// places, at most half of which are taken. A place has number<<32 | vertex+1,
-	// or 0.
+	// Without dense, sparse is an open-addressed table; its size is a power of two and at
+	// most half of it is used. A slot holds number<<32 | vertex+1, or 0.
 	sparse []uint64
-	shift  uint // of the hash, so that it is a place
+	shift  uint // of the hash, to get a slot
 }
 
-// sparseLeast is how many places there are at least.
+// sparseLeast is the minimum number of slots.
 const sparseLeast = 1 << 12
 
 func newSeen(vertices int, dense bool) seen {
@@ -39,7 +38,7 @@ func (n *seen) resize(places int) {
 	}
 }
 
-// begin forgets all.
+// begin removes all vertices.
 func (n *seen) begin() {
 	if n.dense == nil {
 		clear(n.sparse)
@@ -52,7 +51,7 @@ func (n *seen) begin() {
 	}
 }
 
-// prefetch has fetched what number will read of these vertices.
+// prefetch prefetches what number will read for these vertices.
 func (n *seen) prefetch(ids *uint32, count int) {
 	if n.dense != nil {
 		prefetch(unsafe.Pointer(&n.dense[0]), ids, count, 3)
@@ -71,8 +70,8 @@ func (n *seen) place(v uint32) uint32 {
 	return uint32(uint64(v+1) * 0x9e3779b97f4a7c15 >> n.shift)
 }
 
-// first numbers the vertices that a batch begins with. If one occurs twice it
-// returns that.
+// first numbers the vertices that a batch begins with. It returns a duplicate if there is
+// one.
 func (n *seen) first(vertices []uint32) (uint32, bool) {
 	n.reserve(0, vertices)
 	for i, v := range vertices {
@@ -90,7 +89,7 @@ func (n *seen) first(vertices []uint32) (uint32, bool) {
 	return 0, true
 }
 
-// number replaces vertices by their numbers, and appends those that are new.
+// number replaces vertices by their numbers and appends new ones.
 func (n *seen) number(ids []int32, vertices []uint32) []uint32 {
 	next := len(vertices)
 	vertices = slices.Grow(vertices, len(ids)+1)
@@ -110,8 +109,8 @@ func (n *seen) number(ids []int32, vertices []uint32) []uint32 {
 	return vertices[:next]
 }
 
-// numberDense is number with its stamp in the upper half. Whether a vertex is new
-// can't be predicted: what is done does not depend on it.
+// numberDense is number for dense, with the stamp in the upper half. Whether a vertex is
+// new can't be predicted, so the code does not branch on it.
 func numberDense(dense []uint64, stamp uint64, ids []int32, vertices []uint32, next int) int {
 	for i, v := range ids {
 		number := dense[uint32(v)] ^ stamp
@@ -130,7 +129,7 @@ func numberDense(dense []uint64, stamp uint64, ids []int32, vertices []uint32, n
 	return next
 }
 
-// find returns the number of v, which is next if it has none yet.
+// find returns the number of v, which is next if it is new.
 func (n *seen) find(v, next uint32) uint32 {
 	mask := uint32(len(n.sparse) - 1)
 	for at := n.place(v); ; at = (at + 1) & mask {
@@ -144,7 +143,7 @@ func (n *seen) find(v, next uint32) uint32 {
 	}
 }
 
-// reserve makes room for more vertices beside those that the batch has.
+// reserve makes room for more vertices beside those of the batch.
 func (n *seen) reserve(more int, vertices []uint32) {
 	if n.dense != nil {
 		return

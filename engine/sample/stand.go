@@ -1,13 +1,13 @@
 package sample
 
-// stand sets the values of one row such that its entries stand for the whole row in the
-// graph: values[0] is the self-loop's if one is added, the others are those drawn, whose
-// weights stand in them and whose parts of the row are at positions.
+// stand scales the values of one sampled row so that its entries stand for the whole row
+// of the graph. values[0] belongs to the added self-loop, if there is one. The others
+// hold the weights of the drawn entries, whose positions in the row are in positions.
 func (r *row) stand(values []float32, p *part, at uint32, positions []uint32, mean bool) {
 	drawn := values[len(values)-int(r.drawn):]
 	scale := float32(1)
 	if mean {
-		// A mean divides by the entries that there are, and is to divide by the degree.
+		// A mean divides by the number of entries, but should divide by the degree.
 		loop := len(values) - len(drawn)
 		entries, degree := int64(len(values)), int64(int(p.degrees[at])+loop)
 		if loop > 0 {

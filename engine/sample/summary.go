@@ -6,16 +6,16 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// A Summary is what sampling must know of the vertices of a shard whose edges are
-// elsewhere: 1/sqrt(degree) of each, with the self-loop that is added if the form adds
-// one, and who has a self-loop of its own. Each is there if the form wants it.
+// A Summary describes for sampling a shard whose edges are on another node:
+// 1/sqrt(degree) of each vertex, including the self-loop that the form adds, and which
+// vertices have a self-loop of their own. Each is present if the form needs it.
 type Summary struct {
 	Edges   int64
 	Inverse []float32
 	Loops   []uint64 // a bit for each vertex of the shard
 }
 
-// Summarise makes that of a shard whose edges are here.
+// Summarise returns the summary of a shard whose edges are here.
 func Summarise(s *graph.Shard, form Form) *Summary {
 	p := partOf(s)
 	m := &Summary{Edges: int64(len(s.Indices))}
@@ -38,9 +38,9 @@ func Summarise(s *graph.Shard, form Form) *Summary {
 	return m
 }
 
-// NewPartial takes the edges of a graph's shards, in any order, of which some have
-// none here (Indptr nil): of these, summaries, which are in the order of shards, say
-// what sampling must know. It serves samplers of the one form that they were made for.
+// NewPartial takes a graph's shards, in any order, of which some have no edges here
+// (Indptr is nil). For these, summaries, in the order of shards, hold what sampling must
+// know. It serves only samplers of the form that the summaries were made for.
 func NewPartial(shards []*graph.Shard, summaries []*Summary) (*Topology, error) {
 	parts := make([]part, len(shards))
 	for i, s := range shards {
@@ -63,7 +63,7 @@ func NewPartial(shards []*graph.Shard, summaries []*Summary) (*Topology, error) 
 	return newTopology(shards, parts)
 }
 
-// check panics where a form is asked for which the summaries are not made for.
+// check panics if the summaries were not made for this form.
 func (m *Summary) check(form Form) {
 	if form.SelfLoops && m.Loops == nil || form.Weighting == Symmetric && (m.Inverse == nil || (m.Loops != nil) != form.SelfLoops) {
 		panic("sample: the summaries of shards are made for another form than the sampler's")

@@ -9,26 +9,26 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// A Topology is the in-edges of all vertices, where they lie in the mapped shards, or
-// of those that are here (NewPartial). It dies with the shards. Any number of
-// goroutines may read it.
+// A Topology is the in-edges of all vertices, in place in the mapped shards, or of the
+// local ones (NewPartial). It is valid as long as the shards. It is safe for concurrent
+// use.
 type Topology struct {
 	vertices int
 	edges    int64
-	partial  bool // some parts are far
+	partial  bool // some parts are on other nodes
 	parts    []part
-	// near[v>>shift] is the part of the first vertex with these high bits: that of
-	// v is the same or one of the next.
+	// near[v>>shift] is the part of the first vertex with these high bits; v is in that
+	// part or one of the next.
 	near  []uint16
 	shift uint
 
 	loops struct {
 		once sync.Once
-		of   []uint64 // a bit for each vertex with an edge from itself
+		of   []uint64 // a bit for each vertex with a self-loop
 	}
 	plain, looped inverseRoots // without and with self-loops added
 
-	whole   *Topology // what Confine was asked of; nil where nothing is confined
+	whole   *Topology // the topology that Confine restricted; nil if not restricted
 	weighed bool      // parts have times
 }
 
@@ -38,25 +38,25 @@ type part struct {
 	indptr     []int64
 	indices    []int32
 	weights    []float32
-	far        *Summary // of rows that are elsewhere, else nil
+	far        *Summary // set if the rows are on another node
 
-	// Of rows that are confined:
-	degrees []int32   // of each in the whole graph; nil: as held
-	times   []float32 // how often each entry's message counts; nil: once
+	// Of restricted rows:
+	degrees []int32   // in the whole graph; nil: the number of entries
+	times   []float32 // factor of each entry's message; nil: 1
 }
 
 func partOf(s *graph.Shard) part {
 	return part{first: s.First, end: s.First + uint32(s.Vertices), indptr: s.Indptr, indices: s.Indices, weights: s.Weights}
 }
 
-// nearPerPart is how many entries of the table fall to a part, on average and at
-// the least: few enough for the first cache.
+// nearPerPart is the minimum average number of table entries per part, small enough for
+// the L1 cache.
 const nearPerPart = 4
 
-// NewTopology takes the edges of a graph's shards, in any order. It needs all.
+// NewTopology takes all of a graph's shards, in any order.
 func NewTopology(shards []*graph.Shard) (*Topology, error) { return NewPartial(shards, nil) }
 
-// newTopology orders the parts of shards, and checks that they are a graph.
+// newTopology sorts the parts of shards, and returns an error unless they form a graph.
 func newTopology(shards []*graph.Shard, parts []part) (*Topology, error) {
 	if len(shards) == 0 {
 		return nil, errors.New("there are no shards to take the edges from")
@@ -103,7 +103,7 @@ func missing(first, end uint32) error {
 	return fmt.Errorf("no shard holds the edges of the vertices %d to %d: all shards of the dataset are needed", first, end-1)
 }
 
-// index makes the table that finds parts.
+// index builds the table that finds parts.
 func (t *Topology) index() {
 	for t.vertices>>t.shift > nearPerPart*max(1, len(t.parts)) {
 		t.shift++
@@ -118,7 +118,7 @@ func (t *Topology) index() {
 	}
 }
 
-// of is the number of the part that holds v.
+// of returns the number of the part that holds v.
 func (t *Topology) of(v uint32) int {
 	p := int(t.near[v>>t.shift])
 	for v >= t.parts[p].end {
@@ -127,24 +127,24 @@ func (t *Topology) of(v uint32) int {
 	return p
 }
 
-// Vertices counts those of the graph.
+// Vertices returns the number of vertices of the graph.
 func (t *Topology) Vertices() int { return t.vertices }
 
-// Edges counts those of the graph.
+// Edges returns the number of edges of the graph.
 func (t *Topology) Edges() int64 { return t.edges }
 
-// Near says whether the in-edges of v are here.
+// Near reports whether the in-edges of v are here.
 func (t *Topology) Near(v uint32) bool { return !t.partial || t.parts[t.of(v)].far == nil }
 
-// Degree counts the in-edges of v, which must be near.
+// Degree returns the number of in-edges of v, which must be near.
 func (t *Topology) Degree(v int) int {
 	p := &t.parts[t.of(uint32(v))]
 	row := uint32(v) - p.first
 	return int(p.indptr[row+1] - p.indptr[row])
 }
 
-// Row is the in-edges of v, which must be near: their sources, ascending, and their
-// weights, nil where all are 1. It lies in the shard: nobody writes to it.
+// Row returns the in-edges of v, which must be near: their sources, ascending, and their
+// weights, nil if all are 1. The slices lie in the shard and must not be modified.
 func (t *Topology) Row(v int) (sources []int32, weights []float32) {
 	p := &t.parts[t.of(uint32(v))]
 	return p.row(uint32(v))

@@ -7,10 +7,11 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// staged is how many entries go through a stage of transposing before the next.
+// staged is the number of entries that go through a stage of transposing together.
 const staged = 128
 
-// Transpose makes what backward needs; of a block on a device it is made already.
+// Transpose builds the transpose needed by the backward pass; a block on a device already
+// has it.
 func (b *Block) Transpose() {
 	if b.There != nil {
 		return
@@ -26,8 +27,8 @@ func (b *Block) Transpose() {
 	if len(entries) == 0 {
 		return
 	}
-	// ends[c] counts the entries of column c, then is where its next entry goes,
-	// and at last where they end.
+	// ends[c] first counts the entries of column c, then is the index of its next entry,
+	// and finally the end of the column.
 	ends := t.Indptr[1:]
 	for e := 0; e < len(entries); e += staged {
 		some := entries[e:min(e+staged, len(entries))]
@@ -61,7 +62,7 @@ func (b *Block) Transpose() {
 	}
 }
 
-// prefetchCounts has the counts of the next columns fetched.
+// prefetchCounts prefetches the counts of the next columns.
 func prefetchCounts(ends []int64, columns []int32) {
 	if len(columns) > 0 {
 		prefetch(unsafe.Pointer(&ends[0]), (*uint32)(unsafe.Pointer(&columns[0])), min(staged, len(columns)), 3)

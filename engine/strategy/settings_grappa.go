@@ -10,31 +10,31 @@ import (
 type GrappaSettings struct {
 	Loader string `json:"loader,omitempty"` // halo (which is ""), strict or halo-sampled
 	Depth  int    `json:"depth,omitempty"`  // hops of halo; 0 and 1: one
-	Cap    int    `json:"cap,omitempty"`    // rows of halo that halo-sampled keeps about; 0: as many as a group has beside them
+	Cap    int    `json:"cap,omitempty"`    // halo rows that halo-sampled keeps, about; 0: as many as a group has other rows
 
 	Groups int    `json:"groups,omitempty"` // virtual workers; 0: UsualGroups
-	Swept  int    `json:"swept,omitempty"`  // shards that a group has beside its own; 0: as many
+	Swept  int    `json:"swept,omitempty"`  // shards that a group has beside its own; 0: as many as its own
 	Sweep  string `json:"sweep,omitempty"`  // keyed (which is ""), published or off
 	Switch string `json:"switch,omitempty"` // period (which is ""), or plateau
-	Period int    `json:"period,omitempty"` // epochs of a super-epoch, or without a better one; 0: UsualPeriod
+	Period int    `json:"period,omitempty"` // epochs of a super-epoch, or without an improvement; 0: UsualPeriod
 
 	Correction string  `json:"correction,omitempty"` // none (which is ""), batch, node, self-normalised, message or released
 	Shrink     float64 `json:"shrink,omitempty"`     // λ: how far weights are drawn to 1
-	Pseudo     float64 `json:"pseudo,omitempty"`     // κ: edges that each vertex has seen beside those that it has
-	Hops       string  `json:"hops,omitempty"`       // first (which is ""), or all: whose coverage counts
-	Loss       string  `json:"loss,omitempty"`       // exact (which is ""), or groups: each counts as much
+	Pseudo     float64 `json:"pseudo,omitempty"`     // κ: pseudo-count of seen edges of each vertex
+	Hops       string  `json:"hops,omitempty"`       // first (which is ""), or all: hops whose coverage counts
+	Loss       string  `json:"loss,omitempty"`       // exact (which is ""), or groups: all have equal weight
 
-	Serial  bool `json:"serial,omitempty"`        // grappa.prefetch=off: what is swept next is brought when it is due
+	Serial  bool `json:"serial,omitempty"`        // grappa.prefetch=off: the next shards are fetched when they are due
 	Average int  `json:"average_every,omitempty"` // local updates between averages; 0 and 1: gradients are added up
 }
 
-// What grappa does where nobody says otherwise.
+// The defaults of grappa.
 const (
 	UsualGroups = 4
 	UsualPeriod = 50
 )
 
-// What users call values of grappa's settings.
+// The names of setting values.
 const (
 	Halo        = "halo"
 	Strict      = "strict"
@@ -127,7 +127,8 @@ var grappaKeys = []key{
 
 var corrections = []string{CorrectNone, CorrectBatch, CorrectNode, CorrectSelf, CorrectMessage, CorrectReleased}
 
-// Epochs is how many a super-epoch has, or may have without a better one.
+// Epochs returns the length of a super-epoch, or how many epochs it may last without an
+// improvement.
 func (s *GrappaSettings) Epochs() int {
 	if s.Period == 0 {
 		return UsualPeriod
@@ -135,7 +136,8 @@ func (s *GrappaSettings) Epochs() int {
 	return s.Period
 }
 
-// Averages is how many local updates lie between two averages; 0 and 1: there are none.
+// Averages returns how many local updates lie between two averages; 0 and 1: there are
+// none.
 func (s *Settings) Averages() int {
 	if s.Strategy == Grappa {
 		return s.Grappa.Average
@@ -143,7 +145,7 @@ func (s *Settings) Averages() int {
 	return s.Leap.SyncEvery
 }
 
-// Hop is how many hops of halo there are: none where the loader is strict.
+// Hop returns the hops of halo: none where the loader is strict.
 func (s *GrappaSettings) Hop() int {
 	if s.Loader == Strict {
 		return 0
@@ -151,27 +153,27 @@ func (s *GrappaSettings) Hop() int {
 	return max(1, s.Depth)
 }
 
-// Sweeps says whether shards of others pass through the groups.
+// Sweeps reports whether shards of others pass through the groups.
 func (s *GrappaSettings) Sweeps() bool { return s.Sweep != off }
 
-// OnPlateau says whether a super-epoch ends when validation gets no better.
+// OnPlateau reports whether a super-epoch ends when validation no longer improves.
 func (s *GrappaSettings) OnPlateau() bool { return s.Switch == plateau }
 
-// AllHops says whether the coverage of all that is read counts.
+// AllHops reports whether the coverage of all hops counts.
 func (s *GrappaSettings) AllHops() bool { return s.Hops == all }
 
-// ByGroups says whether all groups of a step count as much.
+// ByGroups reports whether all groups of a step have equal weight.
 func (s *GrappaSettings) ByGroups() bool { return s.Loss == groups }
 
-// Corrects is what makes up for what is not seen.
+// Corrects returns the correction for neighbours that are not seen.
 func (s *GrappaSettings) Corrects() string { return orElse(s.Correction, CorrectNone) }
 
-// Weighs says whether losses have weights.
+// Weighs reports whether losses have weights.
 func (s *GrappaSettings) Weighs() bool {
 	return s.Corrects() != CorrectNone && s.Correction != CorrectMessage
 }
 
-// check says in a sentence what grappa's settings can't have.
+// check returns an error if a setting is invalid.
 func (s *GrappaSettings) check() error {
 	for _, c := range []struct {
 		name, value string
@@ -217,7 +219,7 @@ func (s *GrappaSettings) check() error {
 	return s.checkTogether()
 }
 
-// checkTogether says which of them contradict each other.
+// checkTogether returns an error if settings contradict each other.
 func (s *GrappaSettings) checkTogether() error {
 	drawn := s.Shrink > 0 || s.Pseudo > 0
 	switch {
@@ -245,20 +247,21 @@ func (s *GrappaSettings) checkTogether() error {
 	return nil
 }
 
-// CheckShards says in a sentence what settings a dataset of so many shards can't have.
+// CheckShards returns an error if a dataset of so many shards can't have these
+// settings.
 func (s *GrappaSettings) CheckShards(shards int) error {
 	n := s.GroupsOf(shards)
-	own := shards / n // of the groups that have fewest
+	own := shards / n // of the smallest groups
 	switch {
 	case s.Groups > shards:
-		return fmt.Errorf("grappa.groups=%d: each needs a shard of its own, and the dataset has %d: choose fewer, or import it with more --shards", s.Groups, shards)
+		return fmt.Errorf("grappa.groups=%d: each needs a shard of its own, and the dataset has %d: choose fewer, or import it with more {dataset.shards}", s.Groups, shards)
 	case n > 1 && s.Swept > shards-own:
 		return fmt.Errorf("grappa.swept=%d: a group has at least %d of the dataset's %d shards by itself, and at most %d are others': choose fewer", s.Swept, own, shards, shards-own)
 	}
 	return nil
 }
 
-// GroupsOf is how many groups a dataset of so many shards has.
+// GroupsOf returns how many groups a dataset of so many shards has.
 func (s *GrappaSettings) GroupsOf(shards int) int {
 	if s.Groups > 0 {
 		return s.Groups

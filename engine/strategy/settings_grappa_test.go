@@ -8,18 +8,18 @@ import (
 
 func TestBadValuesOfGrappaGetASentence(t *testing.T) {
 	for given, want := range map[string]string{
-		"grappa.loader=all":         "grappa.loader=all: it is one of halo, strict, halo-sampled",
+		"grappa.loader=all":         "{grappa.loader}=all: it is one of halo, strict, halo-sampled",
 		"grappa.depth=0":            "it is a whole number from 1 to",
-		"grappa.cap=0":              "grappa.cap=0: it is auto, or a whole number from 1 to",
+		"grappa.cap=0":              "{grappa.cap}=0: it is auto, or a whole number from 1 to",
 		"grappa.groups=-1":          "it is auto, or a whole number from 1 to",
 		"grappa.groups=many":        "it is auto, or a whole number from 1 to",
 		"grappa.swept=0.5":          "it is auto, or a whole number from 1 to",
 		"grappa.sweep=on":           "it is one of keyed, published, off",
 		"grappa.switch=never":       "it is one of period, plateau",
-		"grappa.period=0":           "grappa.period=0: it is a whole number of epochs from 1 to",
+		"grappa.period=0":           "{grappa.period}=0: it is a whole number of epochs from 1 to",
 		"grappa.period=1e3":         "it is a whole number of epochs",
 		"grappa.correction=inverse": "it is one of none, batch, node, self-normalised, message, released",
-		"grappa.shrink=1.5":         "grappa.shrink=1.5: it is a number from 0 to 1",
+		"grappa.shrink=1.5":         "{grappa.shrink}=1.5: it is a number from 0 to 1",
 		"grappa.shrink=NaN":         "it is a number from 0 to 1",
 		"grappa.pseudo=-1":          "it is a number from 0 to",
 		"grappa.hops=2":             "it is one of first, all",
@@ -84,15 +84,15 @@ func TestWhatGrappaCanNotHaveTogether(t *testing.T) {
 	}
 	for _, name := range []string{"", Auto, Single, Leap} {
 		s := Settings{Strategy: name, Grappa: GrappaSettings{Period: 3}}
-		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "settings of grappa are for --strategy grappa") {
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "settings of grappa are for {strategy} grappa") {
 			t.Errorf("by %q: %v", name, err)
 		}
 	}
 	s := Settings{Strategy: Leap, Grappa: GrappaSettings{Period: 3}}
-	if err := s.CheckUse(Leap); err == nil || err.Error() != "--set grappa.period=3 is for --strategy grappa, and this job's is leap: leave it out, or choose another" {
+	if err := s.CheckUse(Leap); err == nil || err.Error() != "{grappa.period}=3 is for {strategy} grappa, and this job's is leap: leave it out, or choose another" {
 		t.Error(err)
 	}
-	if err := s.CheckUse(Auto); err == nil || err.Error() != "--set grappa.period=3 is for --strategy grappa, which auto never chooses: leave it out, or name the strategy" {
+	if err := s.CheckUse(Auto); err == nil || err.Error() != "{grappa.period}=3 is for {strategy} grappa, which auto never chooses: leave it out, or name the strategy" {
 		t.Error(err)
 	}
 	s = Settings{Strategy: Grappa, Deterministic: true, Grappa: GrappaSettings{Average: 3}}
@@ -109,7 +109,7 @@ func TestGroupsAndShards(t *testing.T) {
 	}{
 		{GrappaSettings{}, 1, ""},
 		{GrappaSettings{Groups: 8}, 8, ""},
-		{GrappaSettings{Groups: 9}, 8, "grappa.groups=9: each needs a shard of its own, and the dataset has 8: choose fewer, or import it with more --shards"},
+		{GrappaSettings{Groups: 9}, 8, "grappa.groups=9: each needs a shard of its own, and the dataset has 8: choose fewer, or import it with more {dataset.shards}"},
 		{GrappaSettings{Groups: 4, Swept: 6}, 8, ""},
 		{GrappaSettings{Groups: 4, Swept: 7}, 8, "grappa.swept=7: a group has at least 2 of the dataset's 8 shards by itself, and at most 6 are others': choose fewer"},
 		{GrappaSettings{Groups: 3, Swept: 6}, 8, ""},

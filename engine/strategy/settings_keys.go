@@ -10,18 +10,18 @@ import (
 // A Key is a setting that users give by name.
 type Key struct {
 	Key     string
-	Applies string // to what: some of centric, leap, p3, grappa, pipe and graph; or strategies, which is all of them
+	Applies string // strategies: some of centric, leap, p3, grappa, pipe, graph and local; or strategies, which is all of them
 	Values  string
 	Default string
 	Help    string
 }
 
-// appliesTo says whether a setting is one of a strategy.
+// appliesTo reports whether a setting applies to a strategy.
 func (k *Key) appliesTo(strategy string) bool {
 	return slices.Contains(strings.Split(k.Applies, ", "), strategy)
 }
 
-// What users call values.
+// The names of setting values.
 const (
 	on      = "on"
 	off     = "off"
@@ -30,7 +30,7 @@ const (
 	stored  = "stored"
 	bf16    = "bf16"
 
-	// everyStrategy is what settings apply to that are no single one's.
+	// everyStrategy marks settings that apply to all strategies.
 	everyStrategy = "strategies"
 
 	replicated = "replicated"
@@ -42,7 +42,7 @@ const (
 	blocks   = "blocks"
 )
 
-// A key is a setting, and how it is set and told.
+// A key is a setting with its setter and getter.
 type key struct {
 	Key
 	set func(s *Settings, value string) error
@@ -71,7 +71,7 @@ var keys = slices.Concat([]key{
 		func(s *Settings, v string) error { return toggle(v, &s.Leap.Repeated) },
 		func(s *Settings) string { return toggled(s.Leap.Repeated) }},
 	{Key{"leap.merge", Leap, "auto|off|SLOTS", Auto,
-		"how many slots a step of touring models has: as many as nodes (off), as epochs are fastest with (auto: without --deterministic, the last digits of weights then depend on measured times), or at most so many"},
+		"how many slots a step of touring models has: as many as nodes (off), as epochs are fastest with (auto: without {deterministic}, the last digits of weights then depend on measured times), or at most so many"},
 		setMerge,
 		func(s *Settings) string { return orElse(s.Leap.Merge, Auto) }},
 	{Key{"leap.balance", Leap, "on|off", on,
@@ -102,9 +102,16 @@ var keys = slices.Concat([]key{
 		"whether each node has all edges, or asks others for neighbours; auto replicates where memory allows"},
 		func(s *Settings, v string) error { return choose(v, &s.Topology, Auto, replicated, sharded) },
 		func(s *Settings) string { return orElse(s.Topology, Auto) }},
-}, grappaKeys, pipeKeys)
+}, grappaKeys, pipeKeys, localKeys)
 
-// Keys lists what Set knows.
+var localKeys = []key{
+	{Key{"local.average_every", Local, "STEPS", strconv.Itoa(usualAverage),
+		"how many steps each node updates a model of its own before all are averaged, where a job that is interrupted goes on from"},
+		func(s *Settings, v string) error { return whole(v, &s.Local.Average, usualAverage) },
+		func(s *Settings) string { return strconv.Itoa(s.Local.Steps()) }},
+}
+
+// Keys lists the settings of Set.
 func Keys() []Key {
 	var all []Key
 	for _, k := range keys {
@@ -113,22 +120,22 @@ func Keys() []Key {
 	return all
 }
 
-// Set sets one of Keys, and says whether it is one. What is set to its default is as it
-// was never set: a recipe has one form.
+// Set sets one of Keys, and reports whether it is one. A setting set to its default is
+// stored as unset, so a recipe has one form.
 func (s *Settings) Set(name, value string) (known bool, err error) {
 	for _, k := range keys {
 		if k.Key.Key != name {
 			continue
 		}
 		if err := k.set(s, value); err != nil {
-			return true, fmt.Errorf("%s=%s: %w", name, value, err)
+			return true, fmt.Errorf("{%s}=%s: %w", name, value, err)
 		}
 		return true, nil
 	}
 	return false, nil
 }
 
-// Get is a setting as users give it.
+// Get returns a setting as users give it.
 func (s *Settings) Get(name string) (value string, known bool) {
 	for _, k := range keys {
 		if k.Key.Key == name {
@@ -138,7 +145,7 @@ func (s *Settings) Get(name string) (value string, known bool) {
 	return "", false
 }
 
-// choose sets one of some words, the first of which is the default, kept as "".
+// choose sets one of some words, the first of which is the default, stored as "".
 func choose(value string, to *string, words ...string) error {
 	if !slices.Contains(words, value) {
 		return fmt.Errorf("it is one of %s", strings.Join(words, ", "))
@@ -157,7 +164,7 @@ func orElse(value, usual string) string {
 	return value
 }
 
-// toggle sets what is on by default, kept as whether it is off.
+// toggle sets what is on by default; it stores whether it is off.
 func toggle(value string, to *bool) error {
 	if value != on && value != off {
 		return fmt.Errorf("it is %s or %s", on, off)
@@ -173,10 +180,10 @@ func toggled(isOff bool) string {
 	return on
 }
 
-// mostCount is more than anybody wants of anything that is counted here.
+// mostCount bounds everything that is counted here.
 const mostCount = 1 << 20
 
-// count sets a number from 1 on, which is the default, kept as 0.
+// count sets a number from 1 on; 1 is the default, stored as 0.
 func count(value string, to *int) error {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 || n > mostCount {
@@ -197,7 +204,7 @@ func setInflight(s *Settings, value string) error {
 	return count(value, &s.P3.Inflight)
 }
 
-// mostCached bounds how many rows may be kept.
+// mostCached bounds how many rows may be cached.
 const mostCached = 1 << 30
 
 func setCache(value string, to *int) error {

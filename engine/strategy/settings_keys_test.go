@@ -51,12 +51,12 @@ func TestBadValuesGetASentence(t *testing.T) {
 	for given, want := range map[string]string{
 		"centric.cache=-1":    "it is a whole number of rows from 0 to",
 		"leap.cache=some":     "it is a whole number of rows from 0 to",
-		"leap.mode=go":        "leap.mode=go: it is one of auto, stay, migrate",
+		"leap.mode=go":        "{leap.mode}=go: it is one of auto, stay, migrate",
 		"leap.mode=":          "it is one of",
-		"leap.pregather=yes":  "leap.pregather=yes: it is on or off",
+		"leap.pregather=yes":  "{leap.pregather}=yes: it is on or off",
 		"leap.dedup=1":        "it is on or off",
-		"leap.balance=auto":   "leap.balance=auto: it is on or off",
-		"leap.merge=0":        "leap.merge=0: it is auto, off, or a number of slots from 1 on",
+		"leap.balance=auto":   "{leap.balance}=auto: it is on or off",
+		"leap.merge=0":        "{leap.merge}=0: it is auto, off, or a number of slots from 1 on",
 		"leap.merge=-1":       "a number of slots from 1 on",
 		"leap.merge=+3":       "a number of slots from 1 on",
 		"leap.merge=x":        "a number of slots from 1 on",
@@ -64,11 +64,11 @@ func TestBadValuesGetASentence(t *testing.T) {
 		"leap.sync_every=2.5": "it is a whole number from 1 to",
 		"p3.inflight=5":       "it is a whole number from 1 to 4",
 		"p3.inflight=0":       "it is a whole number from 1 to 4",
-		"p3.roots=owners":     "p3.roots=owners: it is one of grain, slices",
-		"p3.push=all":         "p3.push=all: it is one of resample, blocks",
+		"p3.roots=owners":     "{p3.roots}=owners: it is one of grain, slices",
+		"p3.push=all":         "{p3.push}=all: it is one of resample, blocks",
 		"wire.features=f64":   "it is one of stored, bf16",
 		"topology=ring":       "it is one of auto, replicated, sharded",
-		"pipe.stages=many":    "pipe.stages=many: it is nodes, auto, or a whole number from 1 to",
+		"pipe.stages=many":    "{pipe.stages}=many: it is nodes, auto, or a whole number from 1 to",
 		"pipe.ways=0":         "it is usual, auto, or a whole number from 1 to",
 		"pipe.chunks=-2":      "it is shards, or a whole number from 1 to",
 		"pipe.halo=old":       "it is one of exact, previous-epoch, sampled, skip",
@@ -79,6 +79,8 @@ func TestBadValuesGetASentence(t *testing.T) {
 		"pipe.shuffle=yes":    "it is on or off",
 		"pipe.histories=old":  "it is one of made, left, zeros",
 		"pipe.gradients=old":  "it is one of dropped, kept",
+
+		"local.average_every=0": "it is a whole number from 1 to",
 	} {
 		name, value, _ := strings.Cut(given, "=")
 		var s Settings
@@ -110,7 +112,7 @@ func TestWhatCanNotBeTogether(t *testing.T) {
 		"bf16":               {Settings{Strategy: Centric, Wire: bf16}, ""},
 		"bits and bf16":      {Settings{Deterministic: true, Wire: bf16}, "wire.features=bf16 rounds"},
 		"f32":                {Settings{Strategy: Centric, Wire: "f32"}, "wire.features=f32"},
-		"strategy":           {Settings{Strategy: "ring"}, `there is no strategy "ring": choose one of auto, single, centric, leap, p3, grappa`},
+		"steps of local":     {Settings{Local: LocalSettings{Average: -1}}, "local.average_every=-1"},
 		"wire":               {Settings{Wire: "f8"}, "wire.features=f8"},
 		"topology":           {Settings{Topology: "ring"}, "topology=ring"},
 		"mode":               {Settings{Leap: LeapSettings{Mode: "go"}}, "leap.mode=go"},
@@ -120,19 +122,19 @@ func TestWhatCanNotBeTogether(t *testing.T) {
 		"leap's cache":       {Settings{Leap: LeapSettings{Cache: -1}}, "leap.cache=-1"},
 		"negative inflight":  {Settings{P3: P3Settings{Inflight: -1}}, "p3.inflight=-1"},
 		"stay and updates":   {Settings{Leap: LeapSettings{Mode: stay, SyncEvery: 4}}, "leap.sync_every=4: a model that stays and updates itself would learn from its own node's roots alone"},
-		"bits and updates":   {Settings{Deterministic: true, Leap: LeapSettings{SyncEvery: 4}}, "--deterministic promises that they don't"},
+		"bits and updates":   {Settings{Deterministic: true, Leap: LeapSettings{SyncEvery: 4}}, "{deterministic} promises that they don't"},
 		"stay and slots":     {Settings{Leap: LeapSettings{Mode: stay, Merge: off}}, "leap.merge=off: models that stay have no slots to merge"},
 		"updates":            {Settings{Strategy: Leap, Leap: LeapSettings{SyncEvery: 4}}, ""},
 		"updates and slots":  {Settings{Strategy: Leap, Leap: LeapSettings{Mode: migrate, Merge: "2", SyncEvery: 4}}, ""},
 		"updates by others":  {Settings{Strategy: Centric, Leap: LeapSettings{SyncEvery: 4}}, "leap.sync_every=4: only models that tour update themselves"},
-		"updates by p3":      {Settings{Strategy: P3, Leap: LeapSettings{SyncEvery: 4}}, "choose --strategy leap"},
-		"updates of one":     {Settings{Strategy: Single, Leap: LeapSettings{SyncEvery: 4}}, "choose --strategy leap"},
-		"updates and auto":   {Settings{Strategy: Auto, Leap: LeapSettings{SyncEvery: 4}}, "choose --strategy leap"},
+		"updates by p3":      {Settings{Strategy: P3, Leap: LeapSettings{SyncEvery: 4}}, "choose {strategy} leap"},
+		"updates of one":     {Settings{Strategy: Single, Leap: LeapSettings{SyncEvery: 4}}, "choose {strategy} leap"},
+		"updates and auto":   {Settings{Strategy: Auto, Leap: LeapSettings{SyncEvery: 4}}, "choose {strategy} leap"},
 		"inflight":           {Settings{Strategy: P3, P3: P3Settings{Inflight: 4}}, ""},
 		"inflight and bits":  {Settings{Strategy: P3, Deterministic: true, P3: P3Settings{Inflight: 2}}, ""},
 		"too many":           {Settings{Strategy: P3, P3: P3Settings{Inflight: 5}}, "p3.inflight=5: it is a whole number from 1 to 4"},
-		"inflight and auto":  {Settings{Strategy: Auto, P3: P3Settings{Inflight: 2}}, "p3.inflight=2: only p3 has several batches under way, on older weights: choose --strategy p3"},
-		"inflight by leap":   {Settings{Strategy: Leap, P3: P3Settings{Inflight: 2}}, "choose --strategy p3"},
+		"inflight and auto":  {Settings{Strategy: Auto, P3: P3Settings{Inflight: 2}}, "p3.inflight=2: only p3 has several batches under way, on older weights: choose {strategy} p3"},
+		"inflight by leap":   {Settings{Strategy: Leap, P3: P3Settings{Inflight: 2}}, "choose {strategy} p3"},
 		"roots":              {Settings{P3: P3Settings{Roots: "owners"}}, "p3.roots=owners: it is one of grain, slices"},
 		"push":               {Settings{P3: P3Settings{Push: "none"}}, "p3.push=none: it is one of resample, blocks"},
 		"roots and push":     {Settings{P3: P3Settings{Roots: grain, Push: resample}}, ""},
@@ -143,9 +145,9 @@ func TestWhatCanNotBeTogether(t *testing.T) {
 		"old rows of graph":  {Settings{Strategy: Graph, Pipe: PipeSettings{Halo: RowsSkip, Age: 3}}, ""},
 		"a share of what":    {Settings{Strategy: Graph, Pipe: PipeSettings{Share: 3}}, "pipe.share=3 is for pipe.halo=sampled"},
 		"an age of what":     {Settings{Strategy: Graph, Pipe: PipeSettings{Age: 3}}, "pipe.age=3 is for pipe.halo=skip"},
-		"bits of graph":      {Settings{Strategy: Graph, Deterministic: true}, "choose --set pipe.ways=N"},
-		"edges elsewhere":    {Settings{Strategy: Pipe, Topology: sharded}, "topology=sharded: with --strategy pipe each node knows all edges"},
-		"edges of groups":    {Settings{Strategy: Grappa, Topology: replicated}, "topology=replicated: with --strategy grappa nodes bring the edges that their groups see, and no others"},
+		"bits of graph":      {Settings{Strategy: Graph, Deterministic: true}, "choose {pipe.ways}=N"},
+		"edges elsewhere":    {Settings{Strategy: Pipe, Topology: sharded}, "topology=sharded: with {strategy} pipe each node knows all edges"},
+		"edges of groups":    {Settings{Strategy: Grappa, Topology: replicated}, "topology=replicated: with {strategy} grappa nodes bring the edges that their groups see, and no others"},
 		"edges of others":    {Settings{Strategy: Grappa, Topology: sharded}, ""},
 		"bits of ways":       {Settings{Strategy: Graph, Deterministic: true, Pipe: PipeSettings{Ways: 4}}, ""},
 		"negative stages":    {Settings{Pipe: PipeSettings{Stages: -2}}, "pipe.stages=-2"},
@@ -177,7 +179,7 @@ func TestSlotsAndNodes(t *testing.T) {
 
 func TestGroupsThatAverageAndNodes(t *testing.T) {
 	s := Settings{Strategy: Grappa, Grappa: GrappaSettings{Average: 2}}
-	want := "grappa.average_every=2: each node has a model, and there are groups for 4 of 5 nodes only: choose --set grappa.groups=5 or more, or leave it out"
+	want := "grappa.average_every=2: each node has a model, and there are groups for 4 of 5 nodes only: choose {grappa.groups}=5 or more, or leave it out"
 	if err := s.CheckNodes(5); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -201,7 +203,7 @@ func TestStagesAndNodes(t *testing.T) {
 	if err := s.CheckNodes(6); err != nil {
 		t.Error(err)
 	}
-	want := "3 stages of 2 ways are work for 6 nodes, and the dataset is on 5: choose fewer with --set pipe.stages and pipe.ways"
+	want := "3 stages of 2 ways are work for 6 nodes, and the dataset is on 5: choose fewer with {pipe.stages} and pipe.ways"
 	if err := s.CheckNodes(5); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -216,7 +218,7 @@ func TestStagesAndNodes(t *testing.T) {
 		t.Error(err)
 	}
 	s.Pipe.Stages, s.Pipe.Ways = 6, 1
-	want = "6 stages of 1 way are work for 6 nodes, and the dataset is on 5: choose fewer with --set pipe.stages and pipe.ways"
+	want = "6 stages of 1 way are work for 6 nodes, and the dataset is on 5: choose fewer with {pipe.stages} and pipe.ways"
 	if err := s.CheckNodes(5); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -225,7 +227,7 @@ func TestStagesAndNodes(t *testing.T) {
 	if err := s.CheckShards(7); err != nil {
 		t.Error(err)
 	}
-	want = "the dataset has 6 shards, which can't be 7 chunks, nor as many ways: choose 6 at most with --set pipe.chunks and pipe.ways, or import it with more --shards"
+	want = "the dataset has 6 shards, which can't be 7 chunks, nor as many ways: choose 6 at most with {pipe.chunks} and pipe.ways, or import it with more {dataset.shards}"
 	if err := s.CheckShards(6); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -233,7 +235,7 @@ func TestStagesAndNodes(t *testing.T) {
 	if err := s.CheckShards(5); err != nil {
 		t.Error(err)
 	}
-	want = "pipe.stages=5: the dataset has 3 shards, which are the chunks, and with fewer chunks than stages some stages never have any to do: choose 3 stages or fewer, or import it with more --shards"
+	want = "pipe.stages=5: the dataset has 3 shards, which are the chunks, and with fewer chunks than stages some stages never have any to do: choose 3 stages or fewer, or import it with more {dataset.shards}"
 	if err := s.CheckShards(3); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -251,7 +253,7 @@ func TestStagesAndNodes(t *testing.T) {
 		}
 	}
 	s = Settings{Strategy: Auto, Pipe: PipeSettings{Ways: 2}}
-	if err := s.CheckUse(""); err == nil || !strings.Contains(err.Error(), "--set pipe.ways=2 is for --strategy pipe or graph, which auto never chooses") {
+	if err := s.CheckUse(""); err == nil || !strings.Contains(err.Error(), "{pipe.ways}=2 is for {strategy} pipe or graph, which auto never chooses") {
 		t.Error(err)
 	}
 	// graph has what of this is of use without histories.
@@ -265,7 +267,7 @@ func TestStagesAndNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.CheckUse(Graph); (err == nil) != ok {
-			t.Errorf("--strategy graph with %s: %v", key, err)
+			t.Errorf("{strategy} graph with %s: %v", key, err)
 		}
 	}
 }

@@ -11,8 +11,8 @@ var (
 	errPseudo = fmt.Errorf("it is a number from 0 to %d", mostCount)
 )
 
-// some sets a number from 1 to most, or what is usual, which has a word, if not "", and is
-// kept as 0.
+// some sets a number from 1 to most, or the default, stored as 0. The default may be
+// given by the word usual, if not "".
 func some(value, usual string, to *int, most int) error {
 	if value == usual && usual != "" {
 		*to = 0
@@ -57,7 +57,7 @@ func setPseudo(s *Settings, value string) error {
 	return within(value, &s.Grappa.Pseudo, mostCount, errPseudo)
 }
 
-// within sets a number from 0 to most; what it is else is not.
+// within sets a number from 0 to most, and returns otherwise for any other value.
 func within(value string, to *float64, most float64, otherwise error) error {
 	x, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(x >= 0 && x <= most) {
@@ -67,5 +67,5 @@ func within(value string, to *float64, most float64, otherwise error) error {
 	return nil
 }
 
-// number is one as users write it.
+// number formats a number as users write it.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

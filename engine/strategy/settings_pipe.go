@@ -10,23 +10,24 @@ import (
 
 // PipeSettings are those of pipe, and of graph, which is one stage of it.
 type PipeSettings struct {
-	Stages int    `json:"stages,omitempty"` // 0: as many as nodes, and as layers; or Asked
+	Stages int    `json:"stages,omitempty"` // 0: as many as nodes, but no more than layers; or Asked
 	Ways   int    `json:"ways,omitempty"`   // 0: one for pipe, for graph as many as nodes; or Asked
 	Chunks int    `json:"chunks,omitempty"` // of all ways; 0: as many as shards
 	Halo   string `json:"halo,omitempty"`   // exact (which is ""), previous-epoch, sampled or skip
-	// Share is that of the rows that are sampled, Age for how many epochs sending is
-	// skipped; 0: as ShareOf and AgeOf say.
+	// Share is the share of rows that are sampled. Age is for how many epochs sending
+	// is skipped. 0: as ShareOf and AgeOf return.
 	Share   int  `json:"share,omitempty"` // in percent
 	Age     int  `json:"age,omitempty"`
 	Ordered bool `json:"ordered,omitempty"` // pipe.shuffle=off: chunks in the same order each epoch
-	Period  int  `json:"period,omitempty"`  // epochs of a history; 0: as PeriodOf says
-	// Histories is what those are: made (which is ""), left or zeros.
+	Period  int  `json:"period,omitempty"`  // epochs of a history; 0: as PeriodOf returns
+	// Histories is how histories are made: made (which is ""), left or zeros.
 	Histories string `json:"histories,omitempty"`
 	Single    bool   `json:"single,omitempty"` // pipe.compensate=off: gradients at histories count once
-	// KeepGradients is pipe.gradients=kept: those of the last epoch stand for what is lost.
+	// KeepGradients is pipe.gradients=kept: the last epoch's gradients stand in for
+	// missing ones.
 	KeepGradients bool `json:"keep_gradients,omitempty"`
-	// Keep is pipe.recompute=off: what forward makes is kept for backward; Again is on: it is
-	// made again. Neither: it is kept where memory has room.
+	// Keep is pipe.recompute=off: activations are kept for backward. Again is on: they
+	// are recomputed. Neither: they are kept where memory has room.
 	Keep  bool `json:"keep,omitempty"`
 	Again bool `json:"again,omitempty"`
 }
@@ -39,11 +40,11 @@ const (
 	RowsSkip     = "skip"
 )
 
-// What pipe.histories can be.
+// The values of pipe.histories.
 const (
-	HistoriesMade  = "made"  // of the weights with which a period begins
+	HistoriesMade  = "made"  // of the weights at the start of a period
 	HistoriesLeft  = "left"  // by the epoch before the period, and made for the first
-	HistoriesZeros = "zeros" // the same, but for the first, which has zeros, as published
+	HistoriesZeros = "zeros" // the same, but zeros for the first, as published
 )
 
 const (
@@ -55,21 +56,21 @@ const (
 	usualAge    = 1
 	mostPipes   = 1 << 10 // stages and ways
 
-	// How users call what a number is where they give none.
+	// The words for the defaults of numbers.
 	nodes   = "nodes"
 	usually = "usual"
 	shards  = "shards"
 )
 
-// Asked is how many stages or ways a job has whose nodes choose that when they have met.
+// Asked makes the nodes choose the number of stages or ways when they have met.
 const Asked = -1
 
-// Piped says whether a strategy trains the whole graph in each step, with rows that
+// Piped reports whether a strategy trains the whole graph in each step, with rows that
 // travel between layers.
 func Piped(strategy string) bool { return strategy == Pipe || strategy == Graph }
 
-// WaysOf is how many ways a job has that so many nodes share: as if nobody asked for a
-// choice, where that is yet to be made.
+// WaysOf returns how many ways a job has on so many nodes. If the nodes have yet to
+// choose, it is the default.
 func (s *PipeSettings) WaysOf(strategy string, nodes int) int {
 	switch {
 	case s.Ways > 0:
@@ -80,7 +81,7 @@ func (s *PipeSettings) WaysOf(strategy string, nodes int) int {
 	return 1
 }
 
-// StagesOf is how many stages there are at most, where a model has so many layers.
+// StagesOf returns how many stages there are at most, for a model of so many layers.
 func (s *PipeSettings) StagesOf(strategy string, nodes, layers int) int {
 	switch {
 	case strategy == Graph:
@@ -91,7 +92,7 @@ func (s *PipeSettings) StagesOf(strategy string, nodes, layers int) int {
 	return min(layers, max(1, nodes/s.WaysOf(strategy, nodes)))
 }
 
-// ChunksOf is how many chunks so many shards are.
+// ChunksOf returns how many chunks a graph of so many shards has.
 func (s *PipeSettings) ChunksOf(strategy string, nodes, shards int) int {
 	switch {
 	case strategy == Graph:
@@ -102,14 +103,13 @@ func (s *PipeSettings) ChunksOf(strategy string, nodes, shards int) int {
 	return shards
 }
 
-// PeriodOf is for how many epochs a history is kept, ShareOf the share of rows that are
-// sampled, and AgeOf for how many epochs rows are not sent again.
+// PeriodOf returns for how many epochs a history is kept.
 func (s *PipeSettings) PeriodOf() int { return usual(s.Period, usualPeriod) }
 
-// ShareOf is as PeriodOf.
+// ShareOf returns the share of rows that are sampled.
 func (s *PipeSettings) ShareOf() float64 { return float64(usual(s.Share, usualShare)) / 100 }
 
-// AgeOf is as PeriodOf.
+// AgeOf returns for how many epochs rows are not sent again.
 func (s *PipeSettings) AgeOf() int { return usual(s.Age, usualAge) }
 
 func usual(n, usual int) int {
@@ -119,17 +119,17 @@ func usual(n, usual int) int {
 	return n
 }
 
-// HaloOf is the policy.
+// HaloOf returns the policy of the halo.
 func (s *PipeSettings) HaloOf() string { return orElse(s.Halo, RowsExact) }
 
-// HistoriesOf says what those are.
+// HistoriesOf returns how histories are made.
 func (s *PipeSettings) HistoriesOf() string { return orElse(s.Histories, HistoriesMade) }
 
-// Chained says whether what an epoch makes depends on rows or gradients of the epochs
-// before it, which no checkpoint has.
+// Chained reports whether an epoch depends on rows or gradients of earlier epochs,
+// which are in no checkpoint.
 func (s *PipeSettings) Chained() bool { return s.HistoriesOf() != HistoriesMade || s.KeepGradients }
 
-// check says in a sentence what can't be had together.
+// check returns an error if settings are invalid or contradict each other.
 func (s *PipeSettings) check(strategy string, deterministic bool) error {
 	for _, n := range []struct {
 		key   string
@@ -162,37 +162,36 @@ func (s *PipeSettings) check(strategy string, deterministic bool) error {
 	case s.Age != 0 && s.Halo != RowsSkip:
 		return fmt.Errorf("pipe.age=%d is for pipe.halo=%s: leave it out, or choose that", s.Age, RowsSkip)
 	case strategy == Pipe && s.HaloOf() != RowsExact && (s.Ways < 2 || s.Chunks != s.Ways):
-		return fmt.Errorf("pipe.halo=%s: histories are made of rows of now, so this is for chunks that have none, one for each of several ways: set pipe.chunks and pipe.ways to the same number, or choose --strategy %s, or %s", s.Halo, Graph, RowsExact)
+		return fmt.Errorf("pipe.halo=%s: histories are made of rows of now, so this is for chunks that have none, one for each of several ways: set pipe.chunks and pipe.ways to the same number, or choose {strategy} %s, or %s", s.Halo, Graph, RowsExact)
 	case strategy == Graph && deterministic && s.Ways < 1:
-		return fmt.Errorf("--deterministic promises the same bits on any number of nodes, and with --strategy %s they depend on the ways, which are as many as nodes where nothing is said: choose --set pipe.ways=N", Graph)
+		return fmt.Errorf("{deterministic} promises the same bits on any number of nodes, and with {strategy} %s they depend on the ways, which are as many as nodes where nothing is said: choose {pipe.ways}=N", Graph)
 	}
 	return nil
 }
 
-// checkShards says in a sentence what a job can't begin with on a dataset of so many
-// shards.
+// checkShards returns an error if a job can't begin on a dataset of so many shards.
 func (s *PipeSettings) checkShards(shards int) error {
 	if chunks := max(s.Chunks, s.Ways); chunks > shards {
-		return fmt.Errorf("the dataset has %d shards, which can't be %d chunks, nor as many ways: choose %d at most with --set pipe.chunks and pipe.ways, or import it with more --shards", shards, chunks, shards)
+		return fmt.Errorf("the dataset has %d shards, which can't be %d chunks, nor as many ways: choose %d at most with {pipe.chunks} and pipe.ways, or import it with more {dataset.shards}", shards, chunks, shards)
 	}
 	if s.Chunks == 0 && s.Stages > shards {
-		return fmt.Errorf("pipe.stages=%d: the dataset has %d shards, which are the chunks, and with fewer chunks than stages some stages never have any to do: choose %d stages or fewer, or import it with more --shards", s.Stages, shards, shards)
+		return fmt.Errorf("pipe.stages=%d: the dataset has %d shards, which are the chunks, and with fewer chunks than stages some stages never have any to do: choose %d stages or fewer, or import it with more {dataset.shards}", s.Stages, shards, shards)
 	}
 	return nil
 }
 
-// checkNodes says in a sentence what a job can't begin with on so many nodes. Ways of one
-// stage may be more than nodes, each of which does several then, as where nodes have gone;
-// what is learnt is the same.
+// checkNodes returns an error if a job can't begin on so many nodes. Ways of one stage
+// may be more than nodes: each node then does several, as where nodes have left, and
+// the result is the same.
 func (s *PipeSettings) checkNodes(strategy string, nodes int) error {
 	stages, ways := s.StagesOf(strategy, nodes, 1), s.WaysOf(strategy, nodes)
 	if strategy == Pipe && stages > 1 && stages*ways > nodes {
-		return fmt.Errorf("%s of %s are work for %d nodes, and the dataset is on %d: choose fewer with --set pipe.stages and pipe.ways", counted(stages, "stage"), counted(ways, "way"), stages*ways, nodes)
+		return fmt.Errorf("%s of %s are work for %d nodes, and the dataset is on %d: choose fewer with {pipe.stages} and pipe.ways", counted(stages, "stage"), counted(ways, "way"), stages*ways, nodes)
 	}
 	return nil
 }
 
-// counted is a number of things.
+// counted returns a number with its noun.
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -200,7 +199,7 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// pipeAndGraph is what settings apply to that graph has, too.
+// pipeAndGraph marks settings that apply to both.
 const pipeAndGraph = Pipe + ", " + Graph
 
 var pipeKeys = []key{
@@ -269,7 +268,7 @@ var pipeKeys = []key{
 		}},
 }
 
-// askedOr sets a number from 1 on, what is usual, or that the nodes choose.
+// askedOr sets a number from 1 on, the default, or Asked.
 func askedOr(value, usual string, to *int) error {
 	if value == Auto {
 		*to = Asked
@@ -288,7 +287,7 @@ func chosenOr(n int, usual string) string {
 	return someOr(n, usual)
 }
 
-// whole sets a number from 1 on, whose default is kept as 0.
+// whole sets a number from 1 on, whose default is stored as 0.
 func whole(value string, to *int, usual int) error {
 	if err := some(value, "", to, mostCount); err != nil {
 		return err

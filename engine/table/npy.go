@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// npy is NumPy's format, version 1.0: a header in Python's notation, padded so that
-// the numbers begin at a multiple of 64, and the numbers.
+// npy writes NumPy's format, version 1.0: a header in Python notation, padded so that the
+// numbers begin at a multiple of 64, then the numbers.
 type npy struct {
 	tally
 	out *bufio.Writer

@@ -3,91 +3,132 @@ package table
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 
-	"github.com/parquet-go/parquet-go"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
-// groupRows is how many rows a row group holds: what a reader takes at once.
+// groupRows is the number of rows in a row group, which readers load at once.
 const groupRows = 1 << 16
 
-// columnar is Parquet: a column id, and one of floats for each of the others.
+// columnar writes Parquet: an id column, then a float column for each name, in order.
 type columnar struct {
 	tally
-	names bool
-	out   *parquet.GenericWriter[any]
-	rows  []parquet.Row
-	group int // rows since the last group began
-}
-
-// ordered is a group whose fields are in an order of their own: whoever reads all but
-// the first as one matrix gets the columns as they are numbered.
-type ordered struct {
-	parquet.Group
-	names []string
-}
-
-// Fields is as parquet.Node says.
-func (o ordered) Fields() []parquet.Field {
-	fields := o.Group.Fields()
-	slices.SortFunc(fields, func(a, b parquet.Field) int { return slices.Index(o.names, a.Name()) - slices.Index(o.names, b.Name()) })
-	return fields
+	names  bool
+	out    *file.Writer
+	group  file.BufferedRowGroupWriter // nil between groups
+	rows   int                         // of the group
+	ints   []int64
+	texts  []parquet.ByteArray
+	column []float32
 }
 
 func newParquet(w io.Writer, h Header) (*columnar, error) {
-	id := parquet.Leaf(parquet.Int64Type)
+	id := schema.Node(schema.NewInt64Node("id", parquet.Repetitions.Required, -1))
 	if h.Names {
-		id = parquet.String()
+		var err error
+		if id, err = schema.NewPrimitiveNodeLogical("id", parquet.Repetitions.Required, schema.StringLogicalType{}, parquet.Types.ByteArray, -1, -1); err != nil {
+			return nil, err
+		}
 	}
-	fields := ordered{Group: parquet.Group{"id": id}, names: []string{"id"}}
+	fields, seen := schema.FieldList{id}, map[string]bool{"id": true}
 	for _, name := range h.Columns {
-		if fields.Group[name] != nil {
+		if seen[name] {
 			return nil, fmt.Errorf("there are two columns %s", name)
 		}
-		fields.Group[name] = parquet.Leaf(parquet.FloatType)
-		fields.names = append(fields.names, name)
+		seen[name] = true
+		fields = append(fields, schema.NewFloat32Node(name, parquet.Repetitions.Required, -1))
 	}
-	schema := parquet.NewSchema("rows", fields)
-	c := &columnar{tally: tally{columns: len(h.Columns), left: h.Rows}, names: h.Names}
-	c.out = parquet.NewGenericWriter[any](w, schema)
-	return c, nil
+	root, err := schema.NewGroupNode("rows", parquet.Repetitions.Required, fields, -1)
+	if err != nil {
+		return nil, err
+	}
+	// The library would close w, which belongs to the caller.
+	props := parquet.NewWriterProperties(parquet.WithDictionaryDefault(false), parquet.WithCreatedBy("hopmesh"))
+	out, err := file.NewParquetWriterWithError(struct{ io.Writer }{w}, root, file.WithWriterProps(props))
+	if err != nil {
+		return nil, err
+	}
+	return &columnar{tally: tally{columns: len(h.Columns), left: h.Rows}, names: h.Names, out: out}, nil
 }
 
 func (c *columnar) Write(ids [][]byte, rows []float32) error {
 	if err := c.take(ids, rows); err != nil {
 		return err
 	}
-	for len(c.rows) < len(ids) {
-		c.rows = append(c.rows, make(parquet.Row, c.columns+1))
+	if len(ids) == 0 {
+		return nil
 	}
-	for i, id := range ids {
-		row := c.rows[i]
-		if c.names {
-			row[0] = parquet.ByteArrayValue(id).Level(0, 0, 0)
-		} else {
-			n, err := strconv.ParseInt(string(id), 10, 64)
-			if err != nil {
-				return fmt.Errorf("the id %q is no number", id)
-			}
-			row[0] = parquet.Int64Value(n).Level(0, 0, 0)
-		}
-		for column, number := range rows[i*c.columns:][:c.columns] {
-			row[1+column] = parquet.FloatValue(number).Level(0, 0, 1+column)
+	if c.group == nil {
+		var err error
+		if c.group, err = c.out.AppendBufferedRowGroupChecked(); err != nil {
+			return err
 		}
 	}
-	if _, err := c.out.WriteRows(c.rows[:len(ids)]); err != nil {
+	if err := c.writeIDs(ids); err != nil {
 		return err
 	}
-	if c.group += len(ids); c.group >= groupRows {
-		c.group = 0
-		return c.out.Flush()
+	for i := range c.columns {
+		c.column = c.column[:0]
+		for row := range ids {
+			c.column = append(c.column, rows[row*c.columns+i])
+		}
+		w, err := c.group.Column(1 + i)
+		if err != nil {
+			return err
+		}
+		if _, err := w.(*file.Float32ColumnChunkWriter).WriteBatch(c.column, nil, nil); err != nil {
+			return err
+		}
+	}
+	if c.rows += len(ids); c.rows >= groupRows {
+		return c.flush()
 	}
 	return nil
 }
 
+func (c *columnar) writeIDs(ids [][]byte) error {
+	w, err := c.group.Column(0)
+	if err != nil {
+		return err
+	}
+	if c.names {
+		c.texts = c.texts[:0]
+		for _, id := range ids {
+			c.texts = append(c.texts, id)
+		}
+		_, err = w.(*file.ByteArrayColumnChunkWriter).WriteBatch(c.texts, nil, nil)
+		return err
+	}
+	c.ints = c.ints[:0]
+	for _, id := range ids {
+		n, err := strconv.ParseInt(string(id), 10, 64)
+		if err != nil {
+			return fmt.Errorf("the id %q is not a number", id)
+		}
+		c.ints = append(c.ints, n)
+	}
+	_, err = w.(*file.Int64ColumnChunkWriter).WriteBatch(c.ints, nil, nil)
+	return err
+}
+
+// flush ends the row group.
+func (c *columnar) flush() error {
+	if c.group == nil {
+		return nil
+	}
+	err := c.group.Close()
+	c.group, c.rows = nil, 0
+	return err
+}
+
 func (c *columnar) Close() error {
 	if err := c.end(); err != nil {
+		return err
+	}
+	if err := c.flush(); err != nil {
 		return err
 	}
 	return c.out.Close()

@@ -1,4 +1,4 @@
-// Package table writes rows of numbers as other programs read them: NPY and
+// Package table writes tables of numbers in formats that other programs read: NPY and
 // Parquet.
 package table
 
@@ -11,25 +11,25 @@ import (
 	"strings"
 )
 
-// A Header says what is written before its rows are there.
+// A Header describes the table to be written.
 type Header struct {
 	Rows    int
 	Columns []string // names, for Parquet
-	// Names says that ids are strings and not integers. NPY holds no ids.
+	// Names reports whether ids are strings, not integers. NPY holds no ids.
 	Names bool
 }
 
-// A Writer writes rows in order. It must be closed, which fails if rows are missing.
+// A Writer writes rows in order. Close returns an error if rows are missing.
 type Writer interface {
-	// Write appends rows: one of len(Columns) numbers for each id.
+	// Write appends rows: len(Columns) numbers for each id.
 	Write(ids [][]byte, rows []float32) error
 	Close() error
 }
 
-// Formats are the endings of file names that New knows.
+// Formats lists the file name extensions that New supports.
 var Formats = []string{".npy", ".parquet"}
 
-// Format is the one of Formats that a file's name ends in.
+// Format returns the element of Formats that a file's name ends in.
 func Format(file string) (string, error) {
 	format := strings.ToLower(filepath.Ext(file))
 	if !slices.Contains(Formats, format) {
@@ -38,7 +38,7 @@ func Format(file string) (string, error) {
 	return format, nil
 }
 
-// New writes to w in one of Formats.
+// New returns a writer to w in one of Formats.
 func New(w io.Writer, format string, h Header) (Writer, error) {
 	switch format {
 	case ".npy":
@@ -51,7 +51,7 @@ func New(w io.Writer, format string, h Header) (Writer, error) {
 
 var errRows = errors.New("more rows than were announced, or fewer")
 
-// tally holds what was announced against what comes.
+// tally checks the rows written against the announced number.
 type tally struct {
 	columns, left int
 }

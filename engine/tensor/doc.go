@@ -1,8 +1,7 @@
-// Package tensor says what a matrix is and what a device can do with it: the
-// operations that layers are written in, once for every device. It computes
-// nothing itself.
+// Package tensor defines matrices and the operations of a device: layers are written in
+// terms of them, once for every device. It computes nothing itself.
 //
-// engine/tensor/cpu does it with this machine's cores, engine/tensor/reference
-// slowly and in float64, which is what the others are judged by; the suite in
-// engine/tensor/contract is what any device must pass.
+// engine/tensor/cpu implements it on this machine's cores; engine/tensor/reference,
+// slowly and in float64, is the reference for the others; and the suite in
+// engine/tensor/contract must pass on every device.
 package tensor

@@ -8,8 +8,8 @@ import (
 // Type is the type of a matrix's elements.
 type Type uint8
 
-// The types of elements. Features may be stored as BF16; all sums are F32, or F64
-// on the reference device. I32 holds what AggregateMax chose.
+// The element types. Features may be stored as BF16; all sums are F32, or F64 on the
+// reference device. I32 holds the choices of AggregateMax.
 const (
 	F32 Type = iota
 	F64
@@ -30,8 +30,8 @@ func (t Type) Bytes() int {
 
 func (t Type) String() string { return [...]string{"f32", "f64", "bf16", "i32"}[t] }
 
-// A Matrix is a view of a device's memory, row-major. It is a value: copying it
-// copies no element. The zero Matrix stands for none.
+// A Matrix is a row-major view of a device's memory. It is a value: copying it copies no
+// elements. The zero Matrix stands for no matrix.
 type Matrix struct {
 	Rows, Cols int
 	Stride     int // elements from one row to the next, at least Cols
@@ -39,12 +39,12 @@ type Matrix struct {
 	base       unsafe.Pointer
 }
 
-// Over is a matrix over memory that the caller keeps.
+// Over returns a matrix over memory owned by the caller.
 func Over(t Type, rows, cols, stride int, base unsafe.Pointer) Matrix {
 	return Matrix{Rows: rows, Cols: cols, Stride: stride, Type: t, base: base}
 }
 
-// OverF32 is a matrix over a slice of rows*cols elements.
+// OverF32 returns a matrix over a slice of rows*cols elements.
 func OverF32(rows, cols int, data []float32) Matrix {
 	if len(data) != rows*cols {
 		panic(fmt.Sprintf("tensor: %d elements for %d x %d", len(data), rows, cols))
@@ -52,7 +52,7 @@ func OverF32(rows, cols int, data []float32) Matrix {
 	return Over(F32, rows, cols, cols, unsafe.Pointer(unsafe.SliceData(data)))
 }
 
-// OverBF16 is a matrix over a slice of rows*cols elements.
+// OverBF16 returns a matrix over a slice of rows*cols elements.
 func OverBF16(rows, cols int, data []uint16) Matrix {
 	if len(data) != rows*cols {
 		panic(fmt.Sprintf("tensor: %d elements for %d x %d", len(data), rows, cols))
@@ -60,13 +60,13 @@ func OverBF16(rows, cols int, data []uint16) Matrix {
 	return Over(BF16, rows, cols, cols, unsafe.Pointer(unsafe.SliceData(data)))
 }
 
-// None says whether this is the zero Matrix.
+// None reports whether this is the zero Matrix.
 func (m Matrix) None() bool { return m.base == nil && m.Rows == 0 && m.Cols == 0 }
 
-// Base is the address of the first element, in the device's memory.
+// Base returns the address of the first element, in the device's memory.
 func (m Matrix) Base() unsafe.Pointer { return m.base }
 
-// span is how many elements lie between the first and the last.
+// span returns the number of elements from the first to the last.
 func (m Matrix) span() int {
 	if m.Rows == 0 || m.Cols == 0 {
 		return 0
@@ -81,20 +81,20 @@ func slice[E any](m Matrix, t Type) []E {
 	return unsafe.Slice((*E)(m.base), m.span())
 }
 
-// F32 is the elements from the first to the last, those between rows included. It
-// is for devices whose memory is the host's.
+// F32 returns the elements from the first to the last, including those between rows. It
+// is only for devices whose memory is the host's.
 func (m Matrix) F32() []float32 { return slice[float32](m, F32) }
 
-// F64 is as F32.
+// F64 is F32 for another type.
 func (m Matrix) F64() []float64 { return slice[float64](m, F64) }
 
-// BF16 is as F32.
+// BF16 is F32 for another type.
 func (m Matrix) BF16() []uint16 { return slice[uint16](m, BF16) }
 
-// I32 is as F32.
+// I32 is F32 for another type.
 func (m Matrix) I32() []int32 { return slice[int32](m, I32) }
 
-// View is the matrix of these rows and columns, over the same memory.
+// View returns the matrix of these rows and columns, over the same memory.
 func (m Matrix) View(row, rows, col, cols int) Matrix {
 	if row < 0 || rows < 0 || row+rows > m.Rows || col < 0 || cols < 0 || col+cols > m.Cols {
 		panic(fmt.Sprintf("tensor: rows %d+%d and columns %d+%d of %d x %d", row, rows, col, cols, m.Rows, m.Cols))
@@ -106,10 +106,11 @@ func (m Matrix) View(row, rows, col, cols int) Matrix {
 	return v
 }
 
-// RowRange is View of whole rows.
+// RowRange returns a View of whole rows.
 func (m Matrix) RowRange(row, rows int) Matrix { return m.View(row, rows, 0, m.Cols) }
 
-// Reshape is the same elements in other rows; the matrix has no gaps between rows.
+// Reshape returns the same elements in other rows; the matrix must have no gaps between
+// rows.
 func (m Matrix) Reshape(rows, cols int) Matrix {
 	if m.Stride != m.Cols && m.Rows > 1 || rows*cols != m.Rows*m.Cols {
 		panic(fmt.Sprintf("tensor: %d x %d (stride %d) as %d x %d", m.Rows, m.Cols, m.Stride, rows, cols))

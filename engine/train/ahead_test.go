@@ -1,4 +1,4 @@
-package train
+package train_test
 
 import (
 	"testing"
@@ -6,27 +6,29 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
 )
 
 // What the next steps read is on its way while this one is added up: a step takes as
 // long as that takes, which is two questions one after the other.
 func TestRowsComeWhileStepsAreAddedUp(t *testing.T) {
-	shards := communities(t, 1500)
-	for _, sharing := range []strategy.Settings{ways()["leap"], {Strategy: strategy.Centric}} {
+	shards := traintest.Communities(t, 1500)
+	for _, sharing := range []strategy.Settings{traintest.Ways()["leap"], {Strategy: strategy.Centric}} {
 		synctest.Test(t, func(t *testing.T) {
-			r := small("sage")
+			r := traintest.Small("sage")
 			r.Sharing, r.Batch = sharing, 60
-			m := newMesh(3, uneven(len(shards), 3))
-			all := m.start(t, r, shards, Options{Threads: 2})
+			m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
+			all := m.Start(t, r, shards, train.Options{Threads: 2})
 			const delay = 50 * time.Millisecond
-			m.net.Delay = delay
-			steps := all[0].batches.steps
+			m.Net.Delay = delay
+			steps := all[0].Run.Batches.Steps
 			start := time.Now()
-			err := m.each(func(node int) error { return all[node].steps(t.Context()) })
+			err := m.Each(func(node int) error { return all[node].Run.Steps(t.Context()) })
 			if took := time.Since(start); err != nil || took < time.Duration(2*steps)*delay || took > time.Duration(2*steps+2)*delay {
 				t.Errorf("%s: %d steps take %v, %v", sharing.Strategy, steps, took, err)
 			}
-			if e := all[0].at.Under; e.Remote == 0 || e.Phases.Gather < float64(steps)*delay.Seconds()/2 {
+			if e := all[0].At.Under; e.Rows.Remote == 0 || e.Phases.Gather < float64(steps)*delay.Seconds()/2 {
 				t.Errorf("%s: nothing had to come: %+v", sharing.Strategy, e)
 			}
 		})
@@ -36,18 +38,18 @@ func TestRowsComeWhileStepsAreAddedUp(t *testing.T) {
 // The first layer's sums of steps under way come while those before are computed: of the
 // five questions that one step of p3 asks after the other, a step waits for four.
 func TestSumsComeWhileStepsAreUnderWay(t *testing.T) {
-	shards := communities(t, 1500)
+	shards := traintest.Communities(t, 1500)
 	for k, questions := range map[int]int{1: 5, 2: 4, 4: 4} {
 		synctest.Test(t, func(t *testing.T) {
-			r := small("sage")
-			r.Sharing, r.Batch = inflight(k, false), 60
-			m := newMesh(3, uneven(len(shards), 3))
-			all := m.start(t, r, shards, columnwise(Options{Threads: 2}))
+			r := traintest.Small("sage")
+			r.Sharing, r.Batch = traintest.Inflight(k, false), 60
+			m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
+			all := m.Start(t, r, shards, traintest.Columnwise(train.Options{Threads: 2}))
 			const delay = 50 * time.Millisecond
-			m.net.Delay = delay
-			steps := all[0].batches.steps
+			m.Net.Delay = delay
+			steps := all[0].Run.Batches.Steps
 			start := time.Now()
-			err := m.each(func(node int) error { return all[node].steps(t.Context()) })
+			err := m.Each(func(node int) error { return all[node].Run.Steps(t.Context()) })
 			if took := time.Since(start); err != nil || took < time.Duration(questions*steps)*delay || took > time.Duration(questions*steps+1)*delay {
 				t.Errorf("%d under way: %d steps take %v, %v", k, steps, took, err)
 			}

@@ -1,41 +1,45 @@
-package train
+package train_test
 
 import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // epochs times epochs of training, with and without their evaluation.
-func epochs(b *testing.B, r Recipe, shards []*graph.Shard) {
+func epochs(b *testing.B, r recipe.Recipe, shards []*graph.Shard) {
 	for _, evaluated := range []bool{false, true} {
 		b.Run(map[bool]string{false: "train", true: "evaluate"}[evaluated], func(b *testing.B) {
 			r.EvalEvery, r.Epochs = 1<<30, 1<<30
-			tr := started(b, r, shards, Options{})
+			tr := traintest.Started(b, r, shards, train.Options{})
 			epoch := 0
 			one := func() {
 				epoch++
-				tr.at.Epoch, tr.at.Step = epoch, 0
-				if err := tr.steps(b.Context()); err != nil {
+				tr.At.Epoch, tr.At.Step = epoch, 0
+				if err := tr.Run.Steps(b.Context()); err != nil {
 					b.Fatal(err)
 				}
 			}
 			one()
 			if evaluated {
 				one = func() {
-					if _, err := tr.evaluate(b.Context()); err != nil {
+					if _, err := tr.Evaluate(b.Context()); err != nil {
 						b.Fatal(err)
 					}
 				}
 				one()
 			}
-			tr.at.Under = Epoch{}
+			tr.At.Under = trained.Epoch{}
 			b.ReportAllocs()
 			for b.Loop() {
 				one()
 			}
-			p, n := tr.at.Under.Phases, float64(b.N)
+			p, n := tr.At.Under.Phases, float64(b.N)
 			b.ReportMetric(1000*p.Sample/n, "ms-sample")
 			b.ReportMetric(1000*p.Gather/n, "ms-gather")
 			b.ReportMetric(1000*p.Compute/n, "ms-compute")
@@ -44,12 +48,14 @@ func epochs(b *testing.B, r Recipe, shards []*graph.Shard) {
 	}
 }
 
-func BenchmarkCoraGCN16(b *testing.B) { epochs(b, coraRecipe("gcn"), coraShards(b)) }
+func BenchmarkCoraGCN16(b *testing.B) {
+	epochs(b, traintest.CoraRecipe("gcn"), traintest.CoraShards(b))
+}
 
 func BenchmarkComputersGCN64(b *testing.B) {
-	r := DefaultRecipe("gcn")
+	r := recipe.DefaultRecipe("gcn")
 	r.Model.Hidden, r.Features = 64, "none"
-	epochs(b, r, fromFile(b, "../graph/read/testdata/amazon_computers.npz", 16))
+	epochs(b, r, traintest.FromFile(b, "../graph/read/testdata/amazon_computers.npz", 16))
 }
 
 func BenchmarkSampledSAGE(b *testing.B) {
@@ -57,10 +63,10 @@ func BenchmarkSampledSAGE(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	shards := cut(b, src, 64)
+	shards := traintest.Cut(b, src, 64)
 	for name, hidden := range map[string]int{"64": 64, "256": 256} {
 		b.Run(name, func(b *testing.B) {
-			r := DefaultRecipe("sage")
+			r := recipe.DefaultRecipe("sage")
 			r.Model.Hidden, r.Model.Layers = hidden, 3
 			r.Batch, r.Fanouts = 1024, []int{15, 10, 5}
 			epochs(b, r, shards)

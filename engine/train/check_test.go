@@ -1,56 +1,62 @@
-package train
+package train_test
 
 import (
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 )
 
-var usual = About{Vertices: 100, Edges: 500, Features: 8, Classes: 3, Splits: []graph.SplitInfo{{Train: 10, Val: 10, Test: 10}, {Train: 3}, {Val: 4}}}
+var usual = dataset.About{Vertices: 100, Edges: 500, Features: 8, Classes: 3, Splits: []graph.SplitInfo{{Train: 10, Val: 10, Test: 10}, {Train: 3}, {Val: 4}}}
 
 func TestWhatCannotBeTrained(t *testing.T) {
-	if err := DefaultRecipe("gcn").Check(usual); err != nil {
+	if err := recipe.DefaultRecipe("gcn").Check(usual, strategies.All); err != nil {
 		t.Fatal(err)
 	}
-	for want, change := range map[string]func(r *Recipe, a *About){
-		"--epochs is 0":                              func(r *Recipe, _ *About) { r.Epochs = 0 },
-		"--lr is 0":                                  func(r *Recipe, _ *About) { r.Rate = 0 },
-		"--lr is NaN":                                func(r *Recipe, _ *About) { r.Rate = math.NaN() },
-		"--lr is +Inf":                               func(r *Recipe, _ *About) { r.Rate = math.Inf(1) },
-		"--weight-decay is -1":                       func(r *Recipe, _ *About) { r.Optimizer.WeightDecay = -1 },
-		"--optimizer is \"lion\"":                    func(r *Recipe, _ *About) { r.Optimizer.Kind = "lion" },
-		"--batch is -1":                              func(r *Recipe, _ *About) { r.Batch = -1 },
-		"--patience is -1":                           func(r *Recipe, _ *About) { r.Patience = -1 },
-		"--eval-every is 0":                          func(r *Recipe, _ *About) { r.EvalEvery = 0 },
-		"--split is 3, and the dataset has":          func(r *Recipe, _ *About) { r.Split = 3 },
-		"--split is -1":                              func(r *Recipe, _ *About) { r.Split = -1 },
-		"one only, which is --split 0":               func(r *Recipe, a *About) { r.Split, a.Splits = 1, a.Splits[:1] },
-		"split 2 of the dataset has no training":     func(r *Recipe, _ *About) { r.Split = 2 },
-		"--patience needs validation":                func(r *Recipe, _ *About) { r.Split, r.Patience = 1, 5 },
-		"train.schedule=plateau needs validation":    func(r *Recipe, _ *About) { r.Split = 1; r.Schedule.choose(Plateau) },
-		"has no split":                               func(_ *Recipe, a *About) { a.Splits = nil },
-		"no labels":                                  func(_ *Recipe, a *About) { a.Classes = 0 },
-		"no features":                                func(_ *Recipe, a *About) { a.Features = 0 },
-		"--fanout has 1 number and the model 2 hops": func(r *Recipe, _ *About) { r.Fanouts = []int{5} },
-		"--fanout has -3":                            func(r *Recipe, _ *About) { r.Fanouts = []int{5, -3} },
-		"--hidden is 0":                              func(r *Recipe, _ *About) { r.Model.Hidden = 0 },
-		"--normalize-features is \"log\"":            func(r *Recipe, _ *About) { r.Features = "log" },
-		"train.schedule is \"\"":                     func(r *Recipe, _ *About) { r.Schedule.Kind = "" },
-		"train.warmup is 200 epochs of 200":          func(r *Recipe, _ *About) { r.Schedule.Warmup = 200 },
-		"train.step_every is 0":                      func(r *Recipe, _ *About) { r.Schedule = Schedule{Kind: Step, Factor: .5} },
-		"train.factor is 1":                          func(r *Recipe, _ *About) { r.Schedule = Schedule{Kind: Plateau, Every: 1, Factor: 1} },
-		"train.least_lr is 1":                        func(r *Recipe, _ *About) { r.Schedule = Schedule{Kind: Cosine, Least: 1} },
-		"train.momentum is 1":                        func(r *Recipe, _ *About) { r.Optimizer.Momentum = 1 },
-		"train.momentum is for --optimizer sgd":      func(r *Recipe, _ *About) { r.Optimizer.Momentum = .5 },
-		"train.loss is \"mse\"":                      func(r *Recipe, _ *About) { r.Loss = "mse" },
-		"train.metric is \"f1\"":                     func(r *Recipe, _ *About) { r.Metric = "f1" },
-		"roc_auc compares classes":                   func(r *Recipe, a *About) { r.Metric, a.Classes = ROCAUC, 1 },
+	for want, change := range map[string]func(r *recipe.Recipe, a *dataset.About){
+		`there is no strategy "ring": choose one of auto, single, centric, leap, p3, grappa, pipe, graph, local`: func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "ring" },
+		"{epochs} is 0":                              func(r *recipe.Recipe, _ *dataset.About) { r.Epochs = 0 },
+		"{lr} is 0":                                  func(r *recipe.Recipe, _ *dataset.About) { r.Rate = 0 },
+		"{lr} is NaN":                                func(r *recipe.Recipe, _ *dataset.About) { r.Rate = math.NaN() },
+		"{lr} is +Inf":                               func(r *recipe.Recipe, _ *dataset.About) { r.Rate = math.Inf(1) },
+		"{weight-decay} is -1":                       func(r *recipe.Recipe, _ *dataset.About) { r.Optimizer.WeightDecay = -1 },
+		"{optimizer} is \"lion\"":                    func(r *recipe.Recipe, _ *dataset.About) { r.Optimizer.Kind = "lion" },
+		"{batch} is -1":                              func(r *recipe.Recipe, _ *dataset.About) { r.Batch = -1 },
+		"{patience} is -1":                           func(r *recipe.Recipe, _ *dataset.About) { r.Patience = -1 },
+		"{eval-every} is 0":                          func(r *recipe.Recipe, _ *dataset.About) { r.EvalEvery = 0 },
+		"{split} is 3, and the dataset has":          func(r *recipe.Recipe, _ *dataset.About) { r.Split = 3 },
+		"{split} is -1":                              func(r *recipe.Recipe, _ *dataset.About) { r.Split = -1 },
+		"one only, which is {split} 0":               func(r *recipe.Recipe, a *dataset.About) { r.Split, a.Splits = 1, a.Splits[:1] },
+		"split 2 of the dataset has no training":     func(r *recipe.Recipe, _ *dataset.About) { r.Split = 2 },
+		"{patience} needs validation":                func(r *recipe.Recipe, _ *dataset.About) { r.Split, r.Patience = 1, 5 },
+		"{train.schedule}=plateau needs validation":  func(r *recipe.Recipe, _ *dataset.About) { r.Split = 1; r.Schedule.Choose(recipe.Plateau) },
+		"has no split":                               func(_ *recipe.Recipe, a *dataset.About) { a.Splits = nil },
+		"no labels":                                  func(_ *recipe.Recipe, a *dataset.About) { a.Classes = 0 },
+		"no features":                                func(_ *recipe.Recipe, a *dataset.About) { a.Features = 0 },
+		"{fanout} has 1 number and the model 2 hops": func(r *recipe.Recipe, _ *dataset.About) { r.Fanouts = []int{5} },
+		"{fanout} has -3":                            func(r *recipe.Recipe, _ *dataset.About) { r.Fanouts = []int{5, -3} },
+		"{hidden} is 0":                              func(r *recipe.Recipe, _ *dataset.About) { r.Model.Hidden = 0 },
+		"{normalize-features} is \"log\"":            func(r *recipe.Recipe, _ *dataset.About) { r.Features = "log" },
+		"{train.schedule} is \"\"":                   func(r *recipe.Recipe, _ *dataset.About) { r.Schedule.Kind = "" },
+		"{train.warmup} is 200 epochs of 200":        func(r *recipe.Recipe, _ *dataset.About) { r.Schedule.Warmup = 200 },
+		"{train.step_every} is 0":                    func(r *recipe.Recipe, _ *dataset.About) { r.Schedule = recipe.Schedule{Kind: recipe.Step, Factor: .5} },
+		"{train.factor} is 1": func(r *recipe.Recipe, _ *dataset.About) {
+			r.Schedule = recipe.Schedule{Kind: recipe.Plateau, Every: 1, Factor: 1}
+		},
+		"{train.least_lr} is 1":                   func(r *recipe.Recipe, _ *dataset.About) { r.Schedule = recipe.Schedule{Kind: recipe.Cosine, Least: 1} },
+		"{train.momentum} is 1":                   func(r *recipe.Recipe, _ *dataset.About) { r.Optimizer.Momentum = 1 },
+		"{train.momentum} is for {optimizer} sgd": func(r *recipe.Recipe, _ *dataset.About) { r.Optimizer.Momentum = .5 },
+		"{train.loss} is \"mse\"":                 func(r *recipe.Recipe, _ *dataset.About) { r.Loss = "mse" },
+		"{train.metric} is \"f1\"":                func(r *recipe.Recipe, _ *dataset.About) { r.Metric = "f1" },
+		"roc_auc compares classes":                func(r *recipe.Recipe, a *dataset.About) { r.Metric, a.Classes = recipe.ROCAUC, 1 },
 	} {
-		r, a := DefaultRecipe("gcn"), usual
+		r, a := recipe.DefaultRecipe("gcn"), usual
 		change(&r, &a)
-		if err := r.Check(a); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if err := r.Check(a, strategies.All); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -63,23 +69,23 @@ func TestWhatHasNoEffect(t *testing.T) {
 		set      string
 		want     string
 	}{
-		{"centric", "leap.mode=migrate", "--set leap.mode=migrate is for --strategy leap, and this job's is centric"},
-		{"p3", "centric.cache=9", "--set centric.cache=9 is for --strategy centric, and this job's is p3"},
-		{"single", "leap.dedup=off", "--set leap.dedup=off is for --strategy leap"},
-		{"single", "topology=sharded", "--set topology=sharded is for nodes that share a job"},
+		{"centric", "leap.mode=migrate", "{leap.mode}=migrate is for {strategy} leap, and this job's is centric"},
+		{"p3", "centric.cache=9", "{centric.cache}=9 is for {strategy} centric, and this job's is p3"},
+		{"single", "leap.dedup=off", "{leap.dedup}=off is for {strategy} leap"},
+		{"single", "topology=sharded", "{topology}=sharded is for nodes that share a job"},
 		{"single", "wire.features=bf16", "has one do it all: leave one of the two out"},
 		{"leap", "leap.mode=migrate topology=sharded wire.features=bf16", ""},
 		{"centric", "leap.mode=auto leap.pregather=on p3.inflight=1", ""}, // as they are anyway
 		{"auto", "leap.mode=migrate centric.cache=9 topology=sharded", ""},
 		{"", "leap.mode=migrate", ""},
-		{"", "train.factor=0.1", "--set train.factor=0.1 is for --set train.schedule=step or plateau, and this job's is constant"},
-		{"", "train.schedule=cosine train.step_every=5", "--set train.step_every=5 is for"},
-		{"", "train.schedule=step train.least_lr=0.001", "--set train.least_lr=0.001 is for --set train.schedule=cosine or plateau, and this job's is step"},
+		{"", "train.factor=0.1", "{train.factor}=0.1 is for {train.schedule}=step or plateau, and this job's is constant"},
+		{"", "train.schedule=cosine train.step_every=5", "{train.step_every}=5 is for"},
+		{"", "train.schedule=step train.least_lr=0.001", "{train.least_lr}=0.001 is for {train.schedule}=cosine or plateau, and this job's is step"},
 		{"", "train.step_every=5 train.factor=0.1 train.schedule=step", ""},
 		{"", "train.schedule=cosine train.least_lr=0.001", ""},
 		{"", "train.schedule=step train.schedule=constant", ""}, // a spec's, and a flag's
 	} {
-		r := DefaultRecipe("gcn")
+		r := recipe.DefaultRecipe("gcn")
 		for pair := range strings.FieldsSeq(c.set) {
 			key, value, _ := strings.Cut(pair, "=")
 			if err := r.Set(key, value); err != nil {
@@ -91,15 +97,15 @@ func TestWhatHasNoEffect(t *testing.T) {
 			t.Errorf("%s %s: %v", c.strategy, c.set, err)
 		}
 	}
-	r := DefaultRecipe("gcn")
-	r.Schedule.choose(Step)
-	if r.Schedule.choose(Plateau); r.Schedule.Every != 10 || r.Schedule.Factor != 0.5 {
+	r := recipe.DefaultRecipe("gcn")
+	r.Schedule.Choose(recipe.Step)
+	if r.Schedule.Choose(recipe.Plateau); r.Schedule.Every != 10 || r.Schedule.Factor != 0.5 {
 		t.Errorf("after another kind, a plateau has %+v", r.Schedule)
 	}
 }
 
 func TestSettings(t *testing.T) {
-	r := DefaultRecipe("gcn")
+	r := recipe.DefaultRecipe("gcn")
 	for _, s := range [][2]string{
 		{"train.step_every", "7"}, {"train.schedule", "step"}, {"train.warmup", "3"}, {"train.least_lr", "0.001"}, {"train.momentum", "0.9"},
 		{"train.loss", "bce"}, {"train.metric", "roc_auc"}, {"train.products", "bf16"}, {"model.head", "linear"},
@@ -108,12 +114,12 @@ func TestSettings(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	want := Schedule{Kind: Step, Warmup: 3, Every: 7, Factor: 0.5, Least: 0.001}
-	if r.Schedule != want || r.Optimizer.Momentum != 0.9 || r.Loss != BCE || r.Metric != ROCAUC || !r.BF16 || r.Model.Head != "linear" {
+	want := recipe.Schedule{Kind: recipe.Step, Warmup: 3, Every: 7, Factor: 0.5, Least: 0.001}
+	if r.Schedule != want || r.Optimizer.Momentum != 0.9 || r.Loss != recipe.BCE || r.Metric != recipe.ROCAUC || !r.BF16 || r.Model.Head != "linear" {
 		t.Errorf("set is %+v", r)
 	}
 	for _, s := range []struct{ key, value, want string }{
-		{"train.shedule", "step", "there is no setting train.shedule: `hopmesh train options`"},
+		{"train.shedule", "step", "there is no setting train.shedule: {train.options}"},
 		{"train.schedule", "linear", "one of constant, step, cosine, plateau"},
 		{"train.warmup", "x", "\"x\" is no whole number"},
 		{"train.factor", "x", "\"x\" is no number"},
@@ -124,11 +130,11 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: %v", s.want, err)
 		}
 		if r.Schedule != before.Schedule || r.Model != before.Model {
-			t.Errorf("--set %s=%s was refused and changed something", s.key, s.value)
+			t.Errorf("{%s}=%s was refused and changed something", s.key, s.value)
 		}
 	}
 	listed := map[string]bool{}
-	for _, o := range Settings() {
+	for _, o := range recipe.Settings() {
 		listed[o.Key] = true
 		if o.Help == "" || o.Values == "" || o.Default == "" {
 			t.Errorf("%s is listed without what it is", o.Key)

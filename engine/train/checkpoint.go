@@ -1,82 +1,60 @@
 package train
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"os"
-	"path/filepath"
 	"strconv"
-	"time"
 
+	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
-	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/session"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // CheckpointFile is the name of a run's checkpoint in its folder.
-const CheckpointFile = "last.safetensors"
-
-// What a checkpoint says in its metadata that it is: that of one model, or of a sweep.
-const (
-	checkpointFormat = "hopmesh-checkpoint/1"
-	sweepFormat      = "hopmesh-sweep/1"
-)
+const CheckpointFile = checkpoint.LastFile
 
 const (
-	// saveEvery is how often a checkpoint is written.
-	saveEvery = 10 * time.Second
-	// keepers is how many of the nodes of a run write one while it goes on: all have the
-	// same, and each writes one when the run ends.
-	keepers = 3
-	// maxHistory is how many epochs a checkpoint tells of at most, of all models.
+	// Keepers is how many nodes of a run write checkpoints while it goes on. All nodes
+	// have the same state, and each writes a checkpoint when the run ends.
+	Keepers = 3
+	// maxHistory bounds the epochs that a checkpoint lists, of all models.
 	maxHistory = 10_000
 )
 
-// The names of tensors are those of the model's params. Those of what belongs to
-// each param begin so.
-const (
-	bestPrefix   = "best."
-	momentPrefix = "optimizer."
-)
-
-// saved is the last checkpoint that was written or read.
-type saved struct {
-	at     time.Time // or when one could not be written
-	good   bool      // there is one
-	failed bool      // the last that was tried could not be written
-	place            // where it stands
-	before *place    // where the one before it stands, which is kept beside it; nil if none is
+// NewFolder opens the folder of this run's checkpoints.
+func (t *Trainer) NewFolder() *checkpoint.Folder {
+	return checkpoint.NewFolder(checkpoint.Options{
+		Dir: t.Options.Dir, Interval: t.Options.Interval, Steps: t.stepsOfEpoch(), Single: t.Sweeps(), Log: t.Log,
+	})
 }
 
-// due says whether the last checkpoint is long enough ago.
-func (t *trainer) due() bool {
-	return t.options.Dir != "" && (t.together || t.keeps() && time.Since(t.saved.at) >= cmp.Or(t.options.Interval, saveEvery))
+// due reports whether it is time to write a checkpoint.
+func (t *Trainer) due() bool {
+	return t.Checkpoints.Keeps() && t.Together || t.keeps() && t.Checkpoints.Due()
 }
 
-// wants says whether a checkpoint is to be written when a step or an epoch is done. The
-// first epoch leaves one in any case: what diverges mostly does so early.
-func (t *trainer) wants() bool {
-	return t.due() || t.options.Dir != "" && t.keeps() && !t.saved.good && !t.saved.failed
-}
+// Wants reports whether a checkpoint is to be written when a step or an epoch is done.
+// The first epoch always leaves one, since most runs that diverge do so early.
+func (t *Trainer) Wants() bool { return t.due() || t.keeps() && t.Checkpoints.Missing() }
 
-// keeps says whether this node writes checkpoints while the run goes on.
-func (t *trainer) keeps() bool { return t.shared == nil || t.shared.work.Self < keepers }
+// keeps reports whether this node writes checkpoints while the run goes on.
+func (t *Trainer) keeps() bool { return t.Session.Alone() || t.Session.Work.Self < Keepers }
 
-// saveSoon writes a checkpoint that is due. That it can't be written is no reason to
-// end, if there is an older one, or other nodes write theirs: the next may be.
-func (t *trainer) saveSoon() error {
-	t.together = false
-	err := t.save()
+// saveSoon writes a checkpoint that is due. If that fails, the run goes on as long as
+// there is an older checkpoint or other nodes write theirs: the next attempt may
+// succeed.
+func (t *Trainer) saveSoon() error {
+	t.Together = false
+	err := t.Save()
 	if err == nil {
 		t.tellKept(nil)
 		return nil
 	}
-	if !t.saved.good && t.shared == nil {
+	if _, good := t.Checkpoints.Last(); !good && t.Session.Alone() {
 		return err
 	}
 	t.unkept(err)
@@ -84,48 +62,40 @@ func (t *trainer) saveSoon() error {
 }
 
 // unkept notes that the run goes on without a checkpoint, and tries again later.
-func (t *trainer) unkept(err error) {
-	err = unadvised(err)
-	t.saved.at, t.saved.failed = time.Now(), true
-	t.log.Warn("a checkpoint could not be written; the training goes on and tries again", "err", err)
+func (t *Trainer) unkept(err error) {
+	err = checkpoint.Cause(err)
+	t.Checkpoints.Fail()
+	t.Log.Warn("a checkpoint could not be written; the training goes on and tries again", "err", err)
 	t.tellKept(err)
 }
 
-// unadvised is an error without what Unsaved advises, which is for a run that has ended.
-func unadvised(err error) error {
-	if unsaved, ok := errors.AsType[*Unsaved](err); ok {
-		return unsaved.err
-	}
-	return err
-}
-
-// tellKept says whether checkpoints can be written.
-func (t *trainer) tellKept(err error) {
-	if t.options.Kept != nil {
-		t.options.Kept(err)
+// tellKept reports to the run's owner that checkpoints can be written, or why not.
+func (t *Trainer) tellKept(err error) {
+	if t.Options.Kept != nil {
+		t.Options.Kept(err)
 	}
 }
 
-// saveLast writes the checkpoint of a run that is done. Of nodes that share it, one that
-// could is enough.
-func (t *trainer) saveLast(ctx context.Context) error {
-	err := t.save()
-	if t.shared == nil {
+// saveLast writes the checkpoint of a run that is done. It succeeds if one of the nodes
+// that share the run can write it.
+func (t *Trainer) saveLast(ctx context.Context) error {
+	err := t.Save()
+	if t.Session.Alone() {
 		return err
 	}
 	could := []byte{1}
 	if err != nil {
 		could[0] = 0
 	}
-	tag := exchange.Tag{Epoch: uint32(t.place().epoch) + 1, Lane: exchange.LaneMessages} // after all that was said before
-	all, failed := t.shared.exchange.Gather(ctx, tag, could, nil)
+	tag := exchange.Tag{Epoch: uint32(t.Place().Epoch) + 1, Lane: exchange.LaneMessages} // after all earlier messages
+	all, failed := t.Session.Exchange.Gather(ctx, tag, could, nil)
 	if failed != nil {
 		return errors.Join(fmt.Errorf("hear whether the other nodes have kept what was learnt: %w", failed), err)
 	}
 	for node, of := range all {
 		if len(of) == 1 && of[0] == 1 {
 			if err != nil {
-				t.log.Warn("the last checkpoint could not be written here; another node has it", "node", t.shared.name(node), "err", unadvised(err))
+				t.Log.Warn("the last checkpoint could not be written here; another node has it", "node", t.Session.Name(node), "err", checkpoint.Cause(err))
 			}
 			return nil
 		}
@@ -133,144 +103,108 @@ func (t *trainer) saveLast(ctx context.Context) error {
 	if err == nil {
 		err = errors.New("no node could keep what was learnt")
 	}
-	return &agreed{err}
+	return &session.Agreed{Err: err}
 }
 
-// Unsaved says that the last checkpoint, or the first, could not be written.
-type Unsaved struct {
-	err         error
-	epoch, step int // that it is of; 0: not known
-}
-
-func (e *Unsaved) Error() string {
-	of := "a checkpoint"
-	if e.epoch > 0 {
-		of = fmt.Sprintf("the checkpoint of epoch %d, step %d", e.epoch, e.step)
+// Save writes a checkpoint, unless the last one is of the same step, or the run could
+// not go on from here.
+func (t *Trainer) Save() error {
+	for _, l := range t.Learners {
+		t.Method.Back(l)
 	}
-	return fmt.Sprintf("write %s: %v: free some space in the data directory, then go on with `hopmesh train resume`", of, e.err)
-}
-
-func (e *Unsaved) Unwrap() error { return e.err }
-
-// save writes a checkpoint, unless the last one is of the same step, or nothing could go
-// on from here.
-func (t *trainer) save() error {
-	for _, l := range t.learners {
-		l.local.back(l)
-	}
-	at := t.place()
-	if t.options.Dir == "" || t.saved.good && t.saved.place == at || !t.restful() {
+	at := t.Place()
+	if last, good := t.Checkpoints.Last(); !t.Checkpoints.Keeps() || good && last == at || !t.resumable() {
 		return nil
 	}
-	var doubted []*learner
-	for _, l := range t.learners {
-		if l.at.Diverged == nil && !l.sound() {
+	var doubted []*Learner
+	for _, l := range t.Learners {
+		if l.At.Diverged == nil && !l.sound() {
 			doubted = append(doubted, l)
 		}
 	}
-	if err := t.fault(at.epoch, at.step); err != nil {
-		return err // and what was read means nothing
+	fault := func() error { return t.Fault(at.Epoch, at.Step) }
+	if err := fault(); err != nil {
+		return err // the numbers that were read are invalid
 	}
 	for _, l := range doubted {
-		l.doubted = true
+		l.Doubted = true
 	}
 	if len(doubted) > 0 {
-		return nil // the next step, or the end of the epoch, says so
+		return nil // the next step, or the end of the epoch, reports it
 	}
 	metadata, err := t.metadata()
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(t.options.Dir, 0o700); err != nil {
-		return &Unsaved{err, at.epoch, at.step}
-	}
-	before := t.keepBefore(at)
-	if err := writeWhole(filepath.Join(t.options.Dir, CheckpointFile), t.sections(), metadata, func() error { return t.fault(at.epoch, at.step) }); err != nil {
-		if _, broken := errors.AsType[*Broken](err); broken {
-			return err
-		}
-		return &Unsaved{err, at.epoch, at.step}
-	}
-	t.saved = saved{at: time.Now(), good: true, place: at, before: before}
-	return nil
+	return t.Checkpoints.Save(at, t.sections(), metadata, fault)
 }
 
-// A section is a row of numbers, one for each weight, that a file holds by param.
-type section struct {
-	prefix string
-	read   func(to []float32) []float32 // returns the numbers, in to or elsewhere
-	params []nn.Param
-}
-
-func (t *trainer) sections() (all []section) {
-	for _, l := range t.learners {
+func (t *Trainer) sections() (all []checkpoint.Section) {
+	for _, l := range t.Learners {
 		all = append(all, l.sections()...)
 	}
 	return all
 }
 
 // sections of a model that has diverged are those of its best epoch alone.
-func (t *learner) sections() (all []section) {
-	params, prefix := t.model.Params(), prefixOf(t.index, len(t.learners))
+func (t *Learner) sections() (all []checkpoint.Section) {
+	params, prefix := t.Model.Params(), trained.PrefixOf(t.Index, len(t.Run.Learners))
 	row := func(name string, m tensor.Matrix) {
-		all = append(all, section{prefix + name, func(to []float32) []float32 {
-			to = to[:m.Cols]
-			t.device.Read32(to, m)
-			return to
-		}, params})
+		all = append(all, checkpoint.Row(prefix+name, t.Run.Device, m, params))
 	}
-	if t.at.Diverged == nil {
-		row("", t.weights)
-		for _, m := range t.optimizer.Moments() {
-			row(momentPrefix+m.Name+".", m.Row)
+	if t.At.Diverged == nil {
+		row("", t.Weights)
+		for _, m := range t.Optimizer.Moments() {
+			row(trained.MomentPrefix+m.Name+".", m.Row)
 		}
 	}
-	if t.at.Best != nil {
-		all = append(all, section{prefix + bestPrefix, func([]float32) []float32 { return t.best }, params})
+	if t.At.Best != nil {
+		all = append(all, checkpoint.Section{Prefix: prefix + trained.BestPrefix, Read: func([]float32) []float32 { return t.best }, Params: params})
 	}
-	return append(append(all, t.older.sections(t.at.Step)...), t.earlySections()...)
-}
-
-// prefixOf begins the names of what belongs to one of so many models.
-func prefixOf(model, of int) string {
-	if of == 1 {
-		return ""
+	for _, extra := range t.Extras {
+		all = append(all, extra.Sections(t.At.Step)...)
 	}
-	return fmt.Sprintf("models.%d.", model)
+	return all
 }
 
-// A standing is what a checkpoint says of one model of a sweep.
-type standing struct {
-	State   state   `json:"state"`
-	History []Epoch `json:"history"`
-	Updates uint64  `json:"updates"`
+// maxCheckpoint bounds the size of a checkpoint of this run: its rows, and the
+// metadata.
+func (t *Trainer) maxCheckpoint() uint64 {
+	most := uint64(64 << 20)
+	for _, l := range t.Learners {
+		most += 4 * 4 * uint64(l.Model.Size())
+		for _, extra := range l.Extras {
+			most += extra.MaxBytes()
+		}
+	}
+	return most
 }
 
-func (t *learner) standing() standing {
-	return standing{t.at, t.history[max(0, len(t.history)-maxHistory/len(t.learners)):], t.optimizer.Steps()}
+func (t *Learner) standing() trained.Standing {
+	return trained.Standing{State: t.At, History: t.History[max(0, len(t.History)-maxHistory/len(t.Run.Learners)):], Updates: t.Optimizer.Steps()}
 }
 
-// metadata is what a checkpoint says beside its tensors.
-func (t *trainer) metadata() (map[string]string, error) {
+// metadata describes the run of a checkpoint.
+func (t *Trainer) metadata() (map[string]string, error) {
 	m := map[string]string{
-		"format":             checkpointFormat,
-		"dataset":            t.options.Dataset,
-		"vertices":           strconv.FormatUint(t.data.about.Vertices, 10),
-		"edges":              strconv.FormatUint(t.data.about.Edges, 10),
-		"features":           strconv.Itoa(t.data.about.Features),
-		"classes":            strconv.Itoa(t.data.about.Classes),
-		"normalize_features": t.data.features.How(),
+		"format":             trained.CheckpointFormat,
+		"dataset":            t.Options.Dataset,
+		"vertices":           strconv.FormatUint(t.Data.About.Vertices, 10),
+		"edges":              strconv.FormatUint(t.Data.About.Edges, 10),
+		"features":           strconv.Itoa(t.Data.About.Features),
+		"classes":            strconv.Itoa(t.Data.About.Classes),
+		"normalize_features": t.Data.Features.How(),
 	}
-	fields := map[string]any{"recipe": t.recipe}
-	if one := t.learners[0].standing(); !t.sweeps() {
+	fields := map[string]any{"recipe": t.Recipe}
+	if one := t.Learners[0].standing(); !t.Sweeps() {
 		m["updates"] = strconv.FormatUint(one.Updates, 10)
 		fields["state"], fields["history"] = one.State, one.History
 	} else {
-		var all []standing
-		for _, l := range t.learners {
+		var all []trained.Standing
+		for _, l := range t.Learners {
 			all = append(all, l.standing())
 		}
-		m["format"], fields["models"] = sweepFormat, all
+		m["format"], fields["models"] = trained.SweepFormat, all
 	}
 	for name, of := range fields {
 		text, err := json.Marshal(of)
@@ -280,57 +214,4 @@ func (t *trainer) metadata() (map[string]string, error) {
 		m[name] = string(text)
 	}
 	return m, nil
-}
-
-// writeWhole writes a file of tensors whole or not at all: not if there is a fault then.
-func writeWhole(path string, sections []section, metadata map[string]string, fault func() error) (err error) {
-	// Of that name, so that what a crash leaves is written over the next time.
-	file, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
-	if err := errors.Join(writeTensors(file, sections, metadata), file.Sync(), file.Close(), fault()); err != nil {
-		return err
-	}
-	return replace(path)
-}
-
-// replace puts the file that was written beside a file in its place.
-func replace(path string) error {
-	if err := os.Rename(path+".tmp", path); err != nil {
-		return err
-	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
-}
-
-// tensorsOf lists the tensors of some sections.
-func tensorsOf(sections []section) (all []safetensors.Tensor, numbers int) {
-	for _, s := range sections {
-		n := 0
-		for _, p := range s.params {
-			all = append(all, safetensors.Tensor{Name: s.prefix + p.Name, DType: safetensors.F32, Shape: []int64{int64(p.Rows), int64(p.Cols)}})
-			n += p.Rows * p.Cols
-		}
-		numbers = max(numbers, n)
-	}
-	return all, numbers
-}
-
-// finite says whether all numbers are.
-func finite(numbers []float32) bool {
-	for _, x := range numbers {
-		if math.Float32bits(x)&0x7f800000 == 0x7f800000 {
-			return false
-		}
-	}
-	return true
 }

@@ -1,120 +1,89 @@
 package train
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"path/filepath"
+	"maps"
 	"slices"
+	"strings"
 
+	"github.com/hopmesh/hopmesh/engine/checkpoint"
+	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// Diverged says that numbers are no longer finite: nothing after that is worth
-// anything. The checkpoint of before is left as it was.
-type Diverged struct {
-	Model       string // which, of a sweep; "" where there is one
-	Epoch, Step int    // from 1
-	Where       string // the first that is not finite: "the weight layers.0.weight"
-	Node        string // that computed it, where another one did
-	Rate        float64
-	Features    bool   // it is the dataset's, whatever the rate
-	Checkpoint  string // the last from which a step was made whose numbers are finite; "" if there is none
-	// CheckpointEpoch and CheckpointStep are where that one stands.
-	CheckpointEpoch, CheckpointStep int
-}
-
-func (e *Diverged) Error() string {
-	then := "start again with a smaller --lr"
-	if e.Features {
-		then = "correct them and import the dataset anew"
+// Diverged finds what is not finite in the step of s or, if s is nil, after the last
+// step. what is reported if nothing in particular is found.
+func (t *Learner) Diverged(s *slot.Slot, what string) error {
+	if err := t.Fault(); err != nil {
+		return err // and no number is valid
 	}
-	if e.Checkpoint != "" && !e.Features {
-		then = fmt.Sprintf("go on with a smaller --lr from the checkpoint %s, which is of epoch %d after step %d, or start again", e.Checkpoint, e.CheckpointEpoch, e.CheckpointStep)
-	}
-	where := e.Where
-	if e.Node != "" {
-		where += " on node " + e.Node
-	}
-	what := "the training"
-	if e.Model != "" {
-		what = e.Model
-	}
-	return fmt.Sprintf("%s diverged: in epoch %d, step %d, at a learning rate of %g, %s is not finite: %s", what, e.Epoch, e.Step, e.Rate, where, then)
-}
-
-// diverged finds out what is not finite, of the step of s or, where that is nil,
-// after the last one. what is said where nothing in particular is found.
-func (t *learner) diverged(s *slot, what string) error {
-	if err := t.faultNow(); err != nil {
-		return err // and no number means anything
-	}
-	e := &Diverged{Epoch: t.at.Epoch, Step: t.at.Step, Where: what, Rate: t.at.Under.Rate}
+	e := &trained.Diverged{Epoch: t.At.Epoch, Step: t.At.Step, Where: what, Rate: t.At.Under.Rate}
 	if s != nil {
-		e.Step = s.step + 1
+		e.Step = s.Step + 1
 	}
-	failed := t.place()
+	failed := t.Run.Place()
 	t.keepGood(s)
 	if t.badFeatures(s) {
 		e.Where, e.Features = "a feature of the dataset", true
-	} else if where := t.notFinite(s); where != "" {
+	} else if where := t.NotFinite(s); where != "" {
 		e.Where = where
 	}
 	return t.leaving(e, failed)
 }
 
-// divergedThere is what another node has found of the step of s.
-func (t *learner) divergedThere(s *slot, node int) error {
-	failed := t.place()
-	e := &Diverged{Epoch: t.at.Epoch, Step: s.step + 1, Where: "what a step makes", Node: t.shared.name(node), Rate: t.at.Under.Rate}
+// DivergedThere returns what another node found in the step of s.
+func (t *Learner) DivergedThere(s *slot.Slot, node int) error {
+	failed := t.Run.Place()
+	e := &trained.Diverged{Epoch: t.At.Epoch, Step: s.Step + 1, Where: "what a step makes", Node: t.Run.Session.Name(node), Rate: t.At.Under.Rate}
 	t.keepGood(s)
 	return t.leaving(e, failed)
 }
 
-// keepGood leaves a checkpoint of the last average before a step that diverged, if there is
-// none. What that step itself began with is none: nothing finite comes of it.
-func (t *learner) keepGood(s *slot) {
-	if s == nil || t.saved.good || t.sweeps() {
+// keepGood leaves a checkpoint of the last average before a step that diverged, if
+// there is none. The state that the step began with is no use: it leads to nothing
+// finite.
+func (t *Learner) keepGood(s *slot.Slot) {
+	if _, good := t.Run.Checkpoints.Last(); s == nil || good || t.Run.Sweeps() {
 		return
 	}
-	failed := t.place()
-	if t.local.back(t); t.place() == failed {
+	failed := t.Run.Place()
+	if t.Run.Method.Back(t); t.Run.Place() == failed {
 		return
 	}
-	if err := t.save(); err != nil {
-		t.log.Warn("could not write a checkpoint of before the training diverged", "err", err)
+	if err := t.Run.Save(); err != nil {
+		t.Run.Log.Warn("could not write a checkpoint of before the training diverged", "err", err)
 	}
 }
 
-// leaving says what is left, after what began at a place. Of a sweep, no model can go on at
-// another rate.
-func (t *learner) leaving(e *Diverged, failed place) error {
+// leaving adds which checkpoint is left after a failure that began at a place. No model
+// of a sweep can go on at another rate.
+func (t *Learner) leaving(e *trained.Diverged, failed checkpoint.Place) error {
 	e.Model = t.called()
-	if !t.sweeps() && t.goodBefore(failed) {
-		e.Checkpoint = filepath.Join(t.options.Dir, CheckpointFile)
-		e.CheckpointEpoch, e.CheckpointStep = t.saved.epoch, t.saved.step
+	if !t.Run.Sweeps() && t.Run.Checkpoints.GoBack(failed) {
+		at, _ := t.Run.Checkpoints.Last()
+		e.Checkpoint, e.CheckpointEpoch, e.CheckpointStep = t.Run.Checkpoints.Path(), at.Epoch, at.Step
 	}
 	return e
 }
 
-// badFeatures says whether a feature that the step read is not finite.
-func (t *learner) badFeatures(s *slot) bool {
+// badFeatures reports whether a feature that the step read is not finite.
+func (t *Learner) badFeatures(s *slot.Slot) bool {
 	if s == nil {
 		return false
 	}
-	if t.front != nil {
-		return !t.front.Finite(s.front)
-	}
-	return slices.ContainsFunc(s.groups, func(g group) bool {
-		return len(g.Roots) > 0 && g.input.Sparse == nil && !t.device.Finite(g.input.Dense)
-	})
+	return !t.Run.Method.Finite(t, s)
 }
 
-// notFinite names the first weight, else the first stage of the step, else the
-// first gradient that is not finite.
-func (t *learner) notFinite(s *slot) string {
-	if name := t.firstOf(t.weights); name != "" {
+// NotFinite names the first weight, else the first stage of the step, else the first
+// gradient that is not finite.
+func (t *Learner) NotFinite(s *slot.Slot) string {
+	if name := t.firstOf(t.Weights); name != "" {
 		return "the weight " + name
 	}
-	for _, m := range t.optimizer.Moments() {
+	for _, m := range t.Optimizer.Moments() {
 		if name := t.firstOf(m.Row); name != "" {
 			return "what the optimizer remembers of " + name
 		}
@@ -122,49 +91,103 @@ func (t *learner) notFinite(s *slot) string {
 	if s == nil {
 		return ""
 	}
-	for i := range s.groups {
-		if len(s.groups[i].Roots) == 0 {
+	for i := range s.Groups {
+		if len(s.Groups[i].Roots) == 0 {
 			continue
 		}
-		if name := t.stageOf(s, &s.groups[i]); name != "" {
+		if name := t.Run.Method.Stage(t, s, &s.Groups[i]); name != "" {
 			return "what " + name + " gives"
 		}
 	}
-	if name := t.firstOf(t.gradients); name != "" {
+	if name := t.firstOf(t.Gradients); name != "" {
 		return "the gradient of " + name
 	}
 	return ""
 }
 
 // firstOf names the first param that is not finite in a row of all.
-func (t *learner) firstOf(row tensor.Matrix) string {
-	for _, p := range t.model.Params() {
-		if !t.device.Finite(row.View(0, 1, p.Offset, p.Rows*p.Cols)) {
+func (t *Learner) firstOf(row tensor.Matrix) string {
+	for _, p := range t.Model.Params() {
+		if !t.Run.Device.Finite(row.View(0, 1, p.Offset, p.Rows*p.Cols)) {
 			return p.Name
 		}
 	}
 	return ""
 }
 
-// stageOf runs a group of the step again, without dropout, and names the first stage
-// that gives what is not finite.
-func (t *learner) stageOf(s *slot, g *group) string {
-	if t.front != nil {
-		return t.front.stageOf(t, s, g)
+// drop takes a learner of a sweep that has diverged out of the run. It returns an error
+// that ends the run: any other than divergence, or that no learner is left. All nodes
+// decide alike, since all find out in the same step.
+func (t *Trainer) drop(l *Learner, err error) error {
+	d, diverged := errors.AsType[*trained.Diverged](err)
+	if !diverged || !t.Sweeps() {
+		return err
 	}
-	t.work.Reset()
-	blocks := g.batch.Blocks
-	var x, carry tensor.Matrix
-	for i, stage := range t.model.Stages() {
-		if stage.Hops == 0 {
-			x, carry = t.pass.Stage(i, nil, g.input, x, carry)
-		} else {
-			x, carry = t.pass.Stage(i, &blocks[0], g.input, x, carry)
-			blocks = blocks[1:]
-		}
-		if !t.device.Finite(x) {
-			return stage.Name
+	l.At.Diverged = d
+	t.Log.Warn("a model of the sweep has diverged; the others go on", "model", l.Index, "err", err)
+	l.reportDropped()
+	if err := t.allDiverged(); err != nil {
+		return err
+	}
+	// Its epoch is not reported: its share of the nodes' work is reported with
+	// another's.
+	if next := t.Lead(); !next.Done() {
+		next.At.Under.Took(&l.At.Under)
+		next.end.Took(&l.end)
+		if l.end.Scores != nil {
+			next.end.Sent.Add(l.end.Scores.Sent)
 		}
 	}
-	return ""
+	return nil
+}
+
+// dropUnsound takes those learners out of an interrupted run that the next step would
+// find diverged, so that the others' progress is kept.
+func (t *Trainer) dropUnsound(ctx context.Context) error {
+	for _, l := range t.Learners {
+		t.Method.Back(l)
+		if l.Done() {
+			continue
+		}
+		if err := l.check(ctx); err != nil {
+			if err := t.drop(l, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// reportDropped reports a learner that has diverged.
+func (t *Learner) reportDropped() {
+	if t.At.Diverged != nil && t.Run.Options.Lost != nil {
+		t.Run.Options.Lost(t.Index, t.At.Diverged.Error())
+	}
+}
+
+// allDiverged returns the error of a sweep whose models have all diverged.
+func (t *Trainer) allDiverged() error {
+	for _, l := range t.Learners {
+		if l.At.Diverged == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("all %d models of the sweep have diverged: %w", len(t.Learners), t.Learners[0].At.Diverged)
+}
+
+// called returns the name of the model of a sweep for a message; "" where there is one
+// model.
+func (t *Learner) called() string {
+	if !t.Run.Sweeps() {
+		return ""
+	}
+	params := t.Run.Recipe.Sweep[t.Index].Params
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(params)) {
+		all = append(all, key+"="+params[key])
+	}
+	if len(all) == 0 {
+		return fmt.Sprintf("model %d", t.Index)
+	}
+	return fmt.Sprintf("model %d (%s)", t.Index, strings.Join(all, ", "))
 }

@@ -2,74 +2,86 @@ package train
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"runtime/pprof"
+
+	"github.com/hopmesh/hopmesh/engine/epoch"
+	"github.com/hopmesh/hopmesh/engine/evaluate"
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/session"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// epoch does what is left of the epoch under way. All learners end it together: what a
-// node has when it is interrupted is of before that, or of after.
-func (t *trainer) epoch(ctx context.Context) error {
-	at := t.place()
-	if at.step < t.batches.steps {
-		if err := t.turnTo(ctx, at.epoch); err != nil {
+// Epoch finishes the epoch under way. All learners end it together: an interrupted node
+// has the state of before that, or of after.
+func (t *Trainer) Epoch(ctx context.Context) error {
+	at := t.Place()
+	if at.Step < t.Batches.Steps {
+		if err := t.Method.BeginEpoch(ctx, at.Epoch); err != nil {
 			return err
 		}
-		if err := t.steps(ctx); err != nil {
+		if err := t.Steps(ctx); err != nil {
 			return err
 		}
 	}
-	t.take(at.epoch, t.batches.steps)
-	if err := t.each(ctx, (*learner).check); err != nil {
+	t.Take(at.Epoch, t.Batches.Steps)
+	if err := t.Each(ctx, (*Learner).check); err != nil {
 		return err
 	}
-	if err := t.each(ctx, (*learner).conclude); err != nil {
+	if err := t.Each(ctx, (*Learner).conclude); err != nil {
 		return err
 	}
-	if t.shared != nil && t.whole && !t.lead().done() {
+	if !t.Session.Alone() && t.whole && !t.Lead().Done() {
 		if err := t.learnFrom(ctx, t.ended()); err != nil {
 			if ctx.Err() != nil {
-				return t.stopped(ctx)
+				return t.Stopped(ctx)
 			}
 			return fmt.Errorf("look again how the nodes share the job: %w", err)
 		}
 		t.whole = false
 	}
-	if t.evaluates(at.epoch) {
-		if err := t.each(ctx, (*learner).examine); err != nil {
+	if t.Evaluates(at.Epoch) {
+		if err := t.Each(ctx, (*Learner).examine); err != nil {
 			return err
 		}
 	}
-	for _, l := range t.turn {
-		if !l.done() {
+	for _, l := range t.Turn {
+		if !l.Done() {
 			l.commit()
 		}
 	}
-	if t.done() {
-		if err := t.settle(ctx); err != nil {
+	if t.Done() {
+		if err := t.Method.Finish(ctx); err != nil {
 			if ctx.Err() != nil {
-				return t.stopped(ctx)
+				return t.Stopped(ctx)
 			}
 			return err
 		}
 	}
-	if t.wants() && t.restful() {
+	if t.Wants() && t.resumable() {
 		return t.saveSoon()
 	}
 	return nil
 }
 
-// evaluates says whether weights are judged after an epoch.
-func (t *trainer) evaluates(epoch int) bool {
-	return epoch%t.recipe.EvalEvery == 0 || epoch == t.recipe.Epochs
+// Evaluates reports whether weights are evaluated after an epoch.
+func (t *Trainer) Evaluates(epoch int) bool {
+	return epoch%t.Recipe.EvalEvery == 0 || epoch == t.Recipe.Epochs
 }
 
-// each has all whose turn it is do something.
-func (t *trainer) each(ctx context.Context, do func(*learner, context.Context) error) error {
-	for _, l := range t.turn {
-		if l.done() {
+// Each calls do for every learner whose turn it is.
+func (t *Trainer) Each(ctx context.Context, do func(*Learner, context.Context) error) error {
+	for _, l := range t.Turn {
+		if l.Done() {
 			continue
 		}
 		if err := do(l, ctx); err != nil {
-			if err := t.lose(l, err); err != nil {
+			if err := t.drop(l, err); err != nil {
 				return err
 			}
 		}
@@ -77,61 +89,49 @@ func (t *trainer) each(ctx context.Context, do func(*learner, context.Context) e
 	return nil
 }
 
-// ended is the epoch of all, as long as it took them one after the other.
-func (t *trainer) ended() *Epoch {
-	sum := t.lead().end
-	for _, l := range t.turn {
-		if l != t.lead() && !l.done() {
-			sum.took(&l.end)
+// ended returns the epoch of the learners whose turn it is, with their work added up.
+func (t *Trainer) ended() *trained.Epoch {
+	sum := t.Lead().end
+	for _, l := range t.Turn {
+		if l != t.Lead() && !l.Done() {
+			sum.Took(&l.end)
 		}
 	}
 	return &sum
 }
 
-// took adds what another epoch took to this one's.
-func (e *Epoch) took(o *Epoch) {
-	e.Seconds += o.Seconds
-	e.Rows, e.Remote, e.Edges = e.Rows+o.Rows, e.Remote+o.Remote, e.Edges+o.Edges
-	e.Sent.Add(o.Sent)
-	e.Phases.Sample += o.Phases.Sample
-	e.Phases.Gather += o.Phases.Gather
-	e.Phases.Compute += o.Phases.Compute
-	e.Phases.Reduce += o.Phases.Reduce
-	e.Phases.Wait += o.Phases.Wait
-}
-
-// check says whether the last update was too large: no further loss would tell.
-func (t *learner) check(context.Context) error {
-	if t.piped.settledAll() && !t.sound() { // else all hear of it from who has them
-
-		return t.diverged(nil, "a weight")
+// check returns an error if the last update made the weights infinite, which no further
+// loss would show.
+func (t *Learner) check(context.Context) error {
+	if t.Run.Method.Complete(t) && !t.sound() { // else the nodes that have them report it
+		return t.Diverged(nil, "a weight")
 	}
 	return nil
 }
 
-// conclude sets end to what is told of the epoch, but for its evaluation.
-func (t *learner) conclude(ctx context.Context) error {
-	t.end = t.at.Under
+// conclude sets end to the report of the epoch, but for its evaluation.
+func (t *Learner) conclude(ctx context.Context) error {
+	t.end = t.At.Under
 	e := &t.end
-	e.Epoch, e.Model, e.Steps = t.at.Epoch, t.index, t.batches.steps
-	e.Loss = t.at.Losses / float64(len(t.data.training))
-	if t.piped.whole() {
-		e.Hash = t.hash()
+	e.Epoch, e.Model, e.Steps = t.At.Epoch, t.Index, t.Run.Batches.Steps
+	e.Loss = t.At.Losses / float64(len(t.Run.Data.Training))
+	if t.Run.Method.Whole(t) {
+		e.Hash = t.Hash()
 	} else {
-		e.Hash = t.piped.told
+		e.Hash = t.Run.Method.Hash(t)
 	}
-	if err := t.faultNow(); err != nil {
+	if err := t.Fault(); err != nil {
 		return err
 	}
-	if t.shared == nil {
-		if t.isolated != nil {
-			e.see(t.isolated, t.isolated.seen.edges, t.at.Last.Seen)
-		}
+	if t.Run.Session.Alone() {
+		var mine Share
+		t.Run.Method.Mine(t, &mine)
+		t.Run.Method.Report(t, e, mine)
 		return nil
 	}
 	if err := t.agree(ctx, e); err != nil {
 		if ctx.Err() != nil {
-			return t.stopped(ctx)
+			return t.Run.Stopped(ctx)
 		}
 		return err
 	}
@@ -139,34 +139,160 @@ func (t *learner) conclude(ctx context.Context) error {
 }
 
 // examine evaluates the epoch.
-func (t *learner) examine(ctx context.Context) (err error) {
+func (t *Learner) examine(ctx context.Context) (err error) {
 	e := &t.end
-	if e.Eval, err = t.evaluate(ctx); err != nil {
+	if e.Scores, err = t.Evaluate(ctx); err != nil {
 		if ctx.Err() != nil {
-			return t.stopped(ctx)
+			return t.Run.Stopped(ctx)
 		}
 		return fmt.Errorf("evaluate epoch %d: %w", e.Epoch, err)
 	}
-	if !isNumber(e.Eval.Train.Loss) || !isNumber(e.Eval.Val.Loss) {
-		return t.diverged(nil, "the loss of its evaluation")
+	if !IsNumber(e.Scores.Train.Loss) || !IsNumber(e.Scores.Val.Loss) {
+		return t.Diverged(nil, "the loss of its evaluation")
 	}
-	if !isNumber(e.Eval.Test.Loss) {
-		e.Eval.Test.Loss = 0 // of vertices that nothing is decided by, and JSON has no such number
+	if !IsNumber(e.Scores.Test.Loss) {
+		e.Scores.Test.Loss = 0 // not used for decisions, and JSON has no infinity
+	}
+	e.Eval = e.Scores.Record(t.Recipe.Metric)
+	return nil
+}
+
+// evaluationNodes returns the part of a session that evaluation needs.
+func evaluationNodes(s *session.Session) evaluate.Nodes {
+	return evaluate.Nodes{Exchange: s.Exchange, Work: s.Work, Layout: s.Layout, Source: s.Source}
+}
+
+// Evaluate scores the weights of an epoch's end on all vertices, with all their
+// neighbours.
+func (t *Learner) Evaluate(ctx context.Context) (*evaluate.Result, error) {
+	defer pprof.SetGoroutineLabels(t.Run.Phases.Other)
+	pprof.SetGoroutineLabels(t.Run.Phases.Evaluate)
+	at := evaluate.Moment{Epoch: t.At.Epoch, Step: t.Run.Batches.Steps + t.Index}
+	return t.Run.Infer.Evaluate(ctx, t.view, at, t.Fault)
+}
+
+// commit goes on to the next epoch.
+func (t *Learner) commit() {
+	e := t.end
+	e.Requests, e.Bytes = e.Sent.Record()
+	if e.Eval != nil && e.Eval.Val != nil && t.At.Rise(&e, &t.Recipe) {
+		t.best = append(t.best[:0], t.Host...) // hash has read them
+	}
+	t.At.Last = e
+	t.Run.Method.Evaluated(t)
+	t.At.Epoch, t.At.Step, t.At.Losses, t.At.Under = t.At.Epoch+1, 0, 0, trained.Epoch{}
+	t.History, t.end = append(t.History, e), trained.Epoch{}
+	if t.Run.Options.Report != nil {
+		t.Run.Options.Report(e)
+	}
+}
+
+// A Share is a node's part of an epoch, which it sends to all others at the end.
+type Share struct {
+	Rows         epoch.Rows
+	Edges, Slots uint64
+	Seen         uint64 // edges, where groups train in isolation
+	Sent         peer.Counts
+	Phases       epoch.Phases
+	Seconds      float64
+	Hash         [sha256.Size]byte // of all weights; zeros: others report it
+	Unsound      uint64            // 1: a weight that this node trains, of a part of them, is not finite
+}
+
+// Differing is the error of nodes that did the same and came to different weights.
+type Differing struct {
+	Epoch int
+	Nodes [2]string
+	Model string // of a sweep: the name of the model
+}
+
+func (e *Differing) Error() string {
+	return fmt.Sprintf("after epoch %d, node %s and node %s have different weights%s, though both made the same updates: one of them has faulty memory, or computes with other instructions than the other (see {doctor}): train on nodes of one kind, or without the one that is at fault", e.Epoch, e.Nodes[0], e.Nodes[1], e.Model)
+}
+
+// agree combines what all nodes did of an epoch, the same on each of them.
+func (t *Learner) agree(ctx context.Context, e *trained.Epoch) error {
+	s := t.Run.Session
+	mine := Share{Rows: e.Rows, Edges: e.Edges, Slots: uint64(e.Slots), Sent: e.Sent, Phases: e.Phases, Seconds: e.Seconds}
+	t.Run.Method.Mine(t, &mine)
+	if err := mine.sign(e.Hash); err != nil {
+		return err
+	}
+	if !t.Run.Method.Complete(t) && !t.sound() {
+		mine.Unsound = 1
+	}
+	// The message can't count itself: its size is known.
+	others := uint64(len(s.Work.Nodes) - 1)
+	mine.Sent.Requests[peer.Control] += others
+	mine.Sent.Bytes[peer.Control] += others * uint64(peer.QueryFraming+peer.AnswerFraming+binary.Size(&mine))
+	message, err := binary.Append(nil, binary.LittleEndian, &mine)
+	if err != nil {
+		return fmt.Errorf("encode what this node did of epoch %d: %w", e.Epoch, err)
+	}
+	tag := exchange.Tag{Epoch: uint32(e.Epoch), Step: uint32(e.Steps), Lane: exchange.LaneMessages, Index: uint32(t.Index)}
+	messages, err := s.Exchange.Gather(ctx, tag, message, nil)
+	if err != nil {
+		return fmt.Errorf("exchange what each node did of epoch %d: %w", e.Epoch, err)
+	}
+	e.Rows, e.Edges, e.Slots, e.Sent, e.Phases, e.Seconds = epoch.Rows{}, 0, 0, peer.Counts{}, epoch.Phases{}, 0
+	seen, unsound, told := uint64(0), false, -1
+	var first [sha256.Size]byte
+	for node, m := range messages {
+		var of Share
+		if err := of.Read(m); err != nil {
+			return fmt.Errorf("node %s %w", s.Name(node), err)
+		}
+		seen, unsound = seen+of.Seen, unsound || of.Unsound > 0
+		switch {
+		case of.Hash == [sha256.Size]byte{}:
+		case told < 0: // all the same, unless devices are mixed
+			told, first = node, of.Hash
+			e.Hash = hex.EncodeToString(first[:])
+		case of.Hash != first && !s.Mixed:
+			d := &Differing{Epoch: e.Epoch, Nodes: [2]string{s.Name(told), s.Name(node)}}
+			if model := t.called(); model != "" {
+				d.Model = " of " + model
+			}
+			return &session.Agreed{Err: d}
+		}
+		of.add(e, float64(len(messages)))
+	}
+	if unsound {
+		return t.Diverged(nil, "a weight")
+	}
+	e.Strategy, e.Why = t.Run.Sharing.Strategy, t.Run.Sharing.Why
+	t.Run.Method.Report(t, e, Share{Seen: seen})
+	return nil
+}
+
+func (h *Share) sign(hash string) error {
+	b, err := hex.DecodeString(hash)
+	if n := copy(h.Hash[:], b); err != nil || n != len(h.Hash) && n != 0 {
+		return errors.New("the digest of the weights is none")
 	}
 	return nil
 }
 
-// commit goes on to the next epoch.
-func (t *learner) commit() {
-	e := t.end
-	if e.Eval != nil && e.Eval.Val.Count > 0 && t.at.judge(&e, &t.recipe) {
-		t.best = append(t.best[:0], t.host...) // hash has read them
+// Read parses the share of another node.
+func (h *Share) Read(m []byte) error {
+	if n, err := binary.Decode(m, binary.LittleEndian, h); err != nil || n != len(m) {
+		return fmt.Errorf("sent a malformed epoch report (%d bytes)", len(m))
 	}
-	t.at.Last = e
-	t.at.plateau(&t.recipe.Sharing.Grappa)
-	t.at.Epoch, t.at.Step, t.at.Losses, t.at.Under = t.at.Epoch+1, 0, 0, Epoch{}
-	t.history, t.end = append(t.history, e), Epoch{}
-	if t.options.Report != nil {
-		t.options.Report(e)
+	p := h.Phases
+	for _, x := range []float64{h.Seconds, p.Sample, p.Gather, p.Compute, p.Reduce, p.Wait} {
+		if !IsNumber(x) || x < 0 {
+			return fmt.Errorf("says that it took %g s for an epoch, or a part of it", x)
+		}
 	}
+	return nil
+}
+
+// add adds one node's share to the epoch of all.
+func (h *Share) add(e *trained.Epoch, nodes float64) {
+	e.Rows.Add(h.Rows)
+	e.Edges += h.Edges
+	e.Slots = max(e.Slots, int(min(h.Slots, 1<<20)))
+	e.Sent.Add(h.Sent)
+	e.Seconds = max(e.Seconds, h.Seconds)
+	e.Phases.AddShare(h.Phases, 1/nodes)
 }

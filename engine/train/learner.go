@@ -2,169 +2,187 @@ package train
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/checkpoint"
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/evaluate"
+	"github.com/hopmesh/hopmesh/engine/keyed"
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// A learner is one model of a run, with all that it does not share with the others of
-// a sweep. A run without a sweep has one.
+// A Learner is one model of a run, with all that it does not share with the other
+// models of a sweep. A run without a sweep has one.
 //
-// Learners take turns: each does a step before the run goes on to the next, all with the
-// same slot. Which of them take part in a step follows from where they stand, so that all
-// nodes come to the same, and so do runs that were interrupted within a step.
-type learner struct {
-	*trainer
-	index  int    // among those of the run
-	recipe Recipe // its own
-	model  *nn.Model
+// Learners take turns: each does a step before the run goes on to the next, all with
+// the same slot. Their states decide which of them take part in a step, so all nodes
+// decide alike, even in runs that were interrupted within a step.
+type Learner struct {
+	Run    *Trainer
+	Index  int           // among those of the run
+	Recipe recipe.Recipe // its own
+	Model  *nn.Model
 
-	weights   tensor.Matrix
-	gradients tensor.Matrix
-	optimizer *nn.Optimizer
-	pass      *nn.Pass
-	view      *view // of inference
+	Weights   tensor.Matrix
+	Gradients tensor.Matrix
+	Optimizer *nn.Optimizer
+	Pass      *nn.Pass
+	view      *evaluate.View
 
-	local *local // nil: all nodes' models are the same
-	older *older // nil: no step is under way before the updates of those before it
-	sums  sums   // nil: a pass adds up all there is
-	tour  tour
-	piped *piped // nil: steps are of groups of roots
+	Extras []checkpoint.Extra // of checkpoints, beside weights and moments
 
-	at      state
-	history []Epoch
-	best    []float32 // the weights of at.Best, empty if there is none
-	host    []float32 // a copy of the weights, for hashes and checkpoints
-	end     Epoch     // the one at whose end it is
-	// doubted: what its next step begins with is not finite. A step says so on all nodes.
-	doubted bool
+	Host []float32 // a copy of the weights, for hashes and checkpoints
+	course
 }
 
-// newLearners makes those of a recipe, without memory.
-func (t *trainer) newLearners() error {
-	for i, r := range t.recipe.Models() {
-		m, err := nn.New(r.Model, t.data.about.Features, t.data.about.Classes)
+// course is the progress of a learner.
+type course struct {
+	At      trained.State
+	History []trained.Epoch
+	best    []float32     // the weights of At.Best, empty if there is none
+	end     trained.Epoch // the epoch that has just ended
+	// Doubted: the state before the next step is not finite. That step reports it on
+	// all nodes.
+	Doubted bool
+}
+
+// newLearners makes the learners of a recipe, without memory.
+func (t *Trainer) newLearners() error {
+	for i, r := range t.Recipe.Models() {
+		m, err := nn.New(r.Model, t.Data.About.Features, t.Data.About.Classes)
 		if err != nil {
 			return err
 		}
-		l := &learner{trainer: t, index: i, recipe: r, model: m, at: state{Epoch: 1}}
-		l.piped = l.newPiped()
-		t.learners = append(t.learners, l)
+		l := &Learner{Run: t, Index: i, Recipe: r, Model: m, course: course{At: trained.State{Epoch: 1}}}
+		t.Learners = append(t.Learners, l)
 	}
 	return nil
 }
 
-// allocate makes what lives as long as the run.
-func (t *learner) allocate(ctx context.Context) (err error) {
-	size := t.model.Size()
-	t.weights = t.kept.Alloc(t.device.Type(), 1, size)
-	t.gradients = t.kept.Alloc(t.device.Type(), 1, size)
-	if t.optimizer, err = nn.NewOptimizer(t.recipe.Optimizer, t.device, t.kept, size); err != nil {
+// allocate takes the memory that lives as long as the run.
+func (t *Learner) allocate(ctx context.Context) (err error) {
+	size := t.Model.Size()
+	t.Weights = t.Run.Kept.Alloc(t.Run.Device.Type(), 1, size)
+	t.Gradients = t.Run.Kept.Alloc(t.Run.Device.Type(), 1, size)
+	if t.Optimizer, err = nn.NewOptimizer(t.Recipe.Optimizer, t.Run.Device, t.Run.Kept, size); err != nil {
 		return err
 	}
-	if t.older, err = t.newOlder(); err != nil {
+	if err := t.Run.Method.Attach(t); err != nil {
 		return err
 	}
-	first, err := t.model.Initial(ctx, t.recipe.Seed)
+	first, err := t.Model.Initial(ctx, t.Recipe.Seed)
 	if err != nil {
 		return err
 	}
-	t.device.Write(t.weights, first)
-	t.host = make([]float32, size)
+	t.Run.Device.Write(t.Weights, first)
+	t.Host = make([]float32, size)
 	return nil
 }
 
-// doubt is what is wrong before a step has begun; "" if nothing is known to be.
-func (t *learner) doubt() string {
-	if t.doubted {
+// Doubt returns what is wrong before a step has begun; "" if nothing is known to be.
+func (t *Learner) Doubt() string {
+	if t.Doubted {
 		return "what the step began with"
 	}
 	return ""
 }
 
-// done says whether there is nothing left for it to learn.
-func (t *learner) done() bool { return t.at.done(&t.recipe) }
+// Done reports whether there is nothing left for it to learn.
+func (t *Learner) Done() bool { return t.At.Done(&t.Recipe) }
 
-// rest counts the time since training began, went on or was counted last.
-func (t *learner) rest() {
+// Clock counts the time since training began, went on or was counted last.
+func (t *Learner) Clock() {
 	now := time.Now()
-	t.at.Under.Seconds += now.Sub(t.begun).Seconds()
-	t.begun = now
+	t.At.Under.Seconds += now.Sub(t.Run.begun).Seconds()
+	t.Run.begun = now
 }
 
-// A place is where a run stands: how many learners have yet to do a step of an epoch.
-type place struct{ epoch, step, left int }
-
-// place is that of the learner that is furthest behind, of those that are not done; if
-// all are, that of the furthest.
-func (t *trainer) place() place {
-	var first, last place
-	for _, l := range t.learners {
-		switch at := (place{l.at.Epoch, l.at.Step, 1}); {
-		case l.done():
-			if last.before(at) {
+// Place returns the place of the learner that is furthest behind, of those that are not
+// done; if all are, that of the furthest.
+func (t *Trainer) Place() checkpoint.Place {
+	var first, last checkpoint.Place
+	for _, l := range t.Learners {
+		switch at := (checkpoint.Place{Epoch: l.At.Epoch, Step: l.At.Step, Left: 1}); {
+		case l.Done():
+			if last.Before(at) {
 				last = at
 			}
-		case first.left == 0 || at.before(first):
+		case first.Left == 0 || at.Before(first):
 			first = at
-		case !first.before(at):
-			first.left++
+		case !first.Before(at):
+			first.Left++
 		}
 	}
-	if first.left == 0 {
-		last.left = 0
+	if first.Left == 0 {
+		last.Left = 0
 		return last
 	}
 	return first
 }
 
-// before compares but for who is left.
-func (p place) before(o place) bool {
-	return p.epoch < o.epoch || p.epoch == o.epoch && p.step < o.step
-}
-
-// take sets turn to those that are to do a step of an epoch.
-func (t *trainer) take(epoch, step int) {
-	t.turn = t.turn[:0]
-	for _, l := range t.learners {
-		if l.at.Epoch == epoch && l.at.Step == step && !l.done() {
-			t.turn = append(t.turn, l)
+// Take sets Turn to the learners that do a step of an epoch.
+func (t *Trainer) Take(epoch, step int) {
+	t.Turn = t.Turn[:0]
+	for _, l := range t.Learners {
+		if l.At.Epoch == epoch && l.At.Step == step && !l.Done() {
+			t.Turn = append(t.Turn, l)
 		}
 	}
 }
 
-// lead is the first of those whose turn it is: what is done once for all of them is
-// told with its epoch.
-func (t *trainer) lead() *learner {
-	for _, l := range t.turn {
-		if !l.done() {
+// Lead returns the first of the learners whose turn it is. Work that is shared by all
+// of them is reported with its epoch.
+func (t *Trainer) Lead() *Learner {
+	for _, l := range t.Turn {
+		if !l.Done() {
 			return l
 		}
 	}
-	return t.learners[0]
+	return t.Learners[0]
 }
 
-// done says whether all are.
-func (t *trainer) done() bool { return t.place().left == 0 }
+// Done reports whether all learners are done.
+func (t *Trainer) Done() bool { return t.Place().Left == 0 }
 
-// updates counts those of all.
-func (t *trainer) updates() (n uint64) {
-	for _, l := range t.learners {
-		n += l.optimizer.Steps()
+// updates counts the updates of all learners.
+func (t *Trainer) updates() (n uint64) {
+	for _, l := range t.Learners {
+		n += l.Optimizer.Steps()
 	}
 	return n
 }
 
-// tuning is what the dealer has found out: each has it.
-func (t *trainer) tuning() strategy.Tuning { return t.learners[0].at.Tuning }
+// tuning returns the dealer's tuning, of which each learner has a copy.
+func (t *Trainer) tuning() deal.Tuning { return t.Learners[0].At.Tuning }
 
-func (t *trainer) tuned(w strategy.Tuning) {
-	for _, l := range t.learners {
-		l.at.Tuning = w
+func (t *Trainer) tuned(w deal.Tuning) {
+	for _, l := range t.Learners {
+		l.At.Tuning = w
 	}
 }
 
-// sweeps says whether there are several.
-func (t *trainer) sweeps() bool { return len(t.learners) > 1 }
+// Sweeps reports whether there are several learners.
+func (t *Trainer) Sweeps() bool { return len(t.Learners) > 1 }
+
+// Hash returns the SHA-256 of the weights: 32-bit floats, little-endian, in the order
+// of the model's params. It leaves a copy of them in Host.
+func (t *Learner) Hash() string {
+	t.Run.Device.Read32(t.Host, t.Weights)
+	sum := sha256.Sum256(plain.Bytes(t.Host))
+	return hex.EncodeToString(sum[:])
+}
+
+// Key returns the key of a step's dropout.
+func (t *Learner) Key(s *slot.Slot) keyed.Key { return DropKey(t.Recipe.Seed, t.At.Epoch, s.Step) }
+
+// DropKey returns the key of dropout in a step.
+func DropKey(seed uint64, epoch, step int) keyed.Key {
+	return keyed.New(seed, keyed.Dropout).With(uint64(epoch)).With(uint64(step))
+}

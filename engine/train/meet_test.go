@@ -1,4 +1,4 @@
-package train
+package train_test
 
 import (
 	"bytes"
@@ -8,90 +8,40 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/session"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
-
-// left are the folders of the nodes of a mesh after an epoch, in which each has left
-// what change makes of it.
-func left(t *testing.T, m *mesh, r Recipe, change func(node int, tr *learner)) []string {
-	t.Helper()
-	shards := communities(t, 1500)
-	folders := make([]string, len(m.names))
-	for i := range folders {
-		folders[i] = t.TempDir()
-	}
-	all := m.start(t, r, shards, Options{Threads: 1, Dataset: "d"})
-	err := m.each(func(node int) error {
-		tr := all[node]
-		tr.options.Dir = folders[node]
-		if err := tr.epoch(t.Context()); err != nil {
-			return err
-		}
-		change(node, tr)
-		tr.saved = saved{}
-		return tr.save()
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return folders
-}
-
-// again are the models of a mesh that goes on from such folders.
-func again(t *testing.T, m *mesh, r Recipe, folders []string) []*learner {
-	t.Helper()
-	shards := communities(t, 1500)
-	all := make([]*learner, len(m.names))
-	err := m.each(func(node int) error {
-		held, o := m.of(node, shards, Options{Threads: 1, Dataset: "d", Resume: true, Dir: folders[node]})
-		tr, err := newTrainer(t.Context(), r, held, o)
-		if err != nil {
-			return err
-		}
-		all[node] = tr.learners[0]
-		return tr.meet(t.Context())
-	})
-	t.Cleanup(func() {
-		for _, tr := range all {
-			if tr != nil {
-				tr.close()
-			}
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
 
 // A node that stands behind, though with the same weights, is brought to where the
 // others are, with its file.
 func TestNodesBeginWhereTheFurthestStands(t *testing.T) {
-	defer func(n uint64) { mostPiece = n }(mostPiece)
-	mostPiece = 1000
-	r := small("gcn")
-	r.Sharing, r.EvalEvery = ways()["leap"], 1000
-	folders := left(t, newMesh(4, uneven(5, 4)), r, func(node int, tr *learner) {
+	r := traintest.Small("gcn")
+	r.Sharing, r.EvalEvery = traintest.Ways()["leap"], 1000
+	folders := traintest.Left(t, traintest.NewMesh(4, traintest.Uneven(5, 4)), r, func(node int, tr *train.Learner) {
 		switch node {
 		case 1: // as if it had ended before it told of the epoch
-			tr.at.Epoch, tr.at.Step, tr.history = 1, tr.at.Last.Steps, nil
+			tr.At.Epoch, tr.At.Step, tr.History = 1, tr.At.Last.Steps, nil
 		case 3: // as if it had trained with others since
-			tr.device.Write32(tr.weights.View(0, 1, 3, 1), []float32{0.01})
+			tr.Run.Device.Write32(tr.Weights.View(0, 1, 3, 1), []float32{0.01})
 		}
 	})
-	if err := os.Remove(filepath.Join(folders[2], CheckpointFile)); err != nil {
+	if err := os.Remove(filepath.Join(folders[2], train.CheckpointFile)); err != nil {
 		t.Fatal(err)
 	}
-	all := again(t, newMesh(4, uneven(5, 4)), r, folders)
-	want, err := os.ReadFile(filepath.Join(folders[0], CheckpointFile))
+	all := traintest.Again(t, traintest.NewMesh(4, traintest.Uneven(5, 4)), r, folders)
+	want, err := os.ReadFile(filepath.Join(folders[0], train.CheckpointFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for node, tr := range all {
-		if tr.at.Epoch != 2 || tr.at.Step != 0 || len(tr.history) != 1 || tr.hash() != all[0].hash() {
-			t.Errorf("node %d begins at step %d of epoch %d", node, tr.at.Step, tr.at.Epoch)
+		if tr.At.Epoch != 2 || tr.At.Step != 0 || len(tr.History) != 1 || tr.Hash() != all[0].Hash() {
+			t.Errorf("node %d begins at step %d of epoch %d", node, tr.At.Step, tr.At.Epoch)
 		}
-		path := filepath.Join(folders[node], CheckpointFile)
+		path := filepath.Join(folders[node], train.CheckpointFile)
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("node %d does not have the file that it goes on from: %v", node, err)
 		}
@@ -104,69 +54,69 @@ func TestNodesBeginWhereTheFurthestStands(t *testing.T) {
 // What depends on the times of epochs is the same for all, though some have heard of the
 // last one's and some not.
 func TestNodesDealAlikeAfterMeeting(t *testing.T) {
-	r := small("gcn")
-	r.Sharing = ways()["tuned"]
-	who := members(newMesh(3, nil).names)
-	tunings := []strategy.Tuning{
+	r := traintest.Small("gcn")
+	r.Sharing = traintest.Ways()["tuned"]
+	who := session.Members(traintest.NewMesh(3, nil).Names)
+	tunings := []deal.Tuning{
 		{Nodes: 3, Members: who, Slots: 2, Best: 1.5, Epochs: 3}, {Nodes: 3, Members: who, Slots: 3, Best: 1.5, Epochs: 2, Frozen: true}, {},
 	}
-	folders := left(t, newMesh(3, uneven(5, 3)), r, func(node int, tr *learner) {
-		if tr.at.Tuning != tr.shared.dealer.Tuning() || tr.at.Tuning.Epochs != 1 {
-			t.Errorf("node %d keeps %+v", node, tr.at.Tuning)
+	folders := traintest.Left(t, traintest.NewMesh(3, traintest.Uneven(5, 3)), r, func(node int, tr *train.Learner) {
+		if tr.At.Tuning != tr.Run.Sharing.Dealer.Tuning() || tr.At.Tuning.Epochs != 1 {
+			t.Errorf("node %d keeps %+v", node, tr.At.Tuning)
 		}
-		tr.at.Tuning = tunings[node]
+		tr.At.Tuning = tunings[node]
 	})
-	for node, tr := range again(t, newMesh(3, uneven(5, 3)), r, folders) {
-		if tr.at.Tuning != tunings[0] || tr.shared.dealer.Tuning() != tunings[0] {
-			t.Errorf("node %d deals by %+v", node, tr.shared.dealer.Tuning())
+	for node, tr := range traintest.Again(t, traintest.NewMesh(3, traintest.Uneven(5, 3)), r, folders) {
+		if tr.At.Tuning != tunings[0] || tr.Run.Sharing.Dealer.Tuning() != tunings[0] {
+			t.Errorf("node %d deals by %+v", node, tr.Run.Sharing.Dealer.Tuning())
 		}
 	}
 }
 
 // An epoch that another run began says nothing of how fast this one is.
 func TestOnlyWholeEpochsAreTimed(t *testing.T) {
-	r := small("gcn")
-	r.Sharing = ways()["tuned"]
-	m := newMesh(2, uneven(5, 2))
-	all := m.start(t, r, communities(t, 1500), Options{Threads: 1})
-	err := m.each(func(node int) error {
+	r := traintest.Small("gcn")
+	r.Sharing = traintest.Ways()["tuned"]
+	m := traintest.NewMesh(2, traintest.Uneven(5, 2))
+	all := m.Start(t, r, traintest.Communities(t, 1500), train.Options{Threads: 1})
+	err := m.Each(func(node int) error {
 		tr := all[node]
-		tr.at.Step = 2
-		if err := tr.epoch(t.Context()); err != nil {
+		tr.At.Step = 2
+		if err := tr.Run.Epoch(t.Context()); err != nil {
 			return err
 		}
-		if tr.at.Tuning.Epochs != 0 {
+		if tr.At.Tuning.Epochs != 0 {
 			t.Errorf("node %d has noted a part of an epoch", node)
 		}
-		return tr.epoch(t.Context())
+		return tr.Run.Epoch(t.Context())
 	})
-	if err != nil || all[0].at.Tuning.Epochs != 1 || all[1].at.Tuning != all[0].at.Tuning {
-		t.Errorf("%v, %+v", err, all[0].at.Tuning)
+	if err != nil || all[0].At.Tuning.Epochs != 1 || all[1].At.Tuning != all[0].At.Tuning {
+		t.Errorf("%v, %+v", err, all[0].At.Tuning)
 	}
 }
 
 // While a run goes on, some of the nodes keep checkpoints; at its end all do.
 func TestWhoKeepsCheckpoints(t *testing.T) {
-	shards := communities(t, 1500)
-	r := small("gcn")
-	r.Epochs, r.Sharing = 2, ways()["leap"]
+	shards := traintest.Communities(t, 1500)
+	r := traintest.Small("gcn")
+	r.Epochs, r.Sharing = 2, traintest.Ways()["leap"]
 	folders := make([]string, 5)
 	for i := range folders {
 		folders[i] = t.TempDir()
 	}
 	kept := func(node int) bool {
-		_, err := os.Stat(filepath.Join(folders[node], CheckpointFile))
+		_, err := os.Stat(filepath.Join(folders[node], train.CheckpointFile))
 		return err == nil
 	}
-	m := newMesh(5, uneven(len(shards), 5))
-	err := m.each(func(node int) error {
-		held, o := m.of(node, shards, Options{Threads: 1, Dir: folders[node], Interval: 1})
-		o.Report = func(e Epoch) {
-			if kept(node) != (node < keepers) {
+	m := traintest.NewMesh(5, traintest.Uneven(len(shards), 5))
+	err := m.Each(func(node int) error {
+		held, o := m.Of(node, shards, train.Options{Threads: 1, Dir: folders[node], Interval: 1})
+		o.Report = func(e trained.Epoch) {
+			if kept(node) != (node < train.Keepers) {
 				t.Errorf("after epoch %d, node %d has a checkpoint: %v", e.Epoch, node, kept(node))
 			}
 		}
-		_, err := Run(t.Context(), r, held, o)
+		_, err := train.Run(t.Context(), r, held, o)
 		if !kept(node) {
 			t.Errorf("node %d has no checkpoint in the end", node)
 		}
@@ -179,12 +129,12 @@ func TestWhoKeepsCheckpoints(t *testing.T) {
 
 // A batch that is the same in each epoch is gathered once, and counted once.
 func TestTheFullBatchIsGatheredOnce(t *testing.T) {
-	shards := communities(t, 1500)
-	r := small("gcn")
-	r.Batch, r.Fanouts, r.Epochs, r.Sharing = 0, nil, 3, ways()["leap"]
-	_, told := newMesh(3, uneven(len(shards), 3)).mustRun(t, r, shards, Options{Threads: 2})
-	for i, e := range told[0] {
-		if first := i == 0; (e.Remote > 0) != first || (e.Rows > 0) != first || (e.Sent.Requests[strategy.Feature] > 0) != first || e.Sent.Requests[strategy.Gradient] == 0 {
+	shards := traintest.Communities(t, 1500)
+	r := traintest.Small("gcn")
+	r.Batch, r.Fanouts, r.Epochs, r.Sharing = 0, nil, 3, traintest.Ways()["leap"]
+	_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 2})
+	for i, e := range reports[0] {
+		if first := i == 0; (e.Rows.Remote > 0) != first || (e.Rows.Total() > 0) != first || (e.Sent.Requests[peer.Feature] > 0) != first || e.Sent.Requests[peer.Gradient] == 0 {
 			t.Errorf("epoch %d: %+v", e.Epoch, e)
 		}
 	}

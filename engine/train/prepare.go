@@ -7,164 +7,155 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/evaluate"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 const (
-	// looks is how many batches are sampled ahead to see how large they get, and
-	// margin what a later one may have more, as a share.
-	looks  = 4
+	// Looks is how many batches are sampled ahead to see how large they get. margin is
+	// how much larger a later one may be, as a share.
+	Looks  = 4
 	margin = 0.1
-	// leastInference is what evaluation may take where nothing bounds it, and
-	// training takes less.
-	leastInference = 1 << 30
-	// atHome is what the program takes for itself, beside what is counted.
-	atHome = 48 << 20
 )
 
-// threads is how many compute.
-func (t *trainer) threads() int {
-	if t.options.Threads > 0 {
-		return t.options.Threads
+// Threads returns how many threads compute.
+func (t *Trainer) Threads() int {
+	if t.Options.Threads > 0 {
+		return t.Options.Threads
 	}
 	return runtime.GOMAXPROCS(0)
 }
 
-// ahead is how many batches are prepared before the one in use, and workers how many
+// Ahead returns how many batches are prepared before the one in use, and how many
 // goroutines prepare them. A run on one thread samples and computes in turn, unless it
 // waits for other nodes meanwhile.
-func (t *trainer) ahead() (slots, workers int) {
-	threads := t.threads()
-	if threads == 1 && t.shared == nil {
-		return 1 + t.learners[0].older.slots(), 1
+func (t *Trainer) Ahead() (slots, workers int) {
+	threads := t.Threads()
+	beside := t.Method.Inflight() - 1
+	if threads == 1 && t.Session.Alone() {
+		return 1 + beside, 1
 	}
 	workers = max(1, threads/4)
-	return 2 + workers + t.learners[0].older.slots(), workers
+	return 2 + workers + beside, workers
 }
 
-// prepare makes ready what steps and evaluation need, having forecast how much
-// memory that is, and announces the run.
-func (t *trainer) prepare(ctx context.Context) (err error) {
-	t.phases = newPhases(ctx)
-	slots, workers := t.ahead()
-	if t.prefetch > 0 {
-		slots, workers = t.prefetch+t.learners[0].older.slots(), min(workers, t.prefetch)
+// Prepare forecasts the memory of steps and evaluation, takes it, and announces the
+// run.
+func (t *Trainer) Prepare(ctx context.Context) (err error) {
+	t.Phases = slot.NewPhases(ctx)
+	t.Infer = evaluate.New(t.Data, evaluationNodes(t.Session), t.Recipe.Loss, t.Recipe.Metric)
+	for _, l := range t.Learners {
+		l.view = t.Infer.Add(l.Model, l.Weights)
 	}
 	if err := t.chosen(ctx); err != nil {
 		return err
 	}
-	if err := t.openFront(ctx); err != nil {
+	if err := t.Method.Open(ctx); err != nil {
 		return err
 	}
-	if err := t.openIsolated(ctx); err != nil {
-		return err
+	slots, workers := t.Ahead()
+	if t.Prefetch > 0 {
+		slots, workers = t.Prefetch+t.Method.Inflight()-1, min(workers, t.Prefetch)
 	}
-	for _, l := range t.learners {
-		if err := l.openPiped(ctx); err != nil {
-			return err
-		}
-		l.sums = l.newSums()
-	}
-	t.dealing = newDealing(t)
-	t.batches, err = newBatches(t.data, t.dealing, &t.phases, &t.recipe, t.sampling(), slots, workers, t.newHand)
+	t.Batches, err = NewBatches(t, slots, workers)
 	if err != nil {
 		return err
 	}
-	need, err := t.foresee(ctx)
-	if err == nil && t.recompute(need.onHost(t)) {
-		need, err = t.foresee(ctx)
+	need, err := t.Forecast(ctx)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		need, err = t.furnish(ctx, need)
+	again, err := t.Method.Fit(ctx, &need)
+	if err == nil && again {
+		need, err = t.Forecast(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	if err := t.afford(ctx, roomForSteps, need.onHost(t)); err != nil {
+	if err := t.Afford(ctx, roomForSteps, need.OnHost()); err != nil {
 		return err
 	}
-	if err := t.fault(0, 0); err != nil {
+	if err := t.Fault(0, 0); err != nil {
 		return err
 	}
-	if t.foreign == nil {
-		err = t.batches.reserve(int(need.rows))
-	} else if err = t.affordDevice(&need); err == nil {
-		err = t.openFerry(&need)
+	if t.Foreign == nil {
+		err = t.Batches.Reserve(int(need.Rows))
+	} else if err = t.AffordDevice(&need); err == nil {
+		err = t.openUploader(&need)
 	}
 	if err != nil {
 		return err
 	}
-	for _, l := range t.learners {
-		if err := l.piped.start(l); err != nil {
-			return err
-		}
-	}
-	if t.work, err = t.device.NewArena(int(need.pass)); err != nil {
+	if err := t.Method.Start(); err != nil {
 		return err
 	}
-	if t.infer, err = newInference(t.data, t.device, t.work, need.inference, t.options); err != nil {
+	if t.Work, err = t.Device.NewArena(int(need.Of(budget.Pass))); err != nil {
 		return err
 	}
-	t.infer.tick = func() { t.tell(true) }
-	for _, l := range t.learners {
-		l.pass = l.model.NewPass(t.device, t.work)
-		l.pass.Weights, l.pass.Gradients, l.pass.Train = l.weights, l.gradients, true
-		l.pass.Done = ctx.Done()
-		l.view = t.infer.add(l.model, l.weights)
+	err = t.Infer.Open(t.Device, t.Work, evaluate.Options{
+		Memory: need.Inference.May, Dir: t.Options.Dir, Threads: t.Options.Threads, Tick: func() { t.Progress(true) },
+	})
+	if err != nil {
+		return err
 	}
-	if err := t.fault(0, 0); err != nil {
+	for _, l := range t.Learners {
+		l.Pass = l.Model.NewPass(t.Device, t.Work)
+		l.Pass.Weights, l.Pass.Gradients, l.Pass.Train = l.Weights, l.Gradients, true
+		l.Pass.Done = ctx.Done()
+	}
+	if err := t.Fault(0, 0); err != nil {
 		return err
 	}
 	t.announce(&need)
 	return nil
 }
 
-// foresee draws some batches to see what memory steps need.
-func (t *trainer) foresee(ctx context.Context) (need needs, err error) {
-	if t.front != nil {
-		t.front.From(0, 0) // these steps are of no epoch
-	}
-	err = t.batches.ahead(ctx, min(t.place().epoch, t.recipe.Epochs), looks, func(s *slot) { need.see(t, s) })
+// Forecast samples some batches to see what memory steps need.
+func (t *Trainer) Forecast(ctx context.Context) (need Needs, err error) {
+	err = t.Batches.Ahead(ctx, min(t.Place().Epoch, t.Recipe.Epochs), Looks, func(s *slot.Slot) { t.Method.See(&need, s) })
 	if err == nil {
-		err = t.fault(0, 0) // a device that has failed says that it has no memory left
+		err = t.Fault(0, 0) // a device that has failed reports no memory left
 	}
 	if err == nil {
-		need.settle(t)
+		need.Settle(t)
 	}
 	return need, err
 }
 
-func (t *trainer) announce(n *needs) {
-	at := t.place()
+func (t *Trainer) announce(n *Needs) {
+	at := t.Place()
 	f := Forecast{
-		Device: t.device.Name(), Shards: t.data.mapped, Arenas: n.sum(),
-		Epochs: t.recipe.Epochs, Resumed: at.epoch - 1, Step: at.step, Notes: t.notes,
+		Device: t.Device.Name(), Shards: t.Data.Mapped, Arenas: n.Total(),
+		Epochs: t.Recipe.Epochs, Resumed: at.Epoch - 1, Step: at.Step, Notes: t.Notes,
 	}
-	if t.foreign != nil {
-		f.Arenas, f.There = n.others(), n.onDevice()+n.takes
+	if t.Foreign != nil {
+		f.Arenas, f.There = n.Base(), n.OnDevice()+n.Inference.Takes
 	}
-	for _, l := range t.learners {
-		f.Weights += l.model.Size()
-		f.History = append(f.History, l.history...)
+	for _, l := range t.Learners {
+		f.Weights += l.Model.Size()
+		f.History = append(f.History, l.History...)
 	}
-	slices.SortStableFunc(f.History, func(a, b Epoch) int { return cmp.Compare(a.Epoch, b.Epoch) })
-	split := t.data.about.Splits[t.recipe.Split]
+	slices.SortStableFunc(f.History, func(a, b trained.Epoch) int { return cmp.Compare(a.Epoch, b.Epoch) })
+	split := t.Data.About.Splits[t.Recipe.Split]
 	if split.Val == 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("split %d has no validation vertices: the weights of the last epoch are kept, since none can be called the best", t.recipe.Split))
+		f.Notes = append(f.Notes, fmt.Sprintf("split %d has no validation vertices: the weights of the last epoch are kept, since none can be called the best", t.Recipe.Split))
 	}
-	if t.shared != nil {
-		f.Notes = append(f.Notes, t.shared.notes()...)
-		sent := t.shared.start.Read()
-		t.log.Info("this node knows what it must of the others' shards", "replicated", t.shared.replica.Replicated,
-			"bytes", t.shared.replica.Bytes, "brought", sent.Bytes[strategy.Topology]+sent.Bytes[strategy.Shard])
+	if !t.Session.Alone() {
+		f.Notes = append(f.Notes, t.Sharing.notes(t.Session, t.described().Isolated)...)
+		sent := t.Session.Start.Read()
+		t.Log.Info("this node knows what it must of the others' shards", "replicated", t.Session.Replica.Replicated,
+			"bytes", t.Session.Replica.Bytes, "brought", sent.Bytes[peer.Topology]+sent.Bytes[peer.Shard])
 	}
 	for _, note := range f.Notes {
-		t.log.Info("the training begins with a note", "note", note)
+		t.Log.Info("the training begins with a note", "note", note)
 	}
-	if t.options.Announce != nil {
-		t.options.Announce(f)
+	if t.Options.Announce != nil {
+		t.Options.Announce(f)
 	}
-	for _, l := range t.learners {
-		l.tellLost() // before it was resumed
+	for _, l := range t.Learners {
+		l.reportDropped() // before it was resumed
 	}
 }

@@ -6,71 +6,75 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/replica"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/session"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// Options say how a run is done. What is learnt does not depend on them.
+// Options are how a run is done. What is learnt does not depend on them.
 type Options struct {
 	Threads int    // 0: all
-	Memory  uint64 // bytes that may be used; 0: no bound
-	// Dataset identifies the graph: a digest of its shards'. A checkpoint of
-	// another one is refused.
+	Memory  uint64 // bound in bytes; 0: none
+	// Dataset identifies the graph: a digest of its shards'. A checkpoint of another
+	// one is refused.
 	Dataset string
-	// Dir is where its checkpoints lie; "" keeps none.
+	// Dir is the folder of the checkpoints; "" keeps none.
 	Dir string
-	// Interval is how often a checkpoint is written, at the end of a step; 0: every
-	// 10 seconds.
+	// Interval is how often a checkpoint is written, at the end of a step; 0: every 10
+	// seconds.
 	Interval time.Duration
-	// Resume goes on from the last checkpoint in Dir, if there is one.
+	// Resume resumes from the last checkpoint in Dir, if there is one.
 	Resume bool
-	// Announce, Report, Progress, Lost and Kept tell of the run as it goes, from its
-	// goroutine: they must not wait. Each may be nil.
+	// Announce, Report, Progress, Lost and Kept report on the run as it goes. They are
+	// called from its goroutine and must not block. Each may be nil.
 	Announce func(Forecast)
-	Report   func(Epoch)
+	Report   func(trained.Epoch)
 	Progress func(Progress) // at most ten times a second
-	// Lost hears of each model of a sweep that has diverged, in a sentence: as soon as it
-	// has, and again when a run goes on without it.
+	// Lost receives each model of a sweep that has diverged, with a sentence on why:
+	// when it happens, and again when a run goes on without it.
 	Lost func(model int, why string)
-	// Kept is told why a checkpoint can't be written, though the run goes on, and nil when
-	// one is.
+	// Kept receives the error if a checkpoint can't be written, though the run goes on,
+	// and nil when one is.
 	Kept func(err error)
 	Log  *slog.Logger
 
-	// Peers are the other nodes that share the run, Work is what they all were told of
-	// it, Strategies are those there are. Without Peers this node does it all, and holds
-	// all shards.
-	Peers      strategy.Peers
-	Work       strategy.Work
-	Strategies []strategy.Strategy
-	// Known is how many epochs others know of this run: one of a mesh that knows some
-	// does not begin anew.
+	// Peers are the other nodes that share the run, Work is the work they agreed on,
+	// and Strategies are those there are. Without Peers this node does it all, and
+	// holds all shards.
+	Peers      peer.Peers
+	Work       peer.Work
+	Strategies Strategies
+	// Known is how many epochs other nodes know of this run: if there are any, a node
+	// of a mesh does not start from scratch.
 	Known int
-	// Replicas, if not nil, keeps what was brought of other nodes' shards for the next
+	// Replicas, if not nil, keeps what was fetched of other nodes' shards for the next
 	// run.
 	Replicas *replica.Cache
 
-	// Device opens what computes, for this run alone, which closes it; nil: so many of
-	// this machine's cores. What it says is wrong ends the run as Broken.
+	// Device opens the device for this run alone, which closes it; nil: so many of this
+	// machine's cores. An error of the device ends the run as Broken.
 	Device func(threads int) (tensor.Device, error)
-	// memory, in tests, stands in for what this machine has (see headroom).
-	memory func() memory
+	// memory, in tests, stands in for this machine's memory (see budget.Here).
+	Measure func() budget.Memory
 }
 
-// A Forecast is what a run will take, told before its first step.
+// A Forecast is what a run will take, announced before its first step.
 type Forecast struct {
-	Device  string   `json:"device"`
-	Shards  uint64   `json:"shards"`             // bytes of shard files, mapped
-	Arenas  uint64   `json:"arenas"`             // bytes of memory of its own
-	There   uint64   `json:"on_device,omitzero"` // bytes of memory of a device that has its own
-	Weights int      `json:"weights"`
-	Epochs  int      `json:"epochs"`
-	Resumed int      `json:"resumed"` // epochs that were done before, when resumed
-	Step    int      `json:"step"`    // and steps of the next one
-	Notes   []string `json:"notes,omitempty"`
-	History []Epoch  `json:"-"` // of the epochs that were done before; the last, if they are very many
+	Device  string          `json:"device"`
+	Shards  uint64          `json:"shards"`             // bytes of shard files, mapped
+	Arenas  uint64          `json:"arenas"`             // bytes of its own memory
+	There   uint64          `json:"on_device,omitzero"` // bytes of memory of a device that has its own
+	Weights int             `json:"weights"`
+	Epochs  int             `json:"epochs"`
+	Resumed int             `json:"resumed"` // epochs that were done before, when resumed
+	Step    int             `json:"step"`    // steps done of the next one
+	Notes   []string        `json:"notes,omitempty"`
+	History []trained.Epoch `json:"-"` // of the epochs done before; the last, if they are very many
 }
 
 // Progress is how far an epoch has come.
@@ -79,80 +83,128 @@ type Progress struct {
 	Evaluating         bool
 }
 
-// A Result is how a run ended: of a sweep, how its best model did.
+// A Result is how a run ended; of a sweep, how its best model did.
 type Result struct {
-	Models []Result `json:"models,omitempty"` // of a sweep: of each
-	Best   Epoch    `json:"best"`             // the epoch of the best validation; the last, if there is none
-	Last   Epoch    `json:"last"`
-	Early  bool     `json:"early"` // it stopped for want of patience
-	// Diverged says how a model of a sweep ended that did, if it did: the others went on.
+	Models []Result      `json:"models,omitempty"` // of a sweep: of each
+	Best   trained.Epoch `json:"best"`             // of the best validation; the last, if there is none
+	Last   trained.Epoch `json:"last"`
+	Early  bool          `json:"early"` // patience ran out
+	// Diverged is why a model of a sweep diverged, if it did: the others went on.
 	Diverged string `json:"diverged,omitempty"`
 }
 
 // Run trains until the recipe is done or ctx ends, which leaves a checkpoint. A run
-// that was done before it was resumed only says how it ended. The shards are all of
+// that was done before it was resumed only returns its result. The shards are all of
 // the graph's, in order; those that this node does not hold are nil.
-func Run(ctx context.Context, r Recipe, shards []*graph.Shard, o Options) (Result, error) {
-	t, err := newTrainer(ctx, r, shards, o)
+func Run(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o Options) (Result, error) {
+	t, err := NewTrainer(ctx, r, shards, o)
 	if err != nil {
 		return Result{}, err
 	}
-	defer t.close()
-	err = t.run(ctx)
-	if t.shared == nil {
-		return t.result(), err
-	}
-	// The others come to the same end, or find out by themselves that a node is gone.
+	defer t.Close()
+	err = t.Run(ctx)
+	// The others return the same error, or find out by themselves that a node is gone.
 	if err == nil || Together(err) {
-		t.leave(ctx)
+		t.Session.Leave(ctx, t.Log)
 	}
 	return t.result(), err
 }
 
-// Together says whether all nodes that share a run come to this end, each by itself: it
-// is no single node's.
+// Together reports whether all nodes that share a run end with this error, each by
+// itself: it is no single node's.
 func Together(err error) bool {
-	_, diverged := errors.AsType[*Diverged](err)
-	_, together := errors.AsType[*agreed](err)
+	_, diverged := errors.AsType[*trained.Diverged](err)
+	_, together := errors.AsType[*session.Agreed](err)
 	return diverged || together
 }
 
-// result is that of the best model, with those of all if there are several.
-func (t *trainer) result() Result {
-	best := bestOf(len(t.learners), func(i int) *state { return &t.learners[i].at }, t.recipe.Metric)
-	r := t.learners[best].result()
-	if len(t.recipe.Sweep) > 0 {
-		for _, l := range t.learners {
+// result returns the result of the best model, with those of all if there are several.
+func (t *Trainer) result() Result {
+	best := trained.BestOf(len(t.Learners), func(i int) *trained.State { return &t.Learners[i].At })
+	r := t.Learners[best].result()
+	if len(t.Recipe.Sweep) > 0 {
+		for _, l := range t.Learners {
 			r.Models = append(r.Models, l.result())
 		}
 	}
 	return r
 }
 
-func (t *learner) result() Result {
-	r := Result{Best: t.at.Last, Last: t.at.Last, Early: t.at.Early}
-	if t.at.Best != nil {
-		r.Best = *t.at.Best
+func (t *Learner) result() Result {
+	r := Result{Best: t.At.Last, Last: t.At.Last, Early: t.At.Early}
+	if t.At.Best != nil {
+		r.Best = *t.At.Best
 	}
-	if t.at.Diverged != nil {
-		r.Diverged = t.at.Diverged.Error()
+	if t.At.Diverged != nil {
+		r.Diverged = t.At.Diverged.Error()
 	}
 	return r
 }
 
-func (t *trainer) run(ctx context.Context) error {
+// Run meets the other nodes, or resumes, and trains.
+func (t *Trainer) Run(ctx context.Context) error {
 	var err error
 	switch {
-	case t.shared != nil:
-		err = t.meet(ctx)
-	case t.options.Resume:
+	case !t.Session.Alone():
+		err = t.Meet(ctx)
+	case t.Options.Resume:
 		err = t.resumeOwn()
 	}
 	if err != nil {
 		return err
 	}
-	if err := t.prepare(ctx); err != nil {
+	if err := t.Prepare(ctx); err != nil {
 		return err
 	}
-	return t.train(ctx)
+	return t.Train(ctx)
+}
+
+// ErrAsked is the cause of a context (see errors.Is) that ends a run because somebody
+// asked for it, with no node missing.
+var ErrAsked = errors.New("somebody asked for it")
+
+// askedPatience is how long such a run goes on, if nodes have to combine their weights
+// before these can be saved.
+const askedPatience = 5 * time.Second
+
+// patience returns a context for training: the run's own or, where stages settle, one
+// that ends when they have, if somebody asked for the end. The caller must call end.
+func (t *Trainer) patience(ctx context.Context) (patient context.Context, end func()) {
+	if !t.settles() {
+		return ctx, func() {}
+	}
+	patient, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	t.quit = cancel
+	stop := context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		if !errors.Is(cause, ErrAsked) {
+			cancel(cause)
+			return
+		}
+		t.Asked.Store(&cause)
+		late := time.NewTimer(askedPatience)
+		defer late.Stop()
+		select {
+		case <-late.C:
+			cancel(cause)
+		case <-patient.Done():
+		}
+	})
+	return patient, func() { stop(); cancel(nil) }
+}
+
+// settles reports whether stages must settle before a checkpoint, which they may after
+// any epoch.
+func (t *Trainer) settles() bool {
+	return t.Method.Gathers()
+}
+
+// leaveIfAsked ends a run that was asked to, once its progress is saved.
+func (t *Trainer) leaveIfAsked(ctx context.Context) error {
+	cause := t.Asked.Load()
+	if cause == nil || !t.resumable() {
+		return nil
+	}
+	t.quit(*cause)
+	return t.Stopped(ctx)
 }

@@ -1,4 +1,4 @@
-package train
+package train_test
 
 import (
 	"context"
@@ -12,41 +12,37 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/epoch"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// small is a recipe in which all there is to a run happens in a few epochs of
-// several steps, the last of which is smaller.
-func small(model string) Recipe {
-	r := DefaultRecipe(model)
-	r.Model.Hidden = 12
-	r.Epochs, r.Batch, r.Seed = 4, 190, 7
-	r.Fanouts = []int{5, 3}
-	return r
-}
-
 func TestThreadsAndPrefetchChangeNoBit(t *testing.T) {
-	shards := communities(t, 3000)
+	shards := traintest.Communities(t, 3000)
 	for _, model := range []string{"gcn", "sage", "gat"} {
 		for _, full := range []bool{false, true} {
-			r := small(model)
+			r := traintest.Small(model)
 			if full {
 				r.Batch, r.Fanouts = 0, nil
 			}
 			want := ""
 			for _, how := range []struct{ threads, prefetch int }{{1, 0}, {2, 0}, {4, 0}, {2, 1}, {3, 5}} {
-				tr, err := newTrainer(t.Context(), r, shards, Options{Threads: how.threads})
+				tr, err := train.NewTrainer(t.Context(), r, shards, train.Options{Strategies: strategies.All, Threads: how.threads})
 				if err != nil {
 					t.Fatal(err)
 				}
-				tr.prefetch = how.prefetch
-				if err := errors.Join(tr.prepare(t.Context()), tr.train(t.Context())); err != nil {
+				tr.Prefetch = how.prefetch
+				if err := errors.Join(tr.Prepare(t.Context()), tr.Train(t.Context())); err != nil {
 					t.Fatal(err)
 				}
-				l := tr.learners[0]
-				got := hashes(l.history) + fmt.Sprint(l.at.Last.Eval.Val)
-				tr.close()
+				l := tr.Learners[0]
+				got := traintest.Hashes(l.History) + fmt.Sprint(l.At.Last.Scores.Val)
+				tr.Close()
 				if want == "" {
 					want = got
 				}
@@ -61,20 +57,20 @@ func TestThreadsAndPrefetchChangeNoBit(t *testing.T) {
 // A batch of all training vertices is the full batch, however its neighbours are
 // asked for.
 func TestABatchOfAllIsTheFullBatch(t *testing.T) {
-	shards := communities(t, 3000)
-	full := small("gcn")
+	shards := traintest.Communities(t, 3000)
+	full := traintest.Small("gcn")
 	full.Batch, full.Fanouts = 0, nil
-	_, want := mustRun(t, full, shards, Options{Threads: 2})
-	for name, change := range map[string]func(r *Recipe){
-		"batch":         func(r *Recipe) { r.Batch = 1800 },
-		"larger batch":  func(r *Recipe) { r.Batch = 1 << 40 },
-		"wide fan-outs": func(r *Recipe) { r.Batch, r.Fanouts = 1800, []int{1 << 20, 1 << 20} }, // drawn anew each epoch
+	_, want := traintest.MustRun(t, full, shards, train.Options{Threads: 2})
+	for name, change := range map[string]func(r *recipe.Recipe){
+		"batch":         func(r *recipe.Recipe) { r.Batch = 1800 },
+		"larger batch":  func(r *recipe.Recipe) { r.Batch = 1 << 40 },
+		"wide fan-outs": func(r *recipe.Recipe) { r.Batch, r.Fanouts = 1800, []int{1 << 20, 1 << 20} }, // drawn anew each epoch
 	} {
 		r := full
 		change(&r)
-		_, got := mustRun(t, r, shards, Options{Threads: 2})
-		if hashes(got) != hashes(want) {
-			t.Errorf("%s:\n%s\nand the full batch\n%s", name, hashes(got), hashes(want))
+		_, got := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
+		if traintest.Hashes(got) != traintest.Hashes(want) {
+			t.Errorf("%s:\n%s\nand the full batch\n%s", name, traintest.Hashes(got), traintest.Hashes(want))
 		}
 	}
 }
@@ -86,8 +82,6 @@ type ending struct {
 	left int
 }
 
-var errEnough = errors.New("enough")
-
 func endAfter(t *testing.T, n int) *ending {
 	ctx, end := context.WithCancelCause(t.Context())
 	return &ending{ctx, end, n}
@@ -95,51 +89,51 @@ func endAfter(t *testing.T, n int) *ending {
 
 func (e *ending) Err() error {
 	if e.left--; e.left == 0 {
-		e.end(errEnough)
+		e.end(traintest.ErrEnough)
 	}
 	return e.Context.Err()
 }
 
-// plain is what must not differ between runs: all but times.
-func plain(e Epoch) string {
-	e.Seconds, e.Phases, e.Rows, e.Edges = 0, Phases{}, 0, 0
+// lasting is what must not differ between runs: all but times.
+func lasting(e trained.Epoch) string {
+	e.Seconds, e.Phases, e.Rows, e.Edges = 0, epoch.Phases{}, epoch.Rows{}, 0
 	eval := "none"
 	if e.Eval != nil {
-		eval = fmt.Sprint(e.Eval.Train, e.Eval.Val, e.Eval.Test)
-		e.Eval = nil
+		eval = fmt.Sprint(e.Scores.Train, e.Scores.Val, e.Scores.Test)
+		e.Eval, e.Scores = nil, nil
 	}
 	return fmt.Sprintf("%+v %s", e, eval)
 }
 
 func TestWhatIsInterruptedGoesOnAsIfNothingHadHappened(t *testing.T) {
-	shards := communities(t, 3000)
+	shards := traintest.Communities(t, 3000)
 	random := rand.New(rand.NewPCG(1, 2))
-	sampled, full, sgd := small("sage"), small("gcn"), small("gcn")
-	sampled.Schedule.choose(Plateau)
+	sampled, full, sgd := traintest.Small("sage"), traintest.Small("gcn"), traintest.Small("gcn")
+	sampled.Schedule.Choose(recipe.Plateau)
 	sampled.Schedule.Every, sampled.Rate, sampled.Epochs = 1, 0.3, 6
 	full.Batch, full.Fanouts, full.Epochs, full.EvalEvery = 0, nil, 9, 2
 	sgd.Optimizer.Kind, sgd.Optimizer.Momentum, sgd.Rate = "sgd", 0.9, 0.1
-	sgd.Schedule = Schedule{Kind: Cosine, Warmup: 1}
-	for name, r := range map[string]Recipe{"sampled": sampled, "full": full, "sgd": sgd} {
-		result, all := mustRun(t, r, shards, Options{Threads: 2})
-		want := plain(result.Best) + plain(result.Last) + hashes(all)
+	sgd.Schedule = recipe.Schedule{Kind: recipe.Cosine, Warmup: 1}
+	for name, r := range map[string]recipe.Recipe{"sampled": sampled, "full": full, "sgd": sgd} {
+		result, all := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
+		want := lasting(result.Best) + lasting(result.Last) + traintest.Hashes(all)
 		if name == "sampled" && all[len(all)-1].Rate == r.Rate {
 			t.Error("the rate never fell")
 		}
 		dir := t.TempDir()
-		told := map[int]Epoch{}
-		o := Options{Threads: 2, Dir: dir, Resume: true, Dataset: "d", Report: func(e Epoch) { told[e.Epoch] = e }}
-		var history []Epoch
-		o.Announce = func(f Forecast) { history = f.History }
+		reports := map[int]trained.Epoch{}
+		o := train.Options{Strategies: strategies.All, Threads: 2, Dir: dir, Resume: true, Dataset: "d", Report: func(e trained.Epoch) { reports[e.Epoch] = e }}
+		var history []trained.Epoch
+		o.Announce = func(f train.Forecast) { history = f.History }
 		stops := 0
 		for {
 			ctx := endAfter(t, 1+random.IntN(9))
-			got, err := Run(ctx, r, shards, o)
+			got, err := train.Run(ctx, r, shards, o)
 			if err == nil {
 				result = got
 				break
 			}
-			if !errors.Is(err, errEnough) {
+			if !errors.Is(err, traintest.ErrEnough) {
 				t.Fatal(err)
 			}
 			stops++
@@ -150,29 +144,29 @@ func TestWhatIsInterruptedGoesOnAsIfNothingHadHappened(t *testing.T) {
 		if stops < 3 {
 			t.Errorf("%s was interrupted %d times only", name, stops)
 		}
-		var again []Epoch
+		var again []trained.Epoch
 		for e := 1; e <= r.Epochs; e++ {
-			again = append(again, told[e])
+			again = append(again, reports[e])
 		}
-		if got := plain(result.Best) + plain(result.Last) + hashes(again); got != want {
+		if got := lasting(result.Best) + lasting(result.Last) + traintest.Hashes(again); got != want {
 			t.Errorf("%s, interrupted %d times:\n%s\nand undisturbed\n%s", name, stops, got, want)
 		}
 		for i, e := range history {
-			if plain(e) != plain(all[i]) {
-				t.Errorf("%s: the history has %s for %s", name, plain(e), plain(all[i]))
+			if lasting(e) != lasting(all[i]) {
+				t.Errorf("%s: the history has %s for %s", name, lasting(e), lasting(all[i]))
 			}
 		}
-		w, err := readWeighed(filepath.Join(dir, CheckpointFile), BestModel)
+		w, err := trained.ReadWeighed(filepath.Join(dir, train.CheckpointFile), trained.BestModel)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum := sha256.Sum256(bytesOf(w.weights))
-		if best := hex.EncodeToString(sum[:]); best != result.Best.Hash || w.epoch != result.Best.Epoch {
-			t.Errorf("%s: the best weights that are kept are %s of epoch %d, and should be %s of epoch %d", name, best, w.epoch, result.Best.Hash, result.Best.Epoch)
+		sum := sha256.Sum256(plain.Bytes(w.Weights))
+		if best := hex.EncodeToString(sum[:]); best != result.Best.Hash || w.Epoch != result.Best.Epoch {
+			t.Errorf("%s: the best weights that are kept are %s of epoch %d, and should be %s of epoch %d", name, best, w.Epoch, result.Best.Hash, result.Best.Epoch)
 		}
 		// What is done only says how it ended.
-		got, err := Run(t.Context(), r, shards, Options{Dir: dir, Resume: true, Dataset: "d", Report: func(Epoch) { t.Error("an epoch is told of again") }})
-		if err != nil || plain(got.Best) != plain(result.Best) || plain(got.Last) != plain(result.Last) {
+		got, err := train.Run(t.Context(), r, shards, train.Options{Strategies: strategies.All, Dir: dir, Resume: true, Dataset: "d", Report: func(trained.Epoch) { t.Error("an epoch is told of again") }})
+		if err != nil || lasting(got.Best) != lasting(result.Best) || lasting(got.Last) != lasting(result.Last) {
 			t.Errorf("%s, resumed when it was done: %+v, %v", name, got, err)
 		}
 	}
@@ -180,33 +174,33 @@ func TestWhatIsInterruptedGoesOnAsIfNothingHadHappened(t *testing.T) {
 
 // A run that dies leaves the checkpoint of its last interval.
 func TestAnyCheckpointContinues(t *testing.T) {
-	shards := communities(t, 3000)
-	r := small("gcn")
+	shards := traintest.Communities(t, 3000)
+	r := traintest.Small("gcn")
 	dir, copies := t.TempDir(), []string{}
-	o := Options{Threads: 2, Dir: dir, Interval: time.Nanosecond, Dataset: "d"}
-	undisturbed, all := mustRun(t, r, shards, o)
+	o := train.Options{Strategies: strategies.All, Threads: 2, Dir: dir, Interval: time.Nanosecond, Dataset: "d"}
+	undisturbed, all := traintest.MustRun(t, r, shards, o)
 	o.Interval = time.Hour
-	tr, err := newTrainer(t.Context(), r, shards, Options{Threads: 2, Dir: dir, Interval: time.Nanosecond, Dataset: "d"})
+	tr, err := train.NewTrainer(t.Context(), r, shards, train.Options{Strategies: strategies.All, Threads: 2, Dir: dir, Interval: time.Nanosecond, Dataset: "d"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tr.close()
-	if err := tr.prepare(t.Context()); err != nil {
+	defer tr.Close()
+	if err := tr.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	// Steps by themselves, so that the file can be looked at after each.
-	tr.options.Interval = time.Nanosecond
+	tr.Options.Interval = time.Nanosecond
 	for i := range 5 {
-		err := tr.train(endAfter(t, 3))
-		if err != nil && !errors.Is(err, errEnough) {
+		err := tr.Train(endAfter(t, 3))
+		if err != nil && !errors.Is(err, traintest.ErrEnough) {
 			t.Fatal(err)
 		}
 		to := t.TempDir()
-		text, err := os.ReadFile(filepath.Join(dir, CheckpointFile))
+		text, err := os.ReadFile(filepath.Join(dir, train.CheckpointFile))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(to, CheckpointFile), text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(to, train.CheckpointFile), text, 0o600); err != nil {
 			t.Fatal(i, err)
 		}
 		copies = append(copies, to)
@@ -214,10 +208,10 @@ func TestAnyCheckpointContinues(t *testing.T) {
 	for _, to := range copies {
 		o.Dir, o.Resume = to, true
 		resumed := -1
-		o.Announce = func(f Forecast) { resumed = f.Resumed }
-		got, rest := mustRun(t, r, shards, o)
-		if plain(got.Last) != plain(undisturbed.Last) || plain(got.Best) != plain(undisturbed.Best) {
-			t.Errorf("from epoch %d: %s and undisturbed %s", resumed, plain(got.Last), plain(undisturbed.Last))
+		o.Announce = func(f train.Forecast) { resumed = f.Resumed }
+		got, rest := traintest.MustRun(t, r, shards, o)
+		if lasting(got.Last) != lasting(undisturbed.Last) || lasting(got.Best) != lasting(undisturbed.Best) {
+			t.Errorf("from epoch %d: %s and undisturbed %s", resumed, lasting(got.Last), lasting(undisturbed.Last))
 		}
 		if resumed+len(rest) != len(all) {
 			t.Errorf("%d epochs were done before and %d after, of %d", resumed, len(rest), len(all))
@@ -227,14 +221,14 @@ func TestAnyCheckpointContinues(t *testing.T) {
 
 // The loss of each row counts the same, in whichever batch it is.
 func TestGradientsOfBatchesAreMeansOfTheirRows(t *testing.T) {
-	shards := communities(t, 3000)
-	r := small("gcn")
+	shards := traintest.Communities(t, 3000)
+	r := traintest.Small("gcn")
 	r.Fanouts, r.Model.Dropout, r.Model.InputDropout, r.Optimizer.WeightDecay = nil, 0, 0, 0
 	r.Batch, r.Rate = 700, 1e-30
 	r.Optimizer.Kind = "sgd"
-	_, batches := mustRun(t, r, shards, Options{Threads: 1})
+	_, batches := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
 	r.Batch = 0
-	_, full := mustRun(t, r, shards, Options{Threads: 1})
+	_, full := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
 	if batches[0].Steps != 3 || full[0].Steps != 1 {
 		t.Fatalf("%d and %d steps", batches[0].Steps, full[0].Steps)
 	}
@@ -243,21 +237,21 @@ func TestGradientsOfBatchesAreMeansOfTheirRows(t *testing.T) {
 	}
 	gradients := func(size int) (all [][]float32, rows []int) {
 		r.Batch = size
-		tr := started(t, r, shards, Options{Threads: 1})
-		tr.batches.begin(t.Context(), 1, 0)
-		defer tr.batches.end()
-		for range tr.batches.steps {
-			s, _, err := tr.batches.next(t.Context())
+		tr := traintest.Started(t, r, shards, train.Options{Threads: 1})
+		tr.Run.Batches.Begin(t.Context(), 1, 0)
+		defer tr.Run.Batches.End()
+		for range tr.Run.Batches.Steps {
+			s, _, _, err := tr.Run.Batches.Next(t.Context(), tr.At.Step)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := tr.step(t.Context(), s, 1e-30); err != nil {
+			if _, _, err := tr.Run.Method.Step(t.Context(), tr, s, nil, 1e-30); err != nil {
 				t.Fatal(err)
 			}
-			g := make([]float32, tr.model.Size())
-			tr.device.Read32(g, tr.gradients)
-			all, rows = append(all, g), append(rows, len(s.roots))
-			tr.batches.release(s)
+			g := make([]float32, tr.Model.Size())
+			tr.Run.Device.Read32(g, tr.Gradients)
+			all, rows = append(all, g), append(rows, len(s.Roots))
+			tr.Run.Batches.Release(s)
 		}
 		return all, rows
 	}
@@ -277,38 +271,24 @@ func TestGradientsOfBatchesAreMeansOfTheirRows(t *testing.T) {
 	}
 }
 
-// started is the model of a run that is about to train.
-func started(t testing.TB, r Recipe, shards []*graph.Shard, o Options) *learner {
-	t.Helper()
-	tr, err := newTrainer(t.Context(), r, shards, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(tr.close)
-	if err := tr.prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return tr.learners[0]
-}
-
 func TestEpochsAreInTheirOwnOrder(t *testing.T) {
-	shards := communities(t, 3000)
-	tr := started(t, small("gcn"), shards, Options{Threads: 1})
+	shards := traintest.Communities(t, 3000)
+	tr := traintest.Started(t, traintest.Small("gcn"), shards, train.Options{Threads: 1})
 	for epoch := 1; epoch < 3; epoch++ {
-		want := append([]uint32(nil), tr.data.training...)
-		sample.Order(tr.recipe.Seed, uint64(epoch), want)
-		tr.batches.begin(t.Context(), epoch, 2)
+		want := append([]uint32(nil), tr.Run.Data.Training...)
+		sample.Order(tr.Recipe.Seed, uint64(epoch), want)
+		tr.Run.Batches.Begin(t.Context(), epoch, 2)
 		var got []uint32
-		for step := 2; step < tr.batches.steps; step++ {
-			s, _, err := tr.batches.next(t.Context())
+		for step := 2; step < tr.Run.Batches.Steps; step++ {
+			s, _, _, err := tr.Run.Batches.Next(t.Context(), step)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, s.roots...)
-			tr.batches.release(s)
+			got = append(got, s.Roots...)
+			tr.Run.Batches.Release(s)
 		}
-		tr.batches.end()
-		if fmt.Sprint(got) != fmt.Sprint(want[2*tr.recipe.Batch:]) {
+		tr.Run.Batches.End()
+		if fmt.Sprint(got) != fmt.Sprint(want[2*tr.Recipe.Batch:]) {
 			t.Errorf("epoch %d trains others than it should, or in another order", epoch)
 		}
 	}

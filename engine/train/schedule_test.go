@@ -1,43 +1,53 @@
-package train
+package train_test
 
 import (
 	"math"
 	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/evaluate"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 func TestSchedules(t *testing.T) {
 	const base = 0.1
 	for name, c := range map[string]struct {
-		s     Schedule
+		s     recipe.Schedule
 		falls int
 		want  map[int]float64 // by epoch, of 20
 	}{
-		"constant": {Schedule{Kind: Constant}, 0, map[int]float64{1: .1, 20: .1}},
-		"step":     {Schedule{Kind: Step, Every: 5, Factor: .5}, 0, map[int]float64{1: .1, 5: .1, 6: .05, 10: .05, 11: .025, 20: .0125}},
-		"cosine": {Schedule{Kind: Cosine, Least: .02}, 0, map[int]float64{
+		"constant": {recipe.Schedule{Kind: recipe.Constant}, 0, map[int]float64{1: .1, 20: .1}},
+		"step":     {recipe.Schedule{Kind: recipe.Step, Every: 5, Factor: .5}, 0, map[int]float64{1: .1, 5: .1, 6: .05, 10: .05, 11: .025, 20: .0125}},
+		"cosine": {recipe.Schedule{Kind: recipe.Cosine, Least: .02}, 0, map[int]float64{
 			1: .1, 6: .02 + .08*(1+math.Cos(math.Pi*5/20))/2, 11: .06, 20: .02 + .08*(1+math.Cos(math.Pi*19/20))/2,
 		}},
-		"plateau":       {Schedule{Kind: Plateau, Every: 3, Factor: .1}, 2, map[int]float64{1: .001, 20: .001}},
-		"least plateau": {Schedule{Kind: Plateau, Every: 3, Factor: .1, Least: .005}, 2, map[int]float64{20: .005}},
-		"warm-up":       {Schedule{Kind: Constant, Warmup: 4}, 0, map[int]float64{1: .025, 2: .05, 3: .075, 4: .1, 5: .1}},
-		"warm step":     {Schedule{Kind: Step, Every: 5, Factor: .5, Warmup: 2}, 0, map[int]float64{2: .1, 3: .1, 7: .1, 8: .05}},
-		"warm cosine":   {Schedule{Kind: Cosine, Warmup: 10}, 0, map[int]float64{5: .05, 10: .1, 11: .1, 16: .05}},
+		"plateau":       {recipe.Schedule{Kind: recipe.Plateau, Every: 3, Factor: .1}, 2, map[int]float64{1: .001, 20: .001}},
+		"least plateau": {recipe.Schedule{Kind: recipe.Plateau, Every: 3, Factor: .1, Least: .005}, 2, map[int]float64{20: .005}},
+		"warm-up":       {recipe.Schedule{Kind: recipe.Constant, Warmup: 4}, 0, map[int]float64{1: .025, 2: .05, 3: .075, 4: .1, 5: .1}},
+		"warm step":     {recipe.Schedule{Kind: recipe.Step, Every: 5, Factor: .5, Warmup: 2}, 0, map[int]float64{2: .1, 3: .1, 7: .1, 8: .05}},
+		"warm cosine":   {recipe.Schedule{Kind: recipe.Cosine, Warmup: 10}, 0, map[int]float64{5: .05, 10: .1, 11: .1, 16: .05}},
 	} {
 		for epoch, want := range c.want {
-			if got := c.s.rate(base, epoch, 20, c.falls); math.Abs(got-want) > 1e-15 {
+			if got := c.s.Rate(base, epoch, 20, c.falls); math.Abs(got-want) > 1e-15 {
 				t.Errorf("%s: epoch %d has the rate %g and not %g", name, epoch, got, want)
 			}
 		}
 	}
 }
 
-func judged(accuracy, loss float64) *Epoch {
-	return &Epoch{Eval: &Eval{Val: Scores{Count: 1, Accuracy: accuracy, MacroF1: 1 - accuracy, Loss: loss}}}
+func judged(accuracy, loss float64) *trained.Epoch { return judgedBy(recipe.Accuracy, accuracy, loss) }
+
+func judgedBy(metric string, accuracy, loss float64) *trained.Epoch {
+	e := &trained.Epoch{Scores: &evaluate.Result{Val: evaluate.Scores{Count: 1, Accuracy: accuracy, MacroF1: 1 - accuracy, Loss: loss}}}
+	e.Rank(metric)
+	return e
 }
 
 func TestTheBestEpochAndPatience(t *testing.T) {
-	r := Recipe{Patience: 3, Metric: Accuracy, Schedule: Schedule{Kind: Plateau, Every: 2, Factor: .5}}
-	s := state{}
+	r := recipe.Recipe{Patience: 3, Metric: recipe.Accuracy, Schedule: recipe.Schedule{Kind: recipe.Plateau, Every: 2, Factor: .5}}
+	s := trained.State{}
 	for i, c := range []struct {
 		accuracy, loss float64
 		best           bool
@@ -58,24 +68,24 @@ func TestTheBestEpochAndPatience(t *testing.T) {
 		if s.Early {
 			t.Fatalf("it stopped before evaluation %d", i+1)
 		}
-		if got := s.judge(e, &r); got != c.best || s.Waited != c.waited || s.Falls != c.falls {
+		if got := s.Rise(e, &r); got != c.best || s.Waited != c.waited || s.Falls != c.falls {
 			t.Errorf("evaluation %d: best %v, waited %d, fell %d times", i+1, got, s.Waited, s.Falls)
 		}
 	}
 	if !s.Early || s.Best.Epoch != 6 {
 		t.Errorf("it ends with %+v", s)
 	}
-	if judged(.4, 1).Eval.better(judged(.5, 1).Eval, Accuracy) || !judged(.4, 1).Eval.better(judged(.5, 1).Eval, MacroF1) {
+	if judged(.4, 1).Better(judged(.5, 1).Record) || !judgedBy(recipe.MacroF1, .4, 1).Better(judgedBy(recipe.MacroF1, .5, 1).Record) {
 		t.Error("the metric does not count")
 	}
 }
 
 func TestEarlyStopping(t *testing.T) {
-	shards := communities(t, 3000)
-	r := small("gcn")
+	shards := traintest.Communities(t, 3000)
+	r := traintest.Small("gcn")
 	r.Batch, r.Fanouts, r.Epochs, r.Patience, r.Rate = 0, nil, 500, 3, 0.05
 	r.EvalEvery = 2
-	result, all := mustRun(t, r, shards, Options{Threads: 2})
+	result, all := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
 	if !result.Early || len(all) == r.Epochs {
 		t.Fatalf("%d epochs, early %v", len(all), result.Early)
 	}

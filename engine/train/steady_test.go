@@ -1,44 +1,47 @@
-package train
+package train_test
 
 import (
 	"context"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // Steps of batches whose memory has been grown allocate nothing: not the sampler,
 // not gathering, not the passes.
 func TestStepsAllocateNothing(t *testing.T) {
-	dense, sparse := communities(t, 3000), coraShards(t)
+	dense, sparse := traintest.Communities(t, 3000), traintest.CoraShards(t)
 	for _, model := range nn.Models() {
 		for name, shards := range map[string][]*graph.Shard{"dense": dense, "sparse": sparse} {
-			r := small(model)
+			r := traintest.Small(model)
 			r.Model.Layers = 2
 			r.Batch = 60
 			if model == "mlp" {
 				r.Fanouts = nil
 			}
-			tr := started(t, r, shards, Options{Threads: 2})
-			s, step := tr.batches.slots[0], 0
+			tr := traintest.Started(t, r, shards, train.Options{Threads: 2})
+			s, step := tr.Run.Batches.Slots[0], 0
 			one := func() {
-				tr.batches.set(s, step%tr.batches.steps)
-				if err := tr.batches.hands[0].fill(t.Context(), s, &tr.phases, 1); err != nil {
+				tr.Run.Batches.Set(s, step%tr.Run.Batches.Steps)
+				if err := tr.Run.Method.Prepare(t.Context(), tr.Run.Batches.Workers[0], s, 1); err != nil {
 					t.Fatal(err)
 				}
-				if _, _, err := tr.step(t.Context(), s, r.Rate); err != nil {
+				if _, _, err := tr.Run.Method.Step(t.Context(), tr, s, nil, r.Rate); err != nil {
 					t.Fatal(err)
 				}
-				tr.tell(false)
+				tr.Run.Progress(false)
 				step++
 			}
-			for range 2 * tr.batches.steps {
+			for range 2 * tr.Run.Batches.Steps {
 				one()
 			}
 			if n := testing.AllocsPerRun(20, one); n > 0 {
@@ -50,25 +53,25 @@ func TestStepsAllocateNothing(t *testing.T) {
 
 // Nor do those of a device with a memory of its own that holds the graph.
 func TestStepsOnADeviceAllocateNothing(t *testing.T) {
-	shards := communities(t, 3000)
+	shards := traintest.Communities(t, 3000)
 	for _, dropout := range []float64{0, 0.2} {
-		r := small("sage")
+		r := traintest.Small("sage")
 		r.Batch, r.Model.InputDropout = 60, dropout
-		tr := started(t, r, shards, abroad(Options{Threads: 2}, nil))
-		s, step := tr.batches.slots[0], 0
+		tr := traintest.Started(t, r, shards, traintest.Abroad(train.Options{Threads: 2}, nil))
+		s, step := tr.Run.Batches.Slots[0], 0
 		one := func() {
-			tr.batches.set(s, step%tr.batches.steps)
-			if err := tr.batches.hands[0].fill(t.Context(), s, &tr.phases, 1); err != nil {
+			tr.Run.Batches.Set(s, step%tr.Run.Batches.Steps)
+			if err := tr.Run.Method.Prepare(t.Context(), tr.Run.Batches.Workers[0], s, 1); err != nil {
 				t.Fatal(err)
 			}
-			s.landing.arrive()
-			if _, _, err := tr.step(t.Context(), s, r.Rate); err != nil {
+			s.Staged.Arrive()
+			if _, _, err := tr.Run.Method.Step(t.Context(), tr, s, nil, r.Rate); err != nil {
 				t.Fatal(err)
 			}
-			s.landing.leave()
+			s.Staged.Leave()
 			step++
 		}
-		for range 2 * tr.batches.steps {
+		for range 2 * tr.Run.Batches.Steps {
 			one()
 		}
 		if n := testing.AllocsPerRun(20, one); n > 0 {
@@ -79,15 +82,15 @@ func TestStepsOnADeviceAllocateNothing(t *testing.T) {
 
 // Whole epochs, with the loader at work, allocate for what they report only.
 func TestEpochsAllocateLittle(t *testing.T) {
-	shards := communities(t, 3000)
-	r := small("sage")
+	shards := traintest.Communities(t, 3000)
+	r := traintest.Small("sage")
 	r.Batch, r.EvalEvery = 40, 1000
-	tr := started(t, r, shards, Options{Threads: 2})
+	tr := traintest.Started(t, r, shards, train.Options{Threads: 2})
 	epoch := func(n int) (allocated uint64) {
-		tr.at.Epoch, tr.at.Step = n, 0
+		tr.At.Epoch, tr.At.Step = n, 0
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if err := tr.steps(t.Context()); err != nil {
+		if err := tr.Run.Steps(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)
@@ -100,16 +103,16 @@ func TestEpochsAllocateLittle(t *testing.T) {
 	for n := range 6 {
 		least = min(least, epoch(1+n%2))
 	}
-	if steps := uint64(tr.batches.steps); least >= steps/2 {
+	if steps := uint64(tr.Run.Batches.Steps); least >= steps/2 {
 		t.Errorf("an epoch of %d steps allocates %d times", steps, least)
 	}
 }
 
 func TestNoGoroutineIsLeftBehind(t *testing.T) {
-	shards := communities(t, 3000)
+	shards := traintest.Communities(t, 3000)
 	before := runtime.NumGoroutine()
 	for n := 1; n < 20; n += 3 {
-		if _, err := Run(endAfter(t, n), small("sage"), shards, Options{Threads: 3}); err == nil {
+		if _, err := train.Run(endAfter(t, n), traintest.Small("sage"), shards, train.Options{Strategies: strategies.All, Threads: 3}); err == nil {
 			break
 		}
 	}
@@ -122,54 +125,54 @@ func TestNoGoroutineIsLeftBehind(t *testing.T) {
 }
 
 func TestMemoryIsForecastAndHeldAgainstTheBound(t *testing.T) {
-	shards := communities(t, 3000)
-	var f Forecast
-	o := Options{Threads: 2, Announce: func(got Forecast) { f = got }}
-	r := short("sage")
-	mustRun(t, r, shards, o)
+	shards := traintest.Communities(t, 3000)
+	var f train.Forecast
+	o := train.Options{Strategies: strategies.All, Threads: 2, Announce: func(got train.Forecast) { f = got }}
+	r := traintest.Short("sage")
+	traintest.MustRun(t, r, shards, o)
 	if f.Weights == 0 || f.Shards < 3000*20*4 || f.Arenas < 48<<20 || f.Arenas > 256<<20 || f.Epochs != 1 || f.Resumed != 0 || len(f.Notes) > 0 {
 		t.Errorf("announced is %+v", f)
 	}
 	o.Memory = f.Arenas
 	unbounded := f
-	if mustRun(t, r, shards, o); f.Arenas > o.Memory {
+	if traintest.MustRun(t, r, shards, o); f.Arenas > o.Memory {
 		t.Errorf("%d bytes are announced of %d", f.Arenas, o.Memory)
 	}
 	if f.Arenas > unbounded.Arenas {
 		t.Errorf("bounded it takes %d bytes and unbounded %d", f.Arenas, unbounded.Arenas)
 	}
 	announced := false
-	o.Announce = func(Forecast) { announced = true }
+	o.Announce = func(train.Forecast) { announced = true }
 	o.Memory = 32 << 20
-	if _, err := Run(t.Context(), r, shards, o); err == nil || !strings.Contains(err.Error(), "has 32.0 MiB: take a smaller --batch") || announced {
+	if _, err := train.Run(t.Context(), r, shards, o); err == nil || !strings.Contains(err.Error(), "has 32.0 MiB: take a smaller {batch}") || announced {
 		t.Errorf("within %d bytes: %v, announced %v", o.Memory, err, announced)
 	}
 }
 
 // A bound on memory changes how evaluation is done, and nothing that comes of it.
 func TestABoundChangesNoBit(t *testing.T) {
-	shards := communities(t, 7*grain/2)
-	r := short("gcn")
+	shards := traintest.Communities(t, 3584)
+	r := traintest.Short("gcn")
 	r.Batch = 40
-	_, want := mustRun(t, r, shards, Options{Threads: 2})
-	tr := started(t, r, shards, Options{Threads: 2, Dir: t.TempDir()})
-	tr.infer.memory = 1
-	if err := tr.train(t.Context()); err != nil {
+	_, want := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
+	tr := traintest.Started(t, r, shards, train.Options{Threads: 2, Dir: t.TempDir()})
+	tr.Run.Infer.Limit(1)
+	if err := tr.Run.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if plain(tr.at.Last) != plain(want[0]) {
-		t.Errorf("%s and unbounded %s", plain(tr.at.Last), plain(want[0]))
+	if lasting(tr.At.Last) != lasting(want[0]) {
+		t.Errorf("%s and unbounded %s", lasting(tr.At.Last), lasting(want[0]))
 	}
 }
 
 // No time is counted twice: neither evaluation nor writing checkpoints is training.
 func TestSecondsAreOfTrainingAlone(t *testing.T) {
 	for _, interval := range []time.Duration{time.Nanosecond, time.Hour} {
-		r := small("gcn")
+		r := traintest.Small("gcn")
 		r.Batch, r.Fanouts, r.Epochs = 0, nil, 20
-		shards := communities(t, 3000)
+		shards := traintest.Communities(t, 3000)
 		start, counted := time.Now(), 0.0
-		_, all := mustRun(t, r, shards, Options{Threads: 1, Dir: t.TempDir(), Interval: interval})
+		_, all := traintest.MustRun(t, r, shards, train.Options{Threads: 1, Dir: t.TempDir(), Interval: interval})
 		for _, e := range all {
 			counted += e.Seconds + e.Eval.Seconds
 			if p := e.Phases; p.Compute+p.Wait > e.Seconds || p.Compute <= 0 {
@@ -184,37 +187,27 @@ func TestSecondsAreOfTrainingAlone(t *testing.T) {
 
 func TestProgressIsToldNowAndThen(t *testing.T) {
 	var last time.Time
-	told := 0
-	o := Options{Threads: 1, Progress: func(p Progress) {
-		if since := time.Since(last); since < progressEvery-time.Millisecond {
+	reports := 0
+	o := train.Options{Strategies: strategies.All, Threads: 1, Progress: func(p train.Progress) {
+		if since := time.Since(last); since < train.ProgressEvery-time.Millisecond {
 			t.Errorf("told again after %v", since)
 		}
 		last = time.Now()
-		told++
+		reports++
 		if p.Epoch < 1 || p.Step > p.Steps || p.Steps != 10 {
 			t.Errorf("told of %+v", p)
 		}
 	}}
-	mustRun(t, small("sage"), communities(t, 3000), o)
-	if told == 0 {
+	traintest.MustRun(t, traintest.Small("sage"), traintest.Communities(t, 3000), o)
+	if reports == 0 {
 		t.Error("nothing was told")
 	}
 }
 
-// remarked are the shards with marks and labels that a function changes.
-func remarked(shards []*graph.Shard, change func(v int, label *int32, mark *graph.Mark)) {
-	for _, s := range shards { // what is mapped can't be written to
-		s.Labels, s.Marks = slices.Clone(s.Labels), [][]graph.Mark{slices.Clone(s.Marks[0])}
-		for row := range s.Labels {
-			change(int(s.First)+row, &s.Labels[row], &s.Marks[0][row])
-		}
-	}
-}
-
 func TestVerticesWithoutALabelCountNowhere(t *testing.T) {
-	shards := communities(t, 3000)
+	shards := traintest.Communities(t, 3000)
 	var marked, labelled [graph.Test + 1]int
-	remarked(shards, func(v int, label *int32, mark *graph.Mark) {
+	traintest.Remarked(shards, func(v int, label *int32, mark *graph.Mark) {
 		marked[*mark]++
 		if v%3 == 0 {
 			*label = graph.NoLabel
@@ -222,62 +215,62 @@ func TestVerticesWithoutALabelCountNowhere(t *testing.T) {
 			labelled[*mark]++
 		}
 	})
-	r := short("gcn")
-	_, all := mustRun(t, r, shards, Options{Threads: 1})
-	e := all[0].Eval
+	r := traintest.Short("gcn")
+	_, all := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
+	e := all[0].Scores
 	if e.Train.Count != labelled[graph.Train] || e.Val.Count != labelled[graph.Validation] || e.Test.Count != labelled[graph.Test] {
 		t.Errorf("%d, %d and %d vertices are judged of %v with labels", e.Train.Count, e.Val.Count, e.Test.Count, labelled)
 	}
 	if want := (labelled[graph.Train] + r.Batch - 1) / r.Batch; all[0].Steps != want || labelled[graph.Train] == marked[graph.Train] {
 		t.Errorf("%d steps for %d vertices", all[0].Steps, labelled[graph.Train])
 	}
-	remarked(shards, func(_ int, label *int32, mark *graph.Mark) {
+	traintest.Remarked(shards, func(_ int, label *int32, mark *graph.Mark) {
 		if *mark == graph.Train {
 			*label = graph.NoLabel
 		}
 	})
-	if _, err := Run(t.Context(), r, shards, Options{}); err == nil || !strings.Contains(err.Error(), "no training vertices with a label") {
+	if _, err := train.Run(t.Context(), r, shards, train.Options{Strategies: strategies.All}); err == nil || !strings.Contains(err.Error(), "no training vertices with a label") {
 		t.Error(err)
 	}
 }
 
 func TestWithoutValidationTheLastEpochIsTheBest(t *testing.T) {
-	shards := communities(t, 3000)
-	remarked(shards, func(_ int, _ *int32, mark *graph.Mark) {
+	shards := traintest.Communities(t, 3000)
+	traintest.Remarked(shards, func(_ int, _ *int32, mark *graph.Mark) {
 		if *mark == graph.Validation {
 			*mark = graph.Unmarked
 		}
 	})
-	r := small("gcn")
-	var f Forecast
+	r := traintest.Small("gcn")
+	var f train.Forecast
 	dir := t.TempDir()
-	result, all := mustRun(t, r, shards, Options{Threads: 1, Dir: dir, Announce: func(got Forecast) { f = got }})
-	if plain(result.Best) != plain(all[len(all)-1]) || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "no validation") {
+	result, all := traintest.MustRun(t, r, shards, train.Options{Threads: 1, Dir: dir, Announce: func(got train.Forecast) { f = got }})
+	if lasting(result.Best) != lasting(all[len(all)-1]) || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "no validation") {
 		t.Errorf("the best is %+v, the notes %q", result.Best, f.Notes)
 	}
-	if _, at := predicted(t, dir, shards, Options{}, PredictOptions{}); at.Epoch != r.Epochs {
+	if _, at := traintest.Predicted(t, dir, shards, train.Options{Strategies: strategies.All}, trained.PredictOptions{}); at.Epoch != r.Epochs {
 		t.Errorf("predicted is with epoch %d", at.Epoch)
 	}
-	if _, err := Run(context.Background(), r, shards[:2], Options{}); err == nil {
+	if _, err := train.Run(context.Background(), r, shards[:2], train.Options{Strategies: strategies.All}); err == nil {
 		t.Error("half of the shards are trained on")
 	}
 }
 
 // Nor does dealing batches by grains, of which all nodes know who has which.
 func TestDealingGrainsAllocatesNothing(t *testing.T) {
-	shards := communities(t, 1500)
-	for name, way := range ways() {
-		r := small("gcn")
+	shards := traintest.Communities(t, 1500)
+	for name, way := range traintest.Ways() {
+		r := traintest.Small("gcn")
 		r.Sharing = way
 		r.Sharing.Deterministic = true
-		for node, tr := range newMesh(3, uneven(len(shards), 3)).start(t, r, shards, Options{Threads: 1}) {
-			s, step := tr.batches.slots[0], 0
+		for node, tr := range traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).Start(t, r, shards, train.Options{Threads: 1}) {
+			s, step := tr.Run.Batches.Slots[0], 0
 			one := func() {
-				tr.batches.set(s, step%tr.batches.steps)
-				tr.dealing.deal(s)
+				tr.Run.Batches.Set(s, step%tr.Run.Batches.Steps)
+				traintest.BatchedOf(tr).Dealing.Deal(s)
 				step++
 			}
-			for range 2 * tr.batches.steps {
+			for range 2 * tr.Run.Batches.Steps {
 				one()
 			}
 			if n := testing.AllocsPerRun(20, one); n > 0 {
@@ -289,21 +282,18 @@ func TestDealingGrainsAllocatesNothing(t *testing.T) {
 
 // Nor do the epochs of pipelines, which are one step each.
 func TestPipelinesAllocateNothing(t *testing.T) {
-	dense, sparse := communities(t, 1500), coraShards(t)
+	dense, sparse := traintest.Communities(t, 1500), traintest.CoraShards(t)
 	for name, shards := range map[string][]*graph.Shard{"dense": dense, "sparse": sparse} {
-		for _, sharing := range []strategy.Settings{
-			piping(strategy.Pipe, strategy.PipeSettings{Period: 1 << 20}), piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Chunks: 4, Keep: true, Period: 1 << 20}),
-			piping(strategy.Graph, strategy.PipeSettings{Ways: 3}),
-		} {
-			r := fullGraph("gcnii", 3)
+		for _, sharing := range []strategy.Settings{traintest.Piping(strategy.Pipe, strategy.PipeSettings{Period: 1 << 20}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Chunks: 4, Keep: true, Period: 1 << 20}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 3})} {
+			r := traintest.FullGraph("gcnii", 3)
 			r.Sharing = sharing
-			tr := started(t, r, shards, Options{Threads: 2, Strategies: pipelines})
-			s, epoch := tr.batches.slots[0], 0
+			tr := traintest.Started(t, r, shards, train.Options{Threads: 2, Strategies: traintest.Pipelines})
+			s, epoch := tr.Run.Batches.Slots[0], 0
 			one := func() {
 				epoch++
-				tr.at.Epoch = epoch
-				tr.batches.set(s, 0)
-				if _, _, err := tr.step(t.Context(), s, r.Rate); err != nil {
+				tr.At.Epoch = epoch
+				tr.Run.Batches.Set(s, 0)
+				if _, _, err := tr.Run.Method.Step(t.Context(), tr, s, nil, r.Rate); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -3,184 +3,219 @@ package train
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime/pprof"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/epoch"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// progressEvery is how often progress is told at most.
-const progressEvery = 100 * time.Millisecond
+// ProgressEvery is the least time between two progress reports.
+const ProgressEvery = 100 * time.Millisecond
 
-// steps trains what is left of the epoch under way.
-func (t *trainer) steps(ctx context.Context) error {
-	at := t.place()
-	if t.front != nil {
-		t.front.From(uint32(at.epoch), at.step)
-	}
-	defer t.isolate()()
-	t.batches.begin(ctx, at.epoch, at.step)
-	defer t.batches.end()
-	defer t.front.stop()
+// Steps trains what is left of the epoch under way.
+func (t *Trainer) Steps(ctx context.Context) error {
+	at := t.Place()
+	t.Take(at.Epoch, at.Step)
+	t.Method.BeginSteps(at.Epoch, at.Step)
+	t.Batches.Begin(ctx, at.Epoch, at.Step)
+	defer t.Batches.End()
+	defer t.Method.EndSteps()
 	defer t.round(false)
-	t.whole = at.step == 0
-	t.take(at.epoch, at.step)
-	for _, l := range t.learners {
-		l.begin(at.epoch)
+	t.whole = at.Step == 0
+	for _, l := range t.Learners {
+		l.Begin(at.Epoch)
 	}
-	if t.shared != nil {
-		t.lead().at.Under.Sent.Add(t.shared.start.Take()) // what came before is the first epoch's
-		t.lead().at.Under.Sent.Add(t.isolated.brought())
+	if !t.Session.Alone() {
+		t.Lead().At.Under.Sent.Add(t.Session.Start.Take()) // what came before counts for the first epoch
 	}
 	if err := t.saveFirst(); err != nil {
 		return err
 	}
 	t.begun = time.Now()
-	defer func() { t.lead().rest() }()
-	for step := at.step; step < t.batches.steps; step++ {
+	defer func() { t.Lead().Clock() }()
+	for step := at.Step; step < t.Batches.Steps; step++ {
 		if ctx.Err() != nil {
-			return t.stopped(ctx)
+			return t.Stopped(ctx)
 		}
-		t.take(at.epoch, step)
-		if len(t.turn) == 0 {
+		t.Take(at.Epoch, step)
+		if len(t.Turn) == 0 {
 			return nil // the last of them has diverged, on all nodes
 		}
-		s, wait, err := t.next(ctx, step)
+		s, later, wait, err := t.Batches.Next(ctx, step)
 		if err != nil {
 			if ctx.Err() != nil {
-				return t.stopped(ctx)
+				return t.Stopped(ctx)
 			}
-			return fmt.Errorf("prepare step %d of epoch %d: %w", step+1, at.epoch, err)
+			return fmt.Errorf("prepare step %d of epoch %d: %w", step+1, at.Epoch, err)
 		}
-		t.lead().at.Under.Phases.Wait += wait.Seconds()
-		if err := t.stepAll(ctx, s); err != nil {
+		t.Lead().At.Under.Phases.Wait += wait.Seconds()
+		if err := t.StepAll(ctx, s, later); err != nil {
 			return err
 		}
-		t.batches.release(s)
-		t.tell(false)
-		if t.due() && t.averaged() && t.restful() {
-			t.lead().rest() // what is written now is no time of training
+		t.Batches.Release(s)
+		t.Progress(false)
+		if t.due() && t.averaged() && t.resumable() {
+			t.Lead().Clock() // writing a checkpoint is no training time
 			err := t.saveSoon()
 			t.begun = time.Now()
 			if err != nil {
 				return err
 			}
 		}
-		if err := t.left(ctx); err != nil {
+		if err := t.leaveIfAsked(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// begin begins to train what is left of an epoch, if that is under way.
-func (t *learner) begin(epoch int) {
-	if t.done() || t.at.Epoch != epoch {
+// Begin begins to train what is left of an epoch, if that is under way.
+func (t *Learner) Begin(epoch int) {
+	if t.Done() || t.At.Epoch != epoch {
 		return
 	}
-	e := &t.at.Under
-	e.Epoch, e.Model, e.Steps = epoch, t.index, t.batches.steps
-	e.Rate = t.recipe.Schedule.rate(t.recipe.Rate, epoch, t.recipe.Epochs, t.at.Falls)
+	e := &t.At.Under
+	e.Epoch, e.Model, e.Steps = epoch, t.Index, t.Run.Batches.Steps
+	e.Rate = t.Recipe.Schedule.Rate(t.Recipe.Rate, epoch, t.Recipe.Epochs, t.At.Falls)
 }
 
-// stepAll has all whose turn it is train a step. What was sampled and gathered for it
-// is told with the first of them, and what each does with its own epoch.
-func (t *trainer) stepAll(ctx context.Context, s *slot) error {
-	s.landing.arrive()
-	defer s.landing.leave()
-	sent := s.tally.Take()
-	for _, l := range t.turn {
-		t.lead().rest()
-		if err := l.trainOn(ctx, s); err != nil {
-			if err := t.lose(l, err); err != nil {
+// StepAll trains a step with every learner whose turn it is. Its sampling and gathering
+// count for the first of them, and the rest for each one's own epoch.
+func (t *Trainer) StepAll(ctx context.Context, s *slot.Slot, later []*slot.Slot) error {
+	s.Staged.Arrive()
+	defer s.Staged.Leave()
+	sent := s.Tally.Take()
+	for _, l := range t.Turn {
+		t.Lead().Clock()
+		if err := l.trainOn(ctx, s, later); err != nil {
+			if err := t.drop(l, err); err != nil {
 				return err
 			}
 		}
 	}
-	if l := t.lead(); !l.done() {
+	if l := t.Lead(); !l.Done() {
 		l.count(s, sent)
 	}
 	return nil
 }
 
 // trainOn does a step, and what follows from it.
-func (t *learner) trainOn(ctx context.Context, s *slot) error {
-	e := &t.at.Under
+func (t *Learner) trainOn(ctx context.Context, s *slot.Slot, later []*slot.Slot) error {
+	e := &t.At.Under
 	start := time.Now()
-	pprof.SetGoroutineLabels(t.phases.compute)
-	t.round(t.recipe.BF16)
-	loss, reducing, err := t.step(ctx, s, e.Rate)
-	pprof.SetGoroutineLabels(t.phases.other)
-	t.rest()
+	pprof.SetGoroutineLabels(t.Run.Phases.Compute)
+	t.Run.round(t.Recipe.BF16)
+	loss, reducing, err := t.Run.Method.Step(ctx, t, s, later, e.Rate)
+	pprof.SetGoroutineLabels(t.Run.Phases.Other)
+	t.Clock()
 	if err != nil {
 		if ctx.Err() != nil {
-			return t.stopped(ctx)
+			return t.Run.Stopped(ctx)
 		}
 		return err
 	}
 	e.Phases.Compute += (time.Since(start) - reducing).Seconds()
 	e.Phases.Reduce += reducing.Seconds()
-	if t.shared != nil {
-		e.Sent.Add(s.tally.Take())
-		e.Slots = max(e.Slots, s.slots())
+	if !t.Run.Session.Alone() {
+		e.Sent.Add(s.Tally.Take())
+		e.Slots = max(e.Slots, s.Slots())
 	}
-	t.at.Losses += loss
-	t.at.Step++
+	t.At.Losses += loss
+	t.At.Step++
 	return nil
 }
 
-// averaged says whether all models are what a checkpoint holds.
-func (t *trainer) averaged() bool {
-	for _, l := range t.turn {
-		if !l.done() && !l.local.averaged() {
+// averaged reports whether all models are in a state that a checkpoint may hold.
+func (t *Trainer) averaged() bool {
+	for _, l := range t.Turn {
+		if !l.Done() && !t.Method.Common(l) {
 			return false
 		}
 	}
 	return true
 }
 
-func (t *trainer) stopped(ctx context.Context) error {
-	return fmt.Errorf("the training was stopped in epoch %d of %d: %w", t.place().epoch, t.recipe.Epochs, context.Cause(ctx))
+// Stopped returns the error of a run whose context has ended.
+func (t *Trainer) Stopped(ctx context.Context) error {
+	return fmt.Errorf("the training was stopped in epoch %d of %d: %w", t.Place().Epoch, t.Recipe.Epochs, context.Cause(ctx))
 }
 
-// count adds what was prepared of a step to its epoch.
-func (t *learner) count(s *slot, sent strategy.Counts) {
-	e := &t.at.Under
-	e.Phases.Sample += s.sampling.Seconds()
-	e.Phases.Gather += s.gathering.Seconds()
-	e.Rows += uint64(s.gathered)
-	e.Edges += s.edges()
-	if t.shared == nil {
-		return
-	}
-	e.Remote += uint64(s.remote)
+// count adds the cost of preparing a step to its epoch.
+func (t *Learner) count(s *slot.Slot, sent peer.Counts) {
+	e := &t.At.Under
+	e.Phases.Sample += s.Sampling.Seconds()
+	e.Phases.Gather += s.Gathering.Seconds()
+	e.Rows.Add(epoch.Rows{Local: uint64(s.Gathered - s.Remote), Remote: uint64(s.Remote)})
+	e.Edges += s.Edges()
 	e.Sent.Add(sent)
 }
 
-// tell tells of progress, if the last time is long enough ago.
-func (t *trainer) tell(evaluating bool) {
-	if t.options.Progress == nil || time.Since(t.told) < progressEvery {
+// Progress reports progress, if the last report is long enough ago.
+func (t *Trainer) Progress(evaluating bool) {
+	if t.Options.Progress == nil || time.Since(t.progressed) < ProgressEvery {
 		return
 	}
-	t.told = time.Now()
-	at := t.place()
-	t.options.Progress(Progress{Epoch: at.epoch, Step: at.step, Steps: t.batches.steps, Evaluating: evaluating})
+	t.progressed = time.Now()
+	at := t.Place()
+	t.Options.Progress(Progress{Epoch: at.Epoch, Step: at.Step, Steps: t.Batches.Steps, Evaluating: evaluating})
 }
 
-// learnFrom has what deals the steps learn from how long an epoch took.
-func (t *trainer) learnFrom(ctx context.Context, e *Epoch) error {
-	s := t.shared
-	slots := s.dealer.Tuning().Slots
-	s.dealer.Note(e.Seconds)
-	now := s.dealer.Tuning()
-	if now != (strategy.Tuning{}) { // another strategy's stays as it is
+// learnFrom tunes the dealer by how long an epoch took.
+func (t *Trainer) learnFrom(ctx context.Context, e *trained.Epoch) error {
+	s := t.Sharing
+	slots := s.Dealer.Tuning().Slots
+	s.Dealer.Note(e.Seconds)
+	now := s.Dealer.Tuning()
+	if now != (deal.Tuning{}) { // another strategy's tuning stays as it is
 		t.tuned(now)
 	}
-	if t.batches.same && now.Slots != slots && e.Epoch < t.recipe.Epochs {
-		// The batch of all epochs was filled for as many as there were.
-		if err := t.batches.ahead(ctx, e.Epoch+1, 1, func(*slot) {}); err != nil {
+	if t.Batches.Same && now.Slots != slots && e.Epoch < t.Recipe.Epochs {
+		// A batch that serves all epochs was filled for the old number of groups.
+		if err := t.Batches.Ahead(ctx, e.Epoch+1, 1, func(*slot.Slot) {}); err != nil {
 			return err
 		}
 	}
-	return t.reconsider(ctx, e)
+	if t.Sharing.Chooser == nil {
+		return nil
+	}
+	return t.Sharing.Chooser.Reconsider(ctx, e)
+}
+
+// saveFirst writes a checkpoint where there is none yet and a run can't be resumed at
+// every step: so there is always one to resume from.
+func (t *Trainer) saveFirst() error {
+	if _, good := t.Checkpoints.Last(); good || !t.keeps() || !t.Method.SavesFirst() {
+		return nil
+	}
+	return t.saveSoon()
+}
+
+// resumable reports whether the run can be resumed from here.
+func (t *Trainer) resumable() bool {
+	for _, l := range t.Learners {
+		if !t.Method.Resumes(l) {
+			return false
+		}
+	}
+	return true
+}
+
+// Unsound is the flag of a note that marks a node's part of a step as not finite.
+const Unsound uint64 = 1
+
+// IsNumber reports whether x is finite.
+func IsNumber(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// sound reports whether the state before the next step is finite.
+func (t *Learner) sound() bool {
+	sound := t.Run.Device.Finite(t.Weights)
+	for _, m := range t.Optimizer.Moments() {
+		sound = sound && t.Run.Device.Finite(m.Row)
+	}
+	return sound
 }

@@ -1,4 +1,4 @@
-package train
+package train_test
 
 import (
 	"context"
@@ -6,9 +6,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
 )
 
 // A counted device tells of each of its products.
@@ -25,11 +28,11 @@ func (d *counted) MatMul(c, a, b tensor.Matrix, shape tensor.Shape, add bool, e 
 // A run ends in the middle of a step, within a layer of where its context does, and goes
 // on from the step before as if nothing had happened.
 func TestAStepEndsWithItsContext(t *testing.T) {
-	shards := communities(t, 1500)
-	deep := small("gcn")
+	shards := traintest.Communities(t, 1500)
+	deep := traintest.Small("gcn")
 	deep.Model.Layers, deep.Fanouts, deep.Epochs, deep.EvalEvery = 6, []int{2, 2, 2, 2, 2, 2}, 2, 2
 	for name, sharing := range map[string]strategy.Settings{
-		"single": {}, "leap": ways()["leap"], "migrate": ways()["migrate"],
+		"single": {}, "leap": traintest.Ways()["leap"], "migrate": traintest.Ways()["migrate"],
 		"sync_every": {Strategy: strategy.Leap, Leap: strategy.LeapSettings{Mode: "migrate", SyncEvery: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,11 +52,11 @@ func TestAStepEndsWithItsContext(t *testing.T) {
 				ctx, end := context.WithCancelCause(t.Context())
 				defer end(nil)
 				var calls atomic.Int64
-				m, results := newMesh(nodes, uneven(len(shards), nodes)), make([]Result, nodes)
-				err = m.each(func(node int) (err error) {
-					held, o := shards, Options{}
+				m, results := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)), make([]train.Result, nodes)
+				err = m.Each(func(node int) (err error) {
+					held, o := shards, train.Options{Strategies: strategies.All}
 					if nodes > 1 {
-						held, o = m.of(node, shards, o)
+						held, o = m.Of(node, shards, o)
 					}
 					o.Threads, o.Dataset, o.Resume = 1, "d", true
 					if dirs {
@@ -62,11 +65,11 @@ func TestAStepEndsWithItsContext(t *testing.T) {
 					o.Device = func(threads int) (tensor.Device, error) {
 						return &counted{cpu.New(threads), func() {
 							if node == 0 && calls.Add(1) == at {
-								end(errEnough)
+								end(traintest.ErrEnough)
 							}
 						}}, nil
 					}
-					results[node], err = Run(ctx, r, held, o)
+					results[node], err = train.Run(ctx, r, held, o)
 					return err
 				})
 				return results[0].Last.Hash, calls.Load(), calls.Load() - at, err
@@ -81,7 +84,7 @@ func TestAStepEndsWithItsContext(t *testing.T) {
 				if err == nil {
 					break // there was less to do than at the first time
 				}
-				if !errors.Is(err, errEnough) {
+				if !errors.Is(err, traintest.ErrEnough) {
 					t.Fatal(err)
 				}
 				if stops++; late > 2 { // a layer has two on its way back

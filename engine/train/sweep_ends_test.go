@@ -1,4 +1,4 @@
-package train
+package train_test
 
 import (
 	"errors"
@@ -7,54 +7,59 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // onNodes are runs of a recipe alone and shared: each returns what every node has told.
-func onNodes(t *testing.T, owners int, run func(name string, nodes func(Recipe) ([]Result, [][]Epoch, error))) {
+func onNodes(t *testing.T, owners int, run func(name string, nodes func(recipe.Recipe) ([]train.Result, [][]trained.Epoch, error))) {
 	t.Helper()
-	shards := communities(t, 1500)
-	run("alone", func(r Recipe) ([]Result, [][]Epoch, error) {
-		var told []Epoch
+	shards := traintest.Communities(t, 1500)
+	run("alone", func(r recipe.Recipe) ([]train.Result, [][]trained.Epoch, error) {
+		var reports []trained.Epoch
 		lost := map[int]string{}
-		result, err := Run(t.Context(), r, shards, Options{
-			Threads: 2, Report: func(e Epoch) { told = append(told, e) }, Lost: func(model int, why string) { lost[model] = why },
+		result, err := train.Run(t.Context(), r, shards, train.Options{Strategies: strategies.All,
+			Threads: 2, Report: func(e trained.Epoch) { reports = append(reports, e) }, Lost: func(model int, why string) { lost[model] = why },
 		})
 		for k, of := range result.Models {
 			if lost[k] != of.Diverged {
 				t.Errorf("of model %d %q was told, and it ends with %q", k, lost[k], of.Diverged)
 			}
 		}
-		return []Result{result}, [][]Epoch{told}, err
+		return []train.Result{result}, [][]trained.Epoch{reports}, err
 	})
-	for name, sharing := range map[string]strategy.Settings{"leap": ways()["leap"], "migrate": ways()["migrate"], "local": updating("2", 3)} {
-		run(name, func(r Recipe) ([]Result, [][]Epoch, error) {
-			r = everywhere(r, func(of *Recipe) { of.Sharing = sharing })
-			return newMesh(3, uneven(len(shards), owners)).run(t.Context(), r, shards, Options{Threads: 1}, nil)
+	for name, sharing := range map[string]strategy.Settings{"leap": traintest.Ways()["leap"], "migrate": traintest.Ways()["migrate"], "local": traintest.Updating("2", 3)} {
+		run(name, func(r recipe.Recipe) ([]train.Result, [][]trained.Epoch, error) {
+			r = everywhere(r, func(of *recipe.Recipe) { of.Sharing = sharing })
+			return traintest.NewMesh(3, traintest.Uneven(len(shards), owners)).Run(t.Context(), r, shards, train.Options{Threads: 1}, nil)
 		})
 	}
 }
 
 // One that has stopped for want of patience leaves the others as they are.
 func TestAModelOfASweepStopsEarlyByItself(t *testing.T) {
-	r := small("sage")
+	r := traintest.Small("sage")
 	r.Epochs = 9
-	r = swept(r, "lr=0.03 patience=1", "lr=0.003", "lr=0.3 patience=1")
-	onNodes(t, 3, func(name string, run func(Recipe) ([]Result, [][]Epoch, error)) {
-		alone := soloists(t, r, func(r Recipe) []Epoch {
-			_, told, err := run(r)
+	r = traintest.Swept(r, "lr=0.03 patience=1", "lr=0.003", "lr=0.3 patience=1")
+	onNodes(t, 3, func(name string, run func(recipe.Recipe) ([]train.Result, [][]trained.Epoch, error)) {
+		alone := soloists(t, r, func(r recipe.Recipe) []trained.Epoch {
+			_, reports, err := run(r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return told[0]
+			return reports[0]
 		})
-		results, told, err := run(r)
+		results, reports, err := run(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		early := 0
 		for node, result := range results {
-			asAlone(t, name, told[node], alone)
+			asAlone(t, name, reports[node], alone)
 			for k, of := range result.Models {
 				if stopped := len(alone[k]) < r.Epochs; of.Early != stopped || of.Last.Epoch != len(alone[k]) || of.Diverged != "" {
 					t.Errorf("%s: model %d ends with %+v, and alone after %d epochs", name, k, of, len(alone[k]))
@@ -62,11 +67,11 @@ func TestAModelOfASweepStopsEarlyByItself(t *testing.T) {
 					early++
 				}
 			}
-			if result.Best.Eval.better(result.Models[result.Best.Model].Best.Eval, r.Metric) || result.Last.Model != result.Best.Model {
+			if result.Best.Better(result.Models[result.Best.Model].Best.Record) || result.Last.Model != result.Best.Model {
 				t.Errorf("%s: the best is %+v", name, result)
 			}
 			for _, of := range result.Models {
-				if of.Best.Eval.better(result.Best.Eval, r.Metric) {
+				if of.Best.Better(result.Best.Record) {
 					t.Errorf("%s: %+v is better than the best", name, of.Best)
 				}
 			}
@@ -79,13 +84,9 @@ func TestAModelOfASweepStopsEarlyByItself(t *testing.T) {
 
 // One that has diverged ends by itself, and what it took is told with the others.
 func TestAModelOfASweepDivergesByItself(t *testing.T) {
-	for _, sweep := range []Recipe{
-		swept(small("gcn"), "lr=1e36 optimizer=sgd", "lr=0.01", "lr=0.03"),
-		swept(small("gcn"), "lr=0.01", "lr=1e36 optimizer=sgd", "lr=0.03"),
-		swept(small("gcn"), "lr=1e38 optimizer=sgd", "lr=1e36 optimizer=sgd", "lr=0.03"),
-	} {
-		onNodes(t, 3, func(name string, run func(Recipe) ([]Result, [][]Epoch, error)) {
-			results, told, err := run(sweep)
+	for _, sweep := range []recipe.Recipe{traintest.Swept(traintest.Small("gcn"), "lr=1e36 optimizer=sgd", "lr=0.01", "lr=0.03"), traintest.Swept(traintest.Small("gcn"), "lr=0.01", "lr=1e36 optimizer=sgd", "lr=0.03"), traintest.Swept(traintest.Small("gcn"), "lr=1e38 optimizer=sgd", "lr=1e36 optimizer=sgd", "lr=0.03")} {
+		onNodes(t, 3, func(name string, run func(recipe.Recipe) ([]train.Result, [][]trained.Epoch, error)) {
+			results, reports, err := run(sweep)
 			if err != nil {
 				t.Fatal(name, err)
 			}
@@ -93,10 +94,10 @@ func TestAModelOfASweepDivergesByItself(t *testing.T) {
 				lost := of.Recipe.Rate > 1
 				for node, result := range results {
 					said := result.Models[k].Diverged
-					if lost != strings.Contains(said, "(lr=1e3") || lost != strings.HasSuffix(said, "start again with a smaller --lr") {
+					if lost != strings.Contains(said, "(lr=1e3") || lost != strings.HasSuffix(said, "start again with a smaller {lr}") {
 						t.Errorf("%s: node %d says of model %d %q", name, node, k, said)
 					}
-					if lost && len(ofModel(told[node], k)) > 0 || result.Diverged != "" {
+					if lost && len(ofModel(reports[node], k)) > 0 || result.Diverged != "" {
 						t.Errorf("%s: node %d tells of the epochs of model %d, which diverged, and ends with %+v", name, node, k, result)
 					}
 				}
@@ -107,11 +108,11 @@ func TestAModelOfASweepDivergesByItself(t *testing.T) {
 				if err != nil {
 					t.Fatal(name, err)
 				}
-				for node := range told {
-					if got := ofModel(told[node], k); learnt(got) != learnt(alone[0]) {
-						t.Errorf("%s: node %d, model %d learns\n%s\nand alone\n%s", name, node, k, learnt(got), learnt(alone[0]))
+				for node := range reports {
+					if got := ofModel(reports[node], k); traintest.Learnt(got) != traintest.Learnt(alone[0]) {
+						t.Errorf("%s: node %d, model %d learns\n%s\nand alone\n%s", name, node, k, traintest.Learnt(got), traintest.Learnt(alone[0]))
 					}
-					if got, want := inputs(told[node]), inputs(alone[0]); got != want {
+					if got, want := inputs(reports[node]), inputs(alone[0]); got != want {
 						t.Errorf("%s: a sweep took %s\nand one model %s", name, got, want)
 					}
 				}
@@ -122,11 +123,11 @@ func TestAModelOfASweepDivergesByItself(t *testing.T) {
 
 // A sweep of which every model has diverged has failed, as a run of one has.
 func TestASweepFailsWhenAllItsModelsDiverge(t *testing.T) {
-	r := swept(small("gcn"), "lr=1e36 optimizer=sgd", "lr=1e37 optimizer=sgd")
-	onNodes(t, 3, func(name string, run func(Recipe) ([]Result, [][]Epoch, error)) {
+	r := traintest.Swept(traintest.Small("gcn"), "lr=1e36 optimizer=sgd", "lr=1e37 optimizer=sgd")
+	onNodes(t, 3, func(name string, run func(recipe.Recipe) ([]train.Result, [][]trained.Epoch, error)) {
 		results, _, err := run(r)
-		d, ok := errors.AsType[*Diverged](err)
-		if !ok || !Together(err) || d.Checkpoint != "" || !strings.Contains(err.Error(), "all 2 models of the sweep have diverged: model 0 (lr=1e36, optimizer=sgd) diverged: in epoch 1, step ") {
+		d, ok := errors.AsType[*trained.Diverged](err)
+		if !ok || !train.Together(err) || d.Checkpoint != "" || !strings.Contains(err.Error(), "all 2 models of the sweep have diverged: model 0 (lr=1e36, optimizer=sgd) diverged: in epoch 1, step ") {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, result := range results {
@@ -139,14 +140,14 @@ func TestASweepFailsWhenAllItsModelsDiverge(t *testing.T) {
 
 // The last update of an epoch, and its evaluation, may be what is too large.
 func TestAModelOfASweepDivergesAtTheEndOfAnEpoch(t *testing.T) {
-	r := short("gcn")
+	r := traintest.Short("gcn")
 	r.Batch, r.Fanouts = 0, nil
-	r = swept(r, "lr=1e38 optimizer=sgd", "lr=1e300 optimizer=sgd", "lr=0.01")
-	onNodes(t, 3, func(name string, run func(Recipe) ([]Result, [][]Epoch, error)) {
+	r = traintest.Swept(r, "lr=1e38 optimizer=sgd", "lr=1e300 optimizer=sgd", "lr=0.01")
+	onNodes(t, 3, func(name string, run func(recipe.Recipe) ([]train.Result, [][]trained.Epoch, error)) {
 		if name == "local" {
 			return // a step of one batch is averaged before its end
 		}
-		results, told, err := run(r)
+		results, reports, err := run(r)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -155,7 +156,7 @@ func TestAModelOfASweepDivergesAtTheEndOfAnEpoch(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		for node, result := range results {
-			if got, want := learnt(told[node])+inputs(told[node]), learnt(alone[0])+inputs(alone[0]); got != want {
+			if got, want := traintest.Learnt(reports[node])+inputs(reports[node]), traintest.Learnt(alone[0])+inputs(alone[0]); got != want {
 				t.Errorf("%s: told is\n%s\nand alone\n%s", name, got, want)
 			}
 			for k, of := range result.Models {
@@ -169,17 +170,17 @@ func TestAModelOfASweepDivergesAtTheEndOfAnEpoch(t *testing.T) {
 
 // A checkpoint keeps that a model has diverged, with the best that it had learnt.
 func TestADivergedModelStaysSo(t *testing.T) {
-	shards := communities(t, 1500)
-	r := small("gcn")
+	shards := traintest.Communities(t, 1500)
+	r := traintest.Small("gcn")
 	r.Epochs = 2
-	r = swept(r, "lr=1e36 optimizer=sgd", "lr=0.01")
+	r = traintest.Swept(r, "lr=1e36 optimizer=sgd", "lr=0.01")
 	dir := t.TempDir()
-	o := Options{Threads: 1, Dir: dir, Dataset: "d", Resume: true}
-	first, _ := mustRun(t, r, shards, o)
-	longer := everywhere(r, func(of *Recipe) { of.Epochs = 4 })
+	o := train.Options{Strategies: strategies.All, Threads: 1, Dir: dir, Dataset: "d", Resume: true}
+	first, _ := traintest.MustRun(t, r, shards, o)
+	longer := everywhere(r, func(of *recipe.Recipe) { of.Epochs = 4 })
 	heard := ""
 	o.Lost = func(model int, why string) { heard += fmt.Sprint(model, " ", why) }
-	got, all := mustRun(t, longer, shards, o)
+	got, all := traintest.MustRun(t, longer, shards, o)
 	if heard != "0 "+got.Models[0].Diverged {
 		t.Errorf("of models that had diverged %q is told", heard)
 	}
@@ -189,11 +190,11 @@ func TestADivergedModelStaysSo(t *testing.T) {
 	if len(all) != 2 || all[0].Model != 1 || all[1].Epoch != 4 {
 		t.Errorf("told is of %+v", all)
 	}
-	path := filepath.Join(dir, CheckpointFile)
-	if _, err := readWeighed(path, 0); err == nil || !strings.Contains(err.Error(), "model 0 has diverged before its first evaluation") {
+	path := filepath.Join(dir, train.CheckpointFile)
+	if _, err := trained.ReadWeighed(path, 0); err == nil || !strings.Contains(err.Error(), "model 0 has diverged before its first evaluation") {
 		t.Error(err)
 	}
-	if w, err := readWeighed(path, BestModel); err != nil || w.epoch != got.Best.Epoch {
+	if w, err := trained.ReadWeighed(path, trained.BestModel); err != nil || w.Epoch != got.Best.Epoch {
 		t.Errorf("the best is %+v, %v", w, err)
 	}
 }

@@ -1,51 +1,20 @@
-package train
+package train_test
 
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// swept is a recipe with a sweep: each model is said as "lr=0.1 hidden=8".
-func swept(r Recipe, models ...string) Recipe {
-	for _, said := range models {
-		v := Variant{Params: map[string]string{}, Recipe: r}
-		v.Recipe.Sweep = nil
-		for pair := range strings.FieldsSeq(said) {
-			key, value, _ := strings.Cut(pair, "=")
-			v.Params[key] = value
-			number, err := strconv.ParseFloat(value, 64)
-			if err != nil && key != "optimizer" && key != "model" {
-				panic(err)
-			}
-			switch of := &v.Recipe; key {
-			case "lr":
-				of.Rate = number
-			case "hidden":
-				of.Model.Hidden = int(number)
-			case "patience":
-				of.Patience = int(number)
-			case "optimizer":
-				of.Optimizer.Kind = value
-			case "dropout":
-				of.Model.Dropout = number
-			case "model":
-				of.Model.Model = value
-			default:
-				panic("no parameter " + key)
-			}
-		}
-		r.Sweep = append(r.Sweep, v)
-	}
-	return r
-}
-
 // everywhere is a recipe with all its models changed alike.
-func everywhere(r Recipe, change func(*Recipe)) Recipe {
+func everywhere(r recipe.Recipe, change func(*recipe.Recipe)) recipe.Recipe {
 	r.Sweep = slices.Clone(r.Sweep)
 	change(&r)
 	for i := range r.Sweep {
@@ -55,10 +24,12 @@ func everywhere(r Recipe, change func(*Recipe)) Recipe {
 }
 
 // rates is a sweep of four.
-func rates(r Recipe) Recipe { return swept(r, "lr=0.01", "lr=0.003", "lr=0.03", "lr=0.1") }
+func rates(r recipe.Recipe) recipe.Recipe {
+	return traintest.Swept(r, "lr=0.01", "lr=0.003", "lr=0.03", "lr=0.1")
+}
 
 // ofModel are the epochs of one model.
-func ofModel(all []Epoch, model int) (of []Epoch) {
+func ofModel(all []trained.Epoch, model int) (of []trained.Epoch) {
 	for _, e := range all {
 		if e.Model == model {
 			of = append(of, e)
@@ -68,25 +39,25 @@ func ofModel(all []Epoch, model int) (of []Epoch) {
 }
 
 // inputs is what was gathered and sampled for epochs, by all nodes, with its bytes.
-func inputs(all []Epoch) string {
+func inputs(all []trained.Epoch) string {
 	var rows, remote, edges uint64
-	var sent strategy.Counts
+	var sent peer.Counts
 	for _, e := range all {
-		rows, remote, edges = rows+e.Rows, remote+e.Remote, edges+e.Edges
+		rows, remote, edges = rows+e.Rows.Total(), remote+e.Rows.Remote, edges+e.Edges
 		sent.Add(e.Sent)
 		if e.Eval != nil {
-			sent.Add(e.Eval.Sent)
+			sent.Add(e.Scores.Sent)
 		}
 	}
 	text := fmt.Sprintf("%d rows, %d of them remote, %d edges", rows, remote, edges)
-	for _, k := range []strategy.Kind{strategy.Feature, strategy.Topology, strategy.Shard} {
+	for _, k := range []peer.Kind{peer.Feature, peer.Topology, peer.Shard} {
 		text += fmt.Sprintf("; %d bytes in %d questions", sent.Bytes[k], sent.Requests[k])
 	}
 	return text
 }
 
 // soloists runs each model of a sweep by itself.
-func soloists(t *testing.T, r Recipe, run func(Recipe) []Epoch) (all [][]Epoch) {
+func soloists(t *testing.T, r recipe.Recipe, run func(recipe.Recipe) []trained.Epoch) (all [][]trained.Epoch) {
 	t.Helper()
 	for _, of := range r.Models() {
 		all = append(all, run(of))
@@ -96,80 +67,87 @@ func soloists(t *testing.T, r Recipe, run func(Recipe) []Epoch) (all [][]Epoch) 
 
 // asAlone compares the models of a sweep with the same ones trained alone: each with all
 // of its epochs, and what went into one.
-func asAlone(t *testing.T, name string, told []Epoch, alone [][]Epoch) {
+func asAlone(t *testing.T, name string, reports []trained.Epoch, alone [][]trained.Epoch) {
 	t.Helper()
 	for k, want := range alone {
-		if got := ofModel(told, k); learnt(got) != learnt(want) {
-			t.Errorf("%s: model %d learns\n%s\nand alone\n%s", name, k, learnt(got), learnt(want))
+		if got := ofModel(reports, k); traintest.Learnt(got) != traintest.Learnt(want) {
+			t.Errorf("%s: model %d learns\n%s\nand alone\n%s", name, k, traintest.Learnt(got), traintest.Learnt(want))
 		}
 	}
-	longest := slices.MaxFunc(alone, func(a, b []Epoch) int { return len(a) - len(b) })
-	if got, want := inputs(told), inputs(longest); got != want {
+	longest := slices.MaxFunc(alone, func(a, b []trained.Epoch) int { return len(a) - len(b) })
+	if got, want := inputs(reports), inputs(longest); got != want {
 		t.Errorf("%s: a sweep took %s\nand one model %s", name, got, want)
 	}
 }
 
 // sweepSharings are ways in which a sweep can be shared, with local updates among them.
 func sweepSharings() map[string]strategy.Settings {
-	all := ways()
+	all := traintest.Ways()
 	all["cached"] = strategy.Settings{Strategy: strategy.Centric, Centric: strategy.CentricSettings{Cache: 100}}
-	all["local"] = updating("2", 3)
+	all["local"] = traintest.Updating("2", 3)
 	return all
 }
 
 // The models of a sweep are the same bits as each by itself, for the inputs of one.
 func TestModelsOfASweepAreThoseOfRunsOfTheirOwn(t *testing.T) {
-	shards := communities(t, 1500)
-	for name, sweep := range map[string]func(Recipe) Recipe{
-		"rates":  rates,
-		"hidden": func(r Recipe) Recipe { return swept(r, "hidden=4", "hidden=20 lr=0.03", "hidden=7 optimizer=sgd") },
-		"models": func(r Recipe) Recipe { return swept(r, "hidden=9", "hidden=5 dropout=0.9", "hidden=12 dropout=0") },
+	shards := traintest.Communities(t, 1500)
+	for name, sweep := range map[string]func(recipe.Recipe) recipe.Recipe{
+		"rates": rates,
+		"hidden": func(r recipe.Recipe) recipe.Recipe {
+			return traintest.Swept(r, "hidden=4", "hidden=20 lr=0.03", "hidden=7 optimizer=sgd")
+		},
+		"models": func(r recipe.Recipe) recipe.Recipe {
+			return traintest.Swept(r, "hidden=9", "hidden=5 dropout=0.9", "hidden=12 dropout=0")
+		},
 	} {
-		r := small("sage")
+		r := traintest.Small("sage")
 		r.Epochs, r.EvalEvery = 3, 2
 		r = sweep(r)
 		for _, full := range []bool{false, true} {
 			if full {
-				r = everywhere(r, func(of *Recipe) { of.Batch, of.Fanouts = 0, nil })
+				r = everywhere(r, func(of *recipe.Recipe) { of.Batch, of.Fanouts = 0, nil })
 			}
-			run := func(r Recipe) []Epoch { _, all := mustRun(t, r, shards, Options{Threads: 2}); return all }
+			run := func(r recipe.Recipe) []trained.Epoch {
+				_, all := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
+				return all
+			}
 			asAlone(t, name+" on one node", run(r), soloists(t, r, run))
 		}
 	}
 }
 
 func TestModelsOfASweepOnThreeNodesAreThoseOfRunsOfTheirOwn(t *testing.T) {
-	shards := communities(t, 1500)
+	shards := traintest.Communities(t, 1500)
 	for way, sharing := range sweepSharings() {
 		for _, deterministic := range []bool{false, true} {
 			if deterministic && sharing.Leap.SyncEvery > 0 {
 				continue // there is no such thing
 			}
-			r := small("sage")
+			r := traintest.Small("sage")
 			r.Epochs, r.EvalEvery = 3, 2
 			r.Sharing = sharing
 			r.Sharing.Deterministic = deterministic
 			if way == "tuned" { // by how long epochs take
 				r.Sharing.Leap.Merge = "off"
 			}
-			r = swept(r, "lr=0.01", "lr=0.003 hidden=5", "lr=0.03", "lr=0.1 optimizer=sgd")
-			run := func(r Recipe) [][]Epoch {
-				_, told := newMesh(3, uneven(len(shards), 3)).mustRun(t, r, shards, Options{Threads: 1})
-				return told
+			r = traintest.Swept(r, "lr=0.01", "lr=0.003 hidden=5", "lr=0.03", "lr=0.1 optimizer=sgd")
+			run := func(r recipe.Recipe) [][]trained.Epoch {
+				_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 1})
+				return reports
 			}
-			alone := soloists(t, r, func(r Recipe) []Epoch { return run(r)[0] })
-			told := run(r)
-			for node := range told {
-				asAlone(t, fmt.Sprintf("%s, deterministic %v, node %d", way, deterministic, node), told[node], alone)
+			alone := soloists(t, r, func(r recipe.Recipe) []trained.Epoch { return run(r)[0] })
+			reports := run(r)
+			for node := range reports {
+				asAlone(t, fmt.Sprintf("%s, deterministic %v, node %d", way, deterministic, node), reports[node], alone)
 			}
 			if sharing.Leap.Mode == "migrate" {
-				hops := func(all []Epoch) (n uint64) {
+				hops := func(all []trained.Epoch) (n uint64) {
 					for _, e := range all {
-						n += e.Sent.Requests[strategy.Model]
+						n += e.Sent.Requests[peer.Model]
 					}
 					return n
 				}
-				if got, want := hops(told[0]), uint64(len(r.Sweep))*hops(alone[0]); got != want || got == 0 {
+				if got, want := hops(reports[0]), uint64(len(r.Sweep))*hops(alone[0]); got != want || got == 0 {
 					t.Errorf("%s: %d models took %d hops, and one of them a fourth of %d", way, len(r.Sweep), got, want)
 				}
 			}

@@ -1,9 +1,10 @@
-// Package vicinity brings what a node that trains in isolation sees of the shards of
-// others: in-edges of vertices, and rows of features. It is brought between epochs, or
-// ahead while an epoch trains, counts as shards, and what is here already is not brought
-// again: rows of features never, edges where they were brought from the same ranges.
+// Package vicinity fetches the part of other nodes' shards that a node sees which
+// trains in isolation: in-edges of vertices, and rows of features. They are fetched
+// between epochs, or ahead while an epoch trains, and count as shards. Local rows of
+// features are never fetched again, and edges only from other ranges.
 //
 // A question for edges names runs of vertices and, where only some sources matter, the
-// ranges that these lie in. Its answer has whole rows in the order asked for: as many as
-// fit, one at least, and the rest is asked for again. Rows of features are engine/gather's.
+// ranges that these lie in. Its answer has whole rows in the order of the question: as
+// many as fit, at least one, and the rest is requested again. Rows of features are
+// fetched by engine/gather.
 package vicinity

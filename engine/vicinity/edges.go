@@ -6,10 +6,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// Edges are in-edges of some vertices that are elsewhere. Nobody changes them.
+// Edges are in-edges of some remote vertices. They are immutable.
 type Edges struct {
 	places
 	table
@@ -19,12 +19,12 @@ type Edges struct {
 // A table is rows of edges.
 type table struct {
 	indptr  []int64
-	degrees []int32 // how many entries the rows have in the graph
+	degrees []int32 // of the rows in the whole graph
 	sources []int32
 	weights []float32 // nil: all 1
 }
 
-// Bytes is the memory that they take.
+// Bytes returns the memory that they take.
 func (e *Edges) Bytes() uint64 {
 	if e == nil {
 		return 0
@@ -44,7 +44,7 @@ func (t *table) bytes() uint64 {
 	return 8*uint64(cap(t.indptr)) + 4*uint64(cap(t.degrees)+cap(t.sources)+cap(t.weights))
 }
 
-// Row is the in-edges of a vertex that is one of them, and how many the graph has.
+// Row returns the in-edges of one of the vertices, and how many the graph has.
 func (e *Edges) Row(v uint32) (sources []int32, weights []float32, degree int32, ok bool) {
 	if e == nil {
 		return nil, nil, 0, false
@@ -60,10 +60,10 @@ func (e *Edges) Row(v uint32) (sources []int32, weights []float32, degree int32,
 	return e.sources[from:to], weights, e.degrees[i], true
 }
 
-// Edges brings in-edges of ascending vertices that are elsewhere, from sources in some
-// ranges; nil: from all. What is there already, from the same ranges, is not asked for.
-// Where it fails, those that have come are returned with the error.
-func (s *Source) Edges(ctx context.Context, vertices []uint32, within []Range, tally *strategy.Tally, there ...*Edges) (*Edges, error) {
+// Edges fetches in-edges of ascending remote vertices, from sources in some ranges;
+// nil: from all. Edges of the same ranges that are already there are not requested. On
+// failure the edges that have come are returned with the error.
+func (s *Source) Edges(ctx context.Context, vertices []uint32, within []Range, tally *peer.Tally, there ...*Edges) (*Edges, error) {
 	before := slices.DeleteFunc(slices.Clone(there), func(e *Edges) bool { return e == nil || !slices.Equal(e.within, within) })
 	asks := s.byOwner(vertices, func(v uint32) bool {
 		_, _, _, ok := rowIn(before, v)
@@ -80,7 +80,7 @@ func (s *Source) Edges(ctx context.Context, vertices []uint32, within []Range, t
 	return s.edges(vertices, within, tables, before), err
 }
 
-// come are those of ascending vertices whose edges are there or have come.
+// come returns those of ascending vertices whose edges are there or have come.
 func (s *Source) come(vertices []uint32, tables []table, before []*Edges) (some []uint32) {
 	next := make([]int, len(tables))
 	for _, v := range vertices {
@@ -95,7 +95,7 @@ func (s *Source) come(vertices []uint32, tables []table, before []*Edges) (some 
 	return some
 }
 
-// edges puts together what came and what was there before.
+// edges joins fetched edges and earlier ones.
 func (s *Source) edges(vertices []uint32, within []Range, tables []table, before []*Edges) *Edges {
 	e := &Edges{places: newPlaces(slices.Clone(vertices), s.layout.Vertices()), within: within}
 	weighted, entries := slices.ContainsFunc(before, func(e *Edges) bool { return e.weights != nil }), 0
@@ -126,7 +126,7 @@ func (s *Source) edges(vertices []uint32, within []Range, tables []table, before
 	return e
 }
 
-// rowIn is the row of a vertex in the first that has it.
+// rowIn returns the row of a vertex in the first Edges that have it.
 func rowIn(all []*Edges, v uint32) (sources []int32, weights []float32, degree int32, ok bool) {
 	for _, e := range all {
 		if sources, weights, degree, ok = e.Row(v); ok {
@@ -136,7 +136,7 @@ func rowIn(all []*Edges, v uint32) (sources []int32, weights []float32, degree i
 	return sources, weights, degree, ok
 }
 
-// at is one row.
+// at returns one row.
 func (t *table) at(i int) (sources []int32, weights []float32, degree int32) {
 	from, to := t.indptr[i], t.indptr[i+1]
 	if t.weights != nil {
@@ -145,7 +145,7 @@ func (t *table) at(i int) (sources []int32, weights []float32, degree int32) {
 	return t.sources[from:to], weights, t.degrees[i]
 }
 
-// byOwner lists, for each node, the vertices to ask it for.
+// byOwner lists, for each node, the vertices to request from it.
 func (s *Source) byOwner(vertices []uint32, have func(v uint32) bool) [][]uint32 {
 	asks := make([][]uint32, max(1, len(s.work.Nodes)))
 	for _, v := range vertices {
@@ -157,7 +157,7 @@ func (s *Source) byOwner(vertices []uint32, have func(v uint32) bool) [][]uint32
 	return asks
 }
 
-// together asks all nodes of which something is wanted. The first error ends all.
+// together asks all nodes that have something to ask. The first error cancels all.
 func together(ctx context.Context, asks [][]uint32, ask func(ctx context.Context, node int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -175,8 +175,8 @@ func together(ctx context.Context, asks [][]uint32, ask func(ctx context.Context
 	return context.Cause(ctx)
 }
 
-// askEdges asks a node for all rows, in as many questions as it takes.
-func (s *Source) askEdges(ctx context.Context, node int, t *table, vertices []uint32, within []Range, tally *strategy.Tally) error {
+// askEdges requests all rows of a node, in as many questions as it takes.
+func (s *Source) askEdges(ctx context.Context, node int, t *table, vertices []uint32, within []Range, tally *peer.Tally) error {
 	t.indptr = append(t.indptr[:0], 0)
 	if s.peers == nil || node == s.work.Self {
 		return fmt.Errorf("the edges of vertex %d should be here and are not", vertices[0])
@@ -188,8 +188,8 @@ func (s *Source) askEdges(ctx context.Context, node int, t *table, vertices []ui
 		runs = runs[:min(len(runs), most)]
 		q := question{within: within, runs: runs}
 		var err error
-		answer, err = s.peers.Ask(ctx, node, strategy.Query{
-			Service: strategy.Contexts, Kind: strategy.Shard, Body: q.append(nil), Limit: s.most.answer, Tally: tally,
+		answer, err = s.peers.Ask(ctx, node, peer.Query{
+			Service: peer.Contexts, Kind: peer.Shard, Body: q.append(nil), Limit: s.most.answer, Tally: tally,
 		}, answer[:0])
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/features"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -60,7 +60,7 @@ func TestWrongAnswers(t *testing.T) {
 		"much said":          {words(1, 0, 1<<31, 1<<31, 1), "length"},
 	} {
 		net, all := sourcesOf(t, shards, 2, []int{0, 1})
-		net.Node(1).Answer(strategy.Contexts, func(_ context.Context, _ int, _ strategy.Query, reply func(parts ...[]byte) error) error {
+		net.Node(1).Answer(peer.Contexts, func(_ context.Context, _ int, _ peer.Query, reply func(parts ...[]byte) error) error {
 			return reply(c.answer)
 		})
 		if _, err := all[0].Edges(t.Context(), []uint32{9, 11}, nil, nil); err == nil || !strings.Contains(err.Error(), c.say) {
@@ -72,7 +72,7 @@ func TestWrongAnswers(t *testing.T) {
 // A source that was not asked for is one too many.
 func TestSourcesOutsideOfWhatWasAskedFor(t *testing.T) {
 	net, all := sourcesOf(t, shardsOf(kind{}, 9, 4), 2, []int{0, 1})
-	net.Node(1).Answer(strategy.Contexts, func(_ context.Context, _ int, _ strategy.Query, reply func(parts ...[]byte) error) error {
+	net.Node(1).Answer(peer.Contexts, func(_ context.Context, _ int, _ peer.Query, reply func(parts ...[]byte) error) error {
 		return reply(words(1, 0, 1, 4, 5))
 	})
 	if _, err := all[0].Edges(t.Context(), []uint32{9}, []Range{{0, 5}}, nil); err == nil || !strings.Contains(err.Error(), "not asked for") {
@@ -88,8 +88,8 @@ func TestWrongQuestions(t *testing.T) {
 		"unordered": words(everywhere, 10, 11, 9, 10), "empty": words(everywhere, 9, 9), "beyond": words(everywhere, 12, 14), "overlapping": words(everywhere, 9, 11, 10, 12),
 		"unordered ranges": words(2, 3, 4, 1, 2, 9, 10), "not here": words(everywhere, 8, 10),
 	} {
-		_, err := all[0].peers.Ask(t.Context(), 1, strategy.Query{Service: strategy.Contexts, Kind: strategy.Shard, Body: body, Limit: 1 << 20}, nil)
-		if !errors.Is(err, strategy.ErrRefused) {
+		_, err := all[0].peers.Ask(t.Context(), 1, peer.Query{Service: peer.Contexts, Kind: peer.Shard, Body: body, Limit: 1 << 20}, nil)
+		if !errors.Is(err, peer.ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 )
 
 // kind is how a graph's shards are stored.
@@ -74,9 +74,9 @@ func bare(s *graph.Shard) *graph.Shard {
 func sourcesOf(t testing.TB, shards []*graph.Shard, nodes int, owners []int) (*loopback.Net, []*Source) {
 	t.Helper()
 	net := loopback.New(nodes)
-	l := strategy.Layout{Nodes: nodes, Owners: owners}
+	l := peer.Layout{Nodes: nodes, Owners: owners}
 	var stats []graph.FeatureStats
-	work := strategy.Work{Owners: owners}
+	work := peer.Work{Owners: owners}
 	for _, s := range shards {
 		l.Firsts, stats = append(l.Firsts, s.First), append(stats, graph.StatsOf(s))
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // Where one node can't be reached, what others have answered is kept, and only the rest is
@@ -25,7 +25,7 @@ func TestEdgesThatHaveComeAreKept(t *testing.T) {
 		s.most = most{40, 200}
 	}
 	asked := 0
-	net.Trouble = func(_ context.Context, _, to int, _ strategy.Query) error {
+	net.Trouble = func(_ context.Context, _, to int, _ peer.Query) error {
 		if to == 2 {
 			if asked++; asked > 2 {
 				return cut
@@ -42,7 +42,7 @@ func TestEdgesThatHaveComeAreKept(t *testing.T) {
 	for _, s := range all {
 		s.most = mostAtOnce
 	}
-	var tally strategy.Tally
+	var tally peer.Tally
 	rest, err := all[0].Edges(t.Context(), vertices, nil, &tally, partly)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestEdgesThatHaveComeAreKept(t *testing.T) {
 		}
 	}
 	// All that was asked for is rows that were missing, beside what questions take.
-	if got, rows := int(tally.Read().Bytes[strategy.Shard]), RowBytes*missing+2*EntryBytes*entries; got < rows || got > rows+2*(strategy.QueryFraming+strategy.AnswerFraming+HeadBytes+100) {
+	if got, rows := int(tally.Read().Bytes[peer.Shard]), RowBytes*missing+2*EntryBytes*entries; got < rows || got > rows+2*(peer.QueryFraming+peer.AnswerFraming+HeadBytes+100) {
 		t.Errorf("%d bytes bring %d rows of %d entries", got, missing, entries)
 	}
 	for _, v := range vertices {

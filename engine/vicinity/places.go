@@ -12,7 +12,7 @@ type places struct {
 	ranks []uint32 // of each word of marks: how many come before it
 }
 
-// newPlaces takes ascending vertices of a graph of so many, and keeps them.
+// newPlaces numbers ascending vertices of a graph of so many, and keeps them.
 func newPlaces(ids []uint32, vertices uint32) places {
 	words := (uint64(vertices) + 63) / 64
 	p := places{ids: ids, marks: make([]uint64, words), ranks: make([]uint32, words)}
@@ -27,7 +27,7 @@ func newPlaces(ids []uint32, vertices uint32) places {
 	return p
 }
 
-// of is the number of a vertex, if it has one.
+// of returns the number of a vertex, if it has one.
 func (p *places) of(v uint32) (int, bool) {
 	if uint64(v/64) >= uint64(len(p.marks)) {
 		return 0, false
@@ -39,7 +39,8 @@ func (p *places) of(v uint32) (int, bool) {
 	return int(p.ranks[v/64]) + bits.OnesCount64(w&(bit-1)), true
 }
 
-// Vertices are those that have a number, ascending. Nobody writes to them.
+// Vertices returns those that have a number, ascending. The caller must not change
+// them.
 func (p *places) Vertices() []uint32 { return p.ids }
 
 func (p *places) bytes() uint64 {

@@ -7,19 +7,19 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/gather"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// Rows are rows of features of some vertices that are elsewhere. Many goroutines may
-// read them; nobody changes them.
+// Rows are rows of features of some remote vertices. They are immutable and safe for
+// concurrent use.
 type Rows struct {
 	places
 	Far features.Far
 
-	after uint32 // the place of the first of them, as features.Store finds it
+	after uint32 // the place of the first of them in features.Store
 }
 
-// Place is where features.Store finds the row of a vertex that is one of them.
+// Place returns the place of a vertex's row in features.Store, if it is one of them.
 func (r *Rows) Place(v uint32) (uint32, bool) {
 	if r == nil {
 		return 0, false
@@ -28,7 +28,7 @@ func (r *Rows) Place(v uint32) (uint32, bool) {
 	return r.after + uint32(i), ok
 }
 
-// Bytes is the memory that they take.
+// Bytes returns the memory that they take.
 func (r *Rows) Bytes() uint64 {
 	if r == nil {
 		return 0
@@ -36,12 +36,12 @@ func (r *Rows) Bytes() uint64 {
 	return r.places.bytes() + r.Far.Bytes()
 }
 
-// Has says whether the row of a vertex is here, without being brought.
+// Has reports whether the row of a vertex is local.
 func (s *Source) Has(v uint32) bool { return s.store.Has(v) }
 
-// Rows brings the rows of ascending vertices that are elsewhere. What before has of them
-// is not asked for.
-func (s *Source) Rows(ctx context.Context, vertices []uint32, before *Rows, tally *strategy.Tally) (*Rows, error) {
+// Rows fetches the rows of ascending remote vertices. Those that before has are not
+// requested.
+func (s *Source) Rows(ctx context.Context, vertices []uint32, before *Rows, tally *peer.Tally) (*Rows, error) {
 	var asked []uint32
 	for _, v := range vertices {
 		if _, ok := before.Place(v); !ok {

@@ -7,46 +7,45 @@ import (
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// A Source is the edges and the features of all vertices, wherever they are. Many
-// goroutines may use it once it is ready.
+// A Source provides the edges and the features of all vertices, wherever they are. It
+// is safe for concurrent use once it is ready.
 type Source struct {
-	peers strategy.Peers
-	ready chan struct{} // closed by Ready; what follows does not change after
+	peers peer.Peers
+	ready chan struct{} // closed by Ready; what follows is fixed then
 
-	held   []*graph.Shard // nil where they are elsewhere
+	held   []*graph.Shard // nil where they are remote
 	store  *features.Store
 	form   features.Form
-	rows   *gather.Source // nil where all are here
-	work   strategy.Work
-	layout strategy.Layout
+	rows   *gather.Source // nil where all are local
+	work   peer.Work
+	layout peer.Layout
 	most   most
 }
 
-// most is what is asked at once: bytes of questions, and of answers. All nodes have the
-// same.
+// most bounds the bytes of a question and of an answer. All nodes have the same.
 type most struct{ question, answer int }
 
 var mostAtOnce = most{16 << 20, 256 << 20}
 
-// Register registers the service. Before peers.Open only; questions wait until the
-// source is ready.
-func Register(peers strategy.Peers) *Source {
+// Register registers the service, before peers.Open; questions wait until the source is
+// ready.
+func Register(peers peer.Peers) *Source {
 	s := &Source{peers: peers, ready: make(chan struct{}), most: mostAtOnce}
-	peers.Answer(strategy.Contexts, s.answer)
+	peers.Answer(peer.Contexts, s.answer)
 	return s
 }
 
-// Alone is the source of a node that holds all shards.
-func Alone(held []*graph.Shard, store *features.Store, l strategy.Layout) *Source {
+// Alone returns the source of a node that holds all shards.
+func Alone(held []*graph.Shard, store *features.Store, l peer.Layout) *Source {
 	return &Source{held: held, store: store, layout: l}
 }
 
-// Ready gives the source its data, once. Rows of features that are elsewhere are asked of
+// Ready gives the source its data, once. Remote rows of features are requested through
 // rows.
-func (s *Source) Ready(held []*graph.Shard, store *features.Store, rows *gather.Source, work strategy.Work, l strategy.Layout, wire string) (err error) {
+func (s *Source) Ready(held []*graph.Shard, store *features.Store, rows *gather.Source, work peer.Work, l peer.Layout, wire string) (err error) {
 	if s.form, err = store.Form(wire); err != nil {
 		return err
 	}
@@ -55,7 +54,7 @@ func (s *Source) Ready(held []*graph.Shard, store *features.Store, rows *gather.
 	return nil
 }
 
-// shard is the shard of a vertex, if its edges are here.
+// shard returns the shard of a vertex, if its edges are local.
 func (s *Source) shard(v uint32) *graph.Shard {
 	shard := s.held[s.layout.Shard(v)]
 	if shard == nil || shard.Indptr == nil {
@@ -64,8 +63,8 @@ func (s *Source) shard(v uint32) *graph.Shard {
 	return shard
 }
 
-// answer implements strategy.Handler: edges of vertices that are here.
-func (s *Source) answer(ctx context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+// answer implements peer.Handler: it sends edges of local vertices.
+func (s *Source) answer(ctx context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
@@ -73,16 +72,16 @@ func (s *Source) answer(ctx context.Context, _ int, q strategy.Query, reply func
 	}
 	asked, err := readQuestion(q.Body, s.layout.Vertices())
 	if err != nil {
-		return fmt.Errorf("%w: %w", strategy.ErrRefused, err)
+		return fmt.Errorf("%w: %w", peer.ErrRefused, err)
 	}
 	w, err := s.write(&asked)
 	if err != nil {
-		return fmt.Errorf("%w: %w", strategy.ErrRefused, err)
+		return fmt.Errorf("%w: %w", peer.ErrRefused, err)
 	}
 	return reply(w.head(), w.rows, w.sources, w.weights)
 }
 
-// write makes an answer: of as many rows as it has room for.
+// write makes an answer with as many rows as it has room for.
 func (s *Source) write(q *question) (*writer, error) {
 	w := &writer{}
 	for _, r := range q.runs {
@@ -109,7 +108,7 @@ func (s *Source) write(q *question) (*writer, error) {
 	return w, nil
 }
 
-// rowOf is the in-edges of a vertex of a shard.
+// rowOf returns the in-edges of a vertex of a shard.
 func rowOf(s *graph.Shard, v uint32) (sources []int32, weights []float32) {
 	from, to := s.Indptr[v-s.First], s.Indptr[v-s.First+1]
 	if s.Weights != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
 
@@ -37,7 +37,7 @@ func TestEdgesAreThoseOfTheShards(t *testing.T) {
 			for _, within := range [][]Range{nil, ranges} {
 				vertices, _ := rangeOf(shards, 2, 3, 4)
 				vertices = slices.DeleteFunc(vertices, func(v uint32) bool { return v%5 == 3 })
-				var tally strategy.Tally
+				var tally peer.Tally
 				e, err := all[0].Edges(t.Context(), vertices, within, &tally)
 				if err != nil {
 					t.Fatal(err)
@@ -66,8 +66,8 @@ func TestEdgesAreThoseOfTheShards(t *testing.T) {
 					t.Error("a vertex that nobody asked for is there")
 				}
 				c := tally.Read()
-				if c.Requests[strategy.Shard] < 2 || at != mostAtOnce && c.Requests[strategy.Shard] < 3 {
-					t.Errorf("%d questions", c.Requests[strategy.Shard])
+				if c.Requests[peer.Shard] < 2 || at != mostAtOnce && c.Requests[peer.Shard] < 3 {
+					t.Errorf("%d questions", c.Requests[peer.Shard])
 				}
 				if at == mostAtOnce {
 					entry := EntryBytes
@@ -78,9 +78,9 @@ func TestEdgesAreThoseOfTheShards(t *testing.T) {
 					for _, asked := range all[0].byOwner(vertices, func(uint32) bool { return false }) {
 						questions += RunBytes * len(runsOf(asked))
 					}
-					want := 2*(strategy.QueryFraming+strategy.AnswerFraming+HeadBytes) + questions + RowBytes*len(vertices) + entry*entries
-					if int(c.Bytes[strategy.Shard]) != want {
-						t.Errorf("%d bytes in place of %d", c.Bytes[strategy.Shard], want)
+					want := 2*(peer.QueryFraming+peer.AnswerFraming+HeadBytes) + questions + RowBytes*len(vertices) + entry*entries
+					if int(c.Bytes[peer.Shard]) != want {
+						t.Errorf("%d bytes in place of %d", c.Bytes[peer.Shard], want)
 					}
 				}
 			}
@@ -94,12 +94,12 @@ func TestEdgesThatAreHereAreNotBroughtAgain(t *testing.T) {
 	_, all := sourcesOf(t, shards, 2, []int{0, 1, 1})
 	one, ranges := rangeOf(shards, 1)
 	both, _ := rangeOf(shards, 1, 2)
-	var first, again, rest, other strategy.Tally
+	var first, again, rest, other peer.Tally
 	before, err := all[0].Edges(t.Context(), one, nil, &first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := all[0].Edges(t.Context(), one, nil, &again, before); err != nil || again.Read() != (strategy.Counts{}) {
+	if _, err := all[0].Edges(t.Context(), one, nil, &again, before); err != nil || again.Read() != (peer.Counts{}) {
 		t.Errorf("%v, %v", again.Read(), err)
 	}
 	e, err := all[0].Edges(t.Context(), both, nil, &rest, before)
@@ -110,10 +110,10 @@ func TestEdgesThatAreHereAreNotBroughtAgain(t *testing.T) {
 	if err != nil || !slices.Equal(e.sources, fresh.sources) || !slices.Equal(e.weights, fresh.weights) || !slices.Equal(e.indptr, fresh.indptr) {
 		t.Errorf("%v and %v, %v", e.table, fresh.table, err)
 	}
-	if r := rest.Read(); r.Requests[strategy.Shard] != 1 {
+	if r := rest.Read(); r.Requests[peer.Shard] != 1 {
 		t.Errorf("%v", r)
 	}
-	if _, err := all[0].Edges(t.Context(), one, ranges, &other, before); err != nil || other.Read().Requests[strategy.Shard] != 1 {
+	if _, err := all[0].Edges(t.Context(), one, ranges, &other, before); err != nil || other.Read().Requests[peer.Shard] != 1 {
 		t.Errorf("%v, %v", other.Read(), err)
 	}
 }
@@ -123,7 +123,7 @@ func TestRowsAreThoseOfTheOwners(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		shards := shardsOf(kind{sparse: sparse}, 9, 7, 5)
 		_, all := sourcesOf(t, shards, 3, []int{0, 1, 2})
-		var first, more strategy.Tally
+		var first, more peer.Tally
 		before, err := all[0].Rows(t.Context(), []uint32{9, 12, 17, 20}, nil, &first)
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestRowsAreThoseOfTheOwners(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, b := first.Read(), more.Read(); a.Requests[strategy.Shard] != 2 || b.Requests[strategy.Shard] != 1 || a.Requests[strategy.Feature]+b.Requests[strategy.Feature] != 0 {
+		if a, b := first.Read(), more.Read(); a.Requests[peer.Shard] != 2 || b.Requests[peer.Shard] != 1 || a.Requests[peer.Feature]+b.Requests[peer.Feature] != 0 {
 			t.Errorf("%v and %v", a, b)
 		}
 		if _, ok := rows.Place(9); ok {

@@ -10,17 +10,17 @@ import (
 // A Range is the vertices from First to before End.
 type Range struct{ First, End uint32 }
 
-// A question is what edges are wanted: of the vertices of ascending runs, those whose
-// sources lie in some ascending ranges, and those from a vertex to itself. nil: all.
+// A question asks for edges: of the vertices of ascending runs, those whose sources lie
+// in some ascending ranges, and those from a vertex to itself. nil: all.
 type question struct {
 	within []Range
 	runs   []Range
 }
 
-// all says that sources are not restricted, where a question has how many ranges follow.
+// all, as the number of ranges in a question, means that sources are not restricted.
 const all = math.MaxUint32
 
-// append appends the question: how many ranges there are, these, and then the runs.
+// append appends the question: the number of ranges, these, and then the runs.
 func (q *question) append(to []byte) []byte {
 	u := binary.LittleEndian.AppendUint32
 	if q.within == nil {
@@ -42,7 +42,7 @@ var (
 	errUnordered  = errors.New("a question for edges whose ranges don't ascend")
 )
 
-// readQuestion reads one about a graph of so many vertices.
+// readQuestion parses a question about a graph of so many vertices.
 func readQuestion(b []byte, vertices uint32) (q question, err error) {
 	if len(b) < 4 || len(b)%8 != 4 {
 		return q, errNoQuestion
@@ -78,7 +78,7 @@ func readRanges(b []byte, vertices uint32) ([]Range, error) {
 	return ranges, nil
 }
 
-// inside says whether a vertex lies in ascending ranges; nil are all vertices.
+// inside reports whether a vertex lies in ascending ranges; nil are all vertices.
 func inside(ranges []Range, v uint32) bool {
 	if ranges == nil {
 		return true
@@ -92,13 +92,13 @@ func inside(ranges []Range, v uint32) bool {
 	return at < len(ranges) && ranges[at].First <= v
 }
 
-// wanted says whether an edge is, from u to v.
+// wanted reports whether the edge from u to v is wanted.
 func wanted(v, u uint32, within []Range) bool { return u == v || inside(within, u) }
 
-// RowBytes is what a row of edges takes in an answer beside its entries: how many there
-// are, and how many the graph has. EntryBytes is what an entry takes, and its weight where
-// there are weights. HeadBytes is what an answer has beside its rows, and RunBytes what a
-// run of vertices takes in a question.
+// RowBytes is the size of a row of edges in an answer beside its entries: their number,
+// and the number in the graph. EntryBytes is the size of an entry, and of its weight
+// where there are weights. HeadBytes is the size of an answer beside its rows, and
+// RunBytes that of a run of vertices in a question.
 const (
 	RowBytes   = 8
 	EntryBytes = 4
@@ -113,7 +113,7 @@ type writer struct {
 	n                      int
 }
 
-// add appends the row of a vertex, but for entries that are not wanted.
+// add appends the row of a vertex, without entries that are not wanted.
 func (w *writer) add(v uint32, sources []int32, weights []float32, within []Range) {
 	inner := uint32(0)
 	for i, u := range sources {
@@ -136,7 +136,7 @@ func (w *writer) add(v uint32, sources []int32, weights []float32, within []Rang
 
 func (w *writer) size() int { return HeadBytes + len(w.rows) + len(w.sources) + len(w.weights) }
 
-// head is what the answer begins with: rows, sources and weights follow.
+// head returns the beginning of the answer: rows, sources and weights follow.
 func (w *writer) head() []byte {
 	weighted := uint32(0)
 	if w.weighted {
@@ -154,8 +154,8 @@ var (
 	errDegree  = errors.New("it has a row of other entries than it says that the graph has")
 )
 
-// read appends the rows of an answer to t, and says how many came: those of vertices, or
-// the first of them.
+// read appends the rows of an answer to t, and returns how many came: those of all
+// vertices, or of the first of them.
 func (t *table) read(b []byte, asked []uint32, within []Range, vertices uint32) (int, error) {
 	if len(b) < HeadBytes {
 		return 0, errCut
@@ -219,7 +219,7 @@ func (t *table) row(v uint32, inner int, degree uint32, sources []byte, within [
 	return nil
 }
 
-// runsOf are ascending vertices as runs.
+// runsOf returns ascending vertices as runs.
 func runsOf(vertices []uint32) (runs []Range) {
 	for _, v := range vertices {
 		if n := len(runs); n > 0 && runs[n-1].End == v {

@@ -18,16 +18,16 @@ const (
 	caNamePrefix = "hopmesh "
 	caYears      = 100
 
-	// backdate lets a certificate work on a node whose clock is somewhat behind
-	// the signer's.
+	// backdate lets a certificate work on a node whose clock is somewhat behind the
+	// signer's.
 	backdate    = time.Hour
 	defaultLife = 90 * 24 * time.Hour
 	idSize      = 8 // bytes; twice as many hex digits
 	maxCertSize = 4 << 10
 )
 
-// An authority is the public side of a mesh's certificate authority. It signs
-// nodes directly: there are no intermediates.
+// authority is the public side of a mesh's certificate authority. It signs nodes
+// directly: there are no intermediates.
 type authority struct {
 	cert   *x509.Certificate
 	pool   *x509.CertPool
@@ -40,8 +40,8 @@ func newAuthority(cert *x509.Certificate) (*authority, error) {
 	if !ok || !validID(meshID) || !cert.IsCA {
 		return nil, fmt.Errorf("%w: it is not that of a mesh's authority", ErrCertificate)
 	}
-	// x509 takes a root on faith. The digest in a token covers the key alone, so
-	// this is what ties the rest of the certificate to it.
+	// x509 does not verify a root's own signature. The digest in a token covers only
+	// the key, so this check ties the rest of the certificate to it.
 	if err := cert.CheckSignatureFrom(cert); err != nil {
 		return nil, fmt.Errorf("%w: the authority did not sign its own: %w", ErrCertificate, err)
 	}
@@ -54,7 +54,7 @@ func hashKey(cert *x509.Certificate) [sha256.Size]byte {
 	return sha256.Sum256(cert.RawSubjectPublicKeyInfo)
 }
 
-// createAuthority founds a mesh.
+// createAuthority creates the certificate authority of a new mesh, and its private key.
 func createAuthority(now time.Time) (*authority, ed25519.PrivateKey, error) {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -82,8 +82,8 @@ func createAuthority(now time.Time) (*authority, ed25519.PrivateKey, error) {
 	return a, key, err
 }
 
-// sign issues a certificate for the node id and the key of the request, and
-// returns it with the authority's appended.
+// sign issues a certificate for the node id and the key of the request, and returns it
+// with the authority's appended.
 func (a *authority) sign(key ed25519.PrivateKey, csr []byte, id string, now time.Time, life time.Duration) ([][]byte, error) {
 	public, err := parseCSR(csr)
 	if err != nil {
@@ -107,8 +107,8 @@ func (a *authority) sign(key ed25519.PrivateKey, csr []byte, id string, now time
 	return [][]byte{der, a.cert.Raw}, nil
 }
 
-// verify says whose certificate leaf is, if it comes from this authority and may
-// be used for this at this time.
+// verify returns the node id in leaf. It returns an error unless this authority issued
+// leaf and it is valid for this use at this time.
 func (a *authority) verify(leaf *x509.Certificate, use x509.ExtKeyUsage, now time.Time) (string, error) {
 	id, err := nodeID(leaf)
 	if err != nil {
@@ -132,8 +132,7 @@ func (a *authority) verify(leaf *x509.Certificate, use x509.ExtKeyUsage, now tim
 	return "", fmt.Errorf("node %s: %w: %w", id, ErrCertificate, err)
 }
 
-// nodeID reads the id that a certificate states. Whether it is true, the
-// signature tells.
+// nodeID returns the id that a certificate states, without verifying its signature.
 func nodeID(leaf *x509.Certificate) (string, error) {
 	if len(leaf.DNSNames) != 1 || !validID(leaf.DNSNames[0]) || leaf.Subject.CommonName != leaf.DNSNames[0] || leaf.IsCA {
 		return "", fmt.Errorf("%w: it does not state one node id", ErrCertificate)
@@ -141,7 +140,7 @@ func nodeID(leaf *x509.Certificate) (string, error) {
 	return leaf.DNSNames[0], nil
 }
 
-// parseChain reads what sign returned, from bytes that anybody may have sent.
+// parseChain parses the output of sign from untrusted bytes.
 func parseChain(chain [][]byte) (leaf, ca *x509.Certificate, err error) {
 	if len(chain) != 2 {
 		return nil, nil, fmt.Errorf("%w: %d certificates instead of a node's and its authority's", ErrCertificate, len(chain))
@@ -158,7 +157,7 @@ func parseChain(chain [][]byte) (leaf, ca *x509.Certificate, err error) {
 	return certs[0], certs[1], nil
 }
 
-// newID makes an id for a node or a mesh: lower-case hex, so that it is a valid
+// newID returns a random id for a node or a mesh: lower-case hex, so that it is a valid
 // DNS name.
 func newID() string { return hex.EncodeToString(random(idSize)) }
 
@@ -166,8 +165,8 @@ func validID(id string) bool {
 	return len(id) == 2*idSize && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// CheckID says whether this may be a node's id: newcomers choose their own, and
-// certificates, addresses and the plan are made of it.
+// CheckID returns an error unless id is a valid node id. Newcomers choose their own,
+// and certificates, addresses and the plan contain it.
 func CheckID(id string) error {
 	if !validID(id) {
 		return fmt.Errorf("a node's id is %d hexadecimal digits in lower case, not %q", 2*idSize, id)

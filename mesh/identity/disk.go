@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// The names are explained in the package's comment.
+// The names are explained in the package comment.
 const (
 	nodeFile    = "node.json"
 	caFile      = "ca.pem"
@@ -23,10 +23,10 @@ const (
 	tempSuffix    = ".tmp"
 )
 
-// maxFile bounds what is read of any file here; none comes near it.
+// maxFile bounds the bytes read of any file here; real files are far smaller.
 const maxFile = 64 << 10
 
-// createDir makes dir with these files appear at once, or not at all.
+// createDir creates dir with these files atomically.
 func createDir(dir string, files map[string][]byte) error {
 	dir = filepath.Clean(dir)
 	parent, temp := filepath.Dir(dir), dir+newSuffix
@@ -47,8 +47,8 @@ func createDir(dir string, files map[string][]byte) error {
 	if err := syncDir(temp); err != nil {
 		return errors.Join(err, os.RemoveAll(temp))
 	}
-	// Go renames onto no directory, not even an empty one that an operator made.
-	// One that is not empty stays, and the rename fails.
+	// Renaming onto a directory fails in Go, even if it is an empty one that an
+	// operator made. A directory that is not empty stays, and the rename fails.
 	_ = os.Remove(dir)
 	if err := os.Rename(temp, dir); err != nil {
 		return errors.Join(err, os.RemoveAll(temp))
@@ -58,7 +58,7 @@ func createDir(dir string, files map[string][]byte) error {
 
 func makeParent(path string) error { return os.MkdirAll(filepath.Dir(path), 0o700) }
 
-// replaceFile puts b in the place of a file's content, wholly or not at all.
+// replaceFile replaces a file's content with b atomically.
 func replaceFile(path string, b []byte) error {
 	temp := path + tempSuffix
 	if err := writeFile(temp, b); err != nil {
@@ -70,7 +70,7 @@ func replaceFile(path string, b []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// writeFile returns once b is on the disk itself.
+// writeFile returns once b is synced to disk.
 func writeFile(path string, b []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -109,8 +109,7 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// occupied says whether there is anything in dir. A directory that an operator
-// made beforehand is as good as none.
+// occupied reports whether there is anything in dir. An empty directory counts as none.
 func occupied(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,9 +121,9 @@ func occupied(dir string) (bool, error) {
 	return len(entries) > 0, nil
 }
 
-// Erase makes dir that of a node that never joined: after a leave, so that it
-// may join anew. The secrets are removed with it. What is left of an erasure
-// that was interrupted is never loaded, and the next one removes it.
+// Erase returns dir to the state of a node that never joined, after a leave, so that it
+// may join again. It also removes the secrets. The remains of an interrupted erasure
+// are never loaded, and the next one removes them.
 func Erase(dir string) error {
 	dir = filepath.Clean(dir)
 	gone := dir + goneSuffix

@@ -63,13 +63,13 @@ func vacant(dir string) error {
 		return fmt.Errorf("look for an identity: %w", err)
 	}
 	if full {
-		return fmt.Errorf("%w in %s: start the node without --bootstrap and --join to use it", ErrExists, dir)
+		return fmt.Errorf("%w in %s: start the node without {agent.bootstrap} and {agent.join} to use it", ErrExists, dir)
 	}
 	return nil
 }
 
-// create writes the identity to its directory and forgets a request to join that
-// it answers, or that a founder gave up.
+// create writes the identity to its directory. It removes a pending join request, which
+// this identity answers or which a founder gave up.
 func (i *Identity) create() error {
 	files := map[string][]byte{
 		caFile:    pem.EncodeToMemory(&pem.Block{Type: pemCert, Bytes: i.authority.cert.Raw}),

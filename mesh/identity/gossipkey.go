@@ -11,24 +11,24 @@ import (
 
 const (
 	gossipKeySize = 32
-	// maxGossipKeys is more than any turn of the key needs: one in use, one being
-	// retired, one being handed out.
+	// maxGossipKeys is more than any rotation needs: one key in use, one being retired,
+	// one being distributed.
 	maxGossipKeys = 8
 )
 
-// A GossipKey encrypts gossip. Serials count the turns of the key; two keys may
-// bear one serial when a leader died between making a key and naming it.
+// GossipKey encrypts gossip. Serials count the rotations. Two keys may have the same
+// serial if a leader died between making a key and naming it.
 type GossipKey struct {
 	Serial uint64 `json:"serial"`
 	Key    []byte `json:"key"`
 }
 
-// NewGossipKey makes a key.
+// NewGossipKey returns a new random key.
 func NewGossipKey(serial uint64) GossipKey {
 	return GossipKey{Serial: serial, Key: random(gossipKeySize)}
 }
 
-// KeyDigest names a key without telling it.
+// KeyDigest identifies a key without revealing it.
 func KeyDigest(key []byte) string {
 	sum := sha256.Sum256(key)
 	return hex.EncodeToString(sum[:16])
@@ -76,7 +76,8 @@ func (i *Identity) GossipKeys() []GossipKey {
 	return copyGossipKeys(i.keys)
 }
 
-// SetGossipKeys replaces the keys, the one in use first, on disk and then here.
+// SetGossipKeys replaces the keys on disk and then in memory. The one in use comes
+// first.
 func (i *Identity) SetGossipKeys(keys []GossipKey) error {
 	if err := checkGossipKeys(keys); err != nil {
 		return err

@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// Options change what hardly anybody needs changed.
+// Options are rarely needed settings.
 type Options struct {
-	// LeafLife is how long the certificates that this node signs are valid. Zero
-	// means as long as this node's own was made for: what the founder chose, which
-	// is 90 days unless it chose otherwise.
+	// LeafLife is the validity of certificates that this node signs. Zero means that of
+	// this node's own certificate, as chosen by the founder, by default 90 days.
 	LeafLife time.Duration
 }
 
-// An Identity is this node's. It is safe for concurrent use.
+// Identity is this node's identity. It is safe for concurrent use.
 type Identity struct {
 	dir       string
 	name, id  string
@@ -28,7 +27,7 @@ type Identity struct {
 	resetKey  [32]byte
 	life      time.Duration
 
-	// current is swapped by a renewal, after the disk has it.
+	// current is replaced by a renewal, after it is on disk.
 	current atomic.Pointer[credential]
 
 	mu    sync.Mutex // also held while a file is replaced
@@ -36,41 +35,41 @@ type Identity struct {
 	keys  []GossipKey
 }
 
-// ID is this node's id: what certificates, gossip, Raft and the plan call it.
+// ID returns this node's id, used in certificates, gossip, Raft and the plan.
 func (i *Identity) ID() string { return i.id }
 
-// Name is what people call this node.
+// Name returns this node's name.
 func (i *Identity) Name() string { return i.name }
 
-// MeshID is the id of the mesh that the authority is for.
+// MeshID returns the id of the authority's mesh.
 func (i *Identity) MeshID() string { return i.authority.meshID }
 
-// CAHash is the digest of the authority's public key, by which a token pins it.
+// CAHash returns the digest of the authority's public key, by which a token pins it.
 func (i *Identity) CAHash() [sha256.Size]byte { return i.authority.hash }
 
-// ResetKey is what QUIC derives stateless resets from. It outlives a restart, so
-// that a restarted node ends its peers' stale connections at once.
+// ResetKey returns the key from which QUIC derives stateless resets. It survives a
+// restart, so that a restarted node ends its peers' stale connections at once.
 func (i *Identity) ResetKey() [32]byte { return i.resetKey }
 
-// PublicKeyHash names the key that this node's certificate is for at present.
+// PublicKeyHash returns the digest of the key of this node's current certificate.
 func (i *Identity) PublicKeyHash() string {
 	return publicKeyHash(i.current.Load().key.Public().(ed25519.PublicKey))
 }
 
-// NotAfter is when this node's certificate ends.
+// NotAfter returns when this node's certificate expires.
 func (i *Identity) NotAfter() time.Time { return i.current.Load().leaf.NotAfter }
 
-// Life is how long this node's certificate was made for.
+// Life returns the validity of this node's certificate.
 func (i *Identity) Life() time.Duration { return leafLife(i.current.Load().leaf) }
 
-// RenewAt is when half of that has passed.
+// RenewAt returns when half of that has passed.
 func (i *Identity) RenewAt() time.Time { return i.NotAfter().Add(-i.Life() / 2) }
 
 func leafLife(leaf *x509.Certificate) time.Duration {
 	return leaf.NotAfter.Sub(leaf.NotBefore) - backdate
 }
 
-// HasCAKey says whether this node can sign.
+// HasCAKey reports whether this node can sign.
 func (i *Identity) HasCAKey() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -91,8 +90,8 @@ func (i *Identity) CAKey() ([]byte, error) {
 	return der, nil
 }
 
-// AdoptCAKey takes over what CAKey returned on another node, on disk and then
-// here. A key that is not this mesh's changes nothing.
+// AdoptCAKey stores the result of another node's CAKey on disk and then in memory. A
+// key that is not this mesh's changes nothing.
 func (i *Identity) AdoptCAKey(der []byte) error {
 	key, err := parseKey(der)
 	if err != nil {
@@ -122,8 +121,8 @@ func (a *authority) holds(key ed25519.PrivateKey) bool {
 	return ok && public.Equal(key.Public())
 }
 
-// Sign issues a certificate for the node id to whoever made the signing request,
-// and returns it with the authority's appended. The caller has judged that the
+// Sign issues a certificate for the node id and the key of the signing request, and
+// returns it with the authority's appended. The caller must have checked that the
 // requester is, or may become, that node.
 func (i *Identity) Sign(csr []byte, id string, now time.Time) ([][]byte, error) {
 	i.mu.Lock()
@@ -141,7 +140,8 @@ func (i *Identity) Sign(csr []byte, id string, now time.Time) ([][]byte, error) 
 
 func (i *Identity) path(file string) string { return filepath.Join(i.dir, file) }
 
-// adopt checks that a chain is of this mesh, for this node and key, and in force.
+// adopt returns the credential in a chain. It returns an error unless the chain is
+// valid for this mesh, node and key.
 func (a *authority) adopt(chain [][]byte, key ed25519.PrivateKey, id string) (*credential, error) {
 	leaf, ca, err := parseChain(chain)
 	if err != nil {

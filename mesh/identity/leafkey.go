@@ -17,7 +17,7 @@ const (
 	pemCert = "CERTIFICATE"
 )
 
-// newLeafKey makes a node's key and the request to have it signed.
+// newLeafKey returns a new node key and a request to sign it.
 func newLeafKey(id string) (ed25519.PrivateKey, []byte, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -35,8 +35,8 @@ func newCSR(key ed25519.PrivateKey, id string) ([]byte, error) {
 	return csr, nil
 }
 
-// parseCSR returns the key of a request that anybody may have sent, once it is
-// proven that the sender holds it. Nothing else in a request counts.
+// parseCSR returns the key of an untrusted signing request, once it is proven that the
+// sender holds the key. Everything else in the request is ignored.
 func parseCSR(der []byte) (ed25519.PublicKey, error) {
 	if len(der) > maxCertSize {
 		return nil, fmt.Errorf("%w: it has %d bytes", ErrRequest, len(der))
@@ -55,8 +55,8 @@ func parseCSR(der []byte) (ed25519.PublicKey, error) {
 	return public, nil
 }
 
-// CSRKeyHash names the key of a signing request as PublicKeyHash does, after
-// proving that the request was made by its holder.
+// CSRKeyHash returns the digest of a signing request's key, as PublicKeyHash does,
+// after proving that the requester holds the key.
 func CSRKeyHash(csr []byte) (string, error) {
 	public, err := parseCSR(csr)
 	if err != nil {
@@ -70,14 +70,14 @@ func publicKeyHash(public ed25519.PublicKey) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A credential is a node's key with its certificate. It never changes.
+// credential is a node's key with its certificate. It is immutable.
 type credential struct {
 	key  ed25519.PrivateKey
 	leaf *x509.Certificate
 	tls  tls.Certificate // with the authority's certificate appended
 }
 
-// newCredential checks that key and certificate belong together.
+// newCredential returns an error unless key and certificate belong together.
 func newCredential(key ed25519.PrivateKey, leaf *x509.Certificate, a *authority) (*credential, error) {
 	public, ok := leaf.PublicKey.(ed25519.PublicKey)
 	if !ok || !public.Equal(key.Public()) {
@@ -104,7 +104,7 @@ func marshalKey(key ed25519.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: der}), nil
 }
 
-// parseKey reads a key in PKCS #8.
+// parseKey parses a key in PKCS #8.
 func parseKey(der []byte) (ed25519.PrivateKey, error) {
 	k, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {
@@ -117,8 +117,8 @@ func parseKey(der []byte) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// parsePEM returns the contents of a file that has blocks of exactly these
-// types, in this order.
+// parsePEM returns the contents of a PEM file. It returns an error unless the file has
+// blocks of exactly these types in this order.
 func parsePEM(b []byte, types ...string) ([][]byte, error) {
 	var contents [][]byte
 	for _, want := range types {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Load reads the identity in dir. It also loads one whose certificate has
-// expired: a node that holds the authority's key can renew that by itself.
+// Load reads the identity in dir. It also loads one whose certificate has expired: a
+// node that holds the authority's key can renew it by itself.
 func Load(dir string, opts Options) (*Identity, error) {
 	dir = filepath.Clean(dir)
 	full, err := occupied(dir)
@@ -27,7 +27,7 @@ func Load(dir string, opts Options) (*Identity, error) {
 		file string
 		read func([]byte) error
 	}{
-		// Each checks what it reads against those before it.
+		// Each function checks its file against the previous ones.
 		{nodeFile, i.readNode},
 		{caFile, i.readCA},
 		{leafFile, i.readLeaf},
@@ -46,7 +46,7 @@ func Load(dir string, opts Options) (*Identity, error) {
 			return nil, fmt.Errorf("read the identity: %w", err)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s is %w (%w): restore it from a backup, or move the whole data directory away, run `hopmesh force-leave` for the node on another one, and join anew with a fresh token",
+			return nil, fmt.Errorf("%s is %w (%w): restore it from a backup, or move the whole data directory away, run {force-leave} for the node on another one, and join anew with a fresh token",
 				i.path(part.file), ErrDamaged, err)
 		}
 	}

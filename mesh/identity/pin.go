@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// JoinTLS is for a newcomer, which knows of the mesh no more than the digest in
-// its token: the peer must show a certificate of that authority. The newcomer's
-// clock may be wrong, which the mesh judges and can say better than a handshake,
-// so certificates are not held against it.
+// JoinTLS returns the configuration of a newcomer, which knows only the digest in its
+// token: the peer must show a certificate of that authority. The newcomer's clock may
+// be wrong, so the validity period of certificates is not checked. The mesh checks the
+// clock itself and returns a clearer error than a handshake.
 func JoinTLS(caHash [sha256.Size]byte) *tls.Config {
 	c := ProbeTLS()
 	c.VerifyConnection = func(cs tls.ConnectionState) error {
@@ -34,8 +34,8 @@ func JoinTLS(caHash [sha256.Size]byte) *tls.Config {
 	return c
 }
 
-// ProbeTLS is for asking a node, whoever it is, how it can be reached. Nothing
-// that it says is proven, and it must not be told anything.
+// ProbeTLS returns the configuration for asking any node how it can be reached. Its
+// answers are unproven, and it must be sent no secrets.
 func ProbeTLS() *tls.Config {
 	c := baseTLS(ALPNJoin)
 	c.InsecureSkipVerify = true

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// A Renewal is a new key on its way to a certificate. It is forgotten with the
-// process: the old certificate is good for as long again.
+// Renewal is a new key that awaits its certificate. It exists only in memory: if the
+// process ends, the old certificate is valid for as long again.
 type Renewal struct {
 	identity *Identity
 	key      ed25519.PrivateKey
 	csr      []byte
 }
 
-// Renew makes a new key. The certificate for its CSR comes from Sign, on any node
-// that holds the authority's key: this one too.
+// Renew makes a new key. Sign issues the certificate for its CSR, on any node that
+// holds the authority's key, including this one.
 func (i *Identity) Renew() (*Renewal, error) {
 	key, csr, err := newLeafKey(i.id)
 	if err != nil {
@@ -23,12 +23,12 @@ func (i *Identity) Renew() (*Renewal, error) {
 	return &Renewal{identity: i, key: key, csr: csr}, nil
 }
 
-// CSR is the request to sign.
+// CSR returns the signing request.
 func (r *Renewal) CSR() []byte { return r.csr }
 
-// Adopt puts key and certificate in the place of the old ones, on disk and then
-// here: handshakes from now on show them. A chain that is not good for this node
-// changes nothing.
+// Adopt replaces the old key and certificate on disk and then in memory. Later
+// handshakes show the new ones. A chain that is not valid for this node changes
+// nothing.
 func (r *Renewal) Adopt(chain [][]byte) error {
 	i := r.identity
 	c, err := i.authority.adopt(chain, r.key, i.id)

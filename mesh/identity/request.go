@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// A Grant is what the mesh gives a newcomer.
+// Grant is the mesh's answer to a newcomer that it admits.
 type Grant struct {
 	MeshID string      `json:"mesh"`
 	Chain  [][]byte    `json:"chain"` // from Sign
@@ -19,14 +19,14 @@ type Grant struct {
 	Peers  []Peer      `json:"peers"`
 }
 
-// A Peer is a member that the newcomer may turn to.
+// Peer is a member that the newcomer may contact.
 type Peer struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Addr string `json:"addr"`
 }
 
-// A Request is a newcomer's: an id and a key that are not in a mesh yet.
+// Request is a newcomer's request to join: an id and a key not in a mesh yet.
 type Request struct {
 	dir      string
 	name, id string
@@ -34,17 +34,17 @@ type Request struct {
 	csr      []byte
 }
 
-// pending is the content of the file that keeps a request.
+// pending is the content of the file that stores a request.
 type pending struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Key  []byte `json:"key"` // PKCS #8
 }
 
-// NewRequest prepares to join under this name. The request is on disk before it
-// is returned, and asking again returns the same one until it is accepted:
-// whoever crashed between being admitted and knowing it is admitted again, rather
-// than find its own name taken.
+// NewRequest prepares to join under this name. It stores the request on disk before
+// returning it, and returns the same one again until it is accepted. A newcomer that
+// crashes after being admitted, without knowing it, is thus admitted again and does not
+// find its own name taken.
 func NewRequest(dir, name string) (*Request, error) {
 	dir = filepath.Clean(dir)
 	if err := vacant(dir); err != nil {
@@ -82,7 +82,7 @@ func (r *Request) save() error {
 	return replaceFile(r.dir+pendingSuffix, b)
 }
 
-// loadRequest returns nil if there is none.
+// loadRequest returns nil if there is no stored request.
 func loadRequest(dir string) (*Request, error) {
 	path := dir + pendingSuffix
 	b, err := readFile(path)
@@ -120,20 +120,20 @@ func parseRequest(dir string, b []byte) (*Request, error) {
 	return &Request{dir: dir, name: p.Name, id: p.ID, key: key, csr: csr}, nil
 }
 
-// ID is the id that the newcomer will have.
+// ID returns the newcomer's future id.
 func (r *Request) ID() string { return r.id }
 
-// CSR is the request to sign.
+// CSR returns the signing request.
 func (r *Request) CSR() []byte { return r.csr }
 
-// PublicKeyHash names the key of the request.
+// PublicKeyHash returns the digest of the request's key.
 func (r *Request) PublicKeyHash() string {
 	return publicKeyHash(r.key.Public().(ed25519.PublicKey))
 }
 
-// Accept makes an identity of an answer that proves to be of the mesh that the
-// token pins, and writes it to disk. Anything else changes nothing, and the
-// request may be made again.
+// Accept creates an identity from an answer that proves to come from the mesh that the
+// token pins, and writes it to disk. Any other answer changes nothing, and the request
+// may be repeated.
 func (r *Request) Accept(g Grant, caHash [sha256.Size]byte) (*Identity, error) {
 	if err := vacant(r.dir); err != nil {
 		return nil, err

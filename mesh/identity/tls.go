@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// The protocols of the mesh, as TLS negotiates them.
+// The mesh's protocols in TLS protocol negotiation (ALPN).
 const (
 	ALPNControl = "hopmesh-control/1"
 	ALPNBulk    = "hopmesh-bulk/1"
 	ALPNJoin    = "hopmesh-join/1"
 )
 
-// ServerTLS serves members and newcomers on one listener. A member proves who it
-// is, and allow may refuse it still. A newcomer shows no certificate and gets
-// ALPNJoin, whatever else it offers: the caller leads such connections to the
-// join desk and nowhere else.
+// ServerTLS returns the configuration of a listener for members and newcomers. A member
+// proves its identity, and allow may still refuse it. A newcomer shows no certificate
+// and gets ALPNJoin, whatever else it offers: the caller must pass such connections
+// only to the server of join requests.
 //
-// A member without a good certificate sees its dial succeed: the refusal comes
-// with its first read.
+// A member without a valid certificate sees its dial succeed: the refusal comes with
+// its first read.
 func (i *Identity) ServerTLS(allow func(id string) error) *tls.Config {
 	join := baseTLS(ALPNJoin)
 	join.GetCertificate = i.serverCertificate
@@ -42,16 +42,16 @@ func (i *Identity) ServerTLS(allow func(id string) error) *tls.Config {
 	return outer
 }
 
-// ClientTLS is for dialling a member by one of the members' protocols: the node
-// wantID, or any that has a certificate of this mesh if wantID is empty. allow may
-// refuse it still.
+// ClientTLS returns the configuration for dialling a member by one of the members'
+// protocols. The member must be wantID, or any node with a certificate of this mesh if
+// wantID is empty. allow may still refuse it.
 func (i *Identity) ClientTLS(alpn, wantID string, allow func(id string) error) *tls.Config {
 	c := baseTLS(alpn)
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		return &i.current.Load().tls, nil
 	}
-	// TLS's own check wants the name that it also sends in the clear. verifyPeer
-	// checks everything, and nobody on the way learns whom this node talks to.
+	// TLS's own check needs the name that it also sends in the clear. verifyPeer checks
+	// everything instead, and no observer learns which node this one contacts.
 	c.InsecureSkipVerify = true
 	c.VerifyConnection = i.verifyPeer(x509.ExtKeyUsageServerAuth, wantID, allow)
 	return c
@@ -61,12 +61,12 @@ func (i *Identity) serverCertificate(*tls.ClientHelloInfo) (*tls.Certificate, er
 	return &i.current.Load().tls, nil
 }
 
-// verifyPeer goes into VerifyConnection, which unlike VerifyPeerCertificate
-// cannot be skipped by resuming a session.
+// verifyPeer returns a function for VerifyConnection, which unlike
+// VerifyPeerCertificate cannot be skipped by resuming a session.
 func (i *Identity) verifyPeer(use x509.ExtKeyUsage, wantID string, allow func(id string) error) func(tls.ConnectionState) error {
 	return func(cs tls.ConnectionState) error {
 		switch {
-		case cs.NegotiatedProtocol == "": // TLS lets a peer pass that names none
+		case cs.NegotiatedProtocol == "": // TLS accepts a peer that offers no protocol
 			return ErrProtocol
 		case len(cs.PeerCertificates) == 0:
 			return fmt.Errorf("%w: there is none", ErrCertificate)
@@ -91,8 +91,8 @@ func baseTLS(alpn ...string) *tls.Config {
 	}
 }
 
-// PeerID is the node id in the peer's certificate. It is proven if the
-// connection was made with ServerTLS for a members' protocol, or with ClientTLS.
+// PeerID returns the node id in the peer's certificate. It is proven if the connection
+// was made with ServerTLS for a members' protocol, or with ClientTLS.
 func PeerID(cs tls.ConnectionState) (string, error) {
 	if len(cs.PeerCertificates) == 0 {
 		return "", fmt.Errorf("%w: there is none", ErrCertificate)
@@ -100,7 +100,7 @@ func PeerID(cs tls.ConnectionState) (string, error) {
 	return nodeID(cs.PeerCertificates[0])
 }
 
-// PeerMeshID is the mesh that the peer's certificate names, proven as PeerID is,
+// PeerMeshID returns the mesh that the peer's certificate names, proven as PeerID is,
 // or "" if it names none.
 func PeerMeshID(cs tls.ConnectionState) string {
 	if len(cs.PeerCertificates) == 0 {

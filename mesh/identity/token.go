@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A Token lets its holder ask to join. It also tells the newcomer by which
-// authority it knows the mesh, so that nobody can pose as it.
+// Token lets its holder ask to join. It also pins the mesh's authority, so that nobody
+// can pose as the mesh to the newcomer.
 type Token struct {
 	CA     [sha256.Size]byte // digest of the authority's public key
 	Secret [20]byte
@@ -22,13 +22,13 @@ const (
 	tokenBytes  = sha256.Size + 20 + tokenCheck
 )
 
-// Lower case and without padding: a double click selects it whole.
+// Lower case without padding, so that a double click selects it whole.
 var (
 	tokenText   = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 	tokenLength = len(tokenPrefix) + tokenText.EncodedLen(tokenBytes)
 )
 
-// NewToken makes a token with a new secret for the mesh of this authority.
+// NewToken returns a token with a new secret for the mesh of this authority.
 func NewToken(ca [sha256.Size]byte) (Token, error) {
 	t := Token{CA: ca}
 	if _, err := rand.Read(t.Secret[:]); err != nil {
@@ -37,15 +37,15 @@ func NewToken(ca [sha256.Size]byte) (Token, error) {
 	return t, nil
 }
 
-// ParseToken reads what String wrote. Its errors tell a token that was cut off
-// or mistyped from one that the mesh refuses, and never repeat the token.
+// ParseToken parses the output of String. Its errors distinguish a truncated or
+// mistyped token from one that the mesh refuses, and never contain the token.
 func ParseToken(s string) (Token, error) {
 	s = strings.ToLower(strings.TrimSpace(s))
 	switch {
 	case s == "":
-		return Token{}, fmt.Errorf("%w: it is empty; `hopmesh token create` on any node of the mesh makes one", ErrToken)
+		return Token{}, fmt.Errorf("%w: it is empty; {token.create} on any node of the mesh makes one", ErrToken)
 	case !strings.HasPrefix(s, tokenPrefix):
-		return Token{}, fmt.Errorf("%w: it does not start with %q; `hopmesh token create` on any node of the mesh makes one", ErrToken, tokenPrefix)
+		return Token{}, fmt.Errorf("%w: it does not start with %q; {token.create} on any node of the mesh makes one", ErrToken, tokenPrefix)
 	case len(s) != tokenLength:
 		return Token{}, fmt.Errorf("%w: it has %d characters instead of %d; copy it again, whole", ErrToken, len(s), tokenLength)
 	}
@@ -56,7 +56,7 @@ func ParseToken(s string) (Token, error) {
 	var t Token
 	copy(t.CA[:], b)
 	copy(t.Secret[:], b[len(t.CA):])
-	// Comparing the text, not the bytes, also refuses the second spelling that the
+	// Comparing the text instead of the bytes also refuses the second spelling that the
 	// unused bits of the last character would allow.
 	if t.String() != s {
 		return Token{}, fmt.Errorf("%w: a character in it is wrong; copy it again", ErrToken)
@@ -64,7 +64,7 @@ func ParseToken(s string) (Token, error) {
 	return t, nil
 }
 
-// String is the token as people pass it on. It contains the secret.
+// String returns the token's text, which contains the secret.
 func (t Token) String() string {
 	b := make([]byte, 0, tokenBytes)
 	b = append(b, t.CA[:]...)
@@ -73,7 +73,7 @@ func (t Token) String() string {
 	return tokenPrefix + tokenText.EncodeToString(append(b, sum[:tokenCheck]...))
 }
 
-// Hash is what the mesh keeps of the secret.
+// Hash returns the digest of the secret, which the mesh stores.
 func (t Token) Hash() string {
 	sum := sha256.Sum256(t.Secret[:])
 	return hex.EncodeToString(sum[:])

@@ -1,6 +1,6 @@
-// Package meshtest is a network that misbehaves on request, and peers that do,
-// for tests in virtual time. It is not a model of any real network: packets
-// take a fixed time, plus what a test adds.
+// Package meshtest simulates a network with faults on request, for tests in virtual
+// time. It is not a model of any real network: packets take a fixed time, plus delays
+// that a test adds.
 package meshtest
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/quic-go/quic-go/testutils/simnet"
 )
 
-// Latency is how long a packet takes unless a test slows its way.
+// Latency is the delay of a packet unless a test adds to it.
 const Latency = 200 * time.Microsecond
 
-// mtu leaves room for what gossip adds to its packets.
+// mtu leaves room for gossip's overhead per packet.
 const mtu = 1500
 
-// A Network joins simulated sockets. Make one inside a synctest bubble; all its
+// Network connects simulated sockets. Create it inside a synctest bubble. All its
 // methods may be called at any time.
 type Network struct {
 	mu     sync.Mutex
@@ -35,8 +35,8 @@ type Network struct {
 // way is one direction between two IPs.
 type way struct{ from, to string }
 
-// NewNetwork makes a perfect network. The seed decides which packets get lost
-// once loss is asked for.
+// NewNetwork returns a network without faults. The seed decides which packets are lost
+// once Lose is called.
 func NewNetwork(seed uint64) *Network {
 	return &Network{
 		links: map[string]*simnet.SimulatedLink{}, down: map[way]bool{}, slow: map[string]time.Duration{},
@@ -44,8 +44,8 @@ func NewNetwork(seed uint64) *Network {
 	}
 }
 
-// A Socket is one end. Closing it takes it off the network without a word, as a
-// crash does.
+// Socket is one endpoint. Closing it removes it from the network silently, as a crash
+// does.
 type Socket struct {
 	*simnet.SimConn
 	network *Network
@@ -68,7 +68,7 @@ func (n *Network) Listen(ip string, port int) *Socket {
 	return s
 }
 
-// Close takes the socket off the network.
+// Close removes the socket from the network.
 func (s *Socket) Close() error {
 	s.once.Do(func() {
 		s.network.mu.Lock()
@@ -82,7 +82,7 @@ func (s *Socket) Close() error {
 	return nil
 }
 
-// router is the middle of the network.
+// router forwards packets between the sockets.
 type router struct{ n *Network }
 
 func (r router) AddNode(net.Addr, simnet.PacketReceiver) {}
@@ -145,8 +145,8 @@ func (n *Network) Heal() {
 	clear(n.down)
 }
 
-// Lose makes this share of all packets get lost, and lets packets overtake each
-// other within the given time.
+// Lose drops this share of all packets, and lets packets overtake each other within the
+// given time.
 func (n *Network) Lose(share float64, jitter time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -160,7 +160,7 @@ func (n *Network) Slow(ip string, by time.Duration) {
 	n.slow[ip] = by
 }
 
-// Tap shows every packet that is sent, lost or not, to f, one at a time.
+// Tap calls f with every packet that is sent, lost or not, one at a time.
 func (n *Network) Tap(f func(packet []byte)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

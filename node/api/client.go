@@ -21,10 +21,10 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// readTimeout bounds what a node answers from local state.
+	// readTimeout bounds requests that a node answers from local state.
 	readTimeout = 10 * time.Second
-	// changeTimeout bounds what needs a leader: nodes wait 10 s for one, and a join
-	// 30 s for its peers.
+	// changeTimeout bounds requests that need a leader: nodes wait 10 s for one, and a
+	// join 30 s for its peers.
 	changeTimeout = 45 * time.Second
 	// maxAnswer bounds an answer, and a line of a stream.
 	maxAnswer = 64 << 20
@@ -52,7 +52,7 @@ func NewClient(addr string) (*Client, error) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	return &Client{addr: addr, base: base, http: &http.Client{
 		Transport: &http.Transport{
-			// No proxy: it could not know what loopback means here.
+			// No proxy: to a proxy, loopback is another machine.
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return dialer.DialContext(ctx, network, target)
 			},
@@ -75,23 +75,23 @@ func isHostPort(addr string) bool {
 	return err == nil && u.Host == addr
 }
 
-// Addr is the address that the client was made for.
+// Addr returns the address that the client was made for.
 func (c *Client) Addr() string { return c.addr }
 
-// Close ends connections that are kept for later. Calls under way go on.
+// Close closes idle connections. Calls under way go on.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Members lists the nodes.
+// Members returns the nodes.
 func (c *Client) Members(ctx context.Context) (list []Member, err error) {
 	return list, c.call(ctx, readTimeout, http.MethodGet, "/v1/members", nil, &list)
 }
 
-// Status asks how the node is doing.
+// Status returns the node's status.
 func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.call(ctx, readTimeout, http.MethodGet, "/v1/status", nil, &s)
 }
 
-// Plan asks for the plan in force.
+// Plan returns the plan in force.
 func (c *Client) Plan(ctx context.Context) (p Plan, err error) {
 	return p, c.call(ctx, readTimeout, http.MethodGet, "/v1/plan", nil, &p)
 }
@@ -101,13 +101,13 @@ func (c *Client) Join(ctx context.Context, r JoinRequest) error {
 	return c.call(ctx, changeTimeout, http.MethodPost, "/v1/join", r, nil)
 }
 
-// Leave takes the node out of its mesh. It takes as long as giving its share
-// away does, so only ctx bounds it.
+// Leave takes the node out of its mesh. Only ctx bounds it, since handing over the node's
+// shards may take long.
 func (c *Client) Leave(ctx context.Context) error {
 	return c.call(ctx, 0, http.MethodPost, "/v1/leave", nil, nil)
 }
 
-// ForceLeave makes the mesh go on without a node.
+// ForceLeave removes another node from the mesh.
 func (c *Client) ForceLeave(ctx context.Context, r ForceLeaveRequest) error {
 	return c.call(ctx, changeTimeout, http.MethodPost, "/v1/force-leave", r, nil)
 }
@@ -122,13 +122,12 @@ func (c *Client) Tokens(ctx context.Context) (list []TokenInfo, err error) {
 	return list, c.call(ctx, readTimeout, http.MethodGet, "/v1/tokens", nil, &list)
 }
 
-// RevokeToken ends a token.
+// RevokeToken revokes a token.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.call(ctx, changeTimeout, http.MethodDelete, "/v1/tokens/"+url.PathEscape(id), nil, nil)
 }
 
-// Events yields what happens, until ctx ends or the node stops. An error comes
-// last.
+// Events yields events until ctx ends or the node stops. An error comes last.
 func (c *Client) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return follow[Event](ctx, c, "/v1/events")
 }
@@ -164,7 +163,7 @@ func (c *Client) call(ctx context.Context, timeout time.Duration, method, path s
 	return nil
 }
 
-// open sends a request and returns the body of a good answer.
+// open sends a request and returns the body of a successful response.
 func (c *Client) open(ctx context.Context, method, path string, in any) (io.ReadCloser, error) {
 	res, err := c.send(ctx, method, path, in)
 	if err != nil {
@@ -173,8 +172,7 @@ func (c *Client) open(ctx context.Context, method, path string, in any) (io.Read
 	return res.Body, nil
 }
 
-// send sends a request and returns a good answer, whose body is the caller's to
-// close.
+// send sends a request and returns a successful response. The caller closes its body.
 func (c *Client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
@@ -202,7 +200,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	return nil, c.refusal(res)
 }
 
-// refusal reads why a request was not granted.
+// refusal returns the error of an unsuccessful response.
 func (c *Client) refusal(res *http.Response) error {
 	var e errorBody
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
@@ -224,14 +222,14 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return c.gone("before it had answered")
 	}
-	// The URL that *url.Error adds tells nothing: it is made up for a unix socket.
+	// The URL that *url.Error adds is useless: for a unix socket it is made up.
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	return fmt.Errorf("talk to the daemon at %s: %w", c.addr, err)
 }
 
-// absent reads better than its sentinel would in front of a reason.
+// absent is ErrNoDaemon with the address, worded to stand in front of a reason.
 type absent struct{ addr string }
 
 func (a *absent) Error() string {
@@ -240,10 +238,10 @@ func (a *absent) Error() string {
 
 func (a *absent) Is(target error) bool { return target == ErrNoDaemon }
 
-// gone says that the daemon ended, or broke off, at some point.
+// gone returns an error for a daemon that ended or closed the connection at some point.
 func (c *Client) gone(when string) error { return &leaver{c.addr, when} }
 
-// leaver reads better than its sentinel would in front of a reason.
+// leaver is ErrGone with the address and the time, worded to stand in front of a reason.
 type leaver struct{ addr, when string }
 
 func (l *leaver) Error() string { return fmt.Sprintf("the daemon at %s went away %s", l.addr, l.when) }
@@ -260,8 +258,8 @@ func follow[T any](ctx context.Context, c *Client, path string) iter.Seq2[T, err
 			return
 		}
 		defer body.Close()
-		// A stream has no end of its own, so the bound is on each line: a decoder
-		// alone would buffer whatever comes.
+		// A stream may be endless, so the limit applies to each line. A decoder alone
+		// would buffer without bound.
 		limited := &io.LimitedReader{R: body}
 		lines := json.NewDecoder(limited)
 		for {

@@ -1,6 +1,15 @@
 package api
 
-// ImportRequest asks a node to cut a graph that it can read into a dataset.
+import (
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ImportRequest asks a node to import a graph from a file that it can read, and to
+// partition it.
 type ImportRequest struct {
 	Name string `json:"name"`
 	// Source is an absolute path on the node's machine.
@@ -9,7 +18,7 @@ type ImportRequest struct {
 	DatasetOptions
 }
 
-// GenerateRequest asks a node to make a graph up: one of a kind, or a preset.
+// GenerateRequest asks a node to generate a graph of a kind, or one like a preset.
 type GenerateRequest struct {
 	Name        string   `json:"name"`
 	Kind        string   `json:"kind,omitempty"` // rmat or sbm
@@ -18,21 +27,22 @@ type GenerateRequest struct {
 	Features    int      `json:"features,omitempty"`
 	Classes     int      `json:"classes,omitempty"`
 	Communities int      `json:"communities,omitempty"`
-	Inside      *float64 `json:"inside,omitempty"`    // null: the kind's own
-	Homophily   *float64 `json:"homophily,omitempty"` // null: the kind's own
+	Inside      *float64 `json:"inside,omitempty"`    // null: the kind's default
+	Homophily   *float64 `json:"homophily,omitempty"` // null: the kind's default
 	Preset      string   `json:"preset,omitempty"`    // arxiv, reddit or products
 	Scale       float64  `json:"scale,omitempty"`     // of the preset, 0: whole
 	DatasetOptions
 }
 
-// DatasetOptions say how a graph is cut and kept, wherever it comes from.
+// DatasetOptions configure how a graph is partitioned and stored, for imported and
+// generated graphs.
 type DatasetOptions struct {
 	Shards      int    `json:"shards,omitempty"`      // 0: by the graph's size
 	Partitioner string `json:"partitioner,omitempty"` // "" is auto
 	DType       string `json:"dtype,omitempty"`       // "" is f32
-	// Replicas counts the copies beside the owner's; null: 1.
+	// Replicas counts the copies in addition to the owner's; null: 1.
 	Replicas   *int   `json:"replicas,omitempty"`
-	Memory     uint64 `json:"memory,omitempty"` // bytes, 0: the node's own bound
+	Memory     uint64 `json:"memory,omitempty"` // bytes, 0: the node's own limit
 	Undirected bool   `json:"undirected,omitempty"`
 	Seed       uint64 `json:"seed,omitempty"`
 }
@@ -52,7 +62,7 @@ type Dataset struct {
 	Shards       []DatasetShard `json:"shards"`
 	EdgeCut      uint64         `json:"edge_cut"` // edges between shards
 	EdgeCutShare float64        `json:"edge_cut_share"`
-	// The balances are the largest shard over the average one.
+	// The balances are the largest shard relative to the average one.
 	Balance         float64 `json:"balance"` // by vertices
 	BalanceEdges    float64 `json:"balance_edges"`
 	BalanceTraining float64 `json:"balance_training"`
@@ -94,9 +104,9 @@ type DatasetSummary struct {
 	Problems int    `json:"problems"`
 }
 
-// DatasetEvent is one line of the answer to an import, a generation or a
-// verification. Exactly one field is set, or none in a line that only shows that
-// the daemon is there. A line with Dataset, Done or Error is the last.
+// DatasetEvent is one line of the answer to an import, a generation or a verification.
+// Exactly one field is set, or none in a keep-alive line. A line with Dataset, Done or
+// Error is the last.
 type DatasetEvent struct {
 	Progress *Progress  `json:"progress,omitempty"`
 	Forecast *Forecast  `json:"forecast,omitempty"`
@@ -106,13 +116,13 @@ type DatasetEvent struct {
 	Error    *ErrorBody `json:"error,omitempty"`
 }
 
-// ErrorBody is an *Error inside a stream, whose HTTP status is long sent.
+// ErrorBody is an *Error inside a stream, whose HTTP status was sent before.
 type ErrorBody struct {
 	Status int    `json:"status"`
 	Error  string `json:"error"`
 }
 
-// Progress is how far a stage has come. Total is 0 where it can't be known.
+// Progress is how far a stage has come. Total is 0 if it is unknown.
 type Progress struct {
 	Stage string `json:"stage"`
 	Done  uint64 `json:"done"`
@@ -120,7 +130,7 @@ type Progress struct {
 	Unit  string `json:"unit"` // "edges", "vertices", "bytes"...
 }
 
-// Forecast is what an import is expected to need and to make.
+// Forecast is what an import is expected to need and to produce.
 type Forecast struct {
 	Vertices    uint64 `json:"vertices"`
 	Edges       uint64 `json:"edges"` // at most
@@ -128,8 +138,117 @@ type Forecast struct {
 	Shards      int    `json:"shards"`
 	ShardBytes  uint64 `json:"shard_bytes"` // of an average shard, at most
 	PeakMemory  uint64 `json:"peak_memory"`
-	Scratch     uint64 `json:"scratch"` // bytes on disk beside the shards, meanwhile
-	// CutAtMost is the share of edges that a random cut would cut.
+	Scratch     uint64 `json:"scratch"` // temporary bytes on disk in addition to the shards
+	// CutAtMost is the share of edges that a random partition would cut.
 	CutAtMost float64 `json:"cut_at_most"`
 	Replicas  int     `json:"replicas"`
 }
+
+var (
+	datasetName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	partitioners = []string{"auto", "multilevel", "stream", "random"}
+	dtypes       = []string{"f32", "bf16"}
+	formats      = []string{"auto", "npz", "planetoid", "ogb", "csv", "parquet"}
+	kinds        = []string{"rmat", "sbm"}
+	presets      = []string{"arxiv", "reddit", "products"}
+)
+
+// maxShards bounds the number of shards of a graph.
+const maxShards = 1024
+
+// maxReplicas bounds the copies in addition to the owner's. Nobody needs more.
+const maxReplicas = 15
+
+// Partitioners lists the partitioners.
+func Partitioners() []string { return slices.Clone(partitioners) }
+
+// DTypes lists the types in which features may be stored.
+func DTypes() []string { return slices.Clone(dtypes) }
+
+// Formats lists the formats that a graph may be imported from.
+func Formats() []string { return slices.Clone(formats) }
+
+// Kinds lists the kinds of graphs that can be generated.
+func Kinds() []string { return slices.Clone(kinds) }
+
+// Presets lists the presets of known graphs that can be imitated.
+func Presets() []string { return slices.Clone(presets) }
+
+// Check returns an error if no node would accept the request. The command line calls it
+// too, before it contacts a daemon.
+func (r ImportRequest) Check() error {
+	switch {
+	case r.Source == "":
+		return Invalid("the request names no source: give a file or a folder")
+	case !filepath.IsAbs(r.Source):
+		return Invalid("the source %q is no absolute path: the daemon has a working directory of its own", r.Source)
+	}
+	if err := among("format", r.Format, formats); err != nil {
+		return err
+	}
+	return r.DatasetOptions.check(r.Name)
+}
+
+// Check returns an error if no node would accept the request.
+func (r GenerateRequest) Check() error {
+	switch {
+	case r.Kind == "" && r.Preset == "":
+		return Invalid("what to generate is missing: give a kind or a preset")
+	case r.Kind != "" && r.Preset != "":
+		return Invalid("a kind and a preset exclude each other: give one of them")
+	case r.Preset == "" && r.Scale != 0:
+		return Invalid("only a preset has a scale: give the vertices and edges that are wanted instead")
+	case r.Preset != "" && (r.Vertices != 0 || r.Edges != 0 || r.Features != 0 || r.Classes != 0 || r.Communities != 0 || r.Inside != nil || r.Homophily != nil):
+		return Invalid("a preset says all about the graph but its scale and seed: leave the rest out, or give a kind")
+	case r.Preset == "" && r.Vertices == 0:
+		return Invalid("the number of vertices is missing")
+	case r.Preset == "" && r.Edges == 0:
+		return Invalid("the number of edges is missing")
+	case r.Features < 0 || r.Classes < 0 || r.Communities < 0:
+		return Invalid("features, classes and communities can't be fewer than 0")
+	case !(r.Scale >= 0) || math.IsInf(r.Scale, 0): // NaN is not at least 0 either
+		return Invalid("the scale %v is no number above 0", r.Scale)
+	case !share(r.Inside):
+		return Invalid("inside is %v: it must be a share of the edges, above 0 and at most 1", *r.Inside)
+	case !share(r.Homophily):
+		return Invalid("homophily is %v: it must be a share of the edges, above 0 and at most 1", *r.Homophily)
+	}
+	if err := among("kind", r.Kind, kinds); err != nil {
+		return err
+	}
+	if err := among("preset", r.Preset, presets); err != nil {
+		return err
+	}
+	return r.DatasetOptions.check(r.Name)
+}
+
+func (o DatasetOptions) check(name string) error {
+	switch {
+	case name == "":
+		return Invalid("the request names no dataset")
+	case !datasetName.MatchString(name):
+		return Invalid("%q can't be a dataset's name: use up to 64 letters, digits, dots, dashes and underscores, a letter or digit first", name)
+	case o.Shards < 0 || o.Shards > maxShards:
+		return Invalid("%d shards can't be made: give 1 to %d", o.Shards, maxShards)
+	case o.Replicas != nil && (*o.Replicas < 0 || *o.Replicas > maxReplicas):
+		return Invalid("%d replicas can't be kept: give 0 to %d", *o.Replicas, maxReplicas)
+	}
+	if err := among("partitioner", o.Partitioner, partitioners); err != nil {
+		return err
+	}
+	return among("dtype", o.DType, dtypes)
+}
+
+// among returns an error unless word is in the list or "", which leaves the choice to the
+// node.
+func among(what, word string, list []string) error {
+	if word == "" || slices.Contains(list, word) {
+		return nil
+	}
+	last := len(list) - 1
+	return Invalid("there is no %s %q: use %s or %s", what, word, strings.Join(list[:last], ", "), list[last])
+}
+
+// share reports whether f is nil or in (0, 1]. It rejects 0, which the generator would
+// take for a default.
+func share(f *float64) bool { return f == nil || *f > 0 && *f <= 1 }

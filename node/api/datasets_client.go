@@ -6,17 +6,16 @@ import (
 	"net/url"
 )
 
-// datasetsHint says where to look when a daemon went away.
+// datasetsHint is the advice for when a daemon goes away during an operation.
 const datasetsHint = "`hopmesh dataset list` shows what the mesh holds"
 
-// ImportDataset has the node import a graph, and tells what it is doing: tell is
-// called in this goroutine with all that is not the end. It ends with ctx, and
-// with it the import.
+// ImportDataset makes the node import a graph. It calls tell in this goroutine with each
+// event but the last. If ctx ends, the import is cancelled.
 func (c *Client) ImportDataset(ctx context.Context, r ImportRequest, tell func(DatasetEvent)) (Dataset, error) {
 	return c.make(ctx, "/v1/datasets/import", r, tell)
 }
 
-// GenerateDataset has the node make a graph up, as ImportDataset does.
+// GenerateDataset makes the node generate a graph, as ImportDataset does.
 func (c *Client) GenerateDataset(ctx context.Context, r GenerateRequest, tell func(DatasetEvent)) (Dataset, error) {
 	return c.make(ctx, "/v1/datasets/generate", r, tell)
 }
@@ -42,13 +41,13 @@ func (c *Client) Dataset(ctx context.Context, name string) (d Dataset, err error
 	return d, c.call(ctx, readTimeout, http.MethodGet, "/v1/datasets/"+url.PathEscape(name), nil, &d)
 }
 
-// VerifyDataset has every copy of every shard read through.
+// VerifyDataset makes every holder verify its copy of every shard.
 func (c *Client) VerifyDataset(ctx context.Context, name string, tell func(DatasetEvent)) error {
 	_, err := operate(ctx, c, http.MethodPost, "/v1/datasets/"+url.PathEscape(name)+"/verify", nil, datasetsHint, tell)
 	return err
 }
 
-// RemoveDataset removes a dataset from the mesh, with force also one that models
+// RemoveDataset removes a dataset from the mesh, with force also one that kept models
 // need.
 func (c *Client) RemoveDataset(ctx context.Context, name string, force bool) error {
 	path := "/v1/datasets/" + url.PathEscape(name)

@@ -81,8 +81,8 @@ func made(d Dataset) DatasetEvent {
 	return DatasetEvent{Dataset: &d}
 }
 
-// notNull returns d with lists that print as [] where they are empty. It leaves
-// the lists of d itself as they are.
+// notNull returns d with empty lists that print as []. It does not change the lists of d
+// itself.
 func (d Dataset) notNull() Dataset {
 	shards := make([]DatasetShard, len(d.Shards))
 	for i, s := range d.Shards {

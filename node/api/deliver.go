@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// How a file that is sent piece by piece ends: the one trailer says that it is
-// whole, the other holds a status and a sentence, escaped, that says why not.
+// The trailers of a file that is sent piece by piece. One marks it as complete. The other
+// holds a status and an escaped sentence that explains why it is not.
 const (
 	trailerEnd   = "Hopmesh-End"
 	trailerError = "Hopmesh-Error"
 )
 
-// delivered is how much of a file is gathered before it is sent.
+// delivered is how many bytes of a file are gathered before they are sent.
 const delivered = 64 << 10
 
-// deliver answers with what run writes. What run refuses before it has written
-// much is refused as any request is.
+// deliver sends what run writes. If run fails before it has written much, the error is
+// the answer, as for any other request.
 func deliver(w http.ResponseWriter, run func(io.Writer) error) {
 	d := &delivery{w: w, out: http.NewResponseController(w)}
 	to := bufio.NewWriterSize(d, delivered)
@@ -30,7 +30,7 @@ func deliver(w http.ResponseWriter, run func(io.Writer) error) {
 	}
 	switch {
 	case err == nil:
-		d.begin() // of a file without a byte, too
+		d.begin() // even for an empty file
 		w.Header().Set(trailerEnd, "whole")
 	case d.begun:
 		w.Header().Set(trailerError, fmt.Sprintf("%d %s", statusOf(err), url.PathEscape(err.Error())))
@@ -39,7 +39,7 @@ func deliver(w http.ResponseWriter, run func(io.Writer) error) {
 	}
 }
 
-// delivery is an answer that begins with its first byte.
+// delivery is an answer whose header is sent with its first byte.
 type delivery struct {
 	w     http.ResponseWriter
 	out   *http.ResponseController
@@ -61,7 +61,7 @@ func (d *delivery) begin() {
 
 func (d *delivery) Write(p []byte) (int, error) {
 	d.begin()
-	// Where deadlines are not supported, the end of the request still ends this.
+	// If deadlines are not supported, the end of the request still ends this.
 	_ = d.out.SetWriteDeadline(time.Now().Add(streamTimeout))
 	return d.w.Write(p)
 }

@@ -6,18 +6,17 @@ import (
 	"net/http"
 )
 
-// Sentinels that a client's errors match.
+// Errors that a client's errors match with errors.Is.
 var (
-	// ErrNoDaemon: nobody listens at the address.
+	// ErrNoDaemon means that nobody listens at the address.
 	ErrNoDaemon = errors.New("no daemon listens there")
-	// ErrPermission: somebody does, but this user may not talk to it.
+	// ErrPermission means that this user may not connect to the daemon.
 	ErrPermission = errors.New("this user may not talk to the daemon")
-	// ErrGone: the daemon was there and ended, or broke off.
+	// ErrGone means that the daemon ended or closed the connection during a request.
 	ErrGone = errors.New("the daemon went away")
 )
 
-// Error is a refusal that crosses the API: an HTTP status and a sentence for
-// whoever asked.
+// Error is an error that crosses the API: an HTTP status and a sentence for the user.
 type Error struct {
 	Status  int
 	Message string
@@ -30,27 +29,33 @@ func NewError(status int, format string, args ...any) error {
 	return &Error{Status: status, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid says that the request itself is wrong.
+// Invalid returns an error for a request that is wrong in itself.
 func Invalid(format string, args ...any) error {
 	return NewError(http.StatusBadRequest, format, args...)
 }
 
-// NotFound says that what the request names does not exist.
+// NotFound returns an error for something that does not exist.
 func NotFound(format string, args ...any) error {
 	return NewError(http.StatusNotFound, format, args...)
 }
 
-// Conflict says that the request does not fit the state that things are in.
+// Conflict returns an error for a request that does not fit the current state.
 func Conflict(format string, args ...any) error {
 	return NewError(http.StatusConflict, format, args...)
 }
 
-// Unavailable says that the node can't do it now, and may later.
+// Unavailable returns an error for a request that the node can't serve now, but may
+// later.
 func Unavailable(format string, args ...any) error {
 	return NewError(http.StatusServiceUnavailable, format, args...)
 }
 
-// errorBody is how an Error looks on the wire.
+// errorBody is an Error on the wire.
 type errorBody struct {
 	Error string `json:"error"`
+}
+
+// NoDataset returns the sentence for a name that no dataset has.
+func NoDataset(name string) string {
+	return fmt.Sprintf("there is no dataset %s: `hopmesh dataset list` shows those there are", name)
 }

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// refuseBrowsers keeps web pages away from an API that trusts whoever can reach
-// loopback. A page may send requests there: it then says its Origin, or has made
-// its own name resolve to 127.0.0.1, which the Host header shows; and without
-// asking the server first it can't send application/json. No browser can reach
-// a unix socket.
+// refuseBrowsers keeps web pages away from an API that trusts whoever can reach loopback.
+// A page that sends requests reveals itself: by the Origin header, or, if its own name
+// resolves to 127.0.0.1, by the Host header. Without a preflight request it also can't
+// send application/json. No browser can reach a unix socket.
 func refuseBrowsers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -33,7 +32,7 @@ func fromUnixSocket(r *http.Request) bool {
 	return ok && a.Network() == "unix"
 }
 
-// loopback judges a Host header, with or without a port.
+// loopback reports whether a Host header, with or without a port, names loopback.
 func loopback(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Handler serves the whole API. It is for unix sockets and for TCP on loopback:
-// it asks nobody who they are.
+// Handler serves the whole API. It is for unix sockets and for TCP on loopback, as it
+// does not authenticate clients.
 func Handler(b Backend, metrics http.Handler) http.Handler {
 	s := server{b}
 	mux := http.NewServeMux()
@@ -35,8 +35,8 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 	return refuseBrowsers(mux)
 }
 
-// PublicHandler serves only what says how the node is doing. It is for addresses
-// that other machines reach.
+// PublicHandler serves only health and metrics. It is for addresses that other machines
+// can reach.
 func PublicHandler(b Backend, metrics http.Handler) http.Handler {
 	s := server{b}
 	mux := http.NewServeMux()
@@ -48,7 +48,7 @@ func PublicHandler(b Backend, metrics http.Handler) http.Handler {
 	return mux
 }
 
-// server answers requests out of its backend.
+// server answers requests from its backend.
 type server struct{ Backend }
 
 func (s server) public(mux *http.ServeMux, metrics http.Handler) {

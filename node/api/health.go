@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// healthz says that the process lives and answers, no more.
+// healthz reports only that the process is alive and answers.
 func (s server) healthz(w http.ResponseWriter, _ *http.Request) {
 	text(w, http.StatusOK, "ok\n")
 }
 
-// readyz says whether the node can do its work; with ?verbose, check by check.
+// readyz reports whether the node can do its work; with ?verbose, it lists each check.
 func (s server) readyz(w http.ResponseWriter, r *http.Request) {
 	var list, failed strings.Builder
 	for _, c := range s.Ready(r.Context()) {
@@ -40,5 +40,5 @@ func text(w http.ResponseWriter, status int, body string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(body)) // a client that went away is no news
+	_, _ = w.Write([]byte(body)) // an error means that the client went away
 }

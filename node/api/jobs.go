@@ -1,9 +1,16 @@
 package api
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
 
-// TrainRequest asks for a model to be trained. What it leaves out is as is usual for
-// the model.
+	"github.com/hopmesh/hopmesh/engine/epoch"
+)
+
+// TrainRequest asks for a model to be trained. Fields that are left out get the model's
+// defaults.
 type TrainRequest struct {
 	Dataset     string   `json:"dataset"`
 	Model       string   `json:"model,omitempty"` // "" is gcn
@@ -17,21 +24,21 @@ type TrainRequest struct {
 	Rate        *float64 `json:"lr,omitempty"`
 	WeightDecay *float64 `json:"weight_decay,omitempty"`
 	Epochs      *int     `json:"epochs,omitempty"`
-	Batch       *int     `json:"batch,omitempty"`  // training vertices a step, over all nodes; 0: all
-	Fanout      []int    `json:"fanout,omitempty"` // from the roots outwards; none: all neighbours
+	Batch       *int     `json:"batch,omitempty"`  // training vertices per step, over all nodes; 0: all
+	Fanout      []int    `json:"fanout,omitempty"` // from the seed vertices outwards; none: all neighbours
 	Features    string   `json:"normalize_features,omitempty"`
 	Patience    *int     `json:"patience,omitempty"`
 	EvalEvery   *int     `json:"eval_every,omitempty"`
 	Split       *int     `json:"split,omitempty"`
 	Seed        *uint64  `json:"seed,omitempty"`
 	Strategy    string   `json:"strategy,omitempty"` // "" is auto
-	// Deterministic asks for the same bits on any number of nodes.
+	// Deterministic asks for bitwise equal results on any number of nodes.
 	Deterministic bool `json:"deterministic,omitempty"`
-	// Set holds settings that have no field of their own, in the order in which they
-	// are to be made.
+	// Set holds settings that have no field of their own, in the order in which they are
+	// applied.
 	Set []Setting `json:"set,omitempty"`
-	// Sweep asks for a model for each combination of values, all on the same batches. The
-	// values of the last key vary fastest.
+	// Sweep asks for one model per combination of values, all trained on the same
+	// batches. The values of the last key vary fastest.
 	Sweep []Sweep `json:"sweep,omitempty"`
 }
 
@@ -41,12 +48,12 @@ type Setting struct {
 	Value string `json:"value"`
 }
 
-// JobID names a job.
+// JobID is the id of a job.
 type JobID struct {
 	ID string `json:"id"`
 }
 
-// Job is a model that is trained, or was.
+// Job describes a training job.
 type Job struct {
 	ID          string     `json:"id"`
 	State       string     `json:"state"` // queued, running, done, failed or stopped
@@ -54,53 +61,53 @@ type Job struct {
 	Dataset     string     `json:"dataset"`
 	Model       string     `json:"model"`
 	Strategy    string     `json:"strategy"`
-	Why         string     `json:"why"` // this strategy
+	Why         string     `json:"why"` // the reason for the strategy
 	Seed        uint64     `json:"seed"`
-	Generation  uint64     `json:"generation"` // of the plan that gave it to its nodes
-	Nodes       []string   `json:"nodes"`      // names of those that run it, or ran it last
-	Devices     []string   `json:"devices"`    // what each of them computes on: see the notes where one has failed
+	Generation  uint64     `json:"generation"` // of the plan that assigned the job to its nodes
+	Nodes       []string   `json:"nodes"`      // names of the nodes that run it, or ran it last
+	Devices     []string   `json:"devices"`    // the device of each of them; the notes report failed devices
 	EpochsTotal int        `json:"epochs_total"`
-	Epoch       int        `json:"epoch"` // under way, or the last
+	Epoch       int        `json:"epoch"` // the current or last one
 	Step        int        `json:"step"`  // of Steps, in that epoch
 	Steps       int        `json:"steps"`
-	Best        *JobBest   `json:"best"`    // null: nothing was evaluated yet
-	History     []JobEpoch `json:"history"` // of a sweep: of its best model, with what each epoch took of all
-	Models      []JobModel `json:"models"`  // of a sweep
-	// Notes are sentences, without a full stop, on what decides the outcome.
+	Best        *JobBest   `json:"best"`    // null: nothing evaluated yet
+	History     []JobEpoch `json:"history"` // for a sweep: of its best model, with the cost of all models in each epoch
+	Models      []JobModel `json:"models"`  // of a sweep only
+	// Notes are sentences, without a full stop, about what affects the result.
 	Notes []string `json:"notes"`
-	// Recipe is all that decides what is learnt.
+	// Recipe holds all parameters that affect training.
 	Recipe json.RawMessage `json:"recipe"`
-	// Problems are sentences, without a full stop, as in Status: what the job waits
-	// for, which of its nodes does not answer or keeps no checkpoint.
+	// Problems are sentences, without a full stop, as in Status: what the job waits for,
+	// which of its nodes does not answer or keeps no checkpoint.
 	Problems []string `json:"problems"`
 }
 
-// JobBest is the epoch whose model is kept: the best on validation or, without
-// validation vertices, the last. Accuracies are shares of 1, null of no vertices.
+// JobBest is the epoch whose model is kept: the best on validation or, without validation
+// vertices, the last. Accuracies are between 0 and 1, and null if there are no vertices.
 type JobBest struct {
 	Epoch        int      `json:"epoch"`
-	Model        *int     `json:"model,omitempty"` // a sweep's: which of its models it is of, from 0
+	Model        *int     `json:"model,omitempty"` // for a sweep: the index of its model, from 0
 	ValAccuracy  *float64 `json:"val_acc"`
 	TestAccuracy *float64 `json:"test_acc"`
 }
 
 // JobModel is one model of a sweep.
 type JobModel struct {
-	Params  map[string]string `json:"params"` // that make it differ, as they were typed
+	Params  map[string]string `json:"params"` // that distinguish it, as they were typed
 	Best    *JobBest          `json:"best"`
 	History []JobEpoch        `json:"history"`
-	// Diverged is a sentence, without a full stop, on how it ended if its numbers were no
-	// longer finite: the others go on without it.
+	// Diverged is a sentence, without a full stop, about how the model ended if its
+	// numbers were no longer finite. The other models go on without it.
 	Diverged string `json:"diverged,omitempty"`
 }
 
-// JobEpoch is what was measured in one epoch. Seconds, phases, rows, requests and
-// bytes are those of training alone.
+// JobEpoch holds the measurements of one epoch. Seconds, phases, rows, requests and bytes
+// are those of training alone.
 type JobEpoch struct {
 	Epoch         int         `json:"epoch"`           // from 1
-	Model         int         `json:"model,omitempty"` // of a sweep, from 0
+	Model         int         `json:"model,omitempty"` // in a sweep, from 0
 	Loss          float64     `json:"loss"`
-	TrainAccuracy *float64    `json:"train_acc"` // null: not evaluated or no vertices, as the other two
+	TrainAccuracy *float64    `json:"train_acc"` // null: not evaluated or no vertices; same for the other two
 	ValAccuracy   *float64    `json:"val_acc"`
 	TestAccuracy  *float64    `json:"test_acc"`
 	Seconds       float64     `json:"seconds"`
@@ -111,67 +118,35 @@ type JobEpoch struct {
 	Eval          *JobEval    `json:"eval"` // null: not evaluated
 	Generation    uint64      `json:"generation"`
 	Weights       string      `json:"weights_sha256"`
-	// Strategy is the one that was used, Why what was told of the choice where there was
-	// one, Slots how many slots a step had where models travel, Behind by how many updates
-	// weights were older at most than those of their steps, where p3 had several under way.
+	// Strategy is the one that was used, and Why the reason if it was chosen. Slots is
+	// the number of slots of a step if models migrate. Behind is by how many updates
+	// weights were older than their step at most, if p3 overlapped steps.
 	Strategy string `json:"strategy,omitempty"`
 	Why      string `json:"why,omitempty"`
 	Slots    int    `json:"slots,omitempty"`
 	Behind   int    `json:"behind,omitempty"`
-	// Predicted is what a pipeline's nodes thought that it would take; null: they did not.
+	// Predicted is the layout of a pipeline if its nodes measured it, else null.
 	Predicted *JobPredicted `json:"predicted,omitempty"`
 
-	// Super is the super-epoch of grappa that it is of, from 1, and Seen the share of all
-	// edges that the groups of their targets have seen so far.
+	// Super is the epoch's super-epoch in grappa, from 1. Seen is the share of all edges
+	// that the groups of their targets have seen so far.
 	Super int     `json:"super_epoch,omitempty"`
 	Seen  float64 `json:"edges_seen,omitempty"`
+	// Figures are what strategies report that have no field of their own above.
+	Figures []JobFigure `json:"figures,omitempty"`
 }
 
-// JobPredicted is what an epoch of a pipeline takes on average, as its nodes thought by
-// what they measured when they met. Notes and the reason say of what it is the sum.
-type JobPredicted struct {
-	Stages  int     `json:"stages"`
-	Ways    int     `json:"ways"`
-	Seconds float64 `json:"seconds"`
-	History float64 `json:"history"` // of them: a history, shared by the epochs that see it
-}
+// The parts of an epoch's record that clients see as they are stored.
+type (
+	JobPhases    = epoch.Phases
+	JobRows      = epoch.Rows
+	JobRequests  = epoch.Requests
+	JobBytes     = epoch.Bytes
+	JobPredicted = epoch.Layout
+	JobFigure    = epoch.Figure
+)
 
-// JobPhases is where the time of an epoch went, in seconds.
-type JobPhases struct {
-	Sample  float64 `json:"sample"`
-	Gather  float64 `json:"gather"`
-	Compute float64 `json:"compute"`
-	Reduce  float64 `json:"reduce"`
-	Wait    float64 `json:"wait"`
-}
-
-// JobRows counts the input rows of an epoch by where they were: each once in what is
-// computed together or, where a GPU adds up the outermost hop, once for each edge of it.
-type JobRows struct {
-	Local  uint64 `json:"local"`
-	Remote uint64 `json:"remote"`
-}
-
-// JobRequests counts what nodes asked each other for.
-type JobRequests struct {
-	Feature    uint64 `json:"feature"`
-	Topology   uint64 `json:"topology"`
-	Activation uint64 `json:"activation,omitempty"`
-	Gradient   uint64 `json:"gradient,omitempty"`
-}
-
-// JobBytes counts what all nodes together sent, payload and framing.
-type JobBytes struct {
-	Feature    uint64 `json:"feature"`
-	Topology   uint64 `json:"topology"`
-	Model      uint64 `json:"model"`
-	Gradient   uint64 `json:"gradient"`
-	Activation uint64 `json:"activation"`
-	Shard      uint64 `json:"shard"`
-	Control    uint64 `json:"control"`
-}
-
-// JobEval is what an exact evaluation took.
+// JobEval is the cost of an exact evaluation.
 type JobEval struct {
 	Seconds float64  `json:"seconds"`
 	Bytes   JobBytes `json:"bytes"`
@@ -182,16 +157,16 @@ type JobSummary struct {
 	ID          string   `json:"id"`
 	State       string   `json:"state"`
 	Dataset     string   `json:"dataset"`
-	Model       string   `json:"model"`            // of a sweep: all that there are, with commas
-	Models      int      `json:"models,omitempty"` // of a sweep: how many
+	Model       string   `json:"model"`            // for a sweep: all kinds, separated by commas
+	Models      int      `json:"models,omitempty"` // of a sweep: the number of models
 	Strategy    string   `json:"strategy"`
 	Epoch       int      `json:"epoch"`
 	EpochsTotal int      `json:"epochs_total"`
 	Best        *JobBest `json:"best"`
 	Nodes       []string `json:"nodes"`
 	Error       string   `json:"error"`
-	// Owners is, for each shard of the dataset, which of Nodes computes it: its place
-	// there. Only the plan tells it, and only of a job whose nodes share the work.
+	// Owners holds, for each shard of the dataset, the index in Nodes of the node that
+	// computes it. It is set only in a Plan, and only if nodes share the work.
 	Owners []int `json:"owners,omitempty"`
 }
 
@@ -204,34 +179,129 @@ type JobProgress struct {
 	Evaluating  bool `json:"evaluating,omitempty"`
 }
 
-// JobEvent is one line of the answer to who watches a job. Exactly one field is set,
-// or none in a line that only shows that the daemon is there. A line with End or
-// Error is the last.
+// JobEvent is one line of the answer to a watch request. Exactly one field is set, or
+// none in a keep-alive line. A line with End or Error is the last.
 type JobEvent struct {
 	// State comes first, and whenever the job's state changes.
 	State    *JobSummary  `json:"state,omitempty"`
 	Progress *JobProgress `json:"progress,omitempty"`
-	Epoch    *JobEpoch    `json:"epoch,omitempty"` // of a sweep: of the model that is ahead in it, with what it took of all
+	Epoch    *JobEpoch    `json:"epoch,omitempty"` // for a sweep: of the best model in it, with the cost of all models
 	Note     string       `json:"note,omitempty"`  // a sentence without a full stop
 	End      *Job         `json:"end,omitempty"`
 	Error    *ErrorBody   `json:"error,omitempty"`
 }
 
-// ResumeRequest says what is to change when a job goes on.
+// ResumeRequest holds the changes to a job that is resumed.
 type ResumeRequest struct {
 	Rate *float64 `json:"lr,omitempty"`
 }
 
-// PredictRequest asks for what a trained model says of every vertex.
+// PredictRequest asks for a trained model's predictions for every vertex.
 type PredictRequest struct {
 	Format string `json:"format"` // .npy or .parquet
-	// Embeddings asks for what is known of a vertex before it is said which class it
-	// has, instead of the classes' scores.
+	// Embeddings asks for the vertices' last hidden representations instead of the class
+	// scores.
 	Embeddings bool `json:"embeddings,omitempty"`
-	Index      *int `json:"model_index,omitempty"` // of a sweep's models; none: the best
+	Index      *int `json:"model_index,omitempty"` // of a sweep's model; none: the best
 }
 
-// ExportRequest says which model is wanted.
+// ExportRequest selects the model to export.
 type ExportRequest struct {
-	Index *int `json:"model_index,omitempty"` // of a sweep's models; none: the best
+	Index *int `json:"model_index,omitempty"` // of a sweep's model; none: the best
+}
+
+var (
+	models     = []string{"gcn", "sage", "gat", "gin", "gcnii", "resgcn", "mlp"}
+	optimizers = []string{"adam", "adamw", "sgd"}
+	norms      = []string{"none", "layer"}
+	normalised = []string{"auto", "row", "none", "binary", "binary-row"}
+	formatsOut = []string{".npy", ".parquet"}
+)
+
+// maxEpochs bounds a job, since the plan keeps a record of each epoch.
+const maxEpochs = 10_000
+
+// maxSettings is more than the number of settings.
+const maxSettings = 256
+
+// Models lists the kinds of models.
+func Models() []string { return slices.Clone(models) }
+
+// Optimizers lists the optimizers.
+func Optimizers() []string { return slices.Clone(optimizers) }
+
+// Norms lists the norms that may follow a layer.
+func Norms() []string { return slices.Clone(norms) }
+
+// Normalizations lists the normalizations of input features.
+func Normalizations() []string { return slices.Clone(normalised) }
+
+// PredictFormats lists the formats of predictions, as file name extensions.
+func PredictFormats() []string { return slices.Clone(formatsOut) }
+
+// Check returns an error if no node would accept the request. The command line calls it
+// too, before it contacts a daemon. The node checks the strategy, and what depends on the
+// model or the dataset.
+func (r TrainRequest) Check() error {
+	switch {
+	case r.Dataset == "":
+		return Invalid("the request names no dataset: `hopmesh dataset list` shows those there are")
+	case r.Epochs != nil && *r.Epochs > maxEpochs:
+		return Invalid("%d epochs are too many: give 1 to %d", *r.Epochs, maxEpochs)
+	case len(r.Set) > maxSettings:
+		return Invalid("%d settings are too many", len(r.Set))
+	}
+	for _, n := range []struct {
+		flag  string
+		value *float64
+	}{{"--dropout", r.Dropout}, {"--lr", r.Rate}, {"--weight-decay", r.WeightDecay}} {
+		if n.value != nil && !finite(*n.value) {
+			return notFinite(n.flag, *n.value)
+		}
+	}
+	for _, s := range r.Set {
+		// No setting has a word as a value that parses as a number.
+		if x, err := strconv.ParseFloat(s.Value, 64); err == nil && !finite(x) {
+			return notFinite("--set "+s.Key, x)
+		}
+	}
+	for _, w := range []struct {
+		what, word string
+		list       []string
+	}{
+		{"model", r.Model, models}, {"optimizer", r.Optimizer, optimizers}, {"norm", r.Norm, norms},
+		{"way to normalise features", r.Features, normalised},
+	} {
+		if err := among(w.what, w.word, w.list); err != nil {
+			return err
+		}
+	}
+	return r.checkSweep()
+}
+
+// Check returns an error if no node would accept the request.
+func (r ResumeRequest) Check() error {
+	switch {
+	case r.Rate == nil:
+		return nil
+	case !finite(*r.Rate):
+		return notFinite("--lr", *r.Rate)
+	case *r.Rate <= 0:
+		return Invalid("--lr is %g: give a number above 0, such as 0.001", *r.Rate)
+	}
+	return nil
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+func notFinite(flag string, x float64) error {
+	return Invalid("%s is %g, which is no number to compute with: give a finite one", flag, x)
+}
+
+// Check returns an error if no node would accept the request.
+func (r PredictRequest) Check() error {
+	if r.Format == "" {
+		return Invalid("the request names no format: use .npy or .parquet")
+	}
+	return among("format of predictions", r.Format, formatsOut)
 }

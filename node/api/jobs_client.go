@@ -19,7 +19,7 @@ func jobPath(id, verb string) string {
 	return path
 }
 
-// StartJob puts a job into the queue. It is checked first, by the node.
+// StartJob adds a job to the queue, after the node has checked it.
 func (c *Client) StartJob(ctx context.Context, r TrainRequest) (id JobID, err error) {
 	return id, c.call(ctx, changeTimeout, http.MethodPost, "/v1/jobs", r, &id)
 }
@@ -34,8 +34,8 @@ func (c *Client) Job(ctx context.Context, id string) (j Job, err error) {
 	return j, c.call(ctx, readTimeout, http.MethodGet, jobPath(id, ""), nil, &j)
 }
 
-// WatchJob tells what becomes of a job, in this goroutine, until it ends, and returns
-// how. It ends with ctx, and the job goes on.
+// WatchJob calls tell in this goroutine with each event of a job until it ends, and
+// returns the job. If ctx ends first, the job goes on.
 func (c *Client) WatchJob(ctx context.Context, id string, tell func(JobEvent)) (Job, error) {
 	const hint = "`hopmesh train list` shows what became of the jobs"
 	last, err := operate(ctx, c, http.MethodGet, jobPath(id, "watch"), nil, hint, tell)
@@ -45,23 +45,23 @@ func (c *Client) WatchJob(ctx context.Context, id string, tell func(JobEvent)) (
 	return *last.End, nil
 }
 
-// StopJob ends a job. One that has ended stays as it is.
+// StopJob stops a job. It does not change one that has ended.
 func (c *Client) StopJob(ctx context.Context, id string) error {
 	return c.call(ctx, changeTimeout, http.MethodPost, jobPath(id, "stop"), nil, nil)
 }
 
-// ResumeJob lets a job go on that has failed or was stopped.
+// ResumeJob resumes a job that has failed or was stopped.
 func (c *Client) ResumeJob(ctx context.Context, id string, r ResumeRequest) error {
 	return c.call(ctx, changeTimeout, http.MethodPost, jobPath(id, "resume"), r, nil)
 }
 
-// RemoveJob forgets a job that has ended, with its model.
+// RemoveJob removes a job that has ended, with its model.
 func (c *Client) RemoveJob(ctx context.Context, id string) error {
 	return c.call(ctx, changeTimeout, http.MethodDelete, jobPath(id, ""), nil, nil)
 }
 
-// Predict writes what a job's model says of every vertex. If it fails, part of that
-// may have been written.
+// Predict writes the predictions of a job's model for every vertex. If it fails, some may
+// have been written.
 func (c *Client) Predict(ctx context.Context, id string, r PredictRequest, to io.Writer) error {
 	return c.fetch(ctx, jobPath(id, "predict"), r, to)
 }
@@ -71,8 +71,8 @@ func (c *Client) ExportJob(ctx context.Context, id string, r ExportRequest, to i
 	return c.fetch(ctx, jobPath(id, "export"), r, to)
 }
 
-// fetch reads a file. Only a trailer tells that it is whole, or what went wrong
-// midway.
+// fetch reads a file. Only a trailer shows whether it is complete, or the error that cut
+// it off.
 func (c *Client) fetch(ctx context.Context, path string, in any, to io.Writer) error {
 	res, err := c.send(ctx, http.MethodPost, path, in)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Client) fetch(ctx context.Context, path string, in any, to io.Writer) e
 			return context.Cause(ctx)
 		}
 		if from.err == nil {
-			return err // the writer's own
+			return err // the writer's own error
 		}
 		return fmt.Errorf("%w: %w", c.gone("before the file was whole"), err)
 	}
@@ -101,7 +101,7 @@ func (c *Client) fetch(ctx context.Context, path string, in any, to io.Writer) e
 	return &Error{Status: code, Message: sentence}
 }
 
-// reader remembers how reading failed.
+// reader remembers the error of reading.
 type reader struct {
 	from io.Reader
 	err  error

@@ -23,7 +23,7 @@ func (s server) jobs(w http.ResponseWriter, r *http.Request) {
 	answer(w, wholeSummaries(list), err)
 }
 
-// wholeSummaries is the list with none that prints as null.
+// wholeSummaries returns the list with no field that prints as null.
 func wholeSummaries(list []JobSummary) []JobSummary {
 	whole := make([]JobSummary, len(list))
 	for i, j := range list {
@@ -73,7 +73,7 @@ func (s server) stopJob(w http.ResponseWriter, r *http.Request) {
 func (s server) resumeJob(w http.ResponseWriter, r *http.Request) {
 	var q ResumeRequest
 	var err error
-	if r.ContentLength != 0 { // nothing has to change
+	if r.ContentLength != 0 { // the body is optional
 		err = decode(w, r, &q)
 	}
 	if err == nil {
@@ -107,7 +107,7 @@ func (s server) predict(w http.ResponseWriter, r *http.Request) {
 
 func (s server) exportJob(w http.ResponseWriter, r *http.Request) {
 	var q ExportRequest
-	if r.ContentLength != 0 { // it need not say which
+	if r.ContentLength != 0 { // the body is optional
 		if err := decode(w, r, &q); err != nil {
 			fail(w, err)
 			return
@@ -116,7 +116,7 @@ func (s server) exportJob(w http.ResponseWriter, r *http.Request) {
 	deliver(w, func(to io.Writer) error { return s.ExportJob(r.Context(), r.PathValue("id"), q, to) })
 }
 
-// notNull returns j with lists that print as [] where they are empty.
+// notNull returns j with empty lists that print as [].
 func (j Job) notNull() Job {
 	j.Nodes, j.History, j.Models, j.Problems = notNull(j.Nodes), notNull(j.History), notNull(j.Models), notNull(j.Problems)
 	j.Notes, j.Devices = notNull(j.Notes), notNull(j.Devices)

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,8 +65,8 @@ func someEpoch(n int) JobEpoch {
 	half := 0.5
 	return JobEpoch{
 		Epoch: n, Loss: 1.25, TrainAccuracy: &half, ValAccuracy: &half, TestAccuracy: &half, Seconds: 0.25, Phases: JobPhases{Compute: 0.125},
-		Rows: JobRows{Local: 7, Remote: 8}, Requests: JobRequests{Feature: 1, Topology: 2}, Bytes: JobBytes{1, 2, 3, 4, 5, 6, 7},
-		Eval: &JobEval{Seconds: 0.5, Bytes: JobBytes{7, 6, 5, 4, 3, 2, 1}}, Generation: 9, Weights: strings.Repeat("ab", 32),
+		Rows: JobRows{Local: 7, Remote: 8}, Requests: JobRequests{Feature: 1, Topology: 2}, Bytes: JobBytes{Feature: 1, Topology: 2, Model: 3, Gradient: 4, Activation: 5, Shard: 6, Control: 7},
+		Eval: &JobEval{Seconds: 0.5, Bytes: JobBytes{Feature: 7, Topology: 6, Model: 5, Gradient: 4, Activation: 3, Shard: 2, Control: 1}}, Generation: 9, Weights: strings.Repeat("ab", 32),
 		Strategy: "leap", Why: "models are smaller than features", Slots: 3,
 	}
 }
@@ -289,7 +288,6 @@ func TestJobsThatNoNodeIsAsked(t *testing.T) {
 		"no optimizer \"lion\"":    TrainRequest{Dataset: "a", Optimizer: "lion"},
 		"no norm \"batch\"":        TrainRequest{Dataset: "a", Norm: "batch"},
 		"normalise features \"x\"": TrainRequest{Dataset: "a", Features: "x"},
-		"no strategy \"ddp\"":      TrainRequest{Dataset: "a", Strategy: "ddp"},
 		"10001 epochs":             TrainRequest{Dataset: "a", Epochs: &many},
 		"300 settings":             TrainRequest{Dataset: "a", Set: make([]Setting, 300)},
 		"--lr is NaN, which":       TrainRequest{Dataset: "a", Rate: &nan},
@@ -310,21 +308,6 @@ func TestJobsThatNoNodeIsAsked(t *testing.T) {
 	for path, body := range map[string]string{"/v1/jobs": `{"dataset":"a","epocs":3}`, "/v1/jobs/j7/resume": `{"lr":0}`, "/v1/jobs/j7/predict": `{"format":".csv"}`} {
 		if w := post(h, path, body); w.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
-		}
-	}
-}
-
-// Which strategies there are is a matter of words here; what a node can't do yet it
-// says itself.
-func TestStrategiesThatMayBeAskedFor(t *testing.T) {
-	for _, name := range append(Strategies(), "") {
-		if err := (TrainRequest{Dataset: "a", Strategy: name, Deterministic: true}).Check(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	for _, name := range []string{"auto", "single", "centric", "leap", "p3"} {
-		if !slices.Contains(Strategies(), name) {
-			t.Errorf("%s can't be asked for", name)
 		}
 	}
 }

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// once refuses a document in which an object has a field twice: one of the two would be
-// what is done, and which one is nobody's to guess. Fields are told apart as they are when
-// the document is decoded, which takes no notice of case. What is no JSON is left to that.
+// once returns an error if an object of a JSON document has a field twice, since it would
+// be unclear which one counts. It compares names as the decoder does, which ignores case.
+// Invalid JSON is left to the decoder.
 func once(document []byte) error {
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.UseNumber()
 	type level struct {
 		fields map[string]bool // seen in an object; nil in a list
-		value  bool            // what comes next is the value of a field
+		value  bool            // the next token is the value of a field
 	}
-	const deepest = 10_000 // which the decoder refuses
+	const deepest = 10_000 // which the decoder rejects
 	var open []level
 	for len(open) <= deepest {
 		token, err := d.Token()
@@ -28,7 +28,7 @@ func once(document []byte) error {
 			at = &open[len(open)-1]
 		}
 		if name, is := token.(string); is && at != nil && at.fields != nil && !at.value {
-			folded := strings.ToLower(strings.ToUpper(name)) // some letters have two small ones
+			folded := strings.ToLower(strings.ToUpper(name)) // some letters have two lower-case forms
 			if at.fields[folded] {
 				return Invalid("the request has the field %q twice: leave one out", name)
 			}

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// keepAlive is how often an operation that has nothing to tell sends a line, by
-// which both ends see whether the other is there.
+// keepAlive is how often an operation without news sends a line, so that each end notices
+// when the other is gone.
 const keepAlive = 2 * time.Second
 
 var errReaderGone = errors.New("the client went away")
 
-// An event is one line of an operation's stream.
+// event is one line of an operation's stream.
 type event[E any] interface {
-	// lasting says whether it may be sent again when there is nothing new to tell.
+	// lasting reports whether the event may be sent again when there is no news.
 	lasting() bool
-	// failed is the event with which the stream ends badly.
+	// failed returns the event that ends the stream with an error.
 	failed(ErrorBody) E
 }
 
@@ -28,9 +28,9 @@ func (DatasetEvent) failed(b ErrorBody) DatasetEvent { return DatasetEvent{Error
 func (e JobEvent) lasting() bool                     { return e.Progress != nil }
 func (JobEvent) failed(b ErrorBody) JobEvent         { return JobEvent{Error: &b} }
 
-// answerOperation answers a request with a stream of what run tells, and how it
-// ends. What run refuses before it tells anything is refused as any request is. The
-// context of run ends with the client.
+// answerOperation answers a request with a stream of the events of run, and of how it
+// ends. If run fails before its first event, the error is the answer, as for any other
+// request. The context of run ends when the client disconnects.
 func answerOperation[E event[E]](w http.ResponseWriter, r *http.Request, run func(context.Context, func(E)) (E, error)) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	o := operation[E]{w: w, out: http.NewResponseController(w), lines: json.NewEncoder(w), cancel: cancel}
@@ -61,7 +61,7 @@ func answerOperation[E event[E]](w http.ResponseWriter, r *http.Request, run fun
 	o.tell(last)
 }
 
-// operation is a stream that begins with its first line.
+// operation is a stream whose header is sent with its first line.
 type operation[E event[E]] struct {
 	w      http.ResponseWriter
 	out    *http.ResponseController
@@ -70,7 +70,7 @@ type operation[E event[E]] struct {
 
 	mu     sync.Mutex
 	begun  bool
-	gone   bool // nobody reads any more
+	gone   bool // the client does not read any more
 	quiet  bool // nothing was sent since the last reminder
 	latest E
 }
@@ -105,7 +105,7 @@ func (o *operation[E]) send(e E) {
 		o.w.Header().Set("Content-Type", "application/x-ndjson")
 		o.w.WriteHeader(http.StatusOK)
 	}
-	// Where deadlines are not supported, the end of the request still ends this.
+	// If deadlines are not supported, the end of the request still ends this.
 	_ = o.out.SetWriteDeadline(time.Now().Add(streamTimeout))
 	if o.lines.Encode(e) != nil || o.out.Flush() != nil {
 		o.gone = true

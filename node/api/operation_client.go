@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// silence is how long a daemon may say nothing during an operation: many times
-// what lies between two of its lines.
+// silence is how long a daemon may send nothing during an operation. It is many times the
+// interval between two keep-alive lines.
 const silence = time.Minute
 
-// A line is what a client reads of an operation's stream.
+// line is one line of an operation's stream, as a client reads it.
 type line interface {
-	// ends says whether it is the last of a stream, and if that ended badly, how.
+	// ends reports whether the line is the last of a stream. failure is the error, if
+	// any, with which the operation ended.
 	ends() (last bool, failure *ErrorBody)
-	// tells says whether there is anything in it.
+	// tells reports whether the line is not empty.
 	tells() bool
 }
 
@@ -33,8 +34,8 @@ func (e JobEvent) tells() bool {
 	return e.State != nil || e.Progress != nil || e.Epoch != nil || e.Note != ""
 }
 
-// operate asks for something that takes its time, tells what comes, and returns
-// the line that ended it well. hint says where to look when the daemon goes away.
+// operate starts a long operation, calls tell with its events, and returns the last line
+// if the operation succeeded. hint is the advice for when the daemon goes away.
 func operate[E line](ctx context.Context, c *Client, method, path string, in any, hint string, tell func(E)) (E, error) {
 	var none E
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -51,7 +52,7 @@ func operate[E line](ctx context.Context, c *Client, method, path string, in any
 	limited := &io.LimitedReader{R: body}
 	lines := json.NewDecoder(limited)
 	for {
-		limited.N = maxAnswer // bounds each line, as in follow
+		limited.N = maxAnswer // limits each line, as in follow
 		var e E
 		if err := lines.Decode(&e); err != nil {
 			if ctx.Err() != nil {
@@ -72,7 +73,7 @@ func operate[E line](ctx context.Context, c *Client, method, path string, in any
 	}
 }
 
-// cut says that a stream ended before what it was for was done.
+// cut returns an error for a stream that ended before the operation did.
 func (c *Client) cut(hint string, err error) error {
 	const why = "the daemon at %s went away before it was done; %s"
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// streamTimeout is how long one line may take to be accepted. A reader that
-// stands still longer is gone, whatever TCP says.
+// streamTimeout is how long a client may take to accept one line. After that it counts as
+// gone, whatever TCP reports.
 const streamTimeout = 30 * time.Second
 
 func (s server) events(w http.ResponseWriter, r *http.Request) {
@@ -26,19 +26,19 @@ func (s server) monitor(w http.ResponseWriter, r *http.Request) {
 	stream(w, s.Logs(r.Context(), level))
 }
 
-// stream sends values as lines of JSON until the channel is closed, which the
-// end of the request brings about, or the reader stands still.
+// stream sends values as lines of JSON. It ends when the channel is closed, which the end
+// of the request causes, or when the reader stalls.
 func stream[T any](w http.ResponseWriter, values <-chan T) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.WriteHeader(http.StatusOK)
 	out := http.NewResponseController(w)
-	// Flushed at once, so that the client knows that it is being served.
+	// Flush at once, so that the client knows that it is being served.
 	if err := out.Flush(); err != nil {
 		return
 	}
 	lines := json.NewEncoder(w)
 	for v := range values {
-		// Where deadlines are not supported, the end of the request still ends this.
+		// If deadlines are not supported, the end of the request still ends this.
 		_ = out.SetWriteDeadline(time.Now().Add(streamTimeout))
 		if lines.Encode(v) != nil || out.Flush() != nil {
 			return

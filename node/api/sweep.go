@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Sweep is a key and what it is to be in turn: the name of a flag of `hopmesh train start`,
-// without its dashes, or the key of a setting.
+// Sweep is a key and the values that it takes in turn. The key is the name of a flag of
+// `hopmesh train start`, without its dashes, or the key of a setting.
 type Sweep struct {
 	Key    string   `json:"key"`
 	Values []string `json:"values"`
 }
 
-// maxModels bounds a sweep.
+// maxModels bounds the models of a sweep.
 const maxModels = 64
 
-// A sweptFlag is a flag that may be swept over: whether a request has it, and how it gets
+// sweptFlag is a flag that may be swept over: whether a request has it, and how to set
 // it.
 type sweptFlag struct {
 	given func(r *TrainRequest) bool
@@ -73,18 +73,18 @@ func of[T any](what string, parse func(string) (T, error), field func(*TrainRequ
 	}
 }
 
-// A Variant is one model of a sweep.
+// Variant is one model of a sweep.
 type Variant struct {
 	Index   int
 	Params  map[string]string
-	Request TrainRequest // that asks for this model alone
+	Request TrainRequest // for this model alone
 	said    string       // Params, in the order of the sweep
 }
 
-// String names it for people.
+// String returns a name of the model for people.
 func (v Variant) String() string { return fmt.Sprintf("model %d of the sweep (%s)", v.Index, v.said) }
 
-// Variants are the models of a sweep, in order. What they ask for was not checked.
+// Variants returns the models of a sweep, in order. Their requests are not checked.
 func (r TrainRequest) Variants() ([]Variant, error) {
 	if err := r.checkKeys(); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (r TrainRequest) Variants() ([]Variant, error) {
 	return list, nil
 }
 
-// with is the variant with one more parameter.
+// with returns the variant with one more parameter.
 func (v Variant) with(key, value string) (Variant, error) {
 	v.Params = maps.Clone(v.Params)
 	if v.Params == nil {
@@ -127,7 +127,7 @@ func (v Variant) with(key, value string) (Variant, error) {
 	return v, nil
 }
 
-// checkKeys refuses a sweep that can't be made models of.
+// checkKeys returns an error unless the sweep can be expanded to models.
 func (r TrainRequest) checkKeys() error {
 	models := 1
 	for i, s := range r.Sweep {
@@ -171,7 +171,7 @@ func (s Sweep) checkValues() error {
 	return nil
 }
 
-// checkSweep checks the models by themselves.
+// checkSweep checks each model's request.
 func (r TrainRequest) checkSweep() error {
 	if len(r.Sweep) == 0 {
 		return nil

@@ -14,22 +14,23 @@ type Member struct {
 	Version string `json:"version"`
 }
 
-// Status is one node's own view of how the mesh is doing.
+// Status is one node's view of the state of the mesh.
 type Status struct {
 	Node       string `json:"node"`
 	Leader     string `json:"leader"` // name, "" while there is none
 	Generation uint64 `json:"generation"`
-	// Ready: a leader is known and this node is in the plan.
+	// Ready reports whether a leader is known and this node is in the plan.
 	Ready   bool `json:"ready"`
 	Members int  `json:"members"`
-	Jobs    int  `json:"jobs"` // that run
-	// Device is what this node computes on, and DeviceReason why it is that.
+	Jobs    int  `json:"jobs"` // running ones
+	// Device is the device that this node computes on, and DeviceReason why it was
+	// chosen.
 	Device       string `json:"device"`
 	DeviceReason string `json:"device_reason"`
-	// Training tells of each of them.
+	// Training summarizes each running job.
 	Training []JobSummary `json:"training"`
-	// Problems are sentences, without a full stop, that say what is wrong and what
-	// to do. A ready node may have some.
+	// Problems are sentences, without a full stop, about what is wrong and what to do. A
+	// ready node may have some.
 	Problems []string `json:"problems"`
 }
 
@@ -48,7 +49,7 @@ type Plan struct {
 	Digest string `json:"digest"`
 }
 
-// PlanMember is a node that the plan counts on.
+// PlanMember is a node that the plan assigns work to.
 type PlanMember struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -59,29 +60,29 @@ type PlanMember struct {
 	Leaving bool   `json:"leaving"`
 }
 
-// PlanGone is a node that the plan no longer counts on.
+// PlanGone is a node that has left the plan.
 type PlanGone struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Why  string `json:"why"` // left, removed or revoked
 }
 
-// PlanKey says where the gossip key stands. The key itself is in no plan.
+// PlanKey is the state of the gossip key. The key itself is in no plan.
 type PlanKey struct {
 	Serial   uint64 `json:"serial"`
 	Rotating bool   `json:"rotating"`
 }
 
-// Token is a new join token. Nobody can show it again.
+// Token is a new join token. It can't be shown again.
 type Token struct {
 	ID    string `json:"id"`
 	Token string `json:"token"`
-	// Join is the command that brings the next machine in.
+	// Join is the command that adds the next machine to the mesh.
 	Join    string     `json:"join"`
 	Expires *time.Time `json:"expires"` // null: never
 }
 
-// TokenInfo is what the mesh remembers of a token.
+// TokenInfo is what the mesh stores about a token.
 type TokenInfo struct {
 	ID      string     `json:"id"`
 	Created time.Time  `json:"created"`
@@ -93,26 +94,26 @@ type TokenRequest struct {
 	TTL string `json:"ttl"` // such as "24h"; "" or "0": for ever
 }
 
-// JoinRequest asks a node that is in no mesh to enter one.
+// JoinRequest asks a node that is in no mesh to join one.
 type JoinRequest struct {
 	Peers []string `json:"peers"` // HOST:PORT of members
 	Token string   `json:"token"`
 }
 
-// ForceLeaveRequest asks the mesh to go on without a node.
+// ForceLeaveRequest asks the mesh to remove a node.
 type ForceLeaveRequest struct {
 	Name   string `json:"name"`   // name or id
-	Revoke bool   `json:"revoke"` // also if it is alive, and for good
+	Revoke bool   `json:"revoke"` // also if it is alive, and permanently
 }
 
-// Done is the answer where there is nothing to tell but that it was done.
+// Done is the answer if an operation has no other result.
 type Done struct {
 	Name string `json:"name,omitempty"` // the node or dataset concerned
 	ID   string `json:"id,omitempty"`   // the token concerned
 	OK   bool   `json:"ok"`
 }
 
-// Check is one thing that must hold for a node to be ready.
+// Check is one condition for a node to be ready.
 type Check struct {
 	Name   string
 	OK     bool

@@ -11,7 +11,7 @@ import (
 // maxBody bounds a request's body.
 const maxBody = 1 << 20
 
-// decode reads exactly one JSON document with no fields but known ones, each once.
+// decode reads exactly one JSON document. All of its fields must be known and occur once.
 func decode(w http.ResponseWriter, r *http.Request, into any) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
@@ -69,5 +69,5 @@ func send(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a client that went away is no news
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client went away
 }

@@ -1,29 +1,33 @@
-// Package bench measures a mesh on this machine, each figure beside a yardstick
-// taken in the same run: absolute times say little on a machine that others
-// share, ratios say something. It is what `hopmesh bench` runs, not a test: it
-// judges nothing but whether a figure is within its bar.
+// Package bench measures this machine and a mesh on it, each figure beside a baseline
+// from the same run: where others share the machine, ratios say more than times. It runs
+// the suites of `hopmesh bench` and holds what they have in common; what they measure is
+// in the packages below. It is no test: it says only whether a figure is within its bar.
 package bench
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
-	"runtime"
-	"strings"
-	"text/tabwriter"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/node/bench/result"
 )
 
 // Config says how to measure.
 type Config struct {
-	JSON    bool
+	JSON bool
+	// Out is a Markdown file for the result; "": none.
+	Out     string
 	Version string
 	// Program is the hopmesh binary, whose idle cost and peak memory are measured.
 	Program string
-	// Graphs is a folder of graphs in NPZ files to cut; "": made up ones alone.
+	// Graphs is a folder of graphs in NPZ files to cut; "": generated ones alone.
 	Graphs string
-	// Nodes is how many share the jobs of Strategies, and Plot a file for their ladder;
-	// "": none.
+	// Nodes is how many share the jobs of the suite strategies, and Plot a file for a
+	// picture of leap's ladder; "": none.
 	Nodes int
 	Plot  string
 	// PlotPipe is a file for the times of pipe beside those of graph; "": none.
@@ -34,92 +38,92 @@ type Config struct {
 
 // A Figure is one measurement.
 type Figure struct {
-	Name      string  `json:"name"`
-	Value     float64 `json:"value"`
-	Unit      string  `json:"unit"`
-	Yardstick string  `json:"yardstick,omitempty"` // what it is compared with
-	Ceiling   float64 `json:"ceiling,omitempty"`   // the yardstick's value, same unit, same run
-	Ratio     float64 `json:"ratio,omitempty"`     // value / ceiling
-	Bar       string  `json:"bar"`                 // "": not judged
-	Holds     bool    `json:"holds"`
+	Name     string  `json:"name"`
+	Value    float64 `json:"value"`
+	Unit     string  `json:"unit"`
+	Baseline string  `json:"yardstick,omitempty"` // what it is compared with
+	Ceiling  float64 `json:"ceiling,omitempty"`   // the baseline's value, same unit, same run
+	Ratio    float64 `json:"ratio,omitempty"`     // value / ceiling
+	Bar      string  `json:"bar"`                 // "": none
+	Holds    bool    `json:"holds"`
 }
 
-// A Report is what --json prints.
+// A Bar is what a ratio to a baseline must be.
+type Bar struct {
+	Text  string
+	Holds func(ratio float64) bool
+}
+
+// Least is met by ratios of at least a limit.
+func Least(limit float64) Bar {
+	return Bar{fmt.Sprintf("at least %gx", limit), func(r float64) bool { return r >= limit }}
+}
+
+// Most is met by ratios of at most a limit.
+func Most(limit float64) Bar {
+	return Bar{fmt.Sprintf("at most %gx", limit), func(r float64) bool { return r <= limit }}
+}
+
+// Exactly is met by one ratio alone.
+func Exactly(ratio float64) Bar {
+	return Bar{fmt.Sprintf("exactly %gx", ratio), func(r float64) bool { return r == ratio }}
+}
+
+// Against makes a figure whose ratio to a baseline has a bar.
+func Against(name, unit string, value float64, baseline string, ceiling float64, bar Bar) Figure {
+	ratio := value / ceiling
+	return Figure{Name: name, Value: value, Unit: unit, Baseline: baseline, Ceiling: ceiling, Ratio: ratio, Bar: bar.Text, Holds: bar.Holds(ratio)}
+}
+
+// Beside makes a figure beside a baseline, without a bar.
+func Beside(name, unit string, value float64, baseline string, ceiling float64) Figure {
+	return Figure{Name: name, Value: value, Unit: unit, Baseline: baseline, Ceiling: ceiling, Ratio: value / ceiling}
+}
+
+// Below makes a figure that must stay under a limit.
+func Below(name, unit string, value, limit float64) Figure {
+	return Figure{Name: name, Value: value, Unit: unit, Bar: fmt.Sprintf("under %g %s", limit, unit), Holds: value < limit}
+}
+
+// AtMost makes a figure that must not be over a limit.
+func AtMost(name, unit string, value, limit float64) Figure {
+	return Figure{Name: name, Value: value, Unit: unit, Bar: fmt.Sprintf("at most %.3g %s", limit, unit), Holds: value <= limit}
+}
+
+// AtLeast makes a ratio that must reach a limit.
+func AtLeast(name string, value, limit float64) Figure {
+	return Figure{Name: name, Value: value, Unit: "x", Bar: fmt.Sprintf("at least %g x", limit), Holds: value >= limit}
+}
+
+// A Report is what --json prints. A suite with more to report embeds it.
 type Report struct {
 	Machine string   `json:"machine"`
 	Notes   []string `json:"notes,omitempty"` // on what the machine does not give
 	Figures []Figure `json:"figures"`
-	// Of Strategies: all that the figures are made of.
-	Sent    []Sent       `json:"sent,omitempty"`
-	Ladder  []Rung       `json:"ladder,omitempty"`
-	Columns []ColumnRung `json:"p3_ladder,omitempty"`
-	Times   []Timed      `json:"times,omitempty"`
-
-	Isolated []Isolated `json:"grappa,omitempty"`
-	Turned   []Turned   `json:"grappa_sweeps,omitempty"`
-
-	Volumes []Volume `json:"pipe_volumes,omitempty"`
-	Moved   []Moved  `json:"pipe_bytes,omitempty"`
-	Piped   []Piped  `json:"pipe_times,omitempty"`
 }
 
-// Transport measures what the mesh costs and what it gives.
-func Transport(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
-	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
-		return []part{
-			{what: "bulk throughput", run: b.bulk},
-			{what: "control round trip", run: b.roundTrip},
-			{what: "forming and losing a leader", run: b.form},
-			{what: "Raft commit", run: b.commit},
-			{what: "idle node", run: b.idle},
-		}
-	})
+// A Result is a report that can be shown.
+type Result interface {
+	Common() *Report
+	// Show adds the report's tables and remarks to a page.
+	Show(p *result.Page)
 }
 
-// Data measures how graphs come in: cuts beside METIS, imports beside a copy,
-// placement beside the transport.
-func Data(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
-	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
-		return []part{
-			{what: "cuts and their balance", run: b.cuts},
-			{what: "cutting in a stream, within a bound of memory", run: b.stream},
-			{what: "importing", run: b.importing},
-			{what: "placing shards", run: b.placing},
-		}
-	})
-}
+var _ Result = (*Report)(nil)
 
-// Kernels measures the arithmetic of layers: products beside OpenBLAS', what follows
-// edges beside reading rows at random, and a step of training made of them.
-func Kernels(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
-	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
-		return []part{
-			{what: "products of matrices", run: b.products},
-			{what: "means of neighbours", run: b.aggregations},
-			{what: "steps of training", run: b.training},
-		}
-	})
-}
+// Common returns what reports of all suites have.
+func (r *Report) Common() *Report { return r }
 
-// Sampler measures the sampler beside the same algorithm in C++.
-func Sampler(ctx context.Context, cfg Config, stdout, stderr io.Writer) error {
-	return suite(ctx, cfg, stdout, stderr, func(b *bench) []part {
-		return []part{{what: "sampling", run: b.sampling}}
-	})
-}
-
-func table(out io.Writer, r Report) error {
-	_, _ = fmt.Fprintln(out, r.Machine)
+// Show adds the notes and the table of figures.
+func (r *Report) Show(p *result.Page) {
 	for _, n := range r.Notes {
-		_, _ = fmt.Fprintf(out, "Note: %s.\n", n)
+		p.Note(n)
 	}
-	_, _ = fmt.Fprintln(out)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "FIGURE\tMEASURED\tYARDSTICK\tRATIO\tBAR\t")
+	t := result.Table{Head: []string{"Figure", "Measured", "Baseline", "Ratio", "Bar", ""}}
 	for _, f := range r.Figures {
-		yardstick, ratio, verdict := "", "", "holds"
-		if f.Yardstick != "" {
-			yardstick, ratio = fmt.Sprintf("%s %.3g %s", f.Yardstick, f.Ceiling, f.Unit), fmt.Sprintf("%.2fx", f.Ratio)
+		baseline, ratio, verdict := "", "", "holds"
+		if f.Baseline != "" {
+			baseline, ratio = fmt.Sprintf("%s %.3g %s", f.Baseline, f.Ceiling, f.Unit), fmt.Sprintf("%.2fx", f.Ratio)
 		}
 		switch {
 		case f.Bar == "":
@@ -127,35 +131,82 @@ func table(out io.Writer, r Report) error {
 		case !f.Holds:
 			verdict = "FALLS SHORT"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%.3g %s\t%s\t%s\t%s\t%s\n", f.Name, f.Value, f.Unit, yardstick, ratio, f.Bar, verdict)
+		t.Add(f.Name, fmt.Sprintf("%.3g %s", f.Value, f.Unit), baseline, ratio, f.Bar, verdict)
 	}
-	if err := w.Flush(); err != nil {
+	p.Table(t)
+}
+
+// A Part of a suite measures some figures that belong together.
+type Part struct {
+	Name    string // by which it can be asked for alone, or ""
+	What    string
+	Measure func(ctx context.Context, run *Run) ([]Figure, error)
+}
+
+// A Suite is what one command measures.
+type Suite struct {
+	Title string
+	Parts []Part
+}
+
+// A Run is one run of a suite.
+type Run struct {
+	Config
+	Dir string // for files, and gone afterwards
+	Log *slog.Logger
+	// Notes are for people while they wait. They are no part of the result.
+	Notes io.Writer
+}
+
+// Progress tells people how far the run is.
+func (r *Run) Progress(format string, args ...any) { _, _ = fmt.Fprintf(r.Notes, format+"\n", args...) }
+
+// Measure runs the parts of a suite, or those that are asked for, and prints the report
+// that they fill. Figures are added to it when their part is done.
+func Measure(ctx context.Context, cfg Config, s Suite, report Result, stdout, stderr io.Writer) error {
+	// Before anything takes long.
+	if err := result.Writable(cfg.Out); err != nil {
 		return err
 	}
-	return details(out, r)
-}
-
-// against makes a figure that is judged by its ratio to a yardstick.
-func against(name, unit string, value float64, yardstick string, ceiling float64, bar string, holds func(ratio float64) bool) Figure {
-	ratio := value / ceiling
-	return Figure{Name: name, Value: value, Unit: unit, Yardstick: yardstick, Ceiling: ceiling, Ratio: ratio, Bar: bar, Holds: holds(ratio)}
-}
-
-// below makes a figure that must stay under a limit.
-func below(name, unit string, value, limit float64) Figure {
-	return Figure{Name: name, Value: value, Unit: unit, Bar: fmt.Sprintf("under %g %s", limit, unit), Holds: value < limit}
-}
-
-// Machine describes the machine in a line, for the head of a table.
-func Machine() string {
-	model := runtime.GOARCH
-	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(b)) {
-			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-				model = strings.TrimSpace(value)
-				break
-			}
-		}
+	dir, err := os.MkdirTemp("", "hopmesh-bench")
+	if err != nil {
+		return fmt.Errorf("make a folder to measure in: %w", err)
 	}
-	return fmt.Sprintf("%d cores, %s, %s/%s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	defer os.RemoveAll(dir)
+	common := report.Common()
+	common.Machine = result.ThisMachine().String()
+	run := &Run{Config: cfg, Dir: dir, Log: slog.New(slog.DiscardHandler), Notes: stderr}
+	for _, p := range s.Parts {
+		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, p.Name) {
+			continue
+		}
+		run.Progress("measuring: %s", p.What)
+		figures, err := p.Measure(ctx, run)
+		if err != nil {
+			return fmt.Errorf("measure %s: %w", p.What, err)
+		}
+		common.Figures = append(common.Figures, figures...)
+	}
+	page := Page(s.Title, cfg.Version, report)
+	if err := page.Write(cfg.Out); err != nil {
+		return err
+	}
+	if cfg.JSON {
+		return json.NewEncoder(stdout).Encode(report)
+	}
+	head := common.Machine + "\n"
+	if len(common.Notes) == 0 {
+		head += "\n"
+	}
+	if _, err := io.WriteString(stdout, head); err != nil {
+		return err
+	}
+	return page.Print(stdout)
+}
+
+// Page returns a report as a page.
+func Page(title, version string, report Result) *result.Page {
+	p := &result.Page{Title: title, Command: result.Command("hopmesh"), Version: version}
+	report.Show(p)
+	return p
 }

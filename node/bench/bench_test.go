@@ -6,85 +6,105 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
 
 func TestFigures(t *testing.T) {
-	slow := against("speed", "GB/s", 1, "yardstick", 10, "at least 0.2x", func(r float64) bool { return r >= 0.2 })
-	if slow.Holds || slow.Ratio != 0.1 {
+	slow := Against("speed", "GB/s", 1, "baseline", 10, Least(0.2))
+	if slow.Holds || slow.Ratio != 0.1 || slow.Bar != "at least 0.2x" {
 		t.Errorf("%+v", slow)
 	}
-	if f := below("time", "s", 3, 3); f.Holds {
+	for _, f := range []Figure{Below("time", "s", 3, 3), AtMost("time", "s", 3.1, 3), AtLeast("speed", 3, 3.1), Against("time", "s", 3, "baseline", 1, Most(2)), Against("time", "s", 3, "baseline", 1, Exactly(1))} {
+		if f.Holds || f.Bar == "" {
+			t.Errorf("%+v", f)
+		}
+	}
+	if f := Beside("time", "s", 3, "baseline", 2); f.Bar != "" || f.Ratio != 1.5 {
 		t.Errorf("%+v", f)
 	}
 	var out bytes.Buffer
-	if err := table(&out, Report{Machine: "a machine", Figures: []Figure{slow, below("time", "s", 1, 3)}}); err != nil {
+	r := &Report{Notes: []string{"all is slow"}, Figures: []Figure{slow, Below("time", "s", 1, 3), Beside("size", "MB", 3, "another", 2)}}
+	if err := Page("Things", "v1", r).Print(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a machine", "FALLS SHORT", "holds", "yardstick 10 GB/s", "0.10x", "under 3 s"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in:\n%s", want, out.String())
-		}
+	want := `Note: all is slow.
+
+FIGURE  MEASURED  BASELINE          RATIO  BAR
+speed   1 GB/s    baseline 10 GB/s  0.10x  at least 0.2x  FALLS SHORT
+time    1 s                                under 3 s      holds
+size    3 MB      another 2 MB      1.50x
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }
 
-func TestMedian(t *testing.T) {
-	v := []float64{9, 1, 5}
-	if m := median(v); m != 5 || v[0] != 9 {
-		t.Errorf("median %g of %v", m, v)
-	}
-}
-
-// What the kernel says of this very process, which has surely used a little of
-// both.
-func TestAccounts(t *testing.T) {
+// What the kernel counts of this very process, which has used a little of both.
+func TestProcesses(t *testing.T) {
 	for begin := time.Now(); time.Since(begin) < 50*time.Millisecond; {
 		_ = bytes.Repeat([]byte("x"), 1<<16)
 	}
-	used, err := cpuTime(os.Getpid())
+	used, err := CPUTime(os.Getpid())
 	if err != nil || used < 10*time.Millisecond {
 		t.Errorf("%s, %v", used, err)
 	}
-	mb, err := residentMB(os.Getpid())
+	mb, err := ResidentMB(os.Getpid())
 	if err != nil || mb < 1 || mb > 10_000 {
 		t.Errorf("%g MB, %v", mb, err)
 	}
-	if _, err := cpuTime(1 << 30); err == nil {
-		t.Error("a process that is not there has an account")
+	if peak, err := PeakMB(os.Getpid()); err != nil || peak < mb/2 || peak > 10_000 {
+		t.Errorf("%g MB at most, %v", peak, err)
+	}
+	if _, err := CPUTime(1 << 30); err == nil {
+		t.Error("the time of a process that does not exist")
+	}
+	if _, err := PeakMB(1 << 30); err == nil {
+		t.Error("the memory of a process that does not exist")
 	}
 }
 
-func TestFsync(t *testing.T) {
-	if took, err := fsync(t.TempDir()); err != nil || took <= 0 {
-		t.Errorf("%s, %v", took, err)
-	}
-}
-
-// Parts that are asked for are measured, and no others; all where none is.
-func TestPartsByName(t *testing.T) {
+// Parts that are asked for are measured and no others; all if none is asked for. The
+// report is printed, and written where that is wanted.
+func TestParts(t *testing.T) {
 	for only, want := range map[string]string{"": "[one two]", "two": "[two]", "two,one": "[one two]"} {
 		var ran []string
-		parts := func(*bench) (list []part) {
-			for _, name := range []string{"one", "two"} {
-				list = append(list, part{name, name, func(context.Context) ([]Figure, error) {
-					ran = append(ran, name)
-					return nil, nil
-				}})
-			}
-			return list
+		s := Suite{Title: "Things"}
+		for _, name := range []string{"one", "two"} {
+			s.Parts = append(s.Parts, Part{name, name, func(context.Context, *Run) ([]Figure, error) {
+				ran = append(ran, name)
+				return []Figure{Beside(name, "s", 1, "baseline", 1)}, nil
+			}})
 		}
-		cfg := Config{}
+		cfg := Config{Out: filepath.Join(t.TempDir(), "things.md"), Version: "v1"}
 		if only != "" {
 			cfg.Only = strings.Split(only, ",")
 		}
-		if err := suite(t.Context(), cfg, io.Discard, io.Discard, parts); err != nil || fmt.Sprint(ran) != want {
+		var out bytes.Buffer
+		if err := Measure(t.Context(), cfg, s, &Report{}, &out, io.Discard); err != nil || fmt.Sprint(ran) != want {
 			t.Errorf("%q: %v, %v", only, ran, err)
 		}
+		page, err := os.ReadFile(cfg.Out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "\n\nFIGURE") {
+			t.Errorf("there is no empty line before the table of\n%s", out.String())
+		}
+		for _, name := range ran {
+			if !strings.Contains(out.String(), "\n"+name+" ") || !strings.Contains(string(page), "\n| "+name+" ") {
+				t.Errorf("%s is not in\n%s\nand\n%s", name, out.String(), page)
+			}
+		}
+		cfg.JSON = true
+		out.Reset()
+		if err := Measure(t.Context(), cfg, s, &Report{}, &out, io.Discard); err != nil || !strings.Contains(out.String(), `"yardstick":"baseline"`) {
+			t.Errorf("%s, %v", out.String(), err)
+		}
 	}
-	if names := StrategyParts(); len(names) == 0 || slices.Contains(names, "") {
-		t.Errorf("%q", names)
+	if err := Measure(t.Context(), Config{Out: filepath.Join(t.TempDir(), "none", "things.md")}, Suite{}, &Report{}, io.Discard, io.Discard); err == nil {
+		t.Error("a result is written into a folder that does not exist")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
-// A kind is one of those by which bytes are counted.
+// kind is a category of counted bytes.
 type kind struct {
 	name string
 	of   func(b *api.JobBytes) *uint64
@@ -37,7 +37,7 @@ func sum(b api.JobBytes) (n uint64) {
 	return n
 }
 
-// size writes bytes as people read them.
+// size formats a number of bytes for people.
 func size(n uint64) string {
 	switch {
 	case n >= 1e9:

@@ -1,8 +1,7 @@
-// Package demo shows a mesh on one machine: it forms one of several nodes in
-// this process, puts a graph on it, trains a model by two strategies, kills the leader
-// while it trains once more, shows who takes over and that nothing is lost, and leaves
-// nothing behind. It uses the node as anyone
-// could, and holds no logic of its own.
+// Package demo demonstrates a mesh of several nodes in this process. It loads a graph and
+// trains a model by two strategies. Then it kills the leader during another training,
+// shows which node takes over and that nothing is lost, and removes everything. It uses
+// nodes as any program could, and has no logic of its own.
 package demo
 
 import (
@@ -22,7 +21,10 @@ import (
 	"github.com/hopmesh/hopmesh/node/fleet"
 )
 
-// Config says what to show.
+// DefaultStrategy is used if none is given.
+const DefaultStrategy = strategy.Leap
+
+// Config configures a demo.
 type Config struct {
 	Nodes    int // at least 3
 	Strategy string
@@ -32,31 +34,31 @@ type Config struct {
 	Version  string
 }
 
-// A Report is what --json prints.
+// Report is what --json prints.
 type Report struct {
 	Nodes           int          `json:"nodes"`
-	FormedSeconds   float64      `json:"formed_seconds"`   // from nothing to a leader and all nodes in the plan
-	VotersSeconds   float64      `json:"voters_seconds"`   // until it survives the loss of any one
+	FormedSeconds   float64      `json:"formed_seconds"`   // from the start to a leader and all nodes in the plan
+	VotersSeconds   float64      `json:"voters_seconds"`   // until the mesh survives the loss of any one node
 	Leader          string       `json:"leader"`           // before the kill
 	NewLeader       string       `json:"new_leader"`       // after it
 	TakeoverSeconds float64      `json:"takeover_seconds"` // from the kill to the new leader
 	Members         []api.Member `json:"members"`          // as the new leader sees them
-	Dataset         api.Dataset  `json:"dataset"`          // as it is in the end
-	ImportSeconds   float64      `json:"import_seconds"`   // from the file to all shards in place
+	Dataset         api.Dataset  `json:"dataset"`          // in its final state
+	ImportSeconds   float64      `json:"import_seconds"`   // from the start of the import to all shards in place
 	Training        []Training   `json:"training"`         // by the strategy, and by centric
 	Survived        Survived     `json:"survived"`         // the training in which a node died
 	ServedSeconds   float64      `json:"served_seconds"`   // from the kill until living nodes own all shards
 }
 
-// Survived is how a training went on after a node's death.
+// Survived describes how a training went on after a node's death.
 type Survived struct {
 	Nodes       []string `json:"nodes"`
 	Seconds     float64  `json:"seconds"` // from the kill to the first epoch that was trained without the dead node
 	SameWeights bool     `json:"same_weights"`
 }
 
-// Run shows it. It takes some ten seconds, most of them spent waiting until the
-// newcomers have proven stable enough to vote.
+// Run runs the demo. It takes some ten seconds, most of them spent waiting until the new
+// nodes have been stable long enough to vote.
 func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "hopmesh-demo")
 	if err != nil {
@@ -87,7 +89,7 @@ type show struct {
 	begin time.Time
 	whole bool // a step is the whole graph
 
-	killed atomic.Int64 // when the leader was, in nanoseconds
+	killed atomic.Int64 // when the leader was killed, in nanoseconds
 }
 
 func (s *show) killedAt() time.Time { return time.Unix(0, s.killed.Load()) }
@@ -132,8 +134,8 @@ func (s *show) run(ctx context.Context, cfg Config) (Report, error) {
 	return r, s.served(ctx, &r, survivor)
 }
 
-// takeover kills the leader and waits for the next, which it returns, and until
-// its death is known.
+// takeover kills the leader, waits until a new leader is elected and the death is known,
+// and returns the new leader.
 func (s *show) takeover(ctx context.Context, r *Report) (*fleet.Node, error) {
 	f := s.fleet
 	f.Kill(r.Leader)
@@ -177,7 +179,7 @@ func (s *show) table(n *fleet.Node) {
 
 func (s *show) say(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format+"\n", args...) }
 
-// note says it with the time since the beginning, which it returns in seconds.
+// note prints a message with the seconds since the start, and returns them.
 func (s *show) note(format string, args ...any) float64 {
 	at := time.Since(s.begin).Seconds()
 	s.say("%5.1f s  "+format, append([]any{at}, args...)...)

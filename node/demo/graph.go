@@ -12,7 +12,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/fleet"
 )
 
-// bring puts the built-in graph on the mesh, from a file, as anyone would.
+// bring imports the built-in graph from a file.
 func (s *show) bring(ctx context.Context, r *Report) error {
 	path, err := cora.Write(s.dir)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *show) bring(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// owners shows who has which shards.
+// owners prints which node owns which shards.
 func (s *show) owners(d api.Dataset) {
 	owned, copies := map[string][]string{}, map[string]int{}
 	var names []string
@@ -53,7 +53,7 @@ func (s *show) owners(d api.Dataset) {
 	}
 }
 
-// served waits until living nodes own all shards, and has every copy read through.
+// served waits until living nodes own all shards, and verifies every copy.
 func (s *show) served(ctx context.Context, r *Report, survivor *fleet.Node) error {
 	err := s.fleet.Until(ctx, "living nodes own all shards", func() bool {
 		d, err := survivor.API().Dataset(ctx, "cora")

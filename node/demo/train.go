@@ -14,14 +14,15 @@ import (
 	"github.com/hopmesh/hopmesh/node/fleet"
 )
 
-// Training is how the demo's model was trained by one strategy. Rows, requests and bytes
-// are of all epochs and of training alone; Evaluation is what judging it took.
+// Training describes how the demo's model was trained by one strategy. Rows, requests and
+// bytes are totals over all epochs of training alone; Evaluation is the cost of
+// evaluating.
 type Training struct {
 	Strategy     string          `json:"strategy"`
 	Nodes        []string        `json:"nodes"`
 	Epochs       int             `json:"epochs"`
-	Seconds      float64         `json:"seconds"`       // from the order to the last epoch committed
-	EpochSeconds float64         `json:"epoch_seconds"` // of training alone, the mean
+	Seconds      float64         `json:"seconds"`       // from the request to the last epoch committed
+	EpochSeconds float64         `json:"epoch_seconds"` // the mean, of training alone
 	Best         int             `json:"best"`          // the epoch with the best validation
 	ValAccuracy  float64         `json:"val_acc"`
 	TestAccuracy float64         `json:"test_acc"`
@@ -32,31 +33,31 @@ type Training struct {
 	Weights      string          `json:"weights_sha256"` // after the last epoch
 }
 
-// published is the test accuracy of Kipf's and Welling's paper, whose model it is; they
-// trained on all papers at once.
+// published is the test accuracy in the paper of Kipf and Welling for this model. They
+// trained on the whole graph at once.
 const published = 81.5
 
-// request is the demo's job. Batches of some papers with some of their neighbours, as one
-// trains graphs that are too large to be had at once; added up in an order that does not
-// depend on who computes what. Beside a strategy of the whole graph it is that, for all that
-// are compared.
+// request returns the demo's job. It trains on mini-batches with sampled neighbours, as
+// for graphs that do not fit into memory, and deterministically, so that the result does
+// not depend on who computes what. If a strategy of the whole graph is compared, all
+// strategies train on the whole graph.
 func (s *show) request(name string, epochs int) api.TrainRequest {
 	hidden, batch := 16, 70
 	r := api.TrainRequest{Dataset: "cora", Model: "gcn", Hidden: &hidden, Epochs: &epochs, Strategy: name, Deterministic: true}
 	if !s.whole {
 		r.Batch, r.Fanout = &batch, []int{10, 10}
 	}
-	if name == strategy.Graph { // its bits depend on the ways, which are to stay when a node dies
+	if name == strategy.Graph { // its result depends on how the work is divided, which must not change when a node dies
 		r.Set = []api.Setting{{Key: "pipe.ways", Value: strconv.Itoa(len(s.fleet.Nodes))}}
 	}
 	return r
 }
 
-// train trains the model by the strategy, and by centric to compare it with.
+// train trains the model by the strategy, and by centric for comparison.
 func (s *show) train(ctx context.Context, r *Report, asked string, epochs int) error {
 	for _, name := range []string{asked, strategy.Centric} {
 		if len(r.Training) > 0 && name == asked {
-			break // it was centric
+			break // the strategy was centric
 		}
 		t, err := s.trainBy(ctx, name, epochs)
 		if err != nil {
@@ -97,7 +98,7 @@ func (s *show) trainBy(ctx context.Context, strategy string, epochs int) (Traini
 	return t, nil
 }
 
-// summary is a job that is done, added up.
+// summary sums up a completed job.
 func summary(job api.Job) (Training, error) {
 	if job.State != "done" || job.Best == nil || len(job.History) == 0 {
 		return Training{}, fmt.Errorf("the training is %s: %s", job.State, job.Error)
@@ -124,7 +125,7 @@ func summary(job api.Job) (Training, error) {
 	return t, nil
 }
 
-// compare shows what each strategy sent.
+// compare prints how much each strategy sent.
 func (s *show) compare(all []Training) {
 	s.say("")
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
@@ -155,7 +156,7 @@ func (s *show) compare(all []Training) {
 	}
 }
 
-// survive trains once more and kills the leader on the way.
+// survive trains once more and kills the leader meanwhile.
 func (s *show) survive(ctx context.Context, r *Report, strategy string, epochs int) (*fleet.Node, error) {
 	f := s.fleet
 	r.Leader = f.Leader()
@@ -169,7 +170,7 @@ func (s *show) survive(ctx context.Context, r *Report, strategy string, epochs i
 	if err != nil {
 		return nil, fmt.Errorf("start training: %w", err)
 	}
-	// Watched beside: the death is to be in the middle, and the end comes after it.
+	// Watched concurrently: the leader must die in the middle of the training.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type ending struct {

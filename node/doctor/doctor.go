@@ -1,5 +1,5 @@
-// Package doctor looks for what keeps a node from working well: on this machine,
-// and on the way to another node. It asks and reads; it changes nothing.
+// Package doctor looks for problems that keep a node from working well, on this machine
+// and on the path to another node. It changes nothing.
 package doctor
 
 import (
@@ -19,17 +19,17 @@ import (
 	"github.com/hopmesh/hopmesh/mesh"
 )
 
-// Config says what to look at.
+// Config configures the checks.
 type Config struct {
 	Peer    string // HOST:PORT of a node, or ""
-	Listen  string // the UDP address to look from
+	Listen  string // the UDP address to probe from
 	Version string
 	JSON    bool
-	// ProcSys is where the kernel shows its settings; /proc/sys but in tests.
+	// ProcSys is the folder of the kernel's settings: /proc/sys, except in tests.
 	ProcSys string
 }
 
-// A Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Name   string `json:"name"`
 	Level  string `json:"level"` // ok, warning or failure
@@ -42,11 +42,10 @@ const (
 	failure = "failure"
 )
 
-// ErrFailure is returned when something was found that keeps a node from
-// working; the findings say what.
+// ErrFailure is returned if a finding keeps a node from working.
 var ErrFailure = errors.New("something keeps a node from working; see the failures above")
 
-// Run looks and prints. It takes a few seconds with a peer.
+// Run performs the checks and prints the findings. It takes a few seconds with a peer.
 func Run(ctx context.Context, cfg Config, stdout io.Writer) error {
 	if cfg.ProcSys == "" {
 		cfg.ProcSys = "/proc/sys"
@@ -81,7 +80,7 @@ func show(out io.Writer, asJSON bool, findings []Finding) error {
 	return nil
 }
 
-// wantBuffer is what quic-go asks the kernel for.
+// wantBuffer is the buffer size that quic-go requests from the kernel.
 const wantBuffer = 7_500_000
 
 func buffer(procSys, name string) Finding {
@@ -129,7 +128,7 @@ func gpu() Finding {
 	return Finding{"device", ok, device + ": " + why}
 }
 
-// peer looks at the way to a node and back.
+// peer checks the path to a node and back.
 func peer(ctx context.Context, cfg Config) []Finding {
 	conn, err := listen(cfg.Listen)
 	if err != nil {
@@ -160,8 +159,8 @@ func peer(ctx context.Context, cfg Config) []Finding {
 	return list
 }
 
-// listen prefers the agent's own port, as that is the one that matters; it is
-// taken if an agent runs here, and then any other must do.
+// listen prefers the agent's own port, since that is the one to check. If an agent runs
+// here, the port is taken, and listen uses any other.
 func listen(addr string) (net.PacketConn, error) {
 	if addr != "" {
 		if conn, err := net.ListenPacket("udp", addr); err == nil {

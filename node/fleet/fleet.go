@@ -1,6 +1,6 @@
-// Package fleet runs several nodes in this process, on loopback with disks of
-// their own, for the demo and for measurements. They are nodes as everywhere;
-// only their sockets are held here, so that one can be killed without a word.
+// Package fleet runs several complete nodes in this process, on loopback with disks of
+// their own, for the demo and for measurements. It owns their sockets, so that it can
+// kill a node without a goodbye.
 package fleet
 
 import (
@@ -16,16 +16,16 @@ import (
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
-// A Fleet is not safe for concurrent use.
+// Fleet is a set of nodes in this process. It is not safe for concurrent use.
 type Fleet struct {
 	Nodes  []*Node
-	Device string // that nodes are launched with
+	Device string // used by nodes launched from now on
 
 	dir, version string
 	token        string
 }
 
-// A Node is one of the fleet.
+// Node is a node of a Fleet.
 type Node struct {
 	Name string
 
@@ -36,11 +36,11 @@ type Node struct {
 	dead   bool
 }
 
-// New makes an empty fleet whose disks lie in dir, and that computes on the processor.
+// New makes an empty fleet with its disks in dir, which computes on the CPU.
 func New(dir, version string) *Fleet { return &Fleet{Device: "cpu", dir: dir, version: version} }
 
-// Launch starts the next node: the first founds the mesh and is waited for, the
-// others join it and are not.
+// Launch starts the next node. The first node founds the mesh, and Launch waits for it.
+// The others join the mesh, and Launch does not wait.
 func (f *Fleet) Launch(ctx context.Context) (*Node, error) {
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -49,7 +49,7 @@ func (f *Fleet) Launch(ctx context.Context) (*Node, error) {
 	name := fmt.Sprintf("n%d", len(f.Nodes)+1)
 	o := node.Options{
 		DataDir: filepath.Join(f.dir, name), Name: name, Version: f.version, Device: f.Device, Conn: conn, Log: slog.New(slog.DiscardHandler),
-		// They share one machine, so measuring each would tell noise from noise.
+		// They share one machine, so measured speeds would differ by noise only.
 		Speed: 1000,
 	}
 	if len(f.Nodes) == 0 {
@@ -61,7 +61,7 @@ func (f *Fleet) Launch(ctx context.Context) (*Node, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	// Not derived from ctx: nodes are stopped in order, by Stop.
+	// Not derived from ctx: Stop stops the nodes in order.
 	life, cancel := context.WithCancel(context.Background())
 	s := &Node{Name: name, node: n, conn: conn, cancel: cancel, done: make(chan error, 1)}
 	go func() { s.done <- n.Run(life) }()
@@ -80,13 +80,13 @@ func (f *Fleet) Launch(ctx context.Context) (*Node, error) {
 	return s, nil
 }
 
-// API is the node's backend.
+// API returns the node's backend.
 func (n *Node) API() api.Backend { return n.node.Backend() }
 
-// Addr is where the node's socket is.
+// Addr returns the address of the node's socket.
 func (n *Node) Addr() string { return n.conn.LocalAddr().String() }
 
-// Status is what the node says of itself, nothing if it can't.
+// Status returns the node's own status, or a zero one if it can't answer.
 func (n *Node) Status() api.Status {
 	s, err := n.API().Status(context.Background())
 	if n.dead || err != nil {
@@ -95,7 +95,7 @@ func (n *Node) Status() api.Status {
 	return s
 }
 
-// Members is the mesh as the node sees it.
+// Members returns the members as the node sees them.
 func (n *Node) Members() []api.Member {
 	list, err := n.API().Members(context.Background())
 	if n.dead || err != nil {
@@ -104,7 +104,7 @@ func (n *Node) Members() []api.Member {
 	return list
 }
 
-// Voters counts those who vote, the leader included, as the node sees it.
+// Voters returns the number of voters, the leader included, as the node sees it.
 func (n *Node) Voters() int {
 	count := 0
 	for _, m := range n.Members() {
@@ -115,7 +115,7 @@ func (n *Node) Voters() int {
 	return count
 }
 
-// AllReady says whether every node that was not killed is in the plan and knows
+// AllReady reports whether every node that was not killed is in the plan and knows
 // a leader.
 func (f *Fleet) AllReady() bool {
 	for _, n := range f.Nodes {
@@ -126,8 +126,7 @@ func (f *Fleet) AllReady() bool {
 	return true
 }
 
-// Leader is the leader's name as any node that was not killed knows it, "" if
-// none does.
+// Leader returns the leader's name from any node that was not killed, or "".
 func (f *Fleet) Leader() string {
 	for _, n := range f.Nodes {
 		if l := n.Status().Leader; l != "" {
@@ -137,8 +136,7 @@ func (f *Fleet) Leader() string {
 	return ""
 }
 
-// Kill closes a node's socket first, so that it can't say goodbye, as with
-// kill -9.
+// Kill closes a node's socket first, so that it can't say goodbye, as with kill -9.
 func (f *Fleet) Kill(name string) {
 	for _, n := range f.Nodes {
 		if n.Name == name {
@@ -175,7 +173,7 @@ func (f *Fleet) Until(ctx context.Context, what string, holds func() bool) error
 	return nil
 }
 
-// Stop ends all nodes and waits for them.
+// Stop stops all nodes and waits for them.
 func (f *Fleet) Stop() error {
 	var errs []error
 	for _, n := range f.Nodes {

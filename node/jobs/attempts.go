@@ -10,42 +10,51 @@ import (
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
-// attemptsFile lies in a job's folder while it runs and nothing new has come of that.
+// attemptsFile is kept in a job's folder while the job runs and has made no progress.
 const attemptsFile = "attempts.json"
 
-// How many daemons may end without a word while one job runs: it would end the next
-// one too. Where it gets on in between, that may be chance, up to a point.
+// Limits on how many daemons may die in a row while one job runs: the job is likely to
+// kill the next one too. A job that makes progress in between gets more attempts, since
+// its deaths may be chance.
 const (
 	mostDeaths  = 2
 	mostInEpoch = 10
 )
 
-// attempts counts how often a job has begun since it last got anywhere.
+// attempts counts how often a job has started since it last made progress.
 type attempts struct {
 	Begun int `json:"begun"`
-	// InEpoch counts on while this node does steps of an epoch that it shares, and never
-	// comes to its end.
+	// InEpoch keeps counting while this node does steps of a shared epoch but never
+	// completes it.
 	InEpoch int `json:"in_epoch,omitempty"`
-	// Checkpoint is the one that they began from: another one is progress, where no
-	// other node can have made it.
+	// Checkpoint is the one from which these attempts started. A different one is
+	// progress, unless another node may have written it.
 	Checkpoint string `json:"checkpoint"`
 }
 
-// attempt notes that the job begins, and refuses if the daemon died each time that it
-// did before.
+// tries is a run's state about its attempts. Only the goroutine that trains uses it: see
+// stepped.
+type tries struct {
+	counted  bool // the start is counted
+	attempts attempts
+	first    place // the first step of this run
+}
+
+// attempt counts a start of the job. It returns an error if the daemon died at each of
+// the earlier starts.
 func (r *run) attempt() error {
 	path := filepath.Join(r.folder, attemptsFile)
 	now := attempts{Checkpoint: checkpointIn(r.folder)}
 	if r.shared() {
-		now.Checkpoint = "" // that of another node is no progress of this one
+		now.Checkpoint = "" // another node's checkpoint is no progress of this one
 	}
 	var before attempts
 	if b, err := os.ReadFile(path); err == nil && json.Unmarshal(b, &before) == nil && before.Checkpoint == now.Checkpoint {
 		now.Begun, now.InEpoch = before.Begun, before.InEpoch
 	}
 	if now.Begun >= mostDeaths || now.InEpoch >= mostInEpoch {
-		r.counted = true
-		r.survived() // who resumes the job has changed something
+		r.tries.counted = true
+		r.survived() // whoever resumes the job has changed something
 	}
 	switch {
 	case now.InEpoch >= mostInEpoch:
@@ -57,43 +66,43 @@ func (r *run) attempt() error {
 	if r.shared() {
 		now.InEpoch++
 	}
-	r.counted, r.attempts = true, now
+	r.tries.counted, r.tries.attempts = true, now
 	if err := now.write(path); err != nil {
 		r.cfg.Log.Warn("could not note that a job begins; should it end this daemon, it will begin again and again", "job", r.job.ID, "err", err)
 	}
 	return nil
 }
 
-// survived ends the count: the job got somewhere, or its end is known.
+// survived resets the count: the job made progress, or its end is known.
 func (r *run) survived() {
-	if !r.counted {
+	if !r.tries.counted {
 		return
 	}
-	r.counted = false
+	r.tries.counted = false
 	if err := os.Remove(filepath.Join(r.folder, attemptsFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		r.cfg.Log.Warn("could not note that a job gets on", "job", r.job.ID, "err", err)
 	}
 }
 
-// stepped hears how far this node is. Of a job that it shares, what it does beyond where
-// it began is progress, though another node's checkpoint tells of it.
+// stepped records how far this node has come. In a shared job, any step beyond the first
+// one of this run is progress, even if another node's checkpoint records it.
 func (r *run) stepped(epoch, step int) {
-	if !r.shared() || !r.counted || r.attempts.Begun == 0 {
+	if !r.shared() || !r.tries.counted || r.tries.attempts.Begun == 0 {
 		return
 	}
-	if r.first == (place{}) {
-		r.first = place{epoch, step}
+	if r.tries.first == (place{}) {
+		r.tries.first = place{epoch, step}
 	}
-	if r.first == (place{epoch, step}) {
+	if r.tries.first == (place{epoch, step}) {
 		return
 	}
-	r.attempts.Begun = 0
-	if err := r.attempts.write(filepath.Join(r.folder, attemptsFile)); err != nil {
+	r.tries.attempts.Begun = 0
+	if err := r.tries.attempts.write(filepath.Join(r.folder, attemptsFile)); err != nil {
 		r.cfg.Log.Warn("could not note that a job gets on", "job", r.job.ID, "err", err)
 	}
 }
 
-// place is where in a job a node is.
+// place is a node's position in a job.
 type place struct{ epoch, step int }
 
 func (a attempts) write(path string) error {
@@ -112,7 +121,8 @@ func (a attempts) write(path string) error {
 	return err
 }
 
-// checkpointIn tells one checkpoint from the next.
+// checkpointIn returns a string that identifies the checkpoint in a folder. Each
+// checkpoint has a different one.
 func checkpointIn(folder string) string {
 	info, err := os.Stat(filepath.Join(folder, train.CheckpointFile))
 	if err != nil {

@@ -12,13 +12,15 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // A panic is the job's end and not the node's.
 func TestPanicEndsTheJob(t *testing.T) {
 	inTime(t, func(t *testing.T, w *world) {
-		w.teach(func(_ context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+		w.teach(func(_ context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 			o.Report(lesson(1))
 			panic("index out of range")
 		})
@@ -49,7 +51,7 @@ func TestJobThatKillsItsDaemon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inTime(t, func(t *testing.T, w *world) {
 				var runs atomic.Int32
-				w.teach(func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+				w.teach(func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 					if _, err := os.Stat(filepath.Join(o.Dir, attemptsFile)); err != nil {
 						t.Errorf("it is not noted that the job begins: %v", err)
 					}
@@ -104,13 +106,13 @@ func writeFile(t *testing.T, path, text string) {
 // command that goes on.
 func TestNotesAndAdvice(t *testing.T) {
 	inTime(t, func(t *testing.T, w *world) {
-		w.teach(func(_ context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+		w.teach(func(_ context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 			o.Announce(train.Forecast{Notes: []string{"split 0 has no\nvalidation vertices"}})
 			e := lesson(1)
-			e.Eval.Val = train.Scores{}
+			e.Eval.Val = nil
 			o.Report(e)
 			if o.Dir == w.runner.Folder(w.job("j2")) {
-				return train.Result{}, &train.Diverged{Epoch: 1, Checkpoint: "c"}
+				return train.Result{}, &trained.Diverged{Epoch: 1, Checkpoint: "c"}
 			}
 			return train.Result{Best: e, Last: e}, nil
 		})
@@ -134,7 +136,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 			{"other", "it can't be read"},
 			{train.CheckpointFile, "it can't be read; this job can't go on, so start another, and remove this one with `hopmesh train remove j2`"},
 		} {
-			w.teach(func(_ context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+			w.teach(func(_ context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 				writeFile(t, filepath.Join(o.Dir, c.file), "torn")
 				return train.Result{}, errors.New("it can't be read")
 			})
@@ -155,7 +157,7 @@ func TestWhatEndsTheCount(t *testing.T) {
 			return err == nil
 		}
 		var dir string
-		w.teach(func(_ context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+		w.teach(func(_ context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 			dir = o.Dir
 			before := counted(o)
 			o.Report(lesson(1))
@@ -166,7 +168,7 @@ func TestWhatEndsTheCount(t *testing.T) {
 		})
 		id := w.create(9)
 		w.ended(id)
-		w.teach(func(_ context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+		w.teach(func(_ context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 			o.Report(lesson(1))
 			if !counted(o) {
 				t.Error("an epoch that was known counts as progress")
@@ -185,7 +187,7 @@ func TestWhatEndsTheCount(t *testing.T) {
 func TestFolderOfARunStays(t *testing.T) {
 	inTime(t, func(t *testing.T, w *world) {
 		enough := make(chan struct{})
-		w.teach(func(context.Context, train.Recipe, []*graph.Shard, train.Options) (train.Result, error) {
+		w.teach(func(context.Context, recipe.Recipe, []*graph.Shard, train.Options) (train.Result, error) {
 			<-enough
 			return train.Result{}, errors.New("enough")
 		})

@@ -15,8 +15,9 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/node/nodetest/school"
 )
@@ -74,7 +75,7 @@ func (c *crowd) start(id string) {
 			}
 			return filepath.Join(c.dir, dataset, graph.ShardFile(shard))
 		},
-		Train: func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+		Train: func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 			c.mu.Lock()
 			learn := c.train
 			c.mu.Unlock()
@@ -120,8 +121,8 @@ type net struct {
 	*loopback.Net
 	mu     sync.Mutex
 	closed map[int]bool
-	silent map[int]bool                               // their nodes are down
-	broken func(from, to int, q strategy.Query) error // nil: it is whole
+	silent map[int]bool                           // their nodes are down
+	broken func(from, to int, q peer.Query) error // nil: it is whole
 }
 
 func (c *crowd) net(generation uint64, nodes int) *net {
@@ -130,11 +131,11 @@ func (c *crowd) net(generation uint64, nodes int) *net {
 	n := c.nets[generation]
 	if n == nil {
 		n = &net{Net: loopback.New(nodes), closed: map[int]bool{}, silent: map[int]bool{}}
-		n.Trouble = func(_ context.Context, from, to int, q strategy.Query) error {
+		n.Trouble = func(_ context.Context, from, to int, q peer.Query) error {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			if n.closed[to] || n.closed[from] {
-				return fmt.Errorf("%w: it is over there", strategy.ErrRefused)
+				return fmt.Errorf("%w: it is over there", peer.ErrRefused)
 			}
 			if n.broken != nil {
 				return n.broken(from, to, q)
@@ -161,10 +162,10 @@ func (s session) Open() {
 	s.Node.Open()
 }
 
-func (s session) Answer(to strategy.Service, h strategy.Handler) {
-	s.Node.Answer(to, func(ctx context.Context, from int, q strategy.Query, reply func(...[]byte) error) error {
+func (s session) Answer(to peer.Service, h peer.Handler) {
+	s.Node.Answer(to, func(ctx context.Context, from int, q peer.Query, reply func(...[]byte) error) error {
 		if !s.takes() {
-			return fmt.Errorf("%w: it is over here", strategy.ErrRefused)
+			return fmt.Errorf("%w: it is over here", peer.ErrRefused)
 		}
 		defer s.running.Done()
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -187,7 +188,7 @@ func (s session) takes() bool {
 }
 
 // Ask waits for a node that is down, as one does over the mesh for a while.
-func (s session) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
+func (s session) Ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
 	answer, err := s.Node.Ask(ctx, node, q, buf)
 	if err == nil {
 		return answer, nil
@@ -201,7 +202,7 @@ func (s session) Ask(ctx context.Context, node int, q strategy.Query, buf []byte
 	return nil, err
 }
 
-func (c *crowd) open(j plan.Job, names []string, self int) (strategy.Peers, func(error)) {
+func (c *crowd) open(j plan.Job, names []string, self int) (peer.Peers, func(error)) {
 	n := c.net(j.Generation, len(names))
 	c.lines.Lock()
 	c.opens = append(c.opens, j.Generation)
@@ -223,7 +224,7 @@ func (c *crowd) open(j plan.Job, names []string, self int) (strategy.Peers, func
 	}
 }
 
-// mapped says whether the file of a shard is, as far as the system tells.
+// mapped reports whether the file of a shard is, as far as the system tells.
 func (c *crowd) mapped(shard int) bool {
 	maps, err := os.ReadFile("/proc/self/maps")
 	return err != nil || strings.Contains(string(maps), filepath.Join(c.dir, datasetID, graph.ShardFile(shard)))
@@ -238,7 +239,7 @@ func (c *crowd) hung() int {
 
 func recipeFor(t testing.TB, epochs int) string {
 	t.Helper()
-	r := train.DefaultRecipe("gcn")
+	r := recipe.DefaultRecipe("gcn")
 	r.Epochs = epochs
 	return recipeText(t, r)
 }

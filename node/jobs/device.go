@@ -5,18 +5,21 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// Device opens what a job computes on, for itself alone; nil: the processor.
+// Device opens the device that a job computes on, for that job alone. A nil Device means
+// the CPU.
 type Device func(threads int) (tensor.Device, error)
 
-// compute trains on the node's device or, once that has failed in this job, on the
-// processor. A job that is this node's alone goes on at once, from its last checkpoint:
-// of one that it shares the others have done less or more than this node then, so that
-// all begin anew.
-func (r *run) compute(ctx context.Context, recipe train.Recipe, o train.Options) (train.Result, error) {
+// compute trains on the node's device or, once that has failed in this job, on the CPU. A
+// job that only this node runs goes on at once from its last checkpoint. In a shared job
+// the other nodes are at a different step by then, so all of them start a new generation.
+func (r *run) compute(ctx context.Context, recipe recipe.Recipe, o train.Options) (train.Result, error) {
 	announce := o.Announce
 	for {
 		o.Device = r.cfg.Device
@@ -30,7 +33,7 @@ func (r *run) compute(ctx context.Context, recipe train.Recipe, o train.Options)
 			}
 		}
 		result, err := r.cfg.Train(ctx, recipe, r.shards, o)
-		broken, is := errors.AsType[*train.Broken](err)
+		broken, is := errors.AsType[*slot.Broken](err)
 		if !is || why != nil {
 			return result, err
 		}
@@ -42,15 +45,14 @@ func (r *run) compute(ctx context.Context, recipe train.Recipe, o train.Options)
 	}
 }
 
-// predict is train.Predict on a device or, where that fails, on the processor, which
-// tells all rows again.
-func predict(ctx context.Context, p Prediction, begin func(train.Prediction) error, rows func(first int, values []float32) error) error {
-	o := train.Options{Device: p.Device, Memory: p.Memory, Dir: p.Folder}
-	of := train.PredictOptions{Embeddings: p.Embeddings, Index: p.Index}
-	err := train.Predict(ctx, p.Model, p.Shards, o, of, begin, rows)
-	if _, broken := errors.AsType[*train.Broken](err); broken && ctx.Err() == nil {
+// predict runs trained.Predict on a device. If the device fails, it starts over with the
+// first row on the CPU.
+func predict(ctx context.Context, p Prediction, begin func(trained.Prediction) error, rows func(first int, values []float32) error) error {
+	o := trained.PredictOptions{Embeddings: p.Embeddings, Index: p.Index, Device: p.Device, Memory: p.Memory, Dir: p.Folder}
+	err := trained.Predict(ctx, p.Model, p.Shards, o, begin, rows)
+	if _, broken := errors.AsType[*slot.Broken](err); broken && ctx.Err() == nil {
 		o.Device = nil
-		err = train.Predict(ctx, p.Model, p.Shards, o, of, begin, rows)
+		err = trained.Predict(ctx, p.Model, p.Shards, o, begin, rows)
 	}
 	return err
 }
@@ -61,7 +63,7 @@ func (p *past) breakDevice(why error) {
 	p.broken = why
 }
 
-// brokenDevice is how the device failed in the job, if it did.
+// brokenDevice returns the device's failure in the job, if it failed.
 func (p *past) brokenDevice() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

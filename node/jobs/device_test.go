@@ -11,6 +11,8 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/foreign"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -41,7 +43,10 @@ func TestAJobOutlivesItsDevice(t *testing.T) {
 			inTime(t, func(t *testing.T, w *world) {
 				w.stop()
 				w.device = failing(at, &opened)
-				w.teach(train.Run)
+				w.teach(func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+					o.Strategies = strategies.All
+					return train.Run(ctx, r, s, o)
+				})
 				w.run()
 				for n := 1; n <= 2; n++ {
 					j := w.ended(w.create(200)) // as many as the recipe has
@@ -71,11 +76,11 @@ func TestASharedJobOutlivesADevice(t *testing.T) {
 		c.device = failing(1, &opened)
 		c.start("b")
 		var with, without atomic.Int32
-		c.teach(func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+		c.teach(func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 			switch {
 			case o.Device != nil:
 				with.Add(1)
-				return train.Run(ctx, r, all, train.Options{Device: o.Device})
+				return train.Run(ctx, r, all, train.Options{Strategies: strategies.All, Device: o.Device})
 			case o.Work.Self == 1:
 				without.Add(1)
 			}
@@ -92,7 +97,7 @@ func TestASharedJobOutlivesADevice(t *testing.T) {
 
 func TestPredictionsOutliveADevice(t *testing.T) {
 	w := newWorld(t)
-	p := trained(t, w)
+	p := model(t, w)
 	var want, got bytes.Buffer
 	if err := Predict(t.Context(), p, &want); err != nil {
 		t.Fatal(err)

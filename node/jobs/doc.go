@@ -1,11 +1,10 @@
-// Package jobs runs the training jobs that the plan gives to this node, and reports
-// of them.
+// Package jobs runs the training jobs that the plan assigns to this node, and reports
+// their progress and results.
 //
-// It does what the plan says and decides nothing: which job runs where is the
-// leader's word, what is learnt the engine's. A job whose node ends goes on from its
-// last checkpoint when the node is back.
+// It follows the plan and decides nothing: the leader decides which job runs where, and
+// the engine trains. When a node restarts, its job resumes from the last checkpoint.
 //
-// Of a job that several nodes share, each runs its part in one generation, and the first
-// of them tells what comes of it. What is wrong with a node itself ends the job; where
-// nodes don't reach each other, one of them asks the leader for a new generation.
+// When several nodes share a job, each runs its part in one generation, and the first
+// node reports the results. A fault of a node itself ends the job. When nodes can't reach
+// each other, one of them asks the leader for a new generation.
 package jobs

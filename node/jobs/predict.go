@@ -14,27 +14,27 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/table"
-	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// Prediction says what is to be written.
+// Prediction configures Predict.
 type Prediction struct {
 	Model      string // the file of the model
 	Shards     []*graph.Shard
-	Folder     string // for a file meanwhile
+	Folder     string // for a temporary file
 	Memory     uint64 // bytes that may be used; 0: no bound
-	Device     Device // what computes, as long as it does not fail
+	Device     Device // used as long as it does not fail
 	Format     string // one of table.Formats
 	Embeddings bool
-	Index      int // of a sweep's models; train.BestModel: the best
+	Index      int // of the model in a sweep; trained.BestModel: the best
 }
 
-// CheckModel reads a model through.
-func CheckModel(path string) error { return train.Export(io.Discard, path, train.BestModel) }
+// CheckModel returns an error unless a model can be read completely.
+func CheckModel(path string) error { return trained.Export(io.Discard, path, trained.BestModel) }
 
-// Predict writes a row of numbers for each vertex, in ascending order of what the
-// source calls them: numbers by value, else by their letters. So the rows of a graph
-// whose source counts from 0 stand where the source has them.
+// Predict writes one row of numbers for each vertex, in ascending order of the vertices'
+// names in the source: numeric names by value, others alphabetically. If the source
+// numbers its vertices from 0, the rows are in the source's order.
 func Predict(ctx context.Context, p Prediction, to io.Writer) (err error) {
 	rows, err := sorted(p.Shards)
 	if err != nil {
@@ -45,12 +45,12 @@ func Predict(ctx context.Context, p Prediction, to io.Writer) (err error) {
 		return fmt.Errorf("make room for predictions: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := os.Remove(file.Name()); err != nil { // it is gone with the process
+	if err := os.Remove(file.Name()); err != nil { // the open file disappears with the process
 		return fmt.Errorf("make room for predictions: %w", err)
 	}
 	var columns int
 	err = predict(ctx, p,
-		func(a train.Prediction) error {
+		func(a trained.Prediction) error {
 			columns = a.Columns
 			return nil
 		},
@@ -61,7 +61,7 @@ func Predict(ctx context.Context, p Prediction, to io.Writer) (err error) {
 	return rows.write(to, file, columns, p)
 }
 
-// An order is that in which vertices are written.
+// order is the order in which vertices are written.
 type order struct {
 	shards []*graph.Shard
 	first  []int    // of each shard's vertices
@@ -69,7 +69,7 @@ type order struct {
 	vertex []uint32 // by place
 }
 
-// sorted brings all vertices into order.
+// sorted returns the order of all vertices.
 func sorted(shards []*graph.Shard) (*order, error) {
 	o := &order{shards: shards}
 	n := 0
@@ -111,15 +111,15 @@ func (o *order) of(v uint32) (s *graph.Shard, row int) {
 	return o.shards[i], int(v) - o.first[i]
 }
 
-// name is what the source calls a vertex, where it has names.
+// name returns the source's name of a vertex, if it has names.
 func (o *order) name(v uint32) []byte {
 	s, row := o.of(v)
 	n := s.Originals
 	return n.Bytes[n.Offsets[row]:n.Offsets[row+1]]
 }
 
-// put writes the rows of vertices from first on to their places in the file: those
-// that are neighbours there, too, at once.
+// put writes the rows of vertices from first on to their places in the file. Rows that
+// are adjacent in the file are written together.
 func (o *order) put(file io.WriterAt, first int, values []float32, columns int) error {
 	n := len(values) / columns
 	for i := 0; i < n; {
@@ -169,7 +169,7 @@ func (o *order) write(to io.Writer, file io.ReaderAt, columns int, p Prediction)
 	return out.Close()
 }
 
-// bytesOf are the bytes of some numbers, where they lie.
+// bytesOf returns the bytes of some numbers without copying them.
 func bytesOf(x []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
 }

@@ -12,11 +12,14 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// trained is a model of the world's graph, in a folder.
-func trained(t *testing.T, w *world) (p Prediction) {
+// model returns a model of the world's graph, in a folder.
+func model(t *testing.T, w *world) (p Prediction) {
 	t.Helper()
 	d := w.now().Datasets[datasetID]
 	shards, err := OpenShards(d, func(dataset string, shard int) string { return filepath.Join(w.dir, dataset, graph.ShardFile(shard)) })
@@ -24,10 +27,10 @@ func trained(t *testing.T, w *world) (p Prediction) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { CloseShards(shards) })
-	recipe := train.DefaultRecipe("gcn")
+	recipe := recipe.DefaultRecipe("gcn")
 	recipe.Epochs, recipe.Model.Hidden = 3, 4
 	dir := t.TempDir()
-	if _, err := train.Run(t.Context(), recipe, shards, train.Options{Threads: 1, Dir: dir}); err != nil {
+	if _, err := train.Run(t.Context(), recipe, shards, train.Options{Strategies: strategies.All, Threads: 1, Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
 	return Prediction{Model: filepath.Join(dir, train.CheckpointFile), Shards: shards, Folder: dir, Format: ".npy"}
@@ -36,7 +39,7 @@ func trained(t *testing.T, w *world) (p Prediction) {
 // Rows stand in the order of the source's ids, which is not that of the shards.
 func TestPredictionsStandByTheirIDs(t *testing.T) {
 	w := newWorld(t)
-	p := trained(t, w)
+	p := model(t, w)
 	for _, embeddings := range []bool{false, true} {
 		p.Embeddings = embeddings
 		var columns int
@@ -45,8 +48,8 @@ func TestPredictionsStandByTheirIDs(t *testing.T) {
 		for _, s := range p.Shards {
 			ids = append(ids, s.Originals.Ints...)
 		}
-		err := train.Predict(t.Context(), p.Model, p.Shards, train.Options{}, train.PredictOptions{Embeddings: embeddings},
-			func(a train.Prediction) error { columns = a.Columns; return nil },
+		err := trained.Predict(t.Context(), p.Model, p.Shards, trained.PredictOptions{Embeddings: embeddings},
+			func(a trained.Prediction) error { columns = a.Columns; return nil },
 			func(first int, rows []float32) error {
 				for i := range len(rows) / columns {
 					want[ids[first+i]] = bytes32(rows[i*columns : (i+1)*columns])
@@ -89,12 +92,12 @@ func bytes32(x []float32) []float32 { return append([]float32(nil), x...) }
 // A model that is not there is no other one.
 func TestPredictionOfAModelThatIsNotThere(t *testing.T) {
 	w := newWorld(t)
-	p := trained(t, w)
+	p := model(t, w)
 	p.Index = 1
 	if err := Predict(t.Context(), p, io.Discard); err == nil {
 		t.Error("the second of one model predicts")
 	}
-	p.Index = train.BestModel
+	p.Index = trained.BestModel
 	if err := Predict(t.Context(), p, io.Discard); err != nil {
 		t.Error(err)
 	}
@@ -102,7 +105,7 @@ func TestPredictionOfAModelThatIsNotThere(t *testing.T) {
 
 func TestPredictionsEnd(t *testing.T) {
 	w := newWorld(t)
-	p := trained(t, w)
+	p := model(t, w)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := Predict(ctx, p, new(bytes.Buffer)); err == nil {

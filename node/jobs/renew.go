@@ -7,21 +7,22 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/slot"
 )
 
-// A Renewal is a node's word that its part of a shared job can't go on in this
-// generation, for a reason that another one may do away with.
+// Renewal reports that a node's part of a shared job can't go on in this generation, for
+// a reason that a new generation may remove.
 type Renewal struct {
 	ID         string `json:"id"`
 	Generation uint64 `json:"generation"`
 	Why        string `json:"why"`
-	// Unreached says that another node of the job could not be reached for long.
+	// Unreached reports whether another node of the job could not be reached for long.
 	Unreached bool `json:"unreached,omitempty"`
 }
 
-// mostRenewals is how often a node has a job begun anew of which nothing comes.
+// mostRenewals is how often a node requests a new generation of a job without any
+// progress.
 const mostRenewals = 5
 
 var (
@@ -29,21 +30,22 @@ var (
 	errMoved  = errors.New("this node does not hold the shards any more that it had when the job was given to it")
 )
 
-// An unanswered question is no fault of the job, nor of this node.
+// unanswered marks the error of an unanswered question, which is neither the job's fault
+// nor this node's.
 type unanswered struct{ err error }
 
 func (e *unanswered) Error() string { return e.err.Error() }
 func (e *unanswered) Unwrap() error { return e.err }
 
-// fleeting says whether the job may go on in another generation.
+// fleeting reports whether the job may go on in another generation.
 func (r *run) fleeting(err error) bool {
 	_, is := errors.AsType[*unanswered](err)
-	_, broken := errors.AsType[*train.Broken](err)
+	_, broken := errors.AsType[*slot.Broken](err)
 	return is || broken && r.shared() || errors.Is(err, errMissed) || errors.Is(err, errMoved)
 }
 
-// anew asks for another generation until this one has ended, or returns why the job
-// must end.
+// anew asks for another generation until this one has ended. It returns an error if the
+// job must end.
 func (r *run) anew(ctx context.Context, why error) error {
 	n := r.past.renewals()
 	if n >= mostRenewals {
@@ -60,7 +62,7 @@ func (r *run) anew(ctx context.Context, why error) error {
 		case <-ctx.Done():
 			return why
 		}
-		renewed, err := r.cfg.Leader.Renew(ctx, Renewal{ID: r.job.ID, Generation: r.job.Generation, Why: sentence(why), Unreached: errors.Is(why, strategy.ErrUnreached)})
+		renewed, err := r.cfg.Leader.Renew(ctx, Renewal{ID: r.job.ID, Generation: r.job.Generation, Why: sentence(why), Unreached: errors.Is(why, peer.ErrUnreached)})
 		if renewed && !errors.Is(why, errMissed) {
 			r.past.renewed()
 		}
@@ -71,15 +73,15 @@ func (r *run) anew(ctx context.Context, why error) error {
 	}
 }
 
-// past is what a node remembers of a job from one generation to the next.
+// past is what a node remembers about a job from one generation to the next.
 type past struct {
 	mu          sync.Mutex
-	epoch, step int   // the furthest place that it ever came to
-	asked       int   // how often it was begun anew since
-	broken      error // how the node's device failed, after which the processor computes
+	epoch, step int   // the furthest place reached so far
+	asked       int   // renewals requested since then
+	broken      error // the failure of the node's device, after which the CPU computes
 }
 
-// reached notes how far the job is.
+// reached records how far the job is.
 func (p *past) reached(epoch, step int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

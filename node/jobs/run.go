@@ -16,13 +16,17 @@ import (
 	"unicode/utf8"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/replica"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
+	"github.com/hopmesh/hopmesh/node/wording"
 )
 
-// A run is one job while this node runs it.
+// run is one job while this node runs it.
 type run struct {
 	cfg     Config
 	job     plan.Job
@@ -33,22 +37,17 @@ type run struct {
 	reports *reports
 	sight   sight
 
-	// The goroutine that trains looks at these: see attempt and stepped.
-	counted  bool // its beginning is noted
-	attempts attempts
-	first    place
+	tries tries
 
-	self int // this node's place among the job's
+	self int // this node's index among the job's nodes
 
 	past *past
 
-	// Where several nodes share the job.
-	names    []string // of all of them
-	missed   bool     // its generation began before this node did
+	// Set if several nodes share the job.
+	way      way  // to the others
+	missed   bool // its generation started before this node did
 	replicas *replica.Cache
-	shards   []*graph.Shard    // mapped until it is over
-	peers    strategy.Peers    // nil while there is no way to the others
-	hangUp   func(cause error) // closes that
+	shards   []*graph.Shard // mapped until the run is over
 }
 
 func newRun(cfg Config, j plan.Job, d plan.Dataset, folder string) *run {
@@ -58,10 +57,18 @@ func newRun(cfg Config, j plan.Job, d plan.Dataset, folder string) *run {
 	}
 }
 
-// shared says whether other nodes work on the job too.
+// seen returns what the run has counted so far.
+func (r *run) seen() Totals {
+	r.sight.mu.Lock()
+	defer r.sight.mu.Unlock()
+	return r.sight.sum
+}
+
+// shared reports whether other nodes work on the job too.
 func (r *run) shared() bool { return len(r.job.Nodes) > 1 }
 
-// speaks says whether it is this node that tells of the job: one of them does.
+// speaks reports whether this node sends the reports on the job. Exactly one of its nodes
+// does.
 func (r *run) speaks() bool { return r.self == 0 }
 
 func (r *run) over() bool {
@@ -73,15 +80,16 @@ func (r *run) over() bool {
 	}
 }
 
-// live trains, and tells the leader how that ended: unless the node is stopping, when
-// the job is to go on at its next start, or the job is no longer this node's.
+// live trains and reports to the leader how that ended. It does not report if the node is
+// stopping, since the job then goes on at its next start, or if the job is no longer this
+// node's.
 func (r *run) live(ctx, node context.Context) {
 	log := r.cfg.Log.With("job", r.job.ID, "dataset", r.dataset.Name)
 	log.Info("begins to train", "generation", r.job.Generation, "known", r.job.Last(), "nodes", len(r.job.Nodes))
-	// What was learnt is still told when the job is to stop.
+	// Epochs are still reported after the job is asked to stop.
 	telling, silence := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer silence(nil)
-	// Whatever the job ended by: nobody may be there to hear of it.
+	// However the job ended, the leader may be out of reach.
 	defer context.AfterFunc(node, func() { silence(errStopping) })()
 	defer context.AfterFunc(ctx, func() {
 		if cause := context.Cause(ctx); !errors.Is(cause, errWanted) && !errors.Is(cause, ErrRefused) {
@@ -96,7 +104,7 @@ func (r *run) live(ctx, node context.Context) {
 		}
 		told <- err
 	}()
-	// The others may need what this node has until they know how the job goes on.
+	// Other nodes may need this node's data until they know how the job goes on.
 	defer func() { r.leave(context.Cause(ctx)) }()
 	result, err := r.train(ctx)
 	r.reports.close(err == nil)
@@ -105,7 +113,7 @@ func (r *run) live(ctx, node context.Context) {
 		err = r.anew(ctx, err)
 	}
 	if err != nil && refused == nil && r.spared(err) {
-		// The others may do without what could not be kept here.
+		// Other nodes may not need the checkpoint that could not be written here.
 		select {
 		case <-time.After(sparePatience):
 		case <-ctx.Done():
@@ -120,7 +128,7 @@ func (r *run) live(ctx, node context.Context) {
 		end.State, end.Error = plan.Failed, sentence(refused)
 	case errors.Is(cause, errWanted) && r.speaks():
 		end.State = plan.Stopped
-	case ctx.Err() != nil, err == nil: // whether telling has heard of it yet or not
+	case ctx.Err() != nil, err == nil: // whether the reporting goroutine knows of it yet or not
 		log.Info("leaves the word on the job to others", "why", cause)
 		return
 	default:
@@ -130,18 +138,19 @@ func (r *run) live(ctx, node context.Context) {
 	r.finish(telling, end)
 }
 
-// sparePatience is how long the first node may take to tell how the job ends, or the
-// plan to go on without this one, until a disk that is full here ends it.
+// sparePatience bounds how long a node with a full disk waits before it ends the job.
+// Meanwhile the first node may report how the job ends, or the plan may go on without
+// this node.
 const sparePatience = 30 * time.Second
 
-// spared says whether the job may come to a good end although this node's part did not.
+// spared reports whether the job may still succeed although this node's part failed.
 func (r *run) spared(err error) bool {
-	_, unsaved := errors.AsType[*train.Unsaved](err)
+	_, unsaved := errors.AsType[*checkpoint.Unsaved](err)
 	return unsaved && r.shared() && !r.speaks()
 }
 
-// bestOf is the best epoch, 0 if it was not evaluated; of a sweep, that of the best model
-// and those of all.
+// bestOf returns the best epoch, 0 if none was evaluated. For a sweep it returns the best
+// model's epoch, that model, and the best epochs of all.
 func bestOf(r train.Result) (epoch, model int, all []int) {
 	for _, m := range r.Models {
 		epoch, _, _ := bestOf(m)
@@ -153,7 +162,7 @@ func bestOf(r train.Result) (epoch, model int, all []int) {
 	return r.Best.Epoch, r.Best.Model, all
 }
 
-// finish tells the leader until it is heard.
+// finish reports the end to the leader until that succeeds.
 func (r *run) finish(ctx context.Context, end plan.FinishJob) {
 	for {
 		err := r.cfg.Leader.Finish(ctx, end)
@@ -161,13 +170,13 @@ func (r *run) finish(ctx context.Context, end plan.FinishJob) {
 		case err == nil || ctx.Err() != nil:
 			return
 		case errors.Is(err, ErrRefused) && end.Best != 0:
-			end.Best, end.BestModel, end.Bests = 0, 0, nil // an epoch of which the plan knows nothing
+			end.Best, end.BestModel, end.Bests = 0, 0, nil // an epoch that the plan does not have
 			continue
 		case errors.Is(err, ErrRefused):
 			r.cfg.Log.Warn("the end of a job is refused", "job", end.ID, "err", err)
 			return
 		}
-		r.cfg.Log.Debug("tell how a job has ended", "job", end.ID, "err", err)
+		r.cfg.Log.Debug("report how a job has ended", "job", end.ID, "err", err)
 		select {
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
@@ -175,16 +184,19 @@ func (r *run) finish(ctx context.Context, end plan.FinishJob) {
 	}
 }
 
-// advised adds the command that lets a job go on which has diverged.
+// advised adds the command that lets a job go on after it diverged or could not write its
+// checkpoint.
 func (r *run) advised(err error) error {
-	if d, ok := errors.AsType[*train.Diverged](err); ok && d.Checkpoint != "" && !d.Features && r.job.Models() == 1 {
+	if d, ok := errors.AsType[*trained.Diverged](err); ok && d.Checkpoint != "" && !d.Features && r.job.Models() == 1 {
 		return fmt.Errorf("%w; `hopmesh train resume %s --lr RATE` goes on", err, r.job.ID)
+	}
+	if _, unsaved := errors.AsType[*checkpoint.Unsaved](err); unsaved {
+		return fmt.Errorf("%w, then go on with `hopmesh train resume %s`", err, r.job.ID)
 	}
 	return err
 }
 
-// train also outlives a fault of the program, which is then the job's end and not
-// the node's.
+// train recovers from a panic, which ends the job but not the node.
 func (r *run) train(ctx context.Context) (result train.Result, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -195,11 +207,12 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 	if r.missed {
 		return train.Result{}, errMissed
 	}
-	var recipe train.Recipe
+	var recipe recipe.Recipe
 	if err := json.Unmarshal([]byte(r.job.Recipe), &recipe); err != nil {
 		return train.Result{}, fmt.Errorf("the recipe can't be read, as if by another version of hopmesh: %w", err)
 	}
-	// Of a shared job, others may keep what was learnt, and this one says that it does not.
+	// In a shared job, others may keep checkpoints even if this node can't; it reports
+	// that.
 	if err := os.MkdirAll(r.folder, 0o700); err != nil && !r.shared() {
 		return train.Result{}, fmt.Errorf("keep checkpoints: %w", err)
 	}
@@ -214,21 +227,21 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 		return train.Result{}, context.Cause(ctx)
 	}
 	announced := false
-	tell := func(e train.Epoch) {
+	tell := func(e *trained.Epoch) {
 		if r.speaks() {
-			r.reports.add(recordOf(e, r.job.Generation, recipe.Metric))
+			r.reports.add(recorded(e.Record, r.job.Generation))
 		}
 	}
 	result, err = r.compute(ctx, recipe, train.Options{
 		Memory: r.cfg.Memory, Dataset: r.dataset.Content(), Dir: r.folder, Resume: true, Known: r.job.Last(), Log: r.cfg.Log,
-		Peers: r.peers, Work: strategy.Work{Nodes: r.names, Self: r.self, Owners: r.job.Owners, Holders: r.job.Holders, Weights: r.job.Weights}, Strategies: r.cfg.Strategies, Replicas: r.replicas,
+		Peers: r.way.peers, Work: peer.Work{Nodes: r.way.names, Self: r.self, Owners: r.job.Owners, Holders: r.job.Holders, Weights: r.job.Weights}, Strategies: r.cfg.Strategies, Replicas: r.replicas,
 		Announce: func(f train.Forecast) {
 			r.cfg.Log.Info("will train", "job", r.job.ID, "shard_bytes", f.Shards, "arena_bytes", f.Arenas, "weights", f.Weights, "resumed", f.Resumed, "step", f.Step)
 			announced = true
 			r.sight.announce(f)
-			// The plan may not have heard of all that the checkpoint knows.
-			for _, e := range slices.SortedStableFunc(slices.Values(f.History), func(a, b train.Epoch) int { return cmp.Compare(a.Epoch, b.Epoch) }) {
-				tell(e)
+			// The plan may lack epochs that the checkpoint has.
+			for _, e := range slices.SortedStableFunc(slices.Values(f.History), func(a, b trained.Epoch) int { return cmp.Compare(a.Epoch, b.Epoch) }) {
+				tell(&e)
 			}
 		},
 		Progress: func(p train.Progress) {
@@ -238,13 +251,13 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 			r.sight.progress(p)
 		},
 		Kept: r.sight.kept,
-		Report: func(e train.Epoch) {
+		Report: func(e trained.Epoch) {
 			if e.Epoch > r.job.Last() {
 				r.survived()
 			}
 			r.past.reached(e.Epoch+1, 0)
-			r.sight.epoch(e)
-			tell(e)
+			r.sight.epoch(&e)
+			tell(&e)
 		},
 		Lost: func(model int, why string) { r.sight.lose(model, r.job.Models(), why) },
 	})
@@ -254,7 +267,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 	return result, err
 }
 
-// damaged says whether there is a checkpoint that can't be used.
+// damaged reports whether there is a checkpoint that can't be read.
 func damaged(folder string) bool {
 	model := filepath.Join(folder, train.CheckpointFile)
 	_, err := os.Stat(model)
@@ -279,7 +292,7 @@ func unusable(d plan.Dataset, shard int, err error) error {
 	return fmt.Errorf("shard %d of dataset %s can't be used, and `hopmesh dataset verify %s` has it replaced if there is another copy: %w", shard, d.Name, d.Name, err)
 }
 
-// CloseShards unmaps those that are there.
+// CloseShards unmaps the shards of a list that are not nil.
 func CloseShards(list []*graph.Shard) {
 	for _, s := range list {
 		if s != nil {
@@ -288,14 +301,15 @@ func CloseShards(list []*graph.Shard) {
 	}
 }
 
-// sentence makes an error fit for the plan.
+// sentence makes an error fit for the plan: one line, of limited length, with settings
+// named as users write them.
 func sentence(err error) string {
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == utf8.RuneError {
 			return ' '
 		}
 		return r
-	}, err.Error())
+	}, wording.Text(err.Error()))
 	for len(text) > plan.MaxSentence {
 		_, size := utf8.DecodeLastRuneInString(text)
 		text = text[:len(text)-size]

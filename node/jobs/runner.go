@@ -12,84 +12,84 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/replica"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
-// Leader is told what becomes of jobs. ErrRefused in an error means that the plan
-// does not take it, and never will.
+// Leader records the progress and the end of jobs. An error that wraps ErrRefused means
+// that the plan rejects the change and always will.
 type Leader interface {
 	Commit(ctx context.Context, c plan.CommitEpochs) error
 	Finish(ctx context.Context, c plan.FinishJob) error
-	// Renew asks for a new generation of a job that several nodes share. False says
-	// that nothing has come of it: the job has another generation already, or can't
-	// begin one with whoever serves now.
+	// Renew asks for a new generation of a job that several nodes share. It reports false
+	// if that had no effect: the job has another generation already, or none can begin
+	// with the nodes that serve now.
 	Renew(ctx context.Context, r Renewal) (renewed bool, err error)
-	// Index is the index of the leader's plan: a node that has read less may act on
-	// what is long past.
+	// Index returns the index of the leader's plan. A node that has read less of the plan
+	// may act on outdated state.
 	Index(ctx context.Context) (uint64, error)
 }
 
-// ErrRefused is the plan's no.
+// ErrRefused means that the plan rejects a report for good.
 var ErrRefused = errors.New("the plan does not take what this node says of a job")
 
-// Train is train.Run, or what stands in for it in tests.
-type Train func(ctx context.Context, r train.Recipe, shards []*graph.Shard, o train.Options) (train.Result, error)
+// Train has the signature of train.Run, which tests replace.
+type Train func(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o train.Options) (train.Result, error)
 
-// Peers opens the way between the nodes of a job, in its generation: their names, in
-// the order of the plan, and which of them this one is. hangUp closes it, for a
-// reason, and returns when nobody's questions are answered any more.
-type Peers func(j plan.Job, names []string, self int) (peers strategy.Peers, hangUp func(cause error))
+// Peers connects the nodes of a job in its generation. names are their names in the order
+// of the plan, and self is this node's index among them. hangUp closes the connection
+// with a cause, and returns when no question is being answered any more.
+type Peers func(j plan.Job, names []string, self int) (peers peer.Peers, hangUp func(cause error))
 
-// Config says what a Runner works with. All fields are required but Memory
-// and Device.
+// Config configures a Runner. All fields are required but Memory and Device.
 type Config struct {
-	Dir    string // holds one folder for each job
+	Dir    string // has one folder for each job
 	Self   string // this node's id
 	Memory uint64 // bytes that a job may use; 0: no bound
-	// Shard is where the file of a shard that this node holds lies.
+	// Shard returns the path of a shard that this node holds.
 	Shard  func(dataset string, shard int) string
 	Leader Leader
 	Train  Train
 	Log    *slog.Logger
-	// Device is what jobs compute on as long as it does not fail.
+	// Device is used for jobs as long as it does not fail.
 	Device Device
-	// Peers and Strategies are for jobs that several nodes share.
+	// Peers and Strategies are used by jobs that several nodes share.
 	Peers      Peers
-	Strategies []strategy.Strategy
+	Strategies train.Strategies
 }
 
-// A Runner runs one job at a time. Its methods may be called from any goroutine.
+// Runner runs one job at a time. Its methods may be called from any goroutine.
 type Runner struct {
 	cfg  Config
 	wake chan struct{} // buffered: something has changed
 
 	mu      sync.Mutex
 	plan    *plan.State // the newest
-	current *run        // nil while there is none
+	current *run        // nil if no job runs
 	totals  Totals
 
-	// Run's own.
-	folders map[string]bool   // those on disk
-	ended   map[string]uint64 // by job: the generation in which it has ended here
+	// Used by Run only.
+	folders map[string]bool   // the job folders on disk
+	ended   map[string]uint64 // by job: the generation in which it ended here
 	pasts   map[string]*past  // by job
-	// missed is the generation in which a job, the one that this node shares, was under
-	// way when it started: the others may be anywhere in it.
+	// missed is the generation in which this node's shared job was running when the node
+	// started. The others may be at any step of it.
 	missed uint64
-	// replicas are of the dataset with this content.
+	// replicas holds rows of the dataset with this content.
 	replicas *replica.Cache
 	content  string
-	// way is open for the run that begins next.
+	// way is the open connection for the run that begins next.
 	way way
 }
 
-// Open makes a Runner. It does nothing before Run.
+// Open makes a Runner, which does nothing before Run.
 func Open(cfg Config) *Runner {
 	return &Runner{cfg: cfg, wake: make(chan struct{}, 1), plan: new(plan.State), folders: map[string]bool{}, ended: map[string]uint64{}, pasts: map[string]*past{}}
 }
 
-// Adopt takes in a newer version of the plan.
+// Adopt gives the Runner a newer version of the plan.
 func (r *Runner) Adopt(s *plan.State) {
 	r.mu.Lock()
 	r.plan = s
@@ -97,7 +97,7 @@ func (r *Runner) Adopt(s *plan.State) {
 	nudge(r.wake)
 }
 
-// lookEvery is how often to try again to reach the leader.
+// lookEvery is the pause between attempts to reach the leader.
 const lookEvery = time.Second
 
 var (
@@ -106,18 +106,18 @@ var (
 	errStale    = errors.New("the job is no longer this node's, or has another generation")
 )
 
-// asked is why a job ends here that no other node is to blame for: it may keep what it has
-// learnt.
+// asked is the reason why a job ends here on request. No other node is to blame, so the
+// job may write a checkpoint first.
 type asked string
 
 func (a asked) Error() string { return string(a) }
 
-// Is says so to who trains.
+// Is makes errors.Is match train.ErrAsked.
 func (a asked) Is(target error) bool { return target == train.ErrAsked }
 
-// Run does what the plan says until ctx ends, and then waits for the job under way,
-// which keeps a checkpoint. It does nothing before this node has read as much of the
-// plan as the leader had when asked: by an old plan it would remove what is needed.
+// Run follows the plan until ctx ends, and then waits for the current job to write a
+// checkpoint. It does nothing before this node has read as much of the plan as the leader
+// had when asked, since with an old plan it would remove files that are needed.
 func (r *Runner) Run(ctx context.Context) error {
 	if !r.caughtUp(ctx) {
 		return nil
@@ -169,8 +169,8 @@ func (r *Runner) state() *plan.State {
 	return r.plan
 }
 
-// round ends the job under way if it is not to run any more, and begins the one that
-// is to.
+// round ends the current job if the plan no longer assigns it to this node, and starts
+// the next one.
 func (r *Runner) round(ctx context.Context) {
 	s := r.state()
 	want, wanted := s.JobOn(r.cfg.Self)
@@ -208,13 +208,14 @@ func (r *Runner) running() *run {
 	return r.current
 }
 
-// begin starts a job. It is over when its end is in the plan, or no longer matters.
+// begin starts a job. The run is over when its end is in the plan, or no longer matters.
 func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 	r.folders[folderOf(j)] = true
 	run := newRun(r.cfg, j, s.Datasets[j.Dataset], r.Folder(j))
 	r.meet(s, j)
 	if run.shared() {
-		run.names, run.peers, run.hangUp = r.way.names, outward{r.way.peers}, r.way.hangUp
+		run.way = r.way
+		run.way.peers = outward{r.way.peers}
 		r.way = way{}
 		run.missed = j.Generation == r.missed
 		run.replicas = r.replicasOf(run.dataset)
@@ -242,8 +243,8 @@ func (r *Runner) pastOf(j plan.Job) *past {
 	return r.pasts[j.ID]
 }
 
-// replicasOf keeps what was brought from one generation to the next, as long as jobs
-// work on the same dataset.
+// replicasOf returns the replica cache of a dataset. It lives on from one generation to
+// the next as long as jobs use the same dataset.
 func (r *Runner) replicasOf(d plan.Dataset) *replica.Cache {
 	if content := d.Content(); r.replicas == nil || r.content != content {
 		r.replicas, r.content = new(replica.Cache), content
@@ -251,7 +252,7 @@ func (r *Runner) replicasOf(d plan.Dataset) *replica.Cache {
 	return r.replicas
 }
 
-// end waits for the job under way, and ends it before if there is a cause.
+// end waits for the current job. If cause is not nil, it cancels the job first.
 func (r *Runner) end(cause error) {
 	now := r.running()
 	if now == nil {
@@ -268,11 +269,11 @@ func (r *Runner) end(cause error) {
 	r.current = nil
 }
 
-// folderOf is the name of a job's folder: its id, for people, and its key, by which
-// it is never taken for another job's.
+// folderOf returns the name of a job's folder: its id, which people can read, and its
+// key, which no other job has.
 func folderOf(j plan.Job) string { return j.ID + "-" + j.Key }
 
-// Folder is where the checkpoint of a job lies, if this node has one.
+// Folder returns the folder of a job's checkpoint, if this node has one.
 func (r *Runner) Folder(j plan.Job) string { return filepath.Join(r.cfg.Dir, folderOf(j)) }
 
 func (r *Runner) takeStock() error {
@@ -291,14 +292,14 @@ func (r *Runner) takeStock() error {
 	return nil
 }
 
-// sweep removes what is left of jobs that the plan has forgotten.
+// sweep removes the folders of jobs that are no longer in the plan.
 func (r *Runner) sweep(s *plan.State) {
 	known := map[string]bool{}
 	for _, j := range s.Jobs {
 		known[folderOf(j)] = true
 	}
 	if now := r.running(); now != nil {
-		known[folderOf(now.job)] = true // it may still write there
+		known[folderOf(now.job)] = true // the run may still write there
 	}
 	for name := range r.folders {
 		if known[name] {
@@ -317,7 +318,7 @@ func (r *Runner) sweep(s *plan.State) {
 	}
 }
 
-// nudge puts a token into a channel that holds one.
+// nudge puts a token into a channel with a buffer of one.
 func nudge(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

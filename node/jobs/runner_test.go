@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // inTime runs a test in virtual time.
@@ -106,7 +108,7 @@ func TestReportIsRefused(t *testing.T) {
 func TestJobIsTakenAway(t *testing.T) {
 	inTime(t, func(t *testing.T, w *world) {
 		ended := make(chan error, 1)
-		w.teach(func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+		w.teach(func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 			res, err := lessons(1000, time.Second)(ctx, r, s, o)
 			ended <- context.Cause(ctx)
 			return res, err
@@ -130,7 +132,7 @@ func TestJobIsTakenAway(t *testing.T) {
 func TestStoppedWhileAway(t *testing.T) {
 	inTime(t, func(t *testing.T, w *world) {
 		var runs atomic.Int32
-		w.teach(func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+		w.teach(func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 			runs.Add(1)
 			return lessons(1000, time.Second)(ctx, r, s, o)
 		})
@@ -174,7 +176,7 @@ func TestNodeStopsWhileNobodyHears(t *testing.T) {
 func TestOldPlanBeginsNothing(t *testing.T) {
 	inTime(t, func(t *testing.T, w *world) {
 		var runs atomic.Int32
-		w.teach(func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+		w.teach(func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 			runs.Add(1)
 			return lessons(3, time.Second)(ctx, r, s, o)
 		})
@@ -198,11 +200,11 @@ func TestResumedRunTellsWhatIsMissing(t *testing.T) {
 		w.teach(lessons(3, 0))
 		id := w.create(10)
 		time.Sleep(time.Second)
-		w.teach(func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+		w.teach(func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 			if !o.Resume || o.Dir != w.runner.Folder(w.job("j2")) || o.Dataset != w.now().Datasets[datasetID].Content() {
 				t.Errorf("%+v", o)
 			}
-			o.Announce(train.Forecast{Resumed: 5, History: []train.Epoch{lesson(1), lesson(2), lesson(3), lesson(4), lesson(5)}})
+			o.Announce(train.Forecast{Resumed: 5, History: []trained.Epoch{lesson(1), lesson(2), lesson(3), lesson(4), lesson(5)}})
 			o.Report(lesson(4)) // again
 			o.Report(lesson(6))
 			return train.Result{}, errors.New("enough")
@@ -265,33 +267,21 @@ func TestSentencesFitThePlan(t *testing.T) {
 }
 
 func TestWhatIsRecorded(t *testing.T) {
-	e := lesson(1)
-	e.Loss = math.NaN()
-	e.Eval.Test = train.Scores{Count: 1, Accuracy: math.Inf(1)}
-	for metric, want := range map[string]float64{train.Accuracy: 0.5, train.MacroF1: 0.25, train.ROCAUC: 0.75} {
-		if r := recordOf(e, 7, metric); r.Eval.Score != want || r.Loss != 0 || *r.Eval.Test != 0 || r.Eval.Train != nil || *r.Eval.Val != 0.5 || r.Generation != 7 {
-			t.Errorf("%s: %+v %+v", metric, r, r.Eval)
-		}
-	}
-	e.Rows, e.Remote, e.Phases.Reduce, e.Strategy, e.Slots = 10, 4, 0.25, "leap", 3
+	e := lesson(1).Record
+	e.Loss, e.Phases.Reduce, e.Eval.Test, e.Predicted = math.NaN(), 0.25, new(math.Inf(1)), &epoch.Layout{Stages: 2, Seconds: 1e-9}
 	e.Why = strings.Repeat("<", plan.MaxWhy)
-	for k := range strategy.Kinds {
-		e.Sent.Bytes[k], e.Sent.Requests[k] = 10+uint64(k), 20+uint64(k)
-		e.Eval.Sent.Bytes[k] = 30 + uint64(k)
+	r := recorded(e, 7)
+	if r.Seconds != 0.123457 || r.Phases.Reduce != 0.25 || r.Loss != 0 || *r.Eval.Test != 0 || r.Eval.Train != nil || *r.Eval.Val != 0.5 || r.Generation != 7 || *r.Predicted != (epoch.Layout{Stages: 2}) {
+		t.Errorf("%+v %+v", r, r.Eval)
 	}
-	r := recordOf(e, 7, train.Accuracy)
-	if r.Rows != (plan.Rows{Local: 6, Remote: 4}) || r.Phases.Reduce != 0.25 || r.Strategy != "leap" || r.Slots != 3 || r.Requests != (plan.Requests{Feature: 21, Topology: 22, Activation: 25, Gradient: 24}) {
-		t.Errorf("%+v", r)
-	}
-	if r.Bytes != (plan.Bytes{Control: 10, Feature: 11, Topology: 12, Model: 13, Gradient: 14, Activation: 15, Shard: 16}) ||
-		r.Eval.Bytes != (plan.Bytes{Control: 30, Feature: 31, Topology: 32, Model: 33, Gradient: 34, Activation: 35, Shard: 36}) {
-		t.Errorf("%+v, evaluated %+v", r.Bytes, r.Eval.Bytes)
+	if !math.IsInf(*e.Eval.Test, 1) || e.Predicted.Seconds == 0 {
+		t.Error("the run's own record changed")
 	}
 	if written, err := json.Marshal(r.Why); err != nil || len(written) > plan.MaxWhy || len(written) < plan.MaxWhy-6 {
 		t.Errorf("%d bytes of why (%v)", len(written), err)
 	}
 	e.Eval = nil
-	if r := recordOf(e, 7, train.Accuracy); r.Eval != nil {
+	if r := recorded(e, 7); r.Eval != nil {
 		t.Errorf("%+v", r)
 	}
 }

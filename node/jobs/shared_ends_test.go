@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -30,9 +32,9 @@ func TestFullDiskOfOneNode(t *testing.T) {
 		"the first":           {0, 10 * second, plan.Failed, "on node alpha: write a checkpoint"},
 	} {
 		inCrowd(t, func(t *testing.T, w *crowd) {
-			w.teach(func(ctx context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+			w.teach(func(ctx context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 				if o.Work.Self == c.full {
-					return train.Result{}, &train.Unsaved{}
+					return train.Result{}, &checkpoint.Unsaved{}
 				}
 				select {
 				case <-time.After(c.takes):
@@ -44,7 +46,8 @@ func TestFullDiskOfOneNode(t *testing.T) {
 			})
 			begin := time.Now()
 			j := w.ended(w.share(1))
-			if j.State != c.state || !strings.Contains(j.Error, c.says) {
+			advised := strings.HasSuffix(j.Error, ": free some space in the data directory, then go on with `hopmesh train resume "+j.ID+"`")
+			if j.State != c.state || !strings.Contains(j.Error, c.says) || advised != (c.says != "") {
 				t.Errorf("%s: it is %s: %q", name, j.State, j.Error)
 			}
 			if took := time.Since(begin); took > sparePatience+second {
@@ -101,7 +104,7 @@ func TestStepsOfASharedJobCount(t *testing.T) {
 		}
 		// The engine tells of steps.
 		seen := make(chan string, 9)
-		c.teach(func(_ context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+		c.teach(func(_ context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 			for _, step := range []int{7, 8} {
 				o.Progress(train.Progress{Epoch: 3, Step: step})
 				note, err := os.ReadFile(filepath.Join(o.Dir, attemptsFile))
@@ -129,7 +132,7 @@ func TestStepsOfASharedJobCount(t *testing.T) {
 func TestEngineIsToldWhatIsKnown(t *testing.T) {
 	inCrowd(t, func(t *testing.T, c *crowd) {
 		known := make(chan int, 9)
-		c.teach(func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+		c.teach(func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 			known <- o.Known
 			return c.Train(ctx, r, s, o)
 		})
@@ -151,7 +154,7 @@ func TestEngineIsToldWhatIsKnown(t *testing.T) {
 // A node whose old run takes long to end can be seen by the others all the same.
 func TestWayIsOpenedBeforeTheOldRunEnds(t *testing.T) {
 	inCrowd(t, func(t *testing.T, c *crowd) {
-		c.teach(func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+		c.teach(func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 			result, err := c.Train(ctx, r, s, o)
 			if o.Work.Self == 1 && ctx.Err() != nil {
 				<-time.After(3 * time.Minute)

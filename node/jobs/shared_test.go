@@ -15,14 +15,16 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
 const second = time.Second
 
-func recipeText(t testing.TB, r train.Recipe) string {
+func recipeText(t testing.TB, r recipe.Recipe) string {
 	t.Helper()
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -77,7 +79,7 @@ func TestSharedRun(t *testing.T) {
 		if len(c.tellers) != 1 || c.tellers["a"] < 6 {
 			t.Errorf("told by %v", c.tellers)
 		}
-		if e := j.History[2]; e.Rows != (plan.Rows{Local: 300, Remote: 100}) || e.Strategy != "leap" {
+		if e := j.History[2]; e.Rows != (epoch.Rows{Local: 300, Remote: 100}) || e.Strategy != "leap" {
 			t.Errorf("%+v", e)
 		}
 		if _, err := os.Stat("/proc/self/maps"); err == nil && (c.mapped(0) || c.mapped(3)) {
@@ -131,7 +133,7 @@ func TestSharedRunIsBegunAnew(t *testing.T) {
 func (n *net) cut(from, to int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.broken = func(f, t int, _ strategy.Query) error {
+	n.broken = func(f, t int, _ peer.Query) error {
 		if f == from && t == to {
 			return errors.New("the way is cut")
 		}
@@ -171,7 +173,7 @@ func TestProgressAllowsMoreRenewals(t *testing.T) {
 	} {
 		inCrowd(t, func(t *testing.T, c *crowd) {
 			var attempts [3]atomic.Int32
-			c.teach(func(_ context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+			c.teach(func(_ context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 				n := int(attempts[o.Work.Self].Add(1))
 				advance(o, n)
 				if n < 3*mostRenewals {
@@ -386,7 +388,7 @@ func TestShardsOfASharedRun(t *testing.T) {
 func TestReplicasAreKept(t *testing.T) {
 	inCrowd(t, func(t *testing.T, c *crowd) {
 		seen := make(chan any, 9)
-		c.teach(func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+		c.teach(func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 			if o.Work.Self == 1 {
 				seen <- o.Replicas
 			}

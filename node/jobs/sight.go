@@ -5,25 +5,26 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// sight is what can be seen of a job while it runs, beyond what the plan is told.
+// sight holds the live state of a running job, beyond what the plan records.
 type sight struct {
 	mu    sync.Mutex
 	now   train.Progress
 	ahead train.Forecast
 	notes []string
-	lost  []string // of a sweep with models that have diverged: how, or "", of each
-	// unkept is why checkpoints can't be written, "" while they can.
+	lost  []string // for a sweep with diverged models: by model, how it diverged, or ""
+	// unkept is why checkpoints can't be written, or "".
 	unkept string
-	// broken is how the device of this node failed in the job, "" if it did not.
+	// broken is how this node's device failed in the job, or "".
 	broken string
 	sum    Totals
-	// latest are the last epoch and the last that was evaluated: of a sweep, of the model
-	// that was best in it.
-	latest, evaluated train.Epoch
+	// latest and evaluated are the last epoch and the last evaluated one. In a sweep they
+	// are those of the model that was best in that epoch.
+	latest, evaluated epoch.Record
 }
 
 func (s *sight) announce(f train.Forecast) {
@@ -36,24 +37,24 @@ func (s *sight) announce(f train.Forecast) {
 	}
 }
 
-// said are the notes, as the plan takes them.
+// said returns the notes, in a form that the plan takes.
 func (s *sight) said() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.notes
 }
 
-// lose hears how a model of a sweep of so many has ended that diverged.
+// lose records how a model of a sweep has diverged; models is the number of its models.
 func (s *sight) lose(model, models int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lost := make([]string, models) // what was looked at stays as it is
+	lost := make([]string, models) // slices that View returned do not change
 	copy(lost, s.lost)
 	lost[model] = sentence(errors.New(why))
 	s.lost = lost
 }
 
-// diverged are those sentences, as the plan takes them.
+// diverged returns those sentences, in a form that the plan takes.
 func (s *sight) diverged() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,81 +81,66 @@ func (s *sight) progress(p train.Progress) {
 	s.now = p
 }
 
-func (s *sight) epoch(e train.Epoch) {
+func (s *sight) epoch(e *trained.Epoch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case e.Epoch != s.latest.Epoch:
-		s.latest = e
-		s.sum.Epochs++ // the other models of a sweep train in the same
+		s.latest = e.Record
+		s.sum.Epochs++ // the other models of a sweep train in the same epoch
 	case e.Loss < s.latest.Loss:
-		s.latest = e
+		s.latest = e.Record
 	}
-	s.sum.Phases.Sample += number(e.Phases.Sample)
-	s.sum.Phases.Gather += number(e.Phases.Gather)
-	s.sum.Phases.Compute += number(e.Phases.Compute)
-	s.sum.Phases.Reduce += number(e.Phases.Reduce)
-	s.sum.Phases.Wait += number(e.Phases.Wait)
-	s.sum.Rows += e.Rows
-	s.sum.Remote += e.Remote
-	s.sum.Sent.Add(e.Sent)
+	s.sum.Phases.Add(e.Phases)
+	s.sum.Rows.Add(e.Rows)
+	s.sum.Bytes.Add(e.Bytes)
 	s.sum.Edges += e.Edges
 	if e.Eval != nil {
-		if s.evaluated.Epoch != e.Epoch || e.Eval.Val.Accuracy > s.evaluated.Eval.Val.Accuracy {
-			s.evaluated = e
+		if s.evaluated.Epoch != e.Epoch || s.evaluated.Eval.Val == nil || e.Eval.Val != nil && *e.Eval.Val > *s.evaluated.Eval.Val {
+			s.evaluated = e.Record
 		}
-		s.sum.Evaluating += number(e.Eval.Seconds)
-		s.sum.Sent.Add(e.Eval.Sent)
+		s.sum.Evaluating += e.Eval.Seconds
+		s.sum.Bytes.Add(e.Eval.Bytes)
 	}
-}
-
-func (r *run) seen() Totals {
-	r.sight.mu.Lock()
-	defer r.sight.mu.Unlock()
-	return r.sight.sum
 }
 
 // Totals counts what this process has trained.
 type Totals struct {
 	Epochs     uint64
-	Phases     train.Phases // seconds
-	Evaluating float64      // seconds
-	// Of all nodes that shared those epochs. Remote are those of Rows that came from
-	// another node; Sent is what they sent each other, evaluations included.
-	Rows, Remote, Edges uint64
-	Sent                strategy.Counts
+	Phases     epoch.Phases
+	Evaluating float64 // seconds
+	// Summed over all nodes that shared those epochs. Bytes are those that they sent each
+	// other, evaluations included.
+	Rows  epoch.Rows
+	Bytes epoch.Bytes
+	Edges uint64
 }
 
 func (t *Totals) add(o Totals) {
 	t.Epochs += o.Epochs
-	t.Phases.Sample += o.Phases.Sample
-	t.Phases.Gather += o.Phases.Gather
-	t.Phases.Compute += o.Phases.Compute
-	t.Phases.Reduce += o.Phases.Reduce
-	t.Phases.Wait += o.Phases.Wait
+	t.Phases.Add(o.Phases)
 	t.Evaluating += o.Evaluating
-	t.Rows += o.Rows
-	t.Remote += o.Remote
+	t.Rows.Add(o.Rows)
+	t.Bytes.Add(o.Bytes)
 	t.Edges += o.Edges
-	t.Sent.Add(o.Sent)
 }
 
-// A View is what can be seen of a Runner.
+// View is a snapshot of a Runner.
 type View struct {
-	// Job is the id of the job under way, "" if there is none; the rest but Totals is
-	// of it, and Latest and Evaluated are zero before the first such epoch.
+	// Job is the id of the current job, or "". All other fields but Totals describe that
+	// job. Latest and Evaluated are zero before the first such epoch.
 	Job               string
 	Progress          train.Progress
 	Forecast          train.Forecast
-	Notes             []string // sentences of the forecast, as the plan takes them
-	Diverged          []string // as the plan takes them, too
-	Unkept            string   // why checkpoints can't be written, "" while they can
-	Broken            string   // how this node's device failed, "" if it computes
-	Latest, Evaluated train.Epoch
+	Notes             []string // sentences of the forecast, in a form that the plan takes
+	Diverged          []string // in a form that the plan takes, too
+	Unkept            string   // why checkpoints can't be written, or ""
+	Broken            string   // how this node's device failed, or ""
+	Latest, Evaluated epoch.Record
 	Totals            Totals
 }
 
-// View looks at what is going on.
+// View returns the current state.
 func (r *Runner) View() View {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,20 +12,22 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // lessonOf is lesson, of one model of a sweep.
-func lessonOf(n, model int, accuracy float64) train.Epoch {
+func lessonOf(n, model int, accuracy float64) trained.Epoch {
 	e := lesson(n)
-	e.Model, e.Loss, e.Eval.Val.Accuracy = model, 1/float64(n+model), accuracy
+	e.Model, e.Loss, e.Eval.Val, e.Eval.Score = model, 1/float64(n+model), &accuracy, accuracy
 	return e
 }
 
 // swept is a run of a sweep whose models stop after so many epochs each. Between two
 // reports a while passes.
 func swept(last []int, pause time.Duration, look func(epoch, model int)) Train {
-	return func(ctx context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+	return func(ctx context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 		var result train.Result
 		result.Models = make([]train.Result, len(last))
 		for n := 1; n <= slices.Max(last); n++ {
@@ -45,7 +47,7 @@ func swept(last []int, pause time.Duration, look func(epoch, model int)) Train {
 				e := lessonOf(n, model, float64(model)/10+float64(n)/100)
 				o.Report(e)
 				result.Models[model].Best = e
-				if result.Best.Eval == nil || e.Eval.Val.Accuracy > result.Best.Eval.Val.Accuracy {
+				if result.Best.Eval == nil || e.Eval.Score > result.Best.Eval.Score {
 					result.Best = e
 				}
 			}
@@ -90,13 +92,13 @@ func TestEpochsOfASweepAreWhole(t *testing.T) {
 // What the run says of the best counts also where nothing was judged on validation.
 func TestBestOfASweepWithoutValidation(t *testing.T) {
 	inTime(t, func(t *testing.T, w *world) {
-		w.teach(func(_ context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+		w.teach(func(_ context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 			var r train.Result
 			for n := 1; n <= 2; n++ {
 				r.Models = nil
 				for model := range 2 {
 					e := lessonOf(n, model, 0)
-					e.Eval.Val = train.Scores{}
+					e.Eval.Val = nil
 					o.Report(e)
 					r.Models = append(r.Models, train.Result{Best: e})
 				}
@@ -115,7 +117,7 @@ func TestBestOfASweepWithoutValidation(t *testing.T) {
 // checkpoint knows comes in any order when it goes on.
 func TestSweepGoesOn(t *testing.T) {
 	inTime(t, func(t *testing.T, w *world) {
-		w.teach(func(_ context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+		w.teach(func(_ context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 			for _, at := range [][2]int{{1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}} {
 				o.Report(lessonOf(at[0], at[1], 0.5))
 			}
@@ -125,11 +127,11 @@ func TestSweepGoesOn(t *testing.T) {
 		if j := w.ended(id); j.State != plan.Failed || known(j) != "1.0 1.1 1.2" {
 			t.Fatalf("it is %s, and known are %s", j.State, known(j))
 		}
-		w.teach(func(_ context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+		w.teach(func(_ context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 			if o.Known != 1 {
 				t.Errorf("%d epochs are known", o.Known)
 			}
-			var history []train.Epoch
+			var history []trained.Epoch
 			for model, epochs := range []int{3, 2, 3} {
 				for n := range epochs {
 					history = append(history, lessonOf(n+1, model, 0.5))
@@ -200,7 +202,7 @@ func TestSightOfASweep(t *testing.T) {
 
 // No learning rate helps all of a sweep.
 func TestAdviceForASweep(t *testing.T) {
-	diverged := &train.Diverged{Epoch: 2, Checkpoint: "x"}
+	diverged := &trained.Diverged{Epoch: 2, Checkpoint: "x"}
 	for models, want := range map[int]bool{0: true, 3: false} {
 		r := &run{job: plan.Job{ID: "j1", Bests: make([]int, models)}}
 		if got := strings.Contains(r.advised(diverged).Error(), "--lr RATE"); got != want {

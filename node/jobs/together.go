@@ -8,14 +8,14 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
-// outward are Peers whose failures are told from those of the engine.
-type outward struct{ strategy.Peers }
+// outward wraps Peers and marks their failures, to distinguish them from the engine's.
+type outward struct{ peer.Peers }
 
-func (o outward) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
+func (o outward) Ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
 	answer, err := o.Peers.Ask(ctx, node, q, buf)
 	if err != nil && ctx.Err() == nil {
 		err = &unanswered{err}
@@ -23,18 +23,18 @@ func (o outward) Ask(ctx context.Context, node int, q strategy.Query, buf []byte
 	return answer, err
 }
 
-// A way is that to the other nodes of a job, in one generation.
+// way is the connection to the other nodes of a job in one generation.
 type way struct {
 	job        string
 	generation uint64
 	names      []string // of the nodes
-	peers      strategy.Peers
+	peers      peer.Peers
 	hangUp     func(cause error)
 }
 
-// meet opens the way to a job's other nodes, if there are any, or keeps the one that is
-// open. It does so as soon as this node knows of the generation: the others, who are
-// answered that it is not ready yet, see that it is there.
+// meet connects to a job's other nodes, if there are any, or keeps the open connection.
+// It does so as soon as this node knows of the generation. The other nodes then get the
+// answer that it is not ready yet, and know that it is alive.
 func (r *Runner) meet(s *plan.State, j plan.Job) {
 	if r.way.job == j.ID && r.way.generation == j.Generation {
 		return
@@ -51,7 +51,7 @@ func (r *Runner) meet(s *plan.State, j plan.Job) {
 	r.way = w
 }
 
-// part closes a way that no run has taken, since it is not needed any more.
+// part closes a connection that no run has taken and none needs any more.
 func (r *Runner) part() {
 	if r.way.hangUp != nil {
 		r.way.hangUp(errStale)
@@ -61,19 +61,21 @@ func (r *Runner) part() {
 
 var errOver = errors.New("the job is over here")
 
-// leave ends what a run holds: nobody reads a shard when it is unmapped.
+// leave releases what a run holds. It unmaps the shards only when nobody reads them any
+// more.
 func (r *run) leave(cause error) {
-	if r.hangUp != nil {
+	if r.way.hangUp != nil {
 		if cause == nil {
 			cause = errOver
 		}
-		r.hangUp(cause)
+		r.way.hangUp(cause)
 	}
 	CloseShards(r.shards)
 }
 
-// openShards maps what this node holds of the dataset: all of it where the job is its
-// own, else nil where a shard is another's and not here.
+// openShards maps the shards that this node holds. If the job runs on this node alone,
+// all of them must be here. Otherwise the entries of shards that other nodes hold are
+// nil.
 func (r *run) openShards() ([]*graph.Shard, error) {
 	d := r.dataset
 	if !r.shared() {
@@ -106,10 +108,11 @@ func (r *run) openShards() ([]*graph.Shard, error) {
 	return list, nil
 }
 
-// located says on which of a job's nodes an error came up, unless all come to it.
+// located adds to an error the node of the job on which it occurred, unless it occurs on
+// all.
 func (r *run) located(err error) error {
 	if !r.shared() || train.Together(err) {
 		return err
 	}
-	return fmt.Errorf("on node %s: %w", r.names[r.self], err)
+	return fmt.Errorf("on node %s: %w", r.way.names[r.self], err)
 }

@@ -15,10 +15,13 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // world is a node "a" with a dataset, and a leader that is a plan.
@@ -80,7 +83,7 @@ func (w *world) run() {
 	w.runner = Open(Config{
 		Dir: filepath.Join(w.dir, "jobs"), Self: "a", Leader: w, Log: slog.New(slog.DiscardHandler), Device: w.device,
 		Shard: func(dataset string, shard int) string { return filepath.Join(w.dir, dataset, graph.ShardFile(shard)) },
-		Train: func(ctx context.Context, r train.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
+		Train: func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 			w.mu.Lock()
 			f := w.train
 			w.mu.Unlock()
@@ -226,7 +229,7 @@ func (w *world) create(epochs int) string {
 // createSweep is create with a sweep of so many models.
 func (w *world) createSweep(epochs, models int) string {
 	w.t.Helper()
-	recipe, err := json.Marshal(train.DefaultRecipe("gcn"))
+	recipe, err := json.Marshal(recipe.DefaultRecipe("gcn"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -238,16 +241,16 @@ func (w *world) createSweep(epochs, models int) string {
 }
 
 // lesson is what a run is told of an epoch.
-func lesson(n int) train.Epoch {
-	return train.Epoch{
-		Epoch: n, Loss: 1, Seconds: 0.1234567, Hash: fmt.Sprintf("%064x", n), Rows: 3,
-		Eval: &train.Eval{Val: train.Scores{Count: 9, Accuracy: 0.5, MacroF1: 0.25, AUC: 0.75, Loss: 2}},
-	}
+func lesson(n int) trained.Epoch {
+	return trained.Epoch{Record: epoch.Record{
+		Epoch: n, Loss: 1, Seconds: 0.1234567, Hash: fmt.Sprintf("%064x", n), Rows: epoch.Rows{Local: 3},
+		Eval: &epoch.Eval{Val: new(0.5), Score: 0.5, Loss: 2},
+	}}
 }
 
 // lessons reports so many epochs, each after a pause.
 func lessons(n int, pause time.Duration) Train {
-	return func(ctx context.Context, _ train.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+	return func(ctx context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
 		for i := range n {
 			if pause > 0 {
 				select {

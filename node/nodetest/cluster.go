@@ -1,6 +1,6 @@
-// Package nodetest runs whole meshes inside one test, in virtual time or over
-// loopback, and does to them what users fear: kills, restarts, partitions, slow
-// and lossy links. It is for tests only and holds no product code.
+// Package nodetest runs whole meshes inside one test, in virtual time or over loopback.
+// It provokes kills, restarts, partitions, and slow and lossy links. It is for tests
+// only.
 package nodetest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/hopmesh/hopmesh/node"
 )
 
-// A Cluster is the nodes of one test.
+// Cluster is the nodes of one test.
 type Cluster struct {
 	T       testing.TB
 	Network *meshtest.Network // nil over loopback
@@ -35,8 +35,8 @@ func Virtual(t *testing.T, n int, f func(t *testing.T, c *Cluster)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		c := &Cluster{T: t, Network: meshtest.NewNetwork(uint64(n)), dir: dir, log: handler(t)}
-		// memberlist's probes outlive its shutdown by their timeout, and the bubble
-		// must not end before them.
+		// memberlist's probes outlive its shutdown by their timeout, and the bubble must
+		// not end before them.
 		defer time.Sleep(time.Minute)
 		defer c.stopAll()
 		c.Grow(n)
@@ -58,7 +58,7 @@ func Loopback(t *testing.T, n int, f func(t *testing.T, c *Cluster)) {
 	f(t, c)
 }
 
-// handler shows the nodes' logs when HOPMESH_TEST_LOG is set: they are long.
+// handler shows the nodes' logs when HOPMESH_TEST_LOG is set, since they are long.
 func handler(t testing.TB) slog.Handler {
 	if os.Getenv("HOPMESH_TEST_LOG") == "" {
 		return slog.DiscardHandler
@@ -66,8 +66,8 @@ func handler(t testing.TB) slog.Handler {
 	return slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})
 }
 
-// Grow adds nodes: the first of all founds the mesh, the others join it, all at
-// once. It returns when all are ready.
+// Grow adds nodes. The first node of a cluster founds the mesh, and the others join it
+// concurrently. Grow returns when all are ready.
 func (c *Cluster) Grow(n int) []*Instance {
 	c.T.Helper()
 	var fresh []*Instance
@@ -110,9 +110,9 @@ func (c *Cluster) Add() *Instance {
 	return i
 }
 
-// Wait polls until the condition holds. In virtual time polling costs nothing;
-// over loopback it is a tick, not a guess at how long something takes. A node that
-// has left meanwhile was told to; one that ended otherwise fails the test.
+// Wait polls until the condition holds. In virtual time polling costs nothing; over
+// loopback it polls at a fixed interval. A node that ended meanwhile fails the test,
+// unless it left on request.
 func (c *Cluster) Wait(what string, within time.Duration, holds func() bool) time.Duration {
 	c.T.Helper()
 	begin := time.Now()
@@ -206,8 +206,9 @@ func (c *Cluster) WaitEqual(within time.Duration) time.Duration {
 	})
 }
 
-// WaitVoters waits until so many nodes vote, or more, and every running node has read it:
-// one alone that has may be about to be killed, and then the others go on with fewer.
+// WaitVoters waits until every running node knows of at least that many voters. It would
+// not be enough if one node knew, as the test may kill that node and leave the others
+// with fewer voters.
 func (c *Cluster) WaitVoters(least int) {
 	c.T.Helper()
 	c.Wait(fmt.Sprintf("all know of %d voters", least), time.Minute, func() bool {

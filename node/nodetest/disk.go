@@ -12,8 +12,8 @@ import (
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
-// Crash is Kill, and what the node does to its datasets while it ends does not
-// reach its disk, as with kill -9: they are as they were at this moment.
+// Crash is like Kill, but also freezes the node's datasets on disk, as kill -9 does: what
+// the node does to them while it ends has no effect.
 func (i *Instance) Crash() {
 	t := i.cluster.T
 	t.Helper()
@@ -34,8 +34,8 @@ func (i *Instance) Crash() {
 	}
 }
 
-// Files lists the files of all datasets on the node's disk, by paths in its folder
-// of datasets: shards, and what is left of those being made or fetched.
+// Files lists the files of all datasets on the node's disk, by their paths in its folder
+// of datasets. These are shards and leftovers of those being made or fetched.
 func (i *Instance) Files() []string {
 	root := filepath.Join(i.Options.DataDir, "datasets")
 	var list []string
@@ -49,7 +49,7 @@ func (i *Instance) Files() []string {
 	return list
 }
 
-// Datasets lists what the node knows of.
+// Datasets lists the datasets that the node knows.
 func (i *Instance) Datasets() []api.DatasetSummary {
 	if i.node == nil {
 		return nil
@@ -61,7 +61,7 @@ func (i *Instance) Datasets() []api.DatasetSummary {
 	return list
 }
 
-// Dataset is one dataset as the node knows it; empty if it does not.
+// Dataset returns a dataset as the node knows it, or a zero one.
 func (i *Instance) Dataset(name string) api.Dataset {
 	if i.node == nil {
 		return api.Dataset{}
@@ -73,9 +73,8 @@ func (i *Instance) Dataset(name string) api.Dataset {
 	return d
 }
 
-// CheckHolders opens the file of every shard that a running node holds, by the
-// newest plan that any of them knows, and reads it through. It returns what is not
-// as the plan says.
+// CheckHolders verifies the file of every shard that a running node holds by the newest
+// plan that any of them knows. It returns an error if a file differs from the plan.
 func (c *Cluster) CheckHolders() error {
 	for {
 		newest := c.newest()
@@ -84,14 +83,14 @@ func (c *Cluster) CheckHolders() error {
 		}
 		index := newest.Plan().Index
 		err := c.checkHolders(newest)
-		// A plan that has moved on meanwhile may have had the files removed.
+		// A newer plan may have had the files removed meanwhile.
 		if err == nil || c.newest().Plan().Index == index {
 			return err
 		}
 	}
 }
 
-// newest is the running node that has read most of the plan; nil if none runs.
+// newest returns the running node with the newest plan, or nil if none runs.
 func (c *Cluster) newest() *Instance {
 	var best *Instance
 	for _, i := range c.Nodes {
@@ -121,7 +120,7 @@ func (c *Cluster) checkHolders(seenBy *Instance) error {
 	return nil
 }
 
-// has says whether a file on the node's disk is that shard.
+// has reports whether the file on the node's disk is that shard.
 func (i *Instance) has(s api.DatasetShard) bool {
 	return slices.ContainsFunc(i.Files(), func(name string) bool {
 		if filepath.Base(name) != fmt.Sprintf("%04d.safetensors", s.ID) || filepath.Ext(filepath.Dir(name)) != "" {

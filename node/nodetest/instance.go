@@ -16,7 +16,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
-// An Instance is one place where a node runs, stops and runs again.
+// Instance is one place where a node runs, stops and runs again.
 type Instance struct {
 	Name string
 	// Set before Start to change what the next start does.
@@ -33,7 +33,7 @@ type Instance struct {
 	err     error
 }
 
-// Reset makes the instance that of a machine with an empty disk.
+// Reset replaces the instance by a machine with an empty disk.
 func (i *Instance) Reset() {
 	dir := filepath.Join(i.cluster.dir, i.Name)
 	if err := os.RemoveAll(dir); err != nil {
@@ -44,8 +44,7 @@ func (i *Instance) Reset() {
 	i.Forget()
 }
 
-// Forget empties the log under Raft where it is in memory, as a node that left
-// empties its disk.
+// Forget empties the Raft log if it is in memory, as a node that left empties its disk.
 func (i *Instance) Forget() {
 	if i.cluster.Network == nil {
 		return
@@ -83,7 +82,7 @@ func (i *Instance) Start() {
 	}()
 }
 
-// Stop ends the node as SIGTERM does.
+// Stop stops the node as SIGTERM does.
 func (i *Instance) Stop() error {
 	if i.done == nil {
 		return nil
@@ -92,8 +91,8 @@ func (i *Instance) Stop() error {
 	return i.ended()
 }
 
-// Kill takes the node off the network without a word, as kill -9 or a power cut
-// does, and then clears away what is left of it.
+// Kill takes the node off the network without a goodbye, as kill -9 or a power cut does,
+// and then releases what is left of it.
 func (i *Instance) Kill() {
 	if i.done == nil {
 		return
@@ -130,7 +129,8 @@ func (i *Instance) Restart() {
 	i.Start()
 }
 
-// Recover makes these ids the only voters on this node, which must not run.
+// Recover makes the nodes with these ids the only voters on this node, which must not
+// run.
 func (i *Instance) Recover(ids []string) {
 	t := i.cluster.T
 	t.Helper()
@@ -152,19 +152,19 @@ func (i *Instance) Move() {
 	i.port++
 }
 
-// Running says whether the node was started and not killed or stopped since.
+// Running reports whether the node was started and not killed or stopped since.
 func (i *Instance) Running() bool { return i.done != nil }
 
-// IP is the node's address, for the Network's faults.
+// IP returns the node's address, for the Network's faults.
 func (i *Instance) IP() string { return i.ip }
 
-// Addr is where the node's socket is.
+// Addr returns the address of the node's socket.
 func (i *Instance) Addr() string { return fmt.Sprintf("%s:%d", i.ip, i.port) }
 
-// API is the node's backend, without HTTP.
+// API returns the node's backend, without HTTP.
 func (i *Instance) API() api.Backend { return i.node.Backend() }
 
-// Status is what the node says of itself; empty if it does not run.
+// Status returns the node's own status, or a zero one if it does not run.
 func (i *Instance) Status() api.Status {
 	if i.node == nil {
 		return api.Status{}
@@ -176,7 +176,7 @@ func (i *Instance) Status() api.Status {
 	return s
 }
 
-// Plan is the plan that the node follows; empty if there is none.
+// Plan returns the plan that the node follows, or a zero one.
 func (i *Instance) Plan() api.Plan {
 	if i.node == nil {
 		return api.Plan{}
@@ -188,7 +188,7 @@ func (i *Instance) Plan() api.Plan {
 	return p
 }
 
-// Members is the node's table of members.
+// Members returns the node's table of members.
 func (i *Instance) Members() []api.Member {
 	if i.node == nil {
 		return nil
@@ -216,7 +216,8 @@ func (i *Instance) WaitReady() {
 	i.cluster.Wait(i.Name+" is ready", time.Minute, func() bool { return i.Status().Ready })
 }
 
-// Voters counts the voters of the plan as one node sees it, the leader included.
+// Voters returns the number of voters in the plan as this node sees it, the leader
+// included.
 func (i *Instance) Voters() int {
 	n := 0
 	for _, m := range i.Plan().Members {

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
 )
 
@@ -19,7 +19,7 @@ func TestCloseWaitsForNoNetwork(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		asker := w.session(0, 7, 2)
 		begun, ended := make(chan struct{}), make(chan error, 1)
-		s := w.serving(1, 7, 2, func(_ context.Context, _ int, _ strategy.Query, reply func(...[]byte) error) error {
+		s := w.serving(1, 7, 2, func(_ context.Context, _ int, _ peer.Query, reply func(...[]byte) error) error {
 			close(begun)
 			err := reply(make([]byte, 64<<20))
 			ended <- err
@@ -53,7 +53,7 @@ func TestAbortedAnswerIsAskedForAgain(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		asker := w.session(0, 7, 2)
 		begun := make(chan struct{})
-		s := w.serving(1, 7, 2, func(_ context.Context, _ int, _ strategy.Query, reply func(...[]byte) error) error {
+		s := w.serving(1, 7, 2, func(_ context.Context, _ int, _ peer.Query, reply func(...[]byte) error) error {
 			close(begun)
 			return reply(make([]byte, 64<<20))
 		})
@@ -103,7 +103,7 @@ func TestQuestionToTheDeadEndsAtOnce(t *testing.T) {
 func TestOneQuestionIsBounded(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		asker := w.session(0, 7, 2)
-		w.serving(1, 7, 2, func(ctx context.Context, from int, q strategy.Query, reply func(...[]byte) error) error {
+		w.serving(1, 7, 2, func(ctx context.Context, from int, q peer.Query, reply func(...[]byte) error) error {
 			if q.Step == 1 {
 				return echo(ctx, from, q, reply)
 			}
@@ -142,7 +142,7 @@ func TestSlowStartersAreWaitedFor(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		asker := w.session(0, 7, 2)
 		s := w.session(1, 7, 2)
-		s.Answer(strategy.Rows, echo)
+		s.Answer(peer.Rows, echo)
 		time.AfterFunc(5*time.Minute, s.Open)
 		got, err := asker.Ask(t.Context(), 1, rows(5), nil)
 		must(t, err)
@@ -184,15 +184,15 @@ func TestAnswersOfOnePeerAreBounded(t *testing.T) {
 				ids := strings.Split("abcdefghi", "")
 				s := r.Open(key, 7, ids, ids, 0)
 				release, running := make(chan struct{}), make(chan struct{}, 1000)
-				s.Answer(strategy.Rows, func(_ context.Context, _ int, _ strategy.Query, reply func(...[]byte) error) error {
+				s.Answer(peer.Rows, func(_ context.Context, _ int, _ peer.Query, reply func(...[]byte) error) error {
 					running <- struct{}{}
 					<-release
 					return reply()
 				})
-				s.Answer(strategy.Offers, echo)
+				s.Answer(peer.Offers, echo)
 				s.Open()
 				answers := make(chan string, 1000)
-				ask := func(peer string, service strategy.Service) {
+				ask := func(peer string, service peer.Service) {
 					about := about(7)
 					about.service, about.limit = service, c.limit
 					h, l := write(about, nil)
@@ -202,14 +202,14 @@ func TestAnswersOfOnePeerAreBounded(t *testing.T) {
 				asked := 0
 				for range maxRunning + 8 {
 					for p := range strings.SplitSeq(c.peers, "") {
-						ask(p, strategy.Rows)
+						ask(p, peer.Rows)
 						asked++
 					}
 				}
 				if len(running) != c.atOnce || len(answers) != 0 {
 					t.Fatalf("%d answers are made at once, %d are done", len(running), len(answers))
 				}
-				ask("b", strategy.Offers)
+				ask("b", peer.Offers)
 				if got := <-answers; got != "<nil>" {
 					t.Fatalf("an offer: %q", got)
 				}
@@ -223,7 +223,7 @@ func TestAnswersOfOnePeerAreBounded(t *testing.T) {
 						t.Fatalf("too much is %q", got)
 					}
 				}
-				ask("b", strategy.Rows)
+				ask("b", peer.Rows)
 				close(release)
 				for range c.atOnce + 1 {
 					if got := <-answers; got != "<nil>" {

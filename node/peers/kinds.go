@@ -1,32 +1,32 @@
 package peers
 
 import (
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
 )
 
-// Flag marks the questions of jobs among all that is asked of a kind.
+// Flag marks questions of jobs among all requests of a kind.
 const Flag = 1
 
-// onWire says what the mesh calls each kind of the engine's.
-var onWire = [strategy.Kinds]mesh.Kind{
-	strategy.Control:    mesh.Control,
-	strategy.Feature:    mesh.Feature,
-	strategy.Topology:   mesh.Topology,
-	strategy.Model:      mesh.Model,
-	strategy.Gradient:   mesh.Gradient,
-	strategy.Activation: mesh.Activation,
-	strategy.Shard:      mesh.Shard,
+// onWire maps each of the engine's kinds to the mesh's.
+var onWire = [peer.Kinds]mesh.Kind{
+	peer.Control:    mesh.Control,
+	peer.Feature:    mesh.Feature,
+	peer.Topology:   mesh.Topology,
+	peer.Model:      mesh.Model,
+	peer.Gradient:   mesh.Gradient,
+	peer.Activation: mesh.Activation,
+	peer.Shard:      mesh.Shard,
 }
 
-// Kinds lists the kinds that questions come in.
+// Kinds lists the mesh's kinds that questions use.
 func Kinds() []mesh.Kind { return onWire[:] }
 
-// fromWire finds the engine's kind.
-func fromWire(k mesh.Kind) (strategy.Kind, bool) {
+// fromWire returns the engine's kind for one of the mesh's.
+func fromWire(k mesh.Kind) (peer.Kind, bool) {
 	for kind, wire := range onWire {
 		if wire == k {
-			return strategy.Kind(kind), true
+			return peer.Kind(kind), true
 		}
 	}
 	return 0, false

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/mesh"
 )
 
@@ -33,12 +33,12 @@ func TestAskIsAnsweredAsOverLoopback(t *testing.T) {
 		asker := w.session(0, 7, 2)
 		w.serving(1, 7, 2, echo)
 		inside := loopback.New(2)
-		inside.Node(1).Answer(strategy.Rows, echo)
+		inside.Node(1).Answer(peer.Rows, echo)
 		inside.Node(1).Open()
-		for _, q := range []strategy.Query{rows(1, 2, 3), rows(), rows(bytes.Repeat([]byte{9}, 3000)...), rows(bytes.Repeat([]byte{8}, 1<<20-64)...)} {
-			for kind := range strategy.Kinds {
+		for _, q := range []peer.Query{rows(1, 2, 3), rows(), rows(bytes.Repeat([]byte{9}, 3000)...), rows(bytes.Repeat([]byte{8}, 1<<20-64)...)} {
+			for kind := range peer.Kinds {
 				q.Kind = kind
-				var ours, theirs strategy.Tally
+				var ours, theirs peer.Tally
 				buf := make([]byte, 5, 64)
 				q.Tally = &theirs
 				want, err := inside.Node(0).Ask(t.Context(), 1, q, nil)
@@ -60,7 +60,7 @@ func TestAskIsAnsweredAsOverLoopback(t *testing.T) {
 		meter := w.seats[0].mesh.Meter().Read(mesh.Gradient)
 		sent, got := 0, 0
 		for _, n := range []int{3, 0, 3000, 1<<20 - 64} {
-			sent, got = sent+strategy.QueryFraming+n, got+strategy.AnswerFraming+n+19
+			sent, got = sent+peer.QueryFraming+n, got+peer.AnswerFraming+n+19
 		}
 		if meter.Sent != uint64(sent) || meter.Received != uint64(got) || meter.Requests != 4 {
 			t.Errorf("the mesh counts %+v, not %d and %d", meter, sent, got)
@@ -74,7 +74,7 @@ func TestQuestionWaitsForItsSession(t *testing.T) {
 		time.AfterFunc(5*time.Second, func() {
 			w.session(1, 6, 2).Open() // an earlier one is not it
 			s := w.session(1, 7, 2)
-			s.Answer(strategy.Rows, echo)
+			s.Answer(peer.Rows, echo)
 			time.AfterFunc(50*time.Second, s.Open)
 		})
 		begin := time.Now()
@@ -92,7 +92,7 @@ func TestStaleAndStrangeQuestionsAreRefused(t *testing.T) {
 		old := w.session(0, 7, 2)
 		s := w.serving(1, 8, 2, echo)
 		_, err := old.Ask(t.Context(), 1, rows(), nil)
-		wantError(t, err, strategy.ErrRefused)
+		wantError(t, err, peer.ErrRefused)
 		wantError(t, err, mesh.ErrSuperseded)
 		saysAll(t, err, "ask node n1 for rows of features (epoch 3, step 14)")
 		// A session that is closed is still the newest there was.
@@ -104,12 +104,12 @@ func TestStaleAndStrangeQuestionsAreRefused(t *testing.T) {
 		_, err = old.Ask(t.Context(), 1, rows(), nil)
 		wantError(t, err, mesh.ErrSuperseded)
 		_, err = w.session(2, 9, 3).Ask(t.Context(), 1, rows(), nil)
-		wantError(t, err, strategy.ErrRefused)
+		wantError(t, err, peer.ErrRefused)
 		saysAll(t, err, "does not share this job")
 		q := rows()
 		q.Service = 12
 		_, err = w.session(0, 9, 2).Ask(t.Context(), 1, q, nil)
-		wantError(t, err, strategy.ErrRefused)
+		wantError(t, err, peer.ErrRefused)
 		saysAll(t, err, "nothing there answers service 12")
 		if took := time.Since(begin); took > time.Second {
 			t.Errorf("refusals took %s", took)
@@ -121,11 +121,11 @@ func TestHandlersWordIsTold(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		asker := w.session(0, 7, 2)
 		var calls atomic.Int64
-		w.serving(1, 7, 2, func(_ context.Context, _ int, q strategy.Query, reply func(...[]byte) error) error {
+		w.serving(1, 7, 2, func(_ context.Context, _ int, q peer.Query, reply func(...[]byte) error) error {
 			calls.Add(1)
 			switch q.Body[0] {
 			case 0:
-				return fmt.Errorf("%w: shard 9 is not here", strategy.ErrRefused)
+				return fmt.Errorf("%w: shard 9 is not here", peer.ErrRefused)
 			case 1:
 				panic("a bug")
 			case 2:
@@ -141,9 +141,9 @@ func TestHandlersWordIsTold(t *testing.T) {
 		})
 		for n, says := range []string{"the other node refuses: shard 9 is not here", "a fault of hopmesh itself ended the question (a bug)", "gave no answer", "an answer of 1048577 bytes is over the limit of 1048576", "long long"} {
 			_, err := asker.Ask(t.Context(), 1, rows(byte(n)), nil)
-			wantError(t, err, strategy.ErrRefused)
+			wantError(t, err, peer.ErrRefused)
 			saysAll(t, err, "ask node n1 for rows of features (epoch 3, step 14)", says)
-			if strings.Count(fmt.Sprint(err), strategy.ErrRefused.Error()) != 1 {
+			if strings.Count(fmt.Sprint(err), peer.ErrRefused.Error()) != 1 {
 				t.Error(err)
 			}
 		}
@@ -159,10 +159,10 @@ func TestHandlersWordIsTold(t *testing.T) {
 func TestPeerRestartsMidQuestion(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		asker := w.session(0, 7, 2)
-		var tally strategy.Tally
+		var tally peer.Tally
 		asked := make(chan struct{})
 		gone := make(chan error, 1)
-		w.serving(1, 7, 2, func(ctx context.Context, _ int, _ strategy.Query, _ func(...[]byte) error) error {
+		w.serving(1, 7, 2, func(ctx context.Context, _ int, _ peer.Query, _ func(...[]byte) error) error {
 			close(asked)
 			<-ctx.Done()
 			gone <- context.Cause(ctx)
@@ -180,7 +180,7 @@ func TestPeerRestartsMidQuestion(t *testing.T) {
 		q.Tally = &tally
 		got, err := asker.Ask(t.Context(), 1, q, nil)
 		must(t, err)
-		if string(got) != echoed(0, q) || tally.Read().Requests[strategy.Feature] != 1 {
+		if string(got) != echoed(0, q) || tally.Read().Requests[peer.Feature] != 1 {
 			t.Errorf("%q, counted %+v", got, tally.Read())
 		}
 		wantError(t, <-gone, context.Canceled)
@@ -190,19 +190,19 @@ func TestPeerRestartsMidQuestion(t *testing.T) {
 func TestDeadPeerIsNamed(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		asker := w.session(0, 7, 2)
-		w.serving(1, 7, 2, func(ctx context.Context, _ int, _ strategy.Query, _ func(...[]byte) error) error {
+		w.serving(1, 7, 2, func(ctx context.Context, _ int, _ peer.Query, _ func(...[]byte) error) error {
 			w.net.Partition([]string{addrOf(0).Addr().String()}, []string{addrOf(1).Addr().String()})
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		var tally strategy.Tally
+		var tally peer.Tally
 		q := rows(1)
 		q.Tally = &tally
 		begin := time.Now()
 		_, err := asker.Ask(t.Context(), 1, q, nil)
 		saysAll(t, err, "node n1 has not given rows of features (epoch 3, step 14) in ", "start that node again", "the network between it and node n0")
 		// What the connection takes to notice, and patience.
-		if took := time.Since(begin); !errors.Is(err, strategy.ErrUnreached) || took < lostPatience || took > lostPatience+30*time.Second || tally.Read() != (strategy.Counts{}) {
+		if took := time.Since(begin); !errors.Is(err, peer.ErrUnreached) || took < lostPatience || took > lostPatience+30*time.Second || tally.Read() != (peer.Counts{}) {
 			t.Errorf("%v after %s, counted %+v", err, took, tally.Read())
 		}
 	})
@@ -212,7 +212,7 @@ func TestDeadPeerIsNamed(t *testing.T) {
 func TestAnswerMayTakeLong(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		asker := w.session(0, 7, 2)
-		w.serving(1, 7, 2, func(ctx context.Context, from int, q strategy.Query, reply func(...[]byte) error) error {
+		w.serving(1, 7, 2, func(ctx context.Context, from int, q peer.Query, reply func(...[]byte) error) error {
 			select {
 			case <-time.After(9 * time.Minute):
 			case <-ctx.Done():
@@ -232,20 +232,20 @@ func TestAnswerMayTakeLong(t *testing.T) {
 // One that dies in between is noticed no later than else.
 func TestOffersMayTakeAnEpoch(t *testing.T) {
 	for name, c := range map[string]struct {
-		service strategy.Service
+		service peer.Service
 		dies    bool
 		least   time.Duration // that asking takes
 		most    time.Duration
 		answer  bool
 	}{
-		"an offer":         {strategy.Offers, false, 40 * time.Minute, 41 * time.Minute, true},
-		"rows":             {strategy.Rows, false, answerPatience, answerPatience + time.Minute, false},
-		"a node that dies": {strategy.Offers, true, 15 * time.Minute, 17 * time.Minute, false},
+		"an offer":         {peer.Offers, false, 40 * time.Minute, 41 * time.Minute, true},
+		"rows":             {peer.Rows, false, answerPatience, answerPatience + time.Minute, false},
+		"a node that dies": {peer.Offers, true, 15 * time.Minute, 17 * time.Minute, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 2, func(t *testing.T, w *world) {
 				s := w.session(1, 7, 2)
-				s.Answer(c.service, func(ctx context.Context, from int, q strategy.Query, reply func(...[]byte) error) error {
+				s.Answer(c.service, func(ctx context.Context, from int, q peer.Query, reply func(...[]byte) error) error {
 					select {
 					case <-time.After(40 * time.Minute):
 					case <-ctx.Done():
@@ -275,7 +275,7 @@ func TestCloseEndsAnswers(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		asker := w.session(0, 7, 2)
 		asked, told := make(chan struct{}), make(chan error, 1)
-		s := w.serving(1, 7, 2, func(ctx context.Context, _ int, _ strategy.Query, _ func(...[]byte) error) error {
+		s := w.serving(1, 7, 2, func(ctx context.Context, _ int, _ peer.Query, _ func(...[]byte) error) error {
 			close(asked)
 			<-ctx.Done()
 			time.Sleep(3 * time.Second) // Close waits for this
@@ -310,7 +310,7 @@ func TestCloseEndsAnswers(t *testing.T) {
 func TestAskEndsWithItsContextAndItsSession(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		gone := make(chan struct{}, 1)
-		w.serving(1, 7, 2, func(ctx context.Context, _ int, _ strategy.Query, _ func(...[]byte) error) error {
+		w.serving(1, 7, 2, func(ctx context.Context, _ int, _ peer.Query, _ func(...[]byte) error) error {
 			<-ctx.Done()
 			gone <- struct{}{}
 			return ctx.Err()
@@ -337,7 +337,7 @@ func TestAskEndsWithItsContextAndItsSession(t *testing.T) {
 func TestLargeBodies(t *testing.T) {
 	inWorld(t, 2, func(t *testing.T, w *world) {
 		asker := w.session(0, 7, 2)
-		w.serving(1, 7, 2, func(_ context.Context, _ int, q strategy.Query, reply func(...[]byte) error) error {
+		w.serving(1, 7, 2, func(_ context.Context, _ int, q peer.Query, reply func(...[]byte) error) error {
 			return reply(q.Body[len(q.Body)-3:], fmt.Append(nil, len(q.Body)))
 		})
 		random := rand.NewChaCha8([32]byte{})
@@ -357,7 +357,7 @@ func TestManyAskAtOnce(t *testing.T) {
 	inWorld(t, 3, func(t *testing.T, w *world) {
 		var sessions []*Session
 		for i := range w.seats {
-			sessions = append(sessions, w.serving(i, 7, 3, func(ctx context.Context, from int, q strategy.Query, reply func(...[]byte) error) error {
+			sessions = append(sessions, w.serving(i, 7, 3, func(ctx context.Context, from int, q peer.Query, reply func(...[]byte) error) error {
 				select {
 				case <-time.After(time.Duration(q.Step%7) * time.Millisecond):
 				case <-ctx.Done():
@@ -368,7 +368,7 @@ func TestManyAskAtOnce(t *testing.T) {
 		}
 		w.net.Lose(0.01, time.Millisecond)
 		var wg sync.WaitGroup
-		var tally strategy.Tally
+		var tally peer.Tally
 		for i, s := range sessions {
 			for k := range 24 {
 				wg.Go(func() {
@@ -376,7 +376,7 @@ func TestManyAskAtOnce(t *testing.T) {
 					for n := range 5 {
 						to := (i + 1 + (k+n)%2) % 3
 						q := rows(bytes.Repeat([]byte{byte(i), byte(k), byte(n)}, 1+k*n*50)...)
-						q.Kind, q.Step, q.Tally = strategy.Kind(k)%strategy.Kinds, uint32(k*n), &tally
+						q.Kind, q.Step, q.Tally = peer.Kind(k)%peer.Kinds, uint32(k*n), &tally
 						got, err := s.Ask(t.Context(), to, q, buf)
 						if err != nil || string(got) != echoed(i, q) {
 							t.Errorf("node %d asked %d: %d bytes, %v", i, to, len(got), err)

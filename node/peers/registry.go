@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
 )
 
-// Mesh is what is needed of the mesh.
+// Mesh is the part of the mesh that a Registry uses.
 type Mesh interface {
 	Fetch(ctx context.Context, peer string, q mesh.Question) ([]byte, error)
 }
@@ -19,17 +19,17 @@ type Mesh interface {
 var _ Mesh = (*mesh.Mesh)(nil)
 
 const (
-	// openPatience is how long a question may wait for its session. Nodes learn of a
-	// plan at different times, and begin at their own pace.
+	// openPatience is how long a question may wait for its session to open. Nodes learn
+	// of a plan at different times, and start at their own pace.
 	openPatience = 30 * time.Second
-	// maxWaiting bounds how many questions of one peer may wait so, maxBodies the bytes
-	// of bodies that are held for one peer.
+	// maxWaiting bounds how many questions of one peer may wait for a session. maxBodies
+	// bounds the bytes of bodies held for one peer.
 	maxWaiting = 128
 	maxBodies  = 64 << 20
-	// maxRunning bounds how many answers are made for one peer at once, maxAnswers how
-	// many bytes those may have by their limits, and maxAllAnswers those for all peers.
-	// What nodes offer each other in a step does not count: it is there anyway, and a
-	// question for it may wait for what another question brings about.
+	// maxRunning bounds how many answers are computed for one peer at once. maxAnswers
+	// bounds their bytes, by their limits, and maxAllAnswers the bytes for all peers.
+	// Data that nodes offer each other in a step does not count: it is in memory anyway,
+	// and a question for it may have to wait until another question is answered.
 	maxRunning    = 32
 	maxAnswers    = 512 << 20
 	maxAllAnswers = 2 << 30
@@ -37,8 +37,7 @@ const (
 	maxClosed = 256
 )
 
-// A Registry is the sessions of this node. Its methods may be called from any
-// goroutine.
+// Registry holds the sessions of this node. Its methods may be called from any goroutine.
 type Registry struct {
 	mesh Mesh
 	log  *slog.Logger
@@ -47,20 +46,20 @@ type Registry struct {
 	changed chan struct{} // closed and replaced when a session opens or closes
 	jobs    map[jobKey]*job
 	loads   map[string]*load
-	waiting int // questions that do
-	answers int // bytes of answers that are being made
+	waiting int // questions that wait for a session
+	answers int // bytes of the answers under way
 }
 
-// job is what is known here of a job.
+// job is what this node knows about a job.
 type job struct {
-	newest  uint64   // the highest generation that was ever here
+	newest  uint64   // the highest generation seen here
 	session *Session // of that generation; nil once it is closed
 }
 
-// load is what a peer's questions take here.
+// load counts what a peer's questions use here.
 type load struct {
 	questions, waiting, bytes int
-	running, answers          int // that are being made, and their bytes
+	running, answers          int // answers under way, and their bytes
 }
 
 // New makes a Registry without sessions.
@@ -68,9 +67,9 @@ func New(m Mesh, log *slog.Logger) *Registry {
 	return &Registry{mesh: m, log: log, changed: make(chan struct{}), jobs: map[jobKey]*job{}, loads: map[string]*load{}}
 }
 
-// Open begins a job's session in one generation of the plan. Its nodes have these ids
-// and names, in the order of the plan, and this node is the one at self. Questions of
-// earlier generations are refused from now on; those of this one wait for the
+// Open begins a job's session in one generation of the plan. ids and names are those of
+// its nodes in the order of the plan, and self is this node's index. From now on,
+// questions of earlier generations are refused, and questions of this one wait for the
 // session's Open.
 func (r *Registry) Open(key string, generation uint64, ids, names []string, self int) *Session {
 	s := newSession(r, keyOf(key), generation, ids, names, self)
@@ -85,11 +84,11 @@ func (r *Registry) Open(key string, generation uint64, ids, names []string, self
 	if generation >= j.newest {
 		j.newest, j.session = generation, s
 	}
-	r.tell()
+	r.wake()
 	return s
 }
 
-// makeRoom forgets a job that does not run here, if many are known. Called with mu
+// makeRoom forgets a job that does not run here if many are remembered. Called with mu
 // held.
 func (r *Registry) makeRoom() {
 	if len(r.jobs) < maxClosed {
@@ -103,13 +102,13 @@ func (r *Registry) makeRoom() {
 	}
 }
 
-// tell wakes all questions that wait. Called with mu held.
-func (r *Registry) tell() {
+// wake wakes all waiting questions. Called with mu held.
+func (r *Registry) wake() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// admit makes room for a question with a body of so many bytes, until leave.
+// admit reserves room for a question with a body of the given size, until leave.
 func (r *Registry) admit(peer string, bytes int) (*load, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,8 +135,8 @@ func (r *Registry) leave(peer string, l *load, bytes int) {
 	}
 }
 
-// enter finds the session that a question is for, waiting for it a while, and who
-// asks. The session does not close before done.
+// enter returns the session that a question is for, after waiting for it if necessary,
+// and the asking node's index. The session does not close before done.
 func (r *Registry) enter(ctx context.Context, peer string, l *load, h head) (*Session, int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,8 +175,8 @@ func (r *Registry) enter(ctx context.Context, peer string, l *load, h head) (*Se
 	}
 }
 
-// look is enter without waiting: neither a session nor an error means that it can't be
-// asked yet, and why. Called with mu held.
+// look is enter without waiting. If it returns neither a session nor an error, the
+// question can't be answered yet, and why is the reason. Called with mu held.
 func (r *Registry) look(peer string, l *load, h head) (s *Session, from int, why *mesh.Refusal, err error) {
 	j := r.jobs[h.job]
 	switch {
@@ -203,17 +202,17 @@ func (r *Registry) look(peer string, l *load, h head) (s *Session, from int, why
 	return j.session, from, nil, nil
 }
 
-// A cost is what an answer counts for.
+// cost is how much an answer counts against the limits.
 type cost struct{ running, bytes int }
 
 func costOf(h head) cost {
-	if h.service == strategy.Offers {
+	if h.service == peer.Offers {
 		return cost{}
 	}
 	return cost{1, int(min(h.limit, maxAnswers))}
 }
 
-// depart makes room for other answers.
+// depart frees the room of an answer.
 func (r *Registry) depart(l *load, h head) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,11 +221,11 @@ func (r *Registry) depart(l *load, h head) {
 	l.answers -= c.bytes
 	r.answers -= c.bytes
 	if c.running > 0 && r.waiting > 0 {
-		r.tell()
+		r.wake()
 	}
 }
 
-// superseded says whether a newer generation of the session's job is known.
+// superseded reports whether a newer generation of the session's job is known.
 func (r *Registry) superseded(s *Session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,8 +233,8 @@ func (r *Registry) superseded(s *Session) bool {
 	return j != nil && j.newest > s.generation
 }
 
-// Why a question is refused, for the program that asked: reasonLater says that it may
-// be asked again, reasonEarly that its node is about to answer, too.
+// Reasons for a refusal, for the program that asked. reasonLater means that it may ask
+// again. reasonEarly means that the node will also be able to answer soon.
 const (
 	reasonLater = "later"
 	reasonEarly = "early"

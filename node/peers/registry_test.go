@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
 )
 
@@ -53,7 +53,7 @@ func write(h head, body []byte) (mesh.Header, *letter) {
 }
 
 func about(generation uint64) head {
-	return head{job: keyOf(key), service: strategy.Rows, generation: generation, limit: 1 << 20}
+	return head{job: keyOf(key), service: peer.Rows, generation: generation, limit: 1 << 20}
 }
 
 // wire is a mesh that answers as its function says.
@@ -117,7 +117,7 @@ func TestWhatIsNotAskedAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m, s := over(func(int, string, mesh.Question) ([]byte, error) { return nil, fmt.Errorf("fetch: %w", no) })
 			_, err := s.Ask(t.Context(), 2, rows(), nil)
-			wantError(t, err, strategy.ErrRefused)
+			wantError(t, err, peer.ErrRefused)
 			wantError(t, err, no)
 			if len(m.at) != 1 {
 				t.Errorf("%v: asked %d times", no, len(m.at))
@@ -160,13 +160,13 @@ func TestPatienceIsWithTheNode(t *testing.T) {
 
 func TestAskThatMakesNoSense(t *testing.T) {
 	m, s := over(func(int, string, mesh.Question) ([]byte, error) { return nil, nil })
-	for what, ask := range map[string]func() (int, strategy.Query){
-		"itself":       func() (int, strategy.Query) { return 0, rows() },
-		"nobody":       func() (int, strategy.Query) { return 3, rows() },
-		"less":         func() (int, strategy.Query) { return -1, rows() },
-		"no kind":      func() (int, strategy.Query) { q := rows(); q.Kind = strategy.Kinds; return 1, q },
-		"no service":   func() (int, strategy.Query) { q := rows(); q.Service = 0; return 1, q },
-		"high service": func() (int, strategy.Query) { q := rows(); q.Service = services; return 1, q },
+	for what, ask := range map[string]func() (int, peer.Query){
+		"itself":       func() (int, peer.Query) { return 0, rows() },
+		"nobody":       func() (int, peer.Query) { return 3, rows() },
+		"less":         func() (int, peer.Query) { return -1, rows() },
+		"no kind":      func() (int, peer.Query) { q := rows(); q.Kind = peer.Kinds; return 1, q },
+		"no service":   func() (int, peer.Query) { q := rows(); q.Service = 0; return 1, q },
+		"high service": func() (int, peer.Query) { q := rows(); q.Service = services; return 1, q },
 	} {
 		node, q := ask()
 		if _, err := s.Ask(t.Context(), node, q, nil); err == nil {
@@ -180,7 +180,7 @@ func TestAskThatMakesNoSense(t *testing.T) {
 
 func TestAskAllocatesNothing(t *testing.T) {
 	s := New(still{}, slog.New(slog.DiscardHandler)).Open(key, 7, []string{"a", "b"}, []string{"na", "nb"}, 0)
-	var tally strategy.Tally
+	var tally peer.Tally
 	q, buf, ctx := rows(1, 2, 3), make([]byte, 64), t.Context()
 	q.Tally = &tally
 	if n := testing.AllocsPerRun(100, func() { _, _ = s.Ask(ctx, 1, q, buf) }); n != 0 {
@@ -198,7 +198,7 @@ func TestQuestionsOfOnePeerAreBounded(t *testing.T) {
 		r := New(nil, slog.New(slog.DiscardHandler))
 		s := r.Open(key, 7, []string{"a", "b", "c"}, []string{"na", "nb", "nc"}, 0)
 		release := make(chan struct{})
-		s.Answer(strategy.Rows, func(_ context.Context, _ int, _ strategy.Query, reply func(...[]byte) error) error {
+		s.Answer(peer.Rows, func(_ context.Context, _ int, _ peer.Query, reply func(...[]byte) error) error {
 			<-release
 			return reply()
 		})
@@ -261,7 +261,7 @@ func TestWaitForASessionEnds(t *testing.T) {
 func TestBrokenQuestions(t *testing.T) {
 	r := New(nil, slog.New(slog.DiscardHandler))
 	s := r.Open(key, 7, []string{"a", "b"}, []string{"na", "nb"}, 0)
-	s.Answer(strategy.Rows, echo)
+	s.Answer(peer.Rows, echo)
 	s.Open()
 	h, l := write(about(7), nil)
 	h.Length = headBytes - 1
@@ -298,9 +298,9 @@ func TestFewJobsAreRemembered(t *testing.T) {
 }
 
 func TestHeadSurvivesTheWire(t *testing.T) {
-	h := head{job: keyOf("01fe23dc"), service: strategy.Columns, generation: 1 << 60, epoch: 2, step: 3, part: 4, limit: 1<<32 - 1}
+	h := head{job: keyOf("01fe23dc"), service: peer.Columns, generation: 1 << 60, epoch: 2, step: 3, part: 4, limit: 1<<32 - 1}
 	b := h.append(nil)
-	if len(b) != headBytes || len(b)+strategy.AnswerFraming != strategy.QueryFraming {
+	if len(b) != headBytes || len(b)+peer.AnswerFraming != peer.QueryFraming {
 		t.Fatalf("%d bytes", len(b))
 	}
 	got, err := parseHead((*[headBytes]byte)(b))
@@ -322,7 +322,7 @@ func TestHeadSurvivesTheWire(t *testing.T) {
 }
 
 func TestKindsAreThoseOfTheMesh(t *testing.T) {
-	for k := range strategy.Kinds {
+	for k := range peer.Kinds {
 		if back, in := fromWire(onWire[k]); k.String() != onWire[k].String() || back != k || !in {
 			t.Errorf("%s is %s on the wire, and %s again", k, onWire[k], back)
 		}
@@ -341,7 +341,7 @@ func FuzzHead(f *testing.F) {
 	f.Add(make([]byte, headBytes))
 	r := New(nil, slog.New(slog.DiscardHandler))
 	s := r.Open(key, 7, []string{"a", "b"}, []string{"na", "nb"}, 0)
-	s.Answer(strategy.Rows, echo)
+	s.Answer(peer.Rows, echo)
 	s.Open()
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) < headBytes {

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
 )
 
-// A Request is what another node asks with, as the mesh brings it.
+// Request is another node's question, as the mesh delivers it.
 type Request interface {
 	ReadBody(dst []byte) error
 	TakeBody(into []byte, n int) ([]byte, error)
@@ -31,10 +31,10 @@ type paper struct {
 
 var papers = sync.Pool{New: func() any { return new(paper) }}
 
-// Serve answers a question from a proven peer that came with this header. The body is
-// read before anything waits: what is not read would hold up all else that comes from
-// this peer.
-func (r *Registry) Serve(ctx context.Context, peer string, h mesh.Header, req Request) error {
+// Serve answers a question from an authenticated peer that came with this header. It
+// reads the body before it waits for anything, since an unread body would block
+// everything else from this peer.
+func (r *Registry) Serve(ctx context.Context, asker string, h mesh.Header, req Request) error {
 	if h.Length < headBytes || h.Length > headBytes+mesh.MaxBody {
 		return fmt.Errorf("%w: a question of a job in %d bytes", mesh.ErrProtocol, h.Length)
 	}
@@ -52,39 +52,40 @@ func (r *Registry) Serve(ctx context.Context, peer string, h mesh.Header, req Re
 		return err
 	}
 	size := int(h.Length) - headBytes
-	l, err := r.admit(peer, size)
+	l, err := r.admit(asker, size)
 	if err != nil {
 		return err
 	}
-	defer r.leave(peer, l, size)
+	defer r.leave(asker, l, size)
 	body, err := req.TakeBody(p.body, size)
 	if err != nil {
 		return unread(err)
 	}
 	p.body = body
-	s, from, err := r.enter(ctx, peer, l, about)
+	s, from, err := r.enter(ctx, asker, l, about)
 	if err != nil {
 		return err
 	}
 	defer r.depart(l, about)
 	defer s.running.Done()
-	return s.serve(ctx, from, strategy.Query{
+	return s.serve(ctx, from, peer.Query{
 		Service: about.service, Kind: kind, Epoch: about.epoch, Step: about.step, Part: about.part, Body: body, Limit: int(about.limit),
 	}, req)
 }
 
-// unread lets a question come again that did not arrive whole.
+// unread returns an error that makes the peer repeat a question that did not arrive
+// completely.
 func unread(err error) error { return fmt.Errorf("%w: read a question: %w", mesh.ErrOverload, err) }
 
-// serve has a question answered. Its error is what the asker is told.
-func (s *Session) serve(ctx context.Context, from int, q strategy.Query, req Request) error {
+// serve answers a question. Its error is sent to the node that asked.
+func (s *Session) serve(ctx context.Context, from int, q peer.Query, req Request) error {
 	if s.handlers[q.Service] == nil {
 		return mesh.Refuse(reasonNo, "nothing there answers service %d", q.Service)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// Who asks may be gone, and nobody know it yet: the session's end does not wait until
-	// the network finds out.
+	// The asking node may be gone without anyone knowing yet. The session's end must not
+	// wait until the network notices.
 	var replying atomic.Bool
 	defer context.AfterFunc(s.life, func() {
 		cancel(context.Cause(s.life))
@@ -106,7 +107,7 @@ func (s *Session) serve(ctx context.Context, from int, q strategy.Query, req Req
 		}
 		replying.Store(true)
 		defer replying.Store(false)
-		if s.life.Err() != nil { // else whoever ends it sees that there is something to abort
+		if s.life.Err() != nil { // otherwise whoever ends the session sees that there is a reply to abort
 			return context.Cause(s.life)
 		}
 		broken = req.Reply(1, parts...)
@@ -130,12 +131,12 @@ func (s *Session) serve(ctx context.Context, from int, q strategy.Query, req Req
 	case err == nil:
 		return mesh.Refuse(reasonNo, "service %d there gave no answer", q.Service)
 	}
-	return mesh.Refuse(reasonNo, "%s", strings.TrimPrefix(err.Error(), strategy.ErrRefused.Error()+": "))
+	return mesh.Refuse(reasonNo, "%s", strings.TrimPrefix(err.Error(), peer.ErrRefused.Error()+": "))
 }
 
-// guarded calls a handler. A fault of the program in it ends the question, and not the
+// guarded calls a handler and recovers from a panic, which ends the question but not the
 // node.
-func (s *Session) guarded(ctx context.Context, from int, q strategy.Query, reply func(...[]byte) error) (err error) {
+func (s *Session) guarded(ctx context.Context, from int, q peer.Query, reply func(...[]byte) error) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			s.registry.log.Error("a fault of hopmesh ended a question", "service", q.Service, "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))

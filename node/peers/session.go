@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// A Session is the peers of one job, in one generation of the plan.
+// Session is the peer.Peers of one job in one generation of the plan.
 type Session struct {
 	registry   *Registry
 	key        jobKey
@@ -19,28 +19,23 @@ type Session struct {
 	self       int
 	places     map[string]int // by id
 
-	begun time.Time
-	heard []atomic.Int64 // of each node: how long after begun it last answered
-	lost  []atomic.Int64 // of each node: how long after begun it could last not be reached
+	contact contact
 
-	mu    sync.Mutex
-	asked []*stamp // questions without an answer
-
-	// handlers do not change once open, which the registry's mu guards, is true.
-	handlers [services]strategy.Handler
+	// handlers do not change once open is true. The registry's mu guards open.
+	handlers [services]peer.Handler
 	open     bool
-	running  sync.WaitGroup // questions that are being answered
+	running  sync.WaitGroup // questions being answered
 
-	life context.Context // ends with Close
+	life context.Context // ends in Close
 	end  context.CancelCauseFunc
 }
 
-var _ strategy.Peers = (*Session)(nil)
+var _ peer.Peers = (*Session)(nil)
 
 func newSession(r *Registry, key jobKey, generation uint64, ids, names []string, self int) *Session {
 	s := &Session{
 		registry: r, key: key, generation: generation, ids: slices.Clone(ids), names: slices.Clone(names), self: self,
-		places: map[string]int{}, begun: time.Now(), heard: make([]atomic.Int64, len(ids)), lost: make([]atomic.Int64, len(ids)),
+		places: map[string]int{}, contact: contact{begun: time.Now(), heard: make([]atomic.Int64, len(ids)), lost: make([]atomic.Int64, len(ids))},
 	}
 	for i, id := range ids {
 		s.places[id] = i
@@ -49,20 +44,19 @@ func newSession(r *Registry, key jobKey, generation uint64, ids, names []string,
 	return s
 }
 
-// Answer implements strategy.Peers.
-func (s *Session) Answer(to strategy.Service, h strategy.Handler) { s.handlers[to] = h }
+// Answer implements peer.Peers.
+func (s *Session) Answer(to peer.Service, h peer.Handler) { s.handlers[to] = h }
 
-// Open implements strategy.Peers.
+// Open implements peer.Peers.
 func (s *Session) Open() {
 	s.registry.mu.Lock()
 	defer s.registry.mu.Unlock()
 	s.open = true
-	s.registry.tell()
+	s.registry.wake()
 }
 
-// Close lets no question in any more, ends the contexts of those that are being
-// answered, for this cause, and waits until they are. What this node itself asks ends
-// with the contexts that it asks with.
+// Close stops accepting questions, cancels the contexts of those being answered with
+// cause, and waits for them. Questions that this node asks end with their own contexts.
 func (s *Session) Close(cause error) {
 	r := s.registry
 	r.mu.Lock()
@@ -70,7 +64,7 @@ func (s *Session) Close(cause error) {
 		j.session = nil
 	}
 	s.end(cause)
-	r.tell()
+	r.wake()
 	r.mu.Unlock()
 	s.running.Wait()
 }

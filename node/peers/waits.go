@@ -1,38 +1,52 @@
 package peers
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// sayAfter is after how long a question that has no answer is told of.
+// sayAfter is how long a question may stay unanswered before it is reported.
 const sayAfter = 10 * time.Second
 
-// lostLasts is longer than an attempt to reach a node takes, with the pause before it.
+// lostLasts is longer than an attempt to reach a node takes, including the pause before
+// it.
 const lostLasts = 8 * time.Second
 
-// A stamp is a question under way: the memory that its head is written into, and what
-// is told of it while it has no answer.
-type stamp struct {
-	head  [headBytes]byte
-	at    int // its place among the session's
-	node  int
-	query strategy.Query // without its body
-	begin time.Duration  // since the session's begun
+// contact records when other nodes last answered in a session.
+type contact struct {
+	begun time.Time
+	heard []atomic.Int64 // by node: how long after begun it last answered
+	lost  []atomic.Int64 // by node: how long after begun it was last found unreachable
+
+	mu    sync.Mutex
+	asked []*stamp // unanswered questions
 }
 
-// A Wait is for another node of a job, which has not answered for long.
+// stamp is a question under way: the memory for its head, and what is reported about it
+// while it is unanswered.
+type stamp struct {
+	head  [headBytes]byte
+	at    int // its index among the session's
+	node  int
+	query peer.Query    // without its body
+	begin time.Duration // since the session's begun
+}
+
+// Wait describes a node of a job that has not answered for long.
 type Wait struct {
 	Node string // its id
-	What string // is asked of it, with epoch and step
+	What string // the question, with epoch and step
 	For  time.Duration
-	// Lost says that the node can't be reached; else it may be slow, or wait itself.
+	// Lost reports whether the node can't be reached. Otherwise it may be slow, or wait
+	// itself.
 	Lost bool
 }
 
-// Waits lists for whom this node waits in a job, each other node once, with the question
-// that is the oldest.
+// Waits lists the nodes that this one waits for in a job. Each node is listed once, with
+// its oldest unanswered question.
 func (r *Registry) Waits(key string) []Wait {
 	r.mu.Lock()
 	var s *Session
@@ -47,12 +61,12 @@ func (r *Registry) Waits(key string) []Wait {
 }
 
 func (s *Session) waits() (list []Wait) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Since(s.begun)
+	s.contact.mu.Lock()
+	defer s.contact.mu.Unlock()
+	now := time.Since(s.contact.begun)
 	for node, id := range s.ids {
 		var oldest *stamp
-		for _, a := range s.asked {
+		for _, a := range s.contact.asked {
 			if a.node == node && now-a.begin >= sayAfter && (oldest == nil || a.begin < oldest.begin) {
 				oldest = a
 			}
@@ -64,30 +78,31 @@ func (s *Session) waits() (list []Wait) {
 	return list
 }
 
-// isLost says whether a node could not be reached lately, and has not answered since: as
-// long as it can't, that is found again and again.
+// isLost reports whether a node was found unreachable recently and has not answered
+// since. While it is unreachable, attempts keep failing, so the finding stays recent.
 func (s *Session) isLost(node int, now time.Duration) bool {
-	lost := time.Duration(s.lost[node].Load())
-	return lost > time.Duration(s.heard[node].Load()) && now-lost < lostLasts
+	lost := time.Duration(s.contact.lost[node].Load())
+	return lost > time.Duration(s.contact.heard[node].Load()) && now-lost < lostLasts
 }
 
-// asks notes a question until it is answered.
-func (s *Session) asks(a *stamp, node int, q strategy.Query) {
+// asks lists a question until it is answered.
+func (s *Session) asks(a *stamp, node int, q peer.Query) {
 	q.Body = nil
-	a.node, a.query, a.begin = node, q, time.Since(s.begun)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a.at = len(s.asked)
-	s.asked = append(s.asked, a)
+	a.node, a.query, a.begin = node, q, time.Since(s.contact.begun)
+	s.contact.mu.Lock()
+	defer s.contact.mu.Unlock()
+	a.at = len(s.contact.asked)
+	s.contact.asked = append(s.contact.asked, a)
 }
 
-// answered forgets it: under the lock, since others read what is listed.
+// answered removes a question from the list. It holds the lock, since others read the
+// list.
 func (s *Session) answered(a *stamp) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := len(s.asked) - 1
-	s.asked[a.at] = s.asked[last]
-	s.asked[a.at].at = a.at
-	s.asked[last], s.asked = nil, s.asked[:last]
-	a.query = strategy.Query{}
+	s.contact.mu.Lock()
+	defer s.contact.mu.Unlock()
+	last := len(s.contact.asked) - 1
+	s.contact.asked[a.at] = s.contact.asked[last]
+	s.contact.asked[a.at].at = a.at
+	s.contact.asked[last], s.contact.asked = nil, s.contact.asked[:last]
+	a.query = peer.Query{}
 }

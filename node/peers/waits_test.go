@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // Who waits for long is told of, with the oldest question of each node, whether that is
@@ -16,7 +16,7 @@ func TestWaitsAreTold(t *testing.T) {
 		asker := w.session(0, 7, 3)
 		release := make(chan struct{})
 		for _, node := range []int{1, 2} {
-			w.serving(node, 7, 3, func(ctx context.Context, from int, q strategy.Query, reply func(...[]byte) error) error {
+			w.serving(node, 7, 3, func(ctx context.Context, from int, q peer.Query, reply func(...[]byte) error) error {
 				select {
 				case <-release:
 					return echo(ctx, from, q, reply)
@@ -58,7 +58,7 @@ func TestWaitsAreTold(t *testing.T) {
 		for range 3 {
 			must(t, <-ended)
 		}
-		if got := w.seats[0].Waits(key); len(got) != 0 || len(asker.asked) != 0 {
+		if got := w.seats[0].Waits(key); len(got) != 0 || len(asker.contact.asked) != 0 {
 			t.Errorf("all is answered, and %+v", got)
 		}
 		if got := w.seats[0].Waits("00000000"); got != nil {

@@ -6,34 +6,34 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
 )
 
-// what says in words what is asked for.
-func what(q strategy.Query) string {
+// what describes the question in words.
+func what(q peer.Query) string {
 	switch q.Service {
-	case strategy.Rows:
+	case peer.Rows:
 		return "rows of features" + when(q)
-	case strategy.Draws:
+	case peer.Draws:
 		return "neighbours of vertices" + when(q)
-	case strategy.Skeletons:
+	case peer.Skeletons:
 		return "the edges and labels of its shards"
-	case strategy.Offers:
+	case peer.Offers:
 		return "its part of what all nodes make together" + when(q)
-	case strategy.Checkpoint:
+	case peer.Checkpoint:
 		return "the checkpoint to go on from"
-	case strategy.Columns:
+	case peer.Columns:
 		return "columns of features" + when(q)
-	case strategy.Contexts:
+	case peer.Contexts:
 		return "edges of its shards, for those who train in isolation"
 	}
 	return fmt.Sprintf("an answer of service %d%s", q.Service, when(q))
 }
 
-func when(q strategy.Query) string { return fmt.Sprintf(" (epoch %d, step %d)", q.Epoch, q.Step) }
+func when(q peer.Query) string { return fmt.Sprintf(" (epoch %d, step %d)", q.Epoch, q.Step) }
 
-// ended says why there is nothing more to ask, nil if there is.
+// ended returns an error if there is nothing more to ask.
 func (s *Session) ended(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -44,7 +44,7 @@ func (s *Session) ended(ctx context.Context) error {
 	return nil
 }
 
-// final says whether asking again makes no sense.
+// final reports whether asking again is useless.
 func final(err error) bool {
 	if no, ok := errors.AsType[*mesh.Refusal](err); ok {
 		return no.Reason != reasonLater && no.Reason != reasonEarly
@@ -57,19 +57,20 @@ func final(err error) bool {
 	return false
 }
 
-// unreached says whether a question failed without a word of the node that was asked.
+// unreached reports whether a question failed without any answer from the node that was
+// asked.
 func unreached(err error) bool {
 	return mesh.RefusalOf(err) == "" && !errors.Is(err, mesh.ErrOverload) && !errors.Is(err, mesh.ErrShutdown)
 }
 
-func (s *Session) refused(node int, q strategy.Query, err error) error {
+func (s *Session) refused(node int, q peer.Query, err error) error {
 	if no, ok := errors.AsType[*mesh.Refusal](err); ok {
-		err = no // the other node's sentence, without how it came
+		err = no // the other node's sentence, without its transport error
 	}
-	return fmt.Errorf("ask node %s for %s: %w: %w", s.names[node], what(q), strategy.ErrRefused, err)
+	return fmt.Errorf("ask node %s for %s: %w: %w", s.names[node], what(q), peer.ErrRefused, err)
 }
 
-func (s *Session) silent(node int, q strategy.Query, waited time.Duration, err error) error {
+func (s *Session) silent(node int, q peer.Query, waited time.Duration, err error) error {
 	return fmt.Errorf("node %s has not given %s in %s: %w; start that node again if it is down, and if it runs, look at the network between it and node %s, which asked",
 		s.names[node], what(q), waited.Round(time.Second), err, s.names[s.self])
 }

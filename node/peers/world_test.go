@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/mesh/meshtest"
@@ -125,20 +125,20 @@ func (w *world) session(i int, generation uint64, nodes int) *Session {
 }
 
 // serving is a session that answers with h.
-func (w *world) serving(i int, generation uint64, nodes int, h strategy.Handler) *Session {
+func (w *world) serving(i int, generation uint64, nodes int, h peer.Handler) *Session {
 	s := w.session(i, generation, nodes)
-	s.Answer(strategy.Rows, h)
+	s.Answer(peer.Rows, h)
 	s.Open()
 	return s
 }
 
 // rows asks for what is in body.
-func rows(body ...byte) strategy.Query {
-	return strategy.Query{Service: strategy.Rows, Kind: strategy.Feature, Epoch: 3, Step: 14, Part: 15, Body: body, Limit: 1 << 20}
+func rows(body ...byte) peer.Query {
+	return peer.Query{Service: peer.Rows, Kind: peer.Feature, Epoch: 3, Step: 14, Part: 15, Body: body, Limit: 1 << 20}
 }
 
 // echo answers with what it was asked and by whom.
-func echo(_ context.Context, from int, q strategy.Query, reply func(...[]byte) error) error {
+func echo(_ context.Context, from int, q peer.Query, reply func(...[]byte) error) error {
 	about := []byte{byte(from), byte(q.Service), byte(q.Kind)}
 	for _, n := range []uint32{q.Epoch, q.Step, q.Part, uint32(q.Limit)} {
 		about = binary.LittleEndian.AppendUint32(about, n)
@@ -147,7 +147,7 @@ func echo(_ context.Context, from int, q strategy.Query, reply func(...[]byte) e
 }
 
 // echoed is what echo answers.
-func echoed(from int, q strategy.Query) (answer string) {
+func echoed(from int, q peer.Query) (answer string) {
 	_ = echo(context.Background(), from, q, func(parts ...[]byte) error {
 		for _, p := range parts {
 			answer += string(p)

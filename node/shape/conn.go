@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A Conn is a socket whose packets leave at a rate and with a delay. Those that would
-// wait for longer than a switch keeps them are dropped, as there.
+// Conn is a socket that sends packets at a limited rate and with a delay. Like a switch,
+// it drops packets that would be queued for too long.
 type Conn struct {
 	net.PacketConn
 	link Link
 
 	mu    sync.Mutex
-	free  time.Time // when the link has sent all that was written
+	free  time.Time // when the link will have sent all that was written
 	queue chan packet
 	done  chan struct{}
 	sent  sync.WaitGroup
@@ -28,10 +28,10 @@ type packet struct {
 // queued is how long packets may wait for the link.
 const queued = 40 * time.Millisecond
 
-// overhead is what a packet takes on the wire beside what it carries.
+// overhead is the number of bytes on the wire per packet beyond its payload.
 const overhead = 42
 
-// Wrap makes one over a socket, which Close closes.
+// Wrap makes a Conn over a socket, which Close closes.
 func Wrap(c net.PacketConn, link Link) *Conn {
 	s := &Conn{PacketConn: c, link: link, queue: make(chan packet, 1<<14), done: make(chan struct{})}
 	s.sent.Go(s.send)
@@ -48,7 +48,7 @@ func (s *Conn) WriteTo(b []byte, to net.Addr) (int, error) {
 	}
 	if start.Sub(now) > queued {
 		s.mu.Unlock()
-		return len(b), nil // lost, as it would be
+		return len(b), nil // dropped, as in a network
 	}
 	if s.link.Rate > 0 {
 		start = start.Add(time.Duration(uint64(len(b)+overhead) * 8 * uint64(time.Second) / s.link.Rate))
@@ -57,12 +57,12 @@ func (s *Conn) WriteTo(b []byte, to net.Addr) (int, error) {
 	s.mu.Unlock()
 	select {
 	case s.queue <- packet{append([]byte(nil), b...), to, start.Add(s.link.Delay)}:
-	default: // lost
+	default: // dropped
 	}
 	return len(b), nil
 }
 
-// send lets packets go when it is time. They leave in the order in which they came.
+// send sends packets when they are due, in the order in which they came.
 func (s *Conn) send() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -75,7 +75,7 @@ func (s *Conn) send() {
 			case <-s.done:
 				return
 			}
-			_, _ = s.PacketConn.WriteTo(p.bytes, p.to) // as a network: what is lost is lost
+			_, _ = s.PacketConn.WriteTo(p.bytes, p.to) // a lost packet is lost, as in a network
 		case <-s.done:
 			return
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
-// A Crew is nodes of one mesh, each a program of its own in its place. One goroutine
+// Crew is the nodes of one mesh, each a process of its own at its site. One goroutine
 // uses it.
 type Crew struct {
 	Nodes []*Process
@@ -23,10 +23,10 @@ type Crew struct {
 	field *Field
 }
 
-// A Process is one node of a crew.
+// Process is one node of a Crew.
 type Process struct {
 	Name   string
-	Folder string // its data directory; its log lies beside, as Folder.log
+	Folder string // its data directory; its log is beside it, as Folder.log
 	Addr   string // of its API, as --addr takes it
 	API    *api.Client
 
@@ -42,9 +42,9 @@ const (
 	port          = 7946
 )
 
-// Start runs a node of the hopmesh program in each place, their disks in dir: the first
-// founds a mesh and the others join it. All are ready when it returns. They are asked
-// to stop when ctx ends; Stop waits for that in any case.
+// Start runs a node of the hopmesh program at each site, with their disks in dir. The
+// first node founds a mesh and the others join it. All are ready when Start returns. When
+// ctx ends, the nodes are asked to stop; Stop waits for that.
 func (f *Field) Start(ctx context.Context, program, dir string) (c *Crew, err error) {
 	c = &Crew{field: f}
 	defer func() {
@@ -83,7 +83,7 @@ func (f *Field) run(ctx context.Context, i int, program, folder string, enter []
 	}
 	listen := strconv.Itoa(port)
 	if f.hub == nil {
-		listen = "0" // any: they share this machine's
+		listen = "0" // any port: they share this machine's
 	}
 	args = append(args, "--data-dir", folder, "--name", p.Name, "--listen", net.JoinHostPort(f.Addr(i).String(), listen),
 		"--device", "cpu", "--log-level", "warn")
@@ -110,7 +110,8 @@ func (f *Field) run(ctx context.Context, i int, program, folder string, enter []
 	return p, nil
 }
 
-// invite waits until a founder is ready, and returns how the others get in.
+// invite waits until the founder is ready, and returns the arguments with which others
+// join.
 func (p *Process) invite(ctx context.Context) ([]string, error) {
 	if err := p.ready(ctx); err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func (p *Process) ready(ctx context.Context) error {
 	}
 }
 
-// said is the end of the node's log.
+// said returns the end of the node's log.
 func (p *Process) said() string {
 	const most = 1000
 	b, err := os.ReadFile(p.Folder + ".log")
@@ -156,23 +157,23 @@ func (p *Process) said() string {
 	return string(b[max(0, len(b)-most):])
 }
 
-// PID is the process' number.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Kill ends it without a word.
+// Kill ends the process with SIGKILL.
 func (p *Process) Kill() error {
 	err := p.cmd.Process.Kill()
 	<-p.ended
 	return err
 }
 
-// Ended is closed when it has ended.
+// Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Pace changes the rate of all links while the nodes run; 0 takes their bound away.
+// Pace changes the rate of all links while the nodes run; 0 removes the limit.
 func (c *Crew) Pace(ctx context.Context, rate uint64) error { return c.field.pace(ctx, rate) }
 
-// Stop ends all nodes that run, and waits for them.
+// Stop stops all running nodes and waits for them.
 func (c *Crew) Stop() error {
 	var errs []error
 	for _, p := range c.Nodes {
@@ -186,7 +187,7 @@ func (c *Crew) Stop() error {
 			<-p.ended
 		}
 		p.API.Close()
-		// Those that a signal ended were killed, or interrupted as we were.
+		// Those that a signal ended were killed, or interrupted as this process was.
 		if exit, ok := errors.AsType[*exec.ExitError](p.err); ok && exit.Exited() {
 			errs = append(errs, fmt.Errorf("%s ended by itself: %w; its log says: %s", p.Name, p.err, p.said()))
 		}

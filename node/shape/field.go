@@ -12,37 +12,37 @@ import (
 	"time"
 )
 
-// A Link is what lies between a node and all others.
+// Link is the link between a node and all others.
 type Link struct {
-	Rate  uint64        // bits a second, each way; 0: unlimited
+	Rate  uint64        // bits per second, each way; 0: unlimited
 	Delay time.Duration // one way
-	Cores float64       // of the processors, for each node; 0: unlimited
+	Cores float64       // CPUs for each node; 0: unlimited
 }
 
-// A Field is the places of some nodes. One goroutine uses it.
+// Field holds the sites of some nodes. One goroutine uses it.
 type Field struct {
 	link   Link
 	sites  []site
-	hub    *namespace // nil where nodes share this machine's network
+	hub    *namespace // nil if nodes share this machine's network
 	groups *groups    // nil without shares
 	notes  []string
 }
 
-// A site is where one node runs.
+// site is where one node runs.
 type site struct {
 	addr  netip.Addr
 	space *namespace
-	group string // its control group's folder; "": none
+	group string // its control group's folder, or ""
 }
 
-// New makes places for so many nodes, as good as this machine lets it.
+// New makes sites for the given number of nodes, as well as this machine permits.
 func New(ctx context.Context, nodes int, link Link) (*Field, error) {
 	if nodes < 1 || nodes > 200 {
 		return nil, fmt.Errorf("shape %d nodes: there may be 1 to 200", nodes)
 	}
 	f := &Field{link: link, sites: make([]site, nodes)}
 	if link.Rate == 0 && link.Delay == 0 {
-		f.gather() // nothing is between them
+		f.gather() // no links between the nodes
 	} else if err := f.separate(ctx); err != nil {
 		f.notes = append(f.notes, fmt.Sprintf("nodes share this machine's network, and their sockets keep the rate and the delay by themselves: %s", line(err)))
 	}
@@ -54,16 +54,16 @@ func New(ctx context.Context, nodes int, link Link) (*Field, error) {
 	return f, nil
 }
 
-// line writes errors that were joined beside each other.
+// line writes joined errors on one line.
 func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// Notes are sentences, without a full stop, on what the machine does not give.
+// Notes returns sentences, without a full stop, about what this machine does not support.
 func (f *Field) Notes() []string { return f.notes }
 
-// Addr is the address of a node.
+// Addr returns the address of a node.
 func (f *Field) Addr(node int) netip.Addr { return f.sites[node].addr }
 
-// Conn says what a node's own socket must do: all that its place does not.
+// Conn returns the limits that a node's own socket must apply because its site does not.
 func (f *Field) Conn(int) Link {
 	if f.hub != nil {
 		return Link{Delay: f.undelayed()}
@@ -71,7 +71,7 @@ func (f *Field) Conn(int) Link {
 	return Link{Rate: f.link.Rate, Delay: f.link.Delay}
 }
 
-// undelayed is the delay that the kernel does not make.
+// undelayed returns the part of the delay that the kernel does not apply.
 func (f *Field) undelayed() time.Duration {
 	if f.hub == nil || f.hub.delays {
 		return 0
@@ -79,7 +79,7 @@ func (f *Field) undelayed() time.Duration {
 	return f.link.Delay
 }
 
-// Command is a program that runs where a node does. It is killed when ctx ends.
+// Command returns a command that runs at a node's site. It is killed when ctx ends.
 func (f *Field) Command(ctx context.Context, node int, program string, args ...string) *exec.Cmd {
 	s := f.sites[node]
 	if s.space != nil {
@@ -87,14 +87,14 @@ func (f *Field) Command(ctx context.Context, node int, program string, args ...s
 		program = "ip"
 	}
 	if s.group != "" {
-		// The shell puts itself into the group and becomes the program.
+		// The shell moves itself into the group and then executes the program.
 		args = append([]string{"-c", `echo $$ > "$0" && exec "$@"`, s.group + "/cgroup.procs", program}, args...)
 		program = "sh"
 	}
 	return exec.CommandContext(ctx, program, args...)
 }
 
-// Close takes everything away. The programs in it have ended.
+// Close removes all sites. The programs in them must have ended.
 func (f *Field) Close() error {
 	var errs []error
 	for _, s := range f.sites {
@@ -117,7 +117,7 @@ func (f *Field) Close() error {
 	return nil
 }
 
-// own makes names that no other run has.
+// own returns a name that no other run has.
 func own(what string, i int) string {
 	return "hm" + strconv.Itoa(os.Getpid()) + what + strconv.Itoa(i)
 }

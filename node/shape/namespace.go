@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A namespace is a network of its own, in the kernel.
+// namespace is a network namespace of the kernel.
 type namespace struct {
 	name   string
 	delays bool // its links have the delay that was asked for
@@ -23,8 +23,8 @@ func (f *Field) gather() {
 	}
 }
 
-// separate gives each node a network, connected by a bridge in another. The
-// machine's own network is left as it is.
+// separate gives each node a network, connected by a bridge in another one. It does not
+// change the machine's own network.
 func (f *Field) separate(ctx context.Context) (err error) {
 	f.gather()
 	if os.Geteuid() != 0 {
@@ -94,9 +94,9 @@ func (f *Field) connect(ctx context.Context, hub *namespace, i int) error {
 	return errors.Join(f.limit(ctx, hub, space, "eth0"), f.limit(ctx, hub, hub, port))
 }
 
-// limit shapes what leaves by a device. A bucket holds what comes in a few
-// milliseconds, and packets wait for some tens before they are dropped, as in a
-// switch.
+// limit shapes what leaves by a device. The bucket holds the packets of a few
+// milliseconds, and packets are queued for some tens of milliseconds before they are
+// dropped, as in a switch.
 func (f *Field) limit(ctx context.Context, hub, in *namespace, device string) error {
 	parent := "root"
 	if f.link.Delay > 0 && hub.delays {
@@ -120,8 +120,8 @@ func (n *namespace) bucket(ctx context.Context, how, device, parent string, rate
 	return n.tc(ctx, append(args, "tbf", "rate", fmt.Sprintf("%dbit", rate), "burst", fmt.Sprint(burst), "latency", "40ms")...)
 }
 
-// Free is a rate that bounds nothing on this machine: with it, links are there whose rate
-// can be changed.
+// Free is a rate beyond what this machine can reach. Links that have it are unlimited in
+// effect, but their rate can be changed later.
 const Free = 100_000_000_000
 
 // pace changes the rate of links that have one.
@@ -154,7 +154,7 @@ func (n *namespace) tc(ctx context.Context, args ...string) error {
 	return run(ctx, "tc", append([]string{"-n", n.name, "qdisc"}, args...)...)
 }
 
-// remove takes a namespace away, and its links with it.
+// remove removes a namespace and its links.
 func (n *namespace) remove() error {
 	return ip(context.Background(), "netns", "del", n.name)
 }

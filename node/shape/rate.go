@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// units are those of tc, from the longest name on.
+// units are those of tc, the longest name first.
 var units = []struct {
 	name string
 	bits float64
 }{{"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}, {"bit", 1}}
 
-// ParseRate reads a rate as tc does: 100mbit, 1gbit. It is in bits a second.
+// ParseRate parses a rate as tc does, such as 100mbit or 1gbit. It returns bits per
+// second.
 func ParseRate(s string) (uint64, error) {
 	for _, u := range units {
 		number, found := strings.CutSuffix(s, u.name)
@@ -29,7 +30,7 @@ func ParseRate(s string) (uint64, error) {
 	return 0, fmt.Errorf("%q is no rate: write it like 100mbit or 1gbit", s)
 }
 
-// FormatRate writes a rate as ParseRate reads it.
+// FormatRate formats a rate so that ParseRate can parse it.
 func FormatRate(bits uint64) string {
 	best := units[len(units)-1]
 	for _, u := range units {

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// groups is where control groups are made, by either version of the kernel's
-// interface.
+// groups is where control groups are created, in either version of cgroups.
 type groups struct {
 	dir    string
 	second bool // cgroup v2
 }
 
-// period is over how long a share is counted: short, so that nobody waits for long.
+// period is the interval in which a share is enforced. It is short, so that nodes are not
+// paused for long.
 const period = 10 * time.Millisecond
 
-// divide gives each node its share of the processors.
+// divide gives each node its share of the CPUs.
 func (f *Field) divide() error {
 	g, err := newGroups()
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package shards keeps this node's shard files as the plan wants them: fetches
-// what is missing, serves what others ask for, removes what nobody wants.
+// Package shards keeps this node's shard files in the state that the plan wants. It
+// fetches missing files, serves them to other nodes, and removes those that nobody wants.
 //
-// It decides nothing: who shall hold which shard, the plan says, and what is here
-// the leader is told. A file under its final name is whole and was verified once;
-// everything else has another name. It does not read what is in a shard.
+// It decides nothing: the plan assigns shards to nodes, and the keeper reports its files
+// to the leader. A file under its final name is complete and was verified once;
+// incomplete files have other names. The package does not interpret the content of
+// shards.
 package shards

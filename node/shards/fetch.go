@@ -6,24 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/direct"
 )
 
 var (
 	errUnwanted   = errors.New("the plan no longer wants this shard here")
 	errSourceGone = errors.New("the node that it came from does not answer")
 	errNoSource   = errors.New("no node that holds it answers")
-	// errDamaged: what came is not what the plan says it is.
+	// errDamaged means that a shard arrived with other content than the plan says.
 	errDamaged = errors.New("what came has not the SHA-256 that the plan names")
-	// errDisk marks trouble with this node's disk, for which no other node is to
-	// blame.
+	// errDisk marks failures of this node's disk, not of another node.
 	errDisk = errors.New("this node's disk")
 )
 
-// A fetch is one shard on its way here.
+// fetch is one shard that is being fetched.
 type fetch struct {
 	key
 	want   plan.Shard
@@ -32,24 +35,23 @@ type fetch struct {
 	cancel context.CancelCauseFunc
 }
 
-// trouble is what went wrong with a shard.
+// trouble records failed attempts to fetch a shard.
 type trouble struct {
 	why   error
 	tried map[string]bool // holders that failed since the last pause
 	wait  time.Duration
-	until time.Time // no attempt before
+	until time.Time // the next attempt is not before
 }
 
 const (
 	waitFirst = time.Second
 	waitLast  = time.Minute
-	// waitForNode is for how long at most to look away from nodes that don't answer:
-	// looking again costs nothing.
+	// waitForNode bounds the pause before nodes that don't answer are checked again,
+	// since checking is cheap.
 	waitForNode = 4 * time.Second
 )
 
-// next picks the shard to fetch next and from whom, nil if there is none. Called
-// with mu held.
+// next returns the shard to fetch next and its source, or nil. Called with mu held.
 func (k *Keeper) next(ctx context.Context, now time.Time) *fetch {
 	for _, id := range slices.Sorted(maps.Keys(k.plan.Datasets)) {
 		d := k.plan.Datasets[id]
@@ -81,8 +83,8 @@ func (k *Keeper) why(f key) error {
 	return nil
 }
 
-// source is the holder to fetch a shard from: of those that answer and have not
-// just failed, the one from which the least is under way, the owner first.
+// source returns the holder to fetch a shard from. Among holders that answer and have not
+// just failed, it prefers those with the fewest fetches under way, and then the owner.
 // Called with mu held.
 func (k *Keeper) source(d plan.Dataset, f key) string {
 	busy := map[string]int{}
@@ -102,7 +104,7 @@ func (k *Keeper) source(d plan.Dataset, f key) string {
 	return best
 }
 
-// pause puts the next attempt off, longer each time. Called with mu held.
+// pause delays the next attempt, longer each time. Called with mu held.
 func (k *Keeper) pause(f key, why error, now time.Time) {
 	t := k.trouble[f]
 	if t == nil {
@@ -117,7 +119,7 @@ func (k *Keeper) pause(f key, why error, now time.Time) {
 	t.until = now.Add(t.wait)
 }
 
-// finish notes how a fetch ended.
+// finish records how a fetch ended.
 func (k *Keeper) finish(job *fetch, err error) {
 	ended := context.Cause(job.ctx)
 	job.cancel(nil)
@@ -134,7 +136,7 @@ func (k *Keeper) finish(job *fetch, err error) {
 	}
 	switch {
 	case ended != nil && !errors.Is(ended, errSourceGone):
-		return // the stop of the node, or the plan's word
+		return // the node stops, or the plan has changed
 	case errors.Is(err, errDisk):
 		k.cfg.Log.Warn("could not keep a shard; trying again later", "dataset", job.dataset, "shard", job.shard, "err", err)
 		k.pause(job.key, err, time.Now())
@@ -152,9 +154,9 @@ func (k *Keeper) finish(job *fetch, err error) {
 	t.why, t.tried[job.peer] = err, true
 }
 
-// bring fetches one shard and checks it. What it returns is to be sealed.
+// bring fetches one shard and checks it. The caller seals the part that it returns.
 func (k *Keeper) bring(job *fetch, l *lane) (*part, error) {
-	p, err := k.openPart(job, l)
+	p, err := openPart(k.part(job.key), job.want.Bytes, l)
 	if err != nil {
 		return nil, err
 	}
@@ -166,4 +168,88 @@ func (k *Keeper) bring(job *fetch, l *lane) (*part, error) {
 		err = cause
 	}
 	return nil, errors.Join(fmt.Errorf("fetch shard %d from node %s: %w", job.shard, job.peer, err), p.leave())
+}
+
+var errSilent = errors.New("does not answer")
+
+// Borrow fetches files of shards that this node does not keep into a folder of the
+// caller, under their usual names, and verifies each. The caller removes them, also if
+// Borrow fails.
+func (k *Keeper) Borrow(ctx context.Context, dataset string, list []int, dir string) error {
+	k.mu.Lock()
+	s := k.plan
+	k.mu.Unlock()
+	d, in := s.Datasets[dataset]
+	if !in {
+		return fmt.Errorf("dataset %s is no longer in the mesh: import it again, with the same options and under the same name", dataset)
+	}
+	var l lane
+	for _, shard := range list {
+		if shard < 0 || shard >= len(d.Shards) {
+			return fmt.Errorf("dataset %s has no shard %d", d.Name, shard)
+		}
+		if err := k.borrow(ctx, s, d, shard, filepath.Join(dir, graph.ShardFile(shard)), &l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// borrow asks the holders one after the other.
+func (k *Keeper) borrow(ctx context.Context, s *plan.State, d plan.Dataset, shard int, path string, l *lane) error {
+	failed, silent := errNoSource, false
+	for _, id := range d.HoldersOf(shard) {
+		if id == k.cfg.Self {
+			continue
+		}
+		err := errSilent
+		if k.cfg.Network.Serving(id) {
+			err = k.borrowFrom(ctx, id, d, shard, path, l)
+		} else {
+			silent = true
+		}
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, errDisk):
+			return fmt.Errorf("keep shard %d of dataset %s for a while: %w: free some space in the data directory", shard, d.Name, err)
+		case errors.Is(err, errDamaged):
+			k.cfg.Network.Doubt(ctx, id, d.ID, shard)
+		}
+		if errors.Is(failed, errNoSource) {
+			failed = fmt.Errorf("node %s: %w", s.Members[id].Name, err)
+		} else {
+			failed = fmt.Errorf("%w; node %s: %w", failed, s.Members[id].Name, err)
+		}
+	}
+	advice := "ask once more in a while"
+	switch {
+	case errors.Is(failed, errNoSource):
+		advice = "start the node again that held it, or import the dataset anew"
+	case silent:
+		advice = "start that node again, or import the dataset anew if it is gone for good; with --replicas 1 or more a dataset outlives a node"
+	}
+	return fmt.Errorf("fetch shard %d of dataset %s, which is not here: %w: %s", shard, d.Name, failed, advice)
+}
+
+func (k *Keeper) borrowFrom(ctx context.Context, id string, d plan.Dataset, shard int, path string, l *lane) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errDisk, err)
+	}
+	p := newPart(f)
+	p.direct = direct.Open(path)
+	job := &fetch{key: key{d.ID, shard}, want: d.Shards[shard], peer: id, ctx: ctx}
+	if err := l.stream(job, p, k.cfg.Network); err != nil {
+		return errors.Join(err, p.leave())
+	}
+	if err := p.check(job.want.SHA256); err != nil {
+		return err
+	}
+	if err := p.leave(); err != nil {
+		return fmt.Errorf("%w: %w", errDisk, err)
+	}
+	return nil
 }

@@ -33,7 +33,11 @@ func TestFilesLostWhileStopped(t *testing.T) {
 				before := w.sent("a")
 				w.run("b")
 				w.until("the plan knows", func() bool { return w.plan().Owner(1) == "a" || w.sent("a") > before })
-				w.until("b has it again", w.settled("b", "a"))
+				settled := w.settled("b", "a")
+				w.until("b has it again", func() bool {
+					info, err := os.Stat(w.file("b", 1)) // the plan may not know yet that it was lost
+					return err == nil && info.Size() == 600 && settled()
+				})
 				w.whole("b")
 				if got := w.sent("a") - before; got != 600 {
 					t.Errorf("%d bytes came for a shard of 600", got)
@@ -152,18 +156,18 @@ func TestVerifyThatTakesLong(t *testing.T) {
 		<-time.After(time.Second)
 		k := w.keeper("a")
 		for range maxHashing {
-			k.hashing <- struct{}{}
+			k.checks.hashing <- struct{}{}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if got, err := k.Verify(ctx, dataset, 0); got != Pending || err != nil {
 			t.Fatalf("%s, %v", got, err)
 		}
-		<-k.hashing
+		<-k.checks.hashing
 		if got, err := k.Verify(t.Context(), dataset, 0); got != Whole || err != nil {
 			t.Fatalf("%s, %v", got, err)
 		}
-		<-k.hashing
+		<-k.checks.hashing
 	})
 }
 

@@ -15,28 +15,27 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// Network is what the keeper needs of other nodes.
+// Network is the keeper's access to other nodes.
 type Network interface {
 	// Fetch asks a node for a piece of a shard and reads exactly len(dst) bytes.
 	Fetch(ctx context.Context, peer string, request, dst []byte) error
-	// Doubt has a node read its own copy of a shard through, and drop it if it is
-	// damaged.
+	// Doubt makes a node verify its own copy of a shard, and drop it if it is damaged.
 	Doubt(ctx context.Context, peer, dataset string, shard int)
-	// Serving says whether a node answers now. It must not block.
+	// Serving reports whether a node answers now. It must not block.
 	Serving(id string) bool
 }
 
-// Leader is told what is here. It returns the index of a plan in which that has
-// taken effect, if it is to.
+// Leader records which shards are here. It returns the index of a plan in which the
+// report has taken effect.
 type Leader interface {
 	Hold(ctx context.Context, dataset string, shards []int) (index uint64, err error)
 	Lose(ctx context.Context, dataset string, shards []int) (index uint64, err error)
-	// Index is the index of the leader's plan: a node that has read less may act on
-	// what is long past.
+	// Index returns the index of the leader's plan. A node that has read less of the plan
+	// may act on outdated state.
 	Index(ctx context.Context) (uint64, error)
 }
 
-// Config says what a Keeper works on. All fields are required.
+// Config configures a Keeper. All fields are required.
 type Config struct {
 	Dir     string // holds one folder for each dataset
 	Self    string // this node's id
@@ -45,28 +44,24 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// A Keeper keeps the files. Its methods may be called from any goroutine.
+// Keeper keeps the files. Its methods may be called from any goroutine.
 type Keeper struct {
 	cfg    Config
 	wake   chan struct{} // buffered: something has changed
-	tell   chan struct{} // buffered: the leader may have to be told
+	news   chan struct{} // buffered: there may be changes to report
 	lanes  chan *lane    // those that are free
 	seals  chan struct{} // bounds how many files wait for the disk
-	serves chan []byte   // buffers for what is served; nil if not made yet
+	serves chan []byte   // buffers for pieces to serve; nil entries are not allocated yet
 
-	hashing chan struct{} // bounds how many files are hashed on request at once
-
-	mu      sync.Mutex
-	plan    *plan.State        // the newest
-	folders map[string]*folder // by dataset; those on disk
-	staged  map[string]bool    // datasets that this process is importing
-	fetches map[key]*fetch     // under way
-	trouble map[key]*trouble   // what could not be fetched, and when to try again
-	told    map[key]uint64     // as of which plan what was last said of a shard holds
-	checks  map[key]*check     // verifications under way
-	disk    error              // why the folder can't be used; nil if it can
-	life    context.Context    // Run's, for verifications
-	running *sync.WaitGroup    // what Run waits for
+	mu       sync.Mutex
+	plan     *plan.State        // the newest
+	folders  map[string]*folder // by dataset: those on disk
+	staged   map[string]bool    // datasets that this process is importing
+	fetches  map[key]*fetch     // in progress
+	trouble  map[key]*trouble   // what could not be fetched, and when to try again
+	reported map[key]uint64     // by shard: the index of the plan that has its last report
+	disk     error              // why the folder can't be used; nil if it can
+	checks   checks             // verifications in progress
 }
 
 // key is one shard of one dataset.
@@ -75,37 +70,36 @@ type key struct {
 	shard   int
 }
 
-// A folder is what lies on disk of one dataset.
+// folder records the files of one dataset on disk.
 type folder struct {
-	held  map[int]uint64 // bytes of each whole file
-	parts map[int]bool   // files that are being fetched, or were
+	held  map[int]uint64 // bytes of each complete file
+	parts map[int]bool   // partial files
 }
 
 const (
-	// lanes is how many shards are fetched at once, each with a few pieces in
-	// flight.
+	// maxLanes is how many shards are fetched at once, each with a few pieces in flight.
 	maxLanes = 2
-	// maxSeals is how many shards may wait for the disk while others come.
+	// maxSeals is how many shards may wait for the disk while others are fetched.
 	maxSeals = 4
-	// maxServes bounds what is read from disk for others at once, a piece each.
+	// maxServes bounds how many pieces are read from disk for others at once.
 	maxServes = 16
-	// maxHashing bounds how many files are read through on request at once.
+	// maxHashing bounds how many files are verified on request at once.
 	maxHashing = 2
-	// lookEvery is how often to look again while something is wrong, restEvery while
-	// all is as the plan wants it: an idle node is to cost nothing.
+	// lookEvery is the interval between rounds while something is wrong, and restEvery
+	// while all is as the plan wants it. An idle node must cost nothing.
 	lookEvery = time.Second
 	restEvery = 10 * time.Second
 )
 
-// Open takes stock of the directory and removes what imports of earlier processes
-// left. A directory that can't be used is a trouble, not an error: the node is a
-// member without it.
+// Open lists the files in the directory and removes leftovers of earlier imports. If the
+// directory can't be used, Problems reports it; Open does not fail, since the node is a
+// member even without its disk.
 func Open(cfg Config) *Keeper {
 	k := &Keeper{
-		cfg: cfg, wake: make(chan struct{}, 1), tell: make(chan struct{}, 1),
-		lanes: make(chan *lane, maxLanes), serves: make(chan []byte, maxServes), hashing: make(chan struct{}, maxHashing), seals: make(chan struct{}, maxSeals),
+		cfg: cfg, wake: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		lanes: make(chan *lane, maxLanes), serves: make(chan []byte, maxServes), seals: make(chan struct{}, maxSeals),
 		plan: new(plan.State), folders: map[string]*folder{}, staged: map[string]bool{}, fetches: map[key]*fetch{},
-		trouble: map[key]*trouble{}, told: map[key]uint64{}, checks: map[key]*check{},
+		trouble: map[key]*trouble{}, reported: map[key]uint64{}, checks: checks{hashing: make(chan struct{}, maxHashing), under: map[key]*check{}},
 	}
 	for range maxLanes {
 		k.lanes <- &lane{}
@@ -117,7 +111,7 @@ func Open(cfg Config) *Keeper {
 	return k
 }
 
-// Adopt takes in a newer version of the plan.
+// Adopt gives the keeper a newer version of the plan.
 func (k *Keeper) Adopt(s *plan.State) {
 	k.mu.Lock()
 	k.plan = s
@@ -125,21 +119,20 @@ func (k *Keeper) Adopt(s *plan.State) {
 	nudge(k.wake)
 }
 
-// Run does what the plan says until ctx ends, and then waits for all that it
-// started. It does nothing before this node has read as much of the plan as the
-// leader had when asked: an old plan would make it fetch and drop what it must
-// not.
+// Run follows the plan until ctx ends, and then waits for all that it started. It does
+// nothing before this node has read as much of the plan as the leader had when asked,
+// since with an old plan it would fetch and drop the wrong files.
 func (k *Keeper) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	k.mu.Lock()
-	k.life, k.running = ctx, &wg
+	k.checks.life, k.checks.group = ctx, &wg
 	k.mu.Unlock()
 	defer func() {
 		k.mu.Lock()
-		k.life = nil // no verification begins any more
+		k.checks.life = nil // no verification starts any more
 		k.mu.Unlock()
 	}()
 	for !k.caughtUp(ctx) {
@@ -152,7 +145,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	wg.Go(func() { k.report(ctx) })
 	for {
 		k.round(ctx, &wg)
-		nudge(k.tell)
+		nudge(k.news)
 		if k.calm() {
 			tick.Reset(restEvery)
 		} else {
@@ -167,7 +160,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// calm says whether there is nothing to fetch, to tell or to try again.
+// calm reports whether there is nothing to fetch, to report or to try again.
 func (k *Keeper) calm() bool {
 	k.mu.Lock()
 	ids, calm := slices.Collect(maps.Keys(k.plan.Datasets)), len(k.trouble) == 0 && len(k.fetches) == 0 && k.disk == nil
@@ -182,7 +175,7 @@ func (k *Keeper) calm() bool {
 	return calm
 }
 
-// caughtUp asks the leader how long the plan is and waits until this node has read
+// caughtUp asks the leader for the index of its plan and waits until this node has read
 // that much.
 func (k *Keeper) caughtUp(ctx context.Context) bool {
 	index, err := k.cfg.Leader.Index(ctx)
@@ -205,8 +198,8 @@ func (k *Keeper) caughtUp(ctx context.Context) bool {
 	}
 }
 
-// round removes what nobody wants before it begins to fetch, so that it never
-// removes what has just come. Only Run calls it.
+// round removes unwanted files before it starts fetches, so that it never removes a file
+// that has just arrived. Only Run calls it.
 func (k *Keeper) round(ctx context.Context, wg *sync.WaitGroup) {
 	now := time.Now()
 	k.mu.Lock()
@@ -227,7 +220,7 @@ func (k *Keeper) round(ctx context.Context, wg *sync.WaitGroup) {
 			wg.Go(func() {
 				p, err := k.bring(f, l)
 				k.seals <- struct{}{}
-				k.lanes <- l // the next shard comes while the disk takes this one
+				k.lanes <- l // the next shard is fetched while this one is written to disk
 				nudge(k.wake)
 				if err == nil {
 					err = p.seal(k.file(f.key))
@@ -245,8 +238,8 @@ func (k *Keeper) round(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-// The names of files and folders. They are made of a dataset's id, which is always
-// sixteen hex digits, and a number: nothing else from outside is ever part of one.
+// The names of files and folders are made of a dataset's id, which is always sixteen hex
+// digits, and a number. No other external input is ever part of a name.
 func (k *Keeper) folder(dataset string) string { return filepath.Join(k.cfg.Dir, dataset) }
 
 func (k *Keeper) file(f key) string {
@@ -257,13 +250,13 @@ func (k *Keeper) part(f key) string {
 	return filepath.Join(k.cfg.Dir, f.dataset, graph.ShardFile(f.shard)[:shardDigits]+partSuffix)
 }
 
-// isID says whether a text is the id of a dataset.
+// isID reports whether text has the form of a dataset's id.
 func isID(text string) bool {
 	b, err := hex.DecodeString(text)
 	return err == nil && len(b) == idBytes && hex.EncodeToString(b) == text
 }
 
-// nudge puts a token into a channel that holds one.
+// nudge puts a token into a channel with a buffer of one.
 func nudge(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

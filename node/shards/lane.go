@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// pieceBytes is how much is asked for at once, piecesInFlight how many pieces:
-	// with fewer bytes on their way a fast network stands still.
+	// pieceBytes is the size of a request, and piecesInFlight the number of concurrent
+	// requests. With fewer bytes in flight a fast network would idle.
 	pieceBytes     = 4 << 20
 	piecesInFlight = 4
 )
 
-// A lane fetches one shard at a time, with the same buffers for all its pieces.
+// lane fetches one shard at a time, with the same buffers for all its pieces.
 type lane struct {
 	bufs [piecesInFlight][]byte
 }
 
-// rest gives the buffers back while there is nothing to fetch.
+// rest frees the buffers while there is nothing to fetch.
 func (l *lane) rest() { l.bufs = [piecesInFlight][]byte{} }
 
 // buffer returns the i-th buffer with room for n bytes.
@@ -30,10 +30,9 @@ func (l *lane) buffer(i int, n uint64) []byte {
 	return l.bufs[i][:n]
 }
 
-// stream fetches what a part lacks. Pieces arrive in any order and are written in
-// theirs, so that a part is always a beginning of the file: whatever stops this,
-// the next attempt goes on from there. While a piece is hashed and written, the
-// others are on their way.
+// stream fetches the missing pieces of a part. Pieces may arrive in any order but are
+// written in file order, so that a part is always a prefix of the file and a later
+// attempt can continue it. While a piece is hashed and written, others are in flight.
 func (l *lane) stream(job *fetch, p *part, network Network) error {
 	ctx, stop := context.WithCancel(job.ctx)
 	var wg sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/direct"
 )
 
-// A part is the beginning of a shard's file, and its hash so far.
+// part is a prefix of a shard's file, and its hash so far.
 type part struct {
 	file   *os.File
 	direct direct.Writer
@@ -23,26 +23,25 @@ type part struct {
 
 func newPart(f *os.File) *part { return &part{file: f, sum: sha256.New()} }
 
-// openPart goes on with what an earlier attempt left, if anything. Its hash is
-// computed from what is on the disk: what was written before a crash may not be
-// there.
-func (k *Keeper) openPart(job *fetch, l *lane) (*part, error) {
-	if err := os.MkdirAll(k.folder(job.dataset), 0o700); err != nil {
+// openPart continues the part of an earlier attempt, if there is one. It computes the
+// hash from the disk, since data written before a crash may be missing.
+func openPart(path string, size uint64, l *lane) (*part, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDisk, err)
 	}
-	f, err := os.OpenFile(k.part(job.key), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errDisk, err)
 	}
 	p := newPart(f)
 	p.direct = direct.Open(f.Name())
-	if err := p.reread(job.want.Bytes, l); err != nil {
+	if err := p.reread(size, l); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: read what was fetched before: %w", errDisk, err), p.leave())
 	}
 	return p, nil
 }
 
-// reread takes in at most limit bytes of what is there, and cuts off the rest.
+// reread hashes at most limit bytes of the existing file, and truncates the rest.
 func (p *part) reread(limit uint64, l *lane) error {
 	for p.size < limit {
 		b := l.buffer(0, min(limit-p.size, pieceBytes))
@@ -76,7 +75,7 @@ func (p *part) leave() error {
 	return p.file.Close()
 }
 
-// check throws the part away if it is not what the plan says.
+// check returns an error, and removes the part, unless its hash is the plan's.
 func (p *part) check(want string) error {
 	if hex.EncodeToString(p.sum.Sum(nil)) != want {
 		return errors.Join(errDamaged, p.leave(), os.Remove(p.file.Name()))
@@ -84,7 +83,7 @@ func (p *part) check(want string) error {
 	return nil
 }
 
-// seal gives the file its final name, once the disk has it.
+// seal syncs the file and gives it its final name.
 func (p *part) seal(path string) error {
 	err := errors.Join(p.file.Sync(), p.leave())
 	if err == nil {
@@ -99,7 +98,7 @@ func (p *part) seal(path string) error {
 	return nil
 }
 
-// syncFolder makes the names in a folder last.
+// syncFolder makes the names in a folder durable.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

@@ -2,20 +2,23 @@ package shards
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"syscall"
 	"time"
 )
 
-// reportEvery gathers what happens in a while into one change of the plan. The
-// first of a burst is not held up.
+// reportEvery is the interval in which changes are gathered into one change of the plan.
+// The first of a burst is not delayed.
 const reportEvery = 200 * time.Millisecond
 
-// report tells the leader what is here and what is not, until ctx ends.
+// report reports to the leader which shards are here and which are not, until ctx ends.
 func (k *Keeper) report(ctx context.Context) {
 	for {
 		select {
-		case <-k.tell:
+		case <-k.news:
 		case <-ctx.Done():
 			return
 		}
@@ -30,8 +33,8 @@ func (k *Keeper) report(ctx context.Context) {
 	}
 }
 
-// reportAll says whether there was anything to tell. What could not be told comes
-// up again with the next round.
+// reportAll reports whether there was anything to report. Failed reports are repeated in
+// the next round.
 func (k *Keeper) reportAll(ctx context.Context) (said bool) {
 	k.mu.Lock()
 	ids := slices.Sorted(maps.Keys(k.plan.Datasets))
@@ -40,20 +43,20 @@ func (k *Keeper) reportAll(ctx context.Context) (said bool) {
 		hold, lose := k.untold(id)
 		for _, r := range []struct {
 			shards []int
-			tell   func(context.Context, string, []int) (uint64, error)
+			report func(context.Context, string, []int) (uint64, error)
 		}{{hold, k.cfg.Leader.Hold}, {lose, k.cfg.Leader.Lose}} {
 			if len(r.shards) == 0 {
 				continue
 			}
 			said = true
-			index, err := r.tell(ctx, id, r.shards)
+			index, err := r.report(ctx, id, r.shards)
 			if err != nil {
-				k.cfg.Log.Debug("could not tell the leader what is here", "dataset", id, "shards", len(r.shards), "err", err)
+				k.cfg.Log.Debug("could not report shards to the leader", "dataset", id, "shards", len(r.shards), "err", err)
 				continue
 			}
 			k.mu.Lock()
 			for _, i := range r.shards {
-				k.told[key{id, i}] = index
+				k.reported[key{id, i}] = index
 			}
 			k.mu.Unlock()
 		}
@@ -61,14 +64,14 @@ func (k *Keeper) reportAll(ctx context.Context) (said bool) {
 	return said
 }
 
-// untold lists where the plan differs from what is here, without what it is about
-// to learn.
+// untold lists the differences between the plan and this node's files that are not being
+// reported already.
 func (k *Keeper) untold(id string) (hold, lose []int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	d := k.plan.Datasets[id]
 	for i, want := range d.Shards {
-		if index, said := k.told[key{id, i}]; said && index > k.plan.Index {
+		if index, said := k.reported[key{id, i}]; said && index > k.plan.Index {
 			continue
 		}
 		switch here := k.holds(key{id, i}, want); {
@@ -79,4 +82,69 @@ func (k *Keeper) untold(id string) (hold, lose []int) {
 		}
 	}
 	return hold, lose
+}
+
+// Stock counts this node's files, for its metrics.
+type Stock struct {
+	Shards   int
+	Bytes    uint64
+	Fetching int
+}
+
+// Stock counts the complete files.
+func (k *Keeper) Stock() Stock {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := Stock{Fetching: len(k.fetches)}
+	for _, f := range k.folders {
+		for _, bytes := range f.held {
+			s.Shards++
+			s.Bytes += bytes
+		}
+	}
+	return s
+}
+
+// Problems returns sentences about what keeps this node from holding the shards that the
+// plan wants it to hold.
+func (k *Keeper) Problems() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var list []string
+	if k.disk != nil {
+		list = append(list, fmt.Sprintf("this node can't use its folder for shards: %v; see to it and start the node again", k.disk))
+	}
+	type cause struct{ dataset, text string }
+	count := map[cause]int{}
+	for f, t := range k.trouble {
+		d, in := k.plan.Datasets[f.dataset]
+		if !in || t.until.IsZero() || d.Lost(f.shard) {
+			continue // another holder is about to be asked, or there is none
+		}
+		count[cause{d.Name, k.explain(t.why)}]++
+	}
+	for c, n := range count {
+		what := "1 shard"
+		if n > 1 {
+			what = fmt.Sprintf("%d shards", n)
+		}
+		list = append(list, fmt.Sprintf("this node lacks %s of dataset %s: %s", what, c.dataset, c.text))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// explain describes the cause of a problem, and what to do.
+func (k *Keeper) explain(why error) string {
+	switch {
+	case errors.Is(why, syscall.ENOSPC), errors.Is(why, syscall.EDQUOT):
+		return fmt.Sprintf("the disk of %s is full; free some space, and it goes on by itself", k.cfg.Dir)
+	case errors.Is(why, errDisk):
+		return fmt.Sprintf("they can't be kept in %s (%v); it is tried again", k.cfg.Dir, why)
+	case errors.Is(why, errDamaged):
+		return "what other nodes serve is damaged; `hopmesh dataset verify` says which"
+	case errors.Is(why, errNoSource):
+		return "no node that holds them answers; start such a node again"
+	}
+	return "the nodes that hold them could not be read; it is tried again"
 }

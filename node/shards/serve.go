@@ -2,14 +2,18 @@ package shards
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 )
 
-// A Request is what another node asks with, as the mesh brings it.
+// Request is another node's request, as the mesh delivers it.
 type Request interface {
 	ReadBody(dst []byte) error
 	Reply(count uint64, parts ...[]byte) error
@@ -20,8 +24,8 @@ var (
 	errNotHere  = errors.New("this shard is not here")
 )
 
-// Serve answers a request of length bytes from a proven peer with a piece of a
-// whole file.
+// Serve answers a request of length bytes from an authenticated peer with a piece of a
+// complete file.
 func (k *Keeper) Serve(ctx context.Context, peer string, length uint64, r Request) error {
 	if length != requestBytes {
 		return fmt.Errorf("%w: %d bytes", errBadRequest, length)
@@ -53,7 +57,7 @@ func (k *Keeper) Serve(ctx context.Context, peer string, length uint64, r Reques
 		_ = f.Close()
 	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.EOF) { // gone, or shorter than it was
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.EOF) { // removed or truncated
 			k.forget(q.key)
 		}
 		return fmt.Errorf("read shard %d of %s: %w", q.shard, q.dataset, err)
@@ -61,8 +65,8 @@ func (k *Keeper) Serve(ctx context.Context, peer string, length uint64, r Reques
 	return r.Reply(1, b[:q.length])
 }
 
-// mayRead compares a request with what is here, and with the plan, before
-// anything is opened.
+// mayRead checks a request against the plan and this node's files before anything is
+// opened.
 func (k *Keeper) mayRead(peer string, q request) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -77,4 +81,154 @@ func (k *Keeper) mayRead(peer string, q request) error {
 		return fmt.Errorf("%w: %d bytes at %d of %d", errBadRequest, q.length, q.offset, size)
 	}
 	return nil
+}
+
+// request asks for a piece of a shard's file. On the wire, little-endian: the dataset's
+// id (8 bytes), the shard (4), offset and length (8 each).
+type request struct {
+	key
+	offset, length uint64
+}
+
+const (
+	idBytes      = 8
+	requestBytes = idBytes + 4 + 8 + 8
+)
+
+var errBadRequest = errors.New("the request for a piece of a shard makes no sense")
+
+// append encodes the request. Its id comes from the plan, so it is hex of fixed length.
+func (r request) append(b []byte) []byte {
+	var id [idBytes]byte
+	_, _ = hex.Decode(id[:], []byte(r.dataset[:min(2*idBytes, len(r.dataset))]))
+	b = append(b, id[:]...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(r.shard))
+	b = binary.LittleEndian.AppendUint64(b, r.offset)
+	return binary.LittleEndian.AppendUint64(b, r.length)
+}
+
+func parseRequest(b []byte) (request, error) {
+	if len(b) != requestBytes {
+		return request{}, fmt.Errorf("%w: %d bytes", errBadRequest, len(b))
+	}
+	r := request{
+		key:    key{hex.EncodeToString(b[:idBytes]), int(binary.LittleEndian.Uint32(b[idBytes:]))},
+		offset: binary.LittleEndian.Uint64(b[idBytes+4:]),
+		length: binary.LittleEndian.Uint64(b[idBytes+12:]),
+	}
+	if r.length == 0 || r.length > pieceBytes {
+		return request{}, fmt.Errorf("%w: a piece of %d bytes", errBadRequest, r.length)
+	}
+	return r, nil
+}
+
+// Verdict is the result of a verification of one shard's file.
+type Verdict string
+
+const (
+	// Pending means that the file is still being read. Ask again.
+	Pending Verdict = "pending"
+	Whole   Verdict = "whole"
+	// Damaged means that the file was missing or differed from the plan, and was dropped.
+	Damaged Verdict = "damaged"
+	// Absent means that by this node's plan it does not hold the shard.
+	Absent Verdict = "absent"
+)
+
+// checks holds the verifications in progress.
+type checks struct {
+	hashing chan struct{} // bounds how many files are hashed on request at once
+	under   map[key]*check
+	life    context.Context // Run's; nil before and after
+	group   *sync.WaitGroup // what Run waits for
+}
+
+// check is one verification.
+type check struct {
+	done  chan struct{}
+	found Verdict // set before done is closed
+	err   error
+}
+
+// Verify verifies a shard's file. If ctx ends first, it returns Pending and reading goes
+// on; a later call waits for the same verification. A damaged file is dropped, so that
+// the plan replaces it.
+func (k *Keeper) Verify(ctx context.Context, dataset string, shard int) (Verdict, error) {
+	f := key{dataset, shard}
+	k.mu.Lock()
+	d, in := k.plan.Datasets[dataset]
+	if !in || shard < 0 || shard >= len(d.Shards) || !d.Holds(k.cfg.Self, shard) {
+		k.mu.Unlock()
+		return Absent, nil
+	}
+	c := k.checks.under[f]
+	if c == nil {
+		if k.checks.life == nil {
+			k.mu.Unlock()
+			return Pending, nil
+		}
+		c = &check{done: make(chan struct{})}
+		k.checks.under[f] = c
+		life, want := k.checks.life, d.Shards[shard].SHA256
+		k.checks.group.Go(func() { k.check(life, f, want, c) })
+	}
+	k.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.found, c.err
+	case <-ctx.Done():
+		return Pending, nil
+	}
+}
+
+func (k *Keeper) check(ctx context.Context, f key, want string, c *check) {
+	defer close(c.done)
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.checks.under, f)
+	}()
+	select {
+	case k.checks.hashing <- struct{}{}:
+		defer func() { <-k.checks.hashing }()
+	case <-ctx.Done():
+		c.found = Pending
+		return
+	}
+	sum, err := hashFile(ctx, k.file(f))
+	switch {
+	case ctx.Err() != nil:
+		c.found = Pending
+	case err == nil && sum == want:
+		c.found = Whole
+	case err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errUnreadable):
+		c.err = err
+	default:
+		k.cfg.Log.Warn("a shard is damaged; it will be fetched anew", "dataset", f.dataset, "shard", f.shard, "err", err)
+		k.forget(f)
+		c.found = Damaged
+	}
+}
+
+// errUnreadable marks errors of a disk that can't read a file any more.
+var errUnreadable = errors.New("can't be read")
+
+func hashFile(ctx context.Context, path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("verify a shard: %w", err)
+	}
+	defer f.Close()
+	sum, b := sha256.New(), make([]byte, 1<<20)
+	for ctx.Err() == nil {
+		n, err := f.Read(b)
+		sum.Write(b[:n])
+		if errors.Is(err, io.EOF) {
+			return hex.EncodeToString(sum.Sum(nil)), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("verify a shard: %w: %w", errUnreadable, err)
+		}
+	}
+	return "", context.Cause(ctx)
 }

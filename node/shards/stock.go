@@ -19,8 +19,8 @@ const (
 	partSuffix  = ".part"
 )
 
-// takeStock notes what is on disk by names and sizes, and removes the folders of
-// imports that ended with their process.
+// takeStock records the files on disk by name and size, and removes the folders of
+// imports that were interrupted.
 func (k *Keeper) takeStock() error {
 	if err := os.MkdirAll(k.cfg.Dir, 0o700); err != nil {
 		return fmt.Errorf("create the folder for shards: %w", err)
@@ -67,7 +67,7 @@ func readFolder(path string) (*folder, error) {
 	return f, nil
 }
 
-// holds says whether the file that the plan means is here. Called with mu held.
+// holds reports whether the file that the plan names is here. Called with mu held.
 func (k *Keeper) holds(f key, want plan.Shard) bool {
 	folder := k.folders[f.dataset]
 	if folder == nil {
@@ -88,8 +88,8 @@ func (k *Keeper) made(dataset string) *folder {
 	return f
 }
 
-// sortOut finds what lies here and nobody wants, and forgets it: from now on it is
-// served to no one. Fetches of what is no longer wanted end. Called with mu held.
+// sortOut returns files that nobody wants, and forgets them: from now on they are not
+// served. It cancels fetches of shards that are no longer wanted. Called with mu held.
 func (k *Keeper) sortOut() (rubbish []string) {
 	for f, job := range k.fetches {
 		if !k.wanted(f) {
@@ -103,9 +103,9 @@ func (k *Keeper) sortOut() (rubbish []string) {
 			delete(k.trouble, f)
 		}
 	}
-	for f, index := range k.told {
+	for f, index := range k.reported {
 		if index <= k.plan.Index {
-			delete(k.told, f)
+			delete(k.reported, f)
 		}
 	}
 	for id, folder := range k.folders {
@@ -128,7 +128,7 @@ func (k *Keeper) sortOut() (rubbish []string) {
 func (k *Keeper) sortFolder(id string, folder *folder) (rubbish []string) {
 	d := k.plan.Datasets[id]
 	if d.Stage == plan.Importing {
-		return nil // this node is about to say what its shards are, or to give it up
+		return nil // this node is about to define the dataset, or to give it up
 	}
 	for shard, size := range folder.held {
 		f := key{id, shard}
@@ -151,8 +151,8 @@ func (k *Keeper) sortFolder(id string, folder *folder) (rubbish []string) {
 	return rubbish
 }
 
-// keeps says whether a file is to stay: the plan wants this node to have it, or
-// knows of no other. Called with mu held.
+// keeps reports whether to keep a file: either the plan wants this node to have it, or
+// knows of no other copy. Called with mu held.
 func (k *Keeper) keeps(d plan.Dataset, f key) bool {
 	if f.shard >= len(d.Shards) {
 		return false
@@ -160,14 +160,14 @@ func (k *Keeper) keeps(d plan.Dataset, f key) bool {
 	return d.Wants(k.cfg.Self, f.shard) || d.Holds(k.cfg.Self, f.shard) || d.Lost(f.shard)
 }
 
-// wanted says whether a shard is to be fetched: this node shall have it, and does
-// not. Called with mu held.
+// wanted reports whether to fetch a shard: the plan wants this node to have it, and it
+// does not. Called with mu held.
 func (k *Keeper) wanted(f key) bool {
 	d, ok := k.plan.Datasets[f.dataset]
 	return ok && f.shard < len(d.Shards) && d.Wants(k.cfg.Self, f.shard) && !k.holds(f, d.Shards[f.shard])
 }
 
-// fetching says whether anything of a dataset is under way. Called with mu held.
+// fetching reports whether a fetch of a dataset is in progress. Called with mu held.
 func (k *Keeper) fetching(dataset string) bool {
 	for f := range k.fetches {
 		if f.dataset == dataset {
@@ -177,8 +177,8 @@ func (k *Keeper) fetching(dataset string) bool {
 	return false
 }
 
-// remove deletes files and folders that were forgotten before. What can't be
-// deleted is found again at the next start.
+// remove deletes files and folders that were forgotten before. If that fails, the next
+// start finds them again.
 func (k *Keeper) remove(paths []string) {
 	for _, p := range paths {
 		if err := os.RemoveAll(p); err != nil {
@@ -187,11 +187,11 @@ func (k *Keeper) remove(paths []string) {
 	}
 }
 
-// forget drops a file that turned out to be gone or damaged. The leader is told,
-// and the file fetched anew.
+// forget drops a file that is missing or damaged. The leader learns of it, and the file
+// is fetched again.
 func (k *Keeper) forget(f key) {
 	k.mu.Lock()
-	defer k.mu.Unlock() // until it is gone: a new one must not be taken for it
+	defer k.mu.Unlock() // held until the file is removed: a new one must not be mistaken for it
 	if folder := k.folders[f.dataset]; folder != nil {
 		delete(folder.held, f.shard)
 	}
@@ -199,4 +199,79 @@ func (k *Keeper) forget(f key) {
 		k.cfg.Log.Warn("could not remove a damaged shard", "path", k.file(f), "err", err)
 	}
 	nudge(k.wake)
+}
+
+const (
+	stagingSuffix = "import"
+	scratchSuffix = "scratch"
+)
+
+// Stage is where an import makes its files. They belong to the import until Publish or
+// Close.
+type Stage struct {
+	keeper  *Keeper
+	dataset string
+	// Dir is the folder in which the import makes the shards, and Scratch that for its
+	// temporary files.
+	Dir, Scratch string
+}
+
+// Begin prepares an import of a dataset with this id, which nobody else may use.
+func (k *Keeper) Begin(dataset string) (*Stage, error) {
+	if !isID(dataset) {
+		return nil, fmt.Errorf("%q is no dataset's id", dataset)
+	}
+	s := &Stage{
+		keeper: k, dataset: dataset,
+		Dir: k.folder(dataset) + "." + stagingSuffix, Scratch: k.folder(dataset) + "." + scratchSuffix,
+	}
+	if err := os.MkdirAll(s.Scratch, 0o700); err != nil {
+		return nil, fmt.Errorf("prepare the import's folder: %w", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.staged[dataset] = true
+	return s, nil
+}
+
+// Publish makes the files part of the dataset. They are not removed before Close,
+// although the plan does not know them yet.
+func (s *Stage) Publish() error {
+	k := s.keeper
+	final := k.folder(s.dataset)
+	if err := os.Rename(s.Dir, final); err != nil {
+		return fmt.Errorf("put the shards in place: %w", err)
+	}
+	if err := syncFolder(k.cfg.Dir); err != nil {
+		return fmt.Errorf("put the shards in place: %w", err)
+	}
+	f, err := readFolder(final)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.folders[s.dataset] = f
+	return nil
+}
+
+// Close removes what the import left besides its shards. From now on the plan decides
+// about the shards.
+func (s *Stage) Close() error {
+	err := errors.Join(os.RemoveAll(s.Dir), os.RemoveAll(s.Scratch))
+	s.keeper.mu.Lock()
+	delete(s.keeper.staged, s.dataset)
+	s.keeper.mu.Unlock()
+	nudge(s.keeper.wake)
+	if err != nil {
+		return fmt.Errorf("clear up after the import: %w", err)
+	}
+	return nil
+}
+
+// Importing reports whether this node is importing the dataset with this id.
+func (k *Keeper) Importing(dataset string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.staged[dataset]
 }

@@ -274,7 +274,7 @@ func (w *world) until(what string, holds func() bool) {
 	}
 }
 
-// settled says whether every shard is where it is wanted, and in what order.
+// settled reports whether every shard is where it is wanted, and in what order.
 func (w *world) settled(nodes ...string) func() bool {
 	return func() bool {
 		d := w.plan()

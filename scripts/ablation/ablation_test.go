@@ -53,21 +53,21 @@ func TestRowsAreTrainedOnceAndTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dots := 0
+	labels := 0
 	for d := xml.NewDecoder(bytes.NewReader(picture)); ; {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			t.Fatalf("what is drawn is no picture: %v", err)
+			t.Fatalf("the picture is no XML: %v", err)
 		}
-		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "circle" {
-			dots++
+		if text, ok := token.(xml.CharData); ok && regexp.MustCompile(`^\d+\.\d$`).Match(text) {
+			labels++
 		}
 	}
-	if dots != 2 { // of one machine and of the halo
-		t.Errorf("%d dots are drawn", dots)
+	if labels != 2 { // of one machine and of the halo
+		t.Errorf("%d means are drawn", labels)
 	}
 }
 

@@ -4,21 +4,21 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 )
 
-// A subject is a graph, and what all that is trained on it shares.
+// subject is a graph with the parameters of all runs on it.
 type subject struct {
 	graph, title string
-	large        bool // what says little is left out
-	slow         bool // deep models want twice the epochs or more, and most come to nothing that hear themselves past each layer
+	large        bool // rows with few insights are left out
+	slow         bool // deep models need at least twice the epochs, and most with residual connections fail
 	seeds        int
-	batch        int     // a quarter of the training vertices, so that a step does not see all there is
-	cap          int     // rows of a sampled halo: a fraction of what a group would have
-	plainRate    float64 // at which SGD learns: above it, it comes to nothing on one machine
+	batch        int     // a quarter of the training vertices, so that a step does not see all data
+	cap          int     // rows of a sampled halo: a fraction of a group's halo
+	plainRate    float64 // the rate at which SGD learns: with a higher one, even a single machine fails
 }
 
-// subjects are the graphs.
+// subjects returns the graphs.
 func subjects() []subject {
 	return []subject{
 		{"cora", "Cora", false, false, 10, 35, 40, 0.1},
@@ -29,7 +29,7 @@ func subjects() []subject {
 	}
 }
 
-// A shape is a kind of model and how deep it is.
+// shape is a kind of model and its depth.
 type shape struct {
 	model  string
 	layers int
@@ -37,7 +37,7 @@ type shape struct {
 
 func (m shape) String() string { return fmt.Sprintf("%s %d", m.model, m.layers) }
 
-// shapes are those of the first table; the second has the usual one alone.
+// shapes returns those of the first table. The second table has the usual one only.
 func shapes() (all []shape) {
 	for _, layers := range []int{2, 4} {
 		for _, model := range []string{"sage", "gcn", "gat"} {
@@ -49,10 +49,11 @@ func shapes() (all []shape) {
 
 var usual = shape{"sage", 2}
 
-// recipe is quick, and such that one machine learns well by it: without LayerNorm deep
-// models, and all on large graphs, depend on the seed more than on who sees what.
-func (s subject) recipe(m shape) train.Recipe {
-	r := train.DefaultRecipe(m.model)
+// recipe returns a quick recipe by which one machine learns well. Without LayerNorm, the
+// accuracy of deep models, and of all models on large graphs, depends more on the seed
+// than on which data a group sees.
+func (s subject) recipe(m shape) recipe.Recipe {
+	r := recipe.DefaultRecipe(m.model)
 	r.Batch, r.Epochs, r.EvalEvery, r.Features = s.batch, 100, 4, "row"
 	r.Model.Layers, r.Model.Hidden = m.layers, 32
 	if m.model == "gat" {
@@ -79,7 +80,7 @@ func (s subject) recipe(m shape) train.Recipe {
 	if deep && s.slow {
 		r.Epochs, r.EvalEvery = 80, 10
 		if m.model == "gat" {
-			r.Epochs = 160 // still learnt at the end of half as many
+			r.Epochs = 160 // accuracy still rises at the end of half as many
 		}
 	}
 	r.Model.Resolve()

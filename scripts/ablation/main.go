@@ -1,11 +1,11 @@
-// Command ablation trains groups in isolation beside one machine that sees all, each with
-// several seeds: kinds of models, shallow and deep, in two and in four groups that have a
-// halo and are swept; and one model by groups that see little or much, are swept or not,
-// and make up for the rest in several ways. It prints means and deviations as tables, and
-// draws those of the second.
+// Command ablation compares groups trained in isolation with one machine that sees the
+// whole graph, each with several seeds. The first table has several kinds of models,
+// shallow and deep, in two and in four groups that have a halo and sweep. The second has
+// one model, by groups that see more or less, sweep or not, and correct for the missing
+// data in several ways. It prints means and deviations as tables, and plots the second.
 //
-// Finished runs are kept in a file with the commit they ran on; it goes on where it
-// stopped. A recipe that changes is run anew.
+// Finished runs are kept in a file with the commit they ran on, and are not repeated
+// unless their recipe changes.
 package main
 
 import (
@@ -18,21 +18,23 @@ import (
 	"os/signal"
 	"path/filepath"
 
+	"github.com/hopmesh/hopmesh/node/bench/plot"
+	"github.com/hopmesh/hopmesh/node/bench/result"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
-// A task is what was asked for.
+// task holds the command's options.
 type task struct {
 	runs.Asked
-	plot   string // "": none is drawn
-	seeds  int    // 0: as many as the graph has
-	epochs int    // 0: as the recipes say
+	plot   string // "": no plot
+	seeds  int    // 0: the graph's number
+	epochs int    // 0: the recipes' numbers
 }
 
 func main() {
 	var t task
 	t.Flags("scripts/ablation/runs.jsonl")
-	flag.StringVar(&t.plot, "plot", "", "draw the means into an SVG file")
+	flag.StringVar(&t.plot, "plot", "", "draw the means into a file, SVG or PNG by its name")
 	quick := flag.Bool("quick", false, "one model on Cora only, two seeds of 20 epochs, in a minute or so; nothing is kept")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -47,7 +49,7 @@ func main() {
 	}
 }
 
-// briefly is all in short.
+// briefly runs everything with small sizes.
 func briefly(ctx context.Context, t task, to io.Writer) (err error) {
 	folder, err := os.MkdirTemp("", "hopmesh-ablation-")
 	if err != nil {
@@ -79,23 +81,24 @@ func all(ctx context.Context, t task, to io.Writer) error {
 		}
 		todo = append(todo, r.run())
 	}
-	if t.Show {
-		return t.tell(list, k, to)
+	if err := errors.Join(plot.Check(t.plot), result.Writable(t.Out)); err != nil {
+		return err
 	}
-	return errors.Join(k.Finish(ctx, t.Graphs, todo), t.tell(list, k, to))
+	var failed error
+	if !t.Show {
+		failed = k.Finish(ctx, t.Graphs, todo)
+	}
+	return errors.Join(failed, t.print(list, k, to))
 }
 
-// tell prints what there is, and draws it.
-func (t task) tell(list []row, k *runs.Kept, to io.Writer) error {
+// print prints the results, plots them and writes them.
+func (t task) print(list []row, k *runs.Kept, to io.Writer) error {
 	found, err := read(list, k)
 	if err != nil {
 		return err
 	}
-	if err := found.print(to); err != nil || t.plot == "" {
-		return err
-	}
-	if err := os.WriteFile(t.plot, drawn(found), 0o644); err != nil { //nolint:gosec // a picture to be shown
-		return fmt.Errorf("draw the means: %w", err)
-	}
-	return nil
+	page := &result.Page{Title: "Ablation of grappa", Command: result.Command("go run ./scripts/ablation")}
+	found.show(page)
+	page.Picture(t.plot, "means and deviations of what groups see")
+	return errors.Join(page.Body(to), found.chart().Draw(t.plot), page.Write(t.Out))
 }

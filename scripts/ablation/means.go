@@ -2,21 +2,21 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
+	"github.com/hopmesh/hopmesh/node/bench/plot"
+	"github.com/hopmesh/hopmesh/node/bench/result"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
-// A mean is what the seeds of a row came to.
+// mean is the mean over the seeds of a row.
 type mean struct {
 	row
 	runs.Mean
 }
 
-// means are those of all rows that were asked for, in order.
+// means holds the means of all requested rows, in order.
 type means []mean
 
 func read(list []row, k *runs.Kept) (all means, err error) {
@@ -30,7 +30,7 @@ func read(list []row, k *runs.Kept) (all means, err error) {
 	return all, nil
 }
 
-// of is the mean of a way, if it was asked for.
+// of returns the mean of a way, if it was requested.
 func (all means) of(s subject, m shape, way string) (mean, bool) {
 	at := slices.IndexFunc(all, func(o mean) bool { return o.graph == s.graph && o.shape == m && o.name == way })
 	if at < 0 {
@@ -39,8 +39,8 @@ func (all means) of(s subject, m shape, way string) (mean, bool) {
 	return all[at], true
 }
 
-// said is a mean with its deviation, and how many seeds it is of where that is not all.
-func (m *mean) said() string {
+// text returns a mean with its deviation, and the number of seeds if some are missing.
+func (m *mean) text() string {
 	if m.Done == 0 {
 		return "*not run yet*"
 	}
@@ -51,12 +51,13 @@ func (m *mean) said() string {
 	return text
 }
 
-// bar is how far below one machine groups with a halo that are swept may be, in points.
+// bar is how far below one machine groups with a halo and sweep may be, in points.
 const bar = 1.0
 
-// beside is what is said of a mean, with how far it is from that of one machine in points.
+// beside returns the text of a mean, with its difference from that of one machine in
+// points.
 func (m *mean) beside(one *mean) string {
-	text := m.said()
+	text := m.text()
 	if m.Done == 0 || one.Done == 0 {
 		return text
 	}
@@ -67,35 +68,44 @@ func (m *mean) beside(one *mean) string {
 	return text
 }
 
-// print prints the tables of what was asked for.
-func (all means) print(to io.Writer) error {
-	for i, lines := range [][][]string{all.models(), all.ways(), all.nodes()} {
-		if len(lines) < 2 {
-			continue
-		}
-		title := []string{"Models", "What groups see, and what makes up for the rest", "Nodes"}[i]
-		if _, err := fmt.Fprintf(to, "%s:\n\n", title); err != nil {
-			return err
-		}
-		w := tabwriter.NewWriter(to, 0, 0, 0, ' ', 0)
-		for j, line := range lines {
-			_, _ = fmt.Fprintf(w, "| %s\t |\n", strings.Join(line, "\t | "))
-			if j == 0 {
-				_, _ = fmt.Fprintf(w, "|%s\n", strings.Repeat("---|", len(line)))
-			}
-		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintln(to); err != nil {
-			return err
-		}
+// show adds the requested tables to a page.
+func (all means) show(p *result.Page) {
+	for _, t := range []struct {
+		title string
+		lines [][]string
+	}{
+		{"Models", all.models()}, {"What groups see, and what makes up for the rest", all.ways()}, {"Nodes", all.nodes()},
+	} {
+		p.Table(result.Table{Title: t.title, Head: t.lines[0], Rows: t.lines[1:]})
 	}
 	var commits []string
 	for _, m := range all {
 		commits = append(commits, m.Commits...)
 	}
 	slices.Sort(commits)
-	_, err := fmt.Fprintf(to, "Taken at: %s\n", strings.Join(slices.Compact(commits), " "))
-	return err
+	p.Text("Taken at: " + strings.Join(slices.Compact(commits), " "))
+}
+
+// chart plots the second table: a panel for each graph, and in it a row for each way,
+// with the mean and its deviation. It leaves out SGD, whose low values would take up all
+// the room.
+func (all means) chart() *plot.Chart {
+	c := &plot.Chart{Title: "test accuracy, percent: mean and deviation over seeds", Dots: true}
+	for _, w := range ways() {
+		if !w.plain && slices.ContainsFunc(all, func(m mean) bool { return m.shape == usual && m.name == w.name }) {
+			c.Rows = append(c.Rows, w.name)
+		}
+	}
+	for _, s := range subjects() {
+		if len(all.waysOf(s)) == 0 {
+			continue
+		}
+		marks := make([]plot.Mark, len(c.Rows))
+		for i, name := range c.Rows {
+			m, _ := all.of(s, usual, name)
+			marks[i] = plot.Mark{Value: m.Test, Deviation: m.Deviation, Label: fmt.Sprintf("%.1f", m.Test), Missing: m.Done == 0}
+		}
+		c.Panels = append(c.Panels, plot.Panel{Title: s.title, Marks: [][]plot.Mark{marks}})
+	}
+	return c
 }

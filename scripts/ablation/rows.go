@@ -5,13 +5,13 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
-// What all rows share: how a graph is cut, into how many groups if nothing is said of it,
-// how many shards of others pass through a group at a time, and for how many epochs.
+// Common to all rows: how a graph is partitioned, the default number of groups, how many
+// shards of other groups pass through a group at a time, and the number of epochs.
 const (
 	shards = 16
 	groups = 4
@@ -19,17 +19,17 @@ const (
 	period = 5
 )
 
-// A way is how a row's groups train.
+// way is how a row's groups train.
 type way struct {
-	name    string // of loader, sweep and correction, or of the yardstick
-	telling bool   // it says something of large graphs, too
-	random  bool   // shards are of vertices at random, and not of communities
-	plain   bool   // learnt by SGD, which does not hide by how much gradients are scaled
+	name    string // of loader, sweep and correction, or of the baseline
+	telling bool   // informative for large graphs, too
+	random  bool   // shards hold random vertices instead of communities
+	plain   bool   // trained by SGD, which, unlike Adam, shows wrongly scaled gradients
 	nodes   int    // that share it; 0: one
 	sharing strategy.Settings
 }
 
-// Names of ways that are looked for by them.
+// Names of ways that are looked up.
 const (
 	alone      = "one machine"
 	aloneBySGD = "one machine SGD"
@@ -39,7 +39,7 @@ const (
 	three      = "halo swept in order on 3 nodes"
 )
 
-// apart is a way by grappa.
+// apart returns a way that trains by grappa.
 func apart(name string, o strategy.GrappaSettings) way {
 	if o.Groups == 0 {
 		o.Groups = groups
@@ -53,8 +53,8 @@ func apart(name string, o strategy.GrappaSettings) way {
 
 const off = "off"
 
-// few are the ways of the first table: one machine, and halo and sweep in two groups and
-// in four.
+// few returns the ways of the first table: one machine, and halo and sweep in two and
+// four groups.
 func few() []way {
 	return []way{
 		{name: alone, sharing: strategy.Settings{Strategy: strategy.Single}},
@@ -63,7 +63,7 @@ func few() []way {
 	}
 }
 
-// same are ways that differ in nothing but the nodes that share them, and come to the same
+// same returns ways that differ only in the number of nodes and must have the same
 // weights.
 func same() []way {
 	one, many := apart(steady, strategy.GrappaSettings{}), apart(three, strategy.GrappaSettings{})
@@ -71,10 +71,10 @@ func same() []way {
 	return []way{one, many}
 }
 
-// ways are the lines of the second table: one machine, then where vertices lie, which
-// shards of others pass through, what groups see, and what makes up for the rest, with
-// models that update themselves as a yardstick; and what makes up for the rest once more,
-// by SGD.
+// ways returns the lines of the second table. After one machine, they vary the placement
+// of vertices, which shards of others pass through, what groups see, and how they correct
+// for the rest. Models that update themselves are a baseline. The corrections are
+// repeated with SGD.
 func ways() []way {
 	list := few()[:1]
 	list[0].telling = true
@@ -93,7 +93,7 @@ func ways() []way {
 			}
 			for _, correction := range corrections {
 				if correction == strategy.CorrectMessage && sweep == off {
-					continue // what is never seen has no weight
+					continue // data that is never seen has no weight
 				}
 				telling := correction == "" || !random && correction != strategy.CorrectBatch || correction == strategy.CorrectMessage
 				add(apart(fmt.Sprintf("strict %s %s", label, named(correction)), strategy.GrappaSettings{Loader: strategy.Strict, Sweep: sweep, Correction: correction}), random, telling)
@@ -126,24 +126,24 @@ func ways() []way {
 	return list
 }
 
-// corrections are those that are compared.
+// corrections are the corrections to compare.
 var corrections = []string{"", strategy.CorrectNode, strategy.CorrectBatch, strategy.CorrectSelf, strategy.CorrectMessage}
 
 func named(correction string) string {
 	return (&strategy.GrappaSettings{Correction: correction}).Corrects()
 }
 
-// A row is a way of training a model on a graph.
+// row is a way of training a model on a graph.
 type row struct {
 	subject
 	shape
 	way
-	epochs int // 0: as the recipe says
+	epochs int // 0: the recipe's number
 }
 
 func (r row) id() string { return fmt.Sprintf("%s/%s/%s", r.graph, r.shape, r.name) }
 
-// run is the row as it is trained and kept.
+// run returns the row as it is trained and kept.
 func (r row) run() runs.Row {
 	cut := build.Options{Shards: shards, Partitioner: "multilevel"}
 	if r.random {
@@ -152,8 +152,8 @@ func (r row) run() runs.Row {
 	return runs.Row{Name: r.id(), Graph: r.graph, Cut: cut, Recipe: r.whole(), Seeds: r.seeds, Nodes: r.nodes}
 }
 
-// rows are all, those first that say most: models by halo and sweep, then what makes up
-// for what on small graphs, then on large ones.
+// rows returns all rows, the most informative first: models by halo and sweep, then
+// corrections on small graphs, then on large ones.
 func rows() (list []row) {
 	known := map[string]bool{}
 	add := func(s subject, m shape, w way) {
@@ -189,19 +189,19 @@ func rows() (list []row) {
 	return list
 }
 
-// whole is its recipe with how it is shared.
-func (r row) whole() train.Recipe {
+// whole returns the recipe with the settings of sharing.
+func (r row) whole() recipe.Recipe {
 	w := r.recipe(r.shape)
 	w.Sharing = r.sharing
 	if g := &w.Sharing.Grappa; g.Loader == strategy.HaloSampled {
 		g.Cap = r.cap
 		if r.random {
-			g.Cap *= 10 // there are about as many more to leave out
+			g.Cap *= 10 // there are about ten times as many to sample from
 		}
 	}
 	if r.plain {
 		w.Optimizer = nn.OptimizerSpec{Kind: "sgd", Momentum: 0.9, WeightDecay: w.Optimizer.WeightDecay}
-		w.Rate, w.Epochs, w.EvalEvery = r.plainRate, 3*w.Epochs, 3*w.EvalEvery // it is slower
+		w.Rate, w.Epochs, w.EvalEvery = r.plainRate, 3*w.Epochs, 3*w.EvalEvery // SGD is slower
 	}
 	if r.epochs > 0 {
 		w.Epochs = r.epochs

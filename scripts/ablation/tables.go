@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// models are the lines of the first table: a model on a graph by one machine, and in two
-// and four groups that have a halo and are swept.
+// models returns the lines of the first table: a model on a graph by one machine, and in
+// two and four groups that have a halo and sweep.
 func (all means) models() [][]string {
 	lines := [][]string{{"graph", "model", "layers", "seeds", "one machine", "2 groups", "4 groups"}}
 	for _, s := range subjects() {
@@ -16,7 +16,7 @@ func (all means) models() [][]string {
 			if !known {
 				continue
 			}
-			line := []string{s.title, strings.ToUpper(m.model), fmt.Sprint(m.layers), fmt.Sprint(one.seeds), one.said()}
+			line := []string{s.title, strings.ToUpper(m.model), fmt.Sprint(m.layers), fmt.Sprint(one.seeds), one.text()}
 			for _, way := range []string{pair, full} {
 				if groups, known := all.of(s, m, way); known {
 					line = append(line, groups.beside(&one))
@@ -30,7 +30,7 @@ func (all means) models() [][]string {
 	return lines
 }
 
-// ways are the lines of the second: what groups do, with a column for each graph.
+// ways returns the lines of the second table, with a column for each graph.
 func (all means) ways() [][]string {
 	var graphs []subject
 	head := []string{"what"}
@@ -49,14 +49,14 @@ func (all means) ways() [][]string {
 				continue
 			}
 			known = true
-			yardstick := alone
+			baseline := alone
 			if w.plain {
-				yardstick = aloneBySGD
+				baseline = aloneBySGD
 			}
-			if one, there := all.of(s, usual, yardstick); there && w.name != yardstick {
+			if one, there := all.of(s, usual, baseline); there && w.name != baseline {
 				line = append(line, m.beside(&one))
 			} else {
-				line = append(line, m.said())
+				line = append(line, m.text())
 			}
 			for _, r := range m.Runs {
 				least, most = min(least, 100*r.Seen), max(most, 100*r.Seen)
@@ -66,7 +66,7 @@ func (all means) ways() [][]string {
 			continue
 		}
 		switch {
-		case most == 0: // nobody counts
+		case most == 0: // no edges were counted
 			line = append(line, "")
 		case math.Round(most) == math.Round(least):
 			line = append(line, fmt.Sprintf("%.0f %%", most))
@@ -78,7 +78,7 @@ func (all means) ways() [][]string {
 	return lines
 }
 
-// waysOf are the means of a graph's part in the second table that the first has not.
+// waysOf returns a graph's means in the second table that the first does not have.
 func (all means) waysOf(s subject) (some means) {
 	for _, m := range all {
 		if m.graph == s.graph && m.shape == usual && m.name != alone && m.name != pair {
@@ -88,7 +88,8 @@ func (all means) waysOf(s subject) (some means) {
 	return some
 }
 
-// nodes are the lines of the third: what differs in nothing but where it was trained.
+// nodes returns the lines of the third table: runs that differ only in the number of
+// nodes.
 func (all means) nodes() [][]string {
 	lines := [][]string{{"graph", "where", "test accuracy", "weights in the end, of the first seed", "the same as of one node"}}
 	s := subjects()[0]
@@ -108,7 +109,7 @@ func (all means) nodes() [][]string {
 		if w.nodes > 0 {
 			where = fmt.Sprintf("%d nodes", w.nodes)
 		}
-		lines = append(lines, []string{s.title, where, m.said(), m.Runs[0].Hash[:12], fmt.Sprintf("%d of %d", equal, m.Done)})
+		lines = append(lines, []string{s.title, where, m.text(), m.Runs[0].Hash[:12], fmt.Sprintf("%d of %d", equal, m.Done)})
 	}
 	return lines
 }

@@ -1,12 +1,12 @@
-// Command accuracy trains the recipes that accuracy is judged by, each with several
-// seeds, and prints mean, deviation and bar. It fails if a mean is more than half a
-// point below its bar.
+// Command accuracy trains recipes whose accuracy is known, each with several seeds, and
+// prints mean, deviation and known accuracy (the bar). It fails if a mean is more than
+// half a point below its bar.
 //
-// Finished runs are kept in a file with the commit they ran on; it goes on where it
-// stopped. A recipe that changes is run anew.
+// Finished runs are kept in a file with the commit they ran on, and are not repeated
+// unless their recipe changes.
 //
-// With -nodes it trains the same by leap, shared by so many nodes in this process, and
-// puts the means beside those of one node.
+// With -nodes it trains the same recipes by leap, on that many nodes in this process, and
+// compares the means with those of one node.
 package main
 
 import (
@@ -16,9 +16,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
-	"text/tabwriter"
 
+	"github.com/hopmesh/hopmesh/node/bench/result"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
@@ -27,10 +26,10 @@ const tolerance = 0.5
 
 var errBelow = errors.New("a mean is more than half a point below its bar")
 
-// A task is what was asked for.
+// task holds the command's options.
 type task struct {
 	runs.Asked
-	nodes int // 0: one that does it all
+	nodes int // 0: one node alone
 	list  []row
 }
 
@@ -58,47 +57,22 @@ func all(ctx context.Context, t task) error {
 	if t.list, err = runs.Select(rows(), t.Rows, row.id); err != nil {
 		return err
 	}
-	tell := table
+	if err := result.Writable(t.Out); err != nil {
+		return err
+	}
+	var failed error
+	if !t.Show {
+		var todo []runs.Row
+		for _, r := range t.list {
+			todo = append(todo, r.on(t.nodes))
+		}
+		failed = k.Finish(ctx, t.Graphs, todo)
+	}
+	page := &result.Page{Title: "Accuracy", Command: result.Command("go run ./scripts/accuracy")}
 	if t.nodes > 0 {
-		tell = t.compare
+		failed = errors.Join(failed, t.compare(t.list, k, page))
+	} else {
+		failed = errors.Join(failed, table(t.list, k, page))
 	}
-	if t.Show {
-		return tell(t.list, k)
-	}
-	var todo []runs.Row
-	for _, r := range t.list {
-		todo = append(todo, r.on(t.nodes))
-	}
-	return errors.Join(k.Finish(ctx, t.Graphs, todo), tell(t.list, k))
-}
-
-func table(list []row, k *runs.Kept) error {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "GRAPH\tMODEL\tRECIPE\tSEEDS\tTEST ACCURACY\tBAR\t\tCOMMIT")
-	var below error
-	for _, r := range list {
-		m, err := k.Of(r.on(0))
-		if err != nil {
-			return err
-		}
-		said, bar, verdict := "not run", "", ""
-		if m.Done > 0 {
-			said = fmt.Sprintf("%.2f ± %.2f", m.Test, m.Deviation)
-		}
-		if r.bar > 0 {
-			bar = fmt.Sprintf("%.1f", r.bar)
-			switch {
-			case m.Done < r.seeds:
-				verdict = "not all seeds"
-			case m.Test >= r.bar:
-				verdict = "holds"
-			case m.Test >= r.bar-tolerance:
-				verdict = "within tolerance"
-			default:
-				verdict, below = "BELOW", errBelow
-			}
-		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\t%s\n", r.graph, r.name, describe(r.Recipe), m.Done, r.seeds, said, bar, verdict, strings.Join(m.Commits, " "))
-	}
-	return errors.Join(below, w.Flush())
+	return errors.Join(failed, page.Print(os.Stdout), page.Write(t.Out))
 }

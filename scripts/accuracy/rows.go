@@ -4,28 +4,29 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
-// A row is one model on one graph: a line of the table.
+// row is one model on one graph: a line of the table.
 type row struct {
 	graph string
 	name  string
-	bar   float64 // percent; 0: there is none to reach
+	bar   float64 // percent; 0: none
 	seeds int
-	train.Recipe
+	recipe.Recipe
 }
 
 func (r row) id() string { return r.graph + "/" + r.name }
 
-// on is the row as so many nodes train it; 0: one.
+// on returns the row as trained on that many nodes; 0: one.
 func (r row) on(nodes int) runs.Row {
 	return runs.Row{Name: r.id(), Graph: r.graph, Recipe: r.Recipe, Seeds: r.seeds, Nodes: nodes}
 }
 
-// rows are the recipes that the bars were published with, or measured: Planetoid's
-// on its public splits, those of tunedGNN on its 60/20/20 splits, and quick ones.
+// rows returns the recipes with which the bars were published or measured: those of
+// Planetoid on its public splits, those of tunedGNN on its 60/20/20 splits, and quick
+// ones.
 func rows() []row {
 	var list []row
 	for _, p := range []struct {
@@ -62,14 +63,14 @@ func rows() []row {
 	return list
 }
 
-func recipe(spec nn.Spec, features string, rate, decay float64, epochs int) train.Recipe {
-	return train.Recipe{
-		Model: spec, Optimizer: nn.OptimizerSpec{Kind: "adam", WeightDecay: decay}, Rate: rate, Schedule: train.Schedule{Kind: "constant"},
+func recipeOf(spec nn.Spec, features string, rate, decay float64, epochs int) recipe.Recipe {
+	return recipe.Recipe{
+		Model: spec, Optimizer: nn.OptimizerSpec{Kind: "adam", WeightDecay: decay}, Rate: rate, Schedule: recipe.Schedule{Kind: "constant"},
 		Epochs: epochs, Features: features, Loss: "softmax", EvalEvery: 1, Metric: "accuracy",
 	}
 }
 
-// model is what all recipes share.
+// model returns a model with the settings that all recipes share.
 func model(kind string, layers, hidden, heads int, dropout float64) nn.Spec {
 	s := nn.Spec{Model: kind, Layers: layers, Hidden: hidden, Heads: heads, Dropout: dropout, Norm: "none", Head: "none", Jump: "none", SelfLoops: "auto"}
 	switch kind {
@@ -81,29 +82,29 @@ func model(kind string, layers, hidden, heads int, dropout float64) nn.Spec {
 	return s
 }
 
-func planetoid(kind string, hidden, heads int, rate, dropout float64) train.Recipe {
+func planetoid(kind string, hidden, heads int, rate, dropout float64) recipe.Recipe {
 	s := model(kind, 2, hidden, heads, dropout)
 	s.InputDropout = dropout
 	if kind == "gat" {
 		s.AttentionDropout = dropout
 	}
-	return recipe(s, "row", rate, 5e-4, 200)
+	return recipeOf(s, "row", rate, 5e-4, 200)
 }
 
-func quick() train.Recipe {
-	return recipe(model("gcn", 2, 64, 1, 0.5), "none", 0.01, 5e-5, 200)
+func quick() recipe.Recipe {
+	return recipeOf(model("gcn", 2, 64, 1, 0.5), "none", 0.01, 5e-5, 200)
 }
 
-// tuned are those of tunedGNN: LayerNorm, self-loops for every model, a linear head,
-// features made ones and divided by their row's sum.
-func tuned(kind string, hidden, layers int, dropout float64, residual bool, decay float64, epochs int) train.Recipe {
+// tuned returns a recipe of tunedGNN: LayerNorm, self-loops for every model, a linear
+// head, and features set to one and divided by their row's sum.
+func tuned(kind string, hidden, layers int, dropout float64, residual bool, decay float64, epochs int) recipe.Recipe {
 	s := model(kind, layers, hidden, 1, dropout)
 	s.Norm, s.Head, s.SelfLoops, s.Residual = "layer", "linear", "on", residual
-	return recipe(s, "binary-row", 0.001, decay, epochs)
+	return recipeOf(s, "binary-row", 0.001, decay, epochs)
 }
 
-// describe is what a reader of the table needs to know of a recipe.
-func describe(r train.Recipe) string {
+// describe returns a short description of a recipe for the table.
+func describe(r recipe.Recipe) string {
 	s := fmt.Sprintf("%d layers, hidden %d", r.Model.Layers, r.Model.Hidden)
 	if r.Model.Heads > 1 {
 		s += fmt.Sprintf(" x %d heads", r.Model.Heads)

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
@@ -80,7 +81,7 @@ func TestVerdicts(t *testing.T) {
 		{of(beside), -0.99, true, "holds"}, {of(beside), -1.01, true, "BELOW"}, {of(beside), 3, true, "holds"},
 		{of(beside), -2, false, "not all seeds"}, {of(technique), -9, true, ""},
 	} {
-		if got := judged(c.r, c.apart, c.whole); got != c.want {
+		if got := verdictOf(c.r, c.apart, c.whole); got != c.want {
 			t.Errorf("%s, %+.2f: %q", c.r.table, c.apart, got)
 		}
 	}
@@ -101,11 +102,11 @@ func TestWhatCanNotBeRun(t *testing.T) {
 
 // All rows can be trained, and what has one name is one recipe.
 func TestRowsAreWhatTheyAreCalled(t *testing.T) {
-	about := train.About{Vertices: 1000, Edges: 3000, Features: 20, Classes: 5, Splits: []graph.SplitInfo{{Train: 10, Val: 10, Test: 10}}}
+	about := dataset.About{Vertices: 1000, Edges: 3000, Features: 20, Classes: 5, Splits: []graph.SplitInfo{{Train: 10, Val: 10, Test: 10}}}
 	recipes, names := map[string]string{}, map[string]string{}
 	for _, r := range rows(0) {
 		recipe := r.run(1).Recipe
-		if err := recipe.Check(about); err != nil {
+		if err := recipe.Check(about, strategies.All); err != nil {
 			t.Errorf("%s: %v", r.id(), err)
 		}
 		text, err := json.Marshal(recipe)

@@ -1,10 +1,11 @@
-// Command deep trains deep models by pipe beside graph, which has the gradient of one
-// machine: GCNII and ResGCN+ on three graphs, a GCN that is too deep to learn well, and
-// one model without each of the techniques that pipe makes up for old rows with. It
-// prints means and deviations of several seeds, and how far each is from graph's.
+// Command deep compares deep models trained by pipe with those trained by graph, which
+// has the gradient of one machine. It trains GCNII and ResGCN+ on three graphs, a GCN
+// that is too deep to learn well, and one model without each of the techniques by which
+// pipe corrects for stale rows. It prints means and deviations of several seeds, and
+// their differences from graph's.
 //
-// Finished runs are kept in a file with the commit they ran on; it goes on where it
-// stopped. A recipe that changes is run anew.
+// Finished runs are kept in a file with the commit they ran on, and are not repeated
+// unless their recipe changes.
 package main
 
 import (
@@ -16,15 +17,17 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
+	"github.com/hopmesh/hopmesh/node/bench/result"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
-// A task is what was asked for.
+// task holds the command's options.
 type task struct {
 	runs.Asked
-	seeds  int // 0: as many as the row has
-	epochs int // 0: as the recipes say
+	seeds  int // 0: the row's number
+	epochs int // 0: the recipes' numbers
 }
 
 func main() {
@@ -53,14 +56,20 @@ func all(ctx context.Context, t task, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if t.Show {
-		return t.table(list, k, to)
+	if err := result.Writable(t.Out); err != nil {
+		return err
 	}
-	return errors.Join(k.Finish(ctx, t.Graphs, t.todo(list)), t.table(list, k, to))
+	var failed error
+	if !t.Show {
+		failed = k.Finish(ctx, t.Graphs, t.todo(list))
+	}
+	page := &result.Page{Title: "Deep models", Command: result.Command("go run ./scripts/deep")}
+	failed = errors.Join(failed, t.table(list, k, page))
+	return errors.Join(failed, page.Print(to), page.Write(t.Out))
 }
 
-// todo is the rows as they are trained: those of a subject side by side, the first seed of
-// each first.
+// todo returns the rows in the order in which they are trained: the rows of a subject
+// together, and the first seed of each first.
 func (t task) todo(list []row) (todo []runs.Row) {
 	for len(list) > 0 {
 		n := 1
@@ -75,4 +84,46 @@ func (t task) todo(list []row) (todo []runs.Row) {
 		list = list[n:]
 	}
 	return todo
+}
+
+// bar is how much a mean may differ from graph's, in points.
+const bar = 1.0
+
+// table adds a line for each row to a page, with its difference from graph's mean.
+func (t task) table(list []row, k *runs.Kept, p *result.Page) error {
+	table := result.Table{Head: []string{"Table", "Graph", "Model", "By", "Seeds", "Test accuracy", "Beside graph", "", "Commit"}}
+	exactly := map[string]float64{} // graph's mean, by subject
+	for _, r := range list {
+		run := r.run(t.seeds)
+		m, err := k.Of(run)
+		if err != nil {
+			return err
+		}
+		mean, apart, verdict, of := "not run", "", "", r.table+r.subject.id()
+		if m.Done > 0 {
+			mean = fmt.Sprintf("%.2f ± %.2f", m.Test, m.Deviation)
+			if r.name == exact.name {
+				exactly[of] = m.Test
+			} else if one, ok := exactly[of]; ok {
+				apart = fmt.Sprintf("%+.2f", m.Test-one)
+				verdict = verdictOf(r, m.Test-one, m.Done == run.Seeds)
+			}
+		}
+		table.Add(r.table, r.title, r.model, r.name, fmt.Sprintf("%d of %d", m.Done, run.Seeds), mean, apart, verdict, strings.Join(m.Commits, " "))
+	}
+	p.Table(table)
+	return nil
+}
+
+// verdictOf returns in words whether a mean is within the bar, or "" if that is unknown.
+func verdictOf(r row, apart float64, whole bool) string {
+	switch {
+	case r.table != beside:
+		return ""
+	case !whole:
+		return "not all seeds"
+	case apart < -bar:
+		return "BELOW"
+	}
+	return "holds"
 }

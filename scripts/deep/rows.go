@@ -5,52 +5,52 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/graph/build"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
-// chunks is how many the vertices of each graph are in, where a row does not say
-// otherwise: four times as many as the published runs on four machines had stages.
+// chunks is the default number of chunks of a graph's vertices: four times the number of
+// stages of the published runs on four machines.
 const chunks = 16
 
-// A subject is one deep model on one graph.
+// subject is one deep model on one graph.
 type subject struct {
 	table  string
 	graph  string
 	title  string
 	model  string
-	recipe train.Recipe
+	recipe recipe.Recipe
 	seeds  int
 }
 
-// A way is how it is trained.
+// way is how a subject is trained.
 type way struct {
 	name    string
 	sharing strategy.Settings
 }
 
-// A row is a line of a table.
+// row is a line of a table.
 type row struct {
 	subject
 	way
 }
 
-// id is the same in all tables: what is trained for one is there for the others.
+// id is the same in all tables, so that tables share runs.
 func (r row) id() string { return r.subject.id() + "/" + r.name }
 
 func (s subject) id() string {
 	return fmt.Sprintf("%s/%s-%d", s.graph, s.recipe.Model.Model, s.recipe.Model.Layers)
 }
 
-// run is what so many seeds of it train; 0: as many as it has.
+// run returns the row for that many seeds; 0: the row's number.
 func (r row) run(seeds int) runs.Row {
 	recipe := r.recipe
 	recipe.Sharing = r.sharing
 	return runs.Row{Name: r.id(), Graph: r.graph, Cut: build.Options{Shards: chunks, Partitioner: "multilevel"}, Recipe: recipe, Seeds: cmp.Or(seeds, r.seeds)}
 }
 
-// rows are all lines, of so many epochs each; 0: as their recipes say.
+// rows returns all lines, of that many epochs each; 0: the recipes' numbers.
 func rows(epochs int) (list []row) {
 	for _, s := range subjects() {
 		if epochs > 0 {
@@ -63,12 +63,12 @@ func rows(epochs int) (list []row) {
 	return list
 }
 
-// exact is what the others are put beside: graph parallelism, which has the gradient of
-// one machine.
+// exact is the baseline: graph parallelism, which has the gradient of one machine.
 var exact = way{"graph", strategy.Settings{Strategy: strategy.Graph, Pipe: strategy.PipeSettings{Ways: 4}}}
 
-// piped is a way of pipe. What it comes to does not depend on its stages, so it is trained
-// with one. What forward makes is kept for backward, which changes no bit.
+// piped returns a way that trains by pipe. The result does not depend on the number of
+// stages, so it uses one. It keeps the activations of forward for backward, which does
+// not change the result.
 func piped(name string, p strategy.PipeSettings) way {
 	if p.Chunks == 0 {
 		p.Chunks = chunks
@@ -81,10 +81,10 @@ func piped(name string, p strategy.PipeSettings) way {
 const (
 	beside    = "beside"    // pipe beside graph
 	failing   = "failing"   // where the published method fails
-	technique = "technique" // what each of its techniques does
+	technique = "technique" // the effect of each of its techniques
 )
 
-// ways of each table.
+// ways lists the ways of each table.
 var ways = map[string][]way{
 	beside: {exact, piped("pipe W=1", strategy.PipeSettings{}), piped("pipe W=2", strategy.PipeSettings{Ways: 2})},
 	failing: {
@@ -106,18 +106,18 @@ var ways = map[string][]way{
 	},
 }
 
-// subjects are the models and graphs, in the order in which they are trained. Rates and
-// epochs are those with which graph learns in minutes.
+// subjects returns the models and graphs, in the order in which they are trained. With
+// these rates and epochs, graph learns in minutes.
 func subjects() (list []subject) {
 	add := func(table, graph, model string, layers, seeds int) {
 		g := graphs[graph]
-		r := train.DefaultRecipe(model)
+		r := recipe.DefaultRecipe(model)
 		r.Model.Layers, r.Model.Hidden, r.Features = layers, 64, g.features
 		r.Optimizer.WeightDecay, r.Rate, r.Epochs, r.EvalEvery = g.decay, g.rate, g.epochs, 5
 		list = append(list, subject{table, graph, g.title, fmt.Sprintf("%s, %d layers", names[model], layers), r, seeds})
 	}
 	const cs, computers = "coauthor_cs", "amazon_computers"
-	const few, many = 3, 10 // of Cora's 140 training vertices, three decide nothing
+	const few, many = 3, 10 // of Cora's 140 training vertices, three are too few to decide anything
 	for _, model := range []string{"gcnii", "resgcn"} {
 		add(beside, "cora", model, 16, many)
 	}
@@ -128,13 +128,13 @@ func subjects() (list []subject) {
 	}
 	add(technique, "cora", "gcnii", 16, few)
 	add(failing, "cora", "gcn", 8, few)
-	add(failing, "cora", "gcn", 32, 1) // none learns anything
+	add(failing, "cora", "gcn", 32, 1) // none of them learns anything
 	return list
 }
 
 var names = map[string]string{"gcn": "GCN", "gcnii": "GCNII", "resgcn": "ResGCN+"}
 
-// graphs are those there are, with what suits them.
+// graphs lists the graphs with their parameters.
 var graphs = map[string]struct {
 	title, features string
 	decay, rate     float64

@@ -140,16 +140,16 @@ func TestBars(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	tab, folder := &table{}, t.TempDir()
-	tab.add(result{Step: "one", Ended: good, Figures: []number{{"copy", 100, "GB/s"}, {"gathered rows, ours", 70, "GB/s"}}})
-	tab.add(result{Step: "two", Ended: missing, Said: "nvcc is not here"})
+	tab.add(outcome{Step: "one", Ended: good, Figures: []number{{"copy", 100, "GB/s"}, {"gathered rows, ours", 70, "GB/s"}}})
+	tab.add(outcome{Step: "two", Ended: missing, Said: "nvcc is not here"})
 	if !tab.sound() {
 		t.Error("what is left out is no failure")
 	}
-	tab.add(result{Step: "three", Ended: late})
+	tab.add(outcome{Step: "three", Ended: late})
 	if err := tab.write(folder); err != nil || tab.sound() {
 		t.Errorf("sound, %v", err)
 	}
-	for file, says := range map[string]string{"table.txt": "FALLS SHORT", "table.json": `"holds": false`} {
+	for file, says := range map[string]string{"table.txt": "FALLS SHORT", "table.md": "| one ", "table.json": `"holds": false`} {
 		if text, err := os.ReadFile(filepath.Join(folder, file)); err != nil || !strings.Contains(string(text), says) || !strings.Contains(string(text), "nvcc is not here") {
 			t.Errorf("%s: %s, %v", file, text, err)
 		}

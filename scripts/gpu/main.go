@@ -1,21 +1,21 @@
-// Command gpu does, on a machine with an NVIDIA GPU, all that cannot be known without
-// one: whether ptxas and nvcc take the kernels, whether each primitive means on a GPU
-// what its twin does in the emulator, whether the device passes its contract and trains
-// Cora as the processor does, what compute-sanitizer finds, and how fast it all is,
-// beside PyTorch and the bars. It writes a table and goes on after what fails.
+// Command gpu checks on a machine with an NVIDIA GPU what can't be checked without one.
+// It checks that ptxas and nvcc accept the kernels, that each primitive computes the same
+// on the GPU as in the emulator, that the device fulfils its contract and trains Cora as
+// the CPU does, what compute-sanitizer finds, and how fast it is compared with PyTorch
+// and the bars. It writes a table, and goes on after a failed step.
 //
-// `make gpu-bundle` makes a folder with all that it runs; that machine needs neither Go
-// nor a network. What else is missing there (nvcc, compute-sanitizer, PyTorch) is said,
-// and its steps are left out:
+// `make gpu-bundle` makes a folder with everything that it runs. The machine with the GPU
+// needs neither Go nor a network. Missing tools (nvcc, compute-sanitizer, PyTorch) are
+// listed, and their steps are skipped:
 //
-//	./gpu -out FOLDER          all of it, in nine minutes at most (-limit)
+//	./gpu -out FOLDER          all steps, in nine minutes at most (-limit)
 //	./gpu -list                the steps
-//	./gpu -only contract,cora  some steps, and what they come after
-//	./gpu -tiny                as small as can be, for the emulated driver
+//	./gpu -only contract,cora  some steps, and those that they depend on
+//	./gpu -tiny                with minimal sizes, for the emulated driver
 //
 // NOTHING OF THIS HAS RUN ON A GPU YET, and neither nvcc nor compute-sanitizer has seen
-// any of it. `make gpu-check` runs the whole with the emulated driver, whose times mean
-// nothing; theirs.py has run on the processor only.
+// any of it. `make gpu-check` runs everything with the emulated driver, whose times mean
+// nothing; theirs.py has run on the CPU only.
 package main
 
 import (
@@ -62,7 +62,7 @@ func orElse(words ...string) string {
 	return words[slices.IndexFunc(words, func(w string) bool { return w != "" })]
 }
 
-// do runs the steps and writes the table, anew after each of them.
+// do runs the steps. After each step it writes the table again.
 func do(ctx context.Context, out, only string, tiny bool) (ok bool, err error) {
 	chosen, err := choose(only)
 	if err != nil {
@@ -75,7 +75,7 @@ func do(ctx context.Context, out, only string, tiny bool) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// The graph is large and nobody wants it back.
+	// The graph is large and needed only during the run.
 	scratch, err := os.MkdirTemp("", "hopmesh-gpu-")
 	if err != nil {
 		return false, err
@@ -100,11 +100,11 @@ func do(ctx context.Context, out, only string, tiny bool) (ok bool, err error) {
 			return false, err
 		}
 	}
-	fmt.Printf("\n%s", t.text())
-	return t.sound(), nil
+	fmt.Println()
+	return t.sound(), t.page().Print(os.Stdout)
 }
 
-// choose is the steps of these names, with those that they come after, or all.
+// choose returns the steps with these names and those that they depend on, or all.
 func choose(only string) ([]step, error) {
 	if only == "" {
 		return steps, nil

@@ -16,38 +16,39 @@ import (
 	"time"
 )
 
-// How a step ended.
+// Results of a step.
 const (
 	good    = "ok"
 	failed  = "failed"
-	late    = "too late" // it was ended at its limit
+	late    = "too late" // it was killed at its limit
 	missing = "left out"
 )
 
-// emulated is how much longer steps may take on the emulated driver.
+// emulated is how many times longer steps may take on the emulated driver.
 const emulated = 6
 
-// patience is how long after its end a step's group may still hold what it writes to.
+// patience is how long after a step's end its process group may still hold its output
+// open.
 const patience = 5 * time.Second
 
-// A result is a step that was done, or left out.
-type result struct {
+// outcome is the result of a step.
+type outcome struct {
 	Step    string   `json:"step"`
 	What    string   `json:"what"`
 	Ended   string   `json:"ended"`
 	Seconds float64  `json:"seconds"`
-	Said    string   `json:"said,omitempty"` // its last line where it is not good, or what is missing
+	Said    string   `json:"said,omitempty"` // its last line if it failed, or what is missing
 	Figures []number `json:"figures,omitempty"`
 }
 
-// A number is a figure that a step told.
+// number is a figure that a step printed.
 type number struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit,omitempty"`
 }
 
-func (r result) String() string {
+func (r outcome) String() string {
 	said := fmt.Sprintf("%s in %.1f s", r.Ended, r.Seconds)
 	if r.Said != "" {
 		said += ": " + r.Said
@@ -55,39 +56,39 @@ func (r result) String() string {
 	return said
 }
 
-// A runner runs steps in a bundle, and keeps what they say in a folder.
+// runner runs steps in a bundle, and keeps their output in a folder.
 type runner struct {
 	bundle, out, scratch string
 	tiny                 bool
-	begun                map[string]chan result
+	begun                map[string]chan outcome
 	ended                map[string]string
 }
 
-// begin runs a step beside the others.
+// begin starts a step in the background.
 func (r *runner) begin(ctx context.Context, s step) {
 	if r.begun == nil {
-		r.begun = map[string]chan result{}
+		r.begun = map[string]chan outcome{}
 	}
-	done := make(chan result, 1)
+	done := make(chan outcome, 1)
 	r.begun[s.name] = done
 	go func() { done <- r.now(ctx, s) }()
 }
 
-// run runs a step, or waits for it if it has begun.
-func (r *runner) run(ctx context.Context, s step) result {
+// run runs a step, or waits for it if it has started.
+func (r *runner) run(ctx context.Context, s step) outcome {
 	if r.ended == nil {
 		r.ended = map[string]string{}
 	}
-	var done result
+	var done outcome
 	switch {
 	case s.after != "" && r.ended[s.after] != good:
-		done = result{Step: s.name, What: s.what, Ended: missing, Said: s.after + " has not ended well"}
+		done = outcome{Step: s.name, What: s.what, Ended: missing, Said: s.after + " has not ended well"}
 	case r.begun[s.name] != nil:
 		done = <-r.begun[s.name]
 	case s.slow && r.tiny:
-		done = result{Step: s.name, What: s.what, Ended: missing, Said: "the emulated driver takes too long"}
+		done = outcome{Step: s.name, What: s.what, Ended: missing, Said: "the emulated driver takes too long"}
 	case ctx.Err() != nil:
-		done = result{Step: s.name, What: s.what, Ended: missing, Said: "there is no time left"}
+		done = outcome{Step: s.name, What: s.what, Ended: missing, Said: "there is no time left"}
 	default:
 		done = r.now(ctx, s)
 	}
@@ -96,8 +97,8 @@ func (r *runner) run(ctx context.Context, s step) result {
 }
 
 // now runs a step and waits for its end.
-func (r *runner) now(ctx context.Context, s step) result {
-	done := result{Step: s.name, What: s.what}
+func (r *runner) now(ctx context.Context, s step) outcome {
+	done := outcome{Step: s.name, What: s.what}
 	dir := filepath.Join(r.bundle, s.dir)
 	for _, need := range s.needs {
 		if !r.has(ctx, dir, need) {
@@ -136,8 +137,8 @@ func (r *runner) now(ctx context.Context, s step) result {
 	return done
 }
 
-// shell runs a line with all that it starts in a group of their own, which ends as a
-// whole.
+// shell runs a line and everything that it starts in a process group, which is killed as
+// a whole.
 func (r *runner) shell(ctx context.Context, dir, line string, to io.Writer) error {
 	c := exec.CommandContext(ctx, "sh", "-c", line)
 	c.Dir, c.Stdout, c.Stderr = dir, to, to
@@ -148,7 +149,8 @@ func (r *runner) shell(ctx context.Context, dir, line string, to io.Writer) erro
 	return c.Run()
 }
 
-// environment is what steps' lines name. CUDA's programs are often in no path.
+// environment returns the variables that steps' lines use. It extends PATH, as CUDA's
+// programs are often not in it.
 func (r *runner) environment() []string {
 	tiny, epochs := "", "30"
 	if r.tiny {
@@ -160,8 +162,8 @@ func (r *runner) environment() []string {
 	}
 }
 
-// arch is the GPU's family as nvcc has it, the oldest that the kernels are for if it
-// can't be had.
+// arch returns the GPU's architecture as nvcc names it or, if it is unknown, the oldest
+// that the kernels support.
 func arch() string {
 	out, err := exec.Command("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader").Output()
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
@@ -171,7 +173,18 @@ func arch() string {
 	return "sm_" + strings.ReplaceAll(line, ".", "")
 }
 
-// has says whether a program can be run: python3 with the modules named behind it.
+// gpu returns the GPU's name with its driver's version, or "".
+func gpu() string {
+	out, err := exec.Command("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").Output()
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return line
+}
+
+// has reports whether a program can be run. For python3 it also checks the modules listed
+// after it.
 func (r *runner) has(ctx context.Context, dir, need string) bool {
 	program, modules, _ := strings.Cut(need, " ")
 	line := "command -v " + program
@@ -181,7 +194,7 @@ func (r *runner) has(ctx context.Context, dir, need string) bool {
 	return r.shell(ctx, dir, line, io.Discard) == nil
 }
 
-// figures are those that were told, the last of each name.
+// figures returns the figures in a step's output, the last of each name.
 func figures(said string) []number {
 	var all []number
 	at := map[string]int{}
@@ -205,7 +218,7 @@ func figures(said string) []number {
 	return all
 }
 
-// last is the last line that says what is wrong.
+// last returns the last line that describes an error.
 func last(said string, err error) string {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	for _, line := range slices.Backward(lines) {

@@ -2,32 +2,32 @@ package main
 
 import "time"
 
-// A step is one program with arguments, which ends by itself or at its limit.
+// step is one program with arguments, which ends by itself or at its limit.
 type step struct {
 	name  string
 	what  string
 	limit time.Duration
-	// needs are programs that may be missing, python also with its modules; the step is
-	// left out then.
+	// needs lists programs that may be missing, python also with its modules. If one is
+	// missing, the step is skipped.
 	needs []string
-	// dir is the folder of the bundle where it runs.
+	// dir is the folder of the bundle in which it runs.
 	dir string
-	// run is what a shell is given: $BUNDLE, $SCRATCH and $OUT are folders, $TINY is
-	// -tiny or nothing, and $ARCH the GPU's family, as sm_90.
+	// run is a shell command. $BUNDLE, $SCRATCH and $OUT are folders, $TINY is -tiny or
+	// empty, and $ARCH is the GPU's architecture, such as sm_90.
 	run string
-	// slow says that -tiny leaves it out, as the emulated driver takes too long.
+	// slow steps are skipped with -tiny, since the emulated driver would take too long.
 	slow bool
-	// beside lets it begin at once, beside those before it, which do not wait for it;
-	// after is the step that must have ended well.
+	// beside lets the step start at once, concurrently with earlier ones, which do not
+	// wait for it. after is the step that must have succeeded before.
 	beside bool
 	after  string
 }
 
-// tests is how a package's tests are run. Those of the emulator alone have it in their
-// name, or are about its schedules.
+// tests holds the arguments with which a package's tests are run. They skip tests of the
+// emulator alone, by their names.
 const tests = " -test.v -test.timeout 5m -test.skip 'OtherSchedules|Emulated|TestFaultsStay' "
 
-// steps, the cheapest first.
+// steps lists the steps, the cheapest first.
 var steps = []step{
 	{
 		name: "device", what: "what is found, and which device is used", limit: 20 * time.Second,
@@ -100,8 +100,8 @@ var steps = []step{
 		run: "python3 theirs.py $TINY products",
 	},
 	{
-		// The wheels of PyTorch bring cuBLAS, in a folder named after their version of CUDA;
-		// the emulated driver is one itself.
+		// The wheels of PyTorch contain cuBLAS, in a folder named after their version of
+		// CUDA. The emulated driver contains its own.
 		name: "blas", what: "products by cuBLAS, where they are asked for", limit: 40 * time.Second, dir: "cuda/device",
 		needs: []string{"python3 torch"},
 		run: "lib=${HOPMESH_LIBCUDA:-$(find $(python3 -c 'import sys; print(*sys.path[1:])') -path '*/nvidia/*/libcublas.so.1[23]' 2>/dev/null | head -1)}; " +
@@ -131,7 +131,7 @@ var steps = []step{
 	},
 }
 
-// A bar is what a figure must come to, by itself or over another's.
+// bar is the minimum of a figure, by itself or relative to another one.
 type bar struct {
 	what         string
 	figure, over string // over "": the figure itself

@@ -1,23 +1,24 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"text/tabwriter"
+
+	"github.com/hopmesh/hopmesh/node/bench/result"
 )
 
-// A table is what came of the steps.
+// table holds the results of the steps.
 type table struct {
-	Steps []result  `json:"steps"`
+	Steps []outcome `json:"steps"`
 	Bars  []verdict `json:"bars"`
 }
 
-// A verdict is a bar with what was measured.
+// verdict is a bar with the measured value.
 type verdict struct {
 	What  string  `json:"what"`
 	Value float64 `json:"value"`
@@ -25,7 +26,7 @@ type verdict struct {
 	Holds bool    `json:"holds"`
 }
 
-func (t *table) add(r result) {
+func (t *table) add(r outcome) {
 	t.Steps = append(t.Steps, r)
 	t.Bars = judge(t.figures())
 }
@@ -38,7 +39,7 @@ func (t *table) figures() []number {
 	return all
 }
 
-// judge is the bars of which all figures are there.
+// judge compares figures with the bars for which all figures are present.
 func judge(figures []number) []verdict {
 	value := func(name string) (float64, bool) {
 		i := slices.IndexFunc(figures, func(n number) bool { return n.Name == name })
@@ -67,50 +68,51 @@ func judge(figures []number) []verdict {
 	return all
 }
 
-// sound says whether nothing has failed. What is slow is no failure.
+// sound reports whether no step has failed. Slow figures do not count as failures.
 func (t *table) sound() bool {
-	return !slices.ContainsFunc(t.Steps, func(r result) bool { return r.Ended == failed || r.Ended == late })
+	return !slices.ContainsFunc(t.Steps, func(r outcome) bool { return r.Ended == failed || r.Ended == late })
 }
 
-func (t *table) text() string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "step\t\tseconds\t")
+// page returns the table as a document.
+func (t *table) page() *result.Page {
+	p := &result.Page{Title: "On a GPU", Command: result.Command("gpu")}
+	if name := gpu(); name != "" {
+		p.Note("the GPU is " + name)
+	}
+	steps := result.Table{Head: []string{"Step", "", "Seconds", ""}}
 	for _, s := range t.Steps {
-		fmt.Fprintf(w, "%s\t%s\t%.1f\t%s\n", s.Step, s.Ended, s.Seconds, s.Said)
+		steps.Add(s.Step, s.Ended, fmt.Sprintf("%.1f", s.Seconds), s.Said)
 	}
-	if all := t.figures(); len(all) > 0 {
-		fmt.Fprintln(w, "\t\t\t\nfigure\t\t\t")
-		for _, n := range all {
-			fmt.Fprintf(w, "%s\t%.4g\t%s\t\n", n.Name, n.Value, n.Unit)
+	p.Table(steps)
+	figures := result.Table{Head: []string{"Figure", "", ""}}
+	for _, n := range t.figures() {
+		figures.Add(n.Name, fmt.Sprintf("%.4g", n.Value), n.Unit)
+	}
+	p.Table(figures)
+	verdicts := result.Table{Head: []string{"Bar", "", "", ""}}
+	for _, v := range t.Bars {
+		holds := "holds"
+		if !v.Holds {
+			holds = "FALLS SHORT"
 		}
+		verdicts.Add(v.What, fmt.Sprintf("%.3g", v.Value), v.Bar, holds)
 	}
-	if len(t.Bars) > 0 {
-		fmt.Fprintln(w, "\t\t\t\nbar\t\t\t")
-		for _, v := range t.Bars {
-			holds := "holds"
-			if !v.Holds {
-				holds = "FALLS SHORT"
-			}
-			fmt.Fprintf(w, "%s\t%.3g\t%s\t%s\n", v.What, v.Value, v.Bar, holds)
-		}
-	}
-	w.Flush()
-	lines := strings.Split(b.String(), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return strings.Join(lines, "\n")
+	p.Table(verdicts)
+	return p
 }
 
-// write puts the table into the folder, for people and for programs.
+// write writes the table into the folder, for people, for documents and for programs.
 func (t *table) write(folder string) error {
 	text, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
 		return err
 	}
+	var plain bytes.Buffer
+	p := t.page()
 	return errors.Join(
+		p.Print(&plain),
 		os.WriteFile(filepath.Join(folder, "table.json"), append(text, '\n'), 0o600),
-		os.WriteFile(filepath.Join(folder, "table.txt"), []byte(t.text()), 0o600),
+		os.WriteFile(filepath.Join(folder, "table.txt"), plain.Bytes(), 0o600),
+		p.Write(filepath.Join(folder, "table.md")),
 	)
 }

@@ -1,4 +1,4 @@
-// Package graphs cuts a graph into shards in a folder and opens them, for scripts
+// Package graphs partitions a graph into shards in a folder and opens them, for scripts
 // that train without a daemon.
 package graphs
 
@@ -15,18 +15,18 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/read"
 )
 
-// A Graph is one that was cut, with its shards open.
+// Graph is a partitioned graph with its shards open.
 type Graph struct {
 	Folder string
 	Shards []*graph.Shard
 }
 
-// Read cuts a graph's file into the folder, which must not exist.
+// Read partitions a graph's file into the folder, which must not exist.
 func Read(ctx context.Context, file, folder string) (*Graph, error) {
 	return ReadCut(ctx, file, build.Options{Dir: folder})
 }
 
-// ReadCut is Read with options for how it is cut, into o.Dir.
+// ReadCut is Read with options for partitioning, into o.Dir.
 func ReadCut(ctx context.Context, file string, o build.Options) (*Graph, error) {
 	src, err := read.Open(ctx, file, read.Options{})
 	if err != nil {
@@ -35,7 +35,8 @@ func ReadCut(ctx context.Context, file string, o build.Options) (*Graph, error) 
 	return cut(ctx, src, o)
 }
 
-// Generate cuts a graph that is made up, its edges mirrored if it is to be undirected.
+// Generate generates and partitions a graph, with mirrored edges if it is to be
+// undirected.
 func Generate(ctx context.Context, o generate.Options, undirected bool, folder string) (*Graph, error) {
 	src, err := generate.New(o)
 	if err != nil {

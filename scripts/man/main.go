@@ -1,5 +1,5 @@
-// Command man writes the manual pages of hopmesh into a folder, made of the same
-// commands that the program has.
+// Command man writes the manual pages of hopmesh into a folder. It generates them from
+// the program's own commands.
 package main
 
 import (
@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/hopmesh/hopmesh/cli"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/spf13/cobra/doc"
 )
 
@@ -25,8 +26,8 @@ func write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // manual pages are for everybody to read
 		return fmt.Errorf("create the folder for the pages: %w", err)
 	}
-	root := cli.New(cli.Local{}, "dev")
-	root.DisableAutoGenTag = true // the same commands give the same pages
+	root := cli.New(cli.Local{Strategies: strategies.All.Choices(), DemoStrategy: "leap"}, "dev")
+	root.DisableAutoGenTag = true // no date: the same commands give the same pages
 	if err := doc.GenManTree(root, &doc.GenManHeader{Title: "HOPMESH", Section: "1", Source: "hopmesh"}, dir); err != nil {
 		return fmt.Errorf("write the pages: %w", err)
 	}

@@ -3,13 +3,13 @@ package main
 import (
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 )
 
-// A bed is a graph and what is trained on it.
+// bed is a graph and the tasks on it.
 type bed struct {
 	name string
-	// file is a graph in a file, else made says what to make up.
+	// file is a graph in a file; if it is empty, made says what to generate.
 	file       string
 	made       generate.Options
 	undirected bool
@@ -17,7 +17,7 @@ type bed struct {
 	cases      []task
 }
 
-// A task is one model, trained by all.
+// task is one model, which every framework trains.
 type task struct {
 	name    string
 	model   string
@@ -28,15 +28,15 @@ type task struct {
 	decay   float64
 	batch   int
 	fanouts []int
-	epochs  int  // of each of three rounds, if all is one batch
-	steps   int  // of each round, of those frameworks that take long
-	score   bool // both sides train to the end and are scored
-	bf16    bool // ours once more, with products of BF16 numbers
+	epochs  int  // of each of the three rounds, if one batch covers the whole graph
+	steps   int  // of each round, for frameworks that are slow
+	score   bool // both sides train to the end and their accuracy is compared
+	bf16    bool // hopmesh once more, with BF16 products
 	bar     float64
 	bar16   float64
 }
 
-// sage is the sampled GraphSAGE of the tables.
+// sage returns the sampled GraphSAGE of the tables.
 func sage(hidden, steps int, bar float64) task {
 	return task{
 		model: "sage", layers: 3, hidden: hidden, rate: 0.003, batch: 1024, fanouts: []int{15, 10, 5}, epochs: 1, steps: steps,
@@ -44,7 +44,7 @@ func sage(hidden, steps int, bar float64) task {
 	}
 }
 
-// beds are fixed before anything is timed.
+// beds returns the graphs and tasks, which are fixed before anything is timed.
 func beds(graphs string) []bed {
 	full := func(name string, hidden, epochs int, dropout, decay float64, bar float64) task {
 		return task{name: name, model: "gcn", layers: 2, hidden: hidden, dropout: dropout, rate: 0.01, decay: decay, epochs: epochs, score: true, bar: bar}
@@ -58,8 +58,8 @@ func beds(graphs string) []bed {
 	}
 }
 
-// recipe is the task as hopmesh trains it.
-func (t task) recipe(row, bf16 bool, epochs int) train.Recipe {
+// recipe returns the task's recipe for hopmesh.
+func (t task) recipe(row, bf16 bool, epochs int) recipe.Recipe {
 	input := 0.0
 	if t.dropout > 0 {
 		input = t.dropout
@@ -75,9 +75,9 @@ func (t task) recipe(row, bf16 bool, epochs int) train.Recipe {
 	if t.model == "sage" {
 		spec.Aggregator = "mean"
 	}
-	return train.Recipe{
+	return recipe.Recipe{
 		Model: spec, Optimizer: nn.OptimizerSpec{Kind: "adam", WeightDecay: t.decay}, Rate: t.rate,
-		Schedule: train.Schedule{Kind: "constant"}, Epochs: epochs, Batch: t.batch, Fanouts: t.fanouts,
+		Schedule: recipe.Schedule{Kind: "constant"}, Epochs: epochs, Batch: t.batch, Fanouts: t.fanouts,
 		Features: how, Loss: "softmax", EvalEvery: epochs, Metric: "accuracy", Seed: 1, BF16: bf16,
 	}
 }

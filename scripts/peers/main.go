@@ -1,13 +1,13 @@
-// Command peers trains the same models on the same shard files, with the same
-// number of threads, as PyG and DGL do on this machine's CPU, and prints our time
-// over the fastest of theirs. It is for developers; nothing in hopmesh needs it.
+// Command peers trains the same models on the same shard files, with the same number of
+// threads, by hopmesh and by PyG and DGL on this machine's CPU. It prints hopmesh's time
+// relative to the fastest of the others. It is for developers; nothing in hopmesh needs
+// it.
 //
-// It takes a Python with scripts/peers/requirements.txt, which `make bench-peers`
-// makes, and some minutes.
+// It needs a Python with scripts/peers/requirements.txt, which `make bench-peers` sets
+// up, and takes some minutes.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -16,20 +16,22 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph/cora"
+	"github.com/hopmesh/hopmesh/engine/stats"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
+	"github.com/hopmesh/hopmesh/node/bench/result"
 	"github.com/hopmesh/hopmesh/scripts/graphs"
 )
 
 const (
-	// rounds is how often each side is timed in turn; medians count.
+	// rounds is how often each side is timed, in turn. The medians are compared.
 	rounds = 3
-	// limit is how long one of the others may train in a round: it does fewer steps
-	// where it is slow.
+	// limit is how long a framework may train in a round. Slow ones do fewer steps.
 	limit = 30 * time.Second
 )
 
@@ -37,16 +39,20 @@ func main() {
 	program := flag.String("python", ".tools/peers/bin/python", "the Python that has PyG and DGL")
 	folder := flag.String("graphs", "engine/graph/read/testdata", "the folder of real graphs")
 	only := flag.String("only", "", "a part of the name of the graphs to train on")
+	out := flag.String("out", "", "write the result into a Markdown file too, with the machine and the date")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := compare(ctx, *program, *folder, *only); err != nil {
+	if err := compare(ctx, *program, *folder, *only, *out); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func compare(ctx context.Context, program, folder, only string) (err error) {
+func compare(ctx context.Context, program, folder, only, out string) (err error) {
+	if err := result.Writable(out); err != nil {
+		return err
+	}
 	scratch, err := os.MkdirTemp("", "hopmesh-peers-")
 	if err != nil {
 		return err
@@ -58,7 +64,10 @@ func compare(ctx context.Context, program, folder, only string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	fmt.Printf("training alone, %d threads, medians of %d rounds in turn\n\n", threads, rounds)
+	page := &result.Page{Title: "Beside PyG and DGL", Command: result.Command("go run ./scripts/peers")}
+	how := fmt.Sprintf("training alone, %d threads, medians of %d rounds in turn", threads, rounds)
+	page.Note(how)
+	fmt.Printf("%s\n\n", how)
 	for i, b := range beds(folder) {
 		if !strings.Contains(b.name, only) {
 			continue
@@ -71,7 +80,7 @@ func compare(ctx context.Context, program, folder, only string) (err error) {
 			return errors.Join(fmt.Errorf("open %s in Python: %w", b.name, err), g.Close())
 		}
 		for _, t := range b.cases {
-			if err := compareOne(ctx, p, b, t, g, threads); err != nil {
+			if err := compareOne(ctx, p, b, t, g, threads, page); err != nil {
 				return errors.Join(err, g.Close())
 			}
 		}
@@ -79,7 +88,7 @@ func compare(ctx context.Context, program, folder, only string) (err error) {
 			return err
 		}
 	}
-	return nil
+	return page.Write(out)
 }
 
 func (b bed) cut(ctx context.Context, folder string) (*graphs.Graph, error) {
@@ -102,16 +111,16 @@ func (b bed) cut(ctx context.Context, folder string) (*graphs.Graph, error) {
 	return graphs.Read(ctx, file, folder)
 }
 
-// A side is one way to train, and what it took.
+// side is one way to train, and its times.
 type side struct {
 	name    string
-	train   func() (seconds []float64, test float64, err error) // a step each
+	train   func() (seconds []float64, test float64, err error) // one epoch each
 	seconds []float64
 	test    float64
 	err     error
 }
 
-func compareOne(ctx context.Context, p *python, b bed, t task, g *graphs.Graph, threads int) error {
+func compareOne(ctx context.Context, p *python, b bed, t task, g *graphs.Graph, threads int, page *result.Page) error {
 	fmt.Fprintf(os.Stderr, "%s: %s hidden %d, load %s\n", b.name, t.model, t.hidden, load())
 	sides := []*side{{name: "hopmesh", train: func() ([]float64, float64, error) { return ours(ctx, t, b.row, false, g, threads) }}}
 	if t.bf16 {
@@ -120,7 +129,7 @@ func compareOne(ctx context.Context, p *python, b bed, t task, g *graphs.Graph, 
 	own := len(sides)
 	for _, who := range frameworks {
 		if who == "pyg-csr" && t.batch > 0 {
-			continue // it is for all vertices at once
+			continue // this loader supports only full-graph steps
 		}
 		s := &side{name: who, err: p.build(who, t)}
 		s.train = func() ([]float64, float64, error) { return theirs(p, who, t) }
@@ -136,7 +145,12 @@ func compareOne(ctx context.Context, p *python, b bed, t task, g *graphs.Graph, 
 			s.seconds = append(s.seconds, seconds...)
 		}
 	}
-	report(b, t, sides, own)
+	table := report(b, t, sides, own)
+	page.Table(table)
+	if err := table.Text(os.Stdout); err != nil {
+		return err
+	}
+	fmt.Println()
 	for _, s := range sides[:own] {
 		if s.err != nil {
 			return fmt.Errorf("train %s with %s: %w", b.name, s.name, s.err)
@@ -145,10 +159,11 @@ func compareOne(ctx context.Context, p *python, b bed, t task, g *graphs.Graph, 
 	return ctx.Err()
 }
 
-func report(b bed, t task, sides []*side, own int) {
+// report makes the table of one case. The first sides are hopmesh's.
+func report(b bed, t task, sides []*side, own int) result.Table {
 	fastest := 0.0
 	for _, s := range sides[own:] {
-		if m := median(s.seconds); s.err == nil && (fastest == 0 || m < fastest) {
+		if m := stats.Median(s.seconds); s.err == nil && (fastest == 0 || m < fastest) {
 			fastest = m
 		}
 	}
@@ -156,34 +171,36 @@ func report(b bed, t task, sides []*side, own int) {
 	if name == "" {
 		name = fmt.Sprintf("SAGE %v, batch %d, hidden %d", t.fanouts, t.batch, t.hidden)
 	}
-	fmt.Printf("%s, %s (load at the end: %s)\n", b.name, name, load())
+	table := result.Table{
+		Title: fmt.Sprintf("%s, %s (load at the end: %s)", b.name, name, load()),
+		Head:  []string{"By", "A step", "Test accuracy", "Over the fastest other", "Bar", ""},
+	}
 	for i, s := range sides {
 		if s.err != nil {
-			fmt.Printf("  %-24s %s\n", s.name, s.err)
+			table.Add(s.name, s.err, "", "", "", "")
 			continue
 		}
-		line := fmt.Sprintf("  %-24s %9.2f ms a step", s.name, median(s.seconds)*1e3)
+		test, over, limit, verdict := "", "", "", ""
 		if t.score {
-			line += fmt.Sprintf(", test accuracy %.3f", s.test)
+			test = fmt.Sprintf("%.3f", s.test)
 		}
 		bar := t.bar
 		if i == 1 && own == 2 {
 			bar = t.bar16
 		}
 		if i < own && fastest > 0 {
-			ratio := median(s.seconds) / fastest
-			verdict := "holds"
+			ratio := stats.Median(s.seconds) / fastest
+			over, limit, verdict = fmt.Sprintf("%.2fx", ratio), fmt.Sprintf("at most %.2fx", bar), "holds"
 			if ratio > bar {
 				verdict = "FALLS SHORT"
 			}
-			line += fmt.Sprintf(", %.2fx of the fastest other (at most %.2fx: %s)", ratio, bar, verdict)
 		}
-		fmt.Println(line)
+		table.Add(s.name, fmt.Sprintf("%.2f ms", stats.Median(s.seconds)*1e3), test, over, limit, verdict)
 	}
-	fmt.Println()
+	return table
 }
 
-// theirs returns the seconds of each step.
+// theirs returns the seconds of each step of a framework.
 func theirs(p *python, who string, t task) ([]float64, float64, error) {
 	steps := 0
 	if t.batch > 0 {
@@ -203,42 +220,34 @@ func theirs(p *python, who string, t task) ([]float64, float64, error) {
 	return a.Seconds, score.Test, err
 }
 
-// ours trains anew from the start each time.
+// ours trains by hopmesh, from the start each time.
 func ours(ctx context.Context, t task, row, bf16 bool, g *graphs.Graph, threads int) ([]float64, float64, error) {
 	var seconds []float64
 	epochs := t.epochs
 	if t.batch == 0 {
 		epochs *= rounds // as many as the others have done by their last round
 	}
-	result, err := train.Run(ctx, t.recipe(row, bf16, epochs), g.Shards, train.Options{
-		Threads: threads, Report: func(e train.Epoch) { seconds = append(seconds, e.Seconds/float64(e.Steps)) },
+	result, err := train.Run(ctx, t.recipe(row, bf16, epochs), g.Shards, train.Options{Strategies: strategies.All,
+		Threads: threads, Report: func(e trained.Epoch) { seconds = append(seconds, e.Seconds/float64(e.Steps)) },
 	})
 	if err != nil {
 		return nil, 0, err
 	}
 	test := 0.0
 	if result.Last.Eval != nil {
-		test = result.Last.Eval.Test.Accuracy
+		test = result.Last.Scores.Test.Accuracy
 	}
 	return seconds, test, nil
 }
 
-// load is how many threads want a core, over the last minute. Others that want one
-// slow down all sides, but OpenMP, which waits for its slowest thread, the most:
-// only a quiet machine's ratios count.
+// load describes the load average of the last minute. Other programs slow down all sides,
+// but OpenMP the most, since it waits for its slowest thread. Only ratios from an idle
+// machine count.
 func load() string {
-	said, err := os.ReadFile("/proc/loadavg")
+	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return "unknown"
 	}
-	one, _, _ := strings.Cut(string(said), " ")
+	one, _, _ := strings.Cut(string(text), " ")
 	return one
-}
-
-func median(list []float64) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	s := slices.SortedFunc(slices.Values(list), cmp.Compare[float64])
-	return s[len(s)/2]
 }

@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// frameworks are the ways to train that peers.py knows.
+// frameworks lists the ways to train that peers.py supports.
 var frameworks = []string{"pyg", "pyg-csr", "dgl"}
 
-// patience is how long an answer may take, far beyond what any should.
+// patience is how long an answer may take, far more than any should need.
 const patience = 10 * limit
 
-// python is the child process that trains with the others.
+// python is the child process that trains with the other frameworks.
 type python struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
-	failed error // it is gone, or does not answer
+	failed error // the process ended or does not answer
 }
 
 func newPython(ctx context.Context, program, script string, threads int) (*python, error) {
@@ -47,7 +47,7 @@ func newPython(ctx context.Context, program, script string, threads int) (*pytho
 
 func (p *python) close() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
 
-// answer is what peers.py says; each question fills its own fields.
+// answer is an answer of peers.py. Each question fills its own fields.
 type answer struct {
 	Error   string    `json:"error"`
 	Seconds []float64 `json:"seconds"`
@@ -60,7 +60,7 @@ func (p *python) ask(question map[string]any) (answer, error) {
 	if p.failed != nil {
 		return a, p.failed
 	}
-	late := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() }) // which ends the reading, too
+	late := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() }) // this also ends the reading
 	line, err := p.exchange(question)
 	if !late.Stop() {
 		err = fmt.Errorf("no answer within %v", patience)

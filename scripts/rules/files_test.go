@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -11,11 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
-
-// maxLines is where a file has to say which two things it holds.
-const maxLines = 500
 
 // vague names say nothing of what a package holds: put the function where it is
 // used.
@@ -34,25 +31,50 @@ func (f file) test() bool { return strings.HasSuffix(f.path, "_test.go") }
 // root is where go.mod is.
 func root(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs("../..")
+	dir, err := top()
 	if err != nil {
 		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
-		t.Fatalf("the root of the repository is not where it was: %v", err)
 	}
 	return dir
 }
 
+func top() (string, error) {
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		return "", fmt.Errorf("the root of the repository is not where it was: %w", err)
+	}
+	return dir, nil
+}
+
+// files returns all Go files of the repository.
 func files(t *testing.T) []file {
 	t.Helper()
-	top := root(t)
+	all, err := read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 50 {
+		t.Fatalf("found %d files only", len(all))
+	}
+	return all
+}
+
+// read parses the files once for all tests.
+var read = sync.OnceValues(func() ([]file, error) {
+	top, err := top()
+	if err != nil {
+		return nil, err
+	}
 	var all []file
-	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
 		name := d.Name()
 		switch {
-		case err != nil:
-			return err
 		case d.IsDir() && path != top && (strings.HasPrefix(name, ".") || name == "bin" || name == "testdata"):
 			return fs.SkipDir
 		case d.IsDir() || filepath.Ext(name) != ".go":
@@ -70,14 +92,8 @@ func files(t *testing.T) []file {
 		all = append(all, f)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) < 50 {
-		t.Fatalf("found %d files only", len(all))
-	}
-	return all
-}
+	return all, err
+})
 
 func parse(path string, src []byte) (file, error) {
 	f := file{path: path, src: src, set: token.NewFileSet()}
@@ -95,8 +111,8 @@ func packageComments(all []file) []string {
 		if f.test() {
 			continue
 		}
-		if bytes.HasPrefix(f.src, []byte("//go:build ignore\n")) || bytes.Contains(f.src, []byte("\n//go:build ignore\n")) {
-			dir = f.path // a program by itself
+		if f.ignored() {
+			dir = f.path
 		}
 		if _, ok := comments[dir]; !ok {
 			comments[dir] = nil
@@ -118,14 +134,6 @@ func packageComments(all []file) []string {
 func TestOnePackageComment(t *testing.T) {
 	for _, wrong := range packageComments(files(t)) {
 		t.Error(wrong)
-	}
-}
-
-func TestFilesAreShort(t *testing.T) {
-	for _, f := range files(t) {
-		if n := bytes.Count(f.src, []byte("\n")); n > maxLines && !ast.IsGenerated(f.ast) {
-			t.Errorf("%s has %d lines: which two things does it hold?", f.path, n)
-		}
 	}
 }
 
@@ -181,6 +189,15 @@ func TestTestsNeitherSkipNorSleep(t *testing.T) {
 		}
 		for _, wrong := range calls(f) {
 			t.Error(wrong)
+		}
+	}
+}
+
+// Tests of build tag long are in files that make test-long finds.
+func TestLongTestsAreFound(t *testing.T) {
+	for _, f := range files(t) {
+		if tagged := strings.HasPrefix(string(f.src), "//go:build long\n"); tagged != strings.HasSuffix(f.path, "_long_test.go") {
+			t.Errorf("%s: what begins with //go:build long has a name that ends in _long_test.go, and nothing else has", f.path)
 		}
 	}
 }

@@ -11,21 +11,22 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/graph/cora"
-	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/stats"
 	"github.com/hopmesh/hopmesh/scripts/graphs"
 )
 
-// A Row is what is trained with several seeds.
+// Row is a recipe that is trained with several seeds.
 type Row struct {
 	Name   string
 	Graph  string        // the name of its file, without .npz
-	Cut    build.Options // how it is cut; where is not said
-	Recipe train.Recipe
+	Cut    build.Options // how to partition it; the folder is not set
+	Recipe recipe.Recipe
 	Seeds  int
-	Nodes  int // that share it; 0: one does it all
+	Nodes  int // that share it; 0: one node alone
 }
 
-// A Mean is what the seeds of a row came to, as far as they are done.
+// Mean is the mean over the finished seeds of a row.
 type Mean struct {
 	Done            int
 	Test, Deviation float64 // percent
@@ -33,7 +34,7 @@ type Mean struct {
 	Commits         []string
 }
 
-// Of is the mean of a row, as its recipe is now.
+// Of returns the mean of a row, for its present recipe.
 func (k *Kept) Of(r Row) (m Mean, err error) {
 	done, err := k.done(r)
 	if err != nil {
@@ -49,11 +50,11 @@ func (k *Kept) Of(r Row) (m Mean, err error) {
 	}
 	slices.Sort(m.Commits)
 	m.Done, m.Commits = len(tests), slices.Compact(m.Commits)
-	m.Test, m.Deviation = Spread(tests)
+	m.Test, m.Deviation = stats.Spread(tests)
 	return m, nil
 }
 
-// done are the runs of a row, by their seeds.
+// done returns the runs of a row, by seed.
 func (k *Kept) done(r Row) (map[uint64]Run, error) {
 	id, err := digest(r.Recipe)
 	if err != nil {
@@ -68,7 +69,7 @@ func (k *Kept) done(r Row) (map[uint64]Run, error) {
 	return found, nil
 }
 
-// Finish does the runs of rows that are not kept yet, of graphs in a folder.
+// Finish does the runs of rows that are not kept yet. The graphs are in folder.
 func (k *Kept) Finish(ctx context.Context, folder string, rows []Row) (err error) {
 	commit, err := commit()
 	if err != nil {
@@ -116,7 +117,7 @@ func (k *Kept) Finish(ctx context.Context, folder string, rows []Row) (err error
 	return nil
 }
 
-// cut opens the graph of a row, cut as the row says, in a folder that does not exist.
+// cut partitions the graph of a row into a folder that does not exist, and opens it.
 func cut(ctx context.Context, r Row, from, to string) (*graphs.Graph, error) {
 	file := filepath.Join(from, r.Graph+".npz")
 	if r.Graph == "cora" {
@@ -149,7 +150,7 @@ func (r Row) train(ctx context.Context, g *graphs.Graph, seed uint64) (Run, erro
 	}
 	best := result.Best
 	return Run{
-		Row: r.Name, Recipe: id, Seed: seed, Nodes: r.Nodes, Epoch: best.Epoch, Val: 100 * best.Eval.Val.Accuracy, Test: 100 * best.Eval.Test.Accuracy,
+		Row: r.Name, Recipe: id, Seed: seed, Nodes: r.Nodes, Epoch: best.Epoch, Val: 100 * best.Scores.Val.Accuracy, Test: 100 * best.Scores.Test.Accuracy,
 		Seconds: time.Since(begun).Seconds(), Seen: result.Last.Seen, Hash: result.Last.Hash,
 	}, nil
 }

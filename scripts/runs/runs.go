@@ -1,6 +1,5 @@
-// Package runs trains what scripts ask for, a seed at a time, and keeps what that came to,
-// so that nothing that is done is done again. What is trained, and what is said of it, is
-// theirs.
+// Package runs trains recipes for scripts, one seed at a time, and keeps the results, so
+// that no run is repeated. The scripts choose the recipes and report the results.
 package runs
 
 import (
@@ -11,31 +10,30 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"os/exec"
 	"strings"
 
-	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 )
 
-// A Run is one seed of one row, done: a line of the file that keeps them.
+// Run is a finished seed of a row: a line of the file of runs.
 type Run struct {
 	Row     string  `json:"row"`
 	Recipe  string  `json:"recipe"` // digest of the recipe, without its seed
 	Seed    uint64  `json:"seed"`
-	Nodes   int     `json:"nodes,omitempty"` // that shared it; 0: one did it all
+	Nodes   int     `json:"nodes,omitempty"` // that shared it; 0: one node alone
 	Commit  string  `json:"commit"`
-	Epoch   int     `json:"epoch"` // the one with the best validation
+	Epoch   int     `json:"epoch"` // the epoch with the best validation
 	Val     float64 `json:"val"`   // percent
 	Test    float64 `json:"test"`  // percent, of that epoch
 	Seconds float64 `json:"seconds"`
-	Seen    float64 `json:"seen,omitempty"`           // share of edges, where groups trained in isolation
-	Hash    string  `json:"weights_sha256,omitempty"` // in the end; runs of before it was kept have none
+	Seen    float64 `json:"seen,omitempty"`           // share of edges seen, if groups trained in isolation
+	Hash    string  `json:"weights_sha256,omitempty"` // after the last epoch; old runs have none
 }
 
-// digest is that of a recipe, without its seed.
-func digest(r train.Recipe) (string, error) {
+// digest returns the digest of a recipe without its seed.
+func digest(r recipe.Recipe) (string, error) {
 	r.Seed = 0
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -45,13 +43,13 @@ func digest(r train.Recipe) (string, error) {
 	return hex.EncodeToString(sum[:6]), nil
 }
 
-// Kept are the runs that were done, in a file of one JSON object a line.
+// Kept holds the finished runs, in a file of one JSON object per line.
 type Kept struct {
 	file string
 	runs []Run
 }
 
-// Load reads those of a file, which need not exist.
+// Load reads the runs of a file, which need not exist.
 func Load(file string) (*Kept, error) {
 	k := &Kept{file: file}
 	f, err := os.Open(file)
@@ -84,25 +82,12 @@ func (k *Kept) add(r Run) (err error) {
 	return json.NewEncoder(f).Encode(r)
 }
 
-// commit is what is run, as git names it; -dirty if that is not all.
+// commit returns the commit of the working tree as git names it, with -dirty if it has
+// changes.
 func commit() (string, error) {
 	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude", "*").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask git what is run: %w", err)
 	}
 	return strings.TrimSpace(string(out)), nil
-}
-
-// Spread is the mean and the deviation of a sample.
-func Spread(list []float64) (mean, deviation float64) {
-	if len(list) == 0 {
-		return 0, 0
-	}
-	for _, x := range list {
-		mean += x / float64(len(list))
-	}
-	for _, x := range list {
-		deviation += (x - mean) * (x - mean)
-	}
-	return mean, math.Sqrt(deviation / max(float64(len(list)-1), 1))
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 )
 
 func TestFinishedRunsAreKept(t *testing.T) {
@@ -15,7 +15,7 @@ func TestFinishedRunsAreKept(t *testing.T) {
 	if err != nil || len(k.runs) != 0 {
 		t.Fatalf("nothing was kept yet: %v, %v", k.runs, err)
 	}
-	r := Row{Name: "cora/GCN", Recipe: train.DefaultRecipe("gcn"), Seeds: 2}
+	r := Row{Name: "cora/GCN", Recipe: recipe.DefaultRecipe("gcn"), Seeds: 2}
 	id, err := digest(r.Recipe)
 	if err != nil {
 		t.Fatal(err)
@@ -50,11 +50,5 @@ func TestFinishedRunsAreKept(t *testing.T) {
 	}
 	if _, err := Load(file); err == nil || !strings.Contains(err.Error(), "runs.jsonl") {
 		t.Errorf("a damaged file: %v", err)
-	}
-}
-
-func TestSpread(t *testing.T) {
-	if mean, deviation := Spread([]float64{1, 3}); mean != 2 || deviation*deviation < 1.99 || deviation*deviation > 2.01 {
-		t.Errorf("%v ± %v", mean, deviation)
 	}
 }

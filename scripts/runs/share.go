@@ -7,22 +7,19 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
-	"github.com/hopmesh/hopmesh/engine/strategy/leap"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
-	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
-// strategies are those by which rows are shared.
-var strategies = []strategy.Strategy{leap.Strategy{}, grappa.Strategy{}, pipe.Pipe, pipe.Graph}
-
-// Share trains on so many nodes of a mesh in this process: each has its share of the
-// shards and no others. They share by leap where the recipe names no strategy.
-func Share(ctx context.Context, r train.Recipe, shards []*graph.Shard, nodes int) (train.Result, error) {
+// Share trains on that many nodes of a mesh in this process. Each node has its share of
+// the shards and no others. They use leap if the recipe names no strategy.
+func Share(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, nodes int) (train.Result, error) {
 	if nodes < 2 {
-		return train.Run(ctx, r, shards, train.Options{Strategies: strategies})
+		return train.Run(ctx, r, shards, train.Options{Strategies: strategies.All})
 	}
 	if len(shards) < nodes {
 		return train.Result{}, fmt.Errorf("the graph has %d shards, too few for %d nodes", len(shards), nodes)
@@ -30,7 +27,7 @@ func Share(ctx context.Context, r train.Recipe, shards []*graph.Shard, nodes int
 	if r.Sharing.Strategy == "" {
 		r.Sharing.Strategy = strategy.Leap
 	}
-	work := strategy.Work{Owners: make([]int, len(shards))}
+	work := peer.Work{Owners: make([]int, len(shards))}
 	for i := range shards {
 		work.Owners[i] = i * nodes / len(shards)
 	}
@@ -52,7 +49,7 @@ func Share(ctx context.Context, r train.Recipe, shards []*graph.Shard, nodes int
 		own := work
 		own.Self = self
 		running.Go(func() {
-			results[self], errs[self] = train.Run(ctx, r, held, train.Options{Peers: net.Node(self), Work: own, Strategies: strategies})
+			results[self], errs[self] = train.Run(ctx, r, held, train.Options{Peers: net.Node(self), Work: own, Strategies: strategies.All})
 			if errs[self] != nil {
 				cancel(errs[self])
 			}

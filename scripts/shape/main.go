@@ -1,8 +1,8 @@
-// Command shape runs a mesh on this machine whose nodes have a network of a chosen rate
-// and delay, and a fixed share of the processors each, to try things out where there is
-// no cluster. It prints how to talk to each node, runs until it is interrupted, and
-// leaves nothing. It needs bin/hopmesh, which `make build` makes; and root on Linux for
-// networks of their own, without which it says what it does instead.
+// Command shape runs a mesh on this machine to try things out without a cluster. Its
+// nodes have a network of a chosen rate and delay, and a fixed share of the CPUs each. It
+// prints how to reach each node, runs until it is interrupted, and leaves nothing behind.
+// It needs bin/hopmesh, which `make build` makes. Without root on Linux, nodes have no
+// networks of their own; it then prints what it does instead.
 package main
 
 import (

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// agreement is a program that prints sizes, offsets, values and the symbols
-// behind names, and that a compiler refuses where a prototype is not as in the
-// table. With our header and with NVIDIA's it has to print the same.
+// agreement returns a C program that prints sizes, offsets, values and the symbols behind
+// names. It does not compile if a prototype differs from the table. It must print the
+// same with our header and with NVIDIA's.
 func agreement() string {
 	var b strings.Builder
 	b.WriteString("#include <cuda.h>\n#include <stddef.h>\n#include <stdio.h>\n\n")

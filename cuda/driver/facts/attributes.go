@@ -1,6 +1,6 @@
 package main
 
-// deviceAttributes is what a device can be asked for.
+// deviceAttributes lists the attributes of a device.
 var deviceAttributes = enum{"CUdevice_attribute", []value{
 	{"CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK", 1},
 	{"CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X", 2},

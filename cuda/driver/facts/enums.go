@@ -1,6 +1,6 @@
 package main
 
-// An enum is a type of the driver whose values have names.
+// enum is a type of the driver with named values.
 type enum struct {
 	name   string
 	values []value
@@ -178,7 +178,7 @@ var enums = []enum{
 	}},
 }
 
-// constants belong to no type: bits that some calls take.
+// constants lists flags that belong to no type.
 var constants = []value{
 	{"CU_MEMHOSTALLOC_PORTABLE", 1},
 	{"CU_MEMHOSTREGISTER_PORTABLE", 1},

@@ -1,12 +1,12 @@
 package main
 
-// A function of the driver: the symbol that the library exports, with its version
-// if it has one, and the types of its parameters. All return CUresult. Programs
-// use the name without the version.
+// function is a function of the driver: the symbol that the library exports, with its
+// version if it has one, and the types of its parameters. All functions return CUresult.
+// Programs use the name without the version.
 type function struct{ symbol, parameters string }
 
-// functions are those that gorgonia.org/cu compiles against, and those that we
-// need beyond.
+// functions lists those that gorgonia.org/cu compiles against, and those that this
+// program uses directly.
 var functions = []function{
 	{"cuArray3DCreate_v2", "CUarray*, const CUDA_ARRAY3D_DESCRIPTOR*"},
 	{"cuArray3DGetDescriptor_v2", "CUDA_ARRAY3D_DESCRIPTOR*, CUarray"},

@@ -1,8 +1,8 @@
-// Command facts holds what this program has to know of the CUDA driver's
-// interface, at the level of CUDA 12, as tables: names, types and numbers, and no
-// line of NVIDIA's header. From them it writes that part of cuda.h, and shim's
-// definitions of its functions, which are checked in. What the functions do is
-// not here.
+// Command facts holds the facts about the CUDA driver's interface that this program
+// needs, at the level of CUDA 12, as tables of names, types and numbers. It contains no
+// line of NVIDIA's header. From the tables it generates part of cuda.h and the function
+// definitions of the shim, which are checked in. The behaviour of the functions is not
+// described here.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 )
 
-// files are what is made, by their place below cuda/driver.
+// files returns the generated files, by their path below cuda/driver.
 func files() map[string]string {
 	return map[string]string{"include/cuda.h": header(), "stubs.c": stubs()}
 }

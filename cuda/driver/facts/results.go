@@ -1,6 +1,6 @@
 package main
 
-// results is what calls return.
+// results lists the result codes.
 var results = enum{"CUresult", []value{
 	{"CUDA_SUCCESS", 0},
 	{"CUDA_ERROR_INVALID_VALUE", 1},

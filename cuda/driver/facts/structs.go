@@ -1,12 +1,13 @@
 package main
 
-// handles are pointers to what only the driver can see into.
+// handles lists the opaque pointer types.
 var handles = []string{
 	"CUarray", "CUcontext", "CUevent", "CUfunction", "CUgraph", "CUgraphExec", "CUgraphNode", "CUkernel",
 	"CUlinkState", "CUmodule", "CUstream", "CUsurfref", "CUtexref",
 }
 
-// A name for a type of C's. What stands for the new name in the middle is %s.
+// alias is a typedef of a C type. %s marks where the new name goes if it is in the
+// middle.
 type alias struct{ name, is string }
 
 var aliases = []alias{
@@ -16,7 +17,7 @@ var aliases = []alias{
 	{"CUhostFn", "void (*%s)(void *)"},
 }
 
-// A structure with its fields in their order.
+// structure is a struct with its fields in order.
 type structure struct {
 	name   string
 	fields []field
@@ -59,8 +60,8 @@ var structures = []structure{
 	}},
 }
 
-// copy3D is the fields of a copy between boxes, which differ in one field a side
-// only: within a context, or from one to another.
+// copy3D returns the fields of a copy between boxes. The two kinds, within a context and
+// between contexts, differ in one field per side.
 func copy3D(kind, source, destination string) []field {
 	return []field{
 		{"size_t", "srcXInBytes"}, {"size_t", "srcY"}, {"size_t", "srcZ"}, {"size_t", "srcLOD"},

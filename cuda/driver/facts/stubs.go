@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// byHand are defined in shim.c.
+// byHand lists the functions that shim.c defines.
 var byHand = []string{"cuInit", "cuDeviceGetCount"}
 
-// early work without a device, so they need the library only.
+// early lists the functions that work without a device and need only the library.
 var early = []string{"cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString"}
 
-// stubs is a definition of every function, which passes the call on to the
-// library that shim.c has opened, and the names of what they return.
+// stubs returns a definition of every function, which forwards the call to the library
+// that shim.c has opened, and the names of the results.
 func stubs() string {
 	var b strings.Builder
 	b.WriteString("//go:build cuda\n\n" + generated)

@@ -1,12 +1,12 @@
 package main
 
-// A fault is a text of a kernel, which stands there once, and what it becomes.
+// fault replaces a text, which occurs once in a kernel's file, by another.
 type fault struct {
 	name     string
 	file     string
 	from, to string
-	test     string // that has to see it
-	in       string // the source that is compiled, if file is a header
+	test     string // that must detect it
+	in       string // the source to compile, if file is a header
 }
 
 func (f fault) source() string {

@@ -1,11 +1,11 @@
-// Command mutate plants faults in the kernels, one after the other, and runs the tests
-// of that kernel's family: each fault has to be seen in some schedule. It is how we
-// know that the emulator finds what it is there to find.
+// Command mutate injects faults into the kernels, one at a time, and runs the tests of
+// that kernel's family. Some schedule must detect each fault. This shows that the
+// emulator detects the faults that it is meant to detect.
 //
 //	go run ./cuda/emulator/mutate -cxx g++ -flags '-std=c++20 ...' .tools/cuda/sane/*.o
 //
-// The arguments are the objects of the program that tests kernels, without any fault,
-// and the flags those that they were compiled with: make mutate-kernels knows them.
+// The arguments are the objects of the test program without faults and the flags with
+// which they were compiled; make mutate-kernels passes them.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// patience is how long a mutant may run: what hangs is seen, too.
+// patience is how long a mutant may run. A hang counts as detected.
 const patience = 5 * time.Minute
 
 func main() {
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// chosen are the faults that are planted.
+// chosen returns the faults to inject.
 func chosen(only string, every, turn int) []fault {
 	var some []fault
 	for i, f := range faults {
@@ -94,7 +94,7 @@ func run(ctx context.Context, b builder, faults []fault) error {
 	return nil
 }
 
-// A builder compiles a kernel, and links it with the other objects.
+// builder compiles a kernel, and links it with the other objects.
 type builder struct {
 	cxx     string
 	flags   []string
@@ -113,7 +113,7 @@ func (b builder) command(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// without are the objects but that of a kernel's source.
+// without returns the objects except that of a kernel's source.
 func (b builder) without(source string) ([]string, error) {
 	object := strings.TrimSuffix(source, ".cu") + ".kernel.o"
 	others := slices.DeleteFunc(slices.Clone(b.objects), func(o string) bool { return filepath.Base(o) == object })
@@ -123,8 +123,7 @@ func (b builder) without(source string) ([]string, error) {
 	return others, nil
 }
 
-// try plants one fault and returns the first sentence in which a test tells of it, ""
-// if none does.
+// try injects one fault and returns the first line of the test that detects it, or "".
 func (b builder) try(ctx context.Context, dir, name string, f fault) (string, error) {
 	// A header's fault shows in one of the files that include it.
 	tree := filepath.Join(dir, name)
@@ -163,7 +162,7 @@ func (b builder) try(ctx context.Context, dir, name string, f fault) (string, er
 	return tell(ctx, program, f.test)
 }
 
-// tell runs a test, and returns the first line of what it says if it fails.
+// tell runs a test. If it fails, it returns the first line of its output.
 func tell(ctx context.Context, program, test string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -173,7 +172,7 @@ func tell(ctx context.Context, program, test string) (string, error) {
 	case err == nil:
 		return "", nil
 	case errors.As(err, &exit):
-		line, _, _ := strings.Cut(strings.TrimLeft(string(out), "=\n"), "\n") // sanitizers rule a line first
+		line, _, _ := strings.Cut(strings.TrimLeft(string(out), "=\n"), "\n") // sanitizers print a separator line first
 		if !exit.Exited() {
 			line = exit.String() + ": " + line
 		}

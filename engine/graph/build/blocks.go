@@ -8,8 +8,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
-// blocks are the undirected graph that partitioners see, on disk, in runs of
-// consecutive vertices of the source: no self-loops, no edge twice.
+// blocks holds the undirected graph that partitioners read, on disk, in runs of
+// consecutive source vertices, without self-loops or duplicate edges.
 type blocks struct {
 	spool       *spool
 	runs        []run
@@ -19,15 +19,15 @@ type blocks struct {
 	training    func(vertex uint32) bool
 }
 
-// A run is a block's place on disk: for each vertex its degree and how many edges
-// are stored at it, then the neighbours, all in 32 bits.
+// A run is one block's place on disk: each vertex's degree and number of stored edges,
+// then the neighbours, all as 32-bit numbers.
 type run struct {
 	first, vertices uint32
 	edges           int
 	at              int64
 }
 
-// sortHalves sorts the halves of one bucket after another, on several goroutines.
+// sortHalves sorts the halves of each bucket, on several goroutines.
 func (b *builder) sortHalves(ctx context.Context, h *halves, to *spool) (*blocks, error) {
 	out := &blocks{
 		spool: to, vertices: h.vertices,
@@ -60,7 +60,7 @@ func (b *builder) sortHalves(ctx context.Context, h *halves, to *spool) (*blocks
 	return out, err
 }
 
-// compact writes one run. The bucket's vertices count from base.
+// compact writes one run. The vertices of its bucket start at base.
 func compact(p sorted, low uint, base uint32, to *spool) (run, error) {
 	n := p.end - p.first
 	r := run{first: base + p.first, vertices: n}
@@ -88,25 +88,25 @@ func compact(p sorted, low uint, base uint32, to *spool) (run, error) {
 	return r, err
 }
 
-// Vertices is how many there are.
+// Vertices returns the number of vertices.
 func (b *blocks) Vertices() uint32 { return b.vertices }
 
-// HalfEdges is how many edges there are, each counted at both ends.
+// HalfEdges returns the number of edges, each counted at both ends.
 func (b *blocks) HalfEdges() uint64 { return b.halfEdges }
 
-// Constraints is how many weights a vertex has.
+// Constraints returns the number of weights per vertex.
 func (b *blocks) Constraints() int { return b.constraints }
 
-// How large a block is depends on the graph alone, and not on the memory that its
-// runs were sorted in: a partitioner may look at a block's beginning and end.
+// A block's size depends on the graph alone, not on the memory its runs were sorted in,
+// because partitioners may depend on where blocks begin and end.
 const (
 	blockRows  = 1 << 13
 	blockEdges = 1 << 21 // unless a single vertex has more
 	readAhead  = 2       // blocks in memory
 )
 
-// Blocks yields the graph in the order of its vertices, and reads the next block
-// while the one before is worked on. A block is valid until yield returns.
+// Blocks yields the graph in vertex order, and reads the next block while yield works on
+// the current one. A block is valid until yield returns.
 func (b *blocks) Blocks(ctx context.Context, yield func(partition.Block) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	full := make(chan *partition.Block)
@@ -126,12 +126,12 @@ func (b *blocks) Blocks(ctx context.Context, yield func(partition.Block) error) 
 		if err := yield(*block); err != nil {
 			return err
 		}
-		free <- block // as many fit as there are
+		free <- block // never blocks: free has room for all
 	}
 	return failed
 }
 
-// read fills blocks with the rows of one run after another.
+// read fills blocks with the rows of consecutive runs.
 func (b *blocks) read(ctx context.Context, free, full chan *partition.Block) error {
 	var block *partition.Block
 	var head []uint32
@@ -180,8 +180,8 @@ func (b *blocks) read(ctx context.Context, free, full chan *partition.Block) err
 	return nil
 }
 
-// fit adds to a block the degrees of as many rows as it takes, and says where they
-// end and whether the block is complete.
+// fit adds to a block the degrees of as many rows as fit. It returns the row after the
+// last one and whether the block is complete.
 func fit(block *partition.Block, degrees []uint32, row int) (int, bool) {
 	at := block.Indptr[len(block.Indptr)-1]
 	for ; row < len(degrees); row++ {
@@ -196,8 +196,8 @@ func fit(block *partition.Block, degrees []uint32, row int) (int, bool) {
 	return row, false
 }
 
-// weigh fills in the constraints of some vertices: vertices, stored edges and, if
-// there are any, training vertices.
+// weigh fills in the constraints of some vertices: 1 per vertex, its stored edges and, if
+// the graph has any, whether it is a training vertex.
 func (b *blocks) weigh(first uint32, stored, weights []uint32) {
 	for row, edges := range stored {
 		w := weights[row*b.constraints:][:b.constraints]
@@ -211,7 +211,7 @@ func (b *blocks) weigh(first uint32, stored, weights []uint32) {
 	}
 }
 
-// whole reads everything into memory.
+// whole reads the graph into memory.
 func (b *blocks) whole(ctx context.Context) (*partition.Graph, error) {
 	g := &partition.Graph{
 		Indptr:      make([]int64, int(b.vertices)+1),
@@ -242,7 +242,7 @@ func (b *blocks) whole(ctx context.Context) (*partition.Graph, error) {
 	return g, nil
 }
 
-// sized returns a slice of n elements, the given one if it has room.
+// sized returns a slice of n elements, reusing the given one if it has room.
 func sized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -250,5 +250,5 @@ func sized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// longer returns a slice of n elements that begins with those of s.
+// longer returns a slice of n elements that begins with the elements of s.
 func longer[T any](s []T, n int) []T { return slices.Grow(s, n-len(s))[:n] }

@@ -2,13 +2,13 @@ package build
 
 import "unsafe"
 
-// buckets hold streams of elements in one spool, each in chunks of one size. One
-// goroutine puts; once sealed, any may read.
+// buckets holds streams of elements in one spool, in chunks of one size. One goroutine
+// puts; once sealed, any goroutine may read.
 type buckets[T fixed] struct {
 	spool *spool
 	chunk int   // elements
-	open  []T   // the chunk that each bucket is filling
-	fill  []int // elements of it
+	open  []T   // the chunk being filled of each bucket
+	fill  []int // elements in the open chunk
 	full  [][]int64
 }
 
@@ -22,7 +22,7 @@ func newBuckets[T fixed](s *spool, n, chunk int) *buckets[T] {
 	}
 }
 
-// put appends one element. Hot loops do this by hand.
+// put appends one element. Hot loops inline this.
 func (b *buckets[T]) put(bucket int, v T) error {
 	n := b.fill[bucket]
 	b.open[bucket*b.chunk+n] = v
@@ -46,8 +46,8 @@ func (b *buckets[T]) flush(bucket int) error {
 	return nil
 }
 
-// seal writes what is still open and gives the memory back. What is left in fill is
-// the length of a bucket's last chunk, if that is not a full one.
+// seal writes the open chunks and frees their memory. fill then holds the length of each
+// bucket's last chunk, if it is not full.
 func (b *buckets[T]) seal() error {
 	for bucket, n := range b.fill {
 		if n > 0 {
@@ -60,7 +60,7 @@ func (b *buckets[T]) seal() error {
 	return nil
 }
 
-// size is how many elements a sealed bucket has.
+// size returns the number of elements in a sealed bucket.
 func (b *buckets[T]) size(bucket int) int {
 	n := len(b.full[bucket]) * b.chunk
 	if b.fill[bucket] > 0 {
@@ -76,7 +76,7 @@ type cursor[T fixed] struct {
 	at     int
 }
 
-// read fills as much of to as the bucket still has, and says how much that is.
+// read fills to with the bucket's next elements and returns how many there were.
 func (c *cursor[T]) read(to []T) (int, error) {
 	n := min(len(to), c.from.size(c.bucket)-c.at)
 	for done := 0; done < n; {

@@ -6,7 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// gathered writes one element for each row, by way of a buffer.
+// gathered writes one element for each row, through a buffer.
 func gathered[T fixed](out *output, buf []byte, rows []uint32, of func(v uint32) T) error {
 	room := cast[T](buf)
 	for len(rows) > 0 {
@@ -22,17 +22,17 @@ func gathered[T fixed](out *output, buf []byte, rows []uint32, of func(v uint32)
 	return nil
 }
 
-// cast shows a buffer of bytes, which must be aligned, as elements.
+// cast returns an aligned byte buffer viewed as elements.
 func cast[T fixed](buf []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)/int(unsafe.Sizeof(*new(T))))
 }
 
-// offsets writes where sparse features and names begin, or the ids themselves.
+// offsets writes the offsets of sparse features and of names, or numeric ids themselves.
 func (w *shardWriter) offsets(out *output, rows []uint32, first uint32) error {
 	b := w.b
 	if b.sparseAt != nil {
 		at := b.sparseAt[first : int(first)+len(rows)+1]
-		// The rows' own numbers do not matter here: the offsets lie in order.
+		// The rows' own numbers do not matter here: the offsets are in row order.
 		room := cast[int64](w.copying)
 		for done := 0; done < len(at); {
 			n := min(len(at)-done, len(room))
@@ -77,7 +77,7 @@ func (w *shardWriter) copyEdges(out *output, edges uint64) error {
 	return w.copyFrom(w.weights, out, edges*4)
 }
 
-// copyFrom writes the first bytes of a spool behind the others.
+// copyFrom appends the first length bytes of a spool.
 func (w *shardWriter) copyFrom(from *spool, out *output, length uint64) error {
 	for at := uint64(0); at < length; {
 		buf := w.copying[:min(uint64(len(w.copying)), length-at)]
@@ -92,7 +92,7 @@ func (w *shardWriter) copyFrom(from *spool, out *output, length uint64) error {
 	return nil
 }
 
-// tail writes what stands behind a shard's features: marks and names.
+// tail writes what follows a shard's features: marks and names.
 func (b *builder) tail(out *output, shard int, buf []byte) error {
 	rows := b.order[b.numbers.first[shard]:b.numbers.first[shard+1]]
 	if splits := b.src.Splits(); len(splits) > 0 {

@@ -1,11 +1,11 @@
-// Package build turns a source of a graph into a folder of shard files, within a
-// bound of memory.
+// Package build converts a graph source into a folder of shard files within a memory
+// bound.
 //
-// Edges go to disk in buckets and come back one bucket at a time; features stream
-// from the source straight into their places. Everything beside that is a few bytes
-// a vertex. What comes out depends on the source, the number of shards, the
-// partitioner and the seed, and neither on threads nor on memory.
+// Edges go to disk in buckets and are read back one bucket at a time; features stream
+// from the source straight to their final place. Otherwise it needs only a few bytes per
+// vertex. The output depends on the source, the number of shards, the partitioner and the
+// seed, but not on threads or memory.
 //
-// It neither parses formats nor decides which shard a vertex belongs to: the one is
-// engine/graph/read's, the other engine/partition's.
+// It neither parses formats (package engine/graph/read does) nor decides which shard a
+// vertex belongs to (package engine/partition does).
 package build

@@ -16,12 +16,12 @@ const (
 	pipeDepth = 3
 )
 
-// pipeMemory is what a pipe holds, and its stream with it.
+// pipeMemory returns the memory that a pipe and its stream hold.
 func pipeMemory(takers int) uint64 { return uint64(2*pipeDepth+takers) * pipeBatch * 12 }
 
-// pipe lets the stream run on one goroutine, and take on several others, which it
-// numbers; if there is one, in the same order. It checks the vertices and the shape
-// of each batch, which take may change.
+// pipe runs the stream on one goroutine and take on several others, which it numbers;
+// with a single taker batches keep their order. It checks the vertices and the shape of
+// each batch. take may change its batch.
 func pipe(ctx context.Context, from edgeStream, meta graph.Meta, takers int, take func(taker int, b graph.EdgeBatch) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -46,7 +46,7 @@ func pipe(ctx context.Context, from edgeStream, meta graph.Meta, takers int, tak
 					stop(err)
 					return
 				}
-				free <- b // as many fit as there are
+				free <- b // never blocks: free has room for all
 			}
 		})
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// countSparse reads how many entries each row has, if features are going to be
-// stored as sparse rows, and so where each row begins in the order of the new ids.
+// countSparse reads the number of entries of each row, if features are to be stored as
+// sparse rows, and from these computes where each row begins in the order of the new ids.
 func (b *builder) countSparse(ctx context.Context) error {
 	if !b.plan.sparse {
 		return nil
@@ -37,8 +37,7 @@ func (b *builder) countSparse(ctx context.Context) error {
 	return nil
 }
 
-// checkBatch holds a batch against what the source says of itself, and returns how
-// many rows it has.
+// checkBatch checks a batch against the source's metadata and returns its number of rows.
 func (b *builder) checkBatch(f graph.FeatureBatch) (int, error) {
 	columns := b.meta.Features
 	rows := len(f.Dense) / columns
@@ -77,7 +76,7 @@ func (b *builder) checkBatch(f graph.FeatureBatch) (int, error) {
 	return rows, nil
 }
 
-// writeFeatures streams the source's rows into their places.
+// writeFeatures streams the source's rows to their final place.
 func (b *builder) writeFeatures(ctx context.Context) error {
 	if b.meta.Features == 0 {
 		return nil
@@ -100,7 +99,7 @@ func (b *builder) writeFeatures(ctx context.Context) error {
 	return w.close(err)
 }
 
-// row puts the i-th row of a batch where it belongs.
+// row writes the i-th row of a batch to its place.
 func (w *featureWriter) row(f graph.FeatureBatch, i int) error {
 	b := w.b
 	v := f.Vertex(i)
@@ -108,7 +107,7 @@ func (w *featureWriter) row(f graph.FeatureBatch, i int) error {
 	row := w.next[shard]
 	first, end := b.numbers.first[shard], b.numbers.first[shard+1]
 	if first+row >= end || b.order[first+row] != v {
-		// Not the shard's next one: the source has no row for some, or another order.
+		// Not the shard's next row: the source lacks rows or has another order.
 		found, _ := slices.BinarySearch(b.order[first:end], v)
 		row = uint32(found)
 	}
@@ -135,7 +134,7 @@ func (w *featureWriter) row(f graph.FeatureBatch, i int) error {
 	return w.values(v, shard, at, values)
 }
 
-// values puts features of a vertex at an element of the shard's tensor.
+// values writes a vertex's features at an element of the shard's tensor.
 func (w *featureWriter) values(v uint32, shard int, at int64, values []float32) error {
 	if w.b.options.DType == graph.F32 {
 		return w.put(&w.lanes[shard], at*4, raw(values))
@@ -143,7 +142,7 @@ func (w *featureWriter) values(v uint32, shard int, at int64, values []float32) 
 	w.rounded = sized(w.rounded, len(values))
 	graph.ToBF16(w.rounded, values)
 	for i, bits := range w.rounded {
-		if bits&0x7f80 == 0x7f80 { // sources yield finite ones
+		if bits&0x7f80 == 0x7f80 { // sources yield finite values
 			return fmt.Errorf("a feature of vertex %d, %g, is beyond what bf16 holds: store the features as f32", v, values[i])
 		}
 	}

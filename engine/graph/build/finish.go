@@ -7,7 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// finish writes what comes last in every file and makes all of them durable.
+// finish writes the end of every file and makes all files durable.
 func (b *builder) finish(ctx context.Context) error {
 	b.report.begin("syncing", uint64(b.plan.shards), "shards")
 	err := parallel(ctx, b.plan.workers, b.plan.shards, func(_ context.Context, next func() (int, bool)) error {
@@ -32,7 +32,7 @@ func (b *builder) finish(ctx context.Context) error {
 	return syncFolder(filepath.Clean(b.options.Dir))
 }
 
-// sum fills in what the manifest says of the whole.
+// sum fills in the manifest's totals.
 func (b *builder) sum() {
 	m := &b.manifest
 	var vertices, edges, training uint64
@@ -58,7 +58,7 @@ func (b *builder) sum() {
 	}
 }
 
-// balance is the largest shard over the average one.
+// balance returns the size of the largest shard over the average.
 func (b *builder) balance(largest, total uint64) float64 {
 	if total == 0 {
 		return 1

@@ -6,10 +6,10 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// halves are edges seen from both of their ends, in buckets by ranges of 1<<shift of
-// the source's vertices, for the partitioners that look at the graph. A record is
-// the vertex within its bucket and, in the low bits, its neighbour and whether the
-// edge is stored at the vertex. Only records of stored edges have weights.
+// halves holds edges as seen from each of their ends, in buckets of 1<<shift source
+// vertices, for partitioners that need the graph. A record is the vertex within its
+// bucket and, in the low bits, its neighbour and whether the edge is stored at the
+// vertex. Only records of stored edges have weights.
 type halves struct {
 	*records
 	shift    uint
@@ -17,8 +17,8 @@ type halves struct {
 	vertices uint32
 }
 
-// spread reads the source once and puts each edge into both buckets it belongs to.
-// Mirrored edges follow theirs at once.
+// spread reads the source once and puts each edge into the buckets of both its ends. A
+// mirrored edge directly follows its original.
 func (b *builder) spread(ctx context.Context) (*halves, error) {
 	h := &halves{shift: b.plan.blockShift, low: b.plan.low + 1, vertices: b.meta.Vertices}
 	h.records = newRecords(b.spool, b.plan.writers(), h.count(), b.plan.chunk, b.meta.Weighted)
@@ -35,7 +35,7 @@ func (b *builder) spread(ctx context.Context) (*halves, error) {
 
 func (h *halves) count() int { return int((h.vertices-1)>>h.shift) + 1 }
 
-// span is the vertices of a bucket.
+// span returns the range of a bucket's vertices.
 func (h *halves) span(bucket int) (first, end uint32) {
 	first = uint32(bucket) << h.shift
 	return first, uint32(min(uint64(h.vertices), uint64(first)+1<<h.shift))
@@ -76,8 +76,8 @@ func (h *halves) put(to part, e graph.EdgeBatch, mirror bool) error {
 	return nil
 }
 
-// stored yields the edges that are stored, mirrored ones included. Those with the
-// same ends keep the source's order, if they have weights.
+// stored yields the stored edges, including mirrored ones. Weighted edges with the same
+// ends keep the source's order.
 func (h *halves) stored(ctx context.Context, yield func(graph.EdgeBatch) error) error {
 	chunk := make([]uint64, pipeBatch)
 	out := graph.EdgeBatch{Src: make([]uint32, pipeBatch), Dst: make([]uint32, pipeBatch)}

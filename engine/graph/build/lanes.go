@@ -8,16 +8,16 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/direct"
 )
 
-// A lane collects bytes that follow each other in one tensor of one shard.
+// A lane buffers consecutive bytes of one tensor of one shard.
 type lane struct {
 	shard int
-	base  int64 // of the tensor in the file
-	start int64 // of buf in the tensor
+	base  int64 // offset of the tensor in the file
+	start int64 // offset of buf in the tensor
 	buf   []byte
 }
 
-// room is how much the buffer takes, so that the next one begins where the disk may
-// be written directly.
+// room returns how much to buffer, so that the next buffer begins where direct writes are
+// possible.
 func (l *lane) room() int {
 	n := cap(l.buf)
 	if odd := int((l.base + l.start) % direct.Unit); odd < n {
@@ -26,25 +26,25 @@ func (l *lane) room() int {
 	return n
 }
 
-// A parcel is a buffer on its way to a file.
+// A parcel is a buffer waiting to be written to a file.
 type parcel struct {
 	shard int
 	at    int64
 	buf   []byte
 }
 
-// A featureWriter takes rows on one goroutine and writes and digests them on
-// others. A shard's parcels all take the same way, and so keep their order.
+// A featureWriter takes rows on one goroutine and writes and hashes them on others. A
+// shard's parcels all go through the same queue, and so keep their order.
 type featureWriter struct {
 	b       *builder
-	ctx     context.Context // ends with the first failure of a write
+	ctx     context.Context // canceled by the first failed write
 	stop    context.CancelCauseFunc
-	next    []uint32 // of each shard, the row that is likely to come next
-	lanes   []lane   // of each shard the values, then of each the sparse columns
+	next    []uint32 // of each shard, the row expected next
+	lanes   []lane   // the values of each shard, then the sparse columns of each
 	free    chan []byte
 	queues  []chan parcel
 	writers sync.WaitGroup
-	dense   []float32 // a sparse row that is stored dense
+	dense   []float32 // a sparse row expanded to a dense one
 	rounded []uint16
 }
 
@@ -63,7 +63,7 @@ func newFeatureWriter(ctx context.Context, b *builder) *featureWriter {
 	case b.sparseAt != nil:
 		for shard, out := range b.outputs {
 			w.lanes = append(w.lanes, lane{shard: shard, base: out.place["features.indices"]})
-			out.rehash = true // two tensors grow at once
+			out.rehash = true // two tensors grow at once, so the digest is computed at the end
 		}
 	case b.meta.Sparse:
 		w.dense = make([]float32, b.meta.Features)
@@ -81,10 +81,10 @@ func newFeatureWriter(ctx context.Context, b *builder) *featureWriter {
 	return w
 }
 
-// parcels is how many may be on their way.
+// parcels bounds the number of parcels in flight.
 const parcels = 16
 
-// write empties a queue to its end, also after a failure.
+// write drains a queue to its end, even after a failure.
 func (w *featureWriter) write(queue chan parcel) {
 	for p := range queue {
 		if w.ctx.Err() == nil {
@@ -96,7 +96,7 @@ func (w *featureWriter) write(queue chan parcel) {
 	}
 }
 
-// put appends bytes that belong at a place of the lane's tensor.
+// put appends bytes that belong at the given place of the lane's tensor.
 func (w *featureWriter) put(l *lane, at int64, b []byte) error {
 	if at != l.start+int64(len(l.buf)) {
 		if err := w.flush(l); err != nil {
@@ -124,7 +124,7 @@ func (w *featureWriter) put(l *lane, at int64, b []byte) error {
 	return nil
 }
 
-// flush sends what a lane holds on its way.
+// flush sends a lane's buffer to its writer.
 func (w *featureWriter) flush(l *lane) error {
 	if len(l.buf) == 0 {
 		return nil
@@ -132,16 +132,16 @@ func (w *featureWriter) flush(l *lane) error {
 	if err := context.Cause(w.ctx); err != nil {
 		return err
 	}
-	// All buffers together fit the queues only if the writers keep up: this waits
-	// for them, and they never wait for anything but the disk.
+	// The queues hold all buffers only if the writers keep up. This waits for the
+	// writers, which never wait for anything but the disk.
 	w.queues[l.shard%len(w.queues)] <- parcel{shard: l.shard, at: l.base + l.start, buf: l.buf}
 	l.start += int64(len(l.buf))
 	l.buf = nil
 	return nil
 }
 
-// close writes what the lanes still hold, waits for the writers, and says what went
-// wrong first.
+// close writes what the lanes still hold, waits for the writers and returns the first
+// error.
 func (w *featureWriter) close(err error) error {
 	for i := range w.lanes {
 		if err == nil {

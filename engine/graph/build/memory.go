@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// binaryBytes is what a process has resident of its own program, at most.
+// binaryBytes is an upper bound on the resident memory of the program itself.
 const binaryBytes = 32 << 20
 
-// bounds has garbage collected early enough that the process stays below the bounds
-// of the builds that run in it, all together: the limit is the process's own.
+// bounds sets the garbage collector's limit so that the process stays below the sum of
+// the bounds of all builds running in it: the limit is per process.
 var bounds memoryBounds
 
 type memoryBounds struct {
 	mu      sync.Mutex
 	running int
 	sum     int64
-	before  int64 // the limit while no build runs
+	before  int64 // the limit when no build is running
 }
 
 func (m *memoryBounds) add(bound int64) {

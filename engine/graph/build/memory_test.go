@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/headroom"
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
@@ -79,7 +79,7 @@ func TestMemoryStaysWithinTheBound(t *testing.T) {
 		if _, err := Run(t.Context(), src, o); err != nil {
 			t.Fatal(err)
 		}
-		peak := headroom.Field("/proc/self/status", "VmHWM:", 0)
+		peak := budget.Field("/proc/self/status", "VmHWM:", 0)
 		fmt.Printf("peak %d forecast %d\n", peak>>20, f.PeakMemory>>20)
 		if peak > f.PeakMemory*overhead || f.PeakMemory > bound {
 			t.Errorf("%s: the peak was %s, forecast %s, bound %s", partitioner, inBytes(peak), inBytes(f.PeakMemory), inBytes(bound))

@@ -2,14 +2,14 @@ package build
 
 import "fmt"
 
-// A numbering says where each vertex goes: to the shard of its part, and there
-// behind those of the same part that the source has before it.
+// A numbering assigns new ids: each vertex goes to the shard of its part, after the
+// vertices of that part that precede it in the source.
 type numbering struct {
 	part  []uint16 // by the source's vertex
-	first []uint32 // the first new id of each shard, and of the end
+	first []uint32 // the first new id of each shard, then the end
 }
 
-// newNumbering checks the partitioner's word and counts.
+// newNumbering checks the partitioner's result and counts the vertices of each part.
 func newNumbering(part []uint16, vertices uint32, shards int) (*numbering, error) {
 	if len(part) != int(vertices) {
 		return nil, fmt.Errorf("the partitioner placed %d of %d vertices", len(part), vertices)
@@ -39,7 +39,7 @@ func (n *numbering) ids() []uint32 {
 	return ids
 }
 
-// order returns the source's vertex of each new id. Those of a shard ascend.
+// order returns the source vertex of each new id. Within a shard they ascend.
 func (n *numbering) order() []uint32 {
 	order := make([]uint32, len(n.part))
 	next := append([]uint32{}, n.first...)
@@ -50,7 +50,7 @@ func (n *numbering) order() []uint32 {
 	return order
 }
 
-// largest is the number of vertices of the largest shard.
+// largest returns the number of vertices of the largest shard.
 func (n *numbering) largest() int {
 	most := uint32(0)
 	for p := range len(n.first) - 1 {

@@ -10,18 +10,18 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// Options say how a graph is cut and where it goes.
+// Options configures how a graph is cut and where the shards go.
 type Options struct {
-	Dir         string // made by Run, must not exist; removed on an error
-	Scratch     string // a folder for what lies on disk meanwhile; "": Dir
-	Shards      int    // 0: by the number of vertices
-	Partitioner string // auto (as is ""), multilevel, stream or random
+	Dir         string // created by Run, must not exist; removed on an error
+	Scratch     string // folder for temporary files; "": Dir
+	Shards      int    // 0: chosen by the number of vertices
+	Partitioner string // auto (or ""), multilevel, stream or random
 	DType       graph.DType
-	Memory      uint64 // bound on the process's resident bytes; 0: none was asked for
+	Memory      uint64 // bound on the process's resident bytes; 0: none
 	Undirected  bool   // mirror every edge
 	Seed        uint64
-	// Report is called at most about ten times a second, from one goroutine at a
-	// time; nil: nobody listens.
+	// Report, if not nil, is called at most about ten times a second, from one goroutine
+	// at a time.
 	Report func(graph.Progress)
 }
 
@@ -33,7 +33,7 @@ const (
 	random     = "random"
 )
 
-// defaultShards cuts a graph into 64, and a small one such that a shard still has
+// defaultShards returns 64, or fewer for a small graph so that each shard has at least
 // 128 vertices.
 func defaultShards(vertices uint32) int {
 	n := 1
@@ -43,7 +43,7 @@ func defaultShards(vertices uint32) int {
 	return n
 }
 
-// settle checks the options against the source and puts the defaults in.
+// settle checks the options against the source and fills in the defaults.
 func (o Options) settle(src graph.Source) (Options, error) {
 	meta := src.Meta()
 	if o.Partitioner == "" {
@@ -79,8 +79,8 @@ func (o Options) settle(src graph.Source) (Options, error) {
 	return o, check(src)
 }
 
-// check holds what lies in the source's memory against what it says of itself, so
-// that nothing is indexed beyond its end later.
+// check compares the source's in-memory data with its metadata, so that later indexing
+// stays in range.
 func check(src graph.Source) error {
 	meta := src.Meta()
 	n := int(meta.Vertices)
@@ -122,5 +122,5 @@ func check(src graph.Source) error {
 	return nil
 }
 
-// workers is how many goroutines share the work; each costs memory.
+// workers returns the number of goroutines that share the work; each costs memory.
 func workers() int { return min(runtime.GOMAXPROCS(0), 8) }

@@ -15,16 +15,16 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 )
 
-// An output is a shard file that is being written. One goroutine at a time uses it.
+// An output is a shard file being written. It is not safe for concurrent use.
 type output struct {
 	file   *os.File
 	direct direct.Writer
 	disk   disk
 	layout *safetensors.Layout
-	place  map[string]int64 // of each tensor, from the file's start
+	place  map[string]int64 // offset of each tensor in the file
 	hash   hash.Hash
-	// at is where the next bytes go. Before hashed, bytes are in the hash; those
-	// beyond are yet to come. A write before it makes the hash worthless.
+	// at is the offset of the next write. The hash covers the bytes before hashed. A
+	// write before hashed invalidates the hash.
 	at, hashed int64
 	rehash     bool
 }
@@ -37,7 +37,7 @@ func newOutput(d disk, shard int) (*output, error) {
 	return &output{file: file, direct: direct.Open(file.Name()), disk: d, hash: sha256.New()}, nil
 }
 
-// lay decides where everything lies in the file.
+// lay computes the layout of the file.
 func (o *output) lay(tensors []safetensors.Tensor, metadata map[string]string) (err error) {
 	if o.layout, err = safetensors.NewLayout(tensors, metadata); err != nil {
 		return fmt.Errorf("lay out a shard file: %w", err)
@@ -49,14 +49,14 @@ func (o *output) lay(tensors []safetensors.Tensor, metadata map[string]string) (
 	return nil
 }
 
-// next writes behind what was written last.
+// next writes after the last write.
 func (o *output) next(b []byte) error {
 	err := o.writeAt(b, o.at)
 	o.at += int64(len(b))
 	return err
 }
 
-// writeAt writes anywhere. Where nothing is ever written, zeros are read.
+// writeAt writes at any offset. Bytes never written read as zero.
 func (o *output) writeAt(b []byte, at int64) error {
 	if !o.direct.WriteAt(b, at) {
 		if _, err := o.file.WriteAt(b, at); err != nil {

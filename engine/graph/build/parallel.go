@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// parallel runs work on several goroutines, which take the numbers from 0 to n from
-// one counter, and waits for all. The first error stops them. next says no more once
-// ctx ends.
+// parallel runs work on several goroutines, which share the numbers 0 to n-1, and waits
+// for all of them. The first error stops them. next returns false once ctx is done.
 func parallel(ctx context.Context, workers, n int, work func(ctx context.Context, next func() (int, bool)) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

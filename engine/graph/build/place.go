@@ -6,17 +6,17 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// placed are the stored edges in buckets by the shard of their destination. A shard
-// has several if one would not fit the memory: by ranges of 1<<shift rows.
+// placed holds the stored edges in buckets by the shard of their destination. A shard too
+// large for the memory has several, each for 1<<shift rows.
 type placed struct {
 	*records
-	per   int // buckets of a shard
+	per   int // buckets per shard
 	shift uint
 }
 
-// place puts every stored edge into a bucket of its shard: the row of its
-// destination there, and the new id of its source. Mirrored edges follow theirs at
-// once, so that equal ones keep the source's order.
+// place puts every stored edge into a bucket of its shard: the row of its destination
+// there and the new id of its source. A mirrored edge directly follows its original, so
+// that equal edges keep the source's order.
 func (b *builder) place(ctx context.Context, from edgeStream, mirror bool, total uint64) (*placed, error) {
 	p := &placed{
 		records: newRecords(b.spool, b.plan.writers(), b.plan.shards*b.plan.perShard, b.plan.chunk, b.meta.Weighted),
@@ -37,9 +37,9 @@ func (b *builder) place(ctx context.Context, from edgeStream, mirror bool, total
 	return p, p.seal()
 }
 
-// put renumbers a batch in place, which the pipe allows, and shares it out.
+// put renumbers a batch in place, which pipe allows, and distributes its edges.
 func (p *placed) put(to part, e graph.EdgeBatch, ids []uint32, where *shardTable, low uint, mirror bool) error {
-	// Loops of nothing else but these loads have many of them under way at once.
+	// A loop of nothing but these loads keeps many of them in flight.
 	for i, v := range e.Src {
 		e.Src[i] = ids[v]
 	}
@@ -77,8 +77,8 @@ func (p *placed) put(to part, e graph.EdgeBatch, ids []uint32, where *shardTable
 	return nil
 }
 
-// A shardTable finds the shard of a new id: for each range of 1<<shift ids it has the
-// shard of the first, and most ranges lie in one.
+// A shardTable finds the shard of a new id. For each range of 1<<shift ids it holds the
+// shard of the first; most ranges lie in one shard.
 type shardTable struct {
 	first []uint32
 	begin []uint16
@@ -110,7 +110,7 @@ func (t *shardTable) shard(id uint32) int {
 	return shard
 }
 
-// rows are the rows that a bucket of a shard with n of them may have.
+// rows returns the range of rows of a bucket in a shard with n rows.
 func (p *placed) rows(sub int, n uint32) (first, end uint32) {
 	first = uint32(min(uint64(n), uint64(sub)<<p.shift))
 	end = uint32(min(uint64(n), uint64(sub+1)<<p.shift))

@@ -5,12 +5,12 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/headroom"
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
-// A plan is the sizes of everything, chosen before anything is allocated.
+// A plan holds all sizes, chosen before anything is allocated.
 type plan struct {
 	vertices    uint32
 	shards      int
@@ -23,13 +23,13 @@ type plan struct {
 	weighted    bool
 	features    bool
 
-	// The sizes that give way when memory is short.
+	// The sizes that shrink when memory is short.
 	workers    int
-	records    int // that a sorter holds
-	most       int // that it may hold of a single vertex
+	records    int // held by a sorter
+	most       int // held of a single vertex
 	chunkBytes int // of all open chunks
 	laneBytes  int // of one buffer of features
-	// What follows from them.
+	// The sizes derived from them.
 	chunk      int // elements
 	perShard   int // buckets
 	blockShift uint
@@ -38,7 +38,7 @@ type plan struct {
 	output  uint64
 }
 
-// Plan says what Run would need and make, and refuses what cannot be done.
+// Plan forecasts what Run would need and produce. It returns an error if Run would fail.
 func Plan(src graph.Source, o Options) (graph.Forecast, error) {
 	o, err := o.settle(src)
 	if err != nil {
@@ -60,7 +60,7 @@ func Plan(src graph.Source, o Options) (graph.Forecast, error) {
 	}, nil
 }
 
-// newPlan chooses the partitioner and the sizes, for options that are settled.
+// newPlan chooses the partitioner and the sizes. The options must be settled.
 func newPlan(src graph.Source, o Options) (*plan, uint64, error) {
 	meta := src.Meta()
 	p := &plan{
@@ -83,11 +83,11 @@ func newPlan(src graph.Source, o Options) (*plan, uint64, error) {
 	if meta.Sparse && meta.Features > 0 {
 		p.sparse = float64(meta.NonZeros) < 0.25*float64(meta.Vertices)*float64(meta.Features)
 	}
-	release() // what is garbage already shall not count
-	base := headroom.Resident() + binaryBytes
+	release() // existing garbage must not count
+	base := budget.Resident() + binaryBytes
 	bound, hard := o.Memory, o.Memory
 	if o.Memory == 0 {
-		free := headroom.Available()
+		free := budget.Available()
 		bound, hard = base+free/2, base+free
 	}
 	if p.partitioner == auto {
@@ -98,9 +98,9 @@ func newPlan(src graph.Source, o Options) (*plan, uint64, error) {
 	}
 	peak := p.shrinkTo(bound, base)
 	if peak > hard {
-		advice := "raise --memory"
+		advice := "raise {dataset.memory}"
 		if o.Partitioner == multilevel {
-			advice += " or use --partitioner stream"
+			advice += " or use {dataset.partitioner} stream"
 		}
 		return nil, 0, fmt.Errorf("the import needs %s of memory and has %s: %s", inBytes(peak), inBytes(hard), advice)
 	}
@@ -110,7 +110,7 @@ func newPlan(src graph.Source, o Options) (*plan, uint64, error) {
 	return p, peak, p.checkDisk(o)
 }
 
-// trains says whether any vertex is for training.
+// trains reports whether the graph has any training vertex.
 func trains(src graph.Source) bool {
 	for _, marks := range src.Splits() {
 		if slices.Contains(marks, graph.Train) {
@@ -120,8 +120,8 @@ func trains(src graph.Source) bool {
 	return false
 }
 
-// shrinkTo begins with comfortable sizes, takes them back until the whole fits the
-// bound or nothing is left to give, and returns the peak in bytes.
+// shrinkTo starts from comfortable sizes, reduces them until the peak fits the bound or
+// nothing can shrink further, and returns the peak in bytes.
 func (p *plan) shrinkTo(bound, base uint64) uint64 {
 	p.workers, p.records, p.chunkBytes, p.laneBytes = workers(), 1<<20, 4<<20, 512<<10
 	for {
@@ -145,11 +145,11 @@ func (p *plan) shrinkTo(bound, base uint64) uint64 {
 	}
 }
 
-// maxBuckets bounds how many buckets there are, so that their chunks stay large.
+// maxBuckets bounds the number of buckets, so that their chunks stay large.
 const maxBuckets = 4096
 
-// derive computes how many buckets make the records of one fit a sorter, with room
-// for those that are larger than others.
+// derive computes how many buckets are needed for one bucket's records to fit a sorter,
+// with slack for larger ones.
 func (p *plan) derive() {
 	room := uint64(p.records) * 2 / 3
 	p.perShard = 1
@@ -172,7 +172,7 @@ func (p *plan) derive() {
 
 func (p *plan) blocks() int { return int((p.vertices-1)>>p.blockShift) + 1 }
 
-// writers is how many goroutines put edges into buckets.
+// writers returns the number of goroutines that put edges into buckets.
 func (p *plan) writers() int {
 	if p.weighted {
 		return 1
@@ -187,7 +187,7 @@ func (p *plan) recordBytes() int {
 	return 8
 }
 
-// peak is what the build itself holds in its hungriest stage.
+// peak returns the memory of the build itself in its most demanding stage.
 func (p *plan) peak() uint64 {
 	v, w := uint64(p.vertices), uint64(p.workers)
 	record := uint64(p.recordBytes())
@@ -219,6 +219,6 @@ func (p *plan) peak() uint64 {
 			most = max(most, partition.MultilevelMemory(p.vertices, p.halves, p.constraints)+8*rows)
 		}
 	}
-	// What is garbage already, and has not been given back yet.
+	// Garbage that has not been returned to the system yet.
 	return most + most/16 + 16<<20
 }

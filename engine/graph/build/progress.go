@@ -8,8 +8,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// A reporter passes progress on, at most ten times a second beside the beginning
-// and the end of a stage. Any goroutine may add.
+// A reporter reports progress at most ten times a second, and at the beginning and end of
+// each stage. It is safe for concurrent use.
 type reporter struct {
 	mu   sync.Mutex
 	to   func(graph.Progress)
@@ -35,7 +35,7 @@ func (r *reporter) add(n uint64) {
 	}
 }
 
-// share sets how much of the stage is done.
+// share sets the completed share of the stage.
 func (r *reporter) share(done float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +52,7 @@ func (r *reporter) tell() {
 	}
 }
 
-// inBytes writes a number of bytes for people.
+// inBytes formats a number of bytes for display.
 func inBytes(n uint64) string {
 	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB"}
 	if n < 1024 {

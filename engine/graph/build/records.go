@@ -2,9 +2,9 @@ package build
 
 import "context"
 
-// records are edges on disk in buckets: a key for each, and a weight for those that
-// take one. Several goroutines may each put into a part of their own; where the order
-// of equal edges matters, which is where they have weights, there is one part.
+// records holds edges on disk in buckets: a key for each, and a weight for those that
+// have one. Several goroutines may each put into their own part. Weighted edges need a
+// defined order, so they use a single part.
 type records struct {
 	parts []part
 }
@@ -49,7 +49,7 @@ func (r *records) size(bucket int) int {
 	return n
 }
 
-// largest is the size of the largest bucket.
+// largest returns the size of the largest bucket.
 func (r *records) largest() int {
 	most := 0
 	for bucket := range r.parts[0].keys.full {
@@ -58,9 +58,9 @@ func (r *records) largest() int {
 	return most
 }
 
-// scan yields a bucket's records, those of a part in the order they were put. It
-// reads into chunk, and weights into light, if that is not nil: then every key must
-// have one.
+// scan yields a bucket's records, each part's in the order they were put. It reads keys
+// into chunk and, if light is not nil, weights into light; then every key must have a
+// weight.
 func (r *records) scan(ctx context.Context, bucket int, chunk []uint64, light []float32, yield func([]uint64, []float32) error) error {
 	for _, p := range r.parts {
 		if err := p.scan(ctx, bucket, chunk, light, yield); err != nil {

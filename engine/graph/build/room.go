@@ -11,7 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// scratchBytes is what lies in the scratch folder in the hungriest stage.
+// scratchBytes returns the size of the scratch folder in the most demanding stage.
 func (p *plan) scratchBytes() uint64 {
 	record := uint64(p.recordBytes())
 	placed := p.stored * record
@@ -25,7 +25,7 @@ func (p *plan) scratchBytes() uint64 {
 	return max(halves+p.halves*4+uint64(p.vertices)*8, halves+placed, placed+p.stored*(record-4))
 }
 
-// outputBytes is the length of all shard files, at most.
+// outputBytes returns an upper bound on the total size of the shard files.
 func (p *plan) outputBytes(src graph.Source, o Options) uint64 {
 	meta := src.Meta()
 	v, f := uint64(p.vertices), uint64(meta.Features)
@@ -47,7 +47,7 @@ func (p *plan) outputBytes(src graph.Source, o Options) uint64 {
 	return n + v*f*value
 }
 
-// checkDisk compares what is going to be written with what is free.
+// checkDisk returns an error if there is too little free disk space.
 func (p *plan) checkDisk(o Options) error {
 	out, outDevice, err := free(o.Dir)
 	if err != nil {
@@ -69,8 +69,8 @@ func (p *plan) checkDisk(o Options) error {
 	return nil
 }
 
-// free is how many bytes may be written to a folder, which need not exist yet, and
-// which disk it is on.
+// free returns the number of bytes that may be written to a folder, which need not exist
+// yet, and the device it is on.
 func free(folder string) (n uint64, device uint64, err error) {
 	if folder, err = filepath.Abs(folder); err != nil {
 		return 0, 0, fmt.Errorf("look for room: %w", err)

@@ -14,27 +14,27 @@ import (
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
-// A builder is one run. Its stages follow each other; those that use several
-// goroutines wait for them.
+// A builder is the state of one Run. Its stages run one after another; a stage that uses
+// several goroutines waits for them.
 type builder struct {
 	options  Options
 	src      graph.Source
 	meta     graph.Meta
 	plan     *plan
 	report   *reporter
-	disk     disk   // of the shards
-	spool    *spool // of the edges
+	disk     disk   // for the shards
+	spool    *spool // for the edges
 	training [][]graph.Mark
 
 	numbers  *numbering
-	order    []uint32 // the source's vertex of each new id
+	order    []uint32 // the source vertex of each new id
 	sparseAt []int64  // where each new id's sparse features begin; nil if dense
 	outputs  []*output
 	manifest graph.Manifest
 }
 
-// Run cuts the graph and writes its shards. It uses the source's methods from one
-// goroutine at a time. On an error, and when the context ends, nothing is left.
+// Run cuts the graph and writes its shards. It calls the source's methods from one
+// goroutine at a time. If it fails or ctx is canceled, it leaves nothing behind.
 func Run(ctx context.Context, src graph.Source, o Options) (m *graph.Manifest, err error) {
 	o, err = o.settle(src)
 	if err != nil {
@@ -61,7 +61,7 @@ func execute(ctx context.Context, src graph.Source, o Options, p *plan) (m *grap
 		return nil, fmt.Errorf("make the folder of the shards: %w", err)
 	}
 	if _, err := os.Stat(o.Scratch); errors.Is(err, os.ErrNotExist) {
-		defer os.Remove(o.Scratch) // it was made here; if others use it by now, it stays
+		defer os.Remove(o.Scratch) // fails, and so keeps the folder, if others use it by now
 	}
 	b := newBuilder(src, o, p)
 	defer func() {
@@ -87,7 +87,7 @@ func execute(ctx context.Context, src graph.Source, o Options, p *plan) (m *grap
 	return &b.manifest, nil
 }
 
-// newBuilder acquires nothing.
+// newBuilder acquires no resources.
 func newBuilder(src graph.Source, o Options, p *plan) *builder {
 	b := &builder{
 		options: o, src: src, meta: src.Meta(), plan: p,
@@ -127,7 +127,7 @@ func (b *builder) run(ctx context.Context) error {
 	if err := b.writeShards(ctx, edges); err != nil {
 		return err
 	}
-	b.spool.close() // its disk is wanted for the features
+	b.spool.close() // free its disk space for the features
 	release()
 	if err := b.writeFeatures(ctx); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (b *builder) run(ctx context.Context) error {
 	return b.finish(ctx)
 }
 
-// release gives back what a stage is done with, so that the next may have it.
+// release returns a finished stage's memory to the system, for the next stage.
 func release() { debug.FreeOSMemory() }
 
 func (b *builder) scratch() (*spool, error) {
@@ -145,7 +145,7 @@ func (b *builder) scratch() (*spool, error) {
 	return newSpool(disk{folder: b.options.Scratch, need: b.plan.scratch})
 }
 
-// trains says whether a vertex is for training in any split.
+// trains reports whether a vertex is a training vertex in any split.
 func (b *builder) trains(v uint32) bool {
 	for _, marks := range b.training {
 		if marks[v] == graph.Train {
@@ -155,7 +155,7 @@ func (b *builder) trains(v uint32) bool {
 	return false
 }
 
-// cut decides the shard of every vertex and puts the edges into buckets by it.
+// cut decides the shard of every vertex and distributes the edges to the shards' buckets.
 func (b *builder) cut(ctx context.Context) (*placed, error) {
 	start := time.Now()
 	if b.plan.partitioner == random {
@@ -191,7 +191,7 @@ func (b *builder) number(part []uint16) (err error) {
 	return err
 }
 
-// partition lets a partitioner look at the graph.
+// partition runs a partitioner that needs the graph.
 func (b *builder) partition(ctx context.Context, h *halves) ([]uint16, error) {
 	to, err := b.scratch()
 	if err != nil {

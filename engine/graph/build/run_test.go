@@ -158,8 +158,8 @@ func TestFailuresAreSentencesAndLeaveNothing(t *testing.T) {
 		{want: "300 vertices cannot be cut into 301 shards: choose fewer", options: Options{Shards: 301}},
 		{want: "a graph is cut into 1 to 1024 shards, and not into 1025", options: Options{Shards: 1025}},
 		{want: "a graph is cut into 1 to 1024 shards, and not into -1", options: Options{Shards: -1}},
-		{want: "1.0 MiB: raise --memory or use --partitioner stream", options: Options{Partitioner: multilevel, Memory: 1 << 20}},
-		{want: "1.0 MiB: raise --memory", options: Options{Memory: 1 << 20}},
+		{want: "1.0 MiB: raise {dataset.memory} or use {dataset.partitioner} stream", options: Options{Partitioner: multilevel, Memory: 1 << 20}},
+		{want: "1.0 MiB: raise {dataset.memory}", options: Options{Memory: 1 << 20}},
 		{want: "the graph has no vertices", change: func(m *memory) graph.Source { m.meta.Vertices = 0; return m }},
 		{want: "the graph has 2147483648 vertices, and 2147483647 are the most", change: func(m *memory) graph.Source { m.meta.Vertices = 1 << 31; return m }},
 		{want: "free some or choose another folder", change: func(m *memory) graph.Source { m.meta.Edges = 1 << 45; return m }, options: Options{Partitioner: random, Memory: 1 << 40}},
@@ -370,7 +370,7 @@ func TestAVertexTooLargeForTheMemory(t *testing.T) {
 	}
 	p.records, p.most = 100, 100
 	_, err = execute(t.Context(), m, o, p)
-	if err == nil || !strings.Contains(err.Error(), "edges, and the memory holds 100 at once: raise --memory") {
+	if err == nil || !strings.Contains(err.Error(), "edges, and the memory holds 100 at once: raise {dataset.memory}") {
 		t.Error(err)
 	}
 	nothingLeft(t, parent)

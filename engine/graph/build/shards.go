@@ -10,24 +10,24 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 )
 
-// A shardWriter writes one shard file after another up to where its features begin.
+// A shardWriter writes shard files one after another, up to where their features begin.
 // Each worker has one.
 type shardWriter struct {
 	b      *builder
 	edges  *placed
 	sorter *sorter
-	// merged and weights hold a shard's edges until it is known how many they are,
-	// if they came in several pieces. Those that came in one are whole, in place.
+	// merged and weights hold a shard's edges until their number is known, if they came
+	// in several pieces. A single piece is used in place.
 	merged, weights *spool
 	whole           []uint32
 	heavy           []float32
-	outside         []uint64 // one bit for each vertex: a source outside the shard
+	outside         []uint64 // one bit for each vertex: whether it is a source outside the shard
 	indptr          []int64
 	copying         []byte
-	infinite        bool // weights were added up beyond what is finite
+	infinite        bool // a sum of weights overflowed
 }
 
-// writeShards makes all files, with everything before their features.
+// writeShards writes all files up to their features.
 func (b *builder) writeShards(ctx context.Context, edges *placed) error {
 	b.report.begin("sorting edges into shards", uint64(b.plan.shards), "shards")
 	return parallel(ctx, b.plan.workers, b.plan.shards, func(ctx context.Context, next func() (int, bool)) error {
@@ -65,10 +65,10 @@ func (b *builder) newShardWriter(edges *placed) (w *shardWriter, err error) {
 	return w, nil
 }
 
-// copyBuffer is what a worker moves bytes with, a multiple of all elements.
+// copyBuffer is the size of a worker's copy buffer, a multiple of every element size.
 const copyBuffer = 1 << 18
 
-// write makes one file.
+// write writes one file.
 func (w *shardWriter) write(ctx context.Context, shard int) error {
 	b := w.b
 	first, end := b.numbers.first[shard], b.numbers.first[shard+1]
@@ -152,7 +152,7 @@ func (w *shardWriter) merge(ctx context.Context, shard int, info *graph.ShardInf
 	return nil
 }
 
-// mergePiece returns the sources and the weights of the edges that are left.
+// mergePiece returns the sources and the weights of the merged edges.
 func (w *shardWriter) mergePiece(p sorted, first, vertices uint32, info *graph.ShardInfo) ([]uint32, []float32) {
 	low := w.b.plan.low
 	mask := uint64(1)<<low - 1
@@ -184,7 +184,7 @@ func (w *shardWriter) mergePiece(p sorted, first, vertices uint32, info *graph.S
 	return edges[:n], p.weights[:min(n, len(p.weights))]
 }
 
-// tensors lists what a shard's file holds, larger elements first.
+// tensors lists the tensors of a shard's file, larger elements first.
 func (w *shardWriter) tensors(rows []uint32, first uint32, edges uint64) []safetensors.Tensor {
 	b := w.b
 	n, e, f := int64(len(rows)), int64(edges), int64(b.meta.Features)

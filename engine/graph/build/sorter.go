@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// digit is how many bits a pass of the sort looks at, at most: its counters fit the
-// innermost cache.
+// digit is the maximum number of bits per pass of the sort: its counters fit the L1
+// cache.
 const digit = 11
 
-// A sorter brings one bucket of records into memory and into order. A record is a
-// row in the high bits and a value in the low ones; its weight, if there are any,
-// goes along. Records that are equal keep the order they came in.
+// A sorter reads one bucket of records into memory and sorts it. A record is a row in the
+// high bits and a value in the low ones; weights, if any, are moved along. The sort is
+// stable.
 type sorter struct {
 	limit   int  // records held at once
-	most    int  // the same, if they are all of one row
+	most    int  // the same, if all are of one row
 	low     uint // bits of the value
 	keys    []uint64
 	spare   []uint64
@@ -35,7 +35,7 @@ func newSorter(limit, most int, low uint, weighted bool) *sorter {
 
 // grow makes room for n records.
 func (s *sorter) grow(n int) {
-	s.keys, s.spare = nil, nil // gone before more is taken
+	s.keys, s.spare = nil, nil // released before more is allocated
 	s.keys, s.spare = make([]uint64, n), make([]uint64, n)
 	if s.light != nil {
 		s.weights, s.other = nil, nil
@@ -43,8 +43,8 @@ func (s *sorter) grow(n int) {
 	}
 }
 
-// A sorted is the records of the rows from first to before end. Its slices are the
-// sorter's, as is spare, which has room for as many and may be used.
+// A sorted holds the records of rows first to end (exclusive). Its slices belong to the
+// sorter; spare has the same capacity and may be used as scratch.
 type sorted struct {
 	first, end uint32
 	keys       []uint64
@@ -52,8 +52,8 @@ type sorted struct {
 	spare      []uint64
 }
 
-// rows yields the bucket's records, whose rows are first to before end, in order and
-// in as few pieces as the memory allows. Every row comes in exactly one piece.
+// rows yields the records of rows first to end (exclusive) of a bucket, in order and in
+// as few pieces as memory allows. Every row is in exactly one piece.
 func (s *sorter) rows(ctx context.Context, from *records, bucket int, first, end uint32, yield func(sorted) error) error {
 	n := from.size(bucket)
 	if n <= s.limit {
@@ -78,7 +78,7 @@ func (s *sorter) rows(ctx context.Context, from *records, bucket int, first, end
 		if to == at {
 			n := int(counts[at-first])
 			if n > s.most {
-				return fmt.Errorf("a single vertex has %d edges, and the memory holds %d at once: raise --memory", n, s.most)
+				return fmt.Errorf("a single vertex has %d edges, and the memory holds %d at once: raise {dataset.memory}", n, s.most)
 			}
 			if n > len(s.keys) {
 				s.grow(n)
@@ -93,7 +93,7 @@ func (s *sorter) rows(ctx context.Context, from *records, bucket int, first, end
 	return nil
 }
 
-// piece reads the records of some rows, of all the bucket's, and sorts them.
+// piece reads the records of some of the bucket's rows and sorts them.
 func (s *sorter) piece(ctx context.Context, from *records, bucket int, first, end, all uint32, yield func(sorted) error) error {
 	held := 0
 	err := from.scan(ctx, bucket, s.chunk, s.light, func(keys []uint64, weights []float32) error {

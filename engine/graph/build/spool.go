@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A spool is a file without a name in the scratch folder: however the process ends,
-// nothing of it stays.
+// A spool is an unnamed file in the scratch folder: nothing of it is left, however the
+// process ends.
 type spool struct {
 	file *os.File
 	disk disk
 	end  atomic.Int64
 }
 
-// A disk is a folder that is written to, for the sentence when it is full.
+// A disk is a folder being written to, for the error message when it is full.
 type disk struct {
 	folder string
-	need   uint64 // bytes that the whole import puts there
+	need   uint64 // bytes that the whole import writes there
 }
 
-// failed wraps what a write said.
+// failed wraps the error of a write.
 func (d disk) failed(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return fmt.Errorf("the disk of %s is full: the import needs up to %s there: free some or choose another folder: %w", d.folder, inBytes(d.need), err)
@@ -44,15 +44,15 @@ func newSpool(d disk) (*spool, error) {
 	return &spool{file: file, disk: d}, nil
 }
 
-// close gives the disk back. A spool that was never made closes well.
+// close frees the disk space. It may be called on a spool that was never opened.
 func (s *spool) close() {
 	if s != nil {
-		s.file.Close() // its bytes are not wanted any more
+		s.file.Close() // its bytes are no longer needed
 	}
 }
 
-// append puts slices at the end, behind each other, and says where; any goroutine
-// may.
+// append writes slices one after another at the end and returns their offset. It is safe
+// for concurrent use.
 func (s *spool) append(slices ...[]byte) (int64, error) {
 	n := 0
 	for _, b := range slices {
@@ -69,7 +69,7 @@ func (s *spool) append(slices ...[]byte) (int64, error) {
 	return start, nil
 }
 
-// restart forgets what is in it.
+// restart discards the contents.
 func (s *spool) restart() { s.end.Store(0) }
 
 func (s *spool) read(b []byte, at int64) error {
@@ -82,17 +82,17 @@ func (s *spool) read(b []byte, at int64) error {
 	return nil
 }
 
-// A fixed is an element that lies in memory as it does in a file.
+// A fixed is an element type whose memory layout is that of the file.
 type fixed interface {
 	uint8 | uint16 | uint32 | uint64 | int32 | int64 | float32
 }
 
-// shrink shows memory of records as memory of twice as many ids.
+// shrink returns the memory of records viewed as twice as many ids.
 func shrink(s []uint64) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(s))), 2*len(s))
 }
 
-// raw shows the bytes of a slice, in place.
+// raw returns the bytes of a slice, in place.
 func raw[T fixed](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
 }

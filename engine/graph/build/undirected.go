@@ -7,9 +7,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
-// Undirected reads a graph into memory as the multilevel partitioner is given it,
-// so that others can be given the same. What it puts on disk meanwhile goes into
-// the scratch folder.
+// Undirected reads a graph into memory in the form that the multilevel partitioner gets,
+// so that other partitioners can be compared with it. Temporary files go to the scratch
+// folder.
 func Undirected(ctx context.Context, src graph.Source, scratch string) (*partition.Graph, error) {
 	o, err := Options{Dir: scratch, Scratch: scratch, Partitioner: multilevel}.settle(src)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startWriting has the disk begin with what was just written, so that little is left
-// when the file is synced. It is a hint: whatever it says, the sync will say too.
+// startWriting makes the kernel begin writing what was just written to the file, so that
+// little is left for the sync. It is a hint: any error will show up in the sync.
 func startWriting(file *os.File, at int64, n int) {
 	if n >= copyBuffer {
 		_ = unix.SyncFileRange(int(file.Fd()), at, int64(n), unix.SYNC_FILE_RANGE_WRITE)

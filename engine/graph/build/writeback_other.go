@@ -4,5 +4,5 @@ package build
 
 import "os"
 
-// startWriting does nothing where the system has no such hint.
+// startWriting does nothing: the system has no such hint.
 func startWriting(*os.File, int64, int) {}

@@ -1,5 +1,5 @@
-// Package cora holds the citation graph Cora with its public split, so that a mesh
-// can be tried without any file.
+// Package cora embeds the Cora citation graph with its public split, so that a mesh can
+// be tried without any files.
 package cora
 
 import (
@@ -12,8 +12,8 @@ import (
 //go:embed cora.npz
 var archive []byte
 
-// Write puts the graph's file into a folder, to be imported as any other, and
-// returns its path.
+// Write writes the graph's file to a folder, to be imported like any other, and returns
+// its path.
 func Write(dir string) (string, error) {
 	path := filepath.Join(dir, "cora.npz")
 	if err := os.WriteFile(path, archive, 0o600); err != nil {

@@ -1,6 +1,6 @@
-// Package direct writes files past the page cache. Filling the cache costs as much
-// as hashing the bytes or half of their way through the network, for bytes that
-// nobody reads soon.
+// Package direct writes files bypassing the page cache. Filling the cache costs as much
+// as hashing the bytes, or half of the cost of receiving them from the network, for bytes
+// that are not read again soon.
 package direct
 
 import (
@@ -8,19 +8,20 @@ import (
 	"unsafe"
 )
 
-// Unit is what the place, the length and the memory of a direct write must be a
-// multiple of, on any disk.
+// Unit is the alignment that the offset, the length and the memory of a direct write need
+// on any disk.
 const Unit = 4096
 
-// A Writer is a second way into a file that is open already. It is not safe for
-// concurrent use, and the zero Writer writes nothing.
+// A Writer writes directly to a file that is also open in the ordinary way. It is not
+// safe for concurrent use. The zero Writer writes nothing.
 type Writer struct{ file *os.File }
 
-// Open finds the way into the file of this name, if the file system has one.
+// Open opens the named file for direct writes. It returns the zero Writer if the file
+// system does not support them.
 func Open(path string) Writer { return Writer{open(path)} }
 
-// WriteAt says whether it has written b. What doesn't go this way, for whatever
-// reason, is to go the ordinary one, which says what is wrong.
+// WriteAt reports whether it has written b. If not, for whatever reason, the caller
+// writes b through the ordinary file, which reports the error.
 func (w *Writer) WriteAt(b []byte, at int64) bool {
 	if w.file == nil || at%Unit != 0 || len(b)%Unit != 0 || uintptr(unsafe.Pointer(unsafe.SliceData(b)))%Unit != 0 {
 		return false
@@ -32,7 +33,7 @@ func (w *Writer) WriteAt(b []byte, at int64) bool {
 	return true
 }
 
-// Close may be called again. Whatever went wrong, the file's own descriptor says.
+// Close may be called again. Errors show up on the ordinary file descriptor.
 func (w *Writer) Close() {
 	if w.file != nil {
 		_ = w.file.Close()
@@ -40,7 +41,7 @@ func (w *Writer) Close() {
 	}
 }
 
-// Buffer makes memory that can be written directly.
+// Buffer allocates memory suitable for direct writes.
 func Buffer(n int) []byte {
 	unit := Unit
 	if n >= huge {
@@ -55,6 +56,6 @@ func Buffer(n int) []byte {
 	return b
 }
 
-// huge is the size of a large page. To write from one, the kernel needs to look up
-// one page instead of hundreds.
+// huge is the size of a huge page. Writing from one, the kernel looks up one page instead
+// of hundreds.
 const huge = 2 << 20

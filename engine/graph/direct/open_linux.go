@@ -14,5 +14,5 @@ func open(path string) *os.File {
 	return f
 }
 
-// inHugePages asks for it; small ones do as well.
+// inHugePages asks for huge pages; failure is harmless.
 func inHugePages(b []byte) { _ = unix.Madvise(b, unix.MADV_HUGEPAGE) }

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// makers bounds how many goroutines make batches ahead.
+// makers bounds the number of goroutines that prepare batches ahead.
 const makers = 2
 
-// inOrder yields batches 0 to count-1 in order while others are made ahead. Each
-// buffer is lent to fill, then to yield, then again. It returns what yield
-// returned, or the context's cause, once every goroutine it started has ended.
+// inOrder yields batches 0 to count-1 in order while others are prepared ahead. Each
+// buffer alternates between fill and yield. It returns yield's error or the context's
+// cause, after every goroutine it started has ended.
 func inOrder[B any](ctx context.Context, count uint64, buffer func() B, fill func(uint64, B) B, yield func(B) error) error {
 	workers := uint64(max(1, min(makers, runtime.GOMAXPROCS(0))))
 	ready := make([]chan B, workers)

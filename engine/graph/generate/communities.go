@@ -2,29 +2,28 @@ package generate
 
 import "math"
 
-// communities cuts the positions 0..n-1 into runs.
+// communities divides the positions 0..n-1 into runs.
 type communities struct {
-	first   []uint32 // of each community, and the end of the last
+	first   []uint32 // of each community, then the end of the last
 	roots   []rankRoots
-	guide   []uint32 // for each 2^shift positions, the community of the first
+	guide   []uint32 // the community at the start of each range of 2^shift positions
 	shift   uint
 	classes int
 }
 
-// rankRoots are what vertex needs: the cube roots of the first rank's place on the
-// scale on which ranks are evenly likely, and the distance to the last one's.
+// rankRoots holds precomputed values for vertex: the cube root of the first rank's place
+// on the scale on which ranks are uniform, and the distance to the last rank's.
 type rankRoots struct{ low, span, offset float64 }
 
-// flattest is how the largest degrees are bounded: by about a hundred times the
-// average, since the hub of n vertices is drawn like the n/flattest-th of a power
-// law without end.
+// flattest bounds the largest degrees, at about a hundred times the average: the hub of n
+// vertices is drawn like the n/flattest-th of an unbounded power law.
 const flattest = 5000
 
 func newCommunities(o Options) *communities {
 	k, n := o.Communities, uint64(o.Vertices)
 	c := &communities{first: make([]uint32, k+1), roots: make([]rankRoots, k), classes: o.Classes}
-	// Sizes vary from half to twice the usual one; each community has one vertex at
-	// least.
+	// Sizes vary from half to twice the usual one; each community has at least one
+	// vertex.
 	sizes := key(o.Seed, forSizes)
 	share := func(i int) float64 { return 0.5 + float64(1.5*unit(mix(sizes^uint64(i)))) }
 	total, sum := 0.0, 0.0
@@ -56,7 +55,7 @@ func newCommunities(o Options) *communities {
 	return c
 }
 
-// of is the community of a position.
+// of returns the community of a position.
 func (c *communities) of(position uint64) int {
 	i := int(c.guide[position>>c.shift])
 	for uint64(c.first[i+1]) <= position {
@@ -65,16 +64,16 @@ func (c *communities) of(position uint64) int {
 	return i
 }
 
-// run is where a community begins and ends.
+// run returns the range of a community's positions.
 func (c *communities) run(i int) (first, end uint64) {
 	return uint64(c.first[i]), uint64(c.first[i+1])
 }
 
-// vertex is the position that a number drawn from [0, 1) stands for in a
-// community.
+// vertex returns the position in a community that corresponds to a number drawn from [0,
+// 1).
 func (c *communities) vertex(i int, drawn float64) uint64 {
 	r := &c.roots[i]
-	x := r.low + float64(drawn*r.span) // conversions keep processors from fusing, which some do and some don't
+	x := r.low + float64(drawn*r.span) // conversions prevent fused multiply-add, which only some processors use
 	rank := max(0, float64(x*x*x)-r.offset)
 	first, end := c.run(i)
 	return min(first+uint64(rank), end-1)
@@ -82,7 +81,7 @@ func (c *communities) vertex(i int, drawn float64) uint64 {
 
 func (c *communities) class(i int) int { return i * c.classes / (len(c.first) - 1) }
 
-// classRun is where the communities of i's class begin and end.
+// classRun returns the range of communities that have the class of i.
 func (c *communities) classRun(i int) (first, end uint64) {
 	if c.classes == 0 {
 		return 0, uint64(c.first[len(c.first)-1])

@@ -1,10 +1,8 @@
-// Package generate makes graphs up: R-MAT graphs with hubs as real networks have
-// them, and stochastic block models with communities, classes and features that a
-// network can learn. They are for trying things out and for measuring; what a
-// model scores on them says nothing about any real graph.
+// Package generate generates graphs: R-MAT graphs with the hubs of real networks, and
+// stochastic block models with communities, classes and learnable features. They are for
+// trials and measurements; a model's score on them says nothing about real graphs.
 //
-// Everything random is a hash of the seed, of what it is for and of its number.
-// So any batch can be made on its own, on any goroutine, and each pass over a
-// graph yields the same bits; nothing as large as the edges or the features is
-// ever in memory.
+// Every random number is a hash of the seed, its purpose and its index. So any batch can
+// be generated on its own, on any goroutine, and each pass over a graph yields the same
+// bits; nothing as large as the edges or the features is ever in memory.
 package generate

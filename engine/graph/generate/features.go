@@ -2,17 +2,17 @@ package generate
 
 import "math"
 
-// How far apart classes and communities are, in deviations of the noise: one
-// vertex' features say a little about its class, those of its neighbours together
-// nearly all.
+// The distances between classes and between communities, in standard deviations of the
+// noise. One vertex's features say a little about its class; its neighbours' features
+// together say nearly everything.
 const (
 	classSignal     = 2.0
 	communitySignal = 1.0
 )
 
-// features makes rows: noise, plus the direction of the vertex's class, plus that
-// of its community. A direction is a row of signs, all entries alike in size, and
-// is hashed anew each time, so that none is kept.
+// features generates rows: noise plus the direction of the vertex's class plus that of
+// its community. A direction is a row of signs, with all entries of equal size. It is
+// rehashed for each use, so none is stored.
 type features struct {
 	columns           int
 	labels            []int32 // nil: no classes
@@ -21,7 +21,7 @@ type features struct {
 	prototypes, parts uint64
 }
 
-// fill writes the rows of the vertices from first on.
+// fill writes the rows of the vertices starting at first.
 func (f *features) fill(first uint64, rows []float32) {
 	scale := 1 / math.Sqrt(float64(f.columns))
 	class, community := float32(classSignal*scale), float32(communitySignal*scale)
@@ -40,7 +40,7 @@ func (f *features) fill(first uint64, rows []float32) {
 	}
 }
 
-// add adds size to each entry, with signs at random.
+// add adds ±size to each entry, with random signs.
 func add(row []float32, signs sequence, size float32) {
 	var word uint64
 	value := math.Float32bits(size)

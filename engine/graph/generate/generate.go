@@ -16,16 +16,16 @@ const (
 	batchFloats = 1 << 16
 )
 
-// A model is how edges are drawn and what vertices are like. Its methods are
-// called by several goroutines.
+// A model defines how edges are drawn and the properties of vertices. Its methods are
+// safe for concurrent use.
 type model interface {
-	// draw writes the edges from the first-th on.
+	// draw writes edges, starting with the edge number first.
 	draw(first uint64, src, dst []uint32)
 	class(vertex uint64) int
 	community(vertex uint64) int
 }
 
-// source is a graph that is made up while it is read.
+// source is a graph that is generated while it is read.
 type source struct {
 	meta     graph.Meta
 	model    model
@@ -37,8 +37,8 @@ type source struct {
 
 var _ graph.Source = (*source)(nil)
 
-// New makes a graph up. Labels and the split are made here, edges and features
-// each time they are read.
+// New returns a generated graph. Labels and the split are computed here, edges and
+// features each time they are read.
 func New(o Options) (graph.Source, error) {
 	o, like, err := o.resolve()
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *source) IDs() graph.IDs         { return graph.IDs{} }
 func (s *source) Notes() []string        { return s.notes }
 func (s *source) Close() error           { return nil }
 
-// Edges draws them in batches of batchEdges.
+// Edges generates the edges in batches of batchEdges.
 func (s *source) Edges(ctx context.Context, yield func(graph.EdgeBatch) error) error {
 	buffer := func() graph.EdgeBatch {
 		n := min(batchEdges, s.meta.Edges)
@@ -137,7 +137,7 @@ func (s *source) Edges(ctx context.Context, yield func(graph.EdgeBatch) error) e
 	return inOrder(ctx, (s.meta.Edges+batchEdges-1)/batchEdges, buffer, fill, yield)
 }
 
-// Features makes rows in batches of batchFloats numbers, or one row if that is
+// Features generates rows in batches of batchFloats numbers, or single rows if they are
 // longer.
 func (s *source) Features(ctx context.Context, yield func(graph.FeatureBatch) error) error {
 	columns := s.meta.Features

@@ -10,25 +10,25 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// Options says what to make up. Either Kind or Preset is set.
+// Options configures the graph to generate. Either Kind or Preset is set.
 type Options struct {
 	Kind     string // rmat or sbm
 	Vertices uint32
-	// Edges is how many edges there are before equal ones are merged. An sbm graph
-	// has each edge in both directions, so an odd number is rounded down.
+	// Edges is the number of edges before equal ones are merged. An sbm graph has each
+	// edge in both directions, so an odd number is rounded down.
 	Edges    uint64
 	Features int // columns, 0: none
-	Classes  int // 0: neither labels nor a split
-	// Communities is how many communities an sbm graph has; 0: one for every
-	// thousand vertices, but at least one for each class.
+	Classes  int // 0: no labels and no split
+	// Communities is the number of communities of an sbm graph; 0: one per thousand
+	// vertices, but at least one per class.
 	Communities int
 	// Inside is the share of edges that stay in their community; 0: 0.8.
 	Inside float64
-	// Homophily is the share of edges whose ends have the same class; 0: 0.8. No
-	// share below 1/Classes can be had.
+	// Homophily is the share of edges whose ends have the same class; 0: 0.8. It can't be
+	// below 1/Classes.
 	Homophily float64
 	Seed      uint64
-	Preset    string  // arxiv, reddit or products, in place of everything else but Seed and Scale
+	Preset    string  // arxiv, reddit or products, instead of everything but Seed and Scale
 	Scale     float64 // multiplies Vertices and Edges; 0: 1
 }
 
@@ -42,7 +42,7 @@ const (
 
 var kinds = []string{"rmat", "sbm"}
 
-// resolve checks o and fills in what was left to it.
+// resolve checks o and fills in the defaults.
 func (o Options) resolve() (Options, shape, error) {
 	like := shape{train: 0.6, validation: 0.2}
 	if o.Preset != "" {

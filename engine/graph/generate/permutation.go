@@ -4,8 +4,8 @@ import "math/bits"
 
 const halfRounds = 6
 
-// A permutation shuffles 0..n-1 by a key without holding a table: a Feistel
-// network on the next power of two, walked until it is back below n.
+// A permutation is a keyed pseudo-random permutation of 0..n-1 without a table: a Feistel
+// network on the next power of two, iterated until the result is below n.
 type permutation struct {
 	n        uint64
 	low      uint   // bits of the lower part
@@ -33,7 +33,7 @@ func (p *permutation) round(i int, half uint64) uint64 {
 	return (half ^ p.keys[i]) * golden >> 32
 }
 
-// of is where x comes to.
+// of returns the image of x.
 func (p *permutation) of(x uint64) uint64 {
 	for {
 		low, high := x&p.lowMask, x>>p.low
@@ -48,7 +48,7 @@ func (p *permutation) of(x uint64) uint64 {
 	}
 }
 
-// from is what comes to y: of(from(y)) is y.
+// from is the inverse of of: of(from(y)) is y.
 func (p *permutation) from(y uint64) uint64 {
 	for {
 		low, high := y&p.lowMask, y>>p.low

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A shape is what a made-up graph takes from a real one beside its Options.
+// A shape holds what a generated graph copies from a real one beyond its Options.
 type shape struct {
 	real              string // its name; "" if there is none
 	train, validation float64
 }
 
-// preset is the size of a real graph. Homophily is the real one's, edges are
-// directed ones.
+// preset is the size of a real graph. Homophily is the real graph's; edges are directed
+// ones.
 type preset struct {
 	name string
 	Options
@@ -28,7 +28,7 @@ var presets = []preset{
 		shape{"ogbn-products", 0.080, 0.016}},
 }
 
-// fromPreset is o with the preset's sizes.
+// fromPreset returns o with the preset's sizes.
 func (o Options) fromPreset() (Options, shape, error) {
 	if rest := (Options{Preset: o.Preset, Seed: o.Seed, Scale: o.Scale}); o != rest {
 		return o, shape{}, fmt.Errorf("the preset %q says by itself what the graph is like: leave out everything but seed and scale, or leave out the preset", o.Preset)

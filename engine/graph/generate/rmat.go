@@ -2,33 +2,33 @@ package generate
 
 import "math/bits"
 
-// The quadrants' shares, of Graph 500.
+// The quadrants' probabilities, from Graph 500.
 const rmatA, rmatB, rmatC = 0.57, 0.19, 0.19
 
-// rmat draws each edge's two ends bit by bit: which quadrant of the adjacency
-// matrix, which quadrant of that, and so on. So there are hubs, and hubs know
-// hubs. What was drawn is a position; ids are positions shuffled.
+// rmat draws each edge's two ends bit by bit: a quadrant of the adjacency matrix, a
+// quadrant of that, and so on. This yields hubs that are connected to hubs. What is drawn
+// is a position; ids are permuted positions.
 //
-// An R-MAT graph has no classes of its own: its quadrants don't favour the
-// diagonal beyond what the hubs explain. Classes are planted: each run of Classes
-// positions holds each class once, and an edge drawn into such a run is moved,
-// with the chance that gives the asked share, to the one with its source's class.
+// An R-MAT graph has no classes of its own: beyond what hubs explain, edges do not favour
+// the diagonal. Classes are planted: each run of Classes positions holds each class once,
+// and an edge into such a run is redirected to the position with its source's class, with
+// the probability that yields the requested homophily.
 type rmat struct {
 	n         uint64
 	ids       permutation
 	key       uint64
 	levels    int // of four bits each
-	spare     int // low bits drawn too much
+	spare     int // surplus low bits
 	table     [256]aliasEntry
 	classes   uint64 // 0: none
 	classKey  uint64
-	homophily float64 // share of edges that are moved
+	homophily float64 // share of edges that are redirected
 }
 
-// An aliasEntry stands for four levels: eight bits of which the upper four are
-// the source's. It gives itself for coins below keep, else other.
+// An aliasEntry stands for four levels: eight bits, of which the upper four are the
+// source's. A coin below keep selects the entry itself, otherwise other.
 type aliasEntry struct {
-	keep  uint32 // of 2^24
+	keep  uint32 // out of 2^24
 	other uint8
 }
 
@@ -45,7 +45,7 @@ func newRMAT(o Options, ids permutation) *rmat {
 	return r
 }
 
-// fourLevels is Vose's alias table of the 256 ways through four levels.
+// fourLevels builds Vose's alias table of the 256 paths through four levels.
 func fourLevels() (table [256]aliasEntry) {
 	share := [4]float64{rmatA, rmatB, rmatC, 1 - rmatA - rmatB - rmatC}
 	var p [256]float64
@@ -70,7 +70,7 @@ func fourLevels() (table [256]aliasEntry) {
 			small = append(small, l)
 		}
 	}
-	for _, i := range append(small, large...) { // only roundings are left
+	for _, i := range append(small, large...) { // only rounding errors are left
 		table[i] = aliasEntry{1 << 24, uint8(i)}
 	}
 	return table
@@ -101,8 +101,8 @@ func (r *rmat) edge(index uint64) (src, dst uint64) {
 	return src, (src + 1) % r.n
 }
 
-// attempts bounds how often an edge is drawn anew because it is no edge of a
-// simple graph. Only tiny graphs come near.
+// attempts bounds how often an edge is redrawn because a simple graph can't have it. Only
+// tiny graphs come near it.
 const attempts = 256
 
 func (r *rmat) ends(random *sequence) (src, dst uint64) {
@@ -121,7 +121,7 @@ func (r *rmat) ends(random *sequence) (src, dst uint64) {
 	return src >> r.spare, dst >> r.spare
 }
 
-// classOf is a position's class: its place in its run, turned by the run.
+// classOf returns a position's class: its offset in its run, rotated by the run.
 func (r *rmat) classOf(position uint64) uint64 {
 	run := position / r.classes
 	return (position - run*r.classes + r.turn(run)) % r.classes
@@ -129,8 +129,8 @@ func (r *rmat) classOf(position uint64) uint64 {
 
 func (r *rmat) turn(run uint64) uint64 { return mix(r.classKey^run) >> 32 }
 
-// withClass is the position in the same run that has a class, or the position
-// itself if the last run has none.
+// withClass returns the position in the same run that has a class, or the position itself
+// if the last run lacks the class.
 func (r *rmat) withClass(position, class uint64) uint64 {
 	run := position / r.classes
 	moved := run*r.classes + (class+r.classes-r.turn(run)%r.classes)%r.classes
@@ -142,5 +142,5 @@ func (r *rmat) withClass(position, class uint64) uint64 {
 
 func (r *rmat) class(vertex uint64) int { return int(r.classOf(r.ids.from(vertex))) }
 
-// community is the same for all: there are none.
+// community returns 0: there are no communities.
 func (r *rmat) community(uint64) int { return 0 }

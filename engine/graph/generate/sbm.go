@@ -2,15 +2,14 @@ package generate
 
 import "math"
 
-// sbm draws the edges of a degree-corrected stochastic block model. Communities
-// are runs of positions, those of one class beside each other; ids are positions
-// shuffled. Inside a community the chance of a vertex falls with its rank r as
-// (r+offset)^(-2/3), which gives degrees a power law with the exponent 2.5.
+// sbm draws the edges of a degree-corrected stochastic block model. Communities are runs
+// of positions, with those of one class adjacent; ids are permuted positions. Inside a
+// community the probability of a vertex falls with its rank r as (r+offset)^(-2/3), so
+// degrees follow a power law with exponent 2.5.
 //
-// Of all edges the share inside stay in the community. If homophily is above
-// that, enough of the others lead to another community of the same class; if it
-// is below, none do, and so many vertices have a class drawn at random in place
-// of their community's that the share comes out.
+// The share inside of all edges stays in the community. If homophily is above that,
+// enough of the other edges lead to another community of the same class. If it is below,
+// none do, and enough vertices get a random class instead of their community's.
 type sbm struct {
 	n        uint64
 	ids      permutation
@@ -18,7 +17,7 @@ type sbm struct {
 	labelKey uint64
 	towns    *communities
 	inside   float64
-	alike    float64 // share of the edges to outside that keep to the class
+	alike    float64 // share of the edges leaving a community that keep the class
 	keeps    float64 // share of vertices that have their community's class
 }
 
@@ -30,14 +29,14 @@ func newSBM(o Options, ids permutation) *sbm {
 	case o.Homophily >= o.Inside && o.Inside < 1:
 		s.alike = (o.Homophily - o.Inside) / (1 - o.Inside)
 	case o.Homophily < o.Inside && o.Inside > chance:
-		// Two ends of one community agree with the chance keeps² + (1-keeps²)/Classes,
-		// those of communities of two classes with (1-keeps²)/Classes.
+		// Two ends in one community agree with probability keeps² + (1-keeps²)/Classes,
+		// those in communities of two classes with (1-keeps²)/Classes.
 		s.keeps = math.Sqrt(max(0, (o.Homophily-chance)/(o.Inside-chance)))
 	}
 	return s
 }
 
-// draw makes each pair of edges from one undirected edge: first is even.
+// draw makes each pair of edges from one undirected edge; first must be even.
 func (s *sbm) draw(first uint64, src, dst []uint32) {
 	for i := 0; i+1 < len(src); i += 2 {
 		a, b := s.edge((first + uint64(i)) / 2)
@@ -65,8 +64,8 @@ func (s *sbm) edge(index uint64) (a, b uint64) {
 	return a, (a + 1) % s.n
 }
 
-// abroad is another community than home: one of the same class or one of
-// another, if there is one.
+// abroad returns a community other than home, of the same class or of another, if there
+// is one.
 func (s *sbm) abroad(home int, random *sequence) int {
 	same := random.unit() < s.alike
 	homeFirst, homeEnd := s.towns.run(home)

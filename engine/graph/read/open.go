@@ -1,83 +1,70 @@
+// Package read opens graphs as people have them: NumPy archives, the raw files of
+// Planetoid and of the Open Graph Benchmark, delimited text, Parquet and Arrow. It
+// finds out which of them is there; each format is read by a package below, which
+// makes it a graph.Source that streams what is large. What formats share is in
+// package source.
+//
+// All formats are treated alike. Nothing in a file is trusted: the sizes it claims are
+// compared with how large it is before memory is taken, and of Python's pickles only
+// data is read. Nothing is converted silently: what can be taken in two ways is noted,
+// what can't be taken is refused in a sentence that says where it stands and what to
+// do. The packages do not mirror or merge edges, and write nothing.
 package read
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/npz"
+	"github.com/hopmesh/hopmesh/engine/graph/read/ogb"
+	"github.com/hopmesh/hopmesh/engine/graph/read/planetoid"
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+	"github.com/hopmesh/hopmesh/engine/graph/read/tabular"
 )
 
 // Options say how a source is read.
-type Options struct {
-	Format string // auto (or empty), npz, planetoid, ogb, csv or parquet
-	// Memory bounds what the source holds, in bytes; 0: no bound.
-	Memory uint64
-	// Report is told of passes that are made while opening; it may be nil.
-	Report func(graph.Progress)
-}
+type Options = source.Options
 
 // openers open each format.
 var openers = map[string]func(ctx context.Context, path string, o Options) (graph.Source, error){
-	"npz":       openNPZ,
-	"planetoid": openPlanetoid,
-	"ogb":       openOGB,
-	"csv":       openCSV,
-	"parquet":   openParquet,
+	"npz":       npz.Open,
+	"planetoid": planetoid.Open,
+	"ogb":       ogb.Open,
+	"csv":       tabular.OpenCSV,
+	"parquet":   tabular.OpenParquet,
 }
 
-// Open opens the graph at a path, which is a file or a folder. Who opened it closes
-// it.
+// Open opens the graph at a path, which is a file or a folder, or how the names of
+// Planetoid's files begin. Who opened it closes it.
 func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 	format := o.Format
 	if format != "" && format != "auto" && openers[format] == nil {
 		return nil, fmt.Errorf("the format %q is not known: give auto, npz, planetoid, ogb, csv or parquet", format)
 	}
-	planetoid, err := regular(path)
-	if err != nil {
-		return nil, err
+	prefix := planetoid.IsPrefix(path)
+	if !prefix {
+		if err := source.Regular(path); err != nil {
+			return nil, err
+		}
 	}
 	if format == "" || format == "auto" {
-		if planetoid {
+		if prefix {
 			format = "planetoid"
-		} else if format, err = detect(path); err != nil {
-			return nil, err
+		} else {
+			var err error
+			if format, err = detect(path); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return openers[format](ctx, path, o)
 }
 
-// regular refuses what is neither a file nor a folder: a pipe or a device could
-// hold the reader forever. It also says whether path is not there itself but is how
-// the names of Planetoid's files begin.
-func regular(path string) (planetoid bool, err error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if x, statErr := os.Stat(path + ".allx"); statErr == nil && x.Mode().IsRegular() {
-			return true, nil
-		}
-		return false, fmt.Errorf("there is no file or folder %s on this machine: check the path", path)
-	case errors.Is(err, fs.ErrPermission):
-		return false, fmt.Errorf("%s may not be read by the daemon: give the user that it runs as the right to read it", path)
-	case err != nil:
-		return false, fmt.Errorf("look at %s: %w", path, err)
-	case !info.IsDir() && !info.Mode().IsRegular():
-		return false, fmt.Errorf("%s is neither a file nor a folder: copy what it holds to a file first", path)
-	}
-	return false, nil
-}
-
-var (
-	csvFiles     = []string{".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"}
-	parquetFiles = []string{".parquet", ".arrow", ".feather"}
-)
-
-// detect tells a format by the names of what is there.
+// detect finds the format by the names of what is there.
 func detect(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -88,11 +75,11 @@ func detect(path string) (string, error) {
 		switch {
 		case strings.HasSuffix(name, ".npz"):
 			return "npz", nil
-		case isPlanetoid(filepath.Base(path)):
+		case planetoid.IsFile(filepath.Base(path)):
 			return "planetoid", nil
-		case endsIn(name, csvFiles):
+		case endsIn(name, tabular.CSVFiles):
 			return "csv", nil
-		case endsIn(name, parquetFiles):
+		case endsIn(name, tabular.ParquetFiles):
 			return "parquet", nil
 		}
 		return "", fmt.Errorf("%s does not say by its name what it is (.npz, ind.NAME.x, .csv, .tsv, .txt with or without .gz, .parquet, .arrow or .feather): rename it, or give the format", filepath.Base(path))
@@ -101,7 +88,7 @@ func detect(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("list %s: %w", path, err)
 	}
-	found := ""
+	found, parts := "", false
 	var archives []string
 	for _, e := range entries {
 		name := strings.ToLower(e.Name())
@@ -109,16 +96,18 @@ func detect(path string) (string, error) {
 		switch stem, ending, _ := strings.Cut(name, "."); {
 		case name == "raw" || name == "split":
 			format = "ogb"
-		case isPlanetoid(e.Name()):
+		case planetoid.IsFile(e.Name()):
 			format = "planetoid"
-		case stem == "edges" && endsIn("."+ending, csvFiles):
+		case stem == "edges" && endsIn("."+ending, tabular.CSVFiles):
 			format = "csv"
-		case stem == "edges" && endsIn("."+ending, parquetFiles):
+		case stem == "edges" && endsIn("."+ending, tabular.ParquetFiles):
 			format = "parquet"
 		case strings.HasSuffix(name, ".npz"):
 			archives = append(archives, e.Name())
+		case tabular.IsPart(name):
+			parts = true
 		}
-		if format == "ogb" && !isOGB(path) {
+		if format == "ogb" && !ogb.IsFolder(path) {
 			format = ""
 		}
 		if format != "" && found != "" && format != found {
@@ -131,10 +120,12 @@ func detect(path string) (string, error) {
 	switch {
 	case found != "":
 		return found, nil
+	case parts:
+		return "parquet", nil
 	case len(archives) > 0:
 		return "", fmt.Errorf("%s is a folder with %s in it: give the path of that file", path, archives[0])
 	}
-	return "", fmt.Errorf("%s holds no graph that is known by its files' names (ind.NAME.x and its like of Planetoid, raw/ and split/ of OGB, edges.csv or edges.parquet): check the path, or rename the file with the edges", path)
+	return "", fmt.Errorf("%s holds no graph that is known by its files' names (ind.NAME.x and its like of Planetoid, raw/ and split/ of OGB, edges.csv or edges.parquet, or part files of Parquet): check the path, or rename the file with the edges", path)
 }
 
 func endsIn(name string, endings []string) bool {

@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A File is a mapped file. What View returns lies in the mapping: it must not be
-// written to, and must not be touched after Close.
+// A File is a memory-mapped file. What View returns lies in the mapping: it must not be
+// written to, nor used after Close.
 type File struct {
 	path     string
 	mapping  []byte
-	mapped   bool   // by Open
+	mapped   bool   // set by Open
 	data     []byte // after the header
 	places   map[string]place
 	order    []Tensor
 	metadata map[string]string
 }
 
-// Open maps the file and checks its header against it.
+// Open maps the file and checks its header.
 func Open(path string) (*File, error) {
 	f, err := open(path)
 	if err != nil {
@@ -61,9 +61,8 @@ func open(path string) (*File, error) {
 	return f, nil
 }
 
-// Parse reads a whole file that lies in memory, as Open does one on disk; errors call
-// it by name. What View returns lies in b, or in a copy of it if b begins at a byte
-// that is not a multiple of 8.
+// Parse reads a whole file in memory as Open reads one on disk; errors use the given
+// name. What View returns lies in b, or in a copy if b is not aligned to 8 bytes.
 func Parse(name string, b []byte) (*File, error) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		return nil, errors.New("this machine is big-endian, and the file is not")
@@ -79,7 +78,7 @@ func Parse(name string, b []byte) (*File, error) {
 	return f, nil
 }
 
-// parse reads the header of a whole file that lies in memory.
+// parse reads the header of a whole file in memory.
 func parse(mapping []byte) (*File, error) {
 	if len(mapping) < 8 {
 		return nil, fmt.Errorf("%d bytes are no safetensors file", len(mapping))
@@ -101,7 +100,7 @@ func parse(mapping []byte) (*File, error) {
 	return f, nil
 }
 
-// Close unmaps the file: every view of it dies. What Parse has read it lets go of.
+// Close unmaps the file, which invalidates every view. A file from Parse is released.
 func (f *File) Close() error {
 	mapping := f.mapping
 	f.mapping, f.data, f.places = nil, nil, nil
@@ -114,22 +113,22 @@ func (f *File) Close() error {
 	return nil
 }
 
-// Tensors lists what the file holds, in the order of its bytes.
+// Tensors lists the tensors in file order.
 func (f *File) Tensors() []Tensor { return f.order }
 
-// Metadata holds the strings about the whole file; nil if there are none.
+// Metadata returns the file's metadata strings; nil if there are none.
 func (f *File) Metadata() map[string]string { return f.metadata }
 
-// Size is the length of the file.
+// Size returns the length of the file.
 func (f *File) Size() int64 { return int64(len(f.mapping)) }
 
-// Has says whether there is a tensor of that name.
+// Has reports whether the file has a tensor of that name.
 func (f *File) Has(name string) bool {
 	_, ok := f.places[name]
 	return ok
 }
 
-// An Element is how Go holds what a tensor is made of. BF16 is held as its bits.
+// An Element is the Go type of a tensor's elements. BF16 is held as its bits.
 type Element interface {
 	float32 | int64 | int32 | uint16 | uint8
 }
@@ -148,7 +147,7 @@ func dtypeOf[T Element]() DType {
 	return U8
 }
 
-// View returns a tensor's elements, where they lie in the mapping, and its shape.
+// View returns a tensor's elements, in place in the mapping, and its shape.
 func View[T Element](f *File, name string) ([]T, []int64, error) {
 	p, ok := f.places[name]
 	if !ok {

@@ -10,14 +10,14 @@ import (
 	"slices"
 )
 
-// A place is a tensor and where its bytes lie, from the end of the header.
+// A place is a tensor and the range of its bytes, relative to the end of the header.
 type place struct {
 	Tensor
 	begin, end int64
 }
 
-// parseHeader reads the JSON header of a file that holds dataSize bytes after it.
-// The places come back in the order of their bytes, and cover all of them.
+// parseHeader reads the JSON header of a file with dataSize bytes after it. The places
+// are returned in file order and cover all bytes.
 func parseHeader(header []byte, dataSize int64) ([]place, map[string]string, error) {
 	if len(header) == 0 || header[0] != '{' {
 		return nil, nil, errors.New("the header does not begin with {")
@@ -79,7 +79,7 @@ func parseHeader(header []byte, dataSize int64) ([]place, map[string]string, err
 
 func notJSON(err error) error { return fmt.Errorf("the header is not the JSON expected: %w", err) }
 
-// parsePlace reads what follows a tensor's name.
+// parsePlace reads the value that follows a tensor's name.
 func parsePlace(dec *json.Decoder, name string) (place, error) {
 	var entry struct {
 		DType   DType   `json:"dtype"`

@@ -9,19 +9,18 @@ import (
 	"slices"
 )
 
-// align is where the first tensor starts, in bytes: a cache line.
+// align is the alignment in bytes of the first tensor: a cache line.
 const align = 64
 
-// A Layout says where everything lies in a file that is about to be written. The
-// writer puts the header first and then each tensor's bytes, in any order or as a
-// stream: all places are known.
+// A Layout is the layout of a file to be written. The writer puts the header first and
+// then each tensor's bytes, in any order or as a stream: all offsets are known.
 type Layout struct {
 	header  []byte
-	offsets []int64 // of each tensor and of the end, from the file's start
+	offsets []int64 // of each tensor and the end, from the file's start
 }
 
-// NewLayout lays out tensors in the order given. Those with larger elements should
-// come first: then every tensor is aligned to its elements.
+// NewLayout lays out tensors in the given order. Those with larger elements should come
+// first, so that every tensor is aligned to its elements.
 func NewLayout(tensors []Tensor, metadata map[string]string) (*Layout, error) {
 	var b bytes.Buffer
 	b.Write(make([]byte, 8))
@@ -82,11 +81,11 @@ func NewLayout(tensors []Tensor, metadata map[string]string) (*Layout, error) {
 	return l, nil
 }
 
-// Header is what the file begins with, its length included.
+// Header returns the beginning of the file, including the header's length.
 func (l *Layout) Header() []byte { return slices.Clip(l.header) }
 
-// Offset is where tensor i starts, from the file's start.
+// Offset returns where tensor i starts in the file.
 func (l *Layout) Offset(i int) int64 { return l.offsets[i] }
 
-// Size is the length of the whole file.
+// Size returns the length of the file.
 func (l *Layout) Size() int64 { return l.offsets[len(l.offsets)-1] }

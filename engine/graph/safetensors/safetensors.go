@@ -1,9 +1,8 @@
-// Package safetensors reads and writes the .safetensors format: a length, a JSON
-// header, and tensors one after another without a hole. Files are mapped and
-// tensors viewed where they lie, without a copy.
+// Package safetensors reads and writes the .safetensors format: a length, a JSON header,
+// and contiguous tensors. Files are mapped, and tensors are viewed in place without a
+// copy.
 //
-// It knows nothing of graphs or models, and only the element types that hopmesh
-// stores.
+// It knows nothing of graphs or models, and only the element types that hopmesh stores.
 package safetensors
 
 import (
@@ -25,14 +24,14 @@ const (
 	U8   DType = "U8"
 )
 
-// maxHeader bounds the JSON header: thousands of tensors fit, and a length that is
-// garbage does not.
+// maxHeader bounds the JSON header: thousands of tensors fit, and a garbage length does
+// not.
 const maxHeader = 16 << 20
 
-// metadataKey is where the header holds the strings about the whole file.
+// metadataKey is the header's key for the metadata strings.
 const metadataKey = "__metadata__"
 
-// size is the bytes of one element, or 0 for a type that is not known.
+// size returns the bytes of one element, or 0 for an unknown type.
 func (d DType) size() int64 {
 	switch d {
 	case I64:
@@ -47,7 +46,7 @@ func (d DType) size() int64 {
 	return 0
 }
 
-// A Tensor is what the header says of one.
+// A Tensor is a tensor's entry in the header.
 type Tensor struct {
 	Name  string
 	DType DType
@@ -56,14 +55,14 @@ type Tensor struct {
 
 var errTooLarge = errors.New("is larger than any file")
 
-// bytes is the length of the tensor's data.
+// bytes returns the length of the tensor's data.
 func (t Tensor) bytes() (int64, error) {
 	n := t.DType.size()
 	if n == 0 {
 		return 0, fmt.Errorf("tensor %q has the unknown type %q", t.Name, t.DType)
 	}
 	if slices.Contains(t.Shape, 0) {
-		// Whatever its other dimensions are, it holds nothing.
+		// A zero dimension makes the tensor empty, whatever the others are.
 		n = 0
 	}
 	for _, d := range t.Shape {

@@ -5,58 +5,70 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// A Sampler draws the blocks of roots: sample.Sampler does.
+// A Sampler samples the blocks of roots, as sample.Sampler does.
 type Sampler interface {
 	Sample(ctx context.Context, b *sample.Batch, epoch, step uint64, roots []uint32) error
 }
 
-// Rows knows of rows of features: gather.Source does.
+// Rows counts rows of features, as gather.Source does.
 type Rows interface {
-	// Count is gather.Source's Gather, but that nothing is brought.
+	// Count is gather.Source's Gather without fetching.
 	Count(r *gather.Rows, sets [][]uint32, o gather.Options) error
-	// RowBytes is what a row of those that are here takes on its way, on average; 0, if
-	// there are none.
+	// RowBytes returns the average size of a local row on the wire; 0, if there are
+	// none.
 	RowBytes() float64
 }
 
-// A Job is what a choice is made for. All nodes have the same, but for what is here.
+// A Dealing is a strategy that may be chosen: it trains on the mini-batches of the job,
+// and computes the same as one node.
+type Dealing struct {
+	Name string
+	// Deal returns its dealer, or an error if it can't share the job.
+	Deal func(peer.Layout, strategy.Settings) (deal.Dealer, error)
+	// Asking returns how it requests rows; nil: in the usual way.
+	Asking func(*strategy.Settings) gather.Options
+}
+
+// A Job is what a choice is made for. All nodes have the same, except local data.
 type Job struct {
 	Exchange   *exchange.Exchange
-	Work       strategy.Work
-	Layout     strategy.Layout
+	Work       peer.Work
+	Layout     peer.Layout
 	Settings   strategy.Settings
-	Strategies []strategy.Strategy
+	Strategies []Dealing
 
-	// Batch returns the roots of a step of an epoch, until the next call.
+	// Batch returns the roots of a step of an epoch, valid until the next call.
 	Batch  func(step int) []uint32
 	Epoch  int
 	Steps  int  // of each epoch
-	Epochs int  // that are to come
-	Once   bool // all of these have the same one batch, which is prepared once
+	Epochs int  // remaining
+	Once   bool // all of these have the same single batch, which is prepared once
 	Model  Model
 
 	Sampler Sampler
 	Rows    Rows
-	Hands   int  // that draw batches at once, here
-	Threads int  // that compute, here
+	Hands   int  // local sampling threads
+	Threads int  // local compute threads
 	Room    bool // for p3's columns, here
 	Edges   bool // each node has all of them
 
-	// Tally counts what choosing costs, neighbours that Sampler asks for included.
-	Tally *strategy.Tally
+	// Tally counts the cost of choosing, including neighbours that Sampler requests.
+	Tally *peer.Tally
 }
 
-// A Model is what is computed, in numbers.
+// A Model is the size of the computation, in numbers.
 type Model struct {
 	Weights int
-	// Sum is how many columns the sum has that begins the first layer (nn.Front), and
-	// Front how many weights are in front of it. 0: there is no such sum.
+	// Sum is how many columns the sum that begins the first layer has (nn.Front), and
+	// Front how many weights precede it. 0: there is no such sum.
 	Sum, Front int
 	Features   float64 // of all vertices
 }
@@ -64,7 +76,8 @@ type Model struct {
 // A Candidate is a strategy that could be used.
 type Candidate struct {
 	Name   string
-	Dealer strategy.Dealer
+	Dealer deal.Dealer
+	asking gather.Options
 }
 
 // A Choice is how a job is shared. One goroutine uses it.
@@ -73,7 +86,7 @@ type Choice struct {
 	facts      facts
 	candidates []Candidate
 	tried      []tried   // of the candidates
-	found      []float64 // of each: how much longer it took than predicted when it was used last; 0: it was not
+	found      []float64 // of each: measured over predicted time when it was used last; 0: it was not used
 	cramped    []bool    // of each: some node has no room for it
 	rates      Rates
 	at         int
@@ -81,15 +94,15 @@ type Choice struct {
 	rest       int // epochs before it may change
 }
 
-// Chosen is the strategy in use, and Why a sentence on what speaks for it.
+// Chosen returns the strategy in use.
 func (c *Choice) Chosen() Candidate { return c.candidates[c.at] }
 
-// Why is a sentence on what speaks for the strategy in use.
+// Why returns a sentence on why the strategy in use was chosen.
 func (c *Choice) Why() string { return c.why }
 
-// Choose finds out how the job is shared. All nodes call it at the same place of their
-// run, when all of them have met and before anything is offered for an epoch, and come to
-// the same.
+// Choose chooses how the job is shared. All nodes call it at the same point of their
+// run, when all have met and before anything is offered for an epoch, and choose the
+// same.
 func Choose(ctx context.Context, j *Job) (*Choice, error) {
 	c, err := j.choose(ctx)
 	if err != nil {
@@ -120,34 +133,34 @@ func (j *Job) choose(ctx context.Context) (*Choice, error) {
 	return c, nil
 }
 
-// candidates are the strategies that can share the job, and train what one node would:
-// grappa doesn't. Where weights are to be the same
-// bits on any nodes, p3 is none: its sums are others than those of all the rest, and what
-// nodes are fast in must not show in the weights.
+// candidates returns the strategies that can share the job. Where weights must be the same bits on any nodes, p3 is left
+// out, since its sums differ from those of the others, and the speed of nodes must not
+// change the weights.
 func (j *Job) candidates() ([]Candidate, error) {
 	var all []Candidate
 	var refused error
 	for _, s := range j.Strategies {
-		if s.Name() == strategy.Grappa || s.Name() == strategy.P3 && (j.Model.Sum == 0 || j.Settings.Deterministic) {
+		if s.Name == strategy.P3 && (j.Model.Sum == 0 || j.Settings.Deterministic) {
 			continue
 		}
-		if strategy.Piped(s.Name()) {
-			continue // they train on other batches than the job's
-		}
-		d, err := s.New(j.Layout, j.Settings)
+		d, err := s.Deal(j.Layout, j.Settings)
 		if err != nil {
-			refused = errors.Join(refused, fmt.Errorf("%s: %w", s.Name(), err))
+			refused = errors.Join(refused, fmt.Errorf("%s: %w", s.Name, err))
 			continue
 		}
-		all = append(all, Candidate{s.Name(), d})
+		c := Candidate{Name: s.Name, Dealer: d}
+		if s.Asking != nil {
+			c.asking = s.Asking(&j.Settings)
+		}
+		all = append(all, c)
 	}
 	if len(all) == 0 {
-		return nil, errors.Join(errors.New("no strategy can share it: choose other settings, or --strategy single"), refused)
+		return nil, errors.Join(errors.New("no strategy can share it: choose other settings, or {strategy} single"), refused)
 	}
 	return all, nil
 }
 
-// settle keeps what all nodes have told.
+// settle records the counts of all nodes.
 func (c *Choice) settle(j *Job, all []census) {
 	f := &c.facts
 	*f = facts{
@@ -180,7 +193,7 @@ func (c *Choice) settle(j *Job, all []census) {
 	c.candidates, c.found, c.cramped = kept, make([]float64, len(kept)), make([]bool, len(kept))
 }
 
-// costs are what all candidates take at the rates that are known.
+// costs returns the costs of all candidates at the known rates.
 func (c *Choice) costs() []cost {
 	costs := make([]cost, len(c.tried))
 	for i := range c.tried {
@@ -189,8 +202,8 @@ func (c *Choice) costs() []cost {
 	return costs
 }
 
-// guess is about how long a row takes, forward and backward, before any was computed: as
-// if it went through all weights, at a pace that any machine of today comes near.
+// guess estimates the time of a row, forward and backward, before any was computed: as
+// if it went through all weights, at a pace that any current machine comes near.
 func guess(weights, threads int) float64 {
 	const perWeight, pace = 6, 1e10
 	return perWeight * float64(weights) / pace / float64(max(1, threads))

@@ -7,11 +7,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// near is how much longer than the fastest a strategy may take to count as as fast.
+// near is how much longer than the fastest a strategy may take to count as equally
+// fast.
 const near = 1.1
 
-// choose returns the place of the fastest strategy. Of those that are as good as that,
-// it is the one by which the fewest bytes come to the busiest node; then leap; then the
+// choose returns the index of the fastest strategy. Of those that are equally fast, it
+// takes the one that sends the fewest bytes to the busiest node; then leap; then the
 // first.
 func choose(costs []cost) int {
 	least := costs[0].seconds
@@ -31,7 +32,7 @@ func choose(costs []cost) int {
 	return best
 }
 
-// why says in a sentence why one of these was chosen.
+// why returns a sentence on why one of these was chosen.
 func why(f *facts, costs []cost, chosen int, r *Rates) string {
 	c := &costs[chosen]
 	if len(costs) == 1 {
@@ -51,7 +52,7 @@ func why(f *facts, costs []cost, chosen int, r *Rates) string {
 		}), count(c.rows), amount(r.Bandwidth))
 }
 
-// each says how often that is sent.
+// each returns how often that is sent.
 func (f *facts) each() string {
 	if f.once {
 		return "once, since all epochs have the same batch"
@@ -59,7 +60,7 @@ func (f *facts) each() string {
 	return "a step"
 }
 
-// others says something of all strategies but one.
+// others describes all strategies but one.
 func others(costs []cost, chosen int, say func(*cost) string) string {
 	var said []string
 	for i := range costs {
@@ -70,10 +71,10 @@ func others(costs []cost, chosen int, say func(*cost) string) string {
 	return strings.Join(said, " and ")
 }
 
-// load is what a strategy sends in a step, in words.
+// load returns what a strategy sends in a step, in words.
 func (c *cost) load() string { return amount(c.sent()) + " of " + c.kind() }
 
-// loadBeside is load after that of another: what it is of is said where it differs.
+// loadBeside is load after that of another: the kind is only named where it differs.
 func (c *cost) loadBeside(o *cost) string {
 	if c.kind() == o.kind() {
 		return amount(c.sent())
@@ -93,7 +94,7 @@ func (c *cost) kind() string {
 	return "features"
 }
 
-// step is how long one takes, in words.
+// step returns the time of a step, in words.
 func (f *facts) step(c *cost) string { return duration(c.seconds / float64(max(1, f.steps))) }
 
 func duration(seconds float64) string {
@@ -106,7 +107,7 @@ func duration(seconds float64) string {
 	return figures(seconds) + " s"
 }
 
-// amount writes bytes as people read them.
+// amount formats bytes for people.
 func amount(bytes float64) string {
 	unit := 0
 	units := []string{"bytes", "kB", "MB", "GB", "TB"}
@@ -116,7 +117,7 @@ func amount(bytes float64) string {
 	return figures(bytes) + " " + units[unit]
 }
 
-// count writes a number of things.
+// count formats a number of things.
 func count(n float64) string {
 	switch {
 	case n >= 999_500:
@@ -127,7 +128,7 @@ func count(n float64) string {
 	return fmt.Sprintf("%.0f", n)
 }
 
-// figures are those that matter: one digit behind the point below ten.
+// figures formats the digits that matter: one after the point below ten.
 func figures(x float64) string {
 	if x < 9.95 && x > 0 {
 		return fmt.Sprintf("%.1f", x)

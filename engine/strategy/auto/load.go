@@ -6,15 +6,15 @@ import (
 	"math"
 )
 
-// A Load is what some steps ask of one node as a strategy deals them: sums over these
-// steps.
+// A Load is the work of one node in some steps as a strategy deals them: sums over
+// these steps.
 type Load struct {
 	Roots uint64
-	// Rows are those that it computes: the sources of all blocks, or the roots where
-	// there are none.
+	// Rows are the computed rows: the sources of all blocks, or the roots where there
+	// are none.
 	Rows uint64
-	// Local and Remote are rows of features, as gather counts them; those that are kept
-	// of other nodes are in neither.
+	// Local and Remote are rows of features, as gather counts them. Cached rows of
+	// other nodes are in neither.
 	Local, Remote uint64
 	Topology      uint64 // bytes of questions for neighbours, and of their answers
 	// Inputs and First are the sources and targets of the outermost blocks, Edges theirs.
@@ -34,10 +34,10 @@ func (l *Load) check() error {
 	return nil
 }
 
-// A census is what a node tells all others of what it has counted.
+// A census is a node's message on what it has counted.
 type census struct {
-	Steps uint64  // that it has looked at
-	Row   float64 // bytes that a row of features takes, of those it has; 0: it has none
+	Steps uint64  // that were counted
+	Row   float64 // average bytes of a local row of features; 0: there are none
 	Room  bool    // for columns of features
 	Loads []Load  // of each candidate
 }
@@ -57,7 +57,7 @@ func (c *census) encode() ([]byte, error) {
 	return to, err
 }
 
-// readCensus reads what another node tells, of so many candidates.
+// readCensus parses the census of another node, of so many candidates.
 func readCensus(m []byte, candidates int) (census, error) {
 	var h head
 	c := census{Loads: make([]Load, candidates)}
@@ -87,13 +87,13 @@ func readCensus(m []byte, candidates int) (census, error) {
 // Rates are how fast nodes are: those of the slowest.
 type Rates struct {
 	Bandwidth float64 // bytes a second that come to a node
-	RoundTrip float64 // seconds that the smallest question takes
-	Compute   float64 // seconds for a row that is computed
-	Sample    float64 // seconds for drawing that row, by one of Hands
-	Hands     float64 // that draw at once
+	RoundTrip float64 // seconds of the smallest question
+	Compute   float64 // seconds of computing a row
+	Sample    float64 // seconds of sampling that row, by one of Hands
+	Hands     float64 // threads that sample at once
 }
 
-// slower takes the slower of two nodes' rates.
+// slower returns the slower of two nodes' rates.
 func (r Rates) slower(o Rates) Rates {
 	return Rates{
 		Bandwidth: min(r.Bandwidth, o.Bandwidth), RoundTrip: max(r.RoundTrip, o.RoundTrip),

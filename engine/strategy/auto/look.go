@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// mostLooks is how many steps of an epoch are looked at.
+// mostLooks is how many steps of an epoch are counted.
 const mostLooks = 3
 
-// The messages of a choice, among those of exchange.LaneMessages: they come after those
+// The messages of a choice, among those of exchange.LaneMessages. They come after those
 // by which nodes meet, which have the first steps before the first epoch.
 const (
 	firstStep  = 8
@@ -30,21 +31,13 @@ func tag(step, index uint32) exchange.Tag {
 	return exchange.Tag{Step: firstStep + step, Lane: exchange.LaneMessages, Index: index}
 }
 
-// AskingOf says how the rows of a step are asked for.
-func AskingOf(name string, s *strategy.Settings) gather.Options {
-	if name != strategy.Leap {
-		return gather.Options{}
-	}
-	return gather.Options{Apart: s.Leap.Apart, Repeated: s.Leap.Repeated}
-}
-
-// look counts what each candidate would ask of this node, and returns what all have
-// counted, with how long this node takes for drawing a row.
+// look counts the work of this node by each candidate. It returns the counts of all
+// nodes, with this node's time of sampling a row.
 func (j *Job) look(ctx context.Context, candidates []Candidate) (all []census, seconds float64, err error) {
 	mine := census{Steps: uint64(min(mostLooks, j.Steps)), Row: j.Rows.RowBytes(), Room: j.Room, Loads: make([]Load, len(candidates))}
 	var e eye
 	for i, c := range candidates {
-		e.load, e.asking = &mine.Loads[i], AskingOf(c.Name, &j.Settings)
+		e.load, e.asking = &mine.Loads[i], c.asking
 		for step := range int(mine.Steps) {
 			e.groups = c.Dealer.Deal(e.groups, j.Batch(step), j.Work.Self)
 			if err := j.see(ctx, &e, step); err != nil {
@@ -76,17 +69,17 @@ func (j *Job) look(ctx context.Context, candidates []Candidate) (all []census, s
 	return all, seconds, nil
 }
 
-// An eye looks at steps, in memory that is used again.
+// An eye counts the work of steps, in memory that is reused.
 type eye struct {
 	load   *Load
 	asking gather.Options
-	groups []strategy.Group
+	groups []deal.Group
 	blocks []sample.Batch
 	sets   [][]uint32
 	placed gather.Rows
 
-	took time.Duration // for drawing
-	rows float64       // that were drawn
+	took time.Duration // for sampling
+	rows float64       // sampled
 }
 
 // see counts a step as it was dealt.
@@ -144,5 +137,5 @@ func (j *Job) topology() uint64 {
 	if j.Tally == nil {
 		return 0
 	}
-	return j.Tally.Read().Bytes[strategy.Topology]
+	return j.Tally.Read().Bytes[peer.Topology]
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/leap"
@@ -12,13 +13,13 @@ import (
 // asking is a sampler that asks others for neighbours: so many bytes a root.
 type asking struct {
 	Sampler
-	tally *strategy.Tally
+	tally *peer.Tally
 }
 
 const askedBytes = 12
 
 func (a asking) Sample(ctx context.Context, b *sample.Batch, epoch, step uint64, roots []uint32) error {
-	a.tally.Count(strategy.Topology, askedBytes*len(roots))
+	a.tally.Count(peer.Topology, askedBytes*len(roots))
 	return a.Sampler.Sample(ctx, b, epoch, step, roots)
 }
 
@@ -32,14 +33,14 @@ func TestWhatIsCounted(t *testing.T) {
 		w := newWorld(t, 2, linksOf(2, link{1e12, 0}))
 		all, _, err := w.choose(t, func(_ int, j *Job) {
 			j.Settings, j.Epoch = settings, 4
-			j.Strategies = []strategy.Strategy{leap.Strategy{}}
+			j.Strategies = []Dealing{leapDealing}
 			j.Sampler = asking{j.Sampler, j.Tally}
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		sampler := sample.New(w.topology, sample.Options{Fanouts: []int{5, 5}, Seed: 3})
-		dealer, err := leap.Strategy{}.New(w.layout, settings)
+		dealer, err := leap.Deal(w.layout, settings)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,14 +13,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/centric"
 	"github.com/hopmesh/hopmesh/engine/strategy/leap"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
 )
 
 // A link is what a node gets from others.
@@ -32,8 +34,8 @@ type link struct {
 // A world is a planted graph on some nodes: nine of ten edges stay in a shard.
 type world struct {
 	topology *sample.Topology
-	layout   strategy.Layout
-	work     strategy.Work
+	layout   peer.Layout
+	work     peer.Work
 	net      *loopback.Net
 	batch    []uint32
 	row      float64
@@ -47,7 +49,7 @@ const (
 func newWorld(t *testing.T, nodes int, links []link) *world {
 	t.Helper()
 	r := rand.New(rand.NewPCG(2, uint64(nodes)))
-	w := &world{net: loopback.New(nodes), row: 400, layout: strategy.Layout{Nodes: nodes}}
+	w := &world{net: loopback.New(nodes), row: 400, layout: peer.Layout{Nodes: nodes}}
 	total := worldShards * shardSize
 	s := &graph.Shard{Shards: 1, Vertices: total, Total: uint32(total), Indptr: []int64{0}}
 	for shard := range worldShards {
@@ -83,7 +85,7 @@ func newWorld(t *testing.T, nodes int, links []link) *world {
 		w.work.Nodes = append(w.work.Nodes, fmt.Sprintf("n%d", node))
 	}
 	w.work.Owners = w.layout.Owners
-	w.net.Trouble = func(ctx context.Context, from, _ int, q strategy.Query) error {
+	w.net.Trouble = func(ctx context.Context, from, _ int, q peer.Query) error {
 		took := links[from].delay
 		if q.Part == uint32(exchange.LaneMessages)<<24|parcelAt {
 			took += time.Duration(float64(q.Limit) / links[from].bandwidth * 1e9)
@@ -131,11 +133,11 @@ func (w *world) job(node int) *Job {
 	work.Self = node
 	j := &Job{
 		Exchange: exchange.New(w.net.Node(node), work), Work: work, Layout: w.layout,
-		Strategies: []strategy.Strategy{centric.Strategy{}, leap.Strategy{}},
+		Strategies: []Dealing{{Name: strategy.Centric, Deal: centric.Deal}, leapDealing},
 		Batch:      func(step int) []uint32 { return w.batch[step*512:][:512] },
 		Epoch:      1, Steps: 9, Epochs: 20, Model: Model{Weights: 10_000, Sum: 16, Front: 1600, Features: 1e6},
 		Sampler: sample.New(w.topology, sample.Options{Fanouts: []int{5, 5}, Seed: 3}), Rows: owned{w, node},
-		Hands: 1, Threads: 2, Room: true, Tally: &strategy.Tally{},
+		Hands: 1, Threads: 2, Room: true, Tally: &peer.Tally{},
 	}
 	w.net.Node(node).Open()
 	return j
@@ -203,7 +205,7 @@ func TestNodesAgree(t *testing.T) {
 					}
 					sent := jobs[node].Tally.Read()
 					others := uint64(nodes - 1)
-					if sent.Requests[strategy.Control] != others*(envelopes+1+2) || sent.Bytes[strategy.Control] < others*parcelBytes || sent.Bytes[strategy.Control] > others*(parcelBytes+4096) {
+					if sent.Requests[peer.Control] != others*(envelopes+1+2) || sent.Bytes[peer.Control] < others*parcelBytes || sent.Bytes[peer.Control] > others*(parcelBytes+4096) {
 						t.Errorf("choosing costs %+v", sent)
 					}
 				}
@@ -242,9 +244,7 @@ func TestTheNetworkDecides(t *testing.T) {
 }
 
 // columns stands in for p3: it deals slices.
-type columns struct{ centric.Strategy }
-
-func (columns) Name() string { return strategy.P3 }
+var columns = Dealing{Name: strategy.P3, Deal: centric.Deal}
 
 // Rows may be so wide that the first layer's sums are less to send.
 func TestWhenP3IsACandidate(t *testing.T) {
@@ -263,7 +263,7 @@ func TestWhenP3IsACandidate(t *testing.T) {
 			w := newWorld(t, 3, linksOf(3, slowLink))
 			w.row = 40_000
 			all, _, err := w.choose(t, func(node int, j *Job) {
-				j.Strategies = append(j.Strategies, columns{})
+				j.Strategies = append(j.Strategies, columns)
 				c.change(node, j)
 			})
 			if err != nil {
@@ -284,18 +284,16 @@ type odd struct{ Rows }
 func (odd) RowBytes() float64 { return -1 }
 
 // refused is a strategy that shares nothing.
-type refused struct{ centric.Strategy }
-
-func (refused) New(strategy.Layout, strategy.Settings) (strategy.Dealer, error) {
+var refused = Dealing{Name: strategy.Centric, Deal: func(peer.Layout, strategy.Settings) (deal.Dealer, error) {
 	return nil, errors.New("it shares nothing")
-}
+}}
 
 func TestWhatGoesWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(node int, j *Job)
 		want   string
 	}{
-		"nothing can share it": {func(_ int, j *Job) { j.Strategies = []strategy.Strategy{refused{}} }, "no strategy can share it"},
+		"nothing can share it": {func(_ int, j *Job) { j.Strategies = []Dealing{refused} }, "no strategy can share it"},
 		"another program":      {func(node int, j *Job) { j.Strategies = j.Strategies[:1+node] }, "run the same version of hopmesh"},
 		"other steps":          {func(node int, j *Job) { j.Steps = 2 - node }, "has looked at"},
 		"rows of no size":      {func(_ int, j *Job) { j.Rows = odd{j.Rows} }, "rows of -1 bytes"},
@@ -368,3 +366,7 @@ func TestNodesChangeTogether(t *testing.T) {
 		})
 	}
 }
+
+var leapDealing = Dealing{Name: strategy.Leap, Deal: leap.Deal, Asking: func(s *strategy.Settings) gather.Options {
+	return gather.Options{Apart: s.Leap.Apart, Repeated: s.Leap.Repeated}
+}}

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// Network measures what the network gives to the slowest of some nodes: bytes a second,
-// and seconds for the smallest question. All call it at the same place of their run, when
-// they have met and before anything is offered for an epoch.
-func Network(ctx context.Context, x *exchange.Exchange, work strategy.Work, tally *strategy.Tally) (bandwidth, roundTrip float64, err error) {
+// Network measures the bandwidth, in bytes a second, and the seconds of the smallest
+// question, for the slowest of some nodes. All call it at the same point of their run,
+// when they have met and before anything is offered for an epoch.
+func Network(ctx context.Context, x *exchange.Exchange, work peer.Work, tally *peer.Tally) (bandwidth, roundTrip float64, err error) {
 	j := &Job{Exchange: x, Work: work, Tally: tally}
 	p := j.probe()
 	p.long = 200 * time.Millisecond

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // The network is measured for long enough that what comes at once at first, and never
@@ -20,7 +20,7 @@ func TestNetworkForAWhile(t *testing.T) {
 		w := newWorld(t, nodes, linksOf(nodes, link{bandwidth, trip}))
 		slow := w.net.Trouble
 		var parcels atomic.Int32
-		w.net.Trouble = func(ctx context.Context, from, to int, q strategy.Query) error {
+		w.net.Trouble = func(ctx context.Context, from, to int, q peer.Query) error {
 			if q.Part == uint32(exchange.LaneMessages)<<24|parcelAt && parcels.Add(1) <= nodes {
 				return nil // a parcel each for nothing
 			}

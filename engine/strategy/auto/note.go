@@ -9,25 +9,25 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// Measured is what an epoch took, in the words on which all nodes agree, in seconds: its
-// slowest node's time and, of phases, the mean of all nodes.
+// Measured is the time of an epoch as all nodes agree on it, in seconds: its slowest
+// node's time and, of phases, the mean of all nodes.
 type Measured struct {
 	Epoch                          int
 	Seconds, Sample, Compute, Wait float64
 }
 
 // enough is what a change must bring: an epoch in so much of the time. After a change
-// there is none for restEpochs epochs.
+// there is no other for restEpochs epochs.
 const (
 	enough     = 0.8
 	restEpochs = 3
 )
 
-// Note takes a whole epoch into account, and says whether the next one is shared in
-// another way. fits is asked whether this node has room for that way; where a node has
-// none, nothing changes, and the way is not thought of again. All nodes call Note at the
-// same place of their run. A job neither begins p3 in between nor leaves it: that would
-// have to bring all columns first.
+// Note records a whole epoch, and reports whether the next one is shared in another
+// way. fits reports whether this node has room for that. Where a node has none, nothing
+// changes, and the candidate is not considered again. All nodes call Note at the same
+// point of their run. A job never changes to p3 or from it: that would have to fetch
+// all columns first.
 func (c *Choice) Note(ctx context.Context, m Measured, fits func(Candidate) (bool, error)) (changed bool, err error) {
 	to, why := c.better(m)
 	if to < 0 {
@@ -45,7 +45,7 @@ func (c *Choice) Note(ctx context.Context, m Measured, fits func(Candidate) (boo
 	return true, nil
 }
 
-// agree says whether all nodes have room for a candidate.
+// agree returns an error unless all nodes have room for a candidate.
 func (c *Choice) agree(ctx context.Context, m Measured, to int, fits func(Candidate) (bool, error)) (bool, error) {
 	here, err := fits(c.candidates[to])
 	if err != nil {
@@ -63,16 +63,15 @@ func (c *Choice) agree(ctx context.Context, m Measured, to int, fits func(Candid
 	all := true
 	for node, said := range messages {
 		if len(said) != 1 || said[0] > 1 {
-			return false, fmt.Errorf("node %s says in %d bytes whether it has room, which is not what that takes", c.job.Work.Nodes[node], len(said))
+			return false, fmt.Errorf("node %s sent a malformed report of whether it has room (%d bytes)", c.job.Work.Nodes[node], len(said))
 		}
 		all = all && said[0] == 1
 	}
 	return all, nil
 }
 
-// better is the place of the candidate that is so much faster than what was measured
-// that it is worth a change, and what speaks for it; -1: there is none, or it is too
-// early.
+// better returns the index of the candidate that is enough faster than the measured
+// time, and why; -1: there is none, or it is too early.
 func (c *Choice) better(m Measured) (to int, why string) {
 	used := &c.tried[c.at]
 	if used.name == strategy.P3 || !(m.Seconds > 0) || math.IsInf(m.Seconds, 1) {
@@ -102,10 +101,10 @@ func (c *Choice) better(m Measured) (to int, why string) {
 		e.name, m.Epoch+1, duration(m.Seconds), from.name, duration(e.seconds), e.load(), c.facts.each(), from.name, from.loadBeside(e), amount(c.rates.Bandwidth))
 }
 
-// expect is how long an epoch would take by a candidate. One that was used before takes
-// as much longer than predicted as it did then. Of another is known how far the
-// prediction was off for the one in use: what that takes beyond it, nobody has explained,
-// and is expected to stay; where it takes less, all do.
+// expect predicts how long an epoch takes by a candidate. One that was used before
+// takes as much longer than predicted as it did then. For another, the error of the
+// strategy in use is known: what that takes beyond its prediction is unexplained and
+// expected to stay; where it takes less, all do.
 func (c *Choice) expect(costs []cost, i int, measured float64) float64 {
 	if c.found[i] > 0 {
 		return costs[i].seconds * c.found[i]
@@ -116,7 +115,7 @@ func (c *Choice) expect(costs []cost, i int, measured float64) float64 {
 	return costs[i].seconds * c.found[c.at]
 }
 
-// correct sets rates right by what an epoch took.
+// correct corrects rates by the time of an epoch.
 func (r *Rates) correct(f *facts, used *tried, m *Measured) {
 	rows, hidden := f.brought(used)
 	if rows > 0 && m.Compute > 0 {
@@ -125,8 +124,8 @@ func (r *Rates) correct(f *facts, used *tried, m *Measured) {
 	if rows > 0 && m.Sample > 0 {
 		r.Sample = m.Sample / rows
 	}
-	// What is prepared ahead takes as long as computing, and as long as that waits for it:
-	// then bringing rows took the rest. If nothing waits, it took no longer than that.
+	// Prefetching takes as long as computing and waiting for it together: fetching rows
+	// took the rest. If nothing waits, it took no longer than that.
 	left := m.Compute + m.Wait - rows*r.Sample/r.Hands - float64(f.steps)*r.RoundTrip
 	if hidden <= 0 || left <= 0 {
 		return
@@ -134,14 +133,14 @@ func (r *Rates) correct(f *facts, used *tried, m *Measured) {
 	const noticeable = 0.02
 	seen := min(max(hidden/left, 1), fastest)
 	if m.Wait > noticeable*m.Seconds {
-		r.Bandwidth = math.Sqrt(r.Bandwidth * seen) // half believed: time is lost to other things, too
+		r.Bandwidth = math.Sqrt(r.Bandwidth * seen) // half the correction: time is lost to other things, too
 	} else {
 		r.Bandwidth = max(r.Bandwidth, seen)
 	}
 }
 
-// brought is how many rows a node computes in an epoch, and bytes that come to it ahead
-// of each step, on average over nodes.
+// brought returns how many rows a node computes in an epoch, and how many bytes come to
+// it ahead of each step, on average over nodes.
 func (f *facts) brought(t *tried) (rows, hidden float64) {
 	for i := range t.loads {
 		l := &t.loads[i]

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
 )
 
 // choiceOf is a choice that was made of what ways has.
 func choiceOf(r Rates) *Choice {
-	work := strategy.Work{Nodes: []string{"n0"}}
+	work := peer.Work{Nodes: []string{"n0"}}
 	c := &Choice{rates: r, found: make([]float64, 2), cramped: make([]bool, 2)}
 	c.job = &Job{Exchange: exchange.New(loopback.New(1).Node(0), work), Work: work}
 	c.facts, c.tried = ways()

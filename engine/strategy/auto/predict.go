@@ -6,50 +6,51 @@ import "github.com/hopmesh/hopmesh/engine/strategy"
 type facts struct {
 	nodes   int
 	steps   int  // of an epoch
-	epochs  int  // that are to come
-	once    bool // all epochs have the same one batch, which is prepared once
+	epochs  int  // remaining
+	once    bool // all epochs have the same single batch, which is prepared once
 	weights float64
-	row     float64 // bytes of a row of features, as it comes
+	row     float64 // bytes of a row of features on the wire
 	// Of p3: columns of the first layer's sum, bytes of the weights in front of it, and
 	// bytes of the features of all vertices.
 	sum, front, features float64
-	resample             bool // nodes draw each other's blocks, and send none
+	resample             bool // nodes sample each other's blocks, and send none
 }
 
-// idBytes is what a question takes for a vertex, and numberBytes what a number takes.
+// idBytes is the size of a vertex in a question, and numberBytes that of a number.
 const (
 	idBytes     = 4
 	numberBytes = 4
 )
 
-// A tried strategy is one that was counted: what it asks of each node, over so many
-// steps.
+// A tried strategy was counted: it has the load of each node, over so many steps.
 type tried struct {
 	name  string
 	looks int
 	loads []Load // of the nodes
 }
 
-// A cost is what a strategy takes of a step, as it is predicted.
+// A cost is the predicted cost of a strategy's steps.
 type cost struct {
 	name string
-	// Of all nodes together, in bytes: rows of features and neighbours, and what p3 has in
-	// place of rows. Sums of gradients and models are in busiest alone: they hardly differ.
+	// Of all nodes together, in bytes: rows of features and neighbours, and p3's
+	// activations in place of rows. Sums of gradients and models are in busiest alone:
+	// they hardly differ.
 	features, topology, activations float64
-	rows                            float64 // that the node with most rows computes
-	drawn                           float64 // and rows that are drawn there
+	rows                            float64 // computed by the node with most rows
+	drawn                           float64 // and rows that are sampled there
 	busiest                         float64 // bytes that come to the node to which most come
-	hidden                          float64 // of those: what comes while others compute
+	hidden                          float64 // of those: what overlaps with computing
 	seconds                         float64 // of an epoch
 }
 
-// sent is what users are told that a strategy sends in a step.
+// sent returns the bytes that a strategy sends in a step, as users see them.
 func (c *cost) sent() float64 { return c.features + c.topology + c.activations }
 
-// predict says what a strategy takes. All nodes wait for the slowest in each step, and
-// which one that is changes from step to step: so the most rows and the most bytes are
-// taken together, whichever nodes have them. For that reason a slower network is never
-// in favour of who has more bytes to hide (see TestASlowerNetworkNeverFavoursMoreBytes).
+// predict returns the cost of a strategy. All nodes wait for the slowest in each step,
+// and which one that is changes from step to step: so the most rows and the most bytes
+// are taken together, whichever nodes have them. Therefore a slower network never
+// favours a strategy with more bytes to hide (see
+// TestASlowerNetworkNeverFavoursMoreBytes).
 func (f *facts) predict(t *tried, r *Rates) cost {
 	if t.name == strategy.P3 {
 		return f.predictP3(t, r)
@@ -71,9 +72,9 @@ func (f *facts) predict(t *tried, r *Rates) cost {
 	return c
 }
 
-// predictP3 is predict for p3: no rows travel, but blocks do, ahead, unless each node
-// draws those of all; partial sums and their errors can't hide. Columns of features are
-// brought once.
+// predictP3 is predict for p3. No rows travel, but blocks do, ahead, unless each node
+// samples those of all. Partial sums and their errors can't hide. Columns of features
+// are fetched once.
 func (f *facts) predictP3(t *tried, r *Rates) cost {
 	c := cost{name: t.name}
 	looks, n := float64(t.looks), float64(f.nodes)
@@ -93,11 +94,12 @@ func (f *facts) predictP3(t *tried, r *Rates) cost {
 		}
 		c.topology += blocks
 		c.hidden = max(c.hidden, blocks)
-		// Partial sums of its own targets come from all others, errors of theirs from each.
+		// Partial sums of its own targets come from all others, errors of theirs from
+		// each.
 		came := numberBytes * f.sum * ((n-1)*own + first - own)
 		c.activations += came
 		activations = max(activations, came)
-		// The first layer is computed by all together.
+		// All nodes compute the first layer together.
 		c.rows = max(c.rows, (float64(l.Rows)-float64(l.Inputs))/looks+inputs/n)
 	}
 	if !f.resample {
@@ -109,13 +111,13 @@ func (f *facts) predictP3(t *tried, r *Rates) cost {
 	return c
 }
 
-// gradients is what comes to a node for a sum over all.
+// gradients returns the bytes that come to a node for a sum over all.
 func (f *facts) gradients(bytes float64) float64 {
 	n := float64(f.nodes)
 	return 2 * (n - 1) / n * bytes
 }
 
-// time sets how long an epoch takes, with exposed bytes in so many rounds of each step,
+// time sets the time of an epoch, with exposed bytes in so many rounds of each step,
 // and bytes that come once.
 func (f *facts) time(c *cost, r *Rates, exposed, rounds, once float64) {
 	c.busiest = c.hidden + exposed

@@ -5,28 +5,27 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// parcelBytes is what a node takes from each other node to see how fast it comes, and
-// envelopes how many answers without content it takes to see how long those are under
-// way.
+// parcelBytes is what a node takes from each other node to measure bandwidth, and
+// envelopes how many empty answers it takes to measure latency.
 const (
 	parcelBytes = 1 << 20
 	envelopes   = 3
 )
 
-// fastest is what a network is taken for that is too fast to be measured.
+// fastest is the rate of a network that is too fast to be measured.
 const fastest = 1e12
 
 // mostParcels is how many parcels a node takes at most.
 const mostParcels = 256
 
-// A probe measures the network. It lets others measure from when it is made.
+// A probe measures the network. Once it is made, others can measure this node.
 type probe struct {
 	job *Job
-	// long is for how long it does so at least: what comes first of a processor's share may
-	// be faster than what follows.
+	// long is the least time of measuring: the first burst of a CPU's share may be
+	// faster than what follows.
 	long time.Duration
 }
 
@@ -38,9 +37,9 @@ func (j *Job) probe() probe {
 	return probe{job: j}
 }
 
-// measure adds what the network gives to this node's rates, and returns those of the
-// slowest of all nodes. Each node asks the others in turn, beginning with the one after
-// itself: so at any time about as much is asked of each as it asks, as in a step.
+// measure adds the network to this node's rates, and returns the rates of the slowest
+// node. Each node asks the others in turn, beginning with the one after itself. So each
+// is asked about as much as it asks at any time, as in a step.
 func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err error) {
 	j, nodes := p.job, len(p.job.Work.Nodes)
 	mine.Bandwidth = fastest
@@ -61,7 +60,7 @@ func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err erro
 		if err != nil {
 			return mine, fmt.Errorf("measure how fast bytes come from node %s: %w", j.Work.Nodes[node], err)
 		}
-		under += max(took-trip, took/8) // what is left must not come to nothing where trips vary
+		under += max(took-trip, took/8) // must not be zero where trips vary
 	}
 	if p.long > 0 {
 		mine.RoundTrip = usual
@@ -85,12 +84,12 @@ func (p probe) measure(ctx context.Context, mine Rates) (slowest Rates, err erro
 		}
 		slowest = slowest.slower(of)
 	}
-	// All have told what they measured, so that nobody asks for it any more.
+	// All have sent their results, so that nobody needs it any more.
 	return slowest, p.end(ctx)
 }
 
-// usual is how long a question takes on average where nothing else is under way: 0, where
-// a probe is not long.
+// usual returns the mean time of a question where nothing else is under way; 0, where a
+// probe is not long.
 func (p probe) usual(ctx context.Context) (float64, error) {
 	j, nodes, trips, asked := p.job, len(p.job.Work.Nodes), 0.0, 0
 	for begin := time.Now(); nodes > 1 && asked < mostParcels && time.Since(begin) < p.long/2; asked++ {
@@ -111,7 +110,7 @@ func (p probe) usual(ctx context.Context) (float64, error) {
 	return trips / float64(asked), nil
 }
 
-// trip is how long the fastest of some questions takes.
+// trip returns the time of the fastest of some questions.
 func (p probe) trip(ctx context.Context, node int) (float64, error) {
 	least := 0.0
 	for i := range envelopes {
@@ -128,7 +127,7 @@ func (p probe) trip(ctx context.Context, node int) (float64, error) {
 
 func (p probe) take(ctx context.Context, node int, index uint32, to []byte) (float64, error) {
 	start := time.Now()
-	err := p.job.Exchange.Take(ctx, node, strategy.Control, tag(0, index), to, p.job.Tally)
+	err := p.job.Exchange.Take(ctx, node, peer.Control, tag(0, index), to, p.job.Tally)
 	return time.Since(start).Seconds(), err
 }
 

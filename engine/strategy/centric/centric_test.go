@@ -5,11 +5,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-func layout(shards, size, nodes int) strategy.Layout {
-	l := strategy.Layout{Nodes: nodes, Firsts: []uint32{0}}
+func layout(shards, size, nodes int) peer.Layout {
+	l := peer.Layout{Nodes: nodes, Firsts: []uint32{0}}
 	for i := range shards {
 		l.Owners = append(l.Owners, i*nodes/shards)
 		l.Firsts = append(l.Firsts, uint32((i+1)*size))
@@ -18,7 +20,7 @@ func layout(shards, size, nodes int) strategy.Layout {
 }
 
 // batch is distinct vertices in an order of their own.
-func batch(r *rand.Rand, l *strategy.Layout, size int) []uint32 {
+func batch(r *rand.Rand, l *peer.Layout, size int) []uint32 {
 	var all []uint32
 	for _, v := range r.Perm(int(l.Vertices()))[:size] {
 		all = append(all, uint32(v))
@@ -30,11 +32,11 @@ func TestSlicesInTheOrderOfTheBatch(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for nodes := 1; nodes < 8; nodes++ {
 		l := layout(10, 10, nodes)
-		d, err := Strategy{}.New(l, strategy.Settings{})
+		d, err := Deal(l, strategy.Settings{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var groups []strategy.Group
+		var groups []deal.Group
 		for _, size := range []int{0, 1, nodes - 1, nodes, 50, 99} {
 			b := batch(r, &l, size)
 			var all []uint32
@@ -59,11 +61,11 @@ func TestWholeGrainsInRuns(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 1))
 	for nodes := 1; nodes < 8; nodes++ {
 		l := layout(16, 10, nodes)
-		d, err := Strategy{}.New(l, strategy.Settings{Deterministic: true})
+		d, err := Deal(l, strategy.Settings{Deterministic: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var groups []strategy.Group
+		var groups []deal.Group
 		for _, size := range []int{0, 1, nodes - 1, 80, 160} {
 			b := batch(r, &l, size)
 			dealt, last := 0, -1
@@ -93,12 +95,12 @@ func TestWholeGrainsInRuns(t *testing.T) {
 func TestDealingAllocatesNothing(t *testing.T) {
 	for _, deterministic := range []bool{false, true} {
 		l := layout(16, 10, 3)
-		d, err := Strategy{}.New(l, strategy.Settings{Deterministic: deterministic})
+		d, err := Deal(l, strategy.Settings{Deterministic: deterministic})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := batch(rand.New(rand.NewPCG(3, 1)), &l, 120)
-		var groups []strategy.Group
+		var groups []deal.Group
 		if got := testing.AllocsPerRun(10, func() { groups = d.Deal(groups, b, 1) }); got > 0 {
 			t.Errorf("deterministic %v: a batch takes %v allocations", deterministic, got)
 		}

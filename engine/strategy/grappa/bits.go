@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// bits are a set of vertices.
+// bits is a set of vertices.
 type bits []uint64
 
 func newBits(vertices int) bits { return make(bits, (vertices+63)/64) }
@@ -34,7 +34,7 @@ func (b bits) count() (n int) {
 	return n
 }
 
-// all are the vertices, ascending.
+// all yields the vertices, ascending.
 func (b bits) all() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for i, w := range b {

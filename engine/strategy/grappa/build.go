@@ -9,32 +9,32 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// BuildOptions say which context is built, and of what.
+// BuildOptions select the context to build, and its data.
 type BuildOptions struct {
 	Schedule     *Schedule
 	Settings     *strategy.GrappaSettings
 	Group, Super int
 	Seed         uint64
-	// Most is how many rows of halo there may be whatever the settings say; 0: no bound.
+	// Most bounds the rows of halo, whatever the settings are; 0: no bound.
 	Most   int
 	Firsts []uint32 // of each shard, then how many vertices there are
-	// Topology is the graph's, perhaps partial: rows that are near are read there.
+	// Topology is the graph's, perhaps partial: local rows are read there.
 	Topology *sample.Topology
 }
 
-// A Builder finds out what a group sees in a super-epoch, in rounds, since which rows
-// are wanted next is known only when others are there: as long as there are Missing
-// rows, they are brought and taken. One goroutine uses it.
+// A Builder finds what a group sees in a super-epoch. It works in rounds, since which
+// rows are needed next is known only when others are there: while there are Missing
+// rows, the caller fetches them and calls Take. One goroutine uses it.
 type Builder struct {
 	o           BuildOptions
 	base, swept []span // of vertices
 	inner       bits   // vertices of base and swept shards
 	rows        bits   // whose in-edges are seen
-	reach       bits   // inner, and what edges come from as far as is known
-	layer       bits   // of rows: those that were added last
+	reach       bits   // inner, and known sources of edges
+	layer       bits   // of rows: those added last
 	missing     []uint32
 	taken       taken
-	depth       int // hops of halo that are known
+	depth       int // known hops of halo
 }
 
 // A span is the vertices of a run of shards.
@@ -42,7 +42,7 @@ type span struct{ first, end uint32 }
 
 func (s span) has(v uint32) bool { return v >= s.first && v < s.end }
 
-// NewBuilder begins.
+// NewBuilder returns a builder with its first missing rows.
 func NewBuilder(o BuildOptions) (*Builder, error) {
 	s := o.Schedule
 	if o.Group < 0 || o.Group >= s.groups || o.Super < 0 {
@@ -66,7 +66,8 @@ func NewBuilder(o BuildOptions) (*Builder, error) {
 	return b, nil
 }
 
-// lack lists the rows of the layer that are not near, and goes on where there are none.
+// lack lists the rows of the layer that are not local, and goes on where there are
+// none.
 func (b *Builder) lack() {
 	for {
 		for v := range b.layer.all() {
@@ -80,8 +81,8 @@ func (b *Builder) lack() {
 	}
 }
 
-// advance finds the vertices that edges of the layer come from, which are the next, and
-// says whether their rows are wanted.
+// advance finds the sources of the layer's edges, which are the next layer, and reports
+// whether their rows are needed.
 func (b *Builder) advance() bool {
 	hops := b.o.Settings.Hop()
 	if b.depth == hops {
@@ -106,7 +107,7 @@ func (b *Builder) advance() bool {
 	return true
 }
 
-// row is the in-edges of a vertex that are here.
+// row returns the in-edges of a vertex that are here.
 func (b *Builder) row(v uint32) (sources []int32, weights []float32, degree int) {
 	if b.o.Topology.Near(v) {
 		sources, weights = b.o.Topology.Row(int(v))
@@ -115,9 +116,9 @@ func (b *Builder) row(v uint32) (sources []int32, weights []float32, degree int)
 	return b.taken.row(v)
 }
 
-// Missing is the vertices whose in-edges are wanted now, ascending. With the loader
-// strict those from sources that are neither in base nor in swept shards may be left
-// out, but for an edge from a vertex to itself.
+// Missing returns the vertices whose in-edges are needed now, ascending. With the
+// strict loader, edges from sources outside base and swept shards may be left out,
+// except one from a vertex to itself.
 func (b *Builder) Missing() []uint32 { return b.missing }
 
 // Take takes rows that are missing, and keeps their memory. It checks all of them.
@@ -149,7 +150,7 @@ func (b *Builder) Take(r Rows) error {
 
 var errIncomplete = errors.New("a context is to be built of which rows are missing")
 
-// Context is what was built, once nothing is missing.
+// Context returns the context, once nothing is missing.
 func (b *Builder) Context() (*Context, error) {
 	if len(b.missing) > 0 {
 		return nil, errIncomplete
@@ -187,10 +188,10 @@ func (b *Builder) Context() (*Context, error) {
 	return c, nil
 }
 
-// rarity is how often messages count where others' shards pass through one slot of a
-// sweep: one over how probable it is that the source is there, given that the target's
-// row is. A shard of others is there in one of the slots; two at once as if slots were
-// filled at random.
+// rarity returns the weight of messages where others' shards pass through one slot of a
+// sweep. It is the inverse of the probability that the source is there, given that the
+// target's row is. A shard of others is there in one of the slots; two at once as if
+// slots were filled at random.
 func (b *Builder) rarity() func(target, source uint32) float32 {
 	slots := float32(b.o.Schedule.slots)
 	own := b.base[0]

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
@@ -242,7 +243,7 @@ func TestASweepSeesEachEdge(t *testing.T) {
 			}
 		}
 	}
-	l := strategy.Layout{Firsts: firsts}
+	l := peer.Layout{Firsts: firsts}
 	for _, e := range edges {
 		want := 1
 		if s.Of(l.Shard(e.from)) == s.Of(l.Shard(e.to)) {

@@ -9,21 +9,21 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// A Corrector says how much the losses of roots count, to make up for the neighbours
-// that their group does not see: less, the fewer of them it sees.
+// A Corrector weighs the losses of roots to make up for neighbours that their group
+// does not see: the fewer it sees, the less a loss counts.
 type Corrector struct {
 	o      *strategy.GrappaSettings
 	groups int
 }
 
-// NewCorrector makes that of a job. Any number of goroutines may use it.
+// NewCorrector returns the corrector of a job. It is safe for concurrent use.
 func NewCorrector(o *strategy.GrappaSettings, s *Schedule) *Corrector {
 	return &Corrector{o: o, groups: s.groups}
 }
 
-// Weigh sets to to the weights of roots, which are of the group of the context, and are
-// among the batch of the step; blocks are what is computed of them. It returns nil where
-// all weights are 1. They depend on the context, the batch and the blocks alone.
+// Weigh sets to to the weights of roots, which are of the context's group and of the
+// step's batch; blocks are the ones that are computed. It returns nil where all weights
+// are 1. They depend on the context, the batch and the blocks alone.
 //
 // A step's loss is the sum over all roots of weight times loss, divided by how many
 // roots there are, times Scale.
@@ -54,7 +54,7 @@ func (k *Corrector) Weigh(to []float64, c *Context, batch, roots []uint32, block
 	return to
 }
 
-// correct sets the weights that the correction asks for.
+// correct sets the weights of the correction.
 func (k *Corrector) correct(to []float64, c *Context, batch, roots []uint32, blocks []sample.Block) {
 	deeper := 1.0
 	if k.o.AllHops() {
@@ -79,7 +79,7 @@ func (k *Corrector) correct(to []float64, c *Context, batch, roots []uint32, blo
 	}
 }
 
-// weight is the share of v's neighbours that are seen: 1 where there are none.
+// weight returns the share of v's neighbours that are seen: 1 where it has none.
 func (k *Corrector) weight(c *Context, v uint32) float64 {
 	a, d, seen := c.Coverage(v)
 	switch {
@@ -91,7 +91,7 @@ func (k *Corrector) weight(c *Context, v uint32) float64 {
 	return (float64(a) + k.o.Pseudo) / (float64(d) + k.o.Pseudo)
 }
 
-// mean is that of the weights of vertices, of which those count that of says yes to.
+// mean returns the mean of the weights of those vertices for which of is true.
 func (k *Corrector) mean(c *Context, vertices []uint32, of func(uint32) bool) float64 {
 	sum, n := 0.0, 0
 	for _, v := range vertices {
@@ -103,8 +103,8 @@ func (k *Corrector) mean(c *Context, vertices []uint32, of func(uint32) bool) fl
 	return sum / float64(max(1, n))
 }
 
-// released is the weight that the authors' program gives to a group, which is never 1:
-// for comparison.
+// released returns the weight that the authors' program gives to a group, which is
+// never 1: for comparison.
 func released(c *Context, batch []uint32) float64 {
 	sum, n := 0.0, 0
 	for _, v := range batch {
@@ -120,8 +120,8 @@ func released(c *Context, batch []uint32) float64 {
 // shrunk draws a weight to 1.
 func (k *Corrector) shrunk(w float64) float64 { return (1-k.o.Shrink)*w + k.o.Shrink }
 
-// Sum is what the weights of so many roots add up to, such that such sums add up to the
-// same in any order. weights may be nil.
+// Sum returns the sum of the weights of so many roots, rounded so that such sums add up
+// to the same in any order. weights may be nil.
 func Sum(weights []float64, roots int) float64 {
 	if weights == nil {
 		return float64(roots)
@@ -134,8 +134,8 @@ func Sum(weights []float64, roots int) float64 {
 	return math.Round(sum*unit) / unit
 }
 
-// Scale is by what the gradient of a step, the sum over all groups divided by how many
-// roots there are, is multiplied, where the weights of all of them add up to sum.
+// Scale returns the factor for the gradient of a step, the sum over all groups divided
+// by how many roots there are, where all weights add up to sum.
 func (k *Corrector) Scale(roots int, sum float64) float64 {
 	if k.o.Corrects() != strategy.CorrectSelf || sum <= 0 {
 		return 1
@@ -143,8 +143,8 @@ func (k *Corrector) Scale(roots int, sum float64) float64 {
 	return float64(roots) / sum
 }
 
-// CheckModel says in a sentence what a model makes of the settings: where it takes the
-// largest of messages, or weighs them itself, none can count more than others.
+// CheckModel returns an error if a model can't use the settings: where it takes the
+// maximum of messages, or weighs them itself, no message can count more than others.
 func CheckModel(o *strategy.GrappaSettings, m nn.Spec) error {
 	var how string
 	switch {

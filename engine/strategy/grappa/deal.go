@@ -1,18 +1,14 @@
 package grappa
 
-import "github.com/hopmesh/hopmesh/engine/strategy"
+import (
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
 
-// Strategy is the strategy.
-type Strategy struct{}
-
-var _ strategy.Strategy = Strategy{}
-
-// Name implements strategy.Strategy.
-func (Strategy) Name() string { return strategy.Grappa }
-
-// New implements strategy.Strategy. Who deals does not sweep: of the seed nothing
-// depends here.
-func (Strategy) New(l strategy.Layout, o strategy.Settings) (strategy.Dealer, error) {
+// Deal returns the dealer of a job. Dealing does not depend on sweeps, and so not on
+// the seed.
+func Deal(l peer.Layout, o strategy.Settings) (deal.Dealer, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -30,9 +26,9 @@ func (Strategy) New(l strategy.Layout, o strategy.Settings) (strategy.Dealer, er
 	return d, nil
 }
 
-// NodeOf is the node that computes a group: the owner of most of its base shards, the
-// first of those that own as many.
-func NodeOf(l *strategy.Layout, s *Schedule, group int) int {
+// NodeOf returns the node that computes a group: the owner of most of its base shards,
+// the first of equals.
+func NodeOf(l *peer.Layout, s *Schedule, group int) int {
 	owned := make([]int, l.Nodes)
 	first, end := s.Base(group)
 	for _, n := range l.Owners[first:end] {
@@ -48,16 +44,16 @@ func NodeOf(l *strategy.Layout, s *Schedule, group int) int {
 }
 
 type dealer struct {
-	layout        strategy.Layout
+	layout        peer.Layout
 	schedule      *Schedule
 	deterministic bool
 	nodes         []int // of each group
-	grains        strategy.Grains
+	grains        deal.Grains
 }
 
-// Deal implements strategy.Dealer: the roots in each group of the node, at once, or a
-// group a grain where gradients are added up so.
-func (d *dealer) Deal(to []strategy.Group, batch []uint32, node int) []strategy.Group {
+// Deal implements deal.Dealer: each group of the node gets its roots, all at once
+// or, where gradients are added up by grains, a group per grain.
+func (d *dealer) Deal(to []deal.Group, batch []uint32, node int) []deal.Group {
 	to = to[:0]
 	d.grains.Cut(&d.layout, batch)
 	for g, n := range d.nodes {
@@ -70,8 +66,8 @@ func (d *dealer) Deal(to []strategy.Group, batch []uint32, node int) []strategy.
 }
 
 // deal appends those of one group.
-func (d *dealer) deal(to []strategy.Group, group int) []strategy.Group {
-	var g *strategy.Group
+func (d *dealer) deal(to []deal.Group, group int) []deal.Group {
+	var g *deal.Group
 	first, end := d.schedule.Base(group)
 	for shard := first; shard < end; shard++ {
 		roots := d.grains.Of(shard)
@@ -79,7 +75,7 @@ func (d *dealer) deal(to []strategy.Group, group int) []strategy.Group {
 			continue
 		}
 		if g == nil || d.deterministic {
-			to, g = strategy.More(to)
+			to, g = deal.More(to)
 		}
 		g.Roots = append(g.Roots, roots...)
 		if d.deterministic {
@@ -89,19 +85,19 @@ func (d *dealer) deal(to []strategy.Group, group int) []strategy.Group {
 	return to
 }
 
-// Note implements strategy.Dealer: nothing depends on it.
+// Note implements deal.Dealer: it does nothing.
 func (d *dealer) Note(float64) {}
 
-// Tuning implements strategy.Dealer.
-func (d *dealer) Tuning() strategy.Tuning { return strategy.Tuning{} }
+// Tuning implements deal.Dealer.
+func (d *dealer) Tuning() deal.Tuning { return deal.Tuning{} }
 
-// Restore implements strategy.Dealer.
-func (d *dealer) Restore(strategy.Tuning) {}
+// Restore implements deal.Dealer.
+func (d *dealer) Restore(deal.Tuning) {}
 
-// settled deals where each node has a model of its own, until all are averaged.
+// settled deals where each node has a model of its own between averages.
 type settled struct{ *dealer }
 
-var _ strategy.Guide = (*settled)(nil)
+var _ deal.Guide = (*settled)(nil)
 
-// After implements strategy.Guide: models stay.
+// After implements deal.Guide: models stay.
 func (*settled) After(_ []uint32, model int) int { return model }

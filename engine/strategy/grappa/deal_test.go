@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-func layout(shards, size int, owners []int, nodes int) strategy.Layout {
-	l := strategy.Layout{Nodes: nodes, Owners: owners, Firsts: []uint32{0}}
+func layout(shards, size int, owners []int, nodes int) peer.Layout {
+	l := peer.Layout{Nodes: nodes, Owners: owners, Firsts: []uint32{0}}
 	for i := range shards {
 		l.Firsts = append(l.Firsts, uint32((i+1)*size))
 	}
@@ -40,12 +42,12 @@ func TestGroupsAreWholeOnAnyNodes(t *testing.T) {
 			var want [][]uint32
 			for nodes := 1; nodes < 8; nodes++ {
 				l := layout(shards, size, runs(shards, nodes), nodes)
-				d, err := Strategy{}.New(l, o)
+				d, err := Deal(l, o)
 				if err != nil {
 					t.Fatal(err)
 				}
 				var all [][]uint32
-				var groups []strategy.Group
+				var groups []deal.Group
 				for node := range nodes {
 					groups = d.Deal(groups, batch, node)
 					last := -1
@@ -92,11 +94,11 @@ func TestGroupsGoWhereMostOfTheirShardsAre(t *testing.T) {
 func TestModelsStayWhereTheyAre(t *testing.T) {
 	l := layout(4, 5, runs(4, 2), 2)
 	for average, want := range map[int]bool{0: false, 1: false, 8: true} {
-		d, err := Strategy{}.New(l, strategy.Settings{Strategy: strategy.Grappa, Grappa: strategy.GrappaSettings{Average: average}})
+		d, err := Deal(l, strategy.Settings{Strategy: strategy.Grappa, Grappa: strategy.GrappaSettings{Average: average}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		guide, is := d.(strategy.Guide)
+		guide, is := d.(deal.Guide)
 		if is != want {
 			t.Errorf("average_every=%d: a guide %v", average, is)
 		}
@@ -114,7 +116,7 @@ func TestWhatCanNotBeDealt(t *testing.T) {
 		"grappa.groups=5: each needs a shard": {Groups: 5},
 		"grappa.loader=some: it is one of":    {Loader: "some"},
 	} {
-		if _, err := (Strategy{}).New(l, strategy.Settings{Strategy: strategy.Grappa, Grappa: o}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Deal(l, strategy.Settings{Strategy: strategy.Grappa, Grappa: o}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -123,7 +125,7 @@ func TestWhatCanNotBeDealt(t *testing.T) {
 func TestDealingAllocatesNothing(t *testing.T) {
 	for _, deterministic := range []bool{false, true} {
 		l := layout(16, 10, runs(16, 3), 3)
-		d, err := Strategy{}.New(l, strategy.Settings{Strategy: strategy.Grappa, Deterministic: deterministic})
+		d, err := Deal(l, strategy.Settings{Strategy: strategy.Grappa, Deterministic: deterministic})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +133,7 @@ func TestDealingAllocatesNothing(t *testing.T) {
 		for v := range uint32(160) {
 			batch = append(batch, v*7%160)
 		}
-		var groups []strategy.Group
+		var groups []deal.Group
 		if got := testing.AllocsPerRun(10, func() { groups = d.Deal(groups, batch, 1) }); got > 0 {
 			t.Errorf("deterministic %v: a batch takes %v allocations", deterministic, got)
 		}

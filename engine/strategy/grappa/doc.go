@@ -1,8 +1,9 @@
-// Package grappa is Grappa's way: groups of shards train in isolation, each with what
-// else it has been given to see, and only gradients travel in a step. What a group sees
-// changes from time to time, and what it does not see is made up for by weights.
+// Package grappa implements Grappa: groups of shards train in isolation, each with the
+// other shards that it has been given, and only gradients travel in a step. The given
+// shards change from time to time, and weights make up for what a group does not see.
 //
-// It is the pure part: which shards a group sees when (Schedule), which rows and edges
-// that comes to (Builder, Context), who computes it (Dealer), and what losses count
-// (Corrector). It brings nothing and trains nothing.
+// Pure parts say which shards a group sees when (Schedule), find their rows and edges
+// (Builder, Context), deal groups to nodes (Deal), and weigh losses (Corrector). Method
+// trains: it fetches what the groups of a node see (View), and is a batched.Batched whose
+// rows come from there.
 package grappa

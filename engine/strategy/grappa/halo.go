@@ -7,9 +7,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// keep is the halo, ascending, and which share of all there is that is. Where it has a
-// cap, those stay whose numbers under the key of the super-epoch are least: each as
-// probably as any other, and no more than the cap, whoever asks.
+// keep returns the halo, ascending, and its share of the whole one. A capped halo keeps
+// the vertices with the smallest numbers under the key of the super-epoch: each is as
+// probable as any other, and the choice does not depend on the node.
 func (b *Builder) keep() (halo []uint32, share float64) {
 	for i := range b.reach {
 		for v := range (bits{b.reach[i] &^ b.inner[i]}).all() {
@@ -37,7 +37,7 @@ func (b *Builder) keep() (halo []uint32, share float64) {
 	return kept, float64(most) / float64(len(halo))
 }
 
-// cap is how many rows of halo there may be, negative if any number.
+// cap returns the bound of halo rows, negative if there is none.
 func (b *Builder) cap() (rows int) {
 	switch s := b.o.Settings; {
 	case s.Loader != strategy.HaloSampled:

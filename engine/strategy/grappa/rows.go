@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// Rows are in-edges of vertices, as they are brought from where they lie.
+// Rows are in-edges of vertices, as fetched from their nodes.
 type Rows struct {
 	Vertices []uint32 // ascending
-	// Degrees is how many in-edges each has in the whole graph, one from itself included.
-	// Some may be left out here.
+	// Degrees is how many in-edges each has in the whole graph, including one from
+	// itself. Some may be left out here.
 	Degrees []int32
 	Indptr  []int64 // from 0 on: where the edges of each begin, then where they end
 	Sources []int32 // ascending within a row
 	Weights []float32
 }
 
-// check says what is wrong with rows of a graph of so many vertices.
+// check returns an error unless rows are valid in a graph of so many vertices.
 func (r *Rows) check(vertices int) error {
 	n := len(r.Vertices)
 	if len(r.Degrees) != n || len(r.Indptr) != n+1 || r.Indptr[0] != 0 || r.Indptr[n] != int64(len(r.Sources)) || !slices.IsSorted(r.Indptr) ||
@@ -51,7 +51,7 @@ func (r *Rows) check(vertices int) error {
 	return nil
 }
 
-// taken are the rows that came, in any order, and found by their vertices.
+// taken holds the received rows, in any order, and finds them by vertex.
 type taken struct {
 	all    []Rows
 	index  []place
@@ -72,7 +72,7 @@ func (t *taken) add(r Rows) {
 	t.sorted = false
 }
 
-// row is that of a vertex, which has come.
+// row returns the row of a vertex, which must have come.
 func (t *taken) row(v uint32) (sources []int32, weights []float32, degree int) {
 	if !t.sorted {
 		slices.SortFunc(t.index, func(a, b place) int { return cmp.Compare(a.vertex, b.vertex) })

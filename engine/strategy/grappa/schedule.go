@@ -8,12 +8,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// A Schedule says which shards are whose, and which others pass through each group
-// when. It depends on the settings and on how many shards there are, not on the nodes.
-// Nobody changes it once it is made.
+// A Schedule assigns shards to groups, and determines which other shards pass through
+// each group when. It depends on the settings and on how many shards there are, not on
+// the nodes. It is immutable.
 //
-// Time is in super-epochs, from 0 on. In a sweep, which is so many of them as Slots
-// says, each group meets each shard of the others once.
+// Time is in super-epochs, from 0 on. In a sweep, which has Slots of them, each group
+// meets each shard of the others once.
 type Schedule struct {
 	shards, groups int
 	swept          int // shards of others that a group has at a time
@@ -22,7 +22,7 @@ type Schedule struct {
 	seed           uint64
 }
 
-// NewSchedule makes that of a job.
+// NewSchedule returns the schedule of a job.
 func NewSchedule(shards int, o *strategy.GrappaSettings, seed uint64) (*Schedule, error) {
 	if shards < 1 {
 		return nil, fmt.Errorf("a graph of %d shards has no groups", shards)
@@ -34,7 +34,7 @@ func NewSchedule(shards int, o *strategy.GrappaSettings, seed uint64) (*Schedule
 	if s.groups == 1 || !o.Sweeps() {
 		return s, nil
 	}
-	foreign := shards - shards/s.groups // of the groups that have fewest themselves
+	foreign := shards - shards/s.groups // of the smallest groups
 	s.swept = o.Swept
 	if s.swept == 0 {
 		s.swept = min(foreign, (shards+s.groups-1)/s.groups)
@@ -43,22 +43,22 @@ func NewSchedule(shards int, o *strategy.GrappaSettings, seed uint64) (*Schedule
 	return s, nil
 }
 
-// Groups counts them.
+// Groups returns the number of groups.
 func (s *Schedule) Groups() int { return s.groups }
 
-// Slots is how many super-epochs a sweep has.
+// Slots returns how many super-epochs a sweep has.
 func (s *Schedule) Slots() int { return s.slots }
 
-// Base is the shards that a group has always: those from first to end, of which there
-// is one at least.
+// Base returns the shards that a group always has: those from first to end, at least
+// one.
 func (s *Schedule) Base(group int) (first, end int) {
 	return group * s.shards / s.groups, (group + 1) * s.shards / s.groups
 }
 
-// Of is the group whose base a shard is in.
+// Of returns the group whose base a shard is in.
 func (s *Schedule) Of(shard int) int { return ((shard+1)*s.groups - 1) / s.shards }
 
-// Swept is the shards of others that a group has in a super-epoch, ascending.
+// Swept returns the shards of others that a group has in a super-epoch, ascending.
 func (s *Schedule) Swept(group, super int) []int {
 	if s.swept == 0 {
 		return nil
@@ -74,9 +74,10 @@ func (s *Schedule) Swept(group, super int) []int {
 	return some
 }
 
-// order is that in which a group, of so many shards, meets the others in a sweep: 0 is
-// the shard after its own. Where all groups are of a size it is the same for all, and
-// takes turns so that few meet one shard at once; else each has its own.
+// order returns the order in which a group, of so many shards, meets the others in a
+// sweep: 0 is the shard after its own. Where all groups have one size the order is the
+// same for all, and alternates so that few groups meet one shard at once; else each
+// group has its own.
 func (s *Schedule) order(group, own, sweep int) []int {
 	foreign := s.shards - own
 	order := make([]int, 0, foreign)
@@ -129,8 +130,8 @@ func mix(order []int, draws *keyed.Sequence) {
 // A Pair is a group and a shard that is not its own.
 type Pair struct{ Group, Shard int }
 
-// Unseen lists the pairs that do not meet in so many super-epochs: what a run leaves out
-// that ends before its first sweep does, or that does not sweep.
+// Unseen lists the pairs that do not meet in so many super-epochs, which a run misses
+// if it ends before its first sweep does, or does not sweep.
 func (s *Schedule) Unseen(supers int) (pairs []Pair) {
 	met := make([]bool, s.shards)
 	for g := range s.groups {

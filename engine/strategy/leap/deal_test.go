@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // layout is a graph of uneven shards whose owners are strewn: some nodes have none.
-func layout(r *rand.Rand, shards, nodes int) strategy.Layout {
-	l := strategy.Layout{Nodes: nodes, Firsts: []uint32{0}}
+func layout(r *rand.Rand, shards, nodes int) peer.Layout {
+	l := peer.Layout{Nodes: nodes, Firsts: []uint32{0}}
 	without := r.IntN(nodes + 2)
 	for range shards {
 		owner := r.IntN(nodes)
@@ -26,7 +28,7 @@ func layout(r *rand.Rand, shards, nodes int) strategy.Layout {
 	return l
 }
 
-func batch(r *rand.Rand, l *strategy.Layout, size int) []uint32 {
+func batch(r *rand.Rand, l *peer.Layout, size int) []uint32 {
 	n := int(l.Vertices())
 	all := make([]uint32, 0, n)
 	for _, v := range r.Perm(n)[:min(size, n)] {
@@ -35,9 +37,9 @@ func batch(r *rand.Rand, l *strategy.Layout, size int) []uint32 {
 	return all
 }
 
-func dealer(t testing.TB, l strategy.Layout, s strategy.Settings) strategy.Dealer {
+func dealer(t testing.TB, l peer.Layout, s strategy.Settings) deal.Dealer {
 	t.Helper()
-	d, err := Strategy{}.New(l, s)
+	d, err := Deal(l, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func settings(mode, merge string, deterministic bool) strategy.Settings {
 // its owner, and what is meant to be a grain is one.
 func TestNoRootIsLostOrDoubled(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	var groups []strategy.Group
+	var groups []deal.Group
 	for nodes := 1; nodes <= 7; nodes++ {
 		modes := []strategy.Settings{
 			settings("stay", "", false), settings("stay", "", true), settings("", "", false),
@@ -87,7 +89,7 @@ func TestNoRootIsLostOrDoubled(t *testing.T) {
 	}
 }
 
-func checkGroup(t *testing.T, l *strategy.Layout, batch []uint32, node int, g strategy.Group, deterministic bool) {
+func checkGroup(t *testing.T, l *peer.Layout, batch []uint32, node int, g deal.Group, deterministic bool) {
 	t.Helper()
 	for _, v := range g.Roots {
 		if l.Owner(v) != node {
@@ -116,14 +118,14 @@ func TestModelsTourWithoutMeeting(t *testing.T) {
 				d := dealer(t, l, settings("migrate", strconv.Itoa(slots), deterministic))
 				b := batch(r, &l, r.IntN(60))
 				at, hops := map[int]int{}, 0 // where each model was last
-				stops := make([][]strategy.Group, nodes)
+				stops := make([][]deal.Group, nodes)
 				for node := range nodes {
 					stops[node] = d.Deal(nil, b, node)
 				}
 				for slot := range slots {
 					now := map[int]int{}
 					for node := range nodes {
-						of := slices.DeleteFunc(slices.Clone(stops[node]), func(g strategy.Group) bool { return g.Slot != slot })
+						of := slices.DeleteFunc(slices.Clone(stops[node]), func(g deal.Group) bool { return g.Slot != slot })
 						if len(of) == 0 || !deterministic && len(of) > 1 {
 							t.Fatalf("node %d of %d has %d groups in slot %d", node, nodes, len(of), slot)
 						}
@@ -151,7 +153,7 @@ func TestModelsTourWithoutMeeting(t *testing.T) {
 					t.Errorf("%d hops of models on %d nodes in %d slots", hops, nodes, slots)
 				}
 				for _, groups := range stops {
-					if !slices.IsSortedFunc(groups, func(a, b strategy.Group) int { return a.Slot - b.Slot }) {
+					if !slices.IsSortedFunc(groups, func(a, b deal.Group) int { return a.Slot - b.Slot }) {
 						t.Error("groups are not in the order in which they are computed")
 					}
 				}
@@ -162,7 +164,7 @@ func TestModelsTourWithoutMeeting(t *testing.T) {
 
 // merged is the schedule as the sheet has it, in the plainest way: for each kept column
 // the roots of each node.
-func merged(l *strategy.Layout, batch []uint32, slots int) (kept []int, roots [][][]uint32) {
+func merged(l *peer.Layout, batch []uint32, slots int) (kept []int, roots [][][]uint32) {
 	n := l.Nodes
 	group := func(model, node int) (of []uint32) {
 		for i, v := range batch {
@@ -211,7 +213,7 @@ func merged(l *strategy.Layout, batch []uint32, slots int) (kept []int, roots []
 
 func TestMergingIsTheSheets(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
-	var groups []strategy.Group
+	var groups []deal.Group
 	for nodes := 1; nodes <= 7; nodes++ {
 		for slots := 1; slots <= nodes; slots++ {
 			for range 20 {
@@ -235,7 +237,7 @@ func TestMergingIsTheSheets(t *testing.T) {
 // Grains fill slots evenly.
 func TestGrainsFillSlots(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 1))
-	l := strategy.Layout{Nodes: 4, Firsts: []uint32{0}}
+	l := peer.Layout{Nodes: 4, Firsts: []uint32{0}}
 	for shard := range 64 {
 		l.Owners = append(l.Owners, shard/16)
 		l.Firsts = append(l.Firsts, uint32((shard+1)*10))
@@ -271,7 +273,7 @@ func TestWhatAutoIs(t *testing.T) {
 			t.Errorf("%s: touring %v", name, touring)
 		}
 	}
-	if _, err := (Strategy{}).New(l, strategy.Settings{Leap: strategy.LeapSettings{Mode: "stay", SyncEvery: 4}}); err == nil || !strings.Contains(err.Error(), "leap.sync_every=4") {
+	if _, err := Deal(l, strategy.Settings{Leap: strategy.LeapSettings{Mode: "stay", SyncEvery: 4}}); err == nil || !strings.Contains(err.Error(), "leap.sync_every=4") {
 		t.Errorf("local updates of models that stay: %v", err)
 	}
 }
@@ -285,7 +287,7 @@ func TestDealingAllocatesNothing(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s %v", s.Leap.Mode, s.Deterministic), func(t *testing.T) {
 			d := dealer(t, l, s)
-			var groups []strategy.Group
+			var groups []deal.Group
 			if got := testing.AllocsPerRun(10, func() { groups = d.Deal(groups, b, 1) }); got > 0 {
 				t.Errorf("a batch takes %v allocations", got)
 			}
@@ -299,7 +301,7 @@ func TestWhereModelsAreAfterAStep(t *testing.T) {
 	for nodes := 1; nodes <= 5; nodes++ {
 		for slots := 1; slots <= nodes; slots++ {
 			l := layout(r, 1+r.IntN(20), nodes)
-			d := dealer(t, l, settings("migrate", strconv.Itoa(slots), false)).(strategy.Guide)
+			d := dealer(t, l, settings("migrate", strconv.Itoa(slots), false)).(deal.Guide)
 			for range 20 {
 				b := batch(r, &l, r.IntN(60))
 				for node := range nodes {

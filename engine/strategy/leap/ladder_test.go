@@ -6,8 +6,10 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/centric"
@@ -25,7 +27,7 @@ func (s set) add(o set) {
 // A ladder is a planted graph, each community a shard, and which inputs each root has.
 type ladder struct {
 	t       *testing.T
-	layout  strategy.Layout
+	layout  peer.Layout
 	sampler *sample.Sampler
 	inputs  map[uint32]set // of single roots: V_0({root})
 }
@@ -44,7 +46,7 @@ func newLadder(t *testing.T) *ladder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &ladder{t: t, layout: strategy.Layout{Nodes: ladderNodes}, inputs: map[uint32]set{}}
+	l := &ladder{t: t, layout: peer.Layout{Nodes: ladderNodes}, inputs: map[uint32]set{}}
 	// Vertices are numbered anew, class by class, since a class is a community.
 	number := make([]uint32, 8192)
 	next := uint32(0)
@@ -138,7 +140,7 @@ func (l *ladder) fetch(to *load, node int, inputs set) {
 
 // dealt counts what a dealer's groups bring about: each group's rows asked for apart, or
 // all at once.
-func (l *ladder) dealt(d strategy.Dealer, batch []uint32, apart bool) (of load) {
+func (l *ladder) dealt(d deal.Dealer, batch []uint32, apart bool) (of load) {
 	for node := range ladderNodes {
 		groups, all := d.Deal(nil, batch, node), set{}
 		of.slots = len(groups)
@@ -203,7 +205,7 @@ func TestTheLadder(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
-	slicing, err := centric.Strategy{}.New(l.layout, strategy.Settings{})
+	slicing, err := centric.Deal(l.layout, strategy.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,19 +3,20 @@ package leap
 import (
 	"slices"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// migration deals roots to where they are, in slots: as many models as nodes tour them,
+// migration deals roots to their nodes, in slots. As many models as nodes tour them,
 // each with the roots of its slice of the batch. In column s of the tour node m has
 // model (m+s) mod N.
 type migration struct {
-	layout        strategy.Layout
+	layout        peer.Layout
 	deterministic bool
 	places        places
 	tuner         tuner
 
-	grains strategy.Grains
+	grains deal.Grains
 	sizes  []int // of the group of each slice and node
 	kept   []int // columns, ascending
 	pool   []uint32
@@ -23,8 +24,8 @@ type migration struct {
 	ends   []int    // of each slice in cut
 }
 
-// Deal implements strategy.Dealer.
-func (d *migration) Deal(to []strategy.Group, batch []uint32, node int) []strategy.Group {
+// Deal implements deal.Dealer.
+func (d *migration) Deal(to []deal.Group, batch []uint32, node int) []deal.Group {
 	d.places.find(batch)
 	if d.deterministic {
 		return d.dealGrains(to[:0], batch, node)
@@ -32,23 +33,23 @@ func (d *migration) Deal(to []strategy.Group, batch []uint32, node int) []strate
 	return d.dealSlices(to[:0], batch, node)
 }
 
-// dealSlices makes a slot of each column that is kept. The roots of the others go to
-// those, on the same node and in the same step.
-func (d *migration) dealSlices(to []strategy.Group, batch []uint32, node int) []strategy.Group {
+// dealSlices makes a slot of each column that is kept. The roots of the others join
+// these, on the same node and in the same step.
+func (d *migration) dealSlices(to []deal.Group, batch []uint32, node int) []deal.Group {
 	d.count()
 	d.choose()
 	d.gather(batch, node)
 	slots := d.tuner.Slots
 	most := len(d.cut)/slots + 1
 	for j := range slots {
-		var g *strategy.Group
-		to, g = strategy.More(to)
+		var g *deal.Group
+		to, g = deal.More(to)
 		d.stop(g, node, j)
 		g.Roots = append(g.Roots, d.slice(g.Model)...)
 	}
 	pool := d.pool
-	// In the order of models, each takes from the pool up to the most: all of it, since
-	// slots times the most is more than the node has roots.
+	// In the order of models, each takes up to the most from the pool. This takes all
+	// of it, since slots times the most is more than the node has roots.
 	for model := range d.layout.Nodes {
 		for i := range to {
 			if g := &to[i]; g.Model == model {
@@ -61,9 +62,10 @@ func (d *migration) dealSlices(to []strategy.Group, batch []uint32, node int) []
 	return to
 }
 
-// stop says which model a slot of a node has, and where that was before. The first is
-// here where all models are the same when a step begins; else After says where it is.
-func (d *migration) stop(g *strategy.Group, node, slot int) {
+// stop sets which model a slot of a node has, and where that was before. The first
+// model is local where all models are the same when a step begins; else After returns
+// its place.
+func (d *migration) stop(g *deal.Group, node, slot int) {
 	n := d.layout.Nodes
 	g.Slot, g.Model, g.From = slot, (node+d.kept[slot])%n, -1
 	if slot > 0 {
@@ -71,7 +73,7 @@ func (d *migration) stop(g *strategy.Group, node, slot int) {
 	}
 }
 
-var _ strategy.Guide = (*migration)(nil)
+var _ deal.Guide = (*migration)(nil)
 
 // After implements strategy.Guide. Slots are those of slices: models that differ never
 // have whole grains.
@@ -89,15 +91,15 @@ func (d *migration) count() {
 	d.sizes = slices.Grow(d.sizes[:0], n*n)[:n*n]
 	clear(d.sizes)
 	for model := range n {
-		for _, node := range strategy.Slice(d.places.nodes, model, n) {
+		for _, node := range deal.Slice(d.places.nodes, model, n) {
 			d.sizes[model*n+int(node)]++
 		}
 	}
 }
 
-// choose keeps as many columns as there are slots: those go whose least group is the
-// smallest, the first of equal ones. A whole column goes, on all nodes, so that no two
-// models ever meet.
+// choose keeps as many columns as there are slots. It drops those whose smallest group
+// is the smallest, the first of equal ones. A whole column goes, on all nodes, so that
+// no two models ever meet.
 func (d *migration) choose() {
 	n := d.layout.Nodes
 	d.kept = d.kept[:0]
@@ -115,7 +117,7 @@ func (d *migration) choose() {
 	}
 }
 
-// least is the size of a column's smallest group.
+// least returns the size of a column's smallest group.
 func (d *migration) least(column int) int {
 	n := d.layout.Nodes
 	size := d.sizes[column*n] // of node 0
@@ -125,16 +127,16 @@ func (d *migration) least(column int) int {
 	return size
 }
 
-// gather finds a node's roots: slice by slice, and those of slices whose column went,
-// in the order of the batch.
+// gather finds a node's roots: slice by slice, and those of slices whose column was
+// dropped, in the order of the batch.
 func (d *migration) gather(batch []uint32, node int) {
 	n := d.layout.Nodes
 	d.cut, d.ends, d.pool = d.cut[:0], d.ends[:0], d.pool[:0]
 	for model := range n {
 		first := len(d.cut)
-		for i, at := range strategy.Slice(d.places.nodes, model, n) {
+		for i, at := range deal.Slice(d.places.nodes, model, n) {
 			if int(at) == node {
-				d.cut = append(d.cut, strategy.Slice(batch, model, n)[i])
+				d.cut = append(d.cut, deal.Slice(batch, model, n)[i])
 			}
 		}
 		d.ends = append(d.ends, len(d.cut))
@@ -144,7 +146,7 @@ func (d *migration) gather(batch []uint32, node int) {
 	}
 }
 
-// slice is the node's roots of a model's slice.
+// slice returns the node's roots of a model's slice.
 func (d *migration) slice(model int) []uint32 {
 	if model == 0 {
 		return d.cut[:d.ends[0]]
@@ -152,10 +154,10 @@ func (d *migration) slice(model int) []uint32 {
 	return d.cut[d.ends[model-1]:d.ends[model]]
 }
 
-// dealGrains fills slots with whole grains, as evenly as they are: groups that slices
-// cut would depend on the number of nodes. A slot without any has an empty group, since
-// its model passes all the same.
-func (d *migration) dealGrains(to []strategy.Group, batch []uint32, node int) []strategy.Group {
+// dealGrains fills slots with whole grains as evenly as possible: groups cut by slices
+// would depend on the number of nodes. A slot without grains has an empty group, since
+// its model still passes.
+func (d *migration) dealGrains(to []deal.Group, batch []uint32, node int) []deal.Group {
 	d.pool = d.places.of(d.pool[:0], batch, node)
 	d.grains.Cut(&d.layout, d.pool)
 	d.kept = d.kept[:0]
@@ -171,28 +173,28 @@ func (d *migration) dealGrains(to []strategy.Group, batch []uint32, node int) []
 			if d.grains.Run(shard, d.tuner.Slots) != slot {
 				break
 			}
-			var g *strategy.Group
-			to, g = strategy.More(to)
+			var g *deal.Group
+			to, g = deal.More(to)
 			d.stop(g, node, slot)
 			g.Roots, g.Grain = append(g.Roots, roots...), shard
 			if len(to)-1 > first {
-				g.From = -1 // the first group of the slot has brought it
+				g.From = -1 // the model came with the first group of the slot
 			}
 		}
 		if len(to) == first {
-			var g *strategy.Group
-			to, g = strategy.More(to)
+			var g *deal.Group
+			to, g = deal.More(to)
 			d.stop(g, node, slot)
 		}
 	}
 	return to
 }
 
-// Note implements strategy.Dealer.
+// Note implements deal.Dealer.
 func (d *migration) Note(seconds float64) { d.tuner.note(seconds) }
 
-// Tuning implements strategy.Dealer.
-func (d *migration) Tuning() strategy.Tuning { return d.tuner.Tuning }
+// Tuning implements deal.Dealer.
+func (d *migration) Tuning() deal.Tuning { return d.tuner.Tuning }
 
-// Restore implements strategy.Dealer.
-func (d *migration) Restore(t strategy.Tuning) { d.tuner.restore(t) }
+// Restore implements deal.Dealer.
+func (d *migration) Restore(t deal.Tuning) { d.tuner.restore(t) }

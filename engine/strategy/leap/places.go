@@ -4,17 +4,18 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-// places says which node computes each root of a batch: the owner of its shard or, where
-// that has more to do than others, a node that holds a copy. Whole grains move from one
-// to the other or, where gradients are not added up by grains, parts of them.
+// places assigns each root of a batch to a node: the owner of its shard or, if that has
+// more to do than others, a node that holds a copy. Whole grains move from one to the
+// other or, where gradients are not added up by grains, parts of them.
 //
-// It is a pure function of the batch and of what all nodes know: no clock enters, and
+// It is a pure function of the batch and of what all nodes know. It uses no clock, and
 // nothing that only one node has.
 type places struct {
-	layout  strategy.Layout
+	layout  peer.Layout
 	moves   bool     // there are copies, and they may be used
 	whole   bool     // grains are not cut
 	costs   []uint64 // of a root of each shard
@@ -23,7 +24,7 @@ type places struct {
 	nodes  []int32 // of the roots
 	shards []int32 // of the roots
 	counts []int   // roots of each shard
-	next   []int   // of each shard: the piece that its next root is of
+	next   []int   // of each shard: the piece of its next root
 	pieces []piece // shard by shard
 	loads  []uint64
 }
@@ -35,20 +36,19 @@ type piece struct {
 }
 
 const (
-	// unit is the cost of a root where it costs most, and the weight of the node that can
-	// do most. What is less than a thousandth of that counts as much as a thousandth.
+	// unit is the largest cost of a root, and the weight of the most powerful node.
+	// Values below a thousandth of that are raised to it.
 	unit = 1 << 10
 
-	// slack is the part of what is due to a node that it may have to do more before roots
-	// leave it: those that are computed elsewhere leave their neighbours.
-	// What is due is divided by it.
+	// slack bounds the load above its due that a node keeps, since roots that are
+	// computed elsewhere leave their neighbours: at most 1/slack of the due.
 	slack = 8
 
-	// crumbs is how many pieces what is due to a node may be cut into.
+	// crumbs is how many pieces a node's due may be cut into.
 	crumbs = 16
 )
 
-func newPlaces(l *strategy.Layout, s *strategy.Settings) places {
+func newPlaces(l *peer.Layout, s *strategy.Settings) places {
 	return places{
 		layout: *l, whole: s.Deterministic,
 		moves:   !s.Leap.Uneven && slices.ContainsFunc(l.Holders, func(of []int) bool { return len(of) > 0 }),
@@ -57,8 +57,8 @@ func newPlaces(l *strategy.Layout, s *strategy.Settings) places {
 	}
 }
 
-// beside are n numbers beside the largest of them, which becomes the unit. No numbers
-// are all the same.
+// beside returns n numbers relative to the largest of them, which becomes the unit. No
+// numbers are all the same.
 func beside(numbers []uint64, n int) []uint64 {
 	all := slices.Repeat([]uint64{unit}, n)
 	if len(numbers) == 0 {
@@ -101,7 +101,7 @@ func (p *places) of(to, batch []uint32, node int) []uint32 {
 	return to
 }
 
-// cut makes the pieces, all of them their owner's, and returns the load of all.
+// cut makes the pieces, all of them their owner's, and returns the total load.
 func (p *places) cut(batch []uint32) (total uint64) {
 	l := &p.layout
 	p.counts, p.next = cleared(p.counts, len(l.Owners)), cleared(p.next, len(l.Owners))
@@ -132,23 +132,23 @@ func (p *places) cut(batch []uint32) (total uint64) {
 	return total
 }
 
-// even moves pieces as long as that betters something. Each move makes a node faster
-// that takes longer than is due to it, and none as slow as that was.
+// even moves pieces as long as that is an improvement. Each move makes a node faster
+// that takes longer than its due, and none as slow as that was.
 func (p *places) even(total uint64) {
 	all := uint64(0)
 	for _, w := range p.weights {
 		all += w
 	}
 	due := total * unit / all
-	for range 2 * len(p.pieces) { // which is hardly ever needed
+	for range 2 * len(p.pieces) { // a bound that is hardly ever reached
 		if !p.move(due + due/slack) {
 			return
 		}
 	}
 }
 
-// move makes the best move of those from the slowest node that has any: the one after
-// which the slower of both nodes takes least. Of equal ones it is the first.
+// move makes the best move away from the slowest node that has any: the one after which
+// the slower of both nodes takes least, the first of equals.
 func (p *places) move(most uint64) bool {
 	var best move
 	for i := range p.pieces {
@@ -171,14 +171,14 @@ func (p *places) move(most uint64) bool {
 	return true
 }
 
-// A move is one of a piece to another node, by what that brings about.
+// A move moves a piece to another node, with its effects.
 type move struct {
 	piece, to    int
-	before, left uint64 // what the node takes that has the piece, with it and without
-	after        uint64 // what the slower of both takes
+	before, left uint64 // time of the piece's node, with it and without
+	after        uint64 // time of the slower of both
 }
 
-// try makes best of a move to a node, if it is better.
+// try sets best to a move to a node, if that is better.
 func (p *places) try(best *move, m move, to int) {
 	at := &p.pieces[m.piece]
 	after := p.time(to, at.load)
@@ -190,13 +190,13 @@ func (p *places) try(best *move, m move, to int) {
 	}
 }
 
-// time is what a node takes for its load and more, in units. To take a load away, more is
-// its negative, which comes out right since numbers wrap around.
+// time returns a node's time for its load and more, in units. To take a load away, more
+// is its negative, which is correct since numbers wrap around.
 func (p *places) time(node int, more uint64) uint64 {
 	return (p.loads[node] + more) * unit / p.weights[node]
 }
 
-// cleared is n zeros, in the memory of a slice if that has room.
+// cleared returns n zeros, in the memory of a slice if that has room.
 func cleared[E any](s []E, n int) []E {
 	s = slices.Grow(s[:0], n)[:n]
 	clear(s)

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // copied has so many nodes hold each shard beside its owner, if there are so many.
-func copied(r *rand.Rand, l strategy.Layout, copies int) strategy.Layout {
+func copied(r *rand.Rand, l peer.Layout, copies int) peer.Layout {
 	l.Holders = nil
 	for _, owner := range l.Owners {
 		others := slices.DeleteFunc(r.Perm(l.Nodes), func(n int) bool { return n == owner })
@@ -23,7 +25,7 @@ func copied(r *rand.Rand, l strategy.Layout, copies int) strategy.Layout {
 }
 
 // loadsOf are what the nodes have to do of a batch, a root of each shard at its cost.
-func loadsOf(d strategy.Dealer, l *strategy.Layout, batch []uint32) []float64 {
+func loadsOf(d deal.Dealer, l *peer.Layout, batch []uint32) []float64 {
 	all := make([]float64, l.Nodes)
 	for node := range all {
 		for _, g := range d.Deal(nil, batch, node) {
@@ -177,7 +179,7 @@ func TestNoMoveIsLeft(t *testing.T) {
 func TestSlowNodesAreSpared(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 1))
 	for _, deterministic := range []bool{false, true} {
-		l := strategy.Layout{Nodes: 4}
+		l := peer.Layout{Nodes: 4}
 		for shard := range 64 {
 			l.Owners = append(l.Owners, shard/16)
 		}
@@ -202,7 +204,7 @@ func TestSlowNodesAreSpared(t *testing.T) {
 func TestCostsOfRootsCount(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 1))
 	for _, scale := range []uint64{1, 1 << 40, 1 << 60} {
-		l := strategy.Layout{Nodes: 2, Owners: []int{0, 0, 1, 1}, Firsts: []uint32{0, 40, 80, 120, 160}, Costs: []uint64{9 * scale, 9 * scale, scale, scale}}
+		l := peer.Layout{Nodes: 2, Owners: []int{0, 0, 1, 1}, Firsts: []uint32{0, 40, 80, 120, 160}, Costs: []uint64{9 * scale, 9 * scale, scale, scale}}
 		l = copied(r, l, 1)
 		d := dealer(t, l, settings("stay", "", false))
 		of := func(node int) (n int) {
@@ -223,7 +225,7 @@ func TestModelsTourWithCopies(t *testing.T) {
 	for nodes := 2; nodes <= 5; nodes++ {
 		for slots := 1; slots <= nodes; slots++ {
 			l := copied(r, layout(r, 12, nodes), 2)
-			d := dealer(t, l, settings("migrate", fmt.Sprint(slots), false)).(strategy.Guide)
+			d := dealer(t, l, settings("migrate", fmt.Sprint(slots), false)).(deal.Guide)
 			for range 20 {
 				b := batch(r, &l, 60)
 				after := map[int]bool{}
@@ -250,7 +252,7 @@ func BenchmarkDealing(b *testing.B) {
 	for name, s := range map[string]strategy.Settings{"on": settings("stay", "", false), "off": uneven(settings("stay", "", false)), "grains": settings("stay", "", true)} {
 		b.Run("balance="+name, func(b *testing.B) {
 			d := dealer(b, l, s)
-			var groups []strategy.Group
+			var groups []deal.Group
 			b.ReportAllocs()
 			for b.Loop() {
 				groups = d.Deal(groups, batch, 1)

@@ -1,24 +1,27 @@
 package leap
 
-import "github.com/hopmesh/hopmesh/engine/strategy"
+import (
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/peer"
+)
 
-// stay deals roots to where they are, and no model travels.
+// stay deals roots to their nodes, and no model travels.
 type stay struct {
-	layout        strategy.Layout
+	layout        peer.Layout
 	deterministic bool
 	places        places
-	grains        strategy.Grains
+	grains        deal.Grains
 	own           []uint32 // roots of the node
 }
 
-// Deal implements strategy.Dealer: all of a node's roots at once, or a group a grain
-// where gradients are added up so.
-func (d *stay) Deal(to []strategy.Group, batch []uint32, node int) []strategy.Group {
-	var g *strategy.Group
+// Deal implements deal.Dealer: all of a node's roots at once or, where gradients
+// are added up by grains, a group per grain.
+func (d *stay) Deal(to []deal.Group, batch []uint32, node int) []deal.Group {
+	var g *deal.Group
 	to = to[:0]
 	d.places.find(batch)
 	if !d.deterministic {
-		to, g = strategy.More(to)
+		to, g = deal.More(to)
 		g.Roots = d.places.of(g.Roots, batch, node)
 		return to
 	}
@@ -26,18 +29,18 @@ func (d *stay) Deal(to []strategy.Group, batch []uint32, node int) []strategy.Gr
 	d.grains.Cut(&d.layout, d.own)
 	for shard := range d.layout.Owners {
 		if roots := d.grains.Of(shard); len(roots) > 0 {
-			to, g = strategy.More(to)
+			to, g = deal.More(to)
 			g.Roots, g.Grain = append(g.Roots, roots...), shard
 		}
 	}
 	return to
 }
 
-// Note implements strategy.Dealer: nothing depends on it.
+// Note implements deal.Dealer: it does nothing.
 func (d *stay) Note(float64) {}
 
-// Tuning implements strategy.Dealer.
-func (d *stay) Tuning() strategy.Tuning { return strategy.Tuning{} }
+// Tuning implements deal.Dealer.
+func (d *stay) Tuning() deal.Tuning { return deal.Tuning{} }
 
-// Restore implements strategy.Dealer.
-func (d *stay) Restore(strategy.Tuning) {}
+// Restore implements deal.Dealer.
+func (d *stay) Restore(deal.Tuning) {}

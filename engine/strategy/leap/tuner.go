@@ -3,20 +3,21 @@ package leap
 import (
 	"math"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// A tuner finds out how many slots a step has, by the times of epochs: one less after
-// each epoch that was faster than all before; after the first that was not, one more
-// again, and that is it. The first epoch does not count: warming up makes it slow, and
-// the first cut look good.
+// A tuner chooses the number of slots of a step by the times of epochs. It takes one
+// less after each epoch that was faster than all before. After the first that was not,
+// it takes one more again and stops. The first epoch does not count: warming up makes
+// it slow, and the first cut look good.
 type tuner struct {
-	strategy.Tuning
-	given bool // by the user: there is nothing to find out
+	deal.Tuning
+	given bool // by the user: there is nothing to tune
 }
 
-func newTuner(l *strategy.Layout) tuner {
-	return tuner{Tuning: strategy.Tuning{Nodes: l.Nodes, Members: l.Members, Slots: l.Nodes}}
+func newTuner(l *peer.Layout) tuner {
+	return tuner{Tuning: deal.Tuning{Nodes: l.Nodes, Members: l.Members, Slots: l.Nodes}}
 }
 
 // fix sets the slots of a job for good. Where nodes have left there are no more slots
@@ -25,7 +26,7 @@ func (t *tuner) fix(slots int) {
 	t.Slots, t.Frozen, t.given = min(slots, t.Nodes), true, true
 }
 
-// note implements strategy.Dealer's Note.
+// note implements deal.Dealer's Note.
 func (t *tuner) note(seconds float64) {
 	t.Epochs++
 	switch {
@@ -40,9 +41,9 @@ func (t *tuner) note(seconds float64) {
 	}
 }
 
-// restore implements strategy.Dealer's Restore: what was found with other nodes, even
-// if they were as many, says nothing of these.
-func (t *tuner) restore(found strategy.Tuning) {
+// restore implements deal.Dealer's Restore. Results from other nodes, even if they
+// were as many, are not used.
+func (t *tuner) restore(found deal.Tuning) {
 	if !t.given && found.Nodes == t.Nodes && found.Members == t.Members && found.Slots >= 1 && found.Slots <= t.Nodes {
 		t.Tuning = found
 	}

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/deal"
 )
 
 // slots are how many a step has in each epoch, the first and those after each time.
-func slots(d strategy.Dealer, seconds ...float64) []int {
+func slots(d deal.Dealer, seconds ...float64) []int {
 	all := []int{d.Tuning().Slots}
 	for _, s := range seconds {
 		d.Note(s)
@@ -59,11 +59,11 @@ func TestTuningIsRestored(t *testing.T) {
 
 func TestTuningBeginsAnewWithOtherNodes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	found := strategy.Tuning{Nodes: 4, Members: 17, Slots: 2, Best: 8, Epochs: 6, Frozen: true}
+	found := deal.Tuning{Nodes: 4, Members: 17, Slots: 2, Best: 8, Epochs: 6, Frozen: true}
 	for name, c := range map[string]struct {
 		nodes  int
 		merge  string
-		found  strategy.Tuning
+		found  deal.Tuning
 		want   int
 		frozen bool
 		others bool // they are as many, and others
@@ -71,12 +71,12 @@ func TestTuningBeginsAnewWithOtherNodes(t *testing.T) {
 		"the same nodes":                 {4, "", found, 2, true, false},
 		"one in another's place":         {4, "", found, 4, false, true},
 		"as the user wants, with others": {4, "3", found, 3, true, true},
-		"found by an older program":      {4, "", strategy.Tuning{Nodes: 4, Slots: 2, Frozen: true}, 4, false, false},
+		"found by an older program":      {4, "", deal.Tuning{Nodes: 4, Slots: 2, Frozen: true}, 4, false, false},
 		"one less":                       {3, "", found, 3, false, false},
 		"one more":                       {5, "", found, 5, false, false},
-		"a job that begins":              {4, "", strategy.Tuning{}, 4, false, false},
-		"what can't be":                  {4, "", strategy.Tuning{Nodes: 4, Slots: 5}, 4, false, false},
-		"none at all":                    {4, "", strategy.Tuning{Nodes: 4}, 4, false, false},
+		"a job that begins":              {4, "", deal.Tuning{}, 4, false, false},
+		"what can't be":                  {4, "", deal.Tuning{Nodes: 4, Slots: 5}, 4, false, false},
+		"none at all":                    {4, "", deal.Tuning{Nodes: 4}, 4, false, false},
 		"as the user wants":              {4, "3", found, 3, true, false},
 		"unmerged":                       {4, "off", found, 4, true, false},
 		"more than are left":             {2, "3", found, 2, true, false},

@@ -6,18 +6,18 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // A doubting node asks each question once more beside, as over connections that break:
 // that answer may come when the step is long over.
 type doubting struct {
-	strategy.Peers
+	peer.Peers
 	beside *sync.WaitGroup
 }
 
-func (d doubting) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
+func (d doubting) Ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
 	again := q
 	again.Tally, again.Body = nil, append([]byte(nil), q.Body...)
 	d.beside.Go(func() {

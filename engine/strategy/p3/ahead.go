@@ -7,21 +7,21 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/keyed"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A Hand is what Ahead computes with.
+// A Hand is the device and memory that Ahead computes with.
 type Hand struct {
 	Device  tensor.Device
 	Scratch tensor.Arena
 	Rows    tensor.Arena // of the batch alone
 }
 
-// Ahead makes a batch ready, whose groups are there: nothing of it depends on weights.
-// key is that of its step's dropout. Where blocks are told it waits for the step before,
-// and for all nodes.
-func (f *Front) Ahead(ctx context.Context, b *Batch, h Hand, step int, key keyed.Key, tally *strategy.Tally) error {
+// Ahead prepares a batch whose groups have been added: nothing of it depends on
+// weights. key is that of its step's dropout. Where nodes send blocks it waits for the
+// step before, and for all nodes.
+func (f *Front) Ahead(ctx context.Context, b *Batch, h Hand, step int, key keyed.Key, tally *peer.Tally) error {
 	b.step, b.tally = step, tally
 	if !f.resample {
 		epoch, err := f.turn.await(ctx, b)
@@ -48,13 +48,13 @@ func (f *Front) Ahead(ctx context.Context, b *Batch, h Hand, step int, key keyed
 	return nil
 }
 
-// tell tells all others of this node's blocks, and hears of theirs.
+// tell sends this node's blocks to all others, and receives theirs.
 func (f *Front) tell(ctx context.Context, b *Batch, epoch uint32) error {
 	if f.nodes == 1 {
 		return nil
 	}
-	// That all others have told of the step before says that they have heard of the one
-	// before that.
+	// Since all others have sent their blocks of the step before, they have received
+	// those of the one before that.
 	m := &f.ring[f.offered%2]
 	f.offered++
 	for _, t := range m.tags {
@@ -72,7 +72,7 @@ func (f *Front) tell(ctx context.Context, b *Batch, epoch uint32) error {
 	f.blocks.begin(ctx)
 	for node := range b.nodes {
 		if node != f.self {
-			f.blocks.take(node, strategy.Topology, head, b.nodes[node].head[:], b.tally)
+			f.blocks.take(node, peer.Topology, head, b.nodes[node].head[:], b.tally)
 		}
 	}
 	if err := f.blocks.wait(); err != nil || !f.Computes() {
@@ -90,13 +90,13 @@ func (f *Front) tell(ctx context.Context, b *Batch, epoch uint32) error {
 		}
 		r.message = room(r.message, bytes)
 		if bytes > 0 {
-			f.blocks.take(node, strategy.Topology, body, r.message, b.tally)
+			f.blocks.take(node, peer.Topology, body, r.message, b.tally)
 		}
 	}
 	return f.blocks.wait()
 }
 
-// encode writes what is told.
+// encode writes the message of a batch.
 func (f *Front) encode(m *message, b *Batch) {
 	own := b.nodes[f.self].given
 	m.body = room(m.body, bytesOfBlocks(own))[:0]
@@ -107,7 +107,7 @@ func (f *Front) encode(m *message, b *Batch) {
 	binary.LittleEndian.PutUint64(m.head[4:], uint64(len(m.body)))
 }
 
-// bytesOfBlocks is what some groups take of a message.
+// bytesOfBlocks returns the size of some groups in a message.
 func bytesOfBlocks(all []given) (bytes int) {
 	for i := range all {
 		bytes += blockBytes(all[i].of())
@@ -115,7 +115,7 @@ func bytesOfBlocks(all []given) (bytes int) {
 	return bytes
 }
 
-// lay computes the rows that all groups' terms multiply, in this node's columns.
+// lay computes the input rows of all groups' terms, in this node's columns.
 func (f *Front) lay(b *Batch, h Hand, key keyed.Key) {
 	b.key, b.pass.Key = key, key
 	b.rows.Reset()
@@ -162,7 +162,7 @@ func (f *Front) laySparse(b *Batch, h Hand, g *group) {
 		p.dropped = tensor.Matrix{}
 		if drop := b.pass.InputDropout(g.block.Vertices); drop.P > 0 {
 			p.dropped = b.rows.Alloc(h.Device.Type(), 1, p.Entries())
-			h.Device.DropValues(p.dropped, tensor.Matrix{}, &p.CSR, drop) // by columns among all
+			h.Device.DropValues(p.dropped, tensor.Matrix{}, &p.CSR, drop) // by columns of the whole
 		}
 		p.rebase(l.span)
 	}

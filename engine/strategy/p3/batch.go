@@ -7,29 +7,29 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/keyed"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A Batch is a step: this node's groups, and what it computes for those of all nodes.
-// Its memory is used again. One goroutine at a time uses it.
+// A Batch is a step: this node's groups, and its part of the computation for those of
+// all nodes. Its memory is reused. One goroutine at a time uses it.
 type Batch struct {
 	step   int
 	called chan struct{} // by the turn
 
 	self   int
 	groups []*group // of all nodes, in their order
-	order  []*group // the same, in that of their numbers
-	used   int      // of memory
+	order  []*group // the same, ordered by number
+	used   int      // memory of groups in use
 	memory []*group
 	nodes  []run
 
-	pass   *nn.Pass // whose key is that of dropout
+	pass   *nn.Pass // with the key of dropout
 	key    keyed.Key
-	rows   tensor.Arena // of dense rows, and of values that are dropped
+	rows   tensor.Arena // of dense rows, and of values with dropout
 	window mask
-	tally  *strategy.Tally
+	tally  *peer.Tally
 
 	flight  *flight // nil: it is not under way
 	version int     // of the weights that it was sent with
@@ -38,7 +38,8 @@ type Batch struct {
 	sums, errors []tensor.Matrix
 }
 
-// given is a group that is known here. Its blocks hold until the batch is used again.
+// given is a group whose blocks are known here. They are valid until the batch is
+// reused.
 type given struct {
 	grain int
 	block *sample.Block
@@ -47,14 +48,15 @@ type given struct {
 
 // A run is the groups of a node.
 type run struct {
-	given      []given // of this node, and of the others where none tells of theirs
+	given      []given // of this node, and of the others where none sends its own
 	first, end int     // of groups
 	rows       int     // targets of all
 	head       [headSize]byte
 	message    []byte // from the node
 }
 
-// A group is targets whose first layer is computed together, as this node sees it.
+// A group is a set of targets whose first layer is computed together, as this node sees
+// it.
 type group struct {
 	number int // in the order of sums: the node, or the grain
 	node   int
@@ -66,8 +68,8 @@ type group struct {
 	sparse []part          // of each leaf
 }
 
-// A part is the sparse rows of a group's sources, in the columns of a leaf, which are
-// counted from its first on.
+// A part is the sparse rows of a group's sources in the columns of a leaf, counted from
+// its first.
 type part struct {
 	sample.Block
 	indptr  []int64
@@ -76,28 +78,28 @@ type part struct {
 	dropped tensor.Matrix // stands in for values
 }
 
-// NewBatch makes a batch, to be used again for any number of steps.
+// NewBatch returns a batch, which can be reused for any number of steps.
 func (f *Front) NewBatch() *Batch {
 	b := &Batch{called: make(chan struct{}, 1), self: f.self, nodes: make([]run, f.nodes), pass: f.model.NewPass(f.device, nil)}
 	b.pass.Train = true
 	return b
 }
 
-// Begin forgets what the batch was.
+// Begin empties the batch.
 func (b *Batch) Begin() {
 	for i := range b.nodes {
 		b.nodes[i].given = b.nodes[i].given[:0]
 	}
 }
 
-// Add adds a group of this node, with roots, in the order in which they are computed.
-// Where the model has no hops there are no blocks.
+// Add adds a group of this node, with roots, in the order of computing. Where the model
+// has no hops there are no blocks.
 func (b *Batch) Add(grain int, roots []uint32, blocks []sample.Block) {
 	b.AddOf(b.self, grain, roots, blocks)
 }
 
-// AddOf is Add for a group of any node, where none tells of its own. A node without
-// columns needs not know those of others.
+// AddOf is Add for a group of any node, where nodes do not send their own. A node
+// without columns needs no groups of others.
 func (b *Batch) AddOf(node, grain int, roots []uint32, blocks []sample.Block) {
 	r := &b.nodes[node]
 	n := len(r.given)
@@ -111,7 +113,7 @@ func (b *Batch) AddOf(node, grain int, roots []uint32, blocks []sample.Block) {
 		g.block = &blocks[0]
 		return
 	}
-	// A row is nobody's target but its own.
+	// A row is the target of itself only.
 	indptr := append(g.alone.Indptr[:0], 0)
 	for range roots {
 		indptr = append(indptr, 0)
@@ -120,7 +122,7 @@ func (b *Batch) AddOf(node, grain int, roots []uint32, blocks []sample.Block) {
 	g.alone.Vertices = roots
 }
 
-// of is the first block.
+// of returns the first block.
 func (g *given) of() *sample.Block {
 	if g.block == nil {
 		return &g.alone
@@ -128,18 +130,17 @@ func (g *given) of() *sample.Block {
 	return g.block
 }
 
-// Targets is how many rows the sum of an own group has.
+// Targets returns how many rows the sum of an own group has.
 func (b *Batch) Targets(i int) int { return b.nodes[b.self].given[i].of().Rows }
 
-// Sum is where Sums puts the first layer's sum for an own group, by the order of Add;
-// Error is where its gradient goes before Back.
+// Sum is where Sums puts the first layer's sum of an own group, in the order of Add.
 func (b *Batch) Sum(i int) tensor.Matrix { return b.sums[i] }
 
-// Error is as Sum.
+// Error is where the gradient of an own group's sum goes before Back.
 func (b *Batch) Error(i int) tensor.Matrix { return b.errors[i] }
 
-// gather lists the groups of all nodes, whose messages are there, or whose groups were
-// given.
+// gather lists the groups of all nodes, once their messages have come or their groups
+// were added.
 func (b *Batch) gather(f *Front) error {
 	b.groups, b.used = b.groups[:0], 0
 	for node := range b.nodes {
@@ -186,7 +187,7 @@ func (b *Batch) add(f *Front, node, grain int) *group {
 	return g
 }
 
-// read reads the groups of another node.
+// read parses the groups of another node.
 func (b *Batch) read(f *Front, node int) error {
 	message := b.nodes[node].message
 	groups, _, err := f.bound.readHead(b.nodes[node].head[:])
@@ -213,7 +214,7 @@ func (b *Batch) read(f *Front, node int) error {
 	return nil
 }
 
-// Bytes is the memory that the batch takes, beside that of arenas.
+// Bytes returns the memory of the batch, without arenas.
 func (b *Batch) Bytes() (n uint64) {
 	for i := range b.nodes {
 		n += uint64(cap(b.nodes[i].message))
@@ -231,7 +232,7 @@ func (b *Batch) Bytes() (n uint64) {
 	return n
 }
 
-// tag is one of the step.
+// tag returns a tag of the step.
 func (b *Batch) tag(epoch uint32, lane uint8) exchange.Tag {
 	return exchange.Tag{Epoch: epoch, Step: uint32(b.step), Lane: lane}
 }

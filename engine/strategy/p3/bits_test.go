@@ -80,7 +80,7 @@ func (s *seat) another(t testing.TB) *seat {
 	o := &seat{j: s.j, node: s.node, front: s.front, model: s.model, device: s.device, pass: s.pass, batch: s.front.NewBatch(), sampler: s.j.sampler(t, s.model)}
 	o.hand = Hand{one, arena(t, one), arena(t, one)}
 	var err error
-	if o.dealer, err = (Strategy{}).New(s.j.layout(s.front.nodes), settings(s.j)); err != nil {
+	if o.dealer, err = Deal(s.j.layout(s.front.nodes), settings(s.j)); err != nil {
 		t.Fatal(err)
 	}
 	return o

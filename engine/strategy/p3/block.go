@@ -9,20 +9,20 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
-// What a node tells of its first blocks comes in two parts. The head is of a fixed
-// size: how many groups there are and how many bytes the other part has. That has for
-// each group its grain, how many targets, sources and entries its block has and whether
-// these have values, four bytes each; then the sources' vertices, the number of entries
-// of each target, the entries' sources and the values, four bytes each, too.
+// A node's message on its first blocks has two parts. The head has a fixed size: the
+// number of groups and the number of bytes of the other part. That has for each group
+// its grain, the numbers of targets, sources and entries of its block and whether these
+// have values, four bytes each; then the sources' vertices, the number of entries of
+// each target, the entries' sources and the values, four bytes each, too.
 const (
 	headSize  = 12
 	groupSize = 20
 )
 
-// mostBlock is how many bytes the blocks of a node may have.
+// mostBlock bounds the bytes of a node's blocks.
 const mostBlock = 1 << 30
 
-// blockBytes is what a group takes of the message.
+// blockBytes returns a group's size in the message.
 func blockBytes(b *sample.Block) int {
 	n := groupSize + 4*(len(b.Vertices)+b.Rows+b.Entries())
 	if b.Values != nil {
@@ -31,7 +31,7 @@ func blockBytes(b *sample.Block) int {
 	return n
 }
 
-// appendBlock appends what a group takes.
+// appendBlock appends a group to the message.
 func appendBlock(to []byte, grain int, b *sample.Block) []byte {
 	entries, valued := b.Entries(), uint32(0)
 	if b.Values != nil {
@@ -52,14 +52,14 @@ func appendBlock(to []byte, grain int, b *sample.Block) []byte {
 	return to
 }
 
-// A bound is what a block of a job may be.
+// A bound limits the blocks of a job.
 type bound struct {
 	vertices uint32
 	edges    bool // models without hops have none, and each source is a target
 	groups   int
 }
 
-// readHead checks the first part.
+// readHead parses and checks the first part.
 func (o bound) readHead(b []byte) (groups, bytes int, err error) {
 	groups = int(binary.LittleEndian.Uint32(b))
 	size := binary.LittleEndian.Uint64(b[4:])
@@ -69,18 +69,17 @@ func (o bound) readHead(b []byte) (groups, bytes int, err error) {
 	return groups, int(size), nil
 }
 
-// errBlock is what is wrong with the size of the other part.
+// errBlock reports a wrong size of the other part.
 var errBlock = errors.New("its blocks do not have the size that they say")
 
-// A received block is of another node. Its memory is used again.
+// A received block is of another node. Its memory is reused.
 type received struct {
 	sample.Block
 	indptr []int64
 }
 
-// read sets the block from what is left of a message, checks all of it and returns what
-// follows. b begins at a multiple of four, and must stay as it is while the block is
-// used.
+// read parses the block from the rest of a message, checks all of it and returns what
+// follows. b begins at a multiple of four, and must not change while the block is used.
 func (r *received) read(b []byte, o bound) (grain int, rest []byte, err error) {
 	if len(b) < groupSize {
 		return 0, nil, errBlock

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// Bring brings this node's columns of all vertices from the owners of their shards:
-// each is asked by itself, all at once. memory is how many bytes they may take, 0: what
-// the machine has left. The source is ready.
-func (s *Source) Bring(ctx context.Context, work strategy.Work, l strategy.Layout, memory uint64, tally *strategy.Tally) (*Columns, error) {
+// Bring fetches this node's columns of all vertices from the owners of their shards,
+// from all of them at once. memory bounds their bytes; 0: what the machine has left.
+// The source must be ready.
+func (s *Source) Bring(ctx context.Context, work peer.Work, l peer.Layout, memory uint64, tally *peer.Tally) (*Columns, error) {
 	c, err := s.newColumns(share(s.store.Columns(), work.Self, len(work.Nodes)), l, memory)
 	if err != nil || c.cols == 0 {
 		return c, err
@@ -38,16 +38,16 @@ func (s *Source) Bring(ctx context.Context, work strategy.Work, l strategy.Layou
 	return c, nil
 }
 
-// bringing is what goroutines that bring columns share. Each has shards of its own.
+// bringing is shared by the goroutines that fetch columns. Each has shards of its own.
 type bringing struct {
 	source  *Source
 	columns *Columns
-	work    strategy.Work
-	layout  strategy.Layout
-	tally   *strategy.Tally
+	work    peer.Work
+	layout  peer.Layout
+	tally   *peer.Tally
 }
 
-// from brings the shards of a node, or cuts those that are here.
+// from fetches the shards of a node, or cuts local ones.
 func (b *bringing) from(ctx context.Context, node int) error {
 	c := &cutter{}
 	for shard, owner := range b.layout.Owners {
@@ -90,8 +90,8 @@ func (b *bringing) ask(ctx context.Context, node int, c *cutter, q question) err
 		limit = int(q.rows) * b.columns.form.bytes(q.columns.cols)
 	}
 	var err error
-	c.answer, err = s.peers.Ask(ctx, node, strategy.Query{
-		Service: strategy.Columns, Kind: strategy.Shard, Part: s.form.Code(), Body: q.append(nil), Limit: limit, Tally: b.tally,
+	c.answer, err = s.peers.Ask(ctx, node, peer.Query{
+		Service: peer.Columns, Kind: peer.Shard, Part: s.form.Code(), Body: q.append(nil), Limit: limit, Tally: b.tally,
 	}, c.answer[:0])
 	if err == nil && len(c.answer) > limit {
 		err = fmt.Errorf("node %s answers with %d bytes, over the limit of %d", b.work.Nodes[node], len(c.answer), limit)

@@ -7,37 +7,37 @@ import (
 	"math"
 	"sync/atomic"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
-// Columns are some columns of the features of all vertices, normalised as rows are.
-// Many goroutines may read them.
+// Columns are some columns of the features of all vertices, normalised by row. They are
+// safe for concurrent reading.
 type Columns struct {
 	span
-	layout strategy.Layout
+	layout peer.Layout
 	sparse bool
-	memory uint64        // that they may take
-	bytes  atomic.Uint64 // that they do
+	memory uint64        // bound of bytes
+	bytes  atomic.Uint64 // memory in use
 
 	form  dense
 	rows  []tensor.Part // one part: dense rows
-	rates []tensor.Part // what they are multiplied by; none where they aren't
+	rates []tensor.Part // scales of rows, if they are scaled
 
 	shards []shard // sparse rows
 	valued bool    // some of them have values
 }
 
-// A shard is the sparse rows of a shard's vertices, with the columns they have of all.
+// A shard is the sparse rows of a shard's vertices, with all columns of this node.
 type shard struct {
 	indptr  []int64
 	indices []int32
 	values  []float32 // nil: all 1
 }
 
-// newColumns makes room.
-func (s *Source) newColumns(own span, l strategy.Layout, memory uint64) (*Columns, error) {
+// newColumns allocates columns.
+func (s *Source) newColumns(own span, l peer.Layout, memory uint64) (*Columns, error) {
 	c := &Columns{span: own, layout: l, sparse: s.form.Sparse(), memory: memory}
 	n := int(s.store.Vertices())
 	if l.Vertices() != s.store.Vertices() || len(l.Owners) != len(l.Firsts)-1 {
@@ -67,13 +67,13 @@ func (s *Source) newColumns(own span, l strategy.Layout, memory uint64) (*Column
 	return c, nil
 }
 
-// Bytes is what they take of memory.
+// Bytes returns the memory that they take.
 func (c *Columns) Bytes() uint64 { return c.bytes.Load() }
 
-// within says whether they fit.
+// within returns an error unless they fit.
 func (c *Columns) within() error { return fits(c.bytes.Load(), c.memory) }
 
-// atOnce is for how many rows one asks.
+// atOnce returns how many rows to request at once.
 func (c *Columns) atOnce(rows uint32, most int) uint32 {
 	if c.sparse {
 		return rows
@@ -81,7 +81,7 @@ func (c *Columns) atOnce(rows uint32, most int) uint32 {
 	return min(rows, uint32(min(most/c.form.bytes(c.cols), math.MaxInt32)))
 }
 
-// take puts an answer where it belongs, and says for how many rows it was.
+// take stores an answer, and returns its number of rows.
 func (c *Columns) take(at int, q question, answer []byte) (rows int, err error) {
 	if c.sparse {
 		return c.takeSparse(&c.shards[at], q, answer)
@@ -101,7 +101,7 @@ func (c *Columns) take(at int, q question, answer []byte) (rows int, err error) 
 	return int(q.rows), nil
 }
 
-// Errors of columns that came.
+// Errors of received columns.
 var (
 	errCut     = errors.New("it ends within a row")
 	errTooMany = errors.New("it has more rows than were asked for")
@@ -133,7 +133,7 @@ func (c *Columns) takeSparse(s *shard, q question, answer []byte) (rows int, err
 	return rows, nil
 }
 
-// takeRow takes one row and returns what follows it.
+// takeRow stores one row and returns what follows it.
 func (c *Columns) takeRow(s *shard, b []byte, valued bool) ([]byte, error) {
 	if len(b) < 4 {
 		return nil, errCut
@@ -167,7 +167,7 @@ func (c *Columns) takeRow(s *shard, b []byte, valued bool) ([]byte, error) {
 			s.values = append(s.values, math.Float32frombits(binary.LittleEndian.Uint32(b[n*size+4*i:])))
 		}
 		if s.values == nil {
-			s.values = []float32{} // nil says that all are 1
+			s.values = []float32{} // not nil, which means all 1
 		}
 	}
 	s.indptr = append(s.indptr, int64(len(s.indices)))

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // counted is what a step of all nodes has sent, but for framing, and what the formulas
 // of P3 need to know of it: with is how many nodes have roots.
-func counted(t *testing.T, j *job, nodes int) (sent [strategy.Kinds]int, requests uint64, targets, blocks, with int) {
+func counted(t *testing.T, j *job, nodes int) (sent [peer.Kinds]int, requests uint64, targets, blocks, with int) {
 	t.Helper()
 	tb := j.sit(t, nodes)
 	for _, s := range tb.seats {
@@ -23,9 +23,9 @@ func counted(t *testing.T, j *job, nodes int) (sent [strategy.Kinds]int, request
 	for _, s := range tb.seats {
 		c := s.tally.Read()
 		for k := range sent {
-			sent[k] += int(c.Bytes[k]) - int(c.Requests[k])*(strategy.QueryFraming+strategy.AnswerFraming)
+			sent[k] += int(c.Bytes[k]) - int(c.Requests[k])*(peer.QueryFraming+peer.AnswerFraming)
 		}
-		requests += c.Requests[strategy.Activation]
+		requests += c.Requests[peer.Activation]
 		targets, blocks, with = targets+s.targets, blocks+s.edges, with+min(1, s.targets)
 	}
 	return sent, requests, targets, blocks, with
@@ -52,28 +52,28 @@ func formulas(t *testing.T, sliced, resample bool) {
 				sent, requests, targets, blocks, with := counted(t, j, nodes)
 				what := fmt.Sprintf("%+v, %d columns, hidden %d, %d nodes", k, c.columns, c.hidden, nodes)
 				// 2(N-1) |V_1| H e a node, |V_1| being the mean.
-				if want := 2 * (nodes - 1) * targets * c.hidden * element; sent[strategy.Activation] != want {
-					t.Errorf("%s: %d bytes of activations in place of %d", what, sent[strategy.Activation], want)
+				if want := 2 * (nodes - 1) * targets * c.hidden * element; sent[peer.Activation] != want {
+					t.Errorf("%s: %d bytes of activations in place of %d", what, sent[peer.Activation], want)
 				}
 				if want := 2 * with * (nodes - 1); int(requests) != want {
 					t.Errorf("%s: %d messages of activations in place of %d", what, requests, want)
 				}
-				if sent[strategy.Feature] != 0 {
-					t.Errorf("%s: %d bytes of features", what, sent[strategy.Feature])
+				if sent[peer.Feature] != 0 {
+					t.Errorf("%s: %d bytes of features", what, sent[peer.Feature])
 				}
 				// All rows of the two weights go to all others once.
-				if want := (nodes - 1) * 2 * c.columns * c.hidden * element; sent[strategy.Model] != want {
-					t.Errorf("%s: %d bytes of the model in place of %d", what, sent[strategy.Model], want)
+				if want := (nodes - 1) * 2 * c.columns * c.hidden * element; sent[peer.Model] != want {
+					t.Errorf("%s: %d bytes of the model in place of %d", what, sent[peer.Model], want)
 				}
 				// Sources, edges and targets, four bytes each; nothing where all draw them.
 				want := (nodes - 1) * (4*(blocks+targets) + nodes*headSize + with*groupSize)
 				if resample {
 					want = 0
 				}
-				if got := sent[strategy.Topology]; got != want {
+				if got := sent[peer.Topology]; got != want {
 					t.Errorf("%s: %d bytes of topology in place of %d", what, got, want)
 				}
-				switch activations := sent[strategy.Activation]; {
+				switch activations := sent[peer.Activation]; {
 				case nodes != 5 || k != denseKind:
 				case c.columns == 40 && activations != last:
 					t.Errorf("twice as many columns make %d bytes of activations out of %d", activations, last)
@@ -106,7 +106,7 @@ func TestColumnsAreSentOnce(t *testing.T) {
 					}
 				}
 				got := s.start.Read()
-				bytes := int(got.Bytes[strategy.Shard]) - int(got.Requests[strategy.Shard])*(strategy.QueryFraming+strategy.AnswerFraming+questionSize)
+				bytes := int(got.Bytes[peer.Shard]) - int(got.Requests[peer.Shard])*(peer.QueryFraming+peer.AnswerFraming+questionSize)
 				if want := rows * (cols*c.size + c.more); bytes != want {
 					t.Errorf("%+v: node %d was sent %d bytes for %d columns of %d rows, in place of %d", c.kind, s.node, bytes, cols, rows, want)
 				}

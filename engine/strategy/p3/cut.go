@@ -1,35 +1,35 @@
 package p3
 
 // Columns are cut into blocks whose number does not depend on nodes, and a node has a
-// run of them: so joins move few, and sums have one order on any number of nodes.
+// run of them. So a join moves few, and sums have one order on any number of nodes.
 const mostBlocks = 64
 
 func blocks(columns int) int { return min(mostBlocks, columns) }
 
-// blockStart is the first column of a block.
+// blockStart returns the first column of a block.
 func blockStart(columns, block int) int { return columns * block / blocks(columns) }
 
-// A span is consecutive columns; there may be none.
+// A span is a range of columns; it may be empty.
 type span struct{ first, cols int }
 
 func (s span) end() int { return s.first + s.cols }
 
-// share is the columns of a node.
+// share returns the columns of a node.
 func share(columns, node, nodes int) span {
 	n := blocks(columns)
 	first, end := blockStart(columns, n*node/nodes), blockStart(columns, n*(node+1)/nodes)
 	return span{first, end - first}
 }
 
-// A leaf is columns that are multiplied by themselves, and its place in the order in
-// which products are added up.
+// A leaf is a set of columns that are multiplied by themselves, and its place in the
+// order in which products are added up.
 type leaf struct {
 	number int
 	span
 }
 
-// leaves are those of a node: all its columns at once, or block by block where sums are
-// those of any number of nodes.
+// leaves returns those of a node: all its columns at once or, where sums must be the
+// same on any number of nodes, block by block.
 func leaves(columns, node, nodes int, deterministic bool) (all []leaf) {
 	if !deterministic {
 		if s := share(columns, node, nodes); s.cols > 0 {
@@ -45,7 +45,7 @@ func leaves(columns, node, nodes int, deterministic bool) (all []leaf) {
 	return all
 }
 
-// holders says whose each leaf is.
+// holders returns the node of each leaf.
 func holders(columns, nodes int, deterministic bool) []int {
 	n := nodes
 	if deterministic {

@@ -12,12 +12,12 @@ import (
 
 // A cutter cuts columns out of rows. One goroutine at a time uses it.
 //
-// Columns of dense rows are their elements, row after row, and then what each row is
-// multiplied by, if rows are scaled: so features stored in halves stay halves, and are
-// multiplied on a device as everywhere else. Those of sparse rows begin with 1, or 0 if
-// all entries are 1, in four bytes; then for each row how many entries it has there,
-// their columns, counted from the first that is asked for, and the values, four bytes
-// each: as many rows as fit.
+// Columns of dense rows are their elements, row after row, and then the scale of each
+// row, if rows are scaled. So features stored in halves stay halves, and are multiplied
+// on a device as everywhere else. Columns of sparse rows begin with 1, or 0 if all
+// entries are 1, in four bytes. For each row there follow the number of entries, their
+// columns, counted from the first requested one, and the values, four bytes each: as
+// many rows as fit.
 type cutter struct {
 	answer   []byte
 	vertices []uint32
@@ -25,10 +25,10 @@ type cutter struct {
 	rows     features.Rows
 }
 
-// window is how many rows are in hand at once.
+// window is how many rows are held at once.
 const window = 1024
 
-// cut sets answer. The rows are here.
+// cut sets answer. The rows must be local.
 func (c *cutter) cut(s *Source, q question) error {
 	if s.form.Sparse() {
 		return c.sparse(s, q)
@@ -80,7 +80,7 @@ func (c *cutter) sparse(s *Source, q question) error {
 			if before == 4 {
 				return fmt.Errorf("columns of vertex %d take more than the %d bytes of an answer", q.first, s.most)
 			}
-			c.answer = c.answer[:before] // the others are asked for again
+			c.answer = c.answer[:before] // the others are requested again
 			return nil
 		}
 		done += n
@@ -107,7 +107,7 @@ func (c *cutter) row(row int, s span) {
 	}
 }
 
-// columnBytes is what the column of an entry takes.
+// columnBytes returns the size of an entry's column.
 func columnBytes(cols int) int {
 	if cols <= 1<<16 {
 		return 2
@@ -115,7 +115,7 @@ func columnBytes(cols int) int {
 	return 4
 }
 
-// dense is how columns of dense rows lie.
+// dense is the layout of columns of dense rows.
 type dense struct {
 	kind   tensor.Type
 	scaled bool
@@ -127,7 +127,7 @@ func denseForm(f features.Form) dense {
 	return dense{far.Dense.Type, !far.Scale.None()}
 }
 
-// bytes is what a row of so many columns takes.
+// bytes returns the size of a row of so many columns.
 func (f dense) bytes(cols int) int {
 	if f.scaled {
 		return cols*f.kind.Bytes() + 4

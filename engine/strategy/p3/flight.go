@@ -7,17 +7,18 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A flight is the first layer's sums of a step while they are under way: what others may
-// take of them, and what is taken. There are as many as steps may be under way at once.
+// A flight is the first layer's sums of a step under way: the ones offered to others,
+// and the ones received. There are as many flights as steps may be under way at once.
 type flight struct {
-	partials [][]byte // of each node's groups, as they are made here
+	partials [][]byte // of each node's groups, computed here
 	theirs   [][]byte // of this node's groups, from each node
 	takes    takes
-	tags     []exchange.Tag // of what is offered
+	tags     []exchange.Tag // of the offers
 }
 
 func newFlight(x *exchange.Exchange, nodes int) *flight {
@@ -28,7 +29,7 @@ func newFlight(x *exchange.Exchange, nodes int) *flight {
 
 var errLanded = errors.New("the step is no longer computed")
 
-// launch has a batch be under way.
+// launch puts a batch under way.
 func (f *Front) launch(b *Batch) error {
 	n := len(f.hangar)
 	if n == 0 {
@@ -50,16 +51,16 @@ func (f *Front) land(b *Batch) {
 	f.hangar, b.flight = append(f.hangar, b.flight), nil
 }
 
-// Sent says whether a batch is under way: Send was called, and neither Done nor Stop.
+// Sent reports whether a batch is under way: Send was called, but not yet Done or Stop.
 func (b *Batch) Sent() bool { return b.flight != nil }
 
-// Version is what Send was told.
+// Version returns the version given to Send.
 func (b *Batch) Version() int { return b.version }
 
-// Send begins to compute the first layer's sums with weights: what this node's columns
-// add to those of all groups is made now, and travels until Sums asks for it. So which
-// weights a step sees is settled here, whatever happens to them later; version, which is
-// the caller's, is remembered. key is that of the step's dropout.
+// Send begins to compute the first layer's sums with weights. The products of this
+// node's columns, for the groups of all nodes, are computed now, and travel until Sums
+// needs them. So the weights of a step are fixed here, whatever happens to them later;
+// version, which is the caller's, is remembered. key is that of the step's dropout.
 func (f *Front) Send(ctx context.Context, b *Batch, epoch uint32, key keyed.Key, weights tensor.Matrix, version int) error {
 	if b.flight != nil {
 		return fmt.Errorf("p3: step %d is under way already", b.step+1)
@@ -70,7 +71,7 @@ func (f *Front) Send(ctx context.Context, b *Batch, epoch uint32, key keyed.Key,
 	b.version = version
 	if b.key != key {
 		b.pass.Key = key
-		if b.pass.InputDropout(nil).P > 0 { // a batch that is there for many steps
+		if b.pass.InputDropout(nil).P > 0 { // a batch that serves many steps
 			f.lay(b, Hand{f.device, f.scratch, b.rows}, key)
 		}
 	}
@@ -81,18 +82,18 @@ func (f *Front) Send(ctx context.Context, b *Batch, epoch uint32, key keyed.Key,
 		bytes := len(f.spans[node]) * own * f.cols * f.device.Type().Bytes()
 		l.theirs[node] = room(l.theirs[node], bytes)
 		if node != f.self && bytes > 0 {
-			l.takes.take(node, strategy.Activation, b.partialTag(epoch, f.self), l.theirs[node], b.tally)
+			l.takes.take(node, peer.Activation, b.partialTag(epoch, f.self), l.theirs[node], b.tally)
 		}
 	}
 	for i := range f.nodes {
-		node := (f.self + 1 + i) % f.nodes // not all at once for the same, own ones last
+		node := (f.self + 1 + i) % f.nodes // in a different order on each node, own ones last
 		f.partial(b, node, epoch, weights)
 	}
 	return nil
 }
 
-// partialTag is that of partial sums for a node. Steps take turns in two lanes: each
-// keeps what was offered for its two latest steps, and up to mostInflight are under way.
+// partialTag returns the tag of partial sums for a node. Steps take turns in two lanes:
+// each keeps the offers of its two latest steps, and up to mostInflight are under way.
 func (b *Batch) partialTag(epoch uint32, node int) exchange.Tag {
 	tag := b.tag(epoch, exchange.LanePartial)
 	if b.step%2 == 1 {
@@ -106,7 +107,7 @@ func (b *Batch) partialTag(epoch uint32, node int) exchange.Tag {
 const mostInflight = strategy.MostInflight
 
 // Done ends a step, once its gradients have been added up over all nodes: by then all
-// have taken what was offered, and nobody needs it any more.
+// have received the offers, and nobody needs them any more.
 func (f *Front) Done(ctx context.Context, b *Batch) error {
 	for _, tags := range [...]*[]exchange.Tag{&f.tags, &b.flight.tags} {
 		for _, t := range *tags {
@@ -120,8 +121,8 @@ func (f *Front) Done(ctx context.Context, b *Batch) error {
 	return nil
 }
 
-// Stop ends what is under way and waits for it. The front makes no more steps of the
-// run, or those that are under way anew.
+// Stop cancels what is under way and waits for it. After it the front makes no more
+// steps of the run, or starts again those that were under way.
 func (f *Front) Stop() {
 	for len(f.air) > 0 {
 		b := f.air[len(f.air)-1]

@@ -2,8 +2,8 @@ package p3
 
 import "math/bits"
 
-// Forecast is about how many bytes the step of a batch that is ready takes, beside the
-// batch itself: what is computed, and what others take and are asked for.
+// Forecast estimates the bytes of a prepared batch's step, beside the batch itself: for
+// computing, and for exchanging with other nodes.
 func (f *Front) Forecast(b *Batch) uint64 {
 	row := uint64(f.cols * f.device.Type().Bytes())
 	own, all, rows, sources, widest, width := uint64(b.nodes[f.self].rows), uint64(0), 0, 0, 0, uint64(0)

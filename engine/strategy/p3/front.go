@@ -8,35 +8,35 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Options are what a Front is made of.
+// Options configure a Front.
 type Options struct {
 	Model     *nn.Model
 	Device    tensor.Device // of steps
 	Gradients tensor.Matrix // of the model, 1 x Size
 	Columns   *Columns
-	Exchange  *exchange.Exchange // nil where one node does it all
-	Work      strategy.Work
+	Exchange  *exchange.Exchange // nil on a single node
+	Work      peer.Work
 	// Deterministic adds up by blocks of columns and by grains.
 	Deterministic bool
-	// Resample says that each batch is given the groups of all nodes (AddOf): nodes tell
-	// each other nothing of their blocks.
+	// Resample means that each batch is given the groups of all nodes (AddOf), so that
+	// nodes do not exchange blocks.
 	Resample bool
 	// Inflight is how many batches may be under way at once; 0: one.
 	Inflight int
 }
 
-// A Front is the first layer of a run, as one node sees it. Ahead may be called by
-// several goroutines, each with a batch; the other methods by one.
+// A Front computes the first layer of a run, as one node sees it. Ahead may be called
+// by several goroutines, each with a batch; the other methods by one.
 type Front struct {
 	model     *nn.Model
 	device    tensor.Device
 	gradients tensor.Matrix
 	exchange  *exchange.Exchange
-	work      strategy.Work
+	work      peer.Work
 
 	self, nodes   int
 	deterministic bool
@@ -47,24 +47,24 @@ type Front struct {
 	cols    int // of the sum
 	columns *Columns
 	leaves  []leaf            // of this node's columns
-	spans   [][]exchange.Span // of each node: sums of its leaves, which it tells others
+	spans   [][]exchange.Span // of each node: sums of its leaves, which it sends
 	shares  []span            // of each node
-	numbers int               // that groups may have
+	numbers int               // bound of the groups' numbers
 	bound   bound
 
 	turn    turn
-	ring    [2]message // what others may still take
+	ring    [2]message // messages that others may still take
 	offered int
 	blocks  takes
 
 	arena, scratch tensor.Arena
 	tree           tree
 	takes          takes
-	hangar         []*flight // of no batch
-	air            []*Batch  // that are under way
+	hangar         []*flight // free flights
+	air            []*Batch  // batches under way
 	theirs         [][]byte  // errors of each node's groups; then gradients
 	sent           [2][]byte
-	flat, errors   tensor.Matrix // one matrix in hand, and the errors of one group
+	flat, errors   tensor.Matrix // scratch matrix, and the errors of one group
 	targets        tensor.CSR    // of sparse rows
 	tags           []exchange.Tag
 	waited         time.Duration
@@ -77,21 +77,21 @@ type term struct {
 	at   int // in a row of gradients of this node's columns
 }
 
-// A kind is what terms do to rows before they multiply them: some do the same.
+// A kind is how terms transform rows before they multiply them. Terms may share one.
 type kind struct {
 	own   float64
 	edges bool
 	how   tensor.Aggregation
 }
 
-// A message is what is told of blocks.
+// A message holds the blocks sent to other nodes.
 type message struct {
 	head [headSize]byte
 	body []byte
 	tags []exchange.Tag
 }
 
-// New makes a front, or says in a sentence why the model has none.
+// New returns a front, or an error if the model has none.
 func New(o Options) (*Front, error) {
 	front, err := o.Model.Front()
 	if err != nil {
@@ -151,18 +151,18 @@ func New(o Options) (*Front, error) {
 	return f, nil
 }
 
-// Close gives its memory back.
+// Close releases its memory.
 func (f *Front) Close() {
 	f.Stop()
 	f.arena.Close()
 	f.scratch.Close()
 }
 
-// Cols is how many columns the first layer's sum has.
+// Cols returns how many columns the first layer's sum has.
 func (f *Front) Cols() int { return f.cols }
 
-// Finite says whether all features are that a batch reads of this node's columns, where
-// they are dense.
+// Finite reports whether all features that a batch reads of this node's columns are
+// finite, where they are dense.
 func (f *Front) Finite(b *Batch) bool {
 	for _, g := range b.groups {
 		for _, rows := range g.dense {
@@ -174,23 +174,19 @@ func (f *Front) Finite(b *Batch) bool {
 	return true
 }
 
-// Computes says whether this node has columns.
+// Computes reports whether this node has columns.
 func (f *Front) Computes() bool { return len(f.leaves) > 0 }
 
-// has says whether another has.
+// has reports whether a node has columns.
 func (f *Front) has(node int) bool { return len(f.spans[node]) > 0 }
 
-// From says that the next step that is made ready is this one. Others may still take
-// what was told of two steps before: epochs ascend, and steps that are only looked at
-// are those of epoch 0.
+// From sets the next step to be prepared. Others may still read the blocks of two steps
+// before: epochs ascend, and steps that are only looked at are those of epoch 0.
 func (f *Front) From(epoch uint32, step int) { f.turn.from(epoch, step) }
 
-// A Range is elements of the row of all weights.
-type Range struct{ First, Count int }
-
-// Rest is all weights but the front's: their gradients are each node's own, and are to
-// be added up over all.
-func (f *Front) Rest() (all []Range) {
+// Rest returns all weights but the front's. Each node has gradients of its own for
+// these, to be added up over all.
+func (f *Front) Rest() (all []exchange.Range) {
 	at := 0
 	for _, p := range f.model.Params() {
 		if slices.ContainsFunc(f.terms, func(t term) bool { return t.Param.Offset == p.Offset }) {
@@ -199,24 +195,24 @@ func (f *Front) Rest() (all []Range) {
 		if n := len(all); n > 0 && at == p.Offset {
 			all[n-1].Count += p.Rows * p.Cols
 		} else {
-			all = append(all, Range{p.Offset, p.Rows * p.Cols})
+			all = append(all, exchange.Range{First: p.Offset, Count: p.Rows * p.Cols})
 		}
 		at = p.Offset + p.Rows*p.Cols
 	}
 	return all
 }
 
-// of is the param in a row of all.
+// of returns the param in a row of all.
 func of(row tensor.Matrix, p *nn.Param) tensor.Matrix {
 	return row.View(0, 1, p.Offset, p.Rows*p.Cols).Reshape(p.Rows, p.Cols)
 }
 
-// shaped is the matrix in hand, which holds anything.
+// shaped returns the scratch matrix with any content.
 func (f *Front) shaped(rows, cols int) tensor.Matrix {
 	return f.flat.View(0, 1, 0, rows*cols).Reshape(rows, cols)
 }
 
-// wait waits for what is taken from others.
+// wait waits for the data of other nodes.
 func (f *Front) wait(t *takes) error {
 	start := time.Now()
 	err := t.wait()
@@ -224,14 +220,14 @@ func (f *Front) wait(t *takes) error {
 	return err
 }
 
-// Waited is how long steps have waited for other nodes since it was asked last.
+// Waited returns how long steps have waited for other nodes since the last call.
 func (f *Front) Waited() time.Duration {
 	d := f.waited
 	f.waited = 0
 	return d
 }
 
-// offer lets others take bytes until Done, which goes by tags.
+// offer offers bytes to others until Done, which removes them by tags.
 func (f *Front) offer(tags *[]exchange.Tag, t exchange.Tag, b []byte) {
 	if f.nodes == 1 {
 		return

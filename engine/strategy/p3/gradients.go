@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
-// Back sets the gradients of the front's weights, on all nodes alike, once the
-// errors of all own groups are there: each node makes those of its columns' rows, which
-// need no adding up over nodes, and takes the others'.
+// Back sets the gradients of the front's weights, the same on all nodes, once the
+// errors of all own groups are there. Each node computes those of its columns' rows,
+// which need no sum over nodes, and receives the others.
 func (f *Front) Back(ctx context.Context, b *Batch, epoch uint32) error {
 	if err := f.exchangeErrors(ctx, b, epoch); err != nil {
 		return fmt.Errorf("exchange the errors of the first layer: %w", err)
@@ -23,15 +23,15 @@ func (f *Front) Back(ctx context.Context, b *Batch, epoch uint32) error {
 	return nil
 }
 
-// exchangeErrors offers the errors of this node's groups, takes those of the others, and
-// makes this node's rows of the gradient.
+// exchangeErrors offers the errors of this node's groups, receives those of the others,
+// and computes this node's rows of the gradient.
 func (f *Front) exchangeErrors(ctx context.Context, b *Batch, epoch uint32) error {
 	row := f.cols * f.device.Type().Bytes()
 	f.takes.begin(ctx)
 	for node := range b.nodes {
 		if bytes := b.nodes[node].rows * row; node != f.self && bytes > 0 && f.Computes() {
 			f.theirs[node] = room(f.theirs[node], bytes)
-			f.takes.take(node, strategy.Activation, b.tag(epoch, exchange.LaneError), f.theirs[node], b.tally)
+			f.takes.take(node, peer.Activation, b.tag(epoch, exchange.LaneError), f.theirs[node], b.tally)
 		}
 	}
 	own := &b.nodes[f.self]
@@ -63,7 +63,7 @@ func (f *Front) exchangeErrors(ctx context.Context, b *Batch, epoch uint32) erro
 	return nil
 }
 
-// width is how many numbers the gradient of a node's rows is.
+// width returns how many numbers the gradient of a node's rows has.
 func (f *Front) width(node int) (n int) {
 	for i := range f.terms {
 		n += f.shares[node].cols * f.terms[i].Param.Cols
@@ -71,8 +71,7 @@ func (f *Front) width(node int) (n int) {
 	return n
 }
 
-// back sets to to what a group adds to the gradient of this node's rows, term after
-// term.
+// back sets to to a group's part of the gradient of this node's rows, term after term.
 func (f *Front) back(to tensor.Matrix, g *group, e tensor.Matrix) {
 	for i := range f.terms {
 		t := &f.terms[i]
@@ -107,7 +106,8 @@ func (f *Front) sparseBack(dw tensor.Matrix, g *group, p *part, t *term, dy tens
 	d.AggregateBack(dw, &p.CSR, p.dropped, dx, tensor.Sum, false)
 }
 
-// exchangeRows offers this node's rows of the gradient and takes those of the others.
+// exchangeRows offers this node's rows of the gradient and receives those of the
+// others.
 func (f *Front) exchangeRows(ctx context.Context, b *Batch, epoch uint32) error {
 	tag := b.tag(epoch, exchange.LaneModel)
 	if f.Computes() {
@@ -119,7 +119,7 @@ func (f *Front) exchangeRows(ctx context.Context, b *Batch, epoch uint32) error 
 			continue
 		}
 		f.theirs[node] = room(f.theirs[node], f.width(node)*f.device.Type().Bytes())
-		f.takes.take(node, strategy.Model, tag, f.theirs[node], b.tally)
+		f.takes.take(node, peer.Model, tag, f.theirs[node], b.tally)
 	}
 	if err := f.wait(&f.takes); err != nil {
 		return err

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hopmesh/hopmesh/engine/headroom"
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
-// room makes place for so many bytes, where any number may begin; what was there may be
-// lost.
+// room returns so many bytes, aligned for any number; the content may be lost.
 func room(b []byte, bytes int) []byte {
 	if cap(b) >= bytes {
 		return b[:bytes]
@@ -17,19 +16,19 @@ func room(b []byte, bytes int) []byte {
 	return plain.Room(bytes + bytes/8)[:bytes]
 }
 
-// resize returns a slice of n elements that hold anything, or what they held.
+// resize returns a slice of n elements with any or the old content.
 func resize[E any](s []E, n int) []E { return slices.Grow(s[:0], n)[:n] }
 
-// fits says what is short of what columns take.
+// fits returns an error if columns take more than the memory that is left; 0: what the
+// machine has.
 func fits(needs, memory uint64) error {
-	advice := "allow more with `hopmesh agent --memory`"
-	if memory == 0 {
-		memory, advice = headroom.Available(), "free some"
-	}
-	if needs <= memory {
+	has := budget.Left(memory, 0)
+	if needs <= has {
 		return nil
 	}
-	const mib = 1 << 20
-	return fmt.Errorf("this node's columns of the features of all vertices take %.1f MiB of memory and %.1f MiB are left: share the job among more nodes, %s, or choose another strategy, such as leap",
-		float64(needs)/mib, float64(memory)/mib, advice)
+	return &budget.Short{
+		Cause: fmt.Sprintf("this node's columns of the features of all vertices take %s of memory and %s are left", budget.Format(needs), budget.Format(has)),
+		Needs: needs, Has: has,
+		Advice: []budget.Advice{"share the job among more nodes", budget.More(memory > 0), "choose another strategy, such as leap"},
+	}
 }

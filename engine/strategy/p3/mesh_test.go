@@ -8,8 +8,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/keyed"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
@@ -139,8 +139,8 @@ func (j *job) sampler(t testing.TB, m *nn.Model) *sample.Sampler {
 	return sample.New(topology, sample.Options{Fanouts: j.fanouts[:m.Hops()], Form: m.Form(), Seed: seed})
 }
 
-func (j *job) layout(nodes int) strategy.Layout {
-	l := strategy.Layout{Nodes: nodes}
+func (j *job) layout(nodes int) peer.Layout {
+	l := peer.Layout{Nodes: nodes}
 	for i, s := range j.shards {
 		l.Owners = append(l.Owners, (i*7+1)%nodes)
 		l.Firsts = append(l.Firsts, s.First)
@@ -213,7 +213,7 @@ func (j *job) single(t testing.TB, epoch, step int, roots []uint32) ([]float64, 
 }
 
 // held is the shards as a node has them, and what is known of all.
-func (j *job) held(l strategy.Layout, node int) (mine []*graph.Shard, stats []graph.FeatureStats) {
+func (j *job) held(l peer.Layout, node int) (mine []*graph.Shard, stats []graph.FeatureStats) {
 	for i, shard := range j.shards {
 		stats = append(stats, graph.StatsOf(shard))
 		if l.Owners[i] != node {

@@ -1,47 +1,42 @@
-// Package p3 is P3's way: each node holds some columns of all features, and all nodes
+// Package p3 implements P3: each node holds some columns of all features, and all nodes
 // compute the first layer of every batch together. Only activations travel.
 //
-// A node's columns are brought once (Source, Columns). A step has four parts: Ahead
-// finds out which rows the first layers of all nodes read, and aggregates for all of
-// them; Send multiplies with this node's rows of the weights; Sums adds up what all have
-// made for its own roots; Back sends the errors of these sums to all, and makes of
-// those of the others the gradient of its rows of the weights. What follows the sum is
-// each node's own, and no business of this package.
+// A node's columns are fetched once (Source, Columns). A step has four parts. Ahead
+// finds the rows that the first layers of all nodes read, and aggregates for all of
+// them. Send multiplies with this node's rows of the weights. Sums adds up the products
+// of all nodes for this node's roots. Back exchanges the errors of these sums, and
+// computes from them the gradient of this node's rows of the weights. What follows the
+// sum each node computes by itself: Method is a batched.Batched with another first
+// layer.
 //
-// Between Send and Sums of a step there may be updates of steps before it: then its
-// partial sums travel while those are computed, and are of weights that are older.
+// Between Send and Sums of a step there may be updates of earlier steps: then its
+// partial sums travel while those are computed, and are of older weights.
 package p3
 
 import (
 	"fmt"
 
+	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/centric"
 	"github.com/hopmesh/hopmesh/engine/strategy/leap"
 )
 
-// Strategy is the strategy.
-type Strategy struct{}
-
-var _ strategy.Strategy = Strategy{}
-
-// Name implements strategy.Strategy.
-func (Strategy) Name() string { return strategy.P3 }
-
-// New implements strategy.Strategy: beyond the first layer a root is computed by its
-// owner, as with leap, since roots of one owner have more neighbours in common and their
-// first layers fewer targets; or roots are dealt in slices, as published.
-func (Strategy) New(l strategy.Layout, s strategy.Settings) (strategy.Dealer, error) {
+// Deal returns the dealer of a job. Beyond the first layer a root is computed by its
+// owner, as with leap, since roots of one owner have more neighbours in common and
+// their first layers fewer targets. Or roots are dealt in slices, as published.
+func Deal(l peer.Layout, s strategy.Settings) (deal.Dealer, error) {
 	if s.P3.Sliced() {
-		return centric.Strategy{}.New(l, s)
+		return centric.Deal(l, s)
 	}
-	return leap.Strategy{}.New(l, strategy.Settings{
+	return leap.Deal(l, strategy.Settings{
 		Strategy: strategy.Leap, Deterministic: s.Deterministic, Leap: strategy.LeapSettings{Mode: "stay", Uneven: true},
 	})
 }
 
-// Check says in a sentence why a model can't be trained so, and what to do.
+// Check returns an error if a model can't be trained so, with what to do.
 func Check(m *nn.Model) error {
 	if _, err := m.Front(); err != nil {
 		return fmt.Errorf("p3 can't share out the columns of features: %w: choose another strategy, such as leap", err)

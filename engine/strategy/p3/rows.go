@@ -6,7 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// dense fills y with the dense rows of vertices. a is for what it needs meanwhile.
+// dense fills y with the dense rows of vertices. a is scratch memory.
 func (c *Columns) dense(d tensor.Device, a tensor.Arena, y tensor.Matrix, vertices []uint32) {
 	d.Gather(y, c.rows, vertices)
 	if c.rates != nil {
@@ -16,11 +16,11 @@ func (c *Columns) dense(d tensor.Device, a tensor.Arena, y tensor.Matrix, vertic
 	}
 }
 
-// droppedAtOnce is how many rows are dropped from at once.
+// droppedAtOnce is how many rows get dropout at once.
 const droppedAtOnce = 256
 
-// A mask is a sparse matrix without zeros: it says of dense rows which columns of all
-// they have, since what is dropped depends on these.
+// A mask is a sparse matrix without zeros. It gives dense rows their columns in the
+// whole, on which dropout depends.
 type mask struct{ tensor.CSR }
 
 func (m *mask) of(s span) *tensor.CSR {
@@ -38,7 +38,7 @@ func (m *mask) of(s span) *tensor.CSR {
 	return &m.CSR
 }
 
-// drop is the rows x, dropped from by columns among all.
+// drop applies dropout to the rows x, by columns of the whole.
 func (c *Columns) drop(d tensor.Device, a tensor.Arena, x tensor.Matrix, drop tensor.Dropout, m *mask) tensor.Matrix {
 	y := a.Alloc(x.Type, x.Rows, x.Cols)
 	g := m.of(c.span)
@@ -52,7 +52,7 @@ func (c *Columns) drop(d tensor.Device, a tensor.Arena, x tensor.Matrix, drop te
 	return y
 }
 
-// fill sets p to the sparse rows of vertices, whose columns are among all.
+// fill sets p to the sparse rows of vertices, with columns of the whole.
 func (c *Columns) fill(p *part, s span, vertices []uint32) {
 	p.indptr = append(p.indptr[:0], 0)
 	p.indices, p.values = p.indices[:0], p.values[:0]
@@ -98,7 +98,7 @@ func (p *part) rebase(s span) {
 	p.Transpose()
 }
 
-// targets is the first rows, and what stands in for their values.
+// targets returns the first rows, and the matrix in place of their values.
 func (p *part) targets(rows int) (g tensor.CSR, values tensor.Matrix) {
 	g = tensor.CSR{Rows: rows, Cols: p.Cols, Indptr: p.Indptr[:rows+1], Indices: p.Indices, Values: p.Values}
 	if !p.dropped.None() {

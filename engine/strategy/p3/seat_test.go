@@ -10,11 +10,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -27,19 +29,19 @@ type seat struct {
 	front     *Front
 	model     *nn.Model
 	device    tensor.Device
-	dealer    strategy.Dealer
+	dealer    deal.Dealer
 	sampler   *sample.Sampler
 	batch     *Batch
 	hand      Hand
 	pass      *nn.Pass
 	work      tensor.Arena
 	gradients tensor.Matrix
-	groups    []strategy.Group
+	groups    []deal.Group
 	blocks    []sample.Batch
-	theirs    [][]strategy.Group // of other nodes, where they are drawn here
+	theirs    [][]deal.Group // of other nodes, where they are drawn here
 	drawn     [][]*sample.Batch
-	start     strategy.Tally
-	tally     strategy.Tally
+	start     peer.Tally
+	tally     peer.Tally
 	edges     int // how many sources and edges the first blocks had
 	targets   int
 	loss      float64
@@ -65,7 +67,7 @@ func (tb *table) each(do func(s *seat) error) error {
 func (j *job) sit(t testing.TB, nodes int) *table {
 	t.Helper()
 	tb, l := &table{net: loopback.New(nodes)}, j.layout(nodes)
-	work := strategy.Work{Owners: l.Owners}
+	work := peer.Work{Owners: l.Owners}
 	for i := range nodes {
 		work.Nodes = append(work.Nodes, fmt.Sprintf("n%d", i))
 	}
@@ -86,7 +88,7 @@ func (j *job) sit(t testing.TB, nodes int) *table {
 	return tb
 }
 
-func (j *job) seat(t testing.TB, peers *loopback.Node, w strategy.Work, l strategy.Layout) *seat {
+func (j *job) seat(t testing.TB, peers *loopback.Node, w peer.Work, l peer.Layout) *seat {
 	t.Helper()
 	s := &seat{j: j, node: w.Self, model: j.model(t), device: j.device()}
 	s.exchange, s.source = exchange.New(peers, w), Register(peers)
@@ -96,7 +98,7 @@ func (j *job) seat(t testing.TB, peers *loopback.Node, w strategy.Work, l strate
 		t.Fatal(err)
 	}
 	var err error
-	s.dealer, err = Strategy{}.New(l, settings(j))
+	s.dealer, err = Deal(l, settings(j))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +115,8 @@ func (j *job) seat(t testing.TB, peers *loopback.Node, w strategy.Work, l strate
 	return s
 }
 
-func (s *seat) bring(ctx context.Context, l strategy.Layout) error {
-	w := strategy.Work{Self: s.node, Owners: l.Owners}
+func (s *seat) bring(ctx context.Context, l peer.Layout) error {
+	w := peer.Work{Self: s.node, Owners: l.Owners}
 	for i := range l.Nodes {
 		w.Nodes = append(w.Nodes, fmt.Sprintf("n%d", i))
 	}

@@ -7,45 +7,45 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/features"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// A Source is the features of all vertices by columns, wherever they are. Many
-// goroutines may use it once it is ready.
+// A Source provides the features of all vertices by columns, wherever they are. It is
+// safe for concurrent use once it is ready.
 type Source struct {
-	peers strategy.Peers
-	ready chan struct{} // closed by Ready; what follows does not change after
+	peers peer.Peers
+	ready chan struct{} // closed by Ready; what follows is fixed then
 
 	store *features.Store
 	form  features.Form
-	most  int // bytes of an answer
+	most  int // bound of an answer's bytes
 
 	spare sync.Pool // of *cutter
 }
 
-// mostAnswer is how many bytes of columns travel at once.
+// mostAnswer bounds the bytes of columns in one answer.
 const mostAnswer = 64 << 20
 
-// Register registers the service. Before peers.Open only; questions wait until the
-// source is ready.
-func Register(peers strategy.Peers) *Source {
+// Register registers the service, before peers.Open; questions wait until the source is
+// ready.
+func Register(peers peer.Peers) *Source {
 	s := newSource(peers)
-	peers.Answer(strategy.Columns, s.answer)
+	peers.Answer(peer.Columns, s.answer)
 	return s
 }
 
-// Alone is the source of a node that does it all.
+// Alone returns the source of a single node.
 func Alone(store *features.Store, wire string) (*Source, error) {
 	s := newSource(nil)
 	return s, s.Ready(store, wire)
 }
 
-func newSource(peers strategy.Peers) *Source {
+func newSource(peers peer.Peers) *Source {
 	return &Source{peers: peers, ready: make(chan struct{}), most: mostAnswer}
 }
 
-// Ready gives the source its data, once. wire is how features travel (features.Form),
-// and how they are kept: a node's own rows are rounded as others see them.
+// Ready gives the source its data, once. wire is the form in which features travel
+// (features.Form), and are kept: a node's own rows are rounded as others see them.
 func (s *Source) Ready(store *features.Store, wire string) error {
 	form, err := store.Form(wire)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Source) Ready(store *features.Store, wire string) error {
 	return nil
 }
 
-// A question is columns of consecutive vertices.
+// A question is for columns of consecutive vertices.
 type question struct {
 	first, rows uint32
 	columns     span
@@ -74,24 +74,24 @@ func (q question) append(to []byte) []byte {
 	return to
 }
 
-// read reads and checks a question of another node.
-func (s *Source) read(q *strategy.Query) (question, error) {
+// read parses and checks a question of another node.
+func (s *Source) read(q *peer.Query) (question, error) {
 	switch {
 	case q.Part != s.form.Code():
-		return question{}, fmt.Errorf("%w: columns of features are asked for in form %#x and are in form %#x here: all nodes need the same settings and program", strategy.ErrRefused, q.Part, s.form.Code())
+		return question{}, fmt.Errorf("%w: columns of features are asked for in form %#x and are in form %#x here: all nodes need the same settings and program", peer.ErrRefused, q.Part, s.form.Code())
 	case len(q.Body) != questionSize:
-		return question{}, fmt.Errorf("%w: a question of %d bytes is not one for columns", strategy.ErrRefused, len(q.Body))
+		return question{}, fmt.Errorf("%w: a question of %d bytes is not one for columns", peer.ErrRefused, len(q.Body))
 	}
 	at := func(i int) uint64 { return uint64(binary.LittleEndian.Uint32(q.Body[4*i:])) }
 	if at(0)+at(1) > uint64(s.store.Vertices()) || at(2)+at(3) > uint64(s.store.Columns()) || at(3) == 0 {
 		return question{}, fmt.Errorf("%w: columns %d to %d of the vertices %d to %d are not in the features of this graph",
-			strategy.ErrRefused, at(2), at(2)+at(3), at(0), at(0)+at(1))
+			peer.ErrRefused, at(2), at(2)+at(3), at(0), at(0)+at(1))
 	}
 	return question{uint32(at(0)), uint32(at(1)), span{int(at(2)), int(at(3))}}, nil
 }
 
-// answer implements strategy.Handler: columns of vertices that are here.
-func (s *Source) answer(ctx context.Context, _ int, q strategy.Query, reply func(parts ...[]byte) error) error {
+// answer implements peer.Handler: it sends columns of local vertices.
+func (s *Source) answer(ctx context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
@@ -103,13 +103,13 @@ func (s *Source) answer(ctx context.Context, _ int, q strategy.Query, reply func
 	}
 	for v := asked.first; v < asked.first+asked.rows; v++ {
 		if !s.store.Has(v) {
-			return fmt.Errorf("%w: the features of vertex %d are not here", strategy.ErrRefused, v)
+			return fmt.Errorf("%w: the features of vertex %d are not here", peer.ErrRefused, v)
 		}
 	}
 	c := s.cutter()
 	defer s.spare.Put(c)
 	if err := c.cut(s, asked); err != nil {
-		return fmt.Errorf("%w: %w", strategy.ErrRefused, err)
+		return fmt.Errorf("%w: %w", peer.ErrRefused, err)
 	}
 	return reply(c.answer)
 }

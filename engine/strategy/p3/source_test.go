@@ -10,9 +10,9 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
@@ -39,7 +39,7 @@ func TestColumnsAreThoseOfRows(t *testing.T) {
 					}
 				}
 				for i, s := range sources {
-					c, err := s.Bring(t.Context(), strategy.Work{Nodes: []string{"n0", "n1"}, Self: i, Owners: l.Owners}, l, 1<<30, nil)
+					c, err := s.Bring(t.Context(), peer.Work{Nodes: []string{"n0", "n1"}, Self: i, Owners: l.Owners}, l, 1<<30, nil)
 					if err != nil {
 						t.Fatalf("%+v, answers of %d bytes: %v", k, most, err)
 					}
@@ -51,7 +51,7 @@ func TestColumnsAreThoseOfRows(t *testing.T) {
 }
 
 // part is the store of a node.
-func (j *job) part(t testing.TB, l strategy.Layout, node int) *features.Store {
+func (j *job) part(t testing.TB, l peer.Layout, node int) *features.Store {
 	t.Helper()
 	mine, stats := j.held(l, node)
 	store, err := features.OpenPart(mine, stats, j.kind.how)
@@ -106,7 +106,7 @@ func TestColumnsThatDoNotFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := strategy.Work{Nodes: []string{"n0"}}
+		w := peer.Work{Nodes: []string{"n0"}}
 		if _, err := s.Bring(t.Context(), w, j.layout(1), 1<<20, nil); err != nil {
 			t.Error(err)
 		}
@@ -145,8 +145,8 @@ func TestQuestionsAreChecked(t *testing.T) {
 		t.Fatal("the layout is another")
 	}
 	good := question{here, 3, span{2, 4}}
-	ask := func(q question, change func(q *strategy.Query)) error {
-		query := strategy.Query{Service: strategy.Columns, Kind: strategy.Shard, Part: s.form.Code(), Body: q.append(nil), Limit: 1 << 20}
+	ask := func(q question, change func(q *peer.Query)) error {
+		query := peer.Query{Service: peer.Columns, Kind: peer.Shard, Part: s.form.Code(), Body: q.append(nil), Limit: 1 << 20}
 		if change != nil {
 			change(&query)
 		}
@@ -157,9 +157,9 @@ func TestQuestionsAreChecked(t *testing.T) {
 		t.Error(err)
 	}
 	bad := map[string]error{
-		"of another form":    ask(good, func(q *strategy.Query) { q.Part++ }),
-		"short":              ask(good, func(q *strategy.Query) { q.Body = q.Body[:15] }),
-		"long":               ask(good, func(q *strategy.Query) { q.Body = append(q.Body, 0) }),
+		"of another form":    ask(good, func(q *peer.Query) { q.Part++ }),
+		"short":              ask(good, func(q *peer.Query) { q.Body = q.Body[:15] }),
+		"long":               ask(good, func(q *peer.Query) { q.Body = append(q.Body, 0) }),
 		"of no column":       ask(question{here, 3, span{2, 0}}, nil),
 		"of columns beyond":  ask(question{here, 3, span{2, 6}}, nil),
 		"of vertices beyond": ask(question{here, 1 << 20, span{0, 1}}, nil),
@@ -169,7 +169,7 @@ func TestQuestionsAreChecked(t *testing.T) {
 	s.most = 30
 	bad["for too much"] = ask(good, nil)
 	for what, err := range bad {
-		if !errors.Is(err, strategy.ErrRefused) {
+		if !errors.Is(err, peer.ErrRefused) {
 			t.Errorf("a question %s: %v", what, err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestQuestionsWaitForData(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	over := errors.New("it is over")
 	cancel(over)
-	_, err := net.Node(1).Ask(ctx, 0, strategy.Query{Service: strategy.Columns}, nil)
+	_, err := net.Node(1).Ask(ctx, 0, peer.Query{Service: peer.Columns}, nil)
 	if !errors.Is(err, over) {
 		t.Error(err)
 	}
@@ -205,7 +205,7 @@ func FuzzSparseColumns(f *testing.F) {
 	f.Add(append([]byte{0, 0, 0, 0}, row(math.MaxUint32)...))
 	f.Add([]byte{2, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		c := &Columns{span: span{10, 5}, sparse: true, layout: strategy.Layout{Firsts: []uint32{0, 3}, Owners: []int{0}}}
+		c := &Columns{span: span{10, 5}, sparse: true, layout: peer.Layout{Firsts: []uint32{0, 3}, Owners: []int{0}}}
 		c.shards = []shard{{indptr: []int64{0}}}
 		n, err := c.take(0, question{0, 3, c.span}, answer)
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -14,7 +14,7 @@ import (
 type wire struct {
 	self    int
 	all     []*wire
-	handler strategy.Handler
+	handler peer.Handler
 	asks    chan *wired // as many as there may be questions at once
 }
 
@@ -44,9 +44,9 @@ func newWires(nodes int) []*wire {
 	return all
 }
 
-func (w *wire) Answer(_ strategy.Service, h strategy.Handler) { w.handler = h }
-func (w *wire) Open()                                         {}
-func (w *wire) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
+func (w *wire) Answer(_ peer.Service, h peer.Handler) { w.handler = h }
+func (w *wire) Open()                                 {}
+func (w *wire) Ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
 	a := <-w.asks
 	defer func() { w.asks <- a }()
 	a.buf = buf

@@ -7,8 +7,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
-// Sums waits for what was sent, and adds up for this node's groups what all nodes'
-// columns make.
+// Sums waits for the partial sums of all nodes, and adds them up for this node's
+// groups.
 func (f *Front) Sums(b *Batch) error {
 	if b.flight == nil {
 		return fmt.Errorf("p3: step %d was not sent", b.step+1)
@@ -21,8 +21,8 @@ func (f *Front) Sums(b *Batch) error {
 	return nil
 }
 
-// begin makes memory ready for a step, which is that of all steps in turn: what Send
-// makes leaves it, and what Sums makes stays until the next call.
+// begin prepares the memory of a step. All steps use it in turn: the results of Send
+// leave it, and those of Sums stay until the next call.
 func (f *Front) begin(b *Batch) {
 	f.arena.Reset()
 	rows, sources, widest, ownRows := 0, 0, 0, 0
@@ -55,8 +55,8 @@ func (f *Front) begin(b *Batch) {
 	}
 }
 
-// partial makes what this node's columns add to the sums of a node's groups, and offers
-// it: for each span of leaves the rows of all groups.
+// partial computes the products of this node's columns for a node's groups, and offers
+// them: for each span of leaves the rows of all groups.
 func (f *Front) partial(b *Batch, node int, epoch uint32, weights tensor.Matrix) {
 	r := &b.nodes[node]
 	row := f.cols * f.device.Type().Bytes()
@@ -88,7 +88,7 @@ func (f *Front) partial(b *Batch, node int, epoch uint32, weights tensor.Matrix)
 	}
 }
 
-// product is what a leaf of this node's columns adds to the sum of a group.
+// product computes the part of a leaf of this node's columns in the sum of a group.
 func (f *Front) product(to tensor.Matrix, g *group, at int, weights tensor.Matrix) {
 	l := f.leaves[at]
 	f.device.Zero(to)
@@ -105,8 +105,8 @@ func (f *Front) product(to tensor.Matrix, g *group, at int, weights tensor.Matri
 	}
 }
 
-// sparseProduct adds the product of sparse rows: they are multiplied first, and what
-// that makes is narrow.
+// sparseProduct adds the product of sparse rows. They are multiplied before
+// aggregation, since the product is narrow.
 func (f *Front) sparseProduct(y tensor.Matrix, g *group, p *part, t *term, w tensor.Matrix) {
 	d, none := f.device, tensor.Matrix{}
 	rows, values := &p.CSR, p.dropped
@@ -124,7 +124,7 @@ func (f *Front) sparseProduct(y tensor.Matrix, g *group, p *part, t *term, w ten
 	}
 }
 
-// addUp adds up what all nodes have made for this node's groups.
+// addUp adds up the partial sums of all nodes for this node's groups.
 func (f *Front) addUp(b *Batch) {
 	r := &b.nodes[f.self]
 	row := f.cols * f.device.Type().Bytes()

@@ -4,17 +4,17 @@ import (
 	"context"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// takes are what is taken from several nodes at once. Their memory is used again.
+// takes receives data from several nodes at once. Its memory is reused.
 type takes struct {
 	exchange *exchange.Exchange
-	all      []take // one a node
+	all      []take // one per node
 	under    int
 	done     chan struct{}
 
-	// What all wait by is made once for all rounds under one context.
+	// The context of all rounds under one parent is made once.
 	parent, ctx context.Context
 	cancel      context.CancelCauseFunc
 }
@@ -22,10 +22,10 @@ type takes struct {
 type take struct {
 	of    *takes
 	node  int
-	kind  strategy.Kind
+	kind  peer.Kind
 	tag   exchange.Tag
 	to    []byte
-	tally *strategy.Tally
+	tally *peer.Tally
 	err   error
 	run   func() // do, bound once
 }
@@ -39,7 +39,7 @@ func (t *takes) init(x *exchange.Exchange, nodes int) {
 	}
 }
 
-// begin makes ready for a round.
+// begin prepares a round.
 func (t *takes) begin(ctx context.Context) {
 	if t.parent == ctx && t.ctx.Err() == nil {
 		return
@@ -51,8 +51,8 @@ func (t *takes) begin(ctx context.Context) {
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 }
 
-// take begins to take what a node offers. One at a time a node.
-func (t *takes) take(node int, k strategy.Kind, tag exchange.Tag, to []byte, tally *strategy.Tally) {
+// take begins to receive an offer of a node, one at a time per node.
+func (t *takes) take(node int, k peer.Kind, tag exchange.Tag, to []byte, tally *peer.Tally) {
 	c := &t.all[node]
 	c.kind, c.tag, c.to, c.tally = k, tag, to, tally
 	t.under++
@@ -79,7 +79,7 @@ func (t *takes) land() {
 	}
 }
 
-// stop ends what was begun, and waits for it.
+// stop cancels what was begun, and waits for it.
 func (t *takes) stop(cause error) {
 	if t.cancel != nil {
 		t.cancel(cause)

@@ -7,12 +7,12 @@ import (
 )
 
 // A tree adds up matrices of one shape in the order of exchange.Summer: that of the
-// binary tree over their numbers, whoever made which. It is for what does not leave the
-// device between two sums.
+// binary tree over their numbers, whoever computed which. It is for sums that stay on
+// the device.
 type tree struct {
 	device tensor.Device
 	arena  tensor.Arena
-	size   int // elements of the largest that come before the next reset
+	size   int // elements of the largest matrix before the next reset
 
 	rows, cols int
 	stack      []partial // each the sum of all that came before the next
@@ -26,7 +26,7 @@ type partial struct {
 	sum    tensor.Matrix
 }
 
-// reset forgets all memory, since the arena is reset.
+// reset drops all memory, since the arena is reset.
 func (t *tree) reset(d tensor.Device, a tensor.Arena, size int) {
 	t.device, t.arena, t.size = d, a, size
 	t.stack, t.idle = t.stack[:0], t.idle[:0]
@@ -41,9 +41,9 @@ func (t *tree) begin(rows, cols int) {
 	t.stack = t.stack[:0]
 }
 
-// next is where the next matrix is to be put, which holds anything. Numbers ascend.
+// next returns where to put the next matrix, with any content. Numbers ascend.
 func (t *tree) next(number int) tensor.Matrix {
-	// All that this one can't be a half of is added up.
+	// Add up all partial sums whose other half can't follow.
 	for n := len(t.stack); n > 1 && meet(t.stack[n-2].number, t.stack[n-1].number) < meet(t.stack[n-1].number, number); n-- {
 		t.join()
 	}
@@ -69,7 +69,7 @@ func (t *tree) join() {
 	t.stack = t.stack[:n-1]
 }
 
-// sum is that of all, until the next begin; zeros, if there were none.
+// sum returns the sum of all, valid until the next begin; zeros, if there were none.
 func (t *tree) sum() tensor.Matrix {
 	if len(t.stack) == 0 {
 		t.device.Zero(t.next(0))
@@ -80,5 +80,5 @@ func (t *tree) sum() tensor.Matrix {
 	return t.stack[0].sum
 }
 
-// meet is the level of the least span of the tree that holds two numbers.
+// meet returns the level of the smallest span of the tree that holds two numbers.
 func meet(a, b int) int { return bits.Len(uint(a ^ b)) }

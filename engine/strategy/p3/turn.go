@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// A turn lets steps do something one after the other, in their order, though they are
-// prepared by several goroutines at once: what is offered for a step is forgotten two
-// steps later.
+// A turn makes steps do something in their order, though several goroutines prepare
+// them at once: the offers of a step are dropped two steps later.
 type turn struct {
 	mu      sync.Mutex
 	epoch   uint32
@@ -15,14 +14,14 @@ type turn struct {
 	waiting []*Batch
 }
 
-// from says which step is the next.
+// from sets the next step.
 func (t *turn) from(epoch uint32, step int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.epoch, t.next = epoch, step
 }
 
-// await returns when it is the batch's turn.
+// await waits for the batch's turn.
 func (t *turn) await(ctx context.Context, b *Batch) (epoch uint32, err error) {
 	t.mu.Lock()
 	epoch = t.epoch
@@ -53,7 +52,7 @@ func (t *turn) await(ctx context.Context, b *Batch) (epoch uint32, err error) {
 	return epoch, context.Cause(ctx)
 }
 
-// pass calls the step after.
+// pass wakes the next step.
 func (t *turn) pass() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,14 +6,14 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// backward has the grains at one place of the order go back through the worker's layers.
+// backward takes the grains at one place of the order back through the worker's layers.
 func (w *Worker) backward(place int) error {
 	p := w.order[place]
-	if err := w.turn(p); err != nil {
+	if err := w.beginBackward(p); err != nil {
 		return err
 	}
 	if w.last() {
-		w.lose(p)
+		w.lossGradients(p)
 	} else if err := w.boundary[backwards].receive(place); err != nil {
 		return err
 	}
@@ -22,21 +22,21 @@ func (w *Worker) backward(place int) error {
 			return err
 		}
 	}
-	w.tell(backwardDone, place)
+	w.traced(backwardDone, place)
 	w.boundary[backwards].send(p)
 	for _, l := range w.at[p] {
 		read(w.Device, l.sum, w.sums.of(w.rooms[l.slot]))
 	}
-	if w.Recompute && (place > 0 || w.bequeaths()) {
+	if w.Recompute && (place > 0 || w.leavesHistory()) {
 		w.putBack(p)
 	}
 	return nil
 }
 
-// turn makes the grains of a position ready to go back.
-func (w *Worker) turn(position int) error {
+// beginBackward prepares the grains of a position.
+func (w *Worker) beginBackward(position int) error {
 	if w.Recompute {
-		w.seat(position)
+		w.beginPasses(position)
 	}
 	for _, l := range w.at[position] {
 		w.Device.Zero(w.rooms[l.slot])
@@ -62,32 +62,32 @@ func (w *Worker) turn(position int) error {
 	return nil
 }
 
-// alloc is a matrix of a shape that lives as long as the grain's pass.
+// alloc returns a matrix of some shape that lives as long as the grain's pass.
 func (w *Worker) alloc(g *grain, like tensor.Matrix) tensor.Matrix {
 	return w.arenas[g.place].Alloc(w.Device.Type(), like.Rows, like.Cols)
 }
 
-// lose makes the gradients at the answers.
-func (w *Worker) lose(position int) {
+// lossGradients sets the gradients at the answers, and adds up the loss.
+func (w *Worker) lossGradients(position int) {
 	for _, way := range w.ways {
 		for _, g := range way.at[position] {
 			if !g.dcarry.None() {
 				w.Device.Zero(g.dcarry)
 			}
-			if !g.learnt {
+			if g.labels == nil {
 				w.Device.Zero(g.dy)
 				continue
 			}
-			// Rounded, so that losses add up to the same in any order.
+			// Rounded, so that losses have the same sum in any order.
 			const unit = 1 << 24
 			w.loss += math.Round(w.Loss(g.dy, g.x, g.labels)*unit) / unit
 		}
 	}
 }
 
-// back goes back through one of the model's stages: first the grains that see rows of
-// other ways, so that what is known of the gradient there is on its way while the others
-// do. All is added in this order, whatever comes first.
+// back goes back through one of the model's stages. Grains that read rows of other ways
+// come first, so that their gradients are sent while the others are computed. All is added
+// in this order, whatever comes first.
 func (w *Worker) back(s, position int) error {
 	for _, way := range w.ways {
 		w.backSome(way, way.at[position][way.inner[position]:], s)
@@ -116,7 +116,7 @@ func (w *Worker) back(s, position int) error {
 	return nil
 }
 
-// backSome has some grains of a way go back to what a stage saw.
+// backSome takes some grains of a way back to what a stage read.
 func (w *Worker) backSome(of *way, grains []*grain, s int) {
 	d := w.Device
 	for _, g := range grains {
@@ -133,8 +133,8 @@ func (w *Worker) backSome(of *way, grains []*grain, s int) {
 			g.dy = dseen
 			continue
 		}
-		// The first are computed now, and their rows are of now; what the others were
-		// given are histories, half of which are of use.
+		// The first are computed now, and their rows are current. The others are histories,
+		// half of which are of use.
 		if late := len(g.rows) - g.active; late > 0 && w.Factor != 1 {
 			d.Combine(dseen.RowRange(g.active, late), w.Factor, dseen.RowRange(g.active, late), 0, tensor.Matrix{})
 		}
@@ -143,8 +143,8 @@ func (w *Worker) backSome(of *way, grains []*grain, s int) {
 	}
 }
 
-// join brings a grain's gradient to its trunk, which goes back when it has that of both:
-// the second grain is first.
+// join adds a grain's gradient to its trunk. The trunk goes back when it has those of both
+// grains: the second one comes first.
 func (w *Worker) join(g *grain) {
 	t := g.trunk
 	if g.from > 0 {
@@ -153,5 +153,94 @@ func (w *Worker) join(g *grain) {
 	w.Device.Combine(t.dy.RowRange(g.from, len(g.vertices)), 1, g.dy, 0, tensor.Matrix{})
 	if g.from == 0 {
 		t.pass.Back(0, t.dy, tensor.Matrix{}, false)
+	}
+}
+
+// late is what a grain keeps of the gradients at rows of other positions for the next
+// epoch, where last epoch's gradients replace lost ones. A gradient is lost if the row's
+// position has gone backward before the grain's.
+type late struct {
+	position  int             // of the grain
+	positions []int           // of each such row
+	kept      []tensor.Matrix // of the last epoch, by the worker's stages
+	// In this epoch: which of those rows go backward earlier, and their places among the
+	// way's rows.
+	picks, rows []int32
+	from        [1]tensor.Part // what is gathered from; here, so that no epoch allocates it
+}
+
+// keepsLate reports whether gradients are kept for the next epoch.
+func (w *Worker) keepsLate() bool { return w.Kept && w.Shape.Positions() > 1 }
+
+// keepLate makes room for them, with zeros.
+func (w *Worker) keepLate() {
+	if !w.keepsLate() {
+		return
+	}
+	w.turns = make([]int, w.Shape.Positions())
+	for _, way := range w.ways {
+		for position, grains := range way.at {
+			for _, g := range grains {
+				n := len(g.rows) - g.active
+				g.late = late{position: position, kept: make([]tensor.Matrix, w.end-w.first), picks: make([]int32, 0, n), rows: make([]int32, 0, n)}
+				for _, v := range g.block.Vertices[g.active:] {
+					g.late.positions = append(g.late.positions, w.Shape.PositionOf(v))
+				}
+				for s := w.first; s < w.end; s++ {
+					if w.sees(s) {
+						m := w.kept.Alloc(w.Device.Type(), n, w.infos[s].In)
+						w.Device.Zero(m)
+						g.late.kept[s-w.first] = m
+					}
+				}
+			}
+		}
+	}
+}
+
+// standIn begins an epoch with the gradients that the last one found at rows which will go
+// backward earlier.
+func (w *Worker) standIn() {
+	if !w.keepsLate() {
+		return
+	}
+	for place, position := range w.order {
+		w.turns[position] = place
+	}
+	for _, way := range w.ways {
+		for _, g := range way.grains {
+			g.late.choose(w.turns, g.rows[g.active:])
+			if len(g.late.picks) == 0 {
+				continue
+			}
+			for i, l := range way.levels {
+				if l == nil {
+					continue
+				}
+				w.spare.Reset()
+				x := w.spare.Alloc(w.Device.Type(), len(g.late.picks), l.rows.Cols)
+				g.late.from[0].X = g.late.kept[i]
+				w.Device.Gather(x, g.late.from[:], unsigned(g.late.picks))
+				w.Device.ScatterAdd(l.back, x, g.late.rows)
+			}
+		}
+	}
+}
+
+// choose finds the rows of others that go back before the grain, because they go forward
+// after it.
+func (l *late) choose(turns []int, rows []int32) {
+	l.picks, l.rows = l.picks[:0], l.rows[:0]
+	for i, position := range l.positions {
+		if turns[position] > turns[l.position] {
+			l.picks, l.rows = append(l.picks, int32(i)), append(l.rows, rows[i])
+		}
+	}
+}
+
+// keep keeps a grain's gradients for the next epoch.
+func (w *Worker) keep(g *grain, s int, dseen tensor.Matrix) {
+	if n := len(g.rows) - g.active; w.keepsLate() && n > 0 {
+		w.Device.Combine(g.late.kept[s-w.first], 1, dseen.RowRange(g.active, n), 0, tensor.Matrix{})
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -14,29 +14,29 @@ const (
 	backwards
 )
 
-// A boundary is what passes between this stage and the next in one direction, for all
-// ways of this node: each way's rows of a position, and behind them what travels beside.
+// A boundary sends rows between this stage and the next in one direction, for all ways of
+// this node: each way's rows of a position, and behind them what is carried beside them.
 type boundary struct {
 	w         *Worker
 	direction int
 	in, out   *parcelsOf // nil at the ends of the pipeline
-	// fetches have, of each place that is received ahead, those of each way; started counts
-	// the places of an epoch for which they were started.
+	// fetches are those of each way, for each place that is received ahead; started counts
+	// the places of an epoch whose fetches were started.
 	fetches [][]*fetch
 	started int
 }
 
-// parcelsOf is one side.
+// parcelsOf is one side of a boundary.
 type parcelsOf struct {
-	stage int // the other's
-	// room has, of each position and way that is sent, or of each place and way that is
-	// received ahead, what lies there.
+	stage int // the other one
+	// room is the buffers: by position and way for what is sent, by place ahead and way for
+	// what is received.
 	room [][][]byte
-	// history is what is sent of each way where histories are made.
+	// history is the buffers for making histories, by way.
 	history [][]byte
 }
 
-// newBoundary makes one of a direction.
+// newBoundary makes that of a direction.
 func newBoundary(w *Worker, direction int) *boundary {
 	b := &boundary{w: w, direction: direction}
 	from, to := w.stage-1, w.stage+1
@@ -65,7 +65,7 @@ func newBoundary(w *Worker, direction int) *boundary {
 		}))
 		var fetches []*fetch
 		for _, way := range w.ways {
-			fetches = append(fetches, w.newFetch(w.Seats.Node(from, way.number), strategy.Activation))
+			fetches = append(fetches, w.newFetch(w.Seats.Node(from, way.number), peer.Activation))
 		}
 		b.fetches = append(b.fetches, fetches)
 	}
@@ -79,8 +79,7 @@ func (b *boundary) side(stage int) *parcelsOf {
 	return &parcelsOf{stage: stage}
 }
 
-// columns are those of what passes between this stage and another, and of what travels
-// beside that.
+// columns returns those of what goes between this stage and another, with what is carried.
 func (b *boundary) columns(other int) int {
 	at := &b.w.infos[b.w.first]
 	if other > b.w.stage {
@@ -96,7 +95,7 @@ func (b *boundary) rooms(columns int, rows func(*way) int) (all [][]byte) {
 	return all
 }
 
-// rowsAt counts a way's at a position.
+// rowsAt counts a way's rows at a position.
 func rowsAt(w *way, position int) (n int) {
 	for _, g := range w.at[position] {
 		n += len(g.vertices)
@@ -106,11 +105,13 @@ func rowsAt(w *way, position int) (n int) {
 
 func (b *boundary) tag(way, position int) exchange.Tag {
 	index := (way*b.w.Shape.Positions()+position)*2 + b.direction
-	return exchange.Tag{Epoch: uint32(b.w.epoch + 1), Lane: exchange.LaneBoundary, Index: uint32(index)}
+	t := b.w.stamp(b.w.epoch)
+	t.Lane, t.Index = exchange.LaneBoundary, uint32(index)
+	return t
 }
 
 // send offers the rows of a position to the next stage, or their gradients to the one
-// before. They stay until all of the epoch is done.
+// before. The buffers stay until the epoch is over.
 func (b *boundary) send(position int) {
 	if b.out == nil {
 		return
@@ -134,10 +135,10 @@ func (b *boundary) offer(t exchange.Tag, room []byte, grains []*grain) {
 			}
 		}
 	}
-	b.w.Exchange.Offer(t, room)
+	b.w.offer(t, room)
 }
 
-// sent is what of a grain is sent: its rows, and what travels beside them.
+// sent returns what is sent of a grain: its rows, and what is carried.
 func (b *boundary) sent(g *grain) [2]tensor.Matrix {
 	if b.direction == forwards {
 		return [2]tensor.Matrix{g.x, g.carry}
@@ -145,7 +146,7 @@ func (b *boundary) sent(g *grain) [2]tensor.Matrix {
 	return [2]tensor.Matrix{g.dy, g.dcarry}
 }
 
-// begin begins to receive, in the order of the epoch, ahead of when that is wanted.
+// begin begins to receive ahead, in the order of the epoch.
 func (b *boundary) begin() {
 	b.started = 0
 	for range b.fetches {
@@ -171,7 +172,7 @@ func (b *boundary) start() {
 	}
 }
 
-// position is the one that is received after so many others.
+// position returns the one that is received after so many others.
 func (b *boundary) position(after int) int {
 	if b.direction == backwards {
 		after = len(b.w.order) - 1 - after
@@ -179,7 +180,7 @@ func (b *boundary) position(after int) int {
 	return b.w.order[after]
 }
 
-// receive waits for the rows at a place of the order, and gives them to their grains.
+// receive waits for the rows at a place of the order, and stores them in their grains.
 func (b *boundary) receive(place int) error {
 	if b.in == nil {
 		return nil
@@ -194,7 +195,7 @@ func (b *boundary) receive(place int) error {
 	for i, way := range b.w.ways {
 		at := after % len(b.fetches)
 		if err := b.fetches[at][i].wait(); err != nil {
-			return fmt.Errorf("take the rows between stages: %w", err)
+			return fmt.Errorf("fetch the rows between stages: %w", err)
 		}
 		b.give(way.at[b.w.order[place]], b.in.room[at][i])
 	}
@@ -202,7 +203,7 @@ func (b *boundary) receive(place int) error {
 	return nil
 }
 
-// give gives grains what has come for them.
+// give stores what has come for grains.
 func (b *boundary) give(grains []*grain, rest []byte) {
 	for beside := range 2 {
 		for _, g := range grains {
@@ -214,7 +215,7 @@ func (b *boundary) give(grains []*grain, rest []byte) {
 	}
 }
 
-// received is where what was sent of a grain goes.
+// received returns where a grain keeps what was sent of it.
 func (b *boundary) received(g *grain) [2]tensor.Matrix {
 	if b.direction == forwards {
 		return [2]tensor.Matrix{g.input, g.carried}

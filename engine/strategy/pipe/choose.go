@@ -1,152 +1,148 @@
 package pipe
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/auto"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/input"
+	"github.com/hopmesh/hopmesh/engine/train"
 )
 
-// Choose finds how many stages and ways take least time, of those that the settings allow
-// and that nodes have memory for, with the layers cut by what they cost. It is a function
-// of the facts alone. ways, if not 0, are those that the job has: what is learnt depends on
-// them, so that a job which goes on keeps them.
-func (f *Facts) Choose(ctx context.Context, ways int) (*Plan, error) {
-	var all []Prediction
-	for _, w := range f.ways(ways) {
-		shape, err := f.shape(w)
+// planPiped chooses how many stages and ways a pipeline has and who computes which
+// layers, and sets that in the task. All nodes call it at the same point of their run
+// and choose the same. With --deterministic nothing is measured.
+func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.Layout) error {
+	settings := &t.Recipe.Sharing
+	f := &Facts{
+		Model: t.Model, Census: NewCensus(layout.Firsts, t.Run.Data.Topology, t.Model.Form()), Layout: layout, Settings: settings,
+		Number: t.Run.Device.Type().Bytes(), Network: Usual,
+	}
+	if t.Run.Data.Features.Sparse() {
+		f.Entries = t.Run.Data.Entries
+	}
+	f.Costs = Nominal(t.Model.Stages(), f.Census)
+	if !t.Run.Session.Alone() && !settings.Deterministic {
+		if err := timePiped(ctx, t, f, *task); err != nil {
+			return err
+		}
+	}
+	all, err := f.Candidates(ctx, t.At.Ways)
+	if err != nil {
+		return err
+	}
+	if s := t.Run.Session; !s.Alone() {
+		if err := all.Agree(ctx, s.Exchange, s.Work.Nodes, len(t.Model.Stages()), &s.Start); err != nil {
+			return err
+		}
+		if f.Costs.Timed {
+			if err := tryPiped(ctx, t, f, *task, all); err != nil {
+				return err
+			}
+			t.Run.Method.(*Method).predicted = &all[0]
+		}
+		best := &all[0]
+		t.Run.Sharing.Why = all.Why()
+		t.Run.Log.Info("the nodes have chosen how they share the layers", "stages", best.Stages, "ways", best.Ways, "cuts", best.Cuts, "timed", f.Costs.Timed, "tried", best.Tried,
+			"seconds", best.Seconds, "compute", best.Compute, "halo", best.Halo, "boundary", best.Boundary, "bubble", best.Bubble, "sum", best.Sum, "history", best.History, "memory", best.Memory)
+		if t.Run.Sharing.Why != "" {
+			const few = 3
+			t.Run.Notes = append(t.Run.Notes, all.Table(few)...)
+		}
+	}
+	if settings.Pipe.Ways == strategy.Asked {
+		t.At.Ways = all[0].Ways // fixed for the job: what is learnt depends on them
+	}
+	return task.Place(&all[0], f)
+}
+
+// timePiped measures the facts that rank candidates: the network, and this node's
+// layers on its own shards. All nodes exchange their results.
+func timePiped(ctx context.Context, t *train.Learner, f *Facts, task Task) (err error) {
+	s := t.Run.Session
+	if f.Network.Bandwidth, f.Network.RoundTrip, err = auto.Network(ctx, s.Exchange, s.Work, &s.Start); err != nil {
+		return err
+	}
+	var own []int
+	for shard := range f.Layout.Owners {
+		if s.Owns(shard) {
+			own = append(own, shard)
+		}
+	}
+	inputs := input.NewStandIns(t.Run.Data, t.Run.Device)
+	inputs.PlanOne()
+	defer inputs.Close()
+	if err := inputs.Open(); err != nil {
+		return err
+	}
+	task.Features = inputs
+	timing, err := TimeLayers(ctx, task, f.Census, own)
+	if err != nil {
+		return err
+	}
+	timing.Memory = roomForPiped(t)
+	if err := f.Share(ctx, s.Exchange, s.Work.Nodes, timing, &s.Start); err != nil {
+		return fmt.Errorf("plan a pipeline: %w", err)
+	}
+	return nil
+}
+
+// tryPiped trains some epochs on all nodes by each of the best candidates, discards
+// them, and moves the fastest candidate to the front.
+func tryPiped(ctx context.Context, t *train.Learner, f *Facts, task Task, all arrange.Candidates) error {
+	var took []float64
+	var trials Trials
+	for number := range all.ToTry() {
+		c := &all[number]
+		if err := task.Place(c, f); err != nil {
+			return err
+		}
+		task.Recompute = c.Recomputes
+		inputs := input.NewStandIns(t.Run.Data, t.Run.Device)
+		task.Features = inputs
+		seconds, err := trials.Try(ctx, task, func(w *Worker) error {
+			inputs.Plan(w.Reads())
+			return inputs.Open()
+		})
+		inputs.Close()
 		if err != nil {
-			return nil, err
+			return fmt.Errorf("try %s: %w", c, err)
 		}
-		m, known := NewMirrors(shape, f.Census.topology), newLayers()
-		for _, s := range f.stages(shape) {
-			if ctx.Err() != nil {
-				return nil, fmt.Errorf("choose stages and ways: %w", context.Cause(ctx))
-			}
-			p := f.draft(s, shape, m, known, f.Settings.Strategy == strategy.Pipe && f.Settings.Pipe.Again).predict()
-			if !p.Fits && MayRecompute(f.Settings) {
-				p = f.draft(s, shape, m, known, true).predict()
-			}
-			all = append(all, p)
-		}
+		took = append(took, seconds)
 	}
-	// Those that fit come first, and then what is fastest: where none does, what needs least,
-	// which is refused in the words of who looks after memory.
-	slices.SortStableFunc(all, func(a, b Prediction) int {
-		switch {
-		case a.Fits != b.Fits && a.Fits:
-			return -1
-		case a.Fits != b.Fits:
-			return 1
-		case !a.Fits:
-			return cmp.Compare(a.Memory, b.Memory)
-		}
-		return cmp.Compare(a.Seconds, b.Seconds)
-	})
-	return &Plan{Stages: all[0].Stages, Ways: all[0].Ways, Cuts: all[0].cuts, Tried: all}, nil
+	all.Choose(took)
+	return nil
 }
 
-// ways are those to look at.
-func (f *Facts) ways(kept int) (all []int) {
-	s, nodes := f.Settings, f.Layout.Nodes
-	switch {
-	case kept > 0:
-		return []int{kept}
-	case s.Pipe.Ways != strategy.Asked:
-		return []int{s.Pipe.WaysOf(s.Strategy, nodes)}
-	case s.Deterministic:
-		return []int{1} // the same on any number of nodes
-	}
-	most := len(f.Layout.Owners)
-	if s.Strategy == strategy.Pipe {
-		most = s.Pipe.ChunksOf(s.Strategy, nodes, most)
-	}
-	if s.Pipe.Stages > 0 {
-		most = min(most, max(1, nodes/s.Pipe.Stages))
-	}
-	for w := 1; w <= min(nodes, most); w++ {
-		all = append(all, w)
-	}
-	return all
+// roomForPiped returns about the memory that is left for a pipeline. Whether it is
+// enough is checked once all needs of the job are known.
+func roomForPiped(t *train.Learner) uint64 {
+	has, needs := hostMemory(t.Run), budget.Program+t.Run.WeightBytes()+t.Run.Data.Features.Bytes()
+	needs += t.Run.Session.Replica.Bytes
+	return max(1, has-min(has, needs))
 }
 
-// stages are those to look at beside the ways of a shape. No stage is without a layer, nor
-// are there more than chunks of a way can keep busy.
-func (f *Facts) stages(shape *Shape) (all []int) {
-	s, nodes, units := f.Settings, f.Layout.Nodes, len(Units(f.Model.Stages()))-1
-	if s.Strategy == strategy.Graph || s.Pipe.Stages != strategy.Asked {
-		given := s.Pipe
-		given.Ways = shape.Ways()
-		return []int{min(units, given.StagesOf(s.Strategy, nodes, units))}
+// hostMemory returns what a run may take of the machine, including what it has taken.
+// Nodes on one machine share what is free.
+func hostMemory(t *train.Trainer) uint64 {
+	if t.Options.Memory > 0 {
+		return t.Options.Memory
 	}
-	for n := 1; n <= max(1, min(nodes/shape.Ways(), units, shape.Chunks())); n++ {
-		all = append(all, n)
-	}
-	return all
+	m := t.Options.Measured()
+	return m.Free/uint64(t.Session.OnMachine) + m.Resident/uint64(t.Session.InProcess)
 }
 
-// Why says what speaks for a plan, with the seconds that the best of the others would take:
-// none, where nothing was looked at beside it.
-func (p *Plan) Why() string {
-	if len(p.Tried) < 2 {
-		return ""
+// Fit implements Method: where there is no room to keep activations, it makes the
+// worker recompute them.
+func (p *Method) Fit(_ context.Context, need *train.Needs) (again bool, err error) {
+	if need.OnHost() <= hostMemory(p.run) || !MayRecompute(&p.l.Recipe.Sharing) || p.Worker.Recompute {
+		return false, nil
 	}
-	best := &p.Tried[0]
-	why := fmt.Sprintf("%s of %s: about %s an epoch%s", counted(best.Stages, "stage"), counted(best.Ways, "way"), seconds(best.Seconds), best.parts())
-	const few = 2
-	var others []string
-	for i := range p.Tried[1:min(len(p.Tried), 1+few)] {
-		o := &p.Tried[1+i]
-		said := fmt.Sprintf("%dx%d %s", o.Stages, o.Ways, seconds(o.Seconds))
-		if !o.Fits {
-			said = fmt.Sprintf("%dx%d lacks memory", o.Stages, o.Ways)
-		}
-		others = append(others, said)
-	}
-	return why + "; " + strings.Join(others, ", ")
-}
-
-// parts names the largest of what a prediction is the sum of.
-func (p *Prediction) parts() string {
-	all := []struct {
-		name    string
-		seconds float64
-	}{
-		{"computing", p.Compute}, {"rows of other ways", p.Halo}, {"rows between stages", p.Boundary},
-		{"idle", p.Bubble}, {"sums", p.Sum}, {"histories", p.History},
-	}
-	slices.SortStableFunc(all, func(a, b struct {
-		name    string
-		seconds float64
-	}) int {
-		return cmp.Compare(b.seconds, a.seconds)
-	})
-	var named []string
-	for _, part := range all[:3] {
-		if part.seconds > 0 {
-			named = append(named, part.name+" "+seconds(part.seconds))
-		}
-	}
-	if named == nil {
-		return ""
-	}
-	return " (" + strings.Join(named, ", ") + ")"
-}
-
-// Table says of each that was looked at what it would take, a sentence each, the best
-// first, as far as there is room for.
-func (p *Plan) Table(most int) (all []string) {
-	for i := range p.Tried[:min(len(p.Tried), most)] {
-		t := &p.Tried[i]
-		said := fmt.Sprintf("%s of %s would take about %s an epoch: computing %s, rows of other ways %s, rows between stages %s, idle %s, sums %s, histories %s; and %.1f MiB on the node that has most to keep",
-			counted(t.Stages, "stage"), counted(t.Ways, "way"), seconds(t.Seconds), seconds(t.Compute), seconds(t.Halo), seconds(t.Boundary), seconds(t.Bubble), seconds(t.Sum), seconds(t.History), float64(t.Memory)/(1<<20))
-		if !t.Fits {
-			said += ", which some node lacks"
-		}
-		all = append(all, said)
-	}
-	return all
+	p.Worker.Recompute = true
+	p.reads.Plan(p.Worker.Reads())
+	return true, nil
 }

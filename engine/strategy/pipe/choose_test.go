@@ -1,312 +1,200 @@
-package pipe
+package pipe_test
 
 import (
-	"context"
 	"errors"
-	"math"
-	"slices"
+	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// facts are those of a model on a world whose shards nodes own in runs.
-func (w *world) facts(t testing.TB, spec nn.Spec, nodes int, s strategy.PipeSettings) *Facts {
-	t.Helper()
-	m, shards := w.model(t, spec), len(w.firsts)-1
-	l := strategy.Layout{Nodes: nodes, Firsts: w.firsts}
-	for shard := range shards {
-		l.Owners = append(l.Owners, shard*nodes/shards)
-	}
-	f := &Facts{
-		Model: m, Census: NewCensus(w.firsts, w.topology, m.Form()), Layout: l, Network: Usual, Number: 8,
-		Settings: &strategy.Settings{Strategy: strategy.Pipe, Pipe: s},
-	}
-	f.Costs = Nominal(m.Stages(), f.Census, m.Size())
-	return f
+// chosen asks for a pipeline whose nodes choose its stages and ways.
+func chosen() strategy.Settings {
+	return traintest.Piping(strategy.Pipe, strategy.PipeSettings{Stages: strategy.Asked, Ways: strategy.Asked, Period: 3})
 }
 
-// even are costs by which each layer takes so long for each vertex, forward, and twice as
-// long backward.
-func (f *Facts) even(of func(s int) time.Duration) {
-	infos := f.Model.Stages()
-	c := newCosts(len(infos), len(f.Census.Sources))
-	for s := range infos {
-		for shard := range f.Census.Sources {
-			c.Forward[s][shard] = of(s).Seconds() * float64(f.Census.vertices(shard))
-			c.Backward[s][shard] = 2 * c.Forward[s][shard]
+// What nodes choose is what is trained: they come to the weights of a job that was told as
+// many ways. Each epoch says what was predicted of it, and why.
+func TestPipelinesThatChoose(t *testing.T) {
+	shards := traintest.Communities(t, 500)
+	r := traintest.FullGraph("gcnii", 4)
+	r.Epochs, r.Sharing = 3, chosen()
+	_, reports := traintest.NewMesh(4, traintest.Uneven(len(shards), 4)).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
+	for node := range reports {
+		if traintest.Learnt(reports[node]) != traintest.Learnt(reports[0]) {
+			t.Fatalf("node %d:\n%s\nand node 0\n%s", node, traintest.Learnt(reports[node]), traintest.Learnt(reports[0]))
 		}
-	}
-	f.Costs = c
-}
-
-var asked = strategy.PipeSettings{Stages: strategy.Asked, Ways: strategy.Asked, Period: 1 << 10}
-
-// links give each node so many bytes a second, one answer after the other, and each answer
-// after a while.
-type links struct {
-	Network
-	mu   sync.Mutex
-	free map[int]time.Time
-}
-
-func (l *links) carry(to, bytes int) {
-	l.mu.Lock()
-	at := l.free[to]
-	if now := time.Now(); at.Before(now) {
-		at = now
-	}
-	at = at.Add(time.Duration(float64(bytes) / l.Bandwidth * float64(time.Second)))
-	l.free[to] = at
-	l.mu.Unlock()
-	time.Sleep(time.Until(at) + time.Duration(l.RoundTrip*float64(time.Second)))
-}
-
-// timed is how long an epoch without a history takes in virtual time, by a plan, where
-// computing takes what the facts say.
-func (w *world) timed(t *testing.T, f *Facts, p *Prediction) (took time.Duration) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		s := newSetup(f.Model.Spec(), p.Stages, p.Ways, f.Settings.Pipe.ChunksOf(strategy.Pipe, f.Layout.Nodes, len(f.Layout.Owners)))
-		s.Period, s.Shuffle, s.cuts = f.Settings.Pipe.PeriodOf(), false, p.cuts
-		j := w.start(t, s)
-		l := &links{Network: f.Network, free: map[int]time.Time{}}
-		j.net.Carry = l.carry
-		for _, n := range j.nodes {
-			n.trace = func(e event, place int) {
-				spent, table := 0.0, f.Costs.Forward
-				if e == backwardDone {
-					table = f.Costs.Backward
-				}
-				for _, way := range n.ways {
-					first, end := n.Shape.Shards(way.number, n.order[place])
-					for shard := first; shard < end; shard++ {
-						for s := n.first; s < n.end; s++ {
-							spent += table[s][shard]
-						}
-					}
-				}
-				time.Sleep(time.Duration(spent * float64(time.Second)))
+		for _, e := range reports[node] {
+			p := e.Predicted
+			if p == nil || p.Stages*p.Ways > 4 || !(p.Seconds > 0) || !strings.Contains(e.Why, " was fastest when tried: ") || p.Seconds != reports[0][0].Predicted.Seconds {
+				t.Fatalf("node %d, epoch %d: %+v, %s", node, e.Epoch, p, e.Why)
 			}
 		}
-		j.epoch(t, 1)
-		begin := time.Now()
-		j.epoch(t, 2)
-		took = time.Since(begin)
-	})
-	return took
+	}
+	p := reports[0][0].Predicted
+	r.Sharing.Pipe.Stages, r.Sharing.Pipe.Ways = p.Stages, p.Ways
+	_, given := traintest.NewMesh(4, traintest.Uneven(len(shards), 4)).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
+	if traintest.Learnt(given[0]) != traintest.Learnt(reports[0]) {
+		t.Errorf("told %d stages of %d ways:\n%s\nand where they were chosen\n%s", p.Stages, p.Ways, traintest.Learnt(given[0]), traintest.Learnt(reports[0]))
+	}
+	if e := given[0][0]; e.Why != "" || e.Predicted == nil || e.Predicted.Stages != p.Stages || e.Predicted.Ways != p.Ways {
+		t.Errorf("%+v, %s", e.Predicted, e.Why)
+	}
 }
 
-// What is chosen is within a tenth of the best of all there is, and what is predicted of
-// each is near what it takes: whatever the network gives, whichever layers take long.
-func TestChoiceIsNearTheBest(t *testing.T) {
-	w := newWorld(t, 4, []int{12, 9, 14, 11, 8, 13, 10, 12}, anywhere)
-	flat := func(int) time.Duration { return time.Millisecond }
-	for name, c := range map[string]struct {
-		network Network
-		of      func(s int) time.Duration
-		chunks  int
-	}{
-		"fast":         {Network{Bandwidth: 1e9, RoundTrip: 1e-6}, flat, 8},
-		"far":          {Network{Bandwidth: 1e9, RoundTrip: 20e-3}, flat, 8},
-		"slow":         {Network{Bandwidth: 20e3, RoundTrip: 1e-4}, flat, 8},
-		"few chunks":   {Network{Bandwidth: 1e9, RoundTrip: 1e-4}, flat, 4},
-		"a wide layer": {Network{Bandwidth: 1e9, RoundTrip: 1e-3}, func(s int) time.Duration { return time.Duration(1+8*max(0, 2-s)) * time.Millisecond / 2 }, 8},
-	} {
-		s := asked
-		s.Chunks = c.chunks
-		f := w.facts(t, deep("gcnii", 6), 4, s)
-		f.Network, f.apart = c.network, true // since all time passes when a position is done
-		f.even(c.of)
-		plan, err := f.Choose(t.Context(), 0)
-		if err != nil {
+// Nodes that have no features of their own take part in trials, too, whether features are
+// sparse or dense and whether a first layer reads them along edges.
+func TestTrialsWithoutOwnFeatures(t *testing.T) {
+	for name, shards := range map[string][]*graph.Shard{"dense": traintest.Communities(t, 400), "sparse": traintest.CoraShards(t)} {
+		for _, model := range []string{"gcn", "sage"} {
+			r := traintest.FullGraph(model, 3)
+			r.Epochs, r.Sharing = 1, traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: strategy.Asked})
+			owners := make([]int, len(shards))
+			for i := range owners {
+				owners[i] = 2
+			}
+			_, all := traintest.NewMesh(3, owners).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
+			e := all[0][0]
+			if e.Predicted == nil || !strings.Contains(e.Why, " fastest when tried") || e.Predicted.Stages != 1 {
+				t.Fatalf("%s, %s: %+v, %s", name, model, e.Predicted, e.Why)
+			}
+			r.Sharing.Pipe.Ways = e.Predicted.Ways
+			if _, given := traintest.NewMesh(3, owners).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines}); traintest.Learnt(given[0]) != traintest.Learnt(all[0]) {
+				t.Errorf("%s, %s with %d ways:\n%s\nand where they were chosen\n%s", name, model, e.Predicted.Ways, traintest.Learnt(given[0]), traintest.Learnt(all[0]))
+			}
+		}
+	}
+}
+
+// A job that goes on keeps its ways, on however many nodes: so it comes to what it would
+// have come to.
+func TestChosenWaysAreKept(t *testing.T) {
+	shards := traintest.Communities(t, 400)
+	r := traintest.FullGraph("gcnii", 3)
+	r.Sharing, r.Epochs = chosen(), 5
+	random, folders, reports := rand.New(rand.NewPCG(6, 4)), map[int]string{}, map[int]trained.Epoch{}
+	for node := range 4 {
+		folders[node] = t.TempDir()
+	}
+	ways := 0
+	for runs, done := 0, false; !done; runs++ {
+		nodes := []int{4, 2, 3}[runs%3]
+		m := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes))
+		ctx := t.Context()
+		if runs < 4 {
+			ctx = traintest.CancelInEpochs(t, m, int64(nodes*nodes)*(20+random.Int64N(20)))
+		}
+		known := 0
+		for epoch := range reports {
+			known = max(known, epoch)
+		}
+		_, epochs, err := m.Run(ctx, r, shards, train.Options{Threads: 1, Resume: true, Dataset: "d", Interval: time.Nanosecond, Strategies: traintest.Pipelines, Known: known}, func(node int) string {
+			return folders[node]
+		})
+		if err != nil && !errors.Is(err, traintest.ErrEnough) {
 			t.Fatal(err)
 		}
-		best, chosen := time.Duration(math.MaxInt64), time.Duration(0)
-		for i := range plan.Tried {
-			p := &plan.Tried[i]
-			took := w.timed(t, f, p)
-			if i == 0 {
-				chosen = took
+		for _, of := range epochs {
+			for _, e := range of {
+				reports[e.Epoch] = e
+				if ways == 0 {
+					ways = e.Predicted.Ways
+				}
+				if e.Predicted.Ways != ways {
+					t.Fatalf("epoch %d has %d ways, and the first had %d", e.Epoch, e.Predicted.Ways, ways)
+				}
 			}
-			best = min(best, took)
-			if off := math.Abs(p.Seconds-p.History)/took.Seconds() - 1; math.Abs(off) > 0.1 {
-				t.Errorf("%s: %s are predicted, and it takes %v", name, p, took)
-			}
 		}
-		if len(plan.Tried) < 8 || chosen > best+best/10 {
-			t.Errorf("%s: of %d, what is chosen takes %v, and the best %v", name, len(plan.Tried), chosen, best)
-		}
+		done = err == nil
+	}
+	var all []trained.Epoch
+	for n := 1; n <= r.Epochs; n++ {
+		all = append(all, reports[n])
+	}
+	r.Sharing.Pipe.Ways = ways
+	_, undisturbed := traintest.NewMesh(2, traintest.Uneven(len(shards), 2)).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
+	if traintest.Learnt(all) != traintest.Learnt(undisturbed[0]) {
+		t.Errorf("with %d ways\n%s\nand undisturbed\n%s", ways, traintest.Learnt(all), traintest.Learnt(undisturbed[0]))
 	}
 }
 
-// More ways lose where rows of others cost more than they save: on Squirrel, GCNII's
-// authors measured 108, 140 and 198 ms with 1, 2 and 8 ways. They win where chunks are too
-// few to keep stages busy, and rows of others cost little.
-func TestWaysWinAndLose(t *testing.T) {
-	w := newWorld(t, 4, slices.Repeat([]int{4}, 32), anywhere)
-	times := func(chunks int, n Network) (all []float64) {
-		for _, ways := range []int{1, 2, 4, 8} {
-			f := w.facts(t, deep("gcnii", 32), 8, strategy.PipeSettings{Stages: 8 / ways, Ways: ways, Chunks: chunks})
-			f.Network = n
-			f.even(func(int) time.Duration { return time.Millisecond })
-			p, err := f.Choose(t.Context(), 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, p.Tried[0].Seconds)
-		}
-		return all
-	}
-	if lost := times(32, Network{Bandwidth: 15e3, RoundTrip: 1e-3}); !slices.IsSorted(lost) || lost[3] < 1.5*lost[0] {
-		t.Errorf("on a slow network 1, 2, 4 and 8 ways take %.3g s", lost)
-	}
-	if won := times(8, Network{Bandwidth: 1e9, RoundTrip: 1e-6}); won[2] > won[0] || won[3] > won[0] {
-		t.Errorf("on a fast network 1, 2, 4 and 8 ways take %.3g s", won)
-	}
-}
-
-// Layers are cut by what they cost, not by how many they are.
-func TestCutsByCost(t *testing.T) {
-	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
-	f := w.facts(t, deep("gcn", 6), 3, strategy.PipeSettings{Stages: 3})
-	f.even(func(s int) time.Duration {
-		if s == 0 {
-			return 4 * time.Millisecond
-		}
-		return time.Millisecond
-	})
-	p, err := f.Choose(t.Context(), 0)
-	if err != nil || !slices.Equal(p.Cuts, []int{0, 1, 3, 6}) && !slices.Equal(p.Cuts, []int{0, 1, 4, 6}) || len(p.Tried) != 1 || p.Why() != "" {
-		t.Errorf("%+v, %v", p, err)
-	}
-}
-
-// What has no room is not chosen, and where nothing has, what needs least is.
-func TestChoicesThatFit(t *testing.T) {
-	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
-	again := asked
-	again.Again = true
-	f := w.facts(t, deep("gcnii", 8), 4, again)
-	f.Network = Network{Bandwidth: 1, RoundTrip: 1} // one node alone is fastest
-	f.even(func(int) time.Duration { return time.Microsecond })
-	free, err := f.Choose(t.Context(), 0)
-	if err != nil || free.Stages != 1 || free.Ways != 1 {
-		t.Fatalf("%+v, %v", free, err)
-	}
-	all := slices.Clone(free.Tried)
-	slices.SortFunc(all, func(a, b Prediction) int { return int(a.Memory) - int(b.Memory) })
-	if all[0].Memory >= free.Tried[0].Memory {
-		t.Fatalf("%d bytes with most nodes, and %d with one", all[0].Memory, free.Tried[0].Memory)
-	}
-	f.Memory = slices.Repeat([]uint64{free.Tried[0].Memory - 1}, 4)
-	tight, err := f.Choose(t.Context(), 0)
-	if err != nil || tight.Stages*tight.Ways == 1 || !tight.Tried[0].Fits || tight.Tried[0].Memory >= free.Tried[0].Memory {
-		t.Errorf("%+v, %v", tight, err)
-	}
-	if last := tight.Tried[len(tight.Tried)-1]; last.Fits || !strings.Contains(strings.Join(tight.Table(99), "\n"), "which some node lacks") {
-		t.Errorf("%+v fits", last)
-	}
-	f.Memory = []uint64{1, 1, 1, 1}
-	if none, err := f.Choose(t.Context(), 0); err != nil || none.Tried[0].Memory != all[0].Memory || none.Tried[0].Fits {
-		t.Errorf("%+v, %v", none, err)
-	}
-}
-
-// What forward makes is kept where there is room for that, and else made again, unless
-// users say what to do.
-func TestWhatIsKeptWhereItFits(t *testing.T) {
-	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
-	of := func(p strategy.PipeSettings, memory uint64) *Prediction {
-		p.Stages = 2
-		f := w.facts(t, deep("gcnii", 8), 2, p)
-		f.Memory = []uint64{memory, 0} // 0: nobody knows
-		plan, err := f.Choose(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &plan.Tried[0]
-	}
-	keeps, again := of(strategy.PipeSettings{Keep: true}, 0), of(strategy.PipeSettings{Again: true}, 0)
-	if keeps.Memory <= again.Memory || keeps.Seconds >= again.Seconds || keeps.Recomputes || !again.Recomputes {
-		t.Fatalf("kept: %+v\nmade again: %+v", keeps, again)
-	}
-	for memory, want := range map[uint64]*Prediction{0: keeps, keeps.Memory: keeps, keeps.Memory - 1: again} {
-		if got := of(strategy.PipeSettings{}, memory); got.Memory != want.Memory || got.Seconds != want.Seconds || got.Recomputes != want.Recomputes || !got.Fits {
-			t.Errorf("with %d bytes: %+v, want %+v", memory, got, want)
-		}
-	}
-	if none := of(strategy.PipeSettings{}, 1); none.Fits || none.Memory != again.Memory {
-		t.Errorf("without room: %+v", none)
-	}
-	if tight := of(strategy.PipeSettings{Keep: true}, keeps.Memory-1); tight.Fits || tight.Recomputes {
-		t.Errorf("as users have it: %+v", tight)
-	}
-}
-
-// Ways that a job has are kept, and with --deterministic they are the same on any number of
+// With --deterministic nothing is measured, and the weights are the same on any number of
 // nodes.
-func TestWaysThatAreKept(t *testing.T) {
-	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
-	for nodes := 1; nodes < 6; nodes++ {
-		f := w.facts(t, deep("gcnii", 8), nodes, asked)
-		p, err := f.Choose(t.Context(), 3)
-		if err != nil || p.Ways != 3 || p.Stages*p.Ways > max(3, nodes) {
-			t.Errorf("on %d nodes: %+v, %v", nodes, p, err)
+func TestDeterministicPipelinesChooseWithoutMeasuring(t *testing.T) {
+	shards := traintest.Communities(t, 300)
+	r := traintest.FullGraph("gcn", 3)
+	r.Sharing, r.Epochs = chosen(), 2
+	r.Sharing.Deterministic = true
+	want := ""
+	for _, nodes := range []int{1, 3, 5} {
+		_, reports := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
+		if want == "" {
+			want = traintest.Learnt(reports[0])
 		}
-		f.Settings.Deterministic = true
-		f.Network = Network{Bandwidth: 1e12, RoundTrip: 0}
-		if p, err := f.Choose(t.Context(), 0); err != nil || p.Ways != 1 || p.Stages > nodes {
-			t.Errorf("on %d nodes: %+v, %v", nodes, p, err)
-		}
-	}
-	f := w.facts(t, deep("gcnii", 8), 4, strategy.PipeSettings{Ways: strategy.Asked})
-	f.Settings.Strategy = strategy.Graph
-	p, err := f.Choose(t.Context(), 0)
-	if err != nil || p.Stages != 1 || len(p.Tried) != 4 {
-		t.Errorf("graph: %+v, %v", p, err)
-	}
-}
-
-// What users read says what was chosen, how long it takes, of what that is the sum, and
-// what the next best would take.
-func TestWhyWords(t *testing.T) {
-	p := Plan{Tried: []Prediction{
-		{Stages: 3, Ways: 1, Seconds: 0.0125, Compute: 0.01, Bubble: 0.002, Sum: 0.0005, Memory: 3 << 20, Fits: true},
-		{Stages: 1, Ways: 2, Seconds: 0.02, Fits: true}, {Stages: 1, Ways: 1, Seconds: 1.5},
-	}}
-	const want = "3 stages of 1 way: about 12.5 ms an epoch (computing 10 ms, idle 2 ms, sums 500 us); 1x2 20 ms, 1x1 lacks memory"
-	if got := p.Why(); got != want {
-		t.Errorf("%s\nwant\n%s", got, want)
-	}
-	if got := p.Table(2); len(got) != 2 || !strings.HasPrefix(got[0], "3 stages of 1 way would take about 12.5 ms an epoch: computing 10 ms,") || !strings.HasSuffix(got[0], "and 3.0 MiB on the node that has most to keep") {
-		t.Errorf("%q", got)
-	}
-}
-
-// BenchmarkChoose chooses for many shards and ways.
-func BenchmarkChoose(b *testing.B) {
-	w := newWorld(b, 4, slices.Repeat([]int{4}, 1000), func(from, to int) bool { return (from-to)%97 < 3 })
-	for b.Loop() {
-		f := w.facts(b, deep("gcnii", 32), 16, asked)
-		if _, err := f.Choose(b.Context(), 0); err != nil {
-			b.Fatal(err)
+		if got := traintest.Learnt(reports[0]); got != want || reports[0][0].Predicted != nil {
+			t.Errorf("%d nodes:\n%s\nand one node\n%s", nodes, got, want)
 		}
 	}
 }
 
-// Choosing ends with its context, by what that says.
-func TestChoosingEnds(t *testing.T) {
-	f := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere).facts(t, deep("gcn", 4), 4, asked)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("enough")
-	cancel(why)
-	if p, err := f.Choose(ctx, 0); !errors.Is(err, why) {
-		t.Errorf("%+v, %v", p, err)
+// What forward makes is kept for backward where memory has room, and made again where it
+// has not, which is no reason to refuse a job, and changes no bit.
+func TestPipelinesKeepWhatFits(t *testing.T) {
+	shards := traintest.Communities(t, 4000)
+	r := traintest.FullGraph("gcnii", 8)
+	r.Epochs, r.Model.Hidden = 2, 32
+	taken := func(p strategy.PipeSettings, memory uint64) (bytes uint64, recomputes bool) {
+		r.Sharing = traintest.Piping(strategy.Pipe, p)
+		l := traintest.Started(t, r, shards, train.Options{Threads: 1, Memory: memory})
+		return traintest.PipedOf(l).Bytes(), traintest.PipedOf(l).Worker.Recompute
+	}
+	keeps, _ := taken(strategy.PipeSettings{Keep: true}, 0)
+	again, recomputes := taken(strategy.PipeSettings{Again: true}, 0)
+	if !recomputes || again >= keeps {
+		t.Fatalf("%d bytes where all is kept, and %d where it is made again", keeps, again)
+	}
+	if bytes, recomputes := taken(strategy.PipeSettings{}, 0); recomputes || bytes != keeps {
+		t.Errorf("with all memory: %d bytes, made again: %v", bytes, recomputes)
+	}
+	// least is what a run needs at least, to a page.
+	least := func(p strategy.PipeSettings) (enough uint64) {
+		r.Sharing = traintest.Piping(strategy.Pipe, p)
+		few, enough := uint64(0), uint64(1<<30)
+		for enough-few > 4096 {
+			memory := (few + enough) / 2
+			if _, err := train.Run(t.Context(), r, shards, train.Options{Strategies: strategies.All, Threads: 1, Memory: memory}); err != nil {
+				few = memory
+			} else {
+				enough = memory
+			}
+		}
+		return enough
+	}
+	r.Epochs = 1
+	if auto, again := least(strategy.PipeSettings{}), least(strategy.PipeSettings{Again: true}); auto != again {
+		t.Errorf("a run needs %d bytes, and %d where all is made again", auto, again)
+	}
+	tight := least(strategy.PipeSettings{Keep: true}) - 8192
+	r.Epochs = 2
+	if bytes, recomputes := taken(strategy.PipeSettings{}, tight); !recomputes || bytes != again {
+		t.Errorf("with %d bytes: %d, made again: %v", tight, bytes, recomputes)
+	}
+	var want string
+	for _, memory := range []uint64{0, tight} {
+		r.Sharing = traintest.Piping(strategy.Pipe, strategy.PipeSettings{})
+		_, reports := traintest.MustRun(t, r, shards, train.Options{Threads: 1, Memory: memory})
+		if want == "" {
+			want = traintest.Learnt(reports)
+		}
+		if got := traintest.Learnt(reports); got != want {
+			t.Errorf("with %d bytes:\n%s\nand with all\n%s", memory, got, want)
+		}
 	}
 }

@@ -2,14 +2,16 @@ package pipe
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -28,8 +30,8 @@ func TestCensus(t *testing.T) {
 	}
 }
 
-// A rehearsal times all layers on all shards that it is given, and leaves weights alone.
-func TestRehearsals(t *testing.T) {
+// All layers are timed on the shards that are given, and weights stay as they are.
+func TestTimeLayers(t *testing.T) {
 	w := newWorld(t, 5, append(slices.Clone(sizes), 0), anywhere)
 	for _, model := range []string{"gcn", "sage", "gcnii", "resgcn", "gat"} {
 		for _, sparse := range []bool{false, true} {
@@ -38,17 +40,15 @@ func TestRehearsals(t *testing.T) {
 			s.device = func() tensor.Device { return cpu.New(1) }
 			n := w.start(t, s).nodes[0]
 			before := slices.Clone(n.weights.F32())
-			timing, err := Rehearse(t.Context(), *n.Task, w.firsts, []int{1, 3, 6})
+			c := NewCensus(w.firsts, w.topology, n.Model.Form())
+			timing, err := TimeLayers(t.Context(), *n.Task, c, []int{1, 3, 6})
 			if err != nil {
 				t.Fatal(err)
 			}
-			infos := n.Model.Stages()
-			if !slices.Equal(timing.Shards, []uint32{1, 3}) || len(timing.Times) != 2*len(infos)*directions {
-				t.Fatalf("%s: of the shards %v, %d times", model, timing.Shards, len(timing.Times))
-			}
-			for i, seconds := range append(timing.Times, timing.Rest.Row, timing.Rest.Sum, timing.Rest.Step, timing.Rest.Shard) {
-				if !(seconds > 0) && (len(infos) > 3 || i > len(timing.Times)) {
-					t.Errorf("%s: time %d is %v", model, i, seconds)
+			nominal := Nominal(n.Model.Stages(), c)
+			for s, l := range timing.Layers {
+				if !(l.Forward > 0) || !(l.Backward > 0) || l.NominalForward != nominal.Forward[s][1]+nominal.Forward[s][3] || l.NominalBackward != nominal.Backward[s][1]+nominal.Backward[s][3] {
+					t.Errorf("%s: layer %d: %+v", model, s, l)
 				}
 			}
 			if !slices.Equal(before, n.weights.F32()) {
@@ -56,17 +56,18 @@ func TestRehearsals(t *testing.T) {
 			}
 		}
 	}
-	// Neighbours may lie where there is room for a shard and no more.
-	defer func(n int) { mostRows = n }(mostRows)
-	mostRows = 1
-	// The seconds of a dear layer are dear.
+	// A wide layer takes longer than a narrow one.
 	n := w.start(t, newSetup(wide(), 1, 1, 7)).nodes[0]
-	timing, err := Rehearse(t.Context(), *n.Task, w.firsts, []int{0, 2})
+	c := NewCensus(w.firsts, w.topology, n.Model.Form())
+	timing, err := TimeLayers(t.Context(), *n.Task, c, []int{0, 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if of := timing.Times; of[0] <= 0 || of[directions] <= of[2*directions] {
-		t.Errorf("a layer of 96x96 takes %v s, and one of 96x3 %v s", of[directions], of[2*directions])
+	if of := timing.Layers; of[1].Forward <= of[2].Forward {
+		t.Errorf("a layer of 96x96 takes %v s, and one of 96x3 %v s", of[1].Forward, of[2].Forward)
+	}
+	if none, err := TimeLayers(t.Context(), *n.Task, c, []int{6}); err != nil || none.Layers[0] != (LayerTime{}) {
+		t.Errorf("without vertices: %+v, %v", none, err)
 	}
 }
 
@@ -76,49 +77,46 @@ func wide() nn.Spec {
 	return s
 }
 
-// What nobody has timed takes as much longer than its formula as what was; where clocks
-// stand still, formulas are all there is.
+// Each layer takes as many times its formula as on the shards that were timed; where
+// clocks stand still, formulas are all there is.
 func TestMeasuredCosts(t *testing.T) {
 	w := newWorld(t, 5, sizes, anywhere)
 	m := w.model(t, deep("gcn", 2))
 	c, infos := NewCensus(w.firsts, w.topology, m.Form()), m.Stages()
-	nominal := Nominal(infos, c, m.Size())
-	of := func(shard uint32, times float64) *Timing {
-		t := &Timing{Shards: []uint32{shard}, Rest: rest{Shard: times, Row: 1, Sum: 2, Step: 3}}
-		for s := range infos {
-			for _, table := range [][][]float64{nominal.Forward, nominal.Again, nominal.Backward} {
-				t.Times = append(t.Times, times*table[s][shard]*float64(s+1))
-			}
-		}
-		return t
+	nominal := Nominal(infos, c)
+	of := func(times float64) *Timing {
+		return &Timing{Layers: []LayerTime{{times, 2 * times, 1, 1}, {3 * times, 4 * times, 1, 1}}}
 	}
-	// The second is of a shard that is known already.
-	costs := Measured([]*Timing{of(1, 10), {}, of(1, 99), of(4, 10)}, infos, c, m.Size())
+	none := &Timing{Layers: make([]LayerTime, 2)}
+	costs := Measured([]*Timing{of(5), none, of(15)}, infos, c)
 	for s := range infos {
 		for shard := range c.Sources {
-			for d, tables := range [][2][][]float64{{costs.Forward, nominal.Forward}, {costs.Again, nominal.Again}, {costs.Backward, nominal.Backward}} {
-				got, want := tables[0][s][shard], 10*float64(s+1)*tables[1][s][shard]
-				if math.Abs(got-want) > 1e-9*want {
-					t.Errorf("stage %d, shard %d, direction %d: %v s, want %v", s, shard, d, got, want)
-				}
+			forward, backward := 10*float64(1+2*s)*nominal.Forward[s][shard], 10*float64(2+2*s)*nominal.Backward[s][shard]
+			if got := costs.Forward[s][shard]; math.Abs(got-forward) > 1e-9*forward {
+				t.Errorf("stage %d, shard %d: %v s forward, want %v", s, shard, got, forward)
+			}
+			if got := costs.Backward[s][shard]; math.Abs(got-backward) > 1e-9*backward {
+				t.Errorf("stage %d, shard %d: %v s backward, want %v", s, shard, got, backward)
 			}
 		}
 	}
-	if !costs.Timed || math.Abs(costs.Shard-119./3) > 1e-9 || costs.Row != 1 || costs.Sum != 2 || costs.Step != 3 {
-		t.Errorf("%+v", costs)
+	if !costs.Timed {
+		t.Error("nothing was timed")
 	}
-	if still := Measured([]*Timing{of(1, 0), {}}, infos, c, m.Size()); still.Timed || still.Forward[1][2] != nominal.Forward[1][2] || still.Row != nominal.Row {
-		t.Errorf("%+v", still)
+	for _, still := range []*Costs{Measured([]*Timing{of(0), none}, infos, c), Measured([]*Timing{none}, infos, c)} {
+		if still.Timed || still.Forward[1][2] != nominal.Forward[1][2] {
+			t.Errorf("%+v", still)
+		}
 	}
 }
 
-// All nodes follow the first one's plan, and come to costs of what all have timed.
-func TestNodesAgreeOnAPlan(t *testing.T) {
+// All nodes use costs of what all have timed, and follow the first one's candidates.
+func TestNodesAgreeOnCandidates(t *testing.T) {
 	w := newWorld(t, 5, sizes, anywhere)
 	const nodes = 3
 	net := loopback.New(nodes)
-	work := strategy.Work{Nodes: []string{"a", "b", "c"}}
-	plans, facts := make([]*Plan, nodes), make([]*Facts, nodes)
+	work := peer.Work{Nodes: []string{"a", "b", "c"}}
+	lists, facts := make([]arrange.Candidates, nodes), make([]*Facts, nodes)
 	j := &job{nodes: make([]*node, nodes)}
 	exchanges := make([]*exchange.Exchange, nodes)
 	for i := range nodes {
@@ -132,40 +130,54 @@ func TestNodesAgreeOnAPlan(t *testing.T) {
 		i := at(n)
 		f := w.facts(t, deep("gcn", 4), nodes, asked)
 		facts[i] = f
-		mine := &Timing{Shards: []uint32{uint32(i)}, Times: slices.Repeat([]float64{float64(i + 1)}, 4*directions), Rest: rest{Memory: uint64(i + 7)}}
-		if err = f.Hear(t.Context(), exchanges[i], work.Nodes, mine, nil); err != nil {
+		mine := &Timing{Layers: slices.Repeat([]LayerTime{{float64(i + 1), 1, 1, 1}}, 4), Memory: uint64(i+7) << 20}
+		if err = f.Share(t.Context(), exchanges[i], work.Nodes, mine, nil); err != nil {
 			return err
 		}
-		if plans[i], err = f.Choose(t.Context(), 0); err != nil {
+		if lists[i], err = f.Candidates(t.Context(), 0); err != nil {
 			return err
 		}
 		if i == 1 { // which rounds differently
-			plans[i].Stages, plans[i].Ways, plans[i].Cuts = 99, 99, []int{0, 4}
+			slices.Reverse(lists[i])
+			lists[i][len(lists[i])-1].Cuts, lists[i][0].Fits = nil, false
 		}
-		return plans[i].Agree(t.Context(), exchanges[i], work.Nodes, f, nil)
+		return lists[i].Agree(t.Context(), exchanges[i], work.Nodes, len(f.Model.Stages()), nil)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, p := range plans {
-		if p.Stages != plans[0].Stages || p.Ways != plans[0].Ways || !slices.Equal(p.Cuts, plans[0].Cuts) || p.Tried[0].Stages != p.Stages || p.Tried[0].Ways != p.Ways {
-			t.Errorf("node %d plans %+v, and the first %+v", i, p, plans[0])
+	for i, list := range lists {
+		if !reflect.DeepEqual(list[:3], lists[0][:3]) || len(list) != len(lists[0]) {
+			t.Errorf("node %d has %+v, and the first %+v", i, list, lists[0])
 		}
-		if got := facts[i].Costs.Forward[3]; !slices.Equal(got[:3], []float64{1, 2, 3}) || !slices.Equal(facts[i].Memory, []uint64{7, 8, 9}) {
-			t.Errorf("node %d has heard of %v, %v", i, got, facts[i].Memory)
+		if got := facts[i].Costs.Forward[3][0] / Nominal(facts[i].Model.Stages(), facts[i].Census).Forward[3][0]; math.Abs(got-2) > 1e-9 || !slices.Equal(facts[i].Memory, []uint64{7 << 20, 8 << 20, 9 << 20}) {
+			t.Errorf("node %d uses %v times the formula, %v", i, got, facts[i].Memory)
 		}
 	}
 }
 
-// What other nodes tell is read as what it is, or not at all.
+// Malformed messages end the job with a sentence.
+func TestMalformedTimings(t *testing.T) {
+	if _, err := readTiming(make([]byte, 99), 3); err == nil || !strings.Contains(err.Error(), "run the same version of hopmesh") {
+		t.Error(err)
+	}
+	of := Timing{Layers: make([]LayerTime, 3)}
+	of.Layers[1].Backward = -1
+	b, err := of.encode()
+	if _, bad := readTiming(b, 3); err != nil || bad == nil || !strings.Contains(bad.Error(), "reports -1 s") {
+		t.Error(err, bad)
+	}
+}
+
+// What other nodes send is read as what it is, or not at all.
 func FuzzTimings(f *testing.F) {
-	of := Timing{Shards: []uint32{2, 0}, Times: slices.Repeat([]float64{0.5}, 2*3*directions), Rest: rest{1, 2, 3, 4, 5, burden{6, 7}}}
+	of := Timing{Memory: 5, Layers: slices.Repeat([]LayerTime{{0.5, 1, 2, 3}}, 3)}
 	b, err := of.encode()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)
-	of.Times[4] = math.NaN()
+	of.Layers[2].Forward = math.NaN()
 	b, err = of.encode()
 	if err != nil {
 		f.Fatal(err)
@@ -173,84 +185,19 @@ func FuzzTimings(f *testing.F) {
 	f.Add(b)
 	f.Add([]byte{255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got, err := readTiming(b, 3, 4)
+		got, err := readTiming(b, 3)
 		if err != nil {
 			return
 		}
-		for _, shard := range got.Shards {
-			if shard >= 4 {
-				t.Fatalf("shard %d", shard)
-			}
-		}
-		for _, x := range append(got.Times, got.Rest.Row, got.Rest.Sum, got.Rest.Step, got.Rest.Shard) {
-			if !(x >= 0) || math.IsInf(x, 0) {
-				t.Fatalf("%v seconds", x)
+		for _, l := range got.Layers {
+			for _, x := range []float64{l.Forward, l.Backward, l.NominalForward, l.NominalBackward} {
+				if !(x >= 0) || math.IsInf(x, 0) {
+					t.Fatalf("%v seconds", x)
+				}
 			}
 		}
 		if again, err := got.encode(); err != nil || !slices.Equal(again, b) {
 			t.Fatalf("%v, %v, want %v", again, err, b)
 		}
 	})
-}
-
-func FuzzPlans(f *testing.F) {
-	f.Add((&Plan{Stages: 2, Ways: 3, Cuts: []int{0, 2, 5}}).encode())
-	f.Add((&Plan{Stages: 2, Ways: 3, Cuts: []int{0, 5, 5}}).encode())
-	f.Add([]byte{1, 0, 0, 0})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		stages, ways, cuts, err := readPlan(b, 5)
-		if err != nil {
-			if !strings.Contains(err.Error(), "run the same version") {
-				t.Fatal(err)
-			}
-			return
-		}
-		if ways < 1 || len(cuts) != stages+1 || cuts[0] != 0 || cuts[stages] != 5 || !slices.IsSorted(cuts) {
-			t.Fatalf("%d stages of %d ways: %v", stages, ways, cuts)
-		}
-		if again := (&Plan{Stages: stages, Ways: ways, Cuts: cuts}).encode(); !slices.Equal(again, b) {
-			t.Fatalf("%v, want %v", again, b)
-		}
-	})
-}
-
-// A plan that this node has not looked at, and what can't be read, ends the job with a
-// sentence.
-func TestPlansThatAreNone(t *testing.T) {
-	if _, _, _, err := readPlan(nil, 3); err == nil {
-		t.Error("nothing is a plan")
-	}
-	if _, err := readTiming(make([]byte, 99), 3, 4); err == nil || !strings.Contains(err.Error(), "run the same version of hopmesh") {
-		t.Error(err)
-	}
-	of := Timing{Shards: []uint32{9}, Times: make([]float64, 3*directions)}
-	b, err := of.encode()
-	if _, bad := readTiming(b, 3, 4); err != nil || bad == nil || !strings.Contains(bad.Error(), "has timed shard 9 of 4") {
-		t.Error(err, bad)
-	}
-	of.Shards[0], of.Times[0] = 0, -1
-	b, err = of.encode()
-	if _, bad := readTiming(b, 3, 4); err != nil || bad == nil || !strings.Contains(bad.Error(), "takes -1 s") {
-		t.Error(err, bad)
-	}
-}
-
-// A processor that stands still for a while, as one does of which there is a share, does so
-// in some layer: what those that are about as long take has it in the sum, and none of them
-// by itself.
-func TestStandsAreOfLayersAsLong(t *testing.T) {
-	of := func(all ...float64) times { return times{all: all} }
-	r := &rehearsal{shards: of(1, 1, 1), clears: of(1, 1, 1), acts: []*act{{times: []times{of(2, 2, 7), of(3, 3, 3)}}, {times: []times{of(9, 4, 4), of(1, 1, 1)}}}}
-	// What is about as long as something that stood still for five seconds is taken for
-	// longer, too; what is shorter or longer is not.
-	r.settle()
-	for i, want := range []float64{1, 1, 2 * 20. / 15, 3 * 20. / 15, 4 * 17. / 12, 1} {
-		if got := r.timed()[i].alone; math.Abs(got-want) > 1e-9 {
-			t.Errorf("what takes the %d. time takes %v s, want %v", i, got, want)
-		}
-	}
-	still := &rehearsal{acts: []*act{{times: []times{of(0, 0)}}}}
-	if still.settle(); still.acts[0].times[0].alone != 0 {
-		t.Errorf("where a clock stands still, a layer takes %v s", still.acts[0].times[0].alone)
-	}
 }

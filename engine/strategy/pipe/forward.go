@@ -6,11 +6,11 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// forward has the grains at one place of the order go through the worker's layers, side
-// by side: each layer sees the rows of all of them.
+// forward computes the grains at one place of the order through the worker's layers, side
+// by side: each layer reads the rows of all of them.
 func (w *Worker) forward(place int) error {
 	p := w.order[place]
-	w.seat(p)
+	w.beginPasses(p)
 	if err := w.boundary[forwards].receive(place); err != nil {
 		return err
 	}
@@ -24,19 +24,19 @@ func (w *Worker) forward(place int) error {
 			return err
 		}
 	}
-	w.tell(forwardDone, place)
+	w.traced(forwardDone, place)
 	w.boundary[forwards].send(p)
 	return nil
 }
 
-func (w *Worker) tell(e event, place int) {
+func (w *Worker) traced(e event, place int) {
 	if w.trace != nil {
 		w.trace(e, place)
 	}
 }
 
-// seat gives each grain of a position a pass that has not begun.
-func (w *Worker) seat(position int) {
+// beginPasses gives each grain of a position a fresh pass.
+func (w *Worker) beginPasses(position int) {
 	n := 0
 	for _, way := range w.ways {
 		for _, grains := range [2][]*grain{way.at[position], way.trunks[position]} {
@@ -49,7 +49,7 @@ func (w *Worker) seat(position int) {
 				w.arenas[g.place].Reset()
 				g.pass = w.passes[g.place]
 				g.pass.Begin()
-				// That there is a gradient says that what backward needs is to be kept.
+				// Gradients tell the pass to keep what backward needs.
 				g.pass.Gradients = w.rooms[0]
 				g.x, g.carry = g.input, g.carried
 			}
@@ -57,8 +57,8 @@ func (w *Worker) seat(position int) {
 	}
 }
 
-// show makes of a grain's rows what a layer sees of them, and gives it to those who mirror
-// it, as soon as all is there that goes with it.
+// show stores the rows that a layer reads of a grain, and gives the pieces that are
+// complete with it to the ways that mirror them.
 func (w *Worker) show(g *grain, of *way, s int) {
 	w.enter(g, s)
 	l := of.levels[s-w.first]
@@ -71,9 +71,9 @@ func (w *Worker) show(g *grain, of *way, s int) {
 	}
 }
 
-// layer is one of the model's stages: first for the grains that see nothing of other ways,
-// while the rows that the others see are on their way. What the next layer sees of a grain
-// is sent while the layer goes on.
+// layer computes one of the model's stages. Grains that read no other ways' rows come
+// first, while those rows are on their way. What the next layer reads of a grain is sent
+// meanwhile.
 func (w *Worker) layer(s, position int) error {
 	for _, way := range w.ways {
 		if err := w.compute(way, way.at[position][:way.inner[position]], s); err != nil {
@@ -93,7 +93,7 @@ func (w *Worker) layer(s, position int) error {
 	return nil
 }
 
-// compute has some grains of a way go through a stage, and on to the next.
+// compute takes some grains of a way through a stage, and on to the next.
 func (w *Worker) compute(of *way, grains []*grain, s int) error {
 	for _, g := range grains {
 		if err := w.see(g, of, s); err != nil {
@@ -112,14 +112,14 @@ func (w *Worker) gather(y, x tensor.Matrix, rows []int32) {
 	w.Device.Gather(y, w.part[:], unsigned(rows))
 }
 
-// enter makes what a layer sees of the grain's own rows.
+// enter makes what a layer reads of the grain's own rows.
 func (w *Worker) enter(g *grain, s int) {
 	if s > 0 {
 		g.entering = g.pass.Enter(s, g.x, g.vertices)
 	}
 }
 
-// see makes the grain's next rows, of what its layer sees in its way.
+// see computes the grain's next rows from what its layer reads.
 func (w *Worker) see(g *grain, of *way, s int) (err error) {
 	if s == 0 && g.trunk != nil {
 		return w.branch(g, of)
@@ -146,8 +146,8 @@ func (w *Worker) see(g *grain, of *way, s int) (err error) {
 	return nil
 }
 
-// branch takes a grain's rows of its trunk, which is computed with the first of its grains
-// or, for a history, where nothing is kept, with each.
+// branch takes a grain's rows from its trunk, which is computed with the first of its
+// grains or, for a history, where nothing is kept, with each.
 func (w *Worker) branch(g *grain, of *way) error {
 	t := g.trunk
 	if w.halo.early {
@@ -162,7 +162,8 @@ func (w *Worker) branch(g *grain, of *way) error {
 	return nil
 }
 
-// again makes the pass of a grain again: the rows that its layers see are as they were.
+// again computes the pass of a grain once more: the rows that its layers read are still
+// there.
 func (w *Worker) again(g *grain, of *way) error {
 	for s := w.first; s < w.end; s++ {
 		w.enter(g, s)
@@ -171,29 +172,4 @@ func (w *Worker) again(g *grain, of *way) error {
 		}
 	}
 	return nil
-}
-
-// putBack makes the rows of a position histories again, which they were when the positions
-// before it went forward: those have yet to go back. Where the epoch leaves its rows, they
-// become the history of the next in return.
-func (w *Worker) putBack(position int) {
-	for _, way := range w.ways {
-		for _, l := range way.levels {
-			if l == nil {
-				continue
-			}
-			for _, r := range way.turn[position] {
-				rows, history := l.rows.RowRange(r.first, r.count), l.history.RowRange(r.first, r.count)
-				if w.bequeaths() {
-					w.spare.Reset()
-					left := w.spare.Alloc(w.Device.Type(), rows.Rows, rows.Cols)
-					w.Device.Combine(left, 1, rows, 0, tensor.Matrix{})
-					w.Device.Combine(rows, 1, history, 0, tensor.Matrix{})
-					w.Device.Combine(history, 1, left, 0, tensor.Matrix{})
-					continue
-				}
-				w.Device.Combine(rows, 1, history, 0, tensor.Matrix{})
-			}
-		}
-	}
 }

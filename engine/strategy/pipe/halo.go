@@ -5,69 +5,70 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/keyed"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A halo has the ways of a stage see each other's rows: before a layer, each gives those
-// of the position that is computed to the ways that mirror them, and on the way back each
-// gives what it knows of the gradient at its mirrors of that position to the ways whose
-// they are. Both follow the same plan, which is that of all epochs.
+// A halo exchanges rows between the ways of a stage. Before a layer, each way sends the
+// rows of the current position to the ways that mirror them. On the way back, each sends
+// its part of the gradient at its mirrors to the ways that own them. Both follow one plan,
+// which is the same in all epochs.
 type halo struct {
 	w       *Worker
-	parcels [][]*parcel // of each position, by the ways from and to
+	parcels [][]*parcel // by position, then by the ways from and to
 	stages  int         // of the model, in tags
-	numbers int         // of pieces
+	numbers int         // bounds those of pieces
 	space   tensor.Arena
-	early   bool // what is made is a history, before the epoch
+	early   bool // a history is made, before the epoch
 
-	// trips are those of the epoch, in their order: so many are started, so many are over,
+	// transfers are those of the epoch, in order: so many are started, so many are over,
 	// and ahead are under way at once.
-	trips                []trip
+	transfers            []transfer
 	started, over, ahead int
 }
 
 // A parcel is the rows of one way, at one position, that another way mirrors.
 type parcel struct {
-	from, to *way // nil where that is another node's
+	from, to *way // nil if on another node
 	number   int
 	owner    int // the node of from
 	holder   int // the node of to
 
 	ids         []uint32 // vertices
-	first       int      // of to's mirrors
-	own, mirror []int32  // where those that travel lie in from's rows, and in to's
+	first       int      // among to's mirrors
+	own, mirror []int32  // of those that are sent: their rows in from, and in to
 	scale       float64  // of rows that stand for others, too
 
 	pieces [2][]*piece // rows, and gradients
 }
 
-// A piece is what of a parcel travels at once, in one direction: rows of some shards, as
-// soon as those are computed. What is known of a gradient is whole only when all that see
-// the rows have gone back, so that is one piece.
+// A piece is what is sent of a parcel at once, in one direction: rows of some shards, as
+// soon as those are computed. A gradient is complete only when all that read the rows have
+// gone back, so it is one piece.
 type piece struct {
-	*parcel
+	parcel            *parcel
 	direction, number int
-	gives, takes      *way // nil where that is another node's
-	node              int  // who gives
+	gives, takes      *way // nil if on another node
+	node              int  // that gives
 	begin, end        int  // of the parcel's ids
-	low, high         int  // of those that travel
+	low, high         int  // of those that are sent
 	out               [][][]byte
 	in                []*fetch
-	came              [][]byte // of each fetch: where it puts what it takes
+	came              [][]byte // by fetch: where it writes
 }
 
-// A parcel has so many pieces at most. They are no smaller than pieceBytes, as far as
-// there are rows: each is a question of its own.
+// A parcel has at most mostPieces pieces. They are no smaller than pieceBytes, if there are
+// enough rows: each costs a request.
 const mostPieces = 4
 
 var pieceBytes = 64 << 10
 
 // pieces bounds the numbers of pieces.
-func pieces(s *Shape) int { return s.Ways() * s.Ways() * s.Positions() * mostPieces }
+func pieces(s *arrange.Shape) int { return s.Ways() * s.Ways() * s.Positions() * mostPieces }
 
-// newHalo plans what the worker's ways give and take.
-func newHalo(w *Worker, m *Mirrors) *halo {
+// newHalo plans what the worker's ways send and receive.
+func newHalo(w *Worker, m *arrange.Mirrors) *halo {
 	h := &halo{w: w, stages: len(w.infos), numbers: pieces(w.Shape), space: w.spare}
 	here := make([]*way, w.Shape.Ways())
 	for _, way := range w.ways {
@@ -77,14 +78,14 @@ func newHalo(w *Worker, m *Mirrors) *halo {
 		var at []*parcel
 		for from := range here {
 			for to := range here {
-				first, end := m.from(to, from, p)
+				first, end := m.From(to, from, p)
 				if from == to || first == end || here[from] == nil && here[to] == nil {
 					continue
 				}
 				c := &parcel{
 					from: here[from], to: here[to], number: (p*len(here)+from)*len(here) + to,
 					owner: w.Seats.Node(w.stage, from), holder: w.Seats.Node(w.stage, to),
-					ids: m.of[to][first:end], first: first, scale: 1,
+					ids: m.Of[to][first:end], first: first, scale: 1,
 				}
 				h.cut(c, from, p)
 				at = append(at, c)
@@ -96,23 +97,13 @@ func newHalo(w *Worker, m *Mirrors) *halo {
 	return h
 }
 
-// widest is the bytes of the widest row that travels.
-func (w *Worker) widest() (bytes int) {
-	for s := w.first; s < w.end; s++ {
-		if w.sees(s) {
-			bytes = max(bytes, w.infos[s].In*w.Device.Type().Bytes())
-		}
-	}
-	return bytes
-}
-
-// cut cuts a parcel of a way into pieces: the same on both ends.
+// cut divides a parcel into pieces, in the same way on both ends.
 func (h *halo) cut(c *parcel, from, position int) {
-	least := max(pieceBytes/max(1, h.w.widest()), (len(c.ids)+mostPieces-1)/mostPieces)
+	least := max(pieceBytes/max(1, h.w.columns()*h.w.Device.Type().Bytes()), (len(c.ids)+mostPieces-1)/mostPieces)
 	shard, end := h.w.Shape.Shards(from, position)
 	begin := 0
 	for ; shard < end; shard++ {
-		at, _ := slices.BinarySearch(c.ids, h.w.Shape.firsts[shard+1])
+		at, _ := slices.BinarySearch(c.ids, h.w.Shape.Firsts[shard+1])
 		if at-begin >= least || at > begin && shard == end-1 {
 			h.piece(c, forwards, begin, at)
 			begin = at
@@ -121,7 +112,7 @@ func (h *halo) cut(c *parcel, from, position int) {
 	h.piece(c, backwards, 0, len(c.ids))
 }
 
-// piece makes one, and room for what is given and taken.
+// piece makes one, with its buffers.
 func (h *halo) piece(c *parcel, direction, begin, end int) {
 	w := h.w
 	q := &piece{
@@ -133,8 +124,8 @@ func (h *halo) piece(c *parcel, direction, begin, end int) {
 	}
 	c.pieces[direction] = append(c.pieces[direction], q)
 	if q.gives != nil {
-		// What others take still is there beside what comes next: the next epoch or,
-		// after a history, the epoch.
+		// Others may still read a buffer when the next one is filled: that of the next
+		// epoch or, after a history, that of the epoch.
 		rooms := 1
 		if w.Halo.Policy == Previous || w.refreshes() {
 			rooms = 2
@@ -157,19 +148,19 @@ func (h *halo) piece(c *parcel, direction, begin, end int) {
 			rooms = previousAhead
 		}
 		for range rooms {
-			q.in = append(q.in, w.newFetch(q.node, strategy.Activation))
-			q.came = append(q.came, room((end-begin)*w.widest()))
+			q.in = append(q.in, w.newFetch(q.node, peer.Activation))
+			q.came = append(q.came, room((end-begin)*w.columns()*w.Device.Type().Bytes()))
 		}
 	}
 }
 
-// whole has a piece be given when the last of the grains is done that have these vertices.
+// whole makes the last of the grains that have these vertices send a piece.
 func (w *way) whole(q *piece, ids []uint32) {
 	var last *grain
 	at := -1
 	for _, v := range ids {
 		row := int(w.places[v-w.first])
-		for i := at + 1; i < len(w.grains); i++ { // those before are done when that one is
+		for i := at + 1; i < len(w.grains); i++ { // the piece waits for the last grain only
 			if g := w.grains[i]; row >= g.row && row < g.row+len(g.vertices) {
 				at, last = i, g
 				break
@@ -179,8 +170,8 @@ func (w *way) whole(q *piece, ids []uint32) {
 	last.gives = append(last.gives, q)
 }
 
-// choose sets which rows of the parcels travel: all, or a share that the epoch draws, by
-// vertex and by who mirrors it.
+// choose sets which rows of the parcels are sent: all, or a share drawn for the epoch, by
+// vertex and by receiving way.
 func (h *halo) choose() {
 	key := keyed.New(h.w.Seed, keyed.Boundary).With(uint64(h.w.epoch))
 	sampled := h.w.Halo.Policy == Sampled
@@ -216,21 +207,21 @@ func (h *halo) choose() {
 	}
 }
 
-// count is how many of a piece's rows travel.
+// count returns how many of a piece's rows are sent.
 func (q *piece) count() int { return q.high - q.low }
 
-// all says that all do, as they are.
-func (q *piece) all() bool { return q.count() == q.end-q.begin && q.scale == 1 }
+// all reports whether all are sent, unscaled.
+func (q *piece) all() bool { return q.count() == q.end-q.begin && q.parcel.scale == 1 }
 
-// exactly says whether rows of now are seen: they are in a worker's first epoch, since
+// exactly reports whether current rows are used: always in a worker's first epoch, since
 // there are no others.
 func (h *halo) exactly() bool { return !h.w.went || h.w.Halo.exactly(h.w.epoch) }
 
-// silent says whether nothing travels. Mirrors are what was sent last then, and nothing has
-// changed them; their gradients go nowhere: to who sees them they are constants.
+// silent reports whether nothing is sent. Mirrors then keep what was sent last. Their
+// gradients are dropped: they are constants to those who read them.
 func (h *halo) silent() bool { return h.w.Halo.Policy == Skip && !h.exactly() }
 
-// seen is the epoch whose rows are.
+// seen returns the epoch whose rows are used.
 func (h *halo) seen() int {
 	if h.w.Halo.Policy == Previous && !h.exactly() {
 		return h.w.epoch - 1
@@ -238,12 +229,13 @@ func (h *halo) seen() int {
 	return h.w.epoch
 }
 
-// tag is that of a piece at a stage, in an epoch.
+// tag returns that of a piece at a stage, in an epoch.
 func (h *halo) tag(q *piece, s, epoch int) exchange.Tag {
 	index := (q.direction*h.stages+s)*h.numbers + q.number
-	lane := exchange.LaneMirror
+	t := h.w.stamp(epoch)
+	t.Lane, t.Index = exchange.LaneMirror, uint32(index)
 	if h.early {
-		lane = exchange.LaneEarly
+		t.Lane = exchange.LaneEarly
 	}
-	return exchange.Tag{Epoch: uint32(epoch + 1), Lane: lane, Index: uint32(index)}
+	return t
 }

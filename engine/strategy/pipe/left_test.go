@@ -6,7 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -182,11 +183,11 @@ func TestVolumeOfLeftHistories(t *testing.T) {
 		}
 		var got uint64
 		for _, n := range j.nodes {
-			got += n.payload(strategy.Activation)
+			got += n.payload(peer.Activation)
 		}
 		sizes := Sizes{
 			Stages: 2, Ways: 2, Nodes: 4, Vertices: w.vertices(), Layers: 3,
-			Mirrors: NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 2, Weights: j.model.Size(),
+			Mirrors: arrange.NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 2, Weights: j.model.Size(),
 		}
 		of := sizes.Of()
 		want := 3 * (of.Boundary + of.Halo)

@@ -1,23 +1,396 @@
 package pipe
 
 import (
-	"github.com/hopmesh/hopmesh/engine/tensor"
-	"github.com/hopmesh/hopmesh/engine/tensor/plain"
+	"math/bits"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 )
 
-// number is what is computed with.
-type number interface{ ~float32 | ~float64 }
+// A load is a node's part of a pipeline, as far as its memory depends on it. It consists of
+// counts, so that any node's memory can be forecast before it has sampled anything.
+type load struct {
+	model      *nn.Model
+	number     int // bytes of one
+	entries    float64
+	parts      []part
+	shape      *arrange.Shape
+	mirrors    *arrange.Mirrors
+	seats      *arrange.Seats
+	stage      int
+	first, end int // of the model's stages
+	ways       []int
+	recompute  bool
+	leaves     bool // epochs leave their rows as histories
+	policy     string
+	nodes      int
+}
 
-// numbers, room, read, write and raw are plain's.
-func numbers[T number](b []byte) []T { return plain.Numbers[T](b) }
+// A part is what one pass computes: a shard or, where ways share a stage, either its
+// vertices that read current rows of other ways or its remaining ones. If the model's first
+// stage goes along edges, both have one pass for that stage.
+type part struct {
+	position, shard            int
+	inner, split               bool // waits for no other way; the shard has another part
+	vertices, sources, entries int
+	late                       int // rows of others whose gradients are kept for the next epoch
+	first, end                 int // of the model's stages
+}
 
-func room(bytes int) []byte { return plain.Room(bytes) }
+const (
+	// ends bounds what a matrix takes beyond its numbers: it begins at a cache line.
+	ends = 128
+	// slab is the unit of the processor's arenas.
+	slab = 2 << 20
+)
 
-func read(d tensor.Device, to []byte, m tensor.Matrix) { plain.Read(d, to, m) }
+// slabs returns the size of an arena that holds so many bytes.
+func slabs(bytes int) int { return (bytes + slab - 1) / slab * slab }
 
-func write(d tensor.Device, m tensor.Matrix, from []byte) { plain.Write(d, m, from) }
+// bytes returns all memory of a worker that is open and has trained, except for features.
+func (l *load) bytes() uint64 {
+	if len(l.ways) == 0 {
+		return uint64(l.model.Size() * l.number)
+	}
+	n := l.kept() + l.blocks() + l.passes() + l.boundary() + l.halo() + l.sums()
+	return uint64(n)
+}
 
-func raw[T number](s []T) []byte { return plain.Bytes(s) }
+func (l *load) infos() []nn.StageInfo { return l.model.Stages() }
 
-// bytes is how many a matrix takes where it travels.
-func bytes(m tensor.Matrix) int { return m.Rows * m.Cols * m.Type.Bytes() }
+// last reports whether the stage computes the answers.
+func (l *load) last() bool { return l.end == len(l.infos()) }
+
+// histories reports whether there are any.
+func (l *load) histories() bool { return l.shape.Positions() > 1 }
+
+// own returns the number of vertices of a way.
+func (l *load) own(way int) int {
+	first, end, _, _ := l.shape.Of(way)
+	return int(end - first)
+}
+
+// vertices returns the number of vertices of a shard.
+func (l *load) vertices(shard int) int { return int(l.shape.Firsts[shard+1] - l.shape.Firsts[shard]) }
+
+// shards returns the node's non-empty shards, by the position of their chunk.
+func (l *load) shards() [][]int {
+	all := make([][]int, l.shape.Positions())
+	for _, way := range l.ways {
+		for p := range all {
+			first, end := l.shape.Shards(way, p)
+			for shard := first; shard < end; shard++ {
+				if l.vertices(shard) > 0 {
+					all[p] = append(all[p], shard)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// widths returns the columns of the rows that each layer reads which reads other vertices.
+func (l *load) widths() (all []int) {
+	for s := l.first; s < l.end; s++ {
+		if info := &l.infos()[s]; s > 0 && info.Hops > 0 {
+			all = append(all, info.In)
+		}
+	}
+	return all
+}
+
+// carried returns the columns that come from the stage before, and that go to the next.
+func (l *load) carried() (in, out int) {
+	if l.first > 0 {
+		in = l.infos()[l.first].In + l.infos()[l.first].CarryIn
+	}
+	if !l.last() {
+		out = l.infos()[l.end].In + l.infos()[l.end].CarryIn
+	}
+	return in, out
+}
+
+// kept returns the memory that lives as long as training: rows of layers, earlier weights,
+// and gradients of shards that are computed together.
+func (l *load) kept() int {
+	m := Memory{Number: l.number, Widths: l.widths(), History: l.histories()}
+	m.Input, _ = l.carried()
+	for _, way := range l.ways {
+		m.Rows += l.own(way) + len(l.mirrors.Of[way])
+		m.Own += l.own(way)
+	}
+	most := 0 // shards at one position
+	for _, at := range l.shards() {
+		most = max(most, len(at))
+	}
+	for i := range l.parts {
+		m.Late += l.parts[i].late
+	}
+	matrices := 2 * len(l.parts)
+	if m.Late > 0 {
+		matrices += len(l.parts) * len(m.Widths)
+	}
+	n := slabs(m.Kept() + ends*(matrices+4*len(l.ways)*len(m.Widths)) + most*(l.model.Size()*l.number+ends))
+	if l.histories() {
+		early := l.model.Size() * l.number
+		if !l.last() {
+			early += m.Own * l.infos()[l.end].In * l.number
+		}
+		n += slabs(early)
+	}
+	return n
+}
+
+// blocks returns the memory of the edges of all shards, in both directions, and of where
+// their rows are.
+func (l *load) blocks() (n int) {
+	edge := 12 // its source; its target and its place, by sources
+	if l.model.Form().Weighting != sample.Ones {
+		edge += 4
+	}
+	for i := range l.parts {
+		const source, target = 8 + 3*4, 8 + 2*4
+		n += edge*l.parts[i].entries + source*l.parts[i].sources + target*l.parts[i].vertices
+	}
+	for _, way := range l.ways {
+		n += 4 * len(l.mirrors.Of[way])
+	}
+	return n + 4*l.mirrors.Count()
+}
+
+// pass returns the memory of the pass of a part.
+func (l *load) pass(of *part) int {
+	if of.first >= of.end {
+		return 0
+	}
+	in, rows := nn.InputSize{Sparse: l.entries > 0}, of.vertices
+	if l.infos()[0].Hops > 0 {
+		rows = of.sources
+	}
+	in.Entries = int(float64(rows) * l.entries)
+	n := l.model.ForecastPart(of.first, of.end, in, nn.Size{Targets: of.vertices, Sources: of.sources, Entries: of.entries}) / 4 * l.number
+	for s := of.first; s < of.end; s++ {
+		if carry := max(l.infos()[s].CarryIn, l.infos()[s].CarryOut); carry > 0 {
+			return n + of.vertices*carry*l.number + ends
+		}
+	}
+	return n
+}
+
+// places returns the memory of each pass that lives beside others: one for each part or, if
+// passes are computed again, for each part at one position.
+func (l *load) places() (all []int) {
+	at := make([]int, l.shape.Positions())
+	for i := range l.parts {
+		of := &l.parts[i]
+		bytes := l.pass(of)
+		if !l.recompute || at[of.position] == len(all) {
+			all = append(all, 0)
+		}
+		place := len(all) - 1
+		if l.recompute {
+			place = at[of.position]
+		}
+		all[place] = max(all[place], bytes)
+		at[of.position]++
+	}
+	return all
+}
+
+// passes returns the memory of all passes.
+func (l *load) passes() (n int) {
+	for _, bytes := range l.places() {
+		n += slabs(bytes)
+	}
+	return n
+}
+
+// boundary returns the memory of rows and gradients between stages: all positions of what
+// is sent, and as many as are received ahead.
+func (l *load) boundary() int {
+	const ahead = 2
+	in, out := l.carried()
+	numbers := 0
+	for _, way := range l.ways {
+		own, most := l.own(way), 0
+		for p := range l.shape.Positions() {
+			first, end := l.shape.Vertices(way, p)
+			most = max(most, int(end-first))
+		}
+		numbers += (in + out) * (own + ahead*most)
+		if l.histories() {
+			numbers += own * out // for stages that have yet to make a history
+		}
+	}
+	return numbers * l.number
+}
+
+// halo returns the memory of rows and gradients between ways.
+func (l *load) halo() (n int) {
+	mine := make([]bool, l.shape.Ways())
+	for _, way := range l.ways {
+		mine[way] = true
+	}
+	all, widest := 0, 0
+	for _, width := range l.widths() {
+		all, widest = all+width, max(widest, width)
+	}
+	rooms := 1
+	if l.policy == Previous || l.histories() {
+		rooms = 2
+	}
+	largest := 0
+	for p := range l.shape.Positions() {
+		for from := range mine {
+			for to := range mine {
+				if from == to || !mine[from] && !mine[to] {
+					continue
+				}
+				first, end := l.mirrors.From(to, from, p)
+				for _, ours := range []bool{mine[from], mine[to]} {
+					if ours { // it sends in one direction, and receives in the other
+						n += (end - first) * ((rooms*all+widest)*l.number + 4)
+					}
+				}
+				largest = max(largest, end-first)
+			}
+		}
+	}
+	// Rows and histories are exchanged through as much, and gradients that were kept are
+	// moved.
+	for i := range l.parts {
+		largest = max(largest, l.parts[i].late)
+	}
+	if l.leaves && l.recompute && l.histories() {
+		for _, way := range l.ways {
+			for p := range l.shape.Positions() {
+				first, end := l.shape.Vertices(way, p)
+				largest = max(largest, int(end-first))
+			}
+		}
+	}
+	return n + slabs(largest*widest*l.number)
+}
+
+// sums returns the memory of the gradients of shards, and of their sums.
+func (l *load) sums() int {
+	from, to := columnsOf(l.model, l.first, l.end)
+	columns, shards := to-from, 0
+	for _, at := range l.shards() {
+		shards += len(at)
+	}
+	holders := (&Task{Shape: l.shape, Seats: l.seats}).holders(l.stage)
+	all, mine := 0, 0
+	for node, spans := range exchange.Spans(holders, l.nodes) {
+		all += len(spans)
+		if node == l.seats.Node(l.stage, l.ways[0]) {
+			mine = len(spans)
+		}
+	}
+	members := len(l.seats.Members(l.stage))
+	share := (columns + members - 1) / members
+	levels := bits.Len(uint(shards))
+	numbers := shards*columns + (2*mine+mine+levels)*columns + 2*share + 2*all*share + columns
+	if parted(l.seats, l.nodes) {
+		const settled = 4 // rows: weights, two moments, and the weights of before
+		numbers += settled * share
+	}
+	return numbers * l.number
+}
+
+// Memory is what the memory of a node depends on, besides its passes.
+type Memory struct {
+	Number int
+	Widths []int // columns of the rows that each of its layers reads of others
+	Rows   int   // of its ways, and mirrors
+	Own    int   // vertices of its ways
+	Late   int   // rows of others whose gradients are kept for the next epoch
+	Input  int   // columns that come from the stage before
+	// History reports whether there are histories.
+	History bool
+}
+
+// Kept returns the bytes of rows that live as long as training: those that layers read,
+// their gradients and histories, and those received from the stage before.
+func (m Memory) Kept() (bytes int) {
+	for _, width := range m.Widths {
+		rows := 2 * m.Rows
+		if m.History {
+			rows += m.Rows
+		}
+		rows += m.Late
+		bytes += rows * width * m.Number
+	}
+	return bytes + m.Own*m.Input*m.Number
+}
+
+// keeps returns the bytes of the arena that lives as long as the worker.
+func keeps(w *Worker) int {
+	m := Memory{Number: w.Device.Type().Bytes()}
+	for s := w.first; s < w.end; s++ {
+		if w.sees(s) {
+			m.Widths = append(m.Widths, w.infos[s].In)
+		}
+	}
+	for _, way := range w.ways {
+		m.Rows += way.all()
+	}
+	for _, g := range w.grains {
+		if w.keepsLate() {
+			m.Late += len(g.rows) - g.active
+		}
+		m.Own += len(g.vertices)
+	}
+	m.History = w.Shape.Positions() > 1
+	if w.first > 0 {
+		m.Input = w.infos[w.first].In + w.infos[w.first].CarryIn
+	}
+	const ends = 64 // each matrix begins at a whole line
+	of := 2         // matrices of a grain
+	if w.keepsLate() {
+		of += len(m.Widths)
+	}
+	return m.Kept() + ends*(of*len(w.grains)+4*len(w.ways)*len(m.Widths)) +
+		w.slots()*(w.Model.Size()*m.Number+ends)
+}
+
+// loadOf returns what a worker has to do.
+func loadOf(w *Worker) *load {
+	l := &load{
+		model: w.Model, number: w.Device.Type().Bytes(), entries: w.entries, shape: w.Shape, mirrors: w.mirrors,
+		seats: w.Seats, stage: w.stage, first: w.first, end: w.end,
+		recompute: w.Recompute, leaves: w.Histories != Made, policy: w.Halo.Policy, nodes: w.nodes(),
+	}
+	for _, way := range w.ways {
+		l.ways = append(l.ways, way.number)
+		for p := range way.at {
+			for _, g := range way.at[p] {
+				of := counts(w, g, p)
+				if g.trunk != nil {
+					of.first = 1
+				}
+				if w.keepsLate() {
+					of.late = len(g.rows) - g.active
+				}
+				l.parts = append(l.parts, of)
+			}
+		}
+	}
+	for _, way := range w.ways { // as they are numbered
+		for p := range way.trunks {
+			for _, g := range way.trunks[p] {
+				of := counts(w, g, p)
+				of.end = 1
+				l.parts = append(l.parts, of)
+			}
+		}
+	}
+	return l
+}
+
+// counts returns the part that a grain at a position is.
+func counts(w *Worker, g *grain, position int) part {
+	return part{position: position, shard: g.shard, vertices: len(g.vertices), sources: len(g.rows), entries: g.block.Entries(), first: w.first, end: w.end}
+}

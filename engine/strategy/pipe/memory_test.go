@@ -11,10 +11,10 @@ func TestShardsKeepNoRowsOfOthers(t *testing.T) {
 	kept := func(shards int) int {
 		w := newWorld(t, 1, slices.Repeat([]int{48 / shards}, shards), anywhere)
 		n := w.start(t, newSetup(deep("gcnii", 3), 1, 1, shards)).nodes[0]
-		if held := n.kept.Bytes(); held > n.keeps()+64 {
-			t.Errorf("%d shards keep %d bytes, and %d were meant", shards, held, n.keeps())
+		if held := n.kept.Bytes(); held > keeps(n.Worker)+64 {
+			t.Errorf("%d shards keep %d bytes, and %d were meant", shards, held, keeps(n.Worker))
 		}
-		return n.keeps()
+		return keeps(n.Worker)
 	}
 	few, many := kept(2), kept(16)
 	const ends = 2 * 64 // of what comes of each shard

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
@@ -126,7 +126,7 @@ func TestRowsOfTheLastEpochAreBroughtAhead(t *testing.T) {
 				}
 			}
 			n := j.nodes[0]
-			got := n.payload(strategy.Activation)
+			got := n.payload(peer.Activation)
 			if n.tally.Reset(); epoch > 1 && got != bytes || got == 0 {
 				t.Errorf("epoch %d takes %d bytes, and the first %d", epoch, got, bytes)
 			}

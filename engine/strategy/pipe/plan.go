@@ -4,29 +4,34 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 )
 
-// A Plan is how many stages and ways a job has, and where among the model's stages each
-// stage begins, then how many those are. It is the same on all nodes. What is learnt
-// depends on its ways, and on nothing else of it.
-type Plan struct {
-	Stages, Ways int
-	Cuts         []int
-	// Tried are the predictions that it was chosen by, the best first, and itself first of
-	// all: none, where nothing was predicted.
-	Tried []Prediction
+// Facts are what candidates are ranked by. They are the same on all nodes.
+type Facts struct {
+	Model    *nn.Model
+	Census   *Census
+	Costs    *Costs
+	Network  Network
+	Layout   peer.Layout
+	Settings *strategy.Settings
+	Number   int      // bytes of one
+	Entries  float64  // that a row of sparse features has; 0: they are dense
+	Memory   []uint64 // that each node has for the job; 0: unknown
+
+	parts map[int][][]part // by the number of ways, then by way
 }
 
-// Place sets what of a task follows from a plan, and from who has which shards: the same
-// on all nodes.
-func (t *Task) Place(p *Plan, f *Facts) error {
-	shape, err := f.shape(p.Ways)
+// Place sets what of a task follows from an arrangement and from the owners of shards.
+func (t *Task) Place(c *arrange.Candidate, f *Facts) error {
+	shape, err := f.shape(c.Ways)
 	if err != nil {
 		return err
 	}
 	name, s := f.Settings.Strategy, &f.Settings.Pipe
-	t.Shape, t.Seats, t.Cuts = shape, seated(p.Stages, shape, &f.Layout), p.Cuts
+	t.Shape, t.Seats, t.Cuts = shape, seated(c.Stages, shape, &f.Layout), c.Cuts
 	t.Options = Options{
 		Seed: t.Seed, Shuffle: !s.Ordered, Period: s.PeriodOf(), Factor: 2,
 		Halo:      Halo{Policy: s.HaloOf(), Share: s.ShareOf(), Age: s.AgeOf()},
@@ -39,15 +44,16 @@ func (t *Task) Place(p *Plan, f *Facts) error {
 	return nil
 }
 
-// MayRecompute says whether each node decides by its memory whether it keeps what forward
-// makes for backward, which changes no bit, and nothing that others see.
+// MayRecompute reports whether each node decides by its own memory whether backward
+// computes again what forward computed, which changes no result.
 func MayRecompute(s *strategy.Settings) bool {
 	return s.Strategy == strategy.Pipe && !s.Pipe.Keep && !s.Pipe.Again
 }
 
-// seated places ways on nodes: the first stage goes to who owns most of their vertices.
-func seated(stages int, shape *Shape, l *strategy.Layout) *Seats {
-	return NewSeats(stages, shape.Ways(), l.Nodes, func(node, way int) (n uint64) {
+// seated assigns ways to nodes: the first stage goes to those that own most of their
+// vertices.
+func seated(stages int, shape *arrange.Shape, l *peer.Layout) *arrange.Seats {
+	return arrange.NewSeats(stages, shape.Ways(), l.Nodes, func(node, way int) (n uint64) {
 		_, _, first, end := shape.Of(way)
 		for shard := first; shard < end; shard++ {
 			if l.Owners[shard] == node {
@@ -59,35 +65,35 @@ func seated(stages int, shape *Shape, l *strategy.Layout) *Seats {
 }
 
 // shape divides the graph into ways.
-func (f *Facts) shape(ways int) (*Shape, error) {
+func (f *Facts) shape(ways int) (*arrange.Shape, error) {
 	s := f.Settings
 	chunks := s.Pipe.ChunksOf(s.Strategy, f.Layout.Nodes, len(f.Layout.Owners))
 	if s.Strategy == strategy.Graph {
 		chunks = ways
 	}
-	return NewShape(f.Layout.Firsts, f.shards(), ways, chunks)
+	return arrange.NewShape(f.Layout.Firsts, f.shards(), ways, chunks)
 }
 
-// shards is what each shard costs, by its vertices and the edges that end there: so ways
-// take about as long as each other, however much degrees differ. What is learnt depends on
-// ways, so that no measurement may.
+// shards returns the cost of each shard by its vertices and incoming edges, so that ways
+// take about as long as each other however much degrees differ. No measurement may enter
+// it: ways decide what is learnt.
 func (f *Facts) shards() []uint64 {
 	firsts := f.Layout.Firsts
 	all, stages := make([]uint64, len(firsts)-1), f.Model.Stages()
-	units := Units(stages)
+	units := arrange.Units(stages)
 	for shard := range all {
 		edges := 0
 		for v := firsts[shard]; v < firsts[shard+1]; v++ {
 			edges += f.Census.topology.Degree(int(v))
 		}
-		for _, c := range costs(stages, units, int(firsts[shard+1]-firsts[shard]), edges) {
+		for _, c := range arrange.Costs(stages, units, int(firsts[shard+1]-firsts[shard]), edges) {
 			all[shard] += uint64(c)
 		}
 	}
 	return all
 }
 
-// columnsOf are those of a gradient that belong to some of the model's stages.
+// columnsOf returns the columns of a gradient that belong to some of the model's stages.
 func columnsOf(m *nn.Model, first, end int) (from, to int) {
 	from, to = m.Size(), 0
 	for _, p := range m.Params() {

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 )
 
 // Histories that are refreshed are of the weights with which a period began: without
@@ -108,11 +109,11 @@ func TestVolumeOfHistories(t *testing.T) {
 		}
 		var got uint64
 		for _, n := range j.nodes {
-			got += n.payload(strategy.Activation)
+			got += n.payload(peer.Activation)
 		}
 		sizes := Sizes{
 			Stages: c.stages, Ways: c.ways, Nodes: s.nodes, Vertices: w.vertices(), Layers: 3,
-			Mirrors: NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 2, Weights: j.model.Size(),
+			Mirrors: arrange.NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 2, Weights: j.model.Size(),
 		}
 		of := sizes.Of()
 		if want := 4*(of.Boundary+of.Halo) + 2*sizes.History(); got != want {

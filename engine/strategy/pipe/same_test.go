@@ -6,7 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -102,7 +103,7 @@ func TestPoliciesMeetExact(t *testing.T) {
 		t.Error("rows of the last epoch have the bits of exact ones")
 	}
 	if first := w.learn(t, s, 1); first != want[:len(first)] {
-		t.Error("the first epoch does not see rows of now")
+		t.Error("the first epoch does not use current rows")
 	}
 }
 
@@ -151,8 +152,8 @@ func TestSamplingIsUnbiased(t *testing.T) {
 		t.Error("nothing was sampled")
 	}
 	// In bytes it is about that share.
-	some := float64(j.nodes[0].payload(strategy.Activation)+j.nodes[1].payload(strategy.Activation)) / epochs
-	m := NewMirrors(j.nodes[0].Shape, w.topology).Count()
+	some := float64(j.nodes[0].payload(peer.Activation)+j.nodes[1].payload(peer.Activation)) / epochs
+	m := arrange.NewMirrors(j.nodes[0].Shape, w.topology).Count()
 	all := float64(2 * m * spec.Hidden * 8)
 	if some < 0.9*share*all || some > 1.1*share*all {
 		t.Errorf("%g bytes an epoch are sent, of %g", some, all)
@@ -160,9 +161,9 @@ func TestSamplingIsUnbiased(t *testing.T) {
 }
 
 // payload is what a node took of a kind, without framing.
-func (n *node) payload(k strategy.Kind) uint64 {
+func (n *node) payload(k peer.Kind) uint64 {
 	c := n.tally.Read()
-	return c.Bytes[k] - c.Requests[k]*(strategy.QueryFraming+strategy.AnswerFraming)
+	return c.Bytes[k] - c.Requests[k]*(peer.QueryFraming+peer.AnswerFraming)
 }
 
 // What nodes send each other is what the formulas say, to the byte.
@@ -183,12 +184,12 @@ func TestVolumes(t *testing.T) {
 			}
 			var activation, gradient uint64
 			for _, n := range j.nodes {
-				activation += n.payload(strategy.Activation)
-				gradient += n.payload(strategy.Gradient)
+				activation += n.payload(peer.Activation)
+				gradient += n.payload(peer.Gradient)
 			}
 			sizes := Sizes{
 				Stages: c.stages, Ways: c.ways, Nodes: c.nodes, Vertices: w.vertices(), Layers: c.layers,
-				Mirrors: NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 1, Weights: j.model.Size(),
+				Mirrors: arrange.NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 1, Weights: j.model.Size(),
 				Partials: j.nodes[0].Partials(c.nodes),
 			}
 			switch model {

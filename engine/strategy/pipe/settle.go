@@ -4,29 +4,39 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding"
+	"encoding/binary"
 	"fmt"
 	"hash"
+	"math"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Own is which columns of all weights this node trains: those of its stage. Of gradients
-// it has these alone, and what it has of the others' weights is what they were when all
-// nodes settled last.
+// Own returns which columns of all weights this node trains: those of its stage. It only
+// has the gradients of these, and other stages' weights are as of the last Settle.
 func (w *Worker) Own() (from, to int) { return w.from, w.to }
 
-// Parted says whether some node trains some weights only.
+// Parted reports whether some node trains only some of the weights.
 func (w *Worker) Parted() bool { return w.parted }
 
-func parted(s *Seats, nodes int) bool { return s.Stages > 1 || len(s.Members(0)) < nodes }
+func parted(s *arrange.Seats, nodes int) bool { return s.Stages > 1 || len(s.Members(0)) < nodes }
 
-// Settle has all nodes have all columns of rows that each has its own columns of: some
-// of those that are numbered from first on, of which each is settled once after an epoch
-// at most. All nodes call it with as many, and tell each other something afterwards before
-// they settle again.
-func (w *Worker) Settle(ctx context.Context, first int, rows []tensor.Matrix, tally *strategy.Tally) error {
+// tag returns the tag of what a member of a stage offers once in an epoch.
+func (w *Worker) tag(lane uint8, stage, member int) exchange.Tag {
+	t := w.stamp(w.epoch)
+	t.Lane, t.Index = lane, uint32(stage*w.nodes()+member)
+	return t
+}
+
+// Settle distributes rows, of which each node has its own columns, so that all nodes have
+// all columns. The rows are numbered from first on. Each number may be settled once after
+// an epoch. All nodes call it with as many rows, and exchange some message before they
+// settle again.
+func (w *Worker) Settle(ctx context.Context, first int, rows []tensor.Matrix, tally *peer.Tally) error {
 	if !w.Parted() {
 		return nil
 	}
@@ -35,13 +45,13 @@ func (w *Worker) Settle(ctx context.Context, first int, rows []tensor.Matrix, ta
 	for i, row := range rows {
 		if err := w.settle(first+i, row); err != nil {
 			w.abandon(err)
-			return fmt.Errorf("bring together what stages have learnt: %w", err)
+			return fmt.Errorf("distribute the weights of all stages: %w", err)
 		}
 	}
 	return nil
 }
 
-// settle takes turns with one row: each member of a stage gives a share of its columns.
+// settle distributes one row: each member of a stage sends a share of its columns.
 func (w *Worker) settle(number int, row tensor.Matrix) error {
 	for stage := range w.Seats.Stages {
 		from, to := columnsOf(w.Model, w.Cuts[stage], w.Cuts[stage+1])
@@ -56,13 +66,13 @@ func (w *Worker) settle(number int, row tensor.Matrix) error {
 			tag := w.tag(exchange.LaneSettled, stage, member)
 			tag.Index += uint32(number * w.Seats.Stages * w.nodes())
 			if mine {
-				w.Exchange.Offer(tag, w.given(number, part))
+				w.offer(tag, w.settling.given(number, part))
 				continue
 			}
-			w.settling(node).start(tag, memory(part))
+			w.settling.fetch(&w.wire, node).start(tag, memory(part))
 		}
 	}
-	for _, f := range w.settles {
+	for _, f := range w.settling.fetches {
 		if err := f.wait(); err != nil {
 			return err
 		}
@@ -70,31 +80,37 @@ func (w *Worker) settle(number int, row tensor.Matrix) error {
 	return nil
 }
 
-// given is a copy of what this node gives of a row, which others may still read when the
-// row is no more.
-func (w *Worker) given(number int, part tensor.Matrix) []byte {
-	for len(w.gives) <= number {
-		w.gives = append(w.gives, nil)
-	}
-	if w.gives[number] == nil {
-		w.gives[number] = room(bytes(part))
-	}
-	copy(w.gives[number], memory(part))
-	return w.gives[number]
+// settling is the buffers and fetches of Settle.
+type settling struct {
+	fetches map[int]*fetch // by node
+	gives   [][]byte       // by row: what others take
 }
 
-// settling is what takes a share from a node, each of which gives one.
-func (w *Worker) settling(node int) *fetch {
-	if w.settles == nil {
-		w.settles = make(map[int]*fetch)
+// given returns a copy of this node's part of a row. Others may still read it when the
+// row has changed.
+func (s *settling) given(number int, part tensor.Matrix) []byte {
+	for len(s.gives) <= number {
+		s.gives = append(s.gives, nil)
 	}
-	if w.settles[node] == nil {
-		w.settles[node] = w.newFetch(node, strategy.Model)
+	if s.gives[number] == nil {
+		s.gives[number] = room(bytes(part))
 	}
-	return w.settles[node]
+	copy(s.gives[number], memory(part))
+	return s.gives[number]
 }
 
-// memory is where a row lies, which is the host's.
+// fetch returns the fetch of a node's share.
+func (s *settling) fetch(w *wire, node int) *fetch {
+	if s.fetches == nil {
+		s.fetches = make(map[int]*fetch)
+	}
+	if s.fetches[node] == nil {
+		s.fetches[node] = w.newFetch(node, peer.Model)
+	}
+	return s.fetches[node]
+}
+
+// memory returns a row's bytes, in the host's memory.
 func memory(row tensor.Matrix) []byte {
 	if row.Type == tensor.F64 {
 		return raw(row.F64())
@@ -102,20 +118,20 @@ func memory(row tensor.Matrix) []byte {
 	return raw(row.F32())
 }
 
-// A digest is that of all weights, of which stages have parts: each goes on where the one
-// before has stopped, way by way, so that nodes of a stage that differ come to different
-// ends.
+// A digest is the hash of all weights, of which each stage has a part. Each stage continues
+// where the one before has stopped, way by way, so nodes of a stage that differ come to
+// different digests.
 type digest struct {
 	sum      hash.Hash
-	state    []byte // as it is told
-	from     *fetch // nil: nobody is before
+	state    []byte // as it is sent
+	from     *fetch // nil: this is the first stage
 	previous []byte
 }
 
 func newDigest(w *Worker) *digest {
 	d := &digest{sum: sha256.New()}
 	if w.stage > 0 {
-		d.from = w.newFetch(w.Seats.Node(w.stage-1, w.ways[0].number), strategy.Control)
+		d.from = w.newFetch(w.Seats.Node(w.stage-1, w.ways[0].number), peer.Control)
 		d.state = d.append(nil)
 		d.previous = make([]byte, len(d.state))
 	}
@@ -130,9 +146,9 @@ func (d *digest) append(to []byte) []byte {
 	return to
 }
 
-// Digest is that of all weights, on nodes of the last stage, and nil on others. own is
-// what this node trains of them, as it is to be digested.
-func (w *Worker) Digest(ctx context.Context, own []byte, tally *strategy.Tally) (sum []byte, err error) {
+// Digest returns the digest of all weights on nodes of the last stage, and nil on others.
+// own is this node's part of them.
+func (w *Worker) Digest(ctx context.Context, own []byte, tally *peer.Tally) (sum []byte, err error) {
 	if w.ways == nil {
 		return nil, nil
 	}
@@ -141,7 +157,7 @@ func (w *Worker) Digest(ctx context.Context, own []byte, tally *strategy.Tally) 
 	d := w.digest
 	d.sum.Reset()
 	if d.from != nil {
-		if err := d.goOn(w); err != nil {
+		if err := d.resume(w); err != nil {
 			w.abandon(err)
 			return nil, err
 		}
@@ -151,18 +167,58 @@ func (w *Worker) Digest(ctx context.Context, own []byte, tally *strategy.Tally) 
 		return d.sum.Sum(nil), nil
 	}
 	d.state = d.append(d.state[:0])
-	w.Exchange.Offer(w.tag(exchange.LaneDigest, w.stage, w.ways[0].number), d.state)
+	w.offer(w.tag(exchange.LaneDigest, w.stage, w.ways[0].number), d.state)
 	return nil, nil
 }
 
-// goOn begins where the stage before has stopped.
-func (d *digest) goOn(w *Worker) error {
+// resume continues where the stage before has stopped.
+func (d *digest) resume(w *Worker) error {
 	d.from.start(w.tag(exchange.LaneDigest, w.stage-1, w.ways[0].number), d.previous)
 	if err := d.from.wait(); err != nil {
-		return fmt.Errorf("take the digest of the weights of earlier stages: %w", err)
+		return fmt.Errorf("fetch the digest of the weights of earlier stages: %w", err)
 	}
 	if err := d.sum.(encoding.BinaryUnmarshaler).UnmarshalBinary(d.previous); err != nil {
-		return fmt.Errorf("what node %s tells of its weights is no digest of any: %w", w.Work.Nodes[d.from.node], err)
+		return fmt.Errorf("node %s sent a malformed digest of its weights: %w", w.Work.Nodes[d.from.node], err)
 	}
 	return nil
+}
+
+// A Word is what nodes tell all others at the end of an epoch, besides their losses.
+type Word uint8
+
+// The words, which are bits.
+const (
+	// Unsound: the sum of some stage's gradients is not finite.
+	Unsound Word = 1 << iota
+	// Settle: some node wants all nodes to have all weights now.
+	Settle
+	words
+)
+
+// said is the length of the message that ends an epoch.
+const said = 8 + 1
+
+// conclude returns the sum of the losses of all nodes, and the words of all.
+func (w *Worker) conclude(ctx context.Context, mine Word) (sum float64, all Word, err error) {
+	if from, to := w.Own(); to > from && !w.Device.Finite(w.Gradients.View(0, 1, from, to-from)) {
+		mine |= Unsound
+	}
+	if w.Exchange == nil {
+		return w.loss, mine, nil
+	}
+	defer w.since(time.Now())
+	binary.LittleEndian.PutUint64(w.said[:], math.Float64bits(w.loss))
+	w.said[8] = byte(mine)
+	messages, err := w.Exchange.Gather(ctx, w.stamp(w.epoch), w.said[:], w.tally)
+	if err != nil {
+		return 0, 0, fmt.Errorf("add up the losses: %w", err)
+	}
+	for node, m := range messages {
+		if len(m) != said || m[8] >= byte(words) {
+			return 0, 0, fmt.Errorf("node %s sent a malformed end of an epoch (%d bytes): run the same version of hopmesh on all nodes of the job", w.Work.Nodes[node], len(m))
+		}
+		sum += math.Float64frombits(binary.LittleEndian.Uint64(m))
+		all |= Word(m[8])
+	}
+	return sum, all, nil
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -58,7 +58,7 @@ func TestNodesSettle(t *testing.T) {
 				if n.Parted() != (c.stages > 1 || c.nodes > c.ways) {
 					t.Errorf("%s: parted is %v", name, n.Parted())
 				}
-				payload += n.payload(strategy.Model)
+				payload += n.payload(peer.Model)
 			}
 			if last := j.nodes[len(j.nodes)-1]; last.Parted() == slices.Equal(before, last.read(last.weights)) {
 				t.Errorf("%s: what settling changed is another thing than what stages share", name)
@@ -78,7 +78,7 @@ func (n *node) read(m tensor.Matrix) []float64 {
 }
 
 // The digest of all weights is that of the bytes of all, whoever has them, and the last
-// stage tells it: of each way by itself, so that one whose weights are others tells another.
+// stage returns it: of each way by itself, so that a way with other weights returns another.
 func TestDigestGoesThroughStages(t *testing.T) {
 	for _, c := range shared {
 		w := newWorld(t, 1, sizes, anywhere)
@@ -89,8 +89,8 @@ func TestDigestGoesThroughStages(t *testing.T) {
 		for i := range all {
 			all[i] = byte(i * i)
 		}
-		tell := func(epoch int, faulty int) (told []string) {
-			told = make([]string, c.nodes)
+		digests := func(epoch int, faulty int) (sums []string) {
+			sums = make([]string, c.nodes)
 			if err := j.each(func(n *node) error {
 				from, to := n.Own()
 				mine := slices.Clone(all[from:to])
@@ -99,19 +99,19 @@ func TestDigestGoesThroughStages(t *testing.T) {
 				}
 				n.epoch = epoch
 				sum, err := n.Digest(t.Context(), mine, &n.tally)
-				told[n.Work.Self] = string(sum)
+				sums[n.Work.Self] = string(sum)
 				return err
 			}); err != nil {
 				t.Fatal(err)
 			}
-			return told
+			return sums
 		}
 		right := sha256.Sum256(all)
 		for epoch := range 3 {
-			for node, sum := range tell(epoch, -1) {
+			for node, sum := range digests(epoch, -1) {
 				stage, ways := j.nodes[node].Seats.Of(node)
 				if want := ways != nil && stage == c.stages-1; want != (sum == string(right[:])) || !want && sum != "" {
-					t.Errorf("%+v, node %d tells %x", c, node, sum)
+					t.Errorf("%+v, node %d returns %x", c, node, sum)
 				}
 			}
 		}
@@ -119,7 +119,7 @@ func TestDigestGoesThroughStages(t *testing.T) {
 			continue
 		}
 		faulty := j.nodes[0].Seats.Node(0, 1)
-		for node, sum := range tell(4, faulty) {
+		for node, sum := range digests(4, faulty) {
 			if _, ways := j.nodes[node].Seats.Of(node); sum != "" && (sum == string(right[:])) == slices.Contains(ways, 1) {
 				t.Errorf("%+v, node %d, where node %d has other weights: %x", c, node, faulty, sum)
 			}
@@ -133,7 +133,7 @@ func TestWhatIsNoDigest(t *testing.T) {
 	j := w.start(t, newSetup(deep("gcn", 3), 2, 1, 6))
 	first, second := j.nodes[j.nodes[0].Seats.Node(0, 0)], j.nodes[j.nodes[0].Seats.Node(1, 0)]
 	first.Exchange.Offer(first.tag(exchange.LaneDigest, 0, 0), make([]byte, len(second.digest.previous)))
-	if _, err := second.Digest(t.Context(), []byte("x"), nil); err == nil || !strings.Contains(err.Error(), "is no digest of any") {
+	if _, err := second.Digest(t.Context(), []byte("x"), nil); err == nil || !strings.Contains(err.Error(), "malformed digest") {
 		t.Errorf("%v", err)
 	}
 	first.Exchange.Offer(first.tag(exchange.LaneDigest, 0, 0), []byte("short"))

@@ -7,16 +7,16 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
 
-// A wire is Peers that allocate nothing, so that what a worker allocates is seen.
-type wire struct {
+// sparePeers are Peers that allocate nothing, so that what a worker allocates is seen.
+type sparePeers struct {
 	self    int
-	all     []*wire
-	handler strategy.Handler
+	all     []*sparePeers
+	handler peer.Handler
 	mu      sync.Mutex
 	idle    []*answer
 }
@@ -27,9 +27,9 @@ type answer struct {
 	reply func(parts ...[]byte) error
 }
 
-func (w *wire) Answer(_ strategy.Service, h strategy.Handler) { w.handler = h }
-func (w *wire) Open()                                         {}
-func (w *wire) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) ([]byte, error) {
+func (w *sparePeers) Answer(_ peer.Service, h peer.Handler) { w.handler = h }
+func (w *sparePeers) Open()                                 {}
+func (w *sparePeers) Ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
 	a := w.answer()
 	if a.to = buf; len(buf) == 0 {
 		a.to = make([]byte, 64) // the first message of Gather
@@ -42,7 +42,7 @@ func (w *wire) Ask(ctx context.Context, node int, q strategy.Query, buf []byte) 
 	return to, err
 }
 
-func (w *wire) answer() *answer {
+func (w *sparePeers) answer() *answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if n := len(w.idle); n > 0 {
@@ -86,11 +86,11 @@ func TestEpochsAllocateNothing(t *testing.T) {
 			s := newSetup(deep(c.model, 3), c.stages, c.ways, c.chunks)
 			s.Halo, s.Recompute, s.Period = c.halo, !c.keep, 1<<20
 			s.device = func() tensor.Device { return cpu.New(1) }
-			wires := make([]*wire, s.nodes)
+			wires := make([]*sparePeers, s.nodes)
 			for i := range wires {
-				wires[i] = &wire{self: i, all: wires}
+				wires[i] = &sparePeers{self: i, all: wires}
 			}
-			s.peers = func(i int) strategy.Peers { return wires[i] }
+			s.peers = func(i int) peer.Peers { return wires[i] }
 			j := w.start(t, s)
 			begin, done := make([]chan int, s.nodes), make(chan error)
 			for i, n := range j.nodes {
@@ -137,4 +137,4 @@ func TestEpochsAllocateNothing(t *testing.T) {
 	}
 }
 
-var _ strategy.Peers = (*wire)(nil)
+var _ peer.Peers = (*sparePeers)(nil)

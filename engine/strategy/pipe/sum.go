@@ -1,66 +1,56 @@
 package pipe
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A summer adds up the gradients of all grains of a stage.
+// A summer adds up the gradients of a stage.
 type summer interface {
-	// of is the columns of a gradient that are this worker's stage's.
+	// of returns the columns of a gradient that belong to this worker's stage.
 	of(gradients tensor.Matrix) tensor.Matrix
 	// addUp sets these columns of the gradients to the sums.
 	addUp() error
 }
 
-func (w *Worker) addUp() error {
-	if w.ways == nil {
-		return nil
-	}
-	if err := w.sums.addUp(); err != nil {
-		return fmt.Errorf("add up the gradients: %w", err)
-	}
-	return nil
-}
-
-func (w *Worker) newSums() {
+// openSums returns the summer of a worker; nil where there is nothing to add up.
+func openSums(w *Worker) summer {
 	switch {
 	case w.ways == nil:
+		return nil
 	case w.Device.Type() == tensor.F64:
-		w.sums = newSums[float64](w)
-	default:
-		w.sums = newSums[float32](w)
+		return newSums[float64](w)
 	}
+	return newSums[float32](w)
 }
 
 // sums is a summer in the device's own numbers. The shards of a stage are leaves of the
-// tree over all shards; each of the stage's nodes adds up what it has, then a share of the
-// columns of what all of them have, having taken it from the others, and then takes the
-// shares that it does not have. What other stages add up is theirs.
+// tree over all shards. Each node of the stage adds up its own leaves. It then takes its
+// share of the columns from the others, adds that up, and takes the remaining totals from
+// those who have added them up. Other stages have columns of their own.
 type sums[T number] struct {
 	w       *Worker
 	members []int             // of the stage
 	spans   [][]exchange.Span // of each node of the job
 	summer  *exchange.Summer[T]
-	// Others take what lies here, until they have ended the epoch: so there are two.
+	// Others read what is here until they have ended the epoch, so there are two.
 	turn   int
 	mine   [2][][]T      // of each of this node's spans
-	parts  [2][][][]byte // of each member of its stage: what that takes of mine
+	parts  [2][][][]byte // of each member of its stage: what it takes of mine
 	totals [2][]T        // of this node's share
-	pieces []*share[T]   // that it takes of the others of its stage
-	leaves []int         // of all pieces, ascending, its own among them: where their spans begin
-	rows   [][]T         // and where they lie
-	own    []int         // which of them are its own
+	pieces []*share[T]   // that this node takes of the others of its stage
+	leaves []int         // of all pieces, ascending: where their spans begin
+	rows   [][]T         // and their columns
+	own    []int         // which of them are this node's own
 	folder exchange.Folder[T]
 	sum    []T         // of all of the stage's columns
-	shares []*share[T] // of them, that this node does not add up
+	shares []*share[T] // of the columns that other members add up
 }
 
-// A share is some of a stage's columns that another node gives.
+// A share is some of a stage's columns that another node sends.
 type share[T number] struct {
 	member int // who adds it up
 	fetch  *fetch
@@ -72,15 +62,15 @@ func newSums[T number](w *Worker) *sums[T] {
 	s := &sums[T]{w: w, members: w.Seats.Members(w.stage), spans: exchange.Spans(w.holders(w.stage), w.nodes()), sum: make([]T, to-from)}
 	for member, node := range s.members {
 		if first, end := s.share(member); node != w.Work.Self && end > first {
-			s.shares = append(s.shares, &share[T]{member, w.newFetch(node, strategy.Gradient), raw(s.sum[first:end])})
+			s.shares = append(s.shares, &share[T]{member, w.newFetch(node, peer.Gradient), raw(s.sum[first:end])})
 		}
 	}
-	s.sit()
+	s.allocate()
 	return s
 }
 
-// sit makes room for what the worker adds up.
-func (s *sums[T]) sit() {
+// allocate makes room for what the worker adds up.
+func (s *sums[T]) allocate() {
 	w, columns := s.w, len(s.sum)
 	first, end := s.share(s.self())
 	s.summer = exchange.NewSummer[T](columns)
@@ -104,7 +94,7 @@ func (s *sums[T]) sit() {
 	s.arrange(first, end)
 }
 
-// arrange makes room for all pieces of the node's share, and orders them.
+// arrange makes room for all pieces of the node's share, and sorts them.
 func (s *sums[T]) arrange(first, end int) {
 	w := s.w
 	type piece struct {
@@ -120,7 +110,7 @@ func (s *sums[T]) arrange(first, end int) {
 			all = append(all, piece{span.First, lie[i*(end-first):][:end-first], node == w.Work.Self})
 		}
 		if node != w.Work.Self && len(lie) > 0 {
-			s.pieces = append(s.pieces, &share[T]{member, w.newFetch(node, strategy.Gradient), raw(lie)})
+			s.pieces = append(s.pieces, &share[T]{member, w.newFetch(node, peer.Gradient), raw(lie)})
 		}
 	}
 	slices.SortFunc(all, func(a, b piece) int { return a.leaf - b.leaf })
@@ -132,18 +122,15 @@ func (s *sums[T]) arrange(first, end int) {
 	}
 }
 
-// self is which member of its stage this node is.
+// self returns which member of its stage this node is.
 func (s *sums[T]) self() int { return slices.Index(s.members, s.w.Work.Self) }
-
-// nodes counts those of the job.
-func (w *Worker) nodes() int { return max(1, len(w.Work.Nodes)) }
 
 func (s *sums[T]) of(gradients tensor.Matrix) tensor.Matrix {
 	from, to := s.w.Own()
 	return gradients.View(0, 1, from, to-from)
 }
 
-// share is which of the stage's columns a member adds up.
+// share returns which of the stage's columns a member adds up.
 func (s *sums[T]) share(member int) (first, end int) {
 	return shareOf(len(s.sum), member, len(s.members))
 }
@@ -152,12 +139,13 @@ func shareOf(columns, member, members int) (first, end int) {
 	return columns * member / members, columns * (member + 1) / members
 }
 
-// holders are the nodes that have the gradients of a stage, by shard; -1: it is empty.
+// holders returns the node that has the gradient of each shard in a stage; -1: the shard is
+// empty.
 func (t *Task) holders(stage int) []int {
-	all := make([]int, len(t.Shape.firsts)-1)
+	all := make([]int, len(t.Shape.Firsts)-1)
 	for shard := range all {
 		all[shard] = -1
-		if t.Shape.firsts[shard] < t.Shape.firsts[shard+1] {
+		if t.Shape.Firsts[shard] < t.Shape.Firsts[shard+1] {
 			all[shard] = t.Seats.Node(stage, t.Shape.WayOf(shard))
 		}
 	}
@@ -166,7 +154,7 @@ func (t *Task) holders(stage int) []int {
 
 func (s *sums[T]) addUp() error {
 	s.turn = 1 - s.turn
-	// What others add up is taken when they have done so.
+	// The totals of others arrive while this node adds up.
 	for _, x := range s.shares {
 		x.fetch.start(s.tag(exchange.LaneTotal, x.member), x.to)
 	}
@@ -183,8 +171,8 @@ func (s *sums[T]) addUp() error {
 	return nil
 }
 
-// collect adds up this node's leaves, span by span, and offers that to the others of its
-// stage.
+// collect adds up this node's leaves, span by span, and offers the sums to the others of
+// its stage.
 func (s *sums[T]) collect() {
 	w := s.w
 	s.summer.Begin(s.spans[w.Work.Self])
@@ -196,17 +184,12 @@ func (s *sums[T]) collect() {
 	}
 	for other := range s.members {
 		if a, b := s.share(other); other != s.self() && b > a {
-			w.Exchange.Offer(s.tag(exchange.LanePiece, other), s.parts[s.turn][other]...)
+			w.offer(s.tag(exchange.LanePiece, other), s.parts[s.turn][other]...)
 		}
 	}
 }
 
 func (s *sums[T]) tag(lane uint8, member int) exchange.Tag { return s.w.tag(lane, s.w.stage, member) }
-
-// tag is that of what a member of a stage offers once in an epoch.
-func (w *Worker) tag(lane uint8, stage, member int) exchange.Tag {
-	return exchange.Tag{Epoch: uint32(w.epoch + 1), Lane: lane, Index: uint32(stage*w.nodes() + member)}
-}
 
 // total adds up this node's share of its stage's columns, and offers it.
 func (s *sums[T]) total() error {
@@ -227,7 +210,7 @@ func (s *sums[T]) total() error {
 	copy(s.totals[s.turn], s.rows[0])
 	copy(s.sum[first:end], s.rows[0])
 	if len(s.members) > 1 && end > first {
-		w.Exchange.Offer(s.tag(exchange.LaneTotal, self), raw(s.totals[s.turn]))
+		w.offer(s.tag(exchange.LaneTotal, self), raw(s.totals[s.turn]))
 	}
 	return nil
 }

@@ -5,89 +5,90 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A Task is what a node is to train, and with what. All nodes of a job are given the same,
-// but for what is their own: device, memory, exchange.
+// A Task is what a node trains, and with what. It is the same on all nodes of a job, except
+// for the device, memory and exchange.
 type Task struct {
 	Model              *nn.Model
-	Device             tensor.Device // whose memory is the host's
+	Device             tensor.Device // in the host's memory
 	Weights, Gradients tensor.Matrix // 1 x Size, of all stages
 
 	Topology *sample.Topology // with all edges
-	Shape    *Shape
-	Seats    *Seats
-	Cuts     []int // where among the model's stages each stage begins, then how many those are
+	Shape    *arrange.Shape
+	Seats    *arrange.Seats
+	Cuts     []int // the first of the model's stages in each stage, then their number
 	Features Features
 	// Labels sets those of the vertices from first on: negative where nothing is learnt.
 	Labels func(to []int32, first uint32)
-	// Loss is the sum of the losses of rows, with its gradient: that of the mean over all
-	// that is learnt from in the whole graph.
+	// Loss returns the sum of the losses of rows and sets its gradient, for the mean over
+	// all training vertices of the graph.
 	Loss func(dz, z tensor.Matrix, labels []int32) float64
 
 	Options
-	Exchange *exchange.Exchange // nil where one node does it all
-	Work     strategy.Work
+	Exchange *exchange.Exchange // nil on a single node
+	Work     peer.Work
 }
 
 // Features are the rows that the first stage reads.
 type Features interface {
-	// Input is those of some vertices. There are so many places for inputs, and one holds
-	// what it was given until it is given something else: grain says what that is of.
+	// Input returns the features of some vertices. Each place holds one input until it is
+	// given another; grain identifies it.
 	Input(place, grain int, vertices []uint32) (nn.Input, error)
 }
 
-// Options say what is learnt, and the last how.
+// Options decide what is learnt; the last one only decides how.
 type Options struct {
 	Seed uint64
-	// Shuffle has each epoch take the positions in an order of its own.
+	// Shuffle draws another order of positions for each epoch.
 	Shuffle bool
-	// Period is for how many epochs a history is kept, and Histories what that is. Made,
-	// a period begins with rows of the weights of then, without dropout: so what an epoch
-	// makes depends on two rows of weights, and on nothing else of the epochs before.
+	// Period is how many epochs a history is used for, and Histories how it is made. With
+	// Made, a period begins with a forward pass by the current weights, without dropout. An
+	// epoch then depends on two rows of weights and on nothing else of earlier epochs.
 	Period    int
 	Histories string
-	// Factor is what gradients count at rows of a history: the history of a chunk is of
-	// use to another only in every other order of the two.
+	// Factor multiplies gradients at rows of a history. The history of one chunk is used by
+	// another only in every other order of the two.
 	Factor float64
-	// Kept has the last epoch's gradients stand for those that are lost.
+	// Kept replaces lost gradients by those of the last epoch.
 	Kept bool
 	Halo Halo
 
-	Recompute bool // forward once more for backward, in place of keeping all that it made
+	Recompute bool // backward computes again what forward made, instead of keeping it
 }
 
-// Halo says which rows ways see of each other where those are computed at the same
-// position.
+// Halo decides which rows ways read of each other at the same position.
 type Halo struct {
 	Policy string
-	Share  float64 // of rows that an epoch samples
-	Age    int     // of rows before they are sent anew, where sending is skipped
+	Share  float64 // of the rows that an epoch samples
+	Age    int     // epochs after which rows are sent again, with Skip
 }
 
-// The policies.
+// The policies for rows between ways.
 const (
-	Exact    = strategy.RowsExact    // this epoch's
-	Previous = strategy.RowsPrevious // the last epoch's, and its gradients
+	Exact    = strategy.RowsExact    // of this epoch
+	Previous = strategy.RowsPrevious // of the last epoch, with its gradients
 	Sampled  = strategy.RowsSampled  // a share, scaled up
-	Skip     = strategy.RowsSkip     // what was sent before, for some epochs
+	Skip     = strategy.RowsSkip     // those sent before, for some epochs
 )
 
-// What histories are.
+// The kinds of histories.
 const (
 	Made  = strategy.HistoriesMade
-	Left  = strategy.HistoriesLeft  // by an epoch; the first are made
-	Zeros = strategy.HistoriesZeros // by an epoch; the first are zeros
+	Left  = strategy.HistoriesLeft  // left by an epoch; the first one is made
+	Zeros = strategy.HistoriesZeros // left by an epoch; the first one is zeros
 )
 
-// Fresh is how often ways that see the last epoch's rows see those of now, which are
-// there before the epoch goes on: what such an epoch makes does not depend on those before.
+// Fresh is how often the Previous policy uses current rows, so that such an epoch does not
+// depend on earlier ones.
 const Fresh = 23
 
-// Exactly says whether an epoch, from 0, sees rows of now.
+// exactly reports whether an epoch, from 0, uses current rows.
 func (h *Halo) exactly(epoch int) bool {
 	switch h.Policy {
 	case Previous:
@@ -99,20 +100,20 @@ func (h *Halo) exactly(epoch int) bool {
 }
 
 func (t *Task) check() error {
-	shards := len(t.Shape.firsts) - 1
+	shards := len(t.Shape.Firsts) - 1
 	switch o := &t.Options; {
 	case t.Seats.Stages != len(t.Cuts)-1:
-		return fmt.Errorf("pipe: %d stages are seated, and %d are cut", t.Seats.Stages, len(t.Cuts)-1)
+		return fmt.Errorf("pipe: seats for %d stages, and cuts for %d", t.Seats.Stages, len(t.Cuts)-1)
 	case o.Period < 1 || o.Factor <= 0:
-		return fmt.Errorf("pipe: a history of %d epochs, whose gradients count %g", o.Period, o.Factor)
+		return fmt.Errorf("pipe: a period of %d epochs, and gradients times %g", o.Period, o.Factor)
 	case o.Kept && o.Factor != 1:
-		return fmt.Errorf("pipe: gradients count %g where those of the last epoch stand for what is lost", o.Factor)
+		return fmt.Errorf("pipe: gradients times %g where lost ones are replaced by those of the last epoch", o.Factor)
 	case o.Halo.Policy != Exact && t.Shape.Positions() > 1:
-		return fmt.Errorf("pipe: histories are made of rows of now, and not of %s ones", o.Halo.Policy)
+		return fmt.Errorf("pipe: histories need current rows, not %s ones", o.Halo.Policy)
 	case o.Halo.Policy == Sampled && !(o.Halo.Share > 0 && o.Halo.Share <= 1):
-		return fmt.Errorf("pipe: a share of %g is sampled", o.Halo.Share)
+		return fmt.Errorf("pipe: a sampled share of %g", o.Halo.Share)
 	case 2*len(t.Model.Stages())*pieces(t.Shape)+t.Shape.Ways() >= 1<<24 || 2*shards >= 1<<24:
-		return fmt.Errorf("%d chunks in %d ways are more than can be told apart: take fewer", t.Shape.Chunks(), t.Shape.Ways())
+		return fmt.Errorf("%d chunks in %d ways are too many to number: set fewer", t.Shape.Chunks(), t.Shape.Ways())
 	}
 	return nil
 }

@@ -1,57 +1,60 @@
 package pipe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A way is the vertices of one at work in one stage.
+// A way is the vertices of one way at work in one stage.
 type way struct {
 	number     int
 	first, end uint32   // of its vertices
-	places     []int32  // of each of its vertices, its row
-	mirrors    []uint32 // of other ways, behind its own among its rows
+	places     []int32  // of each of its vertices: its row
+	mirrors    []uint32 // vertices of other ways, whose rows follow its own
 	grains     []*grain
-	// at are those of a position, as they go forward: first those that see no rows of now
-	// that other ways have, and so many they are.
+	// at is the grains of each position, in the order in which they go forward. The first
+	// inner of them read no current rows of other ways.
 	at    [][]*grain
 	inner []int
-	turn  [][]span // the rows of a position, mirrors, too
-	// trunks are those of a position's grains.
+	turn  [][]span // the rows of a position, mirrors included
+	// trunks are those of each position's grains.
 	trunks [][]*grain
-	// levels are the rows that each layer sees, by the worker's stages; nil where it sees
-	// none but its own.
+	// levels are the rows that each layer reads, by the worker's stages; nil for layers
+	// that read no other vertices.
 	levels []*level
-	// answers are what the last of the worker's stages makes for a history.
+	// answers are the rows of the worker's last stage while a history is made.
 	answers tensor.Matrix
 }
 
-// A span is some of a way's rows.
+// A span is a range of a way's rows.
 type span struct{ first, count int }
 
-// A level is the rows of a way that one layer sees.
+// A level is the rows of a way that one layer reads.
 type level struct {
 	rows tensor.Matrix
-	// history is what rows begin an epoch with; none where all rows are of now.
+	// history is the rows with which an epoch begins; none where all rows are current.
 	history tensor.Matrix
-	// back is the gradient at the rows: a chunk's is whole when its turn comes.
+	// back is the gradient at the rows. That of a chunk is complete when its turn comes.
 	back tensor.Matrix
 }
 
-// own counts its vertices, and all the mirrors, too.
+// own counts the way's vertices, and all includes mirrors.
 func (w *way) own() int { return int(w.end - w.first) }
 func (w *way) all() int { return w.own() + len(w.mirrors) }
 
-// newWay makes the grains of a way, with trunks where they are wanted.
-func newWay(ctx context.Context, number int, t *Task, m *Mirrors, s *sample.Sampler, trunks bool) (*way, error) {
-	w := &way{number: number, mirrors: m.of[number], at: make([][]*grain, t.Shape.Positions()), trunks: make([][]*grain, t.Shape.Positions())}
+// newWay makes the grains of a way, with trunks if they are wanted.
+func newWay(ctx context.Context, number int, t *Task, m *arrange.Mirrors, s *sample.Sampler, trunks bool) (*way, error) {
+	w := &way{number: number, mirrors: m.Of[number], at: make([][]*grain, t.Shape.Positions()), trunks: make([][]*grain, t.Shape.Positions())}
 	w.first, w.end, _, _ = t.Shape.Of(number)
 	w.places = make([]int32, w.own())
-	mirrored := make([]int32, t.Topology.Vertices()) // forgotten when the grains are made
+	mirrored := make([]int32, t.Topology.Vertices()) // only for making grains
 	for i, v := range w.mirrors {
 		mirrored[v] = int32(w.own() + i)
 	}
@@ -63,7 +66,7 @@ func newWay(ctx context.Context, number int, t *Task, m *Mirrors, s *sample.Samp
 	}
 	halves := w.halve(t)
 	for position := range t.Shape.Positions() {
-		together := t.Shape.together(position)
+		together := t.Shape.Together(position)
 		first, end := t.Shape.Shards(number, position)
 		for half := range 2 {
 			for shard := first; shard < end; shard++ {
@@ -100,31 +103,31 @@ func newWay(ctx context.Context, number int, t *Task, m *Mirrors, s *sample.Samp
 	return w, nil
 }
 
-// spans finds where the rows of a position lie.
-func (w *way) spans(s *Shape, m *Mirrors, position int) []span {
+// spans returns the ranges of the rows of a position.
+func (w *way) spans(s *arrange.Shape, m *arrange.Mirrors, position int) []span {
 	first, end := s.Vertices(w.number, position)
 	all := []span{{0, 0}}
 	if end > first {
 		all[0] = span{int(first - w.first), int(end - first)}
 	}
 	for other := range s.Ways() {
-		if a, b := m.from(w.number, other, position); other != w.number && b > a {
+		if a, b := m.From(w.number, other, position); other != w.number && b > a {
 			all = append(all, span{w.own() + a, b - a})
 		}
 	}
 	return all
 }
 
-// halve divides the vertices of each shard into those that see no rows of now that other
-// ways have and those that do, and has both lie one after the other.
+// halve divides the vertices of each shard into those that read no current rows of other
+// ways and those that do, and orders rows accordingly.
 func (w *way) halve(t *Task) map[int][2][]uint32 {
 	halves, next := map[int][2][]uint32{}, int32(0)
 	for position := range t.Shape.Positions() {
-		together := t.Shape.together(position)
+		together := t.Shape.Together(position)
 		first, end := t.Shape.Shards(w.number, position)
 		for shard := first; shard < end; shard++ {
 			var of [2][]uint32
-			for v := t.Shape.firsts[shard]; v < t.Shape.firsts[shard+1]; v++ {
+			for v := t.Shape.Firsts[shard]; v < t.Shape.Firsts[shard+1]; v++ {
 				half := 0
 				sources, _ := t.Topology.Row(int(v))
 				for _, u := range sources {
@@ -150,31 +153,116 @@ func (w *way) halve(t *Task) map[int][2][]uint32 {
 	return halves
 }
 
-// worthwhile is how many vertices of a shard must wait for nothing to be a part of their own:
-// two parts cost more than one, since they share sources.
+// worthwhile returns how many vertices of a shard must wait for nothing to be a part of
+// their own. Two parts cost more than one, since they share sources.
 func worthwhile(vertices int) int {
 	const share = 8
 	return vertices / share
 }
 
-// has says whether a vertex is one of the way's.
+// has reports whether a vertex is one of the way's.
 func (w *way) has(v uint32) bool { return v >= w.first && v < w.end }
 
-// together says whether a vertex is computed at a position, in whichever way.
-func (s *Shape) together(position int) func(v uint32) bool {
-	spans := make([][2]uint32, s.Ways())
-	for way := range spans {
-		spans[way][0], spans[way][1] = s.Vertices(way, position)
+// rowsOf returns a grain's rows among those of a level.
+func (g *grain) rowsOf(m tensor.Matrix) tensor.Matrix { return m.RowRange(g.row, len(g.vertices)) }
+
+// A grain is the vertices of one shard that are computed at once in one stage: those that
+// read current rows of other ways, or those that need not wait for any.
+type grain struct {
+	number   int // among those of the worker
+	shard    int
+	vertices []uint32
+	row      int // of its first vertex among the way's rows
+	batch    sample.Batch
+	block    *sample.Block
+	// rows are the block's sources among the way's rows: its own, then those computed at
+	// the same position, then all others. active counts the first two kinds.
+	rows   []int32
+	active int
+	labels []int32 // nil: nothing is learnt of it
+	leaf   *leaf
+	// trunk is the whole shard, where a first stage reads features along edges: it computes
+	// the rows of the shard's grains at once. nil: there is none.
+	trunk *grain
+	from  int
+	gives []*piece // that other ways mirror, and are complete when this grain is done
+	late  late
+	activations
+}
+
+// activations are what a grain computes in an epoch.
+type activations struct {
+	input, carried tensor.Matrix // rows that came from the stage before
+	place          int           // of its pass
+	pass           *nn.Pass
+	x, dy          tensor.Matrix
+	carry, dcarry  tensor.Matrix
+	entering       tensor.Matrix // what Enter made
+}
+
+// A leaf is the gradient of a shard, to which its grains add.
+type leaf struct {
+	shard int
+	slot  int    // among the worker's rooms, while its position goes backward
+	sum   []byte // when it is known
+}
+
+// newGrain makes one with its block. together reports whether a vertex is computed at the
+// same position, and row returns its row.
+func newGrain(ctx context.Context, s *sample.Sampler, shard int, vertices []uint32, row func(v uint32) int32, together func(v uint32) bool) (*grain, error) {
+	g := &grain{shard: shard, vertices: vertices, row: int(row(vertices[0]))}
+	if err := s.Sample(ctx, &g.batch, 0, 0, g.vertices); err != nil {
+		return nil, err
 	}
-	return func(v uint32) bool {
-		for _, span := range spans {
-			if v >= span[0] && v < span[1] {
-				return true
-			}
-		}
-		return false
+	g.block = &g.batch.Blocks[0]
+	g.arrange(row, together)
+	g.block.Transpose()
+	return g, nil
+}
+
+// label sets the labels of its vertices.
+func (g *grain) label(t *Task) {
+	first, end := t.Shape.Firsts[g.shard], t.Shape.Firsts[g.shard+1]
+	all := make([]int32, end-first)
+	t.Labels(all, first)
+	for _, v := range g.vertices {
+		g.labels = append(g.labels, all[v-first])
+	}
+	if !slices.ContainsFunc(g.labels, func(l int32) bool { return l >= 0 }) {
+		g.labels = nil
 	}
 }
 
-// rowsOf are a grain's among those of a level.
-func (g *grain) rowsOf(m tensor.Matrix) tensor.Matrix { return m.RowRange(g.row, len(g.vertices)) }
+// arrange orders the block's sources.
+func (g *grain) arrange(row func(v uint32) int32, together func(v uint32) bool) {
+	b, own := g.block, len(g.vertices)
+	order := make([]int32, b.Cols)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	late := func(i int32) int {
+		if together(b.Vertices[i]) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(order[own:], func(x, y int32) int {
+		if c := cmp.Compare(late(x), late(y)); c != 0 {
+			return c
+		}
+		return cmp.Compare(b.Vertices[x], b.Vertices[y])
+	})
+	place, vertices := make([]int32, b.Cols), make([]uint32, b.Cols)
+	g.active = own
+	for to, from := range order {
+		place[from], vertices[to] = int32(to), b.Vertices[from]
+		g.rows = append(g.rows, row(vertices[to]))
+		if to >= own && late(from) == 0 {
+			g.active++
+		}
+	}
+	for i, source := range b.Indices {
+		b.Indices[i] = place[source]
+	}
+	b.Vertices = vertices
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 )
 
 // A shard of which nearly all sees another way stays whole, and one of which enough does not
@@ -27,7 +28,7 @@ func TestSmallPartsAreNotWorthwhile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shape, err := NewShape([]uint32{0, n, 2 * n}, nil, 2, 2)
+		shape, err := arrange.NewShape([]uint32{0, n, 2 * n}, nil, 2, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,71 +4,117 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/hopmesh/hopmesh/engine/keyed"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A Worker is one node at work: some ways of one stage, or nothing but adding up, where
-// there are more nodes than seats. One goroutine uses it.
+// A Worker trains on one node: some ways of one stage or, where there are more nodes than
+// seats, nothing but its part in the ends of epochs. One goroutine uses it.
 type Worker struct {
 	*Task
-	stage      int
-	first, end int // of the model's stages
-	from, to   int // of the columns of all weights, that are those stages'
-	parted     bool
-	infos      []nn.StageInfo
-	ways       []*way
-	grains     []*grain
-	trunks     []*grain
-	leaves     []*leaf   // by their shards
-	at         [][]*leaf // of each position
-	seen       *Mirrors
-	entries    float64 // of a row of sparse features, as Bytes was told
+	layers
+	portion
+	buffers
+	progress
+	wire
 
-	kept   tensor.Arena   // of what lives as long as the worker
-	early  tensor.Arena   // of the weights of before
-	arenas []tensor.Arena // of passes
-	passes []*nn.Pass
-	rooms  []tensor.Matrix // of gradients: of each leaf of a position
-	spare  tensor.Arena    // of what is between the device and other nodes
-	part   [1]tensor.Part  // of what is gathered
-
-	order    []int
-	turns    []int // of each position: its place in the order, where gradients are kept
 	halo     *halo
-	boundary [2]*boundary // forward and backward; nil at the ends
+	boundary [2]*boundary // forward and backward
 	sums     summer
-	settles  map[int]*fetch // by node
-	gives    [][]byte       // of each row that settles: what others take
-	digest   *digest        // nil where there is nothing to compute
-
-	period  tensor.Matrix // the weights that histories are of, where there are histories
-	history bool          // there is one of them
-	went    bool          // an epoch is done
-
-	// Of the epoch under way.
-	epoch int // from 0
-	tally *strategy.Tally
-	loss  float64
-	said  [said]byte // the loss and a word, as others are told
-
-	// What fetches wait by: under ends with parent, and when cancel is called.
-	parent, under context.Context
-	cancel        context.CancelCauseFunc
-	fetches       []*fetch // all that there are
-
-	waited time.Duration // for other nodes, since it was asked last
+	settling settling
+	digest   *digest // nil where there is nothing to compute
 
 	trace func(event, int) // in tests
-	apart bool             // in tests: what others send is received when it is wanted, and not ahead
+	apart bool             // in tests: rows are received when they are needed, and not ahead
 }
 
-// An event is what a test is told of.
+// layers are the layers of this node's stage.
+type layers struct {
+	stage      int
+	parted     bool           // some node trains only some of the weights
+	infos      []nn.StageInfo // the whole model
+	first, end int            // of the model's stages
+	from, to   int            // of the columns of all weights
+}
+
+// last reports whether the stage computes the answers.
+func (l *layers) last() bool { return l.end == len(l.infos) }
+
+// sees reports whether a stage of the model reads rows of other vertices which earlier
+// stages computed.
+func (l *layers) sees(s int) bool { return s > 0 && l.infos[s].Hops > 0 }
+
+// columns returns the most columns of rows that ways send each other.
+func (l *layers) columns() (most int) {
+	for s := l.first; s < l.end; s++ {
+		if l.sees(s) {
+			most = max(most, l.infos[s].In)
+		}
+	}
+	return most
+}
+
+// portion is this node's part of the graph.
+type portion struct {
+	ways    []*way
+	grains  []*grain
+	trunks  []*grain
+	leaves  []*leaf   // by their shards
+	at      [][]*leaf // by position
+	mirrors *arrange.Mirrors
+	entries float64 // of a row of sparse features, set by Bytes
+}
+
+// most returns the largest number of grains and trunks at one position.
+func (p *portion) most() (most int) {
+	for position := range p.at {
+		n := 0
+		for _, way := range p.ways {
+			n += len(way.at[position]) + len(way.trunks[position])
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// slots returns the largest number of leaves at one position.
+func (p *portion) slots() (most int) {
+	for _, leaves := range p.at {
+		most = max(most, len(leaves))
+	}
+	return most
+}
+
+// buffers are the memory of a worker.
+type buffers struct {
+	kept   tensor.Arena   // lives as long as the worker
+	early  tensor.Arena   // of weights of earlier epochs
+	arenas []tensor.Arena // of passes
+	passes []*nn.Pass
+	rooms  []tensor.Matrix // of gradients, one for each leaf of a position
+	spare  tensor.Arena    // for copies between the device and other nodes
+	part   [1]tensor.Part  // what is gathered from
+}
+
+// progress is the state of training.
+type progress struct {
+	epoch int   // from 0
+	order []int // of positions
+	turns []int // of each position: its place in the order, where gradients are kept
+	loss  float64
+	said  [said]byte // the loss and a word, as sent to others
+
+	period  tensor.Matrix // the weights that histories are of, where there are histories
+	history bool          // one has been made
+	went    bool          // an epoch is done
+}
+
+// An event is what tests trace.
 type event uint8
 
 const (
@@ -76,12 +122,12 @@ const (
 	backwardDone
 )
 
-// New makes a worker that knows what it is to do, and can say what memory that takes.
+// New returns a worker that knows its work and can say what memory it needs.
 func New(ctx context.Context, t Task) (*Worker, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	w := &Worker{Task: &t, infos: t.Model.Stages()}
+	w := &Worker{Task: &t, layers: layers{infos: t.Model.Stages()}, wire: wire{task: &t}}
 	stage, ways := t.Seats.Of(t.Work.Self)
 	w.stage, w.parted = stage, parted(t.Seats, w.nodes())
 	if ways == nil {
@@ -89,11 +135,10 @@ func New(ctx context.Context, t Task) (*Worker, error) {
 	}
 	w.first, w.end = t.Cuts[stage], t.Cuts[stage+1]
 	w.from, w.to = columnsOf(t.Model, w.first, w.end)
-	return w, w.sit(ctx, ways)
+	return w, w.assign(ctx, ways)
 }
 
-// Open takes the memory. Nothing is sent before Epoch. Whatever it returns, Close is to
-// be called.
+// Open takes the memory. It sends nothing. Close must be called whatever it returns.
 func (w *Worker) Open() (err error) {
 	if w.spare, err = w.Device.NewArena(0); err != nil {
 		return err
@@ -102,7 +147,7 @@ func (w *Worker) Open() (err error) {
 		if err := w.allocate(); err != nil {
 			return err
 		}
-		w.halo = newHalo(w, w.seen)
+		w.halo = newHalo(w, w.mirrors)
 		for d := range w.boundary {
 			w.boundary[d] = newBoundary(w, d)
 		}
@@ -112,17 +157,17 @@ func (w *Worker) Open() (err error) {
 			return err
 		}
 	}
-	w.newSums()
+	w.sums = openSums(w)
 	if w.ways != nil {
 		w.digest = newDigest(w)
 	}
 	return nil
 }
 
-// sit gives the worker some ways of a stage.
-func (w *Worker) sit(ctx context.Context, ways []int) error {
+// assign gives the worker some ways of a stage.
+func (w *Worker) assign(ctx context.Context, ways []int) error {
 	t := w.Task
-	m := NewMirrors(t.Shape, t.Topology)
+	m := arrange.NewMirrors(t.Shape, t.Topology)
 	s := sample.New(t.Topology, sample.Options{Fanouts: []int{0}, Form: t.Model.Form()})
 	for _, number := range ways {
 		way, err := newWay(ctx, number, t, m, s, w.first == 0 && w.infos[0].Hops > 0)
@@ -142,13 +187,13 @@ func (w *Worker) sit(ctx context.Context, ways []int) error {
 			g.label(t)
 		}
 	}
-	w.seen = m
-	w.grow()
+	w.mirrors = m
+	w.addLeaves()
 	return nil
 }
 
-// grow gives each grain its leaf.
-func (w *Worker) grow() {
+// addLeaves gives each grain its leaf.
+func (w *Worker) addLeaves() {
 	for p := range w.Shape.Positions() {
 		var at []*leaf
 		for _, way := range w.ways {
@@ -165,8 +210,8 @@ func (w *Worker) grow() {
 	slices.SortFunc(w.leaves, func(a, b *leaf) int { return a.shard - b.shard })
 }
 
-// Reads lists, of each grain, the vertices whose features it reads, and says how many
-// places there are for inputs: none, where this node does not have the first stage.
+// Reads returns the vertices whose features each grain reads, and the number of places for
+// inputs: 0 on nodes that do not have the first stage.
 func (w *Worker) Reads() (vertices [][]uint32, places int) {
 	if w.ways == nil || w.first > 0 {
 		return nil, 0
@@ -174,7 +219,7 @@ func (w *Worker) Reads() (vertices [][]uint32, places int) {
 	vertices = make([][]uint32, len(w.grains)+len(w.trunks))
 	for _, g := range slices.Concat(w.grains, w.trunks) {
 		switch {
-		case g.trunk != nil: // which reads for it
+		case g.trunk != nil: // reads for it
 		case w.infos[0].Hops > 0:
 			vertices[g.number] = g.block.Vertices
 		default:
@@ -184,7 +229,7 @@ func (w *Worker) Reads() (vertices [][]uint32, places int) {
 	return vertices, w.places()
 }
 
-// places counts the passes that are under way at once, and so the inputs.
+// places counts the passes that live at the same time, and so the inputs.
 func (w *Worker) places() int {
 	if w.Recompute {
 		return w.most()
@@ -204,16 +249,10 @@ func (w *Worker) Edges() (n int) {
 	return n * layers
 }
 
-// last says whether the stage answers.
-func (w *Worker) last() bool { return w.end == len(w.infos) }
-
-// sees says whether a stage of the model sees rows of other grains, which others made.
-func (w *Worker) sees(s int) bool { return s > 0 && w.infos[s].Hops > 0 }
-
-// allocate makes the rows of all levels, and passes.
+// allocate makes the rows of all levels, and the passes.
 func (w *Worker) allocate() (err error) {
 	d := w.Device
-	if w.kept, err = d.NewArena(w.keeps()); err != nil {
+	if w.kept, err = d.NewArena(keeps(w)); err != nil {
 		return err
 	}
 	zeros := func(rows, cols int) tensor.Matrix {
@@ -245,33 +284,13 @@ func (w *Worker) allocate() (err error) {
 	return w.allocatePasses()
 }
 
-// most is how many grains and trunks are at one position at most.
-func (w *Worker) most() (most int) {
-	for p := range w.Shape.Positions() {
-		n := 0
-		for _, way := range w.ways {
-			n += len(way.at[p]) + len(way.trunks[p])
-		}
-		most = max(most, n)
-	}
-	return most
-}
-
-// slots is how many leaves are at one position at most.
-func (w *Worker) slots() (most int) {
-	for _, leaves := range w.at {
-		most = max(most, len(leaves))
-	}
-	return most
-}
-
-// allocatePasses makes a pass for each grain or, where they are made again, for each that
-// is at one position, and room for the gradients of a position's leaves.
+// allocatePasses makes a pass for each grain or, where they are computed again, for each
+// one at a position, and room for the gradients of a position's leaves.
 func (w *Worker) allocatePasses() error {
 	for range w.slots() {
 		w.rooms = append(w.rooms, w.kept.Alloc(w.Device.Type(), 1, w.Model.Size()))
 	}
-	for _, bytes := range w.load().places() {
+	for _, bytes := range loadOf(w).places() {
 		a, err := w.Device.NewArena(bytes)
 		if err != nil {
 			return err
@@ -283,20 +302,20 @@ func (w *Worker) allocatePasses() error {
 	return nil
 }
 
-// Close gives its memory back.
+// Close frees the memory.
 func (w *Worker) Close() {
 	w.fail(nil)
-	for _, a := range append(w.arenas, w.kept, w.early, w.spare) { // those that there are
+	for _, a := range append(w.arenas, w.kept, w.early, w.spare) { // some may be nil
 		if a != nil {
 			a.Close()
 		}
 	}
 }
 
-// Epoch trains one, from 1 on: it sets this node's own columns of the gradients to those of
-// the whole graph, the same bits on all nodes that have them, and returns the sum of the
-// losses and what any node says, to which this one adds a word. key is that of dropout.
-func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, mine Word, tally *strategy.Tally) (loss float64, all Word, err error) {
+// Epoch trains one epoch, from 1. It sets this node's own columns of the gradients to those
+// of the whole graph: the same bits on all nodes that have them. It returns the sum of the
+// losses, and the words of all nodes, to which this one adds mine. key is that of dropout.
+func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, mine Word, tally *peer.Tally) (loss float64, all Word, err error) {
 	ctx = w.within(ctx)
 	defer func() {
 		if err != nil {
@@ -304,7 +323,7 @@ func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, mine Word,
 		}
 	}()
 	w.epoch, w.tally, w.loss = epoch-1, tally, 0
-	w.order = Order(w.order, w.Seed, w.epoch, w.Shape.Positions(), w.Shuffle)
+	w.order = arrange.Order(w.order, w.Seed, w.epoch, w.Shape.Positions(), w.Shuffle)
 	if err := w.beginPeriod(); err != nil {
 		return 0, 0, fmt.Errorf("make a history of all vertices: %w", err)
 	}
@@ -317,24 +336,15 @@ func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, mine Word,
 		}
 		w.endPeriod()
 	}
-	if err := w.addUp(); err != nil {
-		return 0, 0, err
+	if w.sums != nil {
+		if err := w.sums.addUp(); err != nil {
+			return 0, 0, fmt.Errorf("add up the gradients: %w", err)
+		}
 	}
 	return w.conclude(ctx, mine)
 }
 
-// Waited is how long epochs have waited for other nodes since it was asked last. What
-// comes while something is computed was not waited for.
-func (w *Worker) Waited() time.Duration {
-	d := w.waited
-	w.waited = 0
-	return d
-}
-
-// since counts what has gone by as waited for other nodes.
-func (w *Worker) since(start time.Time) { w.waited += time.Since(start) }
-
-// through has all positions go forward, and all go backward.
+// through computes all positions forward, then all backward.
 func (w *Worker) through(ctx context.Context) error {
 	w.begin()
 	w.boundary[forwards].begin()
@@ -359,7 +369,7 @@ func (w *Worker) through(ctx context.Context) error {
 	return nil
 }
 
-// begin sets what an epoch begins with.
+// begin prepares rows and gradients for an epoch.
 func (w *Worker) begin() {
 	d := w.Device
 	for _, way := range w.ways {
@@ -375,4 +385,11 @@ func (w *Worker) begin() {
 	}
 	w.standIn()
 	w.halo.begin()
+}
+
+// Bytes returns the memory of a worker that is open and has trained, except for features.
+// entries is the number of entries of a row of sparse features; 0: they are dense.
+func (w *Worker) Bytes(entries float64) uint64 {
+	w.entries = entries
+	return loadOf(w).bytes()
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/keyed"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/loopback"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
@@ -140,11 +141,11 @@ type setup struct {
 	rate   float64 // of updates; 0: weights stay
 	word   Word    // what all nodes say
 	noDrop bool
-	still  bool                          // all epochs drop alike
-	linear bool                          // the loss is a sum of the answers
-	apart  bool                          // rows are not received ahead
-	peers  func(node int) strategy.Peers // nil: a loopback's
-	cuts   []int                         // of the model's stages; nil: by their formula
+	still  bool                      // all epochs drop alike
+	linear bool                      // the loss is a sum of the answers
+	apart  bool                      // rows are not received ahead
+	peers  func(node int) peer.Peers // nil: a loopback's
+	cuts   []int                     // of the model's stages; nil: by their formula
 	// frozen sets histories before each epoch, none of which begins a period, by level and
 	// vertex.
 	frozen func(s int, v uint32, column int) float64
@@ -172,7 +173,7 @@ func newSetup(spec nn.Spec, stages, ways, chunks int) setup {
 type node struct {
 	*Worker
 	weights, gradients tensor.Matrix
-	tally              strategy.Tally
+	tally              peer.Tally
 	gradient           []float64
 	loss               float64
 	word               Word    // what all say
@@ -209,19 +210,19 @@ func (w *world) model(t testing.TB, s nn.Spec) *nn.Model {
 // start makes the nodes of a job.
 func (w *world) start(t testing.TB, s setup) *job {
 	t.Helper()
-	shape, err := NewShape(w.firsts, s.costs, s.ways, s.chunks)
+	shape, err := arrange.NewShape(w.firsts, s.costs, s.ways, s.chunks)
 	if err != nil {
 		t.Fatal(err)
 	}
 	j := &job{setup: s, world: w, model: w.model(t, s.spec), net: loopback.New(s.nodes)}
-	seats := NewSeats(s.stages, s.ways, s.nodes, func(int, int) uint64 { return 0 })
-	var work strategy.Work
+	seats := arrange.NewSeats(s.stages, s.ways, s.nodes, func(int, int) uint64 { return 0 })
+	var work peer.Work
 	for i := range s.nodes {
 		work.Nodes = append(work.Nodes, fmt.Sprintf("n%d", i))
 	}
 	cuts := s.cuts
 	if cuts == nil {
-		cuts = Cut(j.model.Stages(), seats.Stages, w.vertices(), w.edges)
+		cuts = arrange.Cut(j.model.Stages(), seats.Stages, w.vertices(), w.edges)
 	}
 	for i := range s.nodes {
 		work.Self = i
@@ -248,7 +249,7 @@ func (w *world) start(t testing.TB, s setup) *job {
 			Options: s.Options, Work: work,
 		}
 		if s.nodes > 1 {
-			peers := strategy.Peers(j.net.Node(i))
+			peers := peer.Peers(j.net.Node(i))
 			if s.peers != nil {
 				peers = s.peers(i)
 			}

@@ -6,8 +6,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// edged calls f with graphs of many shapes, with numbers of columns and a type that
-// features have: BF16 as well.
+// edged calls f with graphs of many shapes, with numbers of columns, and with F32 and
+// BF16 features.
 func (b *bench) edged(times int, values bool, f func(g *graph, cols int, x tensor.Type, name string)) {
 	types := []tensor.Type{b.native(), b.native(), tensor.BF16}
 	next := func(g *graph, cols int, kind string) {
@@ -20,7 +20,7 @@ func (b *bench) edged(times int, values bool, f func(g *graph, cols int, x tenso
 	next(b.graph(0, 9, 3, false), 16, "graph")
 	next(b.graph(9, 0, 3, false), 16, "graph")
 	next(b.withDegrees(5, make([]int, 33), values), 17, "graph without edges")
-	// Rows and columns of so many entries that a device may cut them.
+	// Rows and columns with enough entries that a device may split them.
 	next(b.hubs(257, 100, 3001, values), 257, "hubs")
 	next(b.hubs(3001, 700, 5003, values), 130, "hubs")
 	next(b.hubs(4099, 1023, 9001, values), 17, "hubs")
@@ -28,7 +28,7 @@ func (b *bench) edged(times int, values bool, f func(g *graph, cols int, x tenso
 	next(b.graph(6007, 3001, 12, values), 65, "graph")
 }
 
-// edgeValues are those that stand in for a graph's own, or nil.
+// edgeValues returns values that replace a graph's own, or nil.
 func (b *bench) edgeValues(g *graph) *operand {
 	if b.below(3) > 0 {
 		return nil
@@ -77,7 +77,7 @@ func aggregatesBack(b *bench) {
 	})
 }
 
-// densities are of entries in places of their own.
+// densities tests Densify with distinct entries.
 func densities(b *bench) {
 	b.shaped(40, func(rows, cols int) {
 		b.try(fmt.Sprintf("Densify, %d x %d", rows, cols), func() {
@@ -92,7 +92,7 @@ func densities(b *bench) {
 	})
 }
 
-// spread makes the columns of a row distinct; it has no more entries than columns.
+// spread makes the columns of a row distinct; there must be no more entries than columns.
 func spread(columns []int32, of int) {
 	for i := range columns {
 		columns[i] = int32(i * of / len(columns))

@@ -8,8 +8,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
 
-// Allocations demands that no operation takes memory of the heap once it has run.
-// It is a call of its own since the reference does.
+// Allocations checks that no operation allocates on the heap once it has run. It is
+// separate from Run since the reference does allocate.
 func Allocations(t *testing.T, d tensor.Device) { allocations(t, d) }
 
 func allocations(r reporter, d tensor.Device) {

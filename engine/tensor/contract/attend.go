@@ -8,18 +8,17 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// slope is that of attention's scores below 0.
+// slope is the slope of attention's scores below 0.
 const slope = .2
 
-// A neighbourhood is what a case of attention has: the edges, heads and what is
-// dropped.
+// A neighbourhood is the input of an attention case: edges, heads and dropout.
 type neighbourhood struct {
 	*graph
 	name         string
 	heads, width int
 	drop         tensor.Dropout
 	own          int
-	hot          float64 // how large scores are
+	hot          float64 // magnitude of scores
 }
 
 func (n *neighbourhood) cols() int { return n.heads * n.width }
@@ -41,13 +40,13 @@ func (b *bench) attended(f func(n *neighbourhood)) {
 	}
 	next(b.withDegrees(40, make([]int, 33), false), 3, 2, 8)
 	next(b.graph(0, 7, 3, false), 2, 2, 8)
-	// Rows and columns of so many entries that a device may cut them.
+	// Rows and columns with enough entries that a device may split them.
 	next(b.hubs(65, 600, 2500, false), 500, 8, 33)
 	next(b.hubs(1501, 1600, 3, false), 50, 8, 32)
 	next(b.hubs(2050, 2100, 1100, false), 7, 3, 5)
 }
 
-// hold makes an operand for scores, which are large where they have to be.
+// hold returns an operand for scores, large ones if the case asks for it.
 func (n *neighbourhood) hold(b *bench, name string, rows, cols int) *operand {
 	x := b.fine(rows * cols)
 	for i := range x {
@@ -58,8 +57,8 @@ func (n *neighbourhood) hold(b *bench, name string, rows, cols int) *operand {
 	return o
 }
 
-// An edgeTerm is what is known of one head of one entry: what it counts after the
-// softmax, whether it is kept, and how large the terms of its score's gradient are.
+// An edgeTerm describes one head of one entry: its weight after the softmax, whether it
+// is kept, and the magnitude of the terms of its score's gradient.
 type edgeTerm struct {
 	source, target, head int
 	alpha, kept, grad    float64
@@ -189,7 +188,7 @@ func attentionsBack(b *bench) {
 	})
 }
 
-// spreadBack adds what the sum over entries gives dx.
+// spreadBack adds the contribution of the sum over entries to dx.
 func (n *neighbourhood) spreadBack(dx, dy []float64, e edgeTerm) {
 	for j := e.head * n.width; j < (e.head+1)*n.width; j++ {
 		dx[e.source*n.cols()+j] += e.kept * e.alpha * math.Abs(dy[e.target*n.cols()+j])

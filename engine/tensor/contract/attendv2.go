@@ -2,11 +2,11 @@ package contract
 
 import "math"
 
-// secondly is what AttendV2 and its gradient share.
+// secondly is shared by AttendV2 and its gradient.
 type secondly struct {
 	*neighbourhood
 	x, to, a, y, stats *operand
-	largest            float64 // of all magnitudes of scores
+	largest            float64 // largest magnitude of all scores
 }
 
 func (n *neighbourhood) secondly(b *bench) *secondly {
@@ -33,7 +33,7 @@ func (v *secondly) run(s side) {
 	s.AttendV2(s.of(v.y), s.of(v.stats), v.CSR, s.of(v.x), s.of(v.to), s.of(v.a), slope, v.drop, v.own)
 }
 
-// sum is x[s] + to[t] in one column.
+// sum returns x[s] + to[t] in one column.
 func (v *secondly) sum(t, s, j int) float64 {
 	return v.x.before[s*v.cols()+j] + v.to.before[t*v.cols()+j]
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
 
-// A reporter is what the suite wants of a *testing.T.
+// A reporter is the part of *testing.T that the suite uses.
 type reporter interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -18,24 +18,24 @@ type reporter interface {
 
 // The sides that a case is computed on.
 const (
-	judged     = iota // the device
-	right             // the one it is judged by
+	judged     = iota // the device under test
+	right             // the device it is compared with
 	magnitudes        // the reference, on the magnitudes of all operands
 	sides
 )
 
 const (
-	mostFaults = 3       // reported of one check
-	arenaBytes = 1 << 20 // to begin with
+	mostFaults = 3       // reported per check
+	arenaBytes = 1 << 20 // initial size
 )
 
-// A bench is where the cases of one check are laid out. A case makes its operands,
-// computes on both sides, and is compared when it ends.
+// A bench runs the cases of one check. A case creates its operands, computes on both
+// sides, and is compared when it ends.
 type bench struct {
 	reporter
 	devices   [sides]tensor.Device
 	arenas    [sides]tensor.Arena
-	tolerance float64 // 0: the bits have to be the same
+	tolerance float64 // 0: the bits must be the same
 	draws     keyed.Sequence
 	title     string // of the case
 	operands  []*operand
@@ -102,20 +102,20 @@ func (b *bench) fault(format string, args ...any) {
 	}
 }
 
-// A side is one device and what it has of the operands.
+// A side is one device and its copies of the operands.
 type side struct {
 	tensor.Device
 	at int
 }
 
-// both computes on the device and on what judges it.
+// both computes on the device and on the one it is compared with.
 func (b *bench) both(op func(s side)) {
 	op(side{b.devices[judged], judged})
 	op(side{b.devices[right], right})
 }
 
-// terms computes on magnitudes, too, which tells for each element how large its
-// terms are. It is for operations that are linear in the operands that change sign.
+// terms also computes on magnitudes, which yields the magnitude of each element's terms.
+// It is for operations that are linear in the operands that change sign.
 func (b *bench) terms(op func(s side)) {
 	b.both(op)
 	op(side{b.devices[magnitudes], magnitudes})
@@ -124,7 +124,7 @@ func (b *bench) terms(op func(s side)) {
 	}
 }
 
-// of is this side's matrix; that of nil is left out.
+// of returns this side's matrix, an empty one for nil.
 func (s side) of(o *operand) tensor.Matrix {
 	if o == nil {
 		return tensor.Matrix{}
@@ -132,7 +132,7 @@ func (s side) of(o *operand) tensor.Matrix {
 	return o.view[s.at]
 }
 
-// number is x, or its magnitude.
+// number returns x, or its magnitude on the magnitudes' side.
 func (s side) number(x float64) float64 {
 	if s.at == magnitudes {
 		return math.Abs(x)
@@ -140,8 +140,8 @@ func (s side) number(x float64) float64 {
 	return x
 }
 
-// agree says whether two numbers agree, where terms is how large those terms are
-// that they are sums of.
+// agree reports whether two numbers agree, where terms is the magnitude of the terms that
+// they are sums of.
 func (b *bench) agree(got, want, terms float64) bool {
 	if got == want || math.IsNaN(got) && math.IsNaN(want) {
 		return true
@@ -153,7 +153,7 @@ func (b *bench) agree(got, want, terms float64) bool {
 	return math.Abs(got-want) <= b.tolerance*(terms+math.Abs(want)+1e-31)
 }
 
-// scalar compares numbers that are not in a matrix.
+// scalar compares numbers outside of matrices.
 func (b *bench) scalar(what string, got, want, terms float64) {
 	b.Helper()
 	if !b.agree(got, want, terms) {

@@ -1,7 +1,7 @@
-// Package contract is the suite that every device must pass: each operation of
-// engine/tensor, on ragged, empty, large and hostile operands, judged by the
-// reference. It sees a device through tensor.Device alone, so that it does not
-// matter where a device has its memory.
+// Package contract is the conformance suite of devices: each operation of engine/tensor,
+// on ragged, empty, large and hostile operands, compared with the reference. It uses a
+// device only through tensor.Device, so it does not matter where the device has its
+// memory.
 package contract
 
 import (
@@ -52,25 +52,25 @@ var checks = []check{
 	{"SGD", descents},
 }
 
-// tolerance is what an element may be off, relative to the sum of the magnitudes of
-// what it is the sum of.
+// tolerance is the allowed error of an element, relative to the sum of the magnitudes of
+// its terms.
 var tolerance = map[tensor.Type]float64{tensor.F32: 1e-5, tensor.F64: 1e-12}
 
-// Run judges d by the reference.
+// Run compares d with the reference.
 func Run(t *testing.T, d tensor.Device) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) { c.on(t, d, reference.New(), tolerance[d.Type()]) })
 	}
 }
 
-// Products judges nothing but products, of a device that rounds their operands: they
-// may be off by so much, relative to the sum of the magnitudes of what is added up.
+// Products tests only the products of a device that rounds their operands, with this
+// tolerance relative to the sum of the magnitudes of the terms.
 func Products(t *testing.T, d tensor.Device, tolerance float64) {
 	check{"MatMul", products}.on(t, d, reference.New(), tolerance)
 }
 
-// Same demands the same bits of two devices: of one with other threads, or with
-// other kernels that promise so.
+// Same checks that two devices return the same bits: with other numbers of threads, or
+// with other kernels that promise it.
 func Same(t *testing.T, a, b tensor.Device) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) { c.on(t, a, b, 0) })

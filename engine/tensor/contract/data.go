@@ -8,14 +8,14 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// ragged are sizes around those that kernels are made for.
+// ragged are sizes around those that kernels are optimised for.
 var ragged = []int{1, 2, 3, 7, 15, 16, 17, 31, 33, 47, 63, 64, 65, 100, 128, 130, 257}
 
 func (b *bench) below(n int) int { return int(b.draws.Below(uint64(n))) }
 
 func (b *bench) coin() bool { return b.below(2) == 0 }
 
-// size is a ragged one, or, rarely, 0.
+// size returns a ragged size or, rarely, 0.
 func (b *bench) size() int {
 	if b.below(16) == 0 {
 		return 0
@@ -23,11 +23,11 @@ func (b *bench) size() int {
 	return ragged[b.below(len(ragged))]
 }
 
-// full is a size that is not 0.
+// full returns a size other than 0.
 func (b *bench) full() int { return ragged[b.below(len(ragged))] }
 
-// numbers are between -1 and 1, some of them 0. BF16 can hold them, so that all
-// devices have the same in any type.
+// numbers returns numbers between -1 and 1, some of them 0. BF16 can represent them, so
+// that all devices hold the same in any type.
 func (b *bench) numbers(n int) []float64 {
 	x := make([]float64, n)
 	for i := range x {
@@ -38,7 +38,7 @@ func (b *bench) numbers(n int) []float64 {
 	return x
 }
 
-// fine are numbers that fill the 24 bits of an F32.
+// fine returns numbers that use all 24 bits of an F32.
 func (b *bench) fine(n int) []float64 {
 	x := b.numbers(n)
 	for i := range x {
@@ -49,8 +49,7 @@ func (b *bench) fine(n int) []float64 {
 	return x
 }
 
-// wild are numbers of all magnitudes up to this one, and tiny ones that have lost
-// their leading bit.
+// wild returns numbers of all magnitudes up to most, and subnormal ones.
 func (b *bench) wild(n int, most float64) []float64 {
 	x := b.fine(n)
 	for i := range x {
@@ -67,7 +66,7 @@ func (b *bench) wild(n int, most float64) []float64 {
 	return x
 }
 
-// vertices are distinct, of all sizes and in no order.
+// vertices returns distinct vertices of all sizes, in random order.
 func (b *bench) vertices(n int) []uint32 {
 	v := make([]uint32, n)
 	base := uint32(b.draws.Next())
@@ -98,7 +97,7 @@ type recipe struct {
 	p          float32
 }
 
-// recipes are all combinations.
+// recipes returns all combinations.
 func recipes() []recipe {
 	var rs []recipe
 	for _, bias := range []bool{false, true} {
@@ -120,7 +119,7 @@ func (r recipe) String() string {
 	return fmt.Sprintf("bias %v, %s, dropout %v", r.bias, [...]string{"linear", "relu", "elu"}[r.activation], r.p)
 }
 
-// ending makes the operands of a recipe for an output of this shape.
+// ending creates the operands of a recipe for an output of this shape.
 func (b *bench) ending(r recipe, rows, cols int) *ending {
 	e := &ending{activation: r.activation, dropout: b.dropout(r.p, rows)}
 	if r.bias {
@@ -129,7 +128,7 @@ func (b *bench) ending(r recipe, rows, cols int) *ending {
 	return e
 }
 
-// slack is how large a term is that an ending brings: ELU subtracts 1.
+// slack returns the magnitude of a term that an ending adds: ELU subtracts 1.
 func (e *ending) slack() float64 {
 	if e.activation == tensor.ELU {
 		return 1 / (1 - float64(e.dropout.P))
@@ -137,7 +136,7 @@ func (e *ending) slack() float64 {
 	return 0
 }
 
-// epilogue is this side's. Magnitudes are not cut off.
+// epilogue returns this side's epilogue. Magnitudes are not cut off at 0.
 func (s side) epilogue(e *ending) *tensor.Epilogue {
 	if e.bias == nil && e.activation == tensor.Linear && e.dropout.P == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// gathers are from one part or several, some of them of another type and some
+// gathers tests Gather from one part or several, some of them of another type and some
 // without rows.
 func gathers(b *bench) {
 	types := []tensor.Type{b.native(), tensor.F32, tensor.BF16}

@@ -6,7 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A graph is a CSR, and the same with the magnitudes of its values.
+// A graph is a CSR, and a copy with the magnitudes of its values.
 type graph struct {
 	*tensor.CSR
 	positive *tensor.CSR
@@ -19,8 +19,8 @@ func (s side) graph(g *graph) *tensor.CSR {
 	return g.CSR
 }
 
-// graph draws for each row how many entries it has: none, one, up to most. Some
-// columns have none, some two in one row.
+// graph draws the number of entries of each row: none, one, up to most. Some columns have
+// none, some two in one row.
 func (b *bench) graph(rows, cols, most int, values bool) *graph {
 	degrees := make([]int, rows)
 	for r := range degrees {
@@ -35,8 +35,8 @@ func (b *bench) graph(rows, cols, most int, values bool) *graph {
 	return b.withDegrees(cols, degrees, values)
 }
 
-// hubs is a graph with a row of very many entries in the middle, and a column that
-// nearly every row has an entry of.
+// hubs returns a graph with a row of very many entries in the middle, and a column that
+// nearly every row has an entry in.
 func (b *bench) hubs(rows, cols, most int, values bool) *graph {
 	g := b.graph(rows, cols, 5, values)
 	degrees := make([]int, rows)
@@ -54,7 +54,8 @@ func (b *bench) hubs(rows, cols, most int, values bool) *graph {
 	return g
 }
 
-// withDegrees draws the entries. Before them stand others, which are not the CSR's.
+// withDegrees draws the entries. They are preceded by others that do not belong to the
+// CSR.
 func (b *bench) withDegrees(cols int, degrees []int, values bool) *graph {
 	before := []int{0, 0, 1, 5}[b.below(4)]
 	g := &tensor.CSR{Rows: len(degrees), Cols: cols, Indptr: []int64{int64(before)}}
@@ -82,7 +83,7 @@ func (b *bench) withDegrees(cols int, degrees []int, values bool) *graph {
 	return both
 }
 
-// transpose makes what backward needs, and the copy with magnitudes.
+// transpose builds the transpose for backward, and the copy with magnitudes.
 func (g *graph) transpose() {
 	t := &tensor.Transpose{
 		Indptr: make([]int64, g.Cols+1), Rows: make([]int32, g.Entries()), Edges: make([]int32, g.Entries()),

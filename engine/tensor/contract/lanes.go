@@ -9,9 +9,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Lanes demands of a device whose memory is not the host's that what a lane brings and
-// computes is there for another that comes after its mark, and stays until that one's
-// own mark has been passed: over and over, in the same memory.
+// Lanes checks a device whose memory is not the host's: what a lane copies and computes
+// must be visible to another that waits for its mark, and stay unchanged until that one's
+// own mark has passed. It repeats this many times in the same memory.
 func Lanes(t *testing.T, d tensor.Foreign) {
 	const slots, steps, rows, cols = 2, 12, 70, 33
 	l, err := d.Lane()
@@ -48,7 +48,7 @@ func Lanes(t *testing.T, d tensor.Foreign) {
 		ends = append(ends, host.Close, there.Close, filled.Close, done.Close)
 		ring[i] = slot{host.Alloc(tensor.F32, rows, cols), there.Alloc(tensor.F32, rows, cols), filled, done}
 	}
-	// The lane is a goroutine ahead of the steps: slots go round between both.
+	// The lane is a goroutine ahead of the steps: slots circulate between both.
 	ready, free := make(chan *slot, slots), make(chan *slot, slots)
 	for i := range ring {
 		free <- &ring[i]
@@ -58,7 +58,7 @@ func Lanes(t *testing.T, d tensor.Foreign) {
 		for step := range steps {
 			s := <-free
 			l.After(s.done)
-			// What was brought from there before is there, as the step has been computed.
+			// What was copied there before is visible, as the step has been computed.
 			if err := l.Err(); err != nil {
 				return
 			}

@@ -21,12 +21,12 @@ func binaryCrossEntropies(b *bench) {
 	})
 }
 
-// opinions are logits: what kind, and how.
+// opinions are generators of logits by kind.
 var opinions = map[string]func(b *bench, rows, cols int) []float64{
 	"plain": func(b *bench, rows, cols int) []float64 { return b.fine(rows * cols) },
 	"ties":  func(b *bench, rows, cols int) []float64 { return b.ties(rows * cols) },
 	"zeros": func(_ *bench, rows, cols int) []float64 { return make([]float64, rows*cols) },
-	// The largest stand in the last columns, which kernels see by themselves.
+	// The largest are in the last columns, which kernels handle separately.
 	"late": func(b *bench, rows, cols int) []float64 {
 		x := b.fine(rows * cols)
 		for i := range rows {
@@ -66,7 +66,7 @@ func (b *bench) judgements(name string, f criterion) {
 	}
 }
 
-// judgement has a share of labels left out: 0 of 4, up to all.
+// judgement tests a loss with a share of labels left out, from 0 of 4 up to all.
 func (b *bench) judgement(name, kind string, rows, cols, unlabelled int, f criterion) {
 	mode, scale := b.below(3), []float64{1, -.5, 1.0 / 1024}[b.below(3)]
 	gradient := [...]string{"left out", "apart", "in place"}[mode]
@@ -110,7 +110,7 @@ func (b *bench) judgement(name, kind string, rows, cols, unlabelled int, f crite
 	})
 }
 
-// lost has one logit that is not a number, which the loss has to show.
+// lost tests that a loss with one NaN logit is NaN.
 func (b *bench) lost(name string, cols int, f criterion) {
 	b.try(fmt.Sprintf("%s, 3 x %d, one is NaN", name, cols), func() {
 		x := b.fine(3 * cols)

@@ -6,7 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// ties are numbers of which many are equal.
+// ties returns numbers of which many are equal.
 func (b *bench) ties(n int) []float64 {
 	x := make([]float64, n)
 	for i := range x {
@@ -15,7 +15,7 @@ func (b *bench) ties(n int) []float64 {
 	return x
 }
 
-// maxima are exact. They keep the first of equal ones.
+// maxima tests Max, which is exact. It keeps the first of equal elements.
 func maxima(b *bench) {
 	b.shaped(40, func(rows, cols int) {
 		b.try(fmt.Sprintf("Max, %d x %d", rows, cols), func() {

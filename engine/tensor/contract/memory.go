@@ -7,8 +7,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// arenas hand out memory that starts on 64 bytes and that nothing else holds, and
-// after Reset the same memory.
+// arenas tests that memory is aligned to 64 bytes and does not overlap, and that Reset
+// yields the same memory again.
 func arenas(b *bench) {
 	d := b.devices[judged]
 	for _, bytes := range []int{0, 1, 1 << 12, 1 << 20} {
@@ -85,15 +85,15 @@ func repeated(v float64, n int) []float64 {
 	return x
 }
 
-// special are the numbers that conversions go wrong with: those between two of
-// BF16, at its ends, and those that are none.
+// special are numbers that conversions get wrong: those between two BF16 numbers, at its
+// limits, and NaN.
 var special = []float64{
 	0, math.Copysign(0, -1), 1, -1, 1 + 0x1p-8, 1 + 0x3p-8, 1 + 0x1p-8 + 0x1p-20, 1 + 0x1p-7, -1 - 0x1p-8,
 	1 + 0x1p-23, 3e38, -3e38, math.MaxFloat32, 0x1.fep127, 0x1.ffp127, 1e-40, -1e-45, 0x1p-126, 0x1p-133, 0x1p-134,
 	math.Inf(1), math.Inf(-1), math.NaN(), 65504, 1.0 / 3,
 }
 
-// conversions are exact: what is written is what an F32 holds.
+// conversions tests that writes and reads are exact in F32.
 func conversions(b *bench) {
 	for _, t := range []tensor.Type{b.native(), tensor.F32, tensor.BF16, tensor.I32} {
 		for range 20 {

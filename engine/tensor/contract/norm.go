@@ -73,8 +73,8 @@ func norms(b *bench) {
 			inverse, largest := deviations(data, rows, cols)
 			y.slack, y.scale = 1+e.slack(), make([]float64, rows*cols)
 			for i := range y.scale {
-				// The deviation itself is a sum whose terms can't be told better
-				// from each other than their magnitude allows.
+				// The deviation itself is a sum whose terms have rounding errors relative
+				// to their magnitude.
 				row := i / cols
 				y.scale[i] = 2 * largest[row] * inverse[row] / (1 - float64(r.p))
 			}

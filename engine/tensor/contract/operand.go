@@ -7,26 +7,26 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// guard stands around operands. Every type can hold it.
+// guard surrounds operands. Every type can represent it.
 const guard = -24576
 
-// An operand is the same matrix on all sides, in a frame of guards that nobody may
-// touch.
+// An operand is the same matrix on all sides, surrounded by guards that must not be
+// modified.
 type operand struct {
 	name        string
 	whole, view [sides]tensor.Matrix
 	frame       frame
-	before      []float64 // the elements of view, as the device holds them
-	output      bool      // may change: else it is compared with before
-	opaque      bool      // what the device writes is its own business
+	before      []float64 // the elements of view before the case, as the device holds them
+	output      bool      // may change; otherwise it is compared with before
+	opaque      bool      // the content is the device's own business
 	exact       bool      // no tolerance
-	summed      bool      // magnitudes holds how large the terms are
-	slack       float64   // added to how large they are
-	factor      float64   // multiplies how large they are; 0 is 1
-	scale       []float64 // by element: how large they are, added
+	summed      bool      // magnitudes holds the magnitudes of its terms
+	slack       float64   // added to the magnitudes
+	factor      float64   // multiplies the magnitudes; 0 is 1
+	scale       []float64 // by element: magnitudes, added
 }
 
-// A frame says where in its surroundings a matrix lies.
+// A frame is the position of a matrix in its surroundings.
 type frame struct{ above, below, left, right int }
 
 // The first has no gaps.
@@ -34,19 +34,19 @@ var frames = []frame{
 	{0, 1, 0, 0}, {1, 1, 0, 0}, {0, 1, 0, 1}, {1, 1, 1, 0}, {1, 1, 3, 5}, {1, 1, 16, 16}, {0, 1, 0, 7},
 }
 
-// in is an operand that is only read.
+// in returns an operand that is only read.
 func (b *bench) in(name string, t tensor.Type, rows, cols int, x []float64) *operand {
 	return b.place(name, t, rows, cols, frames[b.below(len(frames))], x)
 }
 
-// inout is an operand that is read and written.
+// inout returns an operand that is read and written.
 func (b *bench) inout(name string, t tensor.Type, rows, cols int, x []float64) *operand {
 	o := b.in(name, t, rows, cols, x)
 	o.output = true
 	return o
 }
 
-// out is an operand that is only written. It holds NaN, or nonsense.
+// out returns an operand that is only written. It holds NaN or garbage at first.
 func (b *bench) out(name string, t tensor.Type, rows, cols int) *operand {
 	x := make([]float64, rows*cols)
 	for i := range x {
@@ -65,7 +65,7 @@ func (b *bench) packed(name string, rows, cols int, x []float64) *operand {
 	return o
 }
 
-// native is the type that the device computes with.
+// native returns the type that the device computes with.
 func (b *bench) native() tensor.Type { return b.devices[judged].Type() }
 
 func (b *bench) place(name string, t tensor.Type, rows, cols int, f frame, x []float64) *operand {
@@ -94,7 +94,7 @@ func (b *bench) place(name string, t tensor.Type, rows, cols int, f frame, x []f
 	return o
 }
 
-// positive leaves the magnitudes of an operand on the side that computes with them.
+// positive replaces an operand by its magnitudes on the magnitudes' side.
 func (b *bench) positive(o *operand) {
 	m := o.view[magnitudes]
 	x := make([]float64, len(o.before))
@@ -107,14 +107,14 @@ func (b *bench) positive(o *operand) {
 	b.devices[magnitudes].Write(m, x)
 }
 
-// keepSigns makes the magnitudes' side compute with what the others have.
+// keepSigns makes the magnitudes' side use the signed values.
 func (b *bench) keepSigns(os ...*operand) {
 	for _, o := range os {
 		b.devices[magnitudes].Write(o.view[magnitudes], o.before)
 	}
 }
 
-// compare finds what is wrong with an operand after a case.
+// compare reports the faults of an operand after a case.
 func (b *bench) compare(o *operand) {
 	b.Helper()
 	m := o.view[judged]

@@ -8,7 +8,7 @@ import (
 
 var shapes = []tensor.Shape{tensor.NN, tensor.TN, tensor.NT}
 
-// product is one case of MatMul: c is m x n, the sum is over k.
+// product is one case of MatMul: c is m x n, the sum runs over k.
 type product struct {
 	m, k, n int
 	shape   tensor.Shape
@@ -63,7 +63,7 @@ func (b *bench) product(p product) {
 	})
 }
 
-// result is an output that is added to, or not.
+// result returns an output operand, one that is added to if add is set.
 func (b *bench) result(name string, rows, cols int, add bool) *operand {
 	if add {
 		return b.inout(name, b.native(), rows, cols, b.fine(rows*cols))

@@ -22,8 +22,8 @@ func (b *bench) shaped(times int, f func(rows, cols int)) {
 	f(large[0], large[1])
 }
 
-// combinations also convert. A result in BF16 is off by its own rounding, unless it
-// is a plain copy.
+// combinations tests Combine, including conversions. A BF16 result has its own rounding
+// error, unless it is a plain copy.
 func combinations(b *bench) {
 	numbers := []tensor.Type{b.native(), b.native(), tensor.F32, tensor.BF16}
 	factors := []float64{1, 1, 0, -1, .5, 1.7}
@@ -94,7 +94,7 @@ func epilogues(b *bench) {
 			b.terms(func(s side) { s.Apply(s.of(y), s.of(x), s.epilogue(e)) })
 		})
 	})
-	// What is not a number must not be made one, or nobody hears of it.
+	// NaN must not become a number, or errors go unnoticed.
 	for _, a := range []tensor.Activation{tensor.Linear, tensor.ReLU, tensor.ELU} {
 		b.try(fmt.Sprintf("Apply of NaN and infinities, activation %d", a), func() {
 			data := b.fine(3 * 67)
@@ -108,7 +108,7 @@ func epilogues(b *bench) {
 	}
 }
 
-// epiloguesBack go back through what each side itself has stored.
+// epiloguesBack tests ApplyBack on what each side itself has stored.
 func epiloguesBack(b *bench) {
 	b.everyRecipe(func(r recipe, rows, cols int) {
 		alias := b.coin()
@@ -169,7 +169,7 @@ func scaledRows(b *bench) {
 	})
 }
 
-// columnSums also are of many rows, which are cut.
+// columnSums tests ColumnSums, also with many rows, which are split into chunks.
 func columnSums(b *bench) {
 	sum := func(rows, cols int) {
 		b.try(fmt.Sprintf("ColumnSums, %d x %d", rows, cols), func() {
@@ -182,7 +182,7 @@ func columnSums(b *bench) {
 	sum(50021, 3)
 }
 
-// finites look at each element, and at nothing between rows.
+// finites tests that Finite checks each element, and nothing between rows.
 func finites(b *bench) {
 	for _, bad := range []float64{0, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32} {
 		for _, shape := range [][2]int{{0, 5}, {5, 0}, {1, 1}, {3, 17}, {7, 64}, {2, 130}, {33, 31}, {4099, 3}} {

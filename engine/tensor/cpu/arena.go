@@ -10,19 +10,19 @@ import (
 
 const (
 	page      = 4 << 10
-	huge      = 2 << 20 // a slab is a multiple of this, so that huge pages fit
+	huge      = 2 << 20 // slabs are a multiple of it, so that huge pages fit
 	alignment = 128     // two cache lines, since they are fetched in pairs
 )
 
-// arena hands out slabs from the first on. Slabs stay until it is closed.
+// arena allocates from slabs in order. Slabs are kept until it is closed.
 type arena struct {
 	slabs [][]byte
-	slab  int // handed out from now
+	slab  int // the current slab
 	used  int // bytes of it
 	held  int
 }
 
-// NewArena is as tensor.Device says.
+// NewArena implements tensor.Device.
 func (d *Device) NewArena(bytes int) (tensor.Arena, error) {
 	if bytes < 0 {
 		return nil, fmt.Errorf("an arena of %d bytes", bytes)
@@ -36,8 +36,8 @@ func (d *Device) NewArena(bytes int) (tensor.Arena, error) {
 	return a, nil
 }
 
-// grow adds a slab of so many bytes and touches it on some goroutines: the first
-// touch of a page costs microseconds.
+// grow adds a slab of so many bytes and touches it on several goroutines: the first touch
+// of a page costs microseconds.
 func (a *arena) grow(bytes, threads int) error {
 	bytes = (bytes + huge - 1) &^ (huge - 1)
 	slab, err := reserve(bytes)
@@ -58,15 +58,14 @@ func (a *arena) grow(bytes, threads int) error {
 	return nil
 }
 
-// Alloc is as tensor.Arena says. Memory that can't be had is the end of the
-// process, as it is in Go.
+// Alloc implements tensor.Arena. It panics if it gets no memory.
 func (a *arena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
 	bytes := max(alignment, (rows*cols*t.Bytes()+alignment-1)&^(alignment-1))
 	for a.slab < len(a.slabs) && a.used+bytes > len(a.slabs[a.slab]) {
 		a.slab, a.used = a.slab+1, 0
 	}
 	if a.slab == len(a.slabs) {
-		// By half at least, so that growing is rare.
+		// Grow by at least half, so that growing is rare.
 		if err := a.grow(max(bytes, a.held/2), 1); err != nil {
 			panic("cpu: " + err.Error())
 		}
@@ -76,13 +75,13 @@ func (a *arena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
 	return tensor.Over(t, rows, cols, cols, base)
 }
 
-// Reset is as tensor.Arena says.
+// Reset implements tensor.Arena.
 func (a *arena) Reset() { a.slab, a.used = 0, 0 }
 
-// Bytes is as tensor.Arena says.
+// Bytes implements tensor.Arena.
 func (a *arena) Bytes() int { return a.held }
 
-// Close is as tensor.Arena says. What was handed out is gone.
+// Close implements tensor.Arena. It invalidates all matrices of the arena.
 func (a *arena) Close() {
 	for _, s := range a.slabs {
 		release(s)

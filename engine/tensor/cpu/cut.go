@@ -2,18 +2,18 @@ package cpu
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// Elements in a chunk of work: some 20 µs where memory is the limit. Chunks never
-// depend on the number of threads, since sums over them would.
+// Elements in a chunk of work: some 20 µs if memory is the limit. Chunks never depend on
+// the number of threads, since sums over them would.
 const (
 	grain     = 32 << 10
 	lossGrain = 8 << 10 // with an exponential for each
 )
 
-// A cut is how the work of an operation falls into chunks: of whole rows or, where
-// no operand has gaps between rows and none matters, of elements.
+// A cut is the division of an operation's work into chunks: of whole rows or, if no
+// operand has gaps between rows and the operation allows it, of elements.
 type cut struct {
 	rows, cols int
-	grain      int // rows, or elements, in a chunk
+	grain      int // rows, or elements, per chunk
 	chunks     int
 	flat       bool
 }
@@ -27,7 +27,7 @@ func byRows(rows, cols, elements int) cut {
 	return cut{rows: rows, cols: cols, grain: g, chunks: (rows + g - 1) / g}
 }
 
-// byElements cuts what happens to the same elements of some matrices.
+// byElements cuts an element-wise operation on some matrices.
 func byElements(first tensor.Matrix, others ...tensor.Matrix) cut {
 	rows, cols := first.Rows, first.Cols
 	gaps := first.Stride != cols
@@ -41,7 +41,7 @@ func byElements(first tensor.Matrix, others ...tensor.Matrix) cut {
 	return cut{rows: rows, cols: cols, grain: grain, chunks: (n + grain - 1) / grain, flat: true}
 }
 
-// at returns the first row of a chunk and how many there are; elements, if flat.
+// at returns the first row of a chunk and the number of its rows; elements, if flat.
 func (c *cut) at(chunk int) (first, n int) {
 	all := c.rows
 	if c.flat {
@@ -51,7 +51,7 @@ func (c *cut) at(chunk int) (first, n int) {
 	return first, min(c.grain, all-first)
 }
 
-// of returns a chunk's part of a matrix, none of none.
+// of returns a chunk's part of a matrix; empty for an empty matrix.
 func (c *cut) of(m tensor.Matrix, chunk int) tensor.Matrix {
 	if m.None() {
 		return m

@@ -1,5 +1,5 @@
-// Package cpu is this machine's cores as a tensor.Device: memory, the operations on
-// rows, and losses and updates. Matrix products and what follows edges are in the
+// Package cpu implements tensor.Device on this machine's cores: memory, the operations on
+// rows, losses and updates. Matrix products and aggregations along edges are in the
 // packages below it.
 package cpu
 
@@ -14,8 +14,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/workers"
 )
 
-// Device is the cores of this machine. What an operation needs beside its operands
-// is kept here between operations, so that they allocate nothing.
+// Device computes on the cores of this machine. It keeps scratch memory between
+// operations, so that they allocate nothing.
 type Device struct {
 	*gemm.Gemm
 	*edges.Edges
@@ -47,8 +47,8 @@ type Device struct {
 
 var _ tensor.Device = (*Device)(nil)
 
-// New starts this many workers, the caller being one; 0 means as many as Go uses
-// of this machine's cores. Close ends them.
+// New starts this many workers, including the caller; 0 means GOMAXPROCS. Close ends
+// them.
 func New(threads int) *Device {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
@@ -57,7 +57,7 @@ func New(threads int) *Device {
 	return &Device{Gemm: gemm.New(pool), Edges: edges.New(pool), pool: pool}
 }
 
-// Name is as tensor.Device says.
+// Name implements tensor.Device.
 func (d *Device) Name() string {
 	if d.pool.Size() == 1 {
 		return fmt.Sprintf("cpu (%s, 1 thread)", family.Current())
@@ -65,13 +65,14 @@ func (d *Device) Name() string {
 	return fmt.Sprintf("cpu (%s, %d threads)", family.Current(), d.pool.Size())
 }
 
-// Type is F32.
+// Type returns F32.
 func (d *Device) Type() tensor.Type { return tensor.F32 }
 
-// Close ends the workers. Arenas are closed by themselves.
+// Close ends the workers. Arenas are closed separately.
 func (d *Device) Close() { d.pool.Close() }
 
-// run does all chunks of a task. Two take less time than it takes to share them.
+// run runs all chunks of a task. One or two run on the caller: sharing them would take
+// longer.
 func (d *Device) run(chunks int, t workers.Task) {
 	if chunks > 2 {
 		d.pool.Run(chunks, t)
@@ -82,8 +83,8 @@ func (d *Device) run(chunks int, t workers.Task) {
 	}
 }
 
-// partials returns memory for the sums of so many columns, for each chunk; it is
-// not cleared. The distance from one to the next is returned, too.
+// partials returns uninitialised memory for the sums of so many columns, for each chunk,
+// and the distance from one to the next.
 func (d *Device) partials(chunks, cols int) ([]float32, int) {
 	stride := (cols + 31) &^ 31
 	if n := chunks * stride; n > len(d.partial) {
@@ -92,22 +93,22 @@ func (d *Device) partials(chunks, cols int) ([]float32, int) {
 	return d.partial, stride
 }
 
-// must panics: a wrong shape is a fault of the program.
+// must panics unless ok: a wrong shape is a bug of the caller.
 func must(ok bool, says string) {
 	if !ok {
 		panic("cpu: " + says)
 	}
 }
 
-// mustBe says what shape and type a matrix has to have.
+// mustBe panics unless a matrix has this shape and type.
 func mustBe(what string, m tensor.Matrix, t tensor.Type, rows, cols int) {
 	if m.Rows != rows || m.Cols != cols || m.Type != t {
 		panic(fmt.Sprintf("cpu: %s is %d x %d of %s and not %d x %d of %s", what, m.Rows, m.Cols, m.Type, rows, cols, t))
 	}
 }
 
-// mustCompute says that operations are in F32.
+// mustCompute panics unless the matrix is F32.
 func mustCompute(m tensor.Matrix) { must(m.Type == tensor.F32, "what is computed is f32") }
 
-// mustHave is mustBe of any type.
+// mustHave is mustBe for any type.
 func mustHave(what string, m tensor.Matrix, rows, cols int) { mustBe(what, m, m.Type, rows, cols) }

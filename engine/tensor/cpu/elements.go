@@ -15,7 +15,7 @@ type zeroTask struct {
 
 func (t *zeroTask) Do(chunk, _ int) { rows.Zero(t.of(t.m, chunk)) }
 
-// Zero is as tensor.Rows says.
+// Zero implements tensor.Rows.
 func (d *Device) Zero(m tensor.Matrix) {
 	t := &d.zero
 	*t = zeroTask{byElements(m), m}
@@ -33,7 +33,7 @@ func (t *combineTask) Do(chunk, _ int) {
 	rows.Combine(t.of(t.y, chunk), t.alpha, t.of(t.a, chunk), t.beta, t.of(t.b, chunk))
 }
 
-// Combine is as tensor.Rows says.
+// Combine implements tensor.Rows.
 func (d *Device) Combine(y tensor.Matrix, alpha float64, a tensor.Matrix, beta float64, b tensor.Matrix) {
 	mustHave("a", a, y.Rows, y.Cols)
 	if !b.None() {
@@ -45,24 +45,24 @@ func (d *Device) Combine(y tensor.Matrix, alpha float64, a tensor.Matrix, beta f
 	*t = combineTask{}
 }
 
-// Write is as tensor.Device says.
+// Write implements tensor.Device.
 func (d *Device) Write(m tensor.Matrix, from []float64) {
 	must(len(from) == m.Rows*m.Cols, "as many numbers are written as the matrix has elements")
 	d.Combine(m, 1, tensor.Over(tensor.F64, m.Rows, m.Cols, m.Cols, unsafe.Pointer(unsafe.SliceData(from))), 0, tensor.Matrix{})
 }
 
-// Read is as tensor.Device says.
+// Read implements tensor.Device.
 func (d *Device) Read(to []float64, m tensor.Matrix) {
 	must(len(to) == m.Rows*m.Cols, "as many numbers are read as the matrix has elements")
 	d.Combine(tensor.Over(tensor.F64, m.Rows, m.Cols, m.Cols, unsafe.Pointer(unsafe.SliceData(to))), 1, m, 0, tensor.Matrix{})
 }
 
-// Write32 is as tensor.Device says.
+// Write32 implements tensor.Device.
 func (d *Device) Write32(m tensor.Matrix, from []float32) {
 	d.Combine(m, 1, tensor.OverF32(m.Rows, m.Cols, from), 0, tensor.Matrix{})
 }
 
-// Read32 is as tensor.Device says.
+// Read32 implements tensor.Device.
 func (d *Device) Read32(to []float32, m tensor.Matrix) {
 	d.Combine(tensor.OverF32(m.Rows, m.Cols, to), 1, m, 0, tensor.Matrix{})
 }
@@ -76,7 +76,7 @@ func (t *scaleRowsTask) Do(chunk, _ int) {
 	rows.ScaleRows(t.of(t.y, chunk), t.of(t.x, chunk), t.of(t.scale, chunk))
 }
 
-// ScaleRows is as tensor.Rows says.
+// ScaleRows implements tensor.Rows.
 func (d *Device) ScaleRows(y, x, scale tensor.Matrix) {
 	mustCompute(y)
 	mustBe("x", x, tensor.F32, y.Rows, y.Cols)
@@ -98,7 +98,7 @@ func (t *maxTask) Do(chunk, _ int) {
 	rows.Max(t.of(t.y, chunk), t.of(t.which, chunk), t.of(t.x, chunk), t.index, t.first)
 }
 
-// Max is as tensor.Rows says.
+// Max implements tensor.Rows.
 func (d *Device) Max(y, which, x tensor.Matrix, index int, first bool) {
 	mustCompute(y)
 	mustBe("which", which, tensor.I32, y.Rows, y.Cols)
@@ -119,7 +119,7 @@ func (t *maxBackTask) Do(chunk, _ int) {
 	rows.MaxBack(t.of(t.dx, chunk), t.of(t.dy, chunk), t.of(t.which, chunk), t.index)
 }
 
-// MaxBack is as tensor.Rows says.
+// MaxBack implements tensor.Rows.
 func (d *Device) MaxBack(dx, dy, which tensor.Matrix, index int) {
 	mustCompute(dx)
 	mustBe("dy", dy, tensor.F32, dx.Rows, dx.Cols)
@@ -142,7 +142,7 @@ func (t *finiteTask) Do(chunk, _ int) {
 	}
 }
 
-// Finite is as tensor.Rows says.
+// Finite implements tensor.Rows.
 func (d *Device) Finite(m tensor.Matrix) bool {
 	t := &d.finite
 	t.cut, t.m = byElements(m), m

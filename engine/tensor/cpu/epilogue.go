@@ -16,7 +16,7 @@ func (t *applyTask) Do(chunk, _ int) {
 	rows.Apply(t.y, t.x, first, n, t.e)
 }
 
-// Apply is as tensor.Rows says.
+// Apply implements tensor.Rows.
 func (d *Device) Apply(y, x tensor.Matrix, e *tensor.Epilogue) {
 	mustCompute(y)
 	mustBe("x", x, tensor.F32, y.Rows, y.Cols)
@@ -56,7 +56,7 @@ func (t *applyBackTask) Do(chunk, _ int) {
 	rows.ApplyBack(t.dx, sums, t.dy, t.y, first, n, t.e)
 }
 
-// ApplyBack is as tensor.Rows says.
+// ApplyBack implements tensor.Rows.
 func (d *Device) ApplyBack(dx, dbias, dy, y tensor.Matrix, e *tensor.Epilogue) {
 	mustCompute(dx)
 	mustBe("dy", dy, tensor.F32, dx.Rows, dx.Cols)
@@ -90,7 +90,7 @@ func (t *columnSumsTask) Do(chunk, _ int) {
 	rows.ColumnSums(sums, t.of(t.x, chunk))
 }
 
-// ColumnSums is as tensor.Rows says.
+// ColumnSums implements tensor.Rows.
 func (d *Device) ColumnSums(sums, x tensor.Matrix) {
 	mustCompute(x)
 	mustBe("sums", sums, tensor.F32, 1, x.Cols)

@@ -5,7 +5,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/rows"
 )
 
-// lossOf is what a chunk of rows adds up to.
+// lossOf is the result of a chunk of rows.
 type lossOf struct {
 	loss  float64
 	right int
@@ -31,12 +31,12 @@ func (t *lossTask) Do(chunk, worker int) {
 	r.loss, r.right = f(t.of(t.dz, chunk), t.of(t.z, chunk), t.labels[first:first+n], t.scale, t.scratch[worker*t.cols:][:t.cols])
 }
 
-// CrossEntropy is as tensor.Learning says.
+// CrossEntropy implements tensor.Learning.
 func (d *Device) CrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64) (loss float64, right int) {
 	return d.judge(dz, z, labels, scale, false)
 }
 
-// BinaryCrossEntropy is as tensor.Learning says.
+// BinaryCrossEntropy implements tensor.Learning.
 func (d *Device) BinaryCrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64) (loss float64, right int) {
 	return d.judge(dz, z, labels, scale, true)
 }
@@ -76,7 +76,7 @@ func (t *adamTask) Do(chunk, _ int) {
 	rows.Adam(t.w[first:][:n], t.g[first:][:n], t.m[first:][:n], t.v[first:][:n], &t.rule)
 }
 
-// Adam is as tensor.Learning says.
+// Adam implements tensor.Learning.
 func (d *Device) Adam(w, g, m, v tensor.Matrix, o tensor.AdamStep) {
 	t := &d.adam
 	*t = adamTask{byElements(w), elements("w", w, w), elements("g", g, w), elements("m", m, w), elements("v", v, w), rows.NewAdamRule(o)}
@@ -99,7 +99,7 @@ func (t *sgdTask) Do(chunk, _ int) {
 	rows.SGD(t.w[first:][:n], t.g[first:][:n], m, t.rate, t.momentum, t.decay)
 }
 
-// SGD is as tensor.Learning says.
+// SGD implements tensor.Learning.
 func (d *Device) SGD(w, g, m tensor.Matrix, o tensor.SGDStep) {
 	must(o.Momentum == 0 || !m.None(), "momentum is kept somewhere")
 	t := &d.sgd
@@ -114,7 +114,8 @@ func (d *Device) SGD(w, g, m tensor.Matrix, o tensor.SGDStep) {
 	*t = sgdTask{}
 }
 
-// elements is all of a matrix without gaps, of the shape of another.
+// elements returns all elements of a matrix without gaps, which must have the shape of
+// another.
 func elements(what string, m, like tensor.Matrix) []float32 {
 	mustBe(what, m, tensor.F32, like.Rows, like.Cols)
 	must(m.Stride == m.Cols || m.Rows <= 1, "what is learnt lies without gaps")

@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve maps memory that starts where a huge page may. Whether huge pages are
-// had is up to the kernel.
+// reserve maps memory aligned to huge pages. Whether huge pages are used is up to the
+// kernel.
 func reserve(bytes int) ([]byte, error) {
 	all, err := unix.MmapPtr(-1, 0, nil, uintptr(bytes+huge), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, err
 	}
-	// What lies before and after goes back.
+	// Unmap what lies before and after.
 	before := -uintptr(all) & (huge - 1)
 	slab := unsafe.Add(all, before)
 	if before > 0 {
@@ -26,12 +26,12 @@ func reserve(bytes int) ([]byte, error) {
 		return nil, err
 	}
 	memory := unsafe.Slice((*byte)(slab), bytes)
-	// A kernel without huge pages refuses the advice: that is only slower.
+	// A kernel without huge pages rejects the advice: that is only slower.
 	_ = unix.Madvise(memory, unix.MADV_HUGEPAGE)
 	return memory, nil
 }
 
-// release gives memory back. It can't fail for what reserve returned.
+// release unmaps memory. It can't fail for what reserve returned.
 func release(memory []byte) {
 	_ = unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(memory)), uintptr(len(memory)))
 }

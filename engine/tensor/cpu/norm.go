@@ -16,7 +16,7 @@ func (t *normTask) Do(chunk, _ int) {
 	rows.LayerNorm(t.y, t.stats, t.x, t.gamma, t.beta, first, n, t.e)
 }
 
-// LayerNorm is as tensor.Rows says.
+// LayerNorm implements tensor.Rows.
 func (d *Device) LayerNorm(y, stats, x, gamma, beta tensor.Matrix, e *tensor.Epilogue) {
 	mustCompute(y)
 	mustBe("x", x, tensor.F32, y.Rows, y.Cols)
@@ -33,7 +33,7 @@ func (d *Device) LayerNorm(y, stats, x, gamma, beta tensor.Matrix, e *tensor.Epi
 type normBackTask struct {
 	cut
 	dx, dy, x, stats, gamma tensor.Matrix
-	partial                 []float32 // those of gamma, then those of beta
+	partial                 []float32 // of gamma, then of beta
 	stride                  int
 }
 
@@ -46,7 +46,7 @@ func (t *normBackTask) Do(chunk, _ int) {
 	rows.LayerNormBack(t.dx, dgamma, dbeta, t.dy, t.x, t.stats, t.gamma, first, n)
 }
 
-// LayerNormBack is as tensor.Rows says.
+// LayerNormBack implements tensor.Rows.
 func (d *Device) LayerNormBack(dx, dgamma, dbeta, dy, x, stats, gamma tensor.Matrix) {
 	mustCompute(dx)
 	mustBe("dy", dy, tensor.F32, dx.Rows, dx.Cols)

@@ -17,7 +17,7 @@ func (t *gatherTask) Do(chunk, _ int) {
 	rows.Gather(t.y.RowRange(first, n), t.parts, t.ids[first:first+n])
 }
 
-// Gather is as tensor.Rows says. The parts ascend by First.
+// Gather implements tensor.Rows. The parts must ascend by First.
 func (d *Device) Gather(y tensor.Matrix, parts []tensor.Part, ids []uint32) {
 	must(len(ids) == y.Rows, "there are as many ids as rows to gather")
 	for i := range parts {
@@ -29,12 +29,12 @@ func (d *Device) Gather(y tensor.Matrix, parts []tensor.Part, ids []uint32) {
 	*t = gatherTask{}
 }
 
-// scatterRanges is how many ranges of rows are added to separately. Each of them
-// looks through all numbers of rows.
+// scatterRanges is the number of ranges of rows that are added to separately. Each scans
+// all of rows.
 const scatterRanges = 16
 
-// scatterAddTask cuts by rows of y, since one may occur twice: all that is added to
-// it is in one chunk, in order.
+// scatterAddTask is divided by rows of y, since a row may occur twice: everything added
+// to it is in one chunk, in order.
 type scatterAddTask struct {
 	cut
 	y, x tensor.Matrix
@@ -46,7 +46,7 @@ func (t *scatterAddTask) Do(chunk, _ int) {
 	rows.ScatterAdd(t.y, t.x, t.rows, first, n)
 }
 
-// ScatterAdd is as tensor.Rows says.
+// ScatterAdd implements tensor.Rows.
 func (d *Device) ScatterAdd(y, x tensor.Matrix, rows []int32) {
 	mustCompute(y)
 	mustBe("x", x, tensor.F32, len(rows), y.Cols)
@@ -77,7 +77,7 @@ func (t *densifyTask) Do(chunk, _ int) {
 	rows.Densify(t.y, t.g, first, n)
 }
 
-// Densify is as tensor.Rows says. Entries in one place add up.
+// Densify implements tensor.Rows. Duplicate entries add up.
 func (d *Device) Densify(y tensor.Matrix, g *tensor.CSR) {
 	mustBe("y", y, tensor.F32, g.Rows, g.Cols)
 	t := &d.densify
@@ -98,7 +98,7 @@ func (t *dropValuesTask) Do(chunk, _ int) {
 	rows.DropValues(t.to, t.from, t.g, first, n, t.dropout)
 }
 
-// DropValues is as tensor.Rows says.
+// DropValues implements tensor.Rows.
 func (d *Device) DropValues(to, from tensor.Matrix, g *tensor.CSR, dropout tensor.Dropout) {
 	mustBe("to", to, tensor.F32, 1, g.Entries())
 	if !from.None() {

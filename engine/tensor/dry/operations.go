@@ -2,7 +2,7 @@ package dry
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// The operations do nothing. Losses are 0, and all is finite.
+// The operations do nothing. Losses are 0, and everything is finite.
 
 // Write does nothing.
 func (*Device) Write(_ tensor.Matrix, _ []float64) {}
@@ -88,7 +88,7 @@ func (*Device) HeadDotBack(_, _, _, _, _ tensor.Matrix) {}
 func (*Device) Attend(_, _ tensor.Matrix, _ *tensor.CSR, _, _, _ tensor.Matrix, _ float32, _ tensor.Dropout, _ int) {
 }
 
-// AttendBack counts what it would keep.
+// AttendBack counts the memory it would keep.
 func (d *Device) AttendBack(_, dleft, _ tensor.Matrix, g *tensor.CSR, _, _, _, _, _ tensor.Matrix, _ float32, _ tensor.Dropout, _ int) {
 	d.attend(dleft.Cols, g)
 }
@@ -97,7 +97,7 @@ func (d *Device) AttendBack(_, dleft, _ tensor.Matrix, g *tensor.CSR, _, _, _, _
 func (*Device) AttendV2(_, _ tensor.Matrix, _ *tensor.CSR, _, _, _ tensor.Matrix, _ float32, _ tensor.Dropout, _ int) {
 }
 
-// AttendV2Back counts what it would keep.
+// AttendV2Back counts the memory it would keep.
 func (d *Device) AttendV2Back(_, _, _ tensor.Matrix, g *tensor.CSR, _, stats, _, _, _ tensor.Matrix, _ float32, _ tensor.Dropout, _ int) {
 	d.attend(stats.Cols/2, g)
 }

@@ -7,15 +7,14 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// most is how many copies of CSRs are kept.
+// most is the maximum number of cached CSRs.
 const most = 64
 
-// kept is the copy of a CSR, as one with a memory of its own would have it.
+// kept is the copy of a CSR, as a device with its own memory would keep it.
 type kept struct{ csr tensor.CSR }
 
-// graph is what operations are computed with: the copy that was made of a CSR when its
-// stamp was new. One that differs from it by then has changed under its stamp, which a
-// device would not find out.
+// graph returns the CSR to compute with: the copy made when its stamp was new. It panics
+// if the CSR has changed under its stamp, which a real device would not notice.
 func (d *Device) graph(g *tensor.CSR) *tensor.CSR {
 	if g == nil || g.Stamp == 0 {
 		return g

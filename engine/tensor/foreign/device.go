@@ -1,7 +1,7 @@
-// Package foreign is a device whose memory seems not to be the host's, for tests of what
-// uses such ones: it computes on the processor, to the same bits, but the addresses of its
-// matrices can't be followed, what it is given of the host's memory it does not take for its
-// own, and it can be told to fail.
+// Package foreign simulates a device whose memory is not the host's, to test code that
+// uses such devices. It computes on the CPU with the same bits, but the addresses of its
+// matrices can't be dereferenced, it rejects host memory as its own, and it can be made
+// to fail.
 package foreign
 
 import (
@@ -15,24 +15,24 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
 
-// far is added to addresses: no process has memory there.
+// far is added to addresses, so that they are invalid in any process.
 const far = 1 << 52
 
-// ErrFull is how an arena is refused beyond what the device has.
+// ErrFull is returned if an arena exceeds the device's memory.
 var ErrFull = errors.New("foreign: out of memory")
 
-// A Device is the processor at a distance.
+// A Device is the CPU with simulated separate memory.
 type Device struct {
 	cpu    *cpu.Device
 	err    error
-	done   int   // operations
-	last   int   // the one at which it fails
-	fails  error // how it does
+	done   int   // operations so far
+	last   int   // the operation at which it fails
+	fails  error // the error it fails with
 	memory *memory
 	made   func(lane *Device)
-	late   []copying        // what was brought and no operation has waited for
+	late   []copying        // copies by Bring that no operation has waited for
 	copies map[uint64]*kept // of CSRs, by their stamps
-	order  []uint64         // of stamps, from the oldest kept on
+	order  []uint64         // stamps, the oldest kept first
 	parts  []tensor.Part
 	ending tensor.Epilogue
 
@@ -41,27 +41,27 @@ type Device struct {
 
 var _ tensor.Foreign = (*Device)(nil)
 
-// New makes one of so many threads.
+// New returns a device with this many threads.
 func New(threads int) *Device {
 	return &Device{cpu: cpu.New(threads), last: math.MaxInt, memory: &memory{total: 1 << 40}, copies: map[uint64]*kept{}}
 }
 
-// memory is what lanes have together.
+// memory is shared by all lanes.
 type memory struct {
-	total uint64 // bytes that there are
+	total uint64 // bytes of device memory
 	taken atomic.Uint64
 }
 
-// FailAt has the device fail at its operation n from now on, counted from 1.
+// FailAt makes the device fail at its n-th operation from now on, counted from 1.
 func (d *Device) FailAt(n int, err error) { d.last, d.fails = d.done+n, err }
 
-// Operations counts those that were asked for.
+// Operations returns the number of operations requested.
 func (d *Device) Operations() int { return d.done }
 
-// Limit is how many bytes its arenas may hold.
+// Limit sets how many bytes its arenas may hold.
 func (d *Device) Limit(bytes uint64) { d.memory.total = bytes }
 
-// Free is what can still be had of the device's memory: nothing of one that has failed.
+// Free returns the free and total device memory; both are 0 after a failure.
 func (d *Device) Free() (free, total uint64) {
 	if d.err != nil {
 		return 0, 0
@@ -70,22 +70,22 @@ func (d *Device) Free() (free, total uint64) {
 	return total - min(d.memory.taken.Load(), total), total
 }
 
-// Name is as tensor.Device says.
+// Name implements tensor.Device.
 func (d *Device) Name() string { return "foreign " + d.cpu.Name() }
 
-// Type is as tensor.Device says.
+// Type implements tensor.Device.
 func (d *Device) Type() tensor.Type { return d.cpu.Type() }
 
-// Close is as tensor.Device says.
+// Close implements tensor.Device.
 func (d *Device) Close() { d.cpu.Close() }
 
-// SetBF16 has the numbers of products rounded.
+// SetBF16 sets whether operands of products are rounded to BF16.
 func (d *Device) SetBF16(on bool) { d.cpu.SetBF16(on) }
 
-// Err is as tensor.Foreign says.
+// Err implements tensor.Foreign.
 func (d *Device) Err() error { return d.err }
 
-// works says whether to do an operation.
+// works reports whether to run an operation.
 func (d *Device) works() bool {
 	if d.done++; d.done == d.last {
 		d.err = d.fails
@@ -96,7 +96,7 @@ func (d *Device) works() bool {
 	return d.err == nil
 }
 
-// NewArena is as tensor.Device says.
+// NewArena implements tensor.Device.
 func (d *Device) NewArena(bytes int) (tensor.Arena, error) {
 	if free, total := d.Free(); bytes > 0 && uint64(bytes) > free {
 		return nil, fmt.Errorf("%w: %d bytes are asked for, and %d of %d are free", ErrFull, bytes, free, total)
@@ -126,12 +126,12 @@ func (a *arena) Close() {
 	a.Arena.Close()
 }
 
-// at is a matrix elsewhere.
+// at returns a matrix at another address.
 func at(m tensor.Matrix, base uintptr) tensor.Matrix {
 	return tensor.Over(m.Type, m.Rows, m.Cols, m.Stride, *(*unsafe.Pointer)(unsafe.Pointer(&base)))
 }
 
-// near is where a matrix of the device lies.
+// near returns where a matrix of the device really lies.
 func near(m tensor.Matrix) tensor.Matrix {
 	base := uintptr(m.Base())
 	switch {
@@ -143,7 +143,7 @@ func near(m tensor.Matrix) tensor.Matrix {
 	return at(m, base-far)
 }
 
-// nearEnd is near of an epilogue.
+// nearEnd is near for an epilogue.
 func (d *Device) nearEnd(e *tensor.Epilogue) *tensor.Epilogue {
 	if e == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
 
-// Lane is as tensor.Foreign says.
+// Lane implements tensor.Foreign.
 func (d *Device) Lane() (tensor.Foreign, error) {
 	l := &Device{cpu: cpu.New(1), last: math.MaxInt, memory: d.memory, copies: map[uint64]*kept{}}
 	if d.made != nil {
@@ -17,17 +17,17 @@ func (d *Device) Lane() (tensor.Foreign, error) {
 	return l, nil
 }
 
-// OnLane has f see each lane that is made from now on.
+// OnLane makes each new lane be passed to f.
 func (d *Device) OnLane(f func(lane *Device)) { d.made = f }
 
-// HostArena is as tensor.Foreign says.
+// HostArena implements tensor.Foreign.
 func (d *Device) HostArena(bytes int) (tensor.Arena, error) { return d.cpu.NewArena(bytes) }
 
-// A copying is what was brought. It is done as late as may be, so that who does not wait
-// for it, or changes what is copied before, sees other numbers.
+// A copying is a pending copy of Bring. It is done as late as possible, so that code
+// which does not wait for it, or modifies its source early, sees wrong numbers.
 type copying struct{ to, from tensor.Matrix }
 
-// arrive does what was brought, and returns room for more.
+// arrive runs the pending copies, and returns the emptied slice.
 func arrive(late []copying) []copying {
 	for _, c := range late {
 		bytes := func(m tensor.Matrix) []float32 {
@@ -38,7 +38,7 @@ func arrive(late []copying) []copying {
 	return late[:0]
 }
 
-// Bring is as tensor.Foreign says.
+// Bring implements tensor.Foreign.
 func (d *Device) Bring(to, from tensor.Matrix) {
 	if to.Rows != from.Rows || to.Cols != from.Cols || to.Type != from.Type || to.Rows > 1 && (to.Stride != to.Cols || from.Stride != from.Cols) {
 		panic(fmt.Sprintf("foreign: %d x %d of %s are brought to %d x %d of %s", from.Rows, from.Cols, from.Type, to.Rows, to.Cols, to.Type))
@@ -52,16 +52,16 @@ type mark struct {
 	err  error
 }
 
-// NewMark is as tensor.Foreign says.
+// NewMark implements tensor.Foreign.
 func (d *Device) NewMark() (tensor.Mark, error) { return &mark{}, nil }
 
-// Mark is as tensor.Foreign says.
+// Mark implements tensor.Foreign.
 func (d *Device) Mark(m tensor.Mark) {
 	k := m.(*mark)
 	k.err, k.late, d.late = d.err, append(k.late[:0], d.late...), d.late[:0]
 }
 
-// After is as tensor.Foreign says.
+// After implements tensor.Foreign.
 func (d *Device) After(m tensor.Mark) {
 	k := m.(*mark)
 	if d.err == nil {
@@ -70,5 +70,5 @@ func (d *Device) After(m tensor.Mark) {
 	k.late = arrive(k.late)
 }
 
-// Close is as tensor.Mark says.
+// Close implements tensor.Mark.
 func (*mark) Close() {}

@@ -10,7 +10,7 @@ import (
 
 var _ sample.Holder = (*Device)(nil)
 
-// resident is a graph that the device holds, and draws as the processor does.
+// resident is a graph held by the device, which samples like the CPU.
 type resident struct {
 	device  *Device
 	sampler *sample.Sampler
@@ -19,14 +19,14 @@ type resident struct {
 	rows    tensor.Arena
 }
 
-// away is a batch of it.
+// away is the device memory of a batch.
 type away struct {
 	batch sample.Batch
 	there []tensor.There
 	none  tensor.Transpose
 }
 
-// Footprint is as sample.Holder says.
+// Footprint implements sample.Holder.
 func (d *Device) Footprint(t *sample.Topology, _ sample.ResidentOptions, roots int, entries []int) sample.Footprint {
 	f := sample.Footprint{Graph: uint64(8*t.Vertices()) + 4*uint64(t.Edges()), Batch: uint64(4 * roots)}
 	for _, n := range entries {
@@ -35,7 +35,7 @@ func (d *Device) Footprint(t *sample.Topology, _ sample.ResidentOptions, roots i
 	return f
 }
 
-// Hold is as sample.Holder says.
+// Hold implements sample.Holder.
 func (d *Device) Hold(t *sample.Topology, o sample.ResidentOptions) (sample.Resident, error) {
 	bytes := d.Footprint(t, o, 0, nil).Graph
 	if free, _ := d.Free(); bytes > free {
@@ -49,7 +49,7 @@ func (d *Device) Hold(t *sample.Topology, o sample.ResidentOptions) (sample.Resi
 	return &resident{device: d, sampler: sample.New(t, o.Options), summed: o.Summed, bytes: bytes, rows: rows}, nil
 }
 
-// Sample is as sample.Resident says.
+// Sample implements sample.Resident.
 func (r *resident) Sample(b *sample.Batch, epoch, step uint64, roots []uint32) error {
 	b.Blocks = b.Blocks[:0]
 	if !r.device.works() {
@@ -86,7 +86,7 @@ func (r *resident) Sample(b *sample.Batch, epoch, step uint64, roots []uint32) e
 	return nil
 }
 
-// Sum is as sample.Resident says.
+// Sum implements sample.Resident.
 func (r *resident) Sum(y tensor.Matrix, b *sample.Batch, x tensor.Matrix, how tensor.Aggregation) {
 	d, outer := r.device, &b.Away.(*away).batch.Blocks[0]
 	if !d.works() {
@@ -99,11 +99,11 @@ func (r *resident) Sum(y tensor.Matrix, b *sample.Batch, x tensor.Matrix, how te
 	d.cpu.Aggregate(near(y), &outer.CSR, tensor.Matrix{}, rows, how, false, nil)
 }
 
-// Close is as sample.Resident says.
+// Close implements sample.Resident.
 func (r *resident) Close() {
 	r.device.memory.taken.Add(-r.bytes)
 	r.rows.Close()
 }
 
-// Close is as sample.Away says.
+// Close implements sample.Away.
 func (*away) Close() {}

@@ -4,7 +4,7 @@ import "github.com/hopmesh/hopmesh/engine/tensor"
 
 var _ tensor.Teller = (*Device)(nil)
 
-// answers are those that are wanted later.
+// answers are deferred results.
 type answers struct {
 	asked bool
 	loss  float64
@@ -12,14 +12,14 @@ type answers struct {
 	odd   bool
 }
 
-// Ask is as tensor.Teller says.
+// Ask implements tensor.Teller.
 func (d *Device) Ask() {
 	if d.works() {
 		d.answers = answers{asked: true}
 	}
 }
 
-// Told is as tensor.Teller says.
+// Told implements tensor.Teller.
 func (d *Device) Told() (loss float64, right int, finite bool) {
 	a := d.answers
 	d.answers = answers{}
@@ -29,7 +29,7 @@ func (d *Device) Told() (loss float64, right int, finite bool) {
 	return a.loss, a.right, !a.odd
 }
 
-// judged is what a loss returns.
+// judged returns or defers the result of a loss.
 func (d *Device) judged(loss float64, right int) (float64, int) {
 	if !d.answers.asked {
 		return loss, right
@@ -39,7 +39,7 @@ func (d *Device) judged(loss float64, right int) (float64, int) {
 	return 0, 0
 }
 
-// found is what Finite returns.
+// found returns or defers the result of Finite.
 func (d *Device) found(finite bool) bool {
 	if !d.answers.asked {
 		return finite

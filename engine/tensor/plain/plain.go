@@ -1,5 +1,5 @@
-// Package plain has numbers as they lie in memory, which is how they travel: all machines
-// that hopmesh runs on put the least significant byte first.
+// Package plain converts between numbers and their bytes in memory, which is also how
+// they are sent: all machines that hopmesh runs on are little-endian.
 package plain
 
 import (
@@ -8,28 +8,28 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Number is what lies in memory that any number may lie in.
+// Number is any type of numbers in memory.
 type Number interface {
 	~float32 | ~float64 | ~int32 | ~uint32 | ~uint16
 }
 
-// Bytes is the memory of numbers.
+// Bytes returns the memory of numbers.
 func Bytes[T Number](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
 }
 
-// Numbers is memory as numbers. It begins at a multiple of their size.
+// Numbers returns memory viewed as numbers. It must be aligned to their size.
 func Numbers[T Number](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(*new(T))))
 }
 
-// Room is memory for so many bytes, where any number may begin.
+// Room allocates so many bytes, aligned for any number.
 func Room(bytes int) []byte {
 	words := make([]uint64, (bytes+7)/8)
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))[:bytes]
 }
 
-// Read reads a matrix of a device as it lies in memory.
+// Read copies a device's matrix to memory unchanged.
 func Read(d tensor.Device, to []byte, m tensor.Matrix) {
 	if d.Type() == tensor.F64 {
 		d.Read(Numbers[float64](to), m)
@@ -38,11 +38,20 @@ func Read(d tensor.Device, to []byte, m tensor.Matrix) {
 	d.Read32(Numbers[float32](to), m)
 }
 
-// Write is the reverse.
+// Write is the inverse of Read.
 func Write(d tensor.Device, m tensor.Matrix, from []byte) {
 	if d.Type() == tensor.F64 {
 		d.Write(m, Numbers[float64](from))
 		return
 	}
 	d.Write32(m, Numbers[float32](from))
+}
+
+// Grow returns a buffer of so many bytes, aligned for any number: the given one if it is
+// large enough, otherwise a new one. Its contents are undefined.
+func Grow(buffer []byte, bytes int) []byte {
+	if cap(buffer) >= bytes {
+		return buffer[:bytes]
+	}
+	return Room(bytes)
 }

@@ -4,12 +4,12 @@ import "github.com/hopmesh/hopmesh/engine/tensor"
 
 // An entry is one edge.
 type entry struct {
-	at     int // where it stands, from Indptr[0]
+	at     int // position, from Indptr[0]
 	source int
 }
 
-// entries are those of row t, in their order. Indptr is where they stand in Indices
-// and Values, as they are: what comes before Indptr[0] is not the CSR's.
+// entries returns those of row t, in order. Indptr holds absolute positions in Indices
+// and Values: what comes before Indptr[0] does not belong to the CSR.
 func entries(g *tensor.CSR, t int) []entry {
 	var es []entry
 	for at := g.Indptr[t]; at < g.Indptr[t+1]; at++ {
@@ -20,7 +20,7 @@ func entries(g *tensor.CSR, t int) []entry {
 	return es
 }
 
-// weights is what the entries count, by where they stand.
+// weights returns the weights of the entries by position.
 func weights(g *tensor.CSR, values tensor.Matrix) []float64 {
 	w := make([]float64, g.Entries())
 	switch {
@@ -39,8 +39,8 @@ func weights(g *tensor.CSR, values tensor.Matrix) []float64 {
 	return w
 }
 
-// share is what each entry of a row of this many counts. A mean is over entries,
-// whatever they weigh.
+// share returns the factor of each entry in a row of this many. A mean divides by the
+// number of entries, whatever their weights.
 func share(how tensor.Aggregation, entries int) float64 {
 	if how == tensor.Mean {
 		return 1 / float64(entries)
@@ -48,8 +48,8 @@ func share(how tensor.Aggregation, entries int) float64 {
 	return 1
 }
 
-// Aggregate is as tensor.Aggregations says. With add, what is added to is not
-// divided by Mean.
+// Aggregate implements tensor.Aggregations. With add, the old values are not divided by
+// Mean.
 func (*Device) Aggregate(y tensor.Matrix, g *tensor.CSR, values, x tensor.Matrix, how tensor.Aggregation, add bool, e *tensor.Epilogue) {
 	mustBe("y", y, g.Rows, x.Cols)
 	must(x.Rows == g.Cols, "%d sources have %d rows", g.Cols, x.Rows)
@@ -75,8 +75,7 @@ func (*Device) Aggregate(y tensor.Matrix, g *tensor.CSR, values, x tensor.Matrix
 	}
 }
 
-// AggregateBack is as tensor.Aggregations says. It goes by rows and needs no
-// Transposed.
+// AggregateBack implements tensor.Aggregations. It goes by rows and needs no Transposed.
 func (d *Device) AggregateBack(dx tensor.Matrix, g *tensor.CSR, values, dy tensor.Matrix, how tensor.Aggregation, add bool) {
 	mustBe("dx", dx, g.Cols, dy.Cols)
 	must(dy.Rows == g.Rows, "%d targets have %d rows", g.Rows, dy.Rows)
@@ -95,7 +94,7 @@ func (d *Device) AggregateBack(dx tensor.Matrix, g *tensor.CSR, values, dy tenso
 	}
 }
 
-// AggregateMax is as tensor.Aggregations says.
+// AggregateMax implements tensor.Aggregations.
 func (*Device) AggregateMax(y, which tensor.Matrix, g *tensor.CSR, x tensor.Matrix) {
 	mustBe("y", y, g.Rows, x.Cols)
 	mustBe("which", which, g.Rows, x.Cols)
@@ -117,8 +116,8 @@ func (*Device) AggregateMax(y, which tensor.Matrix, g *tensor.CSR, x tensor.Matr
 	}
 }
 
-// AggregateMaxBack is as tensor.Aggregations says. A source that has two entries in
-// a row is chosen once.
+// AggregateMaxBack implements tensor.Aggregations. A source with two entries in a row is
+// chosen once.
 func (d *Device) AggregateMaxBack(dx tensor.Matrix, g *tensor.CSR, dy, which tensor.Matrix, add bool) {
 	mustBe("dx", dx, g.Cols, dy.Cols)
 	mustBe("which", which, g.Rows, dy.Cols)
@@ -137,7 +136,7 @@ func (d *Device) AggregateMaxBack(dx tensor.Matrix, g *tensor.CSR, dy, which ten
 	}
 }
 
-// Densify is as tensor.Rows says. Entries of one place are added up.
+// Densify implements tensor.Rows. Duplicate entries are added up.
 func (d *Device) Densify(y tensor.Matrix, g *tensor.CSR) {
 	mustBe("y", y, g.Rows, g.Cols)
 	d.Zero(y)
@@ -149,7 +148,7 @@ func (d *Device) Densify(y tensor.Matrix, g *tensor.CSR) {
 	}
 }
 
-// DropValues is as tensor.Rows says.
+// DropValues implements tensor.Rows.
 func (*Device) DropValues(to, from tensor.Matrix, g *tensor.CSR, d tensor.Dropout) {
 	mustBe("to", to, 1, g.Entries())
 	mustBeOrNone("from", from, 1, g.Entries())

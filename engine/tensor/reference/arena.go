@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	alignment = 64 / 8  // words: where a matrix may start
-	slabWords = 1 << 15 // the least that an arena grows by
+	alignment = 64 / 8  // words: alignment of a matrix
+	slabWords = 1 << 15 // minimum growth of an arena
 )
 
-// arena hands out memory of the heap. All that it hands out is NaN, or -1, so that
-// a program which reads what it has not written shows it.
+// arena allocates from the heap. All its memory is NaN, or -1, which exposes programs
+// that read what they have not written.
 type arena struct {
 	slabs [][]float64
-	slab  int // handed out from now
+	slab  int // the current slab
 	used  int // words of it
 }
 
-// NewArena is as tensor.Device says.
+// NewArena implements tensor.Device.
 func (*Device) NewArena(bytes int) (tensor.Arena, error) {
 	if bytes < 0 {
 		return nil, fmt.Errorf("an arena of %d bytes", bytes)
@@ -33,7 +33,7 @@ func (*Device) NewArena(bytes int) (tensor.Arena, error) {
 	return a, nil
 }
 
-// grow adds a slab of this many words that starts on an alignment.
+// grow adds a slab of this many words, aligned.
 func (a *arena) grow(words int) {
 	words = (words + alignment - 1) / alignment * alignment
 	slab := make([]float64, words+alignment)
@@ -41,7 +41,7 @@ func (a *arena) grow(words int) {
 	a.slabs = append(a.slabs, slab[skip:][:words])
 }
 
-// Alloc is as tensor.Arena says.
+// Alloc implements tensor.Arena.
 func (a *arena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
 	words := max((rows*cols*t.Bytes()+7)/8, 1)
 	words = (words + alignment - 1) / alignment * alignment
@@ -59,10 +59,10 @@ func (a *arena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
 	return tensor.Over(t, rows, cols, cols, unsafe.Pointer(&memory[0]))
 }
 
-// Reset is as tensor.Arena says.
+// Reset implements tensor.Arena.
 func (a *arena) Reset() { a.slab, a.used = 0, 0 }
 
-// Bytes is as tensor.Arena says.
+// Bytes implements tensor.Arena.
 func (a *arena) Bytes() int {
 	words := 0
 	for _, s := range a.slabs {
@@ -71,5 +71,5 @@ func (a *arena) Bytes() int {
 	return words * 8
 }
 
-// Close is as tensor.Arena says.
+// Close implements tensor.Arena.
 func (a *arena) Close() { *a = arena{} }

@@ -6,7 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// HeadDot is as tensor.Attentions says.
+// HeadDot implements tensor.Attentions.
 func (*Device) HeadDot(y, x, a tensor.Matrix) {
 	width := headWidth(x, y.Cols)
 	mustBe("y", y, x.Rows, y.Cols)
@@ -21,7 +21,7 @@ func (*Device) HeadDot(y, x, a tensor.Matrix) {
 	}
 }
 
-// HeadDotBack is as tensor.Attentions says.
+// HeadDotBack implements tensor.Attentions.
 func (*Device) HeadDotBack(dx, da, dy, x, a tensor.Matrix) {
 	width := headWidth(x, dy.Cols)
 	mustBe("dx", dx, x.Rows, x.Cols)
@@ -43,7 +43,7 @@ func headWidth(x tensor.Matrix, heads int) int {
 	return x.Cols / heads
 }
 
-// leaky is x, or slope*x below 0; its own slope is steep.
+// leaky returns x, or slope*x if x is negative; steep is its derivative.
 func leaky(x float64, slope float32) float64 { return x * steep(x, slope) }
 
 func steep(x float64, slope float32) float64 {
@@ -53,20 +53,20 @@ func steep(x float64, slope float32) float64 {
 	return 1
 }
 
-// attention is what both kinds share: all but the scores.
+// attention is shared by both kinds: everything but the scores.
 type attention struct {
 	g     *tensor.CSR
 	x     tensor.Matrix
 	heads int
 	drop  tensor.Dropout
 	own   int
-	// score is that of an entry's head, the slope below 0 included.
+	// score returns the score of an entry's head, after leaky.
 	score func(target, source, head int) float64
-	// back takes the gradient of a score.
+	// back propagates the gradient of a score.
 	back func(target, source, head int, grad float64)
 }
 
-// kept is 1 scaled up, or 0 where this weight is dropped.
+// kept returns the dropout factor of a weight: 0 if it is dropped, otherwise 1/(1-P).
 func (a *attention) kept(target, source, head int) float64 {
 	if a.drop.P == 0 {
 		return 1
@@ -75,8 +75,8 @@ func (a *attention) kept(target, source, head int) float64 {
 	return drop(1, key, head, a.drop.P)
 }
 
-// attend keeps in stats, head after head, the largest score and the sum; both are
-// 0 in rows without entries.
+// attend keeps in stats, head after head, the largest score and the sum; both are 0 in
+// rows without entries.
 func (a *attention) attend(y, stats tensor.Matrix) {
 	width := headWidth(a.x, a.heads)
 	mustBe("y", y, a.g.Rows, a.x.Cols)
@@ -110,7 +110,7 @@ func (a *attention) attend(y, stats tensor.Matrix) {
 	}
 }
 
-// attendBack adds to dx and hands on what the scores get.
+// attendBack adds to dx and passes the gradients of the scores to back.
 func (a *attention) attendBack(dx, dy, stats tensor.Matrix) {
 	width := headWidth(a.x, a.heads)
 	mustBe("dx", dx, a.g.Cols, a.x.Cols)
@@ -122,7 +122,7 @@ func (a *attention) attendBack(dx, dy, stats tensor.Matrix) {
 		alpha, dalpha := make([]float64, len(es)), make([]float64, len(es))
 		for h := range a.heads {
 			largest, sum := known.row(t)[2*h], known.row(t)[2*h+1]
-			mean := 0.0 // of dalpha under alpha
+			mean := 0.0 // of dalpha, weighted by alpha
 			for i, e := range es {
 				alpha[i] = math.Exp(a.score(t, e.source, h)-largest) / sum
 				kept := a.kept(t, e.source, h)
@@ -141,13 +141,13 @@ func (a *attention) attendBack(dx, dy, stats tensor.Matrix) {
 	}
 }
 
-// Attend is as tensor.Attentions says.
+// Attend implements tensor.Attentions.
 func (*Device) Attend(y, stats tensor.Matrix, g *tensor.CSR, x, left, right tensor.Matrix, slope float32, drop tensor.Dropout, own int) {
 	a := additive(g, x, left, right, slope, drop, own)
 	a.attend(y, stats)
 }
 
-// AttendBack is as tensor.Attentions says. The slope at 0 is 1.
+// AttendBack implements tensor.Attentions. The slope at 0 is 1.
 func (d *Device) AttendBack(dx, dleft, dright tensor.Matrix, g *tensor.CSR, dy, stats, x, left, right tensor.Matrix, slope float32, drop tensor.Dropout, own int) {
 	a := additive(g, x, left, right, slope, drop, own)
 	mustBe("dleft", dleft, g.Cols, left.Cols)
@@ -173,13 +173,13 @@ func additive(g *tensor.CSR, x, left, right tensor.Matrix, slope float32, drop t
 	}}
 }
 
-// AttendV2 is as tensor.Attentions says. The heads are counted by the columns of
+// AttendV2 implements tensor.Attentions. The number of heads follows from the columns of
 // stats.
 func (*Device) AttendV2(y, stats tensor.Matrix, g *tensor.CSR, x, to, a tensor.Matrix, slope float32, drop tensor.Dropout, own int) {
 	multiplicative(g, stats, x, to, a, slope, drop, own).attend(y, stats)
 }
 
-// AttendV2Back is as tensor.Attentions says. The slope at 0 is 1.
+// AttendV2Back implements tensor.Attentions. The slope at 0 is 1.
 func (d *Device) AttendV2Back(dx, dto, da tensor.Matrix, g *tensor.CSR, dy, stats, x, to, a tensor.Matrix, slope float32, drop tensor.Dropout, own int) {
 	at := multiplicative(g, stats, x, to, a, slope, drop, own)
 	mustBe("dto", dto, g.Rows, x.Cols)

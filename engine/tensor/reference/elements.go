@@ -6,11 +6,11 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A reader has the rows of a matrix as float64, whatever its type.
+// A reader reads the rows of a matrix of any type as float64.
 type reader struct {
 	m       tensor.Matrix
 	f64     []float64
-	convert []float64 // one row of a matrix of another type
+	convert []float64 // one converted row
 }
 
 func read(m tensor.Matrix) *reader {
@@ -20,7 +20,7 @@ func read(m tensor.Matrix) *reader {
 	return &reader{m: m, convert: make([]float64, m.Cols)}
 }
 
-// row is good until the next call.
+// row returns a row, which is valid until the next call.
 func (r *reader) row(i int) []float64 {
 	if r.m.Cols == 0 {
 		return nil
@@ -45,7 +45,7 @@ func (r *reader) row(i int) []float64 {
 	return r.convert
 }
 
-// row is row i of a matrix of F64, to be read and written.
+// row returns row i of an F64 matrix, for reading and writing.
 func row(m tensor.Matrix, i int) []float64 {
 	if m.Cols == 0 {
 		return nil
@@ -53,7 +53,7 @@ func row(m tensor.Matrix, i int) []float64 {
 	return m.F64()[i*m.Stride:][:m.Cols]
 }
 
-// chosen is row i of a matrix of I32.
+// chosen returns row i of an I32 matrix.
 func chosen(m tensor.Matrix, i int) []int32 {
 	if m.Cols == 0 {
 		return nil
@@ -88,7 +88,7 @@ func store(m tensor.Matrix, i int, from []float64) {
 	}
 }
 
-// toBF16 rounds to the nearest, ties to even. What is not a number stays so.
+// toBF16 rounds to the nearest, ties to even. NaN stays NaN.
 func toBF16(x float32) uint16 {
 	b := math.Float32bits(x)
 	if x != x {

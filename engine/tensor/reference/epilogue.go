@@ -40,8 +40,8 @@ func activate(x float64, a tensor.Activation) float64 {
 	return x
 }
 
-// slopeOf is the derivative of an activation by what it returned. That of ReLU at
-// 0 is 0.
+// slopeOf returns the derivative of an activation, given its output. That of ReLU at 0 is
+// 0.
 func slopeOf(y float64, a tensor.Activation) float64 {
 	switch {
 	case a == tensor.ReLU && y <= 0:
@@ -57,7 +57,7 @@ func rowKey(d tensor.Dropout, i int) keyed.Key {
 	return d.Key.With(uint64(d.Vertices[i]))
 }
 
-// drop is x, or 0 where it is dropped, whatever x is.
+// drop returns x after dropout: 0 if it is dropped, whatever x is.
 func drop(x float64, row keyed.Key, column int, p float32) float64 {
 	if row.Column(uint32(column)) < keyed.Threshold(float64(p)) {
 		return 0
@@ -65,7 +65,7 @@ func drop(x float64, row keyed.Key, column int, p float32) float64 {
 	return x * (1 / (1 - float64(p)))
 }
 
-// Apply is as tensor.Rows says. e may be nil, as everywhere.
+// Apply implements tensor.Rows. e may be nil, as everywhere.
 func (*Device) Apply(y, x tensor.Matrix, e *tensor.Epilogue) {
 	mustBe("y", y, x.Rows, x.Cols)
 	from := read(x)
@@ -76,9 +76,8 @@ func (*Device) Apply(y, x tensor.Matrix, e *tensor.Epilogue) {
 	}
 }
 
-// ApplyBack is as tensor.Rows says. What is added to dbias does not depend on
-// whether e has its bias still. What was dropped is known from the key and not from
-// a 0 in y.
+// ApplyBack implements tensor.Rows. It adds to dbias whether or not e still has its bias.
+// What was dropped is computed from the key, not from a 0 in y.
 func (*Device) ApplyBack(dx, dbias, dy, y tensor.Matrix, e *tensor.Epilogue) {
 	mustBe("dx", dx, dy.Rows, dy.Cols)
 	mustBe("y", y, dy.Rows, dy.Cols)

@@ -6,8 +6,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// CrossEntropy is as tensor.Learning says. A row is right if the first of its
-// largest logits is its label.
+// CrossEntropy implements tensor.Learning. A row is correct if the first of its largest
+// logits is its label.
 func (*Device) CrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64) (loss float64, right int) {
 	return judge(dz, z, labels, func(logits, grad []float64, label int) float64 {
 		largest, sum := math.Inf(-1), 0.0
@@ -26,7 +26,7 @@ func (*Device) CrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64) 
 	})
 }
 
-// BinaryCrossEntropy is as tensor.Learning says. A row is right by the same rule as
+// BinaryCrossEntropy implements tensor.Learning. A row is correct by the same rule as
 // with CrossEntropy.
 func (*Device) BinaryCrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64) (loss float64, right int) {
 	return judge(dz, z, labels, func(logits, grad []float64, label int) float64 {
@@ -45,8 +45,8 @@ func (*Device) BinaryCrossEntropy(dz, z tensor.Matrix, labels []int32, scale flo
 	})
 }
 
-// judge adds up what one row's loss is and stores its gradient. A label at or above
-// Cols is a fault of the program.
+// judge adds up the rows' losses and stores their gradients. A label at or above Cols is
+// a bug of the caller.
 func judge(dz, z tensor.Matrix, labels []int32, row func(logits, grad []float64, label int) float64) (loss float64, right int) {
 	must(len(labels) == z.Rows, "%d labels for %d rows", len(labels), z.Rows)
 	mustBeOrNone("dz", dz, z.Rows, z.Cols)
@@ -68,7 +68,7 @@ func judge(dz, z tensor.Matrix, labels []int32, row func(logits, grad []float64,
 	return loss, right
 }
 
-// first is where the first of the largest stands.
+// first returns the index of the first of the largest logits.
 func first(logits []float64) int {
 	best := 0
 	for j, v := range logits {
@@ -79,9 +79,9 @@ func first(logits []float64) int {
 	return best
 }
 
-// Adam is as tensor.Learning says: w -= Rate * m' / (sqrt(v')+Epsilon), where m' and
-// v' are the moments divided by 1 - Beta^Step. Decoupled decay takes Rate*Decay*w of
-// the weight as it was.
+// Adam implements tensor.Learning: w -= Rate * m' / (sqrt(v')+Epsilon), where m' and v'
+// are the moments divided by 1 - Beta^Step. Decoupled decay subtracts Rate*Decay times
+// the old weight.
 func (*Device) Adam(w, g, m, v tensor.Matrix, o tensor.AdamStep) {
 	mustBe("g", g, w.Rows, w.Cols)
 	mustBe("m", m, w.Rows, w.Cols)
@@ -106,8 +106,8 @@ func (*Device) Adam(w, g, m, v tensor.Matrix, o tensor.AdamStep) {
 	}
 }
 
-// SGD is as tensor.Learning says. An m that is given is written even if Momentum is
-// 0, and then what it held does not count.
+// SGD implements tensor.Learning. A given m is written even if Momentum is 0, but then
+// its old values are ignored.
 func (*Device) SGD(w, g, m tensor.Matrix, o tensor.SGDStep) {
 	mustBe("g", g, w.Rows, w.Cols)
 	mustBeOrNone("m", m, w.Rows, w.Cols)

@@ -6,7 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// LayerNorm is as tensor.Rows says. The variance is the mean of the squares of the
+// LayerNorm implements tensor.Rows. The variance is the mean of the squares of the
 // differences from the mean.
 func (*Device) LayerNorm(y, stats, x, gamma, beta tensor.Matrix, e *tensor.Epilogue) {
 	mustBe("y", y, x.Rows, x.Cols)
@@ -34,7 +34,7 @@ func (*Device) LayerNorm(y, stats, x, gamma, beta tensor.Matrix, e *tensor.Epilo
 	}
 }
 
-// LayerNormBack is as tensor.Rows says.
+// LayerNormBack implements tensor.Rows.
 func (*Device) LayerNormBack(dx, dgamma, dbeta, dy, x, stats, gamma tensor.Matrix) {
 	mustBe("dx", dx, x.Rows, x.Cols)
 	mustBe("dy", dy, x.Rows, x.Cols)
@@ -47,7 +47,7 @@ func (*Device) LayerNormBack(dx, dgamma, dbeta, dy, x, stats, gamma tensor.Matri
 	for i := range x.Rows {
 		in, g, to := from.row(i), grad.row(i), row(dx, i)
 		mean, inverse := kept.row(i)[0], kept.row(i)[1]
-		sum, along := 0.0, 0.0 // of the gradients of the normalised row, and of them times it
+		sum, along := 0.0, 0.0 // of the normalised row's gradients, and of their products with the row
 		for j := range in {
 			normal := (in[j] - mean) * inverse
 			row(dgamma, 0)[j] += g[j] * normal

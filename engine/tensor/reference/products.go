@@ -2,7 +2,7 @@ package reference
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// MatMul is as tensor.Products says. A product over nothing is 0.
+// MatMul implements tensor.Products. An empty product is 0.
 func (*Device) MatMul(c, a, b tensor.Matrix, shape tensor.Shape, add bool, e *tensor.Epilogue) {
 	left, right := dense(a, shape == tensor.TN), dense(b, shape == tensor.NT)
 	inner := a.Cols
@@ -31,7 +31,7 @@ func (*Device) MatMul(c, a, b tensor.Matrix, shape tensor.Shape, add bool, e *te
 	}
 }
 
-// dense is m, or m transposed, without gaps.
+// dense returns m, or m transposed, without gaps.
 func dense(m tensor.Matrix, transposed bool) []float64 {
 	d, from := make([]float64, m.Rows*m.Cols), read(m)
 	for i := range m.Rows {

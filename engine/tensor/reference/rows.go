@@ -6,7 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Zero is as tensor.Rows says, for any type.
+// Zero implements tensor.Rows, for any type.
 func (*Device) Zero(m tensor.Matrix) {
 	zeros := make([]float64, m.Cols)
 	for i := range m.Rows {
@@ -14,7 +14,7 @@ func (*Device) Zero(m tensor.Matrix) {
 	}
 }
 
-// Combine is as tensor.Rows says. A b that is given counts whatever beta is.
+// Combine implements tensor.Rows. A given b is used whatever beta is.
 func (*Device) Combine(y tensor.Matrix, alpha float64, a tensor.Matrix, beta float64, b tensor.Matrix) {
 	mustBe("a", a, y.Rows, y.Cols)
 	mustBeOrNone("b", b, y.Rows, y.Cols)
@@ -32,7 +32,7 @@ func (*Device) Combine(y tensor.Matrix, alpha float64, a tensor.Matrix, beta flo
 	}
 }
 
-// Gather is as tensor.Rows says. The parts ascend by First.
+// Gather implements tensor.Rows. The parts ascend by First.
 func (*Device) Gather(y tensor.Matrix, parts []tensor.Part, ids []uint32) {
 	must(len(ids) == y.Rows, "%d ids for %d rows", len(ids), y.Rows)
 	from := make([]*reader, len(parts))
@@ -50,7 +50,7 @@ func (*Device) Gather(y tensor.Matrix, parts []tensor.Part, ids []uint32) {
 	}
 }
 
-// ScatterAdd is as tensor.Rows says.
+// ScatterAdd implements tensor.Rows.
 func (*Device) ScatterAdd(y, x tensor.Matrix, rows []int32) {
 	mustBe("x", x, len(rows), y.Cols)
 	from := read(x)
@@ -63,7 +63,7 @@ func (*Device) ScatterAdd(y, x tensor.Matrix, rows []int32) {
 	}
 }
 
-// ScaleRows is as tensor.Rows says.
+// ScaleRows implements tensor.Rows.
 func (*Device) ScaleRows(y, x, scale tensor.Matrix) {
 	mustBe("x", x, y.Rows, y.Cols)
 	mustBe("scale", scale, y.Rows, 1)
@@ -76,7 +76,7 @@ func (*Device) ScaleRows(y, x, scale tensor.Matrix) {
 	}
 }
 
-// Max is as tensor.Rows says. A NaN of x is larger than nothing.
+// Max implements tensor.Rows. A NaN of x is not larger than anything.
 func (*Device) Max(y, which, x tensor.Matrix, index int, first bool) {
 	mustBe("which", which, y.Rows, y.Cols)
 	mustBe("x", x, y.Rows, y.Cols)
@@ -91,7 +91,7 @@ func (*Device) Max(y, which, x tensor.Matrix, index int, first bool) {
 	}
 }
 
-// MaxBack is as tensor.Rows says.
+// MaxBack implements tensor.Rows.
 func (*Device) MaxBack(dx, dy, which tensor.Matrix, index int) {
 	mustBe("dy", dy, dx.Rows, dx.Cols)
 	mustBe("which", which, dx.Rows, dx.Cols)
@@ -107,7 +107,7 @@ func (*Device) MaxBack(dx, dy, which tensor.Matrix, index int) {
 	}
 }
 
-// ColumnSums is as tensor.Rows says.
+// ColumnSums implements tensor.Rows.
 func (*Device) ColumnSums(sums, x tensor.Matrix) {
 	mustBe("sums", sums, 1, x.Cols)
 	from, to := read(x), row(sums, 0)
@@ -118,7 +118,7 @@ func (*Device) ColumnSums(sums, x tensor.Matrix) {
 	}
 }
 
-// Finite is as tensor.Rows says.
+// Finite implements tensor.Rows.
 func (*Device) Finite(m tensor.Matrix) bool {
 	from := read(m)
 	for i := range m.Rows {

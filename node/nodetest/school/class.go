@@ -6,30 +6,31 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// A class is one run that several nodes share, on one of them. It is nil where one
-// node does it all.
+// class is one node's part of a run that several nodes share. It is nil if one node runs
+// the job alone.
 type class struct {
-	peers strategy.Peers
-	work  strategy.Work
+	peers peer.Peers
+	work  peer.Work
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next change
 	begun   bool
-	history []train.Epoch // that was known here before the meeting
-	done    int           // the last epoch that is done here
-	left    int           // how many other nodes need nothing more of this one
+	history []trained.Epoch // that this node had before the meeting
+	done    int             // the last epoch completed here
+	left    int             // how many other nodes need nothing more from this one
 }
 
-// askLeave is the part of a question that says so.
+// askLeave is the part of a question by which a node announces that.
 const askLeave = 1
 
 func newClass(o train.Options) *class {
 	c := &class{peers: o.Peers, work: o.Work, changed: make(chan struct{})}
-	o.Peers.Answer(strategy.Checkpoint, func(ctx context.Context, _ int, q strategy.Query, reply func(...[]byte) error) error {
+	o.Peers.Answer(peer.Checkpoint, func(ctx context.Context, _ int, q peer.Query, reply func(...[]byte) error) error {
 		if q.Part == askLeave {
 			c.change(func() { c.left++ })
 			return reply()
@@ -43,7 +44,7 @@ func newClass(o train.Options) *class {
 		}
 		return reply(b)
 	})
-	o.Peers.Answer(strategy.Offers, func(ctx context.Context, _ int, q strategy.Query, reply func(...[]byte) error) error {
+	o.Peers.Answer(peer.Offers, func(ctx context.Context, _ int, q peer.Query, reply func(...[]byte) error) error {
 		if err := c.wait(ctx, func() bool { return c.done >= int(q.Epoch) }); err != nil {
 			return err
 		}
@@ -60,12 +61,12 @@ func (c *class) name() string {
 	return c.work.Nodes[c.work.Self]
 }
 
-// meet agrees on where to begin: at the furthest place that one of the nodes knows.
-func (c *class) meet(ctx context.Context, history []train.Epoch) ([]train.Epoch, error) {
+// meet agrees on where to begin: at the furthest place that any of the nodes knows.
+func (c *class) meet(ctx context.Context, history []trained.Epoch) ([]trained.Epoch, error) {
 	c.change(func() { c.begun, c.history = true, history })
 	best := history
-	err := c.askAll(ctx, strategy.Query{Service: strategy.Checkpoint, Kind: strategy.Model, Limit: 1 << 24}, func(b []byte) error {
-		var other []train.Epoch
+	err := c.askAll(ctx, peer.Query{Service: peer.Checkpoint, Kind: peer.Model, Limit: 1 << 24}, func(b []byte) error {
+		var other []trained.Epoch
 		if err := json.Unmarshal(b, &other); err != nil {
 			return err
 		}
@@ -78,22 +79,22 @@ func (c *class) meet(ctx context.Context, history []train.Epoch) ([]train.Epoch,
 	return best, err
 }
 
-// together waits until all nodes have done an epoch.
+// together waits until all nodes have completed an epoch.
 func (c *class) together(ctx context.Context, epoch int) error {
 	if c == nil {
 		return nil
 	}
 	c.change(func() { c.done = epoch })
-	return c.askAll(ctx, strategy.Query{Service: strategy.Offers, Kind: strategy.Gradient, Epoch: uint32(epoch), Limit: 1}, func([]byte) error { return nil })
+	return c.askAll(ctx, peer.Query{Service: peer.Offers, Kind: peer.Gradient, Epoch: uint32(epoch), Limit: 1}, func([]byte) error { return nil })
 }
 
-// leave waits until the other nodes have what they need of this one, as the engine
+// leave waits until the other nodes have what they need from this one, as the engine
 // does.
 func (c *class) leave(ctx context.Context) error {
 	if c == nil {
 		return nil
 	}
-	err := c.askAll(ctx, strategy.Query{Service: strategy.Checkpoint, Kind: strategy.Control, Part: askLeave}, func([]byte) error { return nil })
+	err := c.askAll(ctx, peer.Query{Service: peer.Checkpoint, Kind: peer.Control, Part: askLeave}, func([]byte) error { return nil })
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (c *class) leave(ctx context.Context) error {
 }
 
 // askAll asks the other nodes one after the other.
-func (c *class) askAll(ctx context.Context, q strategy.Query, hear func([]byte) error) error {
+func (c *class) askAll(ctx context.Context, q peer.Query, hear func([]byte) error) error {
 	for node := range c.work.Nodes {
 		if node == c.work.Self {
 			continue

@@ -11,27 +11,33 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// Note is what each run says of itself.
+// Note is a note that each run reports.
 const Note = "it is only a school"
 
-// A School is where all nodes of a test train. Its fields are set before they do.
+// School is the fake engine of all nodes of a test. Its fields are set before they train.
 type School struct {
 	Pace   time.Duration // of an epoch
-	Fail   int           // the epoch that goes wrong; 0: none
+	Fail   int           // the epoch that fails; 0: none
 	Judged int           // vertices for validation
-	// Fault, if not nil, is asked after each epoch how it goes wrong on a node, by its
-	// name, which is "" where one node does it all.
+	// Fault, if not nil, is called after each epoch and returns the error with which it
+	// fails on a node. node is "" if one node runs the job alone.
 	Fault func(node string, epoch int) error
-	// Unkept, if not nil, says after each epoch why a node, by its name, keeps no checkpoint.
+	// Unkept, if not nil, is called after each epoch and returns the error why a node
+	// keeps no checkpoint.
 	Unkept func(node string) error
-	// Stops are for sweeps: the last epoch of each model; 0, or none: it goes on to the end.
+	// Stops is for sweeps: the last epoch of each model; 0 or missing: it trains to the
+	// end.
 	Stops []int
-	// Lost are for sweeps: the epoch in which each model diverges; 0, or none: it does not.
+	// Lost is for sweeps: the epoch in which each model diverges; 0 or missing: it does
+	// not.
 	Lost []int
 
 	mu   sync.Mutex
@@ -40,27 +46,27 @@ type School struct {
 	most int
 }
 
-// A Run is one call of Train.
+// Run is one call of Train.
 type Run struct {
 	Job   string
-	After int      // epochs that were known when it began
-	Node  string   // "" where one node does it all
-	Nodes []string // none where one node does it all
+	After int      // epochs that were known at the start
+	Node  string   // "" if one node runs the job alone
+	Nodes []string // none if one node runs the job alone
 	At    time.Time
-	Held  int // shards that were there
-	Known int // of those, the copies that all nodes of the job know of
+	Held  int // shards that were open
+	Known int // of those, the copies that all nodes of the job know
 }
 
 func (r Run) String() string { return fmt.Sprintf("%s after %d", r.Job, r.After) }
 
-// Runs lists those that have begun, in order.
+// Runs lists the runs that have started, in order.
 func (s *School) Runs() []Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.runs)
 }
 
-// Said is Runs in words.
+// Said describes Runs in words.
 func (s *School) Said() []string {
 	var words []string
 	for _, r := range s.Runs() {
@@ -69,15 +75,15 @@ func (s *School) Said() []string {
 	return words
 }
 
-// Most is how many runs there ever were at once.
+// Most returns the highest number of concurrent runs so far.
 func (s *School) Most() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.most
 }
 
-// Train stands in for train.Run.
-func (s *School) Train(ctx context.Context, r train.Recipe, shards []*graph.Shard, o train.Options) (train.Result, error) {
+// Train replaces train.Run.
+func (s *School) Train(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o train.Options) (train.Result, error) {
 	path := filepath.Join(o.Dir, train.CheckpointFile)
 	history, err := known(path, o.Resume)
 	if err != nil {
@@ -138,7 +144,7 @@ func (s *School) Train(ctx context.Context, r train.Recipe, shards []*graph.Shar
 			}
 		}
 		if at == len(history) {
-			break // all have stopped
+			break // all models have stopped
 		}
 		if err := keep(path, history); err != nil {
 			return train.Result{}, err
@@ -153,14 +159,14 @@ func (s *School) Train(ctx context.Context, r train.Recipe, shards []*graph.Shar
 	return train.Result{Best: history[min(2, len(history)-1)], Last: history[len(history)-1]}, class.leave(ctx)
 }
 
-// lostIn is what is said of a model that diverges.
+// lostIn returns the sentence for a model that diverges.
 func lostIn(model, epoch int) string {
 	return fmt.Sprintf("model %d diverged in epoch %d", model, epoch)
 }
 
-// sweptResult is how a sweep ended. Of each model the third epoch is the best, or its last
-// if that came before; of models that did as well, the last one.
-func sweptResult(models int, history []train.Epoch) train.Result {
+// sweptResult returns the result of a sweep. The best epoch of each model is the third,
+// or its last if it ended before. Of equally good models, the last one is best.
+func sweptResult(models int, history []trained.Epoch) train.Result {
 	r := train.Result{Models: make([]train.Result, models), Last: history[len(history)-1]}
 	for _, e := range history {
 		m := &r.Models[e.Model]
@@ -169,22 +175,22 @@ func sweptResult(models int, history []train.Epoch) train.Result {
 		}
 	}
 	for _, m := range r.Models {
-		if r.Best.Eval == nil || m.Best.Eval.Val.Accuracy >= r.Best.Eval.Val.Accuracy {
+		if r.Best.Eval == nil || m.Best.Eval.Score >= r.Best.Eval.Score {
 			r.Best = m.Best
 		}
 	}
 	return r
 }
 
-// lastOf is the last epoch that is known.
-func lastOf(history []train.Epoch) int {
+// lastOf returns the last known epoch.
+func lastOf(history []trained.Epoch) int {
 	if len(history) == 0 {
 		return 0
 	}
 	return history[len(history)-1].Epoch
 }
 
-// enter notes a run, until what it returns is called.
+// enter records a run as running until leave is called.
 func (s *School) enter(r Run) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,27 +204,27 @@ func (s *School) enter(r Run) (leave func()) {
 	}
 }
 
-// epoch is what is learnt in one.
-func (s *School) epoch(n, model int, c *class) train.Epoch {
+// epoch returns the result of one epoch.
+func (s *School) epoch(n, model int, c *class) trained.Epoch {
 	score := float64(n%4) / 4
-	e := train.Epoch{
-		Epoch: n, Model: model, Loss: 1 / float64(n), Seconds: s.Pace.Seconds(), Hash: fmt.Sprintf("%064x", n), Rows: 400,
-		Eval: &train.Eval{
-			Train: train.Scores{Count: 1, Accuracy: 1}, Val: train.Scores{Count: s.Judged, Accuracy: score, Loss: float64(n)},
-			Test: train.Scores{Count: 1, Accuracy: score / 2},
-		},
+	e := epoch.Record{
+		Epoch: n, Model: model, Loss: 1 / float64(n), Seconds: s.Pace.Seconds(), Hash: fmt.Sprintf("%064x", n), Rows: epoch.Rows{Local: 400},
+		Eval: &epoch.Eval{Train: new(1.0), Test: new(score / 2), Score: score, Loss: float64(n)},
 	}
-	if model > 0 {
-		e.Rows = 0 // which are gathered once for all
+	if s.Judged > 0 {
+		e.Eval.Val = &score
 	}
 	if c != nil {
-		e.Remote, e.Strategy = 100, "leap"
+		e.Rows, e.Strategy = epoch.Rows{Local: 300, Remote: 100}, "leap"
 	}
-	return e
+	if model > 0 {
+		e.Rows = epoch.Rows{} // they are gathered once for all models
+	}
+	return trained.Epoch{Record: e}
 }
 
-// known is what the checkpoint tells of.
-func known(path string, resume bool) (history []train.Epoch, err error) {
+// known returns the history in the checkpoint.
+func known(path string, resume bool) (history []trained.Epoch, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil || !resume {
 		return nil, nil //nolint:nilerr // there is none
@@ -226,7 +232,7 @@ func known(path string, resume bool) (history []train.Epoch, err error) {
 	return history, json.Unmarshal(b, &history)
 }
 
-func keep(path string, history []train.Epoch) error {
+func keep(path string, history []trained.Epoch) error {
 	b, err := json.Marshal(history)
 	if err != nil {
 		return err
@@ -234,8 +240,8 @@ func keep(path string, history []train.Epoch) error {
 	return os.WriteFile(path, b, 0o600)
 }
 
-// copies counts those of this node that the work names.
-func copies(w strategy.Work) (n int) {
+// copies counts this node's copies that the work lists.
+func copies(w peer.Work) (n int) {
 	for _, holders := range w.Holders {
 		if slices.Contains(holders, w.Self) {
 			n++
@@ -244,7 +250,8 @@ func copies(w strategy.Work) (n int) {
 	return n
 }
 
-// check counts the shards that are there: all that this node owns must be.
+// check counts the open shards. It returns an error unless all that this node owns are
+// open.
 func check(shards []*graph.Shard, o train.Options) (held int, err error) {
 	for i, s := range shards {
 		switch {

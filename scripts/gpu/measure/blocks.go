@@ -14,18 +14,19 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/stats"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A given is a batch that both sides train on: its blocks, the outermost first.
+// given is a mini-batch that both sides train on: its blocks, the outermost first.
 type given struct {
 	sample.Batch
 	labels []int32
 }
 
-// timeBlocks draws batches, writes them into a file for theirs.py, and times steps on
-// them: input rows are gathered from features that are on the GPU, by ids that come from
-// the host.
+// timeBlocks samples mini-batches, writes them into a file for theirs.py, and times steps
+// on them. Input rows are gathered from features on the GPU, by ids that come from the
+// host.
 func timeBlocks(ctx context.Context, m measure, folder, file string) error {
 	shards, err := openGraph(folder)
 	if err != nil {
@@ -49,7 +50,7 @@ func timeBlocks(ctx context.Context, m measure, folder, file string) error {
 	}
 	defer s.close()
 	for i := range all {
-		s.step(&all[i]) // warm: blocks are on the GPU from now on
+		s.step(&all[i]) // warm-up: from now on the blocks are on the GPU
 	}
 	var times []float64
 	for range m.rounds {
@@ -63,12 +64,12 @@ func timeBlocks(ctx context.Context, m measure, folder, file string) error {
 		}
 		times = append(times, took.Seconds()*1e3/float64(len(all)))
 	}
-	figure("step on given blocks, ours", median(times), "ms")
+	figure("step on given blocks, ours", stats.Median(times), "ms")
 	figure("step on given blocks, ours, loss", s.loss, "")
 	return nil
 }
 
-// draw draws batches of the training vertices in their order.
+// draw samples mini-batches of the training vertices in their order.
 func (m measure) draw(ctx context.Context, shards []*graph.Shard) ([]given, error) {
 	topology, err := sample.NewTopology(shards)
 	if err != nil {
@@ -100,7 +101,7 @@ func (m measure) draw(ctx context.Context, shards []*graph.Shard) ([]given, erro
 	return all, nil
 }
 
-// A part is a tensor of the file with its bytes.
+// part is a tensor of the file with its bytes.
 type part struct {
 	safetensors.Tensor
 	bytes []byte
@@ -146,7 +147,7 @@ func write(file string, all []given) (err error) {
 	return nil
 }
 
-// steps are a model with its features on a device.
+// steps is a model with its features on a device.
 type steps struct {
 	device         *device.Device
 	features       []tensor.Part
@@ -189,7 +190,7 @@ func newSteps(ctx context.Context, d *device.Device, m measure, shards []*graph.
 	return s, d.Err()
 }
 
-// step is one of training.
+// step does one training step.
 func (s *steps) step(g *given) {
 	s.rows.Reset()
 	s.device.Zero(s.grads)

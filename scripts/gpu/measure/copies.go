@@ -10,10 +10,11 @@ import (
 	"github.com/hopmesh/hopmesh/cuda/driver"
 	"github.com/hopmesh/hopmesh/cuda/kernels"
 	"github.com/hopmesh/hopmesh/cuda/ptx"
+	"github.com/hopmesh/hopmesh/engine/stats"
 )
 
-// timeCopies times the driver's own copy within the GPU, which is what bytes are judged
-// by, and the kernel that gathers rows, whose ids are there already.
+// timeCopies times the driver's own copy within the GPU, which is the reference for
+// throughput, and the kernel that gathers rows by ids on the GPU.
 func timeCopies(m measure) error {
 	d, err := driver.Open(0)
 	if err != nil {
@@ -36,7 +37,7 @@ type copies struct {
 	m      measure
 }
 
-// noise is memory full of random numbers, a piece of them over and over.
+// noise returns memory filled with random numbers, which repeat.
 func (c *copies) noise(bytes int) (driver.Memory, error) {
 	to, err := c.on.Alloc(bytes)
 	p, err2 := c.on.AllocPinned(min(bytes, 1<<22))
@@ -55,7 +56,8 @@ func (c *copies) noise(bytes int) (driver.Memory, error) {
 	return to, errors.Join(err, c.on.FreePinned(p))
 }
 
-// median is the milliseconds of one of what do gives to the stream, warm.
+// median returns the median milliseconds of one operation that do enqueues on the stream,
+// after a warm-up.
 func (c *copies) median(do func() error) (float64, error) {
 	from, err := c.on.NewEvent(true)
 	to, err2 := c.on.NewEvent(true)
@@ -75,7 +77,7 @@ func (c *copies) median(do func() error) (float64, error) {
 		}
 		all = append(all, took.Seconds()*1e3/float64(c.m.each))
 	}
-	return median(all), errors.Join(c.on.CloseEvent(from), c.on.CloseEvent(to))
+	return stats.Median(all), errors.Join(c.on.CloseEvent(from), c.on.CloseEvent(to))
 }
 
 func (c *copies) within() error {
@@ -92,7 +94,7 @@ func (c *copies) within() error {
 	return errors.Join(c.on.Free(from), c.on.Free(to))
 }
 
-// gathering is the kernel of rows of float32 (gather.cu).
+// gathering is the kernel for rows of float32 (gather.cu).
 const gathering = "gather_f32_f32"
 
 func (c *copies) gather() error {
@@ -103,7 +105,8 @@ func (c *copies) gather() error {
 	m, cols := c.m, c.m.columns
 	x, err := c.noise(4 * m.vertices * cols)
 	y, err1 := c.on.Alloc(4 * m.inputs * cols)
-	// The address, the stride and the first vertex of the one part, and the ids behind.
+	// The kernel's arguments: address, stride and first vertex of the only part, followed
+	// by the ids.
 	const ids = 24
 	table, err2 := c.on.Alloc(ids + 4*m.inputs)
 	p, err3 := c.on.AllocPinned(ids + 4*m.inputs)

@@ -14,8 +14,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
 )
 
-// makeGraph makes up a graph like ogbn-products and cuts it into shards, by the cut that
-// is soonest done: nobody is to send anything.
+// makeGraph generates a graph like ogbn-products and partitions it by the fastest
+// partitioner, since nothing is sent between shards.
 func makeGraph(ctx context.Context, m measure, folder string) error {
 	begun := time.Now()
 	src, err := generate.New(generate.Options{Preset: "products", Scale: m.scale, Seed: 1})

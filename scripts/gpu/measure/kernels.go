@@ -7,10 +7,11 @@ import (
 	"math/rand/v2"
 
 	"github.com/hopmesh/hopmesh/cuda/device"
+	"github.com/hopmesh/hopmesh/engine/stats"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A table is one device with what is timed on it.
+// table is one device with what is timed on it.
 type table struct {
 	*device.Device
 	m     measure
@@ -18,7 +19,8 @@ type table struct {
 	draws *rand.Rand
 }
 
-// timeKernels times the copies, and what of ours is judged by them and by cuBLAS.
+// timeKernels times the copies, and the kernels that are compared with them and with
+// cuBLAS.
 func timeKernels(m measure) (err error) {
 	if err := timeCopies(m); err != nil {
 		return err
@@ -37,7 +39,7 @@ func timeKernels(m measure) (err error) {
 	return errors.Join(t.sums(), t.products())
 }
 
-// random is a matrix of random numbers.
+// random returns a matrix of random numbers.
 func (t *table) random(rows, cols int) tensor.Matrix {
 	m := t.arena.Alloc(tensor.F32, rows, cols)
 	x := make([]float32, rows*cols)
@@ -48,7 +50,7 @@ func (t *table) random(rows, cols int) tensor.Matrix {
 	return m
 }
 
-// median is the milliseconds of one operation, warm.
+// median returns the median milliseconds of one operation, after a warm-up.
 func (t *table) median(operation func()) (float64, error) {
 	operation()
 	var all []float64
@@ -63,11 +65,11 @@ func (t *table) median(operation func()) (float64, error) {
 		}
 		all = append(all, took.Seconds()*1e3/float64(t.m.each))
 	}
-	return median(all), nil
+	return stats.Median(all), nil
 }
 
-// sums times the mean over neighbours, forwards and back. A row is counted as often as
-// it is read.
+// sums times the mean over neighbours, forward and backward. A row counts as often as it
+// is read.
 func (t *table) sums() error {
 	m := t.m
 	g := block(m, t.draws)
@@ -95,7 +97,7 @@ func (t *table) sums() error {
 	return nil
 }
 
-// block is like the outermost of a batch, its sources drawn at random.
+// block returns a block like the outermost one of a mini-batch, with random sources.
 func block(m measure, draws *rand.Rand) *tensor.CSR {
 	n := m.targets * m.fanout
 	g := &tensor.CSR{Rows: m.targets, Cols: m.inputs, Indptr: make([]int64, m.targets+1), Indices: make([]int32, n), Stamp: tensor.NewStamp()}
@@ -119,8 +121,8 @@ func block(m measure, draws *rand.Rand) *tensor.CSR {
 	return g
 }
 
-// products times those of a step: forwards, and the gradients of weights and of inputs.
-// theirs.py has the same names.
+// products times the matrix products of a step: forward, and the gradients of weights and
+// inputs. theirs.py uses the same names.
 func (t *table) products() error {
 	n, in, out := t.m.targets, 2*t.m.columns, t.m.hidden
 	for _, c := range []struct {

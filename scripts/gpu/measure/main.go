@@ -1,11 +1,11 @@
 //go:build cuda
 
-// Command measure times what an NVIDIA GPU does of ours, for scripts/gpu, which puts its
-// figures beside PyTorch's and the bars. A figure is a line of name, value and unit with
-// tabs between, after the word figure; theirs.py prints the same.
+// Command measure times operations on an NVIDIA GPU for scripts/gpu, which compares its
+// figures with PyTorch's and the bars. A figure is a line with the word figure, name,
+// value and unit, separated by tabs; theirs.py prints the same format.
 //
-// It is made before, as the machine with the GPU may have no Go. With -tiny all is so
-// small that the emulated driver does it, whose times mean nothing.
+// It is built beforehand, as the machine with the GPU may have no Go. With -tiny, the
+// sizes are small enough for the emulated driver, whose times mean nothing.
 package main
 
 import (
@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 )
 
 const usage = "usage: measure [-tiny] kernels | graph FOLDER | train FOLDER | blocks FOLDER FILE"
@@ -48,20 +47,21 @@ func main() {
 	}
 }
 
-// A measure is how large everything is, and how often it is timed.
+// measure holds the sizes of the operations and how often they are timed.
 type measure struct {
 	copied           int     // bytes
-	vertices, inputs int     // rows there are, and those that a batch reads
-	targets, fanout  int     // of its outermost block
+	vertices, inputs int     // rows in total, and those that a mini-batch reads
+	targets, fanout  int     // of the mini-batch's outermost block
 	columns          int     // of features
-	scale            float64 // of ogbn-products' size
+	scale            float64 // relative to ogbn-products
 	hidden, batch    int
 	fanouts          []int
 	epochs, batches  int
-	rounds, each     int // medians of rounds, of so many operations each
+	rounds, each     int // rounds whose median counts, and operations per round
 }
 
-// whole is a batch of ogbn-products' size, as wide as the model that is judged.
+// whole is a mini-batch of the size of those on ogbn-products, with the width of the
+// model that the bars are for.
 var whole = measure{
 	copied: 1 << 30, vertices: 2_449_029, inputs: 572_000, targets: 139_000, fanout: 5, columns: 100, scale: 1,
 	hidden: 256, batch: 1024, fanouts: []int{15, 10, 5}, epochs: 4, batches: 8, rounds: 9, each: 20,
@@ -72,12 +72,7 @@ var least = measure{
 	hidden: 8, batch: 16, fanouts: []int{3, 2, 2}, epochs: 2, batches: 2, rounds: 2, each: 2,
 }
 
-// figure tells one number.
+// figure prints one number.
 func figure(name string, value float64, unit string) {
 	fmt.Printf("figure\t%s\t%g\t%s\n", name, value, unit)
-}
-
-func median(x []float64) float64 {
-	slices.Sort(x)
-	return x[len(x)/2]
 }

@@ -13,8 +13,8 @@ type aggregation struct {
 	y, x     tensor.Matrix
 	epilogue *tensor.Epilogue
 
-	// What an entry counts is all of these that are not nil: its value, here or
-	// where it stands in the CSR, and the share of what it leads to.
+	// An entry's factor is the product of all of these that are not nil: its value, in
+	// entry order or by its position in the CSR, and the factor of the row it leads to.
 	values []float32
 	stand  []int32
 	share  []float32
@@ -22,7 +22,7 @@ type aggregation struct {
 	add    bool
 }
 
-// Aggregate is as tensor.Aggregations says.
+// Aggregate implements tensor.Aggregations.
 func (e *Edges) Aggregate(y tensor.Matrix, g *tensor.CSR, values, x tensor.Matrix, how tensor.Aggregation, add bool, epilogue *tensor.Epilogue) {
 	mustBe(y, g.Rows, x.Cols, "an aggregation's output has the rows of the graph and the columns of its input")
 	must(x.Rows == g.Cols, "an aggregation's input has a row for each column of the graph")
@@ -39,7 +39,7 @@ func (e *Edges) Aggregate(y tensor.Matrix, g *tensor.CSR, values, x tensor.Matri
 	*a = aggregation{}
 }
 
-// AggregateBack is as tensor.Aggregations says.
+// AggregateBack implements tensor.Aggregations.
 func (e *Edges) AggregateBack(dx tensor.Matrix, g *tensor.CSR, values, dy tensor.Matrix, how tensor.Aggregation, add bool) {
 	mustBe(dx, g.Cols, dy.Cols, "an aggregation's input gradient has a row for each column of the graph")
 	must(dy.Rows == g.Rows, "an aggregation's output gradient has the rows of the graph")
@@ -58,7 +58,7 @@ func (e *Edges) AggregateBack(dx tensor.Matrix, g *tensor.CSR, values, dy tensor
 	*a = aggregation{}
 }
 
-// valuesOf is the values of the entries from the first on, nil if all are 1.
+// valuesOf returns the values of the entries from the first on, nil if all are 1.
 func valuesOf(g *tensor.CSR, values tensor.Matrix) []float32 {
 	switch {
 	case !values.None():
@@ -70,13 +70,13 @@ func valuesOf(g *tensor.CSR, values tensor.Matrix) []float32 {
 	return nil
 }
 
-// Do does one chunk.
+// Do runs one chunk.
 func (a *aggregation) Do(chunk, worker int) {
 	s := &a.e.each[worker]
 	s.span = span{heads: 1}
 	s.span.from(a.x)
 	first, last, hub := a.cut.chunk(chunk)
-	// With an epilogue, as many rows at a time as stay in the cache for it.
+	// With an epilogue, process as many rows at a time as stay in the cache.
 	step := last - first
 	if a.epilogue != nil {
 		step = max(1, 1<<14/max(a.y.Cols, 1))
@@ -171,7 +171,7 @@ func (a *aggregation) entries(s *scratch, from, to int64) {
 	}
 }
 
-// inverses is 1 over the entries of each row.
+// inverses computes 1 over the number of entries of each row.
 func inverses(to []float32, indptr []int64) {
 	for i := range len(indptr) - 1 {
 		to[i] = 1 / float32(max(indptr[i+1]-indptr[i], 1))
@@ -186,7 +186,7 @@ type shares struct {
 
 const sharesGrain = 1 << 14
 
-// Do does one chunk.
+// Do runs one chunk.
 func (s *shares) Do(chunk, _ int) {
 	from := chunk * sharesGrain
 	to := min(from+sharesGrain, len(s.indptr)-1)

@@ -5,8 +5,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// attention is one of both kinds at work on the rows of a graph, forward or back.
-// They differ in the scores alone.
+// attention is the state of either kind of attention on the rows of a graph, forward or
+// backward. They differ in the scores alone.
 type attention struct {
 	e       *Edges
 	cut     cut
@@ -16,13 +16,13 @@ type attention struct {
 	slope   float32
 
 	y, stats, x tensor.Matrix
-	left, right tensor.Matrix // the scores' two ends: H columns each
-	to          tensor.Matrix // or, of GATv2, what is added to x, whose rows are
-	a           []float32     // multiplied with this; nil for the first kind
+	left, right tensor.Matrix // the scores' two terms: H columns each
+	to          tensor.Matrix // for GATv2: the rows added to x,
+	a           []float32     // and the vector their activation is multiplied by; nil for the first kind
 
 	drop  keyed.Key
 	below uint32  // an element is dropped if its number is below; 0: none is
-	kept  float32 // what those are multiplied with that are not
+	kept  float32 // factor of those that are kept
 	ends  []uint32
 	own   int
 
@@ -32,21 +32,21 @@ type attention struct {
 	dto    tensor.Matrix
 }
 
-// Attend is as tensor.Attentions says.
+// Attend implements tensor.Attentions.
 func (e *Edges) Attend(y, stats tensor.Matrix, g *tensor.CSR, x, left, right tensor.Matrix, slope float32, drop tensor.Dropout, own int) {
 	a := e.attend(stats, g, x, left.Cols, slope, drop, own)
 	a.first(g, left, right)
 	a.forward(y)
 }
 
-// AttendV2 is as tensor.Attentions says.
+// AttendV2 implements tensor.Attentions.
 func (e *Edges) AttendV2(y, stats tensor.Matrix, g *tensor.CSR, x, to, by tensor.Matrix, slope float32, drop tensor.Dropout, own int) {
 	a := e.attend(stats, g, x, stats.Cols/2, slope, drop, own)
 	a.second(to, by)
 	a.forward(y)
 }
 
-// attend makes ready what both kinds need, forward and back.
+// attend prepares what both kinds need, forward and backward.
 func (e *Edges) attend(stats tensor.Matrix, g *tensor.CSR, x tensor.Matrix, heads int, slope float32, drop tensor.Dropout, own int) *attention {
 	must(heads > 0 && x.Cols%heads == 0, "attention's input has the columns of so many heads")
 	must(x.Rows == g.Cols, "attention's input has a row for each column of the graph")
@@ -86,7 +86,7 @@ func (a *attention) forward(y tensor.Matrix) {
 	*a = attention{}
 }
 
-// Do does one chunk.
+// Do runs one chunk.
 func (a *attention) Do(chunk, worker int) {
 	s := &a.e.each[worker]
 	s.span = span{heads: a.heads}
@@ -104,12 +104,12 @@ func (a *attention) Do(chunk, worker int) {
 	}
 }
 
-// stat is the largest score and the sum of each head of a row.
+// stat returns the largest score and the sum of each head of a row.
 func (a *attention) stat(row int) []float32 {
 	return a.stats.F32()[row*a.stats.Stride:][:2*a.heads]
 }
 
-// rows attends for rows of few entries, all of whose weights fit in scratch.
+// rows computes rows of few entries, all of whose weights fit in scratch.
 func (a *attention) rows(s *scratch, first, n int) {
 	h := a.heads
 	indptr := a.cut.indptr[first : first+n+1]
@@ -141,8 +141,8 @@ func (a *attention) rows(s *scratch, first, n int) {
 	a.e.sum(s)
 }
 
-// hub attends for a row of many entries, a piece at a time: once for the largest
-// score, once for the rest.
+// hub computes a row of many entries in pieces: one pass for the largest score, one for
+// the rest.
 func (a *attention) hub(s *scratch, row int) {
 	h, stat := a.heads, a.stat(row)
 	from, to := a.cut.indptr[row], a.cut.indptr[row+1]

@@ -2,7 +2,7 @@ package edges
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// AttendBack is as tensor.Attentions says.
+// AttendBack implements tensor.Attentions.
 func (e *Edges) AttendBack(dx, dleft, dright tensor.Matrix, g *tensor.CSR, dy, stats, x, left, right tensor.Matrix, slope float32, drop tensor.Dropout, own int) {
 	a := e.attend(stats, g, x, left.Cols, slope, drop, own)
 	a.first(g, left, right)
@@ -13,7 +13,7 @@ func (e *Edges) AttendBack(dx, dleft, dright tensor.Matrix, g *tensor.CSR, dy, s
 	*a = attention{}
 }
 
-// AttendV2Back is as tensor.Attentions says.
+// AttendV2Back implements tensor.Attentions.
 func (e *Edges) AttendV2Back(dx, dto, da tensor.Matrix, g *tensor.CSR, dy, stats, x, to, by tensor.Matrix, slope float32, drop tensor.Dropout, own int) {
 	a := e.attend(stats, g, x, stats.Cols/2, slope, drop, own)
 	a.second(to, by)
@@ -29,8 +29,8 @@ func (e *Edges) AttendV2Back(dx, dto, da tensor.Matrix, g *tensor.CSR, dy, stats
 	*a = attention{}
 }
 
-// backward goes by rows first, which leaves in Edges.kept for each entry its
-// weights and the gradients of its scores, head by head, and then by columns.
+// backward first goes by rows, which leaves the weights and the gradients of the scores
+// of each entry in Edges.kept, head by head, and then by columns.
 func (a *attention) backward(dx tensor.Matrix, g *tensor.CSR, dy, dleft tensor.Matrix) {
 	mustBe(dx, g.Cols, a.x.Cols, "attention's input gradient has the shape of its input")
 	mustBe(dy, g.Rows, a.x.Cols, "attention's output gradient has the rows of the graph and the columns of its input")
@@ -45,12 +45,12 @@ func (a *attention) backward(dx tensor.Matrix, g *tensor.CSR, dy, dleft tensor.M
 	e.sources = sources{}
 }
 
-// keep is what is kept for entries from this one on: weights, then gradients.
+// keep returns the memory kept for entries from this one on: weights, then gradients.
 func (a *attention) keep(from int64) []float32 {
 	return a.e.kept[int(from-a.cut.indptr[0])*2*a.heads:]
 }
 
-// backChunk does the first pass of one chunk.
+// backChunk runs the first pass of one chunk.
 func (a *attention) backChunk(s *scratch, chunk, first, last, hub int) {
 	var da []float32
 	if a.a != nil && a.x.Cols > 0 {
@@ -79,8 +79,8 @@ func (a *attention) backChunk(s *scratch, chunk, first, last, hub int) {
 	}
 }
 
-// hubBack does it for a row of many entries, in pieces: once for the mean of what
-// the weights get, once for the scores.
+// hubBack runs the first pass of a row of many entries in pieces: once for the mean of
+// the weights' gradients, once for the scores.
 func (a *attention) hubBack(s *scratch, row int, da []float32) {
 	from, to := a.cut.indptr[row], a.cut.indptr[row+1]
 	a.begin(s, row)
@@ -99,7 +99,7 @@ func (a *attention) hubBack(s *scratch, row int, da []float32) {
 	}
 }
 
-// begin clears what is summed over a row.
+// begin clears the sums over a row.
 func (a *attention) begin(s *scratch, row int) {
 	clear(s.heads[:a.heads])
 	if a.a == nil {
@@ -109,13 +109,13 @@ func (a *attention) begin(s *scratch, row int) {
 	}
 }
 
-// lowered is the scores of entries from this one on, less the largest.
+// lowered computes the scores of entries from this one on, minus the largest.
 func (a *attention) lowered(w []float32, row int, from int64) {
 	a.scores(w, row, from)
 	lower(w, a.stat(row))
 }
 
-// divided makes the softmax of the exponentials of that.
+// divided turns the exponentials of these into the softmax.
 func (a *attention) divided(w []float32, row int) {
 	stat := a.stat(row)
 	for j := range a.heads {
@@ -126,8 +126,8 @@ func (a *attention) divided(w []float32, row int) {
 	}
 }
 
-// weightsBack makes w the softmax, keeps the weights and what they get, and adds up
-// for each head what the softmax as a whole gets.
+// weightsBack makes w the softmax, keeps the weights and their gradients, and adds up,
+// per head, the gradient of the softmax's normalisation.
 func (a *attention) weightsBack(s *scratch, w []float32, row int, from int64) {
 	h := a.heads
 	n := len(w) / h
@@ -154,9 +154,8 @@ func (a *attention) weightsBack(s *scratch, w []float32, row int, from int64) {
 	}
 }
 
-// scoresBack keeps the gradients of the scores, and takes them to what they come
-// from, but for the sources: of the first kind it makes them those of the sums
-// below leaky.
+// scoresBack keeps the gradients of the scores and propagates them, except to the
+// sources. For the first kind it makes them the gradients of the sums inside leaky.
 func (a *attention) scoresBack(s *scratch, w []float32, row int, from int64, da []float32) {
 	h := a.heads
 	n := len(w) / h

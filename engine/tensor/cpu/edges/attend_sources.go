@@ -2,7 +2,7 @@ package edges
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// sources is the second pass, over columns.
+// sources is the second pass of backward, over columns.
 type sources struct {
 	a     *attention
 	cut   cut
@@ -11,7 +11,7 @@ type sources struct {
 	dleft tensor.Matrix // of the first kind
 }
 
-// Do does one chunk.
+// Do runs one chunk.
 func (p *sources) Do(chunk, worker int) {
 	s := &p.a.e.each[worker]
 	s.span = span{heads: p.a.heads}
@@ -70,12 +70,13 @@ func (p *sources) left(column int, edges []int32, onward bool) {
 	}
 }
 
-// second adds to dx what comes by way of the second kind's scores, whose gradients
+// second adds to dx the part that comes through the second kind's scores, whose gradients
 // are given.
 func (p *sources) second(s *scratch, column int, targets []int32, grads []float32) {
 	a := p.a
 	dx := p.dx.F32()[column*p.dx.Stride:][:a.x.Cols]
 	x := a.x.F32()[column*a.x.Stride:][:a.x.Cols]
-	// What a gets was added up in the first pass; here it is left in scratch.
+	// The gradient of a was added up in the first pass; here it goes to scratch and is
+	// ignored.
 	a.e.leakyBackOf(dx, s.row[:a.x.Cols], a.a, a.to.F32(), a.to.Stride, targets, x, grads, a.heads, a.heads, a.slope)
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/rows"
 )
 
-// The steps by which scores become weights. They see entries of one row, which
-// hold one number for each head; stat has two for each head, the largest and the
-// sum.
+// The steps from scores to weights. They work on entries of one row, with one number per
+// head; stat holds two per head, the largest score and the sum.
 
-// scores writes those of as many entries as w has room for, from this one on.
+// scores computes as many scores as w has room for, starting with the given entry.
 func (a *attention) scores(w []float32, row int, from int64) {
 	n := len(w) / a.heads
 	if n == 0 {
@@ -31,10 +30,10 @@ func (a *attention) scores(w []float32, row int, from int64) {
 	a.e.leakyProductsOf(w, a.heads, a.a, a.x.F32(), a.x.Stride, indices, to, a.slope)
 }
 
-// leaky has no branch, since signs are what nobody foresees.
+// leaky is branch-free, since signs can't be predicted.
 func leaky(z, slope float32) float32 { return z * steep(z, slope) }
 
-// steep is slope where z is negative, else 1.
+// steep returns slope if z is negative, else 1.
 func steep(z, slope float32) float32 {
 	const one = 0x3f800000
 	negative := uint32(int32(math.Float32bits(z)) >> 31)
@@ -51,8 +50,8 @@ func scoresGeneric(w, left []float32, stride int, right []float32, indices []int
 	}
 }
 
-// largest notes the largest scores in stat, or goes on noting. Without entries
-// they and the sums are 0.
+// largest sets the largest scores in stat, or updates them. Without entries they and the
+// sums are 0.
 func largest(stat, w []float32, begin bool) {
 	h := len(stat) / 2
 	if begin {
@@ -81,7 +80,7 @@ func lower(w, stat []float32) {
 
 func exp(w []float32) { rows.Exp(w, w) }
 
-// total adds to the sums in stat, which begin at 0.
+// total adds to the sums in stat; with begin they start at 0.
 func total(stat, w []float32, begin bool) {
 	h := len(stat) / 2
 	if begin {
@@ -96,8 +95,8 @@ func total(stat, w []float32, begin bool) {
 	}
 }
 
-// dropped writes the weights, dropped or scaled up, of entries from this one on, each
-// stride after the one before. to may be w.
+// dropped writes the weights of entries from this one on after dropout, at multiples of
+// stride. to may be w.
 func (a *attention) dropped(to []float32, stride int, w []float32, row int, from int64) {
 	h := a.heads
 	if a.below == 0 {
@@ -115,7 +114,7 @@ func (a *attention) dropped(to []float32, stride int, w []float32, row int, from
 
 func dropHeads(to, w []float32, key keyed.Key, below uint32, kept float32) {
 	for i, v := range w[:len(to)] {
-		// All bits are 1 where it stays. A branch would be foreseen by nobody.
+		// All bits are 1 if it is kept. A branch could not be predicted.
 		stays := ^uint32((int64(key.Column(uint32(i))) - int64(below)) >> 63)
 		to[i] = math.Float32frombits(math.Float32bits(v*kept) & stays)
 	}

@@ -2,7 +2,7 @@ package edges
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// dots is HeadDot at work.
+// dots is the state of HeadDot.
 type dots struct {
 	e     *Edges
 	grain int // rows
@@ -10,10 +10,10 @@ type dots struct {
 	a     []float32
 }
 
-// rowGrain is how many rows of so many columns make a chunk.
+// rowGrain returns the number of rows of so many columns that make a chunk.
 func rowGrain(cols int) int { return min(max(1<<17/max(cols, 1), 16), 1<<13) }
 
-// count makes what is the same for all rows that are not led to by edges.
+// count prepares the indices used for rows that are not reached by edges.
 func (e *Edges) count(n int) {
 	for i := len(e.inOrder); i <= n; i++ {
 		e.inOrder = append(e.inOrder, int32(i))
@@ -24,7 +24,7 @@ func (e *Edges) count(n int) {
 
 func chunksOf(n, grain int) int { return (n + grain - 1) / grain }
 
-// HeadDot is as tensor.Attentions says.
+// HeadDot implements tensor.Attentions.
 func (e *Edges) HeadDot(y, x, a tensor.Matrix) {
 	must(y.Rows == x.Rows && y.Cols > 0 && x.Cols%y.Cols == 0, "products by heads have the rows of x, whose columns are those of so many heads")
 	mustBe(a, 1, x.Cols, "what is multiplied with x by heads is a row of as many columns")
@@ -34,7 +34,7 @@ func (e *Edges) HeadDot(y, x, a tensor.Matrix) {
 	e.dots = dots{}
 }
 
-// Do does one chunk.
+// Do runs one chunk.
 func (d *dots) Do(chunk, _ int) {
 	first := chunk * d.grain
 	n := min(d.grain, d.x.Rows-first)
@@ -48,7 +48,7 @@ func (d *dots) Do(chunk, _ int) {
 	d.e.productsOf(y.F32(), y.Stride, y.Cols, d.a, x.F32(), x.Stride, d.e.inOrder[:n])
 }
 
-// dotsBack is HeadDotBack at work.
+// dotsBack is the state of HeadDotBack.
 type dotsBack struct {
 	e         *Edges
 	grain     int
@@ -56,7 +56,7 @@ type dotsBack struct {
 	a         []float32
 }
 
-// HeadDotBack is as tensor.Attentions says.
+// HeadDotBack implements tensor.Attentions.
 func (e *Edges) HeadDotBack(dx, da, dy, x, a tensor.Matrix) {
 	must(dy.Rows == x.Rows && dy.Cols > 0 && x.Cols%dy.Cols == 0, "products by heads have the rows of x, whose columns are those of so many heads")
 	mustBe(dx, x.Rows, x.Cols, "the gradient of x has its shape")
@@ -77,7 +77,7 @@ func (e *Edges) HeadDotBack(dx, da, dy, x, a tensor.Matrix) {
 	*d = dotsBack{}
 }
 
-// addUp adds rows to a sum in their order.
+// addUp adds rows to a sum, in order.
 func addUp(sum, rows []float32) {
 	for at := 0; at < len(rows); at += len(sum) {
 		for j, v := range rows[at:][:len(sum)] {
@@ -86,8 +86,8 @@ func addUp(sum, rows []float32) {
 	}
 }
 
-// Do does one chunk: its rows are summed, weighted with dy, into one row, and a is
-// added to each of them, weighted likewise.
+// Do runs one chunk: it sums its rows, weighted by dy, into one row, and adds a, weighted
+// likewise, to each row of dx.
 func (d *dotsBack) Do(chunk, worker int) {
 	e, s := d.e, &d.e.each[worker]
 	first := chunk * d.grain

@@ -6,13 +6,13 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/workers"
 )
 
-// Edges is tensor.Aggregations and tensor.Attentions on a pool of workers.
+// Edges implements tensor.Aggregations and tensor.Attentions on a pool of workers.
 type Edges struct {
 	pool   *workers.Pool
 	family family.Family
-	each   []scratch // of each worker
+	each   []scratch // one per worker
 
-	// What is at work, kept here so that nothing is allocated for it.
+	// The states of operations, kept here to avoid allocations.
 	aggregation aggregation
 	shares      shares
 	maximum     maximum
@@ -22,38 +22,38 @@ type Edges struct {
 	attention   attention
 	sources     sources
 
-	inverse []float32 // 1 over the entries of each row
-	kept    []float32 // of each entry, what attention's second pass needs of the first
-	partial []float32 // sums of chunks that are yet to be added
+	inverse []float32 // 1 over the number of entries of each row
+	kept    []float32 // of each entry: kept by attention's first backward pass for the second
+	partial []float32 // sums of chunks, yet to be added up
 	inOrder []int32   // 0, 1, 2
-	single  []int64   // 0, 1, 2: where rows of one entry start
+	single  []int64   // 0, 1, 2: starts of rows of one entry
 	zeros   []int32
-	lanes   []int32 // of each column, for kernels by heads
-	lanesOf [2]int  // so many columns and heads
+	lanes   []int32 // of each column, for kernels with several heads
+	lanesOf [2]int  // the columns and heads of lanes
 }
 
-// scratch is what one worker keeps between chunks.
+// scratch is the memory of one worker.
 type scratch struct {
 	span    span
-	weights []float32 // of the entries in hand
+	weights []float32 // of the current entries
 	more    []float32 // as many again
-	scale   []float32 // of the rows in hand
+	scale   []float32 // of the current rows
 	row     []float32 // a row that is summed in several calls
-	sum     []float32 // a row being summed
-	heads   []float32 // a few numbers of each head
+	sum     []float32 // the row being summed
+	heads   []float32 // a few numbers per head
 	ends    [2]int64
-	_       [128]byte // no two workers write to one cache line
+	_       [128]byte // avoids false sharing between workers
 }
 
-// New allocates what they need beside their operands.
+// New allocates the scratch memory of operations.
 func New(pool *workers.Pool) *Edges { return newOf(pool, family.Current()) }
 
 func newOf(pool *workers.Pool, f family.Family) *Edges {
 	return &Edges{pool: pool, family: f, each: make([]scratch, pool.Size())}
 }
 
-// grown is s with room for n elements and what vectors read or write beyond them.
-// What it holds is lost when it grows.
+// grown returns s with room for n elements and for what vectors read or write beyond
+// them. Growing discards the contents.
 func grown[E any](s []E, n int) []E {
 	if n += overrun; cap(s) < n {
 		return make([]E, n+n/4)
@@ -61,10 +61,11 @@ func grown[E any](s []E, n int) []E {
 	return s[:cap(s)]
 }
 
-// overrun is how many elements beyond a row a vector may reach in scratch memory.
+// overrun is the number of elements that a vector may reach beyond a row in scratch
+// memory.
 const overrun = 16
 
-// does says whether the epilogue does anything.
+// does reports whether the epilogue does anything.
 func does(e *tensor.Epilogue) bool {
 	return e != nil && (!e.Bias.None() || e.Activation != tensor.Linear || e.Dropout.P > 0)
 }
@@ -79,8 +80,8 @@ func mustBe(m tensor.Matrix, rows, cols int, what string) {
 	must(m.Rows == rows && m.Cols == cols, what)
 }
 
-// ready makes room, in what every worker keeps, for the largest chunk of a cut: who
-// gets which is chance, and nothing is to be allocated once all have been seen.
+// ready makes room for the largest chunk of a cut in every worker's memory: any worker
+// may get any chunk, and steady state must not allocate.
 func (e *Edges) ready(c cut, heads, cols int) {
 	// Rows end in the next chunk at most, unless they are hubs.
 	entries := min(2*int(c.grain), int(c.indptr[c.rows()]-c.indptr[0]))

@@ -2,22 +2,21 @@ package edges
 
 import "github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 
-const splitBytes = 256 // of a row that is read in two panels at least
+const splitBytes = 256 // minimum bytes of a row that is read in two panels
 
-// run sums a span with assembly, if there is some for the family. A row is cut into
-// panels whose sums fit in registers. The first panel fetches whole rows ahead, and
-// the others follow soon enough to find them in the second cache.
+// run sums a span with assembly and reports whether the family has any. A row is divided
+// into panels whose sums fit in registers. The first panel prefetches whole rows; the
+// others follow soon enough to find them in the L2 cache.
 //
-// Rows of a few lines are cut in two even where one panel would do: reading half of
-// a row in ascending order makes the CPU fetch the other half by itself, beside what
-// is fetched here, where it would fetch beyond a row that is read at once. That is
-// worth a fifth to a third.
+// Rows of a few lines are divided in two even if one panel would do: after reading half
+// of a row in ascending order the CPU's own prefetcher fetches the other half; if a row
+// is read at once, it would fetch beyond the row. That is a fifth to a third faster.
 func run(f family.Family, s *span, lanes []int32) bool {
 	if f == family.Generic {
 		return false
 	}
 	if f == family.AVX512 && s.heads == 1 && s.half == nil && s.cols <= 16 {
-		// One line in two halves comes a fifth to a third faster than as a whole.
+		// Reading one line in two halves is a fifth to a third faster than as a whole.
 		f = family.AVX2
 	}
 	rows := len(s.indptr) - 1
@@ -57,7 +56,7 @@ func (s *span) vectors(f family.Family) int {
 	return (s.cols + lanesOf(f) - 1) / lanesOf(f)
 }
 
-// sums is how many vectors of sums fit in registers.
+// sums returns the number of vectors of sums that fit in registers.
 func sums(f family.Family, s *span) int {
 	switch {
 	case f == family.AVX512:
@@ -68,8 +67,8 @@ func sums(f family.Family, s *span) int {
 	return 11
 }
 
-// panel is how many columns from this one on are one panel. It has no more heads
-// than a vector has lanes.
+// panel returns the width in columns of the panel that starts at this one. It has no more
+// heads than a vector has lanes.
 func (s *span) panel(f family.Family, col int) int {
 	lanes, vectors := lanesOf(f), s.vectors(f)
 	panels := (vectors + sums(f, s) - 1) / sums(f, s)
@@ -86,8 +85,7 @@ func (s *span) panel(f family.Family, col int) int {
 	return min(n, s.cols-col)
 }
 
-// headLanes writes, for each column, which of the weights that a panel loads is
-// its own.
+// headLanes writes, for each column, which of the weights loaded for a panel is its own.
 func headLanes(f family.Family, to []int32, cols, heads int) {
 	s := span{cols: cols, heads: heads}
 	width := cols / heads

@@ -7,9 +7,9 @@ const (
 	mostSums = 16 // vectors of sums in registers
 )
 
-// run sums a span with assembly, if there is some for the family. A row is cut into
-// panels of one head whose sums fit in registers. The first panel fetches whole rows
-// ahead, and the others follow soon enough to find them in the second cache.
+// run sums a span with assembly and reports whether the family has any. A row is divided
+// into panels of one head whose sums fit in registers. The first panel prefetches whole
+// rows; the others follow soon enough to find them in the L2 cache.
 func run(f family.Family, s *span, _ []int32) bool {
 	if f == family.Generic {
 		return false
@@ -39,10 +39,10 @@ func run(f family.Family, s *span, _ []int32) bool {
 	return true
 }
 
-// headLanes has nothing to write: no panel has two heads.
+// headLanes does nothing: no panel has two heads.
 func headLanes(family.Family, []int32, int, int) {}
 
-// panel is how many columns from this one on are one panel.
+// panel returns the width in columns of the panel that starts at this one.
 func (s *span) panel(col int) int {
 	width := s.cols / s.heads
 	vectors := (width + lanes - 1) / lanes
@@ -50,8 +50,8 @@ func (s *span) panel(col int) int {
 	return min((vectors+panels-1)/panels*lanes, width-col%width)
 }
 
-// call sums columns of some rows. ahead is how many entries ahead sources are
-// fetched, wide bytes of each from the first column on.
+// call sums columns of some rows. It prefetches sources ahead entries early, wide bytes
+// of each starting at the first column.
 func call(s *span, col, cols, from, to, ahead, wide int) {
 	o := s.operands(from, col)
 	rows := to - from

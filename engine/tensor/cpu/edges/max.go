@@ -2,7 +2,7 @@ package edges
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// maximum is AggregateMax at work.
+// maximum is the state of AggregateMax.
 type maximum struct {
 	e       *Edges
 	cut     cut
@@ -11,7 +11,7 @@ type maximum struct {
 	indices []int32
 }
 
-// AggregateMax is as tensor.Aggregations says.
+// AggregateMax implements tensor.Aggregations.
 func (e *Edges) AggregateMax(y, which tensor.Matrix, g *tensor.CSR, x tensor.Matrix) {
 	mustBe(y, g.Rows, x.Cols, "a maximum has the rows of the graph and the columns of its input")
 	mustBe(which, g.Rows, x.Cols, "what a maximum chose has its shape")
@@ -26,7 +26,7 @@ func (e *Edges) AggregateMax(y, which tensor.Matrix, g *tensor.CSR, x tensor.Mat
 	e.maximum = maximum{}
 }
 
-// Do does one chunk.
+// Do runs one chunk.
 func (m *maximum) Do(chunk, _ int) {
 	first, _, last := m.cut.chunk(chunk)
 	for row := first; row < last; row++ {
@@ -47,7 +47,7 @@ func (m *maximum) Do(chunk, _ int) {
 	}
 }
 
-// maxGeneric goes on with the maximum of one row, or begins it.
+// maxGeneric computes the maximum of one row, or with begin unset updates it.
 func maxGeneric(y []float32, which []int32, x []float32, stride int, indices []int32, begin bool) {
 	for i, s := range indices {
 		row := x[int(s)*stride:][:len(y)]
@@ -66,7 +66,7 @@ func maxGeneric(y []float32, which []int32, x []float32, stride int, indices []i
 	}
 }
 
-// maximumBack is AggregateMaxBack at work, on columns of the graph.
+// maximumBack is the state of AggregateMaxBack, which works on columns of the graph.
 type maximumBack struct {
 	e       *Edges
 	cut     cut
@@ -76,7 +76,7 @@ type maximumBack struct {
 	add     bool
 }
 
-// AggregateMaxBack is as tensor.Aggregations says.
+// AggregateMaxBack implements tensor.Aggregations.
 func (e *Edges) AggregateMaxBack(dx tensor.Matrix, g *tensor.CSR, dy, which tensor.Matrix, add bool) {
 	mustBe(dx, g.Cols, dy.Cols, "a maximum's input gradient has a row for each column of the graph")
 	mustBe(which, g.Rows, dy.Cols, "what a maximum chose has its shape")
@@ -94,7 +94,7 @@ func (e *Edges) AggregateMaxBack(dx tensor.Matrix, g *tensor.CSR, dy, which tens
 	e.maximumBack = maximumBack{}
 }
 
-// Do does one chunk.
+// Do runs one chunk.
 func (m *maximumBack) Do(chunk, worker int) {
 	first, _, last := m.cut.chunk(chunk)
 	s := &m.e.each[worker]
@@ -120,8 +120,8 @@ func (m *maximumBack) Do(chunk, worker int) {
 	}
 }
 
-// maxBackGeneric adds to the gradient of one column what those rows give it that
-// chose it. A row that follows itself, or before, counts once.
+// maxBackGeneric adds to the gradient of one column from the rows that chose it. A row
+// that repeats an earlier one counts once.
 func maxBackGeneric(sum, dy []float32, stride int, which []int32, whichStride int, column int32, rows []int32, before int32) {
 	for _, row := range rows {
 		if row == before {

@@ -5,13 +5,13 @@ package edges
 import "unsafe"
 
 const (
-	panelBytes = 1 << 17 // of sources between one panel and the next: some of the second cache
-	aheadBytes = 1 << 14 // how far ahead sources are fetched
-	farthest   = 64      // and how many entries at most
-	nearBytes  = 1 << 18 // of a table that is in the second cache anyway
+	panelBytes = 1 << 17 // of sources between one panel and the next: part of the L2 cache
+	aheadBytes = 1 << 14 // prefetch distance of sources
+	farthest   = 64      // maximum prefetch distance in entries
+	nearBytes  = 1 << 18 // tables up to this size are in the L2 cache anyway
 )
 
-// size is that of an element of a source.
+// size returns the size of a source's element.
 func (s *span) size() int {
 	if s.half != nil {
 		return 2
@@ -19,7 +19,7 @@ func (s *span) size() int {
 	return 4
 }
 
-// ahead is how many entries ahead sources are fetched.
+// ahead returns the prefetch distance of sources in entries.
 func (s *span) ahead() int {
 	if len(s.x)*4+len(s.half)*2 <= nearBytes {
 		return 0
@@ -27,8 +27,8 @@ func (s *span) ahead() int {
 	return min(max(aheadBytes/(s.cols*s.size()), 4), farthest)
 }
 
-// operands are what kernels in assembly want to know of a span, beside its sources.
-// Strides are in bytes; step is that of value and scale.
+// operands describes a span, except for its sources, to assembly kernels. Strides are in
+// bytes; step is the stride of value and scale.
 type operands struct {
 	y             *float32
 	indptr        *int64
@@ -38,7 +38,7 @@ type operands struct {
 	flags         int
 }
 
-// operands are those from a row and a column on.
+// operands returns those starting at a row and a column.
 func (s *span) operands(row, col int) operands {
 	entry := int(s.indptr[row] - s.indptr[0])
 	if len(s.indices) == 0 {
@@ -67,7 +67,7 @@ func (s *span) operands(row, col int) operands {
 
 var none [1]int32
 
-// at is the address of an element, of none if there are no rows.
+// at returns the address of an element, nil if there are no rows.
 func at[E any](x []E, i int) *E {
 	if i < len(x) {
 		return &x[i]

@@ -2,27 +2,27 @@ package edges
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// A span is what one call of a kernel sums: some rows, each over its entries in
-// their order, starting from 0.
+// A span is the work of one kernel call: it sums some rows, each over its entries in
+// order, starting from 0.
 type span struct {
-	y       []float32 // the rows, the first column first
+	y       []float32 // the rows; y begins at the first column
 	yStride int
 	cols    int
 
-	x       []float32 // the sources' rows, or half if they are BF16
+	x       []float32 // the sources' rows; BF16 ones are in half
 	half    []uint16
 	xStride int
 
-	indptr  []int64 // of the rows, and the end
-	indices []int32 // from indptr[0] on, and on beyond the end, to fetch ahead
-	// values are the weights, one a head, of the entries from indptr[0] on; nil:
-	// all are 1. Entry i counts values[i*heads+h] in the columns of head h.
+	indptr  []int64 // starts of the rows, and the end
+	indices []int32 // from indptr[0] on; extends beyond the end, for prefetching
+	// values holds the weights, one per head, of the entries from indptr[0] on; nil means
+	// 1. Entry i has the weight values[i*heads+h] in the columns of head h.
 	values []float32
 	heads  int
-	scale  []float32 // what the sums are multiplied with, one a head of each row, or nil
+	scale  []float32 // factors of the sums, one per head of each row, or nil
 
-	onward bool // the sums start from what y holds
-	add    bool // what y held is added to the sums when they are scaled
+	onward bool // the sums start from the values in y
+	add    bool // the values in y are added to the sums after scaling
 }
 
 // from sets the sources.
@@ -35,7 +35,7 @@ func (s *span) from(x tensor.Matrix) {
 	}
 }
 
-// to sets the rows from this one on.
+// to sets the output rows, starting at this one.
 func (s *span) to(y tensor.Matrix, row int) {
 	s.y, s.yStride, s.cols = nil, y.Stride, y.Cols
 	if y.Cols > 0 && row < y.Rows {
@@ -54,7 +54,7 @@ func (e *Edges) sum(s *scratch) {
 	sumGeneric(&s.span, s.sum[:s.span.cols])
 }
 
-// byHeads makes ready for spans with the weights of several heads.
+// byHeads prepares for spans with the weights of several heads.
 func (e *Edges) byHeads(cols, heads int) {
 	if heads > 1 && (e.lanesOf != [2]int{cols, heads}) {
 		e.lanes, e.lanesOf = grown(e.lanes, cols), [2]int{cols, heads}

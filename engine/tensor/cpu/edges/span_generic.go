@@ -2,7 +2,7 @@ package edges
 
 import "math"
 
-// sumGeneric needs a row to sum in.
+// sumGeneric sums a span in Go, using sum as a row of scratch.
 func sumGeneric(s *span, sum []float32) {
 	width := s.cols / s.heads
 	for r := range len(s.indptr) - 1 {
@@ -54,12 +54,12 @@ func sumGeneric(s *span, sum []float32) {
 	}
 }
 
-// source is the row of the entry's source.
+// source returns the row of the entry's source.
 func (s *span) source(entry int) []float32 {
 	return s.x[int(s.indices[entry])*s.xStride:][:s.cols]
 }
 
-// add4 adds four rows at once: their cache misses overlap.
+// add4 adds four rows at once, so that their cache misses overlap.
 func add4(sum, a, b, c, d []float32) {
 	a, b, c, d = a[:len(sum)], b[:len(sum)], c[:len(sum)], d[:len(sum)]
 	for j, v := range sum {

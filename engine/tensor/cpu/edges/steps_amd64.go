@@ -2,8 +2,8 @@ package edges
 
 import "github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 
-// productsOf writes, for each entry, the product of its source's row and a, head by
-// head, to a row of to. There is an entry, and a has columns.
+// productsOf writes, for each entry, the product of its source's row and a, head by head,
+// to a row of to. There must be at least one entry and one column.
 func (e *Edges) productsOf(to []float32, toStride, heads int, a, x []float32, xStride int, indices []int32) {
 	if e.family == family.Generic {
 		productsGeneric(to, toStride, heads, a, x, xStride, indices)
@@ -13,7 +13,7 @@ func (e *Edges) productsOf(to []float32, toStride, heads int, a, x []float32, xS
 	products(&to[0], toStride*4, &a[0], &x[0], xStride*4, &indices[0], n, heads, len(a)/heads, 4*aheadOf(x, len(a)), &indices[n-1])
 }
 
-// leakyProductsOf is productsOf leaky(source + add).
+// leakyProductsOf is productsOf for leaky(source + add).
 func (e *Edges) leakyProductsOf(to []float32, heads int, a, x []float32, xStride int, indices []int32, add []float32, slope float32) {
 	if e.family == family.Generic {
 		leakyProductsGeneric(to, heads, a, x, xStride, indices, add, slope)
@@ -23,8 +23,8 @@ func (e *Edges) leakyProductsOf(to []float32, heads int, a, x []float32, xStride
 	leakyProducts(&to[0], heads*4, &a[0], &x[0], xStride*4, &indices[0], n, heads, len(a)/heads, &add[0], slope, 4*aheadOf(x, len(a)), &indices[n-1])
 }
 
-// leakyBackOf is the way back of it. It adds to what add gets and to what a gets;
-// the gradients of an entry's products are stride after those of the one before.
+// leakyBackOf is its backward pass. It adds to the gradients of add and of a; stride is
+// the distance between the gradients of consecutive entries.
 func (e *Edges) leakyBackOf(dadd, da, a, x []float32, xStride int, indices []int32, add, grads []float32, stride, heads int, slope float32) {
 	if e.family == family.Generic {
 		leakyBackGeneric(dadd, da, a, x, xStride, indices, add, grads, stride, heads, slope)
@@ -37,7 +37,7 @@ func (e *Edges) leakyBackOf(dadd, da, a, x []float32, xStride int, indices []int
 	}
 }
 
-// maximaOf goes on with the maxima of a row, or begins them.
+// maximaOf computes the maxima of a row, or with begin unset updates them.
 func (e *Edges) maximaOf(y []float32, which []int32, x []float32, xStride int, indices []int32, begin bool) {
 	if e.family == family.Generic {
 		maxGeneric(y, which, x, xStride, indices, begin)
@@ -50,7 +50,7 @@ func (e *Edges) maximaOf(y []float32, which []int32, x []float32, xStride int, i
 	maxima(&y[0], &which[0], len(y), &x[0], xStride*4, &indices[0], len(indices), first)
 }
 
-// aheadOf is how many entries ahead a row of so many columns is fetched.
+// aheadOf returns the prefetch distance in entries for rows of so many columns.
 func aheadOf(x []float32, cols int) int {
 	if len(x)*4 <= nearBytes {
 		return 0

@@ -1,6 +1,6 @@
 package edges
 
-// dotGeneric is the product of x and a for each element of y, head by head.
+// dotGeneric computes the product of x and a for each element of y, head by head.
 func dotGeneric(y, x, a []float32) {
 	width := len(x) / len(y)
 	for h := range y {
@@ -33,9 +33,9 @@ func leakyProductsGeneric(to []float32, heads int, a, x []float32, xStride int, 
 	}
 }
 
-// leakyBackGeneric is the way back from leaky(source + add), multiplied with a head by
-// head, whose gradients are given for each entry, stride after the one before. It
-// adds to what add gets and to what a gets.
+// leakyBackGeneric is the backward pass of leaky(source + add) times a, head by head;
+// stride is the distance between the gradients of consecutive entries. It adds to the
+// gradients of add and of a.
 func leakyBackGeneric(dadd, da, a, x []float32, xStride int, indices []int32, add, grads []float32, stride, heads int, slope float32) {
 	width := len(a) / heads
 	for i, s := range indices {

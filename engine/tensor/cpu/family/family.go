@@ -1,5 +1,5 @@
-// Package family says which instructions this process computes with: decided once,
-// by what the CPU has and by HOPMESH_CPU, which may ask for less.
+// Package family selects the instruction set this process computes with. It is chosen
+// once, from what the CPU supports and HOPMESH_CPU, which may ask for less.
 package family
 
 import (
@@ -9,12 +9,12 @@ import (
 	"sync"
 )
 
-// A Family is a set of instructions that kernels are written for.
+// A Family is an instruction set that kernels are written for.
 type Family uint8
 
-// The families. AVX2 has FMA; AVX512 has F, DQ, BW and VL. AVX2 and AVX512 give the
-// same bits, Generic gives others; NEON gives those of AVX2 where it has kernels of
-// its own, which are products of matrices and sums over edges.
+// The families. AVX2 includes FMA; AVX512 includes F, DQ, BW and VL. AVX2 and AVX512 give
+// the same bits, Generic gives others. NEON has kernels for matrix products and sums over
+// edges, which give the bits of AVX2.
 const (
 	Generic Family = iota
 	AVX2
@@ -24,7 +24,7 @@ const (
 
 func (f Family) String() string { return [...]string{"generic", "AVX2", "AVX-512", "NEON"}[f] }
 
-// Within are the families that a CPU has whose largest is f, the smallest first.
+// Within returns the families supported by a CPU whose largest is f, the smallest first.
 func (f Family) Within() []Family {
 	if f == NEON {
 		return []Family{Generic, NEON}
@@ -32,10 +32,10 @@ func (f Family) Within() []Family {
 	return []Family{Generic, AVX2, AVX512}[:f+1]
 }
 
-// Variable is the environment variable that may ask for a smaller family.
+// Variable is the environment variable that may select a smaller family.
 const Variable = "HOPMESH_CPU"
 
-// Choose returns the family for a value of Variable, "" being the best there is.
+// Choose returns the family for a value of Variable; "" selects the best one.
 func Choose(asked string, has Family) (Family, error) {
 	want, ok := map[string]Family{"": has, "generic": Generic, "avx2": AVX2, "avx512": AVX512, "neon": NEON}[asked]
 	switch {
@@ -47,11 +47,11 @@ func Choose(asked string, has Family) (Family, error) {
 	return want, nil
 }
 
-// Current is the family of this process. Where Variable can't be followed it is
-// the best there is; Err says so.
+// Current returns the family of this process. If Variable is invalid it is the best one,
+// and Err returns the error.
 func Current() Family { return current().family }
 
-// Err is why Variable was not followed.
+// Err returns an error if Variable was not followed.
 func Err() error { return current().err }
 
 type choice struct {

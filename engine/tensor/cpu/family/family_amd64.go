@@ -12,5 +12,5 @@ func available() Family {
 	return Generic
 }
 
-// BF16 says whether products of two BF16 numbers can be had.
+// BF16 reports whether the CPU can multiply BF16 numbers.
 func BF16() bool { return Current() == AVX512 && cpu.X86.HasAVX512BF16 }

@@ -1,7 +1,7 @@
 package family
 
-// All of them have it.
+// All arm64 CPUs have it.
 func available() Family { return NEON }
 
-// BF16 says whether products of two BF16 numbers can be had.
+// BF16 reports whether the CPU can multiply BF16 numbers.
 func BF16() bool { return false }

@@ -4,5 +4,5 @@ package family
 
 func available() Family { return Generic }
 
-// BF16 says whether products of two BF16 numbers can be had.
+// BF16 reports whether the CPU can multiply BF16 numbers.
 func BF16() bool { return false }

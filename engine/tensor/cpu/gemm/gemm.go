@@ -10,28 +10,29 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/workers"
 )
 
-// small is up to how many multiplications a product stays on the calling goroutine.
+// small is the number of multiplications up to which a product stays on the calling
+// goroutine.
 const small = 1 << 19
 
-// Gemm is tensor.Products on a pool of workers.
+// Gemm implements tensor.Products on a pool of workers.
 type Gemm struct {
 	pool    *workers.Pool
 	kernels *kernels
 	finish  func(y tensor.Matrix, first, n int, e *tensor.Epilogue)
 
 	product
-	packed   scratch // b
-	aside    scratch // for each worker, what it copies
-	partials scratch // the sums of the parts of a long reduction, but the first
+	packed   scratch // packed b
+	aside    scratch // copies, per worker
+	partials scratch // the sums of all parts of a long reduction but the first
 }
 
-// New allocates what products need beside their operands.
+// New allocates the scratch memory of products.
 func New(pool *workers.Pool) *Gemm {
 	return &Gemm{pool: pool, kernels: forFamily(family.Current()), finish: rows.Finish}
 }
 
-// SetBF16 says whether a and b are rounded to BF16 before they are multiplied,
-// which takes half the time. Sums stay F32. Where the CPU can't, nothing changes.
+// SetBF16 sets whether a and b are rounded to BF16 before they are multiplied, which
+// halves the time. Sums stay F32. It has no effect if the CPU does not support it.
 func (g *Gemm) SetBF16(on bool) {
 	g.kernels = forFamily(family.Current())
 	if on && family.BF16() {
@@ -39,8 +40,8 @@ func (g *Gemm) SetBF16(on bool) {
 	}
 }
 
-// A product is what is being computed: c, rows x columns, adds up depth products
-// for each element.
+// A product is the current operation: each element of c, rows x columns, adds up depth
+// products.
 type product struct {
 	c, a, b              tensor.Matrix
 	rows, columns, depth int
@@ -48,16 +49,16 @@ type product struct {
 	add                  bool
 	epilogue             *tensor.Epilogue // nil: nothing
 	strips               [maxStrips]strip
-	cuts                 int  // how many strips there are
-	padded               int  // columns of b with those that panels have too many, if it is packed
-	copied               bool // rows of a are copied before they are used
-	copiedB              bool // those of b
-	parts, part          int  // of a long reduction, and how long they are
-	stripes              int  // of rows of c in each part
-	chunk                int  // rows of c that are computed at once
+	cuts                 int  // number of strips
+	padded               int  // columns of b, with the padding of panels, if it is packed
+	copied               bool // rows of a are copied before use
+	copiedB              bool // rows of b are copied before use
+	parts, part          int  // number and length of the parts of a long reduction
+	stripes              int  // of rows of c per part
+	chunk                int  // rows of c computed at a time
 }
 
-// MatMul is as tensor.Products says.
+// MatMul implements tensor.Products.
 func (g *Gemm) MatMul(c, a, b tensor.Matrix, shape tensor.Shape, add bool, e *tensor.Epilogue) {
 	g.product = describe(c, a, b, shape)
 	g.add = add
@@ -76,7 +77,7 @@ func (g *Gemm) MatMul(c, a, b tensor.Matrix, shape tensor.Shape, add bool, e *te
 			g.byRows()
 		}
 	}
-	g.product = product{} // hold nobody's memory
+	g.product = product{} // keep no references to matrices
 }
 
 func describe(c, a, b tensor.Matrix, shape tensor.Shape) product {
@@ -97,7 +98,7 @@ func describe(c, a, b tensor.Matrix, shape tensor.Shape) product {
 	return p
 }
 
-// nothing is the product where there is nothing to add up.
+// nothing is the product of an empty reduction.
 func (g *Gemm) nothing() {
 	if !g.add {
 		for i := range g.rows {
@@ -107,8 +108,7 @@ func (g *Gemm) nothing() {
 	g.finishRows(0, g.rows)
 }
 
-// do does the chunks of t, on this goroutine where they are not worth waking
-// others.
+// do runs the chunks of t, on this goroutine if they are too small for sharing.
 func (g *Gemm) do(chunks int, t workers.Task) {
 	if g.work() > small {
 		g.pool.Run(chunks, t)
@@ -119,17 +119,17 @@ func (g *Gemm) do(chunks int, t workers.Task) {
 	}
 }
 
-// work is how many multiplications the product takes.
+// work returns the number of multiplications of the product.
 func (p *product) work() int { return p.rows * p.columns * p.depth }
 
-// finishRows applies the epilogue to rows that are complete.
+// finishRows applies the epilogue to complete rows.
 func (g *Gemm) finishRows(first, n int) {
 	if g.epilogue != nil {
 		g.finish(g.c, first, n, g.epilogue)
 	}
 }
 
-// at is the address of an element.
+// at returns the address of an element.
 func at(m tensor.Matrix, row, column int) *float32 {
 	return offset((*float32)(m.Base()), row*m.Stride+column)
 }

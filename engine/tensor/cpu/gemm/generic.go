@@ -37,13 +37,12 @@ func genericSweep(rows int, byColumns bool) sweep {
 	}
 }
 
-// offset is the address n elements after p.
+// offset returns the address n elements after p.
 func offset(p *float32, n int) *float32 {
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), n*4))
 }
 
-// A tile is one block of rows times one panel. Element (i, k) of a stands at
-// a[i*row+k*step].
+// A tile is one block of rows times one panel. Element (i, k) of a is a[i*row+k*step].
 type tile struct {
 	a, b, c   *float32
 	row, step int

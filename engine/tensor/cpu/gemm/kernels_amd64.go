@@ -66,7 +66,7 @@ var bf16 = kernels{transpose: avx2Transpose, add: avx2Add, pairs: &pairs{bf16Alo
 	}},
 }}
 
-// forBF16 are the kernels that multiply BF16, on CPUs that can.
+// forBF16 returns the kernels that multiply BF16, on CPUs that can.
 func forBF16() *kernels { return &bf16 }
 
 func assembled(f family.Family) *kernels {

@@ -12,7 +12,7 @@ var neon = kernels{transpose: neonTranspose, add: neonAdd, widths: []width{
 	}},
 }}
 
-// forBF16 is never asked: no family here multiplies BF16.
+// forBF16 is never called: no family here multiplies BF16.
 func forBF16() *kernels { return &neon }
 
 func assembled(f family.Family) *kernels {

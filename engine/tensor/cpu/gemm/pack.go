@@ -6,8 +6,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// b is packed in blocks of depthBlock rows; a block is its panels one after
-// another, a panel its rows. What a panel has too many is left as it is.
+// b is packed in blocks of depthBlock rows; a block is its panels one after another, a
+// panel its rows. The padding of a panel is not written.
 
 type packChunks Gemm
 
@@ -39,13 +39,13 @@ func (p *packChunks) Do(block, worker int) {
 	}
 }
 
-// packCopies is the room for copies that a worker needs to pack: a panel's.
+// packCopies returns the scratch size that a worker needs to pack: a panel's.
 func (g *Gemm) packCopies() int {
 	return g.kernels.widths[0].columns * spread(g.kernels.deep(depthBlock))
 }
 
-// copyAlong copies rows of n elements that follow one another in depth, as the
-// kernels want them.
+// copyAlong copies rows of n elements that are adjacent in depth into the kernels'
+// format.
 func (g *Gemm) copyAlong(to *float32, ldTo int, from *float32, ldFrom, rows, n int) {
 	if p := g.kernels.pairs; p != nil {
 		p.along(to, ldTo, from, ldFrom, rows, n)
@@ -54,8 +54,8 @@ func (g *Gemm) copyAlong(to *float32, ldTo int, from *float32, ldFrom, rows, n i
 	copyRows(to, ldTo, from, ldFrom, rows, n)
 }
 
-// copyAcross copies rows of n elements, of which each is one deeper than the one
-// before.
+// copyAcross copies rows of n elements, each one deeper than the one before, into the
+// kernels' format.
 func (g *Gemm) copyAcross(to *float32, ldTo int, from *float32, ldFrom, rows, n int) {
 	if p := g.kernels.pairs; p != nil {
 		p.across(to, ldTo, from, ldFrom, rows, n)
@@ -104,13 +104,14 @@ func column(to *float32, w int, from *float32, n int) {
 	}
 }
 
-// copyWorth is below how many columns of b a copy of a costs more than it brings.
+// copyWorth is the number of columns of b below which a copy of a costs more than it
+// saves.
 const copyWorth = 64
 
-// spread is a stride for rows of n elements that shares them out over the cache:
-// an odd number of its lines.
+// spread returns a stride for rows of n elements that distributes them over the cache's
+// sets: an odd number of lines.
 func spread(n int) int { return (n+15)&^15 | 16 }
 
-// aliased says whether the rows lie in the same few sets of the cache and drive
-// each other out, so that they had better be copied.
+// aliased reports whether the rows share a few sets of the cache and evict each other, so
+// that copying them pays off.
 func aliased(m tensor.Matrix) bool { return m.Stride%1024 == 0 }

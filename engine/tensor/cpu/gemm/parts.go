@@ -1,21 +1,20 @@
 package gemm
 
 const (
-	partDepth   = 1024    // of a reduction that is cut, at least
-	partsMost   = 32      // of a reduction
-	partsMemory = 8 << 20 // numbers in the sums of all parts, if they are so large
-	partBlock   = 192     // of a part's depth that is added up in one go
+	partDepth   = 1024    // minimum depth of a part
+	partsMost   = 32      // maximum number of parts
+	partsMemory = 8 << 20 // maximum size of all parts' sums, in numbers
+	partBlock   = 192     // depth of a part that is added up in one pass
 	stripeLeast = 112     // rows
 	stripeMost  = 224     // rows
-	stripesAll  = 16      // tasks there should be, if stripes need not be too low for that
+	stripesAll  = 16      // desired number of tasks, unless stripes would get too low
 	sumWork     = 1 << 17 // additions in a chunk
 )
 
-// byParts computes transposed a times b. Both lie as the kernels want them, and are
-// only copied where the cache would suffer. A long reduction is cut into parts, each
-// with sums of its own, which are added up in their order. So bits depend on how
-// many parts there are, and that follows from the shape alone. A part is computed in
-// stripes of rows.
+// byParts computes transposed a times b. Both already have the kernels' format, and are
+// only copied if they would thrash the cache. A long reduction is divided into parts,
+// each with its own sums, which are added up in order. So the bits depend on the number
+// of parts, which follows from the shape alone. A part is computed in stripes of rows.
 func (g *Gemm) byParts() {
 	size := g.rows * g.columns
 	g.parts = max(min(g.depth/partDepth, partsMost, max(partsMemory/size, 4)), 1)
@@ -39,7 +38,7 @@ func (g *Gemm) byParts() {
 	}
 }
 
-// partCopies is the room for copies that a worker needs.
+// partCopies returns the scratch size that a worker needs for copies.
 func (g *Gemm) partCopies() int { return partBlock * (spread(g.columns) + spread(g.chunk)) }
 
 type partChunks Gemm

@@ -3,14 +3,14 @@ package gemm
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
 const (
-	depthBlock = 384     // of products that are added up in one go
-	rowsLeast  = 14      // in a chunk
-	rowsMost   = 2048    // in a chunk
-	chunkWork  = 2 << 20 // multiplications in a chunk, some tens of microseconds
+	depthBlock = 384     // depth of products added up in one pass
+	rowsLeast  = 14      // minimum per chunk
+	rowsMost   = 2048    // maximum per chunk
+	chunkWork  = 2 << 20 // multiplications per chunk, some tens of microseconds
 )
 
-// byRows computes a times b, b transposed or not, in chunks of rows of c. b is
-// packed. Neither chunks nor blocks show in the bits.
+// byRows computes a times b, with b transposed or not, in chunks of rows of c. b is
+// packed. Chunks and blocks do not affect the bits.
 func (g *Gemm) byRows() {
 	g.padded = padded(g.kernels.widths, g.columns)
 	g.packed.grow(g.padded * g.kernels.deep(g.depth))
@@ -27,7 +27,7 @@ func (g *Gemm) byRows() {
 	g.do((g.rows+g.chunk-1)/g.chunk, (*rowChunks)(g))
 }
 
-// rowCopies is the room for copies that a worker needs.
+// rowCopies returns the scratch size that a worker needs for copies.
 func (g *Gemm) rowCopies() int { return g.chunk * spread(g.kernels.deep(depthBlock)) }
 
 type rowChunks Gemm

@@ -2,7 +2,7 @@ package gemm
 
 import "unsafe"
 
-// A scratch is memory that is kept from product to product.
+// A scratch is memory reused from product to product.
 type scratch struct {
 	base *float32 // 128-byte aligned
 	held []float32
@@ -15,6 +15,6 @@ func (s *scratch) grow(n int) {
 		return
 	}
 	s.size = n
-	s.held = make([]float32, n+32) // so that the end is inside, too
+	s.held = make([]float32, n+32) // so that the end stays inside, too
 	s.base = &s.held[-(uintptr(unsafe.Pointer(&s.held[0]))/4)&31]
 }

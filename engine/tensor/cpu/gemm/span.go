@@ -1,11 +1,11 @@
 package gemm
 
 const (
-	columnBlock = 512     // columns that are swept in one go
-	sweepWork   = 3 << 20 // multiplications in one call of a kernel, which can't be interrupted
+	columnBlock = 512     // columns swept in one pass
+	sweepWork   = 3 << 20 // multiplications per kernel call, which can't be preempted
 )
 
-// A span is a product of some rows and some of the depth, with all columns.
+// A span is a product of some rows and part of the depth, with all columns.
 type span struct {
 	a, b, c     *float32
 	lda, ldc    int
@@ -15,7 +15,7 @@ type span struct {
 	add         bool
 }
 
-// A run is neighbouring panels of one width, as a sweep wants to know of them.
+// A run is adjacent panels of one width, as a sweep needs them.
 type run struct {
 	b, c                     *float32
 	ldb, nextB, panels, last int
@@ -23,7 +23,7 @@ type run struct {
 
 // multiply sweeps over a span. Each strip has its own blocks of rows.
 func (g *Gemm) multiply(s *span) {
-	packed := 0 // where the panel is that comes next, if b is packed
+	packed := 0 // start of the next panel, if b is packed
 	for _, strip := range g.strips[:g.cuts] {
 		w := &g.kernels.widths[strip.width]
 		most := max(columnBlock/w.columns, 1) * w.columns
@@ -43,7 +43,7 @@ func (g *Gemm) multiply(s *span) {
 	}
 }
 
-// sweep sweeps over all rows of a span, the most of them in the highest blocks.
+// sweep sweeps over all rows of a span, using the highest blocks for most of them.
 func (g *Gemm) sweep(s *span, w *width, r *run) {
 	row := s.lda
 	if s.byColumns {
@@ -59,8 +59,7 @@ func (g *Gemm) sweep(s *span, w *width, r *run) {
 		left := s.rows - done
 		whole := left / k.rows
 		if i == 0 && whole > 0 && left%k.rows == 2 && k.rows+2 == 2*w.kernels[1].rows {
-			// Two rows alone would take as long as eight: their sums wait for
-			// each other.
+			// Two rows alone would take as long as eight: their sums are latency-bound.
 			whole--
 		}
 		most := max(sweepWork/(k.rows*r.panels*w.columns*s.depth), 1)

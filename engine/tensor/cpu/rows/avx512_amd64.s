@@ -3468,22 +3468,22 @@ binaryWhole:
 	VPADDD       avx512Bias<>+0(SB), Z3, Z3
 	VPSLLD       $0x17, Z3, Z3
 	VMULPS       Z7, Z3, Z3
+	VADDPS       avx512Two<>+0(SB), Z3, Z4
+	VDIVPS       Z4, Z3, Z4
+	VMULPS       Z4, Z4, Z7
+	VMOVUPS      avx512Log8<>+0(SB), Z8
+	VFMADD213PS  avx512Log7<>+0(SB), Z7, Z8
+	VFMADD213PS  avx512Log6<>+0(SB), Z7, Z8
+	VFMADD213PS  avx512Log5<>+0(SB), Z7, Z8
+	VFMADD213PS  avx512Log4<>+0(SB), Z7, Z8
+	VFMADD213PS  avx512Log3<>+0(SB), Z7, Z8
+	VFMADD213PS  avx512Log2<>+0(SB), Z7, Z8
+	VFMADD213PS  avx512Log1<>+0(SB), Z7, Z8
+	VFMADD213PS  avx512Log0<>+0(SB), Z7, Z8
+	VMULPS       Z8, Z4, Z4
 	VPXORD       Z5, Z5, Z5
-	VMAXPS       Z2, Z5, Z4
-	VADDPS       avx512Two<>+0(SB), Z3, Z7
-	VDIVPS       Z7, Z3, Z7
-	VMULPS       Z7, Z7, Z8
-	VMOVUPS      avx512Log8<>+0(SB), Z9
-	VFMADD213PS  avx512Log7<>+0(SB), Z8, Z9
-	VFMADD213PS  avx512Log6<>+0(SB), Z8, Z9
-	VFMADD213PS  avx512Log5<>+0(SB), Z8, Z9
-	VFMADD213PS  avx512Log4<>+0(SB), Z8, Z9
-	VFMADD213PS  avx512Log3<>+0(SB), Z8, Z9
-	VFMADD213PS  avx512Log2<>+0(SB), Z8, Z9
-	VFMADD213PS  avx512Log1<>+0(SB), Z8, Z9
-	VFMADD213PS  avx512Log0<>+0(SB), Z8, Z9
-	VMULPS       Z9, Z7, Z7
-	VADDPS       Z4, Z7, Z4
+	VMAXPS       Z2, Z5, Z7
+	VADDPS       Z7, Z4, Z4
 	VADDPS       Z4, Z1, Z1
 	VMOVUPS      avx512One<>+0(SB), Z4
 	VADDPS       Z3, Z4, Z7
@@ -3528,22 +3528,22 @@ binaryTail:
 	VPADDD       avx512Bias<>+0(SB), Z3, Z3
 	VPSLLD       $0x17, Z3, Z3
 	VMULPS       Z5, Z3, Z3
-	VPXORD       Z6, Z6, Z6
-	VMAXPS       Z2, Z6, Z4
-	VADDPS       avx512Two<>+0(SB), Z3, Z5
-	VDIVPS       Z5, Z3, Z5
-	VMULPS       Z5, Z5, Z6
+	VADDPS       avx512Two<>+0(SB), Z3, Z4
+	VDIVPS       Z4, Z3, Z4
+	VMULPS       Z4, Z4, Z5
 	VMOVUPS      avx512Log8<>+0(SB), Z7
-	VFMADD213PS  avx512Log7<>+0(SB), Z6, Z7
-	VFMADD213PS  avx512Log6<>+0(SB), Z6, Z7
-	VFMADD213PS  avx512Log5<>+0(SB), Z6, Z7
-	VFMADD213PS  avx512Log4<>+0(SB), Z6, Z7
-	VFMADD213PS  avx512Log3<>+0(SB), Z6, Z7
-	VFMADD213PS  avx512Log2<>+0(SB), Z6, Z7
-	VFMADD213PS  avx512Log1<>+0(SB), Z6, Z7
-	VFMADD213PS  avx512Log0<>+0(SB), Z6, Z7
-	VMULPS       Z7, Z5, Z5
-	VADDPS       Z4, Z5, Z4
+	VFMADD213PS  avx512Log7<>+0(SB), Z5, Z7
+	VFMADD213PS  avx512Log6<>+0(SB), Z5, Z7
+	VFMADD213PS  avx512Log5<>+0(SB), Z5, Z7
+	VFMADD213PS  avx512Log4<>+0(SB), Z5, Z7
+	VFMADD213PS  avx512Log3<>+0(SB), Z5, Z7
+	VFMADD213PS  avx512Log2<>+0(SB), Z5, Z7
+	VFMADD213PS  avx512Log1<>+0(SB), Z5, Z7
+	VFMADD213PS  avx512Log0<>+0(SB), Z5, Z7
+	VMULPS       Z7, Z4, Z4
+	VPXORD       Z6, Z6, Z6
+	VMAXPS       Z2, Z6, Z5
+	VADDPS       Z5, Z4, Z4
 	VMOVUPS.Z    Z4, K1, Z4
 	VADDPS       Z4, Z1, Z1
 	VMOVUPS      avx512One<>+0(SB), Z4

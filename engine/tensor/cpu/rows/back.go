@@ -6,9 +6,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// ApplyBack is the gradient of e for n rows from row first: dx from dy and y, which
-// is what e stored. The sums of dx's columns are added to sums, if that is not nil.
-// dx may be dy.
+// ApplyBack computes the gradient of e for n rows from row first: dx from dy and y, the
+// output of e. The sums of dx's columns are added to sums, if that is not nil. dx may be
+// dy.
 func ApplyBack(dx tensor.Matrix, sums []float32, dy, y tensor.Matrix, first, n int, e *tensor.Epilogue) {
 	if n == 0 || dx.Cols == 0 {
 		return

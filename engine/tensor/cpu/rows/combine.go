@@ -6,7 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Combine is y = alpha*a + beta*b; b may be left out. y may be a or b.
+// Combine computes y = alpha*a + beta*b; b may be empty. y may be a or b.
 func Combine(y tensor.Matrix, alpha float64, a tensor.Matrix, beta float64, b tensor.Matrix) {
 	switch {
 	case b.None() && alpha == 1 && convertFast(y, a):
@@ -23,7 +23,7 @@ func Combine(y tensor.Matrix, alpha float64, a tensor.Matrix, beta float64, b te
 	}
 }
 
-// convertFast is y = a without arithmetic, or with kernels. It says whether it is.
+// convertFast computes y = a by copying or with kernels. It reports whether it could.
 func convertFast(y, a tensor.Matrix) bool {
 	switch {
 	case y.Type == a.Type:
@@ -53,7 +53,7 @@ func convertFast(y, a tensor.Matrix) bool {
 	return true
 }
 
-// bytesOf is a row of a matrix of any type.
+// bytesOf returns a row of a matrix of any type as bytes.
 func bytesOf(m tensor.Matrix, r int) []byte {
 	size := m.Type.Bytes()
 	return unsafe.Slice((*byte)(unsafe.Add(m.Base(), r*m.Stride*size)), m.Cols*size)
@@ -80,14 +80,14 @@ func convert(y tensor.Matrix, alpha float64, a tensor.Matrix, beta float64, b te
 	}
 }
 
-// Zero is y = 0.
+// Zero sets y to 0.
 func Zero(y tensor.Matrix) {
 	for r := range y.Rows {
 		clear(bytesOf(y, r))
 	}
 }
 
-// ScaleRows is y[i] = scale[i] * x[i]. y may be x.
+// ScaleRows computes y[i] = scale[i] * x[i]. y may be x.
 func ScaleRows(y, x, scale tensor.Matrix) {
 	by := scale.F32()
 	for r := range y.Rows {
@@ -129,8 +129,8 @@ func combineRow(y, a, b []float32, alpha, beta float32) {
 	}
 }
 
-// narrow rows are added up by columns, so that sums stay in registers. Both ways
-// have the same bits.
+// narrow rows are added up by columns, so that sums stay in registers. Both methods give
+// the same bits.
 const narrow = 64
 
 // ColumnSums adds the sums of x's columns to sums.
@@ -144,7 +144,7 @@ func ColumnSums(sums []float32, x tensor.Matrix) {
 	}
 }
 
-// Finite says whether all elements are finite.
+// Finite reports whether all elements are finite.
 func Finite(x tensor.Matrix) bool {
 	for r := range x.Rows {
 		switch x.Type {
@@ -181,8 +181,8 @@ func finiteRow(x []float32) bool {
 	return true
 }
 
-// AddPartials adds to sums the sums of chunks, which are added up in a tree that
-// depends on how many there are and on nothing else. partial is overwritten.
+// AddPartials adds the sums of chunks to sums, in a tree that depends only on their
+// number. It overwrites partial.
 func AddPartials(sums tensor.Matrix, partial []float32, stride, chunks int) {
 	if chunks == 0 || sums.Cols == 0 {
 		return

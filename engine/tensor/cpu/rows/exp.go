@@ -2,10 +2,10 @@ package rows
 
 import "math"
 
-// exp(x) is 2^n * exp(r), with n the whole number nearest to x/ln 2 and r what is
-// left: of magnitude ln 2 / 2 at most, where 1 + r + r*r*q(r) is good to the last
-// bit or so. Any path computes with these numbers, and assembly in the order in
-// which it is written down here, with fused multiplications.
+// exp(x) is 2^n * exp(r), with n the integer nearest to x/ln 2 and r the remainder, at
+// most ln 2 / 2 in magnitude, for which 1 + r + r*r*q(r) is accurate to about the last
+// bit. All implementations use these constants; assembly follows the order written here,
+// with fused multiply-add.
 const (
 	log2e  = 1.44269504088896341
 	ln2Hi  = 0.693359375 // few bits: n*ln2Hi is exact
@@ -20,7 +20,7 @@ const (
 	expQ5  = 1.0 / 5040
 )
 
-// reduced returns n, and exp(r)-1.
+// reduced returns n and exp(r)-1.
 func reduced(x float32) (n int, e float32) {
 	k := float32(math.RoundToEven(float64(x * log2e)))
 	r := x - k*ln2Hi
@@ -34,7 +34,7 @@ func reduced(x float32) (n int, e float32) {
 	return int(k), q*r*r + r
 }
 
-// power is 2^n of a normal number.
+// power returns 2^n, which must be a normal number.
 func power(n int) float32 { return math.Float32frombits(uint32(n+127) << 23) }
 
 func expOf(x float32) float32 {
@@ -42,11 +42,11 @@ func expOf(x float32) float32 {
 		return x
 	}
 	n, e := reduced(min(max(x, expMin), expMax))
-	// In two steps: 2^n itself may be no normal number.
+	// In two steps, as 2^n itself may not be a normal number.
 	return (e + 1) * power(n>>1) * power(n-n>>1)
 }
 
-// eluOf is exp(x)-1 below 0, as good near 0 as elsewhere.
+// eluOf returns exp(x)-1 for negative x, also accurate near 0.
 func eluOf(x float32) float32 {
 	if !(x < 0) {
 		return x
@@ -56,5 +56,6 @@ func eluOf(x float32) float32 {
 	return e*p + (p - 1)
 }
 
-// Exp is exp of each element, to 2e-7 of it. dst may be src; it is as long.
+// Exp computes exp of each element, with a relative error of 2e-7. dst may be src and
+// must have its length.
 func Exp(dst, src []float32) { expRow(dst, src, 0) }

@@ -7,8 +7,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// Finish applies the epilogue to n rows of y, which is F32, from row first, in
-// place. Kernels call it for rows that are still in the cache.
+// Finish applies the epilogue in place to n rows of y, which is F32, from row first.
+// Kernels call it while rows are still in the cache.
 func Finish(y tensor.Matrix, first, n int, e *tensor.Epilogue) {
 	if e == nil || n == 0 || y.Cols == 0 {
 		return
@@ -20,7 +20,7 @@ func Finish(y tensor.Matrix, first, n int, e *tensor.Epilogue) {
 	finish(v, v, first, e)
 }
 
-// Apply is y = e(x) for n rows from row first. y may be x.
+// Apply computes y = e(x) for n rows from row first. y may be x.
 func Apply(y, x tensor.Matrix, first, n int, e *tensor.Epilogue) {
 	if n == 0 || y.Cols == 0 {
 		return
@@ -28,12 +28,12 @@ func Apply(y, x tensor.Matrix, first, n int, e *tensor.Epilogue) {
 	finish(y.RowRange(first, n), x.RowRange(first, n), first, e)
 }
 
-// A drop is a tensor.Dropout made ready for rows of elements.
+// A drop is a tensor.Dropout prepared for rows of elements.
 type drop struct {
 	key       keyed.Key
-	vertices  []uint32 // of these rows; nil: nothing is dropped
+	vertices  []uint32 // of these rows; nil: no dropout
 	threshold uint32
-	scale     float32 // of what is kept
+	scale     float32 // factor of kept elements
 	unscale   float32 // its inverse
 }
 
@@ -66,7 +66,7 @@ func finish(y, x tensor.Matrix, first int, e *tensor.Epilogue) {
 	k(at(y), at(x), 4*y.Stride, 4*x.Stride, y.Rows, y.Cols, unsafe.SliceData(bias), unsafe.SliceData(d.vertices), uint64(d.key), d.threshold, d.scale)
 }
 
-// is counts yes as 1.
+// is returns 1 for true, else 0.
 func is(yes bool) int {
 	if yes {
 		return 1
@@ -74,7 +74,7 @@ func is(yes bool) int {
 	return 0
 }
 
-// at is where a matrix of F32 starts, of which its caller is sure.
+// at returns the start of a matrix that the caller knows is F32.
 func at(m tensor.Matrix) *float32 { return (*float32)(m.Base()) }
 
 func finishInGo(y, x tensor.Matrix, bias []float32, act tensor.Activation, d *drop) {
@@ -104,7 +104,7 @@ func finishInGo(y, x tensor.Matrix, bias []float32, act tensor.Activation, d *dr
 	}
 }
 
-// dropRow drops elements of a row with this key.
+// dropRow applies dropout to a row with this key.
 func dropRow(to, from []float32, key keyed.Key, d *drop) {
 	for i, v := range from {
 		if key.Column(uint32(i)) < d.threshold {

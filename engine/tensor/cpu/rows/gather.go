@@ -8,13 +8,13 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// What is fetched before it is copied: so many bytes, in so many rows.
+// The prefetch distance in bytes and in rows.
 const (
 	bytesAhead = 8 << 10
 	rowsAhead  = 32
 )
 
-// rowOf is where the row of a vertex starts: in the last part whose First is not
+// rowOf returns where the row of a vertex starts: in the last part whose First is not
 // above it.
 func rowOf(parts []tensor.Part, id uint32) (p *tensor.Part, at unsafe.Pointer) {
 	i := 0
@@ -28,7 +28,7 @@ func rowOf(parts []tensor.Part, id uint32) (p *tensor.Part, at unsafe.Pointer) {
 	return p, unsafe.Add(p.X.Base(), int(id-p.First)*p.X.Stride*p.X.Type.Bytes())
 }
 
-// Gather is y[i] = the row of vertex ids[i].
+// Gather sets y[i] to the row of vertex ids[i].
 func Gather(y tensor.Matrix, parts []tensor.Part, ids []uint32) {
 	if y.Cols == 0 || len(ids) == 0 {
 		return
@@ -51,8 +51,8 @@ func all(parts []tensor.Part, t tensor.Type) bool {
 	return true
 }
 
-// gatherAhead is Gather with kernels that fetch rows before their turn, which is
-// worth half as much again. It says whether there are such kernels.
+// gatherAhead is Gather with kernels that prefetch rows, which is 1.5 times as fast. It
+// reports whether there are such kernels.
 func gatherAhead(y tensor.Matrix, parts []tensor.Part, ids []uint32) bool {
 	if kernels.add == nil {
 		return false
@@ -61,10 +61,10 @@ func gatherAhead(y tensor.Matrix, parts []tensor.Part, ids []uint32) bool {
 	bytes := y.Cols * t.Bytes()
 	ahead := min(max(bytesAhead/bytes, 2), rowsAhead)
 	var from [4 * rowsAhead]*byte
-	known := 0 // pointers, from that of the row that is next
+	known := 0 // number of pointers, from that of the next row on
 	for done := 0; done < len(ids); {
 		for known < len(from) {
-			// Beyond the end, the last row is fetched again, which costs nothing.
+			// Beyond the end, the last row is prefetched again, which is free.
 			_, at := rowOf(parts, ids[min(done+known, len(ids)-1)])
 			from[known] = (*byte)(at)
 			known++
@@ -77,7 +77,7 @@ func gatherAhead(y tensor.Matrix, parts []tensor.Part, ids []uint32) bool {
 	return true
 }
 
-// ScatterAdd is y[rows[i]] += x[i], in the order of i, for the n rows of y from row
+// ScatterAdd computes y[rows[i]] += x[i], in the order of i, for the n rows of y from row
 // first.
 func ScatterAdd(y, x tensor.Matrix, rows []int32, first, n int) {
 	var to, from [4 * rowsAhead]*byte

@@ -1,16 +1,16 @@
 package rows
 
-// A finisher is bias, activation and dropout of some rows; strides are bytes.
+// A finisher applies bias, activation and dropout to some rows; strides are in bytes.
 type finisher func(y, x *float32, yStride, xStride, rows, cols int, bias *float32, vertices *uint32, key uint64, threshold uint32, scale float32)
 
-// A backer is the gradient of a finisher.
+// A backer computes the gradient of a finisher.
 type backer func(dx, dy, y *float32, dxStride, dyStride, yStride, rows, cols int, sums *float32, vertices *uint32, key uint64, threshold uint32, scale, unscale float32)
 
-// A family's kernels are in assembly. Where one is nil, there is a loop in Go. No n
-// is 0 but where a row has no columns, and all may be given any address.
+// assembly holds a family's assembly kernels. Where one is nil a Go loop is used. n is
+// never 0, except if rows have no columns; then any address is allowed.
 type assembly struct {
-	finish [3][2][2]finisher // by activation, bias, dropout; plain copies are none
-	back   [3][2][2]backer   // by activation, dropout, sums; likewise
+	finish [3][2][2]finisher // by activation, bias, dropout; nil for plain copies
+	back   [3][2][2]backer   // by activation, dropout, sums; nil for plain copies
 
 	add      func(y, x *float32, n int)
 	addUp    func(sums, x *float32, stride, rows, n int) // stride in bytes, rows not 0
@@ -31,5 +31,5 @@ type assembly struct {
 	drop     func(to, from *float32, columns *int32, n int, key uint64, threshold uint32, scale float32)
 }
 
-// kernels are those of this process.
+// kernels are the kernels of this process.
 var kernels = choose()

@@ -72,9 +72,9 @@ var avx512Kernels = assembly{
 	drop:     avx512DropEntries,
 }
 
-// copyRows copies rows of n numbers from where pointers say, and fetches so many
-// lines of those that other pointers say. It is no member of assembly because its
-// pointers would then not be on a stack. It says whether it could.
+// copyRows copies rows of n numbers from the addresses in from, and prefetches so many
+// lines at those in ahead. It is not a field of assembly because its pointers would then
+// escape to the heap. It reports whether it could.
 func copyRows(y *float32, stride int, from, ahead **byte, rows, n, lines int, wider bool) bool {
 	switch {
 	case kernels == &avx512Kernels && wider:
@@ -91,8 +91,8 @@ func copyRows(y *float32, stride int, from, ahead **byte, rows, n, lines int, wi
 	return true
 }
 
-// addRows adds rows of n numbers to others, and fetches lines of those that come
-// so many rows later. It is here for the same reason as copyRows.
+// addRows adds rows of n numbers to others, and prefetches lines of those that come so
+// many rows later. It is separate for the same reason as copyRows.
 func addRows(to, from **byte, ahead, rows, n, lines int) bool {
 	switch kernels {
 	case &avx512Kernels:

@@ -8,8 +8,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// CrossEntropy returns the sum of the losses of z's rows that have a label, and how
-// many of them are right. dz, if not left out, is the gradient of scale times that
+// CrossEntropy returns the sum of the losses of z's labelled rows, and how many of them
+// are predicted correctly. dz, if not empty, is set to the gradient of scale times that
 // sum; it may be z. scratch is as long as a row.
 func CrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64, scratch []float32) (loss float64, right int) {
 	for r, label := range labels[:z.Rows] {
@@ -29,8 +29,8 @@ func CrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64, scratch []
 			right++
 		}
 		expRow(to, from, most)
-		// The label's own part stays out of the sum, so that its gradient, and a
-		// loss near 0, lose no digits.
+		// The label's own term stays out of the sum, so that its gradient and a loss near
+		// 0 keep all digits.
 		mine := to[label]
 		to[label] = 0
 		others := sumRow(to)
@@ -49,7 +49,7 @@ func CrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64, scratch []
 	return loss, right
 }
 
-// BinaryCrossEntropy is as CrossEntropy with one yes or no a column.
+// BinaryCrossEntropy is CrossEntropy with one binary label per column.
 func BinaryCrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64, scratch []float32) (loss float64, right int) {
 	for r, label := range labels[:z.Rows] {
 		var to []float32
@@ -67,7 +67,7 @@ func BinaryCrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64, scra
 		if isFirst(from, int(label), maxRow(from)) {
 			right++
 		}
-		// A column that is the label is a no to the opposite.
+		// A positive label is a negative one for the opposite logit.
 		by := float32(scale)
 		loss += float64(binaryRow(to[:label], from[:label], by))
 		loss += float64(binaryRow(to[label+1:], from[label+1:], by))
@@ -78,7 +78,7 @@ func BinaryCrossEntropy(dz, z tensor.Matrix, labels []int32, scale float64, scra
 	return loss, right
 }
 
-// isFirst says whether x[i] is most, and none before it.
+// isFirst reports whether x[i] equals most and no element before it does.
 func isFirst(x []float32, i int, most float32) bool {
 	return x[i] == most && !slices.Contains(x[:i], most)
 }
@@ -94,7 +94,7 @@ func maxRow(x []float32) float32 {
 	return most
 }
 
-// expRow is y = exp(x-most).
+// expRow computes y = exp(x-most).
 func expRow(y, x []float32, most float32) {
 	if kernels.exp != nil {
 		kernels.exp(unsafe.SliceData(y[:len(x)]), unsafe.SliceData(x), len(x), most)
@@ -105,7 +105,7 @@ func expRow(y, x []float32, most float32) {
 	}
 }
 
-// binaryOf returns log(1+exp(x)), the loss of a no, and its derivative.
+// binaryOf returns log(1+exp(x)), the loss of a negative label, and its derivative.
 func binaryOf(x float32) (loss, gradient float32) {
 	t := expOf(-abs(x))
 	loss, gradient = float32(math.Log1p(float64(t))), 1/(1+t)
@@ -117,7 +117,8 @@ func binaryOf(x float32) (loss, gradient float32) {
 
 func abs(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
 
-// binaryRow returns the losses of a row of noes; y is by times their derivatives.
+// binaryRow returns the loss of a row of negative labels; y is set to by times the
+// derivatives.
 func binaryRow(y, x []float32, by float32) float32 {
 	if kernels.binary != nil {
 		return kernels.binary(unsafe.SliceData(y[:len(x)]), unsafe.SliceData(x), len(x), by)

@@ -2,7 +2,7 @@ package rows
 
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
-// Max keeps the larger element and which it was.
+// Max keeps the larger element and its index.
 func Max(y, which, x tensor.Matrix, index int, first bool) {
 	if y.Cols == 0 {
 		return
@@ -27,7 +27,7 @@ func Max(y, which, x tensor.Matrix, index int, first bool) {
 	}
 }
 
-// MaxBack is dx = dy where which is index, else 0.
+// MaxBack sets dx to dy where which is index, else to 0.
 func MaxBack(dx, dy, which tensor.Matrix, index int) {
 	if dx.Cols == 0 {
 		return

@@ -10,7 +10,7 @@ import (
 // normEpsilon is added to the variance.
 const normEpsilon = 1e-5
 
-// normBlock is how many elements are normalised before e is applied to them.
+// normBlock is the number of elements normalised before e is applied to them.
 const normBlock = 4 << 10
 
 // LayerNorm normalises n rows of x from row first, and applies e while they are in
@@ -30,7 +30,7 @@ func LayerNorm(y, stats, x, gamma, beta tensor.Matrix, first, n int, e *tensor.E
 	}
 }
 
-// normRow normalises a row; s becomes its mean and 1/deviation.
+// normRow normalises a row; s is set to its mean and 1/deviation.
 func normRow(y, x, gamma, beta, s []float32) {
 	if kernels.norm != nil {
 		kernels.norm(&y[0], &x[0], &gamma[0], &beta[0], &s[0], len(y), normEpsilon)
@@ -44,8 +44,8 @@ func normRow(y, x, gamma, beta, s []float32) {
 	}
 }
 
-// LayerNormBack is the gradient of LayerNorm for n rows from row first. It adds to
-// dgamma and dbeta, which have a column each.
+// LayerNormBack computes the gradient of LayerNorm for n rows from row first. It adds to
+// dgamma and dbeta, which have one element per column.
 func LayerNormBack(dx tensor.Matrix, dgamma, dbeta []float32, dy, x, stats, gamma tensor.Matrix, first, n int) {
 	if dx.Cols == 0 {
 		return
@@ -74,7 +74,7 @@ func sumRow(x []float32) float32 {
 	return tree(&lanes)
 }
 
-// tree adds sixteen lanes in the order that every path keeps to.
+// tree adds sixteen lanes in the order that every implementation uses.
 func tree(l *[16]float32) float32 {
 	for half := 8; half > 0; half /= 2 {
 		for i := range half {
@@ -84,7 +84,7 @@ func tree(l *[16]float32) float32 {
 	return l[0]
 }
 
-// squaresRow is the sum of (x-mean)^2.
+// squaresRow returns the sum of (x-mean)^2.
 func squaresRow(x []float32, mean float32) float32 {
 	var lanes [16]float32
 	for i, v := range x {

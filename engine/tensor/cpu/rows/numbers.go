@@ -7,7 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// toBF16 rounds to the nearest, and to the even one of two.
+// toBF16 rounds to the nearest, ties to even.
 func toBF16(x float32) uint16 {
 	u := math.Float32bits(x)
 	if x != x {
@@ -18,7 +18,7 @@ func toBF16(x float32) uint16 {
 
 func fromBF16(x uint16) float32 { return math.Float32frombits(uint32(x) << 16) }
 
-// load reads len(to) elements of a row from this column.
+// load reads len(to) elements of a row, starting at this column.
 func load(to []float64, m tensor.Matrix, row, col int) {
 	at := row*m.Stride + col
 	switch m.Type {
@@ -39,7 +39,7 @@ func load(to []float64, m tensor.Matrix, row, col int) {
 	}
 }
 
-// store is the reverse of load.
+// store is the inverse of load.
 func store(m tensor.Matrix, row, col int, from []float64) {
 	at := row*m.Stride + col
 	switch m.Type {
@@ -60,7 +60,7 @@ func store(m tensor.Matrix, row, col int, from []float64) {
 	}
 }
 
-// row is a row of a matrix of F32, of which its caller is sure.
+// row returns a row of a matrix that the caller knows is F32.
 func row(m tensor.Matrix, r int) []float32 {
 	if m.Cols == 0 {
 		return nil

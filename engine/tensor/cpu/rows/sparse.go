@@ -17,8 +17,7 @@ func Densify(y tensor.Matrix, g *tensor.CSR, first, n int) {
 	}
 }
 
-// DropValues drops or scales up the values of the entries of n rows of g from row
-// first.
+// DropValues applies dropout to the values of the entries of n rows of g from row first.
 func DropValues(to, from tensor.Matrix, g *tensor.CSR, first, n int, dropout tensor.Dropout) {
 	low, high := int(g.Indptr[first]-g.Indptr[0]), int(g.Indptr[first+n]-g.Indptr[0])
 	if low == high {

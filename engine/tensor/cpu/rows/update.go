@@ -7,15 +7,15 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// An AdamRule is tensor.AdamStep as numbers for each element. Kernels know the
+// An AdamRule holds the precomputed constants of a tensor.AdamStep. Kernels rely on the
 // order of the fields.
 type AdamRule struct {
 	Beta1, Rest1, Beta2, Rest2 float32
-	Rate                       float32 // with the correction of the first moment
-	Root                       float32 // the correction of the second one's root
+	Rate                       float32 // with the bias correction of the first moment
+	Root                       float32 // the bias correction of the second moment's root
 	Epsilon                    float32
 	Decay                      float32 // added to the gradient
-	Keep                       float32 // of the weight
+	Keep                       float32 // factor of the weight
 }
 
 // NewAdamRule computes the rule of a step.
@@ -52,8 +52,8 @@ func Adam(w, g, m, v []float32, o *AdamRule) {
 	}
 }
 
-// SGD updates weights from their gradients. m may be nil without momentum, and what
-// it held does not count then.
+// SGD updates weights from their gradients. m may be nil without momentum; its old values
+// are then ignored.
 func SGD(w, g, m []float32, rate, momentum, decay float32) {
 	if momentum == 0 && m != nil {
 		clear(m)

@@ -7,34 +7,34 @@ import (
 	"sync/atomic"
 )
 
-// A Task is work in chunks that any worker may do in any order.
+// A Task is work in chunks that any worker may run in any order.
 type Task interface {
-	// Do does one chunk. worker is below Pool.Size and never at work twice at
-	// once, so that it may index scratch memory.
+	// Do runs one chunk. worker is below Pool.Size and no two concurrent calls share it,
+	// so it may index scratch memory.
 	Do(chunk, worker int)
 }
 
-// spins is how often a worker without work looks for some before it sleeps, some
-// ten microseconds: operations follow one another faster than a sleeper wakes.
+// spins is how often an idle worker checks for work before it sleeps, some ten
+// microseconds: operations follow one another faster than a worker wakes.
 const spins = 10_000
 
-// Of Pool.state. The lowest bits count the helpers at work.
+// Bits of Pool.state. The lowest bits count the active helpers.
 const (
 	open    = 1 << 31 // helpers may join
 	waiting = 1 << 30 // the caller sleeps until the last helper is done
 	helping = waiting - 1
-	run     = 1 << 32 // what the number of a run counts in
+	run     = 1 << 32 // unit of the run number
 )
 
-// A Pool runs one Task at a time. Its caller is its worker 0. The others join a run
-// if they come in time and are not waited for if they do not.
+// A Pool runs one Task at a time. Its caller is worker 0. The others join a run if they
+// are in time, and are not waited for otherwise.
 type Pool struct {
 	size    int
 	spins   int
 	task    Task
 	chunks  int64
 	helpers []helper
-	idle    chan struct{} // the caller, waiting
+	idle    chan struct{} // wakes the waiting caller
 	ended   sync.WaitGroup
 	closed  atomic.Bool
 
@@ -55,7 +55,7 @@ type helper struct {
 func New(size int) *Pool {
 	p := &Pool{size: size, helpers: make([]helper, size-1), idle: make(chan struct{}, 1)}
 	if size <= runtime.GOMAXPROCS(0) {
-		p.spins = spins // else it would keep others from their work
+		p.spins = spins // otherwise spinning would take others' cores
 	}
 	for i := range p.helpers {
 		p.helpers[i].wake = make(chan struct{}, 1)
@@ -64,7 +64,7 @@ func New(size int) *Pool {
 	return p
 }
 
-// Size is how many workers there are.
+// Size returns the number of workers.
 func (p *Pool) Size() int { return p.size }
 
 // Close ends the workers.
@@ -76,7 +76,7 @@ func (p *Pool) Close() {
 	p.ended.Wait()
 }
 
-// Run returns when all chunks are done. It allocates nothing.
+// Run runs all chunks and returns when they are done. It does not allocate.
 func (p *Pool) Run(chunks int, t Task) {
 	if chunks <= 1 || p.size == 1 {
 		for c := range chunks {
@@ -84,7 +84,7 @@ func (p *Pool) Run(chunks int, t Task) {
 		}
 		return
 	}
-	// Nobody reads these while the run is not open and no helper is at work.
+	// These are not read while the run is not open and no helper is active.
 	p.task, p.chunks = t, int64(chunks)
 	p.next.Store(0)
 	p.state.Store(p.state.Load()&^(run-1) + run + open)
@@ -96,7 +96,7 @@ func (p *Pool) Run(chunks int, t Task) {
 	p.task = nil
 }
 
-// finish lets no more helpers in and waits for those at work.
+// finish closes the run to helpers and waits for the active ones.
 func (p *Pool) finish() {
 	if p.state.And(^uint64(open))&helping == 0 {
 		return
@@ -121,10 +121,10 @@ func (p *Pool) work(worker int) {
 	}
 }
 
-// help joins one run after the other.
+// help joins run after run.
 func (p *Pool) help(worker int) {
 	me := &p.helpers[worker-1]
-	var last uint64 // the run that this helper has joined
+	var last uint64 // the last run this helper joined
 	for spun := 0; !p.closed.Load(); {
 		s := p.state.Load()
 		if s&open != 0 && s/run != last {
@@ -143,7 +143,7 @@ func (p *Pool) help(worker int) {
 		}
 		spun = 0
 		me.asleep.Store(true)
-		// What came before that was seen as awake has to be seen here.
+		// A run that opened before asleep was set did not wake this helper.
 		if s := p.state.Load(); p.closed.Load() || s&open != 0 && s/run != last {
 			if me.asleep.CompareAndSwap(true, false) {
 				continue
@@ -153,7 +153,7 @@ func (p *Pool) help(worker int) {
 	}
 }
 
-// rouse wakes a helper that is asleep.
+// rouse wakes a helper if it sleeps.
 func (h *helper) rouse() {
 	if h.asleep.Load() && h.asleep.CompareAndSwap(true, false) {
 		h.wake <- struct{}{}

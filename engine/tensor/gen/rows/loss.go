@@ -53,7 +53,9 @@ func (f *Family) binary() {
 	w.each("binary", func(t *tail) {
 		v := f.load(w.of(x), t)
 		e := f.exp(f.or(f.word("Sign", 0x80000000), v)) // of -|x|
-		f.accumulate(sums, f.add(f.larger(v, f.zero()), f.logOfMore(e)), t)
+		// The logarithm first: AVX2 has no register left for a number that waits for it.
+		more := f.logOfMore(e)
+		f.accumulate(sums, f.add(f.larger(v, f.zero()), more), t)
 		one := f.load(f.number("One", 1), nil)
 		over := f.div(by, f.add(e, one))
 		f.store(f.mul(over, f.ifElse(f.negative(v), e, one)), w.of(y), t)

@@ -15,3 +15,14 @@ for name,x in [('text',t),('ints',n)]:
 pq.write_table(n,f'{out}/pyarrow-deltas.parquet',use_dictionary=False,column_encoding={'src':'DELTA_BINARY_PACKED','dst':'DELTA_BINARY_PACKED','weight':'BYTE_STREAM_SPLIT'})
 pq.write_table(t,f'{out}/pyarrow-deltas-text.parquet',use_dictionary=False,column_encoding={'src':'DELTA_BYTE_ARRAY','dst':'DELTA_LENGTH_BYTE_ARRAY','weight':'PLAIN'})
 pq.write_table(n,f'{out}/pyarrow-brotli.parquet',compression='brotli')
+# What older readers of hopmesh refused: a dictionary with more values than its column
+# has rows, and text of more than 64 bytes on average.
+import pandas as pd
+c=pd.Categorical([f'c{i}' for i in range(40)],categories=[f'c{i}' for i in range(5000)])
+pd.DataFrame({'src':c,'dst':c[::-1]}).to_parquet(f'{out}/pandas_categories.parquet')
+long=['https://example.org/'+f'{i:06d}'*50 for i in range(6000)]
+u=pa.table({'src':long,'dst':long[::-1]})
+duckdb.sql(f"COPY u TO '{out}/duckdb_long.parquet' (FORMAT parquet, COMPRESSION zstd)")
+pl.from_arrow(u).write_parquet(f'{out}/polars_long.parquet',compression='zstd')
+# A row group without rows, whose chunks begin nowhere.
+pq.write_table(n.slice(0,0),f'{out}/pyarrow_empty.parquet')

@@ -1,12 +1,11 @@
-// Package openblas times OpenBLAS, where this machine has it, beside our own
-// products of dense matrices. It is a yardstick and nothing depends on it: the
-// library is found by name and called by a small C program, compiled here, in a
-// process of its own.
+// Package openblas times OpenBLAS, if this machine has it, as a baseline for our own
+// matrix products. Nothing depends on it: the library is found by name and called by a
+// small C program, compiled here, in its own process.
 package openblas
 
 import (
 	"context"
-	_ "embed" // of the program
+	_ "embed" // the program
 	"errors"
 	"fmt"
 	"os"
@@ -24,13 +23,13 @@ var source []byte
 
 var errMissing = errors.New("no libopenblas on this machine: install it (Debian: apt-get install libopenblas0-pthread)")
 
-// places are where libraries lie.
+// places lists where libraries may be.
 var places = []string{
 	"/usr/lib/*-linux-gnu", "/usr/lib/*-linux-gnu/openblas-pthread", "/usr/lib64", "/usr/lib",
 	"/usr/local/lib", "/opt/OpenBLAS/lib", "/opt/homebrew/opt/openblas/lib",
 }
 
-// Find is the path of the library.
+// Find returns the path of the library.
 func Find() (string, error) {
 	return find(append(filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")), places...))
 }
@@ -50,17 +49,17 @@ func find(places []string) (string, error) {
 	return "", errMissing
 }
 
-// A Yardstick is the compiled program and the library it calls.
-type Yardstick struct{ program, library string }
+// A Baseline is the compiled program and the library it calls.
+type Baseline struct{ program, library string }
 
-// Build compiles the program in a directory that the caller keeps as long as the
-// Yardstick.
-func Build(ctx context.Context, library, dir string) (*Yardstick, error) {
+// Build compiles the program in a directory that must exist as long as the Baseline is
+// used.
+func Build(ctx context.Context, library, dir string) (*Baseline, error) {
 	text := filepath.Join(dir, "time.c")
 	if err := os.WriteFile(text, source, 0o600); err != nil {
 		return nil, fmt.Errorf("write the program that times OpenBLAS: %w", err)
 	}
-	y := &Yardstick{program: filepath.Join(dir, "time-openblas"), library: library}
+	y := &Baseline{program: filepath.Join(dir, "time-openblas"), library: library}
 	out, err := exec.CommandContext(ctx, "cc", "-O2", "-o", y.program, text, "-ldl").CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("compile the program that times OpenBLAS (is a C compiler installed?): %w: %s", err, out)
@@ -68,18 +67,18 @@ func Build(ctx context.Context, library, dir string) (*Yardstick, error) {
 	return y, nil
 }
 
-// A Product is m x k times k x n as a layer of a network sees it: forward (NN) it
-// is that, backward c = transposed a (m x k) times b (m x n) for TN and c = a (m x
+// A Product is m x k times k x n as used by a network's layer: NN is the forward product;
+// for the backward ones, c = transposed a (m x k) times b (m x n) for TN and c = a (m x
 // n) times transposed b (k x n) for NT.
 type Product struct {
 	M, K, N int
 	Shape   tensor.Shape
 }
 
-// Operations is how many additions and multiplications it takes.
+// Operations returns the number of additions and multiplications.
 func (p Product) Operations() float64 { return 2 * float64(p.M) * float64(p.K) * float64(p.N) }
 
-// arguments are m, n, k, lda, ldb and what is transposed, as sgemm has them.
+// arguments returns m, n, k, lda, ldb and the transpositions, as sgemm takes them.
 func (p Product) arguments() [7]int {
 	switch p.Shape {
 	case tensor.TN:
@@ -90,10 +89,10 @@ func (p Product) arguments() [7]int {
 	return [...]int{p.M, p.N, p.K, p.K, p.N, 0, 0}
 }
 
-// Time is the median duration of the product, repeated for as long as given, and
-// at least three times after one that does not count. Call it in turns with what
-// it is compared with: what else the machine does then hits both.
-func (y *Yardstick) Time(ctx context.Context, p Product, threads int, long time.Duration) (time.Duration, error) {
+// Time returns the median duration of the product, repeated for the given time and at
+// least three times, after a warm-up run. Alternate it with what it is compared with, so
+// that other load on the machine affects both.
+func (y *Baseline) Time(ctx context.Context, p Product, threads int, long time.Duration) (time.Duration, error) {
 	args := []string{y.library}
 	for _, n := range p.arguments() {
 		args = append(args, strconv.Itoa(n))

@@ -1,0 +1,94 @@
+// Package daemon connects commands to a daemon: its flags, its client, and completion
+// from what it lists.
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hopmesh/hopmesh/cli/usage"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/spf13/cobra"
+)
+
+// Flags are the flags of every command that talks to a daemon.
+type Flags struct {
+	Addr string
+	JSON bool
+}
+
+// Add adds --addr and --json to a command.
+func (d *Flags) Add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&d.Addr, "addr", "", "`ADDR` of the daemon's API, unix:PATH or HOST:PORT (default: $HOPMESH_ADDR, else the socket in the default data directory)")
+	JSONFlag(cmd, &d.JSON)
+}
+
+// JSONFlag adds --json to a command.
+func JSONFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "json", false, "print one JSON document")
+}
+
+// Client returns a client for --addr, $HOPMESH_ADDR or the default, in this order.
+func (d *Flags) Client(cmd *cobra.Command) (*api.Client, error) {
+	addr := cmp.Or(d.Addr, os.Getenv("HOPMESH_ADDR"))
+	if addr == "" {
+		// $HOPMESH_DATA_DIR also sets the data directory of the agent.
+		dir := cmp.Or(os.Getenv("HOPMESH_DATA_DIR"), DataDir())
+		addr = "unix:" + filepath.Join(dir, "hopmesh.sock")
+	}
+	c, err := api.NewClient(addr)
+	if err != nil {
+		return nil, usage.Errorf(cmd, "%v", err)
+	}
+	return c, nil
+}
+
+// Ask connects to the daemon and makes one request.
+func Ask[T any](cmd *cobra.Command, d *Flags, get func(context.Context, *api.Client) (T, error)) (T, error) {
+	c, err := d.Client(cmd)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer c.Close()
+	return get(cmd.Context(), c)
+}
+
+// completeTimeout is how long a shell waits for the daemon.
+const completeTimeout = time.Second
+
+// Suggest completes one argument with a list from the daemon.
+func Suggest(d *Flags, list func(context.Context, *api.Client) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, err := Ask(cmd, d, func(ctx context.Context, c *api.Client) ([]string, error) {
+			ctx, cancel := context.WithTimeout(ctx, completeTimeout)
+			defer cancel()
+			return list(ctx, c)
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveError
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// DataDir returns the default data directory of an agent.
+func DataDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/hopmesh"
+	}
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "hopmesh")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "" // the agent then asks for a --data-dir
+	}
+	return filepath.Join(home, ".local", "share", "hopmesh")
+}

@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/hopmesh/hopmesh/cli/daemon"
+	"github.com/hopmesh/hopmesh/cli/output"
+	"github.com/hopmesh/hopmesh/cli/usage"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/spf13/cobra"
+)
+
+// untilReady waits until the node knows a leader and is in the plan.
+func untilReady(ctx context.Context, c *api.Client, within time.Duration) (api.Status, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errors.New("the node was admitted, but is not ready yet: `hopmesh status` says why"))
+	defer cancel()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		s, err := c.Status(ctx)
+		if err != nil || s.Ready {
+			return s, err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return s, context.Cause(ctx)
+		}
+	}
+}
+
+func members() *cobra.Command {
+	var d daemon.Flags
+	cmd := &cobra.Command{
+		Use:   "members",
+		Short: "List the nodes of the mesh",
+		Long: "Lists the nodes of the mesh as the asked node sees them, with their status and role. It works without a\n" +
+			"leader, too.",
+		Example:           "  hopmesh members\n  hopmesh members --json | jq -r '.[] | select(.status == \"failed\") | .name'",
+		Args:              usage.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) ([]api.Member, error) { return c.Members(ctx) })
+			if err != nil {
+				return err
+			}
+			slices.SortFunc(list, func(a, b api.Member) int {
+				return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+			})
+			if d.JSON {
+				return output.JSON(cmd.OutOrStdout(), list)
+			}
+			rows := [][]string{{"NAME", "ID", "ADDRESS", "STATUS", "ROLE", "DEVICE", "SHARDS", "VERSION"}}
+			for _, m := range list {
+				rows = append(rows, []string{m.Name, m.ID, m.Address, m.Status, m.Role, m.Device, strconv.Itoa(m.Shards), m.Version})
+			}
+			return output.Table(cmd.OutOrStdout(), rows...)
+		},
+	}
+	d.Add(cmd)
+	return cmd
+}
+
+func status() *cobra.Command {
+	var d daemon.Flags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the state of the node and its problems",
+		Long: "Shows the state of the node and lists its problems. The exit code is 0 only if the node is ready: a\n" +
+			"leader is known and this node is in the plan.",
+		Example:           "  hopmesh status\n  until hopmesh status >/dev/null 2>&1; do sleep 1; done",
+		Args:              usage.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
+			if err != nil {
+				return err
+			}
+			if d.JSON {
+				err = output.JSON(cmd.OutOrStdout(), s)
+			} else {
+				err = printStatus(cmd.OutOrStdout(), s)
+			}
+			if err == nil && !s.Ready {
+				return usage.ErrPrinted
+			}
+			return err
+		},
+	}
+	d.Add(cmd)
+	return cmd
+}
+
+func printStatus(w io.Writer, s api.Status) error {
+	device := s.Device
+	if s.DeviceReason != "" {
+		device += " (" + s.DeviceReason + ")"
+	}
+	err := output.Table(w,
+		[]string{"Node", s.Node},
+		[]string{"Ready", output.YesNo(s.Ready)},
+		[]string{"Leader", s.Leader},
+		[]string{"Generation", strconv.FormatUint(s.Generation, 10)},
+		[]string{"Device", device},
+		[]string{"Members", strconv.Itoa(s.Members)},
+		[]string{"Jobs", strconv.Itoa(s.Jobs)},
+	)
+	if err != nil {
+		return err
+	}
+	if len(s.Training) > 0 {
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+		if err := output.Jobs(w, s.Training); err != nil {
+			return err
+		}
+	}
+	problems := s.Problems
+	switch {
+	case len(problems) > 0:
+	case s.Ready:
+		problems = []string{"nothing is wrong"}
+	default:
+		problems = []string{"this node is not ready yet"}
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	for _, p := range problems {
+		if _, err := fmt.Fprintln(w, output.Sentence(p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joinTimeout is how long a node may take to be ready after it was admitted.
+const joinTimeout = 30 * time.Second
+
+func join() *cobra.Command {
+	var d daemon.Flags
+	var secret string
+	cmd := &cobra.Command{
+		Use:   "join HOST:PORT... --token TOKEN",
+		Short: "Bring a running node that is in no mesh into one",
+		Long: "Brings a running node that is in no mesh into one. HOST:PORT is a member's UDP address; the token\n" +
+			"comes from `hopmesh token create` on any member. Returns when the node is in and ready.",
+		Example:           "  hopmesh join 10.0.0.1:7946 10.0.0.2:7946 --token hm1-...",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage.Errorf(cmd, "`hopmesh join` needs HOST:PORT of a member")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if secret == "" {
+				return usage.Errorf(cmd, "`hopmesh join` needs --token TOKEN, which `hopmesh token create` prints on a member")
+			}
+			s, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.Status, error) {
+				if err := c.Join(ctx, api.JoinRequest{Peers: args, Token: secret}); err != nil {
+					return api.Status{}, err
+				}
+				return untilReady(ctx, c, joinTimeout)
+			})
+			if err != nil {
+				return err
+			}
+			if d.JSON {
+				return output.JSON(cmd.OutOrStdout(), s)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is in the mesh, which has %d members and is led by %s.\n", output.Cell(s.Node), s.Members, output.Cell(s.Leader))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&secret, "token", "", "the join `TOKEN`")
+	d.Add(cmd)
+	return cmd
+}
+
+func leave() *cobra.Command {
+	var d daemon.Flags
+	cmd := &cobra.Command{
+		Use:   "leave",
+		Short: "Remove this node from its mesh for good",
+		Long: "Removes this node from its mesh for good: its shards move to other nodes, its name becomes free, and its\n" +
+			"agent ends. To stop a node for a while, end its agent with SIGTERM instead.",
+		Example:           "  hopmesh leave",
+		Args:              usage.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (none struct{}, err error) {
+				if err := c.Leave(ctx); err != nil {
+					return none, err
+				}
+				_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "The node is leaving; its shards move to other nodes first.")
+				return none, untilGone(ctx, c)
+			})
+			if err != nil {
+				return err
+			}
+			if d.JSON {
+				return output.JSON(cmd.OutOrStdout(), api.Done{OK: true})
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "The node has left its mesh, and its agent has ended.")
+			return err
+		},
+	}
+	d.Add(cmd)
+	return cmd
+}
+
+// untilGone waits until the daemon has ended, which ends its stream of events. The daemon may
+// end before there is a stream, so only an interrupt is an error.
+func untilGone(ctx context.Context, c *api.Client) error {
+	for _, err := range c.Events(ctx) {
+		if err != nil {
+			break
+		}
+	}
+	return context.Cause(ctx)
+}
+
+func forceLeave() *cobra.Command {
+	var d daemon.Flags
+	var revoke bool
+	cmd := &cobra.Command{
+		Use:   "force-leave NAME",
+		Short: "Remove a failed node from the mesh",
+		Long: "Removes a node that failed and will not come back. NAME is its name or its id. With --revoke the node is\n" +
+			"excluded for good, even if it is alive: no node accepts its certificate any more, and the gossip key is\n" +
+			"replaced.",
+		Example:           "  hopmesh force-leave gpu-7\n  hopmesh force-leave gpu-7 --revoke   # stolen, or no longer trusted",
+		Args:              usage.OneArg("NAME"),
+		ValidArgsFunction: daemon.Suggest(&d, removable),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
+			_, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (none struct{}, err error) {
+				return none, c.ForceLeave(ctx, api.ForceLeaveRequest{Name: name, Revoke: revoke})
+			})
+			if err != nil {
+				return err
+			}
+			if d.JSON {
+				return output.JSON(cmd.OutOrStdout(), api.Done{Name: name, OK: true})
+			}
+			text := "%s is no longer in the mesh.\n"
+			if revoke {
+				text = "%s is no longer in the mesh and can't come back; the gossip key is being replaced.\n"
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), text, output.Cell(name))
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&revoke, "revoke", false, "exclude it for good, even if it is alive: refuse its certificate and replace the gossip key")
+	d.Add(cmd)
+	return cmd
+}
+
+// removable lists the nodes that have not left yet.
+func removable(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := c.Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, m := range list {
+		if m.Status != "left" {
+			names = append(names, m.Name)
+		}
+	}
+	return names, nil
+}

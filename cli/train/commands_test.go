@@ -1,0 +1,210 @@
+package train_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/cli"
+	"github.com/hopmesh/hopmesh/cli/clitest"
+	"github.com/hopmesh/hopmesh/cli/train"
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+func TestWhatIsTrained(t *testing.T) {
+	b := clitest.Healthy()
+	addr := clitest.Serve(t, b)
+	spec := filepath.Join(t.TempDir(), "spec.toml")
+	err := os.WriteFile(spec, []byte(`
+dataset = "reddit"
+model = "gat"
+hidden = 8
+dropout = 0.6
+lr = 1
+residual = true
+fanout = [25, 10]
+batch = 1024
+strategy = "leap"
+deterministic = true
+seed = 5
+[set]
+gat.version = 2
+"model.head" = "linear"
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{
+		"--dataset cora",
+		"--dataset cora --model sage --layers 2 --hidden 64 --heads 1 --dropout 0.5 --lr 0.01 --weight-decay 0 --optimizer adamw --epochs 50 --batch full" +
+			" --fanout full --normalize-features row --norm layer --residual=false --patience 0 --eval-every 5 --split 1 --seed 18446744073709551615" +
+			" --strategy single --deterministic --set sage.aggregator=max --set a=b=c",
+		"--spec " + spec,
+		"--spec " + spec + " --dataset cora --hidden 16 --fanout 5,full --set gat.version=1",
+	} {
+		if _, stderr, code := hopmesh(t.Context(), append(strings.Fields("train start "+args), "--addr", addr)...); code != 0 {
+			t.Errorf("%v: %d %s", args, code, stderr)
+		}
+	}
+	f := func(x float64) *float64 { return &x }
+	i := func(x int) *int { return &x }
+	yes, no, most, five := true, false, uint64(1<<64-1), uint64(5)
+	want := []any{
+		api.TrainRequest{Dataset: "cora"},
+		api.TrainRequest{
+			Dataset: "cora", Model: "sage", Layers: i(2), Hidden: i(64), Heads: i(1), Dropout: f(0.5), Rate: f(0.01), WeightDecay: f(0), Optimizer: "adamw",
+			Epochs: i(50), Batch: i(0), Features: "row", Norm: "layer", Residual: &no, Patience: i(0), EvalEvery: i(5), Split: i(1), Seed: &most,
+			Strategy: "single", Deterministic: true, Set: []api.Setting{{Key: "sage.aggregator", Value: "max"}, {Key: "a", Value: "b=c"}},
+		},
+		api.TrainRequest{
+			Dataset: "reddit", Model: "gat", Hidden: i(8), Dropout: f(0.6), Rate: f(1), Residual: &yes, Fanout: []int{25, 10}, Batch: i(1024), Seed: &five, Strategy: "leap", Deterministic: true,
+			Set: []api.Setting{{Key: "gat.version", Value: "2"}, {Key: "model.head", Value: "linear"}},
+		},
+		api.TrainRequest{
+			Dataset: "cora", Model: "gat", Hidden: i(16), Dropout: f(0.6), Rate: f(1), Residual: &yes, Fanout: []int{5, 0}, Batch: i(1024), Seed: &five, Strategy: "leap", Deterministic: true,
+			Set: []api.Setting{{Key: "model.head", Value: "linear"}, {Key: "gat.version", Value: "1"}},
+		},
+	}
+	for n := range want {
+		if n >= len(b.Made) || !reflect.DeepEqual(b.Made[n], want[n]) {
+			t.Errorf("asked for %+v, want %+v", b.Made[n], want[n])
+		}
+	}
+}
+
+// An interrupt ends the watching and not the job, and says so.
+func TestInterruptedWatch(t *testing.T) {
+	for _, args := range []string{"train watch j7", "train start --dataset cora --watch"} {
+		b := clitest.Healthy()
+		b.Open = true
+		ctx, interrupt := context.WithCancelCause(t.Context())
+		defer interrupt(nil)
+		var out, diag strings.Builder
+		stop := func() { interrupt(errors.New("signal")) }
+		code := cli.Execute(ctx, root(), append(strings.Fields(args), "--addr", clitest.Serve(t, b)), &out, clitest.FirstWrite(&diag, stop))
+		if code != 0 || !strings.Contains(diag.String(), "continues") || !strings.Contains(diag.String(), "hopmesh train stop j7") {
+			t.Errorf("%s: %d %q", args, code, diag.String())
+		}
+	}
+}
+
+func TestFilesAreWhole(t *testing.T) {
+	b := clitest.Healthy()
+	b.File = []byte(strings.Repeat("numbers ", 100_000))
+	addr, dir := clitest.Serve(t, b), t.TempDir()
+	for _, args := range []string{
+		"predict j7 --embeddings --out " + dir + "/a.NPY", "predict j7 --json --out " + dir + "/a.parquet", "export j7 --out " + dir + "/a.safetensors",
+		"predict j7 --model-index 0 --out " + dir + "/b.npy", "export j7 --model-index 3 --out " + dir + "/b.safetensors",
+	} {
+		out, stderr, code := hopmesh(t.Context(), append(strings.Fields(args), "--addr", addr)...)
+		if code != 0 || stderr != "" || !strings.Contains(out, "a.") && !strings.Contains(out, "b.") {
+			t.Errorf("%s: %d %s%s", args, code, out, stderr)
+		}
+	}
+	want := []any{
+		api.PredictRequest{Format: ".npy", Embeddings: true}, api.PredictRequest{Format: ".parquet"}, api.ExportRequest{},
+		api.PredictRequest{Format: ".npy", Index: new(0)}, api.ExportRequest{Index: new(3)},
+	}
+	if !reflect.DeepEqual(b.Made, want) {
+		t.Errorf("asked for %+v", b.Made)
+	}
+	for _, name := range []string{"a.NPY", "a.parquet", "a.safetensors", "b.npy", "b.safetensors"} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || string(got) != string(b.File) {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+	}
+	// One that goes wrong midway leaves what was there before, and nothing else.
+	b.Err = api.Conflict("the disk of alpha is full")
+	for _, args := range []string{"predict j7 --out " + dir + "/a.npy", "export j7 --out " + dir + "/a.safetensors"} {
+		_, stderr, code := hopmesh(t.Context(), append(strings.Fields(args), "--addr", addr)...)
+		if code != 1 || !strings.Contains(stderr, "the disk of alpha is full") {
+			t.Errorf("%s: %d %s", args, code, stderr)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 5 {
+		t.Errorf("%v %v", left, err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "a.safetensors")); err != nil || info.Size() != int64(len(b.File)) {
+		t.Errorf("%v %v", info, err)
+	}
+}
+
+func TestWhatIsChangedOrForced(t *testing.T) {
+	b := clitest.Healthy()
+	addr := clitest.Serve(t, b)
+	for _, args := range []string{"train resume j7", "train resume j7 --lr 0.001", "dataset remove cora", "dataset remove cora --force"} {
+		if _, stderr, code := hopmesh(t.Context(), append(strings.Fields(args), "--addr", addr)...); code != 0 {
+			t.Errorf("%v: %d %s", args, code, stderr)
+		}
+	}
+	want := []any{api.ResumeRequest{}, api.ResumeRequest{Rate: new(0.001)}, false, true}
+	if !reflect.DeepEqual(b.Made, want) {
+		t.Errorf("asked for %+v", b.Made)
+	}
+}
+
+func TestFilesThatCannotBe(t *testing.T) {
+	addr, dir := clitest.Serve(t, clitest.Healthy()), t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "a.npy"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = gone.Close() }()
+	go func() {
+		for {
+			c, err := gone.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 1<<10))
+			_ = c.Close()
+		}
+	}()
+	for says, args := range map[string][]string{
+		"is a folder: name the file to write":                {"predict", "j7", "--out", filepath.Join(dir, "a.npy"), "--addr", addr},
+		"went away before it had answered; no file was writ": {"predict", "j7", "--out", filepath.Join(dir, "b.npy"), "--addr", "unix:" + filepath.Join(dir, "s")},
+		"`hopmesh train show` needs JOB":                     {"train", "show", "", "--addr", addr},
+	} {
+		if _, stderr, code := hopmesh(t.Context(), args...); code == 0 || !strings.Contains(stderr, says) {
+			t.Errorf("%v: %d %s", args, code, stderr)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("%v %v", left, err)
+	}
+}
+
+// Who stops a job whose step takes long is told what is waited for.
+func TestAStopThatTakesLongSaysSo(t *testing.T) {
+	defer train.SetStopQuiet(0)()
+	b := clitest.Healthy()
+	b.JobInfo = clitest.SharedJob()
+	addr := clitest.Serve(t, b)
+	for args, want := range map[string]string{
+		"train stop j7":        "Waiting for alpha, beta, gamma to finish the current step: job j7 is at epoch 3 of 200, step 5 of 9.\n",
+		"train stop j7 --json": "",
+	} {
+		b.Slow, b.Asked = want != "", make(chan struct{}, 1)
+		_, stderr, code := hopmesh(t.Context(), append(strings.Fields(args), "--addr", addr)...)
+		if code != 0 || stderr != want {
+			t.Errorf("%s: %d %q", args, code, stderr)
+		}
+	}
+	b.Slow = false
+	train.SetStopQuiet(time.Hour)
+	if _, stderr, code := hopmesh(t.Context(), "train", "stop", "j7", "--addr", addr); code != 0 || stderr != "" {
+		t.Errorf("at once: %d %q", code, stderr)
+	}
+}

@@ -1,0 +1,135 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/cli/daemon"
+	"github.com/hopmesh/hopmesh/cli/output"
+	"github.com/hopmesh/hopmesh/cli/usage"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/spf13/cobra"
+)
+
+// Predict returns `hopmesh predict`.
+func Predict() *cobra.Command {
+	var d daemon.Flags
+	var out string
+	var embeddings bool
+	cmd := &cobra.Command{
+		Use:   "predict JOB --out FILE",
+		Short: "Write predictions for every vertex",
+		Long: "Runs the model of a job's best epoch on all vertices with all their neighbours, and writes a row for each\n" +
+			"vertex: its logits, or with --embeddings the input of the last layer. Rows are in ascending order of the\n" +
+			"vertex ids of the source. A .parquet file has a column with these ids; a .npy file has the numbers alone.\n" +
+			"For a sweep it uses the best model, or the one of --model-index, as numbered by `hopmesh train show`. If\n" +
+			"it is interrupted or fails, it leaves no file.",
+		Example:           "  hopmesh predict j1 --out cora.parquet\n  hopmesh predict j1 --out cora.npy --embeddings",
+		Args:              usage.OneArg("JOB"),
+		ValidArgsFunction: daemon.Suggest(&d, jobIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			format := strings.ToLower(filepath.Ext(out))
+			if !slices.Contains(api.PredictFormats(), format) {
+				return usage.Errorf(cmd, "--out %q must end in %s, which sets the format", out, usage.OneOf(api.PredictFormats()))
+			}
+			r := api.PredictRequest{Format: format, Embeddings: embeddings, Index: modelIndex(cmd)}
+			return save(cmd, &d, args[0], out, func(ctx context.Context, c *api.Client, to io.Writer) error { return c.Predict(ctx, args[0], r, to) })
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "`FILE` to write, .npy or .parquet")
+	cmd.Flags().BoolVar(&embeddings, "embeddings", false, "write the input of the last layer instead of the logits")
+	modelIndexFlag(cmd)
+	d.Add(cmd)
+	return cmd
+}
+
+// Export returns `hopmesh export`.
+func Export() *cobra.Command {
+	var d daemon.Flags
+	var out string
+	cmd := &cobra.Command{
+		Use:   "export JOB --out FILE",
+		Short: "Write the weights of a trained model",
+		Long: "Writes the weights of a job's best epoch as .safetensors, for Python and others. The metadata of the file\n" +
+			"describes the model. For a sweep it writes the best model, or the one of --model-index, as numbered by\n" +
+			"`hopmesh train show`. If it is interrupted or fails, it leaves no file.",
+		Example:           "  hopmesh export j1 --out model.safetensors",
+		Args:              usage.OneArg("JOB"),
+		ValidArgsFunction: daemon.Suggest(&d, jobIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.ToLower(filepath.Ext(out)) != ".safetensors" {
+				return usage.Errorf(cmd, "--out %q must end in .safetensors, the only format", out)
+			}
+			r := api.ExportRequest{Index: modelIndex(cmd)}
+			return save(cmd, &d, args[0], out, func(ctx context.Context, c *api.Client, to io.Writer) error { return c.ExportJob(ctx, args[0], r, to) })
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "`FILE` to write, .safetensors")
+	modelIndexFlag(cmd)
+	d.Add(cmd)
+	return cmd
+}
+
+func modelIndexFlag(cmd *cobra.Command) {
+	cmd.Flags().Int("model-index", 0, "model of a sweep, a `NUMBER` from 0 (default: the best)")
+	usage.CompleteFlag(cmd, "model-index", nil)
+}
+
+// modelIndex returns nil if the flag was not given.
+func modelIndex(cmd *cobra.Command) *int {
+	return given(cmd.Flags(), "model-index", cmd.Flags().GetInt)
+}
+
+// saved is the JSON document about a written file.
+type saved struct {
+	ID    string `json:"id"`
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
+// save writes a complete file or none.
+func save(cmd *cobra.Command, d *daemon.Flags, id, path string, get func(context.Context, *api.Client, io.Writer) error) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return usage.Errorf(cmd, "--out %q is a folder: name the file to write", path)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
+			err = p.Err
+		}
+		return fmt.Errorf("%s can't be written: %w", path, err)
+	}
+	_, err = daemon.Ask(cmd, d, func(ctx context.Context, c *api.Client) (none struct{}, err error) { return none, get(ctx, c, file) })
+	if err == nil {
+		err = file.Chmod(0o644) // as if a shell had created it
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	info, statErr := file.Stat()
+	err = errors.Join(err, statErr, file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		if errors.Is(err, api.ErrGone) {
+			err = fmt.Errorf("%w; no file was written", err)
+		}
+		if removeErr := os.Remove(file.Name()); removeErr != nil {
+			err = errors.Join(err, removeErr)
+		}
+		return err
+	}
+	if d.JSON {
+		return output.JSON(cmd.OutOrStdout(), saved{ID: id, File: path, Bytes: info.Size()})
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "Wrote %s, %s.\n", output.Cell(path), output.Size(uint64(info.Size())))
+	return err
+}

@@ -1,0 +1,215 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/cli/daemon"
+	"github.com/hopmesh/hopmesh/cli/output"
+	"github.com/hopmesh/hopmesh/cli/usage"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func start(strategies []string) *cobra.Command {
+	var d daemon.Flags
+	var watch bool
+	var spec string
+	cmd := &cobra.Command{
+		Use:   "start --dataset D [--model MODEL]",
+		Short: "Start a training job",
+		Long: "Puts a job into the queue and prints its id. The daemon checks it first. Flags that are not given have the\n" +
+			"usual values for the model. All nodes that own shards of the dataset train the model together, except with\n" +
+			"--strategy single, where one node with every shard trains alone. --spec reads settings from a TOML file:\n" +
+			"its keys are names of flags, and its tables [set] and [sweep] hold the values of --set and --sweep. Flags\n" +
+			"override the file. `hopmesh train options` lists the keys of --set.\n\n" +
+			"With --sweep a job trains one model for each combination of values, at most 64, all on the same\n" +
+			"mini-batches, which are sampled and gathered once. The values of the last --sweep vary fastest. KEY is a key\n" +
+			"of --set that belongs to models or training, or one of these flags:\n" + strings.Join(api.SweptFlags(), ", ") + ".",
+		Example: "  hopmesh train start --dataset cora --watch\n" +
+			"  hopmesh train start --dataset cora --sweep lr=0.01,0.001 --sweep hidden=16,64\n" +
+			"  hopmesh train start --dataset reddit --model sage --layers 2 --hidden 256 --batch 1024 --fanout 25,10\n" +
+			"  hopmesh train start --dataset reddit --strategy leap --set leap.mode=stay --deterministic\n" +
+			"  hopmesh train start --dataset cora --model gat --set gat.version=2 --patience 100",
+		Args:              usage.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f := cmd.Flags()
+			if spec != "" {
+				if err := readSpec(f, spec); err != nil {
+					if wrong, ok := errors.AsType[errSpec](err); ok {
+						return usage.Errorf(cmd, "%v", wrong)
+					}
+					return err
+				}
+			}
+			r, err := request(f)
+			if err == nil {
+				err = r.Check()
+			}
+			if err == nil && r.Strategy != "" && !slices.Contains(strategies, r.Strategy) {
+				err = fmt.Errorf("there is no strategy %q: use %s", r.Strategy, usage.OneOf(strategies))
+			}
+			if err != nil {
+				return usage.Errorf(cmd, "%v", err)
+			}
+			id, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.JobID, error) { return c.StartJob(ctx, r) })
+			if err != nil {
+				return err
+			}
+			if d.JSON {
+				err = output.JSON(cmd.OutOrStdout(), id)
+			} else {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), output.Cell(id.ID))
+			}
+			if err != nil || !watch {
+				return err
+			}
+			return watchJob(cmd, &d, id.ID, false)
+		},
+	}
+	flags(cmd, strategies)
+	cmd.Flags().StringVar(&spec, "spec", "", "read settings from a TOML `FILE`; flags override it")
+	cmd.Flags().BoolVar(&watch, "watch", false, "watch the job until it ends")
+	d.Add(cmd)
+	return cmd
+}
+
+// flags adds the flags that a spec may hold, too. The node chooses defaults for those that are
+// not given.
+func flags(cmd *cobra.Command, strategies []string) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.String("dataset", "", "`NAME` of the dataset")
+	f.String("model", "", "`MODEL` to train: "+usage.OneOf(api.Models())+" (default gcn)")
+	f.Int("layers", 0, "number of convolutions")
+	f.Int("hidden", 0, "hidden width (per head for gat)")
+	f.Int("heads", 0, "number of attention heads of a gat")
+	f.Float64("dropout", 0, "dropout probability, a `SHARE` from 0 to 1")
+	f.Float64("lr", 0, "learning `RATE`")
+	f.Float64("weight-decay", 0, "weight decay, a `NUMBER`")
+	f.String("optimizer", "", "optimizer `NAME`: "+usage.OneOf(api.Optimizers()))
+	f.Int("epochs", 0, "number of epochs at most")
+	f.String("batch", "", "training vertices per step over all nodes, `full|N`")
+	f.String("fanout", "", "neighbours to sample at each hop from the seed vertices outwards, such as `25,10|full` (default full)")
+	f.String("normalize-features", "", "normalization of features, a `NAME`: "+usage.OneOf(api.Normalizations()))
+	f.String("norm", "", "normalization after each layer, a `NAME`: "+usage.OneOf(api.Norms()))
+	f.Bool("residual", false, "add a linear map of its input to each layer")
+	f.Int("patience", 0, "stop after this many evaluations without improvement (default: never)")
+	f.Int("eval-every", 0, "evaluate every this many epochs (default 1)")
+	f.Int("split", 0, "index of the dataset's split to use")
+	f.Uint64("seed", 0, "random seed")
+	f.String("strategy", "", "how nodes train together, a strategy `NAME`: "+usage.OneOf(strategies)+" (default auto)")
+	f.Bool("deterministic", false, "sum gradients shard by shard, so that any number of nodes gives the same weights bit for bit")
+	f.StringArray("sweep", nil, "train a model for each value of `KEY=V,V`; may be repeated, for all combinations")
+	f.StringArray("set", nil, "change a setting that has no flag, `KEY=VALUE`; may be repeated")
+	for flag, values := range map[string][]string{
+		"model": api.Models(), "optimizer": api.Optimizers(), "normalize-features": api.Normalizations(), "norm": api.Norms(),
+		"strategy": strategies, "batch": {"full"}, "fanout": {"full"},
+	} {
+		usage.CompleteFlag(cmd, flag, values)
+	}
+}
+
+// request asks for what flags, or a spec, say.
+func request(f *pflag.FlagSet) (api.TrainRequest, error) {
+	r := api.TrainRequest{
+		Dataset: text(f, "dataset"), Model: text(f, "model"), Optimizer: text(f, "optimizer"), Norm: text(f, "norm"),
+		Features: text(f, "normalize-features"), Strategy: text(f, "strategy"),
+		Layers: given(f, "layers", f.GetInt), Hidden: given(f, "hidden", f.GetInt), Heads: given(f, "heads", f.GetInt),
+		Epochs: given(f, "epochs", f.GetInt), Patience: given(f, "patience", f.GetInt), EvalEvery: given(f, "eval-every", f.GetInt), Split: given(f, "split", f.GetInt),
+		Dropout: given(f, "dropout", f.GetFloat64), Rate: given(f, "lr", f.GetFloat64), WeightDecay: given(f, "weight-decay", f.GetFloat64),
+		Residual: given(f, "residual", f.GetBool), Seed: given(f, "seed", f.GetUint64), Deterministic: text(f, "deterministic") == "true",
+	}
+	if r.Dataset == "" {
+		return r, errors.New("--dataset is missing: `hopmesh dataset list` shows the datasets")
+	}
+	var err error
+	if r.Batch, err = batch(text(f, "batch")); err != nil {
+		return r, err
+	}
+	if r.Fanout, err = fanout(text(f, "fanout")); err != nil {
+		return r, err
+	}
+	settings, err := f.GetStringArray("set")
+	if err != nil {
+		return r, err
+	}
+	for _, s := range settings {
+		key, value, ok := strings.Cut(s, "=")
+		if !ok || key == "" {
+			return r, fmt.Errorf("--set %q is not KEY=VALUE, such as sage.aggregator=max", s)
+		}
+		r.Set = append(r.Set, api.Setting{Key: key, Value: value})
+	}
+	if settings, err = f.GetStringArray("sweep"); err != nil {
+		return r, err
+	}
+	for _, s := range settings {
+		key, values, ok := strings.Cut(s, "=")
+		if !ok || key == "" {
+			return r, fmt.Errorf("--sweep %q is not KEY=V,V, such as lr=0.01,0.001", s)
+		}
+		sweep := api.Sweep{Key: key}
+		for v := range strings.SplitSeq(values, ",") {
+			sweep.Values = append(sweep.Values, strings.TrimSpace(v))
+		}
+		r.Sweep = append(r.Sweep, sweep)
+	}
+	return r, nil
+}
+
+func text(f *pflag.FlagSet, name string) string { return f.Lookup(name).Value.String() }
+
+// given returns the value of a flag, or nil if the flag was not given.
+func given[T any](f *pflag.FlagSet, name string, get func(string) (T, error)) *T {
+	if !f.Changed(name) {
+		return nil
+	}
+	v, err := get(name)
+	if err != nil {
+		panic(fmt.Sprintf("cli: flag %s: %v", name, err)) // the flag has another type
+	}
+	return &v
+}
+
+func batch(s string) (*int, error) {
+	if s == "" {
+		return nil, nil //nolint:nilnil // nobody given
+	}
+	n := 0
+	if s == "full" {
+		return &n, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return nil, fmt.Errorf("--batch %q is neither full nor a number of training vertices", s)
+	}
+	return &n, nil
+}
+
+func fanout(s string) ([]int, error) {
+	if s == "" || s == "full" {
+		return nil, nil
+	}
+	var list []int
+	for part := range strings.SplitSeq(s, ",") {
+		part = strings.TrimSpace(part)
+		n, err := strconv.Atoi(part)
+		if part == "full" {
+			n, err = 0, nil
+		} else if n < 1 {
+			err = errors.New("too few")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--fanout %q is neither full nor a list of numbers such as 25,10", s)
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}

@@ -1,0 +1,196 @@
+package batched
+
+import (
+	"context"
+	"fmt"
+	"runtime/pprof"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+)
+
+// Prepare implements Method: it deals the seed vertices of the slot, samples this
+// node's share, and gathers the rows that it reads.
+func (b *Batched) Prepare(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
+	p := &b.Run.Phases
+	defer pprof.SetGoroutineLabels(p.Other)
+	pprof.SetGoroutineLabels(p.Sample)
+	start := time.Now()
+	if err := b.Draw(ctx, h, s, epoch); err != nil {
+		return err
+	}
+	sampled := time.Now()
+	pprof.SetGoroutineLabels(p.Gather)
+	places, err := b.gather(ctx, h, s, epoch)
+	if err != nil {
+		return fmt.Errorf("epoch %d, step %d: %w", epoch, s.Step+1, err)
+	}
+	s.Staged.Bring(s, places)
+	s.Sampling, s.Gathering = sampled.Sub(start), time.Since(sampled)
+	return nil
+}
+
+// Look implements Method: it prepares no input.
+func (b *Batched) Look(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
+	if err := b.Draw(ctx, h, s, epoch); err != nil {
+		return err
+	}
+	s.Looked = true
+	s.Outermost()
+	return b.Sources.Count(s)
+}
+
+// Draw deals the seed vertices of the slot and samples this node's share.
+func (b *Batched) Draw(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
+	s.Staged.Free()
+	s.Forget()
+	s.Looked = false
+	b.Dealing.Deal(s)
+	if h.Far != nil {
+		h.Far.Tally = &s.Tally
+	}
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		if err := b.sample(ctx, h, s, g, epoch); err != nil {
+			return fmt.Errorf("epoch %d, step %d: %w", epoch, s.Step+1, err)
+		}
+		b.Weights.Weigh(s, g)
+	}
+	return nil
+}
+
+func (b *Batched) sample(ctx context.Context, h *slot.Worker, s *slot.Slot, g *slot.Group, epoch int) error {
+	g.Labels = h.Data.Labels(g.Labels[:0], g.Roots)
+	if len(g.Roots) == 0 {
+		g.Batch.Blocks = g.Batch.Blocks[:0]
+		return nil
+	}
+	if s.Staged.Draws() {
+		return s.Staged.Draw(s, g, epoch)
+	}
+	if edges := b.Sources.Topology(g); edges != nil {
+		h.Sampler.Within(edges)
+	}
+	if err := h.Sampler.Sample(ctx, &g.Batch, uint64(epoch), uint64(s.Step), g.Roots); err != nil {
+		return err
+	}
+	for b := range g.Batch.Blocks {
+		g.Batch.Blocks[b].Transpose()
+	}
+	return nil
+}
+
+// gather sets the inputs of all groups, except rows that are gathered on a device; it
+// returns where these are.
+func (b *Batched) gather(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) (places [][]uint32, err error) {
+	s.Outermost()
+	places, far, err := b.Sources.Find(ctx, s, epoch)
+	if err != nil {
+		return nil, err
+	}
+	s.Rows.Reset()
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		if len(g.Roots) == 0 {
+			continue
+		}
+		if s.Staged.Sums() {
+			s.Gathered += g.Batch.Blocks[0].Entries()
+		}
+		g.Input = nn.Input{Vertices: s.Sets[i]}
+		if h.Data.Features.Sparse() {
+			h.Data.Features.Fill(&g.Sparse, places[i], true, far)
+			g.Input.Sparse = &g.Sparse.CSR
+			continue
+		}
+		if s.Staged.Gathers() {
+			continue
+		}
+		h.Scratch.Reset()
+		g.Input.Dense = s.Rows.Alloc(h.Device.Type(), len(places[i]), h.Data.Features.Columns())
+		h.Data.Features.Dense(h.Device, h.Scratch, g.Input.Dense, places[i], far)
+	}
+	return places, nil
+}
+
+// dealing assigns groups to slots. Workers share it.
+type dealing struct {
+	shards int
+	Nodes  int
+	Self   int
+	grains bool // gradients are added up by grains
+
+	mu      sync.Mutex // guards what follows
+	dealer  deal.Dealer
+	others  []deal.Group // of other nodes: only their grains are used
+	holders []int        // of the shards' grains
+}
+
+// NewDealing returns the dealing of a run by a dealer.
+func NewDealing(t *train.Trainer, dealer deal.Dealer) *dealing {
+	return &dealing{shards: len(t.Data.Shards), Nodes: len(t.Session.Work.Nodes), Self: t.Session.Work.Self, dealer: dealer, grains: t.Recipe.Sharing.Deterministic}
+}
+
+// Deal sets the groups of a slot from its roots.
+func (d *dealing) Deal(s *slot.Slot) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.Dealt = d.dealer.Deal(s.Dealt, s.Roots, d.Self)
+	s.Groups = slices.Grow(s.Groups[:0], len(s.Dealt))[:len(s.Dealt)]
+	for i := range s.Groups {
+		s.Groups[i].Group = s.Dealt[i]
+	}
+	if d.grains {
+		d.spans(s)
+	}
+}
+
+// Of deals the groups of another node, reusing the memory of to.
+func (d *dealing) Of(to []deal.Group, roots []uint32, node int) []deal.Group {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dealer.Deal(to, roots, node)
+}
+
+// after returns the node that holds a model after the step of a batch. The dealer must
+// be a deal.Guide.
+func (d *dealing) after(batch []uint32, model int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dealer.(deal.Guide).After(batch, model)
+}
+
+// spans finds which node contributes which sums. A grain without seed vertices is in
+// none.
+func (d *dealing) spans(s *slot.Slot) {
+	d.holders = slices.Grow(d.holders[:0], d.shards)[:d.shards]
+	for i := range d.holders {
+		d.holders[i] = -1
+	}
+	for node := range d.Nodes {
+		groups := s.Dealt
+		if node != d.Self {
+			d.others = d.dealer.Deal(d.others, s.Roots, node)
+			groups = d.others
+		}
+		for i := range groups {
+			if len(groups[i].Roots) > 0 {
+				d.holders[groups[i].Grain] = node
+			}
+		}
+	}
+	s.Spans = exchange.SpansTo(s.Spans, d.holders, d.Nodes)
+}
+
+// Single trains on one node.
+var Single = train.Descriptor{Name: strategy.Single, New: Plain}
+
+// Plain returns the method of a strategy that only deals seed vertices differently.
+func Plain(t *train.Trainer) (train.Method, error) { return New(t), nil }

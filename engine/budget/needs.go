@@ -1,0 +1,88 @@
+package budget
+
+// Program is what the program takes for itself, beside what Needs counts.
+const Program = 48 << 20
+
+// Kind is what memory is for.
+type Kind int
+
+// The kinds of memory that a run takes.
+const (
+	Weights Kind = iota // with gradients, moments and copies
+	Graph               // what samplers, features and strategies keep of the graph
+	Slots               // batches that are prepared ahead
+	Pass                // activations of the largest batch
+	Beside              // what the device keeps beside activations
+	Step                // what a strategy takes for the steps under way
+	Copies              // of a batch, in a device's own memory
+	Held                // of the graph and of rows brought ahead, in a device's own memory
+	kinds
+)
+
+// Needs is the memory that a run takes on a node, in bytes.
+type Needs struct {
+	// Foreign reports whether passes and inference run on a device with memory of its own.
+	Foreign   bool
+	Inference Inference
+	bytes     [kinds]uint64
+}
+
+// Inference is the memory of exact inference over the whole graph, in bytes.
+type Inference struct {
+	Least uint64 // it fails with less
+	May   uint64 // the most that it may take
+	Takes uint64 // what it takes of that
+}
+
+// Of returns what a run takes for a kind.
+func (n *Needs) Of(k Kind) uint64 { return n.bytes[k] }
+
+// Add adds to what a run takes for a kind.
+func (n *Needs) Add(k Kind, bytes uint64) { n.bytes[k] += bytes }
+
+// Sub subtracts from what a run takes for a kind, at most all of it.
+func (n *Needs) Sub(k Kind, bytes uint64) { n.bytes[k] -= min(n.bytes[k], bytes) }
+
+// Set replaces what a run takes for a kind.
+func (n *Needs) Set(k Kind, bytes uint64) { n.bytes[k] = bytes }
+
+// Raise has a run take at least so much for a kind, such as what one of several batches
+// takes.
+func (n *Needs) Raise(k Kind, bytes uint64) { n.bytes[k] = max(n.bytes[k], bytes) }
+
+// Grow adds a share to what a run takes for some kinds, such as those that depend on
+// batches of which some were measured.
+func (n *Needs) Grow(share float64, of ...Kind) {
+	for _, k := range of {
+		n.bytes[k] += uint64(float64(n.bytes[k]) * share)
+	}
+}
+
+// Base returns what a run takes of the host's memory throughout: all but passes and
+// inference.
+func (n *Needs) Base() uint64 {
+	return Program + n.bytes[Weights] + n.bytes[Graph] + n.bytes[Slots] + n.bytes[Beside] + n.bytes[Step]
+}
+
+// OnHost returns what a run takes of the host's memory, with the least that inference
+// does with.
+func (n *Needs) OnHost() uint64 {
+	if n.Foreign {
+		return n.Base()
+	}
+	return n.Base() + n.bytes[Pass] + n.Inference.Least
+}
+
+// OnDevice returns what a run takes of a device's own memory, beside weights and
+// inference.
+func (n *Needs) OnDevice() uint64 {
+	return n.bytes[Pass] + n.bytes[Beside] + n.bytes[Copies] + n.bytes[Held]
+}
+
+// Total returns all that a run takes where the host's memory is the device's. Inference
+// keeps some of its memory during passes, and takes the rest in turns with them.
+func (n *Needs) Total() uint64 { return n.Base() + n.bytes[Pass] + n.Inference.Takes }
+
+// LeastInference is the memory that evaluation may use where there is no bound, even if
+// training takes less.
+const LeastInference = 1 << 30

@@ -1,0 +1,196 @@
+package checkpoint
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/reference"
+)
+
+var params = []nn.Param{{Name: "weight", Rows: 2, Cols: 3}, {Name: "bias", Rows: 1, Cols: 3, Offset: 6}}
+
+var (
+	first  = []float32{1, 2, 3, 4, 5, 6, 7, 8, 9}
+	second = []float32{10, 20, 30, 40, 50, 60, 70, 80, 90}
+)
+
+func numbers(prefix string, row []float32, of ...nn.Param) Section {
+	return Section{prefix, func([]float32) []float32 { return row }, of}
+}
+
+func noFault() error { return nil }
+
+// written is a file of two rows of numbers, of the second of which it has the bias alone.
+func written(t testing.TB) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	sections := []Section{numbers("", first, params...), numbers("old.", second, params[1])}
+	if err := Write(&b, sections, map[string]string{"epoch": "12", "recipe": `{"lr":1}`}); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	b := written(t)
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, open := range map[string]func() (*File, error){
+		"mapped": func() (*File, error) { return Open(path) },
+		"parsed": func() (*File, error) { return Parse("it", b) },
+	} {
+		f, err := open()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if row, err := f.Row("", params, 9); err != nil || !slices.Equal(row, first) {
+			t.Errorf("%s: %v, %v", name, row, err)
+		}
+		if row, err := f.Row("old.", params[1:], 9); err != nil || !slices.Equal(row, []float32{0, 0, 0, 0, 0, 0, 70, 80, 90}) {
+			t.Errorf("%s: %v, %v", name, row, err)
+		}
+		if !f.Has("old.bias") || f.Has("old.weight") || f.Text("nothing") != "" {
+			t.Errorf("%s: it has other tensors", name)
+		}
+		if f.Digest() != sha256.Sum256(b[8+binary.LittleEndian.Uint64(b):]) {
+			t.Errorf("%s: the digest is %x", name, f.Digest())
+		}
+		if n, err := f.Uint("epoch", 12); n != 12 || err != nil {
+			t.Errorf("%s: %d, %v", name, n, err)
+		}
+		var recipe struct{ LR float64 }
+		if err := f.JSON("recipe", &recipe); recipe.LR != 1 || err != nil {
+			t.Errorf("%s: %v, %v", name, recipe, err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(name, err)
+		}
+	}
+}
+
+func TestRowsOfADeviceAreWritten(t *testing.T) {
+	device := reference.New()
+	arena, err := device.NewArena(1 << 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := arena.Alloc(tensor.F64, 1, 9)
+	device.Write32(row, second)
+	var b bytes.Buffer
+	if err := Write(&b, []Section{Row("x.", device, row, params[:1])}, map[string]string{}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Parse("it", b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.Row("x.", params[:1], 6); err != nil || !slices.Equal(got, second[:6]) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestWhatIsNotInAFileIsRefused(t *testing.T) {
+	f, err := Parse("it", written(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(prefix string, p nn.Param) error { _, err := f.Row(prefix, []nn.Param{p}, math.MaxInt); return err }
+	number := func(name string, most uint64) error { _, err := f.Uint(name, most); return err }
+	for want, err := range map[string]error{
+		`no tensor "old.weight"`: row("old.", params[0]),
+		`has the shape [2 3], and the model's is [3 2]: it is of another model`: row("", nn.Param{Name: "weight", Rows: 3, Cols: 2}),
+		`its metadata has "12" for epoch, which is no number up to 11`:          number("epoch", 11),
+		`its metadata has "" for step, which is no number`:                      number("step", 1),
+		`its epoch is not the JSON expected: `:                                  f.JSON("epoch", new(string)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func TestADamagedFileIsRefused(t *testing.T) {
+	for want, damage := range map[string]func(b []byte) []byte{
+		"verify it: its numbers are not those that were written: the file is damaged": func(b []byte) []byte { b[len(b)-9] ^= 0x10; return b },
+		"the file holds":                   func(b []byte) []byte { return b[:len(b)-1] },
+		"cut off":                          func(b []byte) []byte { return b[:60] },
+		"no safetensors":                   func([]byte) []byte { return nil },
+		"neither a checkpoint nor a model": func(b []byte) []byte { return bytes.Replace(b, []byte(digestName), []byte("tensors_sha255"), 1) },
+		"F32":                              func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("F32"), []byte("I32")) },
+	} {
+		if _, err := Parse("it", damage(written(t))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	b := written(t)
+	start := 8 + int(binary.LittleEndian.Uint64(b))
+	was := sha256.Sum256(b[start:])
+	copy(b[len(b)-4:], []byte{0, 0, 0x80, 0x7f})
+	now := sha256.Sum256(b[start:])
+	f, err := Parse("it", bytes.Replace(b, []byte(hex.EncodeToString(was[:])), []byte(hex.EncodeToString(now[:])), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Row("old.", params[1:], 9); err == nil || !strings.Contains(err.Error(), `"old.bias" has numbers that are not finite`) {
+		t.Error(err)
+	}
+}
+
+// A file is written whole or not at all.
+func TestAFaultLeavesTheFileAsItWas(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	write := func(row []float32, fault error) error {
+		return WriteFile(path, []Section{numbers("", row, params...)}, map[string]string{}, func() error { return fault })
+	}
+	if err := write(first, nil); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := errors.New("the device is broken")
+	if err := write(second, wrong); !errors.Is(err, wrong) {
+		t.Error(err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("it has changed: %v", err)
+	}
+	if _, err := os.Stat(path + ".tmp"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// FuzzFile opens anything. It must neither panic nor take memory by what the file claims.
+func FuzzFile(f *testing.F) {
+	b := written(f)
+	f.Add(b)
+	f.Add(b[:len(b)/2])
+	f.Add(bytes.Replace(b, []byte("[2,3]"), []byte("[3,2]"), 1))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		file, err := Parse("it", b)
+		if err != nil {
+			return
+		}
+		if row, err := file.Row("", params, 9); err == nil && (len(row) != 9 || !finite(row)) {
+			t.Errorf("it has %v", row)
+		}
+		if n, err := file.Uint("epoch", 99); err == nil && n > 99 {
+			t.Errorf("its epoch is %d", n)
+		}
+	})
+}

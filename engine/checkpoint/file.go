@@ -1,0 +1,133 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
+)
+
+// File is a file that was opened, whose tensors are those that were written. Nothing else in
+// it is trusted: it comes from a disk that others may write to.
+type File struct {
+	tensors *safetensors.File
+}
+
+// Open maps a file and compares its tensors with their digest.
+func Open(path string) (*File, error) {
+	tensors, err := safetensors.Open(path)
+	return open(path, tensors, err)
+}
+
+// Parse is Open of a whole file that lies in memory. Errors call it by the name.
+func Parse(name string, b []byte) (*File, error) {
+	tensors, err := safetensors.Parse(name, b)
+	return open(name, tensors, err)
+}
+
+func open(name string, tensors *safetensors.File, err error) (*File, error) {
+	if err != nil {
+		return nil, err
+	}
+	f := &File{tensors}
+	if err := f.verify(); err != nil {
+		return nil, errors.Join(fmt.Errorf("verify %s: %w", name, err), tensors.Close())
+	}
+	return f, nil
+}
+
+// verify returns an error unless the tensors have the digest that the metadata names.
+func (f *File) verify() error {
+	if f.tensors.Metadata()[digestName] == "" {
+		return errors.New("it is neither a checkpoint nor a model that hopmesh wrote")
+	}
+	digest := sha256.New()
+	for _, t := range f.tensors.Tensors() {
+		numbers, _, err := safetensors.View[float32](f.tensors, t.Name)
+		if err != nil {
+			return err
+		}
+		digest.Write(plain.Bytes(numbers))
+	}
+	if got := hex.EncodeToString(digest.Sum(nil)); got != f.tensors.Metadata()[digestName] {
+		return errors.New("its numbers are not those that were written: the file is damaged")
+	}
+	return nil
+}
+
+// Close unmaps the file.
+func (f *File) Close() error { return f.tensors.Close() }
+
+// Digest is the digest of all tensors.
+func (f *File) Digest() (d [sha256.Size]byte) {
+	_, _ = hex.Decode(d[:], []byte(f.tensors.Metadata()[digestName])) // verify has compared it
+	return d
+}
+
+// Has reports whether there is a tensor of that name.
+func (f *File) Has(name string) bool { return f.tensors.Has(name) }
+
+// Text is a field of the metadata; "" if there is none of that name.
+func (f *File) Text(name string) string { return f.tensors.Metadata()[name] }
+
+// Uint reads a field of the metadata that is a number of at most so many.
+func (f *File) Uint(name string, most uint64) (uint64, error) {
+	text := f.Text(name)
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n > most {
+		return 0, fmt.Errorf("its metadata has %q for %s, which is no number up to %d", text, name, most)
+	}
+	return n, nil
+}
+
+// JSON reads a field of the metadata that is JSON.
+func (f *File) JSON(name string, to any) error {
+	if err := json.Unmarshal([]byte(f.Text(name)), to); err != nil {
+		return fmt.Errorf("its %s is not the JSON expected: %w", name, err)
+	}
+	return nil
+}
+
+// Row reads the section of a prefix into one row of so many numbers, and returns an error
+// unless each param is there, in its shape, and finite. Nothing is allocated before that is
+// known.
+func (f *File) Row(prefix string, params []nn.Param, size int) ([]float32, error) {
+	views := make([][]float32, len(params))
+	for i, p := range params {
+		name := prefix + p.Name
+		numbers, shape, err := safetensors.View[float32](f.tensors, name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Equal(shape, []int64{int64(p.Rows), int64(p.Cols)}) {
+			return nil, fmt.Errorf("its tensor %q has the shape %v, and the model's is [%d %d]: it is of another model", name, shape, p.Rows, p.Cols)
+		}
+		if !finite(numbers) {
+			return nil, fmt.Errorf("its tensor %q has numbers that are not finite", name)
+		}
+		views[i] = numbers
+	}
+	row := make([]float32, size)
+	for i, p := range params {
+		copy(row[p.Offset:], views[i])
+	}
+	return row, nil
+}
+
+// finite reports whether all numbers are.
+func finite(numbers []float32) bool {
+	for _, x := range numbers {
+		if math.Float32bits(x)&0x7f800000 == 0x7f800000 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,209 @@
+package checkpoint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// LastFile is the name of a run's last checkpoint in its folder.
+const LastFile = "last.safetensors"
+
+// beforeFile is the name of the one before the last, while a run goes on. That weights are
+// finite is no promise that their loss is: only a step that was made from a checkpoint shows
+// that it is good, and until then the one before stays.
+const beforeFile = "before.safetensors"
+
+// DefaultInterval is how often a run writes a checkpoint, unless it is told otherwise.
+const DefaultInterval = 10 * time.Second
+
+// Place is where a run stands.
+type Place struct {
+	Epoch int // from 1
+	Step  int // how many of the epoch's are done
+	Left  int // how many models have yet to do the next one; 0: the run is done
+}
+
+// Before reports whether a place comes before another, whatever is left in either.
+func (p Place) Before(o Place) bool {
+	return p.Epoch < o.Epoch || p.Epoch == o.Epoch && p.Step < o.Step
+}
+
+// begins is the place from which a run goes on that stands at p: the end of an epoch of so
+// many steps is the beginning of the next.
+func (p Place) begins(steps int) Place {
+	if p.Step >= steps {
+		p.Epoch, p.Step = p.Epoch+1, 0
+	}
+	p.Left = 1
+	return p
+}
+
+// Options say where and how often a run writes checkpoints.
+type Options struct {
+	Dir      string        // need not exist; "": nowhere
+	Interval time.Duration // 0: DefaultInterval
+	Steps    int           // of an epoch
+	Single   bool          // only the last is kept, and not the one before it
+	Log      *slog.Logger
+}
+
+// Folder keeps the last checkpoint of a run and, while the run goes on, the one before it.
+type Folder struct {
+	options Options
+
+	tried  time.Time // when the last was written, or could not be
+	good   bool      // there is one
+	failed bool      // the last that was tried could not be written
+	at     Place     // where the last stands
+	before *Place    // where the one before it stands; nil if none is kept
+}
+
+// NewFolder returns the folder of a run that begins.
+func NewFolder(o Options) *Folder {
+	o.Interval = cmp.Or(o.Interval, DefaultInterval)
+	return &Folder{options: o}
+}
+
+// Keeps reports whether there is a folder to keep checkpoints in.
+func (f *Folder) Keeps() bool { return f.options.Dir != "" }
+
+// Path is where the last checkpoint lies.
+func (f *Folder) Path() string { return filepath.Join(f.options.Dir, LastFile) }
+
+// Exists reports whether a file lies where the last checkpoint does.
+func (f *Folder) Exists() bool {
+	if !f.Keeps() {
+		return false
+	}
+	_, err := os.Stat(f.Path())
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Begin counts the interval from now on, and has the first checkpoint due after another
+// time, if that is not 0.
+func (f *Folder) Begin(first time.Duration) {
+	f.tried = time.Now()
+	if first > 0 {
+		f.tried = f.tried.Add(first - f.options.Interval)
+	}
+}
+
+// Due reports whether the last try is an interval ago.
+func (f *Folder) Due() bool { return f.Keeps() && time.Since(f.tried) >= f.options.Interval }
+
+// Missing reports whether there is no checkpoint yet, and none has been tried in vain.
+func (f *Folder) Missing() bool { return f.Keeps() && !f.good && !f.failed }
+
+// Last is where the last checkpoint stands, if there is one.
+func (f *Folder) Last() (at Place, good bool) { return f.at, f.good }
+
+// Failed reports whether the last checkpoint that was tried could not be written.
+func (f *Folder) Failed() bool { return f.failed }
+
+// Fail notes that a checkpoint could not be written: the next is due an interval later.
+func (f *Folder) Fail() { f.tried, f.failed = time.Now(), true }
+
+// Adopt notes that the run goes on from the last checkpoint, or from the one that is about
+// to replace it, and stands there.
+func (f *Folder) Adopt(at Place) { *f = Folder{options: f.options, good: true, at: at} }
+
+// Forget notes that there is no checkpoint of where the run stands.
+func (f *Folder) Forget() { *f = Folder{options: f.options} }
+
+// Unsaved says that a checkpoint could not be written.
+type Unsaved struct {
+	Err error
+	At  Place // of the checkpoint; zero: not known
+}
+
+func (e *Unsaved) Error() string {
+	of := "a checkpoint"
+	if e.At.Epoch > 0 {
+		of = fmt.Sprintf("the checkpoint of epoch %d, step %d", e.At.Epoch, e.At.Step)
+	}
+	return fmt.Sprintf("write %s: %v: free some space in the data directory", of, e.Err)
+}
+
+func (e *Unsaved) Unwrap() error { return e.Err }
+
+// Save writes a checkpoint of where the run stands, in place of the last. That one is kept
+// as the one before, unless a run goes on alike from both. The error is an Unsaved or, where
+// there is a fault, that (see WriteFile).
+func (f *Folder) Save(at Place, sections []Section, metadata map[string]string, fault func() error) error {
+	if err := os.MkdirAll(f.options.Dir, 0o700); err != nil {
+		return &Unsaved{err, at}
+	}
+	var before *Place
+	if f.good && !f.options.Single {
+		before = f.keepBefore(at)
+	}
+	var broken error
+	err := WriteFile(f.Path(), sections, metadata, func() error {
+		broken = fault()
+		return broken
+	})
+	switch {
+	case broken != nil:
+		return err
+	case err != nil:
+		return &Unsaved{err, at}
+	}
+	f.tried, f.good, f.failed, f.at, f.before = time.Now(), true, false, at, before
+	return nil
+}
+
+// keepBefore keeps the last checkpoint beside the next one, and returns where it stands. It
+// is a link, so that it takes no more room while the next is written.
+func (f *Folder) keepBefore(next Place) *Place {
+	if f.at.begins(f.options.Steps) == next.begins(f.options.Steps) {
+		return f.before // they are the same
+	}
+	before := filepath.Join(f.options.Dir, beforeFile)
+	_ = os.Remove(before)
+	if err := os.Link(f.Path(), before); err != nil {
+		f.options.Log.Debug("the checkpoint before the last could not be kept", "err", err)
+		return nil
+	}
+	at := f.at
+	return &at
+}
+
+// GoBack reports whether the last checkpoint is of before a place at which a run has failed.
+// If it is not, the one before it takes its place, if that is.
+func (f *Folder) GoBack(failed Place) bool {
+	failed = failed.begins(f.options.Steps)
+	if !f.good || f.at.begins(f.options.Steps).Before(failed) {
+		return f.good
+	}
+	if f.before == nil || !f.before.begins(f.options.Steps).Before(failed) {
+		return false
+	}
+	if err := os.Rename(filepath.Join(f.options.Dir, beforeFile), f.Path()); err != nil {
+		f.options.Log.Warn("could not go back to the checkpoint before the last", "err", err)
+		return false
+	}
+	f.at, f.before, f.failed = *f.before, nil, false
+	return true
+}
+
+// Close removes the checkpoint before the last, when the run has ended.
+func (f *Folder) Close() {
+	if f.before != nil {
+		_ = os.Remove(filepath.Join(f.options.Dir, beforeFile))
+	}
+}
+
+// Cause returns the cause of an Unsaved without its advice, which is for a run that
+// has ended.
+func Cause(err error) error {
+	if unsaved, ok := errors.AsType[*Unsaved](err); ok {
+		return unsaved.Err
+	}
+	return err
+}

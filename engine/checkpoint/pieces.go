@@ -1,0 +1,108 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/hopmesh/hopmesh/engine/peer"
+)
+
+// mostPiece is how many bytes of a file are asked for at a time. Tests ask for less.
+var mostPiece uint64 = 32 << 20
+
+// ReadPiece answers another node that asks for a piece of the last checkpoint in a folder.
+// Its errors wrap peer.ErrRefused.
+func ReadPiece(dir string, question []byte) ([]byte, error) {
+	if len(question) != 16 || dir == "" {
+		return nil, fmt.Errorf("%w: there is no such piece of a checkpoint", peer.ErrRefused)
+	}
+	at, n := binary.LittleEndian.Uint64(question), binary.LittleEndian.Uint64(question[8:])
+	if n == 0 || n > mostPiece || at > 1<<62 {
+		return nil, fmt.Errorf("%w: %d bytes of a checkpoint from %d on", peer.ErrRefused, n, at)
+	}
+	file, err := os.Open(filepath.Join(dir, LastFile))
+	if err != nil {
+		return nil, errors.Join(peer.ErrRefused, err)
+	}
+	piece := make([]byte, n)
+	if _, err := io.ReadFull(io.NewSectionReader(file, int64(at), int64(n)), piece); err != nil {
+		return nil, errors.Join(peer.ErrRefused, fmt.Errorf("read %d bytes of the checkpoint from %d on: %w", n, at, err), file.Close())
+	}
+	return piece, file.Close()
+}
+
+// Ask sends a question, which ReadPiece answers there, to the node whose checkpoint is
+// fetched. The answer has at most so many bytes, and may lie in the buffer.
+type Ask func(question []byte, limit int, buffer []byte) (answer []byte, err error)
+
+// Fetch writes another node's checkpoint of so many bytes, piece by piece. Where it can't be
+// written, the error is an Unsaved.
+func Fetch(to io.Writer, size uint64, ask Ask) error {
+	var buffer []byte
+	for at := uint64(0); at < size; {
+		n := min(size-at, mostPiece)
+		question := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, at), n)
+		var err error
+		buffer, err = ask(question, int(n), buffer)
+		if err == nil && uint64(len(buffer)) != n {
+			err = fmt.Errorf("%d bytes came of the %d that were asked for", len(buffer), n)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := to.Write(buffer); err != nil {
+			return &Unsaved{Err: err}
+		}
+		at += n
+	}
+	return nil
+}
+
+// Receive fetches another node's checkpoint into a temporary file of the folder, which
+// replaces the last checkpoint once it has been accepted. If anything fails, the temporary
+// file is removed and the last stays as it was. Where it can't be written, the error is an
+// Unsaved.
+func (f *Folder) Receive(size uint64, ask Ask, accept func(path string) error) error {
+	path := f.Path() + ".tmp"
+	if err := f.download(path, size, ask); err != nil {
+		return err
+	}
+	err := accept(path)
+	if err == nil {
+		err = replace(f.Path())
+	}
+	if err != nil {
+		return errors.Join(err, remove(path))
+	}
+	return nil
+}
+
+func (f *Folder) download(path string, size uint64, ask Ask) error {
+	if err := os.MkdirAll(f.options.Dir, 0o700); err != nil {
+		return &Unsaved{Err: err}
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return &Unsaved{Err: err}
+	}
+	if err := Fetch(file, size, ask); err != nil {
+		return errors.Join(err, file.Close(), remove(path))
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return errors.Join(&Unsaved{Err: err}, remove(path))
+	}
+	return nil
+}
+
+// remove removes a file, if it is there.
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+// Package checkpoint writes sections of numbers to files and reads them back, and keeps the
+// last files of a run. It knows neither what was learnt nor by which recipe.
+//
+// A file is in the safetensors format: a tensor for each param of each section, and in its
+// metadata what the caller says of them, beside a digest of all tensors.
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
+)
+
+// digestName is the metadata's name for the digest of all tensors, one after the other.
+const digestName = "tensors_sha256"
+
+// Section is one row of numbers, one for each weight of a model, which a file holds as a
+// tensor per param. A tensor's name is the prefix followed by the param's.
+type Section struct {
+	Prefix string
+	Read   func(to []float32) []float32 // returns the row, in to or elsewhere
+	Params []nn.Param
+}
+
+// Row is the section of a row that lies on a device.
+func Row(prefix string, device tensor.Device, row tensor.Matrix, params []nn.Param) Section {
+	return Section{prefix, func(to []float32) []float32 {
+		to = slices.Grow(to[:0], row.Cols)[:row.Cols]
+		device.Read32(to, row)
+		return to
+	}, params}
+}
+
+// Extra is what a training method adds to the checkpoints of one model, beside weights and
+// the optimizer's moments. All methods are given how many steps of an epoch are done.
+type Extra interface {
+	// Sections returns what a checkpoint holds.
+	Sections(done int) []Section
+	// Read returns the rows of a file's sections. It changes nothing.
+	Read(f *File, done int) (rows [][]float32, err error)
+	// Adopt goes on from rows that Read has returned.
+	Adopt(rows [][]float32, done int)
+	// MaxBytes is the size of all sections of a checkpoint, at most.
+	MaxBytes() uint64
+}
+
+// Write writes a file: its header, with a digest of all tensors, then each param of each
+// section. It adds the digest to the metadata.
+func Write(w io.Writer, sections []Section, metadata map[string]string) error {
+	tensors, numbers := tensorsOf(sections)
+	digest := sha256.New()
+	if err := writeNumbers(digest, sections, numbers); err != nil {
+		return err
+	}
+	metadata[digestName] = hex.EncodeToString(digest.Sum(nil))
+	layout, err := safetensors.NewLayout(tensors, metadata)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(layout.Header()); err != nil {
+		return err
+	}
+	return writeNumbers(w, sections, numbers)
+}
+
+// tensorsOf lists the tensors of sections, and returns the length of the longest row.
+func tensorsOf(sections []Section) (all []safetensors.Tensor, numbers int) {
+	for _, s := range sections {
+		n := 0
+		for _, p := range s.Params {
+			all = append(all, safetensors.Tensor{Name: s.Prefix + p.Name, DType: safetensors.F32, Shape: []int64{int64(p.Rows), int64(p.Cols)}})
+			n = max(n, p.Offset+p.Rows*p.Cols)
+		}
+		numbers = max(numbers, n)
+	}
+	return all, numbers
+}
+
+func writeNumbers(w io.Writer, sections []Section, numbers int) error {
+	buffer := make([]float32, numbers)
+	for _, s := range sections {
+		row := s.Read(buffer)
+		for _, p := range s.Params {
+			if _, err := w.Write(plain.Bytes(row[p.Offset:][:p.Rows*p.Cols])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// WriteFile writes a file whole or not at all. The fault function is asked once all numbers
+// have been read: if it returns an error, they mean nothing, and the file at path stays as
+// it was.
+func WriteFile(path string, sections []Section, metadata map[string]string, fault func() error) (err error) {
+	// The name is fixed, so that what a crash leaves is overwritten the next time.
+	file, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	if err := errors.Join(Write(file, sections, metadata), file.Sync(), file.Close(), fault()); err != nil {
+		return err
+	}
+	return replace(path)
+}
+
+// replace puts the temporary file beside a path in its place.
+func replace(path string) error {
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}

@@ -1,0 +1,156 @@
+// Package dataset is the graph as training and evaluation read it: shards in order, with
+// topology, features, labels and the split. It maps nothing and copies little.
+package dataset
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/replica"
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
+
+// A Graph is a dataset as training reads it: all of it lies in the mapped shards, except
+// the list of training vertices. Of shards that other nodes hold it has what every node
+// must know, and no features.
+type Graph struct {
+	About    About
+	Shards   []*graph.Shard // in order
+	Split    int
+	Topology *sample.Topology
+	Features *features.Store
+	Training []uint32 // ascending, with labels
+	Mapped   uint64   // bytes of the shards
+	Entries  float64  // of a vertex' sparse features, on average
+}
+
+// Open returns the graph of shards that are all here.
+func Open(shards []*graph.Shard, split int, normalise string) (*Graph, error) {
+	store, err := features.Open(shards, normalise) // it wants them in order
+	if err != nil {
+		return nil, err
+	}
+	topology, err := sample.NewTopology(shards)
+	if err != nil {
+		return nil, err
+	}
+	d := &Graph{About: Describe(shards), Shards: shards, Split: split, Topology: topology, Features: store}
+	for _, s := range shards {
+		d.Mapped += mappedBytes(s)
+		if s.Sparse != nil {
+			d.Entries += float64(len(s.Sparse.Columns)) / float64(d.About.Vertices)
+		}
+	}
+	d.learn()
+	return d, nil
+}
+
+// OpenPart returns the graph of shards of which only some are held here, and the others as
+// a replica has them.
+func OpenPart(held []*graph.Shard, r *replica.Replica, split int, normalise string) (*Graph, error) {
+	store, err := features.OpenPart(r.Shards, r.Stats, normalise)
+	if err != nil {
+		return nil, err
+	}
+	topology, err := sample.NewPartial(r.Shards, r.Summaries)
+	if err != nil {
+		return nil, err
+	}
+	d := &Graph{About: DescribePart(r.Shards, r.Summaries), Shards: r.Shards, Split: split, Topology: topology, Features: store}
+	for i := range r.Shards {
+		if held[i] != nil {
+			d.Mapped += mappedBytes(held[i])
+		}
+		if store.Sparse() {
+			d.Entries += float64(r.Stats[i].Entries) / float64(d.About.Vertices)
+		}
+	}
+	d.learn()
+	return d, nil
+}
+
+// learn lists the vertices that are learnt from.
+func (d *Graph) learn() {
+	for _, s := range d.Shards {
+		if s.Labels == nil || d.Split >= len(s.Marks) {
+			continue
+		}
+		for row, mark := range s.Marks[d.Split] {
+			if mark == graph.Train && s.Labels[row] >= 0 {
+				d.Training = append(d.Training, s.First+uint32(row))
+			}
+		}
+	}
+}
+
+// mappedBytes is about as much as the shard's file has.
+func mappedBytes(s *graph.Shard) uint64 {
+	n := 8*len(s.Indptr) + 4*len(s.Indices) + 4*len(s.Weights) + 4*len(s.Dense) + 2*len(s.DenseBF16) + 4*len(s.Labels)
+	if s.Sparse != nil {
+		n += 8*len(s.Sparse.Indptr) + 4*len(s.Sparse.Columns) + 4*len(s.Sparse.Values) + 2*len(s.Sparse.ValuesBF16)
+	}
+	n += len(s.Marks) * s.Vertices
+	return uint64(n + 8*len(s.Originals.Ints) + 8*len(s.Originals.Offsets) + len(s.Originals.Bytes))
+}
+
+// holder is the place of the shard that holds v. It may be near, which is looked at
+// first.
+func (d *Graph) holder(v uint32, near int) int {
+	if s := d.Shards[near]; v-s.First < uint32(s.Vertices) {
+		return near
+	}
+	// The first shard that ends behind it: those without vertices end too early.
+	at, _ := slices.BinarySearchFunc(d.Shards, v+1, func(s *graph.Shard, end uint32) int {
+		return cmp.Compare(s.First+uint32(s.Vertices), end)
+	})
+	return at
+}
+
+// Labels appends the labels of some vertices.
+func (d *Graph) Labels(to []int32, vertices []uint32) []int32 {
+	at := 0
+	for _, v := range vertices {
+		at = d.holder(v, at)
+		s := d.Shards[at]
+		to = append(to, s.Labels[v-s.First])
+	}
+	return to
+}
+
+// Known sets the labels and marks of n vertices from first on: a label where there
+// is none is graph.NoLabel.
+func (d *Graph) Known(labels []int32, marks []graph.Mark, first int) {
+	at := 0
+	for i := range labels {
+		v := uint32(first + i)
+		at = d.holder(v, at)
+		s := d.Shards[at]
+		labels[i], marks[i] = graph.NoLabel, graph.Unmarked
+		if s.Labels != nil && d.Split < len(s.Marks) {
+			labels[i], marks[i] = s.Labels[v-s.First], s.Marks[d.Split][v-s.First]
+		}
+	}
+}
+
+// Learnt sets the labels of the training vertices from first on, and graph.NoLabel for all
+// others.
+func (d *Graph) Learnt(labels []int32, first uint32) {
+	marks := make([]graph.Mark, len(labels))
+	d.Known(labels, marks, int(first))
+	for i, mark := range marks {
+		if mark != graph.Train {
+			labels[i] = graph.NoLabel
+		}
+	}
+}
+
+// Firsts returns the first vertex of each shard, then the number of vertices (see
+// peer.Layout).
+func Firsts(shards []*graph.Shard) (all []uint32) {
+	for _, s := range shards {
+		all = append(all, s.First)
+	}
+	return append(all, shards[0].Total)
+}

@@ -1,0 +1,185 @@
+package evaluate
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
+)
+
+// A merger is what merging scores keeps from one evaluation to the next.
+type merger struct {
+	message  []byte
+	rankings [len(ranked)]rankings
+}
+
+// merge adds the scores of all other nodes, in the same way on each of them, and the
+// traffic of the evaluation.
+//
+// What the score message itself takes can't be part of it, but is known: each node asks
+// each other one for it, and the answer's size is the message's.
+func (e *Evaluator) merge(ctx context.Context, r *Result) error {
+	h := e.halo
+	if e.scorer.metric == ROCAUC {
+		if err := e.exchangeLogits(); err != nil {
+			return err
+		}
+	}
+	p := h.parcels
+	e.merger.message = e.scorer.message(e.merger.message[:0], &h.nodes, r.Seconds, p.tally.Read())
+	tag := exchange.Tag{Epoch: p.epoch, Step: p.step, Index: scoreMessage}
+	all, err := h.nodes.Exchange.Gather(ctx, tag, e.merger.message, &p.tally)
+	if err != nil {
+		return fmt.Errorf("exchange the scores of the evaluation: %w", err)
+	}
+	others := uint64(len(all) - 1)
+	for node, message := range all {
+		if err := e.scorer.absorb(r, &h.nodes, e.data, node, message); err != nil {
+			return fmt.Errorf("node %s sent malformed scores of the evaluation: %w", h.nodes.name(node), err)
+		}
+		r.Sent.Bytes[peer.Control] += others * uint64(peer.QueryFraming+peer.AnswerFraming+len(message))
+		r.Sent.Requests[peer.Control] += others
+	}
+	return nil
+}
+
+// message appends the scores of this node for the others: the seconds it took, what it
+// requested, the counts of each mark, and the losses of its shards, in their order.
+func (s *scorer) message(to []byte, nodes *Nodes, seconds float64, sent peer.Counts) []byte {
+	number := func(x float64) { to = binary.LittleEndian.AppendUint64(to, math.Float64bits(x)) }
+	number(seconds)
+	for k := range peer.Kinds {
+		to = binary.LittleEndian.AppendUint64(to, sent.Bytes[k])
+		to = binary.LittleEndian.AppendUint64(to, sent.Requests[k])
+	}
+	for mark := graph.Train; mark <= graph.Test; mark++ {
+		to = s.of[mark].Export(to)
+	}
+	for shard := range s.losses {
+		if nodes.owns(shard) {
+			for mark := graph.Train; mark <= graph.Test; mark++ {
+				number(s.losses[shard][mark])
+			}
+		}
+	}
+	return to
+}
+
+// messageBytes is the length of a node's message.
+func (s *scorer) messageBytes(nodes *Nodes, node int) int {
+	n := 8 + 16*int(peer.Kinds)
+	for mark := graph.Train; mark <= graph.Test; mark++ {
+		n += s.of[mark].Exported()
+	}
+	for _, owner := range nodes.Layout.Owners {
+		if owner == node {
+			n += 8 * int(graph.Test-graph.Train+1)
+		}
+	}
+	return n
+}
+
+// absorb adds a node's message to r and to the scores. It returns an error if no node can
+// have sent it. The scores of this node itself are there already.
+func (s *scorer) absorb(r *Result, nodes *Nodes, d *dataset.Graph, node int, from []byte) error {
+	if want := s.messageBytes(nodes, node); len(from) != want {
+		return fmt.Errorf("%d bytes in place of %d", len(from), want)
+	}
+	next := func() uint64 {
+		x := binary.LittleEndian.Uint64(from)
+		from = from[8:]
+		return x
+	}
+	seconds := math.Float64frombits(next())
+	if math.IsNaN(seconds) || math.IsInf(seconds, 0) || seconds < 0 {
+		return fmt.Errorf("it took %g seconds", seconds)
+	}
+	r.Seconds = max(r.Seconds, seconds)
+	var sent peer.Counts
+	for k := range peer.Kinds {
+		sent.Bytes[k], sent.Requests[k] = next(), next()
+	}
+	r.Sent.Add(sent)
+	if node == nodes.Work.Self {
+		return nil
+	}
+	for mark := graph.Train; mark <= graph.Test; mark++ {
+		counts := s.of[mark]
+		if err := counts.Merge(from[:counts.Exported()], int(d.About.Vertices)); err != nil {
+			return err
+		}
+		from = from[counts.Exported():]
+	}
+	for shard, owner := range nodes.Layout.Owners {
+		if owner == node {
+			for mark := graph.Train; mark <= graph.Test; mark++ {
+				s.losses[shard][mark] = math.Float64frombits(next())
+			}
+		}
+	}
+	return nil
+}
+
+// The area under the ROC curve is of all vertices of a mark together: each node sends
+// the logits of its own to all others.
+
+// ranked are the marks whose vertices are ranked by their logits, each with the kind of
+// parcel that carries these.
+var ranked = [...]struct {
+	mark graph.Mark
+	what int // after the stages
+}{{graph.Validation, valLogits}, {graph.Test, testLogits}}
+
+// rankings are the labels of other nodes' vertices that are ranked, which all nodes know:
+// node after node, and where each node's begin.
+type rankings struct {
+	labels []int32
+	from   []int
+}
+
+// exchangeLogits adds the logits of all other nodes to the marks that are ranked.
+func (e *Evaluator) exchangeLogits() error {
+	q := e.halo.parcels
+	for i, r := range ranked {
+		counts, known := e.scorer.of[r.mark], &e.merger.rankings[i]
+		if known.from == nil {
+			*known = findRankings(&e.halo.nodes, e.data, r.mark)
+		}
+		row := 4 * e.data.About.Classes
+		p := parcel{what: len(q.stages) + r.what, row: row}
+		q.offer(p, plain.Bytes(counts.Logits()))
+		// What is offered lies before it, and stays.
+		to := plain.Bytes(counts.Room(known.labels))
+		for node, t := range q.takers {
+			t.parcel, t.kind, t.to = p, peer.Activation, to[known.from[node]*row:known.from[node+1]*row]
+		}
+		if err := q.take(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func findRankings(nodes *Nodes, d *dataset.Graph, mark graph.Mark) rankings {
+	k := rankings{from: make([]int, 1, len(nodes.Work.Nodes)+1)}
+	for node := range nodes.Work.Nodes {
+		for shard, s := range d.Shards {
+			if node == nodes.Work.Self || nodes.Layout.Owners[shard] != node || s.Labels == nil || d.Split >= len(s.Marks) {
+				continue
+			}
+			for row, label := range s.Labels {
+				if label >= 0 && s.Marks[d.Split][row] == mark {
+					k.labels = append(k.labels, label)
+				}
+			}
+		}
+		k.from = append(k.from, len(k.labels))
+	}
+	return k
+}

@@ -1,0 +1,154 @@
+package evaluate
+
+import (
+	"context"
+
+	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
+)
+
+// read returns the features of some vertices, wherever they are.
+func (i *Inference) read(ctx context.Context, vertices []uint32) (nn.Input, error) {
+	in := nn.Input{Vertices: vertices}
+	places, far, err := i.places(ctx, vertices)
+	if err != nil {
+		return in, err
+	}
+	if i.data.Features.Sparse() {
+		i.data.Features.Fill(&i.scratch.sparse, places, false, far)
+		in.Sparse = &i.scratch.sparse.CSR
+		return in, nil
+	}
+	in.Dense = i.work.Alloc(i.device.Type(), len(vertices), i.data.Features.Columns())
+	i.fill(in.Dense, places, far)
+	return in, nil
+}
+
+// places returns where the features of some vertices are. Those of the halo are brought once
+// a run and kept or, where they are too many, brought each time.
+func (i *Inference) places(ctx context.Context, vertices []uint32) ([]uint32, *features.Far, error) {
+	h := i.halo
+	if i.now.stages[0].Hops == 0 || len(h.ids) == 0 {
+		return vertices, nil, nil
+	}
+	if _, ok := i.kept(); !ok {
+		if err := h.gather(ctx, &i.scratch.far, vertices); err != nil {
+			return nil, nil, err
+		}
+		return i.scratch.far.Places[0], &i.scratch.far.Far, nil
+	}
+	if err := h.features(ctx); err != nil {
+		return nil, nil, err
+	}
+	near := 0
+	i.scratch.rows = i.scratch.rows[:0]
+	for _, v := range vertices {
+		if row := h.row(v, &near); row >= i.own.rows {
+			v = h.places[row-i.own.rows]
+		}
+		i.scratch.rows = append(i.scratch.rows, v)
+	}
+	return i.scratch.rows, &h.far.Far, nil
+}
+
+// rowsOf returns the rows of a part in a table: those of the block's sources or, without a
+// block, those of the part's vertices, from first on.
+func (i *Inference) rowsOf(t *table, first int, block *sample.Block) tensor.Matrix {
+	if t == nil || t.x.None() {
+		return tensor.Matrix{}
+	}
+	if block == nil {
+		return i.rangeOf(t, first, len(i.scratch.ids))
+	}
+	rows := block.Vertices
+	if !i.halo.nodes.alone() {
+		near := 0
+		i.scratch.rows = i.scratch.rows[:0]
+		for _, v := range rows {
+			i.scratch.rows = append(i.scratch.rows, uint32(i.halo.row(v, &near)))
+		}
+		rows = i.scratch.rows
+	}
+	y := i.work.Alloc(i.device.Type(), block.Cols, t.x.Cols)
+	i.pick(y, t.x, rows)
+	return y
+}
+
+// fill sets y to the features at these places.
+func (i *Inference) fill(y tensor.Matrix, places []uint32, far *features.Far) {
+	if i.host == nil {
+		i.data.Features.Dense(i.device, i.work, y, places, far)
+		return
+	}
+	i.distant.bring(i.device, y, func(x tensor.Matrix, first int) {
+		i.data.Features.Dense(i.host, i.window, x, places[first:][:x.Rows], far)
+	})
+}
+
+// pick sets y to some of the rows between two stages.
+func (i *Inference) pick(y, x tensor.Matrix, rows []uint32) {
+	i.held[0].X = x
+	if i.host == nil || !i.inFile {
+		i.device.Gather(y, i.held[:], rows)
+		return
+	}
+	i.distant.bring(i.device, y, func(some tensor.Matrix, first int) {
+		i.host.Gather(some, i.held[:], rows[first:][:some.Rows])
+	})
+}
+
+// rangeOf returns n rows of a table from first on.
+func (i *Inference) rangeOf(t *table, first, n int) tensor.Matrix {
+	x := t.x.RowRange(first, n)
+	if i.host == nil || t.file == nil {
+		return x
+	}
+	y := i.work.Alloc(x.Type, x.Rows, x.Cols)
+	i.device.Write32(y, x.F32())
+	return y
+}
+
+// distant serves a device that can't see the host's memory: shards, rows of other nodes, and
+// files. It gathers windows of their rows on the host and copies each to the device.
+type distant struct {
+	host   tensor.Device // nil: the device sees them itself
+	window tensor.Arena
+	held   [1]tensor.Part
+}
+
+// windowRows is how many rows are brought over at once.
+const windowRows = 4096
+
+func (h *distant) open(d tensor.Device, threads int) (err error) {
+	if _, foreign := d.(tensor.Foreign); !foreign {
+		return nil
+	}
+	h.host = cpu.New(threads)
+	h.window, err = h.host.NewArena(0)
+	return err
+}
+
+func (h *distant) close() {
+	if h.host == nil {
+		return
+	}
+	if h.window != nil {
+		h.window.Close()
+	}
+	h.host.Close()
+	h.host = nil
+}
+
+// bring sets y to rows that are gathered on the host, a window from first on each time.
+func (h *distant) bring(d tensor.Device, y tensor.Matrix, gather func(x tensor.Matrix, first int)) {
+	for first := 0; first < y.Rows; first += windowRows {
+		rows := y.RowRange(first, min(windowRows, y.Rows-first))
+		h.window.Reset()
+		x := h.window.Alloc(y.Type, rows.Rows, rows.Cols)
+		gather(x, first)
+		d.Write32(rows, x.F32())
+	}
+}

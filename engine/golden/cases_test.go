@@ -1,0 +1,94 @@
+package golden
+
+// A variant is a strategy with settings, as users give them.
+type variant struct {
+	name     string // unique; begins with the strategy's
+	strategy string
+	set      []string // "key=value" of --set
+	full     bool     // all training vertices and all neighbours in each step
+	// exact says that the weights are those of one machine that trains on the same batches:
+	// those of the first variant with the same full.
+	exact bool
+	// sweep is the learning rates of models that are trained side by side; none: one model.
+	sweep []float64
+	// models are the models that the variant is trained with; none: all.
+	models []string
+}
+
+// variants are all strategies with their defaults, and those settings that have arithmetic
+// or communication of their own.
+var variants = []variant{
+	{name: "single", strategy: "single", exact: true},
+	{name: "single,full", strategy: "single", full: true, exact: true},
+	{name: "single,schedule", strategy: "single", models: some, set: []string{"train.schedule=cosine", "train.warmup=1", "train.metric=roc_auc"}},
+	{name: "single,sweep", strategy: "single", models: some, sweep: []float64{0.01, 0.03}},
+
+	{name: "centric", strategy: "centric", exact: true},
+	{name: "centric,full", strategy: "centric", full: true, exact: true, models: some},
+	{name: "centric,cache", strategy: "centric", exact: true, models: some, set: []string{"centric.cache=40", "topology=sharded"}},
+	{name: "centric,bce", strategy: "centric", models: some, set: []string{"train.loss=bce", "train.metric=macro_f1"}},
+
+	{name: "leap,stay", strategy: "leap", exact: true, set: []string{"leap.mode=stay"}},
+	{name: "leap,migrate", strategy: "leap", exact: true, set: []string{"leap.mode=migrate"}},
+	{name: "leap,auto", strategy: "leap", exact: true, models: some},
+	{name: "leap,full", strategy: "leap", full: true, exact: true, models: some},
+	{name: "leap,merge", strategy: "leap", exact: true, models: some, set: []string{"leap.mode=migrate", "leap.merge=2", "topology=sharded", "leap.cache=40"}},
+	{name: "leap,plain", strategy: "leap", exact: true, models: some, set: []string{"leap.mode=migrate", "leap.merge=off", "leap.balance=off", "leap.pregather=off", "leap.dedup=off"}},
+	{name: "leap,sweep", strategy: "leap", models: some, sweep: []float64{0.01, 0.03}, set: []string{"leap.mode=migrate"}},
+
+	{name: "p3", strategy: "p3"},
+	{name: "p3,full", strategy: "p3", full: true, models: some},
+	{name: "p3,inflight=2", strategy: "p3", models: some, set: []string{"p3.inflight=2"}},
+	{name: "p3,inflight=3,blocks", strategy: "p3", models: some, set: []string{"p3.inflight=3", "p3.push=blocks"}},
+	{name: "p3,slices,blocks", strategy: "p3", models: some, set: []string{"p3.roots=slices", "p3.push=blocks"}},
+	{name: "p3,sharded", strategy: "p3", models: some, set: []string{"topology=sharded"}},
+
+	{name: "grappa", strategy: "grappa", set: []string{"grappa.period=1"}},
+	{name: "grappa,full", strategy: "grappa", full: true, models: some, set: []string{"grappa.period=1"}},
+	{name: "grappa,strict", strategy: "grappa", models: some, set: []string{"grappa.loader=strict", "grappa.period=1", "grappa.groups=3", "grappa.swept=1", "grappa.correction=node"}},
+	{name: "grappa,sampled", strategy: "grappa", models: some, set: []string{"grappa.loader=halo-sampled", "grappa.period=1", "grappa.cap=60", "grappa.sweep=published"}},
+	{name: "grappa,message", strategy: "grappa", models: some, set: []string{"grappa.loader=strict", "grappa.period=1", "grappa.correction=message"}},
+	{name: "grappa,hops", strategy: "grappa", models: some, set: []string{"grappa.loader=strict", "grappa.period=1", "grappa.correction=batch", "grappa.hops=all", "grappa.shrink=0.3", "grappa.loss=groups"}},
+	{name: "grappa,self", strategy: "grappa", models: some, set: []string{"grappa.loader=strict", "grappa.period=1", "grappa.swept=1", "grappa.correction=self-normalised", "grappa.pseudo=2", "grappa.prefetch=off"}},
+	{name: "grappa,plateau", strategy: "grappa", models: some, set: []string{"grappa.loader=strict", "grappa.period=1", "grappa.switch=plateau"}},
+	{name: "grappa,sweep", strategy: "grappa", models: some, sweep: []float64{0.01, 0.03}, set: []string{"grappa.period=1"}},
+
+	{name: "pipe", strategy: "pipe", full: true},
+	{name: "pipe,period=2", strategy: "pipe", full: true, models: some, set: []string{"pipe.period=2"}},
+	{name: "pipe,ways=2", strategy: "pipe", full: true, models: some, set: []string{"pipe.ways=2", "pipe.chunks=4", "pipe.period=2"}},
+	{name: "pipe,chunks=1", strategy: "pipe", full: true, models: some, set: []string{"pipe.chunks=1"}},
+	{name: "pipe,chunks=3", strategy: "pipe", full: true, models: some, set: []string{"pipe.chunks=3", "pipe.shuffle=off", "pipe.compensate=off", "pipe.recompute=on"}},
+	{name: "pipe,left", strategy: "pipe", full: true, models: some, set: []string{"pipe.histories=left", "pipe.gradients=kept", "pipe.period=2", "pipe.recompute=off"}},
+	{name: "pipe,zeros", strategy: "pipe", full: true, models: some, set: []string{"pipe.histories=zeros", "pipe.period=2"}},
+
+	{name: "graph", strategy: "graph", full: true, set: []string{"pipe.ways=3"}},
+	{name: "graph,previous", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=2", "pipe.halo=previous-epoch"}},
+	{name: "graph,sampled", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=3", "pipe.halo=sampled", "pipe.share=40"}},
+	{name: "graph,skip", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=3", "pipe.halo=skip", "pipe.age=1"}},
+}
+
+// A model is one of the models, with settings.
+type model struct {
+	name, model string
+	layers      int
+	set         []string // "key=value" of --set
+	usual       bool     // trained without -all, too
+}
+
+var models = []model{
+	{name: "gat", model: "gat", layers: 2, usual: true},
+	{name: "gatv2", model: "gat", layers: 2, set: []string{"gat.version=2", "gat.out_heads=2"}},
+	{name: "gcn", model: "gcn", layers: 2, usual: true},
+	{name: "gcnii", model: "gcnii", layers: 3},
+	{name: "gin", model: "gin", layers: 2, usual: true},
+	{name: "gin-jump", model: "gin", layers: 2, set: []string{"model.jump=cat", "model.head=linear"}},
+	{name: "mlp", model: "mlp", layers: 2},
+	{name: "resgcn", model: "resgcn", layers: 3},
+	{name: "sage", model: "sage", layers: 2, usual: true},
+	{name: "sage-gcn", model: "sage", layers: 2, set: []string{"sage.aggregator=gcn"}},
+	{name: "sage-max", model: "sage", layers: 2, set: []string{"sage.aggregator=max"}},
+}
+
+// some are the models of variants that are only trained with a few: one with weighted edges
+// and one with a weight of its own for each vertex itself.
+var some = []string{"gcn", "sage"}

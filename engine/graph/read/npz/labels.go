@@ -1,0 +1,128 @@
+package npz
+
+import (
+	"context"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+)
+
+// readLabels reads a class for each vertex, and returns how many classes there are.
+// NaN and -1 mean no label.
+func readLabels(ctx context.Context, a *array, vertices uint32, m *source.Memory) ([]int32, int, error) {
+	if len(a.Shape) == 2 && a.Shape[1] > 1 {
+		return nil, 0, a.wrong("it has %d columns, and a vertex has one label: save one column, or numpy.argmax(%s, axis=1) if they are one-hot", a.Shape[1], a.key)
+	}
+	if len(a.Shape) == 0 || len(a.Shape) > 2 || a.Shape[0] != uint64(vertices) || a.size != uint64(vertices) {
+		return nil, 0, a.wrong("it has the shape %s and there are %d vertices: give each vertex a label, -1 if it has none", a.shaped(), vertices)
+	}
+	var labels []int32
+	classes := int32(0)
+	err := a.each(ctx, func(first uint64, count int, b []byte) error {
+		var err error
+		if labels, err = source.Enlarge(m, labels, count, 4); err != nil {
+			return a.wrong("%w: raise {dataset.memory}", err)
+		}
+		for i := range count {
+			var label int32
+			if a.Float() {
+				label, err = source.FloatLabel(a.Number(b, i))
+			} else {
+				label, err = source.IntLabel(a.Int(b, i))
+			}
+			if err != nil {
+				return a.wrong("vertex %d: %w", first+uint64(i), err)
+			}
+			labels = append(labels, label)
+			classes = max(classes, label+1)
+		}
+		return nil
+	})
+	return labels, int(classes), err
+}
+
+// want makes room for the splits, or returns an error if there are others already.
+func want(m *source.Marking, a *array, splits uint64) error {
+	if m.Splits != nil {
+		if uint64(len(m.Splits)) != splits {
+			return a.wrong("it has %d splits and another part has %d: give every part as many", splits, len(m.Splits))
+		}
+		return nil
+	}
+	if splits == 0 || splits > graph.MaxSplits {
+		return a.wrong("there are %d splits, and 1 to %d can be taken: leave some out", splits, graph.MaxSplits)
+	}
+	if err := m.Room(splits); err != nil {
+		return a.wrong("%d splits of %d vertices: %w: raise {dataset.memory}", splits, m.Vertices, err)
+	}
+	return nil
+}
+
+// indices marks the vertices whose ids an array holds, [k] or [splits, k].
+func indices(ctx context.Context, m *source.Marking, a *array, part graph.Mark) error {
+	if len(a.Shape) != 1 && len(a.Shape) != 2 || a.Float() || a.DType.Kind == 'b' || !a.rowByRow() {
+		return a.wrong("it is %s%s of type %s: save it as a row of vertex ids for each split, as integers", order(a), a.shaped(), a.DType)
+	}
+	splits, k := uint64(1), a.size
+	if len(a.Shape) == 2 {
+		splits, k = a.Shape[0], a.Shape[1]
+	}
+	if err := want(m, a, splits); err != nil {
+		return err
+	}
+	return a.each(ctx, func(first uint64, count int, b []byte) error {
+		for i := range count {
+			at := first + uint64(i)
+			v := a.Int(b, i)
+			if v < 0 || v >= int64(m.Vertices) {
+				return a.wrong("split %d, entry %d: there is not a vertex %d, as there are %d, numbered from 0: leave it out", at/k, at%k, v, m.Vertices)
+			}
+			if err := m.Mark(at/k, uint64(v), part); err != nil {
+				return a.wrong("%w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// mask marks the vertices for which an array is true, [vertices] or [vertices,
+// splits].
+func mask(ctx context.Context, m *source.Marking, a *array, part graph.Mark) error {
+	if len(a.Shape) == 0 || len(a.Shape) > 2 || a.Shape[0] != uint64(m.Vertices) {
+		return a.wrong("it has the shape %s and there are %d vertices: give a mask true or false for each vertex", a.shaped(), m.Vertices)
+	}
+	splits := uint64(1)
+	if len(a.Shape) == 2 {
+		splits = a.Shape[1]
+	}
+	if err := want(m, a, splits); err != nil {
+		return err
+	}
+	return a.each(ctx, func(first uint64, count int, b []byte) error {
+		for i := range count {
+			at := first + uint64(i)
+			switch a.Number(b, i) {
+			case 0:
+				continue
+			case 1:
+			default:
+				return a.wrong("it holds numbers other than 0 and 1: save the mask as booleans")
+			}
+			split, vertex := at%splits, at/splits
+			if a.Fortran && len(a.Shape) == 2 {
+				split, vertex = at/a.Shape[0], at%a.Shape[0]
+			}
+			if err := m.Mark(split, vertex, part); err != nil {
+				return a.wrong("%w", err)
+			}
+		}
+		return nil
+	})
+}
+
+func order(a *array) string {
+	if a.Fortran {
+		return "in Fortran order, "
+	}
+	return ""
+}

@@ -1,0 +1,307 @@
+package tabular
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"unicode/utf8"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+)
+
+// OpenCSV reads tables of text: an edge file, or a folder of edges and optionally
+// features, labels and splits. A folder may mix them with Parquet and Arrow files.
+//
+// Fields lie between tabs, semicolons, commas or blanks; quotes are RFC 4180's, and
+// lines that begin with # or % are comments. Of edges the columns src, dst and
+// weight are taken (or source, from, u and target, to, v), without a header line the
+// first, second and third. Features are all columns but id, which is the first if
+// none is called so. Labels are id and label; empty, -1 and nan are missing. Splits
+// are id and split, or split_0, split_1 and so on, without a header line each column
+// behind the first: train, val (valid, validation) or test, or empty.
+func OpenCSV(ctx context.Context, path string, o source.Options) (graph.Source, error) {
+	return openTables(ctx, path, "csv", CSVFiles, o)
+}
+
+// A csvTable reads a file of delimited lines, compressed by gzip or not.
+type csvTable struct {
+	path   string
+	size   uint64
+	kind   tableKind
+	layout csvLayout
+	notes  []string
+}
+
+var _ table = (*csvTable)(nil)
+
+func openCSVTable(ctx context.Context, path string, kind tableKind) (table, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &csvTable{path: path, size: uint64(info.Size()), kind: kind}
+	if info.Size() == 0 {
+		return nil, fmt.Errorf("%s is empty: write %s", t.name(), kind.wants())
+	}
+	l, err := source.OpenLines(ctx, path, t.bound(), nil)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	if err := l.Fill(ctx); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if t.layout, err = layOut(t.name(), kind, l.Cur, l.Last); err != nil {
+		return nil, err
+	}
+	t.notes = t.layout.notes(t.name(), kind)
+	return t, nil
+}
+
+func (t *csvTable) name() string { return filepath.Base(t.path) }
+
+func (t *csvTable) bound() int {
+	if t.kind == featuresTable {
+		return source.MaxFeaturesLine
+	}
+	return source.MaxLine
+}
+
+func (t *csvTable) about() tableAbout {
+	return tableAbout{name: t.name(), unit: "line", width: len(t.layout.value), text: t.layout.text, notes: t.notes}
+}
+
+func (t *csvTable) close() error { return nil }
+
+// scan reads the file from its beginning.
+func (t *csvTable) scan(ctx context.Context, how scanning, yield func(*rowBatch) error) error {
+	l, err := source.OpenLines(ctx, t.path, t.bound(), source.NewProgress(how.report, "reading "+t.name(), t.size, "bytes").At)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	s := csvScan{csvTable: t, scanning: how, Lines: l, splitter: fieldSplitter{delimiter: t.layout.delimiter}, skip: t.layout.header}
+	for {
+		if err := l.Fill(ctx); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+		whole := l.Cur
+		for len(l.Cur) > 0 {
+			if s.fast() {
+				s.fastEdges()
+			}
+			if len(l.Cur) > 0 && !s.batch.full() {
+				if err := s.record(); errors.Is(err, errUnfinished) {
+					break
+				} else if err != nil {
+					return err
+				}
+			}
+			if s.batch.full() {
+				if err := yield(&s.batch); err != nil {
+					return err
+				}
+				s.batch.reset()
+			}
+		}
+		if len(l.Cur) == 0 {
+			l.Release(whole)
+		}
+	}
+	if s.batch.n > 0 {
+		return yield(&s.batch)
+	}
+	return nil
+}
+
+// csvScan is one pass over a file.
+type csvScan struct {
+	*csvTable
+	scanning
+	*source.Lines
+	splitter fieldSplitter
+	skip     bool // the header comes next
+	batch    rowBatch
+}
+
+// wrong returns an error about the current line.
+func (s *csvScan) wrong(format string, args ...any) error {
+	return fmt.Errorf("%s: %w", s.about().at(s.Line), fmt.Errorf(format, args...))
+}
+
+// record reads one record of any layout.
+func (s *csvScan) record() error {
+	n, ends, err := s.splitter.next(s.Cur, s.Last)
+	switch {
+	case errors.Is(err, errUnfinished):
+		return err
+	case errors.Is(err, errOpenQuote):
+		return s.wrong("a quote is not closed: close it, or write a quote inside quotes twice")
+	case errors.Is(err, errBareReturn):
+		return s.wrong("there is a carriage return inside the line: end lines with a line feed, or with both")
+	case errors.Is(err, errAfterQuote):
+		return s.wrong("text follows a closing quote: write a quote inside quotes twice")
+	}
+	if n > s.bound() {
+		return s.TooLong()
+	}
+	if err == nil {
+		if s.skip {
+			s.skip = false
+		} else if err := s.row(s.splitter.fields); err != nil {
+			return err
+		}
+	}
+	s.Cur = s.Cur[n:]
+	s.Line += uint64(ends)
+	return nil
+}
+
+func (s *csvScan) row(fields [][]byte) error {
+	l := &s.layout
+	if len(fields) != l.columns {
+		return s.wrong("there are %d columns and the first row has %d: write %s", len(fields), l.columns, s.kind.wants())
+	}
+	for i, column := range l.id[:s.kind.ids()] {
+		if err := s.id(&s.batch.ids[i], fields[column]); err != nil {
+			return err
+		}
+	}
+	s.batch.n++
+	if s.kind != edgesTable {
+		s.batch.rows = append(s.batch.rows, s.Line)
+	}
+	if s.idsOnly {
+		return nil
+	}
+	for i, column := range l.value {
+		if err := s.value(i, fields[column]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *csvScan) id(c *idColumn, field []byte) error {
+	if len(field) == 0 {
+		return s.wrong("an id is empty: write %s", s.kind.wants())
+	}
+	if !s.text {
+		v, ok := source.ParseID(field)
+		if !ok {
+			return errNotInteger
+		}
+		c.ints = append(c.ints, v)
+		return nil
+	}
+	if !utf8.Valid(field) {
+		return s.wrong("the id %s is not UTF-8: save the file as UTF-8", source.Shorten(field))
+	}
+	c.addText(field)
+	return nil
+}
+
+// value reads the i-th value of a row.
+func (s *csvScan) value(i int, field []byte) error {
+	switch s.kind {
+	case edgesTable, featuresTable:
+		v, err := source.ParseFloat(field)
+		if err != nil {
+			what := "weight"
+			if s.kind == featuresTable {
+				what = fmt.Sprintf("feature in column %d", s.layout.value[i]+1)
+			}
+			return s.wrong("%w", source.ExplainNumber(what, field, err))
+		}
+		s.batch.floats = append(s.batch.floats, v)
+	case labelsTable:
+		v, err := source.ParseLabel(field)
+		if err != nil {
+			return s.wrong("%w", err)
+		}
+		s.batch.labels = append(s.batch.labels, v)
+	case splitsTable:
+		m, err := source.ParseMark(field)
+		if err != nil {
+			return s.wrong("%w", err)
+		}
+		s.batch.marks = append(s.batch.marks, m)
+	}
+	return nil
+}
+
+// fast reports whether the edges that come next are plain enough for fastEdges: integers in the first two columns, and at most a weight behind them.
+func (s *csvScan) fast() bool {
+	l := &s.layout
+	return s.kind == edgesTable && !s.text && !s.skip && l.id == [2]int{0, 1} && l.columns == 2+len(l.value)
+}
+
+// fastEdges reads edges until the batch is full, the lines end, or a line is not
+// plain. That line is left to record, which can explain what is wrong.
+func (s *csvScan) fastEdges() {
+	b, delimiter := s.Cur, s.layout.delimiter
+	src, dst := s.batch.ids[0].ints, s.batch.ids[1].ints
+	weighted := len(s.layout.value) == 1
+	at := 0
+	room := 1<<15 - s.batch.n
+	for ; room > 0; room-- {
+		v, i := source.PlainInteger(b, at)
+		if i >= len(b) || b[i] != delimiter {
+			break
+		}
+		w, i := source.PlainInteger(b, i+1)
+		if i >= len(b) {
+			break
+		}
+		if weighted {
+			if b[i] != delimiter {
+				break
+			}
+			end := bytes.IndexByte(b[i:], '\n')
+			if end < 0 {
+				break
+			}
+			end += i
+			field := bytes.TrimSuffix(b[i+1:end], []byte{'\r'})
+			if !plainField(field, delimiter) {
+				break
+			}
+			if !s.idsOnly {
+				f, err := source.ParseFloat(field)
+				if err != nil {
+					break
+				}
+				s.batch.floats = append(s.batch.floats, f)
+			}
+			i = end
+		} else if b[i] == '\r' {
+			i++
+		}
+		if i >= len(b) || b[i] != '\n' {
+			break
+		}
+		src, dst = append(src, v), append(dst, w)
+		at = i + 1
+		s.Line++
+	}
+	s.batch.ids[0].ints, s.batch.ids[1].ints = src, dst
+	s.batch.n = len(src)
+	s.Cur = b[at:]
+}
+
+// plainField reports whether field is the last of its line, and unquoted.
+func plainField(field []byte, delimiter byte) bool {
+	for _, c := range field {
+		if c == delimiter || source.IsBlank(c) || c == '"' {
+			return false
+		}
+	}
+	return len(field) > 0
+}

@@ -1,0 +1,236 @@
+package tabular
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+)
+
+// A csvLayout describes the columns of a file of lines.
+type csvLayout struct {
+	delimiter byte
+	header    bool
+	columns   int // in each row
+	id        [2]int
+	value     []int // columns of the weight, features, label or splits
+	text      bool  // an id in the file's head is not an integer
+	first     string
+	ignored   []string
+}
+
+// delimiters, the first of which that cuts each line of a file's head in the same
+// way is its delimiter. A semicolon comes before the comma because files that use
+// it often write decimal commas.
+var delimiters = []byte{'\t', ';', ',', space}
+
+var delimiterNames = map[byte]string{'\t': "tabs", ';': "semicolons", ',': "commas", space: "blanks"}
+
+// headRows is how many rows the delimiter and the kind of ids are chosen by.
+const headRows = 50
+
+// A row is a record of a file's head, and its line.
+type row struct {
+	fields []string
+	line   uint64
+}
+
+// headOf reads the first records of a file with the given delimiter. A record that is
+// cut off is left out.
+func headOf(b []byte, delimiter byte, last bool) []row {
+	s := fieldSplitter{delimiter: delimiter}
+	var rows []row
+	line := uint64(1)
+	for len(b) > 0 && len(rows) < headRows {
+		n, ends, err := s.next(b, last)
+		if err == nil {
+			r := row{line: line}
+			for _, f := range s.fields {
+				r.fields = append(r.fields, string(f))
+			}
+			rows = append(rows, r)
+		} else if !errors.Is(err, errEmptyRecord) {
+			break
+		}
+		b, line = b[n:], line+uint64(ends)
+	}
+	return rows
+}
+
+// layOut finds the layout of a file from its beginning.
+func layOut(name string, kind tableKind, b []byte, last bool) (csvLayout, error) {
+	var rows []row
+	l := csvLayout{}
+	for _, d := range delimiters {
+		r := headOf(b, d, last)
+		if len(r) == 0 {
+			continue
+		}
+		same := len(r[0].fields) > 1
+		for _, other := range r {
+			same = same && len(other.fields) == len(r[0].fields)
+		}
+		if same {
+			rows, l.delimiter = r, d
+			break
+		}
+		if len(r[0].fields) > 1 && rows == nil { // ragged: the row that differs is refused later
+			rows, l.delimiter = r, d
+		}
+	}
+	if rows == nil {
+		if rows = headOf(b, ',', last); len(rows) == 0 {
+			if last && len(bytes.TrimSpace(b)) > 0 && bytes.IndexByte(b, '"') >= 0 {
+				return l, fmt.Errorf("%s: a quote is not closed: close it, or write a quote inside quotes twice", name)
+			}
+			if line, _ := source.CutLine(b); bytes.IndexByte(line, '\r') >= 0 {
+				return l, fmt.Errorf("%s, line 1: there is a carriage return inside the line: end lines with a line feed, or with both", name)
+			}
+			return l, fmt.Errorf("%s holds no rows: write %s", name, kind.wants())
+		}
+		return l, fmt.Errorf("%s, line %d: there is only one column: write %s, with commas, tabs, semicolons or blanks between columns", name, rows[0].line, kind.wants())
+	}
+	l.columns = len(rows[0].fields)
+	l.first = strings.Join(rows[0].fields, ",")
+	l.header = isHeader(kind, rows)
+	if err := l.place(name, kind, rows); err != nil {
+		return l, err
+	}
+	if l.header {
+		rows = rows[1:]
+	}
+	if len(rows) == 0 && last {
+		return l, fmt.Errorf("%s holds no rows but its header line: write %s", name, kind.wants())
+	}
+	for _, r := range rows {
+		for _, column := range l.id[:kind.ids()] {
+			if column < len(r.fields) {
+				_, ok := source.ParseID([]byte(r.fields[column]))
+				l.text = l.text || !ok && r.fields[column] != ""
+			}
+		}
+	}
+	return l, nil
+}
+
+// The names that columns go by, in lower case.
+var (
+	sourceNames = []string{"src", "source", "from", "u"}
+	targetNames = []string{"dst", "target", "to", "v"}
+)
+
+// column returns the first column with one of the names, or -1.
+func column(header []string, names ...string) int {
+	for i, f := range header {
+		for _, name := range names {
+			if strings.EqualFold(f, name) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func isNumber(s string) bool {
+	_, err := source.ParseFloat([]byte(s))
+	return !errors.Is(err, source.ErrNotANumber)
+}
+
+// isHeader reports whether the first row names the columns.
+func isHeader(kind tableKind, rows []row) bool {
+	first := rows[0].fields
+	switch kind {
+	case edgesTable:
+		return column(first, sourceNames...) >= 0 && column(first, targetNames...) >= 0
+	case splitsTable:
+		return column(first, "id") >= 0 || len(splitColumns(first)) > 0
+	case labelsTable:
+		if column(first, "label") >= 0 {
+			return true
+		}
+	}
+	if column(first, "id") >= 0 || first[0] == "" {
+		return true
+	}
+	for _, f := range first[1:] {
+		if f == "" || isNumber(f) {
+			return false
+		}
+	}
+	return true
+}
+
+// splitColumns are those called split or split_0, split_1 and so on.
+func splitColumns(header []string) []int {
+	var found []int
+	for i, f := range header {
+		f = strings.ToLower(f)
+		if digits, ok := strings.CutPrefix(f, "split_"); f == "split" || ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// place finds the columns that a table of this kind needs.
+func (l *csvLayout) place(name string, kind tableKind, rows []row) error {
+	first := rows[0].fields
+	if l.header {
+		places, err := placeColumns(name, kind, first)
+		l.id, l.value, l.ignored = places.id, places.value, places.ignored
+		return err
+	}
+	l.id = [2]int{0, 1}
+	switch kind {
+	case edgesTable:
+		if l.columns > 3 {
+			return fmt.Errorf("%s, line %d: there are %d columns and no header line says what they are: put a line such as src,dst,weight first", name, rows[0].line, l.columns)
+		}
+		if len(rows) > 1 && len(rows[1].fields) > 1 && !integers(first[:2]) && integers(rows[1].fields[:2]) && !integers(first[:1]) && !integers(first[1:2]) {
+			return fmt.Errorf("%s, line %d: the line seems to name columns, but not src and dst: call the columns with the edges' two ends src and dst", name, rows[0].line)
+		}
+		if l.columns == 3 {
+			l.value = []int{2}
+		}
+	case labelsTable:
+		if l.columns > 2 {
+			return fmt.Errorf("%s, line %d: there are %d columns and no header line says which are the ids and the labels: put a line with id and label first", name, rows[0].line, l.columns)
+		}
+		l.value = []int{1}
+	case featuresTable, splitsTable:
+		for i := 1; i < l.columns; i++ {
+			l.value = append(l.value, i)
+		}
+	}
+	return nil
+}
+
+func integers(fields []string) bool {
+	for _, f := range fields {
+		if _, ok := source.ParseID([]byte(f)); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// notes describe how the file was read.
+func (l *csvLayout) notes(name string, kind tableKind) []string {
+	header := "no header line"
+	if l.header {
+		header = "a header line"
+	}
+	notes := []string{fmt.Sprintf("%s: %s between columns, %s.", name, delimiterNames[l.delimiter], header)}
+	if kind == edgesTable && !l.header && l.text {
+		notes = append(notes, fmt.Sprintf("%s: the first row, %s, is taken as an edge; name its columns src and dst if it is a header.", name, source.Shorten([]byte(l.first))))
+	}
+	if kind == edgesTable && !l.header && len(l.value) == 1 {
+		notes = append(notes, fmt.Sprintf("%s: the third column is taken as weights.", name))
+	}
+	if len(l.ignored) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: left out: %s.", name, source.Listed(l.ignored)))
+	}
+	return notes
+}

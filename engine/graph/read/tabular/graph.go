@@ -1,0 +1,330 @@
+package tabular
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+)
+
+// tables is a graph in tables. Only ids, labels and splits are held in
+// memory: edges and features are read from the files each time.
+//
+// Vertices are named by the edges and by one more table, the first there is of
+// features, labels and splits; its vertices may have no edges. In the other tables, a
+// row about any further vertex is refused.
+type tables struct {
+	set    tableSet
+	meta   graph.Meta
+	ids    *idMap
+	memory source.Memory
+	report func(graph.Progress)
+	labels []int32
+	splits [][]graph.Mark
+	notes  []string
+}
+
+var _ graph.Source = (*tables)(nil)
+
+func openTables(ctx context.Context, path, format string, endings []string, o source.Options) (graph.Source, error) {
+	files, err := findTables(path, endings)
+	if err != nil {
+		return nil, err
+	}
+	set, err := openTableSet(ctx, files, o.Memory)
+	if err != nil {
+		return nil, err
+	}
+	text := false
+	for _, t := range set {
+		text = text || t != nil && t.about().text
+	}
+	t, err := loadTables(ctx, set, format, text, o)
+	if errors.Is(err, errNotInteger) && !text {
+		t, err = loadTables(ctx, set, format, true, o)
+	}
+	if err != nil {
+		return nil, errors.Join(err, set.close())
+	}
+	return t, nil
+}
+
+func loadTables(ctx context.Context, set tableSet, format string, text bool, o source.Options) (*tables, error) {
+	t := &tables{set: set, meta: graph.Meta{Format: format}, memory: source.Memory{Limit: o.Memory}, report: o.Report}
+	t.ids = newIDMap(&t.memory, text)
+	if err := t.load(ctx); err != nil {
+		if errors.Is(err, source.ErrMemory) {
+			return nil, fmt.Errorf("the ids, labels and splits of the graph in %s do not fit in %s of memory: allow more, or number the vertices 0, 1, 2 and so on, which needs least", set[edgesTable].about().name, size(o.Memory))
+		}
+		return nil, err
+	}
+	return t, nil
+}
+
+// size formats a number of bytes.
+func size(n uint64) string {
+	const step = 1 << 10
+	if n < step {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	v, unit := float64(n)/step, 0
+	for ; v >= step && unit < 3; unit++ {
+		v /= step
+	}
+	return fmt.Sprintf("%.1f %s", v, [...]string{"KiB", "MiB", "GiB", "TiB"}[unit])
+}
+
+func (t *tables) load(ctx context.Context) error {
+	for _, part := range t.set {
+		if part != nil {
+			t.notes = append(t.notes, part.about().notes...)
+		}
+	}
+	edges, err := t.collect(ctx, edgesTable)
+	if err != nil {
+		return err
+	}
+	t.meta.Edges = edges
+	withEdges := t.ids.soFar()
+	t.meta.Weighted = t.set[edgesTable].about().width > 0
+	rows := uint64(0)
+	for kind := featuresTable; kind <= splitsTable; kind++ {
+		if t.set[kind] != nil {
+			if rows, err = t.collect(ctx, kind); err != nil {
+				return err
+			}
+			if err := t.compare(kind, withEdges, rows); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	if err := t.ids.finish(); err != nil {
+		return err
+	}
+	t.meta.Vertices = t.ids.len()
+	t.notes = append(t.notes, t.ids.note())
+	if f := t.set[featuresTable]; f != nil {
+		t.meta.Features = f.about().width
+		if t.meta.Features > source.MaxDenseFeatures {
+			return fmt.Errorf("%s has %d feature columns, and at most %d can be taken: make the features fewer", f.about().name, t.meta.Features, source.MaxDenseFeatures)
+		}
+		if without := uint64(t.meta.Vertices) - min(rows, uint64(t.meta.Vertices)); without > 0 {
+			t.notes = append(t.notes, fmt.Sprintf("%d of %d vertices have no row in %s: their features are zeros.", without, t.meta.Vertices, f.about().name))
+		}
+	}
+	if err := t.loadLabels(ctx); err != nil {
+		return err
+	}
+	return t.loadSplits(ctx)
+}
+
+// compare notes the vertices that have no edge. It refuses a table in which none has
+// one: then ids are written differently there.
+func (t *tables) compare(kind tableKind, withEdges int, rows uint64) error {
+	name, only := t.set[kind].about().name, t.ids.soFar()-withEdges
+	if only <= 0 {
+		return nil
+	}
+	if withEdges > 0 && rows > 0 && uint64(only) >= rows {
+		return fmt.Errorf("%s has no id that occurs in %s: write ids in the same way in both", name, t.set[edgesTable].about().name)
+	}
+	t.notes = append(t.notes, fmt.Sprintf("Vertices in %s without an edge: %d.", name, only))
+	return nil
+}
+
+// collect collects all ids of a table, and returns how many rows it has.
+func (t *tables) collect(ctx context.Context, kind tableKind) (uint64, error) {
+	rows := uint64(0)
+	err := t.scan(ctx, kind, scanning{idsOnly: true, report: t.report}, func(b *rowBatch) error {
+		rows += uint64(b.n)
+		if kind != edgesTable {
+			return t.ids.collect(&b.ids[0])
+		}
+		if t.ids.text == nil {
+			return errors.Join(t.ids.collect(&b.ids[0]), t.ids.collect(&b.ids[1]))
+		}
+		return t.ids.text.collectPairs(&b.ids[0], &b.ids[1])
+	})
+	if err == nil && rows == 0 {
+		err = fmt.Errorf("%s holds no rows: write %s", t.set[kind].about().name, kind.wants())
+	}
+	return rows, err
+}
+
+func (t *tables) scan(ctx context.Context, kind tableKind, how scanning, yield func(*rowBatch) error) error {
+	how.text = t.ids.text != nil
+	return t.set[kind].scan(ctx, how, func(b *rowBatch) error {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		return yield(b)
+	})
+}
+
+// changed is the error of a later pass that reads something else than the first.
+func (t *tables) changed(kind tableKind) error {
+	return fmt.Errorf("%s was changed while it was read: import it again when nothing writes to it", t.set[kind].about().name)
+}
+
+func (t *tables) again(kind tableKind, err error) error {
+	if errors.Is(err, errNotInteger) {
+		return t.changed(kind)
+	}
+	return err
+}
+
+func (t *tables) Edges(ctx context.Context, yield func(graph.EdgeBatch) error) error {
+	var src, dst []uint32
+	seen := uint64(0)
+	err := t.scan(ctx, edgesTable, scanning{}, func(b *rowBatch) error {
+		src, dst = t.ids.number(&b.ids[0], src), t.ids.number(&b.ids[1], dst)
+		for i := range src {
+			if src[i] == unknownID || dst[i] == unknownID {
+				return t.changed(edgesTable)
+			}
+		}
+		if seen += uint64(b.n); seen > t.meta.Edges {
+			return t.changed(edgesTable)
+		}
+		batch := graph.EdgeBatch{Src: src, Dst: dst}
+		if t.meta.Weighted {
+			batch.Weights = b.floats
+		}
+		return yield(batch)
+	})
+	if err == nil && seen != t.meta.Edges {
+		return t.changed(edgesTable)
+	}
+	return t.again(edgesTable, err)
+}
+
+func (t *tables) Features(ctx context.Context, yield func(graph.FeatureBatch) error) error {
+	if t.set[featuresTable] == nil {
+		return nil
+	}
+	about := t.set[featuresTable].about()
+	var vertices []uint32
+	seen := make([]uint64, (uint64(t.meta.Vertices)+63)/64)
+	err := t.scan(ctx, featuresTable, scanning{}, func(b *rowBatch) error {
+		vertices = t.ids.number(&b.ids[0], vertices)
+		for i, v := range vertices {
+			if v == unknownID {
+				return t.changed(featuresTable)
+			}
+			if seen[v/64]&(1<<(v%64)) != 0 {
+				return fmt.Errorf("%s: the id %s has a row already: leave one row for each id", about.at(b.rows[i]), b.ids[0].show(i))
+			}
+			seen[v/64] |= 1 << (v % 64)
+		}
+		return yield(graph.FeatureBatch{Vertices: vertices, Dense: b.floats})
+	})
+	return t.again(featuresTable, err)
+}
+
+func (t *tables) Meta() graph.Meta       { return t.meta }
+func (t *tables) Labels() []int32        { return t.labels }
+func (t *tables) Splits() [][]graph.Mark { return t.splits }
+func (t *tables) IDs() graph.IDs         { return t.ids.ids() }
+func (t *tables) Notes() []string        { return t.notes }
+func (t *tables) Close() error           { return t.set.close() }
+
+// loadLabels reads the table of labels, if there is one.
+func (t *tables) loadLabels(ctx context.Context) error {
+	if t.set[labelsTable] == nil {
+		return nil
+	}
+	n := uint64(t.meta.Vertices)
+	if err := t.memory.Grow(0, n*4); err != nil {
+		return err
+	}
+	t.labels = make([]int32, n)
+	for i := range t.labels {
+		t.labels[i] = graph.NoLabel
+	}
+	var vertices []uint32
+	rows, known := 0, uint64(0)
+	err := t.scan(ctx, labelsTable, scanning{report: t.report}, func(b *rowBatch) error {
+		rows += b.n
+		vertices = t.ids.number(&b.ids[0], vertices)
+		for i, v := range vertices {
+			if v == unknownID {
+				return t.unknownVertex(labelsTable, b, i)
+			}
+			label := b.labels[i]
+			if label == graph.NoLabel {
+				continue
+			}
+			if is := t.labels[v]; is == graph.NoLabel {
+				known++
+			} else if is != label {
+				return fmt.Errorf("%s: the id %s has the label %d here and %d in an earlier row: leave one of them", t.set[labelsTable].about().at(b.rows[i]), b.ids[0].show(i), label, is)
+			}
+			t.labels[v] = label
+			t.meta.Classes = max(t.meta.Classes, int(label)+1)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if known == 0 {
+		return fmt.Errorf("%s gives no vertex a label: write %s, or remove the file", t.set[labelsTable].about().name, labelsTable.wants())
+	}
+	if known < n {
+		t.notes = append(t.notes, fmt.Sprintf("%d of %d vertices have no label.", n-known, n))
+	}
+	return nil
+}
+
+// loadSplits reads the table of splits, if there is one.
+func (t *tables) loadSplits(ctx context.Context) error {
+	if t.set[splitsTable] == nil {
+		return nil
+	}
+	n, about := uint64(t.meta.Vertices), t.set[splitsTable].about()
+	if err := t.memory.Grow(0, n*uint64(about.width)); err != nil {
+		return err
+	}
+	t.splits = make([][]graph.Mark, about.width)
+	for i := range t.splits {
+		t.splits[i] = make([]graph.Mark, n)
+	}
+	var vertices []uint32
+	return t.scan(ctx, splitsTable, scanning{report: t.report}, func(b *rowBatch) error {
+		vertices = t.ids.number(&b.ids[0], vertices)
+		for i, v := range vertices {
+			if v == unknownID {
+				return t.unknownVertex(splitsTable, b, i)
+			}
+			for s, mark := range b.marks[i*about.width : (i+1)*about.width] {
+				if mark == graph.Unmarked {
+					continue
+				}
+				if is := t.splits[s][v]; is != graph.Unmarked && is != mark {
+					return fmt.Errorf("%s: splits overlap, the id %s is in %s here and in %s in an earlier row: leave it in one part", about.at(b.rows[i]), b.ids[0].show(i), source.PartNames[mark], source.PartNames[is])
+				}
+				t.splits[s][v] = mark
+			}
+		}
+		return nil
+	})
+}
+
+// unknownVertex refuses a row about a vertex that no table has named.
+func (t *tables) unknownVertex(kind tableKind, b *rowBatch, i int) error {
+	where := t.set[edgesTable].about().name
+	naming := ""
+	for other := featuresTable; other < kind; other++ {
+		if part := t.set[other]; part != nil {
+			naming = part.about().name
+			break
+		}
+	}
+	if naming == "" {
+		return t.changed(kind) // it names vertices itself
+	}
+	return fmt.Errorf("%s: %s without vertices, the id %s is neither in %s nor in %s: add it there or remove the row", t.set[kind].about().at(b.rows[i]), kind, b.ids[0].show(i), where, naming)
+}

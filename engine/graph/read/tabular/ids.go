@@ -1,0 +1,143 @@
+package tabular
+
+import (
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+)
+
+// idMap numbers the ids of a source. First ids are collected from all tables; after
+// finish they can be looked up.
+//
+// Integers are numbered in ascending order, so that 0..n-1 stay what they are.
+// If one id is not an integer, all are text, numbered in the order of their first
+// appearance: in edges, where a source comes before its target, and then in
+// the table that names vertices beside them.
+type idMap struct {
+	memory *source.Memory
+	ints   *intIDs
+	text   *textIDs // nil while all ids are integers
+}
+
+func newIDMap(m *source.Memory, text bool) *idMap {
+	if text {
+		return &idMap{memory: m, text: newTextIDs(m)}
+	}
+	return &idMap{memory: m, ints: newIntIDs(m)}
+}
+
+// collect adds a column.
+func (m *idMap) collect(c *idColumn) error {
+	if m.text == nil {
+		return m.ints.collect(c.ints)
+	}
+	return m.text.collect(c)
+}
+
+// number returns the numbers of a column's ids, in out if there is room. The number
+// of an id that was never collected is unknownID.
+func (m *idMap) number(c *idColumn, out []uint32) []uint32 {
+	out = out[:0]
+	switch {
+	case m.text != nil:
+		for i := range c.ends {
+			out = append(out, m.text.number(c.at(i)))
+		}
+	case m.ints.identity:
+		n := uint64(m.ints.n)
+		for _, v := range c.ints {
+			if uint64(v) >= n { // negative ones too
+				v = int64(unknownID)
+			}
+			out = append(out, uint32(v))
+		}
+	default:
+		for _, v := range c.ints {
+			out = append(out, m.ints.number(v))
+		}
+	}
+	return out
+}
+
+// soFar returns how many different ids were collected.
+func (m *idMap) soFar() int {
+	if m.text != nil {
+		return m.text.len()
+	}
+	n := int(m.ints.lowCount + m.ints.keyCount)
+	if m.ints.smallest {
+		n++
+	}
+	return n
+}
+
+func (m *idMap) finish() error {
+	if m.text != nil {
+		return m.text.finish()
+	}
+	return m.ints.finish()
+}
+
+func (m *idMap) len() uint32 {
+	if m.text != nil {
+		return uint32(m.text.len())
+	}
+	return m.ints.n
+}
+
+// ids returns the ids as a Source reports them. The slices are the map's own.
+func (m *idMap) ids() graph.IDs {
+	switch {
+	case m.text != nil:
+		return graph.IDs{Strings: &graph.Strings{Offsets: m.text.offsets, Bytes: m.text.bytes}}
+	case m.ints.identity:
+		return graph.IDs{}
+	}
+	return graph.IDs{Ints: m.ints.sorted}
+}
+
+// note describes how the ids were numbered.
+func (m *idMap) note() string {
+	switch {
+	case m.text != nil:
+		return "Not all ids are integers: they are taken as text and numbered in the order in which they first appear."
+	case m.ints.identity:
+		return fmt.Sprintf("The ids are the integers 0 to %d and stay as they are.", m.len()-1)
+	}
+	return fmt.Sprintf("The ids are integers from %d to %d and are numbered in ascending order.", m.ints.sorted[0], m.ints.sorted[len(m.ints.sorted)-1])
+}
+
+// unknownID is larger than every vertex's number.
+const unknownID uint32 = 1<<32 - 1
+
+// An idColumn holds the ids of some rows: integers, or text in one slice, where the
+// i-th id ends before ends[i].
+type idColumn struct {
+	ints  []int64
+	ends  []int
+	bytes []byte
+}
+
+func (c *idColumn) reset() { c.ints, c.ends, c.bytes = c.ints[:0], c.ends[:0], c.bytes[:0] }
+
+func (c *idColumn) at(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = c.ends[i-1]
+	}
+	return c.bytes[from:c.ends[i]]
+}
+
+func (c *idColumn) addText(id []byte) {
+	c.bytes = append(c.bytes, id...)
+	c.ends = append(c.ends, len(c.bytes))
+}
+
+// show returns the i-th id as the user wrote it.
+func (c *idColumn) show(i int) string {
+	if len(c.ends) == 0 {
+		return fmt.Sprint(c.ints[i])
+	}
+	return source.Shorten(c.at(i))
+}

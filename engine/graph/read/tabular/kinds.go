@@ -1,0 +1,105 @@
+package tabular
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+)
+
+// A tableKind is what the rows of a table describe.
+type tableKind int
+
+const (
+	edgesTable tableKind = iota
+	featuresTable
+	labelsTable
+	splitsTable
+)
+
+func (k tableKind) String() string {
+	return [...]string{"edges", "features", "labels", "splits"}[k]
+}
+
+// wants says what a row of the table must hold.
+func (k tableKind) wants() string {
+	return [...]string{"a source and a target in each row", "an id and its features in each row", "an id and its label in each row",
+		"an id and train, val or test in each row"}[k]
+}
+
+// ids is how many columns of ids there are.
+func (k tableKind) ids() int {
+	if k == edgesTable {
+		return 2
+	}
+	return 1
+}
+
+// maxSplits bounds the columns of a table of splits: each costs a byte a vertex.
+const maxSplits = 256
+
+// placed holds the columns of the ids and of the values.
+type placed struct {
+	id      [2]int
+	value   []int
+	ignored []string
+}
+
+// placeColumns finds a table's columns by their names.
+func placeColumns(name string, kind tableKind, names []string) (placed, error) {
+	var p placed
+	switch kind {
+	case edgesTable:
+		p.id = [2]int{column(names, sourceNames...), column(names, targetNames...)}
+		if p.id[0] < 0 || p.id[1] < 0 {
+			return p, fmt.Errorf("%s has no columns called src and dst among %s: call the columns with the edges' two ends so", name, source.Listed(names))
+		}
+		if weight := column(names, "weight"); weight >= 0 {
+			p.value = []int{weight}
+		}
+	case featuresTable:
+		p.id[0] = max(column(names, "id"), 0)
+		for i := range names {
+			if i != p.id[0] {
+				p.value = append(p.value, i)
+			}
+		}
+	case labelsTable:
+		label := column(names, "label")
+		id := column(names, "id")
+		switch {
+		case len(names) == 2 && id < 0 && label < 0:
+			id, label = 0, 1
+		case len(names) == 2 && id < 0:
+			id = 1 - label
+		case len(names) == 2 && label < 0:
+			label = 1 - id
+		case id < 0 || label < 0:
+			return p, fmt.Errorf("%s has no columns called id and label among %s: call them so", name, source.Listed(names))
+		}
+		p.id[0], p.value = id, []int{label}
+	case splitsTable:
+		p.id[0] = column(names, "id")
+		p.value = splitColumns(names)
+		if p.id[0] < 0 {
+			for p.id[0] = 0; slices.Contains(p.value, p.id[0]); {
+				p.id[0]++
+			}
+		}
+		if len(p.value) == 0 && len(names) == 2 {
+			p.value = []int{1 - p.id[0]}
+		}
+		if len(p.value) == 0 || p.id[0] >= len(names) {
+			return p, fmt.Errorf("%s has no columns called id and split, or split_0, split_1 and so on, among %s: call them so", name, source.Listed(names))
+		}
+		if len(p.value) > maxSplits {
+			return p, fmt.Errorf("%s has %d splits and at most %d can be taken: leave some out", name, len(p.value), maxSplits)
+		}
+	}
+	for i, n := range names {
+		if !slices.Contains(p.id[:kind.ids()], i) && !slices.Contains(p.value, i) {
+			p.ignored = append(p.ignored, n)
+		}
+	}
+	return p, nil
+}

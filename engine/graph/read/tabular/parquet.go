@@ -1,0 +1,318 @@
+package tabular
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+)
+
+// OpenParquet reads tables in Parquet or Arrow (Feather) files: an edge file, or a
+// folder of edges and optionally features, labels and splits. A table may also be a
+// folder of part files, as Spark writes them.
+func OpenParquet(ctx context.Context, path string, o source.Options) (graph.Source, error) {
+	return openTables(ctx, path, "parquet", ParquetFiles, o)
+}
+
+// parquetFile is a Parquet file, read by arrow-go's low-level reader. The library
+// trusts what a file says of itself, so everything is checked before it acts on it:
+// the footer here and in parquet_check.go, each page in parquet_pages.go. What slips
+// through makes it panic, which orderly turns into an error. It starts no goroutine.
+type parquetFile struct {
+	f      *os.File
+	size   int64
+	limit  uint64 // bytes that open pages may take
+	meta   *metadata.FileMetaData
+	fields []parquetField
+}
+
+var _ columnFile = (*parquetFile)(nil)
+
+// A parquetField is a column of the table. leaf is -1 if it holds neither values nor
+// lists of values.
+type parquetField struct {
+	columnAbout
+	leaf int
+	// repeated is the definition level from which on a list has an element.
+	repeated int16
+	// unsigned32 says that the integers are unsigned ones of up to 32 bits.
+	unsigned32 bool
+}
+
+// Bounds of a file's parts.
+const (
+	maxFooter = 64 << 20
+	// footerGrowth is how many bytes in memory one byte of a footer may become.
+	footerGrowth = 24
+	// openPages bounds the pages that are in memory at a time where nothing else does.
+	openPages = 4 << 30
+)
+
+var errNotParquet = errors.New("it does not begin and end as a Parquet file does")
+
+// openParquetTable opens a Parquet file, or a folder of part files.
+func openParquetTable(path string, kind tableKind, limit uint64) (table, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	var f columnFile
+	if info.IsDir() {
+		f, err = openParts(path, limit)
+	} else {
+		f, err = openParquetFile(path, limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newColumnTable(filepath.Base(path), kind, f)
+}
+
+func openParquetFile(path string, limit uint64) (*parquetFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	p := &parquetFile{f: f, size: info.Size(), limit: limit}
+	if p.limit == 0 {
+		p.limit = openPages
+	}
+	if err := p.readFooter(); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s is not a readable Parquet file (%w): write it again", filepath.Base(path), err)
+	}
+	return p, nil
+}
+
+func (p *parquetFile) readFooter() (err error) {
+	defer orderly(&err)
+	var head, tail [8]byte
+	if p.size < 12 {
+		return errNotParquet
+	}
+	if _, err := p.f.ReadAt(head[:4], 0); err != nil {
+		return err
+	}
+	if _, err := p.f.ReadAt(tail[:], p.size-8); err != nil {
+		return err
+	}
+	if string(tail[4:]) == "PARE" {
+		return errors.New("it is encrypted")
+	}
+	if string(head[:4]) != "PAR1" || string(tail[4:]) != "PAR1" {
+		return errNotParquet
+	}
+	length := int64(binary.LittleEndian.Uint32(tail[:]))
+	if length > p.size-12 || length > maxFooter {
+		return fmt.Errorf("its footer would have %d bytes", length)
+	}
+	if uint64(length)*footerGrowth > p.limit {
+		return fmt.Errorf("its footer of %d bytes needs more memory than is allowed", length)
+	}
+	footer := make([]byte, length)
+	if _, err := p.f.ReadAt(footer, p.size-8-length); err != nil {
+		return err
+	}
+	if err := checkFooter(footer); err != nil {
+		return err
+	}
+	if p.meta, err = metadata.NewFileMetaData(footer, nil); err != nil {
+		return damaged(err)
+	}
+	p.meta.SetSourceFileSize(p.size)
+	p.arrange()
+	return p.checkChunks(p.size - 8 - length)
+}
+
+// arrange finds the table's columns in the tree of the schema.
+func (p *parquetFile) arrange() {
+	root := p.meta.Schema.Root()
+	at := map[schema.Node]int{}
+	for i := range root.NumFields() {
+		at[root.Field(i)] = i
+		p.fields = append(p.fields, parquetField{columnAbout: columnAbout{name: source.Printable(root.Field(i).Name())}, leaf: -1})
+	}
+	leaves := make([]int, len(p.fields))
+	for i := range p.meta.Schema.NumColumns() {
+		of := at[p.meta.Schema.ColumnRoot(i)]
+		column := p.meta.Schema.Column(i)
+		if leaves[of]++; leaves[of] > 1 || column.MaxRepetitionLevel() > 1 {
+			p.fields[of] = parquetField{columnAbout: columnAbout{name: p.fields[of].name}, leaf: -1}
+			continue
+		}
+		f := &p.fields[of]
+		f.leaf, f.list = i, column.MaxRepetitionLevel() == 1
+		var unsigned bool
+		f.kind, unsigned = parquetKind(column)
+		f.unsigned = unsigned && column.PhysicalType() == parquet.Types.Int64
+		f.unsigned32 = unsigned && !f.unsigned
+		f.repeated = elementLevel(column)
+	}
+}
+
+// elementLevel returns the definition level from which on a list has an element.
+func elementLevel(column *schema.Column) int16 {
+	level := column.MaxDefinitionLevel()
+	for n := column.SchemaNode(); n != nil && n.RepetitionType() != parquet.Repetitions.Repeated; n = n.Parent() {
+		if n.RepetitionType() == parquet.Repetitions.Optional {
+			level--
+		}
+	}
+	return level
+}
+
+// parquetKind returns what a column's values are taken as. Dates, decimals and the
+// like are stored as integers, but mean something else.
+func parquetKind(column *schema.Column) (kind valueKind, unsigned bool) {
+	switch column.PhysicalType() {
+	case parquet.Types.Int32, parquet.Types.Int64:
+		switch t := column.LogicalType().(type) {
+		case schema.IntLogicalType:
+			return intValues, !t.IsSigned()
+		case schema.NoLogicalType, nil:
+			return intValues, false
+		}
+	case parquet.Types.Float, parquet.Types.Double:
+		return floatValues, false
+	case parquet.Types.ByteArray:
+		switch column.LogicalType().(type) {
+		case schema.StringLogicalType, schema.EnumLogicalType, schema.NoLogicalType, nil: // some writers leave the type of text away
+			return textValues, false
+		}
+	case parquet.Types.FixedLenByteArray:
+		if _, short := column.LogicalType().(schema.Float16LogicalType); short && column.TypeLength() == 2 {
+			return floatValues, false
+		}
+	}
+	return otherValues, false
+}
+
+func (p *parquetFile) rows() uint64 { return uint64(p.meta.NumRows) }
+func (p *parquetFile) close() error { return p.f.Close() }
+
+func (p *parquetFile) columns() []columnAbout {
+	out := make([]columnAbout, len(p.fields))
+	for i, f := range p.fields {
+		out[i] = f.columnAbout
+	}
+	return out
+}
+
+func (p *parquetFile) open(wanted []int) (columnReader, error) {
+	r := &parquetRows{file: p, list: -1, memory: &boundedAllocator{left: int64(min(p.limit, 1<<62)), err: errPages}}
+	for i, column := range wanted {
+		f := &p.fields[column]
+		r.fields = append(r.fields, f)
+		r.values = append(r.values, &columnValues{kind: f.kind})
+		r.text = r.text || f.kind == textValues
+		if f.list {
+			r.list = i
+		}
+	}
+	return r, nil
+}
+
+// parquetRows goes through the row groups of a file.
+type parquetRows struct {
+	file   *parquetFile
+	memory *boundedAllocator
+	fields []*parquetField
+	list   int  // which of the fields is a list, or -1
+	text   bool // one of the fields is text
+	group  int  // the next one
+	left   int64
+	open   []*parquetColumn
+	values []*columnValues
+}
+
+func (r *parquetRows) close() {
+	for _, c := range r.open {
+		c.close()
+	}
+	r.open = nil
+}
+
+func (r *parquetRows) next(most int) (n int, columns []*columnValues, err error) {
+	if err := r.advance(); err != nil {
+		return 0, nil, err
+	}
+	for _, v := range r.values {
+		v.reset()
+	}
+	for n < most && r.left > 0 && !r.full() {
+		step := int(min(int64(most-n), r.left))
+		if r.text {
+			step = min(step, textRows)
+		}
+		if r.list >= 0 { // it may end early, and all columns have as many rows
+			if step, err = r.open[r.list].readLists(r.values[r.list], step); err != nil {
+				return 0, nil, r.open[r.list].wrong(err)
+			}
+		}
+		for i, c := range r.open {
+			if i == r.list {
+				continue
+			}
+			if err := c.read(r.values[i], step); err != nil {
+				return 0, nil, c.wrong(err)
+			}
+		}
+		n, r.left = n+step, r.left-int64(step)
+	}
+	return n, r.values, nil
+}
+
+// Text and lists are read until there is enough of them, whatever the number of
+// rows: a few bytes in a file may stand for any number of equal ones.
+const (
+	textRows   = 256 // rows of text that are read in one go
+	textEnough = 4 << 20
+	listEnough = 1 << 21
+)
+
+func (r *parquetRows) full() bool {
+	text := 0
+	for _, v := range r.values {
+		text += len(v.text.bytes)
+	}
+	return text >= textEnough || r.list >= 0 && r.values[r.list].len() >= listEnough
+}
+
+// advance opens the next row group if the last one is at its end.
+func (r *parquetRows) advance() error {
+	for r.left == 0 {
+		r.close()
+		if r.group == len(r.file.meta.RowGroups) {
+			return io.EOF
+		}
+		if r.file.meta.RowGroups[r.group].NumRows == 0 { // it may have no pages
+			r.group++
+			continue
+		}
+		for _, f := range r.fields {
+			c, err := r.file.openChunk(f, r.group, r.memory)
+			if err != nil {
+				return f.wrong(err)
+			}
+			r.open = append(r.open, c)
+		}
+		r.left = r.file.meta.RowGroups[r.group].NumRows
+		r.group++
+	}
+	return nil
+}

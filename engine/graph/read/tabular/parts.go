@@ -1,0 +1,126 @@
+package tabular
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// partedFile is a table that lies in a folder of Parquet files, as Spark and Dask
+// write it: part-00000-ID.parquet and so on, beside files such as _SUCCESS that hold
+// no rows. One part is open at a time.
+type partedFile struct {
+	paths []string
+	limit uint64
+	about []columnAbout
+	total uint64
+}
+
+var _ columnFile = (*partedFile)(nil)
+
+// IsPart reports whether a file's name is that of a part.
+func IsPart(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasSuffix(name, ".parquet") && (strings.HasPrefix(name, "part-") || strings.HasPrefix(name, "part."))
+}
+
+// partsIn returns the parts in a folder, in the order of their names.
+func partsIn(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", folder, err)
+	}
+	var paths []string
+	for _, e := range entries {
+		if !IsPart(e.Name()) {
+			continue
+		}
+		path := filepath.Join(folder, e.Name())
+		if info, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("look at %s: %w", path, err)
+		} else if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is not a regular file: put the part itself there", path)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// openParts opens a folder's parts one after another, to compare their columns.
+func openParts(folder string, limit uint64) (*partedFile, error) {
+	paths, err := partsIn(folder)
+	if err != nil {
+		return nil, err
+	}
+	p := &partedFile{paths: paths, limit: limit}
+	for i, path := range paths {
+		f, err := openParquetFile(path, limit)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(folder), err)
+		}
+		about, rows := f.columns(), f.rows()
+		f.close()
+		if i == 0 {
+			p.about = about
+		} else if !slices.Equal(about, p.about) {
+			return nil, fmt.Errorf("%s: %s has other columns than %s: write all parts of a table with the same columns", filepath.Base(folder), filepath.Base(path), filepath.Base(paths[0]))
+		}
+		p.total += rows
+	}
+	return p, nil
+}
+
+func (p *partedFile) columns() []columnAbout { return p.about }
+func (p *partedFile) rows() uint64           { return p.total }
+func (p *partedFile) close() error           { return nil }
+
+func (p *partedFile) open(wanted []int) (columnReader, error) {
+	return &partedRows{parts: p, wanted: wanted}, nil
+}
+
+// partedRows goes through the parts.
+type partedRows struct {
+	parts  *partedFile
+	wanted []int
+	part   int // the next one
+	file   *parquetFile
+	rows   columnReader
+}
+
+func (r *partedRows) close() {
+	if r.file != nil {
+		r.rows.close()
+		r.file.close()
+		r.file = nil
+	}
+}
+
+func (r *partedRows) next(most int) (n int, columns []*columnValues, err error) {
+	for {
+		if r.file == nil {
+			if r.part == len(r.parts.paths) {
+				return 0, nil, io.EOF
+			}
+			if r.file, err = openParquetFile(r.parts.paths[r.part], r.parts.limit); err != nil {
+				return 0, nil, err
+			}
+			r.part++
+			if r.rows, err = r.file.open(r.wanted); err != nil {
+				return 0, nil, err
+			}
+		}
+		n, columns, err := r.rows.next(most)
+		if errors.Is(err, io.EOF) {
+			r.close()
+			continue
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", filepath.Base(r.parts.paths[r.part-1]), err)
+		}
+		return n, columns, err
+	}
+}

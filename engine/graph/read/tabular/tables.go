@@ -1,0 +1,201 @@
+// Package tabular reads graphs that lie in tables: edges and optionally features,
+// labels and splits, as CSV (with any delimiter, packed by gzip or not), Parquet or
+// Arrow, one format a table. It also numbers the vertices, whose ids may be any
+// integers or text.
+//
+// Only ids, labels and splits are held in memory. Edges and features are read from the
+// files each time.
+package tabular
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// A table is a file whose rows describe edges or vertices. The opener closes it.
+type table interface {
+	about() tableAbout
+	// scan yields the rows in batches that are valid until yield returns. It may be
+	// called again and again, one call at a time.
+	scan(ctx context.Context, how scanning, yield func(*rowBatch) error) error
+	close() error
+}
+
+// tableAbout describes a table before it is read.
+type tableAbout struct {
+	name  string // for sentences
+	unit  string // what rows are counted in: line or row
+	width int    // features or splits in a row; of edges 1 if there are weights
+	text  bool   // the first rows have ids that are not integers; later ones may, too
+	notes []string
+}
+
+// at begins a sentence on a row.
+func (a tableAbout) at(row uint64) string { return fmt.Sprintf("%s, %s %d", a.name, a.unit, row) }
+
+// scanning says which part of a table to read, and how.
+type scanning struct {
+	text    bool // ids come as text, else as integers
+	idsOnly bool
+	report  func(graph.Progress) // may be nil
+}
+
+// errNotInteger ends a scan for integers at an id that is something else. Then the
+// ids of all tables are text.
+var errNotInteger = errors.New("an id is not an integer")
+
+// A rowBatch is some rows of a table. Which slices are filled depends on the kind
+// of table; values lie row after row.
+type rowBatch struct {
+	n      int
+	ids    [2]idColumn // the second is the target of edges
+	rows   []uint64    // where the rows are in the file; nil for edges
+	floats []float32   // weights or features
+	labels []int32
+	marks  []graph.Mark
+}
+
+func (b *rowBatch) reset() {
+	b.n = 0
+	b.ids[0].reset()
+	b.ids[1].reset()
+	b.rows, b.floats, b.labels, b.marks = b.rows[:0], b.floats[:0], b.labels[:0], b.marks[:0]
+}
+
+// full reports whether a batch is large enough to be yielded.
+func (b *rowBatch) full() bool {
+	const rows, values, bytes = 1 << 15, 1 << 20, 4 << 20
+	return b.n >= rows || len(b.floats) >= values || len(b.marks) >= values || len(b.ids[0].bytes)+len(b.ids[1].bytes) >= bytes
+}
+
+// The endings of tables' files.
+var (
+	CSVFiles     = []string{".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"}
+	ParquetFiles = []string{".parquet", ".arrow", ".feather"}
+)
+
+// tableEnding returns the ending of a table's file name, or nothing.
+func tableEnding(path string) string {
+	lower := strings.ToLower(path)
+	for _, endings := range [][]string{CSVFiles, ParquetFiles} {
+		for _, e := range endings {
+			if strings.HasSuffix(lower, e) {
+				return e
+			}
+		}
+	}
+	return ""
+}
+
+// findTables returns the file of each kind of table that a source has. A folder may
+// mix formats. Files that are not named as a table is are ignored.
+func findTables(path string, endings []string) (map[tableKind]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is not a regular file: name an edge file, or a folder with one", path)
+		}
+		return map[tableKind]string{edgesTable: path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	found := map[tableKind]string{}
+	for _, e := range entries {
+		ending := tableEnding(e.Name())
+		for kind := edgesTable; kind <= splitsTable; kind++ {
+			if ending == "" || !strings.EqualFold(e.Name(), kind.String()+ending) {
+				continue
+			}
+			if other := found[kind]; other != "" {
+				return nil, fmt.Errorf("%s holds both %s and %s: leave one of them", path, filepath.Base(other), e.Name())
+			}
+			// A link may lead to a pipe, which would block the reader forever.
+			file := filepath.Join(path, e.Name())
+			if info, err := os.Stat(file); err != nil {
+				return nil, fmt.Errorf("look at %s: %w", file, err)
+			} else if !info.Mode().IsRegular() {
+				parts := []string(nil)
+				if info.IsDir() && ending == ".parquet" {
+					if parts, err = partsIn(file); err != nil {
+						return nil, err
+					}
+				}
+				if info.IsDir() && ending == ".parquet" && len(parts) == 0 {
+					return nil, fmt.Errorf("%s is a folder without part files: put part-*.parquet files there, or the table itself in its place", file)
+				}
+				if len(parts) == 0 {
+					return nil, fmt.Errorf("%s is not a regular file: put the table itself there", file)
+				}
+			}
+			found[kind] = file
+		}
+	}
+	if found[edgesTable] == "" && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return IsPart(e.Name()) }) {
+		found[edgesTable] = path
+	}
+	if found[edgesTable] == "" {
+		return nil, fmt.Errorf("%s holds no edges: put a file edges%s there, or name the edge file itself", path, endings[0])
+	}
+	return found, nil
+}
+
+// openTable opens a file by its ending. Without a known ending it is read as text.
+func openTable(ctx context.Context, path string, kind tableKind, limit uint64) (table, error) {
+	ending := tableEnding(path)
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		ending = ".parquet"
+	}
+	switch ending {
+	case ".parquet":
+		return openParquetTable(path, kind, limit)
+	case ".arrow", ".feather":
+		return openArrowTable(path, kind)
+	}
+	return openCSVTable(ctx, path, kind)
+}
+
+// tableSet holds the tables of a source; nil where there is none.
+type tableSet [splitsTable + 1]table
+
+func openTableSet(ctx context.Context, files map[tableKind]string, limit uint64) (set tableSet, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, set.close())
+		}
+	}()
+	for kind := edgesTable; kind <= splitsTable; kind++ {
+		if path := files[kind]; path != "" {
+			if set[kind], err = openTable(ctx, path, kind, limit); err != nil {
+				set[kind] = nil
+				if errors.Is(err, fs.ErrPermission) {
+					err = fmt.Errorf("%s may not be read by the daemon (%w): give the user that it runs as the right to read it", path, fs.ErrPermission)
+				}
+				return set, err
+			}
+		}
+	}
+	return set, nil
+}
+
+func (s *tableSet) close() error {
+	var all error
+	for _, t := range s {
+		if t != nil {
+			all = errors.Join(all, t.close())
+		}
+	}
+	return all
+}

@@ -1,0 +1,248 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/nn"
+)
+
+// Rules are what the strategies ask of recipes.
+type Rules interface {
+	// Check returns an error if a recipe can't be trained by its strategy, naming the
+	// setting.
+	Check(r *Recipe, model *nn.Model, about dataset.About) error
+	// CheckSweep returns an error if its strategy can't train the models of a sweep.
+	CheckSweep(r *Recipe) error
+}
+
+// Check returns an error if this graph can't be trained by the recipe. The error names
+// the setting as users give it.
+func (r Recipe) Check(about dataset.About, rules Rules) error {
+	if len(r.Sweep) > 0 {
+		return r.checkSweep(about, rules)
+	}
+	if err := r.checkNumbers(); err != nil {
+		return err
+	}
+	if err := r.Schedule.check(r.Rate, r.Epochs); err != nil {
+		return err
+	}
+	if err := r.checkWords(); err != nil {
+		return err
+	}
+	if err := r.Sharing.Check(); err != nil {
+		return err
+	}
+	if err := r.checkGraph(about); err != nil {
+		return err
+	}
+	model, err := nn.New(r.Model, about.Features, about.Classes)
+	if err != nil {
+		return err
+	}
+	if err := rules.Check(&r, model, about); err != nil {
+		return err
+	}
+	return r.checkFanouts(model.Hops())
+}
+
+// positive reports whether a number is above 0 and finite.
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
+
+func (r Recipe) checkNumbers() error {
+	switch {
+	case r.Epochs < 1:
+		return fmt.Errorf("{epochs} is %d: train for at least one", r.Epochs)
+	case !positive(r.Rate):
+		return fmt.Errorf("{lr} is %g: give a number above 0, such as 0.01", r.Rate)
+	case r.Batch < 0:
+		return fmt.Errorf("{batch} is %d: give full, or how many training vertices a step takes", r.Batch)
+	case r.Patience < 0:
+		return fmt.Errorf("{patience} is %d: give how many evaluations in a row may bring nothing better, or 0 to never stop early", r.Patience)
+	case r.EvalEvery < 1:
+		return fmt.Errorf("{eval-every} is %d: give how many epochs lie between two evaluations, at least 1", r.EvalEvery)
+	}
+	return r.Optimizer.Check()
+}
+
+func (s *Schedule) check(base float64, epochs int) error {
+	switch {
+	case !slices.Contains([]string{Constant, Step, Cosine, Plateau}, s.Kind):
+		return fmt.Errorf("{train.schedule} is %q: it is one of constant, step, cosine and plateau", s.Kind)
+	case s.Warmup < 0 || s.Warmup >= epochs:
+		return fmt.Errorf("{train.warmup} is %d epochs of %d: give 0, or fewer than all", s.Warmup, epochs)
+	case s.lowers() && s.Every < 1:
+		return fmt.Errorf("{train.step_every} is %d: give at least 1", s.Every)
+	case s.lowers() && (!positive(s.Factor) || s.Factor >= 1):
+		return fmt.Errorf("{train.factor} is %g: give a number between 0 and 1, such as 0.5", s.Factor)
+	case s.Least != 0 && (!positive(s.Least) || s.Least > base):
+		return fmt.Errorf("{train.least_lr} is %g: give a number from 0 to {lr}, which is %g", s.Least, base)
+	}
+	return nil
+}
+
+// CheckUse returns an error if a setting was set that has no effect beside the rest of
+// the recipe; asked is the requested strategy. It is for whoever begins a job: such a
+// recipe means the same without the setting. For what other models of a sweep could use
+// see nn.Unused.
+func (r Recipe) CheckUse(asked string) error {
+	s := &r.Schedule
+	unused := func(key string, value any, where string) error {
+		return &nn.Unused{Key: key, Why: fmt.Sprintf("{%s}=%v is for {train.schedule}=%s, and this job's is %s: leave it out, or choose another schedule", key, value, where, s.Kind)}
+	}
+	const lowering = Step + " or " + Plateau
+	switch {
+	case s.Every != 0 && !s.lowers():
+		return unused("train.step_every", s.Every, lowering)
+	case s.Factor != 0 && !s.lowers():
+		return unused("train.factor", s.Factor, lowering)
+	case s.Least != 0 && s.Kind != Cosine && s.Kind != Plateau:
+		return unused("train.least_lr", s.Least, Cosine+" or "+Plateau)
+	}
+	return r.Sharing.CheckUse(asked)
+}
+
+func (r Recipe) checkWords() error {
+	for _, w := range []struct {
+		setting, is string
+		known       []string
+	}{
+		{"{optimizer}", r.Optimizer.Kind, []string{"adam", "adamw", "sgd"}},
+		{"{normalize-features}", r.Features, features.Hows},
+		{"{train.loss}", r.Loss, []string{Softmax, BCE}},
+		{"{train.metric}", r.Metric, []string{Accuracy, MacroF1, ROCAUC}},
+	} {
+		if !slices.Contains(w.known, w.is) {
+			return fmt.Errorf("%s is %q: it is one of %s", w.setting, w.is, strings.Join(w.known, ", "))
+		}
+	}
+	return nil
+}
+
+func (r Recipe) checkGraph(about dataset.About) error {
+	switch {
+	case about.Features == 0:
+		return errors.New("the dataset has no features for the model to read: import it again from a source that has some")
+	case about.Classes == 0:
+		return errors.New("the dataset has no labels to learn: import it again from a source that has some")
+	case len(about.Splits) == 0:
+		return errors.New("the dataset has no split, which says which vertices are for training: import it again with one")
+	case r.Split < 0 || r.Split >= len(about.Splits):
+		if len(about.Splits) == 1 {
+			return fmt.Errorf("{split} is %d, and the dataset has one only, which is {split} 0", r.Split)
+		}
+		return fmt.Errorf("{split} is %d, and the dataset has the splits 0 to %d", r.Split, len(about.Splits)-1)
+	}
+	split := about.Splits[r.Split]
+	switch {
+	case split.Train == 0:
+		return fmt.Errorf("split %d of the dataset has no training vertices with a label: choose another {split}, or import the dataset with vertices marked for training", r.Split)
+	case split.Val == 0 && r.Patience > 0:
+		return fmt.Errorf("{patience} needs validation vertices to compare epochs by, and split %d has none: leave it out, or choose another {split}", r.Split)
+	case split.Val == 0 && r.Schedule.Kind == Plateau:
+		return fmt.Errorf("{train.schedule}=plateau needs validation vertices to compare epochs by, and split %d has none: choose another schedule or {split}", r.Split)
+	case r.Metric == ROCAUC && about.Classes < 2:
+		return fmt.Errorf("{train.metric}=roc_auc compares classes, and the dataset has %d", about.Classes)
+	}
+	return nil
+}
+
+func (r Recipe) checkFanouts(hops int) error {
+	if len(r.Fanouts) == 0 {
+		return nil
+	}
+	if hops == 0 {
+		return fmt.Errorf("{fanout} is for models that hear neighbours, and a %s hears none: leave it out", r.Model.Model)
+	}
+	if len(r.Fanouts) != hops {
+		return fmt.Errorf("{fanout} has %s and the model %s: give one number for each hop, from the roots outwards, or full", Count(len(r.Fanouts), "number"), Count(hops, "hop"))
+	}
+	for _, k := range r.Fanouts {
+		if k < 0 || k > math.MaxInt32 {
+			return fmt.Errorf("{fanout} has %d in it: give how many neighbours are drawn, or full", k)
+		}
+	}
+	return nil
+}
+
+// Count returns a number with its noun.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// MostModels bounds the models of a sweep. Their metadata must fit in the head of a
+// checkpoint.
+const MostModels = 64
+
+// checkSweep is Check for the models of a sweep, each by itself and all together.
+func (r *Recipe) checkSweep(about dataset.About, rules Rules) error {
+	if len(r.Sweep) > MostModels {
+		return fmt.Errorf("{sweep} makes %d models, and one job trains at most %d: start several jobs", len(r.Sweep), MostModels)
+	}
+	if err := rules.CheckSweep(r); err != nil {
+		return err
+	}
+	for i := range r.Sweep {
+		of := &r.Sweep[i].Recipe
+		if len(of.Sweep) > 0 {
+			return fmt.Errorf("{sweep}: model %d is a sweep itself", i)
+		}
+		if err := of.Check(about, rules); err != nil {
+			return err
+		}
+		if err := r.checkBatches(of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkBatches returns an error if a model can't be trained on the batches of a recipe,
+// or not be compared with its model.
+func (r *Recipe) checkBatches(of *Recipe) error {
+	a, err := nn.New(r.Model, 1, 1)
+	if err != nil {
+		return err
+	}
+	b, err := nn.New(of.Model, 1, 1)
+	if err != nil {
+		return err
+	}
+	if r.Model.Model != of.Model.Model && a.Hops() != b.Hops() {
+		return fmt.Errorf("{sweep} model: a %s of %s and a %s of %s can't train on the same batches: give {layers}, so that all have as many, or start one job for each value",
+			r.Model.Model, Count(a.Hops(), "hop"), of.Model.Model, Count(b.Hops(), "hop"))
+	}
+	const batches = "all models of a sweep train on the same batches"
+	for _, s := range []struct {
+		name, why string
+		same      bool
+	}{
+		{"batch", batches, r.Batch == of.Batch},
+		{"fanout", batches, slices.Equal(r.Fanouts, of.Fanouts)},
+		{"seed", batches, r.Seed == of.Seed},
+		{"split", batches, r.Split == of.Split},
+		{"normalize-features", "all models of a sweep read the same features", r.Features == of.Features},
+		{"epochs", "all models of a sweep train side by side", r.Epochs == of.Epochs},
+		{"eval-every", "all models of a sweep train side by side", r.EvalEvery == of.EvalEvery},
+		{"train.loss", "the losses of all models of a sweep are compared", r.Loss == of.Loss},
+		{"train.metric", "all models of a sweep are compared by it", r.Metric == of.Metric},
+		{"strategy", "all models of a sweep share the nodes in one way", reflect.DeepEqual(r.Sharing, of.Sharing)},
+		{"layers", fmt.Sprintf("a model of %s and one of %s can't train on the same batches", Count(a.Hops(), "hop"), Count(b.Hops(), "hop")), a.Hops() == b.Hops()},
+		{"model", "all models of a sweep read the same blocks, and these models weigh edges, or see each vertex itself, in different ways", a.Form() == b.Form()},
+	} {
+		if !s.same {
+			return fmt.Errorf("{sweep} %s: %s: start one job for each value", s.name, s.why)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+package recipe
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/evaluate"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// A Recipe is everything that decides what is learnt from a graph. Plans and
+// checkpoints store a job as a recipe: complete, with nothing left to defaults.
+type Recipe struct {
+	Model     nn.Spec          `json:"model"`
+	Optimizer nn.OptimizerSpec `json:"optimizer"`
+	Rate      float64          `json:"lr"`
+	Schedule  Schedule         `json:"schedule"`
+	Epochs    int              `json:"epochs"`
+	Batch     int              `json:"batch"`              // roots per step; 0: all training vertices
+	Fanouts   []int            `json:"fanouts,omitempty"`  // from the roots outwards, 0: all; none: all at every hop
+	Features  string           `json:"normalize_features"` // auto, row, none, binary or binary-row
+	Loss      string           `json:"loss"`               // softmax or bce
+	Patience  int              `json:"patience"`           // evaluations without a better one; 0: never stops early
+	EvalEvery int              `json:"eval_every"`         // epochs
+	Metric    string           `json:"metric"`             // of the best epoch: accuracy, macro_f1 or roc_auc
+	Split     int              `json:"split"`
+	Seed      uint64           `json:"seed"`
+	BF16      bool             `json:"bf16_products"` // products of BF16 numbers, where the CPU has them
+	// Sharing is how nodes share the work. It changes what is learnt only in the last
+	// digits of sums, except where noted.
+	Sharing strategy.Settings `json:"sharing,omitzero"`
+	// Sweep lists the models that are trained on the same batches, if there are
+	// several. The rest of the recipe is that of the first of them.
+	Sweep []Variant `json:"sweep,omitempty"`
+}
+
+// A Variant is one model of a sweep.
+type Variant struct {
+	Params map[string]string `json:"params"` // that make it differ, as they were typed
+	Recipe Recipe            `json:"recipe"` // whole, and without a sweep
+}
+
+// Models returns the recipes of all models that are trained.
+func (r *Recipe) Models() []Recipe {
+	if len(r.Sweep) == 0 {
+		return []Recipe{*r}
+	}
+	var all []Recipe
+	for _, v := range r.Sweep {
+		all = append(all, v.Recipe)
+	}
+	return all
+}
+
+// The losses and the metrics.
+const (
+	Softmax = evaluate.Softmax
+	BCE     = evaluate.BCE
+
+	Accuracy = evaluate.Accuracy
+	MacroF1  = evaluate.MacroF1
+	ROCAUC   = evaluate.ROCAUC
+)
+
+// DefaultRecipe returns the recipe of a job that sets only its model.
+func DefaultRecipe(model string) Recipe {
+	return Recipe{
+		Model:     nn.Defaults(model),
+		Optimizer: nn.OptimizerSpec{Kind: "adam", WeightDecay: 5e-4},
+		Rate:      0.01,
+		Schedule:  Schedule{Kind: Constant},
+		Epochs:    200,
+		Features:  "auto",
+		Loss:      Softmax,
+		EvalEvery: 1,
+		Metric:    Accuracy,
+	}
+}
+
+// A Schedule is how the learning rate changes.
+type Schedule struct {
+	Kind   string  `json:"kind"`             // constant, step, cosine or plateau
+	Warmup int     `json:"warmup,omitempty"` // epochs of linear rise before it
+	Every  int     `json:"every,omitempty"`  // step: epochs; plateau: evaluations
+	Factor float64 `json:"factor,omitempty"` // step and plateau
+	Least  float64 `json:"least,omitempty"`  // cosine and plateau: never below
+}
+
+// The kinds of schedules.
+const (
+	Constant = "constant"
+	Step     = "step"
+	Cosine   = "cosine"
+	Plateau  = "plateau"
+)
+
+// usualEvery and usualFactor are the defaults of schedules that lower the rate.
+var usualEvery = map[string]int{Step: 50, Plateau: 10}
+
+const usualFactor = 0.5
+
+// Choose sets the kind, and the defaults of what is not set yet. Defaults of the kind
+// chosen before are dropped.
+func (s *Schedule) Choose(kind string) {
+	if s.lowers() && s.Every == usualEvery[s.Kind] {
+		s.Every = 0
+	}
+	if s.lowers() && s.Factor == usualFactor {
+		s.Factor = 0
+	}
+	s.Kind = kind
+	if !s.lowers() {
+		return
+	}
+	if s.Every == 0 {
+		s.Every = usualEvery[kind]
+	}
+	if s.Factor == 0 {
+		s.Factor = usualFactor
+	}
+}
+
+// lowers reports whether the schedule lowers the rate in steps.
+func (s *Schedule) lowers() bool { return s.Kind == Step || s.Kind == Plateau }
+
+// Rate returns the rate of an epoch, from 1, out of so many. falls is how often a
+// plateau has lowered it before.
+func (s *Schedule) Rate(base float64, epoch, epochs, falls int) float64 {
+	if epoch <= s.Warmup {
+		return base * float64(epoch) / float64(s.Warmup)
+	}
+	since := float64(epoch - 1 - s.Warmup)
+	switch s.Kind {
+	case Step:
+		return base * math.Pow(s.Factor, math.Floor(since/float64(s.Every)))
+	case Cosine:
+		// The first epoch has the base rate; one after the last would have the least.
+		whole := float64(epochs - s.Warmup)
+		return s.Least + (base-s.Least)*(1+math.Cos(math.Pi*since/whole))/2
+	case Plateau:
+		return max(s.Least, base*math.Pow(s.Factor, float64(falls)))
+	}
+	return base
+}
+
+// A setting is one key of --set that is not the model's.
+type setting struct {
+	nn.Option
+	set func(r *Recipe, value string) error
+}
+
+var settings = []setting{
+	{nn.Option{Key: "train.schedule", Applies: "train", Values: "constant|step|cosine|plateau", Default: Constant,
+		Help: "how the learning rate changes over the epochs"},
+		func(r *Recipe, v string) error {
+			return word(v, func(v string) { r.Schedule.Choose(v) }, Constant, Step, Cosine, Plateau)
+		}},
+	{nn.Option{Key: "train.warmup", Applies: "train", Values: "EPOCHS", Default: "0",
+		Help: "epochs over which the learning rate rises before the schedule begins"},
+		func(r *Recipe, v string) error { return integer(v, &r.Schedule.Warmup) }},
+	{nn.Option{Key: "train.step_every", Applies: "train.schedule step, plateau", Values: "N", Default: "50, 10",
+		Help: "epochs (step), or evaluations without a better one (plateau), before the rate falls"},
+		func(r *Recipe, v string) error { return integer(v, &r.Schedule.Every) }},
+	{nn.Option{Key: "train.factor", Applies: "train.schedule step, plateau", Values: "X", Default: "0.5",
+		Help: "what the rate is multiplied by each time it falls"},
+		func(r *Recipe, v string) error { return number(v, &r.Schedule.Factor) }},
+	{nn.Option{Key: "train.least_lr", Applies: "train.schedule cosine, plateau", Values: "X", Default: "0",
+		Help: "what the rate does not fall below"},
+		func(r *Recipe, v string) error { return number(v, &r.Schedule.Least) }},
+	{nn.Option{Key: "train.momentum", Applies: "{optimizer} sgd", Values: "X", Default: "0",
+		Help: "how much of the last update is repeated"},
+		func(r *Recipe, v string) error { return number(v, &r.Optimizer.Momentum) }},
+	{nn.Option{Key: "train.loss", Applies: "train", Values: "softmax|bce", Default: Softmax,
+		Help: "one class of all, or a yes or no for each class"},
+		func(r *Recipe, v string) error { return word(v, func(v string) { r.Loss = v }, Softmax, BCE) }},
+	{nn.Option{Key: "train.metric", Applies: "train", Values: "accuracy|macro_f1|roc_auc", Default: Accuracy,
+		Help: "what the best epoch is best in, on the validation vertices"},
+		func(r *Recipe, v string) error {
+			return word(v, func(v string) { r.Metric = v }, Accuracy, MacroF1, ROCAUC)
+		}},
+	{nn.Option{Key: "train.products", Applies: "train", Values: "f32|bf16", Default: "f32",
+		Help: "bf16 is faster where the CPU multiplies such numbers, and less exact"},
+		func(r *Recipe, v string) error {
+			return word(v, func(v string) { r.BF16 = v == "bf16" }, "f32", "bf16")
+		}},
+}
+
+// Settings lists the keys of Set, the model's own last.
+func Settings() []nn.Option {
+	var all []nn.Option
+	for _, s := range settings {
+		all = append(all, s.Option)
+	}
+	for _, k := range strategy.Keys() {
+		all = append(all, nn.Option{Key: k.Key, Applies: k.Applies, Values: k.Values, Default: k.Default, Help: k.Help})
+	}
+	return append(all, nn.Options()...)
+}
+
+// Set parses and sets one --set KEY=VALUE.
+func (r *Recipe) Set(key, value string) error {
+	for _, s := range settings {
+		if s.Key != key {
+			continue
+		}
+		if err := s.set(r, value); err != nil {
+			return fmt.Errorf("{%s}=%s: %w", key, value, err)
+		}
+		return nil
+	}
+	if known, err := r.Sharing.Set(key, value); known {
+		return err
+	}
+	for _, o := range nn.Options() {
+		if o.Key == key {
+			return r.Model.Set(key, value)
+		}
+	}
+	return fmt.Errorf("there is no setting %s: {train.options} lists what there is", key)
+}
+
+func word(value string, set func(string), known ...string) error {
+	if !slices.Contains(known, value) {
+		return fmt.Errorf("it is one of %s", strings.Join(known, ", "))
+	}
+	set(value)
+	return nil
+}
+
+func integer(value string, to *int) error {
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		return fmt.Errorf("%q is no whole number", value)
+	}
+	*to = n
+	return nil
+}
+
+func number(value string, to *float64) error {
+	x, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return fmt.Errorf("%q is no number", value)
+	}
+	*to = x
+	return nil
+}
+
+// Digest returns the digest of all that the nodes of a run must agree on.
+func (r *Recipe) Digest(w peer.Work) [sha256.Size]byte {
+	text, err := json.Marshal(struct {
+		Recipe  *Recipe
+		Nodes   []string
+		Owners  []int
+		Holders [][]int
+		Weights []uint64
+	}{r, w.Nodes, w.Owners, w.Holders, w.Weights})
+	if err != nil {
+		return sha256.Sum256([]byte(err.Error()))
+	}
+	return sha256.Sum256(text)
+}

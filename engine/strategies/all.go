@@ -1,0 +1,29 @@
+// Package strategies lists the strategies that this program has. A strategy is a package
+// and one line here: nodes train by this list, check recipes by it and let auto choose
+// from it.
+package strategies
+
+import (
+	"github.com/hopmesh/hopmesh/engine/batched"
+	"github.com/hopmesh/hopmesh/engine/strategy/auto"
+	"github.com/hopmesh/hopmesh/engine/strategy/centric"
+	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
+	"github.com/hopmesh/hopmesh/engine/strategy/leap"
+	"github.com/hopmesh/hopmesh/engine/strategy/local"
+	"github.com/hopmesh/hopmesh/engine/strategy/p3"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
+	"github.com/hopmesh/hopmesh/engine/train"
+)
+
+// All lists the strategies that this program has. A strategy is a package and a line here.
+var All = train.Strategies{
+	auto.Strategy,
+	batched.Single,
+	centric.Strategy,
+	leap.Strategy,
+	p3.Strategy,
+	grappa.Strategy,
+	pipe.Pipe,
+	pipe.Graph,
+	local.Strategy,
+}

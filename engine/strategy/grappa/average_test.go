@@ -1,0 +1,101 @@
+package grappa_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
+)
+
+// Models that are averaged after each step of plain descent are the one that learns from
+// the sum of all gradients; where they are averaged later they are another.
+func TestModelsThatStayAreAveraged(t *testing.T) {
+	shards := traintest.Tiny(t, 120, 6)
+	r := traintest.ExactRecipe("sage")
+	r.Epochs, r.EvalEvery = 2, 1<<20
+	learn := func(batch int, g strategy.GrappaSettings, owners ...int) ([]float64, uint64) {
+		r.Batch, r.Sharing = batch, apart(g)
+		m := traintest.NewMesh(slices.Max(owners)+1, owners)
+		all := m.Start(t, r, shards, isolation(traintest.Wide(train.Options{Threads: 1})))
+		if err := m.Each(func(node int) error { return all[node].Run.Train(t.Context()) }); err != nil {
+			t.Fatal(err)
+		}
+		for node, l := range all {
+			if traintest.Distance(traintest.NumbersOf(l), traintest.NumbersOf(all[0])) != 0 {
+				t.Errorf("node %d has another model", node)
+			}
+		}
+		if e := all[0].History[1]; e.Sent.Bytes[peer.Model] != 0 {
+			t.Errorf("models travel: %+v", e.Sent)
+		}
+		return traintest.NumbersOf(all[0]), all[0].Optimizer.Steps()
+	}
+	three := strategy.GrappaSettings{Groups: 3, Loader: strategy.Strict}
+	averaged := three
+	averaged.Average = 2
+	even := []int{0, 0, 1, 1, 2, 2}
+	one, _ := learn(0, averaged, even...)
+	added, _ := learn(0, three, even...)
+	if d := traintest.Distance(one, added); !(d < 1e-12) {
+		t.Errorf("after epochs of one step models are %g off", d)
+	}
+	apart, updates := learn(20, averaged, even...)
+	added, _ = learn(20, three, even...)
+	if d := traintest.Distance(apart, added); !(d > 1e-6) || math.IsNaN(d) {
+		t.Errorf("models that learn by themselves come to the same: %g", d)
+	}
+	// A node that no group is left for, since it came later, takes the average and no part
+	// in it, wherever it is among the others.
+	for _, late := range [][]int{{0, 0, 1, 1, 2, 3}, {0, 1, 2, 2, 3, 3}} {
+		got, of := learn(20, averaged, late...)
+		if d := traintest.Distance(got, apart); !(d < 1e-12) || of != updates {
+			t.Errorf("with %v models are %g off, and of %d updates in place of %d", late, d, of, updates)
+		}
+	}
+}
+
+// Models of which each node has its own go back to what they last were together, if a step
+// was made from that.
+func TestModelsThatStayDivergeFromAGoodCheckpoint(t *testing.T) {
+	shards := traintest.Tiny(t, 120, 6)
+	r := traintest.ExactRecipe("sage")
+	r.Optimizer.Kind, r.EvalEvery, r.Epochs, r.Batch = "sgd", 100, 100, 20
+	r.Sharing = apart(strategy.GrappaSettings{Groups: 3, Loader: strategy.Strict, Average: 2})
+	reports := 0
+	for _, rate := range []float64{1e30, 1e12, 1e9} {
+		for _, interval := range []time.Duration{1, time.Hour} {
+			folders := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+			run := func(rate float64) []error {
+				return traintest.Ends(t, traintest.NewMesh(3, []int{0, 0, 1, 1, 2, 2}), shards, func(node int, to *recipe.Recipe, _ []*graph.Shard, o *train.Options) {
+					*to, *o = r, isolation(*o)
+					to.Rate, o.Dir, o.Interval = rate, folders[node], interval
+				})
+			}
+			for node, err := range run(rate) {
+				d, ok := errors.AsType[*trained.Diverged](err)
+				if !ok {
+					t.Fatalf("node %d, at a rate of %g: %v", node, rate, err)
+				}
+				if d.Checkpoint == "" {
+					continue
+				}
+				reports++
+				if node == 0 {
+					traintest.GoesOn(t, d, func(rate float64) error { return run(rate)[0] })
+				}
+			}
+		}
+	}
+	if reports == 0 {
+		t.Error("none is told of")
+	}
+}

@@ -1,0 +1,55 @@
+package leap_test
+
+import (
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
+)
+
+// Rows that are kept change what is sent, and nothing that is learnt.
+func TestKeptRowsAreNotAskedForAgain(t *testing.T) {
+	shards := traintest.Communities(t, 3000)
+	for name, keeping := range map[string]func(rows int) strategy.Settings{
+		strategy.Centric: func(rows int) strategy.Settings {
+			return strategy.Settings{Centric: strategy.CentricSettings{Cache: rows}}
+		},
+		strategy.Leap: func(rows int) strategy.Settings {
+			return strategy.Settings{Leap: strategy.LeapSettings{Cache: rows}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { keptRows(t, shards, name, keeping) })
+	}
+}
+
+func keptRows(t *testing.T, shards []*graph.Shard, name string, keeping func(rows int) strategy.Settings) {
+	run := func(rows int) trained.Epoch {
+		r := traintest.Small("sage")
+		r.Epochs = 2
+		r.Sharing = keeping(rows)
+		r.Sharing.Strategy, r.Sharing.Deterministic = name, true
+		m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
+		_, all, err := m.Run(t.Context(), r, shards, train.Options{Threads: 1}, func(int) string { return "" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all[0][1]
+	}
+	without, some, every := run(0), run(300), run(len(shards)*3000)
+	for _, e := range []trained.Epoch{some, every} {
+		if e.Hash != without.Hash || e.Rows.Total() != without.Rows.Total() {
+			t.Errorf("with rows that are kept: %d rows, weights %s; without: %d rows, weights %s", e.Rows.Total(), e.Hash, without.Rows.Total(), without.Hash)
+		}
+	}
+	if some.Rows.Remote >= without.Rows.Remote || some.Rows.Remote == 0 || every.Rows.Remote != 0 {
+		t.Errorf("%d rows came from other nodes with 300 kept, %d with all, %d with none", some.Rows.Remote, every.Rows.Remote, without.Rows.Remote)
+	}
+	if some.Sent.Bytes[peer.Feature] >= without.Sent.Bytes[peer.Feature] || every.Sent.Bytes[peer.Feature] != 0 {
+		t.Errorf("%d bytes of features were sent with 300 rows kept, %d with all, %d with none",
+			some.Sent.Bytes[peer.Feature], every.Sent.Bytes[peer.Feature], without.Sent.Bytes[peer.Feature])
+	}
+}

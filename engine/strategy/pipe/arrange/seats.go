@@ -1,0 +1,122 @@
+package arrange
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
+
+// Seats assign the ways of each stage to nodes.
+type Seats struct {
+	Stages int
+	nodes  [][]int // by stage, then by way
+}
+
+// NewSeats assigns ways of at most so many stages: one way of one stage to each node, as
+// far as there are nodes. Any other nodes have nothing to compute. With fewer nodes than
+// ways there is one stage, and nodes have runs of ways. owned returns how many vertices of
+// a way a node owns: the first stage, which reads features, goes to the nodes that own
+// most.
+func NewSeats(stages, ways, nodes int, owned func(node, way int) uint64) *Seats {
+	s := &Seats{Stages: max(1, min(stages, nodes/ways))}
+	taken := make([]bool, nodes)
+	for stage := range s.Stages {
+		row := make([]int, ways)
+		for way := range ways {
+			if nodes < ways {
+				row[way] = way * nodes / ways
+				continue
+			}
+			best := -1
+			for node := range nodes {
+				if !taken[node] && (best < 0 || stage == 0 && owned(node, way) > owned(best, way)) {
+					best = node
+				}
+			}
+			row[way], taken[best] = best, true
+		}
+		s.nodes = append(s.nodes, row)
+	}
+	return s
+}
+
+// Node returns the node of a way of a stage.
+func (s *Seats) Node(stage, way int) int { return s.nodes[stage][way] }
+
+// Of returns the stage of a node and its ways, ascending: none, if it has nothing to
+// compute.
+func (s *Seats) Of(node int) (stage int, ways []int) {
+	for stage, row := range s.nodes {
+		for way, n := range row {
+			if n == node {
+				ways = append(ways, way)
+			}
+		}
+		if ways != nil {
+			return stage, ways
+		}
+	}
+	return 0, nil
+}
+
+// Members returns the nodes of a stage, in the order of their ways, each once.
+func (s *Seats) Members(stage int) (nodes []int) {
+	for _, n := range s.nodes[stage] {
+		if len(nodes) == 0 || nodes[len(nodes)-1] != n {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// Mirrors are the vertices of other ways with edges into a way, ascending. Their rows are
+// needed beside the way's own, and its part of their gradient is returned. All nodes find
+// the same, since each has all edges.
+type Mirrors struct {
+	shape *Shape
+	Of    [][]uint32 // by way
+}
+
+// NewMirrors finds them from the edges of all vertices.
+func NewMirrors(s *Shape, t *sample.Topology) *Mirrors {
+	m := &Mirrors{shape: s}
+	marks := make([]uint64, (t.Vertices()+63)/64)
+	for way := range s.Ways() {
+		clear(marks)
+		first, end, _, _ := s.Of(way)
+		for v := first; v < end; v++ {
+			sources, _ := t.Row(int(v))
+			for _, u := range sources {
+				if uint32(u) < first || uint32(u) >= end {
+					marks[u/64] |= 1 << (u % 64)
+				}
+			}
+		}
+		var ids []uint32
+		for i, w := range marks {
+			for ; w != 0; w &= w - 1 {
+				ids = append(ids, uint32(i*64+bits.TrailingZeros64(w)))
+			}
+		}
+		m.Of = append(m.Of, ids)
+	}
+	return m
+}
+
+// Count returns the number of pairs of a vertex and a way.
+func (m *Mirrors) Count() (n int) {
+	for _, ids := range m.Of {
+		n += len(ids)
+	}
+	return n
+}
+
+// From returns the range of a way's mirrors that are in the chunk at a position of another
+// way.
+func (m *Mirrors) From(way, other, position int) (first, end int) {
+	a, b := m.shape.Vertices(other, position)
+	first, _ = slices.BinarySearch(m.Of[way], a)
+	end, _ = slices.BinarySearch(m.Of[way], b)
+	return first, max(first, end)
+}

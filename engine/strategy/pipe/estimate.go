@@ -1,0 +1,277 @@
+package pipe
+
+import (
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+)
+
+// A Network is what the slowest of the nodes gets.
+type Network struct {
+	Bandwidth float64 // bytes per second that a node receives
+	RoundTrip float64 // seconds of the smallest question
+}
+
+// Usual is a typical network, for where nothing is measured.
+var Usual = Network{Bandwidth: 1e9, RoundTrip: 1e-4}
+
+// seconds returns the time of so many bytes in so many round trips.
+func (n Network) seconds(bytes, trips float64) float64 { return bytes/n.Bandwidth + trips*n.RoundTrip }
+
+// A draft is an arrangement of stages and ways whose time and memory are estimated.
+type draft struct {
+	facts      *Facts
+	infos      []nn.StageInfo
+	shape      *arrange.Shape
+	mirrors    *arrange.Mirrors
+	seats      *arrange.Seats
+	cuts       []int
+	recomputes bool // backward computes again what forward computed
+}
+
+// draft places stages of a shape on nodes, and cuts the layers so that the slowest stage
+// takes as little time as possible.
+func (f *Facts) draft(stages int, shape *arrange.Shape, m *arrange.Mirrors, recomputes bool) *draft {
+	d := &draft{facts: f, infos: f.Model.Stages(), shape: shape, mirrors: m, recomputes: recomputes}
+	d.seats = seated(stages, shape, &f.Layout)
+	units := arrange.Units(d.infos)
+	costs := make([]float64, len(units)-1)
+	for u := range costs {
+		for s := units[u]; s < units[u+1]; s++ {
+			forward, backward := d.compute(s)
+			costs[u] += forward + backward + d.halo(s)
+		}
+	}
+	d.cuts = arrange.Split(costs, d.seats.Stages)
+	for i, u := range d.cuts {
+		d.cuts[i] = units[u]
+	}
+	return d
+}
+
+// estimate returns the time of an epoch as simple arithmetic has it:
+//
+//	compute   the layers of the busiest stage, as timed
+//	halo      its rows and gradients between ways: bytes by formula over the bandwidth
+//	bubble    (stages - 1) / chunks of both: the pipeline fills and drains
+//	boundary  rows and gradients between two stages
+//	sum       adding up gradients
+//	history   one forward pass through all stages, per period
+//
+// Nothing is assumed to be hidden behind anything else, so it serves to rank candidates,
+// and a trial decides between the best of them.
+func (d *draft) estimate() arrange.Candidate {
+	c := arrange.Candidate{Stages: d.seats.Stages, Ways: d.shape.Ways(), Cuts: d.cuts, Recomputes: d.recomputes}
+	c.Memory, c.Fits = d.room()
+	net, number := d.facts.Network, float64(d.facts.Number)
+	ways, members := float64(c.Ways), float64(len(d.seats.Members(0)))
+	history := 0.0
+	for stage := range c.Stages {
+		compute, halo := 0.0, 0.0
+		for s := d.cuts[stage]; s < d.cuts[stage+1]; s++ {
+			forward, backward := d.compute(s)
+			compute, halo = compute+forward+backward, halo+d.halo(s)
+			history += forward + d.halo(s)/2
+		}
+		if compute+halo > c.Compute+c.Halo {
+			c.Compute, c.Halo = compute, halo
+		}
+		if stage > 0 {
+			info := &d.infos[d.cuts[stage]]
+			rows := float64(d.facts.Census.Firsts[len(d.facts.Census.Sources)]) / ways
+			c.Boundary = max(c.Boundary, net.seconds(2*rows*float64(info.In+info.CarryIn)*number, 2*float64(c.Stages-1)))
+		}
+		if members > 1 {
+			from, to := columnsOf(d.facts.Model, d.cuts[stage], d.cuts[stage+1])
+			c.Sum = max(c.Sum, net.seconds(2*(members-1)/members*float64(to-from)*number, 2))
+		}
+	}
+	c.Bubble = float64(c.Stages-1) / float64(d.shape.Positions()) * (c.Compute + c.Halo)
+	if d.facts.Layout.Nodes > 1 {
+		c.Sum += net.RoundTrip // losses
+	}
+	if p := &d.facts.Settings.Pipe; d.shape.Positions() > 1 && p.HistoriesOf() == Made {
+		c.History = history / float64(p.PeriodOf())
+	}
+	c.Seconds = c.Compute + c.Halo + c.Bubble + c.Boundary + c.Sum + c.History
+	return c
+}
+
+// compute returns the seconds of one of the model's stages over all chunks. At each
+// position all ways wait for the slowest node. Ways are seated alike in all stages of the
+// pipeline.
+func (d *draft) compute(s int) (forward, backward float64) {
+	for p := range d.shape.Positions() {
+		there, back := make([]float64, d.facts.Layout.Nodes), make([]float64, d.facts.Layout.Nodes)
+		slowest := 0
+		for way := range d.shape.Ways() {
+			node := d.seats.Node(0, way)
+			first, end := d.shape.Shards(way, p)
+			for shard := first; shard < end; shard++ {
+				there[node] += d.facts.Costs.Forward[s][shard]
+				back[node] += d.facts.Costs.Backward[s][shard]
+				if d.recomputes {
+					back[node] += d.facts.Costs.Forward[s][shard]
+				}
+			}
+			if there[node]+back[node] > there[slowest]+back[slowest] {
+				slowest = node
+			}
+		}
+		forward, backward = forward+there[slowest], backward+back[slowest]
+	}
+	return forward, backward
+}
+
+// halo returns the seconds that the rows and gradients take which ways send each other
+// for one of the model's stages.
+func (d *draft) halo(s int) float64 {
+	if s == 0 || d.infos[s].Hops == 0 || len(d.seats.Members(0)) == 1 {
+		return 0
+	}
+	rows := 0
+	for _, ids := range d.mirrors.Of {
+		rows = max(rows, len(ids))
+	}
+	share, p := 1.0, &d.facts.Settings.Pipe
+	switch p.HaloOf() {
+	case strategy.RowsSampled:
+		share = p.ShareOf()
+	case strategy.RowsSkip:
+		share = 1 / float64(p.AgeOf()+1)
+	}
+	return 2 * d.facts.Network.seconds(share*float64(rows*d.infos[s].In*d.facts.Number), share*float64(d.shape.Positions()))
+}
+
+// load returns what a node of a draft has to do.
+func (d *draft) load(stage int, ways []int) *load {
+	f, p := d.facts, &d.facts.Settings.Pipe
+	l := &load{
+		model: f.Model, number: f.Number, entries: f.Entries, shape: d.shape, mirrors: d.mirrors,
+		seats: d.seats, stage: stage, first: d.cuts[stage], end: d.cuts[stage+1], ways: ways,
+		recompute: d.recomputes, leaves: p.HistoriesOf() != Made, policy: p.HaloOf(), nodes: f.Layout.Nodes,
+	}
+	trunks := l.first == 0 && l.infos()[0].Hops > 0
+	var whole []part
+	for _, way := range ways {
+		for _, of := range f.partsOf(d.shape)[way] {
+			of.first, of.end = l.first, l.end
+			if p.KeepGradients && l.histories() {
+				of.late = of.sources - of.vertices // and some that are computed beside it
+			}
+			if trunks && of.split {
+				of.first = 1
+				if of.inner {
+					whole = append(whole, part{
+						position: of.position, shard: of.shard, vertices: l.vertices(of.shard), sources: f.Census.Sources[of.shard],
+						entries: f.Census.Entries[of.shard], end: 1,
+					})
+				}
+			}
+			l.parts = append(l.parts, of)
+		}
+	}
+	l.parts = append(l.parts, whole...)
+	return l
+}
+
+// room returns the memory of the node that needs most, and reports whether all nodes
+// have enough.
+func (d *draft) room() (most uint64, fits bool) {
+	fits = true
+	for node := range d.facts.Layout.Nodes {
+		stage, ways := d.seats.Of(node)
+		if ways == nil {
+			continue
+		}
+		needs := d.load(stage, ways).bytes()
+		if stage == 0 {
+			needs += d.inputs(ways)
+		}
+		most = max(most, needs)
+		if memory := d.facts.Memory; node < len(memory) && memory[node] > 0 && needs > memory[node] {
+			fits = false
+		}
+	}
+	return most, fits
+}
+
+// inputs returns about what features of other nodes take where the first stage reads them.
+func (d *draft) inputs(ways []int) uint64 {
+	rows := 0
+	for _, way := range ways {
+		first, end, _, _ := d.shape.Of(way)
+		rows += int(end - first)
+	}
+	bytes := float64(d.infos[0].In * d.facts.Number)
+	if d.facts.Entries > 0 {
+		bytes = 20 * d.facts.Entries
+	}
+	return uint64(float64(rows) * bytes)
+}
+
+// Sizes are what the bytes of an epoch depend on.
+type Sizes struct {
+	Stages, Ways, Nodes int
+	Vertices            int
+	// Mirrors counts the pairs of a vertex and another way that one of its edges leads to.
+	Mirrors int
+	// Layers counts those that read computed rows: all but a first one that reads
+	// features.
+	Layers int
+	Hidden int // columns of rows between layers
+	Number int // bytes of one
+	// Tensors is how many rows of each vertex go from stage to stage: 2 where all layers
+	// read the first representation.
+	Tensors int
+	Weights int // of all stages
+	// Partials are the numbers that ways send each other because their shards are not a
+	// whole subtree of the summation tree: see Task.Partials.
+	Partials int
+}
+
+// A Volume is the payload that all nodes send each other in an epoch, in bytes, where
+// each way of each stage has a node of its own.
+type Volume struct {
+	Boundary uint64 // between stages: activations and their gradients
+	Halo     uint64 // within stages, between ways
+	Sum      uint64 // of gradients, within stages
+}
+
+// Of returns the volume of an epoch with exact halos.
+func (s Sizes) Of() Volume {
+	row := uint64(s.Hidden * s.Number)
+	return Volume{
+		Boundary: 2 * uint64(s.Stages-1) * uint64(s.Tensors) * uint64(s.Vertices) * row,
+		Halo:     2 * uint64(s.Layers) * uint64(s.Mirrors) * row,
+		Sum:      2*uint64(s.Ways-1)*uint64(s.Weights*s.Number) + uint64(s.Partials*s.Number),
+	}
+}
+
+// Settled returns the payload of sending one row of all weights to all nodes.
+func (s Sizes) Settled() uint64 { return uint64(s.Nodes-s.Ways) * uint64(s.Weights*s.Number) }
+
+// History returns the payload of making a history, once in a period.
+func (s Sizes) History() uint64 {
+	row := uint64(s.Hidden * s.Number)
+	return uint64(s.Stages-1)*uint64(s.Tensors)*uint64(s.Vertices)*row + uint64(s.Layers)*uint64(s.Mirrors)*row
+}
+
+// Total returns the sum.
+func (v Volume) Total() uint64 { return v.Boundary + v.Halo + v.Sum }
+
+// Partials counts the numbers of partial sums that the nodes of each stage send each
+// other beyond one sum per node. A node has several sums where its shards are not all
+// those below one knot of the summation tree.
+func (t *Task) Partials(nodes int) (numbers int) {
+	for stage := range t.Seats.Stages {
+		from, to := columnsOf(t.Model, t.Cuts[stage], t.Cuts[stage+1])
+		spans, members := exchange.Spans(t.holders(stage), nodes), t.Seats.Members(stage)
+		for member, node := range members {
+			first, end := shareOf(to-from, member, len(members))
+			numbers += max(0, len(spans[node])-1) * (to - from - (end - first))
+		}
+	}
+	return numbers
+}

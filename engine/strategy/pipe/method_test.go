@@ -1,0 +1,202 @@
+package pipe_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
+)
+
+// The gradient of a step on the whole graph is that of one node, by graph, and by pipe with
+// one chunk.
+func TestPipelinesHaveTheGradientOfOneNode(t *testing.T) {
+	shards := traintest.Tiny(t, 60, 6)
+	for _, model := range []string{"sage", "gcnii", "resgcn"} {
+		r := traintest.ExactRecipe(model)
+		r.Batch, r.Fanouts, r.Model.Layers = 0, nil, 3
+		one := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
+		for _, sharing := range []strategy.Settings{traintest.Piping(strategy.Graph, strategy.PipeSettings{}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 4}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Chunks: 1}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Chunks: 2, Keep: true})} {
+			for _, nodes := range []int{1, 3} {
+				shared := r
+				shared.Sharing = sharing
+				shared.Sharing.Deterministic = sharing.Pipe != strategy.PipeSettings{} // else nodes decide how many ways there are
+				m := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes))
+				all := m.Start(t, shared, shards, traintest.Wide(train.Options{Threads: 1, Strategies: traintest.Pipelines}))
+				one.Run.Device.Write(one.Weights, traintest.Initial(t, one.Model, r.Seed))
+				if _, err := traintest.StepOnce(t.Context(), one, 3, 0); err != nil {
+					t.Fatal(err)
+				}
+				if err := m.Each(func(node int) error { _, err := traintest.StepOnce(t.Context(), all[node], 3, 0); return err }); err != nil {
+					t.Fatal(err)
+				}
+				whole := make([]float64, one.Model.Size())
+				for node, tr := range all {
+					from, to := traintest.PipedOf(tr).Worker.Own()
+					if d := traintest.Distance(traintest.GradientOf(tr)[from:to], traintest.GradientOf(one)[from:to]); from < to && !(d < 1e-10) {
+						t.Errorf("%s by %+v: the gradient of node %d of %d is %.3g off", model, sharing, node, nodes, d)
+					}
+					copy(whole[from:to], traintest.GradientOf(tr)[from:to])
+				}
+				if d := traintest.Distance(whole, traintest.GradientOf(one)); !(d < 1e-10) {
+					t.Errorf("%s by %+v: the gradient of %d nodes is %.3g off", model, sharing, nodes, d)
+				}
+			}
+		}
+	}
+}
+
+// Where ways and chunks are given, the weights are the same bits on any number of nodes.
+func TestPipelinesAreTheSameOnAnyNumberOfNodes(t *testing.T) {
+	dense, sparse := traintest.Communities(t, 500), traintest.CoraShards(t)
+	for name, c := range map[string]struct {
+		r      recipe.Recipe
+		shards []*graph.Shard
+	}{
+		"dense": {traintest.FullGraph("gcnii", 4), dense}, "sparse": {traintest.FullGraph("sage", 2), sparse},
+	} {
+		for _, sharing := range []strategy.Settings{traintest.Piping(strategy.Pipe, strategy.PipeSettings{Period: 3}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Chunks: 4, Period: 2}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 2, Halo: strategy.RowsPrevious}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.RowsSampled, Share: 40})} {
+			r := c.r
+			r.Sharing, r.Epochs = sharing, 3
+			r.Sharing.Deterministic = true
+			want := ""
+			for _, nodes := range []int{1, 2, 5} {
+				results, reports := traintest.NewMesh(nodes, traintest.Uneven(len(c.shards), nodes)).MustRun(t, r, c.shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
+				if want == "" {
+					want = traintest.Learnt(reports[0])
+				}
+				for node := range reports {
+					if got := traintest.Learnt(reports[node]); got != want {
+						t.Errorf("%s, %+v on %d nodes, node %d:\n%s\nand one node\n%s", name, sharing.Pipe, nodes, node, got, want)
+					}
+				}
+				if e := results[0].Last; nodes > 1 && (e.Strategy != sharing.Strategy || e.Sent.Bytes[peer.Activation] == 0 && sharing.Pipe.Ways != 2 || e.Edges == 0) {
+					t.Errorf("%s on %d nodes: the last epoch is %+v", name, nodes, e)
+				}
+				for _, e := range reports[nodes-1] {
+					if p := e.Phases; nodes > 1 && p.Reduce <= 0 || p.Compute <= 0 || p.Compute+p.Reduce > e.Seconds {
+						t.Errorf("%s on %d nodes, epoch %d of %gs has the phases %+v", name, nodes, e.Epoch, e.Seconds, p)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What is learnt does not depend on how often it is judged: neither histories nor
+// gradients that epochs leave for each other are touched.
+func TestJudgingLeavesPipelinesAlone(t *testing.T) {
+	shards := traintest.Tiny(t, 120, 4)
+	for _, p := range []strategy.PipeSettings{{Period: 2}, {Period: 2, Histories: strategy.HistoriesLeft, KeepGradients: true}} {
+		r := traintest.FullGraph("gcnii", 3)
+		r.Sharing = traintest.Piping(strategy.Pipe, p)
+		r.Sharing.Deterministic = true // so that nothing is measured
+		want := ""
+		for _, every := range []int{1, 3} {
+			r.EvalEvery = every
+			_, reports := traintest.NewMesh(2, traintest.Uneven(len(shards), 2)).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
+			if want == "" {
+				want = traintest.Hashes(reports[0])
+			}
+			if got := traintest.Hashes(reports[0]); got != want {
+				t.Errorf("%+v, judged every %d epochs:\n%s\nand every epoch\n%s", p, every, got, want)
+			}
+		}
+	}
+}
+
+// However often they are interrupted, and on however many nodes they go on, they come to
+// what they would have come to.
+func TestPipelinesGoOn(t *testing.T) {
+	shards := traintest.Communities(t, 400)
+	random := rand.New(rand.NewPCG(5, 4))
+	for _, sharing := range []strategy.Settings{traintest.Piping(strategy.Pipe, strategy.PipeSettings{Period: 3}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Period: 4}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 2}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.RowsSkip, Age: 2}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.RowsPrevious}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Period: 2, Histories: strategy.HistoriesZeros}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Histories: strategy.HistoriesLeft, KeepGradients: true})} {
+		r := traintest.FullGraph("gcnii", 3)
+		r.Sharing = sharing
+		r.Sharing.Deterministic = true
+		_, alone := traintest.NewMesh(2, traintest.Uneven(len(shards), 2)).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
+		folders := map[int]string{}
+		for node := range 4 {
+			folders[node] = t.TempDir()
+		}
+		reports := map[int]trained.Epoch{}
+		runs, done := 0, false
+		for ; !done; runs++ {
+			if runs == 100 {
+				t.Fatal("it gets nowhere")
+			}
+			nodes := []int{2, 3, 4}[runs%3]
+			m := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes))
+			ctx := t.Context()
+			if runs < 6 {
+				ctx = traintest.CancelInEpochs(t, m, int64(nodes*nodes)*(8+random.Int64N(30)))
+			}
+			known := 0
+			for epoch := range reports {
+				known = max(known, epoch)
+			}
+			_, epochs, err := m.Run(ctx, r, shards, train.Options{Threads: 1, Resume: true, Dataset: "d", Interval: time.Nanosecond, Strategies: traintest.Pipelines}, func(node int) string {
+				return folders[node]
+			})
+			if err != nil && !errors.Is(err, traintest.ErrEnough) {
+				t.Fatal(err)
+			}
+			for _, of := range epochs {
+				for _, e := range of {
+					reports[e.Epoch] = e
+				}
+			}
+			done = err == nil
+		}
+		var all []trained.Epoch
+		for n := 1; n <= r.Epochs; n++ {
+			all = append(all, reports[n])
+		}
+		if runs < 2 || traintest.Learnt(all) != traintest.Learnt(alone[0]) {
+			t.Errorf("%+v: after %d runs\n%s\nand undisturbed\n%s", sharing.Pipe, runs, traintest.Learnt(all), traintest.Learnt(alone[0]))
+		}
+	}
+}
+
+// What pipelines can't train gets a sentence, and so does what means nothing to them.
+func TestWhatPipelinesRefuse(t *testing.T) {
+	about := dataset.About{Vertices: 100, Edges: 300, Features: 4, Classes: 3, Splits: []graph.SplitInfo{{Train: 10, Val: 10, Test: 10}}}
+	for want, change := range map[string]func(*recipe.Recipe){
+		"{batch} 32: the strategy pipe trains on the whole graph":     func(r *recipe.Recipe) { r.Batch = 32 },
+		"{fanout}: the strategy pipe trains with all neighbours":      func(r *recipe.Recipe) { r.Fanouts = []int{3, 3, 3} },
+		"model.jump=cat lets the head read the rows of all layers":    func(r *recipe.Recipe) { r.Model.Jump, r.Model.Head = "cat", "linear" },
+		"an mlp has no layers along edges":                            func(r *recipe.Recipe) { r.Model.Model = "mlp" },
+		"pipe.stages=4: the model has 3 layers":                       func(r *recipe.Recipe) { r.Sharing.Pipe.Stages = 4 },
+		"pipe.stages=3, pipe.chunks=2: with fewer chunks than stages": func(r *recipe.Recipe) { r.Sharing.Pipe.Stages, r.Sharing.Pipe.Chunks = 3, 2 },
+		"{train.products}=bf16: pipelines are computed in f32":        func(r *recipe.Recipe) { r.BF16 = true },
+		"pipe.halo=skip: histories are made of rows of now":           func(r *recipe.Recipe) { r.Sharing.Pipe.Halo = strategy.RowsSkip },
+		"": func(*recipe.Recipe) {},
+	} {
+		r := traintest.FullGraph("gcn", 3)
+		r.Sharing.Strategy = strategy.Pipe
+		change(&r)
+		if err := r.Check(about, strategies.All); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	shards := traintest.Tiny(t, 60, 3)
+	r := traintest.FullGraph("gcn", 3)
+	r.Sharing = traintest.Piping(strategy.Pipe, strategy.PipeSettings{Chunks: 9})
+	for _, nodes := range []int{1, 2} {
+		_, _, err := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)).Run(t.Context(), r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines}, nil)
+		if err == nil || !strings.Contains(fmt.Sprint(err), "9 chunks") {
+			t.Errorf("on %d nodes: %v", nodes, err)
+		}
+	}
+}

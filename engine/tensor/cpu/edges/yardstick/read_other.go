@@ -1,7 +1,0 @@
-//go:build !amd64
-
-package yardstick
-
-import "github.com/hopmesh/hopmesh/engine/tensor"
-
-func read(x tensor.Matrix, indices []int32, n, _, _ int) { readGeneric(x, indices[:n]) }

@@ -1,0 +1,161 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/trained"
+)
+
+// A Descriptor describes a strategy. Each of its functions but New may be nil for the
+// default.
+type Descriptor struct {
+	Name string
+	// Deal returns the dealer of a job's mini-batches, or an error if the job can't be
+	// dealt so; nil: the strategy trains on one node.
+	Deal func(peer.Layout, strategy.Settings) (deal.Dealer, error)
+	// Processor means that the strategy computes on the CPU, whatever device there is.
+	Processor bool
+	// Exact means that nodes compute what one does: auto may choose it.
+	Exact bool
+	// Isolated means that nodes sample from what they have been given, and ask each
+	// other for no neighbours.
+	Isolated bool
+
+	// Check returns an error if a recipe can't be trained so, naming the setting.
+	// CheckSweep returns one if the models of a sweep can't be trained side by side.
+	Check      func(r *recipe.Recipe, model *nn.Model, about dataset.About) error
+	CheckSweep func(r *recipe.Recipe) error
+	// Advice returns what to make smaller where memory is short; nil: as for
+	// mini-batches.
+	Advice func(r *recipe.Recipe) []budget.Advice
+	// Same reports whether a run that began with settings a can go on with settings b.
+	Same func(a, b *strategy.Settings) bool
+
+	// Wrap returns the connection to the other nodes that the run is to use.
+	Wrap func(peer.Peers) peer.Peers
+	// Serve registers what other nodes may request of this one, and returns the part
+	// that the method needs. Ready is called once there is data to serve.
+	Serve func(peer.Peers) any
+	Ready func(t *Trainer, served any) error
+
+	// Asking returns how the rows of a step are requested; nil: in the usual way.
+	Asking func(*strategy.Settings) gather.Options
+
+	// New makes the method.
+	New func(t *Trainer) (Method, error)
+	// Choose is for a strategy that chooses another one once the nodes have met. It has
+	// no method of its own.
+	Choose func(ctx context.Context, t *Trainer) (Chooser, error)
+}
+
+// A Chooser chooses the strategy of a run whose recipe names none.
+type Chooser interface {
+	// Reconsider changes the strategy after an epoch if another is faster. All nodes
+	// decide alike.
+	Reconsider(ctx context.Context, e *trained.Epoch) error
+}
+
+// Strategies are those that a program has.
+type Strategies []Descriptor
+
+// Of returns the descriptor of a strategy: one that deals nothing for a name that has
+// none, such as single.
+func (s Strategies) Of(name string) Descriptor {
+	i := s.index(name)
+	if i < 0 {
+		return Descriptor{Name: name}
+	}
+	return s[i]
+}
+
+// Has reports whether a strategy is one of them.
+func (s Strategies) Has(name string) bool { return s.index(name) >= 0 }
+
+func (s Strategies) index(name string) int {
+	return slices.IndexFunc(s, func(d Descriptor) bool { return d.Name == name })
+}
+
+// known returns an error unless a strategy is one of them, or left to choose.
+func (s Strategies) known(name string) error {
+	switch name {
+	case "", strategy.Auto, strategy.Single:
+		return nil
+	}
+	if !s.Has(name) {
+		return fmt.Errorf("there is no strategy %q: choose one of %s", name, strings.Join(s.Choices(), ", "))
+	}
+	return nil
+}
+
+// Check implements recipe.Rules.
+func (s Strategies) Check(r *recipe.Recipe, model *nn.Model, about dataset.About) error {
+	if err := s.known(r.Sharing.Strategy); err != nil {
+		return err
+	}
+	if d := s.Of(r.Sharing.Strategy); d.Check != nil {
+		return d.Check(r, model, about)
+	}
+	return nil
+}
+
+// CheckSweep implements recipe.Rules.
+func (s Strategies) CheckSweep(r *recipe.Recipe) error {
+	if d := s.Of(r.Sharing.Strategy); d.CheckSweep != nil {
+		return d.CheckSweep(r)
+	}
+	return nil
+}
+
+// Choices returns the names of all, among which users choose.
+func (s Strategies) Choices() (all []string) {
+	for _, d := range s {
+		all = append(all, d.Name)
+	}
+	return all
+}
+
+// Names returns the names of those by which several nodes share a run.
+func (s Strategies) Names() (all []string) {
+	for _, d := range s {
+		if d.Deal != nil {
+			all = append(all, d.Name)
+		}
+	}
+	return all
+}
+
+// described returns the descriptor of the run's strategy as far as it is known.
+func (t *Trainer) described() Descriptor { return t.Options.Strategies.Of(t.Sharing.Strategy) }
+
+// newMethod returns the method of the run's strategy. Until auto has chosen, that is
+// single's.
+func (t *Trainer) newMethod() (Method, error) {
+	name := t.Sharing.Strategy
+	if name == "" || name == strategy.Auto {
+		name = strategy.Single
+	}
+	d := t.Options.Strategies.Of(name)
+	if d.New == nil {
+		return nil, fmt.Errorf("this program has no strategy %q", name)
+	}
+	return d.New(t)
+}
+
+// Same reports whether a run that began with settings a learns the same with b.
+func (s Strategies) Same(a, b *strategy.Settings) bool {
+	if a.Deterministic != b.Deterministic {
+		return false
+	}
+	return !slices.ContainsFunc(s, func(d Descriptor) bool { return d.Same != nil && !d.Same(a, b) })
+}

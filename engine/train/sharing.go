@@ -1,0 +1,202 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/checkpoint"
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/frontier"
+	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/replica"
+	"github.com/hopmesh/hopmesh/engine/session"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// sharing is how the nodes of a run share its steps.
+type sharing struct {
+	Strategy string         // in use; "" until it is chosen
+	Dealer   deal.Dealer    // nil until it is chosen
+	Chooser  Chooser        // nil where the strategy is given
+	Why      string         // the reason of the chooser's choice
+	Asking   gather.Options // for rows
+	Cached   uint64         // bytes of cached rows of other nodes
+
+	frontier *frontier.Server
+	Served   map[string]any // what strategies serve, by name
+}
+
+// join begins the session of a run, and fetches what must be known of the shards that
+// are not held here.
+func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
+	o, r := &t.Options, &t.Recipe
+	s := &sharing{Strategy: r.Sharing.Strategy, Served: map[string]any{}}
+	t.Sharing = s
+	var with *Descriptor
+	peers, shared := o.Peers, o.Peers != nil && !o.Work.Alone()
+	if !shared {
+		if err := o.Strategies.known(s.Strategy); err != nil {
+			return err
+		}
+	} else {
+		if with, err = s.Choose(r, o); err != nil {
+			return err
+		}
+		if d := o.Strategies.Of(s.Strategy); d.Wrap != nil {
+			peers = d.Wrap(peers)
+		}
+	}
+	if t.Session, err = session.New(peers, o.Work, held); err != nil {
+		return err
+	}
+	// What a model needs of its blocks does not depend on the graph, which is not known
+	// yet.
+	model, err := nn.New(r.Model, 1, 1)
+	if err != nil {
+		return err
+	}
+	topology := r.Sharing.Topology
+	if shared {
+		for _, d := range o.Strategies {
+			if d.Serve != nil && (d.Name == s.Strategy || !d.Isolated && s.mayUse(d.Name, o)) {
+				s.Served[d.Name] = d.Serve(t.Session.Peers)
+			}
+		}
+		if o.Strategies.Of(s.Strategy).Isolated {
+			topology = "sharded" // what groups see is fetched separately
+		}
+		s.frontier = frontier.Serve(t.Session.Peers)
+	}
+	piece := func(q peer.Query) ([]byte, error) { return checkpoint.ReadPiece(o.Dir, q.Body) }
+	if err := t.Session.Bring(ctx, piece, replica.Options{
+		Dataset: o.Dataset, Form: model.Form(), Topology: topology, Memory: budget.Left(o.Memory, 0), Cache: o.Replicas,
+	}); err != nil {
+		return err
+	}
+	if !shared {
+		s.Dealer = deal.NewAlone(&t.Session.Layout, r.Sharing.Deterministic)
+		return nil
+	}
+	fanouts := r.Fanouts
+	if len(fanouts) == 0 {
+		fanouts = make([]int, model.Hops())
+	}
+	t.Session.Layout.Costs = t.Session.Replica.Costs(fanouts)
+	if with == nil {
+		return nil
+	}
+	if s.Dealer, err = with.Deal(t.Session.Layout, r.Sharing); err != nil {
+		return fmt.Errorf("share the steps by %s: %w", s.Strategy, err)
+	}
+	return nil
+}
+
+// Choose returns the strategy; nil: it is yet to be chosen.
+func (s *sharing) Choose(r *recipe.Recipe, o *Options) (*Descriptor, error) {
+	switch r.Sharing.Strategy {
+	case "", strategy.Auto:
+		s.Strategy = ""
+		return nil, r.Sharing.Check()
+	case strategy.Single:
+		return nil, fmt.Errorf("the strategy single trains on one node, and the job has %d: take another {strategy}, or auto", len(o.Work.Nodes))
+	}
+	if !o.Strategies.Has(s.Strategy) {
+		return nil, fmt.Errorf("there is no strategy %q for several nodes: take one of %s", s.Strategy, strings.Join(o.Strategies.Names(), ", "))
+	}
+	d := o.Strategies.Of(s.Strategy)
+	s.Asking = d.asking(&r.Sharing)
+	return &d, r.Sharing.Check()
+}
+
+// notes returns what users should know of how the run is shared.
+func (s *sharing) notes(x *session.Session, isolated bool) (all []string) {
+	if x.Mixed {
+		all = append(all, "some nodes compute on GPUs and some on their processors: what they have learnt differs in the last digits")
+	}
+	if x.Replica.Replicated || isolated {
+		return all
+	}
+	return append(all, "the edges of the whole graph take more memory than a node has for them: nodes ask each other for neighbours, which costs time and bytes")
+}
+
+// chosen chooses a strategy once the nodes have met, if the recipe names none.
+func (t *Trainer) chosen(ctx context.Context) (err error) {
+	if t.Session.Alone() || t.Sharing.Dealer != nil {
+		return nil
+	}
+	d := t.Options.Strategies.Of(strategy.Auto)
+	if d.Choose == nil {
+		return errors.New("the recipe names no strategy, and this program has none that chooses")
+	}
+	t.Sharing.Chooser, err = d.Choose(ctx, t)
+	return err
+}
+
+// Begin begins with the strategy that a chooser has chosen.
+func (t *Trainer) Begin(ctx context.Context, name string, dealer deal.Dealer, why string) (err error) {
+	t.Use(name, dealer)
+	t.Sharing.Why = why
+	dealer.Restore(t.tuning())
+	if t.Method, err = t.newMethod(); err != nil {
+		return err
+	}
+	for _, l := range t.Learners {
+		if err := t.Method.Attach(l); err != nil {
+			return err
+		}
+	}
+	t.Log.Info("the nodes have chosen how they share the job", "strategy", name, "why", why)
+	return t.cacheRows(ctx)
+}
+
+// Use switches to another strategy.
+func (t *Trainer) Use(name string, dealer deal.Dealer) {
+	t.Sharing.Strategy, t.Sharing.Dealer = name, dealer
+	d := t.described()
+	t.Sharing.Asking = d.asking(&t.Recipe.Sharing)
+}
+
+// mayUse reports whether a chooser may choose a strategy.
+func (s *sharing) mayUse(name string, o *Options) bool {
+	return s.Strategy == name || s.Strategy == "" && o.Strategies.Has(name)
+}
+
+// asking returns how the rows of a step are requested.
+func (d *Descriptor) asking(s *strategy.Settings) gather.Options {
+	if d.Asking == nil {
+		return gather.Options{}
+	}
+	return d.Asking(s)
+}
+
+// ready serves this node's data to others.
+func (t *Trainer) ready(ctx context.Context) error {
+	s, x := t.Sharing, t.Session
+	if err := x.Source.Ready(t.Data.Features, x.Work, x.Layout, t.Recipe.Sharing.Wire); err != nil {
+		return err
+	}
+	s.frontier.Ready(t.Data.Topology, t.sampling())
+	for _, d := range t.Options.Strategies {
+		if served := s.Served[d.Name]; served != nil && d.Ready != nil {
+			if err := d.Ready(t, served); err != nil {
+				return err
+			}
+		}
+	}
+	return t.cacheRows(ctx)
+}
+
+// cacheRows fetches the rows of other nodes that are cached, if any.
+func (t *Trainer) cacheRows(ctx context.Context) (err error) {
+	if rows := t.Recipe.Sharing.Cached(t.Sharing.Strategy); rows > 0 {
+		t.Sharing.Cached, err = t.Session.Source.Cache(ctx, rows, t.Session.Replica.Shards, &t.Session.Start)
+	}
+	return err
+}

@@ -1,0 +1,285 @@
+package trained
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/checkpoint"
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/evaluate"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+// modelFormat is the format name in a model file's metadata.
+const modelFormat = "hopmesh-model/1"
+
+// Weighed is a model with its weights: the best of a run's checkpoint, or an exported
+// one.
+type Weighed struct {
+	model   *nn.Model
+	about   dataset.About // without splits
+	how     string
+	Weights []float32 // in the order of the model's params
+	Epoch   int       // of the weights
+	seed    uint64
+	loss    string
+}
+
+// BestModel is the index of the best model of a sweep. It also selects the one model
+// where there is no sweep, as index 0 does.
+const BestModel = -1
+
+// ReadWeighed reads a checkpoint or a model file.
+func ReadWeighed(path string, index int) (*Weighed, error) {
+	file, err := checkpoint.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("the model can't be read: %w", err)
+	}
+	var w *Weighed
+	if file.Text("format") == modelFormat {
+		w, err = weighedOfModel(file, index)
+	} else {
+		w, err = weighedOfCheckpoint(file, index)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("the model in %s is not usable: %w", path, err)
+	}
+	return w, nil
+}
+
+func weighedOfCheckpoint(file *checkpoint.File, index int) (*Weighed, error) {
+	c := &Snapshot{File: file}
+	if err := c.Read(); err != nil {
+		return nil, err
+	}
+	if err := oneOf(index, len(c.Models)); err != nil {
+		return nil, err
+	}
+	if index == BestModel {
+		index = BestOf(len(c.Models), func(i int) *State { return &c.Models[i].State })
+	}
+	s, r := &c.Models[index].State, c.Recipe.Models()[index]
+	if !s.finished() {
+		return nil, fmt.Errorf("model %d has diverged before its first evaluation, and left no weights", index)
+	}
+	w := &Weighed{about: c.About, how: c.how, Epoch: s.Last.Epoch, seed: r.Seed, loss: r.Loss}
+	prefix := PrefixOf(index, len(c.Models))
+	if s.Best != nil {
+		prefix, w.Epoch = prefix+BestPrefix, s.Best.Epoch
+	}
+	return w, w.fill(file, r.Model, prefix)
+}
+
+// oneOf returns an error unless there is a model of that index among so many.
+func oneOf(index, models int) error {
+	switch {
+	case index >= BestModel && index < models:
+		return nil
+	case models == 1:
+		return fmt.Errorf("it holds one model, and there is no model %d: leave the number out", index)
+	}
+	return fmt.Errorf("it holds the models 0 to %d of a sweep, and there is no model %d", models-1, index)
+}
+
+// BestOf returns the index of the model that did best on the validation vertices, the
+// first of equals; where none was evaluated, the first that has not diverged.
+func BestOf(models int, of func(int) *State) int {
+	best := 0
+	for i := 1; i < models; i++ {
+		now, was := of(i), of(best)
+		switch {
+		case now.Best != nil && was.Best != nil && now.Best.Better(was.Best.Record),
+			now.Best != nil && was.Best == nil,
+			now.finished() && !was.finished():
+			best = i
+		}
+	}
+	return best
+}
+
+func weighedOfModel(file *checkpoint.File, index int) (*Weighed, error) {
+	if err := oneOf(index, 1); err != nil {
+		return nil, err
+	}
+	w := &Weighed{how: file.Text("normalize_features"), loss: file.Text("loss")}
+	var spec nn.Spec
+	if err := file.JSON("model", &spec); err != nil {
+		return nil, err
+	}
+	if w.loss != recipe.Softmax && w.loss != recipe.BCE {
+		return nil, fmt.Errorf("its metadata has the unknown loss %q", w.loss)
+	}
+	epoch, err := file.Uint("epoch", math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	w.Epoch = int(epoch)
+	if w.seed, err = file.Uint("seed", math.MaxUint64); err != nil {
+		return nil, err
+	}
+	if w.about, err = readAbout(file); err != nil {
+		return nil, err
+	}
+	return w, w.fill(file, spec, "")
+}
+
+// fill makes the model, and reads its weights.
+func (w *Weighed) fill(file *checkpoint.File, spec nn.Spec, prefix string) (err error) {
+	if w.model, err = modelOf(spec, w.about); err != nil {
+		return err
+	}
+	w.Weights, err = file.Row(prefix, w.model.Params(), w.model.Size())
+	return err
+}
+
+// modelOf returns the model of a file's weights, without them.
+func modelOf(spec nn.Spec, about dataset.About) (*nn.Model, error) {
+	m, err := nn.New(spec, about.Features, about.Classes)
+	if err != nil {
+		return nil, fmt.Errorf("its model can't be: %w", err)
+	}
+	return m, nil
+}
+
+// Export writes the model of a checkpoint with the weights of its best epoch, or of its
+// last if none was evaluated. It stores the tensors by name, each In x Out, and in the
+// metadata all that is needed to compute with them. Index selects the model of a sweep.
+func Export(to io.Writer, path string, index int) error {
+	w, err := ReadWeighed(path, index)
+	if err != nil {
+		return err
+	}
+	spec, err := json.Marshal(w.model.Spec())
+	if err != nil {
+		return fmt.Errorf("encode the model: %w", err)
+	}
+	metadata := map[string]string{
+		"format":             modelFormat,
+		"model":              string(spec),
+		"features":           strconv.Itoa(w.about.Features),
+		"classes":            strconv.Itoa(w.about.Classes),
+		"normalize_features": w.how,
+		"loss":               w.loss,
+		"epoch":              strconv.Itoa(w.Epoch),
+		"seed":               strconv.FormatUint(w.seed, 10),
+		"vertices":           strconv.FormatUint(w.about.Vertices, 10),
+		"edges":              strconv.FormatUint(w.about.Edges, 10),
+	}
+	all := checkpoint.Section{Read: func([]float32) []float32 { return w.Weights }, Params: w.model.Params()}
+	if err := checkpoint.Write(to, []checkpoint.Section{all}, metadata); err != nil {
+		return fmt.Errorf("write the model: %w", err)
+	}
+	return nil
+}
+
+// PredictOptions select what is predicted.
+type PredictOptions struct {
+	// Embeddings selects the rows that enter the last layer, or the head if the model
+	// has one. Otherwise logits are predicted: softmax turns them into probabilities,
+	// or the logistic function where the loss was bce.
+	Embeddings bool
+	Index      int // of a sweep's models; BestModel: the best
+
+	Threads int    // 0: all
+	Memory  uint64 // bound in bytes; 0: none
+	Dir     string // takes what memory is too small for
+	// Device opens the device, which is closed; nil: so many of this machine's cores.
+	Device func(threads int) (tensor.Device, error)
+}
+
+// A Prediction describes what Predict is about to pass on.
+type Prediction struct {
+	Vertices int
+	Columns  int
+	Epoch    int    // of the weights; 0: not known
+	Loss     string // softmax or bce: the loss of training
+}
+
+// Predict runs the model of a checkpoint, or an exported one, over all vertices with
+// all their neighbours. It describes the prediction to begin, then passes the rows of
+// all vertices in order, some at a time: they lie one after another, and are valid
+// until the call returns.
+func Predict(ctx context.Context, model string, shards []*graph.Shard, o PredictOptions,
+	begin func(Prediction) error, rows func(first int, rows []float32) error) error {
+	w, err := ReadWeighed(model, o.Index)
+	if err != nil {
+		return err
+	}
+	n, columns := len(w.model.Stages()), w.about.Classes
+	if o.Embeddings {
+		if n, columns, err = evaluate.Embeddings(w.model.Stages()); err != nil {
+			return err
+		}
+	}
+	d, err := dataset.Open(shards, 0, w.how)
+	if err != nil {
+		return err
+	}
+	if d.About.Features != w.about.Features {
+		return fmt.Errorf("the model takes %d features, and the dataset has %d: predict on the dataset that it was trained on", w.about.Features, d.About.Features)
+	}
+	device, err := slot.Open(o.Device, o.Threads)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	foreign, _ := device.(tensor.Foreign)
+	if foreign != nil {
+		device = slot.Lend(foreign)
+	}
+	kept, err := device.NewArena(4 * len(w.Weights))
+	if err != nil {
+		return err
+	}
+	defer kept.Close()
+	work, err := device.NewArena(0)
+	if err != nil {
+		return err
+	}
+	defer work.Close()
+	weights := kept.Alloc(device.Type(), 1, len(w.Weights))
+	device.Write32(weights, w.Weights)
+	i := evaluate.NewInference(d, evaluate.Nodes{})
+	defer i.Close()
+	i.Add(w.model, weights)
+	memory, err := predictMemory(d, w, i.LeastFor(n), o.Memory)
+	if err != nil {
+		return err
+	}
+	if err := i.Open(device, work, evaluate.Options{Memory: memory, Dir: o.Dir, Threads: o.Threads}); err != nil {
+		return err
+	}
+	if err := begin(Prediction{Vertices: d.Topology.Vertices(), Columns: columns, Epoch: w.Epoch, Loss: w.loss}); err != nil {
+		return err
+	}
+	fault := func() error {
+		if foreign != nil && foreign.Err() != nil {
+			return &slot.Broken{Device: foreign.Name(), Err: foreign.Err()}
+		}
+		return nil
+	}
+	return i.Predict(ctx, n, columns, fault, rows)
+}
+
+// predictMemory returns how much of a bound of memory inference may use; 0 is no bound.
+// Inference needs at least least.
+func predictMemory(d *dataset.Graph, w *Weighed, least, memory uint64) (uint64, error) {
+	if memory == 0 {
+		return budget.LeastInference, nil
+	}
+	others := budget.Program + 4*2*uint64(len(w.Weights)) + 16*uint64(d.Topology.Vertices())
+	if least += others; least > memory {
+		return 0, fmt.Errorf("predicting needs %s of memory, and %s is what it may use: allow more with {agent.memory}", budget.Format(least), budget.Format(memory))
+	}
+	return memory - others, nil
+}

@@ -1,0 +1,299 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/stats"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/bench"
+	"github.com/hopmesh/hopmesh/node/shape"
+)
+
+// Piped is how long an epoch of one deep model takes on one graph, shared in one way.
+type Piped struct {
+	Graph    string  `json:"graph"`
+	Model    string  `json:"model"`
+	Nodes    int     `json:"nodes"`
+	Strategy string  `json:"strategy"` // of so many stages and ways
+	Alpha    float64 `json:"alpha"`    // mirrors for each vertex, among its ways
+	Rate     uint64  `json:"rate"`     // of each node's link, in bits a second; 0: no bound
+	Seconds  float64 `json:"epoch_seconds"`
+	Waiting  float64 `json:"waiting_share"` // for other nodes, of all nodes' time
+	Bubble   float64 `json:"bubble_share"`  // of slots, by formula
+	Rows     uint64  `json:"row_bytes"`     // payload, as counted and by formula
+	Sums     uint64  `json:"gradient_bytes"`
+	Ratio    float64 `json:"ratio,omitempty"`           // of graph's seconds over these
+	Authors  float64 `json:"published_ratio,omitempty"` // the same, of pipe on the authors' eight GPUs
+	// Chosen reports whether the nodes chose the stages and ways themselves.
+	Chosen bool `json:"chosen,omitempty"`
+}
+
+// doubled are the cases that are timed on twice as many nodes too.
+var doubled = map[string][]string{"Flickr": {"gcn"}, "Reddit": {"gcnii"}}
+
+// measurePipe compares pipe with graph: by the formulas, by counted bytes, and by time on
+// links so slow that graph exchanges rows for the published share of its time.
+func measurePipe(ctx context.Context, b *suite) ([]bench.Figure, error) {
+	v, err := volumes()
+	if err != nil {
+		return nil, err
+	}
+	b.report.Volumes = v
+	figures := volumeFigures(v)
+	counts, err := measurePipeBytes(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	figures = append(figures, counts...)
+	for _, nodes := range []int{publishedNodes / 2, publishedNodes} {
+		if err := timeAll(ctx, b, nodes); err != nil {
+			return nil, err
+		}
+	}
+	if err := pipeChart(b.report.Piped).Draw(b.run.PlotPipe); err != nil {
+		return nil, err
+	}
+	return append(figures, pipeFigures(b.report.Piped)...), nil
+}
+
+// timeAll times all cases on so many nodes.
+func timeAll(ctx context.Context, b *suite, nodes int) (err error) {
+	l := link(nodes)
+	l.Rate = shape.Free
+	c, stop, err := startNodes(ctx, b, fmt.Sprintf("pipe on %d", nodes), nodes, l)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	b.report.note("times of pipe and graph on %d nodes are with %.3g cores each, and with a rate for each graph", nodes, l.Cores)
+	on := remote{c.Nodes[0].API}
+	for i := range deepGraphs {
+		g, models := &deepGraphs[i], deepModels
+		if nodes == publishedNodes {
+			if models = doubled[g.name]; models == nil {
+				continue
+			}
+		}
+		// The dataset is copied as fast as possible.
+		_ = c.Pace(ctx, 0) // if the rate cannot be changed, calibrate reports it
+		r := g.made(nodes, g.width)
+		d, err := on.GenerateDataset(ctx, r, func(api.DatasetEvent) {})
+		if err != nil {
+			return err
+		}
+		rate, err := calibrate(ctx, b, on, c, g, d, arrangements(nodes)[0])
+		if err != nil {
+			return err
+		}
+		parts, err := cutAgain(ctx, b, r, d)
+		if err != nil {
+			return err
+		}
+		for _, model := range models {
+			if err := timeModel(ctx, b, on, g, d, parts, model, rate, nodes); err != nil {
+				return errors.Join(fmt.Errorf("%s on %s: %w", model, g.name, err), parts.close())
+			}
+		}
+		if err := parts.close(); err != nil {
+			return err
+		}
+		if err := on.RemoveDataset(ctx, d.Name, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// calibrate finds and sets the rate at which graph exchanges rows for the published share of
+// its time, unless it does so for longer without any bound.
+func calibrate(ctx context.Context, b *suite, on host, c *shape.Crew, g *deepGraph, d api.Dataset, a arrangement) (rate uint64, err error) {
+	const (
+		model = "gcnii" // of which the share is published
+		tries = 3
+		near  = 0.04
+	)
+	for range tries {
+		j, err := runJob(ctx, on, a.ask(d.Name, model, deepLayers, deepHidden, warmUp+measured), silent)
+		if err != nil {
+			return 0, err
+		}
+		share := waiting(j)
+		b.run.Progress("  %s, %d nodes, %s: graph waits for %.0f %% of its time", g.name, a.nodes, rateOf(rate), 100*share)
+		if rate == 0 && share > publishedHalo-near || math.Abs(share-publishedHalo) < near {
+			return rate, nil
+		}
+		rate = rateFor(j, a.nodes, rate)
+		if err := c.Pace(ctx, rate); err != nil {
+			b.report.note("%s has no bound of its rate: %v", g.name, err)
+			return 0, nil
+		}
+	}
+	return rate, nil
+}
+
+// rateFor returns the rate at which the exchange of a job would take the published share of
+// its time if it were bound by that alone. The guess is better for a job that had a rate.
+func rateFor(j api.Job, nodes int, had uint64) uint64 {
+	e := j.History[len(j.History)-1]
+	waited := waiting(j) * e.Seconds
+	wanted := (e.Seconds - waited) * publishedHalo / (1 - publishedHalo)
+	if had > 0 {
+		return uint64(float64(had) * waited / wanted)
+	}
+	return uint64(8 * float64(e.Bytes.Activation+e.Bytes.Gradient) / float64(nodes) / wanted)
+}
+
+// waiting returns the share of the measured epochs in which nodes waited for each other.
+func waiting(j api.Job) float64 {
+	waited, all := 0.0, 0.0
+	for _, e := range j.History[len(j.History)-measured:] {
+		waited, all = waited+e.Phases.Reduce, all+e.Seconds
+	}
+	return waited / all
+}
+
+// rateOf formats a rate, of which 0 is no bound.
+func rateOf(rate uint64) string {
+	if rate == 0 {
+		return "no bound"
+	}
+	return fmt.Sprintf("%.0f Mbit/s", float64(rate)/1e6)
+}
+
+// timeModel times one model in all arrangements, and in the one that nodes choose.
+func timeModel(ctx context.Context, b *suite, on host, g *deepGraph, d api.Dataset, c *cut, model string, rate uint64, nodes int) error {
+	graph := 0.0
+	for _, a := range append(arrangements(nodes), arrangement{strategy: strategy.Pipe, nodes: nodes}) {
+		p, err := timeOne(ctx, on, d, c, a, model)
+		if err != nil {
+			return err
+		}
+		p.Graph, p.Rate = g.name, rate
+		switch {
+		case a.strategy == strategy.Graph:
+			graph = p.Seconds
+		default:
+			p.Ratio = graph / p.Seconds
+		}
+		if a.strategy == strategy.Pipe && a.ways == 1 {
+			p.Authors = g.published(model)
+		}
+		b.run.Progress("  %s, %s, %s: %.2f s, %.0f %% of it waiting", g.name, model, p.Strategy, p.Seconds, 100*p.Waiting)
+		b.report.Piped = append(b.report.Piped, p)
+	}
+	return nil
+}
+
+// timeOne times one arrangement. Its bytes must be the formula's in each epoch.
+func timeOne(ctx context.Context, on host, d api.Dataset, c *cut, a arrangement, model string) (Piped, error) {
+	j, err := runJob(ctx, on, a.ask(d.Name, model, deepLayers, deepHidden, warmUp+measured), silent)
+	if err != nil {
+		return Piped{}, err
+	}
+	p := Piped{Model: model, Nodes: a.nodes, Waiting: waiting(j), Chosen: a.stages == 0}
+	if a, err = a.chosen(j.History[0]); err != nil {
+		return p, err
+	}
+	f, err := newFormula(ctx, d, c, a, model, deepLayers, deepHidden)
+	if err != nil {
+		return p, err
+	}
+	p.Strategy, p.Alpha, p.Bubble, p.Seconds = a.String(), f.expected.Alpha, a.bubble(), withHistory(j, a)
+	for _, e := range j.History {
+		m, err := f.of(e)
+		if err != nil {
+			return p, err
+		}
+		p.Rows, p.Sums = m.Rows, m.Sums
+	}
+	return p, nil
+}
+
+// withHistory returns the seconds of an epoch with its part of making a history: what the
+// first epoch takes longer, if anything, over the epochs that a history is kept for.
+func withHistory(j api.Job, a arrangement) float64 {
+	s := medianEpoch(j)
+	if a.chunks() > a.ways {
+		s += max(0, j.History[0].Seconds-s) / deepPeriod
+	}
+	return s
+}
+
+// pipeFigures makes the figures of the times. The published averages leave arXiv out.
+func pipeFigures(list []Piped) (figures []bench.Figure) {
+	var four, all, either []float64
+	slower := 0
+	best := Piped{}
+	for i, p := range list {
+		if p.Strategy == strategy.Graph {
+			if p.Graph == "Reddit" && p.Model == "gcnii" {
+				figures = append(figures, bench.Figure{
+					Name: fmt.Sprintf("share of its time that graph waits for others, Reddit, gcnii, %d nodes, %s", p.Nodes, rateOf(p.Rate)), Value: 100 * p.Waiting, Unit: "%",
+					Bar: fmt.Sprintf("%.0f %% as published, to 5 points", 100*publishedHalo), Holds: math.Abs(p.Waiting-publishedHalo) <= 0.05,
+				})
+			}
+			continue
+		}
+		if !p.Chosen {
+			name := fmt.Sprintf("an epoch of %s on %s, %d nodes, %s", p.Model, p.Graph, p.Nodes, p.Strategy)
+			figures = append(figures, bench.Figure{Name: name, Value: p.Seconds, Unit: "s", Baseline: "graph", Ceiling: p.Seconds * p.Ratio, Ratio: 1 / p.Ratio})
+		}
+		if p.Authors == 0 {
+			continue // several ways, or chosen ones
+		}
+		if p.Ratio > best.Ratio {
+			best = p
+		}
+		if p.Nodes != publishedNodes/2 {
+			continue
+		}
+		all, either = append(all, p.Ratio), append(either, max(p.Ratio, list[i+1].Ratio))
+		if p.Graph != "arXiv" {
+			four = append(four, p.Ratio)
+		}
+		if p.Ratio < 1 {
+			slower++
+		}
+	}
+	figures = append(figures,
+		bench.AtLeast(fmt.Sprintf("pipe faster than graph, mean of %d", len(four)), stats.Mean(four), publishedTime),
+		bench.AtLeast(fmt.Sprintf("pipe faster than graph, at best (%s, %s, %d nodes)", best.Graph, best.Model, best.Nodes), best.Ratio, publishedTimeBest),
+		bench.Figure{Name: fmt.Sprintf("pipe faster than graph, geometric mean of %d", len(all)), Value: stats.Geometric(all), Unit: "x"},
+		bench.Figure{Name: fmt.Sprintf("the faster of one way and two, geometric mean of %d", len(either)), Value: stats.Geometric(either), Unit: "x"},
+		bench.Figure{Name: fmt.Sprintf("cases of %d in which graph is faster", len(all)), Value: float64(slower), Unit: "cases"},
+	)
+	return slices.Concat(figures, choiceFigures(list))
+}
+
+// choiceFigures compares what nodes choose with the fastest arrangement of pipe that was
+// measured.
+func choiceFigures(list []Piped) []bench.Figure {
+	var over []float64
+	var poor Piped
+	least := 0.0 // of the case
+	for _, p := range list {
+		if p.Strategy == strategy.Graph {
+			least = math.Inf(1)
+		} else {
+			least = min(least, p.Seconds)
+		}
+		if p.Chosen {
+			if over = append(over, p.Seconds/least); over[len(over)-1] >= slices.Max(over) {
+				poor = p
+			}
+		}
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	return []bench.Figure{
+		{Name: fmt.Sprintf("what is chosen takes of the best, at most (%s, %s, %d nodes, %s)", poor.Graph, poor.Model, poor.Nodes, poor.Strategy), Value: slices.Max(over), Unit: "x",
+			Bar: "at most 1.1 x", Holds: slices.Max(over) <= 1.1},
+		{Name: fmt.Sprintf("what is chosen takes of the best, mean of %d", len(over)), Value: stats.Mean(over), Unit: "x"},
+	}
+}

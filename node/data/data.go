@@ -1,0 +1,132 @@
+// Package data manages the datasets of a mesh: it imports, generates, lists and verifies
+// them, and, on the leader, decides which nodes hold which shards. The files themselves are
+// kept by node/shards.
+package data
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/hopmesh/hopmesh/consensus"
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/lead"
+	"github.com/hopmesh/hopmesh/node/shards"
+	"golang.org/x/sync/errgroup"
+)
+
+// Plan is what datasets need of the replicated plan.
+type Plan interface {
+	State() *plan.State
+	Changed() <-chan struct{}
+	Leader() string
+	Apply(ctx context.Context, c plan.Command) (*plan.State, error)
+	Hint()
+}
+
+// Mesh is what datasets need of the mesh.
+type Mesh interface {
+	ID() string
+	Call(ctx context.Context, peer, method string, body []byte) ([]byte, error)
+	Fetch(ctx context.Context, peer string, q mesh.Question) ([]byte, error)
+	Handle(method string, h mesh.CallHandler)
+}
+
+var (
+	_ Plan = (*consensus.Consensus)(nil)
+	_ Mesh = (*mesh.Mesh)(nil)
+)
+
+// Config configures Datasets. All fields but Memory are required.
+type Config struct {
+	Dir    string // holds one folder for each dataset
+	Memory uint64 // bytes that an import may use; 0: no bound
+	Mesh   Mesh
+	Plan   Plan
+	Orders *lead.Orders
+	// Answers reports whether gossip sees a node alive.
+	Answers func(id string) bool
+	// Absent and LeftOut are for the leader's rounds: how long a member has not answered,
+	// and which nodes the owners of a dataset can't reach.
+	Absent  func(id string, now time.Time) time.Duration
+	LeftOut func(plan.Dataset) func(id string) bool
+	Log     *slog.Logger
+}
+
+// Datasets is this node's access to the datasets of the mesh. Its methods may be called from any goroutine.
+type Datasets struct {
+	Keeper    *shards.Keeper // of this node's files
+	Placement *Placement     // the leader's
+
+	dir      string
+	plan     Plan
+	orders   *orders
+	answers  func(id string) bool
+	importer *importer
+	verifier *verifier
+}
+
+// New makes Datasets, registers its orders, and lists the files in the directory.
+func New(cfg Config) *Datasets {
+	d := &Datasets{dir: cfg.Dir, plan: cfg.Plan, orders: newOrders(cfg.Orders, cfg.Plan, cfg.Log), answers: cfg.Answers}
+	d.Keeper = shards.Open(shards.Config{
+		Dir: cfg.Dir, Self: cfg.Mesh.ID(), Network: network{cfg.Mesh, cfg.Answers, cfg.Log}, Leader: d.orders, Log: cfg.Log,
+	})
+	d.Placement = &Placement{plan: cfg.Plan, log: cfg.Log, absent: cfg.Absent, leftOut: cfg.LeftOut}
+	d.importer = &importer{self: cfg.Mesh.ID(), memory: cfg.Memory, plan: cfg.Plan, orders: d.orders, keeper: d.Keeper, log: cfg.Log}
+	d.verifier = &verifier{mesh: cfg.Mesh, plan: cfg.Plan, answers: cfg.Answers, keeper: d.Keeper}
+	cfg.Mesh.Handle(callVerify, d.verifier.serve)
+	return d
+}
+
+// Run keeps this node's shards as the plan says until ctx ends. Imports end before it
+// returns.
+func (d *Datasets) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.Keeper.Run(ctx) })
+	g.Go(func() error { return d.importer.tidy(ctx) })
+	g.Go(func() error { return d.importer.underWay.EndWith(ctx) })
+	return g.Wait()
+}
+
+// Verify makes every node that holds copies of a dataset's shards read them.
+func (d *Datasets) Verify(ctx context.Context, name string, tell func(api.DatasetEvent)) error {
+	return d.verifier.verify(ctx, name, tell)
+}
+
+// ShardFile returns the path of a shard that this node holds.
+func (d *Datasets) ShardFile(dataset string, shard int) string {
+	return filepath.Join(d.dir, dataset, graph.ShardFile(shard))
+}
+
+// network is what the keeper of shards needs of other nodes.
+type network struct {
+	mesh    Mesh
+	answers func(id string) bool
+	log     *slog.Logger
+}
+
+var _ shards.Network = network{}
+
+func (n network) Fetch(ctx context.Context, peer string, request, dst []byte) error {
+	// Bound to no generation: shard files never change.
+	_, err := n.mesh.Fetch(ctx, peer, mesh.Question{Header: mesh.Header{Kind: mesh.Shard, Count: 1}, Body: request, Into: dst, Limit: len(dst), Exact: true})
+	return err
+}
+
+// doubtTimeout bounds the wait for another node that checks its own copy.
+const doubtTimeout = 30 * time.Second
+
+func (n network) Doubt(ctx context.Context, peer, dataset string, shard int) {
+	ctx, cancel := context.WithTimeout(ctx, doubtTimeout)
+	defer cancel()
+	if _, err := verdictAt(ctx, n.mesh, peer, question{ID: dataset, Shard: shard}); err != nil {
+		n.log.Debug("ask a node to verify a copy that arrived damaged", "peer", peer, "err", err)
+	}
+}
+
+func (n network) Serving(id string) bool { return n.answers(id) }

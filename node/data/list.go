@@ -1,0 +1,127 @@
+package data
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/lead"
+)
+
+// List lists all datasets that the plan knows, those being imported included.
+func (d *Datasets) List() []api.DatasetSummary {
+	s := d.plan.State()
+	list := []api.DatasetSummary{}
+	for _, one := range s.Datasets {
+		sum := api.DatasetSummary{
+			Name: one.Name, Stage: string(one.Stage), Vertices: one.About.Vertices, Edges: one.About.Edges, Features: one.About.Features,
+			Classes: one.About.Classes, Shards: len(one.Shards), Problems: len(d.Problems(s, one)),
+		}
+		for _, shard := range one.Shards {
+			sum.Bytes += shard.Bytes
+		}
+		list = append(list, sum)
+	}
+	slices.SortFunc(list, func(a, b api.DatasetSummary) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Show describes one dataset, as this node knows it.
+func (d *Datasets) Show(name string) (api.Dataset, error) {
+	s := d.plan.State()
+	one, ok := s.DatasetByName(name)
+	if !ok {
+		return api.Dataset{}, api.NotFound("%s", api.NoDataset(name))
+	}
+	a := described(s, one)
+	a.Problems = append(a.Problems, d.Problems(s, one)...)
+	return a, nil
+}
+
+// Remove returns when this node's plan has no such dataset any more. Each node removes its
+// files soon after.
+func (d *Datasets) Remove(ctx context.Context, name string, force bool) error {
+	return lead.APIError(lead.Commit(ctx, d.orders.remove, removal{Name: name, Force: force}))
+}
+
+// described converts a dataset to what the API shows.
+func described(s *plan.State, d plan.Dataset) api.Dataset {
+	a := api.Dataset{
+		Name: d.Name, Stage: string(d.Stage), Vertices: d.About.Vertices, Edges: d.About.Edges, Features: d.About.Features,
+		Classes: d.About.Classes, Splits: len(d.About.Splits), SplitSizes: []api.SplitSizes{}, DType: d.About.DType,
+		Shards: []api.DatasetShard{}, EdgeCut: d.About.EdgeCut, Balance: d.About.Balance, BalanceEdges: d.About.BalanceEdges,
+		BalanceTraining: d.About.BalanceTraining, Partitioner: d.About.Partitioner, Seed: d.About.Seed, Problems: []string{},
+	}
+	if d.About.Edges > 0 {
+		a.EdgeCutShare = float64(d.About.EdgeCut) / float64(d.About.Edges)
+	}
+	for _, split := range d.About.Splits {
+		a.SplitSizes = append(a.SplitSizes, api.SplitSizes{Train: split.Train, Val: split.Val, Test: split.Test})
+	}
+	for i, shard := range d.Shards {
+		x := api.DatasetShard{
+			ID: i, Vertices: shard.Vertices, Edges: shard.Edges, Halo: shard.Halo, Bytes: shard.Bytes, SHA256: shard.SHA256, Replicas: []string{},
+		}
+		for n, id := range d.HoldersOf(i) {
+			if n == 0 {
+				x.Owner = s.NameOf(id)
+			} else {
+				x.Replicas = append(x.Replicas, s.NameOf(id))
+			}
+		}
+		a.Shards = append(a.Shards, x)
+	}
+	return a
+}
+
+// Problems returns sentences on what a dataset lacks, and what to do.
+func (d *Datasets) Problems(s *plan.State, of plan.Dataset) []string {
+	if of.Stage == plan.Importing {
+		return []string{fmt.Sprintf("dataset %s is being imported by node %s", of.Name, s.NameOf(of.Importer))}
+	}
+	var list []string
+	lacks := of.Lacks(d.answers)
+	lost := 0
+	for i := range of.Shards {
+		if of.Lost(i) {
+			lost++
+		}
+	}
+	if lost > 0 {
+		list = append(list, fmt.Sprintf("dataset %s has lost %s, of which no copy was left whole: remove it and import it anew", of.Name, shardCount(lost)))
+	}
+	lacks.Unserved -= lost
+	if lacks.Unserved > 0 {
+		list = append(list, fmt.Sprintf("no node that answers holds %s of dataset %s: start the nodes that do again, or remove it and import it anew",
+			shardCount(lacks.Unserved), of.Name))
+	}
+	if lacks.Waiting > 0 {
+		list = append(list, fmt.Sprintf("dataset %s is about to give %s another owner, as theirs does not answer", of.Name, shardCount(lacks.Waiting)))
+	}
+	if lacks.Thin > 0 {
+		staying := 0
+		for _, p := range s.Members {
+			if !p.Leaving {
+				staying++
+			}
+		}
+		if staying <= of.Replicas {
+			list = append(list, fmt.Sprintf("dataset %s lacks copies of %s, with %d wanted beside the owner's: that takes %d nodes and the mesh has %d, so add some",
+				of.Name, shardCount(lacks.Thin), of.Replicas, of.Replicas+1, staying))
+		} else {
+			list = append(list, fmt.Sprintf("dataset %s lacks copies of %s, with %d wanted beside the owner's: they are on their way, or wait for nodes that do not answer",
+				of.Name, shardCount(lacks.Thin), of.Replicas))
+		}
+	}
+	return list
+}
+
+func shardCount(n int) string {
+	if n == 1 {
+		return "1 shard"
+	}
+	return fmt.Sprintf("%d shards", n)
+}

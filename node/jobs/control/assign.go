@@ -1,0 +1,110 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/node/jobs"
+	"github.com/hopmesh/hopmesh/node/lead"
+)
+
+// renewal is a request for a new generation, with the version of the program that asks.
+type renewal struct {
+	jobs.Renewal
+	Version string `json:"version"`
+}
+
+// onRenew starts a new generation of a job because a node that shares it can't go on in this
+// one. It reports whether it did.
+func (o *Orders) onRenew(ctx context.Context, from string, r renewal) (bool, error) {
+	s := o.plan.State()
+	j, in := s.Jobs[r.ID]
+	switch {
+	case !in || j.State != plan.Running || j.Generation != r.Generation:
+		return false, nil // the node will read that
+	case !slices.Contains(j.Nodes, from):
+		return false, mesh.Refuse(lead.Conflict, "node %s has no part in job %s", s.NameOf(from), r.ID)
+	}
+	if in := s.Members[from]; in.Version != r.Version {
+		// The node may have restarted as another version since the last round.
+		var err error
+		s, err = o.plan.Apply(ctx, plan.UpdateMember{ID: from, Version: r.Version, Device: in.Device, Memory: in.Memory, Speed: in.Speed})
+		if err != nil {
+			return false, err
+		}
+	}
+	if r.Unreached {
+		o.apart.Decide(ctx, r.ID, r.Generation)
+		if s = o.plan.State(); s.Jobs[r.ID].State != plan.Running || s.Jobs[r.ID].Generation != r.Generation {
+			return false, nil // meanwhile
+		}
+		if d := s.Datasets[j.Dataset]; slices.ContainsFunc(d.Owners(), o.apart.LeftOut(d)) {
+			o.plan.Hint() // a round gives its shards to others first
+			return false, nil
+		}
+	}
+	c, can := plan.RenewJob(s, r.ID, o.answers)
+	if !can {
+		return false, nil
+	}
+	c = together(s, c)
+	o.log.Info("a job is begun anew", "job", r.ID, "node", s.NameOf(from), "why", r.Why)
+	if _, err := o.plan.Apply(ctx, c); err != nil {
+		return false, err
+	}
+	o.plan.Hint() // a round assigns it, if it waits now
+	return true, nil
+}
+
+// Assign gives waiting jobs to free nodes, and shared jobs to other nodes if theirs can't go
+// on or have changed. It is a step of the leader's rounds.
+func (o *Orders) Assign(ctx context.Context, s *plan.State) error {
+	if len(s.Jobs) == 0 {
+		return nil
+	}
+	var errs []error
+	for _, j := range s.JobsInOrder() {
+		// A node may report its version after the job was assigned to it.
+		if j.State == plan.Running && unlikeVersions(s, j.Nodes) != "" {
+			next, err := o.plan.Apply(ctx, plan.AssignJob{ID: j.ID, Generation: j.Generation})
+			if errs = append(errs, err); err == nil {
+				s = next
+			}
+		}
+	}
+	begin, _ := plan.NextJobs(s, o.answers)
+	for _, c := range begin {
+		if c.Generation == 0 && unlikeVersions(s, c.Nodes) != "" {
+			continue // it waits, see outlook
+		}
+		_, err := o.plan.Apply(ctx, together(s, c))
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// together puts a running job back into the queue rather than give it to nodes that
+// may not understand each other.
+func together(s *plan.State, c plan.AssignJob) plan.AssignJob {
+	if c.Generation != 0 && unlikeVersions(s, c.Nodes) != "" {
+		c.Nodes, c.Owners = nil, nil
+	}
+	return c
+}
+
+// unlikeVersions returns a sentence if nodes run different versions and so can't share a
+// job: only one version is known to compute alike and to use the same protocol.
+func unlikeVersions(s *plan.State, nodes []string) string {
+	for _, id := range nodes {
+		a, b := s.Members[nodes[0]], s.Members[id]
+		if a.Version != b.Version {
+			return fmt.Sprintf("nodes that share a job must run the same version of hopmesh, and node %s runs %s, but node %s %s: install one of them on both, and the job can begin",
+				a.Name, a.Version, b.Name, b.Version)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,51 @@
+package control
+
+import (
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+// epochOf converts the record of an epoch to what the API shows.
+func epochOf(e plan.Epoch) api.JobEpoch {
+	a := api.JobEpoch{
+		Epoch: e.Epoch, Model: e.Model, Loss: e.Loss, Seconds: e.Seconds, Phases: e.Phases, Rows: e.Rows, Requests: e.Requests, Bytes: e.Bytes,
+		Generation: e.Generation, Weights: e.Hash, Strategy: e.Strategy, Why: e.Why,
+		Slots: e.Slots, Behind: e.Behind, Predicted: e.Predicted, Super: e.Super, Seen: e.Seen, Figures: e.Figures,
+	}
+	if v := e.Eval; v != nil {
+		a.TrainAccuracy, a.ValAccuracy, a.TestAccuracy = v.Train, v.Val, v.Test
+		a.Eval = &api.JobEval{Seconds: v.Seconds, Bytes: v.Bytes}
+	}
+	return a
+}
+
+// togetherOf returns an epoch of one model of a sweep with the time, rows and bytes of
+// all models. Work that the models share, such as sampling, is counted with the first
+// model that trained in the epoch.
+func togetherOf(j plan.Job, e plan.Epoch) api.JobEpoch {
+	number, own := e.Epoch, e.Model
+	for model := range j.Bests {
+		if model == own {
+			continue
+		}
+		if other, trained := j.EpochAt(number, model); trained {
+			e.AddCost(&other)
+		}
+	}
+	return epochOf(e)
+}
+
+// ahead returns the epoch of the model with the best score in the first of these epochs.
+func ahead(history []plan.Epoch) plan.Epoch {
+	first := history[0]
+	for _, e := range history[1:] {
+		if e.Epoch != first.Epoch {
+			break
+		}
+		evaluated := e.Eval != nil && e.Eval.Val != nil
+		if evaluated && e.Better(first) || !evaluated && e.Loss < first.Loss {
+			first = e
+		}
+	}
+	return first
+}

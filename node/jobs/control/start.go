@@ -1,0 +1,119 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/jobs/recipe"
+	"github.com/hopmesh/hopmesh/node/lead"
+)
+
+// Start adds a job to the queue. It checks everything that the plan knows, so that a job
+// that starts can fail only for reasons local to its node.
+func (c *Jobs) Start(ctx context.Context, r api.TrainRequest) (string, error) {
+	s := c.cfg.Plan.State()
+	d, ok := s.DatasetByName(r.Dataset)
+	if !ok {
+		return "", api.NotFound("%s", api.NoDataset(r.Dataset))
+	}
+	if d.Stage != plan.Ready {
+		return "", api.Conflict("dataset %s is still being imported by node %s: start the job when it is ready", d.Name, s.NameOf(d.Importer))
+	}
+	by, why, err := recipe.StrategyOf(r.Strategy, s, d)
+	if err != nil {
+		return "", err
+	}
+	whole, text, err := recipe.Of(r, by, d)
+	if err != nil {
+		return "", err
+	}
+	if by == strategy.Single && len(plan.HoldersOfAll(d)) == 0 {
+		return "", api.Conflict("%s", scattered(s, d))
+	}
+	if unlike := unlikeVersions(s, d.Owners()); by != strategy.Single && unlike != "" {
+		return "", api.Conflict("%s", unlike)
+	}
+	var key [4]byte
+	_, _ = rand.Read(key[:]) // never fails
+	made, err := c.cfg.Orders.create.Do(ctx, plan.CreateJob{
+		Key: hex.EncodeToString(key[:]), Dataset: d.ID, Recipe: text, Strategy: by, Why: why, Seed: whole.Seed, Epochs: whole.Epochs,
+		Models: len(whole.Sweep),
+	})
+	if err == nil {
+		err = c.cfg.Leader.ReadUpTo(ctx, made.Index)
+	}
+	return made.ID, lead.APIError(err)
+}
+
+// scattered explains why no single node holds enough of a dataset to train on it.
+func scattered(s *plan.State, d plan.Dataset) string {
+	return fmt.Sprintf("no node holds every shard of dataset %s, which the strategy single needs: leave --strategy out, and the nodes share the work, or import it with --replicas %d, so that each node has a copy of each shard",
+		d.Name, len(s.Members)-1)
+}
+
+// stopPatience is how long Stop waits for the nodes that run the job to write a
+// checkpoint.
+const stopPatience = 30 * time.Second
+
+// Stop returns when the job has stopped, or after stopPatience. In the latter case the
+// job stops as soon as its nodes can.
+func (c *Jobs) Stop(ctx context.Context, id string) error {
+	if err := lead.Commit(ctx, c.cfg.Orders.stop, id); err != nil {
+		return lead.APIError(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	for {
+		changed := c.cfg.Plan.Changed()
+		j, in := c.cfg.Plan.State().Jobs[id]
+		if !in || j.Ended() || !slices.ContainsFunc(j.Nodes, c.cfg.Answers) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Resume returns when the job is in the queue.
+func (c *Jobs) Resume(ctx context.Context, id string, r api.ResumeRequest) error {
+	command := plan.ResumeJob{ID: id}
+	if r.Rate != nil {
+		var err error
+		if command.Recipe, err = c.atRate(ctx, id, *r.Rate); err != nil {
+			return err
+		}
+	}
+	return lead.APIError(lead.Commit(ctx, c.cfg.Orders.resume, command))
+}
+
+// atRate returns the recipe of a job at another learning rate.
+func (c *Jobs) atRate(ctx context.Context, id string, rate float64) (string, error) {
+	_, j, err := c.Find(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if n := j.Models(); n > 1 {
+		return "", api.Invalid("job %s is a sweep of %d models, each with a learning rate of its own: resume it without --lr, or start another job", id, n)
+	}
+	d, err := c.Dataset(j)
+	if err != nil {
+		return "", err
+	}
+	return recipe.AtRate(j, d, rate)
+}
+
+// Remove returns when the job is no longer in this node's plan. Each node removes its
+// files soon after.
+func (c *Jobs) Remove(ctx context.Context, id string) error {
+	return lead.APIError(lead.Commit(ctx, c.cfg.Orders.remove, id))
+}

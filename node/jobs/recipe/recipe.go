@@ -1,0 +1,180 @@
+// Package recipe turns a request to train into the recipe of a job: it fills in defaults,
+// checks the recipe against the dataset, and chooses the strategy. It reads the plan and
+// changes nothing.
+package recipe
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/trained"
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+const defaultModel = "gcn"
+
+// Of returns the complete, checked recipe of a request for a dataset and a strategy, with the
+// text that the plan keeps of it. Its errors are the API's.
+func Of(r api.TrainRequest, by string, d plan.Dataset) (recipe.Recipe, string, error) {
+	recipe, err := swept(r, func(r api.TrainRequest) (recipe.Recipe, error) { return ofOne(r, by, d) })
+	if err == nil && len(recipe.Sweep) > 0 {
+		err = recipe.Check(About(d), Strategies) // as models of one job
+	}
+	if err != nil {
+		return recipe, "", api.Invalid("%v", err)
+	}
+	text, err := json.Marshal(recipe)
+	if err != nil {
+		return recipe, "", fmt.Errorf("write the recipe: %w", err)
+	}
+	return recipe, string(text), checkRoom(&recipe, text)
+}
+
+// ofOne returns the complete, checked recipe of one model.
+func ofOne(r api.TrainRequest, by string, d plan.Dataset) (recipe.Recipe, error) {
+	recipe, err := completed(r)
+	if err != nil {
+		return recipe, err
+	}
+	recipe.Sharing.Deterministic = r.Deterministic
+	if by != strategy.Single { // the zero Settings are those
+		recipe.Sharing.Strategy = by
+	}
+	if err = recipe.Check(About(d), Strategies); err == nil {
+		err = recipe.CheckUse(r.Strategy)
+	}
+	if err == nil && by != strategy.Single {
+		err = recipe.Sharing.CheckNodes(len(d.Owners()))
+	}
+	if err == nil {
+		err = recipe.Sharing.CheckShards(len(d.Shards))
+	}
+	return recipe, err
+}
+
+// completed returns a recipe in which the model's defaults fill in what the request leaves out.
+func completed(r api.TrainRequest) (recipe.Recipe, error) {
+	recipe := recipe.DefaultRecipe(cmp.Or(r.Model, defaultModel))
+	m := &recipe.Model
+	given(&m.Layers, r.Layers)
+	given(&m.Hidden, r.Hidden)
+	given(&m.Heads, r.Heads)
+	given(&m.Dropout, r.Dropout)
+	given(&m.Residual, r.Residual)
+	m.Norm = cmp.Or(r.Norm, m.Norm)
+	recipe.Optimizer.Kind = cmp.Or(r.Optimizer, recipe.Optimizer.Kind)
+	recipe.Features = cmp.Or(r.Features, recipe.Features)
+	given(&recipe.Optimizer.WeightDecay, r.WeightDecay)
+	given(&recipe.Rate, r.Rate)
+	given(&recipe.Epochs, r.Epochs)
+	given(&recipe.Batch, r.Batch)
+	given(&recipe.Patience, r.Patience)
+	given(&recipe.EvalEvery, r.EvalEvery)
+	given(&recipe.Split, r.Split)
+	given(&recipe.Seed, r.Seed)
+	if len(r.Fanout) > 0 {
+		recipe.Fanouts = r.Fanout
+	}
+	var said []string
+	for _, s := range r.Set {
+		if err := recipe.Set(s.Key, s.Value); err != nil {
+			return recipe, err
+		}
+		said = append(said, s.Key)
+	}
+	m.Resolve(said...)
+	return recipe, nil
+}
+
+// Settings lists the settings that a request may have.
+func Settings() []nn.Option { return recipe.Settings() }
+
+func given[T any](to *T, value *T) {
+	if value != nil {
+		*to = *value
+	}
+}
+
+// About describes a dataset for the checks of a recipe.
+func About(d plan.Dataset) dataset.About {
+	a := dataset.About{Vertices: d.About.Vertices, Edges: d.About.Edges, Features: d.About.Features, Classes: d.About.Classes}
+	for _, s := range d.About.Splits {
+		a.Splits = append(a.Splits, graph.SplitInfo{Train: s.Train, Val: s.Val, Test: s.Test})
+	}
+	return a
+}
+
+// Read returns the recipe of a job: an empty one if another version of hopmesh wrote it.
+func Read(j plan.Job) *recipe.Recipe {
+	var r recipe.Recipe
+	if json.Unmarshal([]byte(j.Recipe), &r) != nil {
+		return new(recipe.Recipe)
+	}
+	return &r
+}
+
+// Models names the kinds of models that a recipe trains, each once.
+func Models(r *recipe.Recipe) string {
+	var names []string
+	for _, m := range r.Models() {
+		if !slices.Contains(names, m.Model.Model) {
+			names = append(names, m.Model.Model)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// AtRate returns the text of a job's recipe at another learning rate. Its errors are the API's.
+func AtRate(j plan.Job, d plan.Dataset, rate float64) (string, error) {
+	var recipe recipe.Recipe
+	if err := json.Unmarshal([]byte(j.Recipe), &recipe); err != nil {
+		return "", api.Conflict("the recipe of job %s can't be read, as if by another version of hopmesh: %v", j.ID, err)
+	}
+	recipe.Rate = rate
+	if err := recipe.Check(About(d), Strategies); err != nil {
+		return "", api.Invalid("%v", err)
+	}
+	text, err := json.Marshal(recipe)
+	if err != nil {
+		return "", fmt.Errorf("write the recipe: %w", err)
+	}
+	return string(text), nil
+}
+
+// checkRoom returns an error if the plan would not keep a job with this recipe.
+func checkRoom(recipe *recipe.Recipe, text []byte) error {
+	models := max(1, len(recipe.Sweep))
+	switch {
+	case recipe.Epochs > plan.MaxEpochs:
+		return api.Invalid("%d epochs are too many: a job has 1 to %d", recipe.Epochs, plan.MaxEpochs)
+	case recipe.Epochs*models > plan.MaxHistory:
+		return api.Invalid("%d epochs of %d models are too many: the mesh keeps %d of all jobs, so give at most --epochs %d, or fewer values to --sweep",
+			recipe.Epochs, models, plan.MaxHistory, plan.MaxHistory/models)
+	case len(text) > plan.MaxRecipe:
+		return api.Invalid("what is to be known of %d models takes %d bytes, and the mesh keeps %d of a job: give fewer values to --sweep", models, len(text), plan.MaxRecipe)
+	}
+	return nil
+}
+
+// ModelIndex returns the index of the requested model of a job: the best unless one was
+// asked for.
+func ModelIndex(j plan.Job, asked *int) (int, error) {
+	switch models := j.Models(); {
+	case asked == nil:
+		return trained.BestModel, nil
+	case models == 1:
+		return 0, api.Invalid("job %s trains one model and no sweep: leave --model-index out", j.ID)
+	case *asked < 0 || *asked >= models:
+		return 0, api.Invalid("--model-index is %d, and job %s has the models 0 to %d: `hopmesh train show %s` lists them", *asked, j.ID, models-1, j.ID)
+	}
+	return *asked, nil
+}

@@ -1,0 +1,37 @@
+package recipe
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+// Strategies lists the strategies by which nodes share a job.
+var Strategies = strategies.All
+
+// StrategyOf returns the strategy by which nodes share a job on a dataset, and the
+// reason. If the request leaves the choice to the nodes, those that own the data choose
+// when the job starts.
+func StrategyOf(asked string, s *plan.State, d plan.Dataset) (name, why string, err error) {
+	owners := d.Owners()
+	switch asked {
+	case "", strategy.Auto:
+		switch {
+		case len(s.Members) == 1:
+			return strategy.Single, "this mesh has one node", nil
+		case len(owners) == 1:
+			return strategy.Single, fmt.Sprintf("node %s owns every shard of dataset %s", s.NameOf(owners[0]), d.Name), nil
+		}
+		return strategy.Auto, fmt.Sprintf("%d nodes own shards of dataset %s: they choose when the job begins, by what each strategy would send", len(owners), d.Name), nil
+	case strategy.Single:
+		return strategy.Single, "it was asked for", nil
+	}
+	if Strategies.Has(asked) {
+		return asked, "it was asked for", nil
+	}
+	return "", "", api.Invalid("there is no strategy %q: choose one of %s", asked, strings.Join(Strategies.Choices(), ", "))
+}

@@ -1,0 +1,205 @@
+package member
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/hopmesh/hopmesh/consensus"
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/node/lead"
+)
+
+// admission holds the orders about membership. Each is a field, which any node may call,
+// and a method, which the leader runs.
+type admission struct {
+	id   *identity.Identity
+	mesh *mesh.Mesh
+	plan *consensus.Consensus
+	log  *slog.Logger
+
+	admit       *lead.Order[mesh.JoinRequest, identity.Grant]
+	sign        *lead.Order[[]byte, [][]byte]
+	createToken *lead.Order[tokenRequest, newToken]
+	revokeToken *lead.Order[string, lead.None]
+	leave       *lead.Order[lead.None, lead.None]
+	forceLeave  *lead.Order[forceLeave, lead.None]
+}
+
+func admissions(o *lead.Orders, id *identity.Identity, m *mesh.Mesh, p *consensus.Consensus, log *slog.Logger) *admission {
+	a := &admission{id: id, mesh: m, plan: p, log: log}
+	a.admit = lead.Register(o, "admit", lead.Once, a.onAdmit)
+	a.sign = lead.Register(o, "renew", lead.Once, func(_ context.Context, from string, csr []byte) ([][]byte, error) {
+		return id.Sign(csr, from, time.Now())
+	})
+	a.createToken = lead.Register(o, "create-token", lead.Once, a.onCreateToken)
+	a.revokeToken = lead.Register(o, "revoke-token", lead.Once, a.onRevokeToken)
+	a.leave = lead.Register(o, "leave", lead.Once, a.onLeave)
+	a.forceLeave = lead.Register(o, "force-leave", lead.Once, a.onForceLeave)
+	return a
+}
+
+// maxSkew is how far a newcomer's clock may be off. Certificates are valid from
+// an hour before they are signed.
+const maxSkew = 10 * time.Minute
+
+// onAdmit decides on a newcomer. The sequence matters. A newcomer without a valid token
+// learns nothing about names, and the plan knows the newcomer before it gets a
+// certificate, so that no two nodes ever have the same name.
+func (a *admission) onAdmit(ctx context.Context, _ string, r mesh.JoinRequest) (identity.Grant, error) {
+	now := time.Now()
+	secret, err := hex.DecodeString(r.Secret)
+	if err != nil {
+		return identity.Grant{}, mesh.Refuse(mesh.RefusedToken, "the token is damaged; copy it again")
+	}
+	sum := sha256.Sum256(secret)
+	if err := a.plan.State().CheckToken(hex.EncodeToString(sum[:]), now); err != nil {
+		return identity.Grant{}, mesh.Refuse(mesh.RefusedToken, "%v", err)
+	}
+	if skew := r.Clock.Sub(now).Round(time.Second); skew.Abs() > maxSkew {
+		return identity.Grant{}, mesh.Refuse(mesh.RefusedClock,
+			"its clock says %s, the mesh's says %s: they may differ by %s at most; set the clock (NTP) and try again",
+			r.Clock.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), maxSkew)
+	}
+	if err := errors.Join(identity.CheckID(r.ID), mesh.CheckName(r.Name)); err != nil {
+		return identity.Grant{}, mesh.Refuse(mesh.RefusedRequest, "%v", err)
+	}
+	if _, gone := a.plan.State().Gone[r.ID]; gone {
+		return identity.Grant{}, mesh.Refuse(mesh.RefusedName, "%v", plan.ErrGone)
+	}
+	key, err := identity.CSRKeyHash(r.CSR)
+	if err != nil {
+		return identity.Grant{}, mesh.Refuse(mesh.RefusedRequest, "its certificate request can't be read: %v", err)
+	}
+	s, err := a.plan.Apply(ctx, plan.AddMember{Member: plan.Member{
+		ID: r.ID, Name: r.Name, Device: r.Device, Version: r.Version, Memory: r.Memory, PublicKey: key,
+	}})
+	switch {
+	case errors.Is(err, plan.ErrNameTaken), errors.Is(err, plan.ErrIDTaken), errors.Is(err, plan.ErrGone):
+		return identity.Grant{}, mesh.Refuse(mesh.RefusedName, "%v", err)
+	case err != nil:
+		return identity.Grant{}, err
+	}
+	chain, err := a.id.Sign(r.CSR, r.ID, now)
+	if err != nil {
+		return identity.Grant{}, fmt.Errorf("sign the certificate of %s: %w", r.Name, err)
+	}
+	a.plan.Hint()
+	a.log.Info("admitted a node", "name", r.Name, "id", r.ID)
+	g := identity.Grant{MeshID: a.id.MeshID(), Chain: chain, Keys: a.id.GossipKeys()}
+	for _, p := range a.mesh.Members() {
+		if _, in := s.Members[p.ID]; in && p.Status == mesh.Alive && p.ID != r.ID {
+			g.Peers = append(g.Peers, identity.Peer{ID: p.ID, Name: p.Name, Addr: p.Addr.String()})
+		}
+	}
+	return g, nil
+}
+
+type tokenRequest struct {
+	TTL time.Duration `json:"ttl"` // 0: never expires
+}
+
+type newToken struct {
+	Token   string    `json:"token"`
+	ID      string    `json:"id"`
+	Expires time.Time `json:"expires"`
+}
+
+func (a *admission) onCreateToken(ctx context.Context, _ string, o tokenRequest) (newToken, error) {
+	token, err := identity.NewToken(a.id.CAHash())
+	if err != nil {
+		return newToken{}, err
+	}
+	now := time.Now()
+	t := plan.NewToken(token.Hash(), now, o.TTL)
+	if _, err := a.plan.Apply(ctx, plan.CreateToken{Token: t, Now: now}); err != nil {
+		return newToken{}, err
+	}
+	return newToken{Token: token.String(), ID: t.ID, Expires: t.Expires}, nil
+}
+
+func (a *admission) onRevokeToken(ctx context.Context, _, id string) (lead.None, error) {
+	_, err := a.plan.Apply(ctx, plan.RevokeToken{ID: id})
+	if errors.Is(err, plan.ErrTokenUnknown) {
+		return lead.None{}, mesh.Refuse(lead.NotFound, "no token %s: `hopmesh token list` shows those there are", id)
+	}
+	return lead.None{}, err
+}
+
+func (a *admission) onLeave(ctx context.Context, id string, _ lead.None) (lead.None, error) {
+	s := a.plan.State()
+	if len(s.Members) == 1 {
+		return lead.None{}, mesh.Refuse(lead.Conflict, "this is the last node of its mesh: there is nobody to give its share to; stop it, and remove its data directory to end the mesh")
+	}
+	if _, err := a.plan.Apply(ctx, plan.SetLeaving{ID: id}); err != nil {
+		return lead.None{}, err
+	}
+	a.plan.Hint()
+	return lead.None{}, nil
+}
+
+type forceLeave struct {
+	Node   string `json:"node"` // name or id
+	Revoke bool   `json:"revoke"`
+}
+
+// onForceLeave removes a node on an operator's request. Without revocation it removes
+// only a failed node, since a live one would be back at once.
+func (a *admission) onForceLeave(ctx context.Context, _ string, o forceLeave) (lead.None, error) {
+	s := a.plan.State()
+	id, why := a.findNode(s, o.Node), plan.Removed
+	if o.Revoke {
+		why = plan.Revoked
+	}
+	if id == "" {
+		return lead.None{}, mesh.Refuse(lead.NotFound, "no node is called %s, nor has that id: `hopmesh members` lists them", o.Node)
+	}
+	if id == a.id.ID() {
+		if err := a.plan.HandOver(ctx); err != nil {
+			return lead.None{}, mesh.Refuse(lead.Conflict, "node %s leads the mesh and nobody can take over: %v", s.NameOf(id), err)
+		}
+		return lead.None{}, mesh.Refuse(lead.NotLeader, "node %s no longer leads", a.id.Name())
+	}
+	if p, ok := a.mesh.Member(id); ok && p.Status == mesh.Alive && !o.Revoke {
+		return lead.None{}, mesh.Refuse(lead.Conflict, "node %s is alive: run `hopmesh leave` on it, or pass --revoke to shut it out for good", s.NameOf(id))
+	}
+	if _, err := a.plan.Apply(ctx, plan.RemoveMember{ID: id, Why: why}); err != nil {
+		return lead.None{}, err
+	}
+	a.log.Warn("removed a node on request", "name", s.NameOf(id), "id", id, "revoked", o.Revoke)
+	a.plan.Hint()
+	return lead.None{}, nil
+}
+
+// findNode finds the id of a node by its name or id, among members, nodes that are
+// gone, and nodes that only gossip or Raft remembers.
+func (a *admission) findNode(s *plan.State, nameOrID string) string {
+	if p, ok := s.MemberByName(nameOrID); ok {
+		return p.ID
+	}
+	if _, ok := s.Members[nameOrID]; ok {
+		return nameOrID
+	}
+	for id, g := range s.Gone {
+		if id == nameOrID || g.Name == nameOrID {
+			return id
+		}
+	}
+	for _, p := range a.mesh.Members() {
+		if p.ID == nameOrID || p.Name == nameOrID {
+			return p.ID
+		}
+	}
+	for _, server := range a.plan.Servers() {
+		if server.ID == nameOrID {
+			return server.ID
+		}
+	}
+	return ""
+}

@@ -1,0 +1,224 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+// Start records how the node became a member.
+type Start struct {
+	Founded bool
+	peers   []mesh.Peer // from the grant
+}
+
+// About describes a node to others.
+type About struct {
+	Name, Version string
+	Device        string
+	Memory        uint64 // bytes that it may use for graphs; 0: no bound
+	Speed         uint64
+}
+
+// Entry configures how a node that belongs to no mesh enters one.
+type Entry struct {
+	About
+	// Bootstrap founds a mesh; Join lists members to ask, with Token.
+	Bootstrap bool
+	Join      []string
+	Token     string
+	// CertificateLife shortens the lifetime of the certificates that this node signs.
+	CertificateLife time.Duration
+	// Disk reports whether the log of the plan is in the directory.
+	Disk bool
+	Log  *slog.Logger
+}
+
+// Entrance gets one node into a mesh.
+type Entrance struct {
+	orders chan joinOrder // from Join, while Enter waits
+}
+
+// NewEntrance makes an Entrance.
+func NewEntrance() *Entrance { return &Entrance{orders: make(chan joinOrder)} }
+
+// joinOrder is `hopmesh join` waiting for its outcome.
+type joinOrder struct {
+	ctx   context.Context
+	peers []string
+	token identity.Token
+	done  chan error // buffered
+}
+
+// joinPatience bounds how long `hopmesh join` takes.
+const joinPatience = 30 * time.Second
+
+// Join makes the node that waits in Enter ask these members for admission. Its errors are the
+// API's.
+func (e *Entrance) Join(ctx context.Context, r api.JoinRequest) error {
+	token, err := identity.ParseToken(r.Token)
+	if err != nil {
+		return api.Invalid("%v", err)
+	}
+	if len(r.Peers) == 0 {
+		return api.Invalid("no HOST:PORT of a member was given")
+	}
+	ctx, cancel := context.WithTimeout(ctx, joinPatience)
+	defer cancel()
+	o := joinOrder{ctx: ctx, peers: r.Peers, token: token, done: make(chan error, 1)}
+	select {
+	case e.orders <- o:
+	case <-ctx.Done():
+		return api.Unavailable("this node is busy with another join")
+	}
+	select {
+	case err = <-o.done:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return api.Conflict("%v", err)
+	}
+	return nil
+}
+
+// Enter returns the node's identity: loaded from disk, founded, granted by the members in
+// entry.Join, or granted after a call of Join.
+func (e *Entrance) Enter(ctx context.Context, dir *Dir, conn net.PacketConn, entry Entry) (*identity.Identity, Start, error) {
+	n := candidate{entry, dir, conn}
+	opts := identity.Options{LeafLife: n.CertificateLife}
+	id, err := identity.Load(dir.Identity(), opts)
+	if err == nil {
+		if id.Name() != n.Name {
+			n.Log.Info("this node keeps the name it joined with", "name", id.Name(), "asked", n.Name)
+		}
+		if n.Disk {
+			err = dir.checkLog()
+		}
+		return id, Start{}, err
+	}
+	if !errors.Is(err, identity.ErrNone) {
+		return nil, Start{}, err
+	}
+	if n.Bootstrap {
+		if err := errors.Join(emptyRaft(dir), dir.begin()); err != nil {
+			return nil, Start{}, err
+		}
+		id, err := identity.Found(dir.Identity(), n.Name, opts)
+		if err != nil {
+			return nil, Start{}, fmt.Errorf("found a mesh: %w", err)
+		}
+		return id, Start{Founded: true}, nil
+	}
+	if len(n.Join) > 0 {
+		if n.Token == "" {
+			return nil, Start{}, errors.New("this node is in no mesh, and --join alone lets nobody in: `hopmesh token create` on a member prints --join with its --token")
+		}
+		token, err := identity.ParseToken(n.Token)
+		if err != nil {
+			return nil, Start{}, err
+		}
+		return n.joinUntilIn(ctx, n.Join, token)
+	}
+	n.Log.Info("this node is in no mesh; waiting for `hopmesh join HOST:PORT --token TOKEN`")
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, Start{}, context.Cause(ctx)
+		case o := <-e.orders:
+			id, s, err := n.joinOnce(o.ctx, o.peers, o.token)
+			o.done <- err
+			if err == nil {
+				return id, s, nil
+			}
+		}
+	}
+}
+
+// candidate is a node that is joining a mesh.
+type candidate struct {
+	Entry
+	dir  *Dir
+	conn net.PacketConn
+}
+
+const (
+	retryFirst = 500 * time.Millisecond
+	retryLast  = 10 * time.Second
+)
+
+// joinUntilIn retries until the node is admitted. It returns an error if a peer refuses it
+// for good.
+func (n candidate) joinUntilIn(ctx context.Context, peers []string, token identity.Token) (*identity.Identity, Start, error) {
+	n.Log.Info("asking to join", "peers", peers)
+	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
+		id, s, err := n.joinOnce(ctx, peers, token)
+		if err == nil || finalRefusal(err) || ctx.Err() != nil {
+			return id, s, err
+		}
+		n.Log.Warn("not in the mesh yet; trying again", "in", wait, "err", err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, Start{}, context.Cause(ctx)
+		}
+	}
+}
+
+// finalRefusal reports whether trying again is useless, because a peer said so or this
+// machine itself can't join.
+func finalRefusal(err error) bool {
+	reason := mesh.RefusalOf(err)
+	return errors.Is(err, identity.ErrForeignMesh) || errors.Is(err, errLocal) || reason != "" && reason != mesh.RefusedLater
+}
+
+// errLocal marks failures of this machine, which asking again does not fix.
+var errLocal = errors.New("this node cannot join")
+
+func (n candidate) joinOnce(ctx context.Context, peers []string, token identity.Token) (*identity.Identity, Start, error) {
+	// The request is kept on disk: after a crash, the same id and key are admitted
+	// again instead of finding their own name taken.
+	if err := errors.Join(emptyRaft(n.dir), n.dir.begin()); err != nil {
+		return nil, Start{}, fmt.Errorf("%w: %w", errLocal, err)
+	}
+	req, err := identity.NewRequest(n.dir.Identity(), n.Name)
+	if err != nil {
+		return nil, Start{}, fmt.Errorf("%w: %w", errLocal, err)
+	}
+	grant, err := mesh.Join(ctx, n.conn, peers, token, mesh.JoinRequest{
+		ID: req.ID(), Name: n.Name, Version: n.Version, Device: n.Device,
+		Memory: n.Memory, CSR: req.CSR(), Clock: time.Now(),
+	})
+	if err != nil {
+		return nil, Start{}, err
+	}
+	// Saved before the identity: a node with an identity but no peers could not find the
+	// mesh again after a crash.
+	if err := n.dir.savePeers(peersOf(grant)); err != nil {
+		return nil, Start{}, fmt.Errorf("%w: %w", errLocal, err)
+	}
+	id, err := req.Accept(grant, token.CA)
+	if err != nil {
+		return nil, Start{}, fmt.Errorf("%w: %w", errLocal, err)
+	}
+	return id, Start{peers: peersOf(grant)}, nil
+}
+
+// peersOf returns the addresses of other nodes from a grant.
+func peersOf(g identity.Grant) []mesh.Peer {
+	var peers []mesh.Peer
+	for _, p := range g.Peers {
+		if a, err := netip.ParseAddrPort(p.Addr); err == nil {
+			peers = append(peers, mesh.Peer{ID: p.ID, Addr: a})
+		}
+	}
+	return peers
+}

@@ -1,0 +1,159 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/lead"
+)
+
+// List lists the nodes of the mesh, and those that have left it.
+func (m *Member) List() []api.Member {
+	s, leader := m.plan.State(), m.plan.Leader()
+	roles := map[string]string{}
+	for _, server := range m.plan.Servers() {
+		roles[server.ID] = Role(server, leader)
+	}
+	list := make([]api.Member, 0, len(s.Members))
+	for id, p := range s.Members {
+		a := api.Member{Name: p.Name, ID: id, Status: string(mesh.Failed), Role: cmp.Or(roles[id], "nonvoter"), Device: p.Device, Version: p.Version, Shards: s.ShardsOwned(id)}
+		if g, ok := m.mesh.Member(id); ok {
+			a.Address, a.Status = g.Addr.String(), string(g.Status)
+		}
+		list = append(list, a)
+	}
+	for id, g := range s.Gone {
+		if g.Why == plan.Left {
+			list = append(list, api.Member{Name: g.Name, ID: id, Status: string(mesh.Left), Role: "nonvoter"})
+		}
+	}
+	slices.SortFunc(list, func(a, b api.Member) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+// Role returns the role of a Raft server for the API.
+func Role(s plan.Server, leader string) string {
+	switch {
+	case s.ID == leader:
+		return "leader"
+	case s.Voter:
+		return "voter"
+	}
+	return "nonvoter"
+}
+
+// Leave asks the leader to end this node's membership. Run returns ErrLeft when it has ended.
+func (m *Member) Leave(ctx context.Context) error {
+	m.leaving.Store(true)
+	_, err := m.admission.leave.Do(ctx, lead.None{})
+	if errors.Is(err, mesh.ErrUnauthorised) {
+		return nil // it left so soon that the answer was cut off
+	}
+	if mesh.RefusalOf(err) != "" {
+		m.leaving.Store(false) // after any other error the leader may have done it
+	}
+	return lead.APIError(err)
+}
+
+// ForceLeave removes another node.
+func (m *Member) ForceLeave(ctx context.Context, r api.ForceLeaveRequest) error {
+	_, err := m.admission.forceLeave.Do(ctx, forceLeave{Node: r.Name, Revoke: r.Revoke})
+	return lead.APIError(err)
+}
+
+// CreateToken makes a token that admits nodes. With a ttl of 0 it never expires.
+func (m *Member) CreateToken(ctx context.Context, ttl time.Duration) (api.Token, error) {
+	made, err := m.admission.createToken.Do(ctx, tokenRequest{TTL: ttl})
+	if err != nil {
+		return api.Token{}, lead.APIError(err)
+	}
+	t := api.Token{Token: made.Token, ID: made.ID, Join: fmt.Sprintf("hopmesh agent --join %s --token %s", strings.Join(m.seeds(), " --join "), made.Token)}
+	if !made.Expires.IsZero() {
+		t.Expires = &made.Expires
+	}
+	return t, nil
+}
+
+// seeds returns the addresses for a join command: this node's, and one more so that
+// the command still works when this node is down.
+func (m *Member) seeds() []string {
+	var own, others []string
+	for _, p := range m.mesh.Members() {
+		switch {
+		case p.ID == m.cfg.ID.ID():
+			own = append(own, p.Addr.String())
+		case p.Status == mesh.Alive:
+			others = append(others, p.Addr.String())
+		}
+	}
+	return append(own, others[:min(1, len(others))]...)
+}
+
+// Tokens lists the tokens that admit nodes.
+func (m *Member) Tokens() []api.TokenInfo {
+	list := []api.TokenInfo{}
+	for id, t := range m.plan.State().Tokens {
+		info := api.TokenInfo{ID: id, Created: t.Created}
+		if !t.Expires.IsZero() {
+			info.Expires = &t.Expires
+		}
+		list = append(list, info)
+	}
+	slices.SortFunc(list, func(a, b api.TokenInfo) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+	return list
+}
+
+// RevokeToken revokes a token.
+func (m *Member) RevokeToken(ctx context.Context, id string) error {
+	_, err := m.admission.revokeToken.Do(ctx, id)
+	return lead.APIError(err)
+}
+
+// Problems returns sentences about what is wrong with the mesh, and what to do about it.
+func (m *Member) Problems(s *plan.State) []string {
+	var list []string
+	voters, dead := 0, []string{}
+	for _, server := range m.plan.Servers() {
+		if server.Voter {
+			voters++
+		}
+	}
+	if voters == 0 {
+		list = append(list, "this node has not reached the mesh yet: it seeks its members where it knew them; if they have all moved, start it again with --join HOST:PORT of one")
+	} else if m.orders.Leader() == "" {
+		list = append(list, fmt.Sprintf("no leader has been heard from for %s, so what is known of the mesh is as old: more than half of the %d voters must be up; if they are lost for good, see `hopmesh recover --help`",
+			m.plan.Silence().Truncate(time.Second), voters))
+	}
+	if _, in := s.Members[m.cfg.ID.ID()]; !in {
+		list = append(list, "this node is not in the plan yet: it is catching up")
+	}
+	for id, p := range s.Members {
+		if g, ok := m.mesh.Member(id); id != m.cfg.ID.ID() && (!ok || g.Status != mesh.Alive) {
+			dead = append(dead, p.Name)
+		}
+		if p.Leaving {
+			list = append(list, fmt.Sprintf("node %s is leaving", p.Name))
+		}
+	}
+	if len(dead) > 0 {
+		slices.Sort(dead)
+		list = append(list, fmt.Sprintf("not answering: %s; start it again, or `hopmesh force-leave NAME` if it is gone for good", strings.Join(dead, ", ")))
+	}
+	if left := time.Until(m.cfg.ID.NotAfter()); left < 7*24*time.Hour && left < m.cfg.ID.Life()/4 {
+		list = append(list, fmt.Sprintf("this node's certificate ends in %s and could not be renewed: it needs a leader", left.Round(time.Minute)))
+	}
+	if s.Key.Stale {
+		list = append(list, "a node was revoked and the gossip key is being replaced: live nodes that can't be reached hold this up")
+	}
+	return list
+}

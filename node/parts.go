@@ -1,0 +1,120 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/node/data"
+	"github.com/hopmesh/hopmesh/node/jobs"
+	"github.com/hopmesh/hopmesh/node/jobs/control"
+	"github.com/hopmesh/hopmesh/node/jobs/model"
+	"github.com/hopmesh/hopmesh/node/jobs/recipe"
+	"github.com/hopmesh/hopmesh/node/lead"
+	"github.com/hopmesh/hopmesh/node/member"
+	"github.com/hopmesh/hopmesh/node/peers"
+	"golang.org/x/sync/errgroup"
+)
+
+// parts are the components of a node while it belongs to a mesh.
+type parts struct {
+	member *member.Member
+	data   *data.Datasets
+	peers  *peers.Registry // the sessions of jobs with other nodes
+	runner *jobs.Runner
+	jobs   *control.Jobs
+	models *model.Models
+}
+
+// open connects the parts. All handlers are registered before any request is answered.
+func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity, start member.Start) (*parts, error) {
+	o, log := &n.opts, n.log.With("node", id.Name())
+	rounds := lead.NewRounds(log)
+	p := new(parts)
+	var err error
+	p.member, err = member.Open(member.Config{
+		Dir: dir, Conn: conn, ID: id, Start: start, About: o.about(), Advertise: o.Advertise, Join: o.Join, Stores: o.Stores,
+		Round: rounds.Round, Say: n.say, Ready: n.ready(id, start), Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	network, state, orders, answers := p.member.Mesh(), p.member.Plan(), p.member.Orders(), p.member.Answers
+	absences := lead.NewAbsences(state.Term, p.member.Health)
+	apart := lead.NewApart(network, state, answers, log)
+	p.data = data.New(data.Config{
+		Dir: dir.Datasets(), Memory: o.Memory, Mesh: network, Plan: state, Orders: orders,
+		Answers: answers, Absent: absences.Of, LeftOut: apart.LeftOut, Log: log,
+	})
+	jobOrders := control.Register(orders, state, apart, answers, o.Version, log)
+	p.peers = peers.New(network, log)
+	p.runner = jobs.Open(jobs.Config{
+		Dir: dir.Jobs(), Self: id.ID(), Memory: o.Memory, Device: o.computes(), Shard: p.data.ShardFile, Leader: jobOrders, Train: o.Train, Log: log,
+		Peers: p.meet, Strategies: recipe.Strategies,
+	})
+	p.jobs = control.New(control.Config{
+		Name: id.Name(), Mesh: network, Plan: state, Leader: orders, Orders: jobOrders, Apart: apart, Runner: p.runner, Waits: p.peers.Waits,
+		Answers: answers, Log: log,
+	})
+	p.models = model.New(model.Config{
+		Dir: dir.Jobs(), Name: id.Name(), Memory: o.Memory, Device: o.computes(), Mesh: network, Plan: state, Shards: p.data.Keeper, Runner: p.runner,
+		Find: p.jobs.Find, Dataset: p.jobs.Dataset, Answers: answers, ShardFile: p.data.ShardFile, Log: log,
+	})
+	p.serveBulk()
+	roster := p.member.Roster()
+	rounds.Begin(state.State,
+		roster.Meet, roster.TakeBack, roster.DropReaped, p.data.Placement.Place, jobOrders.Assign, roster.LetGo(p.data.Placement.MayGo), roster.TurnKey)
+	p.member.Begin(func(s *plan.State) {
+		p.data.Keeper.Adopt(s)
+		p.runner.Adopt(s)
+	})
+	return p, nil
+}
+
+// run runs all parts until ctx ends. It returns an error if the node can't go on before.
+func (p *parts) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return p.member.Run(ctx) })
+	g.Go(func() error { return p.data.Run(ctx) })
+	g.Go(func() error { return p.runner.Run(ctx) })
+	g.Go(func() error { return p.models.Run(ctx) })
+	return g.Wait()
+}
+
+// serveBulk registers the handlers of bulk requests. Requests of one kind are
+// distinguished by their flags, here and nowhere else.
+func (p *parts) serveBulk() {
+	for _, kind := range peers.Kinds() {
+		p.member.Mesh().HandleBulk(kind, func(ctx context.Context, r *mesh.Request) error {
+			switch {
+			case r.Flags == peers.Flag:
+				return p.peers.Serve(ctx, r.Peer, r.Header, r)
+			case r.Flags == model.Flag && kind == mesh.Model:
+				return p.models.Serve(ctx, r)
+			case r.Flags == 0 && kind == mesh.Shard:
+				return p.data.Keeper.Serve(ctx, r.Peer, r.Length, r)
+			}
+			return fmt.Errorf("%w: %s with flags %x", mesh.ErrProtocol, kind, r.Flags)
+		})
+	}
+}
+
+// meet opens the session of a job in its generation, for the runner.
+func (p *parts) meet(j plan.Job, names []string, self int) (peer.Peers, func(cause error)) {
+	s := p.peers.Open(j.Key, j.Generation, j.Nodes, names, self)
+	return s, s.Close
+}
+
+// ready returns the function that the member calls when it is in the plan and knows a leader.
+func (n *Node) ready(id *identity.Identity, start member.Start) func(addr netip.AddrPort) {
+	return func(addr netip.AddrPort) {
+		if n.opts.OnReady != nil {
+			n.opts.OnReady(Ready{ID: id.ID(), Name: id.Name(), MeshID: id.MeshID(), Addr: addr, Founded: start.Founded})
+		}
+	}
+}
