@@ -12,10 +12,10 @@ import (
 
 	"github.com/hopmesh/hopmesh/cuda"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/events"
-	"github.com/hopmesh/hopmesh/node/jobs/recipe"
 	"github.com/hopmesh/hopmesh/node/member"
 	"github.com/hopmesh/hopmesh/node/serve"
 	"github.com/hopmesh/hopmesh/node/speed"
@@ -190,4 +190,4 @@ func Recover(o Options, file string) (Recovered, error) {
 }
 
 // TrainSettings lists what a training request's settings may be.
-func TrainSettings() []nn.Option { return wording.Options(recipe.Settings()) }
+func TrainSettings() []nn.Option { return wording.Options(strategies.Settings()) }

@@ -190,7 +190,7 @@ func (d *dealing) spans(s *slot.Slot) {
 }
 
 // Single trains on one node.
-var Single = train.Descriptor{Name: strategy.Single, New: Plain}
+var Single = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Single}, New: Plain}
 
 // Plain returns the method of a strategy that only deals seed vertices differently.
 func Plain(t *train.Trainer) (train.Method, error) { return New(t), nil }

@@ -4,6 +4,8 @@ import "github.com/hopmesh/hopmesh/engine/peer"
 
 // Alone deals a batch to a single node, in one group or by grains.
 type Alone struct {
+	Untimed
+
 	layout peer.Layout
 	grains *Grains // nil: in one group
 }
@@ -36,12 +38,3 @@ func (a *Alone) Deal(to []Group, batch []uint32, _ int) []Group {
 	}
 	return to
 }
-
-// Note implements Dealer: there is nothing to choose.
-func (*Alone) Note(float64) {}
-
-// Tuning implements Dealer.
-func (*Alone) Tuning() Tuning { return Tuning{} }
-
-// Restore implements Dealer.
-func (*Alone) Restore(Tuning) {}

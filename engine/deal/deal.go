@@ -29,6 +29,18 @@ type Dealer interface {
 	Restore(Tuning)
 }
 
+// Untimed is embedded in a Dealer that does not depend on the times of epochs.
+type Untimed struct{}
+
+// Note implements Dealer.
+func (Untimed) Note(float64) {}
+
+// Tuning implements Dealer.
+func (Untimed) Tuning() Tuning { return Tuning{} }
+
+// Restore implements Dealer.
+func (Untimed) Restore(Tuning) {}
+
 // A Guide is a Dealer whose models travel, and may travel on from step to step. Where
 // they differ from each other, the first group of a step receives a model, too.
 type Guide interface {

@@ -75,7 +75,7 @@ func recipeOf(v variant, m model) (recipe.Recipe, error) {
 	r.Sharing.Strategy, r.Sharing.Deterministic = v.strategy, true
 	for _, s := range slices.Concat(m.set, v.set) {
 		key, value, _ := strings.Cut(s, "=")
-		if err := r.Set(key, value); err != nil {
+		if err := r.Set(key, value, strategies.All.Declared()); err != nil {
 			return r, err
 		}
 	}

@@ -11,14 +11,18 @@ import (
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // Rules are what the strategies ask of recipes.
 type Rules interface {
+	// Declared returns what the strategies declare of their settings.
+	Declared() strategy.Declarations
 	// Check returns an error if a recipe can't be trained by its strategy, naming the
 	// setting.
 	Check(r *Recipe, model *nn.Model, about dataset.About) error
-	// CheckSweep returns an error if its strategy can't train the models of a sweep.
+	// CheckSweep returns an error if its strategy can't train the models of a sweep
+	// together, though it trains sweeps.
 	CheckSweep(r *Recipe) error
 }
 
@@ -37,7 +41,7 @@ func (r Recipe) Check(about dataset.About, rules Rules) error {
 	if err := r.checkWords(); err != nil {
 		return err
 	}
-	if err := r.Sharing.Check(); err != nil {
+	if err := rules.Declared().Check(&r.Sharing); err != nil {
 		return err
 	}
 	if err := r.checkGraph(about); err != nil {
@@ -92,7 +96,7 @@ func (s *Schedule) check(base float64, epochs int) error {
 // the recipe; asked is the requested strategy. It is for whoever begins a job: such a
 // recipe means the same without the setting. For what other models of a sweep could use
 // see nn.Unused.
-func (r Recipe) CheckUse(asked string) error {
+func (r Recipe) CheckUse(asked string, strategies strategy.Declarations) error {
 	s := &r.Schedule
 	unused := func(key string, value any, where string) error {
 		return &nn.Unused{Key: key, Why: fmt.Sprintf("{%s}=%v is for {train.schedule}=%s, and this job's is %s: leave it out, or choose another schedule", key, value, where, s.Kind)}
@@ -106,7 +110,7 @@ func (r Recipe) CheckUse(asked string) error {
 	case s.Least != 0 && s.Kind != Cosine && s.Kind != Plateau:
 		return unused("train.least_lr", s.Least, Cosine+" or "+Plateau)
 	}
-	return r.Sharing.CheckUse(asked)
+	return strategies.CheckUse(&r.Sharing, asked)
 }
 
 func (r Recipe) checkWords() error {
@@ -188,6 +192,9 @@ const MostModels = 64
 func (r *Recipe) checkSweep(about dataset.About, rules Rules) error {
 	if len(r.Sweep) > MostModels {
 		return fmt.Errorf("{sweep} makes %d models, and one job trains at most %d: start several jobs", len(r.Sweep), MostModels)
+	}
+	if err := rules.Declared().CheckSweep(&r.Sharing, r.Sharing.Strategy); err != nil {
+		return err
 	}
 	if err := rules.CheckSweep(r); err != nil {
 		return err

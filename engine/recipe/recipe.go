@@ -193,19 +193,19 @@ var settings = []setting{
 }
 
 // Settings lists the keys of Set, the model's own last.
-func Settings() []nn.Option {
+func Settings(strategies strategy.Declarations) []nn.Option {
 	var all []nn.Option
 	for _, s := range settings {
 		all = append(all, s.Option)
 	}
-	for _, k := range strategy.Keys() {
+	for _, k := range strategies.Keys() {
 		all = append(all, nn.Option{Key: k.Key, Applies: k.Applies, Values: k.Values, Default: k.Default, Help: k.Help})
 	}
 	return append(all, nn.Options()...)
 }
 
 // Set parses and sets one --set KEY=VALUE.
-func (r *Recipe) Set(key, value string) error {
+func (r *Recipe) Set(key, value string, strategies strategy.Declarations) error {
 	for _, s := range settings {
 		if s.Key != key {
 			continue
@@ -215,7 +215,7 @@ func (r *Recipe) Set(key, value string) error {
 		}
 		return nil
 	}
-	if known, err := r.Sharing.Set(key, value); known {
+	if known, err := strategies.Set(&r.Sharing, key, value); known {
 		return err
 	}
 	for _, o := range nn.Options() {

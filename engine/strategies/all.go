@@ -5,6 +5,8 @@ package strategies
 
 import (
 	"github.com/hopmesh/hopmesh/engine/batched"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy/auto"
 	"github.com/hopmesh/hopmesh/engine/strategy/centric"
 	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
@@ -15,7 +17,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
-// All lists the strategies that this program has. A strategy is a package and a line here.
+// All are the strategies, each a line.
 var All = train.Strategies{
 	auto.Strategy,
 	batched.Single,
@@ -27,3 +29,6 @@ var All = train.Strategies{
 	pipe.Graph,
 	local.Strategy,
 }
+
+// Settings lists the settings that a recipe may have, with those of all strategies.
+func Settings() []nn.Option { return recipe.Settings(All.Declared()) }

@@ -1,90 +1,93 @@
+// Package strategy parses the settings by which nodes share the steps of a job. Each
+// strategy is a package below this one and declares its own: what they are called, what
+// they may be, and what contradicts what.
 package strategy
 
-// The strategies.
-const (
-	Auto    = "auto"
-	Single  = "single"
-	Centric = "centric"
-	Leap    = "leap"
-	P3      = "p3"
-	Grappa  = "grappa"
-	Pipe    = "pipe"
-	Graph   = "graph"
-	Local   = "local"
+import (
+	"fmt"
+	"maps"
+	"strings"
 )
 
-// Settings are how a job is shared, as stored in its recipe. The zero Settings are
-// those of single.
+// What a job may have in place of a strategy by which nodes share it.
+const (
+	Auto   = "auto"   // the nodes choose one when they have met
+	Single = "single" // one node does it all
+)
+
+// Settings are how nodes share a job, as its recipe stores them: in the words of users.
+// The zero Settings are those of single. A copy may share Values, which therefore never
+// change.
 type Settings struct {
 	Strategy string `json:"strategy"`
 	// Deterministic adds gradients up by grains, in a fixed binary tree over shards:
 	// the weights are the same bits on any number of nodes.
-	Deterministic bool            `json:"deterministic,omitempty"`
-	Wire          string          `json:"wire,omitempty"`     // format of sent features: bf16; "": as they are stored
-	Topology      string          `json:"topology,omitempty"` // replicated, sharded or auto, which is ""
-	Centric       CentricSettings `json:"centric,omitzero"`
-	Leap          LeapSettings    `json:"leap,omitzero"`
-	P3            P3Settings      `json:"p3,omitzero"`
-	Grappa        GrappaSettings  `json:"grappa,omitzero"`
-	Pipe          PipeSettings    `json:"pipe,omitzero"`
-	Local         LocalSettings   `json:"local,omitzero"`
+	Deterministic bool `json:"deterministic,omitempty"`
+	// Values are the settings that differ from their defaults, by key.
+	Values map[string]string `json:"values,omitempty"`
 }
 
-// CentricSettings are those of centric.
-type CentricSettings struct {
-	Cache int `json:"cache,omitempty"` // rows of other nodes to cache: those that most edges come from
+// Given returns the settings of a strategy with values that a program gives, each as
+// KEY=VALUE. It panics on anything else.
+func Given(strategy string, values ...string) Settings {
+	return Settings{Strategy: strategy}.With(values...)
 }
 
-// LeapSettings are those of leap.
-type LeapSettings struct {
-	Mode      string `json:"mode,omitempty"`       // auto (which is ""), stay or migrate
-	Apart     bool   `json:"apart,omitempty"`      // leap.pregather=off: each group's rows are requested separately
-	Repeated  bool   `json:"repeated,omitempty"`   // leap.dedup=off: rows are requested as often as they are used
-	Merge     string `json:"merge,omitempty"`      // auto (which is ""), off, or the number of slots
-	Uneven    bool   `json:"uneven,omitempty"`     // leap.balance=off: owners compute all of their shards' roots
-	SyncEvery int    `json:"sync_every,omitempty"` // local updates between two reductions; 0 and 1: none
-	Cache     int    `json:"cache,omitempty"`      // as that of CentricSettings
-}
-
-// P3Settings are those of p3.
-type P3Settings struct {
-	Inflight int    `json:"inflight,omitempty"` // batches under way; 0 and 1: exact
-	Roots    string `json:"roots,omitempty"`    // grain (which is ""): owners compute them; or slices
-	Push     string `json:"push,omitempty"`     // resample (which is ""): each node samples all blocks; or blocks, which are sent
-}
-
-// LocalSettings are those of local.
-type LocalSettings struct {
-	Average int `json:"average_every,omitempty"` // steps between averages; 0: usualAverage
-}
-
-const usualAverage = 8
-
-// Steps returns how many steps lie between two averages.
-func (s *LocalSettings) Steps() int { return usual(s.Average, usualAverage) }
-
-// Cached returns how many rows of other nodes a strategy caches.
-func (s *Settings) Cached(strategy string) int {
-	switch strategy {
-	case Centric:
-		return s.Centric.Cache
-	case Leap:
-		return s.Leap.Cache
+// With returns a copy of the settings with other values, as of Given. "KEY=" drops one.
+func (s Settings) With(values ...string) Settings {
+	for _, v := range values {
+		key, value, is := strings.Cut(v, "=")
+		if !is {
+			panic(fmt.Sprintf("strategy: %q is no KEY=VALUE", v))
+		}
+		s.put(key, value)
 	}
-	return 0
+	return s
 }
 
-// MostInflight is how many batches of p3 may be under way at once.
-const MostInflight = 4
+// put sets a value, or drops it where it is "".
+func (s *Settings) put(key, value string) {
+	s.Values = maps.Clone(s.Values)
+	if value == "" {
+		delete(s.Values, key)
+	} else {
+		if s.Values == nil {
+			s.Values = map[string]string{}
+		}
+		s.Values[key] = value
+	}
+	if len(s.Values) == 0 {
+		s.Values = nil // settings that are equal have one form
+	}
+}
 
-// Pipelined reports whether steps may be computed with weights older than the last
-// update.
-func (s *P3Settings) Pipelined() bool { return s.Inflight > 1 }
+// The settings that all strategies have.
+const (
+	wireKey     = "wire.features"
+	topologyKey = "topology"
 
-// Sliced reports whether each node computes a slice of the batch, whoever owns its
-// roots.
-func (s *P3Settings) Sliced() bool { return s.Roots == sliced }
+	stored = "stored"
+	bf16   = "bf16"
+)
 
-// Pushed reports whether nodes are sent the blocks of others even where they could
-// sample them.
-func (s *P3Settings) Pushed() bool { return s.Push == blocks }
+// The values of topology.
+const (
+	Replicated = "replicated"
+	Sharded    = "sharded"
+)
+
+func sharedKeys() Keys {
+	var to struct{ wire, topology string }
+	return Keys{
+		Word(&to.wire, wireKey, "how features travel between nodes: as they are stored, or rounded to half of the bytes", stored, bf16),
+		Word(&to.topology, topologyKey, "whether each node has all edges, or asks others for neighbours; auto replicates where memory allows", Auto, Replicated, Sharded),
+	}
+}
+
+// Wire returns the format in which features travel: bf16, or "" for that in which they
+// are stored.
+func (s *Settings) Wire() string { return s.Values[wireKey] }
+
+// Topology returns whether nodes have all edges: Replicated, Sharded, or "" where their
+// memory decides.
+func (s *Settings) Topology() string { return s.Values[topologyKey] }

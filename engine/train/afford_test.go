@@ -75,8 +75,8 @@ func TestTheAdviceForTooLittleMemory(t *testing.T) {
 		"take a smaller {batch} or {hidden}":                                                {Batch: 5, Fanouts: []int{0, 0}},
 		"take a smaller {fanout} or {hidden}, give a number for {batch}":                    {Fanouts: []int{5}},
 		"take a smaller {hidden}, give numbers for {batch} and {fanout}":                    {},
-		"take a smaller {hidden}, share the job among more nodes":                           {Sharing: strategy.Settings{Strategy: strategy.Graph}},
-		"leave out {pipe.recompute=off}, take a smaller {hidden}, share the job among more": {Sharing: strategy.Settings{Strategy: strategy.Pipe, Pipe: strategy.PipeSettings{Keep: true}}},
+		"take a smaller {hidden}, share the job among more nodes":                           {Sharing: strategy.Settings{Strategy: "graph"}},
+		"leave out {pipe.recompute=off}, take a smaller {hidden}, share the job among more": {Sharing: strategy.Given("pipe", "pipe.recompute=off")},
 		"give fewer values to {sweep}, which makes 3 models, take a smal":                   {Sweep: make([]recipe.Variant, 3)},
 	} {
 		err := budget.Enough(2<<20, 1<<20, (&train.Trainer{Recipe: r, Options: train.Options{Strategies: strategies.All}}).Smaller())

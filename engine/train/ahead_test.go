@@ -14,7 +14,7 @@ import (
 // long as that takes, which is two questions one after the other.
 func TestRowsComeWhileStepsAreAddedUp(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
-	for _, sharing := range []strategy.Settings{traintest.Ways()["leap"], {Strategy: strategy.Centric}} {
+	for _, sharing := range []strategy.Settings{traintest.Ways()["leap"], {Strategy: "centric"}} {
 		synctest.Test(t, func(t *testing.T) {
 			r := traintest.Small("sage")
 			r.Sharing, r.Batch = sharing, 60

@@ -412,7 +412,7 @@ func FuzzCheckpoint(f *testing.F) {
 }
 
 func TestStateSurvivesItsText(t *testing.T) {
-	s := trained.State{Epoch: 3, Step: 4, Losses: 0.1 + 0.2, Best: judged(1.0/3, math.Pi), Under: trained.Epoch{Record: epoch.Record{Loss: 1e-300}}}
+	s := trained.State{Epoch: 3, Step: 4, Losses: 0.1 + 0.2, Best: scored(1.0/3, math.Pi), Under: trained.Epoch{Record: epoch.Record{Loss: 1e-300}}}
 	text, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)

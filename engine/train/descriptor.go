@@ -17,30 +17,27 @@ import (
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-// A Descriptor describes a strategy. Each of its functions but New may be nil for the
-// default.
+// A Descriptor describes a strategy, with what it declares of its settings. Each of its
+// functions but New may be nil for the default.
 type Descriptor struct {
-	Name string
+	strategy.Declaration
+
 	// Deal returns the dealer of a job's mini-batches, or an error if the job can't be
 	// dealt so; nil: the strategy trains on one node.
 	Deal func(peer.Layout, strategy.Settings) (deal.Dealer, error)
 	// Processor means that the strategy computes on the CPU, whatever device there is.
 	Processor bool
-	// Exact means that nodes compute what one does: auto may choose it.
-	Exact bool
 	// Isolated means that nodes sample from what they have been given, and ask each
 	// other for no neighbours.
 	Isolated bool
 
 	// Check returns an error if a recipe can't be trained so, naming the setting.
-	// CheckSweep returns one if the models of a sweep can't be trained side by side.
+	// CheckSweep returns one if the models of this sweep can't be trained side by side.
 	Check      func(r *recipe.Recipe, model *nn.Model, about dataset.About) error
 	CheckSweep func(r *recipe.Recipe) error
 	// Advice returns what to make smaller where memory is short; nil: as for
 	// mini-batches.
 	Advice func(r *recipe.Recipe) []budget.Advice
-	// Same reports whether a run that began with settings a can go on with settings b.
-	Same func(a, b *strategy.Settings) bool
 
 	// Wrap returns the connection to the other nodes that the run is to use.
 	Wrap func(peer.Peers) peer.Peers
@@ -51,6 +48,8 @@ type Descriptor struct {
 
 	// Asking returns how the rows of a step are requested; nil: in the usual way.
 	Asking func(*strategy.Settings) gather.Options
+	// Cache returns how many rows of other nodes are fetched at the start; nil: none.
+	Cache func(*strategy.Settings) int
 
 	// New makes the method.
 	New func(t *Trainer) (Method, error)
@@ -74,7 +73,7 @@ type Strategies []Descriptor
 func (s Strategies) Of(name string) Descriptor {
 	i := s.index(name)
 	if i < 0 {
-		return Descriptor{Name: name}
+		return Descriptor{Declaration: strategy.Declaration{Name: name}}
 	}
 	return s[i]
 }
@@ -88,14 +87,10 @@ func (s Strategies) index(name string) int {
 
 // known returns an error unless a strategy is one of them, or left to choose.
 func (s Strategies) known(name string) error {
-	switch name {
-	case "", strategy.Auto, strategy.Single:
+	if s.Has(name) || slices.Contains([]string{"", strategy.Auto, strategy.Single}, name) {
 		return nil
 	}
-	if !s.Has(name) {
-		return fmt.Errorf("there is no strategy %q: choose one of %s", name, strings.Join(s.Choices(), ", "))
-	}
-	return nil
+	return fmt.Errorf("there is no strategy %q: choose one of %s", name, strings.Join(s.Choices(), ", "))
 }
 
 // Check implements recipe.Rules.
@@ -107,6 +102,14 @@ func (s Strategies) Check(r *recipe.Recipe, model *nn.Model, about dataset.About
 		return d.Check(r, model, about)
 	}
 	return nil
+}
+
+// Declared implements recipe.Rules.
+func (s Strategies) Declared() (all strategy.Declarations) {
+	for _, d := range s {
+		all = append(all, d.Declaration)
+	}
+	return all
 }
 
 // CheckSweep implements recipe.Rules.
@@ -150,12 +153,4 @@ func (t *Trainer) newMethod() (Method, error) {
 		return nil, fmt.Errorf("this program has no strategy %q", name)
 	}
 	return d.New(t)
-}
-
-// Same reports whether a run that began with settings a learns the same with b.
-func (s Strategies) Same(a, b *strategy.Settings) bool {
-	if a.Deterministic != b.Deterministic {
-		return false
-	}
-	return !slices.ContainsFunc(s, func(d Descriptor) bool { return d.Same != nil && !d.Same(a, b) })
 }

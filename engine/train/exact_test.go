@@ -22,7 +22,7 @@ func TestGradientsAreThoseOfOneNode(t *testing.T) {
 			for how, sharing := range traintest.Sharings(nodes) {
 				for _, topology := range []string{"replicated", "sharded"} {
 					r.Sharing = sharing
-					r.Sharing.Topology = topology
+					r.Sharing = r.Sharing.With("topology=" + topology)
 					traintest.Within(t, fmt.Sprintf("%s on %d nodes by %s, %s", model, nodes, how, topology), r, shards, traintest.Wide(train.Options{Threads: 1}), nodes, want, 1e-10)
 				}
 			}
@@ -34,11 +34,11 @@ func TestHowRowsAreAskedForChangesNoGradient(t *testing.T) {
 	shards := traintest.Tiny(t, 90, 6)
 	r := traintest.ExactRecipe("sage")
 	want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
-	for _, apart := range []bool{false, true} {
-		for _, repeated := range []bool{false, true} {
+	for _, pregather := range []string{"on", "off"} {
+		for _, dedup := range []string{"on", "off"} {
 			for _, topology := range []string{"replicated", "sharded"} {
-				r.Sharing = strategy.Settings{Strategy: strategy.Leap, Topology: topology, Leap: strategy.LeapSettings{Mode: "migrate", Merge: "off", Apart: apart, Repeated: repeated}}
-				traintest.Within(t, fmt.Sprintf("apart %v, repeated %v, %s", apart, repeated, topology), r, shards, traintest.Wide(train.Options{Threads: 1}), 3, want, 1e-10)
+				r.Sharing = strategy.Given("leap", "topology="+topology, "leap.mode=migrate", "leap.merge=off", "leap.pregather="+pregather, "leap.dedup="+dedup)
+				traintest.Within(t, fmt.Sprintf("pregather %s, dedup %s, %s", pregather, dedup, topology), r, shards, traintest.Wide(train.Options{Threads: 1}), 3, want, 1e-10)
 			}
 		}
 	}
@@ -49,8 +49,8 @@ func TestCopiesSpareQuestionsAndChangeNoGradient(t *testing.T) {
 	shards := traintest.Tiny(t, 90, 6)
 	r := traintest.ExactRecipe("gcn")
 	want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
-	for _, name := range []string{strategy.Centric, strategy.Leap} {
-		r.Sharing = strategy.Settings{Strategy: name, Topology: "sharded"}
+	for _, name := range []string{"centric", "leap"} {
+		r.Sharing = strategy.Given(name, "topology=sharded")
 		remote := map[bool]int{}
 		for _, copies := range []bool{false, true} {
 			m := traintest.NewMesh(3, traintest.Uneven(6, 3))
@@ -95,7 +95,7 @@ func TestGradientsInSinglePrecision(t *testing.T) {
 		want := traintest.Started(t, r, c.shards, train.Options{Threads: 2})
 		for how, sharing := range traintest.Sharings(3) {
 			r.Sharing = sharing
-			r.Sharing.Topology = c.topology
+			r.Sharing = r.Sharing.With("topology=" + c.topology)
 			traintest.Within(t, fmt.Sprintf("%s, %s by %s", c.name, c.model, how), r, c.shards, train.Options{Strategies: strategies.All, Threads: 2}, 3, want, 1e-4)
 		}
 	}

@@ -41,7 +41,7 @@ func TestForeignDevicesLearnTheSame(t *testing.T) {
 		"bf16":          {dense, 1, func(r *recipe.Recipe) { r.BF16 = true }},
 		"deterministic": {dense, 1, func(r *recipe.Recipe) { r.Sharing.Deterministic = true }},
 		"sweep":         {dense, 1, func(r *recipe.Recipe) { *r = traintest.Swept(*r, "lr=0.01", "hidden=8", "dropout=0.2") }},
-		"p3 is not":     {dense, 2, func(r *recipe.Recipe) { r.Sharing.Strategy = strategy.P3 }},
+		"p3 is not":     {dense, 2, func(r *recipe.Recipe) { r.Sharing.Strategy = "p3" }},
 		"updating":      {dense, 2, func(r *recipe.Recipe) { r.Sharing = traintest.Updating("2", 3) }},
 		"swept":         {sparse, 2, func(r *recipe.Recipe) { *r = traintest.Swept(*r, "lr=0.01", "lr=0.1") }},
 	} {
@@ -60,7 +60,7 @@ func sameAbroad(t *testing.T, shards []*graph.Shard, nodes int, of func(r *recip
 	r := traintest.Small("sage")
 	r.Epochs = 2
 	if nodes > 1 {
-		r.Sharing.Strategy = strategy.Centric
+		r.Sharing.Strategy = "centric"
 	}
 	of(&r)
 	run := func(o train.Options) []trained.Epoch {
@@ -82,7 +82,7 @@ func TestForeignDevicesEvaluateInParts(t *testing.T) {
 	for name, shards := range map[string][]*graph.Shard{"dense": traintest.Communities(t, 6144), "sparse": traintest.CoraShards(t)} {
 		for _, nodes := range []int{1, 3} {
 			r := traintest.Small("sage")
-			r.Epochs, r.Model.Layers, r.Fanouts, r.Sharing.Strategy = 1, 3, []int{2, 2, 2}, strategy.Centric
+			r.Epochs, r.Model.Layers, r.Fanouts, r.Sharing.Strategy = 1, 3, []int{2, 2, 2}, "centric"
 			if nodes == 1 {
 				r.Sharing.Strategy = ""
 			}
@@ -215,7 +215,7 @@ func TestMixedDevices(t *testing.T) {
 	for _, deterministic := range []bool{false, true} {
 		r := traintest.Small("sage")
 		r.Epochs = 2
-		r.Sharing = strategy.Settings{Strategy: strategy.Leap, Deterministic: deterministic}
+		r.Sharing = strategy.Settings{Strategy: "leap", Deterministic: deterministic}
 		m := traintest.NewMesh(2, traintest.Uneven(len(shards), 2))
 		var notes []string
 		err := m.Together(t, func(ctx context.Context, node int) error {

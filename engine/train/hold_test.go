@@ -138,7 +138,7 @@ func near(t *testing.T, what string, got, want, relative float64) {
 func TestNodesWhoseDevicesHoldTheirParts(t *testing.T) {
 	for name, shards := range map[string][]*graph.Shard{"dense": traintest.Communities(t, 1500), "sparse": traintest.CoraShards(t)} {
 		for way, sharing := range map[string]strategy.Settings{
-			"leap": {Strategy: strategy.Leap}, "kept": {Strategy: strategy.Centric, Centric: strategy.CentricSettings{Cache: 200}}, "sharded": {Strategy: strategy.Centric, Topology: "sharded"},
+			"leap": strategy.Given("leap"), "kept": strategy.Given("centric", "centric.cache=200"), "sharded": strategy.Given("centric", "topology=sharded"),
 		} {
 			for _, how := range []string{"none", "row"} {
 				r := traintest.Small("sage")

@@ -40,9 +40,9 @@ func firstLearns(shards []*graph.Shard) []*graph.Shard {
 func TestNodesWithoutTrainingVertices(t *testing.T) {
 	shards := firstLearns(traintest.Communities(t, 1500))
 	all := traintest.Ways()
-	all["p3"] = strategy.Settings{Strategy: strategy.P3}
+	all["p3"] = strategy.Settings{Strategy: "p3"}
 	all["auto"] = strategy.Settings{Strategy: strategy.Auto}
-	all["sync_every"] = strategy.Settings{Strategy: strategy.Leap, Leap: strategy.LeapSettings{Mode: "migrate", SyncEvery: 2}}
+	all["sync_every"] = strategy.Given("leap", "leap.mode=migrate", "leap.sync_every=2")
 	for name, sharing := range all {
 		for _, full := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestNodesWithoutTrainingVertices(t *testing.T) {
 				alone.Sharing = strategy.Settings{}
 				_, want := traintest.MustRun(t, alone, shards, train.Options{Threads: 1})
 				got, off := reports[0][2], 1e-4
-				if r.Sharing.Leap.SyncEvery > 1 {
+				if r.Sharing.Values["leap.sync_every"] != "" {
 					off = 0.2 // it learns something else
 				}
 				if traintest.Learnt(reports[0]) != traintest.Learnt(reports[2]) || math.Abs(got.Loss-want[2].Loss) > off {

@@ -116,7 +116,7 @@ func (t *Learner) Adopt(s *trained.Standing, rows *rowsOfModel) {
 
 // fits returns an error unless a checkpoint is one of this run.
 func (t *Trainer) fits(c *trained.Snapshot) error {
-	if err := recipe.SameSweep(t.Recipe, c.Recipe, t.Options.Strategies.Same); err != nil {
+	if err := recipe.SameSweep(t.Recipe, c.Recipe, t.Options.Strategies.Declared().Same); err != nil {
 		return err
 	}
 	about := t.Data.About

@@ -62,7 +62,7 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 	if err != nil {
 		return err
 	}
-	topology := r.Sharing.Topology
+	topology := r.Sharing.Topology()
 	if shared {
 		for _, d := range o.Strategies {
 			if d.Serve != nil && (d.Name == s.Strategy || !d.Isolated && s.mayUse(d.Name, o)) {
@@ -70,7 +70,7 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 			}
 		}
 		if o.Strategies.Of(s.Strategy).Isolated {
-			topology = "sharded" // what groups see is fetched separately
+			topology = strategy.Sharded // what groups see is fetched separately
 		}
 		s.frontier = frontier.Serve(t.Session.Peers)
 	}
@@ -103,7 +103,7 @@ func (s *sharing) Choose(r *recipe.Recipe, o *Options) (*Descriptor, error) {
 	switch r.Sharing.Strategy {
 	case "", strategy.Auto:
 		s.Strategy = ""
-		return nil, r.Sharing.Check()
+		return nil, o.Strategies.Declared().Check(&r.Sharing)
 	case strategy.Single:
 		return nil, fmt.Errorf("the strategy single trains on one node, and the job has %d: take another {strategy}, or auto", len(o.Work.Nodes))
 	}
@@ -112,7 +112,7 @@ func (s *sharing) Choose(r *recipe.Recipe, o *Options) (*Descriptor, error) {
 	}
 	d := o.Strategies.Of(s.Strategy)
 	s.Asking = d.asking(&r.Sharing)
-	return &d, r.Sharing.Check()
+	return &d, o.Strategies.Declared().Check(&r.Sharing)
 }
 
 // notes returns what users should know of how the run is shared.
@@ -179,7 +179,7 @@ func (d *Descriptor) asking(s *strategy.Settings) gather.Options {
 // ready serves this node's data to others.
 func (t *Trainer) ready(ctx context.Context) error {
 	s, x := t.Sharing, t.Session
-	if err := x.Source.Ready(t.Data.Features, x.Work, x.Layout, t.Recipe.Sharing.Wire); err != nil {
+	if err := x.Source.Ready(t.Data.Features, x.Work, x.Layout, t.Recipe.Sharing.Wire()); err != nil {
 		return err
 	}
 	s.frontier.Ready(t.Data.Topology, t.sampling())
@@ -195,7 +195,11 @@ func (t *Trainer) ready(ctx context.Context) error {
 
 // cacheRows fetches the rows of other nodes that are cached, if any.
 func (t *Trainer) cacheRows(ctx context.Context) (err error) {
-	if rows := t.Recipe.Sharing.Cached(t.Sharing.Strategy); rows > 0 {
+	d := t.described()
+	if d.Cache == nil {
+		return nil
+	}
+	if rows := d.Cache(&t.Recipe.Sharing); rows > 0 {
 		t.Sharing.Cached, err = t.Session.Source.Cache(ctx, rows, t.Session.Replica.Shards, &t.Session.Start)
 	}
 	return err

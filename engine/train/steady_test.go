@@ -284,7 +284,11 @@ func TestDealingGrainsAllocatesNothing(t *testing.T) {
 func TestPipelinesAllocateNothing(t *testing.T) {
 	dense, sparse := traintest.Communities(t, 1500), traintest.CoraShards(t)
 	for name, shards := range map[string][]*graph.Shard{"dense": dense, "sparse": sparse} {
-		for _, sharing := range []strategy.Settings{traintest.Piping(strategy.Pipe, strategy.PipeSettings{Period: 1 << 20}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Chunks: 4, Keep: true, Period: 1 << 20}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 3})} {
+		for _, sharing := range []strategy.Settings{
+			strategy.Given("pipe", "pipe.period=1048576"),
+			strategy.Given("pipe", "pipe.ways=2", "pipe.chunks=4", "pipe.recompute=off", "pipe.period=1048576"),
+			strategy.Given("graph", "pipe.ways=3"),
+		} {
 			r := traintest.FullGraph("gcnii", 3)
 			r.Sharing = sharing
 			tr := traintest.Started(t, r, shards, train.Options{Threads: 2, Strategies: traintest.Pipelines})

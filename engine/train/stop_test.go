@@ -33,7 +33,7 @@ func TestAStepEndsWithItsContext(t *testing.T) {
 	deep.Model.Layers, deep.Fanouts, deep.Epochs, deep.EvalEvery = 6, []int{2, 2, 2, 2, 2, 2}, 2, 2
 	for name, sharing := range map[string]strategy.Settings{
 		"single": {}, "leap": traintest.Ways()["leap"], "migrate": traintest.Ways()["migrate"],
-		"sync_every": {Strategy: strategy.Leap, Leap: strategy.LeapSettings{Mode: "migrate", SyncEvery: 2}},
+		"sync_every": strategy.Given("leap", "leap.mode=migrate", "leap.sync_every=2"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := deep

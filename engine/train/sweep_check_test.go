@@ -60,7 +60,7 @@ func TestSweepsThatCannotBe(t *testing.T) {
 	if err := full.Check(about, strategies.All); err == nil || !strings.HasPrefix(err.Error(), "{sweep} model: a sage of 2 hops and a gcn of 3 hops can't") {
 		t.Error(err)
 	}
-	columnar := everywhere(traintest.Swept(traintest.Short("sage"), "lr=0.01"), func(of *recipe.Recipe) { of.Sharing.Strategy = strategy.P3 })
+	columnar := everywhere(traintest.Swept(traintest.Short("sage"), "lr=0.01"), func(of *recipe.Recipe) { of.Sharing.Strategy = "p3" })
 	if err := columnar.Check(about, strategies.All); err == nil || !strings.Contains(err.Error(), "take another {strategy}, or start one job for each model") {
 		t.Error(err)
 	}
@@ -83,7 +83,7 @@ func TestASweepIsNeverSharedByColumns(t *testing.T) {
 		if m := auto.Sizes(all[node].Run); m.Sum > 0 || m.Weights != 4*one[node].Model.Size() || auto.Sizes(one[node].Run).Sum == 0 {
 			t.Errorf("it is chosen for %+v, and for one model %+v", m, auto.Sizes(one[node].Run))
 		}
-		if got := all[node].Run.Sharing.Strategy; got == strategy.P3 || got == "" {
+		if got := all[node].Run.Sharing.Strategy; got == "p3" || got == "" {
 			t.Errorf("chosen is %q", got)
 		}
 	}
@@ -156,14 +156,14 @@ func TestTheBestOfASweep(t *testing.T) {
 		for _, s := range scores {
 			var one trained.State
 			if s > 0 {
-				one.Best = judged(s, 1)
+				one.Best = scored(s, 1)
 			}
 			all = append(all, one)
 		}
 		return all
 	}
 	better := of(0.5, 0.5, 0.5)
-	better[2].Best = judged(0.5, 0.9)
+	better[2].Best = scored(0.5, 0.9)
 	lost := of(0, 0, 0)
 	lost[0].Diverged = &trained.Diverged{}
 	for want, all := range map[int][]trained.State{0: of(0.5, 0.4, 0.5), 3: of(0.1, 0.2, 0, 0.3), 2: better, 1: lost} {

@@ -83,7 +83,7 @@ func asAlone(t *testing.T, name string, reports []trained.Epoch, alone [][]train
 // sweepSharings are ways in which a sweep can be shared, with local updates among them.
 func sweepSharings() map[string]strategy.Settings {
 	all := traintest.Ways()
-	all["cached"] = strategy.Settings{Strategy: strategy.Centric, Centric: strategy.CentricSettings{Cache: 100}}
+	all["cached"] = strategy.Given("centric", "centric.cache=100")
 	all["local"] = traintest.Updating("2", 3)
 	return all
 }
@@ -120,7 +120,7 @@ func TestModelsOfASweepOnThreeNodesAreThoseOfRunsOfTheirOwn(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	for way, sharing := range sweepSharings() {
 		for _, deterministic := range []bool{false, true} {
-			if deterministic && sharing.Leap.SyncEvery > 0 {
+			if deterministic && sharing.Values["leap.sync_every"] != "" {
 				continue // there is no such thing
 			}
 			r := traintest.Small("sage")
@@ -128,7 +128,7 @@ func TestModelsOfASweepOnThreeNodesAreThoseOfRunsOfTheirOwn(t *testing.T) {
 			r.Sharing = sharing
 			r.Sharing.Deterministic = deterministic
 			if way == "tuned" { // by how long epochs take
-				r.Sharing.Leap.Merge = "off"
+				r.Sharing = r.Sharing.With("leap.merge=off")
 			}
 			r = traintest.Swept(r, "lr=0.01", "lr=0.003 hidden=5", "lr=0.03", "lr=0.1 optimizer=sgd")
 			run := func(r recipe.Recipe) [][]trained.Epoch {
@@ -140,7 +140,7 @@ func TestModelsOfASweepOnThreeNodesAreThoseOfRunsOfTheirOwn(t *testing.T) {
 			for node := range reports {
 				asAlone(t, fmt.Sprintf("%s, deterministic %v, node %d", way, deterministic, node), reports[node], alone)
 			}
-			if sharing.Leap.Mode == "migrate" {
+			if sharing.Values["leap.mode"] == "migrate" {
 				hops := func(all []trained.Epoch) (n uint64) {
 					for _, e := range all {
 						n += e.Sent.Requests[peer.Model]

@@ -84,7 +84,7 @@ func TestAllNodesTellTheSame(t *testing.T) {
 			t.Errorf("%s: %+v", way, e)
 		}
 		if e.Sent.Bytes[peer.Gradient] == 0 || e.Sent.Bytes[peer.Feature] == 0 || (e.Sent.Bytes[peer.Model] > 0) != (e.Slots > 1) ||
-			(e.Sent.Bytes[peer.Topology] > 0) != (sharing.Topology == "sharded") {
+			(e.Sent.Bytes[peer.Topology] > 0) != (sharing.Topology() == "sharded") {
 			t.Errorf("%s: sent is %+v", way, e.Sent)
 		}
 		if way == "migrate" { // each node takes a model over once a step
@@ -104,7 +104,7 @@ func TestTheStrategyIsChosen(t *testing.T) {
 		r := traintest.Short("gcn")
 		r.Sharing.Strategy = name
 		_, reports := traintest.NewMesh(2, traintest.Uneven(len(shards), 2)).MustRun(t, r, shards, train.Options{Threads: 1})
-		if e := reports[1][0]; e.Strategy != strategy.Leap || e.Why == "" {
+		if e := reports[1][0]; e.Strategy != "leap" || e.Why == "" {
 			t.Errorf("%q: %+v", name, e)
 		}
 	}
@@ -312,7 +312,7 @@ func TestCoraIsLearntByThreeNodes(t *testing.T) {
 	r := traintest.CoraRecipe("gcn")
 	r.Epochs = 100
 	one, _ := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
-	r.Sharing.Strategy = strategy.Leap
+	r.Sharing.Strategy = "leap"
 	three, _ := traintest.NewMesh(3, []int{0, 1, 2, 1}).MustRun(t, r, shards, train.Options{Threads: 1})
 	want, got := one.Best.Scores.Test.Accuracy, three[0].Best.Scores.Test.Accuracy
 	if got < want-0.01 || got > want+0.01 {

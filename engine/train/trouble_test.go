@@ -60,11 +60,13 @@ func TestAJobThatCannotBeShared(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	for want, change := range map[string]func(r *recipe.Recipe, held []*graph.Shard, o *train.Options){
 		"the strategy single trains on one node, and the job has 2":    func(r *recipe.Recipe, _ []*graph.Shard, _ *train.Options) { r.Sharing.Strategy = strategy.Single },
-		`there is no strategy "p3" for several nodes: take one of cen`: func(r *recipe.Recipe, _ []*graph.Shard, _ *train.Options) { r.Sharing.Strategy = strategy.P3 },
+		`there is no strategy "p3" for several nodes: take one of cen`: func(r *recipe.Recipe, _ []*graph.Shard, _ *train.Options) { r.Sharing.Strategy = "p3" },
 		`there is no strategy "cleverer"`:                              func(r *recipe.Recipe, _ []*graph.Shard, _ *train.Options) { r.Sharing.Strategy = "cleverer" },
 		"for this job and doesn't hold it":                             func(_ *recipe.Recipe, held []*graph.Shard, _ *train.Options) { clear(held) },
 		"{split} is 5, and the dataset has one only":                   func(r *recipe.Recipe, _ []*graph.Shard, _ *train.Options) { r.Split = 5 },
-		"leap.mode=fly": func(r *recipe.Recipe, _ []*graph.Shard, _ *train.Options) { r.Sharing.Leap.Mode = "fly" },
+		"{leap.mode}=fly": func(r *recipe.Recipe, _ []*graph.Shard, _ *train.Options) {
+			r.Sharing = r.Sharing.With("leap.mode=fly")
+		},
 		"names the owners of 4 shards, and its dataset has 5": func(_ *recipe.Recipe, _ []*graph.Shard, o *train.Options) { o.Work.Owners = o.Work.Owners[:4] },
 		"is owned by node 7 of a job's 2 nodes": func(_ *recipe.Recipe, _ []*graph.Shard, o *train.Options) {
 			o.Work.Owners = slices.Clone(o.Work.Owners)
@@ -177,7 +179,7 @@ func TestWaitingEndsWithTheRun(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	for way, sharing := range traintest.Ways() {
 		for service := peer.Rows; service <= peer.Offers; service++ {
-			if service == peer.Draws && sharing.Topology != "sharded" {
+			if service == peer.Draws && sharing.Topology() != "sharded" {
 				continue // nobody asks for any
 			}
 			r := traintest.Short("sage")

@@ -16,13 +16,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/fleet"
 )
 
 // DefaultStrategy is used if none is given.
-const DefaultStrategy = strategy.Leap
+const DefaultStrategy = "leap"
 
 // Config configures a demo.
 type Config struct {
@@ -67,7 +66,7 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) (err error) 
 	f := fleet.New(dir, cfg.Version)
 	f.Device = cfg.Device
 	defer func() { err = errors.Join(err, f.Stop(), os.RemoveAll(dir)) }()
-	s := &show{fleet: f, dir: dir, out: stdout, begin: time.Now(), whole: strategy.Piped(cfg.Strategy)}
+	s := &show{fleet: f, dir: dir, out: stdout, begin: time.Now(), whole: cfg.Strategy == "pipe" || cfg.Strategy == "graph"}
 	if cfg.JSON {
 		s.out = stderr
 	}

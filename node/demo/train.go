@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/fleet"
 )
@@ -47,7 +46,7 @@ func (s *show) request(name string, epochs int) api.TrainRequest {
 	if !s.whole {
 		r.Batch, r.Fanout = &batch, []int{10, 10}
 	}
-	if name == strategy.Graph { // its result depends on how the work is divided, which must not change when a node dies
+	if name == "graph" { // its result depends on how the work is divided, which must not change when a node dies
 		r.Set = []api.Setting{{Key: "pipe.ways", Value: strconv.Itoa(len(s.fleet.Nodes))}}
 	}
 	return r
@@ -55,7 +54,7 @@ func (s *show) request(name string, epochs int) api.TrainRequest {
 
 // train trains the model by the strategy, and by centric for comparison.
 func (s *show) train(ctx context.Context, r *Report, asked string, epochs int) error {
-	for _, name := range []string{asked, strategy.Centric} {
+	for _, name := range []string{asked, "centric"} {
 		if len(r.Training) > 0 && name == asked {
 			break // the strategy was centric
 		}

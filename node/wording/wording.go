@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/node/jobs/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 )
 
 // flags are the keys of a training's settings that have a flag of the same name. All others
@@ -94,7 +94,7 @@ func named(key, rest string) string {
 	if slices.Contains(flags, key) {
 		return "--" + key + rest
 	}
-	if slices.ContainsFunc(recipe.Settings(), func(o nn.Option) bool { return o.Key == key }) {
+	if slices.ContainsFunc(strategies.Settings(), func(o nn.Option) bool { return o.Key == key }) {
 		return "--set " + key + rest
 	}
 	return ""

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
@@ -121,13 +122,14 @@ func TestWhatIsSaidOfMeans(t *testing.T) {
 // All rows differ in name and in what is trained, and all of them can be.
 func TestRowsAreAllDifferent(t *testing.T) {
 	var ids []string
+	declared := strategies.All.Declared()
 	for _, r := range rows() {
 		ids = append(ids, r.id())
 		recipe := r.whole()
-		if err := recipe.Sharing.Check(); err != nil {
+		if err := declared.Check(&recipe.Sharing); err != nil {
 			t.Errorf("%s: %v", r.id(), err)
 		}
-		if err := recipe.Sharing.Grappa.CheckShards(shards); err != nil {
+		if err := declared.CheckShards(&recipe.Sharing, shards); err != nil {
 			t.Errorf("%s: %v", r.id(), err)
 		}
 	}

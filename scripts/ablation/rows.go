@@ -1,12 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
@@ -40,33 +45,35 @@ const (
 )
 
 // apart returns a way that trains by grappa.
-func apart(name string, o strategy.GrappaSettings) way {
-	if o.Groups == 0 {
-		o.Groups = groups
+func apart(name string, values ...string) way {
+	all := []string{fmt.Sprint("grappa.groups=", groups), fmt.Sprint("grappa.period=", period)}
+	if !slices.Contains(values, fixed) {
+		all = append(all, fmt.Sprint("grappa.swept=", swept))
 	}
-	if o.Sweep != off {
-		o.Swept = swept
-	}
-	o.Period = period
-	return way{name: name, sharing: strategy.Settings{Strategy: strategy.Grappa, Grappa: o}}
+	return way{name: name, sharing: strategy.Given(grappa.Name, append(all, values...)...)}
 }
 
-const off = "off"
+// Settings of several ways.
+const (
+	fixed   = "grappa.sweep=off"
+	strict  = "grappa.loader=strict"
+	ofBatch = "grappa.correction=batch"
+)
 
 // few returns the ways of the first table: one machine, and halo and sweep in two and
 // four groups.
 func few() []way {
 	return []way{
 		{name: alone, sharing: strategy.Settings{Strategy: strategy.Single}},
-		apart(full, strategy.GrappaSettings{}),
-		apart(pair, strategy.GrappaSettings{Groups: 2}),
+		apart(full),
+		apart(pair, "grappa.groups=2"),
 	}
 }
 
 // same returns ways that differ only in the number of nodes and must have the same
 // weights.
 func same() []way {
-	one, many := apart(steady, strategy.GrappaSettings{}), apart(three, strategy.GrappaSettings{})
+	one, many := apart(steady), apart(three)
 	one.sharing.Deterministic, many.sharing.Deterministic, many.nodes = true, true, 3
 	return []way{one, many}
 }
@@ -86,31 +93,31 @@ func ways() []way {
 		list = append(list, w)
 	}
 	for _, random := range []bool{false, true} {
-		for _, sweep := range []string{off, ""} {
-			label := "swept"
-			if sweep == off {
-				label = "fixed"
+		for _, label := range []string{"fixed", "swept"} {
+			sweep := "grappa.sweep=" // the default
+			if label == "fixed" {
+				sweep = fixed
 			}
 			for _, correction := range corrections {
-				if correction == strategy.CorrectMessage && sweep == off {
+				if correction == grappa.CorrectMessage && sweep == fixed {
 					continue // data that is never seen has no weight
 				}
-				telling := correction == "" || !random && correction != strategy.CorrectBatch || correction == strategy.CorrectMessage
-				add(apart(fmt.Sprintf("strict %s %s", label, named(correction)), strategy.GrappaSettings{Loader: strategy.Strict, Sweep: sweep, Correction: correction}), random, telling)
+				telling := correction == "" || !random && correction != grappa.CorrectBatch || correction == grappa.CorrectMessage
+				add(apart(fmt.Sprintf("strict %s %s", label, named(correction)), strict, sweep, "grappa.correction="+correction), random, telling)
 			}
 			// The cap is the graph's.
-			add(apart("halo-sampled "+label, strategy.GrappaSettings{Loader: strategy.HaloSampled, Sweep: sweep}), random, true)
-			add(apart("halo "+label, strategy.GrappaSettings{Sweep: sweep}), random, true)
-			add(apart(fmt.Sprintf("halo %s batch of all hops", label), strategy.GrappaSettings{Sweep: sweep, Correction: strategy.CorrectBatch, Hops: "all"}), random, false)
+			add(apart("halo-sampled "+label, "grappa.loader=halo-sampled", sweep), random, true)
+			add(apart("halo "+label, sweep), random, true)
+			add(apart(fmt.Sprintf("halo %s batch of all hops", label), sweep, ofBatch, "grappa.hops=all"), random, false)
 		}
-		add(apart("strict swept as published batch", strategy.GrappaSettings{Loader: strategy.Strict, Sweep: strategy.SweepPublished, Correction: strategy.CorrectBatch}), random, false)
-		add(apart("halo of 2 hops fixed", strategy.GrappaSettings{Sweep: off, Depth: 2}), random, false)
+		add(apart("strict swept as published batch", strict, "grappa.sweep=published", ofBatch), random, false)
+		add(apart("halo of 2 hops fixed", fixed, "grappa.depth=2"), random, false)
 		for _, every := range []int{2, 1 << 20} {
 			name := fmt.Sprintf("strict fixed averaged every %d steps", every)
 			if every > 2 {
 				name = "strict fixed averaged every epoch"
 			}
-			w := apart(name, strategy.GrappaSettings{Loader: strategy.Strict, Sweep: off, Average: every})
+			w := apart(name, strict, fixed, fmt.Sprint("grappa.average_every=", every))
 			w.nodes = groups
 			add(w, random, false)
 		}
@@ -119,19 +126,17 @@ func ways() []way {
 	single.name, single.plain, single.telling = aloneBySGD, true, false
 	list = append(list, single)
 	for _, correction := range corrections {
-		w := apart(fmt.Sprintf("strict swept %s SGD", named(correction)), strategy.GrappaSettings{Loader: strategy.Strict, Correction: correction})
+		w := apart(fmt.Sprintf("strict swept %s SGD", named(correction)), strict, "grappa.correction="+correction)
 		w.plain = true
 		add(w, true, false)
 	}
 	return list
 }
 
-// corrections are the corrections to compare.
-var corrections = []string{"", strategy.CorrectNode, strategy.CorrectBatch, strategy.CorrectSelf, strategy.CorrectMessage}
+// corrections are the corrections to compare, after the default.
+var corrections = []string{"", grappa.CorrectNode, grappa.CorrectBatch, grappa.CorrectSelf, grappa.CorrectMessage}
 
-func named(correction string) string {
-	return (&strategy.GrappaSettings{Correction: correction}).Corrects()
-}
+func named(correction string) string { return cmp.Or(correction, grappa.CorrectNone) }
 
 // row is a way of training a model on a graph.
 type row struct {
@@ -193,11 +198,13 @@ func rows() (list []row) {
 func (r row) whole() recipe.Recipe {
 	w := r.recipe(r.shape)
 	w.Sharing = r.sharing
-	if g := &w.Sharing.Grappa; g.Loader == strategy.HaloSampled {
-		g.Cap = r.cap
+	if grappa.Of(&w.Sharing).Loader == grappa.HaloSampled {
+		rows := r.cap
 		if r.random {
-			g.Cap *= 10 // there are about ten times as many to sample from
+			rows *= 10 // there are about ten times as many to sample from
 		}
+		w.Sharing.Values = maps.Clone(w.Sharing.Values)
+		w.Sharing.Values["grappa.cap"] = strconv.Itoa(rows)
 	}
 	if r.plain {
 		w.Optimizer = nn.OptimizerSpec{Kind: "sgd", Momentum: 0.9, WeightDecay: w.Optimizer.WeightDecay}

@@ -7,6 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/scripts/runs"
 )
 
@@ -64,17 +65,14 @@ func rows(epochs int) (list []row) {
 }
 
 // exact is the baseline: graph parallelism, which has the gradient of one machine.
-var exact = way{"graph", strategy.Settings{Strategy: strategy.Graph, Pipe: strategy.PipeSettings{Ways: 4}}}
+var exact = way{"graph", strategy.Given(pipe.GraphName, "pipe.ways=4")}
 
 // piped returns a way that trains by pipe. The result does not depend on the number of
 // stages, so it uses one. It keeps the activations of forward for backward, which does
 // not change the result.
-func piped(name string, p strategy.PipeSettings) way {
-	if p.Chunks == 0 {
-		p.Chunks = chunks
-	}
-	p.Keep = true
-	return way{name, strategy.Settings{Strategy: strategy.Pipe, Pipe: p}}
+func piped(name string, values ...string) way {
+	usual := []string{fmt.Sprintf("pipe.chunks=%d", chunks), "pipe.recompute=off"}
+	return way{name, strategy.Given(pipe.Name, append(usual, values...)...)}
 }
 
 // The tables.
@@ -86,23 +84,23 @@ const (
 
 // ways lists the ways of each table.
 var ways = map[string][]way{
-	beside: {exact, piped("pipe W=1", strategy.PipeSettings{}), piped("pipe W=2", strategy.PipeSettings{Ways: 2})},
+	beside: {exact, piped("pipe W=1"), piped("pipe W=2", "pipe.ways=2")},
 	failing: {
 		exact,
-		piped("pipe W=1 as published", strategy.PipeSettings{Histories: strategy.HistoriesZeros}),
-		piped("pipe W=1", strategy.PipeSettings{}),
-		piped("pipe W=2", strategy.PipeSettings{Ways: 2}),
-		piped("pipe W=1 of 4 chunks", strategy.PipeSettings{Chunks: 4}),
+		piped("pipe W=1 as published", "pipe.histories=zeros"),
+		piped("pipe W=1"),
+		piped("pipe W=2", "pipe.ways=2"),
+		piped("pipe W=1 of 4 chunks", "pipe.chunks=4"),
 	},
 	technique: {
 		exact,
-		piped("all as published", strategy.PipeSettings{Histories: strategy.HistoriesZeros}),
-		piped("no 1 (fixed order)", strategy.PipeSettings{Histories: strategy.HistoriesZeros, Ordered: true}),
-		piped("no 2 (histories of the last epoch)", strategy.PipeSettings{Histories: strategy.HistoriesZeros, Period: 1}),
-		piped("no 3 (gradients of the last epoch)", strategy.PipeSettings{Histories: strategy.HistoriesZeros, KeepGradients: true}),
-		piped("none", strategy.PipeSettings{Histories: strategy.HistoriesZeros, Ordered: true, Period: 1, KeepGradients: true}),
-		piped("all with a warm start", strategy.PipeSettings{Histories: strategy.HistoriesLeft}),
-		piped("pipe W=1", strategy.PipeSettings{}),
+		piped("all as published", "pipe.histories=zeros"),
+		piped("no 1 (fixed order)", "pipe.histories=zeros", "pipe.shuffle=off"),
+		piped("no 2 (histories of the last epoch)", "pipe.histories=zeros", "pipe.period=1"),
+		piped("no 3 (gradients of the last epoch)", "pipe.histories=zeros", "pipe.gradients=kept"),
+		piped("none", "pipe.histories=zeros", "pipe.shuffle=off", "pipe.period=1", "pipe.gradients=kept"),
+		piped("all with a warm start", "pipe.histories=left"),
+		piped("pipe W=1"),
 	},
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -25,7 +24,7 @@ func Share(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, nodes in
 		return train.Result{}, fmt.Errorf("the graph has %d shards, too few for %d nodes", len(shards), nodes)
 	}
 	if r.Sharing.Strategy == "" {
-		r.Sharing.Strategy = strategy.Leap
+		r.Sharing.Strategy = "leap"
 	}
 	work := peer.Work{Owners: make([]int, len(shards))}
 	for i := range shards {

@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/p3"
 )
 
 // A Sampler samples the blocks of roots, as sample.Sampler does.
@@ -140,7 +141,7 @@ func (j *Job) candidates() ([]Candidate, error) {
 	var all []Candidate
 	var refused error
 	for _, s := range j.Strategies {
-		if s.Name == strategy.P3 && (j.Model.Sum == 0 || j.Settings.Deterministic) {
+		if s.Name == p3.Name && (j.Model.Sum == 0 || j.Settings.Deterministic) {
 			continue
 		}
 		d, err := s.Deal(j.Layout, j.Settings)
@@ -162,11 +163,11 @@ func (j *Job) candidates() ([]Candidate, error) {
 
 // settle records the counts of all nodes.
 func (c *Choice) settle(j *Job, all []census) {
-	f := &c.facts
+	f, front := &c.facts, p3.Of(&j.Settings)
 	*f = facts{
 		nodes: len(j.Work.Nodes), steps: j.Steps, epochs: j.Epochs, once: j.Once,
 		weights: numberBytes * float64(j.Model.Weights), sum: float64(j.Model.Sum), front: numberBytes * float64(j.Model.Front),
-		features: numberBytes * j.Model.Features, resample: j.Edges && !j.Settings.P3.Pushed(),
+		features: numberBytes * j.Model.Features, resample: j.Edges && !front.Pushed(),
 	}
 	room, rows := true, 0.0
 	for i := range all {
@@ -181,7 +182,7 @@ func (c *Choice) settle(j *Job, all []census) {
 	}
 	var kept []Candidate
 	for i, candidate := range c.candidates {
-		if candidate.Name == strategy.P3 && !room {
+		if candidate.Name == p3.Name && !room {
 			continue
 		}
 		t := tried{name: candidate.Name, looks: int(all[0].Steps)}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/leap"
 )
 
 // near is how much longer than the fastest a strategy may take to count as equally
@@ -25,7 +25,7 @@ func choose(costs []cost) int {
 		if c.seconds > near*least {
 			continue
 		}
-		if best < 0 || c.busiest < costs[best].busiest || c.busiest == costs[best].busiest && c.name == strategy.Leap {
+		if best < 0 || c.busiest < costs[best].busiest || c.busiest == costs[best].busiest && c.name == leap.Name {
 			best = i
 		}
 	}

@@ -4,16 +4,14 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // ways are a job on two nodes and strategies that were counted for it.
 func ways() (facts, []tried) {
 	f := facts{nodes: 2, steps: 10, epochs: 5, weights: 4e4, row: 404}
 	return f, []tried{
-		{strategy.Centric, 2, []Load{{Rows: 20_000, Remote: 8000, Slots: 2}, {Rows: 20_000, Remote: 8000, Slots: 2}}},
-		{strategy.Leap, 2, []Load{{Rows: 22_000, Remote: 1000, Slots: 2}, {Rows: 14_000, Remote: 1000, Slots: 2}}},
+		{"centric", 2, []Load{{Rows: 20_000, Remote: 8000, Slots: 2}, {Rows: 20_000, Remote: 8000, Slots: 2}}},
+		{"leap", 2, []Load{{Rows: 22_000, Remote: 1000, Slots: 2}, {Rows: 14_000, Remote: 1000, Slots: 2}}},
 	}
 }
 
@@ -34,8 +32,8 @@ func TestWhatIsChosen(t *testing.T) {
 	uneven := func(name string, remote uint64) tried {
 		return tried{name, 1, []Load{load(40_000, remote, 5000), load(100, 0, 10), load(100, 0, 10), load(100, 0, 10)}}
 	}
-	even, local := same(strategy.Centric, load(10_000, 5000, 2000)), same(strategy.Leap, load(11_000, 500, 2000))
-	columns := same(strategy.P3, load(10_000, 5000, 2000))
+	even, local := same("centric", load(10_000, 5000, 2000)), same("leap", load(11_000, 500, 2000))
+	columns := same("p3", load(10_000, 5000, 2000))
 	f := facts{nodes: 4, steps: 10, epochs: 50, weights: 1e5, row: 404, sum: 16, front: 6400, features: 1e7}
 	wide := f
 	wide.sum = 512
@@ -48,21 +46,21 @@ func TestWhatIsChosen(t *testing.T) {
 		want string
 		why  []string
 	}{
-		"fewer bytes on a slow network": {f, []tried{even, local}, slow, strategy.Leap,
+		"fewer bytes on a slow network": {f, []tried{even, local}, slow, "leap",
 			[]string{"leap: about 808 kB of features a step, where centric would send 8.1 MB; the network gives 10 MB/s"}},
-		"as fast: fewer bytes": {f, []tried{even, local}, quick, strategy.Leap, nil},
-		"as fast, and as many bytes": {f, []tried{even, same(strategy.Leap, load(10_000, 5000, 2000)), same("zebra", load(10_000, 5000, 2000))},
-			quick, strategy.Leap, nil},
-		"all roots on one node, quick network": {f, []tried{even, uneven(strategy.Leap, 500)}, quick, strategy.Centric,
+		"as fast: fewer bytes": {f, []tried{even, local}, quick, "leap", nil},
+		"as fast, and as many bytes": {f, []tried{even, same("leap", load(10_000, 5000, 2000)), same("zebra", load(10_000, 5000, 2000))},
+			quick, "leap", nil},
+		"all roots on one node, quick network": {f, []tried{even, uneven("leap", 500)}, quick, "centric",
 			[]string{"centric: about 10 ms a step, where leap would take 40 ms with 40 thousand rows: the busiest node computes 10 thousand rows a step, and the network gives 10 GB/s"}},
-		"all roots on one node, slow network, rows come once": {once, []tried{even, uneven(strategy.Leap, 500)}, slow, strategy.Centric, nil},
-		"as many rows, which come once": {once, []tried{even, local}, slow, strategy.Leap,
+		"all roots on one node, slow network, rows come once": {once, []tried{even, uneven("leap", 500)}, slow, "centric", nil},
+		"as many rows, which come once": {once, []tried{even, local}, slow, "leap",
 			[]string{"leap: about 808 kB of features once, since all epochs have the same batch, where centric would send 8.1 MB; "}},
-		"all roots on one node, slow network": {f, []tried{even, uneven(strategy.Leap, 500)}, slow, strategy.Leap, nil},
-		"wide rows, narrow sums":              {f, []tried{even, columns}, slow, strategy.P3, []string{"p3: about ", " of activations and edges a step, where centric would send 8.1 MB of features; "}},
-		"narrow rows, wide sums":              {wide, []tried{even, columns}, slow, strategy.Centric, []string{"centric: about 8.1 MB of features a step, where p3 would send "}},
-		"nothing else":                        {f, []tried{even}, slow, strategy.Centric, []string{"centric: about 8.1 MB of features a step; no other strategy is possible"}},
-		"three":                               {f, []tried{even, local, columns}, slow, strategy.Leap, []string{"where centric would send 8.1 MB and p3 would send "}},
+		"all roots on one node, slow network": {f, []tried{even, uneven("leap", 500)}, slow, "leap", nil},
+		"wide rows, narrow sums":              {f, []tried{even, columns}, slow, "p3", []string{"p3: about ", " of activations and edges a step, where centric would send 8.1 MB of features; "}},
+		"narrow rows, wide sums":              {wide, []tried{even, columns}, slow, "centric", []string{"centric: about 8.1 MB of features a step, where p3 would send "}},
+		"nothing else":                        {f, []tried{even}, slow, "centric", []string{"centric: about 8.1 MB of features a step; no other strategy is possible"}},
+		"three":                               {f, []tried{even, local, columns}, slow, "leap", []string{"where centric would send 8.1 MB and p3 would send "}},
 	} {
 		costs := costsOf(&c.f, c.all, &c.r)
 		at := choose(costs)
@@ -102,7 +100,7 @@ func TestASlowerNetworkNeverFavoursMoreBytes(t *testing.T) {
 	for range 20_000 {
 		f := facts{once: r.IntN(4) == 0, nodes: 1 + r.IntN(6), steps: 1 + r.IntN(50), epochs: 10, weights: float64(r.IntN(1 << 20)), row: float64(r.IntN(4000))}
 		var all []tried
-		for _, name := range []string{strategy.Centric, strategy.Leap, "third"}[:2+r.IntN(2)] {
+		for _, name := range []string{"centric", "leap", "third"}[:2+r.IntN(2)] {
 			t := tried{name: name, looks: 3}
 			for range f.nodes {
 				t.loads = append(t.loads, anyLoad(r))
@@ -139,7 +137,7 @@ func TestTheSlowestNetworkWantsTheFewestBytes(t *testing.T) {
 	for range 5000 {
 		f := facts{nodes: 2 + r.IntN(5), steps: 10, epochs: 1000, weights: 1e6, front: 5e5, sum: float64(1 + r.IntN(300)), row: float64(100 + r.IntN(4000))}
 		var all []tried
-		for _, name := range []string{strategy.Centric, strategy.Leap, strategy.P3} {
+		for _, name := range []string{"centric", "leap", "p3"} {
 			t := tried{name: name, looks: 3}
 			for range f.nodes {
 				t.loads = append(t.loads, anyLoad(r))

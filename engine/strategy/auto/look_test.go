@@ -27,8 +27,8 @@ func (a asking) Sample(ctx context.Context, b *sample.Batch, epoch, step uint64,
 func TestWhatIsCounted(t *testing.T) {
 	for name, settings := range map[string]strategy.Settings{
 		"stay":     {},
-		"slots":    {Leap: strategy.LeapSettings{Merge: "2"}},
-		"repeated": {Leap: strategy.LeapSettings{Merge: "2", Repeated: true}},
+		"slots":    strategy.Given("", "leap.merge=2"),
+		"repeated": strategy.Given("", "leap.merge=2", "leap.dedup=off"),
 	} {
 		w := newWorld(t, 2, linksOf(2, link{1e12, 0}))
 		all, _, err := w.choose(t, func(_ int, j *Job) {
@@ -62,7 +62,7 @@ func TestWhatIsCounted(t *testing.T) {
 					want.First += uint64(b.Blocks[0].Rows)
 					want.Edges += uint64(len(b.Blocks[0].Indices))
 					for _, v := range b.Blocks[0].Vertices {
-						if seen[v] && !settings.Leap.Repeated {
+						if seen[v] && settings.Values["leap.dedup"] != strategy.Off {
 							continue
 						}
 						seen[v] = true

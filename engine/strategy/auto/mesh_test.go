@@ -133,7 +133,7 @@ func (w *world) job(node int) *Job {
 	work.Self = node
 	j := &Job{
 		Exchange: exchange.New(w.net.Node(node), work), Work: work, Layout: w.layout,
-		Strategies: []Dealing{{Name: strategy.Centric, Deal: centric.Deal}, leapDealing},
+		Strategies: []Dealing{{Name: "centric", Deal: centric.Deal}, leapDealing},
 		Batch:      func(step int) []uint32 { return w.batch[step*512:][:512] },
 		Epoch:      1, Steps: 9, Epochs: 20, Model: Model{Weights: 10_000, Sum: 16, Front: 1600, Features: 1e6},
 		Sampler: sample.New(w.topology, sample.Options{Fanouts: []int{5, 5}, Seed: 3}), Rows: owned{w, node},
@@ -188,7 +188,7 @@ func TestNodesAgree(t *testing.T) {
 				}
 				want := links[nodes-1]
 				for node, c := range all {
-					if c.Chosen().Name != strategy.Leap || c.Why() != all[0].Why() || c.rates != all[0].rates {
+					if c.Chosen().Name != "leap" || c.Why() != all[0].Why() || c.rates != all[0].rates {
 						t.Errorf("%d nodes, %s: node %d has %s: %s, %+v", nodes, name, node, c.Chosen().Name, c.Why(), c.rates)
 					}
 					if r := c.rates; r.Bandwidth < want.bandwidth*0.99 || r.Bandwidth > want.bandwidth*1.01 || r.RoundTrip != want.delay.Seconds() {
@@ -221,8 +221,8 @@ func TestTheNetworkDecides(t *testing.T) {
 		link link
 		want string
 	}{
-		"slow":  {link{2e5, time.Millisecond}, strategy.Leap},
-		"quick": {quickLink, strategy.Centric},
+		"slow":  {link{2e5, time.Millisecond}, "leap"},
+		"quick": {quickLink, "centric"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 4, linksOf(4, c.link))
@@ -244,7 +244,7 @@ func TestTheNetworkDecides(t *testing.T) {
 }
 
 // columns stands in for p3: it deals slices.
-var columns = Dealing{Name: strategy.P3, Deal: centric.Deal}
+var columns = Dealing{Name: "p3", Deal: centric.Deal}
 
 // Rows may be so wide that the first layer's sums are less to send.
 func TestWhenP3IsACandidate(t *testing.T) {
@@ -252,7 +252,7 @@ func TestWhenP3IsACandidate(t *testing.T) {
 		change func(node int, j *Job)
 		want   string
 	}{
-		"it is":                {func(int, *Job) {}, strategy.P3},
+		"it is":                {func(int, *Job) {}, "p3"},
 		"the model has no sum": {func(_ int, j *Job) { j.Model.Sum = 0 }, ""},
 		"bits must not depend on it": {func(_ int, j *Job) {
 			j.Settings.Deterministic = true
@@ -270,7 +270,7 @@ func TestWhenP3IsACandidate(t *testing.T) {
 				t.Fatal(err)
 			}
 			for node, got := range all {
-				if (got.Chosen().Name == strategy.P3) != (c.want != "") || got.Why() != all[0].Why() {
+				if (got.Chosen().Name == "p3") != (c.want != "") || got.Why() != all[0].Why() {
 					t.Errorf("%s: node %d: %s", name, node, got.Why())
 				}
 			}
@@ -284,7 +284,7 @@ type odd struct{ Rows }
 func (odd) RowBytes() float64 { return -1 }
 
 // refused is a strategy that shares nothing.
-var refused = Dealing{Name: strategy.Centric, Deal: func(peer.Layout, strategy.Settings) (deal.Dealer, error) {
+var refused = Dealing{Name: "centric", Deal: func(peer.Layout, strategy.Settings) (deal.Dealer, error) {
 	return nil, errors.New("it shares nothing")
 }}
 
@@ -319,8 +319,8 @@ func TestNodesChangeTogether(t *testing.T) {
 		wrong   int // node whose room can't be told
 		want    string
 	}{
-		"all have room":     {-1, -1, strategy.Leap},
-		"one has none":      {1, -1, strategy.Centric},
+		"all have room":     {-1, -1, "leap"},
+		"one has none":      {1, -1, "centric"},
 		"one fails to find": {-1, 1, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -346,7 +346,7 @@ func TestNodesChangeTogether(t *testing.T) {
 							if node == c.wrong {
 								return false, errors.New("it can't be told")
 							}
-							return node != c.cramped && to.Name == strategy.Leap, nil
+							return node != c.cramped && to.Name == "leap", nil
 						})
 					}
 					if errs[node] != nil {
@@ -367,6 +367,4 @@ func TestNodesChangeTogether(t *testing.T) {
 	}
 }
 
-var leapDealing = Dealing{Name: strategy.Leap, Deal: leap.Deal, Asking: func(s *strategy.Settings) gather.Options {
-	return gather.Options{Apart: s.Leap.Apart, Repeated: s.Leap.Repeated}
-}}
+var leapDealing = Dealing{Name: "leap", Deal: leap.Deal, Asking: leap.Strategy.Asking}

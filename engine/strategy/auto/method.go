@@ -14,7 +14,7 @@ import (
 )
 
 // Strategy leaves the choice to the nodes.
-var Strategy = train.Descriptor{Name: strategy.Auto, Choose: startChoosing}
+var Strategy = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Auto}, Choose: startChoosing}
 
 // A Chooser is a run's choice of a strategy.
 type Chooser struct {

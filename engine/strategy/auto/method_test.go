@@ -83,8 +83,8 @@ func TestNodesChooseHowTheyShare(t *testing.T) {
 		first, last string
 		why         string
 	}{
-		"rows come at once":                  {0, strategy.Centric, strategy.Centric, "centric: about "},
-		"rows come slower than was measured": {time.Millisecond, strategy.Centric, strategy.Leap, "leap since epoch "},
+		"rows come at once":                  {0, "centric", "centric", "centric: about "},
+		"rows come slower than was measured": {time.Millisecond, "centric", "leap", "leap since epoch "},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			m := traintest.NewMesh(3, lopsided(len(shards), 3))
@@ -119,17 +119,17 @@ func TestNobodyChangesWithoutRoom(t *testing.T) {
 		spoil func(all []*train.Learner)
 		last  string
 	}{
-		"a node's bound": {func(all []*train.Learner) { all[1].Run.Options.Memory = 1 }, strategy.Centric},
+		"a node's bound": {func(all []*train.Learner) { all[1].Run.Options.Memory = 1 }, "centric"},
 		"one machine": {func(all []*train.Learner) {
 			for node, tr := range all {
 				tr.Run.Options.Measure = func() budget.Memory { return budget.Memory{Machine: 7, Process: uint64(node + 1), Free: free} }
 			}
-		}, strategy.Centric},
+		}, "centric"},
 		"three machines": {func(all []*train.Learner) {
 			for node, tr := range all {
 				tr.Run.Options.Measure = func() budget.Memory { return budget.Memory{Machine: uint64(node + 1), Process: 1, Free: free} }
 			}
-		}, strategy.Leap},
+		}, "leap"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			m := traintest.NewMesh(3, lopsided(len(shards), 3))
@@ -160,7 +160,7 @@ func TestNodesChooseP3(t *testing.T) {
 		_, reports := m.MustRun(t, r, shards, train.Options{Threads: 1, Strategies: all})
 		for node := range reports {
 			for _, e := range reports[node] {
-				if e.Strategy != strategy.P3 || !strings.HasPrefix(e.Why, "p3: about ") || e.Sent.Bytes[peer.Feature] > 0 || e.Sent.Bytes[peer.Activation] == 0 {
+				if e.Strategy != "p3" || !strings.HasPrefix(e.Why, "p3: about ") || e.Sent.Bytes[peer.Feature] > 0 || e.Sent.Bytes[peer.Activation] == 0 {
 					t.Errorf("node %d in epoch %d: %s (%s), %v", node, e.Epoch, e.Strategy, e.Why, e.Sent.Bytes)
 				}
 			}
@@ -188,10 +188,10 @@ func TestABatchOfAllEpochsIsDealtAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tr.Run.Sharing.Strategy != strategy.Centric || !tr.Run.Batches.Same {
+			if tr.Run.Sharing.Strategy != "centric" || !tr.Run.Batches.Same {
 				t.Fatalf("the job is shared by %s, in %d steps", tr.Run.Sharing.Strategy, tr.Run.Batches.Steps)
 			}
-			if _, err := auto.Try(t.Context(), tr.Run, auto.Candidate{Name: strategy.Leap, Dealer: d}, 2); err != nil {
+			if _, err := auto.Try(t.Context(), tr.Run, auto.Candidate{Name: "leap", Dealer: d}, 2); err != nil {
 				t.Fatal(err)
 			}
 			if node == 0 && reflect.DeepEqual(roots(), before) {
@@ -200,7 +200,7 @@ func TestABatchOfAllEpochsIsDealtAgain(t *testing.T) {
 			if err := tr.Run.Sharing.Chooser.(*auto.Chooser).Back(t.Context(), 2); err != nil {
 				t.Fatal(err)
 			}
-			if got := roots(); !reflect.DeepEqual(got, before) || tr.Run.Sharing.Strategy != strategy.Centric {
+			if got := roots(); !reflect.DeepEqual(got, before) || tr.Run.Sharing.Strategy != "centric" {
 				t.Errorf("node %d has other roots by %s", node, tr.Run.Sharing.Strategy)
 			}
 		}
@@ -226,7 +226,7 @@ func TestADeviceKeepsWhatItHolds(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			need, err := auto.Try(t.Context(), tr.Run, auto.Candidate{Name: strategy.Leap, Dealer: d}, 2)
+			need, err := auto.Try(t.Context(), tr.Run, auto.Candidate{Name: "leap", Dealer: d}, 2)
 			if err != nil {
 				return err
 			}
@@ -251,7 +251,8 @@ func TestADeviceKeepsWhatItHolds(t *testing.T) {
 func TestAChosenDealerGoesOn(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	r := automatic()
-	r.Sharing.Deterministic, r.Sharing.Leap.Mode = false, "migrate"
+	r.Sharing = r.Sharing.With("leap.mode=migrate")
+	r.Sharing.Deterministic = false
 	m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
 	found := deal.Tuning{Nodes: 3, Members: session.Members(m.Names), Slots: 2, Epochs: 7, Frozen: true}
 	err := m.Each(func(node int) error {
@@ -279,16 +280,16 @@ func TestAChosenDealerGoesOn(t *testing.T) {
 // room.
 func TestWhatAChoiceNeeds(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
-	for _, want := range []string{strategy.Centric, strategy.Leap} {
+	for _, want := range []string{"centric", "leap"} {
 		synctest.Test(t, func(t *testing.T) {
 			r := automatic()
-			r.Sharing.Centric.Cache = 10
+			r.Sharing = r.Sharing.With("centric.cache=10")
 			m := traintest.NewMesh(3, []int{0, 0, 1, 1, 2})
-			if want == strategy.Leap {
+			if want == "leap" {
 				seemsSlow(m)
 			}
 			for node, tr := range m.Start(t, r, shards, train.Options{Threads: 1}) {
-				if got := tr.Run.Sharing.Strategy; got != want || (tr.Run.Sharing.Cached > 0) != (want == strategy.Centric) {
+				if got := tr.Run.Sharing.Strategy; got != want || (tr.Run.Sharing.Cached > 0) != (want == "centric") {
 					t.Errorf("node %d keeps %d bytes of rows for %s", node, tr.Run.Sharing.Cached, got)
 				}
 				columns := uint64(4 * 1500 * 20 / 3)
@@ -314,7 +315,7 @@ func TestOnlyExactStrategiesAreChosen(t *testing.T) {
 			_, epochs := m.MustRun(t, r, shards, train.Options{Threads: 1, Strategies: strategies.All})
 			why := epochs[0][0].Why
 			for _, d := range strategies.All {
-				if named := strings.Contains(why, d.Name+" "); !d.Exact && named || d.Exact && !named && (d.Name != strategy.P3 || !deterministic) && !strings.Contains(why, d.Name+":") {
+				if named := strings.Contains(why, d.Name+" "); !d.Exact && named || d.Exact && !named && (d.Name != "p3" || !deterministic) && !strings.Contains(why, d.Name+":") {
 					t.Errorf("deterministic %v, %s: %q", deterministic, d.Name, why)
 				}
 			}

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/p3"
 )
 
 // Measured is the time of an epoch as all nodes agree on it, in seconds: its slowest
@@ -74,7 +74,7 @@ func (c *Choice) agree(ctx context.Context, m Measured, to int, fits func(Candid
 // time, and why; -1: there is none, or it is too early.
 func (c *Choice) better(m Measured) (to int, why string) {
 	used := &c.tried[c.at]
-	if used.name == strategy.P3 || !(m.Seconds > 0) || math.IsInf(m.Seconds, 1) {
+	if used.name == p3.Name || !(m.Seconds > 0) || math.IsInf(m.Seconds, 1) {
 		return -1, ""
 	}
 	c.rates.correct(&c.facts, used, &m)
@@ -88,7 +88,7 @@ func (c *Choice) better(m Measured) (to int, why string) {
 	for i := range costs {
 		e := costs[i]
 		e.seconds = c.expect(costs, i, m.Seconds)
-		if i != c.at && !c.cramped[i] && e.name != strategy.P3 && e.seconds <= enough*m.Seconds {
+		if i != c.at && !c.cramped[i] && e.name != p3.Name && e.seconds <= enough*m.Seconds {
 			places, fast = append(places, i), append(fast, e)
 		}
 	}

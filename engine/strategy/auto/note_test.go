@@ -9,7 +9,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/peer/loopback"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // choiceOf is a choice that was made of what ways has.
@@ -18,7 +17,7 @@ func choiceOf(r Rates) *Choice {
 	c := &Choice{rates: r, found: make([]float64, 2), cramped: make([]bool, 2)}
 	c.job = &Job{Exchange: exchange.New(loopback.New(1).Node(0), work), Work: work}
 	c.facts, c.tried = ways()
-	c.candidates = []Candidate{{Name: strategy.Centric}, {Name: strategy.Leap}}
+	c.candidates = []Candidate{{Name: "centric"}, {Name: "leap"}}
 	c.at = choose(c.costs())
 	return c
 }
@@ -62,12 +61,12 @@ func TestAWrongGuessIsSetRight(t *testing.T) {
 		first, last  string
 		changes      int
 	}{
-		"a slow network that was thought quick": {Rates{Bandwidth: 1e12, Compute: 1e-5, Hands: 1}, slow, 0, strategy.Centric, strategy.Leap, 1},
-		"rows that take longer than thought":    {Rates{Bandwidth: 1e8, Compute: 1e-9, Hands: 1}, quick, 0, strategy.Leap, strategy.Centric, 1},
-		"all is as thought":                     {quick, quick, 0, strategy.Centric, strategy.Centric, 0},
-		"and other things take time":            {quick, quick, 3, strategy.Centric, strategy.Centric, 0},
-		"other things take most of the time":    {Rates{Bandwidth: 1e8, Compute: 1e-9, Hands: 1}, quick, 3, strategy.Leap, strategy.Leap, 0},
-		"rows that take less than thought":      {Rates{Bandwidth: 1e9, Compute: 1e-3, Hands: 1}, slow, 0, strategy.Centric, strategy.Leap, 1},
+		"a slow network that was thought quick": {Rates{Bandwidth: 1e12, Compute: 1e-5, Hands: 1}, slow, 0, "centric", "leap", 1},
+		"rows that take longer than thought":    {Rates{Bandwidth: 1e8, Compute: 1e-9, Hands: 1}, quick, 0, "leap", "centric", 1},
+		"all is as thought":                     {quick, quick, 0, "centric", "centric", 0},
+		"and other things take time":            {quick, quick, 3, "centric", "centric", 0},
+		"other things take most of the time":    {Rates{Bandwidth: 1e8, Compute: 1e-9, Hands: 1}, quick, 3, "leap", "leap", 0},
+		"rows that take less than thought":      {Rates{Bandwidth: 1e9, Compute: 1e-3, Hands: 1}, slow, 0, "centric", "leap", 1},
 	} {
 		choice, world := choiceOf(c.believed), truth{c.is, c.beside}
 		choice.tried[1].loads[0].Rows, choice.tried[1].loads[1].Rows = 32_000, 4000
@@ -113,8 +112,8 @@ func TestChangesAreRare(t *testing.T) {
 	changes := 0
 	for range 300 {
 		c := choiceOf(anyRates(r))
-		c.candidates = append(c.candidates, Candidate{Name: strategy.P3})
-		c.tried = append(c.tried, tried{strategy.P3, 2, []Load{anyLoad(r), anyLoad(r)}})
+		c.candidates = append(c.candidates, Candidate{Name: "p3"})
+		c.tried = append(c.tried, tried{"p3", 2, []Load{anyLoad(r), anyLoad(r)}})
 		c.found, c.cramped = append(c.found, 0), append(c.cramped, false)
 		c.at = r.IntN(3)
 		first, last := c.at, -restEpochs
@@ -181,7 +180,7 @@ func TestWhatIsExpected(t *testing.T) {
 
 func TestRatesAreSetRight(t *testing.T) {
 	f := facts{nodes: 2, steps: 10, row: 100}
-	used := tried{strategy.Leap, 2, []Load{{Rows: 3000, Remote: 100, Topology: 2000}, {Rows: 1000, Remote: 260}}}
+	used := tried{"leap", 2, []Load{{Rows: 3000, Remote: 100, Topology: 2000}, {Rows: 1000, Remote: 260}}}
 	const rows, hidden = 10_000, 10 * (180*100 + 1000) / 2
 	for name, c := range map[string]struct {
 		m    Measured

@@ -1,6 +1,6 @@
 package auto
 
-import "github.com/hopmesh/hopmesh/engine/strategy"
+import "github.com/hopmesh/hopmesh/engine/strategy/p3"
 
 // facts are what all nodes of a job know alike.
 type facts struct {
@@ -52,7 +52,7 @@ func (c *cost) sent() float64 { return c.features + c.topology + c.activations }
 // favours a strategy with more bytes to hide (see
 // TestASlowerNetworkNeverFavoursMoreBytes).
 func (f *facts) predict(t *tried, r *Rates) cost {
-	if t.name == strategy.P3 {
+	if t.name == p3.Name {
 		return f.predictP3(t, r)
 	}
 	c := cost{name: t.name}

@@ -3,8 +3,6 @@ package auto
 import (
 	"math"
 	"testing"
-
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 func about(t *testing.T, what string, got, want float64) {
@@ -23,7 +21,7 @@ func TestBytesOfAStep(t *testing.T) {
 		{Rows: 1400, Remote: 300, Inputs: 1000, First: 200, Edges: 1800, Slots: 2},
 		{Rows: 280, Remote: 60, Topology: 10, Inputs: 200, First: 40, Edges: 360, Slots: 2},
 	}
-	c := f.predict(&tried{strategy.Centric, 2, loads}, &r)
+	c := f.predict(&tried{"centric", 2, loads}, &r)
 	about(t, "features", c.features, 230*404)
 	about(t, "topology", c.topology, 30)
 	gradients := 2.0 * 2 / 3 * 6e5
@@ -34,10 +32,10 @@ func TestBytesOfAStep(t *testing.T) {
 	for i := range loads {
 		loads[i].Slots = 6
 	}
-	c = f.predict(&tried{strategy.Leap, 2, loads}, &r)
+	c = f.predict(&tried{"leap", 2, loads}, &r)
 	about(t, "the busiest node with models", c.busiest, 150*404+2*6e5+gradients)
 
-	c = f.predict(&tried{strategy.P3, 2, loads}, &r)
+	c = f.predict(&tried{"p3", 2, loads}, &r)
 	if c.features != 0 {
 		t.Errorf("p3 brings %g bytes of features", c.features)
 	}
@@ -52,7 +50,7 @@ func TestBytesOfAStep(t *testing.T) {
 	// Where each node draws all blocks, that takes time and no bytes.
 	f.resample = true
 	r.Sample = 1
-	c = f.predict(&tried{strategy.P3, 2, loads}, &r)
+	c = f.predict(&tried{"p3", 2, loads}, &r)
 	if c.topology != 0 || c.hidden != 0 {
 		t.Errorf("%g bytes of blocks that all draw", c.topology)
 	}
@@ -75,8 +73,8 @@ func TestWhereP3Begins(t *testing.T) {
 			for i := range all {
 				all[i] = load
 			}
-			p3 := f.predict(&tried{strategy.P3, 1, all}, &r)
-			centric := f.predict(&tried{strategy.Centric, 1, all}, &r)
+			p3 := f.predict(&tried{"p3", 1, all}, &r)
+			centric := f.predict(&tried{"centric", 1, all}, &r)
 			if p3.activations < centric.features != (ratio > 1) {
 				t.Errorf("%d nodes, F/H %g of the threshold: p3 %g, centric %g", n, ratio, p3.activations, centric.features)
 			}
@@ -89,7 +87,7 @@ func TestWhatHides(t *testing.T) {
 	f := facts{nodes: 2, steps: 1, weights: 1000, row: 100}
 	one := func(remote uint64, r Rates) float64 {
 		l := Load{Rows: 1000, Remote: remote, Slots: 1}
-		return f.predict(&tried{strategy.Leap, 1, []Load{l, l}}, &r).seconds
+		return f.predict(&tried{"leap", 1, []Load{l, l}}, &r).seconds
 	}
 	r := Rates{Bandwidth: 1e6, RoundTrip: 0.01, Compute: 1e-3, Sample: 1e-4, Hands: 1}
 	sum := 1000/1e6 + 2*0.01
@@ -97,7 +95,7 @@ func TestWhatHides(t *testing.T) {
 	about(t, "with what hides", one(1000, r), 1+sum)
 	about(t, "with what does not", one(10_000, r), 0.1+1+0.01+sum)
 	l := Load{Rows: 1000, First: 10, Slots: 1}
-	p3 := f.predict(&tried{strategy.P3, 1, []Load{l, l}}, &r)
+	p3 := f.predict(&tried{"p3", 1, []Load{l, l}}, &r)
 	about(t, "p3 with nothing but rounds", p3.seconds-(p3.busiest-p3.hidden)/1e6, 1+5*0.01)
 	f.once, f.epochs = true, 5
 	about(t, "what comes once", one(10_000, r), 1+sum+1.0/5)

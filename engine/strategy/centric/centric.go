@@ -10,12 +10,17 @@ import (
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
+// Name is what users call the strategy.
+const Name = "centric"
+
 // Deal returns the dealer of a job.
 func Deal(l peer.Layout, s strategy.Settings) (deal.Dealer, error) {
 	return &dealer{layout: l, deterministic: s.Deterministic}, nil
 }
 
 type dealer struct {
+	deal.Untimed
+
 	layout        peer.Layout
 	deterministic bool
 	grains        deal.Grains
@@ -44,14 +49,33 @@ func (d *dealer) Deal(to []deal.Group, batch []uint32, node int) []deal.Group {
 	return to
 }
 
-// Note implements deal.Dealer: it does nothing.
-func (d *dealer) Note(float64) {}
-
-// Tuning implements deal.Dealer.
-func (d *dealer) Tuning() deal.Tuning { return deal.Tuning{} }
-
-// Restore implements deal.Dealer.
-func (d *dealer) Restore(deal.Tuning) {}
-
 // Strategy gives each node a slice of a mini-batch, for which it fetches the features.
-var Strategy = train.Descriptor{Name: strategy.Centric, Exact: true, Deal: Deal, New: batched.Plain}
+var Strategy = train.Descriptor{
+	Declaration: strategy.Declaration{
+		Name: Name, Exact: true,
+		Keys: func() strategy.Keys { return new(settings).keys() },
+	},
+	Deal:  Deal,
+	Cache: cached,
+	New:   batched.Plain,
+}
+
+// settings are those of centric.
+type settings struct {
+	cache int // rows of other nodes to cache: those that most edges come from
+}
+
+func (s *settings) keys() strategy.Keys {
+	return strategy.Keys{
+		strategy.Number(&s.cache, "centric.cache",
+			"how many rows of other nodes are kept from the start: those from which most edges come",
+			strategy.Whole{Unit: "ROWS", Zero: true, Most: strategy.MostRows, Of: "of rows"}),
+	}
+}
+
+// cached returns how many rows a job caches. Its settings have been checked.
+func cached(job *strategy.Settings) int {
+	var s settings
+	_ = s.keys().Parse(job.Values)
+	return s.cache
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -22,8 +21,8 @@ func TestModelsThatStayAreAveraged(t *testing.T) {
 	shards := traintest.Tiny(t, 120, 6)
 	r := traintest.ExactRecipe("sage")
 	r.Epochs, r.EvalEvery = 2, 1<<20
-	learn := func(batch int, g strategy.GrappaSettings, owners ...int) ([]float64, uint64) {
-		r.Batch, r.Sharing = batch, apart(g)
+	learn := func(batch int, g []string, owners ...int) ([]float64, uint64) {
+		r.Batch, r.Sharing = batch, apart(g...)
 		m := traintest.NewMesh(slices.Max(owners)+1, owners)
 		all := m.Start(t, r, shards, isolation(traintest.Wide(train.Options{Threads: 1})))
 		if err := m.Each(func(node int) error { return all[node].Run.Train(t.Context()) }); err != nil {
@@ -39,9 +38,8 @@ func TestModelsThatStayAreAveraged(t *testing.T) {
 		}
 		return traintest.NumbersOf(all[0]), all[0].Optimizer.Steps()
 	}
-	three := strategy.GrappaSettings{Groups: 3, Loader: strategy.Strict}
-	averaged := three
-	averaged.Average = 2
+	three := []string{"groups=3", "loader=strict"}
+	averaged := append(slices.Clone(three), "average_every=2")
 	even := []int{0, 0, 1, 1, 2, 2}
 	one, _ := learn(0, averaged, even...)
 	added, _ := learn(0, three, even...)
@@ -69,7 +67,7 @@ func TestModelsThatStayDivergeFromAGoodCheckpoint(t *testing.T) {
 	shards := traintest.Tiny(t, 120, 6)
 	r := traintest.ExactRecipe("sage")
 	r.Optimizer.Kind, r.EvalEvery, r.Epochs, r.Batch = "sgd", 100, 100, 20
-	r.Sharing = apart(strategy.GrappaSettings{Groups: 3, Loader: strategy.Strict, Average: 2})
+	r.Sharing = apart("groups=3", "loader=strict", "average_every=2")
 	reports := 0
 	for _, rate := range []float64{1e30, 1e12, 1e9} {
 		for _, interval := range []time.Duration{1, time.Hour} {

@@ -6,13 +6,12 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // BuildOptions select the context to build, and its data.
 type BuildOptions struct {
 	Schedule     *Schedule
-	Settings     *strategy.GrappaSettings
+	Settings     *Settings
 	Group, Super int
 	Seed         uint64
 	// Most bounds the rows of halo, whatever the settings are; 0: no bound.
@@ -84,7 +83,7 @@ func (b *Builder) lack() {
 // advance finds the sources of the layer's edges, which are the next layer, and reports
 // whether their rows are needed.
 func (b *Builder) advance() bool {
-	hops := b.o.Settings.Hop()
+	hops := b.o.Settings.hop()
 	if b.depth == hops {
 		return false
 	}
@@ -158,9 +157,9 @@ func (b *Builder) Context() (*Context, error) {
 	c := &Context{Group: b.o.Group, Super: b.o.Super, Share: 1, base: b.base[0], inner: b.inner, rows: b.rows, has: b.inner}
 	c.Swept = b.o.Schedule.Swept(b.o.Group, b.o.Super)
 	confines := sample.Confines{Rows: b.rows, Row: b.row}
-	if b.o.Settings.Hop() == 0 {
+	if b.o.Settings.hop() == 0 {
 		confines.Sources = b.inner
-		if b.o.Settings.Corrects() == strategy.CorrectMessage {
+		if b.o.Settings.Correction == CorrectMessage {
 			confines.Times = b.rarity()
 		}
 	} else {
@@ -180,7 +179,7 @@ func (b *Builder) Context() (*Context, error) {
 			}
 		}
 	}
-	c.whole = b.o.Settings.Hop() > 0 || confines.Sources == nil
+	c.whole = b.o.Settings.hop() > 0 || confines.Sources == nil
 	var err error
 	if c.Topology, err = b.o.Topology.Confine(confines); err != nil {
 		return nil, fmt.Errorf("build the context of group %d in super-epoch %d: %w", c.Group, c.Super, err)

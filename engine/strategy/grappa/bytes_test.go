@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/session"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
+	"github.com/hopmesh/hopmesh/engine/strategy/leap"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 )
@@ -21,7 +22,7 @@ import (
 // as where whole gradients are all that a strategy adds up, however wide features are.
 func TestOnlyGradientsTravelBetweenSwitches(t *testing.T) {
 	shards := traintest.Communities(t, 900)
-	for _, loader := range []string{strategy.Strict, strategy.Halo} {
+	for _, loader := range []string{grappa.Strict, grappa.Halo} {
 		for _, full := range []bool{false, true} {
 			r := traintest.Small("sage")
 			r.Batch, r.EvalEvery = 150, 1<<20
@@ -29,10 +30,10 @@ func TestOnlyGradientsTravelBetweenSwitches(t *testing.T) {
 				r.Batch, r.Fanouts = 0, nil
 			}
 			r.Epochs = 4
-			r.Sharing.Strategy = strategy.Leap
+			r.Sharing.Strategy = leap.Name
 			_, all := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 1})
 			gradient := all[0][1].Sent.Bytes[peer.Gradient]
-			r.Sharing = apart(strategy.GrappaSettings{Loader: loader, Period: 2, Swept: 1})
+			r.Sharing = apart("loader="+loader, "period=2", "swept=1")
 			_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, isolation(train.Options{Threads: 1}))
 			for i, e := range reports[0] {
 				for kind, bytes := range e.Sent.Bytes {
@@ -54,7 +55,7 @@ func TestOnlyGradientsTravelBetweenSwitches(t *testing.T) {
 func TestNothingElseIsCarriedInAnEpoch(t *testing.T) {
 	shards := traintest.Communities(t, 900)
 	r := traintest.Short("sage")
-	r.Sharing = apart(strategy.GrappaSettings{})
+	r.Sharing = apart()
 	all := traintest.NewMesh(2, traintest.Uneven(len(shards), 2)).Start(t, r, shards, isolation(train.Options{Threads: 1}))
 	s := all[0].Run.Session
 	traintest.IsolatedOf(all[0]).BeginSteps(1, 0)
@@ -85,17 +86,17 @@ func TestNothingElseIsCarriedInAnEpoch(t *testing.T) {
 // come to see and it does not have.
 func TestASwitchBringsWhatChanged(t *testing.T) {
 	shards := traintest.Communities(t, 900)
-	for _, loader := range []string{strategy.Strict, strategy.Halo} {
-		for _, serial := range []bool{false, true} {
+	for _, loader := range []string{grappa.Strict, grappa.Halo} {
+		for _, prefetch := range []string{strategy.On, strategy.Off} {
 			r := traintest.Small("sage")
 			r.Batch, r.EvalEvery, r.Epochs = 0, 1<<20, 6
-			r.Sharing = apart(strategy.GrappaSettings{Loader: loader, Period: 2, Swept: 1, Serial: serial})
+			r.Sharing = apart("loader="+loader, "period=2", "swept=1", "prefetch="+prefetch)
 			m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
 			_, reports := m.MustRun(t, r, shards, isolation(train.Options{Threads: 1}))
 			want := bringing(t, m, shards, &r)
 			for super := 1; super < 3; super++ {
 				if got := reports[1][2*super].Sent.Bytes[peer.Shard]; got != want[super] {
-					t.Errorf("%s, serial %v: super-epoch %d brings %d bytes in place of %d", loader, serial, super, got, want[super])
+					t.Errorf("%s, prefetch %s: super-epoch %d brings %d bytes in place of %d", loader, prefetch, super, got, want[super])
 				}
 			}
 		}
@@ -106,8 +107,8 @@ func TestASwitchBringsWhatChanged(t *testing.T) {
 // the shards.
 func bringing(t *testing.T, m *traintest.Mesh, shards []*graph.Shard, r *recipe.Recipe) (bytes [3]uint64) {
 	t.Helper()
-	g := &r.Sharing.Grappa
-	schedule, err := grappa.NewSchedule(len(shards), g, r.Seed)
+	g := grappa.Of(&r.Sharing)
+	schedule, err := grappa.NewSchedule(len(shards), &g, r.Seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +143,7 @@ func bringing(t *testing.T, m *traintest.Mesh, shards []*graph.Shard, r *recipe.
 						v := s.First + uint32(row)
 						nowRows[v], nowEdges[v] = true, true
 						for _, u := range s.Indices[s.Indptr[row]:s.Indptr[row+1]] {
-							if loaderHas := has[l.Shard(uint32(u))]; loaderHas || g.Loader != strategy.Strict {
+							if loaderHas := has[l.Shard(uint32(u))]; loaderHas || g.Loader != grappa.Strict {
 								nowRows[uint32(u)] = true
 							}
 						}
@@ -162,11 +163,11 @@ func bringing(t *testing.T, m *traintest.Mesh, shards []*graph.Shard, r *recipe.
 				owner, shard := l.Owner(v), l.Shard(v)
 				s := shards[shard]
 				row := v - s.First
-				again := edges[v] && (g.Loader != strategy.Strict || slices.Equal(loaded, before)) || lacking[shard]
+				again := edges[v] && (g.Loader != grappa.Strict || slices.Equal(loaded, before)) || lacking[shard]
 				if nowEdges[v] && owner != node && !again {
 					bytes[super] += 8
 					for _, u := range s.Indices[s.Indptr[row]:s.Indptr[row+1]] {
-						if g.Loader != strategy.Strict || loaded[l.Shard(uint32(u))] || uint32(u) == v {
+						if g.Loader != grappa.Strict || loaded[l.Shard(uint32(u))] || uint32(u) == v {
 							bytes[super] += 4
 						}
 					}
@@ -182,7 +183,7 @@ func bringing(t *testing.T, m *traintest.Mesh, shards []*graph.Shard, r *recipe.
 			}
 			for _, runs := range asked {
 				bytes[super] += framing + 8 + 4 + 8*uint64(runs)
-				if g.Loader == strategy.Strict {
+				if g.Loader == grappa.Strict {
 					bytes[super] += 8 * uint64(ranges)
 				}
 			}
@@ -197,10 +198,10 @@ func bringing(t *testing.T, m *traintest.Mesh, shards []*graph.Shard, r *recipe.
 func TestWhatComesNextIsBroughtMeanwhile(t *testing.T) {
 	shards := traintest.Communities(t, 900)
 	hash := ""
-	for _, serial := range []bool{true, false} {
+	for _, prefetch := range []string{strategy.Off, strategy.On} {
 		r := traintest.Small("sage")
 		r.Epochs, r.EvalEvery = 2, 1<<20
-		r.Sharing = apart(strategy.GrappaSettings{Period: 1, Swept: 1, Serial: serial})
+		r.Sharing = apart("period=1", "swept=1", "prefetch="+prefetch)
 		m := traintest.NewMesh(2, []int{0, 0, 0, 1, 1})
 		all := m.Start(t, r, shards, isolation(train.Options{Threads: 1}))
 		var ahead [2]int
@@ -220,11 +221,11 @@ func TestWhatComesNextIsBroughtMeanwhile(t *testing.T) {
 		}
 		for node, l := range all {
 			if traintest.IsolatedOf(l).Now.Super != 1 {
-				t.Errorf("serial %v: node %d is in super-epoch %d", serial, node, traintest.IsolatedOf(l).Now.Super)
+				t.Errorf("prefetch %s: node %d is in super-epoch %d", prefetch, node, traintest.IsolatedOf(l).Now.Super)
 			}
 		}
-		if (ahead[0]+ahead[1] == 0) != serial {
-			t.Errorf("serial %v: %d questions were asked ahead", serial, ahead)
+		if (ahead[0]+ahead[1] == 0) != (prefetch == strategy.Off) {
+			t.Errorf("prefetch %s: %d questions were asked ahead", prefetch, ahead)
 		}
 		got := all[0].History[1].Hash
 		if hash != "" && hash != got {

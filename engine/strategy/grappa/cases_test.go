@@ -18,7 +18,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
@@ -47,7 +46,7 @@ func TestGroupsCountByTheirRoots(t *testing.T) {
 		}
 		want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
 		for _, nodes := range []int{1, 3} {
-			r.Sharing = apart(strategy.GrappaSettings{Groups: 3, Depth: 2})
+			r.Sharing = apart("groups=3", "depth=2")
 			m := traintest.NewMesh(nodes, []int{0, 1 % nodes, 2 % nodes})
 			traintest.Alike(t, fmt.Sprintf("%d nodes, batch %d", nodes, batch), m, m.Start(t, r, shards, isolation(traintest.Wide(train.Options{Threads: 1}))), want, 1e-10)
 		}
@@ -68,7 +67,7 @@ func TestOtherLabelsTeachNothing(t *testing.T) {
 		}
 		r := traintest.Small("gcn")
 		r.Batch, r.Fanouts, r.Epochs = 0, nil, 3
-		r.Sharing = apart(strategy.GrappaSettings{Loader: strategy.Strict, Period: 1})
+		r.Sharing = apart("loader=strict", "period=1")
 		_, all := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
 		want = append(want, traintest.Hashes(all))
 		if len(want) == 2 && (want[0] != want[1] || all[0].Scores.Val.Count == 0) {
@@ -88,7 +87,7 @@ func TestIsolatedGroupsAreJudgedByTheWholeGraph(t *testing.T) {
 	})
 	r := traintest.Small("gcn")
 	r.Epochs = 1
-	r.Sharing = apart(strategy.GrappaSettings{Loader: strategy.Strict})
+	r.Sharing = apart("loader=strict")
 	r.Sharing.Deterministic = true
 	_, one := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
 	dir := t.TempDir()
@@ -110,17 +109,17 @@ func TestIsolatedGroupsAreJudgedByTheWholeGraph(t *testing.T) {
 func TestGroupsGoOnOnOtherNodes(t *testing.T) {
 	shards := traintest.Communities(t, 600)
 	random := rand.New(rand.NewPCG(5, 4))
-	for name, g := range map[string]strategy.GrappaSettings{
-		"strict":  {Period: 1, Loader: strategy.Strict, Swept: 1, Correction: strategy.CorrectSelf},
-		"plateau": {Period: 1, Switch: "plateau", Loader: strategy.Strict, Swept: 1},
-		"full":    {Period: 1, Loader: strategy.Strict, Swept: 1},
+	for name, g := range map[string][]string{
+		"strict":  {"period=1", "loader=strict", "swept=1", "correction=self-normalised"},
+		"plateau": {"period=1", "switch=plateau", "loader=strict", "swept=1"},
+		"full":    {"period=1", "loader=strict", "swept=1"},
 	} {
 		r := traintest.Small("sage")
 		if name == "full" { // one batch, drawn anew at each switch
 			r.Batch, r.Fanouts = 0, nil
 		}
 		r.Epochs, r.Rate = 5, 0.2 // which brings validation up and down
-		r.Sharing = apart(g)
+		r.Sharing = apart(g...)
 		r.Sharing.Deterministic = true
 		_, one := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
 		folders := map[int]string{}
@@ -168,7 +167,7 @@ func TestTroubleWhileASceneIsBrought(t *testing.T) {
 	shards := traintest.Communities(t, 900)
 	r := traintest.Small("sage")
 	r.Epochs = 4
-	r.Sharing = apart(strategy.GrappaSettings{Period: 2, Loader: strategy.Strict, Swept: 1})
+	r.Sharing = apart("period=2", "loader=strict", "swept=1")
 	r.Sharing.Deterministic = true
 	_, one := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
 	m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
@@ -202,7 +201,7 @@ func TestASceneThatDidNotComeAheadComesWhenItIsDue(t *testing.T) {
 	shards := traintest.Communities(t, 900)
 	r := traintest.Small("sage")
 	r.Epochs = 4
-	r.Sharing = apart(strategy.GrappaSettings{Period: 2, Loader: strategy.Strict, Swept: 1})
+	r.Sharing = apart("period=2", "loader=strict", "swept=1")
 	r.Sharing.Deterministic = true
 	_, one := traintest.MustRun(t, r, shards, train.Options{Threads: 1})
 	var asked [2][3]atomic.Int64 // questions for edges, without trouble and with
@@ -253,7 +252,7 @@ func TestASceneThatDidNotComeAheadComesWhenItIsDue(t *testing.T) {
 func TestASceneThatMemoryIsTooSmallForIsToldAhead(t *testing.T) {
 	r := traintest.Small("sage")
 	r.Epochs = 9
-	r.Sharing = apart(strategy.GrappaSettings{Period: 8, Loader: strategy.Strict, Swept: 1})
+	r.Sharing = apart("period=8", "loader=strict", "swept=1")
 	tr := traintest.Started(t, r, traintest.Communities(t, 900), isolation(train.Options{Threads: 1}))
 	traintest.IsolatedOf(tr).Memory = 1
 	if err := tr.Run.Epoch(t.Context()); err != nil {
@@ -268,10 +267,10 @@ func TestASceneThatMemoryIsTooSmallForIsToldAhead(t *testing.T) {
 // What users should know before it begins is said.
 func TestWhatIsSaidOfGroups(t *testing.T) {
 	shards := traintest.Communities(t, 900)
-	said := func(nodes int, g strategy.GrappaSettings, epochs int, shards []*graph.Shard) string {
+	said := func(nodes int, g []string, epochs int, shards []*graph.Shard) string {
 		r := traintest.Small("sage")
 		r.Epochs = epochs
-		r.Sharing = apart(g)
+		r.Sharing = apart(g...)
 		m, notes := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)), make([]string, nodes)
 		err := m.Each(func(node int) error {
 			held, o := m.Of(node, shards, isolation(train.Options{Threads: 1}))
@@ -284,21 +283,21 @@ func TestWhatIsSaidOfGroups(t *testing.T) {
 		}
 		return notes[nodes-1]
 	}
-	if got := said(2, strategy.GrappaSettings{Period: 1}, 4, shards); strings.Contains(got, "grappa") || strings.Contains(got, "group") {
+	if got := said(2, []string{"period=1"}, 4, shards); strings.Contains(got, "grappa") || strings.Contains(got, "group") {
 		t.Errorf("%q", got)
 	}
-	for _, g := range []strategy.GrappaSettings{{Loader: strategy.Strict, Correction: strategy.CorrectNode}, {Hops: "all", Correction: strategy.CorrectBatch, Shrink: 0.5}, {Correction: strategy.CorrectReleased}} {
-		if g.Period = 1; strings.Contains(said(1, g, 4, shards), "changes nothing") {
-			t.Errorf("%+v is said to change nothing", g)
+	for _, g := range [][]string{{"loader=strict", "correction=node"}, {"hops=all", "correction=batch", "shrink=0.5"}, {"correction=released"}} {
+		if strings.Contains(said(1, append(g, "period=1"), 4, shards), "changes nothing") {
+			t.Errorf("%v is said to change nothing", g)
 		}
 	}
 	for want, got := range map[string]string{
-		"grappa has 1 group, and nodes run whole ones: nodes n1, n2 train nothing": said(3, strategy.GrappaSettings{Groups: 1}, 1, shards),
-		"only help to compare epochs: choose {grappa.groups}=5 or more":            said(3, strategy.GrappaSettings{Groups: 3}, 1, shards),
-		"grappa.correction=node changes nothing":                                   said(1, strategy.GrappaSettings{Period: 1, Correction: strategy.CorrectNode}, 4, shards),
-		"grappa.correction=batch changes nothing":                                  said(1, strategy.GrappaSettings{Period: 1, Correction: strategy.CorrectBatch}, 4, shards),
-		"never meet: take more {epochs}, or a smaller grappa.period":               said(1, strategy.GrappaSettings{Swept: 1}, 1, shards),
-		"if that never comes, they see of other groups what they see now":          said(1, strategy.GrappaSettings{Switch: "plateau"}, 1, shards),
+		"grappa has 1 group, and nodes run whole ones: nodes n1, n2 train nothing": said(3, []string{"groups=1"}, 1, shards),
+		"only help to compare epochs: choose {grappa.groups}=5 or more":            said(3, []string{"groups=3"}, 1, shards),
+		"grappa.correction=node changes nothing":                                   said(1, []string{"period=1", "correction=node"}, 4, shards),
+		"grappa.correction=batch changes nothing":                                  said(1, []string{"period=1", "correction=batch"}, 4, shards),
+		"never meet: take more {epochs}, or a smaller grappa.period":               said(1, []string{"swept=1"}, 1, shards),
+		"if that never comes, they see of other groups what they see now":          said(1, []string{"switch=plateau"}, 1, shards),
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q, and not %q", got, want)
@@ -309,11 +308,11 @@ func TestWhatIsSaidOfGroups(t *testing.T) {
 			*mark = graph.Test
 		}
 	})
-	if got := said(3, strategy.GrappaSettings{Groups: 5}, 2, shards); !strings.Contains(got, "group 4 has no training vertices") {
+	if got := said(3, []string{"groups=5"}, 2, shards); !strings.Contains(got, "group 4 has no training vertices") {
 		t.Errorf("%q", got)
 	}
 	r := traintest.Small("sage")
-	r.Sharing = apart(strategy.GrappaSettings{Groups: 6})
+	r.Sharing = apart("groups=6")
 	errs := traintest.Ends(t, traintest.NewMesh(2, traintest.Uneven(len(shards), 2)), shards, func(_ int, to *recipe.Recipe, _ []*graph.Shard, o *train.Options) { *to, *o = r, isolation(*o) })
 	for _, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), "grappa.groups=6: each needs a shard of its own, and the dataset has 5") {
@@ -335,7 +334,8 @@ func TestOnlyWhatWasJudgedEndsASuperEpoch(t *testing.T) {
 		"the last was short": {5, map[int]bool{4: true, 8: false, 12: false}, []int{12}},
 		"never":              {1, nil, nil},
 	} {
-		g := strategy.GrappaSettings{Switch: "plateau", Period: c.period}
+		job := apart("switch=plateau", fmt.Sprint("period=", c.period))
+		g := grappa.Of(&job)
 		var s trained.State
 		var got []int
 		for epoch := 1; epoch <= 32; epoch++ {
@@ -364,7 +364,7 @@ func TestOnlyWhatWasJudgedEndsASuperEpoch(t *testing.T) {
 func TestWhatPlateausNeed(t *testing.T) {
 	shards := traintest.Communities(t, 900)
 	r := traintest.Small("sage")
-	r.Sharing = apart(strategy.GrappaSettings{Switch: "plateau"})
+	r.Sharing = apart("switch=plateau")
 	if err := traintest.Swept(r, "lr=0.1", "lr=0.2").Check(dataset.Describe(shards), strategies.All); err == nil || !strings.Contains(err.Error(), "{sweep}: with {grappa.switch}=plateau") {
 		t.Error(err)
 	}

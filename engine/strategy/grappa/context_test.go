@@ -11,20 +11,19 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // sights are settings that make groups see different things.
-var sights = map[string]strategy.GrappaSettings{
-	"strict":      {Groups: 4, Swept: 2, Loader: strategy.Strict},
-	"fixed":       {Groups: 4, Sweep: "off", Loader: strategy.Strict},
-	"halo":        {Groups: 4, Swept: 1},
-	"fixed halo":  {Groups: 4, Sweep: "off"},
-	"deep halo":   {Groups: 4, Swept: 1, Depth: 2},
-	"deeper halo": {Groups: 3, Sweep: "off", Depth: 3},
-	"sampled":     {Groups: 4, Swept: 1, Loader: strategy.HaloSampled, Cap: 37},
-	"sampled all": {Groups: 4, Swept: 1, Loader: strategy.HaloSampled, Cap: 1 << 20},
-	"by itself":   {Groups: 5, Loader: strategy.HaloSampled},
+var sights = map[string]Settings{
+	"strict":      given("groups=4", "swept=2", "loader=strict"),
+	"fixed":       given("groups=4", "sweep=off", "loader=strict"),
+	"halo":        given("groups=4", "swept=1"),
+	"fixed halo":  given("groups=4", "sweep=off"),
+	"deep halo":   given("groups=4", "swept=1", "depth=2"),
+	"deeper halo": given("groups=3", "sweep=off", "depth=3"),
+	"sampled":     given("groups=4", "swept=1", "loader=halo-sampled", "cap=37"),
+	"sampled all": given("groups=4", "swept=1", "loader=halo-sampled", "cap=1048576"),
+	"by itself":   given("groups=5", "loader=halo-sampled"),
 }
 
 // seen is what a group sees, written down in the simplest way.
@@ -34,7 +33,7 @@ type seen struct {
 }
 
 // naively finds it, but for which of a sampled halo is kept.
-func naively(edges []edge, firsts []uint32, s *Schedule, o *strategy.GrappaSettings, group, super int) seen {
+func naively(edges []edge, firsts []uint32, s *Schedule, o *Settings, group, super int) seen {
 	w := seen{map[uint32]bool{}, map[uint32]bool{}, map[uint32]bool{}, map[edge]bool{}}
 	first, end := s.Base(group)
 	shards := s.Swept(group, super)
@@ -46,7 +45,7 @@ func naively(edges []edge, firsts []uint32, s *Schedule, o *strategy.GrappaSetti
 			w.inner[v], w.rows[v] = true, true
 		}
 	}
-	for hop := range o.Hop() {
+	for hop := range o.hop() {
 		var next []uint32
 		for _, e := range edges {
 			if w.rows[e.to] && !w.inner[e.from] && !w.halo[e.from] {
@@ -55,7 +54,7 @@ func naively(edges []edge, firsts []uint32, s *Schedule, o *strategy.GrappaSetti
 		}
 		for _, v := range next {
 			w.halo[v] = true
-			if hop+1 < o.Hop() {
+			if hop+1 < o.hop() {
 				w.rows[v] = true
 			}
 		}
@@ -118,7 +117,7 @@ func TestContextsAreAsWrittenDown(t *testing.T) {
 			for g := range s.Groups() {
 				c := contextOf(t, of, firsts, s, o, g, super, 4)
 				w := naively(edges, firsts, s, &o, g, super)
-				if err := w.same(c, n, o.Loader == strategy.HaloSampled); err != nil {
+				if err := w.same(c, n, o.Loader == HaloSampled); err != nil {
 					t.Fatalf("%s, group %d, super-epoch %d: %v", name, g, super, err)
 				}
 			}
@@ -171,7 +170,7 @@ func TestContextsAreTheSameWhereverEdgesAre(t *testing.T) {
 						some = some[from : from+1+r.IntN(len(some)-from)]
 					}
 					var inside func(v, u uint32) bool
-					if o.Loader == strategy.Strict {
+					if o.Loader == Strict {
 						inside = func(_, u uint32) bool { return want.Has(u) }
 					}
 					if err := b.Take(rowsOf(whole, some, inside)); err != nil {
@@ -264,9 +263,9 @@ func TestASampledHaloKeepsItsCap(t *testing.T) {
 	edges := wild(n, 2500, 4)
 	shards := cut(edges, ends...)
 	of, firsts := topology(t, shards), firstsOf(shards)
-	o := strategy.GrappaSettings{Groups: 4, Sweep: "off", Loader: strategy.HaloSampled, Cap: 40}
+	o := given("groups=4", "sweep=off", "loader=halo-sampled", "cap=40")
 	s := schedule(t, len(shards), o, 4)
-	all := contextOf(t, of, firsts, s, strategy.GrappaSettings{Groups: 4, Sweep: "off"}, 1, 0, 4).Halo()
+	all := contextOf(t, of, firsts, s, given("groups=4", "sweep=off"), 1, 0, 4).Halo()
 	kept := map[uint32]int{}
 	const supers = 3000
 	for super := range supers {

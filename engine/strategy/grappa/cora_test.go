@@ -8,7 +8,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/cora"
 	"github.com/hopmesh/hopmesh/engine/graph/read"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 )
@@ -33,17 +32,17 @@ func scattered(t *testing.T) []*graph.Shard {
 func TestCoraInIsolation(t *testing.T) {
 	shards := scattered(t)
 	mean := map[string]float64{}
-	for name, g := range map[string]strategy.GrappaSettings{
-		"halo":   {Period: 10},
-		"strict": {Period: 10, Loader: strategy.Strict},
-		"fixed":  {Loader: strategy.Strict, Sweep: "off"},
+	for name, g := range map[string][]string{
+		"halo":   {"period=10"},
+		"strict": {"period=10", "loader=strict"},
+		"fixed":  {"loader=strict", "sweep=off"},
 	} {
 		sum, squares := 0.0, 0.0
 		const seeds = 5
 		for seed := range uint64(seeds) {
 			r := traintest.CoraRecipe("gcn")
 			r.Epochs, r.EvalEvery, r.Seed = 60, 10, seed+1
-			r.Sharing = apart(g)
+			r.Sharing = apart(g...)
 			result, _ := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
 			got := result.Best.Scores.Test.Accuracy
 			sum, squares = sum+got, squares+got*got

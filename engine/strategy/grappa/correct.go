@@ -6,18 +6,17 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // A Corrector weighs the losses of roots to make up for neighbours that their group
 // does not see: the fewer it sees, the less a loss counts.
 type Corrector struct {
-	o      *strategy.GrappaSettings
+	o      *Settings
 	groups int
 }
 
 // NewCorrector returns the corrector of a job. It is safe for concurrent use.
-func NewCorrector(o *strategy.GrappaSettings, s *Schedule) *Corrector {
+func NewCorrector(o *Settings, s *Schedule) *Corrector {
 	return &Corrector{o: o, groups: s.groups}
 }
 
@@ -28,8 +27,8 @@ func NewCorrector(o *strategy.GrappaSettings, s *Schedule) *Corrector {
 // A step's loss is the sum over all roots of weight times loss, divided by how many
 // roots there are, times Scale.
 func (k *Corrector) Weigh(to []float64, c *Context, batch, roots []uint32, blocks []sample.Block) []float64 {
-	corrects := k.o.Weighs() && k.o.Shrink != 1 && !(c.whole && k.o.Corrects() != strategy.CorrectReleased && !k.o.AllHops())
-	if !corrects && !k.o.ByGroups() {
+	corrects := k.o.weighs() && k.o.Shrink != 1 && !(c.whole && k.o.Correction != CorrectReleased && k.o.Hops != allHops)
+	if !corrects && k.o.Loss != groupLoss {
 		return nil
 	}
 	to = to[:0]
@@ -39,7 +38,7 @@ func (k *Corrector) Weigh(to []float64, c *Context, batch, roots []uint32, block
 	if corrects {
 		k.correct(to, c, batch, roots, blocks)
 	}
-	if k.o.ByGroups() {
+	if k.o.Loss == groupLoss {
 		own := 0
 		for _, v := range batch {
 			if c.Root(v) {
@@ -57,22 +56,22 @@ func (k *Corrector) Weigh(to []float64, c *Context, batch, roots []uint32, block
 // correct sets the weights of the correction.
 func (k *Corrector) correct(to []float64, c *Context, batch, roots []uint32, blocks []sample.Block) {
 	deeper := 1.0
-	if k.o.AllHops() {
+	if k.o.Hops == allHops {
 		// Blocks begin with the outermost; the last is that of the roots.
 		for i := range len(blocks) - 1 {
 			deeper *= k.mean(c, blocks[i].Vertices[:blocks[i].Rows], nil)
 		}
 	}
 	var mean float64
-	switch k.o.Corrects() {
-	case strategy.CorrectBatch:
+	switch k.o.Correction {
+	case CorrectBatch:
 		mean = k.mean(c, batch, c.Root)
-	case strategy.CorrectReleased:
+	case CorrectReleased:
 		mean = released(c, batch)
 	}
 	for i, v := range roots {
 		w := mean
-		if corrects := k.o.Corrects(); corrects == strategy.CorrectNode || corrects == strategy.CorrectSelf {
+		if k.o.Correction == CorrectNode || k.o.Correction == CorrectSelf {
 			w = k.weight(c, v)
 		}
 		to[i] = k.shrunk(w * deeper)
@@ -137,7 +136,7 @@ func Sum(weights []float64, roots int) float64 {
 // Scale returns the factor for the gradient of a step, the sum over all groups divided
 // by how many roots there are, where all weights add up to sum.
 func (k *Corrector) Scale(roots int, sum float64) float64 {
-	if k.o.Corrects() != strategy.CorrectSelf || sum <= 0 {
+	if k.o.Correction != CorrectSelf || sum <= 0 {
 		return 1
 	}
 	return float64(roots) / sum
@@ -145,7 +144,7 @@ func (k *Corrector) Scale(roots int, sum float64) float64 {
 
 // CheckModel returns an error if a model can't use the settings: where it takes the
 // maximum of messages, or weighs them itself, no message can count more than others.
-func CheckModel(o *strategy.GrappaSettings, m nn.Spec) error {
+func CheckModel(o *Settings, m nn.Spec) error {
 	var how string
 	switch {
 	case m.Model == "gat":
@@ -156,10 +155,10 @@ func CheckModel(o *strategy.GrappaSettings, m nn.Spec) error {
 		return nil
 	}
 	switch {
-	case o.Corrects() == strategy.CorrectMessage:
-		return fmt.Errorf("grappa.correction=%s: a %s %s, so that none can count for those that are not seen: choose another correction, or another model", strategy.CorrectMessage, m.Model, how)
-	case o.Loader == strategy.HaloSampled:
-		return fmt.Errorf("grappa.loader=%s: a %s %s, so that none can count for those that are left out: choose another loader, or another model", strategy.HaloSampled, m.Model, how)
+	case o.Correction == CorrectMessage:
+		return fmt.Errorf("grappa.correction=%s: a %s %s, so that none can count for those that are not seen: choose another correction, or another model", CorrectMessage, m.Model, how)
+	case o.Loader == HaloSampled:
+		return fmt.Errorf("grappa.loader=%s: a %s %s, so that none can count for those that are left out: choose another loader, or another model", HaloSampled, m.Model, how)
 	}
 	return nil
 }

@@ -8,13 +8,12 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // covered is a graph of two groups, of vertices 0 to 4 and 5 to 8, in which the first
 // see of their neighbours all of one, none of two, one of three beside themselves, half
 // of four; and 4 has none.
-func covered(t testing.TB, o strategy.GrappaSettings) (*Context, *Schedule) {
+func covered(t testing.TB, o Settings) (*Context, *Schedule) {
 	t.Helper()
 	edges := []edge{{1, 0}, {5, 1}, {6, 1}, {2, 2}, {0, 2}, {7, 2}, {8, 2}, {0, 3}, {1, 3}, {6, 3}, {7, 3}, {0, 5}, {1, 5}}
 	shards := cut(edges, 5, 9)
@@ -26,8 +25,8 @@ func covered(t testing.TB, o strategy.GrappaSettings) (*Context, *Schedule) {
 // The share of neighbours that are seen is of edges that are not a vertex's own to
 // itself, and 1 where there are none.
 func TestCoverage(t *testing.T) {
-	strict, _ := covered(t, strategy.GrappaSettings{Loader: strategy.Strict})
-	halo, _ := covered(t, strategy.GrappaSettings{})
+	strict, _ := covered(t, given("loader=strict"))
+	halo, _ := covered(t, given())
 	for v, want := range [][2]int{{1, 1}, {0, 2}, {1, 3}, {2, 4}, {0, 0}} {
 		if a, d, seen := strict.Coverage(uint32(v)); a != want[0] || d != want[1] || !seen {
 			t.Errorf("vertex %d sees %d of %d, row %v, and should %v", v, a, d, seen, want)
@@ -42,7 +41,7 @@ func TestCoverage(t *testing.T) {
 }
 
 // weights are those of all roots of the first group, alone in a batch.
-func weights(t testing.TB, o strategy.GrappaSettings, batch []uint32, blocks ...sample.Block) []float64 {
+func weights(t testing.TB, o Settings, batch []uint32, blocks ...sample.Block) []float64 {
 	t.Helper()
 	c, s := covered(t, o)
 	return NewCorrector(&o, s).Weigh(nil, c, batch, []uint32{0, 1, 2, 3, 4}, blocks)
@@ -56,31 +55,31 @@ func TestWeights(t *testing.T) {
 	deeper := []sample.Block{frontier(0, 1, 2, 3, 4, 7), frontier(0, 3), frontier()}
 	tail := (1 + 0 + third + 0.5 + 1 + 0) / 6 * (1 + 0.5) / 2
 	for name, c := range map[string]struct {
-		o      strategy.GrappaSettings
+		o      Settings
 		blocks []sample.Block
 		want   []float64 // nil: all 1
 	}{
-		"node":       {strategy.GrappaSettings{Correction: strategy.CorrectNode}, nil, []float64{1, 0, third, 0.5, 1}},
-		"self":       {strategy.GrappaSettings{Correction: strategy.CorrectSelf}, nil, []float64{1, 0, third, 0.5, 1}},
-		"batch":      {strategy.GrappaSettings{Correction: strategy.CorrectBatch}, nil, []float64{mean, mean, mean, mean, mean}},
-		"released":   {strategy.GrappaSettings{Correction: strategy.CorrectReleased}, nil, []float64{released, released, released, released, released}},
-		"none":       {strategy.GrappaSettings{}, nil, nil},
-		"message":    {strategy.GrappaSettings{Correction: strategy.CorrectMessage}, nil, nil},
-		"shrunk":     {strategy.GrappaSettings{Correction: strategy.CorrectNode, Shrink: 0.5}, nil, []float64{1, 0.5, 0.5 + third/2, 0.75, 1}},
-		"all shrunk": {strategy.GrappaSettings{Correction: strategy.CorrectSelf, Shrink: 1}, nil, nil},
-		"pseudo":     {strategy.GrappaSettings{Correction: strategy.CorrectNode, Pseudo: 2}, nil, []float64{1, 0.5, 3.0 / 5, 4.0 / 6, 1}},
-		"all hops":   {strategy.GrappaSettings{Correction: strategy.CorrectNode, Hops: "all"}, deeper, []float64{tail, 0, tail * third, tail / 2, tail}},
+		"node":       {given("correction=node"), nil, []float64{1, 0, third, 0.5, 1}},
+		"self":       {given("correction=self-normalised"), nil, []float64{1, 0, third, 0.5, 1}},
+		"batch":      {given("correction=batch"), nil, []float64{mean, mean, mean, mean, mean}},
+		"released":   {given("correction=released"), nil, []float64{released, released, released, released, released}},
+		"none":       {given(), nil, nil},
+		"message":    {given("correction=message"), nil, nil},
+		"shrunk":     {given("correction=node", "shrink=0.5"), nil, []float64{1, 0.5, 0.5 + third/2, 0.75, 1}},
+		"all shrunk": {given("correction=self-normalised", "shrink=1"), nil, nil},
+		"pseudo":     {given("correction=node", "pseudo=2"), nil, []float64{1, 0.5, 3.0 / 5, 4.0 / 6, 1}},
+		"all hops":   {given("correction=node", "hops=all"), deeper, []float64{tail, 0, tail * third, tail / 2, tail}},
 		"all hops, half": {
-			strategy.GrappaSettings{Correction: strategy.CorrectBatch, Hops: "all", Shrink: 0.5}, deeper,
+			given("correction=batch", "hops=all", "shrink=0.5"), deeper,
 			slices.Repeat([]float64{(1 + mean*tail) / 2}, 5),
 		},
-		"by groups": {strategy.GrappaSettings{Correction: strategy.CorrectNone, Loss: "groups"}, nil, slices.Repeat([]float64{7.0 / 10}, 5)},
+		"by groups": {given("correction=none", "loss=groups"), nil, slices.Repeat([]float64{7.0 / 10}, 5)},
 		"as published": {
-			strategy.GrappaSettings{Correction: strategy.CorrectBatch, Loss: "groups"}, nil,
+			given("correction=batch", "loss=groups"), nil,
 			slices.Repeat([]float64{mean * 7 / 10}, 5),
 		},
 	} {
-		c.o.Loader = strategy.Strict
+		c.o.Loader = Strict
 		got := weights(t, c.o, batch, c.blocks...)
 		if len(got) != len(c.want) || (got == nil) != (c.want == nil) {
 			t.Errorf("%s: %v, and should be %v", name, got, c.want)
@@ -93,7 +92,7 @@ func TestWeights(t *testing.T) {
 		}
 	}
 	// Where all is seen they are 1, and where deeper hops count they are not.
-	for name, o := range map[string]strategy.GrappaSettings{"batch": {Correction: strategy.CorrectBatch}, "node": {Correction: strategy.CorrectNode}, "self": {Correction: strategy.CorrectSelf}} {
+	for name, o := range map[string]Settings{"batch": given("correction=batch"), "node": given("correction=node"), "self": given("correction=self-normalised")} {
 		if got := weights(t, o, batch); got != nil {
 			t.Errorf("%s in a halo: %v", name, got)
 		}
@@ -115,8 +114,8 @@ func frontier(targets ...uint32) sample.Block {
 // weights without shrinkage are those that shrinkage by nothing leaves.
 func TestTheBatchWeightIsNearest(t *testing.T) {
 	batch := []uint32{0, 1, 2, 3, 4}
-	each := weights(t, strategy.GrappaSettings{Loader: strategy.Strict, Correction: strategy.CorrectNode}, batch)
-	c := weights(t, strategy.GrappaSettings{Loader: strategy.Strict, Correction: strategy.CorrectBatch}, batch)[0]
+	each := weights(t, given("loader=strict", "correction=node"), batch)
+	c := weights(t, given("loader=strict", "correction=batch"), batch)[0]
 	off := func(c float64) (sum float64) {
 		for _, w := range each {
 			sum += (c - w) * (c - w)
@@ -128,8 +127,8 @@ func TestTheBatchWeightIsNearest(t *testing.T) {
 			t.Errorf("%v is no nearer to %v than what is %v off", c, each, e)
 		}
 	}
-	for _, correction := range []string{strategy.CorrectBatch, strategy.CorrectNode, strategy.CorrectSelf} {
-		o := strategy.GrappaSettings{Loader: strategy.Strict, Correction: correction}
+	for _, correction := range []string{CorrectBatch, CorrectNode, CorrectSelf} {
+		o := given("loader=strict", "correction="+correction)
 		want := weights(t, o, batch)
 		o.Shrink = math.Copysign(0, -1)
 		if got := weights(t, o, batch); !slices.Equal(got, want) {
@@ -143,7 +142,7 @@ func TestWeightsDifferBetweenGroups(t *testing.T) {
 	shards := cut(wild(n, 2500, 7), ends...)
 	of, firsts := topology(t, shards), firstsOf(shards)
 	o := sights["strict"]
-	o.Correction = strategy.CorrectBatch
+	o.Correction = CorrectBatch
 	s := schedule(t, len(shards), o, 1)
 	k := NewCorrector(&o, s)
 	var batch []uint32
@@ -166,7 +165,7 @@ func TestWeightsDifferBetweenGroups(t *testing.T) {
 }
 
 func TestSumsOfWeights(t *testing.T) {
-	o := strategy.GrappaSettings{Correction: strategy.CorrectSelf}
+	o := given("correction=self-normalised")
 	k := NewCorrector(&o, schedule(t, 4, o, 1))
 	r := []float64{0.1, 0.7, 1.0 / 3, 0.9, 1e-9, 1, 0.25}
 	one, other := 0.0, 0.0
@@ -186,19 +185,19 @@ func TestSumsOfWeights(t *testing.T) {
 	if k.Scale(7, 7) != 1 || k.Scale(7, 0) != 1 {
 		t.Error("what is whole, or nothing, is scaled")
 	}
-	o.Correction = strategy.CorrectNode
+	o.Correction = CorrectNode
 	if got := k.Scale(7, 3.5); got != 1 {
 		t.Errorf("what is not normalised is scaled by %v", got)
 	}
 }
 
 func TestModelsInWhichNoMessageCountsMore(t *testing.T) {
-	message := strategy.GrappaSettings{Loader: strategy.Strict, Correction: strategy.CorrectMessage}
-	sampled := strategy.GrappaSettings{Loader: strategy.HaloSampled}
+	message := given("loader=strict", "correction=message")
+	sampled := given("loader=halo-sampled")
 	largest := nn.Defaults("sage")
 	largest.Aggregator = "max"
 	for _, c := range []struct {
-		o    strategy.GrappaSettings
+		o    Settings
 		m    nn.Spec
 		want string
 	}{
@@ -208,8 +207,8 @@ func TestModelsInWhichNoMessageCountsMore(t *testing.T) {
 		{sampled, nn.Defaults("gat"), "grappa.loader=halo-sampled: a gat weighs messages itself"},
 		{message, largest, "grappa.correction=message: a sage with sage.aggregator=max takes the largest of messages"},
 		{sampled, largest, "grappa.loader=halo-sampled: a sage with"},
-		{strategy.GrappaSettings{}, largest, ""},
-		{strategy.GrappaSettings{Loader: strategy.Strict}, nn.Defaults("gat"), ""},
+		{given(), largest, ""},
+		{given("loader=strict"), nn.Defaults("gat"), ""},
 	} {
 		if err := CheckModel(&c.o, c.m); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v, %s: %v", c.o, c.m.Model, err)
@@ -218,7 +217,7 @@ func TestModelsInWhichNoMessageCountsMore(t *testing.T) {
 }
 
 func TestWeighingAllocatesNothing(t *testing.T) {
-	o := strategy.GrappaSettings{Loader: strategy.Strict, Hops: "all", Correction: strategy.CorrectSelf}
+	o := given("loader=strict", "hops=all", "correction=self-normalised")
 	c, s := covered(t, o)
 	k, batch, blocks := NewCorrector(&o, s), []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8}, []sample.Block{frontier(0, 1, 2), frontier(0)}
 	to := make([]float64, 0, 9)

@@ -8,19 +8,20 @@ import (
 
 // Deal returns the dealer of a job. Dealing does not depend on sweeps, and so not on
 // the seed.
-func Deal(l peer.Layout, o strategy.Settings) (deal.Dealer, error) {
-	if err := o.Check(); err != nil {
+func Deal(l peer.Layout, job strategy.Settings) (deal.Dealer, error) {
+	if err := checkSettings(&job); err != nil {
 		return nil, err
 	}
-	s, err := NewSchedule(len(l.Owners), &o.Grappa, 0)
+	o := Of(&job)
+	s, err := NewSchedule(len(l.Owners), &o, 0)
 	if err != nil {
 		return nil, err
 	}
-	d := &dealer{layout: l, schedule: s, deterministic: o.Deterministic}
+	d := &dealer{layout: l, schedule: s, deterministic: job.Deterministic}
 	for g := range s.groups {
 		d.nodes = append(d.nodes, NodeOf(&l, s, g))
 	}
-	if o.Grappa.Average > 1 {
+	if o.Average > 1 {
 		return &settled{d}, nil
 	}
 	return d, nil
@@ -44,6 +45,8 @@ func NodeOf(l *peer.Layout, s *Schedule, group int) int {
 }
 
 type dealer struct {
+	deal.Untimed
+
 	layout        peer.Layout
 	schedule      *Schedule
 	deterministic bool
@@ -84,15 +87,6 @@ func (d *dealer) deal(to []deal.Group, group int) []deal.Group {
 	}
 	return to
 }
-
-// Note implements deal.Dealer: it does nothing.
-func (d *dealer) Note(float64) {}
-
-// Tuning implements deal.Dealer.
-func (d *dealer) Tuning() deal.Tuning { return deal.Tuning{} }
-
-// Restore implements deal.Dealer.
-func (d *dealer) Restore(deal.Tuning) {}
 
 // settled deals where each node has a model of its own between averages.
 type settled struct{ *dealer }

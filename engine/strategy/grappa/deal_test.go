@@ -33,7 +33,8 @@ func TestGroupsAreWholeOnAnyNodes(t *testing.T) {
 	const shards, size = 12, 10
 	r := rand.New(rand.NewPCG(1, 3))
 	for _, deterministic := range []bool{false, true} {
-		o := strategy.Settings{Strategy: strategy.Grappa, Deterministic: deterministic, Grappa: strategy.GrappaSettings{Groups: 4}}
+		o := strategy.Given(Name, "grappa.groups=4")
+		o.Deterministic = deterministic
 		for _, count := range []int{0, 1, 7, 120} {
 			var batch []uint32
 			for _, v := range r.Perm(shards * size)[:count] {
@@ -82,7 +83,7 @@ func TestGroupsAreWholeOnAnyNodes(t *testing.T) {
 
 // A group goes where most of its shards are, and to the first of those with as many.
 func TestGroupsGoWhereMostOfTheirShardsAre(t *testing.T) {
-	s := schedule(t, 9, strategy.GrappaSettings{Groups: 3}, 0)
+	s := schedule(t, 9, given("groups=3"), 0)
 	l := layout(9, 1, []int{0, 2, 2, 1, 0, 2, 1, 1, 1}, 3)
 	for g, want := range []int{2, 0, 1} {
 		if got := NodeOf(&l, s, g); got != want {
@@ -93,14 +94,14 @@ func TestGroupsGoWhereMostOfTheirShardsAre(t *testing.T) {
 
 func TestModelsStayWhereTheyAre(t *testing.T) {
 	l := layout(4, 5, runs(4, 2), 2)
-	for average, want := range map[int]bool{0: false, 1: false, 8: true} {
-		d, err := Deal(l, strategy.Settings{Strategy: strategy.Grappa, Grappa: strategy.GrappaSettings{Average: average}})
+	for average, want := range map[string]bool{"": false, "1": false, "8": true} {
+		d, err := Deal(l, strategy.Given(Name, "grappa.average_every="+average))
 		if err != nil {
 			t.Fatal(err)
 		}
 		guide, is := d.(deal.Guide)
 		if is != want {
-			t.Errorf("average_every=%d: a guide %v", average, is)
+			t.Errorf("average_every=%s: a guide %v", average, is)
 		}
 		for model := range 2 {
 			if is && guide.After([]uint32{1, 2}, model) != model {
@@ -112,11 +113,11 @@ func TestModelsStayWhereTheyAre(t *testing.T) {
 
 func TestWhatCanNotBeDealt(t *testing.T) {
 	l := layout(4, 5, runs(4, 2), 2)
-	for want, o := range map[string]strategy.GrappaSettings{
-		"grappa.groups=5: each needs a shard": {Groups: 5},
-		"grappa.loader=some: it is one of":    {Loader: "some"},
+	for want, values := range map[string][]string{
+		"grappa.groups=5: each needs a shard":     {"grappa.groups=5"},
+		"grappa.depth=2: a group that is strict ": {"grappa.loader=strict", "grappa.depth=2"},
 	} {
-		if _, err := Deal(l, strategy.Settings{Strategy: strategy.Grappa, Grappa: o}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Deal(l, strategy.Given(Name, values...)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -125,7 +126,7 @@ func TestWhatCanNotBeDealt(t *testing.T) {
 func TestDealingAllocatesNothing(t *testing.T) {
 	for _, deterministic := range []bool{false, true} {
 		l := layout(16, 10, runs(16, 3), 3)
-		d, err := Deal(l, strategy.Settings{Strategy: strategy.Grappa, Deterministic: deterministic})
+		d, err := Deal(l, strategy.Settings{Strategy: Name, Deterministic: deterministic})
 		if err != nil {
 			t.Fatal(err)
 		}

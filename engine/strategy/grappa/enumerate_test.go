@@ -8,26 +8,25 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // An estimator is what makes a gradient of what groups see.
 type estimator struct {
 	name string
-	o    strategy.GrappaSettings
+	o    Settings
 	// inverse weighs by neighbours over those that are seen: the wrong way round.
 	inverse bool
 }
 
 var estimators = []estimator{
-	{"vertex mean, none", strategy.GrappaSettings{Correction: strategy.CorrectNone}, false},
-	{"node", strategy.GrappaSettings{Correction: strategy.CorrectNode}, false},
-	{"self-normalised", strategy.GrappaSettings{Correction: strategy.CorrectSelf}, false},
-	{"worker mean, none", strategy.GrappaSettings{Correction: strategy.CorrectNone, Loss: "groups"}, false},
-	{"batch", strategy.GrappaSettings{Correction: strategy.CorrectBatch, Loss: "groups"}, false},
-	{"released", strategy.GrappaSettings{Correction: strategy.CorrectReleased, Loss: "groups"}, false},
-	{"d/a", strategy.GrappaSettings{Correction: strategy.CorrectNone}, true},
-	{"message", strategy.GrappaSettings{Correction: strategy.CorrectMessage}, false},
+	{"vertex mean, none", given("correction=none"), false},
+	{"node", given("correction=node"), false},
+	{"self-normalised", given("correction=self-normalised"), false},
+	{"worker mean, none", given("correction=none", "loss=groups"), false},
+	{"batch", given("correction=batch", "loss=groups"), false},
+	{"released", given("correction=released", "loss=groups"), false},
+	{"d/a", given("correction=none"), true},
+	{"message", given("correction=message"), false},
 }
 
 // A kind is a model with its loss.
@@ -121,7 +120,7 @@ func (e *enumeration) shares(t testing.TB, k kind) []share {
 func (e *enumeration) share(t testing.TB, k kind, m *machine, edges []edge, count int) share {
 	t.Helper()
 	shards := cut(edges, count, e.vertices)
-	o := strategy.GrappaSettings{Groups: 2, Sweep: "off", Loader: strategy.Strict}
+	o := given("groups=2", "sweep=off", "loader=strict")
 	s := schedule(t, 2, o, 1)
 	of := topology(t, shards)
 	c := contextOf(t, of, firstsOf(shards), s, o, 0, 0, 1)
@@ -148,10 +147,10 @@ func (e *enumeration) share(t testing.TB, k kind, m *machine, edges []edge, coun
 	for i := range estimators {
 		est := &estimators[i]
 		o := est.o
-		o.Loader = strategy.Strict
+		o.Loader = Strict
 		w := (&Corrector{&o, e.groups}).Weigh(nil, c, batch, roots, nil)
 		gradients := by[c.Topology]
-		if o.Correction == strategy.CorrectMessage {
+		if o.Correction == CorrectMessage {
 			gradients = by[message]
 		}
 		sum := make([]float64, len(m.matrices(make([]float64, m.model.Size()))))

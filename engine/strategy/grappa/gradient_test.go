@@ -8,7 +8,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // A step is what groups make of a batch, in one super-epoch.
@@ -16,11 +15,11 @@ type step struct {
 	of       *sample.Topology
 	firsts   []uint32
 	schedule *Schedule
-	o        strategy.GrappaSettings
+	o        Settings
 	seed     uint64
 }
 
-func newStep(t testing.TB, shards []*graph.Shard, o strategy.GrappaSettings, seed uint64) *step {
+func newStep(t testing.TB, shards []*graph.Shard, o Settings, seed uint64) *step {
 	t.Helper()
 	return &step{topology(t, shards), firstsOf(shards), schedule(t, len(shards), o, seed), o, seed}
 }
@@ -87,15 +86,15 @@ func TestAllHopsOfHaloAreOneMachine(t *testing.T) {
 		m := newMachine(t, spec, 60, false, 3)
 		for _, fanouts := range [][]int{{0, 0}, {3, 2}} {
 			for _, c := range []struct {
-				o    strategy.GrappaSettings
+				o    Settings
 				same bool
 			}{
-				{strategy.GrappaSettings{Groups: 1}, true},
-				{strategy.GrappaSettings{Groups: 1, Loader: strategy.Strict, Correction: strategy.CorrectNode}, true},
-				{strategy.GrappaSettings{Groups: 3, Depth: 2}, true},
-				{strategy.GrappaSettings{Groups: 6, Depth: 2, Sweep: "off", Correction: strategy.CorrectSelf}, true},
-				{strategy.GrappaSettings{Groups: 3, Sweep: "off"}, false},
-				{strategy.GrappaSettings{Groups: 3, Sweep: "off", Loader: strategy.Strict}, false},
+				{given("groups=1"), true},
+				{given("groups=1", "loader=strict", "correction=node"), true},
+				{given("groups=3", "depth=2"), true},
+				{given("groups=6", "depth=2", "sweep=off", "correction=self-normalised"), true},
+				{given("groups=3", "sweep=off"), false},
+				{given("groups=3", "sweep=off", "loader=strict"), false},
 			} {
 				p := newStep(t, shards, c.o, 3)
 				want := alone(t, p.of, m, batch, fanouts, 3)
@@ -116,13 +115,13 @@ func TestGroupsCountByTheirRoots(t *testing.T) {
 	uneven, same := []uint32{0, 1, 2, 3, 7, 9, 11, 13, 19, 25}, []uint32{0, 1, 21, 22, 50, 59}
 	for name, c := range map[string]struct {
 		batch []uint32
-		o     strategy.GrappaSettings
+		o     Settings
 		exact bool
 	}{
-		"uneven":           {uneven, strategy.GrappaSettings{Depth: 2}, true},
-		"uneven by groups": {uneven, strategy.GrappaSettings{Depth: 2, Loss: "groups"}, false},
-		"same":             {same, strategy.GrappaSettings{Depth: 2}, true},
-		"same by groups":   {same, strategy.GrappaSettings{Depth: 2, Loss: "groups"}, true},
+		"uneven":           {uneven, given("depth=2"), true},
+		"uneven by groups": {uneven, given("depth=2", "loss=groups"), false},
+		"same":             {same, given("depth=2"), true},
+		"same by groups":   {same, given("depth=2", "loss=groups"), true},
 	} {
 		c.o.Groups = 3
 		p := newStep(t, shards, c.o, 3)
@@ -138,30 +137,30 @@ func TestShrunkToNothingIsNone(t *testing.T) {
 	shards := cut(wild(60, 300, 9), 5, 20, 31, 31, 45, 60)
 	batch := []uint32{2, 7, 8, 30, 31, 44, 46, 59, 22}
 	m := newMachine(t, nn.Defaults("sage"), 60, false, 5)
-	with := func(o strategy.GrappaSettings) []float64 {
-		o.Groups, o.Loader = 3, strategy.Strict
+	with := func(o Settings) []float64 {
+		o.Groups, o.Loader = 3, Strict
 		return newStep(t, shards, o, 3).gradient(t, m, batch, 0, []int{0, 0})
 	}
-	none := with(strategy.GrappaSettings{Correction: strategy.CorrectNone})
-	for _, correction := range []string{strategy.CorrectBatch, strategy.CorrectNode, strategy.CorrectSelf} {
-		if d := off(with(strategy.GrappaSettings{Correction: correction, Shrink: 1}), none); d != 0 {
+	none := with(given("correction=none"))
+	for _, correction := range []string{CorrectBatch, CorrectNode, CorrectSelf} {
+		if d := off(with(given("correction="+correction, "shrink=1")), none); d != 0 {
 			t.Errorf("%s, shrunk to nothing, is %.3g off", correction, d)
 		}
-		if d := off(with(strategy.GrappaSettings{Correction: correction}), none); d < 1e-3 {
+		if d := off(with(given("correction="+correction)), none); d < 1e-3 {
 			t.Errorf("%s changes nothing: %.3g", correction, d)
 		}
 	}
-	for _, correction := range []string{strategy.CorrectMessage, strategy.CorrectReleased} {
-		if d := off(with(strategy.GrappaSettings{Correction: correction}), none); d < 1e-3 {
+	for _, correction := range []string{CorrectMessage, CorrectReleased} {
+		if d := off(with(given("correction="+correction)), none); d < 1e-3 {
 			t.Errorf("%s changes nothing: %.3g", correction, d)
 		}
 	}
-	for _, loader := range []string{"", strategy.HaloSampled} { // where all is seen nothing is corrected
-		o := strategy.GrappaSettings{Groups: 3, Correction: strategy.CorrectNone}
+	for _, loader := range []string{Halo, HaloSampled} { // where all is seen nothing is corrected
+		o := given("groups=3", "correction=none")
 		none := newStep(t, shards, o, 3).gradient(t, m, batch, 0, []int{0, 0})
-		for _, correction := range []string{strategy.CorrectBatch, strategy.CorrectNode, strategy.CorrectSelf, strategy.CorrectMessage} {
-			o := strategy.GrappaSettings{Groups: 3, Correction: correction, Loader: loader}
-			if loader != "" {
+		for _, correction := range []string{CorrectBatch, CorrectNode, CorrectSelf, CorrectMessage} {
+			o := given("groups=3", "correction="+correction, "loader="+loader)
+			if loader == HaloSampled {
 				o.Cap = 1000
 			}
 			if d := off(newStep(t, shards, o, 3).gradient(t, m, batch, 0, []int{0, 0}), none); d != 0 {
@@ -191,15 +190,15 @@ func TestASampledHaloStandsForTheWhole(t *testing.T) {
 			if fanouts[0] > 0 && name == "sage, gcn" {
 				continue // a plain mean of the vertex and of what is drawn counts the vertex too much
 			}
-			whole := newStep(t, shards, strategy.GrappaSettings{Groups: 3, Sweep: "off", Correction: strategy.CorrectNone}, 1)
+			whole := newStep(t, shards, given("groups=3", "sweep=off", "correction=none"), 1)
 			want := make([]float64, m.model.Size())
 			const seeds = 400
 			var mean, square []float64
 			mean, square = make([]float64, m.model.Size()), make([]float64, m.model.Size())
 			for seed := range uint64(seeds) {
 				sampled := *whole
-				sampled.o.Loader, sampled.o.Cap, sampled.seed = strategy.HaloSampled, 9, 100+seed
-				sampled.o.Correction = []string{"", strategy.CorrectBatch, strategy.CorrectNode, strategy.CorrectSelf}[seed%4]
+				sampled.o.Loader, sampled.o.Cap, sampled.seed = HaloSampled, 9, 100+seed
+				sampled.o.Correction = []string{CorrectNone, CorrectBatch, CorrectNode, CorrectSelf}[seed%4]
 				g := sampled.gradient(t, m, batch, 0, fanouts)
 				whole.seed = 100 + seed
 				add(want, 1.0/seeds, whole.gradient(t, m, batch, 0, fanouts))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // An edge of a graph that a test writes down.
@@ -80,7 +79,7 @@ func wild(n, edges int, seed uint64) []edge {
 }
 
 // contextOf builds a context of a graph that is here.
-func contextOf(t testing.TB, of *sample.Topology, firsts []uint32, s *Schedule, o strategy.GrappaSettings, group, super int, seed uint64) *Context {
+func contextOf(t testing.TB, of *sample.Topology, firsts []uint32, s *Schedule, o Settings, group, super int, seed uint64) *Context {
 	t.Helper()
 	b, err := NewBuilder(BuildOptions{Schedule: s, Settings: &o, Group: group, Super: super, Seed: seed, Firsts: firsts, Topology: of})
 	if err != nil {

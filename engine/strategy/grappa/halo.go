@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/keyed"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // keep returns the halo, ascending, and its share of the whole one. A capped halo keeps
@@ -40,7 +39,7 @@ func (b *Builder) keep() (halo []uint32, share float64) {
 // cap returns the bound of halo rows, negative if there is none.
 func (b *Builder) cap() (rows int) {
 	switch s := b.o.Settings; {
-	case s.Loader != strategy.HaloSampled:
+	case s.Loader != HaloSampled:
 		rows = -1
 	case s.Cap > 0:
 		rows = s.Cap

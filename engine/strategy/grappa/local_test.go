@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // local is a graph in which each vertex hears one, two or four others, most of them of
@@ -49,8 +47,10 @@ func TestEstimatorsOverASweep(t *testing.T) {
 		for _, k := range kinds {
 			m := k.machine(t, int(n))
 			fanouts := make([]int, k.layers)
-			for _, correction := range []string{strategy.CorrectNone, strategy.CorrectNode, strategy.CorrectMessage} {
-				p := newStep(t, shards, strategy.GrappaSettings{Groups: c.groups, Swept: c.swept, Loader: strategy.Strict, Correction: correction}, 2)
+			for _, correction := range []string{CorrectNone, CorrectNode, CorrectMessage} {
+				o := given("loader=strict", "correction="+correction)
+				o.Groups, o.Swept = c.groups, c.swept
+				p := newStep(t, shards, o, 2)
 				truth := m.matrices(alone(t, p.of, m, batch, fanouts, 2))
 				mean := make([]float64, len(truth))
 				for super := range p.schedule.Slots() {
@@ -60,7 +60,7 @@ func TestEstimatorsOverASweep(t *testing.T) {
 				name := fmt.Sprintf("%+v, %s, %s", c, k.name, correction)
 				t.Logf("%s: cosine %.3f, scale %.3f", name, cosine, scale)
 				d := off(mean, truth)
-				if exact := k.linear && correction == strategy.CorrectMessage; exact && d > 1e-12 || !exact && d < 1e-2 {
+				if exact := k.linear && correction == CorrectMessage; exact && d > 1e-12 || !exact && d < 1e-2 {
 					t.Errorf("%s is %.3g off", name, d)
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/recipe"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
@@ -23,11 +21,11 @@ import (
 // What views take is told before the first step, within a tenth.
 func TestForecastOfScenes(t *testing.T) {
 	shards := traintest.Communities(t, 6000)
-	for name, g := range map[string]strategy.GrappaSettings{
-		"halo": {Period: 1, Swept: 1}, "strict": {Period: 1, Swept: 1, Loader: strategy.Strict}, "sampled": {Period: 1, Swept: 1, Loader: strategy.HaloSampled, Cap: 200},
+	for name, g := range map[string][]string{
+		"halo": {"period=1", "swept=1"}, "strict": {"period=1", "swept=1", "loader=strict"}, "sampled": {"period=1", "swept=1", "loader=halo-sampled", "cap=200"},
 	} {
 		r := traintest.Short("sage")
-		r.Sharing, r.Epochs = apart(g), 20
+		r.Sharing, r.Epochs = apart(g...), 20
 		m := traintest.NewMesh(3, []int{0, 0, 1, 1, 2})
 		all := m.Start(t, r, shards, isolation(train.Options{Threads: 1}))
 		err := m.Each(func(node int) error {
@@ -95,7 +93,7 @@ func TestMemoryBoundsTheHalo(t *testing.T) {
 	shards := widened(traintest.Communities(t, 6000), 128)
 	owners := []int{0, 0, 1, 1, 2}
 	r := traintest.Short("sage")
-	r.Sharing, r.Epochs = apart(strategy.GrappaSettings{Period: 2, Groups: 3, Swept: 1}), 4
+	r.Sharing, r.Epochs = apart("period=2", "groups=3", "swept=1"), 4
 	options := bounded(t, r, shards, owners, 1)
 	folder := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	run := func(r recipe.Recipe, options func(node int) train.Options, dir []string, most int64) (reports [3][]trained.Epoch, notes [3]string, err error) {
@@ -128,19 +126,15 @@ func TestMemoryBoundsTheHalo(t *testing.T) {
 	if said == nil || !strings.Contains(notes[1], said[0]) || !strings.Contains(notes[2], said[0]) {
 		t.Fatalf("%q", notes)
 	}
-	rows, err := strconv.Atoi(said[1])
-	if err != nil {
-		t.Fatal(err)
-	}
 	free := func(int) train.Options { return isolation(train.Options{Threads: 1, Dataset: "d"}) }
 	capped := r
-	capped.Sharing = apart(strategy.GrappaSettings{Period: 2, Groups: 3, Swept: 1, Loader: strategy.HaloSampled, Cap: rows})
+	capped.Sharing = apart("period=2", "groups=3", "swept=1", "loader=halo-sampled", "cap="+said[1])
 	want, _, err := run(capped, free, nil, 0)
 	if err != nil || traintest.Hashes(reports[2]) != traintest.Hashes(want[0]) {
-		t.Errorf("%v: with a cap of %d rows:\n%s\nand where memory has no room for more\n%s", err, rows, traintest.Hashes(want[0]), traintest.Hashes(reports[2]))
+		t.Errorf("%v: with a cap of %s rows:\n%s\nand where memory has no room for more\n%s", err, said[1], traintest.Hashes(want[0]), traintest.Hashes(reports[2]))
 	}
 	if whole, _, err := run(r, free, nil, 0); err != nil || traintest.Hashes(whole[0]) == traintest.Hashes(want[0]) {
-		t.Errorf("%v: a cap of %d rows leaves nothing out", err, rows)
+		t.Errorf("%v: a cap of %s rows leaves nothing out", err, said[1])
 	}
 	if _, _, err := run(r, options, folder, 250); !errors.Is(err, traintest.ErrEnough) {
 		t.Fatal(err)
@@ -161,7 +155,7 @@ func TestTooLittleMemoryForTheHalo(t *testing.T) {
 	shards := widened(traintest.Communities(t, 6000), 128)
 	owners := []int{0, 0, 1, 1, 2}
 	r := traintest.Short("sage")
-	r.Sharing = apart(strategy.GrappaSettings{Swept: 1})
+	r.Sharing = apart("swept=1")
 	try := func(options func(node int) train.Options) error {
 		m := traintest.NewMesh(3, owners)
 		return m.Together(t, func(ctx context.Context, node int) error {
@@ -190,11 +184,11 @@ func TestTooLittleMemoryForTheHalo(t *testing.T) {
 // views and has one like it for the next: edges, contexts and rows of features.
 func TestForecastIsWhatTheHeapHolds(t *testing.T) {
 	shards := widened(traintest.Communities(t, 20_000), 64)
-	for name, g := range map[string]strategy.GrappaSettings{
-		"halo": {Period: 1, Swept: 1}, "strict": {Period: 1, Swept: 1, Loader: strategy.Strict}, "sampled": {Period: 1, Swept: 1, Loader: strategy.HaloSampled, Cap: 1000},
+	for name, g := range map[string][]string{
+		"halo": {"period=1", "swept=1"}, "strict": {"period=1", "swept=1", "loader=strict"}, "sampled": {"period=1", "swept=1", "loader=halo-sampled", "cap=1000"},
 	} {
 		r := traintest.Short("sage")
-		r.Sharing, r.Epochs = apart(g), 20
+		r.Sharing, r.Epochs = apart(g...), 20
 		all := traintest.NewMesh(3, []int{0, 0, 1, 1, 2}).Start(t, r, shards, isolation(train.Options{Threads: 1}))
 		reports, largest := uint64(0), [3]int{}
 		for node, l := range all {

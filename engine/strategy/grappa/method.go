@@ -18,7 +18,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -27,20 +26,19 @@ import (
 
 // Strategy trains groups of shards in isolation.
 var Strategy = train.Descriptor{
-	Name: strategy.Grappa, Deal: Deal, Isolated: true,
+	Declaration: declaration, Deal: Deal, Isolated: true,
 	Check: func(r *recipe.Recipe, _ *nn.Model, about dataset.About) error { return checkIsolation(r, about) },
 	CheckSweep: func(r *recipe.Recipe) error {
-		if r.Sharing.Grappa.OnPlateau() {
+		if Of(&r.Sharing).Switch == onPlateau {
 			return errors.New("{sweep}: with {grappa.switch}=plateau each model would turn to other shards at another time, and all train on the same batches: leave one of the two out")
 		}
 		return nil
 	},
-	Same:  sameIsolation,
 	Wrap:  func(p peer.Peers) peer.Peers { return &guard{Peers: p} },
 	Serve: func(p peer.Peers) any { return vicinity.Register(p) },
 	Ready: func(t *train.Trainer, served any) error {
 		x := t.Session
-		return served.(*vicinity.Source).Ready(t.Data.Shards, t.Data.Features, x.Source, x.Work, x.Layout, t.Recipe.Sharing.Wire)
+		return served.(*vicinity.Source).Ready(t.Data.Shards, t.Data.Features, x.Source, x.Work, x.Layout, t.Recipe.Sharing.Wire())
 	},
 	New: func(t *train.Trainer) (train.Method, error) { return newGrappa(t) },
 }
@@ -51,7 +49,7 @@ var Strategy = train.Descriptor{
 type Method struct {
 	*batched.Batched
 	Schedule *Schedule
-	settings *strategy.GrappaSettings
+	settings *Settings
 	layout   peer.Layout
 	source   *vicinity.Source
 	mine     []int    // groups of this node
@@ -71,14 +69,15 @@ type Method struct {
 }
 
 func newGrappa(t *train.Trainer) (*Method, error) {
-	n := &Method{Batched: batched.New(t), settings: &t.Recipe.Sharing.Grappa}
+	settings := Of(&t.Recipe.Sharing)
+	n := &Method{Batched: batched.New(t), settings: &settings}
 	n.Sources, n.Weights = n, n
-	if every := t.Recipe.Sharing.Averages(); every > 1 && !t.Session.Alone() {
+	if settings.Average > 1 && !t.Session.Alone() {
 		schedule, err := NewSchedule(len(t.Data.Shards), n.settings, t.Recipe.Seed)
 		if err != nil {
 			return nil, err
 		}
-		n.Updates = batched.NewHomes(n.Batched, every, without(&t.Session.Layout, schedule))
+		n.Updates = batched.NewHomes(n.Batched, settings.Average, without(&t.Session.Layout, schedule))
 	}
 	return n, nil
 }
@@ -90,7 +89,7 @@ func (n *Method) Open(ctx context.Context) (err error) {
 	settings := n.settings
 	n.Memory, n.most = viewRoom(t), t.Learners[0].At.Halo
 	sampled := *settings
-	sampled.Loader = strategy.HaloSampled
+	sampled.Loader = HaloSampled
 	n.sampled = CheckModel(&sampled, t.Recipe.Model) == nil
 	for i, s := range t.Data.Shards {
 		n.edges = append(n.edges, uint64(len(s.Indices)))
@@ -101,11 +100,11 @@ func (n *Method) Open(ctx context.Context) (err error) {
 	self, dealer := t.Session.Work.Self, t.Sharing.Dealer
 	n.layout = t.Session.Layout
 	if !t.Session.Alone() {
-		n.source = t.Sharing.Served[strategy.Grappa].(*vicinity.Source)
+		n.source = t.Sharing.Served[Name].(*vicinity.Source)
 	} else {
 		n.source = vicinity.Alone(t.Data.Shards, t.Data.Features, n.layout)
 		if dealer, err = Deal(n.layout, t.Recipe.Sharing); err != nil {
-			return fmt.Errorf("share the steps by %s: %w", strategy.Grappa, err)
+			return fmt.Errorf("share the steps by %s: %w", Name, err)
 		}
 	}
 	if n.Schedule, err = NewSchedule(len(t.Data.Shards), settings, t.Recipe.Seed); err != nil {
@@ -133,10 +132,10 @@ func (n *Method) super() int {
 	switch {
 	case !n.turns():
 		return 0
-	case n.settings.OnPlateau():
+	case n.settings.Switch == onPlateau:
 		return t.Learners[0].At.Super // the only learner
 	}
-	return (min(t.Place().Epoch, n.Run.Recipe.Epochs) - 1) / n.settings.Epochs()
+	return (min(t.Place().Epoch, n.Run.Recipe.Epochs) - 1) / n.settings.Period
 }
 
 // notes returns what users should know of how groups are dealt, and of what they will
@@ -154,14 +153,14 @@ func (n *Method) notes() (all []string) {
 	if empty := n.empty(); len(empty) > 0 {
 		all = append(all, fmt.Sprintf("%s no training vertices, and only %s others with what they see: %s", groupsOf(empty), verb(len(empty), "serves", "serve"), "import the dataset with fewer shards, or choose fewer grappa.groups"))
 	}
-	if g := n.settings; g.Hop() > 0 && !g.AllHops() && g.Corrects() != strategy.CorrectReleased && g.Corrects() != strategy.CorrectNone {
-		all = append(all, fmt.Sprintf("grappa.correction=%s changes nothing: with a halo groups see all neighbours of their vertices, or some that stand for them: choose {grappa.loader}=%s, or leave it out", g.Corrects(), strategy.Strict))
+	if g := n.settings; g.hop() > 0 && g.Hops != allHops && g.Correction != CorrectReleased && g.Correction != CorrectNone {
+		all = append(all, fmt.Sprintf("grappa.correction=%s changes nothing: with a halo groups see all neighbours of their vertices, or some that stand for them: choose {grappa.loader}=%s, or leave it out", g.Correction, Strict))
 	}
 	if !n.turns() {
 		return all
 	}
-	period := n.settings.Epochs()
-	if n.settings.OnPlateau() {
+	period := n.settings.Period
+	if n.settings.Switch == onPlateau {
 		return append(all, fmt.Sprintf("groups turn to other shards when %s have brought nothing better: if that never comes, they see of other groups what they see now", recipe.Count(period, "epoch")))
 	}
 	supers := (n.Run.Recipe.Epochs + period - 1) / period
@@ -384,12 +383,12 @@ func (n *Method) Evaluated(l *train.Learner) { Plateau(&l.At, n.settings) }
 // Plateau ends a super-epoch after an epoch, if the settings end it when validation has
 // not improved for so many epochs. Only an epoch that was evaluated and was no better
 // can end one.
-func Plateau(s *trained.State, g *strategy.GrappaSettings) {
-	if !g.OnPlateau() || !g.Sweeps() || s.Best == nil || s.Last.Eval == nil {
+func Plateau(s *trained.State, g *Settings) {
+	if g.Switch != onPlateau || !g.sweeps() || s.Best == nil || s.Last.Eval == nil {
 		return
 	}
 	// The best is this epoch itself where that was better.
-	if s.Last.Epoch-max(s.Turned, s.Best.Epoch) >= g.Epochs() {
+	if s.Last.Epoch-max(s.Turned, s.Best.Epoch) >= g.Period {
 		s.Super, s.Turned = s.Super+1, s.Last.Epoch
 	}
 }
@@ -424,7 +423,7 @@ func (n *Method) BeginEpoch(ctx context.Context, epoch int) error {
 			}
 		}
 	}
-	if next, ok := n.after(n.Now.Super); ok && !n.settings.Serial && (n.Next == nil || n.Next.super != next) {
+	if next, ok := n.after(n.Now.Super); ok && n.settings.Prefetch && (n.Next == nil || n.Next.super != next) {
 		n.Ahead(ctx, next)
 	}
 	return nil
@@ -432,19 +431,11 @@ func (n *Method) BeginEpoch(ctx context.Context, epoch int) error {
 
 // checkIsolation returns an error if the recipe can't be trained in isolated groups.
 func checkIsolation(r *recipe.Recipe, about dataset.About) error {
-	settings := &r.Sharing.Grappa
-	if settings.OnPlateau() && about.Splits[r.Split].Val == 0 {
+	settings := Of(&r.Sharing)
+	if settings.Switch == onPlateau && about.Splits[r.Split].Val == 0 {
 		return fmt.Errorf("{grappa.switch}=plateau needs validation vertices to compare epochs by, and split %d has none: leave it out, or choose another {split}", r.Split)
 	}
-	return CheckModel(settings, r.Model)
-}
-
-// sameIsolation reports whether two jobs train the same in isolation. How views are
-// fetched makes no difference.
-func sameIsolation(a, b *strategy.Settings) bool {
-	x, y := a.Grappa, b.Grappa
-	x.Serial, y.Serial = false, false
-	return x == y && (a.Strategy == strategy.Grappa) == (b.Strategy == strategy.Grappa)
+	return CheckModel(&settings, r.Model)
 }
 
 // without returns the nodes of a layout that a schedule leaves without groups.

@@ -17,9 +17,13 @@ func isolation(o train.Options) train.Options {
 	return o
 }
 
-// apart are the settings of groups that train in isolation.
-func apart(g strategy.GrappaSettings) strategy.Settings {
-	return strategy.Settings{Strategy: strategy.Grappa, Grappa: g}
+// apart are the settings of groups that train in isolation, by names without "grappa.".
+func apart(values ...string) strategy.Settings {
+	all := slices.Clone(values)
+	for i := range all {
+		all[i] = "grappa." + all[i]
+	}
+	return strategy.Given(grappa.Name, all...)
 }
 
 // One group with all neighbours has the gradient of one machine, and so have several
@@ -29,10 +33,10 @@ func TestGroupsThatSeeAllMakeTheGradientsOfOneNode(t *testing.T) {
 	for _, model := range []string{"gcn", "sage", "gat", "gin"} {
 		r := traintest.ExactRecipe(model)
 		want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
-		for _, g := range []strategy.GrappaSettings{{Groups: 1}, {Groups: 1, Loader: strategy.Strict}, {Groups: 3, Depth: 2}, {Groups: 4, Depth: 2, Sweep: "off"}} {
-			r.Sharing = apart(g)
+		for _, g := range [][]string{{"groups=1"}, {"groups=1", "loader=strict"}, {"groups=3", "depth=2"}, {"groups=4", "depth=2", "sweep=off"}} {
+			r.Sharing = apart(g...)
 			for _, nodes := range []int{1, 2, 3} {
-				traintest.Within(t, fmt.Sprintf("%s on %d nodes, %+v", model, nodes, g), r, shards, isolation(traintest.Wide(train.Options{Threads: 1})), nodes, want, 1e-10)
+				traintest.Within(t, fmt.Sprintf("%s on %d nodes, %v", model, nodes, g), r, shards, isolation(traintest.Wide(train.Options{Threads: 1})), nodes, want, 1e-10)
 			}
 		}
 	}
@@ -49,7 +53,7 @@ func TestDeepHalosMakeTheBitsOfOneNode(t *testing.T) {
 		}
 		_, one := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
 		want := traintest.Hashes(one)
-		r.Sharing = apart(strategy.GrappaSettings{Depth: 2, Period: 1})
+		r.Sharing = apart("depth=2", "period=1")
 		r.Sharing.Deterministic = true
 		for _, nodes := range []int{1, 3} {
 			_, reports := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)).MustRun(t, r, shards, isolation(train.Options{Threads: 2}))
@@ -63,18 +67,18 @@ func TestDeepHalosMakeTheBitsOfOneNode(t *testing.T) {
 }
 
 // isolations are settings in which groups see less than one node would.
-func isolations() map[string]strategy.GrappaSettings {
-	return map[string]strategy.GrappaSettings{
-		"halo":         {Period: 1},
-		"strict":       {Period: 2, Loader: strategy.Strict, Groups: 3, Swept: 1, Correction: strategy.CorrectNode},
-		"all hops":     {Period: 1, Loader: strategy.Strict, Correction: strategy.CorrectBatch, Hops: "all"},
-		"self":         {Period: 1, Loader: strategy.Strict, Correction: strategy.CorrectSelf, Swept: 1},
-		"message":      {Period: 1, Loader: strategy.Strict, Correction: strategy.CorrectMessage},
-		"sampled":      {Period: 1, Loader: strategy.HaloSampled, Cap: 60},
-		"plateau":      {Period: 1, Switch: "plateau", Loader: strategy.Strict, Swept: 1},
-		"serial, off":  {Period: 1, Loader: strategy.Strict, Serial: true, Groups: 5},
-		"never swept":  {Period: 1, Loader: strategy.Strict, Sweep: "off"},
-		"groups alike": {Period: 1, Loader: strategy.Strict, Loss: "groups"},
+func isolations() map[string][]string {
+	return map[string][]string{
+		"halo":         {"period=1"},
+		"strict":       {"period=2", "loader=strict", "groups=3", "swept=1", "correction=node"},
+		"all hops":     {"period=1", "loader=strict", "correction=batch", "hops=all"},
+		"self":         {"period=1", "loader=strict", "correction=self-normalised", "swept=1"},
+		"message":      {"period=1", "loader=strict", "correction=message"},
+		"sampled":      {"period=1", "loader=halo-sampled", "cap=60"},
+		"plateau":      {"period=1", "switch=plateau", "loader=strict", "swept=1"},
+		"serial, off":  {"period=1", "loader=strict", "prefetch=off", "groups=5"},
+		"never swept":  {"period=1", "loader=strict", "sweep=off"},
+		"groups alike": {"period=1", "loader=strict", "loss=groups"},
 	}
 }
 
@@ -96,7 +100,7 @@ func TestGroupsLearnTheSameBitsOnAnyNumberOfNodes(t *testing.T) {
 			if full {
 				r.Model.Model, r.Model.Aggregator, r.Batch, r.Fanouts = "gcn", "", 0, nil
 			}
-			r.Sharing = apart(g)
+			r.Sharing = apart(g...)
 			r.Sharing.Deterministic = true
 			_, one := traintest.MustRun(t, r, shards, train.Options{Threads: 2})
 			want := traintest.Learnt(one)

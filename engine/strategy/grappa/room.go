@@ -11,7 +11,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/session"
 	"github.com/hopmesh/hopmesh/engine/slot"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -49,17 +48,17 @@ func (n *Method) fits(s *View) error {
 	advice := []budget.Advice{"take fewer {grappa.swept}", "import the dataset with more shards", "use more nodes or nodes with more memory"}
 	before := func(first budget.Advice) { advice = append([]budget.Advice{first}, advice...) }
 	switch {
-	case n.settings.Hop() > 1:
+	case n.settings.hop() > 1:
 		before("take a smaller {grappa.depth}")
 	case halo > 0 && !n.sampled:
-		before("take {grappa.loader=" + strategy.Strict + "}")
+		before("take {grappa.loader=" + Strict + "}")
 	case halo > 0:
 		left := n.Memory/n.Views() - min(n.Memory/n.Views(), s.Bytes())
 		rest := uint64(max(0, far-halo)) * n.rowBytes()
 		if most := (left - min(left, rest)) / n.rowBytes() / uint64(groups); most > 0 {
-			before(budget.Advice(fmt.Sprintf("take {grappa.loader=%s} and {grappa.cap=%d}, so that fewer rows of the halo are kept", strategy.HaloSampled, most)))
+			before(budget.Advice(fmt.Sprintf("take {grappa.loader=%s} and {grappa.cap=%d}, so that fewer rows of the halo are kept", HaloSampled, most)))
 		} else {
-			before("take {grappa.loader=" + strategy.Strict + "}")
+			before("take {grappa.loader=" + Strict + "}")
 		}
 	}
 	return &tooLarge{&budget.Short{
@@ -164,10 +163,10 @@ func (n *Method) largest() (vertices int) {
 func (n *Method) predict(l, first load) uint64 {
 	s, vertices := n.Now, uint64(n.Run.Data.Topology.Vertices())
 	seen := 1.0 // of the edges that are fetched
-	if first.edges > 0 && n.settings.Hop() == 0 {
+	if first.edges > 0 && n.settings.hop() == 0 {
 		seen = float64(s.edges.Entries()) / float64(first.edges)
 	}
-	copied, far, cut := uint64(0), s.reads(), n.settings.Loader == strategy.HaloSampled
+	copied, far, cut := uint64(0), s.reads(), n.settings.Loader == HaloSampled
 	for _, g := range n.mine {
 		copied += s.contexts[g].Bytes()
 		cut = cut || s.contexts[g].Share < 1
@@ -245,7 +244,7 @@ func (n *Method) Fit(ctx context.Context, need *train.Needs) (again bool, err er
 // bits on any nodes, nor for models whose messages can't be reweighted.
 func (n *Method) boundHalo(ctx context.Context, need *train.Needs) (cut bool, err error) {
 	t := n.Run
-	if t.Session.Alone() || n.settings.Hop() != 1 || t.Recipe.Sharing.Deterministic || !n.sampled {
+	if t.Session.Alone() || n.settings.hop() != 1 || t.Recipe.Sharing.Deterministic || !n.sampled {
 		return false, nil
 	}
 	mine := haloRoom{Most: unboundedHalo}

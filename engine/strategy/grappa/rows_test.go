@@ -4,15 +4,13 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // What comes from elsewhere is looked at before anything relies on it.
 func TestRowsThatCanNotBe(t *testing.T) {
 	edges := []edge{{0, 2}, {1, 2}, {3, 2}, {2, 3}, {3, 3}}
 	shards := cut(edges, 2, 4)
-	o := strategy.GrappaSettings{Groups: 2, Sweep: "off"}
+	o := given("groups=2", "sweep=off")
 	builder := func() *Builder {
 		b, err := NewBuilder(BuildOptions{
 			Schedule: schedule(t, 2, o, 1), Settings: &o, Group: 1, Firsts: firstsOf(shards), Topology: far(t, shards, func(i int) bool { return i == 1 }),

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/keyed"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // A Schedule assigns shards to groups, and determines which other shards pass through
@@ -23,15 +22,15 @@ type Schedule struct {
 }
 
 // NewSchedule returns the schedule of a job.
-func NewSchedule(shards int, o *strategy.GrappaSettings, seed uint64) (*Schedule, error) {
+func NewSchedule(shards int, o *Settings, seed uint64) (*Schedule, error) {
 	if shards < 1 {
 		return nil, fmt.Errorf("a graph of %d shards has no groups", shards)
 	}
-	if err := o.CheckShards(shards); err != nil {
+	if err := o.checkShards(shards); err != nil {
 		return nil, err
 	}
-	s := &Schedule{shards: shards, groups: o.GroupsOf(shards), sweep: o.Sweep, seed: seed, slots: 1}
-	if s.groups == 1 || !o.Sweeps() {
+	s := &Schedule{shards: shards, groups: o.groupsOf(shards), sweep: o.Sweep, seed: seed, slots: 1}
+	if s.groups == 1 || !o.sweeps() {
 		return s, nil
 	}
 	foreign := shards - shards/s.groups // of the smallest groups
@@ -83,7 +82,7 @@ func (s *Schedule) order(group, own, sweep int) []int {
 	order := make([]int, 0, foreign)
 	key := keyed.New(s.seed, keyed.Sweep).With(uint64(sweep))
 	switch {
-	case s.sweep == strategy.SweepPublished:
+	case s.sweep == SweepPublished:
 		for j := range foreign {
 			order = append(order, j)
 		}

@@ -5,11 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
-func schedule(t testing.TB, shards int, o strategy.GrappaSettings, seed uint64) *Schedule {
+func schedule(t testing.TB, shards int, o Settings, seed uint64) *Schedule {
 	t.Helper()
 	s, err := NewSchedule(shards, &o, seed)
 	if err != nil {
@@ -27,8 +25,10 @@ var cases = []struct{ groups, shards, swept int }{
 
 func TestASweepShowsEachShardOnce(t *testing.T) {
 	for _, c := range cases {
-		for _, sweep := range []string{"", strategy.SweepPublished} {
-			s := schedule(t, c.shards, strategy.GrappaSettings{Groups: c.groups, Swept: c.swept, Sweep: sweep}, 9)
+		for _, sweep := range []string{SweepKeyed, SweepPublished} {
+			o := given("sweep=" + sweep)
+			o.Groups, o.Swept = c.groups, c.swept
+			s := schedule(t, c.shards, o, 9)
 			name := fmt.Sprintf("%v, %q", c, sweep)
 			even := c.shards%c.groups == 0
 			for sweep := range 3 {
@@ -75,7 +75,9 @@ func TestASweepShowsEachShardOnce(t *testing.T) {
 
 func TestEachShardIsInOneBase(t *testing.T) {
 	for _, c := range cases {
-		s := schedule(t, c.shards, strategy.GrappaSettings{Groups: c.groups, Swept: c.swept}, 0)
+		o := given()
+		o.Groups, o.Swept = c.groups, c.swept
+		s := schedule(t, c.shards, o, 0)
 		next := 0
 		for g := range s.Groups() {
 			first, end := s.Base(g)
@@ -98,14 +100,14 @@ func TestEachShardIsInOneBase(t *testing.T) {
 // The published order is that in which shards follow a group's own; ours differs from
 // sweep to sweep and from seed to seed.
 func TestTheOrderOfSweeps(t *testing.T) {
-	tour := func(o strategy.GrappaSettings, seed uint64, sweep int) string {
+	tour := func(o Settings, seed uint64, sweep int) string {
 		s, all := schedule(t, 16, o, seed), ""
 		for k := range s.Slots() {
 			all += fmt.Sprint(s.Swept(2, sweep*s.Slots()+k))
 		}
 		return all
 	}
-	published := strategy.GrappaSettings{Groups: 16, Sweep: strategy.SweepPublished}
+	published := given("groups=16", "sweep=published")
 	const want = "[3][4][5][6][7][8][9][10][11][12][13][14][15][0][1]"
 	if got := tour(published, 1, 0); got != want {
 		t.Errorf("published is %s, and should be %s", got, want)
@@ -113,7 +115,7 @@ func TestTheOrderOfSweeps(t *testing.T) {
 	if tour(published, 1, 0) != tour(published, 2, 5) {
 		t.Error("the published order depends on the seed, or on the sweep")
 	}
-	keyed := strategy.GrappaSettings{Groups: 16}
+	keyed := given("groups=16")
 	all := []string{tour(keyed, 1, 0), tour(keyed, 1, 1), tour(keyed, 2, 0), want}
 	slices.Sort(all)
 	if len(slices.Compact(all)) != 4 {
@@ -123,7 +125,7 @@ func TestTheOrderOfSweeps(t *testing.T) {
 
 // TestTheOrderNeverChanges holds a sweep that was drawn once.
 func TestTheOrderNeverChanges(t *testing.T) {
-	even, uneven := schedule(t, 12, strategy.GrappaSettings{Groups: 3, Swept: 3}, 5), schedule(t, 7, strategy.GrappaSettings{Groups: 3}, 5)
+	even, uneven := schedule(t, 12, given("groups=3", "swept=3"), 5), schedule(t, 7, given("groups=3"), 5)
 	got := ""
 	for g := range 3 {
 		for super := range 3 {
@@ -138,8 +140,8 @@ func TestTheOrderNeverChanges(t *testing.T) {
 
 func TestNothingIsSweptWhereNothingCanBe(t *testing.T) {
 	for name, s := range map[string]*Schedule{
-		"off":       schedule(t, 8, strategy.GrappaSettings{Groups: 4, Sweep: "off"}, 1),
-		"one group": schedule(t, 8, strategy.GrappaSettings{Groups: 1}, 1),
+		"off":       schedule(t, 8, given("groups=4", "sweep=off"), 1),
+		"one group": schedule(t, 8, given("groups=1"), 1),
 	} {
 		for super := range 9 {
 			for g := range s.Groups() {
@@ -157,7 +159,7 @@ func TestNothingIsSweptWhereNothingCanBe(t *testing.T) {
 // A run that ends before its sweep does says what it leaves out.
 func TestWhatAShortRunLeavesOut(t *testing.T) {
 	// As the published runs: 500 epochs of 50 in each super-epoch.
-	o := strategy.GrappaSettings{Groups: 16}
+	o := given("groups=16")
 	s := schedule(t, 16, o, 3)
 	if s.Slots() != 15 {
 		t.Fatalf("%d slots", s.Slots())
@@ -175,7 +177,7 @@ func TestWhatAShortRunLeavesOut(t *testing.T) {
 			}
 		}
 	}
-	off := schedule(t, 6, strategy.GrappaSettings{Groups: 3, Sweep: "off"}, 1)
+	off := schedule(t, 6, given("groups=3", "sweep=off"), 1)
 	if got := len(off.Unseen(100)); got != 3*4 {
 		t.Errorf("without sweeps %d pairs are left out", got)
 	}
@@ -184,11 +186,11 @@ func TestWhatAShortRunLeavesOut(t *testing.T) {
 func TestSchedulesThatThereAreNot(t *testing.T) {
 	for want, c := range map[string]struct {
 		shards int
-		o      strategy.GrappaSettings
+		o      Settings
 	}{
-		"a graph of 0 shards has no groups":                  {0, strategy.GrappaSettings{}},
-		"grappa.groups=5: each needs a shard of its own":     {4, strategy.GrappaSettings{Groups: 5}},
-		"grappa.swept=4: a group has at least 1 of the data": {4, strategy.GrappaSettings{Groups: 4, Swept: 4}},
+		"a graph of 0 shards has no groups":                  {0, given()},
+		"grappa.groups=5: each needs a shard of its own":     {4, given("groups=5")},
+		"grappa.swept=4: a group has at least 1 of the data": {4, given("groups=4", "swept=4")},
 	} {
 		if _, err := NewSchedule(c.shards, &c.o, 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

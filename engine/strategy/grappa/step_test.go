@@ -3,7 +3,7 @@ package grappa_test
 import (
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 )
@@ -14,7 +14,7 @@ func TestRelativeWeightsAddUpOverAllNodes(t *testing.T) {
 	shards := traintest.Tiny(t, 120, 6)
 	r := traintest.ExactRecipe("sage")
 	gradient := func(correction string, nodes int) ([]float64, *train.Learner) {
-		r.Sharing = apart(strategy.GrappaSettings{Groups: 3, Loader: strategy.Strict, Sweep: "off", Correction: correction})
+		r.Sharing = apart("groups=3", "loader=strict", "sweep=off", "correction="+correction)
 		m := traintest.NewMesh(nodes, []int{0, 0, 1 % nodes, 1 % nodes, 2 % nodes, 2 % nodes})
 		all := m.Start(t, r, shards, isolation(traintest.Wide(train.Options{Threads: 1})))
 		if err := m.Each(func(node int) error {
@@ -25,7 +25,7 @@ func TestRelativeWeightsAddUpOverAllNodes(t *testing.T) {
 		}
 		return traintest.GradientOf(all[0]), all[0]
 	}
-	plain, one := gradient(strategy.CorrectNode, 1)
+	plain, one := gradient(grappa.CorrectNode, 1)
 	sum := 0.0
 	roots := one.Run.Batches.Slots[0].Roots
 	for _, v := range roots {
@@ -42,7 +42,7 @@ func TestRelativeWeightsAddUpOverAllNodes(t *testing.T) {
 		plain[i] *= float64(len(roots)) / sum
 	}
 	for _, nodes := range []int{1, 3} {
-		if got, _ := gradient(strategy.CorrectSelf, nodes); !(traintest.Distance(got, plain) < 1e-6) {
+		if got, _ := gradient(grappa.CorrectSelf, nodes); !(traintest.Distance(got, plain) < 1e-6) {
 			t.Errorf("on %d nodes the gradient is %g off", nodes, traintest.Distance(got, plain))
 		}
 	}
@@ -54,7 +54,7 @@ func TestIsolatedStepsAllocateNothing(t *testing.T) {
 	for name, g := range isolations() {
 		r := traintest.Small("sage")
 		r.Batch = 60
-		r.Sharing = apart(g)
+		r.Sharing = apart(g...)
 		tr := traintest.Started(t, r, shards, train.Options{Threads: 2})
 		s, step := tr.Run.Batches.Slots[0], 0
 		one := func() {

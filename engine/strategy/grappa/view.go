@@ -193,7 +193,7 @@ func verticesOf(s *graph.Shard) (vertices []uint32) {
 // within returns the vertices from which edges are fetched in a super-epoch: nil (all)
 // where groups have a halo, else those of all shards of this node's groups.
 func (n *Method) within(super int) []vicinity.Range {
-	if n.settings.Hop() > 0 {
+	if n.settings.hop() > 0 {
 		return nil
 	}
 	has := make([]bool, len(n.Run.Data.Shards))
@@ -306,11 +306,11 @@ func (c *pending) tooLarge() error {
 
 // after returns the super-epoch that follows one, if there is one.
 func (n *Method) after(super int) (next int, ok bool) {
-	return super + 1, n.turns() && (n.settings.OnPlateau() || super < (n.Run.Recipe.Epochs-1)/n.settings.Epochs())
+	return super + 1, n.turns() && (n.settings.Switch == onPlateau || super < (n.Run.Recipe.Epochs-1)/n.settings.Period)
 }
 
 // turns reports whether the groups' views ever change.
-func (n *Method) turns() bool { return n.settings.Sweeps() && n.Schedule.Groups() > 1 }
+func (n *Method) turns() bool { return n.settings.sweeps() && n.Schedule.Groups() > 1 }
 
 // seenEdges tracks which of their own in-edges the roots of this node's groups have seen, in
 // all super-epochs so far. The group of an edge's target has seen it if the source was

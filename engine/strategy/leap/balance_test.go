@@ -46,7 +46,7 @@ func TestBalanceChangesNoGradient(t *testing.T) {
 				for how, sharing := range traintest.Sharings(nodes) {
 					for _, off := range []bool{false, true} {
 						r.Sharing = sharing
-						r.Sharing.Leap.Uneven, r.Sharing.Topology = off, []string{"replicated", "sharded"}[copies%2]
+						r.Sharing = r.Sharing.With("topology="+[]string{"replicated", "sharded"}[copies%2], balanced(!off))
 						m := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)).Copied(copies)
 						all := m.Start(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
 						traintest.Alike(t, fmt.Sprintf("%s on %d nodes by %s with %d copies, balance off %v", model, nodes, how, copies, off), m, all, want, 1e-10)
@@ -80,7 +80,8 @@ func TestBalanceChangesNoBit(t *testing.T) {
 						continue
 					}
 					r.Sharing = sharing
-					r.Sharing.Deterministic, r.Sharing.Leap.Uneven = true, off
+					r.Sharing = r.Sharing.With(balanced(!off))
+					r.Sharing.Deterministic = true
 					_, reports := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)).Copied(copies).MustRun(t, r, shards, train.Options{Threads: 1})
 					for node, got := range reports {
 						if traintest.Learnt(got) != traintest.Learnt(one) {
@@ -113,7 +114,7 @@ func TestBalanceOutlivesItsNodes(t *testing.T) {
 				t.Fatal("it gets nowhere")
 			}
 			nodes := []int{2, 3, 5}[runs%3]
-			r.Sharing.Leap.Uneven = runs%3 == 2
+			r.Sharing = r.Sharing.With(balanced(runs%3 != 2))
 			m := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)).Copied(1 + random.IntN(3))
 			ctx := traintest.CancelAfter(t, m, int64(nodes*(nodes-1))*(10+random.Int64N(25)))
 			_, epochs, err := m.Run(ctx, r, shards, train.Options{Threads: 1, Resume: true, Dataset: "d", Interval: time.Nanosecond}, func(node int) string {
@@ -222,7 +223,7 @@ func TestSkewedTrainingVerticesAreShared(t *testing.T) {
 		for _, mode := range []string{"stay", "migrate"} {
 			most := map[bool]float64{}
 			for _, off := range []bool{false, true} {
-				r.Sharing = strategy.Settings{Strategy: strategy.Leap, Leap: strategy.LeapSettings{Mode: mode, Uneven: off}}
+				r.Sharing = strategy.Given("leap", "leap.mode="+mode, balanced(!off))
 				m := traintest.NewMesh(nodes, []int{0, 1, 0, 1, 0}).Copied(nodes)
 				all := m.Start(t, r, shards, train.Options{Threads: 1})
 				for step := range 3 {
@@ -267,7 +268,7 @@ func TestCostsAreTheSameOnAllNodes(t *testing.T) {
 		}
 		want := whole.Costs(asked)
 		for _, topology := range []string{"replicated", "sharded"} {
-			r.Sharing = strategy.Settings{Strategy: strategy.Leap, Topology: topology}
+			r.Sharing = strategy.Given("leap", "topology="+topology)
 			for node, tr := range traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).Copied(1).Start(t, r, shards, train.Options{Threads: 1}) {
 				if got := tr.Run.Session.Layout.Costs; !slices.Equal(got, want) || slices.Min(got) == slices.Max(got) && fanouts == nil {
 					t.Errorf("node %d, %s, fan-outs %v: %v, want %v", node, topology, fanouts, got, want)
@@ -314,4 +315,12 @@ func TestSlotsAreLookedForAnewWithOtherNodes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// balanced returns leap.balance.
+func balanced(on bool) string {
+	if on {
+		return "leap.balance=on"
+	}
+	return "leap.balance=off"
 }

@@ -1,6 +1,7 @@
 package leap_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -14,24 +15,17 @@ import (
 // Rows that are kept change what is sent, and nothing that is learnt.
 func TestKeptRowsAreNotAskedForAgain(t *testing.T) {
 	shards := traintest.Communities(t, 3000)
-	for name, keeping := range map[string]func(rows int) strategy.Settings{
-		strategy.Centric: func(rows int) strategy.Settings {
-			return strategy.Settings{Centric: strategy.CentricSettings{Cache: rows}}
-		},
-		strategy.Leap: func(rows int) strategy.Settings {
-			return strategy.Settings{Leap: strategy.LeapSettings{Cache: rows}}
-		},
-	} {
-		t.Run(name, func(t *testing.T) { keptRows(t, shards, name, keeping) })
+	for _, name := range []string{"centric", "leap"} {
+		t.Run(name, func(t *testing.T) { keptRows(t, shards, name) })
 	}
 }
 
-func keptRows(t *testing.T, shards []*graph.Shard, name string, keeping func(rows int) strategy.Settings) {
+func keptRows(t *testing.T, shards []*graph.Shard, name string) {
 	run := func(rows int) trained.Epoch {
 		r := traintest.Small("sage")
 		r.Epochs = 2
-		r.Sharing = keeping(rows)
-		r.Sharing.Strategy, r.Sharing.Deterministic = name, true
+		r.Sharing = strategy.Given(name, fmt.Sprintf("%s.cache=%d", name, rows))
+		r.Sharing.Deterministic = true
 		m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
 		_, all, err := m.Run(t.Context(), r, shards, train.Options{Threads: 1}, func(int) string { return "" })
 		if err != nil {

@@ -47,7 +47,9 @@ func dealer(t testing.TB, l peer.Layout, s strategy.Settings) deal.Dealer {
 }
 
 func settings(mode, merge string, deterministic bool) strategy.Settings {
-	return strategy.Settings{Strategy: strategy.Leap, Deterministic: deterministic, Leap: strategy.LeapSettings{Mode: mode, Merge: merge}}
+	s := strategy.Given("leap", "leap.mode="+mode, "leap.merge="+merge)
+	s.Deterministic = deterministic
+	return s
 }
 
 // Whatever the mode, the slots, the nodes and the batch: each root is dealt once, to
@@ -273,7 +275,7 @@ func TestWhatAutoIs(t *testing.T) {
 			t.Errorf("%s: touring %v", name, touring)
 		}
 	}
-	if _, err := Deal(l, strategy.Settings{Leap: strategy.LeapSettings{Mode: "stay", SyncEvery: 4}}); err == nil || !strings.Contains(err.Error(), "leap.sync_every=4") {
+	if _, err := Deal(l, strategy.Given("leap", "leap.mode=stay", "leap.sync_every=4")); err == nil || !strings.Contains(err.Error(), "leap.sync_every=4") {
 		t.Errorf("local updates of models that stay: %v", err)
 	}
 }
@@ -285,7 +287,7 @@ func TestDealingAllocatesNothing(t *testing.T) {
 	for _, s := range []strategy.Settings{
 		settings("stay", "", false), settings("stay", "", true), settings("migrate", "2", false), settings("migrate", "2", true),
 	} {
-		t.Run(fmt.Sprintf("%s %v", s.Leap.Mode, s.Deterministic), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %v", s.Values["leap.mode"], s.Deterministic), func(t *testing.T) {
 			d := dealer(t, l, s)
 			var groups []deal.Group
 			if got := testing.AllocsPerRun(10, func() { groups = d.Deal(groups, b, 1) }); got > 0 {
@@ -321,7 +323,7 @@ func TestWhereModelsAreAfterAStep(t *testing.T) {
 func TestSlotsOfLocalUpdates(t *testing.T) {
 	l := layout(rand.New(rand.NewPCG(8, 1)), 10, 4)
 	for merge, want := range map[string]int{"": 4, "off": 4, "2": 2} {
-		s := strategy.Settings{Strategy: strategy.Leap, Leap: strategy.LeapSettings{Merge: merge, SyncEvery: 3}}
+		s := strategy.Given("leap", "leap.merge="+merge, "leap.sync_every=3")
 		if got := slots(dealer(t, l, s), 9, 8, 7, 6); slices.Max(got) != want || slices.Min(got) != want {
 			t.Errorf("leap.merge=%s: %v slots", merge, got)
 		}

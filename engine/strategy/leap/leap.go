@@ -4,8 +4,6 @@
 package leap
 
 import (
-	"strconv"
-
 	"github.com/hopmesh/hopmesh/engine/batched"
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/gather"
@@ -14,50 +12,54 @@ import (
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
+// Name is what users call the strategy.
+const Name = "leap"
+
 // Deal returns the dealer of a job. Models stay unless slots were requested, or local
 // updates, which make models differ: moving equal models is useless.
-func Deal(l peer.Layout, s strategy.Settings) (deal.Dealer, error) {
-	if err := s.Check(); err != nil {
+func Deal(l peer.Layout, job strategy.Settings) (deal.Dealer, error) {
+	if err := checkSettings(&job); err != nil {
 		return nil, err
 	}
-	migrate := s.Leap.Mode == "migrate"
-	if s.Leap.Mode == "" || s.Leap.Mode == strategy.Auto {
-		migrate = s.Leap.SyncEvery > 1 || fixed(s.Leap.Merge)
+	s := Of(&job)
+	migrate := s.Mode == migrates
+	if s.Mode == strategy.Auto {
+		migrate = s.SyncEvery > 1 || s.Merge != strategy.Auto
 	}
+	at := newPlaces(&l, job.Deterministic, s.Balance)
 	if !migrate {
-		return &stay{layout: l, deterministic: s.Deterministic, places: newPlaces(&l, &s)}, nil
+		return &stay{layout: l, deterministic: job.Deterministic, places: at}, nil
 	}
-	m := &migration{layout: l, deterministic: s.Deterministic, places: newPlaces(&l, &s), tuner: newTuner(&l)}
-	switch {
-	case s.Leap.Merge == "off", s.Leap.SyncEvery > 1 && !fixed(s.Leap.Merge):
+	m := &migration{layout: l, deterministic: job.Deterministic, places: at, tuner: newTuner(&l)}
+	switch slots := s.slots(); {
+	case slots > 0:
+		m.tuner.fix(slots)
+	case s.Merge == strategy.Off, s.SyncEvery > 1:
 		// Models that differ should meet the roots of all nodes: the time of epochs
 		// does not show what they learn with fewer slots.
 		m.tuner.fix(l.Nodes)
-	case fixed(s.Leap.Merge):
-		slots, err := strconv.Atoi(s.Leap.Merge)
-		if err != nil {
-			return nil, err
-		}
-		m.tuner.fix(slots)
 	}
 	return m, nil
 }
 
-// fixed reports whether the number of slots was given.
-func fixed(merge string) bool { return merge != "" && merge != strategy.Auto }
+// Owners returns a dealer that has each root computed by the owner of its shard.
+func Owners(l peer.Layout, deterministic bool) deal.Dealer {
+	return &stay{layout: l, deterministic: deterministic, places: newPlaces(&l, deterministic, false)}
+}
 
 // Strategy trains mini-batches whose seed vertices go to the owners of their shards.
 // With leap.sync_every models travel between the nodes and update themselves between
 // averages.
 var Strategy = train.Descriptor{
-	Name: strategy.Leap, Exact: true, Deal: Deal,
-	Asking: func(s *strategy.Settings) gather.Options {
-		return gather.Options{Apart: s.Leap.Apart, Repeated: s.Leap.Repeated}
+	Declaration: declaration, Deal: Deal,
+	Asking: func(job *strategy.Settings) gather.Options {
+		s := Of(job)
+		return gather.Options{Apart: !s.Pregather, Repeated: !s.Dedup}
 	},
-	Same: func(a, b *strategy.Settings) bool { return a.Leap.SyncEvery == b.Leap.SyncEvery },
+	Cache: func(job *strategy.Settings) int { return Of(job).Cache },
 	New: func(t *train.Trainer) (train.Method, error) {
 		b := batched.New(t)
-		if every := t.Recipe.Sharing.Averages(); every > 1 && !t.Session.Alone() {
+		if every := Of(&t.Recipe.Sharing).SyncEvery; every > 1 && !t.Session.Alone() {
 			b.Updates = batched.NewTours(b, every)
 		}
 		return b, nil

@@ -228,7 +228,7 @@ func TestLocalUpdatesAreNotMergedByTime(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	r := traintest.Short("gcn")
 	r.Epochs, r.Sharing = 5, traintest.Updating("auto", 2)
-	r.Sharing.Leap.Mode = ""
+	r.Sharing = r.Sharing.With("leap.mode=")
 	_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 1})
 	for node := range reports {
 		if traintest.Learnt(reports[node]) != traintest.Learnt(reports[0]) {

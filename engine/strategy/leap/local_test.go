@@ -237,8 +237,13 @@ func TestLocalUpdatesAreThoseOfOneProcess(t *testing.T) {
 				m := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes))
 				want := simulate(t, r, shards, m.Owners, nodes, slots, every)
 				r.Sharing = traintest.Updating(fmt.Sprint(slots), every)
-				r.Sharing.Topology = []string{"replicated", "sharded"}[slots%2]
-				r.Sharing.Leap.Apart, r.Sharing.Leap.Repeated = nodes == 3, nodes == 3 && slots == 2
+				r.Sharing = r.Sharing.With("topology=" + []string{"replicated", "sharded"}[slots%2])
+				if nodes == 3 {
+					r.Sharing = r.Sharing.With("leap.pregather=off")
+				}
+				if nodes == 3 && slots == 2 {
+					r.Sharing = r.Sharing.With("leap.dedup=off")
+				}
 				all := m.Start(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
 				for epoch := 1; epoch < 3; epoch++ {
 					before := want.took

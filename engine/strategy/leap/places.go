@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/peer"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // places assigns each root of a batch to a node: the owner of its shard or, if that has
@@ -48,10 +47,12 @@ const (
 	crumbs = 16
 )
 
-func newPlaces(l *peer.Layout, s *strategy.Settings) places {
+// newPlaces returns the places of a job's roots. Where moves is false, owners compute all
+// of their shards'.
+func newPlaces(l *peer.Layout, deterministic, moves bool) places {
 	return places{
-		layout: *l, whole: s.Deterministic,
-		moves:   !s.Leap.Uneven && slices.ContainsFunc(l.Holders, func(of []int) bool { return len(of) > 0 }),
+		layout: *l, whole: deterministic,
+		moves:   moves && slices.ContainsFunc(l.Holders, func(of []int) bool { return len(of) > 0 }),
 		costs:   beside(l.Costs, len(l.Owners)),
 		weights: beside(l.Weights, l.Nodes),
 	}

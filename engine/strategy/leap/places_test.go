@@ -51,8 +51,7 @@ func imbalance(loads []float64) float64 {
 }
 
 func uneven(s strategy.Settings) strategy.Settings {
-	s.Leap.Uneven = true
-	return s
+	return s.With("leap.balance=off")
 }
 
 // Wherever copies are, each root is dealt once, to a node that holds it, and a grain to
@@ -286,7 +285,9 @@ func TestBalanceCostsFewRows(t *testing.T) {
 	const size, steps = 512, 10
 	for _, off := range []bool{false, true} {
 		s := settings("stay", "", false)
-		s.Leap.Uneven = off
+		if off {
+			s = uneven(s)
+		}
 		d := dealer(t, l, s)
 		var m measure
 		for step := range steps {

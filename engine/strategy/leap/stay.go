@@ -7,6 +7,8 @@ import (
 
 // stay deals roots to their nodes, and no model travels.
 type stay struct {
+	deal.Untimed
+
 	layout        peer.Layout
 	deterministic bool
 	places        places
@@ -35,12 +37,3 @@ func (d *stay) Deal(to []deal.Group, batch []uint32, node int) []deal.Group {
 	}
 	return to
 }
-
-// Note implements deal.Dealer: it does nothing.
-func (d *stay) Note(float64) {}
-
-// Tuning implements deal.Dealer.
-func (d *stay) Tuning() deal.Tuning { return deal.Tuning{} }
-
-// Restore implements deal.Dealer.
-func (d *stay) Restore(deal.Tuning) {}

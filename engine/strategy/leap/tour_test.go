@@ -31,7 +31,7 @@ func TestAHostileModelOfATourIsRefused(t *testing.T) {
 		"a later one":   {func(h *batched.Head) { h.Updates++ }, nil, "model 1 came with 1 updates in place of 0"},
 	} {
 		r := traintest.Small("sage")
-		r.Sharing = strategy.Settings{Strategy: strategy.Leap, Leap: strategy.LeapSettings{Mode: "migrate", Merge: "off"}}
+		r.Sharing = strategy.Given("leap", "leap.mode=migrate", "leap.merge=off")
 		m := traintest.NewMesh(2, traintest.Uneven(len(shards), 2))
 		all := m.Start(t, r, shards, train.Options{Threads: 1})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // what is not refused would wait for more

@@ -18,11 +18,35 @@ import (
 
 // Strategy describes models that stay on their nodes and are averaged.
 var Strategy = train.Descriptor{
-	Name:  strategy.Local,
+	Declaration: strategy.Declaration{
+		Name: name,
+		Keys: func() strategy.Keys { return new(settings).keys() },
+		Same: same,
+	},
 	Deal:  Deal,
 	Check: check,
-	Same:  same,
 	New:   newMethod,
+}
+
+const name = "local"
+
+// settings are those of local.
+type settings struct {
+	average int // steps between averages
+}
+
+func (s *settings) keys() strategy.Keys {
+	return strategy.Keys{
+		strategy.Number(&s.average, "local.average_every",
+			"how many steps each node updates a model of its own before all are averaged, where a job that is interrupted goes on from",
+			strategy.Whole{Unit: "STEPS", Default: 8}),
+	}
+}
+
+// of returns local's settings of a job, which have been checked.
+func of(job *strategy.Settings) (s settings) {
+	_ = s.keys().Parse(job.Values)
+	return s
 }
 
 // Deal returns the dealer of a job.
@@ -42,8 +66,8 @@ func check(r *recipe.Recipe, _ *nn.Model, _ dataset.About) error {
 // same reports whether a run that began with settings a can go on with b: averages of
 // other steps are other weights.
 func same(a, b *strategy.Settings) bool {
-	one, other := a.Strategy == strategy.Local, b.Strategy == strategy.Local
-	return one == other && (!one || a.Local.Steps() == b.Local.Steps())
+	one, other := a.Strategy == name, b.Strategy == name
+	return one == other && (!one || of(a).average == of(b).average)
 }
 
 // newMethod trains mini-batches as every strategy that embeds Batched does. Only updates
@@ -52,7 +76,7 @@ func same(a, b *strategy.Settings) bool {
 func newMethod(t *train.Trainer) (train.Method, error) {
 	b := batched.New(t)
 	if !t.Session.Alone() {
-		b.Updates = batched.NewHomes(b, t.Recipe.Sharing.Local.Steps(), nil)
+		b.Updates = batched.NewHomes(b, of(&t.Recipe.Sharing).average, nil)
 	}
 	return b, nil
 }
@@ -61,7 +85,11 @@ func newMethod(t *train.Trainer) (train.Method, error) {
 // seed vertices. So each model learns from a fair sample of the training vertices, and
 // all models count alike in the average. If owners computed their own vertices, models
 // would learn from unlike data, and some from more of it than others.
-type dealer struct{ nodes int }
+type dealer struct {
+	deal.Untimed
+
+	nodes int
+}
 
 // Deal implements deal.Dealer.
 func (d *dealer) Deal(to []deal.Group, batch []uint32, node int) []deal.Group {
@@ -69,12 +97,3 @@ func (d *dealer) Deal(to []deal.Group, batch []uint32, node int) []deal.Group {
 	g.Roots = append(g.Roots, deal.Slice(batch, node, d.nodes)...)
 	return to
 }
-
-// Note implements deal.Dealer: slices don't depend on measured times.
-func (d *dealer) Note(float64) {}
-
-// Tuning implements deal.Dealer: there is nothing to remember in a checkpoint.
-func (d *dealer) Tuning() deal.Tuning { return deal.Tuning{} }
-
-// Restore implements deal.Dealer.
-func (d *dealer) Restore(deal.Tuning) {}

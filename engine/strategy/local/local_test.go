@@ -3,6 +3,7 @@ package local_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,10 @@ import (
 )
 
 func averaged(every int) strategy.Settings {
-	return strategy.Settings{Strategy: strategy.Local, Local: strategy.LocalSettings{Average: every}}
+	if every == 0 {
+		return strategy.Given("local") // by default
+	}
+	return strategy.Given("local", fmt.Sprintf("local.average_every=%d", every))
 }
 
 func options() train.Options {
@@ -110,7 +114,7 @@ func TestAnAverageAfterEachStepIsCentric(t *testing.T) {
 	shards := traintest.Tiny(t, 150, 6)
 	r := descent()
 	r.Epochs, r.Batch = 2, 15 // a multiple of the nodes: slices are of one size
-	r.Sharing = strategy.Settings{Strategy: strategy.Centric}
+	r.Sharing = strategy.Settings{Strategy: "centric"}
 	want, added := learnt(t, r, shards)
 	bytes := map[int]uint64{}
 	for _, every := range []int{1, 3} {
@@ -211,16 +215,16 @@ func TestWhatItRefuses(t *testing.T) {
 	}{
 		{averaged(0), averaged(8), true},
 		{averaged(0), averaged(4), false},
-		{averaged(0), strategy.Settings{Strategy: strategy.Centric}, false},
-		{strategy.Settings{Strategy: strategy.Leap}, strategy.Settings{Strategy: strategy.Centric}, true},
+		{averaged(0), strategy.Settings{Strategy: "centric"}, false},
+		{strategy.Settings{Strategy: "leap"}, strategy.Settings{Strategy: "centric"}, true},
 	} {
-		if strategies.All.Same(&c.a, &c.b) != c.same {
+		if strategies.All.Declared().Same(&c.a, &c.b) != c.same {
 			t.Errorf("%+v and %+v: not %v", c.a, c.b, c.same)
 		}
 	}
-	s := strategy.Settings{Local: strategy.LocalSettings{Average: 4}}
-	for _, asked := range []string{strategy.Auto, strategy.Leap} {
-		if err := s.CheckUse(asked); err == nil || !strings.Contains(err.Error(), "{local.average_every}=4 is for {strategy} local") {
+	s := strategy.Given("", "local.average_every=4")
+	for _, asked := range []string{strategy.Auto, "leap"} {
+		if err := strategies.All.Declared().CheckUse(&s, asked); err == nil || !strings.Contains(err.Error(), "{local.average_every}=4 is for {strategy} local") {
 			t.Errorf("%s: %v", asked, err)
 		}
 	}

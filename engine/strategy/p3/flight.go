@@ -8,7 +8,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/keyed"
 	"github.com/hopmesh/hopmesh/engine/peer"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -93,7 +92,7 @@ func (f *Front) Send(ctx context.Context, b *Batch, epoch uint32, key keyed.Key,
 }
 
 // partialTag returns the tag of partial sums for a node. Steps take turns in two lanes:
-// each keeps the offers of its two latest steps, and up to mostInflight are under way.
+// each keeps the offers of its two latest steps, and up to MostInflight are under way.
 func (b *Batch) partialTag(epoch uint32, node int) exchange.Tag {
 	tag := b.tag(epoch, exchange.LanePartial)
 	if b.step%2 == 1 {
@@ -102,9 +101,6 @@ func (b *Batch) partialTag(epoch uint32, node int) exchange.Tag {
 	tag.Index = uint32(node)
 	return tag
 }
-
-// mostInflight is how many steps may be under way at once.
-const mostInflight = strategy.MostInflight
 
 // Done ends a step, once its gradients have been added up over all nodes: by then all
 // have received the offers, and nobody needs them any more.

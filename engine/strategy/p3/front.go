@@ -133,7 +133,7 @@ func New(o Options) (*Front, error) {
 		f.terms = append(f.terms, term{t, slices.Index(f.kinds, k), at})
 		at += o.Columns.cols * t.Param.Cols
 	}
-	if o.Inflight > mostInflight {
+	if o.Inflight > MostInflight {
 		return nil, fmt.Errorf("p3: %d steps can't be under way at once", o.Inflight)
 	}
 	for range max(1, o.Inflight) {

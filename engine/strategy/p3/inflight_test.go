@@ -14,7 +14,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/strategies"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/p3"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -59,7 +59,7 @@ func TestStepsUnderWaySeeOlderWeights(t *testing.T) {
 	for _, model := range []string{"gcn", "sage"} {
 		r := traintest.ExactRecipe(model)
 		r.Model.Residual, r.Batch = model == "sage", 7
-		for k := 1; k <= strategy.MostInflight; k++ {
+		for k := 1; k <= p3.MostInflight; k++ {
 			want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
 			for _, nodes := range []int{1, 2, 3} {
 				shared := r
@@ -96,11 +96,11 @@ func TestStepsUnderWaySendTheSame(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	for _, push := range []string{"resample", "blocks"} {
 		var one []trained.Epoch
-		for k := 1; k <= strategy.MostInflight; k++ {
+		for k := 1; k <= p3.MostInflight; k++ {
 			r := traintest.Small("sage")
 			r.Batch = 60
-			ways := strategy.P3Settings{Inflight: k, Push: push}
-			got, again := epochsOf(t, r, shards, 3, ways), epochsOf(t, r, shards, 3, ways)
+			ways := []string{fmt.Sprintf("p3.inflight=%d", k), "p3.push=" + push}
+			got, again := epochsOf(t, r, shards, 3, ways...), epochsOf(t, r, shards, 3, ways...)
 			if traintest.Learnt(got) != traintest.Learnt(again) {
 				t.Errorf("%d under way make\n%s\nand again\n%s", k, traintest.Learnt(got), traintest.Learnt(again))
 			}
@@ -141,12 +141,12 @@ func TestOneStepIsUnderWayAlone(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	r := traintest.Small("gcn")
 	r.Batch, r.Fanouts = 0, nil
-	one, three := epochsOf(t, r, shards, 3, strategy.P3Settings{}), epochsOf(t, r, shards, 3, strategy.P3Settings{Inflight: 3})
+	one, three := epochsOf(t, r, shards, 3), epochsOf(t, r, shards, 3, "p3.inflight=3")
 	if traintest.Learnt(one) != traintest.Learnt(three) || three[0].Behind != 0 {
 		t.Errorf("%s\nand with three under way, %d behind,\n%s", traintest.Learnt(one), three[0].Behind, traintest.Learnt(three))
 	}
 	r = traintest.Small("gcn")
-	if one, three = epochsOf(t, r, shards, 1, strategy.P3Settings{}), epochsOf(t, r, shards, 1, strategy.P3Settings{Inflight: 3}); traintest.Learnt(one) != traintest.Learnt(three) || three[0].Behind != 0 {
+	if one, three = epochsOf(t, r, shards, 1), epochsOf(t, r, shards, 1, "p3.inflight=3"); traintest.Learnt(one) != traintest.Learnt(three) || three[0].Behind != 0 {
 		t.Errorf("alone:\n%s\nand with three under way, %d behind,\n%s", traintest.Learnt(one), three[0].Behind, traintest.Learnt(three))
 	}
 }
@@ -216,7 +216,7 @@ func TestOlderWeightsAreThoseOfTheRecipe(t *testing.T) {
 	r.Sharing = traintest.Inflight(3, true)
 	dir := t.TempDir()
 	traintest.MustRun(t, r, shards, train.Options{Threads: 1, Dir: dir})
-	r.Sharing.P3.Inflight = 2
+	r.Sharing = r.Sharing.With("p3.inflight=2")
 	if _, err := train.Run(t.Context(), r, shards, train.Options{Strategies: strategies.All, Threads: 1, Dir: dir, Resume: true}); err == nil || !strings.Contains(err.Error(), "another sharing") {
 		t.Error(err)
 	}

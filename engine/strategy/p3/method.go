@@ -15,7 +15,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/slot"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/dry"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -23,11 +22,9 @@ import (
 
 // Strategy has all nodes compute the first layer together.
 var Strategy = train.Descriptor{
-	Name: strategy.P3, Exact: true, Deal: Deal, Processor: true,
-	Check:      func(_ *recipe.Recipe, m *nn.Model, _ dataset.About) error { return Check(m) },
-	CheckSweep: func(r *recipe.Recipe) error { return r.Sharing.CheckSweep(r.Sharing.Strategy) },
-	Same:       func(a, b *strategy.Settings) bool { return a.P3.Inflight == b.P3.Inflight },
-	Serve:      func(p peer.Peers) any { return Register(p) },
+	Declaration: declaration, Deal: Deal, Processor: true,
+	Check: func(_ *recipe.Recipe, m *nn.Model, _ dataset.About) error { return Check(m) },
+	Serve: func(p peer.Peers) any { return Register(p) },
 	New: func(t *train.Trainer) (train.Method, error) {
 		if t.Session.Alone() && !t.Recipe.Sharing.Deterministic {
 			return newP3Alone(t), nil // a single node computes as several only if it promises their bits
@@ -48,7 +45,7 @@ type Method struct {
 }
 
 func newP3(t *train.Trainer) *Method {
-	f := &Method{Batched: batched.New(t), inflight: max(1, t.Recipe.Sharing.P3.Inflight)}
+	f := &Method{Batched: batched.New(t), inflight: Of(&t.Recipe.Sharing).Inflight}
 	f.Layers = f
 	return f
 }
@@ -69,7 +66,7 @@ type aloneRows struct {
 }
 
 func newP3Alone(t *train.Trainer) *p3Alone {
-	p := &p3Alone{Batched: batched.New(t), rows: max(1, t.Recipe.Sharing.P3.Inflight) - 1}
+	p := &p3Alone{Batched: batched.New(t), rows: Of(&t.Recipe.Sharing).Inflight - 1}
 	p.Layers = aloneRows{batched.NewFromRows(t), p}
 	return p
 }
@@ -138,10 +135,10 @@ func (f *Method) Open(ctx context.Context) (err error) {
 	var x *exchange.Exchange
 	var tally *peer.Tally
 	if s := t.Session; s.Alone() {
-		source, err = Alone(t.Data.Features, t.Recipe.Sharing.Wire)
+		source, err = Alone(t.Data.Features, t.Recipe.Sharing.Wire())
 	} else {
-		source, x, tally = t.Sharing.Served[strategy.P3].(*Source), s.Exchange, &s.Start
-		err = source.Ready(t.Data.Features, t.Recipe.Sharing.Wire)
+		source, x, tally = t.Sharing.Served[Name].(*Source), s.Exchange, &s.Start
+		err = source.Ready(t.Data.Features, t.Recipe.Sharing.Wire())
 	}
 	if err != nil {
 		return err
@@ -155,9 +152,10 @@ func (f *Method) Open(ctx context.Context) (err error) {
 		return err
 	}
 	l := t.Learners[0] // the only one
-	settings := &t.Recipe.Sharing.P3
+	settings := Of(&t.Recipe.Sharing)
+	pushed := settings.Pushed()
 	f.columns = columns
-	f.resamples = !t.Session.Alone() && !settings.Pushed() && t.Session.Replicated
+	f.resamples = !t.Session.Alone() && !pushed && t.Session.Replicated
 	f.front, err = New(Options{
 		Model: l.Model, Device: t.Device, Gradients: l.Gradients, Columns: columns, Exchange: x, Work: work,
 		Deterministic: t.Recipe.Sharing.Deterministic, Resample: f.resamples, Inflight: f.inflight,
@@ -165,7 +163,7 @@ func (f *Method) Open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if !t.Session.Alone() && !settings.Pushed() && !f.resamples {
+	if !t.Session.Alone() && !pushed && !f.resamples {
 		t.Notes = append(t.Notes, "nodes lack edges, so blocks are sent to those that have none of them, as with p3.push=blocks, instead of p3.push=resample")
 	}
 	if f.inflight > 1 {

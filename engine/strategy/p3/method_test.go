@@ -18,10 +18,10 @@ import (
 )
 
 // frontWays are the exact ways of p3.
-func frontWays() (all []strategy.P3Settings) {
+func frontWays() (all [][]string) {
 	for _, roots := range []string{"", "slices"} {
 		for _, push := range []string{"", "blocks"} {
-			all = append(all, strategy.P3Settings{Roots: roots, Push: push})
+			all = append(all, []string{"p3.roots=" + roots, "p3.push=" + push})
 		}
 	}
 	return all
@@ -39,7 +39,8 @@ func TestColumnsMakeTheGradientsOfOneNode(t *testing.T) {
 		for _, nodes := range []int{1, 2, 3, 5} {
 			for topology, deterministic := range map[string]bool{"replicated": false, "sharded": true} {
 				for _, ways := range frontWays() {
-					r.Sharing = strategy.Settings{Strategy: strategy.P3, Topology: topology, Deterministic: deterministic, P3: ways}
+					r.Sharing = strategy.Given("p3", append(ways, "topology="+topology)...)
+					r.Sharing.Deterministic = deterministic
 					traintest.Within(t, fmt.Sprintf("%s on %d nodes, %s, deterministic %v, %+v", model, nodes, topology, deterministic, ways), r, shards, traintest.Columnwise(traintest.Wide(train.Options{Threads: 1})), nodes, want, 1e-10)
 				}
 			}
@@ -53,7 +54,7 @@ func TestColumnsOfFullBatches(t *testing.T) {
 	r := traintest.ExactRecipe("gcn")
 	r.Batch, r.Fanouts = 0, nil
 	want := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
-	r.Sharing.Strategy = strategy.P3
+	r.Sharing.Strategy = "p3"
 	all := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
 	trainers := all.Start(t, r, shards, traintest.Columnwise(traintest.Wide(train.Options{Threads: 1})))
 	for epoch := 1; epoch < 4; epoch++ {
@@ -82,7 +83,7 @@ func TestColumnsMakeTheSameBitsOnAnyNumberOfNodes(t *testing.T) {
 		for name, shards := range map[string][]*graph.Shard{"dense": dense, "sparse": sparse} {
 			r := traintest.Small("sage")
 			r.Epochs, r.Model.InputDropout = 2, 0.2
-			r.Sharing = strategy.Settings{Strategy: strategy.P3, Deterministic: true}
+			r.Sharing = strategy.Settings{Strategy: "p3", Deterministic: true}
 			if full {
 				r.Model.Model, r.Model.Aggregator, r.Batch, r.Fanouts = "gcn", "", 0, nil
 			}
@@ -106,12 +107,12 @@ func TestColumnsMakeTheSameBitsOnAnyNumberOfNodes(t *testing.T) {
 func TestWhatColumnsSend(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	r := traintest.Small("gcn")
-	r.Sharing.Strategy = strategy.P3
+	r.Sharing.Strategy = "p3"
 	_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, traintest.Columnwise(train.Options{Threads: 2}))
 	for node := range reports {
 		for i, e := range reports[node] {
 			b := e.Sent.Bytes
-			if e.Strategy != strategy.P3 || e.Rows.Total() != 0 || e.Behind != 0 || b[peer.Feature] != 0 || b[peer.Activation] == 0 || b[peer.Gradient] == 0 {
+			if e.Strategy != "p3" || e.Rows.Total() != 0 || e.Behind != 0 || b[peer.Feature] != 0 || b[peer.Activation] == 0 || b[peer.Gradient] == 0 {
 				t.Errorf("node %d tells %+v", node, e)
 			}
 			// Each node takes the two others' rows of the gradient of the first weight.
@@ -131,7 +132,7 @@ func TestWhatColumnsSend(t *testing.T) {
 func TestColumnsOutliveTheirNode(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	r := traintest.Small("gcn")
-	r.Sharing = strategy.Settings{Strategy: strategy.P3, Deterministic: true}
+	r.Sharing = strategy.Settings{Strategy: "p3", Deterministic: true}
 	_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, traintest.Columnwise(train.Options{Threads: 1}))
 	want := reports[0][len(reports[0])-1].Hash
 
@@ -167,7 +168,7 @@ func TestModelsThatColumnsCanNotTrain(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	const want = "the first layer of a gat weighs edges by what it computes of whole rows of features: choose another strategy, such as leap"
 	r := traintest.Small("gat")
-	r.Sharing.Strategy = strategy.P3
+	r.Sharing.Strategy = "p3"
 	if _, err := train.Run(t.Context(), r, shards, train.Options{Strategies: strategies.All, Threads: 1}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
@@ -182,7 +183,7 @@ func TestColumnsDivergeTogether(t *testing.T) {
 	shards := traintest.Spoilt(traintest.Communities(t, 1500), 1)
 	for _, deterministic := range []bool{false, true} {
 		r := traintest.Small("gcn")
-		r.Sharing = strategy.Settings{Strategy: strategy.P3, Deterministic: deterministic}
+		r.Sharing = strategy.Settings{Strategy: "p3", Deterministic: deterministic}
 		m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
 		errs := make([]error, 3)
 		err := m.Each(func(node int) error {

@@ -28,12 +28,10 @@ import (
 // owner, as with leap, since roots of one owner have more neighbours in common and
 // their first layers fewer targets. Or roots are dealt in slices, as published.
 func Deal(l peer.Layout, s strategy.Settings) (deal.Dealer, error) {
-	if s.P3.Sliced() {
+	if Of(&s).Roots == sliced {
 		return centric.Deal(l, s)
 	}
-	return leap.Deal(l, strategy.Settings{
-		Strategy: strategy.Leap, Deterministic: s.Deterministic, Leap: strategy.LeapSettings{Mode: "stay", Uneven: true},
-	})
+	return leap.Owners(l, s.Deterministic), nil
 }
 
 // Check returns an error if a model can't be trained so, with what to do.

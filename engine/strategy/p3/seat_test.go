@@ -329,9 +329,9 @@ func distance(a, b []float64) float64 {
 }
 
 func settings(j *job) strategy.Settings {
-	s := strategy.Settings{Strategy: strategy.P3, Deterministic: j.deterministic}
+	s := strategy.Settings{Strategy: "p3", Deterministic: j.deterministic}
 	if j.sliced {
-		s.P3.Roots = "slices"
+		s = s.With("p3.roots=slices")
 	}
 	return s
 }

@@ -14,9 +14,10 @@ import (
 )
 
 // epochsOf is what all nodes tell of a run by p3, which is the same.
-func epochsOf(t *testing.T, r recipe.Recipe, shards []*graph.Shard, nodes int, ways strategy.P3Settings) []trained.Epoch {
+func epochsOf(t *testing.T, r recipe.Recipe, shards []*graph.Shard, nodes int, ways ...string) []trained.Epoch {
 	t.Helper()
-	r.Sharing.Strategy, r.Sharing.P3 = strategy.P3, ways
+	r.Sharing = r.Sharing.With(ways...)
+	r.Sharing.Strategy = "p3"
 	_, reports := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)).MustRun(t, r, shards, traintest.Columnwise(train.Options{Threads: 2}))
 	for node := range reports {
 		if traintest.Learnt(reports[node]) != traintest.Learnt(reports[0]) {
@@ -38,7 +39,7 @@ func TestBlocksThatAreDrawnAreNotSent(t *testing.T) {
 	for _, deterministic := range []bool{false, true} {
 		r := traintest.Small("sage")
 		r.Sharing.Deterministic = deterministic
-		drawn, sent := epochsOf(t, r, shards, 3, strategy.P3Settings{}), epochsOf(t, r, shards, 3, strategy.P3Settings{Push: "blocks"})
+		drawn, sent := epochsOf(t, r, shards, 3), epochsOf(t, r, shards, 3, "p3.push=blocks")
 		if traintest.Learnt(drawn) != traintest.Learnt(sent) {
 			t.Errorf("deterministic %v: drawn blocks make\n%s\nand those that are sent\n%s", deterministic, traintest.Learnt(drawn), traintest.Learnt(sent))
 		}
@@ -53,8 +54,8 @@ func TestBlocksThatAreDrawnAreNotSent(t *testing.T) {
 				}
 			}
 		}
-		r.Sharing.Topology = "sharded"
-		if apart := epochsOf(t, r, shards, 3, strategy.P3Settings{}); traintest.Learnt(apart) != traintest.Learnt(drawn) || payload(&apart[1], peer.Topology) <= payload(&sent[1], peer.Topology) {
+		r.Sharing = r.Sharing.With("topology=sharded")
+		if apart := epochsOf(t, r, shards, 3); traintest.Learnt(apart) != traintest.Learnt(drawn) || payload(&apart[1], peer.Topology) <= payload(&sent[1], peer.Topology) {
 			t.Errorf("deterministic %v: %d bytes of topology where nodes lack edges, %d where they don't and are sent blocks", deterministic, payload(&apart[1], peer.Topology), payload(&sent[1], peer.Topology))
 		}
 	}
@@ -65,14 +66,14 @@ func TestBlocksThatAreDrawnAreNotSent(t *testing.T) {
 func TestOwnersSendFewerActivations(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	r := traintest.Small("gcn")
-	own, sliced := epochsOf(t, r, shards, 3, strategy.P3Settings{}), epochsOf(t, r, shards, 3, strategy.P3Settings{Roots: "slices"})
+	own, sliced := epochsOf(t, r, shards, 3), epochsOf(t, r, shards, 3, "p3.roots=slices")
 	for i := range own {
 		if a, b := payload(&own[i], peer.Activation), payload(&sliced[i], peer.Activation); a == 0 || a >= b {
 			t.Errorf("epoch %d: %d bytes of activations by owners, %d by slices", i+1, a, b)
 		}
 	}
 	r.Sharing.Deterministic = true
-	if own, sliced := epochsOf(t, r, shards, 3, strategy.P3Settings{}), epochsOf(t, r, shards, 3, strategy.P3Settings{Roots: "slices"}); traintest.Learnt(own) != traintest.Learnt(sliced) {
+	if own, sliced := epochsOf(t, r, shards, 3), epochsOf(t, r, shards, 3, "p3.roots=slices"); traintest.Learnt(own) != traintest.Learnt(sliced) {
 		t.Errorf("grains of owners make\n%s\nand runs of grains\n%s", traintest.Learnt(own), traintest.Learnt(sliced))
 	}
 }
@@ -94,12 +95,12 @@ func TestWhereP3SendsLessThanCentric(t *testing.T) {
 	epoch := func(features int, s strategy.Settings) *trained.Epoch {
 		r := traintest.Small("gcn")
 		r.Model.Hidden, r.Epochs, r.Sharing = hidden, 1, s
-		r.Sharing.Topology = "replicated"
+		r.Sharing = r.Sharing.With("topology=replicated")
 		_, reports := traintest.NewMesh(nodes, owners).MustRun(t, r, graphOf(features), traintest.Columnwise(train.Options{Threads: 1}))
 		return &reports[0][0]
 	}
 	// The same dealing for both, so that |V_0| and |V_1| are the same.
-	centric, p3 := strategy.Settings{Strategy: strategy.Centric}, strategy.Settings{Strategy: strategy.P3, P3: strategy.P3Settings{Roots: "slices"}}
+	centric, p3 := strategy.Settings{Strategy: "centric"}, strategy.Given("p3", "p3.roots=slices")
 	const looked = 8
 	sources := float64(epoch(looked, centric).Rows.Total())
 	targets := float64(payload(epoch(looked, p3), peer.Activation)) / (2 * (nodes - 1) * hidden * element)

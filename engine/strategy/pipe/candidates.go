@@ -28,8 +28,8 @@ func (f *Facts) Candidates(ctx context.Context, ways int) (arrange.Candidates, e
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("choose stages and ways: %w", context.Cause(ctx))
 			}
-			c := f.draft(s, shape, m, f.Settings.Strategy == strategy.Pipe && f.Settings.Pipe.Again).estimate()
-			if !c.Fits && MayRecompute(f.Settings) {
+			c := f.draft(s, shape, m, f.Settings.Recomputes()).estimate()
+			if !c.Fits && f.Settings.MayRecompute() {
 				c = f.draft(s, shape, m, true).estimate()
 			}
 			all = append(all, c)
@@ -51,21 +51,21 @@ func (f *Facts) Candidates(ctx context.Context, ways int) (arrange.Candidates, e
 
 // ways returns the numbers of ways to consider.
 func (f *Facts) ways(kept int) (all []int) {
-	s, nodes := f.Settings, f.Layout.Nodes
+	s, nodes := &f.Settings, f.Layout.Nodes
 	switch {
 	case kept > 0:
 		return []int{kept}
-	case s.Pipe.Ways != strategy.Asked:
-		return []int{s.Pipe.WaysOf(s.Strategy, nodes)}
+	case s.Ways != strategy.Asked:
+		return []int{s.WaysOf(nodes)}
 	case s.Deterministic:
 		return []int{1} // the same on any number of nodes
 	}
 	most := len(f.Layout.Owners)
-	if s.Strategy == strategy.Pipe {
-		most = s.Pipe.ChunksOf(s.Strategy, nodes, most)
+	if !s.Graph {
+		most = s.ChunksOf(nodes, most)
 	}
-	if s.Pipe.Stages > 0 {
-		most = min(most, max(1, nodes/s.Pipe.Stages))
+	if s.Stages > 0 {
+		most = min(most, max(1, nodes/s.Stages))
 	}
 	for w := 1; w <= min(nodes, most); w++ {
 		all = append(all, w)
@@ -76,11 +76,11 @@ func (f *Facts) ways(kept int) (all []int) {
 // stages returns the numbers of stages to consider beside the ways of a shape. Each stage
 // has a layer, and no more stages are useful than a way has chunks to keep them busy.
 func (f *Facts) stages(shape *arrange.Shape) (all []int) {
-	s, nodes, units := f.Settings, f.Layout.Nodes, len(arrange.Units(f.Model.Stages()))-1
-	if s.Strategy == strategy.Graph || s.Pipe.Stages != strategy.Asked {
-		given := s.Pipe
+	s, nodes, units := &f.Settings, f.Layout.Nodes, len(arrange.Units(f.Model.Stages()))-1
+	if s.Graph || s.Stages != strategy.Asked {
+		given := *s
 		given.Ways = shape.Ways()
-		return []int{min(units, given.StagesOf(s.Strategy, nodes, units))}
+		return []int{min(units, given.StagesOf(nodes, units))}
 	}
 	for n := 1; n <= max(1, min(nodes/shape.Ways(), units, shape.Chunks())); n++ {
 		all = append(all, n)

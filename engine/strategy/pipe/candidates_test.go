@@ -20,16 +20,17 @@ import (
 )
 
 // facts are those of a model on a world whose shards nodes own in runs.
-func (w *world) facts(t testing.TB, spec nn.Spec, nodes int, s strategy.PipeSettings) *Facts {
+func (w *world) facts(t testing.TB, spec nn.Spec, nodes int, values ...string) *Facts {
 	t.Helper()
 	m, shards := w.model(t, spec), len(w.firsts)-1
 	l := peer.Layout{Nodes: nodes, Firsts: w.firsts}
 	for shard := range shards {
 		l.Owners = append(l.Owners, shard*nodes/shards)
 	}
+	job := strategy.Given(Name, values...)
 	f := &Facts{
 		Model: m, Census: NewCensus(w.firsts, w.topology, m.Form()), Layout: l, Network: Usual, Number: 8,
-		Settings: &strategy.Settings{Strategy: strategy.Pipe, Pipe: s},
+		Settings: Of(&job),
 	}
 	f.Costs = Nominal(m.Stages(), f.Census)
 	return f
@@ -49,7 +50,7 @@ func (f *Facts) even(of func(s int) time.Duration) {
 	f.Costs = c
 }
 
-var asked = strategy.PipeSettings{Stages: strategy.Asked, Ways: strategy.Asked, Period: 1 << 10}
+var asked = []string{"pipe.stages=auto", "pipe.ways=auto", "pipe.period=1024"}
 
 // links give each node so many bytes a second, one answer after the other, and each answer
 // after a while.
@@ -94,8 +95,8 @@ func (f *Facts) compute(w *Worker) {
 func (w *world) timed(t *testing.T, f *Facts, c *arrange.Candidate) (took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSetup(f.Model.Spec(), c.Stages, c.Ways, f.Settings.Pipe.ChunksOf(strategy.Pipe, f.Layout.Nodes, len(f.Layout.Owners)))
-		s.Period, s.Shuffle, s.cuts = f.Settings.Pipe.PeriodOf(), false, c.Cuts
+		s := newSetup(f.Model.Spec(), c.Stages, c.Ways, f.Settings.ChunksOf(f.Layout.Nodes, len(f.Layout.Owners)))
+		s.Period, s.Shuffle, s.cuts = f.Settings.Period, false, c.Cuts
 		j := w.start(t, s)
 		l := &links{Network: f.Network, free: map[int]time.Time{}}
 		j.net.Carry = l.carry
@@ -177,9 +178,7 @@ func TestChoiceIsNearTheBest(t *testing.T) {
 		"few chunks":   {Network{Bandwidth: 1e9, RoundTrip: 1e-4}, flat, 4},
 		"a wide layer": {Network{Bandwidth: 1e9, RoundTrip: 1e-3}, func(s int) time.Duration { return time.Duration(1+8*max(0, 2-s)) * time.Millisecond / 2 }, 8},
 	} {
-		s := asked
-		s.Chunks = c.chunks
-		f := w.facts(t, deep("gcnii", 6), 4, s)
+		f := w.facts(t, deep("gcnii", 6), 4, append(slices.Clone(asked), fmt.Sprint("pipe.chunks=", c.chunks))...)
 		f.Network = c.network
 		f.even(c.of)
 		all := w.tried(t, f)
@@ -204,15 +203,15 @@ func TestChoiceIsNearTheBest(t *testing.T) {
 // Trials of all policies leave nothing behind that a later one, or the job, would take.
 func TestTrialsOfAllPolicies(t *testing.T) {
 	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
-	for name, p := range map[string]strategy.PipeSettings{
-		"previous": {Halo: Previous}, "sampled": {Halo: Sampled, Share: 50}, "skip": {Halo: Skip, Age: 2},
-		"left": {Chunks: 8, Histories: Left, KeepGradients: true, Period: 2}, "zeros": {Chunks: 8, Histories: Zeros, Period: 1},
+	for name, job := range map[string]strategy.Settings{
+		"previous": strategy.Given(GraphName, "pipe.ways=2", "pipe.halo=previous-epoch"),
+		"sampled":  strategy.Given(GraphName, "pipe.ways=2", "pipe.halo=sampled", "pipe.share=50"),
+		"skip":     strategy.Given(GraphName, "pipe.ways=2", "pipe.halo=skip", "pipe.age=2"),
+		"left":     strategy.Given(Name, "pipe.ways=2", "pipe.chunks=8", "pipe.histories=left", "pipe.gradients=kept", "pipe.period=2"),
+		"zeros":    strategy.Given(Name, "pipe.ways=2", "pipe.chunks=8", "pipe.histories=zeros", "pipe.period=1"),
 	} {
-		p.Ways = 2
-		f := w.facts(t, deep("gcnii", 4), 2, p)
-		if f.Settings.Strategy = strategy.Pipe; p.Chunks == 0 {
-			f.Settings.Strategy = strategy.Graph
-		}
+		f := w.facts(t, deep("gcnii", 4), 2)
+		f.Settings = Of(&job)
 		all, err := f.Candidates(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -241,7 +240,7 @@ func TestTrialsOfAllPolicies(t *testing.T) {
 // A trial ends with its context, on all nodes, and leaves nothing to be taken.
 func TestTrialsEnd(t *testing.T) {
 	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
-	f := w.facts(t, deep("gcn", 4), 2, strategy.PipeSettings{Stages: 2})
+	f := w.facts(t, deep("gcn", 4), 2, "pipe.stages=2")
 	all, err := f.Candidates(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +271,7 @@ func TestTrialsEnd(t *testing.T) {
 // otherwise until enough has been measured.
 func TestLongEpochsAreTriedOnce(t *testing.T) {
 	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
-	f := w.facts(t, deep("gcn", 4), 2, strategy.PipeSettings{Stages: 2})
+	f := w.facts(t, deep("gcn", 4), 2, "pipe.stages=2")
 	all, err := f.Candidates(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +321,7 @@ func TestWaysWinAndLose(t *testing.T) {
 	w := newWorld(t, 4, slices.Repeat([]int{4}, 32), anywhere)
 	times := func(chunks int, n Network) (all []float64) {
 		for _, ways := range []int{1, 2, 4, 8} {
-			f := w.facts(t, deep("gcnii", 32), 8, strategy.PipeSettings{Stages: 8 / ways, Ways: ways, Chunks: chunks})
+			f := w.facts(t, deep("gcnii", 32), 8, fmt.Sprint("pipe.stages=", 8/ways), fmt.Sprint("pipe.ways=", ways), fmt.Sprint("pipe.chunks=", chunks))
 			f.Network = n
 			f.even(func(int) time.Duration { return time.Millisecond })
 			p, err := f.Candidates(t.Context(), 0)
@@ -344,7 +343,7 @@ func TestWaysWinAndLose(t *testing.T) {
 // Layers are cut by what they cost, not by how many they are.
 func TestCutsByCost(t *testing.T) {
 	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
-	f := w.facts(t, deep("gcn", 6), 3, strategy.PipeSettings{Stages: 3})
+	f := w.facts(t, deep("gcn", 6), 3, "pipe.stages=3")
 	f.even(func(s int) time.Duration {
 		if s == 0 {
 			return 4 * time.Millisecond
@@ -360,9 +359,7 @@ func TestCutsByCost(t *testing.T) {
 // What has no room is not chosen, and where nothing has, what needs least is.
 func TestChoicesThatFit(t *testing.T) {
 	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
-	again := asked
-	again.Again = true
-	f := w.facts(t, deep("gcnii", 8), 4, again)
+	f := w.facts(t, deep("gcnii", 8), 4, append(slices.Clone(asked), "pipe.recompute=on")...)
 	f.Network = Network{Bandwidth: 1, RoundTrip: 1} // one node alone is fastest
 	f.even(func(int) time.Duration { return time.Microsecond })
 	free, err := f.Candidates(t.Context(), 0)
@@ -391,9 +388,8 @@ func TestChoicesThatFit(t *testing.T) {
 // users say what to do.
 func TestWhatIsKeptWhereItFits(t *testing.T) {
 	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
-	of := func(p strategy.PipeSettings, memory uint64) *arrange.Candidate {
-		p.Stages = 2
-		f := w.facts(t, deep("gcnii", 8), 2, p)
+	of := func(recompute string, memory uint64) *arrange.Candidate {
+		f := w.facts(t, deep("gcnii", 8), 2, "pipe.stages=2", "pipe.recompute="+recompute)
 		f.Memory = []uint64{memory, 0} // 0: nobody knows
 		all, err := f.Candidates(t.Context(), 0)
 		if err != nil {
@@ -401,19 +397,19 @@ func TestWhatIsKeptWhereItFits(t *testing.T) {
 		}
 		return &all[0]
 	}
-	keeps, again := of(strategy.PipeSettings{Keep: true}, 0), of(strategy.PipeSettings{Again: true}, 0)
+	keeps, again := of("off", 0), of("on", 0)
 	if keeps.Memory <= again.Memory || keeps.Seconds >= again.Seconds || keeps.Recomputes || !again.Recomputes {
 		t.Fatalf("kept: %+v\nmade again: %+v", keeps, again)
 	}
 	for memory, want := range map[uint64]*arrange.Candidate{0: keeps, keeps.Memory: keeps, keeps.Memory - 1: again} {
-		if got := of(strategy.PipeSettings{}, memory); got.Memory != want.Memory || got.Seconds != want.Seconds || got.Recomputes != want.Recomputes || !got.Fits {
+		if got := of("auto", memory); got.Memory != want.Memory || got.Seconds != want.Seconds || got.Recomputes != want.Recomputes || !got.Fits {
 			t.Errorf("with %d bytes: %+v, want %+v", memory, got, want)
 		}
 	}
-	if none := of(strategy.PipeSettings{}, 1); none.Fits || none.Memory != again.Memory {
+	if none := of("auto", 1); none.Fits || none.Memory != again.Memory {
 		t.Errorf("without room: %+v", none)
 	}
-	if tight := of(strategy.PipeSettings{Keep: true}, keeps.Memory-1); tight.Fits || tight.Recomputes {
+	if tight := of("off", keeps.Memory-1); tight.Fits || tight.Recomputes {
 		t.Errorf("as users have it: %+v", tight)
 	}
 }
@@ -423,7 +419,7 @@ func TestWhatIsKeptWhereItFits(t *testing.T) {
 func TestWaysThatAreKept(t *testing.T) {
 	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
 	for nodes := 1; nodes < 6; nodes++ {
-		f := w.facts(t, deep("gcnii", 8), nodes, asked)
+		f := w.facts(t, deep("gcnii", 8), nodes, asked...)
 		p, err := f.Candidates(t.Context(), 3)
 		if err != nil || p[0].Ways != 3 || p[0].Stages*p[0].Ways > max(3, nodes) {
 			t.Errorf("on %d nodes: %+v, %v", nodes, p, err)
@@ -434,8 +430,8 @@ func TestWaysThatAreKept(t *testing.T) {
 			t.Errorf("on %d nodes: %+v, %v", nodes, p, err)
 		}
 	}
-	f := w.facts(t, deep("gcnii", 8), 4, strategy.PipeSettings{Ways: strategy.Asked})
-	f.Settings.Strategy = strategy.Graph
+	f := w.facts(t, deep("gcnii", 8), 4, "pipe.ways=auto")
+	f.Settings.Graph = true
 	p, err := f.Candidates(t.Context(), 0)
 	if err != nil || p[0].Stages != 1 || len(p) != 4 {
 		t.Errorf("graph: %+v, %v", p, err)
@@ -446,7 +442,7 @@ func TestWaysThatAreKept(t *testing.T) {
 func BenchmarkChoose(b *testing.B) {
 	w := newWorld(b, 4, slices.Repeat([]int{4}, 1000), func(from, to int) bool { return (from-to)%97 < 3 })
 	for b.Loop() {
-		f := w.facts(b, deep("gcnii", 32), 16, asked)
+		f := w.facts(b, deep("gcnii", 32), 16, asked...)
 		if _, err := f.Candidates(b.Context(), 0); err != nil {
 			b.Fatal(err)
 		}
@@ -455,7 +451,7 @@ func BenchmarkChoose(b *testing.B) {
 
 // Choosing ends with its context, by what that says.
 func TestChoosingEnds(t *testing.T) {
-	f := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere).facts(t, deep("gcn", 4), 4, asked)
+	f := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere).facts(t, deep("gcn", 4), 4, asked...)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	cancel(why)

@@ -1,10 +1,9 @@
 package pipe
 
 import (
+	"fmt"
 	"slices"
 	"testing"
-
-	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // What is counted of the parts of any node is what its worker makes.
@@ -13,8 +12,8 @@ func TestPartsAreAsWorkersMakeThem(t *testing.T) {
 	for name, edges := range map[string]func(from, to int) bool{"anywhere": anywhere, "near": near} {
 		w := newWorld(t, 4, slices.Repeat([]int{20}, 8), edges)
 		for _, ways := range []int{1, 2, 4} {
-			f := w.facts(t, deep("gcn", 3), ways, strategy.PipeSettings{Ways: ways})
-			f.Settings.Strategy = strategy.Graph
+			f := w.facts(t, deep("gcn", 3), ways, fmt.Sprint("pipe.ways=", ways))
+			f.Settings.Graph = true
 			shape, err := f.shape(ways)
 			if err != nil {
 				t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // layers, and sets that in the task. All nodes call it at the same point of their run
 // and choose the same. With --deterministic nothing is measured.
 func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.Layout) error {
-	settings := &t.Recipe.Sharing
+	settings := Of(&t.Recipe.Sharing)
 	f := &Facts{
 		Model: t.Model, Census: NewCensus(layout.Firsts, t.Run.Data.Topology, t.Model.Form()), Layout: layout, Settings: settings,
 		Number: t.Run.Device.Type().Bytes(), Network: Usual,
@@ -54,7 +54,7 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 			t.Run.Notes = append(t.Run.Notes, all.Table(few)...)
 		}
 	}
-	if settings.Pipe.Ways == strategy.Asked {
+	if settings.Ways == strategy.Asked {
 		t.At.Ways = all[0].Ways // fixed for the job: what is learnt depends on them
 	}
 	return task.Place(&all[0], f)
@@ -139,7 +139,7 @@ func hostMemory(t *train.Trainer) uint64 {
 // Fit implements Method: where there is no room to keep activations, it makes the
 // worker recompute them.
 func (p *Method) Fit(_ context.Context, need *train.Needs) (again bool, err error) {
-	if need.OnHost() <= hostMemory(p.run) || !MayRecompute(&p.l.Recipe.Sharing) || p.Worker.Recompute {
+	if need.OnHost() <= hostMemory(p.run) || !p.settings.MayRecompute() || p.Worker.Recompute {
 		return false, nil
 	}
 	p.Worker.Recompute = true

@@ -2,6 +2,7 @@ package pipe_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -10,14 +11,18 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // chosen asks for a pipeline whose nodes choose its stages and ways.
-func chosen() strategy.Settings {
-	return traintest.Piping(strategy.Pipe, strategy.PipeSettings{Stages: strategy.Asked, Ways: strategy.Asked, Period: 3})
+func chosen() strategy.Settings { return staging("auto", "auto") }
+
+// staging asks for one with so many.
+func staging(stages, ways any) strategy.Settings {
+	return strategy.Given(pipe.Name, fmt.Sprint("pipe.stages=", stages), fmt.Sprint("pipe.ways=", ways), "pipe.period=3")
 }
 
 // What nodes choose is what is trained: they come to the weights of a job that was told as
@@ -39,7 +44,7 @@ func TestPipelinesThatChoose(t *testing.T) {
 		}
 	}
 	p := reports[0][0].Predicted
-	r.Sharing.Pipe.Stages, r.Sharing.Pipe.Ways = p.Stages, p.Ways
+	r.Sharing = staging(p.Stages, p.Ways)
 	_, given := traintest.NewMesh(4, traintest.Uneven(len(shards), 4)).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
 	if traintest.Learnt(given[0]) != traintest.Learnt(reports[0]) {
 		t.Errorf("told %d stages of %d ways:\n%s\nand where they were chosen\n%s", p.Stages, p.Ways, traintest.Learnt(given[0]), traintest.Learnt(reports[0]))
@@ -55,7 +60,7 @@ func TestTrialsWithoutOwnFeatures(t *testing.T) {
 	for name, shards := range map[string][]*graph.Shard{"dense": traintest.Communities(t, 400), "sparse": traintest.CoraShards(t)} {
 		for _, model := range []string{"gcn", "sage"} {
 			r := traintest.FullGraph(model, 3)
-			r.Epochs, r.Sharing = 1, traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: strategy.Asked})
+			r.Epochs, r.Sharing = 1, strategy.Given(pipe.GraphName, "pipe.ways=auto")
 			owners := make([]int, len(shards))
 			for i := range owners {
 				owners[i] = 2
@@ -65,7 +70,7 @@ func TestTrialsWithoutOwnFeatures(t *testing.T) {
 			if e.Predicted == nil || !strings.Contains(e.Why, " fastest when tried") || e.Predicted.Stages != 1 {
 				t.Fatalf("%s, %s: %+v, %s", name, model, e.Predicted, e.Why)
 			}
-			r.Sharing.Pipe.Ways = e.Predicted.Ways
+			r.Sharing = strategy.Given(pipe.GraphName, fmt.Sprint("pipe.ways=", e.Predicted.Ways))
 			if _, given := traintest.NewMesh(3, owners).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines}); traintest.Learnt(given[0]) != traintest.Learnt(all[0]) {
 				t.Errorf("%s, %s with %d ways:\n%s\nand where they were chosen\n%s", name, model, e.Predicted.Ways, traintest.Learnt(given[0]), traintest.Learnt(all[0]))
 			}
@@ -118,7 +123,7 @@ func TestChosenWaysAreKept(t *testing.T) {
 	for n := 1; n <= r.Epochs; n++ {
 		all = append(all, reports[n])
 	}
-	r.Sharing.Pipe.Ways = ways
+	r.Sharing = staging("auto", ways)
 	_, undisturbed := traintest.NewMesh(2, traintest.Uneven(len(shards), 2)).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
 	if traintest.Learnt(all) != traintest.Learnt(undisturbed[0]) {
 		t.Errorf("with %d ways\n%s\nand undisturbed\n%s", ways, traintest.Learnt(all), traintest.Learnt(undisturbed[0]))
@@ -150,22 +155,22 @@ func TestPipelinesKeepWhatFits(t *testing.T) {
 	shards := traintest.Communities(t, 4000)
 	r := traintest.FullGraph("gcnii", 8)
 	r.Epochs, r.Model.Hidden = 2, 32
-	taken := func(p strategy.PipeSettings, memory uint64) (bytes uint64, recomputes bool) {
-		r.Sharing = traintest.Piping(strategy.Pipe, p)
+	taken := func(recompute string, memory uint64) (bytes uint64, recomputes bool) {
+		r.Sharing = strategy.Given(pipe.Name, "pipe.recompute="+recompute)
 		l := traintest.Started(t, r, shards, train.Options{Threads: 1, Memory: memory})
 		return traintest.PipedOf(l).Bytes(), traintest.PipedOf(l).Worker.Recompute
 	}
-	keeps, _ := taken(strategy.PipeSettings{Keep: true}, 0)
-	again, recomputes := taken(strategy.PipeSettings{Again: true}, 0)
+	keeps, _ := taken("off", 0)
+	again, recomputes := taken("on", 0)
 	if !recomputes || again >= keeps {
 		t.Fatalf("%d bytes where all is kept, and %d where it is made again", keeps, again)
 	}
-	if bytes, recomputes := taken(strategy.PipeSettings{}, 0); recomputes || bytes != keeps {
+	if bytes, recomputes := taken("auto", 0); recomputes || bytes != keeps {
 		t.Errorf("with all memory: %d bytes, made again: %v", bytes, recomputes)
 	}
 	// least is what a run needs at least, to a page.
-	least := func(p strategy.PipeSettings) (enough uint64) {
-		r.Sharing = traintest.Piping(strategy.Pipe, p)
+	least := func(recompute string) (enough uint64) {
+		r.Sharing = strategy.Given(pipe.Name, "pipe.recompute="+recompute)
 		few, enough := uint64(0), uint64(1<<30)
 		for enough-few > 4096 {
 			memory := (few + enough) / 2
@@ -178,17 +183,17 @@ func TestPipelinesKeepWhatFits(t *testing.T) {
 		return enough
 	}
 	r.Epochs = 1
-	if auto, again := least(strategy.PipeSettings{}), least(strategy.PipeSettings{Again: true}); auto != again {
+	if auto, again := least("auto"), least("on"); auto != again {
 		t.Errorf("a run needs %d bytes, and %d where all is made again", auto, again)
 	}
-	tight := least(strategy.PipeSettings{Keep: true}) - 8192
+	tight := least("off") - 8192
 	r.Epochs = 2
-	if bytes, recomputes := taken(strategy.PipeSettings{}, tight); !recomputes || bytes != again {
+	if bytes, recomputes := taken("auto", tight); !recomputes || bytes != again {
 		t.Errorf("with %d bytes: %d, made again: %v", tight, bytes, recomputes)
 	}
 	var want string
 	for _, memory := range []uint64{0, tight} {
-		r.Sharing = traintest.Piping(strategy.Pipe, strategy.PipeSettings{})
+		r.Sharing = strategy.Given(pipe.Name)
 		_, reports := traintest.MustRun(t, r, shards, train.Options{Threads: 1, Memory: memory})
 		if want == "" {
 			want = traintest.Learnt(reports)

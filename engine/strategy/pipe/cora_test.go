@@ -6,6 +6,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/cora"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 )
@@ -19,8 +20,8 @@ func TestCoraInAPipeline(t *testing.T) {
 	}
 	shards := traintest.FromFile(t, path, 8)
 	const few = 6
-	for model, others := range map[string]strategy.PipeSettings{
-		"gcnii": {Ways: 2}, "resgcn": {Period: 5, Histories: strategy.HistoriesLeft, KeepGradients: true},
+	for model, others := range map[string][]string{
+		"gcnii": {"pipe.ways=2"}, "resgcn": {"pipe.period=5", "pipe.histories=left", "pipe.gradients=kept"},
 	} {
 		learnt := func(s strategy.Settings) float64 {
 			r := recipe.DefaultRecipe(model)
@@ -28,13 +29,13 @@ func TestCoraInAPipeline(t *testing.T) {
 			result, _ := traintest.MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
 			return 100 * result.Best.Scores.Test.Accuracy
 		}
-		exactly := learnt(traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 4}))
+		exactly := learnt(strategy.Given(pipe.GraphName, "pipe.ways=4"))
 		if exactly < 72 {
 			t.Errorf("%s by graph: %.1f %%", model, exactly)
 		}
-		for _, p := range []strategy.PipeSettings{{}, others} {
-			if got := learnt(traintest.Piping(strategy.Pipe, p)); got < exactly-few {
-				t.Errorf("%s by pipe, %+v: %.1f %%, and by graph %.1f %%", model, p, got, exactly)
+		for _, p := range [][]string{nil, others} {
+			if got := learnt(strategy.Given(pipe.Name, p...)); got < exactly-few {
+				t.Errorf("%s by pipe, %v: %.1f %%, and by graph %.1f %%", model, p, got, exactly)
 			}
 		}
 	}

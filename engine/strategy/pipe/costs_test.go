@@ -128,7 +128,7 @@ func TestNodesAgreeOnCandidates(t *testing.T) {
 	at := func(n *node) int { return slices.Index(j.nodes, n) }
 	err := j.each(func(n *node) (err error) {
 		i := at(n)
-		f := w.facts(t, deep("gcn", 4), nodes, asked)
+		f := w.facts(t, deep("gcn", 4), nodes, asked...)
 		facts[i] = f
 		mine := &Timing{Layers: slices.Repeat([]LayerTime{{float64(i + 1), 1, 1, 1}}, 4), Memory: uint64(i+7) << 20}
 		if err = f.Share(t.Context(), exchanges[i], work.Nodes, mine, nil); err != nil {

@@ -3,7 +3,6 @@ package pipe
 import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 )
 
@@ -91,8 +90,8 @@ func (d *draft) estimate() arrange.Candidate {
 	if d.facts.Layout.Nodes > 1 {
 		c.Sum += net.RoundTrip // losses
 	}
-	if p := &d.facts.Settings.Pipe; d.shape.Positions() > 1 && p.HistoriesOf() == Made {
-		c.History = history / float64(p.PeriodOf())
+	if d.shape.Positions() > 1 && d.facts.Settings.Histories == Made {
+		c.History = history / float64(d.facts.Settings.Period)
 	}
 	c.Seconds = c.Compute + c.Halo + c.Bubble + c.Boundary + c.Sum + c.History
 	return c
@@ -134,30 +133,30 @@ func (d *draft) halo(s int) float64 {
 	for _, ids := range d.mirrors.Of {
 		rows = max(rows, len(ids))
 	}
-	share, p := 1.0, &d.facts.Settings.Pipe
-	switch p.HaloOf() {
-	case strategy.RowsSampled:
-		share = p.ShareOf()
-	case strategy.RowsSkip:
-		share = 1 / float64(p.AgeOf()+1)
+	share, p := 1.0, &d.facts.Settings
+	switch p.Halo {
+	case Sampled:
+		share = float64(p.Share) / 100
+	case Skip:
+		share = 1 / float64(p.Age+1)
 	}
 	return 2 * d.facts.Network.seconds(share*float64(rows*d.infos[s].In*d.facts.Number), share*float64(d.shape.Positions()))
 }
 
 // load returns what a node of a draft has to do.
 func (d *draft) load(stage int, ways []int) *load {
-	f, p := d.facts, &d.facts.Settings.Pipe
+	f, p := d.facts, &d.facts.Settings
 	l := &load{
 		model: f.Model, number: f.Number, entries: f.Entries, shape: d.shape, mirrors: d.mirrors,
 		seats: d.seats, stage: stage, first: d.cuts[stage], end: d.cuts[stage+1], ways: ways,
-		recompute: d.recomputes, leaves: p.HistoriesOf() != Made, policy: p.HaloOf(), nodes: f.Layout.Nodes,
+		recompute: d.recomputes, leaves: p.Histories != Made, policy: p.Halo, nodes: f.Layout.Nodes,
 	}
 	trunks := l.first == 0 && l.infos()[0].Hops > 0
 	var whole []part
 	for _, way := range ways {
 		for _, of := range f.partsOf(d.shape)[way] {
 			of.first, of.end = l.first, l.end
-			if p.KeepGradients && l.histories() {
+			if p.Gradients == kept && l.histories() {
 				of.late = of.sources - of.vertices // and some that are computed beside it
 			}
 			if trunks && of.split {

@@ -109,7 +109,13 @@ func memoryIsForecast(t *testing.T, models ...string) {
 			}
 			s.device = func() tensor.Device { return cpu.New(1) }
 			j := w.start(t, s)
-			f := w.facts(t, spec, s.nodes, strategy.PipeSettings{Stages: c.stages, Ways: c.ways, Chunks: c.chunks, Again: !c.keep, Histories: c.histories, KeepGradients: c.gradients})
+			f := w.facts(t, spec, s.nodes, fmt.Sprint("pipe.stages=", c.stages), fmt.Sprint("pipe.ways=", c.ways), fmt.Sprint("pipe.chunks=", c.chunks), "pipe.histories="+s.Histories)
+			if c.gradients {
+				f.Settings.Gradients = kept
+			}
+			if !c.keep {
+				f.Settings.Recompute = strategy.On
+			}
 			f.Number = 4
 			shape, err := f.shape(c.ways)
 			if err != nil {

@@ -1,6 +1,7 @@
 package pipe
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -28,29 +29,27 @@ import (
 
 // Pipe trains on the whole graph by stages of layers, Graph in one stage.
 var (
-	Pipe  = wholeGraph(strategy.Pipe)
-	Graph = wholeGraph(strategy.Graph)
+	Pipe  = descriptor(Name)
+	Graph = descriptor(GraphName)
 )
 
-func wholeGraph(name string) train.Descriptor {
+func descriptor(name string) train.Descriptor {
 	return train.Descriptor{
-		Name: name, Deal: Deal, Processor: true,
+		Declaration: declaration(name), Deal: Deal, Processor: true,
 		Check: func(r *recipe.Recipe, m *nn.Model, _ dataset.About) error {
-			if err := Check(m, &r.Sharing); err != nil {
-				return err
-			}
-			return checkWholeGraph(r)
+			settings := Of(&r.Sharing)
+			return cmp.Or(Check(m, &settings), checkWholeGraph(r))
 		},
-		CheckSweep: func(r *recipe.Recipe) error { return r.Sharing.CheckSweep(name) },
 		Advice: func(r *recipe.Recipe) []budget.Advice {
 			advice := []budget.Advice{"take a smaller {hidden}", "share the job among more nodes"} // there are no batches
-			if name == strategy.Pipe && r.Sharing.Pipe.Keep {
+			if s := Of(&r.Sharing); !s.Graph && s.Recompute == strategy.Off {
 				advice = append([]budget.Advice{"leave out {pipe.recompute=off}"}, advice...)
 			}
 			return advice
 		},
-		Same: samePipeline,
-		New:  func(t *train.Trainer) (train.Method, error) { return newPipe(t), nil },
+		New: func(t *train.Trainer) (train.Method, error) {
+			return &Method{run: t, settings: Of(&t.Recipe.Sharing)}, nil
+		},
 	}
 }
 
@@ -59,10 +58,11 @@ func wholeGraph(name string) train.Descriptor {
 type Method struct {
 	train.Basic
 
-	run    *train.Trainer
-	l      *train.Learner // the only one
-	Worker *Worker
-	reads  *input.Reads
+	run      *train.Trainer
+	l        *train.Learner // the only one
+	settings Settings
+	Worker   *Worker
+	reads    *input.Reads
 	// early is the weights at the start of the period under way, from a checkpoint;
 	// nil: none.
 	early []float32
@@ -77,12 +77,10 @@ type Method struct {
 	told    string // this node's report on the last epoch's weights, where it does not have all
 }
 
-func newPipe(t *train.Trainer) *Method { return &Method{run: t} }
-
 // Attach implements Method.
 func (p *Method) Attach(l *train.Learner) error {
 	p.l = l
-	if l.Recipe.Sharing.Strategy == strategy.Pipe {
+	if !p.settings.Graph {
 		l.Extras = append(l.Extras, &earlyWeights{p, l.Run.Device, l.Model})
 	}
 	return nil
@@ -102,10 +100,10 @@ func (p *Method) Open(ctx context.Context) error {
 		}
 		task.Exchange, task.Work = s.Exchange, s.Work
 	}
-	if err := t.Recipe.Sharing.CheckShards(len(t.Run.Data.Shards)); err != nil {
+	task.Seed = t.Recipe.Seed
+	if err := checkShards(&t.Recipe.Sharing, len(t.Run.Data.Shards)); err != nil {
 		return err
 	}
-	task.Seed = t.Recipe.Seed
 	if err := planPiped(ctx, t, &task, layout); err != nil {
 		return err
 	}
@@ -226,22 +224,12 @@ func checkWholeGraph(r *recipe.Recipe) error {
 	switch {
 	case r.Batch > 0:
 		return fmt.Errorf("{batch} %d: the strategy %s trains on the whole graph in each step: leave it out, or take another {strategy}", r.Batch, name)
-	case sampled(r):
+	case slices.ContainsFunc(r.Fanouts, func(k int) bool { return k > 0 }):
 		return fmt.Errorf("{fanout}: the strategy %s trains with all neighbours: leave it out, or take another {strategy}", name)
 	case r.BF16:
 		return errors.New("{train.products}=bf16: pipelines are computed in f32: leave it out, or take another {strategy}")
 	}
 	return nil
-}
-
-// sampled reports whether neighbours are sampled.
-func sampled(r *recipe.Recipe) bool {
-	for _, k := range r.Fanouts {
-		if k > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // Settle makes so many of the rows whole, on all nodes.
@@ -306,18 +294,6 @@ func (p *Method) Digest(ctx context.Context, t *train.Learner, tally *peer.Tally
 	return hex.EncodeToString(sum), err
 }
 
-// samePipeline reports whether two settings come to the same weights as far as
-// histories and the rows that ways see of each other decide them. Stages only decide
-// where layers are computed.
-func samePipeline(a, b *strategy.Settings) bool {
-	if !strategy.Piped(a.Strategy) && !strategy.Piped(b.Strategy) {
-		return true
-	}
-	x, y := a.Pipe, b.Pipe
-	x.Stages, y.Stages, x.Keep, y.Keep, x.Again, y.Again = 0, 0, false, false, false, false
-	return x == y && a.Strategy == b.Strategy
-}
-
 // Resumes implements Method. A run can't resume before stages have settled, nor where
 // nodes keep rows or gradients of earlier epochs, which are in no checkpoint.
 func (p *Method) Resumes(l *train.Learner) bool {
@@ -327,23 +303,23 @@ func (p *Method) Resumes(l *train.Learner) bool {
 // rests reports whether a run can resume after so many epochs, as far as rows and
 // gradients of earlier epochs go.
 func (p *Method) rests(done int) bool {
-	s := &p.run.Recipe.Sharing.Pipe
+	s := &p.settings
 	if s.Chained() && done > 0 {
 		return false
 	}
-	switch s.HaloOf() {
-	case strategy.RowsPrevious:
+	switch s.Halo {
+	case Previous:
 		return done%Fresh == 0
-	case strategy.RowsSkip:
-		return done%(s.AgeOf()+1) == 0
+	case Skip:
+		return done%(s.Age+1) == 0
 	}
 	return true
 }
 
 // SavesFirst implements Method.
 func (p *Method) SavesFirst() bool {
-	s := &p.run.Recipe.Sharing.Pipe
-	return s.Chained() || !slices.Contains([]string{strategy.RowsExact, strategy.RowsSampled}, s.HaloOf())
+	s := &p.settings
+	return s.Chained() || s.Halo != Exact && s.Halo != Sampled
 }
 
 // Gathers implements Method.

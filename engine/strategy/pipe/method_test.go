@@ -14,6 +14,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -27,11 +28,16 @@ func TestPipelinesHaveTheGradientOfOneNode(t *testing.T) {
 		r := traintest.ExactRecipe(model)
 		r.Batch, r.Fanouts, r.Model.Layers = 0, nil, 3
 		one := traintest.Started(t, r, shards, traintest.Wide(train.Options{Threads: 1}))
-		for _, sharing := range []strategy.Settings{traintest.Piping(strategy.Graph, strategy.PipeSettings{}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 4}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Chunks: 1}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Chunks: 2, Keep: true})} {
+		for _, sharing := range []strategy.Settings{
+			strategy.Given(pipe.GraphName),
+			strategy.Given(pipe.GraphName, "pipe.ways=4"),
+			strategy.Given(pipe.Name, "pipe.chunks=1"),
+			strategy.Given(pipe.Name, "pipe.ways=2", "pipe.chunks=2", "pipe.recompute=off"),
+		} {
 			for _, nodes := range []int{1, 3} {
 				shared := r
 				shared.Sharing = sharing
-				shared.Sharing.Deterministic = sharing.Pipe != strategy.PipeSettings{} // else nodes decide how many ways there are
+				shared.Sharing.Deterministic = sharing.Values != nil // else nodes decide how many ways there are
 				m := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes))
 				all := m.Start(t, shared, shards, traintest.Wide(train.Options{Threads: 1, Strategies: traintest.Pipelines}))
 				one.Run.Device.Write(one.Weights, traintest.Initial(t, one.Model, r.Seed))
@@ -66,7 +72,12 @@ func TestPipelinesAreTheSameOnAnyNumberOfNodes(t *testing.T) {
 	}{
 		"dense": {traintest.FullGraph("gcnii", 4), dense}, "sparse": {traintest.FullGraph("sage", 2), sparse},
 	} {
-		for _, sharing := range []strategy.Settings{traintest.Piping(strategy.Pipe, strategy.PipeSettings{Period: 3}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Chunks: 4, Period: 2}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 2, Halo: strategy.RowsPrevious}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.RowsSampled, Share: 40})} {
+		for _, sharing := range []strategy.Settings{
+			strategy.Given(pipe.Name, "pipe.period=3"),
+			strategy.Given(pipe.Name, "pipe.ways=2", "pipe.chunks=4", "pipe.period=2"),
+			strategy.Given(pipe.GraphName, "pipe.ways=2", "pipe.halo=previous-epoch"),
+			strategy.Given(pipe.GraphName, "pipe.ways=3", "pipe.halo=sampled", "pipe.share=40"),
+		} {
 			r := c.r
 			r.Sharing, r.Epochs = sharing, 3
 			r.Sharing.Deterministic = true
@@ -78,10 +89,10 @@ func TestPipelinesAreTheSameOnAnyNumberOfNodes(t *testing.T) {
 				}
 				for node := range reports {
 					if got := traintest.Learnt(reports[node]); got != want {
-						t.Errorf("%s, %+v on %d nodes, node %d:\n%s\nand one node\n%s", name, sharing.Pipe, nodes, node, got, want)
+						t.Errorf("%s, %v on %d nodes, node %d:\n%s\nand one node\n%s", name, sharing.Values, nodes, node, got, want)
 					}
 				}
-				if e := results[0].Last; nodes > 1 && (e.Strategy != sharing.Strategy || e.Sent.Bytes[peer.Activation] == 0 && sharing.Pipe.Ways != 2 || e.Edges == 0) {
+				if e := results[0].Last; nodes > 1 && (e.Strategy != sharing.Strategy || e.Sent.Bytes[peer.Activation] == 0 && pipe.Of(&sharing).Ways != 2 || e.Edges == 0) {
 					t.Errorf("%s on %d nodes: the last epoch is %+v", name, nodes, e)
 				}
 				for _, e := range reports[nodes-1] {
@@ -98,9 +109,9 @@ func TestPipelinesAreTheSameOnAnyNumberOfNodes(t *testing.T) {
 // gradients that epochs leave for each other are touched.
 func TestJudgingLeavesPipelinesAlone(t *testing.T) {
 	shards := traintest.Tiny(t, 120, 4)
-	for _, p := range []strategy.PipeSettings{{Period: 2}, {Period: 2, Histories: strategy.HistoriesLeft, KeepGradients: true}} {
+	for _, p := range [][]string{{"pipe.period=2"}, {"pipe.period=2", "pipe.histories=left", "pipe.gradients=kept"}} {
 		r := traintest.FullGraph("gcnii", 3)
-		r.Sharing = traintest.Piping(strategy.Pipe, p)
+		r.Sharing = strategy.Given(pipe.Name, p...)
 		r.Sharing.Deterministic = true // so that nothing is measured
 		want := ""
 		for _, every := range []int{1, 3} {
@@ -110,7 +121,7 @@ func TestJudgingLeavesPipelinesAlone(t *testing.T) {
 				want = traintest.Hashes(reports[0])
 			}
 			if got := traintest.Hashes(reports[0]); got != want {
-				t.Errorf("%+v, judged every %d epochs:\n%s\nand every epoch\n%s", p, every, got, want)
+				t.Errorf("%s, judged every %d epochs:\n%s\nand every epoch\n%s", p, every, got, want)
 			}
 		}
 	}
@@ -121,7 +132,15 @@ func TestJudgingLeavesPipelinesAlone(t *testing.T) {
 func TestPipelinesGoOn(t *testing.T) {
 	shards := traintest.Communities(t, 400)
 	random := rand.New(rand.NewPCG(5, 4))
-	for _, sharing := range []strategy.Settings{traintest.Piping(strategy.Pipe, strategy.PipeSettings{Period: 3}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Period: 4}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 2}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.RowsSkip, Age: 2}), traintest.Piping(strategy.Graph, strategy.PipeSettings{Ways: 3, Halo: strategy.RowsPrevious}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Period: 2, Histories: strategy.HistoriesZeros}), traintest.Piping(strategy.Pipe, strategy.PipeSettings{Ways: 2, Histories: strategy.HistoriesLeft, KeepGradients: true})} {
+	for _, sharing := range []strategy.Settings{
+		strategy.Given(pipe.Name, "pipe.period=3"),
+		strategy.Given(pipe.Name, "pipe.ways=2", "pipe.period=4"),
+		strategy.Given(pipe.GraphName, "pipe.ways=2"),
+		strategy.Given(pipe.GraphName, "pipe.ways=3", "pipe.halo=skip", "pipe.age=2"),
+		strategy.Given(pipe.GraphName, "pipe.ways=3", "pipe.halo=previous-epoch"),
+		strategy.Given(pipe.Name, "pipe.period=2", "pipe.histories=zeros"),
+		strategy.Given(pipe.Name, "pipe.ways=2", "pipe.histories=left", "pipe.gradients=kept"),
+	} {
 		r := traintest.FullGraph("gcnii", 3)
 		r.Sharing = sharing
 		r.Sharing.Deterministic = true
@@ -164,7 +183,7 @@ func TestPipelinesGoOn(t *testing.T) {
 			all = append(all, reports[n])
 		}
 		if runs < 2 || traintest.Learnt(all) != traintest.Learnt(alone[0]) {
-			t.Errorf("%+v: after %d runs\n%s\nand undisturbed\n%s", sharing.Pipe, runs, traintest.Learnt(all), traintest.Learnt(alone[0]))
+			t.Errorf("%v: after %d runs\n%s\nand undisturbed\n%s", sharing.Values, runs, traintest.Learnt(all), traintest.Learnt(alone[0]))
 		}
 	}
 }
@@ -177,14 +196,14 @@ func TestWhatPipelinesRefuse(t *testing.T) {
 		"{fanout}: the strategy pipe trains with all neighbours":      func(r *recipe.Recipe) { r.Fanouts = []int{3, 3, 3} },
 		"model.jump=cat lets the head read the rows of all layers":    func(r *recipe.Recipe) { r.Model.Jump, r.Model.Head = "cat", "linear" },
 		"an mlp has no layers along edges":                            func(r *recipe.Recipe) { r.Model.Model = "mlp" },
-		"pipe.stages=4: the model has 3 layers":                       func(r *recipe.Recipe) { r.Sharing.Pipe.Stages = 4 },
-		"pipe.stages=3, pipe.chunks=2: with fewer chunks than stages": func(r *recipe.Recipe) { r.Sharing.Pipe.Stages, r.Sharing.Pipe.Chunks = 3, 2 },
+		"pipe.stages=4: the model has 3 layers":                       func(r *recipe.Recipe) { r.Sharing = strategy.Given(pipe.Name, "pipe.stages=4") },
+		"pipe.stages=3, pipe.chunks=2: with fewer chunks than stages": func(r *recipe.Recipe) { r.Sharing = strategy.Given(pipe.Name, "pipe.stages=3", "pipe.chunks=2") },
 		"{train.products}=bf16: pipelines are computed in f32":        func(r *recipe.Recipe) { r.BF16 = true },
-		"pipe.halo=skip: histories are made of rows of now":           func(r *recipe.Recipe) { r.Sharing.Pipe.Halo = strategy.RowsSkip },
+		"pipe.halo=skip: histories are made of rows of now":           func(r *recipe.Recipe) { r.Sharing = strategy.Given(pipe.Name, "pipe.halo=skip") },
 		"": func(*recipe.Recipe) {},
 	} {
 		r := traintest.FullGraph("gcn", 3)
-		r.Sharing.Strategy = strategy.Pipe
+		r.Sharing.Strategy = pipe.Name
 		change(&r)
 		if err := r.Check(about, strategies.All); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -192,7 +211,7 @@ func TestWhatPipelinesRefuse(t *testing.T) {
 	}
 	shards := traintest.Tiny(t, 60, 3)
 	r := traintest.FullGraph("gcn", 3)
-	r.Sharing = traintest.Piping(strategy.Pipe, strategy.PipeSettings{Chunks: 9})
+	r.Sharing = strategy.Given(pipe.Name, "pipe.chunks=9")
 	for _, nodes := range []int{1, 2} {
 		_, _, err := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)).Run(t.Context(), r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines}, nil)
 		if err == nil || !strings.Contains(fmt.Sprint(err), "9 chunks") {

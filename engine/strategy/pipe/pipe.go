@@ -28,37 +28,28 @@ import (
 )
 
 // Deal returns the dealer of a job, which deals nothing.
-func Deal(l peer.Layout, set strategy.Settings) (deal.Dealer, error) {
-	return Nobody, set.CheckShards(len(l.Owners))
+func Deal(l peer.Layout, job strategy.Settings) (deal.Dealer, error) {
+	return Nobody, checkShards(&job, len(l.Owners))
 }
 
 // Nobody is a Dealer that deals nothing: a Worker finds its own part of the graph.
 var Nobody deal.Dealer = nobody{}
 
-type nobody struct{}
+type nobody struct{ deal.Untimed }
 
 // Deal implements deal.Dealer.
 func (nobody) Deal(to []deal.Group, _ []uint32, _ int) []deal.Group { return to[:0] }
 
-// Note implements deal.Dealer.
-func (nobody) Note(float64) {}
-
-// Tuning implements deal.Dealer.
-func (nobody) Tuning() deal.Tuning { return deal.Tuning{} }
-
-// Restore implements deal.Dealer.
-func (nobody) Restore(deal.Tuning) {}
-
 // Check returns an error if a model cannot be trained by the strategy.
-func Check(m *nn.Model, s *strategy.Settings) error {
+func Check(m *nn.Model, s *Settings) error {
 	layers := m.Hops()
 	switch {
 	case m.Spec().Jump != nn.JumpNone:
 		return fmt.Errorf("model.jump=%s lets the head read the rows of all layers, which would have to travel through all stages: leave it out, or use another strategy", m.Spec().Jump)
 	case layers == 0:
 		return errors.New("an mlp has no layers along edges, so a pipeline saves it nothing: use another strategy")
-	case s.Strategy == strategy.Pipe && s.Pipe.Stages > layers:
-		return fmt.Errorf("pipe.stages=%d: the model has %d layers, and each stage needs one: set %d stages or fewer", s.Pipe.Stages, layers, layers)
+	case !s.Graph && s.Stages > layers:
+		return fmt.Errorf("pipe.stages=%d: the model has %d layers, and each stage needs one: set %d stages or fewer", s.Stages, layers, layers)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 )
 
@@ -16,7 +15,7 @@ type Facts struct {
 	Costs    *Costs
 	Network  Network
 	Layout   peer.Layout
-	Settings *strategy.Settings
+	Settings Settings
 	Number   int      // bytes of one
 	Entries  float64  // that a row of sparse features has; 0: they are dense
 	Memory   []uint64 // that each node has for the job; 0: unknown
@@ -30,24 +29,18 @@ func (t *Task) Place(c *arrange.Candidate, f *Facts) error {
 	if err != nil {
 		return err
 	}
-	name, s := f.Settings.Strategy, &f.Settings.Pipe
+	s := &f.Settings
 	t.Shape, t.Seats, t.Cuts = shape, seated(c.Stages, shape, &f.Layout), c.Cuts
 	t.Options = Options{
-		Seed: t.Seed, Shuffle: !s.Ordered, Period: s.PeriodOf(), Factor: 2,
-		Halo:      Halo{Policy: s.HaloOf(), Share: s.ShareOf(), Age: s.AgeOf()},
-		Recompute: name == strategy.Pipe && s.Again,
-		Histories: s.HistoriesOf(), Kept: s.KeepGradients,
+		Seed: t.Seed, Shuffle: s.Shuffle, Period: s.Period, Factor: 2,
+		Halo:      Halo{Policy: s.Halo, Share: float64(s.Share) / 100, Age: s.Age},
+		Recompute: s.Recomputes(),
+		Histories: s.Histories, Kept: s.Gradients == kept,
 	}
-	if s.Single || s.KeepGradients {
+	if !s.Compensate || s.Gradients == kept {
 		t.Factor = 1
 	}
 	return nil
-}
-
-// MayRecompute reports whether each node decides by its own memory whether backward
-// computes again what forward computed, which changes no result.
-func MayRecompute(s *strategy.Settings) bool {
-	return s.Strategy == strategy.Pipe && !s.Pipe.Keep && !s.Pipe.Again
 }
 
 // seated assigns ways to nodes: the first stage goes to those that own most of their
@@ -66,9 +59,8 @@ func seated(stages int, shape *arrange.Shape, l *peer.Layout) *arrange.Seats {
 
 // shape divides the graph into ways.
 func (f *Facts) shape(ways int) (*arrange.Shape, error) {
-	s := f.Settings
-	chunks := s.Pipe.ChunksOf(s.Strategy, f.Layout.Nodes, len(f.Layout.Owners))
-	if s.Strategy == strategy.Graph {
+	chunks := f.Settings.ChunksOf(f.Layout.Nodes, len(f.Layout.Owners))
+	if f.Settings.Graph {
 		chunks = ways
 	}
 	return arrange.NewShape(f.Layout.Firsts, f.shards(), ways, chunks)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -22,7 +23,7 @@ import (
 // before they have settled.
 func staged() recipe.Recipe {
 	r := traintest.FullGraph("gcnii", 4)
-	r.Sharing = traintest.Piping(strategy.Pipe, strategy.PipeSettings{Stages: 3, Ways: 1, Period: 4})
+	r.Sharing = strategy.Given(pipe.Name, "pipe.stages=3", "pipe.ways=1", "pipe.period=4")
 	r.EvalEvery, r.Sharing.Deterministic = 3, true // so that nothing is measured
 	return r
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 )
 
@@ -17,8 +16,8 @@ func TestWaysAreBalancedByEdges(t *testing.T) {
 	sizes := slices.Repeat([]int{6}, shards)
 	// Edges end in the first quarter nine times out of ten.
 	w := newWorld(t, 1, sizes, func(_, to int) bool { return to < shards/4 || r.IntN(10) == 0 })
-	f := w.facts(t, deep("gcn", 3), ways, strategy.PipeSettings{})
-	f.Settings.Strategy = strategy.Graph
+	f := w.facts(t, deep("gcn", 3), ways)
+	f.Settings.Graph = true
 	shape, err := f.shape(ways)
 	if err != nil {
 		t.Fatal(err)

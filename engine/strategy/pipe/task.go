@@ -7,7 +7,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -71,17 +70,17 @@ type Halo struct {
 
 // The policies for rows between ways.
 const (
-	Exact    = strategy.RowsExact    // of this epoch
-	Previous = strategy.RowsPrevious // of the last epoch, with its gradients
-	Sampled  = strategy.RowsSampled  // a share, scaled up
-	Skip     = strategy.RowsSkip     // those sent before, for some epochs
+	Exact    = "exact"          // of this epoch
+	Previous = "previous-epoch" // of the last epoch, with its gradients
+	Sampled  = "sampled"        // a share, scaled up
+	Skip     = "skip"           // those sent before, for some epochs
 )
 
 // The kinds of histories.
 const (
-	Made  = strategy.HistoriesMade
-	Left  = strategy.HistoriesLeft  // left by an epoch; the first one is made
-	Zeros = strategy.HistoriesZeros // left by an epoch; the first one is zeros
+	Made  = "made"
+	Left  = "left"  // left by an epoch; the first one is made
+	Zeros = "zeros" // left by an epoch; the first one is zeros
 )
 
 // Fresh is how often the Previous policy uses current rows, so that such an epoch does not

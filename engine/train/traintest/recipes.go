@@ -11,6 +11,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/centric"
+	"github.com/hopmesh/hopmesh/engine/strategy/leap"
 	"github.com/hopmesh/hopmesh/engine/strategy/p3"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -111,12 +113,14 @@ func Swept(r recipe.Recipe, models ...string) recipe.Recipe {
 // Updating returns settings of leap by which models travel through so many slots and are
 // averaged every few steps.
 func Updating(slots string, every int) strategy.Settings {
-	return strategy.Settings{Strategy: strategy.Leap, Leap: strategy.LeapSettings{Mode: "migrate", Merge: slots, SyncEvery: every}}
+	return strategy.Given(leap.Name, "leap.mode=migrate", "leap.merge="+slots, fmt.Sprintf("leap.sync_every=%d", every))
 }
 
 // Inflight returns settings of p3 with k batches under way.
 func Inflight(k int, deterministic bool) strategy.Settings {
-	return strategy.Settings{Strategy: strategy.P3, Deterministic: deterministic, P3: strategy.P3Settings{Inflight: k}}
+	s := strategy.Given(p3.Name, fmt.Sprintf("p3.inflight=%d", k))
+	s.Deterministic = deterministic
+	return s
 }
 
 // Pipelines are the strategies that train on the whole graph, and single.
@@ -129,11 +133,6 @@ func FullGraph(model string, layers int) recipe.Recipe {
 	return r
 }
 
-// Piping returns settings of pipe or graph.
-func Piping(way string, p strategy.PipeSettings) strategy.Settings {
-	return strategy.Settings{Strategy: way, Pipe: p}
-}
-
 // Columnwise returns options with p3 among the strategies.
 func Columnwise(o train.Options) train.Options {
 	o.Strategies = append(slices.Clone(Strategies), p3.Strategy)
@@ -143,12 +142,12 @@ func Columnwise(o train.Options) train.Options {
 // Sharings returns the settings that are compared with one node, by name.
 func Sharings(nodes int) map[string]strategy.Settings {
 	all := map[string]strategy.Settings{
-		"centric": {Strategy: strategy.Centric},
-		"stay":    {Strategy: strategy.Leap, Leap: strategy.LeapSettings{Mode: "stay"}},
+		"centric": strategy.Given(centric.Name),
+		"stay":    strategy.Given(leap.Name, "leap.mode=stay"),
 	}
 	for _, slots := range []int{1, 2, nodes} {
 		if slots <= nodes {
-			all[fmt.Sprintf("migrate %d", slots)] = strategy.Settings{Strategy: strategy.Leap, Leap: strategy.LeapSettings{Mode: "migrate", Merge: fmt.Sprint(slots)}}
+			all[fmt.Sprintf("migrate %d", slots)] = strategy.Given(leap.Name, "leap.mode=migrate", fmt.Sprintf("leap.merge=%d", slots))
 		}
 	}
 	return all
@@ -157,10 +156,10 @@ func Sharings(nodes int) map[string]strategy.Settings {
 // Ways returns some settings of centric and leap, by name.
 func Ways() map[string]strategy.Settings {
 	return map[string]strategy.Settings{
-		"centric": {Strategy: strategy.Centric, Topology: "sharded"},
-		"leap":    {Strategy: strategy.Leap},
-		"migrate": {Strategy: strategy.Leap, Topology: "sharded", Leap: strategy.LeapSettings{Mode: "migrate", Merge: "2"}},
-		"tuned":   {Strategy: strategy.Leap, Leap: strategy.LeapSettings{Mode: "migrate"}},
+		"centric": strategy.Given(centric.Name, "topology=sharded"),
+		"leap":    strategy.Given(leap.Name),
+		"migrate": strategy.Given(leap.Name, "leap.mode=migrate", "leap.merge=2", "topology=sharded"),
+		"tuned":   strategy.Given(leap.Name, "leap.mode=migrate"),
 	}
 }
 

@@ -210,12 +210,12 @@ func (c *cut) close() error {
 // number of partial sums. Which shards make a way is found as nodes find it when they have
 // met, with nominal costs for those that they measure.
 func (c *cut) counts(ctx context.Context, m *nn.Model, a arrangement) (mirrors, partials int, err error) {
-	set := strategy.Settings{Strategy: a.strategy}
-	if a.strategy == strategy.Pipe {
-		set.Pipe = strategy.PipeSettings{Stages: a.stages, Ways: a.ways}
+	settings := pipe.Of(&strategy.Settings{Strategy: a.strategy})
+	if a.strategy == pipe.Name {
+		settings.Stages, settings.Ways = a.stages, a.ways
 	}
 	f := &pipe.Facts{
-		Model: m, Census: pipe.NewCensus(c.firsts, c.edges, m.Form()), Network: pipe.Usual, Settings: &set, Number: 4,
+		Model: m, Census: pipe.NewCensus(c.firsts, c.edges, m.Form()), Network: pipe.Usual, Settings: settings, Number: 4,
 		Layout: peer.Layout{Nodes: a.nodes, Firsts: c.firsts, Owners: make([]int, len(c.shards))},
 	}
 	f.Costs = pipe.Nominal(m.Stages(), f.Census)

@@ -9,7 +9,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/stats"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/bench"
 	"github.com/hopmesh/hopmesh/node/shape"
@@ -100,7 +99,7 @@ func beside(ctx context.Context, on host, apart, whole api.Dataset, l load, node
 	}
 	c.Fetching = max(0, 1-medianEpoch(j)/c.Centric)
 	c.Ceiling = 1 / (1 - c.Fetching)
-	if j, err = runJob(ctx, on, l.ask(apart.Name, strategy.Grappa, warmUp+measured, groupEach(nodes)...), silent); err != nil {
+	if j, err = runJob(ctx, on, l.ask(apart.Name, "grappa", warmUp+measured, groupEach(nodes)...), silent); err != nil {
 		return c, err
 	}
 	c.Grappa = medianEpoch(j)
@@ -239,7 +238,7 @@ func sweepCost(ctx context.Context, b *suite, on host, dataset string, l load, p
 		if still {
 			more = append(groupEach(b.run.Nodes), set("grappa.sweep=off")...)
 		}
-		j, err := runJob(ctx, on, l.ask(dataset, strategy.Grappa, epochs, more...), silent)
+		j, err := runJob(ctx, on, l.ask(dataset, "grappa", epochs, more...), silent)
 		if err != nil {
 			return fmt.Errorf("%s on %s: %w", l, dataset, err)
 		}

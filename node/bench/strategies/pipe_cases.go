@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/node/api"
 )
@@ -87,7 +86,7 @@ type arrangement struct {
 }
 
 func (a arrangement) String() string {
-	if a.strategy == strategy.Graph {
+	if a.strategy == pipe.GraphName {
 		return a.strategy
 	}
 	return fmt.Sprintf("%s %dx%d", a.strategy, a.stages, a.ways)
@@ -95,12 +94,12 @@ func (a arrangement) String() string {
 
 // arrangements returns those of so many nodes: graph, a stage a node, and two ways.
 func arrangements(nodes int) []arrangement {
-	return []arrangement{{strategy.Graph, nodes, 1, nodes}, {strategy.Pipe, nodes, nodes, 1}, {strategy.Pipe, nodes, nodes / 2, 2}}
+	return []arrangement{{pipe.GraphName, nodes, 1, nodes}, {pipe.Name, nodes, nodes, 1}, {pipe.Name, nodes, nodes / 2, 2}}
 }
 
 // chunks returns how many there are.
 func (a arrangement) chunks() int {
-	if a.strategy == strategy.Graph {
+	if a.strategy == pipe.GraphName {
 		return a.ways
 	}
 	return chunksPerNode * a.nodes
@@ -121,7 +120,7 @@ func (a arrangement) ask(dataset, model string, layers, hidden, epochs int) api.
 	switch {
 	case a.stages == 0:
 		r.Set = set("pipe.stages=auto", "pipe.ways=auto")
-	case a.strategy == strategy.Pipe:
+	case a.strategy == pipe.Name:
 		r.Set = set(fmt.Sprintf("pipe.stages=%d", a.stages), fmt.Sprintf("pipe.ways=%d", a.ways))
 	}
 	return r

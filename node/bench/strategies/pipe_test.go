@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/bench"
 	"github.com/hopmesh/hopmesh/node/fleet"
@@ -17,6 +18,7 @@ import (
 
 // What is fixed can be asked for, on as many nodes as are meant.
 func TestCasesOfPipeCanBeAskedFor(t *testing.T) {
+	declared := strategies.All.Declared()
 	for _, g := range deepGraphs {
 		for _, nodes := range []int{publishedNodes / 2, publishedNodes} {
 			if err := g.made(nodes, g.width).Check(); err != nil {
@@ -31,11 +33,11 @@ func TestCasesOfPipeCanBeAskedFor(t *testing.T) {
 					r := recipe.DefaultRecipe(model)
 					r.Sharing.Strategy = ask.Strategy
 					for _, s := range ask.Set {
-						if err := r.Set(s.Key, s.Value); err != nil {
+						if err := r.Set(s.Key, s.Value, declared); err != nil {
 							t.Errorf("%s: %v", a, err)
 						}
 					}
-					if err := errors.Join(ask.Check(), r.Sharing.Check(), r.Sharing.CheckNodes(nodes)); err != nil {
+					if err := errors.Join(ask.Check(), declared.Check(&r.Sharing), declared.CheckNodes(&r.Sharing, nodes)); err != nil {
 						t.Errorf("%s with %s: %v", model, a, err)
 					}
 				}

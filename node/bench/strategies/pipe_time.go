@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/stats"
-	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/bench"
 	"github.com/hopmesh/hopmesh/node/shape"
@@ -168,19 +168,19 @@ func rateOf(rate uint64) string {
 // timeModel times one model in all arrangements, and in the one that nodes choose.
 func timeModel(ctx context.Context, b *suite, on host, g *deepGraph, d api.Dataset, c *cut, model string, rate uint64, nodes int) error {
 	graph := 0.0
-	for _, a := range append(arrangements(nodes), arrangement{strategy: strategy.Pipe, nodes: nodes}) {
+	for _, a := range append(arrangements(nodes), arrangement{strategy: pipe.Name, nodes: nodes}) {
 		p, err := timeOne(ctx, on, d, c, a, model)
 		if err != nil {
 			return err
 		}
 		p.Graph, p.Rate = g.name, rate
 		switch {
-		case a.strategy == strategy.Graph:
+		case a.strategy == pipe.GraphName:
 			graph = p.Seconds
 		default:
 			p.Ratio = graph / p.Seconds
 		}
-		if a.strategy == strategy.Pipe && a.ways == 1 {
+		if a.strategy == pipe.Name && a.ways == 1 {
 			p.Authors = g.published(model)
 		}
 		b.run.Progress("  %s, %s, %s: %.2f s, %.0f %% of it waiting", g.name, model, p.Strategy, p.Seconds, 100*p.Waiting)
@@ -230,7 +230,7 @@ func pipeFigures(list []Piped) (figures []bench.Figure) {
 	slower := 0
 	best := Piped{}
 	for i, p := range list {
-		if p.Strategy == strategy.Graph {
+		if p.Strategy == pipe.GraphName {
 			if p.Graph == "Reddit" && p.Model == "gcnii" {
 				figures = append(figures, bench.Figure{
 					Name: fmt.Sprintf("share of its time that graph waits for others, Reddit, gcnii, %d nodes, %s", p.Nodes, rateOf(p.Rate)), Value: 100 * p.Waiting, Unit: "%",
@@ -277,7 +277,7 @@ func choiceFigures(list []Piped) []bench.Figure {
 	var poor Piped
 	least := 0.0 // of the case
 	for _, p := range list {
-		if p.Strategy == strategy.Graph {
+		if p.Strategy == pipe.GraphName {
 			least = math.Inf(1)
 		} else {
 			least = min(least, p.Seconds)

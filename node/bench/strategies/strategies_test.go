@@ -13,6 +13,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/bench"
 	"github.com/hopmesh/hopmesh/node/bench/plot"
@@ -51,16 +52,17 @@ func TestCasesCanBeAskedFor(t *testing.T) {
 			}
 		}
 	}
+	declared := strategies.All.Declared()
 	for nodes := 2; nodes <= 16; nodes++ {
 		for _, s := range append(ladder(nodes), columnLadder()...) {
 			r := recipe.DefaultRecipe("sage")
 			r.Sharing.Strategy = s.strategy
 			for _, set := range s.set {
-				if err := r.Set(set.Key, set.Value); err != nil {
+				if err := r.Set(set.Key, set.Value, declared); err != nil {
 					t.Errorf("%s: %v", s.name, err)
 				}
 			}
-			if err := errors.Join(r.Sharing.Check(), r.Sharing.CheckNodes(nodes)); err != nil || s.epochs <= measured {
+			if err := errors.Join(declared.Check(&r.Sharing), declared.CheckNodes(&r.Sharing, nodes)); err != nil || s.epochs <= measured {
 				t.Errorf("%s: %d epochs, %v", s.name, s.epochs, err)
 			}
 		}

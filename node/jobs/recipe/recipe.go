@@ -50,13 +50,13 @@ func ofOne(r api.TrainRequest, by string, d plan.Dataset) (recipe.Recipe, error)
 		recipe.Sharing.Strategy = by
 	}
 	if err = recipe.Check(About(d), Strategies); err == nil {
-		err = recipe.CheckUse(r.Strategy)
+		err = recipe.CheckUse(r.Strategy, declared)
 	}
 	if err == nil && by != strategy.Single {
-		err = recipe.Sharing.CheckNodes(len(d.Owners()))
+		err = declared.CheckNodes(&recipe.Sharing, len(d.Owners()))
 	}
 	if err == nil {
-		err = recipe.Sharing.CheckShards(len(d.Shards))
+		err = declared.CheckShards(&recipe.Sharing, len(d.Shards))
 	}
 	return recipe, err
 }
@@ -86,7 +86,7 @@ func completed(r api.TrainRequest) (recipe.Recipe, error) {
 	}
 	var said []string
 	for _, s := range r.Set {
-		if err := recipe.Set(s.Key, s.Value); err != nil {
+		if err := recipe.Set(s.Key, s.Value, declared); err != nil {
 			return recipe, err
 		}
 		said = append(said, s.Key)
@@ -96,7 +96,7 @@ func completed(r api.TrainRequest) (recipe.Recipe, error) {
 }
 
 // Settings lists the settings that a request may have.
-func Settings() []nn.Option { return recipe.Settings() }
+func Settings() []nn.Option { return recipe.Settings(declared) }
 
 func given[T any](to *T, value *T) {
 	if value != nil {

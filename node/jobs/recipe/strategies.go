@@ -13,6 +13,9 @@ import (
 // Strategies lists the strategies by which nodes share a job.
 var Strategies = strategies.All
 
+// declared is what they declare of their settings.
+var declared = Strategies.Declared()
+
 // StrategyOf returns the strategy by which nodes share a job on a dataset, and the
 // reason. If the request leaves the choice to the nodes, those that own the data choose
 // when the job starts.

@@ -67,11 +67,11 @@ func swept(r api.TrainRequest, complete func(api.TrainRequest) (recipe.Recipe, e
 func checkSharing(r api.TrainRequest) error {
 	var shared strategy.Settings
 	for _, s := range r.Set {
-		if _, err := shared.Set(s.Key, s.Value); err != nil {
+		if _, err := declared.Set(&shared, s.Key, s.Value); err != nil {
 			return err
 		}
 	}
-	return shared.CheckSweep(r.Strategy)
+	return declared.CheckSweep(&shared, r.Strategy)
 }
 
 // completeUsed returns the recipe of one model of a sweep. It drops settings of the whole
@@ -105,7 +105,7 @@ func checkSwept(key string) error {
 	switch {
 	case key == metricKey:
 		return fmt.Errorf("--sweep can't take %s, by which the models of a job are compared: start one job for each value", key)
-	case slices.ContainsFunc(strategy.Keys(), isKey):
+	case slices.ContainsFunc(declared.Keys(), isKey):
 		return fmt.Errorf("--sweep can't take %s, which is the same for all models of a job, as are their batches: start one job for each value", key)
 	case slices.Contains(api.SweptFlags(), key), slices.ContainsFunc(Settings(), isOption):
 		return nil

@@ -159,7 +159,7 @@ func TestLargestSweepFits(t *testing.T) {
 	}
 	seed, batch := uint64(1<<64-1), 1024
 	r := api.TrainRequest{Dataset: "d", Model: "gat", Seed: &seed, Batch: &batch, Fanout: []int{25, 10}, Features: "binary-row", Set: set, Sweep: dims}
-	recipe, err := swept(r, func(r api.TrainRequest) (recipe.Recipe, error) { return ofOne(r, strategy.Leap, sweepable) })
+	recipe, err := swept(r, func(r api.TrainRequest) (recipe.Recipe, error) { return ofOne(r, "leap", sweepable) })
 	if err != nil || len(recipe.Sweep) != plan.MaxModels {
 		t.Fatalf("%d models, %v", len(recipe.Sweep), err)
 	}

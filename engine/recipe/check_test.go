@@ -1,4 +1,4 @@
-package train_test
+package recipe_test
 
 import (
 	"math"
@@ -88,11 +88,11 @@ func TestWhatHasNoEffect(t *testing.T) {
 		r := recipe.DefaultRecipe("gcn")
 		for pair := range strings.FieldsSeq(c.set) {
 			key, value, _ := strings.Cut(pair, "=")
-			if err := r.Set(key, value); err != nil {
+			if err := r.Set(key, value, strategies.All.Declared()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		err := r.CheckUse(c.strategy)
+		err := r.CheckUse(c.strategy, strategies.All.Declared())
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s: %v", c.strategy, c.set, err)
 		}
@@ -110,7 +110,7 @@ func TestSettings(t *testing.T) {
 		{"train.step_every", "7"}, {"train.schedule", "step"}, {"train.warmup", "3"}, {"train.least_lr", "0.001"}, {"train.momentum", "0.9"},
 		{"train.loss", "bce"}, {"train.metric", "roc_auc"}, {"train.products", "bf16"}, {"model.head", "linear"},
 	} {
-		if err := r.Set(s[0], s[1]); err != nil {
+		if err := r.Set(s[0], s[1], strategies.All.Declared()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -126,7 +126,7 @@ func TestSettings(t *testing.T) {
 		{"gat.version", "2", "gat"},
 	} {
 		before := r
-		if err := r.Set(s.key, s.value); err == nil || !strings.Contains(err.Error(), s.want) {
+		if err := r.Set(s.key, s.value, strategies.All.Declared()); err == nil || !strings.Contains(err.Error(), s.want) {
 			t.Errorf("%s: %v", s.want, err)
 		}
 		if r.Schedule != before.Schedule || r.Model != before.Model {
@@ -134,7 +134,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	listed := map[string]bool{}
-	for _, o := range recipe.Settings() {
+	for _, o := range strategies.Settings() {
 		listed[o.Key] = true
 		if o.Help == "" || o.Values == "" || o.Default == "" {
 			t.Errorf("%s is listed without what it is", o.Key)
@@ -142,5 +142,31 @@ func TestSettings(t *testing.T) {
 	}
 	if !listed["train.schedule"] || !listed["sage.aggregator"] {
 		t.Error("some are not listed")
+	}
+}
+
+func TestSchedules(t *testing.T) {
+	const base = 0.1
+	for name, c := range map[string]struct {
+		s     recipe.Schedule
+		falls int
+		want  map[int]float64 // by epoch, of 20
+	}{
+		"constant": {recipe.Schedule{Kind: recipe.Constant}, 0, map[int]float64{1: .1, 20: .1}},
+		"step":     {recipe.Schedule{Kind: recipe.Step, Every: 5, Factor: .5}, 0, map[int]float64{1: .1, 5: .1, 6: .05, 10: .05, 11: .025, 20: .0125}},
+		"cosine": {recipe.Schedule{Kind: recipe.Cosine, Least: .02}, 0, map[int]float64{
+			1: .1, 6: .02 + .08*(1+math.Cos(math.Pi*5/20))/2, 11: .06, 20: .02 + .08*(1+math.Cos(math.Pi*19/20))/2,
+		}},
+		"plateau":       {recipe.Schedule{Kind: recipe.Plateau, Every: 3, Factor: .1}, 2, map[int]float64{1: .001, 20: .001}},
+		"least plateau": {recipe.Schedule{Kind: recipe.Plateau, Every: 3, Factor: .1, Least: .005}, 2, map[int]float64{20: .005}},
+		"warm-up":       {recipe.Schedule{Kind: recipe.Constant, Warmup: 4}, 0, map[int]float64{1: .025, 2: .05, 3: .075, 4: .1, 5: .1}},
+		"warm step":     {recipe.Schedule{Kind: recipe.Step, Every: 5, Factor: .5, Warmup: 2}, 0, map[int]float64{2: .1, 3: .1, 7: .1, 8: .05}},
+		"warm cosine":   {recipe.Schedule{Kind: recipe.Cosine, Warmup: 10}, 0, map[int]float64{5: .05, 10: .1, 11: .1, 16: .05}},
+	} {
+		for epoch, want := range c.want {
+			if got := c.s.Rate(base, epoch, 20, c.falls); math.Abs(got-want) > 1e-15 {
+				t.Errorf("%s: epoch %d has the rate %g and not %g", name, epoch, got, want)
+			}
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package train_test
 
 import (
-	"math"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/evaluate"
@@ -11,35 +10,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-func TestSchedules(t *testing.T) {
-	const base = 0.1
-	for name, c := range map[string]struct {
-		s     recipe.Schedule
-		falls int
-		want  map[int]float64 // by epoch, of 20
-	}{
-		"constant": {recipe.Schedule{Kind: recipe.Constant}, 0, map[int]float64{1: .1, 20: .1}},
-		"step":     {recipe.Schedule{Kind: recipe.Step, Every: 5, Factor: .5}, 0, map[int]float64{1: .1, 5: .1, 6: .05, 10: .05, 11: .025, 20: .0125}},
-		"cosine": {recipe.Schedule{Kind: recipe.Cosine, Least: .02}, 0, map[int]float64{
-			1: .1, 6: .02 + .08*(1+math.Cos(math.Pi*5/20))/2, 11: .06, 20: .02 + .08*(1+math.Cos(math.Pi*19/20))/2,
-		}},
-		"plateau":       {recipe.Schedule{Kind: recipe.Plateau, Every: 3, Factor: .1}, 2, map[int]float64{1: .001, 20: .001}},
-		"least plateau": {recipe.Schedule{Kind: recipe.Plateau, Every: 3, Factor: .1, Least: .005}, 2, map[int]float64{20: .005}},
-		"warm-up":       {recipe.Schedule{Kind: recipe.Constant, Warmup: 4}, 0, map[int]float64{1: .025, 2: .05, 3: .075, 4: .1, 5: .1}},
-		"warm step":     {recipe.Schedule{Kind: recipe.Step, Every: 5, Factor: .5, Warmup: 2}, 0, map[int]float64{2: .1, 3: .1, 7: .1, 8: .05}},
-		"warm cosine":   {recipe.Schedule{Kind: recipe.Cosine, Warmup: 10}, 0, map[int]float64{5: .05, 10: .1, 11: .1, 16: .05}},
-	} {
-		for epoch, want := range c.want {
-			if got := c.s.Rate(base, epoch, 20, c.falls); math.Abs(got-want) > 1e-15 {
-				t.Errorf("%s: epoch %d has the rate %g and not %g", name, epoch, got, want)
-			}
-		}
-	}
-}
+func scored(accuracy, loss float64) *trained.Epoch { return scoredBy(recipe.Accuracy, accuracy, loss) }
 
-func judged(accuracy, loss float64) *trained.Epoch { return judgedBy(recipe.Accuracy, accuracy, loss) }
-
-func judgedBy(metric string, accuracy, loss float64) *trained.Epoch {
+func scoredBy(metric string, accuracy, loss float64) *trained.Epoch {
 	e := &trained.Epoch{Scores: &evaluate.Result{Val: evaluate.Scores{Count: 1, Accuracy: accuracy, MacroF1: 1 - accuracy, Loss: loss}}}
 	e.Rank(metric)
 	return e
@@ -63,7 +36,7 @@ func TestTheBestEpochAndPatience(t *testing.T) {
 		{.6, 0, false, 2, 2},
 		{.6, 0, false, 3, 2},
 	} {
-		e := judged(c.accuracy, c.loss)
+		e := scored(c.accuracy, c.loss)
 		e.Epoch = i + 1
 		if s.Early {
 			t.Fatalf("it stopped before evaluation %d", i+1)
@@ -75,7 +48,7 @@ func TestTheBestEpochAndPatience(t *testing.T) {
 	if !s.Early || s.Best.Epoch != 6 {
 		t.Errorf("it ends with %+v", s)
 	}
-	if judged(.4, 1).Better(judged(.5, 1).Record) || !judgedBy(recipe.MacroF1, .4, 1).Better(judgedBy(recipe.MacroF1, .5, 1).Record) {
+	if scored(.4, 1).Better(scored(.5, 1).Record) || !scoredBy(recipe.MacroF1, .4, 1).Better(scoredBy(recipe.MacroF1, .5, 1).Record) {
 		t.Error("the metric does not count")
 	}
 }

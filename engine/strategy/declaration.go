@@ -1,0 +1,188 @@
+package strategy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A Declaration is what a strategy declares of its settings. Each of its functions may be
+// nil where there is nothing to declare.
+type Declaration struct {
+	Name string
+	// Exact means that nodes compute what one does: auto may choose it.
+	Exact bool
+	// Sweepless is why the models of a sweep can't be trained side by side; "": they can.
+	Sweepless string
+	// Keys returns the strategy's settings, at their defaults.
+	Keys func() Keys
+	// CheckSettings returns an error if settings contradict each other. Each value by
+	// itself is valid. It is called for jobs of other strategies, too.
+	CheckSettings func(*Settings) error
+	// CheckNodes and CheckShards return an error if a job can't begin on so many nodes, or
+	// on a dataset of so many shards.
+	CheckNodes  func(s *Settings, nodes int) error
+	CheckShards func(s *Settings, shards int) error
+	// Same reports whether a run that began with settings a learns the same with b.
+	Same func(a, b *Settings) bool
+}
+
+// Declarations are those of all strategies that a program has.
+type Declarations []Declaration
+
+// everyStrategy marks settings that apply to all strategies.
+const everyStrategy = "strategies"
+
+// Keys lists the settings of all strategies, each once. They are bound to new variables.
+func (d Declarations) Keys() Keys {
+	all := sharedKeys()
+	for i := range all {
+		all[i].Applies = everyStrategy
+	}
+	for i := range d {
+		if d[i].Keys == nil {
+			continue
+		}
+		for _, k := range d[i].Keys() {
+			if known := all.of(k.Key); known != nil {
+				known.Applies += ", " + d[i].Name
+				continue
+			}
+			k.Applies = d[i].Name
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// Set sets one of Keys, and reports whether it is one. A setting that is set to its
+// default is stored as unset, so that equal settings are stored alike.
+func (d Declarations) Set(s *Settings, name, value string) (known bool, err error) {
+	k := d.Keys().of(name)
+	if k == nil {
+		return false, nil
+	}
+	if err := k.set(value); err != nil {
+		return true, fmt.Errorf("{%s}=%s: %w", name, value, err)
+	}
+	if value = k.get(); value == k.Default {
+		value = ""
+	}
+	s.put(name, value)
+	return true, nil
+}
+
+// Check returns an error if settings are invalid or contradict each other, whoever made
+// them.
+func (d Declarations) Check(s *Settings) error {
+	keys := d.Keys()
+	for _, name := range slices.Sorted(maps.Keys(s.Values)) {
+		if keys.of(name) == nil {
+			return fmt.Errorf("there is no setting %s: {train.options} lists what there is", name)
+		}
+	}
+	if err := keys.Parse(s.Values); err != nil {
+		return err
+	}
+	if s.Wire() == bf16 && s.Deterministic {
+		return fmt.Errorf("%s=%s rounds the rows that travel, so weights depend on who holds which, and {deterministic} promises that they don't: leave one of the two out", wireKey, bf16)
+	}
+	return d.each(func(of *Declaration) error {
+		if of.CheckSettings == nil {
+			return nil
+		}
+		return of.CheckSettings(s)
+	})
+}
+
+// CheckNodes returns an error if a job with these settings can't begin on so many
+// nodes. A job that loses nodes later goes on with the rest.
+func (d Declarations) CheckNodes(s *Settings, nodes int) error {
+	return d.each(func(of *Declaration) error {
+		if of.CheckNodes == nil {
+			return nil
+		}
+		return of.CheckNodes(s, nodes)
+	})
+}
+
+// CheckShards returns an error if a job with these settings can't begin on a dataset of
+// so many shards.
+func (d Declarations) CheckShards(s *Settings, shards int) error {
+	return d.each(func(of *Declaration) error {
+		if of.CheckShards == nil {
+			return nil
+		}
+		return of.CheckShards(s, shards)
+	})
+}
+
+// each returns the first error.
+func (d Declarations) each(check func(*Declaration) error) error {
+	for i := range d {
+		if err := check(&d[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckUse returns an error if a setting has no effect with the requested strategy.
+// auto may choose any exact strategy, so all of their settings have an effect with it.
+func (d Declarations) CheckUse(s *Settings, asked string) error {
+	for _, k := range d.Keys() {
+		value, given := s.Values[k.Key]
+		switch {
+		case !given:
+		case k.Applies == everyStrategy:
+			if asked == Single {
+				return fmt.Errorf("{%s}=%s is for nodes that share a job, and {strategy} %s has one do it all: leave one of the two out", k.Key, value, asked)
+			}
+		case asked == "" || asked == Auto:
+			if !d.any(&k, func(of *Declaration) bool { return of.Exact }) {
+				return fmt.Errorf("{%s}=%s is for {strategy} %s, which %s never chooses: leave it out, or name the strategy", k.Key, value, k.strategies(), Auto)
+			}
+		case d.any(&k, func(of *Declaration) bool { return of.Name == asked }):
+		case d.any(&k, func(of *Declaration) bool { return of.Exact }):
+			return fmt.Errorf("{%s}=%s is for {strategy} %s, and this job's is %s: leave it out, or choose that one or %s", k.Key, value, k.strategies(), asked, Auto)
+		default:
+			return fmt.Errorf("{%s}=%s is for {strategy} %s, and this job's is %s: leave it out, or choose another", k.Key, value, k.strategies(), asked)
+		}
+	}
+	return nil
+}
+
+// CheckSweep returns an error if a job with these settings can't train a sweep; asked
+// is the requested strategy.
+func (d Declarations) CheckSweep(s *Settings, asked string) error {
+	for i := range d {
+		if d[i].Name == asked && d[i].Sweepless != "" {
+			return fmt.Errorf("{sweep}: the strategy %s %s: take another {strategy}, or start one job for each model", asked, d[i].Sweepless)
+		}
+	}
+	for _, k := range d.Keys() {
+		value, given := s.Values[k.Key]
+		if given && k.Applies != everyStrategy && !d.any(&k, func(of *Declaration) bool { return of.Sweepless == "" }) {
+			return fmt.Errorf("{%s}=%s is for {strategy} %s, which trains no sweeps: leave it out, or start one job for each model", k.Key, value, k.strategies())
+		}
+	}
+	return nil
+}
+
+// any reports whether one of the strategies that a setting applies to is such.
+func (d Declarations) any(k *Key, such func(*Declaration) bool) bool {
+	names := strings.Split(k.Applies, ", ")
+	return slices.ContainsFunc(d, func(of Declaration) bool { return slices.Contains(names, of.Name) && such(&of) })
+}
+
+// strategies returns those that a setting applies to, as a choice.
+func (k *Key) strategies() string { return strings.ReplaceAll(k.Applies, ", ", " or ") }
+
+// Same reports whether a run that began with settings a learns the same with b.
+func (d Declarations) Same(a, b *Settings) bool {
+	if a.Deterministic != b.Deterministic {
+		return false
+	}
+	return !slices.ContainsFunc(d, func(of Declaration) bool { return of.Same != nil && !of.Same(a, b) })
+}
