@@ -221,6 +221,7 @@ func TestSharedJobWaitsForTheLastHolder(t *testing.T) {
 		dead := named(c, jobOn(c.Nodes[0], id).Nodes[1])
 		other := c.Others(dead)[0]
 		dead.Kill()
+		failed(c, dead) // each node says what it sees itself, and the leader may be the first to see it
 		j := waitState(c, other, id, "queued")
 		if len(j.Problems) != 1 || !strings.Contains(j.Problems[0], "job j1 waits for node "+dead.Name+", which alone holds") || !strings.Contains(j.Problems[0], "dataset g") ||
 			!strings.Contains(j.Problems[0], "does not answer: start it again, and the job goes on; imported with --replicas 1, a dataset outlives a node") {
@@ -377,6 +378,8 @@ func TestSharedJobWaitsForTwoHolders(t *testing.T) {
 		a, b := d.Shards[0].Owner, d.Shards[0].Replicas[0]
 		named(c, a).Kill()
 		named(c, b).Kill()
+		failed(c, named(c, a)) // each node says what it sees itself, and the leader may be the first to see it
+		failed(c, named(c, b))
 		other := c.Others(nil)[0]
 		names := []string{"node " + a, "node " + b}
 		slices.Sort(names)
