@@ -89,13 +89,15 @@ func (c *crowd) start(id string) {
 		defer close(ended)
 		_ = r.Run(ctx)
 	}()
-	c.set(func() { c.others[id] = r })
+	c.set(func() {
+		c.others[id] = r
+		r.Adopt(c.state)
+	})
 	c.stops[id] = func() {
 		cancel()
 		<-ended
 		c.set(func() { delete(c.others, id) })
 	}
-	r.Adopt(c.now())
 }
 
 // share puts a job into the queue and gives it to the nodes.

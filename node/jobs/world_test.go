@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -100,7 +99,7 @@ func (w *world) run() {
 		cancel()
 		<-ended
 	}
-	w.runner.Adopt(w.now())
+	w.set(func() { w.runner.Adopt(w.state) })
 }
 
 func (w *world) now() *plan.State {
@@ -125,17 +124,15 @@ func (w *world) try(c plan.Command) error {
 		return err
 	}
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.index++
-	next, err := plan.Apply(w.state, w.index, data)
-	w.state = next
-	late := w.late
-	others := slices.Collect(maps.Values(w.others))
-	w.mu.Unlock()
-	if w.runner != nil && !late {
-		w.runner.Adopt(next)
+	w.state, err = plan.Apply(w.state, w.index, data)
+	// Under the lock, since a node reads the plans in their order.
+	if w.runner != nil && !w.late {
+		w.runner.Adopt(w.state)
 	}
-	for _, r := range others {
-		r.Adopt(next)
+	for _, r := range w.others {
+		r.Adopt(w.state)
 	}
 	return err
 }
