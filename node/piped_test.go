@@ -16,14 +16,6 @@ func whole(strategy string, epochs int, set ...api.Setting) api.TrainRequest {
 	return api.TrainRequest{Dataset: "g", Strategy: strategy, Deterministic: true, Epochs: &epochs, Layers: &layers, Hidden: &hidden, Rate: &rate, Set: set}
 }
 
-// A node that dies in the middle of an epoch takes nothing with it: the others, with fewer
-// stages or several ways each, come to the weights of a job that nothing happened to.
-func TestPipedJobOutlivesANode(t *testing.T) {
-	pipedOutlivesANode(t, map[api.Setting]string{
-		{Key: "pipe.period", Value: "7"}: "pipe", {Key: "pipe.ways", Value: "3"}: "graph",
-	})
-}
-
 // pipedOutlivesANode starts a job twice with each setting of a strategy, and kills a node of
 // the second.
 func pipedOutlivesANode(t *testing.T, strategies map[api.Setting]string) {

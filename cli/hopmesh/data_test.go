@@ -208,12 +208,6 @@ func TestDatasetOutlivesAnOwner(t *testing.T) {
 	until(t, "the copy is whole again", func() bool { return nodes[2].json(&v, "dataset", "verify", "cora") == 0 })
 }
 
-// The importing node is killed with -9: the dataset ends whole on the others, or it was
-// never there.
-func TestImporterIsKilled(t *testing.T) {
-	importerIsKilled(t, 400*time.Millisecond)
-}
-
 // importerIsKilled kills the node that imports a dataset after each of some times.
 func importerIsKilled(t *testing.T, moments ...time.Duration) {
 	t.Helper()

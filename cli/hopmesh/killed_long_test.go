@@ -15,3 +15,13 @@ func TestTrainingByAnyStrategyOutlivesAKill(t *testing.T) {
 		killing{recipe: "--strategy graph --set pipe.ways=3 --layers 3"},
 	)
 }
+
+// Three processes share a job, the leader is killed with -9 in the middle of an epoch, and the
+// others come to the same weights without it. A delay makes epochs last.
+func TestSharedTrainingOutlivesAKill(t *testing.T) {
+	t.Parallel() // it mostly waits
+	nodes := meshAs(t, 3, "bench", "node", "--delay", "5ms")
+	nodes[0].must(new(any), "dataset", "generate", "g", "--kind", "sbm", "--vertices", "1200", "--edges", "6000", "--features", "8",
+		"--classes", "4", "--shards", "6", "--replicas", "1")
+	outlivesAKill(t, nodes, 20, killing{recipe: "--strategy leap --batch 150 --fanout 5,5", leader: true})
+}

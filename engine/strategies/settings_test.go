@@ -245,6 +245,21 @@ func TestSettingsOfEarlierVersions(t *testing.T) {
 	}
 }
 
+// Settings of a later version can't be parsed: a run goes on with none but the same.
+func TestSettingsOfLaterVersionsAreOnlyThemselves(t *testing.T) {
+	usual, later := strategy.Given("grappa"), strategy.Given("grappa", "grappa.correction=future", "grappa.loss=groups")
+	if declared.Same(&usual, &later) || declared.Same(&later, &usual) || !declared.Same(&later, &later) {
+		t.Error("settings that nobody knows count as the defaults")
+	}
+	var s strategy.Settings
+	if err := json.Unmarshal([]byte(`{"strategy":"leap","budget":3,"mode":"x"}`), &s); err != nil || !reflect.DeepEqual(s, strategy.Given("leap")) {
+		t.Errorf("a field of a later version: %+v, %v", s, err)
+	}
+	if s = strategy.Given("leap", "wire.features=stored"); s.Wire() != "" {
+		t.Errorf("stored features travel as %q", s.Wire())
+	}
+}
+
 // FuzzSettings reads stored settings, which may be anything, and checks them.
 func FuzzSettings(f *testing.F) {
 	for _, text := range []string{

@@ -3,6 +3,7 @@ package strategy
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -179,10 +180,14 @@ func (d Declarations) any(k *Key, such func(*Declaration) bool) bool {
 // strategies returns those that a setting applies to, as a choice.
 func (k *Key) strategies() string { return strings.ReplaceAll(k.Applies, ", ", " or ") }
 
-// Same reports whether a run that began with settings a learns the same with b.
+// Same reports whether a run that began with settings a learns the same with b. Settings
+// of another version, which can't be parsed, are the same only as themselves.
 func (d Declarations) Same(a, b *Settings) bool {
 	if a.Deterministic != b.Deterministic {
 		return false
+	}
+	if d.Keys().Parse(a.Values) != nil || d.Keys().Parse(b.Values) != nil {
+		return reflect.DeepEqual(a, b)
 	}
 	return !slices.ContainsFunc(d, func(of Declaration) bool { return of.Same != nil && !of.Same(a, b) })
 }

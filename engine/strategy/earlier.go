@@ -1,11 +1,11 @@
 package strategy
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 )
 
 // Recipes and checkpoints of earlier versions have an object for each strategy, in place
@@ -66,12 +66,15 @@ func (s *Settings) adopt(name string, text json.RawMessage) error {
 		s.put(name, value)
 		return nil
 	}
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		return nil // a field of a later version, as any other that is not known
+	}
 	var fields map[string]any
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return err
 	}
-	for field, value := range fields {
-		key := name + "." + field
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		value, key := fields[field], name+"."+field
 		switch value := value.(type) {
 		case string:
 			s.put(key, value)
@@ -79,7 +82,7 @@ func (s *Settings) adopt(name string, text json.RawMessage) error {
 			if value == Asked {
 				s.put(key, Auto)
 			} else {
-				s.put(key, strconv.FormatFloat(value, 'f', -1, 64)) // no exponent: most are whole
+				s.put(key, number(value))
 			}
 		case bool:
 			if of, known := earlierNames[key]; known && value {

@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,15 +96,14 @@ const (
 
 // A Whole is what a whole number may be.
 type Whole struct {
-	Unit        string // what users see for the number, such as STEPS
-	Least, Most int    // 0: 1 and MostCount
-	Default     int
-	Of          string // what is counted, as in "of rows"; or a unit, as in ", in percent"
+	Unit    string // what users see for the number, such as STEPS
+	Most    int    // 0: MostCount
+	Default int
+	Of      string // what is counted, as in "of rows"; or a unit, as in ", in percent"
 	// Words may be given in place of a number: the first, which is the default, for 0,
 	// and a second one for Asked.
 	Words []string
-	// Zero allows 0, where Least is 0.
-	Zero bool
+	Zero  bool // 0 is allowed
 }
 
 // Asked is the second word of a Whole: the nodes choose when they have met.
@@ -111,21 +111,18 @@ const Asked = -1
 
 // Number binds a key that is a whole number.
 func Number(to *int, key, help string, w Whole) Key {
-	if w.Least == 0 && !w.Zero {
-		w.Least = 1
-	}
 	if w.Most == 0 {
 		w.Most = MostCount
 	}
 	*to = w.Default
-	k := Key{Key: key, Values: strings.Join(append(slices.Clone(w.Words), w.Unit), "|"), Default: w.text(w.Default), Help: help,
+	return Key{Key: key, Values: strings.Join(append(slices.Clone(w.Words), w.Unit), "|"), Default: w.text(w.Default), Help: help,
 		set: func(value string) error {
 			if i := slices.Index(w.Words, value); i >= 0 {
 				*to = -i
 				return nil
 			}
 			n, err := strconv.Atoi(value)
-			if err != nil || n < w.Least || n > w.Most {
+			if err != nil || n < w.least() || n > w.Most {
 				return w.refusal()
 			}
 			*to = n
@@ -133,7 +130,14 @@ func Number(to *int, key, help string, w Whole) Key {
 		},
 		get: func() string { return w.text(*to) },
 	}
-	return k
+}
+
+// least returns the smallest number.
+func (w *Whole) least() int {
+	if w.Zero {
+		return 0
+	}
+	return 1
 }
 
 // text returns a number as users give it.
@@ -153,7 +157,7 @@ func (w *Whole) refusal() error {
 	if !strings.HasPrefix(w.Of, ",") && w.Of != "" {
 		before, after = " "+w.Of, ""
 	}
-	return fmt.Errorf("it is %sa whole number%s from %d to %d%s", words, before, w.Least, w.Most, after)
+	return fmt.Errorf("it is %sa whole number%s from %d to %d%s", words, before, w.least(), w.Most, after)
 }
 
 // Fraction binds a key that is a number from 0, the default, to most.
@@ -168,8 +172,16 @@ func Fraction(to *float64, key, unit string, most int, help string) Key {
 			*to = x + 0 // -0 is 0
 			return nil
 		},
-		get: func() string { return strconv.FormatFloat(*to, 'g', -1, 64) },
+		get: func() string { return number(*to) },
 	}
+}
+
+// number formats a number as users write it: a whole one without an exponent.
+func number(x float64) string {
+	if x == math.Trunc(x) {
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
 // Text binds a key that is checked by a function.

@@ -86,7 +86,12 @@ func sharedKeys() Keys {
 
 // Wire returns the format in which features travel: bf16, or "" for that in which they
 // are stored.
-func (s *Settings) Wire() string { return s.Values[wireKey] }
+func (s *Settings) Wire() string {
+	if s.Values[wireKey] == stored {
+		return ""
+	}
+	return s.Values[wireKey]
+}
 
 // Topology returns whether nodes have all edges: Replicated, Sharded, or "" where their
 // memory decides.

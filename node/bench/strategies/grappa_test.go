@@ -31,14 +31,6 @@ func TestCasesOfGrappaCanBeAskedFor(t *testing.T) {
 	}
 }
 
-// On a small mesh, what is reported of the cases is what the jobs' records have: nothing but
-// gradients travels in a step, and of these as much as the formula has, whatever the depth,
-// the fan-outs and the width of features.
-func TestGrappaOnASmallMesh(t *testing.T) {
-	t.Parallel() // it mostly waits
-	grappaOnASmallMesh(t, 24)
-}
-
 // grappaOnASmallMesh checks what is reported of graphs with so many features.
 func grappaOnASmallMesh(t *testing.T, widths ...int) {
 	t.Helper()

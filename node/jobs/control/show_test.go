@@ -2,6 +2,7 @@ package control
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -62,6 +63,21 @@ func TestWhoIsAhead(t *testing.T) {
 	} {
 		if got := ahead(slices.Clone(c.history)); got.Model != c.want || got.Epoch != 1 {
 			t.Errorf("%+v: %+v", c.history, got)
+		}
+	}
+}
+
+// A node of another version writes no recipe for those that have the data: they might
+// read it as something else.
+func TestAnotherVersionWritesNoRecipe(t *testing.T) {
+	s := &plan.State{Members: map[string]plan.Member{
+		"a": {ID: "a", Name: "na", Version: "v1"}, "b": {ID: "b", Name: "nb", Version: "v1"}, "c": {ID: "c", Name: "nc", Version: "v2"},
+	}}
+	owners := []string{"a", "b"}
+	for name, want := range map[string]string{"na": "", "nb": "", "nc": "node nc runs v2, but node na v1"} {
+		c := &Jobs{cfg: Config{Name: name}}
+		if got := c.unlikeWriter(s, owners); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("asked of %s: %q, want %q", name, got, want)
 		}
 	}
 }

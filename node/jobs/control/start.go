@@ -37,7 +37,7 @@ func (c *Jobs) Start(ctx context.Context, r api.TrainRequest) (string, error) {
 	if by == strategy.Single && len(plan.HoldersOfAll(d)) == 0 {
 		return "", api.Conflict("%s", scattered(s, d))
 	}
-	if unlike := unlikeVersions(s, d.Owners()); by != strategy.Single && unlike != "" {
+	if unlike := c.unlikeWriter(s, d.Owners()); by != strategy.Single && unlike != "" {
 		return "", api.Conflict("%s", unlike)
 	}
 	var key [4]byte
@@ -50,6 +50,18 @@ func (c *Jobs) Start(ctx context.Context, r api.TrainRequest) (string, error) {
 		err = c.cfg.Leader.ReadUpTo(ctx, made.Index)
 	}
 	return made.ID, lead.APIError(err)
+}
+
+// unlikeWriter is unlikeVersions of nodes that share a job and of this node, which writes
+// its recipe: another version might read that as something else.
+func (c *Jobs) unlikeWriter(s *plan.State, nodes []string) string {
+	for id := range s.Members {
+		if s.NameOf(id) == c.cfg.Name {
+			nodes = append([]string{id}, nodes...)
+			break
+		}
+	}
+	return unlikeVersions(s, nodes)
 }
 
 // scattered explains why no single node holds enough of a dataset to train on it.
@@ -98,7 +110,7 @@ func (c *Jobs) Resume(ctx context.Context, id string, r api.ResumeRequest) error
 
 // atRate returns the recipe of a job at another learning rate.
 func (c *Jobs) atRate(ctx context.Context, id string, rate float64) (string, error) {
-	_, j, err := c.Find(ctx, id)
+	s, j, err := c.Find(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -108,6 +120,9 @@ func (c *Jobs) atRate(ctx context.Context, id string, rate float64) (string, err
 	d, err := c.Dataset(j)
 	if err != nil {
 		return "", err
+	}
+	if unlike := c.unlikeWriter(s, d.Owners()); unlike != "" {
+		return "", api.Conflict("%s", unlike)
 	}
 	return recipe.AtRate(j, d, rate)
 }
