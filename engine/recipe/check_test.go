@@ -18,7 +18,7 @@ func TestWhatCannotBeTrained(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(r *recipe.Recipe, a *dataset.About){
-		`there is no strategy "ring": choose one of auto, single, centric, leap, p3, grappa, pipe, graph, local`: func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "ring" },
+		`there is no strategy "ring": choose one of ` + strings.Join(strategies.All.Choices(), ", "): func(r *recipe.Recipe, _ *dataset.About) { r.Sharing.Strategy = "ring" },
 		"{epochs} is 0":                              func(r *recipe.Recipe, _ *dataset.About) { r.Epochs = 0 },
 		"{lr} is 0":                                  func(r *recipe.Recipe, _ *dataset.About) { r.Rate = 0 },
 		"{lr} is NaN":                                func(r *recipe.Recipe, _ *dataset.About) { r.Rate = math.NaN() },

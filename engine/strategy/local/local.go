@@ -70,7 +70,7 @@ func same(a, b *strategy.Settings) bool {
 	return one == other && (!one || of(a).average == of(b).average)
 }
 
-// newMethod trains mini-batches as every strategy that embeds Batched does. Only updates
+// newMethod trains mini-batches as every strategy on Batched does. Only updates
 // differ: each node makes its own, and Homes averages the models. A node that is alone
 // has the only model, and trains as single does.
 func newMethod(t *train.Trainer) (train.Method, error) {
