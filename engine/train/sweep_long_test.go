@@ -4,12 +4,14 @@ package train_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -68,6 +70,45 @@ func TestAnInterruptedSweepGoesOnOnThreeNodes(t *testing.T) {
 		}
 		if got := traintest.Learnt(reports.all()); runs < 5 || got != traintest.Learnt(want.all()) || apart < 4 {
 			t.Errorf("%s: after %d runs, with %d checkpoints within steps,\n%s\nand undisturbed\n%s", way, runs, apart, got, traintest.Learnt(want.all()))
+		}
+	}
+}
+
+func TestModelsOfASweepOnThreeNodesAreThoseOfRunsOfTheirOwn(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	for way, sharing := range sweepSharings() {
+		for _, deterministic := range []bool{false, true} {
+			if deterministic && sharing.Values["leap.sync_every"] != "" {
+				continue // there is no such thing
+			}
+			r := traintest.Small("sage")
+			r.Epochs, r.EvalEvery = 3, 2
+			r.Sharing = sharing
+			r.Sharing.Deterministic = deterministic
+			if way == "tuned" { // by how long epochs take
+				r.Sharing = r.Sharing.With("leap.merge=off")
+			}
+			r = traintest.Swept(r, "lr=0.01", "lr=0.003 hidden=5", "lr=0.03", "lr=0.1 optimizer=sgd")
+			run := func(r recipe.Recipe) [][]trained.Epoch {
+				_, reports := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 1})
+				return reports
+			}
+			alone := soloists(t, r, func(r recipe.Recipe) []trained.Epoch { return run(r)[0] })
+			reports := run(r)
+			for node := range reports {
+				asAlone(t, fmt.Sprintf("%s, deterministic %v, node %d", way, deterministic, node), reports[node], alone)
+			}
+			if sharing.Values["leap.mode"] == "migrate" {
+				hops := func(all []trained.Epoch) (n uint64) {
+					for _, e := range all {
+						n += e.Sent.Requests[peer.Model]
+					}
+					return n
+				}
+				if got, want := hops(reports[0]), uint64(len(r.Sweep))*hops(alone[0]); got != want || got == 0 {
+					t.Errorf("%s: %d models took %d hops, and one of them a fourth of %d", way, len(r.Sweep), got, want)
+				}
+			}
 		}
 	}
 }

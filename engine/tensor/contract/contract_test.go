@@ -7,14 +7,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
 
-func TestReference(t *testing.T) { Run(t, reference.New()) }
-
-func TestTwoReferencesAreTheSame(t *testing.T) {
-	for _, c := range checks[:8] {
-		c.on(t, reference.New(), reference.New(), 0)
-	}
-}
-
 // What agrees is what is equal, or off by no more than rounding.
 func TestAgree(t *testing.T) {
 	b := &bench{tolerance: 1e-5}

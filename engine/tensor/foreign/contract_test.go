@@ -10,13 +10,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/foreign"
 )
 
-func TestContract(t *testing.T) {
-	d := foreign.New(2)
-	defer d.Close()
-	contract.Run(t, d)
-	contract.Allocations(t, d)
-}
-
 func TestLanes(t *testing.T) {
 	d := foreign.New(1)
 	defer d.Close()
