@@ -52,7 +52,7 @@ build-cuda: ## bin/hopmesh-cuda, which looks for NVIDIA GPUs (needs gcc)
 PACKAGES_AT_ONCE = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 # The packages whose tests take longest begin first.
-SLOWEST := ./cli/hopmesh ./node ./engine/train ./node/bench/strategies
+SLOWEST := ./cli/hopmesh ./node ./engine/train ./engine/strategy/pipe ./engine/strategy/p3 ./engine/tensor/cpu ./node/bench/strategies
 
 .PHONY: test
 test: $(PYTHON) ## the tests, but those of test-long

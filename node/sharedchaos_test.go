@@ -9,12 +9,6 @@ import (
 	"github.com/hopmesh/hopmesh/node/nodetest"
 )
 
-// One trouble after the other, at any moment, the first one before the last is over:
-// in the end each epoch is there once, with the weights that it has on one node.
-func TestSharedJobOutlivesTroubles(t *testing.T) {
-	troubled(t, 1)
-}
-
 // troubled has other troubles befall a job for each seed.
 func troubled(t *testing.T, seeds ...uint64) {
 	t.Helper()

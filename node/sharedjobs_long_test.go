@@ -28,3 +28,9 @@ func TestSharedJobResumesSoonWithoutAnyNode(t *testing.T) {
 func TestSharedJobOutlivesOtherTroubles(t *testing.T) {
 	troubled(t, 2, 3)
 }
+
+// One trouble after the other, at any moment, the first one before the last is over:
+// in the end each epoch is there once, with the weights that it has on one node.
+func TestSharedJobOutlivesTroubles(t *testing.T) {
+	troubled(t, 1)
+}

@@ -36,13 +36,3 @@ func TestContractOfSmallerFamilies(t *testing.T) {
 		})
 	}
 }
-
-func TestThreadsDoNotMatter(t *testing.T) {
-	one := cpu.New(1)
-	defer one.Close()
-	for _, threads := range []int{8} {
-		d := cpu.New(threads)
-		defer d.Close()
-		contract.Same(t, one, d)
-	}
-}
