@@ -4,10 +4,12 @@ package train_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -75,6 +77,38 @@ func TestWhatIsInterruptedGoesOnOnOtherNodes(t *testing.T) {
 		}
 		if runs < 3 || traintest.Learnt(all) != traintest.Learnt(one) {
 			t.Errorf("%s: after %d runs\n%s\nand undisturbed\n%s", way, runs, traintest.Learnt(all), traintest.Learnt(one))
+		}
+	}
+}
+
+func TestThreadsAndPrefetchChangeNoBit(t *testing.T) {
+	shards := traintest.Communities(t, 3000)
+	for _, model := range []string{"gcn", "sage", "gat"} {
+		for _, full := range []bool{false, true} {
+			r := traintest.Small(model)
+			if full {
+				r.Batch, r.Fanouts = 0, nil
+			}
+			want := ""
+			for _, how := range []struct{ threads, prefetch int }{{1, 0}, {2, 0}, {4, 0}, {2, 1}, {3, 5}} {
+				tr, err := train.NewTrainer(t.Context(), r, shards, train.Options{Strategies: strategies.All, Threads: how.threads})
+				if err != nil {
+					t.Fatal(err)
+				}
+				tr.Prefetch = how.prefetch
+				if err := errors.Join(tr.Prepare(t.Context()), tr.Train(t.Context())); err != nil {
+					t.Fatal(err)
+				}
+				l := tr.Learners[0]
+				got := traintest.Hashes(l.History) + fmt.Sprint(l.At.Last.Scores.Val)
+				tr.Close()
+				if want == "" {
+					want = got
+				}
+				if got != want {
+					t.Errorf("%s, full %v: %d threads with %d slots give\n%s\nand one\n%s", model, full, how.threads, how.prefetch, got, want)
+				}
+			}
 		}
 	}
 }

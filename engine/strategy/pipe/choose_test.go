@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -145,61 +144,6 @@ func TestDeterministicPipelinesChooseWithoutMeasuring(t *testing.T) {
 		}
 		if got := traintest.Learnt(reports[0]); got != want || reports[0][0].Predicted != nil {
 			t.Errorf("%d nodes:\n%s\nand one node\n%s", nodes, got, want)
-		}
-	}
-}
-
-// What forward makes is kept for backward where memory has room, and made again where it
-// has not, which is no reason to refuse a job, and changes no bit.
-func TestPipelinesKeepWhatFits(t *testing.T) {
-	shards := traintest.Communities(t, 4000)
-	r := traintest.FullGraph("gcnii", 8)
-	r.Epochs, r.Model.Hidden = 2, 32
-	taken := func(recompute string, memory uint64) (bytes uint64, recomputes bool) {
-		r.Sharing = strategy.Given(pipe.Name, "pipe.recompute="+recompute)
-		l := traintest.Started(t, r, shards, train.Options{Threads: 1, Memory: memory})
-		return traintest.PipedOf(l).Bytes(), traintest.PipedOf(l).Worker.Recompute
-	}
-	keeps, _ := taken("off", 0)
-	again, recomputes := taken("on", 0)
-	if !recomputes || again >= keeps {
-		t.Fatalf("%d bytes where all is kept, and %d where it is made again", keeps, again)
-	}
-	if bytes, recomputes := taken("auto", 0); recomputes || bytes != keeps {
-		t.Errorf("with all memory: %d bytes, made again: %v", bytes, recomputes)
-	}
-	// least is what a run needs at least, to a page.
-	least := func(recompute string) (enough uint64) {
-		r.Sharing = strategy.Given(pipe.Name, "pipe.recompute="+recompute)
-		few, enough := uint64(0), uint64(1<<30)
-		for enough-few > 4096 {
-			memory := (few + enough) / 2
-			if _, err := train.Run(t.Context(), r, shards, train.Options{Strategies: strategies.All, Threads: 1, Memory: memory}); err != nil {
-				few = memory
-			} else {
-				enough = memory
-			}
-		}
-		return enough
-	}
-	r.Epochs = 1
-	if auto, again := least("auto"), least("on"); auto != again {
-		t.Errorf("a run needs %d bytes, and %d where all is made again", auto, again)
-	}
-	tight := least("off") - 8192
-	r.Epochs = 2
-	if bytes, recomputes := taken("auto", tight); !recomputes || bytes != again {
-		t.Errorf("with %d bytes: %d, made again: %v", tight, bytes, recomputes)
-	}
-	var want string
-	for _, memory := range []uint64{0, tight} {
-		r.Sharing = strategy.Given(pipe.Name)
-		_, reports := traintest.MustRun(t, r, shards, train.Options{Threads: 1, Memory: memory})
-		if want == "" {
-			want = traintest.Learnt(reports)
-		}
-		if got := traintest.Learnt(reports); got != want {
-			t.Errorf("with %d bytes:\n%s\nand with all\n%s", memory, got, want)
 		}
 	}
 }

@@ -1,12 +1,9 @@
 package pipe_test
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -17,7 +14,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
-	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
 // The gradient of a step on the whole graph is that of one node, by graph, and by pipe with
@@ -123,67 +119,6 @@ func TestJudgingLeavesPipelinesAlone(t *testing.T) {
 			if got := traintest.Hashes(reports[0]); got != want {
 				t.Errorf("%s, judged every %d epochs:\n%s\nand every epoch\n%s", p, every, got, want)
 			}
-		}
-	}
-}
-
-// However often they are interrupted, and on however many nodes they go on, they come to
-// what they would have come to.
-func TestPipelinesGoOn(t *testing.T) {
-	shards := traintest.Communities(t, 400)
-	random := rand.New(rand.NewPCG(5, 4))
-	for _, sharing := range []strategy.Settings{
-		strategy.Given(pipe.Name, "pipe.period=3"),
-		strategy.Given(pipe.Name, "pipe.ways=2", "pipe.period=4"),
-		strategy.Given(pipe.GraphName, "pipe.ways=2"),
-		strategy.Given(pipe.GraphName, "pipe.ways=3", "pipe.halo=skip", "pipe.age=2"),
-		strategy.Given(pipe.GraphName, "pipe.ways=3", "pipe.halo=previous-epoch"),
-		strategy.Given(pipe.Name, "pipe.period=2", "pipe.histories=zeros"),
-		strategy.Given(pipe.Name, "pipe.ways=2", "pipe.histories=left", "pipe.gradients=kept"),
-	} {
-		r := traintest.FullGraph("gcnii", 3)
-		r.Sharing = sharing
-		r.Sharing.Deterministic = true
-		_, alone := traintest.NewMesh(2, traintest.Uneven(len(shards), 2)).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
-		folders := map[int]string{}
-		for node := range 4 {
-			folders[node] = t.TempDir()
-		}
-		reports := map[int]trained.Epoch{}
-		runs, done := 0, false
-		for ; !done; runs++ {
-			if runs == 100 {
-				t.Fatal("it gets nowhere")
-			}
-			nodes := []int{2, 3, 4}[runs%3]
-			m := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes))
-			ctx := t.Context()
-			if runs < 6 {
-				ctx = traintest.CancelInEpochs(t, m, int64(nodes*nodes)*(8+random.Int64N(30)))
-			}
-			known := 0
-			for epoch := range reports {
-				known = max(known, epoch)
-			}
-			_, epochs, err := m.Run(ctx, r, shards, train.Options{Threads: 1, Resume: true, Dataset: "d", Interval: time.Nanosecond, Strategies: traintest.Pipelines}, func(node int) string {
-				return folders[node]
-			})
-			if err != nil && !errors.Is(err, traintest.ErrEnough) {
-				t.Fatal(err)
-			}
-			for _, of := range epochs {
-				for _, e := range of {
-					reports[e.Epoch] = e
-				}
-			}
-			done = err == nil
-		}
-		var all []trained.Epoch
-		for n := 1; n <= r.Epochs; n++ {
-			all = append(all, reports[n])
-		}
-		if runs < 2 || traintest.Learnt(all) != traintest.Learnt(alone[0]) {
-			t.Errorf("%v: after %d runs\n%s\nand undisturbed\n%s", sharing.Values, runs, traintest.Learnt(all), traintest.Learnt(alone[0]))
 		}
 	}
 }

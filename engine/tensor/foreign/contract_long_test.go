@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/tensor/contract"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 	"github.com/hopmesh/hopmesh/engine/tensor/foreign"
 )
 
@@ -14,4 +15,11 @@ func TestContract(t *testing.T) {
 	defer d.Close()
 	contract.Run(t, d)
 	contract.Allocations(t, d)
+}
+
+func TestBitsAreTheProcessors(t *testing.T) {
+	d, c := foreign.New(2), cpu.New(1)
+	defer d.Close()
+	defer c.Close()
+	contract.Same(t, d, c)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/contract"
-	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 	"github.com/hopmesh/hopmesh/engine/tensor/foreign"
 )
 
@@ -14,13 +13,6 @@ func TestLanes(t *testing.T) {
 	d := foreign.New(1)
 	defer d.Close()
 	contract.Lanes(t, d)
-}
-
-func TestBitsAreTheProcessors(t *testing.T) {
-	d, c := foreign.New(2), cpu.New(1)
-	defer d.Close()
-	defer c.Close()
-	contract.Same(t, d, c)
 }
 
 // After the operation that fails, nothing is done.
