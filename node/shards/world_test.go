@@ -87,7 +87,10 @@ func (w *world) apply(c plan.Command) (uint64, error) {
 	return index, err
 }
 
+// plan returns the dataset of the plan once all keepers have that plan.
 func (w *world) plan() plan.Dataset {
+	w.applying.Lock()
+	defer w.applying.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.state.Datasets[dataset]
