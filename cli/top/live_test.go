@@ -53,7 +53,7 @@ func TestLookAtANodeThatTellsPartOfIt(t *testing.T) {
 	}
 }
 
-// talkative tells of one event to each who asks, and then goes.
+// talkative sends one event to each client, and then stops.
 type talkative struct{ *clitest.Backend }
 
 func (talkative) Events(ctx context.Context) <-chan api.Event {

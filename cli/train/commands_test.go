@@ -186,7 +186,7 @@ func TestFilesThatCannotBe(t *testing.T) {
 	}
 }
 
-// Who stops a job whose step takes long is told what is waited for.
+// Stopping a job whose step takes long prints what it waits for.
 func TestAStopThatTakesLongSaysSo(t *testing.T) {
 	defer train.SetStopQuiet(0)()
 	b := clitest.Healthy()

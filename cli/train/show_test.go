@@ -12,7 +12,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
-// What is told of nodes that share the work fits on a terminal.
+// The report on nodes that share the work fits on a terminal.
 func TestSharedEpochsAreNotTooWide(t *testing.T) {
 	for _, strategy := range []string{"leap", "p3"} {
 		var out strings.Builder

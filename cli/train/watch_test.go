@@ -36,7 +36,7 @@ func TestWatchInLines(t *testing.T) {
 	}
 }
 
-// Of nodes that share the work, it is told where the time goes and what is sent.
+// For nodes that share the work, it prints where the time goes and what is sent.
 func TestWatchWhatIsShared(t *testing.T) {
 	for _, terminal := range []bool{false, true} {
 		var out strings.Builder
