@@ -23,6 +23,8 @@ type Local struct {
 	Recover func(ctx context.Context, cfg RecoverConfig, stdout io.Writer) error
 	// Strategies lists what `train start --strategy` accepts.
 	Strategies []string
+	// Draw draws what `train forecast --plot` asks for.
+	Draw train.Draw
 	// Options lists the settings of `train start --set`.
 	Options func() []train.Option
 }

@@ -185,6 +185,10 @@ func (b backend) ExportJob(ctx context.Context, id string, r api.ExportRequest, 
 	return called(b, func(p *parts) error { return p.models.Export(ctx, id, r, to) })
 }
 
+func (b backend) Forecast(ctx context.Context, r api.ForecastRequest, tell func(api.ForecastRow)) (api.JobForecast, error) {
+	return asked(b, func(p *parts) (api.JobForecast, error) { return p.forecasts.Forecast(ctx, r, tell) })
+}
+
 func (b backend) Events(ctx context.Context) <-chan api.Event { return b.node.events.Listen(ctx) }
 
 func (b backend) Logs(ctx context.Context, level slog.Level) <-chan api.LogLine {

@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/data"
 	"github.com/hopmesh/hopmesh/node/jobs"
 	"github.com/hopmesh/hopmesh/node/jobs/control"
+	"github.com/hopmesh/hopmesh/node/jobs/forecast"
 	"github.com/hopmesh/hopmesh/node/jobs/model"
 	"github.com/hopmesh/hopmesh/node/jobs/recipe"
 	"github.com/hopmesh/hopmesh/node/lead"
@@ -29,6 +30,8 @@ type parts struct {
 	runner *jobs.Runner
 	jobs   *control.Jobs
 	models *model.Models
+	// forecasts forecasts jobs on meshes of other sizes.
+	forecasts *forecast.Forecaster
 }
 
 // open connects the parts. All handlers are registered before any request is answered.
@@ -65,6 +68,9 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 		Dir: dir.Jobs(), Name: id.Name(), Memory: o.Memory, Device: o.computes(), Mesh: network, Plan: state, Shards: p.data.Keeper, Runner: p.runner,
 		Find: p.jobs.Find, Dataset: p.jobs.Dataset, Answers: answers, ShardFile: p.data.ShardFile, Log: log,
 	})
+	p.forecasts = forecast.New(forecast.Config{
+		Dir: dir.Jobs(), Self: id.ID(), Version: o.Version, Plan: state, Shards: p.data.Keeper, ShardFile: p.data.ShardFile, Log: log,
+	})
 	p.serveBulk()
 	roster := p.member.Roster()
 	rounds.Begin(state.State,
@@ -83,6 +89,7 @@ func (p *parts) run(ctx context.Context) error {
 	g.Go(func() error { return p.data.Run(ctx) })
 	g.Go(func() error { return p.runner.Run(ctx) })
 	g.Go(func() error { return p.models.Run(ctx) })
+	g.Go(func() error { return p.forecasts.Run(ctx) })
 	return g.Wait()
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/epoch"
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
@@ -242,6 +243,29 @@ func (b *Backend) ExportJob(_ context.Context, _ string, r api.ExportRequest, to
 	b.mu.Unlock()
 	_, err := to.Write(b.File)
 	return errors.Join(b.Err, err)
+}
+
+func (b *Backend) Forecast(_ context.Context, r api.ForecastRequest, tell func(api.ForecastRow)) (api.JobForecast, error) {
+	b.mu.Lock()
+	b.Made = append(b.Made, r)
+	b.mu.Unlock()
+	if b.Err != nil {
+		return api.JobForecast{}, b.Err
+	}
+	f := api.JobForecast{Assumptions: []string{"every node is a machine like this one"}}
+	for _, n := range r.Nodes {
+		f.Rows = append(f.Rows, api.ForecastRow{
+			Strategy: "leap", Nodes: n, Steps: 100, Bytes: epoch.Bytes{Feature: 3e9 / uint64(n), Gradient: 1e8}, Memory: 5 << 30, Seconds: 100 / float64(n),
+			Parts: api.ForecastParts{Compute: 90 / float64(n), Prepare: 20 / float64(n), Hidden: 0.5, Wait: 10 / float64(n)}, Fits: true, Exact: true, Best: true,
+		}, api.ForecastRow{
+			Strategy: "p3", Nodes: n, Steps: 100, Bytes: epoch.Bytes{Activation: 9e9}, Once: epoch.Bytes{Shard: 7e9}, Memory: 90 << 30, Seconds: 130,
+			Parts: api.ForecastParts{Compute: 50, Prepare: 20, Wait: 80, Once: 2}, Exact: true, Why: "a node needs 90.0 GiB of memory and has 64.0 GiB",
+		}, api.ForecastRow{Strategy: "local", Nodes: n, Why: "it can't train this model"})
+	}
+	for _, row := range f.Rows {
+		tell(row)
+	}
+	return f, nil
 }
 
 // operate reports as an import does, and ends as the backend is set up to.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/cli"
@@ -15,9 +16,11 @@ import (
 	"github.com/hopmesh/hopmesh/cli/usage"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 	"github.com/hopmesh/hopmesh/node"
+	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/bench"
 	"github.com/hopmesh/hopmesh/node/bench/data"
 	"github.com/hopmesh/hopmesh/node/bench/kernels"
+	"github.com/hopmesh/hopmesh/node/bench/plot"
 	"github.com/hopmesh/hopmesh/node/bench/strategies"
 	"github.com/hopmesh/hopmesh/node/bench/transport"
 	"github.com/hopmesh/hopmesh/node/demo"
@@ -69,10 +72,41 @@ func local(version string) cli.Local {
 			return recoverNode(cfg, stdout)
 		},
 		Strategies:   recipe.Strategies.Choices(),
+		Draw:         train.Draw{Check: plot.Check, Draw: drawForecast},
 		DemoStrategy: demo.DefaultStrategy,
 		Parts:        strategies.Parts(),
 		Options:      trainOptions,
 	}
+}
+
+// drawForecast draws what a forecast has of each strategy on each number of nodes.
+func drawForecast(file, title string, rows []api.ForecastRow) error {
+	c := plot.Chart{Title: title, Panels: []plot.Panel{{Title: "seconds an epoch"}, {Title: "GB sent an epoch"}, {Title: "GiB a node"}}}
+	for _, r := range rows {
+		if label := fmt.Sprintf("%d nodes", r.Nodes); !slices.Contains(c.Rows, label) {
+			c.Rows = append(c.Rows, label)
+		}
+		if !slices.Contains(c.Series, r.Strategy) {
+			c.Series = append(c.Series, r.Strategy)
+		}
+	}
+	for p := range c.Panels {
+		for _, series := range c.Series {
+			marks := make([]plot.Mark, len(c.Rows))
+			for i := range marks {
+				marks[i].Missing = true
+			}
+			for _, r := range rows {
+				if r.Strategy != series || r.Seconds == 0 {
+					continue
+				}
+				x := [...]float64{r.Seconds, float64(r.Bytes.Total()) / 1e9, float64(r.Memory) / (1 << 30)}[p]
+				marks[slices.Index(c.Rows, fmt.Sprintf("%d nodes", r.Nodes))] = plot.Mark{Value: x, Label: fmt.Sprintf("%.3g", x)}
+			}
+			c.Panels[p].Marks = append(c.Panels[p].Marks, marks)
+		}
+	}
+	return c.Draw(file)
 }
 
 // instructions returns an error if the CPU lacks the instructions that the environment asks for.

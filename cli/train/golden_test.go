@@ -3,6 +3,7 @@ package train_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -29,7 +30,14 @@ func hopmesh(ctx context.Context, args ...string) (stdout, stderr string, code i
 }
 
 func root() *cobra.Command {
-	return cli.New(cli.Local{Options: someOptions, Strategies: []string{"auto", "single", "centric", "leap"}}, "v0.1.0")
+	return cli.New(cli.Local{Options: someOptions, Strategies: []string{"auto", "single", "centric", "leap"}, Draw: train.Draw{Check: checkPlot}}, "v0.1.0")
+}
+
+func checkPlot(file string) error {
+	if file == "" {
+		return nil
+	}
+	return errors.New("pictures end in .svg or .png")
 }
 
 func someOptions() []train.Option {
@@ -54,6 +62,14 @@ func TestGolden(t *testing.T) {
 		{File: "help-train-resume", Args: "help train resume"},
 		{File: "help-train-remove", Args: "help train remove"},
 		{File: "help-train-options", Args: "help train options"},
+		{File: "help-train-forecast", Args: "help train forecast"},
+		{File: "train-forecast", Args: "train forecast --dataset cora --nodes 4,16 --rate 25gbit --memory 64GiB"},
+		{File: "train-forecast-json", Args: "train forecast --dataset cora --nodes 4 --rate 400mbit --json"},
+		{File: "train-forecast-no-rate", Args: "train forecast --dataset cora --nodes 4"},
+		{File: "train-forecast-bad-rate", Args: "train forecast --dataset cora --nodes 4 --rate fast"},
+		{File: "train-forecast-no-nodes", Args: "train forecast --dataset cora --rate 25gbit"},
+		{File: "train-forecast-many-nodes", Args: "train forecast --dataset cora --rate 25gbit --nodes 5000"},
+		{File: "train-forecast-bad-plot", Args: "train forecast --dataset cora --rate 25gbit --nodes 5 --plot x.gif"},
 		{File: "help-predict", Args: "help predict"},
 		{File: "help-export", Args: "help export"},
 		{File: "train-start", Args: "train start --dataset cora"},

@@ -17,8 +17,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Command returns `hopmesh train`. all lists the settings of `train start --set`.
-func Command(all func() []Option, strategies []string) *cobra.Command {
+// Command returns `hopmesh train`. all lists the settings of `train start --set`, and draw
+// draws forecasts.
+func Command(all func() []Option, strategies []string, draw Draw) *cobra.Command {
 	return usage.Group(cobra.Command{
 		Use:   "train",
 		Short: "Start, watch, stop, resume and remove training jobs",
@@ -26,7 +27,7 @@ func Command(all func() []Option, strategies []string) *cobra.Command {
 			"shards of it. Jobs wait in a queue until their nodes are free. The results of each epoch are kept in the\n" +
 			"plan; the model and its checkpoint are kept on the nodes that train it.",
 		Example: "  hopmesh train start --dataset cora --watch\n  hopmesh train list",
-	}, start(strategies), list(), show(), watch(), stop(), resume(), remove(), options(all, strategies))
+	}, start(strategies), forecast(strategies, draw), list(), show(), watch(), stop(), resume(), remove(), options(all, strategies))
 }
 
 func list() *cobra.Command {

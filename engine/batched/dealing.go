@@ -10,6 +10,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -190,7 +191,7 @@ func (d *dealing) spans(s *slot.Slot) {
 }
 
 // Single trains on one node.
-var Single = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Single}, New: Plain}
+var Single = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Single}, Volume: forecast.Batched, New: Plain}
 
 // Plain returns the method of a strategy that only deals seed vertices differently.
 func Plain(t *train.Trainer) (train.Method, error) { return New(t), nil }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
@@ -38,6 +39,16 @@ func limit(rows, fanout int) int {
 		return mostAnswer
 	}
 	return min(mostAnswer, header+rows*(4+8*fanout))
+}
+
+// Bytes returns what a question for so many rows takes together with its answer, where
+// these rows have so many drawn entries.
+func Bytes(rows, entries int, weighted bool) int {
+	entry := 4
+	if weighted {
+		entry = 8
+	}
+	return peer.QueryFraming + prefix + 4*rows + peer.AnswerFraming + header + 4*rows + entry*entries
 }
 
 // encode returns the parts of an answer, which lie in d except the first, in head.

@@ -1,5 +1,7 @@
 package gather
 
+import "math"
+
 // Count sets r as Gather would, without asking anybody: r.Far has no rows. The source
 // must be ready.
 func (s *Source) Count(r *Rows, sets [][]uint32, o Options) error { return s.lay(r, sets, o) }
@@ -20,4 +22,14 @@ func (s *Source) RowBytes() float64 {
 		return 0
 	}
 	return float64(bytes) / float64(rows)
+}
+
+// Questions returns how many questions it takes to ask one node for so many rows of so
+// many bytes each.
+func Questions(rows int, bytes float64) int {
+	per := float64(mostQuestion / 4)
+	if bytes > 0 {
+		per = max(1, min(per, math.Floor(mostAnswer/bytes)))
+	}
+	return int(math.Ceil(float64(rows) / per))
 }

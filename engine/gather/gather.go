@@ -31,10 +31,16 @@ type Source struct {
 // most bounds the bytes of a question and of an answer. All nodes have the same.
 type most struct{ question, answer int }
 
+// mostQuestion and mostAnswer bound the bytes of a question and of an answer.
+const (
+	mostQuestion = 16 << 20
+	mostAnswer   = 256 << 20
+)
+
 // Register registers the service, before peers.Open; questions wait until the source is
 // ready.
 func Register(peers peer.Peers) *Source {
-	s := &Source{peers: peers, ready: make(chan struct{}), most: most{16 << 20, 256 << 20}}
+	s := &Source{peers: peers, ready: make(chan struct{}), most: most{mostQuestion, mostAnswer}}
 	peers.Answer(peer.Rows, s.answer)
 	return s
 }

@@ -35,19 +35,24 @@ func NewOptimizer(spec OptimizerSpec, d tensor.Device, a tensor.Arena, size int)
 		return nil, err
 	}
 	o := &Optimizer{spec: spec, device: d}
-	names := []string{"m", "v"}
-	if spec.Kind == "sgd" {
-		names = names[:1]
-		if spec.Momentum == 0 {
-			names = nil
-		}
-	}
-	for _, name := range names {
+	for _, name := range spec.Moments() {
 		row := a.Alloc(d.Type(), 1, size)
 		d.Zero(row)
 		o.moments = append(o.moments, Moment{name, row})
 	}
 	return o, nil
+}
+
+// Moments returns the names of the rows that the optimizer keeps, each as long as the
+// weights.
+func (s OptimizerSpec) Moments() []string {
+	switch {
+	case s.Kind != "sgd":
+		return []string{"m", "v"}
+	case s.Momentum != 0:
+		return []string{"m"}
+	}
+	return nil
 }
 
 // Check returns an error if the spec is invalid.

@@ -9,6 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -51,6 +52,8 @@ type Descriptor struct {
 	// Cache returns how many rows of other nodes are fetched at the start; nil: none.
 	Cache func(*strategy.Settings) int
 
+	// Volume returns what a step sends, for forecasts; nil: what Batched sends.
+	Volume func(*forecast.Step) forecast.Volume
 	// New makes the method.
 	New func(t *Trainer) (Method, error)
 	// Choose is for a strategy that chooses another one once the nodes have met. It has

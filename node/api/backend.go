@@ -54,6 +54,8 @@ type Backend interface {
 	// Predict and ExportJob write a file.
 	Predict(ctx context.Context, id string, r PredictRequest, to io.Writer) error
 	ExportJob(ctx context.Context, id string, r ExportRequest, to io.Writer) error
+	// Forecast calls tell from one goroutine with each row, and not after it returned.
+	Forecast(ctx context.Context, r ForecastRequest, tell func(ForecastRow)) (JobForecast, error)
 
 	// Events and Logs return channels that are closed when ctx ends or the node stops. A
 	// slow reader loses values and does not block anyone.

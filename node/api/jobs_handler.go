@@ -16,6 +16,7 @@ func (s server) jobRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /v1/jobs/{id}/resume", s.resumeJob)
 	mux.HandleFunc("POST /v1/jobs/{id}/predict", s.predict)
 	mux.HandleFunc("POST /v1/jobs/{id}/export", s.exportJob)
+	mux.HandleFunc("POST /v1/forecasts", s.forecast)
 }
 
 func (s server) jobs(w http.ResponseWriter, r *http.Request) {
@@ -114,6 +115,23 @@ func (s server) exportJob(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	deliver(w, func(to io.Writer) error { return s.ExportJob(r.Context(), r.PathValue("id"), q, to) })
+}
+
+func (s server) forecast(w http.ResponseWriter, r *http.Request) {
+	var q ForecastRequest
+	err := decode(w, r, &q)
+	if err == nil {
+		err = q.Check()
+	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answerOperation(w, r, func(ctx context.Context, tell func(ForecastEvent)) (ForecastEvent, error) {
+		f, err := s.Forecast(ctx, q, func(row ForecastRow) { tell(ForecastEvent{Row: &row}) })
+		f.Rows, f.Assumptions = notNull(f.Rows), notNull(f.Assumptions)
+		return ForecastEvent{End: &f}, err
+	})
 }
 
 // notNull returns j with empty lists that print as [].

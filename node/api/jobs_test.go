@@ -53,6 +53,15 @@ func (f *fake) Predict(_ context.Context, id string, r PredictRequest, to io.Wri
 	return errors.Join(f.note(fmt.Sprintf("predict %s %s %v %d", id, r.Format, r.Embeddings, *cmp.Or(r.Index, new(-1)))), err)
 }
 
+func (f *fake) Forecast(_ context.Context, r ForecastRequest, tell func(ForecastRow)) (JobForecast, error) {
+	err := f.note(r)
+	rows := []ForecastRow{{Strategy: "leap", Nodes: r.Nodes[0], Fits: true}, {Strategy: "p3", Nodes: r.Nodes[0]}}
+	for _, row := range rows {
+		tell(row)
+	}
+	return JobForecast{Rows: rows}, err
+}
+
 func (f *fake) ExportJob(_ context.Context, id string, r ExportRequest, to io.Writer) error {
 	if r.Index != nil {
 		id += fmt.Sprintf(" model %d", *r.Index)

@@ -5,6 +5,7 @@ package centric
 import (
 	"github.com/hopmesh/hopmesh/engine/batched"
 	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -55,9 +56,10 @@ var Strategy = train.Descriptor{
 		Name: Name, Exact: true,
 		Keys: func() strategy.Keys { return new(settings).keys() },
 	},
-	Deal:  Deal,
-	Cache: cached,
-	New:   batched.Plain,
+	Deal:   Deal,
+	Cache:  cached,
+	Volume: forecast.Batched,
+	New:    batched.Plain,
 }
 
 // settings are those of centric.

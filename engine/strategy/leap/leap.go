@@ -6,6 +6,7 @@ package leap
 import (
 	"github.com/hopmesh/hopmesh/engine/batched"
 	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -56,7 +57,8 @@ var Strategy = train.Descriptor{
 		s := Of(job)
 		return gather.Options{Apart: !s.Pregather, Repeated: !s.Dedup}
 	},
-	Cache: func(job *strategy.Settings) int { return Of(job).Cache },
+	Cache:  func(job *strategy.Settings) int { return Of(job).Cache },
+	Volume: forecast.Batched,
 	New: func(t *train.Trainer) (train.Method, error) {
 		b := batched.New(t)
 		if every := Of(&t.Recipe.Sharing).SyncEvery; every > 1 && !t.Session.Alone() {

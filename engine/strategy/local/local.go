@@ -23,9 +23,10 @@ var Strategy = train.Descriptor{
 		Keys: func() strategy.Keys { return new(settings).keys() },
 		Same: same,
 	},
-	Deal:  Deal,
-	Check: check,
-	New:   newMethod,
+	Deal:   Deal,
+	Check:  check,
+	Volume: volume,
+	New:    newMethod,
 }
 
 const name = "local"

@@ -23,8 +23,9 @@ import (
 // Strategy has all nodes compute the first layer together.
 var Strategy = train.Descriptor{
 	Declaration: declaration, Deal: Deal, Processor: true,
-	Check: func(_ *recipe.Recipe, m *nn.Model, _ dataset.About) error { return Check(m) },
-	Serve: func(p peer.Peers) any { return Register(p) },
+	Check:  func(_ *recipe.Recipe, m *nn.Model, _ dataset.About) error { return Check(m) },
+	Serve:  func(p peer.Peers) any { return Register(p) },
+	Volume: Volume,
 	New: func(t *train.Trainer) (train.Method, error) {
 		if t.Session.Alone() && !t.Recipe.Sharing.Deterministic {
 			return newP3Alone(t), nil // a single node computes as several only if it promises their bits

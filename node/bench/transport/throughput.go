@@ -12,6 +12,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/stats"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/bench"
+	"github.com/hopmesh/hopmesh/node/pair"
 )
 
 const (
@@ -25,14 +26,14 @@ const (
 // bytes through one TLS connection.
 func Bulk(ctx context.Context, run *bench.Run) ([]bench.Figure, error) {
 	source := make([]byte, piece)
-	p, err := openPair(run, "bulk", func(m *mesh.Mesh) {
+	p, err := pair.Open(run.Dir, run.Version, run.Log, func(m *mesh.Mesh) {
 		m.HandleBulk(mesh.Shard, func(_ context.Context, r *mesh.Request) error { return r.Reply(1, source) })
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
-	client, server, err := p.overTLS(ctx)
+	defer p.Close()
+	client, server, err := p.OverTLS(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func Bulk(ctx context.Context, run *bench.Run) ([]bench.Figure, error) {
 
 	var ours, theirs []float64
 	for range repeats {
-		took, err := p.fetchAll(ctx)
+		took, err := fetchAll(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +56,7 @@ func Bulk(ctx context.Context, run *bench.Run) ([]bench.Figure, error) {
 		bench.Least(0.2))}, nil
 }
 
-func (p *pair) fetchAll(ctx context.Context) (time.Duration, error) {
+func fetchAll(ctx context.Context, p *pair.Pair) (time.Duration, error) {
 	begin := time.Now()
 	var wg sync.WaitGroup
 	errs := make([]error, streams)
@@ -63,7 +64,7 @@ func (p *pair) fetchAll(ctx context.Context) (time.Duration, error) {
 		wg.Go(func() {
 			dst := make([]byte, piece)
 			for range volume / piece / streams {
-				_, errs[i] = p.b.Fetch(ctx, p.a.ID(), mesh.Question{Header: mesh.Header{Kind: mesh.Shard, Count: 1}, Into: dst, Limit: piece, Exact: true})
+				_, errs[i] = p.B.Fetch(ctx, p.A.ID(), mesh.Question{Header: mesh.Header{Kind: mesh.Shard, Count: 1}, Into: dst, Limit: piece, Exact: true})
 				if errs[i] != nil {
 					return
 				}
@@ -104,14 +105,14 @@ const (
 
 // roundTrip calls a peer that echoes 64 bytes, and does the same over TLS.
 func roundTrip(ctx context.Context, run *bench.Run) ([]bench.Figure, error) {
-	p, err := openPair(run, "roundtrip", func(m *mesh.Mesh) {
+	p, err := pair.Open(run.Dir, run.Version, run.Log, func(m *mesh.Mesh) {
 		m.Handle("echo", func(_ context.Context, _ string, body []byte) ([]byte, error) { return body, nil })
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
-	client, server, err := p.overTLS(ctx)
+	defer p.Close()
+	client, server, err := p.OverTLS(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func roundTrip(ctx context.Context, run *bench.Run) ([]bench.Figure, error) {
 	}()
 	body := make([]byte, small)
 	call := func() error {
-		_, err := p.b.Call(ctx, p.a.ID(), "echo", body)
+		_, err := p.B.Call(ctx, p.A.ID(), "echo", body)
 		return err
 	}
 	baseline := func() error {

@@ -1,10 +1,13 @@
-package transport
+// Package pair connects two nodes of this process by the mesh's transport, without
+// consensus, to measure it.
+package pair
 
 import (
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -13,18 +16,19 @@ import (
 
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
-	"github.com/hopmesh/hopmesh/node/bench"
 )
 
-// A pair is two nodes of one mesh on loopback, without consensus: the transport alone.
-type pair struct {
-	a, b  *mesh.Mesh
+// A Pair is two nodes of one mesh on loopback.
+type Pair struct {
+	A, B  *mesh.Mesh
 	conns []net.PacketConn
 	ids   [2]*identity.Identity
 }
 
-func openPair(run *bench.Run, name string, serve func(m *mesh.Mesh)) (*pair, error) {
-	dir, err := os.MkdirTemp(run.Dir, name)
+// Open opens a pair that keeps its files in a folder of dir. serve registers what a node
+// answers.
+func Open(dir, version string, log *slog.Logger, serve func(m *mesh.Mesh)) (*Pair, error) {
+	dir, err := os.MkdirTemp(dir, "pair")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder to measure in: %w", err)
 	}
@@ -32,21 +36,21 @@ func openPair(run *bench.Run, name string, serve func(m *mesh.Mesh)) (*pair, err
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{ids: [2]*identity.Identity{first, second}}
+	p := &Pair{ids: [2]*identity.Identity{first, second}}
 	addrs := make([]netip.AddrPort, 2)
 	for i := range 2 {
 		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
-			return nil, errors.Join(err, p.close())
+			return nil, errors.Join(err, p.Close())
 		}
 		p.conns = append(p.conns, c)
 		addrs[i] = c.LocalAddr().(*net.UDPAddr).AddrPort()
 	}
 	open := func(i int) (*mesh.Mesh, error) {
 		m, err := mesh.Open(mesh.Config{
-			Conn: p.conns[i], Identity: p.ids[i], Advertise: addrs[i], Name: p.ids[i].Name(), Version: run.Version,
+			Conn: p.conns[i], Identity: p.ids[i], Advertise: addrs[i], Name: p.ids[i].Name(), Version: version,
 			Peers: []mesh.Peer{{ID: p.ids[1-i].ID(), Addr: addrs[1-i]}},
-			Allow: func(string) error { return nil }, Log: run.Log,
+			Allow: func(string) error { return nil }, Log: log,
 		})
 		if err == nil {
 			serve(m)
@@ -54,11 +58,11 @@ func openPair(run *bench.Run, name string, serve func(m *mesh.Mesh)) (*pair, err
 		}
 		return m, err
 	}
-	if p.a, err = open(0); err != nil {
-		return nil, errors.Join(err, p.close())
+	if p.A, err = open(0); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
-	if p.b, err = open(1); err != nil {
-		return nil, errors.Join(err, p.close())
+	if p.B, err = open(1); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
@@ -81,9 +85,10 @@ func identities(dir string) (*identity.Identity, *identity.Identity, error) {
 	return first, second, err
 }
 
-func (p *pair) close() error {
+// Close closes both nodes.
+func (p *Pair) Close() error {
 	var errs []error
-	for _, m := range []*mesh.Mesh{p.a, p.b} {
+	for _, m := range []*mesh.Mesh{p.A, p.B} {
 		if m != nil {
 			errs = append(errs, m.Close())
 		}
@@ -94,9 +99,9 @@ func (p *pair) close() error {
 	return errors.Join(errs...)
 }
 
-// overTLS opens the baseline: TLS 1.3 over TCP on loopback, with the same
+// OverTLS opens the baseline: TLS 1.3 over TCP on loopback, with the same
 // certificates.
-func (p *pair) overTLS(ctx context.Context) (client, server net.Conn, err error) {
+func (p *Pair) OverTLS(ctx context.Context) (client, server net.Conn, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, fmt.Errorf("listen for the baseline: %w", err)

@@ -1,0 +1,155 @@
+package train
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hopmesh/hopmesh/cli/daemon"
+	"github.com/hopmesh/hopmesh/cli/output"
+	"github.com/hopmesh/hopmesh/cli/usage"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/spf13/cobra"
+)
+
+// A Draw draws forecasts into a file whose name says how, after check has accepted it.
+type Draw struct {
+	Check func(file string) error
+	Draw  func(file, title string, rows []api.ForecastRow) error
+}
+
+// forecast returns `hopmesh train forecast`.
+func forecast(strategies []string, draw Draw) *cobra.Command {
+	var d daemon.Flags
+	var nodes []int
+	var rate, memory, plot string
+	var trip time.Duration
+	var replicas int
+	cmd := &cobra.Command{
+		Use:   "forecast --dataset D --nodes N,N --rate RATE",
+		Short: "Predict bytes, memory and time of a job on meshes of other sizes",
+		Long: "Predicts what an epoch of a job takes by each strategy on each number of nodes. The asked node samples\n" +
+			"batches of the dataset, deals them to nodes that need not exist, and counts what these would send each other;\n" +
+			"it computes the largest part of some steps to time them. Shards that it lacks it borrows from other nodes for\n" +
+			"as long as that takes. Nothing is trained. The flags of the model are those of `hopmesh train start`.\n\n" +
+			"BEST marks the fastest strategy that fits, of those that compute what one machine would.",
+		Example: "  hopmesh train forecast --dataset papers --model sage --layers 3 --hidden 256 --batch 1024 --fanout 15,10,5 --nodes 4,16,64 --rate 25gbit\n" +
+			"  hopmesh train forecast --dataset papers --strategy leap --nodes 8 --rate 10gbit --memory 64GiB --json",
+		Args:              usage.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			job, err := request(cmd.Flags())
+			r := api.ForecastRequest{Job: job, Nodes: nodes, RoundTrip: trip.Seconds()}
+			if err == nil {
+				r.Bandwidth, err = linkRate(rate)
+			}
+			if err == nil && memory != "" {
+				r.Memory, err = output.ParseSize(memory)
+			}
+			if cmd.Flags().Changed("replicas") {
+				r.Replicas = &replicas
+			}
+			if err == nil {
+				err = r.Check()
+			}
+			if err == nil && job.Strategy != "" && !slices.Contains(strategies, job.Strategy) {
+				err = fmt.Errorf("there is no strategy %q: use %s", job.Strategy, usage.OneOf(strategies))
+			}
+			if err == nil {
+				err = draw.Check(plot)
+			}
+			if err != nil {
+				return usage.Errorf(cmd, "%v", err)
+			}
+			f, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.JobForecast, error) {
+				return c.Forecast(ctx, r, func(api.ForecastRow) {})
+			})
+			if err != nil {
+				return err
+			}
+			if plot != "" {
+				title := fmt.Sprintf("an epoch of %s on %s, forecast", cmp.Or(job.Model, "gcn"), job.Dataset)
+				if err := draw.Draw(plot, title, f.Rows); err != nil {
+					return err
+				}
+			}
+			if d.JSON {
+				return output.JSON(cmd.OutOrStdout(), f)
+			}
+			return printForecast(cmd.OutOrStdout(), f)
+		},
+	}
+	flags(cmd, strategies)
+	f := cmd.Flags()
+	f.IntSliceVar(&nodes, "nodes", nil, "`NUMBERS` of nodes, such as 4,16,64")
+	f.StringVar(&rate, "rate", "", "`RATE` of each node's link, such as 25gbit or 3GB")
+	f.DurationVar(&trip, "round-trip", 0, "time of the smallest question between two nodes, a `DURATION` such as 200us (default: as this machine asks itself)")
+	f.StringVar(&memory, "memory", "", "memory of a node, a `SIZE` such as 64GiB (default: no bound)")
+	f.IntVar(&replicas, "replicas", 0, "`COPIES` of each shard beside the owner's (default: the dataset's)")
+	f.StringVar(&plot, "plot", "", "draw the forecast into a `FILE`, an SVG or a PNG")
+	d.Add(cmd)
+	return cmd
+}
+
+// units are those of a link's rate, in bytes a second. Longer names come first.
+var units = []struct {
+	name  string
+	bytes float64
+}{{"gbit", 1e9 / 8}, {"mbit", 1e6 / 8}, {"kbit", 1e3 / 8}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}}
+
+// linkRate returns the bytes a second that a text such as 25gbit means.
+func linkRate(text string) (float64, error) {
+	bad := fmt.Errorf("--rate %q is not the rate of a link: write 25gbit, 400mbit or 3GB", text)
+	if text == "" {
+		return 0, fmt.Errorf("--rate is missing: give the rate of each node's link, such as 25gbit")
+	}
+	for _, u := range units {
+		if number, is := strings.CutSuffix(strings.TrimSuffix(text, "/s"), u.name); is {
+			x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+			if err != nil || !(x > 0) || x > 1e9 {
+				return 0, bad
+			}
+			return x * u.bytes, nil
+		}
+	}
+	return 0, bad
+}
+
+func printForecast(w io.Writer, f api.JobForecast) error {
+	rows := [][]string{{"NODES", "STRATEGY", "EPOCH", "COMPUTE", "PREPARE", "HIDDEN", "WAIT", "SENT", "ONCE", "MEMORY", "FITS", "BEST"}}
+	for _, r := range f.Rows {
+		best := ""
+		if r.Best {
+			best = "best"
+		}
+		if r.Seconds == 0 {
+			rows = append(rows, []string{strconv.Itoa(r.Nodes), r.Strategy, "-", "-", "-", "-", "-", "-", "-", "-", "-", ""})
+			continue
+		}
+		rows = append(rows, []string{
+			strconv.Itoa(r.Nodes), r.Strategy, output.Seconds(r.Seconds), output.Seconds(r.Parts.Compute), output.Seconds(r.Parts.Prepare),
+			output.Seconds(r.Parts.Hidden), output.Seconds(r.Parts.Wait), output.Bytes(r.Bytes.Total()), output.Bytes(r.Once.Total()),
+			output.Size(r.Memory), output.YesNo(r.Fits), best,
+		})
+	}
+	if err := output.Table(w, rows...); err != nil {
+		return err
+	}
+	var notes []string
+	for _, r := range f.Rows {
+		if r.Why != "" {
+			notes = append(notes, fmt.Sprintf("%s on %d nodes: %s", r.Strategy, r.Nodes, r.Why))
+		}
+	}
+	for _, text := range slices.Concat(notes, f.Assumptions) {
+		if _, err := fmt.Fprintln(w, output.Sentence(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package forecast
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/evaluate"
+	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
+)
+
+// Rates are how fast a machine and its link are, beside computing and sampling, which are
+// measured on the graph.
+type Rates struct {
+	Bandwidth float64 // bytes a second that come to a node
+	RoundTrip float64 // seconds of the smallest question
+	Request   float64 // seconds of processor time of a question, beside its bytes
+}
+
+// ahead returns how many threads prepare batches, and how many batches are in memory.
+func ahead(steps int) (workers, slots int) {
+	threads := runtime.GOMAXPROCS(0)
+	if steps == 1 {
+		return 1, 1
+	}
+	workers = max(1, threads/4)
+	return workers, 2 + workers
+}
+
+// A clock times steps on this machine: on its cores, one step after the other.
+type clock struct {
+	job    *job
+	device tensor.Device // that computes
+	worker tensor.Device // of one thread, that prepares
+	kept   tensor.Arena  // of weights
+	work   tensor.Arena  // of a pass
+	rows   tensor.Arena  // of features
+	spare  tensor.Arena
+	pass   *nn.Pass
+	batch  sample.Batch
+	sparse features.Rows
+	labels []int32
+}
+
+func newClock(ctx context.Context, j *job) (*clock, error) {
+	c := &clock{job: j, device: cpu.New(0), worker: cpu.New(1)}
+	for _, a := range []struct {
+		arena *tensor.Arena
+		of    tensor.Device
+	}{{&c.kept, c.device}, {&c.work, c.device}, {&c.rows, c.worker}, {&c.spare, c.worker}} {
+		var err error
+		if *a.arena, err = a.of.NewArena(0); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+	c.pass = j.model.NewPass(c.device, c.work)
+	c.pass.Weights = c.kept.Alloc(c.device.Type(), 1, j.model.Size())
+	c.pass.Gradients = c.kept.Alloc(c.device.Type(), 1, j.model.Size())
+	c.pass.Train, c.pass.Done = true, ctx.Done()
+	first, err := j.model.Initial(ctx, j.Recipe.Seed)
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	c.device.Write(c.pass.Weights, first)
+	c.device.Zero(c.pass.Gradients)
+	return c, nil
+}
+
+func (c *clock) close() {
+	for _, a := range []tensor.Arena{c.work, c.kept, c.rows, c.spare} {
+		if a != nil {
+			a.Close()
+		}
+	}
+	c.device.Close()
+	c.worker.Close()
+}
+
+// A timed is the seconds of a step's parts: what one thread prepares, and what all compute.
+type timed struct{ prepare, compute float64 }
+
+// step times a step of a node: the fastest of a few times.
+func (c *clock) step(ctx context.Context, l *load, step int) (best timed, err error) {
+	const times = 3
+	for i := range times {
+		var t timed
+		for _, g := range l.groups {
+			if g.roots == 0 {
+				continue
+			}
+			if err := c.group(ctx, g.seeds, step, &t); err != nil {
+				return best, err
+			}
+		}
+		if i == 0 || t.compute+t.prepare < best.compute+best.prepare {
+			best = t
+		}
+	}
+	return best, nil
+}
+
+// group adds the times of one group.
+func (c *clock) group(ctx context.Context, seeds []uint32, step int, t *timed) error {
+	j, start := c.job, time.Now()
+	if err := j.counter.sampler.Sample(ctx, &c.batch, looked, uint64(step), seeds); err != nil {
+		return err
+	}
+	places := seeds
+	for b := range c.batch.Blocks {
+		c.batch.Blocks[b].Transpose()
+		places = c.batch.Blocks[0].Vertices
+	}
+	c.rows.Reset()
+	c.spare.Reset()
+	in := nn.Input{Vertices: places}
+	if j.Graph.Features.Sparse() {
+		j.Graph.Features.Fill(&c.sparse, places, true, nil)
+		in.Sparse = &c.sparse.CSR
+	} else {
+		in.Dense = c.rows.Alloc(c.worker.Type(), len(places), j.Graph.Features.Columns())
+		j.Graph.Features.Dense(c.worker, c.spare, in.Dense, places, nil)
+	}
+	t.prepare += time.Since(start).Seconds()
+
+	start = time.Now()
+	c.work.Reset()
+	c.labels = j.Graph.Labels(c.labels[:0], seeds)
+	z := c.pass.Forward(c.batch.Blocks, in)
+	if z.None() {
+		return context.Cause(ctx)
+	}
+	dz := c.work.Alloc(c.device.Type(), z.Rows, z.Cols)
+	evaluate.Loss(c.device, j.Recipe.Loss, dz, z, c.labels, 1/float64(len(seeds)))
+	c.pass.Backward(dz)
+	t.compute += time.Since(start).Seconds()
+	return nil
+}
+
+// A timing adds up the steps of an epoch.
+type timing struct {
+	sum   Parts
+	total float64
+	once  float64 // seconds that come once in a job
+}
+
+// add adds a step: the slowest node's work, and what the step sends.
+func (t *timing) add(ctx context.Context, c *clock, l *load, step int, v *Volume, rates Rates) error {
+	took, err := c.step(ctx, l, step)
+	if err != nil {
+		return err
+	}
+	workers, _ := ahead(c.job.count)
+	p := Parts{
+		Compute: took.compute,
+		Prepare: took.prepare / float64(workers),
+		Hidden:  float64(v.Hidden) / rates.Bandwidth,
+		Wait:    float64(v.Exposed)/rates.Bandwidth + float64(v.Rounds)*rates.RoundTrip + float64(v.Asked)*rates.Request,
+	}
+	if v.Hidden > 0 {
+		p.Hidden += rates.RoundTrip
+	}
+	if c.job.same { // it is prepared once
+		p.Prepare = 0
+	}
+	t.sum.Compute, t.sum.Prepare = t.sum.Compute+p.Compute, t.sum.Prepare+p.Prepare
+	t.sum.Hidden, t.sum.Wait = t.sum.Hidden+p.Hidden, t.sum.Wait+p.Wait
+	t.total += max(p.Compute+p.Wait, p.Prepare+p.Hidden)
+	return nil
+}
+
+// epoch returns the seconds of an epoch of so many steps, of which some were added.
+func (t *timing) epoch(steps, added int) (Parts, float64) {
+	f := float64(steps) / float64(added)
+	return Parts{Compute: f * t.sum.Compute, Prepare: f * t.sum.Prepare, Hidden: f * t.sum.Hidden, Wait: f * t.sum.Wait, Once: t.once}, f * t.total
+}

@@ -1,0 +1,179 @@
+package forecast
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/frontier"
+	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
+
+// A load is the work of one node in one step.
+type load struct {
+	groups []group
+	slots  int
+	// rows of features, each once as far as they are requested once.
+	local, remote int
+	counts        peer.Counts // of what it asks others for before it computes
+}
+
+// A group is the sizes of seed vertices that are computed together.
+type group struct {
+	roots, inputs int
+	blocks        []nn.Size
+	seeds         []uint32
+}
+
+// rows returns the rows that are computed: the sources of all blocks.
+func (l *load) rows() (n int) {
+	for _, g := range l.groups {
+		if len(g.blocks) == 0 {
+			n += g.inputs
+		}
+		for _, b := range g.blocks {
+			n += b.Sources
+		}
+	}
+	return n
+}
+
+// edges returns the entries of all blocks.
+func (l *load) edges() (n int) {
+	for _, g := range l.groups {
+		for _, b := range g.blocks {
+			n += b.Entries
+		}
+	}
+	return n
+}
+
+// A counter counts the work of virtual nodes, in memory that is reused.
+type counter struct {
+	sampler  *sample.Sampler
+	row      float64 // bytes of a row of features on the wire
+	weighted bool    // edges have weights
+	loops    bool    // blocks have an edge of each target to itself, which nobody is asked for
+
+	groups []deal.Group
+	batch  sample.Batch
+	union  []uint32
+	asked  []int
+}
+
+// step counts a step of a node. sharded means that it has the edges of the shards that
+// it holds, and no others.
+func (c *counter) step(ctx context.Context, m *mesh, d deal.Dealer, o gather.Options, batch []uint32, epoch, step, node int, sharded bool) (*load, error) {
+	l := &load{}
+	c.groups = d.Deal(c.groups, batch, node)
+	c.union = c.union[:0]
+	for i := range c.groups {
+		g := &c.groups[i]
+		if i == 0 || g.Slot != c.groups[i-1].Slot {
+			l.slots++
+		}
+		if len(g.Roots) == 0 {
+			l.groups = append(l.groups, group{})
+			continue
+		}
+		if err := c.sampler.Sample(ctx, &c.batch, uint64(epoch), uint64(step), g.Roots); err != nil {
+			return nil, fmt.Errorf("sample step %d for node %d of %d: %w", step+1, node+1, m.layout.Nodes, err)
+		}
+		sizes := group{roots: len(g.Roots), seeds: slices.Clone(g.Roots)}
+		for _, b := range c.batch.Blocks {
+			sizes.blocks = append(sizes.blocks, nn.Size{Targets: b.Rows, Sources: b.Cols, Entries: b.Entries()})
+		}
+		inputs := g.Roots
+		if len(c.batch.Blocks) > 0 {
+			inputs = c.batch.Blocks[0].Vertices
+		}
+		sizes.inputs = len(inputs)
+		l.groups = append(l.groups, sizes)
+		if sharded {
+			c.askEdges(l, m, node)
+		}
+		switch {
+		case o.Apart || o.Repeated:
+			c.askRows(l, m, node, inputs, o.Apart)
+		default:
+			c.union = append(c.union, inputs...)
+		}
+	}
+	if o.Repeated && !o.Apart {
+		c.send(l, peer.Feature, m, c.row)
+	}
+	if !o.Apart && !o.Repeated {
+		slices.Sort(c.union)
+		c.askRows(l, m, node, slices.Compact(c.union), true)
+	}
+	return l, nil
+}
+
+// askRows counts the rows that a node lacks of some vertices; sent closes a round of
+// questions.
+func (c *counter) askRows(l *load, m *mesh, node int, vertices []uint32, sent bool) {
+	if len(c.asked) != m.layout.Nodes {
+		c.asked = make([]int, m.layout.Nodes)
+	}
+	shard := 0
+	for _, v := range vertices {
+		if v < m.layout.Firsts[shard] || v >= m.layout.Firsts[shard+1] {
+			shard = m.layout.Shard(v)
+		}
+		if m.holds[node][shard] {
+			l.local++
+			continue
+		}
+		l.remote++
+		c.asked[m.layout.Owners[shard]]++
+	}
+	if sent {
+		c.send(l, peer.Feature, m, c.row)
+	}
+}
+
+// send counts the questions of a round for rows of so many bytes, each by its vertex.
+func (c *counter) send(l *load, k peer.Kind, m *mesh, row float64) {
+	for owner, n := range c.asked {
+		if n == 0 {
+			continue
+		}
+		requests := gather.Questions(n, row)
+		l.counts.Requests[k] += uint64(requests)
+		l.counts.Bytes[k] += uint64(float64(requests*(peer.QueryFraming+peer.AnswerFraming)) + float64(n)*(4+row))
+		c.asked[owner] = 0
+	}
+}
+
+// askEdges counts the questions for the rows of a group's targets whose edges the node
+// lacks: of each hop and owner one.
+func (c *counter) askEdges(l *load, m *mesh, node int) {
+	asked, entries := make([]int, m.layout.Nodes), make([]int, m.layout.Nodes)
+	for i := range c.batch.Blocks {
+		b := &c.batch.Blocks[i]
+		for t, v := range b.Vertices[:b.Rows] {
+			shard := m.layout.Shard(v)
+			if m.holds[node][shard] {
+				continue
+			}
+			first, end := b.Indptr[t], b.Indptr[t+1]
+			if c.loops && first < end && b.Indices[first] == int32(t) {
+				first++
+			}
+			asked[m.layout.Owners[shard]]++
+			entries[m.layout.Owners[shard]] += int(end - first)
+		}
+		for owner, n := range asked {
+			if n > 0 {
+				l.counts.Requests[peer.Topology]++
+				l.counts.Bytes[peer.Topology] += uint64(frontier.Bytes(n, entries[owner], c.weighted))
+			}
+		}
+		clear(asked)
+		clear(entries)
+	}
+}

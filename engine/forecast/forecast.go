@@ -1,0 +1,396 @@
+package forecast
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/replica"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+)
+
+// A Strategy is what a forecast must know of a strategy.
+type Strategy struct {
+	Name string
+	// Deal and Asking are those of train.Descriptor. Without Deal one node does all.
+	Deal   func(peer.Layout, strategy.Settings) (deal.Dealer, error)
+	Asking func(*strategy.Settings) gather.Options
+	// Check returns an error if a job can't be trained so; nil: any can.
+	Check func(r *recipe.Recipe, model *nn.Model, about dataset.About) error
+	// Volume returns what a step sends; nil: what Batched does.
+	Volume func(s *Step) Volume
+	Exact  bool // it computes what one machine does
+}
+
+// A Step is one step of all nodes, as counted.
+type Step struct {
+	Nodes    int
+	Index    int  // in the epoch
+	Last     bool // of the epoch
+	Model    *nn.Model
+	Moments  int     // rows of the optimizer, each as long as the weights
+	Number   int     // bytes of a number that travels
+	Columns  int     // of features
+	Row      float64 // bytes of a row of features on the wire
+	Valued   bool    // blocks have values
+	Sharded  bool    // nodes lack the edges of others' shards
+	Owned    []int   // vertices of each node's own shards
+	Settings *strategy.Settings
+	Loads    []Load
+}
+
+// A Load is the work of one node in a step.
+type Load struct {
+	Roots, Groups int // groups with seed vertices
+	Inputs, First int // sources and targets of the outermost blocks
+	Edges         int // their entries
+	Rows          int // computed: the sources of all blocks
+	Local, Remote int // rows of features
+	Sent          peer.Counts
+}
+
+// A Volume is what a step sends.
+type Volume struct {
+	All peer.Counts // by all nodes together
+	// Hidden and Exposed come to the busiest node, in bytes: while it computes another
+	// step, and while it waits. Rounds are its waits.
+	Hidden, Exposed uint64
+	Rounds          int
+	Asked           int // questions of the busiest node while it waits
+	// Once comes to the busiest node once in a job, and OnceAll to all nodes.
+	Once    uint64
+	OnceAll peer.Counts
+	// Held is the memory that a node takes for the whole job, beside what all strategies
+	// take.
+	Held uint64
+}
+
+// A Subject is a job on a graph.
+type Subject struct {
+	Recipe *recipe.Recipe
+	Graph  *dataset.Graph // all of it
+	Place  Place          // nil: even runs of shards, without copies
+	Memory uint64         // that a node has; 0: not bounded
+	Looks  int            // how many steps are counted; 0: 3
+}
+
+// A Row is the forecast of one strategy on some nodes.
+type Row struct {
+	Strategy string
+	Nodes    int
+	Steps    int         // of an epoch
+	Bytes    peer.Counts // of an epoch but the first, of all nodes together
+	Once     peer.Counts // and once in a job
+	Memory   uint64      // of the node that needs most
+	Sharded  bool        // nodes ask each other for neighbours
+	Fits     bool
+	Exact    bool
+	Why      string // it does not fit, or can't train the model
+	Seconds  float64
+	Parts    Parts
+}
+
+// Parts are the seconds of an epoch on the slowest node. Preparing runs beside the rest.
+type Parts struct {
+	Compute float64 `json:"compute"`
+	Prepare float64 `json:"prepare"` // sampling, and gathering local rows
+	Hidden  float64 `json:"hidden"`  // bytes that come while others steps are computed
+	Wait    float64 `json:"wait"`    // for gradients, and whatever else is not hidden
+	Once    float64 `json:"once"`    // of what comes once in a job, not in an epoch's time
+}
+
+// looked is the epoch whose steps are counted. The first is unlike the others.
+const looked = 2
+
+// job is a Subject with what follows from it.
+type job struct {
+	*Subject
+	model    *nn.Model
+	sampling sample.Options
+	firsts   []uint32
+	costs    []uint64
+	steps    [][]uint32 // seed vertices of the steps that are counted
+	count    int        // of steps in an epoch
+	same     bool       // one batch serves all epochs
+	counter  counter
+	sizes    []graph.SkeletonSize
+}
+
+func newJob(s *Subject) (*job, error) {
+	j := &job{Subject: s}
+	var err error
+	if j.model, err = nn.New(s.Recipe.Model, s.Graph.Features.Columns(), s.Graph.About.Classes); err != nil {
+		return nil, err
+	}
+	j.sampling = sample.Options{Fanouts: s.Recipe.Fanouts, Form: j.model.Form(), Seed: s.Recipe.Seed}
+	if len(j.sampling.Fanouts) == 0 {
+		j.sampling.Fanouts = make([]int, j.model.Hops())
+	}
+	j.firsts = dataset.Firsts(s.Graph.Shards)
+	whole := &replica.Replica{Shards: s.Graph.Shards, Summaries: make([]*sample.Summary, len(s.Graph.Shards))}
+	j.costs = whole.Costs(j.sampling.Fanouts)
+	for _, shard := range s.Graph.Shards {
+		j.sizes = append(j.sizes, graph.SizeOf(shard))
+	}
+	order := slices.Clone(s.Graph.Training)
+	if len(order) == 0 {
+		return nil, fmt.Errorf("split %d has no training vertices: choose another {split}", s.Recipe.Split)
+	}
+	size := s.Recipe.Batch
+	if size == 0 || size > len(order) {
+		size = len(order)
+	}
+	j.count = (len(order) + size - 1) / size
+	if j.count > 1 {
+		sample.Order(s.Recipe.Seed, looked, order)
+	}
+	j.same = j.count == 1 && !slices.ContainsFunc(j.sampling.Fanouts, func(n int) bool { return n > 0 })
+	for step := range min(cmp.Or(s.Looks, 3), j.count) {
+		j.steps = append(j.steps, order[step*size:min((step+1)*size, len(order))])
+	}
+	j.counter = counter{
+		sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops,
+		weighted: slices.ContainsFunc(s.Graph.Shards, func(s *graph.Shard) bool { return s.Weights != nil }),
+	}
+	if j.counter.row, err = rowBytes(s.Graph, s.Recipe.Sharing.Wire()); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// rowBytes returns the mean size of a row of features on the wire.
+func rowBytes(g *dataset.Graph, wire string) (float64, error) {
+	form, err := g.Features.Form(wire)
+	if err != nil {
+		return 0, err
+	}
+	if !form.Sparse() {
+		return float64(form.RowBytes()), nil
+	}
+	const looks = 4096
+	bytes, rows, vertices := 0, 0, g.Features.Vertices()
+	var row []byte
+	for v := uint32(0); v < vertices; v += max(1, vertices/looks) {
+		row = g.Features.Append(row[:0], form, v)
+		bytes, rows = bytes+len(row), rows+1
+	}
+	return float64(bytes) / float64(max(1, rows)), nil
+}
+
+// Make forecasts a job by each of some strategies on each of some numbers of nodes, and
+// calls report with each row.
+func Make(ctx context.Context, s *Subject, strategies []Strategy, nodes []int, rates Rates, report func(Row)) ([]Row, error) {
+	j, err := newJob(s)
+	if err != nil {
+		return nil, err
+	}
+	clock, err := newClock(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	defer clock.close()
+	var rows []Row
+	for _, n := range nodes {
+		place := s.Place
+		if place == nil {
+			place = Even(len(j.firsts)-1, 0)
+		}
+		m := newMesh(j.firsts, place, j.costs, n)
+		for _, of := range strategies {
+			if (of.Deal == nil) != (n == 1) {
+				continue
+			}
+			row, err := j.row(ctx, m, &of, clock, rates)
+			if err != nil {
+				return nil, fmt.Errorf("forecast %s on %d nodes: %w", of.Name, n, err)
+			}
+			rows = append(rows, row)
+			report(row)
+		}
+	}
+	return rows, nil
+}
+
+// row forecasts one strategy on one mesh.
+func (j *job) row(ctx context.Context, m *mesh, of *Strategy, clock *clock, rates Rates) (Row, error) {
+	n := m.layout.Nodes
+	r := Row{Strategy: of.Name, Nodes: n, Steps: j.count, Exact: of.Exact || n == 1}
+	if of.Check != nil {
+		if err := of.Check(j.Recipe, j.model, j.Graph.About); err != nil {
+			r.Why = err.Error()
+			return r, nil
+		}
+	}
+	settings := strategy.Settings{Strategy: of.Name, Deterministic: j.Recipe.Sharing.Deterministic, Values: j.Recipe.Sharing.Values}
+	var d deal.Dealer = deal.NewAlone(&m.layout, settings.Deterministic)
+	var asking gather.Options
+	if of.Deal != nil {
+		var err error
+		if d, err = of.Deal(m.layout, settings); err != nil {
+			return r, err
+		}
+		if of.Asking != nil {
+			asking = of.Asking(&settings)
+		}
+	}
+	edges := j.edgesOfOthers(m)
+	r.Sharded = n > 1 && sharded(&settings, edges, j.Memory)
+	var sum peer.Counts
+	var t timing
+	var worst sizes
+	for at, batch := range j.steps {
+		step := &Step{
+			Nodes: n, Index: at, Last: at+1 == j.count, Model: j.model, Moments: len(j.Recipe.Optimizer.Moments()), Number: 4,
+			Columns: j.Graph.Features.Columns(), Row: j.counter.row, Valued: j.sampling.Form.Weighting != sample.Ones,
+			Sharded: r.Sharded, Owned: m.owned(), Settings: &settings,
+		}
+		var heaviest *load
+		for node := range n {
+			l, err := j.counter.step(ctx, m, d, asking, batch, looked, at, node, r.Sharded)
+			if err != nil {
+				return r, err
+			}
+			step.Loads = append(step.Loads, l.summary())
+			worst.see(j, l)
+			if heaviest == nil || l.rows()+l.edges() > heaviest.rows()+heaviest.edges() {
+				heaviest = l
+			}
+		}
+		v := j.volume(of, step)
+		if j.same { // what is prepared serves all epochs
+			v.once(v.All)
+		}
+		sum.Add(v.All)
+		if at == 0 {
+			r.Once = v.OnceAll
+			t.once = float64(v.Once) / rates.Bandwidth
+			worst.held = v.Held
+		}
+		if err := t.add(ctx, clock, heaviest, at, &v, rates); err != nil {
+			return r, err
+		}
+	}
+	share := float64(j.count) / float64(len(j.steps))
+	for k := range peer.Kinds {
+		r.Bytes.Bytes[k] = uint64(math.Round(float64(sum.Bytes[k]) * share))
+		r.Bytes.Requests[k] = uint64(math.Round(float64(sum.Requests[k]) * share))
+	}
+	pairs := uint64(n * (n - 1))
+	r.Bytes.Bytes[peer.Control] += pairs * (peer.QueryFraming + peer.AnswerFraming + reportBytes)
+	r.Bytes.Requests[peer.Control] += pairs
+	r.Parts, r.Seconds = t.epoch(j.count, len(j.steps))
+	if !r.Sharded {
+		worst.edges = edges
+	}
+	needs := worst.needs(j, m)
+	r.Memory = needs.OnHost()
+	r.Fits = j.Memory == 0 || r.Memory <= j.Memory
+	if !r.Fits {
+		r.Why = fmt.Sprintf("a node needs %s of memory and has %s", budget.Format(r.Memory), budget.Format(j.Memory))
+	}
+	return r, nil
+}
+
+// volume returns what a step sends, of mini-batches unless the strategy says otherwise.
+func (j *job) volume(of *Strategy, s *Step) Volume {
+	if of.Volume != nil {
+		return of.Volume(s)
+	}
+	return Batched(s)
+}
+
+// reportBytes is the size of the message by which nodes agree on an epoch.
+const reportBytes = 240
+
+// once moves what nodes ask each other for ahead to what is sent once.
+func (v *Volume) once(all peer.Counts) {
+	for _, k := range []peer.Kind{peer.Feature, peer.Topology} {
+		v.OnceAll.Bytes[k] += all.Bytes[k]
+		v.OnceAll.Requests[k] += all.Requests[k]
+		v.All.Bytes[k], v.All.Requests[k] = 0, 0
+	}
+	v.Once, v.Hidden = v.Once+v.Hidden, 0
+}
+
+// Batched is the Volume of mini-batches: what nodes ask each other for is hidden behind
+// computing, and the sum of gradients is not.
+func Batched(s *Step) Volume {
+	v := Rows(s)
+	if s.Nodes > 1 {
+		sum, busiest := exchange.Volume(s.Nodes, s.Model.Size(), s.Number, nil)
+		v.All.Add(sum)
+		v.Exposed, v.Asked, v.Rounds = busiest, 2*(s.Nodes-1), 2
+	}
+	return v
+}
+
+// Rows is the Volume of the rows of features and of edges that nodes ask each other for.
+func Rows(s *Step) (v Volume) {
+	for i := range s.Loads {
+		l := &s.Loads[i]
+		v.All.Add(l.Sent)
+		v.Hidden = max(v.Hidden, l.Sent.Bytes[peer.Feature]+l.Sent.Bytes[peer.Topology])
+	}
+	return v
+}
+
+// summary returns what strategies see of a load.
+func (l *load) summary() Load {
+	s := Load{Rows: l.rows(), Local: l.local, Remote: l.remote, Sent: l.counts}
+	for _, g := range l.groups {
+		if g.roots == 0 {
+			continue
+		}
+		s.Groups++
+		s.Roots, s.Inputs = s.Roots+g.roots, s.Inputs+g.inputs
+		if len(g.blocks) == 0 {
+			s.First += g.inputs
+			continue
+		}
+		s.First, s.Edges = s.First+g.blocks[0].Targets, s.Edges+g.blocks[0].Entries
+	}
+	return s
+}
+
+// edgesOfOthers returns the bytes of the edges that the node with fewest shards lacks.
+func (j *job) edgesOfOthers(m *mesh) (most uint64) {
+	all, by := uint64(0), make([]uint64, m.layout.Nodes)
+	per := float64(len(m.layout.Owners)) / float64(len(j.sizes))
+	for shard := range m.layout.Owners {
+		of := &j.sizes[int(float64(shard)/per)]
+		bytes := uint64(float64(of.Size(true)) / per)
+		all += bytes
+		for node := range by {
+			if m.holds[node][shard] {
+				by[node] += bytes
+			}
+		}
+	}
+	for _, held := range by {
+		most = max(most, all-held)
+	}
+	return most
+}
+
+// sharded reports whether nodes ask each other for neighbours, as replica decides it.
+func sharded(s *strategy.Settings, edges, memory uint64) bool {
+	switch s.Topology() {
+	case strategy.Sharded:
+		return true
+	case strategy.Replicated:
+		return false
+	}
+	return memory > 0 && edges > memory/2
+}

@@ -1,0 +1,124 @@
+package forecast_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/forecast"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+)
+
+var rates = forecast.Rates{Bandwidth: 1e9, RoundTrip: 1e-4}
+
+// The bytes of a forecast are those that nodes really send each other.
+func TestBytesAreThoseOfARun(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	for _, model := range []string{"gcn", "sage"} {
+		for _, nodes := range []int{2, 3, 5} {
+			for _, of := range []strategy.Settings{
+				strategy.Given("leap"), strategy.Given("leap", "topology=sharded"), strategy.Given("centric"),
+				strategy.Given("centric", "topology=sharded"), strategy.Given("leap", "wire.features=bf16"),
+				strategy.Given("leap", "leap.mode=stay", "leap.balance=off"), strategy.Given("local", "local.average_every=2"),
+				strategy.Given("p3"), strategy.Given("p3", "p3.push=blocks"), strategy.Given("p3", "topology=sharded"),
+			} {
+				r := traintest.Small(model)
+				r.Sharing = of
+				t.Run(fmt.Sprint(model, nodes, of), func(t *testing.T) { compare(t, r, shards, nodes) })
+			}
+		}
+	}
+}
+
+func compare(t *testing.T, r recipe.Recipe, shards []*graph.Shard, nodes int) {
+	t.Helper()
+	place := forecast.Even(len(shards), 0)
+	owners, _ := place(nodes)
+	_, epochs := traintest.NewMesh(nodes, owners).MustRun(t, r, shards, train.Options{Threads: 1, Dataset: "d", Strategies: strategies.All})
+	measured := epochs[0][1].Record // the first has what nodes exchange when they meet
+	g, err := dataset.Open(shards, r.Split, r.Features)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := forecast.Make(t.Context(), &forecast.Subject{Recipe: &r, Graph: g, Place: place, Looks: 1 << 20}, of(r.Sharing.Strategy), []int{nodes}, rates, func(forecast.Row) {})
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	requests, bytes := rows[0].Bytes.Record()
+	for _, c := range []struct {
+		kind      peer.Kind
+		got, want uint64
+	}{
+		{peer.Feature, bytes.Feature, measured.Bytes.Feature}, {peer.Topology, bytes.Topology, measured.Bytes.Topology},
+		{peer.Gradient, bytes.Gradient, measured.Bytes.Gradient}, {peer.Activation, bytes.Activation, measured.Bytes.Activation},
+		{peer.Feature, requests.Feature, measured.Requests.Feature}, {peer.Topology, requests.Topology, measured.Requests.Topology},
+		{peer.Model, bytes.Model, measured.Bytes.Model}, {peer.Control, bytes.Control, measured.Bytes.Control},
+		{peer.Shard, bytes.Shard, measured.Bytes.Shard},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: forecast %d, measured %d", c.kind, c.got, c.want)
+		}
+	}
+}
+
+func of(name string) []forecast.Strategy {
+	d := strategies.All.Of(name)
+	return []forecast.Strategy{{Name: d.Name, Deal: d.Deal, Asking: d.Asking, Check: d.Check, Volume: d.Volume}}
+}
+
+// A forecast's numbers go the way they must: more nodes have less each, and a job that is
+// too large says so.
+func TestForecastsOfLargerMeshes(t *testing.T) {
+	shards := traintest.Communities(t, 4000)
+	r := traintest.Short("sage")
+	r.Batch, r.Fanouts, r.Model.Layers = 256, []int{10, 5}, 2
+	g, err := dataset.Open(shards, r.Split, r.Features)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []forecast.Row
+	s := &forecast.Subject{Recipe: &r, Graph: g}
+	rows, err := forecast.Make(t.Context(), s, append(of("single"), of("centric")...), []int{1, 2, 4, 40}, rates, func(r forecast.Row) { told = append(told, r) })
+	if err != nil || len(rows) != 4 || len(told) != 4 {
+		t.Fatal(rows, err)
+	}
+	for i, row := range rows {
+		if !row.Fits || row.Why != "" || row.Seconds <= 0 || row.Memory == 0 || (row.Bytes.Bytes[peer.Feature] == 0) != (row.Nodes == 1) {
+			t.Errorf("%+v", row)
+		}
+		if i > 1 && (row.Memory >= rows[i-1].Memory || row.Bytes.Bytes[peer.Gradient] <= rows[i-1].Bytes.Bytes[peer.Gradient]) {
+			t.Errorf("%+v after %+v", row, rows[i-1])
+		}
+	}
+	s.Memory = rows[3].Memory
+	rows, err = forecast.Make(t.Context(), s, of("centric"), []int{2, 40}, rates, func(forecast.Row) {})
+	if err != nil || rows[0].Fits || !strings.Contains(rows[0].Why, "of memory and has") || !rows[1].Fits {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	gat := traintest.Short("gat")
+	rows, err = forecast.Make(t.Context(), &forecast.Subject{Recipe: &gat, Graph: g}, of("p3"), []int{2}, rates, func(forecast.Row) {})
+	if err != nil || rows[0].Fits || !strings.Contains(rows[0].Why, "p3 can't share out the columns") {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := forecast.Make(ended, &forecast.Subject{Recipe: &r, Graph: g}, of("centric"), []int{2}, rates, func(forecast.Row) {}); err == nil {
+		t.Error("a forecast that nobody waits for goes on")
+	}
+}
+
+// A batch that serves all epochs is gathered once.
+func TestFullBatchesAreGatheredOnce(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	r := traintest.Small("gcn")
+	r.Batch, r.Fanouts, r.Sharing = 0, nil, strategy.Given("centric")
+	compare(t, r, shards, 3)
+}

@@ -1,0 +1,242 @@
+// Package forecast tells users what a job would take on meshes of other sizes: it reads the
+// dataset on this node, borrows the shards that it lacks, measures this machine, and has
+// engine/forecast count.
+package forecast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/forecast"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/jobs"
+	"github.com/hopmesh/hopmesh/node/jobs/recipe"
+	"github.com/hopmesh/hopmesh/node/ongoing"
+	"github.com/hopmesh/hopmesh/node/pair"
+	"github.com/hopmesh/hopmesh/node/wording"
+)
+
+// Plan is the part of the replicated plan that forecasts use.
+type Plan interface {
+	State() *plan.State
+}
+
+// Shards is the part of this node's shards that forecasts use.
+type Shards interface {
+	// Borrow fetches shards that this node does not hold into a folder.
+	Borrow(ctx context.Context, dataset string, list []int, folder string) error
+}
+
+// Config configures a Forecaster. All fields are required.
+type Config struct {
+	Dir       string // where jobs have their folders
+	Self      string
+	Version   string
+	Plan      Plan
+	Shards    Shards
+	ShardFile func(dataset string, shard int) string
+	Log       *slog.Logger
+}
+
+// A Forecaster answers one request at a time. Its methods may be called from any goroutine.
+type Forecaster struct {
+	cfg      Config
+	turn     chan struct{} // of one: who has it measures this machine alone
+	underWay ongoing.Group
+}
+
+// New makes a Forecaster.
+func New(cfg Config) *Forecaster { return &Forecaster{cfg: cfg, turn: make(chan struct{}, 1)} }
+
+// Run waits until ctx ends, cancels all requests and waits for them.
+func (f *Forecaster) Run(ctx context.Context) error { return f.underWay.EndWith(ctx) }
+
+// Forecast answers a request, and calls tell with each row as it comes.
+func (f *Forecaster) Forecast(ctx context.Context, r api.ForecastRequest, tell func(api.ForecastRow)) (api.JobForecast, error) {
+	ctx, done, err := f.underWay.Begin(ctx)
+	if err != nil {
+		return api.JobForecast{}, api.Unavailable("this node is stopping")
+	}
+	defer done()
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+	case <-ctx.Done():
+		return api.JobForecast{}, api.Unavailable("the forecast was interrupted")
+	}
+	a, err := f.answer(ctx, r, tell)
+	if _, said := errors.AsType[*api.Error](err); err == nil || said {
+		return a, err
+	}
+	if ctx.Err() != nil {
+		return a, api.Unavailable("the forecast was interrupted")
+	}
+	return a, api.Conflict("%s", wording.Text(err.Error()))
+}
+
+func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell func(api.ForecastRow)) (api.JobForecast, error) {
+	var a api.JobForecast
+	s := f.cfg.Plan.State()
+	d, ok := s.DatasetByName(r.Job.Dataset)
+	if !ok {
+		return a, api.NotFound("%s", api.NoDataset(r.Job.Dataset))
+	}
+	if d.Stage == plan.Importing {
+		return a, api.Conflict("dataset %s is still being imported by node %s: ask when it is ready", d.Name, s.NameOf(d.Importer))
+	}
+	asked, without, err := strategiesOf(r.Job.Strategy)
+	if err != nil {
+		return a, err
+	}
+	by := r.Job.Strategy
+	if by == "" {
+		by = strategy.Auto // settings of all strategies that it may choose
+	}
+	whole, _, err := recipe.Of(r.Job, by, d)
+	if err != nil {
+		return a, err
+	}
+	replicas := d.Replicas
+	if r.Replicas != nil {
+		replicas = *r.Replicas
+	}
+	folder, err := os.MkdirTemp(f.cfg.Dir, "forecast.borrowed-*")
+	if err != nil {
+		return a, fmt.Errorf("make room for what other nodes have: %w", err)
+	}
+	defer func() {
+		if err := os.RemoveAll(folder); err != nil {
+			f.cfg.Log.Warn("could not remove what was borrowed to forecast with", "path", folder, "err", err)
+		}
+	}()
+	shards, err := f.open(ctx, d, folder)
+	if err != nil {
+		return a, err
+	}
+	defer jobs.CloseShards(shards)
+	g, err := dataset.Open(shards, whole.Split, whole.Features)
+	if err != nil {
+		return a, err
+	}
+	bandwidth, roundTrip, err := pair.Rates(ctx, folder, f.cfg.Version)
+	if err != nil {
+		return a, err
+	}
+	rates := forecast.Rates{
+		Bandwidth: min(r.Bandwidth, bandwidth), RoundTrip: max(r.RoundTrip, roundTrip), Request: roundTrip / float64(runtime.GOMAXPROCS(0)),
+	}
+	subject := &forecast.Subject{Recipe: &whole, Graph: g, Place: placing(d, replicas), Memory: r.Memory}
+	rows, err := forecast.Make(ctx, subject, asked, r.Nodes, rates, func(row forecast.Row) { tell(rowOf(&row)) })
+	if err != nil {
+		return a, err
+	}
+	for i := range rows {
+		a.Rows = append(a.Rows, rowOf(&rows[i]))
+	}
+	choose(a.Rows)
+	a.Assumptions = assumptions(&r, rates, bandwidth, replicas, d, without)
+	return a, nil
+}
+
+// open maps all shards of a dataset; those that are not here are borrowed into a folder.
+func (f *Forecaster) open(ctx context.Context, d plan.Dataset, folder string) ([]*graph.Shard, error) {
+	lacking := map[int]bool{}
+	var list []int
+	for i := range d.Shards {
+		if !d.Holds(f.cfg.Self, i) {
+			lacking[i] = true
+			list = append(list, i)
+		}
+	}
+	if err := f.cfg.Shards.Borrow(ctx, d.ID, list, folder); err != nil {
+		return nil, err
+	}
+	return jobs.OpenShards(d, func(dataset string, shard int) string {
+		if lacking[shard] {
+			return filepath.Join(folder, graph.ShardFile(shard))
+		}
+		return f.cfg.ShardFile(dataset, shard)
+	})
+}
+
+// strategiesOf returns the strategies to forecast, and the names of those that can't be.
+func strategiesOf(asked string) (of []forecast.Strategy, without []string, err error) {
+	for _, d := range recipe.Strategies {
+		if d.Choose != nil || asked != "" && asked != strategy.Auto && d.Name != asked && d.Name != strategy.Single {
+			continue
+		}
+		if d.Volume == nil {
+			without = append(without, d.Name)
+			continue
+		}
+		of = append(of, forecast.Strategy{Name: d.Name, Deal: d.Deal, Asking: d.Asking, Check: d.Check, Volume: d.Volume, Exact: d.Exact})
+	}
+	switch {
+	case asked != "" && asked != strategy.Auto && !recipe.Strategies.Has(asked):
+		return nil, nil, api.Invalid("there is no strategy %q: choose one of %s", asked, strings.Join(recipe.Strategies.Choices(), ", "))
+	case len(without) > 0 && asked == without[0]:
+		return nil, nil, api.Invalid("%s can't be forecast yet: leave --strategy out for those that can", asked)
+	}
+	return of, without, nil
+}
+
+// placing returns where a dataset's shards are on so many nodes: as they are now, if it is
+// on so many, and else as the leader would place them.
+func placing(d plan.Dataset, replicas int) forecast.Place {
+	return func(nodes int) ([]int, [][]int) {
+		now := d.Owners()
+		if len(now) == nodes && replicas == d.Replicas {
+			return places(d, now, d.HoldersOf)
+		}
+		moved := d
+		moved.Stage, moved.Replicas, moved.Shards = plan.Placing, replicas, nil
+		var members []plan.PlaceNode
+		names := make([]string, nodes)
+		for n := range names {
+			names[n] = fmt.Sprintf("%016x", n)
+			members = append(members, plan.PlaceNode{ID: names[n], Weight: 1, Serving: true, Stays: true})
+		}
+		moved.Nodes = names[:1]
+		for _, s := range d.Shards {
+			s.Holders, s.Wanted = []int{0}, nil
+			moved.Shards = append(moved.Shards, s)
+		}
+		if c, changed := plan.Place(moved, members); changed {
+			return places(d, names, func(shard int) (of []string) {
+				for _, n := range c.Wanted[shard] {
+					of = append(of, c.Nodes[n])
+				}
+				return of
+			})
+		}
+		return places(d, names, func(int) []string { return names[:1] })
+	}
+}
+
+// places returns the owner and the other holders of each shard, as indices of nodes.
+func places(d plan.Dataset, nodes []string, holders func(shard int) []string) (owners []int, others [][]int) {
+	at := map[string]int{}
+	for i, id := range nodes {
+		at[id] = i
+	}
+	for shard := range d.Shards {
+		var of []int
+		for _, id := range holders(shard) {
+			if n, is := at[id]; is {
+				of = append(of, n)
+			}
+		}
+		owners, others = append(owners, of[0]), append(others, of[1:])
+	}
+	return owners, others
+}

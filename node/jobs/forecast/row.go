@@ -1,0 +1,60 @@
+package forecast
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/forecast"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/wording"
+)
+
+// rowOf returns a row as users see it.
+func rowOf(r *forecast.Row) api.ForecastRow {
+	row := api.ForecastRow{
+		Strategy: r.Strategy, Nodes: r.Nodes, Steps: r.Steps, Memory: r.Memory, Sharded: r.Sharded, Seconds: r.Seconds, Fits: r.Fits, Why: wording.Text(r.Why),
+		Parts: api.ForecastParts(r.Parts), Exact: r.Exact,
+	}
+	_, row.Bytes = r.Bytes.Record()
+	_, row.Once = r.Once.Record()
+	return row
+}
+
+// choose marks, of the rows on as many nodes that fit and compute what one machine does,
+// the fastest.
+func choose(rows []api.ForecastRow) {
+	best := map[int]int{}
+	for i := range rows {
+		r := &rows[i]
+		if at, is := best[r.Nodes]; r.Fits && r.Exact && (!is || r.Seconds < rows[at].Seconds) {
+			best[r.Nodes] = i
+		}
+	}
+	for _, i := range best {
+		rows[i].Best = true
+	}
+}
+
+// assumptions returns what a forecast rests on, in sentences.
+func assumptions(r *api.ForecastRequest, rates forecast.Rates, bandwidth float64, replicas int, d plan.Dataset, without []string) []string {
+	all := []string{
+		fmt.Sprintf("every node is a machine like this one, and gets %.3g MB a second from the others, with %.3g ms for the smallest question", rates.Bandwidth/1e6, rates.RoundTrip*1e3),
+		fmt.Sprintf("a shard has %d copies beside the owner's", replicas),
+		"an epoch that is not the first, without its evaluation; what nodes learn of each other's shards when they meet is left out",
+		"nobody else uses the machines, and no step waits for a node that is slower than the others",
+	}
+	if bandwidth < r.Bandwidth {
+		all = append(all, fmt.Sprintf("this machine encrypts %.3g MB a second on both ends of a connection to itself, which is less than the link gives, and bounds it", bandwidth/1e6))
+	}
+	for _, n := range r.Nodes {
+		if n > len(d.Shards) {
+			all = append(all, fmt.Sprintf("the dataset has %d shards: on more nodes it is forecast as if it had been cut into as many, without copies", len(d.Shards)))
+			break
+		}
+	}
+	if len(without) > 0 {
+		all = append(all, strings.Join(without, ", ")+" can't be forecast yet")
+	}
+	return all
+}
