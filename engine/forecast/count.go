@@ -104,7 +104,7 @@ func (c *counter) step(ctx context.Context, m *mesh, d deal.Dealer, o gather.Opt
 		}
 	}
 	if o.Repeated && !o.Apart {
-		c.send(l, peer.Feature, m, c.row)
+		c.send(l)
 	}
 	if !o.Apart && !o.Repeated {
 		slices.Sort(c.union)
@@ -132,19 +132,19 @@ func (c *counter) askRows(l *load, m *mesh, node int, vertices []uint32, sent bo
 		c.asked[m.layout.Owners[shard]]++
 	}
 	if sent {
-		c.send(l, peer.Feature, m, c.row)
+		c.send(l)
 	}
 }
 
-// send counts the questions of a round for rows of so many bytes, each by its vertex.
-func (c *counter) send(l *load, k peer.Kind, m *mesh, row float64) {
+// send counts the questions of a round for rows of features, each by its vertex.
+func (c *counter) send(l *load) {
 	for owner, n := range c.asked {
 		if n == 0 {
 			continue
 		}
-		requests := gather.Questions(n, row)
-		l.counts.Requests[k] += uint64(requests)
-		l.counts.Bytes[k] += uint64(float64(requests*(peer.QueryFraming+peer.AnswerFraming)) + float64(n)*(4+row))
+		requests := gather.Questions(n, c.row)
+		l.counts.Requests[peer.Feature] += uint64(requests)
+		l.counts.Bytes[peer.Feature] += uint64(float64(requests*(peer.QueryFraming+peer.AnswerFraming)) + float64(n)*(4+c.row))
 		c.asked[owner] = 0
 	}
 }

@@ -228,9 +228,9 @@ func (j *job) row(ctx context.Context, m *mesh, of *Strategy, clock *clock, rate
 	n := m.layout.Nodes
 	r := Row{Strategy: of.Name, Nodes: n, Steps: j.count, Exact: of.Exact || n == 1}
 	if of.Check != nil {
-		if err := of.Check(j.Recipe, j.model, j.Graph.About); err != nil {
-			r.Why = err.Error()
-			return r, nil
+		if wrong := of.Check(j.Recipe, j.model, j.Graph.About); wrong != nil {
+			r.Why = wrong.Error()
+			return r, nil //nolint:nilerr // this is the forecast
 		}
 	}
 	settings := strategy.Settings{Strategy: of.Name, Deterministic: j.Recipe.Sharing.Deterministic, Values: j.Recipe.Sharing.Values}

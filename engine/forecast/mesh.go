@@ -75,16 +75,6 @@ func newMesh(firsts []uint32, place Place, costs []uint64, nodes int) *mesh {
 	return m
 }
 
-// vertices returns how many vertices a node holds, of those of its own and of copies.
-func (m *mesh) vertices(node int) (n int) {
-	for shard, has := range m.holds[node] {
-		if has {
-			n += int(m.layout.Firsts[shard+1] - m.layout.Firsts[shard])
-		}
-	}
-	return n
-}
-
 // owned returns how many vertices each node owns.
 func (m *mesh) owned() []int {
 	of := make([]int, m.layout.Nodes)
