@@ -208,3 +208,25 @@ func TestAStopThatTakesLongSaysSo(t *testing.T) {
 		t.Errorf("at once: %d %q", code, stderr)
 	}
 }
+
+// A forecast's page names its command, and has the table and the assumptions.
+func TestPageOfAForecast(t *testing.T) {
+	addr := clitest.Serve(t, clitest.Healthy())
+	page := filepath.Join(t.TempDir(), "f.md")
+	args := []string{"train", "forecast", "--dataset", "cora", "--nodes", "4,16", "--rate", "1gbit", "--set", "wire.features=bf16", "--out", page, "--addr", addr}
+	if _, stderr, code := hopmesh(t.Context(), args...); code != 0 {
+		t.Fatal(stderr)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"hopmesh train forecast --dataset cora --nodes 4,16 --rate 1gbit --set wire.features=bf16\n", "Made on 2026-05-04", "| 16 | leap | 6.25s |",
+		"- P3 on 4 nodes: a node needs 90.0 GiB of memory and has 64.0 GiB.\n", "- Every node is a machine like this one.\n",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/hopmesh/hopmesh/cli/usage"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // A Draw draws forecasts into a file whose name says how, after check has accepted it.
@@ -27,24 +29,26 @@ type Draw struct {
 func forecast(strategies []string, draw Draw) *cobra.Command {
 	var d daemon.Flags
 	var nodes []int
-	var rate, memory, plot string
+	var preset, rate, memory, plot, out string
 	var trip time.Duration
 	var replicas int
 	cmd := &cobra.Command{
-		Use:   "forecast --dataset D --nodes N,N --rate RATE",
+		Use:   "forecast --dataset D|--preset P --nodes N,N --rate RATE",
 		Short: "Predict bytes, memory and time of a job on meshes of other sizes",
 		Long: "Predicts what an epoch of a job takes by each strategy on each number of nodes. The asked node samples\n" +
 			"batches of the dataset, deals them to nodes that need not exist, and counts what these would send each other;\n" +
 			"it computes the largest part of some steps to time them. Shards that it lacks it borrows from other nodes for\n" +
 			"as long as that takes. Nothing is trained. The flags of the model are those of `hopmesh train start`.\n\n" +
+			"--preset is for a graph that is not here: its size is that of the publication, and its edges are made up.\n\n" +
 			"BEST marks the fastest strategy that fits, of those that compute what one machine would.",
 		Example: "  hopmesh train forecast --dataset papers --model sage --layers 3 --hidden 256 --batch 1024 --fanout 15,10,5 --nodes 4,16,64 --rate 25gbit\n" +
-			"  hopmesh train forecast --dataset papers --strategy leap --nodes 8 --rate 10gbit --memory 64GiB --json",
+			"  hopmesh train forecast --dataset papers --strategy leap --nodes 8 --rate 10gbit --memory 64GiB --json\n" +
+			"  hopmesh train forecast --preset papers100m --model sage --layers 3 --batch 8192 --fanout 15,10,5 --nodes 4,64,1000 --rate 25gbit",
 		Args:              usage.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			job, err := request(cmd.Flags())
-			r := api.ForecastRequest{Job: job, Nodes: nodes, RoundTrip: trip.Seconds()}
+			job, err := request(cmd.Flags(), preset == "")
+			r := api.ForecastRequest{Job: job, Preset: preset, Nodes: nodes, RoundTrip: trip.Seconds()}
 			if err == nil {
 				r.Bandwidth, err = linkRate(rate)
 			}
@@ -73,8 +77,13 @@ func forecast(strategies []string, draw Draw) *cobra.Command {
 				return err
 			}
 			if plot != "" {
-				title := fmt.Sprintf("an epoch of %s on %s, forecast", cmp.Or(job.Model, "gcn"), job.Dataset)
+				title := fmt.Sprintf("an epoch of %s on %s, forecast", cmp.Or(job.Model, "gcn"), cmp.Or(job.Dataset, preset))
 				if err := draw.Draw(plot, title, f.Rows); err != nil {
+					return err
+				}
+			}
+			if out != "" {
+				if err := writePage(out, cmd, f); err != nil {
 					return err
 				}
 			}
@@ -86,12 +95,14 @@ func forecast(strategies []string, draw Draw) *cobra.Command {
 	}
 	flags(cmd, strategies)
 	f := cmd.Flags()
+	f.StringVar(&preset, "preset", "", "`NAME` of a graph that is not here and known by its shape, in place of --dataset: "+usage.OneOf(api.ForecastPresets()))
 	f.IntSliceVar(&nodes, "nodes", nil, "`NUMBERS` of nodes, such as 4,16,64")
 	f.StringVar(&rate, "rate", "", "`RATE` of each node's link, such as 25gbit or 3GB")
 	f.DurationVar(&trip, "round-trip", 0, "time of the smallest question between two nodes, a `DURATION` such as 200us (default: as this machine asks itself)")
 	f.StringVar(&memory, "memory", "", "memory of a node, a `SIZE` such as 64GiB (default: no bound)")
 	f.IntVar(&replicas, "replicas", 0, "`COPIES` of each shard beside the owner's (default: the dataset's)")
 	f.StringVar(&plot, "plot", "", "draw the forecast into a `FILE`, an SVG or a PNG")
+	f.StringVar(&out, "out", "", "also write the forecast as a Markdown page into a `FILE`")
 	d.Add(cmd)
 	return cmd
 }
@@ -121,6 +132,19 @@ func linkRate(text string) (float64, error) {
 }
 
 func printForecast(w io.Writer, f api.JobForecast) error {
+	if err := output.Table(w, forecastRows(f)...); err != nil {
+		return err
+	}
+	for _, text := range forecastNotes(f) {
+		if _, err := fmt.Fprintln(w, output.Sentence(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forecastRows returns the rows of a table, with its head.
+func forecastRows(f api.JobForecast) [][]string {
 	rows := [][]string{{"NODES", "STRATEGY", "EPOCH", "COMPUTE", "PREPARE", "HIDDEN", "WAIT", "SENT", "ONCE", "MEMORY", "FITS", "BEST"}}
 	for _, r := range f.Rows {
 		best := ""
@@ -137,19 +161,41 @@ func printForecast(w io.Writer, f api.JobForecast) error {
 			output.Size(r.Memory), output.YesNo(r.Fits), best,
 		})
 	}
-	if err := output.Table(w, rows...); err != nil {
-		return err
-	}
-	var notes []string
+	return rows
+}
+
+// forecastNotes returns what is said below the table.
+func forecastNotes(f api.JobForecast) (notes []string) {
 	for _, r := range f.Rows {
 		if r.Why != "" {
 			notes = append(notes, fmt.Sprintf("%s on %d nodes: %s", r.Strategy, r.Nodes, r.Why))
 		}
 	}
-	for _, text := range slices.Concat(notes, f.Assumptions) {
-		if _, err := fmt.Fprintln(w, output.Sentence(text)); err != nil {
-			return err
+	return append(notes, f.Assumptions...)
+}
+
+// writePage writes a forecast with the command that made it and its assumptions.
+func writePage(file string, cmd *cobra.Command, f api.JobForecast) error {
+	var b strings.Builder
+	b.WriteString("# Forecast\n\n```sh\n" + cmd.CommandPath())
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if flag.Name != "addr" && flag.Name != "out" {
+			fmt.Fprintf(&b, " --%s %s", flag.Name, strings.Trim(flag.Value.String(), "[]"))
 		}
+	})
+	fmt.Fprintf(&b, "\n```\n\nMade on %s. Times are those of an epoch on the slowest node; EPOCH is the larger of COMPUTE with WAIT and PREPARE with HIDDEN, step by step.\n\n", output.Clock().Format(time.DateOnly))
+	for i, row := range forecastRows(f) {
+		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
+		if i == 0 {
+			b.WriteString(strings.Repeat("|---", len(row)) + "|\n")
+		}
+	}
+	b.WriteString("\n## Assumptions\n\n")
+	for _, text := range forecastNotes(f) {
+		b.WriteString("- " + output.Sentence(text) + "\n")
+	}
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil { //nolint:gosec // a page to be read
+		return fmt.Errorf("write the forecast: %w", err)
 	}
 	return nil
 }

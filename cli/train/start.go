@@ -48,7 +48,7 @@ func start(strategies []string) *cobra.Command {
 					return err
 				}
 			}
-			r, err := request(f)
+			r, err := request(f, true)
 			if err == nil {
 				err = r.Check()
 			}
@@ -116,8 +116,8 @@ func flags(cmd *cobra.Command, strategies []string) {
 	}
 }
 
-// request asks for what flags, or a spec, say.
-func request(f *pflag.FlagSet) (api.TrainRequest, error) {
+// request asks for what flags, or a spec, say. needs means that a dataset must be named.
+func request(f *pflag.FlagSet, needs bool) (api.TrainRequest, error) {
 	r := api.TrainRequest{
 		Dataset: text(f, "dataset"), Model: text(f, "model"), Optimizer: text(f, "optimizer"), Norm: text(f, "norm"),
 		Features: text(f, "normalize-features"), Strategy: text(f, "strategy"),
@@ -126,7 +126,7 @@ func request(f *pflag.FlagSet) (api.TrainRequest, error) {
 		Dropout: given(f, "dropout", f.GetFloat64), Rate: given(f, "lr", f.GetFloat64), WeightDecay: given(f, "weight-decay", f.GetFloat64),
 		Residual: given(f, "residual", f.GetBool), Seed: given(f, "seed", f.GetUint64), Deterministic: text(f, "deterministic") == "true",
 	}
-	if r.Dataset == "" {
+	if needs && r.Dataset == "" {
 		return r, errors.New("--dataset is missing: `hopmesh dataset list` shows the datasets")
 	}
 	var err error

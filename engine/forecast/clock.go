@@ -44,6 +44,7 @@ type clock struct {
 	batch  sample.Batch
 	sparse features.Rows
 	labels []int32
+	values []float32
 }
 
 func newClock(ctx context.Context, j *job) (*clock, error) {
@@ -116,21 +117,17 @@ func (c *clock) group(ctx context.Context, seeds []uint32, step int, t *timed) e
 		c.batch.Blocks[b].Transpose()
 		places = c.batch.Blocks[0].Vertices
 	}
+	if j.Graph.valued && j.model.Form().Weighting != sample.Ones {
+		c.values = ones(c.batch.Blocks, c.values)
+	}
 	c.rows.Reset()
 	c.spare.Reset()
-	in := nn.Input{Vertices: places}
-	if j.Graph.Features.Sparse() {
-		j.Graph.Features.Fill(&c.sparse, places, true, nil)
-		in.Sparse = &c.sparse.CSR
-	} else {
-		in.Dense = c.rows.Alloc(c.worker.Type(), len(places), j.Graph.Features.Columns())
-		j.Graph.Features.Dense(c.worker, c.spare, in.Dense, places, nil)
-	}
+	in := j.Graph.input(c, places)
 	t.prepare += time.Since(start).Seconds()
 
 	start = time.Now()
 	c.work.Reset()
-	c.labels = j.Graph.Labels(c.labels[:0], seeds)
+	c.labels = j.Graph.labels(c.labels[:0], seeds)
 	z := c.pass.Forward(c.batch.Blocks, in)
 	if z.None() {
 		return context.Cause(ctx)

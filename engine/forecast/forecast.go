@@ -12,11 +12,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/gather"
-	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
-	"github.com/hopmesh/hopmesh/engine/replica"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
@@ -80,10 +78,10 @@ type Volume struct {
 // A Subject is a job on a graph.
 type Subject struct {
 	Recipe *recipe.Recipe
-	Graph  *dataset.Graph // all of it
-	Place  Place          // nil: even runs of shards, without copies
-	Memory uint64         // that a node has; 0: not bounded
-	Looks  int            // how many steps are counted; 0: 3
+	Graph  *Graph
+	Place  Place  // nil: even runs of shards, without copies
+	Memory uint64 // that a node has; 0: not bounded
+	Looks  int    // how many steps are counted; 0: 3
 }
 
 // A Row is the forecast of one strategy on some nodes.
@@ -119,31 +117,28 @@ type job struct {
 	*Subject
 	model    *nn.Model
 	sampling sample.Options
-	firsts   []uint32
 	costs    []uint64
 	steps    [][]uint32 // seed vertices of the steps that are counted
 	count    int        // of steps in an epoch
 	same     bool       // one batch serves all epochs
 	counter  counter
-	sizes    []graph.SkeletonSize
 }
 
 func newJob(s *Subject) (*job, error) {
 	j := &job{Subject: s}
 	var err error
-	if j.model, err = nn.New(s.Recipe.Model, s.Graph.Features.Columns(), s.Graph.About.Classes); err != nil {
+	if j.model, err = nn.New(s.Recipe.Model, s.Graph.Columns, s.Graph.About.Classes); err != nil {
 		return nil, err
 	}
 	j.sampling = sample.Options{Fanouts: s.Recipe.Fanouts, Form: j.model.Form(), Seed: s.Recipe.Seed}
+	j.sampling.Far = s.Graph.Far
+	if s.Graph.valued { // values do not change what is counted
+		j.sampling.Form.Weighting = sample.Ones
+	}
 	if len(j.sampling.Fanouts) == 0 {
 		j.sampling.Fanouts = make([]int, j.model.Hops())
 	}
-	j.firsts = dataset.Firsts(s.Graph.Shards)
-	whole := &replica.Replica{Shards: s.Graph.Shards, Summaries: make([]*sample.Summary, len(s.Graph.Shards))}
-	j.costs = whole.Costs(j.sampling.Fanouts)
-	for _, shard := range s.Graph.Shards {
-		j.sizes = append(j.sizes, graph.SizeOf(shard))
-	}
+	j.costs = s.Graph.costs(j.sampling.Fanouts)
 	order := slices.Clone(s.Graph.Training)
 	if len(order) == 0 {
 		return nil, fmt.Errorf("split %d has no training vertices: choose another {split}", s.Recipe.Split)
@@ -160,33 +155,11 @@ func newJob(s *Subject) (*job, error) {
 	for step := range min(cmp.Or(s.Looks, 3), j.count) {
 		j.steps = append(j.steps, order[step*size:min((step+1)*size, len(order))])
 	}
-	j.counter = counter{
-		sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops,
-		weighted: slices.ContainsFunc(s.Graph.Shards, func(s *graph.Shard) bool { return s.Weights != nil }),
-	}
-	if j.counter.row, err = rowBytes(s.Graph, s.Recipe.Sharing.Wire()); err != nil {
+	j.counter = counter{sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops, weighted: s.Graph.Weighted}
+	if j.counter.row, err = s.Graph.row(s.Recipe.Sharing.Wire()); err != nil {
 		return nil, err
 	}
 	return j, nil
-}
-
-// rowBytes returns the mean size of a row of features on the wire.
-func rowBytes(g *dataset.Graph, wire string) (float64, error) {
-	form, err := g.Features.Form(wire)
-	if err != nil {
-		return 0, err
-	}
-	if !form.Sparse() {
-		return float64(form.RowBytes()), nil
-	}
-	const looks = 4096
-	bytes, rows, vertices := 0, 0, g.Features.Vertices()
-	var row []byte
-	for v := uint32(0); v < vertices; v += max(1, vertices/looks) {
-		row = g.Features.Append(row[:0], form, v)
-		bytes, rows = bytes+len(row), rows+1
-	}
-	return float64(bytes) / float64(max(1, rows)), nil
 }
 
 // Make forecasts a job by each of some strategies on each of some numbers of nodes, and
@@ -205,9 +178,9 @@ func Make(ctx context.Context, s *Subject, strategies []Strategy, nodes []int, r
 	for _, n := range nodes {
 		place := s.Place
 		if place == nil {
-			place = Even(len(j.firsts)-1, 0)
+			place = Even(len(s.Graph.Firsts)-1, 0)
 		}
-		m := newMesh(j.firsts, place, j.costs, n)
+		m := newMesh(s.Graph.Firsts, place, j.costs, n)
 		for _, of := range strategies {
 			if (of.Deal == nil) != (n == 1) {
 				continue
@@ -253,7 +226,7 @@ func (j *job) row(ctx context.Context, m *mesh, of *Strategy, clock *clock, rate
 	for at, batch := range j.steps {
 		step := &Step{
 			Nodes: n, Index: at, Last: at+1 == j.count, Model: j.model, Moments: len(j.Recipe.Optimizer.Moments()), Number: 4,
-			Columns: j.Graph.Features.Columns(), Row: j.counter.row, Valued: j.sampling.Form.Weighting != sample.Ones,
+			Columns: j.Graph.Columns, Row: j.counter.row, Valued: j.model.Form().Weighting != sample.Ones,
 			Sharded: r.Sharded, Owned: m.owned(), Settings: &settings,
 		}
 		var heaviest *load
@@ -367,9 +340,9 @@ func (l *load) summary() Load {
 // edgesOfOthers returns the bytes of the edges that the node with fewest shards lacks.
 func (j *job) edgesOfOthers(m *mesh) (most uint64) {
 	all, by := uint64(0), make([]uint64, m.layout.Nodes)
-	per := float64(len(m.layout.Owners)) / float64(len(j.sizes))
+	per := float64(len(m.layout.Owners)) / float64(len(j.Graph.Sizes))
 	for shard := range m.layout.Owners {
-		of := &j.sizes[int(float64(shard)/per)]
+		of := &j.Graph.Sizes[int(float64(shard)/per)]
 		bytes := uint64(float64(of.Size(true)) / per)
 		all += bytes
 		for node := range by {

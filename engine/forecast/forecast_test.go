@@ -31,6 +31,7 @@ func TestBytesAreThoseOfARun(t *testing.T) {
 				strategy.Given("p3"), strategy.Given("p3", "p3.push=blocks"), strategy.Given("p3", "topology=sharded"),
 			} {
 				r := traintest.Small(model)
+				r.Epochs = 2
 				r.Sharing = of
 				t.Run(fmt.Sprint(model, nodes, of), func(t *testing.T) { compare(t, r, shards, nodes) })
 			}
@@ -48,7 +49,7 @@ func compare(t *testing.T, r recipe.Recipe, shards []*graph.Shard, nodes int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := forecast.Make(t.Context(), &forecast.Subject{Recipe: &r, Graph: g, Place: place, Looks: 1 << 20}, of(r.Sharing.Strategy), []int{nodes}, rates, func(forecast.Row) {})
+	rows, err := forecast.Make(t.Context(), &forecast.Subject{Recipe: &r, Graph: forecast.Of(g), Place: place, Looks: 1 << 20}, of(r.Sharing.Strategy), []int{nodes}, rates, func(forecast.Row) {})
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
 	}
@@ -85,7 +86,7 @@ func TestForecastsOfLargerMeshes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []forecast.Row
-	s := &forecast.Subject{Recipe: &r, Graph: g}
+	s := &forecast.Subject{Recipe: &r, Graph: forecast.Of(g)}
 	rows, err := forecast.Make(t.Context(), s, append(of("single"), of("centric")...), []int{1, 2, 4, 40}, rates, func(r forecast.Row) { told = append(told, r) })
 	if err != nil || len(rows) != 4 || len(told) != 4 {
 		t.Fatal(rows, err)
@@ -104,13 +105,13 @@ func TestForecastsOfLargerMeshes(t *testing.T) {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	gat := traintest.Short("gat")
-	rows, err = forecast.Make(t.Context(), &forecast.Subject{Recipe: &gat, Graph: g}, of("p3"), []int{2}, rates, func(forecast.Row) {})
+	rows, err = forecast.Make(t.Context(), &forecast.Subject{Recipe: &gat, Graph: forecast.Of(g)}, of("p3"), []int{2}, rates, func(forecast.Row) {})
 	if err != nil || rows[0].Fits || !strings.Contains(rows[0].Why, "p3 can't share out the columns") {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := forecast.Make(ended, &forecast.Subject{Recipe: &r, Graph: g}, of("centric"), []int{2}, rates, func(forecast.Row) {}); err == nil {
+	if _, err := forecast.Make(ended, &forecast.Subject{Recipe: &r, Graph: forecast.Of(g)}, of("centric"), []int{2}, rates, func(forecast.Row) {}); err == nil {
 		t.Error("a forecast that nobody waits for goes on")
 	}
 }

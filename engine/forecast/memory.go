@@ -16,19 +16,18 @@ type sizes struct {
 
 // see adds a step of a node.
 func (z *sizes) see(j *job, l *load) {
-	features := j.Graph.Features
 	bytes := uint64(float64(l.remote) * (j.counter.row + 8))
 	for _, g := range l.groups {
 		if g.roots == 0 {
 			continue
 		}
-		in := nn.InputSize{Rows: g.inputs, Sparse: features.Sparse()}
+		in := nn.InputSize{Rows: g.inputs, Sparse: j.Graph.Sparse}
 		bytes += 8*uint64(g.roots) + 4*uint64(g.inputs)
 		if in.Sparse {
 			in.Entries = int(j.Graph.Entries * float64(g.inputs))
 			bytes += 8*uint64(g.inputs) + 20*uint64(in.Entries)
 		} else {
-			bytes += 4 * uint64(g.inputs) * uint64(features.Columns())
+			bytes += 4 * uint64(g.inputs) * uint64(j.Graph.Columns)
 		}
 		for _, b := range g.blocks {
 			bytes += uint64(16*b.Entries + 8*b.Targets + 12*b.Sources) // with its transpose

@@ -3,14 +3,18 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/epoch"
 )
 
 // A ForecastRequest asks what a job would take on meshes of other sizes.
 type ForecastRequest struct {
-	Job   TrainRequest `json:"job"` // its strategy alone, or "" for all
-	Nodes []int        `json:"nodes"`
+	Job TrainRequest `json:"job"` // its strategy alone, or "" for all
+	// Preset names a graph that is known by its shape, in place of the job's dataset.
+	Preset string `json:"preset,omitempty"`
+	Nodes  []int  `json:"nodes"`
 	// Bandwidth is the link's, in bytes a second to each node, and RoundTrip the seconds of
 	// the smallest question; 0: as this machine answers itself.
 	Bandwidth float64 `json:"bandwidth"`
@@ -72,12 +76,25 @@ const (
 	maxForecasts     = 32
 )
 
+// ForecastPresets lists the graphs that can be forecast by their shape.
+func ForecastPresets() []string {
+	return []string{"arxiv", "reddit", "products", "papers100m", "mag240m-papers"}
+}
+
 // Check returns an error if no node would accept the request.
 func (r ForecastRequest) Check() error {
-	if err := r.Job.Check(); err != nil {
+	job := r.Job
+	if r.Preset != "" && job.Dataset == "" {
+		job.Dataset = r.Preset
+	}
+	if err := job.Check(); err != nil {
 		return err
 	}
 	switch {
+	case r.Preset != "" && r.Job.Dataset != "":
+		return Invalid("a forecast is of a dataset or of a preset: leave --dataset or --preset out")
+	case r.Preset != "" && !slices.Contains(ForecastPresets(), r.Preset):
+		return Invalid("there is no preset %q: choose one of %s", r.Preset, strings.Join(ForecastPresets(), ", "))
 	case len(r.Job.Sweep) > 0:
 		return Invalid("a forecast is of one model: leave --sweep out")
 	case len(r.Nodes) == 0:

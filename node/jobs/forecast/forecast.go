@@ -84,32 +84,7 @@ func (f *Forecaster) Forecast(ctx context.Context, r api.ForecastRequest, tell f
 	return a, api.Conflict("%s", wording.Text(err.Error()))
 }
 
-func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell func(api.ForecastRow)) (api.JobForecast, error) {
-	var a api.JobForecast
-	s := f.cfg.Plan.State()
-	d, ok := s.DatasetByName(r.Job.Dataset)
-	if !ok {
-		return a, api.NotFound("%s", api.NoDataset(r.Job.Dataset))
-	}
-	if d.Stage == plan.Importing {
-		return a, api.Conflict("dataset %s is still being imported by node %s: ask when it is ready", d.Name, s.NameOf(d.Importer))
-	}
-	asked, without, err := strategiesOf(r.Job.Strategy)
-	if err != nil {
-		return a, err
-	}
-	by := r.Job.Strategy
-	if by == "" {
-		by = strategy.Auto // settings of all strategies that it may choose
-	}
-	whole, _, err := recipe.Of(r.Job, by, d)
-	if err != nil {
-		return a, err
-	}
-	replicas := d.Replicas
-	if r.Replicas != nil {
-		replicas = *r.Replicas
-	}
+func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell func(api.ForecastRow)) (a api.JobForecast, err error) {
 	folder, err := os.MkdirTemp(f.cfg.Dir, "forecast.borrowed-*")
 	if err != nil {
 		return a, fmt.Errorf("make room for what other nodes have: %w", err)
@@ -119,15 +94,15 @@ func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell fun
 			f.cfg.Log.Warn("could not remove what was borrowed to forecast with", "path", folder, "err", err)
 		}
 	}()
-	shards, err := f.open(ctx, d, folder)
+	asked, without, err := strategiesOf(r.Job.Strategy)
 	if err != nil {
 		return a, err
 	}
-	defer jobs.CloseShards(shards)
-	g, err := dataset.Open(shards, whole.Split, whole.Features)
+	s, closeGraph, err := f.subject(ctx, &r, folder)
 	if err != nil {
 		return a, err
 	}
+	defer closeGraph()
 	bandwidth, roundTrip, err := pair.Rates(ctx, folder, f.cfg.Version)
 	if err != nil {
 		return a, err
@@ -135,8 +110,7 @@ func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell fun
 	rates := forecast.Rates{
 		Bandwidth: min(r.Bandwidth, bandwidth), RoundTrip: max(r.RoundTrip, roundTrip), Request: roundTrip / float64(runtime.GOMAXPROCS(0)),
 	}
-	subject := &forecast.Subject{Recipe: &whole, Graph: g, Place: placing(d, replicas), Memory: r.Memory}
-	rows, err := forecast.Make(ctx, subject, asked, r.Nodes, rates, func(row forecast.Row) { tell(rowOf(&row)) })
+	rows, err := forecast.Make(ctx, &s.Subject, asked, r.Nodes, rates, func(row forecast.Row) { tell(rowOf(&row)) })
 	if err != nil {
 		return a, err
 	}
@@ -144,8 +118,85 @@ func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell fun
 		a.Rows = append(a.Rows, rowOf(&rows[i]))
 	}
 	choose(a.Rows)
-	a.Assumptions = assumptions(&r, rates, bandwidth, replicas, d, without)
+	a.Assumptions = assumptions(&r, rates, bandwidth, s, without)
 	return a, nil
+}
+
+// A subject is what a request is about.
+type subject struct {
+	forecast.Subject
+	replicas int
+	shape    *forecast.Shape // nil: of a dataset
+}
+
+// subject returns what a request is about. Borrowed shards are in folder until closeGraph
+// has been called.
+func (f *Forecaster) subject(ctx context.Context, r *api.ForecastRequest, folder string) (s *subject, closeGraph func(), err error) {
+	by := r.Job.Strategy
+	if by == "" {
+		by = strategy.Auto // settings of all strategies that it may choose
+	}
+	if r.Preset != "" {
+		s, err = ofShape(r, by)
+		return s, func() {}, err
+	}
+	state := f.cfg.Plan.State()
+	d, ok := state.DatasetByName(r.Job.Dataset)
+	if !ok {
+		return nil, nil, api.NotFound("%s", api.NoDataset(r.Job.Dataset))
+	}
+	if d.Stage == plan.Importing {
+		return nil, nil, api.Conflict("dataset %s is still being imported by node %s: ask when it is ready", d.Name, state.NameOf(d.Importer))
+	}
+	whole, _, err := recipe.Of(r.Job, by, d)
+	if err != nil {
+		return nil, nil, err
+	}
+	shards, err := f.open(ctx, d, folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := dataset.Open(shards, whole.Split, whole.Features)
+	if err != nil {
+		jobs.CloseShards(shards)
+		return nil, nil, err
+	}
+	s = &subject{replicas: d.Replicas}
+	if r.Replicas != nil {
+		s.replicas = *r.Replicas
+	}
+	s.Subject = forecast.Subject{Recipe: &whole, Graph: forecast.Of(g), Place: placing(d, s.replicas), Memory: r.Memory}
+	return s, func() { jobs.CloseShards(shards) }, nil
+}
+
+// ofShape returns the subject of a request for a preset.
+func ofShape(r *api.ForecastRequest, by string) (*subject, error) {
+	shape, err := forecast.ShapeOf(r.Preset)
+	if err != nil {
+		return nil, api.Invalid("%v", err)
+	}
+	// The checks of a recipe want a dataset, and one on several nodes.
+	d := plan.Dataset{Name: shape.Name, Nodes: []string{"0", "1"}, About: plan.About{
+		Vertices: shape.Vertices, Edges: shape.Edges, Features: shape.Features, Classes: shape.Classes, Splits: []plan.SplitSizes{{Train: shape.Training}},
+	}}
+	for i := range forecast.ShapeShards {
+		d.Shards = append(d.Shards, plan.Shard{Holders: []int{i % 2}})
+	}
+	r.Job.Dataset = shape.Name
+	whole, _, err := recipe.Of(r.Job, by, d)
+	if err != nil {
+		return nil, err
+	}
+	g, err := shape.Graph(whole.Seed)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{shape: &shape}
+	if r.Replicas != nil {
+		s.replicas = *r.Replicas
+	}
+	s.Subject = forecast.Subject{Recipe: &whole, Graph: g, Place: forecast.Even(forecast.ShapeShards, s.replicas), Memory: r.Memory}
+	return s, nil
 }
 
 // open maps all shards of a dataset; those that are not here are borrowed into a folder.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/wording"
@@ -37,19 +36,25 @@ func choose(rows []api.ForecastRow) {
 }
 
 // assumptions returns what a forecast rests on, in sentences.
-func assumptions(r *api.ForecastRequest, rates forecast.Rates, bandwidth float64, replicas int, d plan.Dataset, without []string) []string {
+func assumptions(r *api.ForecastRequest, rates forecast.Rates, bandwidth float64, s *subject, without []string) []string {
 	all := []string{
 		fmt.Sprintf("every node is a machine like this one, and gets %.3g MB a second from the others, with %.3g ms for the smallest question", rates.Bandwidth/1e6, rates.RoundTrip*1e3),
-		fmt.Sprintf("a shard has %d copies beside the owner's", replicas),
+		fmt.Sprintf("copies of each shard beside the owner's: %d", s.replicas),
 		"an epoch that is not the first, without its evaluation; what nodes learn of each other's shards when they meet is left out",
 		"nobody else uses the machines, and no step waits for a node that is slower than the others",
 	}
 	if bandwidth < r.Bandwidth {
 		all = append(all, fmt.Sprintf("this machine encrypts %.3g MB a second on both ends of a connection to itself, which is less than the link gives, and bounds it", bandwidth/1e6))
 	}
+	if shape := s.shape; shape != nil {
+		all = append(all,
+			fmt.Sprintf("vertices, edges, features, classes and training vertices are those of %s (%s); its edges are made up: degrees are log-normal, and %.0f %% of the edges stay in communities of %d vertices, which decides how well it can be cut", shape.Name, shape.Source, 100*forecast.Inside, forecast.Community),
+			"features are dense, and their numbers have four bytes")
+	}
+	shards := len(s.Graph.Sizes)
 	for _, n := range r.Nodes {
-		if n > len(d.Shards) {
-			all = append(all, fmt.Sprintf("the dataset has %d shards: on more nodes it is forecast as if it had been cut into as many, without copies", len(d.Shards)))
+		if n > shards {
+			all = append(all, fmt.Sprintf("the dataset has %d shards: on more nodes it is forecast as if it had been cut into as many, without copies", shards))
 			break
 		}
 	}

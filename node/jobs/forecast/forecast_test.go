@@ -1,0 +1,87 @@
+package forecast
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/forecast"
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+func TestPresetsAreShapes(t *testing.T) {
+	var names []string
+	for _, s := range forecast.Shapes() {
+		names = append(names, s.Name)
+		r := api.ForecastRequest{Preset: s.Name, Nodes: []int{3}, Bandwidth: 1}
+		if err := r.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	if !slices.Equal(names, api.ForecastPresets()) {
+		t.Errorf("%v can be forecast, and %v can be asked for", names, api.ForecastPresets())
+	}
+}
+
+// Each shard has one owner, all nodes have as many shards, and copies are elsewhere.
+func TestPlacing(t *testing.T) {
+	d := plan.Dataset{Stage: plan.Ready, Replicas: 1, Nodes: []string{"a", "b"}}
+	for i := range 64 {
+		d.Shards = append(d.Shards, plan.Shard{Holders: []int{i / 32}})
+	}
+	for _, copies := range []int{0, 1, 2} {
+		place := placing(d, copies)
+		for _, nodes := range []int{1, 2, 3, 7, 64} {
+			owners, others := place(nodes)
+			count := make([]int, nodes)
+			for shard, owner := range owners {
+				count[owner]++
+				want := min(copies, nodes-1)
+				if nodes == 2 && copies == d.Replicas {
+					want = 0 // as it is now
+				}
+				if len(others[shard]) != want || slices.Contains(others[shard], owner) {
+					t.Errorf("%d nodes, %d copies: shard %d is node %d's and also on %v", nodes, copies, shard, owner, others[shard])
+				}
+			}
+			if slices.Max(count)-slices.Min(count) > 1 {
+				t.Errorf("%d nodes own %v shards", nodes, count)
+			}
+		}
+	}
+}
+
+func TestStrategiesThatAreForecast(t *testing.T) {
+	all, without, err := strategiesOf("")
+	if err != nil || len(all) < 5 || slices.Contains(without, all[0].Name) {
+		t.Errorf("%d strategies, and not %v: %v", len(all), without, err)
+	}
+	some, without, err := strategiesOf("leap")
+	if err != nil || len(some) != 2 || len(without) != 0 {
+		t.Errorf("%v, %v, %v", some, without, err)
+	}
+	for asked, want := range map[string]string{"luck": "no strategy", "pipe": "can't be forecast yet"} {
+		if _, _, err := strategiesOf(asked); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", asked, err)
+		}
+	}
+}
+
+// The fastest of those that are exact and fit is the best.
+func TestTheBest(t *testing.T) {
+	rows := []api.ForecastRow{
+		{Nodes: 4, Seconds: 1, Fits: true},
+		{Nodes: 4, Seconds: 2, Exact: true},
+		{Nodes: 4, Seconds: 4, Fits: true, Exact: true},
+		{Nodes: 4, Seconds: 3, Fits: true, Exact: true},
+		{Nodes: 8, Seconds: 9, Fits: true, Exact: true},
+		{Nodes: 9, Seconds: 9, Exact: true},
+	}
+	choose(rows)
+	for i, r := range rows {
+		if r.Best != (i == 3 || i == 4) {
+			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+}
