@@ -8,12 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/features"
-	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -58,16 +56,16 @@ func New(t *train.Trainer) *Batched {
 
 // sources provides the rows that blocks read.
 type sources interface {
-	// Topology returns the edges from which a group's blocks are sampled, or nil for
-	// the graph's.
-	Topology(g *slot.Group) *sample.Topology
+	// Topology returns the edges from which the blocks of a group's roots are sampled,
+	// or nil for the graph's.
+	Topology(roots []uint32) *sample.Topology
 	// Find returns where the rows of each group are, once blocks are sampled.
 	Find(ctx context.Context, s *slot.Slot, epoch int) (places [][]uint32, far *features.Far, err error)
 	// Count counts the rows that Find would ask for.
-	Count(s *slot.Slot) error
+	Count(o *slot.Outline) error
 	// Bytes returns the memory that rows of other nodes take, with the places of all
 	// rows.
-	Bytes(s *slot.Slot) uint64
+	Bytes(o *slot.Outline) uint64
 }
 
 // layers computes a group from its input.
@@ -82,8 +80,8 @@ type layers interface {
 	// Input returns the memory that a group's input takes in its slot, and how much of
 	// it is dense rows. Forecast returns what its pass takes of an arena, and beside
 	// it.
-	Input(s *slot.Slot, g *slot.Group) (slot, rows uint64)
-	Forecast(l *train.Learner, s *slot.Slot, g *slot.Group) (arena, beside int)
+	Input(o *slot.Outline, group int) (slot, rows uint64)
+	Forecast(l *train.Learner, o *slot.Outline, group int) (arena, beside int)
 	// Finite reports whether the input of a step is finite. Stage names the first stage
 	// whose output is not.
 	Finite(l *train.Learner, s *slot.Slot) bool
@@ -162,9 +160,6 @@ func (b *Batched) SetUp(dealer deal.Dealer) {
 func (b *Batched) Step(ctx context.Context, l *train.Learner, s *slot.Slot, later []*slot.Slot, rate float64) (float64, time.Duration, error) {
 	return b.Updates.Step(ctx, l, s, later, rate)
 }
-
-// Looks implements Method: rows of other nodes need not be requested.
-func (b *Batched) Looks(same bool) bool { return !b.Run.Session.Alone() && !same }
 
 // Compute adds up the gradients and the losses of this node's groups, each computed
 // with the model that arrived for it. wrong names what is not finite. Waiting for
@@ -347,7 +342,7 @@ func (equal) Scale(*train.Learner, *slot.Slot, uint64) {}
 // rowsOfAll implements sources: it reads the rows of any vertices, local or remote.
 type rowsOfAll struct{ run *train.Trainer }
 
-func (rowsOfAll) Topology(*slot.Group) *sample.Topology { return nil }
+func (rowsOfAll) Topology([]uint32) *sample.Topology { return nil }
 
 func (r rowsOfAll) Find(ctx context.Context, s *slot.Slot, epoch int) ([][]uint32, *features.Far, error) {
 	x := r.run.Session
@@ -362,10 +357,6 @@ func (r rowsOfAll) Find(ctx context.Context, s *slot.Slot, epoch int) ([][]uint3
 	}
 	s.Gathered, s.Remote = s.Far.Local+s.Far.Cached+s.Far.Remote, s.Far.Remote
 	return s.Far.Places, &s.Far.Far, nil
-}
-
-func (r rowsOfAll) Count(s *slot.Slot) error {
-	return r.run.Session.Source.Count(&s.Far, s.Sets, r.run.Sharing.Asking)
 }
 
 // FromRows implements layers: it computes a group from the rows of its outermost vertices.
@@ -411,82 +402,6 @@ func (FromRows) Stage(l *train.Learner, _ *slot.Slot, g *slot.Group) string {
 		}
 	}
 	return ""
-}
-
-// Input implements layers.
-func (f FromRows) Input(s *slot.Slot, g *slot.Group) (slot, rows uint64) {
-	sources := uint64(len(g.Outermost()))
-	if f.run.Data.Features.Sparse() {
-		return 8*sources + 20*uint64(f.entries(s, g)), 0
-	}
-	const ends = 64 // padding of matrices, which begin at whole cache lines
-	rows = ends + 4*sources*uint64(f.run.Data.About.Features)
-	return rows, rows
-}
-
-// entries returns the number of a group's sparse entries, estimated by the graph's
-// average if the rows are not there.
-func (f FromRows) entries(s *slot.Slot, g *slot.Group) int {
-	if s.Looked {
-		return int(f.run.Data.Entries * float64(len(g.Outermost())))
-	}
-	return g.Sparse.Entries()
-}
-
-// Forecast implements layers.
-func (f FromRows) Forecast(l *train.Learner, s *slot.Slot, g *slot.Group) (arena, beside int) {
-	var blocks []nn.Size
-	for i := range g.Batch.Blocks {
-		b := &g.Batch.Blocks[i]
-		blocks = append(blocks, nn.Size{Targets: b.Rows, Sources: b.Cols, Entries: b.Entries()})
-	}
-	in := nn.InputSize{Rows: len(g.Outermost()), Sparse: f.run.Data.Features.Sparse()}
-	if in.Sparse {
-		in.Entries = f.entries(s, g)
-	}
-	return l.Model.Forecast(in, blocks)
-}
-
-// See implements Method.
-func (b *Batched) See(n *train.Needs, s *slot.Slot) { b.SeeMore(n, s, 0, 0) }
-
-// SeeMore is See for a method that takes more memory of a slot than Batched does.
-func (b *Batched) SeeMore(n *train.Needs, s *slot.Slot, more, moreRows uint64) {
-	bytes, rows := uint64(8*len(s.Roots))+more, moreRows
-	if !b.Run.Session.Alone() {
-		bytes += b.Sources.Bytes(s)
-	}
-	for i := range s.Groups {
-		g := &s.Groups[i]
-		if len(g.Roots) == 0 {
-			continue
-		}
-		own, dense := b.Layers.Input(s, g)
-		for k := range g.Batch.Blocks {
-			own += slot.BlockBytes(&g.Batch.Blocks[k])
-		}
-		for _, l := range b.Run.Learners { // their passes take turns
-			arena, beside := b.Layers.Forecast(l, s, g)
-			n.Raise(budget.Pass, uint64(arena+4*len(g.Roots)*(b.Run.Data.About.Classes+1)+4096))
-			n.Raise(budget.Beside, uint64(beside))
-		}
-		bytes, rows = bytes+own, rows+dense
-	}
-	n.Holds.See(s)
-	n.Slot, n.Rows = max(n.Slot, bytes), max(n.Rows, rows)
-}
-
-// Bytes implements sources.
-func (r rowsOfAll) Bytes(s *slot.Slot) uint64 {
-	far := &s.Far
-	bytes := far.Far.Bytes()
-	if s.Looked {
-		bytes = uint64(float64(far.Remote) * (r.run.Session.Source.RowBytes() + 8))
-	}
-	for _, places := range far.Places {
-		bytes += 4 * uint64(len(places))
-	}
-	return bytes
 }
 
 // scaleBy weighs the gradients of a group's losses.

@@ -38,21 +38,10 @@ func (b *Batched) Prepare(ctx context.Context, h *slot.Worker, s *slot.Slot, epo
 	return nil
 }
 
-// Look implements Method: it prepares no input.
-func (b *Batched) Look(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
-	if err := b.Draw(ctx, h, s, epoch); err != nil {
-		return err
-	}
-	s.Looked = true
-	s.Outermost()
-	return b.Sources.Count(s)
-}
-
 // Draw deals the seed vertices of the slot and samples this node's share.
 func (b *Batched) Draw(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
 	s.Staged.Free()
 	s.Forget()
-	s.Looked = false
 	b.Dealing.Deal(s)
 	if h.Far != nil {
 		h.Far.Tally = &s.Tally
@@ -76,7 +65,7 @@ func (b *Batched) sample(ctx context.Context, h *slot.Worker, s *slot.Slot, g *s
 	if s.Staged.Draws() {
 		return s.Staged.Draw(s, g, epoch)
 	}
-	if edges := b.Sources.Topology(g); edges != nil {
+	if edges := b.Sources.Topology(g.Roots); edges != nil {
 		h.Sampler.Within(edges)
 	}
 	if err := h.Sampler.Sample(ctx, &g.Batch, uint64(epoch), uint64(s.Step), g.Roots); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // A Size is the size of a block.
-type Size struct{ Targets, Sources, Entries int }
+type Size = sample.Size
 
 // An InputSize is the size of the features: one row per source of the first block.
 type InputSize struct {
@@ -35,11 +35,7 @@ func (m *Model) Forecast(in InputSize, blocks []Size) (arena, beside int) {
 		x.Dense = unseen(in.Rows, m.stages[0].info.In)
 	}
 	x.Vertices = make([]uint32, in.Rows)
-	bs := make([]sample.Block, len(blocks))
-	for i, b := range blocks {
-		bs[i] = sample.Block{CSR: *sized(b.Targets, b.Sources, b.Entries), Vertices: make([]uint32, b.Sources)}
-	}
-	p.Backward(p.Forward(bs, x))
+	p.Backward(p.Forward(Unseen(blocks), x))
 	return rows.Peak(), device.Beside()
 }
 
@@ -84,4 +80,22 @@ func sized(rows, cols, entries int) *tensor.CSR {
 	g := &tensor.CSR{Rows: rows, Cols: cols, Indptr: make([]int64, rows+1)}
 	g.Indptr[rows] = int64(entries)
 	return g
+}
+
+// Unseen returns blocks of these sizes without edges, for passes on a device that only
+// counts. They have no arrays, as if these were in a device's memory, and share their
+// vertices: a model may have very many hops.
+func Unseen(sizes []Size) []sample.Block {
+	most := 0
+	for _, z := range sizes {
+		most = max(most, z.Sources)
+	}
+	vertices, blocks := make([]uint32, most), make([]sample.Block, len(sizes))
+	for i, z := range sizes {
+		blocks[i] = sample.Block{
+			CSR:      tensor.CSR{Rows: z.Targets, Cols: z.Sources, There: &tensor.There{Entries: z.Entries}},
+			Vertices: vertices[:z.Sources],
+		}
+	}
+	return blocks
 }

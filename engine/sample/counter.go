@@ -32,12 +32,17 @@ type Counter struct {
 	distant   []uint32
 	drawn     Drawn
 
-	// Of the batch under way: the first vertices, all of whose neighbours have been met,
-	// and the entries of their whole rows.
+	known
+}
+
+// known is what a counter knows of the batch under way.
+type known struct {
+	total int // entries and sources of all blocks so far
+	// The first vertices, all of whose neighbours have been met, and the entries of their
+	// whole rows.
 	followed, whole int
-	// Of the last hop from such vertices alone: its fan-out and entries.
+	// Of the last hop from such vertices alone: these, its fan-out and its entries.
 	closed, limit, entries int
-	total                  int // entries and sources of all blocks so far
 }
 
 // NewCounter returns a counter of the batches that a sampler with these options draws.
@@ -87,7 +92,7 @@ func (c *Counter) Count(ctx context.Context, to []Size, epoch, step uint64, root
 
 // begin notes the roots.
 func (c *Counter) begin(roots []uint32) error {
-	c.Cut, c.followed, c.whole, c.closed, c.total = false, 0, 0, -1, 0
+	c.Cut, c.known = false, known{closed: -1}
 	c.vertices = append(c.vertices[:0], roots...)
 	c.met.begin()
 	for _, v := range roots {

@@ -14,8 +14,10 @@ type Batches struct {
 	by    func() Preparer
 	size  int // roots of a batch; the last may have fewer
 	Steps int
-	// Same means that each epoch has the same single batch, which Ahead has filled.
+	// Same means that each epoch has the same single batch, which Fill has filled.
 	Same bool
+	Extent
+	open func() (*Worker, error)
 
 	Slots   []*Slot
 	Workers []*Worker
@@ -29,13 +31,15 @@ type Batches struct {
 	first int // the step that the loader calls 0
 }
 
+// Extent is how many slots there are, or will be once they are opened, and how many
+// workers.
+type Extent struct{ Depth, Hands int }
+
 // A Preparer fills slots.
 type Preparer interface {
-	// Prepare fills a slot for its step of an epoch. Look only counts what that takes,
-	// where Looks reports so of batches that are the same in all steps or not.
+	// Prepare fills a slot for its step of an epoch. Look only finds how large it gets.
 	Prepare(ctx context.Context, w *Worker, s *Slot, epoch int) error
-	Look(ctx context.Context, w *Worker, s *Slot, epoch int) error
-	Looks(same bool) bool
+	Look(ctx context.Context, w *Looker, o *Outline, epoch int) error
 	// Inflight is how many steps are under way at once.
 	Inflight() int
 }
@@ -43,9 +47,10 @@ type Preparer interface {
 // NewBatches makes batches of so many of the seed vertices, 0: all, in an order by the
 // seed, with the given number of slots, all but one of which are prefetched, and the
 // workers that fill them by what by returns. full means that all neighbours are sampled.
-func NewBatches(seeds []uint32, size int, seed uint64, full bool, slots, workers int, open func() (*Worker, error), by func() Preparer) (*Batches, error) {
+// Slots and workers take memory once they are opened.
+func NewBatches(seeds []uint32, size int, seed uint64, full bool, slots, workers int, open func() (*Worker, error), by func() Preparer) *Batches {
 	n := len(seeds)
-	b := &Batches{by: by, size: size, seed: seed, order: slices.Clone(seeds)}
+	b := &Batches{by: by, size: size, seed: seed, order: slices.Clone(seeds), open: open}
 	if b.size == 0 || b.size > n {
 		b.size = n
 	}
@@ -54,26 +59,30 @@ func NewBatches(seeds []uint32, size int, seed uint64, full bool, slots, workers
 	if b.Steps == 1 {
 		slots, workers = 1, 1
 	}
-	b.idle = make(chan *Worker, workers)
-	for range workers {
-		h, err := open()
+	b.Depth, b.Hands = slots, workers
+	return b
+}
+
+// Open makes the slots and the workers.
+func (b *Batches) Open() error {
+	b.idle = make(chan *Worker, b.Hands)
+	for range b.Hands {
+		h, err := b.open()
 		if err != nil {
-			b.Close()
-			return nil, err
+			return err
 		}
 		b.Workers = append(b.Workers, h)
 		b.idle <- h
 	}
-	for range slots {
+	for range b.Depth {
 		rows, err := b.Workers[0].Device.NewArena(0)
 		if err != nil {
-			b.Close()
-			return nil, err
+			return err
 		}
 		b.Slots = append(b.Slots, &Slot{Rows: rows})
 	}
-	b.loader = sample.NewLoader(b.Slots, workers, b.fill)
-	return b, nil
+	b.loader = sample.NewLoader(b.Slots, b.Hands, b.fill)
+	return nil
 }
 
 // Close ends the workers and releases their memory and that of the slots.
@@ -170,25 +179,27 @@ func (b *Batches) End() {
 	}
 }
 
-// Ahead fills a slot for some steps of an epoch, one after the other, to see how large
-// batches get. Rows of other nodes are not requested, unless the batch serves every
-// step. Where groups train in isolation, rows are local or still to come.
-func (b *Batches) Ahead(ctx context.Context, epoch, steps int, see func(*Slot)) error {
+// Outline finds how large some steps of an epoch get, one after the other. It prepares
+// none of them. What see gets is valid until it returns.
+func (b *Batches) Outline(ctx context.Context, w *Looker, epoch, steps int, see func(*Outline)) error {
 	b.Shuffle(epoch)
-	s := b.Slots[0]
+	var o Outline
 	for step := range min(steps, b.Steps) {
-		b.Set(s, step)
-		do := b.by().Prepare
-		if b.by().Looks(b.Same) {
-			do = b.by().Look
-		}
-		err := do(ctx, b.Workers[0], s, epoch)
-		if err != nil {
+		o.Step, o.Roots = step, b.Roots(step)
+		if err := b.by().Look(ctx, w, &o, epoch); err != nil {
 			return err
 		}
-		see(s)
+		see(&o)
 	}
 	return nil
+}
+
+// Fill fills the slot of the batch that serves all steps.
+func (b *Batches) Fill(ctx context.Context, epoch int) error {
+	b.Shuffle(epoch)
+	s := b.Slots[0]
+	b.Set(s, 0)
+	return b.by().Prepare(ctx, b.Workers[0], s, epoch)
 }
 
 // Land gives each slot a place on a device with room for so many bytes of rows.

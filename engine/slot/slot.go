@@ -37,8 +37,6 @@ type Slot struct {
 	Own any
 
 	effort
-	// Looked means that rows were only counted, not gathered.
-	Looked bool
 }
 
 // effort is the cost of preparing a slot. It counts what was requested for the step,
@@ -114,9 +112,6 @@ func (h *Worker) Close() {
 	h.Device.Close()
 }
 
-// BlockBytes returns the memory of a block with its transpose.
-func BlockBytes(b *sample.Block) uint64 { return uint64(16*b.Entries() + 8*b.Rows + 12*b.Cols) }
-
 // Slots counts those that a step has on this node.
 func (s *Slot) Slots() int {
 	n := 0
@@ -141,22 +136,6 @@ type Holdings struct {
 	Summed bool
 	How    tensor.Aggregation
 	Notes  []string // on what stays
-}
-
-// See records the sizes of a step's groups.
-func (h *Holdings) See(s *Slot) {
-	h.Groups = max(h.Groups, len(s.Groups))
-	for i := range s.Groups {
-		g := &s.Groups[i]
-		h.Roots = max(h.Roots, len(g.Roots))
-		for len(h.Entries) < len(g.Batch.Blocks) {
-			h.Entries = append(h.Entries, 0)
-		}
-		for b := range g.Batch.Blocks {
-			hop := len(g.Batch.Blocks) - 1 - b
-			h.Entries[hop] = max(h.Entries[hop], g.Batch.Blocks[b].Entries())
-		}
-	}
 }
 
 // Slab is the unit of a device's arenas.

@@ -9,9 +9,28 @@ import (
 )
 
 // NewBatches makes the batches of a run.
-func NewBatches(t *Trainer, slots, workers int) (*slot.Batches, error) {
+func NewBatches(t *Trainer, slots, workers int) *slot.Batches {
 	full := !slices.ContainsFunc(t.sampling().Fanouts, func(k int) bool { return k > 0 })
 	return slot.NewBatches(t.Data.Training, t.Recipe.Batch, t.Recipe.Seed, full, slots, workers, func() (*slot.Worker, error) { return newWorker(t) }, func() slot.Preparer { return t.Method })
+}
+
+// NewLooker makes what counts the sizes of steps.
+func NewLooker(t *Trainer) *slot.Looker {
+	h, o := &slot.Looker{}, t.sampling()
+	if h.Far = newFrontier(t); h.Far != nil {
+		o.Far = h.Far
+	}
+	h.Counter = sample.NewCounter(t.Data.Topology, o)
+	return h
+}
+
+// newFrontier returns what asks other nodes for edges; nil: there is no need.
+func newFrontier(t *Trainer) *frontier.Frontier {
+	x := t.Session
+	if x.Replica.Replicated || t.described().Isolated {
+		return nil
+	}
+	return frontier.New(x.Peers, x.Work, x.Layout)
 }
 
 // newWorker makes a worker with a device of its own.
@@ -21,8 +40,7 @@ func newWorker(t *Trainer) (*slot.Worker, error) {
 		return nil, err
 	}
 	h, o := &slot.Worker{Data: t.Data, Device: device}, t.sampling()
-	if x := t.Session; !x.Replica.Replicated && !t.described().Isolated {
-		h.Far = frontier.New(x.Peers, x.Work, x.Layout)
+	if h.Far = newFrontier(t); h.Far != nil {
 		o.Far = h.Far
 	}
 	h.Sampler = sample.New(t.Data.Topology, o)

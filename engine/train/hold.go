@@ -23,7 +23,7 @@ func (n *Needs) there(slots int) uint64 {
 // all steps need nothing. Groups that may see only a part of the graph are sampled and
 // gathered by the host.
 func (n *Needs) Choose(t *Trainer) {
-	slots := len(t.Batches.Slots)
+	slots := t.Batches.Depth
 	l, limits := t.Foreign.(limited)
 	holder, holds := t.Foreign.(sample.Holder)
 	if t.Uploader != nil {

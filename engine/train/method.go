@@ -28,8 +28,8 @@ type Method interface {
 	// SumRows returns how many rows of a learner's weights are in memory while they are
 	// added up, or 0 if nothing is; gradients is that number if only gradients are.
 	SumRows(l *Learner, gradients uint64) uint64
-	// See adds the memory of a prepared step.
-	See(n *Needs, s *slot.Slot)
+	// See adds the memory of a step that Look has looked at.
+	See(n *Needs, o *slot.Outline)
 	// Fit is called once all needs of the run are known. It reports whether the method
 	// changed its own, so that steps have to be looked at again.
 	Fit(ctx context.Context, n *Needs) (again bool, err error)
@@ -44,13 +44,10 @@ type Method interface {
 	// Inflight returns how many steps are under way at once: so many are prepared when
 	// the first of them is computed.
 	Inflight() int
-	// Prepare deals a step's seed vertices and gathers this node's input. Look does so
-	// too, but only counts the rows of other nodes.
+	// Prepare deals a step's seed vertices and gathers this node's input. Look finds how
+	// large all of that gets, and takes no memory for it.
 	Prepare(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error
-	Look(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error
-	// Looks reports whether Look, not Prepare, should measure the memory of steps; same
-	// means that one batch serves every step.
-	Looks(same bool) bool
+	Look(ctx context.Context, h *slot.Looker, o *slot.Outline, epoch int) error
 	// Step makes one update of a learner. later are the following steps that are to be
 	// under way meanwhile. It returns the sum of the losses of this node's seed
 	// vertices (of all nodes', where losses are added up), and how long it waited for
@@ -102,7 +99,6 @@ func (Basic) BeginEpoch(context.Context, int) error          { return nil }
 func (Basic) BeginSteps(int, int)                            {}
 func (Basic) EndSteps()                                      {}
 func (Basic) Inflight() int                                  { return 1 }
-func (Basic) Looks(bool) bool                                { return false }
 func (Basic) Common(*Learner) bool                           { return true }
 func (Basic) Back(*Learner)                                  {}
 func (Basic) Resumes(*Learner) bool                          { return true }

@@ -27,7 +27,7 @@ func (n *Needs) Settle(t *Trainer) {
 	vertices := uint64(t.Data.Topology.Vertices())
 	n.Foreign = t.Foreign != nil
 	n.Set(budget.Copies, n.Slot)
-	n.Set(budget.Slots, n.Slot*uint64(len(t.Batches.Slots)))
+	n.Set(budget.Slots, n.Slot*uint64(t.Batches.Depth))
 	if !t.Batches.Same {
 		n.Grow(margin, budget.Slots, budget.Pass, budget.Beside, budget.Step)
 		n.Rows += uint64(float64(n.Rows) * margin)
@@ -36,7 +36,7 @@ func (n *Needs) Settle(t *Trainer) {
 	for _, l := range t.Learners {
 		n.Add(budget.Weights, l.sumBytes())
 	}
-	n.Add(budget.Graph, vertices*uint64(8*(len(t.Batches.Workers)+1)+4)+t.Data.Features.Bytes())
+	n.Add(budget.Graph, vertices*uint64(8*(t.Batches.Hands+1)+4)+t.Data.Features.Bytes())
 	if !t.Session.Alone() {
 		n.Add(budget.Graph, t.Session.Replica.Bytes+t.Sharing.Cached)
 	}

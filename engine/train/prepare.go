@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Looks is how many batches are sampled ahead to see how large they get. margin is
+	// Looks is how many batches are looked at to see how large they get. margin is
 	// how much larger a later one may be, as a share.
 	Looks  = 4
 	margin = 0.1
@@ -60,10 +60,7 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 	if t.Prefetch > 0 {
 		slots, workers = t.Prefetch+t.Method.Inflight()-1, min(workers, t.Prefetch)
 	}
-	t.Batches, err = NewBatches(t, slots, workers)
-	if err != nil {
-		return err
-	}
+	t.Batches = NewBatches(t, slots, workers)
 	need, err := t.Forecast(ctx)
 	if err != nil {
 		return err
@@ -80,6 +77,14 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 	}
 	if err := t.Fault(0, 0); err != nil {
 		return err
+	}
+	if err := t.Batches.Open(); err != nil {
+		return err
+	}
+	if t.Batches.Same {
+		if err := t.Batches.Fill(ctx, t.from()); err != nil {
+			return err
+		}
 	}
 	if t.Foreign == nil {
 		err = t.Batches.Reserve(int(need.Rows))
@@ -113,9 +118,12 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// Forecast samples some batches to see what memory steps need.
+// from returns the epoch that the run begins with, or the last if all are done.
+func (t *Trainer) from() int { return min(t.Place().Epoch, t.Recipe.Epochs) }
+
+// Forecast finds what memory steps need, of some that it looks at.
 func (t *Trainer) Forecast(ctx context.Context) (need Needs, err error) {
-	err = t.Batches.Ahead(ctx, min(t.Place().Epoch, t.Recipe.Epochs), Looks, func(s *slot.Slot) { t.Method.See(&need, s) })
+	err = t.Batches.Outline(ctx, NewLooker(t), t.from(), Looks, func(o *slot.Outline) { t.Method.See(&need, o) })
 	if err == nil {
 		err = t.Fault(0, 0) // a device that has failed reports no memory left
 	}

@@ -176,7 +176,7 @@ func (t *Trainer) learnFrom(ctx context.Context, e *trained.Epoch) error {
 	}
 	if t.Batches.Same && now.Slots != slots && e.Epoch < t.Recipe.Epochs {
 		// A batch that serves all epochs was filled for the old number of groups.
-		if err := t.Batches.Ahead(ctx, e.Epoch+1, 1, func(*slot.Slot) {}); err != nil {
+		if err := t.Batches.Fill(ctx, e.Epoch+1); err != nil {
 			return err
 		}
 	}

@@ -14,9 +14,11 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/p3"
 )
 
-// A Sampler samples the blocks of roots, as sample.Sampler does.
-type Sampler interface {
-	Sample(ctx context.Context, b *sample.Batch, epoch, step uint64, roots []uint32) error
+// A Counter finds the sizes of the blocks of roots, as sample.Counter does.
+type Counter interface {
+	Count(ctx context.Context, to []sample.Size, epoch, step uint64, roots []uint32) ([]sample.Size, error)
+	// Vertices returns all vertices of the blocks counted last.
+	Vertices() []uint32
 }
 
 // Rows counts rows of features, as gather.Source does.
@@ -54,14 +56,14 @@ type Job struct {
 	Once   bool // all of these have the same single batch, which is prepared once
 	Model  Model
 
-	Sampler Sampler
+	Counter Counter
 	Rows    Rows
 	Hands   int  // local sampling threads
 	Threads int  // local compute threads
 	Room    bool // for p3's columns, here
 	Edges   bool // each node has all of them
 
-	// Tally counts the cost of choosing, including neighbours that Sampler requests.
+	// Tally counts the cost of choosing, including neighbours that Counter requests.
 	Tally *peer.Tally
 }
 

@@ -3,6 +3,7 @@ package auto
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/deal"
@@ -32,7 +33,7 @@ func tag(step, index uint32) exchange.Tag {
 }
 
 // look counts the work of this node by each candidate. It returns the counts of all
-// nodes, with this node's time of sampling a row.
+// nodes, with this node's time of counting a row, which is about that of sampling it.
 func (j *Job) look(ctx context.Context, candidates []Candidate) (all []census, seconds float64, err error) {
 	mine := census{Steps: uint64(min(mostLooks, j.Steps)), Row: j.Rows.RowBytes(), Room: j.Room, Loads: make([]Load, len(candidates))}
 	var e eye
@@ -74,36 +75,35 @@ type eye struct {
 	load   *Load
 	asking gather.Options
 	groups []deal.Group
-	blocks []sample.Batch
+	blocks []sample.Size
 	sets   [][]uint32
 	placed gather.Rows
 
-	took time.Duration // for sampling
-	rows float64       // sampled
+	took time.Duration // for counting
+	rows float64       // counted
 }
 
 // see counts a step as it was dealt.
 func (j *Job) see(ctx context.Context, e *eye, step int) error {
 	l := e.load
 	before, start, rows := j.topology(), time.Now(), l.Rows
-	e.sets = e.sets[:0]
-	for len(e.blocks) < len(e.groups) {
-		e.blocks = append(e.blocks, sample.Batch{})
-	}
+	e.sets = slices.Grow(e.sets, max(0, len(e.groups)-len(e.sets)))[:len(e.groups)]
 	for i := range e.groups {
-		g, b := &e.groups[i], &e.blocks[i]
+		g := &e.groups[i]
 		if i == 0 || g.Slot != e.groups[i-1].Slot {
 			l.Slots++
 		}
 		l.Roots += uint64(len(g.Roots))
-		set := g.Roots
-		if len(set) > 0 {
-			if err := j.Sampler.Sample(ctx, b, uint64(j.Epoch), uint64(step), g.Roots); err != nil {
-				return err
-			}
-			set = l.add(g.Roots, b.Blocks)
+		e.sets[i] = e.sets[i][:0]
+		if len(g.Roots) == 0 {
+			continue
 		}
-		e.sets = append(e.sets, set)
+		var err error
+		if e.blocks, err = j.Counter.Count(ctx, e.blocks, uint64(j.Epoch), uint64(step), g.Roots); err != nil {
+			return err
+		}
+		l.add(g.Roots, e.blocks)
+		e.sets[i] = append(e.sets[i], j.Counter.Vertices()...)
 	}
 	e.took += time.Since(start)
 	e.rows += float64(l.Rows - rows)
@@ -116,21 +116,19 @@ func (j *Job) see(ctx context.Context, e *eye, step int) error {
 	return nil
 }
 
-// add adds the blocks of some roots, and returns the vertices whose features they read.
-func (l *Load) add(roots []uint32, blocks []sample.Block) []uint32 {
+// add adds the blocks of some roots.
+func (l *Load) add(roots []uint32, blocks []sample.Size) {
 	if len(blocks) == 0 {
 		n := uint64(len(roots))
 		l.Rows, l.Inputs, l.First = l.Rows+n, l.Inputs+n, l.First+n
-		return roots
+		return
 	}
-	for i := range blocks {
-		l.Rows += uint64(blocks[i].Cols)
+	for _, z := range blocks {
+		l.Rows += uint64(z.Sources)
 	}
-	outermost := &blocks[0]
-	l.Inputs += uint64(outermost.Cols)
-	l.First += uint64(outermost.Rows)
-	l.Edges += uint64(outermost.Entries())
-	return outermost.Vertices
+	l.Inputs += uint64(blocks[0].Sources)
+	l.First += uint64(blocks[0].Targets)
+	l.Edges += uint64(blocks[0].Entries)
 }
 
 func (j *Job) topology() uint64 {

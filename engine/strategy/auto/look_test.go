@@ -10,17 +10,17 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/leap"
 )
 
-// asking is a sampler that asks others for neighbours: so many bytes a root.
+// asking is a counter that asks others for neighbours: so many bytes a root.
 type asking struct {
-	Sampler
+	Counter
 	tally *peer.Tally
 }
 
 const askedBytes = 12
 
-func (a asking) Sample(ctx context.Context, b *sample.Batch, epoch, step uint64, roots []uint32) error {
+func (a asking) Count(ctx context.Context, to []sample.Size, epoch, step uint64, roots []uint32) ([]sample.Size, error) {
 	a.tally.Count(peer.Topology, askedBytes*len(roots))
-	return a.Sampler.Sample(ctx, b, epoch, step, roots)
+	return a.Counter.Count(ctx, to, epoch, step, roots)
 }
 
 // What is counted is what the steps of the epoch will ask for, by their own draws.
@@ -34,7 +34,7 @@ func TestWhatIsCounted(t *testing.T) {
 		all, _, err := w.choose(t, func(_ int, j *Job) {
 			j.Settings, j.Epoch = settings, 4
 			j.Strategies = []Dealing{leapDealing}
-			j.Sampler = asking{j.Sampler, j.Tally}
+			j.Counter = asking{j.Counter, j.Tally}
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestWhatARowTakes(t *testing.T) {
 // A model without hops reads the features of its roots.
 func TestNothingIsDrawn(t *testing.T) {
 	w := newWorld(t, 2, linksOf(2, link{1e12, 0}))
-	all, _, err := w.choose(t, func(_ int, j *Job) { j.Sampler = sample.New(w.topology, sample.Options{Seed: 3}) })
+	all, _, err := w.choose(t, func(_ int, j *Job) { j.Counter = sample.NewCounter(w.topology, sample.Options{Seed: 3}) })
 	if err != nil {
 		t.Fatal(err)
 	}

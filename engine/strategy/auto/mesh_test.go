@@ -136,7 +136,7 @@ func (w *world) job(node int) *Job {
 		Strategies: []Dealing{{Name: "centric", Deal: centric.Deal}, leapDealing},
 		Batch:      func(step int) []uint32 { return w.batch[step*512:][:512] },
 		Epoch:      1, Steps: 9, Epochs: 20, Model: Model{Weights: 10_000, Sum: 16, Front: 1600, Features: 1e6},
-		Sampler: sample.New(w.topology, sample.Options{Fanouts: []int{5, 5}, Seed: 3}), Rows: owned{w, node},
+		Counter: sample.NewCounter(w.topology, sample.Options{Fanouts: []int{5, 5}, Seed: 3}), Rows: owned{w, node},
 		Hands: 1, Threads: 2, Room: true, Tally: &peer.Tally{},
 	}
 	w.net.Node(node).Open()

@@ -26,20 +26,16 @@ type Chooser struct {
 func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error) {
 	x := t.Session
 	_, hands := t.Ahead()
-	b, err := train.NewBatches(t, 1, 1)
-	if err != nil {
-		return nil, err
-	}
-	defer b.Close()
-	worker, epoch := b.Workers[0], min(t.Place().Epoch, t.Recipe.Epochs)
-	if worker.Far != nil {
-		worker.Far.Tally = &x.Start
+	b := train.NewBatches(t, 1, 1)
+	looker, epoch := train.NewLooker(t), min(t.Place().Epoch, t.Recipe.Epochs)
+	if looker.Far != nil {
+		looker.Far.Tally = &x.Start
 	}
 	b.Shuffle(epoch)
 	choice, err := Choose(ctx, &Job{
 		Exchange: x.Exchange, Work: x.Work, Layout: x.Layout, Settings: t.Recipe.Sharing, Strategies: dealings(t.Options.Strategies),
 		Batch: b.Roots, Epoch: epoch, Steps: b.Steps, Epochs: t.Recipe.Epochs - epoch + 1, Once: b.Same,
-		Model: Sizes(t), Sampler: worker.Sampler, Rows: x.Source, Hands: hands, Threads: t.Threads(), Room: ColumnsFit(t), Edges: x.Replicated, Tally: &x.Start,
+		Model: Sizes(t), Counter: looker.Counter, Rows: x.Source, Hands: hands, Threads: t.Threads(), Room: ColumnsFit(t), Edges: x.Replicated, Tally: &x.Start,
 	})
 	if err != nil {
 		return nil, err
@@ -117,10 +113,14 @@ func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
 	case changed:
 		t.Sharing.Why = c.choice.Why()
 		t.Log.Info("the nodes have changed how they share the job", "strategy", t.Sharing.Strategy, "why", t.Sharing.Why)
+		if t.Batches.Same {
+			return t.Batches.Fill(ctx, e.Epoch+1) // it was filled as the other strategy deals it
+		}
 		return t.Batches.Reserve(int(need.Rows))
 	}
 	t.Log.Info("another strategy would be faster, but a node lacks the memory for it", "strategy", c.choice.Chosen().Name)
-	return c.Back(ctx, e.Epoch+1)
+	c.Back()
+	return nil
 }
 
 // dealt is a method whose dealer can be replaced between epochs. All that auto chooses in
@@ -132,7 +132,7 @@ type dealt interface{ SetDealer(deal.Dealer) }
 func Try(ctx context.Context, t *train.Trainer, c Candidate, epoch int) (need train.Needs, err error) {
 	t.Use(c.Name, c.Dealer)
 	t.Method.(dealt).SetDealer(c.Dealer)
-	if err := t.Batches.Ahead(ctx, epoch, train.Looks, func(s *slot.Slot) { t.Method.See(&need, s) }); err != nil {
+	if err := t.Batches.Outline(ctx, train.NewLooker(t), epoch, train.Looks, func(o *slot.Outline) { t.Method.See(&need, o) }); err != nil {
 		return need, err
 	}
 	need.Settle(t)
@@ -158,13 +158,8 @@ func RoomFor(ctx context.Context, t *train.Trainer, need *train.Needs, epoch int
 }
 
 // Back returns to the chosen strategy after another was tried.
-func (c *Chooser) Back(ctx context.Context, epoch int) error {
+func (c *Chooser) Back() {
 	t, to := c.run, c.choice.Chosen()
 	t.Use(to.Name, to.Dealer)
 	t.Method.(dealt).SetDealer(to.Dealer)
-	if !t.Batches.Same {
-		return nil
-	}
-	// A batch that serves all epochs was filled as the other strategy deals it.
-	return t.Batches.Ahead(ctx, epoch, 1, func(*slot.Slot) {})
 }

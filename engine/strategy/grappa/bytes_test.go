@@ -71,6 +71,9 @@ func TestNothingElseIsCarriedInAnEpoch(t *testing.T) {
 	}
 	// A vertex that the group was not given is asked of nobody.
 	n, slot := traintest.IsolatedOf(all[0]), all[0].Run.Batches.Slots[0]
+	if err := all[0].Run.Batches.Fill(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
 	slot.Groups = slot.Groups[:1]
 	c := n.Of(slot.Groups[0].Roots)
 	for v := range shards[0].Total {

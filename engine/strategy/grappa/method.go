@@ -227,9 +227,6 @@ func (n *Method) Close() {
 // Needs implements Method.
 func (n *Method) Needs(need *train.Needs) { need.Add(budget.Graph, n.Forecast()) }
 
-// Looks implements Method: it returns true until the groups' rows have come.
-func (n *Method) Looks(bool) bool { return len(n.Now.far) > 0 }
-
 // BeginSteps implements Method.
 func (n *Method) BeginSteps(int, int) {
 	t := n.Run
@@ -302,10 +299,10 @@ func (n *Method) Weigh(s *slot.Slot, g *slot.Group) {
 }
 
 // Topology implements batched.sources.
-func (n *Method) Topology(g *slot.Group) *sample.Topology { return n.Of(g.Roots).Topology }
+func (n *Method) Topology(roots []uint32) *sample.Topology { return n.Of(roots).Topology }
 
 // Count implements batched.sources: no row is requested in a step.
-func (*Method) Count(*slot.Slot) error { return nil }
+func (*Method) Count(*slot.Outline) error { return nil }
 
 // Find implements batched.sources: all rows of a slot are local. Others have not been
 // given to the group and are never requested.
@@ -362,17 +359,9 @@ func (n *Method) Scale(l *train.Learner, s *slot.Slot, units uint64) {
 }
 
 // Bytes implements batched.sources.
-func (n *Method) Bytes(s *slot.Slot) uint64 {
-	far := &s.Far
-	bytes := far.Far.Bytes()
-	if s.Looked {
-		for _, set := range s.Sets {
-			bytes += 4 * uint64(len(set))
-		}
-		return bytes
-	}
-	for _, places := range far.Places {
-		bytes += 4 * uint64(len(places))
+func (n *Method) Bytes(o *slot.Outline) (bytes uint64) {
+	for _, set := range o.Sets {
+		bytes += 4 * uint64(len(set))
 	}
 	return bytes
 }
@@ -418,7 +407,7 @@ func (n *Method) BeginEpoch(ctx context.Context, epoch int) error {
 		under.Phases.Wait += time.Since(start).Seconds()
 		if t.Batches.Same {
 			// The batch of all epochs was made from the view before.
-			if err := t.Batches.Ahead(ctx, epoch, 1, func(*slot.Slot) {}); err != nil {
+			if err := t.Batches.Fill(ctx, epoch); err != nil {
 				return fmt.Errorf("epoch %d: %w", epoch, err)
 			}
 		}

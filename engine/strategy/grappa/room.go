@@ -10,7 +10,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/session"
-	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -232,10 +231,7 @@ func (n *Method) Fit(ctx context.Context, need *train.Needs) (again bool, err er
 	if err := n.bringRows(ctx, n.Now); err != nil {
 		return false, fmt.Errorf("bring what the groups of this node see: %w", err)
 	}
-	if t.Batches.Same { // and was looked at only
-		err = t.Batches.Ahead(ctx, min(t.Place().Epoch, t.Recipe.Epochs), 1, func(*slot.Slot) {})
-	}
-	return false, err
+	return false, nil
 }
 
 // boundHalo agrees with the other nodes on the halo rows of a group, and reports

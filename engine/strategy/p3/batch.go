@@ -130,9 +130,6 @@ func (g *given) of() *sample.Block {
 	return g.block
 }
 
-// Targets returns how many rows the sum of an own group has.
-func (b *Batch) Targets(i int) int { return b.nodes[b.self].given[i].of().Rows }
-
 // Sum is where Sums puts the first layer's sum of an own group, in the order of Add.
 func (b *Batch) Sum(i int) tensor.Matrix { return b.sums[i] }
 
@@ -212,24 +209,6 @@ func (b *Batch) read(f *Front, node int) error {
 		return errBlock
 	}
 	return nil
-}
-
-// Bytes returns the memory of the batch, without arenas.
-func (b *Batch) Bytes() (n uint64) {
-	for i := range b.nodes {
-		n += uint64(cap(b.nodes[i].message))
-	}
-	for _, g := range b.memory {
-		n += 8 * uint64(cap(g.theirs.indptr))
-		if g.theirs.Transposed != nil {
-			n += 8 * uint64(g.theirs.Cols+g.theirs.Entries())
-		}
-		for i := range g.sparse {
-			p := &g.sparse[i]
-			n += 16*uint64(cap(p.indices)) + 8*uint64(cap(p.indptr)+p.Cols)
-		}
-	}
-	return n
 }
 
 // tag returns a tag of the step.

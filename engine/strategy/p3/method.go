@@ -16,7 +16,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/tensor"
-	"github.com/hopmesh/hopmesh/engine/tensor/dry"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -122,9 +121,6 @@ func (f *Method) Attach(l *train.Learner) error {
 // Inflight implements Method.
 func (f *Method) Inflight() int { return f.inflight }
 
-// Looks implements Method: the memory of a step includes what other nodes send.
-func (*Method) Looks(bool) bool { return false }
-
 // Open implements Method: it gets this node's columns.
 func (f *Method) Open(ctx context.Context) (err error) {
 	t := f.Run
@@ -172,7 +168,7 @@ func (f *Method) Open(ctx context.Context) (err error) {
 	}
 	f.Dealing = batched.NewDealing(t, t.Sharing.Dealer)
 	f.SetSums(l, batched.NewSums(l, f.front.Rest())) // the others are whole on all nodes
-	f.front.From(0, 0)                               // the steps that are prepared to see their size are of no epoch
+	f.front.From(0, 0)                               // a step that is prepared for all epochs is of none
 	return nil
 }
 
@@ -302,30 +298,6 @@ func (f *Method) Stage(l *train.Learner, s *slot.Slot, g *slot.Group) string {
 		return ""
 	}
 	return l.Model.Stages()[0].Name
-}
-
-// See implements Method.
-func (f *Method) See(n *train.Needs, s *slot.Slot) {
-	of := f.Of(s)
-	rows := uint64(s.Rows.Bytes())
-	n.Raise(budget.Step, f.front.Forecast(of.batch))
-	f.SeeMore(n, s, rows+of.batch.Bytes()+of.Bytes(), rows)
-}
-
-// Input implements batched.layers: the batch has all that groups read.
-func (*Method) Input(*slot.Slot, *slot.Group) (slot, rows uint64) { return 0, 0 }
-
-// Forecast implements batched.layers: a pass begins with its sum.
-func (f *Method) Forecast(l *train.Learner, s *slot.Slot, g *slot.Group) (arena, beside int) {
-	d := dry.New(tensor.F32)
-	rows, others := d.Arena(), d.Arena()
-	p := l.Model.NewPass(d, rows)
-	p.Train = true
-	p.Weights = others.Alloc(tensor.F32, 1, l.Model.Size())
-	p.Gradients = p.Weights
-	sum := others.Alloc(tensor.F32, f.Of(s).batch.Targets(g.Place), f.front.Cols())
-	p.BackwardTo(sum, p.ForwardFrom(g.Batch.Blocks, g.Outermost(), sum))
-	return rows.Peak(), d.Beside()
 }
 
 // olderPrefix begins the names of older weights in a checkpoint. It is followed by how

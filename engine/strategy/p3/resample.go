@@ -57,17 +57,3 @@ func (f *underway) add() {
 		}
 	}
 }
-
-// Bytes returns the memory of the other nodes' samples.
-func (f *underway) Bytes() (n uint64) {
-	for node := range f.others {
-		o := &f.others[node]
-		for i := range o.groups {
-			n += 4 * uint64(cap(o.groups[i].Roots))
-			for b := range o.batches[i].Blocks {
-				n += slot.BlockBytes(&o.batches[i].Blocks[b])
-			}
-		}
-	}
-	return n
-}

@@ -152,7 +152,7 @@ func (p *Method) Close() {
 func (p *Method) Needs(n *train.Needs) { n.Add(budget.Graph, p.Bytes()) }
 
 // See implements Method: a step's memory is the worker's.
-func (p *Method) See(n *train.Needs, s *slot.Slot) { n.Slot = max(n.Slot, uint64(8*len(s.Roots))) }
+func (p *Method) See(n *train.Needs, o *slot.Outline) { n.Slot = max(n.Slot, uint64(8*len(o.Roots))) }
 
 // Prepare implements Method: the worker reads what it needs.
 func (p *Method) Prepare(_ context.Context, _ *slot.Worker, s *slot.Slot, _ int) error {
@@ -162,9 +162,7 @@ func (p *Method) Prepare(_ context.Context, _ *slot.Worker, s *slot.Slot, _ int)
 }
 
 // Look implements Method.
-func (p *Method) Look(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
-	return p.Prepare(ctx, h, s, epoch)
-}
+func (*Method) Look(context.Context, *slot.Looker, *slot.Outline, int) error { return nil }
 
 // Bytes returns the memory of the worker, with features.
 func (p *Method) Bytes() uint64 {

@@ -1,0 +1,131 @@
+package batched
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/train"
+)
+
+// Look implements Method.
+func (b *Batched) Look(ctx context.Context, h *slot.Looker, o *slot.Outline, epoch int) error {
+	if err := b.Outline(ctx, h, o, epoch); err != nil {
+		return err
+	}
+	return b.Sources.Count(o)
+}
+
+// Outline deals the seed vertices of a step, and counts what they reach.
+func (b *Batched) Outline(ctx context.Context, h *slot.Looker, o *slot.Outline, epoch int) error {
+	o.Dealt = b.Dealing.Of(o.Dealt, o.Roots, b.Dealing.Self)
+	o.Groups = resize(o.Groups, len(o.Dealt))
+	o.Sets = resize(o.Sets, len(o.Dealt))
+	for i := range o.Groups {
+		if err := b.Shape(ctx, h, o, &o.Groups[i], &o.Dealt[i], epoch); err != nil {
+			return err
+		}
+		if o.Sets[i] = append(o.Sets[i][:0], o.Dealt[i].Roots...); len(o.Groups[i].Blocks) > 0 {
+			o.Sets[i] = append(o.Sets[i][:0], h.Counter.Vertices()...)
+		}
+	}
+	return nil
+}
+
+// Shape finds the sizes of a group, of any node.
+func (b *Batched) Shape(ctx context.Context, h *slot.Looker, o *slot.Outline, g *slot.Shape, of *deal.Group, epoch int) (err error) {
+	if g.Group, g.Blocks = *of, g.Blocks[:0]; len(g.Roots) == 0 {
+		return nil
+	}
+	if edges := b.Sources.Topology(g.Roots); edges != nil {
+		h.Counter.Within(edges)
+	}
+	if h.Far != nil {
+		h.Far.Tally = &o.Tally
+	}
+	if g.Blocks, err = h.Counter.Count(ctx, g.Blocks, uint64(epoch), uint64(o.Step), g.Roots); err != nil {
+		return fmt.Errorf("epoch %d, step %d: %w", epoch, o.Step+1, err)
+	}
+	return nil
+}
+
+// resize returns a slice of n elements, the old ones with their memory.
+func resize[E any](s []E, n int) []E { return slices.Grow(s, max(0, n-len(s)))[:n] }
+
+// See implements Method.
+func (b *Batched) See(n *train.Needs, o *slot.Outline) { b.SeeMore(n, o, 0, 0) }
+
+// SeeMore is See for a method that takes more memory of a slot than Batched does.
+func (b *Batched) SeeMore(n *train.Needs, o *slot.Outline, more, moreRows uint64) {
+	bytes, rows := uint64(8*len(o.Roots))+more, moreRows
+	if !b.Run.Session.Alone() {
+		bytes += b.Sources.Bytes(o)
+	}
+	for i := range o.Groups {
+		g := &o.Groups[i]
+		if len(g.Roots) == 0 {
+			continue
+		}
+		own, dense := b.Layers.Input(o, i)
+		own += g.Bytes()
+		for _, l := range b.Run.Learners { // their passes take turns
+			arena, beside := b.Layers.Forecast(l, o, i)
+			n.Raise(budget.Pass, uint64(arena+4*len(g.Roots)*(b.Run.Data.About.Classes+1)+4096))
+			n.Raise(budget.Beside, uint64(beside))
+		}
+		bytes, rows = bytes+own, rows+dense
+	}
+	n.Holds.See(o)
+	n.Slot, n.Rows = max(n.Slot, bytes), max(n.Rows, rows)
+}
+
+// Count implements sources.
+func (r rowsOfAll) Count(o *slot.Outline) error {
+	if r.run.Session.Alone() {
+		return nil
+	}
+	return r.run.Session.Source.Count(&o.Far, o.Sets, r.run.Sharing.Asking)
+}
+
+// Bytes implements sources.
+func (r rowsOfAll) Bytes(o *slot.Outline) uint64 {
+	bytes := uint64(float64(o.Far.Remote) * (r.run.Session.Source.RowBytes() + 8))
+	for _, places := range o.Far.Places {
+		bytes += 4 * uint64(len(places))
+	}
+	return bytes
+}
+
+// Input implements layers.
+func (f FromRows) Input(o *slot.Outline, group int) (slot, rows uint64) {
+	sources := uint64(o.Groups[group].Inputs())
+	if f.run.Data.Features.Sparse() {
+		return 8*sources + 20*uint64(f.entries(o, group)), 0
+	}
+	const ends = 64 // padding of matrices, which begin at whole cache lines
+	rows = ends + 4*sources*uint64(f.run.Data.About.Features)
+	return rows, rows
+}
+
+// entries returns the number of a group's sparse entries, estimated by the graph's
+// average where rows are on other nodes.
+func (f FromRows) entries(o *slot.Outline, group int) int {
+	if f.run.Session.Alone() {
+		return f.run.Data.Features.Entries(o.Sets[group])
+	}
+	return int(f.run.Data.Entries * float64(o.Groups[group].Inputs()))
+}
+
+// Forecast implements layers.
+func (f FromRows) Forecast(l *train.Learner, o *slot.Outline, group int) (arena, beside int) {
+	g := &o.Groups[group]
+	in := nn.InputSize{Rows: g.Inputs(), Sparse: f.run.Data.Features.Sparse()}
+	if in.Sparse {
+		in.Entries = f.entries(o, group)
+	}
+	return l.Model.Forecast(in, g.Blocks)
+}
