@@ -44,7 +44,7 @@ func (m *Model) Forecast(in InputSize, blocks []Size) (arena, beside int) {
 func (m *Model) ForecastStage(stage int, in InputSize, b Size) int {
 	device := dry.New(tensor.F32)
 	arena := device.Arena()
-	p := m.NewPass(device, arena)
+	p := &Pass{model: m, device: device, arena: arena} // one stage alone has no use for the others
 	p.Weights = unseen(1, m.size)
 	info := &m.stages[stage].info
 	var block *sample.Block

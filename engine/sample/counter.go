@@ -17,9 +17,9 @@ type Size struct{ Targets, Sources, Entries int }
 // needs nothing of the whole graph, so that the first batch is counted as fast as the
 // next. It is not safe for concurrent use.
 type Counter struct {
-	// Most is how many entries and sources of all blocks together are counted, about;
-	// 0: all. Blocks beyond are returned as no larger than what is known of them, and
-	// Cut reports so.
+	// Most is about how many entries and sources of all blocks together are counted one
+	// by one; 0: all. Blocks beyond are returned as no larger than what is known of them,
+	// and Cut reports so.
 	Most int
 	Cut  bool
 
@@ -139,9 +139,6 @@ func (c *Counter) hop(ctx context.Context, epoch, step uint64, hop, fanout int, 
 		if i%group == 0 && c.beyond(entries) {
 			return entries, nil
 		}
-	}
-	if c.beyond(entries) {
-		return entries, nil
 	}
 	if fanout == 0 {
 		c.followed, c.whole = targets, entries

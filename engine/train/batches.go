@@ -1,8 +1,10 @@
 package train
 
 import (
+	"math"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/frontier"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
@@ -21,6 +23,8 @@ func NewLooker(t *Trainer) *slot.Looker {
 		o.Far = h.Far
 	}
 	h.Counter = sample.NewCounter(t.Data.Topology, o)
+	// Each entry and each source takes four bytes at least: what is beyond does not fit.
+	h.Counter.Most = int(min(budget.Left(t.Options.Memory, 0)/2, math.MaxInt))
 	return h
 }
 
