@@ -121,6 +121,45 @@ func (t *Trainer) Afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 	return nil
 }
 
+// fallBack gives up what makes a run fast, where it needs more memory than this node has:
+// first batches that are prepared ahead, then cached rows of other nodes. Nodes may do so
+// apart, since none of it changes what is learned.
+func (t *Trainer) fallBack(ctx context.Context, need *Needs) (err error) {
+	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has
+	changed, deep, cached := false, t.Batches.Depth, 0
+	t.fell, err = budget.FallBack(has, func() (uint64, error) {
+		if changed {
+			if *need, err = t.Forecast(ctx); err != nil {
+				return 0, err
+			}
+		}
+		changed = true
+		return need.OnHost(), nil
+	}, budget.Way{
+		Possible: func() bool { return need.Slot > 0 && t.Batches.Depth > t.Method.Inflight() },
+		Take: func(bytes uint64) (string, error) {
+			b := t.Batches
+			each := need.Of(budget.Slots) / uint64(b.Depth)
+			b.Depth = max(t.Method.Inflight(), b.Depth-int(min((bytes+each-1)/each, 1<<20)))
+			b.Hands = max(1, min(b.Hands, b.Depth-1))
+			return fmt.Sprintf("a node has %s of memory for this job, so %d batches are in memory at once there, not %d: an epoch takes longer", budget.Format(has), b.Depth, deep), nil
+		},
+	}, budget.Way{
+		Possible: func() bool { return t.Foreign == nil && t.Sharing.Cached > 0 },
+		Take: func(bytes uint64) (string, error) {
+			rows, all := t.Session.Source.Kept().Rows(), t.Sharing.Cached
+			cached = max(cached, rows)
+			keep := int(float64(rows) * float64(all-min(all, bytes)) / float64(all) * (1 - margin))
+			if keep < cached/8 {
+				keep = 0 // what is not cached takes memory in batches
+			}
+			t.Sharing.Cached, err = t.Session.Source.Cache(ctx, keep, t.Session.Replica.Shards, &t.Session.Start)
+			return fmt.Sprintf("a node has %s of memory for this job, so %d rows of other nodes are cached there, not %d: more bytes are sent", budget.Format(has), keep, cached), err
+		},
+	})
+	return err
+}
+
 // Smaller returns the advice for a run that lacks memory: of a sweep, to train fewer
 // models first; what is full can't be a smaller number.
 func (t *Trainer) Smaller() []budget.Advice {

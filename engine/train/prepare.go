@@ -69,6 +69,9 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 	if err == nil && again {
 		need, err = t.Forecast(ctx)
 	}
+	if err == nil {
+		err = t.fallBack(ctx, &need)
+	}
 	if err != nil {
 		return err
 	}
@@ -137,7 +140,7 @@ func (t *Trainer) announce(n *Needs) {
 	at := t.Place()
 	f := Forecast{
 		Device: t.Device.Name(), Shards: t.Data.Mapped, Arenas: n.Total(),
-		Epochs: t.Recipe.Epochs, Resumed: at.Epoch - 1, Step: at.Step, Notes: t.Notes,
+		Epochs: t.Recipe.Epochs, Resumed: at.Epoch - 1, Step: at.Step, Notes: slices.Concat(t.Notes, t.fell), FellBack: t.fell,
 	}
 	if t.Foreign != nil {
 		f.Arenas, f.There = n.Base(), n.OnDevice()+n.Inference.Takes

@@ -65,16 +65,18 @@ type Options struct {
 
 // A Forecast is what a run will take, announced before its first step.
 type Forecast struct {
-	Device  string          `json:"device"`
-	Shards  uint64          `json:"shards"`             // bytes of shard files, mapped
-	Arenas  uint64          `json:"arenas"`             // bytes of its own memory
-	There   uint64          `json:"on_device,omitzero"` // bytes of memory of a device that has its own
-	Weights int             `json:"weights"`
-	Epochs  int             `json:"epochs"`
-	Resumed int             `json:"resumed"` // epochs that were done before, when resumed
-	Step    int             `json:"step"`    // steps done of the next one
-	Notes   []string        `json:"notes,omitempty"`
-	History []trained.Epoch `json:"-"` // of the epochs done before; the last, if they are very many
+	Device  string   `json:"device"`
+	Shards  uint64   `json:"shards"`             // bytes of shard files, mapped
+	Arenas  uint64   `json:"arenas"`             // bytes of its own memory
+	There   uint64   `json:"on_device,omitzero"` // bytes of memory of a device that has its own
+	Weights int      `json:"weights"`
+	Epochs  int      `json:"epochs"`
+	Resumed int      `json:"resumed"` // epochs that were done before, when resumed
+	Step    int      `json:"step"`    // steps done of the next one
+	Notes   []string `json:"notes,omitempty"`
+	// FellBack are those of the notes on what was given up so that the run fits.
+	FellBack []string        `json:"fell_back,omitempty"`
+	History  []trained.Epoch `json:"-"` // of the epochs done before; the last, if they are very many
 }
 
 // Progress is how far an epoch has come.

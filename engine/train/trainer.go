@@ -63,7 +63,8 @@ type hardware struct {
 // feed prepares the steps of a run.
 type feed struct {
 	Batches  *slot.Batches
-	Prefetch int // slots of batches; 0: as Ahead returns
+	Prefetch int      // slots of batches; 0: as Ahead returns
+	fell     []string // what was given up so that the run fits
 	Phases   slot.Phases
 }
 

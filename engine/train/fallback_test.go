@@ -1,0 +1,93 @@
+package train_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"github.com/hopmesh/hopmesh/engine/trained"
+)
+
+// A job that lacks memory gives up what makes it fast, says so, and learns the same, before
+// it is refused. Only the node that lacks memory gives anything up.
+func TestAJobFallsBackToWhatFits(t *testing.T) {
+	shards := dense(t, 6000)
+	for _, c := range []struct {
+		nodes int
+		given []string
+		want  []string // what is given up, in this order
+	}{
+		{1, nil, []string{"batches are in memory at once"}},
+		{3, []string{"leap", "leap.cache=3000"}, []string{"batches are in memory at once", "rows of other nodes are cached"}},
+		{3, []string{"centric", "topology=sharded"}, []string{"batches are in memory at once"}},
+		{3, []string{"p3"}, []string{"batches are in memory at once"}},
+	} {
+		r := traintest.Small("sage")
+		r.Batch, r.Epochs, r.Fanouts = 1500, 2, []int{10, 10}
+		if c.nodes > 1 {
+			r.Sharing = strategy.Given(c.given[0], c.given[1:]...)
+		}
+		r.Sharing.Deterministic = true
+		run := func(memory uint64) (hash string, said [][]string, err error) {
+			said = make([][]string, c.nodes)
+			options := func(node int, o *train.Options) {
+				o.Threads, o.Strategies = 8, strategies.All
+				if node == 0 {
+					o.Memory = memory
+				}
+				o.Announce = func(f train.Forecast) { said[node] = f.FellBack }
+				o.Report = func(e trained.Epoch) { hash = e.Hash }
+			}
+			if c.nodes == 1 {
+				var o train.Options
+				options(0, &o)
+				_, err = train.Run(t.Context(), r, shards, o)
+				return hash, said, err
+			}
+			m := traintest.NewMesh(c.nodes, traintest.Uneven(len(shards), c.nodes))
+			errs := traintest.Ends(t, m, shards, func(node int, to *recipe.Recipe, _ []*graph.Shard, o *train.Options) {
+				*to = r
+				options(node, o)
+				if node > 0 {
+					o.Report = nil
+				}
+			})
+			return hash, said, errs[0]
+		}
+		want, none, err := run(0)
+		if err != nil || len(none[0]) > 0 {
+			t.Fatalf("%v: %q, %v", c.given, none, err)
+		}
+		// With hardly any memory all is given up, and the error says what is still needed.
+		_, _, err = run(budget.Program + 1<<20)
+		short, is := errors.AsType[*budget.Short](err)
+		if !is {
+			t.Fatalf("%v: %v", c.given, err)
+		}
+		least := short.Needs
+		if _, _, err := run(least - 1<<20); !errors.As(err, &short) {
+			t.Errorf("%v: with too little memory: %v", c.given, err)
+		}
+		hash, said, err := run(least)
+		if err != nil || hash != want || len(said[0]) != len(c.want) {
+			t.Fatalf("%v, with %s: %v, weights %s and not %s, %q", c.given, budget.Format(least), err, hash, want, said)
+		}
+		for i, s := range said[0] {
+			if !strings.Contains(s, c.want[i]) || !strings.Contains(s, "a node has "+budget.Format(least)) {
+				t.Errorf("%v: %q", c.given, s)
+			}
+		}
+		for _, others := range said[1:] {
+			if len(others) > 0 {
+				t.Errorf("%v: another node says %q", c.given, others)
+			}
+		}
+	}
+}
