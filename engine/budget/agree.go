@@ -14,6 +14,9 @@ type Nodes struct {
 	Self  int // this one's index
 	// Gather sends a message to all nodes and returns those of all, in their order.
 	Gather func(ctx context.Context, message []byte) ([][]byte, error)
+	// Instead is advice on the settings of Node.Instead, with the verbs %d for the value
+	// and %s for what the run then needs.
+	Instead [2]Advice
 }
 
 // Node is what a run needs on a node, and what the node has. Nodes send it to each other.
@@ -21,7 +24,12 @@ type Node struct {
 	Needs, Has uint64
 	Limited    bool // Has is what the run may take, whatever the machine has
 	Memory     Memory
+	Instead    [2]Instead
 }
+
+// Instead is a value of a setting with which a run would fit on a node, and what it would
+// need there. The zero Instead stands for none.
+type Instead struct{ Value, Needs uint64 }
 
 // NewNode returns what a node has for a run: what the limit allows or, where that is 0,
 // what its machine has left beside what the process holds.
@@ -37,6 +45,12 @@ func NewNode(needs, limit uint64, m Memory) Node {
 func Enough(needs, limit uint64, advice []Advice) error {
 	n := NewNode(needs, limit, Here())
 	return n.enough("", advice)
+}
+
+// Enough is the function of this name for a node that has been looked at, and what was
+// found for it.
+func (n *Node) Enough(instead [2]Advice, advice []Advice) error {
+	return n.enough("", n.advice(instead, advice))
 }
 
 // Agreement is what the nodes of a run have learnt of each other's memory.
@@ -65,7 +79,7 @@ func Agree(ctx context.Context, nodes Nodes, mine Node, advice []Advice) (Agreem
 		}
 	}
 	for node := range all {
-		if err := all[node].enough("on node "+nodes.Names[node]+", ", advice); err != nil {
+		if err := all[node].enough("on node "+nodes.Names[node]+", ", all[node].advice(nodes.Instead, advice)); err != nil {
 			return Agreement{}, err
 		}
 	}
@@ -81,6 +95,16 @@ func Agree(ctx context.Context, nodes Nodes, mine Node, advice []Advice) (Agreem
 		}
 	}
 	return a, nil
+}
+
+// advice puts what was found for a node before other advice.
+func (n *Node) advice(instead [2]Advice, others []Advice) (all []Advice) {
+	for i, of := range n.Instead {
+		if of.Needs > 0 && instead[i] != "" {
+			all = append(all, Advice(fmt.Sprintf(string(instead[i]), of.Value, Format(of.Needs))))
+		}
+	}
+	return append(all, others...)
 }
 
 // enough returns an error if a run needs more than the node has; where begins its

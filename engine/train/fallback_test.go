@@ -2,6 +2,7 @@ package train_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -72,9 +73,20 @@ func TestAJobFallsBackToWhatFits(t *testing.T) {
 			t.Fatalf("%v: %v", c.given, err)
 		}
 		least := short.Needs
-		if _, _, err := run(least - 1<<20); !errors.As(err, &short) {
-			t.Errorf("%v: with too little memory: %v", c.given, err)
+		// Advice with figures is what the run needs with that advice followed.
+		_, _, err = run(least - 1<<19)
+		if !errors.As(err, &short) {
+			t.Fatalf("%v: with too little memory: %v", c.given, err)
 		}
+		whole := r.Batch
+		var less string
+		if n, err := fmt.Sscanf(string(short.Advice[0]), "take {batch}=%d, which needs %s", &r.Batch, &less); n != 2 {
+			t.Fatalf("%v: %q: %v", c.given, short.Advice, err)
+		}
+		if _, _, err := run(least - 1<<19); err != nil || r.Batch >= whole {
+			t.Errorf("%v: with the batch that was advised: %v", c.given, err)
+		}
+		r.Batch = whole
 		hash, said, err := run(least)
 		if err != nil || hash != want || len(said[0]) != len(c.want) {
 			t.Fatalf("%v, with %s: %v, weights %s and not %s, %q", c.given, budget.Format(least), err, hash, want, said)

@@ -100,14 +100,21 @@ func (o *Options) Measured() budget.Memory {
 // Afford returns an error if a run needs more memory than there is. All nodes that
 // share it return the same, before any of them has taken some.
 func (t *Trainer) Afford(ctx context.Context, tag exchange.Tag, needs uint64) error {
-	if t.Session.Alone() {
-		return budget.Enough(needs, t.Options.Memory, t.Smaller())
+	mine := budget.NewNode(needs, t.Options.Memory, t.Options.Measured())
+	if tag == roomForSteps && needs > mine.Has {
+		if err := t.instead(ctx, &mine); err != nil {
+			return err
+		}
 	}
 	s := t.Session
-	nodes := budget.Nodes{Names: s.Work.Nodes, Self: s.Work.Self, Gather: func(ctx context.Context, message []byte) ([][]byte, error) {
+	nodes := budget.Nodes{Names: s.Work.Nodes, Self: s.Work.Self, Instead: instead}
+	if s.Alone() {
+		return mine.Enough(instead, t.Smaller())
+	}
+	nodes.Gather = func(ctx context.Context, message []byte) ([][]byte, error) {
 		return s.GatherVersioned(ctx, tag, message)
-	}}
-	agreement, err := budget.Agree(ctx, nodes, budget.NewNode(needs, t.Options.Memory, t.Options.Measured()), t.Smaller())
+	}
+	agreement, err := budget.Agree(ctx, nodes, mine, t.Smaller())
 	if _, short := errors.AsType[*budget.Short](err); short {
 		return &session.Agreed{Err: err}
 	}
@@ -119,6 +126,51 @@ func (t *Trainer) Afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 		t.Notes = append(t.Notes, agreement.Notes...)
 	}
 	return nil
+}
+
+// instead is advice on what Trainer.instead finds.
+var instead = [2]budget.Advice{"take {batch}=%d, which needs %[2]s", "{topology}=sharded, which needs %[2]s"}
+
+// instead looks for a batch with which a run would fit, and whether it would without the
+// edges of other nodes' shards.
+func (t *Trainer) instead(ctx context.Context, n *budget.Node) error {
+	const halves = 6
+	if without := n.Needs - t.lent(); without < n.Needs && without <= n.Has {
+		n.Instead[1].Needs = without
+	}
+	if t.Options.Strategies.Of(t.Recipe.Sharing.Strategy).Advice != nil {
+		return nil // it has no mini-batches
+	}
+	batches, size := t.Batches, t.Recipe.Batch
+	defer func() { t.Batches, t.Recipe.Batch = batches, size }()
+	if size == 0 || size > len(t.Data.Training) {
+		t.Recipe.Batch = len(t.Data.Training)
+	}
+	for range halves {
+		if t.Recipe.Batch /= 2; t.Recipe.Batch == 0 {
+			break
+		}
+		t.Batches = NewBatches(t, t.Method.Inflight(), 1)
+		need, err := t.Forecast(ctx)
+		if err != nil {
+			return err
+		}
+		if need.OnHost() <= n.Has {
+			n.Instead[0] = budget.Instead{Value: uint64(t.Recipe.Batch), Needs: need.OnHost()}
+			break
+		}
+	}
+	return nil
+}
+
+// lent returns the memory of the edges of other nodes' shards.
+func (t *Trainer) lent() (bytes uint64) {
+	for i, s := range t.Session.Replica.Shards {
+		if t.Session.Layout.Owners[i] != t.Session.Work.Self && !t.Data.Features.Has(s.First) {
+			bytes += uint64(8*len(s.Indptr) + 4*(len(s.Indices)+len(s.Weights)))
+		}
+	}
+	return min(bytes, t.Session.Replica.Bytes)
 }
 
 // fallBack gives up what makes a run fast, where it needs more memory than this node has:
