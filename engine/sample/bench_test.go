@@ -12,9 +12,9 @@ func BenchmarkSample(b *testing.B) {
 	t := topology(b, rmat(b, 1<<20, 1<<24))
 	for _, fanouts := range [][]int{{25, 10}, {15, 10, 5}} {
 		for _, form := range []Form{{}, {true, Symmetric}} {
-			for _, dense := range []bool{true, false} {
+			for _, table := range []string{"dense", "sparse", "own"} {
 				for threads := 1; threads <= 2; threads++ {
-					name := fmt.Sprintf("%v/loops=%v/dense=%v/threads=%d", fanouts, form.SelfLoops, dense, threads)
+					name := fmt.Sprintf("%v/loops=%v/table=%v/threads=%d", fanouts, form.SelfLoops, table, threads)
 					b.Run(name, func(b *testing.B) {
 						order := make([]uint32, t.Vertices())
 						for v := range order {
@@ -23,7 +23,10 @@ func BenchmarkSample(b *testing.B) {
 						Order(1, 1, order)
 						samplers, batches := make([]*Sampler, threads), make([]Batch, threads)
 						for i := range samplers {
-							samplers[i] = newSampler(t, Options{Fanouts: fanouts, Form: form, Seed: 1}, dense)
+							samplers[i] = New(t, Options{Fanouts: fanouts, Form: form, Seed: 1})
+							if table != "own" {
+								samplers[i] = newSampler(t, samplers[i].o, table == "dense")
+							}
 						}
 						edges, step := 0, 0
 						var lock sync.Mutex

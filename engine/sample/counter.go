@@ -232,7 +232,7 @@ func (m *met) begin() {
 	clear(m.table)
 	m.used = 0
 	if m.bits == nil && m.table == nil {
-		m.resize(sparseLeast)
+		m.resize(leastSlots)
 	}
 }
 

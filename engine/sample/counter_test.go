@@ -185,7 +185,7 @@ func TestMet(t *testing.T) {
 				has[v] = true
 			}
 		}
-		if bytes, most := 8*len(m.bits)+4*len(m.table), max(4*sparseLeast, 20_000*16); bytes > most {
+		if bytes, most := 8*len(m.bits)+4*len(m.table), max(4*leastSlots, 20_000*16); bytes > most {
 			t.Errorf("%d bytes", bytes)
 		}
 	}

@@ -9,3 +9,9 @@ import "unsafe"
 //
 //go:noescape
 func prefetch(base unsafe.Pointer, at *uint32, n int, shift uint)
+
+// prefetchHashed prefetches the cache lines of the elements of 8 bytes at which a table
+// looks for ids: ids[i]*factor>>shift, in 32 bits; shift is below 32.
+//
+//go:noescape
+func prefetchHashed(base unsafe.Pointer, ids *uint32, n int, factor uint32, shift uint)

@@ -20,3 +20,26 @@ next:
 
 done:
 	RET
+
+// func prefetchHashed(base unsafe.Pointer, ids *uint32, n int, factor uint32, shift uint)
+TEXT ·prefetchHashed(SB), NOSPLIT, $0-40
+	MOVQ base+0(FP), DI
+	MOVQ ids+8(FP), SI
+	MOVQ n+16(FP), DX
+	MOVL factor+24(FP), BX
+	MOVQ shift+32(FP), CX
+	LEAQ (SI)(DX*4), DX
+	CMPQ SI, DX
+	JGE  done
+
+next:
+	MOVL  (SI), AX
+	IMULL BX, AX
+	SHRL  CX, AX
+	PREFETCHT1 (DI)(AX*8)
+	ADDQ  $4, SI
+	CMPQ  SI, DX
+	JLT   next
+
+done:
+	RET

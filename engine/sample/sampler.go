@@ -47,17 +47,11 @@ type Sampler struct {
 	picker
 }
 
-// denseLimit is the maximum number of vertices for which a sampler keeps eight bytes
-// each.
-const denseLimit = 50_000_000
-
 // New returns a sampler. It computes what it must know of the whole graph (self-loops,
 // all degrees), unless an earlier sampler did.
-func New(t *Topology, o Options) *Sampler { return newSampler(t, o, t.vertices <= denseLimit) }
-
-func newSampler(t *Topology, o Options, dense bool) *Sampler {
+func New(t *Topology, o Options) *Sampler {
 	o.Fanouts = checked(o.Fanouts)
-	s := &Sampler{o: o, seen: newSeen(t.vertices, dense)}
+	s := &Sampler{o: o, seen: newSeen(t.vertices)}
 	s.use(t)
 	return s
 }

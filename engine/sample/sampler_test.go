@@ -2,6 +2,7 @@ package sample
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -213,28 +214,51 @@ func TestAGraphWithoutVertices(t *testing.T) {
 	}
 }
 
-// TestStampsBeginAnew has the stamp of batches pass its last value.
+// TestStampsBeginAnew has the stamp of batches, and the base of their numbers, pass their
+// last values.
 func TestStampsBeginAnew(t *testing.T) {
 	const n = 300
 	edges := wild(n, 3000, 1)
 	o := Options{Fanouts: []int{3, 3}}
-	s, a := New(topology(t, cut(edges, false, n)), o), newNaive(n, edges, false, o)
-	var b Batch
-	for step := range uint64(4) {
-		if step == 1 {
-			s.seen.stamp = 1<<32 - 2
-		}
-		if err := s.Sample(t.Context(), &b, 0, step, []uint32{5, 9, 0}); err != nil {
-			t.Fatal(err)
-		}
-		for i, l := range a.sample(0, step, []uint32{5, 9, 0}) {
-			if err := l.same(&b.Blocks[i], false); err != nil {
-				t.Fatalf("step %d: %v", step, err)
+	for _, dense := range []bool{true, false} {
+		s, a := newSampler(topology(t, cut(edges, false, n)), o, dense), newNaive(n, edges, false, o)
+		var b Batch
+		for step := range uint64(6) {
+			if step == 1 {
+				s.seen.stamp, s.seen.base = 1<<32-2, math.MaxUint32-leastSlots-20
+			}
+			if err := s.Sample(t.Context(), &b, 0, step, []uint32{5, 9, 0}); err != nil {
+				t.Fatal(err)
+			}
+			for i, l := range a.sample(0, step, []uint32{5, 9, 0}) {
+				if err := l.same(&b.Blocks[i], false); err != nil {
+					t.Fatalf("dense %v, step %d: %v", dense, step, err)
+				}
 			}
 		}
+		if dense && s.seen.stamp != 4 || !dense && s.seen.base > 200 {
+			t.Errorf("the stamp is %d, the base %d", s.seen.stamp, s.seen.base)
+		}
 	}
-	if s.seen.stamp != 2 {
-		t.Errorf("the stamp is %d", s.seen.stamp)
+}
+
+// TestTablesAreOfTheBatch draws batches of all sizes from graphs of several.
+func TestTablesAreOfTheBatch(t *testing.T) {
+	for _, n := range []int{100, 20_000, 100_000} {
+		s := New(topology(t, cut(nil, false, n)), Options{Fanouts: []int{1}})
+		var b Batch
+		for count := 1; count <= n; count *= 3 {
+			if err := s.Sample(t.Context(), &b, 0, 0, distinct(rand.New(rand.NewPCG(4, 4)), n, count)); err != nil {
+				t.Fatal(err)
+			}
+			dense := s.seen.dense != nil
+			if slots := len(s.seen.sparse) + len(s.seen.dense); slots > densePer*max(leastSlots, 2*slotsPer*count) || !dense && slots < slotsPer*count {
+				t.Errorf("%d vertices of %d have %d slots, dense: %v", count, n, slots, dense)
+			}
+		}
+		if s.seen.dense == nil {
+			t.Errorf("all of %d vertices have %d slots and not one each", n, len(s.seen.sparse))
+		}
 	}
 }
 
