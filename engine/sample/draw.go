@@ -99,11 +99,11 @@ func (s *Sampler) draw(f *flock, targets []uint32, fanout int, key keyed.Key) {
 	entries := 0
 	for i, v := range targets {
 		r := &f.rows[i]
-		r.loop = s.loops != nil && s.loops[v/64]>>(v%64)&1 == 0
+		p := &s.parts[r.part]
+		r.loop = s.o.Form.SelfLoops && s.degrees.lacks(int(r.part), v-p.first)
 		if r.loop {
 			entries++
 		}
-		p := &s.parts[r.part]
 		if p.far != nil {
 			s.weave(r)
 			entries += int(r.held)
@@ -180,8 +180,8 @@ func (s *Sampler) collect(f *flock, block *Block, targets []uint32) {
 	}
 	ids := (*uint32)(unsafe.Pointer(&block.indices[f.at]))
 	s.seen.prefetch(ids, f.entries)
-	if s.inverse != nil {
-		prefetch(unsafe.Pointer(&s.inverse[0]), ids, f.entries, 2)
+	if s.degrees.flat != nil {
+		prefetch(unsafe.Pointer(&s.degrees.flat[0]), ids, f.entries, 2)
 	}
 }
 
@@ -231,16 +231,30 @@ func (s *Sampler) weigh(f *flock, block *Block, targets []uint32) {
 		if r.drawn < r.held {
 			positions = positions[r.drawn:]
 		}
-		if s.inverse != nil {
-			normalise(values[:n], sources, s.inverse[v], s.inverse)
+		if s.degrees.inverse != nil {
+			s.normalise(values[:n], sources, v)
 		}
 		values, sources = values[n:], sources[n:]
 	}
 }
 
-// normalise multiplies values by 1/sqrt(degree) of both ends.
-func normalise(values []float32, sources []int32, own float32, inverse []float32) {
-	for i, u := range sources[:len(values)] {
-		values[i] *= own * inverse[u]
+// normalise multiplies values by 1/sqrt(degree) of both ends of the edges to v.
+func (s *Sampler) normalise(values []float32, sources []int32, v uint32) {
+	own := s.inverse(v)
+	if s.degrees.flat == nil {
+		for i, u := range sources[:len(values)] {
+			values[i] *= own * s.inverse(uint32(u))
+		}
+		return
 	}
+	flat := s.degrees.flat
+	for i, u := range sources[:len(values)] {
+		values[i] *= own * unsigned(flat[u])
+	}
+}
+
+// inverse returns 1/sqrt(degree) of v.
+func (s *Sampler) inverse(v uint32) float32 {
+	part := s.t.of(v)
+	return unsigned(s.degrees.inverse[part][v-s.t.parts[part].first])
 }

@@ -32,7 +32,7 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 			within = i
 		}
 	}
-	if s.loops != nil {
+	if s.o.Form.SelfLoops {
 		edges += int64(n)
 	}
 	if edges > math.MaxInt32 {
@@ -40,7 +40,7 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 	}
 	b.Own, b.Vertices, b.Transposed, b.Stamp, b.There = first, nil, nil, tensor.NewStamp(), nil
 	b.Rows, b.Cols = n, s.t.vertices
-	if n > 0 && s.loops == nil && s.inverse == nil && first >= int(s.t.parts[within].first) {
+	if n > 0 && !s.o.Form.SelfLoops && s.degrees.inverse == nil && first >= int(s.t.parts[within].first) {
 		p := &s.t.parts[within]
 		b.Indptr, b.Indices, b.Values = p.indptr[first-int(p.first):][:n+1], p.indices, nil
 		if s.o.Form.Weighting == Sums {
@@ -67,7 +67,11 @@ func (s *Sampler) Part(b *Block, first, n int) error {
 func (s *Sampler) appendRow(b *Block, v uint32) {
 	at := len(b.indices)
 	sources, weights := s.t.Row(int(v))
-	loop := s.loops != nil && s.loops[v/64]>>(v%64)&1 == 0
+	loop := false
+	if s.o.Form.SelfLoops {
+		part := s.t.of(v)
+		loop = s.degrees.lacks(part, v-s.t.parts[part].first)
+	}
 	if loop {
 		b.indices = append(b.indices, int32(v))
 	}
@@ -86,7 +90,7 @@ func (s *Sampler) appendRow(b *Block, v uint32) {
 			b.values = append(b.values, 1)
 		}
 	}
-	if s.inverse != nil {
-		normalise(b.values[at:], b.indices[at:], s.inverse[v], s.inverse)
+	if s.degrees.inverse != nil {
+		s.normalise(b.values[at:], b.indices[at:], v)
 	}
 }

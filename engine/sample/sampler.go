@@ -38,9 +38,8 @@ type Sampler struct {
 	parts   []part // those of t, plus one for remote rows if t is partial
 	o       Options
 	seen    seen
-	loops   []uint64  // with SelfLoops: vertices that already have one
-	inverse []float32 // for Symmetric
-	valued  bool      // blocks have values
+	degrees *degrees // what the form needs
+	valued  bool     // blocks have values
 
 	flocks  [4]flock
 	distant distant
@@ -67,12 +66,7 @@ func (s *Sampler) use(t *Topology) {
 		}
 		s.parts = append(slices.Clone(t.parts), part{})
 	}
-	if s.o.Form.SelfLoops {
-		s.loops = t.SelfLoops()
-	}
-	if s.o.Form.Weighting == Symmetric {
-		s.inverse = t.Inverse(s.o.Form.SelfLoops)
-	}
+	s.degrees = t.degreesOf(s.o.Form)
 	s.valued = t.weighed || s.o.Form.Weighting != Ones
 }
 

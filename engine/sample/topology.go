@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
@@ -22,11 +21,8 @@ type Topology struct {
 	near  []uint16
 	shift uint
 
-	loops struct {
-		once sync.Once
-		of   []uint64 // a bit for each vertex with a self-loop
-	}
-	plain, looped inverseRoots // without and with self-loops added
+	// What blocks need of all rows: self-loops, degrees, and both.
+	loops, plain, looped degrees
 
 	whole   *Topology // the topology that Confine restricted; nil if not restricted
 	weighed bool      // parts have times
