@@ -24,8 +24,11 @@ var Hows = []string{"auto", "row", "none", "binary", "binary-row"}
 type Store struct {
 	shards  []*graph.Shard
 	firsts  []uint32 // of the shards
+	ends    []uint32 // of the shards, if not all are local
 	total   uint32   // vertices of the graph
-	here    []uint64 // a bit for each local vertex; nil if all are local
+	here    []bool   // whether a shard's vertices are local; nil if all are
+	near    []uint16 // the shard of the first vertex with these high bits (see Has)
+	shift   uint
 	columns int
 	sparse  bool
 	how     string
@@ -126,21 +129,43 @@ func check(shards []*graph.Shard, stats []graph.FeatureStats, how string) error 
 	return nil
 }
 
-// find sets s.here.
+// nearPerShard is the minimum average number of entries of near for each shard.
+const nearPerShard = 4
+
+// find sets s.here and s.near.
 func (s *Store) find() {
 	if !slices.ContainsFunc(s.shards, func(shard *graph.Shard) bool { return shard.Vertices > 0 && !holds(shard) }) {
 		return
 	}
-	s.here = make([]uint64, (uint64(s.total)+63)/64)
-	for _, shard := range s.shards {
-		for v := uint64(shard.First); holds(shard) && v < uint64(shard.First)+uint64(shard.Vertices); v++ {
-			s.here[v/64] |= 1 << (v % 64)
+	for int(s.total)>>s.shift > nearPerShard*len(s.shards) {
+		s.shift++
+	}
+	end := func(i int) uint64 { return uint64(s.shards[i].First) + uint64(s.shards[i].Vertices) }
+	s.near = make([]uint16, s.total>>s.shift+1)
+	at := 0
+	for i := range s.near {
+		for at+1 < len(s.shards) && end(at) <= uint64(i)<<s.shift {
+			at++
 		}
+		s.near[i] = uint16(at)
+	}
+	for i := range s.shards {
+		s.here = append(s.here, holds(s.shards[i]))
+		s.ends = append(s.ends, uint32(end(i)))
 	}
 }
 
 // Has reports whether the row of a vertex is here.
-func (s *Store) Has(v uint32) bool { return s.here == nil || s.here[v/64]>>(v%64)&1 == 1 }
+func (s *Store) Has(v uint32) bool {
+	if s.here == nil {
+		return true
+	}
+	at := int(s.near[v>>s.shift])
+	for v >= s.ends[at] {
+		at++
+	}
+	return s.here[at]
+}
 
 // Vertices returns the number of vertices of the graph.
 func (s *Store) Vertices() uint32 { return s.total }
@@ -156,7 +181,7 @@ func (s *Store) Sparse() bool { return s.sparse }
 
 // Bytes returns the memory that the store holds beside the shards.
 func (s *Store) Bytes() uint64 {
-	n := 8 * uint64(len(s.here))
+	n := uint64(0)
 	for _, scale := range s.scale {
 		n += 4 * uint64(len(scale))
 	}

@@ -143,7 +143,7 @@ func TestNoShards(t *testing.T) {
 		shards := cut(some(60, 40, 0.02, one), sparse, graph.F32, 20, 60)
 		none, stats := bare(shards)
 		s, err := OpenPart(none, stats, "auto")
-		if err != nil || s.How() != "row" || s.Sparse() != sparse || s.Has(0) || s.Has(59) || s.Bytes() != 8 {
+		if err != nil || s.How() != "row" || s.Sparse() != sparse || s.Has(0) || s.Has(59) || s.Bytes() != 0 {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		whole, err := Open(shards, "auto")

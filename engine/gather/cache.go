@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/bits"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/features"
@@ -38,21 +37,14 @@ func (s *Source) Kept() *features.Far {
 	return &s.kept
 }
 
+// window is how many vertices' edges are counted at a time.
+const window = 1 << 24
+
 // hottest returns the vertices to cache, ascending: of those that are as hot as the
 // coldest of them, the first ones.
 func (s *Source) hottest(rows int, shards []*graph.Shard) []uint32 {
-	edges := make([]uint32, s.store.Vertices())
-	for _, shard := range shards {
-		for _, source := range shard.Indices {
-			edges[source]++
-		}
-	}
 	with := map[uint32]int{} // number of edges: number of vertices
-	for v, n := range edges {
-		if !s.store.Has(uint32(v)) {
-			with[n]++
-		}
-	}
+	s.count(shards, func(_, edges uint32) { with[edges]++ })
 	// Keep all with more edges than least, and left of those with exactly least.
 	least, left := uint32(0), rows
 	classes := slices.Sorted(maps.Keys(with))
@@ -63,54 +55,66 @@ func (s *Source) hottest(rows int, shards []*graph.Shard) []uint32 {
 		left -= with[n]
 	}
 	var vertices []uint32
-	for v, n := range edges {
-		if n < least || s.store.Has(uint32(v)) {
-			continue
+	s.count(shards, func(v, n uint32) {
+		if n < least {
+			return
 		}
 		if n == least {
 			if left == 0 {
-				continue
+				return
 			}
 			left--
 		}
-		vertices = append(vertices, uint32(v))
-	}
+		vertices = append(vertices, v)
+	})
 	return vertices
+}
+
+// count calls see for each remote vertex, ascending, with the number of edges of the
+// shards that it is the source of. It goes through the edges once for each window.
+func (s *Source) count(shards []*graph.Shard, see func(v, edges uint32)) {
+	total := s.store.Vertices()
+	counts := make([]uint32, min(total, window))
+	for first := uint32(0); first < total; first += uint32(len(counts)) {
+		counts = counts[:min(total-first, window)]
+		clear(counts)
+		for _, shard := range shards {
+			for _, source := range shard.Indices {
+				if at := uint32(source) - first; at < uint32(len(counts)) {
+					counts[at]++
+				}
+			}
+		}
+		for i, n := range counts {
+			if v := first + uint32(i); !s.store.Has(v) {
+				see(v, n)
+			}
+		}
+	}
 }
 
 // hot finds the rows that are cached. The zero hot has none.
 type hot struct {
-	is     []uint64 // a bit for each vertex of the graph
-	before []uint32 // of each word of is: how many bits are set before it
-	places []uint32 // of the cached vertices
+	rows  table  // 1 + the row of each vertex
+	first uint32 // place of row 0
 }
 
-func newHot(total uint32, vertices, places []uint32) hot {
-	words := (uint64(total) + 63) / 64
-	h := hot{make([]uint64, words), make([]uint32, words), places}
-	for _, v := range vertices {
-		h.is[v/64] |= 1 << (v % 64)
-	}
-	n := 0
-	for i, word := range h.is {
-		h.before[i] = uint32(n)
-		n += bits.OnesCount64(word)
+func newHot(first uint32, vertices, places []uint32) hot {
+	h := hot{first: first}
+	h.rows.reserve(len(vertices))
+	for i, v := range vertices {
+		*h.rows.at(v) = uint64(places[i]-first+1)<<32 | uint64(v)
 	}
 	return h
 }
 
 // place returns the place of a vertex's row, if it is cached.
 func (h *hot) place(v uint32) (uint32, bool) {
-	if h.is == nil {
+	if h.rows.slots == nil {
 		return 0, false
 	}
-	word, bit := h.is[v/64], uint64(1)<<(v%64)
-	if word&bit == 0 {
-		return 0, false
-	}
-	return h.places[h.before[v/64]+uint32(bits.OnesCount64(word&(bit-1)))], true
+	row := uint32(*h.rows.at(v) >> 32)
+	return h.first + row - 1, row > 0
 }
 
-func (h *hot) bytes() uint64 {
-	return 8*uint64(len(h.is)) + 4*uint64(len(h.before)+len(h.places))
-}
+func (h *hot) bytes() uint64 { return h.rows.bytes() }

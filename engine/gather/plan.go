@@ -25,15 +25,16 @@ func (s *Source) lay(r *Rows, sets [][]uint32, o Options) error {
 	p.far, p.ends = p.far[:0], p.ends[:0]
 	r.Local, r.Cached, r.Remote, r.used = 0, 0, 0, 0
 	r.Places = resize(r.Places, len(sets))
-	filled := 0
+	filled, all := 0, 0
 	for i, set := range sets {
+		all += len(set)
 		r.Places[i] = resize(r.Places[i], len(set))
 		if len(set) > 0 {
 			filled++
 		}
 	}
 	if filled > 1 && !o.Apart && !o.Repeated {
-		t := s.borrow()
+		t := s.borrow(min(all, int(s.store.Vertices())))
 		for i, set := range sets {
 			s.once(r, t, r.Places[i], set)
 		}
@@ -85,11 +86,14 @@ func (s *Source) each(r *Rows, places, set []uint32) {
 	r.Local += len(set) - cached - (len(p.far) - asked)
 }
 
-// once places the vertices of a set, those that were seen before as they were then.
+// once places the vertices of a set, those that were seen before as they were then. In
+// the table base marks a row that is local or cached, base + 1 + i the far row that was
+// found as i.
 func (s *Source) once(r *Rows, t *table, places, set []uint32) {
 	store, beyond, p := s.store, s.beyond(), &r.plan
 	for i, v := range set {
-		seen := t.marks[v]
+		slot := t.at(v)
+		seen := uint32(*slot >> 32)
 		if seen > t.base {
 			places[i] = beyond + seen - t.base - 1
 			continue
@@ -102,11 +106,11 @@ func (s *Source) once(r *Rows, t *table, places, set []uint32) {
 		} else {
 			places[i] = beyond + uint32(len(p.far))
 			p.far = append(p.far, v)
-			t.marks[v] = t.base + uint32(len(p.far))
+			*slot = uint64(t.base+uint32(len(p.far)))<<32 | uint64(v)
 			continue
 		}
 		if seen < t.base {
-			t.marks[v] = t.base
+			*slot = uint64(t.base)<<32 | uint64(v)
 			*count++
 		}
 	}
@@ -156,34 +160,18 @@ func (s *Source) order(r *Rows) {
 	}
 }
 
-// A table tracks which vertices were seen. Marks below base are of earlier sets; base
-// marks a row that is local or cached, base + 1 + i the far row that was found as i.
-type table struct {
-	marks []uint32 // of all vertices
-	base  uint32
-}
-
-// next drops all vertices, of which so many were far.
-func (t *table) next(far int) {
-	// The marks of the next use may be as many as there are vertices, and one.
-	if uint64(t.base)+uint64(far)+1+uint64(len(t.marks)) >= math.MaxUint32 {
-		clear(t.marks)
-		t.base = 1
-		return
-	}
-	t.base += uint32(far) + 1
-}
-
-// borrow returns a table that nobody else uses.
-func (s *Source) borrow() *table {
+// borrow returns a table that nobody else uses, with room for so many vertices.
+func (s *Source) borrow(vertices int) *table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.tables); n > 0 {
-		t := s.tables[n-1]
-		s.tables = s.tables[:n-1]
-		return t
+	if len(s.tables) == 0 {
+		s.tables = append(s.tables, &table{})
 	}
-	return &table{marks: make([]uint32, s.store.Vertices()), base: 1}
+	n := len(s.tables)
+	t := s.tables[n-1]
+	s.tables = s.tables[:n-1]
+	t.reserve(vertices)
+	return t
 }
 
 func (s *Source) giveBack(t *table) {
