@@ -57,7 +57,9 @@ func (b *Batched) Draw(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch 
 }
 
 func (b *Batched) sample(ctx context.Context, h *slot.Worker, s *slot.Slot, g *slot.Group, epoch int) error {
-	g.Labels = h.Data.Labels(g.Labels[:0], g.Roots)
+	if err := b.label(ctx, h, s, g); err != nil {
+		return err
+	}
 	if len(g.Roots) == 0 {
 		g.Batch.Blocks = g.Batch.Blocks[:0]
 		return nil
@@ -75,6 +77,16 @@ func (b *Batched) sample(ctx context.Context, h *slot.Worker, s *slot.Slot, g *s
 		g.Batch.Blocks[b].Transpose()
 	}
 	return nil
+}
+
+// label sets the labels of a group's seed vertices.
+func (b *Batched) label(ctx context.Context, h *slot.Worker, s *slot.Slot, g *slot.Group) (err error) {
+	if b.Run.Session.Alone() {
+		g.Labels = h.Data.Labels(g.Labels[:0], g.Roots)
+		return nil
+	}
+	g.Labels, err = b.Run.Session.Labels.Append(ctx, g.Labels[:0], g.Roots, &s.Tally)
+	return err
 }
 
 // gather sets the inputs of all groups, except rows that are gathered on a device; it

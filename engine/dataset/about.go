@@ -15,11 +15,11 @@ type About struct {
 }
 
 // Describe describes the graph of these shards, which are all of its shards.
-func Describe(shards []*graph.Shard) About { return DescribePart(shards, nil) }
+func Describe(shards []*graph.Shard) About { return DescribePart(shards, nil, nil) }
 
-// DescribePart is Describe where edges may be elsewhere: summaries are of those shards, nil
-// for others.
-func DescribePart(shards []*graph.Shard, summaries []*sample.Summary) About {
+// DescribePart is Describe where edges, or labels and marks, may be elsewhere: summaries
+// and seeds are of those shards, nil for others.
+func DescribePart(shards []*graph.Shard, summaries []*sample.Summary, seeds []*graph.Seeds) About {
 	var a About
 	for n, s := range shards {
 		a.Vertices += uint64(s.Vertices)
@@ -29,23 +29,20 @@ func DescribePart(shards []*graph.Shard, summaries []*sample.Summary) About {
 			a.Edges += uint64(len(s.Indices))
 		}
 		a.Features, a.Classes = s.Features, s.Classes
-		for i, marks := range s.Marks {
+		of := (*graph.Seeds)(nil)
+		if n < len(seeds) {
+			of = seeds[n]
+		}
+		if of == nil {
+			of = graph.SeedsOf(s, -1)
+		}
+		for i, split := range of.Splits {
 			if i == len(a.Splits) {
 				a.Splits = append(a.Splits, graph.SplitInfo{})
 			}
-			for row, mark := range marks {
-				if s.Labels == nil || s.Labels[row] < 0 {
-					continue // it can be neither learnt from nor judged
-				}
-				switch mark {
-				case graph.Train:
-					a.Splits[i].Train++
-				case graph.Validation:
-					a.Splits[i].Val++
-				case graph.Test:
-					a.Splits[i].Test++
-				}
-			}
+			a.Splits[i].Train += split.Train
+			a.Splits[i].Val += split.Val
+			a.Splits[i].Test += split.Test
 		}
 	}
 	return a

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -38,7 +39,7 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("the splits are %+v in place of %+v", a.Splits, want)
 	}
 	// Of edges that are elsewhere a summary says how many there are.
-	if a := DescribePart(all, []*sample.Summary{nil, nil, {Edges: 40}}); a.Edges != 43 {
+	if a := DescribePart(all, []*sample.Summary{nil, nil, {Edges: 40}}, nil); a.Edges != 43 {
 		t.Errorf("%d edges", a.Edges)
 	}
 	if got := Firsts(all); !slices.Equal(got, []uint32{0, 4, 4, 6}) {
@@ -56,7 +57,7 @@ func TestLabelsAndMarksOfVertices(t *testing.T) {
 		{[]uint32{2, 3}, []int32{graph.NoLabel, graph.NoLabel, 0, 1, graph.NoLabel, graph.NoLabel}, []graph.Mark{graph.Unmarked, graph.Train, graph.Train, graph.Train, graph.Unmarked, graph.Unmarked}},
 	} {
 		d := &Graph{Shards: shards(), Split: split}
-		d.learn()
+		d.learn(nil)
 		if !slices.Equal(d.Training, c.training) {
 			t.Errorf("split %d: learned from are %d", split, d.Training)
 		}
@@ -72,7 +73,24 @@ func TestLabelsAndMarksOfVertices(t *testing.T) {
 			t.Errorf("split %d: from vertex 3 on, %d", split, labels[:2])
 		}
 	}
-	d := &Graph{Shards: shards()}
+	// Shards without labels and marks tell which vertices are learned from.
+	bare, seeds, want := shards(), make([]*graph.Seeds, 3), Describe(shards())
+	for i, s := range bare[:2] {
+		seeds[i] = graph.SeedsOf(s, 1)
+		s.Labels, s.Marks = nil, nil
+	}
+	d := &Graph{Shards: bare, Split: 1, About: DescribePart(bare, nil, seeds)}
+	d.learn(seeds)
+	if !slices.Equal(d.Training, []uint32{2, 3}) || !reflect.DeepEqual(d.About, want) || cap(d.Training) != 2 {
+		t.Errorf("%d, %+v", d.Training, d.About)
+	}
+	if _, here := d.Label(3); here {
+		t.Error("a label is here that is not")
+	}
+	d = &Graph{Shards: shards()}
+	if label, here := d.Label(3); label != 1 || !here {
+		t.Errorf("the label is %d", label)
+	}
 	if got := d.Labels([]int32{7}, []uint32{3, 0, 2}); !slices.Equal(got, []int32{7, 1, 1, 0}) {
 		t.Errorf("labels are %d", got)
 	}

@@ -4,6 +4,7 @@ package dataset
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/features"
@@ -13,15 +14,15 @@ import (
 )
 
 // A Graph is a dataset as training reads it: all of it lies in the mapped shards, except
-// the list of training vertices. Of shards that other nodes hold it has what every node
-// must know, and no features.
+// the list of training vertices, which all nodes deal alike. Of shards that other nodes
+// hold it has what every node must know, and no features.
 type Graph struct {
 	About    About
 	Shards   []*graph.Shard // in order
 	Split    int
 	Topology *sample.Topology
 	Features *features.Store
-	Training []uint32 // ascending, with labels
+	Training []uint32 // with labels: ascending, then in the order of an epoch
 	Mapped   uint64   // bytes of the shards
 	Entries  float64  // of a vertex' sparse features, on average
 }
@@ -43,7 +44,7 @@ func Open(shards []*graph.Shard, split int, normalise string) (*Graph, error) {
 			d.Entries += float64(len(s.Sparse.Columns)) / float64(d.About.Vertices)
 		}
 	}
-	d.learn()
+	d.learn(nil)
 	return d, nil
 }
 
@@ -58,7 +59,7 @@ func OpenPart(held []*graph.Shard, r *replica.Replica, split int, normalise stri
 	if err != nil {
 		return nil, err
 	}
-	d := &Graph{About: DescribePart(r.Shards, r.Summaries), Shards: r.Shards, Split: split, Topology: topology, Features: store}
+	d := &Graph{About: DescribePart(r.Shards, r.Summaries, r.Seeds), Shards: r.Shards, Split: split, Topology: topology, Features: store}
 	for i := range r.Shards {
 		if held[i] != nil {
 			d.Mapped += mappedBytes(held[i])
@@ -67,13 +68,25 @@ func OpenPart(held []*graph.Shard, r *replica.Replica, split int, normalise stri
 			d.Entries += float64(r.Stats[i].Entries) / float64(d.About.Vertices)
 		}
 	}
-	d.learn()
+	d.learn(r.Seeds)
 	return d, nil
 }
 
-// learn lists the vertices that are learnt from.
-func (d *Graph) learn() {
-	for _, s := range d.Shards {
+// learn lists the vertices that are learnt from: of shards without labels here by their
+// seeds.
+func (d *Graph) learn(seeds []*graph.Seeds) {
+	if d.Split < len(d.About.Splits) {
+		d.Training = make([]uint32, 0, d.About.Splits[d.Split].Train)
+	}
+	for i, s := range d.Shards {
+		if i < len(seeds) && seeds[i] != nil {
+			for at, word := range seeds[i].Training {
+				for ; word != 0; word &= word - 1 {
+					d.Training = append(d.Training, s.First+uint32(64*at+bits.TrailingZeros64(word)))
+				}
+			}
+			continue
+		}
 		if s.Labels == nil || d.Split >= len(s.Marks) {
 			continue
 		}
@@ -108,7 +121,16 @@ func (d *Graph) holder(v uint32, near int) int {
 	return at
 }
 
-// Labels appends the labels of some vertices.
+// Label returns the label of v, if its shard's labels are here.
+func (d *Graph) Label(v uint32) (label int32, here bool) {
+	s := d.Shards[d.holder(v, 0)]
+	if s.Labels == nil {
+		return graph.NoLabel, false
+	}
+	return s.Labels[v-s.First], true
+}
+
+// Labels appends the labels of some vertices, which must be here.
 func (d *Graph) Labels(to []int32, vertices []uint32) []int32 {
 	at := 0
 	for _, v := range vertices {

@@ -24,11 +24,8 @@ var Hows = []string{"auto", "row", "none", "binary", "binary-row"}
 type Store struct {
 	shards  []*graph.Shard
 	firsts  []uint32 // of the shards
-	ends    []uint32 // of the shards, if not all are local
 	total   uint32   // vertices of the graph
-	here    []bool   // whether a shard's vertices are local; nil if all are
-	near    []uint16 // the shard of the first vertex with these high bits (see Has)
-	shift   uint
+	here    *here    // nil if all vertices are local
 	columns int
 	sparse  bool
 	how     string
@@ -129,42 +126,53 @@ func check(shards []*graph.Shard, stats []graph.FeatureStats, how string) error 
 	return nil
 }
 
+// here finds out whether vertices are local.
+type here struct {
+	shards []bool   // whether a shard's vertices are local
+	ends   []uint32 // of shards
+	// near[v>>shift] is the shard of the first vertex with these high bits; v is in that
+	// shard or one of the next.
+	near  []uint16
+	shift uint
+}
+
 // nearPerShard is the minimum average number of entries of near for each shard.
 const nearPerShard = 4
 
-// find sets s.here and s.near.
+// find sets s.here.
 func (s *Store) find() {
 	if !slices.ContainsFunc(s.shards, func(shard *graph.Shard) bool { return shard.Vertices > 0 && !holds(shard) }) {
 		return
 	}
-	for int(s.total)>>s.shift > nearPerShard*len(s.shards) {
-		s.shift++
+	h := &here{}
+	for _, shard := range s.shards {
+		h.shards, h.ends = append(h.shards, holds(shard)), append(h.ends, shard.First+uint32(shard.Vertices))
 	}
-	end := func(i int) uint64 { return uint64(s.shards[i].First) + uint64(s.shards[i].Vertices) }
-	s.near = make([]uint16, s.total>>s.shift+1)
+	for int(s.total)>>h.shift > nearPerShard*len(s.shards) {
+		h.shift++
+	}
+	h.near = make([]uint16, s.total>>h.shift+1)
 	at := 0
-	for i := range s.near {
-		for at+1 < len(s.shards) && end(at) <= uint64(i)<<s.shift {
+	for i := range h.near {
+		for at+1 < len(h.ends) && uint64(h.ends[at]) <= uint64(i)<<h.shift {
 			at++
 		}
-		s.near[i] = uint16(at)
+		h.near[i] = uint16(at)
 	}
-	for i := range s.shards {
-		s.here = append(s.here, holds(s.shards[i]))
-		s.ends = append(s.ends, uint32(end(i)))
-	}
+	s.here = h
 }
 
 // Has reports whether the row of a vertex is here.
 func (s *Store) Has(v uint32) bool {
-	if s.here == nil {
+	h := s.here
+	if h == nil {
 		return true
 	}
-	at := int(s.near[v>>s.shift])
-	for v >= s.ends[at] {
+	at := int(h.near[v>>h.shift])
+	for v >= h.ends[at] {
 		at++
 	}
-	return s.here[at]
+	return h.shards[at]
 }
 
 // Vertices returns the number of vertices of the graph.

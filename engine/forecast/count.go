@@ -93,6 +93,7 @@ func (c *counter) step(ctx context.Context, m *mesh, d deal.Dealer, o gather.Opt
 		}
 		sizes.inputs = len(inputs)
 		l.groups = append(l.groups, sizes)
+		c.askLabels(l, m, node, g.Roots)
 		if sharded {
 			c.askEdges(l, m, node)
 		}
@@ -146,6 +147,23 @@ func (c *counter) send(l *load) {
 		l.counts.Requests[peer.Feature] += uint64(requests)
 		l.counts.Bytes[peer.Feature] += uint64(float64(requests*(peer.QueryFraming+peer.AnswerFraming)) + float64(n)*(4+c.row))
 		c.asked[owner] = 0
+	}
+}
+
+// askLabels counts the questions for the labels of seed vertices that the node lacks: one
+// to each owner.
+func (c *counter) askLabels(l *load, m *mesh, node int, roots []uint32) {
+	asked := make([]int, m.layout.Nodes)
+	for _, v := range roots {
+		if shard := m.layout.Shard(v); !m.holds[node][shard] {
+			asked[m.layout.Owners[shard]]++
+		}
+	}
+	for _, n := range asked {
+		if n > 0 {
+			l.counts.Requests[peer.Topology]++
+			l.counts.Bytes[peer.Topology] += uint64(peer.QueryFraming + 4*n + peer.AnswerFraming + 4*n)
+		}
 	}
 }
 

@@ -343,7 +343,7 @@ func (j *job) edgesOfOthers(m *mesh) (most uint64) {
 	per := float64(len(m.layout.Owners)) / float64(len(j.Graph.Sizes))
 	for shard := range m.layout.Owners {
 		of := &j.Graph.Sizes[int(float64(shard)/per)]
-		bytes := uint64(float64(of.Size(true)) / per)
+		bytes := uint64(float64(of.Size(true, false)) / per)
 		all += bytes
 		for node := range by {
 			if m.holds[node][shard] {

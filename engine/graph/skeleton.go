@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
@@ -24,6 +25,45 @@ type Skeleton struct {
 	// requested.
 	Inverse []float32
 	Loops   []uint64
+	// Of a skeleton without labels and marks: what Seeds says of them. Else nil.
+	Seeds *Seeds
+}
+
+// Seeds are what other nodes must know of a shard's labels and marks, which stay with it.
+type Seeds struct {
+	// Splits counts the labelled vertices of each split.
+	Splits []SplitInfo
+	// Training has a bit for each labelled training vertex of one split.
+	Training []uint64
+}
+
+// SeedsOf returns the seeds of a whole shard, with the training vertices of a split.
+func SeedsOf(s *Shard, split int) *Seeds {
+	seeds := &Seeds{Splits: make([]SplitInfo, len(s.Marks)), Training: make([]uint64, (s.Vertices+63)/64)}
+	for i, marks := range s.Marks {
+		for row, mark := range marks {
+			if s.Labels == nil || s.Labels[row] < 0 {
+				continue // it can be neither learnt from nor judged
+			}
+			switch of := &seeds.Splits[i]; mark {
+			case Train:
+				of.Train++
+				if i == split {
+					seeds.Training[row/64] |= 1 << (row % 64)
+				}
+			case Validation:
+				of.Val++
+			case Test:
+				of.Test++
+			}
+		}
+	}
+	return seeds
+}
+
+// Bare leaves out the labels and marks, and keeps what Seeds says of them.
+func (k *Skeleton) Bare(seeds *Seeds) {
+	k.Seeds, k.Shard.Labels, k.Shard.Marks = seeds, nil, nil
 }
 
 // NewSkeleton returns the skeleton of a whole shard and shares the shard's memory.
@@ -55,6 +95,9 @@ func (k *Skeleton) Parts() ([][]byte, error) {
 	if k.Loops != nil {
 		add("loops", safetensors.I64, raw(k.Loops), int64(len(k.Loops)))
 	}
+	if k.Seeds != nil {
+		add("training", safetensors.I64, raw(k.Seeds.Training), int64(len(k.Seeds.Training)))
+	}
 	if s.Indptr != nil {
 		add("indices", safetensors.I32, raw(s.Indices), int64(len(s.Indices)))
 	}
@@ -81,7 +124,7 @@ func (k *Skeleton) Parts() ([][]byte, error) {
 
 func (k *Skeleton) metadata() map[string]string {
 	s := k.Shard
-	return map[string]string{
+	meta := map[string]string{
 		"format":         SkeletonFormat,
 		"shards":         strconv.Itoa(s.Shards),
 		"shard":          strconv.Itoa(s.Number),
@@ -96,6 +139,14 @@ func (k *Skeleton) metadata() map[string]string {
 		"ones":           strconv.FormatBool(k.Stats.Ones),
 		"entries":        strconv.FormatInt(k.Stats.Entries, 10),
 	}
+	if k.Seeds != nil {
+		var counts []string
+		for _, of := range k.Seeds.Splits {
+			counts = append(counts, fmt.Sprintf("%d,%d,%d", of.Train, of.Val, of.Test))
+		}
+		meta["seeds"] = strings.Join(counts, ";")
+	}
+	return meta
 }
 
 // raw returns the memory of a slice. Shards are only read on little-endian machines.
@@ -115,12 +166,18 @@ func SizeOf(s *Shard) SkeletonSize {
 	return SkeletonSize{int64(s.Vertices), int64(len(s.Indices)), len(s.Marks), s.Labels != nil, s.Weights != nil}
 }
 
-// Size returns an upper bound on the bytes of such a skeleton.
-func (z SkeletonSize) Size(edges bool) int64 {
-	const header = 4096
-	n := header + z.Vertices*int64(z.Splits)
-	if z.Labels {
-		n += 4 * z.Vertices
+// Size returns an upper bound on the bytes of such a skeleton, with its edges or without,
+// and with its labels and marks or only the seeds.
+func (z SkeletonSize) Size(edges, labels bool) int64 {
+	const header, of = 4096, 64 // of a split's counts
+	n := header + of*int64(z.Splits)
+	switch {
+	case !labels:
+		n += (z.Vertices + 63) / 64 * 8
+	case z.Labels:
+		n += (4 + int64(z.Splits)) * z.Vertices
+	default:
+		n += int64(z.Splits) * z.Vertices
 	}
 	if !edges {
 		return n + 4*z.Vertices + (z.Vertices+63)/64*8

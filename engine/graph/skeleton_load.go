@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 )
@@ -42,7 +43,51 @@ func (k *Skeleton) load() error {
 			return fmt.Errorf("its metadata tells of %d edges, and it has %d", k.Edges, len(s.Indices))
 		}
 	}
+	if err := k.loadSeeds(); err != nil {
+		return err
+	}
 	return k.loadSummary()
+}
+
+// loadSeeds reads what is said of labels and marks that are left out.
+func (k *Skeleton) loadSeeds() (err error) {
+	s := k.Shard
+	if !s.file.Has("training") {
+		return nil
+	}
+	if s.Labels != nil || s.Marks != nil {
+		return errors.New("it has labels or marks, and seeds in place of them")
+	}
+	k.Seeds = &Seeds{Splits: []SplitInfo{}}
+	if k.Seeds.Training, err = k.bits("training"); err != nil {
+		return err
+	}
+	counts := s.file.Metadata()["seeds"]
+	if counts == "" {
+		return nil
+	}
+	all := strings.Split(counts, ";")
+	if len(all) > MaxSplits {
+		return fmt.Errorf("its metadata has %d splits, and a graph at most %d", len(all), MaxSplits)
+	}
+	for _, one := range all {
+		var n [3]uint64
+		numbers, sum := strings.Split(one, ","), uint64(0)
+		for i := range n {
+			if len(numbers) != len(n) {
+				return fmt.Errorf("its metadata has %q for a split's counts", one)
+			}
+			if n[i], err = strconv.ParseUint(numbers[i], 10, 32); err != nil {
+				return fmt.Errorf("its metadata has %q for a split's counts", one)
+			}
+			sum += n[i]
+		}
+		if sum > uint64(s.Vertices) {
+			return fmt.Errorf("its metadata has %q for a split's counts of %d vertices", one, s.Vertices)
+		}
+		k.Seeds.Splits = append(k.Seeds.Splits, SplitInfo{Train: n[0], Val: n[1], Test: n[2]})
+	}
+	return nil
 }
 
 func (k *Skeleton) loadStats() (err error) {
@@ -85,16 +130,23 @@ func (k *Skeleton) loadSummary() (err error) {
 	if !s.file.Has("loops") {
 		return nil
 	}
-	words, err := view[int64](s, "loops", (s.Vertices+63)/64)
+	k.Loops, err = k.bits("loops")
+	return err
+}
+
+// bits reads a tensor of a bit for each vertex.
+func (k *Skeleton) bits(name string) ([]uint64, error) {
+	s := k.Shard
+	words, err := view[int64](s, name, (s.Vertices+63)/64)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	k.Loops = make([]uint64, len(words))
+	to := make([]uint64, len(words))
 	for i, w := range words {
-		k.Loops[i] = uint64(w)
+		to[i] = uint64(w)
 	}
-	if rest := s.Vertices % 64; rest != 0 && k.Loops[len(words)-1]>>rest != 0 {
-		return errors.New(`tensor "loops" has bits beyond the last vertex`)
+	if rest := s.Vertices % 64; rest != 0 && to[len(words)-1]>>rest != 0 {
+		return nil, fmt.Errorf("tensor %q has bits beyond the last vertex", name)
 	}
-	return nil
+	return to, nil
 }

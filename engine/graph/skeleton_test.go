@@ -46,6 +46,10 @@ func TestSkeletonsComeBack(t *testing.T) {
 		for at := range 9 {
 			for _, edges := range []bool{false, true} {
 				k := NewSkeleton(s, StatsOf(s), edges)
+				labels := at%3 != 0
+				if !labels {
+					k.Bare(SeedsOf(s, 1))
+				}
 				if !edges && at%2 == 0 {
 					k.Inverse, k.Loops = make([]float32, s.Vertices), make([]uint64, (s.Vertices+63)/64)
 					for row := range s.Vertices {
@@ -53,7 +57,7 @@ func TestSkeletonsComeBack(t *testing.T) {
 					}
 				}
 				b := together(t, k, at)
-				if size := SizeOf(s).Size(edges); int64(len(b)) > size || size > int64(len(b))+5000 {
+				if size := SizeOf(s).Size(edges, labels); int64(len(b)) > size || size > int64(len(b))+5000 {
 					t.Errorf("%s: %d bytes, and %d were said", name, len(b), size)
 				}
 				got, err := ReadSkeleton(b)
@@ -130,6 +134,14 @@ func edged() *content {
 	return c
 }
 
+// seeded is one without labels and marks.
+func seeded() *content {
+	c := bone()
+	c.meta["seeds"] = "1,0,0;0,1,1"
+	c.tensors = []tensor{{"training", safetensors.I64, []int64{1}, []int64{2}}}
+	return c
+}
+
 var wrongSkeletons = []struct {
 	want   string
 	of     func() *content
@@ -149,6 +161,13 @@ var wrongSkeletons = []struct {
 	{`"loops" has bits beyond`, bone, func(c *content) { c.set("loops", []int64{4}, 1) }},
 	{`"inverse" has the shape [1]`, bone, func(c *content) { c.set("inverse", []float32{1}, 1) }},
 	{`"inverse" has -1 in row 1`, bone, func(c *content) { c.set("inverse", []float32{1, -1}, 2) }},
+	{"labels or marks, and seeds", bone, func(c *content) { c.tensors = append(seeded().tensors, c.tensors[2:]...) }},
+	{`"training" has bits beyond`, seeded, func(c *content) { c.set("training", []int64{4}, 1) }},
+	{`"training" has the shape [2]`, seeded, func(c *content) { c.set("training", []int64{0, 0}, 2) }},
+	{`has "1,0" for a split's counts`, seeded, func(c *content) { c.meta["seeds"] = "1,0" }},
+	{`has "1,0,-1" for a split's counts`, seeded, func(c *content) { c.meta["seeds"] = "1,0,0;1,0,-1" }},
+	{`has "1,1,1" for a split's counts of 2 vertices`, seeded, func(c *content) { c.meta["seeds"] = "1,1,1" }},
+	{"has 1025 splits", seeded, func(c *content) { c.meta["seeds"] = strings.Repeat("0,0,0;", 1024) + "0,0,0" }},
 	{`tells of 2 edges, and it has 3`, edged, func(c *content) { c.meta["edges"] = "2" }},
 	{`no tensor "indices"`, edged, func(c *content) { c.drop("indices") }},
 	{`"indptr" does not rise`, edged, func(c *content) { c.set("indptr", []int64{0, 4, 3}, 3) }},
@@ -157,7 +176,7 @@ var wrongSkeletons = []struct {
 }
 
 func TestWrongSkeletonsAreRefused(t *testing.T) {
-	for _, good := range []func() *content{bone, edged} {
+	for _, good := range []func() *content{bone, edged, seeded} {
 		if _, err := ReadSkeleton(good().bytes(t)); err != nil {
 			t.Error(err)
 		}
@@ -180,6 +199,7 @@ func TestWrongSkeletonsAreRefused(t *testing.T) {
 func FuzzReadSkeleton(f *testing.F) {
 	f.Add(bone().bytes(f))
 	f.Add(edged().bytes(f))
+	f.Add(seeded().bytes(f))
 	for _, c := range wrongSkeletons {
 		k := c.of()
 		c.change(k)

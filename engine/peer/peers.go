@@ -17,6 +17,7 @@ const (
 	Checkpoint                    // engine/train: the file to resume from
 	Columns                       // engine/strategy/p3: columns of features
 	Contexts                      // engine/vicinity: edges of vertices, ahead of epochs
+	Labels                        // engine/labels: labels of seed vertices
 )
 
 // A Query is a question to another node of a job.

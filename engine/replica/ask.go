@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -97,7 +98,7 @@ func (b *bringing) askSkeletons(ctx context.Context) error {
 func (b *bringing) askSkeleton(ctx context.Context, n, shard int) error {
 	q := peer.Query{
 		Service: peer.Skeletons, Kind: peer.Shard, Part: uint32(shard),
-		Body: question(b.edges, b.want.form), Limit: int(b.sizes[shard].Size(b.edges)), Tally: b.o.Tally,
+		Body: question(b.want), Limit: int(b.sizes[shard].Size(b.edges, b.want.labels)), Tally: b.o.Tally,
 	}
 	answer, err := b.peers.Ask(ctx, n, q, nil)
 	if err != nil {
@@ -117,8 +118,9 @@ func (b *bringing) askSkeleton(ctx context.Context, n, shard int) error {
 }
 
 var (
-	errWithEdges = errors.New("what came has edges and was asked for without, or the other way round")
-	errOtherForm = errors.New("what came is summed up for another form of blocks")
+	errWithEdges  = errors.New("what came has edges and was asked for without, or the other way round")
+	errWithLabels = errors.New("what came has labels and was asked for without, or the other way round, or has other training vertices than it counts")
+	errOtherForm  = errors.New("what came is summed up for another form of blocks")
 )
 
 // fits returns an error unless a skeleton is the requested one.
@@ -128,12 +130,26 @@ func (b *bringing) fits(k *graph.Skeleton, shard int) error {
 		return fmt.Errorf("what came is shard %d of %d", s.Number, s.Shards)
 	case (s.Indptr != nil) != b.edges:
 		return errWithEdges
+	case (k.Seeds == nil) != b.want.labels || k.Seeds != nil && !b.seeded(k.Seeds):
+		return errWithLabels
 	case b.edges:
 		return nil
 	case b.want.form.SelfLoops != (k.Loops != nil) || (b.want.form.Weighting == sample.Symmetric) != (k.Inverse != nil):
 		return errOtherForm
 	}
 	return nil
+}
+
+// seeded reports whether seeds list as many training vertices as they count.
+func (b *bringing) seeded(s *graph.Seeds) bool {
+	listed, counted := uint64(0), uint64(0)
+	for _, word := range s.Training {
+		listed += uint64(bits.OnesCount64(word))
+	}
+	if b.want.split < len(s.Splits) {
+		counted = s.Splits[b.want.split].Train
+	}
+	return listed == counted
 }
 
 // asking is a set of questions under way, of which the first failure cancels the

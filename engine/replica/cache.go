@@ -17,10 +17,13 @@ type Cache struct {
 	of      map[int]*brought
 }
 
-// wanted is how a shard is fetched: with its edges or, for a form, without.
+// wanted is how a shard is fetched: with its edges or, for a form, without; with its labels
+// or, for a split, without.
 type wanted struct {
-	edges bool
-	form  sample.Form
+	edges  bool
+	form   sample.Form
+	labels bool
+	split  int
 }
 
 // A brought is a fetched shard.

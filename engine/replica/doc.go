@@ -1,4 +1,5 @@
 // Package replica fetches what a node of a job must know of the shards that it does not
-// hold: their labels, marks and degrees and, where memory allows, their edges. Features
-// are not fetched.
+// hold: their degrees, a bit for each training vertex and, where memory allows, their
+// edges. Labels and marks stay with their owners, unless a job needs them all. Features are
+// not fetched.
 package replica

@@ -19,20 +19,27 @@ type Options struct {
 	// more than a half of Memory (0: no bound).
 	Topology string
 	Memory   uint64
-	Cache    *Cache // may be nil
-	Tally    *peer.Tally
+	// Bare means that labels and marks stay with their owners, and only the training
+	// vertices of the split Split are listed.
+	Bare  bool
+	Split int
+	Cache *Cache // may be nil
+	Tally *peer.Tally
 }
 
 // A Replica is a node's view of all shards, without the features of remote ones.
 type Replica struct {
 	// Shards are all of the graph's, in order: the local ones as they are, the others
-	// without features and, where the topology is sharded, without edges (Indptr nil).
+	// without features and, where they are not fetched, without edges (Indptr nil), labels
+	// and marks.
 	Shards []*graph.Shard
 	// Summaries hold, for shards without edges, what sampling must know; nil for
 	// others.
 	Summaries []*sample.Summary
 	// Stats are the features' of all shards.
-	Stats      []graph.FeatureStats
+	Stats []graph.FeatureStats
+	// Seeds are of the shards whose labels and marks are not here; nil for others.
+	Seeds      []*graph.Seeds
 	Replicated bool
 	Bytes      uint64 // of all of it, without local shards
 }
@@ -127,14 +134,17 @@ func (b *bringing) decide() error {
 	var with, without, largest uint64
 	for _, shards := range b.far {
 		for _, i := range shards {
-			with += uint64(b.sizes[i].Size(true))
-			without += uint64(b.sizes[i].Size(false))
-			largest = max(largest, uint64(b.sizes[i].Size(true)))
+			with += uint64(b.sizes[i].Size(true, !b.o.Bare))
+			without += uint64(b.sizes[i].Size(false, !b.o.Bare))
+			largest = max(largest, uint64(b.sizes[i].Size(true, !b.o.Bare)))
 		}
 	}
 	fits := largest <= mostAnswer && (b.o.Memory == 0 || with <= b.o.Memory/2)
 	b.edges = b.o.Topology == replicated || b.o.Topology != sharded && fits
-	b.want = wanted{edges: b.edges}
+	b.want = wanted{edges: b.edges, labels: !b.o.Bare}
+	if b.o.Bare {
+		b.want.split = b.o.Split
+	}
 	takes := with
 	if !b.edges {
 		takes, b.want.form = without, needed(b.o.Form)
@@ -155,14 +165,14 @@ func (b *bringing) decide() error {
 // whole joins local and fetched shards, and checks that they are one graph.
 func (b *bringing) whole() (*Replica, error) {
 	n := len(b.held)
-	r := &Replica{Shards: make([]*graph.Shard, n), Summaries: make([]*sample.Summary, n), Stats: make([]graph.FeatureStats, n), Replicated: b.edges}
+	r := &Replica{Shards: make([]*graph.Shard, n), Summaries: make([]*sample.Summary, n), Stats: make([]graph.FeatureStats, n), Seeds: make([]*graph.Seeds, n), Replicated: b.edges}
 	for i, s := range b.held {
 		if s != nil {
 			r.Shards[i], r.Stats[i] = s, graph.StatsOf(s)
 			continue
 		}
 		k := b.of[i]
-		r.Shards[i], r.Stats[i] = k.skeleton.Shard, k.skeleton.Stats
+		r.Shards[i], r.Stats[i], r.Seeds[i] = k.skeleton.Shard, k.skeleton.Stats, k.skeleton.Seeds
 		r.Bytes += k.bytes
 		if !b.edges {
 			r.Summaries[i] = &sample.Summary{Edges: k.skeleton.Edges, Inverse: k.skeleton.Inverse, Loops: k.skeleton.Loops}
@@ -172,6 +182,14 @@ func (b *bringing) whole() (*Replica, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// splits returns how many splits a shard has.
+func (r *Replica) splits(i int) int {
+	if of := r.Seeds[i]; of != nil {
+		return len(of.Splits)
+	}
+	return len(r.Shards[i].Marks)
 }
 
 var errNoShards = errors.New("the graph has no shards")
@@ -185,7 +203,7 @@ func (b *bringing) check(r *Replica) error {
 	first, next := r.Shards[0], uint64(0)
 	for i, s := range r.Shards {
 		if s.Number != i || s.Shards != len(r.Shards) || uint64(s.First) != next || s.Total != first.Total || s.Features != first.Features ||
-			s.Classes != first.Classes || s.DType != first.DType || len(s.Marks) != len(first.Marks) || r.Stats[i].Sparse != r.Stats[0].Sparse {
+			s.Classes != first.Classes || s.DType != first.DType || r.splits(i) != r.splits(0) || r.Stats[i].Sparse != r.Stats[0].Sparse {
 			return fmt.Errorf("shard %d, of node %s, is not of the same graph as shard 0, or does not follow the one before it", i, b.work.Nodes[b.work.Owners[i]])
 		}
 		next += uint64(s.Vertices)

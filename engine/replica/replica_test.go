@@ -21,7 +21,8 @@ func TestBring(t *testing.T) {
 		for self := range works {
 			for _, form := range []sample.Form{{}, {SelfLoops: true}, {Weighting: sample.Sums}, {Weighting: sample.Symmetric}, {SelfLoops: true, Weighting: sample.Symmetric}} {
 				for _, topology := range []string{"", auto, replicated, sharded} {
-					r, err := Bring(t.Context(), net.Node(self), works[self], here[self], Options{Form: form, Topology: topology})
+					labels := form.SelfLoops != (topology == sharded)
+					r, err := Bring(t.Context(), net.Node(self), works[self], here[self], Options{Form: form, Topology: topology, Bare: !labels, Split: 1})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -29,7 +30,7 @@ func TestBring(t *testing.T) {
 						t.Errorf("%q: replicated is %v, %d bytes", topology, r.Replicated, r.Bytes)
 					}
 					for i, s := range all {
-						same(t, r, i, s, here[self][i], form)
+						same(t, r, i, s, here[self][i], form, labels)
 					}
 					to, err := sample.NewPartial(r.Shards, r.Summaries)
 					if err != nil || to.Edges() != whole.Edges() {
@@ -43,7 +44,7 @@ func TestBring(t *testing.T) {
 }
 
 // same holds what was brought of a shard against the shard.
-func same(t *testing.T, r *Replica, i int, s, held *graph.Shard, form sample.Form) {
+func same(t *testing.T, r *Replica, i int, s, held *graph.Shard, form sample.Form, labels bool) {
 	t.Helper()
 	got := r.Shards[i]
 	if r.Stats[i] != graph.StatsOf(s) {
@@ -55,8 +56,14 @@ func same(t *testing.T, r *Replica, i int, s, held *graph.Shard, form sample.For
 		}
 		return
 	}
-	if got.First != s.First || got.Vertices != s.Vertices || got.Features != 2 || got.Dense != nil || !reflect.DeepEqual(got.Labels, s.Labels) || !reflect.DeepEqual(got.Marks, s.Marks) {
+	if got.First != s.First || got.Vertices != s.Vertices || got.Features != 2 || got.Dense != nil {
 		t.Errorf("shard %d came as %+v", i, got)
+	}
+	if labels && (!reflect.DeepEqual(got.Labels, s.Labels) || !reflect.DeepEqual(got.Marks, s.Marks)) {
+		t.Errorf("shard %d came with other labels or marks", i)
+	}
+	if !labels && (got.Labels != nil || got.Marks != nil || !reflect.DeepEqual(r.Seeds[i], graph.SeedsOf(s, 1))) {
+		t.Errorf("shard %d came with labels or marks, or as %+v", i, r.Seeds[i])
 	}
 	if r.Replicated {
 		if r.Summaries[i] != nil || !slices.Equal(got.Indptr, s.Indptr) || !slices.Equal(got.Indices, s.Indices) || !reflect.DeepEqual(got.Weights, s.Weights) {
@@ -77,7 +84,7 @@ func TestMemoryDecides(t *testing.T) {
 	with, without := int64(0), int64(0)
 	for i, s := range graphs(true) {
 		if owners[i] != 1 {
-			with, without = with+graph.SizeOf(s).Size(true), without+graph.SizeOf(s).Size(false)
+			with, without = with+graph.SizeOf(s).Size(true, true), without+graph.SizeOf(s).Size(false, true)
 		}
 	}
 	for _, c := range []struct {

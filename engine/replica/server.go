@@ -13,8 +13,9 @@ import (
 )
 
 // The first byte of a question's body says what it asks for; a question for sizes has
-// no more. One for a skeleton has three more bytes: whether it is with its edges,
-// whether the form has self-loops, and its weighting. Part is the shard.
+// no more. One for a skeleton has six more bytes: whether it is with its edges, whether
+// the form has self-loops, its weighting, whether it is with its labels and marks, and
+// otherwise of which split the training vertices are listed. Part is the shard.
 const (
 	askSizes = iota
 	askSkeleton
@@ -60,13 +61,16 @@ func (s *server) answer(_ context.Context, _ int, q peer.Query, reply func(parts
 	if len(q.Body) == 1 && q.Body[0] == askSizes {
 		return reply(s.sizes())
 	}
-	shard, edges, form, err := s.read(q)
+	shard, want, err := s.read(q)
 	if err != nil {
 		return fmt.Errorf("%w: %w", peer.ErrRefused, err)
 	}
-	k := graph.NewSkeleton(shard, s.statsOf(shard), edges)
-	if !edges {
-		m := s.summaryOf(shard, form)
+	k := graph.NewSkeleton(shard, s.statsOf(shard), want.edges)
+	if !want.labels {
+		k.Bare(graph.SeedsOf(shard, want.split))
+	}
+	if !want.edges {
+		m := s.summaryOf(shard, want.form)
 		k.Inverse, k.Loops = m.Inverse, m.Loops
 	}
 	parts, err := k.Parts()
@@ -79,25 +83,25 @@ func (s *server) answer(_ context.Context, _ int, q peer.Query, reply func(parts
 var errNoQuestion = errors.New("a question about shards that this version does not know")
 
 // read parses a question for a skeleton.
-func (s *server) read(q peer.Query) (shard *graph.Shard, edges bool, form sample.Form, err error) {
+func (s *server) read(q peer.Query) (shard *graph.Shard, want wanted, err error) {
 	b := q.Body
-	if len(b) != 4 || b[0] != askSkeleton || b[1] > 1 || b[2] > 1 || sample.Weighting(b[3]) > sample.Symmetric {
-		return nil, false, form, errNoQuestion
+	if len(b) != 7 || b[0] != askSkeleton || b[1] > 1 || b[2] > 1 || sample.Weighting(b[3]) > sample.Symmetric || b[4] > 1 {
+		return nil, want, errNoQuestion
 	}
 	if uint64(q.Part) >= uint64(len(s.held)) || s.held[q.Part] == nil {
-		return nil, false, form, fmt.Errorf("shard %d is not held here", q.Part)
+		return nil, want, fmt.Errorf("shard %d is not held here", q.Part)
 	}
-	return s.held[q.Part], b[1] == 1, sample.Form{SelfLoops: b[2] == 1, Weighting: sample.Weighting(b[3])}, nil
+	form := sample.Form{SelfLoops: b[2] == 1, Weighting: sample.Weighting(b[3])}
+	return s.held[q.Part], wanted{edges: b[1] == 1, form: form, labels: b[4] == 1, split: int(binary.LittleEndian.Uint16(b[5:]))}, nil
 }
 
 // question makes the body that read parses.
-func question(edges bool, form sample.Form) []byte {
-	b := []byte{askSkeleton, 0, 0, byte(form.Weighting)}
-	if edges {
-		b[1] = 1
-	}
-	if form.SelfLoops {
-		b[2] = 1
+func question(w wanted) []byte {
+	b := binary.LittleEndian.AppendUint16([]byte{askSkeleton, 0, 0, byte(w.form.Weighting), 0}, uint16(w.split))
+	for at, is := range map[int]bool{1: w.edges, 2: w.form.SelfLoops, 4: w.labels} {
+		if is {
+			b[at] = 1
+		}
 	}
 	return b
 }

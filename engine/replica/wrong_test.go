@@ -31,8 +31,19 @@ func TestWhatPeersDoWrong(t *testing.T) {
 		}
 		return parts
 	}
+	seeded := func(s *graph.Shard, split int, edges bool) [][]byte {
+		k := graph.NewSkeleton(s, graph.FeatureStats{}, edges)
+		k.Bare(graph.SeedsOf(s, split))
+		parts, err := k.Parts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parts
+	}
 	other, moved := graphs(false), graphs(false)
 	other[1].Classes, moved[1].First = 4, 41
+	training := graphs(false)[1] // in one of the splits only
+	training.Labels[0], training.Marks[0][0], training.Marks[1][0] = 1, graph.Train, graph.Test
 	for _, c := range []struct {
 		want     string
 		topology string
@@ -42,17 +53,19 @@ func TestWhatPeersDoWrong(t *testing.T) {
 		{"the answer of node b is not usable", auto, answer(append([]byte{8}, make([]byte, record-1)...))},
 		{"node b owns shard 1 and does not have it", auto, answer(nil)},
 		{"shard 1 of node b: read a shard's skeleton", auto, answer(sizes(all), nil)},
-		{"shard 1 of node b: what came is shard 4 of 8", auto, answer(sizes(all), skeleton(all[4], true)...)},
-		{"shard 1 of node b: what came has edges", sharded, answer(sizes(all), skeleton(all[1], true)...)},
-		{"shard 1 of node b: what came has edges", replicated, answer(sizes(all), skeleton(all[1], false)...)},
-		{"shard 1 of node b: what came is summed up for another form", sharded, answer(sizes(all), skeleton(all[1], false)...)},
-		{"shard 1, of node b, is not of the same graph", replicated, answer(sizes(all), skeleton(other[1], true)...)},
-		{"shard 1, of node b, is not of the same graph", replicated, answer(sizes(all), skeleton(moved[1], true)...)},
+		{"shard 1 of node b: what came is shard 4 of 8", auto, answer(sizes(all), seeded(all[4], 0, true)...)},
+		{"shard 1 of node b: what came has edges", sharded, answer(sizes(all), seeded(all[1], 0, true)...)},
+		{"shard 1 of node b: what came has edges", replicated, answer(sizes(all), seeded(all[1], 0, false)...)},
+		{"shard 1 of node b: what came has labels", replicated, answer(sizes(all), skeleton(all[1], true)...)},
+		{"has other training vertices than it counts", replicated, answer(sizes(all), seeded(training, 1, true)...)},
+		{"shard 1 of node b: what came is summed up for another form", sharded, answer(sizes(all), seeded(all[1], 0, false)...)},
+		{"shard 1, of node b, is not of the same graph", replicated, answer(sizes(all), seeded(other[1], 0, true)...)},
+		{"shard 1, of node b, is not of the same graph", replicated, answer(sizes(all), seeded(moved[1], 0, true)...)},
 	} {
 		net, works, here := mesh(2, all, []int{0, 1, 0, 0, 0, 0, 0, 0})
 		net.Node(1).Answer(peer.Skeletons, c.h)
 		cache := &Cache{}
-		_, err := Bring(t.Context(), net.Node(0), works[0], here[0], Options{Topology: c.topology, Form: sample.Form{Weighting: sample.Symmetric}, Cache: cache})
+		_, err := Bring(t.Context(), net.Node(0), works[0], here[0], Options{Bare: true, Topology: c.topology, Form: sample.Form{Weighting: sample.Symmetric}, Cache: cache})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, and %q was expected", err, c.want)
 		}
@@ -84,17 +97,18 @@ func TestQuestionsAreChecked(t *testing.T) {
 		part uint32
 		body []byte
 	}{
-		{"", 1, question(true, sample.Form{})},
-		{"", 1, question(false, sample.Form{SelfLoops: true, Weighting: sample.Symmetric})},
+		{"", 1, question(wanted{edges: true})},
+		{"", 1, question(wanted{form: sample.Form{SelfLoops: true, Weighting: sample.Symmetric}, labels: true, split: 1})},
 		{"does not know", 1, nil},
 		{"does not know", 1, []byte{askSkeleton}},
-		{"does not know", 1, []byte{2, 0, 0, 0}},
-		{"does not know", 1, []byte{askSkeleton, 2, 0, 0}},
-		{"does not know", 1, []byte{askSkeleton, 0, 2, 0}},
-		{"does not know", 1, []byte{askSkeleton, 0, 0, 3}},
-		{"shard 0 is not held here", 0, question(true, sample.Form{})},
-		{"shard 8 is not held here", 8, question(true, sample.Form{})},
-		{"shard 4294967295 is not held here", 1<<32 - 1, question(true, sample.Form{})},
+		{"does not know", 1, []byte{2, 0, 0, 0, 0, 0, 0}},
+		{"does not know", 1, []byte{askSkeleton, 2, 0, 0, 0, 0, 0}},
+		{"does not know", 1, []byte{askSkeleton, 0, 2, 0, 0, 0, 0}},
+		{"does not know", 1, []byte{askSkeleton, 0, 0, 3, 0, 0, 0}},
+		{"does not know", 1, []byte{askSkeleton, 0, 0, 0, 2, 0, 0}},
+		{"shard 0 is not held here", 0, question(wanted{edges: true})},
+		{"shard 8 is not held here", 8, question(wanted{edges: true})},
+		{"shard 4294967295 is not held here", 1<<32 - 1, question(wanted{edges: true})},
 	} {
 		_, err := net.Node(0).Ask(t.Context(), 1, peer.Query{Service: peer.Skeletons, Part: c.part, Body: c.body, Limit: 1 << 20}, nil)
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, peer.ErrRefused) || !strings.Contains(err.Error(), c.want)) {
@@ -145,7 +159,7 @@ func FuzzReadSizes(f *testing.F) {
 			return
 		}
 		for i, z := range sizes {
-			if i < 0 || i >= int(shards) || z.Size(true) <= 0 || z.Size(false) <= 0 || z.Size(true) > 1<<53 {
+			if i < 0 || i >= int(shards) || z.Size(true, true) <= 0 || z.Size(false, false) <= 0 || z.Size(true, true) > 1<<53 {
 				t.Fatalf("shard %d has %+v", i, z)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/labels"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/replica"
 )
@@ -31,6 +32,7 @@ type Session struct {
 	Exchange *exchange.Exchange
 	Replica  *replica.Replica // set by Bring; of one node alone it holds no more than the shards
 	Source   *gather.Source   // rows of features, wherever they are
+	Labels   *labels.Source   // labels of seed vertices, wherever they are
 	Start    peer.Tally       // counts what is brought before the first step
 
 	// Replicated reports whether each node has all edges, and Mixed whether some compute on
@@ -73,7 +75,7 @@ func New(peers peer.Peers, work peer.Work, held []*graph.Shard) (*Session, error
 		return nil, err
 	}
 	s.Exchange = exchange.New(peers, s.Work)
-	s.Source = gather.Register(peers)
+	s.Source, s.Labels = gather.Register(peers), labels.Register(peers)
 	s.seats = newSeats(len(s.Work.Nodes))
 	return s, nil
 }
@@ -109,9 +111,16 @@ func (s *Session) Graph(split int, normalise string) (*dataset.Graph, error) {
 	return dataset.OpenPart(s.held, s.Replica, split, normalise)
 }
 
+// Ready serves the data to the other nodes from now on; wire is the form in which features
+// travel.
+func (s *Session) Ready(data *dataset.Graph, wire string) error {
+	s.Labels.Ready(data, s.Work, s.Layout)
+	return s.Source.Ready(data.Features, s.Work, s.Layout, wire)
+}
+
 // About describes the dataset.
 func (s *Session) About() dataset.About {
-	return dataset.DescribePart(s.Replica.Shards, s.Replica.Summaries)
+	return dataset.DescribePart(s.Replica.Shards, s.Replica.Summaries, s.Replica.Seeds)
 }
 
 // check returns an error if the work does not fit what this node has.

@@ -2,7 +2,6 @@ package slot
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -44,13 +43,14 @@ type Preparer interface {
 	Inflight() int
 }
 
-// NewBatches makes batches of so many of the seed vertices, 0: all, in an order by the
-// seed, with the given number of slots, all but one of which are prefetched, and the
-// workers that fill them by what by returns. full means that all neighbours are sampled.
+// NewBatches makes batches of so many of the seed vertices, 0: all, which it puts in an
+// order by the seed, with the given number of slots, all but one of which are prefetched,
+// and the workers that fill them by what by returns. full means that all neighbours are
+// sampled.
 // Slots and workers take memory once they are opened.
 func NewBatches(seeds []uint32, size int, seed uint64, full bool, slots, workers int, open func() (*Worker, error), by func() Preparer) *Batches {
 	n := len(seeds)
-	b := &Batches{by: by, size: size, seed: seed, order: slices.Clone(seeds), open: open}
+	b := &Batches{by: by, size: size, seed: seed, order: seeds, open: open}
 	if b.size == 0 || b.size > n {
 		b.size = n
 	}

@@ -62,14 +62,14 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 	if err != nil {
 		return err
 	}
-	topology := r.Sharing.Topology()
+	topology, who := r.Sharing.Topology(), o.Strategies.Of(s.Strategy)
 	if shared {
 		for _, d := range o.Strategies {
 			if d.Serve != nil && (d.Name == s.Strategy || !d.Isolated && s.mayUse(d.Name, o)) {
 				s.Served[d.Name] = d.Serve(t.Session.Peers)
 			}
 		}
-		if o.Strategies.Of(s.Strategy).Isolated {
+		if who.Isolated {
 			topology = strategy.Sharded // what groups see is fetched separately
 		}
 		s.frontier = frontier.Serve(t.Session.Peers)
@@ -77,6 +77,7 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 	piece := func(q peer.Query) ([]byte, error) { return checkpoint.ReadPiece(o.Dir, q.Body) }
 	if err := t.Session.Bring(ctx, piece, replica.Options{
 		Dataset: o.Dataset, Form: model.Form(), Topology: topology, Memory: budget.Left(o.Memory, 0), Cache: o.Replicas,
+		Split: r.Split, Bare: !who.Labels && !who.Isolated && r.Metric != recipe.ROCAUC, // which ranks all vertices
 	}); err != nil {
 		return err
 	}
@@ -179,7 +180,7 @@ func (d *Descriptor) asking(s *strategy.Settings) gather.Options {
 // ready serves this node's data to others.
 func (t *Trainer) ready(ctx context.Context) error {
 	s, x := t.Sharing, t.Session
-	if err := x.Source.Ready(t.Data.Features, x.Work, x.Layout, t.Recipe.Sharing.Wire()); err != nil {
+	if err := x.Ready(t.Data, t.Recipe.Sharing.Wire()); err != nil {
 		return err
 	}
 	s.frontier.Ready(t.Data.Topology, t.sampling())

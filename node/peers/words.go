@@ -18,7 +18,7 @@ func what(q peer.Query) string {
 	case peer.Draws:
 		return "neighbours of vertices" + when(q)
 	case peer.Skeletons:
-		return "the edges and labels of its shards"
+		return "the edges of its shards"
 	case peer.Offers:
 		return "its part of what all nodes make together" + when(q)
 	case peer.Checkpoint:
@@ -27,6 +27,8 @@ func what(q peer.Query) string {
 		return "columns of features" + when(q)
 	case peer.Contexts:
 		return "edges of its shards, for those who train in isolation"
+	case peer.Labels:
+		return "labels of vertices"
 	}
 	return fmt.Sprintf("an answer of service %d%s", q.Service, when(q))
 }

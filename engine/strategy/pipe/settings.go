@@ -99,6 +99,7 @@ func Of(job *strategy.Settings) Settings {
 func declaration(name string) strategy.Declaration {
 	return strategy.Declaration{
 		Name:      name,
+		Labels:    true,
 		Sweepless: "keeps rows of all layers for one model only",
 		Keys: func() strategy.Keys {
 			keys := new(Settings).keys()

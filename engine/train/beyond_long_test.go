@@ -1,0 +1,155 @@
+//go:build long
+
+package train_test
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+)
+
+// beyond returns the shards of two rings. The first two shards are the same in every such
+// graph and have all training vertices; the third has the rest. No edge is between them.
+func beyond(rest int) (shards []*graph.Shard) {
+	const each, features, classes = 600, 4, 3
+	total, first := 2*each+rest, 0
+	for i, n := range []int{each, each, rest} {
+		s := &graph.Shard{
+			Number: i, Shards: 3, First: uint32(first), Vertices: n, Total: uint32(total), Features: features, Classes: classes, DType: graph.F32,
+			Indptr: []int64{0}, Dense: make([]float32, n*features), Labels: make([]int32, n), Marks: [][]graph.Mark{make([]graph.Mark, n)},
+			Originals: graph.Originals{Ints: make([]int64, n)},
+		}
+		for row := range n {
+			v := first + row
+			s.Labels[row] = int32(v % classes)
+			s.Dense[row*features+v%classes], s.Dense[row*features+3] = 1, float32(v%7)/7
+			if i < 2 {
+				s.Marks[0][row] = graph.Mark(1 + v%3)
+				a, b := int32((v+1)%(2*each)), int32((v+each)%(2*each))
+				s.Indices = append(s.Indices, min(a, b), max(a, b))
+			} else {
+				s.Indices = append(s.Indices, int32(first+(row+1)%n))
+			}
+			s.Indptr = append(s.Indptr, int64(len(s.Indices)))
+		}
+		shards = append(shards, s)
+		first += n
+	}
+	return shards
+}
+
+// held finds the memory of all slices that can be reached from a value.
+type held struct {
+	seen  map[seenAt]bool
+	spans [][2]uintptr // of memory, which may overlap
+}
+
+// bytes returns how much memory that is.
+func (h *held) bytes() (sum float64) {
+	slices.SortFunc(h.spans, func(a, b [2]uintptr) int { return cmp.Compare(a[0], b[0]) })
+	end := uintptr(0)
+	for _, s := range h.spans {
+		if s[1] > end {
+			sum += float64(s[1] - max(s[0], end))
+			end = s[1]
+		}
+	}
+	return sum
+}
+
+type seenAt struct {
+	at uintptr
+	of reflect.Type
+}
+
+func (h *held) walk(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice:
+		if v.IsNil() || h.seen[seenAt{v.Pointer(), v.Type()}] {
+			return
+		}
+		h.seen[seenAt{v.Pointer(), v.Type()}] = true
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			h.walk(v.Elem())
+		}
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			h.walk(field)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			h.walk(v.MapIndex(key))
+		}
+	case reflect.Array, reflect.Slice:
+		of := v.Type().Elem()
+		if v.Kind() == reflect.Slice {
+			h.spans = append(h.spans, [2]uintptr{v.Pointer(), v.Pointer() + uintptr(v.Cap())*of.Size()})
+		}
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Interface, reflect.Struct, reflect.Map, reflect.Array, reflect.Slice:
+			for i := range v.Len() {
+				h.walk(v.Index(i))
+			}
+		}
+	}
+}
+
+// TestMemoryOfVerticesBeyond has a node train and evaluate on graphs of which others have
+// more and more: what it holds hardly grows with them.
+func TestMemoryOfVerticesBeyond(t *testing.T) {
+	const few, many = 100_000, 200_000 // far more than a batch has
+	graphs := map[int][]*graph.Shard{few: beyond(few), many: beyond(many)}
+	for _, c := range []struct {
+		model    string
+		strategy []string
+		most     float64 // bytes for each vertex beyond
+	}{
+		// Bits say whether a vertex is a training vertex, and whether it is in a halo.
+		{"sage", []string{"centric", "centric.cache=100"}, 0.5},
+		{"sage", []string{"leap", "leap.mode=migrate"}, 0.5},
+		{"sage", []string{"local"}, 0.5},
+		// Whether it has a self-loop.
+		{"gat", []string{"centric"}, 0.75},
+		// And 1/sqrt(degree).
+		{"gcn", []string{"centric"}, 4.75},
+	} {
+		name := fmt.Sprint(c.model, c.strategy)
+		measure := func(rest int) float64 {
+			r := traintest.Small(c.model)
+			r.Sharing = strategy.Given(c.strategy[0], append(c.strategy[1:], "topology=sharded")...)
+			m := traintest.NewMesh(3, []int{0, 1, 2})
+			all := m.Start(t, r, graphs[rest], train.Options{Threads: 1, Strategies: strategies.All})
+			err := m.Each(func(node int) error {
+				for step := range 2 {
+					if _, err := traintest.StepOnce(t.Context(), all[node], 1, step); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			m.Evaluated(t, all, 1)
+			h := held{seen: map[seenAt]bool{}}
+			h.walk(reflect.ValueOf(all[0].Run))
+			return h.bytes()
+		}
+		grown := (measure(many) - measure(few)) / (many - few)
+		t.Logf("%s: %.3f bytes for each vertex beyond", name, grown)
+		if grown > c.most {
+			t.Errorf("%s: %.3f bytes for each vertex beyond, and not at most %v", name, grown, c.most)
+		}
+	}
+}
