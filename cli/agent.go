@@ -175,7 +175,7 @@ func agentSettings() []setting {
 		{key: "join", kind: words, usage: "`HOST:PORT` of a member to join; may be repeated"},
 		{key: "token", secret: true, usage: "the join `TOKEN`; only needed with --join"},
 		{key: "device", fallback: "auto", usage: "`DEVICE` to compute on: auto, cpu, cuda or cuda:N (default auto)"},
-		{key: "memory", usage: "limit of the memory for graphs, a `SIZE` such as 64GiB (default: no limit)"},
+		{key: "memory", usage: "limit of the memory that the node takes, a `SIZE` such as 64GiB (default: what the machine can give)"},
 		{key: "log-level", fallback: "info", usage: "the lowest `LEVEL` to log: debug, info, warn or error (default info)"},
 		{key: "log-format", fallback: "text", usage: "`FORMAT` of the log: text or json (default text)"},
 	}

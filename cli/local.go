@@ -40,7 +40,7 @@ type AgentConfig struct {
 	Join      []string
 	Token     string
 	Device    string
-	Memory    uint64 // bytes; 0: no limit
+	Memory    uint64 // bytes; 0: what the machine can give
 	LogLevel  string // debug, info, warn or error
 	LogFormat string // text or json
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hopmesh/hopmesh/cli"
 	"github.com/hopmesh/hopmesh/cli/train"
 	"github.com/hopmesh/hopmesh/cli/usage"
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu/family"
 	"github.com/hopmesh/hopmesh/node"
 	"github.com/hopmesh/hopmesh/node/api"
@@ -133,6 +134,10 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 	if err != nil {
 		return err
 	}
+	// Before anything is taken, as it counts what is left.
+	memory := budget.Granted(cfg.Memory)
+	budget.Govern(memory.Bytes)
+	log.Info("memory", "bound", budget.Format(memory.Bytes), "from", memory.From)
 	var n *node.Node
 	ready := func(r node.Ready) {
 		_, _ = fmt.Fprintf(stdout, "%s is ready at %s in mesh %s\n", r.Name, r.Addr, r.MeshID)
@@ -143,7 +148,7 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 	}
 	n, err = node.New(node.Options{
 		DataDir: cfg.DataDir, Name: cfg.Name, Version: version, Listen: cfg.Listen, Advertise: cfg.Advertise, API: cfg.API,
-		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, Device: cfg.Device, Memory: cfg.Memory, Log: log, OnReady: ready, Conn: conn,
+		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, Device: cfg.Device, Memory: memory.Bytes, Log: log, OnReady: ready, Conn: conn,
 	})
 	if err != nil {
 		return usage.Wrap(err)

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/cuda/driver"
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"golang.org/x/sys/unix"
 )
@@ -55,6 +56,7 @@ func (a *hostArena) grow(bytes int) error {
 		if s.mapped, err = unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
 			return fmt.Errorf("take %d MiB of memory for an arena that holds %d MiB: %w", bytes>>20, a.held>>20, err)
 		}
+		budget.Outside(bytes)
 		s.Pinned = driver.HostAt(unsafe.Pointer(unsafe.SliceData(s.mapped)), bytes)
 	}
 	a.slabs, a.held = append(a.slabs, s), a.held+bytes
@@ -98,6 +100,7 @@ func (a *hostArena) Bytes() int { return a.held }
 func (a *hostArena) Close() {
 	for _, s := range a.slabs {
 		if s.mapped != nil {
+			budget.Outside(-len(s.mapped))
 			_ = unix.Munmap(s.mapped)
 			continue
 		}

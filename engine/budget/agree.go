@@ -31,10 +31,10 @@ type Node struct {
 // need there. The zero Instead stands for none.
 type Instead struct{ Value, Needs uint64 }
 
-// NewNode returns what a node has for a run: what the limit allows or, where that is 0,
-// what its machine has left beside what the process holds.
+// NewNode returns what a node has for a run: what the limit allows or, where that is 0 or
+// more than there is, what its machine has left beside what the process holds.
 func NewNode(needs, limit uint64, m Memory) Node {
-	if limit > 0 {
+	if limit > 0 && limit <= m.Free+m.Resident {
 		return Node{Needs: needs, Has: limit, Limited: true, Memory: m}
 	}
 	return Node{Needs: needs, Has: m.Free + m.Resident, Memory: m}

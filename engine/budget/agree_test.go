@@ -41,7 +41,8 @@ func TestAgree(t *testing.T) {
 		{"together", []Node{on(7, 1, 30, 0, 100), on(7, 2, 30, 0, 100), on(7, 1, 30, 0, 100)}, "", 3, 2, 1},
 		{"of unknown processes", []Node{on(7, 0, 30, 0, 100), on(7, 0, 10, 0, 100)}, "", 2, 1, 0},
 		{"too much together", []Node{on(7, 1, 1<<20, 0, 1<<20), on(8, 2, 60, 0, 100), on(7, 3, 1<<20, 0, 1<<20)}, "nodes n0 and n2 are on one machine, where the training needs 2.0 MiB of memory for all of them and 1.0 MiB are free: take a smaller {batch}, run fewer nodes there, or free some", 0, 0, 0},
-		{"too much for one", []Node{on(7, 1, 60, 0, 100), on(8, 2, 2<<30, 1<<30, 100)}, "on node n1, the training needs 2.0 GiB of memory and has 1.0 GiB: take a smaller {batch}, or allow more with {agent.memory}", 0, 0, 0},
+		{"too much for one", []Node{on(7, 1, 60, 0, 100), on(8, 2, 2<<30, 1<<30, 4<<30)}, "on node n1, the training needs 2.0 GiB of memory and has 1.0 GiB: take a smaller {batch}, or allow more with {agent.memory}", 0, 0, 0},
+		{"too much for a machine that has less than the limit", []Node{on(7, 1, 2<<20, 3<<20, 1<<20)}, "on node n0, the training needs 2.0 MiB of memory and has 1.0 MiB: take a smaller {batch}, or free some", 0, 0, 0},
 		{"too much for a machine", []Node{on(7, 1, 2<<20, 0, 1<<20)}, "on node n0, the training needs 2.0 MiB of memory and has 1.0 MiB: take a smaller {batch}, or free some", 0, 0, 0},
 	} {
 		var messages [][]byte

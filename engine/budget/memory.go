@@ -45,6 +45,9 @@ func Available() uint64 {
 			free = min(free, most-min(most, used))
 		}
 	}
+	if left, limited := unmapped(proc); limited {
+		free = min(free, left-min(left, reserved))
+	}
 	return free
 }
 

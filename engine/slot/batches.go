@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
@@ -123,7 +124,8 @@ func (b *Batches) Roots(step int) []uint32 {
 }
 
 // fill is called by the loader.
-func (b *Batches) fill(ctx context.Context, s *Slot, step int) error {
+func (b *Batches) fill(ctx context.Context, s *Slot, step int) (err error) {
+	defer budget.Caught(&err)
 	select {
 	case h := <-b.idle:
 		defer func() { b.idle <- h }()

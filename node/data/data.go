@@ -74,7 +74,7 @@ type Datasets struct {
 func New(cfg Config) *Datasets {
 	d := &Datasets{dir: cfg.Dir, plan: cfg.Plan, orders: newOrders(cfg.Orders, cfg.Plan, cfg.Log), answers: cfg.Answers}
 	d.Keeper = shards.Open(shards.Config{
-		Dir: cfg.Dir, Self: cfg.Mesh.ID(), Network: network{cfg.Mesh, cfg.Answers, cfg.Log}, Leader: d.orders, Log: cfg.Log,
+		Dir: cfg.Dir, Self: cfg.Mesh.ID(), Memory: cfg.Memory, Network: network{cfg.Mesh, cfg.Answers, cfg.Log}, Leader: d.orders, Log: cfg.Log,
 	})
 	d.Placement = &Placement{plan: cfg.Plan, log: cfg.Log, absent: cfg.Absent, leftOut: cfg.LeftOut}
 	d.importer = &importer{self: cfg.Mesh.ID(), memory: cfg.Memory, plan: cfg.Plan, orders: d.orders, keeper: d.Keeper, log: cfg.Log}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
@@ -99,6 +100,7 @@ func (i *importer) bringIn(ctx context.Context, name string, o api.DatasetOption
 		return api.Dataset{}, api.Unavailable("%v", err)
 	}
 	defer done()
+	defer budget.Begin()()
 	d, err := u.run(ctx, open)
 	if err == nil {
 		return described(i.plan.State(), d), nil
@@ -115,12 +117,20 @@ func (i *importer) bringIn(ctx context.Context, name string, o api.DatasetOption
 	return api.Dataset{}, lead.APIError(err)
 }
 
+// bound returns what an import may use: what was asked for, within the node's own bound.
+func (i *importer) bound(asked uint64) uint64 {
+	if asked == 0 || i.memory > 0 && asked > i.memory {
+		return i.memory
+	}
+	return asked
+}
+
 // undertake checks what can be checked before anything is read.
 func (i *importer) undertake(name string, o api.DatasetOptions, tell func(api.DatasetEvent)) (*undertaking, error) {
 	if err := plan.CheckDatasetName(name); err != nil {
 		return nil, api.Invalid("%v", err)
 	}
-	u := &undertaking{of: i, name: name, replicas: 1, memory: cmp.Or(o.Memory, i.memory), options: o, tell: tell}
+	u := &undertaking{of: i, name: name, replicas: 1, memory: i.bound(o.Memory), options: o, tell: tell}
 	if o.Replicas != nil {
 		u.replicas = *o.Replicas
 	}

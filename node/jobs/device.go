@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -47,9 +48,10 @@ func (r *run) compute(ctx context.Context, recipe recipe.Recipe, o train.Options
 
 // predict runs trained.Predict on a device. If the device fails, it starts over with the
 // first row on the CPU.
-func predict(ctx context.Context, p Prediction, begin func(trained.Prediction) error, rows func(first int, values []float32) error) error {
+func predict(ctx context.Context, p Prediction, begin func(trained.Prediction) error, rows func(first int, values []float32) error) (err error) {
+	defer budget.Caught(&err)
 	o := trained.PredictOptions{Embeddings: p.Embeddings, Index: p.Index, Device: p.Device, Memory: p.Memory, Dir: p.Folder}
-	err := trained.Predict(ctx, p.Model, p.Shards, o, begin, rows)
+	err = trained.Predict(ctx, p.Model, p.Shards, o, begin, rows)
 	if _, broken := errors.AsType[*slot.Broken](err); broken && ctx.Err() == nil {
 		o.Device = nil
 		err = trained.Predict(ctx, p.Model, p.Shards, o, begin, rows)

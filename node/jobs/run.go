@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -204,6 +205,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 			err = fmt.Errorf("a fault of hopmesh itself ended the training (%v): please report it, with what the log of the node that ran it says of it", fault)
 		}
 	}()
+	defer budget.Caught(&err) // before the above recovers
 	if r.missed {
 		return train.Result{}, errMissed
 	}

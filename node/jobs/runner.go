@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -82,6 +83,8 @@ type Runner struct {
 	content  string
 	// way is the open connection for the run that begins next.
 	way way
+	// rest is called when nothing of the current job is held any more; nil: nothing is.
+	rest func()
 }
 
 // Open makes a Runner, which does nothing before Run.
@@ -135,6 +138,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			r.end(errStopping)
 			r.part()
+			r.relax()
 			return nil
 		}
 	}
@@ -196,6 +200,7 @@ func (r *Runner) round(ctx context.Context) {
 	case !wanted:
 		r.part()
 		r.replicas, r.content = nil, ""
+		r.relax()
 	case r.ended[want.ID] != want.Generation:
 		r.ended[want.ID] = want.Generation
 		r.begin(ctx, s, want)
@@ -210,6 +215,9 @@ func (r *Runner) running() *run {
 
 // begin starts a job. The run is over when its end is in the plan, or no longer matters.
 func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
+	if r.rest == nil {
+		r.rest = budget.Begin()
+	}
 	r.folders[folderOf(j)] = true
 	run := newRun(r.cfg, j, s.Datasets[j.Dataset], r.Folder(j))
 	r.meet(s, j)
@@ -250,6 +258,14 @@ func (r *Runner) replicasOf(d plan.Dataset) *replica.Cache {
 		r.replicas, r.content = new(replica.Cache), content
 	}
 	return r.replicas
+}
+
+// relax lets the process give back what the jobs before have taken.
+func (r *Runner) relax() {
+	if r.rest != nil {
+		r.rest()
+		r.rest = nil
+	}
 }
 
 // end waits for the current job. If cause is not nil, it cancels the job first.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
 )
@@ -143,5 +144,6 @@ func (s *Session) guarded(ctx context.Context, from int, q peer.Query, reply fun
 			err = fmt.Errorf("a fault of hopmesh itself ended the question (%v): please report it, with what the log of node %s says of it", fault, s.names[s.self])
 		}
 	}()
+	defer budget.Caught(&err) // before the above recovers
 	return s.handlers[q.Service](ctx, from, q, reply)
 }

@@ -307,3 +307,12 @@ type silence struct{}
 func (silence) Fetch(context.Context, string, []byte, []byte) error { return nil }
 func (silence) Doubt(context.Context, string, string, int)          {}
 func (silence) Serving(string) bool                                 { return true }
+
+// A node with little memory serves fewer pieces at once.
+func TestServesLeaveRoomForJobs(t *testing.T) {
+	for memory, want := range map[uint64]int{0: maxServes, 1 << 20: 2, 256 << 20: 4, 64 << 30: maxServes} {
+		if s := newServes(memory); cap(s.running) != want {
+			t.Errorf("with %d bytes: %d at once, not %d", memory, cap(s.running), want)
+		}
+	}
+}

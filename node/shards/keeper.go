@@ -35,10 +35,11 @@ type Leader interface {
 	Index(ctx context.Context) (uint64, error)
 }
 
-// Config configures a Keeper. All fields are required.
+// Config configures a Keeper. All fields but Memory are required.
 type Config struct {
 	Dir     string // holds one folder for each dataset
 	Self    string // this node's id
+	Memory  uint64 // bytes that the node may take; 0: no bound
 	Network Network
 	Leader  Leader
 	Log     *slog.Logger
@@ -51,7 +52,7 @@ type Keeper struct {
 	news   chan struct{} // buffered: there may be changes to report
 	lanes  chan *lane    // those that are free
 	seals  chan struct{} // bounds how many files wait for the disk
-	serves chan []byte   // buffers for pieces to serve; nil entries are not allocated yet
+	serves serves        // pieces that other nodes asked for
 
 	mu       sync.Mutex
 	plan     *plan.State        // the newest
@@ -97,15 +98,12 @@ const (
 func Open(cfg Config) *Keeper {
 	k := &Keeper{
 		cfg: cfg, wake: make(chan struct{}, 1), news: make(chan struct{}, 1),
-		lanes: make(chan *lane, maxLanes), serves: make(chan []byte, maxServes), seals: make(chan struct{}, maxSeals),
+		lanes: make(chan *lane, maxLanes), serves: newServes(cfg.Memory), seals: make(chan struct{}, maxSeals),
 		plan: new(plan.State), folders: map[string]*folder{}, staged: map[string]bool{}, fetches: map[key]*fetch{},
 		trouble: map[key]*trouble{}, reported: map[key]uint64{}, checks: checks{hashing: make(chan struct{}, maxHashing), under: map[key]*check{}},
 	}
 	for range maxLanes {
 		k.lanes <- &lane{}
-	}
-	for range maxServes {
-		k.serves <- nil
 	}
 	k.disk = k.takeStock()
 	return k

@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
 )
 
 // Request is another node's request, as the mesh delivers it.
@@ -23,6 +25,23 @@ var (
 	errStranger = errors.New("only members are served shards")
 	errNotHere  = errors.New("this shard is not here")
 )
+
+// serves bounds how many pieces are served at once. The collector frees buffers that are
+// not used any more.
+type serves struct {
+	running chan struct{}
+	spare   *sync.Pool // of *[pieceBytes]byte
+}
+
+// newServes returns what a node with this bound of its memory serves with: its jobs need
+// most of that.
+func newServes(memory uint64) serves {
+	most := uint64(maxServes)
+	if memory > 0 {
+		most = min(most, max(2, memory/16/pieceBytes))
+	}
+	return serves{make(chan struct{}, most), &sync.Pool{New: func() any { return new([pieceBytes]byte) }}}
+}
 
 // Serve answers a request of length bytes from an authenticated peer with a piece of a
 // complete file.
@@ -41,16 +60,15 @@ func (k *Keeper) Serve(ctx context.Context, peer string, length uint64, r Reques
 	if err := k.mayRead(peer, q); err != nil {
 		return err
 	}
-	var b []byte
 	select {
-	case b = <-k.serves:
+	case k.serves.running <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	defer func() { k.serves <- b }()
-	if b == nil {
-		b = make([]byte, pieceBytes)
-	}
+	defer func() { <-k.serves.running }()
+	defer budget.Begin()()
+	b := k.serves.spare.Get().(*[pieceBytes]byte)
+	defer k.serves.spare.Put(b)
 	f, err := os.Open(k.file(q.key))
 	if err == nil {
 		_, err = f.ReadAt(b[:q.length], int64(q.offset))

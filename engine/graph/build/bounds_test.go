@@ -2,28 +2,11 @@ package build
 
 import (
 	"math"
-	"runtime/debug"
 	"strings"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
-
-// Builds that overlap share the process's limit, and leave it as it was.
-func TestMemoryBoundsAddUp(t *testing.T) {
-	before := debug.SetMemoryLimit(-1)
-	var m memoryBounds
-	for _, step := range []struct {
-		do   func(int64)
-		with int64
-		want int64
-	}{{m.add, 4 << 30, 4 << 30}, {m.add, 6 << 30, 10 << 30}, {m.remove, 4 << 30, 6 << 30}, {m.remove, 6 << 30, before}} {
-		step.do(step.with)
-		if got := debug.SetMemoryLimit(-1); got != step.want {
-			t.Errorf("the limit is %d and should be %d", got, step.want)
-		}
-	}
-}
 
 // What is finite in the source is finite in the shard, or refused.
 func TestNothingBecomesInfinite(t *testing.T) {

@@ -10,6 +10,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
+// binaryBytes is an upper bound on the resident memory of the program itself.
+const binaryBytes = 32 << 20
+
 // A plan holds all sizes, chosen before anything is allocated.
 type plan struct {
 	vertices    uint32

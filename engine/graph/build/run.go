@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
@@ -51,8 +52,7 @@ func execute(ctx context.Context, src graph.Source, o Options, p *plan) (m *grap
 	start := time.Now()
 	if o.Memory > 0 {
 		bound := int64(min(o.Memory, math.MaxInt64/2) - min(o.Memory, binaryBytes))
-		bounds.add(bound)
-		defer bounds.remove(bound)
+		defer budget.Narrow(bound)()
 	}
 	if err := os.Mkdir(o.Dir, 0o700); err != nil {
 		if errors.Is(err, os.ErrExist) {

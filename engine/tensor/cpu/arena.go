@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -42,7 +43,7 @@ func (a *arena) grow(bytes, threads int) error {
 	bytes = (bytes + huge - 1) &^ (huge - 1)
 	slab, err := reserve(bytes)
 	if err != nil {
-		return fmt.Errorf("take %d MiB of memory for an arena that holds %d MiB: %w", bytes>>20, a.held>>20, err)
+		return &budget.Exhausted{Wants: uint64(bytes), Holds: uint64(a.held), Err: err}
 	}
 	var touched sync.WaitGroup
 	each := (bytes/threads + huge - 1) &^ (huge - 1)
@@ -58,16 +59,22 @@ func (a *arena) grow(bytes, threads int) error {
 	return nil
 }
 
-// Alloc implements tensor.Arena. It panics if it gets no memory.
+// Alloc implements tensor.Arena. If it gets no memory, it panics with a
+// *budget.Exhausted, which budget.Caught makes an error of the run.
 func (a *arena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
 	bytes := max(alignment, (rows*cols*t.Bytes()+alignment-1)&^(alignment-1))
 	for a.slab < len(a.slabs) && a.used+bytes > len(a.slabs[a.slab]) {
 		a.slab, a.used = a.slab+1, 0
 	}
 	if a.slab == len(a.slabs) {
-		// Grow by at least half, so that growing is rare.
-		if err := a.grow(max(bytes, a.held/2), 1); err != nil {
-			panic("cpu: " + err.Error())
+		// Grow by at least half, so that growing is rare, unless the system has no more
+		// than is needed.
+		err := a.grow(max(bytes, a.held/2), 1)
+		if err != nil && bytes < a.held/2 {
+			err = a.grow(bytes, 1)
+		}
+		if err != nil {
+			panic(err)
 		}
 	}
 	base := unsafe.Pointer(&a.slabs[a.slab][a.used])

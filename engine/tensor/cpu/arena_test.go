@@ -1,10 +1,12 @@
 package cpu_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unsafe"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -99,7 +101,30 @@ func TestArenaRefuses(t *testing.T) {
 		t.Error("an arena of -1 bytes")
 	}
 	_, err := d.NewArena(1 << 60)
-	if err == nil || !strings.Contains(err.Error(), "1099511627776 MiB") {
+	if err == nil || !strings.Contains(err.Error(), "1073741824.0 GiB") {
 		t.Errorf("an arena of 2^60 bytes: %v", err)
+	}
+}
+
+// An arena that gets no memory is an error of who asks, and holds what it held.
+func TestArenasWithoutMemory(t *testing.T) {
+	d := cpu.New(1)
+	defer d.Close()
+	var short *budget.Exhausted
+	if _, err := d.NewArena(1 << 50); !errors.As(err, &short) || short.Wants < 1<<50 {
+		t.Errorf("%v", err)
+	}
+	a, err := d.NewArena(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	grow := func() (err error) {
+		defer budget.Caught(&err)
+		a.Alloc(tensor.F32, 1<<40, 1<<8)
+		return nil
+	}
+	if err := grow(); !errors.As(err, &short) || short.Holds != uint64(a.Bytes()) || a.Bytes() != 2<<20 {
+		t.Errorf("%v; it holds %d", err, a.Bytes())
 	}
 }

@@ -4,11 +4,16 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
 )
 
 // reserve maps memory aligned to huge pages. Whether huge pages are used is up to the
 // kernel.
 func reserve(bytes int) ([]byte, error) {
+	if err := budget.Room(bytes + huge); err != nil {
+		return nil, err
+	}
 	all, err := unix.MmapPtr(-1, 0, nil, uintptr(bytes+huge), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, err
@@ -28,10 +33,12 @@ func reserve(bytes int) ([]byte, error) {
 	memory := unsafe.Slice((*byte)(slab), bytes)
 	// A kernel without huge pages rejects the advice: that is only slower.
 	_ = unix.Madvise(memory, unix.MADV_HUGEPAGE)
+	budget.Outside(bytes)
 	return memory, nil
 }
 
 // release unmaps memory. It can't fail for what reserve returned.
 func release(memory []byte) {
 	_ = unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(memory)), uintptr(len(memory)))
+	budget.Outside(-len(memory))
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus"
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -253,6 +254,7 @@ func (m *Models) with(ctx context.Context, id, what string, asked *int, do func(
 		return api.Unavailable("this node is stopping")
 	}
 	defer done()
+	defer budget.Begin()()
 	l := &loan{parent: m.cfg.Dir, job: filepath.Base(m.cfg.Runner.Folder(j))}
 	defer l.end(m.cfg.Log)
 	checkpoint, err := m.checkpointOf(ctx, j, l)

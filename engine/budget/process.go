@@ -1,0 +1,159 @@
+package budget
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// uncounted is what the process holds that the Go runtime does not count: variables of
+	// the binary, and what the kernel rounds up.
+	uncounted = 4 << 20
+	// leastHeap is what the Go heap may always take. A smaller limit would have the
+	// collector run all the time, for the sake of a bound that is broken anyway.
+	leastHeap = 32 << 20
+	// calm is how long nothing must run before memory is given back, so that a daemon that
+	// is asked for one thing after another does not collect after each.
+	calm = time.Second
+)
+
+// holding is what this process holds and may hold.
+var holding = account{set: debug.SetMemoryLimit, free: giveBack}
+
+// account knows the memory that a process takes outside of the Go heap, and has the heap
+// keep to what is left of the bound.
+type account struct {
+	set  func(limit int64) int64
+	free func()
+
+	mu      sync.Mutex
+	bound   uint64 // 0: none
+	outside int64
+	narrow  []*int64 // limits of the heap that hold for a time
+	before  int64    // the heap's limit while nothing here limits it
+	limited bool     // the heap's limit is this account's
+	running int
+	quiet   chan struct{} // buffered; nil: memory is not given back
+}
+
+// Govern bounds what this process holds, and from then on has it give back memory when
+// nothing runs any more. A bound of 0 is none. It is for processes that are one daemon and
+// nothing else.
+func Govern(bound uint64) { holding.govern(bound) }
+
+// Outside adds to what this process holds outside of the Go heap, in bytes. A negative
+// number is given back.
+func Outside(bytes int) { holding.add(int64(bytes)) }
+
+// Narrow limits the Go heap further until widen is called. The limits of several callers
+// add up.
+func Narrow(heap int64) (widen func()) { return holding.narrowed(heap) }
+
+// Begin says that something runs that takes memory: a job, an import, a prediction. end
+// must be called once. When the last has ended, the process gives back what it can.
+func Begin() (end func()) { return holding.begin() }
+
+func (a *account) govern(bound uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.bound = min(bound, math.MaxInt64/2)
+	if a.quiet == nil {
+		a.quiet = make(chan struct{}, 1)
+		go a.tend()
+	}
+	a.apply()
+}
+
+func (a *account) add(bytes int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.outside += bytes
+	if a.bound > 0 {
+		a.apply()
+	}
+}
+
+func (a *account) narrowed(heap int64) (widen func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	limit := &heap
+	a.narrow = append(a.narrow, limit)
+	a.apply()
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.narrow = slices.DeleteFunc(a.narrow, func(l *int64) bool { return l == limit })
+		a.apply()
+	}
+}
+
+// apply sets the heap's limit. Called with mu held.
+func (a *account) apply() {
+	limits := a.bound > 0 || len(a.narrow) > 0
+	switch {
+	case !limits && !a.limited:
+		return
+	case !limits:
+		a.set(a.before)
+		a.limited = false
+		return
+	case !a.limited:
+		a.before = a.set(-1)
+		a.limited = true
+	}
+	limit := a.before
+	if len(a.narrow) > 0 {
+		sum := int64(0)
+		for _, l := range a.narrow {
+			sum += *l
+		}
+		limit = min(limit, sum)
+	}
+	if a.bound > 0 {
+		limit = min(limit, max(leastHeap, int64(a.bound)-a.outside-uncounted))
+	}
+	a.set(limit)
+}
+
+func (a *account) begin() (end func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.running++
+	return sync.OnceFunc(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.running--
+		if a.running > 0 || a.quiet == nil {
+			return
+		}
+		select {
+		case a.quiet <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// tend gives back memory whenever nothing has run for a while.
+func (a *account) tend() {
+	for range a.quiet {
+		time.Sleep(calm)
+		a.mu.Lock()
+		// If something runs, or has ended meanwhile, this is woken again.
+		busy := a.running > 0 || len(a.quiet) > 0
+		a.mu.Unlock()
+		if !busy {
+			a.free()
+		}
+	}
+}
+
+// giveBack returns to the system what nobody uses. Pools keep what they hold over one
+// collection.
+func giveBack() {
+	runtime.GC()
+	debug.FreeOSMemory()
+}
