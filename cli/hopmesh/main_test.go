@@ -111,8 +111,13 @@ func startAs(t *testing.T, command []string, dir string, args ...string) *daemon
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &daemon{t: t, dir: dir, out: &output{}, done: make(chan struct{})}
-	d.cmd = exec.Command(path, slices.Concat(command, []string{"--data-dir", dir}, args)...)
+	return launch(t, exec.Command(path, slices.Concat(command, []string{"--data-dir", dir}, args)...), dir)
+}
+
+// launch runs a command that becomes an agent with this folder.
+func launch(t *testing.T, cmd *exec.Cmd, dir string) *daemon {
+	t.Helper()
+	d := &daemon{t: t, dir: dir, cmd: cmd, out: &output{}, done: make(chan struct{})}
 	d.cmd.Stdout, d.cmd.Stderr = d.out, d.out
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)

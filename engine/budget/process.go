@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"sync"
 	"time"
@@ -16,18 +17,22 @@ const (
 	// leastHeap is what the Go heap may always take. A smaller limit would have the
 	// collector run all the time, for the sake of a bound that is broken anyway.
 	leastHeap = 32 << 20
+	// tightPercent is how much the heap may grow between collections where mapped memory is
+	// what counts.
+	tightPercent = 25
 	// calm is how long nothing must run before memory is given back, so that a daemon that
 	// is asked for one thing after another does not collect after each.
 	calm = time.Second
 )
 
 // holding is what this process holds and may hold.
-var holding = account{set: debug.SetMemoryLimit, free: giveBack}
+var holding = account{set: debug.SetMemoryLimit, heap: heapInUse, free: giveBack}
 
 // account knows the memory that a process takes outside of the Go heap, and has the heap
 // keep to what is left of the bound.
 type account struct {
 	set  func(limit int64) int64
+	heap func() int64 // what is in use of it
 	free func()
 
 	mu      sync.Mutex
@@ -43,11 +48,21 @@ type account struct {
 // Govern bounds what this process holds, and from then on has it give back memory when
 // nothing runs any more. A bound of 0 is none. It is for processes that are one daemon and
 // nothing else.
-func Govern(bound uint64) { holding.govern(bound) }
+func Govern(bound uint64) {
+	if _, limited := ownLimit(proc.limits, "Max data size"); limited {
+		// What the heap once had stays mapped, and no arena can use it.
+		debug.SetGCPercent(tightPercent)
+	}
+	holding.govern(bound)
+}
 
 // Outside adds to what this process holds outside of the Go heap, in bytes. A negative
 // number is given back.
 func Outside(bytes int) { holding.add(int64(bytes)) }
+
+// Spare returns how much more may be taken outside of the Go heap without need: within the
+// bound, and beside what the heap holds.
+func Spare() int { return holding.spare() }
 
 // Narrow limits the Go heap further until widen is called. The limits of several callers
 // add up.
@@ -75,6 +90,15 @@ func (a *account) add(bytes int64) {
 	if a.bound > 0 {
 		a.apply()
 	}
+}
+
+func (a *account) spare() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.bound == 0 {
+		return math.MaxInt
+	}
+	return int(max(0, int64(a.bound)-a.outside-uncounted-leastHeap-a.heap()))
 }
 
 func (a *account) narrowed(heap int64) (widen func()) {
@@ -149,6 +173,13 @@ func (a *account) tend() {
 			a.free()
 		}
 	}
+}
+
+// heapInUse returns how much of the Go heap was reachable when it was last collected.
+func heapInUse() int64 {
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64())
 }
 
 // giveBack returns to the system what nobody uses. Pools keep what they hold over one

@@ -13,7 +13,7 @@ import (
 // recorded returns an account that sets a limit of its own, which was set before.
 func recorded(before int64) (a *account, limit *int64) {
 	limit = &before
-	return &account{free: func() {}, set: func(to int64) int64 {
+	return &account{free: func() {}, heap: func() int64 { return 20 << 20 }, set: func(to int64) int64 {
 		was := *limit
 		if to >= 0 {
 			*limit = to
@@ -37,6 +37,9 @@ func TestTheHeapKeepsToWhatIsLeft(t *testing.T) {
 	a.bound = 300 << 20
 	a.add(0)
 	check("bound", 196<<20)
+	if got := a.spare(); got != (300-100-20)<<20-uncounted-leastHeap {
+		t.Errorf("%d MiB are to spare", got>>20)
+	}
 	a.add(50 << 20)
 	check("with another arena", 146<<20)
 	widenMore := a.narrowed(-800 << 20)
@@ -44,6 +47,9 @@ func TestTheHeapKeepsToWhatIsLeft(t *testing.T) {
 	widenMore()
 	a.add(140 << 20)
 	check("all taken", leastHeap)
+	if got := a.spare(); got != 0 {
+		t.Errorf("%d MiB are to spare of nothing", got>>20)
+	}
 	a.add(-290 << 20)
 	check("all given back", 296<<20)
 	widen()
@@ -51,6 +57,9 @@ func TestTheHeapKeepsToWhatIsLeft(t *testing.T) {
 	a.bound = 0
 	a.apply()
 	check("not bound", math.MaxInt64)
+	if got := a.spare(); got != math.MaxInt {
+		t.Errorf("%d bytes are to spare without a bound", got)
+	}
 }
 
 // Builds that overlap share the process's limit, and leave it as it was.

@@ -67,10 +67,11 @@ func (a *arena) Alloc(t tensor.Type, rows, cols int) tensor.Matrix {
 		a.slab, a.used = a.slab+1, 0
 	}
 	if a.slab == len(a.slabs) {
-		// Grow by at least half, so that growing is rare, unless the system has no more
-		// than is needed.
-		err := a.grow(max(bytes, a.held/2), 1)
-		if err != nil && bytes < a.held/2 {
+		// Grow by at least half, so that growing is rare, unless there is no more than is
+		// needed.
+		more := min(a.held/2, budget.Spare())
+		err := a.grow(max(bytes, more), 1)
+		if err != nil && bytes < more {
 			err = a.grow(bytes, 1)
 		}
 		if err != nil {
