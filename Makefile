@@ -174,6 +174,15 @@ bench: build ## everything beside its baseline, and the packages' benchmarks (RE
 	bin/hopmesh bench strategies $(call page,--out,strategies)
 	$(GO) test -run '^$$' -bench . -benchmem ./mesh/... ./consensus/... ./engine/...
 
+.PHONY: bench-scale
+bench-scale: build ## the memory of daemons, each cell beside its bar; goes on where it stopped (RESULTS=docs/results writes a page)
+	bin/hopmesh bench scale $(call page,--out,scale)
+
+# SCALE is the graph's size as a share of ogbn-papers100M's.
+.PHONY: scale
+scale: build ## a graph that no daemon could hold, on four of 1 GiB each; goes on where it stopped (SCALE=0.01 tries it out)
+	bin/hopmesh bench scale --only papers --papers $(or $(SCALE),0.1) $(call page,--out,papers)
+
 .PHONY: accuracy
 accuracy: ## recipes of known accuracy; goes on where it stopped (ROWS=cora,photo selects, NODES=3 compares)
 	$(GO) run ./scripts/accuracy -rows '$(ROWS)' -nodes '$(or $(NODES),0)' $(call page,-out,accuracy$(if $(NODES),-nodes))

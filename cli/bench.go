@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(context.Context, ShapedConfig, io.Writer, io.Writer) error, parts []string) *cobra.Command {
+func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(context.Context, ShapedConfig, io.Writer, io.Writer) error, parts, scaleParts []string) *cobra.Command {
 	data, cfg := benchSuite(run, cobra.Command{
 		Use:   "data",
 		Short: "Measure partitioning, importing and placing of graphs",
@@ -59,10 +59,8 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 		if config.Nodes < 2 || config.Nodes > 16 {
 			return usage.Errorf(cmd, "--nodes %d: choose 2 to 16", config.Nodes)
 		}
-		for _, name := range config.Only {
-			if !slices.Contains(parts, name) {
-				return usage.Errorf(cmd, "--only %s: there is no such part: choose from %s", name, strings.Join(parts, ", "))
-			}
+		if err := knownParts(cmd, config.Only, parts); err != nil {
+			return err
 		}
 		if config.Plot != "" && len(config.Only) > 0 && !slices.Contains(config.Only, "time") {
 			return usage.Errorf(cmd, "--plot draws what the part time measures, which --only %s leaves out: leave one of the two out, or add it", strings.Join(config.Only, ","))
@@ -82,7 +80,40 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 		Short:   "Measure this machine, each figure beside its upper bound",
 		Long:    "Measures this machine. Each figure is printed beside the upper bound measured in the same run.",
 		Example: "  hopmesh bench kernels\n  hopmesh bench data --graphs ./graphs",
-	}, transport, data, kernels, sampler, strategies, benchNode(shaped))
+	}, transport, data, kernels, sampler, strategies, benchScale(run, scaleParts), benchNode(shaped))
+}
+
+// benchScale returns the command that measures memory.
+func benchScale(run func(context.Context, BenchConfig, io.Writer) error, parts []string) *cobra.Command {
+	cmd, cfg := benchSuite(run, cobra.Command{
+		Use:   "scale",
+		Short: "Measure the memory of daemons for each strategy and number of nodes",
+		Long: "Trains on 1 to 8 daemons of this machine and samples their memory: what each strategy takes, whether\n" +
+			"--memory bounds it, whether it falls with nodes and is given back. Each cell is printed beside its bar. All\n" +
+			"parts take about an hour on two cores, 5 GB of disk and up to 16 GB of memory; the command says more\n" +
+			"before it begins. Finished cells are kept, so that it goes on where it stopped.",
+		Example: "  hopmesh bench scale --quick\n  hopmesh bench scale --only memory --rows leap,pipe --json\n  hopmesh bench scale --out docs/results/scale.md",
+	})
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return knownParts(cmd, cfg.Only, parts) }
+	cmd.Flags().StringSliceVar(&cfg.Only, "only", nil, "measure only these parts, `PART,PART` from "+strings.Join(parts, ", "))
+	usage.CompleteFlag(cmd, "only", parts)
+	cmd.Flags().StringVar(&cfg.Scale.Dir, "dir", "", "keep finished cells and prepared data in `DIR` (default: in the user's cache)")
+	cmd.Flags().StringVar(&cfg.Scale.Rows, "rows", "", "measure only cells with one of these in their name, `TEXT,TEXT`")
+	cmd.Flags().BoolVar(&cfg.Scale.Quick, "quick", false, "use graphs of a twentieth of the size and one or two nodes, to try it out")
+	cmd.Flags().BoolVar(&cfg.Scale.Show, "show", false, "measure nothing, print the cells that are kept")
+	cmd.Flags().Float64Var(&cfg.Scale.Papers, "papers", 0.1, "size of the graph of the part papers, as a share `X` of ogbn-papers100M")
+	cmd.Flags().BoolVar(&cfg.Scale.Older, "older", false, "also take cells that other versions of this program have measured")
+	return cmd
+}
+
+// knownParts returns an error unless a suite has all parts that are asked for.
+func knownParts(cmd *cobra.Command, only, parts []string) error {
+	for _, name := range only {
+		if !slices.Contains(parts, name) {
+			return usage.Errorf(cmd, "--only %s: there is no such part: choose from %s", name, strings.Join(parts, ", "))
+		}
+	}
+	return nil
 }
 
 // benchSuite returns the command of the suite that has its name.

@@ -49,6 +49,7 @@ func echo() Local {
 		Strategies:   []string{"auto", "single", "centric", "leap", "p3", "grappa", "pipe", "graph", "local"},
 		DemoStrategy: "leap",
 		Parts:        []string{"bytes", "time", "kill"},
+		ScaleParts:   []string{"memory", "back"},
 	}
 }
 
@@ -182,6 +183,9 @@ func TestGolden(t *testing.T) {
 		{File: "bench-strategies-only-unknown", Args: "bench strategies --only bytes,speed"},
 		{File: "bench-strategies-only-plot", Args: "bench strategies --only bytes --plot ladder.svg"},
 		{File: "bench-strategies-pipe", Args: "bench strategies --only kill --plot-pipe pipe.svg"},
+		{File: "help-bench-scale", Args: "help bench scale"},
+		{File: "bench-scale", Args: "bench scale --only memory,back --rows leap,pipe --quick"},
+		{File: "bench-scale-unknown", Args: "bench scale --only speed"},
 		{File: "bench-strategies-alone", Args: "bench strategies --nodes 1"},
 		{File: "doctor", Args: "doctor"},
 		{File: "doctor-peer", Args: "doctor 10.0.0.1:7946 --json --listen 10.0.0.9:7946"},

@@ -16,11 +16,13 @@ type Local struct {
 	Bench func(ctx context.Context, cfg BenchConfig, stdout io.Writer) error
 	// DemoStrategy is the default of `demo --strategy`.
 	DemoStrategy string
-	// Parts lists what `bench strategies --only` accepts.
-	Parts   []string
-	Shaped  func(ctx context.Context, cfg ShapedConfig, stdout, stderr io.Writer) error
-	Doctor  func(ctx context.Context, cfg DoctorConfig, stdout io.Writer) error
-	Recover func(ctx context.Context, cfg RecoverConfig, stdout io.Writer) error
+	// Parts lists what `bench strategies --only` accepts, and ScaleParts what `bench scale
+	// --only` does.
+	Parts      []string
+	ScaleParts []string
+	Shaped     func(ctx context.Context, cfg ShapedConfig, stdout, stderr io.Writer) error
+	Doctor     func(ctx context.Context, cfg DoctorConfig, stdout io.Writer) error
+	Recover    func(ctx context.Context, cfg RecoverConfig, stdout io.Writer) error
 	// Strategies lists what `train start --strategy` accepts.
 	Strategies []string
 	// Draw draws what `train forecast --plot` asks for.
@@ -56,7 +58,7 @@ type DemoConfig struct {
 
 // BenchConfig has the settings of `hopmesh bench`.
 type BenchConfig struct {
-	Suite    string   // transport, data, kernels, sampler or strategies
+	Suite    string   // transport, data, kernels, sampler, strategies or scale
 	Graphs   string   // a folder, or ""
 	Nodes    int      // of strategies
 	Plot     string   // a file to write, or ""
@@ -64,6 +66,17 @@ type BenchConfig struct {
 	PlotPipe string   // a file to write, or ""
 	Out      string   // a Markdown file to write, or ""
 	JSON     bool
+	Scale    ScaleConfig
+}
+
+// ScaleConfig has the settings of `hopmesh bench scale` alone.
+type ScaleConfig struct {
+	Dir    string // a folder that is kept, or ""
+	Rows   string // parts of the names of cells, or ""
+	Quick  bool
+	Show   bool
+	Older  bool
+	Papers float64
 }
 
 // DoctorConfig has the settings of `hopmesh doctor`.

@@ -50,7 +50,7 @@ func New(local Local, version string) *cobra.Command {
 		c.GroupID = groupMesh
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{agent(local.Agent), demo(local.Demo, local.DemoStrategy, local.Strategies), bench(local.Bench, local.Shaped, local.Parts), doctor(local.Doctor), recovery(local.Recover)} {
+	for _, c := range []*cobra.Command{agent(local.Agent), demo(local.Demo, local.DemoStrategy, local.Strategies), bench(local.Bench, local.Shaped, local.Parts, local.ScaleParts), doctor(local.Doctor), recovery(local.Recover)} {
 		c.GroupID = groupLocal
 		root.AddCommand(c)
 	}

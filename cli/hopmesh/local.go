@@ -22,6 +22,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/bench/data"
 	"github.com/hopmesh/hopmesh/node/bench/kernels"
 	"github.com/hopmesh/hopmesh/node/bench/plot"
+	"github.com/hopmesh/hopmesh/node/bench/scale"
 	"github.com/hopmesh/hopmesh/node/bench/strategies"
 	"github.com/hopmesh/hopmesh/node/bench/transport"
 	"github.com/hopmesh/hopmesh/node/demo"
@@ -60,10 +61,11 @@ func local(version string) cli.Local {
 			}
 			suite := map[string]func(context.Context, bench.Config, io.Writer, io.Writer) error{
 				"transport": transport.Measure, "data": data.Measure, "kernels": kernels.Measure, "sampler": kernels.Sampler,
-				"strategies": strategies.Measure,
+				"strategies": strategies.Measure, "scale": scale.Measure,
 			}[cfg.Suite]
 			return suite(ctx, bench.Config{
 				JSON: cfg.JSON, Out: cfg.Out, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot, PlotPipe: cfg.PlotPipe, Only: cfg.Only,
+				Scale: bench.ScaleConfig(cfg.Scale),
 			}, stdout, os.Stderr)
 		},
 		Doctor: func(ctx context.Context, cfg cli.DoctorConfig, stdout io.Writer) error {
@@ -76,6 +78,7 @@ func local(version string) cli.Local {
 		Draw:         train.Draw{Check: plot.Check, Draw: drawForecast},
 		DemoStrategy: demo.DefaultStrategy,
 		Parts:        strategies.Parts(),
+		ScaleParts:   scale.Parts(),
 		Options:      trainOptions,
 	}
 }

@@ -29,7 +29,7 @@ type GenerateRequest struct {
 	Communities int      `json:"communities,omitempty"`
 	Inside      *float64 `json:"inside,omitempty"`    // null: the kind's default
 	Homophily   *float64 `json:"homophily,omitempty"` // null: the kind's default
-	Preset      string   `json:"preset,omitempty"`    // arxiv, reddit or products
+	Preset      string   `json:"preset,omitempty"`    // as Presets lists them
 	Scale       float64  `json:"scale,omitempty"`     // of the preset, 0: whole
 	DatasetOptions
 }
@@ -150,7 +150,7 @@ var (
 	dtypes       = []string{"f32", "bf16"}
 	formats      = []string{"auto", "npz", "planetoid", "ogb", "csv", "parquet"}
 	kinds        = []string{"rmat", "sbm"}
-	presets      = []string{"arxiv", "reddit", "products"}
+	presets      = []string{"arxiv", "reddit", "products", "papers100m"}
 )
 
 // maxShards bounds the number of shards of a graph.

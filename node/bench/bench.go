@@ -34,6 +34,18 @@ type Config struct {
 	PlotPipe string
 	// Only names parts of a suite; none: all.
 	Only []string
+	// Scale is of the suite scale.
+	Scale ScaleConfig
+}
+
+// ScaleConfig says which cells of the suite scale are measured.
+type ScaleConfig struct {
+	Dir    string  // for what is kept between runs; "": in the user's cache
+	Rows   string  // parts of the names of cells, between commas; "": all
+	Quick  bool    // small graphs and few nodes, for trying out
+	Show   bool    // measure nothing, print what is kept
+	Older  bool    // also take what other versions have measured
+	Papers float64 // the share of papers100M in the part papers; 0: a tenth
 }
 
 // A Figure is one measurement.

@@ -13,7 +13,7 @@ func TestBadOptionsGetASentence(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		`no kind of graph called "ring": choose one of rmat, sbm`:        func(o *Options) { o.Kind = "ring" },
 		`no kind of graph called ""`:                                     func(o *Options) { o.Kind = "" },
-		`no preset called "cora": choose one of arxiv, reddit, products`: func(o *Options) { *o = Options{Preset: "cora"} },
+		`no preset called "cora": choose one of arxiv, reddit, products, papers100m`: func(o *Options) { *o = Options{Preset: "cora"} },
 		`the preset "arxiv" says by itself`:                              func(o *Options) { *o = Options{Preset: "arxiv", Kind: "sbm"} },
 		`the preset "reddit" says by itself`:                             func(o *Options) { *o = Options{Preset: "reddit", Vertices: 3} },
 		`can't be scaled by -1`:                                          func(o *Options) { o.Scale = -1 },
@@ -100,6 +100,10 @@ func TestPresets(t *testing.T) {
 		if note := "synthetic, shaped like " + want.real + "; its accuracy says nothing about the real graph"; !strings.Contains(s.Notes()[0], note) {
 			t.Errorf("%s: %q", want.name, s.Notes())
 		}
+	}
+	papers, _, err := Options{Preset: "papers100m", Scale: 0.1}.resolve()
+	if err != nil || papers.Vertices != 11_105_996 || papers.Edges != 323_137_174 || papers.Features != 128 || papers.Classes != 172 {
+		t.Errorf("papers100m: %+v, %v", papers, err)
 	}
 	full, err := New(Options{Preset: "arxiv"})
 	if err != nil {

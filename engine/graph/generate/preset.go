@@ -26,6 +26,9 @@ var presets = []preset{
 		shape{"Reddit", 0.659, 0.102}},
 	{"products", Options{Kind: "sbm", Vertices: 2_449_029, Edges: 123_718_280, Features: 100, Classes: 47, Homophily: 0.81},
 		shape{"ogbn-products", 0.080, 0.016}},
+	// Its homophily is that of generated graphs: of most of its papers no class is known.
+	{"papers100m", Options{Kind: "sbm", Vertices: 111_059_956, Edges: 3_231_371_744, Features: 128, Classes: 172},
+		shape{"ogbn-papers100M", 0.01087, 0.00113}},
 }
 
 // fromPreset returns o with the preset's sizes.
