@@ -185,6 +185,14 @@ func judgeStep(m Measured, what string, peak []uint64, seconds float64) (l Line)
 	return l
 }
 
+// judgeTime says whether all of the large graph was done in time.
+func judgeTime(seconds float64) Line {
+	return Line{
+		Bar: fmt.Sprintf("at most %.0f minutes on two cores", papersTime.Minutes()), Measured: fmt.Sprintf("%.0f minutes", seconds/60),
+		Verdict: verdict(seconds <= papersTime.Seconds()),
+	}
+}
+
 // judgeLimit says whether a job under a real limit was trained or refused.
 func judgeLimit(m Measured) (l Line) {
 	l.Bar = fmt.Sprintf("trained within %.1fx of %s, or refused; no daemon ends", overLimit, size(m.Bound))

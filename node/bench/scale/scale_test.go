@@ -137,6 +137,8 @@ func TestBars(t *testing.T) {
 		"step":                      {judgeStep(trained(100, 10, 114, 0), "", []uint64{114 * mib}, 1), holds},
 		"step over the bound":       {judgeStep(trained(100, 10, 114, 0), "", []uint64{116 * mib}, 1), missed},
 		"step refused":              {judgeStep(refused(20), "", []uint64{20 * mib}, 1), missed},
+		"in time":                   {judgeTime(3600), holds},
+		"too late":                  {judgeTime(3601), missed},
 		"step not reached":          {judgeStep(trained(100, 10, 114, 0), "", nil, 0), missed},
 		"limit, peak beyond memory": {judgeLimit(trained(100, 10, 121, 0)), missed},
 	} {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hopmesh/hopmesh/node/bench"
 	"github.com/hopmesh/hopmesh/node/bench/result"
@@ -193,14 +192,28 @@ func (r *run) forecast(only []string) {
 			seconds += cellSeconds(c)
 		}
 	}
-	r.say("%d cells are to be measured and %d are kept in %s: about %s, and %s of disk there",
-		todo, done, r.folder, (time.Duration(seconds) * time.Second).Round(time.Minute), size(uint64(float64(len(meshes))*800*mib*r.scale)))
+	disk := float64(len(meshes)) * meshDisk * r.scale
+	if slices.Contains(only, papers) {
+		disk += papersDisk * r.papers
+	}
+	r.say("%d cells are to be measured and %d are kept in %s: about %.0f minutes, and at most %s of disk there", todo, done, r.folder, 1+seconds/60, size(uint64(disk)))
 }
+
+// About what meshes take of the disk, and the whole of ogbn-papers100M with what its
+// import needs meanwhile.
+const (
+	meshDisk   = 800 * mib
+	papersDisk = 130 * gib
+)
 
 // cellSeconds is about what a cell takes on two cores.
 func cellSeconds(c cell) float64 {
 	one := (5 + 15*c.Scale) * (1 + float64(c.Nodes)/8)
 	switch c.Kind {
+	case imported:
+		return 10 + 3000*c.Papers
+	case trip:
+		return 15 + 6000*c.Papers
 	case after:
 		return one + 60
 	case repeat:
@@ -211,8 +224,10 @@ func cellSeconds(c cell) float64 {
 
 // part measures the cells of a part that are not kept, and judges all.
 func (r *run) part(ctx context.Context, part string) error {
+	spent, missing := 0.0, false
 	for _, c := range r.cells(part) {
 		if !r.wanted(c) {
+			missing = true
 			continue
 		}
 		one, ok, err := r.row(ctx, c)
@@ -223,7 +238,19 @@ func (r *run) part(ctx context.Context, part string) error {
 			if err := r.judge(ctx, part, c, one); err != nil {
 				return err
 			}
+			if note := one.Graph; note != "" && !slices.Contains(r.report.Notes, note) {
+				r.report.Notes = append(r.report.Notes, note)
+			}
+			spent += one.Seconds + one.Predicted
+			missing = missing || one.Refused+one.Failed != ""
+		} else {
+			missing = true
 		}
+	}
+	if part == papers && !missing {
+		l := judgeTime(spent)
+		l.Part, l.Cell, l.Version = part, "all of it", r.ver
+		r.report.Lines = append(r.report.Lines, l)
 	}
 	return nil
 }
@@ -250,8 +277,16 @@ func (r *run) row(ctx context.Context, c cell) (got row, ok bool, err error) {
 		return got, false, fmt.Errorf("%s: %w", c.name(), err)
 	}
 	got = row{Key: c.key(), Name: c.name(), Program: r.kept.program, Version: r.ver, Measured: m}
-	r.say("  %s: bound %s, idle %s, peak %s, %.1f s %s", c.name(), size(bound), size(largest(m.Idle)), size(largest(m.Peak)), m.Seconds, m.Refused+m.Failed)
+	r.say("  %s: bound %s, idle %s, peak %s, %.1f s %s", c.name(), size(bound), size(largest(m.Idle)), size(largest(m.Peak)), m.Seconds, line(later(m)+" "+m.Refused+m.Failed))
 	return got, true, r.kept.add(got)
+}
+
+// later says what was held after a job, or in what came after it.
+func later(m Measured) string {
+	if m.Later == nil {
+		return ""
+	}
+	return "then " + size(largest(m.Later))
 }
 
 // judge adds a cell's lines to the report.
