@@ -98,7 +98,7 @@ func (b *lab) run(ctx context.Context, c cell, on *mesh, m *Measured) error {
 			if err := on.daemons[0].RemoveJob(ctx, m.Job); err != nil {
 				return err
 			}
-			next := Measured{}
+			next := Measured{Bound: m.Bound}
 			if err := b.job(ctx, c.Job.request(), on, &next); err != nil {
 				return err
 			}
@@ -114,15 +114,15 @@ func (b *lab) run(ctx context.Context, c cell, on *mesh, m *Measured) error {
 
 // during does something that daemons may not survive, and notes what they held meanwhile.
 // A mishap is how that ended, if not well; an error is that of the benchmark alone.
-func (b *lab) during(ctx context.Context, on *mesh, do func(ctx context.Context) error) (peak []uint64, seconds float64, mishap string, err error) {
+func (b *lab) during(ctx context.Context, on *mesh, bound uint64, do func(ctx context.Context) error) (peak []uint64, seconds float64, mishap string, err error) {
 	inner, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	inner, cancel := context.WithTimeoutCause(inner, patience, fmt.Errorf("no end in %v", patience))
 	defer cancel()
 	on.anyEnds(inner, func(d *daemon) { end(d.gone()) })
-	w := watch(inner, on.pids(), func() {
+	w := watch(inner, on.pids(), far(bound), func(why error) {
+		end(why) // before the daemons' ends are seen
 		on.kill()
-		end(errShort)
 	})
 	begin := time.Now()
 	err = do(inner)
@@ -144,7 +144,7 @@ func (b *lab) during(ctx context.Context, on *mesh, do func(ctx context.Context)
 // job runs one job. How the job itself ends is no error.
 func (b *lab) job(ctx context.Context, r api.TrainRequest, on *mesh, m *Measured) (err error) {
 	var j api.Job
-	m.Peak, m.Seconds, m.Failed, err = b.during(ctx, on, func(ctx context.Context) (err error) {
+	m.Peak, m.Seconds, m.Failed, err = b.during(ctx, on, m.Bound, func(ctx context.Context) (err error) {
 		j, err = b.train(ctx, r, on.daemons[0], m)
 		return err
 	})
@@ -167,7 +167,7 @@ func (b *lab) job(ctx context.Context, r api.TrainRequest, on *mesh, m *Measured
 
 // predict asks for the predictions of the job that was trained.
 func (b *lab) predict(ctx context.Context, on *mesh, m *Measured) (err error) {
-	m.Later, m.Predicted, m.Failed, err = b.during(ctx, on, func(ctx context.Context) error {
+	m.Later, m.Predicted, m.Failed, err = b.during(ctx, on, m.Bound, func(ctx context.Context) error {
 		return on.daemons[0].Predict(ctx, m.Job, api.PredictRequest{Format: ".npy"}, io.Discard)
 	})
 	if m.Failed != "" {

@@ -351,7 +351,10 @@ func bring(ctx context.Context, program, folder string, ports []int, g graphSpec
 	inner, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	m.anyEnds(inner, func(d *daemon) { end(d.gone()) })
-	w := watch(inner, m.pids(), func() { m.kill(); end(errShort) })
+	w := watch(inner, m.pids(), far(memory), func(why error) {
+		end(why)
+		m.kill()
+	})
 	begin := time.Now()
 	d, err := first.GenerateDataset(inner, g.request, func(api.DatasetEvent) {})
 	for err == nil && d.Stage != "ready" {

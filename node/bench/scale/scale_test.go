@@ -222,7 +222,7 @@ func TestWatcherSeesThePeak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := watch(t.Context(), []int{os.Getpid(), 1 << 30}, func() {})
+	w := watch(t.Context(), []int{os.Getpid(), 1 << 30}, 0, func(error) {})
 	room := make([]byte, 256*mib)
 	for i := range room {
 		room[i] = 1
@@ -232,6 +232,21 @@ func TestWatcherSeesThePeak(t *testing.T) {
 	most := w.end()
 	if most[0] < before+200*mib || most[1] != 0 {
 		t.Errorf("from %d to %v", before, most)
+	}
+}
+
+// A process that takes far more than it may is given up.
+func TestWatcherGivesUp(t *testing.T) {
+	why := make(chan error, 1)
+	w := watch(t.Context(), []int{os.Getpid()}, 1, func(err error) { why <- err })
+	if err := <-why; err != errFar {
+		t.Error(err)
+	}
+	if most := w.end(); most[0] == 0 {
+		t.Error("nothing was read")
+	}
+	if far(0) != 0 || far(gib) != 3*gib {
+		t.Error(far(0), far(gib))
 	}
 }
 

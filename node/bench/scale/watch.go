@@ -64,6 +64,17 @@ func available() (uint64, error) {
 // errShort ends a cell that would take what the machine needs.
 var errShort = fmt.Errorf("ended by the benchmark: the machine had less than %s left", size(reserve))
 
+// errFar ends a cell in which a daemon is far beyond its bound. It has missed every bar.
+var errFar = errors.New("ended by the benchmark: a daemon took more than twice its bound and a gibibyte")
+
+// far is what a daemon may take before it is ended; 0: anything.
+func far(bound uint64) uint64 {
+	if bound == 0 {
+		return 0
+	}
+	return 2*bound + gib
+}
+
 // A watcher reads the memory of processes until it is stopped, and keeps the most.
 type watcher struct {
 	pids []int
@@ -74,17 +85,21 @@ type watcher struct {
 	most []uint64
 }
 
-// watch begins to read. short is called once if the machine runs out.
-func watch(ctx context.Context, pids []int, short func()) *watcher {
+// watch begins to read. give is called once, if the machine runs out or a process takes
+// more than most; 0: it may take anything.
+func watch(ctx context.Context, pids []int, most uint64, give func(error)) *watcher {
 	ctx, stop := context.WithCancel(ctx)
 	w := &watcher{pids: pids, stop: stop, most: make([]uint64, len(pids))}
 	w.done.Go(func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			w.read()
+			if n := w.read(); most > 0 && n > most {
+				give(errFar)
+				return
+			}
 			if left, err := available(); err == nil && left < reserve {
-				short()
+				give(errShort)
 				return
 			}
 			select {
@@ -96,7 +111,8 @@ func watch(ctx context.Context, pids []int, short func()) *watcher {
 	return w
 }
 
-func (w *watcher) read() {
+// read reads once, and returns the most that a process has held so far.
+func (w *watcher) read() uint64 {
 	for i, pid := range w.pids {
 		n, err := heldBy(pid) // a process that has ended holds nothing
 		if err != nil {
@@ -106,6 +122,9 @@ func (w *watcher) read() {
 		w.most[i] = max(w.most[i], n)
 		w.mu.Unlock()
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return largest(w.most)
 }
 
 // end stops reading and returns the most that each process held.
