@@ -46,7 +46,7 @@ func TestACounterCountsWhatASamplerDraws(t *testing.T) {
 			for _, form := range forms() {
 				for far := range 3 {
 					to := partial(t, shards, form, func(i int) bool { return far == 2 || far == 1 && i%2 == 0 })
-					for _, fanouts := range [][]int{{5, 3}, {0, 2, 2, 3}, {70, 0}, {1}, {0, 0, 0, 0, 0, 0}, {2, 0, 1, 0, 0, 4}} {
+					for _, fanouts := range [][]int{{5, 3}, {0, 2, 2, 3}, {70, 0}, {1}, {0, 0, 0, 0, 0, 0}, {2, 0, 1, 0, 0, 4}, {0, 0, 0, 0, 0, 0, 0, 0, 3, 2, 3, 3}} {
 						o := Options{Fanouts: fanouts, Form: form, Seed: 3}
 						s := New(whole, o)
 						o.Far = &pieces{elsewhere{t: t, drawer: NewDrawer(whole, o), partial: to}}
