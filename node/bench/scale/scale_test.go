@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -239,7 +240,7 @@ func TestWatcherSeesThePeak(t *testing.T) {
 func TestWatcherGivesUp(t *testing.T) {
 	why := make(chan error, 1)
 	w := watch(t.Context(), []int{os.Getpid()}, 1, func(err error) { why <- err })
-	if err := <-why; err != errFar {
+	if err := <-why; !errors.Is(err, errFar) {
 		t.Error(err)
 	}
 	if most := w.end(); most[0] == 0 {
