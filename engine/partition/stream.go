@@ -31,23 +31,21 @@ type Block struct {
 	Weights []uint32
 }
 
-// Labels that are neither a cluster nor a part.
-const (
-	streamNone     = math.MaxUint16 // none yet
-	streamClusters = 1 << 12        // clusters of a graph with few parts
-)
+// A label that is no part.
+const streamNone = math.MaxUint16 // none yet
 
 // Passes over the graph. Those of a kind end early once hardly any vertex moves.
 const (
-	streamClusterPasses = 3 // at most, after the first
-	streamRefinePasses  = 3 // at most
+	streamClusterPasses = 4 // at most
+	streamRefinePasses  = 5 // at most
 	streamRepairPasses  = 16
 	streamSettled       = 100 // settled if fewer than one vertex in so many moved
 )
 
-// Streaming cuts a graph read in passes, with two bytes of memory per vertex. The first
-// passes grow clusters: each vertex joins the cluster of most of its neighbours, while it
-// has room. Clusters are packed into parts, and further passes let single vertices follow
+// Streaming cuts a graph read in passes, with eight bytes of memory per vertex and a share
+// of what the edges take. The first passes grow clusters: each vertex joins the cluster of
+// most of its neighbours, while it has room. One pass adds up the edges between clusters,
+// and Multilevel cuts the graph of clusters. Further passes let single vertices follow
 // their neighbours as far as balance allows. No part is heavier than Tolerance allows if
 // single moves can achieve that; if a single vertex weighs more, so may parts. The result
 // depends on the graph and the seed, not on Threads.
@@ -59,13 +57,9 @@ func Streaming(ctx context.Context, g Stream, o Options) ([]uint16, error) {
 	if o.Parts == 1 || s.n == 0 {
 		return s.label, nil // all zero
 	}
-	if err := s.open(); err != nil {
+	if err := s.pack(); err != nil {
 		return nil, err
 	}
-	if err := s.gather(); err != nil {
-		return nil, err
-	}
-	s.pack()
 	if err := s.refine(); err != nil {
 		return nil, err
 	}
@@ -79,15 +73,19 @@ func Streaming(ctx context.Context, g Stream, o Options) ([]uint16, error) {
 	return s.label, nil
 }
 
-// StreamingMemory returns the peak memory of Streaming in bytes, without the caller's
-// blocks.
-func StreamingMemory(vertices uint32, parts, constraints int) uint64 {
-	k, c := uint64(parts), uint64(constraints)
-	clusters := uint64(streamClusterLimit(vertices, parts))
-	threads := streamThreads*uint64(unsafe.Sizeof(streamWorker{})) + streamSubBlock*(streamChoiceBytes+4*c+8)
-	labels := max(clusters, k) * (8*c + 32)
-	pairs := uint64(3 * streamPairSlots * streamPairBytes) // plus both directions, while packing
-	return 2*uint64(vertices) + threads + labels + pairs + 2*8*k*k + k*(8*c+64)
+// StreamingMemory returns a bound on the memory of Streaming in bytes, without the
+// caller's blocks.
+func StreamingMemory(vertices uint32, halfEdges uint64, parts, constraints int) uint64 {
+	n, k, c := uint64(vertices), uint64(parts), uint64(constraints)
+	slots, clusters := streamPairSlots(halfEdges), uint64(streamClusterLimit(vertices, halfEdges, parts))
+	edges := min(2*uint64(slots), halfEdges)
+	tally := uint64(4<<tallySize(streamSample) + 2*8*streamSample)
+	workers := streamThreads*(uint64(unsafe.Sizeof(streamWorker{}))+tally) + streamSubBlock*(streamChoiceBytes+4*c+8)
+	grow := 8 * n
+	contract := 4*n + uint64(slots)*streamPairBytes + 8*edges + clusters*(8+4*c)
+	cut := 4*n + uint64(slots)*streamPairBytes + 4*edges + MultilevelMemory(uint32(clusters), edges, constraints)
+	refine := 6*n + clusters*2
+	return max(grow, contract, cut, refine) + workers + 2*8*k*k + k*(8*c+64)
 }
 
 type streamer struct {
@@ -96,21 +94,19 @@ type streamer struct {
 	o       Options
 	n       uint32
 	k, c    int
-	label   []uint16 // by vertex: its cluster, later its part
-	loads   []uint64 // by cluster or part, and constraint
+	label   []uint16 // by vertex: its part
+	loads   []uint64 // by part and constraint
 	limit   []uint64 // by constraint: limit of a part
 	total   []uint64
 	largest []uint64 // by constraint: heaviest vertex
 	between []uint64 // k x k: edges between parts
 
-	clusters int
-	pairs    *streamPairs
-	workers  []*streamWorker
-	choices  []streamChoice // of the sub-block, with weights and degrees
-	weights  []uint32
-	degrees  []int
-	moved    uint32 // vertices that changed their label in this pass
-	done     uint64 // vertices, of all passes
+	workers []*streamWorker
+	choices []streamChoice // of the sub-block, with weights and degrees
+	weights []uint32
+	degrees []int
+	moved   uint32 // vertices that changed their label in this pass
+	done    uint64 // vertices, of all passes
 }
 
 func newStreamer(ctx context.Context, g Stream, o Options) (*streamer, error) {
@@ -128,29 +124,18 @@ func newStreamer(ctx context.Context, g Stream, o Options) (*streamer, error) {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	s.label = make([]uint16, s.n)
 	if s.k == 1 || s.n == 0 {
+		s.label = make([]uint16, s.n)
 		return s, nil
 	}
-	for v := range s.label {
-		s.label[v] = streamNone
-	}
-	labels := max(streamClusterLimit(s.n, s.k), s.k)
 	s.limit, s.total, s.largest = make([]uint64, s.c), make([]uint64, s.c), make([]uint64, s.c)
-	s.loads = make([]uint64, labels*s.c)
+	s.loads = make([]uint64, s.k*s.c)
 	s.between = make([]uint64, s.k*s.k)
-	s.pairs = newStreamPairs()
 	for range min(threads, streamThreads) {
-		s.workers = append(s.workers, new(streamWorker))
+		s.workers = append(s.workers, &streamWorker{tally: newTally(min(int(s.n), streamSample))})
 	}
 	s.choices, s.weights, s.degrees = make([]streamChoice, streamSubBlock), make([]uint32, streamSubBlock*s.c), make([]int, streamSubBlock)
 	return s, nil
-}
-
-// streamClusterLimit returns the maximum number of clusters: many per part, but few
-// enough that a cluster's first vertices find each other.
-func streamClusterLimit(vertices uint32, parts int) int {
-	return int(min(uint32(max(streamClusters, 16*parts)), max(64, vertices/4)))
 }
 
 // setLimits sets the limits of a part once the totals are known. No limit is below what
@@ -166,7 +151,7 @@ func (s *streamer) setLimits() {
 func (s *streamer) report(vertices int) {
 	s.done += uint64(vertices)
 	if s.o.Report != nil {
-		passes := uint64(1 + streamClusterPasses + streamRefinePasses)
+		passes := uint64(streamClusterPasses + 1 + streamRefinePasses)
 		s.o.Report(min(1, float64(s.done)/float64(passes*uint64(s.n))))
 	}
 }

@@ -23,7 +23,8 @@ const (
 
 // streamChoice holds the most frequent labels among a vertex's neighbours.
 type streamChoice struct {
-	label [3]uint16 // streamNone ends the list
+	label [3]uint16 // parts; streamNone ends the list
+	wide  [3]uint32 // clusters, while they grow; none ends the list
 	count [3]uint32
 	own   uint32 // neighbours with the vertex's own label
 }
@@ -33,15 +34,19 @@ type streamChoice struct {
 type streamWorker struct {
 	counts  [1 << 16]uint32
 	touched [1 << 16]uint16
-	wrong   bool // found a neighbour that does not exist
+	tally   *tally // of clusters
+	wrong   bool   // found a neighbour that does not exist
 }
+
+// streamChoose fills in the choice of one vertex. It writes nothing else but the worker.
+type streamChoose func(w *streamWorker, v uint32, row []uint32, choice *streamChoice)
 
 type streamPlace func(v uint32, weights []uint32, degree int, choice *streamChoice)
 
 // pass reads the graph once. All threads compute choices for a sub-block of vertices from
 // the current labels; then place is called for one vertex after the other. Block
 // boundaries do not affect the result.
-func (s *streamer) pass(place streamPlace) error {
+func (s *streamer) pass(choose streamChoose, place streamPlace) error {
 	next, held := uint32(0), 0 // held: vertices of the sub-block waiting to be placed
 	step := int(min(streamSubBlock, max(16, s.n/256)))
 	s.moved = 0
@@ -55,7 +60,7 @@ func (s *streamer) pass(place streamPlace) error {
 				return err
 			}
 			to := min(from+step-held, count)
-			if err := s.choose(b, from, to, held); err != nil {
+			if err := s.chooseAll(choose, b, from, to, held); err != nil {
 				return err
 			}
 			next += uint32(to - from)
@@ -92,9 +97,9 @@ func (s *streamer) check(b Block, next uint32) (int, error) {
 	return count, nil
 }
 
-// choose fills in the choices, weights and degrees of the vertices from from to to of a
+// chooseAll fills in the choices, weights and degrees of the vertices from from to to of a
 // block, after the held ones.
-func (s *streamer) choose(b Block, from, to, held int) error {
+func (s *streamer) chooseAll(choose streamChoose, b Block, from, to, held int) error {
 	copy(s.weights[held*s.c:], b.Weights[from*s.c:to*s.c])
 	for i := from; i < to; i++ {
 		s.degrees[held+i-from] = int(b.Indptr[i+1] - b.Indptr[i])
@@ -110,42 +115,52 @@ func (s *streamer) choose(b Block, from, to, held int) error {
 		bound := first + (last-first)*int64(w+1)/int64(threads)
 		length, _ := slices.BinarySearch(b.Indptr[start:to], bound)
 		mine, end := start, start+length
-		running.Go(func() { s.count(s.workers[w], b, mine, end, held+mine-from) })
+		running.Go(func() { s.chooseSome(choose, s.workers[w], b, mine, end, held+mine-from) })
 		start = end
 	}
-	s.count(s.workers[threads-1], b, start, to, held+start-from)
+	s.chooseSome(choose, s.workers[threads-1], b, start, to, held+start-from)
 	running.Wait()
 	for _, w := range s.workers {
 		if w.wrong {
-			return fmt.Errorf("%w: a neighbour among the vertices from %d on is no vertex", ErrGraph, b.First)
+			return s.noVertex(b)
 		}
 	}
 	return nil
 }
 
-// count fills in the choices of the vertices start to end, beginning at index at.
-func (s *streamer) count(w *streamWorker, b Block, start, end, at int) {
+// noVertex is the error for a block with a neighbour that does not exist.
+func (s *streamer) noVertex(b Block) error {
+	return fmt.Errorf("%w: a neighbour among the vertices from %d on is no vertex", ErrGraph, b.First)
+}
+
+// chooseSome fills in the choices of the vertices start to end, beginning at index at.
+func (s *streamer) chooseSome(choose streamChoose, w *streamWorker, b Block, start, end, at int) {
+	for i := start; i < end && !w.wrong; i++ {
+		choose(w, b.First+uint32(i), b.Indices[b.Indptr[i]:b.Indptr[i+1]], &s.choices[at+i-start])
+	}
+}
+
+// count finds the parts that most of a vertex's neighbours are in.
+func (s *streamer) count(w *streamWorker, v uint32, row []uint32, choice *streamChoice) {
 	label, counts, touched := s.label, &w.counts, &w.touched
-	for i := start; i < end; i++ {
-		// At most as many labels are touched as exist, so n does not overflow.
-		n := uint16(0)
-		for _, u := range b.Indices[b.Indptr[i]:b.Indptr[i+1]] {
-			if uint(u) >= uint(len(label)) {
-				w.wrong = true
-				return
-			}
-			l := label[u]
-			count := counts[l]
-			counts[l] = count + 1
-			touched[n] = l // advanced only if the label is new: no branch to mispredict
-			if count == 0 {
-				n++
-			}
+	// At most as many labels are touched as exist, so n does not overflow.
+	n := uint16(0)
+	for _, u := range row {
+		if int(u) >= len(label) {
+			w.wrong = true
+			break
 		}
-		s.choices[at+i-start] = s.best(b.First+uint32(i), counts, touched[:n])
-		for _, l := range touched[:n] {
-			counts[l] = 0
+		l := label[u]
+		count := counts[l]
+		counts[l] = count + 1
+		touched[n] = l // advanced only if the label is new: no branch to mispredict
+		if count == 0 {
+			n++
 		}
+	}
+	*choice = s.best(v, counts, touched[:n])
+	for _, l := range touched[:n] {
+		counts[l] = 0
 	}
 }
 

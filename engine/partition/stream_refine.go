@@ -6,7 +6,7 @@ func (s *streamer) refine() error {
 	for i := range streamRefinePasses {
 		waiting := false
 		clear(s.between)
-		if err := s.pass(func(v uint32, weights []uint32, degree int, choice *streamChoice) {
+		if err := s.pass(s.count, func(v uint32, weights []uint32, degree int, choice *streamChoice) {
 			own := s.label[v]
 			switch {
 			case own != streamNone && s.heavy(own):
@@ -108,5 +108,49 @@ func (s *streamer) tie(v uint32, choice *streamChoice) {
 		if l != streamNone {
 			row[l] += uint64(choice.count[i])
 		}
+	}
+}
+
+// follow moves a vertex to the part of most of its neighbours, if these outnumber those
+// in its own part and there is room.
+func (s *streamer) follow(v uint32, weights []uint32, choice *streamChoice) {
+	own := s.label[v]
+	for i, l := range choice.label {
+		if l == streamNone || own != streamNone && choice.count[i] <= choice.own {
+			return
+		}
+		if s.fits(l, weights) {
+			s.move(v, l, weights)
+			return
+		}
+	}
+}
+
+func (s *streamer) fits(label uint16, weights []uint32) bool {
+	load := s.loads[int(label)*s.c:]
+	for c, w := range weights {
+		if load[c]+uint64(w) > s.limit[c] {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *streamer) move(v uint32, to uint16, weights []uint32) {
+	if from := s.label[v]; from != streamNone {
+		load := s.loads[int(from)*s.c:]
+		for c, w := range weights {
+			load[c] -= uint64(w)
+		}
+	}
+	s.add(to, weights)
+	s.label[v] = to
+	s.moved++
+}
+
+func (s *streamer) add(to uint16, weights []uint32) {
+	load := s.loads[int(to)*s.c:]
+	for c, w := range weights {
+		load[c] += uint64(w)
 	}
 }

@@ -30,7 +30,7 @@ func (s *streamer) repair() error {
 	}
 	for i := 0; i < streamRepairPasses && r.wrong > 0; i++ {
 		r.goal = max(0, 0.5-0.1*float64(max(0, i-streamShedPasses)))
-		if err := s.pass(func(v uint32, weights []uint32, _ int, choice *streamChoice) {
+		if err := s.pass(s.count, func(v uint32, weights []uint32, _ int, choice *streamChoice) {
 			if r.wrong > 0 {
 				r.place(v, weights, choice, i < streamShedPasses)
 			}

@@ -105,6 +105,13 @@ const (
 	readAhead  = 2       // blocks in memory
 )
 
+// blockBytes returns a block's size in memory. Slices grow by a quarter, and no vertex has
+// more neighbours than there are vertices.
+func blockBytes(vertices, halves uint64, constraints int) uint64 {
+	edges := min(max(blockEdges*5/4, min(2*blockEdges, vertices)), halves)
+	return 4*edges + blockRows*uint64(16+4*constraints)
+}
+
 // Blocks yields the graph in vertex order, and reads the next block while yield works on
 // the current one. A block is valid until yield returns.
 func (b *blocks) Blocks(ctx context.Context, yield func(partition.Block) error) error {

@@ -215,9 +215,9 @@ func (p *plan) peak() uint64 {
 		most = max(most,
 			open(p.blocks()),
 			w*(2*8*min(records, p.halves)+12*rows+1<<20))
-		block := 4*min(2*blockEdges, p.halves) + blockRows*uint64(16+4*p.constraints)
+		block := blockBytes(v, p.halves, p.constraints)
 		if p.partitioner == stream {
-			most = max(most, partition.StreamingMemory(p.vertices, p.shards, p.constraints)+readAhead*block+8*rows)
+			most = max(most, partition.StreamingMemory(p.vertices, p.halves, p.shards, p.constraints)+readAhead*block+8*rows)
 		} else {
 			most = max(most, partition.MultilevelMemory(p.vertices, p.halves, p.constraints)+8*rows)
 		}

@@ -20,6 +20,7 @@ import (
 func Measure(ctx context.Context, cfg bench.Config, stdout, stderr io.Writer) error {
 	return bench.Measure(ctx, cfg, bench.Suite{Title: "Data", Parts: []bench.Part{
 		{What: "cuts and their balance", Measure: cuts},
+		{What: "cuts beyond memory", Measure: beyond},
 		{What: "cutting in a stream, within a bound of memory", Measure: stream},
 		{What: "importing", Measure: importing},
 		{What: "placing shards", Measure: placing},
