@@ -66,6 +66,24 @@ func (p *Pass) Back(stage int, dy, carryGradient tensor.Matrix, wanted bool) (ds
 	return dseen
 }
 
+// Seen returns rows for what a layer sees. They live until the pass begins again or until
+// Drop.
+func (p *Pass) Seen(rows, cols int) tensor.Matrix { return p.take(rows, cols) }
+
+// Drop frees rows that Seen or Back has returned, for what the pass computes next.
+func (p *Pass) Drop(rows tensor.Matrix) { p.reuse.give(rows.Reshape(1, rows.Rows*rows.Cols)) }
+
+// Reads reports whether Back will read the rows that Layer was given. A layer that
+// aggregated before it multiplied has kept the sums, which are fewer.
+func (p *Pass) Reads(stage int) bool {
+	c := &p.calls[stage]
+	switch s := c.stage; s.conv.(type) {
+	case *gcn, *gcnii:
+		return c.Kept[0].None() || s.before || s.skip || s.residual >= 0
+	}
+	return true
+}
+
 // Leave replaces dx, the gradient at what was seen of the part's own rows, by the
 // gradient at the rows that Enter was given.
 func (p *Pass) Leave(stage int, dx tensor.Matrix) {

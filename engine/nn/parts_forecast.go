@@ -43,16 +43,23 @@ func (m *Model) ForecastPart(first, end int, in InputSize, b Size) int {
 		} else {
 			seen = p.Enter(s, x, block.Vertices[:b.Targets])
 			if of != nil {
-				seen = arena.Alloc(device.Type(), rows, m.stages[s].info.In)
+				seen = p.Seen(rows, m.stages[s].info.In)
 			}
 		}
 		x = p.Layer(s, of, input, seen, carry)
+		if s > 0 && of != nil && !p.Reads(s) {
+			p.Drop(seen)
+		}
 	}
 	dy := arena.Alloc(device.Type(), x.Rows, x.Cols)
 	for s := end - 1; s >= first; s-- {
 		dseen := p.Back(s, dy, dcarry, s > 0)
 		if s > 0 {
 			dy = dseen.RowRange(0, b.Targets)
+			if m.stages[s].info.Hops > 0 {
+				p.Drop(dseen) // it is added up outside
+				dy = unseen(dy.Rows, dy.Cols)
+			}
 			p.Leave(s, dy)
 		}
 	}

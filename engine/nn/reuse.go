@@ -55,11 +55,13 @@ func (r *reuse) give(m tensor.Matrix) {
 
 // New returns a matrix of unspecified content that lives until the end of the pass or
 // until Free.
-func (c *Call) New(rows, cols int) tensor.Matrix {
-	if m := c.pass.reuse.take(rows * cols); !m.None() {
+func (c *Call) New(rows, cols int) tensor.Matrix { return c.pass.take(rows, cols) }
+
+func (p *Pass) take(rows, cols int) tensor.Matrix {
+	if m := p.reuse.take(rows * cols); !m.None() {
 		return m.Reshape(rows, cols)
 	}
-	return c.pass.arena.Alloc(c.Device.Type(), rows, cols)
+	return p.arena.Alloc(p.device.Type(), rows, cols)
 }
 
 // Free frees whole matrices that New returned and that are no longer needed.

@@ -140,6 +140,7 @@ func (w *Worker) backSome(of *way, grains []*grain, s int) {
 		}
 		w.keep(g, s, dseen)
 		d.ScatterAdd(l.back, dseen, g.rows)
+		g.pass.Drop(dseen)
 	}
 }
 

@@ -130,8 +130,9 @@ func (w *Worker) see(g *grain, of *way, s int) (err error) {
 	if w.infos[s].Hops > 0 {
 		block, vertices = g.block, g.block.Vertices
 	}
-	if l := of.levels[s-w.first]; l != nil {
-		seen = w.arenas[g.place].Alloc(w.Device.Type(), len(g.rows), w.infos[s].In)
+	l := of.levels[s-w.first]
+	if l != nil {
+		seen = g.pass.Seen(len(g.rows), w.infos[s].In)
 		w.gather(seen, l.rows, g.rows)
 	}
 	if s == 0 {
@@ -140,6 +141,9 @@ func (w *Worker) see(g *grain, of *way, s int) (err error) {
 		}
 	}
 	g.x = g.pass.Layer(s, block, in, seen, g.carry)
+	if l != nil && !g.pass.Reads(s) {
+		g.pass.Drop(seen)
+	}
 	if s == 0 && w.infos[s].CarryOut > 0 {
 		g.carry = g.x
 	}

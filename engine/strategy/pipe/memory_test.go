@@ -3,6 +3,9 @@ package pipe
 import (
 	"slices"
 	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
 
 // What lives as long as training does not grow with how many shards there are, and edges
@@ -20,5 +23,38 @@ func TestShardsKeepNoRowsOfOthers(t *testing.T) {
 	const ends = 2 * 64 // of what comes of each shard
 	if many > few+14*ends {
 		t.Errorf("2 shards keep %d bytes, and 16 of the same vertices %d", few, many)
+	}
+}
+
+// A further layer keeps no copies of the rows that shards read of others: forward drops
+// them where sums are kept, and backward once they are added up.
+func TestLayersKeepNoSources(t *testing.T) {
+	const hidden = 32
+	w := newWorld(t, 3, slices.Repeat([]int{150}, 24), anywhere)
+	passes := func(layers, ways int) (bytes, sources int) {
+		spec := deep("gcn", layers)
+		spec.Hidden = hidden
+		s := newSetup(spec, 1, ways, ways)
+		s.Recompute = false
+		s.device = func() tensor.Device { return cpu.New(1) }
+		for _, n := range w.start(t, s).nodes {
+			l := loadOf(n.Worker)
+			if l.passes() < bytes {
+				continue
+			}
+			bytes, sources = 0, 0
+			for i := range l.parts {
+				bytes, sources = bytes+l.pass(&l.parts[i]), sources+l.parts[i].sources
+			}
+		}
+		t.Logf("%d layers: the worst of %d nodes has %d bytes of passes", layers, ways, bytes)
+		return bytes, sources
+	}
+	for _, ways := range []int{1, 3, 8} {
+		few, sources := passes(4, ways)
+		many, _ := passes(8, ways)
+		if grown, copied := many-few, 4*sources*hidden*4; grown > copied {
+			t.Errorf("%d nodes: four layers more take %d bytes, and a copy of all sources for each takes %d", ways, grown, copied)
+		}
 	}
 }
