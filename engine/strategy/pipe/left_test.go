@@ -185,7 +185,7 @@ func TestVolumeOfLeftHistories(t *testing.T) {
 		for _, n := range j.nodes {
 			got += n.payload(peer.Activation)
 		}
-		sizes := Sizes{
+		sizes := arrange.Sizes{
 			Stages: 2, Ways: 2, Nodes: 4, Vertices: w.vertices(), Layers: 3,
 			Mirrors: arrange.NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 2, Weights: j.model.Size(),
 		}

@@ -111,7 +111,7 @@ func TestVolumeOfHistories(t *testing.T) {
 		for _, n := range j.nodes {
 			got += n.payload(peer.Activation)
 		}
-		sizes := Sizes{
+		sizes := arrange.Sizes{
 			Stages: c.stages, Ways: c.ways, Nodes: s.nodes, Vertices: w.vertices(), Layers: 3,
 			Mirrors: arrange.NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 2, Weights: j.model.Size(),
 		}

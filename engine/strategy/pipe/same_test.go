@@ -187,7 +187,7 @@ func TestVolumes(t *testing.T) {
 				activation += n.payload(peer.Activation)
 				gradient += n.payload(peer.Gradient)
 			}
-			sizes := Sizes{
+			sizes := arrange.Sizes{
 				Stages: c.stages, Ways: c.ways, Nodes: c.nodes, Vertices: w.vertices(), Layers: c.layers,
 				Mirrors: arrange.NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 1, Weights: j.model.Size(),
 				Partials: j.nodes[0].Partials(c.nodes),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -63,7 +64,7 @@ func TestNodesSettle(t *testing.T) {
 			if last := j.nodes[len(j.nodes)-1]; last.Parted() == slices.Equal(before, last.read(last.weights)) {
 				t.Errorf("%s: what settling changed is another thing than what stages share", name)
 			}
-			sizes := Sizes{Stages: c.stages, Ways: c.ways, Nodes: c.nodes, Number: 8, Weights: j.model.Size()}
+			sizes := arrange.Sizes{Stages: c.stages, Ways: c.ways, Nodes: c.nodes, Number: 8, Weights: j.model.Size()}
 			if rows := uint64(2); payload != rows*sizes.Settled() {
 				t.Errorf("%s: nodes sent %d bytes to settle, want %d", name, payload, rows*sizes.Settled())
 			}

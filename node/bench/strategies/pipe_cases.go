@@ -6,6 +6,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/node/api"
 )
 
@@ -127,8 +128,8 @@ func (a arrangement) ask(dataset, model string, layers, hidden, epochs int) api.
 }
 
 // sizes returns what the arrangement's bytes depend on, with so many mirrors.
-func (a arrangement) sizes(m *nn.Model, vertices, mirrors, hidden int) pipe.Sizes {
-	s := pipe.Sizes{
+func (a arrangement) sizes(m *nn.Model, vertices, mirrors, hidden int) arrange.Sizes {
+	s := arrange.Sizes{
 		Stages: a.stages, Ways: a.ways, Nodes: a.nodes, Vertices: vertices, Mirrors: mirrors, Hidden: hidden, Number: 4,
 		Tensors: 1, Weights: m.Size(),
 	}
