@@ -24,6 +24,7 @@ func Done() api.Job {
 		ID: "j7", State: "done", Dataset: "cora\x1b[2J", Model: "gcn", Strategy: "single", Why: "one node trains a job", Seed: 7, Generation: 12,
 		Nodes: []string{"alpha"}, EpochsTotal: 2, Epoch: 2, Best: &api.JobBest{Epoch: 1, ValAccuracy: new(0.79), TestAccuracy: new(0.8125)},
 		History: []api.JobEpoch{Epoch(1), second}, Recipe: json.RawMessage(`{"epochs": 2}`),
+		Memory: &api.JobMemory{Forecast: 96 << 20, Taken: 81 << 20, FellBack: []string{}},
 	}
 }
 

@@ -67,6 +67,13 @@ func printJob(w io.Writer, j api.Job) error {
 		{"Generation", strconv.FormatUint(j.Generation, 10)},
 		{"Epoch", output.Position(j)},
 	}
+	if m := j.Memory; m != nil && m.Taken > 0 {
+		text := output.Size(m.Taken) + " taken"
+		if m.Forecast > 0 {
+			text += ", " + output.Size(m.Forecast) + " forecast"
+		}
+		rows = append(rows, []string{"Memory", text})
+	}
 	if n := len(j.History); n > 0 {
 		rows = append(rows, []string{"Loss", fmt.Sprintf("%.4f", j.History[n-1].Loss)})
 	}

@@ -75,11 +75,21 @@ type Job struct {
 	Models      []JobModel `json:"models"`  // of a sweep only
 	// Notes are sentences, without a full stop, about what affects the result.
 	Notes []string `json:"notes"`
+	// Memory is that of the node on which the job took most, if any knows.
+	Memory *JobMemory `json:"memory,omitempty"`
 	// Recipe holds all parameters that affect training.
 	Recipe json.RawMessage `json:"recipe"`
 	// Problems are sentences, without a full stop, as in Status: what the job waits for,
 	// which of its nodes does not answer or keeps no checkpoint.
 	Problems []string `json:"problems"`
+}
+
+// JobMemory is what a job takes on a node, in bytes.
+type JobMemory struct {
+	Forecast uint64 `json:"forecast"` // before any was taken; 0: not known
+	Taken    uint64 `json:"taken"`    // at most, beside what the process held before
+	// FellBack are sentences, without a full stop, on what was given up so that it fits.
+	FellBack []string `json:"fell_back"`
 }
 
 // JobBest is the epoch whose model is kept: the best on validation or, without validation

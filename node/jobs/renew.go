@@ -75,11 +75,15 @@ func (r *run) anew(ctx context.Context, why error) error {
 
 // past is what a node remembers about a job from one generation to the next.
 type past struct {
+	memory *memory // over all runs of the job here
+
 	mu          sync.Mutex
 	epoch, step int   // the furthest place reached so far
 	asked       int   // renewals requested since then
 	broken      error // the failure of the node's device, after which the CPU computes
 }
+
+func newPast(m *memory) *past { return &past{memory: m} }
 
 // reached records how far the job is.
 func (p *past) reached(epoch, step int) {

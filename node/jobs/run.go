@@ -54,7 +54,7 @@ type run struct {
 func newRun(cfg Config, j plan.Job, d plan.Dataset, folder string) *run {
 	return &run{
 		cfg: cfg, job: j, dataset: d, folder: folder, done: make(chan struct{}), reports: newReports(j),
-		self: slices.Index(j.Nodes, cfg.Self), past: new(past),
+		self: slices.Index(j.Nodes, cfg.Self), past: newPast(new(memory)),
 	}
 }
 
@@ -206,6 +206,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 		}
 	}()
 	defer budget.Caught(&err) // before the above recovers
+	defer r.past.memory.watch()()
 	if r.missed {
 		return train.Result{}, errMissed
 	}
@@ -240,6 +241,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 		Announce: func(f train.Forecast) {
 			r.cfg.Log.Info("will train", "job", r.job.ID, "shard_bytes", f.Shards, "arena_bytes", f.Arenas, "weights", f.Weights, "resumed", f.Resumed, "step", f.Step)
 			announced = true
+			r.past.memory.announce(&f)
 			r.sight.announce(f)
 			// The plan may lack epochs that the checkpoint has.
 			for _, e := range slices.SortedStableFunc(slices.Values(f.History), func(a, b trained.Epoch) int { return cmp.Compare(a.Epoch, b.Epoch) }) {

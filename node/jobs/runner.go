@@ -71,6 +71,8 @@ type Runner struct {
 	current *run        // nil if no job runs
 	totals  Totals
 
+	memories memories
+
 	// Used by Run only.
 	folders map[string]bool   // the job folders on disk
 	ended   map[string]uint64 // by job: the generation in which it ended here
@@ -246,7 +248,7 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 
 func (r *Runner) pastOf(j plan.Job) *past {
 	if r.pasts[j.ID] == nil {
-		r.pasts[j.ID] = new(past)
+		r.pasts[j.ID] = newPast(r.memories.job(j.ID))
 	}
 	return r.pasts[j.ID]
 }
@@ -330,6 +332,7 @@ func (r *Runner) sweep(s *plan.State) {
 		if _, in := s.Jobs[id]; !in {
 			delete(r.ended, id)
 			delete(r.pasts, id)
+			r.memories.forget(id)
 		}
 	}
 }

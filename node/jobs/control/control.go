@@ -27,6 +27,8 @@ type Mesh interface {
 // Runner runs this node's part of a job.
 type Runner interface {
 	View() jobs.View
+	// Memory returns what a job takes or took here, and false if that is not known.
+	Memory(job string) (jobs.Memory, bool)
 }
 
 var (

@@ -12,7 +12,10 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/jobs"
 	"github.com/hopmesh/hopmesh/node/lead"
+	"github.com/hopmesh/hopmesh/node/wording"
 )
 
 // callLive is the call that asks a node for the progress of a job that it runs.
@@ -30,12 +33,17 @@ type live struct {
 	Apart    []string `json:"apart,omitempty"`
 	Diverged []string `json:"diverged,omitempty"` // as in the plan
 	Unkept   string   `json:"unkept,omitempty"`   // why it keeps no checkpoint, if it can't
+	// Memory is what the job takes or took on the node, whether it runs or not.
+	Memory *jobs.Memory `json:"memory,omitempty"`
 }
 
 // liveHere is this node's report.
 func (c *Jobs) liveHere(id string) live {
 	j := c.cfg.Plan.State().Jobs[id]
 	l := live{Apart: c.cfg.Apart.Why(j.Dataset)}
+	if m, known := c.cfg.Runner.Memory(id); known {
+		l.Memory = &m
+	}
 	if v := c.cfg.Runner.View(); v.Job == id {
 		l.Runs, l.Progress, l.Notes, l.Diverged, l.Unkept, l.Waits = true, v.Progress, v.Notes, v.Diverged, v.Unkept, c.waitsHere(j)
 	}
@@ -135,44 +143,68 @@ func (c *Jobs) sentences(s *plan.State, waits []wait) (list []string) {
 	return list
 }
 
-// saidOf asks the nodes that share a job, and the leader, what keeps it from going on or from
-// being saved.
-func (c *Jobs) saidOf(ctx context.Context, s *plan.State, j plan.Job) []string {
-	if j.State != plan.Running {
-		return nil
-	}
+// A said is the reports of some nodes on a job.
+type said struct {
+	nodes []string
+	all   []live
+}
+
+// ask asks the nodes that share a job for their reports and, while it runs, the leader.
+func (c *Jobs) ask(ctx context.Context, j plan.Job) said {
 	nodes := j.Nodes
-	if leader := c.cfg.Plan.Leader(); j.Shared() && leader != "" && !slices.Contains(nodes, leader) {
+	if leader := c.cfg.Plan.Leader(); j.State == plan.Running && j.Shared() && leader != "" && !slices.Contains(nodes, leader) {
 		nodes = append(slices.Clone(nodes), leader)
 	}
-	said := make([]live, len(nodes))
+	of := said{nodes, make([]live, len(nodes))}
 	var wg sync.WaitGroup
 	for i, n := range nodes {
 		switch {
 		case n == c.cfg.Mesh.ID():
-			said[i] = c.liveHere(j.ID)
+			of.all[i] = c.liveHere(j.ID)
 		case c.cfg.Answers(n):
-			wg.Go(func() { said[i] = c.liveAt(ctx, n, j) })
+			wg.Go(func() { of.all[i] = c.liveAt(ctx, n, j) })
 		}
 	}
 	wg.Wait()
+	return of
+}
+
+// memory returns the memory of the node on which a job took most; nil: none knows.
+func (s *said) memory() *api.JobMemory {
+	var most *api.JobMemory
+	for _, l := range s.all {
+		if m := l.Memory; m != nil && (most == nil || m.Taken > most.Taken) {
+			most = &api.JobMemory{Forecast: m.Forecast, Taken: m.Taken, FellBack: []string{}}
+			for _, text := range m.FellBack {
+				most.FellBack = append(most.FellBack, wording.Text(text))
+			}
+		}
+	}
+	return most
+}
+
+// sentencesOf returns what keeps a job from going on or from being saved.
+func (c *Jobs) sentencesOf(s *plan.State, j plan.Job, of said) []string {
+	if j.State != plan.Running {
+		return nil
+	}
 	var waits []wait
 	var others []string
-	for i, l := range said {
+	for i, l := range of.all {
 		for _, w := range l.Waits {
-			if _, in := s.Members[w.On]; in && w.From == nodes[i] {
+			if _, in := s.Members[w.On]; in && w.From == of.nodes[i] {
 				waits = append(waits, w)
 			}
 		}
 		others = append(others, l.Apart...)
 		if l.Unkept != "" {
-			others = append(others, unkept(s.NameOf(nodes[i]), j.ID, l.Unkept))
+			others = append(others, unkept(s.NameOf(of.nodes[i]), j.ID, l.Unkept))
 		}
 	}
 	return append(c.sentences(s, waits), others...)
 }
 
-// saidHere is saidOf of this node alone, for its own status.
+// saidHere is what this node alone says of jobs, for its own status.
 func (c *Jobs) saidHere(s *plan.State) (list []string) {
 	for _, j := range s.Jobs {
 		if j.State != plan.Running || !j.Shared() {

@@ -52,7 +52,9 @@ func (c *Jobs) Show(ctx context.Context, id string) (api.Job, error) {
 		return api.Job{}, err
 	}
 	a := c.shown(s, j, c.liveOf(ctx, j))
-	a.Problems = append(a.Problems, c.saidOf(ctx, s, j)...)
+	of := c.ask(ctx, j)
+	a.Problems = append(a.Problems, c.sentencesOf(s, j, of)...)
+	a.Memory = of.memory()
 	return a, nil
 }
 

@@ -69,8 +69,8 @@ func (w *watcher) still(ctx context.Context, j plan.Job) {
 		return
 	}
 	w.moved = time.Now()
-	for _, said := range w.jobs.saidOf(ctx, w.jobs.cfg.Plan.State(), j) {
-		w.tell(api.JobEvent{Note: said})
+	for _, text := range w.jobs.sentencesOf(w.jobs.cfg.Plan.State(), j, w.jobs.ask(ctx, j)) {
+		w.tell(api.JobEvent{Note: text})
 	}
 }
 
