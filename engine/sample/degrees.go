@@ -17,6 +17,7 @@ type degrees struct {
 	inverse [][]float32
 	flat    []float32
 	signed  [][]float32 // inverse, if signs are to be looked at
+	marks   []float32   // flat, if the signs of all vertices are
 	// loops has a bit for each vertex, set if it has a self-loop of its own; of parts with
 	// signs, and of those where no vertex has one, it is nil.
 	loops [][]uint64
@@ -57,7 +58,7 @@ func (d *degrees) find(t *Topology, symmetric, loops bool) *degrees {
 			}
 		}
 		if loops {
-			d.loops, d.signed = make([][]uint64, len(t.parts)), d.inverse
+			d.loops, d.signed, d.marks = make([][]uint64, len(t.parts)), d.inverse, d.flat
 		}
 		for i := range t.parts {
 			d.lay(i, &t.parts[i], symmetric, loops)
@@ -106,7 +107,7 @@ func (d *degrees) lay(i int, p *part, symmetric, loops bool) {
 func (d *degrees) lacks(part int, row uint32) bool {
 	words := d.loops[part]
 	if words == nil {
-		return d.signed == nil || !math.Signbit(float64(d.signed[part][row]))
+		return d.signed == nil || math.Float32bits(d.signed[part][row])&sign == 0
 	}
 	return words[row/64]>>(row%64)&1 == 0
 }

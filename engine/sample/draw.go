@@ -81,9 +81,13 @@ func (s *Sampler) hop(b *Batch, block *Block, fanout int, key keyed.Key) error {
 // flock returns the memory of group i: four groups are in flight at a time.
 func (s *Sampler) flock(i int) *flock { return &s.flocks[i%len(s.flocks)] }
 
-// locate finds the parts of the targets and prefetches the bounds of their rows.
+// locate finds the parts of the targets and prefetches the bounds of their rows, and their
+// degrees.
 func (s *Sampler) locate(f *flock, targets []uint32) {
 	rows := f.rows[:len(targets)]
+	if s.degrees.flat != nil && len(targets) > 0 {
+		prefetch(unsafe.Pointer(&s.degrees.flat[0]), &targets[0], len(targets), 2)
+	}
 	for i, v := range targets {
 		n := s.t.of(v)
 		p := &s.parts[n]
@@ -96,11 +100,15 @@ func (s *Sampler) locate(f *flock, targets []uint32) {
 // draw chooses the entries of each row, prefetches and counts them.
 func (s *Sampler) draw(f *flock, targets []uint32, fanout int, key keyed.Key) {
 	f.positions = f.positions[:0]
-	entries := 0
+	entries, loops, marks := 0, s.o.Form.SelfLoops, s.degrees.marks
 	for i, v := range targets {
 		r := &f.rows[i]
 		p := &s.parts[r.part]
-		r.loop = s.o.Form.SelfLoops && s.degrees.lacks(int(r.part), v-p.first)
+		if marks != nil {
+			r.loop = math.Float32bits(marks[v])&sign == 0
+		} else {
+			r.loop = loops && s.degrees.lacks(int(r.part), v-p.first)
+		}
 		if r.loop {
 			entries++
 		}
@@ -240,14 +248,15 @@ func (s *Sampler) weigh(f *flock, block *Block, targets []uint32) {
 
 // normalise multiplies values by 1/sqrt(degree) of both ends of the edges to v.
 func (s *Sampler) normalise(values []float32, sources []int32, v uint32) {
-	own := s.inverse(v)
-	if s.degrees.flat == nil {
+	flat := s.degrees.flat
+	if flat == nil {
+		own := s.inverse(v)
 		for i, u := range sources[:len(values)] {
 			values[i] *= own * s.inverse(uint32(u))
 		}
 		return
 	}
-	flat := s.degrees.flat
+	own := unsigned(flat[v])
 	for i, u := range sources[:len(values)] {
 		values[i] *= own * unsigned(flat[u])
 	}
