@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestMemoryOfJobs(t *testing.T) {
 		t.Errorf("%+v while it runs", now)
 	}
 	end()
-	big = nil
+	runtime.KeepAlive(big)
 	r.memories.job("j1").watch()() // once more, with less
 	if after, _ := r.Memory("j1"); after.Taken < now.Taken || after.Forecast != 7 {
 		t.Errorf("%+v after it has run", after)
