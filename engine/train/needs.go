@@ -146,18 +146,29 @@ func (t *Trainer) instead(ctx context.Context, n *budget.Node) error {
 	if size == 0 || size > len(t.Data.Training) {
 		t.Recipe.Batch = len(t.Data.Training)
 	}
-	for range halves {
-		if t.Recipe.Batch /= 2; t.Recipe.Batch == 0 {
-			break
+	whole := t.Recipe.Batch
+	for i := range halves + 1 {
+		// The smallest comes first: if that does not fit, none does.
+		half := i
+		if i == 0 {
+			half = halves
+		}
+		if t.Recipe.Batch = whole >> half; t.Recipe.Batch == 0 {
+			continue
 		}
 		t.Batches = NewBatches(t, t.Method.Inflight(), 1)
 		need, err := t.Forecast(ctx)
 		if err != nil {
 			return err
 		}
-		if need.OnHost() <= n.Has {
+		switch fits := need.OnHost() <= n.Has; {
+		case fits:
 			n.Instead[0] = budget.Instead{Value: uint64(t.Recipe.Batch), Needs: need.OnHost()}
-			break
+			if i > 0 {
+				return nil
+			}
+		case i == 0:
+			return nil
 		}
 	}
 	return nil

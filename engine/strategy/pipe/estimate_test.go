@@ -150,7 +150,8 @@ func memoryIsForecast(t *testing.T, models ...string) {
 		}
 		for _, keep := range []bool{true, false} {
 			taken, thought := peaks[keep], forecasts[keep]
-			if taken[2] > taken[1]*9/10 || taken[4] > taken[2]*9/10 {
+			// What a stage holds whatever its layers are, such as gathered rows, does not fall.
+			if taken[2] > taken[1]*9/10 || taken[4] > taken[2]*19/20 {
 				t.Errorf("%s, kept %v: with 1, 2 and 4 stages a node takes %d, %d and %d bytes", model, keep, taken[1], taken[2], taken[4])
 			}
 			for _, stages := range []int{1, 2, 4} {
