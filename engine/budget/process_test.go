@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,7 +93,8 @@ func TestMemoryIsGivenBackWhenNothingRuns(t *testing.T) {
 		defer close(a.quiet)
 		check := func(what string, want int) {
 			t.Helper()
-			time.Sleep(2 * calm)
+			time.Sleep(3 * calm) // what ends in quick succession is waited for twice
+			synctest.Wait()
 			if freed != want {
 				t.Errorf("%s: given back %d times, not %d", what, freed, want)
 			}
@@ -152,17 +154,18 @@ func TestCaught(t *testing.T) {
 
 func TestPeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := uint64(100)
-		p := watchPeak(50*time.Millisecond, func() uint64 { return now })
+		var now atomic.Uint64
+		now.Store(100)
+		p := watchPeak(50*time.Millisecond, now.Load)
 		for _, n := range []uint64{130, 250, 90} {
-			now = n
+			now.Store(n)
 			time.Sleep(60 * time.Millisecond)
 			synctest.Wait()
 		}
 		if got := p.Taken(); got != 150 {
 			t.Errorf("took %d, not 150", got)
 		}
-		now = 400
+		now.Store(400)
 		if got := p.Stop(); got != 300 {
 			t.Errorf("took %d by the end, not 300", got)
 		}
