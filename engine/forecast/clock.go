@@ -2,9 +2,12 @@ package forecast
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"runtime"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -45,10 +48,12 @@ type clock struct {
 	sparse features.Rows
 	labels []int32
 	values []float32
+	taken  uint64        // for steps, at most
+	left   func() uint64 // that may be taken still
 }
 
 func newClock(ctx context.Context, j *job) (*clock, error) {
-	c := &clock{job: j, device: cpu.New(0), worker: cpu.New(1)}
+	c := &clock{job: j, device: cpu.New(0), worker: cpu.New(1), left: left}
 	for _, a := range []struct {
 		arena *tensor.Arena
 		of    tensor.Device
@@ -85,6 +90,24 @@ func (c *clock) close() {
 
 // A timed is the seconds of a step's parts: what one thread prepares, and what all compute.
 type timed struct{ prepare, compute float64 }
+
+// fits returns an error if this process has no room to compute a step, beside what the
+// clock has taken for the steps before.
+func (c *clock) fits(z *sizes) error {
+	needs, has := z.slot+z.pass+z.beside, c.left()
+	has += min(c.taken, math.MaxUint64-has)
+	if needs > has {
+		return &budget.Short{
+			Cause: fmt.Sprintf("this node computes a step to time it, which needs %s of memory, and has %s", budget.Format(needs), budget.Format(has)),
+			Needs: needs, Has: has, Advice: []budget.Advice{"take a smaller {batch}, {fanout} or {hidden}", budget.AllowMore},
+		}
+	}
+	c.taken = max(c.taken, needs)
+	return nil
+}
+
+// left returns how much more this process may take.
+func left() uint64 { return min(uint64(budget.Spare()), budget.Available()) }
 
 // step times a step of a node: the fastest of a few times.
 func (c *clock) step(ctx context.Context, l *load, step int) (best timed, err error) {

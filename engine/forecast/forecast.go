@@ -251,6 +251,9 @@ func (j *job) row(ctx context.Context, m *mesh, of *Strategy, clock *clock, rate
 			t.once = float64(v.Once) / rates.Bandwidth
 			worst.held = v.Held
 		}
+		if err := clock.fits(&worst); err != nil {
+			return r, err
+		}
 		if err := t.add(ctx, clock, heaviest, at, &v, rates); err != nil {
 			return r, err
 		}

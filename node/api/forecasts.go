@@ -102,9 +102,9 @@ func (r ForecastRequest) Check() error {
 	case len(r.Nodes) > maxForecasts:
 		return Invalid("%d numbers of nodes are too many: give %d at most", len(r.Nodes), maxForecasts)
 	case !finite(r.Bandwidth) || r.Bandwidth <= 0:
-		return Invalid("a link of %g bytes a second is none: give --rate 10gbit", r.Bandwidth)
+		return Invalid("the rate of a link must be above 0 bytes a second, and is %g: give --rate 10gbit", r.Bandwidth)
 	case !finite(r.RoundTrip) || r.RoundTrip < 0 || r.RoundTrip > 60:
-		return Invalid("a round trip of %g s is none: give --round-trip 1ms", r.RoundTrip)
+		return Invalid("a round trip must take 0 to 60 seconds, and takes %g: give --round-trip 1ms", r.RoundTrip)
 	case r.Replicas != nil && *r.Replicas < 0:
 		return Invalid("%d copies are too few: give --replicas 0 or more", *r.Replicas)
 	}

@@ -41,8 +41,8 @@ func TestForecastsThatNobodyAccepts(t *testing.T) {
 		"too many":         func(r *ForecastRequest) { r.Nodes = make([]int, maxForecasts+1) },
 		"0 nodes":          func(r *ForecastRequest) { r.Nodes = []int{4, 0} },
 		"4097 nodes":       func(r *ForecastRequest) { r.Nodes = []int{maxForecastNodes + 1} },
-		"a link of NaN":    func(r *ForecastRequest) { r.Bandwidth = math.NaN() },
-		"a link of 0":      func(r *ForecastRequest) { r.Bandwidth = 0 },
+		"and is NaN":       func(r *ForecastRequest) { r.Bandwidth = math.NaN() },
+		"and is 0":         func(r *ForecastRequest) { r.Bandwidth = 0 },
 		"a round trip":     func(r *ForecastRequest) { r.RoundTrip = -1 },
 		"-1 copies":        func(r *ForecastRequest) { r.Replicas = &less },
 	} {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -74,7 +75,8 @@ func (f *Forecaster) Forecast(ctx context.Context, r api.ForecastRequest, tell f
 	case <-ctx.Done():
 		return api.JobForecast{}, api.Unavailable("the forecast was interrupted")
 	}
-	a, err := f.answer(ctx, r, tell)
+	defer budget.Begin()()
+	a, err := f.caught(ctx, r, tell)
 	if _, said := errors.AsType[*api.Error](err); err == nil || said {
 		return a, err
 	}
@@ -82,6 +84,12 @@ func (f *Forecaster) Forecast(ctx context.Context, r api.ForecastRequest, tell f
 		return a, api.Unavailable("the forecast was interrupted")
 	}
 	return a, api.Conflict("%s", wording.Text(err.Error()))
+}
+
+// caught is answer, with an error where the system gives no memory.
+func (f *Forecaster) caught(ctx context.Context, r api.ForecastRequest, tell func(api.ForecastRow)) (a api.JobForecast, err error) {
+	defer budget.Caught(&err)
+	return f.answer(ctx, r, tell)
 }
 
 func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell func(api.ForecastRow)) (a api.JobForecast, err error) {

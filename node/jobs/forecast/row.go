@@ -58,6 +58,9 @@ func assumptions(r *api.ForecastRequest, rates forecast.Rates, bandwidth float64
 			break
 		}
 	}
+	if r.Job.Deterministic || len(r.Job.Set) > 0 {
+		all = append(all, "rows that are cached, models that travel, and the partial sums of a deterministic job are not counted")
+	}
 	if len(without) > 0 {
 		all = append(all, strings.Join(without, ", ")+" can't be forecast yet")
 	}
