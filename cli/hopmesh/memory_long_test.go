@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,8 +90,20 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		if p > bound*115/100 {
 			t.Errorf("job %d of %d, then the import: took %s of %s", i+1, jobs, budget.Format(p), budget.Format(bound))
 		}
-		if first := peaks[i%len(recipes)]; i < jobs && p > first+more {
-			t.Errorf("job %d took %s, and the first of its kind %s", i+1, budget.Format(p), budget.Format(first))
+	}
+	// When the collector runs is chance, and the heap may use what the bound leaves it. So one
+	// job's peak says little: what is kept from job to job raises even the least of the later ones.
+	for kind := range recipes {
+		early, late := uint64(math.MaxUint64), uint64(math.MaxUint64)
+		for i := kind; i < jobs; i += len(recipes) {
+			if i < jobs/2 {
+				early = min(early, peaks[i])
+			} else {
+				late = min(late, peaks[i])
+			}
+		}
+		if late > early+more {
+			t.Errorf("%s: later jobs took %s at least, and earlier ones %s", recipes[kind], budget.Format(late), budget.Format(early))
 		}
 	}
 }
