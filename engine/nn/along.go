@@ -42,16 +42,23 @@ func (c *Call) Along(slot int, y, w tensor.Matrix, how tensor.Aggregation, add b
 		return
 	}
 	if c.narrowFirst(w.Rows, w.Cols) {
-		product := c.New(c.sources, w.Cols)
-		c.Mul(product, w, false, nil)
+		product := c.product(w, nil)
 		c.Device.Aggregate(y, &c.Block.CSR, tensor.Matrix{}, product, how, add, e)
-		c.Free(product)
+		c.drop(product)
 		return
 	}
 	sums := c.New(c.targets, w.Rows)
-	c.Device.Aggregate(sums, &c.Block.CSR, tensor.Matrix{}, c.X(), how, false, nil)
+	c.Device.Aggregate(sums, &c.Block.CSR, tensor.Matrix{}, c.seen(), how, false, nil)
 	c.Device.MatMul(y, sums, w, tensor.NN, add, e)
 	c.Kept[slot] = sums
+}
+
+// alongCarries returns how many columns edges carry where a layer uses Along.
+func (c *Call) alongCarries(in, out int) int {
+	if c.narrowFirst(in, out) {
+		return out
+	}
+	return 0
 }
 
 // AlongBack is the backward pass of Along: it adds to the weight's gradient and sets dx,

@@ -94,16 +94,41 @@ func (l *gat) Weights() []Weight {
 }
 
 func (l *gat) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
-	x := c.New(c.Sources(), l.columns())
-	c.Mul(x, c.Weight(0), false, nil)
-	left, right := c.New(c.Sources(), l.count), c.New(c.Targets(), l.count)
-	c.Device.HeadDot(left, x, c.Weight(1))
-	c.Device.HeadDot(right, c.Own(x), c.Weight(2))
+	x, left := l.apart(c.carried)
+	if c.carried.None() {
+		x, left = c.New(c.Sources(), l.columns()), c.New(c.Sources(), l.count)
+		l.see(c, x, left)
+	}
+	right := c.New(c.Targets(), l.count)
+	c.Device.HeadDot(right, c.of(x), c.Weight(2))
 	all, stats := l.attended(c, y), c.New(c.Targets(), 2*l.count)
 	c.Device.Attend(all, stats, &c.Block.CSR, x, left, right, slope, c.DropAttention(l.dropout), c.Block.Own)
 	l.finish(c, y, all, e)
 	c.Kept[0], c.Kept[1], c.Kept[2], c.Kept[3] = x, left, right, stats
 }
+
+// see computes the product of the sources' rows, and their terms of the scores.
+func (l *gat) see(c *Call, x, left tensor.Matrix) {
+	c.Mul(x, c.Weight(0), false, nil)
+	c.Device.HeadDot(left, x, c.Weight(1))
+}
+
+// apart returns the product and the terms of the scores in what edges carry.
+func (l *gat) apart(carried tensor.Matrix) (x, left tensor.Matrix) {
+	if carried.None() {
+		return x, left
+	}
+	return carried.View(0, carried.Rows, 0, l.columns()), carried.View(0, carried.Rows, l.columns(), l.count)
+}
+
+func (l *gat) carries(*Call) int { return l.columns() + l.count }
+
+func (l *gat) carry(c *Call, to tensor.Matrix) {
+	x, left := l.apart(to)
+	l.see(c, x, left)
+}
+
+func (l *gat) readsOwn() bool { return false }
 
 func (l *gat) Backward(c *Call, dx, dy tensor.Matrix) {
 	x, left, right, stats := c.Kept[0], c.Kept[1], c.Kept[2], c.Kept[3]

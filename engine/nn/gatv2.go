@@ -32,14 +32,22 @@ func (l *gatv2) Weights() []Weight {
 }
 
 func (l *gatv2) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
-	x, to := c.New(c.Sources(), l.columns()), c.New(c.Targets(), l.columns())
-	c.Mul(x, c.Weight(v2Source), false, l.biased(c, v2SourceBias))
+	to := c.New(c.Targets(), l.columns())
+	x := c.product(c.Weight(v2Source), l.biased(c, v2SourceBias))
 	c.MulOwn(to, c.Weight(v2Target), false, l.biased(c, v2TargetBias))
 	all, stats := l.attended(c, y), c.New(c.Targets(), 2*l.count)
 	c.Device.AttendV2(all, stats, &c.Block.CSR, x, to, c.Weight(v2Attention), slope, c.DropAttention(l.dropout), c.Block.Own)
 	l.finish(c, y, all, e)
 	c.Kept[0], c.Kept[1], c.Kept[2] = x, to, stats
 }
+
+func (l *gatv2) carries(*Call) int { return l.columns() }
+
+func (l *gatv2) carry(c *Call, to tensor.Matrix) {
+	c.Mul(to, c.Weight(v2Source), false, l.biased(c, v2SourceBias))
+}
+
+func (l *gatv2) readsOwn() bool { return true }
 
 // biased returns an epilogue that adds the bias, if there is one.
 func (l *gatv2) biased(c *Call, weight int) *tensor.Epilogue {

@@ -21,6 +21,12 @@ func (l *gcn) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	c.Along(0, y, c.Weight(0), tensor.Sum, false, e)
 }
 
+func (l *gcn) carries(c *Call) int { return c.alongCarries(l.in, l.out) }
+
+func (l *gcn) carry(c *Call, to tensor.Matrix) { c.Mul(to, c.Weight(0), false, nil) }
+
+func (l *gcn) readsOwn() bool { return false }
+
 func (l *gcn) Backward(c *Call, dx, dy tensor.Matrix) {
 	c.AlongBack(0, dx, c.Gradient(0), dy, c.Weight(0), tensor.Sum)
 }

@@ -25,12 +25,18 @@ func (l *gcnii) Weights() []Weight {
 func (l *gcnii) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	none := tensor.Matrix{}
 	t := c.New(c.Targets(), l.width)
-	c.Device.Aggregate(t, &c.Block.CSR, none, c.X(), tensor.Sum, false, nil)
+	c.Device.Aggregate(t, &c.Block.CSR, none, c.seen(), tensor.Sum, false, nil)
 	c.Device.Combine(t, 1-l.alpha, t, l.alpha, c.Carry())
 	c.Device.Combine(y, 1-l.beta, t, 0, none)
 	c.Device.MatMul(y, t, l.scaled(c), tensor.NN, true, e)
 	c.Kept[0] = t
 }
+
+func (l *gcnii) carries(*Call) int { return 0 }
+
+func (l *gcnii) carry(*Call, tensor.Matrix) {}
+
+func (l *gcnii) readsOwn() bool { return false }
 
 func (l *gcnii) Backward(c *Call, dx, dy tensor.Matrix) {
 	none := tensor.Matrix{}

@@ -21,21 +21,27 @@ func (l *gin) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	inner, g, none := c.New(c.Targets(), l.inner), &c.Block.CSR, tensor.Matrix{}
 	first := c.Epilogue(tensor.Epilogue{Bias: c.Weight(1), Activation: tensor.ReLU})
 	if c.narrowFirst(l.in, l.inner) {
-		product := c.New(c.Sources(), l.inner)
-		c.Mul(product, c.Weight(0), false, nil)
-		c.Device.Combine(inner, 1, c.Own(product), 0, none)
+		product := c.product(c.Weight(0), nil)
+		c.Device.Combine(inner, 1, c.of(product), 0, none)
 		c.Device.Aggregate(inner, g, none, product, tensor.Sum, true, first)
-		c.Free(product)
+		c.drop(product)
 	} else {
 		sums := c.New(c.Targets(), l.in)
-		c.Device.Combine(sums, 1, c.Own(c.X()), 0, none)
-		c.Device.Aggregate(sums, g, none, c.X(), tensor.Sum, true, nil)
+		x := c.seen()
+		c.Device.Combine(sums, 1, c.of(x), 0, none)
+		c.Device.Aggregate(sums, g, none, x, tensor.Sum, true, nil)
 		c.Device.MatMul(inner, sums, c.Weight(0), tensor.NN, false, first)
 		c.Kept[1] = sums
 	}
 	c.Device.MatMul(y, inner, c.Weight(2), tensor.NN, false, e)
 	c.Kept[0] = inner
 }
+
+func (l *gin) carries(c *Call) int { return c.alongCarries(l.in, l.inner) }
+
+func (l *gin) carry(c *Call, to tensor.Matrix) { c.Mul(to, c.Weight(0), false, nil) }
+
+func (l *gin) readsOwn() bool { return false }
 
 func (l *gin) front() ([]frontTerm, int) {
 	return []frontTerm{{weight: 0, own: 1, edges: true, how: tensor.Sum}}, l.inner

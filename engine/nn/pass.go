@@ -155,27 +155,41 @@ func (p *Pass) Backward(logits tensor.Matrix) {
 // (in, for the first stage) and carry belong to the sources, the results to the targets.
 // block is nil for a stage without hops.
 func (p *Pass) Stage(stage int, block *sample.Block, in Input, x, carry tensor.Matrix) (y, next tensor.Matrix) {
-	c, s := &p.alone, p.model.stages[stage]
+	if p.model.stages[stage].jump != "" {
+		x = carry
+	}
+	return p.finish(p.single(stage, block, in, x), carry, true)
+}
+
+// single begins the call of a single stage.
+func (p *Pass) single(stage int, block *sample.Block, in Input, x tensor.Matrix) *Call {
+	c := &p.alone
 	r := rows{matrix: x}
 	if stage == 0 {
 		r = rows{matrix: in.Dense, sparse: in.Sparse, sums: in.Sums}
 	}
-	if s.jump != "" {
-		r = rows{matrix: carry}
-	}
-	train := p.Train
-	p.Train = false
 	p.reuse.count = 0
 	c.begin(p, stage, block, r, nil)
 	c.forward = true
-	if stage == 0 {
+	if stage == 0 && c.input.count() > 0 {
 		c.features(0)
 	}
+	return c
+}
+
+// finish runs a single stage from its input, if it enters.
+func (p *Pass) finish(c *Call, carry tensor.Matrix, enters bool) (y, next tensor.Matrix) {
+	s := c.stage
 	gcnii := p.model.spec.Model == "gcnii"
 	if gcnii && s.layer >= 0 {
 		c.carry = c.Own(carry)
 	}
-	y = s.forward(c)
+	train := p.Train
+	p.Train = false
+	if enters {
+		s.enter(c)
+	}
+	y = s.answer(c)
 	p.Train = train
 	switch {
 	case s.info.CarryOut == 0:

@@ -32,10 +32,21 @@ func (l *sage) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 		return
 	}
 	largest, which := c.New(c.Targets(), l.in), c.NewIndices(c.Targets(), l.in)
-	c.Device.AggregateMax(largest, which, &c.Block.CSR, c.X())
+	c.Device.AggregateMax(largest, which, &c.Block.CSR, c.seen())
 	c.Device.MatMul(y, largest, c.Weight(0), tensor.NN, true, e)
 	c.Kept[0], c.Kept[1] = largest, which
 }
+
+func (l *sage) carries(c *Call) int {
+	if l.max {
+		return 0
+	}
+	return c.alongCarries(l.in, l.out)
+}
+
+func (l *sage) carry(c *Call, to tensor.Matrix) { c.Mul(to, c.Weight(0), false, nil) }
+
+func (l *sage) readsOwn() bool { return true }
 
 func (l *sage) Backward(c *Call, dx, dy tensor.Matrix) {
 	if l.max {
@@ -76,6 +87,12 @@ func (l *sageGCN) Weights() []Weight {
 func (l *sageGCN) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	c.Along(0, y, c.Weight(0), tensor.Mean, false, e)
 }
+
+func (l *sageGCN) carries(c *Call) int { return c.alongCarries(l.in, l.out) }
+
+func (l *sageGCN) carry(c *Call, to tensor.Matrix) { c.Mul(to, c.Weight(0), false, nil) }
+
+func (l *sageGCN) readsOwn() bool { return false }
 
 func (l *sageGCN) Backward(c *Call, dx, dy tensor.Matrix) {
 	c.AlongBack(0, dx, c.Gradient(0), dy, c.Weight(0), tensor.Mean)

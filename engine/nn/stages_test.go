@@ -11,8 +11,8 @@ func (r *run) stages(g *graph, sparse bool) []float64 {
 	parts[2] = g.all()[5:]
 	var x, carry tensor.Matrix
 	for i, info := range r.Stages() {
-		next := r.arena.Alloc(tensor.F64, g.n, info.Out)
-		beside := r.arena.Alloc(tensor.F64, g.n, info.CarryOut)
+		next := r.arena.Alloc(r.device.Type(), g.n, info.Out)
+		beside := r.arena.Alloc(r.device.Type(), g.n, info.CarryOut)
 		for _, vertices := range parts {
 			var in nn.Input
 			at := int(vertices[0])
