@@ -50,7 +50,12 @@ type Evaluator struct {
 // New returns an evaluator of models that are trained by a loss and compared by a metric.
 // Models are added to it; it forecasts its memory at once, and evaluates once it is open.
 func New(d *dataset.Graph, nodes Nodes, loss, metric string) *Evaluator {
-	return &Evaluator{Inference: NewInference(d, nodes), scorer: newScorer(d.About.Classes, loss, metric)}
+	e := &Evaluator{Inference: NewInference(d, nodes), scorer: newScorer(d.About.Classes, loss, metric)}
+	if metric == ROCAUC {
+		e.scorer.ranks = newRanks(d, &e.halo.nodes)
+		e.ranks = &e.scorer.ranks
+	}
+	return e
 }
 
 // Evaluate evaluates a model that was added. All nodes of the run call it for the same
@@ -58,28 +63,39 @@ func New(d *dataset.Graph, nodes Nodes, loss, metric string) *Evaluator {
 // fault, which is called once the logits have been read, returns an error.
 func (e *Evaluator) Evaluate(ctx context.Context, v *View, at Moment, fault func() error) (r *Result, err error) {
 	start := time.Now()
-	e.scorer.begin(len(e.data.Shards))
+	s, h := &e.scorer, e.halo
+	s.begin(len(e.data.Shards))
 	e.turn(v)
-	if h := e.halo; !h.nodes.alone() {
+	e.planned = e.plan(len(e.now.stages))
+	defer func() { err = errors.Join(err, s.ranks.close()) }()
+	if err := s.ranks.begin(e.planned.inFile, e.dir); err != nil {
+		return nil, err
+	}
+	if !h.nodes.alone() {
 		h.parcels.begin(ctx, at)
-		defer func() { err = errors.Join(err, h.end(ctx, err != nil)) }()
-		if err := h.meet(ctx); err != nil {
+		defer func() {
+			s.ranks.lend(h)
+			err = errors.Join(err, h.end(ctx, err != nil))
+		}()
+		if err := h.meet(ctx, e.weaver); err != nil {
 			return nil, err
 		}
 	}
-	if err := e.Run(ctx, len(e.now.stages), func(first int, z tensor.Matrix) error { return e.scoreRows(ctx, first, z) }); err != nil {
+	if err := e.run(ctx, len(e.now.stages), func(first int, z tensor.Matrix) error { return e.scoreRows(ctx, first, z) }); err != nil {
 		return nil, err
 	}
 	if err := fault(); err != nil {
 		return nil, err
 	}
+	if err := s.ranks.finish(ctx, h, e.dir, e.planned.inFile); err != nil {
+		return nil, err
+	}
 	r = &Result{Seconds: time.Since(start).Seconds()}
-	if !e.halo.nodes.alone() {
+	if !h.nodes.alone() {
 		if err := e.merge(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	s := &e.scorer
 	r.Train, r.Val, r.Test = s.scores(graph.Train), s.scores(graph.Validation), s.scores(graph.Test)
 	return r, nil
 }
@@ -93,7 +109,9 @@ func (e *Evaluator) scoreRows(ctx context.Context, first int, z tensor.Matrix) e
 		}
 		s := &own.spans[own.at(first+row)]
 		n := own.end(first+row) - first - row
-		e.scorer.chunk(e.device, e.data, s.shard, int(s.first)+first+row-s.row, z.RowRange(row, n))
+		if err := e.scorer.chunk(e.device, e.data, s.shard, int(s.first)+first+row-s.row, z.RowRange(row, n)); err != nil {
+			return err
+		}
 		row += n
 	}
 	return nil

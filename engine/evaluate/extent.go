@@ -50,6 +50,17 @@ func (e *extent) end(row int) int {
 	return s.row + min(((row-s.row)/chunkRows+1)*chunkRows, s.rows)
 }
 
+// vertex returns that of a row. near is the index of the span to look at first, and becomes
+// that of the row.
+func (e *extent) vertex(row int, near *int) uint32 {
+	s := &e.spans[*near]
+	if row < s.row || row >= s.row+s.rows {
+		*near = e.at(row)
+		s = &e.spans[*near]
+	}
+	return s.first + uint32(row-s.row)
+}
+
 // vertices appends those of n rows from first on.
 func (e *extent) vertices(to []uint32, first, n int) []uint32 {
 	for at := e.at(first); n > 0; at++ {

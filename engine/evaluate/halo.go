@@ -25,6 +25,7 @@ type halo struct {
 	ids   []uint32      // of the halo: those of each node together, ascending
 	from  []int         // where each node's begin, then how many there are
 	rowOf dataset.Index // of ids
+	roots []float32     // 1/sqrt(degree) of ids, if the model's blocks need it, once all have met
 	// wanted are the rows here that each node needs, once all have met.
 	wanted [][]uint32
 	met    bool
@@ -43,6 +44,7 @@ type halo struct {
 type given struct {
 	out    [][]byte     // of each stage: the wanted rows, node after node
 	mapped []*table     // the files of out, where memory is too small
+	files  []*file      // others that are offered
 	in     []byte       // rows that came
 	rows   tensor.Arena // of some that are given
 }
@@ -116,6 +118,9 @@ func (h *halo) reach(t *sample.Topology) {
 	}
 	h.rowOf = dataset.NewIndex(ids, rows, t.Vertices())
 }
+
+// total counts the vertices here, and those of the halo.
+func (h *halo) total() int { return h.own.rows + len(h.ids) }
 
 // of counts the vertices of the halo that a node owns.
 func (h *halo) of(node int) int { return h.from[node+1] - h.from[node] }

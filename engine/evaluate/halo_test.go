@@ -78,9 +78,9 @@ func TestNodesEvaluateAsOne(t *testing.T) {
 			for node, tr := range all {
 				owns := tr.own.rows > 0
 				switch memory := memory[node%len(memory)]; {
-				case memory == plenty && owns != tr.whole.ready, memory == 1 && owns && !tr.inFile:
+				case memory == plenty && owns != tr.whole.ready, memory == 1 && owns && !tr.planned.inFile:
 					t.Errorf("%s: node %d doesn't use its memory as it may", how, node)
-				case memory == most && owns && !tr.inFile:
+				case memory == most && owns && !tr.planned.inFile:
 					parts++
 				}
 			}
@@ -188,7 +188,7 @@ func TestWhatAnEvaluationSends(t *testing.T) {
 		if epoch == 1 {
 			first = pairs
 		}
-		if sent.Requests[peer.Feature] != first || sent.Requests[peer.Topology] != first || sent.Requests[peer.Control] != first+pairs {
+		if sent.Requests[peer.Feature] != first || sent.Requests[peer.Topology] != 2*first || sent.Requests[peer.Control] != first+pairs {
 			t.Errorf("epoch %d: sent is %+v", epoch, sent)
 		}
 		for question, n := range a.of {
@@ -196,7 +196,7 @@ func TestWhatAnEvaluationSends(t *testing.T) {
 				t.Errorf("epoch %d: %d times: %s", epoch, n, question)
 			}
 		}
-		if len(a.of) != layers*pairs+pairs+3*int(first) {
+		if len(a.of) != layers*pairs+pairs+4*int(first) {
 			t.Errorf("epoch %d: %d questions: %v", epoch, len(a.of), a.of)
 		}
 		// Nothing stays on offer: its memory is for the next.

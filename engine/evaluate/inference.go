@@ -14,8 +14,8 @@ import (
 )
 
 // An Inference runs models over all vertices with all their neighbours, stage by stage.
-// Where memory allows, a stage is one part over all of them; else it is done for ranges of
-// vertices, each with the block of its own neighbours. The results are the same bits.
+// Where memory allows, a stage is one part over all of them; else it is done in parts, and
+// what lies between its steps is in tables. The results are the same bits.
 //
 // Several models take turns: what their parts read is there once for all of them.
 //
@@ -26,18 +26,23 @@ type Inference struct {
 	halo    *halo
 	own     *extent // of the halo
 	device  tensor.Device
-	work    tensor.Arena // of one part, reset for each
+	work    tensor.Arena // that is lent
 	now     *View        // the model whose turn it is
 	views   []*View      // of all models
-	sampler *sample.Sampler
-	memory  uint64 // that it may take
-	dir     string // of files for what memory is too small for
-	tick    func() // called now and then; may be nil
-	inFile  bool   // what lies between two stages does
+	memory  uint64       // that it may take
+	dir     string       // of files for what memory is too small for
+	tick    func()       // called now and then; may be nil
+	foreign bool         // the device has memory of its own
+	reused  uint64       // bytes of work
 
+	weaver  *weaver
+	planned plan // what runs
 	scratch scratch
 	whole   whole
+	parts   lane         // of parts
+	beside  tensor.Arena // for parts, or the first lane, where work is too small; nil: it is not
 	distant
+	ranks *ranks // of an evaluator; nil: nothing is ranked
 }
 
 // Options are what an inference runs with.
@@ -50,21 +55,24 @@ type Options struct {
 
 // A scratch is what the parts of a stage read, one after the other.
 type scratch struct {
-	batch  sample.Batch
-	sparse features.Rows
-	ids    []uint32
-	rows   []uint32 // of a block's sources
-	far    gather.Rows
+	sampler *sample.Sampler // of parts whose sources are brought together
+	batch   sample.Batch
+	sparse  features.Rows
+	ids     []uint32
+	rows    []uint32 // of a block's sources, or places of features
+	far     gather.Rows
 }
 
 // A View is what inference has of one model.
 type View struct {
-	model   *nn.Model
-	weights tensor.Matrix
-	pass    *nn.Pass
-	stages  []nn.StageInfo
-	costOf  []stageCost // of the stages
-	lanes   [3]lane     // where it has used them before
+	model     *nn.Model
+	weights   tensor.Matrix
+	stages    []nn.StageInfo
+	divisions []nn.Division // of the stages
+	divided   []bool        // whether they have one
+	costOf    []stageCost   // of the stages
+	lanes     [3]lane       // where it has used them before
+	parts     lane
 }
 
 // NewInference returns an inference over a graph for the models that are added to it. Until
@@ -74,26 +82,29 @@ func NewInference(d *dataset.Graph, nodes Nodes) *Inference {
 	return &Inference{data: d, halo: h, own: &h.own}
 }
 
-// Add adds a model, whose turn it is from then on. All are added before Open. The weights
-// are not read before Run.
+// Add adds a model, whose turn it is from then on. All are added before Open, and need
+// blocks of the same form. The weights are not read before Run.
 func (i *Inference) Add(model *nn.Model, weights tensor.Matrix) *View {
 	v := &View{model: model, weights: weights, stages: model.Stages()}
 	for s := range v.stages {
+		d, ok := model.Divide(s, i.data.Features.Sparse())
+		v.divisions, v.divided = append(v.divisions, d), append(v.divided, ok)
 		v.costOf = append(v.costOf, costOf(model, s, i.data.Features.Sparse(), i.data.Entries))
 	}
 	i.views = append(i.views, v)
+	if i.weaver == nil {
+		i.weaver = newWeaver(i.halo, i.data.Topology, model.Form())
+	}
 	i.turn(v)
 	return v
 }
 
 // Open makes it ready to run on a device. Parts are computed in the arena work, which
-// remains the caller's and is overwritten.
+// remains the caller's and is overwritten, or in another where it is too small.
 func (i *Inference) Open(device tensor.Device, work tensor.Arena, o Options) error {
 	i.device, i.work, i.memory, i.dir, i.tick = device, work, o.Memory, o.Dir, o.Tick
-	i.sampler = sample.New(i.data.Topology, sample.Options{Fanouts: []int{0}, Form: i.views[0].model.Form()})
-	for _, v := range i.views {
-		v.pass = v.over(device, work)
-	}
+	_, i.foreign = device.(tensor.Foreign)
+	i.reused = uint64(work.Bytes())
 	return i.open(device, o.Threads)
 }
 
@@ -113,8 +124,39 @@ func (v *View) over(device tensor.Device, a tensor.Arena) *nn.Pass {
 	return p
 }
 
+// room returns an arena of so many bytes: the one that is lent, if it is large enough.
+func (i *Inference) room(bytes uint64) (a tensor.Arena, err error) {
+	if i.foreign || uint64(i.work.Bytes()) >= bytes {
+		return i.work, nil
+	}
+	if i.beside != nil && uint64(i.beside.Bytes()) < bytes {
+		i.beside.Close()
+		i.beside = nil
+	}
+	if i.beside == nil {
+		if a, err = i.device.NewArena(int(bytes)); err != nil {
+			return nil, err
+		}
+		i.beside = a
+	}
+	return i.beside, nil
+}
+
+// begin has parts run in an arena that is large enough.
+func (i *Inference) begin(p plan) error {
+	a, err := i.room(p.arena)
+	if err != nil {
+		return err
+	}
+	if i.now.parts.arena != a {
+		i.now.parts = lane{a, i.now.over(i.device, a)}
+	}
+	i.parts = i.now.parts
+	return nil
+}
+
 // sources counts the vertices whose rows a layer may see.
-func (i *Inference) sources() int { return i.own.rows + len(i.halo.ids) }
+func (i *Inference) sources() int { return i.halo.total() }
 
 // exchanged reports whether nodes exchange the rows after a stage: a layer follows, which
 // reads those of neighbours.
@@ -137,7 +179,13 @@ func (i *Inference) next(ctx context.Context) error {
 // vertices that this node computes, in order, part by part. Parts begin and end where chunks
 // do.
 func (i *Inference) Run(ctx context.Context, stages int, yield func(first int, y tensor.Matrix) error) error {
-	if i.own.rows > 0 && i.fits(stages) {
+	i.planned = i.plan(stages)
+	return i.run(ctx, stages, yield)
+}
+
+// run is Run as it is planned.
+func (i *Inference) run(ctx context.Context, stages int, yield func(first int, y tensor.Matrix) error) error {
+	if i.planned.whole {
 		return i.runWhole(ctx, stages, yield)
 	}
 	return i.runParts(ctx, stages, yield)
@@ -159,54 +207,112 @@ type between struct{ x, carry *table }
 func (b between) close() error { return errors.Join(b.x.close(), b.carry.close()) }
 
 func (i *Inference) runParts(ctx context.Context, stages int, yield func(first int, y tensor.Matrix) error) (err error) {
-	i.inFile = i.tableBytes(stages) > i.memory/2
+	if err := i.begin(i.planned); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, i.weaver.drop()) }()
 	var before between
-	defer func() { err = errors.Join(err, before.close()) }()
 	for s, stage := range i.now.stages[:stages] {
-		var after between
-		last := s == stages-1
-		if !last {
-			if after.x, err = newTable(i.device, i.sources(), stage.Out, i.inFile, i.dir); err != nil {
-				return err
-			}
-			if after.carry, err = newTable(i.device, i.own.rows, stage.CarryOut, i.inFile, i.dir); err != nil {
-				return errors.Join(err, after.close())
-			}
+		if before, err = i.runStage(ctx, s, stages, before, yield); err != nil {
+			return fmt.Errorf("run %s over all vertices: %w", stage.Name, err)
 		}
-		err := i.runStage(ctx, s, before, after, yield)
-		if err == nil && i.exchanged(s, stages) {
-			err = i.halo.bring(i, s, after.x.x.RowRange(0, i.own.rows), after.x)
-		}
-		if err != nil {
-			return errors.Join(fmt.Errorf("run %s over all vertices: %w", stage.Name, err), after.close())
-		}
-		if err := before.close(); err != nil {
-			return errors.Join(err, after.close())
-		}
-		before = after
 	}
 	return nil
 }
 
-// runStage runs one stage over all ranges of vertices: into after or, where that
-// holds nothing, to yield.
-func (i *Inference) runStage(ctx context.Context, s int, before, after between, yield func(first int, y tensor.Matrix) error) error {
+// runStage runs one stage over all vertices. It returns their rows, with those of the halo
+// where a layer follows, or yields those of the last stage. It closes what it reads.
+func (i *Inference) runStage(ctx context.Context, s, stages int, before between, yield func(first int, y tensor.Matrix) error) (between, error) {
+	after, err := i.compute(ctx, s, stages, &before, yield)
+	err = errors.Join(err, before.close())
+	if err == nil && i.exchanged(s, stages) {
+		err = i.halo.bring(i, s, after.x.x.RowRange(0, i.own.rows), after.x)
+	}
+	if err != nil {
+		return between{}, errors.Join(err, after.close())
+	}
+	return after, nil
+}
+
+// compute is runStage without the halo's rows.
+func (i *Inference) compute(ctx context.Context, s, stages int, before *between, yield func(first int, y tensor.Matrix) error) (after between, err error) {
+	var carried *table
+	defer func() { err = errors.Join(err, carried.close()) }()
+	stage, d := &i.now.stages[s], i.now.divisions[s]
+	if stage.Hops > 0 && d.Carried > 0 && !i.planned.brought {
+		if carried, err = i.table(i.sources(), d.Carried); err != nil {
+			return after, err
+		}
+		if err := i.carry(ctx, s, before.x, carried); err != nil {
+			return after, err
+		}
+		if !d.Own {
+			if err := before.x.close(); err != nil {
+				return after, err
+			}
+		}
+	}
+	if s < stages-1 {
+		if after.x, err = i.table(i.seenBy(s+1), stage.Out); err != nil {
+			return after, err
+		}
+		if after.carry, err = i.table(i.own.rows, stage.CarryOut); err != nil {
+			return after, err
+		}
+	}
 	for first := 0; first < i.own.rows; {
+		if err := i.next(ctx); err != nil {
+			return after, err
+		}
+		rows := i.partRows(s, first)
+		i.parts.arena.Reset()
+		y, beside, err := i.runPart(ctx, s, first, rows, before, carried)
+		if err == nil && after.x == nil {
+			err = yield(first, i.answer(s+1, y, beside))
+		} else if err == nil {
+			err = errors.Join(after.x.write(first, y), after.carry.write(first, beside))
+		}
+		if err != nil {
+			return after, err
+		}
+		first += rows
+	}
+	return after, nil
+}
+
+// table makes a table as it is planned.
+func (i *Inference) table(rows, cols int) (*table, error) {
+	return newTable(i.device, rows, cols, i.planned.inFile, i.dir)
+}
+
+// partRows returns how many rows from first on are a part of a stage.
+func (i *Inference) partRows(s, first int) int {
+	if i.planned.brought {
+		return i.partBrought(s, first)
+	}
+	return i.part(first, i.planned.rows)
+}
+
+// carry sets what edges carry of all sources in a stage: vertices here, then the halo's.
+func (i *Inference) carry(ctx context.Context, s int, x, to *table) error {
+	for first := 0; first < i.sources(); {
 		if err := i.next(ctx); err != nil {
 			return err
 		}
-		rows := i.part(s, first)
-		i.work.Reset()
-		y, carry, err := i.runPart(ctx, s, first, rows, before)
-		if err != nil {
+		rows := min(i.planned.rows, i.sources()-first)
+		if first < i.own.rows {
+			rows = min(rows, i.own.rows-first)
+		}
+		i.parts.arena.Reset()
+		var in nn.Input
+		var from tensor.Matrix
+		var err error
+		if s > 0 {
+			from = x.x.RowRange(first, rows)
+		} else if in, err = i.readRange(ctx, first, rows); err != nil {
 			return err
 		}
-		if after.x == nil {
-			err = yield(first, i.answer(s+1, y, carry))
-		} else if err = after.x.write(first, y); err == nil {
-			err = after.carry.write(first, carry)
-		}
-		if err != nil {
+		if err := to.write(first, i.parts.pass.Carry(s, in, from)); err != nil {
 			return err
 		}
 		first += rows
@@ -214,26 +320,39 @@ func (i *Inference) runStage(ctx context.Context, s int, before, after between, 
 	return nil
 }
 
-func (i *Inference) runPart(ctx context.Context, s, first, rows int, before between) (y, carry tensor.Matrix, err error) {
-	i.scratch.ids = i.own.vertices(i.scratch.ids[:0], first, rows)
-	vertices := i.scratch.ids
-	var block *sample.Block
-	if i.now.stages[s].Hops > 0 {
-		if err := i.sampler.Sample(ctx, &i.scratch.batch, 0, 0, vertices); err != nil {
-			return y, carry, err
-		}
-		block = &i.scratch.batch.Blocks[0]
-		vertices = block.Vertices
+// runPart runs a stage for a part.
+func (i *Inference) runPart(ctx context.Context, s, first, rows int, before *between, carried *table) (y, beside tensor.Matrix, err error) {
+	stage, d := &i.now.stages[s], i.now.divisions[s]
+	if stage.Hops > 0 && i.planned.brought {
+		return i.runBrought(ctx, s, first, rows, before)
 	}
-	if s == 0 {
-		in, err := i.read(ctx, vertices)
-		if err != nil {
-			return y, carry, err
+	var in nn.Input
+	var x tensor.Matrix
+	switch {
+	case stage.Hops > 0 && !d.Own:
+		if s == 0 && i.data.Features.Sparse() {
+			in.Sparse = &tensor.CSR{}
 		}
-		y, carry = i.now.pass.Stage(s, block, in, y, carry)
-		return y, carry, nil
+	case s > 0:
+		x = i.rangeOf(before.x, first, rows)
+	default:
+		if in, err = i.readRange(ctx, first, rows); err != nil {
+			return y, beside, err
+		}
 	}
-	// A layer sees of what travels beside only what its targets have.
-	y, carry = i.now.pass.Stage(s, block, nn.Input{}, i.rowsOf(before.x, first, block), i.rowsOf(before.carry, first, nil))
-	return y, carry, nil
+	beside = i.rangeOf(before.carry, first, rows)
+	if stage.Hops == 0 {
+		y, beside = i.parts.pass.Stage(s, nil, in, x, beside)
+		return y, beside, nil
+	}
+	block, err := i.weaver.weave(first, rows, i.planned.entries, i.dir)
+	if err != nil {
+		return y, beside, err
+	}
+	seen := carried
+	if seen == nil {
+		seen = before.x
+	}
+	y, beside = i.parts.pass.Sum(s, block, in, x, seen.x, beside)
+	return y, beside, nil
 }

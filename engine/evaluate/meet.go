@@ -8,11 +8,13 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // meet exchanges, once a run, which rows each node needs of each owner: first how many, with
-// all nodes, then which, with the owner alone.
-func (h *halo) meet(ctx context.Context) error {
+// all nodes, then which, with the owner alone. Where blocks need 1/sqrt(degree) of sources,
+// the owner says what those of these rows are, as the weaver has them.
+func (h *halo) meet(ctx context.Context, w *weaver) error {
 	if h.met {
 		return nil
 	}
@@ -43,7 +45,40 @@ func (h *halo) meet(ctx context.Context) error {
 			return fmt.Errorf("node %s asks for rows for the evaluation: %w", h.nodes.name(node), err)
 		}
 	}
+	if w.rows.Rooted() {
+		if err := h.bringRoots(w); err != nil {
+			return err
+		}
+	}
 	h.met = true
+	return nil
+}
+
+// bringRoots gives the nodes what they need to know of the degrees of vertices here, and
+// takes the same of them.
+func (h *halo) bringRoots(w *weaver) error {
+	what, near := len(h.parcels.stages)+roots, 0
+	for node, rows := range h.wanted {
+		given := make([]float32, len(rows))
+		for at, row := range rows {
+			v := h.own.vertex(int(row), &near)
+			given[at] = positive(w.inverse[near][v-h.own.spans[near].first])
+		}
+		h.parcels.offer(parcel{what: what, to: node, row: 4}, plain.Bytes(given))
+	}
+	h.roots = make([]float32, len(h.ids))
+	for node, t := range h.parcels.takers {
+		t.parcel, t.kind = parcel{what: what, to: h.nodes.Work.Self, row: 4}, peer.Topology
+		t.to = plain.Bytes(h.roots[h.from[node]:h.from[node+1]])
+	}
+	if err := h.parcels.take(); err != nil {
+		return err
+	}
+	for at, f := range h.roots {
+		if !(f >= 0) {
+			return fmt.Errorf("vertex %d, of another node, has a degree whose root is 1/%g", h.ids[at], f)
+		}
+	}
 	return nil
 }
 

@@ -10,13 +10,11 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
-	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // A merger is what merging scores keeps from one evaluation to the next.
 type merger struct {
-	message  []byte
-	rankings [len(ranked)]rankings
+	message []byte
 }
 
 // merge adds the scores of all other nodes, in the same way on each of them, and the
@@ -26,11 +24,6 @@ type merger struct {
 // each other one for it, and the answer's size is the message's.
 func (e *Evaluator) merge(ctx context.Context, r *Result) error {
 	h := e.halo
-	if e.scorer.metric == ROCAUC {
-		if err := e.exchangeLogits(); err != nil {
-			return err
-		}
-	}
 	p := h.parcels
 	e.merger.message = e.scorer.message(e.merger.message[:0], &h.nodes, r.Seconds, p.tally.Read())
 	tag := exchange.Tag{Epoch: p.epoch, Step: p.step, Index: scoreMessage}
@@ -50,7 +43,8 @@ func (e *Evaluator) merge(ctx context.Context, r *Result) error {
 }
 
 // message appends the scores of this node for the others: the seconds it took, what it
-// requested, the counts of each mark, and the losses of its shards, in their order.
+// requested, the counts of each mark, the losses of its shards, in their order, and the
+// pairs of the classes that it has compared.
 func (s *scorer) message(to []byte, nodes *Nodes, seconds float64, sent peer.Counts) []byte {
 	number := func(x float64) { to = binary.LittleEndian.AppendUint64(to, math.Float64bits(x)) }
 	number(seconds)
@@ -68,7 +62,7 @@ func (s *scorer) message(to []byte, nodes *Nodes, seconds float64, sent peer.Cou
 			}
 		}
 	}
-	return to
+	return s.ranks.append(to)
 }
 
 // messageBytes is the length of a node's message.
@@ -82,7 +76,7 @@ func (s *scorer) messageBytes(nodes *Nodes, node int) int {
 			n += 8 * int(graph.Test-graph.Train+1)
 		}
 	}
-	return n
+	return n + s.ranks.appended(node)
 }
 
 // absorb adds a node's message to r and to the scores. It returns an error if no node can
@@ -123,63 +117,5 @@ func (s *scorer) absorb(r *Result, nodes *Nodes, d *dataset.Graph, node int, fro
 			}
 		}
 	}
-	return nil
-}
-
-// The area under the ROC curve is of all vertices of a mark together: each node sends
-// the logits of its own to all others.
-
-// ranked are the marks whose vertices are ranked by their logits, each with the kind of
-// parcel that carries these.
-var ranked = [...]struct {
-	mark graph.Mark
-	what int // after the stages
-}{{graph.Validation, valLogits}, {graph.Test, testLogits}}
-
-// rankings are the labels of other nodes' vertices that are ranked, which all nodes know:
-// node after node, and where each node's begin.
-type rankings struct {
-	labels []int32
-	from   []int
-}
-
-// exchangeLogits adds the logits of all other nodes to the marks that are ranked.
-func (e *Evaluator) exchangeLogits() error {
-	q := e.halo.parcels
-	for i, r := range ranked {
-		counts, known := e.scorer.of[r.mark], &e.merger.rankings[i]
-		if known.from == nil {
-			*known = findRankings(&e.halo.nodes, e.data, r.mark)
-		}
-		row := 4 * e.data.About.Classes
-		p := parcel{what: len(q.stages) + r.what, row: row}
-		q.offer(p, plain.Bytes(counts.Logits()))
-		// What is offered lies before it, and stays.
-		to := plain.Bytes(counts.Room(known.labels))
-		for node, t := range q.takers {
-			t.parcel, t.kind, t.to = p, peer.Activation, to[known.from[node]*row:known.from[node+1]*row]
-		}
-		if err := q.take(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func findRankings(nodes *Nodes, d *dataset.Graph, mark graph.Mark) rankings {
-	k := rankings{from: make([]int, 1, len(nodes.Work.Nodes)+1)}
-	for node := range nodes.Work.Nodes {
-		for shard, s := range d.Shards {
-			if node == nodes.Work.Self || nodes.Layout.Owners[shard] != node || s.Labels == nil || d.Split >= len(s.Marks) {
-				continue
-			}
-			for row, label := range s.Labels {
-				if label >= 0 && s.Marks[d.Split][row] == mark {
-					k.labels = append(k.labels, label)
-				}
-			}
-		}
-		k.from = append(k.from, len(k.labels))
-	}
-	return k
+	return s.ranks.absorb(node, from)
 }

@@ -17,6 +17,7 @@ const (
 	messages     = 1 << 20
 	meetMessage  = messages
 	scoreMessage = messages + 1
+	rankMessage  = messages + 2
 	// patience is how long an answer that makes no progress may take.
 	patience = 10 * time.Second
 	// indices is how many there are for what evaluation offers.
@@ -24,11 +25,12 @@ const (
 )
 
 // windowBytes is about how much is taken at once. All nodes have the same.
-var windowBytes = 32 << 20
+var windowBytes = 4 << 20
 
 // The kinds of parcels: the rows after each stage by its number, then these.
 const (
 	whichRows = iota // that a node needs of another
+	roots            // 1/sqrt(degree) of these
 	valLogits
 	testLogits
 	kindsOffered
@@ -39,6 +41,8 @@ type parcel struct {
 	what int // a stage, or the number of stages plus one of the above
 	to   int // whom it is for; for all: 0
 	row  int // bytes
+	// window is about how many bytes are offered at once; 0: windowBytes.
+	window int
 }
 
 // parcels is the traffic of one evaluation at a time: what this node offers and what it
@@ -106,7 +110,11 @@ func (p *parcels) withdraw(ctx context.Context) (err error) {
 // numbered by what, to and place, of which there is room for so many.
 func (p *parcels) window(of parcel, bytes int) (window, room int) {
 	room = max(1, indices/((len(p.stages)+kindsOffered)*len(p.nodes.Work.Nodes)))
-	rows := max(1, windowBytes/of.row, (bytes/of.row+room-1)/room)
+	most := of.window
+	if most == 0 {
+		most = windowBytes
+	}
+	rows := max(1, most/of.row, (bytes/of.row+room-1)/room)
 	return rows * of.row, room
 }
 
@@ -149,6 +157,8 @@ func (p *parcels) describe(what int) string {
 	switch what - len(p.stages) {
 	case whichRows:
 		return "the list of vertices whose rows it needs"
+	case roots:
+		return "the degrees of vertices next to those here"
 	case valLogits, testLogits:
 		return "the logits that are ranked"
 	}
@@ -193,6 +203,12 @@ func (t *taker) take() error {
 		to = to[n:]
 	}
 	return nil
+}
+
+// at takes the window of a parcel at one place.
+func (t *taker) at(of parcel, kind peer.Kind, place, room int, to []byte) error {
+	t.parcel, t.kind = of, kind
+	return t.one(t.parcels.tag(of, room, place), to)
 }
 
 // one takes one window.

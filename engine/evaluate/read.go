@@ -5,26 +5,59 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
 
+// readRange returns the features of n rows from first on, all of vertices here or all of the
+// halo's.
+func (i *Inference) readRange(ctx context.Context, first, n int) (nn.Input, error) {
+	places, far, err := i.rangePlaces(ctx, first, n)
+	if err != nil {
+		return nn.Input{}, err
+	}
+	return i.readPlaces(places, far), nil
+}
+
+// rangePlaces returns where these features are.
+func (i *Inference) rangePlaces(ctx context.Context, first, n int) ([]uint32, *features.Far, error) {
+	h := i.halo
+	if first < i.own.rows {
+		i.scratch.ids = i.own.vertices(sized(i.scratch.ids, n)[:0], first, n)
+		return i.scratch.ids, nil, nil
+	}
+	first -= i.own.rows
+	if _, ok := i.kept(); i.planned.whole || !ok {
+		if err := h.gather(ctx, &i.scratch.far, h.ids[first:first+n]); err != nil {
+			return nil, nil, err
+		}
+		return i.scratch.far.Places[0], &i.scratch.far.Far, nil
+	}
+	if err := h.features(ctx); err != nil {
+		return nil, nil, err
+	}
+	return h.places[first : first+n], &h.far.Far, nil
+}
+
 // read returns the features of some vertices, wherever they are.
 func (i *Inference) read(ctx context.Context, vertices []uint32) (nn.Input, error) {
-	in := nn.Input{Vertices: vertices}
 	places, far, err := i.places(ctx, vertices)
 	if err != nil {
-		return in, err
+		return nn.Input{}, err
 	}
+	return i.readPlaces(places, far), nil
+}
+
+// readPlaces returns the features at these places.
+func (i *Inference) readPlaces(places []uint32, far *features.Far) (in nn.Input) {
 	if i.data.Features.Sparse() {
 		i.data.Features.Fill(&i.scratch.sparse, places, false, far)
 		in.Sparse = &i.scratch.sparse.CSR
-		return in, nil
+		return in
 	}
-	in.Dense = i.work.Alloc(i.device.Type(), len(vertices), i.data.Features.Columns())
-	i.fill(in.Dense, places, far)
-	return in, nil
+	in.Dense = i.parts.arena.Alloc(i.device.Type(), len(places), i.data.Features.Columns())
+	i.fill(in.Dense, i.parts.arena, places, far)
+	return in
 }
 
 // places returns where the features of some vertices are. Those of the halo are brought once
@@ -54,33 +87,10 @@ func (i *Inference) places(ctx context.Context, vertices []uint32) ([]uint32, *f
 	return i.scratch.rows, &h.far.Far, nil
 }
 
-// rowsOf returns the rows of a part in a table: those of the block's sources or, without a
-// block, those of the part's vertices, from first on.
-func (i *Inference) rowsOf(t *table, first int, block *sample.Block) tensor.Matrix {
-	if t == nil || t.x.None() {
-		return tensor.Matrix{}
-	}
-	if block == nil {
-		return i.rangeOf(t, first, len(i.scratch.ids))
-	}
-	rows := block.Vertices
-	if !i.halo.nodes.alone() {
-		near := 0
-		i.scratch.rows = i.scratch.rows[:0]
-		for _, v := range rows {
-			i.scratch.rows = append(i.scratch.rows, uint32(i.halo.row(v, &near)))
-		}
-		rows = i.scratch.rows
-	}
-	y := i.work.Alloc(i.device.Type(), block.Cols, t.x.Cols)
-	i.pick(y, t.x, rows)
-	return y
-}
-
-// fill sets y to the features at these places.
-func (i *Inference) fill(y tensor.Matrix, places []uint32, far *features.Far) {
+// fill sets y to the features at these places. The arena is for what that takes beside.
+func (i *Inference) fill(y tensor.Matrix, a tensor.Arena, places []uint32, far *features.Far) {
 	if i.host == nil {
-		i.data.Features.Dense(i.device, i.work, y, places, far)
+		i.data.Features.Dense(i.device, a, y, places, far)
 		return
 	}
 	i.distant.bring(i.device, y, func(x tensor.Matrix, first int) {
@@ -91,7 +101,7 @@ func (i *Inference) fill(y tensor.Matrix, places []uint32, far *features.Far) {
 // pick sets y to some of the rows between two stages.
 func (i *Inference) pick(y, x tensor.Matrix, rows []uint32) {
 	i.held[0].X = x
-	if i.host == nil || !i.inFile {
+	if i.host == nil || !i.planned.inFile {
 		i.device.Gather(y, i.held[:], rows)
 		return
 	}
@@ -100,13 +110,16 @@ func (i *Inference) pick(y, x tensor.Matrix, rows []uint32) {
 	})
 }
 
-// rangeOf returns n rows of a table from first on.
+// rangeOf returns n rows of a table from first on, if there is one.
 func (i *Inference) rangeOf(t *table, first, n int) tensor.Matrix {
+	if t == nil || t.x.None() {
+		return tensor.Matrix{}
+	}
 	x := t.x.RowRange(first, n)
 	if i.host == nil || t.file == nil {
 		return x
 	}
-	y := i.work.Alloc(x.Type, x.Rows, x.Cols)
+	y := i.parts.arena.Alloc(x.Type, x.Rows, x.Cols)
 	i.device.Write32(y, x.F32())
 	return y
 }

@@ -21,7 +21,7 @@ func (h *halo) bring(i *Inference, s int, x tensor.Matrix, to *table) error {
 		return nil
 	}
 	row := i.now.stages[s].Out * i.device.Type().Bytes()
-	if i.inFile {
+	if i.planned.inFile {
 		return h.fetchWindows(s, row, to)
 	}
 	h.in = plain.Grow(h.in, len(h.ids)*row)
@@ -71,7 +71,7 @@ func (h *halo) give(i *Inference, s int, x tensor.Matrix) error {
 			h.rows.Reset()
 			y := h.rows.Alloc(i.device.Type(), len(some), cols)
 			i.pick(y, x, some)
-			if !i.inFile {
+			if !i.planned.inFile {
 				plain.Read(i.device, h.out[s][(first+at)*row:(first+at+len(some))*row], y)
 			} else if err := h.mapped[s].write(first+at, y); err != nil {
 				return err
@@ -91,12 +91,12 @@ func (h *halo) reserve(i *Inference, s, rows int) (err error) {
 		}
 	}
 	cols := i.now.stages[s].Out
-	if !i.inFile {
+	if !i.planned.inFile {
 		h.out[s] = plain.Grow(h.out[s], rows*cols*i.device.Type().Bytes())
 		return nil
 	}
 	if h.mapped[s], err = newTable(i.device, rows, cols, true, i.dir); err == nil {
-		h.out[s] = h.mapped[s].mapping
+		h.out[s] = h.mapped[s].file.mapping
 	}
 	return err
 }
@@ -106,7 +106,7 @@ func (h *halo) reserve(i *Inference, s, rows int) (err error) {
 // longer than it takes to see that a connection is dead. Other memory lives as long as it is
 // read: after a failure it stays on offer, since others may go on with it for a while.
 func (h *halo) end(ctx context.Context, failed bool) error {
-	mapped := slices.ContainsFunc(h.mapped, func(t *table) bool { return t != nil })
+	mapped := len(h.files) > 0 || slices.ContainsFunc(h.mapped, func(t *table) bool { return t != nil })
 	if failed && !mapped {
 		return nil
 	}
@@ -122,6 +122,12 @@ func (h *halo) end(ctx context.Context, failed bool) error {
 // unmap closes the files of what was offered. Those that may still be read, since waiting
 // for readers ended with the error read, stay.
 func (h *halo) unmap(read error) (err error) {
+	for _, f := range h.files {
+		if read == nil {
+			err = errors.Join(err, f.close())
+		}
+	}
+	h.files = nil
 	for s, t := range h.mapped {
 		if t != nil && read == nil {
 			err = errors.Join(err, t.close())

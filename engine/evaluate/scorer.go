@@ -26,7 +26,8 @@ type scorer struct {
 	loss, metric string
 
 	of     [graph.Test + 1]*metric.Scorer // by mark
-	losses [][graph.Test + 1]float64      // of each shard, added up in this order whichever node scored it
+	ranks  ranks
+	losses [][graph.Test + 1]float64 // of each shard, added up in this order whichever node scored it
 
 	logits []float32 // of a chunk
 	labels []int32
@@ -41,7 +42,7 @@ func newScorer(classes int, loss, by string) scorer {
 		marks: make([]graph.Mark, chunkRows), masked: make([]int32, chunkRows),
 	}
 	for mark := graph.Train; mark <= graph.Test; mark++ {
-		s.of[mark] = metric.New(classes, by == ROCAUC && mark != graph.Train)
+		s.of[mark] = metric.New(classes)
 	}
 	return s
 }
@@ -58,7 +59,7 @@ func (s *scorer) begin(shards int) {
 }
 
 // chunk adds the logits of one chunk of a shard, whose first vertex is given.
-func (s *scorer) chunk(device tensor.Device, d *dataset.Graph, shard, first int, z tensor.Matrix) {
+func (s *scorer) chunk(device tensor.Device, d *dataset.Graph, shard, first int, z tensor.Matrix) error {
 	labels, marks, masked := s.labels[:z.Rows], s.marks[:z.Rows], s.masked[:z.Rows]
 	d.Known(labels, marks, first)
 	logits := s.logits[:z.Rows*z.Cols]
@@ -78,10 +79,15 @@ func (s *scorer) chunk(device tensor.Device, d *dataset.Graph, shard, first int,
 				n++
 			}
 		}
-		if n > 0 {
-			s.losses[shard][mark] += Loss(device, s.loss, tensor.Matrix{}, z, masked, 1)
+		if n == 0 {
+			continue
+		}
+		s.losses[shard][mark] += Loss(device, s.loss, tensor.Matrix{}, z, masked, 1)
+		if err := s.ranks.add(mark, logits, masked); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // logSoftmax turns the logits of a row, which any constant may be added to, into logarithms
@@ -107,5 +113,9 @@ func (s *scorer) scores(mark graph.Mark) Scores {
 	for shard := range s.losses {
 		loss += s.losses[shard][mark]
 	}
-	return Scores{Count: counts.Count, Loss: loss / float64(counts.Count), Accuracy: counts.Accuracy, MacroF1: counts.MacroF1, AUC: counts.AUC}
+	scores := Scores{Count: counts.Count, Loss: loss / float64(counts.Count), Accuracy: counts.Accuracy, MacroF1: counts.MacroF1}
+	if pairs := s.ranks.pairs(mark); pairs != nil {
+		scores.AUC = s.of[mark].Area(pairs)
+	}
+	return scores
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -14,9 +15,7 @@ import (
 // use to the next.
 type whole struct {
 	ready  bool
-	block  sample.Block
-	batch  sample.Batch // that the block is of, if it is not the whole graph's
-	ids    []uint32     // of its sources
+	block  *sample.Block
 	input  nn.Input
 	sparse features.Rows
 	rows   tensor.Arena // of dense input
@@ -43,11 +42,8 @@ func (i *Inference) runWhole(ctx context.Context, stages int, yield func(first i
 		if err := i.next(ctx); err != nil {
 			return err
 		}
-		free := 0
-		for free == inX || free == inCarry {
-			free++
-		}
-		block := &w.block
+		free := freeLane(inX, inCarry)
+		block := w.block
 		if stage.Hops == 0 {
 			block = nil
 		}
@@ -111,92 +107,109 @@ func (i *Inference) join(s int, y tensor.Matrix) (tensor.Matrix, error) {
 // readWhole reads what parts over all vertices need.
 func (i *Inference) readWhole(ctx context.Context, stages int) (err error) {
 	w := &i.whole
-	i.inFile = false
-	if w.ready {
-		return nil
-	}
-	w.lanes[0] = i.work
-	w.ids = i.own.vertices(w.ids[:0], 0, i.own.rows)
-	places, far := w.ids, (*features.Far)(nil)
-	if !i.halo.nodes.alone() {
-		if places, far, err = i.readHalo(ctx, stages); err != nil {
-			return err
-		}
-	} else if i.now.model.Hops() > 0 {
-		if err := i.sampler.Part(&w.block, 0, i.own.rows); err != nil {
-			return err
-		}
-	}
-	w.input = nn.Input{Vertices: w.ids}
-	if i.data.Features.Sparse() {
-		i.data.Features.Fill(&w.sparse, places, false, far)
-		w.input.Sparse, w.ready = &w.sparse.CSR, true
-		i.halo.drop()
-		return nil
-	}
-	columns := i.data.Features.Columns()
-	if w.rows, err = i.device.NewArena(len(places) * columns * i.device.Type().Bytes()); err != nil {
+	if w.lanes[0], err = i.room(i.planned.arena); err != nil || w.ready {
 		return err
 	}
-	w.input.Dense = w.rows.Alloc(i.device.Type(), len(places), columns)
-	i.work.Reset()
-	i.fill(w.input.Dense, places, far)
-	w.ready = true
+	if i.now.model.Hops() > 0 {
+		entries := i.own.edges
+		if i.now.model.Form().SelfLoops {
+			entries += i.own.rows
+		}
+		if w.block, err = i.weaver.weave(0, i.own.rows, entries, i.dir); err != nil {
+			return err
+		}
+		if err := i.reserve(stages); err != nil {
+			return err
+		}
+	}
+	if i.data.Features.Sparse() {
+		err = i.readSparse(ctx)
+	} else {
+		err = i.readDense(ctx)
+	}
+	w.ready = err == nil
+	return err
+}
+
+// inputRows is how many vertices' features are read.
+func (i *Inference) inputRows() int {
+	if i.hears() {
+		return i.sources()
+	}
+	return i.own.rows
+}
+
+// readDense reads all features, some at a time.
+func (i *Inference) readDense(ctx context.Context) (err error) {
+	w, rows := &i.whole, i.inputRows()
+	columns := i.data.Features.Columns()
+	if w.rows == nil {
+		if w.rows, err = i.device.NewArena(rows * columns * i.device.Type().Bytes()); err != nil {
+			return err
+		}
+	}
+	w.rows.Reset()
+	w.input.Dense = w.rows.Alloc(i.device.Type(), rows, columns)
+	const atOnce = mostChunks * chunkRows
+	for first := 0; first < rows; {
+		n := min(atOnce, rows-first)
+		if first < i.own.rows {
+			n = min(n, i.own.rows-first)
+		}
+		places, far, err := i.rangePlaces(ctx, first, n)
+		if err != nil {
+			return err
+		}
+		w.lanes[0].Reset()
+		i.fill(w.input.Dense.RowRange(first, n), w.lanes[0], places, far)
+		first += n
+	}
+	i.scratch.far = gather.Rows{}
+	return nil
+}
+
+// readSparse reads all features at once.
+func (i *Inference) readSparse(ctx context.Context) error {
+	places, far := i.own.vertices(nil, 0, i.own.rows), (*features.Far)(nil)
+	if i.inputRows() > i.own.rows {
+		if err := i.halo.features(ctx); err != nil {
+			return err
+		}
+		places, far = append(places, i.halo.places...), &i.halo.far.Far
+	}
+	w := &i.whole
+	i.data.Features.Fill(&w.sparse, places, false, far)
+	w.input.Sparse = &w.sparse.CSR
 	i.halo.drop()
 	return nil
 }
 
-// Close gives back all but the arena that is the first lane's, which is its caller's.
+// Close gives back all but the arena that is its caller's.
 func (i *Inference) Close() {
-	for _, a := range []tensor.Arena{i.whole.rows, i.whole.joined.arena} {
-		if a != nil {
-			a.Close()
-		}
+	for _, a := range i.arenas() {
+		a.Close()
 	}
 	i.halo.close()
 	i.distant.close()
-	for _, a := range i.whole.lanes[1:] {
-		if a != nil {
-			a.Close()
-		}
-	}
-	i.whole = whole{}
+	_ = i.weaver.drop() // nobody reads it
+	i.whole, i.beside = whole{}, nil
 }
 
-// readHalo is readWhole's part where there is a halo: it makes the block whose sources are
-// the vertices here and then those of the halo, and returns where the features of the
-// sources are.
-func (i *Inference) readHalo(ctx context.Context, stages int) (places []uint32, far *features.Far, err error) {
-	w, h := &i.whole, i.halo
-	if i.now.model.Hops() > 0 {
-		if err := i.sampler.Sample(ctx, &w.batch, 0, 0, w.ids); err != nil {
-			return nil, nil, err
-		}
-		w.block = w.batch.Blocks[0]
-		// Its sources beside the targets stand in the order in which they were found.
-		for at, source := range w.block.Indices {
-			if int(source) >= i.own.rows {
-				w.block.Indices[at] = int32(i.own.rows) + h.rowOf.Find(w.block.Vertices[source])
-			}
-		}
-		w.block.Vertices, w.block.Stamp = nil, tensor.NewStamp()
-		if err := i.reserve(stages); err != nil {
-			return nil, nil, err
+// arenas lists its own.
+func (i *Inference) arenas() (all []tensor.Arena) {
+	for _, a := range append([]tensor.Arena{i.whole.rows, i.whole.joined.arena, i.beside}, i.whole.lanes[1:]...) {
+		if a != nil {
+			all = append(all, a)
 		}
 	}
-	if !i.hears() || len(h.ids) == 0 {
-		return w.ids, nil, nil
-	}
-	if err := h.features(ctx); err != nil {
-		return nil, nil, err
-	}
-	places = append(append([]uint32(nil), w.ids...), h.places...)
-	w.ids = append(w.ids, h.ids...)
-	return places, &h.far.Far, nil
+	return all
 }
 
 // reserve makes room for the rows of all sources, of the widest stage that is exchanged.
 func (i *Inference) reserve(stages int) (err error) {
+	if i.halo.nodes.alone() {
+		return nil
+	}
 	widest := i.widest(stages)
 	if len(i.views) > 1 {
 		widest = int(i.largest(func(stages int) uint64 { return uint64(i.widest(stages)) }))
@@ -217,12 +230,13 @@ func (i *Inference) widest(stages int) (columns int) {
 	return columns
 }
 
+// wholeBytes is what parts over all vertices take.
+func (i *Inference) wholeBytes(stages int) uint64 { return i.beyond(i.inWhole(stages)) }
+
 // Held counts the memory that it keeps between runs, in bytes.
 func (i *Inference) Held() (bytes uint64) {
-	for _, a := range append([]tensor.Arena{i.whole.rows, i.whole.joined.arena}, i.whole.lanes[1:]...) {
-		if a != nil {
-			bytes += uint64(a.Bytes())
-		}
+	for _, a := range i.arenas() {
+		bytes += uint64(a.Bytes())
 	}
 	return bytes
 }

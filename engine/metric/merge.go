@@ -3,15 +3,13 @@ package metric
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 )
 
 // Exported returns the number of bytes that Export appends.
 func (j *Scorer) Exported() int { return 3 * 8 * len(j.right) }
 
 // Export appends the counts, for another scorer to Merge: for each class, how many
-// vertices were predicted correctly, how many have it and how many were predicted. It
-// leaves out the logits kept for the AUC.
+// vertices were predicted correctly, how many have it and how many were predicted.
 func (j *Scorer) Export(to []byte) []byte {
 	for _, counts := range [][]int{j.right, j.labelled, j.predicted} {
 		for _, n := range counts {
@@ -47,18 +45,4 @@ func (j *Scorer) Merge(from []byte, most int) error {
 		j.predicted[c] += int(at(2, c))
 	}
 	return nil
-}
-
-// Logits returns the logits kept for the AUC so far, row by row in the order in which
-// they were added. They are valid until Reset.
-func (j *Scorer) Logits() []float32 { return j.logits }
-
-// Room adds rows for the AUC that Merge has counted. It takes their labels, each a valid
-// class, and returns where the caller puts their logits. The order of the rows does not
-// matter.
-func (j *Scorer) Room(labels []int32) []float32 {
-	from, n := len(j.logits), len(labels)*len(j.right)
-	j.logits = slices.Grow(j.logits, n)[:from+n]
-	j.labels = append(j.labels, labels...)
-	return j.logits[from:]
 }

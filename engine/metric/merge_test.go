@@ -12,9 +12,8 @@ func TestMergedIsTheWhole(t *testing.T) {
 	const classes = 4
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 30 {
-		whole, merged := New(classes, true), New(classes, true)
-		parts := []*Scorer{New(classes, true), New(classes, true), New(classes, true)}
-		labels := make([][]int32, len(parts))
+		whole, merged := New(classes), New(classes)
+		parts := []*Scorer{New(classes), New(classes), New(classes)}
 		for range round * 7 {
 			row := make([]float32, classes)
 			for c := range row {
@@ -23,13 +22,11 @@ func TestMergedIsTheWhole(t *testing.T) {
 			label, part := int32(r.IntN(3)), r.IntN(2) // the third has none
 			whole.Add(row, label)
 			parts[part].Add(row, label)
-			labels[part] = append(labels[part], label)
 		}
 		for _, p := range r.Perm(len(parts)) {
 			if err := merged.Merge(parts[p].Export(nil), round*7); err != nil {
 				t.Fatal(err)
 			}
-			copy(merged.Room(labels[p]), parts[p].Logits())
 		}
 		if got, want := merged.Scores(), whole.Scores(); got != want {
 			t.Errorf("round %d: merged %+v, and the whole %+v", round, got, want)
@@ -45,7 +42,7 @@ func TestCountsThatCannotBeAreRefused(t *testing.T) {
 		}
 		return b
 	}
-	j := New(2, false)
+	j := New(2)
 	if err := j.Merge(encode(good()), 3); err != nil || j.Scores().Count != 3 || j.Scores().Accuracy != 1.0/3 {
 		t.Errorf("%v, then %+v", err, j.Scores())
 	}
@@ -69,7 +66,7 @@ func TestCountsThatCannotBeAreRefused(t *testing.T) {
 }
 
 func FuzzMerge(f *testing.F) {
-	j := New(2, false)
+	j := New(2)
 	j.Add([]float32{1, 2}, 1)
 	j.Add([]float32{2, 1}, 1)
 	f.Add(j.Export(nil), 2)
@@ -78,7 +75,7 @@ func FuzzMerge(f *testing.F) {
 	f.Add(slices.Repeat([]byte{0xff}, 48), 1<<40)
 	f.Fuzz(func(t *testing.T, b []byte, most int) {
 		most = max(0, most&(1<<40-1))
-		j := New(2, true)
+		j := New(2)
 		if err := j.Merge(b, most); err != nil {
 			return
 		}

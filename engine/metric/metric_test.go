@@ -7,7 +7,7 @@ import (
 )
 
 // naive scores by the definitions, in the plainest way.
-func naive(logits [][]float32, labels []int32, classes int) Scores {
+func naive(logits [][]float32, labels []int32, classes int) (Scores, float64) {
 	predicted := make([]int, len(labels))
 	s := Scores{Count: len(labels)}
 	for i, row := range logits {
@@ -55,16 +55,16 @@ func naive(logits [][]float32, labels []int32, classes int) Scores {
 	}
 	s.MacroF1 = f1 / float64(occurring)
 	if ranked > 0 {
-		s.AUC = auc / float64(ranked)
+		auc /= float64(ranked)
 	}
-	return s
+	return s, auc
 }
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
 
 func TestScores(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	j := New(5, true)
+	j := New(5)
 	for n := 1; n < 60; n++ {
 		j.Reset()
 		var logits [][]float32
@@ -77,20 +77,24 @@ func TestScores(t *testing.T) {
 			logits, labels = append(logits, row), append(labels, int32(r.IntN(4))) // class 4 has no vertex
 			j.Add(row, labels[len(labels)-1])
 		}
-		got, want := j.Scores(), naive(logits, labels, 5)
-		if got.Count != want.Count || !near(got.Accuracy, want.Accuracy) || !near(got.MacroF1, want.MacroF1) || !near(got.AUC, want.AUC) {
+		got := j.Scores()
+		want, auc := naive(logits, labels, 5)
+		if got.Count != want.Count || !near(got.Accuracy, want.Accuracy) || !near(got.MacroF1, want.MacroF1) {
 			t.Fatalf("%d vertices: %+v, by definition %+v", n, got, want)
+		}
+		if got := j.Area(pairsOf(t, logits, labels, 5)); !near(got, auc) {
+			t.Fatalf("%d vertices: an area of %v, by definition %v", n, got, auc)
 		}
 	}
 }
 
 func TestNothingToJudge(t *testing.T) {
-	j := New(3, true)
+	j := New(3)
 	if got := j.Scores(); got != (Scores{}) {
 		t.Errorf("of nothing: %+v", got)
 	}
 	j.Add([]float32{0, 1, 0}, 1)
-	if got := j.Scores(); got.Accuracy != 1 || got.MacroF1 != 1 || got.AUC != 0 {
+	if got := j.Scores(); got.Accuracy != 1 || got.MacroF1 != 1 || j.Area(make([]float64, 3)) != 0 {
 		t.Errorf("of one vertex: %+v", got)
 	}
 	j.Reset()
@@ -98,13 +102,13 @@ func TestNothingToJudge(t *testing.T) {
 	for label := range int32(3) {
 		j.Add([]float32{nan, nan, nan}, label)
 	}
-	if got := j.Scores(); got.Count != 3 || math.IsNaN(got.AUC) {
+	if got := j.Scores(); got.Count != 3 || math.IsNaN(got.MacroF1) {
 		t.Errorf("of no numbers: %+v", got)
 	}
 }
 
 func TestJudgingAgainAllocatesNothing(t *testing.T) {
-	j := New(4, true)
+	j := New(4)
 	row := []float32{1, 2, 3, 4}
 	if n := testing.AllocsPerRun(10, func() {
 		j.Reset()

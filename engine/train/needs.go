@@ -9,7 +9,6 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/session"
 	"github.com/hopmesh/hopmesh/engine/slot"
 )
@@ -36,15 +35,13 @@ func (n *Needs) Settle(t *Trainer) {
 	for _, l := range t.Learners {
 		n.Add(budget.Weights, l.sumBytes())
 	}
-	n.Add(budget.Graph, vertices*uint64(8*(t.Batches.Hands+1)+4)+t.Data.Features.Bytes())
+	n.Add(budget.Graph, vertices*uint64(8*t.Batches.Hands+4)+t.Data.Features.Bytes())
 	if !t.Session.Alone() {
 		n.Add(budget.Graph, t.Session.Replica.Bytes+t.Sharing.Cached)
 	}
 	t.Method.Needs(n)
-	if t.Recipe.Metric == recipe.ROCAUC {
-		n.Add(budget.Graph, vertices*uint64(4*(t.Data.About.Classes+2))) // logits, to be ranked
-	}
 	n.Inference.May = max(budget.LeastInference, n.Of(budget.Pass))
+	t.Infer.Expect(n.Of(budget.Pass), n.Foreign)
 	n.Inference.Least = t.Infer.Least()
 	if memory := t.Options.Memory; memory > 0 {
 		n.Inference.May = budget.Left(memory, n.Base()+n.Of(budget.Pass))

@@ -1,0 +1,80 @@
+package evaluate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A file holds what memory is too small for. It has no name, so that it is gone when it is
+// closed or the process ends. It is written as a file and read through a mapping, so that a
+// full disk is an error and not a signal.
+type file struct {
+	f       *os.File
+	mapping []byte
+}
+
+// newFile makes a file of so many bytes, all 0, in a folder.
+func newFile(dir string, bytes int64) (f *file, err error) {
+	f = new(file)
+	if err := f.open(dir, bytes); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a file for what memory is too small for: %w", err), f.close())
+	}
+	return f, nil
+}
+
+func (f *file) open(dir string, bytes int64) (err error) {
+	if f.f, err = os.CreateTemp(dir, "rows-*.tmp"); err != nil {
+		return err
+	}
+	if err := os.Remove(f.f.Name()); err != nil {
+		return err
+	}
+	if err := f.f.Truncate(bytes); err != nil || bytes == 0 {
+		return err
+	}
+	if f.mapping, err = unix.Mmap(int(f.f.Fd()), 0, int(bytes), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+		return fmt.Errorf("map %d bytes: %w", bytes, err)
+	}
+	return nil
+}
+
+// Bytes returns all bytes, for reading.
+func (f *file) Bytes() []byte { return f.mapping }
+
+// Write sets bytes from a place on.
+func (f *file) Write(b []byte, at int64) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if _, err := f.f.WriteAt(b, at); err != nil {
+		return fmt.Errorf("write what memory is too small for: %w: free some space in the folder of the job, or allow more memory", err)
+	}
+	return nil
+}
+
+// close gives the file up. Nobody may read it any more.
+func (f *file) close() (err error) {
+	if f == nil {
+		return nil
+	}
+	if f.mapping != nil {
+		err = unix.Munmap(f.mapping)
+	}
+	if f.f != nil {
+		err = errors.Join(err, f.f.Close())
+	}
+	*f = file{}
+	return err
+}
+
+// sized returns a slice of n elements of unspecified content: the given one if it is large
+// enough.
+func sized[E any](s []E, n int) []E {
+	if cap(s) >= n {
+		return s[:n]
+	}
+	return make([]E, n)
+}
