@@ -19,7 +19,7 @@ type plan struct {
 	rows    int    // of a part
 	entries int    // of a part's block that lie in memory
 	arena   uint64 // of a part, or of the first lane
-	memory  uint64 // of all
+	memory  uint64 // of all else
 	disk    uint64 // of all files
 }
 
@@ -37,7 +37,7 @@ const (
 	// leastEntries is how many entries of a block lie in memory however little there is.
 	leastEntries = 1 << 17
 	// beside is what a run takes of small things, such as buffers.
-	beside = 6 << 20
+	beside = 1 << 20
 )
 
 // Expect says what Open will be given, for forecasts: how many bytes of an arena, and
@@ -70,13 +70,17 @@ func (i *Inference) Disk(memory uint64) uint64 {
 	return i.within(memory, func(stages int) uint64 { return i.plan(stages).disk })
 }
 
-// beyond returns what a plan takes beside the arena that is lent.
-func (i *Inference) beyond(p plan) uint64 {
-	if p.arena <= i.reused {
-		return p.memory - min(p.memory, slab(p.arena))
+// Arena returns how large the arena is to be that it is lent, if it may use some memory.
+func (i *Inference) Arena(memory uint64) uint64 {
+	if i.foreign {
+		return 0
 	}
-	return p.memory
+	return i.within(memory, func(stages int) uint64 { return i.plan(stages).arena })
 }
+
+// beyond returns what a plan takes beside the arena that is lent, or by which that is too
+// small.
+func (i *Inference) beyond(p plan) uint64 { return p.memory + p.arena - min(p.arena, i.reused) }
 
 // within is the largest size of all models if it might use some memory.
 func (i *Inference) within(memory uint64, size func(stages int) uint64) uint64 {
@@ -152,7 +156,7 @@ func (i *Inference) inWhole(stages int) plan {
 	p := plan{whole: true, rows: i.own.rows}
 	lanes := i.lanesOf(stages)
 	p.arena = max(lanes[0], 4*sources) // factors of features lie there first
-	p.memory = slab(p.arena) + slab(lanes[1]) + slab(lanes[2]) + i.lists() + 4*targets + beside
+	p.memory = slab(lanes[1]) + slab(lanes[2]) + i.lists() + 4*targets + beside
 	outs, in, widest := i.exchanges(stages)
 	p.memory += outs + in
 	if !i.halo.nodes.alone() {
@@ -241,8 +245,8 @@ func (i *Inference) inParts(stages int, inFile bool) plan {
 		p.rows = min(chunks*chunkRows, max(i.own.rows, i.farRows(chunks*chunkRows)))
 		p.entries = min(i.mostEntries(p.rows), int(max(leastEntries, room/4/i.entryBytes())))
 		p.arena = i.partArena(stages, p.rows, p.entries)
-		p.memory = fixed + slab(p.arena) + i.partBeside(p.rows, p.entries)
-		if p.memory-fixed <= room {
+		p.memory = fixed + i.partBeside(p.rows, p.entries)
+		if p.arena+p.memory-fixed <= room {
 			break
 		}
 	}

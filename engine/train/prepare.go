@@ -100,7 +100,7 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 	if err := t.Method.Start(); err != nil {
 		return err
 	}
-	if t.Work, err = t.Device.NewArena(int(need.Of(budget.Pass))); err != nil {
+	if t.Work, err = t.Device.NewArena(int(max(need.Of(budget.Pass), t.Infer.Arena(need.Inference.May)))); err != nil {
 		return err
 	}
 	err = t.Infer.Open(t.Device, t.Work, evaluate.Options{
