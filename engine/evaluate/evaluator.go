@@ -67,8 +67,13 @@ func (e *Evaluator) Evaluate(ctx context.Context, v *View, at Moment, fault func
 	s.begin(len(e.data.Shards))
 	e.turn(v)
 	e.planned = e.plan(len(e.now.stages))
-	defer func() { err = errors.Join(err, s.ranks.close()) }()
-	if err := s.ranks.begin(e.planned.inFile, e.dir); err != nil {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.dropFar()) // nobody else reads it
+		}
+		err = errors.Join(err, s.ranks.close())
+	}()
+	if err := s.ranks.begin(e.planned.inFile, e.folder.dir); err != nil {
 		return nil, err
 	}
 	if !h.nodes.alone() {
@@ -87,7 +92,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, v *View, at Moment, fault func
 	if err := fault(); err != nil {
 		return nil, err
 	}
-	if err := s.ranks.finish(ctx, h, e.dir, e.planned.inFile); err != nil {
+	if err := s.ranks.finish(ctx, h, e.folder.dir, e.planned.inFile); err != nil {
 		return nil, err
 	}
 	r = &Result{Seconds: time.Since(start).Seconds()}

@@ -134,14 +134,14 @@ func (h *halo) row(v uint32, near *int) int {
 	return h.own.rows + int(h.rowOf.Find(v))
 }
 
-// wants counts the rows here that others need. Until that is known, it is taken to be as
-// many as this node needs of them.
+// wants counts the rows here that others need.
 func (h *halo) wants() (n int) {
-	if !h.met {
-		return len(h.ids)
-	}
 	for _, rows := range h.wanted {
 		n += len(rows)
 	}
 	return n
 }
+
+// expects returns how many rows here others are taken to need: as many as this node needs of
+// them. Plans are made before it is known, and do not change then.
+func (h *halo) expects() int { return len(h.ids) }

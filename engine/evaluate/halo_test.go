@@ -115,9 +115,9 @@ func TestNodesEvaluateAsOneInFloat64(t *testing.T) {
 
 // What is large travels in several pieces, to the same end.
 func TestLargeRowsTravelInPieces(t *testing.T) {
-	before := windowBytes
-	defer func() { windowBytes = before }()
-	windowBytes = 1000
+	before, ranks := windowBytes, rankWindow
+	defer func() { windowBytes, rankWindow = before, ranks }()
+	windowBytes, rankWindow = 1000, 64
 	shards := enginetest.Communities(t, 3000)
 	of := setup{spec: evalSpecs()["gcn"], metric: ROCAUC, dir: t.TempDir()}
 	one := of.alone(t, shards)

@@ -30,7 +30,7 @@ type Inference struct {
 	now     *View        // the model whose turn it is
 	views   []*View      // of all models
 	memory  uint64       // that it may take
-	dir     string       // of files for what memory is too small for
+	folder  folder       // of files for what memory is too small for
 	tick    func()       // called now and then; may be nil
 	foreign bool         // the device has memory of its own
 	reused  uint64       // bytes of work
@@ -39,6 +39,7 @@ type Inference struct {
 	planned plan // what runs
 	scratch scratch
 	whole   whole
+	far     *table       // dense features of the halo, of parts; nil: they are not here
 	parts   lane         // of parts
 	beside  tensor.Arena // for parts, or the first lane, where work is too small; nil: it is not
 	distant
@@ -79,7 +80,7 @@ type View struct {
 // it is opened it can only forecast its memory.
 func NewInference(d *dataset.Graph, nodes Nodes) *Inference {
 	h := newHalo(nodes, d)
-	return &Inference{data: d, halo: h, own: &h.own}
+	return &Inference{data: d, halo: h, own: &h.own, folder: folder{free: freeOf}}
 }
 
 // Add adds a model, whose turn it is from then on. All are added before Open, and need
@@ -102,9 +103,12 @@ func (i *Inference) Add(model *nn.Model, weights tensor.Matrix) *View {
 // Open makes it ready to run on a device. Parts are computed in the arena work, which
 // remains the caller's and is overwritten, or in another where it is too small.
 func (i *Inference) Open(device tensor.Device, work tensor.Arena, o Options) error {
-	i.device, i.work, i.memory, i.dir, i.tick = device, work, o.Memory, o.Dir, o.Tick
+	i.device, i.work, i.memory, i.folder.dir, i.tick = device, work, o.Memory, o.Dir, o.Tick
 	_, i.foreign = device.(tensor.Foreign)
 	i.reused = uint64(work.Bytes())
+	if err := i.folder.fits(i.Disk(i.memory)); err != nil {
+		return err
+	}
 	return i.open(device, o.Threads)
 }
 
@@ -185,6 +189,9 @@ func (i *Inference) Run(ctx context.Context, stages int, yield func(first int, y
 
 // run is Run as it is planned.
 func (i *Inference) run(ctx context.Context, stages int, yield func(first int, y tensor.Matrix) error) error {
+	if err := i.folder.fits(i.planned.disk); err != nil {
+		return err
+	}
 	if i.planned.whole {
 		return i.runWhole(ctx, stages, yield)
 	}
@@ -207,6 +214,9 @@ type between struct{ x, carry *table }
 func (b between) close() error { return errors.Join(b.x.close(), b.carry.close()) }
 
 func (i *Inference) runParts(ctx context.Context, stages int, yield func(first int, y tensor.Matrix) error) (err error) {
+	if i.whole.ready {
+		i.forget() // there was more memory before
+	}
 	if err := i.begin(i.planned); err != nil {
 		return err
 	}
@@ -282,7 +292,7 @@ func (i *Inference) compute(ctx context.Context, s, stages int, before *between,
 
 // table makes a table as it is planned.
 func (i *Inference) table(rows, cols int) (*table, error) {
-	return newTable(i.device, rows, cols, i.planned.inFile, i.dir)
+	return newTable(i.device, rows, cols, i.planned.inFile, i.folder.dir)
 }
 
 // partRows returns how many rows from first on are a part of a stage.
@@ -302,6 +312,8 @@ func (i *Inference) carry(ctx context.Context, s int, x, to *table) error {
 		rows := min(i.planned.rows, i.sources()-first)
 		if first < i.own.rows {
 			rows = min(rows, i.own.rows-first)
+		} else if s == 0 {
+			rows = i.farRows(rows)
 		}
 		i.parts.arena.Reset()
 		var in nn.Input
@@ -345,7 +357,7 @@ func (i *Inference) runPart(ctx context.Context, s, first, rows int, before *bet
 		y, beside = i.parts.pass.Stage(s, nil, in, x, beside)
 		return y, beside, nil
 	}
-	block, err := i.weaver.weave(first, rows, i.planned.entries, i.dir)
+	block, err := i.weaver.weave(first, rows, i.planned.entries, i.folder.dir)
 	if err != nil {
 		return y, beside, err
 	}

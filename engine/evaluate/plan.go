@@ -40,9 +40,11 @@ const (
 	beside = 1 << 20
 )
 
-// Expect says what Open will be given, for forecasts: how many bytes of an arena, and
-// whether the device has memory of its own.
-func (i *Inference) Expect(arena uint64, foreign bool) { i.reused, i.foreign = arena, foreign }
+// Expect says what Open will be given, for forecasts: how many bytes of an arena, whether
+// the device has memory of its own, and the folder.
+func (i *Inference) Expect(arena uint64, foreign bool, dir string) {
+	i.reused, i.foreign, i.folder.dir = arena, foreign, dir
+}
 
 // Least returns the least memory that it can do with, for all stages of any model.
 func (i *Inference) Least() uint64 { return i.LeastFor(0) }
@@ -140,7 +142,7 @@ func (i *Inference) brings() bool {
 }
 
 // lists is what the halo's vertices take, with those that others have listed.
-func (i *Inference) lists() uint64 { return uint64(24*len(i.halo.ids) + 4*i.halo.wants()) }
+func (i *Inference) lists() uint64 { return uint64(24*len(i.halo.ids) + 4*i.halo.expects()) }
 
 // ranked returns what ranking takes of memory and of the folder.
 func (i *Inference) ranked(inFile bool) (memory, disk uint64) {
@@ -190,7 +192,7 @@ func (i *Inference) exchanges(stages int) (outs, in uint64, widest int) {
 	widest = i.widest(stages)
 	for s := range i.now.stages[:stages] {
 		if i.exchanged(s, stages) {
-			outs += 4 * uint64(i.halo.wants()*i.now.stages[s].Out)
+			outs += 4 * uint64(i.halo.expects()*i.now.stages[s].Out)
 		}
 	}
 	return outs, 4 * uint64(widest*len(i.halo.ids)), widest
@@ -230,8 +232,13 @@ func (i *Inference) inParts(stages int, inFile bool) plan {
 	p := plan{inFile: inFile}
 	tables := i.tableBytes(stages, inFile)
 	ranked, onDisk := i.ranked(inFile)
-	kept, _ := i.kept()
-	fixed := i.lists() + ranked + beside + kept
+	fixed := i.lists() + ranked + beside
+	if i.data.Features.Sparse() {
+		kept, _ := i.kept()
+		fixed += kept
+	} else {
+		tables += 4 * uint64(i.farTotal()*i.denseColumns())
+	}
 	if inFile {
 		p.disk = tables + onDisk
 		if len(i.halo.ids) > 0 {
@@ -242,7 +249,7 @@ func (i *Inference) inParts(stages int, inFile bool) plan {
 	}
 	room := min(mostPart, i.memory-min(i.memory, fixed))
 	for chunks := mostChunks; chunks > 0; chunks /= 2 {
-		p.rows = min(chunks*chunkRows, max(i.own.rows, i.farRows(chunks*chunkRows)))
+		p.rows = min(chunks*chunkRows, max(i.own.rows, i.farTotal()))
 		p.entries = min(i.mostEntries(p.rows), int(max(leastEntries, room/4/i.entryBytes())))
 		p.arena = i.partArena(stages, p.rows, p.entries)
 		p.memory = fixed + i.partBeside(p.rows, p.entries)
@@ -252,6 +259,9 @@ func (i *Inference) inParts(stages int, inFile bool) plan {
 	}
 	if most := i.mostEntries(p.rows); most > p.entries {
 		p.disk += i.entryBytes() * uint64(most)
+	}
+	if p.disk > 0 && i.folder.memory() {
+		p.memory += p.disk
 	}
 	return p
 }
@@ -287,7 +297,7 @@ func (i *Inference) partBeside(rows, entries int) uint64 {
 	if i.data.Features.Sparse() {
 		bytes += i.inputBytes(uint64(rows))
 	}
-	if _, kept := i.kept(); !kept {
+	if _, kept := i.kept(); !kept || !i.data.Features.Sparse() {
 		bytes += i.farBytes(i.farRows(rows))
 	}
 	return bytes
@@ -377,7 +387,7 @@ func (i *Inference) tableBytes(stages int, inFile bool) (most uint64) {
 		most = max(most, x+beside+carried+nextX+nextBeside+outs)
 		x, beside = nextX, nextBeside
 		if i.exchanged(s, stages) {
-			outs += 4 * uint64(i.halo.wants()*stage.Out)
+			outs += 4 * uint64(i.halo.expects()*stage.Out)
 			in := 4 * uint64(len(i.halo.ids)*stage.Out)
 			if inFile {
 				in = 0
@@ -409,12 +419,24 @@ func (i *Inference) kept() (bytes uint64, ok bool) {
 	return bytes, true
 }
 
+// mostFar is about how many bytes of the halo's features are brought at once: they need room
+// where they come from, too.
+const mostFar = 2 << 20
+
 // farRows is how many rows of the halo are brought at once where so many may be.
 func (i *Inference) farRows(rows int) int {
+	if !i.hears() || len(i.halo.ids) == 0 {
+		return 0
+	}
+	return min(rows, len(i.halo.ids), max(64, int(mostFar/max(1, i.inputBytes(1)))))
+}
+
+// farTotal is how many rows of the halo are brought in all.
+func (i *Inference) farTotal() int {
 	if !i.hears() {
 		return 0
 	}
-	return min(rows, len(i.halo.ids))
+	return len(i.halo.ids)
 }
 
 // farBytes is what features of so many vertices of the halo take as they come.

@@ -2,8 +2,10 @@ package evaluate
 
 import (
 	"context"
+	"errors"
 
 	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
@@ -12,11 +14,53 @@ import (
 // readRange returns the features of n rows from first on, all of vertices here or all of the
 // halo's.
 func (i *Inference) readRange(ctx context.Context, first, n int) (nn.Input, error) {
+	if first >= i.own.rows && !i.data.Features.Sparse() {
+		x, err := i.readFar(ctx, first-i.own.rows, n)
+		return nn.Input{Dense: x}, err
+	}
 	places, far, err := i.rangePlaces(ctx, first, n)
 	if err != nil {
 		return nn.Input{}, err
 	}
 	return i.readPlaces(places, far), nil
+}
+
+// readFar returns dense features of the halo. They are brought once a run, some at a time:
+// the nodes that have them need room for an answer, too.
+func (i *Inference) readFar(ctx context.Context, first, n int) (x tensor.Matrix, err error) {
+	if t := i.far; t != nil && (t.file != nil) == i.planned.inFile {
+		return t.x.RowRange(first, n), nil
+	}
+	if err := i.dropFar(); err != nil {
+		return x, err
+	}
+	far, err := i.table(len(i.halo.ids), i.data.Features.Columns())
+	if err != nil {
+		return x, err
+	}
+	for at, rows := 0, 0; at < far.x.Rows; at += rows {
+		rows = min(i.farRows(i.planned.rows), far.x.Rows-at)
+		places, brought, err := i.rangePlaces(ctx, i.own.rows+at, rows)
+		if err == nil {
+			i.parts.arena.Reset()
+			y := i.parts.arena.Alloc(i.device.Type(), rows, far.x.Cols)
+			i.fill(y, i.parts.arena, places, brought)
+			err = far.write(at, y)
+		}
+		if err != nil {
+			return x, errors.Join(err, far.close())
+		}
+	}
+	i.parts.arena.Reset()
+	i.far, i.scratch.far = far, gather.Rows{}
+	return far.x.RowRange(first, n), nil
+}
+
+// dropFar forgets the features of the halo.
+func (i *Inference) dropFar() error {
+	t := i.far
+	i.far = nil
+	return t.close()
 }
 
 // rangePlaces returns where these features are.
@@ -27,7 +71,7 @@ func (i *Inference) rangePlaces(ctx context.Context, first, n int) ([]uint32, *f
 		return i.scratch.ids, nil, nil
 	}
 	first -= i.own.rows
-	if _, ok := i.kept(); i.planned.whole || !ok {
+	if _, ok := i.kept(); !i.data.Features.Sparse() || !ok {
 		if err := h.gather(ctx, &i.scratch.far, h.ids[first:first+n]); err != nil {
 			return nil, nil, err
 		}

@@ -95,7 +95,7 @@ func (h *halo) reserve(i *Inference, s, rows int) (err error) {
 		h.out[s] = plain.Grow(h.out[s], rows*cols*i.device.Type().Bytes())
 		return nil
 	}
-	if h.mapped[s], err = newTable(i.device, rows, cols, true, i.dir); err == nil {
+	if h.mapped[s], err = newTable(i.device, rows, cols, true, i.folder.dir); err == nil {
 		h.out[s] = h.mapped[s].file.mapping
 	}
 	return err

@@ -110,12 +110,15 @@ func (i *Inference) readWhole(ctx context.Context, stages int) (err error) {
 	if w.lanes[0], err = i.room(i.planned.arena); err != nil || w.ready {
 		return err
 	}
+	if err := i.dropFar(); err != nil {
+		return err
+	}
 	if i.now.model.Hops() > 0 {
 		entries := i.own.edges
 		if i.now.model.Form().SelfLoops {
 			entries += i.own.rows
 		}
-		if w.block, err = i.weaver.weave(0, i.own.rows, entries, i.dir); err != nil {
+		if w.block, err = i.weaver.weave(0, i.own.rows, entries, i.folder.dir); err != nil {
 			return err
 		}
 		if err := i.reserve(stages); err != nil {
@@ -155,6 +158,8 @@ func (i *Inference) readDense(ctx context.Context) (err error) {
 		n := min(atOnce, rows-first)
 		if first < i.own.rows {
 			n = min(n, i.own.rows-first)
+		} else {
+			n = i.farRows(n)
 		}
 		places, far, err := i.rangePlaces(ctx, first, n)
 		if err != nil {
@@ -186,12 +191,18 @@ func (i *Inference) readSparse(ctx context.Context) error {
 
 // Close gives back all but the arena that is its caller's.
 func (i *Inference) Close() {
-	for _, a := range i.arenas() {
-		a.Close()
-	}
+	i.forget()
 	i.halo.close()
 	i.distant.close()
 	_ = i.weaver.drop() // nobody reads it
+}
+
+// forget gives back the memory that it keeps between runs.
+func (i *Inference) forget() {
+	for _, a := range i.arenas() {
+		a.Close()
+	}
+	_ = i.dropFar() // nobody reads it
 	i.whole, i.beside = whole{}, nil
 }
 

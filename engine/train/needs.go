@@ -41,7 +41,7 @@ func (n *Needs) Settle(t *Trainer) {
 	}
 	t.Method.Needs(n)
 	n.Inference.May = max(budget.LeastInference, n.Of(budget.Pass))
-	t.Infer.Expect(n.Of(budget.Pass), n.Foreign)
+	t.Infer.Expect(n.Of(budget.Pass), n.Foreign, t.Options.Dir)
 	n.Inference.Least = t.Infer.Least()
 	if memory := t.Options.Memory; memory > 0 {
 		n.Inference.May = budget.Left(memory, n.Base()+n.Of(budget.Pass))

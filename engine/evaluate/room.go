@@ -1,0 +1,50 @@
+package evaluate
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+)
+
+// A folder is where files are made.
+type folder struct {
+	dir string
+	// free returns how many bytes there are for files, and whether these are memory. Tests
+	// replace it.
+	free func(dir string) (bytes uint64, memory bool, err error)
+}
+
+// freeOf asks the system. In a folder that it can't tell anything of, making files fails.
+func freeOf(dir string) (bytes uint64, memory bool, err error) {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(dir, &disk); err != nil {
+		return 0, false, err
+	}
+	const tmpfs, ramfs = 0x01021994, 0x858458f6
+	kind := uint32(disk.Type)
+	return disk.Bavail * uint64(disk.Bsize), kind == tmpfs || kind == ramfs, nil
+}
+
+// memory reports whether files take memory.
+func (f *folder) memory() bool {
+	if f.dir == "" {
+		return false
+	}
+	_, is, err := f.free(f.dir)
+	return err == nil && is
+}
+
+// fits returns an error if there is too little room for files.
+func (f *folder) fits(bytes uint64) error {
+	if bytes == 0 {
+		return nil
+	}
+	free, _, err := f.free(f.dir)
+	if err != nil || bytes <= free {
+		return nil // what is wrong with the folder shows when files are made
+	}
+	return fmt.Errorf("the rows of all vertices between two layers need %s in the folder %s, which has %s free: free some space there, or allow more memory with {agent.memory}",
+		budget.Format(bytes), f.dir, budget.Format(free))
+}
