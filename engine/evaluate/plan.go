@@ -370,7 +370,12 @@ func (i *Inference) tableBytes(stages int, inFile bool) (most uint64) {
 		}
 		return slab(4 * uint64(rows*cols))
 	}
+	// Rows that are exchanged lie in files of one evaluation each, or in memory that stays.
 	var x, beside, outs uint64
+	if !inFile {
+		out, in, _ := i.exchanges(stages)
+		outs = out + in
+	}
 	for s, stage := range i.now.stages[:stages] {
 		d, carried := i.now.divisions[s], uint64(0)
 		if stage.Hops > 0 {
@@ -386,13 +391,9 @@ func (i *Inference) tableBytes(stages int, inFile bool) (most uint64) {
 		}
 		most = max(most, x+beside+carried+nextX+nextBeside+outs)
 		x, beside = nextX, nextBeside
-		if i.exchanged(s, stages) {
+		if inFile && i.exchanged(s, stages) {
 			outs += 4 * uint64(i.halo.expects()*stage.Out)
-			in := 4 * uint64(len(i.halo.ids)*stage.Out)
-			if inFile {
-				in = 0
-			}
-			most = max(most, x+beside+outs+in)
+			most = max(most, x+beside+outs)
 		}
 	}
 	return most

@@ -146,7 +146,7 @@ func (c cell) measured(t *testing.T) (o outcome) {
 func TestEvaluationTakesWhatIsForecast(t *testing.T) {
 	// What threads keep for products and attention, and the runtime rounds up; a job counts
 	// it in budget.Program.
-	const program = 16 << 20
+	const program = 12 << 20
 	dir, count := filepath.Join(t.TempDir(), "shards"), 8
 	src, err := generate.New(generate.Options{
 		Kind: "sbm", Vertices: 200_000, Edges: 4_000_000, Features: 100, Classes: 16, Communities: 64, Inside: 0.8, Homophily: 0.8, Seed: 3,
@@ -158,7 +158,7 @@ func TestEvaluationTakesWhatIsForecast(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []cell{
-		/*X*/ {Model: "gcn"}, {Model: "gcn", Metric: ROCAUC}, {Model: "gcn-wide"}, {Model: "sage"}, {Model: "sage-wide"}, {Model: "gat"},
+		{Model: "gcn"}, {Model: "gcn", Metric: ROCAUC}, {Model: "gcn-wide"}, {Model: "sage"}, {Model: "sage-wide"}, {Model: "gat"},
 		{Model: "gin"}, {Model: "gcnii"}, {Model: "resgcn"}, {Model: "jump"}, {Model: "gcn", Nodes: 3}, {Model: "sage-wide", Nodes: 3, Metric: ROCAUC},
 	} {
 		if c.Metric == "" {
@@ -176,7 +176,7 @@ func TestEvaluationTakesWhatIsForecast(t *testing.T) {
 		}
 	}
 	left, err := os.ReadDir(dir)
-	if err = errors.Join(err, os.RemoveAll(dir)); err != nil || len(left) != count+1 {
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil || len(left) != count {
 		t.Errorf("%d files are left: %v", len(left), err)
 	}
 }
