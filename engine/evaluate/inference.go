@@ -26,24 +26,32 @@ type Inference struct {
 	halo    *halo
 	own     *extent // of the halo
 	device  tensor.Device
-	work    tensor.Arena // that is lent
-	now     *View        // the model whose turn it is
-	views   []*View      // of all models
-	memory  uint64       // that it may take
-	folder  folder       // of files for what memory is too small for
-	tick    func()       // called now and then; may be nil
-	foreign bool         // the device has memory of its own
-	reused  uint64       // bytes of work
-
+	now     *View   // the model whose turn it is
+	views   []*View // of all models
 	weaver  *weaver
-	planned plan // what runs
+	ranks   *ranks // of an evaluator; nil: nothing is ranked
+	planned plan   // what runs
 	scratch scratch
 	whole   whole
-	far     *table       // dense features of the halo, of parts; nil: they are not here
-	parts   lane         // of parts
-	beside  tensor.Arena // for parts, or the first lane, where work is too small; nil: it is not
+	limits
+	lent
 	distant
-	ranks *ranks // of an evaluator; nil: nothing is ranked
+}
+
+// limits are what a run keeps to.
+type limits struct {
+	memory uint64 // that it may take
+	folder folder // of files for what memory is too small for
+	tick   func() // called now and then; may be nil
+}
+
+// lent is the arena that parts, or the first lane, have of the caller.
+type lent struct {
+	work    tensor.Arena
+	reused  uint64       // bytes of it
+	foreign bool         // the device has memory of its own
+	beside  tensor.Arena // another where work is too small; nil: it is not
+	parts   lane         // of parts
 }
 
 // Options are what an inference runs with.
@@ -62,6 +70,7 @@ type scratch struct {
 	ids     []uint32
 	rows    []uint32 // of a block's sources, or places of features
 	far     gather.Rows
+	kept    *table // dense features of the halo, of parts; nil: they are not here
 }
 
 // A View is what inference has of one model.
@@ -80,7 +89,7 @@ type View struct {
 // it is opened it can only forecast its memory.
 func NewInference(d *dataset.Graph, nodes Nodes) *Inference {
 	h := newHalo(nodes, d)
-	return &Inference{data: d, halo: h, own: &h.own, folder: folder{free: freeOf}}
+	return &Inference{data: d, halo: h, own: &h.own, limits: limits{folder: folder{free: freeOf}}}
 }
 
 // Add adds a model, whose turn it is from then on. All are added before Open, and need
@@ -367,4 +376,39 @@ func (i *Inference) runPart(ctx context.Context, s, first, rows int, before *bet
 	}
 	y, beside = i.parts.pass.Sum(s, block, in, x, seen.x, beside)
 	return y, beside, nil
+}
+
+// Embeddings returns how many of a model's stages make its embeddings, which are the rows
+// that enter the last layer or, if the model has one, the head, and how many columns these
+// have.
+func Embeddings(stages []nn.StageInfo) (n, columns int, err error) {
+	n = len(stages) - 1
+	if n == 0 {
+		return 0, 0, errors.New("the model has one layer only, which takes the features themselves: there are no embeddings before it")
+	}
+	if stages[n].Hops == 0 && stages[n].CarryIn > 0 {
+		return n, stages[n].CarryIn, nil // see answer
+	}
+	return n, stages[n-1].Out, nil
+}
+
+// Predict runs the first stages, and yields the rows of all vertices in order, some at a
+// time: they lie one after another, and are valid until yield returns. Nothing is yielded
+// after fault, which is called once rows have been read, returns an error.
+func (i *Inference) Predict(ctx context.Context, stages, columns int, fault func() error, yield func(first int, rows []float32) error) error {
+	buffer := make([]float32, chunkRows*columns)
+	return i.Run(ctx, stages, func(first int, y tensor.Matrix) error {
+		for row := 0; row < y.Rows; row += chunkRows {
+			some := y.RowRange(row, min(chunkRows, y.Rows-row))
+			to := buffer[:some.Rows*columns]
+			i.device.Read32(to, some)
+			if err := fault(); err != nil {
+				return err
+			}
+			if err := yield(first+row, to); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

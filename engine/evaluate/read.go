@@ -28,7 +28,7 @@ func (i *Inference) readRange(ctx context.Context, first, n int) (nn.Input, erro
 // readFar returns dense features of the halo. They are brought once a run, some at a time:
 // the nodes that have them need room for an answer, too.
 func (i *Inference) readFar(ctx context.Context, first, n int) (x tensor.Matrix, err error) {
-	if t := i.far; t != nil && (t.file != nil) == i.planned.inFile {
+	if t := i.scratch.kept; t != nil && (t.file != nil) == i.planned.inFile {
 		return t.x.RowRange(first, n), nil
 	}
 	if err := i.dropFar(); err != nil {
@@ -38,8 +38,9 @@ func (i *Inference) readFar(ctx context.Context, first, n int) (x tensor.Matrix,
 	if err != nil {
 		return x, err
 	}
-	for at, rows := 0, 0; at < far.x.Rows; at += rows {
-		rows = min(i.farRows(i.planned.rows), far.x.Rows-at)
+	each := i.farRows(i.planned.rows)
+	for at := 0; at < far.x.Rows; at += each {
+		rows := min(each, far.x.Rows-at)
 		places, brought, err := i.rangePlaces(ctx, i.own.rows+at, rows)
 		if err == nil {
 			i.parts.arena.Reset()
@@ -52,14 +53,14 @@ func (i *Inference) readFar(ctx context.Context, first, n int) (x tensor.Matrix,
 		}
 	}
 	i.parts.arena.Reset()
-	i.far, i.scratch.far = far, gather.Rows{}
+	i.scratch.kept, i.scratch.far = far, gather.Rows{}
 	return far.x.RowRange(first, n), nil
 }
 
 // dropFar forgets the features of the halo.
 func (i *Inference) dropFar() error {
-	t := i.far
-	i.far = nil
+	t := i.scratch.kept
+	i.scratch.kept = nil
 	return t.close()
 }
 

@@ -41,10 +41,10 @@ func (f *folder) fits(bytes uint64) error {
 	if bytes == 0 {
 		return nil
 	}
-	free, _, err := f.free(f.dir)
-	if err != nil || bytes <= free {
-		return nil // what is wrong with the folder shows when files are made
+	// What else may be wrong with the folder shows when files are made.
+	if free, _, err := f.free(f.dir); err == nil && bytes > free {
+		return fmt.Errorf("the rows of all vertices between two layers need %s in the folder %s, which has %s free: free some space there, or allow more memory with {agent.memory}",
+			budget.Format(bytes), f.dir, budget.Format(free))
 	}
-	return fmt.Errorf("the rows of all vertices between two layers need %s in the folder %s, which has %s free: free some space there, or allow more memory with {agent.memory}",
-		budget.Format(bytes), f.dir, budget.Format(free))
+	return nil
 }

@@ -81,3 +81,33 @@ func (c *Call) AlongBack(slot int, dx, dw, dy, w tensor.Matrix, how tensor.Aggre
 		c.Free(dsums)
 	}
 }
+
+// seen returns the rows that the convolution sees along edges.
+func (c *Call) seen() tensor.Matrix {
+	if !c.input.carried.None() {
+		return c.input.carried
+	}
+	return c.X()
+}
+
+// of returns the rows of the targets among those that edges carry.
+func (c *Call) of(carried tensor.Matrix) tensor.Matrix {
+	return carried.RowRange(c.Block.Own, c.targets)
+}
+
+// product returns the sources' rows times a weight.
+func (c *Call) product(w tensor.Matrix, e *tensor.Epilogue) tensor.Matrix {
+	if !c.input.carried.None() {
+		return c.input.carried
+	}
+	y := c.New(c.sources, w.Cols)
+	c.Mul(y, w, false, e)
+	return y
+}
+
+// drop frees a product, unless it is carried.
+func (c *Call) drop(product tensor.Matrix) {
+	if c.input.carried.None() {
+		c.Free(product)
+	}
+}

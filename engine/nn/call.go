@@ -23,9 +23,6 @@ type Call struct {
 	targets  int
 	own      int  // the source row of the first target
 	forward  bool // Backward is not called
-	// In the second step of a divided stage: what edges carry of the block's sources. The
-	// input is then that of the targets.
-	carried tensor.Matrix
 	// In a pass in parts: the gradient at the sum that its own rows were added to.
 	dz tensor.Matrix
 

@@ -3,7 +3,6 @@ package nn
 import (
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
-	"github.com/hopmesh/hopmesh/engine/tensor/dry"
 )
 
 // A stage with a block can run without dropout in two steps, each over parts of any size:
@@ -23,7 +22,7 @@ type Division struct {
 	Own bool
 }
 
-// divided is implemented by convolutions that can run in two steps. Where Call.carried is
+// divided is implemented by convolutions that can run in two steps. Where the input's carried is
 // set, Forward does the second step, and has no rows of sources.
 type divided interface {
 	// carries returns how many columns edges carry; 0: the rows that the convolution sees.
@@ -32,28 +31,6 @@ type divided interface {
 	carry(c *Call, to tensor.Matrix)
 	// readsOwn reports whether Forward reads the rows of the targets that it sees.
 	readsOwn() bool
-}
-
-// Divide reports how a stage is divided, if it can be. sparse reports whether the features
-// are.
-func (m *Model) Divide(stage int, sparse bool) (d Division, ok bool) {
-	s := m.stages[stage]
-	conv, ok := s.conv.(divided)
-	if !ok || s.info.Hops == 0 {
-		return d, false
-	}
-	p := &Pass{model: m}
-	c := &p.alone
-	var in rows
-	if stage == 0 && sparse {
-		in.sparse = &tensor.CSR{}
-	}
-	c.begin(p, stage, nil, in, nil)
-	d = Division{Carried: conv.carries(c), Own: conv.readsOwn() || s.residual >= 0 || s.skip}
-	if d.Carried == 0 && (stage == 0 || s.before) {
-		d.Carried = s.info.In
-	}
-	return d, true
 }
 
 // Carry returns what edges carry of sources with these rows, which are in for the first
@@ -80,82 +57,7 @@ func (p *Pass) Carry(stage int, in Input, x tensor.Matrix) tensor.Matrix {
 // in.Sparse is there nevertheless where features are sparse.
 func (p *Pass) Sum(stage int, block *sample.Block, in Input, x, carried, beside tensor.Matrix) (y, next tensor.Matrix) {
 	c := p.single(stage, nil, in, x)
-	c.Block, c.carried = block, carried
+	c.Block, c.input.carried = block, carried
 	c.sources, c.targets = block.Rows, block.Rows
 	return p.finish(c, beside, c.input.count() > 0)
-}
-
-// ForecastCarry returns how many bytes of an arena Carry takes.
-func (m *Model) ForecastCarry(stage int, in InputSize) int {
-	p, arena := m.counting()
-	x, rows := m.sizedInput(stage, in)
-	p.Carry(stage, x, rows)
-	return arena.Peak()
-}
-
-// ForecastSum returns how many bytes of an arena Sum takes, and how many a device may use
-// beside it. in is the size of the targets' input.
-func (m *Model) ForecastSum(stage int, in InputSize, b Size) (arena, beside int) {
-	p, counted := m.counting()
-	info := &m.stages[stage].info
-	d, _ := m.Divide(stage, in.Sparse)
-	if d.Carried == 0 {
-		d.Carried = info.In
-	}
-	var carry tensor.Matrix
-	if info.CarryIn > 0 {
-		carry = unseen(b.Targets, info.CarryIn)
-	}
-	x, rows := m.sizedInput(stage, in)
-	p.Sum(stage, &sample.Block{CSR: *sized(b.Targets, b.Sources, b.Entries)}, x, rows, unseen(b.Sources, d.Carried), carry)
-	return counted.Peak(), p.device.(*dry.Device).Beside()
-}
-
-// counting returns a pass that only counts memory.
-func (m *Model) counting() (*Pass, *dry.Arena) {
-	device := dry.New(tensor.F32)
-	arena := device.Arena()
-	return &Pass{model: m, device: device, arena: arena, Weights: unseen(1, m.size)}, arena
-}
-
-// sizedInput returns rows of this size for a stage.
-func (m *Model) sizedInput(stage int, in InputSize) (x Input, rows tensor.Matrix) {
-	columns := m.stages[stage].info.In
-	switch {
-	case stage > 0:
-		return x, unseen(in.Rows, columns)
-	case in.Sparse:
-		return Input{Sparse: sized(in.Rows, columns, in.Entries)}, rows
-	}
-	return Input{Dense: unseen(in.Rows, columns)}, rows
-}
-
-// seen returns the rows that the convolution sees along edges.
-func (c *Call) seen() tensor.Matrix {
-	if !c.carried.None() {
-		return c.carried
-	}
-	return c.X()
-}
-
-// of returns the rows of the targets among those that edges carry.
-func (c *Call) of(carried tensor.Matrix) tensor.Matrix {
-	return carried.RowRange(c.Block.Own, c.targets)
-}
-
-// product returns the sources' rows times a weight.
-func (c *Call) product(w tensor.Matrix, e *tensor.Epilogue) tensor.Matrix {
-	if !c.carried.None() {
-		return c.carried
-	}
-	y := c.New(c.sources, w.Cols)
-	c.Mul(y, w, false, e)
-	return y
-}
-
-// drop frees a product, unless it is carried.
-func (c *Call) drop(product tensor.Matrix) {
-	if c.carried.None() {
-		c.Free(product)
-	}
 }

@@ -68,6 +68,51 @@ func (m *Model) ForecastStage(stage int, in InputSize, b Size) int {
 	return arena.Peak()
 }
 
+// ForecastCarry returns how many bytes of an arena Carry takes.
+func (m *Model) ForecastCarry(stage int, in InputSize) int {
+	p, arena := m.counting()
+	x, rows := m.sizedInput(stage, in)
+	p.Carry(stage, x, rows)
+	return arena.Peak()
+}
+
+// ForecastSum returns how many bytes of an arena Sum takes, and how many a device may use
+// beside it. in is the size of the targets' input.
+func (m *Model) ForecastSum(stage int, in InputSize, b Size) (arena, beside int) {
+	p, counted := m.counting()
+	info := &m.stages[stage].info
+	d, _ := m.Divide(stage, in.Sparse)
+	if d.Carried == 0 {
+		d.Carried = info.In
+	}
+	var carry tensor.Matrix
+	if info.CarryIn > 0 {
+		carry = unseen(b.Targets, info.CarryIn)
+	}
+	x, rows := m.sizedInput(stage, in)
+	p.Sum(stage, &sample.Block{CSR: *sized(b.Targets, b.Sources, b.Entries)}, x, rows, unseen(b.Sources, d.Carried), carry)
+	return counted.Peak(), p.device.(*dry.Device).Beside()
+}
+
+// counting returns a pass that only counts memory.
+func (m *Model) counting() (*Pass, *dry.Arena) {
+	device := dry.New(tensor.F32)
+	arena := device.Arena()
+	return &Pass{model: m, device: device, arena: arena, Weights: unseen(1, m.size)}, arena
+}
+
+// sizedInput returns rows of this size for a stage.
+func (m *Model) sizedInput(stage int, in InputSize) (x Input, rows tensor.Matrix) {
+	columns := m.stages[stage].info.In
+	switch {
+	case stage > 0:
+		return x, unseen(in.Rows, columns)
+	case in.Sparse:
+		return Input{Sparse: sized(in.Rows, columns, in.Entries)}, rows
+	}
+	return Input{Dense: unseen(in.Rows, columns)}, rows
+}
+
 // nowhere is the address of rows that are never read.
 var nowhere float32
 

@@ -94,8 +94,8 @@ func (l *gat) Weights() []Weight {
 }
 
 func (l *gat) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
-	x, left := l.apart(c.carried)
-	if c.carried.None() {
+	x, left := l.apart(c.input.carried)
+	if c.input.carried.None() {
 		x, left = c.New(c.Sources(), l.columns()), c.New(c.Sources(), l.count)
 		l.see(c, x, left)
 	}

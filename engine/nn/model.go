@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // A Model is a sequence of stages. It holds no numbers: each Pass is given weights and
@@ -72,4 +73,26 @@ func (m *Model) Stages() []StageInfo {
 		list[i] = s.info
 	}
 	return list
+}
+
+// Divide reports how a stage is divided, if it can be. sparse reports whether the features
+// are.
+func (m *Model) Divide(stage int, sparse bool) (d Division, ok bool) {
+	s := m.stages[stage]
+	conv, ok := s.conv.(divided)
+	if !ok || s.info.Hops == 0 {
+		return d, false
+	}
+	p := &Pass{model: m}
+	c := &p.alone
+	var in rows
+	if stage == 0 && sparse {
+		in.sparse = &tensor.CSR{}
+	}
+	c.begin(p, stage, nil, in, nil)
+	d = Division{Carried: conv.carries(c), Own: conv.readsOwn() || s.residual >= 0 || s.skip}
+	if d.Carried == 0 && (stage == 0 || s.before) {
+		d.Carried = s.info.In
+	}
+	return d, true
 }

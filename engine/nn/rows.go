@@ -7,8 +7,11 @@ import "github.com/hopmesh/hopmesh/engine/tensor"
 type rows struct {
 	matrix tensor.Matrix // of sparse rows too, once X was called
 	sparse *tensor.CSR
-	sums   tensor.Matrix   // features aggregated along the edges, if given
-	drop   tensor.Epilogue // dropout of the features
+	sums   tensor.Matrix // features aggregated along the edges, if given
+	// carried is, in the second step of a divided stage, what edges carry of the block's
+	// sources. The other rows are then those of the targets.
+	carried tensor.Matrix
+	drop    tensor.Epilogue // dropout of the features
 
 	values    tensor.Matrix // of sparse rows, after dropout
 	part      tensor.CSR    // of sparse rows: those of the targets
