@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/gather"
@@ -89,7 +90,7 @@ type View struct {
 // it is opened it can only forecast its memory.
 func NewInference(d *dataset.Graph, nodes Nodes) *Inference {
 	h := newHalo(nodes, d)
-	return &Inference{data: d, halo: h, own: &h.own, limits: limits{folder: folder{free: freeOf}}}
+	return &Inference{data: d, halo: h, own: &h.own, limits: limits{folder: folder{free: budget.Disk}}}
 }
 
 // Add adds a model, whose turn it is from then on. All are added before Open, and need

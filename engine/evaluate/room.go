@@ -3,8 +3,6 @@ package evaluate
 import (
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/hopmesh/hopmesh/engine/budget"
 )
 
@@ -14,17 +12,6 @@ type folder struct {
 	// free returns how many bytes there are for files, and whether these are memory. Tests
 	// replace it.
 	free func(dir string) (bytes uint64, memory bool, err error)
-}
-
-// freeOf asks the system. In a folder that it can't tell anything of, making files fails.
-func freeOf(dir string) (bytes uint64, memory bool, err error) {
-	var disk unix.Statfs_t
-	if err := unix.Statfs(dir, &disk); err != nil {
-		return 0, false, err
-	}
-	const tmpfs, ramfs = 0x01021994, 0x858458f6
-	kind := uint32(disk.Type)
-	return disk.Bavail * uint64(disk.Bsize), kind == tmpfs || kind == ramfs, nil
 }
 
 // memory reports whether files take memory.

@@ -10,8 +10,12 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
-// groupRows is the number of rows in a row group, which readers load at once.
-const groupRows = 1 << 16
+// groupRows is the number of rows in a row group, which readers load at once, but for rows
+// of many columns: the writer holds a group in memory, of about groupBytes at most.
+const (
+	groupRows  = 1 << 16
+	groupBytes = 4 << 20
+)
 
 // columnar writes Parquet: an id column, then a float column for each name, in order.
 type columnar struct {
@@ -20,6 +24,7 @@ type columnar struct {
 	out    *file.Writer
 	group  file.BufferedRowGroupWriter // nil between groups
 	rows   int                         // of the group
+	most   int                         // rows of a group
 	ints   []int64
 	texts  []parquet.ByteArray
 	column []float32
@@ -51,7 +56,8 @@ func newParquet(w io.Writer, h Header) (*columnar, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &columnar{tally: tally{columns: len(h.Columns), left: h.Rows}, names: h.Names, out: out}, nil
+	most := min(groupRows, groupBytes/(8+4*len(h.Columns)))
+	return &columnar{tally: tally{columns: len(h.Columns), left: h.Rows}, names: h.Names, out: out, most: max(1, most)}, nil
 }
 
 func (c *columnar) Write(ids [][]byte, rows []float32) error {
@@ -83,7 +89,7 @@ func (c *columnar) Write(ids [][]byte, rows []float32) error {
 			return err
 		}
 	}
-	if c.rows += len(ids); c.rows >= groupRows {
+	if c.rows += len(ids); c.rows >= c.most {
 		return c.flush()
 	}
 	return nil

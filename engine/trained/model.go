@@ -16,6 +16,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -252,6 +253,7 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	i := evaluate.NewInference(d, evaluate.Nodes{})
 	defer i.Close()
 	i.Add(w.model, weights)
+	i.Expect(0, foreign != nil, o.Dir)
 	memory, err := predictMemory(d, w, i.LeastFor(n), o.Memory)
 	if err != nil {
 		return err
@@ -271,13 +273,19 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	return i.Predict(ctx, n, columns, fault, rows)
 }
 
+// writing is what those that take the rows of a prediction may need of memory.
+const writing = 12 << 20
+
 // predictMemory returns how much of a bound of memory inference may use; 0 is no bound.
 // Inference needs at least least.
 func predictMemory(d *dataset.Graph, w *Weighed, least, memory uint64) (uint64, error) {
 	if memory == 0 {
 		return budget.LeastInference, nil
 	}
-	others := budget.Program + 4*2*uint64(len(w.Weights)) + 16*uint64(d.Topology.Vertices())
+	others := budget.Program + writing + 4*2*uint64(len(w.Weights)) + 4*uint64(len(d.Training)) + d.Features.Bytes()
+	if w.model.Form().Weighting == sample.Symmetric {
+		others += 4 * uint64(d.Topology.Vertices()) // degrees
+	}
 	if least += others; least > memory {
 		return 0, fmt.Errorf("predicting needs %s of memory, and %s is what it may use: allow more with {agent.memory}", budget.Format(least), budget.Format(memory))
 	}

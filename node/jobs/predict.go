@@ -1,17 +1,14 @@
 package jobs
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
-	"unsafe"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/table"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -34,116 +31,52 @@ func CheckModel(path string) error { return trained.Export(io.Discard, path, tra
 
 // Predict writes one row of numbers for each vertex, in ascending order of the vertices'
 // names in the source: numeric names by value, others alphabetically. If the source
-// numbers its vertices from 0, the rows are in the source's order.
+// numbers its vertices from 0, the rows are in the source's order. Rows wait in a file, so
+// that memory does not depend on how many there are.
 func Predict(ctx context.Context, p Prediction, to io.Writer) (err error) {
-	rows, err := sorted(p.Shards)
+	o, err := sorted(p.Shards, p.Folder)
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(p.Folder, "predict-*.tmp")
+	defer func() { err = errors.Join(err, o.close()) }()
+	file, err := unnamed(p.Folder)
 	if err != nil {
 		return fmt.Errorf("make room for predictions: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := os.Remove(file.Name()); err != nil { // the open file disappears with the process
-		return fmt.Errorf("make room for predictions: %w", err)
-	}
 	var columns int
 	err = predict(ctx, p,
 		func(a trained.Prediction) error {
 			columns = a.Columns
-			return nil
+			return room(p.Folder, uint64(a.Vertices)*uint64(columns)*4)
 		},
-		func(first int, values []float32) error { return rows.put(file, first, values, columns) })
+		func(first int, values []float32) error {
+			if _, err := file.WriteAt(bytesOf(values), int64(first)*int64(columns)*4); err != nil {
+				return fmt.Errorf("keep predictions until all are there: %w: free some space in the data directory", err)
+			}
+			return nil
+		})
 	if err != nil {
 		return err
 	}
-	return rows.write(to, file, columns, p)
+	return o.write(ctx, to, file, columns, p)
 }
 
-// order is the order in which vertices are written.
-type order struct {
-	shards []*graph.Shard
-	first  []int    // of each shard's vertices
-	place  []uint32 // by vertex: its place in the file
-	vertex []uint32 // by place
-}
-
-// sorted returns the order of all vertices.
-func sorted(shards []*graph.Shard) (*order, error) {
-	o := &order{shards: shards}
-	n := 0
-	for i, s := range shards {
-		if (s.Originals.Offsets != nil) != (shards[0].Originals.Offsets != nil) {
-			return nil, fmt.Errorf("shard %d calls its vertices by numbers or names, and shard 0 otherwise: import the dataset again", i)
-		}
-		o.first = append(o.first, n)
-		n += s.Vertices
-	}
-	o.vertex, o.place = make([]uint32, n), make([]uint32, n)
-	for v := range o.vertex {
-		o.vertex[v] = uint32(v)
-	}
-	if n > 0 && shards[0].Originals.Offsets == nil {
-		numbers := make([]int64, 0, n)
-		for _, s := range shards {
-			numbers = append(numbers, s.Originals.Ints...)
-		}
-		slices.SortFunc(o.vertex, func(a, b uint32) int { return cmp.Compare(numbers[a], numbers[b]) })
-	} else {
-		slices.SortFunc(o.vertex, func(a, b uint32) int { return bytes.Compare(o.name(a), o.name(b)) })
-	}
-	for at, v := range o.vertex {
-		o.place[v] = uint32(at)
-	}
-	return o, nil
-}
-
-// of finds a vertex in its shard.
-func (o *order) of(v uint32) (s *graph.Shard, row int) {
-	i, found := slices.BinarySearch(o.first, int(v))
-	if !found {
-		i--
-	}
-	for o.shards[i].Vertices == 0 || int(v) >= o.first[i]+o.shards[i].Vertices {
-		i++ // behind shards without a vertex
-	}
-	return o.shards[i], int(v) - o.first[i]
-}
-
-// name returns the source's name of a vertex, if it has names.
-func (o *order) name(v uint32) []byte {
-	s, row := o.of(v)
-	n := s.Originals
-	return n.Bytes[n.Offsets[row]:n.Offsets[row+1]]
-}
-
-// put writes the rows of vertices from first on to their places in the file. Rows that
-// are adjacent in the file are written together.
-func (o *order) put(file io.WriterAt, first int, values []float32, columns int) error {
-	n := len(values) / columns
-	for i := 0; i < n; {
-		k := i + 1
-		for k < n && o.place[first+k] == o.place[first+k-1]+1 {
-			k++
-		}
-		if _, err := file.WriteAt(bytesOf(values[i*columns:k*columns]), int64(o.place[first+i])*int64(columns)*4); err != nil {
-			return fmt.Errorf("keep predictions until all are there: %w: free some space in the data directory", err)
-		}
-		i = k
+// room returns an error if a folder has less room than that.
+func room(folder string, bytes uint64) error {
+	if free, _, err := budget.Disk(folder); err == nil && bytes > free {
+		return fmt.Errorf("the predictions need %s on the disk of %s until all are there, which has %s free: free some space in the data directory, or ask another node", budget.Format(bytes), folder, budget.Format(free))
 	}
 	return nil
 }
 
-// atOnce is how many rows are written together.
-const atOnce = 1024
-
-func (o *order) write(to io.Writer, file io.ReaderAt, columns int, p Prediction) error {
+// write writes the rows of the file in order.
+func (o *order) write(ctx context.Context, to io.Writer, file *os.File, columns int, p Prediction) error {
 	what := "class"
 	if p.Embeddings {
 		what = "embedding"
 	}
-	h := table.Header{Rows: len(o.vertex), Names: len(o.shards) > 0 && o.shards[0].Originals.Offsets != nil}
+	h := table.Header{Rows: o.total, Names: o.names}
 	for c := range columns {
 		h.Columns = append(h.Columns, fmt.Sprintf("%s_%d", what, c))
 	}
@@ -152,24 +85,36 @@ func (o *order) write(to io.Writer, file io.ReaderAt, columns int, p Prediction)
 		return err
 	}
 	values, ids := make([]float32, atOnce*columns), make([][]byte, atOnce)
-	for at := 0; at < len(o.vertex); at += atOnce {
-		n := min(atOnce, len(o.vertex)-at)
-		some := values[:n*columns]
-		if _, err := file.ReadAt(bytesOf(some), int64(at)*int64(columns)*4); err != nil {
-			return fmt.Errorf("read predictions back: %w", err)
+	err = o.each(func(vertices []uint32) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		for i := range n {
-			s, row := o.of(o.vertex[at+i])
-			ids[i] = s.Originals.Append(ids[i][:0], row)
-		}
-		if err := out.Write(ids[:n], some); err != nil {
+		if err := read(file, values, vertices, columns); err != nil {
 			return err
 		}
+		for i, v := range vertices {
+			s, row := o.of(v)
+			ids[i] = s.Originals.Append(ids[i][:0], row)
+		}
+		return out.Write(ids[:len(vertices)], values[:len(vertices)*columns])
+	})
+	if err != nil {
+		return err
 	}
 	return out.Close()
 }
 
-// bytesOf returns the bytes of some numbers without copying them.
-func bytesOf(x []float32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+// read reads the rows of some vertices. Those that follow each other are read together.
+func read(file io.ReaderAt, to []float32, vertices []uint32, columns int) error {
+	for len(vertices) > 0 {
+		n := 1
+		for n < len(vertices) && vertices[n] == vertices[n-1]+1 {
+			n++
+		}
+		if _, err := file.ReadAt(bytesOf(to[:n*columns]), int64(vertices[0])*int64(columns)*4); err != nil {
+			return fmt.Errorf("read predictions back: %w", err)
+		}
+		to, vertices = to[n*columns:], vertices[n:]
+	}
+	return nil
 }

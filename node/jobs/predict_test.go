@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +92,48 @@ func TestPredictionsStandByTheirIDs(t *testing.T) {
 
 func bytes32(x []float32) []float32 { return append([]float32(nil), x...) }
 
+// Numbers are merged as they are sorted at once, and what lies between leaves nothing.
+func TestOrderOfNumbers(t *testing.T) {
+	before, some := runVertices, atOnce
+	defer func() { runVertices, atOnce = before, some }()
+	r := rand.New(rand.NewPCG(1, 2))
+	var shards []*graph.Shard
+	var want []int64
+	for range 7 {
+		s := &graph.Shard{Vertices: r.IntN(400)}
+		for range s.Vertices {
+			s.Originals.Ints = append(s.Originals.Ints, r.Int64N(1e6)-5e5)
+		}
+		want = append(want, s.Originals.Ints...)
+		shards = append(shards, s)
+	}
+	slices.Sort(want)
+	atOnce = 16
+	for _, runVertices = range []int{1, 10, 50, 1000, 1 << 18} {
+		dir := t.TempDir()
+		o, err := sorted(shards, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int64
+		err = o.each(func(vertices []uint32) error {
+			if len(vertices) > atOnce {
+				t.Errorf("%d vertices at once", len(vertices))
+			}
+			for _, v := range vertices {
+				got = append(got, o.number(v))
+			}
+			return nil
+		})
+		if err = errors.Join(err, o.close()); err != nil || !slices.Equal(got, want) {
+			t.Errorf("in runs of %d: %d of %d numbers, %v", runVertices, len(got), len(want), err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left are %v, %v", left, err)
+		}
+	}
+}
+
 // A model that is not there is no other one.
 func TestPredictionOfAModelThatIsNotThere(t *testing.T) {
 	w := newWorld(t)
@@ -138,24 +183,26 @@ func TestOrderOfNames(t *testing.T) {
 		}
 		return s
 	}
-	o, err := sorted([]*graph.Shard{named(), named("pear", "fig"), named(), named(), named("apple"), named("quince", ""), named()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, v := range o.vertex {
-		s, row := o.of(v)
-		got = append(got, string(s.Originals.Append(nil, row)))
-	}
-	if strings.Join(got, " ") != " apple fig pear quince" {
-		t.Errorf("%q", got)
-	}
-	for at, v := range o.vertex {
-		if o.place[v] != uint32(at) {
-			t.Errorf("vertex %d is at %d, not %d", v, o.place[v], at)
+	before := runVertices
+	defer func() { runVertices = before }()
+	for _, runVertices = range []int{1, 2, 3, 100} {
+		o, err := sorted([]*graph.Shard{named(), named("pear", "fig"), named(), named(), named("apple"), named("quince", ""), named()}, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		err = o.each(func(vertices []uint32) error {
+			for _, v := range vertices {
+				s, row := o.of(v)
+				got = append(got, string(s.Originals.Append(nil, row)))
+			}
+			return nil
+		})
+		if err = errors.Join(err, o.close()); err != nil || strings.Join(got, " ") != " apple fig pear quince" {
+			t.Errorf("in runs of %d: %q, %v", runVertices, got, err)
 		}
 	}
-	if _, err := sorted([]*graph.Shard{named("a"), {Vertices: 1, Originals: graph.Originals{Ints: []int64{1}}}}); err == nil {
+	if _, err := sorted([]*graph.Shard{named("a"), {Vertices: 1, Originals: graph.Originals{Ints: []int64{1}}}}, t.TempDir()); err == nil {
 		t.Error("names and numbers were mixed")
 	}
 }
