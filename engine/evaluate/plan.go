@@ -58,7 +58,7 @@ func (i *Inference) LeastFor(stages int) uint64 {
 		if i.brings() {
 			return i.leastBrought(all)
 		}
-		return i.beyond(i.inParts(all, true))
+		return min(i.beyond(i.inParts(all, true)), i.beyond(i.inParts(all, false)), i.wholeBytes(all))
 	})
 }
 
@@ -241,9 +241,8 @@ func (i *Inference) inParts(stages int, inFile bool) plan {
 	}
 	if inFile {
 		p.disk = tables + onDisk
-		if len(i.halo.ids) > 0 {
-			fixed += uint64(windowBytes)
-		}
+		_, in, _ := i.exchanges(stages)
+		fixed += min(uint64(windowBytes), in)
 	} else {
 		fixed += tables
 	}

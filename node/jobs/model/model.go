@@ -278,15 +278,20 @@ func (m *Models) predict(ctx context.Context, j plan.Job, file modelFile, l *loa
 	}
 	lacking := map[int]bool{}
 	var list []int
+	bytes := uint64(0)
 	for i := range d.Shards {
 		if !d.Holds(m.cfg.Mesh.ID(), i) {
 			lacking[i] = true
 			list = append(list, i)
+			bytes += d.Shards[i].Bytes
 		}
 	}
 	folder := m.cfg.Runner.Folder(j)
 	if len(list) > 0 || filepath.Dir(file.checkpoint) != folder {
 		if folder, err = l.folder(); err == nil {
+			err = m.fits(folder, d.Name, len(list), bytes)
+		}
+		if err == nil {
 			err = m.cfg.Shards.Borrow(ctx, d.ID, list, folder)
 		}
 	}
@@ -306,4 +311,13 @@ func (m *Models) predict(ctx context.Context, j plan.Job, file modelFile, l *loa
 	return jobs.Predict(ctx, jobs.Prediction{
 		Model: file.checkpoint, Index: file.index, Shards: files, Folder: folder, Memory: m.cfg.Memory, Device: m.cfg.Device, Format: r.Format, Embeddings: r.Embeddings,
 	}, to)
+}
+
+// fits returns an error if this node's disk has too little room for the shards that it lacks.
+func (m *Models) fits(folder, dataset string, lacks int, bytes uint64) error {
+	if free, _, err := budget.Disk(folder); err == nil && bytes > free {
+		return fmt.Errorf("node %s lacks %d shards of dataset %s, which take %s on its disk while it predicts, and has %s free: free some space in its data directory, or ask a node that holds more of them",
+			m.cfg.Name, lacks, dataset, budget.Format(bytes), budget.Format(free))
+	}
+	return nil
 }
