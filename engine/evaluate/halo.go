@@ -22,6 +22,7 @@ type halo struct {
 	nodes Nodes
 	own   extent
 
+	marks []uint64      // of the vertices of the halo, until they are listed
 	ids   []uint32      // of the halo: those of each node together, ascending
 	from  []int         // where each node's begin, then how many there are
 	rowOf dataset.Index // of ids
@@ -71,56 +72,71 @@ func (h *halo) turn(stages []nn.StageInfo) {
 	}
 }
 
-// reach sets ids, from and rowOf: the sources of all edges, but for those that are here.
+// reach counts the sources of all edges, but for those that are here. They are listed when
+// there is known to be room for them.
 func (h *halo) reach(t *sample.Topology) {
-	marks := make([]uint64, (t.Vertices()+63)/64)
+	h.marks = make([]uint64, (t.Vertices()+63)/64)
 	for _, s := range h.own.spans {
 		for v := s.first; v < s.first+uint32(s.rows); v++ {
 			sources, _ := t.Row(int(v))
 			for _, u := range sources {
-				marks[u/64] |= 1 << (u % 64)
+				h.marks[u/64] |= 1 << (u % 64)
 			}
 		}
 	}
 	for _, s := range h.own.spans {
 		for v := s.first; v < s.first+uint32(s.rows); v++ {
-			marks[v/64] &^= 1 << (v % 64)
+			h.marks[v/64] &^= 1 << (v % 64)
 		}
 	}
-	count := 0
-	for _, w := range marks {
-		count += bits.OnesCount64(w)
+	h.marked(func(_ uint32, owner int) { h.from[owner+1]++ })
+	for node := range len(h.from) - 1 {
+		h.from[node+1] += h.from[node]
 	}
-	ids, owners := make([]uint32, 0, count), make([]uint16, 0, count)
-	l := &h.nodes.Layout
-	shard := 0
-	for i, w := range marks {
+}
+
+// marked calls do with the vertices of the halo, which ascend, and their owners.
+func (h *halo) marked(do func(v uint32, owner int)) {
+	l, shard := &h.nodes.Layout, 0
+	for i, w := range h.marks {
 		for ; w != 0; w &= w - 1 {
 			v := uint32(i*64 + bits.TrailingZeros64(w))
 			for v >= l.Firsts[shard+1] {
 				shard++
 			}
-			owner := l.Owners[shard]
-			ids, owners = append(ids, v), append(owners, uint16(owner))
-			h.from[owner+1]++
+			do(v, int(l.Owners[shard]))
 		}
 	}
-	for node := range len(h.from) - 1 {
-		h.from[node+1] += h.from[node]
+}
+
+// list sets ids and rowOf, once.
+func (h *halo) list() {
+	if h.marks == nil {
+		return
 	}
 	next := slices.Clone(h.from)
-	h.ids = make([]uint32, count)
-	rows := make([]int32, count)
-	for i, v := range ids {
-		to := &next[owners[i]]
-		h.ids[*to], rows[i] = v, int32(*to)
+	ids, rows := make([]uint32, 0, h.size()), make([]int32, 0, h.size())
+	h.ids = make([]uint32, h.size())
+	h.marked(func(v uint32, owner int) {
+		to := &next[owner]
+		ids, rows = append(ids, v), append(rows, int32(*to))
+		h.ids[*to] = v
 		*to++
+	})
+	h.rowOf = dataset.NewIndex(ids, rows, 64*len(h.marks))
+	h.marks = nil
+}
+
+// size returns how many vertices the halo has.
+func (h *halo) size() int {
+	if h.from == nil {
+		return 0
 	}
-	h.rowOf = dataset.NewIndex(ids, rows, t.Vertices())
+	return h.from[len(h.from)-1]
 }
 
 // total counts the vertices here, and those of the halo.
-func (h *halo) total() int { return h.own.rows + len(h.ids) }
+func (h *halo) total() int { return h.own.rows + h.size() }
 
 // of counts the vertices of the halo that a node owns.
 func (h *halo) of(node int) int { return h.from[node+1] - h.from[node] }
@@ -144,4 +160,4 @@ func (h *halo) wants() (n int) {
 
 // expects returns how many rows here others are taken to need: as many as this node needs of
 // them. Plans are made before it is known, and do not change then.
-func (h *halo) expects() int { return len(h.ids) }
+func (h *halo) expects() int { return h.size() }

@@ -172,7 +172,7 @@ func TestWhatAnEvaluationSends(t *testing.T) {
 		rows := 0
 		for _, tr := range all {
 			counted.Add(tr.halo.parcels.tally.Read())
-			rows += len(tr.halo.ids)
+			rows += tr.halo.size()
 		}
 		if sent != counted {
 			t.Errorf("epoch %d: sent is %+v, and counted %+v", epoch, sent, counted)

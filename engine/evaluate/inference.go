@@ -119,6 +119,7 @@ func (i *Inference) Open(device tensor.Device, work tensor.Arena, o Options) err
 	if err := i.folder.fits(i.Disk(i.memory)); err != nil {
 		return err
 	}
+	i.halo.list()
 	return i.open(device, o.Threads)
 }
 

@@ -1,8 +1,10 @@
 package evaluate
 
 import (
+	"fmt"
 	"math"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/nn"
 )
 
@@ -70,6 +72,16 @@ func (i *Inference) Takes(memory uint64) uint64 {
 // Disk returns how much its files take if it may use some memory.
 func (i *Inference) Disk(memory uint64) uint64 {
 	return i.within(memory, func(stages int) uint64 { return i.plan(stages).disk })
+}
+
+// Spills returns the sentence that tells users what lies in files if some memory may be
+// used; empty: nothing does.
+func (i *Inference) Spills(memory uint64) string {
+	bytes := i.Disk(memory)
+	if bytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("evaluation has %s of memory on a node, so what lies between its steps takes up to %s of files there: it takes longer", budget.Format(memory), budget.Format(bytes))
 }
 
 // Arena returns how large the arena is to be that it is lent, if it may use some memory.
@@ -142,7 +154,7 @@ func (i *Inference) brings() bool {
 }
 
 // lists is what the halo's vertices take, with those that others have listed.
-func (i *Inference) lists() uint64 { return uint64(24*len(i.halo.ids) + 4*i.halo.expects()) }
+func (i *Inference) lists() uint64 { return uint64(24*i.halo.size() + 4*i.halo.expects()) }
 
 // ranked returns what ranking takes of memory and of the folder.
 func (i *Inference) ranked(inFile bool) (memory, disk uint64) {
@@ -195,7 +207,7 @@ func (i *Inference) exchanges(stages int) (outs, in uint64, widest int) {
 			outs += 4 * uint64(i.halo.expects()*i.now.stages[s].Out)
 		}
 	}
-	return outs, 4 * uint64(widest*len(i.halo.ids)), widest
+	return outs, 4 * uint64(widest*i.halo.size()), widest
 }
 
 // lanesOf returns what each lane of a run over all vertices takes, as runWhole uses them.
@@ -412,7 +424,7 @@ func (i *Inference) kept() (bytes uint64, ok bool) {
 	if i.now.stages[0].Hops == 0 {
 		return 0, true
 	}
-	bytes = i.farBytes(len(i.halo.ids))
+	bytes = i.farBytes(i.halo.size())
 	if bytes > i.memory/4 {
 		return 0, false
 	}
@@ -425,10 +437,10 @@ const mostFar = 2 << 20
 
 // farRows is how many rows of the halo are brought at once where so many may be.
 func (i *Inference) farRows(rows int) int {
-	if !i.hears() || len(i.halo.ids) == 0 {
+	if !i.hears() || i.halo.size() == 0 {
 		return 0
 	}
-	return min(rows, len(i.halo.ids), max(64, int(mostFar/max(1, i.inputBytes(1)))))
+	return min(rows, i.halo.size(), max(64, int(mostFar/max(1, i.inputBytes(1)))))
 }
 
 // farTotal is how many rows of the halo are brought in all.
@@ -436,7 +448,7 @@ func (i *Inference) farTotal() int {
 	if !i.hears() {
 		return 0
 	}
-	return len(i.halo.ids)
+	return i.halo.size()
 }
 
 // farBytes is what features of so many vertices of the halo take as they come.

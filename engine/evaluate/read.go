@@ -34,7 +34,7 @@ func (i *Inference) readFar(ctx context.Context, first, n int) (x tensor.Matrix,
 	if err := i.dropFar(); err != nil {
 		return x, err
 	}
-	far, err := i.table(len(i.halo.ids), i.data.Features.Columns())
+	far, err := i.table(i.halo.size(), i.data.Features.Columns())
 	if err != nil {
 		return x, err
 	}
@@ -109,7 +109,7 @@ func (i *Inference) readPlaces(places []uint32, far *features.Far) (in nn.Input)
 // a run and kept or, where they are too many, brought each time.
 func (i *Inference) places(ctx context.Context, vertices []uint32) ([]uint32, *features.Far, error) {
 	h := i.halo
-	if i.now.stages[0].Hops == 0 || len(h.ids) == 0 {
+	if i.now.stages[0].Hops == 0 || h.size() == 0 {
 		return vertices, nil, nil
 	}
 	if _, ok := i.kept(); !ok {

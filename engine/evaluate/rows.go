@@ -17,14 +17,14 @@ func (h *halo) bring(i *Inference, s int, x tensor.Matrix, to *table) error {
 	if err := h.give(i, s, x); err != nil {
 		return err
 	}
-	if len(h.ids) == 0 {
+	if h.size() == 0 {
 		return nil
 	}
 	row := i.now.stages[s].Out * i.device.Type().Bytes()
 	if i.planned.inFile {
 		return h.fetchWindows(s, row, to)
 	}
-	h.in = plain.Grow(h.in, len(h.ids)*row)
+	h.in = plain.Grow(h.in, h.size()*row)
 	for node, t := range h.parcels.takers {
 		t.set(s, row, h.in[h.from[node]*row:h.from[node+1]*row])
 	}

@@ -90,7 +90,7 @@ func (i *Inference) lane(l, s int) (*nn.Pass, error) {
 // join returns the rows after a stage with those of the halo behind them.
 func (i *Inference) join(s int, y tensor.Matrix) (tensor.Matrix, error) {
 	t := &i.whole.joined
-	if len(i.halo.ids) > 0 {
+	if i.halo.size() > 0 {
 		t.arena.Reset()
 		t.x = t.arena.Alloc(i.device.Type(), i.sources(), y.Cols)
 		i.device.Combine(t.x.RowRange(0, y.Rows), 1, y, 0, tensor.Matrix{})
@@ -98,7 +98,7 @@ func (i *Inference) join(s int, y tensor.Matrix) (tensor.Matrix, error) {
 	if err := i.halo.bring(i, s, y, t); err != nil {
 		return y, fmt.Errorf("run %s over all vertices: %w", i.now.stages[s].Name, err)
 	}
-	if len(i.halo.ids) == 0 {
+	if i.halo.size() == 0 {
 		return y, nil
 	}
 	return t.x, nil

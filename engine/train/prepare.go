@@ -138,6 +138,9 @@ func (t *Trainer) Forecast(ctx context.Context) (need Needs, err error) {
 
 func (t *Trainer) announce(n *Needs) {
 	at := t.Place()
+	if said := t.Infer.Spills(n.Inference.May); said != "" {
+		t.fell = append(t.fell, said)
+	}
 	f := Forecast{
 		Device: t.Device.Name(), Shards: t.Data.Mapped, Arenas: n.Total(),
 		Epochs: t.Recipe.Epochs, Resumed: at.Epoch - 1, Step: at.Step, Notes: slices.Concat(t.Notes, t.fell), FellBack: t.fell,
