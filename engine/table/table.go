@@ -49,6 +49,17 @@ func New(w io.Writer, format string, h Header) (Writer, error) {
 	return nil, fmt.Errorf("there is no format %q", format)
 }
 
+// Memory returns how much memory a writer takes at most, if it is given no more than 1024
+// rows at a time.
+func Memory(format string, h Header) uint64 {
+	const atOnce, others = 1024, 1 << 20
+	buffers := others + 8*atOnce*uint64(len(h.Columns))
+	if format == ".parquet" {
+		buffers += parquetMemory(h)
+	}
+	return buffers
+}
+
 var errRows = errors.New("more rows than were announced, or fewer")
 
 // tally checks the rows written against the announced number.

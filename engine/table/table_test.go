@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -184,6 +185,48 @@ func TestManyRowGroups(t *testing.T) {
 	for i, id := range gotIDs {
 		if id != fmt.Sprint(i) || got[i] != float32(i) {
 			t.Fatalf("row %d is %s, %v", i, id, got[i])
+		}
+	}
+}
+
+// A writer takes no more memory than it says, and not much less.
+func TestMemoryOfWriters(t *testing.T) {
+	held := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	const some = 1024
+	for _, c := range []struct{ rows, columns int }{{some, 4}, {groupRows, 64}, {3 * groupRows, 300}} {
+		h := Header{Rows: c.rows}
+		for i := range c.columns {
+			h.Columns = append(h.Columns, fmt.Sprintf("c_%d", i))
+		}
+		ids, numbers := make([][]byte, some), make([]float32, some*c.columns)
+		for i := range ids {
+			ids[i] = []byte("123456789")
+		}
+		for _, format := range Formats {
+			before, peak := held(), int64(0)
+			w, err := New(io.Discard, format, h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at := some; at <= c.rows; at += some {
+				if err := w.Write(ids, numbers); err != nil {
+					t.Fatal(err)
+				}
+				if at%(8*some) == groupRows%(8*some) || at%groupRows == groupRows-some {
+					peak = max(peak, held()-before)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if says := int64(Memory(format, h)); peak > says || format == ".parquet" && c.rows >= groupRows && says > peak*13/10 {
+				t.Errorf("%s, %d rows of %d columns: %d bytes, and it says %d", format, c.rows, c.columns, peak, says)
+			}
 		}
 	}
 }

@@ -194,6 +194,8 @@ type PredictOptions struct {
 	Threads int    // 0: all
 	Memory  uint64 // bound in bytes; 0: none
 	Dir     string // takes what memory is too small for
+	// Writing says what writing so many rows needs of the memory, which follows; nil: nothing.
+	Writing func(rows, columns int) uint64
 	// Device opens the device, which is closed; nil: so many of this machine's cores.
 	Device func(threads int) (tensor.Device, error)
 }
@@ -254,7 +256,11 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	defer i.Close()
 	i.Add(w.model, weights)
 	i.Expect(0, foreign != nil, o.Dir)
-	memory, err := predictMemory(d, w, i.LeastFor(n), o.Memory)
+	least := i.LeastFor(n)
+	if o.Writing != nil {
+		least = max(least, o.Writing(d.Topology.Vertices(), columns))
+	}
+	memory, err := predictMemory(d, w, least, o.Memory)
 	if err != nil {
 		return err
 	}
@@ -273,16 +279,14 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	return i.Predict(ctx, n, columns, fault, rows)
 }
 
-// writing is what those that take the rows of a prediction may need of memory.
-const writing = 12 << 20
-
 // predictMemory returns how much of a bound of memory inference may use; 0 is no bound.
-// Inference needs at least least.
+// Inference, or writing what it yields, needs at least least.
 func predictMemory(d *dataset.Graph, w *Weighed, least, memory uint64) (uint64, error) {
 	if memory == 0 {
 		return budget.LeastInference, nil
 	}
-	others := budget.Program + writing + 4*2*uint64(len(w.Weights)) + 4*uint64(len(d.Training)) + d.Features.Bytes()
+	const rows = 4 << 20 // their order, and those that are yielded
+	others := budget.Program + rows + 4*2*uint64(len(w.Weights)) + 4*uint64(len(d.Training)) + d.Features.Bytes()
 	if w.model.Form().Weighting == sample.Symmetric {
 		others += 4 * uint64(d.Topology.Vertices()) // degrees
 	}

@@ -50,7 +50,7 @@ func (r *run) compute(ctx context.Context, recipe recipe.Recipe, o train.Options
 // first row on the CPU.
 func predict(ctx context.Context, p Prediction, begin func(trained.Prediction) error, rows func(first int, values []float32) error) (err error) {
 	defer budget.Caught(&err)
-	o := trained.PredictOptions{Embeddings: p.Embeddings, Index: p.Index, Device: p.Device, Memory: p.Memory, Dir: p.Folder}
+	o := trained.PredictOptions{Embeddings: p.Embeddings, Index: p.Index, Device: p.Device, Memory: p.Memory, Dir: p.Folder, Writing: p.writing}
 	err = trained.Predict(ctx, p.Model, p.Shards, o, begin, rows)
 	if _, broken := errors.AsType[*slot.Broken](err); broken && ctx.Err() == nil {
 		o.Device = nil

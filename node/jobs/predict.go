@@ -70,6 +70,15 @@ func room(folder string, bytes uint64) error {
 	return nil
 }
 
+func (p *Prediction) format() string { return strings.ToLower(p.Format) }
+
+// writing returns what it takes of memory to write so many rows in their order.
+func (p *Prediction) writing(rows, columns int) uint64 {
+	ordering := 4*atOnce*(columns+rows/runVertices) + 8*runVertices
+	h := table.Header{Rows: rows, Columns: make([]string, columns), Names: len(p.Shards) > 0 && p.Shards[0].Originals.Offsets != nil}
+	return uint64(ordering) + table.Memory(p.format(), h)
+}
+
 // write writes the rows of the file in order.
 func (o *order) write(ctx context.Context, to io.Writer, file *os.File, columns int, p Prediction) error {
 	what := "class"
@@ -80,7 +89,7 @@ func (o *order) write(ctx context.Context, to io.Writer, file *os.File, columns 
 	for c := range columns {
 		h.Columns = append(h.Columns, fmt.Sprintf("%s_%d", what, c))
 	}
-	out, err := table.New(to, strings.ToLower(p.Format), h)
+	out, err := table.New(to, p.format(), h)
 	if err != nil {
 		return err
 	}

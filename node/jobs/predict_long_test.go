@@ -23,7 +23,7 @@ import (
 // Predictions for a graph whose rows take several times of the memory that may be used take
 // no more than that.
 func TestPredictionsOfALargeGraphTakeLittleMemory(t *testing.T) {
-	const bound, vertices, columns = 80 << 20, 1_000_000, 64
+	const bound, vertices, columns = 84 << 20, 1_000_000, 64
 	made := func(vertices int) (shards []*graph.Shard) {
 		src, err := generate.New(generate.Options{
 			Kind: "sbm", Vertices: uint32(vertices), Edges: uint64(3 * vertices), Features: 16, Classes: 4, Communities: 8, Inside: 0.8, Homophily: 0.8, Seed: 3,
