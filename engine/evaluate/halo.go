@@ -104,7 +104,7 @@ func (h *halo) marked(do func(v uint32, owner int)) {
 			for v >= l.Firsts[shard+1] {
 				shard++
 			}
-			do(v, int(l.Owners[shard]))
+			do(v, l.Owners[shard])
 		}
 	}
 }
