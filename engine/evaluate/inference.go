@@ -44,6 +44,7 @@ type limits struct {
 	memory uint64 // that it may take
 	folder folder // of files for what memory is too small for
 	tick   func() // called now and then; may be nil
+	once   bool   // it is the only run
 }
 
 // lent is the arena that parts, or the first lane, have of the caller.

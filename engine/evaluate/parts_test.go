@@ -190,6 +190,30 @@ func TestPartsOfEachSize(t *testing.T) {
 	}
 }
 
+// What runs only once takes no memory to be faster the next time, and has the same bits.
+func TestARunThatIsTheOnlyOne(t *testing.T) {
+	before := mostOnce
+	defer func() { mostOnce = before }()
+	shards := enginetest.Communities(t, 2*mostChunks*chunkRows)
+	m := setup{spec: evalSpecs()["gcn"], metric: Accuracy, dir: t.TempDir()}.alone(t, shards)
+	want, err := m.evaluate(t.Context())
+	if err != nil || !m.planned.whole {
+		t.Fatalf("%+v, %v", m.planned, err)
+	}
+	m.Once()
+	if p := m.plan(m.all()); !p.whole {
+		t.Errorf("a little is %+v", p)
+	}
+	mostOnce = 0
+	got, err := m.evaluate(t.Context())
+	if err != nil || m.planned.whole || m.planned.inFile || m.beyond(m.planned) >= m.wholeBytes(m.all()) {
+		t.Fatalf("%+v, %v", m.planned, err)
+	}
+	if got.Train != want.Train || got.Val != want.Val || got.Test != want.Test {
+		t.Errorf("%+v and not %+v", got, want)
+	}
+}
+
 // A layer that can't be divided is run with the rows of its sources, to the same bits.
 func TestPartsThatAreBrought(t *testing.T) {
 	shards := enginetest.Communities(t, 6*chunkRows)

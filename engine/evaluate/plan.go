@@ -42,11 +42,18 @@ const (
 	beside = 1 << 20
 )
 
+// mostOnce is how much a part over all vertices may take that is run only once. The first of
+// several runs takes as long as smaller parts do, and the others are faster. Tests lower it.
+var mostOnce uint64 = 256 << 20
+
 // Expect says what Open will be given, for forecasts: how many bytes of an arena, whether
 // the device has memory of its own, and the folder.
 func (i *Inference) Expect(arena uint64, foreign bool, dir string) {
 	i.reused, i.foreign, i.folder.dir = arena, foreign, dir
 }
+
+// Once says that it will run only once.
+func (i *Inference) Once() { i.once = true }
 
 // Least returns the least memory that it can do with, for all stages of any model.
 func (i *Inference) Least() uint64 { return i.LeastFor(0) }
@@ -117,6 +124,11 @@ func (i *Inference) largest(size func(stages int) uint64) (most uint64) {
 // plan returns how stages are run in the memory that may be used.
 func (i *Inference) plan(stages int) plan {
 	if p, fits := i.fits(stages); fits {
+		if i.once && len(i.views) == 1 && !i.brings() && i.beyond(p) > mostOnce {
+			if parts := i.inParts(stages, false); i.beyond(parts) < i.beyond(p) {
+				return parts
+			}
+		}
 		return p
 	}
 	if i.brings() {
@@ -208,35 +220,6 @@ func (i *Inference) exchanges(stages int) (outs, in uint64, widest int) {
 		}
 	}
 	return outs, 4 * uint64(widest*i.halo.size()), widest
-}
-
-// lanesOf returns what each lane of a run over all vertices takes, as runWhole uses them.
-func (i *Inference) lanesOf(stages int) (lanes [3]uint64) {
-	inX, inCarry := -1, -1
-	for s, stage := range i.now.stages[:stages] {
-		free := freeLane(inX, inCarry)
-		lanes[free] = max(lanes[free], i.wholeStage(s))
-		if stage.CarryOut == 0 || i.now.model.Spec().Model != "gcnii" || s == 0 {
-			inCarry = free
-		}
-		inX = free
-	}
-	return lanes
-}
-
-// freeLane returns a lane that holds nothing.
-func freeLane(inX, inCarry int) (free int) {
-	for free == inX || free == inCarry {
-		free++
-	}
-	return free
-}
-
-// wholeStage is what a stage takes of an arena over all vertices.
-func (i *Inference) wholeStage(s int) uint64 {
-	targets, edges := uint64(i.own.rows), uint64(i.own.edges)
-	const ends = 1 << 12 // of matrices, which begin at whole lines
-	return i.now.costOf[s].bytes(uint64(i.sources()), targets, edges+targets) + ends
 }
 
 // inParts plans parts whose steps exchange tables.

@@ -251,3 +251,32 @@ func (i *Inference) Held() (bytes uint64) {
 	}
 	return bytes
 }
+
+// lanesOf returns what each lane of a run over all vertices takes, as runWhole uses them.
+func (i *Inference) lanesOf(stages int) (lanes [3]uint64) {
+	inX, inCarry := -1, -1
+	for s, stage := range i.now.stages[:stages] {
+		free := freeLane(inX, inCarry)
+		lanes[free] = max(lanes[free], i.wholeStage(s))
+		if stage.CarryOut == 0 || i.now.model.Spec().Model != "gcnii" || s == 0 {
+			inCarry = free
+		}
+		inX = free
+	}
+	return lanes
+}
+
+// freeLane returns a lane that holds nothing.
+func freeLane(inX, inCarry int) (free int) {
+	for free == inX || free == inCarry {
+		free++
+	}
+	return free
+}
+
+// wholeStage is what a stage takes of an arena over all vertices.
+func (i *Inference) wholeStage(s int) uint64 {
+	targets, edges := uint64(i.own.rows), uint64(i.own.edges)
+	const ends = 1 << 12 // of matrices, which begin at whole lines
+	return i.now.costOf[s].bytes(uint64(i.sources()), targets, edges+targets) + ends
+}

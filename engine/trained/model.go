@@ -256,6 +256,7 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	defer i.Close()
 	i.Add(w.model, weights)
 	i.Expect(0, foreign != nil, o.Dir)
+	i.Once()
 	least := i.LeastFor(n)
 	if o.Writing != nil {
 		least = max(least, o.Writing(d.Topology.Vertices(), columns))
