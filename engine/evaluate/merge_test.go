@@ -122,6 +122,37 @@ func FuzzScores(f *testing.F) {
 	})
 }
 
+// What another node says that it ranks is no more than there is, and the pairs that it has
+// compared are numbers.
+func FuzzRanked(f *testing.F) {
+	f.Add(make([]byte, 16))
+	f.Add(slices.Repeat([]byte{7, 0, 0, 0}, 4))
+	f.Add(slices.Repeat([]byte{0xff}, 16))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		const classes, vertices = 2, 30
+		r := newRanks(&dataset.Graph{About: dataset.About{Classes: classes}}, &newPart(0).nodes)
+		if err := r.count(1, b, vertices); err == nil {
+			for _, k := range r.of {
+				if n := k.rows(1); n > vertices || k.labelled[1][0] < 0 || k.labelled[1][1] < 0 {
+					t.Errorf("%x: %v of %d vertices", b, k.labelled[1], vertices)
+				}
+			}
+		}
+		if len(b) < r.appended(1) {
+			return
+		}
+		if err := r.absorb(1, b); err == nil {
+			for _, k := range r.of {
+				for c, n := range k.pairs {
+					if !(n >= 0 && n <= math.MaxFloat64) {
+						t.Errorf("%x: class %d has %g pairs", b, c, n)
+					}
+				}
+			}
+		}
+	})
+}
+
 // A constant may be added to all logits of a row: ranks are of probabilities.
 func TestLogSoftmax(t *testing.T) {
 	for _, add := range []float32{0, 100, -100} {
