@@ -31,7 +31,7 @@ func same(t *testing.T, name string, results []*Result, one *Result) {
 
 func evalSpecs() map[string]nn.Spec {
 	specs := map[string]nn.Spec{}
-	for _, model := range []string{"gcn", "sage", "gat", "gcnii", "mlp"} {
+	for _, model := range []string{"gcn", "sage", "gat", "gin", "gcnii", "resgcn", "mlp"} {
 		s := nn.Defaults(model)
 		s.Layers, s.Hidden = 3, 8
 		specs[model] = s
@@ -39,6 +39,9 @@ func evalSpecs() map[string]nn.Spec {
 	jump := nn.Defaults("sage")
 	jump.Head, jump.Jump, jump.Layers, jump.Hidden = nn.HeadLinear, nn.JumpCat, 3, 8
 	specs["jump"] = jump
+	second, largest := specs["gat"], specs["sage"]
+	second.Version, largest.Aggregator = 2, "max"
+	specs["gatv2"], specs["max"] = second, largest
 	return specs
 }
 
@@ -58,6 +61,7 @@ func TestNodesEvaluateAsOne(t *testing.T) {
 		{"sage", "replicated", sparse, 2}, {"sage", "sharded", chunks, 3},
 		{"gat", "sharded", sparse, 2}, {"gat", "replicated", dense, 5},
 		{"gcnii", "sharded", dense, 3}, {"jump", "replicated", dense, 3}, {"jump", "sharded", dense, 2}, {"mlp", "sharded", dense, 3},
+		{"gin", "sharded", chunks, 3}, {"resgcn", "sharded", dense, 2}, {"gatv2", "sharded", sparse, 3}, {"max", "sharded", dense, 2},
 	} {
 		of := setup{spec: specs[c.spec], metric: ROCAUC, topology: c.topology, dir: t.TempDir()}
 		one := of.alone(t, c.shards)

@@ -212,6 +212,25 @@ func TestARunThatIsTheOnlyOne(t *testing.T) {
 	if got.Train != want.Train || got.Val != want.Val || got.Test != want.Test {
 		t.Errorf("%+v and not %+v", got, want)
 	}
+	for name, spec := range evalSpecs() {
+		of := setup{spec: spec, metric: Accuracy, dir: t.TempDir()}
+		want, err := of.alone(t, shards).evaluate(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := newMesh(3, enginetest.Uneven(len(shards), 3))
+		all := m.start(t, of, shards)
+		for _, of := range all {
+			of.Once()
+		}
+		same(t, name, m.evaluated(t, all, 1), want)
+		for _, of := range all {
+			parts := of.inParts(of.all(), false)
+			if of.scratch.kept != nil || of.planned.whole && of.beyond(parts) < of.beyond(of.planned) {
+				t.Errorf("%s: %+v, features of others are kept: %v", name, of.planned, of.scratch.kept != nil)
+			}
+		}
+	}
 }
 
 // A layer that can't be divided is run with the rows of its sources, to the same bits.

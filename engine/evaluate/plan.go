@@ -184,7 +184,10 @@ func (i *Inference) inWhole(stages int) plan {
 	p.arena = max(lanes[0], 4*sources) // factors of features lie there first
 	p.memory = slab(lanes[1]) + slab(lanes[2]) + i.lists() + 4*targets + beside
 	outs, in, widest := i.exchanges(stages)
-	p.memory += outs + in
+	p.memory += outs
+	if i.foreign {
+		p.memory += in
+	}
 	if !i.halo.nodes.alone() {
 		p.memory += slab(4 * sources * uint64(widest))
 	}
@@ -232,7 +235,7 @@ func (i *Inference) inParts(stages int, inFile bool) plan {
 		kept, _ := i.kept()
 		fixed += kept
 	} else {
-		tables += 4 * uint64(i.farTotal()*i.denseColumns())
+		tables += 4 * uint64(i.farKept()*i.denseColumns())
 	}
 	if inFile {
 		p.disk = tables + onDisk
@@ -367,8 +370,7 @@ func (i *Inference) tableBytes(stages int, inFile bool) (most uint64) {
 	// Rows that are exchanged lie in files of one evaluation each, or in memory that stays.
 	var x, beside, outs uint64
 	if !inFile {
-		out, in, _ := i.exchanges(stages)
-		outs = out + in
+		outs, _, _ = i.exchanges(stages)
 	}
 	for s, stage := range i.now.stages[:stages] {
 		d, carried := i.now.divisions[s], uint64(0)
@@ -432,6 +434,14 @@ func (i *Inference) farTotal() int {
 		return 0
 	}
 	return i.halo.size()
+}
+
+// farKept is how many rows of the halo's dense features are kept for the next run.
+func (i *Inference) farKept() int {
+	if i.once {
+		return 0
+	}
+	return i.farTotal()
 }
 
 // farBytes is what features of so many vertices of the halo take as they come.

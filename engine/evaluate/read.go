@@ -26,8 +26,12 @@ func (i *Inference) readRange(ctx context.Context, first, n int) (nn.Input, erro
 }
 
 // readFar returns dense features of the halo. They are brought once a run, some at a time:
-// the nodes that have them need room for an answer, too.
+// the nodes that have them need room for an answer, too. They are kept for the next time, if
+// there is one.
 func (i *Inference) readFar(ctx context.Context, first, n int) (x tensor.Matrix, err error) {
+	if i.once {
+		return i.bringFar(ctx, first, n)
+	}
 	if t := i.scratch.kept; t != nil && (t.file != nil) == i.planned.inFile {
 		return t.x.RowRange(first, n), nil
 	}
@@ -40,12 +44,9 @@ func (i *Inference) readFar(ctx context.Context, first, n int) (x tensor.Matrix,
 	}
 	each := i.farRows(i.planned.rows)
 	for at := 0; at < far.x.Rows; at += each {
-		rows := min(each, far.x.Rows-at)
-		places, brought, err := i.rangePlaces(ctx, i.own.rows+at, rows)
+		i.parts.arena.Reset()
+		y, err := i.bringFar(ctx, at, min(each, far.x.Rows-at))
 		if err == nil {
-			i.parts.arena.Reset()
-			y := i.parts.arena.Alloc(i.device.Type(), rows, far.x.Cols)
-			i.fill(y, i.parts.arena, places, brought)
 			err = far.write(at, y)
 		}
 		if err != nil {
@@ -55,6 +56,17 @@ func (i *Inference) readFar(ctx context.Context, first, n int) (x tensor.Matrix,
 	i.parts.arena.Reset()
 	i.scratch.kept, i.scratch.far = far, gather.Rows{}
 	return far.x.RowRange(first, n), nil
+}
+
+// bringFar brings dense features of the halo into the arena of parts.
+func (i *Inference) bringFar(ctx context.Context, first, n int) (x tensor.Matrix, err error) {
+	places, far, err := i.rangePlaces(ctx, i.own.rows+first, n)
+	if err != nil {
+		return x, err
+	}
+	x = i.parts.arena.Alloc(i.device.Type(), n, i.data.Features.Columns())
+	i.fill(x, i.parts.arena, places, far)
+	return x, nil
 }
 
 // dropFar forgets the features of the halo.

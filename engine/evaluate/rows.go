@@ -24,14 +24,18 @@ func (h *halo) bring(i *Inference, s int, x tensor.Matrix, to *table) error {
 	if i.planned.inFile {
 		return h.fetchWindows(s, row, to)
 	}
-	h.in = plain.Grow(h.in, h.size()*row)
-	for node, t := range h.parcels.takers {
-		t.set(s, row, h.in[h.from[node]*row:h.from[node+1]*row])
+	in, there := to.memory(h.own.rows, h.size())
+	if !there {
+		h.in = plain.Grow(h.in, h.size()*row)
+		in = h.in
 	}
-	if err := h.parcels.take(); err != nil {
+	for node, t := range h.parcels.takers {
+		t.set(s, row, in[h.from[node]*row:h.from[node+1]*row])
+	}
+	if err := h.parcels.take(); err != nil || there {
 		return err
 	}
-	return to.writeBytes(h.own.rows, h.in)
+	return to.writeBytes(h.own.rows, in)
 }
 
 // fetchWindows takes rows one window after the other, in the memory of one.

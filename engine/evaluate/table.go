@@ -58,6 +58,15 @@ func (t *table) write(first int, y tensor.Matrix) error {
 	return nil
 }
 
+// memory returns the bytes of n rows from first on, if they lie in this process's memory as
+// they travel.
+func (t *table) memory(first, n int) ([]byte, bool) {
+	if _, foreign := t.device.(tensor.Foreign); foreign || t.file != nil || t.x.Type != tensor.F32 {
+		return nil, false
+	}
+	return plain.Bytes(t.x.RowRange(first, n).F32()), true
+}
+
 // writeBytes sets rows from first on to what plain.Read has made of them.
 func (t *table) writeBytes(first int, rows []byte) error {
 	if len(rows) == 0 {
