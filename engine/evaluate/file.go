@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
 )
 
 // A file holds what memory is too small for. It has no name, so that it is gone when it is
@@ -20,7 +22,7 @@ type file struct {
 func newFile(dir string, bytes int64) (f *file, err error) {
 	f = new(file)
 	if err := f.open(dir, bytes); err != nil {
-		return nil, errors.Join(fmt.Errorf("make a file for what memory is too small for: %w", err), f.close())
+		return nil, errors.Join(fmt.Errorf("make a file of %s for what memory is too small for: %w: free some space there, or allow more memory with {agent.memory}", budget.Format(uint64(bytes)), err), f.close())
 	}
 	return f, nil
 }
@@ -50,7 +52,7 @@ func (f *file) Write(b []byte, at int64) error {
 		return nil
 	}
 	if _, err := f.f.WriteAt(b, at); err != nil {
-		return fmt.Errorf("write what memory is too small for: %w: free some space in the folder of the job, or allow more memory", err)
+		return fmt.Errorf("write what memory is too small for: %w: free some space in the folder of the job, or allow more memory with {agent.memory}", err)
 	}
 	return nil
 }

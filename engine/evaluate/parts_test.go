@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -284,6 +285,9 @@ func TestADiskThatIsTooSmall(t *testing.T) {
 	m.folder.free = func(string) (uint64, bool, error) { return 1 << 40, true, nil }
 	if in := m.Least(); in != least+needs {
 		t.Errorf("at least %d bytes on a disk, %d in memory, with files of %d", least, in, needs)
+	}
+	if _, err := newTable(m.device, 10, 10, true, filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "free some space there") {
+		t.Error(err)
 	}
 	full, err := newTable(m.device, 10, 10, true, t.TempDir())
 	if err != nil {
