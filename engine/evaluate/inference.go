@@ -83,6 +83,7 @@ type View struct {
 	divisions []nn.Division // of the stages
 	divided   []bool        // whether they have one
 	costOf    []stageCost   // of the stages
+	like      []int         // of each stage: the first that takes as much memory
 	lanes     [3]lane       // where it has used them before
 	parts     lane
 }
@@ -101,7 +102,12 @@ func (i *Inference) Add(model *nn.Model, weights tensor.Matrix) *View {
 	for s := range v.stages {
 		d, ok := model.Divide(s, i.data.Features.Sparse())
 		v.divisions, v.divided = append(v.divisions, d), append(v.divided, ok)
-		v.costOf = append(v.costOf, costOf(model, s, i.data.Features.Sparse(), i.data.Entries))
+		v.like = append(v.like, model.Like(s))
+		if like := v.like[s]; like < s {
+			v.costOf = append(v.costOf, v.costOf[like])
+		} else {
+			v.costOf = append(v.costOf, costOf(model, s, i.data.Features.Sparse(), i.data.Entries))
+		}
 	}
 	i.views = append(i.views, v)
 	if i.weaver == nil {

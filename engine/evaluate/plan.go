@@ -266,6 +266,9 @@ func (i *Inference) inParts(stages int, inFile bool) plan {
 // partArena is the most that a step of a part takes of an arena.
 func (i *Inference) partArena(stages, rows, entries int) (most uint64) {
 	for s, stage := range i.now.stages[:stages] {
+		if i.now.like[s] < s {
+			continue
+		}
 		in := i.inputSize(s, rows)
 		scratch := uint64(0)
 		if s == 0 {

@@ -124,3 +124,39 @@ func TestForecastOfDividedStages(t *testing.T) {
 		}
 	}
 }
+
+// A stage takes as much memory as the first that is like it, and most are like another.
+func TestStagesThatAreLike(t *testing.T) {
+	for _, name := range []string{"gcn", "sage", "gat", "gin", "gcnii", "resgcn"} {
+		spec := nn.Defaults(name)
+		spec.Layers, spec.Hidden = 8, 12
+		m, err := nn.New(spec, 12, 12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alike := 0
+		for s, stage := range m.Stages() {
+			like := m.Like(s)
+			if like == s {
+				continue
+			}
+			alike++
+			size := nn.Size{Sources: 700, Targets: 300, Entries: 2000}
+			if got, want := m.ForecastStage(like, nn.InputSize{}, size), m.ForecastStage(s, nn.InputSize{}, size); got != want {
+				t.Errorf("%s: %s takes %d bytes, and stage %d, which is like it, %d", name, stage.Name, want, like, got)
+			}
+			if _, ok := m.Divide(s, false); !ok {
+				continue
+			}
+			got, _ := m.ForecastSum(like, nn.InputSize{Rows: 300}, size)
+			want, _ := m.ForecastSum(s, nn.InputSize{Rows: 300}, size)
+			carried := m.ForecastCarry(like, nn.InputSize{Rows: 700}) - m.ForecastCarry(s, nn.InputSize{Rows: 700})
+			if got != want || carried != 0 {
+				t.Errorf("%s: sums of %s take %d bytes, and of stage %d %d; what edges carry differs by %d", name, stage.Name, want, like, got, carried)
+			}
+		}
+		if alike < 4 {
+			t.Errorf("%s: %d stages are like another", name, alike)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"reflect"
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -90,8 +91,36 @@ func (m *Model) ForecastSum(stage int, in InputSize, b Size) (arena, beside int)
 		carry = unseen(b.Targets, info.CarryIn)
 	}
 	x, rows := m.sizedInput(stage, in)
-	p.Sum(stage, &sample.Block{CSR: *sized(b.Targets, b.Sources, b.Entries)}, x, rows, unseen(b.Sources, d.Carried), carry)
+	block := &sample.Block{CSR: tensor.CSR{Rows: b.Targets, Cols: b.Sources, There: &tensor.There{Entries: b.Entries}}}
+	p.Sum(stage, block, x, rows, unseen(b.Sources, d.Carried), carry)
 	return counted.Peak(), p.device.(*dry.Device).Beside()
+}
+
+// Like returns the first stage that takes as much memory as a stage of the same size does.
+func (m *Model) Like(stage int) int {
+	type shape struct {
+		info                                           StageInfo
+		conv                                           reflect.Type
+		bias, before, preNorm, preRelu, skip, residual bool
+		norm, drops, encodes                           bool
+		activate                                       tensor.Activation
+		jump                                           string
+	}
+	of := func(at int) shape {
+		s := m.stages[at]
+		info := s.info
+		info.Name = ""
+		return shape{
+			info: info, conv: reflect.TypeOf(s.conv), bias: s.bias >= 0, before: s.before, preNorm: s.preNorm >= 0, preRelu: s.preRelu, skip: s.skip,
+			residual: s.residual >= 0, norm: s.norm >= 0, drops: s.drop > 0 || s.preDrop > 0, encodes: s.layer < 0, activate: s.activate, jump: s.jump,
+		}
+	}
+	for at := 1; at < stage; at++ {
+		if of(at) == of(stage) {
+			return at
+		}
+	}
+	return stage
 }
 
 // counting returns a pass that only counts memory.
