@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
@@ -114,7 +114,7 @@ func (t *Trainer) taken() uint64 {
 }
 
 // room bounds inference by the device memory that is left.
-func (n *Needs) room(t *Trainer) {
+func (t *Trainer) room(n *Needs) {
 	if l, ok := t.Foreign.(limited); ok {
 		free, _ := t.Free(l)
 		n.Inference.May = free - min(free, n.OnDevice())
@@ -128,11 +128,8 @@ func (t *Trainer) AffordDevice(n *Needs) error {
 		return nil
 	}
 	free, total := t.Free(l)
-	if needs := n.OnDevice() + n.Inference.Least; needs > free {
-		return &slot.Broken{Device: t.Foreign.Name(), Err: &budget.Short{
-			Cause: fmt.Sprintf("it needs %s of the device's memory, which has %s free of %s", budget.Format(needs), budget.Format(free), budget.Format(total)),
-			Needs: needs, Has: free, Advice: []budget.Advice{"take a smaller {batch}, {fanout} or {hidden}"},
-		}}
+	if err := fit.OnDevice(n, free, total); err != nil {
+		return &slot.Broken{Device: t.Foreign.Name(), Err: err}
 	}
 	return nil
 }

@@ -9,17 +9,14 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
+	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
-const (
-	// Looks is how many batches are looked at to see how large they get. margin is
-	// how much larger a later one may be, as a share.
-	Looks  = 4
-	margin = 0.1
-)
+// Looks is how many batches are looked at to see how large they get.
+const Looks = 4
 
 // Threads returns how many threads compute.
 func (t *Trainer) Threads() int {
@@ -30,16 +27,9 @@ func (t *Trainer) Threads() int {
 }
 
 // Ahead returns how many batches are prepared before the one in use, and how many
-// goroutines prepare them. A run on one thread samples and computes in turn, unless it
-// waits for other nodes meanwhile.
+// goroutines prepare them.
 func (t *Trainer) Ahead() (slots, workers int) {
-	threads := t.Threads()
-	beside := t.Method.Inflight() - 1
-	if threads == 1 && t.Session.Alone() {
-		return 1 + beside, 1
-	}
-	workers = max(1, threads/4)
-	return 2 + workers + beside, workers
+	return fit.Slots(t.Threads(), t.Method.Inflight(), t.Session.Alone())
 }
 
 // Prepare forecasts the memory of steps and evaluation, takes it, and announces the
@@ -134,7 +124,7 @@ func (t *Trainer) Forecast(ctx context.Context) (need Needs, err error) {
 		err = t.Fault(0, 0) // a device that has failed reports no memory left
 	}
 	if err == nil {
-		need.Settle(t)
+		t.Settle(&need)
 	}
 	return need, err
 }

@@ -135,7 +135,7 @@ func Try(ctx context.Context, t *train.Trainer, c Candidate, epoch int) (need tr
 	if err := t.Batches.Outline(ctx, train.NewLooker(t), epoch, train.Looks, func(o *slot.Outline) { t.Method.See(&need, o) }); err != nil {
 		return need, err
 	}
-	need.Settle(t)
+	t.Settle(&need)
 	return need, nil
 }
 

@@ -1,0 +1,142 @@
+package fit
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/replica"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
+
+func TestSlots(t *testing.T) {
+	for _, c := range []struct {
+		threads, inflight int
+		alone             bool
+		slots, workers    int
+	}{{1, 1, true, 1, 1}, {1, 1, false, 3, 1}, {2, 1, true, 3, 1}, {8, 1, true, 4, 2}, {8, 3, false, 6, 2}} {
+		if slots, workers := Slots(c.threads, c.inflight, c.alone); slots != c.slots || workers != c.workers {
+			t.Errorf("%+v: %d slots, %d workers", c, slots, workers)
+		}
+	}
+}
+
+// Each way gives up about as much as is asked for, and never more than there is.
+func TestWays(t *testing.T) {
+	need := &Needs{Slot: 10}
+	b := &slot.Batches{Extent: slot.Extent{Depth: 6, Hands: 2}}
+	need.Set(budget.Slots, 60)
+	w := Ahead(1<<20, b, 2, need)
+	for _, c := range []struct {
+		bytes uint64
+		depth int
+	}{{1, 5}, {15, 3}, {1 << 40, 2}} {
+		need.Set(budget.Slots, 10*uint64(b.Depth))
+		if !w.Possible() {
+			t.Fatalf("nothing can be given up of %d slots", b.Depth)
+		}
+		said, err := w.Take(c.bytes)
+		if err != nil || b.Depth != c.depth || b.Hands > max(1, c.depth-1) || !strings.Contains(said, ", not 6:") {
+			t.Errorf("%d bytes: %d slots, %d workers, %q, %v", c.bytes, b.Depth, b.Hands, said, err)
+		}
+	}
+	if w.Possible() {
+		t.Error("slots of steps under way are given up")
+	}
+	held := uint64(8000)
+	w = Cached(1<<20, &held, 1000, func(rows int) (uint64, error) { return uint64(8 * rows), nil })
+	for _, c := range []struct{ bytes, held uint64 }{{800, 6480}, {5500, 0}} {
+		if !w.Possible() {
+			t.Fatal("no cached rows can be given up")
+		}
+		if said, err := w.Take(c.bytes); err != nil || held != c.held || !strings.Contains(said, ", not 1000:") {
+			t.Errorf("%d bytes: %d are held, %q, %v", c.bytes, held, said, err)
+		}
+	}
+	if w.Possible() {
+		t.Error("rows are given up of none")
+	}
+}
+
+func TestBatch(t *testing.T) {
+	for _, c := range []struct {
+		each, fixed uint64
+		want        budget.Instead
+		tried       int
+	}{
+		{1, 10, budget.Instead{}, 1},                        // fits as it is
+		{4, 10, budget.Instead{Value: 250, Needs: 1010}, 0}, // a quarter
+		{100, 1000, budget.Instead{}, 1},                    // not even the smallest
+		{50, 100, budget.Instead{Value: 15, Needs: 850}, 0}, // only the smallest
+	} {
+		n, tried := &budget.Node{Has: 1010}, 0
+		if c.tried == 1 && c.each == 1 {
+			n.Has = 5
+		}
+		if err := Batch(n, 1000, func(batch int) (uint64, error) { tried++; return c.fixed + c.each*uint64(batch), nil }); err != nil {
+			t.Fatal(err)
+		}
+		if n.Instead[0] != c.want || c.tried > 0 && tried != c.tried {
+			t.Errorf("%+v: %+v after %d tries", c, n.Instead, tried)
+		}
+	}
+}
+
+func TestLent(t *testing.T) {
+	of := func(rows, edges int) *graph.Shard {
+		return &graph.Shard{Indptr: make([]int64, rows+1), Indices: make([]int32, edges)}
+	}
+	r := &replica.Replica{Shards: []*graph.Shard{of(10, 100), of(5, 50), {}}, Bytes: 1 << 20}
+	own := func(shard int) bool { return shard == 0 }
+	if got := Lent(r, own); got != 8*6+4*50 {
+		t.Errorf("%d bytes are lent", got)
+	}
+	if r.Bytes = 100; Lent(r, own) != 100 {
+		t.Error("more is lent than was brought")
+	}
+	n := &budget.Node{Needs: 1000, Has: 900}
+	if Topology(n, 50); n.Instead[1].Needs != 0 {
+		t.Error("a run does not fit without these edges")
+	}
+	if Topology(n, 150); n.Instead[1].Needs != 850 {
+		t.Errorf("without edges: %+v", n.Instead)
+	}
+}
+
+// A device holds features and edges as far as it has room, and says what it has not.
+func TestADeviceHoldsWhatItHasRoomFor(t *testing.T) {
+	for _, c := range []struct {
+		free     uint64
+		features bool
+		edges    uint64
+		notes    int
+	}{{1 << 30, true, 30 << 20, 0}, {80 << 20, true, 20 << 20, 0}, {50 << 20, true, 0, 1}, {30 << 20, false, 0, 2}} {
+		d := &Device{
+			Name: "d", Free: c.free, Slots: 2, Features: 20 << 20,
+			Edges: func(summed bool) sample.Footprint {
+				if summed {
+					return sample.Footprint{Graph: 30 << 20}
+				}
+				return sample.Footprint{Graph: 20 << 20}
+			},
+			Sums: func() (tensor.Aggregation, bool) { return tensor.Mean, c.free > 100<<20 },
+		}
+		n := &Needs{Rows: 4 << 20, Slot: 5 << 20}
+		n.Set(budget.Slots, 10<<20)
+		n.Set(budget.Pass, 10<<20)
+		d.Hold(n)
+		h := &n.Holds
+		if (h.Features > 0) != c.features || h.Edges.Graph != c.edges || len(h.Notes) != c.notes || n.Of(budget.Held) != n.There(2) {
+			t.Errorf("%+v: %+v, %s", c, h, budget.Format(n.Of(budget.Held)))
+		}
+		if err := OnDevice(n, n.OnDevice(), c.free); err != nil {
+			t.Error(err)
+		}
+		if err := OnDevice(n, n.OnDevice()-1, c.free); err == nil {
+			t.Error("a byte is missing and it fits")
+		}
+	}
+}

@@ -1,0 +1,17 @@
+package fit
+
+import (
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/slot"
+)
+
+// Margin is how much larger a batch may be than those that were looked at, as a share.
+const Margin = 0.1
+
+// Needs is the memory that a run takes, with the sizes of the largest batch seen.
+type Needs struct {
+	budget.Needs
+	Rows  uint64 // of dense features
+	Slot  uint64 // the whole slot
+	Holds slot.Holdings
+}
