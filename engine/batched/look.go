@@ -7,7 +7,9 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
@@ -57,21 +59,31 @@ func (b *Batched) Shape(ctx context.Context, h *slot.Looker, o *slot.Outline, g 
 func resize[E any](s []E, n int) []E { return slices.Grow(s, max(0, n-len(s)))[:n] }
 
 // See implements Method.
-func (b *Batched) See(n *train.Needs, o *slot.Outline) { b.SeeMore(n, o, 0, 0) }
+func (b *Batched) See(n *train.Needs, o *slot.Outline) { b.SeeMore(n, o, More{}) }
+
+// More is what a method takes of a step beside what Batched does.
+type More struct {
+	Slot   uint64 // of the slot, with its rows
+	Rows   uint64 // of the arena of rows
+	Worker uint64 // while it is prepared
+}
 
 // SeeMore is See for a method that takes more memory of a slot than Batched does.
-func (b *Batched) SeeMore(n *train.Needs, o *slot.Outline, more, moreRows uint64) {
-	bytes, rows := uint64(8*len(o.Roots))+more, moreRows
+func (b *Batched) SeeMore(n *train.Needs, o *slot.Outline, more More) {
+	bytes, rows := uint64(8*len(o.Roots))+more.Slot, more.Rows
 	if !b.Run.Session.Alone() {
 		bytes += b.Sources.Bytes(o)
 	}
+	valued := b.valued()
+	most, filled, all := 0, 0, 0 // vertices of a group; groups; vertices of all
 	for i := range o.Groups {
 		g := &o.Groups[i]
 		if len(g.Roots) == 0 {
 			continue
 		}
+		filled, all, most = filled+1, all+g.Inputs(), max(most, g.Inputs())
 		own, dense := b.Layers.Input(o, i)
-		own += g.Bytes()
+		own += g.Bytes(valued)
 		for _, l := range b.Run.Learners { // their passes take turns
 			arena, beside := b.Layers.Forecast(l, o, i)
 			n.Raise(budget.Pass, uint64(arena+4*len(g.Roots)*(b.Run.Data.About.Classes+1)+4096))
@@ -79,8 +91,19 @@ func (b *Batched) SeeMore(n *train.Needs, o *slot.Outline, more, moreRows uint64
 		}
 		bytes, rows = bytes+own, rows+dense
 	}
+	worker := more.Worker + sample.TableBytes(most, b.Run.Data.Topology.Vertices())
+	if filled > 1 && !b.Run.Session.Alone() {
+		worker += gather.TableBytes(all)
+	}
+	n.Worker = max(n.Worker, worker)
 	n.Holds.See(o)
 	n.Slot, n.Rows = max(n.Slot, bytes), max(n.Rows, rows)
+}
+
+// valued reports whether entries of blocks have values.
+func (b *Batched) valued() bool {
+	t := b.Run
+	return t.Learners[0].Model.Form().Weighting != sample.Ones || t.Options.Strategies.Of(t.Sharing.Strategy).Isolated
 }
 
 // Count implements sources.

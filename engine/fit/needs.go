@@ -11,7 +11,8 @@ const Margin = 0.1
 // Needs is the memory that a run takes, with the sizes of the largest batch seen.
 type Needs struct {
 	budget.Needs
-	Rows  uint64 // of dense features
-	Slot  uint64 // the whole slot
-	Holds slot.Holdings
+	Rows   uint64 // of dense features
+	Slot   uint64 // the whole slot
+	Worker uint64 // of each worker, beside slots
+	Holds  slot.Holdings
 }

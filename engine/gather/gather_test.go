@@ -152,3 +152,13 @@ func TestLayoutsThatDoNotFit(t *testing.T) {
 		}
 	}
 }
+
+func TestTableBytes(t *testing.T) {
+	for _, vertices := range []int{0, 128, 129, 1000, 1 << 16} {
+		var of table
+		of.reserve(vertices)
+		if vertices > 128 && of.bytes() != TableBytes(vertices) || of.bytes() > TableBytes(vertices) {
+			t.Errorf("%d vertices: %d bytes, and forecast are %d", vertices, of.bytes(), TableBytes(vertices))
+		}
+	}
+}

@@ -30,6 +30,16 @@ func (t *table) reserve(vertices int) {
 	}
 }
 
+// TableBytes returns the memory of the table that several sets, of so many vertices in all,
+// are gathered with.
+func TableBytes(vertices int) uint64 {
+	slots := leastSlots
+	for slots < 2*vertices {
+		slots *= 2
+	}
+	return 8 * uint64(slots)
+}
+
 // at returns the slot of a vertex: its own, or the free one where it belongs.
 func (t *table) at(v uint32) *uint64 {
 	mask := uint32(len(t.slots) - 1)

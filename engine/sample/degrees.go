@@ -23,6 +23,20 @@ type degrees struct {
 	loops [][]uint64
 }
 
+// DegreeBytes returns the memory of what samplers of a form need of the rows here.
+func (t *Topology) DegreeBytes(form Form) (bytes uint64) {
+	for i := range t.parts {
+		switch p := &t.parts[i]; {
+		case p.far != nil:
+		case form.Weighting == Symmetric:
+			bytes += 4 * uint64(p.end-p.first)
+		case form.SelfLoops:
+			bytes += uint64(p.end-p.first+7) / 8
+		}
+	}
+	return bytes
+}
+
 // none is of forms that need nothing.
 var none degrees
 

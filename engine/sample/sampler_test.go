@@ -292,3 +292,14 @@ func TestSamplingAllocatesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A sampler's table takes what is forecast for the batch that it has drawn.
+func TestTableBytes(t *testing.T) {
+	for _, c := range []struct{ batch, vertices int }{{0, 100}, {3, 1 << 20}, {600, 1 << 20}, {5000, 1 << 20}, {40_000, 1 << 20}, {1 << 20, 1 << 20}} {
+		n := newSeen(c.vertices)
+		n.reserve(c.batch, nil)
+		if took, want := uint64(8*(len(n.sparse)+len(n.dense))), TableBytes(c.batch, c.vertices); took != want {
+			t.Errorf("%d of %d vertices: %d bytes, and forecast are %d", c.batch, c.vertices, took, want)
+		}
+	}
+}

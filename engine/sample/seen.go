@@ -48,6 +48,19 @@ func newSeen(vertices int) seen {
 	return n
 }
 
+// TableBytes returns the memory that a sampler needs beside its batch, if so many vertices are
+// in it, of a graph of so many: see seen.
+func TableBytes(batch, vertices int) uint64 {
+	slots := leastSlots
+	for slots < slotsPer*min(batch, vertices) && slots < vertices/densePer {
+		slots *= 2
+	}
+	if slots >= vertices/densePer {
+		slots = vertices
+	}
+	return 8 * uint64(slots)
+}
+
 // resize replaces the table by an empty one.
 func (n *seen) resize(slots int) {
 	n.used = 0

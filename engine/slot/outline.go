@@ -46,16 +46,19 @@ func (g *Shape) Targets() int {
 	return g.Blocks[0].Targets
 }
 
-// Bytes returns the memory of the group's blocks.
-func (g *Shape) Bytes() (bytes uint64) {
+// Bytes returns the memory of the group's blocks, whose entries have values or not, with
+// their transposes. The sources of a block are a part of those of the next one outwards.
+func (g *Shape) Bytes(valued bool) uint64 {
+	const entry = 4 + 4 + 4 // source; target and place, transposed
+	bytes := 4 * g.Inputs()
 	for _, z := range g.Blocks {
-		bytes += BlockBytes(z)
+		bytes += entry*z.Entries + 8*(z.Targets+1) + 8*(z.Sources+1)
+		if valued {
+			bytes += 4 * z.Entries
+		}
 	}
-	return bytes
+	return uint64(bytes)
 }
-
-// BlockBytes returns the memory of a block with its transpose.
-func BlockBytes(z nn.Size) uint64 { return uint64(16*z.Entries + 8*z.Targets + 12*z.Sources) }
 
 // A Looker counts for outlines. It needs nothing that is as large as a step.
 type Looker struct {

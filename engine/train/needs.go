@@ -16,7 +16,6 @@ type Needs = fit.Needs
 
 // Settle adds the rest, once all batches are seen.
 func (t *Trainer) Settle(n *Needs) {
-	vertices := uint64(t.Data.Topology.Vertices())
 	n.Foreign = t.Foreign != nil
 	n.Set(budget.Copies, n.Slot)
 	n.Set(budget.Slots, n.Slot*uint64(t.Batches.Depth))
@@ -28,7 +27,7 @@ func (t *Trainer) Settle(n *Needs) {
 	for _, l := range t.Learners {
 		n.Add(budget.Weights, l.sumBytes())
 	}
-	n.Add(budget.Graph, vertices*uint64(8*t.Batches.Hands+4)+t.Data.Features.Bytes())
+	n.Add(budget.Graph, n.Worker*uint64(t.Batches.Hands)+4*uint64(len(t.Data.Training))+t.Data.Features.Bytes()+t.Data.Topology.DegreeBytes(t.sampling().Form))
 	if !t.Session.Alone() {
 		n.Add(budget.Graph, t.Session.Replica.Bytes+t.Sharing.Cached)
 	}

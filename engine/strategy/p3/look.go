@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/bits"
 
+	"github.com/hopmesh/hopmesh/engine/batched"
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -42,13 +43,23 @@ func (f *Method) Look(ctx context.Context, h *slot.Looker, o *slot.Outline, epoc
 
 // See implements Method.
 func (f *Method) See(n *train.Needs, o *slot.Outline) {
-	rows, more := uint64(0), uint64(0)
+	var more batched.More
+	widest := 0
 	each(o, func(g *slot.Shape, own bool) {
 		arena, beside := f.takes(g, own)
-		rows, more = rows+arena, more+beside
+		more.Rows, more.Slot = more.Rows+arena, more.Slot+arena+beside
+		widest = max(widest, front(g).Sources)
 	})
+	if c := f.front.columns; f.front.Computes() && !c.sparse {
+		// Rows of a group's sources, before and after dropout, and scales.
+		row := c.cols + 1
+		if f.dropped() {
+			row += c.cols
+		}
+		more.Worker = uint64(widest * row * f.front.device.Type().Bytes())
+	}
 	n.Raise(budget.Step, f.front.Forecast(o))
-	f.SeeMore(n, o, rows+more, rows)
+	f.SeeMore(n, o, more)
 }
 
 // each calls do for the groups of all nodes in an outline that have roots.
