@@ -95,6 +95,11 @@ func (b *Batched) SeeMore(n *train.Needs, o *slot.Outline, more More) {
 	if filled > 1 && !b.Run.Session.Alone() {
 		worker += gather.TableBytes(all)
 	}
+	if o.Far.Remote > 0 {
+		// Others ask for about as many rows as this node does. Answers are on the heap: one
+		// that is sent, and one that is yet to be collected.
+		worker += 2 * uint64(float64(o.Far.Remote)*b.Run.Session.Source.RowBytes())
+	}
 	n.Worker = max(n.Worker, worker)
 	n.Holds.See(o)
 	n.Slot, n.Rows = max(n.Slot, bytes), max(n.Rows, rows)
@@ -116,7 +121,8 @@ func (r rowsOfAll) Count(o *slot.Outline) error {
 
 // Bytes implements sources.
 func (r rowsOfAll) Bytes(o *slot.Outline) uint64 {
-	bytes := uint64(float64(o.Far.Remote) * (r.run.Session.Source.RowBytes() + 8))
+	const planned = 4 * 4 // vertex, owner, order, question
+	bytes := uint64(float64(o.Far.Remote) * (r.run.Session.Source.RowBytes() + planned))
 	for _, places := range o.Far.Places {
 		bytes += 4 * uint64(len(places))
 	}

@@ -12,10 +12,11 @@ import (
 // Advice is what to change where a run does not fit, by the places of budget.Node.Instead.
 var Advice = [2]budget.Advice{"take {batch}=%d, which needs %[2]s", "{topology}=sharded, which needs %[2]s"}
 
-// Lent returns the memory of the edges of other nodes' shards.
-func Lent(r *replica.Replica, own func(shard int) bool) (bytes uint64) {
-	for i, s := range r.Shards {
-		if !own(i) {
+// Lent returns the memory of the edges of shards that are not held here; held reports of a
+// vertex whether its shard is.
+func Lent(r *replica.Replica, held func(v uint32) bool) (bytes uint64) {
+	for _, s := range r.Shards {
+		if s.Vertices > 0 && !held(s.First) {
 			bytes += uint64(8*len(s.Indptr) + 4*(len(s.Indices)+len(s.Weights)))
 		}
 	}

@@ -86,11 +86,11 @@ func TestBatch(t *testing.T) {
 }
 
 func TestLent(t *testing.T) {
-	of := func(rows, edges int) *graph.Shard {
-		return &graph.Shard{Indptr: make([]int64, rows+1), Indices: make([]int32, edges)}
+	of := func(first, rows, edges int) *graph.Shard {
+		return &graph.Shard{First: uint32(first), Vertices: rows, Indptr: make([]int64, rows+1), Indices: make([]int32, edges)}
 	}
-	r := &replica.Replica{Shards: []*graph.Shard{of(10, 100), of(5, 50), {}}, Bytes: 1 << 20}
-	own := func(shard int) bool { return shard == 0 }
+	r := &replica.Replica{Shards: []*graph.Shard{of(0, 10, 100), of(10, 5, 50), {}}, Bytes: 1 << 20}
+	own := func(v uint32) bool { return v < 10 }
 	if got := Lent(r, own); got != 8*6+4*50 {
 		t.Errorf("%d bytes are lent", got)
 	}

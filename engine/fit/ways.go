@@ -50,3 +50,16 @@ func Cached(has uint64, held *uint64, rows int, cache func(rows int) (uint64, er
 		},
 	}
 }
+
+// Edges gives up the edges of other nodes' shards, which take so many bytes: the node asks for
+// what it draws.
+func Edges(has, bytes uint64, shed func() error) budget.Way {
+	done := false
+	return budget.Way{
+		Possible: func() bool { return !done },
+		Take: func(uint64) (string, error) {
+			done = true
+			return fmt.Sprintf("a node has %s of memory for this job, so it asks others for edges, as with {topology}=sharded, and does not keep their %s there: an epoch takes longer", budget.Format(has), budget.Format(bytes)), shed()
+		},
+	}
+}

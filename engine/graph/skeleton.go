@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -187,4 +188,13 @@ func (z SkeletonSize) Size(edges, labels bool) int64 {
 		n += 4 * z.Edges
 	}
 	return n
+}
+
+// Shed gives up the edges of a skeleton's shard, and the message that they came in.
+func (s *Shard) Shed() {
+	s.Indptr, s.Indices, s.Weights, s.file = nil, nil, nil, nil
+	s.Labels = slices.Clone(s.Labels)
+	for i := range s.Marks {
+		s.Marks[i] = slices.Clone(s.Marks[i])
+	}
 }

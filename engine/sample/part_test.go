@@ -166,3 +166,27 @@ func TestTranspose(t *testing.T) {
 		}
 	}
 }
+
+// What a node holds for others draws the same rows, and has nothing of other shards.
+func TestHeld(t *testing.T) {
+	shards := []*graph.Shard{
+		{Number: 0, Shards: 2, First: 0, Vertices: 2, Total: 4, Indptr: []int64{0, 1, 3}, Indices: []int32{3, 0, 2}},
+		{Number: 1, Shards: 2, First: 2, Vertices: 2, Total: 4, Indptr: []int64{0, 2, 3}, Indices: []int32{0, 1, 2}},
+	}
+	whole, err := NewTopology(shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := whole.Held(func(first uint32) bool { return first == 2 })
+	var drawn Drawn
+	d := NewDrawer(held, Options{Fanouts: []int{0}})
+	if _, err := d.Draw(&drawn, 1, 0, 0, []uint32{3, 2}, 100); err != nil || !slices.Equal(drawn.Sources, []int32{2, 0, 1}) {
+		t.Errorf("drawn are %v, %v", drawn.Sources, err)
+	}
+	if _, err := d.Draw(&drawn, 1, 0, 0, []uint32{0}, 100); err == nil {
+		t.Error("rows of another shard are drawn")
+	}
+	if held.Near(1) || !held.Near(2) || !whole.Near(1) || held.Edges() != whole.Edges() || held.parts[0].indices != nil {
+		t.Errorf("held is %+v", held.parts)
+	}
+}

@@ -129,6 +129,18 @@ func (t *Topology) Vertices() int { return t.vertices }
 // Edges returns the number of edges of the graph.
 func (t *Topology) Edges() int64 { return t.edges }
 
+// Held returns the topology of the shards that hold reports of their first vertices, with
+// nothing of the others: it serves drawers.
+func (t *Topology) Held(hold func(first uint32) bool) *Topology {
+	h := &Topology{vertices: t.vertices, edges: t.edges, near: t.near, shift: t.shift, parts: slices.Clone(t.parts)}
+	for i := range h.parts {
+		if p := &h.parts[i]; !hold(p.first) {
+			*p, h.partial = part{first: p.first, end: p.end, far: &Summary{}}, true
+		}
+	}
+	return h
+}
+
 // Near reports whether the in-edges of v are here.
 func (t *Topology) Near(v uint32) bool { return !t.partial || t.parts[t.of(v)].far == nil }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/labels"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/replica"
+	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
 // A Session is what one node has of a run that others share. Its owner's goroutine calls
@@ -100,6 +101,18 @@ func (s *Session) Bring(ctx context.Context, piece func(peer.Query) ([]byte, err
 		return err
 	}
 	s.Layout.Firsts = dataset.Firsts(s.Replica.Shards)
+	return nil
+}
+
+// Shed gives up the edges of the shards that are not held here, and has the dataset ask for
+// them. No other goroutine may use the dataset's topology.
+func (s *Session) Shed(data *dataset.Graph, form sample.Form, cache *replica.Cache) error {
+	s.Replica.Shed(s.held, form, cache)
+	topology, err := sample.NewPartial(s.Replica.Shards, s.Replica.Summaries)
+	if err != nil {
+		return fmt.Errorf("give up the edges of other nodes' shards: %w", err)
+	}
+	data.Topology = topology
 	return nil
 }
 

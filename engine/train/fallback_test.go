@@ -20,23 +20,28 @@ import (
 // it is refused. Only the node that lacks memory gives anything up.
 func TestAJobFallsBackToWhatFits(t *testing.T) {
 	shards := dense(t, 6000)
-	const files = "of files there: it takes longer"
+	const files, edges = "of files there: it takes longer", "it asks others for edges"
 	for _, c := range []struct {
 		nodes int
+		model string
 		given []string
 		want  []string // what is given up, in this order
 	}{
-		{1, nil, []string{"batches are in memory at once", files}},
-		{3, []string{"leap", "leap.cache=3000"}, []string{"batches are in memory at once", "rows of other nodes are cached", files}},
-		{3, []string{"centric", "topology=sharded"}, []string{"batches are in memory at once", files}},
-		{3, []string{"p3"}, []string{"batches are in memory at once", files}},
+		{1, "sage", nil, []string{"batches are in memory at once", files}},
+		{3, "sage", []string{"leap", "leap.cache=3000"}, []string{"batches are in memory at once", "rows of other nodes are cached", edges, files}},
+		{3, "sage", []string{"leap", "topology=replicated"}, []string{"batches are in memory at once", files}},
+		{3, "gcn", []string{"centric"}, []string{"batches are in memory at once", edges, files}},
+		{3, "gat", []string{"leap"}, []string{"batches are in memory at once", edges, files}},
+		{3, "sage", []string{"local"}, []string{"batches are in memory at once", edges, files}},
+		{3, "sage", []string{"centric", "topology=sharded"}, []string{"batches are in memory at once", files}},
+		{3, "sage", []string{"p3"}, []string{"batches are in memory at once", edges, files}},
 	} {
-		r := traintest.Small("sage")
+		r := traintest.Small(c.model)
 		r.Batch, r.Epochs, r.Fanouts = 1500, 2, []int{10, 10}
 		if c.nodes > 1 {
 			r.Sharing = strategy.Given(c.given[0], c.given[1:]...)
 		}
-		r.Sharing.Deterministic = true
+		r.Sharing.Deterministic = c.nodes == 1 || c.given[0] != "local"
 		run := func(memory uint64) (hash string, said [][]string, err error) {
 			said = make([][]string, c.nodes)
 			options := func(node int, o *train.Options) {

@@ -2,13 +2,12 @@ package train
 
 import (
 	"context"
-	"errors"
 	"math/bits"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/fit"
-	"github.com/hopmesh/hopmesh/engine/session"
+	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
 // Needs is the memory that a run takes.
@@ -95,35 +94,17 @@ func (t *Trainer) Afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 			return err
 		}
 	}
-	s := t.Session
-	nodes := budget.Nodes{Names: s.Work.Nodes, Self: s.Work.Self, Instead: fit.Advice}
-	if s.Alone() {
-		return mine.Enough(fit.Advice, t.Smaller())
+	notes, err := fit.Agree(ctx, t.Session, tag, mine, t.Smaller())
+	if err == nil && tag == roomForSteps {
+		t.Notes = append(t.Notes, notes...)
 	}
-	nodes.Gather = func(ctx context.Context, message []byte) ([][]byte, error) {
-		return s.GatherVersioned(ctx, tag, message)
-	}
-	agreement, err := budget.Agree(ctx, nodes, mine, t.Smaller())
-	if _, short := errors.AsType[*budget.Short](err); short {
-		return &session.Agreed{Err: err}
-	}
-	if err != nil {
-		return err
-	}
-	s.OnMachine, s.InProcess = agreement.OnMachine, agreement.InProcess
-	if tag == roomForSteps {
-		t.Notes = append(t.Notes, agreement.Notes...)
-	}
-	return nil
+	return err
 }
 
 // instead finds what would make a run fit: a smaller batch, or to do without the edges of
 // other nodes' shards.
 func (t *Trainer) instead(ctx context.Context, n *budget.Node) error {
-	s := t.Session
-	fit.Topology(n, fit.Lent(s.Replica, func(shard int) bool {
-		return s.Layout.Owners[shard] == s.Work.Self || t.Data.Features.Has(s.Replica.Shards[shard].First)
-	}))
+	fit.Topology(n, fit.Lent(t.Session.Replica, t.Data.Features.Has))
 	if t.Options.Strategies.Of(t.Recipe.Sharing.Strategy).Advice != nil {
 		return nil // it has no mini-batches
 	}
@@ -140,6 +121,13 @@ func (t *Trainer) instead(ctx context.Context, n *budget.Node) error {
 	})
 }
 
+// maySendFor reports whether this node may send for edges instead of keeping them: where
+// nobody has said otherwise, and blocks are sampled batch by batch.
+func (t *Trainer) maySendFor() bool {
+	d, topology := t.described(), t.Recipe.Sharing.Topology()
+	return t.Foreign == nil && d.Deal != nil && d.Advice == nil && !d.Isolated && (topology == "" || topology == strategy.Auto)
+}
+
 // fallBack gives up what makes a run fast, where it needs more memory than this node has.
 // Nodes may do so apart, since none of it changes what is learned.
 func (t *Trainer) fallBack(ctx context.Context, need *Needs) (err error) {
@@ -150,6 +138,11 @@ func (t *Trainer) fallBack(ctx context.Context, need *Needs) (err error) {
 		s := t.Session
 		ways = append(ways, fit.Cached(has, &t.Sharing.Cached, s.Source.Kept().Rows(), func(rows int) (uint64, error) {
 			return s.Source.Cache(ctx, rows, s.Replica.Shards, &s.Start)
+		}))
+	}
+	if lent := fit.Lent(t.Session.Replica, t.Data.Features.Has); lent > 0 && t.maySendFor() {
+		ways = append(ways, fit.Edges(has, lent, func() error {
+			return t.Session.Shed(t.Data, t.sampling().Form, t.Options.Replicas)
 		}))
 	}
 	t.fell, err = budget.FallBack(has, func() (uint64, error) {

@@ -183,7 +183,11 @@ func (t *Trainer) ready(ctx context.Context) error {
 	if err := x.Ready(t.Data, t.Recipe.Sharing.Wire()); err != nil {
 		return err
 	}
-	s.frontier.Ready(t.Data.Topology, t.sampling())
+	topology := t.Data.Topology
+	if x.Replica.Replicated {
+		topology = topology.Held(t.Data.Features.Has) // the edges of others' shards may be given up
+	}
+	s.frontier.Ready(topology, t.sampling())
 	for _, d := range t.Options.Strategies {
 		if served := s.Served[d.Name]; served != nil && d.Ready != nil {
 			if err := d.Ready(t, served); err != nil {

@@ -1,0 +1,38 @@
+package replica
+
+import (
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
+
+// Shed gives up the edges of all shards that are not held here: from then on the replica is as
+// if it had been brought without them, and so is what a cache keeps, which may be nil. Nobody
+// may read these edges meanwhile or afterwards.
+func (r *Replica) Shed(held []*graph.Shard, form sample.Form, cache *Cache) {
+	if !r.Replicated {
+		return
+	}
+	r.Replicated, r.Bytes = false, 0
+	for i, s := range r.Shards {
+		if held[i] != nil {
+			continue
+		}
+		m := sample.Summarise(s, form)
+		s.Shed()
+		r.Summaries[i] = m
+		r.Bytes += 4*uint64(len(m.Inverse)+len(s.Labels)) + 8*uint64(len(m.Loops)) + uint64(len(s.Marks)*s.Vertices)
+		if of := r.Seeds[i]; of != nil {
+			r.Bytes += 8 * uint64(len(of.Training))
+		}
+	}
+	if cache != nil {
+		cache.forget()
+	}
+}
+
+// forget drops the fetched shards, and keeps their sizes.
+func (c *Cache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of = nil
+}
