@@ -90,7 +90,7 @@ func (i *Inference) costs(s, rows, edges int) uint64 {
 func (i *Inference) runBrought(ctx context.Context, s, first, rows int, before *between) (y, beside tensor.Matrix, err error) {
 	c := &i.scratch
 	if c.sampler == nil {
-		c.sampler = sample.New(i.data.Topology, sample.Options{Fanouts: []int{0}, Form: i.now.model.Form()})
+		c.sampler = sample.New(i.data.Topology, sample.Options{Fanouts: []int{0}, Form: i.now.model.Form(), Inverses: i.halo.inverses})
 	}
 	c.ids = i.own.vertices(c.ids[:0], first, rows)
 	if err := c.sampler.Sample(ctx, &c.batch, 0, 0, c.ids); err != nil {

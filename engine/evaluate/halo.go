@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"context"
 	"math/bits"
 	"slices"
 
@@ -137,6 +138,14 @@ func (h *halo) size() int {
 
 // total counts the vertices here, and those of the halo.
 func (h *halo) total() int { return h.own.rows + h.size() }
+
+// inverses sets to to 1/sqrt(degree) of vertices of the halo, as sample.Inverses.
+func (h *halo) inverses(_ context.Context, vertices []uint32, to []float32) error {
+	for i, v := range vertices {
+		to[i] = h.roots[h.rowOf.Find(v)]
+	}
+	return nil
+}
 
 // of counts the vertices of the halo that a node owns.
 func (h *halo) of(node int) int { return h.from[node+1] - h.from[node] }

@@ -130,12 +130,8 @@ func (m *mesh) each(do func(node int) error) error {
 // start opens the evaluators of all nodes, which hold the shards that they own.
 func (m *mesh) start(t testing.TB, s setup, shards []*graph.Shard) []*member {
 	t.Helper()
-	model, err := nn.New(s.spec, 1, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := make([]*member, len(m.names))
-	err = m.each(func(node int) error {
+	err := m.each(func(node int) error {
 		peers, work := m.net.Node(node), peer.Work{Nodes: m.names, Self: node, Owners: m.owners}
 		held := make([]*graph.Shard, len(shards))
 		for i, shard := range shards {
@@ -148,15 +144,10 @@ func (m *mesh) start(t testing.TB, s setup, shards []*graph.Shard) []*member {
 		source := gather.Register(peers)
 		peers.Open()
 		r, err := replica.Bring(t.Context(), peers, work, held, replica.Options{
-			Form: model.Form(), Topology: s.topology, Memory: plenty, Tally: new(peer.Tally), Bare: true,
+			Topology: s.topology, Memory: plenty, Tally: new(peer.Tally), Bare: true,
 		})
 		if err != nil {
 			return err
-		}
-		for _, of := range r.Summaries {
-			if of != nil { // evaluation learns the degrees that it needs when nodes meet
-				of.Inverse, of.Loops = nil, nil
-			}
 		}
 		d, err := dataset.OpenPart(held, r, 0, s.normalise())
 		if err != nil {

@@ -57,6 +57,7 @@ type counter struct {
 	sampler  *sample.Sampler
 	row      float64 // bytes of a row of features on the wire
 	weighted bool    // edges have weights
+	rooted   bool    // entries are divided by roots of degrees
 	loops    bool    // blocks have an edge of each target to itself, which nobody is asked for
 
 	groups []deal.Group
@@ -193,5 +194,28 @@ func (c *counter) askEdges(l *load, m *mesh, node int) {
 		}
 		clear(asked)
 		clear(entries)
+	}
+	if c.rooted {
+		c.askDegrees(l, m, node)
+	}
+}
+
+// askDegrees counts the questions for the degrees of a group's vertices whose edges the
+// node lacks: of each owner one.
+func (c *counter) askDegrees(l *load, m *mesh, node int) {
+	if len(c.batch.Blocks) == 0 {
+		return
+	}
+	asked := make([]int, m.layout.Nodes)
+	for _, v := range c.batch.Blocks[0].Vertices {
+		if shard := m.layout.Shard(v); !m.holds[node][shard] {
+			asked[m.layout.Owners[shard]]++
+		}
+	}
+	for _, n := range asked {
+		if n > 0 {
+			l.counts.Requests[peer.Topology]++
+			l.counts.Bytes[peer.Topology] += uint64(frontier.InverseBytes(n))
+		}
 	}
 }

@@ -82,7 +82,7 @@ func (s Shape) Graph(seed uint64) (*Graph, error) {
 			Number: int(i), Shards: ShapeShards, First: uint32(first), Vertices: n, Total: uint32(s.Vertices), Features: s.Features, Classes: s.Classes, DType: graph.F32,
 		})
 		edges := int64(s.Edges) * int64(n) / int64(s.Vertices)
-		summaries = append(summaries, &sample.Summary{Edges: edges, Loops: make([]uint64, (n+63)/64)})
+		summaries = append(summaries, &sample.Summary{Edges: edges})
 		g.Firsts = append(g.Firsts, uint32(first))
 		g.Sizes = append(g.Sizes, graph.SkeletonSize{Vertices: int64(n), Edges: edges, Splits: 1, Labels: true})
 	}

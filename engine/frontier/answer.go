@@ -21,13 +21,17 @@ const (
 // prefix is the size of the fan-out, with which a question's body begins.
 const prefix = 4
 
+// ends is what a question for degrees has in the place of a hop. Its fan-out is 0, and its
+// answer is 1/sqrt(degree) of each vertex.
+const ends = math.MaxUint32
+
 // mostVertices is how many one question names.
 const mostVertices = (mostBody - prefix) / 4
 
 // header is the size of an answer's head: how many rows follow, how many entries they
-// have, and whether these have weights. Then come the rows' degrees in the whole graph,
-// the entries' sources and their weights. The number of sampled entries of a row
-// follows from its degree and the fan-out.
+// have, and whether these have weights. Then come the rows' degrees in the whole graph, as
+// sample.Drawn has them, the entries' sources and their weights. The number of sampled
+// entries of a row follows from its degree and the fan-out.
 const header = 12
 
 // mostEntries returns how many fit in an answer of so many rows, weights included.
@@ -49,6 +53,12 @@ func Bytes(rows, entries int, weighted bool) int {
 		entry = 8
 	}
 	return peer.QueryFraming + prefix + 4*rows + peer.AnswerFraming + header + 4*rows + entry*entries
+}
+
+// InverseBytes returns what a question for 1/sqrt(degree) of so many vertices takes together
+// with its answer.
+func InverseBytes(vertices int) int {
+	return peer.QueryFraming + prefix + 4*vertices + peer.AnswerFraming + 4*vertices
 }
 
 // encode returns the parts of an answer, which lie in d except the first, in head.
@@ -129,18 +139,34 @@ func (r *rows) decodeDegrees(b []byte, entries int64, fanout int, vertices uint3
 	before := r.Indptr[len(r.Indptr)-1]
 	end := before
 	for ; len(b) > 0; b = b[4:] {
-		degree := binary.LittleEndian.Uint32(b)
-		if degree > vertices || degree > math.MaxInt32 {
+		said := int32(binary.LittleEndian.Uint32(b))
+		degree := said & sample.Degree
+		if uint32(degree) > vertices {
 			return fmt.Errorf("a vertex has %d neighbours in a graph of %d", degree, vertices)
 		}
-		end += int64(sample.Kept(int32(degree), fanout))
-		r.Degrees = append(r.Degrees, int32(degree))
+		end += int64(sample.Kept(degree, fanout))
+		r.Degrees = append(r.Degrees, said)
 		r.Indptr = append(r.Indptr, end)
 	}
 	if end-before != entries {
 		return fmt.Errorf("it has %d entries where its rows have %d", entries, end-before)
 	}
 	return nil
+}
+
+// decodeInverses appends what came of 1/sqrt(degree) of so many vertices.
+func decodeInverses(to []float32, b []byte, asked int) ([]float32, error) {
+	if len(b) != 4*asked {
+		return to, errCutOff
+	}
+	for ; len(b) > 0; b = b[4:] {
+		f := math.Float32frombits(binary.LittleEndian.Uint32(b))
+		if !(f >= 0 && f <= math.MaxFloat32) {
+			return to, fmt.Errorf("a vertex has a degree whose root is 1/%v", f)
+		}
+		to = append(to, f)
+	}
+	return to, nil
 }
 
 // ones appends n weights of 1, for entries without weights.

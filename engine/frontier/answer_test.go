@@ -3,6 +3,7 @@ package frontier
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +57,8 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 		{"has 4294967295 rows", answerOf(1<<32-1, 0, 0)},
 		{"of another kind", answerOf(1, 0, 2, 0)},
 		{"11 neighbours in a graph of 10", answerOf(1, 2, 0, 11, 0, 1)},
-		{"4294967295 neighbours", answerOf(1, 2, 0, 1<<32-1, 0, 1)},
+		{"2147483647 neighbours", answerOf(1, 2, 0, 1<<32-1, 0, 1)},
+		{"11 neighbours in a graph of 10", answerOf(1, 2, 0, 1<<31+11, 0, 1)},
 		{"1 entries where its rows have 2", answerOf(1, 1, 0, 5, 0)},
 		{"3 entries where its rows have 2", answerOf(1, 3, 0, 5, 0, 1, 2)},
 		{"vertex 10 of a graph of 10", answerOf(1, 1, 0, 1, 10)},
@@ -88,6 +90,48 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+func TestDecodeInverses(t *testing.T) {
+	got, err := decodeInverses([]float32{7}, answerOf(0, 0x3f800000, 0x7f7fffff), 3)
+	if err != nil || !slices.Equal(got, []float32{7, 0, 1, math.MaxFloat32}) {
+		t.Error(got, err)
+	}
+	for _, c := range []struct {
+		want string
+		b    []byte
+	}{
+		{"cut off", nil},
+		{"cut off", answerOf(0)},
+		{"cut off", answerOf(0, 0, 0)},
+		{"cut off", answerOf(0, 0)[:7]},
+		{"1/NaN", answerOf(0, 0x7fc00000)},
+		{"1/+Inf", answerOf(0x7f800000, 0)},
+		{"1/-1", answerOf(0, 0xbf800000)},
+	} {
+		if _, err := decodeInverses(nil, c.b, 2); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, and %q was expected", c.b, err, c.want)
+		}
+	}
+}
+
+func FuzzDecodeInverses(f *testing.F) {
+	f.Add(answerOf(0, 0x3f800000), uint16(2))
+	f.Add(answerOf(0x7fc00000), uint16(1))
+	f.Fuzz(func(t *testing.T, b []byte, asked uint16) {
+		got, err := decodeInverses(nil, b, int(asked))
+		if err != nil {
+			return
+		}
+		if len(got) != int(asked) || len(got) > 0 && !bytes.Equal(raw(got), b) {
+			t.Fatalf("%v becomes %v", b, got)
+		}
+		for _, f := range got {
+			if !(f >= 0 && f <= math.MaxFloat32) {
+				t.Fatalf("%v is taken", f)
+			}
+		}
+	})
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add(answerOf(3, 3, 0, 1, 0, 9, 7, 6, 5), uint16(3), uint16(2), uint16(10))
 	f.Add(answerOf(2, 1, 1, 0, 1, 4, 0), uint16(2), uint16(0), uint16(10))
@@ -104,7 +148,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%d rows of %d: %+v", n, asked, r)
 		}
 		for i, degree := range r.Degrees {
-			if r.Indptr[i+1]-r.Indptr[i] != int64(sample.Kept(degree, int(fanout))) {
+			if r.Indptr[i+1]-r.Indptr[i] != int64(sample.Kept(degree&sample.Degree, int(fanout))) {
 				t.Fatal("other entries than are drawn")
 			}
 		}

@@ -4,5 +4,6 @@
 // A question is about one hop of one step, in the fields of peer.Query: Epoch,
 // Step, and the hop in Part. Its body is the hop's fan-out and the vertices, numbers of
 // four bytes. The answer covers the first of them, as many as fit: the rest is
-// requested again.
+// requested again. Another question is for 1/sqrt(degree) of a batch's vertices, where
+// blocks are normalised by it.
 package frontier

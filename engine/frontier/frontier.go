@@ -12,11 +12,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
-// A Frontier implements sample.Far: it asks one question per hop and owner, all owners
-// at once. One goroutine uses it, that of its sampler; Tally may be set between
-// batches.
+// A Frontier implements sample.Far, and its Inverses are sample.Inverses: it asks one
+// question per hop and owner, and one for degrees, all owners at once. One goroutine uses
+// it, that of its sampler; Tally and Kind, of what is asked, may be set between batches.
 type Frontier struct {
 	Tally *peer.Tally
+	Kind  peer.Kind
 
 	peers  peer.Peers
 	work   peer.Work
@@ -31,12 +32,13 @@ type owner struct {
 	asked int    // how many these are
 	buf   []byte // of answers
 	rows  rows
-	next  int // of rows: the next to weave in
+	ends  []float32 // 1/sqrt(degree) of the vertices
+	next  int       // of rows: the next to weave in
 }
 
 // New returns a Frontier with which a sampler requests remote rows.
 func New(peers peer.Peers, work peer.Work, l peer.Layout) *Frontier {
-	return &Frontier{peers: peers, work: work, layout: l, owners: make([]owner, l.Nodes)}
+	return &Frontier{Kind: peer.Topology, peers: peers, work: work, layout: l, owners: make([]owner, l.Nodes)}
 }
 
 // Draw implements sample.Far.
@@ -47,11 +49,30 @@ func (f *Frontier) Draw(ctx context.Context, epoch, step uint64, hop, fanout int
 	if err := f.deal(vertices); err != nil {
 		return err
 	}
-	q := peer.Query{Service: peer.Draws, Kind: peer.Topology, Epoch: uint32(epoch), Step: uint32(step), Part: uint32(hop), Tally: f.Tally}
-	if err := f.askAll(ctx, q, fanout); err != nil {
+	q := peer.Query{Service: peer.Draws, Kind: f.Kind, Epoch: uint32(epoch), Step: uint32(step), Part: uint32(hop), Tally: f.Tally}
+	err := f.askAll(ctx, func(ctx context.Context, n int) error { return f.ask(ctx, n, q, fanout) })
+	if err != nil {
 		return fmt.Errorf("ask for the rows of hop %d: %w", hop, err)
 	}
 	f.weave(to)
+	return nil
+}
+
+// Inverses sets to to 1/sqrt(degree) of vertices, as sample.Inverses.
+func (f *Frontier) Inverses(ctx context.Context, vertices []uint32, to []float32) error {
+	if err := f.deal(vertices); err != nil {
+		return err
+	}
+	q := peer.Query{Service: peer.Draws, Kind: f.Kind, Part: ends, Tally: f.Tally}
+	err := f.askAll(ctx, func(ctx context.Context, n int) error { return f.askEnds(ctx, n, q) })
+	if err != nil {
+		return fmt.Errorf("ask for the degrees of %d vertices: %w", len(vertices), err)
+	}
+	for i, n := range f.of {
+		o := &f.owners[n]
+		to[i] = o.ends[o.next]
+		o.next++
+	}
 	return nil
 }
 
@@ -61,6 +82,7 @@ func (f *Frontier) deal(vertices []uint32) error {
 		o := &f.owners[i]
 		o.body, o.asked, o.next = append(o.body[:0], make([]byte, prefix)...), 0, 0
 		o.rows.reset()
+		o.ends = o.ends[:0]
 	}
 	f.of = slices.Grow(f.of[:0], len(vertices))
 	for _, v := range vertices {
@@ -80,7 +102,7 @@ func (f *Frontier) deal(vertices []uint32) error {
 }
 
 // askAll asks all owners at once. The first failure cancels the others.
-func (f *Frontier) askAll(ctx context.Context, q peer.Query, fanout int) error {
+func (f *Frontier) askAll(ctx context.Context, ask func(ctx context.Context, n int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
@@ -89,7 +111,7 @@ func (f *Frontier) askAll(ctx context.Context, q peer.Query, fanout int) error {
 			continue
 		}
 		all.Go(func() {
-			if err := f.ask(ctx, n, q, fanout); err != nil {
+			if err := ask(ctx, n); err != nil {
 				cancel(err)
 			}
 		})
@@ -117,6 +139,27 @@ func (f *Frontier) ask(ctx context.Context, n int, q peer.Query, fanout int) err
 			return fmt.Errorf("the answer of node %s is not usable: %w", f.work.Nodes[n], err)
 		}
 		done += rows
+	}
+	return nil
+}
+
+// askEnds asks one owner for degrees, more than once if it is for very many vertices.
+func (f *Frontier) askEnds(ctx context.Context, n int, q peer.Query) error {
+	o := &f.owners[n]
+	for done := 0; done < o.asked; {
+		some := min(o.asked-done, mostVertices)
+		q.Body = o.body[4*done:][:prefix+4*some]
+		q.Limit = 4 * some
+		binary.LittleEndian.PutUint32(q.Body, 0)
+		answer, err := f.peers.Ask(ctx, n, q, o.buf)
+		if err != nil {
+			return err
+		}
+		o.buf = answer[:0]
+		if o.ends, err = decodeInverses(o.ends, answer, some); err != nil {
+			return fmt.Errorf("the answer of node %s is not usable: %w", f.work.Nodes[n], err)
+		}
+		done += some
 	}
 	return nil
 }

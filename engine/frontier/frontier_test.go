@@ -29,7 +29,7 @@ func TestAnyNodeSamplesTheSame(t *testing.T) {
 			for _, loops := range []bool{false, true} {
 				for _, n := range []int{2, 3, 5} {
 					form := sample.Form{SelfLoops: loops, Weighting: w}
-					nodes, _ := mesh(t, all, n, form, r)
+					nodes, _ := mesh(t, all, n, r)
 					for _, fanouts := range [][]int{{4, 3, 2}, {0, 0}, {70, 1}} {
 						o := sample.Options{Fanouts: fanouts, Form: form, Seed: 11}
 						alike(t, nodes, sample.New(whole, o), o, r)
@@ -60,7 +60,7 @@ func alike(t *testing.T, nodes []*node, whole *sample.Sampler, o sample.Options,
 				f := x.frontier()
 				f.Tally = &tally
 				o := o
-				o.Far = f
+				o.Far, o.Inverses = f, f.Inverses
 				if err := sample.New(x.topology, o).Sample(t.Context(), &got, 3, step, of); err != nil {
 					t.Error(err)
 					return
@@ -79,7 +79,11 @@ func alike(t *testing.T, nodes []*node, whole *sample.Sampler, o sample.Options,
 				}
 				// The last node has no edges of its own, and asks for all.
 				c, last := tally.Read().Requests[peer.Topology], x.work.Self == len(nodes)-1
-				if c > uint64(len(o.Fanouts)*len(owners)) || last && c == 0 {
+				each := len(o.Fanouts)
+				if o.Form.Weighting == sample.Symmetric {
+					each++ // and one for degrees
+				}
+				if c > uint64(each*len(owners)) || last && c == 0 {
 					t.Errorf("%d questions in %d hops to %d owners", c, len(o.Fanouts), len(owners))
 				}
 			})
@@ -90,7 +94,7 @@ func alike(t *testing.T, nodes []*node, whole *sample.Sampler, o sample.Options,
 
 // pair is two nodes, of which the first asks; o is what the second draws by.
 func pair(t testing.TB, o sample.Options) (asks, serves *node) {
-	nodes, _ := mesh(t, shards(true), 3, o.Form, rand.New(rand.NewPCG(3, 3)))
+	nodes, _ := mesh(t, shards(true), 3, rand.New(rand.NewPCG(3, 3)))
 	for _, x := range nodes {
 		x.server.Ready(x.topology, o)
 	}
@@ -127,7 +131,9 @@ func TestQuestionsAreChecked(t *testing.T) {
 		{"question of 16777220 bytes", 0, make([]byte, mostBody+4)},
 		{"fan-out of 2", 0, body(2, near)},
 		{"fan-out of 3", 2, body(3, near)},
-		{"fan-out of 3", 1<<32 - 1, body(3, near)},
+		{"fan-out of 3", 1<<32 - 2, body(3, near)},
+		{"do not need degrees", ends, body(0, near)},
+		{"question of 4 bytes", ends, body(0)},
 		{"are not here", 0, body(3, near, far)},
 		{"are not here", 0, body(3, near, vertices)},
 		{"are not here", 0, body(3, 1<<32-1)},
@@ -230,7 +236,7 @@ func TestLongAnswersComeInPieces(t *testing.T) {
 func TestQuestionsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := sample.Options{Fanouts: []int{3}}
-		nodes, net := mesh(t, shards(false), 5, o.Form, rand.New(rand.NewPCG(3, 3)))
+		nodes, net := mesh(t, shards(false), 5, rand.New(rand.NewPCG(3, 3)))
 		net.Delay = 50 * time.Millisecond
 		f := nodes[4].frontier()
 		of := roots(rand.New(rand.NewPCG(1, 1)), vertices)
@@ -255,7 +261,7 @@ func TestQuestionsWait(t *testing.T) {
 
 // TestOneThatFailsEndsTheOthers has one owner refuse while the others never answer.
 func TestOneThatFailsEndsTheOthers(t *testing.T) {
-	nodes, net := mesh(t, shards(false), 5, sample.Form{}, rand.New(rand.NewPCG(3, 3)))
+	nodes, net := mesh(t, shards(false), 5, rand.New(rand.NewPCG(3, 3)))
 	refused := errors.New("not today")
 	net.Trouble = func(_ context.Context, _, to int, _ peer.Query) error {
 		if to == nodes[0].work.Owners[1] {
@@ -295,7 +301,7 @@ func (a *at) Ask(_ context.Context, node int, q peer.Query, buf []byte) ([]byte,
 // each owner a goroutine, and nothing for rows.
 func TestMemoryIsUsedAgain(t *testing.T) {
 	o := sample.Options{Fanouts: []int{3}}
-	nodes, _ := mesh(t, shards(true), 5, o.Form, rand.New(rand.NewPCG(3, 3)))
+	nodes, _ := mesh(t, shards(true), 5, rand.New(rand.NewPCG(3, 3)))
 	asks := nodes[4]
 	a := &at{mu: make([]sync.Mutex, len(nodes))}
 	for _, x := range nodes {

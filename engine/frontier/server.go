@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -25,6 +26,7 @@ type drawer struct {
 	vertices []uint32
 	drawn    sample.Drawn
 	head     [header]byte
+	ends     []float32
 }
 
 // Serve registers the service, before peers.Open. Questions wait until Ready.
@@ -52,6 +54,12 @@ func (s *Server) answer(ctx context.Context, _ int, q peer.Query, reply func(par
 	}
 	d, _ := s.drawers.Get().(*drawer)
 	defer s.drawers.Put(d)
+	if q.Part == ends {
+		if err := d.inverses(q); err != nil {
+			return fmt.Errorf("%w: say degrees: %w", peer.ErrRefused, err)
+		}
+		return reply(raw(d.ends))
+	}
 	if err := d.draw(q); err != nil {
 		return fmt.Errorf("%w: draw rows of hop %d: %w", peer.ErrRefused, q.Part, err)
 	}
@@ -59,19 +67,42 @@ func (s *Server) answer(ctx context.Context, _ int, q peer.Query, reply func(par
 	return reply(parts[:]...)
 }
 
-// draw parses a question and samples its rows.
-func (d *drawer) draw(q peer.Query) error {
+// check returns an error unless a question names vertices.
+func check(q peer.Query) error {
 	if len(q.Body) <= prefix || len(q.Body) > mostBody || len(q.Body)%4 != 0 {
 		return fmt.Errorf("a question of %d bytes is none", len(q.Body))
+	}
+	return nil
+}
+
+// read lists the vertices of a question.
+func (d *drawer) read(q peer.Query) {
+	d.vertices = d.vertices[:0]
+	for at := prefix; at < len(q.Body); at += 4 {
+		d.vertices = append(d.vertices, binary.LittleEndian.Uint32(q.Body[at:]))
+	}
+}
+
+// inverses answers a question for degrees.
+func (d *drawer) inverses(q peer.Query) error {
+	if err := check(q); err != nil {
+		return err
+	}
+	d.read(q)
+	d.ends = slices.Grow(d.ends[:0], len(d.vertices))[:len(d.vertices)]
+	return d.Inverses(d.vertices, d.ends)
+}
+
+// draw parses a question and samples its rows.
+func (d *drawer) draw(q peer.Query) error {
+	if err := check(q); err != nil {
+		return err
 	}
 	fanout, ok := d.Fanout(int(q.Part))
 	if got := binary.LittleEndian.Uint32(q.Body); !ok || uint64(got) != uint64(fanout) {
 		return fmt.Errorf("a fan-out of %d was asked for, which is not that of the hop: the nodes differ in the job's recipe", got)
 	}
-	d.vertices = d.vertices[:0]
-	for at := prefix; at < len(q.Body); at += 4 {
-		d.vertices = append(d.vertices, binary.LittleEndian.Uint32(q.Body[at:]))
-	}
+	d.read(q)
 	_, err := d.Draw(&d.drawn, uint64(q.Epoch), uint64(q.Step), int(q.Part), d.vertices, mostEntries(len(d.vertices)))
 	return err
 }

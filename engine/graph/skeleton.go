@@ -14,7 +14,7 @@ import (
 const SkeletonFormat = "hopmesh-skeleton/1"
 
 // A Skeleton describes a shard to another node: everything but the features and the
-// source's names, with the edges or only what sampling must know of them. It is encoded
+// source's names, with the edges or only their number. It is encoded
 // as a safetensors file with a shard file's tensor names.
 type Skeleton struct {
 	// Shard has no features, though Features is their number of columns, and no
@@ -22,10 +22,6 @@ type Skeleton struct {
 	Shard *Shard
 	Stats FeatureStats
 	Edges int64 // edges of the shard, whether they are included or not
-	// Of each vertex 1/sqrt(degree), and a bit: whether it has a self-loop. Nil if not
-	// requested.
-	Inverse []float32
-	Loops   []uint64
 	// Of a skeleton without labels and marks: what Seeds says of them. Else nil.
 	Seeds *Seeds
 }
@@ -93,9 +89,6 @@ func (k *Skeleton) Parts() ([][]byte, error) {
 	if s.Indptr != nil {
 		add("indptr", safetensors.I64, raw(s.Indptr), n+1)
 	}
-	if k.Loops != nil {
-		add("loops", safetensors.I64, raw(k.Loops), int64(len(k.Loops)))
-	}
 	if k.Seeds != nil {
 		add("training", safetensors.I64, raw(k.Seeds.Training), int64(len(k.Seeds.Training)))
 	}
@@ -104,9 +97,6 @@ func (k *Skeleton) Parts() ([][]byte, error) {
 	}
 	if s.Weights != nil {
 		add("weights", safetensors.F32, raw(s.Weights), int64(len(s.Weights)))
-	}
-	if k.Inverse != nil {
-		add("inverse", safetensors.F32, raw(k.Inverse), n)
 	}
 	if s.Labels != nil {
 		add("labels", safetensors.I32, raw(s.Labels), n)
@@ -181,7 +171,7 @@ func (z SkeletonSize) Size(edges, labels bool) int64 {
 		n += int64(z.Splits) * z.Vertices
 	}
 	if !edges {
-		return n + 4*z.Vertices + (z.Vertices+63)/64*8
+		return n
 	}
 	n += 8*(z.Vertices+1) + 4*z.Edges
 	if z.Weighted {

@@ -3,7 +3,6 @@ package graph
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -43,10 +42,7 @@ func (k *Skeleton) load() error {
 			return fmt.Errorf("its metadata tells of %d edges, and it has %d", k.Edges, len(s.Indices))
 		}
 	}
-	if err := k.loadSeeds(); err != nil {
-		return err
-	}
-	return k.loadSummary()
+	return k.loadSeeds()
 }
 
 // loadSeeds reads what is said of labels and marks that are left out.
@@ -113,25 +109,6 @@ func (k *Skeleton) loadStats() (err error) {
 		}
 	}
 	return nil
-}
-
-func (k *Skeleton) loadSummary() (err error) {
-	s := k.Shard
-	if s.file.Has("inverse") {
-		if k.Inverse, err = view[float32](s, "inverse", s.Vertices); err != nil {
-			return err
-		}
-		for row, f := range k.Inverse {
-			if !(f >= 0 && f <= math.MaxFloat32) {
-				return fmt.Errorf("tensor %q has %v in row %d", "inverse", f, row)
-			}
-		}
-	}
-	if !s.file.Has("loops") {
-		return nil
-	}
-	k.Loops, err = k.bits("loops")
-	return err
 }
 
 // bits reads a tensor of a bit for each vertex.

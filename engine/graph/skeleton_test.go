@@ -50,12 +50,6 @@ func TestSkeletonsComeBack(t *testing.T) {
 				if !labels {
 					k.Bare(SeedsOf(s, 1))
 				}
-				if !edges && at%2 == 0 {
-					k.Inverse, k.Loops = make([]float32, s.Vertices), make([]uint64, (s.Vertices+63)/64)
-					for row := range s.Vertices {
-						k.Inverse[row], k.Loops[0] = float32(row)+0.5, k.Loops[0]|1<<row
-					}
-				}
 				b := together(t, k, at)
 				if size := SizeOf(s).Size(edges, labels); int64(len(b)) > size || size > int64(len(b))+5000 {
 					t.Errorf("%s: %d bytes, and %d were said", name, len(b), size)
@@ -117,8 +111,6 @@ func bone() *content {
 	c := two()
 	maps.Copy(c.meta, map[string]string{"format": SkeletonFormat, "edges": "3", "sparse": "false", "ones": "true", "entries": "6"})
 	c.tensors = []tensor{
-		{"loops", safetensors.I64, []int64{1}, []int64{2}},
-		{"inverse", safetensors.F32, []int64{2}, []float32{0, 0.5}},
 		{"labels", safetensors.I32, []int64{2}, []int32{-1, 1}},
 		{"splits", safetensors.U8, []int64{2, 2}, []uint8{0, 1, 2, 3}},
 	}
@@ -157,11 +149,7 @@ var wrongSkeletons = []struct {
 	{`has "" for sparse`, bone, func(c *content) { delete(c.meta, "sparse") }},
 	{"row 1 has the label 2 of 2", bone, func(c *content) { c.set("labels", []int32{0, 2}, 2) }},
 	{"unknown mark 4", bone, func(c *content) { c.set("splits", []uint8{0, 0, 0, 4}, 2, 2) }},
-	{`"loops" has the shape [2]`, bone, func(c *content) { c.set("loops", []int64{0, 0}, 2) }},
-	{`"loops" has bits beyond`, bone, func(c *content) { c.set("loops", []int64{4}, 1) }},
-	{`"inverse" has the shape [1]`, bone, func(c *content) { c.set("inverse", []float32{1}, 1) }},
-	{`"inverse" has -1 in row 1`, bone, func(c *content) { c.set("inverse", []float32{1, -1}, 2) }},
-	{"labels or marks, and seeds", bone, func(c *content) { c.tensors = append(seeded().tensors, c.tensors[2:]...) }},
+	{"labels or marks, and seeds", bone, func(c *content) { c.tensors = append(seeded().tensors, c.tensors...) }},
 	{`"training" has bits beyond`, seeded, func(c *content) { c.set("training", []int64{4}, 1) }},
 	{`"training" has the shape [2]`, seeded, func(c *content) { c.set("training", []int64{0, 0}, 2) }},
 	{`has "1,0" for a split's counts`, seeded, func(c *content) { c.meta["seeds"] = "1,0" }},
@@ -221,12 +209,6 @@ func FuzzReadSkeleton(f *testing.F) {
 						_ = s.Weights[e]
 					}
 				}
-			}
-			if k.Inverse != nil {
-				_ = k.Inverse[row]
-			}
-			if k.Loops != nil {
-				_ = k.Loops[row/64]
 			}
 			if s.Labels != nil && int(s.Labels[row]) >= s.Classes {
 				t.Fatal("a label of no class")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
-	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
 // atATime is how many shards one owner is asked for at once.
@@ -120,7 +119,6 @@ func (b *bringing) askSkeleton(ctx context.Context, n, shard int) error {
 var (
 	errWithEdges  = errors.New("what came has edges and was asked for without, or the other way round")
 	errWithLabels = errors.New("what came has labels and was asked for without, or the other way round, or has other training vertices than it counts")
-	errOtherForm  = errors.New("what came is summed up for another form of blocks")
 )
 
 // fits returns an error unless a skeleton is the requested one.
@@ -132,10 +130,6 @@ func (b *bringing) fits(k *graph.Skeleton, shard int) error {
 		return errWithEdges
 	case (k.Seeds == nil) != b.want.labels || k.Seeds != nil && !b.seeded(k.Seeds):
 		return errWithLabels
-	case b.edges:
-		return nil
-	case b.want.form.SelfLoops != (k.Loops != nil) || (b.want.form.Weighting == sample.Symmetric) != (k.Inverse != nil):
-		return errOtherForm
 	}
 	return nil
 }

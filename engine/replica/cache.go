@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
 // A Cache keeps fetched shards from one run of a job to the next, on the same dataset,
@@ -17,11 +16,10 @@ type Cache struct {
 	of      map[int]*brought
 }
 
-// wanted is how a shard is fetched: with its edges or, for a form, without; with its labels
-// or, for a split, without.
+// wanted is how a shard is fetched: with its edges or without; with its labels or, for a
+// split, without.
 type wanted struct {
 	edges  bool
-	form   sample.Form
 	labels bool
 	split  int
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/peer/loopback"
-	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
 // counting counts questions, and how many one node is asked at once at most.
@@ -49,11 +48,10 @@ func TestWhatIsCachedIsNotAskedFor(t *testing.T) {
 	c := &counting{}
 	peers := counted{net.Node(0), c}
 	cache, tally := &Cache{}, &peer.Tally{}
-	plain, gcn := sample.Form{}, sample.Form{SelfLoops: true, Weighting: sample.Symmetric}
-	bring := func(dataset string, form sample.Form, topology string, want int) *Replica {
+	bring := func(dataset, topology string, want int) *Replica {
 		t.Helper()
 		c.asked = 0
-		r, err := Bring(t.Context(), peers, works[0], here[0], Options{Dataset: dataset, Form: form, Topology: topology, Cache: cache, Tally: tally})
+		r, err := Bring(t.Context(), peers, works[0], here[0], Options{Dataset: dataset, Topology: topology, Cache: cache, Tally: tally})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,21 +60,19 @@ func TestWhatIsCachedIsNotAskedFor(t *testing.T) {
 		}
 		return r
 	}
-	first := bring("x", plain, auto, 2+5)
+	first := bring("x", auto, 2+5)
 	if got := tally.Read(); got.Requests[peer.Shard] != 7 || got.Bytes[peer.Shard] < first.Bytes {
 		t.Errorf("counted are %v", got)
 	}
-	again := bring("x", gcn, auto, 0)
+	again := bring("x", auto, 0)
 	if first.Shards[1] != again.Shards[1] || again.Bytes != first.Bytes {
 		t.Error("the cached shard is another")
 	}
-	bring("x", gcn, sharded, 5)
-	bring("x", gcn, sharded, 0)
-	bring("x", plain, sharded, 5)
-	bring("x", sample.Form{Weighting: sample.Sums}, sharded, 0)
-	bring("x", plain, replicated, 5)
-	bring("y", plain, replicated, 7)
-	bring("x", plain, replicated, 7)
+	bring("x", sharded, 5)
+	bring("x", sharded, 0)
+	bring("x", replicated, 5)
+	bring("y", replicated, 7)
+	bring("x", replicated, 7)
 
 	// A run that was cut off leaves what it brought: sizes at the least.
 	cutOff := errors.New("cut off")
@@ -91,12 +87,12 @@ func TestWhatIsCachedIsNotAskedFor(t *testing.T) {
 		t.Error(err)
 	}
 	net.Trouble = nil
-	bring("x", plain, replicated, 5-len(cache.of))
+	bring("x", replicated, 5-len(cache.of))
 	// What is held meanwhile is not kept twice.
 	held := slices.Clone(here[0])
 	held[5] = here[2][5]
 	here[0] = held
-	bring("x", plain, replicated, 0)
+	bring("x", replicated, 0)
 	if len(cache.of) != 4 || cache.of[5] != nil {
 		t.Errorf("kept are %v", cache.of)
 	}

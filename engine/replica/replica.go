@@ -13,8 +13,7 @@ import (
 
 // Options select what is fetched.
 type Options struct {
-	Dataset string      // digest of its content, the cache's key
-	Form    sample.Form // of the model's blocks
+	Dataset string // digest of its content, the cache's key
 	// Topology is replicated, sharded, or auto (also ""): replicated if it takes no
 	// more than a half of Memory (0: no bound).
 	Topology string
@@ -33,8 +32,7 @@ type Replica struct {
 	// without features and, where they are not fetched, without edges (Indptr nil), labels
 	// and marks.
 	Shards []*graph.Shard
-	// Summaries hold, for shards without edges, what sampling must know; nil for
-	// others.
+	// Summaries are of shards without edges; nil for others.
 	Summaries []*sample.Summary
 	// Stats are the features' of all shards.
 	Stats []graph.FeatureStats
@@ -147,7 +145,7 @@ func (b *bringing) decide() error {
 	}
 	takes := with
 	if !b.edges {
-		takes, b.want.form = without, needed(b.o.Form)
+		takes = without
 	}
 	if b.edges && largest > mostAnswer {
 		return fmt.Errorf("the edges of a shard of another node take %d bytes, and %d can be sent: use {topology}=sharded, or import the dataset with more shards", largest, uint64(mostAnswer))
@@ -175,7 +173,7 @@ func (b *bringing) whole() (*Replica, error) {
 		r.Shards[i], r.Stats[i], r.Seeds[i] = k.skeleton.Shard, k.skeleton.Stats, k.skeleton.Seeds
 		r.Bytes += k.bytes
 		if !b.edges {
-			r.Summaries[i] = &sample.Summary{Edges: k.skeleton.Edges, Inverse: k.skeleton.Inverse, Loops: k.skeleton.Loops}
+			r.Summaries[i] = &sample.Summary{Edges: k.skeleton.Edges}
 		}
 	}
 	if err := b.check(r); err != nil {

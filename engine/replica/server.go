@@ -9,13 +9,12 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
-	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
 // The first byte of a question's body says what it asks for; a question for sizes has
-// no more. One for a skeleton has six more bytes: whether it is with its edges, whether
-// the form has self-loops, its weighting, whether it is with its labels and marks, and
-// otherwise of which split the training vertices are listed. Part is the shard.
+// no more. One for a skeleton has four more bytes: whether it is with its edges, whether it
+// is with its labels and marks, and otherwise of which split the training vertices are
+// listed. Part is the shard.
 const (
 	askSizes = iota
 	askSkeleton
@@ -38,22 +37,15 @@ const (
 type server struct {
 	held []*graph.Shard
 
-	// Skeletons and summaries are made once, for all who ask.
-	mu        sync.Mutex
-	stats     map[int]func() graph.FeatureStats
-	summaries map[summarised]func() *sample.Summary
-}
-
-// summarised is the key of a summary.
-type summarised struct {
-	shard int
-	form  sample.Form
+	// They are found once, for all who ask.
+	mu    sync.Mutex
+	stats map[int]func() graph.FeatureStats
 }
 
 // Serve registers the service, for the local shards (nil where remote), before
 // peers.Open.
 func Serve(peers peer.Peers, held []*graph.Shard) {
-	s := &server{held: held, stats: map[int]func() graph.FeatureStats{}, summaries: map[summarised]func() *sample.Summary{}}
+	s := &server{held: held, stats: map[int]func() graph.FeatureStats{}}
 	peers.Answer(peer.Skeletons, s.answer)
 }
 
@@ -69,10 +61,6 @@ func (s *server) answer(_ context.Context, _ int, q peer.Query, reply func(parts
 	if !want.labels {
 		k.Bare(graph.SeedsOf(shard, want.split))
 	}
-	if !want.edges {
-		m := s.summaryOf(shard, want.form)
-		k.Inverse, k.Loops = m.Inverse, m.Loops
-	}
 	parts, err := k.Parts()
 	if err != nil {
 		return fmt.Errorf("%w: %w", peer.ErrRefused, err)
@@ -85,20 +73,19 @@ var errNoQuestion = errors.New("a question about shards that this version does n
 // read parses a question for a skeleton.
 func (s *server) read(q peer.Query) (shard *graph.Shard, want wanted, err error) {
 	b := q.Body
-	if len(b) != 7 || b[0] != askSkeleton || b[1] > 1 || b[2] > 1 || sample.Weighting(b[3]) > sample.Symmetric || b[4] > 1 {
+	if len(b) != 5 || b[0] != askSkeleton || b[1] > 1 || b[2] > 1 {
 		return nil, want, errNoQuestion
 	}
 	if uint64(q.Part) >= uint64(len(s.held)) || s.held[q.Part] == nil {
 		return nil, want, fmt.Errorf("shard %d is not held here", q.Part)
 	}
-	form := sample.Form{SelfLoops: b[2] == 1, Weighting: sample.Weighting(b[3])}
-	return s.held[q.Part], wanted{edges: b[1] == 1, form: form, labels: b[4] == 1, split: int(binary.LittleEndian.Uint16(b[5:]))}, nil
+	return s.held[q.Part], wanted{edges: b[1] == 1, labels: b[2] == 1, split: int(binary.LittleEndian.Uint16(b[3:]))}, nil
 }
 
 // question makes the body that read parses.
 func question(w wanted) []byte {
-	b := binary.LittleEndian.AppendUint16([]byte{askSkeleton, 0, 0, byte(w.form.Weighting), 0}, uint16(w.split))
-	for at, is := range map[int]bool{1: w.edges, 2: w.form.SelfLoops, 4: w.labels} {
+	b := binary.LittleEndian.AppendUint16([]byte{askSkeleton, 0, 0}, uint16(w.split))
+	for at, is := range map[int]bool{1: w.edges, 2: w.labels} {
 		if is {
 			b[at] = 1
 		}
@@ -115,26 +102,6 @@ func (s *server) statsOf(shard *graph.Shard) graph.FeatureStats {
 	}
 	s.mu.Unlock()
 	return of()
-}
-
-func (s *server) summaryOf(shard *graph.Shard, form sample.Form) *sample.Summary {
-	s.mu.Lock()
-	key := summarised{shard.Number, needed(form)}
-	of, ok := s.summaries[key]
-	if !ok {
-		of = sync.OnceValue(func() *sample.Summary { return sample.Summarise(shard, form) })
-		s.summaries[key] = of
-	}
-	s.mu.Unlock()
-	return of()
-}
-
-// needed returns a form by which summaries differ: Ones and Sums need the same summary.
-func needed(f sample.Form) sample.Form {
-	if f.Weighting != sample.Symmetric {
-		f.Weighting = sample.Ones
-	}
-	return f
 }
 
 // sizes returns the sizes of all local shards.

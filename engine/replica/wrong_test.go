@@ -10,7 +10,6 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
-	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
 func TestWhatPeersDoWrong(t *testing.T) {
@@ -58,14 +57,13 @@ func TestWhatPeersDoWrong(t *testing.T) {
 		{"shard 1 of node b: what came has edges", replicated, answer(sizes(all), seeded(all[1], 0, false)...)},
 		{"shard 1 of node b: what came has labels", replicated, answer(sizes(all), skeleton(all[1], true)...)},
 		{"has other training vertices than it counts", replicated, answer(sizes(all), seeded(training, 1, true)...)},
-		{"shard 1 of node b: what came is summed up for another form", sharded, answer(sizes(all), seeded(all[1], 0, false)...)},
 		{"shard 1, of node b, is not of the same graph", replicated, answer(sizes(all), seeded(other[1], 0, true)...)},
 		{"shard 1, of node b, is not of the same graph", replicated, answer(sizes(all), seeded(moved[1], 0, true)...)},
 	} {
 		net, works, here := mesh(2, all, []int{0, 1, 0, 0, 0, 0, 0, 0})
 		net.Node(1).Answer(peer.Skeletons, c.h)
 		cache := &Cache{}
-		_, err := Bring(t.Context(), net.Node(0), works[0], here[0], Options{Bare: true, Topology: c.topology, Form: sample.Form{Weighting: sample.Symmetric}, Cache: cache})
+		_, err := Bring(t.Context(), net.Node(0), works[0], here[0], Options{Bare: true, Topology: c.topology, Cache: cache})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, and %q was expected", err, c.want)
 		}
@@ -98,14 +96,13 @@ func TestQuestionsAreChecked(t *testing.T) {
 		body []byte
 	}{
 		{"", 1, question(wanted{edges: true})},
-		{"", 1, question(wanted{form: sample.Form{SelfLoops: true, Weighting: sample.Symmetric}, labels: true, split: 1})},
+		{"", 1, question(wanted{labels: true, split: 1})},
 		{"does not know", 1, nil},
 		{"does not know", 1, []byte{askSkeleton}},
-		{"does not know", 1, []byte{2, 0, 0, 0, 0, 0, 0}},
-		{"does not know", 1, []byte{askSkeleton, 2, 0, 0, 0, 0, 0}},
-		{"does not know", 1, []byte{askSkeleton, 0, 2, 0, 0, 0, 0}},
-		{"does not know", 1, []byte{askSkeleton, 0, 0, 3, 0, 0, 0}},
-		{"does not know", 1, []byte{askSkeleton, 0, 0, 0, 2, 0, 0}},
+		{"does not know", 1, []byte{2, 0, 0, 0, 0}},
+		{"does not know", 1, []byte{askSkeleton, 2, 0, 0, 0}},
+		{"does not know", 1, []byte{askSkeleton, 0, 2, 0, 0}},
+		{"does not know", 1, []byte{askSkeleton, 0, 0, 0, 0, 0, 0}},
 		{"shard 0 is not held here", 0, question(wanted{edges: true})},
 		{"shard 8 is not held here", 8, question(wanted{edges: true})},
 		{"shard 4294967295 is not held here", 1<<32 - 1, question(wanted{edges: true})},

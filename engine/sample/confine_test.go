@@ -117,12 +117,16 @@ func TestConfinedIsAsWrittenDown(t *testing.T) {
 					for _, where := range []string{"here", "elsewhere"} {
 						of := topology(t, shards)
 						if where == "elsewhere" {
-							of = partial(t, shards, form, func(i int) bool { return i%2 == 0 })
+							of = partial(t, shards, func(i int) bool { return i%2 == 0 })
 							c.Row = rowsOf(topology(t, shards), &c)
 						}
 						to, err := of.Confine(c)
 						if err != nil {
 							t.Fatal(err)
+						}
+						if where == "elsewhere" && form.Weighting == Symmetric {
+							e := &elsewhere{t: t, drawer: NewDrawer(topology(t, shards), o), partial: of}
+							to.Know(e.inverses)
 						}
 						a, s := newConfined(n, edges, weighted, o, c), New(topology(t, shards), o)
 						s.Within(to)
@@ -217,7 +221,7 @@ func TestConfiningCopiesNoWholeShards(t *testing.T) {
 func TestConfinesThatCanNotBe(t *testing.T) {
 	const n = 700
 	shards := cut(wild(n, 6000, 4), false, 200, 333, n)
-	far := partial(t, shards, Form{}, func(i int) bool { return i == 1 })
+	far := partial(t, shards, func(i int) bool { return i == 1 })
 	for want, c := range map[string]Confines{
 		"confines of 3 and 0 words":            {Rows: make([]uint64, 3)},
 		"confines of 11 and 1 words":           {Rows: make([]uint64, 11), Sources: make([]uint64, 1)},

@@ -121,12 +121,12 @@ func (c *Counter) hop(ctx context.Context, epoch, step uint64, hop, fanout int, 
 	for i := first; i < targets; i++ {
 		v := c.vertices[i]
 		p := &c.t.parts[c.t.of(v)]
-		if c.o.Form.SelfLoops && !p.loops(v) {
-			entries++
-		}
 		if p.far != nil {
 			c.distant = append(c.distant, v)
 		} else {
+			if c.o.Form.SelfLoops && !p.loops(v) {
+				entries++
+			}
 			entries += c.row(p, v, fanout, key, i < c.followed)
 		}
 		if len(c.distant) == most || i == targets-1 && len(c.distant) > 0 {
@@ -203,7 +203,15 @@ func (c *Counter) fetch(ctx context.Context, epoch, step uint64, hop, fanout int
 	}
 	c.distant = c.distant[:0]
 	c.meet(c.drawn.Sources)
-	return len(c.drawn.Sources), nil
+	entries = len(c.drawn.Sources)
+	if c.o.Form.SelfLoops {
+		for _, degree := range c.drawn.Degrees {
+			if degree&OwnLoop == 0 {
+				entries++
+			}
+		}
+	}
+	return entries, nil
 }
 
 // meet adds the vertices that are new to the batch.

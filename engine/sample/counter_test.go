@@ -45,7 +45,7 @@ func TestACounterCountsWhatASamplerDraws(t *testing.T) {
 			whole := topology(t, shards)
 			for _, form := range forms() {
 				for far := range 3 {
-					to := partial(t, shards, form, func(i int) bool { return far == 2 || far == 1 && i%2 == 0 })
+					to := partial(t, shards, func(i int) bool { return far == 2 || far == 1 && i%2 == 0 })
 					for _, fanouts := range [][]int{{5, 3}, {0, 2, 2, 3}, {70, 0}, {1}, {0, 0, 0, 0, 0, 0}, {2, 0, 1, 0, 0, 4}, {0, 0, 0, 0, 0, 0, 0, 0, 3, 2, 3, 3}} {
 						o := Options{Fanouts: fanouts, Form: form, Seed: 3}
 						s := New(whole, o)
@@ -155,7 +155,7 @@ func TestACounterStops(t *testing.T) {
 func TestACounterRefusesBadRoots(t *testing.T) {
 	shards := cut(wild(100, 500, 1), false, 50, 100)
 	o := Options{Fanouts: []int{2}}
-	c := NewCounter(partial(t, shards, Form{}, func(i int) bool { return i == 1 }), o)
+	c := NewCounter(partial(t, shards, func(i int) bool { return i == 1 }), o)
 	for want, roots := range map[string][]uint32{
 		"root 100 is not a vertex of a graph of 100": {5, 100}, "root 7 occurs twice": {7, 3, 7}, "nobody asks": {1, 99},
 	} {

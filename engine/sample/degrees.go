@@ -7,13 +7,14 @@ import (
 	"sync"
 )
 
-// degrees are what blocks of a form need of all vertices' rows, computed on first use, so
-// that samplers share it. They lie part by part.
+// degrees are what blocks of a form need of the rows that are here, computed on first use,
+// so that samplers share it. They lie part by part; of parts on other nodes there is
+// nothing.
 type degrees struct {
 	once sync.Once
-	// inverse is 1/sqrt(degree) of each vertex. Where self-loops are added, the sign bit of
-	// a vertex whose edges are here says that it has one of its own. flat is the memory of
-	// all parts in the order of vertices, if none is on another node.
+	// inverse is 1/sqrt(degree) of each vertex. Where self-loops are added, the sign bit
+	// says that a vertex has one of its own. flat is the memory of all parts in the order
+	// of vertices, if none is on another node.
 	inverse [][]float32
 	flat    []float32
 	signed  [][]float32 // inverse, if signs are to be looked at
@@ -98,26 +99,22 @@ func (d *degrees) find(t *Topology, symmetric, loops bool) *degrees {
 	return d
 }
 
-// lay makes room for a part, or takes what has been summed up of it.
+// lay makes room for a part that is here.
 func (d *degrees) lay(i int, p *part, symmetric, loops bool) {
 	rows := int(p.end - p.first)
 	switch {
-	case p.far != nil && symmetric:
-		d.inverse[i] = p.far.Inverse
+	case p.far != nil:
 	case d.flat != nil:
 		d.inverse[i] = d.flat[p.first:p.end:p.end]
 	case symmetric:
 		d.inverse[i] = make([]float32, rows)
-	}
-	switch {
-	case p.far != nil && loops:
-		d.loops[i] = p.far.Loops
-	case loops && !symmetric && p.indptr[rows] > p.indptr[0]:
+	case loops && p.indptr[rows] > p.indptr[0]:
 		d.loops[i] = make([]uint64, (rows+63)/64)
 	}
 }
 
-// lacks reports whether the vertex in a row of a part has no self-loop of its own.
+// lacks reports whether the vertex in a row of a part, which must be here, has no self-loop
+// of its own.
 func (d *degrees) lacks(part int, row uint32) bool {
 	words := d.loops[part]
 	if words == nil {
@@ -133,7 +130,7 @@ const sign = 1 << 31
 func unsigned(f float32) float32 { return math.Float32frombits(math.Float32bits(f) &^ sign) }
 
 // SelfLoops returns a bit for each vertex, set if the graph has an edge from it to
-// itself.
+// itself. All edges must be here.
 func (t *Topology) SelfLoops() []uint64 {
 	of := make([]uint64, (t.vertices+63)/64)
 	for i := range t.parts {
@@ -148,7 +145,7 @@ func (t *Topology) SelfLoops() []uint64 {
 }
 
 // Inverse returns 1/sqrt(degree) of each vertex, 0 if the degree is not positive. With
-// selfLoops it counts the added self-loops.
+// selfLoops it counts the added self-loops. All edges must be here.
 func (t *Topology) Inverse(selfLoops bool) []float32 {
 	d := t.degreesOf(Form{SelfLoops: selfLoops, Weighting: Symmetric})
 	of := make([]float32, 0, t.vertices)
@@ -160,12 +157,8 @@ func (t *Topology) Inverse(selfLoops bool) []float32 {
 	return of
 }
 
-// loops reports whether the graph has an edge from v to itself.
+// loops reports whether the graph has an edge from v, which must be near, to itself.
 func (p *part) loops(v uint32) bool {
-	if p.far != nil {
-		row := v - p.first
-		return p.far.Loops[row/64]>>(row%64)&1 != 0
-	}
 	sources, _ := p.row(v)
 	_, ok := slices.BinarySearch(sources, int32(v))
 	return ok

@@ -104,17 +104,19 @@ func (s *Sampler) draw(f *flock, targets []uint32, fanout int, key keyed.Key) {
 	for i, v := range targets {
 		r := &f.rows[i]
 		p := &s.parts[r.part]
-		if marks != nil {
+		switch {
+		case p.far != nil:
+			s.weave(r)
+			entries += int(r.held)
+		case marks != nil:
 			r.loop = math.Float32bits(marks[v])&sign == 0
-		} else {
+		default:
 			r.loop = loops && s.degrees.lacks(int(r.part), v-p.first)
 		}
 		if r.loop {
 			entries++
 		}
 		if p.far != nil {
-			s.weave(r)
-			entries += int(r.held)
 			continue
 		}
 		bounds := p.indptr[v-p.first:][:2]
@@ -239,31 +241,19 @@ func (s *Sampler) weigh(f *flock, block *Block, targets []uint32) {
 		if r.drawn < r.held {
 			positions = positions[r.drawn:]
 		}
-		if s.degrees.inverse != nil {
+		if s.degrees.flat != nil {
 			s.normalise(values[:n], sources, v)
 		}
 		values, sources = values[n:], sources[n:]
 	}
 }
 
-// normalise multiplies values by 1/sqrt(degree) of both ends of the edges to v.
+// normalise multiplies values by 1/sqrt(degree) of both ends of the edges to v, where all
+// degrees are here.
 func (s *Sampler) normalise(values []float32, sources []int32, v uint32) {
 	flat := s.degrees.flat
-	if flat == nil {
-		own := s.inverse(v)
-		for i, u := range sources[:len(values)] {
-			values[i] *= own * s.inverse(uint32(u))
-		}
-		return
-	}
 	own := unsigned(flat[v])
 	for i, u := range sources[:len(values)] {
 		values[i] *= own * unsigned(flat[u])
 	}
-}
-
-// inverse returns 1/sqrt(degree) of v.
-func (s *Sampler) inverse(v uint32) float32 {
-	part := s.t.of(v)
-	return unsigned(s.degrees.inverse[part][v-s.t.parts[part].first])
 }

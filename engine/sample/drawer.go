@@ -16,13 +16,34 @@ type Drawer struct {
 	t       *Topology
 	fanouts []int
 	seed    uint64
+	form    Form
+	known   *degrees
 	picker
 	positions []uint32
 }
 
-// NewDrawer returns a drawer. It uses the fan-outs and the seed of the options.
+// NewDrawer returns a drawer. It uses the fan-outs, the form and the seed of the options.
 func NewDrawer(t *Topology, o Options) *Drawer {
-	return &Drawer{t: t, fanouts: checked(o.Fanouts), seed: o.Seed}
+	return &Drawer{t: t, fanouts: checked(o.Fanouts), seed: o.Seed, form: o.Form, known: t.degreesOf(o.Form)}
+}
+
+var errNoInverses = errors.New("sample: the blocks of this model do not need degrees")
+
+// Inverses sets to to 1/sqrt(degree) of vertices, as many as it has room for. It returns an
+// error for vertices whose edges are not here.
+func (d *Drawer) Inverses(vertices []uint32, to []float32) error {
+	if d.known.inverse == nil {
+		return errNoInverses
+	}
+	for i := range to {
+		v := vertices[i]
+		if int(v) >= d.t.vertices || !d.t.Near(v) {
+			return fmt.Errorf("sample: the edges of vertex %d are not here", v)
+		}
+		part := d.t.of(v)
+		to[i] = unsigned(d.known.inverse[part][v-d.t.parts[part].first])
+	}
+	return nil
 }
 
 // Fanout returns the fan-out of a hop, and false if there is no such hop.
@@ -86,6 +107,9 @@ func (d *Drawer) degrees(to *Drawn, fanout int, vertices []uint32, most int) (n,
 			}
 			n++
 			entries += kept
+			if d.form.SelfLoops && !d.lacksLoop(v) {
+				degree |= OwnLoop
+			}
 			to.Degrees = append(to.Degrees, degree)
 			to.Indptr = append(to.Indptr, int64(entries))
 		}
@@ -93,12 +117,18 @@ func (d *Drawer) degrees(to *Drawn, fanout int, vertices []uint32, most int) (n,
 	return n, entries, weighted, nil
 }
 
+// lacksLoop reports whether v has no self-loop of its own.
+func (d *Drawer) lacksLoop(v uint32) bool {
+	part := d.t.of(v)
+	return d.known.lacks(part, v-d.t.parts[part].first)
+}
+
 // rows draws rows whose bounds are set: first the positions of their entries, which are
 // prefetched, then the entries.
 func (d *Drawer) rows(to *Drawn, first int, vertices []uint32, key keyed.Key) {
 	d.positions = d.positions[:0]
 	for i, v := range vertices {
-		degree, kept := to.Degrees[first+i], int(to.Indptr[first+i+1]-to.Indptr[first+i])
+		degree, kept := to.Degrees[first+i]&Degree, int(to.Indptr[first+i+1]-to.Indptr[first+i])
 		if degree == 0 {
 			continue
 		}

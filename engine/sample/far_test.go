@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ type elsewhere struct {
 	drawer  *Drawer
 	partial *Topology
 	asked   int
+	ends    int // questions for degrees
 	err     error
 }
 
@@ -41,14 +43,25 @@ func (e *elsewhere) Draw(_ context.Context, epoch, step uint64, hop, fanout int,
 	return err
 }
 
-// partial leaves out the edges of some shards, and sums them up.
-func partial(t testing.TB, shards []*graph.Shard, form Form, far func(i int) bool) *Topology {
+// inverses says degrees as another node would.
+func (e *elsewhere) inverses(_ context.Context, vertices []uint32, to []float32) error {
+	e.ends++
+	for _, v := range vertices {
+		if e.partial.Near(v) {
+			e.t.Errorf("the degree of vertex %d was asked for, which is near", v)
+		}
+	}
+	return e.drawer.Inverses(vertices, to)
+}
+
+// partial leaves out the edges of some shards.
+func partial(t testing.TB, shards []*graph.Shard, far func(i int) bool) *Topology {
 	t.Helper()
 	some, summaries := slices.Clone(shards), make([]*Summary, len(shards))
 	for i, s := range shards {
 		if far(i) {
 			some[i] = graph.NewSkeleton(s, graph.FeatureStats{}, false).Shard
-			summaries[i] = Summarise(s, form)
+			summaries[i] = &Summary{Edges: int64(len(s.Indices))}
 		}
 	}
 	to, err := NewPartial(some, summaries)
@@ -67,26 +80,20 @@ func TestAPartialTopologyIsTheWhole(t *testing.T) {
 		whole := topology(t, shards)
 		for _, form := range forms() {
 			for far := range 5 {
-				to := partial(t, shards, form, func(i int) bool { return far == 4 || i%(far+2) == far/2 })
+				to := partial(t, shards, func(i int) bool { return far == 4 || i%(far+2) == far/2 })
 				if to.Vertices() != n || to.Edges() != whole.Edges() {
 					t.Fatalf("%d vertices and %d edges", to.Vertices(), to.Edges())
-				}
-				if form.SelfLoops && !slices.Equal(to.SelfLoops(), whole.SelfLoops()) {
-					t.Fatal("other self-loops")
-				}
-				if form.Weighting == Symmetric && !slices.Equal(to.Inverse(form.SelfLoops), whole.Inverse(form.SelfLoops)) {
-					t.Fatal("other degrees")
 				}
 				for _, fanouts := range [][]int{{5, 3}, {0, 2}, {70, 0}, {1}} {
 					o := Options{Fanouts: fanouts, Form: form, Seed: 3}
 					e := &elsewhere{t: t, drawer: NewDrawer(whole, o), partial: to}
 					a := New(whole, o)
-					o.Far = e
+					o.Far, o.Inverses = e, e.inverses
 					b := New(to, o)
 					var want, got Batch
 					for step := range uint64(2) {
 						roots := distinct(r, n, 150)
-						e.asked = 0
+						e.asked, e.ends = 0, 0
 						if err := errors.Join(a.Sample(t.Context(), &want, 1, step, roots), b.Sample(t.Context(), &got, 1, step, roots)); err != nil {
 							t.Fatal(err)
 						}
@@ -95,6 +102,9 @@ func TestAPartialTopologyIsTheWhole(t *testing.T) {
 						}
 						if e.asked != len(fanouts) {
 							t.Fatalf("%d questions in %d hops", e.asked, len(fanouts))
+						}
+						if (e.ends == 1) != (form.Weighting == Symmetric) || e.ends > 1 {
+							t.Fatalf("%v: %d questions for degrees", form, e.ends)
 						}
 					}
 				}
@@ -122,7 +132,14 @@ func TestPartsOfNearShards(t *testing.T) {
 	const n = 400
 	shards := cut(wild(n, 5000, 4), true, 150, 250, n)
 	for _, form := range forms() {
-		a, b := New(topology(t, shards), Options{Form: form}), New(partial(t, shards, form, func(i int) bool { return i == 1 }), Options{Form: form})
+		if form.Weighting == Symmetric {
+			var b Block
+			if err := New(partial(t, shards, func(i int) bool { return i == 1 }), Options{Form: form}).Part(&b, 0, 1); err == nil || !strings.Contains(err.Error(), "degrees of vertices on other nodes") {
+				t.Errorf("%v: %v", form, err)
+			}
+			continue
+		}
+		a, b := New(topology(t, shards), Options{Form: form}), New(partial(t, shards, func(i int) bool { return i == 1 }), Options{Form: form})
 		var want, got Block
 		for _, r := range [][2]int{{0, 150}, {10, 5}, {250, 150}, {390, 10}, {200, 0}} {
 			if err := errors.Join(a.Part(&want, r[0], r[1]), b.Part(&got, r[0], r[1])); err != nil {
@@ -142,7 +159,7 @@ func TestPartsOfNearShards(t *testing.T) {
 
 func TestWhatFarSaysGoesWrong(t *testing.T) {
 	shards := cut(wild(100, 500, 1), false, 50, 100)
-	to := partial(t, shards, Form{}, func(i int) bool { return i == 1 })
+	to := partial(t, shards, func(i int) bool { return i == 1 })
 	e := &elsewhere{t: t, err: errors.New("no way")}
 	var b Batch
 	for want, far := range map[string]Far{"nobody asks": nil, "no way": e, "1 rows were asked for, and 0 came": nothing{}} {
@@ -163,7 +180,7 @@ func (nothing) Draw(context.Context, uint64, uint64, int, int, []uint32, *Drawn)
 func TestSummariesAreChecked(t *testing.T) {
 	shards := cut(wild(100, 500, 1), false, 50, 100)
 	bare := []*graph.Shard{shards[0], graph.NewSkeleton(shards[1], graph.FeatureStats{}, false).Shard}
-	for _, summaries := range [][]*Summary{nil, {nil, nil}, {nil, {Inverse: make([]float32, 49)}}, {nil, {Loops: make([]uint64, 2)}}} {
+	for _, summaries := range [][]*Summary{nil, {nil, nil}} {
 		if _, err := NewPartial(bare, summaries); err == nil || !strings.Contains(err.Error(), "shard 1") {
 			t.Errorf("%v", err)
 		}
@@ -171,21 +188,41 @@ func TestSummariesAreChecked(t *testing.T) {
 	if _, err := NewTopology(bare); err == nil {
 		t.Error("a topology without summaries")
 	}
-	for _, made := range forms() {
-		to := partial(t, shards, made, func(i int) bool { return i == 1 })
-		for _, form := range forms() {
-			fits := (!form.SelfLoops || made.SelfLoops) && (form.Weighting != Symmetric || made.Weighting == Symmetric && made.SelfLoops == form.SelfLoops)
-			if panicked := panics(func() { New(to, Options{Form: form}) }); panicked == fits {
-				t.Errorf("summaries for %v and a sampler of %v: panics is %v", made, form, panicked)
-			}
-		}
-	}
 }
 
-func panics(do func()) (did bool) {
-	defer func() { did = recover() != nil }()
-	do()
-	return false
+// Degrees that come from another node are checked, and so is that somebody asks for them.
+func TestDegreesOfOtherNodesAreChecked(t *testing.T) {
+	shards := cut(wild(100, 500, 1), false, 50, 100)
+	to := partial(t, shards, func(i int) bool { return i == 1 })
+	form := Form{true, Symmetric}
+	o := Options{Fanouts: []int{0}, Form: form}
+	drawer := NewDrawer(topology(t, shards), o)
+	say := func(f float32, err error) Inverses {
+		return func(_ context.Context, _ []uint32, to []float32) error {
+			for i := range to {
+				to[i] = f
+			}
+			return err
+		}
+	}
+	for want, inverses := range map[string]Inverses{
+		"nobody asks": nil, "no way": say(1, errors.New("no way")),
+		"no number": say(float32(math.NaN()), nil), "or negative": say(-1, nil), "is no number": say(float32(math.Inf(1)), nil),
+	} {
+		o.Far, o.Inverses = &elsewhere{t: t, drawer: drawer, partial: to}, inverses
+		var b Batch
+		if err := New(to, o).Sample(t.Context(), &b, 0, 0, []uint32{1, 99}); err == nil || !strings.Contains(err.Error(), want) || len(b.Blocks) != 0 {
+			t.Errorf("%v, and %q was expected", err, want)
+		}
+	}
+	for _, vertices := range [][]uint32{{1, 50}, {100}, {1<<32 - 1}} {
+		if err := NewDrawer(to, o).Inverses(vertices, make([]float32, len(vertices))); err == nil || !strings.Contains(err.Error(), "are not here") {
+			t.Errorf("%v: %v", vertices, err)
+		}
+	}
+	if err := NewDrawer(to, Options{Form: Form{SelfLoops: true}}).Inverses([]uint32{1}, make([]float32, 1)); !errors.Is(err, errNoInverses) {
+		t.Error(err)
+	}
 }
 
 func TestADrawerTakesWhatFits(t *testing.T) {
@@ -196,7 +233,7 @@ func TestADrawerTakesWhatFits(t *testing.T) {
 		}
 	}
 	shards := cut(edges, true, 5, 10)
-	to := partial(t, shards, Form{}, func(i int) bool { return i == 1 })
+	to := partial(t, shards, func(i int) bool { return i == 1 })
 	d := NewDrawer(to, Options{Fanouts: []int{0, 4}})
 	all := []uint32{4, 0, 1, 2, 3, 0}
 	var drawn Drawn
@@ -231,9 +268,10 @@ func TestPartialSamplingAllocatesNothing(t *testing.T) {
 	const n = 3000
 	shards := cut(wild(n, 40000, 3), true, 1000, 2000, n)
 	form := Form{true, Symmetric}
-	to := partial(t, shards, form, func(i int) bool { return i == 1 })
+	to := partial(t, shards, func(i int) bool { return i == 1 })
 	o := Options{Fanouts: []int{70, 4, 0}, Form: form}
-	o.Far = &elsewhere{t: t, drawer: NewDrawer(topology(t, shards), o), partial: to}
+	e := &elsewhere{t: t, drawer: NewDrawer(topology(t, shards), o), partial: to}
+	o.Far, o.Inverses = e, e.inverses
 	s := New(to, o)
 	roots := distinct(rand.New(rand.NewPCG(4, 4)), n, 300)
 	var b Batch

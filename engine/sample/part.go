@@ -9,13 +9,19 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
+var errDegreesElsewhere = errors.New("sample: whole layers of a part of the graph need degrees of vertices on other nodes")
+
 // Part makes a part of a whole layer: the block of the n targets starting at first, with
-// all vertices as sources and all neighbours. The targets must be near. If one shard
+// all vertices as sources and all neighbours. The targets must be near, and all vertices
+// where values depend on degrees. If one shard
 // already has it in the wanted form nothing is copied, and the block is valid only as
 // long as the shard.
 func (s *Sampler) Part(b *Block, first, n int) error {
 	if s.t.weighed {
 		return errors.New("sample: whole layers of a part of the graph have no messages that count more than once")
+	}
+	if s.degrees.inverse != nil && s.degrees.flat == nil {
+		return errDegreesElsewhere
 	}
 	if first < 0 || n < 0 || first > s.t.vertices-n {
 		return fmt.Errorf("sample: there are no %d vertices from %d on in a graph of %d", n, first, s.t.vertices)
@@ -90,7 +96,7 @@ func (s *Sampler) appendRow(b *Block, v uint32) {
 			b.values = append(b.values, 1)
 		}
 	}
-	if s.degrees.inverse != nil {
+	if s.degrees.flat != nil {
 		s.normalise(b.values[at:], b.indices[at:], v)
 	}
 }

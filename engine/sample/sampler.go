@@ -18,6 +18,9 @@ type Options struct {
 	Seed    uint64
 	// Far draws the rows that a partial topology lacks. It is used by one sampler only.
 	Far Far
+	// Inverses knows the degrees of vertices whose edges are on other nodes, where the
+	// form's weighting is Symmetric; nil: it is not needed.
+	Inverses Inverses
 }
 
 // A Batch is the blocks of a mini-batch, the outermost first: the vertices of Blocks[0]
@@ -43,11 +46,12 @@ type Sampler struct {
 
 	flocks  [4]flock
 	distant distant
+	ends    ends
 	picker
 }
 
-// New returns a sampler. It computes what it must know of the whole graph (self-loops,
-// all degrees), unless an earlier sampler did.
+// New returns a sampler. It computes what it must know of all edges here (self-loops,
+// degrees), unless an earlier sampler did.
 func New(t *Topology, o Options) *Sampler {
 	o.Fanouts = checked(o.Fanouts)
 	s := &Sampler{o: o, seen: newSeen(t.vertices)}
@@ -59,11 +63,6 @@ func New(t *Topology, o Options) *Sampler {
 func (s *Sampler) use(t *Topology) {
 	s.t, s.parts = t, t.parts
 	if t.partial {
-		for i := range t.parts {
-			if far := t.parts[i].far; far != nil {
-				far.check(s.o.Form)
-			}
-		}
 		s.parts = append(slices.Clone(t.parts), part{})
 	}
 	s.degrees = t.degreesOf(s.o.Form)
@@ -113,6 +112,12 @@ func (s *Sampler) Sample(ctx context.Context, b *Batch, epoch, step uint64, root
 		if err != nil {
 			b.Blocks = b.Blocks[:0]
 			return fmt.Errorf("sample: hop %d from %d roots: %w", h, len(roots), err)
+		}
+	}
+	if s.degrees.inverse != nil && s.degrees.flat == nil {
+		if err := s.normaliseAll(ctx, b); err != nil {
+			b.Blocks = b.Blocks[:0]
+			return fmt.Errorf("sample: the degrees of %d vertices: %w", len(b.vertices), err)
 		}
 	}
 	return nil

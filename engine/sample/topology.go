@@ -24,8 +24,9 @@ type Topology struct {
 	// What blocks need of all rows: self-loops, degrees, and both.
 	loops, plain, looped degrees
 
-	whole   *Topology // the topology that Confine restricted; nil if not restricted
-	weighed bool      // parts have times
+	whole    *Topology // the topology that Confine restricted; nil if not restricted
+	weighed  bool      // parts have times
+	inverses Inverses  // of samplers of this topology; nil: their own
 }
 
 // A part is the rows of one shard.
@@ -122,6 +123,10 @@ func (t *Topology) of(v uint32) int {
 	}
 	return p
 }
+
+// Know gives the topology the degrees of vertices whose edges are on other nodes, in place
+// of what samplers have been given. It must be called before they use it.
+func (t *Topology) Know(inverses Inverses) { t.inverses = inverses }
 
 // Vertices returns the number of vertices of the graph.
 func (t *Topology) Vertices() int { return t.vertices }

@@ -20,7 +20,7 @@ func NewBatches(t *Trainer, slots, workers int) *slot.Batches {
 func NewLooker(t *Trainer) *slot.Looker {
 	h, o := &slot.Looker{}, t.sampling()
 	if h.Far = newFrontier(t); h.Far != nil {
-		o.Far = h.Far
+		o.Far, o.Inverses = h.Far, h.Far.Inverses
 	}
 	h.Counter = sample.NewCounter(t.Data.Topology, o)
 	// Each entry and each source takes four bytes at least: what is beyond does not fit.
@@ -45,7 +45,7 @@ func newWorker(t *Trainer) (*slot.Worker, error) {
 	}
 	h, o := &slot.Worker{Data: t.Data, Device: device}, t.sampling()
 	if h.Far = newFrontier(t); h.Far != nil {
-		o.Far = h.Far
+		o.Far, o.Inverses = h.Far, h.Far.Inverses
 	}
 	h.Sampler = sample.New(t.Data.Topology, o)
 	if h.Scratch, err = device.NewArena(0); err != nil {

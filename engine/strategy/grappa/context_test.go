@@ -132,7 +132,7 @@ func far(t testing.TB, shards []*graph.Shard, is func(i int) bool) *sample.Topol
 	for i, s := range shards {
 		if is(i) {
 			some[i] = graph.NewSkeleton(s, graph.FeatureStats{}, false).Shard
-			summaries[i] = sample.Summarise(s, sample.Form{})
+			summaries[i] = &sample.Summary{Edges: int64(len(s.Indices))}
 		}
 	}
 	to, err := sample.NewPartial(some, summaries)

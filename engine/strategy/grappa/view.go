@@ -19,6 +19,7 @@ type View struct {
 	contexts []*Context      // of each group; nil where it is another node's
 	edges    *vicinity.Edges // fetched edges
 	rows     *vicinity.Rows
+	degrees  *degrees
 	far      []uint32   // whose rows have yet to come, ascending; nil: none
 	Sent     peer.Tally // cost of fetching it
 }
@@ -41,7 +42,7 @@ func (s *View) Bytes() (n uint64) {
 			n += c.Bytes()
 		}
 	}
-	return n + s.edges.Bytes() + s.rows.Bytes()
+	return n + s.edges.Bytes() + s.rows.Bytes() + s.degrees.bytes()
 }
 
 // BringView makes the view of a super-epoch. It reuses what earlier views have. On
@@ -89,7 +90,7 @@ func (n *Method) plan(ctx context.Context, super int, before ...*View) (*View, e
 		reads = append(reads, n.Wants(c))
 	}
 	s.far = vicinity.Union(reads...)
-	return s, nil
+	return s, n.bringDegrees(ctx, s)
 }
 
 // bringRows fetches the rows that a view lacks.

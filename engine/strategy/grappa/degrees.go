@@ -1,0 +1,63 @@
+package grappa
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	draws "github.com/hopmesh/hopmesh/engine/frontier"
+	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/sample"
+)
+
+// degrees are 1/sqrt(degree) of the vertices of other nodes that a view's contexts see,
+// where blocks are normalised by it. They come with the view, since nothing is requested
+// in a step.
+type degrees struct {
+	rowOf   dataset.Index
+	inverse []float32
+}
+
+// degreeBytes is what one takes, with what finds it.
+const degreeBytes = 16
+
+// bringDegrees fetches those of a view.
+func (n *Method) bringDegrees(ctx context.Context, s *View) error {
+	x := n.Run.Session
+	if len(s.far) == 0 || n.Run.Lead().Model.Form().Weighting != sample.Symmetric {
+		return nil
+	}
+	rows := make([]int32, len(s.far))
+	for i := range rows {
+		rows[i] = int32(i)
+	}
+	d := &degrees{dataset.NewIndex(s.far, rows, n.Run.Data.Topology.Vertices()), make([]float32, len(s.far))}
+	f := draws.New(x.Peers, x.Work, x.Layout)
+	f.Tally, f.Kind = &s.Sent, peer.Shard
+	if err := f.Inverses(ctx, s.far, d.inverse); err != nil {
+		return fmt.Errorf("bring the degrees of vertices that groups see: %w", err)
+	}
+	for _, c := range s.contexts {
+		if c != nil {
+			c.Topology.Know(d.of)
+		}
+	}
+	s.degrees = d
+	return nil
+}
+
+// of sets to to those of some vertices, as sample.Inverses.
+func (d *degrees) of(_ context.Context, vertices []uint32, to []float32) error {
+	for i, v := range vertices {
+		to[i] = d.inverse[d.rowOf.Find(v)]
+	}
+	return nil
+}
+
+// bytes returns the memory that they take.
+func (d *degrees) bytes() uint64 {
+	if d == nil {
+		return 0
+	}
+	return degreeBytes * uint64(len(d.inverse))
+}
