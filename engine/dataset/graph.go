@@ -4,7 +4,6 @@ package dataset
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/features"
@@ -80,10 +79,8 @@ func (d *Graph) learn(seeds []*graph.Seeds) {
 	}
 	for i, s := range d.Shards {
 		if i < len(seeds) && seeds[i] != nil {
-			for at, word := range seeds[i].Training {
-				for ; word != 0; word &= word - 1 {
-					d.Training = append(d.Training, s.First+uint32(64*at+bits.TrailingZeros64(word)))
-				}
+			for row := range seeds[i].Training.All() {
+				d.Training = append(d.Training, s.First+uint32(row))
 			}
 			continue
 		}

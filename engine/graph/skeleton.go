@@ -26,38 +26,6 @@ type Skeleton struct {
 	Seeds *Seeds
 }
 
-// Seeds are what other nodes must know of a shard's labels and marks, which stay with it.
-type Seeds struct {
-	// Splits counts the labelled vertices of each split.
-	Splits []SplitInfo
-	// Training has a bit for each labelled training vertex of one split.
-	Training []uint64
-}
-
-// SeedsOf returns the seeds of a whole shard, with the training vertices of a split.
-func SeedsOf(s *Shard, split int) *Seeds {
-	seeds := &Seeds{Splits: make([]SplitInfo, len(s.Marks)), Training: make([]uint64, (s.Vertices+63)/64)}
-	for i, marks := range s.Marks {
-		for row, mark := range marks {
-			if s.Labels == nil || s.Labels[row] < 0 {
-				continue // it can be neither learnt from nor judged
-			}
-			switch of := &seeds.Splits[i]; mark {
-			case Train:
-				of.Train++
-				if i == split {
-					seeds.Training[row/64] |= 1 << (row % 64)
-				}
-			case Validation:
-				of.Val++
-			case Test:
-				of.Test++
-			}
-		}
-	}
-	return seeds
-}
-
 // Bare leaves out the labels and marks, and keeps what Seeds says of them.
 func (k *Skeleton) Bare(seeds *Seeds) {
 	k.Seeds, k.Shard.Labels, k.Shard.Marks = seeds, nil, nil
@@ -90,7 +58,7 @@ func (k *Skeleton) Parts() ([][]byte, error) {
 		add("indptr", safetensors.I64, raw(s.Indptr), n+1)
 	}
 	if k.Seeds != nil {
-		add("training", safetensors.I64, raw(k.Seeds.Training), int64(len(k.Seeds.Training)))
+		k.Seeds.Training.add(add)
 	}
 	if s.Indptr != nil {
 		add("indices", safetensors.I32, raw(s.Indices), int64(len(s.Indices)))
@@ -104,6 +72,9 @@ func (k *Skeleton) Parts() ([][]byte, error) {
 	if len(s.Marks) > 0 {
 		tensors = append(tensors, safetensors.Tensor{Name: "splits", DType: safetensors.U8, Shape: []int64{int64(len(s.Marks)), n}})
 		parts = append(parts, s.Marks...)
+	}
+	if k.Seeds != nil {
+		k.Seeds.Training.addGaps(add)
 	}
 	layout, err := safetensors.NewLayout(tensors, k.metadata())
 	if err != nil {

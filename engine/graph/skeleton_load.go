@@ -48,14 +48,14 @@ func (k *Skeleton) load() error {
 // loadSeeds reads what is said of labels and marks that are left out.
 func (k *Skeleton) loadSeeds() (err error) {
 	s := k.Shard
-	if !s.file.Has("training") {
+	if !s.file.Has("training") && !s.file.Has("gaps") {
 		return nil
 	}
 	if s.Labels != nil || s.Marks != nil {
 		return errors.New("it has labels or marks, and seeds in place of them")
 	}
 	k.Seeds = &Seeds{Splits: []SplitInfo{}}
-	if k.Seeds.Training, err = k.bits("training"); err != nil {
+	if err = k.Seeds.Training.load(s); err != nil {
 		return err
 	}
 	counts := s.file.Metadata()["seeds"]
@@ -109,21 +109,4 @@ func (k *Skeleton) loadStats() (err error) {
 		}
 	}
 	return nil
-}
-
-// bits reads a tensor of a bit for each vertex.
-func (k *Skeleton) bits(name string) ([]uint64, error) {
-	s := k.Shard
-	words, err := view[int64](s, name, (s.Vertices+63)/64)
-	if err != nil {
-		return nil, err
-	}
-	to := make([]uint64, len(words))
-	for i, w := range words {
-		to[i] = uint64(w)
-	}
-	if rest := s.Vertices % 64; rest != 0 && to[len(words)-1]>>rest != 0 {
-		return nil, fmt.Errorf("tensor %q has bits beyond the last vertex", name)
-	}
-	return to, nil
 }

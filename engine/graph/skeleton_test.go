@@ -134,6 +134,13 @@ func seeded() *content {
 	return c
 }
 
+// gapped is seeded with gaps in place of bits.
+func gapped() *content {
+	c := seeded()
+	c.tensors = []tensor{{"gaps", safetensors.U8, []int64{1}, []uint8{1}}}
+	return c
+}
+
 var wrongSkeletons = []struct {
 	want   string
 	of     func() *content
@@ -150,6 +157,10 @@ var wrongSkeletons = []struct {
 	{"row 1 has the label 2 of 2", bone, func(c *content) { c.set("labels", []int32{0, 2}, 2) }},
 	{"unknown mark 4", bone, func(c *content) { c.set("splits", []uint8{0, 0, 0, 4}, 2, 2) }},
 	{"labels or marks, and seeds", bone, func(c *content) { c.tensors = append(seeded().tensors, c.tensors...) }},
+	{`"gaps" has a row beyond`, gapped, func(c *content) { c.set("gaps", []uint8{2}, 1) }},
+	{`"gaps" has a row beyond`, gapped, func(c *content) { c.set("gaps", []uint8{0, 1}, 2) }},
+	{`"gaps" has a row beyond`, gapped, func(c *content) { c.set("gaps", []uint8{0x80}, 1) }},
+	{`"gaps" has the shape [1 1]`, gapped, func(c *content) { c.set("gaps", []uint8{1}, 1, 1) }},
 	{`"training" has bits beyond`, seeded, func(c *content) { c.set("training", []int64{4}, 1) }},
 	{`"training" has the shape [2]`, seeded, func(c *content) { c.set("training", []int64{0, 0}, 2) }},
 	{`has "1,0" for a split's counts`, seeded, func(c *content) { c.meta["seeds"] = "1,0" }},
@@ -164,7 +175,7 @@ var wrongSkeletons = []struct {
 }
 
 func TestWrongSkeletonsAreRefused(t *testing.T) {
-	for _, good := range []func() *content{bone, edged, seeded} {
+	for _, good := range []func() *content{bone, edged, seeded, gapped} {
 		if _, err := ReadSkeleton(good().bytes(t)); err != nil {
 			t.Error(err)
 		}
@@ -188,6 +199,7 @@ func FuzzReadSkeleton(f *testing.F) {
 	f.Add(bone().bytes(f))
 	f.Add(edged().bytes(f))
 	f.Add(seeded().bytes(f))
+	f.Add(gapped().bytes(f))
 	for _, c := range wrongSkeletons {
 		k := c.of()
 		c.change(k)
@@ -215,6 +227,15 @@ func FuzzReadSkeleton(f *testing.F) {
 			}
 			for _, marks := range s.Marks {
 				_ = marks[row]
+			}
+		}
+		if k.Seeds != nil {
+			last := -1
+			for row := range k.Seeds.Training.All() {
+				if row <= last || row >= s.Vertices {
+					t.Fatalf("row %d after %d of %d", row, last, s.Vertices)
+				}
+				last = row
 			}
 		}
 		// What is taken can be told further.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -136,14 +135,11 @@ func (b *bringing) fits(k *graph.Skeleton, shard int) error {
 
 // seeded reports whether seeds list as many training vertices as they count.
 func (b *bringing) seeded(s *graph.Seeds) bool {
-	listed, counted := uint64(0), uint64(0)
-	for _, word := range s.Training {
-		listed += uint64(bits.OnesCount64(word))
-	}
+	counted := uint64(0)
 	if b.want.split < len(s.Splits) {
 		counted = s.Splits[b.want.split].Train
 	}
-	return listed == counted
+	return s.Training.Count() == counted
 }
 
 // asking is a set of questions under way, of which the first failure cancels the

@@ -106,7 +106,7 @@ func (h *held) walk(v reflect.Value) {
 }
 
 // TestMemoryOfVerticesBeyond has a node train and evaluate on graphs of which others have
-// more and more: what it holds hardly grows with them.
+// more and more: what it holds does not grow with them.
 func TestMemoryOfVerticesBeyond(t *testing.T) {
 	const few, many = 100_000, 200_000 // far more than a batch has
 	graphs := map[int][]*graph.Shard{few: beyond(few), many: beyond(many)}
@@ -115,13 +115,12 @@ func TestMemoryOfVerticesBeyond(t *testing.T) {
 		strategy []string
 		most     float64 // bytes for each vertex beyond
 	}{
-		// Bits say whether a vertex is a training vertex, and whether it is in a halo.
-		{"sage", []string{"centric", "centric.cache=100"}, 0.5},
-		{"sage", []string{"leap", "leap.mode=migrate"}, 0.5},
-		{"sage", []string{"local"}, 0.5},
-		{"gat", []string{"centric"}, 0.5},
-		{"gcn", []string{"centric"}, 0.5},
-		{"gcn", []string{"p3"}, 0.5},
+		{"sage", []string{"centric", "centric.cache=100"}, 0.05},
+		{"sage", []string{"leap", "leap.mode=migrate"}, 0.05},
+		{"sage", []string{"local"}, 0.05},
+		{"gat", []string{"centric"}, 0.05},
+		{"gcn", []string{"centric"}, 0.05},
+		{"gcn", []string{"p3"}, 0.05},
 	} {
 		name := fmt.Sprint(c.model, c.strategy)
 		measure := func(rest int) float64 {
