@@ -84,6 +84,13 @@ func (n *Node) ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]b
 	answer, replied := buf[:0], false
 	err := h(ctx, n.self, seen, func(parts ...[]byte) error {
 		replied = true
+		size := 0
+		for _, p := range parts {
+			size += len(p)
+		}
+		if cap(answer) < size {
+			answer = make([]byte, 0, size) // as large as it is, as from a stream
+		}
 		for _, p := range parts {
 			answer = append(answer, p...)
 		}
