@@ -23,12 +23,23 @@ type Declaration struct {
 	// CheckSettings returns an error if settings contradict each other. Each value by
 	// itself is valid. It is called for jobs of other strategies, too.
 	CheckSettings func(*Settings) error
+	// Complete writes defaults down that depend on where a job begins, so that they stay
+	// the same wherever it goes on.
+	Complete func(*Settings, Place)
 	// CheckNodes and CheckShards return an error if a job can't begin on so many nodes, or
 	// on a dataset of so many shards.
 	CheckNodes  func(s *Settings, nodes int) error
 	CheckShards func(s *Settings, shards int) error
 	// Same reports whether a run that began with settings a learns the same with b.
 	Same func(a, b *Settings) bool
+}
+
+// A Place is what a job's nodes and dataset are like when it is created.
+type Place struct {
+	Nodes  int    // that own shards
+	Shards int    // of the dataset
+	Bytes  uint64 // of its edges and features
+	Memory uint64 // the least bound of a node's memory; 0: none has one
 }
 
 // Declarations are those of all strategies that a program has.
@@ -97,6 +108,15 @@ func (d Declarations) Check(s *Settings) error {
 		}
 		return of.CheckSettings(s)
 	})
+}
+
+// Complete writes defaults of settings down that depend on where a job begins.
+func (d Declarations) Complete(s *Settings, at Place) {
+	for i := range d {
+		if d[i].Complete != nil {
+			d[i].Complete(s, at)
+		}
+	}
 }
 
 // CheckNodes returns an error if a job with these settings can't begin on so many

@@ -17,7 +17,7 @@ type Settings struct {
 	Depth  int    // hops of halo
 	Cap    int    // halo rows that HaloSampled keeps, about; 0: as many as a group has other rows
 
-	Groups int    // virtual workers; 0: usualGroups
+	Groups int    // virtual workers; 0: usualGroups, where nobody wrote down how many
 	Swept  int    // shards that a group has beside its own; 0: as many as its own
 	Sweep  string // SweepKeyed, SweepPublished or strategy.Off
 	Switch string // afterPeriod or onPlateau
@@ -33,7 +33,8 @@ type Settings struct {
 	Average  int  // local updates between averages; 1: gradients are added up
 }
 
-// usualGroups is how many groups there are where the settings don't say.
+// usualGroups is how many groups there are where the settings don't say: in programs, and
+// in jobs of earlier versions. Others have what complete writes down.
 const usualGroups = 4
 
 // The values of settings.
@@ -75,7 +76,7 @@ func (s *Settings) keys() strategy.Keys {
 			"about how many rows of halo a group keeps, with halo-sampled; auto: as many as it has beside them",
 			strategy.Whole{Unit: "ROWS", Most: strategy.MostRows, Words: []string{strategy.Auto}}),
 		strategy.Number(&s.Groups, "grappa.groups",
-			fmt.Sprintf("how many virtual workers there are, each with a run of shards; nodes run whole ones, and what is learnt does not depend on how many nodes there are; auto: %d, or as many as shards", usualGroups),
+			"how many virtual workers there are, each with a run of shards; nodes run whole ones, and what is learnt does not depend on how many nodes there are; auto: as many as nodes when the job is created, or a multiple where a group would take too much of their memory",
 			strategy.Whole{Unit: "GROUPS", Words: []string{strategy.Auto}}),
 		strategy.Number(&s.Swept, "grappa.swept",
 			"how many shards of others a group has at a time beside its own; auto: as many as its own",
@@ -140,11 +141,31 @@ func (s *Settings) groupsOf(shards int) int {
 	return max(1, min(usualGroups, shards))
 }
 
+// memoryShare is the part of a node's memory that the shards which a group sees may have
+// where the number of groups is chosen by it.
+const memoryShare = 4
+
+// complete writes down how many groups there are: as many as nodes, or as many times more
+// that the shards of a group, and as many of others, take a part of a node's memory only.
+func complete(job *strategy.Settings, at strategy.Place) {
+	if job.Strategy != Name || Of(job).Groups > 0 || at.Nodes < 1 || at.Shards < 1 {
+		return
+	}
+	groups := uint64(at.Nodes)
+	if at.Memory > 0 && at.Bytes > 0 {
+		room := max(1, at.Memory/memoryShare)
+		least := min((2*at.Bytes+room-1)/room, uint64(at.Shards))
+		groups *= max(1, (least+groups-1)/groups)
+	}
+	*job = job.With(fmt.Sprintf("grappa.groups=%d", min(groups, uint64(at.Shards))))
+}
+
 // declaration is what grappa declares of its settings.
 var declaration = strategy.Declaration{
 	Name:          Name,
 	Keys:          func() strategy.Keys { return new(Settings).keys() },
 	CheckSettings: checkSettings,
+	Complete:      complete,
 	CheckNodes:    checkNodes,
 	CheckShards: func(job *strategy.Settings, shards int) error {
 		if job.Strategy != Name {

@@ -243,6 +243,36 @@ func TestGroupsAndShards(t *testing.T) {
 	}
 }
 
+// Where the settings don't say, the number of groups is written down when a job is created.
+func TestGroupsAreWrittenDown(t *testing.T) {
+	const gib = 1 << 30
+	for _, c := range []struct {
+		s    strategy.Settings
+		at   strategy.Place
+		want int
+	}{
+		{job(), strategy.Place{Nodes: 3, Shards: 64}, 3},
+		{job(), strategy.Place{Nodes: 8, Shards: 64, Bytes: 4 * gib, Memory: 64 * gib}, 8},
+		{job(), strategy.Place{Nodes: 4, Shards: 64, Bytes: 4 * gib, Memory: 1 * gib}, 32},
+		{job(), strategy.Place{Nodes: 3, Shards: 64, Bytes: 4 * gib, Memory: 1 * gib}, 33},
+		{job(), strategy.Place{Nodes: 4, Shards: 16, Bytes: 4 * gib, Memory: 1 * gib}, 16},
+		{job(), strategy.Place{Nodes: 5, Shards: 3}, 3},
+		{job("groups=7"), strategy.Place{Nodes: 3, Shards: 64}, 7},
+		{job(), strategy.Place{}, 0},
+		{strategy.Given("leap"), strategy.Place{Nodes: 3, Shards: 64}, 0},
+	} {
+		before := c.s.Values["grappa.groups"]
+		s := c.s
+		complete(&s, c.at)
+		if got := Of(&s).Groups; got != c.want {
+			t.Errorf("%+v at %+v has %d groups, not %d", c.s, c.at, got, c.want)
+		}
+		if c.s.Values["grappa.groups"] != before {
+			t.Error("settings that others may share were changed")
+		}
+	}
+}
+
 // A run goes on with settings that teach the same only.
 func TestSettingsThatTeachTheSame(t *testing.T) {
 	plain := job()

@@ -30,7 +30,7 @@ func (c *Jobs) Start(ctx context.Context, r api.TrainRequest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	whole, text, err := recipe.Of(r, by, d)
+	whole, text, err := recipe.Of(r, by, s, d)
 	if err != nil {
 		return "", err
 	}

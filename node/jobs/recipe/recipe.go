@@ -24,8 +24,9 @@ const defaultModel = "gcn"
 
 // Of returns the complete, checked recipe of a request for a dataset and a strategy, with the
 // text that the plan keeps of it. Its errors are the API's.
-func Of(r api.TrainRequest, by string, d plan.Dataset) (recipe.Recipe, string, error) {
-	recipe, err := swept(r, func(r api.TrainRequest) (recipe.Recipe, error) { return ofOne(r, by, d) })
+func Of(r api.TrainRequest, by string, s *plan.State, d plan.Dataset) (recipe.Recipe, string, error) {
+	at := placeOf(s, d)
+	recipe, err := swept(r, func(r api.TrainRequest) (recipe.Recipe, error) { return ofOne(r, by, d, at) })
 	if err == nil && len(recipe.Sweep) > 0 {
 		err = recipe.Check(About(d), Strategies) // as models of one job
 	}
@@ -40,7 +41,7 @@ func Of(r api.TrainRequest, by string, d plan.Dataset) (recipe.Recipe, string, e
 }
 
 // ofOne returns the complete, checked recipe of one model.
-func ofOne(r api.TrainRequest, by string, d plan.Dataset) (recipe.Recipe, error) {
+func ofOne(r api.TrainRequest, by string, d plan.Dataset, at strategy.Place) (recipe.Recipe, error) {
 	recipe, err := completed(r)
 	if err != nil {
 		return recipe, err
@@ -53,12 +54,27 @@ func ofOne(r api.TrainRequest, by string, d plan.Dataset) (recipe.Recipe, error)
 		err = recipe.CheckUse(r.Strategy, declared)
 	}
 	if err == nil && by != strategy.Single {
-		err = declared.CheckNodes(&recipe.Sharing, len(d.Owners()))
+		declared.Complete(&recipe.Sharing, at)
+		err = declared.CheckNodes(&recipe.Sharing, at.Nodes)
 	}
 	if err == nil {
-		err = declared.CheckShards(&recipe.Sharing, len(d.Shards))
+		err = declared.CheckShards(&recipe.Sharing, at.Shards)
 	}
 	return recipe, err
+}
+
+// placeOf describes the nodes that own a dataset, and its size.
+func placeOf(s *plan.State, d plan.Dataset) strategy.Place {
+	at := strategy.Place{Nodes: len(d.Owners()), Shards: len(d.Shards)}
+	for i := range d.Shards {
+		at.Bytes += d.Shards[i].Bytes
+	}
+	for _, id := range d.Owners() {
+		if m := s.Members[id].Memory; m > 0 && (at.Memory == 0 || m < at.Memory) {
+			at.Memory = m
+		}
+	}
+	return at
 }
 
 // completed returns a recipe in which the model's defaults fill in what the request leaves out.

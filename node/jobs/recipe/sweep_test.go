@@ -18,7 +18,7 @@ import (
 var sweepable = plan.Dataset{About: plan.About{Vertices: 100, Edges: 500, Features: 8, Classes: 3, Splits: []plan.SplitSizes{{Train: 10, Val: 10, Test: 10}}}}
 
 func complete(r api.TrainRequest) (recipe.Recipe, error) {
-	return ofOne(r, strategy.Single, sweepable)
+	return ofOne(r, strategy.Single, sweepable, strategy.Place{})
 }
 
 // Each model of a sweep is the one that a job of its own would train.
@@ -159,7 +159,9 @@ func TestLargestSweepFits(t *testing.T) {
 	}
 	seed, batch := uint64(1<<64-1), 1024
 	r := api.TrainRequest{Dataset: "d", Model: "gat", Seed: &seed, Batch: &batch, Fanout: []int{25, 10}, Features: "binary-row", Set: set, Sweep: dims}
-	recipe, err := swept(r, func(r api.TrainRequest) (recipe.Recipe, error) { return ofOne(r, "leap", sweepable) })
+	recipe, err := swept(r, func(r api.TrainRequest) (recipe.Recipe, error) {
+		return ofOne(r, "leap", sweepable, strategy.Place{Nodes: 3, Shards: 8})
+	})
 	if err != nil || len(recipe.Sweep) != plan.MaxModels {
 		t.Fatalf("%d models, %v", len(recipe.Sweep), err)
 	}
