@@ -192,7 +192,7 @@ func (d *dealing) spans(s *slot.Slot) {
 }
 
 // Single trains on one node.
-var Single = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Single}, Volume: forecast.Batched, New: Plain}
+var Single = train.Descriptor{Declaration: strategy.Declaration{Name: strategy.Single}, Forecast: forecast.Hooks{Volume: forecast.Batched}, New: Plain}
 
 // Plain returns the method of a strategy that only deals seed vertices differently.
 func Plain(t *train.Trainer) (train.Method, error) { return New(t), nil }

@@ -2,7 +2,6 @@ package forecast
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"runtime"
 	"time"
@@ -53,17 +52,11 @@ type clock struct {
 }
 
 func newClock(ctx context.Context, j *job) (*clock, error) {
-	c := &clock{job: j, device: cpu.New(0), worker: cpu.New(1), left: left}
-	for _, a := range []struct {
-		arena *tensor.Arena
-		of    tensor.Device
-	}{{&c.kept, c.device}, {&c.work, c.device}, {&c.rows, c.worker}, {&c.spare, c.worker}} {
-		var err error
-		if *a.arena, err = a.of.NewArena(0); err != nil {
-			c.close()
-			return nil, err
-		}
+	c, err := newInputs()
+	if err != nil {
+		return nil, err
 	}
+	c.job, c.left = j, left
 	c.pass = j.model.NewPass(c.device, c.work)
 	c.pass.Weights = c.kept.Alloc(c.device.Type(), 1, j.model.Size())
 	c.pass.Gradients = c.kept.Alloc(c.device.Type(), 1, j.model.Size())
@@ -75,6 +68,22 @@ func newClock(ctx context.Context, j *job) (*clock, error) {
 	}
 	c.device.Write(c.pass.Weights, first)
 	c.device.Zero(c.pass.Gradients)
+	return c, nil
+}
+
+// newInputs returns a clock that only reads features.
+func newInputs() (*clock, error) {
+	c := &clock{device: cpu.New(0), worker: cpu.New(1)}
+	for _, a := range []struct {
+		arena *tensor.Arena
+		of    tensor.Device
+	}{{&c.kept, c.device}, {&c.work, c.device}, {&c.rows, c.worker}, {&c.spare, c.worker}} {
+		var err error
+		if *a.arena, err = a.of.NewArena(0); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
 	return c, nil
 }
 
@@ -97,10 +106,7 @@ func (c *clock) fits(z *sizes) error {
 	needs, has := z.slot+z.pass+z.beside, c.left()
 	has += min(c.taken, math.MaxUint64-has)
 	if needs > has {
-		return &budget.Short{
-			Cause: fmt.Sprintf("this node computes a step to time it, which needs %s of memory, and has %s", budget.Format(needs), budget.Format(has)),
-			Needs: needs, Has: has, Advice: []budget.Advice{"take a smaller {batch}, {fanout} or {hidden}", budget.AllowMore},
-		}
+		return short(needs, has, "computes a step to time it")
 	}
 	c.taken = max(c.taken, needs)
 	return nil
@@ -118,7 +124,7 @@ func (c *clock) step(ctx context.Context, l *load, step int) (best timed, err er
 			if g.roots == 0 {
 				continue
 			}
-			if err := c.group(ctx, g.seeds, step, &t); err != nil {
+			if err := c.group(ctx, l, g.seeds, step, &t); err != nil {
 				return best, err
 			}
 		}
@@ -130,9 +136,9 @@ func (c *clock) step(ctx context.Context, l *load, step int) (best timed, err er
 }
 
 // group adds the times of one group.
-func (c *clock) group(ctx context.Context, seeds []uint32, step int, t *timed) error {
+func (c *clock) group(ctx context.Context, l *load, seeds []uint32, step int, t *timed) error {
 	j, start := c.job, time.Now()
-	if err := j.counter.sampler.Sample(ctx, &c.batch, looked, uint64(step), seeds); err != nil {
+	if err := l.sample(ctx, j.counter.sampler, &c.batch, step, seeds); err != nil {
 		return err
 	}
 	places := seeds

@@ -20,6 +20,17 @@ type load struct {
 	// rows of features, each once as far as they are requested once.
 	local, remote int
 	counts        peer.Counts // of what it asks others for before it computes
+	sight         Sight
+}
+
+// sample draws the blocks of some seed vertices.
+func (l *load) sample(ctx context.Context, s *sample.Sampler, to *sample.Batch, step int, seeds []uint32) error {
+	if l.sight != nil {
+		if err := l.sight.Within(s, seeds); err != nil {
+			return err
+		}
+	}
+	return s.Sample(ctx, to, looked, uint64(step), seeds)
 }
 
 // A group is the sizes of seed vertices that are computed together.
@@ -66,11 +77,18 @@ type counter struct {
 	asked  []int
 }
 
-// step counts a step of a node. sharded means that it has the edges of the shards that
-// it holds, and no others.
-func (c *counter) step(ctx context.Context, m *mesh, d deal.Dealer, o gather.Options, batch []uint32, epoch, step, node int, sharded bool) (*load, error) {
-	l := &load{}
-	c.groups = d.Deal(c.groups, batch, node)
+// A look is how a strategy's steps are counted.
+type look struct {
+	dealer  deal.Dealer
+	asking  gather.Options
+	sharded bool  // a node has the edges of the shards that it holds, and no others
+	sight   Sight // what groups see that ask for nothing; nil: all
+}
+
+// step counts a step of a node.
+func (c *counter) step(ctx context.Context, m *mesh, look *look, batch []uint32, step, node int) (*load, error) {
+	l, o := &load{sight: look.sight}, look.asking
+	c.groups = look.dealer.Deal(c.groups, batch, node)
 	c.union = c.union[:0]
 	for i := range c.groups {
 		g := &c.groups[i]
@@ -81,7 +99,7 @@ func (c *counter) step(ctx context.Context, m *mesh, d deal.Dealer, o gather.Opt
 			l.groups = append(l.groups, group{})
 			continue
 		}
-		if err := c.sampler.Sample(ctx, &c.batch, uint64(epoch), uint64(step), g.Roots); err != nil {
+		if err := l.sample(ctx, c.sampler, &c.batch, step, g.Roots); err != nil {
 			return nil, fmt.Errorf("sample step %d for node %d of %d: %w", step+1, node+1, m.layout.Nodes, err)
 		}
 		sizes := group{roots: len(g.Roots), seeds: slices.Clone(g.Roots)}
@@ -94,8 +112,12 @@ func (c *counter) step(ctx context.Context, m *mesh, d deal.Dealer, o gather.Opt
 		}
 		sizes.inputs = len(inputs)
 		l.groups = append(l.groups, sizes)
+		if look.sight != nil {
+			l.local += len(inputs)
+			continue
+		}
 		c.askLabels(l, m, node, g.Roots)
-		if sharded {
+		if look.sharded {
 			c.askEdges(l, m, node)
 		}
 		switch {

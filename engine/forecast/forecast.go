@@ -27,9 +27,20 @@ type Strategy struct {
 	Asking func(*strategy.Settings) gather.Options
 	// Check returns an error if a job can't be trained so; nil: any can.
 	Check func(r *recipe.Recipe, model *nn.Model, about dataset.About) error
+	// Complete writes defaults down that depend on the nodes; nil: there are none.
+	Complete func(*strategy.Settings, strategy.Place)
+	Exact    bool // it computes what one machine does
+	Hooks
+}
+
+// Hooks are what strategies say of themselves to be forecast.
+type Hooks struct {
 	// Volume returns what a step sends; nil: what Batched does.
 	Volume func(s *Step) Volume
-	Exact  bool // it computes what one machine does
+	// Sight is for groups that draw and read in isolation, and Whole for steps of the whole
+	// graph; nil: steps are mini-batches of which nodes ask each other for the rest.
+	Sight func(*Isolation) (Sight, error)
+	Whole func(context.Context, *Whole) (Outcome, error)
 }
 
 // A Step is one step of all nodes, as counted.
@@ -122,10 +133,11 @@ type job struct {
 	count    int        // of steps in an epoch
 	same     bool       // one batch serves all epochs
 	counter  counter
+	kept     map[string]any // see Whole
 }
 
 func newJob(s *Subject) (*job, error) {
-	j := &job{Subject: s}
+	j := &job{Subject: s, kept: map[string]any{}}
 	var err error
 	if j.model, err = nn.New(s.Recipe.Model, s.Graph.Columns, s.Graph.About.Classes); err != nil {
 		return nil, err
@@ -200,46 +212,78 @@ func Make(ctx context.Context, s *Subject, strategies []Strategy, nodes []int, r
 func (j *job) row(ctx context.Context, m *mesh, of *Strategy, clock *clock, rates Rates) (Row, error) {
 	n := m.layout.Nodes
 	r := Row{Strategy: of.Name, Nodes: n, Steps: j.count, Exact: of.Exact || n == 1}
+	whole := *j.Recipe
+	if of.Whole != nil {
+		whole.Batch, whole.Fanouts, r.Steps = 0, nil, 1
+	}
+	settings := strategy.Settings{Strategy: of.Name, Deterministic: whole.Sharing.Deterministic, Values: whole.Sharing.Values}
+	if of.Complete != nil {
+		of.Complete(&settings, strategy.Place{Nodes: n, Shards: len(m.layout.Owners), Bytes: j.bytes(), Memory: j.Memory})
+	}
+	whole.Sharing = settings
 	if of.Check != nil {
-		if wrong := of.Check(j.Recipe, j.model, j.Graph.About); wrong != nil {
+		if wrong := of.Check(&whole, j.model, j.Graph.About); wrong != nil {
 			r.Why = wrong.Error()
 			return r, nil //nolint:nilerr // this is the forecast
 		}
 	}
-	settings := strategy.Settings{Strategy: of.Name, Deterministic: j.Recipe.Sharing.Deterministic, Values: j.Recipe.Sharing.Values}
-	var d deal.Dealer = deal.NewAlone(&m.layout, settings.Deterministic)
-	var asking gather.Options
+	var err error
+	if of.Whole != nil {
+		err = j.whole(ctx, m, of, &whole, rates, &r)
+	} else {
+		err = j.batches(ctx, m, of, &settings, clock, rates, &r)
+	}
+	if err != nil || r.Why != "" {
+		return r, err
+	}
+	pairs := uint64(n * (n - 1))
+	r.Bytes.Bytes[peer.Control] += pairs * (peer.QueryFraming + peer.AnswerFraming + reportBytes)
+	r.Bytes.Requests[peer.Control] += pairs
+	r.Fits = j.Memory == 0 || r.Memory <= j.Memory
+	if !r.Fits {
+		r.Why = fmt.Sprintf("a node needs %s of memory and has %s", budget.Format(r.Memory), budget.Format(j.Memory))
+	}
+	return r, nil
+}
+
+// batches forecasts mini-batches.
+func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *strategy.Settings, clock *clock, rates Rates, r *Row) error {
+	n := m.layout.Nodes
+	look := look{dealer: deal.NewAlone(&m.layout, settings.Deterministic)}
 	if of.Deal != nil {
 		var err error
-		if d, err = of.Deal(m.layout, settings); err != nil {
-			return r, err
+		if look.dealer, err = of.Deal(m.layout, *settings); err != nil {
+			return err
 		}
 		if of.Asking != nil {
-			asking = of.Asking(&settings)
+			look.asking = of.Asking(settings)
+		}
+	}
+	var brought Brought
+	if of.Sight != nil {
+		var err error
+		if look.sight, err = of.Sight(j.isolation(m, settings)); err != nil {
+			return err
+		}
+		defer j.unconfined()
+		if brought, err = look.sight.Brought(); err != nil {
+			return err
 		}
 	}
 	edges := j.edgesOfOthers(m)
-	r.Sharded = n > 1 && sharded(&settings, edges, j.Memory)
+	r.Sharded = n > 1 && look.sight == nil && sharded(settings, edges, j.Memory)
+	look.sharded = r.Sharded
+	steps, heaviest, worst, err := j.loads(ctx, m, &look)
+	if err != nil {
+		return err
+	}
 	var sum peer.Counts
 	var t timing
-	var worst sizes
-	for at, batch := range j.steps {
+	for at := range steps {
 		step := &Step{
 			Nodes: n, Index: at, Last: at+1 == j.count, Model: j.model, Moments: len(j.Recipe.Optimizer.Moments()), Number: 4,
 			Columns: j.Graph.Columns, Row: j.counter.row, Valued: j.model.Form().Weighting != sample.Ones,
-			Sharded: r.Sharded, Owned: m.owned(), Settings: &settings,
-		}
-		var heaviest *load
-		for node := range n {
-			l, err := j.counter.step(ctx, m, d, asking, batch, looked, at, node, r.Sharded)
-			if err != nil {
-				return r, err
-			}
-			step.Loads = append(step.Loads, l.summary())
-			worst.see(j, l)
-			if heaviest == nil || l.rows()+l.edges() > heaviest.rows()+heaviest.edges() {
-				heaviest = l
-			}
+			Sharded: r.Sharded, Owned: m.owned(), Settings: settings, Loads: steps[at],
 		}
 		v := j.volume(of, step)
 		if j.same { // what is prepared serves all epochs
@@ -248,35 +292,61 @@ func (j *job) row(ctx context.Context, m *mesh, of *Strategy, clock *clock, rate
 		sum.Add(v.All)
 		if at == 0 {
 			r.Once = v.OnceAll
-			t.once = float64(v.Once) / rates.Bandwidth
-			worst.held = v.Held
+			t.once = float64(v.Once+brought.First.Busiest) / rates.Bandwidth
+			worst.held = v.Held + brought.Held
 		}
-		if err := clock.fits(&worst); err != nil {
-			return r, err
+		v.Hidden += brought.hidden(j.count)
+		if err := clock.fits(worst); err != nil {
+			return err
 		}
-		if err := t.add(ctx, clock, heaviest, at, &v, rates); err != nil {
-			return r, err
+		if err := t.add(ctx, clock, heaviest[at], at, &v, rates); err != nil {
+			return err
 		}
 	}
-	share := float64(j.count) / float64(len(j.steps))
-	for k := range peer.Kinds {
-		r.Bytes.Bytes[k] = uint64(math.Round(float64(sum.Bytes[k]) * share))
-		r.Bytes.Requests[k] = uint64(math.Round(float64(sum.Requests[k]) * share))
-	}
-	pairs := uint64(n * (n - 1))
-	r.Bytes.Bytes[peer.Control] += pairs * (peer.QueryFraming + peer.AnswerFraming + reportBytes)
-	r.Bytes.Requests[peer.Control] += pairs
+	r.Bytes = scaled(sum, float64(j.count)/float64(len(j.steps)))
+	brought.add(r)
 	r.Parts, r.Seconds = t.epoch(j.count, len(j.steps))
-	if !r.Sharded {
+	if !r.Sharded && look.sight == nil {
 		worst.edges = edges
 	}
 	needs := worst.needs(j, m)
 	r.Memory = needs.OnHost()
-	r.Fits = j.Memory == 0 || r.Memory <= j.Memory
-	if !r.Fits {
-		r.Why = fmt.Sprintf("a node needs %s of memory and has %s", budget.Format(r.Memory), budget.Format(j.Memory))
+	return nil
+}
+
+// loads counts the work of all nodes in each of the steps. It returns the node with most
+// of each step, too.
+func (j *job) loads(ctx context.Context, m *mesh, look *look) (steps [][]Load, heaviest []*load, worst *sizes, err error) {
+	nodes := m.layout.Nodes
+	steps, heaviest, worst = make([][]Load, len(j.steps)), make([]*load, len(j.steps)), &sizes{}
+	for at := range steps {
+		steps[at] = make([]Load, nodes)
 	}
-	return r, nil
+	for i := range nodes * len(steps) {
+		at, node := i/nodes, i%nodes
+		if look.sight != nil { // what a node sees serves all of its steps
+			at, node = i%len(steps), i/len(steps)
+		}
+		l, err := j.counter.step(ctx, m, look, j.steps[at], at, node)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		steps[at][node] = l.summary()
+		worst.see(j, l)
+		if h := heaviest[at]; h == nil || l.rows()+l.edges() > h.rows()+h.edges() {
+			heaviest[at] = l
+		}
+	}
+	return steps, heaviest, worst, nil
+}
+
+// scaled returns counts times a factor.
+func scaled(c peer.Counts, by float64) (to peer.Counts) {
+	for k := range peer.Kinds {
+		to.Bytes[k] = uint64(math.Round(float64(c.Bytes[k]) * by))
+		to.Requests[k] = uint64(math.Round(float64(c.Requests[k]) * by))
+	}
+	return to
 }
 
 // volume returns what a step sends, of mini-batches unless the strategy says otherwise.
@@ -338,6 +408,15 @@ func (l *load) summary() Load {
 		s.First, s.Edges = s.First+g.blocks[0].Targets, s.Edges+g.blocks[0].Entries
 	}
 	return s
+}
+
+// bytes returns about the size of all edges and features.
+func (j *job) bytes() (sum uint64) {
+	for i := range j.Graph.Sizes {
+		z := &j.Graph.Sizes[i]
+		sum += uint64(z.Size(true, false)) + uint64(j.counter.row*float64(z.Vertices))
+	}
+	return sum
 }
 
 // edgesOfOthers returns the bytes of the edges that the node with fewest shards lacks.

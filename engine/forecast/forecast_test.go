@@ -39,6 +39,45 @@ func TestBytesAreThoseOfARun(t *testing.T) {
 	}
 }
 
+// So are those of groups in isolation, with what the second epoch's view brings.
+func TestBytesOfIsolatedGroups(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	for _, model := range []string{"gcn", "sage"} {
+		for _, nodes := range []int{2, 3} {
+			for _, set := range [][]string{
+				{"grappa.groups=3"}, {"grappa.groups=5", "grappa.loader=strict"}, {"grappa.groups=4", "grappa.swept=2", "grappa.loader=halo-sampled", "grappa.cap=90"},
+				{"grappa.sweep=off"}, {"grappa.groups=5", "grappa.average_every=2"}, {"grappa.groups=4", "grappa.depth=2", "grappa.sweep=off"},
+			} {
+				r := traintest.Small(model)
+				r.Epochs, r.EvalEvery = 2, 1<<20
+				r.Sharing = strategy.Given("grappa", append([]string{"grappa.period=1"}, set...)...)
+				t.Run(fmt.Sprint(model, nodes, set), func(t *testing.T) { compare(t, r, shards, nodes) })
+			}
+		}
+	}
+}
+
+// And those of the whole graph, with the share that a period's history has of each epoch.
+func TestBytesOfTheWholeGraph(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	for _, model := range []string{"gcn", "sage", "gcnii"} {
+		for _, nodes := range []int{2, 3} {
+			for _, of := range []strategy.Settings{
+				strategy.Given("graph"), strategy.Given("graph", "pipe.ways=5"), strategy.Given("pipe", "pipe.period=1"),
+				strategy.Given("pipe", "pipe.period=1", "pipe.stages=1", "pipe.ways=2", "pipe.chunks=4"),
+				strategy.Given("pipe", "pipe.period=1", "pipe.stages=2", "pipe.chunks=3"),
+			} {
+				for _, every := range []int{1, 1 << 20} {
+					r := traintest.FullGraph(model, 4)
+					r.Epochs, r.EvalEvery, r.Sharing = 3, every, of
+					r.Sharing.Deterministic = of.Values["pipe.ways"] != "" || of.Strategy == "pipe" // as cut by costs
+					t.Run(fmt.Sprint(model, nodes, of, every), func(t *testing.T) { compare(t, r, shards, nodes) })
+				}
+			}
+		}
+	}
+}
+
 func compare(t *testing.T, r recipe.Recipe, shards []*graph.Shard, nodes int) {
 	t.Helper()
 	place := forecast.Even(len(shards), 0)
@@ -72,7 +111,7 @@ func compare(t *testing.T, r recipe.Recipe, shards []*graph.Shard, nodes int) {
 
 func of(name string) []forecast.Strategy {
 	d := strategies.All.Of(name)
-	return []forecast.Strategy{{Name: d.Name, Deal: d.Deal, Asking: d.Asking, Check: d.Check, Volume: d.Volume}}
+	return []forecast.Strategy{{Name: d.Name, Deal: d.Deal, Asking: d.Asking, Check: d.Check, Complete: d.Complete, Hooks: d.Forecast}}
 }
 
 // A forecast's numbers go the way they must: more nodes have less each, and a job that is

@@ -133,6 +133,9 @@ type madeUp struct {
 	vertices uint64
 	mean     float64
 	key      keyed.Key
+	// targets have edges, from some sources; nil: all. See Graph.Confine.
+	targets, sources func(v uint32) bool
+	seen             []uint32 // sources of a row
 }
 
 // Draw implements sample.Far.
@@ -143,8 +146,16 @@ func (m *madeUp) Draw(_ context.Context, epoch, step uint64, hop, fanout int, ve
 	for _, v := range vertices {
 		own := m.key.With(uint64(v)).Draws()
 		degree := m.degree(&own)
-		n := sample.Kept(degree, fanout)
+		if m.targets != nil && !m.targets(v) {
+			to.Degrees, to.Indptr = append(to.Degrees, degree), append(to.Indptr, int64(len(to.Sources)))
+			continue
+		}
 		of := drawn.With(uint64(v)).Draws()
+		if m.sources != nil {
+			m.some(to, v, degree, fanout, &of)
+			continue
+		}
+		n := sample.Kept(degree, fanout)
 		for i := range n {
 			e := uint64(i)
 			if n < degree {
@@ -156,6 +167,26 @@ func (m *madeUp) Draw(_ context.Context, epoch, step uint64, hop, fanout int, ve
 		to.Indptr = append(to.Indptr, int64(len(to.Sources)))
 	}
 	return nil
+}
+
+// some draws a row from the sources that are seen.
+func (m *madeUp) some(to *sample.Drawn, v uint32, degree int32, fanout int, of *keyed.Sequence) {
+	m.seen = m.seen[:0]
+	for e := range degree {
+		if u := m.source(v, uint64(e)); m.sources(u) {
+			m.seen = append(m.seen, u)
+		}
+	}
+	there := int32(len(m.seen))
+	n := sample.Kept(there, fanout)
+	for i := range n {
+		e := uint64(i)
+		if n < there {
+			e = of.Below(uint64(there))
+		}
+		to.Sources = append(to.Sources, int32(m.seen[e]))
+	}
+	to.Degrees, to.Indptr = append(to.Degrees, degree), append(to.Indptr, int64(len(to.Sources)))
 }
 
 // degree returns a vertex's number of edges.

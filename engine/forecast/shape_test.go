@@ -2,6 +2,7 @@ package forecast_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/forecast"
@@ -70,12 +71,16 @@ func TestForecastsOfShapes(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := traintest.Short(model)
-		rows, err := forecast.Make(t.Context(), &forecast.Subject{Recipe: &r, Graph: g, Looks: 1}, append(of("leap"), of("p3")...), []int{3, 1500}, rates, func(forecast.Row) {})
-		if err != nil || len(rows) != 4 {
+		nodes := []int{3}
+		if model == "gcn" {
+			nodes = append(nodes, 1500)
+		}
+		rows, err := forecast.Make(t.Context(), &forecast.Subject{Recipe: &r, Graph: g, Looks: 1}, slices.Concat(of("leap"), of("p3"), of("grappa"), of("graph"), of("pipe")), nodes, rates, func(forecast.Row) {})
+		if err != nil || len(rows) != 5*len(nodes) {
 			t.Fatalf("%s: %+v, %v", model, rows, err)
 		}
 		for _, row := range rows {
-			if refused := model == "gat" && row.Strategy == "p3"; row.Fits == refused || !refused && row.Bytes.Bytes[peer.Gradient] == 0 {
+			if refused := model == "gat" && row.Strategy == "p3"; row.Fits == refused || !refused && (row.Seconds <= 0 || row.Memory == 0 || row.Strategy != "pipe" && row.Bytes.Bytes[peer.Gradient] == 0) {
 				t.Errorf("%s: %+v", model, row)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/local"
 	"github.com/hopmesh/hopmesh/engine/strategy/p3"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/outlook"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -25,8 +26,8 @@ var All = train.Strategies{
 	leap.Strategy,
 	p3.Strategy,
 	grappa.Strategy,
-	pipe.Pipe,
-	pipe.Graph,
+	outlook.Of(pipe.Pipe),
+	outlook.Of(pipe.Graph),
 	local.Strategy,
 }
 

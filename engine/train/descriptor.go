@@ -52,8 +52,8 @@ type Descriptor struct {
 	// Cache returns how many rows of other nodes are fetched at the start; nil: none.
 	Cache func(*strategy.Settings) int
 
-	// Volume returns what a step sends, for forecasts; nil: what Batched sends.
-	Volume func(*forecast.Step) forecast.Volume
+	// Forecast says what the strategy sends and takes on nodes that need not be there.
+	Forecast forecast.Hooks
 	// New makes the method.
 	New func(t *Trainer) (Method, error)
 	// Choose is for a strategy that chooses another one once the nodes have met. It has

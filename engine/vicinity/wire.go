@@ -95,6 +95,33 @@ func inside(ranges []Range, v uint32) bool {
 // wanted reports whether the edge from u to v is wanted.
 func wanted(v, u uint32, within []Range) bool { return u == v || inside(within, u) }
 
+// Wanted counts the edges into a vertex, from ascending sources, that are wanted.
+func Wanted(v uint32, sources []int32, within []Range) (n int) {
+	for _, u := range sources {
+		if wanted(v, uint32(u), within) {
+			n++
+		}
+	}
+	return n
+}
+
+// RangesOf returns the vertices of some shards, ascending; firsts are those of each shard,
+// then how many vertices there are.
+func RangesOf(firsts []uint32, has []bool) []Range {
+	ranges := []Range{} // nil are all
+	for shard, in := range has {
+		first, end := firsts[shard], firsts[shard+1]
+		switch last := len(ranges) - 1; {
+		case !in || first == end:
+		case last >= 0 && ranges[last].End == first:
+			ranges[last].End = end
+		default:
+			ranges = append(ranges, Range{First: first, End: end})
+		}
+	}
+	return ranges
+}
+
 // RowBytes is the size of a row of edges in an answer beside its entries: their number,
 // and the number in the graph. EntryBytes is the size of an entry, and of its weight
 // where there are weights. HeadBytes is the size of an answer beside its rows, and

@@ -56,10 +56,10 @@ var Strategy = train.Descriptor{
 		Name: Name, Exact: true,
 		Keys: func() strategy.Keys { return new(settings).keys() },
 	},
-	Deal:   Deal,
-	Cache:  cached,
-	Volume: forecast.Batched,
-	New:    batched.Plain,
+	Deal:     Deal,
+	Cache:    cached,
+	Forecast: forecast.Hooks{Volume: forecast.Batched},
+	New:      batched.Plain,
 }
 
 // settings are those of centric.

@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -40,7 +41,8 @@ var Strategy = train.Descriptor{
 		x := t.Session
 		return served.(*vicinity.Source).Ready(t.Data.Shards, t.Data.Features, x.Source, x.Work, x.Layout, t.Recipe.Sharing.Wire())
 	},
-	New: func(t *train.Trainer) (train.Method, error) { return newGrappa(t) },
+	Forecast: forecast.Hooks{Volume: volume, Sight: newOutlook},
+	New:      func(t *train.Trainer) (train.Method, error) { return newGrappa(t) },
 }
 
 // Method trains groups in isolation. A group samples from the part of the graph

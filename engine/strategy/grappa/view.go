@@ -207,18 +207,7 @@ func (n *Method) within(super int) []vicinity.Range {
 			has[shard] = true
 		}
 	}
-	ranges := []vicinity.Range{} // nil are all
-	for shard, in := range has {
-		first, end := n.layout.Firsts[shard], n.layout.Firsts[shard+1]
-		switch last := len(ranges) - 1; {
-		case !in || first == end:
-		case last >= 0 && ranges[last].End == first:
-			ranges[last].End = end
-		default:
-			ranges = append(ranges, vicinity.Range{First: first, End: end})
-		}
-	}
-	return ranges
+	return vicinity.RangesOf(n.layout.Firsts, has)
 }
 
 // Wants returns the vertices of a context, ascending, whose features other nodes hold.

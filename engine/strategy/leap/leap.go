@@ -57,8 +57,8 @@ var Strategy = train.Descriptor{
 		s := Of(job)
 		return gather.Options{Apart: !s.Pregather, Repeated: !s.Dedup}
 	},
-	Cache:  func(job *strategy.Settings) int { return Of(job).Cache },
-	Volume: forecast.Batched,
+	Cache:    func(job *strategy.Settings) int { return Of(job).Cache },
+	Forecast: forecast.Hooks{Volume: forecast.Batched},
 	New: func(t *train.Trainer) (train.Method, error) {
 		b := batched.New(t)
 		if every := Of(&t.Recipe.Sharing).SyncEvery; every > 1 && !t.Session.Alone() {

@@ -9,6 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/batched"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -23,10 +24,10 @@ var Strategy = train.Descriptor{
 		Keys: func() strategy.Keys { return new(settings).keys() },
 		Same: same,
 	},
-	Deal:   Deal,
-	Check:  check,
-	Volume: volume,
-	New:    newMethod,
+	Deal:     Deal,
+	Check:    check,
+	Forecast: forecast.Hooks{Volume: volume},
+	New:      newMethod,
 }
 
 const name = "local"

@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -22,9 +23,9 @@ import (
 // Strategy has all nodes compute the first layer together.
 var Strategy = train.Descriptor{
 	Declaration: declaration, Deal: Deal, Processor: true,
-	Check:  func(_ *recipe.Recipe, m *nn.Model, _ dataset.About) error { return Check(m) },
-	Serve:  func(p peer.Peers) any { return Register(p) },
-	Volume: Volume,
+	Check:    func(_ *recipe.Recipe, m *nn.Model, _ dataset.About) error { return Check(m) },
+	Serve:    func(p peer.Peers) any { return Register(p) },
+	Forecast: forecast.Hooks{Volume: Volume},
 	New: func(t *train.Trainer) (train.Method, error) {
 		if t.Session.Alone() && !t.Recipe.Sharing.Deterministic {
 			return newP3Alone(t), nil // a single node computes as several only if it promises their bits

@@ -102,7 +102,7 @@ func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell fun
 			f.cfg.Log.Warn("could not remove what was borrowed to forecast with", "path", folder, "err", err)
 		}
 	}()
-	asked, without, err := strategiesOf(r.Job.Strategy)
+	asked, err := strategiesOf(r.Job.Strategy)
 	if err != nil {
 		return a, err
 	}
@@ -126,7 +126,7 @@ func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell fun
 		a.Rows = append(a.Rows, rowOf(&rows[i]))
 	}
 	choose(a.Rows)
-	a.Assumptions = assumptions(&r, rates, bandwidth, s, without)
+	a.Assumptions = assumptions(&r, rates, bandwidth, s, asked)
 	return a, nil
 }
 
@@ -228,25 +228,20 @@ func (f *Forecaster) open(ctx context.Context, d plan.Dataset, folder string) ([
 	})
 }
 
-// strategiesOf returns the strategies to forecast, and the names of those that can't be.
-func strategiesOf(asked string) (of []forecast.Strategy, without []string, err error) {
+// strategiesOf returns the strategies to forecast.
+func strategiesOf(asked string) (of []forecast.Strategy, err error) {
+	if asked != "" && asked != strategy.Auto && !recipe.Strategies.Has(asked) {
+		return nil, api.Invalid("there is no strategy %q: choose one of %s", asked, strings.Join(recipe.Strategies.Choices(), ", "))
+	}
 	for _, d := range recipe.Strategies {
 		if d.Choose != nil || asked != "" && asked != strategy.Auto && d.Name != asked && d.Name != strategy.Single {
 			continue
 		}
-		if d.Volume == nil {
-			without = append(without, d.Name)
-			continue
-		}
-		of = append(of, forecast.Strategy{Name: d.Name, Deal: d.Deal, Asking: d.Asking, Check: d.Check, Volume: d.Volume, Exact: d.Exact})
+		of = append(of, forecast.Strategy{
+			Name: d.Name, Deal: d.Deal, Asking: d.Asking, Check: d.Check, Complete: d.Complete, Exact: d.Exact, Hooks: d.Forecast,
+		})
 	}
-	switch {
-	case asked != "" && asked != strategy.Auto && !recipe.Strategies.Has(asked):
-		return nil, nil, api.Invalid("there is no strategy %q: choose one of %s", asked, strings.Join(recipe.Strategies.Choices(), ", "))
-	case len(without) > 0 && asked == without[0]:
-		return nil, nil, api.Invalid("%s can't be forecast yet: leave --strategy out for those that can", asked)
-	}
-	return of, without, nil
+	return of, nil
 }
 
 // placing returns where a dataset's shards are on so many nodes: as they are now, if it is

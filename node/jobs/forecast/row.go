@@ -36,7 +36,7 @@ func choose(rows []api.ForecastRow) {
 }
 
 // assumptions returns what a forecast rests on, in sentences.
-func assumptions(r *api.ForecastRequest, rates forecast.Rates, bandwidth float64, s *subject, without []string) []string {
+func assumptions(r *api.ForecastRequest, rates forecast.Rates, bandwidth float64, s *subject, strategies []forecast.Strategy) []string {
 	all := []string{
 		fmt.Sprintf("every node is a machine like this one, and gets %.3g MB a second from the others, with %.3g ms for the smallest question", rates.Bandwidth/1e6, rates.RoundTrip*1e3),
 		fmt.Sprintf("copies of each shard beside the owner's: %d", s.replicas),
@@ -61,8 +61,20 @@ func assumptions(r *api.ForecastRequest, rates forecast.Rates, bandwidth float64
 	if r.Job.Deterministic || len(r.Job.Set) > 0 {
 		all = append(all, "rows that are cached, models that travel, and the partial sums of a deterministic job are not counted")
 	}
-	if len(without) > 0 {
-		all = append(all, strings.Join(without, ", ")+" can't be forecast yet")
+	var whole, isolated []string
+	for i := range strategies {
+		switch of := &strategies[i]; {
+		case of.Whole != nil:
+			whole = append(whole, of.Name)
+		case of.Sight != nil:
+			isolated = append(isolated, of.Name)
+		}
+	}
+	if len(whole) > 0 {
+		all = append(all, strings.Join(whole, " and ")+": an epoch is one update from all vertices, without batches or sampled neighbours; each epoch has its share of what is sent once in several, and rows that travel are taken to be waited for")
+	}
+	if len(isolated) > 0 {
+		all = append(all, strings.Join(isolated, " and ")+": as many groups as nodes, unless memory or the settings want more; each epoch has its share of what is brought for several")
 	}
 	return all
 }

@@ -1,0 +1,187 @@
+package outlook
+
+import (
+	"math/bits"
+
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
+)
+
+// memory returns that of the node which needs most: a worker's, as package pipe forecasts
+// it, with each shard as one part.
+func (p *plan) memory() (most uint64) {
+	for node := range p.Layout.Nodes {
+		stage, ways := p.seats.Of(node)
+		if ways != nil {
+			most = max(most, uint64(p.worker(stage, ways)))
+		}
+	}
+	return most
+}
+
+// ends bounds what a matrix takes beyond its numbers, and slab is the unit of arenas.
+const (
+	ends = 128
+	slab = 2 << 20
+)
+
+func slabs(bytes int) int { return (bytes + slab - 1) / slab * slab }
+
+// worker returns the memory of a worker of some ways.
+func (p *plan) worker(stage int, ways []int) int {
+	first, end := p.cuts[stage], p.cuts[stage+1]
+	m := pipe.Memory{Number: number, History: p.shape.Positions() > 1}
+	widest, all := 0, 0
+	for s := first; s < end; s++ {
+		if p.sees(s) {
+			m.Widths = append(m.Widths, p.infos[s].In)
+			widest, all = max(widest, p.infos[s].In), all+p.infos[s].In
+		}
+	}
+	if first > 0 {
+		m.Input = p.infos[first].In + p.infos[first].CarryIn
+	}
+	out := 0
+	if end < len(p.infos) {
+		out = p.infos[end].In + p.infos[end].CarryIn
+	}
+	mirrors := 0
+	for _, way := range ways {
+		a, b, _, _ := p.shape.Of(way)
+		m.Own += int(b - a)
+		mirrors += p.mirrored[way]
+	}
+	m.Rows = m.Own + mirrors
+	n := m.Kept()
+	if m.History {
+		n += p.Model.Size() * number
+		if end < len(p.infos) {
+			n += m.Own * p.infos[end].In * number
+		}
+	}
+	n = slabs(n)
+	n += p.shards(first, end, ways)
+	n += 4*mirrors + 4*p.allMirrors()
+	// Rows between stages: all that is sent, and what is received ahead.
+	n += (m.Input + out) * m.Own * number * (p.shape.Positions() + 2) / p.shape.Positions()
+	rooms := 1
+	if m.History || p.settings.Halo == pipe.Previous {
+		rooms = 2
+	}
+	n += (mirrors + p.mirroredOf(ways)) * ((rooms*all+widest)*number + 4)
+	return n + p.leaves(stage, ways)
+}
+
+// allMirrors counts the mirrors of all ways, which each node knows.
+func (p *plan) allMirrors() (n int) {
+	for way := range p.shape.Ways() {
+		n += p.mirrored[way]
+	}
+	return n
+}
+
+// mirroredOf counts the rows of some ways that others mirror.
+func (p *plan) mirroredOf(ways []int) (n int) {
+	for _, way := range ways {
+		_, _, first, end := p.shape.Of(way)
+		for other := range p.shape.Ways() {
+			if other != way {
+				for shard := first; shard < end; shard++ {
+					n += int(p.mirrors[other][shard])
+				}
+			}
+		}
+	}
+	return n
+}
+
+// shards returns the memory of blocks, passes and features of the shards of some ways.
+func (p *plan) shards(first, end int, ways []int) (n int) {
+	edge := 12
+	if p.Model.Form().Weighting != sample.Ones {
+		edge += 4
+	}
+	most, places, widestPass, read := 0, 0, 0, 0
+	for _, way := range ways {
+		for position := range p.shape.Positions() {
+			a, b := p.shape.Shards(way, position)
+			most = max(most, b-a)
+			for shard := a; shard < b; shard++ {
+				z := p.size(shard)
+				if z.Targets == 0 {
+					continue
+				}
+				const source, target = 8 + 3*4, 8 + 2*4
+				n += edge*z.Entries + source*z.Sources + target*z.Targets
+				in := nn.InputSize{Sparse: p.Graph.Sparse}
+				rows := z.Targets
+				if p.infos[0].Hops > 0 {
+					rows = z.Sources
+				}
+				in.Entries = int(float64(rows) * p.Graph.Entries)
+				pass := slabs(p.Model.ForecastPart(first, end, in, z))
+				if p.again {
+					widestPass = max(widestPass, pass)
+				} else {
+					n += pass
+				}
+				places++
+				if first == 0 {
+					read = max(read, rows)
+				}
+			}
+		}
+	}
+	if p.again {
+		places = min(places, most*len(ways))
+		n += places * widestPass
+	}
+	if first == 0 {
+		n += places * p.inputs(read)
+		far := 0
+		node := p.seats.Node(0, ways[0])
+		for _, asked := range p.reads(node) {
+			far += asked
+		}
+		n += int(float64(far) * (p.Row + 8))
+	}
+	return n + slabs(most*(p.Model.Size()*number+ends))
+}
+
+// inputs returns the memory of the features of so many vertices.
+func (p *plan) inputs(rows int) int {
+	if p.Graph.Sparse {
+		return int(float64(rows) * (8 + 20*p.Graph.Entries))
+	}
+	return rows * p.Graph.Columns * number
+}
+
+// size returns the size of a shard's block.
+func (p *plan) size(shard int) nn.Size {
+	z := nn.Size{Targets: p.vertices(shard), Sources: p.sources[shard], Entries: int(p.Edges[shard])}
+	if p.Model.Form().SelfLoops {
+		z.Entries += z.Targets
+	}
+	return z
+}
+
+// leaves returns the memory of the gradients of shards, and of their sums.
+func (p *plan) leaves(stage int, ways []int) int {
+	columns, shards := p.columnsOf(stage), 0
+	for _, way := range ways {
+		_, _, first, end := p.shape.Of(way)
+		shards += end - first
+	}
+	all, mine := 0, 0
+	for node, spans := range exchange.Spans(p.holders(stage), p.Layout.Nodes) {
+		all += len(spans)
+		if node == p.seats.Node(stage, ways[0]) {
+			mine = len(spans)
+		}
+	}
+	members := len(p.seats.Members(stage))
+	part := (columns + members - 1) / members
+	return number * (shards*columns + (3*mine+bits.Len(uint(shards)))*columns + 2*part + 2*all*part + columns + 4*part)
+}
