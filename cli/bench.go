@@ -80,7 +80,7 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 		Short:   "Measure this machine, each figure beside its upper bound",
 		Long:    "Measures this machine. Each figure is printed beside the upper bound measured in the same run.",
 		Example: "  hopmesh bench kernels\n  hopmesh bench data --graphs ./graphs",
-	}, transport, data, kernels, sampler, strategies, benchScale(run, scaleParts), benchNode(shaped))
+	}, transport, data, kernels, sampler, strategies, benchScale(run, scaleParts), benchForecast(run), benchNode(shaped))
 }
 
 // benchScale returns the command that measures memory.
@@ -102,6 +102,25 @@ func benchScale(run func(context.Context, BenchConfig, io.Writer) error, parts [
 	cmd.Flags().BoolVar(&cfg.Scale.Quick, "quick", false, "use graphs of a twentieth of the size and one or two nodes, to try it out")
 	cmd.Flags().BoolVar(&cfg.Scale.Show, "show", false, "measure nothing, print the cells that are kept")
 	cmd.Flags().Float64Var(&cfg.Scale.Papers, "papers", 0.1, "size of the graph of the part papers, as a share `X` of ogbn-papers100M")
+	cmd.Flags().BoolVar(&cfg.Scale.Older, "older", false, "also take cells that other versions of this program have measured")
+	return cmd
+}
+
+// benchForecast returns the command that compares forecasts with jobs.
+func benchForecast(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
+	cmd, cfg := benchSuite(run, cobra.Command{
+		Use:   "forecast",
+		Short: "Compare forecasts of jobs with what these take",
+		Long: "Starts 2, 4 and 8 nodes on this machine, each behind a link of 400 Mbit/s and with its share of the\n" +
+			"processors (needs root on Linux), has them forecast jobs of all strategies and then trains these. Each cell is\n" +
+			"printed beside its bars. It takes about half an hour; finished cells are kept, so that it goes on where it\n" +
+			"stopped.",
+		Example: "  hopmesh bench forecast --quick\n  hopmesh bench forecast --rows pipe,graph --json\n  hopmesh bench forecast --out docs/results/forecasts.md",
+	})
+	cmd.Flags().StringVar(&cfg.Scale.Dir, "dir", "", "keep finished cells in `DIR` (default: in the user's cache)")
+	cmd.Flags().StringVar(&cfg.Scale.Rows, "rows", "", "measure only cells with one of these in their name, `TEXT,TEXT`")
+	cmd.Flags().BoolVar(&cfg.Scale.Quick, "quick", false, "use graphs of an eighth of the size and two nodes, to try it out")
+	cmd.Flags().BoolVar(&cfg.Scale.Show, "show", false, "measure nothing, print the cells that are kept")
 	cmd.Flags().BoolVar(&cfg.Scale.Older, "older", false, "also take cells that other versions of this program have measured")
 	return cmd
 }

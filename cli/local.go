@@ -58,7 +58,7 @@ type DemoConfig struct {
 
 // BenchConfig has the settings of `hopmesh bench`.
 type BenchConfig struct {
-	Suite    string   // transport, data, kernels, sampler, strategies or scale
+	Suite    string   // transport, data, kernels, sampler, strategies, scale or forecast
 	Graphs   string   // a folder, or ""
 	Nodes    int      // of strategies
 	Plot     string   // a file to write, or ""
@@ -69,7 +69,8 @@ type BenchConfig struct {
 	Scale    ScaleConfig
 }
 
-// ScaleConfig has the settings of `hopmesh bench scale` alone.
+// ScaleConfig has the settings of `hopmesh bench scale`, and of `bench forecast` those on
+// cells.
 type ScaleConfig struct {
 	Dir    string // a folder that is kept, or ""
 	Rows   string // parts of the names of cells, or ""

@@ -183,7 +183,7 @@ func writePage(file string, cmd *cobra.Command, f api.JobForecast) error {
 			fmt.Fprintf(&b, " --%s %s", flag.Name, strings.Trim(flag.Value.String(), "[]"))
 		}
 	})
-	fmt.Fprintf(&b, "\n```\n\nMade on %s. Times are those of an epoch on the slowest node; EPOCH is the larger of COMPUTE with WAIT and PREPARE with HIDDEN, step by step.\n\n", output.Clock().Format(time.DateOnly))
+	fmt.Fprintf(&b, "\n```\n\nMade on %s. Times are those of an epoch on the slowest node; EPOCH is the largest of COMPUTE with WAIT, of PREPARE with HIDDEN, and of all that keeps the processors busy, step by step.\n\n", output.Clock().Format(time.DateOnly))
 	for i, row := range forecastRows(f) {
 		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
 		if i == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
@@ -21,6 +22,31 @@ type Rates struct {
 	Bandwidth float64 // bytes a second that come to a node
 	RoundTrip float64 // seconds of the smallest question
 	Request   float64 // seconds of processor time of a question, beside its bytes
+	// Encrypt is how many bytes a second all processors encrypt on both ends; 0: as many
+	// as come. A node sends about as much as comes to it.
+	Encrypt float64
+	// Cores is how many processors this process gets; 0: as many as it has threads.
+	Cores float64
+}
+
+// processors returns how many there are.
+func (r Rates) processors() float64 {
+	if r.Cores > 0 {
+		return r.Cores
+	}
+	return float64(runtime.GOMAXPROCS(0))
+}
+
+// Slower returns how much longer threads take that compute together than each would by
+// itself: 1, if this process gets as many processors as it has threads.
+func (r Rates) Slower() float64 { return max(1, float64(runtime.GOMAXPROCS(0))/r.processors()) }
+
+// busy returns the seconds for which bytes keep all processors busy.
+func (r Rates) busy(bytes float64) float64 {
+	if r.Encrypt <= 0 {
+		return 0
+	}
+	return bytes / r.Encrypt
 }
 
 // ahead returns how many threads prepare batches, and how many batches are in memory.
@@ -115,24 +141,70 @@ func (c *clock) fits(z *sizes) error {
 // left returns how much more this process may take.
 func left() uint64 { return min(uint64(budget.Spare()), budget.Available()) }
 
-// step times a step of a node: the fastest of a few times.
-func (c *clock) step(ctx context.Context, l *load, step int) (best timed, err error) {
-	const times = 3
-	for i := range times {
+// step times a step of a node: the mean of a few times, after one that takes memory. The
+// fastest would not do: a process that may take a part of the processors' time is stopped
+// now and then, and a short step runs in between.
+func (c *clock) step(ctx context.Context, l *load, step int) (mean timed, err error) {
+	const (
+		times = 2
+		all   = 200 * time.Millisecond // of all steps
+	)
+	n, begin, atLeast := 0, time.Time{}, all/time.Duration(len(c.job.steps))
+	for n < times || time.Since(begin) < atLeast {
 		var t timed
 		for _, g := range l.groups {
 			if g.roots == 0 {
 				continue
 			}
 			if err := c.group(ctx, l, g.seeds, step, &t); err != nil {
-				return best, err
+				return mean, err
 			}
 		}
-		if i == 0 || t.compute+t.prepare < best.compute+best.prepare {
-			best = t
+		if begin.IsZero() {
+			begin = time.Now()
+			continue
 		}
+		n++
+		mean.compute, mean.prepare = mean.compute+t.compute, mean.prepare+t.prepare
 	}
-	return best, nil
+	mean.compute, mean.prepare = mean.compute/float64(n), mean.prepare/float64(n)
+	return mean, nil
+}
+
+// Processors measures how many processors this process gets. It takes about a fifth of a
+// second.
+func Processors() (cores float64) {
+	const (
+		atLeast = 200 * time.Millisecond
+		loops   = 1 << 17
+	)
+	threads := runtime.GOMAXPROCS(0)
+	count, best := make([]int, threads), make([]time.Duration, threads)
+	sink := make([]uint64, 8*threads)
+	var running sync.WaitGroup
+	begin := time.Now()
+	for i := range threads {
+		running.Go(func() {
+			x := uint64(i)
+			for time.Since(begin) < atLeast {
+				start := time.Now()
+				for range loops {
+					x = x*6364136223846793005 + 1442695040888963407
+				}
+				if took := time.Since(start); best[i] == 0 || took < best[i] {
+					best[i] = took
+				}
+				count[i]++
+			}
+			sink[8*i] = x
+		})
+	}
+	running.Wait()
+	took := time.Since(begin).Seconds()
+	for i := range threads {
+		cores += float64(count[i]) * best[i].Seconds() / took
+	}
+	return max(cores, 1e-3)
 }
 
 // group adds the times of one group.
@@ -194,14 +266,19 @@ func (t *timing) add(ctx context.Context, c *clock, l *load, step int, v *Volume
 	if c.job.same { // it is prepared once
 		p.Prepare = 0
 	}
+	// Whatever waits for the network, processors do no more than they can.
+	sent := float64(v.Hidden + v.Exposed)
+	busy := p.Compute + rates.busy(sent) + float64(v.Asked)*rates.Request
+	if !c.job.same {
+		busy += took.prepare / max(rates.processors(), 1)
+	}
 	t.sum.Compute, t.sum.Prepare = t.sum.Compute+p.Compute, t.sum.Prepare+p.Prepare
 	t.sum.Hidden, t.sum.Wait = t.sum.Hidden+p.Hidden, t.sum.Wait+p.Wait
-	t.total += max(p.Compute+p.Wait, p.Prepare+p.Hidden)
+	t.total += max(p.Compute+p.Wait, p.Prepare+p.Hidden, busy)
 	return nil
 }
 
-// epoch returns the seconds of an epoch of so many steps, of which some were added.
-func (t *timing) epoch(steps, added int) (Parts, float64) {
-	f := float64(steps) / float64(added)
+// epoch returns the seconds of an epoch that is so many times the steps that were added.
+func (t *timing) epoch(f float64) (Parts, float64) {
 	return Parts{Compute: f * t.sum.Compute, Prepare: f * t.sum.Prepare, Hidden: f * t.sum.Hidden, Wait: f * t.sum.Wait, Once: t.once}, f * t.total
 }

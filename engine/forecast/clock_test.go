@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -18,5 +19,27 @@ func TestAStepThatDoesNotFitIsNotTimed(t *testing.T) {
 	}
 	if err := c.fits(&sizes{slot: 80 << 20, pass: 40 << 20}); err == nil || !strings.Contains(err.Error(), "which needs 120.0 MiB of memory, and has 105.0 MiB") {
 		t.Error(err)
+	}
+}
+
+// Processors are as many as threads at most, and with fewer threads wait for each other.
+func TestProcessors(t *testing.T) {
+	threads := float64(runtime.GOMAXPROCS(0))
+	if n := Processors(); n <= 0 || n > 1.01*threads {
+		t.Errorf("%g of %g", n, threads)
+	}
+	if r := (Rates{Cores: threads / 4}); r.Slower() != 4 || (Rates{}).Slower() != 1 || (Rates{Cores: 2 * threads}).Slower() != 1 {
+		t.Error(r.Slower())
+	}
+}
+
+// Where a process gets fewer processors than it has threads, what is hidden is not.
+func TestBusyProcessorsDoNoMoreThanTheyCan(t *testing.T) {
+	rates := Rates{Bandwidth: 100, Encrypt: 50}
+	if b := rates.busy(200); b != 4 {
+		t.Error(b)
+	}
+	if b := (Rates{Bandwidth: 100}).busy(200); b != 0 {
+		t.Error(b)
 	}
 }

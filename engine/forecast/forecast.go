@@ -303,9 +303,9 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 			return err
 		}
 	}
-	r.Bytes = scaled(sum, float64(j.count)/float64(len(j.steps)))
+	r.Bytes = j.epoch(sum)
 	brought.add(r)
-	r.Parts, r.Seconds = t.epoch(j.count, len(j.steps))
+	r.Parts, r.Seconds = t.epoch(j.seeds())
 	if !r.Sharded && look.sight == nil {
 		worst.edges = edges
 	}
@@ -338,6 +338,26 @@ func (j *job) loads(ctx context.Context, m *mesh, look *look) (steps [][]Load, h
 		}
 	}
 	return steps, heaviest, worst, nil
+}
+
+// seeds returns how many times the seed vertices of the counted steps an epoch has: its
+// last step may be a small one.
+func (j *job) seeds() float64 {
+	n := 0
+	for _, batch := range j.steps {
+		n += len(batch)
+	}
+	return float64(len(j.Graph.Training)) / float64(n)
+}
+
+// epoch returns what an epoch sends by what some of its steps send: sums come with steps,
+// the rest with seed vertices.
+func (j *job) epoch(some peer.Counts) peer.Counts {
+	by, steps := scaled(some, j.seeds()), scaled(some, float64(j.count)/float64(len(j.steps)))
+	for _, k := range []peer.Kind{peer.Gradient, peer.Model, peer.Control} {
+		by.Bytes[k], by.Requests[k] = steps.Bytes[k], steps.Requests[k]
+	}
+	return by
 }
 
 // scaled returns counts times a factor.

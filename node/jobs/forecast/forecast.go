@@ -116,7 +116,7 @@ func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell fun
 		return a, err
 	}
 	rates := forecast.Rates{
-		Bandwidth: min(r.Bandwidth, bandwidth), RoundTrip: max(r.RoundTrip, roundTrip), Request: roundTrip / float64(runtime.GOMAXPROCS(0)),
+		Bandwidth: min(r.Bandwidth, bandwidth), RoundTrip: max(r.RoundTrip, roundTrip), Request: roundTrip / float64(runtime.GOMAXPROCS(0)), Encrypt: bandwidth, Cores: forecast.Processors(),
 	}
 	rows, err := forecast.Make(ctx, &s.Subject, asked, r.Nodes, rates, func(row forecast.Row) { tell(rowOf(&row)) })
 	if err != nil {

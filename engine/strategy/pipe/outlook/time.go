@@ -89,6 +89,12 @@ func timed(ctx context.Context, w *forecast.Whole) (*pipe.Timing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("forecast: %w", err)
 	}
+	// Layers are timed by their fastest rounds, and a process that may take a part of the
+	// processors' time is stopped between rounds.
+	slower := w.Rates.Slower()
+	for s := range t.Layers {
+		t.Layers[s].Forward, t.Layers[s].Backward = t.Layers[s].Forward*slower, t.Layers[s].Backward*slower
+	}
 	return t, nil
 }
 

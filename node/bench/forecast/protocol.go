@@ -1,0 +1,148 @@
+// Package forecast compares what `train forecast` says with what jobs take, on shaped
+// links. All nodes share this machine: each is a process with a fixed share of the
+// processors, and forecasts are made by these processes, all at once, so that rates are
+// measured under the same sharing as jobs.
+package forecast
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/shape"
+)
+
+// This file is the protocol. It was fixed before anything was measured.
+//
+//   - On 2, 4 and 8 nodes, on two graphs, two models are trained by every strategy.
+//   - Each node has the same link and the same share of all processors, by a control group
+//     and a network namespace. Where the machine gives no groups, the page says so.
+//   - A job is trained when all nodes have given back what they held, or after ten seconds.
+//     Then all nodes forecast it at the same time. The medians of their times count; bytes
+//     and memory do not depend on who counts.
+//   - A job trains five epochs and evaluates after the last alone. Bytes are the mean of
+//     epochs 2 to 4, of all kinds, and the time is their median. Memory is the most that a node's
+//     process holds during the job (RssAnon + RssShmem, every 20 ms) beyond what it held
+//     when the mesh was ready, on the node where that is most; the last evaluation counts.
+//   - What comes in some epochs only comes in each: grappa.period=1 and pipe.period=1.
+
+var nodeCounts = []int{2, 4, 8}
+
+var models = []string{"gcn", "sage"}
+
+const (
+	rate   = 400_000_000 // bits a second, each way
+	delay  = time.Millisecond / 2
+	hidden = 64
+	batch  = 2048
+	epochs = 5
+	width  = 100 // features
+)
+
+var fanouts = []int{10, 10}
+
+// The bars: shares of what was measured, of each cell, and of the mean of all.
+const (
+	bytesBar  = 0.05
+	memoryBar = 0.30
+	timeBar   = 0.50
+	meanBar   = 0.25
+)
+
+// link returns the link of each of so many nodes, and its share of processors.
+func link(nodes int) shape.Link {
+	return shape.Link{Rate: rate, Delay: delay, Cores: 0.9 * float64(runtime.NumCPU()) / float64(nodes)}
+}
+
+// A strategy with the settings that make each epoch alike.
+type strategy struct {
+	name  string
+	set   []api.Setting
+	whole bool // trains the whole graph in each step
+}
+
+var compared = []strategy{
+	{name: "centric"},
+	{name: "leap"},
+	{name: "p3"},
+	{name: "local"},
+	{name: "grappa", set: []api.Setting{{Key: "grappa.period", Value: "1"}}},
+	{name: "graph", whole: true},
+	{name: "pipe", set: []api.Setting{{Key: "pipe.period", Value: "1"}}, whole: true},
+}
+
+// graphs returns the requests that generate both: one with communities that a cut finds,
+// and one without.
+func graphs(quick bool) []api.GenerateRequest {
+	share, copies := 0.9, 0
+	vertices := uint64(1 << 15)
+	if quick {
+		vertices = 1 << 12
+	}
+	options := api.DatasetOptions{Shards: 64, Partitioner: "multilevel", Replicas: &copies, Seed: 1}
+	return []api.GenerateRequest{
+		{Name: "sbm", Kind: "sbm", Vertices: vertices, Edges: 16 * vertices, Features: width, Classes: 16, Communities: 64, Inside: &share, Homophily: &share, DatasetOptions: options},
+		{Name: "rmat", Kind: "rmat", Vertices: vertices, Edges: 16 * vertices, Features: width, Classes: 16, DatasetOptions: options},
+	}
+}
+
+// A cell is one job.
+type cell struct {
+	Graph    string `json:"graph"`
+	Model    string `json:"model"`
+	Nodes    int    `json:"nodes"`
+	Strategy string `json:"strategy"`
+}
+
+func (c cell) String() string {
+	return fmt.Sprintf("%s %s %s %d", c.Graph, c.Model, c.Strategy, c.Nodes)
+}
+
+// cells returns all cells whose name has one of some texts; "": all.
+func cells(rows string, quick bool) (all []cell) {
+	on := nodeCounts
+	if quick {
+		on = on[:1]
+	}
+	for _, n := range on {
+		for _, g := range graphs(quick) {
+			for _, m := range models {
+				for _, s := range compared {
+					c := cell{g.Name, m, n, s.name}
+					for part := range strings.SplitSeq(rows, ",") {
+						if strings.Contains(c.String(), part) {
+							all = append(all, c)
+							break
+						}
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// strategy returns the strategy of a cell.
+func (c cell) strategy() *strategy {
+	for i := range compared {
+		if compared[i].name == c.Strategy {
+			return &compared[i]
+		}
+	}
+	return nil
+}
+
+// job returns the request of a cell's job.
+func (c cell) job() api.TrainRequest {
+	s := c.strategy()
+	layers, width, size, train, never, seed := len(fanouts), hidden, batch, epochs, epochs+1, uint64(1)
+	r := api.TrainRequest{
+		Dataset: c.Graph, Model: c.Model, Layers: &layers, Hidden: &width, Features: "none", Epochs: &train, EvalEvery: &never, Seed: &seed, Strategy: s.name, Set: s.set,
+	}
+	if !s.whole {
+		r.Batch, r.Fanout = &size, fanouts
+	}
+	return r
+}

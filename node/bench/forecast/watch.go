@@ -1,0 +1,77 @@
+package forecast
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/node/shape"
+)
+
+// held returns the memory of its own that a process holds.
+func held(pid int) uint64 {
+	status := fmt.Sprintf("/proc/%d/status", pid)
+	return budget.Field(status, "RssAnon:", 0) + budget.Field(status, "RssShmem:", 0)
+}
+
+// settle waits until no process holds much more than it did idle, but not for long: what
+// a cell before it has left counts for the next, where it is not given back.
+func settle(ctx context.Context, crew *shape.Crew, idle []uint64) error {
+	const (
+		near  = 8 << 20
+		most  = 10 * time.Second
+		every = 200 * time.Millisecond
+	)
+	for begin := time.Now(); time.Since(begin) < most; {
+		above := false
+		for i, node := range crew.Nodes {
+			above = above || held(node.PID()) > idle[i]+near
+		}
+		if !above {
+			return nil
+		}
+		select {
+		case <-time.After(every):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// A watcher measures what processes come to hold beyond what they held idle.
+type watcher struct {
+	stop  chan struct{}
+	once  sync.Once
+	ended sync.WaitGroup
+	most  uint64
+}
+
+func watch(crew *shape.Crew, idle []uint64) *watcher {
+	w := &watcher{stop: make(chan struct{})}
+	w.ended.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				for i, node := range crew.Nodes {
+					now := held(node.PID())
+					w.most = max(w.most, now-min(now, idle[i]))
+				}
+			case <-w.stop:
+				return
+			}
+		}
+	})
+	return w
+}
+
+// end stops measuring and returns the most that a node took.
+func (w *watcher) end() uint64 {
+	w.once.Do(func() { close(w.stop) })
+	w.ended.Wait()
+	return w.most
+}
