@@ -36,6 +36,7 @@ func (l *load) sample(ctx context.Context, s *sample.Sampler, to *sample.Batch, 
 // A group is the sizes of seed vertices that are computed together.
 type group struct {
 	roots, inputs int
+	grain         int // the shard of its seed vertices, where sums are those of shards
 	blocks        []nn.Size
 	seeds         []uint32
 }
@@ -102,7 +103,7 @@ func (c *counter) step(ctx context.Context, m *mesh, look *look, batch []uint32,
 		if err := l.sample(ctx, c.sampler, &c.batch, step, g.Roots); err != nil {
 			return nil, fmt.Errorf("sample step %d for node %d of %d: %w", step+1, node+1, m.layout.Nodes, err)
 		}
-		sizes := group{roots: len(g.Roots), seeds: slices.Clone(g.Roots)}
+		sizes := group{roots: len(g.Roots), grain: g.Grain, seeds: slices.Clone(g.Roots)}
 		for _, b := range c.batch.Blocks {
 			sizes.blocks = append(sizes.blocks, nn.Size{Targets: b.Rows, Sources: b.Cols, Entries: b.Entries()})
 		}

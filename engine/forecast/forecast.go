@@ -55,7 +55,8 @@ type Step struct {
 	Row      float64 // bytes of a row of features on the wire
 	Valued   bool    // blocks have values
 	Sharded  bool    // nodes lack the edges of others' shards
-	Owned    []int   // vertices of each node's own shards
+	Owned    []int   // vertices of each node's own shards; there are so many shards:
+	Shards   int
 	Settings *strategy.Settings
 	Loads    []Load
 }
@@ -68,6 +69,7 @@ type Load struct {
 	Rows          int // computed: the sources of all blocks
 	Local, Remote int // rows of features
 	Sent          peer.Counts
+	Grains        []int // shards whose gradients it adds up by themselves, where weights are deterministic
 }
 
 // A Volume is what a step sends.
@@ -283,7 +285,7 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 		step := &Step{
 			Nodes: n, Index: at, Last: at+1 == j.count, Model: j.model, Moments: len(j.Recipe.Optimizer.Moments()), Number: 4,
 			Columns: j.Graph.Columns, Row: j.counter.row, Valued: j.model.Form().Weighting != sample.Ones,
-			Sharded: r.Sharded, Owned: m.owned(), Settings: settings, Loads: steps[at],
+			Sharded: r.Sharded, Owned: m.owned(), Shards: len(m.layout.Owners), Settings: settings, Loads: steps[at],
 		}
 		v := j.volume(of, step)
 		if j.same { // what is prepared serves all epochs
@@ -395,11 +397,33 @@ func (v *Volume) once(all peer.Counts) {
 func Batched(s *Step) Volume {
 	v := Rows(s)
 	if s.Nodes > 1 {
-		sum, busiest := exchange.Volume(s.Nodes, s.Model.Size(), s.Number, nil)
+		sum, busiest := exchange.Volume(s.Nodes, s.Model.Size(), s.Number, s.Sums())
 		v.All.Add(sum)
 		v.Exposed, v.Asked, v.Rounds = busiest, 2*(s.Nodes-1), 2
 	}
 	return v
+}
+
+// Sums returns how many sums of gradients each node contributes to that of all; nil: one.
+// With the same bits on any number of nodes these are subtrees over shards.
+func (s *Step) Sums() []int {
+	if !s.Settings.Deterministic {
+		return nil
+	}
+	holders := make([]int, s.Shards)
+	for shard := range holders {
+		holders[shard] = -1
+	}
+	for node := range s.Loads {
+		for _, grain := range s.Loads[node].Grains {
+			holders[grain] = node
+		}
+	}
+	rows := make([]int, s.Nodes)
+	for node, spans := range exchange.Spans(holders, s.Nodes) {
+		rows[node] = len(spans)
+	}
+	return rows
 }
 
 // Rows is the Volume of the rows of features and of edges that nodes ask each other for.
@@ -420,6 +444,7 @@ func (l *load) summary() Load {
 			continue
 		}
 		s.Groups++
+		s.Grains = append(s.Grains, g.grain)
 		s.Roots, s.Inputs = s.Roots+g.roots, s.Inputs+g.inputs
 		if len(g.blocks) == 0 {
 			s.First += g.inputs

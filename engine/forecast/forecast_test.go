@@ -155,6 +155,19 @@ func TestForecastsOfLargerMeshes(t *testing.T) {
 	}
 }
 
+// The partial sums of deterministic jobs are counted.
+func TestBytesOfDeterministicSums(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	for _, nodes := range []int{2, 3} {
+		for _, of := range []strategy.Settings{strategy.Given("leap"), strategy.Given("centric"), strategy.Given("grappa", "grappa.groups=3", "grappa.period=1")} {
+			r := traintest.Small("sage")
+			r.Epochs, r.EvalEvery, r.Sharing = 2, 1<<20, of
+			r.Sharing.Deterministic = true
+			t.Run(fmt.Sprint(nodes, of), func(t *testing.T) { compare(t, r, shards, nodes) })
+		}
+	}
+}
+
 // A batch that serves all epochs is gathered once.
 func TestFullBatchesAreGatheredOnce(t *testing.T) {
 	shards := traintest.Communities(t, 1500)

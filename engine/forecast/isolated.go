@@ -16,6 +16,7 @@ type Isolation struct {
 	Settings *strategy.Settings
 	Seed     uint64
 	Epoch    int     // whose steps are counted, from 1 on
+	Epochs   int     // of the job
 	Row      float64 // bytes of a row of features on the wire
 }
 
@@ -61,7 +62,7 @@ func (b *Brought) add(r *Row) {
 func (j *job) isolation(m *mesh, s *strategy.Settings) *Isolation {
 	return &Isolation{
 		Graph: j.Graph, Layout: &m.layout, Holds: func(node, shard int) bool { return m.holds[node][shard] },
-		Settings: s, Seed: j.Recipe.Seed, Epoch: looked, Row: j.counter.row,
+		Settings: s, Seed: j.Recipe.Seed, Epoch: looked, Epochs: j.Recipe.Epochs, Row: j.counter.row,
 	}
 }
 

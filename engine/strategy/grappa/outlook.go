@@ -27,7 +27,7 @@ func volume(s *forecast.Step) (v forecast.Volume) {
 			columns, v.Rounds = (1+s.Moments)*s.Model.Size(), 2
 		}
 	}
-	v.All, v.Exposed = exchange.Volume(s.Nodes, columns, s.Number, nil)
+	v.All, v.Exposed = exchange.Volume(s.Nodes, columns, s.Number, s.Sums())
 	v.Asked = v.Rounds * (s.Nodes - 1)
 	return v
 }
@@ -182,8 +182,8 @@ func (o *outlook) count(node int, groups []int) (first, next peer.Counts, held u
 	}
 	held = o.bringEdges(&first, lacking, nil, nil)
 	var before *sighting
-	most := uint64(0)
-	for super := range o.views() {
+	most, supers := uint64(0), o.supers()
+	for super := range supers {
 		s, err := o.sight(node, groups, super, lacking)
 		if err != nil {
 			return first, next, held, err
@@ -202,7 +202,20 @@ func (o *outlook) count(node int, groups []int) (first, next peer.Counts, held u
 		s.bytes += o.bringEdges(to, s.edges, edges, s.within) + o.bringRows(to, s.rows, rows)
 		most, before = max(most, s.bytes), s
 	}
+	if turns := uint64(supers - 1); turns > 1 {
+		next.Bytes[peer.Shard], next.Requests[peer.Shard] = next.Bytes[peer.Shard]/turns, next.Requests[peer.Shard]/turns
+	}
 	return first, next, held + uint64(o.views())*most + uint64(len(groups)*vertices/8), nil
+}
+
+// supers returns how many super-epochs are looked at: the first, and some of those that
+// follow in the job, since what they bring differs.
+func (o *outlook) supers() int {
+	const most = 5
+	if !o.turns() {
+		return 1
+	}
+	return max(o.views(), min(most, 1+(o.Epochs-1)/o.settings.Period))
 }
 
 // views returns how many views there are at once.

@@ -59,7 +59,7 @@ func assumptions(r *api.ForecastRequest, rates forecast.Rates, bandwidth float64
 		}
 	}
 	if r.Job.Deterministic || len(r.Job.Set) > 0 {
-		all = append(all, "rows that are cached, models that travel, and the partial sums of a deterministic job are not counted")
+		all = append(all, "rows that are cached, models that travel, and the partial sums of a deterministic job of p3 are not counted")
 	}
 	var whole, isolated []string
 	for i := range strategies {
