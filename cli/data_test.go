@@ -23,6 +23,7 @@ func TestWhatIsMade(t *testing.T) {
 	for _, args := range []string{
 		"import cora graphs/cora.npz",
 		"import cora /g --format csv --shards 8 --partitioner stream --dtype bf16 --replicas 0 --memory 2GiB --undirected --seed 18446744073709551615",
+		"import web n1:/d/0 graphs/1 /d/2",
 		"generate big --kind sbm --vertices 10 --edges 20 --features 3 --classes 2 --communities 4 --inside 0.9 --homophily 0.5 --seed 3 --replicas 2",
 		"generate small --preset products --scale 0.1",
 	} {
@@ -39,6 +40,7 @@ func TestWhatIsMade(t *testing.T) {
 		api.ImportRequest{Name: "cora", Source: "/g", Format: "csv", DatasetOptions: api.DatasetOptions{
 			Shards: 8, Partitioner: "stream", DType: "bf16", Replicas: &none, Memory: 2 << 30, Undirected: true, Seed: 1<<64 - 1,
 		}},
+		api.ImportRequest{Name: "web", Sources: []string{"n1:/d/0", filepath.Join(dir, "graphs/1"), "/d/2"}, Format: "auto", DatasetOptions: usual},
 		api.GenerateRequest{Name: "big", Kind: "sbm", Vertices: 10, Edges: 20, Features: 3, Classes: 2, Communities: 4, Inside: &inside, Homophily: &homophily, DatasetOptions: own},
 		api.GenerateRequest{Name: "small", Preset: "products", Scale: 0.1, DatasetOptions: usual},
 	}

@@ -19,27 +19,26 @@ func datasetImport() *cobra.Command {
 	var r api.ImportRequest
 	var cut cutFlags
 	cmd := &cobra.Command{
-		Use:   "import NAME SOURCE",
+		Use:   "import NAME SOURCE...",
 		Short: "Partition a graph into shards and store them in the mesh",
 		Long: "Reads a graph, partitions it into shards and stores them on the nodes. The daemon reads SOURCE, so it\n" +
-			"must be on the daemon's machine. For csv and parquet SOURCE is an edge file, or a folder of files called\n" +
-			"edges, features, labels and splits. First prints a forecast of memory and edge cut. An interrupted import\n" +
+			"must be on the daemon's machine, or NODE:/PATH on another node's. For csv and parquet SOURCE is an edge file,\n" +
+			"or a folder of files called edges, features, labels and splits; several of one format are read as one. First prints a forecast of memory and edge cut. An interrupted import\n" +
 			"leaves nothing behind.",
 		Example: "  hopmesh dataset import cora ./cora.npz\n" +
-			"  hopmesh dataset import web /data/web --format csv --undirected --shards 256 --memory 8GiB",
+			"  hopmesh dataset import web /data/web --format csv --undirected --shards 256 --memory 8GiB\n" +
+			"  hopmesh dataset import web n1:/data/part-0 n2:/data/part-1",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
 				return usage.Errorf(cmd, "`%s` needs NAME and SOURCE", cmd.CommandPath())
 			case len(args) == 1:
 				return usage.Errorf(cmd, "`%s` needs SOURCE beside the name %q: a file or a folder", cmd.CommandPath(), args[0])
-			case len(args) > 2:
-				return usage.Errorf(cmd, "`%s` takes NAME and SOURCE, so %q is one too many", cmd.CommandPath(), args[2])
 			}
 			return nil
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 1 {
+			if len(args) >= 1 {
 				return nil, cobra.ShellCompDirectiveDefault
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -49,11 +48,9 @@ func datasetImport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if r.Name = args[0]; args[1] == "" {
-				return usage.Errorf(cmd, "SOURCE is empty: give a file or a folder")
-			}
-			if r.Source, err = filepath.Abs(args[1]); err != nil {
-				return fmt.Errorf("find %s: %w", args[1], err)
+			r.Name = args[0]
+			if err := chooseSources(cmd, &r, args[1:]); err != nil {
+				return err
 			}
 			if err := r.Check(); err != nil {
 				return usage.Errorf(cmd, "%v", err)
@@ -69,6 +66,30 @@ func datasetImport() *cobra.Command {
 	cmd.Flags().BoolVar(&r.Undirected, "undirected", false, "add the reverse of every edge")
 	d.Add(cmd)
 	return cmd
+}
+
+// chooseSources puts the sources into the request, local paths as absolute ones.
+func chooseSources(cmd *cobra.Command, r *api.ImportRequest, sources []string) error {
+	far := false
+	for _, s := range sources {
+		node, _ := api.SplitSource(s)
+		far = far || node != ""
+		switch {
+		case s == "":
+			return usage.Errorf(cmd, "SOURCE is empty: give a file or a folder")
+		case node == "" && !api.IsURL(s):
+			path, err := filepath.Abs(s)
+			if err != nil {
+				return fmt.Errorf("find %s: %w", s, err)
+			}
+			s = path
+		}
+		r.Sources = append(r.Sources, s)
+	}
+	if len(sources) == 1 && !far {
+		r.Source, r.Sources = r.Sources[0], nil
+	}
+	return nil
 }
 
 func datasetGenerate() *cobra.Command {

@@ -103,6 +103,8 @@ func (p *parts) serveBulk() {
 				return p.peers.Serve(ctx, r.Peer, r.Header, r)
 			case r.Flags == model.Flag && kind == mesh.Model:
 				return p.models.Serve(ctx, r)
+			case r.Flags == data.SourceFlag && kind == mesh.Shard:
+				return p.data.ServeSource(ctx, r)
 			case r.Flags == 0 && kind == mesh.Shard:
 				return p.data.Keeper.Serve(ctx, r.Peer, r.Length, r)
 			}

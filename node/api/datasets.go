@@ -13,8 +13,11 @@ import (
 type ImportRequest struct {
 	Name string `json:"name"`
 	// Source is an absolute path on the node's machine.
-	Source string `json:"source"`
-	Format string `json:"format,omitempty"` // "" is auto
+	Source string `json:"source,omitempty"`
+	// Sources are given instead of Source where there are several, or where one is on
+	// another node: absolute paths, or NODE:/PATH.
+	Sources []string `json:"sources,omitempty"`
+	Format  string   `json:"format,omitempty"` // "" is auto
 	DatasetOptions
 }
 
@@ -153,6 +156,25 @@ var (
 	presets      = []string{"arxiv", "reddit", "products", "papers100m"}
 )
 
+// maxSources bounds the sources of one import.
+const maxSources = 1024
+
+var (
+	onNode = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*):(/[^/].*)$`)
+	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+)
+
+// SplitSource splits NODE:/PATH. Of any other source the node is "".
+func SplitSource(source string) (node, path string) {
+	if m := onNode.FindStringSubmatch(source); m != nil {
+		return m[1], m[2]
+	}
+	return "", source
+}
+
+// IsURL reports whether a source is SCHEME://.
+func IsURL(source string) bool { return scheme.MatchString(source) }
+
 // maxShards bounds the number of shards of a graph.
 const maxShards = 1024
 
@@ -177,11 +199,27 @@ func Presets() []string { return slices.Clone(presets) }
 // Check returns an error if no node would accept the request. The command line calls it
 // too, before it contacts a daemon.
 func (r ImportRequest) Check() error {
+	sources := r.Sources
 	switch {
-	case r.Source == "":
-		return Invalid("the request names no source: give a file or a folder")
-	case !filepath.IsAbs(r.Source):
-		return Invalid("the source %q is no absolute path: the daemon has a working directory of its own", r.Source)
+	case r.Source != "" && len(sources) > 0:
+		return Invalid("the request has both one source and a list of sources: give one of them")
+	case len(sources) > maxSources:
+		return Invalid("%d sources are too many: give at most %d, or folders with several files", len(sources), maxSources)
+	case len(sources) == 0:
+		sources = []string{r.Source}
+	}
+	for _, s := range sources {
+		node, path := SplitSource(s)
+		switch {
+		case s == "":
+			return Invalid("the request names no source: give a file or a folder")
+		case scheme.MatchString(s):
+			return Invalid("the source %q is a URL, which is not read: download it first, and give the path", s)
+		case node != "" && len(r.Sources) == 0:
+			return Invalid("the source %q is on another node: give it in the list of sources", s)
+		case !filepath.IsAbs(path):
+			return Invalid("the source %q is no absolute path: the daemon has a working directory of its own", s)
+		}
 	}
 	if err := among("format", r.Format, formats); err != nil {
 		return err

@@ -268,6 +268,11 @@ func TestWhatNoNodeIsAsked(t *testing.T) {
 	for says, r := range map[string]interface{ Check() error }{
 		"names no source":         ImportRequest{Name: "a"},
 		"no absolute path":        ImportRequest{Name: "a", Source: "a.npz"},
+		"\"b\" is no absolute":    ImportRequest{Name: "a", Sources: []string{"/a", "b"}},
+		"is a URL":                ImportRequest{Name: "a", Sources: []string{"/a", "s3://b/c"}},
+		"in the list of sources":  ImportRequest{Name: "a", Source: "n1:/a"},
+		"one source and a list":   ImportRequest{Name: "a", Source: "/a", Sources: []string{"/b"}},
+		"1025 sources":            ImportRequest{Name: "a", Sources: make([]string, 1025)},
 		"no format \"xls\"":       ImportRequest{Name: "a", Source: "/a", Format: "xls"},
 		"names no dataset":        ImportRequest{Source: "/a"},
 		"can't be a dataset's":    ImportRequest{Name: "../a", Source: "/a"},
@@ -302,5 +307,20 @@ func TestWhatNoNodeIsAsked(t *testing.T) {
 	}
 	if err := (GenerateRequest{Name: strings.Repeat("a", 65), Preset: "reddit"}).Check(); err == nil {
 		t.Error("a name of 65 letters is accepted")
+	}
+}
+
+func TestSplitSource(t *testing.T) {
+	for source, want := range map[string][2]string{
+		"n1:/data/part-0": {"n1", "/data/part-0"},
+		"n1:/":            {"", "n1:/"},
+		"s3://a/b":        {"", "s3://a/b"},
+		"/n1:/data":       {"", "/n1:/data"},
+		"./n1:/data":      {"", "./n1:/data"},
+		"n1:data":         {"", "n1:data"},
+	} {
+		if node, path := SplitSource(source); [2]string{node, path} != want {
+			t.Errorf("%s: %q, %q", source, node, path)
+		}
 	}
 }

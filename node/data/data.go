@@ -12,6 +12,8 @@ import (
 	"github.com/hopmesh/hopmesh/consensus"
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read"
+	"github.com/hopmesh/hopmesh/engine/graph/read/remote"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/lead"
@@ -68,6 +70,9 @@ type Datasets struct {
 	answers  func(id string) bool
 	importer *importer
 	verifier *verifier
+	mesh     Mesh
+	self     string
+	reader   *remote.Server // of this node's files, for others
 }
 
 // New makes Datasets, registers its orders, and lists the files in the directory.
@@ -79,6 +84,7 @@ func New(cfg Config) *Datasets {
 	d.Placement = &Placement{plan: cfg.Plan, log: cfg.Log, absent: cfg.Absent, leftOut: cfg.LeftOut}
 	d.importer = &importer{self: cfg.Mesh.ID(), memory: cfg.Memory, plan: cfg.Plan, orders: d.orders, keeper: d.Keeper, log: cfg.Log}
 	d.verifier = &verifier{mesh: cfg.Mesh, plan: cfg.Plan, answers: cfg.Answers, keeper: d.Keeper}
+	d.mesh, d.self, d.reader = cfg.Mesh, cfg.Mesh.ID(), read.NewServer()
 	cfg.Mesh.Handle(callVerify, d.verifier.serve)
 	return d
 }
@@ -86,6 +92,7 @@ func New(cfg Config) *Datasets {
 // Run keeps this node's shards as the plan says until ctx ends. Imports end before it
 // returns.
 func (d *Datasets) Run(ctx context.Context) error {
+	defer d.reader.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.Keeper.Run(ctx) })
 	g.Go(func() error { return d.importer.tidy(ctx) })

@@ -22,6 +22,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/read/npz"
 	"github.com/hopmesh/hopmesh/engine/graph/read/ogb"
 	"github.com/hopmesh/hopmesh/engine/graph/read/planetoid"
+	"github.com/hopmesh/hopmesh/engine/graph/read/remote"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 	"github.com/hopmesh/hopmesh/engine/graph/read/tabular"
 )
@@ -62,6 +63,66 @@ func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 		}
 	}
 	return openers[format](ctx, path, o)
+}
+
+// A Part is one of several sources of a graph. Ask is nil for one on this machine.
+type Part struct {
+	Label string // for sentences, as the user wrote it
+	Node  string // parts of different nodes are read at the same time
+	Path  string
+	Ask   remote.Ask
+}
+
+// OpenParts opens several sources as one graph: tables of one kind follow one another in
+// the order of the parts. Who opened it closes it.
+func OpenParts(ctx context.Context, parts []Part, o Options) (graph.Source, error) {
+	if len(parts) == 1 && parts[0].Ask == nil {
+		return Open(ctx, parts[0].Path, o)
+	}
+	list := make([]tabular.Part, len(parts))
+	format := ""
+	for i, p := range parts {
+		list[i] = tabular.Part{Label: p.Label, Node: p.Node, Path: p.Path}
+		own, err := "", error(nil)
+		if p.Ask == nil {
+			own, err = partFormat(p.Path, o.Format)
+		} else {
+			list[i].Far = p.Ask
+			list[i].Look, err = p.Ask.Look(ctx, p.Path, o.Format)
+			own = list[i].Look.Format
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Label, err)
+		}
+		if i > 0 && own != format {
+			return nil, fmt.Errorf("%s has the format %s and %s has %s: give sources of one format", parts[0].Label, format, p.Label, own)
+		}
+		format = own
+	}
+	return tabular.OpenParts(ctx, list, format, o)
+}
+
+// NewServer returns what reads parts for other nodes.
+func NewServer() *remote.Server { return remote.NewServer(partFormat) }
+
+// partFormat returns the format of one of several sources, which must be tables.
+func partFormat(path, format string) (string, error) {
+	if planetoid.IsPrefix(path) {
+		return "", fmt.Errorf("a source of the format planetoid is imported alone, on the node where it is: give that node's address, and this one source")
+	}
+	if err := source.Regular(path); err != nil {
+		return "", err
+	}
+	if format == "" || format == "auto" {
+		var err error
+		if format, err = detect(path); err != nil {
+			return "", err
+		}
+	}
+	if format != "csv" && format != "parquet" {
+		return "", fmt.Errorf("a source of the format %.20q is imported alone, on the node where it is: give that node's address, and this one source", format)
+	}
+	return format, nil
 }
 
 // detect finds the format by the names of what is there.

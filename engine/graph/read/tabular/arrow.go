@@ -1,8 +1,6 @@
 package tabular
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,8 +10,8 @@ import (
 	arrowarray "github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/float16"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
-	flatbuffers "github.com/google/flatbuffers/go"
 
+	"github.com/hopmesh/hopmesh/engine/graph/read/footers"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -26,8 +24,6 @@ type arrowFile struct {
 }
 
 var _ columnFile = (*arrowFile)(nil)
-
-var errNotArrow = errors.New("it does not begin and end as an Arrow file; streams and the first version of Feather are not known")
 
 func openArrowTable(path string, kind tableKind) (table, error) {
 	name := filepath.Base(path)
@@ -49,7 +45,7 @@ func openArrowTable(path string, kind tableKind) (table, error) {
 }
 
 func (a *arrowFile) readSchema() error {
-	if err := checkArrowFooter(a.f, a.size); err != nil {
+	if err := footers.CheckArrow(a.f, a.size); err != nil {
 		return err
 	}
 	r, err := a.reader()
@@ -257,91 +253,4 @@ func arrowInt(a arrow.Array, i int) (int64, bool) {
 		return int64(a.Value(i)), true
 	}
 	return 0, false
-}
-
-// Places in the tables of Arrow's footer: a field's number, doubled, plus 4.
-const (
-	footerSchema       = 6
-	footerDictionaries = 8
-	footerBatches      = 10
-	schemaFields       = 6
-	schemaMetadata     = 8
-	fieldChildren      = 14
-	fieldMetadata      = 16
-)
-
-// checkArrowFooter looks at the lists in a footer before the library does, which
-// takes memory for as many elements as a list claims to have.
-func checkArrowFooter(f io.ReaderAt, size int64) (err error) {
-	defer orderly(&err)
-	const magic = "ARROW1"
-	var head, tail [10]byte
-	if size < 32 {
-		return errNotArrow
-	}
-	if _, err := f.ReadAt(head[:6], 0); err != nil {
-		return err
-	}
-	if _, err := f.ReadAt(tail[:], size-10); err != nil {
-		return err
-	}
-	if string(head[:6]) != magic || string(tail[4:]) != magic {
-		return errNotArrow
-	}
-	length := int64(binary.LittleEndian.Uint32(tail[:]))
-	if length < 8 || length > size-16 || length > maxFooter {
-		return errDamaged
-	}
-	b := make([]byte, length)
-	if _, err := f.ReadAt(b, size-10-length); err != nil {
-		return err
-	}
-	footer := flatbuffers.Table{Bytes: b, Pos: flatbuffers.GetUOffsetT(b)}
-	c := arrowCheck{left: length}
-	c.list(footer, footerDictionaries, 24, nil)
-	c.list(footer, footerBatches, 24, nil)
-	schema := flatbuffers.UOffsetT(footer.Offset(footerSchema))
-	if schema == 0 {
-		return errDamaged
-	}
-	c.schema(flatbuffers.Table{Bytes: b, Pos: footer.Indirect(schema + footer.Pos)})
-	return nil
-}
-
-// arrowCheck panics, for orderly to catch, where lists have more elements than the
-// footer has bytes for. left makes several lists in the same bytes impossible too.
-type arrowCheck struct {
-	left  int64
-	depth int
-}
-
-// list checks one list and each table in it.
-func (c *arrowCheck) list(t flatbuffers.Table, place flatbuffers.VOffsetT, size int64, each func(flatbuffers.Table)) {
-	at := flatbuffers.UOffsetT(t.Offset(place))
-	if at == 0 {
-		return
-	}
-	n, first := t.VectorLen(at), t.Vector(at)
-	if c.left -= int64(n) * size; n < 0 || c.left < 0 {
-		panic(errClaims)
-	}
-	for i := range n {
-		if each != nil {
-			each(flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(first + flatbuffers.UOffsetT(i*4))})
-		}
-	}
-}
-
-func (c *arrowCheck) schema(t flatbuffers.Table) {
-	c.list(t, schemaFields, 4, c.field)
-	c.list(t, schemaMetadata, 4, nil)
-}
-
-func (c *arrowCheck) field(t flatbuffers.Table) {
-	if c.depth++; c.depth > 32 {
-		panic(errDamaged)
-	}
-	c.list(t, fieldChildren, 4, c.field)
-	c.list(t, fieldMetadata, 4, nil)
-	c.depth--
 }

@@ -1,14 +1,14 @@
 package tabular
 
 import (
-	"errors"
 	"fmt"
-	"io"
 
 	arrowmemory "github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/hopmesh/hopmesh/engine/graph/read/footers"
 )
 
 // orderly turns a panic into an error; it is deferred. The library's decoders follow
@@ -26,16 +26,9 @@ func orderly(err *error) {
 	}
 }
 
-var errDamaged = errors.New("its contents are out of order")
+var errDamaged = footers.ErrDamaged
 
-// damaged wraps an error of the library. An io.EOF in it would be taken for the end of
-// the rows.
-func damaged(err error) error {
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("%w: %w", errDamaged, err)
-}
+func damaged(err error) error { return footers.Damaged(err) }
 
 // boundedAllocator limits what the library allocates because a file says so. Beyond
 // the limit it panics, which orderly catches.
@@ -45,7 +38,7 @@ type boundedAllocator struct {
 	err  error // what it panics with
 }
 
-var errClaims = errors.New("it claims to hold far more than a file of its size can")
+var errClaims = footers.ErrClaims
 
 func (b *boundedAllocator) take(n int) {
 	if int64(n) > b.left {

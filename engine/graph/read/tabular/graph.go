@@ -37,6 +37,11 @@ func openTables(ctx context.Context, path, format string, endings []string, o so
 	if err != nil {
 		return nil, err
 	}
+	return openSet(ctx, set, format, o)
+}
+
+// openSet makes a graph of tables, and closes them if it fails.
+func openSet(ctx context.Context, set tableSet, format string, o source.Options) (graph.Source, error) {
 	text := false
 	for _, t := range set {
 		text = text || t != nil && t.about().text
@@ -138,7 +143,7 @@ func (t *tables) compare(kind tableKind, withEdges int, rows uint64) error {
 // collect collects all ids of a table, and returns how many rows it has.
 func (t *tables) collect(ctx context.Context, kind tableKind) (uint64, error) {
 	rows := uint64(0)
-	err := t.scan(ctx, kind, scanning{idsOnly: true, report: t.report}, func(b *rowBatch) error {
+	err := t.scan(ctx, kind, scanning{idsOnly: true, anyOrder: t.ids.text == nil, report: t.report}, func(b *rowBatch) error {
 		rows += uint64(b.n)
 		if kind != edgesTable {
 			return t.ids.collect(&b.ids[0])
@@ -179,7 +184,8 @@ func (t *tables) again(kind tableKind, err error) error {
 func (t *tables) Edges(ctx context.Context, yield func(graph.EdgeBatch) error) error {
 	var src, dst []uint32
 	seen := uint64(0)
-	err := t.scan(ctx, edgesTable, scanning{}, func(b *rowBatch) error {
+	// The weights of an edge that occurs twice are added up in the order of the rows.
+	err := t.scan(ctx, edgesTable, scanning{anyOrder: !t.meta.Weighted}, func(b *rowBatch) error {
 		src, dst = t.ids.number(&b.ids[0], src), t.ids.number(&b.ids[1], dst)
 		for i := range src {
 			if src[i] == unknownID || dst[i] == unknownID {
@@ -208,7 +214,7 @@ func (t *tables) Features(ctx context.Context, yield func(graph.FeatureBatch) er
 	about := t.set[featuresTable].about()
 	var vertices []uint32
 	seen := make([]uint64, (uint64(t.meta.Vertices)+63)/64)
-	err := t.scan(ctx, featuresTable, scanning{}, func(b *rowBatch) error {
+	err := t.scan(ctx, featuresTable, scanning{anyOrder: true}, func(b *rowBatch) error {
 		vertices = t.ids.number(&b.ids[0], vertices)
 		for i, v := range vertices {
 			if v == unknownID {

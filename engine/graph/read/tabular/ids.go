@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/intids"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -16,7 +17,7 @@ import (
 // the table that names vertices beside them.
 type idMap struct {
 	memory *source.Memory
-	ints   *intIDs
+	ints   *intids.IDs
 	text   *textIDs // nil while all ids are integers
 }
 
@@ -24,13 +25,13 @@ func newIDMap(m *source.Memory, text bool) *idMap {
 	if text {
 		return &idMap{memory: m, text: newTextIDs(m)}
 	}
-	return &idMap{memory: m, ints: newIntIDs(m)}
+	return &idMap{memory: m, ints: intids.New(m)}
 }
 
 // collect adds a column.
 func (m *idMap) collect(c *idColumn) error {
 	if m.text == nil {
-		return m.ints.collect(c.ints)
+		return m.ints.Collect(c.ints)
 	}
 	return m.text.collect(c)
 }
@@ -44,8 +45,8 @@ func (m *idMap) number(c *idColumn, out []uint32) []uint32 {
 		for i := range c.ends {
 			out = append(out, m.text.number(c.at(i)))
 		}
-	case m.ints.identity:
-		n := uint64(m.ints.n)
+	case m.ints.Identity():
+		n := uint64(m.ints.Len())
 		for _, v := range c.ints {
 			if uint64(v) >= n { // negative ones too
 				v = int64(unknownID)
@@ -54,7 +55,7 @@ func (m *idMap) number(c *idColumn, out []uint32) []uint32 {
 		}
 	default:
 		for _, v := range c.ints {
-			out = append(out, m.ints.number(v))
+			out = append(out, m.ints.Number(v))
 		}
 	}
 	return out
@@ -65,25 +66,21 @@ func (m *idMap) soFar() int {
 	if m.text != nil {
 		return m.text.len()
 	}
-	n := int(m.ints.lowCount + m.ints.keyCount)
-	if m.ints.smallest {
-		n++
-	}
-	return n
+	return m.ints.SoFar()
 }
 
 func (m *idMap) finish() error {
 	if m.text != nil {
 		return m.text.finish()
 	}
-	return m.ints.finish()
+	return m.ints.Finish()
 }
 
 func (m *idMap) len() uint32 {
 	if m.text != nil {
 		return uint32(m.text.len())
 	}
-	return m.ints.n
+	return m.ints.Len()
 }
 
 // ids returns the ids as a Source reports them. The slices are the map's own.
@@ -91,10 +88,10 @@ func (m *idMap) ids() graph.IDs {
 	switch {
 	case m.text != nil:
 		return graph.IDs{Strings: &graph.Strings{Offsets: m.text.offsets, Bytes: m.text.bytes}}
-	case m.ints.identity:
+	case m.ints.Identity():
 		return graph.IDs{}
 	}
-	return graph.IDs{Ints: m.ints.sorted}
+	return graph.IDs{Ints: m.ints.Sorted()}
 }
 
 // note describes how the ids were numbered.
@@ -102,14 +99,14 @@ func (m *idMap) note() string {
 	switch {
 	case m.text != nil:
 		return "Not all ids are integers: they are taken as text and numbered in the order in which they first appear."
-	case m.ints.identity:
+	case m.ints.Identity():
 		return fmt.Sprintf("The ids are the integers 0 to %d and stay as they are.", m.len()-1)
 	}
-	return fmt.Sprintf("The ids are integers from %d to %d and are numbered in ascending order.", m.ints.sorted[0], m.ints.sorted[len(m.ints.sorted)-1])
+	return fmt.Sprintf("The ids are integers from %d to %d and are numbered in ascending order.", m.ints.Sorted()[0], m.ints.Sorted()[len(m.ints.Sorted())-1])
 }
 
 // unknownID is larger than every vertex's number.
-const unknownID uint32 = 1<<32 - 1
+const unknownID = intids.Unknown
 
 // An idColumn holds the ids of some rows: integers, or text in one slice, where the
 // i-th id ends before ends[i].

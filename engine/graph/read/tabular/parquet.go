@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/footers"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -51,7 +52,6 @@ type parquetField struct {
 
 // Bounds of a file's parts.
 const (
-	maxFooter = 64 << 20
 	// footerGrowth is how many bytes in memory one byte of a footer may become.
 	footerGrowth = 24
 	// openPages bounds the pages that are in memory at a time where nothing else does.
@@ -118,7 +118,7 @@ func (p *parquetFile) readFooter() (err error) {
 		return errNotParquet
 	}
 	length := int64(binary.LittleEndian.Uint32(tail[:]))
-	if length > p.size-12 || length > maxFooter {
+	if length > p.size-12 || length > footers.MaxFooter {
 		return fmt.Errorf("its footer would have %d bytes", length)
 	}
 	if uint64(length)*footerGrowth > p.limit {
@@ -128,7 +128,7 @@ func (p *parquetFile) readFooter() (err error) {
 	if _, err := p.f.ReadAt(footer, p.size-8-length); err != nil {
 		return err
 	}
-	if err := checkFooter(footer); err != nil {
+	if err := footers.CheckParquet(footer); err != nil {
 		return err
 	}
 	if p.meta, err = metadata.NewFileMetaData(footer, nil); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet/compress"
 
+	"github.com/hopmesh/hopmesh/engine/graph/read/footers"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -29,7 +30,7 @@ func TestClaimsCostNothing(t *testing.T) {
 	deep = append(deep, 0)
 	groups := binary.AppendUvarint([]byte{0x49, 0xfc}, 1<<26)
 	for name, footer := range map[string][]byte{"a list of 2^26": elements, "a schema of 100 levels": deep, "2^26 row groups": groups, "nothing": nil, "structures a thousand deep": bytes.Repeat([]byte{0x1c}, 1000)} {
-		if err := checkFooter(footer); !errors.Is(err, errDamaged) {
+		if err := footers.CheckParquet(footer); !errors.Is(err, errDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -36,16 +36,24 @@ type tableAbout struct {
 	width int    // features or splits in a row; of edges 1 if there are weights
 	text  bool   // the first rows have ids that are not integers; later ones may, too
 	notes []string
+	where func(row uint64) string // what at returns, of a table made of several
 }
 
 // at begins a sentence on a row.
-func (a tableAbout) at(row uint64) string { return fmt.Sprintf("%s, %s %d", a.name, a.unit, row) }
+func (a tableAbout) at(row uint64) string {
+	if a.where != nil {
+		return a.where(row)
+	}
+	return fmt.Sprintf("%s, %s %d", a.name, a.unit, row)
+}
 
 // scanning says which part of a table to read, and how.
 type scanning struct {
 	text    bool // ids come as text, else as integers
 	idsOnly bool
-	report  func(graph.Progress) // may be nil
+	// anyOrder lets tables made of several yield their rows in an order of their own.
+	anyOrder bool
+	report   func(graph.Progress) // may be nil
 }
 
 // errNotInteger ends a scan for integers at an id that is something else. Then the
@@ -81,6 +89,13 @@ var (
 	CSVFiles     = []string{".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"}
 	ParquetFiles = []string{".parquet", ".arrow", ".feather"}
 )
+
+func endingsOf(format string) []string {
+	if format == "parquet" {
+		return ParquetFiles
+	}
+	return CSVFiles
+}
 
 // tableEnding returns the ending of a table's file name, or nothing.
 func tableEnding(path string) string {

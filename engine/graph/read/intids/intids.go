@@ -1,4 +1,6 @@
-package tabular
+// Package intids numbers the ids of vertices that are integers of any size and
+// spread, in ascending order and with few bytes an id.
+package intids
 
 import (
 	"fmt"
@@ -11,13 +13,13 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
-// intIDs numbers integers in ascending order.
+// IDs numbers integers in ascending order.
 //
 // While they are collected, those that lie close together from 0 on are bits of
 // low, which costs at most half a byte an id, and all others keys of an open hash.
 // In the end it is either bits alone, each with its rank, or a sorted slice and a
 // hash of positions in it.
-type intIDs struct {
+type IDs struct {
 	memory *source.Memory
 	seed   uint64 // so that no file is slow by intent; no number depends on it
 
@@ -43,9 +45,15 @@ const (
 	spread = 4
 )
 
-func newIntIDs(m *source.Memory) *intIDs { return &intIDs{memory: m, seed: rand.Uint64()} }
+// Unknown is the number of an id that was never collected. It is larger than every
+// vertex's number.
+const Unknown uint32 = 1<<32 - 1
 
-func (s *intIDs) collect(ids []int64) error {
+// New returns an empty set of ids, whose memory is counted in m.
+func New(m *source.Memory) *IDs { return &IDs{memory: m, seed: rand.Uint64()} }
+
+// Collect adds ids. It may not be called after Finish.
+func (s *IDs) Collect(ids []int64) error {
 	for _, v := range ids {
 		if word := uint64(v) >> 6; word < uint64(len(s.low)) { // negative ones are beyond it
 			bit := uint64(1) << (v & 63)
@@ -58,12 +66,12 @@ func (s *intIDs) collect(ids []int64) error {
 	return nil
 }
 
-func (s *intIDs) collectOutside(v int64) error {
+func (s *IDs) collectOutside(v int64) error {
 	if reach := s.reach(); v >= 0 && uint64(v) < reach {
 		if err := s.extend(min(reach, max(uint64(v)+1, 128*uint64(len(s.low))))); err != nil {
 			return err
 		}
-		return s.collect([]int64{v})
+		return s.Collect([]int64{v})
 	}
 	if v == noKey {
 		s.smallest = true
@@ -73,7 +81,7 @@ func (s *intIDs) collectOutside(v int64) error {
 		if err := s.rehash(); err != nil {
 			return err
 		}
-		return s.collect([]int64{v}) // it may lie among the bits by now
+		return s.Collect([]int64{v}) // it may lie among the bits by now
 	}
 	if place := s.place(v); s.keys[place] == noKey {
 		s.keys[place] = v
@@ -83,9 +91,9 @@ func (s *intIDs) collectOutside(v int64) error {
 }
 
 // reach is the first id that bits are too dear for.
-func (s *intIDs) reach() uint64 { return lowFree + spread*(s.lowCount+s.keyCount) }
+func (s *IDs) reach() uint64 { return lowFree + spread*(s.lowCount+s.keyCount) }
 
-func (s *intIDs) extend(n uint64) error {
+func (s *IDs) extend(n uint64) error {
 	words := int(n+63) / 64
 	low, err := source.Enlarge(s.memory, s.low, words-len(s.low), 8)
 	if err != nil {
@@ -95,7 +103,7 @@ func (s *intIDs) extend(n uint64) error {
 	return nil
 }
 
-func (s *intIDs) hash(v int64) uint64 {
+func (s *IDs) hash(v int64) uint64 {
 	h := uint64(v) ^ s.seed
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb
@@ -103,7 +111,7 @@ func (s *intIDs) hash(v int64) uint64 {
 }
 
 // place is where v is in keys, or would be.
-func (s *intIDs) place(v int64) uint64 {
+func (s *IDs) place(v int64) uint64 {
 	mask := uint64(len(s.keys) - 1)
 	for at := s.hash(v) & mask; ; at = (at + 1) & mask {
 		if k := s.keys[at]; k == v || k == noKey {
@@ -114,7 +122,7 @@ func (s *intIDs) place(v int64) uint64 {
 
 // rehash moves keys that bits have become cheap enough for, and makes room for
 // more of the others.
-func (s *intIDs) rehash() error {
+func (s *IDs) rehash() error {
 	if err := s.lower(s.reach()); err != nil {
 		return err
 	}
@@ -139,7 +147,7 @@ func (s *intIDs) rehash() error {
 
 // lower turns the keys below reach into bits. What is left in keys is no longer in
 // its place.
-func (s *intIDs) lower(reach uint64) error {
+func (s *IDs) lower(reach uint64) error {
 	var top uint64
 	for _, v := range s.keys {
 		if v >= 0 && uint64(v) < reach {
@@ -155,7 +163,7 @@ func (s *intIDs) lower(reach uint64) error {
 		if v >= 0 && uint64(v)>>6 < uint64(len(s.low)) {
 			s.keys[i] = noKey
 			s.keyCount--
-			if err := s.collect([]int64{v}); err != nil {
+			if err := s.Collect([]int64{v}); err != nil {
 				return err
 			}
 		}
@@ -163,7 +171,24 @@ func (s *intIDs) lower(reach uint64) error {
 	return nil
 }
 
-func (s *intIDs) finish() error {
+// SoFar returns how many different ids were collected.
+func (s *IDs) SoFar() int {
+	n := int(s.lowCount + s.keyCount)
+	if s.smallest {
+		n++
+	}
+	return n
+}
+
+// Len returns how many ids there are, Identity whether they are 0 to Len()-1, and
+// Sorted, if they are not, the ids in order: the slice is the set's own. All are for
+// after Finish.
+func (s *IDs) Len() uint32     { return s.n }
+func (s *IDs) Identity() bool  { return s.identity }
+func (s *IDs) Sorted() []int64 { return s.sorted }
+
+// Finish numbers what was collected.
+func (s *IDs) Finish() error {
 	if err := s.lower(s.reach()); err != nil {
 		return err
 	}
@@ -193,20 +218,20 @@ func (s *intIDs) finish() error {
 }
 
 // trim cuts the words of low that hold nothing.
-func (s *intIDs) cut() {
+func (s *IDs) cut() {
 	for len(s.low) > 0 && s.low[len(s.low)-1] == 0 {
 		s.low = s.low[:len(s.low)-1]
 	}
 }
 
 // drop forgets what was collected, once it is held in another way.
-func (s *intIDs) drop() {
+func (s *IDs) drop() {
 	s.memory.Free(uint64(cap(s.low))*8 + uint64(len(s.keys))*8)
 	s.low, s.keys = nil, nil
 }
 
 // sort makes the slice of all ids.
-func (s *intIDs) sort() error {
+func (s *IDs) sort() error {
 	if err := s.memory.Grow(0, uint64(s.n)*8); err != nil {
 		return err
 	}
@@ -228,7 +253,7 @@ func (s *intIDs) sort() error {
 	return nil
 }
 
-func (s *intIDs) rank() error {
+func (s *IDs) rank() error {
 	if err := s.memory.Grow(0, uint64(len(s.low))*4); err != nil {
 		return err
 	}
@@ -241,7 +266,7 @@ func (s *intIDs) rank() error {
 	return nil
 }
 
-func (s *intIDs) index() error {
+func (s *IDs) index() error {
 	room := uint64(1) << bits.Len64(uint64(s.n)*3/2)
 	if err := s.memory.Grow(0, room*4); err != nil {
 		return err
@@ -257,12 +282,18 @@ func (s *intIDs) index() error {
 	return nil
 }
 
-// number is what finish has made of an id.
-func (s *intIDs) number(v int64) uint32 {
+// Number returns the number of an id, or Unknown.
+func (s *IDs) Number(v int64) uint32 {
+	if s.identity {
+		if uint64(v) >= uint64(s.n) { // negative ones too
+			return Unknown
+		}
+		return uint32(v)
+	}
 	if s.slots == nil {
 		word, bit := uint64(v)>>6, uint64(1)<<(v&63)
 		if word >= uint64(len(s.low)) || s.low[word]&bit == 0 {
-			return unknownID
+			return Unknown
 		}
 		return s.ranks[word] + uint32(bits.OnesCount64(s.low[word]&(bit-1)))
 	}
@@ -270,7 +301,7 @@ func (s *intIDs) number(v int64) uint32 {
 	for at := s.hash(v) & mask; ; at = (at + 1) & mask {
 		slot := s.slots[at]
 		if slot == 0 {
-			return unknownID
+			return Unknown
 		}
 		if s.sorted[slot-1] == v {
 			return slot - 1

@@ -1,0 +1,95 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/graph/read/tabular"
+)
+
+// Ask sends a question to one node's Server and returns the answer, of at most MaxAnswer
+// bytes.
+type Ask func(ctx context.Context, question []byte) ([]byte, error)
+
+var _ tabular.Far = Ask(nil)
+
+// Look describes a source on the other node.
+func (a Ask) Look(ctx context.Context, path, format string) (tabular.Look, error) {
+	var look tabular.Look
+	b, err := a.do(ctx, question{Do: doLook, Query: tabular.Query{Path: path, Format: format}})
+	if err != nil {
+		return look, err
+	}
+	if err := json.Unmarshal(b, &look); err != nil {
+		return look, errAnswer
+	}
+	return look, nil
+}
+
+// Scan yields the rows of a table on the other node.
+func (a Ask) Scan(ctx context.Context, q tabular.Query, yield func([]byte) error) error {
+	b, err := a.do(ctx, question{Do: doScan, Query: q})
+	if err != nil {
+		return err
+	}
+	var id uint64
+	if err := json.Unmarshal(b, &id); err != nil {
+		return errAnswer
+	}
+	for n := uint64(1); ; n++ {
+		b, err := a.do(ctx, question{Do: doNext, Stream: id, Number: n})
+		if err == nil {
+			err = yield(b)
+		}
+		if err != nil {
+			// It would end by itself, but later.
+			a.stop(ctx, id)
+			if errors.Is(err, errEnd) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// stop ends a stream, also if ctx has ended.
+func (a Ask) stop(ctx context.Context, id uint64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	_, _ = a.do(ctx, question{Do: doStop, Stream: id})
+}
+
+const stopTimeout = 3 * time.Second
+
+var (
+	errAnswer = errors.New("the other node's answer can't be understood: run the same version on all nodes")
+	errEnd    = errors.New("no more rows")
+)
+
+func (a Ask) do(ctx context.Context, q question) ([]byte, error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return nil, fmt.Errorf("write a question: %w", err)
+	}
+	b, err := a(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) == 0 {
+		return nil, errAnswer
+	}
+	switch b[0] {
+	case isAnswer:
+		return b[1:], nil
+	case isEnd:
+		return nil, errEnd
+	case isNotInteger:
+		return nil, tabular.NotInteger()
+	case isError:
+		return nil, errors.New(string(b[1:min(len(b), 1+maxSentence)]))
+	}
+	return nil, errAnswer
+}

@@ -1,0 +1,158 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read"
+	"github.com/hopmesh/hopmesh/engine/graph/read/remote"
+	"github.com/hopmesh/hopmesh/engine/graph/read/tabular"
+)
+
+// direct asks a server in this process.
+func direct(s *remote.Server) remote.Ask {
+	return func(ctx context.Context, question []byte) ([]byte, error) {
+		return s.Answer(ctx, "peer", question), nil
+	}
+}
+
+// edgeFile writes an edge list of so many rows.
+func edgeFile(t testing.TB, rows int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "edges.csv")
+	var text strings.Builder
+	for i := range rows {
+		fmt.Fprintf(&text, "%d,%d\n", i, (i+1)%rows)
+	}
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestRowsArriveInOrder(t *testing.T) {
+	s := read.NewServer()
+	defer s.Close()
+	const rows = 200_000 // several batches
+	path := edgeFile(t, rows)
+	for _, asks := range []int{1, 2} { // an answer that was lost is asked for again
+		ask := func(ctx context.Context, question []byte) (b []byte, err error) {
+			for range asks {
+				b = s.Answer(ctx, "peer", question)
+			}
+			return b, nil
+		}
+		src, err := read.OpenParts(t.Context(), []read.Part{{Label: "n1:" + path, Node: "n1", Path: path, Ask: ask}}, read.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := uint32(0)
+		err = src.Edges(t.Context(), func(b graph.EdgeBatch) error {
+			for i, v := range b.Src {
+				if v != next || b.Dst[i] != (v+1)%rows {
+					return fmt.Errorf("edge %d is %d>%d", next, v, b.Dst[i])
+				}
+				next++
+			}
+			return nil
+		})
+		if err != nil || next != rows {
+			t.Errorf("%d of %d edges: %v", next, rows, err)
+		}
+	}
+}
+
+// The error of who takes the rows is returned unchanged, and the stream ends.
+func TestStoppedReading(t *testing.T) {
+	s := read.NewServer()
+	path, full := edgeFile(t, 200_000), errors.New("the disk is full")
+	got := direct(s).Scan(t.Context(), tabular.Query{Path: path, Format: "csv"}, func([]byte) error { return full })
+	if !errors.Is(got, full) {
+		t.Error(got)
+	}
+	s.Close() // waits for the stream
+	if err := direct(s).Scan(t.Context(), tabular.Query{Path: path, Format: "csv"}, func([]byte) error { return nil }); err == nil {
+		t.Error("a server that is closed reads")
+	}
+}
+
+// A stream that nobody asks ends by itself, and only its own peer may ask it.
+func TestForgottenStreams(t *testing.T) {
+	path := edgeFile(t, 200_000)
+	synctest.Test(t, func(t *testing.T) {
+		s := read.NewServer()
+		begin := fmt.Sprintf(`{"Do":"scan","Query":{"Path":%q,"Format":"csv"}}`, path)
+		var last string
+		for range 65 {
+			last = string(s.Answer(t.Context(), "a", []byte(begin)))
+		}
+		if !strings.Contains(last, "64 tables") {
+			t.Errorf("the 65th stream: %q", last)
+		}
+		next := []byte(`{"Do":"next","Stream":1,"Number":1}`)
+		if got := string(s.Answer(t.Context(), "b", next)); !strings.Contains(got, "given up") {
+			t.Errorf("a stranger gets %.20q", got)
+		}
+		if got := s.Answer(t.Context(), "a", next); len(got) < 1000 {
+			t.Errorf("the peer gets %q", got)
+		}
+		time.Sleep(10 * time.Minute) // virtual
+		synctest.Wait()
+		if got := string(s.Answer(t.Context(), "a", next)); !strings.Contains(got, "given up") {
+			t.Errorf("after ten minutes: %.20q", got)
+		}
+		if got := string(s.Answer(t.Context(), "a", []byte(begin))); strings.Contains(got, "tables") {
+			t.Errorf("after ten minutes no stream can begin: %q", got)
+		}
+		s.Close()
+	})
+}
+
+// FuzzAnswers gives a builder answers that no reader sends.
+func FuzzAnswers(f *testing.F) {
+	look := "\x00" + `{"Format":"csv","Tables":[{"Kind":0,"Name":"edges.csv","Unit":"line"}]}`
+	f.Add([]byte(look), []byte("\x001"), []byte("\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00"))
+	f.Add([]byte(look), []byte("\x001"), []byte("\x01"))
+	f.Fuzz(func(t *testing.T, look, scan, batch []byte) {
+		asked := 0
+		ask := func(_ context.Context, question []byte) ([]byte, error) {
+			switch asked++; {
+			case strings.Contains(string(question), `"Do":"look"`):
+				return look, nil
+			case strings.Contains(string(question), `"Do":"scan"`):
+				return scan, nil
+			case asked > 5:
+				return []byte{1}, nil
+			}
+			return batch, nil
+		}
+		src, err := read.OpenParts(t.Context(), []read.Part{{Label: "n1:/x", Node: "n1", Path: "/x", Ask: ask}}, read.Options{Memory: 64 << 20})
+		if err != nil {
+			return
+		}
+		_ = src.Edges(t.Context(), func(graph.EdgeBatch) error { return nil })
+		_ = src.Features(t.Context(), func(graph.FeatureBatch) error { return nil })
+	})
+}
+
+// FuzzQuestions asks a reader what no builder asks.
+func FuzzQuestions(f *testing.F) {
+	for _, q := range []string{`{"Do":"look"}`, `{"Do":"scan","Query":{"Kind":9}}`, `{"Do":"next","Stream":1,"Number":7}`, `{"Do":"stop","Stream":1}`, `x`} {
+		f.Add([]byte(q))
+	}
+	s := read.NewServer()
+	f.Cleanup(s.Close)
+	f.Fuzz(func(t *testing.T, q []byte) {
+		if len(s.Answer(t.Context(), "peer", q)) == 0 {
+			t.Error("no answer")
+		}
+	})
+}

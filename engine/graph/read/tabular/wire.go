@@ -1,0 +1,284 @@
+package tabular
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+)
+
+// A Look is what another machine says of a source that lies there.
+type Look struct {
+	Format string
+	Tables []LookTable
+}
+
+// LookTable describes a table of a Look.
+type LookTable struct {
+	Kind  int
+	Name  string
+	Unit  string
+	Width int
+	Text  bool
+	Notes []string
+}
+
+// A Query asks for the rows of one table of a source.
+type Query struct {
+	Path    string
+	Format  string
+	Kind    int
+	Text    bool // ids come as text, else as integers
+	IDsOnly bool
+}
+
+// IsNotInteger reports whether a scan for integers has met an id that is none, and
+// NotInteger is that error.
+func IsNotInteger(err error) bool { return errors.Is(err, errNotInteger) }
+
+func NotInteger() error { return errNotInteger }
+
+// LookAt describes the tables at a path of this machine.
+func LookAt(ctx context.Context, path, format string) (l Look, err error) {
+	files, err := findTables(path, endingsOf(format))
+	if err != nil {
+		return l, err
+	}
+	set, err := openTableSet(ctx, files, farMemory)
+	if err != nil {
+		return l, err
+	}
+	for kind, t := range set {
+		if t != nil {
+			a := t.about()
+			l.Tables = append(l.Tables, LookTable{kind, a.name, a.unit, a.width, a.text, a.notes})
+		}
+	}
+	l.Format = format
+	return l, set.close()
+}
+
+// farMemory bounds what a scan for another machine holds.
+const farMemory = 256 << 20
+
+// ScanPart yields the rows of a table in batches encoded for another machine.
+func ScanPart(ctx context.Context, q Query, yield func([]byte) error) (err error) {
+	if q.Kind < int(edgesTable) || q.Kind > int(splitsTable) {
+		return fmt.Errorf("there is no table of kind %d", q.Kind)
+	}
+	kind := tableKind(q.Kind)
+	files, err := findTables(q.Path, endingsOf(q.Format))
+	if err != nil {
+		return err
+	}
+	if files[kind] == "" {
+		return fmt.Errorf("the %s have gone: import again when nothing writes to the source", kind)
+	}
+	t, err := openTable(ctx, files[kind], kind, farMemory)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	width := t.about().width
+	if q.IDsOnly {
+		width = 0
+	}
+	return t.scan(ctx, scanning{text: q.Text, idsOnly: q.IDsOnly}, func(b *rowBatch) error {
+		return yield(appendBatch(nil, b, kind, width, q))
+	})
+}
+
+// The ways in which a column of ids travels.
+const (
+	wireShort = iota // 4 bytes an integer, from 0 on
+	wireLong         // 8 bytes
+	wireText         // the ends, of 4 bytes, and all ids one after another
+)
+
+func appendBatch(out []byte, b *rowBatch, kind tableKind, width int, q Query) []byte {
+	little := binary.LittleEndian
+	out = little.AppendUint32(out, uint32(b.n))
+	for i := range kind.ids() {
+		c := &b.ids[i]
+		if q.Text {
+			out = append(out, wireText)
+			for _, end := range c.ends {
+				out = little.AppendUint32(out, uint32(end))
+			}
+			out = append(out, c.bytes...)
+			continue
+		}
+		all := uint64(0)
+		for _, v := range c.ints {
+			all |= uint64(v)
+		}
+		if all > math.MaxUint32 {
+			out = append(out, wireLong)
+			for _, v := range c.ints {
+				out = little.AppendUint64(out, uint64(v))
+			}
+			continue
+		}
+		out = append(out, wireShort)
+		for _, v := range c.ints {
+			out = little.AppendUint32(out, uint32(v))
+		}
+	}
+	if kind != edgesTable {
+		for _, row := range b.rows {
+			out = little.AppendUint64(out, row)
+		}
+	}
+	switch {
+	case q.IDsOnly:
+	case kind == labelsTable:
+		for _, l := range b.labels {
+			out = little.AppendUint32(out, uint32(l))
+		}
+	case kind == splitsTable:
+		out = append(out, b.marks...)
+	default:
+		for _, f := range b.floats[:b.n*width] {
+			out = little.AppendUint32(out, math.Float32bits(f))
+		}
+	}
+	return out
+}
+
+var errBatch = errors.New("the other node sends rows that are out of order")
+
+// take fills a batch with encoded rows, none of which it trusts.
+func (b *rowBatch) take(in []byte, kind tableKind, width int, q Query) error {
+	little := binary.LittleEndian
+	b.reset()
+	bad := false
+	next := func(items, size int) []byte {
+		if bad = bad || items > len(in)/size; bad {
+			return nil
+		}
+		out := in[:items*size]
+		in = in[items*size:]
+		return out
+	}
+	head := next(1, 4)
+	if bad {
+		return errBatch
+	}
+	b.n = int(little.Uint32(head))
+	for i := range kind.ids() {
+		c := &b.ids[i]
+		way := next(1, 1)
+		if bad || (way[0] == wireText) != q.Text {
+			return errBatch
+		}
+		switch way[0] {
+		case wireShort:
+			for in := next(b.n, 4); len(in) > 0; in = in[4:] {
+				c.ints = append(c.ints, int64(little.Uint32(in)))
+			}
+		case wireLong:
+			for in := next(b.n, 8); len(in) > 0; in = in[8:] {
+				c.ints = append(c.ints, int64(little.Uint64(in)))
+			}
+		case wireText:
+			end := 0
+			for in := next(b.n, 4); len(in) > 0; in = in[4:] {
+				e := int(little.Uint32(in))
+				if e < end {
+					return errBatch
+				}
+				c.ends, end = append(c.ends, e), e
+			}
+			c.bytes = append(c.bytes, next(end, 1)...)
+			for i := range c.ends {
+				bad = bad || !utf8.Valid(c.at(i))
+			}
+		default:
+			return errBatch
+		}
+	}
+	if kind != edgesTable {
+		for in := next(b.n, 8); len(in) > 0; in = in[8:] {
+			b.rows = append(b.rows, little.Uint64(in))
+		}
+	}
+	if q.IDsOnly {
+		width = 0
+	}
+	switch {
+	case kind == labelsTable && !q.IDsOnly:
+		for in := next(b.n, 4); len(in) > 0; in = in[4:] {
+			l := int32(little.Uint32(in))
+			bad = bad || l < graph.NoLabel || l >= source.MaxClasses
+			b.labels = append(b.labels, l)
+		}
+	case kind == splitsTable && !q.IDsOnly:
+		b.marks = append(b.marks, next(b.n*width, 1)...)
+		for _, m := range b.marks {
+			bad = bad || m > graph.Test
+		}
+	case width > 0:
+		for in := next(b.n*width, 4); len(in) > 0; in = in[4:] {
+			f := math.Float32frombits(little.Uint32(in))
+			bad = bad || math.IsNaN(float64(f)) || math.IsInf(float64(f), 0)
+			b.floats = append(b.floats, f)
+		}
+	}
+	if bad || len(in) > 0 {
+		return errBatch
+	}
+	return nil
+}
+
+// A farTable is a table on another machine.
+type farTable struct {
+	far  Far
+	info tableAbout
+	q    Query
+}
+
+var _ table = (*farTable)(nil)
+
+// farTables checks what the other machine says of its tables.
+func (p Part) farTables() (set tableSet, err error) {
+	for _, l := range p.Look.Tables {
+		most := [...]int{1, source.MaxDenseFeatures, 1, maxSplits}
+		if l.Kind < 0 || l.Kind > int(splitsTable) || set[l.Kind] != nil || l.Width < 0 || l.Width > most[l.Kind] {
+			return tableSet{}, errBatch
+		}
+		set[l.Kind] = &farTable{
+			far:  p.Far,
+			info: tableAbout{name: source.Printable(l.Name), unit: source.Printable(l.Unit), width: l.Width, text: l.Text, notes: l.Notes},
+			q:    Query{Path: p.Path, Format: p.Look.Format, Kind: l.Kind},
+		}
+	}
+	if set[edgesTable] == nil {
+		return tableSet{}, errBatch
+	}
+	return set, nil
+}
+
+func (t *farTable) about() tableAbout { return t.info }
+func (t *farTable) close() error      { return nil }
+
+func (t *farTable) scan(ctx context.Context, how scanning, yield func(*rowBatch) error) error {
+	q := t.q
+	q.Text, q.IDsOnly = how.text, how.idsOnly
+	var b rowBatch
+	rows := uint64(0)
+	unit := [...]string{"edges", "vertices", "vertices", "vertices"}[q.Kind]
+	progress := source.NewProgress(how.report, "reading "+t.info.name, 0, unit)
+	return t.far.Scan(ctx, q, func(in []byte) error {
+		if err := b.take(in, tableKind(q.Kind), t.info.width, q); err != nil {
+			return err
+		}
+		rows += uint64(b.n)
+		progress.At(rows)
+		return yield(&b)
+	})
+}
