@@ -83,7 +83,8 @@ func OpenParts(ctx context.Context, parts []Part, o Options) (graph.Source, erro
 	format := ""
 	for i, p := range parts {
 		list[i] = tabular.Part{Label: p.Label, Node: p.Node, Path: p.Path}
-		own, err := "", error(nil)
+		var own string
+		var err error
 		if p.Ask == nil {
 			own, err = partFormat(p.Path, o.Format)
 		} else {

@@ -86,7 +86,7 @@ func TestStoppedReading(t *testing.T) {
 
 // A stream that nobody asks ends by itself, and only its own peer may ask it.
 func TestForgottenStreams(t *testing.T) {
-	path := edgeFile(t, 200_000)
+	path := edgeFile(t, 1000)
 	synctest.Test(t, func(t *testing.T) {
 		s := read.NewServer()
 		begin := fmt.Sprintf(`{"Do":"scan","Query":{"Path":%q,"Format":"csv"}}`, path)
