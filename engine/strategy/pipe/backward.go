@@ -90,13 +90,17 @@ func (w *Worker) lossGradients(position int) {
 // in this order, whatever comes first.
 func (w *Worker) back(s, position int) error {
 	for _, way := range w.ways {
-		w.backSome(way, way.at[position][way.inner[position]:], s)
+		if err := w.backSome(way, way.at[position][way.inner[position]:], s); err != nil {
+			return err
+		}
 	}
 	if w.sees(s) {
 		w.halo.giveBack(s, position)
 	}
 	for _, way := range w.ways {
-		w.backSome(way, way.at[position][:way.inner[position]], s)
+		if err := w.backSome(way, way.at[position][:way.inner[position]], s); err != nil {
+			return err
+		}
 	}
 	if w.sees(s) {
 		if err := w.halo.gradients(s, position); err != nil {
@@ -117,12 +121,19 @@ func (w *Worker) back(s, position int) error {
 }
 
 // backSome takes some grains of a way back to what a stage read.
-func (w *Worker) backSome(of *way, grains []*grain, s int) {
+func (w *Worker) backSome(of *way, grains []*grain, s int) error {
 	d := w.Device
 	for _, g := range grains {
 		if s == 0 && g.trunk != nil {
-			w.join(g)
+			if err := w.join(g); err != nil {
+				return err
+			}
 			continue
+		}
+		if s == 0 {
+			if _, err := w.input(g); err != nil {
+				return err
+			}
 		}
 		if s == 0 && w.infos[s].CarryOut > 0 {
 			d.Combine(g.dy, 1, g.dy, 1, g.dcarry)
@@ -142,19 +153,25 @@ func (w *Worker) backSome(of *way, grains []*grain, s int) {
 		d.ScatterAdd(l.back, dseen, g.rows)
 		g.pass.Drop(dseen)
 	}
+	return nil
 }
 
 // join adds a grain's gradient to its trunk. The trunk goes back when it has those of both
 // grains: the second one comes first.
-func (w *Worker) join(g *grain) {
+func (w *Worker) join(g *grain) error {
 	t := g.trunk
 	if g.from > 0 {
 		t.dy = w.alloc(t, t.x)
 	}
 	w.Device.Combine(t.dy.RowRange(g.from, len(g.vertices)), 1, g.dy, 0, tensor.Matrix{})
-	if g.from == 0 {
+	if g.from > 0 {
+		return nil
+	}
+	_, err := w.input(t)
+	if err == nil {
 		t.pass.Back(0, t.dy, tensor.Matrix{}, false)
 	}
+	return err
 }
 
 // late is what a grain keeps of the gradients at rows of other positions for the next

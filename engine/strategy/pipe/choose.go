@@ -136,13 +136,21 @@ func hostMemory(t *train.Trainer) uint64 {
 	return m.Free/uint64(t.Session.OnMachine) + m.Resident/uint64(t.Session.InProcess)
 }
 
-// Fit implements Method: where there is no room to keep activations, it makes the
-// worker recompute them.
+// Fit implements Method: where memory is short, features are gathered again for each
+// shard, forward and backward. Where there is still no room to keep activations, the
+// worker recomputes them, too. Neither changes a bit, so each node decides for itself.
 func (p *Method) Fit(_ context.Context, need *train.Needs) (again bool, err error) {
-	if need.OnHost() <= hostMemory(p.run) || !p.settings.MayRecompute() || p.Worker.Recompute {
+	has, needs := hostMemory(p.run), need.OnHost()
+	if needs <= has {
 		return false, nil
 	}
-	p.Worker.Recompute = true
-	p.reads.Plan(p.Worker.Reads())
-	return true, nil
+	if saved := p.reads.Share(); saved > 0 {
+		needs, again = needs-min(needs, saved), true
+		p.run.Notes = append(p.run.Notes, fmt.Sprintf("to fit the memory, features are gathered again for each shard in each epoch, which saves %s", budget.Format(saved)))
+	}
+	if needs > has && p.settings.MayRecompute() && !p.Worker.Recompute {
+		p.Worker.Recompute, again = true, true
+		p.reads.Plan(p.Worker.Reads())
+	}
+	return again, nil
 }

@@ -126,9 +126,9 @@ func (w *Worker) see(g *grain, of *way, s int) (err error) {
 	}
 	var in nn.Input
 	var block *sample.Block
-	seen, vertices := g.entering, g.vertices
+	seen := g.entering
 	if w.infos[s].Hops > 0 {
-		block, vertices = g.block, g.block.Vertices
+		block = g.block
 	}
 	l := of.levels[s-w.first]
 	if l != nil {
@@ -136,7 +136,7 @@ func (w *Worker) see(g *grain, of *way, s int) (err error) {
 		w.gather(seen, l.rows, g.rows)
 	}
 	if s == 0 {
-		if in, err = w.Features.Input(g.place, g.number, vertices); err != nil {
+		if in, err = w.input(g); err != nil {
 			return err
 		}
 	}
@@ -148,6 +148,15 @@ func (w *Worker) see(g *grain, of *way, s int) (err error) {
 		g.carry = g.x
 	}
 	return nil
+}
+
+// input returns the features that the first stage reads for a grain.
+func (w *Worker) input(g *grain) (nn.Input, error) {
+	vertices := g.vertices
+	if w.infos[0].Hops > 0 {
+		vertices = g.block.Vertices
+	}
+	return w.Features.Input(g.place, g.number, vertices)
 }
 
 // branch takes a grain's rows from its trunk, which is computed with the first of its

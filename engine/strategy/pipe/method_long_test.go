@@ -116,7 +116,7 @@ func TestPipelinesKeepWhatFits(t *testing.T) {
 	}
 	tight := least("off") - 8192
 	r.Epochs = 2
-	if bytes, recomputes := taken("auto", tight); !recomputes || bytes != again {
+	if bytes, recomputes := taken("auto", tight); !recomputes || bytes > again {
 		t.Errorf("with %d bytes: %d, made again: %v", tight, bytes, recomputes)
 	}
 	var want string

@@ -101,6 +101,35 @@ func TestPipelinesAreTheSameOnAnyNumberOfNodes(t *testing.T) {
 	}
 }
 
+// Where memory is short, features are gathered again for each shard, which changes no bit.
+func TestFeaturesAreGatheredAgainWhereMemoryIsShort(t *testing.T) {
+	shards := traintest.Communities(t, 600)
+	for _, model := range []string{"gcn", "sage", "gcnii"} { // the last one's first stage has no edges
+		r := traintest.FullGraph(model, 3)
+		r.Epochs, r.Model.Hidden = 3, 2 // so that features are wider
+		r.Model.InputDropout = 0        // passes would have copies
+		r.Sharing = strategy.Given(pipe.GraphName, "pipe.ways=2")
+		r.Sharing.Deterministic = true
+		_, all := traintest.MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
+		l := traintest.Started(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
+		need, err := l.Run.Forecast(t.Context())
+		if err != nil || len(l.Run.Notes) > 0 {
+			t.Fatal(l.Run.Notes, err)
+		}
+		tight := train.Options{Threads: 1, Strategies: traintest.Pipelines, Memory: need.OnHost() - 1}
+		short := traintest.Started(t, r, shards, tight)
+		keeps, again := traintest.PipedOf(l).Bytes(), traintest.PipedOf(short).Bytes()
+		if len(short.Run.Notes) != 1 || !strings.Contains(short.Run.Notes[0], "features are gathered again") || again >= keeps {
+			t.Errorf("%s: %d bytes, and %d where features are kept: %q", model, again, keeps, short.Run.Notes)
+		}
+		t.Logf("%s takes %d bytes, and %d where features are kept", model, again, keeps)
+		_, got := traintest.MustRun(t, r, shards, tight)
+		if traintest.Learnt(got) != traintest.Learnt(all) {
+			t.Errorf("%s: where memory is short\n%s\nand where it is not\n%s", model, traintest.Learnt(got), traintest.Learnt(all))
+		}
+	}
+}
+
 // What is learnt does not depend on how often it is judged: neither histories nor
 // gradients that epochs leave for each other are touched.
 func TestJudgingLeavesPipelinesAlone(t *testing.T) {

@@ -37,7 +37,8 @@ type Task struct {
 // Features are the rows that the first stage reads.
 type Features interface {
 	// Input returns the features of some vertices. Each place holds one input until it is
-	// given another; grain identifies it.
+	// given another; grain identifies it. Places may share their memory, so a grain asks
+	// for its input again before it goes back, and finds it where it was.
 	Input(place, grain int, vertices []uint32) (nn.Input, error)
 }
 

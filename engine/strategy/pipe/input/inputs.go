@@ -89,11 +89,13 @@ type Reads struct {
 	at     dataset.Index // the places of remote rows in columns.Store
 	Rows   int           // of an epoch's input
 	places []place
+	one    bool // all places are one: see Share
 	sets   [1][]uint32
 
 	most   int // of a place: bytes of dense rows
 	ids    []uint32
 	arenas []tensor.Arena
+	room   tensor.Matrix // of the one place, if it is dense
 	spare  tensor.Arena
 }
 
@@ -107,6 +109,9 @@ type place struct {
 // Plan finds which rows are remote of the vertices that a worker reads, a set for each
 // grain, into so many places.
 func (r *Reads) Plan(grains [][]uint32, places int) {
+	if r.one {
+		places = min(places, 1)
+	}
 	r.places, r.Rows, r.most = make([]place, places), 0, 0
 	var far []uint32
 	for _, vertices := range grains {
@@ -120,6 +125,18 @@ func (r *Reads) Plan(grains [][]uint32, places int) {
 	}
 	slices.Sort(far)
 	r.sets[0] = slices.Compact(far)
+}
+
+// Share makes all places one, which takes the memory of the largest and is filled again
+// whenever another grain is read. It returns how many bytes that saves: none where rows are
+// sparse, since passes keep parts of those. It is called before Open.
+func (r *Reads) Share() uint64 {
+	if len(r.places) < 2 || r.Data.Features.Sparse() {
+		return 0
+	}
+	before := r.Bytes()
+	r.one, r.places = true, r.places[:1]
+	return before - r.Bytes()
 }
 
 // Bring fetches the remote rows.
@@ -162,11 +179,19 @@ func (r *Reads) Open() (err error) {
 		if r.Data.Features.Sparse() {
 			continue
 		}
-		a, err := r.device.NewArena(0)
+		bytes := 0 // as the first grain needs
+		if r.one {
+			bytes = r.most + 64 // what other grains need, too, stays where it is
+		}
+		a, err := r.device.NewArena(bytes)
 		if err != nil {
 			return err
 		}
 		r.arenas = append(r.arenas, a)
+	}
+	if r.one && len(r.arenas) > 0 {
+		cols := max(1, r.Data.Features.Columns())
+		r.room = r.arenas[0].Alloc(r.device.Type(), r.most/cols/r.device.Type().Bytes(), cols)
 	}
 	return nil
 }
@@ -185,8 +210,12 @@ func NewReads(data *dataset.Graph, device tensor.Device) *Reads {
 }
 
 // Input implements the Features of a pipe.Task. A place that already holds the grain is left as it
-// is.
+// is. The one place of all is filled with the same bits where it was before, so that a pass
+// may go on with an input that has been filled again.
 func (r *Reads) Input(at, grain int, vertices []uint32) (nn.Input, error) {
+	if r.one {
+		at = 0
+	}
 	p, in := &r.places[at], nn.Input{Vertices: vertices}
 	if p.grain != grain {
 		p.grain = grain
@@ -217,7 +246,11 @@ func (r *Reads) fill(p *place, at int, vertices []uint32) {
 		return
 	}
 	r.spare.Reset()
-	r.arenas[at].Reset()
-	p.dense = r.arenas[at].Alloc(r.device.Type(), len(vertices), store.Columns())
+	if r.one {
+		p.dense = r.room.RowRange(0, len(vertices))
+	} else {
+		r.arenas[at].Reset()
+		p.dense = r.arenas[at].Alloc(r.device.Type(), len(vertices), store.Columns())
+	}
 	store.Dense(r.device, r.spare, p.dense, r.ids, far)
 }
