@@ -79,6 +79,9 @@ func (s *RowSet) Count() (n uint64) {
 	return n
 }
 
+// Bytes returns the memory that it takes.
+func (s *RowSet) Bytes() uint64 { return 8*uint64(len(s.bits)) + uint64(len(s.gaps)) }
+
 // add adds the set to the tensors of a skeleton. Those of 8 bytes come first.
 func (s *RowSet) add(add func(name string, dtype safetensors.DType, data []byte, shape ...int64)) {
 	if s.gaps == nil {

@@ -8,7 +8,7 @@ import (
 // Shed gives up the edges of all shards that are not held here: from then on the replica is as
 // if it had been brought without them, and so is what a cache keeps, which may be nil. Nobody
 // may read these edges meanwhile or afterwards.
-func (r *Replica) Shed(held []*graph.Shard, form sample.Form, cache *Cache) {
+func (r *Replica) Shed(held []*graph.Shard, cache *Cache) {
 	if !r.Replicated {
 		return
 	}
@@ -17,12 +17,11 @@ func (r *Replica) Shed(held []*graph.Shard, form sample.Form, cache *Cache) {
 		if held[i] != nil {
 			continue
 		}
-		m := sample.Summarise(s, form)
+		r.Summaries[i] = &sample.Summary{Edges: int64(len(s.Indices))}
 		s.Shed()
-		r.Summaries[i] = m
-		r.Bytes += 4*uint64(len(m.Inverse)+len(s.Labels)) + 8*uint64(len(m.Loops)) + uint64(len(s.Marks)*s.Vertices)
+		r.Bytes += 4*uint64(len(s.Labels)) + uint64(len(s.Marks)*s.Vertices)
 		if of := r.Seeds[i]; of != nil {
-			r.Bytes += 8 * uint64(len(of.Training))
+			r.Bytes += of.Training.Bytes()
 		}
 	}
 	if cache != nil {

@@ -3,8 +3,6 @@ package replica
 import (
 	"reflect"
 	"testing"
-
-	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
 // A replica that sheds its edges is as one that was brought without them, and the cache brings
@@ -12,10 +10,9 @@ import (
 func TestShed(t *testing.T) {
 	for _, bare := range []bool{true, false} {
 		net, works, here := mesh(4, graphs(false), owners)
-		form := sample.Form{SelfLoops: true, Weighting: sample.Symmetric}
 		bring := func(topology string, c *Cache) *Replica {
 			t.Helper()
-			r, err := Bring(t.Context(), net.Node(0), works[0], here[0], Options{Dataset: "x", Form: form, Topology: topology, Bare: bare, Cache: c})
+			r, err := Bring(t.Context(), net.Node(0), works[0], here[0], Options{Dataset: "x", Topology: topology, Bare: bare, Cache: c})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -25,7 +22,7 @@ func TestShed(t *testing.T) {
 		want, got := bring(sharded, nil), bring(replicated, cache)
 		all := got.Bytes
 		for range 2 { // once more changes nothing
-			got.Shed(here[0], form, cache)
+			got.Shed(here[0], cache)
 		}
 		if got.Replicated || got.Bytes >= all || got.Bytes == 0 || !reflect.DeepEqual(got.Summaries, want.Summaries) {
 			t.Errorf("%d bytes are left of %d, and summaries %+v", got.Bytes, all, got.Summaries)

@@ -106,8 +106,8 @@ func (s *Session) Bring(ctx context.Context, piece func(peer.Query) ([]byte, err
 
 // Shed gives up the edges of the shards that are not held here, and has the dataset ask for
 // them. No other goroutine may use the dataset's topology.
-func (s *Session) Shed(data *dataset.Graph, form sample.Form, cache *replica.Cache) error {
-	s.Replica.Shed(s.held, form, cache)
+func (s *Session) Shed(data *dataset.Graph, cache *replica.Cache) error {
+	s.Replica.Shed(s.held, cache)
 	topology, err := sample.NewPartial(s.Replica.Shards, s.Replica.Summaries)
 	if err != nil {
 		return fmt.Errorf("give up the edges of other nodes' shards: %w", err)

@@ -142,7 +142,7 @@ func (t *Trainer) fallBack(ctx context.Context, need *Needs) (err error) {
 	}
 	if lent := fit.Lent(t.Session.Replica, t.Data.Features.Has); lent > 0 && t.maySendFor() {
 		ways = append(ways, fit.Edges(has, lent, func() error {
-			return t.Session.Shed(t.Data, t.sampling().Form, t.Options.Replicas)
+			return t.Session.Shed(t.Data, t.Options.Replicas)
 		}))
 	}
 	t.fell, err = budget.FallBack(has, func() (uint64, error) {
