@@ -16,7 +16,7 @@ type Nodes struct {
 	Gather func(ctx context.Context, message []byte) ([][]byte, error)
 	// Instead is advice on the settings of Node.Instead, with the verbs %d for the value
 	// and %s for what the run then needs.
-	Instead [2]Advice
+	Instead [Settings]Advice
 }
 
 // Node is what a run needs on a node, and what the node has. Nodes send it to each other.
@@ -24,8 +24,11 @@ type Node struct {
 	Needs, Has uint64
 	Limited    bool // Has is what the run may take, whatever the machine has
 	Memory     Memory
-	Instead    [2]Instead
+	Instead    [Settings]Instead
 }
+
+// Settings is how many settings have a value in Node.Instead.
+const Settings = 4
 
 // Instead is a value of a setting with which a run would fit on a node, and what it would
 // need there. The zero Instead stands for none.
@@ -49,7 +52,7 @@ func Enough(needs, limit uint64, advice []Advice) error {
 
 // Enough is the function of this name for a node that has been looked at, and what was
 // found for it.
-func (n *Node) Enough(instead [2]Advice, advice []Advice) error {
+func (n *Node) Enough(instead [Settings]Advice, advice []Advice) error {
 	return n.enough("", n.advice(instead, advice))
 }
 
@@ -98,7 +101,7 @@ func Agree(ctx context.Context, nodes Nodes, mine Node, advice []Advice) (Agreem
 }
 
 // advice puts what was found for a node before other advice.
-func (n *Node) advice(instead [2]Advice, others []Advice) (all []Advice) {
+func (n *Node) advice(instead [Settings]Advice, others []Advice) (all []Advice) {
 	for i, of := range n.Instead {
 		if of.Needs > 0 && instead[i] != "" {
 			all = append(all, Advice(fmt.Sprintf(string(instead[i]), of.Value, Format(of.Needs))))

@@ -2,7 +2,9 @@ package fit
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -10,7 +12,19 @@ import (
 )
 
 // Advice is what to change where a run does not fit, by the places of budget.Node.Instead.
-var Advice = [2]budget.Advice{"take {batch}=%d, which needs %[2]s", "{topology}=sharded, which needs %[2]s"}
+var Advice = [budget.Settings]budget.Advice{
+	batch:    "take {batch}=%d, which needs %[2]s",
+	topology: "{topology}=sharded, which needs %[2]s",
+	fanout:   "divide each {fanout} by %d, which needs %[2]s",
+	hidden:   "take {hidden}=%d, which needs %[2]s",
+}
+
+const (
+	batch = iota
+	topology
+	fanout
+	hidden
+)
 
 // Lent returns the memory of the edges of shards that are not held here; held reports of a
 // vertex whether its shard is.
@@ -26,35 +40,96 @@ func Lent(r *replica.Replica, held func(v uint32) bool) (bytes uint64) {
 // Topology notes that a run would fit without edges that take so many bytes.
 func Topology(n *budget.Node, edges uint64) {
 	if without := n.Needs - min(n.Needs, edges); edges > 0 && without <= n.Has {
-		n.Instead[1].Needs = without
+		n.Instead[topology].Needs = without
 	}
 }
 
-// Batch looks for a batch with which a run would fit, smaller than this one. needs forecasts
-// the run with a batch.
-func Batch(n *budget.Node, whole int, needs func(batch int) (uint64, error)) error {
-	const halves = 6
-	for i := range halves + 1 {
-		// The smallest comes first: if that does not fit, none does.
-		half := i
-		if i == 0 {
-			half = halves
+// A Change is a setting that may be made smaller.
+type Change struct {
+	place, most int                          // of budget.Node.Instead; how often it can be halved
+	set         func(halves int) (value int) // halves it so many times, 0: as it was; 0 if it can't be so
+}
+
+// Batch changes the size of batches, which is whole now.
+func Batch(whole int, set func(batch int)) Change {
+	return Change{batch, max(0, bits.Len(uint(whole))-1), func(halves int) int {
+		set(whole >> halves)
+		return whole >> halves
+	}}
+}
+
+// Fanout changes all fan-outs, if there are any and all are limited.
+func Fanout(whole []int, set func(fanouts []int)) Change {
+	c := Change{place: fanout, set: func(halves int) int {
+		smaller := slices.Clone(whole)
+		for i := range smaller {
+			smaller[i] = max(1, smaller[i]>>halves)
 		}
-		batch := whole >> half
-		if batch == 0 {
+		set(smaller)
+		return 1 << halves
+	}}
+	if len(whole) > 0 && !slices.Contains(whole, 0) {
+		c.most = bits.Len(uint(slices.Max(whole))) - 1
+	}
+	return c
+}
+
+// Hidden changes the width of hidden rows. set makes the model.
+func Hidden(whole int, set func(hidden int) error) Change {
+	return Change{hidden, max(0, bits.Len(uint(whole))-1), func(halves int) int {
+		if set(whole>>halves) != nil {
+			return 0 // there is no such model
+		}
+		return whole >> halves
+	}}
+}
+
+const (
+	mostHalves = 6
+	// patience is how long changes are looked for, so that a refusal is fast. The first is
+	// always looked for.
+	patience = 200 * time.Millisecond
+)
+
+// Search looks for values with which a run would fit, of each setting by itself. needs
+// forecasts the run.
+func Search(n *budget.Node, needs func() (uint64, error), changes ...Change) error {
+	begun := time.Now()
+	for i, c := range changes {
+		if c.most == 0 {
 			continue
 		}
-		need, err := needs(batch)
+		if i > 0 && time.Since(begun) > patience {
+			return nil
+		}
+		err := c.search(n, needs)
+		c.set(0)
 		if err != nil {
 			return err
 		}
-		switch fits := need <= n.Has; {
-		case fits:
-			n.Instead[0] = budget.Instead{Value: uint64(batch), Needs: need}
-			if i > 0 {
-				return nil
-			}
-		case i == 0:
+	}
+	return nil
+}
+
+func (c *Change) search(n *budget.Node, needs func() (uint64, error)) error {
+	most := min(mostHalves, c.most)
+	for half := range most {
+		// The smallest comes first: if that does not fit, none does.
+		if half == 0 {
+			half = most
+		}
+		value := c.set(half)
+		if value == 0 {
+			return nil
+		}
+		need, err := needs()
+		if err != nil {
+			return err
+		}
+		if need <= n.Has {
+			n.Instead[c.place] = budget.Instead{Value: uint64(value), Needs: need}
+		}
+		if (need <= n.Has) != (half == most) {
 			return nil
 		}
 	}

@@ -1,6 +1,8 @@
 package fit
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,29 +61,64 @@ func TestWays(t *testing.T) {
 	if w.Possible() {
 		t.Error("rows are given up of none")
 	}
+	need.Set(budget.Slots, 10<<20)
+	enough, shed := need.OnHost(), 0
+	if w = Edges(enough-200, 100, need, func() error { shed++; return nil }); w.Possible() {
+		t.Error("edges are given up in vain")
+	}
+	w = Edges(enough-100, 100, need, func() error { shed++; return nil })
+	if !w.Possible() {
+		t.Error("edges are not given up")
+	}
+	if said, err := w.Take(1); err != nil || shed != 1 || w.Possible() || !strings.Contains(said, "{topology}=sharded") {
+		t.Errorf("edges are given up %d times: %q, %v", shed, said, err)
+	}
 }
 
-func TestBatch(t *testing.T) {
+func TestSearch(t *testing.T) {
 	for _, c := range []struct {
-		each, fixed uint64
-		want        budget.Instead
-		tried       int
+		whole, has int
+		each       uint64
+		want       budget.Instead
+		tried      int
 	}{
-		{1, 10, budget.Instead{}, 1},                        // fits as it is
-		{4, 10, budget.Instead{Value: 250, Needs: 1010}, 0}, // a quarter
-		{100, 1000, budget.Instead{}, 1},                    // not even the smallest
-		{50, 100, budget.Instead{Value: 15, Needs: 850}, 0}, // only the smallest
+		{1000, 1010, 4, budget.Instead{Value: 250, Needs: 1010}, 3},
+		{1000, 1000, 100, budget.Instead{}, 1},                    // not even the smallest
+		{1000, 860, 50, budget.Instead{Value: 15, Needs: 760}, 6}, // only the smallest
+		{3, 20, 10, budget.Instead{Value: 1, Needs: 20}, 1},
+		{1, 5, 10, budget.Instead{}, 0}, // can't be smaller
+		{0, 5, 10, budget.Instead{}, 0},
 	} {
-		n, tried := &budget.Node{Has: 1010}, 0
-		if c.tried == 1 && c.each == 1 {
-			n.Has = 5
+		n, now, tried := &budget.Node{Has: uint64(c.has)}, c.whole, 0
+		err := Search(n, func() (uint64, error) { tried++; return 10 + c.each*uint64(now), nil }, Batch(c.whole, func(b int) { now = b }))
+		if err != nil || n.Instead[batch] != c.want || tried != c.tried || now != c.whole {
+			t.Errorf("%+v: %+v after %d tries, %d at the end, %v", c, n.Instead, tried, now, err)
 		}
-		if err := Batch(n, 1000, func(batch int) (uint64, error) { tried++; return c.fixed + c.each*uint64(batch), nil }); err != nil {
-			t.Fatal(err)
+	}
+}
+
+// Each setting is looked at by itself, and is as before afterwards.
+func TestSearchOfSeveral(t *testing.T) {
+	fanouts, width := []int{8, 3}, 64
+	n := &budget.Node{Has: 100}
+	needs := func() (uint64, error) { return uint64(fanouts[0] * fanouts[1] * width), nil }
+	err := Search(n, needs, Fanout(fanouts, func(f []int) { fanouts = f }), Hidden(width, func(w int) error {
+		width = w
+		return nil
+	}), Fanout([]int{4, 0}, func([]int) { t.Error("a fan-out of all neighbours is changed") }))
+	want := [budget.Settings]budget.Instead{fanout: {Value: 8, Needs: 64}, hidden: {Value: 4, Needs: 96}}
+	if err != nil || n.Instead != want || !slices.Equal(fanouts, []int{8, 3}) || width != 64 {
+		t.Errorf("%+v, %v, %d, %v", n.Instead, fanouts, width, err)
+	}
+	none := errors.New("no such model")
+	n = &budget.Node{Has: 100}
+	if err := Search(n, needs, Hidden(64, func(w int) error {
+		if w < 64 {
+			return none
 		}
-		if n.Instead[0] != c.want || c.tried > 0 && tried != c.tried {
-			t.Errorf("%+v: %+v after %d tries", c, n.Instead, tried)
-		}
+		return nil
+	})); err != nil || n.Instead[hidden].Needs > 0 {
+		t.Errorf("%+v, %v", n.Instead, err)
 	}
 }
 
@@ -98,10 +135,10 @@ func TestLent(t *testing.T) {
 		t.Error("more is lent than was brought")
 	}
 	n := &budget.Node{Needs: 1000, Has: 900}
-	if Topology(n, 50); n.Instead[1].Needs != 0 {
+	if Topology(n, 50); n.Instead[topology].Needs != 0 {
 		t.Error("a run does not fit without these edges")
 	}
-	if Topology(n, 150); n.Instead[1].Needs != 850 {
+	if Topology(n, 150); n.Instead[topology].Needs != 850 {
 		t.Errorf("without edges: %+v", n.Instead)
 	}
 }

@@ -51,12 +51,12 @@ func Cached(has uint64, held *uint64, rows int, cache func(rows int) (uint64, er
 	}
 }
 
-// Edges gives up the edges of other nodes' shards, which take so many bytes: the node asks for
-// what it draws.
-func Edges(has, bytes uint64, shed func() error) budget.Way {
+// Edges gives up the edges of other nodes' shards, which take so many bytes, if that is enough:
+// the node asks for what it draws. need is what the run needs as it is now.
+func Edges(has, bytes uint64, need *Needs, shed func() error) budget.Way {
 	done := false
 	return budget.Way{
-		Possible: func() bool { return !done },
+		Possible: func() bool { return !done && need.OnHost() <= has+bytes },
 		Take: func(uint64) (string, error) {
 			done = true
 			return fmt.Sprintf("a node has %s of memory for this job, so it asks others for edges, as with {topology}=sharded, and does not keep their %s there: an epoch takes longer", budget.Format(has), budget.Format(bytes)), shed()

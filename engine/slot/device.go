@@ -57,3 +57,24 @@ func (e *Broken) Error() string {
 }
 
 func (e *Broken) Unwrap() error { return e.Err }
+
+// There returns the device memory that a run has taken for steps and the graph, and would take
+// again for other steps. Copies of blocks, whose size varies, are left out. f may be nil.
+func (b *Batches) There(f *Uploader, work tensor.Arena) uint64 {
+	if f == nil {
+		return 0
+	}
+	bytes := f.Holds.Edges.Graph
+	if work != nil {
+		bytes += uint64(work.Bytes())
+	}
+	if f.Held != nil {
+		bytes += uint64(f.Held.Bytes())
+	}
+	for _, s := range b.Slots {
+		if s.Staged != nil && s.Staged.Rows != nil {
+			bytes += uint64(s.Staged.Rows.Bytes())
+		}
+	}
+	return bytes
+}

@@ -3,6 +3,7 @@ package train_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func TestAJobFallsBackToWhatFits(t *testing.T) {
 		want  []string // what is given up, in this order
 	}{
 		{1, "sage", nil, []string{"batches are in memory at once", files}},
-		{3, "sage", []string{"leap", "leap.cache=3000"}, []string{"batches are in memory at once", "rows of other nodes are cached", edges, files}},
+		{3, "sage", []string{"leap", "leap.cache=3000"}, []string{"batches are in memory at once", "rows of other nodes are cached", files}},
 		{3, "sage", []string{"leap", "topology=replicated"}, []string{"batches are in memory at once", files}},
 		{3, "gcn", []string{"centric"}, []string{"batches are in memory at once", edges, files}},
 		{3, "gat", []string{"leap"}, []string{"batches are in memory at once", edges, files}},
@@ -38,7 +39,9 @@ func TestAJobFallsBackToWhatFits(t *testing.T) {
 	} {
 		r := traintest.Small(c.model)
 		r.Batch, r.Epochs, r.Fanouts = 1500, 2, []int{10, 10}
-		if c.nodes > 1 {
+		if c.nodes == 1 {
+			r.Model.Hidden = 128
+		} else {
 			r.Sharing = strategy.Given(c.given[0], c.given[1:]...)
 		}
 		r.Sharing.Deterministic = c.nodes == 1 || c.given[0] != "local"
@@ -93,6 +96,12 @@ func TestAJobFallsBackToWhatFits(t *testing.T) {
 			t.Errorf("%v: with the batch that was advised: %v", c.given, err)
 		}
 		r.Batch = whole
+		if c.nodes == 1 {
+			followed(t, &r, short.Advice, func() error { _, _, err := run(least - 1<<19); return err })
+		}
+		if len(c.want) > 2 {
+			least -= 64 << 10 // in vain not all was given up
+		}
 		hash, said, err := run(least)
 		if err != nil || hash != want || len(said[0]) != len(c.want) {
 			t.Fatalf("%v, with %s: %v, weights %s and not %s, %q", c.given, budget.Format(least), err, hash, want, said)
@@ -107,5 +116,34 @@ func TestAJobFallsBackToWhatFits(t *testing.T) {
 				t.Errorf("%v: another node says %q", c.given, others)
 			}
 		}
+	}
+}
+
+// followed fails unless a job that lacks memory runs once it has followed advice with figures on
+// other settings than its batch.
+func followed(t *testing.T, r *recipe.Recipe, advice []budget.Advice, run func() error) {
+	t.Helper()
+	given, seen := *r, 0
+	for _, a := range advice {
+		var value int
+		var needs string
+		*r = given
+		if n, _ := fmt.Sscanf(string(a), "divide each {fanout} by %d, which needs %s", &value, &needs); n == 2 {
+			r.Fanouts = slices.Clone(given.Fanouts)
+			for i := range r.Fanouts {
+				r.Fanouts[i] /= value
+			}
+		} else if n, _ := fmt.Sscanf(string(a), "take {hidden}=%d, which needs %s", &value, &needs); n == 2 {
+			r.Model.Hidden = value
+		} else {
+			continue
+		}
+		seen++
+		if err := run(); err != nil {
+			t.Errorf("%s: %v", a, err)
+		}
+	}
+	if *r = given; seen == 0 { // a slow machine looks for fewer
+		t.Errorf("advice is %q", advice)
 	}
 }

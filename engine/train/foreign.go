@@ -89,28 +89,7 @@ var ErrFront = errors.New("p3 was chosen, which is computed on the processor")
 func (t *Trainer) Free(l limited) (free, total uint64) {
 	free, total = l.Free()
 	free -= free / 16 // kept by the device, and lost between arenas
-	return free + t.taken(), total
-}
-
-// taken returns the device memory that this run has taken for steps and the graph, and
-// would take again for other steps. Copies of blocks, whose size varies, are left out.
-func (t *Trainer) taken() uint64 {
-	if t.Uploader == nil {
-		return 0
-	}
-	bytes := t.Uploader.Holds.Edges.Graph
-	if t.Work != nil {
-		bytes += uint64(t.Work.Bytes())
-	}
-	if t.Uploader.Held != nil {
-		bytes += uint64(t.Uploader.Held.Bytes())
-	}
-	for _, s := range t.Batches.Slots {
-		if s.Staged != nil && s.Staged.Rows != nil {
-			bytes += uint64(s.Staged.Rows.Bytes())
-		}
-	}
-	return bytes
+	return free + t.Batches.There(t.Uploader, t.Work), total
 }
 
 // room bounds inference by the device memory that is left.

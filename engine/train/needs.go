@@ -7,6 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/fit"
+	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
 
@@ -101,24 +102,36 @@ func (t *Trainer) Afford(ctx context.Context, tag exchange.Tag, needs uint64) er
 	return err
 }
 
-// instead finds what would make a run fit: a smaller batch, or to do without the edges of
-// other nodes' shards.
+// instead finds what would make a run fit.
 func (t *Trainer) instead(ctx context.Context, n *budget.Node) error {
 	fit.Topology(n, fit.Lent(t.Session.Replica, t.Data.Features.Has))
-	if t.Options.Strategies.Of(t.Recipe.Sharing.Strategy).Advice != nil {
+	d := t.described()
+	if d.Advice != nil {
 		return nil // it has no mini-batches
 	}
-	batches, size := t.Batches, t.Recipe.Batch
-	defer func() { t.Batches, t.Recipe.Batch = batches, size }()
+	batches, r := t.Batches, t.Recipe
+	defer func() { t.Batches, t.Recipe = batches, r }()
+	size := r.Batch
 	if size == 0 || size > len(t.Data.Training) {
 		size = len(t.Data.Training)
 	}
-	return fit.Batch(n, size, func(size int) (uint64, error) {
-		t.Recipe.Batch = size
+	changes := []fit.Change{fit.Batch(size, func(batch int) { t.Recipe.Batch = batch })}
+	if t.allEdges() { // else others draw, by the job's fan-outs
+		changes = append(changes, fit.Fanout(r.Fanouts, func(fanouts []int) { t.Recipe.Fanouts = fanouts }))
+	}
+	if l := t.Learners[0]; len(t.Learners) == 1 && !d.Processor { // else the method depends on the model
+		changes = append(changes, fit.Hidden(r.Model.Hidden, func(hidden int) (err error) {
+			m := r.Model
+			m.Hidden = hidden
+			l.Model, err = nn.New(m, t.Data.About.Features, t.Data.About.Classes)
+			return err
+		}))
+	}
+	return fit.Search(n, func() (uint64, error) {
 		t.Batches = NewBatches(t, t.Method.Inflight(), 1)
 		need, err := t.Forecast(ctx)
 		return need.OnHost(), err
-	})
+	}, changes...)
 }
 
 // maySendFor reports whether this node may send for edges instead of keeping them: where
@@ -141,7 +154,7 @@ func (t *Trainer) fallBack(ctx context.Context, need *Needs) (err error) {
 		}))
 	}
 	if lent := fit.Lent(t.Session.Replica, t.Data.Features.Has); lent > 0 && t.maySendFor() {
-		ways = append(ways, fit.Edges(has, lent, func() error {
+		ways = append(ways, fit.Edges(has, lent, need, func() error {
 			return t.Session.Shed(t.Data, t.Options.Replicas)
 		}))
 	}
