@@ -68,6 +68,37 @@ func TestMarksAreForgotten(t *testing.T) {
 	}
 }
 
+// TestManyAndFewVertices: it does not matter whether sets are so large that local vertices
+// have bits, nor how the table has to grow for the others.
+func TestManyAndFewVertices(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	const each, least = 10_000, 40
+	m := meshOf(t, graphOf(kinds[0], each, each), 2, []int{0, 1}, "none", "")
+	var r Rows
+	was := map[bool]bool{}
+	for _, n := range []int{least, 3000, 50, 2 * each, 60, 5000} {
+		sets := [][]uint32{m.some(rng, n), m.some(rng, n/2)}
+		m.gather(0, &r, sets, Options{}, nil)
+		m.checkRows(t, 0, &r, sets)
+		once := union(sets)
+		if far := m.far(0, once); r.Remote != far || r.Local != len(once)-far {
+			t.Fatalf("%d rows are here and %d elsewhere, of %d, %d of them elsewhere", r.Local, r.Remote, len(once), far)
+		}
+		marks := m.sources[0].tables[0]
+		was[marks.dense] = true
+		if dense := 2*each/bitsPer <= n+n/2; marks.dense != dense {
+			t.Errorf("bits for %d of %d vertices: %v", n+n/2, 2*each, marks.dense)
+		}
+		if bytes := marks.bytes() + 8*uint64(len(marks.bits)); n == least && bytes > 8*leastSlots {
+			t.Errorf("%d bytes for %d vertices", bytes, n)
+		}
+		marks.base = max(marks.base, 1<<32-1-3*uint32(len(marks.slots)/2)) // it runs out while the table grows
+	}
+	if !was[true] || !was[false] {
+		t.Error(was)
+	}
+}
+
 // TestNothingToGather asks nobody.
 func TestNothingToGather(t *testing.T) {
 	for _, k := range kinds {

@@ -24,7 +24,7 @@ type Source struct {
 	kept   features.Far // the rows of hot
 
 	mu     sync.Mutex
-	tables []*table  // free ones
+	tables []*seen   // free ones
 	spare  sync.Pool // of *[]byte: buffers of answers
 }
 

@@ -36,7 +36,13 @@ func (s *Source) lay(r *Rows, sets [][]uint32, o Options) error {
 	if filled > 1 && !o.Apart && !o.Repeated {
 		t := s.borrow(min(all, int(s.store.Vertices())))
 		for i, set := range sets {
-			s.once(r, t, r.Places[i], set)
+			for first := 0; first < len(set); first += group {
+				end := min(first+group, len(set))
+				if !t.dense {
+					t.touch(set[first:end])
+				}
+				s.once(r, t, r.Places[i][first:end], set[first:end])
+			}
 		}
 		t.next(len(p.far))
 		s.giveBack(t)
@@ -86,12 +92,23 @@ func (s *Source) each(r *Rows, places, set []uint32) {
 	r.Local += len(set) - cached - (len(p.far) - asked)
 }
 
-// once places the vertices of a set, those that were seen before as they were then. In
+// group is the number of vertices whose slots are read together: enough for their cache
+// misses to overlap, few enough that they stay in the L1 cache.
+const group = 64
+
+// once places some vertices of a set, those that were seen before as they were then. In
 // the table base marks a row that is local or cached, base + 1 + i the far row that was
 // found as i.
-func (s *Source) once(r *Rows, t *table, places, set []uint32) {
+func (s *Source) once(r *Rows, t *seen, places, set []uint32) {
 	store, beyond, p := s.store, s.beyond(), &r.plan
 	for i, v := range set {
+		if t.dense && store.Has(v) {
+			places[i] = v
+			if t.local(v) {
+				r.Local++
+			}
+			continue
+		}
 		slot := t.at(v)
 		seen := uint32(*slot >> 32)
 		if seen > t.base {
@@ -106,11 +123,11 @@ func (s *Source) once(r *Rows, t *table, places, set []uint32) {
 		} else {
 			places[i] = beyond + uint32(len(p.far))
 			p.far = append(p.far, v)
-			*slot = uint64(t.base+uint32(len(p.far)))<<32 | uint64(v)
+			t.use(slot, v, t.base+uint32(len(p.far)))
 			continue
 		}
 		if seen < t.base {
-			*slot = uint64(t.base)<<32 | uint64(v)
+			t.use(slot, v, t.base)
 			*count++
 		}
 	}
@@ -161,20 +178,20 @@ func (s *Source) order(r *Rows) {
 }
 
 // borrow returns a table that nobody else uses, with room for so many vertices.
-func (s *Source) borrow(vertices int) *table {
+func (s *Source) borrow(vertices int) *seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.tables) == 0 {
-		s.tables = append(s.tables, &table{})
+		s.tables = append(s.tables, &seen{})
 	}
 	n := len(s.tables)
 	t := s.tables[n-1]
 	s.tables = s.tables[:n-1]
-	t.reserve(vertices)
+	t.reserve(vertices, int(s.store.Vertices()))
 	return t
 }
 
-func (s *Source) giveBack(t *table) {
+func (s *Source) giveBack(t *seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tables = append(s.tables, t)
