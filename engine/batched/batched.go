@@ -27,11 +27,13 @@ type Batched struct {
 
 	Run     *train.Trainer
 	Dealing *dealing
-	Sources sources   // where the rows come from
-	Layers  layers    // how a group is computed
-	Weights weights   // of the seed vertices' losses
-	Updates updates   // how models are updated
-	each    []*adding // of each learner
+	Sources sources // where the rows come from
+	Layers  layers  // how a group is computed
+	Weights weights // of the seed vertices' losses
+	Updates updates // how models are updated
+	// Labels appends the labels of seed vertices; nil: their owners are asked.
+	Labels func(to []int32, roots []uint32) ([]int32, error)
+	each   []*adding // of each learner
 }
 
 // adding is how a learner's gradients are added up.

@@ -81,6 +81,10 @@ func (b *Batched) sample(ctx context.Context, h *slot.Worker, s *slot.Slot, g *s
 
 // label sets the labels of a group's seed vertices.
 func (b *Batched) label(ctx context.Context, h *slot.Worker, s *slot.Slot, g *slot.Group) (err error) {
+	if b.Labels != nil {
+		g.Labels, err = b.Labels(g.Labels[:0], g.Roots)
+		return err
+	}
 	if b.Run.Session.Alone() {
 		g.Labels = h.Data.Labels(g.Labels[:0], g.Roots)
 		return nil

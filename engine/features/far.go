@@ -53,6 +53,12 @@ func (far *Far) Room(f Form, rows int) []byte {
 		clear(far.rates)
 		far.words = far.take(words + words/8)
 	}
+	far.lay(f, rows)
+	return far.raw()[:n:n]
+}
+
+// lay sets the matrices of dense rows that lie in words.
+func (far *Far) lay(f Form, rows int) {
 	base := unsafe.Pointer(unsafe.SliceData(far.words))
 	t := tensor.F32
 	if f.half {
@@ -67,7 +73,6 @@ func (far *Far) Room(f Form, rows int) []byte {
 		}
 		far.Scale = tensor.Over(tensor.F32, rows, 1, f.RowBytes()/4, at)
 	}
-	return unsafe.Slice((*byte)(base), 8*len(far.words))[:n:n]
 }
 
 // take returns memory of so many words.

@@ -6,9 +6,10 @@ import (
 	"unsafe"
 )
 
-// Pick sets far to n rows taken from other Fars, all in the form f. of(i) returns the Far
-// and the row that row i comes from; it is called once for each i, in order.
-func (far *Far) Pick(f Form, n int, of func(i int) (*Far, int)) error {
+// Append appends n rows of other Fars, all in the form f, where rows are sparse; dense ones
+// replace those that were there. of(i) returns the Far and the row that row i comes from; it
+// is called once for each i, in order.
+func (far *Far) Append(f Form, n int, of func(i int) (*Far, int)) error {
 	if n == 0 {
 		return nil
 	}
@@ -20,7 +21,6 @@ func (far *Far) Pick(f Form, n int, of func(i int) (*Far, int)) error {
 		}
 		return nil
 	}
-	far.Clear(f)
 	c := &far.Sparse
 	valued := !f.ones || f.scaled
 	for i := range n {
@@ -40,6 +40,15 @@ func (far *Far) Pick(f Form, n int, of func(i int) (*Far, int)) error {
 		c.Values = far.values
 	}
 	return nil
+}
+
+// Raw returns the bytes of the dense rows, row after row.
+func (far *Far) Raw(f Form) []byte { return far.raw()[:far.Dense.Rows*f.RowBytes()] }
+
+// Over sets far to dense rows that lie in b, which must be aligned to eight bytes.
+func (far *Far) Over(f Form, rows int, b []byte) {
+	far.words = unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
+	far.lay(f, rows)
 }
 
 // raw returns the bytes of the dense rows.

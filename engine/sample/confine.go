@@ -1,15 +1,18 @@
 package sample
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Confines restricts a topology to a part of the graph. All vertices keep their ids and
 // their degrees in the whole graph.
 type Confines struct {
-	// Rows has a bit for each vertex whose in-edges are visible. All others have none.
-	Rows []uint64
-	// Sources has a bit for each vertex from which edges are visible; nil means all.
-	// Self-loops are always visible.
-	Sources []uint64
+	// Rows are the vertices whose in-edges are visible. All others have none.
+	Rows Set
+	// Sources are the vertices from which edges are visible; nil means all. Self-loops are
+	// always visible.
+	Sources Set
 	// Row returns the in-edges of a vertex in Rows that is not near: their sources,
 	// ascending, their weights, nil if all are 1, and the vertex's degree in the whole
 	// graph. It may omit those that Sources excludes.
@@ -17,21 +20,39 @@ type Confines struct {
 	// Times returns the factor of a message along a visible edge; nil means 1. Sampled
 	// rows then stand for the whole row of the graph, not only for its visible part.
 	Times func(target, source uint32) float32
+	// Keep moves what is copied of a part, if it is not nil: it returns slices with the
+	// same elements.
+	Keep Keeper
+}
+
+// A Keeper has room for arrays outside of ordinary memory.
+type Keeper interface {
+	KeepOffsets([]int64) ([]int64, error)
+	KeepIDs([]int32) ([]int32, error)
+	KeepWeights([]float32) ([]float32, error)
+}
+
+// A Set is a set of vertices. Count counts those from first to before end.
+type Set interface {
+	Has(v uint32) bool
+	Count(first, end uint32) int
 }
 
 // Confine returns the restricted topology. Unchanged rows are shared; the others are
 // copied, and invisible ones take no memory.
 func (t *Topology) Confine(c Confines) (*Topology, error) {
-	words := (t.vertices + 63) / 64
-	if len(c.Rows) != words || c.Sources != nil && len(c.Sources) != words {
-		return nil, fmt.Errorf("sample: confines of %d and %d words for %d vertices", len(c.Rows), len(c.Sources), t.vertices)
-	}
 	to := &Topology{vertices: t.vertices, near: t.near, shift: t.shift, whole: t.origin(), weighed: c.Times != nil}
 	largest := 0
 	for i := range t.parts {
 		largest = max(largest, int(t.parts[i].end-t.parts[i].first))
 	}
 	empty := make([]int64, largest+1)
+	if c.Keep != nil {
+		var err error
+		if empty, err = c.Keep.KeepOffsets(empty); err != nil {
+			return nil, err
+		}
+	}
 	for i := range t.parts {
 		p, err := t.confine(i, &c, empty)
 		if err != nil {
@@ -55,10 +76,7 @@ func (t *Topology) origin() *Topology {
 // a copy.
 func (t *Topology) confine(i int, c *Confines, empty []int64) (part, error) {
 	p := t.parts[i]
-	seen, near := 0, p.far == nil
-	for v := p.first; v < p.end; v++ {
-		seen += int(c.Rows[v/64] >> (v % 64) & 1)
-	}
+	seen, near := c.Rows.Count(p.first, p.end), p.far == nil
 	rows := int(p.end - p.first)
 	switch {
 	case seen == 0:
@@ -77,7 +95,7 @@ func (t *Topology) confine(i int, c *Confines, empty []int64) (part, error) {
 	}
 	at := 0
 	for v := p.first; v < p.end; v++ {
-		if c.Rows[v/64]>>(v%64)&1 == 0 {
+		if !c.Rows.Has(v) {
 			continue
 		}
 		sources, weights, _ := t.rowFor(&p, v, c)
@@ -101,14 +119,32 @@ func (t *Topology) confine(i int, c *Confines, empty []int64) (part, error) {
 			at++
 		}
 	}
-	return to, nil
+	if c.Keep == nil {
+		return to, nil
+	}
+	return to, to.keep(c.Keep)
+}
+
+// keep moves the arrays of a part.
+func (p *part) keep(k Keeper) error {
+	errs := make([]error, 5)
+	p.indptr, errs[0] = k.KeepOffsets(p.indptr)
+	p.indices, errs[1] = k.KeepIDs(p.indices)
+	p.degrees, errs[2] = k.KeepIDs(p.degrees)
+	if p.weights != nil {
+		p.weights, errs[3] = k.KeepWeights(p.weights)
+	}
+	if p.times != nil {
+		p.times, errs[4] = k.KeepWeights(p.times)
+	}
+	return errors.Join(errs...)
 }
 
 // measure sets the row offsets and degrees of a copied part.
 func (t *Topology) measure(p, to *part, c *Confines) error {
 	entries := int64(0)
 	for v := p.first; v < p.end; v++ {
-		if c.Rows[v/64]>>(v%64)&1 != 0 {
+		if c.Rows.Has(v) {
 			if p.far != nil && c.Row == nil {
 				return fmt.Errorf("sample: the edges of vertex %d are not here", v)
 			}
@@ -127,7 +163,7 @@ func (t *Topology) measure(p, to *part, c *Confines) error {
 
 // sees reports whether the edge from u to v is visible, given that v's row is.
 func (c *Confines) sees(v, u uint32) bool {
-	return c.Sources == nil || u == v || c.Sources[u/64]>>(u%64)&1 != 0
+	return c.Sources == nil || u == v || c.Sources.Has(u)
 }
 
 func (t *Topology) rowFor(p *part, v uint32, c *Confines) ([]int32, []float32, int) {

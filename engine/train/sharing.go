@@ -77,7 +77,7 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 	piece := func(q peer.Query) ([]byte, error) { return checkpoint.ReadPiece(o.Dir, q.Body) }
 	if err := t.Session.Bring(ctx, piece, replica.Options{
 		Dataset: o.Dataset, Topology: topology, Memory: budget.Left(o.Memory, 0), Cache: o.Replicas,
-		Split: r.Split, Bare: !who.Labels && !who.Isolated,
+		Split: r.Split, Bare: !who.Labels,
 	}); err != nil {
 		return err
 	}

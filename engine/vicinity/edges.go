@@ -2,6 +2,7 @@ package vicinity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,11 +10,17 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// Edges are in-edges of some remote vertices. They are immutable.
+// Edges are in-edges of some remote vertices, in a vault. They are immutable.
 type Edges struct {
+	parts  []part // of each owner, as they came; the last are those that were here before
+	layout *peer.Layout
+	within []Range // where their sources lie; nil: anywhere
+}
+
+// A part is rows of some vertices.
+type part struct {
 	places
 	table
-	within []Range // where their sources lie; nil: anywhere
 }
 
 // A table is rows of edges.
@@ -24,24 +31,50 @@ type table struct {
 	weights []float32 // nil: all 1
 }
 
-// Bytes returns the memory that they take.
-func (e *Edges) Bytes() uint64 {
+// Len counts the vertices.
+func (e *Edges) Len() (n int) {
 	if e == nil {
 		return 0
 	}
-	return e.places.bytes() + e.table.bytes()
+	for i := range e.parts {
+		n += e.parts[i].n
+	}
+	return n
+}
+
+// Bytes returns how long all arrays are, wherever they lie, and Index returns what finds
+// them, which is always in memory.
+func (e *Edges) Bytes() (n uint64) {
+	if e == nil {
+		return 0
+	}
+	for i := range e.parts {
+		t := &e.parts[i].table
+		n += 8*uint64(len(t.indptr)) + 4*uint64(len(t.degrees)+len(t.sources)+len(t.weights))
+	}
+	return n
+}
+
+// Index returns the memory of what finds rows.
+func (e *Edges) Index() (n uint64) {
+	if e == nil {
+		return 0
+	}
+	for i := range e.parts {
+		n += e.parts[i].places.bytes()
+	}
+	return n
 }
 
 // Entries counts them.
-func (e *Edges) Entries() int {
+func (e *Edges) Entries() (n int) {
 	if e == nil {
 		return 0
 	}
-	return len(e.sources)
-}
-
-func (t *table) bytes() uint64 {
-	return 8*uint64(cap(t.indptr)) + 4*uint64(cap(t.degrees)+cap(t.sources)+cap(t.weights))
+	for i := range e.parts {
+		n += len(e.parts[i].sources)
+	}
+	return n
 }
 
 // Row returns the in-edges of one of the vertices, and how many the graph has.
@@ -49,91 +82,14 @@ func (e *Edges) Row(v uint32) (sources []int32, weights []float32, degree int32,
 	if e == nil {
 		return nil, nil, 0, false
 	}
-	i, ok := e.of(v)
-	if !ok {
-		return nil, nil, 0, false
-	}
-	from, to := e.indptr[i], e.indptr[i+1]
-	if e.weights != nil {
-		weights = e.weights[from:to]
-	}
-	return e.sources[from:to], weights, e.degrees[i], true
-}
-
-// Edges fetches in-edges of ascending remote vertices, from sources in some ranges;
-// nil: from all. Edges of the same ranges that are already there are not requested. On
-// failure the edges that have come are returned with the error.
-func (s *Source) Edges(ctx context.Context, vertices []uint32, within []Range, tally *peer.Tally, there ...*Edges) (*Edges, error) {
-	before := slices.DeleteFunc(slices.Clone(there), func(e *Edges) bool { return e == nil || !slices.Equal(e.within, within) })
-	asks := s.byOwner(vertices, func(v uint32) bool {
-		_, _, _, ok := rowIn(before, v)
-		return ok
-	})
-	tables := make([]table, len(asks))
-	err := together(ctx, asks, func(ctx context.Context, node int) error {
-		return s.askEdges(ctx, node, &tables[node], asks[node], within, tally)
-	})
-	if err != nil {
-		err = fmt.Errorf("bring edges of other nodes: %w", err)
-		vertices = s.come(vertices, tables, before)
-	}
-	return s.edges(vertices, within, tables, before), err
-}
-
-// come returns those of ascending vertices whose edges are there or have come.
-func (s *Source) come(vertices []uint32, tables []table, before []*Edges) (some []uint32) {
-	next := make([]int, len(tables))
-	for _, v := range vertices {
-		if _, _, _, ok := rowIn(before, v); !ok {
-			node := s.layout.Owner(v)
-			if next[node]++; next[node] > len(tables[node].degrees) {
-				continue
-			}
-		}
-		some = append(some, v)
-	}
-	return some
-}
-
-// edges joins fetched edges and earlier ones.
-func (s *Source) edges(vertices []uint32, within []Range, tables []table, before []*Edges) *Edges {
-	e := &Edges{places: newPlaces(slices.Clone(vertices), s.layout.Vertices()), within: within}
-	weighted, entries := slices.ContainsFunc(before, func(e *Edges) bool { return e.weights != nil }), 0
-	for i := range tables {
-		weighted = weighted || tables[i].weights != nil
-		entries += len(tables[i].sources)
-	}
-	e.indptr = append(make([]int64, 0, len(vertices)+1), 0)
-	e.degrees, e.sources = make([]int32, 0, len(vertices)), make([]int32, 0, entries)
-	if weighted {
-		e.weights = make([]float32, 0, entries)
-	}
-	next := make([]int, len(tables))
-	for _, v := range vertices {
-		sources, weights, degree, ok := rowIn(before, v)
-		if !ok {
-			node := s.layout.Owner(v)
-			sources, weights, degree = tables[node].at(next[node])
-			next[node]++
-		}
-		e.sources = append(e.sources, sources...)
-		if weighted && weights == nil {
-			weights = slices.Repeat([]float32{1}, len(sources))
-		}
-		e.weights = append(e.weights, weights...)
-		e.indptr, e.degrees = append(e.indptr, int64(len(e.sources))), append(e.degrees, degree)
-	}
-	return e
-}
-
-// rowIn returns the row of a vertex in the first Edges that have it.
-func rowIn(all []*Edges, v uint32) (sources []int32, weights []float32, degree int32, ok bool) {
-	for _, e := range all {
-		if sources, weights, degree, ok = e.Row(v); ok {
-			break
+	for _, i := range [2]int{e.layout.Owner(v), len(e.parts) - 1} {
+		p := &e.parts[i]
+		if at, ok := p.of(v); ok {
+			sources, weights, degree = p.at(at)
+			return sources, weights, degree, true
 		}
 	}
-	return sources, weights, degree, ok
+	return nil, nil, 0, false
 }
 
 // at returns one row.
@@ -143,6 +99,118 @@ func (t *table) at(i int) (sources []int32, weights []float32, degree int32) {
 		weights = t.weights[from:to]
 	}
 	return t.sources[from:to], weights, t.degrees[i]
+}
+
+// Edges fetches in-edges of ascending remote vertices into a vault, from sources in some
+// ranges; nil: from all. Edges of the same ranges that are already there are copied and not
+// requested. On failure the edges that have come are returned with the error.
+func (s *Source) Edges(ctx context.Context, in *Vault, vertices []uint32, within []Range, tally *peer.Tally, there ...*Edges) (*Edges, error) {
+	before := slices.DeleteFunc(slices.Clone(there), func(e *Edges) bool { return e == nil || !slices.Equal(e.within, within) })
+	var old []uint32
+	asks := s.byOwner(vertices, func(v uint32) bool {
+		_, _, _, ok := RowIn(before, v)
+		if ok {
+			old = append(old, v)
+		}
+		return ok
+	})
+	e := &Edges{parts: make([]part, len(asks)+1), layout: &s.layout, within: within}
+	err := together(ctx, asks, func(ctx context.Context, node int) error {
+		w := newWriting(in)
+		err := s.askEdges(ctx, node, w, asks[node], within, tally)
+		asked := asks[node][:w.degrees.n]
+		t, failed := w.end()
+		if failed == nil {
+			e.parts[node] = part{newPlaces(asked, s.layout.Vertices()), t}
+		}
+		return errors.Join(err, failed)
+	})
+	w := newWriting(in)
+	for _, v := range old {
+		sources, weights, degree, _ := RowIn(before, v)
+		err = errors.Join(err, w.row(sources, weights, degree))
+		if w.broken {
+			break
+		}
+	}
+	t, failed := w.end()
+	if failed == nil && !w.broken {
+		e.parts[len(asks)] = part{newPlaces(old, s.layout.Vertices()), t}
+	}
+	if err = errors.Join(err, failed); err != nil {
+		err = fmt.Errorf("bring edges of other nodes: %w", err)
+	}
+	return e, err
+}
+
+// RowIn returns the row of a vertex in the first Edges that have it.
+func RowIn(all []*Edges, v uint32) (sources []int32, weights []float32, degree int32, ok bool) {
+	for _, e := range all {
+		if sources, weights, degree, ok = e.Row(v); ok {
+			break
+		}
+	}
+	return sources, weights, degree, ok
+}
+
+// writing writes a table to a vault.
+type writing struct {
+	indptr           array[int64]
+	degrees, sources array[int32]
+	weights          array[float32]
+	weighted, broken bool
+}
+
+func newWriting(in *Vault) *writing {
+	w := &writing{indptr: array[int64]{in: in}, degrees: array[int32]{in: in}, sources: array[int32]{in: in}, weights: array[float32]{in: in}}
+	_ = w.indptr.add([]int64{0}) // which waits
+	return w
+}
+
+// row appends a row.
+func (w *writing) row(sources []int32, weights []float32, degree int32) error {
+	err := errors.Join(w.weigh(weights, len(sources)), w.sources.add(sources), w.degrees.add([]int32{degree}))
+	err = errors.Join(err, w.indptr.add([]int64{int64(w.sources.n)}))
+	w.broken = w.broken || err != nil
+	return err
+}
+
+// weigh appends weights of n sources that follow, all 1 where there are none.
+func (w *writing) weigh(weights []float32, n int) error {
+	if weights == nil && !w.weighted {
+		return nil
+	}
+	if !w.weighted {
+		w.weighted = true
+		if err := w.ones(w.sources.n); err != nil {
+			return err
+		}
+	}
+	if weights == nil {
+		return w.ones(n)
+	}
+	return w.weights.add(weights)
+}
+
+func (w *writing) ones(n int) error {
+	for ; n > 0; n-- {
+		if err := w.weights.add([]float32{1}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end returns the table.
+func (w *writing) end() (t table, err error) {
+	errs := make([]error, 4)
+	t.indptr, errs[0] = w.indptr.end()
+	t.degrees, errs[1] = w.degrees.end()
+	t.sources, errs[2] = w.sources.end()
+	if t.weights, errs[3] = w.weights.end(); !w.weighted {
+		t.weights = nil
+	}
+	return t, errors.Join(errs...)
 }
 
 // byOwner lists, for each node, the vertices to request from it.
@@ -175,16 +243,19 @@ func together(ctx context.Context, asks [][]uint32, ask func(ctx context.Context
 	return context.Cause(ctx)
 }
 
+// mostVertices bounds the vertices of a question.
+const mostVertices = 1 << 18
+
 // askEdges requests all rows of a node, in as many questions as it takes.
-func (s *Source) askEdges(ctx context.Context, node int, t *table, vertices []uint32, within []Range, tally *peer.Tally) error {
-	t.indptr = append(t.indptr[:0], 0)
+func (s *Source) askEdges(ctx context.Context, node int, to *writing, vertices []uint32, within []Range, tally *peer.Tally) error {
 	if s.peers == nil || node == s.work.Self {
 		return fmt.Errorf("the edges of vertex %d should be here and are not", vertices[0])
 	}
 	most := max(1, (s.most.question-EntryBytes-RunBytes*len(within))/RunBytes)
 	var answer []byte
+	var t table
 	for len(vertices) > 0 {
-		runs := runsOf(vertices)
+		runs := runsOf(vertices[:min(len(vertices), mostVertices)])
 		runs = runs[:min(len(runs), most)]
 		q := question{within: within, runs: runs}
 		var err error
@@ -198,10 +269,15 @@ func (s *Source) askEdges(ctx context.Context, node int, t *table, vertices []ui
 		for _, r := range runs {
 			asked += int(r.End - r.First)
 		}
+		t.indptr, t.degrees, t.sources, t.weights = append(t.indptr[:0], 0), t.degrees[:0], t.sources[:0], nil
 		n, err := t.read(answer, vertices[:asked], within, s.layout.Vertices())
 		if err != nil {
-			*t = table{}
 			return fmt.Errorf("the answer of node %s is wrong: %w", s.work.Nodes[node], err)
+		}
+		for i := range n {
+			if err := to.row(t.at(i)); err != nil {
+				return err
+			}
 		}
 		vertices = vertices[n:]
 	}

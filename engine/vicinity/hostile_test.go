@@ -63,7 +63,7 @@ func TestWrongAnswers(t *testing.T) {
 		net.Node(1).Answer(peer.Contexts, func(_ context.Context, _ int, _ peer.Query, reply func(parts ...[]byte) error) error {
 			return reply(c.answer)
 		})
-		if _, err := all[0].Edges(t.Context(), []uint32{9, 11}, nil, nil); err == nil || !strings.Contains(err.Error(), c.say) {
+		if _, err := all[0].Edges(t.Context(), nil, []uint32{9, 11}, nil, nil); err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestSourcesOutsideOfWhatWasAskedFor(t *testing.T) {
 	net.Node(1).Answer(peer.Contexts, func(_ context.Context, _ int, _ peer.Query, reply func(parts ...[]byte) error) error {
 		return reply(words(1, 0, 1, 4, 5))
 	})
-	if _, err := all[0].Edges(t.Context(), []uint32{9}, []Range{{0, 5}}, nil); err == nil || !strings.Contains(err.Error(), "not asked for") {
+	if _, err := all[0].Edges(t.Context(), nil, []uint32{9}, []Range{{0, 5}}, nil); err == nil || !strings.Contains(err.Error(), "not asked for") {
 		t.Error(err)
 	}
 }
@@ -94,10 +94,10 @@ func TestWrongQuestions(t *testing.T) {
 		}
 	}
 	all[1].most.answer = 20
-	if _, err := all[0].Edges(t.Context(), []uint32{9}, nil, nil); err == nil || !strings.Contains(err.Error(), "more than fit one answer") {
+	if _, err := all[0].Edges(t.Context(), nil, []uint32{9}, nil, nil); err == nil || !strings.Contains(err.Error(), "more than fit one answer") {
 		t.Error(err)
 	}
-	if _, err := all[0].Edges(t.Context(), []uint32{3}, nil, nil); err == nil || !strings.Contains(err.Error(), "should be here and are not") {
+	if _, err := all[0].Edges(t.Context(), nil, []uint32{3}, nil, nil); err == nil || !strings.Contains(err.Error(), "should be here and are not") {
 		t.Error(err)
 	}
 }

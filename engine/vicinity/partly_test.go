@@ -15,14 +15,14 @@ func TestEdgesThatHaveComeAreKept(t *testing.T) {
 	shards := shardsOf(kind{weighted: true}, 9, 4, 7, 5, 8, 6)
 	net, all := sourcesOf(t, shards, 3, []int{0, 0, 1, 2, 1, 2})
 	vertices, _ := rangeOf(shards, 2, 3, 4, 5)
-	whole, err := all[0].Edges(t.Context(), vertices, nil, nil)
+	whole, err := all[0].Edges(t.Context(), vaultOf(t, true), vertices, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cut := errors.New("the cable is cut")
 	// In small questions, so that node 2 has answered some when it is gone.
 	for _, s := range all {
-		s.most = most{40, 200}
+		s.most = most{40, 200, 200, 20}
 	}
 	asked := 0
 	net.Trouble = func(_ context.Context, _, to int, _ peer.Query) error {
@@ -34,8 +34,8 @@ func TestEdgesThatHaveComeAreKept(t *testing.T) {
 		return nil
 	}
 	near, _ := rangeOf(shards, 3, 5)
-	partly, err := all[0].Edges(t.Context(), near, nil, nil)
-	if n := len(partly.Vertices()); !errors.Is(err, cut) || n == 0 || n == len(near) {
+	partly, err := all[0].Edges(t.Context(), vaultOf(t, true), near, nil, nil)
+	if n := partly.Len(); !errors.Is(err, cut) || n == 0 || n == len(near) {
 		t.Fatalf("%v, with %d of %d rows", err, n, len(near))
 	}
 	net.Trouble = nil
@@ -43,7 +43,7 @@ func TestEdgesThatHaveComeAreKept(t *testing.T) {
 		s.most = mostAtOnce
 	}
 	var tally peer.Tally
-	rest, err := all[0].Edges(t.Context(), vertices, nil, &tally, partly)
+	rest, err := all[0].Edges(t.Context(), vaultOf(t, true), vertices, nil, &tally, partly)
 	if err != nil {
 		t.Fatal(err)
 	}

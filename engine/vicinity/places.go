@@ -1,54 +1,55 @@
 package vicinity
 
-import (
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // places number some of a graph's vertices, in their order.
 type places struct {
-	ids   []uint32 // ascending
-	marks []uint64 // a bit for each vertex of the graph
-	ranks []uint32 // of each word of marks: how many come before it
+	set   *Set
+	ranks []uint32 // of each page of the set: how many come before it
+	n     int
 }
 
-// newPlaces numbers ascending vertices of a graph of so many, and keeps them.
+// newPlaces numbers ascending vertices of a graph of so many.
 func newPlaces(ids []uint32, vertices uint32) places {
-	words := (uint64(vertices) + 63) / 64
-	p := places{ids: ids, marks: make([]uint64, words), ranks: make([]uint32, words)}
-	for _, v := range ids {
-		p.marks[v/64] |= 1 << (v % 64)
+	p := places{set: NewSet(vertices), n: len(ids)}
+	pages := uint32(0)
+	for i, v := range ids {
+		if i == 0 || v/pageVertices != ids[i-1]/pageVertices {
+			pages++
+		}
 	}
+	p.set.words = make([]uint64, 0, pages*pageWords)
+	for _, v := range ids {
+		p.set.Add(v)
+	}
+	p.ranks = make([]uint32, len(p.set.table))
 	n := uint32(0)
-	for i, w := range p.marks {
+	for i, at := range p.set.table {
 		p.ranks[i] = n
-		n += uint32(bits.OnesCount64(w))
+		n += uint32(p.set.count(at, 0, pageVertices))
 	}
 	return p
 }
 
 // of returns the number of a vertex, if it has one.
 func (p *places) of(v uint32) (int, bool) {
-	if uint64(v/64) >= uint64(len(p.marks)) {
+	if p.set == nil || !p.set.Has(v) {
 		return 0, false
 	}
-	w, bit := p.marks[v/64], uint64(1)<<(v%64)
-	if w&bit == 0 {
-		return 0, false
-	}
-	return int(p.ranks[v/64]) + bits.OnesCount64(w&(bit-1)), true
+	page := v / pageVertices
+	return int(p.ranks[page]) + p.set.count(p.set.table[page], 0, v%pageVertices), true
 }
 
-// Vertices returns those that have a number, ascending. The caller must not change
-// them.
-func (p *places) Vertices() []uint32 { return p.ids }
+// Len returns how many vertices have a number.
+func (p *places) Len() int { return p.n }
 
-func (p *places) bytes() uint64 {
-	return 4*uint64(cap(p.ids)) + 8*uint64(len(p.marks)) + 4*uint64(len(p.ranks))
-}
+func (p *places) bytes() uint64 { return p.set.Bytes() + 4*uint64(len(p.ranks)) }
 
 // Union merges ascending lists of vertices into one.
 func Union(lists ...[]uint32) []uint32 {
+	if len(lists) == 1 {
+		return lists[0]
+	}
 	var all []uint32
 	for _, l := range lists {
 		all = append(all, l...)

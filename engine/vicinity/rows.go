@@ -2,16 +2,16 @@ package vicinity
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// Rows are rows of features of some remote vertices. They are immutable and safe for
-// concurrent use.
+// Rows are rows of features of some remote vertices: dense ones in a vault, sparse ones in
+// memory. They are immutable and safe for concurrent use.
 type Rows struct {
 	places
 	Far features.Far
@@ -28,46 +28,102 @@ func (r *Rows) Place(v uint32) (uint32, bool) {
 	return r.after + uint32(i), ok
 }
 
-// Bytes returns the memory that they take.
+// Len counts them.
+func (r *Rows) Len() int {
+	if r == nil {
+		return 0
+	}
+	return r.n
+}
+
+// Bytes returns how long they are, wherever they lie.
 func (r *Rows) Bytes() uint64 {
 	if r == nil {
 		return 0
 	}
-	return r.places.bytes() + r.Far.Bytes()
+	return r.Far.Bytes()
+}
+
+// Index returns the memory of what finds rows.
+func (r *Rows) Index() uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.places.bytes()
 }
 
 // Has reports whether the row of a vertex is local.
 func (s *Source) Has(v uint32) bool { return s.store.Has(v) }
 
-// Rows fetches the rows of ascending remote vertices. Those that before has are not
-// requested.
-func (s *Source) Rows(ctx context.Context, vertices []uint32, before *Rows, tally *peer.Tally) (*Rows, error) {
+// Rows fetches the rows of ascending remote vertices into a vault, some at a time. Those
+// that before has are copied and not requested.
+func (s *Source) Rows(ctx context.Context, in *Vault, vertices []uint32, before *Rows, tally *peer.Tally) (*Rows, error) {
+	r := &Rows{places: newPlaces(vertices, s.layout.Vertices()), after: s.store.Vertices()}
+	var came gather.Rows
+	var some features.Far // dense rows, until they are written
+	words := array[byte]{in: in}
+	r.Far.Clear(s.form)
+	if !s.form.Sparse() {
+		words.expect(len(vertices)*s.form.RowBytes() + len(padding))
+	}
+	most := max(1, s.most.rows/s.form.RowBytes())
+	for first := 0; first < len(vertices); first += most {
+		part := vertices[first:min(first+most, len(vertices))]
+		err := s.bringRows(ctx, &came, part, before, tally)
+		if err == nil {
+			to := &some
+			if s.form.Sparse() {
+				to = &r.Far
+			}
+			next := 0
+			err = to.Append(s.form, len(part), func(i int) (*features.Far, int) {
+				if place, ok := before.Place(part[i]); ok {
+					return &before.Far, int(place - before.after)
+				}
+				next++
+				return &came.Far, int(came.Places[0][next-1] - r.after)
+			})
+		}
+		if err == nil && !s.form.Sparse() {
+			err = words.add(some.Raw(s.form))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("keep rows of other nodes: %w", errors.Join(err, words.drop()))
+		}
+	}
+	if s.form.Sparse() {
+		return r, nil
+	}
+	all, err := []byte(nil), words.add(padding[:])
+	if err == nil {
+		all, err = words.end()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keep rows of other nodes: %w", errors.Join(err, words.drop()))
+	}
+	r.Far.Over(s.form, len(vertices), all)
+	return r, nil
+}
+
+// padding follows dense rows, which are read in whole words.
+var padding [16]byte
+
+// bringRows fetches those rows of some vertices that are not in before.
+func (s *Source) bringRows(ctx context.Context, to *gather.Rows, vertices []uint32, before *Rows, tally *peer.Tally) error {
 	var asked []uint32
 	for _, v := range vertices {
 		if _, ok := before.Place(v); !ok {
 			asked = append(asked, v)
 		}
 	}
-	var came gather.Rows
-	if len(asked) > 0 {
-		if s.rows == nil {
-			return nil, fmt.Errorf("the features of vertex %d should be here and are not", asked[0])
-		}
-		if err := s.rows.Bring(ctx, &came, asked, tally); err != nil {
-			return nil, err
-		}
+	if len(asked) == 0 {
+		return nil
 	}
-	r := &Rows{places: newPlaces(slices.Clone(vertices), s.layout.Vertices()), after: s.store.Vertices()}
-	next := 0
-	err := r.Far.Pick(s.form, len(vertices), func(i int) (*features.Far, int) {
-		if place, ok := before.Place(vertices[i]); ok {
-			return &before.Far, int(place - before.after)
-		}
-		next++
-		return &came.Far, int(came.Places[0][next-1] - r.after)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("keep rows of other nodes: %w", err)
+	if s.rows == nil {
+		return fmt.Errorf("the features of vertex %d should be here and are not", asked[0])
 	}
-	return r, nil
+	return s.rows.Bring(ctx, to, asked, tally)
 }
+
+// RowBytes returns the size of a dense row.
+func (s *Source) RowBytes() uint64 { return uint64(s.form.RowBytes()) }

@@ -25,10 +25,12 @@ type Source struct {
 	most   most
 }
 
-// most bounds the bytes of a question and of an answer. All nodes have the same.
-type most struct{ question, answer int }
+// most bounds the bytes of a question and of an answer: all nodes have the same. An answer
+// ends before usual, where it has a row; rows is about how many bytes of features are
+// brought at once.
+type most struct{ question, answer, usual, rows int }
 
-var mostAtOnce = most{16 << 20, 256 << 20}
+var mostAtOnce = most{16 << 20, 256 << 20, 2 << 20, 4 << 20}
 
 // Register registers the service, before peers.Open; questions wait until the source is
 // ready.
@@ -95,11 +97,11 @@ func (s *Source) write(q *question) (*writer, error) {
 			}
 			for end := min(r.End, shard.First+uint32(shard.Vertices)); v < end; v++ {
 				sources, weights := rowOf(shard, v)
-				if n := RowBytes + 2*EntryBytes*len(sources); w.size()+n > s.most.answer {
-					if w.n == 0 {
-						return nil, fmt.Errorf("vertex %d has %d edges, which are more than fit one answer", v, len(sources))
-					}
+				switch n := RowBytes + 2*EntryBytes*len(sources); {
+				case w.n > 0 && w.size()+n > s.most.usual:
 					return w, nil
+				case w.size()+n > s.most.answer:
+					return nil, fmt.Errorf("vertex %d has %d edges, which are more than fit one answer", v, len(sources))
 				}
 				w.add(v, sources, weights, q.within)
 			}

@@ -1,6 +1,8 @@
 package vicinity
 
 import (
+	"errors"
+	"os"
 	"slices"
 	"testing"
 
@@ -28,17 +30,18 @@ func rangeOf(shards []*graph.Shard, of ...int) (vertices []uint32, ranges []Rang
 func TestEdgesAreThoseOfTheShards(t *testing.T) {
 	for _, weighted := range []bool{false, true} {
 		shards := shardsOf(kind{weighted: weighted}, 9, 0, 7, 5, 8, 6)
-		for _, at := range []most{mostAtOnce, {40, 200}} {
+		for _, at := range []most{mostAtOnce, {40, 200, 200, 20}} {
 			_, all := sourcesOf(t, shards, 3, []int{0, 0, 1, 2, 1, 2})
 			for _, s := range all {
 				s.most = at
 			}
 			_, ranges := rangeOf(shards, 0, 2)
 			for _, within := range [][]Range{nil, ranges} {
+				in := vaultOf(t, weighted)
 				vertices, _ := rangeOf(shards, 2, 3, 4)
 				vertices = slices.DeleteFunc(vertices, func(v uint32) bool { return v%5 == 3 })
 				var tally peer.Tally
-				e, err := all[0].Edges(t.Context(), vertices, within, &tally)
+				e, err := all[0].Edges(t.Context(), in, vertices, within, &tally)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -94,46 +97,59 @@ func TestEdgesThatAreHereAreNotBroughtAgain(t *testing.T) {
 	_, all := sourcesOf(t, shards, 2, []int{0, 1, 1})
 	one, ranges := rangeOf(shards, 1)
 	both, _ := rangeOf(shards, 1, 2)
+	in := vaultOf(t, true)
 	var first, again, rest, other peer.Tally
-	before, err := all[0].Edges(t.Context(), one, nil, &first)
+	before, err := all[0].Edges(t.Context(), in, one, nil, &first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := all[0].Edges(t.Context(), one, nil, &again, before); err != nil || again.Read() != (peer.Counts{}) {
+	if _, err := all[0].Edges(t.Context(), in, one, nil, &again, before); err != nil || again.Read() != (peer.Counts{}) {
 		t.Errorf("%v, %v", again.Read(), err)
 	}
-	e, err := all[0].Edges(t.Context(), both, nil, &rest, before)
+	e, err := all[0].Edges(t.Context(), in, both, nil, &rest, before)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := all[0].Edges(t.Context(), both, nil, nil)
-	if err != nil || !slices.Equal(e.sources, fresh.sources) || !slices.Equal(e.weights, fresh.weights) || !slices.Equal(e.indptr, fresh.indptr) {
-		t.Errorf("%v and %v, %v", e.table, fresh.table, err)
+	fresh, err := all[0].Edges(t.Context(), in, both, nil, nil)
+	if err != nil || e.Len() != len(both) || e.Entries() != fresh.Entries() {
+		t.Errorf("%d rows of %d and %d edges, %v", e.Len(), e.Entries(), fresh.Entries(), err)
+	}
+	for _, v := range both {
+		a, w, n, _ := e.Row(v)
+		b, x, m, ok := fresh.Row(v)
+		if !ok || !slices.Equal(a, b) || !slices.Equal(w, x) || n != m {
+			t.Errorf("vertex %d: %v, %v and %d, in place of %v, %v and %d", v, a, w, n, b, x, m)
+		}
 	}
 	if r := rest.Read(); r.Requests[peer.Shard] != 1 {
 		t.Errorf("%v", r)
 	}
-	if _, err := all[0].Edges(t.Context(), one, ranges, &other, before); err != nil || other.Read().Requests[peer.Shard] != 1 {
+	if _, err := all[0].Edges(t.Context(), in, one, ranges, &other, before); err != nil || other.Read().Requests[peer.Shard] != 1 {
 		t.Errorf("%v, %v", other.Read(), err)
 	}
 }
 
 // Rows are those of the owners, and those that are here already are not asked for.
 func TestRowsAreThoseOfTheOwners(t *testing.T) {
-	for _, sparse := range []bool{false, true} {
+	for i := range 8 {
+		sparse := i%2 == 1
 		shards := shardsOf(kind{sparse: sparse}, 9, 7, 5)
 		_, all := sourcesOf(t, shards, 3, []int{0, 1, 2})
+		in := vaultOf(t, i/2%2 == 1)
+		if i >= 4 {
+			all[0].most.rows = 1 // one row at a time
+		}
 		var first, more peer.Tally
-		before, err := all[0].Rows(t.Context(), []uint32{9, 12, 17, 20}, nil, &first)
+		before, err := all[0].Rows(t.Context(), in, []uint32{9, 12, 17, 20}, nil, &first)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := []uint32{10, 12, 13, 20}
-		rows, err := all[0].Rows(t.Context(), want, before, &more)
+		rows, err := all[0].Rows(t.Context(), in, want, before, &more)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, b := first.Read(), more.Read(); a.Requests[peer.Shard] != 2 || b.Requests[peer.Shard] != 1 || a.Requests[peer.Feature]+b.Requests[peer.Feature] != 0 {
+		if a, b := first.Read(), more.Read(); i < 4 && (a.Requests[peer.Shard] != 2 || b.Requests[peer.Shard] != 1) || a.Requests[peer.Feature]+b.Requests[peer.Feature] != 0 {
 			t.Errorf("%v and %v", a, b)
 		}
 		if _, ok := rows.Place(9); ok {
@@ -165,4 +181,21 @@ func numbers(t *testing.T, s *Source, place uint32, rows *Rows) []float64 {
 	all := make([]float64, 3)
 	d.Read(all, y)
 	return all
+}
+
+// vaultOf is a vault in files, or one in memory.
+func vaultOf(t *testing.T, filed bool) *Vault {
+	t.Helper()
+	if !filed {
+		return nil
+	}
+	dir := t.TempDir()
+	v := NewVault(dir)
+	t.Cleanup(func() {
+		left, err := os.ReadDir(dir)
+		if err = errors.Join(err, v.Close()); err != nil || len(left) > 0 || v.Size() != 0 {
+			t.Errorf("%v, %d files and %d bytes are left", err, len(left), v.Size())
+		}
+	})
+	return v
 }

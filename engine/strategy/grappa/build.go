@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/vicinity"
 )
 
 // BuildOptions select the context to build, and its data.
@@ -17,22 +18,26 @@ type BuildOptions struct {
 	// Most bounds the rows of halo, whatever the settings are; 0: no bound.
 	Most   int
 	Firsts []uint32 // of each shard, then how many vertices there are
-	// Topology is the graph's, perhaps partial: local rows are read there.
+	// Topology is the graph's, perhaps partial: local rows are read there. Row returns the
+	// others, which have been checked, as far as they have come. With the strict loader,
+	// edges from sources outside base and swept shards may be left out, except one from a
+	// vertex to itself.
 	Topology *sample.Topology
+	Row      func(v uint32) (sources []int32, weights []float32, degree int32, ok bool)
+	In       *vicinity.Vault // holds what is copied; nil: memory does
 }
 
 // A Builder finds what a group sees in a super-epoch. It works in rounds, since which
 // rows are needed next is known only when others are there: while there are Missing
-// rows, the caller fetches them and calls Take. One goroutine uses it.
+// rows, the caller fetches some of them and calls Continue. One goroutine uses it.
 type Builder struct {
 	o           BuildOptions
-	base, swept []span // of vertices
-	inner       bits   // vertices of base and swept shards
-	rows        bits   // whose in-edges are seen
-	reach       bits   // inner, and known sources of edges
-	layer       bits   // of rows: those added last
+	base, swept []span        // of vertices
+	inner       *vicinity.Set // vertices of base and swept shards
+	rows        *vicinity.Set // whose in-edges are seen
+	reach       *vicinity.Set // inner, and known sources of edges
+	layer       *vicinity.Set // of rows: those added last
 	missing     []uint32
-	taken       taken
 	depth       int // known hops of halo
 }
 
@@ -51,26 +56,25 @@ func NewBuilder(o BuildOptions) (*Builder, error) {
 	if len(o.Firsts) != s.shards+1 || int(o.Firsts[s.shards]) != vertices || !slices.IsSorted(o.Firsts) {
 		return nil, fmt.Errorf("a context of a graph of %d shards and %d vertices is to be built with %d firsts", s.shards, vertices, len(o.Firsts))
 	}
-	b := &Builder{o: o, inner: newBits(vertices)}
+	b := &Builder{o: o, inner: vicinity.NewSet(uint32(vertices))}
 	first, end := s.Base(o.Group)
 	b.base = []span{{o.Firsts[first], o.Firsts[end]}}
 	for _, shard := range s.Swept(o.Group, o.Super) {
 		b.swept = append(b.swept, span{o.Firsts[shard], o.Firsts[shard+1]})
 	}
 	for _, p := range slices.Concat(b.base, b.swept) {
-		b.inner.setAll(p)
+		b.inner.AddRange(vicinity.Range{First: p.first, End: p.end})
 	}
-	b.rows, b.reach, b.layer = b.inner.clone(), b.inner.clone(), b.inner.clone()
+	b.rows, b.reach, b.layer = b.inner, b.inner, b.inner
 	b.lack()
 	return b, nil
 }
 
-// lack lists the rows of the layer that are not local, and goes on where there are
-// none.
+// lack lists the rows of the layer that are not here, and goes on where there are none.
 func (b *Builder) lack() {
 	for {
-		for v := range b.layer.all() {
-			if !b.o.Topology.Near(v) {
+		for v := range b.layer.All() {
+			if !b.has(v) {
 				b.missing = append(b.missing, v)
 			}
 		}
@@ -87,23 +91,37 @@ func (b *Builder) advance() bool {
 	if b.depth == hops {
 		return false
 	}
-	next := newBits(b.o.Topology.Vertices())
-	for v := range b.layer.all() {
+	next := vicinity.NewSet(uint32(b.o.Topology.Vertices()))
+	for v := range b.layer.All() {
 		sources, _, _ := b.row(v)
 		for _, u := range sources {
-			if !b.reach.has(uint32(u)) {
-				next.set(uint32(u))
+			if !b.reach.Has(uint32(u)) {
+				next.Add(uint32(u))
 			}
 		}
 	}
-	b.reach.add(next)
+	b.reach = b.reach.Clone() // it may be shared
+	b.reach.AddAll(next)
 	b.depth++
 	if b.depth == hops {
 		return false
 	}
-	b.rows.add(next)
+	b.rows = b.rows.Clone()
+	b.rows.AddAll(next)
 	b.layer = next
 	return true
+}
+
+// has reports whether the in-edges of a vertex are here.
+func (b *Builder) has(v uint32) bool {
+	if b.o.Topology.Near(v) {
+		return true
+	}
+	if b.o.Row == nil {
+		return false
+	}
+	_, _, _, ok := b.o.Row(v)
+	return ok
 }
 
 // row returns the in-edges of a vertex that are here.
@@ -112,39 +130,22 @@ func (b *Builder) row(v uint32) (sources []int32, weights []float32, degree int)
 		sources, weights = b.o.Topology.Row(int(v))
 		return sources, weights, len(sources)
 	}
-	return b.taken.row(v)
+	sources, weights, d, _ := b.o.Row(v)
+	return sources, weights, int(d)
 }
 
-// Missing returns the vertices whose in-edges are needed now, ascending. With the
-// strict loader, edges from sources outside base and swept shards may be left out,
-// except one from a vertex to itself.
+// Missing returns the vertices whose in-edges are needed now, ascending.
 func (b *Builder) Missing() []uint32 { return b.missing }
 
-// Take takes rows that are missing, and keeps their memory. It checks all of them.
-func (b *Builder) Take(r Rows) error {
-	if err := r.check(b.o.Topology.Vertices()); err != nil {
-		return err
+// Continue goes on when Row has some more of the missing rows.
+func (b *Builder) Continue() {
+	if len(b.missing) == 0 {
+		return
 	}
-	for _, v := range r.Vertices {
-		if _, wanted := slices.BinarySearch(b.missing, v); !wanted {
-			return fmt.Errorf("the edges of vertex %d came, and nobody asked for them", v)
-		}
-	}
-	b.taken.add(r)
-	left, at := b.missing[:0], 0
-	for _, v := range b.missing {
-		for at < len(r.Vertices) && r.Vertices[at] < v {
-			at++
-		}
-		if at == len(r.Vertices) || r.Vertices[at] != v {
-			left = append(left, v)
-		}
-	}
-	b.missing = left
-	if len(left) == 0 && b.advance() {
+	b.missing = slices.DeleteFunc(b.missing, b.has)
+	if len(b.missing) == 0 && b.advance() {
 		b.lack()
 	}
-	return nil
 }
 
 var errIncomplete = errors.New("a context is to be built of which rows are missing")
@@ -157,22 +158,21 @@ func (b *Builder) Context() (*Context, error) {
 	c := &Context{Group: b.o.Group, Super: b.o.Super, Share: 1, base: b.base[0], inner: b.inner, rows: b.rows, has: b.inner}
 	c.Swept = b.o.Schedule.Swept(b.o.Group, b.o.Super)
 	confines := sample.Confines{Rows: b.rows, Row: b.row}
+	if b.o.In != nil {
+		confines.Keep = b.o.In
+	}
 	if b.o.Settings.hop() == 0 {
 		confines.Sources = b.inner
 		if b.o.Settings.Correction == CorrectMessage {
 			confines.Times = b.rarity()
 		}
 	} else {
-		c.halo, c.Share = b.keep()
-		c.has = b.inner.clone()
-		for _, v := range c.halo {
-			c.has.set(v)
-		}
+		c.has, c.Share = b.keep()
 		if c.Share < 1 {
 			confines.Sources = c.has
 			times := float32(1 / c.Share)
 			confines.Times = func(_, u uint32) float32 {
-				if b.inner.has(u) {
+				if b.inner.Has(u) {
 					return 1
 				}
 				return times

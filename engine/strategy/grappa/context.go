@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/vicinity"
 )
 
 // A Context is what a group sees in a super-epoch. It depends on the plan and on the
@@ -18,28 +19,30 @@ type Context struct {
 	Share float64
 
 	base  span
-	inner bits     // vertices of base and swept shards
-	rows  bits     // whose in-edges are seen
-	has   bits     // inner and halo
-	halo  []uint32 // ascending
+	inner *vicinity.Set // vertices of base and swept shards
+	rows  *vicinity.Set // whose in-edges are seen
+	has   *vicinity.Set // inner and halo
 	// whole means that all in-edges of rows are seen, or that a sampled halo stands for
 	// all of them.
 	whole bool
 }
 
-// Halo returns the vertices outside base and swept shards whose features are read,
-// ascending. The caller must not change it.
-func (c *Context) Halo() []uint32 { return c.halo }
+// Halo yields the vertices outside base and swept shards whose features are read,
+// ascending, and HaloRows counts them.
+func (c *Context) Halo() iter.Seq[uint32] { return c.has.Without(c.inner) }
+
+// HaloRows counts those of Halo.
+func (c *Context) HaloRows() int { return c.has.Len() - c.inner.Len() }
 
 // Has reports whether features of a vertex are read: it is in a base or a swept shard,
 // or in the halo.
-func (c *Context) Has(v uint32) bool { return c.has.has(v) }
+func (c *Context) Has(v uint32) bool { return c.has.Has(v) }
 
 // Reads yields the vertices for which Has is true, ascending.
-func (c *Context) Reads() iter.Seq[uint32] { return c.has.all() }
+func (c *Context) Reads() iter.Seq[uint32] { return c.has.All() }
 
 // Rows counts those of Reads.
-func (c *Context) Rows() int { return c.has.count() }
+func (c *Context) Rows() int { return c.has.Len() }
 
 // Root reports whether a vertex is in one of the group's own shards.
 func (c *Context) Root(v uint32) bool { return c.base.has(v) }
@@ -52,7 +55,7 @@ func (c *Context) Edges() int64 { return c.Topology.Edges() }
 // messages of its rows stand for the rest. seen is false where v's row is not there, so
 // that its neighbours and their number are unknown.
 func (c *Context) Coverage(v uint32) (a, d int, seen bool) {
-	if !c.rows.has(v) {
+	if !c.rows.Has(v) {
 		return 0, 0, false
 	}
 	sources, degree := c.Topology.Seen(v)
@@ -66,7 +69,18 @@ func (c *Context) Coverage(v uint32) (a, d int, seen bool) {
 	return a, d, true
 }
 
-// Bytes estimates the memory of the context, without shards and features.
-func (c *Context) Bytes() uint64 {
-	return 8*uint64(3*len(c.inner)) + 4*uint64(len(c.halo)) + c.Topology.Copied()
+// Index returns the memory of the sets of vertices. Bytes returns how much else is copied,
+// without shards and features.
+func (c *Context) Index() (bytes uint64) {
+	bytes = c.inner.Bytes()
+	if c.rows != c.inner {
+		bytes += c.rows.Bytes()
+	}
+	if c.has != c.inner {
+		bytes += c.has.Bytes()
+	}
+	return bytes
 }
+
+// Bytes returns how much is copied of the graph's edges.
+func (c *Context) Bytes() uint64 { return c.Topology.Copied() }

@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/vicinity"
 )
 
 // sights are settings that make groups see different things.
@@ -82,8 +83,8 @@ func (w *seen) same(c *Context, n int, sampled bool) error {
 			}
 		}
 	}
-	if len(c.Halo()) != len(w.halo) || !slices.IsSorted(c.Halo()) || c.Rows() != len(w.inner)+len(w.halo) || c.Edges() != int64(len(w.edges)) {
-		return fmt.Errorf("%d of halo, %d rows and %d edges, and there should be %d, %d and %d", len(c.Halo()), c.Rows(), c.Edges(), len(w.halo), len(w.inner)+len(w.halo), len(w.edges))
+	if c.HaloRows() != len(w.halo) || !slices.IsSorted(slices.Collect(c.Halo())) || c.Rows() != len(w.inner)+len(w.halo) || c.Edges() != int64(len(w.edges)) {
+		return fmt.Errorf("%d of halo, %d rows and %d edges, and there should be %d, %d and %d", c.HaloRows(), c.Rows(), c.Edges(), len(w.halo), len(w.inner)+len(w.halo), len(w.edges))
 	}
 	for v := range uint32(n) {
 		if c.Has(v) != (w.inner[v] || w.halo[v]) {
@@ -155,7 +156,19 @@ func TestContextsAreTheSameWhereverEdgesAre(t *testing.T) {
 			part := far(t, shards, func(i int) bool { return here == 0 || i%here != 0 })
 			for g := range s.Groups() {
 				want := contextOf(t, whole, firsts, s, o, g, 1, 4)
-				b, err := NewBuilder(BuildOptions{Schedule: s, Settings: &o, Group: g, Super: 1, Seed: 4, Firsts: firsts, Topology: part})
+				came := map[uint32]bool{}
+				var inside func(v, u uint32) bool
+				if o.Loader == Strict {
+					inside = func(_, u uint32) bool { return want.Has(u) }
+				}
+				var in *vicinity.Vault
+				if here == 2 {
+					in = vicinity.NewVault(t.TempDir())
+				}
+				b, err := NewBuilder(BuildOptions{
+					Schedule: s, Settings: &o, Group: g, Super: 1, Seed: 4, Firsts: firsts, Topology: part, In: in,
+					Row: func(v uint32) ([]int32, []float32, int32, bool) { return rowOf(whole, v, inside, came[v]) },
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -169,13 +182,10 @@ func TestContextsAreTheSameWhereverEdgesAre(t *testing.T) {
 						from := r.IntN(len(some))
 						some = some[from : from+1+r.IntN(len(some)-from)]
 					}
-					var inside func(v, u uint32) bool
-					if o.Loader == Strict {
-						inside = func(_, u uint32) bool { return want.Has(u) }
+					for _, v := range some {
+						came[v] = true
 					}
-					if err := b.Take(rowsOf(whole, some, inside)); err != nil {
-						t.Fatal(err)
-					}
+					b.Continue()
 				}
 				c, err := b.Context()
 				if err != nil {
@@ -184,29 +194,33 @@ func TestContextsAreTheSameWhereverEdgesAre(t *testing.T) {
 				if err := alike(c, want); err != nil {
 					t.Fatalf("%s, group %d, %d: %v", name, g, here, err)
 				}
+				if here == 2 && (in.Size() == 0 || c.Index() == 0) {
+					t.Errorf("%s, group %d: %d bytes are in files", name, g, in.Size())
+				}
+				if err := in.Close(); err != nil {
+					t.Error(err)
+				}
 			}
 		}
 	}
 }
 
-// rowsOf are rows as they are brought, without edges that inside, if given, says no to.
-func rowsOf(of *sample.Topology, vertices []uint32, inside func(v, u uint32) bool) Rows {
-	r := Rows{Vertices: vertices, Indptr: []int64{0}}
-	for _, v := range vertices {
-		sources, _ := of.Row(int(v))
-		for _, u := range sources {
-			if inside == nil || uint32(u) == v || inside(v, uint32(u)) {
-				r.Sources = append(r.Sources, u)
-			}
-		}
-		r.Degrees = append(r.Degrees, int32(len(sources)))
-		r.Indptr = append(r.Indptr, int64(len(r.Sources)))
+// rowOf is a row as it is brought, without edges that inside, if given, says no to.
+func rowOf(of *sample.Topology, v uint32, inside func(v, u uint32) bool, came bool) (some []int32, weights []float32, degree int32, ok bool) {
+	if !came {
+		return nil, nil, 0, false
 	}
-	return r
+	sources, _ := of.Row(int(v))
+	for _, u := range sources {
+		if inside == nil || uint32(u) == v || inside(v, uint32(u)) {
+			some = append(some, u)
+		}
+	}
+	return some, nil, int32(len(sources)), true
 }
 
 func alike(a, b *Context) error {
-	if !slices.Equal(a.Halo(), b.Halo()) || a.Share != b.Share || !slices.Equal(a.Swept, b.Swept) || a.Edges() != b.Edges() {
+	if !slices.Equal(slices.Collect(a.Halo()), slices.Collect(b.Halo())) || a.Share != b.Share || !slices.Equal(a.Swept, b.Swept) || a.Edges() != b.Edges() {
 		return fmt.Errorf("a halo of %v and %d edges, and not of %v and %d", a.Halo(), a.Edges(), b.Halo(), b.Edges())
 	}
 	for v := range uint32(n) {
@@ -265,15 +279,15 @@ func TestASampledHaloKeepsItsCap(t *testing.T) {
 	of, firsts := topology(t, shards), firstsOf(shards)
 	o := given("groups=4", "sweep=off", "loader=halo-sampled", "cap=40")
 	s := schedule(t, len(shards), o, 4)
-	all := contextOf(t, of, firsts, s, given("groups=4", "sweep=off"), 1, 0, 4).Halo()
+	all := slices.Collect(contextOf(t, of, firsts, s, given("groups=4", "sweep=off"), 1, 0, 4).Halo())
 	kept := map[uint32]int{}
 	const supers = 3000
 	for super := range supers {
 		c := contextOf(t, of, firsts, s, o, 1, super, 4)
-		if len(c.Halo()) != o.Cap || c.Share != float64(o.Cap)/float64(len(all)) {
-			t.Fatalf("a halo of %d, of %d, and a share of %v", len(c.Halo()), len(all), c.Share)
+		if c.HaloRows() != o.Cap || c.Share != float64(o.Cap)/float64(len(all)) {
+			t.Fatalf("a halo of %d, of %d, and a share of %v", c.HaloRows(), len(all), c.Share)
 		}
-		for _, v := range c.Halo() {
+		for v := range c.Halo() {
 			kept[v]++
 		}
 	}

@@ -4,20 +4,20 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/keyed"
+	"github.com/hopmesh/hopmesh/engine/vicinity"
 )
 
-// keep returns the halo, ascending, and its share of the whole one. A capped halo keeps
-// the vertices with the smallest numbers under the key of the super-epoch: each is as
-// probable as any other, and the choice does not depend on the node.
-func (b *Builder) keep() (halo []uint32, share float64) {
-	for i := range b.reach {
-		for v := range (bits{b.reach[i] &^ b.inner[i]}).all() {
-			halo = append(halo, uint32(64*i)+v)
-		}
+// keep returns base and swept shards with the halo, and which share of that is there. A
+// capped halo keeps the vertices with the smallest numbers under the key of the super-epoch:
+// each is as probable as any other, and the choice does not depend on the node.
+func (b *Builder) keep() (has *vicinity.Set, share float64) {
+	most, all := b.cap(), b.reach.Len()-b.inner.Len()
+	if most < 0 || all <= most {
+		return b.reach, 1
 	}
-	most := b.cap()
-	if most < 0 || len(halo) <= most {
-		return halo, 1
+	halo := make([]uint32, 0, all)
+	for v := range b.reach.Without(b.inner) {
+		halo = append(halo, v)
 	}
 	key := keyed.New(b.o.Seed, keyed.Halo).With(uint64(b.o.Super))
 	numbers := make([]uint64, len(halo))
@@ -27,13 +27,13 @@ func (b *Builder) keep() (halo []uint32, share float64) {
 	sorted := slices.Clone(numbers)
 	slices.Sort(sorted)
 	least := sorted[most-1]
-	kept := make([]uint32, 0, most)
+	has = b.inner.Clone()
 	for i, v := range halo {
 		if numbers[i] <= least {
-			kept = append(kept, v)
+			has.Add(v)
 		}
 	}
-	return kept, float64(most) / float64(len(halo))
+	return has, float64(most) / float64(all)
 }
 
 // cap returns the bound of halo rows, negative if there is none.
@@ -44,7 +44,7 @@ func (b *Builder) cap() (rows int) {
 	case s.Cap > 0:
 		rows = s.Cap
 	default:
-		rows = max(1, b.inner.count())
+		rows = max(1, b.inner.Len())
 	}
 	if most := b.o.Most; most > 0 && (rows < 0 || most < rows) {
 		rows = most

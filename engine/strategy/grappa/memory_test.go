@@ -38,7 +38,7 @@ func TestForecastOfScenes(t *testing.T) {
 				}
 				most = max(most, s.Bytes())
 			}
-			if is := n.Views()*most + n.Lacking.Bytes() + n.Seen.Bytes(); reports > is*11/10 || reports < is*9/10 {
+			if is := n.Views()*most + n.Fixed(); reports > is*11/10 || reports < is*9/10 {
 				t.Errorf("%s, node %d: %d bytes are told, and it takes %d", name, node, reports, is)
 			}
 			return nil
@@ -49,11 +49,11 @@ func TestForecastOfScenes(t *testing.T) {
 	}
 }
 
-// bounded are the options of a mesh in which --memory of one node leaves room for half of
+// bounded are the options of a mesh in which --memory of one node leaves room for a part of
 // the halo of its groups: those that share the job with it have room for all of it.
 func bounded(t *testing.T, r recipe.Recipe, shards []*graph.Shard, owners []int, tight int) func(node int) train.Options {
 	t.Helper()
-	all := traintest.NewMesh(3, owners).Start(t, r, shards, isolation(train.Options{Threads: 1}))
+	all := traintest.NewMesh(3, owners).Start(t, r, shards, isolation(train.Options{Threads: 1, Dir: t.TempDir()}))
 	n := traintest.IsolatedOf(all[tight])
 	need, err := all[tight].Run.Forecast(t.Context())
 	if err != nil {
@@ -64,7 +64,7 @@ func bounded(t *testing.T, r recipe.Recipe, shards []*graph.Shard, owners []int,
 		bare = max(bare, n.Bare(n.Load(super)))
 	}
 	taken := need.OnHost() - n.Forecast()
-	memory := taken + (n.Views()*bare+n.Lacking.Bytes()+n.Seen.Bytes()+n.Forecast())/2
+	memory := taken + (3*(n.Views()*bare+n.Fixed())+n.Forecast())/4
 	return func(node int) train.Options {
 		o := isolation(train.Options{Threads: 1, Dataset: "d"})
 		if node == tight {
@@ -86,16 +86,33 @@ func widened(shards []*graph.Shard, columns int) []*graph.Shard {
 	return shards
 }
 
+// listed gives vertices their features as sparse rows, which stay in memory where a run has a
+// folder.
+func listed(shards []*graph.Shard) []*graph.Shard {
+	for _, s := range shards {
+		rows := &graph.SparseRows{Indptr: []int64{0}}
+		for v := range s.Vertices {
+			for c, x := range s.Dense[s.Features*v:][:s.Features] {
+				rows.Columns, rows.Values = append(rows.Columns, int32(c)), append(rows.Values, x+1)
+			}
+			rows.Indptr = append(rows.Indptr, int64(len(rows.Columns)))
+		}
+		s.Dense, s.Sparse = nil, rows
+	}
+	return shards
+}
+
 // Where --memory of one node is too small for its halo, groups on all nodes keep as many
 // rows as that has room for: what is learnt is what a cap of so many rows teaches, and goes
 // on so where there is room for more.
 func TestMemoryBoundsTheHalo(t *testing.T) {
-	shards := widened(traintest.Communities(t, 6000), 128)
+	shards := listed(widened(traintest.Communities(t, 6000), 128))
 	owners := []int{0, 0, 1, 1, 2}
 	r := traintest.Short("sage")
 	r.Sharing, r.Epochs = apart("period=2", "groups=3", "swept=1"), 4
 	options := bounded(t, r, shards, owners, 1)
-	folder := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	folders := func() []string { return []string{t.TempDir(), t.TempDir(), t.TempDir()} }
+	folder := folders()
 	run := func(r recipe.Recipe, options func(node int) train.Options, dir []string, most int64) (reports [3][]trained.Epoch, notes [3]string, err error) {
 		m := traintest.NewMesh(3, owners)
 		ctx := t.Context()
@@ -118,7 +135,7 @@ func TestMemoryBoundsTheHalo(t *testing.T) {
 		})
 		return reports, notes, err
 	}
-	reports, notes, err := run(r, options, nil, 0)
+	reports, notes, err := run(r, options, folders(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +210,7 @@ func TestForecastIsWhatTheHeapHolds(t *testing.T) {
 		reports, largest := uint64(0), [3]int{}
 		for node, l := range all {
 			n := traintest.IsolatedOf(l)
-			reports += n.Forecast() - n.Lacking.Bytes() - n.Seen.Bytes() // which are there in both cases
+			reports += n.Forecast() - n.Fixed() // which are there in both cases
 			most := uint64(0)
 			for super := range n.Schedule.Slots() {
 				if bytes := mustBring(t, n, super).Bytes(); bytes > most {
@@ -214,6 +231,55 @@ func TestForecastIsWhatTheHeapHolds(t *testing.T) {
 		}
 		for node, l := range all {
 			traintest.IsolatedOf(l).Now = there[2*node]
+		}
+	}
+}
+
+// Where a run has a folder, what its groups see of others' shards lies in files there: all of
+// it but what finds edges and rows, and they learn the same. The files have no names, and are
+// gone with the run.
+func TestWhatGroupsSeeLiesInFiles(t *testing.T) {
+	shards := widened(traintest.Communities(t, 6000), 64)
+	for name, g := range map[string][]string{
+		"halo": {"period=1", "swept=1"}, "strict": {"period=1", "swept=1", "loader=strict"}, "sampled": {"period=1", "swept=1", "loader=halo-sampled", "cap=1000"},
+	} {
+		r := traintest.Short("sage")
+		r.Sharing, r.Epochs = apart(append(g, "groups=5")...), 3
+		hash := ""
+		for _, dir := range []string{"", t.TempDir()} {
+			before := living()
+			all := traintest.NewMesh(3, []int{0, 0, 1, 1, 2}).Start(t, r, shards, isolation(train.Options{Threads: 1, Dir: dir}))
+			for node, l := range all {
+				n := traintest.IsolatedOf(l)
+				s := mustBring(t, n, 1)
+				switch index := uint64(20_000); { // sets and what numbers them
+				case dir == "" && (s.Filed() != 0 || s.Bytes() < 200_000):
+					t.Errorf("%s, node %d: %d bytes are in memory and %d in files", name, node, s.Bytes(), s.Filed())
+				case dir != "" && (s.Filed() < 200_000 || s.Bytes() > index || n.Forecast()-n.Fixed() > 2*index):
+					t.Errorf("%s, node %d: %d bytes are in memory and %d in files, and %d are forecast", name, node, s.Bytes(), s.Filed(), n.Forecast()-n.Fixed())
+				}
+				if err := s.Close(); err != nil || s.Filed() != 0 {
+					t.Errorf("%d bytes are left: %v", s.Filed(), err)
+				}
+			}
+			if is := living() - before; dir != "" && is > 4<<20 {
+				t.Errorf("%s: the heap grows by %d bytes", name, is)
+			}
+			runtime.KeepAlive(all)
+			_, reports, err := traintest.NewMesh(3, []int{0, 0, 1, 1, 2}).Run(t.Context(), r, shards, isolation(train.Options{Threads: 1, Dataset: "d"}), func(node int) string {
+				if dir == "" {
+					return ""
+				}
+				return t.TempDir()
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := traintest.Hashes(reports[0]); hash != "" && got != hash {
+				t.Errorf("%s: in files\n%s\nand in memory\n%s", name, got, hash)
+			} else {
+				hash = got
+			}
 		}
 	}
 }

@@ -56,18 +56,29 @@ type Method struct {
 	source   *vicinity.Source
 	mine     []int    // groups of this node
 	edges    []uint64 // of each shard
-	Memory   uint64   // bound of the views' memory; 0: none
-	most     int      // bound of a group's halo rows, set by memory; 0: none
-	sampled  bool     // messages can be reweighted for those of a halo that are left out
 
+	bounds
+	lent
 	corrector *Corrector
 
-	// Lacking are edges of base shards that this node computes with and others hold.
-	// They are fetched once.
-	Lacking *vicinity.Edges
-	Now     *View
-	Next    *pending // view being fetched; nil: none
-	Seen    seenEdges
+	Now  *View
+	Next *pending // view being fetched; nil: none
+	Seen seenEdges
+}
+
+// bounds are what memory bounds.
+type bounds struct {
+	Memory  uint64 // of the views; 0: no bound
+	most    int    // a group's halo rows; 0: no bound
+	sampled bool   // messages can be reweighted for those of a halo that are left out
+	runs    int    // phases of a step
+}
+
+// lent is what the groups of a node compute with and other nodes hold, fetched once.
+type lent struct {
+	Lacking *vicinity.Edges // of base shards
+	vault   *vicinity.Vault // of Lacking
+	known   known           // labels in base shards
 }
 
 func newGrappa(t *train.Trainer) (*Method, error) {
@@ -117,11 +128,19 @@ func (n *Method) Open(ctx context.Context) (err error) {
 			n.mine = append(n.mine, g)
 		}
 	}
+	n.vault = vicinity.NewVault(t.Options.Dir)
 	n.corrector = NewCorrector(settings, n.Schedule)
 	n.SetUp(dealer)
+	if !t.Session.Alone() {
+		if n.known, err = n.bringLabels(ctx); err != nil {
+			return err
+		}
+		n.Labels = n.labels
+	}
 	t.Notes = append(t.Notes, n.notes()...)
 	view, err := n.plan(ctx, n.super())
 	if err != nil {
+		n.drop(view)
 		return fmt.Errorf("bring what the groups of this node see: %w", err)
 	}
 	n.Use(view)
@@ -222,8 +241,12 @@ func groupsOf(groups []int) string {
 
 // Close implements Method: it ends what is under way.
 func (n *Method) Close() {
-	n.Next.End()
+	n.end()
 	n.Batched.Close()
+	n.drop(n.Now)
+	if err := n.vault.Close(); err != nil {
+		n.Run.Log.Warn("could not give up what groups have seen", "err", err)
+	}
 }
 
 // Needs implements Method.
@@ -251,6 +274,9 @@ func (n *Method) Mine(_ *train.Learner, h *train.Share) { h.Seen = n.Seen.edges 
 
 // Use makes a view the one that is trained in.
 func (n *Method) Use(s *View) {
+	if n.Now != s {
+		n.drop(n.Now)
+	}
 	n.Now = s
 	n.Seen.add(n, s)
 }

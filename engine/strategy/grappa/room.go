@@ -30,8 +30,21 @@ func (n *Method) Views() uint64 {
 
 // takes returns the memory of a view, with the rows that have yet to come.
 func (n *Method) takes(s *View) uint64 {
-	return s.Bytes() + uint64(len(s.far))*n.rowBytes()
+	takes := s.Bytes() + uint64(len(s.far))*n.rowBytes()
+	if len(s.far) > 0 {
+		takes += n.bits()
+	}
+	return takes
 }
+
+// bits returns about the memory of a set of vertices.
+func (n *Method) bits() uint64 {
+	vertices := uint64(n.Run.Data.Topology.Vertices())
+	return vertices/8 + vertices/64
+}
+
+// filed reports whether what groups see lies in files: edges, and dense rows.
+func (n *Method) filed() bool { return n.Run.Options.Dir != "" }
 
 // fits returns an error if views take more memory than there is. It is called before
 // the rows of a view are fetched.
@@ -42,7 +55,7 @@ func (n *Method) fits(s *View) error {
 	}
 	halo, groups := 0, max(1, len(n.mine))
 	for _, g := range n.mine {
-		halo += len(s.contexts[g].Halo())
+		halo += s.contexts[g].HaloRows()
 	}
 	advice := []budget.Advice{"take fewer {grappa.swept}", "import the dataset with more shards", "use more nodes or nodes with more memory"}
 	before := func(first budget.Advice) { advice = append([]budget.Advice{first}, advice...) }
@@ -51,7 +64,7 @@ func (n *Method) fits(s *View) error {
 		before("take a smaller {grappa.depth}")
 	case halo > 0 && !n.sampled:
 		before("take {grappa.loader=" + Strict + "}")
-	case halo > 0:
+	case halo > 0 && n.rowBytes() > 0:
 		left := n.Memory/n.Views() - min(n.Memory/n.Views(), s.Bytes())
 		rest := uint64(max(0, far-halo)) * n.rowBytes()
 		if most := (left - min(left, rest)) / n.rowBytes() / uint64(groups); most > 0 {
@@ -68,11 +81,17 @@ func (n *Method) fits(s *View) error {
 
 // rowBytes returns about the memory of a fetched row.
 func (n *Method) rowBytes() uint64 {
-	if n.Run.Data.Features.Sparse() {
+	switch {
+	case n.Run.Data.Features.Sparse():
 		return uint64(8*n.Run.Data.Entries) + 12
+	case n.filed():
+		return 0
 	}
-	return 4 * uint64(n.Run.Data.Features.Columns()) * 9 / 8 // with headroom for larger ones
+	return n.source.RowBytes()
 }
+
+// Bringing is what fetching takes for each node that is asked, beside what is kept.
+const Bringing = 8 << 20
 
 // Forecast returns the memory of all views at once. It takes them to be as large as the
 // largest one to come, by the shards that pass through the groups and by the first
@@ -83,7 +102,19 @@ func (n *Method) Forecast() uint64 {
 	for super := range n.Schedule.Slots() * min(1, len(n.mine)) {
 		largest = max(largest, n.predict(n.Load(super), first))
 	}
-	return n.Views()*max(largest, n.takes(n.Now)) + n.Lacking.Bytes() + n.Seen.Bytes()
+	return n.Views()*max(largest, n.takes(n.Now)) + n.Fixed()
+}
+
+// Fixed returns the memory that views take beside each other.
+func (n *Method) Fixed() (bytes uint64) {
+	bytes = n.Lacking.Index() + n.Seen.Bytes() + n.known.Bytes()
+	if !n.filed() {
+		return bytes + n.Lacking.Bytes()
+	}
+	if !n.Run.Session.Alone() {
+		bytes += Bringing * uint64(n.layout.Nodes-1)
+	}
+	return bytes
 }
 
 // A load is the size of the shards that pass through a node's groups and are held by
@@ -134,10 +165,12 @@ const row, entry = 12, 4
 // Bare returns the memory of a view of a load without any halo. Edges of all rows are
 // copied, since the ones into a missing halo are left out.
 func (n *Method) Bare(l load) uint64 {
-	vertices := uint64(n.Run.Data.Topology.Vertices())
-	bits, groups := vertices/8+vertices/16, uint64(len(n.mine))
-	brought := (row+4)*l.vertices + entry*l.edges + bits
-	rows := (l.vertices+uint64(len(n.Lacking.Vertices())))*(n.rowBytes()+4) + bits
+	groups := uint64(len(n.mine))
+	index := (2 + 3*groups) * n.bits() // of edges, of rows, and of contexts
+	rows := (l.vertices + uint64(n.Lacking.Len())) * n.rowBytes()
+	if n.filed() {
+		return index + rows
+	}
 	edge := uint64(entry + 4) // with the weight of its message
 	for _, s := range n.Run.Data.Shards {
 		if s.Weights != nil {
@@ -145,8 +178,7 @@ func (n *Method) Bare(l load) uint64 {
 			break
 		}
 	}
-	copied := row*l.rows + edge*l.all + groups*(3*vertices/8+8*uint64(n.largest()))
-	return brought + rows + copied
+	return row*l.vertices + entry*l.edges + index + rows + row*l.rows + edge*l.all + groups*8*uint64(n.largest())
 }
 
 // largest returns how many vertices the largest shard has.
@@ -160,10 +192,16 @@ func (n *Method) largest() (vertices int) {
 // predict estimates the memory of a view of a load, from the current view of another
 // load.
 func (n *Method) predict(l, first load) uint64 {
-	s, vertices := n.Now, uint64(n.Run.Data.Topology.Vertices())
+	s, index := n.Now, n.Now.index()
+	if len(s.far) > 0 {
+		index += n.bits()
+	}
 	seen := 1.0 // of the edges that are fetched
-	if first.edges > 0 && n.settings.hop() == 0 {
-		seen = float64(s.edges.Entries()) / float64(first.edges)
+	if entries := 0; first.edges > 0 && n.settings.hop() == 0 {
+		for _, e := range s.edges {
+			entries += e.Entries()
+		}
+		seen = float64(entries) / float64(first.edges)
 	}
 	copied, far, cut := uint64(0), s.reads(), n.settings.Loader == HaloSampled
 	for _, g := range n.mine {
@@ -171,7 +209,7 @@ func (n *Method) predict(l, first load) uint64 {
 		cut = cut || s.contexts[g].Share < 1
 	}
 	of := func(vertices, edges uint64) uint64 { return row*vertices + uint64(entry*seen*float64(edges)) }
-	lacking := uint64(len(n.Lacking.Vertices()))
+	lacking := uint64(n.Lacking.Len())
 	beyond := far - min(far, first.vertices+lacking)
 	if !cut {
 		// Assume the same share of what is held elsewhere, and more where more edges
@@ -183,12 +221,12 @@ func (n *Method) predict(l, first load) uint64 {
 	if n.most > 0 {
 		beyond = min(beyond, uint64(n.most*len(n.mine)))
 	}
-	bits := vertices/8 + vertices/16
-	edges := of(l.vertices, l.edges) + 4*l.vertices + bits
-	brought := l.vertices + lacking + beyond
-	rows := brought*(n.rowBytes()+4) + bits
+	rows := (l.vertices + lacking + beyond) * n.rowBytes()
+	if n.filed() {
+		return index + rows
+	}
 	base := copied - min(copied, of(first.copied, first.within))
-	return edges + rows + base + of(l.copied, l.within)
+	return index + of(l.vertices, l.edges) + rows + base + of(l.copied, l.within)
 }
 
 // roomForHalo tags the message in which nodes exchange how many halo rows their groups
@@ -291,7 +329,7 @@ func (n *Method) boundHalo(ctx context.Context, need *train.Needs) (cut bool, er
 		l.At.Halo = n.most
 	}
 	for _, g := range n.mine {
-		cut = cut || n.most > 0 && len(n.Now.contexts[g].Halo()) > n.most
+		cut = cut || n.most > 0 && n.Now.contexts[g].HaloRows() > n.most
 	}
 	return cut, nil
 }
@@ -308,11 +346,14 @@ func (n *Method) haloRoom(memory, taken uint64) (r haloRoom) {
 	for super := range n.Schedule.Slots() {
 		largest = max(largest, n.Bare(n.Load(super)))
 	}
-	bare := n.Views()*largest + n.Lacking.Bytes() + n.Seen.Bytes()
+	bare := n.Views()*largest + n.Fixed()
 	r.Needs, r.Has = bare+taken, memory
-	if bare < room {
-		const numbers = 8 // of a row, in the index and in its context
-		r.Most = uint32(min((room-bare)/(n.Views()*(n.rowBytes()+numbers)*uint64(max(1, len(n.mine)))), math.MaxInt32))
+	switch each := n.Views() * n.rowBytes() * uint64(max(1, len(n.mine))); {
+	case bare >= room:
+	case each == 0:
+		r.Most = unboundedHalo
+	default:
+		r.Most = uint32(min((room-bare)/each, math.MaxInt32))
 	}
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -16,8 +17,9 @@ import (
 // Workers read it concurrently; it is immutable.
 type View struct {
 	Super    int
-	contexts []*Context      // of each group; nil where it is another node's
-	edges    *vicinity.Edges // fetched edges
+	contexts []*Context // of each group; nil where it is another node's
+	vault    *vicinity.Vault
+	edges    []*vicinity.Edges // fetched edges, as they came
 	rows     *vicinity.Rows
 	degrees  *degrees
 	far      []uint32   // whose rows have yet to come, ascending; nil: none
@@ -25,24 +27,55 @@ type View struct {
 }
 
 // reads counts the rows of other nodes that it has or lacks.
-func (s *View) reads() uint64 {
-	if s.rows == nil {
-		return uint64(len(s.far))
+func (s *View) reads() uint64 { return uint64(s.rows.Len() + len(s.far)) }
+
+// index returns the memory of what finds edges and rows, and arrays how long all these are.
+func (s *View) index() (n uint64) {
+	for _, c := range s.contexts {
+		if c != nil {
+			n += c.Index()
+		}
 	}
-	return uint64(len(s.rows.Vertices()))
+	for _, e := range s.edges {
+		n += e.Index()
+	}
+	return n + s.rows.Index()
 }
 
-// Bytes returns the memory that it takes.
-func (s *View) Bytes() (n uint64) {
-	if s == nil {
-		return 0
-	}
+func (s *View) arrays() (n uint64) {
 	for _, c := range s.contexts {
 		if c != nil {
 			n += c.Bytes()
 		}
 	}
-	return n + s.edges.Bytes() + s.rows.Bytes() + s.degrees.bytes()
+	for _, e := range s.edges {
+		n += e.Bytes()
+	}
+	return n + s.rows.Bytes() + s.degrees.bytes()
+}
+
+// Bytes returns the memory that it takes: arrays in files take none.
+func (s *View) Bytes() uint64 {
+	switch {
+	case s == nil:
+		return 0
+	case s.vault == nil:
+		return s.index() + s.arrays()
+	case s.rows != nil && s.rows.Far.Sparse.Rows > 0:
+		return s.index() + s.rows.Bytes()
+	}
+	return s.index()
+}
+
+// Filed returns the bytes of its arrays in files.
+func (s *View) Filed() uint64 { return s.vault.Size() }
+
+// Close gives up what it has in files. Nobody must read it any more.
+func (s *View) Close() error {
+	if s == nil {
+		return nil
+	}
+	return s.vault.Close()
 }
 
 // BringView makes the view of a super-epoch. It reuses what earlier views have. On
@@ -55,42 +88,78 @@ func (n *Method) BringView(ctx context.Context, super int, before ...*View) (*Vi
 	return s, err
 }
 
-// plan makes a view without the feature rows of other nodes.
+// plan makes a view without the feature rows of other nodes, phase by phase.
 func (n *Method) plan(ctx context.Context, super int, before ...*View) (*View, error) {
-	s := &View{Super: super, contexts: make([]*Context, n.Schedule.Groups())}
+	s := &View{Super: super, contexts: make([]*Context, n.Schedule.Groups()), vault: vicinity.NewVault(n.Run.Options.Dir)}
 	if err := n.bringLacking(ctx, s); err != nil {
 		return s, err
 	}
-	builders := make([]*Builder, len(n.mine))
-	for i, g := range n.mine {
+	within := n.within(super)
+	far := vicinity.NewSet(uint32(n.Run.Data.Topology.Vertices()))
+	for _, groups := range n.phases() {
+		if err := n.build(ctx, s, groups, within, before); err != nil {
+			return s, err
+		}
+		for _, g := range groups {
+			for v := range s.contexts[g].Reads() {
+				if !n.source.Has(v) {
+					far.Add(v)
+				}
+			}
+		}
+	}
+	s.far = slices.AppendSeq(make([]uint32, 0, far.Len()), far.All())
+	return s, n.bringDegrees(ctx, s)
+}
+
+// build makes the contexts of some groups at a time, and fetches the edges that they need.
+func (n *Method) build(ctx context.Context, s *View, groups []int, within []vicinity.Range, before []*View) error {
+	builders := make([]*Builder, len(groups))
+	row := func(v uint32) ([]int32, []float32, int32, bool) {
+		if sources, weights, degree, ok := n.Lacking.Row(v); ok {
+			return sources, weights, degree, true
+		}
+		return vicinity.RowIn(s.edges, v)
+	}
+	for i, g := range groups {
 		var err error
 		if builders[i], err = NewBuilder(BuildOptions{
-			Schedule: n.Schedule, Settings: n.settings, Group: g, Super: super, Seed: n.Run.Recipe.Seed, Firsts: n.layout.Firsts, Topology: n.Run.Data.Topology, Most: n.most,
+			Schedule: n.Schedule, Settings: n.settings, Group: g, Super: s.Super, Seed: n.Run.Recipe.Seed, Firsts: n.layout.Firsts,
+			Topology: n.Run.Data.Topology, Row: row, In: s.vault, Most: n.most,
 		}); err != nil {
-			return s, err
+			return err
 		}
 	}
-	within := n.within(super)
 	for {
-		more, err := n.round(ctx, s, builders, within, before)
-		if err != nil {
-			return s, err
+		missing := make([][]uint32, len(builders))
+		for i, b := range builders {
+			missing[i] = b.Missing()
 		}
-		if !more {
+		all := vicinity.Union(missing...)
+		if len(all) == 0 {
 			break
 		}
+		var there []*vicinity.Edges
+		for _, b := range before {
+			there = append(there, b.edges...)
+		}
+		edges, err := n.source.Edges(ctx, s.vault, all, within, &s.Sent, there...)
+		s.edges = append(s.edges, edges)
+		if err != nil {
+			return err
+		}
+		for _, b := range builders {
+			b.Continue()
+		}
 	}
-	var reads [][]uint32
-	for i, g := range n.mine {
+	for i, g := range groups {
 		c, err := builders[i].Context()
 		if err != nil {
-			return s, fmt.Errorf("group %d: %w", g, err)
+			return fmt.Errorf("group %d: %w", g, err)
 		}
 		s.contexts[g] = c
-		reads = append(reads, n.Wants(c))
 	}
-	s.far = vicinity.Union(reads...)
-	return s, n.bringDegrees(ctx, s)
+	return nil
 }
 
 // bringRows fetches the rows that a view lacks.
@@ -102,65 +171,11 @@ func (n *Method) bringRows(ctx context.Context, s *View, before ...*View) (err e
 	if len(before) > 0 {
 		rows = before[0].rows
 	}
-	if s.rows, err = n.source.Rows(ctx, s.far, rows, &s.Sent); err != nil {
+	if s.rows, err = n.source.Rows(ctx, s.vault, s.far, rows, &s.Sent); err != nil {
 		return err
 	}
 	s.far = nil
 	return nil
-}
-
-// round fetches the rows that the builders lack. It returns false when they lack none.
-func (n *Method) round(ctx context.Context, s *View, builders []*Builder, within []vicinity.Range, before []*View) (more bool, err error) {
-	missing := make([][]uint32, len(builders))
-	for i, b := range builders {
-		missing[i] = b.Missing()
-		more = more || len(missing[i]) > 0
-	}
-	if !more {
-		return false, nil
-	}
-	var asked, there []uint32
-	for _, v := range vicinity.Union(missing...) {
-		if _, _, _, ok := n.Lacking.Row(v); !ok {
-			asked = append(asked, v)
-		}
-	}
-	if s.edges != nil {
-		there = s.edges.Vertices()
-	}
-	all := []*vicinity.Edges{s.edges}
-	for _, b := range before {
-		all = append(all, b.edges)
-	}
-	if s.edges, err = n.source.Edges(ctx, vicinity.Union(asked, there), within, &s.Sent, all...); err != nil {
-		return false, err
-	}
-	for i, b := range builders {
-		if len(missing[i]) == 0 {
-			continue
-		}
-		if err := b.Take(n.rowsOf(missing[i], s.edges)); err != nil {
-			return false, fmt.Errorf("group %d: %w", n.mine[i], err)
-		}
-	}
-	return true, nil
-}
-
-// rowsOf returns the edges of some vertices, each of which has been fetched.
-func (n *Method) rowsOf(vertices []uint32, brought *vicinity.Edges) Rows {
-	r := Rows{Vertices: vertices, Indptr: append(make([]int64, 0, len(vertices)+1), 0)}
-	for _, v := range vertices {
-		sources, weights, degree, ok := n.Lacking.Row(v)
-		if !ok {
-			sources, weights, degree, _ = brought.Row(v)
-		}
-		if weights != nil && r.Weights == nil {
-			r.Weights = make([]float32, 0, len(vertices)) // of all rows of a graph, or of none
-		}
-		r.Sources, r.Weights = append(r.Sources, sources...), append(r.Weights, weights...)
-		r.Indptr, r.Degrees = append(r.Indptr, int64(len(r.Sources))), append(r.Degrees, degree)
-	}
-	return r
 }
 
 // bringLacking fetches the edges of base shards that others hold, once.
@@ -177,7 +192,7 @@ func (n *Method) bringLacking(ctx context.Context, s *View) error {
 			}
 		}
 	}
-	all, err := n.source.Edges(ctx, vertices, nil, &s.Sent)
+	all, err := n.source.Edges(ctx, n.vault, vertices, nil, &s.Sent)
 	if err == nil {
 		n.Lacking = all
 	}
@@ -210,16 +225,6 @@ func (n *Method) within(super int) []vicinity.Range {
 	return vicinity.RangesOf(n.layout.Firsts, has)
 }
 
-// Wants returns the vertices of a context, ascending, whose features other nodes hold.
-func (n *Method) Wants(c *Context) (far []uint32) {
-	for v := range c.Reads() {
-		if !n.source.Has(v) {
-			far = append(far, v)
-		}
-	}
-	return far
-}
-
 // A pending view is fetched while training goes on.
 type pending struct {
 	super  int
@@ -231,7 +236,7 @@ type pending struct {
 
 // Ahead starts to fetch a view.
 func (n *Method) Ahead(ctx context.Context, super int) {
-	n.Next.End()
+	n.end()
 	ctx, cancel := context.WithCancel(ctx)
 	c, before := &pending{super: super, cancel: cancel, Done: make(chan struct{})}, n.Now
 	n.Next = c
@@ -241,13 +246,14 @@ func (n *Method) Ahead(ctx context.Context, super int) {
 	}()
 }
 
-// End cancels the fetch, and waits for it.
-func (c *pending) End() {
+// End cancels the fetch, waits for it, and gives up what has come.
+func (c *pending) End() error {
 	if c == nil {
-		return
+		return nil
 	}
 	c.cancel()
 	<-c.Done
+	return c.View.Close()
 }
 
 // Take waits for the view of a super-epoch, and uses the pending one if it is that.
@@ -256,6 +262,7 @@ func (c *pending) End() {
 func (n *Method) Take(ctx context.Context, super int) (*View, error) {
 	c := n.Next
 	if c == nil || c.super != super {
+		n.end() // it reads the current view
 		return n.BringView(ctx, super, n.Now)
 	}
 	select {
@@ -265,12 +272,35 @@ func (n *Method) Take(ctx context.Context, super int) (*View, error) {
 	}
 	n.Next = nil
 	c.cancel()
-	if c.err != nil && ctx.Err() == nil {
-		s, err := n.BringView(ctx, super, n.Now, c.View)
-		s.Sent.Add(c.View.Sent.Take())
-		return s, err
+	if c.err == nil {
+		return c.View, nil
 	}
-	return c.View, c.err
+	defer n.drop(c.View)
+	if ctx.Err() != nil {
+		return nil, c.err
+	}
+	s, err := n.BringView(ctx, super, n.Now, c.View)
+	s.Sent.Add(c.View.Sent.Take())
+	if err != nil {
+		n.drop(s)
+		return nil, err
+	}
+	return s, nil
+}
+
+// end ends the fetch of the next view, if there is one.
+func (n *Method) end() {
+	if err := n.Next.End(); err != nil {
+		n.Run.Log.Warn("could not give up what groups would have seen", "err", err)
+	}
+	n.Next = nil
+}
+
+// drop gives up a view.
+func (n *Method) drop(s *View) {
+	if err := s.Close(); err != nil {
+		n.Run.Log.Warn("could not give up what groups have seen", "err", err)
+	}
 }
 
 // tooLarge is the error of a view that does not fit in memory, whenever it is fetched.
@@ -309,16 +339,16 @@ func (n *Method) turns() bool { return n.settings.sweeps() && n.Schedule.Groups(
 // A resumed run knows the shards of earlier super-epochs. It does not know which part
 // of a capped halo was there, and reports no less than it did before.
 type seenEdges struct {
-	ever  [][]uint64 // of each group: a bit for each vertex that it has had; nil: not this node's
-	edges uint64     // that were seen
+	ever  []*vicinity.Set // of each group: the vertices that it has had; nil: not this node's
+	edges uint64          // that were seen
 }
 
 // add records a view, and those before the first.
 func (a *seenEdges) add(n *Method, s *View) {
 	if a.ever == nil {
-		a.ever = make([][]uint64, n.Schedule.Groups())
+		a.ever = make([]*vicinity.Set, n.Schedule.Groups())
 		for _, g := range n.mine {
-			a.ever[g] = make([]uint64, (n.Run.Data.Topology.Vertices()+63)/64)
+			a.ever[g] = vicinity.NewSet(uint32(n.Run.Data.Topology.Vertices()))
 			for super := range s.Super {
 				a.shards(n, g, super)
 			}
@@ -327,9 +357,7 @@ func (a *seenEdges) add(n *Method, s *View) {
 	a.edges = 0
 	for _, g := range n.mine {
 		a.shards(n, g, s.Super)
-		for _, v := range s.contexts[g].Halo() {
-			a.ever[g][v/64] |= 1 << (v % 64)
-		}
+		a.ever[g].AddAll(s.contexts[g].has)
 		a.edges += a.Count(n, g)
 	}
 }
@@ -342,9 +370,7 @@ func (a *seenEdges) shards(n *Method, group, super int) {
 		has = append(has, shard)
 	}
 	for _, shard := range has {
-		for v := n.layout.Firsts[shard]; v < n.layout.Firsts[shard+1]; v++ {
-			a.ever[group][v/64] |= 1 << (v % 64)
-		}
+		a.ever[group].AddRange(vicinity.Range{First: n.layout.Firsts[shard], End: n.layout.Firsts[shard+1]})
 	}
 }
 
@@ -358,7 +384,9 @@ func (a *seenEdges) Count(n *Method, group int) (edges uint64) {
 			sources, _ = n.Run.Data.Topology.Row(int(v))
 		}
 		for _, u := range sources {
-			edges += ever[u/64] >> (u % 64) & 1
+			if ever.Has(uint32(u)) {
+				edges++
+			}
 		}
 	}
 	return edges
@@ -366,8 +394,8 @@ func (a *seenEdges) Count(n *Method, group int) (edges uint64) {
 
 // Bytes returns the memory that it takes.
 func (a *seenEdges) Bytes() (n uint64) {
-	for _, bits := range a.ever {
-		n += 8 * uint64(len(bits))
+	for _, set := range a.ever {
+		n += set.Bytes()
 	}
 	return n
 }
