@@ -33,7 +33,10 @@ type Batched struct {
 	Updates updates // how models are updated
 	// Labels appends the labels of seed vertices; nil: their owners are asked.
 	Labels func(to []int32, roots []uint32) ([]int32, error)
-	each   []*adding // of each learner
+	// Ready prepares a group of a step just before it is computed, where Prepare has not,
+	// and returns how long that took; nil: Prepare has prepared all.
+	Ready func(ctx context.Context, s *slot.Slot, group int) (waited time.Duration, err error)
+	each  []*adding // of each learner
 }
 
 // adding is how a learner's gradients are added up.
@@ -200,6 +203,13 @@ func (b *Batched) Compute(ctx context.Context, l *train.Learner, s *slot.Slot, l
 		// still wait for its sums and its model.
 		if len(g.Roots) == 0 {
 			continue
+		}
+		if wrong == "" && b.Ready != nil {
+			wait, err := b.Ready(ctx, s, i)
+			waited += wait
+			if err != nil {
+				return loss, wrong, waited, err
+			}
 		}
 		if wrong == "" {
 			var sum float64

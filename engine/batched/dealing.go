@@ -20,11 +20,19 @@ import (
 // Prepare implements Method: it deals the seed vertices of the slot, samples this
 // node's share, and gathers the rows that it reads.
 func (b *Batched) Prepare(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
+	s.Staged.Free()
+	s.Forget()
+	b.Dealing.Deal(s)
+	return b.PrepareDealt(ctx, h, s, epoch)
+}
+
+// PrepareDealt prepares the groups of a slot, which have been dealt.
+func (b *Batched) PrepareDealt(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
 	p := &b.Run.Phases
 	defer pprof.SetGoroutineLabels(p.Other)
 	pprof.SetGoroutineLabels(p.Sample)
 	start := time.Now()
-	if err := b.Draw(ctx, h, s, epoch); err != nil {
+	if err := b.draw(ctx, h, s, epoch); err != nil {
 		return err
 	}
 	sampled := time.Now()
@@ -43,6 +51,10 @@ func (b *Batched) Draw(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch 
 	s.Staged.Free()
 	s.Forget()
 	b.Dealing.Deal(s)
+	return b.draw(ctx, h, s, epoch)
+}
+
+func (b *Batched) draw(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
 	if h.Far != nil {
 		h.Far.Tally = &s.Tally
 	}

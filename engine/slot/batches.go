@@ -124,13 +124,20 @@ func (b *Batches) Roots(step int) []uint32 {
 }
 
 // fill is called by the loader.
-func (b *Batches) fill(ctx context.Context, s *Slot, step int) (err error) {
+func (b *Batches) fill(ctx context.Context, s *Slot, step int) error {
+	return b.With(ctx, func(h *Worker) error {
+		b.Set(s, b.first+step)
+		return b.by().Prepare(ctx, h, s, b.epoch)
+	})
+}
+
+// With calls a function with a worker that is idle, once there is one.
+func (b *Batches) With(ctx context.Context, do func(h *Worker) error) (err error) {
 	defer budget.Caught(&err)
 	select {
 	case h := <-b.idle:
 		defer func() { b.idle <- h }()
-		b.Set(s, b.first+step)
-		return b.by().Prepare(ctx, h, s, b.epoch)
+		return do(h)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

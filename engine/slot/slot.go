@@ -45,6 +45,7 @@ type effort struct {
 	Tally               peer.Tally
 	Sampling, Gathering time.Duration
 	Gathered, Remote    int // rows; Remote are those of Gathered from other nodes
+	Drawn               int // edges, where groups do not keep their blocks; else 0
 }
 
 // A Group is a set of seed vertices computed together, with their blocks and input.
@@ -63,7 +64,10 @@ type Group struct {
 
 // Edges counts the edges of the slot's blocks.
 func (s *Slot) Edges() uint64 {
-	n := 0
+	n := s.Drawn
+	if n > 0 {
+		return uint64(n)
+	}
 	for i := range s.Groups {
 		for b := range s.Groups[i].Batch.Blocks {
 			n += s.Groups[i].Batch.Blocks[b].Entries()
@@ -91,7 +95,7 @@ func (g *Group) Outermost() []uint32 {
 // Forget resets the effort, once it has been counted.
 func (s *Slot) Forget() {
 	s.Tally.Reset()
-	s.Sampling, s.Gathering, s.Gathered, s.Remote = 0, 0, 0, 0
+	s.Sampling, s.Gathering, s.Gathered, s.Remote, s.Drawn = 0, 0, 0, 0, 0
 }
 
 // A Worker prepares slots as one prefetch worker. It is used by one goroutine at a

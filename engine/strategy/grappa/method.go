@@ -59,6 +59,7 @@ type Method struct {
 
 	bounds
 	lent
+	phasing
 	corrector *Corrector
 
 	Now  *View
@@ -71,7 +72,6 @@ type bounds struct {
 	Memory  uint64 // of the views; 0: no bound
 	most    int    // a group's halo rows; 0: no bound
 	sampled bool   // messages can be reweighted for those of a halo that are left out
-	runs    int    // phases of a step
 }
 
 // lent is what the groups of a node compute with and other nodes hold, fetched once.
@@ -131,6 +131,13 @@ func (n *Method) Open(ctx context.Context) (err error) {
 	n.vault = vicinity.NewVault(t.Options.Dir)
 	n.corrector = NewCorrector(settings, n.Schedule)
 	n.SetUp(dealer)
+	phases := settings.Phases
+	if t.Foreign != nil {
+		phases = 1
+	}
+	if err := n.usePhases(phases); err != nil {
+		return err
+	}
 	if !t.Session.Alone() {
 		if n.known, err = n.bringLabels(ctx); err != nil {
 			return err
@@ -242,6 +249,10 @@ func groupsOf(groups []int) string {
 // Close implements Method: it ends what is under way.
 func (n *Method) Close() {
 	n.end()
+	_ = n.join()
+	if n.spare != nil {
+		n.spare.Rows.Close()
+	}
 	n.Batched.Close()
 	n.drop(n.Now)
 	if err := n.vault.Close(); err != nil {
@@ -250,7 +261,12 @@ func (n *Method) Close() {
 }
 
 // Needs implements Method.
-func (n *Method) Needs(need *train.Needs) { need.Add(budget.Graph, n.Forecast()) }
+func (n *Method) Needs(need *train.Needs) {
+	need.Add(budget.Graph, n.Forecast())
+	if n.runs > 1 {
+		need.Add(budget.Slots, need.Of(budget.Slots)/uint64(max(1, n.Run.Batches.Depth))) // the next phase
+	}
+}
 
 // BeginSteps implements Method.
 func (n *Method) BeginSteps(int, int) {
@@ -266,6 +282,7 @@ func (n *Method) EndSteps() {
 	if n.Run.Batches != nil {
 		n.Run.Batches.End()
 	}
+	_ = n.join() // a step has failed, if any
 	n.guard(false)
 }
 

@@ -246,30 +246,37 @@ const unboundedHalo = math.MaxUint32
 // memory for. What a group sees must not depend on which node runs it, so the node with
 // the least memory decides for all.
 func (n *Method) Fit(ctx context.Context, need *train.Needs) (again bool, err error) {
+	if err := n.fitRows(ctx, need); err != nil {
+		return false, err
+	}
+	return false, n.fitPhases(ctx, need)
+}
+
+func (n *Method) fitRows(ctx context.Context, need *train.Needs) error {
 	t := n.Run
 	cut, err := n.boundHalo(ctx, need)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if cut {
 		view, err := n.plan(ctx, n.Now.Super, n.Now)
 		if err != nil {
-			return false, fmt.Errorf("leave rows of the halo out: %w", err)
+			return fmt.Errorf("leave rows of the halo out: %w", err)
 		}
 		view.Sent.Add(n.Now.Sent.Take())
 		n.Seen = seenEdges{}
 		n.Use(view)
 		if *need, err = t.Forecast(ctx); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if len(n.Now.far) == 0 {
-		return false, nil
+		return nil
 	}
 	if err := n.bringRows(ctx, n.Now); err != nil {
-		return false, fmt.Errorf("bring what the groups of this node see: %w", err)
+		return fmt.Errorf("bring what the groups of this node see: %w", err)
 	}
-	return false, nil
+	return nil
 }
 
 // boundHalo agrees with the other nodes on the halo rows of a group, and reports
@@ -349,9 +356,9 @@ func (n *Method) haloRoom(memory, taken uint64) (r haloRoom) {
 	bare := n.Views()*largest + n.Fixed()
 	r.Needs, r.Has = bare+taken, memory
 	switch each := n.Views() * n.rowBytes() * uint64(max(1, len(n.mine))); {
-	case bare >= room:
-	case each == 0:
+	case each == 0: // rows are in files: what else is too large may give way
 		r.Most = unboundedHalo
+	case bare >= room:
 	default:
 		r.Most = uint32(min((room-bare)/each, math.MaxInt32))
 	}

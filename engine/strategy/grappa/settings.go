@@ -29,8 +29,14 @@ type Settings struct {
 	Hops       string  // firstHop or allHops: those whose coverage counts
 	Loss       string  // exactLoss, or groupLoss: all groups have equal weight
 
+	Running
+	Average int // local updates between averages; 1: gradients are added up
+}
+
+// Running is how a node goes about it, which changes nothing of what is learned.
+type Running struct {
 	Prefetch bool // the next shards are fetched before they are due
-	Average  int  // local updates between averages; 1: gradients are added up
+	Phases   int  // runs in which a node computes its groups; 0: as many as memory asks for
 }
 
 // usualGroups is how many groups there are where the settings don't say: in programs, and
@@ -103,6 +109,9 @@ func (s *Settings) keys() strategy.Keys {
 		strategy.Word(&s.Loss, "grappa.loss",
 			"whether all roots of a step count as much, or all groups, as published",
 			exactLoss, groupLoss),
+		strategy.Number(&s.Phases, "grappa.phases",
+			"in how many phases, one after another, a node computes its groups in each step; auto: one, or more where a step takes too much memory",
+			strategy.Whole{Unit: "PHASES", Words: []string{strategy.Auto}}),
 		strategy.Switch(&s.Prefetch, "grappa.prefetch",
 			"bring the next shards while training goes on with these"),
 		strategy.Number(&s.Average, "grappa.average_every",
@@ -249,10 +258,10 @@ func (s *Settings) checkShards(shards int) error {
 	return nil
 }
 
-// same reports whether two jobs train the same in isolation. How views are fetched makes
-// no difference.
+// same reports whether two jobs train the same in isolation. How views are fetched, and in
+// how many phases groups are computed, makes no difference.
 func same(a, b *strategy.Settings) bool {
 	x, y := Of(a), Of(b)
-	x.Prefetch, y.Prefetch = true, true
+	x.Running, y.Running = Running{}, Running{}
 	return x == y && (a.Strategy == Name) == (b.Strategy == Name)
 }
