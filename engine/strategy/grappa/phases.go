@@ -191,25 +191,28 @@ func (n *Method) join() error {
 }
 
 // usePhases computes steps in so many phases from now on.
-func (n *Method) usePhases(runs int) (err error) {
+func (n *Method) usePhases(runs int) error {
 	n.runs = max(1, min(runs, len(n.mine)))
 	if n.Ready = nil; n.runs == 1 {
 		return nil
 	}
 	n.Ready = n.ready
 	if n.spare == nil {
-		n.spare = &bench{}
-		n.spare.Rows, err = n.Run.Device.NewArena(0)
+		rows, err := n.Run.Device.NewArena(0)
+		if err != nil {
+			return err
+		}
+		n.spare = &bench{Slot: slot.Slot{Rows: rows}}
 	}
-	return err
+	return nil
 }
 
 // fitPhases takes more phases, where the settings do not say how many, until a step fits in
 // memory. Nodes do so apart, since phases do not change what is learned. A device with memory
-// of its own has no phases.
+// of its own has one phase, and so have models that are averaged.
 func (n *Method) fitPhases(ctx context.Context, need *train.Needs) (err error) {
 	t := n.Run
-	if n.settings.Phases > 0 || t.Foreign != nil {
+	if n.settings.Phases > 0 || n.settings.Average > 1 || t.Foreign != nil {
 		return nil
 	}
 	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has

@@ -261,6 +261,7 @@ func (n *Method) fitRows(ctx context.Context, need *train.Needs) error {
 	if cut {
 		view, err := n.plan(ctx, n.Now.Super, n.Now)
 		if err != nil {
+			n.drop(view)
 			return fmt.Errorf("leave rows of the halo out: %w", err)
 		}
 		view.Sent.Add(n.Now.Sent.Take())

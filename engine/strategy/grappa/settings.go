@@ -228,6 +228,8 @@ func (s *Settings) checkTogether() error {
 		return fmt.Errorf("grappa.correction=%s: with grappa.sweep=%s a group that is %s never sees the edges from others' shards, so that no message can count for theirs: choose another, or leave one of the three out", CorrectMessage, off, Strict)
 	case s.Hops == allHops && !s.weighs():
 		return fmt.Errorf("grappa.hops=%s: grappa.correction=%s weighs no losses: choose another, or leave it out", allHops, s.Correction)
+	case s.Average > 1 && s.Phases > 1:
+		return fmt.Errorf("grappa.phases=%d: with grappa.average_every=%d a node updates its model once for all of its groups: leave one of the two out", s.Phases, s.Average)
 	case s.Average > 1 && s.Correction == CorrectSelf:
 		return fmt.Errorf("grappa.average_every=%d: grappa.correction=%s makes one mean of the roots of all nodes in each step, and models that update themselves don't wait for it: leave one of the two out", s.Average, CorrectSelf)
 	case s.Loss == groupLoss && s.Correction == CorrectSelf:

@@ -166,6 +166,7 @@ func TestWhatGrappaCanNotHaveTogether(t *testing.T) {
 		"hops of none":    {job("correction=message", "hops=all"), "grappa.hops=all: grappa.correction=message weighs no losses"},
 		"two means":       {job("correction=self-normalised", "loss=groups"), "grappa.loss=groups: grappa.correction=self-normalised"},
 		"one mean, late":  {job("average_every=2", "correction=self-normalised"), "grappa.average_every=2: grappa.correction=self-normalised makes one mean"},
+		"phases, late":    {job("average_every=2", "phases=2"), "grappa.phases=2: with grappa.average_every=2 a node updates its model once"},
 		"strict messages": {job("loader=strict", "correction=message"), ""},
 		"shrunk":          {job("correction=node", "shrink=1", "pseudo=2", "hops=all"), ""},
 		"nothing drawn":   {job("shrink=1"), "grappa.correction=none has no weights"},
