@@ -104,6 +104,29 @@ func TestPhasesGoOnOnOtherNodes(t *testing.T) {
 	}
 }
 
+// A step in phases that diverges says where, as others do.
+func TestPhasesThatDiverge(t *testing.T) {
+	shards := traintest.Communities(t, 900)
+	for _, nodes := range []int{1, 3} {
+		where := map[string]bool{}
+		for _, phases := range []int{1, 3} {
+			r := traintest.Small("sage")
+			r.Epochs, r.Rate = 3, 1e30
+			r.Sharing = apart("period=1", "swept=1", "groups=5", fmt.Sprint("phases=", phases))
+			r.Sharing.Deterministic = true
+			_, _, err := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)).Run(t.Context(), r, shards, isolation(train.Options{Threads: 1}), func(int) string { return "" })
+			d, is := errors.AsType[*trained.Diverged](err)
+			if !is {
+				t.Fatalf("%d nodes, %d phases: %v", nodes, phases, err)
+			}
+			where[fmt.Sprint(d.Epoch, d.Step)] = true
+		}
+		if len(where) != 1 {
+			t.Errorf("%d nodes: it diverges at %v", nodes, where)
+		}
+	}
+}
+
 // Where a step does not fit in memory, a node takes phases by itself, and says so.
 func TestPhasesAreAsManyAsMemoryAsks(t *testing.T) {
 	shards := widened(traintest.Communities(t, 6000), 256)
