@@ -162,7 +162,7 @@ func (o *outlook) Brought() (b forecast.Brought, err error) {
 
 // A sighting is what a node has for its groups in a super-epoch.
 type sighting struct {
-	edges, rows bits // of other nodes: vertices whose edges, and whose features, it brings
+	edges, rows *vicinity.Set // of other nodes: vertices whose edges, and whose features, it brings
 	within      []vicinity.Range
 	bytes       uint64 // of memory
 }
@@ -171,12 +171,12 @@ type sighting struct {
 // views take.
 func (o *outlook) count(node int, groups []int) (first, next peer.Counts, held uint64, err error) {
 	vertices := o.Graph.Topology.Vertices()
-	lacking := newBits(vertices)
+	lacking := vicinity.NewSet(uint32(vertices))
 	for _, g := range groups {
 		from, end := o.schedule.Base(g)
 		for shard := from; shard < end; shard++ {
 			if !o.Holds(node, shard) {
-				lacking.setAll(span{o.Layout.Firsts[shard], o.Layout.Firsts[shard+1]})
+				lacking.AddRange(vicinity.Range{First: o.Layout.Firsts[shard], End: o.Layout.Firsts[shard+1]})
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func (o *outlook) count(node int, groups []int) (first, next peer.Counts, held u
 		if super > 0 {
 			to = &next
 		}
-		var edges, rows bits
+		var edges, rows *vicinity.Set
 		if before != nil {
 			rows = before.rows
 			if slices.Equal(before.within, s.within) {
@@ -227,28 +227,30 @@ func (o *outlook) views() int {
 }
 
 // sight finds what a node sees in a super-epoch.
-func (o *outlook) sight(node int, groups []int, super int, lacking bits) (*sighting, error) {
-	vertices := o.Graph.Topology.Vertices()
-	s := &sighting{edges: newBits(vertices), rows: newBits(vertices)}
+func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set) (*sighting, error) {
+	vertices := uint32(o.Graph.Topology.Vertices())
+	s := &sighting{edges: vicinity.NewSet(vertices), rows: vicinity.NewSet(vertices)}
+	edges, rows, here := vicinity.NewSet(vertices), vicinity.NewSet(vertices), vicinity.NewSet(vertices)
 	for _, g := range groups {
 		c, err := o.context(g, super)
 		if err != nil {
 			return nil, err
 		}
-		s.edges.add(c.rows)
-		s.rows.add(c.has)
+		edges.AddAll(c.rows)
+		rows.AddAll(c.has)
 		s.bytes += c.Bytes()
 	}
 	for shard := range o.Layout.Owners {
 		if o.Holds(node, shard) {
-			for v := o.Layout.Firsts[shard]; v < o.Layout.Firsts[shard+1]; v++ {
-				s.edges[v/64] &^= 1 << (v % 64)
-				s.rows[v/64] &^= 1 << (v % 64)
-			}
+			here.AddRange(vicinity.Range{First: o.Layout.Firsts[shard], End: o.Layout.Firsts[shard+1]})
 		}
 	}
-	for i := range s.edges {
-		s.edges[i] &^= lacking[i]
+	for v := range rows.Without(here) {
+		s.rows.Add(v)
+	}
+	here.AddAll(lacking)
+	for v := range edges.Without(here) {
+		s.edges.Add(v)
 	}
 	if o.settings.hop() == 0 {
 		s.within = vicinity.RangesOf(o.Layout.Firsts, o.shards(groups, super))
@@ -258,7 +260,7 @@ func (o *outlook) sight(node int, groups []int, super int, lacking bits) (*sight
 
 // bringEdges adds the questions for the edges of some vertices, but for those that are
 // there, and returns the memory of all.
-func (o *outlook) bringEdges(to *peer.Counts, vertices, there bits, within []vicinity.Range) (bytes uint64) {
+func (o *outlook) bringEdges(to *peer.Counts, vertices, there *vicinity.Set, within []vicinity.Range) (bytes uint64) {
 	runs, last := make([]int, o.Layout.Nodes), make([]uint32, o.Layout.Nodes)
 	rows, entries := 0, 0
 	sent := 0
@@ -266,14 +268,14 @@ func (o *outlook) bringEdges(to *peer.Counts, vertices, there bits, within []vic
 	if o.Graph.Weighted {
 		entry *= 2
 	}
-	for v := range vertices.all() {
+	for v := range vertices.All() {
 		sources, _ := o.Graph.Topology.Row(int(v))
 		n := len(sources)
 		if within != nil {
 			n = vicinity.Wanted(v, sources, within)
 		}
 		rows, entries = rows+1, entries+n
-		if there != nil && there.has(v) {
+		if there != nil && there.Has(v) {
 			continue
 		}
 		sent += vicinity.RowBytes + entry*n
@@ -298,11 +300,11 @@ func (o *outlook) bringEdges(to *peer.Counts, vertices, there bits, within []vic
 
 // bringRows adds the questions for features of some vertices, but for those that are there,
 // and returns the memory of all.
-func (o *outlook) bringRows(to *peer.Counts, vertices, there bits) uint64 {
+func (o *outlook) bringRows(to *peer.Counts, vertices, there *vicinity.Set) uint64 {
 	asked, rows := make([]int, o.Layout.Nodes), 0
-	for v := range vertices.all() {
+	for v := range vertices.All() {
 		rows++
-		if there == nil || !there.has(v) {
+		if there == nil || !there.Has(v) {
 			asked[o.Layout.Owner(v)]++
 		}
 	}

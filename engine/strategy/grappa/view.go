@@ -39,7 +39,7 @@ func (s *View) index() (n uint64) {
 	for _, e := range s.edges {
 		n += e.Index()
 	}
-	return n + s.rows.Index()
+	return n + s.rows.Index() + s.degrees.bytes()
 }
 
 func (s *View) arrays() (n uint64) {
@@ -51,7 +51,7 @@ func (s *View) arrays() (n uint64) {
 	for _, e := range s.edges {
 		n += e.Bytes()
 	}
-	return n + s.rows.Bytes() + s.degrees.bytes()
+	return n + s.rows.Bytes()
 }
 
 // Bytes returns the memory that it takes: arrays in files take none.
