@@ -7,6 +7,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/forecast"
+	draws "github.com/hopmesh/hopmesh/engine/frontier"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -199,7 +200,7 @@ func (o *outlook) count(node int, groups []int) (first, next peer.Counts, held u
 				edges = before.edges
 			}
 		}
-		s.bytes += o.bringEdges(to, s.edges, edges, s.within) + o.bringRows(to, s.rows, rows)
+		s.bytes += o.bringEdges(to, s.edges, edges, s.within) + o.bringRows(to, s.rows, rows) + o.bringDegrees(to, s.rows)
 		most, before = max(most, s.bytes), s
 	}
 	if turns := uint64(supers - 1); turns > 1 {
@@ -238,7 +239,7 @@ func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set
 		}
 		edges.AddAll(c.rows)
 		rows.AddAll(c.has)
-		s.bytes += c.Bytes()
+		s.bytes += c.Index()
 	}
 	for shard := range o.Layout.Owners {
 		if o.Holds(node, shard) {
@@ -262,8 +263,7 @@ func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set
 // there, and returns the memory of all.
 func (o *outlook) bringEdges(to *peer.Counts, vertices, there *vicinity.Set, within []vicinity.Range) (bytes uint64) {
 	runs, last := make([]int, o.Layout.Nodes), make([]uint32, o.Layout.Nodes)
-	rows, entries := 0, 0
-	sent := 0
+	rows, sent := 0, 0
 	entry := vicinity.EntryBytes
 	if o.Graph.Weighted {
 		entry *= 2
@@ -274,7 +274,7 @@ func (o *outlook) bringEdges(to *peer.Counts, vertices, there *vicinity.Set, wit
 		if within != nil {
 			n = vicinity.Wanted(v, sources, within)
 		}
-		rows, entries = rows+1, entries+n
+		rows++
 		if there != nil && there.Has(v) {
 			continue
 		}
@@ -293,7 +293,7 @@ func (o *outlook) bringEdges(to *peer.Counts, vertices, there *vicinity.Set, wit
 	}
 	to.Bytes[peer.Shard] += uint64(sent)
 	if rows > 0 {
-		bytes = o.edgesHeld(float64(rows), float64(entries))
+		bytes = o.index()
 	}
 	return bytes
 }
@@ -327,12 +327,29 @@ func (o *outlook) askRows(to *peer.Counts, n float64) {
 // index is the memory in which a view finds vertices.
 func (o *outlook) index() uint64 { return o.Graph.About.Vertices/8 + o.Graph.About.Vertices/16 }
 
-// edgesHeld returns the memory of so many edges of so many vertices of other nodes.
-func (o *outlook) edgesHeld(rows, entries float64) uint64 {
-	if o.Graph.Weighted {
-		entries *= 2
+// bringDegrees adds the questions for the degrees of the vertices of other nodes that a view
+// sees, where blocks are normalised by them, and returns their memory. Each view asks for all.
+func (o *outlook) bringDegrees(to *peer.Counts, vertices *vicinity.Set) uint64 {
+	if !o.Rooted {
+		return 0
 	}
-	return uint64((row+4)*rows+entry*entries) + o.index()
+	asked, rows := make([]int, o.Layout.Nodes), 0
+	for v := range vertices.All() {
+		rows++
+		asked[o.Layout.Owner(v)]++
+	}
+	for _, n := range asked {
+		o.askDegrees(to, float64(n))
+	}
+	return uint64(degreeBytes * rows)
+}
+
+// askDegrees adds the question to one node for so many degrees.
+func (o *outlook) askDegrees(to *peer.Counts, n float64) {
+	if o.Rooted && n >= 1 {
+		to.Requests[peer.Shard]++
+		to.Bytes[peer.Shard] += uint64(draws.InverseBytes(int(n)))
+	}
 }
 
 // rowsHeld returns the memory of so many rows of other nodes.
@@ -340,11 +357,10 @@ func (o *outlook) rowsHeld(n float64) uint64 {
 	if n < 1 {
 		return 0
 	}
-	bytes := 4 * float64(o.Graph.Columns) * 9 / 8
-	if o.Graph.Sparse {
-		bytes = 8*o.Graph.Entries + 12
+	if !o.Graph.Sparse { // it lies in a file
+		return o.index()
 	}
-	return uint64(n*(bytes+4)) + o.index()
+	return uint64(n*(8*o.Graph.Entries+16)) + o.index()
 }
 
 // guess is count for a graph that is only known by its shape. A vertex is in a halo where
@@ -368,9 +384,9 @@ func (o *outlook) guess(node int, groups []int) (first, next peer.Counts, held u
 		if super > 0 {
 			to = &next
 		}
-		var edges, newEdges, runs, rows, newRows []float64
+		var newEdges, runs, rows, newRows []float64
 		for range o.Layout.Nodes {
-			edges, newEdges, runs, rows, newRows = append(edges, 0), append(newEdges, 0), append(runs, 0), append(rows, 0), append(newRows, 0)
+			newEdges, runs, rows, newRows = append(newEdges, 0), append(runs, 0), append(rows, 0), append(newRows, 0)
 		}
 		seen := 1.0 // of the edges of a row
 		if o.settings.hop() == 0 {
@@ -391,7 +407,6 @@ func (o *outlook) guess(node int, groups []int) (first, next peer.Counts, held u
 			}
 			switch {
 			case now.has[shard] && !here:
-				edges[owner] += n
 				if super == 0 || !before.has[shard] || o.settings.hop() == 0 {
 					newEdges[owner], runs[owner] = newEdges[owner]+n, runs[owner]+1
 				}
@@ -421,15 +436,16 @@ func (o *outlook) guess(node int, groups []int) (first, next peer.Counts, held u
 				to.Bytes[peer.Shard] += uint64(peer.QueryFraming + peer.AnswerFraming + 4 + vicinity.RunBytes*runs[owner] + vicinity.HeadBytes + newEdges[owner]*(vicinity.RowBytes+vicinity.EntryBytes*degree))
 			}
 			o.askRows(to, newRows[owner]*keep)
-			bytes += float64(o.edgesHeld(edges[owner], edges[owner]*degree)-o.index()) + float64(o.rowsHeld(rows[owner]*keep))
+			o.askDegrees(to, rows[owner]*keep)
+			bytes += float64(o.rowsHeld(rows[owner] * keep))
+			if o.Rooted {
+				bytes += degreeBytes * rows[owner] * keep
+			}
 			if rows[owner]*keep >= 1 {
 				bytes -= float64(o.index())
 			}
 		}
-		bytes += 2*float64(o.index()) + float64(len(groups))*3*float64(o.Graph.About.Vertices)/8 + 4*halo*keep
-		if seen < 1 || keep < 1 { // rows are copied
-			bytes += o.copied(now.has, degree)
-		}
+		bytes += 2*float64(o.index()) + float64(len(groups))*3*float64(o.Graph.About.Vertices)/8
 		most = max(most, uint64(bytes))
 	}
 	return first, next, uint64(o.views())*most + uint64(len(groups))*o.Graph.About.Vertices/8, nil
@@ -460,16 +476,6 @@ func (o *outlook) kept(halo float64, has []bool, groups int) float64 {
 		}
 	}
 	return min(1, most/halo)
-}
-
-// copied returns the memory of copies of rows from which some edges are left out.
-func (o *outlook) copied(has []bool, degree float64) (bytes float64) {
-	for shard, is := range has {
-		if is {
-			bytes += float64(o.Layout.Firsts[shard+1]-o.Layout.Firsts[shard]) * (row + entry*degree)
-		}
-	}
-	return bytes
 }
 
 // common returns the parts of some ascending runs that are in others, too.
