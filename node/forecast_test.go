@@ -43,10 +43,9 @@ func TestForecastsAreWhatJobsSend(t *testing.T) {
 			}
 		}
 		for want, change := range map[string]func(r *api.ForecastRequest){
-			"no dataset":            func(r *api.ForecastRequest) { r.Job.Dataset = "none" },
-			"there is no strategy":  func(r *api.ForecastRequest) { r.Job.Strategy = "luck" },
-			"can't be forecast yet": func(r *api.ForecastRequest) { r.Job.Strategy = "grappa" },
-			"model":                 func(r *api.ForecastRequest) { r.Job.Model = "luck" },
+			"no dataset":           func(r *api.ForecastRequest) { r.Job.Dataset = "none" },
+			"there is no strategy": func(r *api.ForecastRequest) { r.Job.Strategy = "luck" },
+			"model":                func(r *api.ForecastRequest) { r.Job.Model = "luck" },
 		} {
 			r := ask
 			change(&r)

@@ -14,7 +14,9 @@ import (
 	"github.com/hopmesh/hopmesh/node/shape"
 )
 
-// This file is the protocol. It was fixed before anything was measured.
+// This file is the protocol. Graphs, jobs, links and bars were fixed before anything was
+// measured. How memory is read, and that the job comes before the forecast, was changed
+// after a first run, in which the daemons' own figures of memory were zero.
 //
 //   - On 2, 4 and 8 nodes, on two graphs, two models are trained by every strategy.
 //   - Each node has the same link and the same share of all processors, by a control group
