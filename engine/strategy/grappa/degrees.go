@@ -8,6 +8,7 @@ import (
 	draws "github.com/hopmesh/hopmesh/engine/frontier"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/train"
 )
 
 // degrees are 1/sqrt(degree) of the vertices of other nodes that a view's contexts see,
@@ -21,17 +22,17 @@ type degrees struct {
 // degreeBytes is what one takes, with what finds it.
 const degreeBytes = 16
 
-// bringDegrees fetches those of a view.
-func (n *Method) bringDegrees(ctx context.Context, s *View) error {
-	x := n.Run.Session
-	if len(s.far) == 0 || n.Run.Lead().Model.Form().Weighting != sample.Symmetric {
+// bringDegrees fetches those that a run needs.
+func (s *View) bringDegrees(ctx context.Context, run *train.Trainer) error {
+	x := run.Session
+	if len(s.far) == 0 || run.Lead().Model.Form().Weighting != sample.Symmetric {
 		return nil
 	}
 	rows := make([]int32, len(s.far))
 	for i := range rows {
 		rows[i] = int32(i)
 	}
-	d := &degrees{dataset.NewIndex(s.far, rows, n.Run.Data.Topology.Vertices()), make([]float32, len(s.far))}
+	d := &degrees{dataset.NewIndex(s.far, rows, run.Data.Topology.Vertices()), make([]float32, len(s.far))}
 	f := draws.New(x.Peers, x.Work, x.Layout)
 	f.Tally, f.Kind = &s.Sent, peer.Shard
 	if err := f.Inverses(ctx, s.far, d.inverse); err != nil {

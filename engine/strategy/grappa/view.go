@@ -109,7 +109,7 @@ func (n *Method) plan(ctx context.Context, super int, before ...*View) (*View, e
 		}
 	}
 	s.far = slices.AppendSeq(make([]uint32, 0, far.Len()), far.All())
-	return s, n.bringDegrees(ctx, s)
+	return s, s.bringDegrees(ctx, n.Run)
 }
 
 // build makes the contexts of some groups at a time, and fetches the edges that they need.
