@@ -25,7 +25,8 @@ const degreeBytes = 16
 // bringDegrees fetches those that a run needs.
 func (s *View) bringDegrees(ctx context.Context, run *train.Trainer) error {
 	x := run.Session
-	if len(s.far) == 0 || run.Lead().Model.Form().Weighting != sample.Symmetric {
+	// All models of a sweep have one form. Whose turn it is, steps change meanwhile.
+	if len(s.far) == 0 || run.Learners[0].Model.Form().Weighting != sample.Symmetric {
 		return nil
 	}
 	rows := make([]int32, len(s.far))
