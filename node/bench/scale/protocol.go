@@ -72,7 +72,7 @@ type graphSpec struct {
 }
 
 // papersMerged makes up for edges that are drawn twice and merged.
-const papersMerged = 1.03
+const papersMerged = 1.06
 
 // graphs returns the graphs, at a share of their size for trying out, and papers at a
 // share of ogbn-papers100M's size.
