@@ -105,7 +105,7 @@ func TestIsolatedJobOnRealNodes(t *testing.T) {
 		}
 		j := waitState(c, c.Nodes[2], id, "done")
 		for i, e := range j.History {
-			// What an epoch before the switch brings ahead is told with the one after. Labels
+			// What an epoch before the switch brings ahead is counted with the one after. Labels
 			// come before the first.
 			if b := e.Bytes; b.Gradient == 0 || b.Feature+b.Activation+b.Model != 0 || i > 0 && b.Topology != 0 || (b.Shard > 0) != (i%2 == 0) || e.Super != i/2+1 || e.Rows.Remote != 0 || e.Eval.Bytes.Activation == 0 {
 				t.Errorf("%+v", e)

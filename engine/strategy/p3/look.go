@@ -152,9 +152,9 @@ func (f *Front) Forecast(o *slot.Outline) uint64 {
 		spans += len(s)
 	}
 	levels := uint64(1 + bits.Len(uint(max(f.numbers, len(f.leaves)))))
-	told := 3*own + all + uint64(len(f.hangar)+len(f.air))*(uint64(spans)*own+uint64(len(f.spans[f.self]))*all)
-	told += told / 4 // buffers have an eighth of room, and what they outgrew is collected later
-	n := told*row + levels*max(uint64(rows)*row, uint64(f.width(f.self))*element) + 2*uint64(rows)*row + 2*width*element
+	buffered := 3*own + all + uint64(len(f.hangar)+len(f.air))*(uint64(spans)*own+uint64(len(f.spans[f.self]))*all)
+	buffered += buffered / 4 // buffers have an eighth of room, and what they outgrew is collected later
+	n := buffered*row + levels*max(uint64(rows)*row, uint64(f.width(f.self))*element) + 2*uint64(rows)*row + 2*width*element
 	if f.columns.sparse {
 		n += uint64(sources*widest) * element
 	}

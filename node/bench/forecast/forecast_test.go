@@ -40,17 +40,17 @@ func TestJudging(t *testing.T) {
 		{cell: cell{"sbm", "gcn", 2, "leap"}, Bytes: [2]uint64{104, 100}, Memory: [2]uint64{125, 100}, Seconds: [2]float64{1.5, 1}},
 		{cell: cell{"sbm", "gcn", 4, "leap"}, Bytes: [2]uint64{106, 100}, Memory: [2]uint64{65, 100}, Seconds: [2]float64{0.25, 1}},
 	}
-	figures := judge(rows)
+	figures := figuresOf(rows)
 	for i, want := range []float64{1, 1, 1, 62.5} {
 		if figures[i].Value != want || figures[i].Holds {
 			t.Errorf("%+v", figures[i])
 		}
 	}
-	if figures = judge(rows[:1]); !figures[0].Holds || !figures[1].Holds || !figures[2].Holds || figures[3].Holds {
+	if figures = figuresOf(rows[:1]); !figures[0].Holds || !figures[1].Holds || !figures[2].Holds || figures[3].Holds {
 		t.Errorf("%+v", figures)
 	}
 	rows = append(rows, Row{cell: cell{"rmat", "gcn", 4, "p3"}, Failed: "no"})
-	if figures = judge(rows); figures[0].Bar != "of 3" || judge(nil) != nil {
+	if figures = figuresOf(rows); figures[0].Bar != "of 3" || figuresOf(nil) != nil {
 		t.Errorf("%+v", figures)
 	}
 	var text bytes.Buffer

@@ -167,7 +167,7 @@ func (s *suite) measure(ctx context.Context, run *bench.Run) ([]bench.Figure, er
 	}
 	l := link(1)
 	s.report.Notes = append(s.report.Notes, fmt.Sprintf("each node has a link of %s with a delay of %v, and its share of %.3g cores", shape.FormatRate(l.Rate), l.Delay, l.Cores))
-	return judge(s.report.Rows), nil
+	return figuresOf(s.report.Rows), nil
 }
 
 // mesh measures cells on so many nodes.
@@ -306,8 +306,8 @@ func off(forecast, measured float64) float64 {
 	return forecast/measured - 1
 }
 
-// judge makes the figures: how many cells hold, and the mean of times.
-func judge(rows []Row) []bench.Figure {
+// figuresOf makes the figures: how many cells hold, and the mean of times.
+func figuresOf(rows []Row) []bench.Figure {
 	var holds [3]int
 	var times []float64
 	done := 0
