@@ -91,6 +91,9 @@ func (c *footerCheck) structure(depth int, root bool) error {
 }
 
 func (c *footerCheck) value(kind thrift.TType, depth int) error {
+	if depth > maxFooterDepth { // lists in lists take one byte each, and the stack is not endless
+		return ErrDamaged
+	}
 	switch kind {
 	case thrift.STRUCT:
 		return c.structure(depth+1, false)

@@ -13,6 +13,7 @@ func TestListsBeyondTheFooter(t *testing.T) {
 		"nothing":                   nil,
 		"a list of 2^26":            binary.AppendUvarint([]byte{0x29, 0xfc}, 1<<26),
 		"structures a hundred deep": bytes.Repeat([]byte{0x1c}, 100),
+		"lists 20 million deep":     bytes.Repeat([]byte{0x19}, 20<<20),
 	} {
 		if err := CheckParquet(footer); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
