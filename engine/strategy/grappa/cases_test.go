@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -193,6 +194,44 @@ func TestTroubleWhileASceneIsBrought(t *testing.T) {
 	_, reports, err := m.Run(t.Context(), r, shards, isolation(train.Options{Threads: 1, Dataset: "d", Resume: true}), func(node int) string { return folder[node] })
 	if err != nil || traintest.Learnt(reports[1]) != traintest.Learnt(one[2:]) {
 		t.Errorf("%v\n%s\nand left alone\n%s", err, traintest.Learnt(reports[1]), traintest.Learnt(one[2:]))
+	}
+}
+
+// A view of which only a part has come leaves nothing in files, whether it was brought ahead
+// or when it was due.
+func TestTroubleLeavesNoFiles(t *testing.T) {
+	shards := traintest.Communities(t, 900)
+	for _, prefetch := range []string{"off", "on"} {
+		r := traintest.Small("sage")
+		r.Epochs = 4
+		r.Sharing = apart("period=2", "loader=strict", "swept=1", "prefetch="+prefetch)
+		m, dir := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)), t.TempDir()
+		all := m.Start(t, r, shards, isolation(train.Options{Threads: 1, Dir: dir}))
+		m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
+			if q.Service == peer.Contexts {
+				return errCut
+			}
+			return nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		err := m.Each(func(node int) error {
+			err := all[node].Run.Train(ctx)
+			cancel()
+			return err
+		})
+		if !errors.Is(err, errCut) {
+			t.Fatal(err)
+		}
+		for _, l := range all {
+			l.Run.Close()
+		}
+		maps, err := os.ReadFile("/proc/self/maps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(maps), dir); n > 0 {
+			t.Errorf("prefetch=%s: %d arrays are left in files", prefetch, n)
+		}
 	}
 }
 

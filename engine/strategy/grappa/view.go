@@ -263,7 +263,12 @@ func (n *Method) Take(ctx context.Context, super int) (*View, error) {
 	c := n.Next
 	if c == nil || c.super != super {
 		n.end() // it reads the current view
-		return n.BringView(ctx, super, n.Now)
+		s, err := n.BringView(ctx, super, n.Now)
+		if err != nil {
+			n.drop(s)
+			return nil, err
+		}
+		return s, nil
 	}
 	select {
 	case <-c.Done:
