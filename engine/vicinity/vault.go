@@ -82,6 +82,7 @@ type array[T number] struct {
 	file   *os.File
 	memory []T // all elements, or those that are yet to be written
 	n      int
+	failed error // of the first write that did; elements are missing since
 }
 
 // pending is how many bytes of an array wait until they are written.
@@ -118,6 +119,13 @@ func (a *array[T]) add(some []T) error {
 }
 
 func (a *array[T]) write(some []T) error {
+	if a.failed == nil {
+		a.failed = a.put(some)
+	}
+	return a.failed
+}
+
+func (a *array[T]) put(some []T) error {
 	if len(some) == 0 {
 		return nil
 	}

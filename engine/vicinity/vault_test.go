@@ -2,6 +2,7 @@ package vicinity
 
 import (
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,31 @@ func TestArraysAreWhatWasAdded(t *testing.T) {
 				t.Errorf("files %v: %d of %d elements are kept, %v", filed, len(kept), n, err)
 			}
 		}
+	}
+}
+
+// An array that could not be written once is never mapped, even if there is room again: it
+// lacks elements, and what is read beyond its file would end the process.
+func TestAnArrayThatWasNotWritten(t *testing.T) {
+	in := vaultOf(t, true)
+	path := t.TempDir() + "/array"
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	full, err := os.Open(path) // can't be written to
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	a := array[int64]{in: in, file: full}
+	if err := a.add(make([]int64, pending)); err == nil {
+		t.Fatal("it was written")
+	}
+	if a.file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := a.end(); err == nil {
+		t.Errorf("%d elements are mapped", len(got))
 	}
 }
 
