@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 )
@@ -81,6 +82,15 @@ func (s *RowSet) Count() (n uint64) {
 
 // Bytes returns the memory that it takes.
 func (s *RowSet) Bytes() uint64 { return 8*uint64(len(s.bits)) + uint64(len(s.gaps)) }
+
+// Clone returns a copy, which shares nothing with the message that the set came in.
+func (s *RowSet) Clone() RowSet {
+	c := RowSet{bits: slices.Clone(s.bits)}
+	if s.gaps != nil {
+		c.gaps = append([]byte{}, s.gaps...) // slices.Clone of none would share the message
+	}
+	return c
+}
 
 // add adds the set to the tensors of a skeleton. Those of 8 bytes come first.
 func (s *RowSet) add(add func(name string, dtype safetensors.DType, data []byte, shape ...int64)) {

@@ -21,6 +21,7 @@ func (r *Replica) Shed(held []*graph.Shard, cache *Cache) {
 		s.Shed()
 		r.Bytes += 4*uint64(len(s.Labels)) + uint64(len(s.Marks)*s.Vertices)
 		if of := r.Seeds[i]; of != nil {
+			of.Training = of.Training.Clone() // it would keep the message with the edges
 			r.Bytes += of.Training.Bytes()
 		}
 	}

@@ -2,7 +2,9 @@ package replica
 
 import (
 	"reflect"
+	"runtime"
 	"testing"
+	"weak"
 )
 
 // A replica that sheds its edges is as one that was brought without them, and the cache brings
@@ -21,10 +23,22 @@ func TestShed(t *testing.T) {
 		cache := &Cache{}
 		want, got := bring(sharded, nil), bring(replicated, cache)
 		all := got.Bytes
+		var edges []weak.Pointer[int32]
+		for i, s := range got.Shards {
+			if here[0][i] == nil && len(s.Indices) > 0 {
+				edges = append(edges, weak.Make(&s.Indices[0]))
+			}
+		}
 		for range 2 { // once more changes nothing
 			got.Shed(here[0], cache)
 		}
-		if got.Replicated || got.Bytes >= all || got.Bytes == 0 || !reflect.DeepEqual(got.Summaries, want.Summaries) {
+		runtime.GC()
+		for _, e := range edges {
+			if e.Value() != nil {
+				t.Errorf("bare %v: edges that were given up are still in memory", bare)
+			}
+		}
+		if len(edges) == 0 || got.Replicated || got.Bytes >= all || got.Bytes == 0 || !reflect.DeepEqual(got.Summaries, want.Summaries) {
 			t.Errorf("%d bytes are left of %d, and summaries %+v", got.Bytes, all, got.Summaries)
 		}
 		for i, s := range got.Shards {
@@ -33,6 +47,7 @@ func TestShed(t *testing.T) {
 				t.Errorf("shard %d is %+v, not %+v", i, s, of)
 			}
 		}
+		runtime.KeepAlive(got)
 		if again := bring(replicated, cache); again.Bytes != all || !again.Replicated {
 			t.Errorf("brought again are %d bytes of %d", again.Bytes, all)
 		}
