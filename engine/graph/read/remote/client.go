@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 	"github.com/hopmesh/hopmesh/engine/graph/read/tabular"
 )
 
@@ -22,6 +23,9 @@ func (a Ask) Look(ctx context.Context, path, format string) (tabular.Look, error
 	b, err := a.do(ctx, question{Do: doLook, Query: tabular.Query{Path: path, Format: format}})
 	if err != nil {
 		return look, err
+	}
+	if len(b) > maxLook {
+		return look, errAnswer
 	}
 	if err := json.Unmarshal(b, &look); err != nil {
 		return look, errAnswer
@@ -89,7 +93,7 @@ func (a Ask) do(ctx context.Context, q question) ([]byte, error) {
 	case isNotInteger:
 		return nil, tabular.NotInteger()
 	case isError:
-		return nil, errors.New(string(b[1:min(len(b), 1+maxSentence)]))
+		return nil, errors.New(source.Printable(string(b[1:min(len(b), 1+maxSentence)])))
 	}
 	return nil, errAnswer
 }

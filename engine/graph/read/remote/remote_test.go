@@ -116,6 +116,44 @@ func TestForgottenStreams(t *testing.T) {
 	})
 }
 
+// What another node says of its source is checked before it is shown, or kept with the
+// dataset.
+func TestWhatReadersSay(t *testing.T) {
+	opened := func(look string) (graph.Source, error) {
+		ask := func(_ context.Context, question []byte) ([]byte, error) {
+			switch {
+			case strings.Contains(string(question), `"Do":"look"`):
+				return []byte(look), nil
+			case strings.Contains(string(question), `"Do":"scan"`):
+				return []byte("\x001"), nil
+			case strings.Contains(string(question), `"Number":1`):
+				return []byte("\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00"), nil
+			}
+			return []byte{1}, nil
+		}
+		return read.OpenParts(t.Context(), []read.Part{{Label: "n1:/x", Node: "n1", Path: "/x", Ask: ask}}, read.Options{Memory: 64 << 20})
+	}
+	edges := `{"Kind":0,"Name":"edges.csv","Unit":"line","Notes":["a\u001b[2Jb"]}`
+	for name, look := range map[string]string{
+		"a format that is none": `{"Format":"x","Tables":[` + edges + `]}`,
+		"2 MiB":                 `{"Format":"csv","Tables":[` + edges + `]` + strings.Repeat(" ", 2<<20) + `}`,
+	} {
+		if _, err := opened("\x00" + look); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	src, err := opened("\x00" + `{"Format":"csv","Tables":[` + edges + `]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(src.Notes(), "\n"); !strings.Contains(notes, "a?[2Jb") {
+		t.Errorf("it notes %q", notes)
+	}
+	if _, err := opened("\x03no\x1b[2J such file"); err == nil || !strings.Contains(err.Error(), "no?[2J such file") {
+		t.Errorf("%q", err)
+	}
+}
+
 // FuzzAnswers gives a builder answers that no reader sends.
 func FuzzAnswers(f *testing.F) {
 	look := "\x00" + `{"Format":"csv","Tables":[{"Kind":0,"Name":"edges.csv","Unit":"line"}]}`

@@ -20,6 +20,7 @@ const (
 
 	maxStreams  = 64
 	maxSentence = 4 << 10
+	maxLook     = 1 << 20
 	ahead       = 2               // batches that are ready before they are asked for
 	idle        = 5 * time.Minute // how long a stream waits for a question
 )

@@ -246,10 +246,16 @@ var _ table = (*farTable)(nil)
 
 // farTables checks what the other machine says of its tables.
 func (p Part) farTables() (set tableSet, err error) {
+	if p.Look.Format != "csv" && p.Look.Format != "parquet" {
+		return set, errBatch
+	}
 	for _, l := range p.Look.Tables {
 		most := [...]int{1, source.MaxDenseFeatures, 1, maxSplits}
 		if l.Kind < 0 || l.Kind > int(splitsTable) || set[l.Kind] != nil || l.Width < 0 || l.Width > most[l.Kind] {
 			return tableSet{}, errBatch
+		}
+		for i, note := range l.Notes {
+			l.Notes[i] = source.Printable(note)
 		}
 		set[l.Kind] = &farTable{
 			far:  p.Far,
