@@ -9,6 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/auto"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/input"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
@@ -19,7 +20,7 @@ import (
 func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.Layout) error {
 	settings := Of(&t.Recipe.Sharing)
 	f := &Facts{
-		Model: t.Model, Census: NewCensus(layout.Firsts, t.Run.Data.Topology, t.Model.Form()), Layout: layout, Settings: settings,
+		Model: t.Model, Census: census.New(layout.Firsts, t.Run.Data.Topology, t.Model.Form()), Layout: layout, Settings: settings,
 		Number: t.Run.Device.Type().Bytes(), Network: Usual,
 	}
 	if t.Run.Data.Features.Sparse() {

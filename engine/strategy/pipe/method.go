@@ -113,6 +113,9 @@ func (p *Method) Open(ctx context.Context) error {
 	if p.Worker, err = New(ctx, task); err != nil {
 		return err
 	}
+	if err := p.Worker.Meet(ctx, &t.Run.Session.Start); err != nil {
+		return err
+	}
 	p.reads.Plan(p.Worker.Reads())
 	return p.reads.Bring(ctx, t.Run.Session)
 }
