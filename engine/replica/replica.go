@@ -40,6 +40,8 @@ type Replica struct {
 	Seeds      []*graph.Seeds
 	Replicated bool
 	Bytes      uint64 // of all of it, without local shards
+
+	sizes map[int]graph.SkeletonSize // of the shards that are not held
 }
 
 // The topologies that may be requested.
@@ -163,7 +165,7 @@ func (b *bringing) decide() error {
 // whole joins local and fetched shards, and checks that they are one graph.
 func (b *bringing) whole() (*Replica, error) {
 	n := len(b.held)
-	r := &Replica{Shards: make([]*graph.Shard, n), Summaries: make([]*sample.Summary, n), Stats: make([]graph.FeatureStats, n), Seeds: make([]*graph.Seeds, n), Replicated: b.edges}
+	r := &Replica{Shards: make([]*graph.Shard, n), Summaries: make([]*sample.Summary, n), Stats: make([]graph.FeatureStats, n), Seeds: make([]*graph.Seeds, n), Replicated: b.edges, sizes: b.sizes}
 	for i, s := range b.held {
 		if s != nil {
 			r.Shards[i], r.Stats[i] = s, graph.StatsOf(s)

@@ -70,14 +70,14 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 			}
 		}
 		if who.Isolated {
-			topology = strategy.Sharded // what groups see is fetched separately
+			topology = strategy.Sharded // what a node sees of others is fetched separately
 		}
 		s.frontier = frontier.Serve(t.Session.Peers)
 	}
 	piece := func(q peer.Query) ([]byte, error) { return checkpoint.ReadPiece(o.Dir, q.Body) }
 	if err := t.Session.Bring(ctx, piece, replica.Options{
 		Dataset: o.Dataset, Topology: topology, Memory: budget.Left(o.Memory, 0), Cache: o.Replicas,
-		Split: r.Split, Bare: !who.Labels,
+		Split: r.Split, Bare: true,
 	}); err != nil {
 		return err
 	}

@@ -50,9 +50,9 @@ func (m *Mirrors) Meet(ctx context.Context, x *exchange.Exchange, work peer.Work
 // A meeting is the state of Meet.
 type meeting struct {
 	mirrors *Mirrors
-	x     *exchange.Exchange
-	at    exchange.Tag
-	tally *peer.Tally
+	x       *exchange.Exchange
+	at      exchange.Tag
+	tally   *peer.Tally
 }
 
 // tag returns that of the mirrors of one way that another owns.
