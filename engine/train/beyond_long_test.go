@@ -122,9 +122,15 @@ func TestMemoryOfVerticesBeyond(t *testing.T) {
 		{"gat", []string{"centric"}, 0.05},
 		{"gcn", []string{"centric"}, 0.05},
 		{"gcn", []string{"p3"}, 0.05},
+		{"gcn", []string{"graph"}, 0.05},
+		{"gat", []string{"graph", "pipe.ways=3"}, 0.05},
+		{"sage", []string{"pipe", "pipe.ways=3", "pipe.stages=1"}, 0.05},
 	} {
 		name := fmt.Sprint(c.model, c.strategy)
 		r := traintest.Small(c.model)
+		if c.strategy[0] == "graph" || c.strategy[0] == "pipe" {
+			r = traintest.FullGraph(c.model, 4)
+		}
 		r.Sharing = strategy.Given(c.strategy[0], append(c.strategy[1:], "topology=sharded")...)
 		grown := (heldBy(t, r, graphs[many], 1) - heldBy(t, r, graphs[few], 1)) / (many - few)
 		t.Logf("%s: %.3f bytes for each vertex beyond", name, grown)
@@ -141,8 +147,12 @@ func heldBy(t *testing.T, r recipe.Recipe, shards []*graph.Shard, workers int) f
 	m := traintest.NewMesh(3, []int{0, 1, 2})
 	all := m.Start(t, r, shards, train.Options{Threads: 4 * workers, Strategies: strategies.All})
 	err := m.Each(func(node int) error {
-		for step := range 2 {
-			if _, err := traintest.StepOnce(t.Context(), all[node], 1, step); err != nil {
+		for i := range 2 {
+			epoch, step := 1, i
+			if r.Batch == 0 { // an epoch is one step
+				epoch, step = 1+i, 0
+			}
+			if _, err := traintest.StepOnce(t.Context(), all[node], epoch, step); err != nil {
 				return err
 			}
 		}
