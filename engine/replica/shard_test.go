@@ -50,11 +50,13 @@ func TestOtherShards(t *testing.T) {
 	}
 	changed := *all[1]
 	for name, change := range map[string]func(*graph.Shard){
-		"edges":    func(s *graph.Shard) { s.Indptr, s.Indices = []int64{0, 1}, []int32{0} },
-		"first":    func(s *graph.Shard) { s.First++ },
-		"vertices": func(s *graph.Shard) { s.Vertices, s.Indptr, s.Labels = 2, append(slices.Clone(s.Indptr), s.Indptr[1]), []int32{0, 0} },
-		"splits":   func(s *graph.Shard) { s.Marks = s.Marks[:1] },
-		"number":   func(s *graph.Shard) { s.Number++ },
+		"edges": func(s *graph.Shard) { s.Indptr, s.Indices = []int64{0, 1}, []int32{0} },
+		"first": func(s *graph.Shard) { s.First++ },
+		"vertices": func(s *graph.Shard) {
+			s.Vertices, s.Indptr, s.Labels = 2, append(slices.Clone(s.Indptr), s.Indptr[1]), []int32{0, 0}
+		},
+		"splits": func(s *graph.Shard) { s.Marks = s.Marks[:1] },
+		"number": func(s *graph.Shard) { s.Number++ },
 	} {
 		other := changed
 		change(&other)
