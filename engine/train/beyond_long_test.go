@@ -9,7 +9,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/generate"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -192,6 +194,61 @@ func TestMemoryBesideReplicatedEdges(t *testing.T) {
 			t.Logf("%s, %s, %d workers: %.3f bytes for each vertex beyond, beside its edges", c.model, c.strategy, workers, grown)
 			if grown > c.most {
 				t.Errorf("%s, %s, %d workers: %.3f bytes for each vertex beyond, and not at most %v", c.model, c.strategy, workers, grown, c.most)
+			}
+		}
+	}
+}
+
+// TestGraphFallsWithNodes trains a planted graph of many edges by graph: what the worst node
+// holds beside its shards falls with the nodes.
+func TestGraphFallsWithNodes(t *testing.T) {
+	src, err := generate.New(generate.Options{
+		Kind: "sbm", Vertices: 240_000, Edges: 9_000_000, Features: 16, Classes: 4, Communities: 64, Inside: 0.9, Homophily: 0.8, Seed: 3,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards := enginetest.Cut(t, src, 64, "")
+	edges := 0
+	for _, s := range shards {
+		edges += len(s.Indices)
+	}
+	r := traintest.FullGraph("gcn", 4)
+	r.Model.Hidden, r.Sharing = 32, strategy.Given("graph")
+	var alone [2]float64
+	for _, c := range []struct {
+		nodes int
+		most  float64 // of what one node alone holds
+	}{{1, 1}, {3, 0.75}, {8, 0.35}} { // what ways mirror, and parts that share sources, do not fall as fast
+		m := traintest.NewMesh(c.nodes, nil)
+		for i := range shards {
+			m.Owners = append(m.Owners, i*c.nodes/len(shards))
+		}
+		all := m.Start(t, r, shards, train.Options{Threads: 1, Strategies: strategies.All})
+		err := m.Each(func(node int) error {
+			_, err := traintest.StepOnce(t.Context(), all[node], 1, 0)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var worst [2]float64
+		for node, l := range all {
+			h, of := held{seen: map[seenAt]bool{}}, held{seen: map[seenAt]bool{}}
+			h.walk(reflect.ValueOf(l.Run))
+			shards, _ := m.Of(node, shards, train.Options{})
+			of.walk(reflect.ValueOf(shards))
+			worst[0] = max(worst[0], h.bytes()-of.bytes())
+			worst[1] = max(worst[1], float64(traintest.PipedOf(l).Bytes()))
+		}
+		if c.nodes == 1 {
+			alone = worst
+		}
+		t.Logf("%d nodes, %d edges: the worst holds %.1f MiB in slices beside its shards (%.2fx of one), and %.1f MiB with rows (%.2fx)", c.nodes, edges,
+			worst[0]/(1<<20), worst[0]/alone[0], worst[1]/(1<<20), worst[1]/alone[1])
+		for _, x := range []float64{worst[0] / alone[0], worst[1] / alone[1]} {
+			if x > c.most {
+				t.Errorf("%d nodes: the worst holds %.2fx of what one does", c.nodes, x)
 			}
 		}
 	}
