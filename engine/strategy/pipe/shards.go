@@ -20,6 +20,7 @@ type shards struct {
 	task    *Task
 	here    *sample.Topology // has the edges of the shard that was last brought
 	sampler *sample.Sampler
+	batch   sample.Batch // of one block at a time
 }
 
 // newShards returns what reads them from the topology of a task.

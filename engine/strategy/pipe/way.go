@@ -164,7 +164,6 @@ type grain struct {
 	shard    int
 	vertices []uint32
 	row      int // of its first vertex among the way's rows
-	batch    sample.Batch
 	block    *sample.Block
 	// rows are the block's sources among the way's rows: its own, then those computed at
 	// the same position, then all others. active counts the first two kinds.
@@ -202,10 +201,13 @@ type leaf struct {
 // their rows is yet to be found.
 func newGrain(ctx context.Context, s *shards, shard int, vertices []uint32, row int) (*grain, error) {
 	g := &grain{shard: shard, vertices: vertices, row: row}
-	if err := s.sampler.Sample(ctx, &g.batch, 0, 0, g.vertices); err != nil {
+	if err := s.sampler.Sample(ctx, &s.batch, 0, 0, g.vertices); err != nil {
 		return nil, fmt.Errorf("find the edges of shard %d: %w", shard, err)
 	}
-	g.block = &g.batch.Blocks[0]
+	b := &s.batch.Blocks[0] // with room for larger ones
+	g.block = &sample.Block{Vertices: slices.Clone(b.Vertices), CSR: tensor.CSR{
+		Rows: b.Rows, Cols: b.Cols, Indptr: slices.Clone(b.Indptr), Indices: slices.Clone(b.Indices), Values: slices.Clone(b.Values),
+	}}
 	return g, nil
 }
 
