@@ -215,6 +215,15 @@ func TestGraphFallsWithNodes(t *testing.T) {
 	}
 	r := traintest.FullGraph("gcn", 4)
 	r.Model.Hidden, r.Sharing = 32, strategy.Given("graph")
+	single := r
+	single.Sharing = strategy.Settings{}
+	l := traintest.Started(t, single, shards, train.Options{Threads: 1, Strategies: strategies.All})
+	need, err := l.Run.Forecast(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Run.Close()
+	t.Logf("a step of one node by itself needs %.1f MiB", float64(need.OnHost())/(1<<20))
 	var alone [2]float64
 	for _, c := range []struct {
 		nodes int
