@@ -121,7 +121,7 @@ func (p *Method) Open(ctx context.Context) error {
 }
 
 // Start implements Method: it takes the worker's memory.
-func (p *Method) Start() error {
+func (p *Method) Start(context.Context) error {
 	t := p.l
 	if err := p.Worker.Open(); err != nil {
 		return err
