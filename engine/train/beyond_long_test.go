@@ -203,7 +203,7 @@ func TestMemoryBesideReplicatedEdges(t *testing.T) {
 // holds beside its shards falls with the nodes.
 func TestGraphFallsWithNodes(t *testing.T) {
 	src, err := generate.New(generate.Options{
-		Kind: "sbm", Vertices: 240_000, Edges: 9_000_000, Features: 16, Classes: 4, Communities: 64, Inside: 0.9, Homophily: 0.8, Seed: 3,
+		Kind: "sbm", Vertices: 120_000, Edges: 4_000_000, Features: 16, Classes: 4, Communities: 64, Inside: 0.9, Homophily: 0.8, Seed: 3,
 	})
 	if err != nil {
 		t.Fatal(err)
