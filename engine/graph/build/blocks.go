@@ -11,7 +11,6 @@ import (
 // blocks holds the undirected graph that partitioners read, on disk, in runs of
 // consecutive source vertices, without self-loops or duplicate edges.
 type blocks struct {
-	spool       *spool
 	runs        []run
 	halfEdges   uint64
 	vertices    uint32
@@ -22,15 +21,21 @@ type blocks struct {
 // A run is one block's place on disk: each vertex's degree and number of stored edges,
 // then the neighbours, all as 32-bit numbers.
 type run struct {
+	from            bytesAt
 	first, vertices uint32
 	edges           int
 	at              int64
 }
 
+// bytesAt is where a run is: a spool here or on another node.
+type bytesAt interface {
+	read(b []byte, at int64) error
+}
+
 // sortHalves sorts the halves of each bucket, on several goroutines.
 func (b *builder) sortHalves(ctx context.Context, h *halves, to *spool) (*blocks, error) {
 	out := &blocks{
-		spool: to, vertices: h.vertices,
+		vertices:    h.vertices,
 		constraints: b.plan.constraints, training: b.trains,
 	}
 	runs := make([][]run, h.count())
@@ -38,6 +43,9 @@ func (b *builder) sortHalves(ctx context.Context, h *halves, to *spool) (*blocks
 	err := parallel(ctx, b.plan.workers, h.count(), func(ctx context.Context, next func() (int, bool)) error {
 		s := newSorter(min(b.plan.records, h.largest()), b.plan.most, h.low, false)
 		for bucket, ok := next(); ok; bucket, ok = next() {
+			if h.mine != nil && !h.mine(bucket) {
+				continue
+			}
 			first, end := h.span(bucket)
 			err := s.rows(ctx, h.records, bucket, 0, end-first, func(p sorted) error {
 				r, err := compact(p, h.low, first, to)
@@ -63,7 +71,7 @@ func (b *builder) sortHalves(ctx context.Context, h *halves, to *spool) (*blocks
 // compact writes one run. The vertices of its bucket start at base.
 func compact(p sorted, low uint, base uint32, to *spool) (run, error) {
 	n := p.end - p.first
-	r := run{first: base + p.first, vertices: n}
+	r := run{from: to, first: base + p.first, vertices: n}
 	head := make([]uint32, 2*n)
 	degree, stored := head[:n], head[n:]
 	edges := shrink(p.spare)[:0]
@@ -145,10 +153,17 @@ func (b *blocks) read(ctx context.Context, free, full chan *partition.Block) err
 	for _, r := range b.runs {
 		n := int(r.vertices)
 		head = sized(head, 2*n)
-		if err := b.spool.read(raw(head), r.at); err != nil {
+		if err := r.from.read(raw(head), r.at); err != nil {
 			return err
 		}
 		degrees, stored := head[:n], head[n:]
+		sum := 0
+		for _, d := range degrees {
+			sum += int(d)
+		}
+		if sum != r.edges {
+			return errMessage
+		}
 		at := r.at + int64(len(head))*4
 		for row := 0; row < n; {
 			if block == nil {
@@ -165,7 +180,7 @@ func (b *blocks) read(ctx context.Context, free, full chan *partition.Block) err
 			end, complete := fit(block, degrees, row)
 			held := len(block.Indices)
 			block.Indices = longer(block.Indices, int(block.Indptr[len(block.Indptr)-1]))
-			if err := b.spool.read(raw(block.Indices[held:]), at); err != nil {
+			if err := r.from.read(raw(block.Indices[held:]), at); err != nil {
 				return err
 			}
 			at += int64(len(block.Indices)-held) * 4
@@ -234,15 +249,19 @@ func (b *blocks) whole(ctx context.Context) (*partition.Graph, error) {
 		}
 		n := int(r.vertices)
 		head = sized(head, 2*n)
-		if err := b.spool.read(raw(head), r.at); err != nil {
+		if err := r.from.read(raw(head), r.at); err != nil {
 			return nil, err
 		}
-		if err := b.spool.read(raw(g.Indices[at:at+int64(r.edges)]), r.at+int64(len(head))*4); err != nil {
+		if err := r.from.read(raw(g.Indices[at:at+int64(r.edges)]), r.at+int64(len(head))*4); err != nil {
 			return nil, err
 		}
+		start := at
 		for row, degree := range head[:n] {
 			at += int64(degree)
 			g.Indptr[int(r.first)+row+1] = at
+		}
+		if at != start+int64(r.edges) || slices.ContainsFunc(g.Indices[start:at], func(v uint32) bool { return v >= b.vertices }) {
+			return nil, errMessage
 		}
 		b.weigh(r.first, head[n:], g.Weights[int(r.first)*b.constraints:])
 	}

@@ -6,15 +6,15 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
 
-// gathered writes one element for each row, through a buffer.
-func gathered[T fixed](out *output, buf []byte, rows []uint32, of func(v uint32) T) error {
+// gathered gives one element for each row to out, through a buffer.
+func gathered[T fixed](out func([]byte) error, buf []byte, rows []uint32, of func(v uint32) T) error {
 	room := cast[T](buf)
 	for len(rows) > 0 {
 		n := min(len(rows), len(room))
 		for i, v := range rows[:n] {
 			room[i] = of(v)
 		}
-		if err := out.next(raw(room[:n])); err != nil {
+		if err := out(raw(room[:n])); err != nil {
 			return err
 		}
 		rows = rows[n:]
@@ -27,40 +27,25 @@ func cast[T fixed](buf []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)/int(unsafe.Sizeof(*new(T))))
 }
 
-// offsets writes the offsets of sparse features and of names, or numeric ids themselves.
-func (w *shardWriter) offsets(out *output, rows []uint32, first uint32) error {
-	b := w.b
-	if b.sparseAt != nil {
-		at := b.sparseAt[first : int(first)+len(rows)+1]
-		// The rows' own numbers do not matter here: the offsets are in row order.
-		room := cast[int64](w.copying)
-		for done := 0; done < len(at); {
-			n := min(len(at)-done, len(room))
-			for i, offset := range at[done : done+n] {
-				room[i] = offset - at[0]
-			}
-			if err := out.next(raw(room[:n])); err != nil {
-				return err
-			}
-			done += n
-		}
+// sparseOffsets writes where each row's sparse features begin.
+func (w *shardWriter) sparseOffsets(out *output, rows []uint32, first uint32) error {
+	if w.b.sparseAt == nil {
+		return nil
 	}
-	ids := b.src.IDs()
-	switch {
-	case ids.Strings != nil:
-		offsets := ids.Strings.Offsets
-		if err := out.next(raw([]int64{0})); err != nil {
+	at := w.b.sparseAt[first : int(first)+len(rows)+1]
+	// The rows' own numbers do not matter here: the offsets are in row order.
+	room := cast[int64](w.copying)
+	for done := 0; done < len(at); {
+		n := min(len(at)-done, len(room))
+		for i, offset := range at[done : done+n] {
+			room[i] = offset - at[0]
+		}
+		if err := out.next(raw(room[:n])); err != nil {
 			return err
 		}
-		at := int64(0)
-		return gathered(out, w.copying, rows, func(v uint32) int64 {
-			at += offsets[v+1] - offsets[v]
-			return at
-		})
-	case ids.Ints != nil:
-		return gathered(out, w.copying, rows, func(v uint32) int64 { return ids.Ints[v] })
+		done += n
 	}
-	return gathered(out, w.copying, rows, func(v uint32) int64 { return int64(v) })
+	return nil
 }
 
 // copyEdges writes the shard's merged edges.
@@ -95,29 +80,103 @@ func (w *shardWriter) copyFrom(from *spool, out *output, length uint64) error {
 // tail writes what follows a shard's features: marks and names.
 func (b *builder) tail(out *output, shard int, buf []byte) error {
 	rows := b.order[b.numbers.first[shard]:b.numbers.first[shard+1]]
-	if splits := b.src.Splits(); len(splits) > 0 {
+	if b.columns.about().splits > 0 {
 		out.at = out.place["splits"]
-		for _, marks := range splits {
+		if err := b.columns.write(markColumn, shard, rows, buf, out.next); err != nil {
+			return err
+		}
+	}
+	if !b.columns.about().names {
+		return nil
+	}
+	out.at = out.place["original_ids.bytes"]
+	return b.columns.write(nameColumn, shard, rows, buf, out.next)
+}
+
+// The columns that a shard has beside its edges and features, in the order of its file.
+const (
+	idColumn    = iota // numbers, or where each row's name ends
+	labelColumn        // if there are any
+	markColumn
+	nameColumn // the text of all names
+	columnKinds
+)
+
+// columns are names, labels and marks, from where they are.
+type columns interface {
+	about() columnsAbout
+	// nameBytes returns how long the names of a shard's rows are together.
+	nameBytes(shard int, rows []uint32) int64
+	// write gives a column to out in pieces, which may lie in buf.
+	write(column, shard int, rows []uint32, buf []byte, out func([]byte) error) error
+}
+
+type columnsAbout struct {
+	labels bool
+	splits int
+	names  bool // ids are text
+}
+
+// ofSource are the columns of a source.
+type ofSource struct{ src graph.Source }
+
+func (c ofSource) about() columnsAbout {
+	return columnsAbout{c.src.Labels() != nil, len(c.src.Splits()), c.src.IDs().Strings != nil}
+}
+
+func (c ofSource) nameBytes(_ int, rows []uint32) int64 {
+	length, offsets := int64(0), c.src.IDs().Strings.Offsets
+	for _, v := range rows {
+		length += offsets[v+1] - offsets[v]
+	}
+	return length
+}
+
+func (c ofSource) write(column, _ int, rows []uint32, buf []byte, out func([]byte) error) error {
+	ids := c.src.IDs()
+	switch column {
+	case labelColumn:
+		labels := c.src.Labels()
+		return gathered(out, buf, rows, func(v uint32) int32 { return labels[v] })
+	case markColumn:
+		for _, marks := range c.src.Splits() {
 			if err := gathered(out, buf, rows, func(v uint32) graph.Mark { return marks[v] }); err != nil {
 				return err
 			}
 		}
-	}
-	names := b.src.IDs().Strings
-	if names == nil {
 		return nil
+	case nameColumn:
+		return c.names(rows, buf, out)
 	}
-	out.at = out.place["original_ids.bytes"]
+	switch {
+	case ids.Strings != nil:
+		offsets := ids.Strings.Offsets
+		if err := out(raw([]int64{0})); err != nil {
+			return err
+		}
+		at := int64(0)
+		return gathered(out, buf, rows, func(v uint32) int64 {
+			at += offsets[v+1] - offsets[v]
+			return at
+		})
+	case ids.Ints != nil:
+		return gathered(out, buf, rows, func(v uint32) int64 { return ids.Ints[v] })
+	}
+	return gathered(out, buf, rows, func(v uint32) int64 { return int64(v) })
+}
+
+func (c ofSource) names(rows []uint32, buf []byte, out func([]byte) error) error {
+	names := c.src.IDs().Strings
 	held := buf[:0]
 	for _, v := range rows {
 		name := names.Bytes[names.Offsets[v]:names.Offsets[v+1]]
 		if len(held)+len(name) > cap(held) {
-			if err := out.next(held); err != nil {
+			if err := out(held); err != nil {
 				return err
 			}
 			held = buf[:0]
 		}
 		held = append(held, name...) // grows only for a name longer than the buffer
 	}
-	return out.next(held)
+	return out(held)
 }

@@ -17,7 +17,7 @@ func (b *builder) countSparse(ctx context.Context) error {
 	counts := make([]uint32, b.meta.Vertices)
 	b.report.begin("counting features", uint64(b.meta.Vertices), "vertices")
 	err := b.src.Features(ctx, func(f graph.FeatureBatch) error {
-		rows, err := b.checkBatch(f)
+		rows, err := checkBatch(f, b.meta)
 		if err != nil {
 			return err
 		}
@@ -37,11 +37,11 @@ func (b *builder) countSparse(ctx context.Context) error {
 	return nil
 }
 
-// checkBatch checks a batch against the source's metadata and returns its number of rows.
-func (b *builder) checkBatch(f graph.FeatureBatch) (int, error) {
-	columns := b.meta.Features
+// checkBatch checks a batch against its source's metadata and returns its number of rows.
+func checkBatch(f graph.FeatureBatch, meta graph.Meta) (int, error) {
+	columns := meta.Features
 	rows := len(f.Dense) / columns
-	if b.meta.Sparse {
+	if meta.Sparse {
 		rows = max(len(f.Indptr)-1, 0)
 		if rows > 0 && (f.Indptr[0] != 0 || !slices.IsSorted(f.Indptr) || f.Indptr[rows] != int64(len(f.Indices)) || len(f.Indices) != len(f.Values)) {
 			return 0, fmt.Errorf("the source yields sparse features that do not fit each other, from vertex %d", f.First)
@@ -58,7 +58,7 @@ func (b *builder) checkBatch(f graph.FeatureBatch) (int, error) {
 	} else if len(f.Dense)%columns != 0 {
 		return 0, fmt.Errorf("the source yields %d features at once, and rows of %d", len(f.Dense), columns)
 	}
-	vertices := b.meta.Vertices
+	vertices := meta.Vertices
 	if f.Vertices == nil {
 		if uint64(f.First)+uint64(rows) > uint64(vertices) {
 			return 0, fmt.Errorf("the source yields features of vertex %d, and there are %d", uint64(f.First)+uint64(rows)-1, vertices)
@@ -84,7 +84,7 @@ func (b *builder) writeFeatures(ctx context.Context) error {
 	b.report.begin("writing features", uint64(b.meta.Vertices), "vertices")
 	w := newFeatureWriter(ctx, b)
 	err := b.src.Features(w.ctx, func(f graph.FeatureBatch) error {
-		rows, err := b.checkBatch(f)
+		rows, err := checkBatch(f, b.meta)
 		if err != nil {
 			return err
 		}
@@ -99,12 +99,11 @@ func (b *builder) writeFeatures(ctx context.Context) error {
 	return w.close(err)
 }
 
-// row writes the i-th row of a batch to its place.
-func (w *featureWriter) row(f graph.FeatureBatch, i int) error {
+// locate returns the shard of a vertex and its row there.
+func (w *featureWriter) locate(v uint32) (shard int, row uint32) {
 	b := w.b
-	v := f.Vertex(i)
-	shard := int(b.numbers.part[v])
-	row := w.next[shard]
+	shard = int(b.numbers.part[v])
+	row = w.next[shard]
 	first, end := b.numbers.first[shard], b.numbers.first[shard+1]
 	if first+row >= end || b.order[first+row] != v {
 		// Not the shard's next row: the source lacks rows or has another order.
@@ -112,6 +111,15 @@ func (w *featureWriter) row(f graph.FeatureBatch, i int) error {
 		row = uint32(found)
 	}
 	w.next[shard] = row + 1
+	return shard, row
+}
+
+// row writes the i-th row of a batch to its place.
+func (w *featureWriter) row(f graph.FeatureBatch, i int) error {
+	b := w.b
+	v := f.Vertex(i)
+	shard, row := w.locate(v)
+	first := b.numbers.first[shard]
 	columns := b.meta.Features
 	if !b.meta.Sparse {
 		return w.values(v, shard, int64(row)*int64(columns), f.Dense[i*columns:(i+1)*columns])
@@ -139,12 +147,21 @@ func (w *featureWriter) values(v uint32, shard int, at int64, values []float32) 
 	if w.b.options.DType == graph.F32 {
 		return w.put(&w.lanes[shard], at*4, raw(values))
 	}
-	w.rounded = sized(w.rounded, len(values))
-	graph.ToBF16(w.rounded, values)
-	for i, bits := range w.rounded {
-		if bits&0x7f80 == 0x7f80 { // sources yield finite values
-			return fmt.Errorf("a feature of vertex %d, %g, is beyond what bf16 holds: store the features as f32", v, values[i])
-		}
+	var err error
+	if w.rounded, err = rounded(w.rounded, v, values); err != nil {
+		return err
 	}
 	return w.put(&w.lanes[shard], at*2, raw(w.rounded))
+}
+
+// rounded returns a vertex's features as bf16, in to if there is room.
+func rounded(to []uint16, v uint32, values []float32) ([]uint16, error) {
+	to = sized(to, len(values))
+	graph.ToBF16(to, values)
+	for i, bits := range to {
+		if bits&0x7f80 == 0x7f80 { // sources yield finite values
+			return to, fmt.Errorf("a feature of vertex %d, %g, is beyond what bf16 holds: store the features as f32", v, values[i])
+		}
+	}
+	return to, nil
 }

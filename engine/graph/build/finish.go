@@ -13,6 +13,9 @@ func (b *builder) finish(ctx context.Context) error {
 	err := parallel(ctx, b.plan.workers, b.plan.shards, func(_ context.Context, next func() (int, bool)) error {
 		buf := make([]byte, copyBuffer)
 		for shard, ok := next(); ok; shard, ok = next() {
+			if !b.makes(shard) {
+				continue
+			}
 			out := b.outputs[shard]
 			if err := b.tail(out, shard, buf); err != nil {
 				return err

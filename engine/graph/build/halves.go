@@ -15,6 +15,7 @@ type halves struct {
 	shift    uint
 	low      uint
 	vertices uint32
+	mine     func(bucket int) bool // whose edges come to this node; nil: all
 }
 
 // spread reads the source once and puts each edge into the buckets of both its ends. A

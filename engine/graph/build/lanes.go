@@ -56,8 +56,13 @@ func newFeatureWriter(ctx context.Context, b *builder) *featureWriter {
 	if b.sparseAt != nil {
 		values = "features.values"
 	}
+	own := 0
 	for shard, out := range b.outputs {
-		w.lanes = append(w.lanes, lane{shard: shard, base: out.place[values]})
+		w.lanes = append(w.lanes, lane{shard: shard})
+		if out != nil { // else another node makes the shard
+			w.lanes[shard].base = out.place[values]
+			own++
+		}
 	}
 	switch {
 	case b.sparseAt != nil:
@@ -68,7 +73,7 @@ func newFeatureWriter(ctx context.Context, b *builder) *featureWriter {
 	case b.meta.Sparse:
 		w.dense = make([]float32, b.meta.Features)
 	}
-	w.free = make(chan []byte, len(w.lanes)+parcels)
+	w.free = make(chan []byte, own+len(w.lanes)-shards+parcels)
 	for range cap(w.free) {
 		w.free <- direct.Buffer(b.plan.laneBytes)[:0]
 	}

@@ -20,6 +20,7 @@ type Options struct {
 	Memory      uint64 // bound on the process's resident bytes; 0: none
 	Undirected  bool   // mirror every edge
 	Seed        uint64
+	Nodes       int // that share the disk space; 0: one
 	// Report, if not nil, is called at most about ten times a second, from one goroutine
 	// at a time.
 	Report func(graph.Progress)

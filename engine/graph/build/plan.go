@@ -25,6 +25,7 @@ type plan struct {
 	halves      uint64 // at most
 	weighted    bool
 	features    bool
+	elsewhere   bool // another node cuts the graph
 
 	// The sizes that shrink when memory is short.
 	workers    int
@@ -110,6 +111,9 @@ func newPlan(src graph.Source, o Options) (*plan, uint64, error) {
 	p.most = p.records + int((max(bound, peak)-peak)/uint64(p.workers*2*p.recordBytes()))
 	p.scratch = p.scratchBytes()
 	p.output = p.outputBytes(src, o)
+	if o.Nodes > 1 {
+		return p, peak, nil // each checks its own disk
+	}
 	return p, peak, p.checkDisk(o)
 }
 
@@ -216,6 +220,9 @@ func (p *plan) peak() uint64 {
 			open(p.blocks()),
 			w*(2*8*min(records, p.halves)+12*rows+1<<20))
 		block := blockBytes(v, p.halves, p.constraints)
+		if p.elsewhere {
+			return most + most/16 + 16<<20
+		}
 		if p.partitioner == stream {
 			most = max(most, partition.StreamingMemory(p.vertices, p.halves, p.shards, p.constraints)+readAhead*block+8*rows)
 		} else {

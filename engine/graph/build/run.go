@@ -26,6 +26,9 @@ type builder struct {
 	disk     disk   // for the shards
 	spool    *spool // for the edges
 	training [][]graph.Mark
+	columns  columns
+	// mine reports which shards this node makes; nil: all.
+	mine func(shard int) bool
 
 	numbers  *numbering
 	order    []uint32 // the source vertex of each new id
@@ -50,10 +53,7 @@ func Run(ctx context.Context, src graph.Source, o Options) (m *graph.Manifest, e
 
 func execute(ctx context.Context, src graph.Source, o Options, p *plan) (m *graph.Manifest, err error) {
 	start := time.Now()
-	if o.Memory > 0 {
-		bound := int64(min(o.Memory, math.MaxInt64/2) - min(o.Memory, binaryBytes))
-		defer budget.Narrow(bound)()
-	}
+	defer narrow(o.Memory)()
 	if err := os.Mkdir(o.Dir, 0o700); err != nil {
 		if errors.Is(err, os.ErrExist) {
 			return nil, fmt.Errorf("the folder %s exists already: remove it or choose another", o.Dir)
@@ -87,13 +87,22 @@ func execute(ctx context.Context, src graph.Source, o Options, p *plan) (m *grap
 	return &b.manifest, nil
 }
 
+// narrow bounds the process's memory, 0 for no bound, until the function that it returns is
+// called.
+func narrow(memory uint64) func() {
+	if memory == 0 {
+		return func() {}
+	}
+	return budget.Narrow(int64(min(memory, math.MaxInt64/2) - min(memory, binaryBytes)))
+}
+
 // newBuilder acquires no resources.
 func newBuilder(src graph.Source, o Options, p *plan) *builder {
 	b := &builder{
 		options: o, src: src, meta: src.Meta(), plan: p,
 		report:  &reporter{to: o.Report},
 		disk:    disk{folder: o.Dir, need: p.output},
-		outputs: make([]*output, p.shards),
+		outputs: make([]*output, p.shards), columns: ofSource{src},
 	}
 	for _, marks := range src.Splits() {
 		if slices.Contains(marks, graph.Train) {
@@ -144,6 +153,9 @@ func (b *builder) scratch() (*spool, error) {
 	}
 	return newSpool(disk{folder: b.options.Scratch, need: b.plan.scratch})
 }
+
+// makes reports whether this node makes a shard.
+func (b *builder) makes(shard int) bool { return b.mine == nil || b.mine(shard) }
 
 // trains reports whether a vertex is a training vertex in any split.
 func (b *builder) trains(v uint32) bool {
@@ -203,6 +215,11 @@ func (b *builder) partition(ctx context.Context, h *halves) ([]uint16, error) {
 	if err != nil {
 		return nil, err
 	}
+	return b.partitionOf(ctx, g)
+}
+
+// partitionOf cuts a graph whose edges are sorted.
+func (b *builder) partitionOf(ctx context.Context, g *blocks) ([]uint16, error) {
 	release()
 	defer release()
 	o := partition.Options{

@@ -38,6 +38,9 @@ func (b *builder) writeShards(ctx context.Context, edges *placed) error {
 		defer w.merged.close()
 		defer w.weights.close()
 		for shard, ok := next(); ok; shard, ok = next() {
+			if !b.makes(shard) {
+				continue
+			}
 			if err := w.write(ctx, shard); err != nil {
 				return err
 			}
@@ -82,7 +85,7 @@ func (w *shardWriter) write(ctx context.Context, shard int) error {
 	}
 	b.outputs[shard] = out
 	rows := b.order[first:end]
-	if err := out.lay(w.tensors(rows, first, info.Edges), w.metadata(shard, first, len(rows))); err != nil {
+	if err := out.lay(w.tensors(shard, rows, first, info.Edges), w.metadata(shard, first, len(rows))); err != nil {
 		return err
 	}
 	info.Bytes = uint64(out.layout.Size())
@@ -98,14 +101,17 @@ func (w *shardWriter) write(ctx context.Context, shard int) error {
 	if err := out.next(raw(w.indptr[:len(rows)+1])); err != nil {
 		return err
 	}
-	if err := w.offsets(out, rows, first); err != nil {
+	if err := w.sparseOffsets(out, rows, first); err != nil {
+		return err
+	}
+	if err := b.columns.write(idColumn, shard, rows, w.copying, out.next); err != nil {
 		return err
 	}
 	if err := w.copyEdges(out, info.Edges); err != nil {
 		return err
 	}
-	if labels := b.src.Labels(); labels != nil {
-		return gathered(out, w.copying, rows, func(v uint32) int32 { return labels[v] })
+	if b.columns.about().labels {
+		return b.columns.write(labelColumn, shard, rows, w.copying, out.next)
 	}
 	return nil
 }
@@ -185,7 +191,7 @@ func (w *shardWriter) mergePiece(p sorted, first, vertices uint32, info *graph.S
 }
 
 // tensors lists the tensors of a shard's file, larger elements first.
-func (w *shardWriter) tensors(rows []uint32, first uint32, edges uint64) []safetensors.Tensor {
+func (w *shardWriter) tensors(shard int, rows []uint32, first uint32, edges uint64) []safetensors.Tensor {
 	b := w.b
 	n, e, f := int64(len(rows)), int64(edges), int64(b.meta.Features)
 	var list []safetensors.Tensor
@@ -198,8 +204,8 @@ func (w *shardWriter) tensors(rows []uint32, first uint32, edges uint64) []safet
 		entries = b.sparseAt[int64(first)+n] - b.sparseAt[first]
 		add("features.indptr", safetensors.I64, n+1)
 	}
-	names := b.src.IDs().Strings
-	if names != nil {
+	has := b.columns.about()
+	if has.names {
 		add("original_ids.offsets", safetensors.I64, n+1)
 	} else {
 		add("original_ids", safetensors.I64, n)
@@ -208,7 +214,7 @@ func (w *shardWriter) tensors(rows []uint32, first uint32, edges uint64) []safet
 	if b.meta.Weighted {
 		add("weights", safetensors.F32, e)
 	}
-	if b.src.Labels() != nil {
+	if has.labels {
 		add("labels", safetensors.I32, n)
 	}
 	kind := safetensors.F32
@@ -222,15 +228,11 @@ func (w *shardWriter) tensors(rows []uint32, first uint32, edges uint64) []safet
 	case f > 0:
 		add("features", kind, n, f)
 	}
-	if s := len(b.src.Splits()); s > 0 {
-		add("splits", safetensors.U8, int64(s), n)
+	if has.splits > 0 {
+		add("splits", safetensors.U8, int64(has.splits), n)
 	}
-	if names != nil {
-		length := int64(0)
-		for _, v := range rows {
-			length += names.Offsets[v+1] - names.Offsets[v]
-		}
-		add("original_ids.bytes", safetensors.U8, length)
+	if has.names {
+		add("original_ids.bytes", safetensors.U8, b.columns.nameBytes(shard, rows))
 	}
 	return list
 }

@@ -20,7 +20,10 @@ func Undirected(ctx context.Context, src graph.Source, scratch string) (*partiti
 }
 
 // A Disk is a graph in the form that partitioners get, in a temporary file.
-type Disk struct{ *blocks }
+type Disk struct {
+	*blocks
+	spool *spool
+}
 
 // OnDisk writes a graph to a temporary file in the scratch folder, as an import does before
 // it cuts. The caller closes the result.
@@ -51,7 +54,7 @@ func OnDisk(ctx context.Context, src graph.Source, scratch string) (*Disk, error
 		to.close()
 		return nil, err
 	}
-	return &Disk{g}, nil
+	return &Disk{g, to}, nil
 }
 
 // Whole reads the graph into memory.

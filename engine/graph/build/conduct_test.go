@@ -1,0 +1,232 @@
+package build
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// A mesh is several Servers in one process.
+type mesh struct {
+	t       *testing.T
+	dir     string
+	src     graph.Source
+	servers map[string]*Server
+	asked   atomic.Int64
+	fail    func(node string, message []byte) error // nil: never
+}
+
+type meshNode struct {
+	*mesh
+	name string
+}
+
+func newMesh(t *testing.T, src graph.Source, nodes int) *mesh {
+	m := &mesh{t: t, dir: t.TempDir(), src: src, servers: map[string]*Server{}}
+	for i := range nodes {
+		name := fmt.Sprint("n", i)
+		if err := os.Mkdir(filepath.Join(m.dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		m.servers[name] = NewServer(meshNode{m, name})
+	}
+	return m
+}
+
+func (m *mesh) ask(ctx context.Context, from, node string, message []byte) ([]byte, error) {
+	m.asked.Add(1)
+	if m.fail != nil {
+		if err := m.fail(node, message); err != nil {
+			return nil, err
+		}
+	}
+	if len(message) > MaxMessage {
+		m.t.Errorf("a message of %d bytes", len(message))
+	}
+	b := m.servers[node].Answer(ctx, from, message)
+	if len(b) > MaxReply {
+		m.t.Errorf("a reply of %d bytes", len(b))
+	}
+	return b, nil
+}
+
+func (n meshNode) Self() string   { return n.name }
+func (n meshNode) Memory() uint64 { return 0 }
+func (n meshNode) Ended(err error) {
+	if err != nil {
+		n.t.Error(err)
+	}
+}
+func (n meshNode) Begin(_ context.Context, id, _ string) (Stage, error) {
+	s := meshStage{filepath.Join(n.dir, n.name, id)}
+	return s, os.Mkdir(s.dir+".scratch", 0o700)
+}
+func (n meshNode) Ask(ctx context.Context, node string, message, _ []byte) ([]byte, error) {
+	return n.ask(ctx, n.name, node, message)
+}
+func (n meshNode) Open(_ context.Context, _ []byte, share, of int) (Share, error) {
+	return sliced{n.src, uint64(share), uint64(of)}, nil
+}
+
+type meshStage struct{ dir string }
+
+func (s meshStage) Folders() (string, string) { return s.dir + ".import", s.dir + ".scratch" }
+func (s meshStage) Publish() error            { return os.Rename(s.dir+".import", s.dir) }
+func (s meshStage) Close() error {
+	return errors.Join(os.RemoveAll(s.dir+".import"), os.RemoveAll(s.dir+".scratch"))
+}
+
+// sliced is every so many batches of a source.
+type sliced struct {
+	graph.Source
+	share, of uint64
+}
+
+func (s sliced) Edges(ctx context.Context, yield func(graph.EdgeBatch) error) error {
+	n := uint64(0)
+	return s.Source.Edges(ctx, func(b graph.EdgeBatch) error {
+		if n++; n%s.of == s.share {
+			return yield(b)
+		}
+		return nil
+	})
+}
+
+func (s sliced) Features(ctx context.Context, yield func(graph.FeatureBatch) error) error {
+	n := uint64(0)
+	return s.Source.Features(ctx, func(b graph.FeatureBatch) error {
+		if n++; n%s.of == s.share {
+			return yield(b)
+		}
+		return nil
+	})
+}
+
+// makers has all nodes make shards, in runs.
+func (m *mesh) makers(shards int, spec string) Makers {
+	w := Makers{ID: "0123456789abcdef", Name: func(n string) string { return n }}
+	for i := range len(m.servers) {
+		w.Nodes = append(w.Nodes, fmt.Sprint("n", i))
+	}
+	for shard := range shards {
+		w.Owners = append(w.Owners, shard*len(w.Nodes)/shards)
+	}
+	if spec != "" {
+		w.Spec = json.RawMessage(spec)
+	}
+	w.Ask = func(ctx context.Context, node string, message, _ []byte) ([]byte, error) {
+		return m.ask(ctx, "n0", node, message)
+	}
+	return w
+}
+
+// left lists all files of all nodes.
+func (m *mesh) left() (list []string) {
+	for name := range m.servers {
+		entries, _ := os.ReadDir(filepath.Join(m.dir, name))
+		for _, e := range entries {
+			list = append(list, name+"/"+e.Name())
+		}
+	}
+	return list
+}
+
+// The shards are the same whichever nodes make them.
+func TestManyNodesMakeTheSameShards(t *testing.T) {
+	shapes := map[string]shape{
+		"plain":    {vertices: 3000, edges: 20000, features: 7, density: 1, classes: 3, splits: 2},
+		"weighted": {vertices: 500, edges: 6000, weighted: true, features: 3, density: 1, missing: true, numbers: true},
+		"names":    {vertices: 2000, edges: 9000, features: 3, density: 1, listed: true, classes: 4, names: true, splits: 1},
+		"hub":      {vertices: 900, edges: 12000, hub: true},
+	}
+	for name, s := range shapes {
+		for _, partitioner := range []string{stream, multilevel, random} {
+			for _, undirected := range []bool{false, true} {
+				src := s.source(5)
+				o := Options{Dir: filepath.Join(t.TempDir(), "one"), Shards: 6, Partitioner: partitioner, Undirected: undirected, Seed: 3, DType: graph.BF16}
+				want, err := Run(t.Context(), src, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for nodes := 1; nodes <= 3; nodes++ {
+					for _, spec := range []string{"", "{}"} {
+						m := newMesh(t, src, nodes)
+						w := m.makers(6, spec)
+						got, err := Conduct(t.Context(), src, o, w)
+						if err == nil {
+							err = w.Publish(t.Context())
+						}
+						w.Drop(t.Context())
+						label := fmt.Sprintf("%s, %s, undirected %t, %d nodes, spec %q", name, partitioner, undirected, nodes, spec)
+						if err != nil {
+							t.Errorf("%s: %v", label, err)
+							continue
+						}
+						if digests(got) != digests(want) {
+							t.Errorf("%s: other shards", label)
+						}
+						got.WallSeconds, got.CutSeconds, want.WallSeconds, want.CutSeconds = 0, 0, 0, 0
+						if fmt.Sprint(*got) != fmt.Sprint(*want) {
+							t.Errorf("%s: manifest\n%v, want\n%v", label, *got, *want)
+						}
+						for shard, owner := range w.Owners {
+							path := filepath.Join(m.dir, w.Nodes[owner], w.ID, graph.ShardFile(shard))
+							if err := graph.VerifyShard(t.Context(), path, want.Shards[shard].SHA256); err != nil {
+								t.Errorf("%s: %v", label, err)
+							}
+						}
+						if left := m.left(); len(left) != nodes {
+							t.Errorf("%s: left %v", label, left)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// Whatever fails, at any message, nothing is left on any node.
+func TestAnyMessageMayFail(t *testing.T) {
+	s := shape{vertices: 900, edges: 5000, features: 3, density: 1, classes: 3, splits: 1}
+	src := s.source(1)
+	o := Options{Dir: filepath.Join(t.TempDir(), "one"), Shards: 4, Partitioner: stream}
+	for _, spec := range []string{"", "{}"} {
+		fails := true
+		for at := int64(1); fails; at += 1 + at/8 {
+			m := newMesh(t, src, 3)
+			w := m.makers(4, spec)
+			fails = false
+			m.fail = func(node string, message []byte) error {
+				if m.asked.Load() == at && message[0] != sayClose {
+					fails = true
+					return errors.New("the plug was pulled")
+				}
+				return nil
+			}
+			_, err := Conduct(t.Context(), src, o, w)
+			if err == nil {
+				err = w.Publish(t.Context())
+			}
+			w.Drop(t.Context())
+			if failed := err != nil; failed != fails || failed && !strings.Contains(err.Error(), "plug was pulled") {
+				t.Fatalf("message %d: %v", at, err)
+			}
+			if left := m.left(); fails && len(left) > 0 && err != nil && !strings.Contains(fmt.Sprint(left), w.ID) {
+				t.Errorf("message %d: left %v", at, left)
+			}
+			for _, l := range m.left() {
+				if strings.Contains(l, ".") {
+					t.Errorf("message %d: left %s", at, l)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package build
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// MaxMessage and MaxReply bound what travels at once between nodes that make a dataset
+// together, in bytes.
+const (
+	MaxMessage = 2 << 20
+	MaxReply   = 4 << 20
+)
+
+const (
+	headBytes   = 16      // of a message: what it is, padding, the dataset's id
+	pieceBytes  = 1 << 20 // of data in a message or reply, about
+	maxSentence = 4 << 10 // of a reply
+	maxNodes    = 1 << 12 // that make a dataset
+	maxBuckets2 = 1 << 16 // of vertices
+	maxSpec     = 256 << 10
+)
+
+// What a message is.
+const (
+	sayOpen   = iota // a job, in JSON
+	sayPing          // whoever conducts is there
+	sayDo            // begin a task
+	sayPoll          // wait a while for the task's result
+	sayHalves        // edges for the cut
+	sayRead          // a piece of a run
+	sayParts         // the shards of consecutive vertices
+	sayNumber        // all parts have been sent
+	sayEdges         // edges for shards
+	sayColumn        // a piece of a shard's column
+	sayRows          // features
+	sayPublish
+	sayClose
+)
+
+// The first byte of a reply.
+const (
+	isReply = iota
+	isRunning
+	isError // a sentence
+)
+
+// The tasks of a maker.
+const (
+	doDrawHalves = iota // send one's share of the source's edges for the cut
+	doSort
+	doDrawEdges // send one's share of the source's edges to the shards
+	doPlace     // send the edges that were cut to the shards
+	doMake      // write shards up to their features
+	doDrawRows  // send one's share of the source's features
+	doFinish
+)
+
+// A job is what all nodes that make a dataset together must agree on.
+type job struct {
+	Meta       graph.Meta
+	Shards     int
+	DType      graph.DType
+	Random     bool // there is no cut
+	Undirected bool
+	Labels     bool
+	Names      bool
+	Splits     int
+	Shift      uint // of buckets of vertices
+	Nodes      []string
+	Self       int
+	Owners     []int           // the node that makes each shard, as an index
+	Spec       json.RawMessage // how each node opens its share of the source; null: who conducts reads it
+	Output     uint64          // bytes of all shards, about
+}
+
+// check returns an error unless a job from another node can be done.
+func (j *job) check() error {
+	m := j.Meta
+	ok := m.Vertices > 0 && m.Vertices <= graph.MaxVertices && m.Edges <= 1<<48 && m.Features >= 0 && m.Features <= graph.MaxVertices &&
+		m.Classes >= 0 && m.Classes <= graph.MaxVertices && !m.Sparse &&
+		j.Shards > 0 && j.Shards <= graph.MaxShards && uint32(j.Shards) <= m.Vertices && len(j.Owners) == j.Shards &&
+		(j.DType == graph.F32 || j.DType == graph.BF16) && j.Splits >= 0 && j.Splits <= graph.MaxSplits &&
+		len(j.Nodes) > 0 && len(j.Nodes) <= maxNodes && j.Self >= 0 && j.Self < len(j.Nodes) &&
+		j.Shift < 32 && j.buckets() <= maxBuckets2 && j.rowBytes() <= pieceBytes && len(j.Spec) <= maxSpec
+	for _, o := range j.Owners {
+		ok = ok && o >= 0 && o < len(j.Nodes)
+	}
+	if !ok {
+		return errMessage
+	}
+	return nil
+}
+
+func (j *job) buckets() int { return int((j.Meta.Vertices-1)>>j.Shift) + 1 }
+
+// cutter returns the node that holds a vertex's edges for the cut.
+func (j *job) cutter(v uint32) int { return int(v>>j.Shift) * len(j.Nodes) / j.buckets() }
+
+// rowBytes returns the size of a vertex's features.
+func (j *job) rowBytes() int {
+	if j.DType == graph.BF16 {
+		return 2 * j.Meta.Features
+	}
+	return 4 * j.Meta.Features
+}
+
+func (j *job) reads() bool { return len(j.Spec) > 0 && string(j.Spec) != "null" }
+
+var errMessage = errors.New("the other node's message can't be understood: run the same version on all nodes")
+
+// message returns the beginning of a message about the dataset with this id.
+func message(say byte, id string) ([]byte, error) {
+	out := make([]byte, headBytes)
+	out[0] = say
+	if n, err := hex.Decode(out[8:], []byte(id)); err != nil || n != 8 {
+		return nil, fmt.Errorf("%.40q is no dataset's id", id)
+	}
+	return out, nil
+}
+
+// elements returns bytes from a message as elements, in place if they lie well.
+func elements[T fixed](b []byte) ([]T, error) {
+	size := int(unsafe.Sizeof(*new(T)))
+	if len(b)%size != 0 {
+		return nil, errMessage
+	}
+	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(size) != 0 {
+		out := make([]T, len(b)/size)
+		copy(raw(out), b)
+		return out, nil
+	}
+	return cast[T](b), nil
+}
+
+// The size of a run in a reply.
+const runBytes = 24
+
+func appendRuns(out []byte, runs []run) []byte {
+	little := binary.LittleEndian
+	for _, r := range runs {
+		out = little.AppendUint32(out, r.first)
+		out = little.AppendUint32(out, r.vertices)
+		out = little.AppendUint64(out, uint64(r.edges))
+		out = little.AppendUint64(out, uint64(r.at))
+	}
+	return out
+}
+
+// takeRuns adds the runs in a reply to g, which they must continue.
+func (b *blocks) takeRuns(in []byte, from bytesAt) error {
+	little := binary.LittleEndian
+	next := uint32(0)
+	if n := len(b.runs); n > 0 {
+		next = b.runs[n-1].first + b.runs[n-1].vertices
+	}
+	if len(in)%runBytes != 0 {
+		return errMessage
+	}
+	for ; len(in) > 0; in = in[runBytes:] {
+		r := run{from: from, first: little.Uint32(in), vertices: little.Uint32(in[4:]), edges: int(little.Uint64(in[8:])), at: int64(little.Uint64(in[16:]))}
+		if r.first != next || r.vertices == 0 || r.vertices > b.vertices-next || r.edges < 0 || uint64(r.edges) > 1<<49 || r.at < 0 {
+			return errMessage
+		}
+		next += r.vertices
+		b.runs = append(b.runs, r)
+		b.halfEdges += uint64(r.edges)
+	}
+	return nil
+}

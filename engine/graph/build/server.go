@@ -1,0 +1,296 @@
+package build
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+)
+
+// A Host is what a Server needs of its node.
+type Host interface {
+	Self() string
+	Memory() uint64 // bytes that the node may take; 0: no bound
+	// Begin makes the folders of a dataset that another node is importing, or this one.
+	Begin(ctx context.Context, id, from string) (Stage, error)
+	// Ended notes whether a stage left something behind.
+	Ended(left error)
+	// Ask sends a message to the Server of a node, which may be this one.
+	Ask(ctx context.Context, node string, message, into []byte) ([]byte, error)
+	// Open opens a node's share of a source.
+	Open(ctx context.Context, spec []byte, share, of int) (Share, error)
+}
+
+// A Stage is where a node makes its shards of a dataset.
+type Stage interface {
+	Folders() (shards, scratch string)
+	Publish() error
+	Close() error // removes what is not published
+}
+
+// A Share is what one node reads of a source. The shares of all nodes are the source.
+type Share interface {
+	Edges(ctx context.Context, yield func(graph.EdgeBatch) error) error
+	Features(ctx context.Context, yield func(graph.FeatureBatch) error) error
+	Close() error
+}
+
+// A Server makes shards for imports that other nodes conduct, or this one. Its methods may
+// be called from any goroutine.
+type Server struct {
+	host Host
+
+	mu     sync.Mutex
+	makers map[string]*maker // nil: being made
+	closed bool
+}
+
+// maxMakers bounds the imports that a node takes part in at once.
+const maxMakers = 16
+
+// NewServer returns a Server.
+func NewServer(host Host) *Server { return &Server{host: host, makers: map[string]*maker{}} }
+
+// Close gives up all that is under way.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	var ids []string
+	for id := range s.makers {
+		ids = append(ids, id)
+	}
+	s.mu.Unlock()
+	for _, id := range ids {
+		s.drop(id)
+	}
+}
+
+func (s *Server) drop(id string) {
+	s.mu.Lock()
+	m := s.makers[id]
+	if m != nil {
+		delete(s.makers, id)
+	}
+	s.mu.Unlock()
+	if m != nil {
+		m.drop()
+	}
+}
+
+// Answer answers a message of a peer, also with an error.
+func (s *Server) Answer(ctx context.Context, peer string, message []byte) []byte {
+	b, done, err := s.answer(ctx, peer, message)
+	switch {
+	case err != nil:
+		text := err.Error()
+		return append([]byte{isError}, text[:min(len(text), maxSentence)]...)
+	case !done:
+		return []byte{isRunning}
+	}
+	return append([]byte{isReply}, b...)
+}
+
+func (s *Server) answer(ctx context.Context, peer string, in []byte) (out []byte, done bool, err error) {
+	if len(in) < headBytes {
+		return nil, false, errMessage
+	}
+	say, id, in := in[0], hex.EncodeToString(in[8:headBytes]), in[headBytes:]
+	if say == sayOpen {
+		return nil, true, s.open(ctx, peer, id, in)
+	}
+	s.mu.Lock()
+	m := s.makers[id]
+	s.mu.Unlock()
+	if m == nil {
+		return nil, false, errGivenUp
+	}
+	if peer == m.from {
+		m.timer.Reset(idleMaker)
+	} else if say != sayHalves && say != sayEdges && say != sayRows || !m.knows(peer) {
+		return nil, false, errMessage
+	}
+	switch say {
+	case sayPing:
+		return nil, true, nil
+	case sayDo:
+		if len(in) != 1 {
+			return nil, false, errMessage
+		}
+		return nil, true, m.begin(in[0])
+	case sayPoll:
+		return m.poll(ctx)
+	case sayPublish:
+		return nil, true, m.publish()
+	case sayClose:
+		s.drop(id)
+		return nil, true, nil
+	}
+	out, err = m.data(say, in)
+	return out, true, err
+}
+
+func (m *maker) knows(peer string) bool {
+	for _, n := range m.job.Nodes {
+		if n == peer {
+			return true
+		}
+	}
+	return false
+}
+
+// open makes a maker.
+func (s *Server) open(ctx context.Context, peer, id string, in []byte) error {
+	var j job
+	if err := json.Unmarshal(in, &j); err != nil {
+		return errMessage
+	}
+	s.mu.Lock()
+	_, there := s.makers[id]
+	full, closed := len(s.makers) >= maxMakers, s.closed
+	if !there && !full && !closed {
+		s.makers[id] = nil
+	}
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return errors.New("the node is stopping")
+	case there:
+		return fmt.Errorf("the node makes shards of dataset %s already", id)
+	case full:
+		return fmt.Errorf("the node takes part in %d imports already: import again when those have ended", maxMakers)
+	}
+	m, err := newMaker(ctx, s.host, id, peer, j)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		delete(s.makers, id)
+		return err
+	}
+	if s.closed {
+		delete(s.makers, id)
+		m.drop()
+		return errors.New("the node is stopping")
+	}
+	s.makers[id] = m
+	m.timer = time.AfterFunc(idleMaker, func() { s.drop(id) })
+	return nil
+}
+
+// data takes what is no command.
+func (m *maker) data(say byte, in []byte) ([]byte, error) {
+	little := binary.LittleEndian
+	switch say {
+	case sayHalves, sayEdges:
+		keys, weights, err := splitRecords(in)
+		if err != nil {
+			return nil, err
+		}
+		if say == sayHalves {
+			return nil, m.takeHalves(keys, weights)
+		}
+		return nil, m.takeEdges(keys, weights)
+	case sayParts:
+		part, err := elements[uint16](in)
+		if err != nil {
+			return nil, err
+		}
+		return nil, m.takeParts(part)
+	case sayNumber:
+		return nil, m.number()
+	case sayColumn:
+		if len(in) < 8 {
+			return nil, errMessage
+		}
+		return nil, m.takeColumn(int(little.Uint32(in)), int(little.Uint32(in[4:])), in[8:])
+	case sayRows:
+		if len(in) < 8 {
+			return nil, errMessage
+		}
+		n := little.Uint64(in)
+		if in = in[8:]; n > uint64(len(in)/4) {
+			return nil, errMessage
+		}
+		rows, err := elements[uint32](in[:n*4])
+		if err != nil {
+			return nil, err
+		}
+		return nil, m.takeRows(rows, in[n*4:])
+	case sayRead:
+		if len(in) != 16 {
+			return nil, errMessage
+		}
+		return m.read(int64(little.Uint64(in)), little.Uint64(in[8:]))
+	}
+	return nil, errMessage
+}
+
+// read returns a piece of the sorted edges.
+func (m *maker) read(at int64, n uint64) ([]byte, error) {
+	m.phase.RLock()
+	defer m.phase.RUnlock()
+	if m.sorted == nil || m.b.numbers != nil || at < 0 || n > pieceBytes || uint64(at)+n > uint64(m.sorted.end.Load()) {
+		return nil, errMessage
+	}
+	b := make([]byte, n)
+	return b, m.sorted.read(b, at)
+}
+
+func (m *maker) takeColumn(shard, column int, b []byte) error {
+	m.phase.RLock()
+	defer m.phase.RUnlock()
+	if m.columns == nil || shard < 0 || shard >= m.job.Shards || !m.own(shard) || column < 0 || column >= columnKinds {
+		return errMessage
+	}
+	switch column {
+	case labelColumn:
+		labels, err := elements[int32](b)
+		if err != nil {
+			return err
+		}
+		for _, l := range labels {
+			if l < graph.NoLabel || int64(l) >= int64(m.job.Meta.Classes) {
+				return errMessage
+			}
+		}
+	case markColumn:
+		for _, mark := range b {
+			if mark > graph.Test {
+				return errMessage
+			}
+		}
+	}
+	return m.columns.take(shard, column, b)
+}
+
+// reply splits what a Server answered.
+func reply(b []byte) (out []byte, done bool, err error) {
+	if len(b) == 0 {
+		return nil, false, errMessage
+	}
+	switch b[0] {
+	case isReply:
+		return b[1:], true, nil
+	case isRunning:
+		return nil, false, nil
+	case isError:
+		return nil, false, errors.New(printable(b[1:min(len(b), 1+maxSentence)]))
+	}
+	return nil, false, errMessage
+}
+
+// printable replaces what a terminal would obey.
+func printable(b []byte) string {
+	out := []rune(string(b))
+	for i, r := range out {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			out[i] = '?'
+		}
+	}
+	return string(out)
+}
