@@ -105,6 +105,8 @@ func (p *parts) serveBulk() {
 				return p.models.Serve(ctx, r)
 			case r.Flags == data.SourceFlag && kind == mesh.Shard:
 				return p.data.ServeSource(ctx, r)
+			case r.Flags == data.MakeFlag && kind == mesh.Shard:
+				return p.data.ServeMaker(ctx, r)
 			case r.Flags == 0 && kind == mesh.Shard:
 				return p.data.Keeper.Serve(ctx, r.Peer, r.Length, r)
 			}

@@ -47,10 +47,14 @@ func (c DefineDataset) apply(s *State, _ uint64) error {
 	}
 	d.Stage, d.About = Placing, c.About
 	d.About.Splits = slices.Clone(c.About.Splits)
-	d.Nodes = []string{d.Importer}
+	makers, by, err := c.holders(s)
+	if err != nil {
+		return err
+	}
+	d.Nodes = makers
 	d.Shards = make([]Shard, len(c.Shards))
 	for i, about := range c.Shards {
-		d.Shards[i] = Shard{ShardAbout: about, Holders: []int{0}}
+		d.Shards[i] = Shard{ShardAbout: about, Holders: []int{by[i]}}
 	}
 	if err := d.checkBody(); err != nil {
 		return err
@@ -60,6 +64,33 @@ func (c DefineDataset) apply(s *State, _ uint64) error {
 	}
 	s.Datasets[d.ID] = d
 	return nil
+}
+
+// holders returns who holds the shards, sorted, and the index of each shard's holder.
+func (c DefineDataset) holders(s *State) (nodes []string, by []int, err error) {
+	by = make([]int, len(c.Shards))
+	if len(c.Makers) == 0 && len(c.MadeBy) == 0 {
+		return []string{c.Importer}, by, nil
+	}
+	if err := s.checkMembers(c.Makers); err != nil {
+		return nil, nil, err
+	}
+	if len(c.MadeBy) != len(c.Shards) {
+		return nil, nil, fmt.Errorf("%w: makers of %d shards of %d", ErrInvalid, len(c.MadeBy), len(c.Shards))
+	}
+	for _, m := range c.MadeBy {
+		if m < 0 || m >= len(c.Makers) {
+			return nil, nil, fmt.Errorf("%w: maker %d of %d", ErrInvalid, m, len(c.Makers))
+		}
+		if !slices.Contains(nodes, c.Makers[m]) {
+			nodes = append(nodes, c.Makers[m])
+		}
+	}
+	slices.Sort(nodes)
+	for i, m := range c.MadeBy {
+		by[i], _ = slices.BinarySearch(nodes, c.Makers[m])
+	}
+	return nodes, by, nil
 }
 
 // about reports whether the dataset is the result of this command.

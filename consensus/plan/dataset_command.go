@@ -10,13 +10,17 @@ type (
 		Replicas int    `json:"replicas"`
 	}
 
-	// DefineDataset records the result of an import. Its importer holds all shards.
-	// Repeating it changes nothing.
+	// DefineDataset records the result of an import. Its importer holds all shards, unless
+	// it names those who made them. Repeating it changes nothing.
 	DefineDataset struct {
 		ID       string       `json:"id"`
 		Importer string       `json:"importer"`
 		About    About        `json:"about"`
 		Shards   []ShardAbout `json:"shards"`
+		// Makers hold the shards that they made: of each shard, MadeBy has an index into
+		// Makers. Both are empty if the importer made all.
+		Makers []string `json:"makers,omitempty"`
+		MadeBy []int    `json:"made_by,omitempty"`
 	}
 
 	// PlaceShards is the leader's decision on which nodes must hold which shards, as

@@ -48,6 +48,9 @@ type DatasetOptions struct {
 	Memory     uint64 `json:"memory,omitempty"` // bytes, 0: the node's own limit
 	Undirected bool   `json:"undirected,omitempty"`
 	Seed       uint64 `json:"seed,omitempty"`
+	// Makers says who makes the shards: all nodes, each its own; one, this node; "" or auto:
+	// all if the graph is large or its sources lie on several nodes.
+	Makers string `json:"makers,omitempty"`
 }
 
 // Dataset is a graph that the mesh holds in shards.
@@ -151,6 +154,7 @@ var (
 	datasetName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 	partitioners = []string{"auto", "multilevel", "stream", "random"}
 	dtypes       = []string{"f32", "bf16"}
+	makers       = []string{"auto", "one", "all"}
 	formats      = []string{"auto", "npz", "planetoid", "ogb", "csv", "parquet"}
 	kinds        = []string{"rmat", "sbm"}
 	presets      = []string{"arxiv", "reddit", "products", "papers100m"}
@@ -272,6 +276,9 @@ func (o DatasetOptions) check(name string) error {
 		return Invalid("%d replicas can't be kept: give 0 to %d", *o.Replicas, maxReplicas)
 	}
 	if err := among("partitioner", o.Partitioner, partitioners); err != nil {
+		return err
+	}
+	if err := among("makers", o.Makers, makers); err != nil {
 		return err
 	}
 	return among("dtype", o.DType, dtypes)

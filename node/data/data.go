@@ -12,6 +12,7 @@ import (
 	"github.com/hopmesh/hopmesh/consensus"
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/graph/read"
 	"github.com/hopmesh/hopmesh/engine/graph/read/remote"
 	"github.com/hopmesh/hopmesh/mesh"
@@ -73,6 +74,8 @@ type Datasets struct {
 	mesh     Mesh
 	self     string
 	reader   *remote.Server // of this node's files, for others
+	maker    *build.Server  // of this node's shards
+	taking   chan struct{}  // bounds the large messages to it
 }
 
 // New makes Datasets, registers its orders, and lists the files in the directory.
@@ -85,6 +88,8 @@ func New(cfg Config) *Datasets {
 	d.importer = &importer{self: cfg.Mesh.ID(), memory: cfg.Memory, plan: cfg.Plan, orders: d.orders, keeper: d.Keeper, log: cfg.Log}
 	d.verifier = &verifier{mesh: cfg.Mesh, plan: cfg.Plan, answers: cfg.Answers, keeper: d.Keeper}
 	d.mesh, d.self, d.reader = cfg.Mesh, cfg.Mesh.ID(), read.NewServer()
+	d.maker, d.taking = build.NewServer(host{d, cfg.Memory, cfg.Log}), make(chan struct{}, largeMessages)
+	d.importer.tell, d.importer.answers = d.tell, cfg.Answers
 	cfg.Mesh.Handle(callVerify, d.verifier.serve)
 	return d
 }
@@ -93,6 +98,7 @@ func New(cfg Config) *Datasets {
 // returns.
 func (d *Datasets) Run(ctx context.Context) error {
 	defer d.reader.Close()
+	defer d.maker.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.Keeper.Run(ctx) })
 	g.Go(func() error { return d.importer.tidy(ctx) })

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,6 +36,9 @@ type importer struct {
 	keeper *shards.Keeper
 	log    *slog.Logger
 
+	answers func(id string) bool
+	tell    func(ctx context.Context, node string, message, into []byte) ([]byte, error)
+
 	underWay ongoing.Group // imports; they can still reach the leader when they end
 	forsaken forsaken
 }
@@ -51,13 +55,16 @@ func (d *Datasets) Import(ctx context.Context, r api.ImportRequest, tell func(ap
 		if err != nil {
 			return nil, err
 		}
+		for _, p := range parts {
+			u.spread = u.spread || p.Ask != nil
+		}
 		return read.OpenParts(ctx, parts, o)
 	})
 }
 
 // Generate is Import of a generated graph.
 func (d *Datasets) Generate(ctx context.Context, r api.GenerateRequest, tell func(api.DatasetEvent)) (api.Dataset, error) {
-	return d.importer.bringIn(ctx, r.Name, r.DatasetOptions, tell, func(context.Context, *undertaking) (graph.Source, error) {
+	return d.importer.bringIn(ctx, r.Name, r.DatasetOptions, tell, func(_ context.Context, u *undertaking) (graph.Source, error) {
 		if r.Vertices > math.MaxUint32 {
 			return nil, fmt.Errorf("%d vertices are more than the %d that a graph may have", r.Vertices, graph.MaxVertices)
 		}
@@ -71,6 +78,10 @@ func (d *Datasets) Generate(ctx context.Context, r api.GenerateRequest, tell fun
 		if r.Homophily != nil {
 			o.Homophily = *r.Homophily
 		}
+		var err error
+		if u.spec, err = json.Marshal(sharing{Generate: &o}); err != nil {
+			return nil, fmt.Errorf("describe a graph: %w", err)
+		}
 		return generate.New(o)
 	})
 }
@@ -82,6 +93,8 @@ type undertaking struct {
 	replicas int
 	memory   uint64
 	options  api.DatasetOptions
+	spread   bool            // its sources are on several nodes
+	spec     json.RawMessage // how each node opens its share of the source; nil: this one reads it
 
 	telling sync.Mutex
 	tell    func(api.DatasetEvent)
@@ -176,6 +189,7 @@ func (u *undertaking) run(ctx context.Context, open func(context.Context, *under
 		Vertices: f.Vertices, Edges: f.Edges, Partitioner: f.Partitioner, Shards: f.Shards, ShardBytes: f.ShardBytes,
 		PeakMemory: f.PeakMemory, Scratch: f.Scratch, CutAtMost: f.CutAtMost, Replicas: u.replicas,
 	}})
+	w, many := u.makers(src, f)
 	stage, err := u.of.keeper.Begin(u.id)
 	if err != nil {
 		return d, err
@@ -194,11 +208,15 @@ func (u *undertaking) run(ctx context.Context, open func(context.Context, *under
 	ctx, watched := u.watch(ctx)
 	defer watched()
 	o.Dir, o.Scratch = stage.Dir, stage.Scratch
-	manifest, err := build.Run(ctx, src, o)
-	if err != nil {
-		return d, u.blame(ctx, err)
+	manifest, err := u.make(ctx, src, o, stage, w, many)
+	if many {
+		// From here on the plan decides about the shards.
+		defer w.Drop(context.WithoutCancel(ctx))
 	}
-	return u.publish(ctx, stage, manifest)
+	if err != nil {
+		return d, err
+	}
+	return u.publish(ctx, manifest, w)
 }
 
 // blame returns an error that says that the source or the request is wrong, unless the
@@ -234,11 +252,10 @@ func (u *undertaking) watch(ctx context.Context) (during context.Context, done f
 }
 
 // publish adds the shards to the plan and waits until they are where they belong.
-func (u *undertaking) publish(ctx context.Context, stage *shards.Stage, m *graph.Manifest) (plan.Dataset, error) {
-	if err := stage.Publish(); err != nil {
-		return plan.Dataset{}, err
-	}
-	if err := lead.Commit(ctx, u.of.orders.define, defined(u.id, m)); err != nil {
+func (u *undertaking) publish(ctx context.Context, m *graph.Manifest, w build.Makers) (plan.Dataset, error) {
+	c := defined(u.id, m)
+	c.Makers, c.MadeBy = w.Nodes, w.Owners
+	if err := lead.Commit(ctx, u.of.orders.define, c); err != nil {
 		return plan.Dataset{}, err
 	}
 	var last api.Progress

@@ -57,7 +57,7 @@ type Keeper struct {
 	mu       sync.Mutex
 	plan     *plan.State        // the newest
 	folders  map[string]*folder // by dataset: those on disk
-	staged   map[string]bool    // datasets that this process is importing
+	staged   map[string]int     // stages of datasets that this process is importing
 	fetches  map[key]*fetch     // in progress
 	trouble  map[key]*trouble   // what could not be fetched, and when to try again
 	reported map[key]uint64     // by shard: the index of the plan that has its last report
@@ -99,7 +99,7 @@ func Open(cfg Config) *Keeper {
 	k := &Keeper{
 		cfg: cfg, wake: make(chan struct{}, 1), news: make(chan struct{}, 1),
 		lanes: make(chan *lane, maxLanes), serves: newServes(cfg.Memory), seals: make(chan struct{}, maxSeals),
-		plan: new(plan.State), folders: map[string]*folder{}, staged: map[string]bool{}, fetches: map[key]*fetch{},
+		plan: new(plan.State), folders: map[string]*folder{}, staged: map[string]int{}, fetches: map[key]*fetch{},
 		trouble: map[key]*trouble{}, reported: map[key]uint64{}, checks: checks{hashing: make(chan struct{}, maxHashing), under: map[key]*check{}},
 	}
 	for range maxLanes {

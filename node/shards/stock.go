@@ -109,7 +109,7 @@ func (k *Keeper) sortOut() (rubbish []string) {
 		}
 	}
 	for id, folder := range k.folders {
-		if k.staged[id] {
+		if k.staged[id] > 0 {
 			continue
 		}
 		if _, in := k.plan.Datasets[id]; !in {
@@ -216,7 +216,8 @@ type Stage struct {
 	Dir, Scratch string
 }
 
-// Begin prepares an import of a dataset with this id, which nobody else may use.
+// Begin prepares an import of a dataset with this id, which nobody else may use. The import
+// may have several stages; they are in the same folders.
 func (k *Keeper) Begin(dataset string) (*Stage, error) {
 	if !isID(dataset) {
 		return nil, fmt.Errorf("%q is no dataset's id", dataset)
@@ -230,7 +231,7 @@ func (k *Keeper) Begin(dataset string) (*Stage, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.staged[dataset] = true
+	k.staged[dataset]++
 	return s, nil
 }
 
@@ -260,7 +261,9 @@ func (s *Stage) Publish() error {
 func (s *Stage) Close() error {
 	err := errors.Join(os.RemoveAll(s.Dir), os.RemoveAll(s.Scratch))
 	s.keeper.mu.Lock()
-	delete(s.keeper.staged, s.dataset)
+	if s.keeper.staged[s.dataset]--; s.keeper.staged[s.dataset] <= 0 {
+		delete(s.keeper.staged, s.dataset)
+	}
 	s.keeper.mu.Unlock()
 	nudge(s.keeper.wake)
 	if err != nil {
@@ -273,5 +276,5 @@ func (s *Stage) Close() error {
 func (k *Keeper) Importing(dataset string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.staged[dataset]
+	return k.staged[dataset] > 0
 }

@@ -29,7 +29,7 @@ type Makers struct {
 }
 
 // Shared reports whether a graph can be made by several nodes together.
-func Shared(src graph.Source, o Options) bool {
+func Shared(src graph.Source) bool {
 	m := src.Meta()
 	return !m.Sparse && m.Features <= pieceBytes/4
 }
@@ -418,8 +418,13 @@ func (w Makers) Publish(ctx context.Context) error {
 	return c.all(ctx, c.message(sayPublish))
 }
 
+// dropTime bounds how long Drop waits for nodes.
+const dropTime = 5 * time.Second
+
 // Drop ends the nodes' part in the import. What they have not published goes.
 func (w Makers) Drop(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, dropTime)
+	defer cancel()
 	c := &conductor{Makers: w}
 	var all sync.WaitGroup
 	for node := range w.Nodes {

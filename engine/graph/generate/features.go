@@ -15,7 +15,7 @@ const (
 // rehashed for each use, so none is stored.
 type features struct {
 	columns           int
-	labels            []int32 // nil: no classes
+	class             func(vertex uint64) int // nil: no classes
 	community         func(vertex uint64) int
 	noise             uint64
 	prototypes, parts uint64
@@ -31,8 +31,8 @@ func (f *features) fill(first uint64, rows []float32) {
 		for i := range row {
 			row[i] = normal(random.next())
 		}
-		if f.labels != nil {
-			add(row, at(f.prototypes, uint64(f.labels[first])), class)
+		if f.class != nil {
+			add(row, at(f.prototypes, uint64(f.class(first))), class)
 		}
 		if f.community != nil {
 			add(row, at(f.parts, uint64(f.community(first))), community)

@@ -33,6 +33,8 @@ type source struct {
 	labels   []int32
 	splits   [][]graph.Mark
 	notes    []string
+
+	share, of uint64 // which batches are generated
 }
 
 var _ graph.Source = (*source)(nil)
@@ -44,8 +46,40 @@ func New(o Options) (graph.Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := shared(o)
+	if o.Classes > 0 {
+		s.labels = make([]int32, o.Vertices)
+		inParallel(len(s.labels), func(v int) { s.labels[v] = int32(s.model.class(uint64(v))) })
+		s.splits = [][]graph.Mark{split(o, like)}
+		s.features.class = func(v uint64) int { return int(s.labels[v]) }
+	}
+	s.notes = notes(o, like)
+	return s, nil
+}
+
+// Share returns one of several equal shares of the edges and features of a generated graph.
+// It has no labels and no splits.
+func Share(o Options, share, of int) (graph.Source, error) {
+	o, _, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	if of < 1 || share < 0 || share >= of {
+		return nil, fmt.Errorf("there is no share %d of %d", share, of)
+	}
+	s := shared(o)
+	s.share, s.of = uint64(share), uint64(of)
+	if o.Classes > 0 {
+		s.features.class = s.model.class
+	}
+	return s, nil
+}
+
+// shared returns what the graph and its shares have in common.
+func shared(o Options) *source {
 	ids := newPermutation(uint64(o.Vertices), key(o.Seed, forIDs))
 	s := &source{
+		of:   1,
 		meta: graph.Meta{Format: o.Kind, Vertices: o.Vertices, Edges: o.Edges, Features: o.Features, Classes: o.Classes},
 		features: features{columns: o.Features, noise: key(o.Seed, forNoise),
 			prototypes: key(o.Seed, forPrototypes), parts: key(o.Seed, forCommunityParts)},
@@ -56,14 +90,7 @@ func New(o Options) (graph.Source, error) {
 		s.model = newSBM(o, ids)
 		s.features.community = s.model.community
 	}
-	if o.Classes > 0 {
-		s.labels = make([]int32, o.Vertices)
-		inParallel(len(s.labels), func(v int) { s.labels[v] = int32(s.model.class(uint64(v))) })
-		s.splits = [][]graph.Mark{split(o, like)}
-		s.features.labels = s.labels
-	}
-	s.notes = notes(o, like)
-	return s, nil
+	return s
 }
 
 // split marks exact shares of the vertices.
@@ -128,13 +155,13 @@ func (s *source) Edges(ctx context.Context, yield func(graph.EdgeBatch) error) e
 		return graph.EdgeBatch{Src: make([]uint32, n), Dst: make([]uint32, n)}
 	}
 	fill := func(i uint64, b graph.EdgeBatch) graph.EdgeBatch {
-		first := i * batchEdges
+		first := (i*s.of + s.share) * batchEdges
 		n := min(batchEdges, s.meta.Edges-first)
 		b.Src, b.Dst = b.Src[:n], b.Dst[:n]
 		s.model.draw(first, b.Src, b.Dst)
 		return b
 	}
-	return inOrder(ctx, (s.meta.Edges+batchEdges-1)/batchEdges, buffer, fill, yield)
+	return inOrder(ctx, s.batches((s.meta.Edges+batchEdges-1)/batchEdges), buffer, fill, yield)
 }
 
 // Features generates rows in batches of batchFloats numbers, or single rows if they are
@@ -150,10 +177,18 @@ func (s *source) Features(ctx context.Context, yield func(graph.FeatureBatch) er
 		return graph.FeatureBatch{Dense: make([]float32, int(rows)*columns)}
 	}
 	fill := func(i uint64, b graph.FeatureBatch) graph.FeatureBatch {
-		first := i * rows
+		first := (i*s.of + s.share) * rows
 		b.First, b.Dense = uint32(first), b.Dense[:int(min(rows, vertices-first))*columns]
 		s.features.fill(first, b.Dense)
 		return b
 	}
-	return inOrder(ctx, (vertices+rows-1)/rows, buffer, fill, yield)
+	return inOrder(ctx, s.batches((vertices+rows-1)/rows), buffer, fill, yield)
+}
+
+// batches returns how many of all batches are in the share.
+func (s *source) batches(all uint64) uint64 {
+	if all <= s.share {
+		return 0
+	}
+	return (all-s.share-1)/s.of + 1
 }
