@@ -3,6 +3,7 @@ package node_test
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/node/api"
@@ -42,15 +43,17 @@ func TestMakerDies(t *testing.T) {
 			nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
 				dies := c.Nodes[who]
 				killed := false
+				var over sync.WaitGroup
 				_, err := c.Nodes[0].API().GenerateDataset(t.Context(), api.GenerateRequest{
 					Name: "g", Kind: "sbm", Vertices: 2000, Edges: 20000, Features: 9, Classes: 4,
 					DatasetOptions: api.DatasetOptions{Shards: 6, Makers: "all", Partitioner: "stream"},
 				}, func(e api.DatasetEvent) {
 					if e.Progress != nil && e.Progress.Stage == stage && !killed {
 						killed = true
-						dies.Kill()
+						over.Go(dies.Kill) // which waits for the import, if it is this node's
 					}
 				})
+				over.Wait()
 				if !killed || err == nil || who != 0 && !strings.Contains(err.Error(), dies.Name) {
 					t.Errorf("%s: killed %v: %v", stage, killed, err)
 				}
