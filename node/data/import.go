@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -78,10 +77,7 @@ func (d *Datasets) Generate(ctx context.Context, r api.GenerateRequest, tell fun
 		if r.Homophily != nil {
 			o.Homophily = *r.Homophily
 		}
-		var err error
-		if u.spec, err = json.Marshal(sharing{Generate: &o}); err != nil {
-			return nil, fmt.Errorf("describe a graph: %w", err)
-		}
+		u.generate = &o
 		return generate.New(o)
 	})
 }
@@ -93,8 +89,8 @@ type undertaking struct {
 	replicas int
 	memory   uint64
 	options  api.DatasetOptions
-	spread   bool            // its sources are on several nodes
-	spec     json.RawMessage // how each node opens its share of the source; nil: this one reads it
+	spread   bool              // its sources are on several nodes
+	generate *generate.Options // nil: it has sources
 
 	telling sync.Mutex
 	tell    func(api.DatasetEvent)

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
+	"github.com/hopmesh/hopmesh/engine/graph/read"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/shards"
 )
@@ -70,18 +72,44 @@ func (h host) Ask(ctx context.Context, node string, message, into []byte) ([]byt
 	return h.d.tell(ctx, node, message, into)
 }
 
-// Open opens this node's share of a generated graph.
-func (h host) Open(_ context.Context, spec []byte, share, of int) (build.Share, error) {
+// Open opens this node's share of a source.
+func (h host) Open(ctx context.Context, spec []byte, share, of int) (build.Share, error) {
 	var s sharing
-	if err := json.Unmarshal(spec, &s); err != nil || s.Generate == nil {
-		return nil, errors.New("the source can't be understood: run the same version on all nodes")
+	err := json.Unmarshal(spec, &s)
+	switch {
+	case err == nil && s.Generate != nil:
+		return generate.Share(*s.Generate, share, of)
+	case err == nil && s.Tables != nil:
+		return read.OpenShare(ctx, *s.Tables, h.d.self, h.memory)
 	}
-	return generate.Share(*s.Generate, share, of)
+	return nil, errors.New("the source can't be understood: run the same version on all nodes")
 }
 
-// sharing says how a node opens its share of a source.
+// sharing says how a node opens its share of a source: of a graph that is made up, or of
+// tables that lie in parts on the nodes.
 type sharing struct {
 	Generate *generate.Options `json:",omitempty"`
+	Tables   *read.Sharing     `json:",omitempty"`
+}
+
+// sharing returns how the nodes read their shares; nil: they can't, and this node reads all.
+func (u *undertaking) sharing(src graph.Source, nodes []string) json.RawMessage {
+	s := sharing{Generate: u.generate}
+	if s.Generate == nil {
+		tables, ok := read.ShareOf(src, u.of.self)
+		for _, p := range tables.Parts {
+			ok = ok && slices.Contains(nodes, p.Node)
+		}
+		if !ok {
+			return nil
+		}
+		s.Tables = &tables
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 // stage is a keeper's stage.
@@ -159,7 +187,7 @@ func (u *undertaking) makers(src graph.Source, f graph.Forecast) (w build.Makers
 	if !changed {
 		return w, false
 	}
-	w = build.Makers{ID: u.id, Owners: make([]int, f.Shards), Spec: u.spec, Ask: u.of.tell, Name: u.of.plan.State().NameOf}
+	w = build.Makers{ID: u.id, Owners: make([]int, f.Shards), Ask: u.of.tell, Name: u.of.plan.State().NameOf}
 	at := map[string]int{}
 	for i, row := range placed.Wanted {
 		id := placed.Nodes[row[0]]
@@ -172,6 +200,7 @@ func (u *undertaking) makers(src graph.Source, f graph.Forecast) (w build.Makers
 	if len(w.Nodes) < 2 {
 		return build.Makers{}, false
 	}
+	w.Spec = u.sharing(src, w.Nodes)
 	return w, true
 }
 

@@ -208,6 +208,25 @@ func (c *conductor) task(ctx context.Context, what byte, stage string) ([][]byte
 	return results, g.Wait()
 }
 
+// draw makes all nodes read their shares of the edges, which must be all edges.
+func (c *conductor) draw(ctx context.Context, what byte, stage string) error {
+	results, err := c.task(ctx, what, stage)
+	if err != nil {
+		return err
+	}
+	drawn := uint64(0)
+	for _, b := range results {
+		if len(b) != 8 {
+			return errMessage
+		}
+		drawn += binary.LittleEndian.Uint64(b)
+	}
+	if drawn != c.b.meta.Edges {
+		return errors.New("a source was changed while it was read: import it again when nothing writes to it")
+	}
+	return nil
+}
+
 func (c *conductor) run(ctx context.Context, src graph.Source) error {
 	if err := c.cut(ctx, src); err != nil {
 		return err
@@ -281,7 +300,7 @@ func (c *conductor) cut(ctx context.Context, src graph.Source) (err error) {
 	case !c.job.Random:
 		_, err = c.task(ctx, doPlace, "sharing out edges")
 	case c.job.reads():
-		_, err = c.task(ctx, doDrawEdges, "sharing out edges")
+		err = c.draw(ctx, doDrawEdges, "sharing out edges")
 	default:
 		ids, where := c.b.numbers.ids(), newShardTable(c.b.numbers.first)
 		err = c.send(ctx, src, sayEdges, "sharing out edges", func(r *router, taker int, e graph.EdgeBatch) error {
@@ -309,7 +328,7 @@ func (c *conductor) send(ctx context.Context, src graph.Source, say byte, stage 
 func (c *conductor) partition(ctx context.Context, src graph.Source) ([]uint16, error) {
 	var err error
 	if c.job.reads() {
-		_, err = c.task(ctx, doDrawHalves, "reading edges")
+		err = c.draw(ctx, doDrawHalves, "reading edges")
 	} else {
 		err = c.send(ctx, src, sayHalves, "reading edges", func(r *router, taker int, e graph.EdgeBatch) error {
 			return r.routeHalves(&c.job, taker, e)

@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,7 +42,8 @@ type maker struct {
 	where   *shardTable
 	placed  *placed
 	columns *sentColumns
-	rows    sync.Mutex
+	rows    sync.Mutex // guards writer's lanes and written
+	written []uint64   // which vertices' features have come
 	writer  *featureWriter
 	task    *task
 }
@@ -350,6 +352,10 @@ func (m *maker) takeRows(rows []uint32, values []byte) error {
 		if v >= m.job.Meta.Vertices || !m.own(int(m.b.numbers.part[v])) {
 			return errMessage
 		}
+		if m.written[v/64]>>(v%64)&1 == 1 {
+			return fmt.Errorf("vertex %d has two rows of features: leave one row for each id", v)
+		}
+		m.written[v/64] |= 1 << (v % 64)
 		shard, row := m.writer.locate(v)
 		if err := m.writer.put(&m.writer.lanes[shard], int64(row)*int64(size), values[i*size:(i+1)*size]); err != nil {
 			return err
@@ -462,9 +468,21 @@ func (m *maker) drawHalves() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, r.close(pipe(r.ctx, m.share.Edges, m.job.Meta, takers, func(taker int, e graph.EdgeBatch) error {
+	drawn := uint64(0)
+	err = r.close(pipe(r.ctx, counting(m.share.Edges, &drawn), m.job.Meta, takers, func(taker int, e graph.EdgeBatch) error {
 		return r.routeHalves(&m.job, taker, e)
 	}))
+	return binary.LittleEndian.AppendUint64(nil, drawn), err
+}
+
+// counting counts the edges of a stream.
+func counting(from edgeStream, n *uint64) edgeStream {
+	return func(ctx context.Context, yield func(graph.EdgeBatch) error) error {
+		return from(ctx, func(b graph.EdgeBatch) error {
+			*n += uint64(len(b.Src))
+			return yield(b)
+		})
+	}
 }
 
 func (m *maker) sort() ([]byte, error) {
@@ -492,9 +510,11 @@ func (m *maker) sendEdges(from edgeStream, mirror bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, r.close(pipe(r.ctx, from, m.job.Meta, takers, func(taker int, e graph.EdgeBatch) error {
+	drawn := uint64(0)
+	err = r.close(pipe(r.ctx, counting(from, &drawn), m.job.Meta, takers, func(taker int, e graph.EdgeBatch) error {
 		return r.routeEdges(&m.job, taker, e, m.ids, m.where, mirror)
 	}))
+	return binary.LittleEndian.AppendUint64(nil, drawn), err
 }
 
 // make writes this node's shards up to their features.
@@ -513,6 +533,7 @@ func (m *maker) make() ([]byte, error) {
 	m.phase.Lock()
 	defer m.phase.Unlock()
 	m.writer = newFeatureWriter(m.ctx, m.b)
+	m.written = make([]uint64, (uint64(m.job.Meta.Vertices)+63)/64)
 	return nil, nil
 }
 

@@ -52,6 +52,9 @@ const Unknown uint32 = 1<<32 - 1
 // New returns an empty set of ids, whose memory is counted in m.
 func New(m *source.Memory) *IDs { return &IDs{memory: m, seed: rand.Uint64()} }
 
+// Identity returns the finished ids 0 to n-1.
+func Identity(n uint32) *IDs { return &IDs{n: n, identity: true} }
+
 // Collect adds ids. It may not be called after Finish.
 func (s *IDs) Collect(ids []int64) error {
 	for _, v := range ids {

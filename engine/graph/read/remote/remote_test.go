@@ -127,7 +127,7 @@ func TestWhatReadersSay(t *testing.T) {
 			case strings.Contains(string(question), `"Do":"scan"`):
 				return []byte("\x001"), nil
 			case strings.Contains(string(question), `"Number":1`):
-				return []byte("\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00"), nil
+				return []byte("\x00\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00"), nil
 			}
 			return []byte{1}, nil
 		}
@@ -157,7 +157,7 @@ func TestWhatReadersSay(t *testing.T) {
 // FuzzAnswers gives a builder answers that no reader sends.
 func FuzzAnswers(f *testing.F) {
 	look := "\x00" + `{"Format":"csv","Tables":[{"Kind":0,"Name":"edges.csv","Unit":"line"}]}`
-	f.Add([]byte(look), []byte("\x001"), []byte("\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00"))
+	f.Add([]byte(look), []byte("\x001"), []byte("\x00\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00"))
 	f.Add([]byte(look), []byte("\x001"), []byte("\x01"))
 	f.Fuzz(func(t *testing.T, look, scan, batch []byte) {
 		asked := 0

@@ -24,6 +24,7 @@ type tables struct {
 	labels []int32
 	splits [][]graph.Mark
 	notes  []string
+	share  bool // only this node's parts of the graph
 }
 
 var _ graph.Source = (*tables)(nil)
@@ -182,6 +183,9 @@ func (t *tables) again(kind tableKind, err error) error {
 }
 
 func (t *tables) Edges(ctx context.Context, yield func(graph.EdgeBatch) error) error {
+	if t.set[edgesTable] == nil {
+		return nil // a share without parts
+	}
 	var src, dst []uint32
 	seen := uint64(0)
 	// The weights of an edge that occurs twice are added up in the order of the rows.
@@ -201,7 +205,7 @@ func (t *tables) Edges(ctx context.Context, yield func(graph.EdgeBatch) error) e
 		}
 		return yield(batch)
 	})
-	if err == nil && seen != t.meta.Edges {
+	if err == nil && seen != t.meta.Edges && !t.share {
 		return t.changed(edgesTable)
 	}
 	return t.again(edgesTable, err)

@@ -88,9 +88,41 @@ func ScanPart(ctx context.Context, q Query, yield func([]byte) error) (err error
 	if q.IDsOnly {
 		width = 0
 	}
+	var seen seenIDs
 	return t.scan(ctx, scanning{text: q.Text, idsOnly: q.IDsOnly}, func(b *rowBatch) error {
+		if q.IDsOnly && !q.Text {
+			for i := range kind.ids() {
+				b.ids[i].ints = seen.only(b.ids[i].ints)
+			}
+		}
 		return yield(appendBatch(nil, b, kind, width, q))
 	})
+}
+
+// seenIDs remembers small ids, so that each is sent once.
+type seenIDs struct{ bits []uint64 }
+
+// maxSeen bounds the ids that are remembered, in 32 MiB.
+const maxSeen = 1 << 28
+
+// only keeps the ids that are new, in place.
+func (s *seenIDs) only(ids []int64) []int64 {
+	n := 0
+	for _, v := range ids {
+		if uint64(v) < maxSeen {
+			word := uint64(v) / 64
+			if word >= uint64(len(s.bits)) {
+				s.bits = append(s.bits, make([]uint64, max(1024, word+1-uint64(len(s.bits)), uint64(len(s.bits))/2))...)
+			}
+			if s.bits[word]>>(v%64)&1 == 1 {
+				continue
+			}
+			s.bits[word] |= 1 << (v % 64)
+		}
+		ids[n] = v
+		n++
+	}
+	return ids[:n]
 }
 
 // The ways in which a column of ids travels.
@@ -113,18 +145,25 @@ func appendBatch(out []byte, b *rowBatch, kind tableKind, width int, q Query) []
 			out = append(out, c.bytes...)
 			continue
 		}
+		count := func() {
+			if q.IDsOnly {
+				out = little.AppendUint32(out, uint32(len(c.ints))) // each id once
+			}
+		}
 		all := uint64(0)
 		for _, v := range c.ints {
 			all |= uint64(v)
 		}
 		if all > math.MaxUint32 {
 			out = append(out, wireLong)
+			count()
 			for _, v := range c.ints {
 				out = little.AppendUint64(out, uint64(v))
 			}
 			continue
 		}
 		out = append(out, wireShort)
+		count()
 		for _, v := range c.ints {
 			out = little.AppendUint32(out, uint32(v))
 		}
@@ -176,13 +215,21 @@ func (b *rowBatch) take(in []byte, kind tableKind, width int, q Query) error {
 		if bad || (way[0] == wireText) != q.Text {
 			return errBatch
 		}
+		n := b.n
+		if q.IDsOnly && !q.Text {
+			count := next(1, 4)
+			if bad || little.Uint32(count) > uint32(b.n) {
+				return errBatch
+			}
+			n = int(little.Uint32(count))
+		}
 		switch way[0] {
 		case wireShort:
-			for in := next(b.n, 4); len(in) > 0; in = in[4:] {
+			for in := next(n, 4); len(in) > 0; in = in[4:] {
 				c.ints = append(c.ints, int64(little.Uint32(in)))
 			}
 		case wireLong:
-			for in := next(b.n, 8); len(in) > 0; in = in[8:] {
+			for in := next(n, 8); len(in) > 0; in = in[8:] {
 				c.ints = append(c.ints, int64(little.Uint64(in)))
 			}
 		case wireText:
