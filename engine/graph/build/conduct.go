@@ -41,6 +41,7 @@ type conductor struct {
 	job    job
 	part   []uint16
 	report *reporter
+	kept   kept
 }
 
 // Conduct is Run by several nodes, and the shards are the same. Those of a node are in its
@@ -52,7 +53,7 @@ func Conduct(ctx context.Context, src graph.Source, o Options, with Makers) (m *
 		return nil, err
 	}
 	o.Nodes = len(with.Nodes)
-	p, _, err := newPlan(src, o)
+	p, peak, err := newPlan(src, o)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +66,9 @@ func Conduct(ctx context.Context, src graph.Source, o Options, with Makers) (m *
 	defer narrow(o.Memory)()
 	c := &conductor{Makers: with, b: newBuilder(src, o, p)}
 	c.report = c.b.report
+	if o.Memory > peak {
+		c.kept.room = (o.Memory - peak) / 2
+	}
 	c.plan(src, o, p)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -95,8 +99,11 @@ func (c *conductor) plan(src graph.Source, o Options, p *plan) {
 		Labels: src.Labels() != nil, Names: src.IDs().Strings != nil, Splits: len(src.Splits()),
 		Shift: p.blockShift, Nodes: c.Nodes, Owners: c.Owners, Spec: c.Spec, Output: p.output,
 	}
+	if c.job.Random {
+		c.job.Shift = 16 // there are none
+	}
 	// A few buckets for each node, however small the graph.
-	for c.job.Shift > 0 && c.job.buckets() < 4*len(c.Nodes) {
+	for !c.job.Random && c.job.Shift > 0 && c.job.buckets() < 4*len(c.Nodes) {
 		c.job.Shift--
 	}
 	c.b.manifest = graph.Manifest{
@@ -350,14 +357,47 @@ func (c *conductor) partition(ctx context.Context, src graph.Source) ([]uint16, 
 	if n := len(g.runs); n == 0 || g.runs[n-1].first+g.runs[n-1].vertices != g.vertices || g.halfEdges > c.b.plan.halves {
 		return nil, errMessage
 	}
+	c.kept.pieces = map[place][]byte{}
+	defer func() { c.kept.pieces = nil }()
 	return c.b.partitionOf(ctx, g)
 }
 
-// farRuns reads runs on another node.
+// farRuns reads runs on another node. What memory allows is kept for the next pass.
 type farRuns struct {
 	ctx  context.Context
 	c    *conductor
 	node int
+}
+
+// kept is what farRuns keep of the edges: nothing is read twice as long as there is room.
+type kept struct {
+	mu     sync.Mutex
+	room   uint64
+	pieces map[place][]byte
+}
+
+type place struct {
+	node int
+	at   int64
+}
+
+func (k *kept) get(at place, n int) []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if b := k.pieces[at]; len(b) == n {
+		return b
+	}
+	return nil
+}
+
+// put keeps a piece. It may not be changed any more.
+func (k *kept) put(at place, b []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if n := uint64(cap(b)) + 64; k.pieces[at] == nil && n <= k.room {
+		k.room -= n
+		k.pieces[at] = b
+	}
 }
 
 // farReads is how many pieces are read at once.
@@ -368,16 +408,24 @@ func (f farRuns) read(to []byte, from int64) error {
 	g.SetLimit(farReads)
 	for done := 0; done < len(to) && ctx.Err() == nil; done += pieceBytes {
 		piece, at := to[done:min(len(to), done+pieceBytes)], from+int64(done)
+		if in := f.c.kept.get(place{f.node, at}, len(piece)); in != nil {
+			copy(piece, in)
+			continue
+		}
 		g.Go(func() error {
 			m := f.c.message(sayRead)
 			m = binary.LittleEndian.AppendUint64(m, uint64(at))
 			m = binary.LittleEndian.AppendUint64(m, uint64(len(piece)))
 			in, _, err := f.c.say(ctx, f.node, m)
-			if err == nil && len(in) != len(piece) {
-				err = errMessage
+			if err != nil {
+				return err
+			}
+			if len(in) != len(piece) {
+				return errMessage
 			}
 			copy(piece, in)
-			return err
+			f.c.kept.put(place{f.node, at}, in)
+			return nil
 		})
 	}
 	return g.Wait()
