@@ -100,7 +100,7 @@ func (c *conductor) plan(src graph.Source, o Options, p *plan) {
 		Shift: p.blockShift, Nodes: c.Nodes, Owners: c.Owners, Spec: c.Spec, Output: p.output,
 	}
 	if c.job.Random {
-		c.job.Shift = 16 // there are none
+		c.job.Shift = 17 // there are none
 	}
 	// A few buckets for each node, however small the graph.
 	for !c.job.Random && c.job.Shift > 0 && c.job.buckets() < 4*len(c.Nodes) {

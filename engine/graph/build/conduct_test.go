@@ -2,11 +2,13 @@ package build
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -229,4 +231,69 @@ func TestAnyMessageMayFail(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzMessages gives a maker what no node sends. In the input, messages follow one another,
+// each with its length before it.
+func FuzzMessages(f *testing.F) {
+	s := shape{vertices: 40, edges: 100, features: 3, density: 1, classes: 3, splits: 1}
+	src := s.source(1)
+	record := func(say byte, body ...byte) []byte { return append([]byte{say, byte(len(body))}, body...) }
+	eight := func(list ...uint64) (b []byte) {
+		for _, v := range list {
+			b = binary.LittleEndian.AppendUint64(b, v)
+		}
+		return b
+	}
+	f.Add(slices.Concat(record(sayHalves, eight(1, 5<<32|7<<1|1)...), record(sayDo, doSort), record(sayPoll), record(sayRead, eight(0, 8)...)))
+	f.Add(slices.Concat(record(sayParts, make([]byte, 80)...), record(sayNumber), record(sayEdges, eight(1, 5<<32|7)...), record(sayDo, doMake), record(sayPoll)))
+	f.Add(slices.Concat(record(sayColumn, append(eight(0), 1, 2, 3)...), record(sayRows, append(eight(1), make([]byte, 16)...)...), record(sayPublish)))
+	f.Add(slices.Concat(record(sayParts, make([]byte, 80)...), record(sayNumber), record(sayDo, doMake), record(sayPoll),
+		record(sayRows, append(eight(1), make([]byte, 16)...)...), record(sayDo, doDrawRows), record(sayPoll), record(sayDo, doFinish), record(sayPoll), record(sayPublish)))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, in []byte) {
+		m := &mesh{t: t, dir: dir, src: src, servers: map[string]*Server{}}
+		_ = os.Mkdir(filepath.Join(dir, "n0"), 0o700)
+		m.servers["n0"] = NewServer(meshNode{m, "n0"})
+		defer m.servers["n0"].Close()
+		w := m.makers(1, "{}")
+		c := &conductor{Makers: w, b: newBuilder(src, Options{Shards: 1}, &plan{shards: 1})}
+		j := job{Meta: src.Meta(), Shards: 1, DType: graph.F32, Labels: true, Splits: 1, Shift: 3, Nodes: w.Nodes, Owners: w.Owners, Spec: w.Spec, Output: 1 << 20}
+		body, err := json.Marshal(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.deliver(t.Context(), 0, append(c.message(sayOpen), body...)); err != nil {
+			t.Fatal(err)
+		}
+		for len(in) >= 2 {
+			n := min(int(in[1]), len(in)-2)
+			m.servers["n0"].Answer(t.Context(), "n0", append(c.message(in[0]), in[2:2+n]...))
+			in = in[2+n:]
+		}
+		w.Drop(t.Context())
+		_ = os.RemoveAll(filepath.Join(dir, "n0", w.ID))
+	})
+}
+
+// FuzzOpen gives a maker jobs that nobody asks for.
+func FuzzOpen(f *testing.F) {
+	src := shape{vertices: 40, edges: 100}.source(1)
+	f.Add([]byte(`{"Meta":{"Vertices":40,"Edges":100},"Shards":1,"DType":"f32","Shift":3,"Nodes":["n0"],"Owners":[0]}`))
+	f.Add([]byte(`{"Meta":{"Vertices":1,"Edges":0,"Features":9},"Shards":2,"DType":"bf16","Random":true,"Nodes":["n0","n1"],"Self":1,"Owners":[0,1]}`))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, in []byte) {
+		m := &mesh{t: t, dir: dir, src: src, servers: map[string]*Server{}}
+		_ = os.Mkdir(filepath.Join(dir, "n0"), 0o700)
+		m.servers["n0"] = NewServer(meshNode{m, "n0"})
+		head, err := message(sayOpen, "0123456789abcdef")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.servers["n0"].Answer(t.Context(), "n0", append(head, in...))
+		m.servers["n0"].Close()
+		if left := m.left(); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+	})
 }

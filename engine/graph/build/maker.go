@@ -143,6 +143,9 @@ func (j *job) plan(memory uint64) (*plan, error) {
 	if peak > hard {
 		return nil, fmt.Errorf("to make its shards it needs %s of memory and has %s: raise {dataset.memory}", inBytes(peak), inBytes(hard))
 	}
+	for p.chunk > 64 && p.chunk*j.buckets()*p.recordBytes()*p.writers() > p.chunkBytes {
+		p.chunk /= 2
+	}
 	p.blockShift = j.Shift // after the sizes: the buckets are what all nodes agree on
 	p.most = p.records + int((max(bound, peak)-peak)/uint64(p.workers*2*p.recordBytes()))
 	own := 0

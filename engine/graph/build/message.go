@@ -23,7 +23,7 @@ const (
 	pieceBytes  = 1 << 20 // of data in a message or reply, about
 	maxSentence = 4 << 10 // of a reply
 	maxNodes    = 1 << 12 // that make a dataset
-	maxBuckets2 = 1 << 16 // of vertices
+	maxRanges   = 1 << 14 // of vertices
 	maxSpec     = 256 << 10
 )
 
@@ -88,7 +88,7 @@ func (j *job) check() error {
 		j.Shards > 0 && j.Shards <= graph.MaxShards && uint32(j.Shards) <= m.Vertices && len(j.Owners) == j.Shards &&
 		(j.DType == graph.F32 || j.DType == graph.BF16) && j.Splits >= 0 && j.Splits <= graph.MaxSplits &&
 		len(j.Nodes) > 0 && len(j.Nodes) <= maxNodes && j.Self >= 0 && j.Self < len(j.Nodes) &&
-		j.Shift < 32 && j.buckets() <= maxBuckets2 && j.rowBytes() <= pieceBytes && len(j.Spec) <= maxSpec
+		j.Shift < 32 && j.buckets() <= maxRanges && j.rowBytes() <= pieceBytes && len(j.Spec) <= maxSpec
 	for _, o := range j.Owners {
 		ok = ok && o >= 0 && o < len(j.Nodes)
 	}
