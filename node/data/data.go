@@ -87,7 +87,7 @@ func New(cfg Config) *Datasets {
 	d.Placement = &Placement{plan: cfg.Plan, log: cfg.Log, absent: cfg.Absent, leftOut: cfg.LeftOut}
 	d.importer = &importer{self: cfg.Mesh.ID(), memory: cfg.Memory, plan: cfg.Plan, orders: d.orders, keeper: d.Keeper, log: cfg.Log}
 	d.verifier = &verifier{mesh: cfg.Mesh, plan: cfg.Plan, answers: cfg.Answers, keeper: d.Keeper}
-	d.mesh, d.self, d.reader = cfg.Mesh, cfg.Mesh.ID(), read.NewServer()
+	d.mesh, d.self, d.reader = cfg.Mesh, cfg.Mesh.ID(), read.NewServer(cfg.Memory)
 	d.maker, d.taking = build.NewServer(host{d, cfg.Memory, cfg.Log}), make(chan struct{}, largeMessages)
 	d.importer.tell, d.importer.answers = d.tell, cfg.Answers
 	cfg.Mesh.Handle(callVerify, d.verifier.serve)

@@ -103,8 +103,8 @@ func OpenParts(ctx context.Context, parts []Part, o Options) (graph.Source, erro
 	return tabular.OpenParts(ctx, list, format, o)
 }
 
-// NewServer returns what reads parts for other nodes.
-func NewServer() *remote.Server { return remote.NewServer(partFormat) }
+// NewServer returns what reads parts for other nodes, within a share of memory; 0: no bound.
+func NewServer(memory uint64) *remote.Server { return remote.NewServer(memory, partFormat) }
 
 // partFormat returns the format of one of several sources, which must be tables.
 func partFormat(path, format string) (string, error) {

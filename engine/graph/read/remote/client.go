@@ -44,7 +44,7 @@ func (a Ask) Scan(ctx context.Context, q tabular.Query, yield func([]byte) error
 		return errAnswer
 	}
 	for n := uint64(1); ; n++ {
-		b, err := a.do(ctx, question{Do: doNext, Stream: id, Number: n})
+		b, err := a.next(ctx, question{Do: doNext, Stream: id, Number: n})
 		if err == nil {
 			err = yield(b)
 		}
@@ -58,6 +58,32 @@ func (a Ask) Scan(ctx context.Context, q tabular.Query, yield func([]byte) error
 		}
 	}
 }
+
+// next asks for a batch, again if the question or its answer was lost.
+func (a Ask) next(ctx context.Context, q question) ([]byte, error) {
+	for wait := askAgain; ; wait *= 4 {
+		b, err := a.do(ctx, q)
+		if !errors.As(err, new(lost)) || wait > askLast {
+			return b, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// A lost is the error of a question that got no answer.
+type lost struct{ error }
+
+func (l lost) Unwrap() error { return l.error }
+
+// The pauses before a question is repeated.
+const (
+	askAgain = 100 * time.Millisecond
+	askLast  = time.Second
+)
 
 // stop ends a stream, also if ctx has ended.
 func (a Ask) stop(ctx context.Context, id uint64) {
@@ -80,7 +106,7 @@ func (a Ask) do(ctx context.Context, q question) ([]byte, error) {
 	}
 	b, err := a(ctx, body)
 	if err != nil {
-		return nil, err
+		return nil, lost{err}
 	}
 	if len(b) == 0 {
 		return nil, errAnswer

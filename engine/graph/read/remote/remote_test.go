@@ -39,7 +39,7 @@ func edgeFile(t testing.TB, rows int) string {
 }
 
 func TestRowsArriveInOrder(t *testing.T) {
-	s := read.NewServer()
+	s := read.NewServer(0)
 	defer s.Close()
 	const rows = 200_000 // several batches
 	path := edgeFile(t, rows)
@@ -72,7 +72,7 @@ func TestRowsArriveInOrder(t *testing.T) {
 
 // The error of who takes the rows is returned unchanged, and the stream ends.
 func TestStoppedReading(t *testing.T) {
-	s := read.NewServer()
+	s := read.NewServer(0)
 	path, full := edgeFile(t, 200_000), errors.New("the disk is full")
 	got := direct(s).Scan(t.Context(), tabular.Query{Path: path, Format: "csv"}, func([]byte) error { return full })
 	if !errors.Is(got, full) {
@@ -88,16 +88,17 @@ func TestStoppedReading(t *testing.T) {
 func TestForgottenStreams(t *testing.T) {
 	path := edgeFile(t, 1000)
 	synctest.Test(t, func(t *testing.T) {
-		s := read.NewServer()
+		s := read.NewServer(0)
 		begin := fmt.Sprintf(`{"Do":"scan","Query":{"Path":%q,"Format":"csv"}}`, path)
 		var last string
-		for range 65 {
+		id := string(s.Answer(t.Context(), "a", []byte(begin))[1:])
+		for range 64 {
 			last = string(s.Answer(t.Context(), "a", []byte(begin)))
 		}
 		if !strings.Contains(last, "64 tables") {
 			t.Errorf("the 65th stream: %q", last)
 		}
-		next := []byte(`{"Do":"next","Stream":1,"Number":1}`)
+		next := []byte(`{"Do":"next","Stream":` + id + `,"Number":1}`)
 		if got := string(s.Answer(t.Context(), "b", next)); !strings.Contains(got, "given up") {
 			t.Errorf("a stranger gets %.20q", got)
 		}
@@ -186,11 +187,42 @@ func FuzzQuestions(f *testing.F) {
 	for _, q := range []string{`{"Do":"look"}`, `{"Do":"scan","Query":{"Kind":9}}`, `{"Do":"next","Stream":1,"Number":7}`, `{"Do":"stop","Stream":1}`, `x`} {
 		f.Add([]byte(q))
 	}
-	s := read.NewServer()
+	s := read.NewServer(0)
 	f.Cleanup(s.Close)
 	f.Fuzz(func(t *testing.T, q []byte) {
 		if len(s.Answer(t.Context(), "peer", q)) == 0 {
 			t.Error("no answer")
+		}
+	})
+}
+
+// Questions that are lost are repeated, a few times.
+func TestLostQuestions(t *testing.T) {
+	path := edgeFile(t, 200_000)
+	synctest.Test(t, func(t *testing.T) {
+		s := read.NewServer(64 << 20)
+		defer s.Close()
+		cable := errors.New("the cable is out")
+		for _, fails := range []int{1, 2, 100} {
+			asked := 0
+			ask := remote.Ask(func(ctx context.Context, question []byte) ([]byte, error) {
+				if asked++; asked%2 == 0 && fails < 100 || asked > 3 && fails == 100 {
+					b := s.Answer(ctx, "peer", question)
+					if strings.Contains(string(question), `"Do":"next"`) {
+						_ = b // which is lost
+						return nil, cable
+					}
+					return b, nil
+				}
+				return s.Answer(ctx, "peer", question), nil
+			})
+			err := ask.Scan(t.Context(), tabular.Query{Path: path, Format: "csv"}, func([]byte) error { return nil })
+			if fails == 100 && !errors.Is(err, cable) || fails < 100 && err != nil {
+				t.Errorf("%d: %v", fails, err)
+			}
+		}
+		if err := remote.Ask(direct(s)).Scan(t.Context(), tabular.Query{Path: "edges.csv", Format: "csv"}, nil); err == nil || !strings.Contains(err.Error(), "absolute") {
+			t.Error(err)
 		}
 	})
 }

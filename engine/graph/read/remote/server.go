@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -23,6 +25,8 @@ const (
 	maxLook     = 1 << 20
 	ahead       = 2               // batches that are ready before they are asked for
 	idle        = 5 * time.Minute // how long a stream waits for a question
+
+	leastHeld, mostHeld = 32 << 20, 256 << 20 // bytes of a stream
 )
 
 // What a question asks for.
@@ -51,6 +55,8 @@ const (
 // A Server reads tables for other nodes. Its methods may be called from any goroutine.
 type Server struct {
 	format func(path, format string) (string, error)
+	limit  uint64 // bytes that a stream may hold
+	most   int    // streams
 
 	mu      sync.Mutex
 	streams map[uint64]*stream
@@ -59,10 +65,19 @@ type Server struct {
 	running sync.WaitGroup
 }
 
-// NewServer makes a Server. format returns the format of the source at a path, "csv" or
-// "parquet", or an error that refuses it.
-func NewServer(format func(path, format string) (string, error)) *Server {
-	return &Server{format: format, streams: map[uint64]*stream{}}
+// NewServer makes a Server whose streams may hold about a quarter of memory, 0 for 16 GiB.
+// format returns the format of the source at a path, "csv" or "parquet", or an error that
+// refuses it.
+func NewServer(memory uint64, format func(path, format string) (string, error)) *Server {
+	all := uint64(maxStreams * mostHeld)
+	if memory > 0 {
+		all = min(all, memory/4)
+	}
+	limit := min(max(all/8, leastHeld), mostHeld)
+	return &Server{
+		format: format, limit: limit, most: int(min(max(all/limit, 2), maxStreams)), streams: map[uint64]*stream{},
+		last: rand.Uint64() >> 16, // so that no answer of before a restart fits
+	}
 }
 
 // Close ends all streams and waits for them.
@@ -96,6 +111,9 @@ func (s *Server) answer(ctx context.Context, peer string, body []byte) ([]byte, 
 	if err := json.Unmarshal(body, &q); err != nil {
 		return nil, errors.New("the question can't be understood: run the same version on all nodes")
 	}
+	if (q.Do == doLook || q.Do == doScan) && !filepath.IsAbs(q.Query.Path) {
+		return nil, fmt.Errorf("the source %.200q is no absolute path: the daemon has a working directory of its own", q.Query.Path)
+	}
 	switch q.Do {
 	case doLook:
 		format, err := s.format(q.Query.Path, q.Query.Format)
@@ -118,7 +136,7 @@ func (s *Server) answer(ctx context.Context, peer string, body []byte) ([]byte, 
 		st := s.streams[q.Stream]
 		s.mu.Unlock()
 		if st == nil || st.peer != peer {
-			return nil, errors.New("the reading was given up, since it waited too long or the node was restarted: import again")
+			return nil, errGone
 		}
 		if q.Do == doStop {
 			st.cancel()
@@ -133,6 +151,8 @@ func encoded(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	return append([]byte{isAnswer}, b...), err
 }
+
+var errGone = errors.New("the reading was given up, since it waited too long or the node was restarted: import again")
 
 // A stream is one pass over a table. Its goroutine reads ahead of the questions.
 type stream struct {
@@ -155,8 +175,8 @@ func (s *Server) begin(peer string, q tabular.Query) (uint64, error) {
 	if s.closed {
 		return 0, errors.New("the node is stopping")
 	}
-	if len(s.streams) >= maxStreams {
-		return 0, fmt.Errorf("the node reads %d tables for others already: import again when those imports have ended", maxStreams)
+	if len(s.streams) >= s.most {
+		return 0, fmt.Errorf("the node reads %d tables for others already: import again when those imports have ended", s.most)
 	}
 	s.last++
 	id := s.last
@@ -166,7 +186,7 @@ func (s *Server) begin(peer string, q tabular.Query) (uint64, error) {
 	st.timer = time.AfterFunc(idle, cancel)
 	s.streams[id] = st
 	s.running.Go(func() {
-		err := tabular.ScanPart(ctx, q, func(b []byte) error {
+		err := tabular.ScanPart(ctx, q, s.limit, func(b []byte) error {
 			if len(b) >= MaxAnswer {
 				return fmt.Errorf("rows of %d bytes are too long to be sent to another node: import on the node where they are", len(b))
 			}
@@ -179,6 +199,8 @@ func (s *Server) begin(peer string, q tabular.Query) (uint64, error) {
 		})
 		if st.err = err; err == nil {
 			st.err = errEnd
+		} else if ctx.Err() != nil {
+			st.err = errGone
 		}
 		close(st.end)
 		// The last batches and the end are still to be asked for.

@@ -63,11 +63,12 @@ func LookAt(ctx context.Context, path, format string) (l Look, err error) {
 	return l, set.close()
 }
 
-// farMemory bounds what a scan for another machine holds.
+// farMemory bounds what a look for another machine holds.
 const farMemory = 256 << 20
 
-// ScanPart yields the rows of a table in batches encoded for another machine.
-func ScanPart(ctx context.Context, q Query, yield func([]byte) error) (err error) {
+// ScanPart yields the rows of a table in batches encoded for another machine. limit bounds
+// what it holds.
+func ScanPart(ctx context.Context, q Query, limit uint64, yield func([]byte) error) (err error) {
 	if q.Kind < int(edgesTable) || q.Kind > int(splitsTable) {
 		return fmt.Errorf("there is no table of kind %d", q.Kind)
 	}
@@ -79,7 +80,7 @@ func ScanPart(ctx context.Context, q Query, yield func([]byte) error) (err error
 	if files[kind] == "" {
 		return fmt.Errorf("the %s have gone: import again when nothing writes to the source", kind)
 	}
-	t, err := openTable(ctx, files[kind], kind, farMemory)
+	t, err := openTable(ctx, files[kind], kind, limit)
 	if err != nil {
 		return err
 	}
@@ -298,7 +299,8 @@ func (p Part) farTables() (set tableSet, err error) {
 	}
 	for _, l := range p.Look.Tables {
 		most := [...]int{1, source.MaxDenseFeatures, 1, maxSplits}
-		if l.Kind < 0 || l.Kind > int(splitsTable) || set[l.Kind] != nil || l.Width < 0 || l.Width > most[l.Kind] {
+		least := [...]int{0, 1, 0, 1}
+		if l.Kind < 0 || l.Kind > int(splitsTable) || set[l.Kind] != nil || l.Width < least[l.Kind] || l.Width > most[l.Kind] {
 			return tableSet{}, errBatch
 		}
 		for i, note := range l.Notes {
