@@ -2,8 +2,6 @@ package build
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -25,27 +23,47 @@ type maker struct {
 	stage    Stage
 	share    Share // nil: who conducts reads the source
 	b        *builder
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	timer    *time.Timer
-	widen    func() // undoes the bound on memory
+	columns  *sentColumns
+	life
 
 	// phase is held for reading while a message is taken, and for writing while what
 	// messages go to changes.
-	phase   sync.RWMutex
-	free    chan int // the parts of records that no message is being put into
-	halves  *halves
-	from1   *spool // of the halves
-	sorted  *spool
-	part    []uint16
-	ids     []uint32
-	where   *shardTable
-	placed  *placed
-	columns *sentColumns
+	phase sync.RWMutex
+	task  *task
+	free  chan int // the parts of records that no message is being put into
+	halving
+	placing
+	writing
+}
+
+// life is how long a maker is there.
+type life struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	widen  func() // undoes the bound on memory
+}
+
+// halving is what a maker has before the cut.
+type halving struct {
+	halves *halves
+	whole  *spool // of the halves
+	sorted *spool // not nil once no halves are taken
+}
+
+// placing is what a maker has while edges come to its shards.
+type placing struct {
+	part   []uint16 // until all have come
+	ids    []uint32
+	where  *shardTable
+	placed *placed
+}
+
+// writing is what a maker has while features come to its shards.
+type writing struct {
 	rows    sync.Mutex // guards writer's lanes and written
-	written []uint64   // which vertices' features have come
 	writer  *featureWriter
-	task    *task
+	written []uint64 // which vertices' features have come
 }
 
 // A task is work that takes longer than a message may wait.
@@ -110,12 +128,12 @@ func newMaker(ctx context.Context, host Host, id, from string, j job) (m *maker,
 		m.free <- i
 	}
 	if !j.Random {
-		if m.from1, err = m.b.scratch(); err != nil {
+		if m.whole, err = m.b.scratch(); err != nil {
 			return nil, err
 		}
 		m.halves = &halves{shift: j.Shift, low: p.low + 1, vertices: j.Meta.Vertices}
 		m.halves.mine = func(bucket int) bool { return m.job.cutter(uint32(bucket)<<j.Shift) == j.Self }
-		m.halves.records = newRecords(m.from1, p.writers(), m.halves.count(), p.chunk, j.Meta.Weighted)
+		m.halves.records = newRecords(m.whole, p.writers(), m.halves.count(), p.chunk, j.Meta.Weighted)
 	}
 	return m, nil
 }
@@ -123,7 +141,7 @@ func newMaker(ctx context.Context, host Host, id, from string, j job) (m *maker,
 // plan chooses this node's sizes.
 func (j *job) plan(memory uint64) (*plan, error) {
 	p := &plan{
-		vertices: j.Meta.Vertices, shards: j.Shards, partitioner: stream, elsewhere: true,
+		vertices: j.Meta.Vertices, shards: j.Shards, partitioner: elsewhere,
 		weighted: j.Meta.Weighted, features: j.Meta.Features > 0,
 		stored: j.Meta.Edges, halves: 2 * j.Meta.Edges, low: lowBits(j.Meta.Vertices), constraints: 1,
 	}
@@ -180,7 +198,7 @@ func (m *maker) drop() {
 		m.writer = nil
 	}
 	m.halves, m.placed, m.columns = nil, nil, m.columns.close()
-	m.from1.close()
+	m.whole.close()
 	m.sorted.close()
 	if m.b != nil {
 		m.b.spool.close()
@@ -382,283 +400,11 @@ func finiteBytes(b []byte, kind graph.DType) bool {
 	return true
 }
 
-// begin starts a task.
-func (m *maker) begin(what byte) error {
-	m.phase.Lock()
-	defer m.phase.Unlock()
-	if m.task != nil {
-		select {
-		case <-m.task.done:
-		default:
-			return errMessage
-		}
-	}
-	var do func() ([]byte, error)
-	switch {
-	case what == doDrawHalves && m.share != nil && m.halves != nil && m.sorted == nil:
-		do = m.drawHalves
-	case what == doSort && m.halves != nil && m.sorted == nil:
-		do = m.sort
-		var err error
-		if m.sorted, err = m.b.scratch(); err != nil { // from now on no halves are taken
-			return err
-		}
-	case what == doDrawEdges && m.share != nil && m.placed != nil && m.b.order == nil:
-		do = m.drawEdges
-	case what == doPlace && m.halves != nil && m.placed != nil && m.b.order == nil:
-		do = m.place
-	case what == doMake && m.placed != nil && m.b.order == nil:
-		do = m.make
-		m.b.order = m.b.numbers.order()
-	case what == doDrawRows && m.share != nil && m.writer != nil:
-		do = m.drawRows
-	case what == doFinish && m.writer != nil:
-		do = m.finish
-	default:
-		return errMessage
-	}
-	t := &task{done: make(chan struct{})}
-	m.task = t
-	go func() {
-		defer close(t.done)
-		defer release()
-		t.result, t.err = do()
-	}()
-	return nil
-}
-
-// poll waits a while for the task.
-func (m *maker) poll(ctx context.Context) (result []byte, done bool, err error) {
-	m.phase.RLock()
-	t := m.task
-	m.phase.RUnlock()
-	if t == nil {
-		return nil, false, errMessage
-	}
-	select {
-	case <-t.done:
-		return t.result, true, t.err
-	case <-time.After(pollTime):
-		return nil, false, nil
-	case <-ctx.Done():
-		return nil, false, context.Cause(ctx)
-	}
-}
-
-// pollTime is how long a reply waits for a task.
-const pollTime = 2 * time.Second
-
-func (m *maker) deliver(ctx context.Context, node int, message []byte) error {
-	b, err := m.host.Ask(ctx, m.job.Nodes[node], message, nil)
-	if err == nil {
-		_, _, err = reply(b)
-	}
-	return err
-}
-
-// router sends records of a kind to all nodes.
-func (m *maker) router(say byte, takers int, take func([]uint64, []float32) error) (*router, error) {
-	head, err := message(say, m.id)
-	if err != nil {
-		return nil, err
-	}
-	return newRouter(m.ctx, head, len(m.job.Nodes), takers, m.job.Self, m.deliver, take), nil
-}
-
-func (m *maker) drawHalves() ([]byte, error) {
-	takers := m.b.plan.writers()
-	r, err := m.router(sayHalves, takers, m.takeHalves)
-	if err != nil {
-		return nil, err
-	}
-	drawn := uint64(0)
-	err = r.close(pipe(r.ctx, counting(m.share.Edges, &drawn), m.job.Meta, takers, func(taker int, e graph.EdgeBatch) error {
-		return r.routeHalves(&m.job, taker, e)
-	}))
-	return binary.LittleEndian.AppendUint64(nil, drawn), err
-}
-
-// counting counts the edges of a stream.
-func counting(from edgeStream, n *uint64) edgeStream {
-	return func(ctx context.Context, yield func(graph.EdgeBatch) error) error {
-		return from(ctx, func(b graph.EdgeBatch) error {
-			*n += uint64(len(b.Src))
-			return yield(b)
-		})
-	}
-}
-
-func (m *maker) sort() ([]byte, error) {
-	if err := m.halves.seal(); err != nil {
-		return nil, err
-	}
-	g, err := m.b.sortHalves(m.ctx, m.halves, m.sorted)
-	if err != nil {
-		return nil, err
-	}
-	if len(g.runs)*runBytes >= MaxReply {
-		return nil, fmt.Errorf("the edges were sorted in %d runs, more than can be told: raise {dataset.memory}", len(g.runs))
-	}
-	return appendRuns(nil, g.runs), nil
-}
-
-func (m *maker) drawEdges() ([]byte, error) { return m.sendEdges(m.share.Edges, m.job.Undirected) }
-func (m *maker) place() ([]byte, error) {
-	return m.sendEdges(m.halves.stored, false)
-}
-
-func (m *maker) sendEdges(from edgeStream, mirror bool) ([]byte, error) {
-	takers := m.b.plan.writers()
-	r, err := m.router(sayEdges, takers, m.takeEdges)
-	if err != nil {
-		return nil, err
-	}
-	drawn := uint64(0)
-	err = r.close(pipe(r.ctx, counting(from, &drawn), m.job.Meta, takers, func(taker int, e graph.EdgeBatch) error {
-		return r.routeEdges(&m.job, taker, e, m.ids, m.where, mirror)
-	}))
-	return binary.LittleEndian.AppendUint64(nil, drawn), err
-}
-
-// make writes this node's shards up to their features.
-func (m *maker) make() ([]byte, error) {
-	m.ids = nil
-	m.from1.close()
-	if err := m.placed.seal(); err != nil {
-		return nil, err
-	}
-	release()
-	if err := m.b.writeShards(m.ctx, m.placed); err != nil {
-		return nil, err
-	}
-	m.b.spool.close()
-	release()
-	m.phase.Lock()
-	defer m.phase.Unlock()
-	m.writer = newFeatureWriter(m.ctx, m.b)
-	m.written = make([]uint64, (uint64(m.job.Meta.Vertices)+63)/64)
-	return nil, nil
-}
-
-func (m *maker) drawRows() ([]byte, error) {
-	head, err := message(sayRows, m.id)
-	if err != nil {
-		return nil, err
-	}
-	r := newRowRouter(m.ctx, head, &m.job, m.b.numbers.part, m.deliver)
-	return nil, r.close(m.share.Features(r.ctx, func(f graph.FeatureBatch) error {
-		_, err := r.batch(f)
-		return err
-	}))
-}
-
-// A made is a shard that a node has made.
-type made struct {
-	Shard int
-	Info  graph.ShardInfo
-}
-
-func (m *maker) finish() ([]byte, error) {
-	m.phase.Lock()
-	w := m.writer
-	m.writer = nil // no rows any more
-	m.phase.Unlock()
-	if err := w.close(nil); err != nil {
-		return nil, err
-	}
-	if err := m.b.finish(m.ctx); err != nil {
-		return nil, err
-	}
-	var list []made
-	for shard, info := range m.b.manifest.Shards {
-		if m.own(shard) {
-			list = append(list, made{shard, info})
-		}
-	}
-	return json.Marshal(list)
-}
-
 func lowBits(vertices uint32) (n uint) {
 	for (vertices-1)>>n > 0 {
 		n++
 	}
 	return n
-}
-
-// sentColumns are the columns of this node's shards as they were sent.
-type sentColumns struct {
-	job   *job
-	spool *spool
-
-	mu    sync.Mutex
-	parts map[[2]int][]span // by shard and column
-}
-
-type span struct{ at, length int64 }
-
-func (c *sentColumns) close() *sentColumns {
-	if c != nil {
-		c.spool.close()
-	}
-	return nil
-}
-
-func (c *sentColumns) take(shard, column int, b []byte) error {
-	at, err := c.spool.append(b)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.parts == nil {
-		c.parts = map[[2]int][]span{}
-	}
-	key := [2]int{shard, column}
-	c.parts[key] = append(c.parts[key], span{at, int64(len(b))})
-	return nil
-}
-
-func (c *sentColumns) about() columnsAbout {
-	return columnsAbout{c.job.Labels, c.job.Splits, c.job.Names}
-}
-
-func (c *sentColumns) length(shard, column int) (n int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, s := range c.parts[[2]int{shard, column}] {
-		n += s.length
-	}
-	return n
-}
-
-func (c *sentColumns) nameBytes(shard int, _ []uint32) int64 { return c.length(shard, nameColumn) }
-
-func (c *sentColumns) write(column, shard int, rows []uint32, buf []byte, out func([]byte) error) error {
-	n := int64(len(rows))
-	want := map[int]int64{idColumn: 8 * n, labelColumn: 4 * n, markColumn: int64(c.job.Splits) * n}
-	if c.job.Names {
-		want[idColumn] += 8
-		want[nameColumn] = c.length(shard, nameColumn)
-	}
-	if c.length(shard, column) != want[column] {
-		return fmt.Errorf("a column of shard %d was sent with %d bytes, and should have %d", shard, c.length(shard, column), want[column])
-	}
-	c.mu.Lock()
-	spans := c.parts[[2]int{shard, column}]
-	c.mu.Unlock()
-	for _, s := range spans {
-		for done := int64(0); done < s.length; {
-			b := buf[:min(int64(len(buf)), s.length-done)]
-			if err := c.spool.read(b, s.at+done); err != nil {
-				return err
-			}
-			if err := out(b); err != nil {
-				return err
-			}
-			done += int64(len(b))
-		}
-	}
-	return nil
 }
 
 // publish puts the shards in place.

@@ -32,6 +32,8 @@ const (
 	multilevel = "multilevel"
 	stream     = "stream"
 	random     = "random"
+
+	elsewhere = "elsewhere" // of a maker: another node cuts the graph
 )
 
 // defaultShards returns 64, or fewer for a small graph so that each shard has at least

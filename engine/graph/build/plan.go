@@ -25,7 +25,6 @@ type plan struct {
 	halves      uint64 // at most
 	weighted    bool
 	features    bool
-	elsewhere   bool // another node cuts the graph
 
 	// The sizes that shrink when memory is short.
 	workers    int
@@ -220,7 +219,7 @@ func (p *plan) peak() uint64 {
 			open(p.blocks()),
 			w*(2*8*min(records, p.halves)+12*rows+1<<20))
 		block := blockBytes(v, p.halves, p.constraints)
-		if p.elsewhere {
+		if p.partitioner == elsewhere {
 			return most + most/16 + 16<<20
 		}
 		if p.partitioner == stream {

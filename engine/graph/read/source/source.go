@@ -203,3 +203,16 @@ func (m *Marking) Mark(split, vertex uint64, part graph.Mark) error {
 	*at = part
 	return nil
 }
+
+// Size formats a number of bytes.
+func Size(n uint64) string {
+	const step = 1 << 10
+	if n < step {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	v, unit := float64(n)/step, 0
+	for ; v >= step && unit < 3; unit++ {
+		v /= step
+	}
+	return fmt.Sprintf("%.1f %s", v, [...]string{"KiB", "MiB", "GiB", "TiB"}[unit])
+}

@@ -62,24 +62,11 @@ func loadTables(ctx context.Context, set tableSet, format string, text bool, o s
 	t.ids = newIDMap(&t.memory, text)
 	if err := t.load(ctx); err != nil {
 		if errors.Is(err, source.ErrMemory) {
-			return nil, fmt.Errorf("the ids, labels and splits of the graph in %s do not fit in %s of memory: allow more, or number the vertices 0, 1, 2 and so on, which needs least", set[edgesTable].about().name, size(o.Memory))
+			return nil, fmt.Errorf("the ids, labels and splits of the graph in %s do not fit in %s of memory: allow more, or number the vertices 0, 1, 2 and so on, which needs least", set[edgesTable].about().name, source.Size(o.Memory))
 		}
 		return nil, err
 	}
 	return t, nil
-}
-
-// size formats a number of bytes.
-func size(n uint64) string {
-	const step = 1 << 10
-	if n < step {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	v, unit := float64(n)/step, 0
-	for ; v >= step && unit < 3; unit++ {
-		v /= step
-	}
-	return fmt.Sprintf("%.1f %s", v, [...]string{"KiB", "MiB", "GiB", "TiB"}[unit])
 }
 
 func (t *tables) load(ctx context.Context) error {

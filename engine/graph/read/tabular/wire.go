@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/intids"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -89,41 +90,15 @@ func ScanPart(ctx context.Context, q Query, limit uint64, yield func([]byte) err
 	if q.IDsOnly {
 		width = 0
 	}
-	var seen seenIDs
+	var seen intids.Seen
 	return t.scan(ctx, scanning{text: q.Text, idsOnly: q.IDsOnly}, func(b *rowBatch) error {
 		if q.IDsOnly && !q.Text {
 			for i := range kind.ids() {
-				b.ids[i].ints = seen.only(b.ids[i].ints)
+				b.ids[i].ints = seen.Only(b.ids[i].ints)
 			}
 		}
 		return yield(appendBatch(nil, b, kind, width, q))
 	})
-}
-
-// seenIDs remembers small ids, so that each is sent once.
-type seenIDs struct{ bits []uint64 }
-
-// maxSeen bounds the ids that are remembered, in 32 MiB.
-const maxSeen = 1 << 28
-
-// only keeps the ids that are new, in place.
-func (s *seenIDs) only(ids []int64) []int64 {
-	n := 0
-	for _, v := range ids {
-		if uint64(v) < maxSeen {
-			word := uint64(v) / 64
-			if word >= uint64(len(s.bits)) {
-				s.bits = append(s.bits, make([]uint64, max(1024, word+1-uint64(len(s.bits)), uint64(len(s.bits))/2))...)
-			}
-			if s.bits[word]>>(v%64)&1 == 1 {
-				continue
-			}
-			s.bits[word] |= 1 << (v % 64)
-		}
-		ids[n] = v
-		n++
-	}
-	return ids[:n]
 }
 
 // The ways in which a column of ids travels.
