@@ -243,7 +243,7 @@ func (m *maker) takeHalves(keys []uint64, weights []float32) error {
 		if err := finite(weights); err != nil {
 			return err
 		}
-	} else if weights != nil && len(weights) > 0 {
+	} else if len(weights) > 0 {
 		return errMessage
 	}
 	last, mine := -1, false
