@@ -69,6 +69,7 @@ func TestManyNodesImport(t *testing.T) {
 			if i == 0 {
 				t.Logf("%s: input %d MB; one node: disk at most %v MB, its shards %v, processor %v; two: disk at most %v MB, their shards %v, processor %v",
 					what, input>>20, mb(took[0].peak), mb(took[0].shards), took[0].cpu, mb(took[1].peak), mb(took[1].shards), took[1].cpu)
+				t.Logf("one: %v; two: %v", took[0].stages, took[1].stages)
 			}
 		}
 		t.Logf("%s: one node %.1f s, two %.1f s: %.2fx as fast (median of three, one after the other)", what, stats.Median(single), stats.Median(double), stats.Median(ratios))
@@ -186,6 +187,18 @@ type measured struct {
 	shards  []uint64
 	cpu     []time.Duration
 	content string
+	stages  []string // with the seconds at which they began
+}
+
+// note keeps when each stage began.
+func (m *measured) note(begin time.Time) func(api.DatasetEvent) {
+	last := ""
+	return func(e api.DatasetEvent) {
+		if e.Progress != nil && e.Progress.Stage != last {
+			last = e.Progress.Stage
+			m.stages = append(m.stages, fmt.Sprintf("%.1f %s", time.Since(begin).Seconds(), last))
+		}
+	}
 }
 
 // make imports or generates the dataset, and removes it.
@@ -214,7 +227,7 @@ func (m *boundMesh) make(t *testing.T, name, what string, sources []string, scal
 		o.Partitioner = "stream"
 		d, err = m.daemons[0].GenerateDataset(ctx, api.GenerateRequest{Name: name, Preset: "products", Scale: scale, DatasetOptions: o}, func(api.DatasetEvent) {})
 	} else {
-		d, err = m.daemons[0].ImportDataset(ctx, api.ImportRequest{Name: name, Sources: sources, DatasetOptions: o}, func(api.DatasetEvent) {})
+		d, err = m.daemons[0].ImportDataset(ctx, api.ImportRequest{Name: name, Sources: sources, DatasetOptions: o}, r.note(begin))
 	}
 	r.seconds = time.Since(begin).Seconds()
 	stop()
