@@ -317,7 +317,7 @@ func (c *conductor) cut(ctx context.Context, src graph.Source) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.sendColumns(ctx, src)
+	return c.sendColumns(ctx)
 }
 
 // send reads the edges here and sends them.
@@ -363,7 +363,7 @@ func (c *conductor) partition(ctx context.Context, src graph.Source) ([]uint16, 
 }
 
 // sendColumns sends names, labels and marks to those who make the shards.
-func (c *conductor) sendColumns(ctx context.Context, src graph.Source) error {
+func (c *conductor) sendColumns(ctx context.Context) error {
 	order, buf := c.b.numbers.order(), make([]byte, copyBuffer)
 	has := c.b.columns.about()
 	for shard := range c.job.Shards {

@@ -197,7 +197,8 @@ func (m *maker) drop() {
 		_ = m.writer.close(errGivenUp)
 		m.writer = nil
 	}
-	m.halves, m.placed, m.columns = nil, nil, m.columns.close()
+	m.columns.close()
+	m.halves, m.placed, m.columns = nil, nil, nil
 	m.whole.close()
 	m.sorted.close()
 	if m.b != nil {
@@ -246,7 +247,7 @@ func (m *maker) takeHalves(keys []uint64, weights []float32) error {
 	} else if len(weights) > 0 {
 		return errMessage
 	}
-	last, mine := -1, false
+	last := -1
 	for _, k := range keys {
 		v := uint32(k >> 32)
 		if v >= vertices || uint32(k)>>1 >= vertices {
@@ -254,7 +255,7 @@ func (m *maker) takeHalves(keys []uint64, weights []float32) error {
 		}
 		at := int(v >> h.shift)
 		if at != last {
-			if last, mine = at, m.job.cutter(v) == m.job.Self; !mine {
+			if last = at; m.job.cutter(v) != m.job.Self {
 				return errMessage
 			}
 		}

@@ -16,11 +16,10 @@ type sentColumns struct {
 
 type span struct{ at, length int64 }
 
-func (c *sentColumns) close() *sentColumns {
+func (c *sentColumns) close() {
 	if c != nil {
 		c.spool.close()
 	}
-	return nil
 }
 
 func (c *sentColumns) take(shard, column int, b []byte) error {

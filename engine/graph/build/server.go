@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,14 +136,7 @@ func (s *Server) answer(ctx context.Context, peer string, in []byte) (out []byte
 	return out, true, err
 }
 
-func (m *maker) knows(peer string) bool {
-	for _, n := range m.job.Nodes {
-		if n == peer {
-			return true
-		}
-	}
-	return false
-}
+func (m *maker) knows(peer string) bool { return slices.Contains(m.job.Nodes, peer) }
 
 // open makes a maker.
 func (s *Server) open(ctx context.Context, peer, id string, in []byte) error {
