@@ -233,7 +233,11 @@ func (n *Method) fitPhases(ctx context.Context, need *train.Needs) (err error) {
 // least returns what a run needs with no more batches ahead than it must.
 func (n *Method) least(need *train.Needs) uint64 {
 	depth := uint64(max(1, n.Run.Batches.Depth))
-	return need.OnHost() - need.Of(budget.Slots)/depth*(depth-1)
+	there := depth
+	if n.runs > 1 {
+		there++ // the next phase
+	}
+	return need.OnHost() - need.Of(budget.Slots)/there*(depth-1)
 }
 
 // See implements Method: of a step, one phase is in memory.

@@ -163,3 +163,47 @@ func TestPhasesAreAsManyAsMemoryAsks(t *testing.T) {
 		t.Errorf("five phases need %d bytes of slots, and one %d: %v", phased.Of(budget.Slots), slots, err)
 	}
 }
+
+// A job is not refused in memory in which some number of phases fits, with nothing ahead but
+// the next phase.
+func TestPhasesGoAsFarAsTheyMust(t *testing.T) {
+	shards := widened(traintest.Communities(t, 6000), 256)
+	r := traintest.Small("sage")
+	r.Epochs, r.Batch, r.Fanouts = 1, 100, []int{10, 10}
+	o := isolation(train.Options{Threads: 2})
+	needs := func(phases int) (base, each uint64) { // of a phase that is prepared
+		r.Sharing = apart("sweep=off", "groups=4", fmt.Sprint("phases=", phases))
+		tr := traintest.Started(t, r, shards, o)
+		need, err := tr.Run.Forecast(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := tr.Run.Batches.Depth
+		if held < 2 {
+			t.Fatalf("%d batches are prepared ahead", held)
+		}
+		if phases > 1 {
+			held++ // the next phase
+		}
+		return need.OnHost() - need.Of(budget.Slots), need.Of(budget.Slots) / uint64(held)
+	}
+	_, whole := needs(1)
+	base, each := needs(4)
+	r.Sharing = apart("sweep=off", "groups=4")
+	said := 0
+	o.Announce = func(f train.Forecast) {
+		if strings.Contains(strings.Join(f.Notes, " "), "so it computes its 4 groups in ") {
+			said++
+		}
+	}
+	const steps = 8
+	for i := range uint64(steps) {
+		o.Memory = base + 2*each + (whole-2*each)*i/steps + 64<<10
+		if _, _, err := traintest.NewMesh(1, traintest.Uneven(len(shards), 1)).Run(t.Context(), r, shards, o, func(int) string { return "" }); err != nil {
+			t.Errorf("%d of %d bytes: %v", o.Memory, base+whole, err)
+		}
+	}
+	if whole < 2*each || said == 0 {
+		t.Errorf("phases take %d bytes of %d, and %d jobs have some", each, whole, said)
+	}
+}
