@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -272,10 +274,20 @@ func (n *Method) Needs(need *train.Needs) {
 func (n *Method) BeginSteps(int, int) {
 	t := n.Run
 	n.guard(true)
-	if !t.Session.Alone() {
-		t.Lead().At.Under.Sent.Add(n.brought())
+	if t.Session.Alone() {
+		return
+	}
+	came := n.brought()
+	t.Lead().At.Under.Sent.Add(came)
+	if came.Bytes[peer.Shard] >= muchCame {
+		runtime.GC() // pools keep what they hold over one collection
+		debug.FreeOSMemory()
 	}
 }
+
+// muchCame is how many bytes leave so much behind, in answers and in questions of others,
+// that it is given back to the system before steps begin.
+const muchCame = 8 << 20
 
 // EndSteps implements Method: the way opens once no worker prepares a step any more.
 func (n *Method) EndSteps() {
