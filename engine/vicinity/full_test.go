@@ -23,7 +23,7 @@ func TestFullDisk(t *testing.T) {
 		underLimit(t)
 		return
 	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFullDisk$", "-test.v") //nolint:gosec // this program
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFullDisk$", "-test.v")
 	child.Env = append(os.Environ(), inChild+"=1")
 	out, err := child.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestFullDisk") {
