@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -37,6 +38,9 @@ type Strategy struct {
 type Hooks struct {
 	// Volume returns what a step sends; nil: what Batched does.
 	Volume func(s *Step) Volume
+	// Takes adds the memory that a node takes in a step to what all strategies take, and
+	// returns that of the steps under way; nil: it takes no more.
+	Takes func(s *Step, node int, to *fit.Step) (underWay uint64)
 	// Sight is for groups that draw and read in isolation, and Whole for steps of the whole
 	// graph; nil: steps are mini-batches of which nodes ask each other for the rest.
 	Sight func(*Isolation) (Sight, error)
@@ -83,6 +87,9 @@ type Volume struct {
 	// Once comes to the busiest node once in a job, and OnceAll to all nodes.
 	Once    uint64
 	OnceAll peer.Counts
+	// Made is the processor time that a node takes to make something of what comes, in
+	// seconds.
+	Made float64
 	// Held is the memory that a node takes for the whole job, beside what all strategies
 	// take.
 	Held uint64
@@ -241,10 +248,6 @@ func (j *job) row(ctx context.Context, m *mesh, of *Strategy, clock *clock, rate
 	pairs := uint64(n * (n - 1))
 	r.Bytes.Bytes[peer.Control] += pairs * (peer.QueryFraming + peer.AnswerFraming + reportBytes)
 	r.Bytes.Requests[peer.Control] += pairs
-	r.Fits = j.Memory == 0 || r.Memory <= j.Memory
-	if !r.Fits {
-		r.Why = fmt.Sprintf("a node needs %s of memory and has %s", budget.Format(r.Memory), budget.Format(j.Memory))
-	}
 	return r, nil
 }
 
@@ -275,17 +278,28 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 	edges := j.edgesOfOthers(m)
 	r.Sharded = n > 1 && look.sight == nil && sharded(settings, edges, j.Memory)
 	look.sharded = r.Sharded
-	steps, heaviest, worst, err := j.loads(ctx, m, &look)
+	loads, err := j.loads(ctx, m, &look)
 	if err != nil {
 		return err
 	}
+	worst := &sizes{}
 	var sum peer.Counts
 	var t timing
-	for at := range steps {
+	for at := range loads {
 		step := &Step{
 			Nodes: n, Index: at, Last: at+1 == j.count, Model: j.model, Moments: len(j.Recipe.Optimizer.Moments()), Number: 4,
 			Columns: j.Graph.Columns, Row: j.counter.row, Valued: j.model.Form().Weighting != sample.Ones,
-			Sharded: r.Sharded, Owned: m.owned(), Shards: len(m.layout.Owners), Settings: settings, Loads: steps[at],
+			Sharded: r.Sharded, Owned: m.owned(), Shards: len(m.layout.Owners), Settings: settings,
+		}
+		heaviest := loads[at][0]
+		for _, l := range loads[at] {
+			step.Loads = append(step.Loads, l.summary())
+			if l.rows()+l.edges() > heaviest.rows()+heaviest.edges() {
+				heaviest = l
+			}
+		}
+		for node, l := range loads[at] {
+			worst.see(j, of, step, node, l)
 		}
 		v := j.volume(of, step)
 		if j.same { // what is prepared serves all epochs
@@ -297,11 +311,11 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 			t.once = float64(v.Once+brought.First.Busiest) / rates.Bandwidth
 			worst.held = v.Held + brought.Held
 		}
-		v.Hidden += brought.hidden(j.count)
+		v.Hidden, v.Made = v.Hidden+brought.hidden(j.count), brought.made(j.count)
 		if err := clock.fits(worst); err != nil {
 			return err
 		}
-		if err := t.add(ctx, clock, heaviest[at], at, &v, rates); err != nil {
+		if err := t.add(ctx, clock, heaviest, step, &v, rates); err != nil {
 			return err
 		}
 	}
@@ -311,35 +325,39 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 	if !r.Sharded && look.sight == nil {
 		worst.edges = edges
 	}
-	needs := worst.needs(j, m)
-	r.Memory = needs.OnHost()
-	return nil
+	return j.fits(m, worst, r, look.sight != nil)
 }
 
-// loads counts the work of all nodes in each of the steps. It returns the node with most
-// of each step, too.
-func (j *job) loads(ctx context.Context, m *mesh, look *look) (steps [][]Load, heaviest []*load, worst *sizes, err error) {
-	nodes := m.layout.Nodes
-	steps, heaviest, worst = make([][]Load, len(j.steps)), make([]*load, len(j.steps)), &sizes{}
-	for at := range steps {
-		steps[at] = make([]Load, nodes)
+// fits fills a row with the memory of a node, and whether it has as much.
+func (j *job) fits(m *mesh, z *sizes, r *Row, isolated bool) error {
+	needs, err := z.needs(j, m, isolated)
+	r.Memory = needs.Total()
+	r.Fits = j.Memory == 0 || needs.OnHost() <= j.Memory
+	if !r.Fits {
+		r.Memory = needs.OnHost()
+		r.Why = fmt.Sprintf("a node needs %s of memory and has %s", budget.Format(r.Memory), budget.Format(j.Memory))
 	}
-	for i := range nodes * len(steps) {
+	return err
+}
+
+// loads counts the work of all nodes in each of the steps.
+func (j *job) loads(ctx context.Context, m *mesh, look *look) ([][]*load, error) {
+	nodes := m.layout.Nodes
+	loads := make([][]*load, len(j.steps))
+	for at := range loads {
+		loads[at] = make([]*load, nodes)
+	}
+	for i := range nodes * len(loads) {
 		at, node := i/nodes, i%nodes
 		if look.sight != nil { // what a node sees serves all of its steps
-			at, node = i%len(steps), i/len(steps)
+			at, node = i%len(loads), i/len(loads)
 		}
-		l, err := j.counter.step(ctx, m, look, j.steps[at], at, node)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		steps[at][node] = l.summary()
-		worst.see(j, l)
-		if h := heaviest[at]; h == nil || l.rows()+l.edges() > h.rows()+h.edges() {
-			heaviest[at] = l
+		var err error
+		if loads[at][node], err = j.counter.step(ctx, m, look, j.steps[at], at, node); err != nil {
+			return nil, err
 		}
 	}
-	return steps, heaviest, worst, nil
+	return loads, nil
 }
 
 // seeds returns how many times the seed vertices of the counted steps an epoch has: its

@@ -88,7 +88,7 @@ func compare(t *testing.T, r recipe.Recipe, shards []*graph.Shard, nodes int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := forecast.Make(t.Context(), &forecast.Subject{Recipe: &r, Graph: forecast.Of(g), Place: place, Looks: 1 << 20}, of(r.Sharing.Strategy), []int{nodes}, rates, func(forecast.Row) {})
+	rows, err := forecast.Make(t.Context(), &forecast.Subject{Recipe: &r, Graph: forecast.Of(g), Place: place, Looks: 1 << 20}, strategyOf(r.Sharing.Strategy), []int{nodes}, rates, func(forecast.Row) {})
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
 	}
@@ -109,7 +109,7 @@ func compare(t *testing.T, r recipe.Recipe, shards []*graph.Shard, nodes int) {
 	}
 }
 
-func of(name string) []forecast.Strategy {
+func strategyOf(name string) []forecast.Strategy {
 	d := strategies.All.Of(name)
 	return []forecast.Strategy{{Name: d.Name, Deal: d.Deal, Asking: d.Asking, Check: d.Check, Complete: d.Complete, Hooks: d.Forecast}}
 }
@@ -126,7 +126,7 @@ func TestForecastsOfLargerMeshes(t *testing.T) {
 	}
 	var told []forecast.Row
 	s := &forecast.Subject{Recipe: &r, Graph: forecast.Of(g)}
-	rows, err := forecast.Make(t.Context(), s, append(of("single"), of("centric")...), []int{1, 2, 4, 40}, rates, func(r forecast.Row) { told = append(told, r) })
+	rows, err := forecast.Make(t.Context(), s, append(strategyOf("single"), strategyOf("centric")...), []int{1, 2, 4, 40}, rates, func(r forecast.Row) { told = append(told, r) })
 	if err != nil || len(rows) != 4 || len(told) != 4 {
 		t.Fatal(rows, err)
 	}
@@ -139,18 +139,18 @@ func TestForecastsOfLargerMeshes(t *testing.T) {
 		}
 	}
 	s.Memory = rows[3].Memory
-	rows, err = forecast.Make(t.Context(), s, of("centric"), []int{2, 40}, rates, func(forecast.Row) {})
+	rows, err = forecast.Make(t.Context(), s, strategyOf("centric"), []int{2, 40}, rates, func(forecast.Row) {})
 	if err != nil || rows[0].Fits || !strings.Contains(rows[0].Why, "of memory and has") || !rows[1].Fits {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	gat := traintest.Short("gat")
-	rows, err = forecast.Make(t.Context(), &forecast.Subject{Recipe: &gat, Graph: forecast.Of(g)}, of("p3"), []int{2}, rates, func(forecast.Row) {})
+	rows, err = forecast.Make(t.Context(), &forecast.Subject{Recipe: &gat, Graph: forecast.Of(g)}, strategyOf("p3"), []int{2}, rates, func(forecast.Row) {})
 	if err != nil || rows[0].Fits || !strings.Contains(rows[0].Why, "p3 can't share out the columns") {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := forecast.Make(ended, &forecast.Subject{Recipe: &r, Graph: forecast.Of(g)}, of("centric"), []int{2}, rates, func(forecast.Row) {}); err == nil {
+	if _, err := forecast.Make(ended, &forecast.Subject{Recipe: &r, Graph: forecast.Of(g)}, strategyOf("centric"), []int{2}, rates, func(forecast.Row) {}); err == nil {
 		t.Error("a forecast that nobody waits for goes on")
 	}
 }

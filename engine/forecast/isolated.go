@@ -41,6 +41,7 @@ type Brought struct {
 type Came struct {
 	All     peer.Counts // to all nodes
 	Busiest uint64      // bytes that come to the node to which most come
+	Made    float64     // seconds of processor time of a node, to make a view of it
 }
 
 // hidden returns the bytes that come to the busiest node during a step.
@@ -49,6 +50,14 @@ func (b *Brought) hidden(steps int) uint64 {
 		return 0
 	}
 	return b.Next.Busiest / uint64(b.Period*steps)
+}
+
+// made returns the seconds that a node makes views for during a step.
+func (b *Brought) made(steps int) float64 {
+	if b.Period == 0 {
+		return 0
+	}
+	return b.Next.Made / float64(b.Period*steps)
 }
 
 // add adds what is brought to a row: an epoch has its share of what several epochs see.

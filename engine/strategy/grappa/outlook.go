@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/cputime"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	draws "github.com/hopmesh/hopmesh/engine/frontier"
@@ -44,6 +45,7 @@ type outlook struct {
 
 	node     int              // whose contexts are kept
 	contexts map[int]*Context // by group, in super
+	made     float64          // seconds of processor time that a view of a node took to make, on average
 }
 
 // newOutlook returns what groups would see of a job.
@@ -144,10 +146,12 @@ func (o *outlook) Brought() (b forecast.Brought, err error) {
 		if !o.Graph.MadeUp() {
 			bring = o.count
 		}
+		o.made = 0
 		first, next, held, err := bring(node, groups)
 		if err != nil {
 			return b, err
 		}
+		b.Next.Made = max(b.Next.Made, o.made)
 		for _, c := range []struct {
 			to   *forecast.Came
 			sent peer.Counts
@@ -165,7 +169,8 @@ func (o *outlook) Brought() (b forecast.Brought, err error) {
 type sighting struct {
 	edges, rows *vicinity.Set // of other nodes: vertices whose edges, and whose features, it brings
 	within      []vicinity.Range
-	bytes       uint64 // of memory
+	bytes       uint64  // of memory
+	made        float64 // seconds of processor time that making it took
 }
 
 // count returns what a node brings for its first view and for the next, and the memory that
@@ -202,6 +207,7 @@ func (o *outlook) count(node int, groups []int) (first, next peer.Counts, held u
 		}
 		s.bytes += o.bringEdges(to, s.edges, edges, s.within) + o.bringRows(to, s.rows, rows) + o.bringDegrees(to, s.rows)
 		most, before = max(most, s.bytes), s
+		o.made += s.made / float64(supers)
 	}
 	if turns := uint64(supers - 1); turns > 1 {
 		next.Bytes[peer.Shard], next.Requests[peer.Shard] = next.Bytes[peer.Shard]/turns, next.Requests[peer.Shard]/turns
@@ -232,6 +238,7 @@ func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set
 	vertices := uint32(o.Graph.Topology.Vertices())
 	s := &sighting{edges: vicinity.NewSet(vertices), rows: vicinity.NewSet(vertices)}
 	edges, rows, here := vicinity.NewSet(vertices), vicinity.NewSet(vertices), vicinity.NewSet(vertices)
+	begun := cputime.Process()
 	for _, g := range groups {
 		c, err := o.context(g, super)
 		if err != nil {
@@ -241,6 +248,7 @@ func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set
 		rows.AddAll(c.has)
 		s.bytes += c.Index()
 	}
+	s.made = cputime.Process() - begun
 	for shard := range o.Layout.Owners {
 		if o.Holds(node, shard) {
 			here.AddRange(vicinity.Range{First: o.Layout.Firsts[shard], End: o.Layout.Firsts[shard+1]})

@@ -36,7 +36,7 @@ var models = []string{"gcn", "sage"}
 
 const (
 	rate   = 400_000_000 // bits a second, each way
-	delay  = time.Millisecond / 2
+	delay  = time.Duration(0)
 	hidden = 64
 	batch  = 2048
 	epochs = 5

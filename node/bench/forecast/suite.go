@@ -33,6 +33,10 @@ type Row struct {
 	Memory  [2]uint64         `json:"memory"`
 	Seconds [2]float64        `json:"seconds"`
 	Parts   api.ForecastParts `json:"parts"`
+	Phases  api.JobPhases     `json:"phases"` // of the middle epoch, the mean over the nodes
+	Said    api.JobMemory     `json:"said"`   // by the job itself, on its worst node
+	Used    float64           `json:"used"`   // seconds of processor time of all nodes, in a middle epoch
+	Idle    float64           `json:"idle"`   // the same in a second without a job
 }
 
 // Report is what --json prints.
@@ -223,6 +227,9 @@ func measure(ctx context.Context, crew *shape.Crew, idle []uint64, c cell) (Row,
 	if err := settle(ctx, crew, idle); err != nil {
 		return r, err
 	}
+	r.Idle = -usedBy(crew)
+	time.Sleep(time.Second)
+	r.Idle += usedBy(crew)
 	on := crew.Nodes[0].API
 	watched := watch(crew, idle)
 	defer watched.end()
@@ -230,17 +237,28 @@ func measure(ctx context.Context, crew *shape.Crew, idle []uint64, c cell) (Row,
 	if err != nil {
 		return r, err
 	}
-	job, err := on.WatchJob(ctx, id.ID, func(api.JobEvent) {})
+	var ends []float64 // of each epoch, by processor time
+	job, err := on.WatchJob(ctx, id.ID, func(e api.JobEvent) {
+		if e.Epoch != nil {
+			ends = append(ends, usedBy(crew))
+		}
+	})
 	if err != nil {
 		return r, err
 	}
 	r.Memory[1] = watched.end()
+	if len(ends) == epochs {
+		r.Used = (ends[epochs-2] - ends[0]) / (epochs - 2)
+	}
 	if err := on.RemoveJob(ctx, id.ID); err != nil {
 		return r, err
 	}
 	if job.State != "done" || len(job.History) != epochs {
 		r.Failed = fmt.Sprintf("the job is %s: %s", job.State, job.Error)
 		return r, nil
+	}
+	if job.Memory != nil {
+		r.Said = *job.Memory
 	}
 	var took []float64
 	sent := uint64(0)
@@ -249,7 +267,7 @@ func measure(ctx context.Context, crew *shape.Crew, idle []uint64, c cell) (Row,
 		took = append(took, e.Seconds)
 		sent += e.Bytes.Total()
 	}
-	r.Bytes[1], r.Seconds[1] = sent/uint64(len(middle)), stats.Median(took)
+	r.Bytes[1], r.Seconds[1], r.Phases = sent/uint64(len(middle)), stats.Median(took), middle[len(middle)/2].Phases
 	return r, r.forecast(ctx, crew)
 }
 

@@ -1,8 +1,12 @@
 package forecast
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +18,25 @@ import (
 func held(pid int) uint64 {
 	status := fmt.Sprintf("/proc/%d/status", pid)
 	return budget.Field(status, "RssAnon:", 0) + budget.Field(status, "RssShmem:", 0)
+}
+
+// usedBy returns the seconds of processor time that all nodes have taken so far.
+func usedBy(crew *shape.Crew) (seconds float64) {
+	const ticks = 100 // a second, on every Linux
+	for _, node := range crew.Nodes {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", node.PID()))
+		if err != nil {
+			continue // it has ended, and the job with it
+		}
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		for _, at := range []int{11, 12} { // of the user and the system
+			if at < len(fields) {
+				n, _ := strconv.ParseFloat(fields[at], 64)
+				seconds += n / ticks
+			}
+		}
+	}
+	return seconds
 }
 
 // settle waits until no process holds much more than it did idle, but not for long: what
