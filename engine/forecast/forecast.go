@@ -102,6 +102,7 @@ type Subject struct {
 	Place  Place  // nil: even runs of shards, without copies
 	Memory uint64 // that a node has; 0: not bounded
 	Looks  int    // how many steps are counted; 0: 3
+	Dir    string // of files for what jobs keep in files; "": it is made in memory
 }
 
 // A Row is the forecast of one strategy on some nodes.

@@ -18,6 +18,7 @@ type Isolation struct {
 	Epoch    int     // whose steps are counted, from 1 on
 	Epochs   int     // of the job
 	Row      float64 // bytes of a row of features on the wire
+	Dir      string  // of files that views are made in; "": they are made in memory
 	Rooted   bool    // blocks are normalised by degrees, which come with what groups see
 }
 
@@ -73,7 +74,7 @@ func (j *job) isolation(m *mesh, s *strategy.Settings) *Isolation {
 	return &Isolation{
 		Graph: j.Graph, Layout: &m.layout, Holds: func(node, shard int) bool { return m.holds[node][shard] },
 		Settings: s, Seed: j.Recipe.Seed, Epoch: looked, Epochs: j.Recipe.Epochs, Row: j.counter.row,
-		Rooted: j.counter.rooted,
+		Rooted: j.counter.rooted, Dir: j.Dir,
 	}
 }
 

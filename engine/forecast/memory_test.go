@@ -2,6 +2,8 @@ package forecast_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -41,11 +43,20 @@ func TestMemoryIsThatOfARun(t *testing.T) {
 				owners, _ := place(nodes)
 				var mu sync.Mutex
 				said := uint64(0)
-				traintest.NewMesh(nodes, owners).MustRun(t, r, shards, train.Options{Dataset: "d", Strategies: strategies.All, Announce: func(f train.Forecast) {
+				dir := t.TempDir()
+				for node := range nodes {
+					if err := os.Mkdir(filepath.Join(dir, fmt.Sprint(node)), 0o700); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_, _, err := traintest.NewMesh(nodes, owners).Run(t.Context(), r, shards, train.Options{Dataset: "d", Strategies: strategies.All, Announce: func(f train.Forecast) {
 					mu.Lock()
 					defer mu.Unlock()
 					said = max(said, f.Arenas)
-				}})
+				}}, func(node int) string { return filepath.Join(dir, fmt.Sprint(node)) })
+				if err != nil {
+					t.Fatal(err)
+				}
 				g, err := dataset.Open(shards, r.Split, r.Features)
 				if err != nil {
 					t.Fatal(err)

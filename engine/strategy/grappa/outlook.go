@@ -111,7 +111,7 @@ func (o *outlook) Within(s *sample.Sampler, roots []uint32) error {
 		o.node, o.contexts = o.nodes[g], map[int]*Context{}
 	}
 	if o.contexts[g] == nil {
-		c, err := o.context(g, o.super)
+		c, err := o.context(g, o.super, nil)
 		if err != nil {
 			return err
 		}
@@ -122,9 +122,9 @@ func (o *outlook) Within(s *sample.Sampler, roots []uint32) error {
 }
 
 // context builds what a group sees of a graph that is here.
-func (o *outlook) context(group, super int) (*Context, error) {
+func (o *outlook) context(group, super int, in *vicinity.Vault) (*Context, error) {
 	b, err := NewBuilder(BuildOptions{
-		Schedule: o.schedule, Settings: &o.settings, Group: group, Super: super, Seed: o.Seed, Firsts: o.Layout.Firsts, Topology: o.Graph.Topology,
+		Schedule: o.schedule, Settings: &o.settings, Group: group, Super: super, Seed: o.Seed, Firsts: o.Layout.Firsts, Topology: o.Graph.Topology, In: in,
 	})
 	if err != nil {
 		return nil, err
@@ -160,6 +160,9 @@ func (o *outlook) Brought() (b forecast.Brought, err error) {
 			c.to.Busiest = max(c.to.Busiest, c.sent.Bytes[peer.Shard])
 		}
 		b.Held = max(b.Held, held)
+	}
+	if o.Layout.Nodes > 1 { // what is brought goes to files through memory
+		b.Held += Bringing * uint64(o.Layout.Nodes-1)
 	}
 	o.contexts = nil
 	return b, nil
@@ -234,13 +237,14 @@ func (o *outlook) views() int {
 }
 
 // sight finds what a node sees in a super-epoch.
-func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set) (*sighting, error) {
+func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set) (s *sighting, err error) {
 	vertices := uint32(o.Graph.Topology.Vertices())
-	s := &sighting{edges: vicinity.NewSet(vertices), rows: vicinity.NewSet(vertices)}
+	s = &sighting{edges: vicinity.NewSet(vertices), rows: vicinity.NewSet(vertices)}
 	edges, rows, here := vicinity.NewSet(vertices), vicinity.NewSet(vertices), vicinity.NewSet(vertices)
-	begun := cputime.Process()
+	begun, vault := cputime.Process(), vicinity.NewVault(o.Dir)
+	defer func() { err = errors.Join(err, vault.Close()) }()
 	for _, g := range groups {
-		c, err := o.context(g, super)
+		c, err := o.context(g, super, vault)
 		if err != nil {
 			return nil, err
 		}

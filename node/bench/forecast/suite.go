@@ -231,7 +231,7 @@ func measure(ctx context.Context, crew *shape.Crew, idle []uint64, c cell) (Row,
 	time.Sleep(time.Second)
 	r.Idle += usedBy(crew)
 	on := crew.Nodes[0].API
-	watched := watch(crew, idle)
+	watched := watch(crew)
 	defer watched.end()
 	id, err := on.StartJob(ctx, c.job())
 	if err != nil {

@@ -64,7 +64,7 @@ func settle(ctx context.Context, crew *shape.Crew, idle []uint64) error {
 	return nil
 }
 
-// A watcher measures what processes come to hold beyond what they held idle.
+// A watcher measures what processes come to hold.
 type watcher struct {
 	stop  chan struct{}
 	once  sync.Once
@@ -72,7 +72,7 @@ type watcher struct {
 	most  uint64
 }
 
-func watch(crew *shape.Crew, idle []uint64) *watcher {
+func watch(crew *shape.Crew) *watcher {
 	w := &watcher{stop: make(chan struct{})}
 	w.ended.Go(func() {
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -80,9 +80,8 @@ func watch(crew *shape.Crew, idle []uint64) *watcher {
 		for {
 			select {
 			case <-tick.C:
-				for i, node := range crew.Nodes {
-					now := held(node.PID())
-					w.most = max(w.most, now-min(now, idle[i]))
+				for _, node := range crew.Nodes {
+					w.most = max(w.most, held(node.PID()))
 				}
 			case <-w.stop:
 				return
@@ -92,7 +91,7 @@ func watch(crew *shape.Crew, idle []uint64) *watcher {
 	return w
 }
 
-// end stops measuring and returns the most that a node took.
+// end stops measuring and returns the most that a node held.
 func (w *watcher) end() uint64 {
 	w.once.Do(func() { close(w.stop) })
 	w.ended.Wait()

@@ -119,6 +119,7 @@ func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell fun
 		return a, err
 	}
 	defer closeGraph()
+	s.Dir = folder
 	here, err := pair.Measure(ctx, folder, f.cfg.Version)
 	if err != nil {
 		return a, err
