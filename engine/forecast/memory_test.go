@@ -26,8 +26,8 @@ func TestMemoryIsThatOfARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	shards := traintest.Cut(t, src, 16)
-	for _, model := range []string{"gcn", "sage"} {
-		for _, nodes := range []int{2, 4} {
+	for model, nodes := range map[string]int{"gcn": 2, "sage": 4} {
+		{
 			for _, of := range []strategy.Settings{
 				strategy.Given("leap"), strategy.Given("leap", "topology=sharded"), strategy.Given("centric"), strategy.Given("local"),
 				strategy.Given("p3"), strategy.Given("grappa", "grappa.period=1"), strategy.Given("graph"), strategy.Given("pipe", "pipe.period=1"),

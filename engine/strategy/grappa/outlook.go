@@ -252,6 +252,9 @@ func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set
 		rows.AddAll(c.has)
 		s.bytes += c.Index()
 	}
+	if err := o.copied(vault, node, groups, super); err != nil {
+		return nil, err
+	}
 	s.made = cputime.Process() - begun
 	for shard := range o.Layout.Owners {
 		if o.Holds(node, shard) {
@@ -269,6 +272,39 @@ func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set
 		s.within = vicinity.RangesOf(o.Layout.Firsts, o.shards(groups, super))
 	}
 	return s, nil
+}
+
+// copied makes files as large as those of the edges of others' shards that groups have, as
+// a view does: a context here shares them with the graph.
+func (o *outlook) copied(to *vicinity.Vault, node int, groups []int, super int) error {
+	if to == nil {
+		return nil
+	}
+	var offsets []int64
+	var ids []int32
+	for _, g := range groups {
+		for shard, has := range o.shards([]int{g}, super) {
+			if !has || o.Holds(node, shard) {
+				continue
+			}
+			n := int(o.Layout.Firsts[shard+1] - o.Layout.Firsts[shard])
+			edges := 0
+			for v := o.Layout.Firsts[shard]; v < o.Layout.Firsts[shard+1]; v++ {
+				edges += o.Graph.Topology.Degree(int(v))
+			}
+			offsets, ids = slices.Grow(offsets[:0], n+1)[:n+1], slices.Grow(ids[:0], max(n, edges))
+			_, err := to.KeepOffsets(offsets)
+			for _, k := range []int{edges, n} { // sources, and degrees
+				if err == nil {
+					_, err = to.KeepIDs(ids[:k])
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // bringEdges adds the questions for the edges of some vertices, but for those that are

@@ -125,9 +125,10 @@ func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell fun
 		return a, err
 	}
 	rates := forecast.Rates{
-		Bandwidth: min(payload*r.Bandwidth, here.Bandwidth), RoundTrip: max(r.RoundTrip, here.RoundTrip),
-		Byte: here.Byte * (1 + spaced*max(0, 1-r.Bandwidth/here.Bandwidth)), Question: here.Question, Cores: forecast.Processors(),
+		RoundTrip: max(r.RoundTrip, here.RoundTrip), Question: here.Question, Cores: forecast.Processors(),
+		Byte: here.Byte * (1 + spaced*max(0, 1-r.Bandwidth/here.Bandwidth)),
 	}
+	rates.Bandwidth = min(payload*r.Bandwidth, rates.Cores/rates.Byte)
 	rows, err := forecast.Make(ctx, &s.Subject, asked, r.Nodes, rates, func(row forecast.Row) { tell(rowOf(&row)) })
 	if err != nil {
 		return a, err

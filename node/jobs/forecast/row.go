@@ -45,7 +45,7 @@ func assumptions(r *api.ForecastRequest, rates forecast.Rates, s *subject, strat
 		"nobody else uses the machines, and no step waits for a node that is slower than the others",
 	}
 	if rates.Bandwidth < payload*r.Bandwidth {
-		all = append(all, fmt.Sprintf("this machine moves %.3g MB a second between two nodes on it, which is less than the link gives, and bounds it", rates.Bandwidth/1e6))
+		all = append(all, fmt.Sprintf("this machine's processors move %.3g MB a second both ways at once, which is less than the link gives, and bounds it", rates.Bandwidth/1e6))
 	}
 	if shape := s.shape; shape != nil {
 		all = append(all,
