@@ -101,7 +101,7 @@ type Subject struct {
 	Graph  *Graph
 	Place  Place  // nil: even runs of shards, without copies
 	Memory uint64 // that a node has; 0: not bounded
-	Looks  int    // how many steps are counted; 0: 3
+	Looks  int    // how many steps are counted; 0: all of up to ten, else 3
 	Dir    string // of files for what jobs keep in files; "": it is made in memory
 }
 
@@ -174,10 +174,14 @@ func newJob(s *Subject) (*job, error) {
 		sample.Order(s.Recipe.Seed, looked, order)
 	}
 	j.same = j.count == 1 && !slices.ContainsFunc(j.sampling.Fanouts, func(n int) bool { return n > 0 })
-	for step := range min(cmp.Or(s.Looks, 3), j.count) {
+	looks := 3
+	if j.count <= 10 { // the last one may be a small one
+		looks = j.count
+	}
+	for step := range min(cmp.Or(s.Looks, looks), j.count) {
 		j.steps = append(j.steps, order[step*size:min((step+1)*size, len(order))])
 	}
-	j.counter = counter{sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops, weighted: s.Graph.Weighted, rooted: j.model.Form().Weighting == sample.Symmetric}
+	j.counter = counter{left: left, sizes: sample.NewCounter(s.Graph.Topology, j.sampling), sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops, weighted: s.Graph.Weighted, rooted: j.model.Form().Weighting == sample.Symmetric}
 	if j.counter.row, err = s.Graph.row(s.Recipe.Sharing.Wire()); err != nil {
 		return nil, err
 	}
@@ -189,6 +193,9 @@ func newJob(s *Subject) (*job, error) {
 func Make(ctx context.Context, s *Subject, strategies []Strategy, nodes []int, rates Rates, report func(Row)) ([]Row, error) {
 	j, err := newJob(s)
 	if err != nil {
+		return nil, err
+	}
+	if err := j.counter.look(ctx, j.steps[0]); err != nil {
 		return nil, err
 	}
 	clock, err := newClock(ctx, j)

@@ -1,8 +1,10 @@
 package forecast
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/deal"
@@ -103,16 +105,22 @@ func (j *job) infers(m *mesh, n *fit.Needs) error {
 		m.halos = j.Graph.halos(m)
 	}
 	edges := j.Graph.edges(len(m.layout.Owners))
-	for node := range m.layout.Nodes {
-		o := &evaluate.Outlook{
+	all := make([]evaluate.Outlook, m.layout.Nodes)
+	for node := range all {
+		all[node] = evaluate.Outlook{
 			Model: j.model, Topology: j.Graph.Topology, Columns: j.Graph.Columns, Sparse: j.Graph.Sparse, Entries: j.Graph.Entries,
 			Alone: m.layout.Nodes == 1, Halo: m.halos[node], Once: j.Recipe.EvalEvery >= j.Recipe.Epochs,
 		}
-		for shard, owner := range m.layout.Owners {
-			if owner == node {
-				o.Rows, o.Edges = o.Rows+int(m.layout.Firsts[shard+1]-m.layout.Firsts[shard]), o.Edges+int(edges[shard])
-			}
-		}
+	}
+	for shard, owner := range m.layout.Owners {
+		o := &all[owner]
+		o.Rows, o.Edges = o.Rows+int(m.layout.Firsts[shard+1]-m.layout.Firsts[shard]), o.Edges+int(edges[shard])
+	}
+	// One of these needs most.
+	for _, size := range []func(o *evaluate.Outlook) int{
+		func(o *evaluate.Outlook) int { return o.Rows }, func(o *evaluate.Outlook) int { return o.Edges }, func(o *evaluate.Outlook) int { return o.Rows + o.Halo },
+	} {
+		o := slices.MaxFunc(all, func(a, b evaluate.Outlook) int { return cmp.Compare(size(&a), size(&b)) })
 		i, err := o.Inference()
 		if err != nil {
 			return err
