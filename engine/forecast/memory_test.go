@@ -68,7 +68,11 @@ func TestMemoryIsThatOfARun(t *testing.T) {
 				ratio := float64(rows[0].Memory-budget.Program) / float64(said-budget.Program)
 				what := fmt.Sprintf("%s on %d nodes by %v: %s, and the nodes say %s: %.2fx beside the program", model, nodes, of, budget.Format(rows[0].Memory), budget.Format(said), ratio)
 				t.Log(what)
-				if ratio < 1-within || ratio > 1+within {
+				least := 1 - within
+				if of.Strategy == "grappa" { // nodes bound what brings edges by more than comes here
+					least = 0.6
+				}
+				if ratio < least || ratio > 1+within {
 					t.Error(what)
 				}
 			}

@@ -161,8 +161,8 @@ func (o *outlook) Brought() (b forecast.Brought, err error) {
 		}
 		b.Held = max(b.Held, held)
 	}
-	if o.Layout.Nodes > 1 { // what is brought goes to files through memory
-		b.Held += Bringing * uint64(o.Layout.Nodes-1)
+	if o.Layout.Nodes > 1 { // what is brought goes to files through memory, which it may not fill
+		b.Held += min(Bringing*uint64(o.Layout.Nodes-1), 2*b.First.Busiest)
 	}
 	o.contexts = nil
 	return b, nil

@@ -34,7 +34,6 @@ type Row struct {
 	Seconds [2]float64        `json:"seconds"`
 	Parts   api.ForecastParts `json:"parts"`
 	Phases  api.JobPhases     `json:"phases"` // of the middle epoch, the mean over the nodes
-	Said    api.JobMemory     `json:"said"`   // by the job itself, on its worst node
 	Used    float64           `json:"used"`   // seconds of processor time of all nodes, in a middle epoch
 	Idle    float64           `json:"idle"`   // the same in a second without a job
 }
@@ -101,7 +100,7 @@ func open(cfg bench.Config, stderr io.Writer) (*suite, error) {
 			todo++
 		}
 	}
-	_, _ = fmt.Fprintf(stderr, "%d of %d cells are to be measured: about %d minutes\n", todo, len(all), 1+todo/3)
+	_, _ = fmt.Fprintf(stderr, "%d of %d cells are to be measured: about %d minutes\n", todo, len(all), 1+todo/4)
 	return s, nil
 }
 
@@ -170,7 +169,7 @@ func (s *suite) measure(ctx context.Context, run *bench.Run) ([]bench.Figure, er
 		}
 	}
 	l := link(1)
-	s.report.Notes = append(s.report.Notes, fmt.Sprintf("each node has a link of %s with a delay of %v, and its share of %.3g cores", shape.FormatRate(l.Rate), l.Delay, l.Cores))
+	s.report.Notes = append(s.report.Notes, fmt.Sprintf("each node has a link of %s, and its share of %.3g cores", shape.FormatRate(l.Rate), l.Cores))
 	return figuresOf(s.report.Rows), nil
 }
 
@@ -228,7 +227,11 @@ func measure(ctx context.Context, crew *shape.Crew, idle []uint64, c cell) (Row,
 		return r, err
 	}
 	r.Idle = -usedBy(crew)
-	time.Sleep(time.Second)
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return r, context.Cause(ctx)
+	}
 	r.Idle += usedBy(crew)
 	on := crew.Nodes[0].API
 	watched := watch(crew)
@@ -257,9 +260,6 @@ func measure(ctx context.Context, crew *shape.Crew, idle []uint64, c cell) (Row,
 		r.Failed = fmt.Sprintf("the job is %s: %s", job.State, job.Error)
 		return r, nil
 	}
-	if job.Memory != nil {
-		r.Said = *job.Memory
-	}
 	var took []float64
 	sent := uint64(0)
 	middle := job.History[1 : epochs-1]
@@ -274,7 +274,7 @@ func measure(ctx context.Context, crew *shape.Crew, idle []uint64, c cell) (Row,
 // forecast asks all nodes at once.
 func (r *Row) forecast(ctx context.Context, crew *shape.Crew) error {
 	l := link(r.Nodes)
-	ask := api.ForecastRequest{Job: r.job(), Nodes: []int{r.Nodes}, Bandwidth: float64(l.Rate) / 8, RoundTrip: 2 * l.Delay.Seconds()}
+	ask := api.ForecastRequest{Job: r.job(), Nodes: []int{r.Nodes}, Bandwidth: float64(l.Rate) / 8}
 	answers, errs := make([]api.JobForecast, r.Nodes), make([]error, r.Nodes)
 	var asking sync.WaitGroup
 	for i, node := range crew.Nodes {
