@@ -1,6 +1,5 @@
 //go:build !unix
 
-// Package cputime reads how much processor time this process has used.
 package cputime
 
 // Process returns 0: this system does not say.

@@ -121,17 +121,6 @@ func (o *outlook) Within(s *sample.Sampler, roots []uint32) error {
 	return nil
 }
 
-// context builds what a group sees of a graph that is here.
-func (o *outlook) context(group, super int, in *vicinity.Vault) (*Context, error) {
-	b, err := NewBuilder(BuildOptions{
-		Schedule: o.schedule, Settings: &o.settings, Group: group, Super: super, Seed: o.Seed, Firsts: o.Layout.Firsts, Topology: o.Graph.Topology, In: in,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return b.Context()
-}
-
 // Brought implements forecast.Sight.
 func (o *outlook) Brought() (b forecast.Brought, err error) {
 	if o.turns() && o.settings.Switch == afterPeriod {
@@ -245,15 +234,15 @@ func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set
 	defer func() { err = errors.Join(err, vault.Close()) }()
 	for _, g := range groups {
 		c, err := o.context(g, super, vault)
+		if err == nil {
+			err = o.copied(vault, node, c.rows)
+		}
 		if err != nil {
 			return nil, err
 		}
 		edges.AddAll(c.rows)
 		rows.AddAll(c.has)
 		s.bytes += c.Index()
-	}
-	if err := o.copied(vault, node, groups, super); err != nil {
-		return nil, err
 	}
 	s.made = cputime.Process() - begun
 	for shard := range o.Layout.Owners {
@@ -272,39 +261,6 @@ func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set
 		s.within = vicinity.RangesOf(o.Layout.Firsts, o.shards(groups, super))
 	}
 	return s, nil
-}
-
-// copied makes files as large as those of the edges of others' shards that groups have, as
-// a view does: a context here shares them with the graph.
-func (o *outlook) copied(to *vicinity.Vault, node int, groups []int, super int) error {
-	if to == nil {
-		return nil
-	}
-	var offsets []int64
-	var ids []int32
-	for _, g := range groups {
-		for shard, has := range o.shards([]int{g}, super) {
-			if !has || o.Holds(node, shard) {
-				continue
-			}
-			n := int(o.Layout.Firsts[shard+1] - o.Layout.Firsts[shard])
-			edges := 0
-			for v := o.Layout.Firsts[shard]; v < o.Layout.Firsts[shard+1]; v++ {
-				edges += o.Graph.Topology.Degree(int(v))
-			}
-			offsets, ids = slices.Grow(offsets[:0], n+1)[:n+1], slices.Grow(ids[:0], max(n, edges))
-			_, err := to.KeepOffsets(offsets)
-			for _, k := range []int{edges, n} { // sources, and degrees
-				if err == nil {
-					_, err = to.KeepIDs(ids[:k])
-				}
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // bringEdges adds the questions for the edges of some vertices, but for those that are
