@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
@@ -179,42 +178,6 @@ func (c *clock) step(ctx context.Context, l *load, step int) (mean timed, err er
 	by := 1 / float64(n)
 	mean.compute, mean.prepare, mean.gather, mean.used = by*mean.compute, by*mean.prepare, by*mean.gather, by*mean.used
 	return mean, nil
-}
-
-// Processors measures how many processors this process gets. It takes about a fifth of a
-// second.
-func Processors() (cores float64) {
-	const (
-		atLeast = 200 * time.Millisecond
-		loops   = 1 << 17
-	)
-	threads := runtime.GOMAXPROCS(0)
-	count, best := make([]int, threads), make([]time.Duration, threads)
-	sink := make([]uint64, 8*threads)
-	var running sync.WaitGroup
-	begin := time.Now()
-	for i := range threads {
-		running.Go(func() {
-			x := uint64(i)
-			for time.Since(begin) < atLeast {
-				start := time.Now()
-				for range loops {
-					x = x*6364136223846793005 + 1442695040888963407
-				}
-				if took := time.Since(start); best[i] == 0 || took < best[i] {
-					best[i] = took
-				}
-				count[i]++
-			}
-			sink[8*i] = x
-		})
-	}
-	running.Wait()
-	took := time.Since(begin).Seconds()
-	for i := range threads {
-		cores += float64(count[i]) * best[i].Seconds() / took
-	}
-	return max(cores, 1e-3)
 }
 
 // group adds the times of one group.

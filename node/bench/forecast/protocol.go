@@ -29,8 +29,8 @@ import (
 //   - On 2, 4 and 8 nodes, on two graphs, two models are trained by every strategy.
 //   - Each node has the same link and the same share of all processors, by a control group
 //     and a network namespace. Where the machine gives no groups, the page says so. A forecast
-//     is of nodes with such a share: each daemon measures its rates, and how many processors
-//     it gets, within its group, while the others do so, too.
+//     is of nodes with such a share, which it is told: each daemon measures its rates within
+//     its group, while the others do so, too.
 //   - A job is trained when all nodes have given back what they held, or after ten seconds.
 //     Then all nodes forecast it at the same time. The medians of their times count; bytes
 //     and memory do not depend on who counts.

@@ -274,7 +274,7 @@ func measure(ctx context.Context, crew *shape.Crew, idle []uint64, c cell) (Row,
 // forecast asks all nodes at once.
 func (r *Row) forecast(ctx context.Context, crew *shape.Crew) error {
 	l := link(r.Nodes)
-	ask := api.ForecastRequest{Job: r.job(), Nodes: []int{r.Nodes}, Bandwidth: float64(l.Rate) / 8}
+	ask := api.ForecastRequest{Job: r.job(), Nodes: []int{r.Nodes}, Bandwidth: float64(l.Rate) / 8, Cores: l.Cores}
 	answers, errs := make([]api.JobForecast, r.Nodes), make([]error, r.Nodes)
 	var asking sync.WaitGroup
 	for i, node := range crew.Nodes {

@@ -4,12 +4,14 @@
 package forecast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -124,8 +126,9 @@ func (f *Forecaster) answer(ctx context.Context, r api.ForecastRequest, tell fun
 	if err != nil {
 		return a, err
 	}
+	threads := float64(runtime.GOMAXPROCS(0))
 	rates := forecast.Rates{
-		RoundTrip: max(r.RoundTrip, here.RoundTrip), Question: here.Question, Cores: forecast.Processors(),
+		RoundTrip: max(r.RoundTrip, here.RoundTrip), Question: here.Question, Cores: min(cmp.Or(r.Cores, threads), threads),
 		Byte: here.Byte * (1 + spaced*max(0, 1-r.Bandwidth/here.Bandwidth)),
 	}
 	rates.Bandwidth = min(payload*r.Bandwidth, rates.Cores/rates.Byte)
