@@ -60,6 +60,46 @@ func TestIsolatedJobOutlivesANode(t *testing.T) {
 	})
 }
 
+// Nodes die and come while groups are computed in phases: the weights are those of a job in
+// one phase that nothing happened to.
+func TestPhasedJobOutlivesANodeAndTakesOneIn(t *testing.T) {
+	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
+		c.WaitVoters(3)
+		generated(t, c.Nodes[0], tiny("g", 1))
+		c.Wait("all hold the dataset", time.Minute, func() bool { return copied(c.Nodes[0].Dataset("g"), 1, c.Nodes...) })
+		start := func(phases string) string {
+			id, err := c.Nodes[0].API().StartJob(t.Context(), isolated(40,
+				api.Setting{Key: "grappa.period", Value: "7"}, api.Setting{Key: "grappa.groups", Value: "6"}, api.Setting{Key: "grappa.phases", Value: phases}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		want := waitState(c, c.Nodes[0], start("1"), "done")
+		for _, n := range c.Nodes { // so that there is time for what follows
+			c.Network.Slow(n.IP(), 10*time.Millisecond)
+		}
+		id := start("4")
+		under(c, c.Nodes[0], id, 5)
+		dead := c.Others(c.Leader())[0]
+		other := c.Others(dead)[0]
+		dead.Kill() // its phases are computed by two
+		c.Wait("it goes on without", time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 2 })
+		under(c, other, id, len(jobOn(other, id).History)+3)
+		dead.Restart()
+		c.Wait("it goes on with three", time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 3 })
+		j := waitState(c, other, id, "done")
+		if len(j.History) != 40 || len(ages(j)) < 3 {
+			t.Fatalf("%d epochs in generations %v", len(j.History), ages(j))
+		}
+		for i, e := range j.History {
+			if w := want.History[i]; e.Weights != w.Weights || *e.ValAccuracy != *w.ValAccuracy || e.Seen != w.Seen {
+				t.Fatalf("epoch %d is %+v, and undisturbed in one phase it is %+v", i+1, e, w)
+			}
+		}
+	})
+}
+
 // Nodes whose models are averaged want a group each when a job begins, and take in one
 // that comes later without.
 func TestAveragedModelsTakeANodeIn(t *testing.T) {

@@ -35,12 +35,16 @@ const Settings = 4
 type Instead struct{ Value, Needs uint64 }
 
 // NewNode returns what a node has for a run: what the limit allows or, where that is 0 or
-// more than there is, what its machine has left beside what the process holds.
-func NewNode(needs, limit uint64, m Memory) Node {
-	if limit > 0 && limit <= m.Free+m.Resident {
+// more than there is, what its machine has left beside what the process holds, and what the
+// process may map of that.
+func NewNode(needs, limit uint64, m Memory) Node { return newNode(needs, limit, m, proc) }
+
+func newNode(needs, limit uint64, m Memory, f files) Node {
+	has := mappable(m.Free, f) + m.Resident
+	if limit > 0 && limit <= has {
 		return Node{Needs: needs, Has: limit, Limited: true, Memory: m}
 	}
-	return Node{Needs: needs, Has: m.Free + m.Resident, Memory: m}
+	return Node{Needs: needs, Has: has, Memory: m}
 }
 
 // Enough returns an error, a *Short, if a run on one node needs more than the limit allows

@@ -84,3 +84,21 @@ func TestRoom(t *testing.T) {
 		t.Error("without a limit, there is one")
 	}
 }
+
+// What a process may map bounds what a node has, and not what its machine has free for others.
+func TestALimitOfDataIsTheProcesss(t *testing.T) {
+	write := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	with := files{status: write("status", "VmData:\t102400 kB\n"), limits: write("limits", "Max data size 209715200 unlimited bytes\n")}
+	for limit, limited := range map[uint64]bool{0: false, 1 << 20: true, 1 << 30: false} {
+		n := newNode(1, limit, Memory{Free: 8 << 30}, with)
+		if n.Limited != limited || n.Memory.Free != 8<<30 || limited && n.Has != limit || n.Has == 0 || n.Has > 200<<20 {
+			t.Errorf("with a limit of %d: %+v", limit, n)
+		}
+	}
+}

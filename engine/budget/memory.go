@@ -12,13 +12,13 @@ import (
 // Memory is the memory of the machine, and of the process, that a node runs in.
 type Memory struct {
 	Machine, Process uint64 // see Machine and Process; 0: unknown
-	Free             uint64 // of the machine
+	Free             uint64 // of the machine, whatever the process may map
 	Resident         uint64 // held by the process, for all nodes in it
 }
 
 // Here returns the memory of this machine and process.
 func Here() Memory {
-	return Memory{Machine: Machine(), Process: Process(), Free: Available(), Resident: Resident()}
+	return Memory{Machine: Machine(), Process: Process(), Free: free(), Resident: Resident()}
 }
 
 // Left returns what is left of a limit after some of it is taken; a limit of 0 stands for
@@ -34,9 +34,19 @@ func Left(limit, taken uint64) uint64 {
 // files that it maps.
 func Resident() uint64 { return Field("/proc/self/status", "RssAnon:", 0) }
 
-// Available is how much the machine, or the container that this process is in, could
-// still give.
-func Available() uint64 {
+// Available is how much this process could still get.
+func Available() uint64 { return mappable(free(), proc) }
+
+// mappable returns how much of free memory this process's limit of data lets it have.
+func mappable(free uint64, f files) uint64 {
+	if left, limited := unmapped(f); limited {
+		return min(free, left-min(left, reserved))
+	}
+	return free
+}
+
+// free is how much the machine, or the container that this process is in, could still give.
+func free() uint64 {
 	free := Field("/proc/meminfo", "MemAvailable:", 4<<30)
 	for _, c := range groups("/proc/self/cgroup", "/sys/fs/cgroup") {
 		most, ok := number(c.most)
@@ -45,13 +55,10 @@ func Available() uint64 {
 			free = min(free, most-min(most, used))
 		}
 	}
-	if left, limited := unmapped(proc); limited {
-		free = min(free, left-min(left, reserved))
-	}
 	return free
 }
 
-// Machine identifies the machine or container whose memory Available reports: processes
+// Machine identifies the machine or container whose free memory Here reports: processes
 // with the same value share that memory. 0: unknown.
 func Machine() uint64 { return machine("/proc/sys/kernel/random/boot_id", "/proc/self/ns/cgroup") }
 

@@ -59,7 +59,12 @@ func Edges(has, bytes uint64, need *Needs, shed func() error) budget.Way {
 		Possible: func() bool { return !done && need.OnHost() <= has+bytes },
 		Take: func(uint64) (string, error) {
 			done = true
-			return fmt.Sprintf("a node has %s of memory for this job, so it asks others for edges, as with {topology}=sharded, and does not keep their %s there: an epoch takes longer", budget.Format(has), budget.Format(bytes)), shed()
+			return Without(has, bytes), shed()
 		},
 	}
+}
+
+// Without returns what is said of a node that does without the edges of other nodes' shards.
+func Without(has, bytes uint64) string {
+	return fmt.Sprintf("a node has %s of memory for this job, so it asks others for edges, as with {topology}=sharded, and does not keep their %s there: an epoch takes longer", budget.Format(has), budget.Format(bytes))
 }

@@ -33,7 +33,7 @@ type Whole struct {
 // An Outcome is what an epoch of such a job takes.
 type Outcome struct {
 	Bytes, Once peer.Counts
-	Memory      uint64 // of the node that needs most, beside weights and the edges of others
+	Memory      uint64 // of the node that needs most, beside weights
 	Seconds     float64
 	Parts       Parts
 	Why         string // it can't be trained
@@ -55,9 +55,6 @@ func (j *job) whole(ctx context.Context, m *mesh, of *Strategy, r *recipe.Recipe
 	}
 	row.Bytes, row.Once, row.Seconds, row.Parts, row.Why = o.Bytes, o.Once, o.Seconds, o.Parts, o.Why
 	z := sizes{held: o.Memory}
-	if row.Nodes > 1 {
-		z.edges = j.edgesOfOthers(m)
-	}
 	if row.Why != "" {
 		return nil
 	}

@@ -23,26 +23,39 @@ var (
 	Ones  = Initial{Fill: 1}
 )
 
-// Initial returns the initial weights. Each matrix has its own key, so that none depends
-// on the sizes of others. Large models take seconds: it checks ctx now and then, and
-// returns its cause once it is done.
+// Initial returns the initial weights; see Draw.
 func (m *Model) Initial(ctx context.Context, seed uint64) ([]float64, error) {
 	w := make([]float64, m.size)
-	root := keyed.New(seed, keyed.Initial)
-	for i, p := range m.params {
-		draws, begin := root.With(uint64(i)).Draws(), m.initial[i]
-		for j := range p.Rows * p.Cols {
-			if j%initialLook == initialLook-1 && ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			w[p.Offset+j] = begin.Fill
-			if begin.Bound > 0 {
-				w[p.Offset+j] += begin.Bound * (2*draws.Float64() - 1)
-			}
-		}
+	if err := m.Draw(ctx, seed, func(first int, some []float64) { copy(w[first:], some) }); err != nil {
+		return nil, err
 	}
 	return w, nil
 }
 
-// initialLook is the number of weights between two checks of the context: milliseconds.
+// Draw passes the initial weights on, some at a time, with the place of the first of them.
+// Each matrix has its own key, so that none depends on the sizes of others. Large models take
+// seconds: it checks ctx now and then, and returns its cause once it is done.
+func (m *Model) Draw(ctx context.Context, seed uint64, to func(first int, some []float64)) error {
+	some := make([]float64, min(m.size, initialLook))
+	root := keyed.New(seed, keyed.Initial)
+	for i, p := range m.params {
+		draws, begin := root.With(uint64(i)).Draws(), m.initial[i]
+		for first := 0; first < p.Rows*p.Cols; first += initialLook {
+			some := some[:min(len(some), p.Rows*p.Cols-first)]
+			for j := range some {
+				some[j] = begin.Fill
+				if begin.Bound > 0 {
+					some[j] += begin.Bound * (2*draws.Float64() - 1)
+				}
+			}
+			if len(some) == initialLook && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			to(p.Offset+first, some)
+		}
+	}
+	return nil
+}
+
+// initialLook is how many weights are drawn between two checks of the context: milliseconds.
 const initialLook = 1 << 16

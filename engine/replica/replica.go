@@ -18,6 +18,10 @@ type Options struct {
 	// more than a half of Memory (0: no bound).
 	Topology string
 	Memory   uint64
+	// Later leaves edges that are many beside Memory to another Bring, if they would be
+	// fetched by auto: a run that does not fit even without them takes little before it is
+	// refused.
+	Later bool
 	// Bare means that labels and marks stay with their owners, and only the training
 	// vertices of the split Split are listed.
 	Bare  bool
@@ -40,6 +44,9 @@ type Replica struct {
 	Seeds      []*graph.Seeds
 	Replicated bool
 	Bytes      uint64 // of all of it, without local shards
+	Later      uint64 // more that edges take, which were left for later; 0: none were
+
+	sizes map[int]graph.SkeletonSize // of the shards that are not held
 }
 
 // The topologies that may be requested.
@@ -79,6 +86,7 @@ type bringing struct {
 
 	far   map[int][]int // owners, with their shards that are remote
 	edges bool          // whether they are fetched with edges
+	later uint64        // more that those take which are fetched later
 	want  wanted
 
 	mu    sync.Mutex // guards what follows, while owners are asked
@@ -127,6 +135,15 @@ func (b *bringing) run(ctx context.Context) error {
 // mostAnswer bounds the size of a shard's skeleton, as of any answer.
 const mostAnswer = 1<<32 - 1
 
+// many returns from how many bytes on edges are left for later.
+func many(memory uint64) uint64 {
+	const most = 64 << 20
+	if memory == 0 {
+		return most
+	}
+	return min(most, memory/32)
+}
+
 // decide decides whether edges are fetched.
 func (b *bringing) decide() error {
 	var with, without, largest uint64
@@ -139,6 +156,9 @@ func (b *bringing) decide() error {
 	}
 	fits := largest <= mostAnswer && (b.o.Memory == 0 || with <= b.o.Memory/2)
 	b.edges = b.o.Topology == replicated || b.o.Topology != sharded && fits
+	if b.edges && b.o.Later && b.o.Topology != replicated && with > many(b.o.Memory) {
+		b.edges, b.later = false, with-without
+	}
 	b.want = wanted{edges: b.edges, labels: !b.o.Bare}
 	if b.o.Bare {
 		b.want.split = b.o.Split
@@ -163,7 +183,10 @@ func (b *bringing) decide() error {
 // whole joins local and fetched shards, and checks that they are one graph.
 func (b *bringing) whole() (*Replica, error) {
 	n := len(b.held)
-	r := &Replica{Shards: make([]*graph.Shard, n), Summaries: make([]*sample.Summary, n), Stats: make([]graph.FeatureStats, n), Seeds: make([]*graph.Seeds, n), Replicated: b.edges}
+	r := &Replica{
+		Shards: make([]*graph.Shard, n), Summaries: make([]*sample.Summary, n), Stats: make([]graph.FeatureStats, n), Seeds: make([]*graph.Seeds, n),
+		Replicated: b.edges, Later: b.later, sizes: b.sizes,
+	}
 	for i, s := range b.held {
 		if s != nil {
 			r.Shards[i], r.Stats[i] = s, graph.StatsOf(s)

@@ -30,6 +30,20 @@ func (r *Replica) Shed(held []*graph.Shard, cache *Cache) {
 	}
 }
 
+// Take takes over the edges of all shards that are not held here from a replica of the same
+// graph: from then on this one is as if it had been brought with them. Nobody may read its
+// edges meanwhile.
+func (r *Replica) Take(held []*graph.Shard, with *Replica) {
+	r.Replicated, r.Bytes, r.Later = with.Replicated, with.Bytes, with.Later
+	for i, s := range r.Shards {
+		if held[i] == nil {
+			from := with.Shards[i]
+			s.Indptr, s.Indices, s.Weights = from.Indptr, from.Indices, from.Weights
+			r.Summaries[i] = with.Summaries[i]
+		}
+	}
+}
+
 // forget drops the fetched shards, and keeps their sizes.
 func (c *Cache) forget() {
 	c.mu.Lock()

@@ -104,13 +104,30 @@ func (s *Session) Bring(ctx context.Context, piece func(peer.Query) ([]byte, err
 	return nil
 }
 
+// BringEdges fetches the edges that Bring has left for later, if any, and has the dataset use
+// them. o is what Bring was given. No other goroutine may use the dataset's topology.
+func (s *Session) BringEdges(ctx context.Context, data *dataset.Graph, o replica.Options) error {
+	o.Topology, o.Later, o.Tally = "replicated", false, &s.Start
+	with, err := replica.Bring(ctx, s.Peers, s.Work, s.held, o)
+	if err != nil {
+		return err
+	}
+	s.Replica.Take(s.held, with)
+	return s.retake(data, "use the edges of other nodes' shards")
+}
+
 // Shed gives up the edges of the shards that are not held here, and has the dataset ask for
 // them. No other goroutine may use the dataset's topology.
 func (s *Session) Shed(data *dataset.Graph, cache *replica.Cache) error {
 	s.Replica.Shed(s.held, cache)
+	return s.retake(data, "give up the edges of other nodes' shards")
+}
+
+// retake has the dataset use the edges that the replica has now.
+func (s *Session) retake(data *dataset.Graph, what string) error {
 	topology, err := sample.NewPartial(s.Replica.Shards, s.Replica.Summaries)
 	if err != nil {
-		return fmt.Errorf("give up the edges of other nodes' shards: %w", err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	data.Topology = topology
 	return nil

@@ -132,7 +132,7 @@ func TestContradictions(t *testing.T) {
 		"inflight and auto":  {"auto p3.inflight=2", "p3.inflight=2: only p3 has several batches under way, on older weights: choose {strategy} p3"},
 		"inflight by leap":   {"leap p3.inflight=2", "choose {strategy} p3"},
 		"roots and push":     {"p3 p3.roots=grain p3.push=resample", ""},
-		"edges elsewhere":    {"pipe topology=sharded", "topology=sharded: with {strategy} pipe each node knows all edges"},
+		"edges elsewhere":    {"pipe topology=replicated", "topology=replicated: with {strategy} pipe a node has the edges of its part of the graph"},
 		"edges of groups":    {"grappa topology=replicated", "topology=replicated: with {strategy} grappa nodes bring the edges that their groups see, and no others"},
 		"edges of others":    {"grappa topology=sharded", ""},
 		"groups by others":   {"leap grappa.groups=3", "settings of grappa are for {strategy} grappa"},

@@ -14,8 +14,6 @@ type Declaration struct {
 	Name string
 	// Exact means that nodes compute what one does: auto may choose it.
 	Exact bool
-	// Labels means that each node needs the labels of all vertices.
-	Labels bool
 	// Sweepless is why the models of a sweep can't be trained side by side; "": they can.
 	Sweepless string
 	// Keys returns the strategy's settings, at their defaults.

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/enginetest"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/generate"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
@@ -122,9 +124,15 @@ func TestMemoryOfVerticesBeyond(t *testing.T) {
 		{"gat", []string{"centric"}, 0.05},
 		{"gcn", []string{"centric"}, 0.05},
 		{"gcn", []string{"p3"}, 0.05},
+		{"gcn", []string{"graph"}, 0.05},
+		{"gat", []string{"graph", "pipe.ways=3"}, 0.05},
+		{"sage", []string{"pipe", "pipe.ways=3", "pipe.stages=1"}, 0.05},
 	} {
 		name := fmt.Sprint(c.model, c.strategy)
 		r := traintest.Small(c.model)
+		if c.strategy[0] == "graph" || c.strategy[0] == "pipe" {
+			r = traintest.FullGraph(c.model, 4)
+		}
 		r.Sharing = strategy.Given(c.strategy[0], append(c.strategy[1:], "topology=sharded")...)
 		grown := (heldBy(t, r, graphs[many], 1) - heldBy(t, r, graphs[few], 1)) / (many - few)
 		t.Logf("%s: %.3f bytes for each vertex beyond", name, grown)
@@ -141,8 +149,12 @@ func heldBy(t *testing.T, r recipe.Recipe, shards []*graph.Shard, workers int) f
 	m := traintest.NewMesh(3, []int{0, 1, 2})
 	all := m.Start(t, r, shards, train.Options{Threads: 4 * workers, Strategies: strategies.All})
 	err := m.Each(func(node int) error {
-		for step := range 2 {
-			if _, err := traintest.StepOnce(t.Context(), all[node], 1, step); err != nil {
+		for i := range 2 {
+			epoch, step := 1, i
+			if r.Batch == 0 { // an epoch is one step
+				epoch, step = 1+i, 0
+			}
+			if _, err := traintest.StepOnce(t.Context(), all[node], epoch, step); err != nil {
 				return err
 			}
 		}
@@ -182,6 +194,70 @@ func TestMemoryBesideReplicatedEdges(t *testing.T) {
 			t.Logf("%s, %s, %d workers: %.3f bytes for each vertex beyond, beside its edges", c.model, c.strategy, workers, grown)
 			if grown > c.most {
 				t.Errorf("%s, %s, %d workers: %.3f bytes for each vertex beyond, and not at most %v", c.model, c.strategy, workers, grown, c.most)
+			}
+		}
+	}
+}
+
+// TestGraphFallsWithNodes trains a planted graph of many edges by graph: what the worst node
+// holds beside its shards falls with the nodes.
+func TestGraphFallsWithNodes(t *testing.T) {
+	src, err := generate.New(generate.Options{
+		Kind: "sbm", Vertices: 120_000, Edges: 4_000_000, Features: 16, Classes: 4, Communities: 64, Inside: 0.9, Homophily: 0.8, Seed: 3,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards := enginetest.Cut(t, src, 64, "")
+	edges := 0
+	for _, s := range shards {
+		edges += len(s.Indices)
+	}
+	r := traintest.FullGraph("gcn", 4)
+	r.Model.Hidden, r.Sharing = 32, strategy.Given("graph")
+	single := r
+	single.Sharing = strategy.Settings{}
+	l := traintest.Started(t, single, shards, train.Options{Threads: 1, Strategies: strategies.All})
+	need, err := l.Run.Forecast(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Run.Close()
+	t.Logf("a step of one node by itself needs %.1f MiB", float64(need.OnHost())/(1<<20))
+	var alone [2]float64
+	for _, c := range []struct {
+		nodes int
+		most  float64 // of what one node alone holds
+	}{{1, 1}, {3, 0.75}, {8, 0.35}} { // what ways mirror, and parts that share sources, do not fall as fast
+		m := traintest.NewMesh(c.nodes, nil)
+		for i := range shards {
+			m.Owners = append(m.Owners, i*c.nodes/len(shards))
+		}
+		all := m.Start(t, r, shards, train.Options{Threads: 1, Strategies: strategies.All})
+		err := m.Each(func(node int) error {
+			_, err := traintest.StepOnce(t.Context(), all[node], 1, 0)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var worst [2]float64
+		for node, l := range all {
+			h, of := held{seen: map[seenAt]bool{}}, held{seen: map[seenAt]bool{}}
+			h.walk(reflect.ValueOf(l.Run))
+			shards, _ := m.Of(node, shards, train.Options{})
+			of.walk(reflect.ValueOf(shards))
+			worst[0] = max(worst[0], h.bytes()-of.bytes())
+			worst[1] = max(worst[1], float64(traintest.PipedOf(l).Bytes()))
+		}
+		if c.nodes == 1 {
+			alone = worst
+		}
+		t.Logf("%d nodes, %d edges: the worst holds %.1f MiB in slices beside its shards (%.2fx of one), and %.1f MiB with rows (%.2fx)", c.nodes, edges,
+			worst[0]/(1<<20), worst[0]/alone[0], worst[1]/(1<<20), worst[1]/alone[1])
+		for _, x := range []float64{worst[0] / alone[0], worst[1] / alone[1]} {
+			if x > c.most {
+				t.Errorf("%d nodes: the worst holds %.2fx of what one does", c.nodes, x)
 			}
 		}
 	}

@@ -77,11 +77,12 @@ func (t *Learner) allocate(ctx context.Context) (err error) {
 	if err := t.Run.Method.Attach(t); err != nil {
 		return err
 	}
-	first, err := t.Model.Initial(ctx, t.Recipe.Seed)
+	err = t.Model.Draw(ctx, t.Recipe.Seed, func(first int, some []float64) {
+		t.Run.Device.Write(t.Weights.View(0, 1, first, len(some)), some)
+	})
 	if err != nil {
 		return err
 	}
-	t.Run.Device.Write(t.Weights, first)
 	t.Host = make([]float32, size)
 	return nil
 }

@@ -73,7 +73,7 @@ func (t *Trainer) goOn(ctx context.Context, all []session.Greeting, best int) er
 // greeting returns this node's greeting, after resuming from its own checkpoint if
 // there is one. It includes what is wrong with that.
 func (t *Trainer) greeting() (session.Greeting, error) {
-	g := session.Greeting{Edges: t.Session.Replica.Replicated, Foreign: t.Foreign != nil, Recipe: t.Recipe.Digest(t.Session.Work), Dataset: sha256.Sum256([]byte(t.Options.Dataset))}
+	g := session.Greeting{Edges: t.Session.Replica.Replicated || t.Session.Replica.Later > 0, Foreign: t.Foreign != nil, Recipe: t.Recipe.Digest(t.Session.Work), Dataset: sha256.Sum256([]byte(t.Options.Dataset))}
 	if !t.Options.Resume || !t.Checkpoints.Keeps() {
 		return g, nil
 	}

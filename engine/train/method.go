@@ -33,8 +33,8 @@ type Method interface {
 	// Fit is called once all needs of the run are known. It reports whether the method
 	// changed its own, so that steps have to be looked at again.
 	Fit(ctx context.Context, n *Needs) (again bool, err error)
-	// Start takes the memory, of which there is enough.
-	Start() error
+	// Start takes the memory, of which all nodes have enough, before batches take theirs.
+	Start(ctx context.Context) error
 
 	// BeginEpoch is called before the remaining steps of an epoch, and BeginSteps
 	// before they are prepared. EndSteps is called after them, even after an error.
@@ -94,7 +94,7 @@ func (Basic) Rows() int                                      { return 0 }
 func (Basic) Attach(*Learner) error                          { return nil }
 func (Basic) Needs(*Needs)                                   {}
 func (Basic) Fit(context.Context, *Needs) (bool, error)      { return false, nil }
-func (Basic) Start() error                                   { return nil }
+func (Basic) Start(context.Context) error                    { return nil }
 func (Basic) BeginEpoch(context.Context, int) error          { return nil }
 func (Basic) BeginSteps(int, int)                            {}
 func (Basic) EndSteps()                                      {}

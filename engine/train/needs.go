@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"math/bits"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/exchange"
@@ -136,9 +137,39 @@ func (t *Trainer) maySendFor() bool {
 	return t.Foreign == nil && d.Deal != nil && d.Advice == nil && !d.Isolated && (topology == "" || topology == strategy.Auto)
 }
 
+// mayWait reports whether edges may be brought once it is known what memory steps need: then
+// others are asked for the rows of a few batches, to count them.
+func (t *Trainer) mayWait() bool {
+	d := t.described()
+	return t.Sharing.Strategy != "" && t.Options.Device == nil && t.maySendFor() && len(t.Recipe.Fanouts) > 0 && !slices.Contains(t.Recipe.Fanouts, 0) &&
+		(d.Cache == nil || d.Cache(&t.Recipe.Sharing) == 0)
+}
+
+// bringEdges brings the edges that were left for later, if there is room for them with as few
+// batches as a run can have.
+func (t *Trainer) bringEdges(ctx context.Context, need *Needs) (err error) {
+	x := t.Session
+	if x.Replica.Later == 0 {
+		return nil
+	}
+	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has
+	ahead := need.Slot * uint64(t.Batches.Depth-min(t.Batches.Depth, t.Method.Inflight()))
+	if least := need.OnHost() - min(need.OnHost(), ahead); least+x.Replica.Later > has {
+		if least <= has {
+			t.fell = append(t.fell, fit.Without(has, x.Replica.Later))
+		}
+		return nil
+	}
+	if err := x.BringEdges(ctx, t.Data, t.Sharing.brought); err != nil {
+		return err
+	}
+	*need, err = t.Forecast(ctx)
+	return err
+}
+
 // fallBack gives up what makes a run fast, where it needs more memory than this node has.
 // Nodes may do so apart, since none of it changes what is learned.
-func (t *Trainer) fallBack(ctx context.Context, need *Needs) (err error) {
+func (t *Trainer) fallBack(ctx context.Context, need *Needs) error {
 	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has
 	changed := false
 	ways := []budget.Way{fit.Ahead(has, t.Batches, t.Method.Inflight(), need)}
@@ -153,15 +184,15 @@ func (t *Trainer) fallBack(ctx context.Context, need *Needs) (err error) {
 			return t.Session.Shed(t.Data, t.Options.Replicas)
 		}))
 	}
-	t.fell, err = budget.FallBack(has, func() (uint64, error) {
+	said, err := budget.FallBack(has, func() (uint64, error) {
+		var err error
 		if changed {
-			if *need, err = t.Forecast(ctx); err != nil {
-				return 0, err
-			}
+			*need, err = t.Forecast(ctx)
 		}
 		changed = true
-		return need.OnHost(), nil
+		return need.OnHost(), err
 	}, ways...)
+	t.fell = append(t.fell, said...)
 	return err
 }
 

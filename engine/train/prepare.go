@@ -63,6 +63,9 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 		need, err = t.Forecast(ctx)
 	}
 	if err == nil {
+		err = t.bringEdges(ctx, &need)
+	}
+	if err == nil {
 		err = t.fallBack(ctx, &need)
 	}
 	if err != nil {
@@ -72,6 +75,9 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if err := t.Fault(0, 0); err != nil {
+		return err
+	}
+	if err := t.Method.Start(ctx); err != nil {
 		return err
 	}
 	if err := t.Batches.Open(); err != nil {
@@ -88,9 +94,6 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 		err = t.openUploader(&need)
 	}
 	if err != nil {
-		return err
-	}
-	if err := t.Method.Start(); err != nil {
 		return err
 	}
 	if t.Work, err = t.Device.NewArena(int(max(need.Of(budget.Pass), t.Infer.Arena(need.Inference.May)))); err != nil {

@@ -29,6 +29,7 @@ type sharing struct {
 	Asking   gather.Options // for rows
 	Cached   uint64         // bytes of cached rows of other nodes
 
+	brought  replica.Options
 	frontier *frontier.Server
 	Served   map[string]any // what strategies serve, by name
 }
@@ -70,15 +71,16 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 			}
 		}
 		if who.Isolated {
-			topology = strategy.Sharded // what groups see is fetched separately
+			topology = strategy.Sharded // what a node sees of others is fetched separately
 		}
 		s.frontier = frontier.Serve(t.Session.Peers)
 	}
 	piece := func(q peer.Query) ([]byte, error) { return checkpoint.ReadPiece(o.Dir, q.Body) }
-	if err := t.Session.Bring(ctx, piece, replica.Options{
+	s.brought = replica.Options{
 		Dataset: o.Dataset, Topology: topology, Memory: budget.Left(o.Memory, 0), Cache: o.Replicas,
-		Split: r.Split, Bare: !who.Labels,
-	}); err != nil {
+		Split: r.Split, Bare: true, Later: t.mayWait(),
+	}
+	if err := t.Session.Bring(ctx, piece, s.brought); err != nil {
 		return err
 	}
 	if !shared {

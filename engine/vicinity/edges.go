@@ -1,8 +1,8 @@
 package vicinity
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -19,7 +19,7 @@ type Edges struct {
 
 // A part is rows of some vertices.
 type part struct {
-	places
+	places Places
 	table
 }
 
@@ -37,7 +37,7 @@ func (e *Edges) Len() (n int) {
 		return 0
 	}
 	for i := range e.parts {
-		n += e.parts[i].n
+		n += e.parts[i].places.Len()
 	}
 	return n
 }
@@ -61,7 +61,7 @@ func (e *Edges) Index() (n uint64) {
 		return 0
 	}
 	for i := range e.parts {
-		n += e.parts[i].places.bytes()
+		n += e.parts[i].places.Bytes()
 	}
 	return n
 }
@@ -84,7 +84,7 @@ func (e *Edges) Row(v uint32) (sources []int32, weights []float32, degree int32,
 	}
 	for _, i := range [2]int{e.layout.Owner(v), len(e.parts) - 1} {
 		p := &e.parts[i]
-		if at, ok := p.of(v); ok {
+		if at, ok := p.places.Of(v); ok {
 			sources, weights, degree = p.at(at)
 			return sources, weights, degree, true
 		}
@@ -105,7 +105,9 @@ func (t *table) at(i int) (sources []int32, weights []float32, degree int32) {
 // ranges; nil: from all. Edges of the same ranges that are already there are copied and not
 // requested. On failure the edges that have come are returned with the error.
 func (s *Source) Edges(ctx context.Context, in *Vault, vertices []uint32, within []Range, tally *peer.Tally, there ...*Edges) (*Edges, error) {
-	before := slices.DeleteFunc(slices.Clone(there), func(e *Edges) bool { return e == nil || !slices.Equal(e.within, within) })
+	before := slices.DeleteFunc(slices.Clone(there), func(e *Edges) bool {
+		return e == nil || (e.within == nil) != (within == nil) || !slices.Equal(e.within, within)
+	})
 	var old []uint32
 	asks := s.byOwner(vertices, func(v uint32) bool {
 		_, _, _, ok := RowIn(before, v)
@@ -121,23 +123,23 @@ func (s *Source) Edges(ctx context.Context, in *Vault, vertices []uint32, within
 		asked := asks[node][:w.degrees.n]
 		t, failed := w.end()
 		if failed == nil {
-			e.parts[node] = part{newPlaces(asked, s.layout.Vertices()), t}
+			e.parts[node] = part{NewPlaces(asked, s.layout.Vertices()), t}
 		}
-		return errors.Join(err, failed)
+		return cmp.Or(err, failed)
 	})
 	w := newWriting(in)
 	for _, v := range old {
 		sources, weights, degree, _ := RowIn(before, v)
-		err = errors.Join(err, w.row(sources, weights, degree))
-		if w.broken {
+		if failed := w.row(sources, weights, degree); failed != nil {
+			err = cmp.Or(err, failed)
 			break
 		}
 	}
 	t, failed := w.end()
 	if failed == nil && !w.broken {
-		e.parts[len(asks)] = part{newPlaces(old, s.layout.Vertices()), t}
+		e.parts[len(asks)] = part{NewPlaces(old, s.layout.Vertices()), t}
 	}
-	if err = errors.Join(err, failed); err != nil {
+	if err = cmp.Or(err, failed); err != nil { // a full disk fails all arrays, and one tells enough
 		err = fmt.Errorf("bring edges of other nodes: %w", err)
 	}
 	return e, err
@@ -169,8 +171,8 @@ func newWriting(in *Vault) *writing {
 
 // row appends a row.
 func (w *writing) row(sources []int32, weights []float32, degree int32) error {
-	err := errors.Join(w.weigh(weights, len(sources)), w.sources.add(sources), w.degrees.add([]int32{degree}))
-	err = errors.Join(err, w.indptr.add([]int64{int64(w.sources.n)}))
+	err := cmp.Or(w.weigh(weights, len(sources)), w.sources.add(sources), w.degrees.add([]int32{degree}))
+	err = cmp.Or(err, w.indptr.add([]int64{int64(w.sources.n)}))
 	w.broken = w.broken || err != nil
 	return err
 }
@@ -210,7 +212,7 @@ func (w *writing) end() (t table, err error) {
 	if t.weights, errs[3] = w.weights.end(); !w.weighted {
 		t.weights = nil
 	}
-	return t, errors.Join(errs...)
+	return t, cmp.Or(errs...)
 }
 
 // byOwner lists, for each node, the vertices to request from it.

@@ -2,16 +2,16 @@ package vicinity
 
 import "slices"
 
-// places number some of a graph's vertices, in their order.
-type places struct {
+// Places number some of a graph's vertices, in their order. They are immutable.
+type Places struct {
 	set   *Set
 	ranks []uint32 // of each page of the set: how many come before it
 	n     int
 }
 
-// newPlaces numbers ascending vertices of a graph of so many.
-func newPlaces(ids []uint32, vertices uint32) places {
-	p := places{set: NewSet(vertices), n: len(ids)}
+// NewPlaces numbers ascending vertices of a graph of so many.
+func NewPlaces(ids []uint32, vertices uint32) Places {
+	p := Places{set: NewSet(vertices), n: len(ids)}
 	pages := uint32(0)
 	for i, v := range ids {
 		if i == 0 || v/pageVertices != ids[i-1]/pageVertices {
@@ -31,8 +31,8 @@ func newPlaces(ids []uint32, vertices uint32) places {
 	return p
 }
 
-// of returns the number of a vertex, if it has one.
-func (p *places) of(v uint32) (int, bool) {
+// Of returns the number of a vertex, if it has one.
+func (p *Places) Of(v uint32) (int, bool) {
 	if p.set == nil || !p.set.Has(v) {
 		return 0, false
 	}
@@ -41,9 +41,10 @@ func (p *places) of(v uint32) (int, bool) {
 }
 
 // Len returns how many vertices have a number.
-func (p *places) Len() int { return p.n }
+func (p *Places) Len() int { return p.n }
 
-func (p *places) bytes() uint64 { return p.set.Bytes() + 4*uint64(len(p.ranks)) }
+// Bytes returns the memory that they take.
+func (p *Places) Bytes() uint64 { return p.set.Bytes() + 4*uint64(len(p.ranks)) }
 
 // Union merges ascending lists of vertices into one.
 func Union(lists ...[]uint32) []uint32 {

@@ -1,8 +1,8 @@
 package vicinity
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/features"
@@ -13,8 +13,8 @@ import (
 // Rows are rows of features of some remote vertices: dense ones in a vault, sparse ones in
 // memory. They are immutable and safe for concurrent use.
 type Rows struct {
-	places
-	Far features.Far
+	places Places
+	Far    features.Far
 
 	after uint32 // the place of the first of them in features.Store
 }
@@ -24,7 +24,7 @@ func (r *Rows) Place(v uint32) (uint32, bool) {
 	if r == nil {
 		return 0, false
 	}
-	i, ok := r.of(v)
+	i, ok := r.places.Of(v)
 	return r.after + uint32(i), ok
 }
 
@@ -33,7 +33,7 @@ func (r *Rows) Len() int {
 	if r == nil {
 		return 0
 	}
-	return r.n
+	return r.places.Len()
 }
 
 // Bytes returns how long they are, wherever they lie.
@@ -49,7 +49,7 @@ func (r *Rows) Index() uint64 {
 	if r == nil {
 		return 0
 	}
-	return r.places.bytes()
+	return r.places.Bytes()
 }
 
 // Has reports whether the row of a vertex is local.
@@ -58,7 +58,7 @@ func (s *Source) Has(v uint32) bool { return s.store.Has(v) }
 // Rows fetches the rows of ascending remote vertices into a vault, some at a time. Those
 // that before has are copied and not requested.
 func (s *Source) Rows(ctx context.Context, in *Vault, vertices []uint32, before *Rows, tally *peer.Tally) (*Rows, error) {
-	r := &Rows{places: newPlaces(vertices, s.layout.Vertices()), after: s.store.Vertices()}
+	r := &Rows{places: NewPlaces(vertices, s.layout.Vertices()), after: s.store.Vertices()}
 	var came gather.Rows
 	var some features.Far // dense rows, until they are written
 	words := array[byte]{in: in}
@@ -88,7 +88,7 @@ func (s *Source) Rows(ctx context.Context, in *Vault, vertices []uint32, before 
 			err = words.add(some.Raw(s.form))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("keep rows of other nodes: %w", errors.Join(err, words.drop()))
+			return nil, fmt.Errorf("keep rows of other nodes: %w", cmp.Or(err, words.drop()))
 		}
 	}
 	if s.form.Sparse() {
@@ -99,7 +99,7 @@ func (s *Source) Rows(ctx context.Context, in *Vault, vertices []uint32, before 
 		all, err = words.end()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("keep rows of other nodes: %w", errors.Join(err, words.drop()))
+		return nil, fmt.Errorf("keep rows of other nodes: %w", cmp.Or(err, words.drop()))
 	}
 	r.Far.Over(s.form, len(vertices), all)
 	return r, nil

@@ -69,18 +69,18 @@ func TestSetsAreAsWrittenDown(t *testing.T) {
 					t.Fatalf("seed %d: %d vertices from %d to %d, not %d", seed, got, first, end, count)
 				}
 			}
-			p := newPlaces(all, n)
+			p := NewPlaces(all, n)
 			for at, v := range all {
-				if got, ok := p.of(v); !ok || got != at {
+				if got, ok := p.Of(v); !ok || got != at {
 					t.Fatalf("seed %d: vertex %d has place %d, not %d", seed, v, got, at)
 				}
 			}
-			if _, ok := p.of(n + pageVertices); ok {
+			if _, ok := p.Of(n + pageVertices); ok {
 				t.Fatal("a vertex that the graph has not has a place")
 			}
 			for _, v := range rest {
-				other := newPlaces(slices.Collect(sets[1-i].All()), n)
-				if _, ok := other.of(v); ok {
+				other := NewPlaces(slices.Collect(sets[1-i].All()), n)
+				if _, ok := other.Of(v); ok {
 					t.Fatalf("seed %d: vertex %d has a place elsewhere", seed, v)
 				}
 			}
@@ -94,8 +94,8 @@ func TestSetsAreNotAsLongAsTheGraph(t *testing.T) {
 	s := NewSet(n)
 	s.AddRange(Range{1 << 20, 64 << 20})
 	s.Add(70 << 20)
-	p := newPlaces([]uint32{5, 80 << 20}, n)
-	if got, most := s.Bytes()+p.bytes(), uint64(3*4*n/pageVertices+1024); got > most {
+	p := NewPlaces([]uint32{5, 80 << 20}, n)
+	if got, most := s.Bytes()+p.Bytes(), uint64(3*4*n/pageVertices+1024); got > most {
 		t.Errorf("they take %d bytes, and the tables of their pages %d", got, most)
 	}
 }

@@ -1,6 +1,7 @@
 package vicinity
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -71,7 +72,7 @@ func Keep[T number](v *Vault, all []T) ([]T, error) {
 	}
 	a := array[T]{in: v}
 	if err := a.add(all); err != nil {
-		return nil, errors.Join(err, a.drop())
+		return nil, cmp.Or(err, a.drop())
 	}
 	return a.end()
 }
@@ -168,7 +169,7 @@ func (a *array[T]) end() ([]T, error) {
 		}
 	}
 	in := a.in
-	if err = errors.Join(err, a.drop()); err != nil {
+	if err = cmp.Or(err, a.drop()); err != nil {
 		return nil, err
 	}
 	in.mu.Lock()

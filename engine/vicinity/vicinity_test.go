@@ -199,3 +199,24 @@ func vaultOf(t *testing.T, filed bool) *Vault {
 	})
 	return v
 }
+
+// Edges from nowhere are not edges from everywhere.
+func TestEdgesOfNoRangesAreNotAll(t *testing.T) {
+	shards := shardsOf(kind{}, 9, 7, 5)
+	_, all := sourcesOf(t, shards, 2, []int{0, 1, 1})
+	vertices, _ := rangeOf(shards, 1, 2)
+	for _, c := range [][2][]Range{{nil, {}}, {{}, nil}} {
+		before, err := all[0].Edges(t.Context(), nil, vertices, c[0], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := all[0].Edges(t.Context(), nil, vertices, c[1], nil, before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := all[0].Edges(t.Context(), nil, vertices, c[1], nil)
+		if err != nil || got.Entries() != want.Entries() || got.Entries() == before.Entries() {
+			t.Errorf("%d edges after %d, and %d at once, %v", got.Entries(), before.Entries(), want.Entries(), err)
+		}
+	}
+}

@@ -4,23 +4,23 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hopmesh/hopmesh/engine/dataset"
 	draws "github.com/hopmesh/hopmesh/engine/frontier"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/vicinity"
 )
 
 // degrees are 1/sqrt(degree) of the vertices of other nodes that a view's contexts see,
 // where blocks are normalised by it. They come with the view, since nothing is requested
 // in a step.
 type degrees struct {
-	rowOf   dataset.Index
+	places  vicinity.Places
 	inverse []float32
 }
 
-// degreeBytes is what one takes, with what finds it.
-const degreeBytes = 16
+// degreeBytes is what one takes, beside what finds it.
+const degreeBytes = 4
 
 // bringDegrees fetches those that a run needs.
 func (s *View) bringDegrees(ctx context.Context, run *train.Trainer) error {
@@ -29,11 +29,7 @@ func (s *View) bringDegrees(ctx context.Context, run *train.Trainer) error {
 	if len(s.far) == 0 || run.Learners[0].Model.Form().Weighting != sample.Symmetric {
 		return nil
 	}
-	rows := make([]int32, len(s.far))
-	for i := range rows {
-		rows[i] = int32(i)
-	}
-	d := &degrees{dataset.NewIndex(s.far, rows, run.Data.Topology.Vertices()), make([]float32, len(s.far))}
+	d := &degrees{vicinity.NewPlaces(s.far, uint32(run.Data.Topology.Vertices())), make([]float32, len(s.far))}
 	f := draws.New(x.Peers, x.Work, x.Layout)
 	f.Tally, f.Kind = &s.Sent, peer.Shard
 	if err := f.Inverses(ctx, s.far, d.inverse); err != nil {
@@ -51,7 +47,11 @@ func (s *View) bringDegrees(ctx context.Context, run *train.Trainer) error {
 // of sets to to those of some vertices, as sample.Inverses.
 func (d *degrees) of(_ context.Context, vertices []uint32, to []float32) error {
 	for i, v := range vertices {
-		to[i] = d.inverse[d.rowOf.Find(v)]
+		at, ok := d.places.Of(v)
+		if !ok {
+			return fmt.Errorf("a group trains in isolation and would read the degree of vertex %d, which it has not been given", v)
+		}
+		to[i] = d.inverse[at]
 	}
 	return nil
 }
@@ -61,5 +61,5 @@ func (d *degrees) bytes() uint64 {
 	if d == nil {
 		return 0
 	}
-	return degreeBytes * uint64(len(d.inverse))
+	return d.places.Bytes() + degreeBytes*uint64(len(d.inverse))
 }

@@ -345,7 +345,10 @@ func (o *outlook) bringDegrees(to *peer.Counts, vertices *vicinity.Set) uint64 {
 	for _, n := range asked {
 		o.askDegrees(to, float64(n))
 	}
-	return uint64(degreeBytes * rows)
+	if rows == 0 {
+		return 0
+	}
+	return uint64(degreeBytes*rows) + o.index()
 }
 
 // askDegrees adds the question to one node for so many degrees.
@@ -448,6 +451,9 @@ func (o *outlook) guess(node int, groups []int) (first, next peer.Counts, held u
 			if rows[owner]*keep >= 1 {
 				bytes -= float64(o.index())
 			}
+		}
+		if o.Rooted {
+			bytes += float64(o.index())
 		}
 		bytes += 2*float64(o.index()) + float64(len(groups))*3*float64(o.Graph.About.Vertices)/8
 		most = max(most, uint64(bytes))

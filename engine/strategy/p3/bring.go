@@ -9,15 +9,32 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// Bring fetches this node's columns of all vertices from the owners of their shards,
-// from all of them at once. memory bounds their bytes; 0: what the machine has left.
-// The source must be ready.
-func (s *Source) Bring(ctx context.Context, work peer.Work, l peer.Layout, memory uint64, tally *peer.Tally) (*Columns, error) {
+// Columns returns this node's columns of all vertices, and brings sparse ones. It returns an
+// error if they take more than memory; 0: than what the machine has left. The source must be
+// ready.
+func (s *Source) Columns(ctx context.Context, work peer.Work, l peer.Layout, memory uint64, tally *peer.Tally) (*Columns, error) {
 	c, err := s.newColumns(share(s.store.Columns(), work.Self, len(work.Nodes)), l, memory)
-	if err != nil || c.cols == 0 {
-		return c, err
+	if err == nil && c.sparse {
+		err = s.bring(ctx, c, work, tally)
 	}
-	b := &bringing{source: s, columns: c, work: work, layout: l, tally: tally}
+	return c, err
+}
+
+// Bring brings dense columns, once there is memory for them.
+func (s *Source) Bring(ctx context.Context, c *Columns, work peer.Work, tally *peer.Tally) error {
+	if c.sparse {
+		return nil
+	}
+	c.open()
+	return s.bring(ctx, c, work, tally)
+}
+
+// bring fetches columns from the owners of their shards, from all of them at once.
+func (s *Source) bring(ctx context.Context, c *Columns, work peer.Work, tally *peer.Tally) error {
+	if c.cols == 0 {
+		return nil
+	}
+	b := &bringing{source: s, columns: c, work: work, layout: c.layout, tally: tally}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
@@ -30,12 +47,12 @@ func (s *Source) Bring(ctx context.Context, work peer.Work, l peer.Layout, memor
 	}
 	running.Wait()
 	if err := context.Cause(ctx); err != nil {
-		return nil, fmt.Errorf("bring columns %d to %d of the features of all vertices: %w", c.first, c.end(), err)
+		return fmt.Errorf("bring columns %d to %d of the features of all vertices: %w", c.first, c.end(), err)
 	}
 	for i := range c.shards {
 		c.valued = c.valued || c.shards[i].values != nil
 	}
-	return c, nil
+	return nil
 }
 
 // bringing is shared by the goroutines that fetch columns. Each has shards of its own.

@@ -36,7 +36,7 @@ type shard struct {
 	values  []float32 // nil: all 1
 }
 
-// newColumns allocates columns.
+// newColumns returns columns, of which dense ones take no memory yet.
 func (s *Source) newColumns(own span, l peer.Layout, memory uint64) (*Columns, error) {
 	c := &Columns{span: own, layout: l, sparse: s.form.Sparse(), memory: memory}
 	n := int(s.store.Vertices())
@@ -53,18 +53,20 @@ func (s *Source) newColumns(own span, l peer.Layout, memory uint64) (*Columns, e
 	}
 	c.form = denseForm(s.form)
 	c.bytes.Add(uint64(n) * uint64(c.form.bytes(own.cols)))
-	if err := c.within(); err != nil {
-		return nil, err
-	}
+	return c, c.within()
+}
+
+// open takes the memory of dense rows.
+func (c *Columns) open() {
+	n := int(c.layout.Vertices())
 	if c.form.kind == tensor.BF16 {
-		c.rows = []tensor.Part{{X: tensor.OverBF16(n, own.cols, make([]uint16, n*own.cols))}}
+		c.rows = []tensor.Part{{X: tensor.OverBF16(n, c.cols, make([]uint16, n*c.cols))}}
 	} else {
-		c.rows = []tensor.Part{{X: tensor.OverF32(n, own.cols, make([]float32, n*own.cols))}}
+		c.rows = []tensor.Part{{X: tensor.OverF32(n, c.cols, make([]float32, n*c.cols))}}
 	}
 	if c.form.scaled {
 		c.rates = []tensor.Part{{X: tensor.OverF32(n, 1, make([]float32, n))}}
 	}
-	return c, nil
 }
 
 // Bytes returns the memory that they take.

@@ -40,9 +40,10 @@ type Method struct {
 	*batched.Batched
 	front     *Front
 	columns   *Columns
-	resamples bool     // each node samples the blocks of all
-	inflight  int      // steps under way at once
-	older     []*older // of each learner
+	bring     func(ctx context.Context) error // them, once they fit
+	resamples bool                            // each node samples the blocks of all
+	inflight  int                             // steps under way at once
+	older     []*older                        // of each learner
 }
 
 func newP3(t *train.Trainer) *Method {
@@ -122,7 +123,7 @@ func (f *Method) Attach(l *train.Learner) error {
 // Inflight implements Method.
 func (f *Method) Inflight() int { return f.inflight }
 
-// Open implements Method: it gets this node's columns.
+// Open implements Method.
 func (f *Method) Open(ctx context.Context) (err error) {
 	t := f.Run
 	if t.Foreign != nil {
@@ -145,7 +146,7 @@ func (f *Method) Open(ctx context.Context) (err error) {
 	if memory > 0 {
 		memory -= min(memory-1, budget.Program+t.WeightBytes()+t.Data.Features.Bytes())
 	}
-	columns, err := source.Bring(ctx, work, layout, memory, tally)
+	columns, err := source.Columns(ctx, work, layout, memory, tally)
 	if err != nil {
 		return err
 	}
@@ -153,6 +154,7 @@ func (f *Method) Open(ctx context.Context) (err error) {
 	settings := Of(&t.Recipe.Sharing)
 	pushed := settings.Pushed()
 	f.columns = columns
+	f.bring = func(ctx context.Context) error { return source.Bring(ctx, columns, work, tally) }
 	f.resamples = !t.Session.Alone() && !pushed && t.Session.Replicated
 	f.front, err = New(Options{
 		Model: l.Model, Device: t.Device, Gradients: l.Gradients, Columns: columns, Exchange: x, Work: work,
@@ -172,6 +174,9 @@ func (f *Method) Open(ctx context.Context) (err error) {
 	f.front.From(0, 0)                               // a step that is prepared for all epochs is of none
 	return nil
 }
+
+// Start implements Method: it gets this node's columns.
+func (f *Method) Start(ctx context.Context) error { return f.bring(ctx) }
 
 // Needs implements Method.
 func (f *Method) Needs(n *train.Needs) { n.Add(budget.Graph, f.columns.Bytes()) }

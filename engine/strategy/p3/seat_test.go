@@ -120,7 +120,10 @@ func (s *seat) bring(ctx context.Context, l peer.Layout) error {
 	for i := range l.Nodes {
 		w.Nodes = append(w.Nodes, fmt.Sprintf("n%d", i))
 	}
-	columns, err := s.source.Bring(ctx, w, l, 1<<30, &s.start)
+	columns, err := s.source.Columns(ctx, w, l, 1<<30, &s.start)
+	if err == nil {
+		err = s.source.Bring(ctx, columns, w, &s.start)
+	}
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,11 @@ func TestColumnsAreThoseOfRows(t *testing.T) {
 					}
 				}
 				for i, s := range sources {
-					c, err := s.Bring(t.Context(), peer.Work{Nodes: []string{"n0", "n1"}, Self: i, Owners: l.Owners}, l, 1<<30, nil)
+					w := peer.Work{Nodes: []string{"n0", "n1"}, Self: i, Owners: l.Owners}
+					c, err := s.Columns(t.Context(), w, l, 1<<30, nil)
+					if err == nil {
+						err = s.Bring(t.Context(), c, w, nil)
+					}
 					if err != nil {
 						t.Fatalf("%+v, answers of %d bytes: %v", k, most, err)
 					}
@@ -107,10 +111,10 @@ func TestColumnsThatDoNotFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := peer.Work{Nodes: []string{"n0"}}
-		if _, err := s.Bring(t.Context(), w, j.layout(1), 1<<20, nil); err != nil {
+		if _, err := s.Columns(t.Context(), w, j.layout(1), 1<<20, nil); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Bring(t.Context(), w, j.layout(1), 1000, nil); err == nil || !strings.Contains(err.Error(), "columns of the features of all vertices take") {
+		if _, err := s.Columns(t.Context(), w, j.layout(1), 1000, nil); err == nil || !strings.Contains(err.Error(), "columns of the features of all vertices take") {
 			t.Errorf("%+v: %v", k, err)
 		}
 	}

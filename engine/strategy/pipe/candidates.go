@@ -23,14 +23,13 @@ func (f *Facts) Candidates(ctx context.Context, ways int) (arrange.Candidates, e
 		if err != nil {
 			return nil, err
 		}
-		m := arrange.NewMirrors(shape, f.Census.topology)
 		for _, s := range f.stages(shape) {
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("choose stages and ways: %w", context.Cause(ctx))
 			}
-			c := f.draft(s, shape, m, f.Settings.Recomputes()).estimate()
+			c := f.draft(s, shape, f.Settings.Recomputes()).estimate()
 			if !c.Fits && f.Settings.MayRecompute() {
-				c = f.draft(s, shape, m, true).estimate()
+				c = f.draft(s, shape, true).estimate()
 			}
 			all = append(all, c)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 )
 
 // facts are those of a model on a world whose shards nodes own in runs.
@@ -29,7 +30,7 @@ func (w *world) facts(t testing.TB, spec nn.Spec, nodes int, values ...string) *
 	}
 	job := strategy.Given(Name, values...)
 	f := &Facts{
-		Model: m, Census: NewCensus(w.firsts, w.topology, m.Form()), Layout: l, Network: Usual, Number: 8,
+		Model: m, Census: census.New(w.firsts, w.topology, m.Form()), Layout: l, Network: Usual, Number: 8,
 		Settings: Of(&job),
 	}
 	f.Costs = Nominal(m.Stages(), f.Census)
@@ -43,7 +44,7 @@ func (f *Facts) even(of func(s int) time.Duration) {
 	c := Nominal(infos, f.Census)
 	for s := range infos {
 		for shard := range f.Census.Sources {
-			c.Forward[s][shard] = of(s).Seconds() * float64(f.Census.vertices(shard))
+			c.Forward[s][shard] = of(s).Seconds() * float64(f.Census.Vertices(shard))
 			c.Backward[s][shard] = 2 * c.Forward[s][shard]
 		}
 	}
@@ -120,8 +121,8 @@ func (w *world) tried(t *testing.T, f *Facts) (chosen arrange.Candidates) {
 		j.net.Carry = l.carry
 		lists := make([]arrange.Candidates, len(j.nodes))
 		err := j.each(func(n *node) error {
-			own, census := *f, *f.Census // each node has its own
-			census.marks, own.parts, own.Census = nil, nil, &census
+			own := *f // each node has its own
+			own.parts, own.Census = nil, census.New(w.firsts, w.topology, f.Model.Form())
 			f := &own
 			all, err := f.Candidates(t.Context(), 0)
 			if err != nil {

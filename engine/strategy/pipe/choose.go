@@ -9,6 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/auto"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/input"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
@@ -19,8 +20,10 @@ import (
 func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.Layout) error {
 	settings := Of(&t.Recipe.Sharing)
 	f := &Facts{
-		Model: t.Model, Census: NewCensus(layout.Firsts, t.Run.Data.Topology, t.Model.Form()), Layout: layout, Settings: settings,
-		Number: t.Run.Device.Type().Bytes(), Network: Usual,
+		Model: t.Model, Layout: layout, Settings: settings, Number: t.Run.Device.Type().Bytes(), Network: Usual,
+	}
+	if err := f.count(ctx, t); err != nil {
+		return err
 	}
 	if t.Run.Data.Features.Sparse() {
 		f.Entries = t.Run.Data.Entries
@@ -58,6 +61,25 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 		t.At.Ways = all[0].Ways // fixed for the job: what is learnt depends on them
 	}
 	return task.Place(&all[0], f)
+}
+
+// count has the graph counted, by all nodes together.
+func (f *Facts) count(ctx context.Context, t *train.Learner) error {
+	s, form := t.Run.Session, t.Model.Form()
+	if s.Alone() {
+		f.Census = census.New(f.Layout.Firsts, t.Run.Data.Topology, form)
+		return nil
+	}
+	f.Census = census.Begin(f.Layout.Firsts, s.Replica.Edges())
+	var shapes []*arrange.Shape
+	for _, ways := range f.ways(t.At.Ways) {
+		shape, err := f.shape(ways)
+		if err != nil {
+			return err
+		}
+		shapes = append(shapes, shape)
+	}
+	return f.Census.Share(ctx, s.Exchange, s.Work, t.Run.Data.Topology, form, shapes, &s.Start)
 }
 
 // timePiped measures the facts that rank candidates: the network, and this node's

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 )
 
 // Costs are the seconds that a job's layers take. All machines count as alike: the
@@ -23,12 +24,12 @@ type Costs struct {
 const pace = 1e10
 
 // Nominal returns the costs by formula: they depend on the model and the graph alone.
-func Nominal(infos []nn.StageInfo, c *Census) *Costs {
+func Nominal(infos []nn.StageInfo, c *census.Census) *Costs {
 	t := &Costs{}
 	for s := range infos {
 		forward, backward := make([]float64, len(c.Sources)), make([]float64, len(c.Sources))
 		for shard := range c.Sources {
-			product, along := arrange.Work(&infos[s], c.vertices(shard), c.Entries[shard])
+			product, along := arrange.Work(&infos[s], c.Vertices(shard), c.Entries[shard])
 			forward[shard] = (product + along) / pace
 			// Backward has one product for the weights and one for the rows.
 			backward[shard] = (2*product + along) / pace
@@ -81,7 +82,7 @@ func readTiming(m []byte, stages int) (*Timing, error) {
 // Measured returns the costs by the timings of all nodes: each layer takes as many times
 // its Nominal time as it did on the shards that were timed. If nothing was timed, the
 // costs are Nominal.
-func Measured(all []*Timing, infos []nn.StageInfo, c *Census) *Costs {
+func Measured(all []*Timing, infos []nn.StageInfo, c *census.Census) *Costs {
 	t := Nominal(infos, c)
 	for s := range infos {
 		var sum LayerTime

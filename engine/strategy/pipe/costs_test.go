@@ -12,6 +12,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -21,7 +22,7 @@ func TestCensus(t *testing.T) {
 	w := newWorld(t, 5, sizes, anywhere)
 	for _, model := range []string{"gcn", "sage"} {
 		j := w.start(t, newSetup(deep(model, 2), 1, 1, 6))
-		c := NewCensus(w.firsts, w.topology, j.model.Form())
+		c := census.New(w.firsts, w.topology, j.model.Form())
 		for _, g := range j.nodes[0].grains {
 			if c.Sources[g.shard] != g.block.Cols || c.Entries[g.shard] != g.block.Entries() {
 				t.Errorf("%s: shard %d has %d sources and %d edges, and its block %d and %d", model, g.shard, c.Sources[g.shard], c.Entries[g.shard], g.block.Cols, g.block.Entries())
@@ -40,7 +41,7 @@ func TestTimeLayers(t *testing.T) {
 			s.device = func() tensor.Device { return cpu.New(1) }
 			n := w.start(t, s).nodes[0]
 			before := slices.Clone(n.weights.F32())
-			c := NewCensus(w.firsts, w.topology, n.Model.Form())
+			c := census.New(w.firsts, w.topology, n.Model.Form())
 			timing, err := TimeLayers(t.Context(), *n.Task, c, []int{1, 3, 6})
 			if err != nil {
 				t.Fatal(err)
@@ -58,7 +59,7 @@ func TestTimeLayers(t *testing.T) {
 	}
 	// A wide layer takes longer than a narrow one.
 	n := w.start(t, newSetup(wide(), 1, 1, 7)).nodes[0]
-	c := NewCensus(w.firsts, w.topology, n.Model.Form())
+	c := census.New(w.firsts, w.topology, n.Model.Form())
 	timing, err := TimeLayers(t.Context(), *n.Task, c, []int{0, 2})
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +83,7 @@ func wide() nn.Spec {
 func TestMeasuredCosts(t *testing.T) {
 	w := newWorld(t, 5, sizes, anywhere)
 	m := w.model(t, deep("gcn", 2))
-	c, infos := NewCensus(w.firsts, w.topology, m.Form()), m.Stages()
+	c, infos := census.New(w.firsts, w.topology, m.Form()), m.Stages()
 	nominal := Nominal(infos, c)
 	of := func(times float64) *Timing {
 		return &Timing{Layers: []LayerTime{{times, 2 * times, 1, 1}, {3 * times, 4 * times, 1, 1}}}

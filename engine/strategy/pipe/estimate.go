@@ -31,8 +31,8 @@ type draft struct {
 
 // draft places stages of a shape on nodes, and cuts the layers so that the slowest stage
 // takes as little time as possible.
-func (f *Facts) draft(stages int, shape *arrange.Shape, m *arrange.Mirrors, recomputes bool) *draft {
-	d := &draft{facts: f, infos: f.Model.Stages(), shape: shape, mirrors: m, recomputes: recomputes}
+func (f *Facts) draft(stages int, shape *arrange.Shape, recomputes bool) *draft {
+	d := &draft{facts: f, infos: f.Model.Stages(), shape: shape, mirrors: f.Census.Mirrors(shape), recomputes: recomputes}
 	d.seats = seated(stages, shape, &f.Layout)
 	units := arrange.Units(d.infos)
 	costs := make([]float64, len(units)-1)
@@ -130,8 +130,8 @@ func (d *draft) halo(s int) float64 {
 		return 0
 	}
 	rows := 0
-	for _, ids := range d.mirrors.Of {
-		rows = max(rows, len(ids))
+	for way := range d.shape.Ways() {
+		rows = max(rows, d.mirrors.All(way))
 	}
 	share, p := 1.0, &d.facts.Settings
 	switch p.Halo {

@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/strategy"
-	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -121,7 +120,7 @@ func memoryIsForecast(t *testing.T, models ...string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := f.draft(c.stages, shape, arrange.NewMirrors(shape, w.topology), !c.keep)
+			d := f.draft(c.stages, shape, !c.keep)
 			d.seats, d.cuts = j.nodes[0].Seats, j.nodes[0].Cuts
 			before := make([]uint64, len(j.nodes))
 			for i, n := range j.nodes {

@@ -187,7 +187,7 @@ func TestVolumeOfLeftHistories(t *testing.T) {
 		}
 		sizes := arrange.Sizes{
 			Stages: 2, Ways: 2, Nodes: 4, Vertices: w.vertices(), Layers: 3,
-			Mirrors: arrange.NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 2, Weights: j.model.Size(),
+			Mirrors: w.mirrors(j.nodes[0].Shape), Hidden: s.spec.Hidden, Number: 8, Tensors: 2, Weights: j.model.Size(),
 		}
 		of := sizes.Of()
 		want := 3 * (of.Boundary + of.Halo)

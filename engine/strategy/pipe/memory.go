@@ -118,7 +118,7 @@ func (l *load) kept() int {
 	m := Memory{Number: l.number, Widths: l.widths(), History: l.histories()}
 	m.Input, _ = l.carried()
 	for _, way := range l.ways {
-		m.Rows += l.own(way) + len(l.mirrors.Of[way])
+		m.Rows += l.own(way) + l.mirrors.All(way)
 		m.Own += l.own(way)
 	}
 	most := 0 // shards at one position
@@ -155,9 +155,9 @@ func (l *load) blocks() (n int) {
 		n += edge*l.parts[i].entries + source*l.parts[i].sources + target*l.parts[i].vertices
 	}
 	for _, way := range l.ways {
-		n += 4 * len(l.mirrors.Of[way])
+		n += 4 * l.mirrors.All(way)
 	}
-	return n + 4*l.mirrors.Count()
+	return n + 4*l.mirrors.Known(l.ways)
 }
 
 // pass returns the memory of the pass of a part.
@@ -248,13 +248,13 @@ func (l *load) halo() (n int) {
 				if from == to || !mine[from] && !mine[to] {
 					continue
 				}
-				first, end := l.mirrors.From(to, from, p)
+				rows := l.mirrors.Number(to, from, p)
 				for _, ours := range []bool{mine[from], mine[to]} {
 					if ours { // it sends in one direction, and receives in the other
-						n += (end - first) * ((rooms*all+widest)*l.number + 4)
+						n += rows * ((rooms*all+widest)*l.number + 4)
 					}
 				}
-				largest = max(largest, end-first)
+				largest = max(largest, rows)
 			}
 		}
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
-	"github.com/hopmesh/hopmesh/engine/session"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/edges"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/input"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
@@ -35,7 +35,7 @@ var (
 
 func descriptor(name string) train.Descriptor {
 	return train.Descriptor{
-		Declaration: declaration(name), Deal: Deal, Processor: true,
+		Declaration: declaration(name), Deal: Deal, Processor: true, Isolated: true,
 		Check: func(r *recipe.Recipe, m *nn.Model, _ dataset.About) error {
 			settings := Of(&r.Sharing)
 			return cmp.Or(Check(m, &settings), checkWholeGraph(r))
@@ -95,10 +95,10 @@ func (p *Method) Open(ctx context.Context) error {
 	}
 	layout := t.Run.Session.Layout
 	if s := t.Run.Session; !s.Alone() {
-		if !s.Replicated {
-			return &session.Agreed{Err: fmt.Errorf("the strategy %s has each node know all edges, and some node has no memory for them: give it more, or take another {strategy}", t.Run.Sharing.Strategy)}
-		}
 		task.Exchange, task.Work = s.Exchange, s.Work
+		brought := edges.New(t.Run.Data, s, t.Model.Form())
+		defer brought.Drop()
+		task.Edges, task.Labels = brought, brought.Labels
 	}
 	task.Seed = t.Recipe.Seed
 	if err := checkShards(&t.Recipe.Sharing, len(t.Run.Data.Shards)); err != nil {
@@ -113,12 +113,15 @@ func (p *Method) Open(ctx context.Context) error {
 	if p.Worker, err = New(ctx, task); err != nil {
 		return err
 	}
+	if err := p.Worker.Meet(ctx, &t.Run.Session.Start); err != nil {
+		return err
+	}
 	p.reads.Plan(p.Worker.Reads())
 	return p.reads.Bring(ctx, t.Run.Session)
 }
 
 // Start implements Method: it takes the worker's memory.
-func (p *Method) Start() error {
+func (p *Method) Start(context.Context) error {
 	t := p.l
 	if err := p.Worker.Open(); err != nil {
 		return err

@@ -183,3 +183,50 @@ func TestWhatPipelinesRefuse(t *testing.T) {
 		}
 	}
 }
+
+// Nodes whose ways have shards of others bring these, with weights, labels and degrees, and
+// keep no edges of them: they learn what one node learns.
+func TestNodesBringTheEdgesOfTheirWays(t *testing.T) {
+	shards := traintest.Tiny(t, 180, 7)
+	for i, s := range shards {
+		of := *s
+		of.Weights = make([]float32, len(s.Indices))
+		for e := range of.Weights {
+			of.Weights[e] = float32(1+(e+int(s.Indices[e]))%5) / 4
+		}
+		shards[i] = &of
+	}
+	for _, model := range []string{"gcn", "gat", "sage"} {
+		for _, sharing := range []strategy.Settings{
+			strategy.Given(pipe.GraphName, "pipe.ways=3"),
+			strategy.Given(pipe.Name, "pipe.ways=2", "pipe.stages=1", "pipe.chunks=4", "pipe.period=2"),
+			strategy.Given(pipe.Name, "pipe.period=2"),
+		} {
+			r := traintest.FullGraph(model, 3)
+			r.Sharing, r.Epochs = sharing, 3
+			r.Sharing.Deterministic = true
+			_, alone := traintest.MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
+			for _, copies := range []bool{false, true} {
+				m := traintest.NewMesh(3, []int{0, 1, 2, 0, 1, 2, 0})
+				m.Copies = copies
+				_, reports := m.MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
+				for node := range reports {
+					if got, want := traintest.Learnt(reports[node]), traintest.Learnt(alone); got != want {
+						t.Errorf("%s by %+v, node %d, copies %v:\n%s\nand one node\n%s", model, sharing, node, copies, got, want)
+					}
+				}
+			}
+			m := traintest.NewMesh(3, []int{0, 1, 2, 0, 1, 2, 0})
+			for node, l := range m.Start(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines}) {
+				for i, s := range l.Run.Data.Shards {
+					if here := m.Owners[i] == node; (s.Indptr != nil) != here || (s.Labels != nil) != here {
+						t.Errorf("%s by %+v: node %d has edges of shard %d: %v", model, sharing, node, i, s.Indptr != nil)
+					}
+				}
+				if sent := l.Run.Session.Start.Read(); sent.Bytes[peer.Shard] == 0 {
+					t.Errorf("%s by %+v: node %d brings nothing", model, sharing, node)
+				}
+			}
+		}
+	}
+}

@@ -6,12 +6,13 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 )
 
 // Facts are what candidates are ranked by. They are the same on all nodes.
 type Facts struct {
 	Model    *nn.Model
-	Census   *Census
+	Census   *census.Census
 	Costs    *Costs
 	Network  Network
 	Layout   peer.Layout
@@ -74,11 +75,7 @@ func (f *Facts) shards() []uint64 {
 	all, stages := make([]uint64, len(firsts)-1), f.Model.Stages()
 	units := arrange.Units(stages)
 	for shard := range all {
-		edges := 0
-		for v := firsts[shard]; v < firsts[shard+1]; v++ {
-			edges += f.Census.topology.Degree(int(v))
-		}
-		for _, c := range arrange.Costs(stages, units, int(firsts[shard+1]-firsts[shard]), edges) {
+		for _, c := range arrange.Costs(stages, units, int(firsts[shard+1]-firsts[shard]), f.Census.Edges[shard]) {
 			all[shard] += uint64(c)
 		}
 	}
@@ -96,4 +93,34 @@ func columnsOf(m *nn.Model, first, end int) (from, to int) {
 		}
 	}
 	return min(from, to), to
+}
+
+// partsOf returns the parts in which newWay computes the shards of each way, so that the
+// memory of any node can be forecast.
+func (f *Facts) partsOf(shape *arrange.Shape) [][]part {
+	if all, ok := f.parts[shape.Ways()]; ok {
+		return all
+	}
+	all, counts := make([][]part, shape.Ways()), f.Census.Of(shape)
+	for number := range all {
+		for p := range shape.Positions() {
+			first, end := shape.Shards(number, p)
+			for half := range 2 {
+				for shard := first; shard < end; shard++ {
+					size, other := counts.Halves[shard][half], counts.Halves[shard][1-half]
+					if size.Vertices > 0 {
+						all[number] = append(all[number], part{
+							position: p, shard: shard, inner: half == 0, split: other.Vertices > 0,
+							vertices: size.Vertices, sources: size.Sources, entries: size.Entries,
+						})
+					}
+				}
+			}
+		}
+	}
+	if f.parts == nil {
+		f.parts = map[int][][]part{}
+	}
+	f.parts[shape.Ways()] = all
+	return all
 }

@@ -113,7 +113,7 @@ func TestVolumeOfHistories(t *testing.T) {
 		}
 		sizes := arrange.Sizes{
 			Stages: c.stages, Ways: c.ways, Nodes: s.nodes, Vertices: w.vertices(), Layers: 3,
-			Mirrors: arrange.NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 2, Weights: j.model.Size(),
+			Mirrors: w.mirrors(j.nodes[0].Shape), Hidden: s.spec.Hidden, Number: 8, Tensors: 2, Weights: j.model.Size(),
 		}
 		of := sizes.Of()
 		if want := 4*(of.Boundary+of.Halo) + 2*sizes.History(); got != want {

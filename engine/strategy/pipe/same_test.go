@@ -153,7 +153,7 @@ func TestSamplingIsUnbiased(t *testing.T) {
 	}
 	// In bytes it is about that share.
 	some := float64(j.nodes[0].payload(peer.Activation)+j.nodes[1].payload(peer.Activation)) / epochs
-	m := arrange.NewMirrors(j.nodes[0].Shape, w.topology).Count()
+	m := w.mirrors(j.nodes[0].Shape)
 	all := float64(2 * m * spec.Hidden * 8)
 	if some < 0.9*share*all || some > 1.1*share*all {
 		t.Errorf("%g bytes an epoch are sent, of %g", some, all)
@@ -189,7 +189,7 @@ func TestVolumes(t *testing.T) {
 			}
 			sizes := arrange.Sizes{
 				Stages: c.stages, Ways: c.ways, Nodes: c.nodes, Vertices: w.vertices(), Layers: c.layers,
-				Mirrors: arrange.NewMirrors(j.nodes[0].Shape, w.topology).Count(), Hidden: s.spec.Hidden, Number: 8, Tensors: 1, Weights: j.model.Size(),
+				Mirrors: w.mirrors(j.nodes[0].Shape), Hidden: s.spec.Hidden, Number: 8, Tensors: 1, Weights: j.model.Size(),
 				Partials: j.nodes[0].Partials(c.nodes),
 			}
 			switch model {

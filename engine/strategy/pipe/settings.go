@@ -99,7 +99,6 @@ func Of(job *strategy.Settings) Settings {
 func declaration(name string) strategy.Declaration {
 	return strategy.Declaration{
 		Name:      name,
-		Labels:    true,
 		Sweepless: "keeps rows of all layers for one model only",
 		Keys: func() strategy.Keys {
 			keys := new(Settings).keys()
@@ -126,8 +125,8 @@ func checkSettings(job *strategy.Settings) error {
 	_, share := job.Values["pipe.share"]
 	_, age := job.Values["pipe.age"]
 	switch {
-	case wholeGraph(job) && job.Topology() == strategy.Sharded:
-		return fmt.Errorf("topology=%s: with {strategy} %s each node knows all edges: leave it out, or take another {strategy}", strategy.Sharded, job.Strategy)
+	case wholeGraph(job) && job.Topology() == strategy.Replicated:
+		return fmt.Errorf("topology=%s: with {strategy} %s a node has the edges of its part of the graph, and no others: leave it out, or take another {strategy}", strategy.Replicated, job.Strategy)
 	case s.Stages > mostPipes || s.Ways > mostPipes:
 		return fmt.Errorf("pipe.stages=%d, pipe.ways=%d: there are %d of each at most", s.Stages, s.Ways, mostPipes)
 	case !wholeGraph(job):

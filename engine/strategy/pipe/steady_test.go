@@ -31,9 +31,7 @@ func (w *sparePeers) Answer(_ peer.Service, h peer.Handler) { w.handler = h }
 func (w *sparePeers) Open()                                 {}
 func (w *sparePeers) Ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
 	a := w.answer()
-	if a.to = buf; len(buf) == 0 {
-		a.to = make([]byte, 64) // the first message of Gather
-	}
+	a.to = buf
 	err := w.all[node].handler(ctx, w.self, q, a.reply)
 	to := a.to
 	w.mu.Lock()
@@ -53,6 +51,13 @@ func (w *sparePeers) answer() *answer {
 	a := &answer{}
 	a.reply = func(parts ...[]byte) error {
 		n := 0
+		for _, p := range parts {
+			n += len(p)
+		}
+		if n > len(a.to) {
+			a.to = make([]byte, n) // the first that is as long
+		}
+		n = 0
 		for _, p := range parts {
 			n += copy(a.to[n:], p)
 		}

@@ -18,7 +18,8 @@ type Task struct {
 	Device             tensor.Device // in the host's memory
 	Weights, Gradients tensor.Matrix // 1 x Size, of all stages
 
-	Topology *sample.Topology // with all edges
+	Topology *sample.Topology // with all edges, unless Edges brings others
+	Edges    Edges            // nil: all are here
 	Shape    *arrange.Shape
 	Seats    *arrange.Seats
 	Cuts     []int // the first of the model's stages in each stage, then their number

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -28,9 +29,9 @@ const (
 // TimeLayers times all layers forward and backward on some shards of this node. Weights
 // stay as they are. The task needs neither Shape nor Seats nor Cuts; its Features serve
 // one place.
-func TimeLayers(ctx context.Context, t Task, c *Census, shards []int) (*Timing, error) {
+func TimeLayers(ctx context.Context, t Task, c *census.Census, shards []int) (*Timing, error) {
 	timing := &Timing{Layers: make([]LayerTime, len(t.Model.Stages()))}
-	shards = slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return c.vertices(s) == 0 })
+	shards = slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return c.Vertices(s) == 0 })
 	if len(shards) == 0 {
 		return timing, nil
 	}
@@ -73,7 +74,7 @@ type stopwatch struct {
 	last     time.Time
 }
 
-func (r *stopwatch) time(ctx context.Context, c *Census, shards []int, to *Timing) (err error) {
+func (r *stopwatch) time(ctx context.Context, c *census.Census, shards []int, to *Timing) (err error) {
 	d := r.task.Device
 	if r.space, err = d.NewArena(0); err != nil {
 		return err
@@ -83,7 +84,7 @@ func (r *stopwatch) time(ctx context.Context, c *Census, shards []int, to *Timin
 	}
 	rows := min(r.task.Topology.Vertices(), timedRows)
 	for _, shard := range shards {
-		rows = max(rows, c.vertices(shard))
+		rows = max(rows, c.Vertices(shard))
 	}
 	for s, info := range r.infos {
 		if s > 0 && info.Hops > 0 && r.rows[info.In] == nil {
@@ -126,13 +127,13 @@ func (r *stopwatch) zeros(rows, columns int) tensor.Matrix {
 }
 
 // load prepares a shard.
-func (r *stopwatch) load(ctx context.Context, c *Census, shard, rows int) error {
+func (r *stopwatch) load(ctx context.Context, c *census.Census, shard, rows int) error {
 	r.shard, r.vertices, r.places, r.took = shard, nil, nil, nil
 	for v := c.Firsts[shard]; v < c.Firsts[shard+1]; v++ {
 		r.vertices = append(r.vertices, v)
 	}
 	batch := &sample.Batch{}
-	s := sample.New(r.task.Topology, sample.Options{Fanouts: []int{0}, Form: r.task.Model.Form()})
+	s := sample.New(r.task.Topology, sample.Options{Fanouts: []int{0}, Form: r.task.Model.Form(), Inverses: anyDegree})
 	if err := s.Sample(ctx, batch, 0, 0, r.vertices); err != nil {
 		return fmt.Errorf("find the edges of shard %d: %w", shard, err)
 	}
@@ -143,6 +144,14 @@ func (r *stopwatch) load(ctx context.Context, c *Census, shard, rows int) error 
 	}
 	r.labels = make([]int32, len(r.vertices))
 	r.task.Labels(r.labels, r.vertices[0])
+	return nil
+}
+
+// anyDegree stands in for the degrees of vertices whose edges are elsewhere.
+func anyDegree(_ context.Context, vertices []uint32, to []float32) error {
+	for i := range vertices {
+		to[i] = 1
+	}
 	return nil
 }
 

@@ -45,6 +45,9 @@ func (r *Trials) Try(ctx context.Context, t Task, ready func(*Worker) error) (se
 	}
 	defer w.Close()
 	w.trialStep = uint32(firstTrialStep + r.done*trialSteps)
+	if err := w.Meet(ctx, nil); err != nil {
+		return 0, err
+	}
 	if err := ready(w); err != nil {
 		return 0, err
 	}

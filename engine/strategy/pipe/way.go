@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -49,58 +51,89 @@ type level struct {
 func (w *way) own() int { return int(w.end - w.first) }
 func (w *way) all() int { return w.own() + len(w.mirrors) }
 
-// newWay makes the grains of a way, with trunks if they are wanted.
-func newWay(ctx context.Context, number int, t *Task, m *arrange.Mirrors, s *sample.Sampler, trunks bool) (*way, error) {
-	w := &way{number: number, mirrors: m.Of[number], at: make([][]*grain, t.Shape.Positions()), trunks: make([][]*grain, t.Shape.Positions())}
+// newWay makes the grains of a way, with trunks and labels if they are wanted, and finds its
+// mirrors. Edges are read one shard after the other.
+func newWay(ctx context.Context, number int, t *Task, m *arrange.Mirrors, s *shards, trunks, labels bool) (*way, error) {
+	w := &way{number: number, at: make([][]*grain, t.Shape.Positions()), trunks: make([][]*grain, t.Shape.Positions())}
 	w.first, w.end, _, _ = t.Shape.Of(number)
 	w.places = make([]int32, w.own())
-	mirrored := make([]int32, t.Topology.Vertices()) // only for making grains
-	for i, v := range w.mirrors {
-		mirrored[v] = int32(w.own() + i)
+	next := int32(0)
+	for position := range t.Shape.Positions() {
+		var halves [2][]*grain
+		first, end := t.Shape.Shards(number, position)
+		for shard := first; shard < end; shard++ {
+			if t.Shape.Firsts[shard] == t.Shape.Firsts[shard+1] {
+				continue
+			}
+			if err := s.bring(ctx, shard); err != nil {
+				return nil, fmt.Errorf("find the edges of shard %d: %w", shard, err)
+			}
+			var parts [2]*grain
+			var err error
+			for half, vertices := range census.Halve(s.here, t.Shape, number, position, shard) {
+				if len(vertices) == 0 {
+					continue
+				}
+				if parts[half], err = newGrain(ctx, s, shard, vertices, int(next)); err != nil {
+					return nil, err
+				}
+				if labels {
+					parts[half].label(t)
+				}
+				for _, v := range vertices {
+					w.places[v-w.first] = next
+					next++
+				}
+				halves[half] = append(halves[half], parts[half])
+			}
+			if inner, g := parts[0], parts[1]; trunks && inner != nil && g != nil {
+				trunk, err := newGrain(ctx, s, shard, slices.Concat(inner.vertices, g.vertices), inner.row)
+				if err != nil {
+					return nil, err
+				}
+				inner.trunk, g.trunk, g.from = trunk, trunk, len(inner.vertices)
+				w.trunks[position] = append(w.trunks[position], trunk)
+			}
+		}
+		w.at[position] = slices.Concat(halves[0], halves[1])
+		w.inner = append(w.inner, len(halves[0]))
+		w.grains = append(w.grains, w.at[position]...)
 	}
+	w.mirror(t, m)
+	return w, nil
+}
+
+// mirror finds the way's mirrors, and where grains have the rows that they read.
+func (w *way) mirror(t *Task, m *arrange.Mirrors) {
+	set, vertices := census.NewSet(t.Topology.Vertices()), t.Topology.Vertices()
+	for _, g := range w.grains {
+		for _, v := range g.block.Vertices {
+			if !w.has(v) {
+				set.Add(v)
+			}
+		}
+	}
+	w.mirrors = set.All(nil)
+	m.Of[w.number] = w.mirrors
+	rows := make([]int32, len(w.mirrors))
+	for i := range rows {
+		rows[i] = int32(w.own() + i)
+	}
+	at := dataset.NewIndex(w.mirrors, rows, vertices)
 	row := func(v uint32) int32 {
 		if w.has(v) {
 			return w.places[v-w.first]
 		}
-		return mirrored[v]
+		return at.Find(v)
 	}
-	halves := w.halve(t)
 	for position := range t.Shape.Positions() {
 		together := t.Shape.Together(position)
-		first, end := t.Shape.Shards(number, position)
-		for half := range 2 {
-			for shard := first; shard < end; shard++ {
-				vertices := halves[shard][half]
-				if len(vertices) == 0 {
-					continue
-				}
-				g, err := newGrain(ctx, s, shard, vertices, row, together)
-				if err != nil {
-					return nil, fmt.Errorf("find the edges of shard %d: %w", shard, err)
-				}
-				w.at[position] = append(w.at[position], g)
-			}
-			if half == 0 {
-				w.inner = append(w.inner, len(w.at[position]))
-			}
+		for _, g := range slices.Concat(w.at[position], w.trunks[position]) {
+			g.arrange(row, together)
+			g.block.Transpose()
 		}
-		w.grains = append(w.grains, w.at[position]...)
 		w.turn = append(w.turn, w.spans(t.Shape, m, position))
-		for _, g := range w.at[position][w.inner[position]:] {
-			i := slices.IndexFunc(w.at[position][:w.inner[position]], func(other *grain) bool { return other.shard == g.shard })
-			if i < 0 || !trunks {
-				continue
-			}
-			inner := w.at[position][i]
-			trunk, err := newGrain(ctx, s, g.shard, slices.Concat(inner.vertices, g.vertices), row, together)
-			if err != nil {
-				return nil, fmt.Errorf("find the edges of shard %d: %w", g.shard, err)
-			}
-			inner.trunk, g.trunk, g.from = trunk, trunk, len(inner.vertices)
-			w.trunks[position] = append(w.trunks[position], trunk)
-		}
 	}
-	return w, nil
 }
 
 // spans returns the ranges of the rows of a position.
@@ -118,48 +151,6 @@ func (w *way) spans(s *arrange.Shape, m *arrange.Mirrors, position int) []span {
 	return all
 }
 
-// halve divides the vertices of each shard into those that read no current rows of other
-// ways and those that do, and orders rows accordingly.
-func (w *way) halve(t *Task) map[int][2][]uint32 {
-	halves, next := map[int][2][]uint32{}, int32(0)
-	for position := range t.Shape.Positions() {
-		together := t.Shape.Together(position)
-		first, end := t.Shape.Shards(w.number, position)
-		for shard := first; shard < end; shard++ {
-			var of [2][]uint32
-			for v := t.Shape.Firsts[shard]; v < t.Shape.Firsts[shard+1]; v++ {
-				half := 0
-				sources, _ := t.Topology.Row(int(v))
-				for _, u := range sources {
-					if !w.has(uint32(u)) && together(uint32(u)) {
-						half = 1
-						break
-					}
-				}
-				of[half] = append(of[half], v)
-			}
-			if n := len(of[0]); n < worthwhile(n+len(of[1])) {
-				of = [2][]uint32{1: slices.Concat(of[0], of[1])}
-			}
-			for _, vertices := range of {
-				for _, v := range vertices {
-					w.places[v-w.first] = next
-					next++
-				}
-			}
-			halves[shard] = of
-		}
-	}
-	return halves
-}
-
-// worthwhile returns how many vertices of a shard must wait for nothing to be a part of
-// their own. Two parts cost more than one, since they share sources.
-func worthwhile(vertices int) int {
-	const share = 8
-	return vertices / share
-}
-
 // has reports whether a vertex is one of the way's.
 func (w *way) has(v uint32) bool { return v >= w.first && v < w.end }
 
@@ -173,7 +164,6 @@ type grain struct {
 	shard    int
 	vertices []uint32
 	row      int // of its first vertex among the way's rows
-	batch    sample.Batch
 	block    *sample.Block
 	// rows are the block's sources among the way's rows: its own, then those computed at
 	// the same position, then all others. active counts the first two kinds.
@@ -207,16 +197,17 @@ type leaf struct {
 	sum   []byte // when it is known
 }
 
-// newGrain makes one with its block. together reports whether a vertex is computed at the
-// same position, and row returns its row.
-func newGrain(ctx context.Context, s *sample.Sampler, shard int, vertices []uint32, row func(v uint32) int32, together func(v uint32) bool) (*grain, error) {
-	g := &grain{shard: shard, vertices: vertices, row: int(row(vertices[0]))}
-	if err := s.Sample(ctx, &g.batch, 0, 0, g.vertices); err != nil {
-		return nil, err
+// newGrain makes one of a shard whose edges are here, with its block. Where its sources have
+// their rows is yet to be found.
+func newGrain(ctx context.Context, s *shards, shard int, vertices []uint32, row int) (*grain, error) {
+	g := &grain{shard: shard, vertices: vertices, row: row}
+	if err := s.sampler.Sample(ctx, &s.batch, 0, 0, g.vertices); err != nil {
+		return nil, fmt.Errorf("find the edges of shard %d: %w", shard, err)
 	}
-	g.block = &g.batch.Blocks[0]
-	g.arrange(row, together)
-	g.block.Transpose()
+	b := &s.batch.Blocks[0] // with room for larger ones
+	g.block = &sample.Block{Vertices: slices.Clone(b.Vertices), CSR: tensor.CSR{
+		Rows: b.Rows, Cols: b.Cols, Indptr: slices.Clone(b.Indptr), Indices: slices.Clone(b.Indices), Values: slices.Clone(b.Values),
+	}}
 	return g, nil
 }
 

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/keyed"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
-	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -122,7 +122,8 @@ const (
 	backwardDone
 )
 
-// New returns a worker that knows its work and can say what memory it needs.
+// New returns a worker that knows its work. Once it has met the others, it can say what
+// memory it needs.
 func New(ctx context.Context, t Task) (*Worker, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -130,12 +131,30 @@ func New(ctx context.Context, t Task) (*Worker, error) {
 	w := &Worker{Task: &t, layers: layers{infos: t.Model.Stages()}, wire: wire{task: &t}}
 	stage, ways := t.Seats.Of(t.Work.Self)
 	w.stage, w.parted = stage, parted(t.Seats, w.nodes())
+	w.mirrors = arrange.NewMirrors(t.Shape)
 	if ways == nil {
 		return w, nil
 	}
 	w.first, w.end = t.Cuts[stage], t.Cuts[stage+1]
 	w.from, w.to = columnsOf(t.Model, w.first, w.end)
 	return w, w.assign(ctx, ways)
+}
+
+// meetAt is where nodes exchange mirrors: after all trials, and before anything else of the
+// job. In a trial that is before its first epoch.
+const meetAt = 1 << 19
+
+// Meet exchanges with the other nodes which rows ways read of each other: all nodes call it
+// between New and Open.
+func (w *Worker) Meet(ctx context.Context, tally *peer.Tally) error {
+	if w.Work.Alone() {
+		return nil
+	}
+	tag := exchange.Tag{Step: meetAt}
+	if w.trialStep > 0 {
+		tag.Step = w.trialStep
+	}
+	return w.mirrors.Meet(ctx, w.Exchange, w.Work, w.Seats, tag, tally)
 }
 
 // Open takes the memory. It sends nothing. Close must be called whatever it returns.
@@ -167,10 +186,9 @@ func (w *Worker) Open() (err error) {
 // assign gives the worker some ways of a stage.
 func (w *Worker) assign(ctx context.Context, ways []int) error {
 	t := w.Task
-	m := arrange.NewMirrors(t.Shape, t.Topology)
-	s := sample.New(t.Topology, sample.Options{Fanouts: []int{0}, Form: t.Model.Form()})
+	s := newShards(t)
 	for _, number := range ways {
-		way, err := newWay(ctx, number, t, m, s, w.first == 0 && w.infos[0].Hops > 0)
+		way, err := newWay(ctx, number, t, w.mirrors, s, w.first == 0 && w.infos[0].Hops > 0, w.last())
 		if err != nil {
 			return err
 		}
@@ -183,11 +201,7 @@ func (w *Worker) assign(ctx context.Context, ways []int) error {
 	}
 	for i, g := range w.grains {
 		g.number = i
-		if w.last() {
-			g.label(t)
-		}
 	}
-	w.mirrors = m
 	w.addLeaves()
 	return nil
 }

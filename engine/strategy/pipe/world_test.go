@@ -19,6 +19,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
@@ -207,6 +208,11 @@ func (w *world) model(t testing.TB, s nn.Spec) *nn.Model {
 	return m
 }
 
+// mirrors counts the pairs of a vertex and another way with an edge from it.
+func (w *world) mirrors(s *arrange.Shape) int {
+	return census.New(w.firsts, w.topology, sample.Form{}).Mirrors(s).Count()
+}
+
 // start makes the nodes of a job.
 func (w *world) start(t testing.TB, s setup) *job {
 	t.Helper()
@@ -260,14 +266,19 @@ func (w *world) start(t testing.TB, s setup) *job {
 			t.Fatal(err)
 		}
 		n.apart = s.apart
+		t.Cleanup(func() { n.Close(); kept.Close() })
+		j.nodes = append(j.nodes, n)
+	}
+	if err := j.each(func(n *node) error { return n.Meet(t.Context(), nil) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range j.nodes {
 		if err := n.Open(); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range n.passes {
 			p.Train = !s.noDrop
 		}
-		t.Cleanup(func() { n.Close(); kept.Close() })
-		j.nodes = append(j.nodes, n)
 	}
 	return j
 }

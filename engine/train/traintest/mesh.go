@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/batched"
 	"github.com/hopmesh/hopmesh/engine/enginetest"
@@ -85,23 +86,39 @@ func (m *Mesh) Each(do func(node int) error) error {
 	return errors.Join(errs...)
 }
 
+// patience is how long the other nodes have to end when one has failed.
+const patience = 20 * time.Second
+
+// each is Each, with a context that ends some time after a node has failed, so that no
+// other waits for it for ever.
+func (m *Mesh) each(ctx context.Context, do func(ctx context.Context, node int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return m.Each(func(node int) error {
+		err := do(ctx, node)
+		if err != nil {
+			time.AfterFunc(patience, func() { cancel(fmt.Errorf("node %d has failed: %w", node, err)) })
+		}
+		return err
+	})
+}
+
 // Start makes a run on each node and returns their models, ready to train.
 func (m *Mesh) Start(t testing.TB, r recipe.Recipe, shards []*graph.Shard, o train.Options) []*train.Learner {
 	t.Helper()
 	all := make([]*train.Learner, len(m.Names))
-	err := m.Each(func(node int) error {
+	err := m.each(t.Context(), func(ctx context.Context, node int) error {
 		held, own := m.Of(node, shards, o)
-		tr, err := train.NewTrainer(t.Context(), r, held, own)
+		tr, err := train.NewTrainer(ctx, r, held, own)
 		if err != nil {
 			return err
 		}
 		all[node] = tr.Learners[0]
 		if !tr.Session.Alone() {
-			if err := tr.Meet(t.Context()); err != nil {
+			if err := tr.Meet(ctx); err != nil {
 				return err
 			}
 		}
-		return tr.Prepare(t.Context())
+		return tr.Prepare(ctx)
 	})
 	t.Cleanup(func() {
 		for _, tr := range all {
@@ -135,7 +152,7 @@ func (m *Mesh) Evaluated(t *testing.T, all []*train.Learner, epoch int) []*evalu
 // the folder of a node's checkpoints; nil: none are kept.
 func (m *Mesh) Run(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o train.Options, dir func(node int) string) ([]train.Result, [][]trained.Epoch, error) {
 	results, epochs := make([]train.Result, len(m.Names)), make([][]trained.Epoch, len(m.Names))
-	err := m.Each(func(node int) (err error) {
+	err := m.each(ctx, func(ctx context.Context, node int) (err error) {
 		held, own := m.Of(node, shards, o)
 		own.Report = func(e trained.Epoch) { epochs[node] = append(epochs[node], e) }
 		if dir != nil {

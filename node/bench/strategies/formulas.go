@@ -17,7 +17,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/stats"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
-	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/bench"
 )
@@ -215,7 +215,7 @@ func (c *cut) counts(ctx context.Context, m *nn.Model, a arrangement) (mirrors, 
 		settings.Stages, settings.Ways = a.stages, a.ways
 	}
 	f := &pipe.Facts{
-		Model: m, Census: pipe.NewCensus(c.firsts, c.edges, m.Form()), Network: pipe.Usual, Settings: settings, Number: 4,
+		Model: m, Census: census.New(c.firsts, c.edges, m.Form()), Network: pipe.Usual, Settings: settings, Number: 4,
 		Layout: peer.Layout{Nodes: a.nodes, Firsts: c.firsts, Owners: make([]int, len(c.shards))},
 	}
 	f.Costs = pipe.Nominal(m.Stages(), f.Census)
@@ -227,5 +227,5 @@ func (c *cut) counts(ctx context.Context, m *nn.Model, a arrangement) (mirrors, 
 	if err := t.Place(&all[0], f); err != nil {
 		return 0, 0, err
 	}
-	return arrange.NewMirrors(t.Shape, c.edges).Count(), t.Partials(a.nodes), nil
+	return f.Census.Mirrors(t.Shape).Count(), t.Partials(a.nodes), nil
 }

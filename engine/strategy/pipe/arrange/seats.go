@@ -1,12 +1,5 @@
 package arrange
 
-import (
-	"math/bits"
-	"slices"
-
-	"github.com/hopmesh/hopmesh/engine/sample"
-)
-
 // Seats assign the ways of each stage to nodes.
 type Seats struct {
 	Stages int
@@ -68,55 +61,4 @@ func (s *Seats) Members(stage int) (nodes []int) {
 		}
 	}
 	return nodes
-}
-
-// Mirrors are the vertices of other ways with edges into a way, ascending. Their rows are
-// needed beside the way's own, and its part of their gradient is returned. All nodes find
-// the same, since each has all edges.
-type Mirrors struct {
-	shape *Shape
-	Of    [][]uint32 // by way
-}
-
-// NewMirrors finds them from the edges of all vertices.
-func NewMirrors(s *Shape, t *sample.Topology) *Mirrors {
-	m := &Mirrors{shape: s}
-	marks := make([]uint64, (t.Vertices()+63)/64)
-	for way := range s.Ways() {
-		clear(marks)
-		first, end, _, _ := s.Of(way)
-		for v := first; v < end; v++ {
-			sources, _ := t.Row(int(v))
-			for _, u := range sources {
-				if uint32(u) < first || uint32(u) >= end {
-					marks[u/64] |= 1 << (u % 64)
-				}
-			}
-		}
-		var ids []uint32
-		for i, w := range marks {
-			for ; w != 0; w &= w - 1 {
-				ids = append(ids, uint32(i*64+bits.TrailingZeros64(w)))
-			}
-		}
-		m.Of = append(m.Of, ids)
-	}
-	return m
-}
-
-// Count returns the number of pairs of a vertex and a way.
-func (m *Mirrors) Count() (n int) {
-	for _, ids := range m.Of {
-		n += len(ids)
-	}
-	return n
-}
-
-// From returns the range of a way's mirrors that are in the chunk at a position of another
-// way.
-func (m *Mirrors) From(way, other, position int) (first, end int) {
-	a, b := m.shape.Vertices(other, position)
-	first, _ = slices.BinarySearch(m.Of[way], a)
-	end, _ = slices.BinarySearch(m.Of[way], b)
-	return first, max(first, end)
 }

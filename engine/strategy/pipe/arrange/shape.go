@@ -188,7 +188,16 @@ func (s *Shape) Together(position int) func(v uint32) bool {
 
 // PositionOf returns a vertex's position in its way.
 func (s *Shape) PositionOf(v uint32) int {
-	shard := sort.Search(len(s.Firsts)-1, func(i int) bool { return s.Firsts[i+1] > v })
+	return s.Position(sort.Search(len(s.Firsts)-1, func(i int) bool { return s.Firsts[i+1] > v }))
+}
+
+// Position returns a shard's position in its way.
+func (s *Shape) Position(shard int) int {
 	chunk := sort.Search(s.Chunks(), func(c int) bool { return s.chunks[c+1] > shard })
 	return chunk - s.ways[s.WayOf(shard)]
+}
+
+// Chunk returns the vertices of a chunk, of all ways.
+func (s *Shape) Chunk(chunk int) (first, end uint32) {
+	return s.Firsts[s.chunks[chunk]], s.Firsts[s.chunks[chunk+1]]
 }

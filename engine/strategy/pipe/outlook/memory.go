@@ -65,7 +65,7 @@ func (p *plan) worker(stage int, ways []int) int {
 	}
 	n = slabs(n)
 	n += p.shards(first, end, ways)
-	n += 4*mirrors + 4*p.allMirrors()
+	n += 4 * (2*mirrors + p.mirroredOf(ways))
 	// Rows between stages: all that is sent, and what is received ahead.
 	n += (m.Input + out) * m.Own * number * (p.shape.Positions() + 2) / p.shape.Positions()
 	rooms := 1
@@ -74,14 +74,6 @@ func (p *plan) worker(stage int, ways []int) int {
 	}
 	n += (mirrors + p.mirroredOf(ways)) * ((rooms*all+widest)*number + 4)
 	return n + p.leaves(stage, ways)
-}
-
-// allMirrors counts the mirrors of all ways, which each node knows.
-func (p *plan) allMirrors() (n int) {
-	for way := range p.shape.Ways() {
-		n += p.mirrored[way]
-	}
-	return n
 }
 
 // mirroredOf counts the rows of some ways that others mirror.

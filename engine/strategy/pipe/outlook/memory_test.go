@@ -12,6 +12,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/outlook"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 )
@@ -44,7 +45,7 @@ func TestMemoryIsAboutThatOfTheWorker(t *testing.T) {
 				owners, _ := forecast.Even(len(shards), 0)(nodes)
 				l := peer.Layout{Nodes: nodes, Firsts: dataset.Firsts(shards), Owners: owners}
 				f := &pipe.Facts{
-					Model: m, Census: pipe.NewCensus(l.Firsts, g.Topology, m.Form()), Layout: l, Settings: pipe.Of(&r.Sharing), Number: 4, Network: pipe.Usual,
+					Model: m, Census: census.New(l.Firsts, g.Topology, m.Form()), Layout: l, Settings: pipe.Of(&r.Sharing), Number: 4, Network: pipe.Usual,
 				}
 				f.Costs = pipe.Nominal(m.Stages(), f.Census)
 				all, err := f.Candidates(context.Background(), 0)

@@ -3,6 +3,7 @@ package outlook
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/forecast"
@@ -211,7 +212,7 @@ func (p *plan) outcome() (o forecast.Outcome) {
 	o.Bytes, o.Once = sent.epoch, sent.once
 	o.Memory = p.memory()
 	o.Parts = p.parts()
-	o.Parts.Once = float64(sent.busiestOnce) / p.Rates.Bandwidth
+	o.Parts.Once = float64(slices.Max(sent.came)) / p.Rates.Bandwidth
 	o.Seconds = o.Parts.Compute + o.Parts.Wait
 	return o
 }

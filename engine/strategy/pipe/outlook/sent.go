@@ -8,6 +8,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/sample"
 )
 
 const (
@@ -35,7 +36,7 @@ func (f *flow) take(bytes int) {
 // A sending is what nodes send each other.
 type sending struct {
 	epoch, once peer.Counts
-	busiestOnce uint64
+	came        []uint64 // to each node, once
 }
 
 // sent returns what all nodes send.
@@ -51,7 +52,9 @@ func (p *plan) sent() (s sending) {
 		scaled(&s.epoch, peer.Control, framing+said, 1, pairs)
 	}
 	p.settled(&s.epoch)
+	s.came = make([]uint64, p.Layout.Nodes)
 	p.features(&s)
+	p.edges(&s)
 	return s
 }
 
@@ -214,7 +217,33 @@ func (p *plan) features(s *sending) {
 			came += uint64(requests*framing) + uint64(math.Round(float64(n)*(4+p.Row)))
 		}
 		s.once.Bytes[peer.Feature] += came
-		s.busiestOnce = max(s.busiestOnce, came)
+		s.came[node] += came
+	}
+}
+
+// edges adds the shards whose edges nodes lack, and which rows ways mirror, with the degrees
+// that blocks need: both come once.
+func (p *plan) edges(s *sending) {
+	for node := range p.Layout.Nodes {
+		_, ways := p.seats.Of(node)
+		shards, rows := 0, 0
+		for _, way := range ways {
+			_, _, first, end := p.shape.Of(way)
+			for shard := first; shard < end; shard++ {
+				if !p.Holds(node, shard) {
+					z := p.Graph.Sizes[shard*len(p.Graph.Sizes)/len(p.Edges)]
+					z.Vertices, z.Edges = int64(p.vertices(shard)), p.Edges[shard]
+					shards += framing + int(z.Size(true, true))
+					s.once.Requests[peer.Shard]++
+				}
+			}
+			if rows += 4 * p.mirroredOf([]int{way}); p.Model.Form().Weighting == sample.Symmetric {
+				rows += 8 * p.mirrored[way]
+			}
+		}
+		s.once.Bytes[peer.Shard] += uint64(shards)
+		s.once.Bytes[peer.Topology] += uint64(rows)
+		s.came[node] += uint64(shards + rows)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -26,7 +27,7 @@ func costsOf(ctx context.Context, w *forecast.Whole, sources []int) (*pipe.Costs
 		}
 		w.Kept[timedKey] = timing
 	}
-	c := &pipe.Census{Firsts: w.Layout.Firsts, Sources: sources}
+	c := &census.Census{Firsts: w.Layout.Firsts, Sources: sources}
 	for shard, n := range w.Edges {
 		entries := int(n)
 		if w.Model.Form().SelfLoops {
@@ -43,7 +44,7 @@ func timed(ctx context.Context, w *forecast.Whole) (*pipe.Timing, error) {
 	if err != nil {
 		return nil, err
 	}
-	census := pipe.NewCensus(firsts, topology, w.Model.Form())
+	census := census.New(firsts, topology, w.Model.Form())
 	var shards []int
 	most := 0
 	for shard := range len(firsts) - 1 {

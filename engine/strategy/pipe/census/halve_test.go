@@ -1,4 +1,4 @@
-package pipe
+package census
 
 import (
 	"testing"
@@ -32,8 +32,7 @@ func TestSmallPartsAreNotWorthwhile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &way{first: 0, end: n, places: make([]int32, n)}
-		of := w.halve(&Task{Topology: topology, Shape: shape})[0]
+		of := Halve(topology, shape, 0, 0, 0)
 		want := alone
 		if alone < n/8 {
 			want = 0
