@@ -6,6 +6,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/vicinity"
 )
 
+func (o *outlook) turns() bool { return o.settings.sweeps() && o.schedule.Groups() > 1 }
+
 // context builds what a group sees of a graph that is here.
 func (o *outlook) context(group, super int, in *vicinity.Vault) (*Context, error) {
 	b, err := NewBuilder(BuildOptions{

@@ -67,8 +67,6 @@ func newOutlook(i *forecast.Isolation) (forecast.Sight, error) {
 	return o, nil
 }
 
-func (o *outlook) turns() bool { return o.settings.sweeps() && o.schedule.Groups() > 1 }
-
 // shards reports which shards some groups have.
 func (o *outlook) shards(groups []int, super int) []bool {
 	has := make([]bool, len(o.Layout.Owners))
