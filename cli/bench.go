@@ -112,7 +112,7 @@ func benchForecast(run func(context.Context, BenchConfig, io.Writer) error) *cob
 		Use:   "forecast",
 		Short: "Compare forecasts of jobs with what these take",
 		Long: "Starts 2, 4 and 8 nodes on this machine, each behind a link of 400 Mbit/s and with its share of the\n" +
-			"processors (needs root on Linux), has them forecast jobs of all strategies and then trains these. Each cell is\n" +
+			"processors (needs root on Linux), has them train jobs of all strategies and then forecast these. Each cell is\n" +
 			"printed beside its bars. It takes about half an hour; finished cells are kept, so that it goes on where it\n" +
 			"stopped.",
 		Example: "  hopmesh bench forecast --quick\n  hopmesh bench forecast --rows pipe,graph --json\n  hopmesh bench forecast --out docs/results/forecasts.md",

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/deal"
-	"github.com/hopmesh/hopmesh/engine/gather"
+	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
@@ -62,47 +61,28 @@ func resize[E any](s []E, n int) []E { return slices.Grow(s, max(0, n-len(s)))[:
 func (b *Batched) See(n *train.Needs, o *slot.Outline) { b.SeeMore(n, o, More{}) }
 
 // More is what a method takes of a step beside what Batched does.
-type More struct {
-	Slot   uint64 // of the slot, with its rows
-	Rows   uint64 // of the arena of rows
-	Worker uint64 // while it is prepared
-}
+type More = fit.More
 
 // SeeMore is See for a method that takes more memory of a slot than Batched does.
 func (b *Batched) SeeMore(n *train.Needs, o *slot.Outline, more More) {
-	bytes, rows := uint64(8*len(o.Roots))+more.Slot, more.Rows
-	if !b.Run.Session.Alone() {
-		bytes += b.Sources.Bytes(o)
+	alone := b.Run.Session.Alone()
+	step := fit.Step{
+		Roots: len(o.Roots), Groups: o.Groups, Alone: alone, Valued: b.valued(), Vertices: b.Run.Data.Topology.Vertices(), Classes: b.Run.Data.About.Classes, More: more,
+		Input: func(group int) (slot, rows uint64) { return b.Layers.Input(o, group) },
+		Passes: func(group int, see func(arena, beside int)) {
+			for _, l := range b.Run.Learners { // their passes take turns
+				see(b.Layers.Forecast(l, o, group))
+			}
+		},
 	}
-	valued := b.valued()
-	most, filled, all := 0, 0, 0 // vertices of a group; groups; vertices of all
-	for i := range o.Groups {
-		g := &o.Groups[i]
-		if len(g.Roots) == 0 {
-			continue
-		}
-		filled, all, most = filled+1, all+g.Inputs(), max(most, g.Inputs())
-		own, dense := b.Layers.Input(o, i)
-		own += g.Bytes(valued)
-		for _, l := range b.Run.Learners { // their passes take turns
-			arena, beside := b.Layers.Forecast(l, o, i)
-			n.Raise(budget.Pass, uint64(arena+4*len(g.Roots)*(b.Run.Data.About.Classes+1)+4096))
-			n.Raise(budget.Beside, uint64(beside))
-		}
-		bytes, rows = bytes+own, rows+dense
-	}
-	worker := more.Worker + sample.TableBytes(most, b.Run.Data.Topology.Vertices())
-	if filled > 1 && !b.Run.Session.Alone() {
-		worker += gather.TableBytes(all)
+	if !alone {
+		step.Far = b.Sources.Bytes(o)
 	}
 	if o.Far.Remote > 0 {
-		// Others ask for about as many rows as this node does. Answers are on the heap: one
-		// that is sent, and one that is yet to be collected.
-		worker += 2 * uint64(float64(o.Far.Remote)*b.Run.Session.Source.RowBytes())
+		step.Heap = uint64(float64(o.Far.Remote) * b.Run.Session.Source.RowBytes())
 	}
-	n.Worker = max(n.Worker, worker)
+	n.See(&step)
 	n.Holds.See(o)
-	n.Slot, n.Rows = max(n.Slot, bytes), max(n.Rows, rows)
 }
 
 // valued reports whether entries of blocks have values.
@@ -121,22 +101,20 @@ func (r rowsOfAll) Count(o *slot.Outline) error {
 
 // Bytes implements sources.
 func (r rowsOfAll) Bytes(o *slot.Outline) uint64 {
-	const planned = 4 * 4 // vertex, owner, order, question
-	bytes := uint64(float64(o.Far.Remote) * (r.run.Session.Source.RowBytes() + planned))
-	for _, places := range o.Far.Places {
-		bytes += 4 * uint64(len(places))
+	places := 0
+	for _, of := range o.Far.Places {
+		places += len(of)
 	}
-	return bytes
+	return fit.Far(o.Far.Remote, places, r.run.Session.Source.RowBytes())
 }
 
 // Input implements layers.
 func (f FromRows) Input(o *slot.Outline, group int) (slot, rows uint64) {
-	sources := uint64(o.Groups[group].Inputs())
+	sources := o.Groups[group].Inputs()
 	if f.run.Data.Features.Sparse() {
-		return 8*sources + 20*uint64(f.entries(o, group)), 0
+		return fit.Sparse(sources, f.entries(o, group)), 0
 	}
-	const ends = 64 // padding of matrices, which begin at whole cache lines
-	rows = ends + 4*sources*uint64(f.run.Data.About.Features)
+	rows = fit.Dense(sources, f.run.Data.About.Features)
 	return rows, rows
 }
 

@@ -19,6 +19,7 @@ type extent struct {
 	spans []span
 	rows  int
 	edges int
+	mean  float64 // edges of a row, where only that is known; else 0
 }
 
 // A span is the vertices of one shard, which has at least one.

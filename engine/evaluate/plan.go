@@ -351,6 +351,9 @@ func (i *Inference) part(first, rows int) (n int) {
 
 // edges counts those of the rows from first to end.
 func (i *Inference) edges(first, end int) (n int) {
+	if i.own.mean > 0 {
+		return int(i.own.mean * float64(end-first))
+	}
 	for at := i.own.at(first); first < end; at++ {
 		s := &i.own.spans[at]
 		to := min(end, s.row+s.rows)

@@ -4,13 +4,15 @@ import (
 	"context"
 	"math"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/cputime"
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
@@ -19,12 +21,11 @@ import (
 // Rates are how fast a machine and its link are, beside computing and sampling, which are
 // measured on the graph.
 type Rates struct {
-	Bandwidth float64 // bytes a second that come to a node
+	Bandwidth float64 // bytes a second that come to a node, without what packets need
 	RoundTrip float64 // seconds of the smallest question
-	Request   float64 // seconds of processor time of a question, beside its bytes
-	// Encrypt is how many bytes a second all processors encrypt on both ends; 0: as many
-	// as come. A node sends about as much as comes to it.
-	Encrypt float64
+	// Byte and Question are the seconds of processor time that a byte and a question take,
+	// at both ends together: a node sends about as much as it gets.
+	Byte, Question float64
 	// Cores is how many processors this process gets; 0: as many as it has threads.
 	Cores float64
 }
@@ -41,22 +42,23 @@ func (r Rates) processors() float64 {
 // itself: 1, if this process gets as many processors as it has threads.
 func (r Rates) Slower() float64 { return max(1, float64(runtime.GOMAXPROCS(0))/r.processors()) }
 
-// busy returns the seconds for which bytes keep all processors busy.
-func (r Rates) busy(bytes float64) float64 {
-	if r.Encrypt <= 0 {
-		return 0
+// effort returns the seconds of processor time that each of some nodes has for what all of
+// them send.
+func (r Rates) effort(all *peer.Counts, nodes int) float64 {
+	bytes, questions := uint64(0), uint64(0)
+	for k := range peer.Kinds {
+		bytes, questions = bytes+all.Bytes[k], questions+all.Requests[k]
 	}
-	return bytes / r.Encrypt
+	return (float64(bytes)*r.Byte + float64(questions)*r.Question) / float64(nodes)
 }
 
 // ahead returns how many threads prepare batches, and how many batches are in memory.
-func ahead(steps int) (workers, slots int) {
-	threads := runtime.GOMAXPROCS(0)
+func ahead(steps, nodes int) (workers, slots int) {
 	if steps == 1 {
 		return 1, 1
 	}
-	workers = max(1, threads/4)
-	return workers, 2 + workers
+	slots, workers = fit.Slots(runtime.GOMAXPROCS(0), 1, nodes == 1)
+	return workers, slots
 }
 
 // A clock times steps on this machine: on its cores, one step after the other.
@@ -124,12 +126,13 @@ func (c *clock) close() {
 }
 
 // A timed is the seconds of a step's parts: what one thread prepares, and what all compute.
-type timed struct{ prepare, compute float64 }
+// Of the former, gather is for rows. used is the processor time of both.
+type timed struct{ prepare, gather, compute, used float64 }
 
 // fits returns an error if this process has no room to compute a step, beside what the
 // clock has taken for the steps before.
 func (c *clock) fits(z *sizes) error {
-	needs, has := z.slot+z.pass+z.beside, c.left()
+	needs, has := z.Slot+z.Of(budget.Pass)+z.Of(budget.Beside), c.left()
 	has += min(c.taken, math.MaxUint64-has)
 	if needs > has {
 		return short(needs, has, "computes a step to time it")
@@ -150,6 +153,7 @@ func (c *clock) step(ctx context.Context, l *load, step int) (mean timed, err er
 		all   = 200 * time.Millisecond // of all steps
 	)
 	n, begin, atLeast := 0, time.Time{}, all/time.Duration(len(c.job.steps))
+	var used float64
 	for n < times || time.Since(begin) < atLeast {
 		var t timed
 		for _, g := range l.groups {
@@ -161,50 +165,19 @@ func (c *clock) step(ctx context.Context, l *load, step int) (mean timed, err er
 			}
 		}
 		if begin.IsZero() {
-			begin = time.Now()
+			begin, used = time.Now(), cputime.Process()
 			continue
 		}
 		n++
-		mean.compute, mean.prepare = mean.compute+t.compute, mean.prepare+t.prepare
+		mean.compute, mean.prepare, mean.gather = mean.compute+t.compute, mean.prepare+t.prepare, mean.gather+t.gather
 	}
-	mean.compute, mean.prepare = mean.compute/float64(n), mean.prepare/float64(n)
+	mean.used = cputime.Process() - used
+	if mean.used <= 0 { // this system does not say
+		mean.used = mean.prepare + mean.compute*float64(runtime.GOMAXPROCS(0))
+	}
+	by := 1 / float64(n)
+	mean.compute, mean.prepare, mean.gather, mean.used = by*mean.compute, by*mean.prepare, by*mean.gather, by*mean.used
 	return mean, nil
-}
-
-// Processors measures how many processors this process gets. It takes about a fifth of a
-// second.
-func Processors() (cores float64) {
-	const (
-		atLeast = 200 * time.Millisecond
-		loops   = 1 << 17
-	)
-	threads := runtime.GOMAXPROCS(0)
-	count, best := make([]int, threads), make([]time.Duration, threads)
-	sink := make([]uint64, 8*threads)
-	var running sync.WaitGroup
-	begin := time.Now()
-	for i := range threads {
-		running.Go(func() {
-			x := uint64(i)
-			for time.Since(begin) < atLeast {
-				start := time.Now()
-				for range loops {
-					x = x*6364136223846793005 + 1442695040888963407
-				}
-				if took := time.Since(start); best[i] == 0 || took < best[i] {
-					best[i] = took
-				}
-				count[i]++
-			}
-			sink[8*i] = x
-		})
-	}
-	running.Wait()
-	took := time.Since(begin).Seconds()
-	for i := range threads {
-		cores += float64(count[i]) * best[i].Seconds() / took
-	}
-	return max(cores, 1e-3)
 }
 
 // group adds the times of one group.
@@ -223,8 +196,10 @@ func (c *clock) group(ctx context.Context, l *load, seeds []uint32, step int, t 
 	}
 	c.rows.Reset()
 	c.spare.Reset()
+	rows := time.Now()
 	in := j.Graph.input(c, places)
 	t.prepare += time.Since(start).Seconds()
+	t.gather += time.Since(rows).Seconds()
 
 	start = time.Now()
 	c.work.Reset()
@@ -240,45 +215,66 @@ func (c *clock) group(ctx context.Context, l *load, seeds []uint32, step int, t 
 	return nil
 }
 
-// A timing adds up the steps of an epoch.
+// queue is how many bytes wait, on average, in front of a link that always has something to
+// carry. It is about a quarter of the buffer of the links on which forecasts were compared
+// with jobs.
+const queue = 512 << 10
+
+// share returns for how much of the time a link carries what comes ahead, where nodes wait
+// for little else: less where a step brings less than the queue holds.
+func (v *Volume) share() float64 { return float64(v.Hidden) / float64(v.Hidden+queue) }
+
+// A timing adds up the steps of an epoch that are looked at.
 type timing struct {
 	sum   Parts
-	total float64
+	steps int
+	busy  float64 // seconds for which all processors have work
 	once  float64 // seconds that come once in a job
 }
 
 // add adds a step: the slowest node's work, and what the step sends.
-func (t *timing) add(ctx context.Context, c *clock, l *load, step int, v *Volume, rates Rates) error {
-	took, err := c.step(ctx, l, step)
+func (t *timing) add(ctx context.Context, c *clock, l *load, step *Step, v *Volume, rates Rates) error {
+	took, err := c.step(ctx, l, step.Index)
 	if err != nil {
 		return err
 	}
-	workers, _ := ahead(c.job.count)
+	workers, _ := ahead(c.job.count, step.Nodes)
+	cores := rates.processors()
 	p := Parts{
 		Compute: took.compute,
 		Prepare: took.prepare / float64(workers),
 		Hidden:  float64(v.Hidden) / rates.Bandwidth,
-		Wait:    float64(v.Exposed)/rates.Bandwidth + float64(v.Rounds)*rates.RoundTrip + float64(v.Asked)*rates.Request,
+		Wait:    float64(v.Exposed)/rates.Bandwidth + float64(v.Rounds)*rates.RoundTrip + float64(v.Asked)*rates.Question/cores,
 	}
 	if v.Hidden > 0 {
-		p.Hidden += rates.RoundTrip
+		// Labels are asked for before rows, and either waits behind what the link carries.
+		// Rows that others ask for are gathered, too, before they come.
+		p.Hidden += 2*(rates.RoundTrip+queue/rates.Bandwidth*v.share()) + took.gather*l.share()
+		took.used += took.gather * l.share()
 	}
 	if c.job.same { // it is prepared once
-		p.Prepare = 0
+		p.Prepare, took.used = 0, took.compute*cores
 	}
-	// Whatever waits for the network, processors do no more than they can.
-	sent := float64(v.Hidden + v.Exposed)
-	busy := p.Compute + rates.busy(sent) + float64(v.Asked)*rates.Request
-	if !c.job.same {
-		busy += took.prepare / max(rates.processors(), 1)
-	}
+	t.steps++
 	t.sum.Compute, t.sum.Prepare = t.sum.Compute+p.Compute, t.sum.Prepare+p.Prepare
 	t.sum.Hidden, t.sum.Wait = t.sum.Hidden+p.Hidden, t.sum.Wait+p.Wait
-	t.total += max(p.Compute+p.Wait, p.Prepare+p.Hidden, busy)
+	t.busy += (took.used + v.Made + rates.effort(&v.All, step.Nodes)) / cores
 	return nil
 }
 
+// share returns the rows that a node asks others for as a share of those that it reads.
+func (l *load) share() float64 {
+	return float64(l.remote) / float64(max(1, l.local+l.remote))
+}
+
 // epoch returns the seconds of an epoch that is so many times the steps that were added.
+// The first step is prepared while nothing is computed, and while the last one is computed
+// nothing is prepared; in between both go on at once, and whatever waits for the network,
+// processors do no more than they can.
 func (t *timing) epoch(f float64) (Parts, float64) {
-	return Parts{Compute: f * t.sum.Compute, Prepare: f * t.sum.Prepare, Hidden: f * t.sum.Hidden, Wait: f * t.sum.Wait, Once: t.once}, f * t.total
+	by := 1 / float64(max(1, t.steps))
+	prepare, compute := by*(t.sum.Prepare+t.sum.Hidden), by*(t.sum.Compute+t.sum.Wait)
+	between := max(0, f*float64(t.steps)-1)
+	total := max(prepare+between*max(prepare, compute)+compute, f*t.busy)
+	return Parts{Compute: f * t.sum.Compute, Prepare: f * t.sum.Prepare, Hidden: f * t.sum.Hidden, Wait: f * t.sum.Wait, Once: t.once}, total
 }

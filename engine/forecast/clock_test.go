@@ -4,42 +4,71 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
 // A step is timed only where there is room for it. What was taken for one serves the next.
 func TestAStepThatDoesNotFitIsNotTimed(t *testing.T) {
+	of := func(slot, pass, beside uint64) *sizes {
+		z := &sizes{}
+		z.Slot = slot << 20
+		z.Set(budget.Pass, pass<<20)
+		z.Set(budget.Beside, beside<<20)
+		return z
+	}
 	left := uint64(100 << 20)
 	c := &clock{left: func() uint64 { return left }}
-	if err := c.fits(&sizes{slot: 40 << 20, pass: 50 << 20, beside: 5 << 20}); err != nil {
+	if err := c.fits(of(40, 50, 5)); err != nil {
 		t.Fatal(err)
 	}
 	left = 5 << 20
-	if err := c.fits(&sizes{slot: 60 << 20, pass: 40 << 20}); err != nil {
+	if err := c.fits(of(60, 40, 0)); err != nil {
 		t.Errorf("what was taken before is not used again: %v", err)
 	}
-	if err := c.fits(&sizes{slot: 80 << 20, pass: 40 << 20}); err == nil || !strings.Contains(err.Error(), "which needs 120.0 MiB of memory, and has 105.0 MiB") {
+	if err := c.fits(of(80, 40, 0)); err == nil || !strings.Contains(err.Error(), "which needs 120.0 MiB of memory, and has 105.0 MiB") {
 		t.Error(err)
 	}
 }
 
-// Processors are as many as threads at most, and with fewer threads wait for each other.
-func TestProcessors(t *testing.T) {
+// A process with fewer processors than threads has them wait for each other.
+func TestThreadsShareProcessors(t *testing.T) {
 	threads := float64(runtime.GOMAXPROCS(0))
-	if n := Processors(); n <= 0 || n > 1.01*threads {
-		t.Errorf("%g of %g", n, threads)
-	}
 	if r := (Rates{Cores: threads / 4}); r.Slower() != 4 || (Rates{}).Slower() != 1 || (Rates{Cores: 2 * threads}).Slower() != 1 {
 		t.Error(r.Slower())
 	}
 }
 
-// Where a process gets fewer processors than it has threads, what is hidden is not.
+// What nodes send keeps processors busy, whatever is hidden behind what.
 func TestBusyProcessorsDoNoMoreThanTheyCan(t *testing.T) {
-	rates := Rates{Bandwidth: 100, Encrypt: 50}
-	if b := rates.busy(200); b != 4 {
+	rates := Rates{Bandwidth: 100, Byte: 0.5, Question: 3}
+	var all peer.Counts
+	all.Bytes[peer.Feature], all.Requests[peer.Gradient] = 80, 4
+	if b := rates.effort(&all, 4); b != 13 {
 		t.Error(b)
 	}
-	if b := (Rates{Bandwidth: 100}).busy(200); b != 0 {
+	if b := (Rates{Bandwidth: 100}).effort(&all, 4); b != 0 {
 		t.Error(b)
+	}
+}
+
+// The first step is prepared before anything is computed, and the last is computed while
+// nothing is prepared.
+func TestStepsOverlapInBetween(t *testing.T) {
+	of := func(prepare, hidden, compute, wait, busy float64) *timing {
+		return &timing{sum: Parts{Prepare: prepare, Hidden: hidden, Compute: compute, Wait: wait}, steps: 2, busy: busy}
+	}
+	for _, c := range []struct {
+		t    *timing
+		f    float64
+		want float64
+	}{
+		{of(2, 4, 1, 1, 0), 1, 7}, {of(2, 4, 1, 1, 0), 5, 31}, {of(1, 1, 4, 4, 0), 5, 41}, {of(0, 0, 4, 4, 0), 5, 40},
+		{of(1, 1, 4, 4, 9), 5, 45}, {of(2, 4, 1, 1, 0), 0.5, 4},
+	} {
+		if _, got := c.t.epoch(c.f); got != c.want {
+			t.Errorf("%+v times %g: %g s, not %g", c.t, c.f, got, c.want)
+		}
 	}
 }

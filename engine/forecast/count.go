@@ -2,9 +2,12 @@ package forecast
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/frontier"
 	"github.com/hopmesh/hopmesh/engine/gather"
@@ -72,6 +75,9 @@ type counter struct {
 	rooted   bool    // entries are divided by roots of degrees
 	loops    bool    // blocks have an edge of each target to itself, which nobody is asked for
 
+	left   func() uint64 // memory that this process may take
+	sizes  *sample.Counter
+	wary   bool // of batches that there may be no room for
 	groups []deal.Group
 	batch  sample.Batch
 	union  []uint32
@@ -99,6 +105,9 @@ func (c *counter) step(ctx context.Context, m *mesh, look *look, batch []uint32,
 		if len(g.Roots) == 0 {
 			l.groups = append(l.groups, group{})
 			continue
+		}
+		if err := c.room(ctx, step, g.Roots); err != nil {
+			return nil, err
 		}
 		if err := l.sample(ctx, c.sampler, &c.batch, step, g.Roots); err != nil {
 			return nil, fmt.Errorf("sample step %d for node %d of %d: %w", step+1, node+1, m.layout.Nodes, err)
@@ -136,6 +145,43 @@ func (c *counter) step(ctx context.Context, m *mesh, look *look, batch []uint32,
 		c.askRows(l, m, node, slices.Compact(c.union), true)
 	}
 	return l, nil
+}
+
+// look finds out whether there is room for a whole batch. Where there is, there is room for
+// any part of it.
+func (c *counter) look(ctx context.Context, batch []uint32) error {
+	c.wary = true
+	err := c.room(ctx, 0, batch)
+	if _, is := errors.AsType[*budget.Short](err); is {
+		return nil
+	}
+	c.wary = false
+	return err
+}
+
+// room returns an error if there may be no room to draw the blocks of some seed vertices.
+func (c *counter) room(ctx context.Context, step int, roots []uint32) error {
+	if !c.wary {
+		return nil
+	}
+	const (
+		entry  = 16 // bytes of an entry with its transpose and value, and of a source in blocks and tables
+		source = 40
+	)
+	has := c.left()
+	c.sizes.Most = int(min(has/entry, math.MaxInt))
+	sizes, err := c.sizes.Count(ctx, nil, looked, uint64(step), roots)
+	if err != nil {
+		return err
+	}
+	needs := uint64(0)
+	for _, z := range sizes {
+		needs += uint64(entry*z.Entries + source*z.Sources)
+	}
+	if c.sizes.Cut || needs > has {
+		return short(max(needs, has+1), has, "draws a batch to count it")
+	}
+	return nil
 }
 
 // askRows counts the rows that a node lacks of some vertices; sent closes a round of

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/gather"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -37,6 +37,9 @@ type Strategy struct {
 type Hooks struct {
 	// Volume returns what a step sends; nil: what Batched does.
 	Volume func(s *Step) Volume
+	// Takes adds the memory that a node takes in a step to what all strategies take, and
+	// returns that of the steps under way; nil: it takes no more.
+	Takes func(s *Step, node int, to *fit.Step) (underWay uint64)
 	// Sight is for groups that draw and read in isolation, and Whole for steps of the whole
 	// graph; nil: steps are mini-batches of which nodes ask each other for the rest.
 	Sight func(*Isolation) (Sight, error)
@@ -83,6 +86,9 @@ type Volume struct {
 	// Once comes to the busiest node once in a job, and OnceAll to all nodes.
 	Once    uint64
 	OnceAll peer.Counts
+	// Made is the processor time that a node takes to make something of what comes, in
+	// seconds.
+	Made float64
 	// Held is the memory that a node takes for the whole job, beside what all strategies
 	// take.
 	Held uint64
@@ -94,7 +100,8 @@ type Subject struct {
 	Graph  *Graph
 	Place  Place  // nil: even runs of shards, without copies
 	Memory uint64 // that a node has; 0: not bounded
-	Looks  int    // how many steps are counted; 0: 3
+	Looks  int    // how many steps are counted; 0: all of up to ten, else 3
+	Dir    string // of files for what jobs keep in files; "": it is made in memory
 }
 
 // A Row is the forecast of one strategy on some nodes.
@@ -166,10 +173,14 @@ func newJob(s *Subject) (*job, error) {
 		sample.Order(s.Recipe.Seed, looked, order)
 	}
 	j.same = j.count == 1 && !slices.ContainsFunc(j.sampling.Fanouts, func(n int) bool { return n > 0 })
-	for step := range min(cmp.Or(s.Looks, 3), j.count) {
+	looks := 3
+	if j.count <= 10 { // the last one may be a small one
+		looks = j.count
+	}
+	for step := range min(cmp.Or(s.Looks, looks), j.count) {
 		j.steps = append(j.steps, order[step*size:min((step+1)*size, len(order))])
 	}
-	j.counter = counter{sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops, weighted: s.Graph.Weighted, rooted: j.model.Form().Weighting == sample.Symmetric}
+	j.counter = counter{left: left, sizes: sample.NewCounter(s.Graph.Topology, j.sampling), sampler: sample.New(s.Graph.Topology, j.sampling), loops: j.sampling.Form.SelfLoops, weighted: s.Graph.Weighted, rooted: j.model.Form().Weighting == sample.Symmetric}
 	if j.counter.row, err = s.Graph.row(s.Recipe.Sharing.Wire()); err != nil {
 		return nil, err
 	}
@@ -181,6 +192,9 @@ func newJob(s *Subject) (*job, error) {
 func Make(ctx context.Context, s *Subject, strategies []Strategy, nodes []int, rates Rates, report func(Row)) ([]Row, error) {
 	j, err := newJob(s)
 	if err != nil {
+		return nil, err
+	}
+	if err := j.counter.look(ctx, j.steps[0]); err != nil {
 		return nil, err
 	}
 	clock, err := newClock(ctx, j)
@@ -241,10 +255,6 @@ func (j *job) row(ctx context.Context, m *mesh, of *Strategy, clock *clock, rate
 	pairs := uint64(n * (n - 1))
 	r.Bytes.Bytes[peer.Control] += pairs * (peer.QueryFraming + peer.AnswerFraming + reportBytes)
 	r.Bytes.Requests[peer.Control] += pairs
-	r.Fits = j.Memory == 0 || r.Memory <= j.Memory
-	if !r.Fits {
-		r.Why = fmt.Sprintf("a node needs %s of memory and has %s", budget.Format(r.Memory), budget.Format(j.Memory))
-	}
 	return r, nil
 }
 
@@ -275,17 +285,28 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 	edges := j.edgesOfOthers(m)
 	r.Sharded = n > 1 && look.sight == nil && sharded(settings, edges, j.Memory)
 	look.sharded = r.Sharded
-	steps, heaviest, worst, err := j.loads(ctx, m, &look)
+	loads, err := j.loads(ctx, m, &look)
 	if err != nil {
 		return err
 	}
+	worst := &sizes{}
 	var sum peer.Counts
 	var t timing
-	for at := range steps {
+	for at := range loads {
 		step := &Step{
 			Nodes: n, Index: at, Last: at+1 == j.count, Model: j.model, Moments: len(j.Recipe.Optimizer.Moments()), Number: 4,
 			Columns: j.Graph.Columns, Row: j.counter.row, Valued: j.model.Form().Weighting != sample.Ones,
-			Sharded: r.Sharded, Owned: m.owned(), Shards: len(m.layout.Owners), Settings: settings, Loads: steps[at],
+			Sharded: r.Sharded, Owned: m.owned(), Shards: len(m.layout.Owners), Settings: settings,
+		}
+		heaviest := loads[at][0]
+		for _, l := range loads[at] {
+			step.Loads = append(step.Loads, l.summary())
+			if l.rows()+l.edges() > heaviest.rows()+heaviest.edges() {
+				heaviest = l
+			}
+		}
+		for node, l := range loads[at] {
+			worst.see(j, of, step, node, l)
 		}
 		v := j.volume(of, step)
 		if j.same { // what is prepared serves all epochs
@@ -297,11 +318,11 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 			t.once = float64(v.Once+brought.First.Busiest) / rates.Bandwidth
 			worst.held = v.Held + brought.Held
 		}
-		v.Hidden += brought.hidden(j.count)
+		v.Hidden, v.Made = v.Hidden+brought.hidden(j.count), brought.made(j.count)
 		if err := clock.fits(worst); err != nil {
 			return err
 		}
-		if err := t.add(ctx, clock, heaviest[at], at, &v, rates); err != nil {
+		if err := t.add(ctx, clock, heaviest, step, &v, rates); err != nil {
 			return err
 		}
 	}
@@ -311,64 +332,19 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 	if !r.Sharded && look.sight == nil {
 		worst.edges = edges
 	}
-	needs := worst.needs(j, m)
-	r.Memory = needs.OnHost()
-	return nil
+	return j.fits(m, worst, r, look.sight != nil)
 }
 
-// loads counts the work of all nodes in each of the steps. It returns the node with most
-// of each step, too.
-func (j *job) loads(ctx context.Context, m *mesh, look *look) (steps [][]Load, heaviest []*load, worst *sizes, err error) {
-	nodes := m.layout.Nodes
-	steps, heaviest, worst = make([][]Load, len(j.steps)), make([]*load, len(j.steps)), &sizes{}
-	for at := range steps {
-		steps[at] = make([]Load, nodes)
+// fits fills a row with the memory of a node, and whether it has as much.
+func (j *job) fits(m *mesh, z *sizes, r *Row, isolated bool) error {
+	needs, err := z.needs(j, m, isolated)
+	r.Memory = needs.Total()
+	r.Fits = j.Memory == 0 || needs.OnHost() <= j.Memory
+	if !r.Fits {
+		r.Memory = needs.OnHost()
+		r.Why = fmt.Sprintf("a node needs %s of memory and has %s", budget.Format(r.Memory), budget.Format(j.Memory))
 	}
-	for i := range nodes * len(steps) {
-		at, node := i/nodes, i%nodes
-		if look.sight != nil { // what a node sees serves all of its steps
-			at, node = i%len(steps), i/len(steps)
-		}
-		l, err := j.counter.step(ctx, m, look, j.steps[at], at, node)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		steps[at][node] = l.summary()
-		worst.see(j, l)
-		if h := heaviest[at]; h == nil || l.rows()+l.edges() > h.rows()+h.edges() {
-			heaviest[at] = l
-		}
-	}
-	return steps, heaviest, worst, nil
-}
-
-// seeds returns how many times the seed vertices of the counted steps an epoch has: its
-// last step may be a small one.
-func (j *job) seeds() float64 {
-	n := 0
-	for _, batch := range j.steps {
-		n += len(batch)
-	}
-	return float64(len(j.Graph.Training)) / float64(n)
-}
-
-// epoch returns what an epoch sends by what some of its steps send: sums come with steps,
-// the rest with seed vertices.
-func (j *job) epoch(some peer.Counts) peer.Counts {
-	by, steps := scaled(some, j.seeds()), scaled(some, float64(j.count)/float64(len(j.steps)))
-	for _, k := range []peer.Kind{peer.Gradient, peer.Model, peer.Control} {
-		by.Bytes[k], by.Requests[k] = steps.Bytes[k], steps.Requests[k]
-	}
-	return by
-}
-
-// scaled returns counts times a factor.
-func scaled(c peer.Counts, by float64) (to peer.Counts) {
-	for k := range peer.Kinds {
-		to.Bytes[k] = uint64(math.Round(float64(c.Bytes[k]) * by))
-		to.Requests[k] = uint64(math.Round(float64(c.Requests[k]) * by))
-	}
-	return to
+	return err
 }
 
 // volume returns what a step sends, of mini-batches unless the strategy says otherwise.

@@ -18,6 +18,7 @@ type Isolation struct {
 	Epoch    int     // whose steps are counted, from 1 on
 	Epochs   int     // of the job
 	Row      float64 // bytes of a row of features on the wire
+	Dir      string  // of files that views are made in; "": they are made in memory
 	Rooted   bool    // blocks are normalised by degrees, which come with what groups see
 }
 
@@ -41,6 +42,7 @@ type Brought struct {
 type Came struct {
 	All     peer.Counts // to all nodes
 	Busiest uint64      // bytes that come to the node to which most come
+	Made    float64     // seconds of processor time of a node, to make a view of it
 }
 
 // hidden returns the bytes that come to the busiest node during a step.
@@ -49,6 +51,14 @@ func (b *Brought) hidden(steps int) uint64 {
 		return 0
 	}
 	return b.Next.Busiest / uint64(b.Period*steps)
+}
+
+// made returns the seconds that a node makes views for during a step.
+func (b *Brought) made(steps int) float64 {
+	if b.Period == 0 {
+		return 0
+	}
+	return b.Next.Made / float64(b.Period*steps)
 }
 
 // add adds what is brought to a row: an epoch has its share of what several epochs see.
@@ -64,7 +74,7 @@ func (j *job) isolation(m *mesh, s *strategy.Settings) *Isolation {
 	return &Isolation{
 		Graph: j.Graph, Layout: &m.layout, Holds: func(node, shard int) bool { return m.holds[node][shard] },
 		Settings: s, Seed: j.Recipe.Seed, Epoch: looked, Epochs: j.Recipe.Epochs, Row: j.counter.row,
-		Rooted: j.counter.rooted,
+		Rooted: j.counter.rooted, Dir: j.Dir,
 	}
 }
 

@@ -1,56 +1,187 @@
 package forecast
 
 import (
+	"cmp"
+	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/deal"
+	"github.com/hopmesh/hopmesh/engine/evaluate"
+	"github.com/hopmesh/hopmesh/engine/fit"
 	"github.com/hopmesh/hopmesh/engine/nn"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/slot"
 )
+
+// Memory is added up by package fit, as a run does it.
 
 // sizes are the largest that were seen of a node's steps.
 type sizes struct {
-	slot, pass, beside uint64
-	edges              uint64 // of other nodes' shards, where they are here
-	held               uint64 // by the strategy
+	fit.Needs
+	edges uint64 // of other nodes' shards, where they are here
+	held  uint64 // by the strategy
 }
 
 // see adds a step of a node.
-func (z *sizes) see(j *job, l *load) {
-	bytes := uint64(float64(l.remote) * (j.counter.row + 8))
-	for _, g := range l.groups {
-		if g.roots == 0 {
-			continue
-		}
-		in := nn.InputSize{Rows: g.inputs, Sparse: j.Graph.Sparse}
-		bytes += 8*uint64(g.roots) + 4*uint64(g.inputs)
-		if in.Sparse {
-			in.Entries = int(j.Graph.Entries * float64(g.inputs))
-			bytes += 8*uint64(g.inputs) + 20*uint64(in.Entries)
-		} else {
-			bytes += 4 * uint64(g.inputs) * uint64(j.Graph.Columns)
-		}
-		for _, b := range g.blocks {
-			bytes += uint64(16*b.Entries + 8*b.Targets + 12*b.Sources) // with its transpose
-		}
-		arena, beside := j.model.Forecast(in, g.blocks)
-		z.pass = max(z.pass, uint64(arena+4*g.roots*(j.Graph.About.Classes+1)))
-		z.beside = max(z.beside, uint64(beside))
+func (z *sizes) see(j *job, of *Strategy, step *Step, node int, l *load) {
+	s := &fit.Step{
+		Alone: step.Nodes == 1, Valued: j.model.Form().Weighting != sample.Ones || l.sight != nil,
+		Vertices: int(j.Graph.About.Vertices), Classes: j.Graph.About.Classes,
 	}
-	z.slot = max(z.slot, bytes)
+	for i := range step.Loads {
+		s.Roots += step.Loads[i].Roots
+	}
+	places := 0
+	for _, g := range l.groups {
+		s.Groups = append(s.Groups, slot.Shape{Group: deal.Group{Roots: g.seeds}, Blocks: g.blocks})
+		places += g.inputs
+	}
+	s.Far = fit.Far(l.remote, places, j.counter.row)
+	s.Heap = uint64(float64(l.remote) * j.counter.row)
+	if l.sight != nil {
+		s.Far, s.Heap = fit.Far(0, places, 0), 0
+	}
+	s.Input = func(group int) (slot, rows uint64) {
+		inputs := s.Groups[group].Inputs()
+		if j.Graph.Sparse {
+			return fit.Sparse(inputs, int(j.Graph.Entries*float64(inputs))), 0
+		}
+		rows = fit.Dense(inputs, j.Graph.Columns)
+		return rows, rows
+	}
+	s.Passes = func(group int, see func(arena, beside int)) {
+		inputs := s.Groups[group].Inputs()
+		in := nn.InputSize{Rows: inputs, Sparse: j.Graph.Sparse}
+		if in.Sparse {
+			in.Entries = int(j.Graph.Entries * float64(inputs))
+		}
+		see(j.model.Forecast(in, s.Groups[group].Blocks))
+	}
+	if of.Takes != nil {
+		z.Raise(budget.Step, of.Takes(step, node, s))
+	}
+	z.See(s)
 }
 
 // needs returns the memory of a node whose steps are of these sizes.
-func (z *sizes) needs(j *job, m *mesh) (n budget.Needs) {
-	weights := uint64(4 * j.model.Size())
-	rows := uint64(7 + 3) // gradients, moments, copies; and sums
-	if j.Recipe.Sharing.Deterministic {
-		rows += 3 * uint64(bits.Len(uint(len(m.layout.Owners))))
+func (z *sizes) needs(j *job, m *mesh, isolated bool) (n fit.Needs, err error) {
+	n = z.Needs
+	hands, depth := ahead(j.count, m.layout.Nodes)
+	n.Ahead(depth, hands, j.same)
+	alone := m.layout.Nodes == 1
+	weights, rows := uint64(4*j.model.Size()), uint64(7+len(j.Recipe.Optimizer.Moments()))
+	if !alone || j.Recipe.Sharing.Deterministic {
+		rows += 3 + 2 // sums, and a model on its way
+		if j.Recipe.Sharing.Deterministic {
+			rows += 3 * uint64(bits.Len(uint(len(m.layout.Owners))))
+		}
 	}
-	n.Set(budget.Weights, rows*weights)
-	n.Set(budget.Graph, z.edges+z.held)
-	_, slots := ahead(j.count)
-	n.Set(budget.Slots, uint64(slots)*z.slot)
-	n.Set(budget.Pass, z.pass)
-	n.Set(budget.Beside, z.beside)
-	return n
+	n.Add(budget.Weights, rows*weights)
+	n.Add(budget.Graph, z.edges+z.held+4*uint64(len(j.Graph.Training)))
+	here := float64(j.Graph.About.Vertices) // vertices whose edges are here
+	if z.edges == 0 && !alone {
+		here = float64(m.most())
+	}
+	switch form := j.model.Form(); {
+	case isolated:
+	case form.Weighting == sample.Symmetric:
+		n.Add(budget.Graph, uint64(4*here))
+	case form.SelfLoops:
+		n.Add(budget.Graph, uint64(here/8))
+	}
+	err = j.infers(m, &n)
+	return n, err
+}
+
+// infers adds the memory of exact inference on the node where that is most.
+func (j *job) infers(m *mesh, n *fit.Needs) error {
+	n.Inference.May = max(budget.LeastInference, n.Of(budget.Pass))
+	if j.Memory > 0 {
+		n.Inference.May = budget.Left(j.Memory, n.Base()+n.Of(budget.Pass))
+	}
+	if m.halos == nil {
+		m.halos = j.Graph.halos(m)
+	}
+	edges := j.Graph.edges(len(m.layout.Owners))
+	all := make([]evaluate.Outlook, m.layout.Nodes)
+	for node := range all {
+		all[node] = evaluate.Outlook{
+			Model: j.model, Topology: j.Graph.Topology, Columns: j.Graph.Columns, Sparse: j.Graph.Sparse, Entries: j.Graph.Entries,
+			Alone: m.layout.Nodes == 1, Halo: m.halos[node], Once: j.Recipe.EvalEvery >= j.Recipe.Epochs,
+		}
+	}
+	for shard, owner := range m.layout.Owners {
+		o := &all[owner]
+		o.Rows, o.Edges = o.Rows+int(m.layout.Firsts[shard+1]-m.layout.Firsts[shard]), o.Edges+int(edges[shard])
+	}
+	// One of these needs most.
+	for _, size := range []func(o *evaluate.Outlook) int{
+		func(o *evaluate.Outlook) int { return o.Rows }, func(o *evaluate.Outlook) int { return o.Edges }, func(o *evaluate.Outlook) int { return o.Rows + o.Halo },
+	} {
+		o := slices.MaxFunc(all, func(a, b evaluate.Outlook) int { return cmp.Compare(size(&a), size(&b)) })
+		i, err := o.Inference()
+		if err != nil {
+			return err
+		}
+		i.Expect(n.Of(budget.Pass), false, "")
+		least := i.Least()
+		n.Inference.Least = max(n.Inference.Least, least)
+		n.Inference.Takes = max(n.Inference.Takes, least, i.Takes(n.Inference.May))
+	}
+	return nil
+}
+
+// halos returns, for each node, how many vertices of others there are from which there are
+// edges into its own.
+func (g *Graph) halos(m *mesh) []int {
+	all := make([]int, m.layout.Nodes)
+	if m.layout.Nodes == 1 {
+		return all
+	}
+	into := make([][]Span, m.layout.Nodes)
+	for shard, owner := range m.layout.Owners {
+		into[owner] = append(into[owner], Span{m.layout.Firsts[shard], m.layout.Firsts[shard+1]})
+	}
+	var marks []uint64
+	for node := range all {
+		if g.MadeUp() {
+			for shard, owner := range m.layout.Owners {
+				if of := (Span{m.layout.Firsts[shard], m.layout.Firsts[shard+1]}); owner != node {
+					all[node] += int(float64(of.End-of.First) * -math.Expm1(-g.Reached(joined(into[node]), of)))
+				}
+			}
+			continue
+		}
+		if marks == nil {
+			marks = make([]uint64, (g.Topology.Vertices()+63)/64)
+		}
+		clear(marks)
+		for _, s := range into[node] {
+			for v := s.First; v < s.End; v++ {
+				sources, _ := g.Topology.Row(int(v))
+				for _, u := range sources {
+					marks[u/64] |= 1 << (u % 64)
+				}
+			}
+		}
+		all[node] = between(marks, 0, uint32(g.Topology.Vertices()))
+		for _, s := range into[node] {
+			all[node] -= between(marks, s.First, s.End)
+		}
+	}
+	return all
+}
+
+// joined joins runs that follow each other.
+func joined(runs []Span) (all []Span) {
+	for _, s := range runs {
+		if n := len(all); n > 0 && all[n-1].End == s.First {
+			all[n-1].End = s.End
+			continue
+		}
+		all = append(all, s)
+	}
+	return all
 }

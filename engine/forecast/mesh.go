@@ -47,6 +47,7 @@ func cutFurther(firsts []uint32, nodes int) []uint32 {
 type mesh struct {
 	layout peer.Layout
 	holds  [][]bool // for each node, whether it holds a shard
+	halos  []int    // of each node, once they are counted
 }
 
 func newMesh(firsts []uint32, place Place, costs []uint64, nodes int) *mesh {
@@ -82,4 +83,18 @@ func (m *mesh) owned() []int {
 		of[owner] += int(m.layout.Firsts[shard+1] - m.layout.Firsts[shard])
 	}
 	return of
+}
+
+// most returns the vertices of the node that holds most.
+func (m *mesh) most() (most int) {
+	for node := range m.holds {
+		n := 0
+		for shard, has := range m.holds[node] {
+			if has {
+				n += int(m.layout.Firsts[shard+1] - m.layout.Firsts[shard])
+			}
+		}
+		most = max(most, n)
+	}
+	return most
 }

@@ -75,7 +75,7 @@ func TestForecastsOfShapes(t *testing.T) {
 		if model == "gcn" {
 			nodes = append(nodes, 1500)
 		}
-		rows, err := forecast.Make(t.Context(), &forecast.Subject{Recipe: &r, Graph: g, Looks: 1}, slices.Concat(of("leap"), of("p3"), of("grappa"), of("graph"), of("pipe")), nodes, rates, func(forecast.Row) {})
+		rows, err := forecast.Make(t.Context(), &forecast.Subject{Recipe: &r, Graph: g, Looks: 1}, slices.Concat(strategyOf("leap"), strategyOf("p3"), strategyOf("grappa"), strategyOf("graph"), strategyOf("pipe")), nodes, rates, func(forecast.Row) {})
 		if err != nil || len(rows) != 5*len(nodes) {
 			t.Fatalf("%s: %+v, %v", model, rows, err)
 		}

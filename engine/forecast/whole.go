@@ -49,11 +49,16 @@ func (j *job) whole(ctx context.Context, m *mesh, of *Strategy, r *recipe.Recipe
 	if err != nil {
 		return err
 	}
+	// While nodes wait for each other, processors do no more than they can.
+	if busy := rates.effort(&o.Bytes, row.Nodes) / rates.processors(); busy > o.Parts.Wait {
+		o.Seconds, o.Parts.Wait = o.Seconds+busy-o.Parts.Wait, busy
+	}
 	row.Bytes, row.Once, row.Seconds, row.Parts, row.Why = o.Bytes, o.Once, o.Seconds, o.Parts, o.Why
 	z := sizes{held: o.Memory}
-	needs := z.needs(j, m)
-	row.Memory = needs.OnHost()
-	return nil
+	if row.Why != "" {
+		return nil
+	}
+	return j.fits(m, &z, row, false)
 }
 
 // edges returns the edges of each of so many shards, each of which is a whole one or a

@@ -18,17 +18,12 @@ type Needs = fit.Needs
 // Settle adds the rest, once all batches are seen.
 func (t *Trainer) Settle(n *Needs) {
 	n.Foreign = t.Foreign != nil
-	n.Set(budget.Copies, n.Slot)
-	n.Set(budget.Slots, n.Slot*uint64(t.Batches.Depth))
-	if !t.Batches.Same {
-		n.Grow(fit.Margin, budget.Slots, budget.Pass, budget.Beside, budget.Step)
-		n.Rows += uint64(float64(n.Rows) * fit.Margin)
-	}
+	n.Ahead(t.Batches.Depth, t.Batches.Hands, t.Batches.Same)
 	n.Add(budget.Weights, t.WeightBytes())
 	for _, l := range t.Learners {
 		n.Add(budget.Weights, l.sumBytes())
 	}
-	n.Add(budget.Graph, n.Worker*uint64(t.Batches.Hands)+4*uint64(len(t.Data.Training))+t.Data.Features.Bytes()+t.Data.Topology.DegreeBytes(t.sampling().Form))
+	n.Add(budget.Graph, 4*uint64(len(t.Data.Training))+t.Data.Features.Bytes()+t.Data.Topology.DegreeBytes(t.sampling().Form))
 	if !t.Session.Alone() {
 		n.Add(budget.Graph, t.Session.Replica.Bytes+t.Sharing.Cached)
 	}

@@ -19,8 +19,11 @@ type ForecastRequest struct {
 	// the smallest question; 0: as this machine answers itself.
 	Bandwidth float64 `json:"bandwidth"`
 	RoundTrip float64 `json:"round_trip,omitempty"`
-	Memory    uint64  `json:"memory,omitempty"`   // bytes of a node; 0: not bounded
-	Replicas  *int    `json:"replicas,omitempty"` // copies of a shard beside the owner's; none: the dataset's
+	// Cores is how many processors the asked node gets, where a control group gives it fewer
+	// than it has threads; 0: as many.
+	Cores    float64 `json:"cores,omitempty"`
+	Memory   uint64  `json:"memory,omitempty"`   // bytes of a node; 0: not bounded
+	Replicas *int    `json:"replicas,omitempty"` // copies of a shard beside the owner's; none: the dataset's
 }
 
 // A JobForecast is the answer to it.
@@ -103,6 +106,8 @@ func (r ForecastRequest) Check() error {
 		return Invalid("%d numbers of nodes are too many: give %d at most", len(r.Nodes), maxForecasts)
 	case !finite(r.Bandwidth) || r.Bandwidth <= 0:
 		return Invalid("the rate of a link must be above 0 bytes a second, and is %g: give --rate 10gbit", r.Bandwidth)
+	case !finite(r.Cores) || r.Cores < 0:
+		return Invalid("a node can't have %g processors: leave cores out", r.Cores)
 	case !finite(r.RoundTrip) || r.RoundTrip < 0 || r.RoundTrip > 60:
 		return Invalid("a round trip must take 0 to 60 seconds, and takes %g: give --round-trip 1ms", r.RoundTrip)
 	case r.Replicas != nil && *r.Replicas < 0:

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/cputime"
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	draws "github.com/hopmesh/hopmesh/engine/frontier"
@@ -44,6 +45,7 @@ type outlook struct {
 
 	node     int              // whose contexts are kept
 	contexts map[int]*Context // by group, in super
+	made     float64          // seconds of processor time that a view of a node took to make, on average
 }
 
 // newOutlook returns what groups would see of a job.
@@ -64,8 +66,6 @@ func newOutlook(i *forecast.Isolation) (forecast.Sight, error) {
 	}
 	return o, nil
 }
-
-func (o *outlook) turns() bool { return o.settings.sweeps() && o.schedule.Groups() > 1 }
 
 // shards reports which shards some groups have.
 func (o *outlook) shards(groups []int, super int) []bool {
@@ -109,7 +109,7 @@ func (o *outlook) Within(s *sample.Sampler, roots []uint32) error {
 		o.node, o.contexts = o.nodes[g], map[int]*Context{}
 	}
 	if o.contexts[g] == nil {
-		c, err := o.context(g, o.super)
+		c, err := o.context(g, o.super, nil)
 		if err != nil {
 			return err
 		}
@@ -117,17 +117,6 @@ func (o *outlook) Within(s *sample.Sampler, roots []uint32) error {
 	}
 	s.Within(o.contexts[g].Topology)
 	return nil
-}
-
-// context builds what a group sees of a graph that is here.
-func (o *outlook) context(group, super int) (*Context, error) {
-	b, err := NewBuilder(BuildOptions{
-		Schedule: o.schedule, Settings: &o.settings, Group: group, Super: super, Seed: o.Seed, Firsts: o.Layout.Firsts, Topology: o.Graph.Topology,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return b.Context()
 }
 
 // Brought implements forecast.Sight.
@@ -144,10 +133,12 @@ func (o *outlook) Brought() (b forecast.Brought, err error) {
 		if !o.Graph.MadeUp() {
 			bring = o.count
 		}
+		o.made = 0
 		first, next, held, err := bring(node, groups)
 		if err != nil {
 			return b, err
 		}
+		b.Next.Made = max(b.Next.Made, o.made)
 		for _, c := range []struct {
 			to   *forecast.Came
 			sent peer.Counts
@@ -157,6 +148,9 @@ func (o *outlook) Brought() (b forecast.Brought, err error) {
 		}
 		b.Held = max(b.Held, held)
 	}
+	if o.Layout.Nodes > 1 { // what is brought goes to files through memory, which it may not fill
+		b.Held += min(Bringing*uint64(o.Layout.Nodes-1), 2*b.First.Busiest)
+	}
 	o.contexts = nil
 	return b, nil
 }
@@ -165,7 +159,8 @@ func (o *outlook) Brought() (b forecast.Brought, err error) {
 type sighting struct {
 	edges, rows *vicinity.Set // of other nodes: vertices whose edges, and whose features, it brings
 	within      []vicinity.Range
-	bytes       uint64 // of memory
+	bytes       uint64  // of memory
+	made        float64 // seconds of processor time that making it took
 }
 
 // count returns what a node brings for its first view and for the next, and the memory that
@@ -202,6 +197,7 @@ func (o *outlook) count(node int, groups []int) (first, next peer.Counts, held u
 		}
 		s.bytes += o.bringEdges(to, s.edges, edges, s.within) + o.bringRows(to, s.rows, rows) + o.bringDegrees(to, s.rows)
 		most, before = max(most, s.bytes), s
+		o.made += s.made / float64(supers)
 	}
 	if turns := uint64(supers - 1); turns > 1 {
 		next.Bytes[peer.Shard], next.Requests[peer.Shard] = next.Bytes[peer.Shard]/turns, next.Requests[peer.Shard]/turns
@@ -228,12 +224,17 @@ func (o *outlook) views() int {
 }
 
 // sight finds what a node sees in a super-epoch.
-func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set) (*sighting, error) {
+func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set) (s *sighting, err error) {
 	vertices := uint32(o.Graph.Topology.Vertices())
-	s := &sighting{edges: vicinity.NewSet(vertices), rows: vicinity.NewSet(vertices)}
+	s = &sighting{edges: vicinity.NewSet(vertices), rows: vicinity.NewSet(vertices)}
 	edges, rows, here := vicinity.NewSet(vertices), vicinity.NewSet(vertices), vicinity.NewSet(vertices)
+	begun, vault := cputime.Process(), vicinity.NewVault(o.Dir)
+	defer func() { err = errors.Join(err, vault.Close()) }()
 	for _, g := range groups {
-		c, err := o.context(g, super)
+		c, err := o.context(g, super, vault)
+		if err == nil {
+			err = o.copied(vault, node, c.rows)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -241,6 +242,7 @@ func (o *outlook) sight(node int, groups []int, super int, lacking *vicinity.Set
 		rows.AddAll(c.has)
 		s.bytes += c.Index()
 	}
+	s.made = cputime.Process() - begun
 	for shard := range o.Layout.Owners {
 		if o.Holds(node, shard) {
 			here.AddRange(vicinity.Range{First: o.Layout.Firsts[shard], End: o.Layout.Firsts[shard+1]})

@@ -9,8 +9,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/slot"
-	"github.com/hopmesh/hopmesh/engine/tensor"
-	"github.com/hopmesh/hopmesh/engine/tensor/dry"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -179,14 +177,5 @@ func (*Method) Input(*slot.Outline, int) (slot, rows uint64) { return 0, 0 }
 
 // Forecast implements batched.layers: a pass begins with its sum.
 func (f *Method) Forecast(l *train.Learner, o *slot.Outline, group int) (arena, beside int) {
-	d := dry.New(tensor.F32)
-	rows, others := d.Arena(), d.Arena()
-	p := l.Model.NewPass(d, rows)
-	p.Train = true
-	p.Weights = others.Alloc(tensor.F32, 1, l.Model.Size())
-	p.Gradients = p.Weights
-	g := &o.Groups[group]
-	sum := others.Alloc(tensor.F32, g.Targets(), f.front.Cols())
-	p.BackwardTo(sum, p.ForwardFrom(nn.Unseen(g.Blocks), make([]uint32, g.Inputs()), sum))
-	return rows.Peak(), d.Beside()
+	return behind(l.Model, f.front.Cols(), &o.Groups[group])
 }

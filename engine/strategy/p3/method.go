@@ -25,7 +25,7 @@ var Strategy = train.Descriptor{
 	Declaration: declaration, Deal: Deal, Processor: true,
 	Check:    func(_ *recipe.Recipe, m *nn.Model, _ dataset.About) error { return Check(m) },
 	Serve:    func(p peer.Peers) any { return Register(p) },
-	Forecast: forecast.Hooks{Volume: Volume},
+	Forecast: forecast.Hooks{Volume: Volume, Takes: needs},
 	New: func(t *train.Trainer) (train.Method, error) {
 		if t.Session.Alone() && !t.Recipe.Sharing.Deterministic {
 			return newP3Alone(t), nil // a single node computes as several only if it promises their bits

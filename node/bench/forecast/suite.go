@@ -33,6 +33,9 @@ type Row struct {
 	Memory  [2]uint64         `json:"memory"`
 	Seconds [2]float64        `json:"seconds"`
 	Parts   api.ForecastParts `json:"parts"`
+	Phases  api.JobPhases     `json:"phases"` // of the middle epoch, the mean over the nodes
+	Used    float64           `json:"used"`   // seconds of processor time of all nodes, in a middle epoch
+	Idle    float64           `json:"idle"`   // the same in a second without a job
 }
 
 // Report is what --json prints.
@@ -97,7 +100,7 @@ func open(cfg bench.Config, stderr io.Writer) (*suite, error) {
 			todo++
 		}
 	}
-	_, _ = fmt.Fprintf(stderr, "%d of %d cells are to be measured: about %d minutes\n", todo, len(all), 1+todo/3)
+	_, _ = fmt.Fprintf(stderr, "%d of %d cells are to be measured: about %d minutes\n", todo, len(all), 1+todo/4)
 	return s, nil
 }
 
@@ -166,7 +169,7 @@ func (s *suite) measure(ctx context.Context, run *bench.Run) ([]bench.Figure, er
 		}
 	}
 	l := link(1)
-	s.report.Notes = append(s.report.Notes, fmt.Sprintf("each node has a link of %s with a delay of %v, and its share of %.3g cores", shape.FormatRate(l.Rate), l.Delay, l.Cores))
+	s.report.Notes = append(s.report.Notes, fmt.Sprintf("each node has a link of %s, and its share of %.3g cores", shape.FormatRate(l.Rate), l.Cores))
 	return figuresOf(s.report.Rows), nil
 }
 
@@ -223,18 +226,33 @@ func measure(ctx context.Context, crew *shape.Crew, idle []uint64, c cell) (Row,
 	if err := settle(ctx, crew, idle); err != nil {
 		return r, err
 	}
+	r.Idle = -usedBy(crew)
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return r, context.Cause(ctx)
+	}
+	r.Idle += usedBy(crew)
 	on := crew.Nodes[0].API
-	watched := watch(crew, idle)
+	watched := watch(crew)
 	defer watched.end()
 	id, err := on.StartJob(ctx, c.job())
 	if err != nil {
 		return r, err
 	}
-	job, err := on.WatchJob(ctx, id.ID, func(api.JobEvent) {})
+	var ends []float64 // of each epoch, by processor time
+	job, err := on.WatchJob(ctx, id.ID, func(e api.JobEvent) {
+		if e.Epoch != nil {
+			ends = append(ends, usedBy(crew))
+		}
+	})
 	if err != nil {
 		return r, err
 	}
 	r.Memory[1] = watched.end()
+	if len(ends) == epochs {
+		r.Used = (ends[epochs-2] - ends[0]) / (epochs - 2)
+	}
 	if err := on.RemoveJob(ctx, id.ID); err != nil {
 		return r, err
 	}
@@ -249,14 +267,14 @@ func measure(ctx context.Context, crew *shape.Crew, idle []uint64, c cell) (Row,
 		took = append(took, e.Seconds)
 		sent += e.Bytes.Total()
 	}
-	r.Bytes[1], r.Seconds[1] = sent/uint64(len(middle)), stats.Median(took)
+	r.Bytes[1], r.Seconds[1], r.Phases = sent/uint64(len(middle)), stats.Median(took), middle[len(middle)/2].Phases
 	return r, r.forecast(ctx, crew)
 }
 
 // forecast asks all nodes at once.
 func (r *Row) forecast(ctx context.Context, crew *shape.Crew) error {
 	l := link(r.Nodes)
-	ask := api.ForecastRequest{Job: r.job(), Nodes: []int{r.Nodes}, Bandwidth: float64(l.Rate) / 8, RoundTrip: 2 * l.Delay.Seconds()}
+	ask := api.ForecastRequest{Job: r.job(), Nodes: []int{r.Nodes}, Bandwidth: float64(l.Rate) / 8, Cores: l.Cores}
 	answers, errs := make([]api.JobForecast, r.Nodes), make([]error, r.Nodes)
 	var asking sync.WaitGroup
 	for i, node := range crew.Nodes {

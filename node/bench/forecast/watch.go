@@ -1,8 +1,12 @@
 package forecast
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +18,25 @@ import (
 func held(pid int) uint64 {
 	status := fmt.Sprintf("/proc/%d/status", pid)
 	return budget.Field(status, "RssAnon:", 0) + budget.Field(status, "RssShmem:", 0)
+}
+
+// usedBy returns the seconds of processor time that all nodes have taken so far.
+func usedBy(crew *shape.Crew) (seconds float64) {
+	const ticks = 100 // a second, on every Linux
+	for _, node := range crew.Nodes {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", node.PID()))
+		if err != nil {
+			continue // it has ended, and the job with it
+		}
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		for _, at := range []int{11, 12} { // of the user and the system
+			if at < len(fields) {
+				n, _ := strconv.ParseFloat(fields[at], 64)
+				seconds += n / ticks
+			}
+		}
+	}
+	return seconds
 }
 
 // settle waits until no process holds much more than it did idle, but not for long: what
@@ -41,7 +64,7 @@ func settle(ctx context.Context, crew *shape.Crew, idle []uint64) error {
 	return nil
 }
 
-// A watcher measures what processes come to hold beyond what they held idle.
+// A watcher measures what processes come to hold.
 type watcher struct {
 	stop  chan struct{}
 	once  sync.Once
@@ -49,7 +72,7 @@ type watcher struct {
 	most  uint64
 }
 
-func watch(crew *shape.Crew, idle []uint64) *watcher {
+func watch(crew *shape.Crew) *watcher {
 	w := &watcher{stop: make(chan struct{})}
 	w.ended.Go(func() {
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -57,9 +80,8 @@ func watch(crew *shape.Crew, idle []uint64) *watcher {
 		for {
 			select {
 			case <-tick.C:
-				for i, node := range crew.Nodes {
-					now := held(node.PID())
-					w.most = max(w.most, now-min(now, idle[i]))
+				for _, node := range crew.Nodes {
+					w.most = max(w.most, held(node.PID()))
 				}
 			case <-w.stop:
 				return
@@ -69,7 +91,7 @@ func watch(crew *shape.Crew, idle []uint64) *watcher {
 	return w
 }
 
-// end stops measuring and returns the most that a node took.
+// end stops measuring and returns the most that a node held.
 func (w *watcher) end() uint64 {
 	w.once.Do(func() { close(w.stop) })
 	w.ended.Wait()

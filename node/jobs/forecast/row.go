@@ -36,15 +36,16 @@ func choose(rows []api.ForecastRow) {
 }
 
 // assumptions returns what a forecast rests on, in sentences.
-func assumptions(r *api.ForecastRequest, rates forecast.Rates, bandwidth float64, s *subject, strategies []forecast.Strategy) []string {
+func assumptions(r *api.ForecastRequest, rates forecast.Rates, s *subject, strategies []forecast.Strategy) []string {
 	all := []string{
-		fmt.Sprintf("every node is a machine like this one, and gets %.3g MB a second from the others, with %.3g ms for the smallest question", rates.Bandwidth/1e6, rates.RoundTrip*1e3),
+		fmt.Sprintf("every node is a machine like this one, and gets %.3g MB a second from the others, with %.3g ms for the smallest question; of a link's rate %.0f %% is what nodes send each other, and the rest is what packets need", rates.Bandwidth/1e6, rates.RoundTrip*1e3, 100*payload),
+		fmt.Sprintf("sending and receiving keep %.2g processors busy: %.3g ns a byte and %.3g us a question at both ends together, as measured between two nodes here", rates.Cores, rates.Byte*1e9, rates.Question*1e6),
 		fmt.Sprintf("copies of each shard beside the owner's: %d", s.replicas),
 		"an epoch that is not the first, without its evaluation; what nodes learn of each other's shards when they meet is left out",
 		"nobody else uses the machines, and no step waits for a node that is slower than the others",
 	}
-	if bandwidth < r.Bandwidth {
-		all = append(all, fmt.Sprintf("this machine encrypts %.3g MB a second on both ends of a connection to itself, which is less than the link gives, and bounds it", bandwidth/1e6))
+	if rates.Bandwidth < payload*r.Bandwidth {
+		all = append(all, fmt.Sprintf("this machine's processors move %.3g MB a second both ways at once, which is less than the link gives, and bounds it", rates.Bandwidth/1e6))
 	}
 	if shape := s.shape; shape != nil {
 		all = append(all,

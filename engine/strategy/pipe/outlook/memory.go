@@ -1,9 +1,11 @@
 package outlook
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
@@ -95,7 +97,7 @@ func (p *plan) shards(first, end int, ways []int) (n int) {
 	if p.Model.Form().Weighting != sample.Ones {
 		edge += 4
 	}
-	most, places, widestPass, read := 0, 0, 0, 0
+	most, places, widestPass, read, each := 0, 0, 0, 0, 0
 	for _, way := range ways {
 		for position := range p.shape.Positions() {
 			a, b := p.shape.Shards(way, position)
@@ -106,28 +108,31 @@ func (p *plan) shards(first, end int, ways []int) (n int) {
 					continue
 				}
 				const source, target = 8 + 3*4, 8 + 2*4
-				n += edge*z.Entries + source*z.Sources + target*z.Targets
-				in := nn.InputSize{Sparse: p.Graph.Sparse}
-				rows := z.Targets
-				if p.infos[0].Hops > 0 {
-					rows = z.Sources
+				for _, part := range p.grains(first, end, shard) {
+					n += edge*part.Entries + source*part.Sources + target*part.Targets
+					in := nn.InputSize{Sparse: p.Graph.Sparse}
+					rows := part.Targets
+					if p.infos[0].Hops > 0 {
+						rows = part.Sources
+					}
+					in.Entries = int(float64(rows) * p.Graph.Entries)
+					pass := slabs(p.Model.ForecastPart(part.first, part.end, in, part.Size))
+					if p.again {
+						widestPass = max(widestPass, pass)
+					} else {
+						n += pass
+					}
+					places++
+					if part.first == 0 {
+						read = max(read, rows)
+					}
 				}
-				in.Entries = int(float64(rows) * p.Graph.Entries)
-				pass := slabs(p.Model.ForecastPart(first, end, in, z))
-				if p.again {
-					widestPass = max(widestPass, pass)
-				} else {
-					n += pass
-				}
-				places++
-				if first == 0 {
-					read = max(read, rows)
-				}
+				each = max(each, len(p.grains(first, end, shard)))
 			}
 		}
 	}
 	if p.again {
-		places = min(places, most*len(ways))
+		places = min(places, each*most*len(ways))
 		n += places * widestPass
 	}
 	if first == 0 {
@@ -140,6 +145,58 @@ func (p *plan) shards(first, end int, ways []int) (n int) {
 		n += int(float64(far) * (p.Row + 8))
 	}
 	return n + slabs(most*(p.Model.Size()*number+ends))
+}
+
+// A part is what one pass computes of a shard.
+type part struct {
+	nn.Size
+	first, end int // of the model's stages
+}
+
+// grains returns the parts of a shard: where ways share a stage, vertices that read rows of other
+// ways wait for these, and the others do not. A first stage that goes along edges has all
+// rows, and does not wait.
+func (p *plan) grains(first, end, shard int) []part {
+	z := p.size(shard)
+	late := p.late(shard)
+	if late == 0 || late == z.Targets {
+		return []part{{z, first, end}}
+	}
+	share := func(targets int) nn.Size {
+		of := float64(targets) / float64(z.Targets)
+		return nn.Size{Targets: targets, Sources: min(z.Sources, targets+int(of*float64(z.Sources-targets))), Entries: int(of * float64(z.Entries))}
+	}
+	var all []part
+	if first == 0 && p.infos[0].Hops > 0 {
+		all, first = append(all, part{z, 0, 1}), 1
+	}
+	return append(all, part{share(z.Targets - late), first, end}, part{share(late), first, end})
+}
+
+// late counts the vertices of a shard that read rows of other ways.
+func (p *plan) late(shard int) (n int) {
+	if p.shape.Ways() == 1 {
+		return 0
+	}
+	first, end, _, _ := p.shape.Of(p.shape.WayOf(shard))
+	if p.Graph.MadeUp() {
+		outside := 1 - float64(end-first)/float64(p.Layout.Firsts[len(p.Layout.Firsts)-1])
+		return int(float64(p.vertices(shard)) * -math.Expm1(-p.Graph.Degree()*(1-forecast.Inside)*outside))
+	}
+	if of, is := p.lates[shard]; is {
+		return of
+	}
+	for v := p.Layout.Firsts[shard]; v < p.Layout.Firsts[shard+1]; v++ {
+		sources, _ := p.Graph.Topology.Row(int(v))
+		for _, u := range sources {
+			if uint32(u) < first || uint32(u) >= end {
+				n++
+				break
+			}
+		}
+	}
+	p.lates[shard] = n
+	return n
 }
 
 // inputs returns the memory of the features of so many vertices.

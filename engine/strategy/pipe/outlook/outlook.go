@@ -29,9 +29,10 @@ type plan struct {
 	shape    *arrange.Shape
 	seats    *arrange.Seats
 	cuts     []int
-	mirrors  [][]int32 // of each way, in each shard
-	mirrored []int     // the same, of each way
-	sources  []int     // of each shard: rows that its block reads, its own included
+	mirrors  [][]int32   // of each way, in each shard
+	mirrored []int       // the same, of each way
+	sources  []int       // of each shard: rows that its block reads, its own included
+	lates    map[int]int // of shards: vertices that read rows of other ways, once they are counted
 	costs    *pipe.Costs
 	again    bool // backward computes again what forward computed
 }
@@ -135,6 +136,7 @@ func (p *plan) shapeOf(ways int) (err error) {
 		first, _, _, _ := p.shape.Of(way)
 		runs = append(runs, first)
 	}
+	p.lates = map[int]int{}
 	p.mirrors = [][]int32{make([]int32, len(p.Edges))}
 	if ways > 1 {
 		p.mirrors = p.Graph.Into(append(runs, firsts[len(firsts)-1]), firsts, false)

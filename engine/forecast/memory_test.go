@@ -1,0 +1,81 @@
+package forecast_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/forecast"
+	"github.com/hopmesh/hopmesh/engine/graph/generate"
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/engine/strategy"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+)
+
+// The memory of a forecast is about what the nodes of a job announce, whatever the
+// strategy.
+func TestMemoryIsThatOfARun(t *testing.T) {
+	const within = 0.15
+	src, err := generate.New(generate.Options{Kind: "sbm", Vertices: 20_000, Edges: 300_000, Features: 100, Classes: 8, Communities: 64, Inside: 0.9, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards := traintest.Cut(t, src, 16)
+	for model, nodes := range map[string]int{"gcn": 2, "sage": 4} {
+		{
+			for _, of := range []strategy.Settings{
+				strategy.Given("leap"), strategy.Given("leap", "topology=sharded"), strategy.Given("centric"), strategy.Given("local"),
+				strategy.Given("p3"), strategy.Given("grappa", "grappa.period=1"), strategy.Given("graph"), strategy.Given("pipe", "pipe.period=1"),
+			} {
+				r := traintest.Small(model)
+				r.Model.Layers, r.Model.Hidden, r.Batch, r.Fanouts = 2, 64, 2048, []int{10, 10}
+				if of.Strategy == "graph" || of.Strategy == "pipe" {
+					r = traintest.FullGraph(model, 2)
+					r.Model.Hidden = 64
+				}
+				r.Epochs, r.EvalEvery, r.Sharing = 2, 1<<20, of
+				place := forecast.Even(len(shards), 0)
+				owners, _ := place(nodes)
+				var mu sync.Mutex
+				said := uint64(0)
+				dir := t.TempDir()
+				for node := range nodes {
+					if err := os.Mkdir(filepath.Join(dir, fmt.Sprint(node)), 0o700); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_, _, err := traintest.NewMesh(nodes, owners).Run(t.Context(), r, shards, train.Options{Dataset: "d", Strategies: strategies.All, Announce: func(f train.Forecast) {
+					mu.Lock()
+					defer mu.Unlock()
+					said = max(said, f.Arenas)
+				}}, func(node int) string { return filepath.Join(dir, fmt.Sprint(node)) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				g, err := dataset.Open(shards, r.Split, r.Features)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rows, err := forecast.Make(t.Context(), &forecast.Subject{Recipe: &r, Graph: forecast.Of(g), Place: place}, strategyOf(of.Strategy), []int{nodes}, rates, func(forecast.Row) {})
+				if err != nil || len(rows) != 1 {
+					t.Fatal(rows, err)
+				}
+				ratio := float64(rows[0].Memory-budget.Program) / float64(said-budget.Program)
+				what := fmt.Sprintf("%s on %d nodes by %v: %s, and the nodes say %s: %.2fx beside the program", model, nodes, of, budget.Format(rows[0].Memory), budget.Format(said), ratio)
+				t.Log(what)
+				least := 1 - within
+				if of.Strategy == "grappa" { // nodes bound what brings edges by more than comes here
+					least = 0.6
+				}
+				if ratio < least || ratio > 1+within {
+					t.Error(what)
+				}
+			}
+		}
+	}
+}
