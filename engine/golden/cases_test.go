@@ -62,6 +62,7 @@ var variants = []variant{
 	{name: "pipe,zeros", strategy: "pipe", full: true, models: some, set: []string{"pipe.histories=zeros", "pipe.period=2"}},
 
 	{name: "graph", strategy: "graph", full: true, set: []string{"pipe.ways=3"}},
+	{name: "graph,reader", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=3", "pipe.first=reader"}},
 	{name: "graph,previous", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=2", "pipe.halo=previous-epoch"}},
 	{name: "graph,sampled", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=3", "pipe.halo=sampled", "pipe.share=40"}},
 	{name: "graph,skip", strategy: "graph", full: true, models: some, set: []string{"pipe.ways=3", "pipe.halo=skip", "pipe.age=1"}},

@@ -121,7 +121,9 @@ func (c *Call) dropout(place uint64, p float64, vertices []uint32) tensor.Dropou
 	if !c.pass.Train || p == 0 {
 		return tensor.Dropout{}
 	}
-	return tensor.Dropout{P: float32(p), Key: c.pass.Key.With(uint64(c.index)).With(place), Vertices: vertices}
+	// The key is that of the stage before any was split.
+	stage := max(0, c.index-c.pass.model.split)
+	return tensor.Dropout{P: float32(p), Key: c.pass.Key.With(uint64(stage)).With(place), Vertices: vertices}
 }
 
 // DropAttention returns the dropout of attention along the block's entries.

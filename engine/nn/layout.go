@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -136,4 +137,26 @@ func (m *Model) head(width, classes int) {
 		m.preActivated(st, true)
 		st.skip = false
 	}
+}
+
+// Split returns the same model, with the same weights, in which the first layer's rows are
+// multiplied by its weight in a stage of their own and added up along edges in the next. So
+// rows that several parts of a graph see are multiplied once, and the narrower products
+// travel. It returns the model itself where that is no gain or can't be: only a layer that
+// multiplies each row by one weight, by which it gets narrower, can be split.
+func (m *Model) Split() *Model {
+	st := m.stages[0]
+	conv, ok := st.conv.(*gcn)
+	if !ok || conv.out >= conv.in || st.before || st.skip || st.residual >= 0 || m.spec.Jump != JumpNone {
+		return m
+	}
+	product, sums := *st, *st
+	product.conv, product.bias, product.norm = &multiplied{in: conv.in, out: conv.out}, -1, -1
+	product.activate, product.drop, product.layer = tensor.Linear, 0, -1
+	product.info.Hops, product.info.Out = 0, conv.out
+	sums.conv, sums.info.In = &summed{}, conv.out
+	split := *m
+	split.split = 1
+	split.stages = slices.Concat([]*stage{&product, &sums}, m.stages[1:])
+	return &split
 }

@@ -17,6 +17,7 @@ type Model struct {
 	initial []Initial // of the params
 	size    int
 	hops    int
+	split   int // 1: the first layer is two stages (see Split)
 }
 
 // New checks the spec and creates the model.

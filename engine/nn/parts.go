@@ -80,6 +80,8 @@ func (p *Pass) Reads(stage int) bool {
 	switch s := c.stage; s.conv.(type) {
 	case *gcn, *gcnii:
 		return c.Kept[0].None() || s.before || s.skip || s.residual >= 0
+	case *summed:
+		return false
 	}
 	return true
 }

@@ -136,9 +136,43 @@ func TestPassesInParts(t *testing.T) {
 			want := newRun(t, ref(), m, w)
 			bs := g.wholes(m)
 			loss := want.loss(bs, g.input(want.device, first(bs, g.all()), sparse), g.labels, true)
-			got := newRun(t, ref(), m, w)
-			mustNear(t, string(name)+": the loss", []float64{g.apart(t, got, []int{0, 3, 7}, sparse)}, []float64{loss}, 1e-12)
-			mustNear(t, string(name)+": the gradient", got.read(got.Gradients), want.read(want.Gradients), 1e-11)
+			for _, m := range []*nn.Model{m, m.Split()} {
+				got := newRun(t, ref(), m, w)
+				mustNear(t, string(name)+": the loss", []float64{g.apart(t, got, []int{0, 3, 7}, sparse)}, []float64{loss}, 1e-12)
+				mustNear(t, string(name)+": the gradient", got.read(got.Gradients), want.read(want.Gradients), 1e-11)
+			}
 		})
+	}
+}
+
+// Only a layer that multiplies by one weight, and gets narrower, is split: as one more stage,
+// with the same weights.
+func TestSplitModels(t *testing.T) {
+	for _, c := range []struct {
+		model  string
+		layers int
+		norm   string
+		skips  bool
+		split  bool
+	}{
+		{"gcn", 1, nn.NormNone, false, true}, {"gcn", 3, nn.NormLayer, false, true}, {"gcn", 2, nn.NormNone, true, false},
+		{"sage", 2, nn.NormNone, false, false}, {"gcnii", 2, nn.NormNone, false, false},
+	} {
+		s := nn.Defaults(c.model)
+		s.Layers, s.Hidden, s.Norm, s.Residual = c.layers, 4, c.norm, c.skips
+		for features, narrower := range map[int]bool{5: true, 4: false} {
+			m, err := nn.New(s, features, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			split := m.Split()
+			more := 0
+			if c.split && (narrower || c.layers == 1) {
+				more = 1
+			}
+			if len(split.Stages()) != len(m.Stages())+more || split.Hops() != m.Hops() || !slices.Equal(split.Params(), m.Params()) {
+				t.Errorf("%+v of %d features: %+v", c, features, split.Stages())
+			}
+		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.Layout) error {
 	settings := Of(&t.Recipe.Sharing)
 	f := &Facts{
-		Model: t.Model, Layout: layout, Settings: settings, Number: t.Run.Device.Type().Bytes(), Network: Usual,
+		Model: task.Model, Layout: layout, Settings: settings, Number: t.Run.Device.Type().Bytes(), Network: Usual,
 	}
 	if err := f.count(ctx, t); err != nil {
 		return err
@@ -28,7 +28,7 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 	if t.Run.Data.Features.Sparse() {
 		f.Entries = t.Run.Data.Entries
 	}
-	f.Costs = Nominal(t.Model.Stages(), f.Census)
+	f.Costs = Nominal(task.Model.Stages(), f.Census)
 	if !t.Run.Session.Alone() && !settings.Deterministic {
 		if err := timePiped(ctx, t, f, *task); err != nil {
 			return err
@@ -39,7 +39,7 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 		return err
 	}
 	if s := t.Run.Session; !s.Alone() {
-		if err := all.Agree(ctx, s.Exchange, s.Work.Nodes, len(t.Model.Stages()), &s.Start); err != nil {
+		if err := all.Agree(ctx, s.Exchange, s.Work.Nodes, len(task.Model.Stages()), &s.Start); err != nil {
 			return err
 		}
 		if f.Costs.Timed {

@@ -82,7 +82,7 @@ func (d *draft) estimate() arrange.Candidate {
 			c.Boundary = max(c.Boundary, net.seconds(2*rows*float64(info.In+info.CarryIn)*number, 2*float64(c.Stages-1)))
 		}
 		if members > 1 {
-			from, to := columnsOf(d.facts.Model, d.cuts[stage], d.cuts[stage+1])
+			from, to := arrange.Columns(d.facts.Model, d.cuts[stage], d.cuts[stage+1])
 			c.Sum = max(c.Sum, net.seconds(2*(members-1)/members*float64(to-from)*number, 2))
 		}
 	}
@@ -215,7 +215,7 @@ func (d *draft) inputs(ways []int) uint64 {
 // those below one knot of the summation tree.
 func (t *Task) Partials(nodes int) (numbers int) {
 	for stage := range t.Seats.Stages {
-		from, to := columnsOf(t.Model, t.Cuts[stage], t.Cuts[stage+1])
+		from, to := arrange.Columns(t.Model, t.Cuts[stage], t.Cuts[stage+1])
 		spans, members := exchange.Spans(t.holders(stage), nodes), t.Seats.Members(stage)
 		for member, node := range members {
 			first, end := shareOf(to-from, member, len(members))

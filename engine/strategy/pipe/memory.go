@@ -276,7 +276,7 @@ func (l *load) halo() (n int) {
 
 // sums returns the memory of the gradients of shards, and of their sums.
 func (l *load) sums() int {
-	from, to := columnsOf(l.model, l.first, l.end)
+	from, to := arrange.Columns(l.model, l.first, l.end)
 	columns, shards := to-from, 0
 	for _, at := range l.shards() {
 		shards += len(at)

@@ -90,7 +90,7 @@ func (p *Method) Attach(l *train.Learner) error {
 func (p *Method) Open(ctx context.Context) error {
 	t := p.l
 	task := Task{
-		Model: t.Model, Device: t.Run.Device, Weights: t.Weights, Gradients: t.Gradients, Topology: t.Run.Data.Topology,
+		Model: p.settings.Trains(t.Model), Device: t.Run.Device, Weights: t.Weights, Gradients: t.Gradients, Topology: t.Run.Data.Topology,
 		Labels: t.Run.Data.Learnt, Loss: func(dz, z tensor.Matrix, labels []int32) float64 { return lossOf(t, dz, z, labels) },
 	}
 	layout := t.Run.Session.Layout

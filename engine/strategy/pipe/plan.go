@@ -1,8 +1,6 @@
 package pipe
 
 import (
-	"strings"
-
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
@@ -80,19 +78,6 @@ func (f *Facts) shards() []uint64 {
 		}
 	}
 	return all
-}
-
-// columnsOf returns the columns of a gradient that belong to some of the model's stages.
-func columnsOf(m *nn.Model, first, end int) (from, to int) {
-	from, to = m.Size(), 0
-	for _, p := range m.Params() {
-		for _, info := range m.Stages()[first:end] {
-			if strings.HasPrefix(p.Name, info.Name+".") {
-				from, to = min(from, p.Offset), max(to, p.Offset+p.Rows*p.Cols)
-			}
-		}
-	}
-	return min(from, to), to
 }
 
 // partsOf returns the parts in which newWay computes the shards of each way, so that the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 )
@@ -33,12 +34,15 @@ type Settings struct {
 	Gradients  string
 	Compensate bool   // gradients at histories count twice
 	Recompute  string // on; off: activations are kept for backward; auto: where memory has room
+	// First is who multiplies features by a first layer that makes them narrower: owner or
+	// reader.
+	First string
 }
 
-// The values of pipe.gradients.
+// The values of pipe.gradients, and of pipe.first.
 const (
-	dropped = "dropped"
-	kept    = "kept"
+	dropped, kept = "dropped", "kept"
+	owner, reader = "owner", "reader"
 )
 
 // mostPipes is how many stages, and how many ways, there may be.
@@ -80,11 +84,22 @@ func (s *Settings) keys() strategy.Keys {
 		strategy.Word(&s.Recompute, "pipe.recompute",
 			"whether backward makes again what forward made, or that is kept, which takes more memory and less time; auto keeps it where there is room",
 			strategy.Auto, strategy.On, strategy.Off),
+		strategy.Word(&s.First, "pipe.first",
+			"who multiplies features by a gcn's first weight where that makes them narrower: their owner, once, who sends the products in each epoch, or whoever reads them, to whom features travel once",
+			owner, reader),
 	}
 }
 
-// graphKeys are those that are of use without histories.
-var graphKeys = []string{"pipe.ways", "pipe.halo", "pipe.share", "pipe.age"}
+// Trains returns a model in the stages in which a job trains it.
+func (s *Settings) Trains(m *nn.Model) *nn.Model {
+	if s.Graph && s.Halo == Exact && s.First == owner {
+		return m.Split()
+	}
+	return m
+}
+
+// graphKeys are those that are of use without histories, the last one only there.
+var graphKeys = []string{"pipe.ways", "pipe.halo", "pipe.share", "pipe.age", "pipe.first"}
 
 // Of returns pipe's or graph's settings of a job, which have been checked.
 func Of(job *strategy.Settings) Settings {
@@ -102,9 +117,12 @@ func declaration(name string) strategy.Declaration {
 		Sweepless: "keeps rows of all layers for one model only",
 		Keys: func() strategy.Keys {
 			keys := new(Settings).keys()
-			if name == GraphName {
-				keys = slices.DeleteFunc(keys, func(k strategy.Key) bool { return !slices.Contains(graphKeys, k.Key) })
-			}
+			keys = slices.DeleteFunc(keys, func(k strategy.Key) bool {
+				if name == GraphName {
+					return !slices.Contains(graphKeys, k.Key)
+				}
+				return k.Key == "pipe.first" // with histories, features need none
+			})
 			return keys
 		},
 		CheckSettings: checkSettings,

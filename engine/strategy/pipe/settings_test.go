@@ -24,12 +24,12 @@ func promised(s strategy.Settings) strategy.Settings {
 // unusual are values that differ from the defaults, by name without "pipe.".
 var unusual = map[string]string{
 	"stages": "3", "ways": "3", "chunks": "3", "halo": "skip", "share": "3", "age": "3", "shuffle": "off", "period": "3",
-	"histories": "zeros", "gradients": "kept", "compensate": "off", "recompute": "off",
+	"histories": "zeros", "gradients": "kept", "compensate": "off", "recompute": "off", "first": "reader",
 }
 
 func TestDefaults(t *testing.T) {
 	want := Settings{
-		Halo: Exact, Share: 10, Age: 1, Shuffle: true, Period: 23, Histories: Made, Gradients: "dropped", Compensate: true, Recompute: "auto",
+		Halo: Exact, Share: 10, Age: 1, Shuffle: true, Period: 23, Histories: Made, Gradients: "dropped", Compensate: true, Recompute: "auto", First: "owner",
 	}
 	if got := Of(&strategy.Settings{Strategy: Name}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -39,13 +39,13 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	want = Settings{
-		Stages: 3, Ways: 3, Chunks: 3, Halo: Skip, Share: 3, Age: 3, Period: 3, Histories: Zeros, Gradients: "kept", Recompute: "off",
+		Stages: 3, Ways: 3, Chunks: 3, Halo: Skip, Share: 3, Age: 3, Period: 3, Histories: Zeros, Gradients: "kept", Recompute: "off", First: "reader",
 	}
 	s := strategy.Settings{Strategy: Name, Values: map[string]string{}}
-	for _, k := range Pipe.Keys() {
-		s.Values[k.Key] = unusual[strings.TrimPrefix(k.Key, "pipe.")]
+	for name, value := range unusual {
+		s.Values["pipe."+name] = value
 	}
-	if got := Of(&s); got != want || len(s.Values) != len(unusual) {
+	if got := Of(&s); got != want || len(Pipe.Keys()) != len(unusual)-1 {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -66,6 +66,7 @@ func TestKeys(t *testing.T) {
 		"pipe.gradients dropped|kept dropped: pipe",
 		"pipe.compensate on|off on: pipe",
 		"pipe.recompute auto|on|off auto: pipe",
+		"pipe.first owner|reader owner: graph",
 	}
 	var got []string
 	for _, k := range both.Keys() {

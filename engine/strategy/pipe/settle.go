@@ -54,7 +54,7 @@ func (w *Worker) Settle(ctx context.Context, first int, rows []tensor.Matrix, ta
 // settle distributes one row: each member of a stage sends a share of its columns.
 func (w *Worker) settle(number int, row tensor.Matrix) error {
 	for stage := range w.Seats.Stages {
-		from, to := columnsOf(w.Model, w.Cuts[stage], w.Cuts[stage+1])
+		from, to := arrange.Columns(w.Model, w.Cuts[stage], w.Cuts[stage+1])
 		members := w.Seats.Members(stage)
 		for member, node := range members {
 			first, end := shareOf(to-from, member, len(members))

@@ -136,7 +136,7 @@ func New(ctx context.Context, t Task) (*Worker, error) {
 		return w, nil
 	}
 	w.first, w.end = t.Cuts[stage], t.Cuts[stage+1]
-	w.from, w.to = columnsOf(t.Model, w.first, w.end)
+	w.from, w.to = arrange.Columns(t.Model, w.first, w.end)
 	return w, w.assign(ctx, ways)
 }
 

@@ -82,7 +82,7 @@ func graphs(scale, papers float64) map[string]graphSpec {
 	list := []graphSpec{
 		{"products", products, 24_000_000},
 		{everywhere, products, 24_000_000},
-		{"deep", made(500_000, 41_500_000, 100, 47, scale), 38_000_000},
+		{"deep", made(500_000, 44_500_000, 100, 47, scale), 38_000_000},
 		{"thousand", made(300_000, 6_450_000, 100, 47, scale), 6_000_000},
 		{"small", api.GenerateRequest{Preset: "products", Scale: 0.05 * scale}, 0},
 		{"papers", api.GenerateRequest{Preset: "papers100m", Scale: papersMerged * papers}, 0},

@@ -3,6 +3,7 @@ package arrange
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/nn"
 )
@@ -58,6 +59,20 @@ func divided(sums []float64, stages int, add func(before, run float64) float64) 
 	firsts = append(firsts, 0)
 	slices.Reverse(firsts)
 	return firsts, least[stages-1][n]
+}
+
+// Columns returns the columns of a gradient that belong to some of the model's stages. A layer
+// that is two of them has all of its columns in both.
+func Columns(m *nn.Model, first, end int) (from, to int) {
+	from, to = m.Size(), 0
+	for _, p := range m.Params() {
+		for _, info := range m.Stages()[first:end] {
+			if strings.HasPrefix(p.Name, info.Name+".") {
+				from, to = min(from, p.Offset), max(to, p.Offset+p.Rows*p.Cols)
+			}
+		}
+	}
+	return min(from, to), to
 }
 
 // Units returns what stages are divided into: one layer each, together with whatever has no

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -44,6 +43,9 @@ const number = 4
 // choose, by the one that takes least time of those that fit.
 func forecastOf(ctx context.Context, w *forecast.Whole) (best forecast.Outcome, err error) {
 	settings := pipe.Of(&w.Recipe.Sharing)
+	trains := *w
+	trains.Model = settings.Trains(w.Model)
+	w = &trains
 	var plans []*plan
 	sources := make([]int, len(w.Edges))
 	for shard, all := range w.Graph.Into(w.Layout.Firsts, w.Layout.Firsts, true) {
@@ -195,15 +197,9 @@ func (p *plan) from(to, from, position int) (n int) {
 func (p *plan) sees(s int) bool { return s > 0 && p.infos[s].Hops > 0 }
 
 // columnsOf returns the columns of a gradient that belong to a stage of the pipeline.
-func (p *plan) columnsOf(stage int) (n int) {
-	for _, of := range p.Model.Params() {
-		for _, info := range p.infos[p.cuts[stage]:p.cuts[stage+1]] {
-			if strings.HasPrefix(of.Name, info.Name+".") {
-				n += of.Rows * of.Cols
-			}
-		}
-	}
-	return n
+func (p *plan) columnsOf(stage int) int {
+	from, to := arrange.Columns(p.Model, p.cuts[stage], p.cuts[stage+1])
+	return to - from
 }
 
 // outcome returns what an epoch takes.
