@@ -15,7 +15,7 @@ import (
 
 // This file is the protocol. Graphs, jobs and bars were fixed before anything was measured.
 // After a first run, in which times were forecast two to five times too short, these were
-// changed, before the cells of rmat were looked at:
+// changed, the last one after four cells of rmat had been seen:
 //
 //   - Links have no delay: this bench's machine has no netem, and sockets that wait for each
 //     packet took half of the time and most of the processors.
