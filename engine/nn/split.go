@@ -3,10 +3,7 @@ package nn
 import "github.com/hopmesh/hopmesh/engine/tensor"
 
 // multiplied is a gcn's product of each row with its weight.
-type multiplied struct {
-	aggregated
-	in, out int
-}
+type multiplied struct{ in, out int }
 
 func (l *multiplied) Weights() []Weight {
 	return []Weight{{"weight", l.in, l.out, Glorot(l.in, l.out)}}
@@ -21,7 +18,7 @@ func (l *multiplied) Backward(c *Call, dx, dy tensor.Matrix) {
 }
 
 // summed adds up rows along edges, and has no weight.
-type summed struct{ aggregated }
+type summed struct{}
 
 func (*summed) Weights() []Weight { return nil }
 
