@@ -90,6 +90,9 @@ func (w *Worker) lossGradients(position int) {
 // in this order, whatever comes first.
 func (w *Worker) back(s, position int) error {
 	for _, way := range w.ways {
+		if l := way.levels[s-w.first]; l != nil && w.fleeting() {
+			w.Device.Zero(l.back)
+		}
 		if err := w.backSome(way, way.at[position][way.inner[position]:], s); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package pipe
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -115,7 +116,7 @@ func (l *load) carried() (in, out int) {
 // kept returns the memory that lives as long as training: rows of layers, earlier weights,
 // and gradients of shards that are computed together.
 func (l *load) kept() int {
-	m := Memory{Number: l.number, Widths: l.widths(), History: l.histories()}
+	m := Memory{Number: l.number, Widths: l.widths(), History: l.histories(), Fleeting: !l.histories() && !l.recompute && l.policy != Skip}
 	m.Input, _ = l.carried()
 	for _, way := range l.ways {
 		m.Rows += l.own(way) + l.mirrors.All(way)
@@ -308,13 +309,18 @@ type Memory struct {
 	Own    int   // vertices of its ways
 	Late   int   // rows of others whose gradients are kept for the next epoch
 	Input  int   // columns that come from the stage before
-	// History reports whether there are histories.
-	History bool
+	// History reports whether there are histories, and Fleeting whether layers take turns in
+	// the memory of two.
+	History, Fleeting bool
 }
 
 // Kept returns the bytes of rows that live as long as training: those that layers read,
 // their gradients and histories, and those received from the stage before.
 func (m Memory) Kept() (bytes int) {
+	if m.Fleeting && len(m.Widths) > 0 {
+		bytes = min(2, len(m.Widths)) * m.Rows * slices.Max(m.Widths) * m.Number
+		return bytes + m.Own*m.Input*m.Number
+	}
 	for _, width := range m.Widths {
 		rows := 2 * m.Rows
 		if m.History {
@@ -343,7 +349,7 @@ func keeps(w *Worker) int {
 		}
 		m.Own += len(g.vertices)
 	}
-	m.History = w.Shape.Positions() > 1
+	m.History, m.Fleeting = w.refreshes(), w.fleeting()
 	if w.first > 0 {
 		m.Input = w.infos[w.first].In + w.infos[w.first].CarryIn
 	}

@@ -49,6 +49,14 @@ func (l *layers) last() bool { return l.end == len(l.infos) }
 // stages computed.
 func (l *layers) sees(s int) bool { return s > 0 && l.infos[s].Hops > 0 }
 
+// fleeting reports whether the rows that a layer reads are of no use once the next ones are
+// computed, nor the gradients at them once those of the layer before are: so layers take turns
+// in the memory of two, forward and backward. It is not so where earlier rows are read again,
+// as histories, in place of those that were not sent, or to compute a pass again.
+func (w *Worker) fleeting() bool {
+	return !w.refreshes() && !w.Recompute && w.Halo.Policy != Skip
+}
+
 // columns returns the most columns of rows that ways send each other.
 func (l *layers) columns() (most int) {
 	for s := l.first; s < l.end; s++ {
@@ -275,9 +283,19 @@ func (w *Worker) allocate() (err error) {
 		return m
 	}
 	for _, way := range w.ways {
+		var two []tensor.Matrix // where levels are fleeting
+		seen := 0
 		for s := w.first; s < w.end; s++ {
 			var l *level
-			if cols := w.infos[s].In; w.sees(s) {
+			switch cols := w.infos[s].In; {
+			case w.sees(s) && w.fleeting():
+				if len(two) < 2 {
+					two = append(two, zeros(1, way.all()*w.columns()))
+				}
+				rows := two[seen%2].View(0, 1, 0, way.all()*cols).Reshape(way.all(), cols)
+				l = &level{rows: rows, back: rows}
+				seen++
+			case w.sees(s):
 				l = &level{rows: zeros(way.all(), cols), back: zeros(way.all(), cols)}
 				if w.Shape.Positions() > 1 {
 					l.history = zeros(way.all(), cols)
@@ -388,7 +406,7 @@ func (w *Worker) begin() {
 	d := w.Device
 	for _, way := range w.ways {
 		for _, l := range way.levels {
-			if l == nil {
+			if l == nil || w.fleeting() {
 				continue
 			}
 			d.Zero(l.back)

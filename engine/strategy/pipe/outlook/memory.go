@@ -35,6 +35,7 @@ func slabs(bytes int) int { return (bytes + slab - 1) / slab * slab }
 func (p *plan) worker(stage int, ways []int) int {
 	first, end := p.cuts[stage], p.cuts[stage+1]
 	m := pipe.Memory{Number: number, History: p.shape.Positions() > 1}
+	m.Fleeting = !m.History && !p.again && p.settings.Halo != pipe.Skip
 	widest, all := 0, 0
 	for s := first; s < end; s++ {
 		if p.sees(s) {
