@@ -21,6 +21,8 @@ type halo struct {
 	numbers int         // bounds those of pieces
 	space   tensor.Arena
 	early   bool // a history is made, before the epoch
+	// landing is where pieces arrive: a room for each transfer that is under way in an epoch.
+	landing [][]byte
 
 	// transfers are those of the epoch, in order: so many are started, so many are over,
 	// and ahead are under way at once.
@@ -55,7 +57,7 @@ type piece struct {
 	low, high         int  // of those that are sent
 	out               [][][]byte
 	in                []*fetch
-	came              [][]byte // by fetch: where it writes
+	land              int // where it writes in landing
 }
 
 // A parcel has at most mostPieces pieces. They are no smaller than pieceBytes, if there are
@@ -93,6 +95,7 @@ func newHalo(w *Worker, m *arrange.Mirrors) *halo {
 		}
 		h.parcels = append(h.parcels, at)
 	}
+	h.allot()
 	h.choose()
 	return h
 }
@@ -143,15 +146,49 @@ func (h *halo) piece(c *parcel, direction, begin, end int) {
 		}
 	}
 	if q.takes != nil && q.gives == nil {
-		rooms := 1
-		if w.Halo.Policy == Previous {
-			rooms = previousAhead
-		}
-		for range rooms {
+		for range h.rooms() {
 			q.in = append(q.in, w.newFetch(q.node, peer.Activation))
-			q.came = append(q.came, room((end-begin)*w.columns()*w.Device.Type().Bytes()))
 		}
 	}
+}
+
+// rooms returns how many transfers of an epoch are under way at once.
+func (h *halo) rooms() int {
+	if h.w.Halo.Policy == Previous {
+		return previousAhead
+	}
+	return 1
+}
+
+// allot makes room for what arrives. Transfers follow each other in the same memory, whatever
+// their direction; those of all positions are under way at once where a history is made.
+func (h *halo) allot() {
+	most := 0
+	for direction := range 2 {
+		next := 0
+		for p := range h.parcels {
+			if !h.w.refreshes() {
+				next = 0
+			}
+			for _, c := range h.parcels[p] {
+				for _, q := range c.pieces[direction] {
+					if len(q.in) > 0 {
+						q.land = next
+						next += (q.end - q.begin) * h.w.columns() * h.w.Device.Type().Bytes()
+						most = max(most, next)
+					}
+				}
+			}
+		}
+	}
+	for range h.rooms() {
+		h.landing = append(h.landing, room(most))
+	}
+}
+
+// came returns where a piece arrives, of so many transfers after the first.
+func (h *halo) came(q *piece, s, number int) []byte {
+	return h.landing[number%len(h.landing)][q.land:][:h.bytes(q, s)]
 }
 
 // whole makes the last of the grains that have these vertices send a piece.

@@ -78,8 +78,7 @@ func (h *halo) start() {
 	for _, c := range h.parcels[t.position] {
 		for _, q := range c.pieces[t.direction] {
 			if len(q.in) > 0 && q.count() > 0 {
-				at := number % len(q.in)
-				q.in[at].start(h.tag(q, t.s, h.seen()), q.came[at][:h.bytes(q, t.s)])
+				q.in[number%len(q.in)].start(h.tag(q, t.s, h.seen()), h.came(q, t.s, number))
 			}
 		}
 	}
@@ -129,11 +128,10 @@ func (h *halo) arrive(t transfer) error {
 			case q.gives != nil: // it is on this node
 				came = h.out(q, t.s, h.seen())
 			default:
-				at := h.over % len(q.in)
-				if err := q.in[at].wait(); err != nil {
+				if err := q.in[h.over%len(q.in)].wait(); err != nil {
 					return err
 				}
-				came = q.came[at]
+				came = h.came(q, t.s, h.over)
 			}
 			h.take(q, t.s, came)
 		}

@@ -242,23 +242,35 @@ func (l *load) halo() (n int) {
 	if l.policy == Previous || l.histories() {
 		rooms = 2
 	}
-	largest := 0
+	largest, most, arrive := 0, 0, [2]int{} // rows that arrive, by direction
 	for p := range l.shape.Positions() {
+		if !l.histories() {
+			arrive = [2]int{}
+		}
 		for from := range mine {
 			for to := range mine {
 				if from == to || !mine[from] && !mine[to] {
 					continue
 				}
 				rows := l.mirrors.Number(to, from, p)
-				for _, ours := range []bool{mine[from], mine[to]} {
-					if ours { // it sends in one direction, and receives in the other
-						n += rows * ((rooms*all+widest)*l.number + 4)
+				for direction, ours := range []bool{mine[from], mine[to]} {
+					if ours { // it sends in this direction, and receives in the other
+						n += rows * (rooms*all*l.number + 4)
+						if !mine[from] || !mine[to] {
+							arrive[direction] += rows
+							most = max(most, arrive[direction])
+						}
 					}
 				}
 				largest = max(largest, rows)
 			}
 		}
 	}
+	landings := 1
+	if l.policy == Previous {
+		landings = previousAhead
+	}
+	n += landings * most * widest * l.number
 	// Rows and histories are exchanged through as much, and gradients that were kept are
 	// moved.
 	for i := range l.parts {

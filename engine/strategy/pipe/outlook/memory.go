@@ -73,7 +73,8 @@ func (p *plan) worker(stage int, ways []int) int {
 	if m.History || p.settings.Halo == pipe.Previous {
 		rooms = 2
 	}
-	n += (mirrors + p.mirroredOf(ways)) * ((rooms*all+widest)*number + 4)
+	sent := p.mirroredOf(ways)
+	n += (mirrors+sent)*(rooms*all*number+4) + max(mirrors, sent)*widest*number // and what arrives
 	return n + p.leaves(stage, ways)
 }
 
