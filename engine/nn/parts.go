@@ -57,7 +57,7 @@ func (p *Pass) Layer(stage int, block *sample.Block, in Input, seen, carry tenso
 
 // Back adds to the gradients of a stage's weights from dy, the gradient at what Layer
 // returned. It overwrites dy, which must stay valid until Leave. If wanted, it returns
-// the gradient at the rows that were seen. It adds the gradient at the carried rows to
+// the gradient at the rows that were seen, which is to be dropped if they were a block's. It adds the gradient at the carried rows to
 // carryGradient.
 func (p *Pass) Back(stage int, dy, carryGradient tensor.Matrix, wanted bool) (dseen tensor.Matrix) {
 	c := &p.calls[stage]
@@ -66,12 +66,52 @@ func (p *Pass) Back(stage int, dy, carryGradient tensor.Matrix, wanted bool) (ds
 	return dseen
 }
 
-// Seen returns rows for what a layer sees. They live until the pass begins again or until
-// Drop.
-func (p *Pass) Seen(rows, cols int) tensor.Matrix { return p.take(rows, cols) }
+// Seen returns rows for what the layer of a stage will see of a block's sources, after Enter.
+// They live until the pass begins again or until Drop.
+func (p *Pass) Seen(stage int, block *sample.Block) tensor.Matrix {
+	c := &p.calls[stage]
+	c.Block, c.sources, c.targets = block, block.Cols, block.Rows
+	if c.sumsFirst() {
+		return p.borrow(block.Cols, c.stage.info.In)
+	}
+	return p.take(block.Cols, c.stage.info.In)
+}
+
+// borrow returns rows that somebody drops before any pass takes rows of another part.
+func (p *Pass) borrow(rows, cols int) tensor.Matrix {
+	if p.Scratch == nil {
+		return p.take(rows, cols)
+	}
+	p.Scratch.Reset()
+	p.borrowed = p.Scratch.Alloc(p.device.Type(), rows, cols)
+	return p.borrowed
+}
 
 // Drop frees rows that Seen or Back has returned, for what the pass computes next.
-func (p *Pass) Drop(rows tensor.Matrix) { p.reuse.give(rows.Reshape(1, rows.Rows*rows.Cols)) }
+func (p *Pass) Drop(rows tensor.Matrix) {
+	if rows == p.borrowed {
+		p.borrowed = tensor.Matrix{}
+		return
+	}
+	p.reuse.give(rows.Reshape(1, rows.Rows*rows.Cols))
+}
+
+// sumsFirst reports whether Layer will leave nothing that reads what it was given.
+func (c *Call) sumsFirst() bool {
+	s := c.stage
+	switch conv := s.conv.(type) {
+	case *gcn:
+		return !c.narrowFirst(conv.in, conv.out) && s.apart()
+	case *gcnii:
+		return s.apart()
+	case *summed:
+		return true
+	}
+	return false
+}
+
+// apart reports whether nothing but the convolution reads what the stage sees.
+func (s *stage) apart() bool { return !s.before && !s.skip && s.residual < 0 }
 
 // Reads reports whether Back will read the rows that Layer was given. A layer that
 // aggregated before it multiplied has kept the sums, which are fewer.
@@ -79,7 +119,7 @@ func (p *Pass) Reads(stage int) bool {
 	c := &p.calls[stage]
 	switch s := c.stage; s.conv.(type) {
 	case *gcn, *gcnii:
-		return c.Kept[0].None() || s.before || s.skip || s.residual >= 0
+		return c.Kept[0].None() || !s.apart()
 	case *summed:
 		return false
 	}

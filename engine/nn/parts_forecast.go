@@ -8,11 +8,13 @@ import (
 
 // ForecastPart returns how many bytes of an arena the stages from first to end
 // (exclusive) take in a forward and backward pass in parts, for a part whose block has
-// this size. If the first stage is among them, in is the size of its features.
-func (m *Model) ForecastPart(first, end int, in InputSize, b Size) int {
+// this size, and how many of the pass's Scratch. If the first stage is among them, in is the
+// size of its features.
+func (m *Model) ForecastPart(first, end int, in InputSize, b Size) (pass, scratch int) {
 	device, none := dry.New(tensor.F32), tensor.Matrix{}
-	arena := device.Arena()
+	arena, shared := device.Arena(), device.Arena()
 	p := m.NewPass(device, arena)
+	p.Scratch = shared
 	p.Train = true
 	p.Weights = unseen(1, m.size)
 	p.Gradients = p.Weights
@@ -43,7 +45,7 @@ func (m *Model) ForecastPart(first, end int, in InputSize, b Size) int {
 		} else {
 			seen = p.Enter(s, x, block.Vertices[:b.Targets])
 			if of != nil {
-				seen = p.Seen(rows, m.stages[s].info.In)
+				seen = p.Seen(s, block)
 			}
 		}
 		x = p.Layer(s, of, input, seen, carry)
@@ -63,5 +65,5 @@ func (m *Model) ForecastPart(first, end int, in InputSize, b Size) int {
 			p.Leave(s, dy)
 		}
 	}
-	return arena.Peak()
+	return arena.Peak(), shared.Peak()
 }

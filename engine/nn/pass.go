@@ -32,6 +32,11 @@ type Pass struct {
 	// closed.
 	Done <-chan struct{}
 
+	// Scratch, if not nil, is memory for what a pass in parts needs of the sources of one
+	// block at a time: many passes may share it.
+	Scratch  tensor.Arena
+	borrowed tensor.Matrix
+
 	model  *Model
 	device tensor.Device
 	arena  tensor.Arena

@@ -118,8 +118,11 @@ func (s *stage) backward(c *Call, dy tensor.Matrix, wanted bool) tensor.Matrix {
 // output and what was added to it.
 func (s *stage) backToSeen(c *Call, dy tensor.Matrix, wanted bool) (dx, dz tensor.Matrix) {
 	dz = s.backToSum(c, dy)
-	if wanted {
+	switch {
+	case wanted && c.Block == nil:
 		dx = c.New(c.sources, s.info.In)
+	case wanted:
+		dx = c.pass.borrow(c.sources, s.info.In)
 	}
 	s.convolveBack(c, dx, dz)
 	if s.residual >= 0 {

@@ -132,7 +132,7 @@ func (w *Worker) see(g *grain, of *way, s int) (err error) {
 	}
 	l := of.levels[s-w.first]
 	if l != nil {
-		seen = g.pass.Seen(len(g.rows), w.infos[s].In)
+		seen = g.pass.Seen(s, block)
 		w.gather(seen, l.rows, g.rows)
 	}
 	if s == 0 {

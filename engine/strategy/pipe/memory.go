@@ -27,6 +27,7 @@ type load struct {
 	leaves     bool // epochs leave their rows as histories
 	policy     string
 	nodes      int
+	each       [][2]int // what pass returns of each part, once that is known
 }
 
 // A part is what one pass computes: a shard or, where ways share a stage, either its
@@ -55,7 +56,7 @@ func (l *load) bytes() uint64 {
 	if len(l.ways) == 0 {
 		return uint64(l.model.Size() * l.number)
 	}
-	n := l.kept() + l.blocks() + l.passes() + l.boundary() + l.halo() + l.sums()
+	n := l.kept() + l.blocks() + l.passes() + l.boundary() + l.halo() + l.spare() + l.sums()
 	return uint64(n)
 }
 
@@ -161,23 +162,35 @@ func (l *load) blocks() (n int) {
 	return n + 4*l.mirrors.Known(l.ways)
 }
 
-// pass returns the memory of the pass of a part.
-func (l *load) pass(of *part) int {
+// pass returns the memory of the pass of a part, and what it needs of what passes share.
+func (l *load) pass(of *part) (n, scratch int) {
 	if of.first >= of.end {
-		return 0
+		return 0, 0
 	}
 	in, rows := nn.InputSize{Sparse: l.entries > 0}, of.vertices
 	if l.infos()[0].Hops > 0 {
 		rows = of.sources
 	}
 	in.Entries = int(float64(rows) * l.entries)
-	n := l.model.ForecastPart(of.first, of.end, in, nn.Size{Targets: of.vertices, Sources: of.sources, Entries: of.entries}) / 4 * l.number
+	n, scratch = l.model.ForecastPart(of.first, of.end, in, nn.Size{Targets: of.vertices, Sources: of.sources, Entries: of.entries})
+	n, scratch = n/4*l.number, scratch/4*l.number
 	for s := of.first; s < of.end; s++ {
 		if carry := max(l.infos()[s].CarryIn, l.infos()[s].CarryOut); carry > 0 {
-			return n + of.vertices*carry*l.number + ends
+			return n + of.vertices*carry*l.number + ends, scratch
 		}
 	}
-	return n
+	return n, scratch
+}
+
+// all returns the memory of the pass of each part, and its scratch.
+func (l *load) all() [][2]int {
+	if l.each == nil {
+		for i := range l.parts {
+			n, scratch := l.pass(&l.parts[i])
+			l.each = append(l.each, [2]int{n, scratch})
+		}
+	}
+	return l.each
 }
 
 // places returns the memory of each pass that lives beside others: one for each part or, if
@@ -186,7 +199,7 @@ func (l *load) places() (all []int) {
 	at := make([]int, l.shape.Positions())
 	for i := range l.parts {
 		of := &l.parts[i]
-		bytes := l.pass(of)
+		bytes := l.all()[i][0]
 		if !l.recompute || at[of.position] == len(all) {
 			all = append(all, 0)
 		}
@@ -242,7 +255,7 @@ func (l *load) halo() (n int) {
 	if l.policy == Previous || l.histories() {
 		rooms = 2
 	}
-	largest, most, arrive := 0, 0, [2]int{} // rows that arrive, by direction
+	most, arrive := 0, [2]int{} // rows that arrive, by direction
 	for p := range l.shape.Positions() {
 		if !l.histories() {
 			arrive = [2]int{}
@@ -262,7 +275,6 @@ func (l *load) halo() (n int) {
 						}
 					}
 				}
-				largest = max(largest, rows)
 			}
 		}
 	}
@@ -271,6 +283,25 @@ func (l *load) halo() (n int) {
 		landings = previousAhead
 	}
 	n += landings * most * widest * l.number
+	return n
+}
+
+// spare returns the memory that is for one thing after the other: the sources that a part
+// sees, and what comes and goes.
+func (l *load) spare() (n int) {
+	largest, widest := 0, 0
+	for _, width := range l.widths() {
+		widest = max(widest, width)
+	}
+	for p := range l.shape.Positions() {
+		for _, mine := range l.ways {
+			for other := range l.shape.Ways() {
+				if other != mine {
+					largest = max(largest, l.mirrors.Number(mine, other, p), l.mirrors.Number(other, mine, p))
+				}
+			}
+		}
+	}
 	// Rows and histories are exchanged through as much, and gradients that were kept are
 	// moved.
 	for i := range l.parts {
@@ -284,7 +315,11 @@ func (l *load) halo() (n int) {
 			}
 		}
 	}
-	return n + slabs(largest*widest*l.number)
+	n = largest*widest*l.number + ends
+	for _, of := range l.all() {
+		n = max(n, of[1])
+	}
+	return slabs(n)
 }
 
 // sums returns the memory of the gradients of shards, and of their sums.

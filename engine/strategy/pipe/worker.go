@@ -167,7 +167,11 @@ func (w *Worker) Meet(ctx context.Context, tally *peer.Tally) error {
 
 // Open takes the memory. It sends nothing. Close must be called whatever it returns.
 func (w *Worker) Open() (err error) {
-	if w.spare, err = w.Device.NewArena(0); err != nil {
+	room := 0
+	if w.ways != nil {
+		room = loadOf(w).spare()
+	}
+	if w.spare, err = w.Device.NewArena(room); err != nil {
 		return err
 	}
 	if w.ways != nil {
@@ -328,7 +332,7 @@ func (w *Worker) allocatePasses() error {
 			return err
 		}
 		p := w.Model.NewPass(w.Device, a)
-		p.Weights, p.Train = w.Weights, true
+		p.Weights, p.Train, p.Scratch = w.Weights, true, w.spare
 		w.arenas, w.passes = append(w.arenas, a), append(w.passes, p)
 	}
 	return nil

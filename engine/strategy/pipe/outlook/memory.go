@@ -99,7 +99,7 @@ func (p *plan) shards(first, end int, ways []int) (n int) {
 	if p.Model.Form().Weighting != sample.Ones {
 		edge += 4
 	}
-	most, places, widestPass, read, each := 0, 0, 0, 0, 0
+	most, places, widestPass, read, each, shared := 0, 0, 0, 0, 0, 0
 	for _, way := range ways {
 		for position := range p.shape.Positions() {
 			a, b := p.shape.Shards(way, position)
@@ -118,7 +118,8 @@ func (p *plan) shards(first, end int, ways []int) (n int) {
 						rows = part.Sources
 					}
 					in.Entries = int(float64(rows) * p.Graph.Entries)
-					pass := slabs(p.Model.ForecastPart(part.first, part.end, in, part.Size))
+					pass, scratch := p.Model.ForecastPart(part.first, part.end, in, part.Size)
+					pass, shared = slabs(pass), max(shared, scratch)
 					if p.again {
 						widestPass = max(widestPass, pass)
 					} else {
@@ -146,7 +147,7 @@ func (p *plan) shards(first, end int, ways []int) (n int) {
 		}
 		n += int(float64(far) * (p.Row + 8))
 	}
-	return n + slabs(most*(p.Model.Size()*number+ends))
+	return n + slabs(shared) + slabs(most*(p.Model.Size()*number+ends))
 }
 
 // A part is what one pass computes of a shard.

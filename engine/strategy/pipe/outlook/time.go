@@ -51,7 +51,8 @@ func timed(ctx context.Context, w *forecast.Whole) (*pipe.Timing, error) {
 		shards = append(shards, shard)
 		z := nn.Size{Targets: int(firsts[shard+1] - firsts[shard]), Sources: census.Sources[shard], Entries: census.Entries[shard]}
 		in := nn.InputSize{Rows: z.Sources, Sparse: w.Graph.Sparse, Entries: int(float64(z.Sources) * w.Graph.Entries)}
-		most = max(most, w.Model.ForecastPart(0, len(w.Model.Stages()), in, z)+4*z.Sources*w.Graph.Columns)
+		pass, scratch := w.Model.ForecastPart(0, len(w.Model.Stages()), in, z)
+		most = max(most, pass+scratch+4*z.Sources*w.Graph.Columns)
 	}
 	if err := forecast.Room(uint64(most), "computes a shard to time the layers"); err != nil {
 		return nil, err
