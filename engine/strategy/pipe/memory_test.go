@@ -58,3 +58,33 @@ func TestLayersKeepNoSources(t *testing.T) {
 		}
 	}
 }
+
+// Where only current rows are read, further layers keep none: they take turns in the memory of
+// two. Where earlier ones are read again, each has its own.
+func TestLayersTakeTurns(t *testing.T) {
+	w := newWorld(t, 3, slices.Repeat([]int{150}, 6), anywhere)
+	kept := func(layers int, policy string, recompute bool) (most int) {
+		spec := deep("gcn", layers)
+		spec.Hidden = 32
+		s := newSetup(spec, 1, 3, 3)
+		s.Recompute, s.Halo = recompute, Halo{Policy: policy, Share: 0.5, Age: 1}
+		for _, n := range w.start(t, s).nodes {
+			if held := n.Worker.kept.Bytes(); held > keeps(n.Worker)+64 {
+				t.Errorf("%s: a node keeps %d bytes, and %d were meant", policy, held, keeps(n.Worker))
+			}
+			m := keeps(n.Worker) - n.slots()*n.Model.Size()*n.Device.Type().Bytes()
+			most = max(most, m)
+		}
+		return most
+	}
+	const ends = 64 * 4 * 4 // of each layer's matrices
+	for _, c := range []struct {
+		policy            string
+		recompute, taking bool
+	}{{Exact, false, true}, {Previous, false, true}, {Sampled, false, true}, {Skip, false, false}, {Exact, true, false}} {
+		few, many := kept(4, c.policy, c.recompute), kept(8, c.policy, c.recompute)
+		if taking := many <= few+ends; taking != c.taking {
+			t.Errorf("%+v: 4 layers keep %d bytes, and 8 keep %d", c, few, many)
+		}
+	}
+}
