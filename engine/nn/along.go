@@ -33,6 +33,20 @@ func (c *Call) narrowFirst(in, out int) bool {
 	return before <= after // the product is not needed after it
 }
 
+// sumsFirst reports whether Layer will leave nothing that reads what it was given.
+func (c *Call) sumsFirst() bool {
+	s := c.stage
+	switch conv := s.conv.(type) {
+	case *gcn:
+		return !c.narrowFirst(conv.in, conv.out) && s.apart()
+	case *gcnii:
+		return s.apart()
+	case *summed:
+		return true
+	}
+	return false
+}
+
 // Along computes y = e(aggregate(the sources' rows) times w), in the cheaper order. With
 // add, y is added before e. It uses Kept[slot].
 func (c *Call) Along(slot int, y, w tensor.Matrix, how tensor.Aggregation, add bool, e *tensor.Epilogue) {

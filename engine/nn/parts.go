@@ -96,20 +96,6 @@ func (p *Pass) Drop(rows tensor.Matrix) {
 	p.reuse.give(rows.Reshape(1, rows.Rows*rows.Cols))
 }
 
-// sumsFirst reports whether Layer will leave nothing that reads what it was given.
-func (c *Call) sumsFirst() bool {
-	s := c.stage
-	switch conv := s.conv.(type) {
-	case *gcn:
-		return !c.narrowFirst(conv.in, conv.out) && s.apart()
-	case *gcnii:
-		return s.apart()
-	case *summed:
-		return true
-	}
-	return false
-}
-
 // apart reports whether nothing but the convolution reads what the stage sees.
 func (s *stage) apart() bool { return !s.before && !s.skip && s.residual < 0 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/auto"
@@ -102,15 +103,39 @@ func timePiped(ctx context.Context, t *train.Learner, f *Facts, task Task) (err 
 		return err
 	}
 	task.Features = inputs
-	timing, err := TimeLayers(ctx, task, f.Census, own)
+	room := roomForPiped(t)
+	timing, err := TimeLayers(ctx, task, f.Census, f.timeable(own, room))
 	if err != nil {
 		return err
 	}
-	timing.Memory = roomForPiped(t)
+	timing.Memory = room
 	if err := f.Share(ctx, s.Exchange, s.Work.Nodes, timing, &s.Start); err != nil {
 		return fmt.Errorf("plan a pipeline: %w", err)
 	}
 	return nil
+}
+
+// timeable returns those of some shards that layers can be timed on in so much memory. A
+// node that times none leaves that to the others.
+func (f *Facts) timeable(shards []int, room uint64) (all []int) {
+	infos, total := f.Model.Stages(), int(f.Layout.Firsts[len(f.Layout.Firsts)-1])
+	for _, shard := range shards {
+		size := nn.Size{
+			Targets: int(f.Layout.Firsts[shard+1] - f.Layout.Firsts[shard]), Sources: f.Census.Sources[shard], Entries: f.Census.Entries[shard],
+		}
+		in := nn.InputSize{Sparse: f.Entries > 0, Entries: int(float64(size.Sources) * f.Entries)}
+		needs, shared := f.Model.ForecastPart(0, len(infos), in, size)
+		needs += shared
+		for s, info := range infos {
+			if s > 0 && info.Hops > 0 { // what it gathers from and scatters to
+				needs += 2 * 4 * (max(size.Targets, min(total, timedRows)) + size.Sources) * info.In
+			}
+		}
+		if uint64(needs)/4*uint64(f.Number) <= room {
+			all = append(all, shard)
+		}
+	}
+	return all
 }
 
 // tryPiped trains some epochs on all nodes by each of the best candidates, discards
