@@ -5,6 +5,7 @@ package train_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -134,7 +135,10 @@ func TestMemoryOfVerticesBeyond(t *testing.T) {
 			r = traintest.FullGraph(c.model, 4)
 		}
 		r.Sharing = strategy.Given(c.strategy[0], append(c.strategy[1:], "topology=sharded")...)
-		grown := (heldBy(t, r, graphs[many], 1) - heldBy(t, r, graphs[few], 1)) / (many - few)
+		grown := math.Inf(1)
+		for tries := 0; tries < 3 && grown > c.most; tries++ { // an answer to another node may be under way
+			grown = min(grown, (heldBy(t, r, graphs[many], 1)-heldBy(t, r, graphs[few], 1))/(many-few))
+		}
 		t.Logf("%s: %.3f bytes for each vertex beyond", name, grown)
 		if grown > c.most {
 			t.Errorf("%s: %.3f bytes for each vertex beyond, and not at most %v", name, grown, c.most)

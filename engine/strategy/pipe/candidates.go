@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
 )
 
 // Candidates ranks the arrangements that the settings allow: first those that nodes have
@@ -92,8 +93,8 @@ func (f *Facts) stages(shape *arrange.Shape) (all []int) {
 var timesAt = exchange.Tag{Step: 16, Lane: exchange.LaneMessages}
 
 // Share sends this node's timing to all others, and sets costs and memory by those of all.
-func (f *Facts) Share(ctx context.Context, x *exchange.Exchange, names []string, mine *Timing, tally *peer.Tally) error {
-	message, err := mine.encode()
+func (f *Facts) Share(ctx context.Context, x *exchange.Exchange, names []string, mine *costs.Timing, tally *peer.Tally) error {
+	message, err := mine.Encode()
 	if err != nil {
 		return err
 	}
@@ -102,15 +103,15 @@ func (f *Facts) Share(ctx context.Context, x *exchange.Exchange, names []string,
 		return fmt.Errorf("exchange the times of layers: %w", err)
 	}
 	infos := f.Model.Stages()
-	var all []*Timing
+	var all []*costs.Timing
 	for node, m := range messages {
-		of, err := readTiming(m, len(infos))
+		of, err := costs.ReadTiming(m, len(infos))
 		if err != nil {
 			return fmt.Errorf("node %s %w", names[node], err)
 		}
 		all = append(all, of)
 		f.Memory = append(f.Memory, of.Memory)
 	}
-	f.Costs = Measured(all, infos, f.Census)
+	f.Costs = costs.Measured(all, infos, f.Census)
 	return nil
 }

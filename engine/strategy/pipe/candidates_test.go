@@ -18,6 +18,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
 )
 
 // facts are those of a model on a world whose shards nodes own in runs.
@@ -33,7 +34,7 @@ func (w *world) facts(t testing.TB, spec nn.Spec, nodes int, values ...string) *
 		Model: m, Census: census.New(w.firsts, w.topology, m.Form()), Layout: l, Network: Usual, Number: 8,
 		Settings: Of(&job),
 	}
-	f.Costs = Nominal(m.Stages(), f.Census)
+	f.Costs = costs.Nominal(m.Stages(), f.Census)
 	return f
 }
 
@@ -41,7 +42,7 @@ func (w *world) facts(t testing.TB, spec nn.Spec, nodes int, values ...string) *
 // long backward.
 func (f *Facts) even(of func(s int) time.Duration) {
 	infos := f.Model.Stages()
-	c := Nominal(infos, f.Census)
+	c := costs.Nominal(infos, f.Census)
 	for s := range infos {
 		for shard := range f.Census.Sources {
 			c.Forward[s][shard] = of(s).Seconds() * float64(f.Census.Vertices(shard))

@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
-	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/auto"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/input"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
@@ -29,7 +29,7 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 	if t.Run.Data.Features.Sparse() {
 		f.Entries = t.Run.Data.Entries
 	}
-	f.Costs = Nominal(task.Model.Stages(), f.Census)
+	f.Costs = costs.Nominal(task.Model.Stages(), f.Census)
 	if !t.Run.Session.Alone() && !settings.Deterministic {
 		if err := timePiped(ctx, t, f, *task); err != nil {
 			return err
@@ -104,7 +104,7 @@ func timePiped(ctx context.Context, t *train.Learner, f *Facts, task Task) (err 
 	}
 	task.Features = inputs
 	room := roomForPiped(t)
-	timing, err := TimeLayers(ctx, task, f.Census, f.timeable(own, room))
+	timing, err := TimeLayers(ctx, task, f.Census, f.Census.Affordable(own, f.Model, f.Entries, timedRows, room))
 	if err != nil {
 		return err
 	}
@@ -113,29 +113,6 @@ func timePiped(ctx context.Context, t *train.Learner, f *Facts, task Task) (err 
 		return fmt.Errorf("plan a pipeline: %w", err)
 	}
 	return nil
-}
-
-// timeable returns those of some shards that layers can be timed on in so much memory. A
-// node that times none leaves that to the others.
-func (f *Facts) timeable(shards []int, room uint64) (all []int) {
-	infos, total := f.Model.Stages(), int(f.Layout.Firsts[len(f.Layout.Firsts)-1])
-	for _, shard := range shards {
-		size := nn.Size{
-			Targets: int(f.Layout.Firsts[shard+1] - f.Layout.Firsts[shard]), Sources: f.Census.Sources[shard], Entries: f.Census.Entries[shard],
-		}
-		in := nn.InputSize{Sparse: f.Entries > 0, Entries: int(float64(size.Sources) * f.Entries)}
-		needs, shared := f.Model.ForecastPart(0, len(infos), in, size)
-		needs += shared
-		for s, info := range infos {
-			if s > 0 && info.Hops > 0 { // what it gathers from and scatters to
-				needs += 2 * 4 * (max(size.Targets, min(total, timedRows)) + size.Sources) * info.In
-			}
-		}
-		if uint64(needs)/4*uint64(f.Number) <= room {
-			all = append(all, shard)
-		}
-	}
-	return all
 }
 
 // tryPiped trains some epochs on all nodes by each of the best candidates, discards

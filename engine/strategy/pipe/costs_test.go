@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
+
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -46,7 +48,7 @@ func TestTimeLayers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			nominal := Nominal(n.Model.Stages(), c)
+			nominal := costs.Nominal(n.Model.Stages(), c)
 			for s, l := range timing.Layers {
 				if !(l.Forward > 0) || !(l.Backward > 0) || l.NominalForward != nominal.Forward[s][1]+nominal.Forward[s][3] || l.NominalBackward != nominal.Backward[s][1]+nominal.Backward[s][3] {
 					t.Errorf("%s: layer %d: %+v", model, s, l)
@@ -67,7 +69,7 @@ func TestTimeLayers(t *testing.T) {
 	if of := timing.Layers; of[1].Forward <= of[2].Forward {
 		t.Errorf("a layer of 96x96 takes %v s, and one of 96x3 %v s", of[1].Forward, of[2].Forward)
 	}
-	if none, err := TimeLayers(t.Context(), *n.Task, c, []int{6}); err != nil || none.Layers[0] != (LayerTime{}) {
+	if none, err := TimeLayers(t.Context(), *n.Task, c, []int{6}); err != nil || none.Layers[0] != (costs.LayerTime{}) {
 		t.Errorf("without vertices: %+v, %v", none, err)
 	}
 }
@@ -78,33 +80,37 @@ func wide() nn.Spec {
 	return s
 }
 
+func layer(forward, backward, nominalForward, nominalBackward float64) costs.LayerTime {
+	return costs.LayerTime{Forward: forward, Backward: backward, NominalForward: nominalForward, NominalBackward: nominalBackward}
+}
+
 // Each layer takes as many times its formula as on the shards that were timed; where
 // clocks stand still, formulas are all there is.
 func TestMeasuredCosts(t *testing.T) {
 	w := newWorld(t, 5, sizes, anywhere)
 	m := w.model(t, deep("gcn", 2))
 	c, infos := census.New(w.firsts, w.topology, m.Form()), m.Stages()
-	nominal := Nominal(infos, c)
-	of := func(times float64) *Timing {
-		return &Timing{Layers: []LayerTime{{times, 2 * times, 1, 1}, {3 * times, 4 * times, 1, 1}}}
+	nominal := costs.Nominal(infos, c)
+	of := func(times float64) *costs.Timing {
+		return &costs.Timing{Layers: []costs.LayerTime{layer(times, 2*times, 1, 1), layer(3*times, 4*times, 1, 1)}}
 	}
-	none := &Timing{Layers: make([]LayerTime, 2)}
-	costs := Measured([]*Timing{of(5), none, of(15)}, infos, c)
+	none := &costs.Timing{Layers: make([]costs.LayerTime, 2)}
+	measured := costs.Measured([]*costs.Timing{of(5), none, of(15)}, infos, c)
 	for s := range infos {
 		for shard := range c.Sources {
 			forward, backward := 10*float64(1+2*s)*nominal.Forward[s][shard], 10*float64(2+2*s)*nominal.Backward[s][shard]
-			if got := costs.Forward[s][shard]; math.Abs(got-forward) > 1e-9*forward {
+			if got := measured.Forward[s][shard]; math.Abs(got-forward) > 1e-9*forward {
 				t.Errorf("stage %d, shard %d: %v s forward, want %v", s, shard, got, forward)
 			}
-			if got := costs.Backward[s][shard]; math.Abs(got-backward) > 1e-9*backward {
+			if got := measured.Backward[s][shard]; math.Abs(got-backward) > 1e-9*backward {
 				t.Errorf("stage %d, shard %d: %v s backward, want %v", s, shard, got, backward)
 			}
 		}
 	}
-	if !costs.Timed {
+	if !measured.Timed {
 		t.Error("nothing was timed")
 	}
-	for _, still := range []*Costs{Measured([]*Timing{of(0), none}, infos, c), Measured([]*Timing{none}, infos, c)} {
+	for _, still := range []*costs.Costs{costs.Measured([]*costs.Timing{of(0), none}, infos, c), costs.Measured([]*costs.Timing{none}, infos, c)} {
 		if still.Timed || still.Forward[1][2] != nominal.Forward[1][2] {
 			t.Errorf("%+v", still)
 		}
@@ -131,7 +137,7 @@ func TestNodesAgreeOnCandidates(t *testing.T) {
 		i := at(n)
 		f := w.facts(t, deep("gcn", 4), nodes, asked...)
 		facts[i] = f
-		mine := &Timing{Layers: slices.Repeat([]LayerTime{{float64(i + 1), 1, 1, 1}}, 4), Memory: uint64(i+7) << 20}
+		mine := &costs.Timing{Layers: slices.Repeat([]costs.LayerTime{layer(float64(i+1), 1, 1, 1)}, 4), Memory: uint64(i+7) << 20}
 		if err = f.Share(t.Context(), exchanges[i], work.Nodes, mine, nil); err != nil {
 			return err
 		}
@@ -151,7 +157,7 @@ func TestNodesAgreeOnCandidates(t *testing.T) {
 		if !reflect.DeepEqual(list[:3], lists[0][:3]) || len(list) != len(lists[0]) {
 			t.Errorf("node %d has %+v, and the first %+v", i, list, lists[0])
 		}
-		if got := facts[i].Costs.Forward[3][0] / Nominal(facts[i].Model.Stages(), facts[i].Census).Forward[3][0]; math.Abs(got-2) > 1e-9 || !slices.Equal(facts[i].Memory, []uint64{7 << 20, 8 << 20, 9 << 20}) {
+		if got := facts[i].Costs.Forward[3][0] / costs.Nominal(facts[i].Model.Stages(), facts[i].Census).Forward[3][0]; math.Abs(got-2) > 1e-9 || !slices.Equal(facts[i].Memory, []uint64{7 << 20, 8 << 20, 9 << 20}) {
 			t.Errorf("node %d uses %v times the formula, %v", i, got, facts[i].Memory)
 		}
 	}
@@ -159,34 +165,34 @@ func TestNodesAgreeOnCandidates(t *testing.T) {
 
 // Malformed messages end the job with a sentence.
 func TestMalformedTimings(t *testing.T) {
-	if _, err := readTiming(make([]byte, 99), 3); err == nil || !strings.Contains(err.Error(), "run the same version of hopmesh") {
+	if _, err := costs.ReadTiming(make([]byte, 99), 3); err == nil || !strings.Contains(err.Error(), "run the same version of hopmesh") {
 		t.Error(err)
 	}
-	of := Timing{Layers: make([]LayerTime, 3)}
+	of := costs.Timing{Layers: make([]costs.LayerTime, 3)}
 	of.Layers[1].Backward = -1
-	b, err := of.encode()
-	if _, bad := readTiming(b, 3); err != nil || bad == nil || !strings.Contains(bad.Error(), "reports -1 s") {
+	b, err := of.Encode()
+	if _, bad := costs.ReadTiming(b, 3); err != nil || bad == nil || !strings.Contains(bad.Error(), "reports -1 s") {
 		t.Error(err, bad)
 	}
 }
 
 // What other nodes send is read as what it is, or not at all.
 func FuzzTimings(f *testing.F) {
-	of := Timing{Memory: 5, Layers: slices.Repeat([]LayerTime{{0.5, 1, 2, 3}}, 3)}
-	b, err := of.encode()
+	of := costs.Timing{Memory: 5, Layers: slices.Repeat([]costs.LayerTime{layer(0.5, 1, 2, 3)}, 3)}
+	b, err := of.Encode()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)
 	of.Layers[2].Forward = math.NaN()
-	b, err = of.encode()
+	b, err = of.Encode()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)
 	f.Add([]byte{255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got, err := readTiming(b, 3)
+		got, err := costs.ReadTiming(b, 3)
 		if err != nil {
 			return
 		}
@@ -197,7 +203,7 @@ func FuzzTimings(f *testing.F) {
 				}
 			}
 		}
-		if again, err := got.encode(); err != nil || !slices.Equal(again, b) {
+		if again, err := got.Encode(); err != nil || !slices.Equal(again, b) {
 			t.Fatalf("%v, %v, want %v", again, err, b)
 		}
 	})

@@ -27,7 +27,6 @@ type load struct {
 	leaves     bool // epochs leave their rows as histories
 	policy     string
 	nodes      int
-	each       [][2]int // what pass returns of each part, once that is known
 }
 
 // A part is what one pass computes: a shard or, where ways share a stage, either its
@@ -182,24 +181,13 @@ func (l *load) pass(of *part) (n, scratch int) {
 	return n, scratch
 }
 
-// all returns the memory of the pass of each part, and its scratch.
-func (l *load) all() [][2]int {
-	if l.each == nil {
-		for i := range l.parts {
-			n, scratch := l.pass(&l.parts[i])
-			l.each = append(l.each, [2]int{n, scratch})
-		}
-	}
-	return l.each
-}
-
 // places returns the memory of each pass that lives beside others: one for each part or, if
 // passes are computed again, for each part at one position.
 func (l *load) places() (all []int) {
 	at := make([]int, l.shape.Positions())
 	for i := range l.parts {
 		of := &l.parts[i]
-		bytes := l.all()[i][0]
+		bytes, _ := l.pass(of)
 		if !l.recompute || at[of.position] == len(all) {
 			all = append(all, 0)
 		}
@@ -316,8 +304,9 @@ func (l *load) spare() (n int) {
 		}
 	}
 	n = largest*widest*l.number + ends
-	for _, of := range l.all() {
-		n = max(n, of[1])
+	for i := range l.parts {
+		_, scratch := l.pass(&l.parts[i])
+		n = max(n, scratch)
 	}
 	return slabs(n)
 }

@@ -5,13 +5,14 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
 )
 
 // Facts are what candidates are ranked by. They are the same on all nodes.
 type Facts struct {
 	Model    *nn.Model
 	Census   *census.Census
-	Costs    *Costs
+	Costs    *costs.Costs
 	Network  Network
 	Layout   peer.Layout
 	Settings Settings

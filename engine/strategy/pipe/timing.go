@@ -9,6 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -29,8 +30,8 @@ const (
 // TimeLayers times all layers forward and backward on some shards of this node. Weights
 // stay as they are. The task needs neither Shape nor Seats nor Cuts; its Features serve
 // one place.
-func TimeLayers(ctx context.Context, t Task, c *census.Census, shards []int) (*Timing, error) {
-	timing := &Timing{Layers: make([]LayerTime, len(t.Model.Stages()))}
+func TimeLayers(ctx context.Context, t Task, c *census.Census, shards []int) (*costs.Timing, error) {
+	timing := &costs.Timing{Layers: make([]costs.LayerTime, len(t.Model.Stages()))}
 	shards = slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return c.Vertices(s) == 0 })
 	if len(shards) == 0 {
 		return timing, nil
@@ -70,11 +71,11 @@ type stopwatch struct {
 	block    *sample.Block
 	places   []int32 // of the block's sources among rows
 	labels   []int32
-	took     []LayerTime // the fastest of all rounds
+	took     []costs.LayerTime // the fastest of all rounds
 	last     time.Time
 }
 
-func (r *stopwatch) time(ctx context.Context, c *census.Census, shards []int, to *Timing) (err error) {
+func (r *stopwatch) time(ctx context.Context, c *census.Census, shards []int, to *costs.Timing) (err error) {
 	d := r.task.Device
 	if r.space, err = d.NewArena(0); err != nil {
 		return err
@@ -93,7 +94,7 @@ func (r *stopwatch) time(ctx context.Context, c *census.Census, shards []int, to
 	}
 	r.pass = r.task.Model.NewPass(d, r.space)
 	r.pass.Weights, r.pass.Gradients, r.pass.Train = r.task.Weights, r.zeros(1, r.task.Model.Size()), true
-	nominal := Nominal(r.infos, c)
+	nominal := costs.Nominal(r.infos, c)
 	begin := time.Now()
 	for i, shard := range shards {
 		if i > 0 && time.Since(begin) > timedFor {
@@ -162,7 +163,7 @@ func (r *stopwatch) round(ctx context.Context) error {
 	}
 	d, first := r.task.Device, r.took == nil
 	if first {
-		r.took = make([]LayerTime, len(r.infos))
+		r.took = make([]costs.LayerTime, len(r.infos))
 	}
 	for _, l := range r.rows {
 		d.Zero(l.back) // so that sums stay finite

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
+
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/build"
 	"github.com/hopmesh/hopmesh/engine/graph/generate"
@@ -218,7 +220,7 @@ func (c *cut) counts(ctx context.Context, m *nn.Model, a arrangement) (mirrors, 
 		Model: m, Census: census.New(c.firsts, c.edges, m.Form()), Network: pipe.Usual, Settings: settings, Number: 4,
 		Layout: peer.Layout{Nodes: a.nodes, Firsts: c.firsts, Owners: make([]int, len(c.shards))},
 	}
-	f.Costs = pipe.Nominal(m.Stages(), f.Census)
+	f.Costs = costs.Nominal(m.Stages(), f.Census)
 	all, err := f.Candidates(ctx, 0)
 	if err != nil {
 		return 0, 0, err

@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/outlook"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 )
@@ -47,13 +48,13 @@ func TestMemoryIsAboutThatOfTheWorker(t *testing.T) {
 				f := &pipe.Facts{
 					Model: m, Census: census.New(l.Firsts, g.Topology, m.Form()), Layout: l, Settings: pipe.Of(&r.Sharing), Number: 4, Network: pipe.Usual,
 				}
-				f.Costs = pipe.Nominal(m.Stages(), f.Census)
+				f.Costs = costs.Nominal(m.Stages(), f.Census)
 				all, err := f.Candidates(context.Background(), 0)
 				if err != nil {
 					t.Fatal(err)
 				}
 				// Layers are cut by nominal costs here, as there.
-				kept["pipe.layers"] = &pipe.Timing{Layers: make([]pipe.LayerTime, len(m.Stages()))}
+				kept["pipe.layers"] = &costs.Timing{Layers: make([]costs.LayerTime, len(m.Stages()))}
 				w := &forecast.Whole{
 					Recipe: &r, Model: m, Graph: forecast.Of(g), Layout: &l, Holds: func(node, shard int) bool { return owners[shard] == node },
 					Rates: forecast.Rates{Bandwidth: 1e9, RoundTrip: 1e-4}, Kept: kept,

@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -32,7 +33,7 @@ type plan struct {
 	mirrored []int       // the same, of each way
 	sources  []int       // of each shard: rows that its block reads, its own included
 	lates    map[int]int // of shards: vertices that read rows of other ways, once they are counted
-	costs    *pipe.Costs
+	costs    *costs.Costs
 	again    bool // backward computes again what forward computed
 }
 

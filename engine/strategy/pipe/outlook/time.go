@@ -9,6 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -17,9 +18,9 @@ import (
 const timedKey = "pipe.layers"
 
 // costsOf returns what the layers cost on each shard, by the times of some shards.
-func costsOf(ctx context.Context, w *forecast.Whole, sources []int) (*pipe.Costs, error) {
+func costsOf(ctx context.Context, w *forecast.Whole, sources []int) (*costs.Costs, error) {
 	infos := w.Model.Stages()
-	timing, is := w.Kept[timedKey].(*pipe.Timing)
+	timing, is := w.Kept[timedKey].(*costs.Timing)
 	if !is {
 		var err error
 		if timing, err = timed(ctx, w); err != nil {
@@ -35,11 +36,11 @@ func costsOf(ctx context.Context, w *forecast.Whole, sources []int) (*pipe.Costs
 		}
 		c.Entries = append(c.Entries, entries)
 	}
-	return pipe.Measured([]*pipe.Timing{timing}, infos, c), nil
+	return costs.Measured([]*costs.Timing{timing}, infos, c), nil
 }
 
 // timed times the layers on a small graph.
-func timed(ctx context.Context, w *forecast.Whole) (*pipe.Timing, error) {
+func timed(ctx context.Context, w *forecast.Whole) (*costs.Timing, error) {
 	topology, firsts, err := w.Graph.Sample(w.Recipe.Seed)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,6 @@
-package pipe
+// Package costs holds how long the layers of a pipeline take for each shard: by formula, or by
+// what nodes have measured and told each other.
+package costs
 
 import (
 	"encoding/binary"
@@ -50,8 +52,8 @@ type Timing struct {
 // in seconds, and the Nominal time of the same work.
 type LayerTime struct{ Forward, Backward, NominalForward, NominalBackward float64 }
 
-// encode returns the message for other nodes.
-func (t *Timing) encode() (to []byte, err error) {
+// Encode returns the message for other nodes.
+func (t *Timing) Encode() (to []byte, err error) {
 	to = binary.LittleEndian.AppendUint64(nil, t.Memory)
 	if to, err = binary.Append(to, binary.LittleEndian, t.Layers); err != nil {
 		return nil, fmt.Errorf("encode the times of layers: %w", err)
@@ -59,8 +61,8 @@ func (t *Timing) encode() (to []byte, err error) {
 	return to, nil
 }
 
-// readTiming decodes another node's message about a model of so many stages.
-func readTiming(m []byte, stages int) (*Timing, error) {
+// ReadTiming decodes another node's message about a model of so many stages.
+func ReadTiming(m []byte, stages int) (*Timing, error) {
 	t := &Timing{Layers: make([]LayerTime, stages)}
 	if want := 8 + binary.Size(t.Layers); len(m) != want {
 		return nil, fmt.Errorf("sent the times of %d layers in %d bytes instead of %d: run the same version of hopmesh on all nodes of the job", stages, len(m), want)
