@@ -121,6 +121,8 @@ func (a arrangement) ask(dataset, model string, layers, hidden, epochs int) api.
 	switch {
 	case a.stages == 0:
 		r.Set = set("pipe.stages=auto", "pipe.ways=auto")
+	case a.strategy == pipe.GraphName:
+		r.Set = set("pipe.first=reader") // what is published brings features once
 	case a.strategy == pipe.Name:
 		r.Set = set(fmt.Sprintf("pipe.stages=%d", a.stages), fmt.Sprintf("pipe.ways=%d", a.ways))
 	}
