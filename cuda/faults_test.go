@@ -133,7 +133,7 @@ func TestEmulatedFaults(t *testing.T) {
 	}{
 		{what: "a kernel faults", fault: "adam:5:719", says: []string{"failed in epoch ", ", step ", "CUDA_ERROR_LAUNCH_FAILED (719)"}},
 		{what: "a kernel reads beside its memory", fault: "aggregate_f32:7:700", says: []string{" epoch ", "CUDA_ERROR_ILLEGAL_ADDRESS (700)"}},
-		{what: "the GPU falls off the bus as a copy is given", fault: "cuMemcpyHtoDAsync_v2:12:999", says: []string{"cuMemcpyHtoDAsync: CUDA_ERROR_UNKNOWN (999)"}},
+		{what: "the GPU falls off the bus as a copy is given", fault: "cuMemcpyHtoDAsync_v2:15:999", says: []string{"cuMemcpyHtoDAsync: CUDA_ERROR_UNKNOWN (999)"}},
 		{what: "as a chain is launched", fault: "cuGraphLaunch:3:46", says: []string{"failed in epoch ", "cuGraphLaunch: CUDA_ERROR_DEVICE_UNAVAILABLE (46)"}},
 		{what: "while it is waited for", fault: "cuStreamSynchronize:9:214", says: []string{" epoch ", "CUDA_ERROR_ECC_UNCORRECTABLE (214)"}},
 		{what: "it is another program's", fault: "cuDevicePrimaryCtxRetain:1:46", says: []string{"can't do this training", "open GPU 0: cuDevicePrimaryCtxRetain: CUDA_ERROR_DEVICE_UNAVAILABLE (46)"}},
