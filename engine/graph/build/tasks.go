@@ -125,7 +125,7 @@ func (m *maker) sort() ([]byte, error) {
 		return nil, err
 	}
 	if len(g.runs)*runBytes >= MaxReply {
-		return nil, fmt.Errorf("the edges were sorted in %d runs, more than can be told: raise {dataset.memory}", len(g.runs))
+		return nil, fmt.Errorf("the edges were sorted in %d runs, more than a message holds: raise {dataset.memory}", len(g.runs))
 	}
 	return appendRuns(nil, g.runs), nil
 }

@@ -33,7 +33,7 @@ func (c *Census) Share(ctx context.Context, x *exchange.Exchange, work peer.Work
 	for shard, node := range work.Owners {
 		owned[node] = append(owned[node], shard)
 	}
-	mine := newTold(c, several)
+	mine := newSharing(c, several)
 	k := newCounter(t, form)
 	mine.sources, mine.entries = k.wholes(c.Firsts, owned[work.Self])
 	for i, s := range several {
@@ -46,7 +46,7 @@ func (c *Census) Share(ctx context.Context, x *exchange.Exchange, work peer.Work
 	if err != nil {
 		return fmt.Errorf("exchange what is counted of the graph: %w", err)
 	}
-	all := newTold(c, several)
+	all := newSharing(c, several)
 	for node, message := range messages {
 		if err := all.read(message, owned[node]); err != nil {
 			return fmt.Errorf("node %s %w", work.Nodes[node], err)
@@ -60,17 +60,17 @@ func (c *Census) Share(ctx context.Context, x *exchange.Exchange, work peer.Work
 	return nil
 }
 
-// told are the counts that are exchanged.
-type told struct {
+// sharing are the counts that are exchanged.
+type sharing struct {
 	census           *Census
 	shapes           []*arrange.Shape
 	sources, entries []int // of each shard
 	of               []*Counts
 }
 
-// newTold returns zeros.
-func newTold(c *Census, shapes []*arrange.Shape) *told {
-	t := &told{census: c, shapes: shapes, sources: make([]int, len(c.Edges)), entries: make([]int, len(c.Edges))}
+// newSharing returns zeros.
+func newSharing(c *Census, shapes []*arrange.Shape) *sharing {
+	t := &sharing{census: c, shapes: shapes, sources: make([]int, len(c.Edges)), entries: make([]int, len(c.Edges))}
 	for _, s := range shapes {
 		t.of = append(t.of, newCounts(s))
 	}
@@ -88,7 +88,7 @@ func ways(s *arrange.Shape, shards []int) (all []int) {
 }
 
 // encode returns the message about some shards.
-func (t *told) encode(shards []int) (to []byte) {
+func (t *sharing) encode(shards []int) (to []byte) {
 	add := func(numbers ...int) {
 		for _, n := range numbers {
 			to = binary.AppendUvarint(to, uint64(n))
@@ -114,7 +114,7 @@ var errCounts = errors.New("sent malformed counts of its shards: run the same ve
 
 // read adds what a message says of some shards. It is checked so that no number is larger
 // than the graph, whoever sends it.
-func (t *told) read(message []byte, shards []int) error {
+func (t *sharing) read(message []byte, shards []int) error {
 	wrong, c := false, t.census
 	next := func(most int) int {
 		n, size := binary.Uvarint(message)
@@ -153,7 +153,7 @@ func (t *told) read(message []byte, shards []int) error {
 
 // bound has no way mirror more vertices of a chunk than that has, though several nodes may
 // have counted the same.
-func (t *told) bound() {
+func (t *sharing) bound() {
 	for i, s := range t.shapes {
 		for _, of := range t.of[i].Mirrors {
 			for chunk := range of {

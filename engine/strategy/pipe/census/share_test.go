@@ -156,14 +156,14 @@ func FuzzCounts(f *testing.F) {
 		f.Fatal(err)
 	}
 	c, own := Begin(firsts, edges), []int{1, 2, 4}
-	all, k := newTold(c, []*arrange.Shape{shape}), newCounter(whole, sample.Form{})
+	all, k := newSharing(c, []*arrange.Shape{shape}), newCounter(whole, sample.Form{})
 	all.sources, all.entries = k.wholes(firsts, own)
 	all.of[0] = k.of(shape, own)
 	f.Add(all.encode(own))
 	f.Add([]byte{1, 2, 3})
 	f.Add(slices.Repeat([]byte{0xff}, 40))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		to := newTold(c, all.shapes)
+		to := newSharing(c, all.shapes)
 		if err := to.read(b, own); err != nil {
 			return
 		}

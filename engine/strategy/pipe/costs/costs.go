@@ -1,5 +1,5 @@
 // Package costs holds how long the layers of a pipeline take for each shard: by formula, or by
-// what nodes have measured and told each other.
+// what nodes have measured and sent each other.
 package costs
 
 import (
