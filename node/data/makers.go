@@ -65,7 +65,7 @@ func (h host) Begin(ctx context.Context, id, from string) (build.Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stage{s}, nil
+	return stage{s, answerMeanwhile()}, nil
 }
 
 func (h host) Ask(ctx context.Context, node string, message, into []byte) ([]byte, error) {
@@ -113,9 +113,17 @@ func (u *undertaking) sharing(src graph.Source, nodes []string) json.RawMessage 
 }
 
 // stage is a keeper's stage.
-type stage struct{ *shards.Stage }
+type stage struct {
+	*shards.Stage
+	ended func()
+}
 
 func (s stage) Folders() (shards, scratch string) { return s.Dir, s.Scratch }
+
+func (s stage) Close() error {
+	s.ended()
+	return s.Stage.Close()
+}
 
 // makePatience bounds how long a node may take for an answer, for instance to write to its
 // disk.

@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -388,17 +389,19 @@ func (m *maker) takeRows(rows []uint32, values []byte) error {
 
 // finiteBytes reports whether features are numbers.
 func finiteBytes(b []byte, kind graph.DType) bool {
-	high := 2 // where a number's sign and exponent are
-	size := 4
+	exponents := uint64(0x7f80_0000_7f80_0000)
 	if kind == graph.BF16 {
-		high, size = 0, 2
+		exponents = 0x7f80_7f80_7f80_7f80
 	}
-	for at := high; at+1 < len(b); at += size {
-		if b[at]&0x80 != 0 && b[at+1]&0x7f == 0x7f {
-			return false
-		}
+	// Adding the lowest bit of an exponent carries into the sign if all of it are set.
+	lowest, signs := exponents&^(exponents<<1), ^exponents&(exponents<<1)
+	wrong, rest := uint64(0), [8]byte{}
+	for ; len(b) >= 8; b = b[8:] {
+		wrong |= binary.LittleEndian.Uint64(b)&exponents + lowest
 	}
-	return true
+	copy(rest[:], b)
+	wrong |= binary.LittleEndian.Uint64(rest[:])&exponents + lowest
+	return wrong&signs == 0
 }
 
 func lowBits(vertices uint32) (n uint) {
