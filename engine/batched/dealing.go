@@ -114,6 +114,7 @@ func (b *Batched) gather(ctx context.Context, h *slot.Worker, s *slot.Slot, epoc
 		return nil, err
 	}
 	s.Rows.Reset()
+	s.Late = b.late()
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		if len(g.Roots) == 0 {
@@ -131,11 +132,49 @@ func (b *Batched) gather(ctx context.Context, h *slot.Worker, s *slot.Slot, epoc
 		if s.Staged.Gathers() {
 			continue
 		}
+		if s.Late {
+			continue
+		}
 		h.Scratch.Reset()
 		g.Input.Dense = s.Rows.Alloc(h.Device.Type(), len(places[i]), h.Data.Features.Columns())
 		h.Data.Features.Dense(h.Device, h.Scratch, g.Input.Dense, places[i], far)
 	}
 	return places, nil
+}
+
+// late reports whether the dense input of a step is gathered when the step begins, into
+// memory that all slots share. Several nodes do so: a slot has the rows of others until
+// then, and would have them twice.
+func (b *Batched) late() bool {
+	t := b.Run
+	if t.Session.Alone() || t.Foreign != nil || t.Batches.Same || t.Data.Features.Sparse() || b.Ready != nil {
+		return false
+	}
+	_, all := b.Sources.(rowsOfAll)
+	_, whole := b.Layers.(FromRows)
+	return all && whole
+}
+
+// arrive gathers the dense input of a step that is late.
+func (b *Batched) arrive(l *train.Learner, s *slot.Slot) {
+	if !s.Late {
+		return
+	}
+	start := time.Now()
+	t := b.Run
+	t.Work.Reset()
+	t.Batches.Rows.Reset()
+	for i := range s.Groups {
+		if g := &s.Groups[i]; len(g.Roots) > 0 {
+			places := s.Far.Places[i]
+			g.Input.Dense = t.Batches.Rows.Alloc(t.Device.Type(), len(places), t.Data.Features.Columns())
+			t.Data.Features.Dense(t.Device, t.Work, g.Input.Dense, places, &s.Far.Far)
+		}
+	}
+	s.Late = false
+	took := time.Since(start)
+	s.Gathering += took
+	l.At.Under.Phases.Compute -= took.Seconds() // it counts as gathering
 }
 
 // dealing assigns groups to slots. Workers share it.

@@ -51,7 +51,7 @@ func (far *Far) Room(f Form, rows int) []byte {
 		far.words, far.Dense, far.Scale = nil, tensor.Matrix{}, tensor.Matrix{}
 		clear(far.parts)
 		clear(far.rates)
-		far.words = far.take(words + words/8)
+		far.words = far.take(far.room(words))
 	}
 	far.lay(f, rows)
 	return far.raw()[:n:n]
@@ -73,6 +73,17 @@ func (far *Far) lay(f Form, rows int) {
 		}
 		far.Scale = tensor.Over(tensor.F32, rows, 1, f.RowBytes()/4, at)
 	}
+}
+
+// room returns for how many words there is to be memory, for so many at least: for all that
+// the arena holds, or for some more.
+func (far *Far) room(words int) int {
+	if far.Memory != nil {
+		if held := far.Memory.Bytes()/8 - 16; held >= words {
+			return held
+		}
+	}
+	return words + words/8
 }
 
 // take returns memory of so many words.

@@ -12,7 +12,9 @@ const Margin = 0.1
 type Needs struct {
 	budget.Needs
 	Rows   uint64 // of dense features
-	Slot   uint64 // the whole slot
+	Far    uint64 // of dense features of other nodes
+	Slot   uint64 // the whole slot, with its rows unless they are gathered late
+	Late   bool   // rows are gathered when a step begins, into memory of all slots
 	Worker uint64 // of each worker, beside slots
 	Holds  slot.Holdings
 }

@@ -14,6 +14,7 @@ type Step struct {
 	Groups   []slot.Shape
 	Alone    bool   // one node does all
 	Valued   bool   // entries of blocks have values
+	Late     bool   // dense rows are gathered when the step begins
 	Vertices int    // of the graph
 	Classes  int    // of the answers
 	Far      uint64 // bytes of rows of other nodes, with the places of all; see Far
@@ -60,6 +61,12 @@ func (n *Needs) See(s *Step) {
 			n.Raise(budget.Beside, uint64(beside))
 		})
 		bytes, rows = bytes+own, rows+dense
+		if s.Late {
+			bytes -= dense
+		}
+	}
+	if n.Late = s.Late; n.Late {
+		n.Far = max(n.Far, s.Heap)
 	}
 	worker := s.More.Worker + sample.TableBytes(most, s.Vertices)
 	if filled > 1 && !s.Alone {
@@ -87,9 +94,13 @@ func Sparse(rows, entries int) uint64 { return 8*uint64(rows) + 20*uint64(entrie
 func (n *Needs) Ahead(depth, hands int, same bool) {
 	n.Set(budget.Copies, n.Slot)
 	n.Set(budget.Slots, n.Slot*uint64(depth))
+	if n.Late {
+		n.Add(budget.Slots, n.Rows)
+	}
 	if !same {
 		n.Grow(Margin, budget.Slots, budget.Pass, budget.Beside, budget.Step)
 		n.Rows += uint64(float64(n.Rows) * Margin)
+		n.Far += uint64(float64(n.Far) * Margin)
 	}
 	n.Add(budget.Graph, n.Worker*uint64(hands))
 }

@@ -25,7 +25,11 @@ func Ahead(has uint64, b *slot.Batches, least int, need *Needs) budget.Way {
 	return budget.Way{
 		Possible: func() bool { return need.Slot > 0 && b.Depth > least },
 		Take: func(bytes uint64) (string, error) {
-			each := need.Of(budget.Slots) / uint64(b.Depth)
+			slots := need.Of(budget.Slots)
+			if need.Late {
+				slots -= min(slots, need.Rows) // all slots share them
+			}
+			each := max(1, slots/uint64(b.Depth))
 			b.Depth = max(least, b.Depth-int(min((bytes+each-1)/each, 1<<20)))
 			b.Hands = max(1, min(b.Hands, b.Depth-1))
 			return fmt.Sprintf("a node has %s of memory for this job, so %d batches are in memory at once there, not %d: an epoch takes longer", budget.Format(has), b.Depth, deep), nil

@@ -28,6 +28,7 @@ type sizes struct {
 func (z *sizes) see(j *job, of *Strategy, step *Step, node int, l *load) {
 	s := &fit.Step{
 		Alone: step.Nodes == 1, Valued: j.model.Form().Weighting != sample.Ones || l.sight != nil,
+		Late:     step.Nodes > 1 && !j.same && !j.Graph.Sparse && l.sight == nil,
 		Vertices: int(j.Graph.About.Vertices), Classes: j.Graph.About.Classes,
 	}
 	for i := range step.Loads {

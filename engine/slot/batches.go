@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
 // Batches prepares the steps of an epoch. The run's goroutine calls its methods; workers
@@ -19,16 +21,24 @@ type Batches struct {
 	Extent
 	open func() (*Worker, error)
 
-	Slots   []*Slot
-	Workers []*Worker
-	idle    chan *Worker
-	loader  *sample.Loader[Slot]
+	Taken
+	idle   chan *Worker
+	loader *sample.Loader[Slot]
 
 	queue []*Slot  // the steps under way after the current one
 	order []uint32 // of the current epoch
 	seed  uint64
 	epoch int
 	first int // the step that the loader calls 0
+}
+
+// Taken is what batches hold once they are opened.
+type Taken struct {
+	Slots   []*Slot
+	Workers []*Worker
+	// Rows is memory of the dense input of the step that is computed, where slots have
+	// none of their own.
+	Rows tensor.Arena
 }
 
 // Extent is how many slots there are, or will be once they are opened, and how many
@@ -97,6 +107,13 @@ func (b *Batches) Close() {
 	for _, s := range b.Slots {
 		s.Staged.Close(s)
 		s.Rows.Close()
+		if a := s.Far.Far.Memory; a != nil {
+			a.Close()
+			s.Far.Far = features.Far{}
+		}
+	}
+	if b.Rows != nil {
+		b.Rows.Close()
 	}
 	for _, h := range b.Workers {
 		h.Close()
@@ -239,6 +256,28 @@ func (b *Batches) Reserve(bytes int) error {
 		}
 		s.Rows.Close()
 		s.Rows = rows
+	}
+	return nil
+}
+
+// Share makes memory of so many bytes for the dense input of the step that is computed. A
+// slot has memory for rows of other nodes only, of which there are so many bytes.
+func (b *Batches) Share(rows, far int) (err error) {
+	d := b.Workers[0].Device
+	if b.Rows != nil {
+		b.Rows.Close()
+	}
+	if b.Rows, err = d.NewArena(rows); err != nil {
+		return err
+	}
+	for _, s := range b.Slots {
+		if s.Far.Far.Memory != nil {
+			s.Far.Far.Memory.Close()
+		}
+		s.Far.Far = features.Far{}
+		if s.Far.Far.Memory, err = d.NewArena(far); err != nil {
+			return err
+		}
 	}
 	return nil
 }

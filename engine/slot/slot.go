@@ -30,6 +30,8 @@ type Slot struct {
 	Sets  [][]uint32   // the groups' outermost vertices
 	Far   gather.Rows
 	Rows  tensor.Arena // of dense input
+	// Late means that dense input is yet to be gathered, when the step begins.
+	Late bool
 	// Staged is the slot's part of a device with memory of its own. The groups' dense
 	// input is there then, and no longer in Rows.
 	Staged *upload

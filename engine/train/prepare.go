@@ -89,7 +89,7 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 		}
 	}
 	if t.Foreign == nil {
-		err = t.Batches.Reserve(int(need.Rows))
+		err = t.Reserve(&need)
 	} else if err = t.AffordDevice(&need); err == nil {
 		err = t.openUploader(&need)
 	}
@@ -115,6 +115,14 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 	}
 	t.announce(&need)
 	return nil
+}
+
+// Reserve makes memory for the dense rows of steps.
+func (t *Trainer) Reserve(n *Needs) error {
+	if n.Late {
+		return t.Batches.Share(int(n.Rows), int(n.Far))
+	}
+	return t.Batches.Reserve(int(n.Rows))
 }
 
 // from returns the epoch that the run begins with, or the last if all are done.

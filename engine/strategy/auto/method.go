@@ -116,7 +116,7 @@ func (c *Chooser) Reconsider(ctx context.Context, e *trained.Epoch) error {
 		if t.Batches.Same {
 			return t.Batches.Fill(ctx, e.Epoch+1) // it was filled as the other strategy deals it
 		}
-		return t.Batches.Reserve(int(need.Rows))
+		return t.Reserve(&need)
 	}
 	t.Log.Info("another strategy would be faster, but a node lacks the memory for it", "strategy", c.choice.Chosen().Name)
 	c.Back()

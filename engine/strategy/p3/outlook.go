@@ -19,7 +19,7 @@ func needs(s *forecast.Step, node int, to *fit.Step) (underWay uint64) {
 	if err != nil {
 		return 0 // refused by Check
 	}
-	to.Far, to.Heap = 0, 0
+	to.Far, to.Heap, to.Late = 0, 0, false
 	to.Input = func(int) (slot, rows uint64) { return 0, 0 }
 	to.Passes = func(group int, see func(arena, beside int)) { see(behind(s.Model, front.Cols, &to.Groups[group])) }
 	settings := Of(s.Settings)
