@@ -32,6 +32,9 @@ type Inference struct {
 	Least uint64 // it fails with less
 	May   uint64 // the most that it may take
 	Takes uint64 // what it takes of that
+	// Instead is how much of batches is given back before it runs, so that it takes that
+	// much of what they took.
+	Instead uint64
 }
 
 // Of returns what a run takes for a kind.
@@ -70,7 +73,7 @@ func (n *Needs) OnHost() uint64 {
 	if n.Foreign {
 		return n.Base()
 	}
-	return n.Base() + n.bytes[Pass] + n.Inference.Least
+	return n.Base() + n.bytes[Pass] + n.Inference.beyond(n.Inference.Least)
 }
 
 // OnDevice returns what a run takes of a device's own memory, beside weights and
@@ -81,7 +84,29 @@ func (n *Needs) OnDevice() uint64 {
 
 // Total returns all that a run takes where the host's memory is the device's. Inference
 // keeps some of its memory during passes, and takes the rest in turns with them.
-func (n *Needs) Total() uint64 { return n.Base() + n.bytes[Pass] + n.Inference.Takes }
+func (n *Needs) Total() uint64 {
+	return n.Base() + n.bytes[Pass] + n.Inference.beyond(n.Inference.Takes)
+}
+
+// beyond returns what inference takes of some bytes beside what a run takes throughout.
+func (i *Inference) beyond(bytes uint64) uint64 { return bytes - min(bytes, i.Instead) }
+
+// Bound sets what inference may take, if the run may take so much memory; 0: there is no
+// bound. What runs once on several nodes keeps to what is given back for it, since that
+// falls with nodes, and what all rows take does not.
+func (n *Needs) Bound(memory uint64, once, alone bool) {
+	i := &n.Inference
+	i.May = max(LeastInference, n.Of(Pass))
+	if memory > 0 {
+		i.May = Left(memory, n.Base()+n.Of(Pass)) + i.Instead
+	}
+	if once && !alone {
+		i.May = min(i.May, max(leastOnce, i.Least, i.Instead))
+	}
+}
+
+// leastOnce is what inference may take that runs once, however little is given back for it.
+const leastOnce = 64 << 20
 
 // LeastInference is the memory that evaluation may use where there is no bound, even if
 // training takes less.

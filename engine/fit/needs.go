@@ -18,3 +18,10 @@ type Needs struct {
 	Worker uint64 // of each worker, beside slots
 	Holds  slot.Holdings
 }
+
+// GivesBack says that the rows of so many slots are given back before inference.
+func (n *Needs) GivesBack(slots int) {
+	if n.Late {
+		n.Inference.Instead = n.Rows + uint64(slots)*n.Far
+	}
+}

@@ -98,10 +98,12 @@ func (z *sizes) needs(j *job, m *mesh, isolated bool) (n fit.Needs, err error) {
 
 // infers adds the memory of exact inference on the node where that is most.
 func (j *job) infers(m *mesh, n *fit.Needs) error {
-	n.Inference.May = max(budget.LeastInference, n.Of(budget.Pass))
-	if j.Memory > 0 {
-		n.Inference.May = budget.Left(j.Memory, n.Base()+n.Of(budget.Pass))
+	once := j.Recipe.EvalEvery >= j.Recipe.Epochs
+	if once {
+		_, depth := ahead(j.count, m.layout.Nodes)
+		n.GivesBack(depth)
 	}
+	n.Bound(j.Memory, once, m.layout.Nodes == 1)
 	if m.halos == nil {
 		m.halos = j.Graph.halos(m)
 	}
@@ -110,7 +112,7 @@ func (j *job) infers(m *mesh, n *fit.Needs) error {
 	for node := range all {
 		all[node] = evaluate.Outlook{
 			Model: j.model, Topology: j.Graph.Topology, Columns: j.Graph.Columns, Sparse: j.Graph.Sparse, Entries: j.Graph.Entries,
-			Alone: m.layout.Nodes == 1, Halo: m.halos[node], Once: j.Recipe.EvalEvery >= j.Recipe.Epochs,
+			Alone: m.layout.Nodes == 1, Halo: m.halos[node], Once: once,
 		}
 	}
 	for shard, owner := range m.layout.Owners {

@@ -260,6 +260,21 @@ func (b *Batches) Reserve(bytes int) error {
 	return nil
 }
 
+// GiveBack gives back the memory of rows that all slots share, with that of rows of other
+// nodes, once no step follows. Nobody may prepare any.
+func (b *Batches) GiveBack() {
+	if b.Rows == nil {
+		return
+	}
+	b.Rows.Close()
+	for _, s := range b.Slots {
+		if s.Far.Far.Memory != nil {
+			s.Far.Far.Memory.Close()
+		}
+		*s = Slot{Rows: s.Rows, Staged: s.Staged}
+	}
+}
+
 // Share makes memory of so many bytes for the dense input of the step that is computed. A
 // slot has memory for rows of other nodes only, of which there are so many bytes.
 func (b *Batches) Share(rows, far int) (err error) {

@@ -46,6 +46,9 @@ func (t *Trainer) Epoch(ctx context.Context) error {
 		t.whole = false
 	}
 	if t.Evaluates(at.Epoch) {
+		if at.Epoch == t.Recipe.Epochs {
+			t.Batches.GiveBack()
+		}
 		if err := t.Each(ctx, (*Learner).examine); err != nil {
 			return err
 		}

@@ -28,16 +28,19 @@ func (t *Trainer) Settle(n *Needs) {
 		n.Add(budget.Graph, t.Session.Replica.Bytes+t.Sharing.Cached)
 	}
 	t.Method.Needs(n)
-	n.Inference.May = max(budget.LeastInference, n.Of(budget.Pass))
 	t.Infer.Expect(n.Of(budget.Pass), n.Foreign, t.Options.Dir)
 	n.Inference.Least = t.Infer.Least()
-	if memory := t.Options.Memory; memory > 0 {
-		n.Inference.May = budget.Left(memory, n.Base()+n.Of(budget.Pass))
+	if t.once() {
+		n.GivesBack(t.Batches.Depth)
 	}
+	n.Bound(t.Options.Memory, t.once(), t.Session.Alone())
 	t.Choose(n)
 	t.room(n)
 	n.Inference.Takes = max(n.Inference.Least, t.Infer.Takes(n.Inference.May))
 }
+
+// once reports whether models are evaluated only once, at the end.
+func (t *Trainer) once() bool { return t.Recipe.EvalEvery >= t.Recipe.Epochs }
 
 // WeightBytes returns the memory of the models' weights during training: with
 // gradients, moments, the best ones, a copy to read and one that a checkpoint is

@@ -40,7 +40,7 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 	for _, l := range t.Learners {
 		l.view = t.Infer.Add(l.Model, l.Weights)
 	}
-	if t.Recipe.EvalEvery >= t.Recipe.Epochs {
+	if t.once() {
 		t.Infer.Once()
 	}
 	if err := t.chosen(ctx); err != nil {
