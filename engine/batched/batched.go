@@ -163,7 +163,6 @@ func (b *Batched) SetUp(dealer deal.Dealer) {
 
 // Step implements Method.
 func (b *Batched) Step(ctx context.Context, l *train.Learner, s *slot.Slot, later []*slot.Slot, rate float64) (float64, time.Duration, error) {
-	b.arrive(l, s)
 	return b.Updates.Step(ctx, l, s, later, rate)
 }
 

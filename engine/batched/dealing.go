@@ -143,8 +143,8 @@ func (b *Batched) gather(ctx context.Context, h *slot.Worker, s *slot.Slot, epoc
 }
 
 // late reports whether the dense input of a step is gathered when the step begins, into
-// memory that all slots share. Several nodes do so: a slot has the rows of others until
-// then, and would have them twice.
+// memory that all slots share; see slot.Arrive. Several nodes do so: a slot has the rows of
+// others until then, and would have them twice.
 func (b *Batched) late() bool {
 	t := b.Run
 	if t.Session.Alone() || t.Foreign != nil || t.Batches.Same || t.Data.Features.Sparse() || b.Ready != nil {
@@ -153,28 +153,6 @@ func (b *Batched) late() bool {
 	_, all := b.Sources.(rowsOfAll)
 	_, whole := b.Layers.(FromRows)
 	return all && whole
-}
-
-// arrive gathers the dense input of a step that is late.
-func (b *Batched) arrive(l *train.Learner, s *slot.Slot) {
-	if !s.Late {
-		return
-	}
-	start := time.Now()
-	t := b.Run
-	t.Work.Reset()
-	t.Batches.Rows.Reset()
-	for i := range s.Groups {
-		if g := &s.Groups[i]; len(g.Roots) > 0 {
-			places := s.Far.Places[i]
-			g.Input.Dense = t.Batches.Rows.Alloc(t.Device.Type(), len(places), t.Data.Features.Columns())
-			t.Data.Features.Dense(t.Device, t.Work, g.Input.Dense, places, &s.Far.Far)
-		}
-	}
-	s.Late = false
-	took := time.Since(start)
-	s.Gathering += took
-	l.At.Under.Phases.Compute -= took.Seconds() // it counts as gathering
 }
 
 // dealing assigns groups to slots. Workers share it.

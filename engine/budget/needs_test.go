@@ -24,6 +24,38 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
+// What is given back for inference counts once, and bounds what runs once on several nodes.
+func TestInferenceTakesWhatIsGivenBack(t *testing.T) {
+	const mib = 1 << 20
+	of := func(memory, instead uint64, once, alone bool) *Needs {
+		n := &Needs{Inference: Inference{Least: 10 * mib, Instead: instead}}
+		n.Set(Slots, 300*mib)
+		n.Bound(memory, once, alone)
+		n.Inference.Takes = n.Inference.May
+		return n
+	}
+	const base = Program + 300*mib
+	for name, c := range map[string]struct {
+		n          *Needs
+		may, total uint64
+	}{
+		"no bound":               {of(0, 0, false, false), LeastInference, base + LeastInference},
+		"alone":                  {of(0, 0, true, true), LeastInference, base + LeastInference},
+		"nothing is given back":  {of(0, 0, true, false), leastOnce, base + leastOnce},
+		"some is given back":     {of(0, 200*mib, true, false), 200 * mib, base},
+		"a bound":                {of(base+50*mib, 0, false, false), 50 * mib, base + 50*mib},
+		"some and a bound":       {of(base+10*mib, 20*mib, true, false), 30 * mib, base + 10*mib},
+		"a bound that is larger": {of(base+500*mib, 200*mib, true, false), 200 * mib, base},
+	} {
+		if c.n.Inference.May != c.may || c.n.Total() != c.total {
+			t.Errorf("%s: it may take %d of all %d, not %d of %d", name, c.n.Inference.May/mib, c.n.Total()/mib, c.may/mib, c.total/mib)
+		}
+		if host := base + 10*mib - min(10*mib, c.n.Inference.Instead); c.n.OnHost() != host {
+			t.Errorf("%s: %d on the host, not %d", name, c.n.OnHost(), host)
+		}
+	}
+}
+
 func TestNeedsChange(t *testing.T) {
 	var n Needs
 	n.Raise(Slots, 100)

@@ -47,11 +47,12 @@ func (far *Far) kept() int {
 func (far *Far) Room(f Form, rows int) []byte {
 	n := rows * f.RowBytes()
 	if words := (n + 7) / 8; words > len(far.words) {
+		room := far.room(words)
 		// Release the old memory before the larger one is allocated.
 		far.words, far.Dense, far.Scale = nil, tensor.Matrix{}, tensor.Matrix{}
 		clear(far.parts)
 		clear(far.rates)
-		far.words = far.take(far.room(words))
+		far.words = far.take(room)
 	}
 	far.lay(f, rows)
 	return far.raw()[:n:n]
@@ -75,12 +76,13 @@ func (far *Far) lay(f Form, rows int) {
 	}
 }
 
-// room returns for how many words there is to be memory, for so many at least: for all that
-// the arena holds, or for some more.
+// room returns for how many words there is to be memory, for so many at least: at first for
+// all that the arena has, later for some more.
 func (far *Far) room(words int) int {
-	if far.Memory != nil {
-		if held := far.Memory.Bytes()/8 - 16; held >= words {
-			return held
+	if far.Memory != nil && far.words == nil {
+		const ends = 16 // what begins at a whole cache line, and ends at one
+		if has := far.Memory.Bytes()/8 - ends; has >= words {
+			return has
 		}
 	}
 	return words + words/8

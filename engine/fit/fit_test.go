@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/replica"
 	"github.com/hopmesh/hopmesh/engine/sample"
@@ -72,6 +73,37 @@ func TestWays(t *testing.T) {
 	}
 	if said, err := w.Take(1); err != nil || shed != 1 || w.Possible() || !strings.Contains(said, "{topology}=sharded") {
 		t.Errorf("edges are given up %d times: %q, %v", shed, said, err)
+	}
+}
+
+// Rows that are gathered late are counted once for all slots, and fewer slots give up none
+// of them.
+func TestRowsOfAllSlots(t *testing.T) {
+	of := func(late bool) *Needs {
+		n := &Needs{}
+		n.See(&Step{
+			Roots: 1, Groups: []slot.Shape{{Group: deal.Group{Roots: []uint32{7}}}}, Late: late, Far: 3000, Heap: 2000,
+			Input:  func(int) (slot, rows uint64) { return 100_000, 90_000 },
+			Passes: func(int, func(int, int)) {},
+		})
+		return n
+	}
+	early, late := of(false), of(true)
+	if late.Slot != early.Slot-90_000 || late.Rows != 90_000 || late.Far != 2000 || early.Far != 0 {
+		t.Errorf("a slot takes %d and rows %d, of others %d; all early %d", late.Slot, late.Rows, late.Far, early.Slot)
+	}
+	late.Ahead(4, 1, true)
+	if got, want := late.Of(budget.Slots), 4*late.Slot+90_000; got != want {
+		t.Errorf("4 slots take %d, not %d", got, want)
+	}
+	early.GivesBack(4)
+	late.GivesBack(4)
+	if early.Inference.Instead != 0 || late.Inference.Instead != 90_000+4*2000 {
+		t.Errorf("%d and %d are given back", early.Inference.Instead, late.Inference.Instead)
+	}
+	b := &slot.Batches{Extent: slot.Extent{Depth: 4, Hands: 1}}
+	if _, err := Ahead(1<<20, b, 1, late).Take(late.Slot + 1); err != nil || b.Depth != 2 {
+		t.Errorf("%d slots are left: %v", b.Depth, err)
 	}
 }
 

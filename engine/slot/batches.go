@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
-	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -107,14 +106,9 @@ func (b *Batches) Close() {
 	for _, s := range b.Slots {
 		s.Staged.Close(s)
 		s.Rows.Close()
-		if a := s.Far.Far.Memory; a != nil {
-			a.Close()
-			s.Far.Far = features.Far{}
-		}
+		s.forgetFar()
 	}
-	if b.Rows != nil {
-		b.Rows.Close()
-	}
+	b.unshare()
 	for _, h := range b.Workers {
 		h.Close()
 	}
@@ -243,6 +237,7 @@ func (b *Batches) Reserve(bytes int) error {
 	if b.Same {
 		return nil // already filled
 	}
+	b.unshare() // of a method that gathered late
 	for _, s := range b.Slots {
 		if s.Staged != nil {
 			if err := s.Staged.Uploader.Land(s, bytes, false); err != nil {
@@ -256,43 +251,6 @@ func (b *Batches) Reserve(bytes int) error {
 		}
 		s.Rows.Close()
 		s.Rows = rows
-	}
-	return nil
-}
-
-// GiveBack gives back the memory of rows that all slots share, with that of rows of other
-// nodes, once no step follows. Nobody may prepare any.
-func (b *Batches) GiveBack() {
-	if b.Rows == nil {
-		return
-	}
-	b.Rows.Close()
-	for _, s := range b.Slots {
-		if s.Far.Far.Memory != nil {
-			s.Far.Far.Memory.Close()
-		}
-		*s = Slot{Rows: s.Rows, Staged: s.Staged}
-	}
-}
-
-// Share makes memory of so many bytes for the dense input of the step that is computed. A
-// slot has memory for rows of other nodes only, of which there are so many bytes.
-func (b *Batches) Share(rows, far int) (err error) {
-	d := b.Workers[0].Device
-	if b.Rows != nil {
-		b.Rows.Close()
-	}
-	if b.Rows, err = d.NewArena(rows); err != nil {
-		return err
-	}
-	for _, s := range b.Slots {
-		if s.Far.Far.Memory != nil {
-			s.Far.Far.Memory.Close()
-		}
-		s.Far.Far = features.Far{}
-		if s.Far.Far.Memory, err = d.NewArena(far); err != nil {
-			return err
-		}
 	}
 	return nil
 }

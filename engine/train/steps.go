@@ -89,6 +89,7 @@ func (t *Learner) Begin(epoch int) {
 func (t *Trainer) StepAll(ctx context.Context, s *slot.Slot, later []*slot.Slot) error {
 	s.Staged.Arrive()
 	defer s.Staged.Leave()
+	t.Arrive(s)
 	sent := s.Tally.Take()
 	for _, l := range t.Turn {
 		t.Lead().Clock()
@@ -102,6 +103,13 @@ func (t *Trainer) StepAll(ctx context.Context, s *slot.Slot, later []*slot.Slot)
 		l.count(s, sent)
 	}
 	return nil
+}
+
+// Arrive gathers what a step reads, if that is gathered when the step begins.
+func (t *Trainer) Arrive(s *slot.Slot) {
+	pprof.SetGoroutineLabels(t.Phases.Gather)
+	t.Batches.Arrive(s, t.Device, t.Work, t.Data.Features)
+	pprof.SetGoroutineLabels(t.Phases.Other)
 }
 
 // trainOn does a step, and what follows from it.

@@ -188,6 +188,7 @@ func StepOnce(ctx context.Context, t *train.Learner, epoch, step int) (float64, 
 	if err := t.Run.Method.Prepare(ctx, t.Run.Batches.Workers[0], s, epoch); err != nil {
 		return 0, err
 	}
+	t.Run.Arrive(s)
 	loss, _, err := t.Run.Method.Step(ctx, t, s, nil, t.Recipe.Rate)
 	return loss, err
 }
