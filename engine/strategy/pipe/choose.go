@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/auto"
@@ -12,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/input"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/timing"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -30,8 +32,10 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 		f.Entries = t.Run.Data.Entries
 	}
 	f.Costs = costs.Nominal(task.Model.Stages(), f.Census)
-	if !t.Run.Session.Alone() && !settings.Deterministic {
-		if err := timePiped(ctx, t, f, *task); err != nil {
+	s, room := t.Run.Session, roomForPiped(t)
+	times := !s.Alone() && !settings.Deterministic
+	if times {
+		if err := f.Rooms(ctx, s.Exchange, s.Work.Nodes, room, &s.Start); err != nil {
 			return err
 		}
 	}
@@ -39,8 +43,22 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 	if err != nil {
 		return err
 	}
-	if s := t.Run.Session; !s.Alone() {
-		if err := all.Agree(ctx, s.Exchange, s.Work.Nodes, len(task.Model.Stages()), &s.Start); err != nil {
+	if times {
+		// Where nothing fits, the job will be refused: no layers are timed first.
+		if err := all.Agree(ctx, arrange.ByFormula, s.Exchange, s.Work.Nodes, len(task.Model.Stages()), &s.Start); err != nil {
+			return err
+		}
+		if all[0].Fits {
+			if err := timePiped(ctx, t, f, *task, room); err != nil {
+				return err
+			}
+			if all, err = f.Candidates(ctx, t.At.Ways); err != nil {
+				return err
+			}
+		}
+	}
+	if !s.Alone() {
+		if err := all.Agree(ctx, arrange.ByTimes, s.Exchange, s.Work.Nodes, len(task.Model.Stages()), &s.Start); err != nil {
 			return err
 		}
 		if f.Costs.Timed {
@@ -57,6 +75,15 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 			const few = 3
 			t.Run.Notes = append(t.Run.Notes, all.Table(few)...)
 		}
+	}
+	needs, err := f.least(&all[0], t.Run.Session.Work.Self)
+	if err != nil {
+		return err
+	}
+	// Blocks are made before all that is needed is known. Whoever lacks the memory for most of
+	// it makes none.
+	if err := t.Run.Afford(ctx, roomForPlan, beside(t)+needs); err != nil {
+		return err
 	}
 	if settings.Ways == strategy.Asked {
 		t.At.Ways = all[0].Ways // fixed for the job: what is learnt depends on them
@@ -85,7 +112,7 @@ func (f *Facts) count(ctx context.Context, t *train.Learner) error {
 
 // timePiped measures the facts that rank candidates: the network, and this node's
 // layers on its own shards. All nodes exchange their results.
-func timePiped(ctx context.Context, t *train.Learner, f *Facts, task Task) (err error) {
+func timePiped(ctx context.Context, t *train.Learner, f *Facts, task Task, room uint64) (err error) {
 	s := t.Run.Session
 	if f.Network.Bandwidth, f.Network.RoundTrip, err = auto.Network(ctx, s.Exchange, s.Work, &s.Start); err != nil {
 		return err
@@ -103,13 +130,11 @@ func timePiped(ctx context.Context, t *train.Learner, f *Facts, task Task) (err 
 		return err
 	}
 	task.Features = inputs
-	room := roomForPiped(t)
-	timing, err := TimeLayers(ctx, task, f.Census, f.Census.Affordable(own, f.Model, f.Entries, timedRows, room))
+	took, err := timing.Layers(ctx, task.subject(), f.Census, f.Census.Affordable(own, f.Model, f.Entries, timing.Rows, room))
 	if err != nil {
 		return err
 	}
-	timing.Memory = room
-	if err := f.Share(ctx, s.Exchange, s.Work.Nodes, timing, &s.Start); err != nil {
+	if err := f.Share(ctx, s.Exchange, s.Work.Nodes, took, &s.Start); err != nil {
 		return fmt.Errorf("plan a pipeline: %w", err)
 	}
 	return nil
@@ -142,12 +167,20 @@ func tryPiped(ctx context.Context, t *train.Learner, f *Facts, task Task, all ar
 	return nil
 }
 
+// roomForPlan is the message in which nodes ask for the memory of the arrangement that they
+// have chosen: after they have, and before they bring edges for it.
+var roomForPlan = exchange.Tag{Step: meetAt - 1, Lane: exchange.LaneMessages}
+
 // roomForPiped returns about the memory that is left for a pipeline. Whether it is
 // enough is checked once all needs of the job are known.
 func roomForPiped(t *train.Learner) uint64 {
-	has, needs := hostMemory(t.Run), budget.Program+t.Run.WeightBytes()+t.Run.Data.Features.Bytes()
-	needs += t.Run.Session.Replica.Bytes
-	return max(1, has-min(has, needs))
+	has := hostMemory(t.Run)
+	return max(1, has-min(has, beside(t)))
+}
+
+// beside returns what a run takes beside a pipeline.
+func beside(t *train.Learner) uint64 {
+	return budget.Program + t.Run.WeightBytes() + t.Run.Data.Features.Bytes() + t.Run.Session.Replica.Bytes
 }
 
 // hostMemory returns what a run may take of the machine, including what it has taken.

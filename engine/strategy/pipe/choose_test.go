@@ -3,11 +3,14 @@ package pipe_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
@@ -146,4 +149,42 @@ func TestDeterministicPipelinesChooseWithoutMeasuring(t *testing.T) {
 			t.Errorf("%d nodes:\n%s\nand one node\n%s", nodes, got, want)
 		}
 	}
+}
+
+// Nodes that lack the memory for every arrangement time nothing: the job is refused before its
+// layers take any.
+func TestNothingIsTimedThatFitsNobody(t *testing.T) {
+	shards := traintest.Communities(t, 500)
+	for memory, timed := range map[uint64]bool{0: true, budget.Program + 1<<20: false} {
+		r := traintest.FullGraph("gcn", 3)
+		r.Epochs, r.Sharing = 1, chosen()
+		var log lines
+		_, _, err := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).Run(t.Context(), r, shards, train.Options{
+			Threads: 1, Strategies: traintest.Pipelines, Memory: memory, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		}, nil)
+		if refused := err != nil; refused == timed || refused && !strings.Contains(err.Error(), "of memory and has") {
+			t.Errorf("with %d bytes: %v", memory, err)
+		}
+		if all := log.String(); strings.Count(all, "timed=") != 3 || strings.Count(all, fmt.Sprint("timed=", timed)) != 3 {
+			t.Errorf("with %d bytes:\n%s", memory, all)
+		}
+	}
+}
+
+// lines are what several nodes log.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

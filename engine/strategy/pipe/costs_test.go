@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/timing"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
@@ -44,12 +45,12 @@ func TestTimeLayers(t *testing.T) {
 			n := w.start(t, s).nodes[0]
 			before := slices.Clone(n.weights.F32())
 			c := census.New(w.firsts, w.topology, n.Model.Form())
-			timing, err := TimeLayers(t.Context(), *n.Task, c, []int{1, 3, 6})
+			took, err := timing.Layers(t.Context(), n.subject(), c, []int{1, 3, 6})
 			if err != nil {
 				t.Fatal(err)
 			}
 			nominal := costs.Nominal(n.Model.Stages(), c)
-			for s, l := range timing.Layers {
+			for s, l := range took.Layers {
 				if !(l.Forward > 0) || !(l.Backward > 0) || l.NominalForward != nominal.Forward[s][1]+nominal.Forward[s][3] || l.NominalBackward != nominal.Backward[s][1]+nominal.Backward[s][3] {
 					t.Errorf("%s: layer %d: %+v", model, s, l)
 				}
@@ -62,14 +63,14 @@ func TestTimeLayers(t *testing.T) {
 	// A wide layer takes longer than a narrow one.
 	n := w.start(t, newSetup(wide(), 1, 1, 7)).nodes[0]
 	c := census.New(w.firsts, w.topology, n.Model.Form())
-	timing, err := TimeLayers(t.Context(), *n.Task, c, []int{0, 2})
+	took, err := timing.Layers(t.Context(), n.subject(), c, []int{0, 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if of := timing.Layers; of[1].Forward <= of[2].Forward {
+	if of := took.Layers; of[1].Forward <= of[2].Forward {
 		t.Errorf("a layer of 96x96 takes %v s, and one of 96x3 %v s", of[1].Forward, of[2].Forward)
 	}
-	if none, err := TimeLayers(t.Context(), *n.Task, c, []int{6}); err != nil || none.Layers[0] != (costs.LayerTime{}) {
+	if none, err := timing.Layers(t.Context(), n.subject(), c, []int{6}); err != nil || none.Layers[0] != (costs.LayerTime{}) {
 		t.Errorf("without vertices: %+v, %v", none, err)
 	}
 }
@@ -137,7 +138,10 @@ func TestNodesAgreeOnCandidates(t *testing.T) {
 		i := at(n)
 		f := w.facts(t, deep("gcn", 4), nodes, asked...)
 		facts[i] = f
-		mine := &costs.Timing{Layers: slices.Repeat([]costs.LayerTime{layer(float64(i+1), 1, 1, 1)}, 4), Memory: uint64(i+7) << 20}
+		mine := &costs.Timing{Layers: slices.Repeat([]costs.LayerTime{layer(float64(i+1), 1, 1, 1)}, 4)}
+		if err = f.Rooms(t.Context(), exchanges[i], work.Nodes, uint64(i+7)<<20, nil); err != nil {
+			return err
+		}
 		if err = f.Share(t.Context(), exchanges[i], work.Nodes, mine, nil); err != nil {
 			return err
 		}
@@ -148,7 +152,7 @@ func TestNodesAgreeOnCandidates(t *testing.T) {
 			slices.Reverse(lists[i])
 			lists[i][len(lists[i])-1].Cuts, lists[i][0].Fits = nil, false
 		}
-		return lists[i].Agree(t.Context(), exchanges[i], work.Nodes, len(f.Model.Stages()), nil)
+		return lists[i].Agree(t.Context(), arrange.ByTimes, exchanges[i], work.Nodes, len(f.Model.Stages()), nil)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +182,7 @@ func TestMalformedTimings(t *testing.T) {
 
 // What other nodes send is read as what it is, or not at all.
 func FuzzTimings(f *testing.F) {
-	of := costs.Timing{Memory: 5, Layers: slices.Repeat([]costs.LayerTime{layer(0.5, 1, 2, 3)}, 3)}
+	of := costs.Timing{Layers: slices.Repeat([]costs.LayerTime{layer(0.5, 1, 2, 3)}, 3)}
 	b, err := of.Encode()
 	if err != nil {
 		f.Fatal(err)

@@ -147,7 +147,7 @@ func (d *draft) halo(s int) float64 {
 func (d *draft) load(stage int, ways []int) *load {
 	f, p := d.facts, &d.facts.Settings
 	l := &load{
-		model: f.Model, number: f.Number, entries: f.Entries, shape: d.shape, mirrors: d.mirrors,
+		described: described{model: f.Model, stages: d.infos}, number: f.Number, entries: f.Entries, shape: d.shape, mirrors: d.mirrors,
 		seats: d.seats, stage: stage, first: d.cuts[stage], end: d.cuts[stage+1], ways: ways,
 		recompute: d.recomputes, leaves: p.Histories != Made, policy: p.Halo, nodes: f.Layout.Nodes,
 	}
@@ -194,6 +194,22 @@ func (d *draft) room() (most uint64, fits bool) {
 		}
 	}
 	return most, fits
+}
+
+// least returns what a node needs of an arrangement in any case: some less than estimated, as
+// rows of others may be fewer, and features gathered again.
+func (f *Facts) least(c *arrange.Candidate, node int) (uint64, error) {
+	shape, err := f.shape(c.Ways)
+	if err != nil {
+		return 0, err
+	}
+	d := f.draft(c.Stages, shape, c.Recomputes || f.Settings.MayRecompute())
+	d.cuts = c.Cuts
+	stage, ways := d.seats.Of(node)
+	if ways == nil {
+		return 0, nil
+	}
+	return d.load(stage, ways).bytes() / 4 * 3, nil
 }
 
 // inputs returns about what features of other nodes take where the first stage reads them.

@@ -13,7 +13,7 @@ import (
 // A load is a node's part of a pipeline, as far as its memory depends on it. It consists of
 // counts, so that any node's memory can be forecast before it has sampled anything.
 type load struct {
-	model      *nn.Model
+	described
 	number     int // bytes of one
 	entries    float64
 	parts      []part
@@ -27,6 +27,12 @@ type load struct {
 	leaves     bool // epochs leave their rows as histories
 	policy     string
 	nodes      int
+}
+
+// described is a model, and its stages once somebody has asked for them.
+type described struct {
+	model  *nn.Model
+	stages []nn.StageInfo
 }
 
 // A part is what one pass computes: a shard or, where ways share a stage, either its
@@ -59,7 +65,12 @@ func (l *load) bytes() uint64 {
 	return uint64(n)
 }
 
-func (l *load) infos() []nn.StageInfo { return l.model.Stages() }
+func (d *described) infos() []nn.StageInfo {
+	if d.stages == nil {
+		d.stages = d.model.Stages()
+	}
+	return d.stages
+}
 
 // last reports whether the stage computes the answers.
 func (l *load) last() bool { return l.end == len(l.infos()) }
@@ -401,7 +412,7 @@ func keeps(w *Worker) int {
 // loadOf returns what a worker has to do.
 func loadOf(w *Worker) *load {
 	l := &load{
-		model: w.Model, number: w.Device.Type().Bytes(), entries: w.entries, shape: w.Shape, mirrors: w.mirrors,
+		described: described{model: w.Model}, number: w.Device.Type().Bytes(), entries: w.entries, shape: w.Shape, mirrors: w.mirrors,
 		seats: w.Seats, stage: w.stage, first: w.first, end: w.end,
 		recompute: w.Recompute, leaves: w.Histories != Made, policy: w.Halo.Policy, nodes: w.nodes(),
 	}

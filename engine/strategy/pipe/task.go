@@ -8,6 +8,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/timing"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -98,6 +99,13 @@ func (h *Halo) exactly(epoch int) bool {
 		return epoch%(h.Age+1) == 0
 	}
 	return true
+}
+
+// subject returns what of a task is timed.
+func (t *Task) subject() timing.Subject {
+	return timing.Subject{
+		Model: t.Model, Device: t.Device, Weights: t.Weights, Topology: t.Topology, Input: t.Features.Input, Labels: t.Labels, Loss: t.Loss,
+	}
 }
 
 func (t *Task) check() error {

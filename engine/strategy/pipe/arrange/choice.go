@@ -73,15 +73,19 @@ func (c Candidates) Choose(seconds []float64) {
 	slices.SortStableFunc(c[:len(seconds)], func(a, b Candidate) int { return cmp.Compare(a.Seconds, b.Seconds) })
 }
 
-// planAt is the message in which nodes agree on candidates: after those by which nodes
-// meet and measure the network, and before the first trial.
-var planAt = exchange.Tag{Step: 17, Lane: exchange.LaneMessages}
+// The messages in which nodes agree on candidates: after those by which nodes meet, those
+// ranked by formula, and after those by which they measure the network and layers, and before
+// the first trial, those ranked by times.
+var (
+	ByFormula = exchange.Tag{Step: 6, Lane: exchange.LaneMessages}
+	ByTimes   = exchange.Tag{Step: 17, Lane: exchange.LaneMessages}
+)
 
 // Agree moves the first node's best candidates to the front on all nodes. All compute the
 // same candidates from the same facts, but processors of two kinds may round differently.
 // stages counts the stages of the model.
-func (c Candidates) Agree(ctx context.Context, x *exchange.Exchange, names []string, stages int, tally *peer.Tally) error {
-	messages, err := x.Gather(ctx, planAt, c.encode(), tally)
+func (c Candidates) Agree(ctx context.Context, at exchange.Tag, x *exchange.Exchange, names []string, stages int, tally *peer.Tally) error {
+	messages, err := x.Gather(ctx, at, c.encode(), tally)
 	if err != nil {
 		return fmt.Errorf("agree on stages and ways: %w", err)
 	}

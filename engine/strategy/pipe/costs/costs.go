@@ -43,10 +43,7 @@ func Nominal(infos []nn.StageInfo, c *census.Census) *Costs {
 
 // A Timing is what one node measured before the nodes choose an arrangement. It is sent
 // to all other nodes.
-type Timing struct {
-	Memory uint64 // bytes that the node has for the job; 0: unknown
-	Layers []LayerTime
-}
+type Timing struct{ Layers []LayerTime }
 
 // A LayerTime is the time of one of the model's stages over all shards that were timed,
 // in seconds, and the Nominal time of the same work.
@@ -54,8 +51,7 @@ type LayerTime struct{ Forward, Backward, NominalForward, NominalBackward float6
 
 // Encode returns the message for other nodes.
 func (t *Timing) Encode() (to []byte, err error) {
-	to = binary.LittleEndian.AppendUint64(nil, t.Memory)
-	if to, err = binary.Append(to, binary.LittleEndian, t.Layers); err != nil {
+	if to, err = binary.Append(nil, binary.LittleEndian, t.Layers); err != nil {
 		return nil, fmt.Errorf("encode the times of layers: %w", err)
 	}
 	return to, nil
@@ -64,11 +60,10 @@ func (t *Timing) Encode() (to []byte, err error) {
 // ReadTiming decodes another node's message about a model of so many stages.
 func ReadTiming(m []byte, stages int) (*Timing, error) {
 	t := &Timing{Layers: make([]LayerTime, stages)}
-	if want := 8 + binary.Size(t.Layers); len(m) != want {
+	if want := binary.Size(t.Layers); len(m) != want {
 		return nil, fmt.Errorf("sent the times of %d layers in %d bytes instead of %d: run the same version of hopmesh on all nodes of the job", stages, len(m), want)
 	}
-	t.Memory = binary.LittleEndian.Uint64(m)
-	if _, err := binary.Decode(m[8:], binary.LittleEndian, t.Layers); err != nil {
+	if _, err := binary.Decode(m, binary.LittleEndian, t.Layers); err != nil {
 		return nil, fmt.Errorf("sent malformed times of layers: %w", err)
 	}
 	for _, l := range t.Layers {

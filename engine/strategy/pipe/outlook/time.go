@@ -7,9 +7,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/evaluate"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/timing"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -76,8 +76,9 @@ func timed(ctx context.Context, w *forecast.Whole) (*costs.Timing, error) {
 		return nil, err
 	}
 	device.Write(weights, first)
-	t, err := pipe.TimeLayers(ctx, pipe.Task{
-		Model: w.Model, Device: device, Weights: weights, Topology: topology, Features: inputs(rows),
+	t, err := timing.Layers(ctx, timing.Subject{
+		Model: w.Model, Device: device, Weights: weights, Topology: topology,
+		Input: func(_, _ int, vertices []uint32) (nn.Input, error) { return rows(vertices), nil },
 		Labels: func(to []int32, first uint32) {
 			var vertices []uint32
 			for i := range to {
@@ -100,12 +101,6 @@ func timed(ctx context.Context, w *forecast.Whole) (*costs.Timing, error) {
 	}
 	return t, nil
 }
-
-// inputs are the features of a pipe.Task.
-type inputs func(vertices []uint32) nn.Input
-
-// Input implements pipe.Features.
-func (i inputs) Input(_, _ int, vertices []uint32) (nn.Input, error) { return i(vertices), nil }
 
 // compute returns the seconds of one of the model's stages over all chunks. At each
 // position all ways wait for the slowest node.

@@ -1,4 +1,6 @@
-package pipe
+// Package timing measures how long a model's layers take: forward and backward, on single
+// shards of this node.
+package timing
 
 import (
 	"context"
@@ -22,15 +24,26 @@ const (
 	// first one also takes memory and reads features.
 	timedRounds = 10
 	fewRounds   = 3
-	// timedRows bounds the rows in memory that layers gather from. More than that do not
-	// fit into a processor's caches either.
-	timedRows = 1 << 16
+	// Rows bounds the rows in memory that layers gather from. More than that do not fit into
+	// a processor's caches either.
+	Rows = 1 << 16
 )
 
-// TimeLayers times all layers forward and backward on some shards of this node. Weights
-// stay as they are. The task needs neither Shape nor Seats nor Cuts; its Features serve
-// one place.
-func TimeLayers(ctx context.Context, t Task, c *census.Census, shards []int) (*costs.Timing, error) {
+// A Subject is the model that is timed, and what it reads.
+type Subject struct {
+	Model    *nn.Model
+	Device   tensor.Device
+	Weights  tensor.Matrix
+	Topology *sample.Topology // of this node's shards
+	// Input returns the features of some vertices of a shard, at a place: always the first.
+	Input  func(place, shard int, vertices []uint32) (nn.Input, error)
+	Labels func(to []int32, first uint32)
+	Loss   func(dz, z tensor.Matrix, labels []int32) float64
+}
+
+// Layers times all layers forward and backward on some shards of this node. Weights stay as
+// they are.
+func Layers(ctx context.Context, t Subject, c *census.Census, shards []int) (*costs.Timing, error) {
 	timing := &costs.Timing{Layers: make([]costs.LayerTime, len(t.Model.Stages()))}
 	shards = slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return c.Vertices(s) == 0 })
 	if len(shards) == 0 {
@@ -58,7 +71,7 @@ func spread(shards []int, most int) []int {
 
 // A stopwatch computes single shards and measures each layer.
 type stopwatch struct {
-	task  *Task
+	task  *Subject
 	infos []nn.StageInfo
 	pass  *nn.Pass
 	space tensor.Arena // of the pass
@@ -69,7 +82,8 @@ type stopwatch struct {
 	vertices []uint32
 	shard    int
 	block    *sample.Block
-	places   []int32 // of the block's sources among rows
+	places   []int32  // of the block's sources among rows
+	reads    []uint32 // the same, to read from
 	labels   []int32
 	took     []costs.LayerTime // the fastest of all rounds
 	last     time.Time
@@ -83,7 +97,7 @@ func (r *stopwatch) time(ctx context.Context, c *census.Census, shards []int, to
 	if r.kept, err = d.NewArena(0); err != nil {
 		return err
 	}
-	rows := min(r.task.Topology.Vertices(), timedRows)
+	rows := min(r.task.Topology.Vertices(), Rows)
 	for _, shard := range shards {
 		rows = max(rows, c.Vertices(shard))
 	}
@@ -121,6 +135,9 @@ func (r *stopwatch) time(ctx context.Context, c *census.Census, shards []int, to
 	return nil
 }
 
+// A level is the rows that layers of one width read, and the gradients at them.
+type level struct{ rows, back tensor.Matrix }
+
 func (r *stopwatch) zeros(rows, columns int) tensor.Matrix {
 	m := r.kept.Alloc(r.task.Device.Type(), rows, columns)
 	r.task.Device.Zero(m)
@@ -129,7 +146,7 @@ func (r *stopwatch) zeros(rows, columns int) tensor.Matrix {
 
 // load prepares a shard.
 func (r *stopwatch) load(ctx context.Context, c *census.Census, shard, rows int) error {
-	r.shard, r.vertices, r.places, r.took = shard, nil, nil, nil
+	r.shard, r.vertices, r.places, r.reads, r.took = shard, nil, nil, nil, nil
 	for v := c.Firsts[shard]; v < c.Firsts[shard+1]; v++ {
 		r.vertices = append(r.vertices, v)
 	}
@@ -141,7 +158,7 @@ func (r *stopwatch) load(ctx context.Context, c *census.Census, shard, rows int)
 	r.block = &batch.Blocks[0]
 	r.block.Transpose()
 	for _, v := range r.block.Vertices {
-		r.places = append(r.places, int32(int(v)%rows))
+		r.places, r.reads = append(r.places, int32(int(v)%rows)), append(r.reads, uint32(int(v)%rows))
 	}
 	r.labels = make([]int32, len(r.vertices))
 	r.task.Labels(r.labels, r.vertices[0])
@@ -220,12 +237,12 @@ func (r *stopwatch) forward(s int, x, carry tensor.Matrix) (tensor.Matrix, error
 			own := rows.RowRange(min(int(r.places[0]), rows.Rows-seen.Rows), seen.Rows)
 			r.task.Device.Combine(own, 1, seen, 0, tensor.Matrix{})
 			seen = r.space.Alloc(r.task.Device.Type(), len(r.places), r.infos[s].In)
-			r.task.Device.Gather(seen, []tensor.Part{{X: rows}}, unsigned(r.places))
+			r.task.Device.Gather(seen, []tensor.Part{{X: rows}}, r.reads)
 		}
 	}
 	if s == 0 {
 		var err error
-		if in, err = r.task.Features.Input(0, r.shard, vertices); err != nil {
+		if in, err = r.task.Input(0, r.shard, vertices); err != nil {
 			return x, err
 		}
 	}
