@@ -103,6 +103,22 @@ func (x *Exchange) Withdraw(ctx context.Context, t Tag) error {
 	}
 }
 
+// Heard waits until somebody has asked for what is offered under a tag. Who asks for one
+// offer after the other, in an order that all know, has taken those before.
+func (x *Exchange) Heard(ctx context.Context, t Tag) error {
+	w := x.listen(t)
+	if w == nil {
+		return nil
+	}
+	defer x.rest(w)
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait until somebody asks for the offer of %s: %w", t, context.Cause(ctx))
+	}
+}
+
 // Take fills to with exactly the bytes that a node offers under a tag, waiting until it
 // does.
 func (x *Exchange) Take(ctx context.Context, node int, k peer.Kind, t Tag, to []byte, tally *peer.Tally) error {

@@ -15,7 +15,8 @@ type offer struct {
 	rows [][]byte // none after withdrawing
 	own  []uint64 // memory of its own, if the user gives none
 
-	readers   int // answers that are being written
+	readers   int  // answers that are being written
+	asked     bool // by somebody, since it is there
 	withdrawn bool
 	quiet     chan struct{} // closed when nobody reads the withdrawn rows; nil if nobody waits for it
 }
@@ -25,10 +26,11 @@ type lane struct {
 	last, before uint64 // the two latest steps with an offer, which are kept
 	offers       map[Tag]*offer
 	waiting      []*waiter
-	idle         []*offer // for reuse
+	listening    []*waiter // for a question
+	idle         []*offer  // for reuse
 }
 
-// A waiter is an answer that waits for an offer.
+// A waiter is an answer that waits for an offer, or a Heard that waits for a question.
 type waiter struct {
 	tag   Tag
 	ready chan struct{} // of one: receives once the tag is there, or will never be
@@ -145,21 +147,51 @@ func (x *Exchange) look(t Tag) (*offer, *waiter, error) {
 	l := x.lane(t.Lane)
 	if o := l.offers[t]; o != nil {
 		o.readers++
+		o.asked = true
+		l.listening = slices.DeleteFunc(l.listening, func(w *waiter) bool { return w.hears(t) })
 		return o, nil, nil
 	}
 	if t.step() < l.before {
 		return nil, nil, fmt.Errorf("%w: what was offered for %s is forgotten: the node is at epoch %d, step %d",
 			peer.ErrRefused, t, l.last>>32, uint32(l.last))
 	}
-	var w *waiter
+	w := x.waiter(t)
+	l.waiting = append(l.waiting, w)
+	return nil, w, nil
+}
+
+// waiter returns one for a tag. The caller holds the lock.
+func (x *Exchange) waiter(t Tag) (w *waiter) {
 	if n := len(x.idle); n > 0 {
 		w, x.idle = x.idle[n-1], x.idle[:n-1]
 	} else {
 		w = &waiter{ready: make(chan struct{}, 1)}
 	}
 	w.tag = t
-	l.waiting = append(l.waiting, w)
-	return nil, w, nil
+	return w
+}
+
+// hears tells a waiter, if it waits for this tag.
+func (w *waiter) hears(t Tag) bool {
+	if w.tag != t {
+		return false
+	}
+	w.ready <- struct{}{}
+	return true
+}
+
+// listen returns a waiter for a question for an offer; nil: it has come, or the offer is
+// forgotten.
+func (x *Exchange) listen(t Tag) *waiter {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.lane(t.Lane)
+	if o := l.offers[t]; o == nil || o.asked {
+		return nil
+	}
+	w := x.waiter(t)
+	l.listening = append(l.listening, w)
+	return w
 }
 
 // rest recycles a waiter, whether or not it has received.
@@ -167,8 +199,10 @@ func (x *Exchange) rest(w *waiter) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	l := x.lane(w.tag.Lane)
-	if i := slices.Index(l.waiting, w); i >= 0 {
-		l.waiting = slices.Delete(l.waiting, i, i+1)
+	for _, list := range []*[]*waiter{&l.waiting, &l.listening} {
+		if i := slices.Index(*list, w); i >= 0 {
+			*list = slices.Delete(*list, i, i+1)
+		}
 	}
 	select {
 	case <-w.ready:

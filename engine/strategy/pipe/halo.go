@@ -20,7 +20,9 @@ type halo struct {
 	stages  int         // of the model, in tags
 	numbers int         // bounds those of pieces
 	space   tensor.Arena
-	early   bool // a history is made, before the epoch
+	early   bool  // a history is made, before the epoch
+	seen    []int // the stages before which rows are exchanged
+	turns   bool  // what is offered takes turns in two rooms
 	// landing is where pieces arrive: a room for each transfer that is under way in an epoch.
 	landing [][]byte
 
@@ -71,7 +73,12 @@ func pieces(s *arrange.Shape) int { return s.Ways() * s.Ways() * s.Positions() *
 
 // newHalo plans what the worker's ways send and receive.
 func newHalo(w *Worker, m *arrange.Mirrors) *halo {
-	h := &halo{w: w, stages: len(w.infos), numbers: pieces(w.Shape), space: w.spare}
+	h := &halo{w: w, stages: len(w.infos), numbers: pieces(w.Shape), space: w.spare, turns: !w.apart && w.Halo.turns(w.Shape.Positions())}
+	for s := w.first; s < w.end; s++ {
+		if w.sees(s) {
+			h.seen = append(h.seen, s)
+		}
+	}
 	here := make([]*way, w.Shape.Ways())
 	for _, way := range w.ways {
 		here[way.number] = way
@@ -127,20 +134,7 @@ func (h *halo) piece(c *parcel, direction, begin, end int) {
 	}
 	c.pieces[direction] = append(c.pieces[direction], q)
 	if q.gives != nil {
-		// Others may still read a buffer when the next one is filled: that of the next
-		// epoch or, after a history, that of the epoch.
-		rooms := 1
-		if w.Halo.Policy == Previous || w.refreshes() {
-			rooms = 2
-		}
-		q.out = make([][][]byte, w.end-w.first)
-		for s := w.first; s < w.end; s++ {
-			for range rooms {
-				if w.sees(s) {
-					q.out[s-w.first] = append(q.out[s-w.first], room((end-begin)*w.infos[s].In*w.Device.Type().Bytes()))
-				}
-			}
-		}
+		h.open(q)
 		if direction == forwards {
 			q.gives.whole(q, c.ids[begin:end])
 		}
@@ -148,6 +142,36 @@ func (h *halo) piece(c *parcel, direction, begin, end int) {
 	if q.takes != nil && q.gives == nil {
 		for range h.rooms() {
 			q.in = append(q.in, w.newFetch(q.node, peer.Activation))
+		}
+	}
+}
+
+// open makes room for what is offered of a piece.
+func (h *halo) open(q *piece) {
+	w := h.w
+	size := func(s int) int { return (q.end - q.begin) * w.infos[s].In * w.Device.Type().Bytes() }
+	q.out = make([][][]byte, w.end-w.first)
+	if h.turns {
+		for odd := range 2 {
+			most := 0
+			for i := odd; i < len(h.seen); i += 2 {
+				most = max(most, size(h.seen[i]))
+			}
+			for i, both := odd, room(most); i < len(h.seen); i += 2 {
+				q.out[h.seen[i]-w.first] = [][]byte{both}
+			}
+		}
+		return
+	}
+	// Others may still read a buffer when the next one is filled: that of the next epoch or,
+	// after a history, that of the epoch.
+	rooms := 1
+	if w.Halo.Policy == Previous || w.refreshes() {
+		rooms = 2
+	}
+	for _, s := range h.seen {
+		for range rooms {
+			q.out[s-w.first] = append(q.out[s-w.first], room(size(s)))
 		}
 	}
 }
@@ -258,8 +282,8 @@ func (h *halo) exactly() bool { return !h.w.went || h.w.Halo.exactly(h.w.epoch) 
 // gradients are dropped: they are constants to those who read them.
 func (h *halo) silent() bool { return h.w.Halo.Policy == Skip && !h.exactly() }
 
-// seen returns the epoch whose rows are used.
-func (h *halo) seen() int {
+// used returns the epoch whose rows are used.
+func (h *halo) used() int {
 	if h.w.Halo.Policy == Previous && !h.exactly() {
 		return h.w.epoch - 1
 	}

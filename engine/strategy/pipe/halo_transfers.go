@@ -2,6 +2,7 @@ package pipe
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -36,7 +37,7 @@ func (h *halo) begin() {
 		}
 	}
 	h.ahead = 1
-	if h.seen() != h.w.epoch {
+	if h.used() != h.w.epoch {
 		h.ahead = previousAhead
 	}
 	h.startAhead()
@@ -78,7 +79,7 @@ func (h *halo) start() {
 	for _, c := range h.parcels[t.position] {
 		for _, q := range c.pieces[t.direction] {
 			if len(q.in) > 0 && q.count() > 0 {
-				q.in[number%len(q.in)].start(h.tag(q, t.s, h.seen()), h.came(q, t.s, number))
+				q.in[number%len(q.in)].start(h.tag(q, t.s, h.used()), h.came(q, t.s, number))
 			}
 		}
 	}
@@ -126,7 +127,7 @@ func (h *halo) arrive(t transfer) error {
 			switch {
 			case q.count() == 0: // no row is drawn, and the mirrors are zeros
 			case q.gives != nil: // it is on this node
-				came = h.out(q, t.s, h.seen())
+				came = h.out(q, t.s, h.used())
 			default:
 				if err := q.in[h.over%len(q.in)].wait(); err != nil {
 					return err
@@ -158,6 +159,9 @@ func (h *halo) give(q *piece, s int) {
 	if q.count() == 0 || h.silent() {
 		return
 	}
+	if !h.reclaim(q, s) {
+		return // the epoch has failed
+	}
 	d, width := h.w.Device, h.w.infos[s].In
 	l := q.gives.levels[s-h.w.first]
 	out := h.out(q, s, h.w.epoch)
@@ -179,6 +183,30 @@ func (h *halo) give(q *piece, s int) {
 	if q.takes == nil {
 		h.w.offer(h.tag(q, s, h.w.epoch), out)
 	}
+}
+
+// reclaim waits until nobody reads the room in which a piece will be offered any more. It was
+// offered there two transfers ago. Whoever takes it asks for one transfer when the one before
+// has come, so it has that one once it asks for the next. And it will ask: it waits for
+// transfers of others that come before this one, and for no later ones.
+func (h *halo) reclaim(q *piece, s int) bool {
+	at := slices.Index(h.seen, s)
+	back := 1 // to the transfer before
+	if q.direction == backwards {
+		back = -1
+	}
+	if !h.turns || q.takes != nil || at-2*back < 0 || at-2*back >= len(h.seen) {
+		return true
+	}
+	x, ctx := h.w.task.Exchange, h.w.under
+	err := x.Heard(ctx, h.tag(q, h.seen[at-back], h.w.epoch))
+	if err == nil {
+		err = x.Withdraw(ctx, h.tag(q, h.seen[at-2*back], h.w.epoch))
+	}
+	if err != nil {
+		h.w.fail(fmt.Errorf("offer the rows of %s: %w", h.w.infos[s].Name, err))
+	}
+	return err == nil
 }
 
 // giveBack gives the gradients at the mirrors of a position.

@@ -246,10 +246,11 @@ func (l *load) halo() (n int) {
 	for _, way := range l.ways {
 		mine[way] = true
 	}
-	all, widest := 0, 0
+	widest := 0
 	for _, width := range l.widths() {
-		all, widest = all+width, max(widest, width)
+		widest = max(widest, width)
 	}
+	all := (&Halo{Policy: l.policy}).Offered(l.widths(), l.shape.Positions())
 	rooms := 1
 	if l.policy == Previous || l.histories() {
 		rooms = 2

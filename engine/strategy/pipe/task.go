@@ -90,6 +90,28 @@ const (
 // depend on earlier ones.
 const Fresh = 23
 
+// turns reports whether what ways offer each other takes turns in two rooms: where nothing is
+// read again, and layers follow each other.
+func (h *Halo) turns(positions int) bool {
+	return positions == 1 && (h.Policy == Exact || h.Policy == Sampled)
+}
+
+// Offered returns the columns of what is offered of a row, before layers that read so many, of
+// ways with so many positions.
+func (h *Halo) Offered(widths []int, positions int) (n int) {
+	if !h.turns(positions) {
+		for _, width := range widths {
+			n += width
+		}
+		return n
+	}
+	most := [2]int{}
+	for i, width := range widths {
+		most[i%2] = max(most[i%2], width)
+	}
+	return most[0] + most[1]
+}
+
 // exactly reports whether an epoch, from 0, uses current rows.
 func (h *Halo) exactly(epoch int) bool {
 	switch h.Policy {

@@ -36,11 +36,11 @@ func (p *plan) worker(stage int, ways []int) int {
 	first, end := p.cuts[stage], p.cuts[stage+1]
 	m := pipe.Memory{Number: number, History: p.shape.Positions() > 1}
 	m.Fleeting = !m.History && !p.again && p.settings.Halo != pipe.Skip
-	widest, all := 0, 0
+	widest := 0
 	for s := first; s < end; s++ {
 		if p.sees(s) {
 			m.Widths = append(m.Widths, p.infos[s].In)
-			widest, all = max(widest, p.infos[s].In), all+p.infos[s].In
+			widest = max(widest, p.infos[s].In)
 		}
 	}
 	if first > 0 {
@@ -73,8 +73,9 @@ func (p *plan) worker(stage int, ways []int) int {
 	if m.History || p.settings.Halo == pipe.Previous {
 		rooms = 2
 	}
+	offered := (&pipe.Halo{Policy: p.settings.Halo}).Offered(m.Widths, p.shape.Positions())
 	sent := p.mirroredOf(ways)
-	n += (mirrors+sent)*(rooms*all*number+4) + max(mirrors, sent)*widest*number // and what arrives
+	n += (mirrors+sent)*(rooms*offered*number+4) + max(mirrors, sent)*widest*number // and what arrives
 	return n + p.leaves(stage, ways)
 }
 
