@@ -67,7 +67,8 @@ func (r *Request) TakeBody(into []byte, n int) ([]byte, error) {
 }
 
 // Reply answers with count items consisting of these parts, which are sent one after
-// another without being joined. The parts may be reused when it returns.
+// another, joined only where there are many small ones. The parts may be reused when it
+// returns.
 func (r *Request) Reply(count uint64, parts ...[]byte) error {
 	return r.reply(r.Flags, count, parts...)
 }
@@ -87,10 +88,8 @@ func (r *Request) reply(flags uint8, count uint64, parts ...[]byte) error {
 	if err := r.flow.write(h.append(r.flow.scratch[:0])); err != nil {
 		return err
 	}
-	for _, p := range parts {
-		if err := r.flow.write(p); err != nil {
-			return err
-		}
+	if err := r.flow.writeAll(parts); err != nil {
+		return err
 	}
 	return r.flow.stream.Close()
 }

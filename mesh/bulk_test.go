@@ -73,6 +73,33 @@ func TestFetchReadsIntoTheBufferAndMetersBothEnds(t *testing.T) {
 	})
 }
 
+// An answer of many parts, small, large or empty, arrives as if it were one.
+func TestManyPartsArriveInOrder(t *testing.T) {
+	var parts [][]byte
+	var want []byte
+	for i, size := range []int{400, 0, writeChunk - 300, 1, writeChunk, 7, 3*writeChunk + 5, 400, 0, 400, 2, 3} {
+		part := bytes.Repeat([]byte{byte(i + 1)}, size)
+		parts, want = append(parts, part), append(want, part...)
+	}
+	for _, n := range []int{few, len(parts)} {
+		virtual(t, 1, func(t *testing.T, g *ground) {
+			asker, owner := bulkPair(g, func(_ context.Context, r *Request) error { return r.Reply(1, parts[:n]...) })
+			size := 0
+			for _, p := range parts[:n] {
+				size += len(p)
+			}
+			dst := make([]byte, size)
+			must(t, fetch(t.Context(), asker, owner, Header{Kind: Feature, Count: 1}, nil, dst))
+			if !bytes.Equal(dst, want[:size]) {
+				t.Errorf("%d parts arrive as something else", n)
+			}
+			if sent := owner.Meter().Read(Feature).Sent; sent != uint64(headerSize+size) {
+				t.Errorf("%d parts: sent %d, not %d", n, sent, headerSize+size)
+			}
+		})
+	}
+}
+
 func TestFetchRefusesAnAnswerThatIsNotWhatItAskedFor(t *testing.T) {
 	for name, reply := range map[string]func(*Request) error{
 		"more rows":   func(r *Request) error { return r.Reply(4, make([]byte, 3*64)) },

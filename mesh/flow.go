@@ -120,3 +120,41 @@ func (f *flow) write(src []byte) error {
 	}
 	return nil
 }
+
+// few is how many parts are written one by one, however small they are.
+const few = 8
+
+// joints are what many parts are joined in.
+var joints = sync.Pool{New: func() any { return new([writeChunk]byte) }}
+
+// writeAll writes parts one after the other. Many small ones are joined in chunks, since each
+// write waits until it is sent.
+func (f *flow) writeAll(parts [][]byte) error {
+	if len(parts) <= few {
+		for _, p := range parts {
+			if err := f.write(p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	chunk := joints.Get().(*[writeChunk]byte)
+	defer joints.Put(chunk)
+	n := 0
+	for _, p := range parts {
+		if n+len(p) > len(chunk) {
+			if err := f.write(chunk[:n]); err != nil {
+				return err
+			}
+			n = 0
+		}
+		if len(p) > len(chunk) {
+			if err := f.write(p); err != nil {
+				return err
+			}
+			continue
+		}
+		n += copy(chunk[n:], p)
+	}
+	return f.write(chunk[:n])
+}

@@ -97,6 +97,23 @@ func (f Form) entry() int {
 	return f.column() + 4
 }
 
+// Stored returns the row of a local vertex as it is sent, in the memory of its shard; nil: it
+// is stored otherwise.
+func (s *Store) Stored(f Form, v uint32) []byte {
+	if f.sparse || f.scaled {
+		return nil
+	}
+	shard, row := s.shardOf(v, 0)
+	at, n := row*s.columns, s.columns
+	switch x := &s.stored[shard]; {
+	case f.half && x.half != nil:
+		return bytesOf(x.half[at:][:n])
+	case !f.half && x.half == nil:
+		return bytesOf(x.whole[at:][:n])
+	}
+	return nil
+}
+
 // Append appends the row of a local vertex.
 func (s *Store) Append(to []byte, f Form, v uint32) []byte {
 	shard, row := s.shardOf(v, 0)

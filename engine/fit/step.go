@@ -72,7 +72,8 @@ func (n *Needs) See(s *Step) {
 	if filled > 1 && !s.Alone {
 		worker += gather.TableBytes(all)
 	}
-	// Others ask for about as many rows as this node does. Answers are on the heap: one
+	// Others ask for about as many rows as this node does. Answers are on the heap where rows
+	// are not sent as they are stored, and the heap grows beyond what lives on it: one
 	// that is sent, and one that is yet to be collected.
 	worker += 2 * s.Heap
 	n.Worker = max(n.Worker, worker)

@@ -9,7 +9,14 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// answer implements peer.Handler: it sends rows of local vertices.
+// An answer is the memory of one: bytes of rows, or where they are in shards.
+type answer struct {
+	bytes []byte
+	rows  [][]byte
+}
+
+// answer implements peer.Handler: it sends rows of local vertices. Those that are sent as
+// they are stored are not copied before: they may be many, and several nodes ask at once.
 func (s *Source) answer(ctx context.Context, _ int, q peer.Query, reply func(parts ...[]byte) error) error {
 	select {
 	case <-s.ready:
@@ -19,27 +26,52 @@ func (s *Source) answer(ctx context.Context, _ int, q peer.Query, reply func(par
 	if err := s.check(&q); err != nil {
 		return err
 	}
-	spare, _ := s.spare.Get().(*[]byte)
-	if spare == nil {
-		spare = new([]byte)
+	a, _ := s.spare.Get().(*answer)
+	if a == nil {
+		a = new(answer)
 	}
-	defer s.spare.Put(spare)
-	*spare = (*spare)[:0]
+	defer s.spare.Put(a)
+	if s.stored(a, q.Body) {
+		return reply(a.rows...)
+	}
+	if err := s.append(a, q.Body); err != nil {
+		return err
+	}
+	return reply(a.bytes)
+}
+
+// stored sets rows to those of vertices in their shards, and reports whether all are sent as
+// they are there.
+func (s *Source) stored(a *answer, ids []byte) bool {
+	a.rows = slices.Grow(a.rows[:0], len(ids)/4)
+	for ; len(ids) > 0; ids = ids[4:] {
+		row := s.store.Stored(s.form, binary.LittleEndian.Uint32(ids))
+		if row == nil {
+			return false
+		}
+		a.rows = append(a.rows, row)
+	}
+	return true
+}
+
+// append sets bytes to the rows of vertices, as many as an answer may have.
+func (s *Source) append(a *answer, ids []byte) error {
+	a.bytes = a.bytes[:0]
 	if !s.form.Sparse() {
-		*spare = slices.Grow(*spare, len(q.Body)/4*s.form.RowBytes())
+		a.bytes = slices.Grow(a.bytes, len(ids)/4*s.form.RowBytes())
 	}
-	for ids := q.Body; len(ids) > 0; ids = ids[4:] {
-		before := len(*spare)
-		*spare = s.store.Append(*spare, s.form, binary.LittleEndian.Uint32(ids))
-		if len(*spare) > s.most.answer { // of sparse rows: the others are requested again
+	for ; len(ids) > 0; ids = ids[4:] {
+		before := len(a.bytes)
+		a.bytes = s.store.Append(a.bytes, s.form, binary.LittleEndian.Uint32(ids))
+		if len(a.bytes) > s.most.answer { // of sparse rows: the others are requested again
 			if before == 0 {
 				return fmt.Errorf("%w: the row of vertex %d takes more than the %d bytes of an answer", peer.ErrRefused, binary.LittleEndian.Uint32(ids), s.most.answer)
 			}
-			*spare = (*spare)[:before]
+			a.bytes = a.bytes[:before]
 			break
 		}
 	}
-	return reply(*spare)
+	return nil
 }
 
 // check returns an error if a question can't be answered.

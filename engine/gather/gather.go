@@ -25,7 +25,7 @@ type Source struct {
 
 	mu     sync.Mutex
 	tables []*seen   // free ones
-	spare  sync.Pool // of *[]byte: buffers of answers
+	spare  sync.Pool // of *answer
 }
 
 // most bounds the bytes of a question and of an answer. All nodes have the same.

@@ -1,6 +1,8 @@
 package gather
 
 import (
+	"bytes"
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -101,6 +103,32 @@ func TestRows(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestAnswersOfStoredRows: an answer copies rows only if they are sent otherwise than they
+// are stored.
+func TestAnswersOfStoredRows(t *testing.T) {
+	for _, c := range []struct {
+		kind      kind
+		how, wire string
+		copied    bool
+	}{
+		{kinds[0], "none", "", false}, {kinds[0], "none", "bf16", true}, {kinds[0], "row", "", true}, {kinds[0], "binary", "", false},
+	} {
+		m := meshOf(t, graphOf(c.kind, 20, 30), 2, []int{0, 1}, c.how, c.wire)
+		s := m.sources[1]
+		var ids, want []byte
+		for v := uint32(20); v < 50; v += 3 {
+			ids = binary.LittleEndian.AppendUint32(ids, v)
+			want = s.store.Append(want, s.form, v)
+		}
+		var a answer
+		if stored := s.stored(&a, ids); stored == c.copied {
+			t.Errorf("%s as %q: rows are sent as they are stored: %v", c.how, c.wire, stored)
+		} else if stored && !bytes.Equal(bytes.Join(a.rows, nil), want) {
+			t.Errorf("%s as %q: other rows are sent", c.how, c.wire)
 		}
 	}
 }
