@@ -63,14 +63,21 @@ func (p *Pair) trips(ctx context.Context, r *Rates) error {
 		return err
 	}
 	var trips []time.Duration
+	wait := time.NewTimer(pause)
+	defer wait.Stop()
 	used := cputime.Process()
 	for range questions {
-		time.Sleep(pause)
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 		begin := time.Now()
 		if err := p.ask(ctx, dst); err != nil {
 			return err
 		}
 		trips = append(trips, time.Since(begin))
+		wait.Reset(pause)
 	}
 	r.RoundTrip, r.Question = stats.Median(trips).Seconds(), (cputime.Process()-used)/questions
 	if r.Question <= 0 {
