@@ -167,11 +167,27 @@ func forecastRows(f api.JobForecast) [][]string {
 // forecastNotes returns what is said below the table.
 func forecastNotes(f api.JobForecast) (notes []string) {
 	for _, r := range f.Rows {
-		if r.Why != "" {
-			notes = append(notes, fmt.Sprintf("%s on %d nodes: %s", r.Strategy, r.Nodes, r.Why))
+		if r.Why == "" {
+			continue
 		}
+		note := fmt.Sprintf("%s on %d nodes: %s", r.Strategy, r.Nodes, r.Why)
+		if n := enough(f.Rows, r); n > 0 {
+			note += fmt.Sprintf("; it fits on %d nodes", n)
+		}
+		notes = append(notes, note)
 	}
 	return append(notes, f.Assumptions...)
+}
+
+// enough returns the least number of nodes, of those asked about, that is more than a row's
+// and on which its strategy fits; 0: there is none.
+func enough(rows []api.ForecastRow, than api.ForecastRow) (nodes int) {
+	for _, r := range rows {
+		if r.Strategy == than.Strategy && r.Nodes > than.Nodes && r.Fits && (nodes == 0 || r.Nodes < nodes) {
+			nodes = r.Nodes
+		}
+	}
+	return nodes
 }
 
 // writePage writes a forecast with the command that made it and its assumptions.
