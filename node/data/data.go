@@ -102,6 +102,7 @@ func (d *Datasets) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.Keeper.Run(ctx) })
 	g.Go(func() error { return d.importer.tidy(ctx) })
+	g.Go(func() error { return d.keepMaking(ctx) })
 	g.Go(func() error { return d.importer.underWay.EndWith(ctx) })
 	return g.Wait()
 }

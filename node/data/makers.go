@@ -227,3 +227,21 @@ func (u *undertaking) make(ctx context.Context, src graph.Source, o build.Option
 	}
 	return m, own.Publish()
 }
+
+// keepMaking gives up this node's part of imports that the plan does not list any more, for
+// instance because the node that conducted one was started again or removed.
+func (d *Datasets) keepMaking(ctx context.Context) error {
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	for {
+		changed := d.plan.Changed()
+		listed := d.plan.State().Datasets
+		d.maker.Keep(func(id string) bool { _, in := listed[id]; return in })
+		select {
+		case <-changed:
+		case <-tick.C: // an import that ended while its maker was being made
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -161,7 +161,7 @@ func (b *blocks) read(ctx context.Context, free, full chan *partition.Block) err
 		for _, d := range degrees {
 			sum += int(d)
 		}
-		if sum != r.edges {
+		if sum != r.edges || slices.Max(degrees) > b.vertices {
 			return errMessage
 		}
 		at := r.at + int64(len(head))*4

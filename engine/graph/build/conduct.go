@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
 	"github.com/hopmesh/hopmesh/engine/partition"
 )
 
@@ -120,7 +121,7 @@ func (c *conductor) say(ctx context.Context, node int, m []byte) ([]byte, bool, 
 	b, err := c.Ask(ctx, c.Nodes[node], m, nil)
 	if err == nil {
 		var done bool
-		if b, done, err = reply(b); err == nil {
+		if b, done, err = wire.Result(b); err == nil {
 			return b, done, nil
 		}
 		err = fmt.Errorf("node %s: %w", c.Name(c.Nodes[node]), err)
@@ -134,7 +135,7 @@ func (c *conductor) deliver(ctx context.Context, node int, m []byte) error {
 }
 
 func (c *conductor) message(say byte) []byte {
-	m, err := message(say, c.ID)
+	m, err := wire.Head(say, c.ID)
 	if err != nil {
 		panic(err) // the id was made here
 	}
@@ -261,6 +262,7 @@ func (c *conductor) gather(results [][]byte) error {
 		}
 	}
 	seen := make([]bool, len(shards))
+	edges := uint64(0)
 	for node, b := range results {
 		var list []made
 		if err := json.Unmarshal(b, &list); err != nil {
@@ -270,6 +272,11 @@ func (c *conductor) gather(results [][]byte) error {
 			if m.Shard < 0 || m.Shard >= len(shards) || seen[m.Shard] || c.Owners[m.Shard] != node {
 				return errMessage
 			}
+			vertices := uint64(c.b.numbers.first[m.Shard+1] - c.b.numbers.first[m.Shard])
+			if i := m.Info; i.Vertices != vertices || i.Cut > i.Edges || i.Edges > c.b.plan.stored-edges || i.Halo > min(i.Cut, uint64(len(c.part))-vertices) {
+				return errMessage
+			}
+			edges += m.Info.Edges
 			seen[m.Shard] = true
 			shards[m.Shard] = m.Info
 			shards[m.Shard].Training = training[m.Shard]
@@ -350,12 +357,9 @@ func (c *conductor) partition(ctx context.Context, src graph.Source) ([]uint16, 
 	}
 	g := &blocks{vertices: c.b.meta.Vertices, constraints: c.b.plan.constraints, training: c.b.trains}
 	for node, b := range results {
-		if err := g.takeRuns(b, farRuns{ctx, c, node}); err != nil {
+		if err := g.takeRuns(b, farRuns{ctx, c, node}, c.job.cutEnd(node), 1<<c.job.Shift, c.b.plan.halves); err != nil {
 			return nil, err
 		}
-	}
-	if n := len(g.runs); n == 0 || g.runs[n-1].first+g.runs[n-1].vertices != g.vertices || g.halfEdges > c.b.plan.halves {
-		return nil, errMessage
 	}
 	c.kept.pieces = map[place][]byte{}
 	defer func() { c.kept.pieces = nil }()

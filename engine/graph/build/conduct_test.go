@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
 )
 
 // A mesh is several Servers in one process.
@@ -286,7 +287,7 @@ func FuzzOpen(f *testing.F) {
 		m := &mesh{t: t, dir: dir, src: src, servers: map[string]*Server{}}
 		_ = os.Mkdir(filepath.Join(dir, "n0"), 0o700)
 		m.servers["n0"] = NewServer(meshNode{m, "n0"})
-		head, err := message(sayOpen, "0123456789abcdef")
+		head, err := wire.Head(sayOpen, "0123456789abcdef")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
@@ -43,6 +44,7 @@ type life struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	widen  func() // undoes the bound on memory
+	ended  bool   // nothing begins any more; guarded by phase
 }
 
 // halving is what a maker has before the cut.
@@ -50,6 +52,8 @@ type halving struct {
 	halves *halves
 	whole  *spool // of the halves
 	sorted *spool // not nil once no halves are taken
+	came   atomic.Uint64
+	sealed bool // all halves are on disk, and may be read
 }
 
 // placing is what a maker has while edges come to its shards.
@@ -58,6 +62,7 @@ type placing struct {
 	ids    []uint32
 	where  *shardTable
 	placed *placed
+	sent   atomic.Uint64 // edges
 }
 
 // writing is what a maker has while features come to its shards.
@@ -186,9 +191,10 @@ func (m *maker) drop() {
 	if m.cancel != nil {
 		m.cancel(errGivenUp)
 	}
-	m.phase.RLock()
+	m.phase.Lock()
+	m.ended = true
 	t := m.task
-	m.phase.RUnlock()
+	m.phase.Unlock()
 	if t != nil {
 		<-t.done
 	}
@@ -227,7 +233,7 @@ func (m *maker) takeHalves(keys []uint64, weights []float32) error {
 	m.phase.RLock()
 	defer m.phase.RUnlock()
 	h := m.halves
-	if h == nil || m.sorted != nil {
+	if h == nil || m.sorted != nil || m.came.Add(uint64(len(keys))) > m.b.plan.halves {
 		return errMessage
 	}
 	w := <-m.free
@@ -287,7 +293,7 @@ func (m *maker) takeEdges(keys []uint64, weights []float32) error {
 	m.phase.RLock()
 	defer m.phase.RUnlock()
 	p := m.placed
-	if p == nil || m.b.order != nil {
+	if p == nil || m.b.order != nil || m.sent.Add(uint64(len(keys))) > m.b.plan.stored {
 		return errMessage
 	}
 	w := <-m.free
@@ -327,7 +333,7 @@ func (m *maker) takeParts(part []uint16) error {
 	m.phase.Lock()
 	defer m.phase.Unlock()
 	n := int(m.job.Meta.Vertices)
-	if m.b.numbers != nil || len(part) > n-len(m.part) {
+	if m.ended || m.b.numbers != nil || len(part) > n-len(m.part) {
 		return errMessage
 	}
 	if m.part == nil {
@@ -341,7 +347,7 @@ func (m *maker) takeParts(part []uint16) error {
 func (m *maker) number() (err error) {
 	m.phase.Lock()
 	defer m.phase.Unlock()
-	if m.b.numbers != nil {
+	if m.ended || m.b.numbers != nil {
 		return errMessage
 	}
 	if m.b.numbers, err = newNumbering(m.part, m.job.Meta.Vertices, m.job.Shards); err != nil {
@@ -415,6 +421,9 @@ func lowBits(vertices uint32) (n uint) {
 func (m *maker) publish() error {
 	m.phase.Lock()
 	defer m.phase.Unlock()
+	if m.ended {
+		return errGivenUp
+	}
 	for shard := range m.b.manifest.Shards {
 		if m.own(shard) && m.b.manifest.Shards[shard].SHA256 == "" {
 			return errMessage

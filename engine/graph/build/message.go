@@ -2,29 +2,24 @@ package build
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
 )
 
-// MaxMessage and MaxReply bound what travels at once between nodes that make a dataset
-// together, in bytes.
+// MaxMessage and MaxReply bound what travels at once, in bytes.
 const (
-	MaxMessage = 2 << 20
-	MaxReply   = 4 << 20
+	MaxMessage = wire.MaxMessage
+	MaxReply   = wire.MaxReply
 )
 
 const (
-	headBytes   = 16      // of a message: what it is, padding, the dataset's id
-	pieceBytes  = 1 << 20 // of data in a message or reply, about
-	maxSentence = 4 << 10 // of a reply
-	maxNodes    = 1 << 12 // that make a dataset
-	maxRanges   = 1 << 14 // of vertices
-	maxSpec     = 256 << 10
+	pieceBytes = 1 << 20 // of data in a message or reply, about
+	maxNodes   = 1 << 12 // that make a dataset
+	maxRanges  = 1 << 14 // of vertices
+	maxSpec    = 256 << 10
 )
 
 // What a message is.
@@ -42,13 +37,6 @@ const (
 	sayRows          // features
 	sayPublish
 	sayClose
-)
-
-// The first byte of a reply.
-const (
-	isReply = iota
-	isRunning
-	isError // a sentence
 )
 
 // The tasks of a maker.
@@ -103,6 +91,12 @@ func (j *job) buckets() int { return int((j.Meta.Vertices-1)>>j.Shift) + 1 }
 // cutter returns the node that holds a vertex's edges for the cut.
 func (j *job) cutter(v uint32) int { return int(v>>j.Shift) * len(j.Nodes) / j.buckets() }
 
+// cutEnd returns the first vertex after those whose edges a node holds for the cut.
+func (j *job) cutEnd(node int) uint32 {
+	first := uint64((node+1)*j.buckets()+len(j.Nodes)-1) / uint64(len(j.Nodes)) // the next node's bucket
+	return uint32(min(first<<j.Shift, uint64(j.Meta.Vertices)))
+}
+
 // rowBytes returns the size of a vertex's features.
 func (j *job) rowBytes() int {
 	if j.DType == graph.BF16 {
@@ -113,17 +107,7 @@ func (j *job) rowBytes() int {
 
 func (j *job) reads() bool { return len(j.Spec) > 0 && string(j.Spec) != "null" }
 
-var errMessage = errors.New("the other node's message can't be understood: run the same version on all nodes")
-
-// message returns the beginning of a message about the dataset with this id.
-func message(say byte, id string) ([]byte, error) {
-	out := make([]byte, headBytes)
-	out[0] = say
-	if n, err := hex.Decode(out[8:], []byte(id)); err != nil || n != 8 {
-		return nil, fmt.Errorf("%.40q is no dataset's id", id)
-	}
-	return out, nil
-}
+var errMessage = wire.ErrMessage
 
 // elements returns bytes from a message as elements, in place if they lie well.
 func elements[T fixed](b []byte) ([]T, error) {
@@ -153,8 +137,9 @@ func appendRuns(out []byte, runs []run) []byte {
 	return out
 }
 
-// takeRuns adds the runs in a reply to g, which they must continue.
-func (b *blocks) takeRuns(in []byte, from bytesAt) error {
+// takeRuns adds the runs in a reply to g, which they must continue. Their vertices end
+// before end, a run has at most as many as a bucket, and all have at most so many edges.
+func (b *blocks) takeRuns(in []byte, from bytesAt, end, bucket uint32, edges uint64) error {
 	little := binary.LittleEndian
 	next := uint32(0)
 	if n := len(b.runs); n > 0 {
@@ -165,12 +150,15 @@ func (b *blocks) takeRuns(in []byte, from bytesAt) error {
 	}
 	for ; len(in) > 0; in = in[runBytes:] {
 		r := run{from: from, first: little.Uint32(in), vertices: little.Uint32(in[4:]), edges: int(little.Uint64(in[8:])), at: int64(little.Uint64(in[16:]))}
-		if r.first != next || r.vertices == 0 || r.vertices > b.vertices-next || r.edges < 0 || uint64(r.edges) > 1<<49 || r.at < 0 {
+		if r.first != next || r.vertices == 0 || r.vertices > min(bucket, end-next) || r.edges < 0 || uint64(r.edges) > edges-b.halfEdges || r.at < 0 {
 			return errMessage
 		}
 		next += r.vertices
 		b.runs = append(b.runs, r)
 		b.halfEdges += uint64(r.edges)
+	}
+	if next != end {
+		return errMessage
 	}
 	return nil
 }

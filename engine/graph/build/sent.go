@@ -23,6 +23,9 @@ func (c *sentColumns) close() {
 }
 
 func (c *sentColumns) take(shard, column int, b []byte) error {
+	if uint64(c.spool.end.Load())+uint64(len(b)) > c.job.Output {
+		return errMessage // more than all shards take
+	}
 	at, err := c.spool.append(b)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package build
 import (
 	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
 )
 
 // A Host is what a Server needs of its node.
@@ -72,6 +72,21 @@ func (s *Server) Close() {
 	}
 }
 
+// Keep gives up the imports of which going reports false.
+func (s *Server) Keep(going func(id string) bool) {
+	s.mu.Lock()
+	var ids []string
+	for id, m := range s.makers {
+		if m != nil && !going(id) {
+			ids = append(ids, id)
+		}
+	}
+	s.mu.Unlock()
+	for _, id := range ids {
+		s.drop(id)
+	}
+}
+
 func (s *Server) drop(id string) {
 	s.mu.Lock()
 	m := s.makers[id]
@@ -86,22 +101,14 @@ func (s *Server) drop(id string) {
 
 // Answer answers a message of a peer, also with an error.
 func (s *Server) Answer(ctx context.Context, peer string, message []byte) []byte {
-	b, done, err := s.answer(ctx, peer, message)
-	switch {
-	case err != nil:
-		text := err.Error()
-		return append([]byte{isError}, text[:min(len(text), maxSentence)]...)
-	case !done:
-		return []byte{isRunning}
-	}
-	return append([]byte{isReply}, b...)
+	return wire.Answer(s.answer(ctx, peer, message))
 }
 
 func (s *Server) answer(ctx context.Context, peer string, in []byte) (out []byte, done bool, err error) {
-	if len(in) < headBytes {
-		return nil, false, errMessage
+	say, id, in, err := wire.Split(in)
+	if err != nil {
+		return nil, false, err
 	}
-	say, id, in := in[0], hex.EncodeToString(in[8:headBytes]), in[headBytes:]
 	if say == sayOpen {
 		return nil, true, s.open(ctx, peer, id, in)
 	}
@@ -238,7 +245,7 @@ func (m *maker) read(at int64, n uint64) ([]byte, error) {
 func (m *maker) takeColumn(shard, column int, b []byte) error {
 	m.phase.RLock()
 	defer m.phase.RUnlock()
-	if m.columns == nil || shard < 0 || shard >= m.job.Shards || !m.own(shard) || column < 0 || column >= columnKinds {
+	if m.columns == nil || m.b.numbers == nil || m.b.order != nil || shard < 0 || shard >= m.job.Shards || !m.own(shard) || column < 0 || column >= columnKinds {
 		return errMessage
 	}
 	switch column {
@@ -260,31 +267,4 @@ func (m *maker) takeColumn(shard, column int, b []byte) error {
 		}
 	}
 	return m.columns.take(shard, column, b)
-}
-
-// reply splits what a Server answered.
-func reply(b []byte) (out []byte, done bool, err error) {
-	if len(b) == 0 {
-		return nil, false, errMessage
-	}
-	switch b[0] {
-	case isReply:
-		return b[1:], true, nil
-	case isRunning:
-		return nil, false, nil
-	case isError:
-		return nil, false, errors.New(printable(b[1:min(len(b), 1+maxSentence)]))
-	}
-	return nil, false, errMessage
-}
-
-// printable replaces what a terminal would obey.
-func printable(b []byte) string {
-	out := []rune(string(b))
-	for i, r := range out {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			out[i] = '?'
-		}
-	}
-	return string(out)
 }

@@ -8,12 +8,16 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
 )
 
 // begin starts a task.
 func (m *maker) begin(what byte) error {
 	m.phase.Lock()
 	defer m.phase.Unlock()
+	if m.ended {
+		return errGivenUp
+	}
 	if m.task != nil {
 		select {
 		case <-m.task.done:
@@ -33,12 +37,12 @@ func (m *maker) begin(what byte) error {
 		}
 	case what == doDrawEdges && m.share != nil && m.placed != nil && m.b.order == nil:
 		do = m.drawEdges
-	case what == doPlace && m.halves != nil && m.placed != nil && m.b.order == nil:
+	case what == doPlace && m.sealed && m.placed != nil && m.b.order == nil:
 		do = m.place
 	case what == doMake && m.placed != nil && m.b.order == nil:
 		do = m.make
 		m.b.order = m.b.numbers.order()
-	case what == doDrawRows && m.share != nil && m.writer != nil:
+	case what == doDrawRows && m.share != nil && m.job.Meta.Features > 0 && m.writer != nil:
 		do = m.drawRows
 	case what == doFinish && m.writer != nil:
 		do = m.finish
@@ -79,14 +83,14 @@ const pollTime = 2 * time.Second
 func (m *maker) deliver(ctx context.Context, node int, message []byte) error {
 	b, err := m.host.Ask(ctx, m.job.Nodes[node], message, nil)
 	if err == nil {
-		_, _, err = reply(b)
+		_, _, err = wire.Result(b)
 	}
 	return err
 }
 
 // router sends records of a kind to all nodes.
 func (m *maker) router(say byte, takers int, take func([]uint64, []float32) error) (*router, error) {
-	head, err := message(say, m.id)
+	head, err := wire.Head(say, m.id)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +124,9 @@ func (m *maker) sort() ([]byte, error) {
 	if err := m.halves.seal(); err != nil {
 		return nil, err
 	}
+	m.phase.Lock()
+	m.sealed = true
+	m.phase.Unlock()
 	g, err := m.b.sortHalves(m.ctx, m.halves, m.sorted)
 	if err != nil {
 		return nil, err
@@ -169,7 +176,7 @@ func (m *maker) make() ([]byte, error) {
 }
 
 func (m *maker) drawRows() ([]byte, error) {
-	head, err := message(sayRows, m.id)
+	head, err := wire.Head(sayRows, m.id)
 	if err != nil {
 		return nil, err
 	}
