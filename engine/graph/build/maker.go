@@ -395,10 +395,7 @@ func (m *maker) takeRows(rows []uint32, values []byte) error {
 
 // finiteBytes reports whether features are numbers.
 func finiteBytes(b []byte, kind graph.DType) bool {
-	exponents := uint64(0x7f80_0000_7f80_0000)
-	if kind == graph.BF16 {
-		exponents = 0x7f80_7f80_7f80_7f80
-	}
+	exponents := map[graph.DType]uint64{graph.F32: 0x7f80_0000_7f80_0000, graph.BF16: 0x7f80_7f80_7f80_7f80}[kind]
 	// Adding the lowest bit of an exponent carries into the sign if all of it are set.
 	lowest, signs := exponents&^(exponents<<1), ^exponents&(exponents<<1)
 	wrong, rest := uint64(0), [8]byte{}
