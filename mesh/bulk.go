@@ -85,13 +85,11 @@ func (r *Request) reply(flags uint8, count uint64, parts ...[]byte) error {
 	for _, p := range parts {
 		h.Length += uint64(len(p))
 	}
-	if err := r.flow.write(h.append(r.flow.scratch[:0])); err != nil {
-		return err
+	err := r.flow.write(h.append(r.flow.scratch[:0]))
+	if err == nil {
+		err = r.flow.writeAll(parts)
 	}
-	if err := r.flow.writeAll(parts); err != nil {
-		return err
-	}
-	return r.flow.stream.Close()
+	return r.flow.close(err)
 }
 
 // refuse answers with a refusal.

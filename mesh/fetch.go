@@ -3,7 +3,6 @@ package mesh
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -96,6 +95,9 @@ func (m *Mesh) ask(ctx context.Context, peer string, q *Question) ([]byte, error
 		}
 		return nil, err
 	}
+	// The end of the stream may come after the answer. A stream whose end nobody reads stays
+	// in memory as long as its connection.
+	s.CancelRead(quic.StreamErrorCode(CodeDone))
 	return answer, nil
 }
 
@@ -115,17 +117,7 @@ func (f *flow) writeQuestion(q *Question) error {
 	if err == nil {
 		err = f.write(body)
 	}
-	if err == nil {
-		// Close fails if the answer is here already and the peer reads no more. Reading
-		// the answer reports any other problem of the stream.
-		_ = f.stream.Close()
-		return nil
-	}
-	// A peer that stops reading without an error has answered, if only to refuse.
-	if stopped, ok := errors.AsType[*quic.StreamError](err); ok && stopped.Remote && Code(stopped.ErrorCode) == CodeDone {
-		return nil
-	}
-	return err
+	return f.close(err)
 }
 
 // readAnswer checks the answer's header against the request before reading any of it.

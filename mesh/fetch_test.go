@@ -234,3 +234,37 @@ func TestAnswersThatAreFast(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A stream is gone when its answer has come, also where its end comes later: nothing of past
+// questions stays in memory.
+func TestStreamsEndWithTheirAnswers(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, g *ground) {
+		body := make([]byte, 3000)
+		asker, owner := bulkPair(g, func(_ context.Context, r *Request) error {
+			h := Header{Kind: Feature, Count: 1, Length: uint64(len(body))}
+			r.replied = true
+			if err := r.flow.write(append(h.append(nil), body...)); err != nil {
+				return err
+			}
+			<-time.After(time.Millisecond) // the end is sent by itself
+			return r.flow.close(nil)
+		})
+		room := make([]byte, 0, len(body))
+		ask := func(times int) uint64 {
+			for range times {
+				_, err := asker.Fetch(t.Context(), owner.ID(), Question{Header: Header{Kind: Feature, Count: 1}, Into: room, Limit: len(body)})
+				must(t, err)
+			}
+			<-time.After(time.Second)
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		before := ask(100)
+		const times = 1000
+		if after := ask(times); after > before+times*500 {
+			t.Errorf("%d questions left %d bytes", times, after-before)
+		}
+	})
+}

@@ -121,6 +121,22 @@ func (f *flow) write(src []byte) error {
 	return nil
 }
 
+// close ends what was written, unless that has failed.
+func (f *flow) close(err error) error {
+	if err == nil {
+		// Close fails if the peer has all that it needs, and reads no more. Who waits for what
+		// was written learns of any other problem of the stream.
+		_ = f.stream.Close()
+		return nil
+	}
+	// A peer that stops reading without an error has answered, if only to refuse, or has the
+	// whole answer.
+	if stopped, ok := errors.AsType[*quic.StreamError](err); ok && stopped.Remote && Code(stopped.ErrorCode) == CodeDone {
+		return nil
+	}
+	return err
+}
+
 // few is how many parts are written one by one, however small they are.
 const few = 8
 
