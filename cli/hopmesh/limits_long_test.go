@@ -28,7 +28,7 @@ type realLimit struct {
 	under func(t *testing.T, bytes uint64, command []string) *exec.Cmd
 	// check returns why this machine has no such limit.
 	check func() error
-	// memory is what daemons are told to take, first more and then too little for most jobs.
+	// memory is the --memory of daemons: first enough, then too little for most jobs.
 	memory []uint64
 }
 
