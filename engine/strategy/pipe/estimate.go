@@ -196,8 +196,8 @@ func (d *draft) room() (most uint64, fits bool) {
 	return most, fits
 }
 
-// least returns what a node needs of an arrangement in any case: some less than estimated, as
-// rows of others may be fewer, and features gathered again.
+// least returns what a node needs of an arrangement in any case. Where mirrors are counted by
+// several nodes, there may be fewer than they come to, so it is half of the estimate then.
 func (f *Facts) least(c *arrange.Candidate, node int) (uint64, error) {
 	shape, err := f.shape(c.Ways)
 	if err != nil {
@@ -209,7 +209,24 @@ func (f *Facts) least(c *arrange.Candidate, node int) (uint64, error) {
 	if ways == nil {
 		return 0, nil
 	}
-	return d.load(stage, ways).bytes() / 4 * 3, nil
+	needs := d.load(stage, ways).bytes()
+	if f.counted(shape) {
+		return needs / 20 * 19, nil
+	}
+	return needs / 2, nil
+}
+
+// counted reports whether all mirrors are counted as they are: those of each way by one node.
+func (f *Facts) counted(shape *arrange.Shape) bool {
+	for way := range shape.Ways() {
+		_, _, first, end := shape.Of(way)
+		for shard := first; shard < end && shape.Ways() > 1; shard++ {
+			if f.Layout.Owners[shard] != f.Layout.Owners[first] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // inputs returns about what features of other nodes take where the first stage reads them.

@@ -1,6 +1,7 @@
 package pipe
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -86,6 +87,31 @@ func TestLayersTakeTurns(t *testing.T) {
 		few, many := kept(4, c.policy, c.recompute), kept(8, c.policy, c.recompute)
 		if taking := many <= few+ends; taking != c.taking {
 			t.Errorf("%+v: 4 layers keep %d bytes, and 8 keep %d", c, few, many)
+		}
+	}
+}
+
+// What is asked for before anything is brought is nearly what a worker then takes, and no more.
+func TestTheLeastIsNearlyAll(t *testing.T) {
+	w := newWorld(t, 3, slices.Repeat([]int{150}, 16), anywhere)
+	for _, model := range []string{"gcn", "sage", "gat", "resgcn"} {
+		for _, nodes := range []int{2, 4, 8} {
+			spec := deep(model, 4)
+			f := w.facts(t, spec, nodes, "pipe.stages=1", fmt.Sprint("pipe.ways=", nodes), fmt.Sprint("pipe.chunks=", nodes))
+			all, err := f.Candidates(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, n := range w.start(t, newSetup(spec, 1, nodes, nodes)).nodes {
+				least, err := f.least(&all[0], i)
+				if takes := loadOf(n.Worker).bytes(); err != nil || least > takes || least < takes/10*9 {
+					t.Errorf("%s: node %d of %d asks for %d bytes, and takes %d: %v", model, i, nodes, least, takes, err)
+				}
+			}
+			f.Layout.Owners[0] = nodes - 1 // its way has two owners now
+			if some, err := f.least(&all[0], 0); err != nil || some > loadOf(w.start(t, newSetup(spec, 1, nodes, nodes)).nodes[0].Worker).bytes()/10*6 {
+				t.Errorf("%s: a node asks for %d bytes where mirrors may be fewer: %v", model, some, err)
+			}
 		}
 	}
 }
