@@ -14,8 +14,9 @@ import (
 // be gathered, and no table of the vertices that were met is needed.
 type weaver struct {
 	halo    *halo
-	rows    *sample.WholeRows
-	inverse [][]float32 // 1/sqrt(degree) of the vertices of each span, where rows are rooted
+	form    sample.Form
+	rows    *sample.WholeRows // once it is open
+	inverse [][]float32       // 1/sqrt(degree) of the vertices of each span, where rows are rooted
 
 	block   sample.Block
 	indptr  []int64
@@ -33,19 +34,23 @@ type entries struct {
 // betweenEntries is how many entries at a time are written to a file.
 const betweenEntries = 1 << 15
 
-func newWeaver(h *halo, t *sample.Topology, form sample.Form) *weaver {
-	w := &weaver{halo: h, rows: sample.NewWholeRows(t, form)}
+// open has it read the rows of a topology. Until then it has none: edges may be given up
+// before.
+func (w *weaver) open(t *sample.Topology) {
+	w.rows, w.inverse = sample.NewWholeRows(t, w.form), nil
 	if w.rows.Rooted() {
-		for _, s := range h.own.spans {
+		for _, s := range w.halo.own.spans {
 			w.inverse = append(w.inverse, w.rows.Inverses(s.first))
 		}
 	}
-	return w
 }
+
+// valued reports whether entries have values.
+func (w *weaver) valued() bool { return w.form.Weighting != sample.Ones }
 
 // entryBytes is what an entry takes.
 func (w *weaver) entryBytes() int {
-	if w.rows.Valued() {
+	if w.valued() {
 		return 8
 	}
 	return 4
@@ -76,7 +81,7 @@ func (w *weaver) weave(first, n, room int, dir string) (*sample.Block, error) {
 	// Room is taken for the largest part at once: what is outgrown stays for a while.
 	w.memory.indices = sized(w.memory.indices, room)
 	b.Indices = w.memory.indices[:total]
-	if w.rows.Valued() {
+	if w.valued() {
 		w.memory.values = sized(w.memory.values, room+1)
 		b.Values = w.memory.values[:total] // not nil
 	}
@@ -104,7 +109,7 @@ func (w *weaver) weaveFile(b *sample.Block, total int, dir string) (err error) {
 		return err
 	}
 	w.between.indices = sized(w.between.indices, betweenEntries)
-	if w.rows.Valued() {
+	if w.valued() {
 		w.between.values = sized(w.between.values, betweenEntries)
 	}
 	p := pen{w: w, next: b.Own, end: b.Own + b.Rows}
@@ -113,7 +118,7 @@ func (w *weaver) weaveFile(b *sample.Block, total int, dir string) (err error) {
 		if err := w.file.Write(plain.Bytes(w.between.indices[:n]), 4*at); err != nil {
 			return err
 		}
-		if w.rows.Valued() {
+		if w.valued() {
 			if err := w.file.Write(plain.Bytes(w.between.values[:n]), 4*(int64(total)+at)); err != nil {
 				return err
 			}
@@ -121,7 +126,7 @@ func (w *weaver) weaveFile(b *sample.Block, total int, dir string) (err error) {
 		at += int64(n)
 	}
 	b.Indices = plain.Numbers[int32](w.file.mapping[:4*total])
-	if w.rows.Valued() {
+	if w.valued() {
 		b.Values = plain.Numbers[float32](w.file.mapping[4*total:])
 	}
 	return nil
@@ -162,7 +167,7 @@ func (p *pen) write(to entries) (n int) {
 			continue
 		}
 		rest := entries{indices: to.indices[n:]}
-		if p.w.rows.Valued() {
+		if p.w.valued() {
 			rest.values = to.values[n:]
 		}
 		if !p.loop {

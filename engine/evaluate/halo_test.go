@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -437,5 +438,31 @@ func BenchmarkSharedEvaluation(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// What another node says of degrees is a number.
+func TestDegreesOfOthersAreChecked(t *testing.T) {
+	shards := enginetest.Communities(t, 1500)
+	for _, wrong := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
+		m := newMesh(2, enginetest.Uneven(len(shards), 2))
+		all := m.start(t, setup{spec: evalSpecs()["gcn"], metric: Accuracy, topology: "sharded"}, shards)
+		for _, of := range all[1].weaver.inverse {
+			for i := range of {
+				of[i] = wrong
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		errs := make([]error, len(all))
+		_ = m.each(func(node int) error {
+			_, errs[node] = all[node].evaluate(ctx)
+			if node == 0 {
+				cancel() // the other waits for it
+			}
+			return nil
+		})
+		if errs[0] == nil || !strings.Contains(errs[0].Error(), "has a degree whose root is 1/") {
+			t.Errorf("%g: %v", wrong, errs[0])
+		}
 	}
 }

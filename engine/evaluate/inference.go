@@ -111,7 +111,7 @@ func (i *Inference) Add(model *nn.Model, weights tensor.Matrix) *View {
 	}
 	i.views = append(i.views, v)
 	if i.weaver == nil {
-		i.weaver = newWeaver(i.halo, i.data.Topology, model.Form())
+		i.weaver = &weaver{halo: i.halo, form: model.Form()}
 	}
 	i.turn(v)
 	return v
@@ -127,6 +127,7 @@ func (i *Inference) Open(device tensor.Device, work tensor.Arena, o Options) err
 		return err
 	}
 	i.halo.list()
+	i.weaver.open(i.data.Topology)
 	return i.open(device, o.Threads)
 }
 

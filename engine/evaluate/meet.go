@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/gather"
@@ -75,7 +76,7 @@ func (h *halo) bringRoots(w *weaver) error {
 		return err
 	}
 	for at, f := range h.roots {
-		if !(f >= 0) {
+		if !(f >= 0 && f <= math.MaxFloat32) {
 			return fmt.Errorf("vertex %d, of another node, has a degree whose root is 1/%g", h.ids[at], f)
 		}
 	}

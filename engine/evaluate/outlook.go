@@ -45,7 +45,6 @@ func (o *Outlook) Inference() (*Inference, error) {
 	h.parcels = newParcels(&h.nodes)
 	d := &dataset.Graph{Features: store, Topology: o.Topology, Entries: o.Entries}
 	i := &Inference{data: d, halo: h, own: &h.own, limits: limits{once: o.Once}}
-	i.weaver = &weaver{halo: h, rows: sample.NewWholeRows(o.Topology, o.Model.Form())}
 	i.Add(o.Model, tensor.Matrix{})
 	return i, nil
 }

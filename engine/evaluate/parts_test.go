@@ -101,7 +101,8 @@ func TestWovenBlocks(t *testing.T) {
 		for _, form := range []sample.Form{
 			{}, {SelfLoops: true}, {Weighting: sample.Sums}, {SelfLoops: true, Weighting: sample.Sums}, {Weighting: sample.Symmetric}, {SelfLoops: true, Weighting: sample.Symmetric},
 		} {
-			w := newWeaver(m.halo, m.data.Topology, form)
+			w := &weaver{halo: m.halo, form: form}
+			w.open(m.data.Topology)
 			s := sample.New(m.data.Topology, sample.Options{Form: form})
 			for _, part := range [][2]int{{0, chunkRows}, {chunkRows, 2 * chunkRows}, {0, 3 * chunkRows}, {3*chunkRows - 7, 7}} {
 				var want sample.Block

@@ -206,7 +206,7 @@ func (i *Inference) inWhole(stages int) plan {
 		entries += targets
 	}
 	if entries > math.MaxInt32 {
-		p.memory = math.MaxUint64 // more than a block holds
+		p.memory, p.arena = math.MaxUint64, 0 // more than a block holds
 		return p
 	}
 	p.memory += i.entryBytes()*entries + 8*targets

@@ -30,7 +30,7 @@ func (r *Replica) Shard(ctx context.Context, peers peer.Peers, work peer.Work, s
 func (r *Replica) same(k *graph.Skeleton, shard int) error {
 	s, known := k.Shard, r.Shards[shard]
 	edges := r.sizes[shard].Edges
-	if s.First != known.First || s.Vertices != known.Vertices || s.Total != known.Total || k.Edges != edges || int64(len(s.Indices)) != edges || len(s.Marks) != r.splits(shard) {
+	if s.First != known.First || s.Vertices != known.Vertices || s.Total != known.Total || s.Classes != known.Classes || k.Edges != edges || int64(len(s.Indices)) != edges || len(s.Marks) != r.splits(shard) {
 		return fmt.Errorf("what came has %d vertices and %d edges, and the shard %d and %d", s.Vertices, k.Edges, known.Vertices, edges)
 	}
 	return nil

@@ -55,8 +55,9 @@ func TestOtherShards(t *testing.T) {
 		"vertices": func(s *graph.Shard) {
 			s.Vertices, s.Indptr, s.Labels = 2, append(slices.Clone(s.Indptr), s.Indptr[1]), []int32{0, 0}
 		},
-		"splits": func(s *graph.Shard) { s.Marks = s.Marks[:1] },
-		"number": func(s *graph.Shard) { s.Number++ },
+		"splits":  func(s *graph.Shard) { s.Marks = s.Marks[:1] },
+		"number":  func(s *graph.Shard) { s.Number++ },
+		"classes": func(s *graph.Shard) { s.Classes++ },
 	} {
 		other := changed
 		change(&other)

@@ -176,11 +176,12 @@ func (t *Trainer) fallBack(ctx context.Context, need *Needs) error {
 	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has
 	changed := false
 	ways := []budget.Way{fit.Ahead(has, t.Batches, t.Method.Inflight(), need)}
-	if t.Foreign == nil && t.Sharing.Cached > 0 {
-		s := t.Session
-		ways = append(ways, fit.Cached(has, &t.Sharing.Cached, s.Source.Kept().Rows(), func(rows int) (uint64, error) {
-			return s.Source.Cache(ctx, rows, s.Replica.Shards, &s.Start)
-		}))
+	if s := t.Session; t.Foreign == nil && t.Sharing.Cached > 0 {
+		if kept := s.Source.Kept(); kept != nil { // nil where all shards are here
+			ways = append(ways, fit.Cached(has, &t.Sharing.Cached, kept.Rows(), func(rows int) (uint64, error) {
+				return s.Source.Cache(ctx, rows, s.Replica.Shards, &s.Start)
+			}))
+		}
 	}
 	if lent := fit.Lent(t.Session.Replica, t.Data.Features.Has); lent > 0 && t.maySendFor() {
 		ways = append(ways, fit.Edges(has, lent, need, func() error {

@@ -136,7 +136,7 @@ func (n *Method) Load(super int) (l load) {
 		for _, shard := range n.Schedule.Swept(g, super) {
 			s := n.Run.Data.Shards[shard]
 			l.rows, l.all = l.rows+uint64(s.Vertices), l.all+n.edges[shard]
-			if s.Indptr != nil {
+			if s.Indptr != nil || s.Vertices == 0 {
 				continue
 			}
 			l.copied, l.within = l.copied+uint64(s.Vertices), l.within+n.edges[shard]
