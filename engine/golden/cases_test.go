@@ -58,6 +58,7 @@ var variants = []variant{
 	{name: "pipe,ways=2", strategy: "pipe", full: true, models: some, set: []string{"pipe.ways=2", "pipe.chunks=4", "pipe.period=2"}},
 	{name: "pipe,chunks=1", strategy: "pipe", full: true, models: some, set: []string{"pipe.chunks=1"}},
 	{name: "pipe,chunks=3", strategy: "pipe", full: true, models: some, set: []string{"pipe.chunks=3", "pipe.shuffle=off", "pipe.compensate=off", "pipe.recompute=on"}},
+	{name: "pipe,reader", strategy: "pipe", full: true, models: some, set: []string{"pipe.period=2", "pipe.first=reader"}},
 	{name: "pipe,left", strategy: "pipe", full: true, models: some, set: []string{"pipe.histories=left", "pipe.gradients=kept", "pipe.period=2", "pipe.recompute=off"}},
 	{name: "pipe,zeros", strategy: "pipe", full: true, models: some, set: []string{"pipe.histories=zeros", "pipe.period=2"}},
 

@@ -160,3 +160,6 @@ func (m *Model) Split() *Model {
 	split.stages = slices.Concat([]*stage{&product, &sums}, m.stages[1:])
 	return &split
 }
+
+// IsSplit reports whether the first two stages are one layer (see Split).
+func (m *Model) IsSplit() bool { return m.split > 0 }

@@ -17,7 +17,7 @@ func (w *Worker) backward(place int) error {
 	} else if err := w.boundary[backwards].receive(place); err != nil {
 		return err
 	}
-	for s := w.end - 1; s >= w.first; s-- {
+	for s := w.end - 1; s >= w.begins(); s-- {
 		if err := w.back(s, p); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (w *Worker) back(s, position int) error {
 			return err
 		}
 	}
-	if w.sees(s) {
+	if w.meets(s) {
 		w.halo.giveBack(s, position)
 	}
 	for _, way := range w.ways {
@@ -105,7 +105,10 @@ func (w *Worker) back(s, position int) error {
 			return err
 		}
 	}
-	if w.sees(s) {
+	if w.gathers(s) {
+		return nil // until all positions have gone back
+	}
+	if w.meets(s) {
 		if err := w.halo.gradients(s, position); err != nil {
 			return err
 		}
@@ -149,7 +152,7 @@ func (w *Worker) backSome(of *way, grains []*grain, s int) error {
 		}
 		// The first are computed now, and their rows are current. The others are histories,
 		// half of which are of use.
-		if late := len(g.rows) - g.active; late > 0 && w.Factor != 1 {
+		if late := len(g.rows) - g.active; late > 0 && w.Factor != 1 && !w.gathers(s) {
 			d.Combine(dseen.RowRange(g.active, late), w.Factor, dseen.RowRange(g.active, late), 0, tensor.Matrix{})
 		}
 		w.keep(g, s, dseen)
@@ -175,6 +178,42 @@ func (w *Worker) join(g *grain) error {
 		t.pass.Back(0, t.dy, tensor.Matrix{}, false)
 	}
 	return err
+}
+
+// multiplyBack goes back from the gradients at all products, and completes those of shards.
+// Products are made again, since passes keep nothing of features.
+func (w *Worker) multiplyBack() error {
+	if !w.multiplies() {
+		return nil
+	}
+	for p := range w.Shape.Positions() {
+		w.halo.giveBack(productsAt, p)
+	}
+	for p := range w.Shape.Positions() {
+		if err := w.halo.gradients(productsAt, p); err != nil {
+			return err
+		}
+	}
+	d, n := w.Device, w.infos[0].In*w.infos[0].Out // weights, which are the first of all
+	for p, leaves := range w.at {
+		for _, l := range leaves {
+			room := w.rooms[0].View(0, 1, 0, n)
+			d.Zero(room)
+			for _, way := range w.ways {
+				for _, g := range way.at[p] {
+					if g.leaf != l {
+						continue
+					}
+					if err := w.product(g, way); err != nil {
+						return err
+					}
+					g.pass.Back(0, g.rowsOf(way.levels[productsAt].back), tensor.Matrix{}, false)
+				}
+			}
+			read(d, l.sum[:bytes(room)], room)
+		}
+	}
+	return nil
 }
 
 // late is what a grain keeps of the gradients at rows of other positions for the next
@@ -207,8 +246,8 @@ func (w *Worker) keepLate() {
 				for _, v := range g.block.Vertices[g.active:] {
 					g.late.positions = append(g.late.positions, w.Shape.PositionOf(v))
 				}
-				for s := w.first; s < w.end; s++ {
-					if w.sees(s) {
+				for s := w.begins(); s < w.end; s++ {
+					if w.sees(s) && !w.gathers(s) {
 						m := w.kept.Alloc(w.Device.Type(), n, w.infos[s].In)
 						w.Device.Zero(m)
 						g.late.kept[s-w.first] = m
@@ -235,7 +274,7 @@ func (w *Worker) standIn() {
 				continue
 			}
 			for i, l := range way.levels {
-				if l == nil {
+				if l == nil || l.history.None() {
 					continue
 				}
 				w.spare.Reset()
@@ -261,7 +300,7 @@ func (l *late) choose(turns []int, rows []int32) {
 
 // keep keeps a grain's gradients for the next epoch.
 func (w *Worker) keep(g *grain, s int, dseen tensor.Matrix) {
-	if n := len(g.rows) - g.active; w.keepsLate() && n > 0 {
+	if n := len(g.rows) - g.active; w.keepsLate() && n > 0 && !w.gathers(s) {
 		w.Device.Combine(g.late.kept[s-w.first], 1, dseen.RowRange(g.active, n), 0, tensor.Matrix{})
 	}
 }

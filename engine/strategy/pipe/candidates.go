@@ -3,15 +3,11 @@ package pipe
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 
-	"github.com/hopmesh/hopmesh/engine/exchange"
-	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
-	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
 )
 
 // Candidates ranks the arrangements that the settings allow: first those that nodes have
@@ -87,51 +83,4 @@ func (f *Facts) stages(shape *arrange.Shape) (all []int) {
 		all = append(all, n)
 	}
 	return all
-}
-
-// timesAt is the message with which nodes exchange the times of layers: after those by
-// which nodes meet and measure the network, and before arrange.ByTimes.
-var timesAt = exchange.Tag{Step: 16, Lane: exchange.LaneMessages}
-
-// roomsAt is the message with which nodes exchange what memory they have: after what they
-// have counted, and before arrange.ByFormula.
-var roomsAt = exchange.Tag{Step: 5, Lane: exchange.LaneMessages}
-
-// Rooms sends all others what memory this node has for the job, and notes what all have.
-func (f *Facts) Rooms(ctx context.Context, x *exchange.Exchange, names []string, mine uint64, tally *peer.Tally) error {
-	messages, err := x.Gather(ctx, roomsAt, binary.LittleEndian.AppendUint64(nil, mine), tally)
-	if err != nil {
-		return fmt.Errorf("exchange how much memory there is: %w", err)
-	}
-	f.Memory = nil
-	for node, m := range messages {
-		if len(m) != 8 {
-			return fmt.Errorf("node %s says in %d bytes how much memory it has: run the same version of hopmesh on all nodes of the job", names[node], len(m))
-		}
-		f.Memory = append(f.Memory, binary.LittleEndian.Uint64(m))
-	}
-	return nil
-}
-
-// Share sends this node's timing to all others, and sets costs by those of all.
-func (f *Facts) Share(ctx context.Context, x *exchange.Exchange, names []string, mine *costs.Timing, tally *peer.Tally) error {
-	message, err := mine.Encode()
-	if err != nil {
-		return err
-	}
-	messages, err := x.Gather(ctx, timesAt, message, tally)
-	if err != nil {
-		return fmt.Errorf("exchange the times of layers: %w", err)
-	}
-	infos := f.Model.Stages()
-	var all []*costs.Timing
-	for node, m := range messages {
-		of, err := costs.ReadTiming(m, len(infos))
-		if err != nil {
-			return fmt.Errorf("node %s %w", names[node], err)
-		}
-		all = append(all, of)
-	}
-	f.Costs = costs.Measured(all, infos, f.Census)
-	return nil
 }

@@ -35,7 +35,8 @@ func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.La
 	s, room := t.Run.Session, roomForPiped(t)
 	times := !s.Alone() && !settings.Deterministic
 	if times {
-		if err := f.Rooms(ctx, s.Exchange, s.Work.Nodes, room, &s.Start); err != nil {
+		var err error
+		if f.Memory, err = costs.Rooms(ctx, s.Exchange, s.Work.Nodes, room, &s.Start); err != nil {
 			return err
 		}
 	}
@@ -134,7 +135,7 @@ func timePiped(ctx context.Context, t *train.Learner, f *Facts, task Task, room 
 	if err != nil {
 		return err
 	}
-	if err := f.Share(ctx, s.Exchange, s.Work.Nodes, took, &s.Start); err != nil {
+	if f.Costs, err = costs.Share(ctx, s.Exchange, s.Work.Nodes, took, f.Model.Stages(), f.Census, &s.Start); err != nil {
 		return fmt.Errorf("plan a pipeline: %w", err)
 	}
 	return nil

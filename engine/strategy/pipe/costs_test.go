@@ -139,10 +139,10 @@ func TestNodesAgreeOnCandidates(t *testing.T) {
 		f := w.facts(t, deep("gcn", 4), nodes, asked...)
 		facts[i] = f
 		mine := &costs.Timing{Layers: slices.Repeat([]costs.LayerTime{layer(float64(i+1), 1, 1, 1)}, 4)}
-		if err = f.Rooms(t.Context(), exchanges[i], work.Nodes, uint64(i+7)<<20, nil); err != nil {
+		if f.Memory, err = costs.Rooms(t.Context(), exchanges[i], work.Nodes, uint64(i+7)<<20, nil); err != nil {
 			return err
 		}
-		if err = f.Share(t.Context(), exchanges[i], work.Nodes, mine, nil); err != nil {
+		if f.Costs, err = costs.Share(t.Context(), exchanges[i], work.Nodes, mine, f.Model.Stages(), f.Census, nil); err != nil {
 			return err
 		}
 		if lists[i], err = f.Candidates(t.Context(), 0); err != nil {

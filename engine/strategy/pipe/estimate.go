@@ -156,6 +156,9 @@ func (d *draft) load(stage int, ways []int) *load {
 	for _, way := range ways {
 		for _, of := range f.partsOf(d.shape)[way] {
 			of.first, of.end = l.first, l.end
+			if l.multiplies() {
+				of.first = productsAt
+			}
 			if p.Gradients == kept && l.histories() {
 				of.late = of.sources - of.vertices // and some that are computed beside it
 			}
@@ -196,37 +199,20 @@ func (d *draft) room() (most uint64, fits bool) {
 	return most, fits
 }
 
-// least returns what a node needs of an arrangement in any case. Where mirrors are counted by
-// several nodes, there may be fewer than they come to, so it is half of the estimate then.
+// least returns what a node needs of an arrangement in any case: nearly what is estimated, with
+// the mirrors that are there in any case.
 func (f *Facts) least(c *arrange.Candidate, node int) (uint64, error) {
 	shape, err := f.shape(c.Ways)
 	if err != nil {
 		return 0, err
 	}
 	d := f.draft(c.Stages, shape, c.Recomputes || f.Settings.MayRecompute())
-	d.cuts = c.Cuts
+	d.cuts, d.mirrors = c.Cuts, f.Census.LeastMirrors(shape)
 	stage, ways := d.seats.Of(node)
 	if ways == nil {
 		return 0, nil
 	}
-	needs := d.load(stage, ways).bytes()
-	if f.counted(shape) {
-		return needs / 20 * 19, nil
-	}
-	return needs / 2, nil
-}
-
-// counted reports whether all mirrors are counted as they are: those of each way by one node.
-func (f *Facts) counted(shape *arrange.Shape) bool {
-	for way := range shape.Ways() {
-		_, _, first, end := shape.Of(way)
-		for shard := first; shard < end && shape.Ways() > 1; shard++ {
-			if f.Layout.Owners[shard] != f.Layout.Owners[first] {
-				return false
-			}
-		}
-	}
-	return true
+	return d.load(stage, ways).bytes() / 20 * 19, nil
 }
 
 // inputs returns about what features of other nodes take where the first stage reads them.

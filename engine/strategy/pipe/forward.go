@@ -16,10 +16,15 @@ func (w *Worker) forward(place int) error {
 	}
 	for _, way := range w.ways {
 		for _, g := range way.at[p] {
-			w.show(g, way, w.first)
+			if w.multiplies() {
+				g.x = way.products(g)
+				w.enter(g, productsAt)
+			} else {
+				w.show(g, way, w.first)
+			}
 		}
 	}
-	for s := w.first; s < w.end; s++ {
+	for s := w.begins(); s < w.end; s++ {
 		if err := w.layer(s, p); err != nil {
 			return err
 		}
@@ -80,7 +85,7 @@ func (w *Worker) layer(s, position int) error {
 			return err
 		}
 	}
-	if w.sees(s) {
+	if w.meets(s) {
 		if err := w.halo.rows(s, position); err != nil {
 			return err
 		}
@@ -178,7 +183,10 @@ func (w *Worker) branch(g *grain, of *way) error {
 // again computes the pass of a grain once more: the rows that its layers read are still
 // there.
 func (w *Worker) again(g *grain, of *way) error {
-	for s := w.first; s < w.end; s++ {
+	if w.multiplies() {
+		g.x = of.products(g)
+	}
+	for s := w.begins(); s < w.end; s++ {
 		w.enter(g, s)
 		if err := w.see(g, of, s); err != nil {
 			return err
@@ -186,3 +194,36 @@ func (w *Worker) again(g *grain, of *way) error {
 	}
 	return nil
 }
+
+// multiply multiplies the features of all vertices, for all ways that read them.
+func (w *Worker) multiply() error {
+	if !w.multiplies() {
+		return nil
+	}
+	for _, way := range w.ways {
+		for _, g := range way.grains {
+			if err := w.product(g, way); err != nil {
+				return err
+			}
+			w.show(g, way, productsAt)
+		}
+	}
+	for p := range w.Shape.Positions() {
+		if err := w.halo.rows(productsAt, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// product computes that of a grain.
+func (w *Worker) product(g *grain, of *way) error {
+	w.restart(g)
+	if !w.Recompute {
+		g.place = g.number // where sparse features stay
+	}
+	return w.see(g, of, 0)
+}
+
+// products returns a grain's own.
+func (w *way) products(g *grain) tensor.Matrix { return g.rowsOf(w.levels[productsAt].rows) }

@@ -23,6 +23,7 @@ func (h *halo) begin() {
 		h.choose()
 	}
 	h.transfers = h.transfers[:0]
+	h.products(forwards)
 	for direction := range 2 {
 		for i := range h.w.order {
 			place, from, to, step := i, h.w.first, h.w.end, 1
@@ -30,17 +31,25 @@ func (h *halo) begin() {
 				place, from, to, step = len(h.w.order)-1-i, h.w.end-1, h.w.first-1, -1
 			}
 			for s := from; s != to; s += step {
-				if h.w.sees(s) && !h.silent() {
+				if h.w.meets(s) && !h.silent() {
 					h.transfers = append(h.transfers, transfer{direction, s, h.w.order[place]})
 				}
 			}
 		}
 	}
+	h.products(backwards)
 	h.ahead = 1
 	if h.used() != h.w.epoch {
 		h.ahead = previousAhead
 	}
 	h.startAhead()
+}
+
+// products adds the transfers of products, or of the gradients at them.
+func (h *halo) products(direction int) {
+	for p := 0; h.w.multiplies() && p < h.w.Shape.Positions(); p++ {
+		h.transfers = append(h.transfers, transfer{direction, productsAt, p})
+	}
 }
 
 // beginEarly starts a history, for which all positions go through a layer before any goes

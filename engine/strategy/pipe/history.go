@@ -80,7 +80,7 @@ func (w *Worker) endPeriod() {
 	}
 	for _, way := range w.ways {
 		for _, l := range way.levels {
-			if l != nil {
+			if l != nil && !l.history.None() {
 				w.Device.Combine(l.history, 1, l.rows, 0, tensor.Matrix{})
 			}
 		}
@@ -117,7 +117,7 @@ func (w *Worker) refresh() error {
 	}
 	for _, way := range w.ways {
 		for _, l := range way.levels {
-			if l != nil {
+			if l != nil && !l.history.None() {
 				w.Device.Combine(l.history, 1, l.rows, 0, tensor.Matrix{})
 			}
 		}
@@ -217,7 +217,7 @@ func (w *Worker) restart(g *grain) {
 func (w *Worker) putBack(position int) {
 	for _, way := range w.ways {
 		for _, l := range way.levels {
-			if l == nil {
+			if l == nil || l.history.None() {
 				continue
 			}
 			for _, r := range way.turn[position] {

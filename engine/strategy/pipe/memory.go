@@ -103,6 +103,9 @@ func (l *load) shards() [][]int {
 	return all
 }
 
+// multiplies is that of the worker.
+func (l *load) multiplies() bool { return l.first == 0 && l.histories() && l.model.IsSplit() }
+
 // widths returns the columns of the rows that each layer reads which reads other vertices.
 func (l *load) widths() (all []int) {
 	for s := l.first; s < l.end; s++ {
@@ -129,6 +132,9 @@ func (l *load) carried() (in, out int) {
 func (l *load) kept() int {
 	m := Memory{Number: l.number, Widths: l.widths(), History: l.histories(), Fleeting: !l.histories() && !l.recompute && l.policy != Skip}
 	m.Input, _ = l.carried()
+	if l.multiplies() {
+		m.Current = 1
+	}
 	for _, way := range l.ways {
 		m.Rows += l.own(way) + l.mirrors.All(way)
 		m.Own += l.own(way)
@@ -208,6 +214,12 @@ func (l *load) places() (all []int) {
 		}
 		all[place] = max(all[place], bytes)
 		at[of.position]++
+		if l.multiplies() { // by the first pass
+			product := *of
+			product.first, product.end = 0, productsAt
+			bytes, _ = l.pass(&product)
+			all[0] = max(all[0], bytes)
+		}
 	}
 	return all
 }
@@ -360,6 +372,7 @@ type Memory struct {
 	// History reports whether there are histories, and Fleeting whether layers take turns in
 	// the memory of two.
 	History, Fleeting bool
+	Current           int // of the widths: the first ones, whose rows are of this epoch wherever there are histories
 }
 
 // Kept returns the bytes of rows that live as long as training: those that layers read,
@@ -369,12 +382,11 @@ func (m Memory) Kept() (bytes int) {
 		bytes = min(2, len(m.Widths)) * m.Rows * slices.Max(m.Widths) * m.Number
 		return bytes + m.Own*m.Input*m.Number
 	}
-	for _, width := range m.Widths {
+	for i, width := range m.Widths {
 		rows := 2 * m.Rows
-		if m.History {
-			rows += m.Rows
+		if m.History && i >= m.Current {
+			rows += m.Rows + m.Late
 		}
-		rows += m.Late
 		bytes += rows * width * m.Number
 	}
 	return bytes + m.Own*m.Input*m.Number
@@ -398,6 +410,9 @@ func keeps(w *Worker) int {
 		m.Own += len(g.vertices)
 	}
 	m.History, m.Fleeting = w.refreshes(), w.fleeting()
+	if w.multiplies() {
+		m.Current = 1
+	}
 	if w.first > 0 {
 		m.Input = w.infos[w.first].In + w.infos[w.first].CarryIn
 	}
@@ -446,5 +461,5 @@ func loadOf(w *Worker) *load {
 
 // counts returns the part that a grain at a position is.
 func counts(w *Worker, g *grain, position int) part {
-	return part{position: position, shard: g.shard, vertices: len(g.vertices), sources: len(g.rows), entries: g.block.Entries(), first: w.first, end: w.end}
+	return part{position: position, shard: g.shard, vertices: len(g.vertices), sources: len(g.rows), entries: g.block.Entries(), first: w.begins(), end: w.end}
 }

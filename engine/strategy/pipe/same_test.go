@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -33,7 +34,7 @@ func mustSame(t testing.TB, what, got, want string) {
 // What is learnt depends on the ways and the chunks, and on neither stages nor nodes, nor
 // on how it is done.
 func TestSameBitsOnAnyNodes(t *testing.T) {
-	for i, model := range []string{"gcnii", "gcn", "resgcn", "gat"} {
+	for i, model := range []string{"gcnii", "gcn", "resgcn", "gat", "gcn split"} {
 		for _, halo := range []Halo{{Policy: Exact}, {Policy: Previous}, {Policy: Sampled, Share: 0.5}, {Policy: Skip, Age: 2}} {
 			for _, ways := range []int{1, 2, 3} {
 				if ways == 1 && halo.Policy != Exact || i > 1 && ways == 3 {
@@ -46,7 +47,9 @@ func TestSameBitsOnAnyNodes(t *testing.T) {
 					if halo.Policy != Exact {
 						chunks = ways
 					}
-					s := newSetup(deep(model, 3), 1, ways, chunks)
+					name, split := strings.CutSuffix(model, " split")
+					s := newSetup(deep(name, 3), 1, ways, chunks)
+					s.split = split
 					s.nodes, s.Halo, s.rate = 1, halo, 0.1
 					want := w.learn(t, s, 5)
 					for _, o := range []struct {

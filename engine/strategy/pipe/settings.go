@@ -92,7 +92,7 @@ func (s *Settings) keys() strategy.Keys {
 
 // Trains returns a model in the stages in which a job trains it.
 func (s *Settings) Trains(m *nn.Model) *nn.Model {
-	if s.Graph && s.Halo == Exact && s.First == owner {
+	if s.Halo == Exact && s.First == owner {
 		return m.Split()
 	}
 	return m
@@ -118,10 +118,7 @@ func declaration(name string) strategy.Declaration {
 		Keys: func() strategy.Keys {
 			keys := new(Settings).keys()
 			keys = slices.DeleteFunc(keys, func(k strategy.Key) bool {
-				if name == GraphName {
-					return !slices.Contains(graphKeys, k.Key)
-				}
-				return k.Key == "pipe.first" // with histories, features need none
+				return name == GraphName && !slices.Contains(graphKeys, k.Key)
 			})
 			return keys
 		},

@@ -100,7 +100,7 @@ func TestEpochsAllocateNothing(t *testing.T) {
 			begin, done := make([]chan int, s.nodes), make(chan error)
 			for i, n := range j.nodes {
 				inputs := prepared{map[*uint32]nn.Input{}}
-				lists, _ := n.Reads()
+				lists, _, _ := n.Reads()
 				for _, vertices := range lists {
 					if len(vertices) == 0 {
 						continue

@@ -57,6 +57,34 @@ func (w *Worker) fleeting() bool {
 	return !w.refreshes() && !w.Recompute && w.Halo.Policy != Skip
 }
 
+// productsAt is the model's stage that reads products.
+const productsAt = 1
+
+// multiplies reports whether an epoch of this worker begins with the products of all its
+// vertices, where a first layer is split and chunks go through it one after the other. So each
+// is multiplied once, its product is of this epoch whoever reads it, and nobody keeps features
+// of sources. The gradients at products are whole when all positions have gone back: then all
+// go back through the product. Stages are cut before layers, so this one has both stages of the
+// first.
+func (w *Worker) multiplies() bool {
+	return w.first == 0 && w.refreshes() && w.Model.IsSplit()
+}
+
+// begins returns the first of the model's stages through which positions go one by one.
+func (w *Worker) begins() int {
+	if w.multiplies() {
+		return productsAt
+	}
+	return w.first
+}
+
+// gathers reports whether a stage reads products of all vertices, and gathers the gradients at
+// them until all positions have gone back.
+func (w *Worker) gathers(s int) bool { return s == productsAt && w.multiplies() }
+
+// meets reports whether ways exchange the rows of a position before a stage.
+func (w *Worker) meets(s int) bool { return w.sees(s) && !w.gathers(s) }
+
 // columns returns the most columns of rows that ways send each other.
 func (l *layers) columns() (most int) {
 	for s := l.first; s < l.end; s++ {
@@ -237,10 +265,11 @@ func (w *Worker) addLeaves() {
 }
 
 // Reads returns the vertices whose features each grain reads, and the number of places for
-// inputs: 0 on nodes that do not have the first stage.
-func (w *Worker) Reads() (vertices [][]uint32, places int) {
+// inputs: 0 on nodes that do not have the first stage. briefly reports that no grain needs its
+// features while another one reads.
+func (w *Worker) Reads() (vertices [][]uint32, places int, briefly bool) {
 	if w.ways == nil || w.first > 0 {
-		return nil, 0
+		return nil, 0, false
 	}
 	vertices = make([][]uint32, len(w.grains)+len(w.trunks))
 	for _, g := range slices.Concat(w.grains, w.trunks) {
@@ -252,7 +281,7 @@ func (w *Worker) Reads() (vertices [][]uint32, places int) {
 			vertices[g.number] = g.vertices
 		}
 	}
-	return vertices, w.places()
+	return vertices, w.places(), w.multiplies()
 }
 
 // places counts the passes that live at the same time, and so the inputs.
@@ -301,7 +330,7 @@ func (w *Worker) allocate() (err error) {
 				seen++
 			case w.sees(s):
 				l = &level{rows: zeros(way.all(), cols), back: zeros(way.all(), cols)}
-				if w.Shape.Positions() > 1 {
+				if w.Shape.Positions() > 1 && !w.gathers(s) {
 					l.history = zeros(way.all(), cols)
 				}
 			}
@@ -383,6 +412,9 @@ func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, mine Word,
 // through computes all positions forward, then all backward.
 func (w *Worker) through(ctx context.Context) error {
 	w.begin()
+	if err := w.multiply(); err != nil {
+		return err
+	}
 	w.boundary[forwards].begin()
 	for place := range w.order {
 		if ctx.Err() != nil {
@@ -400,6 +432,9 @@ func (w *Worker) through(ctx context.Context) error {
 		if err := w.backward(place); err != nil {
 			return err
 		}
+	}
+	if err := w.multiplyBack(); err != nil {
+		return err
 	}
 	w.went = true
 	return nil

@@ -145,6 +145,7 @@ type setup struct {
 	still  bool                      // all epochs drop alike
 	linear bool                      // the loss is a sum of the answers
 	apart  bool                      // rows are not received ahead
+	split  bool                      // features are multiplied once
 	peers  func(node int) peer.Peers // nil: a loopback's
 	cuts   []int                     // of the model's stages; nil: by their formula
 	// frozen sets histories before each epoch, none of which begins a period, by level and
@@ -221,6 +222,9 @@ func (w *world) start(t testing.TB, s setup) *job {
 		t.Fatal(err)
 	}
 	j := &job{setup: s, world: w, model: w.model(t, s.spec), net: loopback.New(s.nodes)}
+	if s.split {
+		j.model = j.model.Split()
+	}
 	seats := arrange.NewSeats(s.stages, s.ways, s.nodes, func(int, int) uint64 { return 0 })
 	var work peer.Work
 	for i := range s.nodes {

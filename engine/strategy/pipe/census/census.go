@@ -23,8 +23,9 @@ type Counts struct {
 	// Halves are the parts in which each shard is computed (see Halve).
 	Halves [][2]Size
 	// Mirrors counts, by way and by chunk, the vertices of that chunk of another way which
-	// have edges into the way. Where several nodes own shards of the way, it is an upper bound.
-	Mirrors [][]int
+	// have edges into the way. Where several nodes own shards of the way, it is an upper bound,
+	// and Least is what one of them has counted alone; nil: Mirrors are as they are.
+	Mirrors, Least [][]int
 }
 
 // A Size is that of a block: its vertices, the rows that it reads, and its edges.
@@ -96,6 +97,15 @@ func (c *Census) keep(s *arrange.Shape, of *Counts) {
 // Mirrors returns the mirrors of a shape, counted.
 func (c *Census) Mirrors(s *arrange.Shape) *arrange.Mirrors {
 	return arrange.CountedMirrors(s, c.Of(s).Mirrors)
+}
+
+// LeastMirrors returns those that a shape has in any case.
+func (c *Census) LeastMirrors(s *arrange.Shape) *arrange.Mirrors {
+	of := c.Of(s)
+	if of.Least == nil {
+		return arrange.CountedMirrors(s, of.Mirrors)
+	}
+	return arrange.CountedMirrors(s, of.Least)
 }
 
 // Halve divides the vertices of a shard of a way, at a position, into those that read no

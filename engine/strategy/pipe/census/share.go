@@ -72,7 +72,9 @@ type sharing struct {
 func newSharing(c *Census, shapes []*arrange.Shape) *sharing {
 	t := &sharing{census: c, shapes: shapes, sources: make([]int, len(c.Edges)), entries: make([]int, len(c.Edges))}
 	for _, s := range shapes {
-		t.of = append(t.of, newCounts(s))
+		of := newCounts(s)
+		of.Least = newCounts(s).Mirrors
+		t.of = append(t.of, of)
 	}
 	return t
 }
@@ -138,10 +140,11 @@ func (t *sharing) read(message []byte, shards []int) error {
 			wrong = wrong || halves[0].Vertices+halves[1].Vertices != c.Vertices(shard)
 		}
 		for _, way := range ways(s, shards) {
-			of := t.of[i].Mirrors[way]
+			of, least := t.of[i].Mirrors[way], t.of[i].Least[way]
 			for chunk := range of {
 				first, end := s.Chunk(chunk)
-				of[chunk] += next(int(end - first))
+				n := next(int(end - first))
+				of[chunk], least[chunk] = of[chunk]+n, max(least[chunk], n)
 			}
 		}
 	}

@@ -117,6 +117,12 @@ func TestSharedCounts(t *testing.T) {
 						if m := got.Mirrors[way][chunk]; m < n || one && m > n || m > int(b-a) {
 							t.Errorf("%v, %d ways: node %d counts %d mirrors of way %d in chunk %d, and there are %d", owners, s.Ways(), node, m, way, chunk, n)
 						}
+						if s.Ways() == 1 {
+							continue
+						}
+						if m := got.Least[way][chunk]; m > n || one && m < n || n > 0 && m == 0 {
+							t.Errorf("%v, %d ways: node %d counts %d mirrors at least of way %d in chunk %d, and there are %d", owners, s.Ways(), node, m, way, chunk, n)
+						}
 					}
 				}
 			}

@@ -38,8 +38,8 @@ func NewStandIns(data *dataset.Graph, device tensor.Device) *standIns {
 func (i *standIns) PlanOne() { i.reads.places = make([]place, 1) }
 
 // Plan makes room for what a worker reads, none of it from other nodes.
-func (i *standIns) Plan(grains [][]uint32, places int) {
-	i.reads.Plan(grains, places)
+func (i *standIns) Plan(grains [][]uint32, places int, briefly bool) {
+	i.reads.Plan(grains, places, briefly)
 	i.reads.sets[0] = nil
 }
 
@@ -73,8 +73,7 @@ func (i *standIns) nothing(at int, vertices []uint32) nn.Input {
 		in.Sparse = &b.CSR
 		return in
 	}
-	r.arenas[at].Reset()
-	in.Dense = r.arenas[at].Alloc(r.device.Type(), len(vertices), r.Data.Features.Columns())
+	in.Dense = r.dense(at, len(vertices))
 	r.device.Zero(in.Dense)
 	return in
 }
@@ -107,9 +106,9 @@ type place struct {
 }
 
 // Plan finds which rows are remote of the vertices that a worker reads, a set for each
-// grain, into so many places.
-func (r *Reads) Plan(grains [][]uint32, places int) {
-	if r.one {
+// grain, into so many places. Dense rows that are read only briefly take turns in one.
+func (r *Reads) Plan(grains [][]uint32, places int, briefly bool) {
+	if r.one = r.one || briefly && !r.Data.Features.Sparse(); r.one {
 		places = min(places, 1)
 	}
 	r.places, r.Rows, r.most = make([]place, places), 0, 0
@@ -246,11 +245,15 @@ func (r *Reads) fill(p *place, at int, vertices []uint32) {
 		return
 	}
 	r.spare.Reset()
-	if r.one {
-		p.dense = r.room.RowRange(0, len(vertices))
-	} else {
-		r.arenas[at].Reset()
-		p.dense = r.arenas[at].Alloc(r.device.Type(), len(vertices), store.Columns())
-	}
+	p.dense = r.dense(at, len(vertices))
 	store.Dense(r.device, r.spare, p.dense, r.ids, far)
+}
+
+// dense returns so many rows of a place.
+func (r *Reads) dense(at, rows int) tensor.Matrix {
+	if r.one {
+		return r.room.RowRange(0, rows)
+	}
+	r.arenas[at].Reset()
+	return r.arenas[at].Alloc(r.device.Type(), rows, r.Data.Features.Columns())
 }

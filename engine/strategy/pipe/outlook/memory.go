@@ -31,11 +31,20 @@ const (
 
 func slabs(bytes int) int { return (bytes + slab - 1) / slab * slab }
 
+// multiplies reports whether a stage that begins there multiplies the features of all its
+// vertices before chunks go through it.
+func (p *plan) multiplies(first int) bool {
+	return first == 0 && p.shape.Positions() > 1 && p.Model.IsSplit()
+}
+
 // worker returns the memory of a worker of some ways.
 func (p *plan) worker(stage int, ways []int) int {
 	first, end := p.cuts[stage], p.cuts[stage+1]
 	m := pipe.Memory{Number: number, History: p.shape.Positions() > 1}
 	m.Fleeting = !m.History && !p.again && p.settings.Halo != pipe.Skip
+	if p.multiplies(first) {
+		m.Current = 1
+	}
 	widest := 0
 	for s := first; s < end; s++ {
 		if p.sees(s) {
@@ -100,7 +109,7 @@ func (p *plan) shards(first, end int, ways []int) (n int) {
 	if p.Model.Form().Weighting != sample.Ones {
 		edge += 4
 	}
-	most, places, widestPass, read, each, shared := 0, 0, 0, 0, 0, 0
+	most, places, widestPass, read, each, shared, product := 0, 0, 0, 0, 0, 0, 0
 	for _, way := range ways {
 		for position := range p.shape.Positions() {
 			a, b := p.shape.Shards(way, position)
@@ -131,6 +140,11 @@ func (p *plan) shards(first, end int, ways []int) (n int) {
 						read = max(read, rows)
 					}
 				}
+				if p.multiplies(first) { // all of it at once
+					in := nn.InputSize{Sparse: p.Graph.Sparse, Entries: int(float64(z.Targets) * p.Graph.Entries)}
+					pass, _ := p.Model.ForecastPart(0, 1, in, z)
+					product, read = max(product, slabs(pass)), max(read, z.Targets)
+				}
 				each = max(each, len(p.grains(first, end, shard)))
 			}
 		}
@@ -140,7 +154,10 @@ func (p *plan) shards(first, end int, ways []int) (n int) {
 		n += places * widestPass
 	}
 	if first == 0 {
-		n += places * p.inputs(read)
+		if p.multiplies(first) && !p.Graph.Sparse {
+			places = 1
+		}
+		n += product + places*p.inputs(read)
 		far := 0
 		node := p.seats.Node(0, ways[0])
 		for _, asked := range p.reads(node) {
@@ -161,6 +178,9 @@ type part struct {
 // ways wait for these, and the others do not. A first stage that goes along edges has all
 // rows, and does not wait.
 func (p *plan) grains(first, end, shard int) []part {
+	if p.multiplies(first) {
+		first = 1
+	}
 	z := p.size(shard)
 	late := p.late(shard)
 	if late == 0 || late == z.Targets {
