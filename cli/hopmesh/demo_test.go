@@ -61,5 +61,5 @@ func leapBesideCentric(t *testing.T, r shownDemo) {
 
 func TestDemo(t *testing.T) {
 	t.Parallel() // it mostly waits
-	leapBesideCentric(t, demonstrate(t, "leap", 40, 0.7, "--epochs", "40"))
+	leapBesideCentric(t, demonstrate(t, "leap", 80, 0.7, "--epochs", "80"))
 }

@@ -184,7 +184,7 @@ func (s *show) survive(ctx context.Context, r *Report, strategy string, epochs i
 		job, err := witness.API().WatchJob(ctx, id, func(e api.JobEvent) {
 			switch {
 			case e.Epoch == nil:
-			case !seen && e.Epoch.Epoch >= epochs/4:
+			case !seen && e.Epoch.Epoch >= epochs/8: // early, so that a fast machine is not through before the kill
 				seen, generation = true, e.Epoch.Generation
 				close(middle)
 			case seen && resumed == 0 && e.Epoch.Generation != generation:
