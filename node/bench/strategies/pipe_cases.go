@@ -118,13 +118,14 @@ func (a arrangement) ask(dataset, model string, layers, hidden, epochs int) api.
 		Dataset: dataset, Model: model, Layers: &layers, Hidden: &hidden, Features: "none", Rate: &rate,
 		Epochs: &epochs, EvalEvery: &never, Seed: &seed, Strategy: a.strategy,
 	}
+	const reader = "pipe.first=reader" // what is published brings features once
 	switch {
 	case a.stages == 0:
 		r.Set = set("pipe.stages=auto", "pipe.ways=auto")
 	case a.strategy == pipe.GraphName:
-		r.Set = set("pipe.first=reader") // what is published brings features once
+		r.Set = set(reader)
 	case a.strategy == pipe.Name:
-		r.Set = set(fmt.Sprintf("pipe.stages=%d", a.stages), fmt.Sprintf("pipe.ways=%d", a.ways))
+		r.Set = set(fmt.Sprintf("pipe.stages=%d", a.stages), fmt.Sprintf("pipe.ways=%d", a.ways), reader)
 	}
 	return r
 }
