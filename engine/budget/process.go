@@ -53,6 +53,7 @@ func Govern(bound uint64) {
 		// What the heap once had stays mapped, and no arena can use it.
 		debug.SetGCPercent(tightPercent)
 	}
+	collector.allow()
 	holding.govern(bound)
 }
 

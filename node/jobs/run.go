@@ -207,6 +207,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 	}()
 	defer budget.Caught(&err) // before the above recovers
 	defer r.past.memory.watch()()
+	defer budget.Tidy()()
 	if r.missed {
 		return train.Result{}, errMissed
 	}

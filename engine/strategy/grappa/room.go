@@ -90,8 +90,10 @@ func (n *Method) rowBytes() uint64 {
 	return n.source.RowBytes()
 }
 
-// Bringing is what fetching takes for each node that is asked, beside what is kept.
-const Bringing = 8 << 20
+// Bringing is what fetching takes for each node that is asked, beside what is kept: an answer to
+// it, of up to 2 MiB, and half as much for what is collected later. Rows come 4 MiB at a time,
+// from all nodes together.
+const Bringing = 3 << 20
 
 // Forecast returns the memory of all views at once. It takes them to be as large as the
 // largest one to come, by the shards that pass through the groups and by the first
