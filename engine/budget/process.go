@@ -23,16 +23,21 @@ const (
 	// calm is how long nothing must run before memory is given back, so that a daemon that
 	// is asked for one thing after another does not collect after each.
 	calm = time.Second
+	// muchLeft is how much of what the heap holds, in use or not, is given back before
+	// something begins within calm of something else. Memory outside of the heap would come on
+	// top of it.
+	muchLeft = 32 << 20
 )
 
 // holding is what this process holds and may hold.
-var holding = account{set: debug.SetMemoryLimit, heap: heapInUse, free: giveBack}
+var holding = account{set: debug.SetMemoryLimit, heap: heapInUse, left: heapHeld, free: giveBack}
 
 // account knows the memory that a process takes outside of the Go heap, and has the heap
 // keep to what is left of the bound.
 type account struct {
 	set  func(limit int64) int64
 	heap func() int64 // what is in use of it
+	left func() int64 // what it holds, in use or not
 	free func()
 
 	mu      sync.Mutex
@@ -147,6 +152,9 @@ func (a *account) apply() {
 func (a *account) begin() (end func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.running == 0 && a.quiet != nil && a.left() > muchLeft {
+		a.free()
+	}
 	a.running++
 	return sync.OnceFunc(func() {
 		a.mu.Lock()
@@ -181,6 +189,16 @@ func heapInUse() int64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
 	return int64(s[0].Value.Uint64())
+}
+
+// heapHeld returns what the Go heap holds of the system's memory.
+func heapHeld() (bytes int64) {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
+	metrics.Read(s)
+	for i := range s {
+		bytes += int64(s[i].Value.Uint64())
+	}
+	return bytes
 }
 
 // giveBack returns to the system what nobody uses. Pools keep what they hold over one
