@@ -246,8 +246,8 @@ func FuzzMessages(f *testing.F) {
 		}
 		return b
 	}
-	f.Add(slices.Concat(record(sayHalves, eight(1, 5<<32|7<<1|1)...), record(sayDo, doSort), record(sayPoll), record(sayRead, eight(0, 8)...)))
-	f.Add(slices.Concat(record(sayParts, make([]byte, 80)...), record(sayNumber), record(sayEdges, eight(1, 5<<32|7)...), record(sayDo, doMake), record(sayPoll)))
+	f.Add(slices.Concat(record(sayHalves, all64(5<<32|7<<1|1)...), record(sayDo, doSort), record(sayPoll), record(sayRead, eight(0, 8)...)))
+	f.Add(slices.Concat(record(sayParts, make([]byte, 80)...), record(sayNumber), record(sayEdges, new(wire.Packer).Append(nil, []uint64{5<<32 | 7})...), record(sayDo, doMake), record(sayPoll)))
 	f.Add(slices.Concat(record(sayColumn, append(eight(0), 1, 2, 3)...), record(sayRows, append(eight(1), make([]byte, 16)...)...), record(sayPublish)))
 	f.Add(slices.Concat(record(sayParts, make([]byte, 80)...), record(sayNumber), record(sayDo, doMake), record(sayPoll),
 		record(sayRows, append(eight(1), make([]byte, 16)...)...), record(sayDo, doDrawRows), record(sayPoll), record(sayDo, doFinish), record(sayPoll), record(sayPublish)))

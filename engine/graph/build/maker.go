@@ -33,6 +33,8 @@ type maker struct {
 	phase sync.RWMutex
 	task  *task
 	free  chan int // the parts of records that no message is being put into
+	// unpacked holds keys for the next messages.
+	unpacked sync.Pool
 	halving
 	placing
 	writing

@@ -188,10 +188,16 @@ func (m *maker) data(say byte, in []byte) ([]byte, error) {
 	little := binary.LittleEndian
 	switch say {
 	case sayHalves, sayEdges:
-		keys, weights, err := splitRecords(in)
+		room, _ := m.unpacked.Get().(*[]uint64)
+		if room == nil {
+			room = new([]uint64)
+		}
+		defer m.unpacked.Put(room)
+		keys, weights, err := wire.Records(in, *room)
 		if err != nil {
 			return nil, err
 		}
+		*room = keys
 		if say == sayHalves {
 			return nil, m.takeHalves(keys, weights)
 		}

@@ -94,7 +94,7 @@ func (m *maker) router(say byte, takers int, take func([]uint64, []float32) erro
 	if err != nil {
 		return nil, err
 	}
-	return newRouter(m.ctx, head, len(m.job.Nodes), takers, m.job.Self, m.deliver, take), nil
+	return newRouter(m.ctx, head, len(m.job.Nodes), takers, m.job.Self, m.job.Meta.Weighted, m.deliver, take), nil
 }
 
 func (m *maker) drawHalves() ([]byte, error) {
