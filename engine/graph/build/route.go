@@ -145,13 +145,10 @@ func (r *router) close(err error) error {
 
 // routeHalves sends edges, as seen from both ends, to those who sort them for the cut.
 func (r *router) routeHalves(j *job, taker int, e graph.EdgeBatch) error {
-	back := uint64(0)
-	if j.Undirected {
-		back = 1
-	}
-	for i, s := range e.Src {
-		d := e.Dst[i]
-		stored := uint64(1)
+	for i := 0; i < len(e.Src); i++ {
+		s, d, stored := e.Src[i], e.Dst[i], uint64(1)
+		back, pair := sides(e, i, j.Undirected)
+		i += pair
 		for side := range 2 {
 			to := j.cutter(d)
 			if e.Weights != nil && stored == 1 {

@@ -203,7 +203,7 @@ func (m *maker) data(say byte, in []byte) ([]byte, error) {
 		}
 		return nil, m.takeEdges(keys, weights)
 	case sayParts:
-		part, err := elements[uint16](in)
+		part, err := wire.Elements[uint16](in)
 		if err != nil {
 			return nil, err
 		}
@@ -223,7 +223,7 @@ func (m *maker) data(say byte, in []byte) ([]byte, error) {
 		if in = in[8:]; n > uint64(len(in)/4) {
 			return nil, errMessage
 		}
-		rows, err := elements[uint32](in[:n*4])
+		rows, err := wire.Elements[uint32](in[:n*4])
 		if err != nil {
 			return nil, err
 		}
@@ -256,7 +256,7 @@ func (m *maker) takeColumn(shard, column int, b []byte) error {
 	}
 	switch column {
 	case labelColumn:
-		labels, err := elements[int32](b)
+		labels, err := wire.Elements[int32](b)
 		if err != nil {
 			return err
 		}
