@@ -30,11 +30,10 @@ type maker struct {
 
 	// phase is held for reading while a message is taken, and for writing while what
 	// messages go to changes.
-	phase sync.RWMutex
-	task  *task
-	free  chan int // the parts of records that no message is being put into
-	// unpacked holds keys for the next messages.
-	unpacked sync.Pool
+	phase  sync.RWMutex
+	task   *task
+	free   chan int // the parts of records that no message is being put into
+	reader wire.Reader
 	halving
 	placing
 	writing

@@ -42,6 +42,11 @@ type Share interface {
 	Close() error
 }
 
+// A Picker is a Share that can yield the features of any vertices, so that none need travel.
+type Picker interface {
+	FeaturesOf(ctx context.Context, wanted func(vertex uint32) bool, yield func(graph.FeatureBatch) error) error
+}
+
 // A Server makes shards for imports that other nodes conduct, or this one. Its methods may
 // be called from any goroutine.
 type Server struct {
@@ -187,21 +192,10 @@ func (s *Server) open(ctx context.Context, peer, id string, in []byte) error {
 func (m *maker) data(say byte, in []byte) ([]byte, error) {
 	little := binary.LittleEndian
 	switch say {
-	case sayHalves, sayEdges:
-		room, _ := m.unpacked.Get().(*[]uint64)
-		if room == nil {
-			room = new([]uint64)
-		}
-		defer m.unpacked.Put(room)
-		keys, weights, err := wire.Records(in, *room)
-		if err != nil {
-			return nil, err
-		}
-		*room = keys
-		if say == sayHalves {
-			return nil, m.takeHalves(keys, weights)
-		}
-		return nil, m.takeEdges(keys, weights)
+	case sayHalves:
+		return nil, m.reader.Read(in, m.takeHalves)
+	case sayEdges:
+		return nil, m.reader.Read(in, m.takeEdges)
 	case sayParts:
 		part, err := wire.Elements[uint16](in)
 		if err != nil {

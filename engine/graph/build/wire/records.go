@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"math/bits"
+	"sync"
 	"unsafe"
 )
 
@@ -143,6 +144,25 @@ func Records(b []byte, into []uint64) (keys []uint64, weights []float32, err err
 		return into, weights, nil
 	}
 	return nil, nil, ErrMessage
+}
+
+// A Reader reads messages of records into memory that it keeps. It may be used by several
+// goroutines.
+type Reader struct{ kept sync.Pool }
+
+// Read gives take the records of a message, which are valid until it returns.
+func (r *Reader) Read(b []byte, take func(keys []uint64, weights []float32) error) error {
+	room, ok := r.kept.Get().(*[]uint64)
+	if !ok {
+		room = new([]uint64)
+	}
+	defer r.kept.Put(room)
+	keys, weights, err := Records(b, *room)
+	if err != nil {
+		return err
+	}
+	*room = keys
+	return take(keys, weights)
 }
 
 // unpack fills keys.
