@@ -2,7 +2,6 @@ package build
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
 )
 
 // A maker is one node's part in making a dataset: it sorts the edges of some vertices for
@@ -30,9 +30,10 @@ type maker struct {
 
 	// phase is held for reading while a message is taken, and for writing while what
 	// messages go to changes.
-	phase sync.RWMutex
-	task  *task
-	free  chan int // the parts of records that no message is being put into
+	phase  sync.RWMutex
+	task   *task
+	free   chan int // the parts of records that no message is being put into
+	reader wire.Reader
 	halving
 	placing
 	writing
@@ -248,7 +249,7 @@ func (m *maker) takeHalves(keys []uint64, weights []float32) error {
 		if stored != len(weights) {
 			return errMessage
 		}
-		if err := finite(weights); err != nil {
+		if err := wire.Finite(weights); err != nil {
 			return err
 		}
 	} else if len(weights) > 0 {
@@ -279,15 +280,6 @@ func (m *maker) takeHalves(keys []uint64, weights []float32) error {
 	return nil
 }
 
-func finite(weights []float32) error {
-	for _, w := range weights {
-		if w-w != 0 {
-			return errMessage
-		}
-	}
-	return nil
-}
-
 // takeEdges adds edges of this node's shards.
 func (m *maker) takeEdges(keys []uint64, weights []float32) error {
 	m.phase.RLock()
@@ -302,7 +294,7 @@ func (m *maker) takeEdges(keys []uint64, weights []float32) error {
 	if m.job.Meta.Weighted && len(weights) != len(keys) || !m.job.Meta.Weighted && len(weights) > 0 {
 		return errMessage
 	}
-	if err := finite(weights); err != nil {
+	if err := wire.Finite(weights); err != nil {
 		return err
 	}
 	for i, k := range keys {
@@ -372,7 +364,7 @@ func (m *maker) takeRows(rows []uint32, values []byte) error {
 	m.phase.RLock()
 	defer m.phase.RUnlock()
 	size := m.job.rowBytes()
-	if m.writer == nil || size == 0 || len(rows)*size != len(values) || !finiteBytes(values, m.job.DType) {
+	if m.writer == nil || size == 0 || len(rows)*size != len(values) || !wire.FiniteBytes(values, m.job.DType == graph.BF16) {
 		return errMessage
 	}
 	m.rows.Lock()
@@ -391,20 +383,6 @@ func (m *maker) takeRows(rows []uint32, values []byte) error {
 		}
 	}
 	return nil
-}
-
-// finiteBytes reports whether features are numbers.
-func finiteBytes(b []byte, kind graph.DType) bool {
-	exponents := map[graph.DType]uint64{graph.F32: 0x7f80_0000_7f80_0000, graph.BF16: 0x7f80_7f80_7f80_7f80}[kind]
-	// Adding the lowest bit of an exponent carries into the sign if all of it are set.
-	lowest, signs := exponents&^(exponents<<1), ^exponents&(exponents<<1)
-	wrong, rest := uint64(0), [8]byte{}
-	for ; len(b) >= 8; b = b[8:] {
-		wrong |= binary.LittleEndian.Uint64(b)&exponents + lowest
-	}
-	copy(rest[:], b)
-	wrong |= binary.LittleEndian.Uint64(rest[:])&exponents + lowest
-	return wrong&signs == 0
 }
 
 func lowBits(vertices uint32) (n uint) {
