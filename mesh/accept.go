@@ -25,6 +25,7 @@ func (m *Mesh) accept() {
 		if err != nil {
 			return
 		}
+		m.joins.gate.passed(conn)
 		switch conn.ConnectionState().TLS.NegotiatedProtocol {
 		case identity.ALPNJoin:
 			m.joins.take(conn)

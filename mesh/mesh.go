@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/serf/serf"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/quic-go/quic-go"
-	"golang.org/x/time/rate"
 )
 
 // Config configures a Mesh. All fields not marked optional are required.
@@ -114,13 +113,12 @@ func Open(cfg Config) (*Mesh, error) {
 	m.members.init(cfg.Peers)
 
 	resetKey := quic.StatelessResetKey(cfg.Identity.ResetKey())
-	handshakes := rate.NewLimiter(100, 200)
 	m.transport = &quic.Transport{
 		Conn: joining(cfg.Conn),
 		// With this key a restarted node ends its peers' stale connections at once.
-		StatelessResetKey: &resetKey,
-		// Under a flood of handshakes, make the sender prove its address first.
-		VerifySourceAddress: func(net.Addr) bool { return !handshakes.Allow() },
+		StatelessResetKey:   &resetKey,
+		VerifySourceAddress: m.joins.gate.mustProve,
+		ConnContext:         m.joins.gate.begin,
 	}
 	var err error
 	m.listener, err = m.transport.Listen(cfg.Identity.ServerTLS(anyone), quicConfig(bulk, m.windows))
