@@ -15,6 +15,7 @@ const (
 	streamRaft   byte = 'R'
 	streamGossip byte = 'G'
 	streamCall   byte = 'C'
+	streamPath   byte = 'P' // a check of what the path carries; on bulk connections, too
 )
 
 // accept passes each connection to the server of its protocol. It runs until the
@@ -94,6 +95,9 @@ func (m *Mesh) serveControl(l *link, s *quic.Stream, free func()) {
 	case streamCall:
 		defer free()
 		m.serveCall(l.peer, s)
+	case streamPath:
+		defer free()
+		m.servePath(s, 1)
 	case streamRaft:
 		m.raft.deliver(m.ctx, m.wrap(l, s, free))
 	case streamGossip:

@@ -23,6 +23,7 @@ const (
 	CodeProtocol     Code = 4 // the peer violated the protocol
 	CodeOverload     Code = 5 // the peer exceeded this node's limits
 	CodeUnauthorised Code = 6 // the peer is not, or no longer, a member
+	CodePath         Code = 7 // large packets vanish on this connection; a new one replaces it
 )
 
 var (
@@ -33,6 +34,7 @@ var (
 	ErrProtocol     = errors.New("the peer does not speak this node's protocol")
 	ErrShutdown     = errors.New("the peer is stopping")
 	ErrLost         = errors.New("the connection to the peer was lost")
+	ErrPath         = errors.New("large packets vanish on the connection to the peer: it is replaced by one with smaller packets")
 	ErrStalled      = errors.New("nothing moved for too long")
 	ErrNoAddress    = errors.New("no address is known for this node")
 	ErrSelf         = errors.New("the address is this node's own")
@@ -88,6 +90,8 @@ func byCode(c Code, err error) error {
 		return ErrOverload
 	case CodeProtocol:
 		return ErrProtocol
+	case CodePath:
+		return ErrPath
 	case CodeShutdown, CodeIdle:
 		return ErrShutdown
 	}

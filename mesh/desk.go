@@ -19,6 +19,7 @@ import (
 type joinDesk struct {
 	mesh  *Mesh
 	gate  *gate
+	pings *pings
 	hosts *paces        // of each host
 	pace  *rate.Limiter // of all together
 
@@ -39,7 +40,7 @@ const (
 
 func newJoinDesk(m *Mesh) *joinDesk {
 	return &joinDesk{
-		mesh: m, gate: newGate(), hosts: newPaces(hostRate, hostBurst, maxHosts), pace: rate.NewLimiter(deskRate, deskBurst),
+		mesh: m, gate: newGate(), pings: newPings(), hosts: newPaces(hostRate, hostBurst, maxHosts), pace: rate.NewLimiter(deskRate, deskBurst),
 		conns: map[*quic.Conn]netip.Prefix{},
 	}
 }

@@ -95,6 +95,10 @@ func ask(ctx context.Context, conn net.PacketConn, peer string, tlsConf *tls.Con
 	if errors.Is(explain(err), ErrClosed) {
 		return deskReply{}, fmt.Errorf("%s does not take packets: nothing listens there", addr)
 	}
+	if lost(err) {
+		_ = tr.Close() // conn is free then
+		return deskReply{}, tooLarge(ctx, conn, addr, explain(err))
+	}
 	if err != nil {
 		return deskReply{}, explain(err)
 	}

@@ -156,7 +156,7 @@ func TestProbe(t *testing.T) {
 	defer socket.Close()
 	r, err := Probe(t.Context(), socket, m.cfg.Advertise.String())
 	must(t, err)
-	if r.MeshID != g.first.MeshID() || r.Version != "test" || r.Observed != socket.LocalAddr().String() || !r.Inbound || r.Skew.Abs() > time.Minute {
+	if r.MeshID != g.first.MeshID() || r.Version != "test" || r.Observed != socket.LocalAddr().String() || !r.Inbound || r.Reach != (Reach{Passed: MostPacket}) || r.Skew.Abs() > time.Minute {
 		t.Fatalf("got %+v", r)
 	}
 }

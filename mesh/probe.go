@@ -36,6 +36,7 @@ type ProbeResult struct {
 	RoundTrip time.Duration
 	Skew      time.Duration // how far the peer's clock is ahead
 	Inbound   bool          // an unrequested packet from the peer arrived
+	Reach     Reach         // how large packets reach the peer
 }
 
 // Probe asks the node at peer to identify itself and whether it can reach this machine
@@ -56,6 +57,9 @@ func Probe(ctx context.Context, conn net.PacketConn, peer string) (ProbeResult, 
 	r := ProbeResult{ProbeReply: *reply.Probe, RoundTrip: time.Since(begin)}
 	r.Skew = r.Clock.Sub(begin.Add(r.RoundTrip / 2)).Round(time.Millisecond)
 	r.Inbound = awaitProbe(conn, nonce)
+	if to, err := Resolve(ctx, peer); err == nil {
+		r.Reach = measure(ctx, conn, to)
+	}
 	return r, nil
 }
 
