@@ -27,20 +27,26 @@ func (m *Mesh) accept() {
 			return
 		}
 		m.joins.gate.passed(conn)
-		switch conn.ConnectionState().TLS.NegotiatedProtocol {
-		case identity.ALPNJoin:
+		negotiated := conn.ConnectionState().TLS.NegotiatedProtocol
+		protocol, wire := identity.Protocol(negotiated)
+		_, spoken := m.cfg.Numbers.Wire.Common(Range{Min: wire, Max: wire})
+		switch {
+		case negotiated == identity.ALPNJoin:
 			m.joins.take(conn)
-		case identity.ALPNControl:
+		case spoken && protocol == identity.ALPNControl:
 			m.admitPeer(conn, control)
-		case identity.ALPNBulk:
+		case spoken && protocol == identity.ALPNBulk:
 			m.admitPeer(conn, bulk)
 		default:
-			_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeProtocol), "unknown protocol")
+			m.turnAway(conn)
 		}
 	}
 }
 
 func (m *Mesh) admitPeer(conn *quic.Conn, c class) {
+	if id, err := identity.PeerID(conn.ConnectionState().TLS); err == nil {
+		m.unsight(id)
+	}
 	if _, err := m.pool.add(conn, c, false); err != nil {
 		m.cfg.Log.Debug("refused a connection", "from", conn.RemoteAddr(), "err", err)
 	}
@@ -59,6 +65,9 @@ func (m *Mesh) serve(l *link) {
 			ended, ok := errors.AsType[*quic.ApplicationError](err)
 			if ok && ended.Remote && Code(ended.ErrorCode) == CodeUnauthorised && m.cfg.OnRefused != nil {
 				m.cfg.OnRefused(l.peer)
+			}
+			if ok && ended.Remote && Code(ended.ErrorCode) == CodeVersion {
+				m.sight(l.peer, parseReason(ended.ErrorMessage))
 			}
 			return
 		}

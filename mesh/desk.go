@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/quic-go/quic-go"
 	"golang.org/x/time/rate"
 )
@@ -20,8 +21,10 @@ type joinDesk struct {
 	mesh  *Mesh
 	gate  *gate
 	pings *pings
-	hosts *paces        // of each host
-	pace  *rate.Limiter // of all together
+	// warned limits the warnings about nodes of other versions.
+	warned *paces
+	hosts  *paces        // of each host
+	pace   *rate.Limiter // of all together
 
 	mu    sync.Mutex
 	conns map[*quic.Conn]netip.Prefix // with their hosts
@@ -40,7 +43,7 @@ const (
 
 func newJoinDesk(m *Mesh) *joinDesk {
 	return &joinDesk{
-		mesh: m, gate: newGate(), pings: newPings(), hosts: newPaces(hostRate, hostBurst, maxHosts), pace: rate.NewLimiter(deskRate, deskBurst),
+		mesh: m, gate: newGate(), pings: newPings(), warned: newPaces(0.1, 1, 256), hosts: newPaces(hostRate, hostBurst, maxHosts), pace: rate.NewLimiter(deskRate, deskBurst),
 		conns: map[*quic.Conn]netip.Prefix{},
 	}
 }
@@ -147,7 +150,11 @@ func (d *joinDesk) join(ctx context.Context, r JoinRequest) deskReply {
 	if d.mesh.cfg.Admit == nil {
 		return deskReply{Reason: RefusedLater, Message: "this node admits nobody; ask another"}
 	}
-	grant, err := d.mesh.cfg.Admit(ctx, r)
+	err := d.mesh.unlikeNewcomer(r)
+	var grant identity.Grant
+	if err == nil {
+		grant, err = d.mesh.cfg.Admit(ctx, r)
+	}
 	if err == nil {
 		return deskReply{Grant: &grant}
 	}

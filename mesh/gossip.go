@@ -151,6 +151,7 @@ func (m *Mesh) startGossip() error {
 	sc.Init()
 	sc.NodeName = m.ID()
 	sc.Tags = map[string]string{"mesh": m.cfg.Identity.MeshID(), "name": m.cfg.Name, "version": m.cfg.Version}
+	m.cfg.Numbers.tags(sc.Tags)
 	sc.EventCh = m.members.events
 	sc.MemberlistConfig = ml
 	sc.Logger = ml.Logger

@@ -27,6 +27,8 @@ type Config struct {
 	Advertise netip.AddrPort
 	// Name and Version describe this node to others through gossip.
 	Name, Version string
+	// Numbers are what this program works with. The wire's default is Wire. Optional.
+	Numbers Numbers
 	// Peers are nodes known from before. Optional.
 	Peers []Peer
 	// Seeds are addresses of members with unknown ids, to be tried as long as this node
@@ -103,6 +105,10 @@ func Open(cfg Config) (*Mesh, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	if cfg.Numbers.Wire == (Range{}) {
+		cfg.Numbers.Wire = Wire
+	}
+	cfg.Identity.Speak(cfg.Numbers.Wire)
 	m := &Mesh{cfg: cfg, windows: newWindows(), packets: make(chan *memberlist.Packet, 1024)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.pool = newPool(m)

@@ -26,6 +26,7 @@ const nonceSize = 16
 type ProbeReply struct {
 	MeshID   string    `json:"mesh"`
 	Version  string    `json:"version"`
+	Numbers  Numbers   `json:"numbers"`
 	Clock    time.Time `json:"clock"`
 	Observed string    `json:"observed"` // the requester's address as this node sees it
 }
@@ -100,5 +101,5 @@ func (m *Mesh) answerProbe(from net.Addr, q probeRequest) *ProbeReply {
 			_, _ = c.Write(append([]byte{tagProbe}, q.Nonce...))
 		})
 	}
-	return &ProbeReply{MeshID: m.cfg.Identity.MeshID(), Version: m.cfg.Version, Clock: time.Now(), Observed: to.String()}
+	return &ProbeReply{MeshID: m.cfg.Identity.MeshID(), Version: m.cfg.Version, Numbers: m.cfg.Numbers, Clock: time.Now(), Observed: to.String()}
 }
