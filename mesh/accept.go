@@ -15,6 +15,7 @@ const (
 	streamRaft   byte = 'R'
 	streamGossip byte = 'G'
 	streamCall   byte = 'C'
+	streamPath   byte = 'P' // a check of what the path carries; on bulk connections, too
 )
 
 // accept passes each connection to the server of its protocol. It runs until the
@@ -25,20 +26,27 @@ func (m *Mesh) accept() {
 		if err != nil {
 			return
 		}
-		switch conn.ConnectionState().TLS.NegotiatedProtocol {
-		case identity.ALPNJoin:
+		m.joins.gate.passed(conn)
+		negotiated := conn.ConnectionState().TLS.NegotiatedProtocol
+		protocol, wire := identity.Protocol(negotiated)
+		_, spoken := m.cfg.Numbers.Wire.Common(Range{Min: wire, Max: wire})
+		switch {
+		case negotiated == identity.ALPNJoin:
 			m.joins.take(conn)
-		case identity.ALPNControl:
+		case spoken && protocol == identity.ALPNControl:
 			m.admitPeer(conn, control)
-		case identity.ALPNBulk:
+		case spoken && protocol == identity.ALPNBulk:
 			m.admitPeer(conn, bulk)
 		default:
-			_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeProtocol), "unknown protocol")
+			m.turnAway(conn)
 		}
 	}
 }
 
 func (m *Mesh) admitPeer(conn *quic.Conn, c class) {
+	if id, err := identity.PeerID(conn.ConnectionState().TLS); err == nil {
+		m.unsight(id)
+	}
 	if _, err := m.pool.add(conn, c, false); err != nil {
 		m.cfg.Log.Debug("refused a connection", "from", conn.RemoteAddr(), "err", err)
 	}
@@ -57,6 +65,9 @@ func (m *Mesh) serve(l *link) {
 			ended, ok := errors.AsType[*quic.ApplicationError](err)
 			if ok && ended.Remote && Code(ended.ErrorCode) == CodeUnauthorised && m.cfg.OnRefused != nil {
 				m.cfg.OnRefused(l.peer)
+			}
+			if ok && ended.Remote && Code(ended.ErrorCode) == CodeVersion {
+				m.sight(l.peer, parseReason(ended.ErrorMessage))
 			}
 			return
 		}
@@ -93,6 +104,9 @@ func (m *Mesh) serveControl(l *link, s *quic.Stream, free func()) {
 	case streamCall:
 		defer free()
 		m.serveCall(l.peer, s)
+	case streamPath:
+		defer free()
+		m.servePath(s, 1)
 	case streamRaft:
 		m.raft.deliver(m.ctx, m.wrap(l, s, free))
 	case streamGossip:

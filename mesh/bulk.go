@@ -125,6 +125,10 @@ func (m *Mesh) answerBulk(ctx context.Context, cancel context.CancelCauseFunc, l
 	if _, err := io.ReadFull(s, b[:]); err != nil {
 		return err
 	}
+	if b[0] == streamPath {
+		m.servePath(s, headerSize)
+		return nil
+	}
 	h, err := parseHeader(b)
 	if err != nil {
 		return err

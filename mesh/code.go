@@ -23,6 +23,8 @@ const (
 	CodeProtocol     Code = 4 // the peer violated the protocol
 	CodeOverload     Code = 5 // the peer exceeded this node's limits
 	CodeUnauthorised Code = 6 // the peer is not, or no longer, a member
+	CodeVersion      Code = 8 // the peer speaks other versions of the protocols; the reason says which this node does
+	CodePath         Code = 7 // large packets vanish on this connection; a new one replaces it
 )
 
 var (
@@ -33,6 +35,7 @@ var (
 	ErrProtocol     = errors.New("the peer does not speak this node's protocol")
 	ErrShutdown     = errors.New("the peer is stopping")
 	ErrLost         = errors.New("the connection to the peer was lost")
+	ErrPath         = errors.New("large packets vanish on the connection to the peer: it is replaced by one with smaller packets")
 	ErrStalled      = errors.New("nothing moved for too long")
 	ErrNoAddress    = errors.New("no address is known for this node")
 	ErrSelf         = errors.New("the address is this node's own")
@@ -48,12 +51,17 @@ func explain(err error) error {
 		return byCode(Code(se.ErrorCode), err)
 	}
 	if ae, ok := errors.AsType[*quic.ApplicationError](err); ok {
+		if Code(ae.ErrorCode) == CodeVersion && ae.Remote {
+			return parseReason(ae.ErrorMessage)
+		}
 		return byCode(Code(ae.ErrorCode), err)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("%w (%w)", ErrStalled, err)
 	}
-	if _, ok := errors.AsType[*quic.TransportError](err); ok {
+	if te, ok := errors.AsType[*quic.TransportError](err); ok && te.ErrorCode == noProtocol {
+		return new(VersionError)
+	} else if ok {
 		return err // also a net.ErrClosed, but with a reason, such as a refused handshake
 	}
 	if lost(err) {
@@ -88,6 +96,8 @@ func byCode(c Code, err error) error {
 		return ErrOverload
 	case CodeProtocol:
 		return ErrProtocol
+	case CodePath:
+		return ErrPath
 	case CodeShutdown, CodeIdle:
 		return ErrShutdown
 	}

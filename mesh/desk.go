@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/quic-go/quic-go"
 	"golang.org/x/time/rate"
 )
@@ -17,35 +19,38 @@ import (
 // connection and a few connections at a time.
 type joinDesk struct {
 	mesh  *Mesh
-	seats chan struct{}
-	pace  *rate.Limiter
+	gate  *gate
+	pings *pings
+	// warned limits the warnings about nodes of other versions.
+	warned *paces
+	hosts  *paces        // of each host
+	pace   *rate.Limiter // of all together
 
 	mu    sync.Mutex
-	conns map[*quic.Conn]struct{}
+	conns map[*quic.Conn]netip.Prefix // with their hosts
 	shut  bool
 }
 
 const (
 	// lingerTimeout is how long a newcomer may take to read its answer.
 	lingerTimeout = 2 * time.Second
-	// seatsPerHost keeps one machine from occupying all connections.
-	seatsPerHost = 4
+	// seatsPerHost keeps one machine from occupying all seats, and hostRate from being all
+	// that is served: see note.
+	seats, seatsPerHost = 64, 4
+	hostRate, hostBurst = 5, 20
+	deskRate, deskBurst = 50, 100
 )
 
 func newJoinDesk(m *Mesh) *joinDesk {
-	return &joinDesk{mesh: m, seats: make(chan struct{}, 16), pace: rate.NewLimiter(20, 40), conns: map[*quic.Conn]struct{}{}}
+	return &joinDesk{
+		mesh: m, gate: newGate(), pings: newPings(), warned: newPaces(0.1, 1, 256), hosts: newPaces(hostRate, hostBurst, maxHosts), pace: rate.NewLimiter(deskRate, deskBurst),
+		conns: map[*quic.Conn]netip.Prefix{},
+	}
 }
 
 // take serves one connection, or refuses it if there are too many.
 func (d *joinDesk) take(conn *quic.Conn) {
-	select {
-	case d.seats <- struct{}{}:
-	default:
-		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeOverload), "too many newcomers at once; try again")
-		return
-	}
-	if !d.pace.Allow() || !d.note(conn) {
-		<-d.seats
+	if !d.note(conn) {
 		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeOverload), "too many newcomers at once; try again")
 		return
 	}
@@ -55,7 +60,6 @@ func (d *joinDesk) take(conn *quic.Conn) {
 			d.mu.Lock()
 			delete(d.conns, conn)
 			d.mu.Unlock()
-			<-d.seats
 		}()
 		ctx, cancel := context.WithTimeout(d.mesh.ctx, deskTimeout)
 		defer cancel()
@@ -75,19 +79,24 @@ func (d *joinDesk) take(conn *quic.Conn) {
 	})
 }
 
+// note gives a connection a seat, and reports whether it did. What its host has and takes is
+// looked at first: a host that floods this node uses up nothing that others need.
 func (d *joinDesk) note(c *quic.Conn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	host, here := addrPort(c.RemoteAddr()).Addr(), 0
-	for o := range d.conns {
-		if addrPort(o.RemoteAddr()).Addr() == host {
+	host, here := hostOf(c.RemoteAddr()), 0
+	for _, o := range d.conns {
+		if o == host {
 			here++
 		}
 	}
-	if d.shut || here >= seatsPerHost {
+	switch {
+	case d.shut, here >= seatsPerHost, !d.hosts.take(host, time.Now()):
+		return false
+	case len(d.conns) >= seats, !d.pace.Allow():
 		return false
 	}
-	d.conns[c] = struct{}{}
+	d.conns[c] = host
 	return true
 }
 
@@ -141,7 +150,11 @@ func (d *joinDesk) join(ctx context.Context, r JoinRequest) deskReply {
 	if d.mesh.cfg.Admit == nil {
 		return deskReply{Reason: RefusedLater, Message: "this node admits nobody; ask another"}
 	}
-	grant, err := d.mesh.cfg.Admit(ctx, r)
+	err := d.mesh.unlikeNewcomer(r)
+	var grant identity.Grant
+	if err == nil {
+		grant, err = d.mesh.cfg.Admit(ctx, r)
+	}
 	if err == nil {
 		return deskReply{Grant: &grant}
 	}

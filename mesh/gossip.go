@@ -19,6 +19,8 @@ import (
 const (
 	tagGossip byte = 0x01
 	tagProbe  byte = 0x02 // to `doctor`, from a socket that has not contacted it before
+	tagPing   byte = 0x03 // asks whether a packet of this size arrives
+	tagPong   byte = 0x04 // it has
 )
 
 // readPackets is the only reader of raw packets. quic-go queues only 32, so it forwards
@@ -29,6 +31,10 @@ func (m *Mesh) readPackets() {
 		n, from, err := m.transport.ReadNonQUICPacket(m.ctx, buf)
 		if err != nil {
 			return
+		}
+		if n >= 2 && buf[0] == tagPing {
+			m.answerPing(buf[:n], from)
+			continue
 		}
 		if n < 2 || buf[0] != tagGossip {
 			continue
@@ -138,11 +144,14 @@ func (m *Mesh) startGossip() error {
 	ml.SuspicionMult = 3
 	// Compressing packets would be wasted work: they are small and encrypted.
 	ml.EnableCompression = false
+	// With its tag, as large as every path must carry.
+	ml.UDPBufferSize = LeastPacket - 1
 
 	sc := serf.DefaultConfig()
 	sc.Init()
 	sc.NodeName = m.ID()
 	sc.Tags = map[string]string{"mesh": m.cfg.Identity.MeshID(), "name": m.cfg.Name, "version": m.cfg.Version}
+	m.cfg.Numbers.tags(sc.Tags)
 	sc.EventCh = m.members.events
 	sc.MemberlistConfig = ml
 	sc.Logger = ml.Logger

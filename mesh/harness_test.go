@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -180,3 +181,5 @@ func wantError(t testing.TB, err, want error) {
 		t.Fatalf("got %v, want %v", err, want)
 	}
 }
+
+func udp(a netip.AddrPort) net.Addr { return net.UDPAddrFromAddrPort(a) }

@@ -27,6 +27,7 @@ type JoinRequest struct {
 	Memory  uint64    `json:"memory"`
 	CSR     []byte    `json:"csr"`
 	Clock   time.Time `json:"clock"`
+	Numbers Numbers   `json:"numbers"`
 }
 
 // Reasons to refuse a newcomer. All but RefusedLater are final.
@@ -35,6 +36,7 @@ const (
 	RefusedName    = "name"    // the name or the id is in use
 	RefusedClock   = "clock"   // the clocks differ too much for certificates
 	RefusedRequest = "request" // the request is malformed
+	RefusedVersion = "version" // the newcomer and the mesh speak other versions
 	RefusedLater   = "later"   // no decision is possible just now
 )
 
@@ -62,14 +64,21 @@ const (
 // RefusedLater, and so is identity.ErrForeignMesh; any other error may be retried.
 func Join(ctx context.Context, conn net.PacketConn, peers []string, token identity.Token, r JoinRequest) (identity.Grant, error) {
 	r.Secret = fmt.Sprintf("%x", token.Secret)
-	var errs []error
+	var errs, unlike []error
 	for _, peer := range peers {
 		reply, err := ask(ctx, conn, peer, identity.JoinTLS(token.CA), deskRequest{Join: &r})
+		what, other := errors.AsType[*VersionError](err)
 		switch {
 		case errors.Is(err, identity.ErrForeignMesh):
 			return identity.Grant{}, fmt.Errorf("ask %s to join with this token: %w", peer, identity.ErrForeignMesh)
+		case other:
+			unlike = append(unlike, Refuse(RefusedVersion, "%s %s", peer, what.And(r.Version, r.Numbers.Wire)))
+			continue
 		case err != nil:
 			errs = append(errs, fmt.Errorf("ask %s to join: %w", peer, err))
+			continue
+		case reply.Reason == RefusedVersion:
+			unlike = append(unlike, Refuse(RefusedVersion, "%s refused this node: %s", peer, reply.Message))
 			continue
 		case reply.Reason != "" && reply.Reason != RefusedLater:
 			return identity.Grant{}, Refuse(reply.Reason, "%s refused this node: %s", peer, reply.Message)
@@ -78,7 +87,11 @@ func Join(ctx context.Context, conn net.PacketConn, peers []string, token identi
 		}
 		errs = append(errs, Refuse(RefusedLater, "%s can't decide now: %s", peer, reply.Message))
 	}
-	return identity.Grant{}, errors.Join(errs...)
+	if len(errs) > 0 && len(unlike) > 0 {
+		// Another peer may yet admit it, so this is not final.
+		return identity.Grant{}, fmt.Errorf("%w; %v", errors.Join(errs...), errors.Join(unlike...))
+	}
+	return identity.Grant{}, errors.Join(append(errs, unlike...)...)
 }
 
 // ask makes one exchange with the joinDesk of the node at peer.
@@ -94,6 +107,10 @@ func ask(ctx context.Context, conn net.PacketConn, peer string, tlsConf *tls.Con
 	c, err := tr.Dial(ctx, net.UDPAddrFromAddrPort(addr), tlsConf, quicConfig(control, newWindows()))
 	if errors.Is(explain(err), ErrClosed) {
 		return deskReply{}, fmt.Errorf("%s does not take packets: nothing listens there", addr)
+	}
+	if lost(err) {
+		_ = tr.Close() // conn is free then
+		return deskReply{}, tooLarge(ctx, conn, addr, explain(err))
 	}
 	if err != nil {
 		return deskReply{}, explain(err)

@@ -27,6 +27,7 @@ const (
 // Member is a node as gossip knows it.
 type Member struct {
 	ID, Name, Version string
+	Numbers           Numbers
 	Addr              netip.AddrPort
 	Status            Status
 	Since             time.Time // when this node first saw that status
@@ -47,11 +48,14 @@ type members struct {
 	mu    sync.RWMutex
 	byID  map[string]Member
 	known map[string]netip.AddrPort
+	// sights are the nodes that spoke another version.
+	sights map[string]sighting
 }
 
 func (t *members) init(peers []Peer) {
 	t.events, t.stop = make(chan serf.Event, 1024), make(chan struct{})
 	t.byID, t.known = map[string]Member{}, map[string]netip.AddrPort{}
+	t.sights = map[string]sighting{}
 	for _, p := range peers {
 		t.known[p.ID] = p.Addr
 	}
@@ -107,7 +111,7 @@ func (m *Mesh) learn(sm serf.Member, reaped bool) Status {
 	}
 	ip, _ := netip.AddrFromSlice(sm.Addr)
 	n := Member{
-		ID: sm.Name, Name: sm.Tags["name"], Version: sm.Tags["version"],
+		ID: sm.Name, Name: sm.Tags["name"], Version: sm.Tags["version"], Numbers: numbersOf(sm.Tags),
 		Addr:   netip.AddrPortFrom(ip.Unmap(), sm.Port),
 		Status: statusOf(sm.Status), Since: time.Now(),
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/serf/serf"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/quic-go/quic-go"
-	"golang.org/x/time/rate"
 )
 
 // Config configures a Mesh. All fields not marked optional are required.
@@ -28,6 +27,8 @@ type Config struct {
 	Advertise netip.AddrPort
 	// Name and Version describe this node to others through gossip.
 	Name, Version string
+	// Numbers are what this program works with. The wire's default is Wire. Optional.
+	Numbers Numbers
 	// Peers are nodes known from before. Optional.
 	Peers []Peer
 	// Seeds are addresses of members with unknown ids, to be tried as long as this node
@@ -104,6 +105,10 @@ func Open(cfg Config) (*Mesh, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	if cfg.Numbers.Wire == (Range{}) {
+		cfg.Numbers.Wire = Wire
+	}
+	cfg.Identity.Speak(cfg.Numbers.Wire)
 	m := &Mesh{cfg: cfg, windows: newWindows(), packets: make(chan *memberlist.Packet, 1024)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.pool = newPool(m)
@@ -114,13 +119,12 @@ func Open(cfg Config) (*Mesh, error) {
 	m.members.init(cfg.Peers)
 
 	resetKey := quic.StatelessResetKey(cfg.Identity.ResetKey())
-	handshakes := rate.NewLimiter(100, 200)
 	m.transport = &quic.Transport{
 		Conn: joining(cfg.Conn),
 		// With this key a restarted node ends its peers' stale connections at once.
-		StatelessResetKey: &resetKey,
-		// Under a flood of handshakes, make the sender prove its address first.
-		VerifySourceAddress: func(net.Addr) bool { return !handshakes.Allow() },
+		StatelessResetKey:   &resetKey,
+		VerifySourceAddress: m.joins.gate.mustProve,
+		ConnContext:         m.joins.gate.begin,
 	}
 	var err error
 	m.listener, err = m.transport.Listen(cfg.Identity.ServerTLS(anyone), quicConfig(bulk, m.windows))
@@ -137,6 +141,7 @@ func Open(cfg Config) (*Mesh, error) {
 		return nil, fmt.Errorf("start gossip: %w", err)
 	}
 	m.wg.Go(m.seekPeers)
+	m.wg.Go(m.watchPaths)
 	return m, nil
 }
 

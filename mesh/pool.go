@@ -51,6 +51,7 @@ type link struct {
 	dialled bool // by us
 	born    time.Time
 	streams atomic.Int64
+	checked atomic.Bool // by checkPath, at this moment
 }
 
 func (l *link) alive() bool { return l.conn.Context().Err() == nil }
@@ -233,11 +234,12 @@ func (p *pool) add(conn *quic.Conn, c class, dialled bool) (*link, error) {
 	return best, nil
 }
 
-// replaces reports whether new streams should use the newer of two live connections.
+// replaces reports whether new streams should use the newer of two live connections. One that
+// checkPath doubts is always replaced.
 // When both sides dialled at once, both keep the one that the lower id dialled, so that
 // they agree.
 func (p *pool) replaces(newer, old *link) bool {
-	if newer.born.Sub(old.born) > crossed || newer.dialled == old.dialled {
+	if newer.born.Sub(old.born) > crossed || newer.dialled == old.dialled || old.checked.Load() {
 		return true
 	}
 	lower := p.mesh.cfg.Identity.ID() < newer.peer
@@ -253,6 +255,19 @@ func (p *pool) count(peer string) int {
 		}
 	}
 	return n
+}
+
+// links lists the live connections.
+func (p *pool) links() []*link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := make([]*link, 0, len(p.all))
+	for l := range p.all {
+		if l.alive() {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 func (p *pool) forget(l *link) {

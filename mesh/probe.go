@@ -26,6 +26,7 @@ const nonceSize = 16
 type ProbeReply struct {
 	MeshID   string    `json:"mesh"`
 	Version  string    `json:"version"`
+	Numbers  Numbers   `json:"numbers"`
 	Clock    time.Time `json:"clock"`
 	Observed string    `json:"observed"` // the requester's address as this node sees it
 }
@@ -36,6 +37,7 @@ type ProbeResult struct {
 	RoundTrip time.Duration
 	Skew      time.Duration // how far the peer's clock is ahead
 	Inbound   bool          // an unrequested packet from the peer arrived
+	Reach     Reach         // how large packets reach the peer
 }
 
 // Probe asks the node at peer to identify itself and whether it can reach this machine
@@ -56,6 +58,9 @@ func Probe(ctx context.Context, conn net.PacketConn, peer string) (ProbeResult, 
 	r := ProbeResult{ProbeReply: *reply.Probe, RoundTrip: time.Since(begin)}
 	r.Skew = r.Clock.Sub(begin.Add(r.RoundTrip / 2)).Round(time.Millisecond)
 	r.Inbound = awaitProbe(conn, nonce)
+	if to, err := Resolve(ctx, peer); err == nil {
+		r.Reach = measure(ctx, conn, to)
+	}
 	return r, nil
 }
 
@@ -96,5 +101,5 @@ func (m *Mesh) answerProbe(from net.Addr, q probeRequest) *ProbeReply {
 			_, _ = c.Write(append([]byte{tagProbe}, q.Nonce...))
 		})
 	}
-	return &ProbeReply{MeshID: m.cfg.Identity.MeshID(), Version: m.cfg.Version, Clock: time.Now(), Observed: to.String()}
+	return &ProbeReply{MeshID: m.cfg.Identity.MeshID(), Version: m.cfg.Version, Numbers: m.cfg.Numbers, Clock: time.Now(), Observed: to.String()}
 }

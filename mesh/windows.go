@@ -22,7 +22,10 @@ const (
 // the class before the handshake and uses bulk's: windows only grow when data is read.
 func quicConfig(c class, w *windows) *quic.Config {
 	q := &quic.Config{
-		HandshakeIdleTimeout:  handshakeTimeout,
+		HandshakeIdleTimeout: handshakeTimeout,
+		// The least that QUIC may begin with. It finds out by itself how much larger packets
+		// may be.
+		InitialPacketSize:     LeastPacket,
 		MaxIdleTimeout:        idleTimeout,
 		KeepAlivePeriod:       keepAlive,
 		MaxIncomingStreams:    maxStreams,

@@ -26,6 +26,7 @@ type Identity struct {
 	authority *authority
 	resetKey  [32]byte
 	life      time.Duration
+	wire      Range // what this node speaks
 
 	// current is replaced by a renewal, after it is on disk.
 	current atomic.Pointer[credential]
@@ -34,6 +35,10 @@ type Identity struct {
 	caKey ed25519.PrivateKey
 	keys  []GossipKey
 }
+
+// Speak sets the versions of the members' protocols that this node speaks, before any TLS
+// configuration is made. By default they are those of Wire.
+func (i *Identity) Speak(wire Range) { i.wire = wire }
 
 // ID returns this node's id, used in certificates, gossip, Raft and the plan.
 func (i *Identity) ID() string { return i.id }

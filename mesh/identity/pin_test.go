@@ -39,7 +39,7 @@ func TestJoinReachesOnlyJoin(t *testing.T) {
 	first := found(t, Options{})
 	second := admit(t, first)
 	for _, protocols := range [][]string{
-		{ALPNJoin}, {ALPNControl, ALPNJoin}, {ALPNJoin, ALPNBulk}, {ALPNBulk, ALPNControl, ALPNJoin, "h3"},
+		{ALPNJoin}, {ALPNControl + "/1", ALPNJoin}, {ALPNJoin, ALPNBulk + "/1"}, {ALPNBulk + "/2", ALPNControl + "/1", ALPNJoin, "h3"},
 	} {
 		for _, config := range []*tls.Config{ProbeTLS(), second.ClientTLS("", first.ID(), anyone)} {
 			config.NextProtos = protocols

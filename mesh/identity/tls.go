@@ -9,10 +9,12 @@ import (
 	"time"
 )
 
-// The mesh's protocols in TLS protocol negotiation (ALPN).
+// The mesh's protocols in TLS protocol negotiation (ALPN). Those of members are followed by a
+// number of the wire. That of newcomers never changes, so that versions of hopmesh which can't
+// work together can still say so.
 const (
-	ALPNControl = "hopmesh-control/1"
-	ALPNBulk    = "hopmesh-bulk/1"
+	ALPNControl = "hopmesh-control"
+	ALPNBulk    = "hopmesh-bulk"
 	ALPNJoin    = "hopmesh-join/1"
 )
 
@@ -21,21 +23,34 @@ const (
 // and gets ALPNJoin, whatever else it offers: the caller must pass such connections
 // only to the server of join requests.
 //
+// Members and newcomers that offer only versions of protocols that this node does not speak
+// get what they offer first. The caller must serve them nothing, and tell them why: TLS would
+// tell them nothing.
+//
 // A member without a valid certificate sees its dial succeed: the refusal comes with
 // its first read.
 func (i *Identity) ServerTLS(allow func(id string) error) *tls.Config {
 	join := baseTLS(ALPNJoin)
 	join.GetCertificate = i.serverCertificate
-	members := baseTLS(ALPNControl, ALPNBulk)
+	members := baseTLS(append(offers(ALPNControl, i.wire), offers(ALPNBulk, i.wire)...)...)
 	members.GetCertificate = i.serverCertificate
 	members.ClientAuth = tls.RequireAndVerifyClientCert
 	members.ClientCAs = i.authority.pool
 	members.VerifyConnection = i.verifyPeer(x509.ExtKeyUsageClientAuth, "", allow)
 
-	outer := baseTLS(ALPNControl, ALPNBulk, ALPNJoin)
+	outer := baseTLS(append(slices.Clone(members.NextProtos), ALPNJoin)...)
 	outer.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if slices.Contains(hello.SupportedProtos, ALPNJoin) {
 			return join, nil
+		}
+		if first := unknown(hello.SupportedProtos, members.NextProtos); first != "" {
+			conf := members
+			if !strings.HasPrefix(first, ALPNControl) && !strings.HasPrefix(first, ALPNBulk) {
+				conf = join
+			}
+			conf = conf.Clone()
+			conf.NextProtos = []string{first}
+			return conf, nil
 		}
 		return members, nil
 	}
@@ -43,10 +58,10 @@ func (i *Identity) ServerTLS(allow func(id string) error) *tls.Config {
 }
 
 // ClientTLS returns the configuration for dialling a member by one of the members'
-// protocols. The member must be wantID, or any node with a certificate of this mesh if
+// protocols, in the highest version that both speak. The member must be wantID, or any node with a certificate of this mesh if
 // wantID is empty. allow may still refuse it.
 func (i *Identity) ClientTLS(alpn, wantID string, allow func(id string) error) *tls.Config {
-	c := baseTLS(alpn)
+	c := baseTLS(offers(alpn, i.wire)...)
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		return &i.current.Load().tls, nil
 	}
@@ -55,6 +70,20 @@ func (i *Identity) ClientTLS(alpn, wantID string, allow func(id string) error) *
 	c.InsecureSkipVerify = true
 	c.VerifyConnection = i.verifyPeer(x509.ExtKeyUsageServerAuth, wantID, allow)
 	return c
+}
+
+// unknown returns the first protocol of hopmesh that is offered, if none of those offered is
+// spoken.
+func unknown(offered, spoken []string) (first string) {
+	for _, p := range offered {
+		if slices.Contains(spoken, p) {
+			return ""
+		}
+		if _, number := Protocol(p); number > 0 && first == "" {
+			first = p
+		}
+	}
+	return first
 }
 
 func (i *Identity) serverCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -92,7 +92,7 @@ func TestMembersMeet(t *testing.T) {
 			allow := func(id string) error { asked = append(asked, id); return nil }
 			m := shake(a.ServerTLS(anyone), b.ClientTLS(alpn, want, allow))
 			must(t, m.err())
-			if m.client.Version != tls.VersionTLS13 || m.client.NegotiatedProtocol != alpn || m.server.NegotiatedProtocol != alpn {
+			if m.client.Version != tls.VersionTLS13 || m.client.NegotiatedProtocol != alpn+"/1" || m.server.NegotiatedProtocol != alpn+"/1" {
 				t.Fatalf("met over %x with %q", m.client.Version, m.client.NegotiatedProtocol)
 			}
 			if m.server.ServerName != "" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -16,8 +17,11 @@ import (
 // Latency is the delay of a packet unless a test adds to it.
 const Latency = 200 * time.Microsecond
 
-// mtu leaves room for gossip's overhead per packet.
-const mtu = 1500
+// mtu is Ethernet's, of which headers take some.
+const (
+	mtu     = 1500
+	headers = 28 // of UDP and IPv4
+)
 
 // Network connects simulated sockets. Create it inside a synctest bubble. All its
 // methods may be called at any time.
@@ -26,6 +30,7 @@ type Network struct {
 	links  map[string]*simnet.SimulatedLink // by address
 	down   map[way]bool                     // by IP
 	slow   map[string]time.Duration         // by IP
+	most   map[string]int                   // bytes of the largest packet that passes, by sender's IP; "": anybody's
 	loss   float64
 	jitter time.Duration
 	random *rand.Rand
@@ -38,8 +43,10 @@ type way struct{ from, to string }
 // NewNetwork returns a network without faults. The seed decides which packets are lost
 // once Lose is called.
 func NewNetwork(seed uint64) *Network {
+	// QUIC would ask a real socket for its buffers, and complain.
+	_ = os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
 	return &Network{
-		links: map[string]*simnet.SimulatedLink{}, down: map[way]bool{}, slow: map[string]time.Duration{},
+		most: map[string]int{}, links: map[string]*simnet.SimulatedLink{}, down: map[way]bool{}, slow: map[string]time.Duration{},
 		random: rand.New(rand.NewPCG(seed, 1)),
 	}
 }
@@ -57,7 +64,7 @@ type Socket struct {
 func (n *Network) Listen(ip string, port int) *Socket {
 	addr := &net.UDPAddr{IP: net.ParseIP(ip), Port: port}
 	link := &simnet.SimulatedLink{
-		UplinkSettings: simnet.LinkSettings{MTU: mtu}, DownlinkSettings: simnet.LinkSettings{MTU: mtu},
+		UplinkSettings: simnet.LinkSettings{MTU: mtu - headers}, DownlinkSettings: simnet.LinkSettings{MTU: mtu - headers},
 		LatencyFunc: n.latency, UploadPacket: router{n},
 	}
 	s := &Socket{SimConn: simnet.NewBlockingSimConn(addr, link), network: n, link: link}
@@ -94,7 +101,7 @@ func (r router) SendPacket(p simnet.Packet) error {
 	if n.tap != nil {
 		n.tap(p.Data)
 	}
-	lost := n.down[way{ip(p.From), ip(p.To)}] || n.loss > 0 && n.random.Float64() < n.loss
+	lost := n.down[way{ip(p.From), ip(p.To)}] || n.large(p) || n.loss > 0 && n.random.Float64() < n.loss
 	n.mu.Unlock()
 	if link == nil || lost {
 		return nil
@@ -138,11 +145,12 @@ func (n *Network) Partition(a, b []string) {
 	}
 }
 
-// Heal undoes every Cut and Partition.
+// Heal undoes every Cut, Partition and Shrink.
 func (n *Network) Heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.down)
+	clear(n.most)
 }
 
 // Lose drops this share of all packets, and lets packets overtake each other within the
@@ -151,6 +159,29 @@ func (n *Network) Lose(share float64, jitter time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.loss, n.jitter = share, jitter
+}
+
+// Shrink silently drops packets that a path with this MTU would not carry, from now on: those
+// from these IPs, or all. Heal undoes it.
+func (n *Network) Shrink(mtu int, from ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(from) == 0 {
+		from = []string{""}
+	}
+	for _, ip := range from {
+		n.most[ip] = mtu - headers
+	}
+}
+
+// large reports whether a packet is too large for its path. It is called with mu held.
+func (n *Network) large(p simnet.Packet) bool {
+	for _, from := range []string{"", ip(p.From)} {
+		if most, in := n.most[from]; in && len(p.Data) > most {
+			return true
+		}
+	}
+	return false
 }
 
 // Slow delays every packet to and from an IP.

@@ -137,6 +137,9 @@ func peer(ctx context.Context, cfg Config) []Finding {
 	defer conn.Close()
 	r, err := mesh.Probe(ctx, conn, cfg.Peer)
 	if err != nil {
+		if errors.Is(err, mesh.ErrMTU) {
+			return []Finding{{"way there", failure, err.Error()}}
+		}
 		return []Finding{{"way there", failure, fmt.Sprintf("%v; is an agent running there, and is its UDP port open?", err)}}
 	}
 	list := []Finding{
@@ -145,6 +148,7 @@ func peer(ctx context.Context, cfg Config) []Finding {
 		{"their version", ok, r.Version},
 		{"clock", ok, fmt.Sprintf("theirs is %s from ours", r.Skew)},
 		{"way back", ok, "a packet nobody asked for arrived"},
+		packets(r.Reach),
 	}
 	if r.Version != cfg.Version {
 		list[2].Level, list[2].Detail = warning, fmt.Sprintf("%s, here %s: run the same version on all nodes", r.Version, cfg.Version)
@@ -158,6 +162,22 @@ func peer(ctx context.Context, cfg Config) []Finding {
 	}
 	return list
 }
+
+// packets says how large packets pass.
+func packets(r mesh.Reach) Finding {
+	f := Finding{"packet size", ok, fmt.Sprintf("packets of %d bytes pass", r.Passed)}
+	switch {
+	case r.Passed == 0:
+		f.Level, f.Detail = warning, "not known: the other node does not say which packets arrive, as if it ran another version"
+	case r.Lost > 0:
+		f.Level = warning
+		f.Detail = fmt.Sprintf("packets of %d bytes pass and those of %d do not, so the MTU of the path is below %d: that works, but a path of 1500, as of Ethernet, moves data faster", r.Passed, r.Lost, r.Lost+ipHeaders)
+	}
+	return f
+}
+
+// ipHeaders are the bytes of UDP's and IPv4's headers.
+const ipHeaders = 28
 
 // listen prefers the agent's own port, since that is the one to check. If an agent runs
 // here, the port is taken, and listen uses any other.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hopmesh/hopmesh/mesh"
 )
 
 // machine makes the settings that the kernel would show.
@@ -89,5 +91,21 @@ func TestTable(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "warning  net.core.wmem_max") {
 		t.Errorf("printed:\n%s", out.String())
+	}
+}
+
+func TestPacketSizes(t *testing.T) {
+	for _, c := range []struct {
+		reach mesh.Reach
+		level string
+		says  string
+	}{
+		{mesh.Reach{Passed: mesh.MostPacket}, ok, "1452"},
+		{mesh.Reach{Passed: 1252, Lost: 1352}, warning, "MTU of the path is below 1380"},
+		{mesh.Reach{}, warning, "not known"},
+	} {
+		if f := packets(c.reach); f.Level != c.level || !strings.Contains(f.Detail, c.says) {
+			t.Errorf("%+v: %+v", c.reach, f)
+		}
 	}
 }

@@ -1,0 +1,177 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"golang.org/x/time/rate"
+)
+
+// gate decides whose handshakes this node computes, before it computes any. What one host may
+// take is counted before what all may take together, so that a host that floods this node
+// keeps nobody else out.
+//
+// The source of a UDP packet can be forged. So a host that has not proven its address gets
+// little: beyond that, QUIC makes it repeat its first packet with a token that was sent there
+// (Retry). Only what comes back with a token counts against the host itself.
+type gate struct {
+	unproven *paces
+	together *rate.Limiter // of all unproven hosts
+	proven   *paces
+
+	mu      sync.Mutex
+	all     int
+	pending map[netip.Prefix]int // handshakes that have not ended, by host
+}
+
+const (
+	// unprovenRate and provenRate are handshakes a second that a host may begin. Many nodes
+	// may run on one host or behind one address, and each dials twice.
+	unprovenRate, unprovenBurst = 8, 16
+	provenRate, provenBurst     = 50, 200
+	// maxPending bounds the handshakes that have not ended: each holds some 50 kB for up to
+	// twice handshakeTimeout.
+	maxPending, maxPendingPerHost = 1024, 128
+	// maxHosts bounds how many hosts are told apart.
+	maxHosts = 4096
+)
+
+func newGate() *gate {
+	return &gate{
+		unproven: newPaces(unprovenRate, unprovenBurst, maxHosts), together: rate.NewLimiter(100, 200),
+		proven: newPaces(provenRate, provenBurst, maxHosts), pending: map[netip.Prefix]int{},
+	}
+}
+
+// mustProve reports whether a host must prove its address first. It is the transport's
+// VerifySourceAddress.
+func (g *gate) mustProve(from net.Addr) bool {
+	return !g.unproven.take(hostOf(from), time.Now()) || !g.together.Allow()
+}
+
+var errTooMany = errors.New("too many handshakes")
+
+// handshake is one that counts as pending until it ends.
+type handshake struct {
+	gate *gate
+	host netip.Prefix
+	once sync.Once
+}
+
+func (h *handshake) end() {
+	h.once.Do(func() {
+		h.gate.mu.Lock()
+		defer h.gate.mu.Unlock()
+		h.gate.all--
+		if h.gate.pending[h.host]--; h.gate.pending[h.host] == 0 {
+			delete(h.gate.pending, h.host)
+		}
+	})
+}
+
+type handshakeKey struct{}
+
+// begin refuses a handshake, or counts it until passed is called or its connection ends. It is
+// the transport's ConnContext.
+func (g *gate) begin(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
+	host := hostOf(info.RemoteAddr)
+	if info.AddrVerified && !g.proven.take(host, time.Now()) {
+		return nil, errTooMany
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pending[host] >= maxPendingPerHost || g.all >= maxPending {
+		return nil, errTooMany
+	}
+	g.pending[host]++
+	g.all++
+	h := &handshake{gate: g, host: host}
+	context.AfterFunc(ctx, h.end)
+	return context.WithValue(ctx, handshakeKey{}, h), nil
+}
+
+// passed ends the count of a connection's handshake.
+func (g *gate) passed(conn *quic.Conn) {
+	if h, ok := conn.Context().Value(handshakeKey{}).(*handshake); ok {
+		h.end()
+	}
+}
+
+// hostOf returns what counts as one host: an IPv4 address, or an IPv6 network of 64 bits,
+// since a machine has all addresses of that.
+func hostOf(a net.Addr) netip.Prefix {
+	ip := addrPort(a).Addr()
+	bits := 64
+	if ip.Is4() {
+		bits = 32
+	}
+	host, _ := ip.WithZone("").Prefix(bits)
+	return host
+}
+
+// paces limits how often each host may do something, in bounded memory.
+type paces struct {
+	rate, burst float64
+	room        int
+
+	mu    sync.Mutex
+	hosts map[netip.Prefix]allowance
+	rest  allowance // of all hosts for which there is no room, together
+	swept time.Time
+}
+
+// allowance is how often a host may act at once, and when that was so.
+type allowance struct {
+	left float64
+	at   time.Time
+}
+
+func newPaces(perSecond, burst float64, room int) *paces {
+	return &paces{rate: perSecond, burst: burst, room: room, hosts: map[netip.Prefix]allowance{}, rest: allowance{left: burst}}
+}
+
+// take reports whether the host may act now, and counts it if so.
+func (p *paces) take(host netip.Prefix, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a, in := p.hosts[host]
+	if !in {
+		p.sweep(now)
+		if len(p.hosts) >= p.room {
+			return p.spend(&p.rest, now)
+		}
+		a = allowance{p.burst, now}
+	}
+	ok := p.spend(&a, now)
+	p.hosts[host] = a
+	return ok
+}
+
+func (p *paces) spend(a *allowance, now time.Time) bool {
+	a.left, a.at = min(p.burst, a.left+now.Sub(a.at).Seconds()*p.rate), now
+	if a.left < 1 {
+		return false
+	}
+	a.left--
+	return true
+}
+
+// sweep forgets hosts that may do again all that they may at once. It is called with mu held
+// and does nothing while there is room, or if it was done lately.
+func (p *paces) sweep(now time.Time) {
+	full := time.Duration(p.burst / p.rate * float64(time.Second))
+	if len(p.hosts) < p.room || now.Sub(p.swept) < full/4 {
+		return
+	}
+	p.swept = now
+	for host, a := range p.hosts {
+		if now.Sub(a.at) >= full {
+			delete(p.hosts, host)
+		}
+	}
+}

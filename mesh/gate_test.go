@@ -1,0 +1,161 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/quic-go/quic-go"
+)
+
+// silence begins that many handshakes a second with the victim, from one socket, and says
+// nothing on the connections that come about. It ends with ctx, or after the given time.
+func silence(ctx context.Context, socket net.PacketConn, victim *Mesh, perSecond int, lasts time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, lasts)
+	defer cancel()
+	tr := &quic.Transport{Conn: socket}
+	defer tr.Close()
+	tick := time.NewTicker(time.Second / time.Duration(perSecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		go func() {
+			_, _ = tr.Dial(ctx, net.UDPAddrFromAddrPort(victim.cfg.Advertise), identity.ProbeTLS(), &quic.Config{})
+		}()
+	}
+}
+
+// enter joins as a node does that tries again and again, and returns how long that took.
+func enter(t *testing.T, socket net.PacketConn, m *Mesh, token identity.Token) time.Duration {
+	begin := time.Now()
+	for {
+		_, err := Join(t.Context(), socket, []string{m.cfg.Advertise.String()}, token, JoinRequest{Name: "new"})
+		if err == nil {
+			return time.Since(begin)
+		}
+		if time.Since(begin) > 10*time.Second {
+			t.Fatalf("an honest newcomer was kept out for 10 s: %v", err)
+		}
+		<-time.After(500 * time.Millisecond)
+	}
+}
+
+func admitAll(context.Context, JoinRequest) (identity.Grant, error) {
+	return identity.Grant{MeshID: "x"}, nil
+}
+
+// A thousand silent handshakes a second from one host keep nobody else out.
+func TestFloodOfHandshakesKeepsNobodyOut(t *testing.T) {
+	virtual(t, 0, func(t *testing.T, g *ground) {
+		m := g.desk(admitAll)
+		token, err := identity.NewToken(g.first.CAHash())
+		must(t, err)
+		hostile, honest := g.socket(66), g.socket(9)
+		defer hostile.Close()
+		defer honest.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			silence(ctx, hostile, m, 1000, time.Minute)
+		}()
+		<-time.After(500 * time.Millisecond)
+		took := enter(t, honest, m, token)
+		cancel()
+		<-ended
+		if took > 2*time.Second {
+			t.Errorf("an honest newcomer waited for %s", took)
+		}
+		t.Logf("joined within %s", took)
+	})
+}
+
+func TestPacesAreOfEachHost(t *testing.T) {
+	p, now := newPaces(2, 4, 8), time.Now()
+	one := netip.MustParsePrefix("10.0.0.1/32")
+	taken := func(host netip.Prefix, tries int) (n int) {
+		for range tries {
+			if p.take(host, now) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := taken(one, 100); n != 4 {
+		t.Errorf("took %d at once", n)
+	}
+	now = now.Add(time.Second)
+	if n := taken(one, 100); n != 2 {
+		t.Errorf("took %d a second later", n)
+	}
+	other := func(i int) netip.Prefix { return netip.MustParsePrefix(fmt.Sprintf("10.1.%d.%d/32", i/256, i%256)) }
+	all := 0
+	for i := range 1000 {
+		all += taken(other(i), 100)
+	}
+	// Seven more hosts have room; the others share what one may take.
+	if all != 8*4 || len(p.hosts) != 8 {
+		t.Errorf("a thousand hosts took %d, and %d are remembered", all, len(p.hosts))
+	}
+	now = now.Add(time.Minute)
+	if n := taken(other(2000), 100); n != 4 || len(p.hosts) != 1 {
+		t.Errorf("after a minute a new host took %d, and %d are remembered", n, len(p.hosts))
+	}
+}
+
+func TestHostsAreAddressesOrNetworks(t *testing.T) {
+	for addr, want := range map[string]string{
+		"10.0.0.7:1": "10.0.0.7/32", "[::ffff:10.0.0.7]:2": "10.0.0.7/32",
+		"[2001:db8:1:2:3:4:5:6]:1": "2001:db8:1:2::/64", "[fe80::1%eth0]:1": "fe80::/64",
+	} {
+		if got := hostOf(net.UDPAddrFromAddrPort(netip.MustParseAddrPort(addr))).String(); got != want {
+			t.Errorf("%s: %s, want %s", addr, got, want)
+		}
+	}
+}
+
+// Packets with a forged source make that host prove its address, and no more: who has proven it
+// is served.
+func TestForgedSourcesCountAgainstNobody(t *testing.T) {
+	g, victim := newGate(), net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.7:7946"))
+	if g.mustProve(victim) {
+		t.Fatal("the first packet of a host must prove its address")
+	}
+	for range 10_000 {
+		g.mustProve(victim)
+	}
+	if !g.mustProve(victim) {
+		t.Error("a flood need not prove its address")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 20 {
+		_, err := g.begin(ctx, &quic.ClientInfo{RemoteAddr: victim, AddrVerified: true})
+		must(t, err)
+	}
+	for range 10_000 {
+		_, _ = g.begin(ctx, &quic.ClientInfo{RemoteAddr: victim, AddrVerified: true})
+	}
+	if g.all != maxPendingPerHost {
+		t.Errorf("%d handshakes of one host are pending", g.all)
+	}
+	cancel()
+	deadline := time.After(10 * time.Second)
+	for pending := -1; pending != 0; {
+		g.mu.Lock()
+		pending = g.all + len(g.pending)
+		g.mu.Unlock()
+		select {
+		case <-deadline:
+			t.Fatalf("%d handshakes are pending after all have ended", pending)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
