@@ -168,7 +168,7 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 const firstToken = 24 * time.Hour
 
 func invite(ctx context.Context, n *node.Node, stdout io.Writer, log *slog.Logger) {
-	t, err := n.Backend().CreateToken(ctx, firstToken)
+	t, err := n.Backend().CreateToken(ctx, firstToken, 0)
 	if err != nil {
 		log.Warn("could not make a join command; `hopmesh token create` does", "err", err)
 		return

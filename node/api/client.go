@@ -108,13 +108,14 @@ func (c *Client) Leave(ctx context.Context) error {
 }
 
 // ForceLeave removes another node from the mesh.
-func (c *Client) ForceLeave(ctx context.Context, r ForceLeaveRequest) error {
-	return c.call(ctx, changeTimeout, http.MethodPost, "/v1/force-leave", r, nil)
+func (c *Client) ForceLeave(ctx context.Context, r ForceLeaveRequest) (out ForcedOut, err error) {
+	return out, c.call(ctx, changeTimeout, http.MethodPost, "/v1/force-leave", r, &out)
 }
 
-// CreateToken makes a token for newcomers; with a ttl of 0 it never expires.
-func (c *Client) CreateToken(ctx context.Context, ttl time.Duration) (t Token, err error) {
-	return t, c.call(ctx, changeTimeout, http.MethodPost, "/v1/tokens", TokenRequest{TTL: ttl.String()}, &t)
+// CreateToken makes a token for newcomers; with a ttl of 0 it never expires, and with uses
+// of 0 it admits any number of nodes.
+func (c *Client) CreateToken(ctx context.Context, ttl time.Duration, uses uint64) (t Token, err error) {
+	return t, c.call(ctx, changeTimeout, http.MethodPost, "/v1/tokens", TokenRequest{TTL: ttl.String(), Uses: uses}, &t)
 }
 
 // Tokens lists the tokens that the mesh accepts.

@@ -97,12 +97,19 @@ func (s server) forceLeave(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	answer(w, Done{Name: q.Name, OK: true}, s.ForceLeave(r.Context(), q))
+	out, err := s.ForceLeave(r.Context(), q)
+	out.Tokens = notNull(out.Tokens)
+	answer(w, out, err)
 }
 
 func (s server) tokens(w http.ResponseWriter, r *http.Request) {
 	list, err := s.Tokens(r.Context())
-	answer(w, notNull(list), err)
+	whole := make([]TokenInfo, len(list))
+	for i, t := range list {
+		t.Nodes = notNull(t.Nodes)
+		whole[i] = t
+	}
+	answer(w, whole, err)
 }
 
 func (s server) createToken(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +125,7 @@ func (s server) createToken(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	t, err := s.CreateToken(r.Context(), ttl)
+	t, err := s.CreateToken(r.Context(), ttl, q.Uses)
 	answer(w, t, err)
 }
 
