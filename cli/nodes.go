@@ -148,13 +148,13 @@ const joinTimeout = 30 * time.Second
 
 func join() *cobra.Command {
 	var d daemon.Flags
-	var secret string
+	var secret, file string
 	cmd := &cobra.Command{
-		Use:   "join HOST:PORT... --token TOKEN",
+		Use:   "join HOST:PORT... --token-file FILE",
 		Short: "Bring a running node that is in no mesh into one",
 		Long: "Brings a running node that is in no mesh into one. HOST:PORT is a member's UDP address; the token\n" +
 			"comes from `hopmesh token create` on any member. Returns when the node is in and ready.",
-		Example:           "  hopmesh join 10.0.0.1:7946 10.0.0.2:7946 --token hm1-...",
+		Example:           "  hopmesh join 10.0.0.1:7946 10.0.0.2:7946 --token hm1-...\n  hopmesh join 10.0.0.1:7946 --token-file - < token",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -163,8 +163,16 @@ func join() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if secret == "" {
-				return usage.Errorf(cmd, "`hopmesh join` needs --token TOKEN, which `hopmesh token create` prints on a member")
+			switch {
+			case secret != "" && file != "":
+				return usage.Errorf(cmd, "--token and --token-file are both given: leave one of them out")
+			case file != "":
+				var err error
+				if secret, err = ReadToken(file, cmd.InOrStdin()); err != nil {
+					return err
+				}
+			case secret == "":
+				return usage.Errorf(cmd, "`hopmesh join` needs --token TOKEN or --token-file FILE, with what `hopmesh token create` prints on a member")
 			}
 			s, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.Status, error) {
 				if err := c.Join(ctx, api.JoinRequest{Peers: args, Token: secret}); err != nil {
@@ -183,6 +191,7 @@ func join() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&secret, "token", "", "the join `TOKEN`")
+	cmd.Flags().StringVar(&file, "token-file", "", "a `FILE` with the join token, or - for standard input")
 	d.Add(cmd)
 	return cmd
 }
