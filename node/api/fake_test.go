@@ -7,10 +7,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hopmesh/hopmesh/node/api/secret"
 )
 
 // fake is a Backend that answers what it holds and notes what it was asked.
@@ -124,6 +127,9 @@ func serve(t *testing.T, network string, f *fake) *Client {
 			t.Fatal(err)
 		}
 		s.Listener, addr = l, "unix:"+path
+	} else {
+		t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+		lock(t, s, addr)
 	}
 	s.Start()
 	t.Cleanup(s.Close)
@@ -133,6 +139,18 @@ func serve(t *testing.T, network string, f *fake) *Client {
 	}
 	t.Cleanup(c.Close)
 	return c
+}
+
+// lock puts a server behind a new secret, and returns that.
+func lock(t *testing.T, s *httptest.Server, addr string) (key, path string) {
+	t.Helper()
+	key = secret.New()
+	path, err := secret.Save(netip.MustParseAddrPort(addr), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Config.Handler = Locked(s.Config.Handler, key, path)
+	return key, path
 }
 
 var errBroken = errors.New("the disk is full")

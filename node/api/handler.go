@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Handler serves the whole API. It is for unix sockets and for TCP on loopback, as it
-// does not authenticate clients.
+// Handler serves the whole API. It does not authenticate clients: it is for unix sockets,
+// and for TCP on loopback behind Locked.
 func Handler(b Backend, metrics http.Handler) http.Handler {
 	s := server{b}
 	mux := http.NewServeMux()
