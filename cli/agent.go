@@ -21,17 +21,21 @@ func agent(run func(context.Context, AgentConfig, io.Writer, io.Writer) error) *
 	settings := agentSettings()
 	var show bool
 	cmd := &cobra.Command{
-		Use:   "agent --data-dir DIR [--bootstrap | --join HOST:PORT... --token TOKEN]",
+		Use:   "agent --data-dir DIR [--bootstrap | --join HOST:PORT... --token-file FILE]",
 		Short: "Run this machine's node",
 		Long: "Runs this machine's node until SIGTERM, which stops it and keeps its place in the mesh.\n\n" +
-			"The first node creates the mesh with --bootstrap, and prints the command for the next machines. A node\n" +
-			"that was in a mesh before needs neither --join nor --token. A new node without them waits for\n" +
-			"`hopmesh join`.\n\n" +
+			"The first node creates the mesh with --bootstrap, and prints the command for the next machines. If its\n" +
+			"standard output is the system's journal, the command goes to the file join-command in the data\n" +
+			"directory. A node that was in a mesh before needs neither --join nor a token. A new node without them\n" +
+			"waits for `hopmesh join`.\n\n" +
+			"Every user of a machine can read the command line of a process: put the token into a file, or give\n" +
+			"--token-file - and the token on standard input.\n\n" +
 			"Every setting can be a flag, an environment variable (--data-dir is HOPMESH_DATA_DIR; lists are\n" +
 			"separated by commas) or a key in the TOML file given with --config (data-dir = \"...\"). Flags override\n" +
 			"the environment, which overrides the file. --print-config shows each value and where it comes from.",
 		Example: "  hopmesh agent --bootstrap\n" +
 			"  hopmesh agent --join 10.0.0.1:7946 --token hm1-...\n" +
+			"  hopmesh agent --join 10.0.0.1:7946 --token-file /run/hopmesh-token\n" +
 			"  hopmesh agent --data-dir /srv/hopmesh --memory 64GiB --api 127.0.0.1:7947",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		// More peers may follow the first without a --join of their own.
@@ -90,7 +94,7 @@ func agentConfig(values map[string]value) (AgentConfig, error) {
 	cfg := AgentConfig{
 		DataDir: values["data-dir"].one(), Name: values["name"].one(),
 		Listen: values["listen"].one(), Advertise: values["advertise"].one(), API: values["api"].text,
-		Join: values["join"].text, Token: values["token"].one(), Device: values["device"].one(),
+		Join: values["join"].text, Token: values["token"].one(), TokenFile: values["token-file"].one(), Device: values["device"].one(),
 		LogLevel: values["log-level"].one(), LogFormat: values["log-format"].one(),
 	}
 	bad := func(key, why string) error {
@@ -104,6 +108,9 @@ func agentConfig(values map[string]value) (AgentConfig, error) {
 		if cfg.Memory, err = output.ParseSize(memory); err != nil {
 			return cfg, bad("memory", err.Error())
 		}
+	}
+	if cfg.Token != "" && cfg.TokenFile != "" {
+		return cfg, bad("token-file", fmt.Sprintf("is given and so is token (from %s): leave one of them out", values["token"].from))
 	}
 	if !devices.MatchString(cfg.Device) {
 		return cfg, bad("device", fmt.Sprintf("%q is none of auto, cpu, cuda or cuda:N", cfg.Device))
@@ -174,6 +181,7 @@ func agentSettings() []setting {
 		{key: "bootstrap", kind: truth, fallback: "false", usage: "create a mesh; ignored if the node is in one"},
 		{key: "join", kind: words, usage: "`HOST:PORT` of a member to join; may be repeated"},
 		{key: "token", secret: true, usage: "the join `TOKEN`; only needed with --join"},
+		{key: "token-file", usage: "a `FILE` with the join token, or - for standard input; read only if this node is in no mesh yet"},
 		{key: "device", fallback: "auto", usage: "`DEVICE` to compute on: auto, cpu, cuda or cuda:N (default auto)"},
 		{key: "memory", usage: "limit of the memory that the node takes, a `SIZE` such as 64GiB (default: what the machine can give)"},
 		{key: "log-level", fallback: "info", usage: "the lowest `LEVEL` to log: debug, info, warn or error (default info)"},

@@ -76,6 +76,7 @@ api         -                   default
 bootstrap   false               default
 join        a:1, c:3, d:4, b:2  flag --join
 token       (hidden)            flag --token
+token-file  -                   default
 device      cuda:1              environment HOPMESH_DEVICE
 memory      64GiB               FILE, line 4
 log-level   info                default

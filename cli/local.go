@@ -41,6 +41,7 @@ type AgentConfig struct {
 	Bootstrap bool
 	Join      []string
 	Token     string
+	TokenFile string // where to read the token, or "-" for standard input
 	Device    string
 	Memory    uint64 // bytes; 0: what the machine can give
 	LogLevel  string // debug, info, warn or error

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hopmesh/hopmesh/cli/daemon"
@@ -147,13 +148,13 @@ const joinTimeout = 30 * time.Second
 
 func join() *cobra.Command {
 	var d daemon.Flags
-	var secret string
+	var secret, file string
 	cmd := &cobra.Command{
-		Use:   "join HOST:PORT... --token TOKEN",
+		Use:   "join HOST:PORT... --token-file FILE",
 		Short: "Bring a running node that is in no mesh into one",
 		Long: "Brings a running node that is in no mesh into one. HOST:PORT is a member's UDP address; the token\n" +
 			"comes from `hopmesh token create` on any member. Returns when the node is in and ready.",
-		Example:           "  hopmesh join 10.0.0.1:7946 10.0.0.2:7946 --token hm1-...",
+		Example:           "  hopmesh join 10.0.0.1:7946 10.0.0.2:7946 --token hm1-...\n  hopmesh join 10.0.0.1:7946 --token-file - < token",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -162,8 +163,16 @@ func join() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if secret == "" {
-				return usage.Errorf(cmd, "`hopmesh join` needs --token TOKEN, which `hopmesh token create` prints on a member")
+			switch {
+			case secret != "" && file != "":
+				return usage.Errorf(cmd, "--token and --token-file are both given: leave one of them out")
+			case file != "":
+				var err error
+				if secret, err = ReadToken(file, cmd.InOrStdin()); err != nil {
+					return err
+				}
+			case secret == "":
+				return usage.Errorf(cmd, "`hopmesh join` needs --token TOKEN or --token-file FILE, with what `hopmesh token create` prints on a member")
 			}
 			s, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.Status, error) {
 				if err := c.Join(ctx, api.JoinRequest{Peers: args, Token: secret}); err != nil {
@@ -182,6 +191,7 @@ func join() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&secret, "token", "", "the join `TOKEN`")
+	cmd.Flags().StringVar(&file, "token-file", "", "a `FILE` with the join token, or - for standard input")
 	d.Add(cmd)
 	return cmd
 }
@@ -236,33 +246,50 @@ func forceLeave() *cobra.Command {
 		Use:   "force-leave NAME",
 		Short: "Remove a failed node from the mesh",
 		Long: "Removes a node that failed and will not come back. NAME is its name or its id. With --revoke the node is\n" +
-			"excluded for good, even if it is alive: no node accepts its certificate any more, and the gossip key is\n" +
-			"replaced.",
+			"excluded for good, even if it is alive: no node accepts its certificate any more, the gossip key is\n" +
+			"replaced, and the tokens end that it joined by, made or passed on. Their ids are printed, and a join\n" +
+			"command with a new token.",
 		Example:           "  hopmesh force-leave gpu-7\n  hopmesh force-leave gpu-7 --revoke   # stolen, or no longer trusted",
 		Args:              usage.OneArg("NAME"),
 		ValidArgsFunction: daemon.Suggest(&d, removable),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
-			_, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (none struct{}, err error) {
-				return none, c.ForceLeave(ctx, api.ForceLeaveRequest{Name: name, Revoke: revoke})
+			out, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.ForcedOut, error) {
+				return c.ForceLeave(ctx, api.ForceLeaveRequest{Name: name, Revoke: revoke})
 			})
 			if err != nil {
 				return err
 			}
 			if d.JSON {
-				return output.JSON(cmd.OutOrStdout(), api.Done{Name: name, OK: true})
+				return output.JSON(cmd.OutOrStdout(), out)
 			}
 			text := "%s is no longer in the mesh.\n"
 			if revoke {
 				text = "%s is no longer in the mesh and can't come back; the gossip key is being replaced.\n"
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), text, output.Cell(name))
+			if _, err = fmt.Fprintf(cmd.OutOrStdout(), text, output.Cell(name)); err == nil && len(out.Tokens) > 0 {
+				err = printEnded(cmd.OutOrStdout(), out)
+			}
 			return err
 		},
 	}
 	cmd.Flags().BoolVar(&revoke, "revoke", false, "exclude it for good, even if it is alive: refuse its certificate and replace the gossip key")
 	d.Add(cmd)
 	return cmd
+}
+
+// printEnded names the tokens that ended with a revoked node, and what takes their place.
+func printEnded(w io.Writer, out api.ForcedOut) error {
+	_, err := fmt.Fprintf(w, "These tokens, which it may have known, have ended: %s.\n", output.Cell(strings.Join(out.Tokens, ", ")))
+	if err != nil {
+		return err
+	}
+	if out.Join == "" {
+		_, err = fmt.Fprintln(w, "A new one could not be made: `hopmesh token create` does.")
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\nOn the next machine, until %s:\n\n  %s\n", output.Moment(out.Expires), output.Cell(out.Join))
+	return err
 }
 
 // removable lists the nodes that have not left yet.

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hopmesh/hopmesh/cli/daemon"
@@ -24,19 +26,24 @@ func token() *cobra.Command {
 func tokenCreate() *cobra.Command {
 	var d daemon.Flags
 	var ttl time.Duration
+	var uses uint64
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create a token and print the command that uses it",
 		Long: "Creates a token and prints the command for the next machine. The mesh keeps only a digest of it, so it\n" +
-			"can't be shown again. Any number of nodes can use it until it expires or is revoked.",
-		Example:           "  hopmesh token create\n  hopmesh token create --ttl 1h --json | jq -r .join",
+			"can't be shown again. Any number of nodes can use it until it expires or is revoked, or as many as --uses\n" +
+			"says.",
+		Example:           "  hopmesh token create\n  hopmesh token create --ttl 1h --uses 1 --json | jq -r .join",
 		Args:              usage.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if ttl < 0 {
 				return usage.Errorf(cmd, "--ttl %s is in the past: give a duration such as 24h, or 0 for ever", ttl)
 			}
-			t, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.Token, error) { return c.CreateToken(ctx, ttl) })
+			if uses == 0 && cmd.Flags().Changed("uses") {
+				return usage.Errorf(cmd, "--uses 0 would admit nobody: give the number of nodes, or leave it out for any number")
+			}
+			t, err := daemon.Ask(cmd, &d, func(ctx context.Context, c *api.Client) (api.Token, error) { return c.CreateToken(ctx, ttl, uses) })
 			if err != nil {
 				return err
 			}
@@ -51,6 +58,7 @@ func tokenCreate() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().Uint64Var(&uses, "uses", 0, "how many nodes it admits, a `NUMBER` (default: any number)")
 	cmd.Flags().DurationVar(&ttl, "ttl", 24*time.Hour, "how long it is valid, a `DURATION` such as 90m; 0: for ever")
 	d.Add(cmd)
 	return cmd
@@ -59,9 +67,10 @@ func tokenCreate() *cobra.Command {
 func tokenList() *cobra.Command {
 	var d daemon.Flags
 	cmd := &cobra.Command{
-		Use:               "list",
-		Short:             "List the tokens that the mesh accepts",
-		Long:              "Lists the tokens that the mesh accepts, by their ids. The tokens themselves are not stored.",
+		Use:   "list",
+		Short: "List the tokens that the mesh accepts",
+		Long: "Lists the tokens that the mesh accepts, by their ids: when they end, how many nodes they still admit, the\n" +
+			"node that each was asked of, and the nodes that joined by it. The tokens themselves are not stored.",
 		Example:           "  hopmesh token list",
 		Args:              usage.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -73,9 +82,13 @@ func tokenList() *cobra.Command {
 			if d.JSON {
 				return output.JSON(cmd.OutOrStdout(), list)
 			}
-			rows := [][]string{{"ID", "CREATED", "EXPIRES"}}
+			rows := [][]string{{"ID", "CREATED", "EXPIRES", "USES LEFT", "OWNER", "JOINED"}}
 			for _, t := range list {
-				rows = append(rows, []string{t.ID, output.Moment(&t.Created), output.Moment(t.Expires)})
+				left := "any"
+				if t.Left != nil {
+					left = strconv.FormatUint(*t.Left, 10)
+				}
+				rows = append(rows, []string{t.ID, output.Moment(&t.Created), output.Moment(t.Expires), left, t.Owner, strings.Join(t.Nodes, ", ")})
 			}
 			return output.Table(cmd.OutOrStdout(), rows...)
 		},

@@ -49,14 +49,14 @@ func TestAdmission(t *testing.T) {
 		if err := newcomer(t, c, follower, good, "fine", nil); err != nil {
 			t.Fatalf("a follower did not admit: %v", err)
 		}
-		gone, err := leader.API().CreateToken(t.Context(), 0)
+		gone, err := leader.API().CreateToken(t.Context(), 0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := follower.API().RevokeToken(t.Context(), gone.ID); err != nil {
 			t.Fatal(err)
 		}
-		brief, err := leader.API().CreateToken(t.Context(), time.Minute)
+		brief, err := leader.API().CreateToken(t.Context(), time.Minute, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

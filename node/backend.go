@@ -105,12 +105,12 @@ func (b backend) Leave(ctx context.Context) error {
 	return called(b, func(p *parts) error { return p.member.Leave(ctx) })
 }
 
-func (b backend) ForceLeave(ctx context.Context, r api.ForceLeaveRequest) error {
-	return called(b, func(p *parts) error { return p.member.ForceLeave(ctx, r) })
+func (b backend) ForceLeave(ctx context.Context, r api.ForceLeaveRequest) (api.ForcedOut, error) {
+	return asked(b, func(p *parts) (api.ForcedOut, error) { return p.member.ForceLeave(ctx, r) })
 }
 
-func (b backend) CreateToken(ctx context.Context, ttl time.Duration) (api.Token, error) {
-	return asked(b, func(p *parts) (api.Token, error) { return p.member.CreateToken(ctx, ttl) })
+func (b backend) CreateToken(ctx context.Context, ttl time.Duration, uses uint64) (api.Token, error) {
+	return asked(b, func(p *parts) (api.Token, error) { return p.member.CreateToken(ctx, ttl, uses) })
 }
 
 func (b backend) RevokeToken(ctx context.Context, id string) error {

@@ -99,7 +99,7 @@ func TestMemberCommandsWithoutALeader(t *testing.T) {
 			t.Errorf("problems: %s", problems)
 		}
 		begin := time.Now()
-		if _, err := last.API().CreateToken(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "no leader") {
+		if _, err := last.API().CreateToken(t.Context(), 0, 0); err == nil || !strings.Contains(err.Error(), "no leader") {
 			t.Errorf("a token without a quorum: %v", err)
 		}
 		if took := time.Since(begin); took > 11*time.Second {
@@ -172,7 +172,8 @@ func TestForceLeave(t *testing.T) {
 }
 
 func force(via *nodetest.Instance, name string, revoke bool) error {
-	return via.API().ForceLeave(context.Background(), api.ForceLeaveRequest{Name: name, Revoke: revoke})
+	_, err := via.API().ForceLeave(context.Background(), api.ForceLeaveRequest{Name: name, Revoke: revoke})
+	return err
 }
 
 func status(seenBy *nodetest.Instance, name string) string {

@@ -179,7 +179,7 @@ func TestModelsThatAreNotThere(t *testing.T) {
 		other := c.Others(runner)[0]
 		c.Isolate(runner)
 		failed(c, runner)
-		if err := other.API().ForceLeave(ctx, api.ForceLeaveRequest{Name: runner.Name}); err != nil {
+		if _, err := other.API().ForceLeave(ctx, api.ForceLeaveRequest{Name: runner.Name}); err != nil {
 			t.Fatal(err)
 		}
 		c.Wait("that is known", time.Minute, func() bool {

@@ -322,7 +322,7 @@ func TestNodeOfAJobIsRemoved(t *testing.T) {
 		other := c.Others(runner)[0]
 		c.Isolate(runner)
 		failed(c, runner)
-		if err := other.API().ForceLeave(t.Context(), api.ForceLeaveRequest{Name: runner.Name}); err != nil {
+		if _, err := other.API().ForceLeave(t.Context(), api.ForceLeaveRequest{Name: runner.Name}); err != nil {
 			t.Fatal(err)
 		}
 		j := waitState(c, other, id, "stopped")

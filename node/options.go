@@ -43,6 +43,9 @@ type Options struct {
 	// no mesh.
 	Join  []string
 	Token string
+	// ReadToken returns the token if Token is empty. It is called only if the node belongs
+	// to no mesh.
+	ReadToken func() (string, error)
 	// Device is auto, cpu, cuda or cuda:N. Default auto.
 	Device string
 	// deviceReason is why New chose the device.
@@ -119,7 +122,7 @@ func (o *Options) about() member.About {
 // entry says how the node gets into a mesh.
 func (o *Options) entry(log *slog.Logger) member.Entry {
 	return member.Entry{
-		About: o.about(), Bootstrap: o.Bootstrap, Join: o.Join, Token: o.Token, CertificateLife: o.CertificateLife, Disk: o.ownDisk, Log: log,
+		About: o.about(), Bootstrap: o.Bootstrap, Join: o.Join, Token: o.Token, ReadToken: o.ReadToken, CertificateLife: o.CertificateLife, Disk: o.ownDisk, Log: log,
 	}
 }
 
@@ -144,6 +147,9 @@ func (o Options) validate() error {
 	}
 	if o.Token != "" && len(o.Join) == 0 {
 		return errors.New("--token needs --join: `hopmesh token create` on a member prints both")
+	}
+	if o.ReadToken != nil && len(o.Join) == 0 {
+		return errors.New("--token-file needs --join HOST:PORT of a member")
 	}
 	if o.Conn == nil {
 		if _, err := net.ResolveUDPAddr("udp", o.Listen); err != nil {

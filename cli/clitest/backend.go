@@ -96,14 +96,22 @@ func (b *Backend) Join(_ context.Context, r api.JoinRequest) error {
 
 func (b *Backend) Leave(context.Context) error { return b.Err }
 
-func (b *Backend) ForceLeave(_ context.Context, r api.ForceLeaveRequest) error {
+func (b *Backend) ForceLeave(_ context.Context, r api.ForceLeaveRequest) (api.ForcedOut, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.Made = append(b.Made, r)
-	return b.Err
+	out := api.ForcedOut{Name: r.Name, OK: true}
+	if r.Revoke && !b.Empty {
+		end := Then.Add(time.Hour)
+		out.Tokens, out.Join, out.Expires = []string{"3f9a01c2d4e5", "4f9a01c2d4e5"}, "hopmesh agent --join 10.0.0.1:7946 --token hm1-new", &end
+	}
+	return out, b.Err
 }
 
-func (b *Backend) CreateToken(_ context.Context, ttl time.Duration) (api.Token, error) {
+func (b *Backend) CreateToken(_ context.Context, ttl time.Duration, uses uint64) (api.Token, error) {
+	b.mu.Lock()
+	b.Made = append(b.Made, api.TokenRequest{TTL: ttl.String(), Uses: uses})
+	b.mu.Unlock()
 	t := api.Token{ID: "3f9a01c2d4e5", Token: "hm1-abc", Join: "hopmesh agent --join 10.0.0.1:7946 --join 10.0.0.2:7946 --token hm1-abc"}
 	if ttl > 0 {
 		end := Then.Add(ttl)
@@ -117,7 +125,11 @@ func (b *Backend) Tokens(context.Context) ([]api.TokenInfo, error) {
 		return nil, b.Err
 	}
 	end := Then.Add(time.Hour)
-	return []api.TokenInfo{{ID: "3f9a01c2d4e5", Created: Then, Expires: &end}, {ID: "4f9a01c2d4e5", Created: Then}}, nil
+	uses, left := uint64(3), uint64(1)
+	return []api.TokenInfo{
+		{ID: "3f9a01c2d4e5", Created: Then, Expires: &end, Owner: "alpha", Uses: &uses, Left: &left, Used: 2, Nodes: []string{"beta", "gam\x1bma"}},
+		{ID: "4f9a01c2d4e5", Created: Then},
+	}, nil
 }
 
 func (b *Backend) RevokeToken(context.Context, string) error { return b.Err }

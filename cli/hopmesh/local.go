@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/hopmesh/hopmesh/cli"
 	"github.com/hopmesh/hopmesh/cli/train"
@@ -132,7 +131,7 @@ func trainOptions() []train.Option {
 }
 
 // agent runs a node until ctx ends, over a socket of its own unless it is given one.
-// The join command goes to stdout, everything else to the log on stderr.
+// The join command goes to stdout or a file, everything else to the log on stderr.
 func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, version string, stdout, stderr io.Writer) error {
 	log, err := logger(stderr, cfg.LogLevel, cfg.LogFormat)
 	if err != nil {
@@ -147,12 +146,16 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 		_, _ = fmt.Fprintf(stdout, "%s is ready at %s in mesh %s\n", r.Name, r.Addr, r.MeshID)
 		if r.Founded {
 			// OnReady has not returned yet, so the node can't answer here.
-			go invite(ctx, n, stdout, log)
+			go invite(ctx, n, cfg.DataDir, stdout, log)
 		}
+	}
+	var read func() (string, error)
+	if cfg.TokenFile != "" {
+		read = func() (string, error) { return cli.ReadToken(cfg.TokenFile, os.Stdin) }
 	}
 	n, err = node.New(node.Options{
 		DataDir: cfg.DataDir, Name: cfg.Name, Version: version, Listen: cfg.Listen, Advertise: cfg.Advertise, API: cfg.API,
-		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, Device: cfg.Device, Memory: memory.Bytes, Log: log, OnReady: ready, Conn: conn,
+		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, ReadToken: read, Device: cfg.Device, Memory: memory.Bytes, Log: log, OnReady: ready, Conn: conn,
 	})
 	if err != nil {
 		return usage.Wrap(err)
@@ -162,18 +165,6 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 		return nil
 	}
 	return err
-}
-
-// firstToken is how long the join command of --bootstrap is valid.
-const firstToken = 24 * time.Hour
-
-func invite(ctx context.Context, n *node.Node, stdout io.Writer, log *slog.Logger) {
-	t, err := n.Backend().CreateToken(ctx, firstToken)
-	if err != nil {
-		log.Warn("could not make a join command; `hopmesh token create` does", "err", err)
-		return
-	}
-	_, _ = fmt.Fprintf(stdout, "On the next machine, within %d hours:\n\n  %s\n\n`hopmesh token create` prints another.\n", int(firstToken.Hours()), t.Join)
 }
 
 func logger(w io.Writer, level, format string) (*slog.Logger, error) {

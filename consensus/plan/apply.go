@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -70,7 +69,11 @@ func (c Genesis) apply(s *State, index uint64) error {
 		return err
 	}
 	s.MeshID, s.Key = c.MeshID, Key{Serial: 1, Digest: c.KeyDigest}
-	s.admit(c.First, index)
+	first := c.First
+	// Logs of earlier versions must lead to the states that they led to then.
+	s.Binding = first.Knows >= KindAdmit
+	first.Founder, first.Token = s.Binding, ""
+	s.admit(first, index)
 	return nil
 }
 
@@ -85,7 +88,7 @@ func (m Member) check() error {
 		return fmt.Errorf("%w: memory of %d bytes, a speed of %d", ErrInvalid, m.Memory, m.Speed)
 	}
 	return cmp.Or(checkText("id", m.ID), checkText("name", m.Name), checkText("public key", m.PublicKey),
-		checkOptional("device", m.Device), checkOptional("version", m.Version))
+		checkOptional("device", m.Device), checkOptional("version", m.Version), checkOptional("token", m.Token))
 }
 
 func (c AddMember) apply(s *State, index uint64) error {
@@ -105,6 +108,8 @@ func (c AddMember) apply(s *State, index uint64) error {
 	if _, taken := s.MemberByName(m.Name); taken {
 		return fmt.Errorf("%s: %w", m.Name, ErrNameTaken)
 	}
+	m.Founder = false
+	m.Token = cmp.Or(m.Token, s.Gone[m.ID].Token) // one that comes back joined by it before
 	delete(s.Gone, m.ID)
 	s.admit(m, index)
 	return nil
@@ -116,7 +121,7 @@ func (c UpdateMember) apply(s *State, index uint64) error {
 		return fmt.Errorf("%s: %w", c.ID, ErrNoMember)
 	}
 	before := m
-	m.Device, m.Version, m.Memory, m.Speed = c.Device, c.Version, c.Memory, c.Speed
+	m.Device, m.Version, m.Memory, m.Speed, m.Knows = c.Device, c.Version, c.Memory, c.Speed, c.Knows
 	if err := m.check(); err != nil {
 		return err
 	}
@@ -169,14 +174,19 @@ func (c RemoveMember) apply(s *State, index uint64) error {
 	if !in && old.Why.rank() >= c.Why.rank() {
 		return nil // nothing further to remove
 	}
-	delete(s.Members, c.ID)
-	s.strike(c.ID)
-	s.strikeJobs(m)
-	s.Gone[c.ID] = Gone{ID: c.ID, Name: cmp.Or(m.Name, old.Name), Why: c.Why, Index: index}
-	s.forgetGone()
+	if c.Tokens {
+		for _, token := range s.TokensOf(c.ID) {
+			delete(s.Tokens, token)
+		}
+	}
 	if c.Why == Revoked {
 		s.Key.Stale = true
 	}
+	delete(s.Members, c.ID)
+	s.strike(c.ID)
+	s.strikeJobs(m)
+	s.Gone[c.ID] = Gone{ID: c.ID, Name: cmp.Or(m.Name, old.Name), Why: c.Why, Index: index, Token: cmp.Or(m.Token, old.Token)}
+	s.forgetGone()
 	s.turn(index)
 	return nil
 }
@@ -196,40 +206,6 @@ func (s *State) forgetGone() {
 	for _, g := range list[:len(list)-maxGone] {
 		delete(s.Gone, g.ID)
 	}
-}
-
-func (c CreateToken) apply(s *State, _ uint64) error {
-	t := c.Token
-	t.Created, t.Expires = t.Created.UTC(), t.Expires.UTC()
-	if err := checkText("token", t.Hash); err != nil {
-		return err
-	}
-	if want := NewToken(t.Hash, t.Created, 0); len(t.Hash) < tokenIDLen || t.ID != want.ID {
-		return fmt.Errorf("%w: token id %q", ErrInvalid, t.ID)
-	}
-	if !ordinary(t.Created) || !ordinary(t.Expires) || !ordinary(c.Now) {
-		return fmt.Errorf("%w: a token of a time far off", ErrInvalid)
-	}
-	maps.DeleteFunc(s.Tokens, func(_ string, t Token) bool { return t.expired(c.Now) })
-	if _, taken := s.Tokens[t.ID]; taken {
-		return fmt.Errorf("%s: %w", t.ID, ErrTokenTaken)
-	}
-	if len(s.Tokens) >= maxTokens {
-		return ErrTokensFull
-	}
-	s.Tokens[t.ID] = t
-	return nil
-}
-
-// ordinary reports whether a time can be written as JSON in any zone.
-func ordinary(t time.Time) bool { return t.Year() >= 1 && t.Year() < 9000 }
-
-func (c RevokeToken) apply(s *State, _ uint64) error {
-	if _, ok := s.Tokens[c.ID]; !ok {
-		return ErrTokenUnknown
-	}
-	delete(s.Tokens, c.ID)
-	return nil
 }
 
 func (c RotateKey) apply(s *State, _ uint64) error {

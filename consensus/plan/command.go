@@ -42,7 +42,11 @@ const (
 	KindStopJob
 	KindResumeJob
 	KindRemoveJob
+	KindAdmit
 )
+
+// Newest is the newest command that this version knows.
+const Newest = KindAdmit
 
 type (
 	// Genesis founds the mesh with its first member. It is the first command of every
@@ -59,6 +63,16 @@ type (
 		Member Member `json:"member"`
 	}
 
+	// Admit is AddMember for a node that joins by a token: it takes one of the token's uses.
+	// Repeating it takes none. Nodes that do not know it stop, so it is committed only as
+	// State.BindsTokens says.
+	Admit struct {
+		Member Member    `json:"member"`
+		Token  string    `json:"token"` // its id
+		Now    time.Time `json:"now"`   // the leader's clock
+		Seen   []string  `json:"seen"`  // ids of the nodes that the secret passed through
+	}
+
 	// UpdateMember records a member's properties after an upgrade or a change of
 	// hardware.
 	UpdateMember struct {
@@ -67,6 +81,7 @@ type (
 		Version string `json:"version,omitempty"`
 		Memory  uint64 `json:"memory,omitempty"`
 		Speed   uint64 `json:"speed,omitempty"`
+		Knows   Kind   `json:"knows,omitempty"`
 	}
 
 	// SetLeaving marks a member as leaving, so that its work and its vote move to
@@ -80,6 +95,8 @@ type (
 	RemoveMember struct {
 		ID  string `json:"id"`
 		Why Why    `json:"why"`
+		// Tokens ends the tokens that State.TokensOf lists, too.
+		Tokens bool `json:"tokens,omitempty"`
 	}
 
 	// CreateToken adds a join token, and drops those that have expired by Now, the
@@ -128,6 +145,7 @@ func (RevokeToken) kind() Kind  { return KindRevokeToken }
 func (RotateKey) kind() Kind    { return KindRotateKey }
 func (RetireKey) kind() Kind    { return KindRetireKey }
 func (Advance) kind() Kind      { return KindAdvance }
+func (Admit) kind() Kind        { return KindAdmit }
 
 // An encoded command is three bytes, then JSON.
 const (
@@ -220,6 +238,8 @@ func Decode(data []byte) (Command, error) {
 		return parse[ResumeJob](body)
 	case KindRemoveJob:
 		return parse[RemoveJob](body)
+	case KindAdmit:
+		return parse[Admit](body)
 	default:
 		if flags&flagIgnorable != 0 {
 			return nil, ErrIgnored

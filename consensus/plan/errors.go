@@ -41,6 +41,7 @@ var (
 var (
 	ErrTokenUnknown = errors.New("the token is not known here: it was revoked or was never made in this mesh; {token.create} on a member makes a new one")
 	ErrTokenExpired = errors.New("the token has expired: {token.create} on a member makes a new one")
+	ErrTokenUsedUp  = errors.New("the token has admitted as many nodes as it may: {token.create} on a member makes a new one")
 )
 
 // ErrUnknownCommand means that the mesh has agreed on something this program does not

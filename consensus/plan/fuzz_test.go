@@ -169,6 +169,10 @@ func seeds(f *testing.F) [][]byte {
 		FinishJob{ID: "j8", Node: "a", Generation: sweepingGeneration, State: Done, Best: 2, BestModel: 2, Bests: []int{2, 1, 2}, Diverged: []string{"", "it did", ""}},
 		AssignJob{ID: "j8", Nodes: []string{"b"}, Owners: []int{0, 0, 0, 0}, Generation: sweepingGeneration},
 		RemoveDataset{ID: readyID},
+		CreateToken{Token: Token{ID: "fedcba987654", Hash: "fedcba9876543210", Owner: "a", Uses: 1, Seen: []string{"b"}}, Now: now},
+		Admit{Member: Member{ID: "c", Name: "c", PublicKey: "k", Knows: Newest}, Token: "fedcba987654", Now: now, Seen: []string{"b", "a"}},
+		RemoveMember{ID: "b", Why: Revoked, Tokens: true},
+		UpdateMember{ID: "a", Knows: Newest},
 	} {
 		data, err := Encode(c)
 		if err != nil {

@@ -25,6 +25,9 @@ var update = flag.Bool("update", false, "write what the scripts print into them"
 //	at N            the next command has index N
 //	raw HEX-BYTES   a command as it is in the log
 //	token HASH now=SECONDS
+//
+// The commands create-token and admit are HASH or ID, now=SECONDS and ttl=SECONDS or node=ID,
+// and may end with JSON of further fields.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -137,11 +140,29 @@ func (m *machine) parse(word, body string) Command {
 		"finish": fill[FinishJob](m.t, body), "stop": fill[StopJob](m.t, body), "resume": fill[ResumeJob](m.t, body),
 		"remove-job": fill[RemoveJob](m.t, body),
 		"create-token": func() Command {
-			var hash string
+			var hash, about string
 			var now, ttl int
 			m.scan(body, "%s now=%d ttl=%d", &hash, &now, &ttl)
 			at := scriptStart.Add(time.Duration(now) * time.Second)
-			return CreateToken{Token: NewToken(hash, at, time.Duration(ttl)*time.Second), Now: at}
+			t := NewToken(hash, at, time.Duration(ttl)*time.Second)
+			if _, about, _ = strings.Cut(body, "{"); about != "" {
+				if err := json.Unmarshal([]byte("{"+about), &t); err != nil {
+					m.t.Fatalf("%s: %v", body, err)
+				}
+			}
+			return CreateToken{Token: t, Now: at}
+		},
+		"admit": func() Command {
+			var token, node string
+			var now int
+			m.scan(body, "%s now=%d node=%s", &token, &now, &node)
+			c := Admit{Token: token, Now: scriptStart.Add(time.Duration(now) * time.Second), Member: Member{ID: node, Name: node, PublicKey: "k" + node}}
+			if _, about, ok := strings.Cut(body, "{"); ok {
+				if err := json.Unmarshal([]byte("{"+about), &c); err != nil {
+					m.t.Fatalf("%s: %v", body, err)
+				}
+			}
+			return c
 		},
 	}[word]
 	if into == nil {
@@ -222,10 +243,21 @@ func (m *machine) show() string {
 	fmt.Fprintf(&b, "mesh %q, generation %d, index %d\n", s.MeshID, s.Generation, s.Index)
 	fmt.Fprintf(&b, "key %+v\n", s.Key)
 	for _, id := range slices.Sorted(maps.Keys(s.Members)) {
-		fmt.Fprintf(&b, "member %+v\n", s.Members[id])
+		p := s.Members[id]
+		fmt.Fprintf(&b, "member {ID:%s Name:%s Device:%s Version:%s Memory:%d Speed:%d PublicKey:%s Joined:%d Leaving:%v}",
+			p.ID, p.Name, p.Device, p.Version, p.Memory, p.Speed, p.PublicKey, p.Joined, p.Leaving)
+		if p.Knows != 0 || p.Founder || p.Token != "" {
+			fmt.Fprintf(&b, " knows %d, founder=%v, token %q", p.Knows, p.Founder, p.Token)
+		}
+		b.WriteString("\n")
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Gone)) {
-		fmt.Fprintf(&b, "gone %+v refused=%v\n", s.Gone[id], s.Refused(id))
+		g := s.Gone[id]
+		fmt.Fprintf(&b, "gone {ID:%s Name:%s Why:%s Index:%d} refused=%v", g.ID, g.Name, g.Why, g.Index, s.Refused(id))
+		if g.Token != "" {
+			fmt.Fprintf(&b, " token %q", g.Token)
+		}
+		b.WriteString("\n")
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Tokens)) {
 		t := s.Tokens[id]
@@ -233,7 +265,11 @@ func (m *machine) show() string {
 		if !t.Expires.IsZero() {
 			expires = fmt.Sprint(t.Expires.Sub(scriptStart))
 		}
-		fmt.Fprintf(&b, "token %s created %s expires %s\n", id, t.Created.Sub(scriptStart), expires)
+		fmt.Fprintf(&b, "token %s created %s expires %s", id, t.Created.Sub(scriptStart), expires)
+		if t.Owner != "" || t.Uses > 0 || t.Used > 0 || len(t.Seen) > 0 {
+			fmt.Fprintf(&b, ", of %q, used %d of %d by %q, seen by %q", t.Owner, t.Used, t.Uses, s.JoinedBy(id), t.Seen)
+		}
+		b.WriteString("\n")
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Datasets)) {
 		d := s.Datasets[id]

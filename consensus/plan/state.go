@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"time"
 )
 
 // State is one version of the plan. It is immutable: a pointer to it may be read for
@@ -22,7 +21,10 @@ type State struct {
 	// of the others only the newest.
 	Gone   map[string]Gone  `json:"gone,omitempty"`
 	Tokens map[string]Token `json:"tokens,omitempty"` // by token id
-	Key    Key              `json:"key"`
+	// Binding means that tokens count their uses and that members say by which they joined,
+	// from now on: see BindsTokens.
+	Binding bool `json:"binding,omitempty"`
+	Key     Key  `json:"key"`
 	// Datasets are by id.
 	Datasets map[string]Dataset `json:"datasets,omitempty"`
 	// Jobs are by id. JobsMade is the number of jobs ever created.
@@ -44,6 +46,12 @@ type Member struct {
 	PublicKey string `json:"public_key"`
 	Joined    uint64 `json:"joined"` // index of its admission
 	Leaving   bool   `json:"leaving,omitempty"`
+	// Token is the id of the token it joined by; "" for the founder, and for nodes that
+	// joined before that was noted.
+	Token   string `json:"token,omitempty"`
+	Founder bool   `json:"founder,omitempty"` // false also if that was not noted
+	// Knows is the newest command that its version knows; 0: it does not say.
+	Knows Kind `json:"knows,omitempty"`
 }
 
 // Why is the reason why a node is gone.
@@ -75,14 +83,7 @@ type Gone struct {
 	Name  string `json:"name,omitempty"`
 	Why   Why    `json:"why"`
 	Index uint64 `json:"index"`
-}
-
-// Token lets new nodes join. The plan holds only the hash of its secret.
-type Token struct {
-	ID      string    `json:"id"`      // the first 12 digits of Hash
-	Hash    string    `json:"hash"`    // hex SHA-256 of the secret
-	Created time.Time `json:"created"` // by the leader's clock
-	Expires time.Time `json:"expires"` // zero: never
+	Token string `json:"token,omitempty"` // as Member.Token
 }
 
 // Key is the state of the gossip key's rotation. The key itself is never in the plan.
@@ -125,32 +126,4 @@ func (s *State) MemberByName(name string) (Member, bool) {
 // revoked or has left. A node that was merely removed may connect, to be readmitted.
 func (s *State) Refused(id string) bool {
 	return s.Gone[id].Why.rank() >= Left.rank()
-}
-
-// tokenIDLen is how many digits of a token's hash are its id.
-const tokenIDLen = 12
-
-// NewToken describes a token by the hash of its secret. A token with a ttl of zero or
-// less never expires.
-func NewToken(hash string, now time.Time, ttl time.Duration) Token {
-	t := Token{ID: hash[:min(tokenIDLen, len(hash))], Hash: hash, Created: now}
-	if ttl > 0 {
-		t.Expires = now.Add(ttl)
-	}
-	return t
-}
-
-func (t Token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
-
-// CheckToken returns an error unless the holder of the secret with this hash may join:
-// ErrTokenUnknown or ErrTokenExpired.
-func (s *State) CheckToken(hash string, now time.Time) error {
-	t, ok := s.Tokens[hash[:min(tokenIDLen, len(hash))]]
-	if !ok || t.Hash != hash {
-		return ErrTokenUnknown
-	}
-	if t.expired(now) {
-		return ErrTokenExpired
-	}
-	return nil
 }

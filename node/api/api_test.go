@@ -15,11 +15,12 @@ var networks = []string{"tcp", "unix"}
 
 func TestAnswersArriveAsTheyWere(t *testing.T) {
 	when := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	three := uint64(3)
 	f := &fake{
 		list:  []Member{{Name: "alpha", ID: "00ff", Address: "10.0.0.1:7946", Status: "alive", Role: "leader", Device: "cpu", Shards: 3, Version: "1"}},
 		st:    Status{Node: "alpha", Leader: "alpha", Generation: 7, Ready: true, Members: 1, Jobs: 2, Training: []JobSummary{someSummary("running")}, Problems: []string{"beta is away"}},
 		pl:    Plan{Index: 9, Generation: 7, MeshID: "aa", Leader: "alpha", Members: []PlanMember{{ID: "00ff", Memory: 1 << 40, Leaving: true}}, Gone: []PlanGone{{ID: "01", Name: "b", Why: "left"}}, Jobs: []JobSummary{someSummary("done")}, Tokens: 1, Key: PlanKey{Serial: 2, Rotating: true}, Digest: "d"},
-		infos: []TokenInfo{{ID: "3f", Created: when, Expires: &when}, {ID: "4f", Created: when}},
+		infos: []TokenInfo{{ID: "3f", Created: when, Expires: &when, Owner: "a", Uses: &three, Left: &three, Nodes: []string{"b"}}, {ID: "4f", Created: when, Nodes: []string{}}},
 	}
 	for _, network := range networks {
 		t.Run(network, func(t *testing.T) {
@@ -54,7 +55,7 @@ func TestChangesReachTheBackend(t *testing.T) {
 			}{
 				{c.Join(ctx, join), join},
 				{c.Leave(ctx), "leave"},
-				{c.ForceLeave(ctx, force), force},
+				{second(c.ForceLeave(ctx, force)), force},
 				{c.RevokeToken(ctx, "a/b ?"), "a/b ?"},
 			} {
 				if step.err != nil {
@@ -65,17 +66,19 @@ func TestChangesReachTheBackend(t *testing.T) {
 				}
 			}
 			for _, ttl := range []time.Duration{0, 90 * time.Minute} {
-				tok, err := c.CreateToken(ctx, ttl)
+				tok, err := c.CreateToken(ctx, ttl, 3)
 				if err != nil || tok.Token != "hm1-x" || tok.Expires != nil {
 					t.Errorf("%+v, %v", tok, err)
 				}
-				if f.last() != ttl {
+				if f.last() != ttl || !f.was(uint64(3)) {
 					t.Errorf("asked for a token of %v, the backend for one of %v", ttl, f.last())
 				}
 			}
 		})
 	}
 }
+
+func second[T any](_ T, err error) error { return err }
 
 func (f *fake) was(want any) bool {
 	f.mu.Lock()

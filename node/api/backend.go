@@ -22,9 +22,10 @@ type Backend interface {
 	// refused.
 	Join(ctx context.Context, r JoinRequest) error
 	Leave(ctx context.Context) error
-	ForceLeave(ctx context.Context, r ForceLeaveRequest) error
-	// CreateToken with a ttl of 0 makes a token that never expires.
-	CreateToken(ctx context.Context, ttl time.Duration) (Token, error)
+	ForceLeave(ctx context.Context, r ForceLeaveRequest) (ForcedOut, error)
+	// CreateToken with a ttl of 0 makes a token that never expires, and with uses of 0 one
+	// that admits any number of nodes.
+	CreateToken(ctx context.Context, ttl time.Duration, uses uint64) (Token, error)
 	RevokeToken(ctx context.Context, id string) error
 
 	// ImportDataset and GenerateDataset return when the dataset is ready. If ctx ends

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/hopmesh/hopmesh/node/api/secret"
 )
 
 const (
@@ -33,6 +35,7 @@ const (
 // Client talks to one node's API. It is safe for concurrent use.
 type Client struct {
 	addr string // as given, for messages
+	tcp  bool
 	base string // URL without path
 	http *http.Client
 }
@@ -50,11 +53,15 @@ func NewClient(addr string) (*Client, error) {
 		return nil, fmt.Errorf("%q is no address of a daemon: give unix:PATH or HOST:PORT", addr)
 	}
 	dialer := net.Dialer{Timeout: dialTimeout}
-	return &Client{addr: addr, base: base, http: &http.Client{
+	return &Client{addr: addr, tcp: network == "tcp", base: base, http: &http.Client{
 		Transport: &http.Transport{
 			// No proxy: to a proxy, loopback is another machine.
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return dialer.DialContext(ctx, network, target)
+				to := target
+				if _, at := secret.Find(target); network == "tcp" && at != "" {
+					to = at
+				}
+				return dialer.DialContext(ctx, network, to)
 			},
 			IdleConnTimeout: 30 * time.Second,
 		},
@@ -108,13 +115,14 @@ func (c *Client) Leave(ctx context.Context) error {
 }
 
 // ForceLeave removes another node from the mesh.
-func (c *Client) ForceLeave(ctx context.Context, r ForceLeaveRequest) error {
-	return c.call(ctx, changeTimeout, http.MethodPost, "/v1/force-leave", r, nil)
+func (c *Client) ForceLeave(ctx context.Context, r ForceLeaveRequest) (out ForcedOut, err error) {
+	return out, c.call(ctx, changeTimeout, http.MethodPost, "/v1/force-leave", r, &out)
 }
 
-// CreateToken makes a token for newcomers; with a ttl of 0 it never expires.
-func (c *Client) CreateToken(ctx context.Context, ttl time.Duration) (t Token, err error) {
-	return t, c.call(ctx, changeTimeout, http.MethodPost, "/v1/tokens", TokenRequest{TTL: ttl.String()}, &t)
+// CreateToken makes a token for newcomers; with a ttl of 0 it never expires, and with uses
+// of 0 it admits any number of nodes.
+func (c *Client) CreateToken(ctx context.Context, ttl time.Duration, uses uint64) (t Token, err error) {
+	return t, c.call(ctx, changeTimeout, http.MethodPost, "/v1/tokens", TokenRequest{TTL: ttl.String(), Uses: uses}, &t)
 }
 
 // Tokens lists the tokens that the mesh accepts.
@@ -188,6 +196,13 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	}
 	if method != http.MethodGet {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.tcp && !onlyReads(r) {
+		// At each request: the daemon may have been started again. Without a secret it says
+		// what to do.
+		if key, _ := secret.Find(c.addr); key != "" {
+			r.Header.Set("Authorization", bearer+key)
+		}
 	}
 	res, err := c.http.Do(r)
 	if err != nil {

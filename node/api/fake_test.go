@@ -7,10 +7,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hopmesh/hopmesh/node/api/secret"
 )
 
 // fake is a Backend that answers what it holds and notes what it was asked.
@@ -58,16 +61,19 @@ func (f *fake) last() any {
 	return f.asked[len(f.asked)-1]
 }
 
-func (f *fake) Members(context.Context) ([]Member, error)               { return f.list, f.err }
-func (f *fake) Status(context.Context) (Status, error)                  { return f.st, f.err }
-func (f *fake) Plan(context.Context) (Plan, error)                      { return f.pl, f.err }
-func (f *fake) Tokens(context.Context) ([]TokenInfo, error)             { return f.infos, f.err }
-func (f *fake) Ready(context.Context) []Check                           { return f.checks }
-func (f *fake) Join(_ context.Context, r JoinRequest) error             { return f.note(r) }
-func (f *fake) Leave(context.Context) error                             { return f.note("leave") }
-func (f *fake) ForceLeave(_ context.Context, r ForceLeaveRequest) error { return f.note(r) }
-func (f *fake) RevokeToken(_ context.Context, id string) error          { return f.note(id) }
-func (f *fake) CreateToken(_ context.Context, ttl time.Duration) (Token, error) {
+func (f *fake) Members(context.Context) ([]Member, error)   { return f.list, f.err }
+func (f *fake) Status(context.Context) (Status, error)      { return f.st, f.err }
+func (f *fake) Plan(context.Context) (Plan, error)          { return f.pl, f.err }
+func (f *fake) Tokens(context.Context) ([]TokenInfo, error) { return f.infos, f.err }
+func (f *fake) Ready(context.Context) []Check               { return f.checks }
+func (f *fake) Join(_ context.Context, r JoinRequest) error { return f.note(r) }
+func (f *fake) Leave(context.Context) error                 { return f.note("leave") }
+func (f *fake) ForceLeave(_ context.Context, r ForceLeaveRequest) (ForcedOut, error) {
+	return ForcedOut{Name: r.Name, OK: true}, f.note(r)
+}
+func (f *fake) RevokeToken(_ context.Context, id string) error { return f.note(id) }
+func (f *fake) CreateToken(_ context.Context, ttl time.Duration, uses uint64) (Token, error) {
+	_ = f.note(uses)
 	return Token{ID: "3f9a01c2d4e5", Token: "hm1-x", Join: "hopmesh agent --join a:1 --token hm1-x"}, f.note(ttl)
 }
 
@@ -121,6 +127,9 @@ func serve(t *testing.T, network string, f *fake) *Client {
 			t.Fatal(err)
 		}
 		s.Listener, addr = l, "unix:"+path
+	} else {
+		t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+		lock(t, s, addr)
 	}
 	s.Start()
 	t.Cleanup(s.Close)
@@ -130,6 +139,18 @@ func serve(t *testing.T, network string, f *fake) *Client {
 	}
 	t.Cleanup(c.Close)
 	return c
+}
+
+// lock puts a server behind a new secret, and returns that.
+func lock(t *testing.T, s *httptest.Server, addr string) (key, path string) {
+	t.Helper()
+	key = secret.New()
+	path, err := secret.Save(netip.MustParseAddrPort(addr), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Config.Handler = Locked(s.Config.Handler, key, path)
+	return key, path
 }
 
 var errBroken = errors.New("the disk is full")

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Handler serves the whole API. It is for unix sockets and for TCP on loopback, as it
-// does not authenticate clients.
+// Handler serves the whole API. It does not authenticate clients: it is for unix sockets,
+// and for TCP on loopback behind Locked.
 func Handler(b Backend, metrics http.Handler) http.Handler {
 	s := server{b}
 	mux := http.NewServeMux()
@@ -97,12 +97,19 @@ func (s server) forceLeave(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	answer(w, Done{Name: q.Name, OK: true}, s.ForceLeave(r.Context(), q))
+	out, err := s.ForceLeave(r.Context(), q)
+	out.Tokens = notNull(out.Tokens)
+	answer(w, out, err)
 }
 
 func (s server) tokens(w http.ResponseWriter, r *http.Request) {
 	list, err := s.Tokens(r.Context())
-	answer(w, notNull(list), err)
+	whole := make([]TokenInfo, len(list))
+	for i, t := range list {
+		t.Nodes = notNull(t.Nodes)
+		whole[i] = t
+	}
+	answer(w, whole, err)
 }
 
 func (s server) createToken(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +125,7 @@ func (s server) createToken(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	t, err := s.CreateToken(r.Context(), ttl)
+	t, err := s.CreateToken(r.Context(), ttl, q.Uses)
 	answer(w, t, err)
 }
 

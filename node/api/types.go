@@ -87,11 +87,20 @@ type TokenInfo struct {
 	ID      string     `json:"id"`
 	Created time.Time  `json:"created"`
 	Expires *time.Time `json:"expires"` // null: never
+	// Owner is the node that it was asked of; "" if that was not noted.
+	Owner string `json:"owner"`
+	// Uses is how many nodes it admits, of which Left are left; null: any number. Used is
+	// how many it has admitted, and Nodes are their names.
+	Uses  *uint64  `json:"uses"`
+	Left  *uint64  `json:"left"`
+	Used  uint64   `json:"used"`
+	Nodes []string `json:"nodes"`
 }
 
 // TokenRequest asks for a token.
 type TokenRequest struct {
-	TTL string `json:"ttl"` // such as "24h"; "" or "0": for ever
+	TTL  string `json:"ttl"`            // such as "24h"; "" or "0": for ever
+	Uses uint64 `json:"uses,omitempty"` // how many nodes it admits; 0: any number
 }
 
 // JoinRequest asks a node that is in no mesh to join one.
@@ -104,6 +113,19 @@ type JoinRequest struct {
 type ForceLeaveRequest struct {
 	Name   string `json:"name"`   // name or id
 	Revoke bool   `json:"revoke"` // also if it is alive, and permanently
+}
+
+// ForcedOut is the answer to a ForceLeaveRequest.
+type ForcedOut struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Tokens are the ids of the tokens that the revoked node may have known, which have
+	// ended.
+	Tokens []string `json:"tokens"`
+	// Join is the command that adds a machine from now on; "" if no token ended, or no new
+	// one could be made.
+	Join    string     `json:"join,omitempty"`
+	Expires *time.Time `json:"expires,omitempty"` // of that command's token
 }
 
 // Done is the answer if an operation has no other result.

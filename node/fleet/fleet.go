@@ -72,7 +72,7 @@ func (f *Fleet) Launch(ctx context.Context) (*Node, error) {
 	if err := f.Until(ctx, name+" leads", f.AllReady); err != nil {
 		return nil, err
 	}
-	t, err := s.API().CreateToken(ctx, 0)
+	t, err := s.API().CreateToken(ctx, 0, 0)
 	if err != nil {
 		return nil, err
 	}

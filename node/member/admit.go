@@ -29,7 +29,7 @@ type admission struct {
 	createToken *lead.Order[tokenRequest, newToken]
 	revokeToken *lead.Order[string, lead.None]
 	leave       *lead.Order[lead.None, lead.None]
-	forceLeave  *lead.Order[forceLeave, lead.None]
+	forceLeave  *lead.Order[forceLeave, forcedOut]
 }
 
 func admissions(o *lead.Orders, id *identity.Identity, m *mesh.Mesh, p *consensus.Consensus, log *slog.Logger) *admission {
@@ -51,15 +51,23 @@ const maxSkew = 10 * time.Minute
 
 // onAdmit decides on a newcomer. The sequence matters. A newcomer without a valid token
 // learns nothing about names, and the plan knows the newcomer before it gets a
-// certificate, so that no two nodes ever have the same name.
-func (a *admission) onAdmit(ctx context.Context, _ string, r mesh.JoinRequest) (identity.Grant, error) {
+// certificate, so that no two nodes ever have the same name. from is the node that the
+// newcomer asked, which has seen its token.
+func (a *admission) onAdmit(ctx context.Context, from string, r mesh.JoinRequest) (identity.Grant, error) {
 	now := time.Now()
 	secret, err := hex.DecodeString(r.Secret)
 	if err != nil {
 		return identity.Grant{}, mesh.Refuse(mesh.RefusedToken, "the token is damaged; copy it again")
 	}
 	sum := sha256.Sum256(secret)
-	if err := a.plan.State().CheckToken(hex.EncodeToString(sum[:]), now); err != nil {
+	hash := hex.EncodeToString(sum[:])
+	key, keyErr := identity.CSRKeyHash(r.CSR)
+	known := a.plan.State()
+	err = known.CheckToken(hash, now)
+	if errors.Is(err, plan.ErrTokenUsedUp) && keyErr == nil && known.Admitted(r.ID, key, hash) {
+		err = nil // it took one of the uses itself, and asks again after a crash
+	}
+	if err != nil {
 		return identity.Grant{}, mesh.Refuse(mesh.RefusedToken, "%v", err)
 	}
 	if skew := r.Clock.Sub(now).Round(time.Second); skew.Abs() > maxSkew {
@@ -73,14 +81,18 @@ func (a *admission) onAdmit(ctx context.Context, _ string, r mesh.JoinRequest) (
 	if _, gone := a.plan.State().Gone[r.ID]; gone {
 		return identity.Grant{}, mesh.Refuse(mesh.RefusedName, "%v", plan.ErrGone)
 	}
-	key, err := identity.CSRKeyHash(r.CSR)
-	if err != nil {
-		return identity.Grant{}, mesh.Refuse(mesh.RefusedRequest, "its certificate request can't be read: %v", err)
+	if keyErr != nil {
+		return identity.Grant{}, mesh.Refuse(mesh.RefusedRequest, "its certificate request can't be read: %v", keyErr)
 	}
-	s, err := a.plan.Apply(ctx, plan.AddMember{Member: plan.Member{
-		ID: r.ID, Name: r.Name, Device: r.Device, Version: r.Version, Memory: r.Memory, PublicKey: key,
-	}})
+	newcomer := plan.Member{ID: r.ID, Name: r.Name, Device: r.Device, Version: r.Version, Memory: r.Memory, PublicKey: key}
+	var join plan.Command = plan.AddMember{Member: newcomer}
+	if known.BindsTokens() {
+		join = plan.Admit{Member: newcomer, Token: plan.TokenID(hash), Now: now, Seen: []string{from, a.id.ID()}}
+	}
+	s, err := a.plan.Apply(ctx, join)
 	switch {
+	case errors.Is(err, plan.ErrTokenUnknown), errors.Is(err, plan.ErrTokenExpired), errors.Is(err, plan.ErrTokenUsedUp):
+		return identity.Grant{}, mesh.Refuse(mesh.RefusedToken, "%v", err)
 	case errors.Is(err, plan.ErrNameTaken), errors.Is(err, plan.ErrIDTaken), errors.Is(err, plan.ErrGone):
 		return identity.Grant{}, mesh.Refuse(mesh.RefusedName, "%v", err)
 	case err != nil:
@@ -102,7 +114,8 @@ func (a *admission) onAdmit(ctx context.Context, _ string, r mesh.JoinRequest) (
 }
 
 type tokenRequest struct {
-	TTL time.Duration `json:"ttl"` // 0: never expires
+	TTL  time.Duration `json:"ttl"`            // 0: never expires
+	Uses uint64        `json:"uses,omitempty"` // 0: any number
 }
 
 type newToken struct {
@@ -111,13 +124,17 @@ type newToken struct {
 	Expires time.Time `json:"expires"`
 }
 
-func (a *admission) onCreateToken(ctx context.Context, _ string, o tokenRequest) (newToken, error) {
+func (a *admission) onCreateToken(ctx context.Context, from string, o tokenRequest) (newToken, error) {
+	if o.Uses > 0 && !a.plan.State().BindsTokens() {
+		return newToken{}, mesh.Refuse(lead.Conflict, "a node of the mesh runs a version that does not count how often a token is used: upgrade all of them, or leave out --uses")
+	}
 	token, err := identity.NewToken(a.id.CAHash())
 	if err != nil {
 		return newToken{}, err
 	}
 	now := time.Now()
 	t := plan.NewToken(token.Hash(), now, o.TTL)
+	t.Owner, t.Uses, t.Seen = from, o.Uses, []string{a.id.ID()}
 	if _, err := a.plan.Apply(ctx, plan.CreateToken{Token: t, Now: now}); err != nil {
 		return newToken{}, err
 	}
@@ -149,32 +166,42 @@ type forceLeave struct {
 	Revoke bool   `json:"revoke"`
 }
 
+// forcedOut lists the ids of the tokens that ended with a node that was revoked.
+type forcedOut struct {
+	Tokens []string `json:"tokens,omitempty"`
+}
+
 // onForceLeave removes a node on an operator's request. Without revocation it removes
-// only a failed node, since a live one would be back at once.
-func (a *admission) onForceLeave(ctx context.Context, _ string, o forceLeave) (lead.None, error) {
+// only a failed node, since a live one would be back at once. With it, the tokens that
+// the node may know end, since it could join anew by them.
+func (a *admission) onForceLeave(ctx context.Context, _ string, o forceLeave) (forcedOut, error) {
 	s := a.plan.State()
 	id, why := a.findNode(s, o.Node), plan.Removed
 	if o.Revoke {
 		why = plan.Revoked
 	}
 	if id == "" {
-		return lead.None{}, mesh.Refuse(lead.NotFound, "no node is called %s, nor has that id: `hopmesh members` lists them", o.Node)
+		return forcedOut{}, mesh.Refuse(lead.NotFound, "no node is called %s, nor has that id: `hopmesh members` lists them", o.Node)
 	}
 	if id == a.id.ID() {
 		if err := a.plan.HandOver(ctx); err != nil {
-			return lead.None{}, mesh.Refuse(lead.Conflict, "node %s leads the mesh and nobody can take over: %v", s.NameOf(id), err)
+			return forcedOut{}, mesh.Refuse(lead.Conflict, "node %s leads the mesh and nobody can take over: %v", s.NameOf(id), err)
 		}
-		return lead.None{}, mesh.Refuse(lead.NotLeader, "node %s no longer leads", a.id.Name())
+		return forcedOut{}, mesh.Refuse(lead.NotLeader, "node %s no longer leads", a.id.Name())
 	}
 	if p, ok := a.mesh.Member(id); ok && p.Status == mesh.Alive && !o.Revoke {
-		return lead.None{}, mesh.Refuse(lead.Conflict, "node %s is alive: run `hopmesh leave` on it, or pass --revoke to shut it out for good", s.NameOf(id))
+		return forcedOut{}, mesh.Refuse(lead.Conflict, "node %s is alive: run `hopmesh leave` on it, or pass --revoke to shut it out for good", s.NameOf(id))
 	}
-	if _, err := a.plan.Apply(ctx, plan.RemoveMember{ID: id, Why: why}); err != nil {
-		return lead.None{}, err
+	var out forcedOut
+	if o.Revoke {
+		out.Tokens = a.plan.State().TokensOf(id)
 	}
-	a.log.Warn("removed a node on request", "name", s.NameOf(id), "id", id, "revoked", o.Revoke)
+	if _, err := a.plan.Apply(ctx, plan.RemoveMember{ID: id, Why: why, Tokens: o.Revoke}); err != nil {
+		return forcedOut{}, err
+	}
+	a.log.Warn("removed a node on request", "name", s.NameOf(id), "id", id, "revoked", o.Revoke, "tokens", out.Tokens)
 	a.plan.Hint()
-	return lead.None{}, nil
+	return out, nil
 }
 
 // findNode finds the id of a node by its name or id, among members, nodes that are

@@ -40,6 +40,8 @@ type stats struct {
 	Memory     uint64 `json:"memory"`
 	Speed      uint64 `json:"speed"`
 	PublicKey  string `json:"public_key"`
+	// Knows is the newest command of the plan that the node knows; 0: it does not say.
+	Knows plan.Kind `json:"knows,omitempty"`
 }
 
 func (c *contacts) own() stats {
@@ -47,7 +49,7 @@ func (c *contacts) own() stats {
 		Applied: c.plan.AppliedIndex(), Generation: c.plan.State().Generation,
 		Key:  identity.KeyDigest(c.id.GossipKeys()[0].Key),
 		Name: c.id.Name(), Version: c.about.Version, Device: c.about.Device, Memory: c.about.Memory, Speed: c.about.Speed,
-		PublicKey: c.id.PublicKeyHash(),
+		PublicKey: c.id.PublicKeyHash(), Knows: plan.Newest,
 	}
 }
 

@@ -62,6 +62,12 @@ func (d *Dir) raft() string     { return filepath.Join(d.path, "raft") }
 func (d *Dir) Datasets() string { return filepath.Join(d.path, "datasets") }
 func (d *Dir) Jobs() string     { return filepath.Join(d.path, "jobs") }
 func (d *Dir) Socket() string   { return filepath.Join(d.path, "hopmesh.sock") }
+
+// JoinFile is the name of the file in a data directory that a founder may leave its join
+// command in. It holds a secret.
+const JoinFile = "join-command"
+
+func (d *Dir) joinFile() string { return filepath.Join(d.path, JoinFile) }
 func (d *Dir) peersFile() string {
 	return filepath.Join(d.path, "peers.json")
 }
@@ -145,7 +151,7 @@ func (d *Dir) Erase(forgetIdentity func(dir string) error) error {
 	if err := forgetIdentity(d.Identity()); err != nil {
 		return err
 	}
-	for _, path := range []string{d.raft(), d.peersFile(), d.Datasets(), d.Jobs()} {
+	for _, path := range []string{d.raft(), d.peersFile(), d.joinFile(), d.Datasets(), d.Jobs()} {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("clear the data directory: %w", err)
 		}

@@ -31,10 +31,12 @@ type About struct {
 // Entry configures how a node that belongs to no mesh enters one.
 type Entry struct {
 	About
-	// Bootstrap founds a mesh; Join lists members to ask, with Token.
+	// Bootstrap founds a mesh; Join lists members to ask, with Token or what ReadToken
+	// returns.
 	Bootstrap bool
 	Join      []string
 	Token     string
+	ReadToken func() (string, error)
 	// CertificateLife shortens the lifetime of the certificates that this node signs.
 	CertificateLife time.Duration
 	// Disk reports whether the log of the plan is in the directory.
@@ -119,10 +121,16 @@ func (e *Entrance) Enter(ctx context.Context, dir *Dir, conn net.PacketConn, ent
 		return id, Start{Founded: true}, nil
 	}
 	if len(n.Join) > 0 {
-		if n.Token == "" {
+		text := n.Token
+		if text == "" && n.ReadToken != nil {
+			if text, err = n.ReadToken(); err != nil {
+				return nil, Start{}, err
+			}
+		}
+		if text == "" {
 			return nil, Start{}, errors.New("this node is in no mesh, and --join alone lets nobody in: `hopmesh token create` on a member prints --join with its --token")
 		}
-		token, err := identity.ParseToken(n.Token)
+		token, err := identity.ParseToken(text)
 		if err != nil {
 			return nil, Start{}, err
 		}

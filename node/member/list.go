@@ -65,15 +65,32 @@ func (m *Member) Leave(ctx context.Context) error {
 	return lead.APIError(err)
 }
 
-// ForceLeave removes another node.
-func (m *Member) ForceLeave(ctx context.Context, r api.ForceLeaveRequest) error {
-	_, err := m.admission.forceLeave.Do(ctx, forceLeave{Node: r.Name, Revoke: r.Revoke})
-	return lead.APIError(err)
+// nextToken is how long the token is valid that takes the place of those that end with a
+// revoked node.
+const nextToken = 24 * time.Hour
+
+// ForceLeave removes another node. If tokens ended with it, it makes a new one.
+func (m *Member) ForceLeave(ctx context.Context, r api.ForceLeaveRequest) (api.ForcedOut, error) {
+	done, err := m.admission.forceLeave.Do(ctx, forceLeave{Node: r.Name, Revoke: r.Revoke})
+	if err != nil {
+		return api.ForcedOut{}, lead.APIError(err)
+	}
+	out := api.ForcedOut{Name: r.Name, OK: true, Tokens: done.Tokens}
+	if len(done.Tokens) > 0 {
+		t, err := m.CreateToken(ctx, nextToken, 0)
+		if err != nil {
+			m.cfg.Log.Warn("the tokens of a revoked node have ended, and a new one could not be made", "err", err)
+			return out, nil // the node is out, which is what was asked for
+		}
+		out.Join, out.Expires = t.Join, t.Expires
+	}
+	return out, nil
 }
 
-// CreateToken makes a token that admits nodes. With a ttl of 0 it never expires.
-func (m *Member) CreateToken(ctx context.Context, ttl time.Duration) (api.Token, error) {
-	made, err := m.admission.createToken.Do(ctx, tokenRequest{TTL: ttl})
+// CreateToken makes a token that admits nodes: so many, or any number if uses is 0. With a
+// ttl of 0 it never expires.
+func (m *Member) CreateToken(ctx context.Context, ttl time.Duration, uses uint64) (api.Token, error) {
+	made, err := m.admission.createToken.Do(ctx, tokenRequest{TTL: ttl, Uses: uses})
 	if err != nil {
 		return api.Token{}, lead.APIError(err)
 	}
@@ -102,8 +119,16 @@ func (m *Member) seeds() []string {
 // Tokens lists the tokens that admit nodes.
 func (m *Member) Tokens() []api.TokenInfo {
 	list := []api.TokenInfo{}
-	for id, t := range m.plan.State().Tokens {
-		info := api.TokenInfo{ID: id, Created: t.Created}
+	s := m.plan.State()
+	for id, t := range s.Tokens {
+		info := api.TokenInfo{ID: id, Created: t.Created, Used: t.Used, Nodes: s.JoinedBy(id)}
+		if t.Owner != "" {
+			info.Owner = s.NameOf(t.Owner)
+		}
+		if t.Uses > 0 {
+			left := t.Uses - min(t.Used, t.Uses)
+			info.Uses, info.Left = &t.Uses, &left
+		}
 		if !t.Expires.IsZero() {
 			info.Expires = &t.Expires
 		}

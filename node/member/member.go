@@ -134,7 +134,7 @@ func genesis(cfg Config) *plan.Genesis {
 		MeshID: id.MeshID(),
 		First: plan.Member{
 			ID: id.ID(), Name: id.Name(), Device: about.Device, Version: about.Version, Memory: about.Memory,
-			Speed: about.Speed, PublicKey: id.PublicKeyHash(),
+			Speed: about.Speed, PublicKey: id.PublicKeyHash(), Knows: plan.Newest,
 		},
 		KeyDigest: identity.KeyDigest(id.GossipKeys()[0].Key),
 	}

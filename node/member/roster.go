@@ -69,10 +69,10 @@ func (r *Roster) record(ctx context.Context, in plan.Member, st stats) error {
 		}
 	}
 	rate := speed.Steady(in.Speed, st.Speed)
-	if st.Version == in.Version && st.Device == in.Device && st.Memory == in.Memory && rate == in.Speed {
+	if st.Version == in.Version && st.Device == in.Device && st.Memory == in.Memory && rate == in.Speed && st.Knows == in.Knows {
 		return nil
 	}
-	_, err := r.plan.Apply(ctx, plan.UpdateMember{ID: in.ID, Version: st.Version, Device: st.Device, Memory: st.Memory, Speed: rate})
+	_, err := r.plan.Apply(ctx, plan.UpdateMember{ID: in.ID, Version: st.Version, Device: st.Device, Memory: st.Memory, Speed: rate, Knows: st.Knows})
 	return err
 }
 
@@ -90,7 +90,7 @@ func (r *Roster) TakeBack(ctx context.Context, s *plan.State) error {
 			continue
 		}
 		_, err = r.plan.Apply(ctx, plan.AddMember{Member: plan.Member{
-			ID: p.ID, Name: st.Name, Version: st.Version, Device: st.Device, Memory: st.Memory, Speed: st.Speed, PublicKey: st.PublicKey,
+			ID: p.ID, Name: st.Name, Version: st.Version, Device: st.Device, Memory: st.Memory, Speed: st.Speed, PublicKey: st.PublicKey, Knows: st.Knows,
 		}})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("take node %s back: %w", p.ID, err))

@@ -203,7 +203,7 @@ func (i *Instance) Members() []api.Member {
 // Token makes a join token.
 func (i *Instance) Token() string {
 	i.cluster.T.Helper()
-	t, err := i.API().CreateToken(context.Background(), 0)
+	t, err := i.API().CreateToken(context.Background(), 0, 0)
 	if err != nil {
 		i.cluster.T.Fatalf("create a token on %s: %v", i.Name, err)
 	}

@@ -1,5 +1,6 @@
 // Package serve listens for HTTP requests on unix sockets and TCP addresses. It knows which of
-// them only this machine reaches, and ends requests with the node.
+// them only this machine reaches, keeps the secrets for changes through those, and ends
+// requests with the node.
 package serve
 
 import (
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/api/secret"
 	"github.com/hopmesh/hopmesh/node/ongoing"
 )
 
@@ -23,6 +26,7 @@ type Listener struct {
 	net.Listener
 	handler http.Handler
 	log     *slog.Logger
+	forget  func() // removes the secret's file
 }
 
 // Config says where to serve what.
@@ -31,7 +35,8 @@ type Config struct {
 	// "unix:PATH" or HOST:PORT.
 	Socket    string
 	Addresses []string
-	// Full is served where only this machine reaches it, and Public elsewhere.
+	// Full is served where only this machine reaches it, on loopback behind a secret, and
+	// Public elsewhere.
 	Full, Public http.Handler
 	Log          *slog.Logger
 }
@@ -47,34 +52,55 @@ func Open(cfg Config) ([]*Listener, error) {
 		}
 	}
 	for _, addr := range addresses {
-		l, local, err := listenAt(addr)
+		l, err := listenAt(addr)
+		if err == nil {
+			open = append(open, l)
+			err = l.choose(cfg)
+		}
 		if err != nil {
 			for _, o := range open {
+				o.forget()
 				_ = o.Close()
 			}
 			return nil, err
 		}
-		h := cfg.Public
-		if local {
-			h = cfg.Full
-		}
-		open = append(open, &Listener{l, h, cfg.Log})
 	}
 	return open, nil
 }
 
-// listenAt opens one address and reports whether only this machine reaches it.
-func listenAt(addr string) (l net.Listener, local bool, err error) {
+// listenAt opens one address.
+func listenAt(addr string) (*Listener, error) {
+	l := &Listener{forget: func() {}}
+	var err error
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		l, err = listenUnix(path)
-		return l, true, err
+		l.Listener, err = listenUnix(path)
+		return l, err
 	}
-	l, err = net.Listen("tcp", addr)
-	if err != nil {
-		return nil, false, fmt.Errorf("serve the API on %s: %w; choose another with --api", addr, err)
+	if l.Listener, err = net.Listen("tcp", addr); err != nil {
+		return nil, fmt.Errorf("serve the API on %s: %w; choose another with --api", addr, err)
+	}
+	return l, nil
+}
+
+// choose decides what is served, by who reaches the address.
+func (l *Listener) choose(cfg Config) error {
+	l.log, l.handler = cfg.Log, cfg.Public
+	if l.Addr().Network() == "unix" {
+		l.handler = cfg.Full
+		return nil
 	}
 	bound, err := netip.ParseAddrPort(l.Addr().String())
-	return l, err == nil && bound.Addr().Unmap().IsLoopback(), nil
+	if err != nil || !bound.Addr().Unmap().IsLoopback() {
+		return nil //nolint:nilerr // what can't be told to be loopback is public
+	}
+	key := secret.New()
+	path, err := secret.Save(bound, key)
+	if err != nil {
+		return fmt.Errorf("serve the API on %s: %w; or leave out this --api and use the socket in the data directory", bound, err)
+	}
+	l.forget = func() { secret.Remove(path, key) }
+	l.handler = api.Locked(cfg.Full, key, path)
+	return nil
 }
 
 // maxSocketPath is what Linux allows for the path of a unix socket.
@@ -111,7 +137,10 @@ func (l *Listener) Serve(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
 	stopped := make(chan error, 1)
+	defer l.forget()
 	stop := context.AfterFunc(ctx, func() {
+		// While the address is still this daemon's: the next has a secret of its own.
+		l.forget()
 		grace, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		err := s.Shutdown(grace)

@@ -116,7 +116,7 @@ func (p *Process) invite(ctx context.Context) ([]string, error) {
 	if err := p.ready(ctx); err != nil {
 		return nil, err
 	}
-	token, err := p.API.CreateToken(ctx, tokenLife)
+	token, err := p.API.CreateToken(ctx, tokenLife, 0)
 	if err != nil {
 		return nil, err
 	}

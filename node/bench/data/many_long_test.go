@@ -175,7 +175,7 @@ func bound(t *testing.T, run *bench.Run, program, name string, nodes int) *bound
 		t.Cleanup(d.Stop)
 		m.daemons, m.dirs = append(m.daemons, d), append(m.dirs, filepath.Join(own.Dir, fmt.Sprint("n", i+1)))
 		if i == 0 {
-			token, err := d.CreateToken(t.Context(), time.Hour)
+			token, err := d.CreateToken(t.Context(), time.Hour, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

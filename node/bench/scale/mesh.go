@@ -133,7 +133,7 @@ func (d *daemon) invite(ctx context.Context) ([]string, error) {
 	if err := d.ready(ctx); err != nil {
 		return nil, err
 	}
-	token, err := d.CreateToken(ctx, time.Hour)
+	token, err := d.CreateToken(ctx, time.Hour, 0)
 	if err != nil {
 		return nil, err
 	}

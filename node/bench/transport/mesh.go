@@ -41,7 +41,7 @@ func commit(ctx context.Context, run *bench.Run) (figures []bench.Figure, err er
 	var ours, theirs []time.Duration
 	for range commits {
 		begin := time.Now()
-		if _, err := leader.CreateToken(ctx, time.Minute); err != nil {
+		if _, err := leader.CreateToken(ctx, time.Minute, 0); err != nil {
 			return nil, err
 		}
 		ours = append(ours, time.Since(begin))
@@ -150,7 +150,7 @@ func idle(ctx context.Context, run *bench.Run) ([]bench.Figure, error) {
 		return nil, err
 	}
 	daemons = append(daemons, first)
-	token, err := first.CreateToken(ctx, time.Hour)
+	token, err := first.CreateToken(ctx, time.Hour, 0)
 	if err != nil {
 		return nil, err
 	}

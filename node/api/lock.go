@@ -1,0 +1,36 @@
+package api
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+)
+
+// Locked serves h where any user of the machine can connect. What only reads is open. What
+// changes something, makes the daemon read or write files or lets one look into its process
+// needs the secret, which is in a file at path.
+func Locked(h http.Handler, secret, path string) http.Handler {
+	want := sha256.Sum256([]byte(secret))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !onlyReads(r) {
+			given, _ := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
+			// Digests are of equal length, so that the time does not tell that of the secret.
+			if got := sha256.Sum256([]byte(given)); subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+				fail(w, NewError(http.StatusForbidden,
+					"this needs the secret in %s, which commands find by themselves if they run as the user that runs the daemon: do so, or use the socket in the daemon's data directory", path))
+				return
+			}
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// bearer stands in front of the secret in the header Authorization.
+const bearer = "Bearer "
+
+// onlyReads reports whether a request reads what everybody may see. Profiles are not that:
+// they show the command line, and take processor time.
+func onlyReads(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !strings.HasPrefix(r.URL.Path, "/debug/")
+}

@@ -1,0 +1,116 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/node/api/secret"
+)
+
+// ask makes one request and returns its status.
+func ask(t *testing.T, network, addr, method, key string) int {
+	t.Helper()
+	c := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		},
+	}}
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost/x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	res, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	_ = res.Body.Close()
+	return res.StatusCode
+}
+
+// On loopback changes need the secret that lies in the user's runtime directory while the
+// address is served; on the socket they need none; elsewhere nothing is served but health.
+func TestSecretsOfLoopback(t *testing.T) {
+	run := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	answer := func(code int) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+	}
+	dir, err := os.MkdirTemp("", "hm") //nolint:usetesting // its path would be too long for a unix socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	cfg := Config{
+		Socket: filepath.Join(dir, "s"), Addresses: []string{"127.0.0.1:0", "0.0.0.0:0"},
+		Full: answer(http.StatusOK), Public: answer(http.StatusTeapot), Log: slog.New(slog.DiscardHandler),
+	}
+	open, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, len(open))
+	for _, l := range open {
+		go func() { done <- l.Serve(ctx) }()
+	}
+	local := open[1].Addr().String()
+	_, port, _ := net.SplitHostPort(open[2].Addr().String())
+	key, _ := secret.Find(local)
+	if key == "" {
+		t.Fatal("no secret was left")
+	}
+	for _, c := range []struct {
+		network, addr, method, key string
+		want                       int
+	}{
+		{"unix", cfg.Socket, "POST", "", 200}, {"unix", cfg.Socket, "GET", "", 200},
+		{"tcp", local, "GET", "", 200}, {"tcp", local, "POST", "", 403}, {"tcp", local, "POST", secret.New(), 403}, {"tcp", local, "POST", key, 200},
+		{"tcp", "127.0.0.1:" + port, "POST", key, 418}, {"tcp", "127.0.0.1:" + port, "GET", "", 418},
+	} {
+		if got := ask(t, c.network, c.addr, c.method, c.key); got != c.want {
+			t.Errorf("%s to %s: %d, not %d", c.method, c.addr, got, c.want)
+		}
+	}
+	stop()
+	for range open {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	left, err := os.ReadDir(filepath.Join(run, "hopmesh"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("%v is left (%v)", left, err)
+	}
+}
+
+// Without a place for the secret the address is not served at all, and the error says what
+// to do; what was opened before is closed.
+func TestNoPlaceForASecret(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	if err := os.WriteFile(filepath.Join(temp, fmt.Sprintf("hopmesh-%d", os.Geteuid())), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(temp, "s")
+	_, err := Open(Config{Socket: socket, Addresses: []string{"127.0.0.1:0"}, Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "leave out this --api") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := net.Dial("unix", socket); err == nil {
+		t.Error("the socket is still open")
+	}
+}
