@@ -99,16 +99,20 @@ func (c *cluster) add(id string) *node {
 
 func (n *node) start(g *plan.Genesis) {
 	n.cluster.t.Helper()
-	c, err := Open(Config{
-		ID: n.id, Layer: n.cluster.net.listen(n.id), Stores: n.stores, Genesis: g,
-		Health: n.health, Probe: n.probe, BeforePromote: n.prepare, Lead: n.letGo, Log: n.cluster.log.With("node", n.id),
-	})
+	c, err := Open(n.config(g))
 	if err != nil {
 		n.cluster.t.Fatal(err)
 	}
 	n.cluster.mu.Lock()
 	defer n.cluster.mu.Unlock()
 	n.Consensus, n.up, n.since = c, true, time.Now()
+}
+
+func (n *node) config(g *plan.Genesis) Config {
+	return Config{
+		ID: n.id, Layer: n.cluster.net.listen(n.id), Stores: n.stores, Genesis: g,
+		Health: n.health, Probe: n.probe, BeforePromote: n.prepare, Lead: n.letGo, Log: n.cluster.log.With("node", n.id),
+	}
 }
 
 // stop is a clean one; kill takes it off the network first.

@@ -43,7 +43,10 @@ type Config struct {
 	// must return when ctx ends, which is when leadership is lost. Calls never overlap,
 	// not even those of two terms.
 	Lead func(ctx context.Context)
-	Log  *slog.Logger
+	// Repaired is called with a sentence on damage that was found and repaired, while this
+	// node runs. It may be nil.
+	Repaired func(what string)
+	Log      *slog.Logger
 }
 
 func (c *Config) validate() error {
@@ -58,6 +61,9 @@ func (c *Config) validate() error {
 		return errors.New("consensus: nobody to ask about nodes")
 	case c.Log == nil:
 		return errors.New("consensus: no log")
+	}
+	if c.Repaired == nil {
+		c.Repaired = func(string) {}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,9 @@ type Consensus struct {
 	led    atomic.Int64  // when this node last led, or began to take part, in Unix nanoseconds
 	hint   chan struct{}
 	spread chan struct{}
+
+	stopOnce sync.Once
+	stopped  raft.Future // set by stopOnce
 
 	failOnce sync.Once
 	failed   chan struct{}
@@ -96,7 +100,7 @@ func (c *Consensus) Silence() time.Duration {
 // IsLeader reports whether this node leads and has applied everything committed before
 // its term, so that its State is current.
 func (c *Consensus) IsLeader() bool {
-	return c.raft.State() == raft.Leader && c.ready.Load() == c.raft.CurrentTerm()
+	return !errors.Is(c.Err(), ErrDamaged) && c.raft.State() == raft.Leader && c.ready.Load() == c.raft.CurrentTerm()
 }
 
 // Term returns Raft's term, which grows with every election.

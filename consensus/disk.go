@@ -8,14 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
-	"github.com/hashicorp/raft-wal/metadb"
+	walfs "github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/segment"
+	"github.com/hashicorp/raft-wal/types"
 	"github.com/hopmesh/hopmesh/consensus/plan"
 )
 
@@ -36,20 +36,29 @@ func DiskStores(dir string, log *slog.Logger) (Stores, error) {
 	s, err := openDisk(dir, log, time.Second)
 	switch {
 	case err == nil, errors.Is(err, plan.ErrUnknownCommand):
-	case errors.Is(err, errUnwritable), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+	case unwritable(err):
 		err = fmt.Errorf("no place for the plan in %s (%w): make room and give this user the right to write there, or name another {agent.data-dir}", dir, err)
 	default:
-		err = fmt.Errorf("the plan's log in %s %w (%w): this node may have promised what it has lost, so move its whole data directory away, run {force-leave} for it on another node, and join anew with a fresh token",
-			dir, ErrDamaged, err)
+		err = fmt.Errorf("the plan's log in %s %w (%w)", dir, ErrDamaged, err)
 	}
 	return s, err
 }
 
-// openDisk opens the stores and turns a panic into an error: the log's index is a
-// memory-mapped file, and reading a truncated one faults.
+// unwritable reports whether an error says something about the machine and nothing about
+// what the files hold.
+func unwritable(err error) bool {
+	for _, e := range []error{errUnwritable, fs.ErrPermission, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// openDisk opens the stores and turns a panic into an error: what reads the log does not expect
+// all that damage can make of it.
 func openDisk(dir string, log *slog.Logger, markEvery time.Duration) (s Stores, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	meta := new(metadb.BoltMetaDB)
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("it can't be read: %v", p)
@@ -58,52 +67,81 @@ func openDisk(dir string, log *slog.Logger, markEvery time.Duration) (s Stores, 
 			s = Stores{}
 		}
 	}()
-	files := filepath.Join(dir, "wal")
+	d := diskDir(dir)
+	if err := d.prepare(); err != nil {
+		return s, fmt.Errorf("%w: %w", errUnwritable, err)
+	}
 	hlog := newLogger(log)
-	snapshots, err := prepare(dir, files, hlog)
+	if err := d.upgrade(hlog); err != nil {
+		return s, err
+	}
+	snapshots := &snapshotStore{dir: d.snapshots()}
+	notes, err := snapshots.settle()
 	if err != nil {
 		return s, err
 	}
-	w, err := wal.Open(files, wal.WithSegmentSize(segmentSize), wal.WithLogger(hlog), wal.WithMetaStore(meta))
+	meta := new(ledger)
+	w, err := openLog(d.log(), meta, hlog)
 	if err != nil {
-		return s, errors.Join(err, meta.Close())
+		return s, err
 	}
 	marked, err := newMarkedLog(w, snapshots, markEvery)
 	if err != nil {
 		return s, errors.Join(err, w.Close())
 	}
-	return Stores{Log: marked, Stable: w, Snapshots: snapshots, Close: marked.Close}, nil
+	return Stores{Log: sealedLog{marked}, Stable: w, Snapshots: snapshots, Close: marked.Close, Notes: notes, scrub: meta.scrub, verified: true}, nil
 }
 
-// prepare creates the directories, accessible to this user only.
-func prepare(dir, files string, log hclog.Logger) (raft.SnapshotStore, error) {
-	snapshots := filepath.Join(dir, "snapshots") // Raft's name for it
-	err := errors.Join(os.MkdirAll(files, 0o700), os.MkdirAll(snapshots, 0o700))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnwritable, err)
-	}
-	store, err := raft.NewFileSnapshotStoreWithLogger(dir, keepSnapshots, log)
-	if err == nil {
-		err = dropUnfinished(snapshots)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnwritable, err)
-	}
-	return store, nil
-}
+// diskDir is the directory of the stores.
+type diskDir string
 
-// dropUnfinished removes partly written snapshots left by a crash.
-func dropUnfinished(dir string) error {
-	list, err := os.ReadDir(dir)
-	if err != nil {
+func (d diskDir) log() string       { return filepath.Join(string(d), "wal") }
+func (d diskDir) snapshots() string { return filepath.Join(string(d), "snapshots") }
+
+// prepare creates the directories, and makes them and what is in them accessible to this user
+// only.
+func (d diskDir) prepare() error {
+	if err := d.finishUpgrade(); err != nil {
 		return err
 	}
-	for _, e := range list {
-		if strings.HasSuffix(e.Name(), ".tmp") {
-			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-				return err
-			}
-		}
+	if err := errors.Join(os.MkdirAll(d.log(), 0o700), os.MkdirAll(d.snapshots(), 0o700)); err != nil {
+		return err
 	}
-	return nil
+	return filepath.WalkDir(string(d), func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		mode := fs.FileMode(0o600)
+		if e.IsDir() {
+			mode = 0o700
+		}
+		info, err := e.Info()
+		if err != nil || info.Mode().Perm()&0o077 == 0 || e.Type()&fs.ModeSymlink != 0 {
+			return err
+		}
+		return os.Chmod(path, mode)
+	})
+}
+
+func openLog(dir string, meta types.MetaStore, log hclog.Logger) (*wal.WAL, error) {
+	w, err := wal.Open(dir, wal.WithSegmentSize(segmentSize), wal.WithLogger(log), wal.WithMetaStore(meta),
+		wal.WithSegmentFiler(segment.NewFiler(dir, privateFS{walfs.New()})))
+	if err != nil {
+		return nil, errors.Join(err, meta.Close())
+	}
+	return w, nil
+}
+
+// privateFS makes the log's files accessible to this user only.
+type privateFS struct{ *walfs.FS }
+
+func (p privateFS) Create(dir, name string, size uint64) (types.WritableFile, error) {
+	f, err := p.FS.Create(dir, name, size)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }

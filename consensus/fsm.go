@@ -17,6 +17,7 @@ type fsm struct {
 	changed func()
 	fail    func(error)
 	broken  error // why nothing more can be applied
+	recent  recent
 }
 
 var (
@@ -45,8 +46,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 		f.stop(fmt.Errorf("entry %d of the plan's log: %w", l.Index, err))
 		return outcome{next, f.broken}
 	}
-	f.state.Store(next)
-	f.changed()
+	f.put(next)
 	return outcome{next, err}
 }
 
@@ -76,9 +76,14 @@ func (f *fsm) Restore(from io.ReadCloser) error {
 	if err != nil {
 		return err
 	}
-	f.state.Store(next)
-	f.changed()
+	f.put(next)
 	return nil
+}
+
+func (f *fsm) put(next *plan.State) {
+	f.state.Store(next)
+	f.recent.add(next)
+	f.changed()
 }
 
 func readSnapshot(from io.Reader) (*plan.State, error) {

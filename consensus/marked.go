@@ -36,7 +36,7 @@ func newMarkedLog(w *wal.WAL, snapshots raft.SnapshotStore, every time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	found, err := verify(w, snapshots, mark)
+	found, err := verify(sealedLog{w}, snapshots, mark)
 	if err != nil {
 		return nil, err
 	}
@@ -78,14 +78,19 @@ func verify(log raft.LogStore, snapshots raft.SnapshotStore, mark uint64) (found
 	if end := max(found.last, found.snapshot); end < mark {
 		return found, fmt.Errorf("it ends with entry %d, but held %d entries at least", end, mark)
 	}
+	var term uint64
 	for i := max(found.first, 1); i <= found.last; i++ {
 		var entry raft.Log
 		if err := log.GetLog(i, &entry); err != nil {
-			return found, fmt.Errorf("entry %d: %w", i, err)
+			return found, err
 		}
 		if entry.Index != i {
 			return found, fmt.Errorf("entry %d calls itself %d", i, entry.Index)
 		}
+		if entry.Term < term {
+			return found, fmt.Errorf("entry %d is of term %d, and the one before of %d", i, entry.Term, term)
+		}
+		term = entry.Term
 		if entry.Type == raft.LogConfiguration {
 			raft.DecodeConfiguration(entry.Data) // panics if it is malformed, see openDisk
 		}

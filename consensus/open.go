@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/hopmesh/hopmesh/consensus/plan"
 )
 
 // work is the goroutines that Open started, and the context that ends them.
@@ -37,11 +38,54 @@ func Open(cfg Config) (*Consensus, error) {
 	c.led.Store(time.Now().UnixNano())
 	c.work.ctx, c.work.cancel = context.WithCancelCause(context.Background())
 	c.work.wg.Go(c.watchLeadership)
+	c.work.wg.Go(func() { c.scrub(c.work.ctx) })
+	c.work.wg.Go(func() {
+		select {
+		case <-c.failed:
+			// After any other failure it may still vote.
+			if errors.Is(c.err, ErrDamaged) {
+				c.stop()
+			}
+		case <-c.work.ctx.Done():
+		}
+	})
 	return c, nil
 }
 
+// stop makes Raft stop, and returns what tells that it has.
+func (c *Consensus) stop() raft.Future {
+	c.stopOnce.Do(func() { c.stopped = c.raft.Shutdown() })
+	return c.stopped
+}
+
+// start starts Raft in a goroutine of its own, which the guards may end.
 func (c *Consensus) start(conf *raft.Config) error {
+	if !c.cfg.Stores.verified {
+		if _, err := verify(c.cfg.Stores.Log, c.cfg.Stores.Snapshots, 0); err != nil && !errors.Is(err, plan.ErrUnknownCommand) {
+			return damaged(err)
+		}
+	}
+	done := make(chan struct{})
+	var err error
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				c.fail(damaged(fmt.Errorf("raft can't start from it: %v", p)))
+			}
+		}()
+		err = c.startRaft(conf)
+	}()
+	<-done
+	if c.Err() != nil {
+		return c.Err() // Raft's own error is less precise
+	}
+	return err
+}
+
+func (c *Consensus) startRaft(conf *raft.Config) error {
 	s := c.cfg.Stores
+	s.Log, s.Stable, s.Snapshots = guardedLog{s.Log, c.fail}, guardedStable{s.Stable, c.fail}, guardedSnapshots{s.Snapshots, c.fail}
 	if c.cfg.Genesis != nil {
 		found := raft.Configuration{Servers: []raft.Server{server(c.cfg.ID, raft.Voter)}}
 		err := raft.BootstrapCluster(conf, s.Log, s.Stable, s.Snapshots, c.net, found)
@@ -50,9 +94,6 @@ func (c *Consensus) start(conf *raft.Config) error {
 		}
 	}
 	r, err := raft.NewRaft(conf, c.fsm, s.Log, s.Stable, s.Snapshots, c.net)
-	if c.Err() != nil {
-		return c.Err() // Raft's own error is less precise
-	}
 	if err != nil {
 		return fmt.Errorf("start raft: %w", err)
 	}
@@ -84,7 +125,7 @@ func (c *Consensus) Close(ctx context.Context) error {
 	_ = within(drain, c.work.wg.Wait)
 	_ = within(drain, c.calls.wg.Wait)
 
-	stopping := c.raft.Shutdown()
+	stopping := c.stop()
 	err := c.net.Close() // first, so that Raft does not wait for peers
 	c.net.CloseStreams()
 	stopped := within(ctx, func() {

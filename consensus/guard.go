@@ -1,0 +1,156 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Raft panics when it can't read what it is to apply, or can't store its term. The guards stand
+// between Raft and the stores of a running node. At the first damage they report that this node
+// must stop taking part. If Raft's main goroutine came upon it, they end that goroutine, so that
+// it neither acts on anything wrong nor panics; its deferred calls run, and Raft can be shut down
+// as usual. Raft's other goroutines, which send entries, handle errors themselves.
+
+// guardedLog guards the log.
+type guardedLog struct {
+	raft.LogStore
+	fail func(error)
+}
+
+func (g guardedLog) IsMonotonic() bool {
+	m, is := g.LogStore.(raft.MonotonicLogStore)
+	return is && m.IsMonotonic()
+}
+
+func (g guardedLog) GetLog(index uint64, l *raft.Log) error {
+	err := g.LogStore.GetLog(index, l)
+	if err == nil || errors.Is(err, raft.ErrLogNotFound) {
+		return err
+	}
+	g.fail(damaged(err))
+	if inMainGoroutine() {
+		runtime.Goexit()
+	}
+	return err
+}
+
+// inMainGoroutine reports whether Raft's main goroutine calls.
+func inMainGoroutine() bool {
+	var pcs [64]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for more := true; more; {
+		var f runtime.Frame
+		if f, more = frames.Next(); f.Function == "github.com/hashicorp/raft.(*Raft).run" {
+			return true
+		}
+	}
+	return false
+}
+
+// guardedStable guards term and vote.
+type guardedStable struct {
+	raft.StableStore
+	fail func(error)
+}
+
+func (g guardedStable) Set(key, value []byte) error {
+	return g.stop(g.StableStore.Set(key, value))
+}
+
+func (g guardedStable) SetUint64(key []byte, value uint64) error {
+	return g.stop(g.StableStore.SetUint64(key, value))
+}
+
+func (g guardedStable) stop(err error) error {
+	if err == nil {
+		return nil
+	}
+	g.fail(fmt.Errorf("what this node promises can't be kept: %w", err))
+	runtime.Goexit()
+	return err
+}
+
+// guardedSnapshots guards the snapshots. Raft handles their errors itself.
+type guardedSnapshots struct {
+	raft.SnapshotStore
+	fail func(error)
+}
+
+func (g guardedSnapshots) List() ([]*raft.SnapshotMeta, error) {
+	list, err := g.SnapshotStore.List()
+	if err != nil {
+		g.fail(damaged(err))
+	}
+	return list, err
+}
+
+func (g guardedSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	meta, r, err := g.SnapshotStore.Open(id)
+	if err != nil {
+		g.fail(damaged(err))
+	}
+	return meta, r, err
+}
+
+// damaged words damage that a running node found.
+func damaged(err error) error { return fmt.Errorf("the plan's log %w (%w)", ErrDamaged, err) }
+
+// scrubEvery is how often a running node reads its whole log. A plan's log is short.
+const scrubEvery = 10 * time.Minute
+
+// scrub looks for damage that nobody has come upon yet, until ctx ends.
+func (c *Consensus) scrub(ctx context.Context) {
+	tick := time.NewTicker(scrubEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.failed:
+			return
+		case <-ctx.Done():
+			return
+		}
+		if err := c.scrubOnce(); err != nil {
+			c.fail(damaged(err))
+			return
+		}
+	}
+}
+
+func (c *Consensus) scrubOnce() error {
+	s := c.cfg.Stores
+	if s.scrub != nil {
+		repaired, err := s.scrub()
+		if err != nil {
+			c.cfg.Log.Warn("could not look for damage in the plan's log", "err", err)
+		}
+		if repaired && err == nil {
+			c.cfg.Repaired("the ledger of the plan's log was damaged on disk and was written anew")
+		}
+	}
+	if _, err := s.Snapshots.List(); err != nil {
+		return err
+	}
+	first, err := s.Log.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := s.Log.LastIndex()
+	if err != nil {
+		return err
+	}
+	for i := max(first, 1); i <= last; i++ {
+		var entry raft.Log
+		// Raft may have removed it meanwhile.
+		if err := s.Log.GetLog(i, &entry); err != nil && !errors.Is(err, raft.ErrLogNotFound) {
+			return err
+		}
+	}
+	return nil
+}

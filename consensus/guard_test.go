@@ -1,0 +1,171 @@
+package consensus
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// faulty is a log whose entries change after they were stored, beneath their checksums.
+type faulty struct {
+	raft.LogStore
+	mu     sync.Mutex
+	change func(l *raft.Log)
+}
+
+func (f *faulty) GetLog(index uint64, l *raft.Log) error {
+	err := f.LogStore.GetLog(index, l)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && f.change != nil {
+		l.Data = slices.Clone(l.Data)
+		f.change(l)
+	}
+	return err
+}
+
+func (f *faulty) set(change func(l *raft.Log)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.change = change
+}
+
+func flip(l *raft.Log) {
+	if len(l.Data) > 0 {
+		l.Data[len(l.Data)/2] ^= 1
+	}
+}
+
+// faultyStores puts a faulty log under a node.
+func faultyStores() (Stores, *faulty) {
+	s := MemoryStores()
+	f := &faulty{LogStore: raft.NewInmemStore()}
+	s.Log = Sealed(f)
+	return s, f
+}
+
+// A follower whose disk turns bad stops before it applies what it reads there, and nothing
+// panics. The others go on.
+func TestDamageUnderARunningFollower(t *testing.T) {
+	virtual(t, func(t *testing.T, c *cluster) {
+		c.found("a")
+		c.grow("b", "c")
+		c.waitVoterCount(15*time.Second, 3)
+		c.waitEqual(5 * time.Second)
+		l := c.leader()
+		n := c.nodes["c"]
+		if l == n {
+			n = c.nodes["b"]
+		}
+		n.stop()
+		s, f := faultyStores()
+		n.stores = s
+		if err := l.Release(t.Context(), n.id); err != nil {
+			t.Fatal(err)
+		}
+		n.start(nil)
+		c.waitVoterCount(time.Minute, 3)
+		f.set(flip)
+		digest := n.State().Digest()
+		c.apply(token(1))
+		pass(5 * time.Second)
+		if err := n.Err(); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("%v", err)
+		}
+		if n.State().Digest() != digest || n.IsLeader() {
+			t.Error("it applied what it could not trust")
+		}
+		n.stop()
+		c.apply(token(2))
+	})
+}
+
+// A leader whose disk turns bad stops and is followed by another.
+func TestDamageUnderARunningLeader(t *testing.T) {
+	virtual(t, func(t *testing.T, c *cluster) {
+		s, f := faultyStores()
+		first := c.add("a")
+		first.stores = s
+		first.start(genesis("a"))
+		c.leader()
+		c.grow("b", "c")
+		c.waitVoterCount(15*time.Second, 3)
+		c.waitEqual(5 * time.Second)
+		a := c.nodes["a"]
+		if c.leader() != a {
+			t.Fatal("another leads")
+		}
+		f.set(flip)
+		_, _ = a.Apply(t.Context(), token(1))
+		pass(5 * time.Second)
+		if err := a.Err(); !errors.Is(err, ErrDamaged) || a.IsLeader() {
+			t.Fatalf("%v", err)
+		}
+		a.stop()
+		if l := c.leader(); l == a {
+			t.Fatal("it still leads")
+		}
+		c.apply(token(2))
+	})
+}
+
+// A node that is at rest finds damage, too.
+func TestScrub(t *testing.T) {
+	virtual(t, func(t *testing.T, c *cluster) {
+		s, f := faultyStores()
+		n := c.add("a")
+		n.stores = s
+		n.start(genesis("a"))
+		c.leader()
+		pass(scrubEvery + time.Second)
+		if n.Err() != nil {
+			t.Fatal(n.Err())
+		}
+		f.set(flip)
+		pass(scrubEvery)
+		if !errors.Is(n.Err(), ErrDamaged) {
+			t.Fatalf("%v", n.Err())
+		}
+	})
+}
+
+// Nodes start only from a log that is whole.
+func TestDamageAtTheStart(t *testing.T) {
+	virtual(t, func(t *testing.T, c *cluster) {
+		s, f := faultyStores()
+		n := c.add("a")
+		n.stores = s
+		n.start(genesis("a"))
+		c.leader()
+		n.stop()
+		f.set(flip)
+		if _, err := Open(n.config(nil)); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("%v", err)
+		}
+	})
+}
+
+// Digests are known of the last states, at their index.
+func TestDigests(t *testing.T) {
+	virtual(t, func(t *testing.T, c *cluster) {
+		a := c.found("a")
+		first := a.State()
+		for i := range keptStates - 1 {
+			c.apply(token(i))
+		}
+		if d, known := a.DigestAt(first.Index); !known || d != first.Digest() {
+			t.Errorf("%s, %v", d, known)
+		}
+		c.apply(token(keptStates))
+		if _, known := a.DigestAt(first.Index); known {
+			t.Error("remembers for ever")
+		}
+		if _, known := a.DigestAt(a.State().Index + 1); known {
+			t.Error("knows what is to come")
+		}
+	})
+}

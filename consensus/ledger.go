@@ -1,0 +1,140 @@
+package consensus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/hashicorp/raft-wal/metadb"
+	"github.com/hashicorp/raft-wal/types"
+)
+
+// ledger is one small file beside the log's segments. It lists them, and holds what the node
+// has promised: its term, its vote, and how long its log was. It is written as a whole and has
+// a checksum, so that neither old nor damaged values pass for what was promised last.
+type ledger struct {
+	path string
+
+	mu   sync.Mutex
+	held ledgerFile
+}
+
+type ledgerFile struct {
+	Log    types.PersistentState `json:"log"`
+	Stable map[string][]byte     `json:"stable"`
+}
+
+const (
+	ledgerName  = "ledger"
+	ledgerMagic = "hopmesh-ledger/1"
+	// maxLedger is far more than a list of segments, of which there are a few, and four values.
+	maxLedger = 1 << 20
+	// guardText stands where versions before this one kept the ledger's content, in a
+	// database. They would take a directory without it for an empty log. It is no database,
+	// so they refuse it.
+	guardText = "The plan's log is in the format of a later version of hopmesh: see the file ledger.\n"
+)
+
+var (
+	_ types.MetaStore = (*ledger)(nil)
+
+	errNoLedger = errors.New("its ledger is gone")
+)
+
+// Load reads the ledger, or begins one in an empty directory. The write-ahead log calls it first.
+func (l *ledger) Load(dir string) (types.PersistentState, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.path = filepath.Join(dir, ledgerName)
+	b, err := readSummed(l.path, ledgerMagic, maxLedger)
+	if errors.Is(err, fs.ErrNotExist) {
+		return types.PersistentState{}, l.begin(dir)
+	}
+	if err != nil {
+		return types.PersistentState{}, err
+	}
+	l.held, err = decodeLedger(b)
+	return l.held.Log, err
+}
+
+func (l *ledger) begin(dir string) error {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if e.Name() != ledgerName+".tmp" {
+			return errNoLedger
+		}
+	}
+	l.held = ledgerFile{Stable: map[string][]byte{}}
+	if err := l.write(l.held); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, metadb.FileName), []byte(guardText), 0o600)
+}
+
+func decodeLedger(b []byte) (ledgerFile, error) {
+	var f ledgerFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return f, fmt.Errorf("%s: %w", ledgerName, err)
+	}
+	if f.Stable == nil {
+		f.Stable = map[string][]byte{}
+	}
+	return f, nil
+}
+
+// write is called with mu held.
+func (l *ledger) write(next ledgerFile) error {
+	b, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	if err := writeSummed(l.path, ledgerMagic, b); err != nil {
+		return fmt.Errorf("write the ledger of the plan's log: %w", err)
+	}
+	l.held = next
+	return nil
+}
+
+// CommitState replaces the list of segments.
+func (l *ledger) CommitState(s types.PersistentState) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.write(ledgerFile{Log: s, Stable: l.held.Stable})
+}
+
+// GetStable returns a value, or nil. It comes from memory, which the file equals.
+func (l *ledger) GetStable(key []byte) ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]byte(nil), l.held.Stable[string(key)]...), nil
+}
+
+// SetStable keeps a value.
+func (l *ledger) SetStable(key, value []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := maps.Clone(l.held.Stable)
+	next[string(key)] = append([]byte(nil), value...)
+	return l.write(ledgerFile{Log: l.held.Log, Stable: next})
+}
+
+// Close does nothing, as no file stays open.
+func (l *ledger) Close() error { return nil }
+
+// scrub writes the file anew if it is not as it was written. It reports whether it did.
+func (l *ledger) scrub() (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := readSummed(l.path, ledgerMagic, maxLedger); err == nil {
+		return false, nil
+	}
+	return true, l.write(l.held)
+}
