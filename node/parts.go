@@ -57,7 +57,7 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	jobOrders := control.Register(orders, state, apart, answers, o.Version, log)
 	p.peers = peers.New(network, log)
 	p.runner = jobs.Open(jobs.Config{
-		Dir: dir.Jobs(), Self: id.ID(), Memory: o.Memory, Device: o.computes(), Shard: p.data.ShardFile, Leader: jobOrders, Train: o.Train, Log: log,
+		Dir: dir.Jobs(), Self: id.ID(), Memory: o.Memory, Device: o.computes(), Shard: p.data.ShardFile, Files: p.data.Keeper, Leader: jobOrders, Train: o.Train, Log: log,
 		Peers: p.meet, Strategies: recipe.Strategies,
 	})
 	p.jobs = control.New(control.Config{

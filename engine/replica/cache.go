@@ -50,3 +50,13 @@ func (c *Cache) keep(dataset string, sizes map[int]graph.SkeletonSize, of map[in
 	defer c.mu.Unlock()
 	c.dataset, c.sizes, c.of = dataset, sizes, of
 }
+
+// Forget drops all cached shards. It does nothing on a nil cache.
+func (c *Cache) Forget() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sizes, c.of = nil, nil
+}

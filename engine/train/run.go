@@ -55,6 +55,8 @@ type Options struct {
 	// Replicas, if not nil, keeps what was fetched of other nodes' shards for the next
 	// run.
 	Replicas *replica.Cache
+	// Verify reports whether the shards are whole; nil: they are trusted.
+	Verify session.Verify
 
 	// Device opens the device for this run alone, which closes it; nil: so many of this
 	// machine's cores. An error of the device ends the run as Broken.
@@ -101,10 +103,13 @@ type Result struct {
 func Run(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o Options) (Result, error) {
 	t, err := NewTrainer(ctx, r, shards, o)
 	if err != nil {
+		o.Replicas.Forget()
 		return Result{}, err
 	}
 	defer t.Close()
-	err = t.Run(ctx)
+	if err = t.Run(ctx); !t.intact.trusted() {
+		o.Replicas.Forget()
+	}
 	// The others return the same error, or find out by themselves that a node is gone.
 	if err == nil || Together(err) {
 		t.Session.Leave(ctx, t.Log)

@@ -41,7 +41,7 @@ func (e *unanswered) Unwrap() error { return e.err }
 func (r *run) fleeting(err error) bool {
 	_, is := errors.AsType[*unanswered](err)
 	_, broken := errors.AsType[*slot.Broken](err)
-	return is || broken && r.shared() || errors.Is(err, errMissed) || errors.Is(err, errMoved)
+	return is || r.shared() && (broken || mendable(err)) || errors.Is(err, errMissed) || errors.Is(err, errMoved)
 }
 
 // anew asks for another generation until this one has ended. It returns an error if the

@@ -44,13 +44,15 @@ type Train func(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o t
 // with a cause, and returns when no question is being answered any more.
 type Peers func(j plan.Job, names []string, self int) (peers peer.Peers, hangUp func(cause error))
 
-// Config configures a Runner. All fields are required but Memory and Device.
+// Config configures a Runner. All fields are required but Memory, Files and Device.
 type Config struct {
 	Dir    string // has one folder for each job
 	Self   string // this node's id
 	Memory uint64 // bytes that a job may use; 0: no bound
 	// Shard returns the path of a shard that this node holds.
-	Shard  func(dataset string, shard int) string
+	Shard func(dataset string, shard int) string
+	// Files verifies those shards; nil: they are trusted.
+	Files  Files
 	Leader Leader
 	Train  Train
 	Log    *slog.Logger

@@ -63,6 +63,7 @@ type Keeper struct {
 	reported map[key]uint64     // by shard: the index of the plan that has its last report
 	disk     error              // why the folder can't be used; nil if it can
 	checks   checks             // verifications in progress
+	health   health
 }
 
 // key is one shard of one dataset.
@@ -101,6 +102,7 @@ func Open(cfg Config) *Keeper {
 		lanes: make(chan *lane, maxLanes), serves: newServes(cfg.Memory), seals: make(chan struct{}, maxSeals),
 		plan: new(plan.State), folders: map[string]*folder{}, staged: map[string]int{}, fetches: map[key]*fetch{},
 		trouble: map[key]*trouble{}, reported: map[key]uint64{}, checks: checks{hashing: make(chan struct{}, maxHashing), under: map[key]*check{}},
+		health: health{whole: map[key]stamp{}, losses: map[key]*loss{}},
 	}
 	for range maxLanes {
 		k.lanes <- &lane{}
@@ -141,6 +143,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 	}
 	wg.Go(func() { k.report(ctx) })
+	wg.Go(func() { k.scrub(ctx) })
 	for {
 		k.round(ctx, &wg)
 		nudge(k.news)

@@ -78,6 +78,7 @@ func (k *Keeper) untold(id string) (hold, lose []int) {
 		case here && !d.Holds(k.cfg.Self, i) && (d.Wants(k.cfg.Self, i) || d.Lost(i)):
 			hold = append(hold, i)
 		case !here && d.Holds(k.cfg.Self, i):
+			k.lose(key{id, i}, whyGone)
 			lose = append(lose, i)
 		}
 	}
@@ -129,6 +130,9 @@ func (k *Keeper) Problems() []string {
 			what = fmt.Sprintf("%d shards", n)
 		}
 		list = append(list, fmt.Sprintf("this node lacks %s of dataset %s: %s", what, c.dataset, c.text))
+	}
+	for _, l := range k.lossesHeld() {
+		list = append(list, l.Sentence())
 	}
 	slices.Sort(list)
 	return list
