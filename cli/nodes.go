@@ -123,7 +123,7 @@ func printStatus(w io.Writer, s api.Status) error {
 			return err
 		}
 	}
-	problems := s.Problems
+	problems := s.Sentences()
 	switch {
 	case len(problems) > 0:
 	case s.Ready:

@@ -15,6 +15,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/damage"
 	"github.com/hopmesh/hopmesh/node/events"
 	"github.com/hopmesh/hopmesh/node/member"
 	"github.com/hopmesh/hopmesh/node/serve"
@@ -32,6 +33,7 @@ type Node struct {
 	logs    events.Hub[events.Line]
 	events  events.Hub[api.Event]
 	metrics *prometheus.Registry
+	damage  *damage.Board
 	// entrance is where `hopmesh join` asks, and parts are nil, while in no mesh.
 	entrance *member.Entrance
 	parts    atomic.Pointer[parts]
@@ -58,7 +60,7 @@ func New(o Options) (*Node, error) {
 	n.log = slog.New(wording.Handler(events.Tee(o.Log.Handler(), &n.logs).Handler()))
 	n.log.Info("device", "device", device, "why", why)
 	n.opts.Device, n.opts.deviceReason = device, why
-	n.metrics = newMetrics(&n.parts)
+	n.metrics, n.damage = newMetrics(&n.parts), damage.New(n.log)
 	return n, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/node/damage"
 	"github.com/hopmesh/hopmesh/node/data"
 	"github.com/hopmesh/hopmesh/node/jobs"
 	"github.com/hopmesh/hopmesh/node/jobs/control"
@@ -32,13 +33,15 @@ type parts struct {
 	models *model.Models
 	// forecasts forecasts jobs on meshes of other sizes.
 	forecasts *forecast.Forecaster
+	// damage holds what this node and others found damaged. Any part may report to it.
+	damage *damage.Board
 }
 
 // open connects the parts. All handlers are registered before any request is answered.
 func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity, start member.Start) (*parts, error) {
 	o, log := &n.opts, n.log.With("node", id.Name())
 	rounds := lead.NewRounds(log)
-	p := new(parts)
+	p := &parts{damage: n.damage}
 	var err error
 	p.member, err = member.Open(member.Config{
 		Dir: dir, Conn: conn, ID: id, Start: start, About: o.about(), Advertise: o.Advertise, Join: o.Join, Stores: o.Stores,
@@ -71,6 +74,7 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	p.forecasts = forecast.New(forecast.Config{
 		Dir: dir.Jobs(), Self: id.ID(), Version: o.Version, Plan: state, Shards: p.data.Keeper, ShardFile: p.data.ShardFile, Log: log,
 	})
+	p.damage.Serve(network)
 	p.serveBulk()
 	roster := p.member.Roster()
 	rounds.Begin(state.State,
@@ -90,6 +94,7 @@ func (p *parts) run(ctx context.Context) error {
 	g.Go(func() error { return p.runner.Run(ctx) })
 	g.Go(func() error { return p.models.Run(ctx) })
 	g.Go(func() error { return p.forecasts.Run(ctx) })
+	g.Go(func() error { return p.damage.Run(ctx, p.member.Mesh()) })
 	return g.Wait()
 }
 

@@ -16,7 +16,7 @@ func (b backend) Status(context.Context) (api.Status, error) {
 	if p == nil {
 		return api.Status{
 			Node: b.node.opts.Name, Device: b.node.opts.Device, DeviceReason: b.node.opts.deviceReason,
-			Problems: []string{"this node is in no mesh: run `hopmesh join HOST:PORT --token TOKEN`"},
+			Problems: []string{"this node is in no mesh: run `hopmesh join HOST:PORT --token TOKEN`"}, Damage: b.node.damage.All(b.node.opts.Name, func(string) string { return "" }),
 		}, nil
 	}
 	m := p.member
@@ -25,6 +25,7 @@ func (b backend) Status(context.Context) (api.Status, error) {
 		Node: m.ID().Name(), Generation: s.Generation, Ready: m.Settled(), Members: len(s.Members), Problems: p.problems(s),
 		Device: b.node.opts.Device, DeviceReason: b.node.opts.deviceReason,
 	}
+	st.Damage = p.damage.All(st.Node, func(id string) string { return s.Members[id].Name })
 	if l := m.Orders().Leader(); l != "" {
 		st.Leader = s.NameOf(l)
 	}

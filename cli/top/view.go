@@ -200,7 +200,7 @@ func (m model) done(j api.JobSummary) float64 {
 }
 
 func (m model) problems() section {
-	list := slices.Clone(m.mesh.Status.Problems)
+	list := m.mesh.Status.Sentences()
 	if m.mesh.Job != nil {
 		for _, p := range m.mesh.Job.Problems {
 			if !slices.Contains(list, p) {

@@ -32,6 +32,9 @@ type Status struct {
 	// Problems are sentences, without a full stop, about what is wrong and what to do. A
 	// ready node may have some.
 	Problems []string `json:"problems"`
+	// Damage is what nodes found damaged, or have repaired since. In JSON it stands in
+	// problems, after the sentences.
+	Damage []Damage `json:"-"`
 }
 
 // Plan is the plan in force, as this node knows it.
