@@ -9,6 +9,12 @@ import (
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
 
+// Verify is how a run learns whether its shards are whole.
+type Verify = session.Verify
+
+// ErrUnverified is session.ErrUnverified.
+var ErrUnverified = session.ErrUnverified
+
 // Damaged ends a run in which a node has read something else of its shards than they should
 // hold. What the run has computed since the last epoch's end or checkpoint is not kept.
 type Damaged struct{ Err error }

@@ -30,7 +30,7 @@ type Options struct {
 	Interval time.Duration
 	// Resume resumes from the last checkpoint in Dir, if there is one.
 	Resume bool
-	// Announce, Report, Progress, Lost and Kept report on the run as it goes. They are
+	// Announce, Report, Progress, Lost, Kept and Damaged report on the run as it goes. They are
 	// called from its goroutine and must not block. Each may be nil.
 	Announce func(Forecast)
 	Report   func(trained.Epoch)
@@ -41,7 +41,10 @@ type Options struct {
 	// Kept receives the error if a checkpoint can't be written, though the run goes on,
 	// and nil when one is.
 	Kept func(err error)
-	Log  *slog.Logger
+	// Damaged receives what is wrong with the last checkpoint, if it is damaged, and whether
+	// the run goes on from the one before it.
+	Damaged func(err error, before bool)
+	Log     *slog.Logger
 
 	// Peers are the other nodes that share the run, Work is the work they agreed on,
 	// and Strategies are those there are. Without Peers this node does it all, and
@@ -56,7 +59,7 @@ type Options struct {
 	// run.
 	Replicas *replica.Cache
 	// Verify reports whether the shards are whole; nil: they are trusted.
-	Verify session.Verify
+	Verify Verify
 
 	// Device opens the device for this run alone, which closes it; nil: so many of this
 	// machine's cores. An error of the device ends the run as Broken.

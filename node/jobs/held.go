@@ -9,8 +9,8 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
-	"github.com/hopmesh/hopmesh/engine/session"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/node/damage"
 	"github.com/hopmesh/hopmesh/node/shards"
 )
 
@@ -63,6 +63,7 @@ type held struct {
 	files   Files // nil: they are trusted
 	dataset plan.Dataset
 	shards  []*graph.Shard // nil where others hold them
+	watch   *watch         // of their folder; nil: there is none
 
 	cancel context.CancelFunc // nil: nothing is being verified
 	done   chan struct{}      // closed when all have been read once
@@ -70,9 +71,13 @@ type held struct {
 }
 
 // begin verifies the shards beside the training.
-func (h *held) begin() {
+func (h *held) begin(folder string) {
 	if h.files == nil {
 		return
+	}
+	var err error
+	if h.watch, err = newWatch(folder); err != nil {
+		h.watch = nil // all files are looked at, each time
 	}
 	var ctx context.Context
 	ctx, h.cancel = context.WithCancel(context.Background())
@@ -89,6 +94,7 @@ func (h *held) end() {
 		h.cancel()
 		<-h.done
 		h.cancel = nil
+		h.watch.close()
 	}
 	CloseShards(h.shards)
 	h.shards = nil
@@ -121,23 +127,28 @@ func (h *held) confirm(ctx context.Context) error {
 	return nil
 }
 
-// intact reports whether no file has changed since it was confirmed.
+// intact reports whether no file has changed since it was confirmed, and all could be read.
 func (h *held) intact() bool {
+	changed := h.watch.changed()
+	if changed {
+		h.watch.seen()
+	}
 	for i, s := range h.shards {
-		if s != nil && (s.Broken() || !h.files.Intact(h.dataset.ID, i, s.Info())) {
+		if s != nil && (s.Broken() || changed && !h.files.Intact(h.dataset.ID, i, s.Info())) {
+			h.watch.again()
 			return false
 		}
 	}
 	return true
 }
 
-// verify is the run's session.Verify.
+// verify is the run's train.Verify.
 func (h *held) verify(ctx context.Context, wait bool) error {
 	if !wait {
 		select {
 		case <-h.done:
 		default:
-			return session.ErrUnverified
+			return train.ErrUnverified
 		}
 	}
 	select {
@@ -151,7 +162,7 @@ func (h *held) verify(ctx context.Context, wait bool) error {
 	case h.intact():
 		return nil
 	case !wait:
-		return session.ErrUnverified
+		return train.ErrUnverified
 	}
 	return h.confirm(ctx)
 }
@@ -168,8 +179,29 @@ func (h *held) open(ctx context.Context, path string, shard int) (*graph.Shard, 
 	return nil, err
 }
 
+// kept notes that checkpoints can be written, or why not.
+func (r *run) kept(err error) {
+	r.sight.kept(err)
+	if err == nil && r.past.mended() {
+		r.cfg.Damage.Repaired(damage.Checkpoint, r.job.ID, fmt.Sprintf("the last checkpoint of job %s was damaged, and there is a new one", r.job.ID))
+	}
+}
+
+// foundDamaged tells users that the last checkpoint of the job is damaged here.
+func (r *run) foundDamaged(err error, before bool) {
+	if r.cfg.Damage == nil {
+		return
+	}
+	r.past.damage()
+	then := "that of another node is taken, if there is one"
+	if before {
+		then = "it was set aside, and the one before it is taken"
+	}
+	r.cfg.Damage.Found(damage.Checkpoint, r.job.ID, fmt.Sprintf("the last checkpoint of job %s is damaged (%v): %s", r.job.ID, err, then))
+}
+
 // verifies returns how the run verifies its shards; nil: it trusts them.
-func (r *run) verifies() session.Verify {
+func (r *run) verifies() train.Verify {
 	if r.held.files == nil {
 		return nil
 	}

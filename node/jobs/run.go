@@ -240,7 +240,7 @@ func (r *run) guarded(ctx context.Context) (result train.Result, err error) {
 	if r.held.shards, err = r.openShards(ctx); err != nil {
 		return train.Result{}, err
 	}
-	r.held.begin()
+	r.held.begin(filepath.Dir(r.cfg.Shard(r.dataset.ID, 0)))
 	if ctx.Err() != nil {
 		return train.Result{}, context.Cause(ctx)
 	}
@@ -270,7 +270,7 @@ func (r *run) guarded(ctx context.Context) (result train.Result, err error) {
 			r.stepped(p.Epoch, p.Step)
 			r.sight.progress(p)
 		},
-		Kept: r.sight.kept,
+		Kept: r.kept, Damaged: r.foundDamaged,
 		Report: func(e trained.Epoch) {
 			if e.Epoch > r.job.Last() {
 				r.survived()

@@ -20,6 +20,8 @@ type Request interface {
 	ReadBody(dst []byte) error
 	TakeBody(into []byte, n int) ([]byte, error)
 	Reply(count uint64, parts ...[]byte) error
+	// ReplyCopied is Reply of memory that this goroutine may fail to read.
+	ReplyCopied(count uint64, parts ...[]byte) error
 	Abort(cause error)
 }
 
@@ -112,7 +114,11 @@ func (s *Session) serve(ctx context.Context, from int, q peer.Query, req Request
 		if s.life.Err() != nil { // otherwise whoever ends the session sees that there is a reply to abort
 			return context.Cause(s.life)
 		}
-		broken = req.Reply(1, parts...)
+		if q.Service == peer.Rows || q.Service == peer.Skeletons {
+			broken = req.ReplyCopied(1, parts...) // they lie in mapped shards
+		} else {
+			broken = req.Reply(1, parts...)
+		}
 		said = broken == nil
 		return broken
 	})

@@ -1,7 +1,6 @@
 package shards
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/node/damage"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,6 +22,8 @@ import (
 type health struct {
 	whole  map[key]stamp // files that this process has read and found whole
 	losses map[key]*loss // files that were dropped, until they are here again
+	// told is what users were told, by dataset. Only Run uses it.
+	told map[string]string
 }
 
 // loss is why a file was dropped.
@@ -58,61 +60,75 @@ func (h *health) tidy(k *Keeper) {
 	}
 }
 
-// Lost describes the shards of a dataset that this node has lost for one reason.
-type Lost struct {
-	Dataset string
-	Shards  []int
-	Why     string
-	// Elsewhere reports whether other nodes hold them.
-	Elsewhere bool
-}
-
-// Sentence says what is lost, where it can be had, and what to do.
-func (l Lost) Sentence() string {
-	what := fmt.Sprintf("shard %d", l.Shards[0])
-	if n := len(l.Shards); n > 1 {
-		what = fmt.Sprintf("%d shards (%d and others)", n, l.Shards[0])
+// tell tells users which shards this node has lost and does not have again yet. Only Run calls
+// it.
+func (k *Keeper) tell() {
+	if k.cfg.Damage == nil {
+		return
 	}
-	if l.Elsewhere {
-		return fmt.Sprintf("this node has lost %s of dataset %s (%s), and fetches another copy by itself", what, l.Dataset, l.Why)
-	}
-	return fmt.Sprintf("this node has lost %s of dataset %s (%s), and no other node has a copy: remove the dataset and import it again", what, l.Dataset, l.Why)
-}
-
-// Losses lists what this node has lost and does not have again yet.
-func (k *Keeper) Losses() []Lost {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.lossesHeld()
+	now := map[string]string{}
+	for id, d := range k.plan.Datasets {
+		if what := k.missing(id, d); what != "" {
+			now[id] = what
+		}
+	}
+	before, names := k.health.told, map[string]string{}
+	for id := range before {
+		names[id] = k.plan.Datasets[id].Name
+	}
+	k.health.told = now
+	k.mu.Unlock()
+	for id, what := range now {
+		if before[id] != what {
+			k.cfg.Damage.Found(damage.Shard, id, what)
+		}
+	}
+	for id := range before {
+		switch _, still := now[id]; {
+		case still:
+		case names[id] == "":
+			k.cfg.Damage.Clear(damage.Shard, id)
+		default:
+			k.cfg.Damage.Repaired(damage.Shard, id, fmt.Sprintf("what was lost of dataset %s is here again, or with other nodes", names[id]))
+		}
+	}
 }
 
-// lossesHeld is Losses with mu held.
-func (k *Keeper) lossesHeld() []Lost {
-	type group struct {
-		dataset, why string
-		elsewhere    bool
-	}
-	groups := map[group]*Lost{}
-	for f, l := range k.health.losses {
-		d, in := k.plan.Datasets[f.dataset]
-		if !in || f.shard >= len(d.Shards) {
+// missing says which shards of a dataset this node has lost, why, and what becomes of them; ""
+// if it has lost none. Called with mu held.
+func (k *Keeper) missing(id string, d plan.Dataset) string {
+	var lost, last []int // last: no other node has a copy
+	why := ""
+	for i := range d.Shards {
+		l := k.health.losses[key{id, i}]
+		if l == nil {
 			continue
 		}
-		g := group{d.Name, l.why, slices.ContainsFunc(d.HoldersOf(f.shard), func(id string) bool { return id != k.cfg.Self })}
-		if groups[g] == nil {
-			groups[g] = &Lost{Dataset: g.dataset, Why: g.why, Elsewhere: g.elsewhere}
+		if why == "" {
+			why = l.why
 		}
-		groups[g].Shards = append(groups[g].Shards, f.shard)
+		if others := slices.ContainsFunc(d.HoldersOf(i), func(n string) bool { return n != k.cfg.Self }); others {
+			lost = append(lost, i)
+		} else {
+			last = append(last, i)
+		}
 	}
-	var list []Lost
-	for _, l := range groups {
-		slices.Sort(l.Shards)
-		list = append(list, *l)
+	switch {
+	case len(last) > 0:
+		return fmt.Sprintf("%s of dataset %s can't be used (%s), and no other node has a copy: remove the dataset and import it again", listed(last), d.Name, why)
+	case len(lost) > 0:
+		return fmt.Sprintf("%s of dataset %s can't be used (%s): another copy is fetched", listed(lost), d.Name, why)
 	}
-	slices.SortFunc(list, func(a, b Lost) int {
-		return cmp.Or(cmp.Compare(a.Dataset, b.Dataset), cmp.Compare(a.Shards[0], b.Shards[0]))
-	})
-	return list
+	return ""
+}
+
+// listed names shards.
+func listed(shards []int) string {
+	if len(shards) == 1 {
+		return fmt.Sprintf("shard %d", shards[0])
+	}
+	return fmt.Sprintf("%d shards (%d and others)", len(shards), shards[0])
 }
 
 const (

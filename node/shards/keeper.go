@@ -13,6 +13,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/node/damage"
 )
 
 // Network is the keeper's access to other nodes.
@@ -35,14 +36,22 @@ type Leader interface {
 	Index(ctx context.Context) (uint64, error)
 }
 
-// Config configures a Keeper. All fields but Memory are required.
+// Config configures a Keeper. All fields but Memory and Damage are required.
 type Config struct {
 	Dir     string // holds one folder for each dataset
 	Self    string // this node's id
 	Memory  uint64 // bytes that the node may take; 0: no bound
 	Network Network
 	Leader  Leader
+	Damage  Damage // nil: nobody is told
 	Log     *slog.Logger
+}
+
+// Damage tells users what is damaged on this node.
+type Damage interface {
+	Found(kind damage.Kind, key, what string)
+	Repaired(kind damage.Kind, key, what string)
+	Clear(kind damage.Kind, key string)
 }
 
 // Keeper keeps the files. Its methods may be called from any goroutine.
@@ -207,6 +216,7 @@ func (k *Keeper) round(ctx context.Context, wg *sync.WaitGroup) {
 	rubbish := k.sortOut()
 	k.mu.Unlock()
 	k.remove(rubbish)
+	k.tell()
 	for {
 		select {
 		case l := <-k.lanes:

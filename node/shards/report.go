@@ -131,9 +131,6 @@ func (k *Keeper) Problems() []string {
 		}
 		list = append(list, fmt.Sprintf("this node lacks %s of dataset %s: %s", what, c.dataset, c.text))
 	}
-	for _, l := range k.lossesHeld() {
-		list = append(list, l.Sentence())
-	}
 	slices.Sort(list)
 	return list
 }
