@@ -73,6 +73,13 @@ func (r *Request) Reply(count uint64, parts ...[]byte) error {
 	return r.reply(r.Flags, count, parts...)
 }
 
+// ReplyCopied is Reply of parts that are memory of mapped files: they are read by this
+// goroutine alone, which may recover where they can't be read any more.
+func (r *Request) ReplyCopied(count uint64, parts ...[]byte) error {
+	r.flow.copies = true
+	return r.reply(r.Flags, count, parts...)
+}
+
 // Abort ends the request at once with this cause. Any read or write of it returns, even
 // if the requester has vanished unnoticed. It may be called from any goroutine at any
 // time. An answer not yet delivered may be lost.

@@ -26,6 +26,7 @@ type flow struct {
 	stream *quic.Stream
 	meter  *Meter
 	kind   Kind
+	copies bool // parts are copied before they are written
 
 	readUntil, writeUntil time.Time
 	scratch               [2048]byte // for headers, and small questions whole
@@ -36,7 +37,7 @@ var flows = sync.Pool{New: func() any { return new(flow) }}
 // newFlow returns a flow. The caller ends it with release.
 func newFlow(s *quic.Stream, m *Meter, k Kind) *flow {
 	f := flows.Get().(*flow)
-	f.stream, f.meter, f.kind = s, m, k
+	f.stream, f.meter, f.kind, f.copies = s, m, k, false
 	f.readUntil, f.writeUntil = time.Time{}, time.Time{}
 	return f
 }
@@ -146,7 +147,7 @@ var joints = sync.Pool{New: func() any { return new([writeChunk]byte) }}
 // writeAll writes parts one after the other. Many small ones are joined in chunks, since each
 // write waits until it is sent.
 func (f *flow) writeAll(parts [][]byte) error {
-	if len(parts) <= few {
+	if len(parts) <= few && !f.copies {
 		for _, p := range parts {
 			if err := f.write(p); err != nil {
 				return err
@@ -163,6 +164,12 @@ func (f *flow) writeAll(parts [][]byte) error {
 				return err
 			}
 			n = 0
+		}
+		for f.copies && len(p) > len(chunk) {
+			if err := f.write(chunk[:copy(chunk[:], p)]); err != nil {
+				return err
+			}
+			p = p[len(chunk):]
 		}
 		if len(p) > len(chunk) {
 			if err := f.write(p); err != nil {

@@ -55,13 +55,13 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	apart := lead.NewApart(network, state, answers, log)
 	p.data = data.New(data.Config{
 		Dir: dir.Datasets(), Memory: o.Memory, Mesh: network, Plan: state, Orders: orders,
-		Answers: answers, Absent: absences.Of, LeftOut: apart.LeftOut, Log: log,
+		Answers: answers, Absent: absences.Of, LeftOut: apart.LeftOut, Damage: n.damage, Log: log,
 	})
 	jobOrders := control.Register(orders, state, apart, answers, o.Version, log)
 	p.peers = peers.New(network, log)
 	p.runner = jobs.Open(jobs.Config{
-		Dir: dir.Jobs(), Self: id.ID(), Memory: o.Memory, Device: o.computes(), Shard: p.data.ShardFile, Leader: jobOrders, Train: o.Train, Log: log,
-		Peers: p.meet, Strategies: recipe.Strategies,
+		Dir: dir.Jobs(), Self: id.ID(), Memory: o.Memory, Device: o.computes(), Shard: p.data.ShardFile, Files: p.data.Keeper, Leader: jobOrders, Train: o.Train, Log: log,
+		Peers: p.meet, Strategies: recipe.Strategies, Damage: n.damage,
 	})
 	p.jobs = control.New(control.Config{
 		Name: id.Name(), Mesh: network, Plan: state, Leader: orders, Orders: jobOrders, Apart: apart, Runner: p.runner, Waits: p.peers.Waits,
@@ -69,7 +69,7 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	})
 	p.models = model.New(model.Config{
 		Dir: dir.Jobs(), Name: id.Name(), Memory: o.Memory, Device: o.computes(), Mesh: network, Plan: state, Shards: p.data.Keeper, Runner: p.runner,
-		Find: p.jobs.Find, Dataset: p.jobs.Dataset, Answers: answers, ShardFile: p.data.ShardFile, Log: log,
+		Find: p.jobs.Find, Dataset: p.jobs.Dataset, Answers: answers, ShardFile: p.data.ShardFile, Damage: n.damage, Log: log,
 	})
 	p.forecasts = forecast.New(forecast.Config{
 		Dir: dir.Jobs(), Self: id.ID(), Version: o.Version, Plan: state, Shards: p.data.Keeper, ShardFile: p.data.ShardFile, Log: log,

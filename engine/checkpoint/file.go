@@ -11,12 +11,13 @@ import (
 	"strconv"
 
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
-// File is a file that was opened, whose tensors are those that were written. Nothing else in
-// it is trusted: it comes from a disk that others may write to.
+// File is a file that was opened, whose tensors and metadata are those that were written. What
+// they mean is not trusted: older files have no digest of their metadata.
 type File struct {
 	tensors *safetensors.File
 }
@@ -38,13 +39,20 @@ func open(name string, tensors *safetensors.File, err error) (*File, error) {
 		return nil, err
 	}
 	f := &File{tensors}
-	if err := f.verify(); err != nil {
+	if err := f.tryVerify(); err != nil {
 		return nil, errors.Join(fmt.Errorf("verify %s: %w", name, err), tensors.Close())
 	}
 	return f, nil
 }
 
-// verify returns an error unless the tensors have the digest that the metadata names.
+// tryVerify is verify of a file that may be cut short meanwhile.
+func (f *File) tryVerify() (err error) {
+	defer mapped.Guard()()
+	defer mapped.Caught(&err)
+	return f.verify()
+}
+
+// verify returns an error unless the file has the digests that the metadata names.
 func (f *File) verify() error {
 	if f.tensors.Metadata()[digestName] == "" {
 		return errors.New("it is neither a checkpoint nor a model that hopmesh wrote")
@@ -59,6 +67,17 @@ func (f *File) verify() error {
 	}
 	if got := hex.EncodeToString(digest.Sum(nil)); got != f.tensors.Metadata()[digestName] {
 		return errors.New("its numbers are not those that were written: the file is damaged")
+	}
+	want := f.tensors.Metadata()[aboutName]
+	if want == "" {
+		return nil // of a version that wrote none
+	}
+	got, err := aboutDigest(f.tensors.Tensors(), f.tensors.Metadata())
+	if err != nil {
+		return err
+	}
+	if got != want {
+		return errors.New("what it says of its numbers is not what was written: the file is damaged")
 	}
 	return nil
 }

@@ -192,6 +192,26 @@ func (f *Folder) GoBack(failed Place) bool {
 	return true
 }
 
+// damagedFile is the name of a last checkpoint that was set aside since it is damaged.
+const damagedFile = "damaged.safetensors"
+
+// FallBack puts the checkpoint before the last in its place: one that is damaged is set aside,
+// where people may look at it. usable returns nil if a run can go on from the one before; if
+// there is none, all stays as it is. Only a run that was killed leaves one.
+func (f *Folder) FallBack(usable func(path string) error) error {
+	before := filepath.Join(f.options.Dir, beforeFile)
+	if err := usable(before); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Path(), filepath.Join(f.options.Dir, damagedFile)); err != nil {
+		return fmt.Errorf("set a damaged checkpoint aside: %w", err)
+	}
+	if err := os.Rename(before, f.Path()); err != nil {
+		return fmt.Errorf("go back to the checkpoint before the last: %w", err)
+	}
+	return syncFolder(f.options.Dir)
+}
+
 // Close removes the checkpoint before the last, when the run has ended.
 func (f *Folder) Close() {
 	if f.before != nil {

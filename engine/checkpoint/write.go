@@ -8,8 +8,10 @@ package checkpoint
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,8 +22,28 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
-// digestName is the metadata's name for the digest of all tensors, one after the other.
-const digestName = "tensors_sha256"
+const (
+	// digestName is the metadata's name for the digest of all tensors, one after the other.
+	digestName = "tensors_sha256"
+	// aboutName is that for the digest of everything else: the rest of the metadata, and the
+	// tensors' names, types and shapes. Older files have none.
+	aboutName = "about_sha256"
+)
+
+// aboutDigest returns the digest of what a file says of its numbers.
+func aboutDigest(tensors []safetensors.Tensor, metadata map[string]string) (string, error) {
+	about := maps.Clone(metadata)
+	delete(about, aboutName)
+	b, err := json.Marshal(struct { // it sorts the names
+		Tensors  []safetensors.Tensor
+		Metadata map[string]string
+	}{tensors, about})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
 
 // Section is one row of numbers, one for each weight of a model, which a file holds as a
 // tensor per param. A tensor's name is the prefix followed by the param's.
@@ -53,8 +75,8 @@ type Extra interface {
 	MaxBytes() uint64
 }
 
-// Write writes a file: its header, with a digest of all tensors, then each param of each
-// section. It adds the digest to the metadata.
+// Write writes a file: its header, with digests of all tensors and of what it says of them,
+// then each param of each section. It adds the digests to the metadata.
 func Write(w io.Writer, sections []Section, metadata map[string]string) error {
 	tensors, numbers := tensorsOf(sections)
 	digest := sha256.New()
@@ -62,6 +84,10 @@ func Write(w io.Writer, sections []Section, metadata map[string]string) error {
 		return err
 	}
 	metadata[digestName] = hex.EncodeToString(digest.Sum(nil))
+	var err error
+	if metadata[aboutName], err = aboutDigest(tensors, metadata); err != nil {
+		return err
+	}
 	layout, err := safetensors.NewLayout(tensors, metadata)
 	if err != nil {
 		return err
@@ -123,7 +149,12 @@ func replace(path string) error {
 	if err := os.Rename(path+".tmp", path); err != nil {
 		return err
 	}
-	folder, err := os.Open(filepath.Dir(path))
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
 	if err != nil {
 		return err
 	}

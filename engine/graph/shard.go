@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
+	"github.com/hopmesh/hopmesh/engine/mapped"
 )
 
 // ShardFormat is the format name in the metadata of a shard file.
@@ -79,11 +80,24 @@ func OpenShard(path string) (*Shard, error) {
 		return nil, err
 	}
 	s := &Shard{file: file}
-	if err := s.load(); err != nil {
+	if err := s.tryLoad(); err != nil {
 		return nil, errors.Join(fmt.Errorf("the shard %s is not usable: %w", path, err), file.Close())
 	}
 	return s, nil
 }
+
+// tryLoad is load of a file that may be cut short meanwhile.
+func (s *Shard) tryLoad() (err error) {
+	defer mapped.Guard()()
+	defer mapped.Caught(&err)
+	return s.load()
+}
+
+// Info describes the file as it was when it was opened.
+func (s *Shard) Info() os.FileInfo { return s.file.Info() }
+
+// Broken reports whether reading the mapped file has failed: see package mapped.
+func (s *Shard) Broken() bool { return s.file.Broken() }
 
 // Close unmaps the file, which invalidates all slices of the shard.
 func (s *Shard) Close() error { return s.file.Close() }

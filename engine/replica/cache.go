@@ -108,3 +108,13 @@ func (c *Cache) replace(dataset string, sizes map[int]graph.SkeletonSize, of map
 	c.dataset, c.sizes, c.of = dataset, sizes, of
 	return err
 }
+
+// Forget drops all cached shards. It does nothing on a nil cache.
+func (c *Cache) Forget() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sizes, c.of = nil, nil
+}

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/hopmesh/hopmesh/engine/mapped"
 )
 
 // degrees are what blocks of a form need of the rows that are here, computed on first use,
@@ -203,7 +205,7 @@ func (t *Topology) each(do func(part int, first, end uint32)) {
 		}
 		return 0, 0, 0, false
 	}
-	var all sync.WaitGroup
+	var all mapped.Group
 	for range min(runtime.GOMAXPROCS(0), t.vertices/grain+1) {
 		all.Go(func() {
 			for {

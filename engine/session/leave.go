@@ -12,8 +12,11 @@ import (
 
 // What the service peer.Checkpoint is asked for, by Part.
 const (
-	AskFile  uint32 = iota // a piece of the checkpoint that this node goes on from
-	AskLeave               // nothing: the asker has all that it needs of this node
+	AskFile     uint32 = iota // a piece of the checkpoint that this node goes on from
+	AskLeave                  // nothing: the asker has all that it needs of this node
+	AskDoubt                  // nothing: the asker has read a damaged shard
+	AskIntact                 // whether this node knows that its shards are whole
+	AskVerified               // the same, once it has read them
 )
 
 // LeaveAfter is how long a node that is done waits for the others to have what they need
@@ -52,12 +55,14 @@ func (s *seats) leave(node int) {
 
 // answer returns the service's handler. The file whose pieces it serves stays as it is until
 // all have what they lack of it: none is written before a step in which all take part.
-func (s *seats) answer(piece func(peer.Query) ([]byte, error)) peer.Handler {
-	return func(_ context.Context, from int, q peer.Query, reply func(parts ...[]byte) error) error {
+func (s *Session) answer(piece func(peer.Query) ([]byte, error)) peer.Handler {
+	return func(ctx context.Context, from int, q peer.Query, reply func(parts ...[]byte) error) error {
 		switch q.Part {
 		case AskLeave:
-			s.leave(from)
+			s.seats.leave(from)
 			return reply()
+		case AskDoubt, AskIntact, AskVerified:
+			return s.answerIntact(ctx, from, q.Part, reply)
 		case AskFile:
 			b, err := piece(q)
 			if err != nil {

@@ -44,8 +44,9 @@ type Session struct {
 	// them that are in its process.
 	OnMachine, InProcess int
 
-	held  []*graph.Shard
-	seats *seats
+	held   []*graph.Shard
+	seats  *seats
+	intact intact
 }
 
 // Alone reports whether one node does it all.
@@ -95,7 +96,7 @@ func (s *Session) Bring(ctx context.Context, piece func(peer.Query) ([]byte, err
 		return nil
 	}
 	replica.Serve(s.Peers, s.held)
-	s.Peers.Answer(peer.Checkpoint, s.seats.answer(piece))
+	s.Peers.Answer(peer.Checkpoint, s.answer(piece))
 	s.Peers.Open()
 	o.Tally = &s.Start
 	if s.Replica, err = replica.Bring(ctx, s.Peers, s.Work, s.held, o); err != nil {

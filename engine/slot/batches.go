@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -144,7 +145,9 @@ func (b *Batches) fill(ctx context.Context, s *Slot, step int) error {
 
 // With calls a function with a worker that is idle, once there is one.
 func (b *Batches) With(ctx context.Context, do func(h *Worker) error) (err error) {
+	defer mapped.Guard()()
 	defer budget.Caught(&err)
+	defer mapped.CaughtAny(&err)
 	select {
 	case h := <-b.idle:
 		defer func() { b.idle <- h }()

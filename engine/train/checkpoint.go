@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/exchange"
@@ -43,6 +44,20 @@ func (t *Trainer) Wants() bool { return t.due() || t.keeps() && t.Checkpoints.Mi
 
 // keeps reports whether this node writes checkpoints while the run goes on.
 func (t *Trainer) keeps() bool { return t.Session.Alone() || t.Session.Work.Self < Keepers }
+
+// unconfirmed is how long a checkpoint is put off if not all nodes have verified their shards.
+const unconfirmed = time.Second
+
+// saveConfirmed is saveSoon in the middle of an epoch: the checkpoint is put off until all
+// nodes know that what they have read of their shards is whole.
+func (t *Trainer) saveConfirmed(ctx context.Context) error {
+	if !t.intact.confirmed(ctx) {
+		t.Together = false
+		t.Checkpoints.Begin(unconfirmed)
+		return nil
+	}
+	return t.saveSoon()
+}
 
 // saveSoon writes a checkpoint that is due. If that fails, the run goes on as long as
 // there is an older checkpoint or other nodes write theirs: the next attempt may
@@ -107,13 +122,13 @@ func (t *Trainer) saveLast(ctx context.Context) error {
 }
 
 // Save writes a checkpoint, unless the last one is of the same step, or the run could
-// not go on from here.
+// not go on from here, or shards that led here may be damaged.
 func (t *Trainer) Save() error {
 	for _, l := range t.Learners {
 		t.Method.Back(l)
 	}
 	at := t.Place()
-	if last, good := t.Checkpoints.Last(); !t.Checkpoints.Keeps() || good && last == at || !t.resumable() {
+	if last, good := t.Checkpoints.Last(); !t.Checkpoints.Keeps() || good && last == at || !t.resumable() || !t.intact.keeps() {
 		return nil
 	}
 	var doubted []*Learner

@@ -118,10 +118,13 @@ func (t *Learner) firstOf(row tensor.Matrix) string {
 // drop takes a learner of a sweep that has diverged out of the run. It returns an error
 // that ends the run: any other than divergence, or that no learner is left. All nodes
 // decide alike, since all find out in the same step.
-func (t *Trainer) drop(l *Learner, err error) error {
+func (t *Trainer) drop(ctx context.Context, l *Learner, err error) error {
 	d, diverged := errors.AsType[*trained.Diverged](err)
 	if !diverged || !t.Sweeps() {
 		return err
+	}
+	if damage := t.intact.blame(ctx, err); damage != err {
+		return damage
 	}
 	l.At.Diverged = d
 	t.Log.Warn("a model of the sweep has diverged; the others go on", "model", l.Index, "err", err)
@@ -150,7 +153,7 @@ func (t *Trainer) dropUnsound(ctx context.Context) error {
 			continue
 		}
 		if err := l.check(ctx); err != nil {
-			if err := t.drop(l, err); err != nil {
+			if err := t.drop(ctx, l, err); err != nil {
 				return err
 			}
 		}

@@ -33,9 +33,13 @@ func (t *Trainer) Epoch(ctx context.Context) error {
 	if err := t.Each(ctx, (*Learner).check); err != nil {
 		return err
 	}
+	if err := t.intact.verify(ctx); err != nil {
+		return err
+	}
 	if err := t.Each(ctx, (*Learner).conclude); err != nil {
 		return err
 	}
+	t.intact.agreed()
 	if !t.Session.Alone() && t.whole && !t.Lead().Done() {
 		if err := t.learnFrom(ctx, t.ended()); err != nil {
 			if ctx.Err() != nil {
@@ -84,7 +88,7 @@ func (t *Trainer) Each(ctx context.Context, do func(*Learner, context.Context) e
 			continue
 		}
 		if err := do(l, ctx); err != nil {
-			if err := t.drop(l, err); err != nil {
+			if err := t.drop(ctx, l, err); err != nil {
 				return err
 			}
 		}

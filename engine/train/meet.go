@@ -83,7 +83,9 @@ func (t *Trainer) greeting() (session.Greeting, error) {
 		return g, nil
 	}
 	if err == nil {
-		g.Tensors, err = t.resume(path)
+		if g.Tensors, err = t.resumeLast(); err == nil {
+			info, err = os.Stat(path) // it may be the one before
+		}
 	}
 	if err != nil {
 		g.Damaged = true

@@ -14,8 +14,34 @@ func (t *Trainer) resumeOwn() error {
 	if !t.Checkpoints.Exists() {
 		return nil
 	}
-	_, err := t.resume(t.Checkpoints.Path())
+	_, err := t.resumeLast()
 	return err
+}
+
+// resumeLast resumes from the last checkpoint or, if that is damaged, from the one before it,
+// if that was left. The run's owner is told.
+func (t *Trainer) resumeLast() (digest [sha256.Size]byte, err error) {
+	path := t.Checkpoints.Path()
+	c, damaged := trained.OpenCheckpoint(path)
+	if damaged == nil {
+		return t.resumeFrom(c, path)
+	}
+	err = t.Checkpoints.FallBack(func(before string) error {
+		c, err := trained.OpenCheckpoint(before)
+		if err != nil {
+			return err
+		}
+		return errors.Join(t.fits(c), c.Close())
+	})
+	if t.Options.Damaged != nil {
+		t.Options.Damaged(damaged, err == nil)
+	}
+	if err != nil {
+		t.Log.Warn("the last checkpoint is damaged, and there is none before it", "err", damaged, "before", err)
+		return digest, damaged
+	}
+	t.Log.Warn("the last checkpoint is damaged; the run goes on from the one before it", "err", damaged)
+	return t.resume(path)
 }
 
 // resume resumes from a checkpoint, and returns the digest of its numbers. The run is

@@ -30,7 +30,7 @@ type Options struct {
 	Interval time.Duration
 	// Resume resumes from the last checkpoint in Dir, if there is one.
 	Resume bool
-	// Announce, Report, Progress, Lost and Kept report on the run as it goes. They are
+	// Announce, Report, Progress, Lost, Kept and Damaged report on the run as it goes. They are
 	// called from its goroutine and must not block. Each may be nil.
 	Announce func(Forecast)
 	Report   func(trained.Epoch)
@@ -41,7 +41,10 @@ type Options struct {
 	// Kept receives the error if a checkpoint can't be written, though the run goes on,
 	// and nil when one is.
 	Kept func(err error)
-	Log  *slog.Logger
+	// Damaged receives what is wrong with the last checkpoint, if it is damaged, and whether
+	// the run goes on from the one before it.
+	Damaged func(err error, before bool)
+	Log     *slog.Logger
 
 	// Peers are the other nodes that share the run, Work is the work they agreed on,
 	// and Strategies are those there are. Without Peers this node does it all, and
@@ -55,6 +58,8 @@ type Options struct {
 	// Replicas, if not nil, keeps what was fetched of other nodes' shards for the next
 	// run, edges in files. Its owner closes it when the run has ended.
 	Replicas *replica.Cache
+	// Verify reports whether the shards are whole; nil: they are trusted.
+	Verify Verify
 
 	// Device opens the device for this run alone, which closes it; nil: so many of this
 	// machine's cores. An error of the device ends the run as Broken.
@@ -101,10 +106,13 @@ type Result struct {
 func Run(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o Options) (Result, error) {
 	t, err := NewTrainer(ctx, r, shards, o)
 	if err != nil {
+		o.Replicas.Forget()
 		return Result{}, err
 	}
 	defer t.Close()
-	err = t.Run(ctx)
+	if err = t.Run(ctx); !t.intact.trusted() {
+		o.Replicas.Forget()
+	}
 	// The others return the same error, or find out by themselves that a node is gone.
 	if err == nil || Together(err) {
 		t.Session.Leave(ctx, t.Log)

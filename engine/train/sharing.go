@@ -57,6 +57,8 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 	if t.Session, err = session.New(peers, o.Work, held); err != nil {
 		return err
 	}
+	t.Session.Watch(o.Verify)
+	t.intact = newIntact(t.Session)
 	// What a model needs of its blocks does not depend on the graph, which is not known
 	// yet.
 	model, err := nn.New(r.Model, 1, 1)

@@ -61,7 +61,7 @@ func (t *Trainer) Steps(ctx context.Context) error {
 		t.Progress(false)
 		if t.due() && t.averaged() && t.resumable() {
 			t.Lead().Clock() // writing a checkpoint is no training time
-			err := t.saveSoon()
+			err := t.saveConfirmed(ctx)
 			t.begun = time.Now()
 			if err != nil {
 				return err
@@ -89,12 +89,13 @@ func (t *Learner) Begin(epoch int) {
 func (t *Trainer) StepAll(ctx context.Context, s *slot.Slot, later []*slot.Slot) error {
 	s.Staged.Arrive()
 	defer s.Staged.Leave()
+	t.intact.stepped = true
 	t.Arrive(s)
 	sent := s.Tally.Take()
 	for _, l := range t.Turn {
 		t.Lead().Clock()
 		if err := l.trainOn(ctx, s, later); err != nil {
-			if err := t.drop(l, err); err != nil {
+			if err := t.drop(ctx, l, err); err != nil {
 				return err
 			}
 		}

@@ -80,6 +80,7 @@ type stopping struct {
 	Together bool                    // all nodes have settled, so that all write a checkpoint
 	Asked    atomic.Pointer[error]   // the request to end the run; nil: none
 	quit     context.CancelCauseFunc // ends a run that goes on despite that; see patience
+	intact   intact
 }
 
 // NewTrainer makes a run: the nodes begin their session, and weights have their memory.
@@ -211,8 +212,9 @@ func (t *Trainer) Train(ctx context.Context) error {
 			_, diverged := errors.AsType[*trained.Diverged](err)
 			_, unsaved := errors.AsType[*checkpoint.Unsaved](err)
 			_, broken := errors.AsType[*slot.Broken](err)
-			if diverged || unsaved || broken {
-				return err
+			_, damaged := errors.AsType[*Damaged](err)
+			if diverged || unsaved || broken || damaged {
+				return t.intact.blame(ctx, err)
 			}
 			if t.Sweeps() && t.dropUnsound(ctx) != nil {
 				return err // none is left to keep: the run reports it when it goes on

@@ -57,6 +57,7 @@ type Config struct {
 	// and which nodes the owners of a dataset can't reach.
 	Absent  func(id string, now time.Time) time.Duration
 	LeftOut func(plan.Dataset) func(id string) bool
+	Damage  shards.Damage
 	Log     *slog.Logger
 }
 
@@ -82,7 +83,7 @@ type Datasets struct {
 func New(cfg Config) *Datasets {
 	d := &Datasets{dir: cfg.Dir, plan: cfg.Plan, orders: newOrders(cfg.Orders, cfg.Plan, cfg.Log), answers: cfg.Answers}
 	d.Keeper = shards.Open(shards.Config{
-		Dir: cfg.Dir, Self: cfg.Mesh.ID(), Memory: cfg.Memory, Network: network{cfg.Mesh, cfg.Answers, cfg.Log}, Leader: d.orders, Log: cfg.Log,
+		Dir: cfg.Dir, Self: cfg.Mesh.ID(), Memory: cfg.Memory, Network: network{cfg.Mesh, cfg.Answers, cfg.Log}, Leader: d.orders, Damage: cfg.Damage, Log: cfg.Log,
 	})
 	d.Placement = &Placement{plan: cfg.Plan, log: cfg.Log, absent: cfg.Absent, leftOut: cfg.LeftOut}
 	d.importer = &importer{self: cfg.Mesh.ID(), memory: cfg.Memory, plan: cfg.Plan, orders: d.orders, keeper: d.Keeper, log: cfg.Log}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -33,7 +34,7 @@ func (r *run) compute(ctx context.Context, recipe recipe.Recipe, o train.Options
 				announce(f)
 			}
 		}
-		result, err := r.cfg.Train(ctx, recipe, r.shards, o)
+		result, err := r.cfg.Train(ctx, recipe, r.held.shards, o)
 		broken, is := errors.AsType[*slot.Broken](err)
 		if !is || why != nil {
 			return result, err
@@ -49,7 +50,9 @@ func (r *run) compute(ctx context.Context, recipe recipe.Recipe, o train.Options
 // predict runs trained.Predict on a device. If the device fails, it starts over with the
 // first row on the CPU.
 func predict(ctx context.Context, p Prediction, begin func(trained.Prediction) error, rows func(first int, values []float32) error) (err error) {
+	defer mapped.Guard()()
 	defer budget.Caught(&err)
+	defer mapped.CaughtAny(&err)
 	o := trained.PredictOptions{Embeddings: p.Embeddings, Index: p.Index, Device: p.Device, Memory: p.Memory, Dir: p.Folder, Writing: p.writing}
 	err = trained.Predict(ctx, p.Model, p.Shards, o, begin, rows)
 	if _, broken := errors.AsType[*slot.Broken](err); broken && ctx.Err() == nil {

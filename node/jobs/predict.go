@@ -10,6 +10,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/table"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
@@ -24,16 +25,24 @@ type Prediction struct {
 	Format     string // one of table.Formats
 	Embeddings bool
 	Index      int // of the model in a sweep; trained.BestModel: the best
+	// Intact returns an error if the shards have been damaged meanwhile; nil: they are trusted.
+	Intact func(ctx context.Context) error
 }
 
 // CheckModel returns an error unless a model can be read completely.
-func CheckModel(path string) error { return trained.Export(io.Discard, path, trained.BestModel) }
+func CheckModel(path string) (err error) {
+	defer mapped.Guard()()
+	defer mapped.CaughtAny(&err)
+	return trained.Export(io.Discard, path, trained.BestModel)
+}
 
 // Predict writes one row of numbers for each vertex, in ascending order of the vertices'
 // names in the source: numeric names by value, others alphabetically. If the source
 // numbers its vertices from 0, the rows are in the source's order. Rows wait in a file, so
 // that memory does not depend on how many there are.
 func Predict(ctx context.Context, p Prediction, to io.Writer) (err error) {
+	defer mapped.Guard()()
+	defer mapped.CaughtAny(&err)
 	o, err := sorted(p.Shards, p.Folder)
 	if err != nil {
 		return err
@@ -56,6 +65,9 @@ func Predict(ctx context.Context, p Prediction, to io.Writer) (err error) {
 			}
 			return nil
 		})
+	if err == nil && p.Intact != nil {
+		err = p.Intact(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (e *unanswered) Unwrap() error { return e.err }
 func (r *run) fleeting(err error) bool {
 	_, is := errors.AsType[*unanswered](err)
 	_, broken := errors.AsType[*slot.Broken](err)
-	return is || broken && r.shared() || errors.Is(err, errMissed) || errors.Is(err, errMoved)
+	return is || r.shared() && (broken || mendable(err)) || errors.Is(err, errMissed) || errors.Is(err, errMoved)
 }
 
 // anew asks for another generation until this one has ended. It returns an error if the
@@ -81,6 +81,7 @@ type past struct {
 	epoch, step int   // the furthest place reached so far
 	asked       int   // renewals requested since then
 	broken      error // the failure of the node's device, after which the CPU computes
+	damaged     bool  // users were told that the last checkpoint is
 }
 
 func newPast(m *memory) *past { return &past{memory: m} }
@@ -92,6 +93,20 @@ func (p *past) reached(epoch, step int) {
 	if epoch > p.epoch || epoch == p.epoch && step > p.step {
 		p.epoch, p.step, p.asked = epoch, step, 0
 	}
+}
+
+// damage notes that the last checkpoint is damaged, until mended reports that it was.
+func (p *past) damage() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.damaged = true
+}
+
+func (p *past) mended() (was bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was, p.damaged = p.damaged, false
+	return was
 }
 
 func (p *past) renewed() {

@@ -19,6 +19,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/replica"
@@ -48,13 +49,13 @@ type run struct {
 	way      way  // to the others
 	missed   bool // its generation started before this node did
 	replicas *replica.Cache
-	shards   []*graph.Shard // mapped until the run is over
+	held     held // shards, mapped until the run is over
 }
 
 func newRun(cfg Config, j plan.Job, d plan.Dataset, folder string) *run {
 	return &run{
 		cfg: cfg, job: j, dataset: d, folder: folder, done: make(chan struct{}), reports: newReports(j),
-		self: slices.Index(j.Nodes, cfg.Self), past: newPast(new(memory)),
+		self: slices.Index(j.Nodes, cfg.Self), past: newPast(new(memory)), held: held{files: cfg.Files, dataset: d},
 	}
 }
 
@@ -108,6 +109,9 @@ func (r *run) live(ctx, node context.Context) {
 	// Other nodes may need this node's data until they know how the job goes on.
 	defer func() { r.leave(context.Cause(ctx)) }()
 	result, err := r.train(ctx)
+	for err != nil && ctx.Err() == nil && r.awaits(ctx, err) {
+		result, err = r.train(ctx)
+	}
 	r.reports.close(err == nil)
 	refused := <-told
 	if err != nil && refused == nil && ctx.Err() == nil && r.fleeting(err) {
@@ -197,14 +201,24 @@ func (r *run) advised(err error) error {
 	return err
 }
 
-// train recovers from a panic, which ends the job but not the node.
-func (r *run) train(ctx context.Context) (result train.Result, err error) {
+// train trains, and finds out whether damaged shards are to blame if that fails.
+func (r *run) train(ctx context.Context) (train.Result, error) {
+	result, err := r.guarded(ctx)
+	return result, r.blame(ctx, err)
+}
+
+// guarded recovers from a panic, which ends the job but not the node.
+func (r *run) guarded(ctx context.Context) (result train.Result, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
+			if err = mapped.Unreadable(fault); err != nil {
+				return // it is told which shard that was of
+			}
 			r.cfg.Log.Error("a fault of hopmesh ended a job", "job", r.job.ID, "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
 			err = fmt.Errorf("a fault of hopmesh itself ended the training (%v): please report it, with what the log of the node that ran it says of it", fault)
 		}
 	}()
+	defer mapped.Guard()()
 	defer budget.Caught(&err) // before the above recovers
 	defer r.past.memory.watch()()
 	defer budget.Tidy()()
@@ -224,9 +238,10 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 		return train.Result{}, err
 	}
 	defer r.survived()
-	if r.shards, err = r.openShards(); err != nil {
+	if r.held.shards, err = r.openShards(ctx); err != nil {
 		return train.Result{}, err
 	}
+	r.held.begin(filepath.Dir(r.cfg.Shard(r.dataset.ID, 0)))
 	if ctx.Err() != nil {
 		return train.Result{}, context.Cause(ctx)
 	}
@@ -239,6 +254,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 	result, err = r.compute(ctx, recipe, train.Options{
 		Memory: r.cfg.Memory, Dataset: r.dataset.Content(), Dir: r.folder, Resume: true, Known: r.job.Last(), Log: r.cfg.Log,
 		Peers: r.way.peers, Work: peer.Work{Nodes: r.way.names, Self: r.self, Owners: r.job.Owners, Holders: r.job.Holders, Weights: r.job.Weights}, Strategies: r.cfg.Strategies, Replicas: r.replicas,
+		Verify: r.verifies(),
 		Announce: func(f train.Forecast) {
 			r.cfg.Log.Info("will train", "job", r.job.ID, "shard_bytes", f.Shards, "arena_bytes", f.Arenas, "weights", f.Weights, "resumed", f.Resumed, "step", f.Step)
 			announced = true
@@ -255,7 +271,7 @@ func (r *run) train(ctx context.Context) (result train.Result, err error) {
 			r.stepped(p.Epoch, p.Step)
 			r.sight.progress(p)
 		},
-		Kept: r.sight.kept,
+		Kept: r.kept, Damaged: r.foundDamaged,
 		Report: func(e trained.Epoch) {
 			if e.Epoch > r.job.Last() {
 				r.survived()

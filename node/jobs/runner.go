@@ -17,6 +17,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/replica"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/node/shards"
 )
 
 // Leader records the progress and the end of jobs. An error that wraps ErrRefused means
@@ -44,13 +45,15 @@ type Train func(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o t
 // with a cause, and returns when no question is being answered any more.
 type Peers func(j plan.Job, names []string, self int) (peers peer.Peers, hangUp func(cause error))
 
-// Config configures a Runner. All fields are required but Memory and Device.
+// Config configures a Runner. All fields are required but Memory, Files, Damage and Device.
 type Config struct {
 	Dir    string // has one folder for each job
 	Self   string // this node's id
 	Memory uint64 // bytes that a job may use; 0: no bound
 	// Shard returns the path of a shard that this node holds.
-	Shard  func(dataset string, shard int) string
+	Shard func(dataset string, shard int) string
+	// Files verifies those shards; nil: they are trusted.
+	Files  Files
 	Leader Leader
 	Train  Train
 	Log    *slog.Logger
@@ -59,6 +62,8 @@ type Config struct {
 	// Peers and Strategies are used by jobs that several nodes share.
 	Peers      Peers
 	Strategies train.Strategies
+	// Damage tells users of damaged checkpoints; nil: nobody is told.
+	Damage shards.Damage
 }
 
 // Runner runs one job at a time. Its methods may be called from any goroutine.

@@ -373,11 +373,11 @@ func TestShardsOfASharedRun(t *testing.T) {
 		s := c.now()
 		j := plan.Job{ID: "j1", Nodes: []string{"a", "b"}, Owners: []int{0, 0, 0, 1}, Strategy: "leap"}
 		r := newRun(c.others["a"].cfg, j, s.Datasets[datasetID], "")
-		if _, err := r.openShards(); !errors.Is(err, errMoved) || !r.fleeting(err) {
+		if _, err := r.openShards(t.Context()); !errors.Is(err, errMoved) || !r.fleeting(err) {
 			t.Error(err)
 		}
 		r.job.Owners = r.job.Owners[:3]
-		if _, err := r.openShards(); err == nil || r.fleeting(err) {
+		if _, err := r.openShards(t.Context()); err == nil || r.fleeting(err) {
 			t.Error(err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/node/shards"
 )
 
 // outward wraps Peers and marks their failures, to distinguish them from the engine's.
@@ -70,40 +71,44 @@ func (r *run) leave(cause error) {
 		}
 		r.way.hangUp(cause)
 	}
-	CloseShards(r.shards)
+	r.held.end()
 }
 
 // openShards maps the shards that this node holds. If the job runs on this node alone,
 // all of them must be here. Otherwise the entries of shards that other nodes hold are
-// nil.
-func (r *run) openShards() ([]*graph.Shard, error) {
+// nil. All files that are of no use are found at once.
+func (r *run) openShards(ctx context.Context) ([]*graph.Shard, error) {
 	d := r.dataset
-	if !r.shared() {
-		return OpenShards(d, r.cfg.Shard)
-	}
-	if len(r.job.Owners) != len(d.Shards) {
+	if r.shared() && len(r.job.Owners) != len(d.Shards) {
 		return nil, fmt.Errorf("the job was given to its nodes by a dataset of %d shards, and there is one of %d", len(r.job.Owners), len(d.Shards))
 	}
 	list := make([]*graph.Shard, len(d.Shards))
-	for i, owner := range r.job.Owners {
-		holds := d.Holds(r.cfg.Self, i)
-		if owner == r.self && !holds {
+	var lost []*shards.Unusable
+	for i := range d.Shards {
+		owned := !r.shared() || r.job.Owners[i] == r.self
+		if holds := d.Holds(r.cfg.Self, i); owned && r.shared() && !holds {
 			CloseShards(list)
 			return nil, errMoved
-		}
-		if !holds {
+		} else if !owned && !holds {
 			continue
 		}
-		s, err := graph.OpenShard(r.cfg.Shard(d.ID, i))
-		if err == nil {
+		s, err := r.held.open(ctx, r.cfg.Shard(d.ID, i), i)
+		u, damaged := errors.AsType[*shards.Unusable](err)
+		switch {
+		case err == nil:
 			list[i] = s
-			continue
-		}
-		if owner == r.self {
+		case owned && damaged:
+			lost = append(lost, u)
+		case owned:
 			CloseShards(list)
 			return nil, unusable(d, i, err)
+		default:
+			r.cfg.Log.Debug("a copy can't be used, so its owner is asked", "dataset", d.Name, "shard", i, "err", err)
 		}
-		r.cfg.Log.Debug("a copy can't be used, so its owner is asked", "dataset", d.Name, "shard", i, "err", err)
+	}
+	if len(lost) > 0 {
+		CloseShards(list)
+		return nil, &LostShards{d.Name, lost}
 	}
 	return list, nil
 }

@@ -41,6 +41,8 @@ func (l *letter) TakeBody(into []byte, n int) ([]byte, error) {
 
 func (l *letter) Abort(error) {}
 
+func (l *letter) ReplyCopied(count uint64, parts ...[]byte) error { return l.Reply(count, parts...) }
+
 func (l *letter) Reply(_ uint64, parts ...[]byte) error {
 	l.said = bytes.Join(parts, nil)
 	return nil

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
 )
@@ -19,6 +20,8 @@ type Request interface {
 	ReadBody(dst []byte) error
 	TakeBody(into []byte, n int) ([]byte, error)
 	Reply(count uint64, parts ...[]byte) error
+	// ReplyCopied is Reply of memory that this goroutine may fail to read.
+	ReplyCopied(count uint64, parts ...[]byte) error
 	Abort(cause error)
 }
 
@@ -111,7 +114,11 @@ func (s *Session) serve(ctx context.Context, from int, q peer.Query, req Request
 		if s.life.Err() != nil { // otherwise whoever ends the session sees that there is a reply to abort
 			return context.Cause(s.life)
 		}
-		broken = req.Reply(1, parts...)
+		if q.Service == peer.Rows || q.Service == peer.Skeletons {
+			broken = req.ReplyCopied(1, parts...) // they lie in mapped shards
+		} else {
+			broken = req.Reply(1, parts...)
+		}
 		said = broken == nil
 		return broken
 	})
@@ -140,10 +147,15 @@ func (s *Session) serve(ctx context.Context, from int, q peer.Query, req Request
 func (s *Session) guarded(ctx context.Context, from int, q peer.Query, reply func(...[]byte) error) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
+			if err = mapped.Unreadable(fault); err != nil {
+				s.registry.log.Warn("a question could not be answered", "service", q.Service, "err", err)
+				return
+			}
 			s.registry.log.Error("a fault of hopmesh ended a question", "service", q.Service, "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
 			err = fmt.Errorf("a fault of hopmesh itself ended the question (%v): please report it, with what the log of node %s says of it", fault, s.names[s.self])
 		}
 	}()
+	defer mapped.Guard()()
 	defer budget.Caught(&err) // before the above recovers
 	return s.handlers[q.Service](ctx, from, q, reply)
 }

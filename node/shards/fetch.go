@@ -131,6 +131,7 @@ func (k *Keeper) finish(job *fetch, err error) {
 		delete(folder.parts, job.shard)
 		folder.held[job.shard] = job.want.Bytes
 		delete(k.trouble, job.key)
+		delete(k.health.losses, job.key)
 		k.disk = nil
 		return
 	}

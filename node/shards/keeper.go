@@ -13,6 +13,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/node/damage"
 )
 
 // Network is the keeper's access to other nodes.
@@ -35,14 +36,22 @@ type Leader interface {
 	Index(ctx context.Context) (uint64, error)
 }
 
-// Config configures a Keeper. All fields but Memory are required.
+// Config configures a Keeper. All fields but Memory and Damage are required.
 type Config struct {
 	Dir     string // holds one folder for each dataset
 	Self    string // this node's id
 	Memory  uint64 // bytes that the node may take; 0: no bound
 	Network Network
 	Leader  Leader
+	Damage  Damage // nil: nobody is told
 	Log     *slog.Logger
+}
+
+// Damage tells users what is damaged on this node.
+type Damage interface {
+	Found(kind damage.Kind, key, what string)
+	Repaired(kind damage.Kind, key, what string)
+	Clear(kind damage.Kind, key string)
 }
 
 // Keeper keeps the files. Its methods may be called from any goroutine.
@@ -63,6 +72,7 @@ type Keeper struct {
 	reported map[key]uint64     // by shard: the index of the plan that has its last report
 	disk     error              // why the folder can't be used; nil if it can
 	checks   checks             // verifications in progress
+	health   health
 }
 
 // key is one shard of one dataset.
@@ -101,6 +111,7 @@ func Open(cfg Config) *Keeper {
 		lanes: make(chan *lane, maxLanes), serves: newServes(cfg.Memory), seals: make(chan struct{}, maxSeals),
 		plan: new(plan.State), folders: map[string]*folder{}, staged: map[string]int{}, fetches: map[key]*fetch{},
 		trouble: map[key]*trouble{}, reported: map[key]uint64{}, checks: checks{hashing: make(chan struct{}, maxHashing), under: map[key]*check{}},
+		health: health{whole: map[key]stamp{}, losses: map[key]*loss{}},
 	}
 	for range maxLanes {
 		k.lanes <- &lane{}
@@ -141,6 +152,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 	}
 	wg.Go(func() { k.report(ctx) })
+	wg.Go(func() { k.scrub(ctx) })
 	for {
 		k.round(ctx, &wg)
 		nudge(k.news)
@@ -204,6 +216,7 @@ func (k *Keeper) round(ctx context.Context, wg *sync.WaitGroup) {
 	rubbish := k.sortOut()
 	k.mu.Unlock()
 	k.remove(rubbish)
+	k.tell()
 	for {
 		select {
 		case l := <-k.lanes:

@@ -78,6 +78,7 @@ func (k *Keeper) untold(id string) (hold, lose []int) {
 		case here && !d.Holds(k.cfg.Self, i) && (d.Wants(k.cfg.Self, i) || d.Lost(i)):
 			hold = append(hold, i)
 		case !here && d.Holds(k.cfg.Self, i):
+			k.lose(key{id, i}, whyGone)
 			lose = append(lose, i)
 		}
 	}

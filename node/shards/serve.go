@@ -2,7 +2,6 @@ package shards
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/budget"
 )
 
@@ -76,7 +76,11 @@ func (k *Keeper) Serve(ctx context.Context, peer string, length uint64, r Reques
 	}
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.EOF) { // removed or truncated
-			k.forget(q.key)
+			why := whyGone
+			if errors.Is(err, io.EOF) {
+				why = whyTruncated
+			}
+			k.forget(q.key, why)
 		}
 		return fmt.Errorf("read shard %d of %s: %w", q.shard, q.dataset, err)
 	}
@@ -187,7 +191,7 @@ func (k *Keeper) Verify(ctx context.Context, dataset string, shard int) (Verdict
 		}
 		c = &check{done: make(chan struct{})}
 		k.checks.under[f] = c
-		life, want := k.checks.life, d.Shards[shard].SHA256
+		life, want := k.checks.life, d.Shards[shard]
 		k.checks.group.Go(func() { k.check(life, f, want, c) })
 	}
 	k.mu.Unlock()
@@ -199,7 +203,7 @@ func (k *Keeper) Verify(ctx context.Context, dataset string, shard int) (Verdict
 	}
 }
 
-func (k *Keeper) check(ctx context.Context, f key, want string, c *check) {
+func (k *Keeper) check(ctx context.Context, f key, want plan.Shard, c *check) {
 	defer close(c.done)
 	defer func() {
 		k.mu.Lock()
@@ -213,40 +217,19 @@ func (k *Keeper) check(ctx context.Context, f key, want string, c *check) {
 		c.found = Pending
 		return
 	}
-	sum, err := hashFile(ctx, k.file(f))
+	sum, as, err := hashFile(ctx, k.file(f), nil)
 	switch {
 	case ctx.Err() != nil:
 		c.found = Pending
-	case err == nil && sum == want:
+	case err == nil && sum == want.SHA256:
 		c.found = Whole
+		k.mu.Lock()
+		k.health.whole[f] = as
+		k.mu.Unlock()
 	case err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errUnreadable):
 		c.err = err
 	default:
-		k.cfg.Log.Warn("a shard is damaged; it will be fetched anew", "dataset", f.dataset, "shard", f.shard, "err", err)
-		k.forget(f)
+		k.forget(f, whyOf(k.file(f), want, err))
 		c.found = Damaged
 	}
-}
-
-// errUnreadable marks errors of a disk that can't read a file any more.
-var errUnreadable = errors.New("can't be read")
-
-func hashFile(ctx context.Context, path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("verify a shard: %w", err)
-	}
-	defer f.Close()
-	sum, b := sha256.New(), make([]byte, 1<<20)
-	for ctx.Err() == nil {
-		n, err := f.Read(b)
-		sum.Write(b[:n])
-		if errors.Is(err, io.EOF) {
-			return hex.EncodeToString(sum.Sum(nil)), nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("verify a shard: %w: %w", errUnreadable, err)
-		}
-	}
-	return "", context.Cause(ctx)
 }

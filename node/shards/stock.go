@@ -103,6 +103,7 @@ func (k *Keeper) sortOut() (rubbish []string) {
 			delete(k.trouble, f)
 		}
 	}
+	k.health.tidy(k)
 	for f, index := range k.reported {
 		if index <= k.plan.Index {
 			delete(k.reported, f)
@@ -136,7 +137,7 @@ func (k *Keeper) sortFolder(id string, folder *folder) (rubbish []string) {
 			continue
 		}
 		if k.keeps(d, f) {
-			k.cfg.Log.Warn("a shard's file has the wrong size; it will be fetched anew", "dataset", d.Name, "shard", shard, "bytes", size)
+			k.lose(f, whyTruncated)
 		}
 		delete(folder.held, shard)
 		rubbish = append(rubbish, k.file(f))
@@ -189,9 +190,10 @@ func (k *Keeper) remove(paths []string) {
 
 // forget drops a file that is missing or damaged. The leader learns of it, and the file
 // is fetched again.
-func (k *Keeper) forget(f key) {
+func (k *Keeper) forget(f key, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock() // held until the file is removed: a new one must not be mistaken for it
+	k.lose(f, why)
 	if folder := k.folders[f.dataset]; folder != nil {
 		delete(folder.held, f.shard)
 	}

@@ -42,6 +42,7 @@ type world struct {
 	// deaf leaders answer nothing.
 	deaf bool
 	held int // reports of shards that came
+	told Damage
 }
 
 // inWorld runs f in virtual time with members a, b and c, none of whose keepers
@@ -192,7 +193,7 @@ func (a *asked) Reply(_ uint64, parts ...[]byte) error {
 
 // open makes a node's keeper from what is on its disk.
 func (w *world) open(id string) *Keeper {
-	k := Open(Config{Dir: w.folder(id), Self: id, Network: seat{w, id}, Leader: seat{w, id}, Log: slog.New(slog.DiscardHandler)})
+	k := Open(Config{Dir: w.folder(id), Self: id, Network: seat{w, id}, Leader: seat{w, id}, Damage: w.told, Log: slog.New(slog.DiscardHandler)})
 	w.applying.Lock()
 	defer w.applying.Unlock()
 	w.mu.Lock()
@@ -294,7 +295,7 @@ func (w *world) settled(nodes ...string) func() bool {
 func (w *world) whole(id string) {
 	w.t.Helper()
 	for i, s := range w.plan().Shards {
-		sum, err := hashFile(context.Background(), w.file(id, i))
+		sum, _, err := hashFile(context.Background(), w.file(id, i), nil)
 		if err != nil || sum != s.SHA256 {
 			w.t.Errorf("shard %d on %s: %v", i, id, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"unsafe"
 
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,11 +17,12 @@ import (
 type File struct {
 	path     string
 	mapping  []byte
-	mapped   bool   // set by Open
 	data     []byte // after the header
 	places   map[string]place
 	order    []Tensor
 	metadata map[string]string
+	info     os.FileInfo     // as Open found the file
+	in       *mapped.Mapping // nil: it is not mapped
 }
 
 // Open maps the file and checks its header.
@@ -53,11 +55,13 @@ func open(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes into memory: %w", size, err)
 	}
+	in := mapped.Add(path, mapping)
 	f, err := parse(mapping)
 	if err != nil {
+		in.Remove()
 		return nil, errors.Join(err, unix.Munmap(mapping))
 	}
-	f.path, f.mapped = path, true
+	f.path, f.in, f.info = path, in, info
 	return f, nil
 }
 
@@ -104,9 +108,10 @@ func parse(mapping []byte) (*File, error) {
 func (f *File) Close() error {
 	mapping := f.mapping
 	f.mapping, f.data, f.places = nil, nil, nil
-	if mapping == nil || !f.mapped {
+	if mapping == nil || f.in == nil {
 		return nil
 	}
+	f.in.Remove()
 	if err := unix.Munmap(mapping); err != nil {
 		return fmt.Errorf("unmap %s: %w", f.path, err)
 	}
@@ -118,6 +123,12 @@ func (f *File) Tensors() []Tensor { return f.order }
 
 // Metadata returns the file's metadata strings; nil if there are none.
 func (f *File) Metadata() map[string]string { return f.metadata }
+
+// Info describes the file as it was when it was opened; nil after Parse.
+func (f *File) Info() os.FileInfo { return f.info }
+
+// Broken reports whether reading the mapped file has failed: see package mapped.
+func (f *File) Broken() bool { return f.in.Broken() }
 
 // Size returns the length of the file.
 func (f *File) Size() int64 { return int64(len(f.mapping)) }

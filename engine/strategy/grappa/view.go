@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -242,6 +243,8 @@ func (n *Method) Ahead(ctx context.Context, super int) {
 	n.Next = c
 	go func() {
 		defer close(c.Done)
+		defer mapped.Guard()()
+		defer mapped.CaughtAny(&c.err)
 		c.View, c.err = n.BringView(ctx, super, before)
 	}()
 }

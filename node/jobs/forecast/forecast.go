@@ -19,6 +19,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/jobs"
@@ -98,7 +99,9 @@ func (f *Forecaster) Forecast(ctx context.Context, r api.ForecastRequest, tell f
 
 // caught is answer, with an error where the system gives no memory.
 func (f *Forecaster) caught(ctx context.Context, r api.ForecastRequest, tell func(api.ForecastRow)) (a api.JobForecast, err error) {
+	defer mapped.Guard()()
 	defer budget.Caught(&err)
+	defer mapped.CaughtAny(&err)
 	return f.answer(ctx, r, tell)
 }
 

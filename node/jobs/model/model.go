@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hopmesh/hopmesh/consensus"
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -23,6 +24,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/trained"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/damage"
 	"github.com/hopmesh/hopmesh/node/jobs"
 	"github.com/hopmesh/hopmesh/node/jobs/recipe"
 	"github.com/hopmesh/hopmesh/node/lead"
@@ -45,6 +47,8 @@ type Mesh interface {
 type Shards interface {
 	// Borrow fetches shards that this node does not hold into a folder.
 	Borrow(ctx context.Context, dataset string, list []int, folder string) error
+	// Confirm returns nil if a shard's file here has the content that the plan names.
+	Confirm(ctx context.Context, dataset string, shard int, opened fs.FileInfo) error
 }
 
 var (
@@ -70,6 +74,7 @@ type Config struct {
 	// shard that this node holds.
 	Answers   func(id string) bool
 	ShardFile func(dataset string, shard int) string
+	Damage    shards.Damage
 	Log       *slog.Logger
 }
 
@@ -79,6 +84,7 @@ type Models struct {
 	cfg      Config
 	serves   chan struct{} // bounds how many pieces of checkpoints are read for others at once
 	underWay ongoing.Group
+	damaged  sync.Map // by id: jobs whose model users were told is damaged here
 }
 
 // New makes Models.
@@ -127,20 +133,28 @@ func (m *Models) checkpointOf(ctx context.Context, j plan.Job, l *loan) (string,
 		_, err := os.Stat(here)
 		if err == nil {
 			if damaged = jobs.CheckModel(here); damaged == nil {
+				if _, was := m.damaged.LoadAndDelete(j.ID); was {
+					m.cfg.Damage.Repaired(damage.Model, j.ID, fmt.Sprintf("the model of job %s was damaged, and there is another", j.ID))
+				}
 				return here, nil
 			}
+			m.damaged.Store(j.ID, true)
+			m.cfg.Damage.Found(damage.Model, j.ID, fmt.Sprintf("the model of job %s is damaged (%v): that of another node is taken, if there is one", j.ID, damaged))
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
 	}
+	own := damaged
 	var silent []string
 	for _, id := range m.othersOf(j) {
 		path, err := m.borrow(ctx, id, j, l)
 		switch {
 		case err == nil:
-			if damaged = jobs.CheckModel(path); damaged == nil {
-				return path, nil
+			bad := jobs.CheckModel(path)
+			if bad == nil {
+				return m.mend(j, path, here, own), nil
 			}
+			damaged = bad
 		case ctx.Err() != nil:
 			return "", context.Cause(ctx)
 		case errors.Is(err, errKeeping):
@@ -153,6 +167,37 @@ func (m *Models) checkpointOf(ctx context.Context, j plan.Job, l *loan) (string,
 		return "", api.Conflict("the model of job %s is damaged: start another job, and remove this one with `hopmesh train remove %s`; %v", j.ID, j.ID, damaged)
 	}
 	return "", m.noModel(j, silent)
+}
+
+// mend puts a whole model that was borrowed in place of this node's own, if that is damaged and
+// no job writes there. It returns where the model lies.
+func (m *Models) mend(j plan.Job, borrowed, here string, damaged error) string {
+	if damaged == nil || !j.Ended() {
+		return borrowed
+	}
+	err := synced(borrowed)
+	if err == nil {
+		err = os.Rename(borrowed, here)
+	}
+	if err == nil {
+		err = synced(filepath.Dir(here))
+	}
+	if err != nil {
+		m.cfg.Log.Warn("could not replace a damaged model", "job", j.ID, "err", err)
+		return borrowed
+	}
+	m.damaged.Delete(j.ID)
+	m.cfg.Damage.Repaired(damage.Model, j.ID, fmt.Sprintf("the model of job %s was damaged, and was replaced by that of another node", j.ID))
+	return here
+}
+
+// synced brings a file, or the names in a folder, to the disk.
+func synced(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // othersOf returns the other nodes of a job that are in the mesh.
@@ -280,7 +325,16 @@ func (m *Models) predict(ctx context.Context, j plan.Job, file modelFile, l *loa
 	var list []int
 	bytes := uint64(0)
 	for i := range d.Shards {
-		if !d.Holds(m.cfg.Mesh.ID(), i) {
+		holds := d.Holds(m.cfg.Mesh.ID(), i)
+		if holds {
+			err := m.cfg.Shards.Confirm(ctx, d.ID, i, nil)
+			if _, lost := errors.AsType[*shards.Unusable](err); lost {
+				holds = false // another node's is taken
+			} else if err != nil {
+				return err
+			}
+		}
+		if !holds {
 			lacking[i] = true
 			list = append(list, i)
 			bytes += d.Shards[i].Bytes
@@ -308,8 +362,20 @@ func (m *Models) predict(ctx context.Context, j plan.Job, file modelFile, l *loa
 		return err
 	}
 	defer jobs.CloseShards(files)
+	intact := func(ctx context.Context) error {
+		for i, s := range files {
+			if lacking[i] {
+				continue
+			}
+			if err := m.cfg.Shards.Confirm(ctx, d.ID, i, s.Info()); err != nil {
+				return fmt.Errorf("shard %d of dataset %s changed while it was read, so the predictions are of no use: ask once more: %w", i, d.Name, err)
+			}
+		}
+		return nil
+	}
 	return jobs.Predict(ctx, jobs.Prediction{
 		Model: file.checkpoint, Index: file.index, Shards: files, Folder: folder, Memory: m.cfg.Memory, Device: m.cfg.Device, Format: r.Format, Embeddings: r.Embeddings,
+		Intact: intact,
 	}, to)
 }
 

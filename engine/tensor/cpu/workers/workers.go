@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/hopmesh/hopmesh/engine/mapped"
 )
 
 // A Task is work in chunks that any worker may run in any order.
@@ -37,6 +39,7 @@ type Pool struct {
 	idle    chan struct{} // wakes the waiting caller
 	ended   sync.WaitGroup
 	closed  atomic.Bool
+	failed  atomic.Pointer[any] // what a helper has panicked with
 
 	_     [128]byte
 	state atomic.Uint64
@@ -91,9 +94,17 @@ func (p *Pool) Run(chunks int, t Task) {
 	for i := range min(chunks, p.size) - 1 {
 		p.helpers[i].rouse()
 	}
+	defer p.end() // also if a chunk panics
 	p.work(0)
+}
+
+// end ends a run. A panic of a helper becomes one of the caller.
+func (p *Pool) end() {
 	p.finish()
 	p.task = nil
+	if p.failed.Load() != nil {
+		panic(*p.failed.Swap(nil))
+	}
 }
 
 // finish closes the run to helpers and waits for the active ones.
@@ -121,8 +132,19 @@ func (p *Pool) work(worker int) {
 	}
 }
 
+// assist is work of a helper.
+func (p *Pool) assist(worker int) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			p.failed.CompareAndSwap(nil, &fault)
+		}
+	}()
+	p.work(worker)
+}
+
 // help joins run after run.
 func (p *Pool) help(worker int) {
+	defer mapped.Guard()()
 	me := &p.helpers[worker-1]
 	var last uint64 // the last run this helper joined
 	for spun := 0; !p.closed.Load(); {
@@ -130,7 +152,7 @@ func (p *Pool) help(worker int) {
 		if s&open != 0 && s/run != last {
 			if p.state.CompareAndSwap(s, s+1) {
 				last = s / run
-				p.work(worker)
+				p.assist(worker)
 				if after := p.state.Add(^uint64(0)); after&waiting != 0 && after&helping == 0 {
 					p.idle <- struct{}{}
 				}

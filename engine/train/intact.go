@@ -1,0 +1,88 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/session"
+	"github.com/hopmesh/hopmesh/engine/trained"
+)
+
+// Verify is how a run learns whether its shards are whole.
+type Verify = session.Verify
+
+// ErrUnverified is session.ErrUnverified.
+var ErrUnverified = session.ErrUnverified
+
+// Damaged ends a run in which a node has read something else of its shards than they should
+// hold. What the run has computed since the last epoch's end or checkpoint is not kept.
+type Damaged struct{ Err error }
+
+func (e *Damaged) Error() string { return e.Err.Error() }
+
+func (e *Damaged) Unwrap() error { return e.Err }
+
+// intact is what a run knows of the shards that its nodes read. Training begins before they
+// are verified; no epoch ends and no checkpoint is written until they are.
+type intact struct {
+	session *session.Session
+	known   bool // all nodes have verified what they read, in this run
+	stepped bool // there are steps since the nodes last agreed
+}
+
+func newIntact(s *session.Session) intact { return intact{session: s, known: !s.Verifies()} }
+
+// verify waits until this node knows that its shards are whole. The others learn of damage
+// before this one ends, so that none keeps what it has computed with the numbers from here.
+func (i *intact) verify(ctx context.Context) error {
+	err := i.session.Verify(ctx, true)
+	if err == nil || ctx.Err() != nil {
+		return nil // a run that is to end does so by itself
+	}
+	i.session.Doubt(ctx)
+	return &Damaged{err}
+}
+
+// agreed notes that all nodes have verified what they read up to now: none sends its part of
+// an epoch's end before that.
+func (i *intact) agreed() { i.known, i.stepped = true, false }
+
+// keeps reports whether a checkpoint of where the run stands may be kept.
+func (i *intact) keeps() bool {
+	if !i.stepped {
+		return true
+	}
+	return i.known && i.session.Doubted() == "" && i.session.Verify(context.Background(), false) == nil
+}
+
+// confirmed reports whether all nodes know that what they have read is whole: a checkpoint in
+// the middle of an epoch depends on the shards of all.
+func (i *intact) confirmed(ctx context.Context) bool {
+	if !i.session.Verifies() {
+		return true
+	}
+	if i.session.Verify(ctx, false) != nil || i.session.Intact(ctx, false) != "" {
+		return false
+	}
+	i.known = true
+	return true
+}
+
+// blame returns the error of a run that has diverged: a Damaged if numbers of a damaged shard
+// may be the reason.
+func (i *intact) blame(ctx context.Context, err error) error {
+	if _, diverged := errors.AsType[*trained.Diverged](err); !diverged || !i.session.Verifies() {
+		return err
+	}
+	if damage := i.verify(ctx); damage != nil {
+		return damage
+	}
+	if not := i.session.Intact(ctx, true); not != "" && ctx.Err() == nil {
+		return &Damaged{fmt.Errorf("node %s has read a damaged shard", not)}
+	}
+	return err
+}
+
+// trusted reports whether what nodes have brought from each other may serve another run.
+func (i *intact) trusted() bool { return i.known && i.session.Doubted() == "" }

@@ -1,0 +1,72 @@
+package jobs
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWatch(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	if err := os.WriteFile(path, make([]byte, 100), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWatch(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !w.changed() {
+		t.Error("what was there before counts as seen")
+	}
+	for name, change := range map[string]func() error{
+		"written":   func() error { return os.WriteFile(path, make([]byte, 100), 0o600) },
+		"cut short": func() error { return os.Truncate(path, 10) },
+		"renamed":   func() error { return os.Rename(path, path+"x") },
+		"removed":   func() error { return os.Remove(path + "x") },
+	} {
+		w.seen()
+		if w.changed() {
+			t.Errorf("it has changed before it is %s", name)
+		}
+		if name == "removed" || name == "renamed" {
+			for _, p := range []string{path, path + "x"} { // in any order
+				if err := os.WriteFile(p, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.seen()
+		}
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if !w.changed() || !w.changed() {
+			t.Errorf("it is %s, and that is not noticed", name)
+		}
+	}
+	w.seen()
+	w.again()
+	if !w.changed() {
+		t.Error("it was taken back")
+	}
+	w.close()
+	w.close()
+	if !w.changed() {
+		t.Error("a closed one knows that nothing has changed")
+	}
+	if _, err := newWatch(filepath.Join(dir, "none")); err == nil {
+		t.Error("a folder that is not there is watched")
+	}
+}
+
+func BenchmarkWatch(b *testing.B) {
+	w, err := newWatch(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer w.close()
+	w.seen()
+	for b.Loop() {
+		w.changed()
+	}
+}

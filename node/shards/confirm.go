@@ -1,0 +1,172 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// A stamp tells a file from one that has been written, or replaced, since.
+type stamp struct {
+	device, inode     uint64
+	size              int64
+	modified, changed syscall.Timespec
+}
+
+func stampOf(st *syscall.Stat_t) stamp {
+	return stamp{device: uint64(st.Dev), inode: st.Ino, size: st.Size, modified: st.Mtim, changed: st.Ctim}
+}
+
+// stampAt returns the stamp of the file that lies at a path.
+func stampAt(path string) (stamp, bool) {
+	var st syscall.Stat_t
+	if err := syscall.Stat(path, &st); err != nil {
+		return stamp{}, false
+	}
+	return stampOf(&st), true
+}
+
+// stampOn returns the stamp of an open file.
+func stampOn(f *os.File) (stamp, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return stamp{}, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return stamp{}, fmt.Errorf("stat %s: nothing of its inode is known", f.Name())
+	}
+	return stampOf(st), nil
+}
+
+// is reports whether an opened file is the stamp's; nil is any file.
+func (s stamp) is(opened fs.FileInfo) bool {
+	if opened == nil {
+		return true
+	}
+	st, ok := opened.Sys().(*syscall.Stat_t)
+	return ok && st.Ino == s.inode && uint64(st.Dev) == s.device
+}
+
+// Unusable is the error of a shard whose file here is damaged or gone. The file was dropped,
+// and the leader knows.
+type Unusable struct {
+	Shard int
+	Why   string
+	// Elsewhere reports whether another node holds the shard.
+	Elsewhere bool
+}
+
+func (e *Unusable) Error() string { return e.Why }
+
+// Intact reports, without reading it, whether a shard's file was verified by this process and
+// has not been written or replaced since. opened is the file that the caller reads; nil: the
+// one that lies there.
+func (k *Keeper) Intact(dataset string, shard int, opened fs.FileInfo) bool {
+	f := key{dataset, shard}
+	k.mu.Lock()
+	whole, verified := k.health.whole[f]
+	k.mu.Unlock()
+	if !verified || !whole.is(opened) {
+		return false
+	}
+	now, there := stampAt(k.file(f))
+	return there && now == whole
+}
+
+// Suspect has the next Confirm read a shard's file again, although it looks unchanged.
+func (k *Keeper) Suspect(dataset string, shard int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.health.whole, key{dataset, shard})
+}
+
+// Confirm returns nil if a shard's file has the content that the plan names. It reads the
+// file, unless it is Intact. An Unusable file is dropped; then Confirm returns when the leader
+// knows, so that no job is given this shard here before it is whole again.
+func (k *Keeper) Confirm(ctx context.Context, dataset string, shard int, opened fs.FileInfo) error {
+	for {
+		if k.Intact(dataset, shard, opened) {
+			return nil
+		}
+		found, err := k.Verify(ctx, dataset, shard)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return err
+		case found == Whole && k.Intact(dataset, shard, opened):
+			return nil
+		case found != Pending:
+			return k.lost(ctx, key{dataset, shard})
+		}
+		if !pause(ctx, lookEvery) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// lost reports to the leader that a file was dropped, until it knows, and returns why.
+func (k *Keeper) lost(ctx context.Context, f key) error {
+	for {
+		_, lose := k.untold(f.dataset)
+		tell := false
+		for _, shard := range lose {
+			tell = tell || shard == f.shard
+		}
+		if !tell {
+			break // it knows, or the file has been replaced meanwhile
+		}
+		index, err := k.cfg.Leader.Lose(ctx, f.dataset, lose)
+		if err == nil {
+			k.mu.Lock()
+			for _, shard := range lose {
+				k.reported[key{f.dataset, shard}] = index
+			}
+			k.mu.Unlock()
+			break
+		}
+		if !pause(ctx, lookEvery) {
+			return context.Cause(ctx)
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := &Unusable{Shard: f.shard, Why: "its file has been replaced meanwhile"}
+	if l := k.health.losses[f]; l != nil {
+		e.Why = l.why
+	}
+	d := k.plan.Datasets[f.dataset]
+	if f.shard < len(d.Shards) {
+		for _, id := range d.HoldersOf(f.shard) {
+			e.Elsewhere = e.Elsewhere || id != k.cfg.Self
+		}
+		e.Elsewhere = e.Elsewhere || k.holds(f, d.Shards[f.shard])
+	}
+	return e
+}
+
+// Restored reports whether a shard is here again, and whether that may still come to pass.
+func (k *Keeper) Restored(dataset string, shard int) (here, hope bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	d, in := k.plan.Datasets[dataset]
+	if !in || shard >= len(d.Shards) {
+		return false, false
+	}
+	here = d.Holds(k.cfg.Self, shard) && k.holds(key{dataset, shard}, d.Shards[shard])
+	return here, !d.Lost(shard)
+}
+
+// pause waits, and reports whether ctx has not ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
