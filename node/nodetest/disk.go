@@ -94,7 +94,7 @@ func (c *Cluster) CheckHolders() error {
 func (c *Cluster) newest() *Instance {
 	var best *Instance
 	for _, i := range c.Nodes {
-		if i.Running() && (best == nil || i.Plan().Index > best.Plan().Index) {
+		if ended, _ := i.Ended(); i.Running() && !ended && (best == nil || i.Plan().Index > best.Plan().Index) {
 			best = i
 		}
 	}
@@ -104,7 +104,7 @@ func (c *Cluster) newest() *Instance {
 func (c *Cluster) checkHolders(seenBy *Instance) error {
 	running := map[string]*Instance{}
 	for _, i := range c.Nodes {
-		if i.Running() {
+		if ended, _ := i.Ended(); i.Running() && !ended {
 			running[i.Name] = i
 		}
 	}
