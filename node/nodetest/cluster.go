@@ -5,7 +5,6 @@ package nodetest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/mesh/meshtest"
-	"github.com/hopmesh/hopmesh/node"
 )
 
 // Cluster is the nodes of one test.
@@ -112,7 +110,7 @@ func (c *Cluster) Add() *Instance {
 
 // Wait polls until the condition holds. In virtual time polling costs nothing; over
 // loopback it polls at a fixed interval. A node that ended meanwhile fails the test,
-// unless it left on request.
+// unless it left or may end.
 func (c *Cluster) Wait(what string, within time.Duration, holds func() bool) time.Duration {
 	c.T.Helper()
 	begin := time.Now()
@@ -125,7 +123,7 @@ func (c *Cluster) Wait(what string, within time.Duration, holds func() bool) tim
 			}
 			select {
 			case <-i.done:
-				if errors.Is(i.err, node.ErrLeft) {
+				if i.mayEnd(i.err) {
 					continue
 				}
 				c.T.Fatalf("waiting until %s: %s ended: %v", what, i.Name, i.err)
@@ -133,14 +131,15 @@ func (c *Cluster) Wait(what string, within time.Duration, holds func() bool) tim
 			}
 		}
 		if time.Since(begin) > within {
-			c.T.Fatalf("not within %s: %s\n%s", within, what, c.describe())
+			c.T.Fatalf("not within %s: %s\n%s", within, what, c.Describe())
 		}
 		<-tick.C
 	}
 	return time.Since(begin)
 }
 
-func (c *Cluster) describe() string {
+// Describe says how each node sees the mesh.
+func (c *Cluster) Describe() string {
 	var s strings.Builder
 	for _, i := range c.Nodes {
 		if i.node == nil {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +24,11 @@ func (i *Instance) Crash() {
 	}
 	_ = i.conn.Close()
 	datasets, aside := filepath.Join(i.Options.DataDir, "datasets"), filepath.Join(i.cluster.dir, i.Name+".crashed")
-	if err := os.CopyFS(aside, os.DirFS(datasets)); err != nil {
+	err := os.CopyFS(aside, os.DirFS(datasets))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.MkdirAll(aside, 0o700) // it has only just begun
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	i.Kill()
@@ -94,7 +100,7 @@ func (c *Cluster) CheckHolders() error {
 func (c *Cluster) newest() *Instance {
 	var best *Instance
 	for _, i := range c.Nodes {
-		if i.Running() && (best == nil || i.Plan().Index > best.Plan().Index) {
+		if ended, _ := i.Ended(); i.Running() && !ended && (best == nil || i.Plan().Index > best.Plan().Index) {
 			best = i
 		}
 	}
@@ -104,7 +110,7 @@ func (c *Cluster) newest() *Instance {
 func (c *Cluster) checkHolders(seenBy *Instance) error {
 	running := map[string]*Instance{}
 	for _, i := range c.Nodes {
-		if i.Running() {
+		if ended, _ := i.Ended(); i.Running() && !ended {
 			running[i.Name] = i
 		}
 	}

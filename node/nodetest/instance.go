@@ -21,6 +21,9 @@ type Instance struct {
 	Name string
 	// Set before Start to change what the next start does.
 	Options node.Options
+	// MayEnd, if not nil, reports whether the node may end by itself with this error. A node
+	// may always leave.
+	MayEnd func(err error) bool
 
 	cluster *Cluster
 	ip      string
@@ -112,6 +115,27 @@ func (i *Instance) Exited(within time.Duration) error {
 		i.cluster.T.Fatalf("%s still runs after %s", i.Name, within)
 		return nil
 	}
+}
+
+// Ended reports whether the node has ended by itself. The error is what Run returned, if
+// the node had no reason to.
+func (i *Instance) Ended() (bool, error) {
+	if i.done == nil {
+		return false, nil
+	}
+	select {
+	case <-i.done:
+		if i.mayEnd(i.err) {
+			return true, nil
+		}
+		return true, fmt.Errorf("%s ended by itself: %w", i.Name, i.err)
+	default:
+		return false, nil
+	}
+}
+
+func (i *Instance) mayEnd(err error) bool {
+	return errors.Is(err, node.ErrLeft) || i.MayEnd != nil && i.MayEnd(err)
 }
 
 func (i *Instance) ended() error {

@@ -1,0 +1,175 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/nodetest"
+)
+
+// How long a mesh may take after its last fault.
+const (
+	toAgree  = 3 * time.Minute
+	toFinish = 15 * time.Minute
+)
+
+// recover ends all faults, starts all nodes that have not gone, and waits until the mesh
+// is well and the job is done.
+func (w *world) recover() {
+	w.bury()
+	w.c.Network.Heal()
+	w.c.Network.Lose(0, 0)
+	for _, i := range w.c.Nodes {
+		w.c.Network.Slow(i.IP(), slowly)
+		w.restart(i)
+	}
+	w.asked.Wait()
+	w.c.Wait("all nodes are ready and hold equal plans", toAgree, w.agreed)
+	w.c.Wait("the job is done", toFinish, func() bool { return w.done(w.job) })
+}
+
+// staying lists the nodes that have not gone. Who was asked to go may have stayed, if
+// nobody did it.
+func (w *world) staying() []*nodetest.Instance {
+	var list []*nodetest.Instance
+	for _, i := range w.c.Nodes {
+		if ended, _ := i.Ended(); i.Running() && !ended {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+func (w *world) agreed() bool {
+	digests := map[string]bool{}
+	for _, i := range w.staying() {
+		s := i.Status()
+		if !s.Ready {
+			return w.going[i] // on its way out
+		}
+		digests[i.Plan().Digest] = true
+	}
+	return len(digests) == 1
+}
+
+// done reports whether a job has ended, and fails the test if it ended in another way
+// than it should.
+func (w *world) done(id string) bool {
+	for _, i := range w.staying() {
+		switch j := w.jobOn(i, id); j.State {
+		case "failed", "stopped":
+			w.c.T.Fatalf("job %s is %s on %s: %s", id, j.State, i.Name, j.Error)
+		case "done":
+			return true
+		}
+	}
+	return false
+}
+
+// check checks what must hold after a history. want are the weights of each epoch of
+// a job that nothing happened to.
+func (w *world) check(want []string) {
+	t := w.c.T
+	var j api.Job
+	w.c.Wait("all know that the job is done", time.Minute, func() bool {
+		for _, i := range w.staying() {
+			if j = w.jobOn(i, w.job); j.State != "done" {
+				return w.going[i]
+			}
+		}
+		return true
+	})
+	j = w.jobOn(w.member(), w.job)
+	t.Logf("the job of %s took %d generations", w.h.Strategy, generations(j))
+	if got := weights(j); !slices.Equal(got, want) {
+		t.Errorf("the job's weights differ from epoch %d on of %d, with %d epochs in its history", firstOther(got, want), len(want), len(got))
+	}
+	if err := w.ledger.err(); err != nil {
+		t.Error(err)
+	}
+	w.kept()
+	w.c.Wait("each shard has an owner and copies again", toAgree, func() bool {
+		for name, sure := range w.datasets {
+			if sure && copies(w.member().Dataset(name)) < 2 {
+				return false
+			}
+		}
+		return true
+	})
+	if err := w.c.CheckHolders(); err != nil {
+		t.Error(err)
+	}
+}
+
+// member returns a node that belongs to the mesh.
+func (w *world) member() *nodetest.Instance {
+	for _, i := range w.staying() {
+		if !w.going[i] {
+			return i
+		}
+	}
+	w.c.T.Fatal("no node is left")
+	return nil
+}
+
+// kept checks that nothing that was acknowledged is lost.
+func (w *world) kept() {
+	t, ctx, b := w.c.T, context.Background(), w.member().API()
+	infos, err := b.Tokens(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := map[string]bool{}
+	for _, i := range infos {
+		tokens[i.ID] = true
+	}
+	for id := range w.tokens {
+		if !tokens[id] {
+			t.Errorf("token %s was acknowledged, and is gone", id)
+		}
+	}
+	for name, sure := range w.datasets {
+		if sure && w.member().Dataset(name).Name == "" {
+			t.Errorf("dataset %s was acknowledged, and is gone", name)
+		}
+	}
+	for id := range w.jobs {
+		if w.jobOn(w.member(), id).ID == "" {
+			t.Errorf("job %s was acknowledged, and is gone", id)
+		}
+	}
+}
+
+// weights are the hashes of a job's epochs. An epoch that is there twice, or not at all,
+// makes them differ from any other's.
+func weights(j api.Job) []string {
+	var list []string
+	for i, e := range j.History {
+		if e.Epoch != i+1 {
+			return append(list, fmt.Sprintf("epoch %d where %d is due", e.Epoch, i+1))
+		}
+		list = append(list, e.Weights)
+	}
+	return list
+}
+
+func firstOther(got, want []string) int {
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			return i + 1
+		}
+	}
+	return min(len(got), len(want)) + 1
+}
+
+// generations counts the assignments in which a job trained.
+func generations(j api.Job) int {
+	seen := map[uint64]bool{}
+	for _, e := range j.History {
+		seen[e.Generation] = true
+	}
+	return len(seen)
+}

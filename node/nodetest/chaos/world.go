@@ -1,0 +1,404 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hopmesh/hopmesh/node"
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/nodetest"
+)
+
+const (
+	founders = 4 // nodes before the first fault
+	most     = 6 // nodes that a history has at most
+	epochs   = 30
+	slowly   = 15 * time.Millisecond // each way, so that the job lasts as long as the faults
+	patience = 20 * time.Second      // for what is asked of a mesh in trouble
+)
+
+// A world is the mesh of one history, and what is known to be promised.
+type world struct {
+	c      *nodetest.Cluster
+	h      history
+	ledger *ledger
+	job    string                      // the long one
+	hurt   *nodetest.Instance          // whose files may be damaged
+	going  map[*nodetest.Instance]bool // asked to leave, or revoked
+	asked  sync.WaitGroup
+
+	mu       sync.Mutex // of what questions that are under way add
+	tokens   map[string]bool
+	datasets map[string]bool // true: it must be there
+	jobs     map[string]bool
+}
+
+// begin makes a mesh with a dataset and a job that trains, before any fault.
+func begin(c *nodetest.Cluster, h history) *world {
+	w := &world{
+		c: c, h: h, ledger: newLedger(), going: map[*nodetest.Instance]bool{},
+		tokens: map[string]bool{}, datasets: map[string]bool{}, jobs: map[string]bool{},
+	}
+	for range founders {
+		w.prepare(c.Add())
+	}
+	first := c.Nodes[0]
+	first.Options.Bootstrap = true
+	first.Start()
+	first.WaitReady()
+	token := first.Token()
+	for _, i := range c.Nodes[1:] {
+		i.Options.Join, i.Options.Token = []string{first.Addr()}, token
+		i.Start()
+	}
+	for _, i := range c.Nodes {
+		i.WaitReady()
+	}
+	c.WaitVoters(3)
+	w.generate(first, "g")
+	c.Wait("all shards have copies", time.Minute, func() bool { return copies(first.Dataset("g")) >= 2 })
+	for _, i := range c.Nodes {
+		c.Network.Slow(i.IP(), slowly)
+	}
+	job, err := first.API().StartJob(context.Background(), long(h.Strategy))
+	if err != nil {
+		c.T.Fatalf("start the job: %v", err)
+	}
+	w.job = job
+	c.Wait("the job has begun", 2*time.Minute, func() bool { return len(w.jobOn(first, job).History) > 0 })
+	return w
+}
+
+// prepare gives a node its disk.
+func (w *world) prepare(i *nodetest.Instance) {
+	if w.h.Disk {
+		i.Options.Stores = nil
+		return
+	}
+	stores := i.Options.Stores
+	i.Options.Stores = watchedStores(w.ledger, i.Name, stores)
+}
+
+// small is a dataset that takes no time. Each shard has two copies beside its owner's.
+func small(name string) api.GenerateRequest {
+	copies := 2
+	return api.GenerateRequest{
+		Name: name, Kind: "sbm", Vertices: 400, Edges: 1600, Features: 4, Classes: 2,
+		DatasetOptions: api.DatasetOptions{Shards: 8, Partitioner: "random", Replicas: &copies, Seed: 1},
+	}
+}
+
+// long is the job whose weights are compared.
+func long(strategy string) api.TrainRequest {
+	e, hidden, batch := epochs, 4, 100
+	r := api.TrainRequest{Dataset: "g", Strategy: strategy, Deterministic: true, Epochs: &e, Hidden: &hidden}
+	switch strategy {
+	case "graph": // whose bits depend on its ways
+		r.Set = []api.Setting{{Key: "pipe.ways", Value: "3"}}
+	case "pipe":
+	default:
+		r.Batch, r.Fanout = &batch, []int{3, 3}
+	}
+	return r
+}
+
+// copies returns how many copies the worst shard of a dataset has, the owner's included.
+func copies(d api.Dataset) int {
+	least := 0
+	for i, s := range d.Shards {
+		n := len(s.Replicas)
+		if s.Owner != "" {
+			n++
+		}
+		if i == 0 || n < least {
+			least = n
+		}
+	}
+	return least
+}
+
+func (w *world) jobOn(i *nodetest.Instance, id string) api.Job {
+	if !i.Running() {
+		return api.Job{}
+	}
+	j, err := i.API().Job(context.Background(), id)
+	if err != nil {
+		return api.Job{}
+	}
+	return j
+}
+
+// happen lets all faults of the history happen.
+func (w *world) happen() {
+	for _, f := range w.h.Faults {
+		<-time.After(f.After)
+		w.bury()
+		w.befall(f)
+	}
+}
+
+// bury fails the test if a node has ended that was not asked to.
+func (w *world) bury() {
+	for _, i := range w.c.Nodes {
+		if _, err := i.Ended(); err != nil {
+			w.c.T.Fatal(err)
+		}
+	}
+}
+
+// befall lets one fault happen, or nothing if it makes no sense now.
+func (w *world) befall(f fault) {
+	i := w.c.Nodes[f.Node%uint64(len(w.c.Nodes))]
+	other := w.c.Nodes[f.Other%uint64(len(w.c.Nodes))]
+	switch f.Kind {
+	case kill:
+		if i.Running() {
+			i.Crash()
+		}
+	case stop:
+		if i.Running() {
+			if err := i.Stop(); err != nil && !w.going[i] {
+				w.c.T.Fatalf("%s was stopped: %v", i.Name, err)
+			}
+		}
+	case restart:
+		w.restart(i)
+	case cut:
+		if i != other {
+			w.c.Network.Cut(i.IP(), other.IP())
+		}
+	case isolate:
+		w.c.Isolate(i)
+	case split:
+		at := 1 + int(f.Other)%(len(w.c.Nodes)-1)
+		w.c.Network.Partition(ips(w.c.Nodes[:at]), ips(w.c.Nodes[at:]))
+	case heal:
+		w.c.Network.Heal()
+		w.c.Network.Lose(0, 0)
+	case lose:
+		w.c.Network.Lose(f.Much*0.2, time.Duration(f.Much*float64(10*time.Millisecond)))
+	case slow:
+		w.c.Network.Slow(i.IP(), slowly+time.Duration(f.Much*float64(100*time.Millisecond)))
+	case flip, truncate, disappear:
+		w.damage(i, f)
+	default:
+		w.ask(i, f)
+	}
+}
+
+// restart starts a node that does not run, unless it has gone.
+func (w *world) restart(i *nodetest.Instance) {
+	if !i.Running() && !w.going[i] {
+		i.Restart()
+	}
+}
+
+// damage changes a file of a node, which is killed if it runs. All damage of a history is
+// one node's: others have whole copies.
+func (w *world) damage(i *nodetest.Instance, f fault) {
+	if w.hurt != nil {
+		i = w.hurt
+	}
+	if w.going[i] {
+		return
+	}
+	if i.Running() {
+		i.Crash()
+	}
+	path, err := damage(i.Options.DataDir, f)
+	switch {
+	case err != nil:
+		w.c.T.Fatalf("damage a file of %s: %v", i.Name, err)
+	case path != "":
+		w.hurt = i
+		if filepath.Base(filepath.Dir(path)) == "identity" {
+			// Nobody but its owner can make a node's identity again. It says so, and is
+			// lost to the mesh.
+			i.MayEnd = func(err error) bool {
+				return strings.Contains(err.Error(), "identity/") && strings.Contains(err.Error(), "is damaged")
+			}
+		}
+		w.c.T.Logf("%s: %s of %s", f.Kind, path, i.Name)
+	}
+}
+
+// damage changes one file below dir, and returns its path, or "" if there is none.
+func damage(dir string, f fault) (string, error) {
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && d.Name() != "lock" {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		return "", err
+	}
+	path := files[f.Other%uint64(len(files))]
+	if f.Kind == disappear {
+		return path, os.Remove(path)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil || len(b) == 0 {
+		return "", err
+	}
+	at := int(f.Much * float64(len(b)))
+	if f.Kind == truncate {
+		return path, os.Truncate(path, int64(at))
+	}
+	b[at] ^= 1 << (f.Node % 8)
+	return path, os.WriteFile(path, b, 0o600)
+}
+
+func ips(list []*nodetest.Instance) []string {
+	var all []string
+	for _, i := range list {
+		all = append(all, i.IP())
+	}
+	return all
+}
+
+// ask asks a node for something, and does not wait for the answer. What is acknowledged
+// must hold from then on.
+func (w *world) ask(via *nodetest.Instance, f fault) {
+	if !via.Running() {
+		return
+	}
+	target := w.c.Nodes[f.Other%uint64(len(w.c.Nodes))]
+	switch f.Kind {
+	case token:
+		w.later(func(ctx context.Context, b api.Backend) {
+			if t, err := b.CreateToken(ctx, 0); err == nil {
+				w.promise(w.tokens, t.ID)
+			}
+		}, via)
+	case generate:
+		w.later(func(ctx context.Context, b api.Backend) {
+			if d, err := b.GenerateDataset(ctx, small("more"), func(api.DatasetEvent) {}); err == nil {
+				w.promise(w.datasets, d.Name)
+			}
+		}, via)
+	case remove:
+		w.later(func(ctx context.Context, b api.Backend) {
+			w.doubt(w.datasets, "more")
+			_ = b.RemoveDataset(ctx, "more", true)
+		}, via)
+	case train:
+		w.later(func(ctx context.Context, b api.Backend) {
+			r := long("leap")
+			few := 2
+			r.Epochs = &few
+			if id, err := b.StartJob(ctx, r); err == nil {
+				w.promise(w.jobs, id)
+			}
+		}, via)
+	case cancel:
+		w.mu.Lock()
+		var id string
+		for known := range w.jobs {
+			id = known
+		}
+		w.mu.Unlock()
+		if id != "" {
+			w.later(func(ctx context.Context, b api.Backend) { _ = b.StopJob(ctx, id) }, via)
+		}
+	case join:
+		w.join(via)
+	case leave, revoke:
+		w.part(via, target, f.Kind == revoke)
+	default:
+		w.c.T.Fatalf("nobody knows what %q is", f.Kind)
+	}
+}
+
+// later runs a question to the end, beside the faults that follow.
+func (w *world) later(do func(ctx context.Context, b api.Backend), via *nodetest.Instance) {
+	b := via.API()
+	w.asked.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		do(ctx, b)
+	})
+}
+
+func (w *world) promise(m map[string]bool, what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if sure, known := m[what]; !known || sure {
+		m[what] = true
+	}
+}
+
+// doubt takes a promise back: somebody has asked for the contrary.
+func (w *world) doubt(m map[string]bool, what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m[what] = false
+}
+
+// generate makes a dataset while all is well.
+func (w *world) generate(on *nodetest.Instance, name string) {
+	if _, err := on.API().GenerateDataset(context.Background(), small(name), func(api.DatasetEvent) {}); err != nil {
+		w.c.T.Fatalf("generate %s: %v", name, err)
+	}
+	w.promise(w.datasets, name)
+}
+
+// join starts one more machine, which asks all nodes that run.
+func (w *world) join(via *nodetest.Instance) {
+	if len(w.c.Nodes) >= most {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	t, err := via.API().CreateToken(ctx, 0)
+	if err != nil {
+		return
+	}
+	w.promise(w.tokens, t.ID)
+	var addrs []string
+	for _, i := range w.c.Nodes {
+		if i.Running() {
+			addrs = append(addrs, i.Addr())
+		}
+	}
+	i := w.c.Add()
+	w.prepare(i)
+	w.c.Network.Slow(i.IP(), slowly)
+	i.Options.Join, i.Options.Token = addrs, t.Token
+	i.Start()
+}
+
+// part has a node leave, or be revoked, as long as four remain. Nodes whose files were
+// damaged stay, so that their repair is seen.
+func (w *world) part(via, target *nodetest.Instance, revoked bool) {
+	rest := 0
+	for _, i := range w.c.Nodes {
+		if !w.going[i] {
+			rest++
+		}
+	}
+	if rest <= founders || w.going[target] || target == w.hurt || !target.Running() {
+		return
+	}
+	w.going[target] = true
+	target.MayEnd = func(err error) bool { return errors.Is(err, node.ErrRemoved) }
+	if !revoked {
+		w.later(func(ctx context.Context, b api.Backend) { _ = b.Leave(ctx) }, target)
+		return
+	}
+	w.later(func(ctx context.Context, b api.Backend) {
+		_ = b.ForceLeave(ctx, api.ForceLeaveRequest{Name: target.Name, Revoke: true})
+	}, via)
+}
+
+// String names the nodes, for who reads a failure.
+func (w *world) String() string {
+	return fmt.Sprintf("%s\n%s", w.h, w.c.Describe())
+}
