@@ -274,7 +274,7 @@ func (w *world) ask(via *nodetest.Instance, f fault) {
 	switch f.Kind {
 	case token:
 		w.later(func(ctx context.Context, b api.Backend) {
-			if t, err := b.CreateToken(ctx, 0); err == nil {
+			if t, err := b.CreateToken(ctx, 0, 0); err == nil {
 				w.promise(w.tokens, t.ID)
 			}
 		}, via)
@@ -357,7 +357,7 @@ func (w *world) join(via *nodetest.Instance) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	t, err := via.API().CreateToken(ctx, 0)
+	t, err := via.API().CreateToken(ctx, 0, 0)
 	if err != nil {
 		return
 	}
@@ -394,7 +394,7 @@ func (w *world) part(via, target *nodetest.Instance, revoked bool) {
 		return
 	}
 	w.later(func(ctx context.Context, b api.Backend) {
-		_ = b.ForceLeave(ctx, api.ForceLeaveRequest{Name: target.Name, Revoke: true})
+		_, _ = b.ForceLeave(ctx, api.ForceLeaveRequest{Name: target.Name, Revoke: true})
 	}, via)
 }
 
