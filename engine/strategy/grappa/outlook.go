@@ -148,8 +148,10 @@ func (o *outlook) Brought() (b forecast.Brought, err error) {
 		}
 		b.Held = max(b.Held, held)
 	}
-	if o.Layout.Nodes > 1 { // what is brought goes to files through memory, which it may not fill
-		b.Held += min(Bringing*uint64(o.Layout.Nodes-1), 2*b.First.Busiest)
+	if o.Layout.Nodes > 1 {
+		// What is brought goes to files through memory, which it may not fill: what has come, what
+		// is written of it, and answers to others of about as much.
+		b.Held += min(Bringing*uint64(o.Layout.Nodes-1), 3*b.First.Busiest)
 	}
 	o.contexts = nil
 	return b, nil
