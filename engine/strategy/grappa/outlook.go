@@ -149,8 +149,7 @@ func (o *outlook) Brought() (b forecast.Brought, err error) {
 		b.Held = max(b.Held, held)
 	}
 	if o.Layout.Nodes > 1 {
-		// What is brought goes to files through memory, which it may not fill: what has come, what
-		// is written of it, and answers to others of about as much.
+		// Files are written through memory: what comes, what is written of it, and answers to others.
 		b.Held += min(Bringing*uint64(o.Layout.Nodes-1), 3*b.First.Busiest)
 	}
 	o.contexts = nil
