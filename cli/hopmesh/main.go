@@ -14,6 +14,8 @@ import (
 var version = "dev"
 
 func main() {
+	// A write beyond the limit of a file's size fails, as on a full disk, and ends no daemon.
+	signal.Ignore(syscall.SIGXFSZ)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := cli.Execute(ctx, cli.New(local(version), version), os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -6,6 +6,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -138,7 +139,12 @@ func WriteFile(path string, sections []Section, metadata map[string]string, faul
 			err = errors.Join(err, os.Remove(file.Name()))
 		}
 	}()
-	if err := errors.Join(Write(file, sections, metadata), file.Sync(), file.Close(), fault()); err != nil {
+	if err = Write(file, sections, metadata); err == nil {
+		err = file.Sync()
+	}
+	// One error says why; what follows it on a full disk says no more.
+	closed, broken := file.Close(), fault()
+	if err = cmp.Or(broken, err, closed); err != nil {
 		return err
 	}
 	return replace(path)

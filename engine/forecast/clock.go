@@ -52,6 +52,15 @@ func (r Rates) effort(all *peer.Counts, nodes int) float64 {
 	return (float64(bytes)*r.Byte + float64(questions)*r.Question) / float64(nodes)
 }
 
+// agree returns the seconds in which nodes agree on an epoch: each asks all others, and nothing
+// else goes on.
+func (r Rates) agree(nodes int) float64 {
+	if nodes == 1 {
+		return 0
+	}
+	return r.RoundTrip + float64(nodes-1)*r.Question/r.processors()
+}
+
 // ahead returns how many threads prepare batches, and how many batches are in memory.
 func ahead(steps, nodes int) (workers, slots int) {
 	if steps == 1 {
@@ -221,8 +230,13 @@ func (c *clock) group(ctx context.Context, l *load, seeds []uint32, step int, t 
 const queue = 512 << 10
 
 // share returns for how much of the time a link carries what comes ahead, where nodes wait
-// for little else: less where a step brings less than the queue holds.
-func (v *Volume) share() float64 { return float64(v.Hidden) / float64(v.Hidden+queue) }
+// for little else: less where a step brings less than the queue holds. In front of an answer
+// it carries what others have asked for: who asks has got all that it asked for before. So of
+// two nodes with a worker each, which ask each other, nobody waits behind anybody.
+func (v *Volume) share(nodes, workers int) float64 {
+	asking := (nodes - 1) * workers // of one node
+	return float64(v.Hidden) / float64(v.Hidden+queue) * float64(max(0, asking-1)) / float64(max(1, asking))
+}
 
 // A timing adds up the steps of an epoch that are looked at.
 type timing struct {
@@ -249,7 +263,7 @@ func (t *timing) add(ctx context.Context, c *clock, l *load, step *Step, v *Volu
 	if v.Hidden > 0 {
 		// Labels are asked for before rows, and either waits behind what the link carries.
 		// Rows that others ask for are gathered, too, before they come.
-		p.Hidden += 2*(rates.RoundTrip+queue/rates.Bandwidth*v.share()) + took.gather*l.share()
+		p.Hidden += 2*(rates.RoundTrip+queue/rates.Bandwidth*v.share(step.Nodes, workers)) + took.gather*l.share()
 		took.used += took.gather * l.share()
 	}
 	if c.job.same { // it is prepared once

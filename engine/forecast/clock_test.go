@@ -72,3 +72,33 @@ func TestStepsOverlapInBetween(t *testing.T) {
 		}
 	}
 }
+
+// What waits in front of an answer has been asked for by others than the one that asks.
+func TestAnswersWaitBehindThoseOfOthers(t *testing.T) {
+	v := &Volume{Hidden: queue}
+	for _, c := range []struct {
+		nodes, workers int
+		want           float64
+	}{{1, 1, 0}, {2, 1, 0}, {2, 2, 0.25}, {3, 1, 0.25}, {5, 1, 0.375}, {101, 1, 0.495}} {
+		if got := v.share(c.nodes, c.workers); got != c.want {
+			t.Errorf("%d nodes with %d workers: %g, not %g", c.nodes, c.workers, got, c.want)
+		}
+	}
+}
+
+// Processors also move what isolated groups bring for their next view, and nodes agree on each
+// epoch.
+func TestWhatComesBesideStepsTakesProcessors(t *testing.T) {
+	b := Brought{Period: 2}
+	b.Next.All.Bytes[peer.Shard], b.Next.All.Requests[peer.Shard] = 400, 40
+	if c := b.sent(10); c.Bytes[peer.Shard] != 20 || c.Requests[peer.Shard] != 2 {
+		t.Errorf("a step of ten has %v", c)
+	}
+	if c := (&Brought{First: b.First, Next: b.Next}).sent(10); c != (peer.Counts{}) {
+		t.Errorf("of a view that never comes a step has %v", c)
+	}
+	rates := Rates{RoundTrip: 1, Question: 4, Cores: 2}
+	if one, three := rates.agree(1), rates.agree(3); one != 0 || three != 5 {
+		t.Errorf("to agree takes %g s on one node, and %g s on three", one, three)
+	}
+}

@@ -319,6 +319,7 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 			worst.held = v.Held + brought.Held
 		}
 		v.Hidden, v.Made = v.Hidden+brought.hidden(j.count), brought.made(j.count)
+		v.All.Add(brought.sent(j.count)) // processors move it, too
 		if err := clock.fits(worst); err != nil {
 			return err
 		}
@@ -329,6 +330,8 @@ func (j *job) batches(ctx context.Context, m *mesh, of *Strategy, settings *stra
 	r.Bytes = j.epoch(sum)
 	brought.add(r)
 	r.Parts, r.Seconds = t.epoch(j.seeds())
+	agree := rates.agree(n)
+	r.Parts.Wait, r.Seconds = r.Parts.Wait+agree, r.Seconds+agree
 	if !r.Sharded && look.sight == nil {
 		worst.edges = edges
 	}

@@ -53,6 +53,14 @@ func (b *Brought) hidden(steps int) uint64 {
 	return b.Next.Busiest / uint64(b.Period*steps)
 }
 
+// sent returns what all nodes send for it during a step.
+func (b *Brought) sent(steps int) (c peer.Counts) {
+	if b.Period > 0 {
+		c = scaled(b.Next.All, 1/float64(b.Period*steps))
+	}
+	return c
+}
+
 // made returns the seconds that a node makes views for during a step.
 func (b *Brought) made(steps int) float64 {
 	if b.Period == 0 {

@@ -79,8 +79,12 @@ func (t *Trainer) saveSoon() error {
 // unkept notes that the run goes on without a checkpoint, and tries again later.
 func (t *Trainer) unkept(err error) {
 	err = checkpoint.Cause(err)
+	say := t.Log.Warn
+	if t.Checkpoints.Failed() {
+		say = t.Log.Debug // it has been said
+	}
 	t.Checkpoints.Fail()
-	t.Log.Warn("a checkpoint could not be written; the training goes on and tries again", "err", err)
+	say("a checkpoint could not be written; the training goes on and tries again", "err", err)
 	t.tellKept(err)
 }
 

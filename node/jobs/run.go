@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -195,7 +196,8 @@ func (r *run) advised(err error) error {
 	if d, ok := errors.AsType[*trained.Diverged](err); ok && d.Checkpoint != "" && !d.Features && r.job.Models() == 1 {
 		return fmt.Errorf("%w; `hopmesh train resume %s --lr RATE` goes on", err, r.job.ID)
 	}
-	if _, unsaved := errors.AsType[*checkpoint.Unsaved](err); unsaved {
+	_, unsaved := errors.AsType[*checkpoint.Unsaved](err)
+	if unsaved || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
 		return fmt.Errorf("%w, then go on with `hopmesh train resume %s`", err, r.job.ID)
 	}
 	return err

@@ -148,8 +148,9 @@ func (o *outlook) Brought() (b forecast.Brought, err error) {
 		}
 		b.Held = max(b.Held, held)
 	}
-	if o.Layout.Nodes > 1 { // what is brought goes to files through memory, which it may not fill
-		b.Held += min(Bringing*uint64(o.Layout.Nodes-1), 2*b.First.Busiest)
+	if o.Layout.Nodes > 1 {
+		// Files are written through memory: what comes, what is written of it, and answers to others.
+		b.Held += min(Bringing*uint64(o.Layout.Nodes-1), 3*b.First.Busiest)
 	}
 	o.contexts = nil
 	return b, nil
