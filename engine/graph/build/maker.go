@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"sync"
@@ -30,10 +31,9 @@ type maker struct {
 
 	// phase is held for reading while a message is taken, and for writing while what
 	// messages go to changes.
-	phase  sync.RWMutex
-	task   *task
-	free   chan int // the parts of records that no message is being put into
-	reader wire.Reader
+	phase sync.RWMutex
+	task  *task
+	taking
 	halving
 	placing
 	writing
@@ -46,6 +46,12 @@ type life struct {
 	timer  *time.Timer
 	widen  func() // undoes the bound on memory
 	ended  bool   // nothing begins any more; guarded by phase
+}
+
+// taking is what messages of records are taken with.
+type taking struct {
+	free   chan int // the parts of records that no message is being put into
+	reader wire.Reader
 }
 
 // halving is what a maker has before the cut.
@@ -150,7 +156,7 @@ func (j *job) plan(memory uint64) (*plan, error) {
 	p := &plan{
 		vertices: j.Meta.Vertices, shards: j.Shards, partitioner: elsewhere,
 		weighted: j.Meta.Weighted, features: j.Meta.Features > 0,
-		stored: j.Meta.Edges, halves: 2 * j.Meta.Edges, low: lowBits(j.Meta.Vertices), constraints: 1,
+		stored: j.Meta.Edges, halves: 2 * j.Meta.Edges, low: uint(bits.Len32(j.Meta.Vertices - 1)), constraints: 1,
 	}
 	if j.Random {
 		p.partitioner = random
@@ -383,13 +389,6 @@ func (m *maker) takeRows(rows []uint32, values []byte) error {
 		}
 	}
 	return nil
-}
-
-func lowBits(vertices uint32) (n uint) {
-	for (vertices-1)>>n > 0 {
-		n++
-	}
-	return n
 }
 
 // publish puts the shards in place.

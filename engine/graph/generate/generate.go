@@ -57,12 +57,13 @@ func New(o Options) (graph.Source, error) {
 	return s, nil
 }
 
-// A Part is a share of a graph, and all features.
-type Part struct{ *source }
+// A part is a share of a graph that has the features of any vertices.
+type part struct{ *source }
 
 // Share returns one of several equal shares of the edges and features of a generated graph.
-// It has no labels and no splits.
-func Share(o Options, share, of int) (*Part, error) {
+// It has no labels and no splits, and its method FeaturesOf yields the features of any
+// vertices.
+func Share(o Options, share, of int) (graph.Source, error) {
 	o, _, err := o.resolve()
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func Share(o Options, share, of int) (*Part, error) {
 	if o.Classes > 0 {
 		s.features.class = s.model.class
 	}
-	return &Part{s}, nil
+	return part{s}, nil
 }
 
 // shared returns what the graph and its shares have in common.
@@ -190,7 +191,7 @@ func (s *source) Features(ctx context.Context, yield func(graph.FeatureBatch) er
 
 // FeaturesOf generates the rows of the vertices of which wanted reports true, whichever share
 // they are in. wanted is called from several goroutines.
-func (s *Part) FeaturesOf(ctx context.Context, wanted func(vertex uint32) bool, yield func(graph.FeatureBatch) error) error {
+func (s part) FeaturesOf(ctx context.Context, wanted func(vertex uint32) bool, yield func(graph.FeatureBatch) error) error {
 	columns, vertices := s.meta.Features, uint64(s.meta.Vertices)
 	if columns == 0 {
 		return context.Cause(ctx)

@@ -70,7 +70,7 @@ func TestFeaturesOfAnyVertices(t *testing.T) {
 		for every := range uint32(4) {
 			wanted := func(v uint32) bool { return every > 0 && v%every == 0 }
 			last, n := -1, 0
-			err := share.FeaturesOf(t.Context(), wanted, func(b graph.FeatureBatch) error {
+			err := share.(part).FeaturesOf(t.Context(), wanted, func(b graph.FeatureBatch) error {
 				for i := range b.Vertices {
 					v := b.Vertex(i)
 					if int(v) <= last || !wanted(v) || !slices.Equal(b.Dense[i*o.Features:(i+1)*o.Features], rows[v]) {
