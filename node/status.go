@@ -16,7 +16,7 @@ func (b backend) Status(context.Context) (api.Status, error) {
 	if p == nil {
 		return api.Status{
 			Node: b.node.opts.Name, Device: b.node.opts.Device, DeviceReason: b.node.opts.deviceReason,
-			Problems: []string{"this node is in no mesh: run `hopmesh join HOST:PORT --token TOKEN`"},
+			Problems: []string{b.node.entrance.Problem()},
 		}, nil
 	}
 	m := p.member

@@ -67,6 +67,8 @@ type (
 		Version string `json:"version,omitempty"`
 		Memory  uint64 `json:"memory,omitempty"`
 		Speed   uint64 `json:"speed,omitempty"`
+		// Computes are as in Member.
+		Computes Numbers `json:"computes,omitzero"`
 	}
 
 	// SetLeaving marks a member as leaving, so that its work and its vote move to

@@ -67,6 +67,9 @@ func (a *admission) onAdmit(ctx context.Context, _ string, r mesh.JoinRequest) (
 			"its clock says %s, the mesh's says %s: they may differ by %s at most; set the clock (NTP) and try again",
 			r.Clock.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), maxSkew)
 	}
+	if err := a.mesh.CheckNewcomer(r); err != nil {
+		return identity.Grant{}, err
+	}
 	if err := errors.Join(identity.CheckID(r.ID), mesh.CheckName(r.Name)); err != nil {
 		return identity.Grant{}, mesh.Refuse(mesh.RefusedRequest, "%v", err)
 	}
@@ -78,7 +81,7 @@ func (a *admission) onAdmit(ctx context.Context, _ string, r mesh.JoinRequest) (
 		return identity.Grant{}, mesh.Refuse(mesh.RefusedRequest, "its certificate request can't be read: %v", err)
 	}
 	s, err := a.plan.Apply(ctx, plan.AddMember{Member: plan.Member{
-		ID: r.ID, Name: r.Name, Device: r.Device, Version: r.Version, Memory: r.Memory, PublicKey: key,
+		ID: r.ID, Name: r.Name, Device: r.Device, Version: r.Version, Computes: Computing(r.Numbers), Memory: r.Memory, PublicKey: key,
 	}})
 	switch {
 	case errors.Is(err, plan.ErrNameTaken), errors.Is(err, plan.ErrIDTaken), errors.Is(err, plan.ErrGone):
