@@ -20,7 +20,7 @@ const (
 	// pathWait is how long the answer to a check may take.
 	pathWait = 2 * time.Second
 	// pathRest is how many ticks pass between checks of one connection.
-	pathRest = 3
+	pathRest = 1
 	// pathBytes are sent in a check: enough to fill a packet.
 	pathBytes = 2048
 )
