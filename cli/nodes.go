@@ -43,7 +43,8 @@ func members() *cobra.Command {
 		Use:   "members",
 		Short: "List the nodes of the mesh",
 		Long: "Lists the nodes of the mesh as the asked node sees them, with their status and role. It works without a\n" +
-			"leader, too.",
+			"leader, too. The numbers are what each program speaks on the wire, keeps on disk and computes by: nodes work\n" +
+			"together if they have one of the first in common, and share a job if they have one of the last.",
 		Example:           "  hopmesh members\n  hopmesh members --json | jq -r '.[] | select(.status == \"failed\") | .name'",
 		Args:              usage.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -58,9 +59,16 @@ func members() *cobra.Command {
 			if d.JSON {
 				return output.JSON(cmd.OutOrStdout(), list)
 			}
-			rows := [][]string{{"NAME", "ID", "ADDRESS", "STATUS", "ROLE", "DEVICE", "SHARDS", "VERSION"}}
+			rows := [][]string{{"NAME", "ID", "ADDRESS", "STATUS", "ROLE", "DEVICE", "SHARDS", "VERSION", "NUMBERS"}}
 			for _, m := range list {
-				rows = append(rows, []string{m.Name, m.ID, m.Address, m.Status, m.Role, m.Device, strconv.Itoa(m.Shards), m.Version})
+				status, numbers := m.Status, ""
+				if m.Unlike != "" {
+					status += ", other version"
+				}
+				if n := m.Numbers; n != nil {
+					numbers = n.Wire + "/" + n.Disk + "/" + n.Computing
+				}
+				rows = append(rows, []string{m.Name, m.ID, m.Address, status, m.Role, m.Device, strconv.Itoa(m.Shards), m.Version, numbers})
 			}
 			return output.Table(cmd.OutOrStdout(), rows...)
 		},

@@ -38,14 +38,14 @@ func (m *Mesh) accept() {
 		case spoken && protocol == identity.ALPNBulk:
 			m.admitPeer(conn, bulk)
 		default:
-			m.turnAway(conn)
+			m.joins.turnAway(conn)
 		}
 	}
 }
 
 func (m *Mesh) admitPeer(conn *quic.Conn, c class) {
 	if id, err := identity.PeerID(conn.ConnectionState().TLS); err == nil {
-		m.unsight(id)
+		m.members.sights.remove(id)
 	}
 	if _, err := m.pool.add(conn, c, false); err != nil {
 		m.cfg.Log.Debug("refused a connection", "from", conn.RemoteAddr(), "err", err)
@@ -67,7 +67,7 @@ func (m *Mesh) serve(l *link) {
 				m.cfg.OnRefused(l.peer)
 			}
 			if ok && ended.Remote && Code(ended.ErrorCode) == CodeVersion {
-				m.sight(l.peer, parseReason(ended.ErrorMessage))
+				m.members.sights.add(l.peer, parseReason(ended.ErrorMessage))
 			}
 			return
 		}
@@ -106,7 +106,7 @@ func (m *Mesh) serveControl(l *link, s *quic.Stream, free func()) {
 		m.serveCall(l.peer, s)
 	case streamPath:
 		defer free()
-		m.servePath(s, 1)
+		servePath(&m.meter, s, 1)
 	case streamRaft:
 		m.raft.deliver(m.ctx, m.wrap(l, s, free))
 	case streamGossip:
@@ -142,4 +142,19 @@ func (m *Mesh) openControl(ctx context.Context, l *link, kind byte) (*streamConn
 func reset(s *quic.Stream, c Code) {
 	s.CancelRead(quic.StreamErrorCode(c))
 	s.CancelWrite(quic.StreamErrorCode(c))
+}
+
+// CheckNewcomer returns a refusal of a newcomer that speaks no version of this node's, or nil.
+// The node that a newcomer reaches and the one that leads ask it.
+func (m *Mesh) CheckNewcomer(r JoinRequest) error {
+	if _, ok := r.Numbers.Wire.Common(m.cfg.Numbers.Wire); ok {
+		return nil
+	}
+	version := r.Version
+	if !plainVersion(version) {
+		version = ""
+	}
+	m.cfg.Log.Warn("refused a newcomer of another version", "name", r.Name, "err", "it "+(&VersionError{version, r.Numbers.Wire}).And(m.cfg.Version, m.cfg.Numbers.Wire))
+	return Refuse(RefusedVersion, "it runs hopmesh %s, which speaks %s on the wire, and this node hopmesh %s, which speaks %s: install the mesh's version here",
+		m.cfg.Version, m.cfg.Numbers.Wire, version, r.Numbers.Wire)
 }

@@ -133,7 +133,7 @@ func (m *Mesh) answerBulk(ctx context.Context, cancel context.CancelCauseFunc, l
 		return err
 	}
 	if b[0] == streamPath {
-		m.servePath(s, headerSize)
+		servePath(&m.meter, s, headerSize)
 		return nil
 	}
 	h, err := parseHeader(b)

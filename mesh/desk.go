@@ -150,7 +150,7 @@ func (d *joinDesk) join(ctx context.Context, r JoinRequest) deskReply {
 	if d.mesh.cfg.Admit == nil {
 		return deskReply{Reason: RefusedLater, Message: "this node admits nobody; ask another"}
 	}
-	err := d.mesh.unlikeNewcomer(r)
+	err := d.mesh.CheckNewcomer(r)
 	var grant identity.Grant
 	if err == nil {
 		grant, err = d.mesh.cfg.Admit(ctx, r)

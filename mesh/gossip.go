@@ -33,7 +33,10 @@ func (m *Mesh) readPackets() {
 			return
 		}
 		if n >= 2 && buf[0] == tagPing {
-			m.answerPing(buf[:n], from)
+			if pong := m.joins.pings.answer(buf[:n], from); pong != nil {
+				m.meter.sent(Control, len(pong))
+				_, _ = m.transport.WriteTo(pong, from)
+			}
 			continue
 		}
 		if n < 2 || buf[0] != tagGossip {

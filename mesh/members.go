@@ -49,13 +49,12 @@ type members struct {
 	byID  map[string]Member
 	known map[string]netip.AddrPort
 	// sights are the nodes that spoke another version.
-	sights map[string]sighting
+	sights sights
 }
 
 func (t *members) init(peers []Peer) {
 	t.events, t.stop = make(chan serf.Event, 1024), make(chan struct{})
 	t.byID, t.known = map[string]Member{}, map[string]netip.AddrPort{}
-	t.sights = map[string]sighting{}
 	for _, p := range peers {
 		t.known[p.ID] = p.Addr
 	}
@@ -151,6 +150,23 @@ func (m *Mesh) Member(id string) (Member, bool) {
 	n, ok := m.members.byID[id]
 	return n, ok
 }
+
+// Unlike returns what is wrong if a node has no version on the wire in common with this one, or
+// "": a sentence that begins after the node's name.
+func (m *Mesh) Unlike(id string) string {
+	own := m.cfg.Numbers.Wire
+	if what := m.members.sights.of(id); what != nil {
+		return what.And(m.cfg.Version, own)
+	}
+	n, in := m.Member(id)
+	if _, ok := n.Numbers.Wire.Common(own); !in || ok || id == m.ID() {
+		return ""
+	}
+	return (&VersionError{n.Version, n.Numbers.Wire}).And(m.cfg.Version, own)
+}
+
+// Strangers lists the nodes that spoke another version lately.
+func (m *Mesh) Strangers() []string { return m.members.sights.all() }
 
 const (
 	seekSoon  = time.Second

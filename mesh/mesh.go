@@ -141,7 +141,7 @@ func Open(cfg Config) (*Mesh, error) {
 		return nil, fmt.Errorf("start gossip: %w", err)
 	}
 	m.wg.Go(m.seekPeers)
-	m.wg.Go(m.watchPaths)
+	m.wg.Go(paths{m}.watch)
 	return m, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -21,7 +20,7 @@ const (
 	// pathWait is how long the answer to a check may take.
 	pathWait = 2 * time.Second
 	// pathRest is how many ticks pass between checks of one connection.
-	pathRest = 3
+	pathRest = 1
 	// pathBytes are sent in a check: enough to fill a packet.
 	pathBytes = 2048
 )
@@ -44,8 +43,12 @@ func (w *pathWatch) vanishing(s quic.ConnectionStats) bool {
 	return packets > 0 && packets <= 32 && bytes >= LeastPacket && bytes/packets >= 400
 }
 
-// watchPaths checks connections until the mesh closes.
-func (m *Mesh) watchPaths() {
+// paths checks connections.
+type paths struct{ mesh *Mesh }
+
+// watch checks connections until the mesh closes.
+func (p paths) watch() {
+	m := p.mesh
 	tick := time.NewTicker(pathTick)
 	defer tick.Stop()
 	watched := map[*link]*pathWatch{}
@@ -70,19 +73,20 @@ func (m *Mesh) watchPaths() {
 				w.rest = pathRest
 				m.wg.Go(func() {
 					defer l.checked.Store(false)
-					m.checkPath(l)
+					p.check(l)
 				})
 			}
 		}
 	}
 }
 
-// checkPath replaces a connection if what this node sends on it vanishes, and on a new one does
+// check replaces a connection if what this node sends on it vanishes, and on a new one does
 // not.
-func (m *Mesh) checkPath(l *link) {
+func (p paths) check(l *link) {
+	m := p.mesh
 	ctx, cancel := context.WithCancel(m.ctx)
 	defer cancel()
-	old := m.probePath(ctx, l)
+	old := p.probe(ctx, l)
 	timer := time.NewTimer(pathWait)
 	defer timer.Stop()
 	select {
@@ -100,7 +104,7 @@ func (m *Mesh) checkPath(l *link) {
 	}
 	timer.Reset(pathWait)
 	select {
-	case <-m.probePath(ctx, fresh):
+	case <-p.probe(ctx, fresh):
 	case <-timer.C:
 		return
 	case <-l.conn.Context().Done():
@@ -116,9 +120,9 @@ func (m *Mesh) checkPath(l *link) {
 	_ = l.conn.CloseWithError(quic.ApplicationErrorCode(CodePath), "large packets no longer arrive")
 }
 
-// probePath sends enough to fill a packet, and closes the channel that it returns once the peer has
+// probe sends enough to fill a packet, and closes the channel that it returns once the peer has
 // answered, if only by refusing the stream.
-func (m *Mesh) probePath(ctx context.Context, l *link) <-chan struct{} {
+func (p paths) probe(ctx context.Context, l *link) <-chan struct{} {
 	answered := make(chan struct{})
 	s, err := l.conn.OpenStream()
 	if err != nil {
@@ -126,7 +130,7 @@ func (m *Mesh) probePath(ctx context.Context, l *link) <-chan struct{} {
 		return answered
 	}
 	s.SetPriority(0, true)
-	m.wg.Go(func() {
+	p.mesh.wg.Go(func() {
 		stop := context.AfterFunc(ctx, func() { reset(s, CodeDone) })
 		defer stop()
 		b := make([]byte, pathBytes)
@@ -152,23 +156,15 @@ func ended(err error) bool {
 }
 
 // servePath answers a check of which the first n bytes were read.
-func (m *Mesh) servePath(s *quic.Stream, n int64) {
+func servePath(meter *Meter, s *quic.Stream, n int64) {
 	_ = s.SetDeadline(time.Now().Add(openTimeout))
 	if _, err := io.CopyN(io.Discard, s, pathBytes-n); err != nil {
 		reset(s, CodeProtocol)
 		return
 	}
-	m.meter.received(Control, pathBytes)
+	meter.received(Control, pathBytes)
 	_, _ = s.Write([]byte{streamPath})
-	m.meter.sent(Control, 1)
+	meter.sent(Control, 1)
 	_ = s.Close()
 	s.CancelRead(quic.StreamErrorCode(CodeDone))
-}
-
-// answerPing answers a packet that asks whether it arrived.
-func (m *Mesh) answerPing(b []byte, from net.Addr) {
-	if pong := m.joins.pings.answer(b, from); pong != nil {
-		m.meter.sent(Control, len(pong))
-		_, _ = m.transport.WriteTo(pong, from)
-	}
 }

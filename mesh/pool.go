@@ -51,7 +51,7 @@ type link struct {
 	dialled bool // by us
 	born    time.Time
 	streams atomic.Int64
-	checked atomic.Bool // by checkPath, at this moment
+	checked atomic.Bool // by paths, at this moment
 }
 
 func (l *link) alive() bool { return l.conn.Context().Err() == nil }
@@ -235,7 +235,7 @@ func (p *pool) add(conn *quic.Conn, c class, dialled bool) (*link, error) {
 }
 
 // replaces reports whether new streams should use the newer of two live connections. One that
-// checkPath doubts is always replaced.
+// paths doubts is always replaced.
 // When both sides dialled at once, both keep the one that the lower id dialled, so that
 // they agree.
 func (p *pool) replaces(newer, old *link) bool {

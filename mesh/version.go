@@ -3,6 +3,7 @@ package mesh
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hopmesh/hopmesh/mesh/identity"
@@ -95,48 +96,48 @@ type sighting struct {
 	at   time.Time
 }
 
-// sight records that a proven node speaks another version.
-func (m *Mesh) sight(id string, what *VersionError) {
-	m.members.mu.Lock()
-	defer m.members.mu.Unlock()
-	if old, in := m.members.sights[id]; in && what.Version == "" && old.what.Version != "" && time.Since(old.at) < sightingLasts {
+// sights are the nodes that spoke another version.
+type sights struct {
+	mu   sync.Mutex
+	seen map[string]sighting
+}
+
+// add records that a proven node speaks another version.
+func (s *sights) add(id string, what *VersionError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, in := s.seen[id]; in && what.Version == "" && old.what.Version != "" && time.Since(old.at) < sightingLasts {
 		what = old.what // which says more
 	}
-	m.members.sights[id] = sighting{what, time.Now()}
+	if s.seen == nil {
+		s.seen = map[string]sighting{}
+	}
+	s.seen[id] = sighting{what, time.Now()}
 }
 
-// unsight forgets it, as the node is back in a version that this one speaks.
-func (m *Mesh) unsight(id string) {
-	m.members.mu.Lock()
-	defer m.members.mu.Unlock()
-	delete(m.members.sights, id)
+// remove forgets a node that is back in a version that this one speaks.
+func (s *sights) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen, id)
 }
 
-// Unlike returns what is wrong if a node has no version on the wire in common with this one, or
-// "": a sentence that begins after the node's name.
-func (m *Mesh) Unlike(id string) string {
-	m.members.mu.RLock()
-	defer m.members.mu.RUnlock()
-	if id == m.ID() {
-		return ""
+// of returns what a node spoke lately, or nil.
+func (s *sights) of(id string) *VersionError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one, in := s.seen[id]; in && time.Since(one.at) < sightingLasts {
+		return one.what
 	}
-	own := m.cfg.Numbers.Wire
-	if s, in := m.members.sights[id]; in && time.Since(s.at) < sightingLasts {
-		return s.what.And(m.cfg.Version, own)
-	}
-	n, in := m.members.byID[id]
-	if _, ok := n.Numbers.Wire.Common(own); !in || ok {
-		return ""
-	}
-	return (&VersionError{n.Version, n.Numbers.Wire}).And(m.cfg.Version, own)
+	return nil
 }
 
-// Strangers lists the nodes that were seen to speak another version lately.
-func (m *Mesh) Strangers() (ids []string) {
-	m.members.mu.RLock()
-	defer m.members.mu.RUnlock()
-	for id, s := range m.members.sights {
-		if time.Since(s.at) < sightingLasts {
+// all lists the nodes that spoke another version lately.
+func (s *sights) all() (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, one := range s.seen {
+		if time.Since(one.at) < sightingLasts {
 			ids = append(ids, id)
 		}
 	}
@@ -144,7 +145,8 @@ func (m *Mesh) Strangers() (ids []string) {
 }
 
 // turnAway ends a connection of another version with what this node speaks.
-func (m *Mesh) turnAway(conn *quic.Conn) {
+func (d *joinDesk) turnAway(conn *quic.Conn) {
+	m := d.mesh
 	state := conn.ConnectionState().TLS
 	protocol, n := identity.Protocol(state.NegotiatedProtocol)
 	if n == 0 {
@@ -155,25 +157,11 @@ func (m *Mesh) turnAway(conn *quic.Conn) {
 	what := &VersionError{Wire: Range{Min: n, Max: n}}
 	name := ""
 	if id, err := identity.PeerID(state); err == nil && (protocol == identity.ALPNControl || protocol == identity.ALPNBulk) {
-		m.sight(id, what)
+		m.members.sights.add(id, what)
 		p, _ := m.Member(id)
 		name = p.Name
 	}
-	if m.joins.warned.take(hostOf(conn.RemoteAddr()), time.Now()) {
+	if d.warned.take(hostOf(conn.RemoteAddr()), time.Now()) {
 		m.cfg.Log.Warn("a node of another version was turned away", "peer", name, "from", conn.RemoteAddr(), "err", "it "+what.And(m.cfg.Version, m.cfg.Numbers.Wire))
 	}
-}
-
-// unlikeNewcomer returns a refusal of a newcomer that speaks no version of this node's, or nil.
-func (m *Mesh) unlikeNewcomer(r JoinRequest) error {
-	if _, ok := r.Numbers.Wire.Common(m.cfg.Numbers.Wire); ok {
-		return nil
-	}
-	version := r.Version
-	if !plainVersion(version) {
-		version = ""
-	}
-	m.cfg.Log.Warn("refused a newcomer of another version", "name", r.Name, "err", "it "+(&VersionError{version, r.Numbers.Wire}).And(m.cfg.Version, m.cfg.Numbers.Wire))
-	return Refuse(RefusedVersion, "it runs hopmesh %s, which speaks %s on the wire, and this node hopmesh %s, which speaks %s: install the mesh's version here",
-		m.cfg.Version, m.cfg.Numbers.Wire, version, r.Numbers.Wire)
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus"
+	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/cuda"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/mesh"
@@ -28,6 +31,8 @@ type Options struct {
 	Name string
 	// Version is the program's. Default: "dev".
 	Version string
+	// Numbers replace what the program works with, for tests of other versions.
+	Numbers mesh.Numbers
 	// Listen is the UDP address. Default 0.0.0.0:7946.
 	Listen string
 	// Advertise is the address others dial. Default: the one that routes to the
@@ -94,6 +99,11 @@ func (o Options) withDefaults() Options {
 	if o.Version == "" {
 		o.Version = "dev"
 	}
+	for own, number := range map[*mesh.Range]mesh.Range{
+		&o.Numbers.Wire: mesh.Wire, &o.Numbers.Disk: member.Disk, &o.Numbers.Computing: {Min: recipe.Computing, Max: recipe.Computing},
+	} {
+		*own = cmp.Or(*own, number)
+	}
 	if o.Listen == "" {
 		o.Listen = defaultListen
 	}
@@ -116,8 +126,11 @@ func (o Options) withDefaults() Options {
 
 // about describes the node to others.
 func (o *Options) about() member.About {
-	return member.About{Name: o.Name, Version: o.Version, Device: o.Device, Memory: o.Memory, Speed: o.Speed}
+	return member.About{Name: o.Name, Version: o.Version, Numbers: o.Numbers, Device: o.Device, Memory: o.Memory, Speed: o.Speed}
 }
+
+// computing returns the numbers by which the program computes, as the plan has them.
+func (o *Options) computing() plan.Numbers { return member.Computing(o.Numbers) }
 
 // entry says how the node gets into a mesh.
 func (o *Options) entry(log *slog.Logger) member.Entry {

@@ -57,7 +57,7 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 		Dir: dir.Datasets(), Memory: o.Memory, Mesh: network, Plan: state, Orders: orders,
 		Answers: answers, Absent: absences.Of, LeftOut: apart.LeftOut, Damage: n.damage, Log: log,
 	})
-	jobOrders := control.Register(orders, state, apart, answers, o.Version, log)
+	jobOrders := control.Register(orders, state, apart, answers, control.Program{Version: o.Version, Computes: o.computing()}, log)
 	p.peers = peers.New(network, log)
 	p.runner = jobs.Open(jobs.Config{
 		Dir: dir.Jobs(), Self: id.ID(), Memory: o.Memory, Device: o.computes(), Shard: p.data.ShardFile, Files: p.data.Keeper, Leader: jobOrders, Train: o.Train, Log: log,

@@ -16,7 +16,7 @@ func (b backend) Status(context.Context) (api.Status, error) {
 	if p == nil {
 		return api.Status{
 			Node: b.node.opts.Name, Device: b.node.opts.Device, DeviceReason: b.node.opts.deviceReason,
-			Problems: []string{"this node is in no mesh: run `hopmesh join HOST:PORT --token TOKEN`"}, Damage: b.node.damage.All(b.node.opts.Name, func(string) string { return "" }),
+			Problems: []string{b.node.entrance.Problem()}, Damage: b.node.damage.All(b.node.opts.Name, func(string) string { return "" }),
 		}, nil
 	}
 	m := p.member

@@ -54,8 +54,8 @@ func (b *Backend) Members(context.Context) ([]api.Member, error) {
 		return nil, b.Err
 	}
 	return []api.Member{
-		{Name: "gamma", ID: "cc00000000000003", Address: "10.0.0.3:7946", Status: "failed", Role: "voter", Device: "cuda:0", Version: "v0.1.0"},
-		{Name: "alpha", ID: "aa00000000000001", Address: "10.0.0.1:7946", Status: "alive", Role: "voter", Device: "cpu", Shards: 22, Version: "v0.1.0"},
+		{Name: "gamma", ID: "cc00000000000003", Address: "10.0.0.3:7946", Status: "failed", Role: "voter", Device: "cuda:0", Version: "v0.1.0", Unlike: "speaks another version"},
+		{Name: "alpha", ID: "aa00000000000001", Address: "10.0.0.1:7946", Status: "alive", Role: "voter", Device: "cpu", Shards: 22, Version: "v0.1.0", Numbers: &api.Numbers{Wire: "1-2", Disk: "1", Computing: "1"}},
 		{Name: "delta", ID: "dd00000000000004", Status: "left", Role: "nonvoter"},
 		{Name: "beta", ID: "bb00000000000002", Address: "10.0.0.2:7946", Status: "alive", Role: "leader", Device: "cpu", Shards: 21, Version: "v0.1.0\x1b[31m"},
 	}, nil

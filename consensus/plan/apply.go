@@ -87,6 +87,9 @@ func (m Member) check() error {
 	if m.Memory > maxNumber || m.Speed > maxNumber {
 		return fmt.Errorf("%w: memory of %d bytes, a speed of %d", ErrInvalid, m.Memory, m.Speed)
 	}
+	if r := m.Computes; r != (Numbers{}) && (r.Min < 1 || r.Max < r.Min) {
+		return fmt.Errorf("%w: computing numbers from %d to %d", ErrInvalid, r.Min, r.Max)
+	}
 	return cmp.Or(checkText("id", m.ID), checkText("name", m.Name), checkText("public key", m.PublicKey),
 		checkOptional("device", m.Device), checkOptional("version", m.Version), checkOptional("token", m.Token))
 }
@@ -121,7 +124,7 @@ func (c UpdateMember) apply(s *State, index uint64) error {
 		return fmt.Errorf("%s: %w", c.ID, ErrNoMember)
 	}
 	before := m
-	m.Device, m.Version, m.Memory, m.Speed, m.Knows = c.Device, c.Version, c.Memory, c.Speed, c.Knows
+	m.Device, m.Version, m.Memory, m.Speed, m.Knows, m.Computes = c.Device, c.Version, c.Memory, c.Speed, c.Knows, c.Computes
 	if err := m.check(); err != nil {
 		return err
 	}

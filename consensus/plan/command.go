@@ -82,6 +82,8 @@ type (
 		Memory  uint64 `json:"memory,omitempty"`
 		Speed   uint64 `json:"speed,omitempty"`
 		Knows   Kind   `json:"knows,omitempty"`
+		// Computes are as in Member.
+		Computes Numbers `json:"computes,omitzero"`
 	}
 
 	// SetLeaving marks a member as leaving, so that its work and its vote move to

@@ -71,6 +71,9 @@ type Job struct {
 	Seed     uint64 `json:"seed"`
 	Epochs   int    `json:"epochs"` // maximum number of epochs
 
+	// Computing is the number that its nodes compute by: see Member.Computes. 0 counts as 1.
+	Computing uint32 `json:"computing,omitempty"`
+
 	State JobState `json:"state"`
 	// Stopping is set when the job is to end but its nodes have not ended it yet.
 	Stopping bool   `json:"stopping,omitempty"`

@@ -16,7 +16,7 @@ func (c CreateJob) apply(s *State, _ uint64) error {
 	}
 	j := Job{
 		Key: c.Key, Dataset: d.ID, DatasetName: d.Name, Content: d.Content(), Recipe: c.Recipe, Strategy: c.Strategy, Why: c.Why,
-		Seed: c.Seed, Epochs: c.Epochs, State: Queued,
+		Seed: c.Seed, Epochs: c.Epochs, Computing: c.Computing, State: Queued,
 	}
 	if c.Models < 0 || c.Models == 1 || c.Models > MaxModels {
 		return fmt.Errorf("%w: a sweep of %d models: there may be 2 to %d", ErrInvalid, c.Models, MaxModels)

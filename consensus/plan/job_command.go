@@ -12,6 +12,8 @@ type (
 		Seed     uint64 `json:"seed"`
 		Epochs   int    `json:"epochs"`
 		Models   int    `json:"models,omitempty"` // of a sweep; 0: not a sweep
+		// Computing is as in Job.
+		Computing uint32 `json:"computing,omitempty"`
 	}
 
 	// AssignJob is the leader's decision on which nodes run a job, as computed by

@@ -40,6 +40,9 @@ type Member struct {
 	Version string `json:"version,omitempty"`
 	Memory  uint64 `json:"memory,omitempty"` // bytes it may use; 0: no bound
 	Speed   uint64 `json:"speed,omitempty"`  // measured, relative to other nodes; 0: unknown
+	// Computes are the numbers of computing that it can follow: programs with the same
+	// number compute the same bits.
+	Computes Numbers `json:"computes,omitzero"`
 	// PublicKey is the hex SHA-256 of the key it was admitted with. Certificates are
 	// renewed with new keys; this one distinguishes a repeated admission from a second
 	// node under the same id.
@@ -52,6 +55,42 @@ type Member struct {
 	Founder bool   `json:"founder,omitempty"` // false also if that was not noted
 	// Knows is the newest command that its version knows; 0: it does not say.
 	Knows Kind `json:"knows,omitempty"`
+}
+
+// Numbers is a range of version numbers, both ends included. The zero value is a program's from
+// before there were numbers, which counts as 1.
+type Numbers struct {
+	Min uint32 `json:"min"`
+	Max uint32 `json:"max"`
+}
+
+// Has reports whether n is among the numbers. 0 counts as 1.
+func (r Numbers) Has(n uint32) bool {
+	r, n = r.norm(), max(n, 1)
+	return r.Min <= n && n <= r.Max
+}
+
+// Common returns the highest number that both have, or 0.
+func (r Numbers) Common(o Numbers) uint32 {
+	r, o = r.norm(), o.norm()
+	if n := min(r.Max, o.Max); n >= max(r.Min, o.Min) {
+		return n
+	}
+	return 0
+}
+
+func (r Numbers) String() string {
+	if r = r.norm(); r.Min == r.Max {
+		return fmt.Sprint(r.Min)
+	}
+	return fmt.Sprintf("%d-%d", r.Min, r.Max)
+}
+
+func (r Numbers) norm() Numbers {
+	if r == (Numbers{}) {
+		return Numbers{1, 1}
+	}
+	return r
 }
 
 // Why is the reason why a node is gone.

@@ -12,6 +12,20 @@ type Member struct {
 	Device  string `json:"device"`
 	Shards  int    `json:"shards"`
 	Version string `json:"version"`
+	// Numbers are what its program works with, each such as "1" or "1-2"; nil if that is
+	// not known.
+	Numbers *Numbers `json:"numbers,omitempty"`
+	// Unlike says why the asked node can't work with this one, if their versions have
+	// nothing in common: a sentence that begins after the node's name.
+	Unlike string `json:"unlike,omitempty"`
+}
+
+// Numbers are what versions of hopmesh must have in common to work together: what they speak on
+// the wire, keep on disk, and which bits they compute.
+type Numbers struct {
+	Wire      string `json:"wire"`
+	Disk      string `json:"disk"`
+	Computing string `json:"computing"`
 }
 
 // Status is one node's view of the state of the mesh.

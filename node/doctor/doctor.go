@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/cuda"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/mesh"
 )
 
@@ -140,6 +141,9 @@ func peer(ctx context.Context, cfg Config) []Finding {
 		if errors.Is(err, mesh.ErrMTU) {
 			return []Finding{{"way there", failure, err.Error()}}
 		}
+		if other, unlike := errors.AsType[*mesh.VersionError](err); unlike {
+			return []Finding{{"their version", failure, fmt.Sprintf("the node at %s %s", cfg.Peer, other.And(cfg.Version, mesh.Wire))}}
+		}
 		return []Finding{{"way there", failure, fmt.Sprintf("%v; is an agent running there, and is its UDP port open?", err)}}
 	}
 	list := []Finding{
@@ -150,9 +154,7 @@ func peer(ctx context.Context, cfg Config) []Finding {
 		{"way back", ok, "a packet nobody asked for arrived"},
 		packets(r.Reach),
 	}
-	if r.Version != cfg.Version {
-		list[2].Level, list[2].Detail = warning, fmt.Sprintf("%s, here %s: run the same version on all nodes", r.Version, cfg.Version)
-	}
+	list[2].Level, list[2].Detail = versions(r.ProbeReply, cfg.Version)
 	if r.Skew.Abs() > 2*time.Second {
 		list[3].Level, list[3].Detail = warning, list[3].Detail+": set the clocks (NTP)"
 	}
@@ -161,6 +163,22 @@ func peer(ctx context.Context, cfg Config) []Finding {
 		list[4].Detail = fmt.Sprintf("no packet from %s reached %s unasked: open this machine's firewall for the UDP port that the agent will use", cfg.Peer, r.Observed)
 	}
 	return list
+}
+
+// versions compares the other node's version with this one's.
+func versions(r mesh.ProbeReply, version string) (level, detail string) {
+	_, speak := r.Numbers.Wire.Common(mesh.Wire)
+	_, share := r.Numbers.Computing.Common(mesh.Range{Min: recipe.Computing, Max: recipe.Computing})
+	switch {
+	case !speak:
+		return failure, "the other node " + (&mesh.VersionError{Version: r.Version, Wire: r.Numbers.Wire}).And(version, mesh.Wire)
+	case !share:
+		return warning, fmt.Sprintf("%s, which computes by %s, here %s, which computes by %d: they can be in one mesh, but not share a job: run the same version on all nodes",
+			r.Version, r.Numbers.Computing, version, recipe.Computing)
+	case r.Version != version:
+		return ok, fmt.Sprintf("%s, here %s: they work together", r.Version, version)
+	}
+	return ok, r.Version
 }
 
 // packets says how large packets pass.

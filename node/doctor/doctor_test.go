@@ -109,3 +109,23 @@ func TestPacketSizes(t *testing.T) {
 		}
 	}
 }
+
+func TestVersions(t *testing.T) {
+	nine := mesh.Range{Min: 9, Max: 9}
+	for _, c := range []struct {
+		version string
+		numbers mesh.Numbers
+		level   string
+		says    string
+	}{
+		{"v1", mesh.Numbers{}, ok, "v1"},
+		{"v2", mesh.Numbers{}, ok, "v2, here v1: they work together"},
+		{"v9", mesh.Numbers{Computing: nine}, warning, "v9, which computes by 9, here v1, which computes by 1"},
+		{"v9", mesh.Numbers{Wire: nine}, failure, "runs hopmesh v9, which speaks 9 on the wire, and this node runs hopmesh v1, which speaks 1: install"},
+	} {
+		level, detail := versions(mesh.ProbeReply{Version: c.version, Numbers: c.numbers}, "v1")
+		if level != c.level || !strings.Contains(detail, c.says) {
+			t.Errorf("%+v: %s, %s", c, level, detail)
+		}
+	}
+}

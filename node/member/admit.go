@@ -75,6 +75,9 @@ func (a *admission) onAdmit(ctx context.Context, from string, r mesh.JoinRequest
 			"its clock says %s, the mesh's says %s: they may differ by %s at most; set the clock (NTP) and try again",
 			r.Clock.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), maxSkew)
 	}
+	if err := a.mesh.CheckNewcomer(r); err != nil {
+		return identity.Grant{}, err
+	}
 	if err := errors.Join(identity.CheckID(r.ID), mesh.CheckName(r.Name)); err != nil {
 		return identity.Grant{}, mesh.Refuse(mesh.RefusedRequest, "%v", err)
 	}
@@ -84,7 +87,9 @@ func (a *admission) onAdmit(ctx context.Context, from string, r mesh.JoinRequest
 	if keyErr != nil {
 		return identity.Grant{}, mesh.Refuse(mesh.RefusedRequest, "its certificate request can't be read: %v", keyErr)
 	}
-	newcomer := plan.Member{ID: r.ID, Name: r.Name, Device: r.Device, Version: r.Version, Memory: r.Memory, PublicKey: key}
+	newcomer := plan.Member{
+		ID: r.ID, Name: r.Name, Device: r.Device, Version: r.Version, Computes: Computing(r.Numbers), Memory: r.Memory, PublicKey: key,
+	}
 	var join plan.Command = plan.AddMember{Member: newcomer}
 	if known.BindsTokens() {
 		join = plan.Admit{Member: newcomer, Token: plan.TokenID(hash), Now: now, Seen: []string{from, a.id.ID()}}

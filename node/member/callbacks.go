@@ -115,16 +115,17 @@ func (m *Member) wantsToLeave() bool {
 	return m.leaving.Load() || m.plan.State().Members[m.cfg.ID.ID()].Leaving
 }
 
-// Health reports whether gossip sees a node alive, and since when.
+// Health reports whether gossip sees a node alive, and since when. One that speaks no version
+// of this node's can do nothing for it, so it does not count as alive.
 func (m *Member) Health(id string) (alive bool, since time.Duration) {
 	p, ok := m.mesh.Member(id)
 	if !ok {
 		return false, 0
 	}
-	return p.Status == mesh.Alive, time.Since(p.Since)
+	return p.Status == mesh.Alive && m.mesh.Unlike(id) == "", time.Since(p.Since)
 }
 
-// Answers reports whether gossip sees a node alive.
+// Answers reports whether gossip sees a node alive, in a version that this one speaks.
 func (m *Member) Answers(id string) bool {
 	alive, _ := m.Health(id)
 	return alive

@@ -31,15 +31,16 @@ func (c *contacts) serve() {
 
 // stats is what a node reports about itself.
 type stats struct {
-	Applied    uint64 `json:"applied"`
-	Generation uint64 `json:"generation"`
-	Key        string `json:"key"` // digest of the gossip key in use
-	Name       string `json:"name"`
-	Version    string `json:"version"`
-	Device     string `json:"device"`
-	Memory     uint64 `json:"memory"`
-	Speed      uint64 `json:"speed"`
-	PublicKey  string `json:"public_key"`
+	Applied    uint64       `json:"applied"`
+	Generation uint64       `json:"generation"`
+	Key        string       `json:"key"` // digest of the gossip key in use
+	Name       string       `json:"name"`
+	Version    string       `json:"version"`
+	Computes   plan.Numbers `json:"computes"`
+	Device     string       `json:"device"`
+	Memory     uint64       `json:"memory"`
+	Speed      uint64       `json:"speed"`
+	PublicKey  string       `json:"public_key"`
 	// Knows is the newest command of the plan that the node knows; 0: it does not say.
 	Knows plan.Kind `json:"knows,omitempty"`
 }
@@ -48,7 +49,7 @@ func (c *contacts) own() stats {
 	return stats{
 		Applied: c.plan.AppliedIndex(), Generation: c.plan.State().Generation,
 		Key:  identity.KeyDigest(c.id.GossipKeys()[0].Key),
-		Name: c.id.Name(), Version: c.about.Version, Device: c.about.Device, Memory: c.about.Memory, Speed: c.about.Speed,
+		Name: c.id.Name(), Version: c.about.Version, Computes: Computing(c.about.Numbers), Device: c.about.Device, Memory: c.about.Memory, Speed: c.about.Speed,
 		PublicKey: c.id.PublicKeyHash(), Knows: plan.Newest,
 	}
 }

@@ -32,8 +32,8 @@ func lockSoon(f *os.File) error {
 	}
 }
 
-// OpenDir creates the directory if necessary, checks that it can be written, and locks
-// it against a second node.
+// OpenDir creates the directory if necessary, checks that it can be written, locks it against
+// a second node, and refuses one that another version of hopmesh keeps in a way of its own.
 func OpenDir(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("create the data directory %s: %w; choose another with --data-dir", path, err)
@@ -49,7 +49,11 @@ func OpenDir(path string) (*Dir, error) {
 		}
 		return nil, fmt.Errorf("lock the data directory %s: %w", path, err)
 	}
-	return &Dir{path: path, lock: f}, nil
+	d := &Dir{path: path, lock: f}
+	if err := d.checkFormat(Disk); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return d, nil
 }
 
 // Close unlocks the directory.
@@ -130,19 +134,31 @@ func (d *Dir) savePeers(peers []mesh.Peer) error {
 	if err != nil {
 		return fmt.Errorf("save the peers: %w", err)
 	}
-	tmp := d.peersFile() + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("save the peers: %w", err)
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(tmp, d.peersFile())
-	}
-	if err != nil {
+	if err := d.write(d.peersFile(), b); err != nil {
 		return fmt.Errorf("save the peers: %w", err)
 	}
 	return nil
+}
+
+// write replaces a file of the directory, whole or not at all.
+func (d *Dir) write(path string, b []byte) error {
+	tmp := path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		return err
+	}
+	folder, err := os.Open(d.path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // Erase removes everything that the node keeps as a member. The identity goes first:

@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/node/api"
@@ -23,9 +26,15 @@ type Start struct {
 // About describes a node to others.
 type About struct {
 	Name, Version string
+	Numbers       mesh.Numbers
 	Device        string
 	Memory        uint64 // bytes that it may use for graphs; 0: no bound
 	Speed         uint64
+}
+
+// Computing returns the numbers of computing as the plan has them.
+func Computing(n mesh.Numbers) plan.Numbers {
+	return plan.Numbers{Min: uint32(n.Computing.Min), Max: uint32(n.Computing.Max)}
 }
 
 // Entry configures how a node that belongs to no mesh enters one.
@@ -46,7 +55,16 @@ type Entry struct {
 
 // Entrance gets one node into a mesh.
 type Entrance struct {
-	orders chan joinOrder // from Join, while Enter waits
+	orders  chan joinOrder         // from Join, while Enter waits
+	trouble atomic.Pointer[string] // why it is not in yet, while it tries by itself
+}
+
+// Problem says why the node is in no mesh yet, and what to do about it.
+func (e *Entrance) Problem() string {
+	if why := e.trouble.Load(); why != nil {
+		return *why
+	}
+	return "this node is in no mesh: run `hopmesh join HOST:PORT --token TOKEN`"
 }
 
 // NewEntrance makes an Entrance.
@@ -134,7 +152,7 @@ func (e *Entrance) Enter(ctx context.Context, dir *Dir, conn net.PacketConn, ent
 		if err != nil {
 			return nil, Start{}, err
 		}
-		return n.joinUntilIn(ctx, n.Join, token)
+		return n.joinUntilIn(ctx, n.Join, token, func(why string) { e.trouble.Store(&why) })
 	}
 	n.Log.Info("this node is in no mesh; waiting for `hopmesh join HOST:PORT --token TOKEN`")
 	for {
@@ -164,14 +182,16 @@ const (
 )
 
 // joinUntilIn retries until the node is admitted. It returns an error if a peer refuses it
-// for good.
-func (n candidate) joinUntilIn(ctx context.Context, peers []string, token identity.Token) (*identity.Identity, Start, error) {
+// for good. Meanwhile it says why the node is not in yet.
+func (n candidate) joinUntilIn(ctx context.Context, peers []string, token identity.Token, say func(why string)) (*identity.Identity, Start, error) {
 	n.Log.Info("asking to join", "peers", peers)
+	say(fmt.Sprintf("this node asks %s to let it in", strings.Join(peers, ", ")))
 	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
 		id, s, err := n.joinOnce(ctx, peers, token)
 		if err == nil || finalRefusal(err) || ctx.Err() != nil {
 			return id, s, err
 		}
+		say(fmt.Sprintf("this node is not in the mesh yet and tries again: %s; `hopmesh doctor HOST:PORT` shows what is in the way", strings.ReplaceAll(err.Error(), "\n", "; ")))
 		n.Log.Warn("not in the mesh yet; trying again", "in", wait, "err", err)
 		select {
 		case <-time.After(wait):
@@ -203,7 +223,7 @@ func (n candidate) joinOnce(ctx context.Context, peers []string, token identity.
 	}
 	grant, err := mesh.Join(ctx, n.conn, peers, token, mesh.JoinRequest{
 		ID: req.ID(), Name: n.Name, Version: n.Version, Device: n.Device,
-		Memory: n.Memory, CSR: req.CSR(), Clock: time.Now(),
+		Memory: n.Memory, CSR: req.CSR(), Clock: time.Now(), Numbers: n.Numbers,
 	})
 	if err != nil {
 		return nil, Start{}, err

@@ -27,6 +27,8 @@ func (m *Member) List() []api.Member {
 		a := api.Member{Name: p.Name, ID: id, Status: string(mesh.Failed), Role: cmp.Or(roles[id], "nonvoter"), Device: p.Device, Version: p.Version, Shards: s.ShardsOwned(id)}
 		if g, ok := m.mesh.Member(id); ok {
 			a.Address, a.Status = g.Addr.String(), string(g.Status)
+			a.Numbers = &api.Numbers{Wire: g.Numbers.Wire.String(), Disk: g.Numbers.Disk.String(), Computing: g.Numbers.Computing.String()}
+			a.Unlike = m.mesh.Unlike(id)
 		}
 		list = append(list, a)
 	}
@@ -144,18 +146,37 @@ func (m *Member) RevokeToken(ctx context.Context, id string) error {
 	return lead.APIError(err)
 }
 
+// unlike returns a sentence about each node that speaks no version of this node's.
+func (m *Member) unlike(s *plan.State) (list []string) {
+	ids, known := m.mesh.Strangers(), m.mesh.Peers()
+	for id := range s.Members {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range ids {
+		if why := m.mesh.Unlike(id); why != "" {
+			name := s.NameOf(id)
+			if at := slices.IndexFunc(known, func(p mesh.Peer) bool { return p.ID == id }); at >= 0 && name == id {
+				name += " at " + known[at].Addr.String()
+			}
+			list = append(list, fmt.Sprintf("node %s %s; until then neither does anything for the other", name, why))
+		}
+	}
+	return list
+}
+
 // Problems returns sentences about what is wrong with the mesh, and what to do about it.
 func (m *Member) Problems(s *plan.State) []string {
-	var list []string
-	voters, dead := 0, []string{}
+	voters, dead, list := 0, []string{}, m.unlike(s)
 	for _, server := range m.plan.Servers() {
 		if server.Voter {
 			voters++
 		}
 	}
-	if voters == 0 {
+	if voters == 0 && len(list) == 0 {
 		list = append(list, "this node has not reached the mesh yet: it seeks its members where it knew them; if they have all moved, start it again with --join HOST:PORT of one")
-	} else if m.orders.Leader() == "" {
+	} else if voters > 0 && m.orders.Leader() == "" {
 		list = append(list, fmt.Sprintf("no leader has been heard from for %s, so what is known of the mesh is as old: more than half of the %d voters must be up; if they are lost for good, see `hopmesh recover --help`",
 			m.plan.Silence().Truncate(time.Second), voters))
 	}
@@ -163,7 +184,7 @@ func (m *Member) Problems(s *plan.State) []string {
 		list = append(list, "this node is not in the plan yet: it is catching up")
 	}
 	for id, p := range s.Members {
-		if g, ok := m.mesh.Member(id); id != m.cfg.ID.ID() && (!ok || g.Status != mesh.Alive) {
+		if g, ok := m.mesh.Member(id); id != m.cfg.ID.ID() && (!ok || g.Status != mesh.Alive) && m.mesh.Unlike(id) == "" {
 			dead = append(dead, p.Name)
 		}
 		if p.Leaving {

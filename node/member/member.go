@@ -80,7 +80,7 @@ func Open(cfg Config) (*Member, error) {
 		return nil, err
 	}
 	m.mesh, err = mesh.Open(mesh.Config{
-		Conn: cfg.Conn, Identity: id, Advertise: advertise, Name: id.Name(), Version: cfg.About.Version, Peers: known, Seeds: seedsOf(cfg.Join, cfg.Log),
+		Conn: cfg.Conn, Identity: id, Advertise: advertise, Name: id.Name(), Version: cfg.About.Version, Numbers: cfg.About.Numbers, Peers: known, Seeds: seedsOf(cfg.Join, cfg.Log),
 		Settled: m.Settled, Allow: m.allow, Admit: m.admit, OnChange: m.heard, OnRefused: m.refused, Log: cfg.Log,
 	})
 	if err != nil {
@@ -133,7 +133,7 @@ func genesis(cfg Config) *plan.Genesis {
 	return &plan.Genesis{
 		MeshID: id.MeshID(),
 		First: plan.Member{
-			ID: id.ID(), Name: id.Name(), Device: about.Device, Version: about.Version, Memory: about.Memory,
+			ID: id.ID(), Name: id.Name(), Device: about.Device, Version: about.Version, Computes: Computing(about.Numbers), Memory: about.Memory,
 			Speed: about.Speed, PublicKey: id.PublicKeyHash(), Knows: plan.Newest,
 		},
 		KeyDigest: identity.KeyDigest(id.GossipKeys()[0].Key),

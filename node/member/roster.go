@@ -48,7 +48,7 @@ func (r *Roster) Meet(ctx context.Context, s *plan.State) error {
 	var errs []error
 	for _, p := range r.mesh.Members() {
 		in, ok := s.Members[p.ID]
-		if !ok || p.Status != mesh.Alive || r.met[p.ID].After(p.Since) && p.Version == in.Version {
+		if !ok || p.Status != mesh.Alive || r.mesh.Unlike(p.ID) != "" || r.met[p.ID].After(p.Since) && p.Version == in.Version {
 			continue
 		}
 		st, err := r.contacts.ask(ctx, p.ID)
@@ -69,10 +69,12 @@ func (r *Roster) record(ctx context.Context, in plan.Member, st stats) error {
 		}
 	}
 	rate := speed.Steady(in.Speed, st.Speed)
-	if st.Version == in.Version && st.Device == in.Device && st.Memory == in.Memory && rate == in.Speed && st.Knows == in.Knows {
+	if st.Version == in.Version && st.Computes == in.Computes && st.Device == in.Device && st.Memory == in.Memory && rate == in.Speed && st.Knows == in.Knows {
 		return nil
 	}
-	_, err := r.plan.Apply(ctx, plan.UpdateMember{ID: in.ID, Version: st.Version, Device: st.Device, Memory: st.Memory, Speed: rate, Knows: st.Knows})
+	_, err := r.plan.Apply(ctx, plan.UpdateMember{
+		ID: in.ID, Version: st.Version, Computes: st.Computes, Device: st.Device, Memory: st.Memory, Speed: rate, Knows: st.Knows,
+	})
 	return err
 }
 
@@ -81,7 +83,7 @@ func (r *Roster) record(ctx context.Context, in plan.Member, st stats) error {
 func (r *Roster) TakeBack(ctx context.Context, s *plan.State) error {
 	var errs []error
 	for _, p := range r.mesh.Members() {
-		if _, in := s.Members[p.ID]; in || p.Status != mesh.Alive || s.Refused(p.ID) {
+		if _, in := s.Members[p.ID]; in || p.Status != mesh.Alive || s.Refused(p.ID) || r.mesh.Unlike(p.ID) != "" {
 			continue
 		}
 		st, err := r.contacts.ask(ctx, p.ID) // which proves that it holds the certificate
@@ -90,7 +92,8 @@ func (r *Roster) TakeBack(ctx context.Context, s *plan.State) error {
 			continue
 		}
 		_, err = r.plan.Apply(ctx, plan.AddMember{Member: plan.Member{
-			ID: p.ID, Name: st.Name, Version: st.Version, Device: st.Device, Memory: st.Memory, Speed: st.Speed, PublicKey: st.PublicKey, Knows: st.Knows,
+			ID: p.ID, Name: st.Name, Version: st.Version, Computes: st.Computes, Device: st.Device, Memory: st.Memory, Speed: st.Speed,
+			PublicKey: st.PublicKey, Knows: st.Knows,
 		}})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("take node %s back: %w", p.ID, err))

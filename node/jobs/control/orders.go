@@ -32,7 +32,7 @@ type Orders struct {
 	plan    Plan
 	apart   *lead.Apart
 	answers func(id string) bool // reports whether gossip sees a node alive
-	version string               // of this node's program
+	program Program              // that this node runs
 	log     *slog.Logger
 
 	create *lead.Order[plan.CreateJob, created]
@@ -47,8 +47,8 @@ type Orders struct {
 var _ jobs.Leader = (*Orders)(nil)
 
 // Register registers the orders about jobs.
-func Register(l *lead.Orders, p Plan, a *lead.Apart, answers func(id string) bool, version string, log *slog.Logger) *Orders {
-	o := &Orders{leader: l, plan: p, apart: a, answers: answers, version: version, log: log}
+func Register(l *lead.Orders, p Plan, a *lead.Apart, answers func(id string) bool, program Program, log *slog.Logger) *Orders {
+	o := &Orders{leader: l, plan: p, apart: a, answers: answers, program: program, log: log}
 	o.create = lead.Register(l, "create-job", lead.Repeatable, o.onCreate)
 	o.stop = lead.Register(l, "stop-job", lead.Repeatable, o.onStop)
 	o.resume = lead.Register(l, "resume-job", lead.Once, o.onResume)
@@ -73,7 +73,7 @@ func (o *Orders) Finish(ctx context.Context, c plan.FinishJob) error {
 
 // Renew asks for another generation of a job.
 func (o *Orders) Renew(ctx context.Context, r jobs.Renewal) (renewed bool, err error) {
-	renewed, err = o.renew.Do(ctx, renewal{r, o.version})
+	renewed, err = o.renew.Do(ctx, renewal{r, o.program})
 	return renewed, refused(err)
 }
 

@@ -32,10 +32,15 @@ func (o outlook) problem(j plan.Job) string {
 	case j.State != plan.Queued:
 		return ""
 	}
-	_, waits := plan.NextJobs(o.s, o.answers)
+	next, waits := plan.NextJobs(o.s, o.answers)
 	w, waiting := waits[j.ID]
 	switch {
 	case !waiting && !j.Shared():
+		for _, c := range next {
+			if why := unlike(o.s, j, c.Nodes); c.ID == j.ID && why != "" {
+				return fmt.Sprintf("job %s waits: %s", j.ID, why)
+			}
+		}
 		return "" // the leader is about to begin it
 	case j.Shared():
 		return o.sharedWait(j, w)
@@ -69,8 +74,8 @@ func (o outlook) sharedProblem(j plan.Job) string {
 // sharedWait explains why a shared job has not begun, or waits again.
 func (o outlook) sharedWait(j plan.Job, w plan.Wait) string {
 	d := o.s.Datasets[j.Dataset]
-	if unlike := unlikeVersions(o.s, d.Owners()); unlike != "" && len(w.Unserved)+len(w.Silent) == 0 {
-		return fmt.Sprintf("job %s waits: %s", j.ID, unlike)
+	if why := unlike(o.s, j, d.Owners()); why != "" && len(w.Unserved)+len(w.Silent) == 0 {
+		return fmt.Sprintf("job %s waits: %s", j.ID, why)
 	}
 	switch {
 	case len(w.Unserved) > 0 && len(w.Last) == 0:

@@ -67,17 +67,36 @@ func TestWhoIsAhead(t *testing.T) {
 	}
 }
 
-// A node of another version writes no recipe for those that have the data: they might
-// read it as something else.
-func TestAnotherVersionWritesNoRecipe(t *testing.T) {
+// A job gets the highest number of computing that its nodes and the one which writes its recipe have
+// in common, and runs on no node without it.
+func TestNumbersOfComputing(t *testing.T) {
+	numbers := func(low, high uint32) plan.Numbers { return plan.Numbers{Min: low, Max: high} }
 	s := &plan.State{Members: map[string]plan.Member{
-		"a": {ID: "a", Name: "na", Version: "v1"}, "b": {ID: "b", Name: "nb", Version: "v1"}, "c": {ID: "c", Name: "nc", Version: "v2"},
+		"a": {ID: "a", Name: "na", Version: "v1"}, "b": {ID: "b", Name: "nb", Version: "v1b", Computes: numbers(1, 2)},
+		"c": {ID: "c", Name: "nc", Version: "v2", Computes: numbers(2, 3)},
 	}}
-	owners := []string{"a", "b"}
-	for name, want := range map[string]string{"na": "", "nb": "", "nc": "node nc runs v2, but node na v1"} {
-		c := &Jobs{cfg: Config{Name: name}}
-		if got := c.unlikeWriter(s, owners); !strings.Contains(got, want) || (got == "") != (want == "") {
-			t.Errorf("asked of %s: %q, want %q", name, got, want)
+	for _, c := range []struct {
+		name   string
+		owners []string
+		n      uint32
+		unlike string
+	}{
+		{"na", []string{"a", "b"}, 1, ""},
+		{"nb", []string{"c"}, 2, ""},
+		{"nc", nil, 3, ""},
+		{"nc", []string{"a", "b"}, 0, "node nc (hopmesh v2) computes by 2-3, but node na (hopmesh v1) by 1"},
+	} {
+		jobs := &Jobs{cfg: Config{Name: c.name}}
+		if n, unlike := jobs.number(s, c.owners); n != c.n || !strings.Contains(unlike, c.unlike) || (unlike == "") != (c.unlike == "") {
+			t.Errorf("asked of %s for %v: %d, %q", c.name, c.owners, n, unlike)
 		}
+	}
+	for number, want := range map[uint32]string{0: "node nc runs hopmesh v2, which computes by 2-3", 1: "node nc", 2: "node na runs hopmesh v1", 3: "node na"} {
+		if got := unlike(s, plan.Job{ID: "j1", Computing: number}, []string{"a", "b", "c"}); !strings.Contains(got, want) {
+			t.Errorf("a job of %d: %q, want %q", number, got, want)
+		}
+	}
+	if got := unlike(s, plan.Job{Computing: 2}, []string{"b", "c"}); got != "" {
+		t.Errorf("nodes that have it: %q", got)
 	}
 }

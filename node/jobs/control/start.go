@@ -37,14 +37,19 @@ func (c *Jobs) Start(ctx context.Context, r api.TrainRequest) (string, error) {
 	if by == strategy.Single && len(plan.HoldersOfAll(d)) == 0 {
 		return "", api.Conflict("%s", scattered(s, d))
 	}
-	if unlike := c.unlikeWriter(s, d.Owners()); by != strategy.Single && unlike != "" {
+	nodes := d.Owners()
+	if by == strategy.Single {
+		nodes = nil // which node runs it is not known yet
+	}
+	number, unlike := c.number(s, nodes)
+	if unlike != "" {
 		return "", api.Conflict("%s", unlike)
 	}
 	var key [4]byte
 	_, _ = rand.Read(key[:]) // never fails
 	made, err := c.cfg.Orders.create.Do(ctx, plan.CreateJob{
 		Key: hex.EncodeToString(key[:]), Dataset: d.ID, Recipe: text, Strategy: by, Why: why, Seed: whole.Seed, Epochs: whole.Epochs,
-		Models: len(whole.Sweep),
+		Models: len(whole.Sweep), Computing: number,
 	})
 	if err == nil {
 		err = c.cfg.Leader.ReadUpTo(ctx, made.Index)
@@ -52,16 +57,20 @@ func (c *Jobs) Start(ctx context.Context, r api.TrainRequest) (string, error) {
 	return made.ID, lead.APIError(err)
 }
 
-// unlikeWriter is unlikeVersions of nodes that share a job and of this node, which writes
-// its recipe: another version might read that as something else.
-func (c *Jobs) unlikeWriter(s *plan.State, nodes []string) string {
+// number returns the number that a job computes by: the highest that its nodes and this one, which
+// writes its recipe, have in common. A node without it might read the recipe as something else.
+func (c *Jobs) number(s *plan.State, nodes []string) (n uint32, unlike string) {
+	return commonNumber(s, c.andSelf(s, nodes))
+}
+
+// andSelf returns these nodes behind this one.
+func (c *Jobs) andSelf(s *plan.State, nodes []string) []string {
 	for id := range s.Members {
 		if s.NameOf(id) == c.cfg.Name {
-			nodes = append([]string{id}, nodes...)
-			break
+			return append([]string{id}, nodes...)
 		}
 	}
-	return unlikeVersions(s, nodes)
+	return nodes
 }
 
 // scattered explains why no single node holds enough of a dataset to train on it.
@@ -121,8 +130,8 @@ func (c *Jobs) atRate(ctx context.Context, id string, rate float64) (string, err
 	if err != nil {
 		return "", err
 	}
-	if unlike := c.unlikeWriter(s, d.Owners()); unlike != "" {
-		return "", api.Conflict("%s", unlike)
+	if why := unlike(s, j, c.andSelf(s, d.Owners())); why != "" {
+		return "", api.Conflict("%s", why)
 	}
 	return recipe.AtRate(j, d, rate)
 }
