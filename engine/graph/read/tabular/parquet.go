@@ -88,6 +88,10 @@ func openParquetFile(path string, limit uint64) (*parquetFile, error) {
 		f.Close()
 		return nil, err
 	}
+	if info.Size() == 0 {
+		f.Close()
+		return nil, fmt.Errorf("%s is empty: write a table into it", filepath.Base(path))
+	}
 	p := &parquetFile{f: f, size: info.Size(), limit: limit}
 	if p.limit == 0 {
 		p.limit = openPages
