@@ -3,6 +3,7 @@ package npz
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"math"
 	"strings"
 	"testing"
@@ -119,6 +120,11 @@ func TestDamagedArchives(t *testing.T) {
 	for _, method := range []uint16{zip.Store, zip.Deflate} {
 		readtest.Refused(t, Open, readtest.Put(t, "g.npz", emptied(t, "y", method)), source.Options{}, "g.npz: y: it is empty, without even the header that says what it holds: save the array again")
 	}
+	// The directory of an archive names a place behind the archive's end.
+	far := readtest.Lists().Bytes(t, zip.Store)
+	entry := bytes.LastIndex(far, []byte("y.npy")) - 46
+	binary.LittleEndian.PutUint32(far[entry+42:], uint32(len(far)))
+	readtest.Refused(t, Open, readtest.Put(t, "g.npz", far), source.Options{}, "g.npz: y: the archive ends before the place where it says that this array begins: copy the file again")
 	readtest.Refused(t, Open, readtest.Put(t, "g.npz", readtest.Of("(2, 0)", []int64{}).Bytes()), source.Options{}, "g.npz is a single array of NumPy (.npy), not an archive of them: save all arrays of the graph with numpy.savez")
 	readtest.Refused(t, Open, readtest.Put(t, "g.npz", readtest.Arrays{}.Bytes(t, zip.Store)), source.Options{}, "g.npz holds neither edge_index nor adj_indptr and adj_indices, but no array")
 	readtest.Refused(t, Open, t.TempDir(), source.Options{Format: "npz"}, " is a folder: give the path of an .npz file in it")
