@@ -36,10 +36,6 @@ func openArrowTable(path string, kind tableKind) (table, error) {
 		f.Close()
 		return nil, err
 	}
-	if info.Size() == 0 {
-		f.Close()
-		return nil, fmt.Errorf("%s is empty: write a table into it", name)
-	}
 	a := &arrowFile{f: f, size: info.Size()}
 	if err := a.readSchema(); err != nil {
 		f.Close()

@@ -161,7 +161,7 @@ func TestDamagedArrowIsRefused(t *testing.T) {
 	if err := open([]byte(whole)); err != nil {
 		t.Fatal(err)
 	}
-	for name, file := range map[string]string{"cut short": whole[:len(whole)-20], "no arrow": strings.Repeat("1,2\n", 100), "first Feather": "FEA1" + strings.Repeat("\x00", 100) + "FEA1"} {
+	for name, file := range map[string]string{"cut short": whole[:len(whole)-20], "no arrow": strings.Repeat("1,2\n", 100), "empty": "", "first Feather": "FEA1" + strings.Repeat("\x00", 100) + "FEA1"} {
 		err := open([]byte(file))
 		if err == nil || !strings.HasPrefix(err.Error(), "e.arrow is not a readable Arrow file") || !strings.HasSuffix(err.Error(), ": write it again") {
 			t.Errorf("%s: %v", name, err)

@@ -88,10 +88,6 @@ func openParquetFile(path string, limit uint64) (*parquetFile, error) {
 		f.Close()
 		return nil, err
 	}
-	if info.Size() == 0 {
-		f.Close()
-		return nil, fmt.Errorf("%s is empty: write a table into it", filepath.Base(path))
-	}
 	p := &parquetFile{f: f, size: info.Size(), limit: limit}
 	if p.limit == 0 {
 		p.limit = openPages
@@ -107,7 +103,7 @@ func (p *parquetFile) readFooter() (err error) {
 	defer orderly(&err)
 	var head, tail [8]byte
 	if p.size < 12 {
-		return errNotParquet
+		return footers.Short(p.size)
 	}
 	if _, err := p.f.ReadAt(head[:4], 0); err != nil {
 		return err

@@ -180,6 +180,7 @@ func TestDamagedParquetIsRefused(t *testing.T) {
 	for name, file := range map[string]string{
 		"cut short":   whole[:len(whole)-20],
 		"no parquet":  "src,dst\n1,2\n3,4\n",
+		"empty":       "",
 		"no end":      whole + "x",
 		"huge footer": whole[:len(whole)-8] + "\xff\xff\xff\x0fPAR1",
 		"encrypted":   whole[:len(whole)-4] + "PARE",
