@@ -11,14 +11,14 @@ import (
 func TestNothingControlsTheTerminal(t *testing.T) {
 	const bad = "y\x1b]0;owned\x07\x9b2J\u009b31m\x7f\u202e\r."
 	var b bytes.Buffer
-	for _, print := range []func() error{
+	for _, write := range []func() error{
 		func() error { return JSON(&b, map[string]string{bad: bad}) },
 		func() error { return JSONLine(&b, bad) },
 		func() error { return Table(&b, []string{bad, "x"}) },
 		func() error { _, err := Plain(&b).Write([]byte(bad + "\n\tindented\n")); return err },
 		func() error { b.WriteString(Sentence(bad) + Cell(bad) + Lines(bad+"\n"+bad)); return nil },
 	} {
-		if err := print(); err != nil {
+		if err := write(); err != nil {
 			t.Fatal(err)
 		}
 	}
