@@ -84,6 +84,7 @@ func TestGolden(t *testing.T) {
 		{File: "force-leave-revoke", Args: "force-leave gamma --revoke"},
 		{File: "force-leave-json", Args: "force-leave gamma --json"},
 		{File: "force-leave-unknown", Args: "force-leave omega", With: func(b *clitest.Backend) { b.Err = api.NotFound("no node is called omega") }},
+		{File: "force-leave-control", Args: "force-leave omega", With: func(b *clitest.Backend) { b.Err = errors.New("read N.npz: \x1b]0;owned\x07y: damaged\nsecond line") }},
 		{File: "force-leave-nobody", Args: "force-leave"},
 		{File: "token-create", Args: "token create"},
 		{File: "token-create-forever", Args: "token create --ttl 0"},

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/hopmesh/hopmesh/cli/daemon"
+	"github.com/hopmesh/hopmesh/cli/output"
 	"github.com/hopmesh/hopmesh/cli/usage"
 	"github.com/spf13/cobra"
 )
@@ -70,7 +71,11 @@ func doctor(run func(context.Context, DoctorConfig, io.Writer) error) *cobra.Com
 			if len(args) == 1 {
 				cfg.Peer = args[0]
 			}
-			return run(cmd.Context(), cfg, cmd.OutOrStdout())
+			w := cmd.OutOrStdout()
+			if !cfg.JSON {
+				w = output.Plain(w) // the peer is another machine
+			}
+			return run(cmd.Context(), cfg, w)
 		},
 	}
 	cmd.Flags().StringVar(&cfg.Listen, "listen", defaultListen, "the UDP address, `IP:PORT`, that this machine's agent has or will have")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -148,7 +147,7 @@ func monitor() *cobra.Command {
 			defer c.Close()
 			show := logText
 			if d.JSON {
-				show = func(w io.Writer, l api.LogLine) error { return json.NewEncoder(w).Encode(l) }
+				show = func(w io.Writer, l api.LogLine) error { return output.JSONLine(w, l) }
 			}
 			for line, err := range c.Logs(cmd.Context(), level) {
 				if err == nil {

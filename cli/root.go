@@ -75,7 +75,8 @@ func Execute(ctx context.Context, cmd *cobra.Command, args []string, stdout, std
 	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
 		err = errors.New("interrupted")
 	}
-	_, _ = fmt.Fprintf(stderr, "hopmesh: %v\n", err)
+	// It may have names from files and from other machines in it.
+	_, _ = fmt.Fprintf(stderr, "hopmesh: %s\n", output.Lines(err.Error()))
 	if usage.Is(err) {
 		return 2
 	}

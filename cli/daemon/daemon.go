@@ -7,7 +7,10 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/hopmesh/hopmesh/cli/usage"
 	"github.com/hopmesh/hopmesh/node/api"
@@ -74,6 +77,9 @@ func Suggest(d *Flags, list func(context.Context, *api.Client) ([]string, error)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveError
 		}
+		names = slices.DeleteFunc(names, func(n string) bool { // which the shell would pass to the terminal
+			return strings.ContainsFunc(n, func(r rune) bool { return !unicode.IsPrint(r) })
+		})
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }

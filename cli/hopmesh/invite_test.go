@@ -43,7 +43,7 @@ func TestJoinCommandStaysOutOfTheJournal(t *testing.T) {
 			t.Setenv("JOURNAL_STREAM", stream)
 			dir := t.TempDir()
 			path := filepath.Join(dir, member.JoinFile)
-			if err := os.WriteFile(path+".tmp", nil, 0o644); err != nil { //nolint:gosec // the left-over of another program
+			if err := os.WriteFile(path+".tmp", nil, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			var log bytes.Buffer

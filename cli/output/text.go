@@ -2,6 +2,7 @@
 package output
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,11 +14,31 @@ import (
 )
 
 // JSON prints a value as one indented JSON document.
-func JSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
+func JSON(w io.Writer, v any) error { return printJSON(w, v, "  ") }
+
+// JSONLine prints a value as one line of JSON.
+func JSONLine(w io.Writer, v any) error { return printJSON(w, v, "") }
+
+func printJSON(w io.Writer, v any, indent string) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", indent)
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	// The encoder escapes the control characters below the space and leaves the others, some
+	// of which begin commands to a terminal. They can only be in strings.
+	var out strings.Builder
+	for _, r := range b.String() {
+		if r >= 0x7f && r <= 0x9f {
+			fmt.Fprintf(&out, "\\u%04x", r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
 }
 
 // Table prints rows of cells in aligned columns.
@@ -47,6 +68,30 @@ func Cell(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// Lines is Cell for text of several lines.
+func Lines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		if l != "" {
+			lines[i] = Cell(strings.ReplaceAll(l, "\t", "    "))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Plain returns a writer to w of texts that come from elsewhere, as Lines. Each Write has whole
+// characters.
+func Plain(w io.Writer) io.Writer { return plain{w} }
+
+type plain struct{ w io.Writer }
+
+func (p plain) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(p.w, Lines(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // Sentence returns text with a capital and a full stop.

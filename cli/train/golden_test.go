@@ -95,6 +95,8 @@ func TestGolden(t *testing.T) {
 		{File: "train-start-fanout", Args: "train start --dataset cora --fanout 25,0"},
 		{File: "train-start-set", Args: "train start --dataset cora --set sage.aggregator"},
 		{File: "train-start-nan", Args: "train start --dataset cora --lr NaN"},
+		{File: "train-start-negative", Args: "train start --dataset cora --lr -1"},
+		{File: "train-start-sweep-negative", Args: "train start --dataset cora --sweep lr=0.1,-1"},
 		{File: "train-start-inf", Args: "train start --dataset cora --dropout Inf"},
 		{File: "train-start-set-nan", Args: "train start --dataset cora --set train.factor=nan"},
 		{File: "train-start-epochs", Args: "train start --dataset cora --epochs 10001"},

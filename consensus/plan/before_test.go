@@ -24,7 +24,7 @@ func TestPlansOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, index := new(State), uint64(0)
-	for _, line := range strings.Fields(string(log)) {
+	for line := range strings.FieldsSeq(string(log)) {
 		data, err := hex.DecodeString(line)
 		if err != nil {
 			t.Fatal(err)

@@ -261,13 +261,8 @@ func (r TrainRequest) Check() error {
 	case len(r.Set) > maxSettings:
 		return Invalid("%d settings are too many", len(r.Set))
 	}
-	for _, n := range []struct {
-		flag  string
-		value *float64
-	}{{"--dropout", r.Dropout}, {"--lr", r.Rate}, {"--weight-decay", r.WeightDecay}} {
-		if n.value != nil && !finite(*n.value) {
-			return notFinite(n.flag, *n.value)
-		}
+	if err := r.checkNumbers(); err != nil {
+		return err
 	}
 	for _, s := range r.Set {
 		// No setting has a word as a value that parses as a number.
@@ -289,15 +284,50 @@ func (r TrainRequest) Check() error {
 	return r.checkSweep()
 }
 
+// checkNumbers returns an error if a number is wrong with any model and any dataset.
+func (r TrainRequest) checkNumbers() error {
+	if err := checkRate(r.Rate); err != nil {
+		return err
+	}
+	for _, n := range []struct {
+		flag  string
+		value *float64
+	}{{"--dropout", r.Dropout}, {"--weight-decay", r.WeightDecay}} {
+		switch {
+		case n.value == nil:
+		case !finite(*n.value):
+			return notFinite(n.flag, *n.value)
+		case *n.value < 0 || *n.value >= 1:
+			return Invalid("%s is %g, but must be at least 0 and below 1", n.flag, *n.value)
+		}
+	}
+	for _, n := range []struct {
+		flag  string
+		value *int
+		least int
+	}{
+		{"--layers", r.Layers, 1}, {"--hidden", r.Hidden, 1}, {"--heads", r.Heads, 0}, {"--epochs", r.Epochs, 1},
+		{"--patience", r.Patience, 0}, {"--eval-every", r.EvalEvery, 1}, {"--split", r.Split, 0},
+	} {
+		if n.value != nil && *n.value < n.least {
+			return Invalid("%s is %d, but must be at least %d", n.flag, *n.value, n.least)
+		}
+	}
+	return nil
+}
+
 // Check returns an error if no node would accept the request.
-func (r ResumeRequest) Check() error {
+func (r ResumeRequest) Check() error { return checkRate(r.Rate) }
+
+// checkRate returns an error unless this is a learning rate, or nil.
+func checkRate(rate *float64) error {
 	switch {
-	case r.Rate == nil:
+	case rate == nil:
 		return nil
-	case !finite(*r.Rate):
-		return notFinite("--lr", *r.Rate)
-	case *r.Rate <= 0:
-		return Invalid("--lr is %g: give a number above 0, such as 0.001", *r.Rate)
+	case !finite(*rate):
+		return notFinite("--lr", *rate)
+	case *rate <= 0:
+		return Invalid("--lr is %g: give a number above 0, such as 0.001", *rate)
 	}
 	return nil
 }

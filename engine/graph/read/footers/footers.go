@@ -24,6 +24,14 @@ var (
 	errNotArrow = errors.New("it does not begin and end as an Arrow file; streams and the first version of Feather are not known")
 )
 
+// Short returns the error for a file that is too short to be one of its kind.
+func Short(size int64) error {
+	if size == 0 {
+		return errors.New("it is empty")
+	}
+	return fmt.Errorf("it has only %d bytes", size)
+}
+
 // Damaged wraps an error of the library. An io.EOF in it would be taken for the end of
 // the rows.
 func Damaged(err error) error {
@@ -202,7 +210,7 @@ func CheckArrow(f io.ReaderAt, size int64) (err error) {
 	const magic = "ARROW1"
 	var head, tail [10]byte
 	if size < 32 {
-		return errNotArrow
+		return Short(size)
 	}
 	if _, err := f.ReadAt(head[:6], 0); err != nil {
 		return err

@@ -52,6 +52,9 @@ func openArchive(path string) (*archive, error) {
 
 func newArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 	z := &archive{name: name, from: r, size: size, members: map[string]*zip.File{}}
+	if size == 0 {
+		return nil, fmt.Errorf("%s is empty: save the graph again, or copy the file again", name)
+	}
 	list, err := zip.NewReader(r, size)
 	if err != nil {
 		var begin [6]byte
@@ -104,6 +107,8 @@ func (z *archive) array(key string) (*array, error) {
 	switch packed, plain := f.CompressedSize64, f.UncompressedSize64; {
 	case f.Flags&1 != 0:
 		return nil, a.wrong("it is encrypted: save the file without a password")
+	case plain == 0:
+		return nil, a.wrong("it is empty, without even the header that says what it holds: save the array again")
 	case f.Method != zip.Store && f.Method != zip.Deflate:
 		return nil, a.wrong("it is packed by method %d, and only what numpy.savez and numpy.savez_compressed write can be read: save it with one of them", f.Method)
 	case packed > uint64(z.size), f.Method == zip.Store && packed != plain, plain > math.MaxInt64, (plain-min(plain, 64))/maxInflation > packed:

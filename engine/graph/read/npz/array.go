@@ -158,6 +158,8 @@ func (a *array) each(ctx context.Context, yield func(first uint64, count int, b 
 func (a *array) explain(err error) error {
 	var corrupt flate.CorruptInputError
 	switch {
+	case errors.Is(err, io.EOF):
+		return a.wrong("the archive ends before the place where it says that this array begins: copy the file again")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return a.wrong("it ends too early: copy the file again")
 	case errors.Is(err, zip.ErrChecksum):

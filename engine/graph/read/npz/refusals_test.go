@@ -3,6 +3,7 @@ package npz
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"math"
 	"strings"
 	"testing"
@@ -92,10 +93,38 @@ func TestNPZRefusals(t *testing.T) {
 	readtest.Refused(t, Open, readtest.Lists().File(t, zip.Store), source.Options{Memory: 100}, "g.npz: y: more memory is needed than is allowed: raise {dataset.memory}")
 }
 
+// emptied is an archive in which an array has no bytes at all.
+func emptied(t *testing.T, key string, method uint16) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for name, a := range readtest.Lists() {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: method})
+		if err == nil && name != key {
+			_, err = w.Write(a.Bytes())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
 func TestDamagedArchives(t *testing.T) {
 	whole := readtest.Lists().Bytes(t, zip.Deflate)
 	readtest.Refused(t, Open, readtest.Put(t, "g.npz", whole[:len(whole)/2]), source.Options{}, "g.npz is not a complete zip archive (zip: not a valid zip file), as NumPy's savez writes it: copy the file again")
-	readtest.Refused(t, Open, readtest.Put(t, "g.npz", nil), source.Options{}, "g.npz is not a complete zip archive")
+	readtest.Refused(t, Open, readtest.Put(t, "g.npz", nil), source.Options{}, "g.npz is empty: save the graph again")
+	for _, method := range []uint16{zip.Store, zip.Deflate} {
+		readtest.Refused(t, Open, readtest.Put(t, "g.npz", emptied(t, "y", method)), source.Options{}, "g.npz: y: it is empty, without even the header that says what it holds: save the array again")
+	}
+	// The directory of an archive names a place behind the archive's end.
+	far := readtest.Lists().Bytes(t, zip.Store)
+	entry := bytes.LastIndex(far, []byte("y.npy")) - 46
+	binary.LittleEndian.PutUint32(far[entry+42:], uint32(len(far)))
+	readtest.Refused(t, Open, readtest.Put(t, "g.npz", far), source.Options{}, "g.npz: y: the archive ends before the place where it says that this array begins: copy the file again")
 	readtest.Refused(t, Open, readtest.Put(t, "g.npz", readtest.Of("(2, 0)", []int64{}).Bytes()), source.Options{}, "g.npz is a single array of NumPy (.npy), not an archive of them: save all arrays of the graph with numpy.savez")
 	readtest.Refused(t, Open, readtest.Put(t, "g.npz", readtest.Arrays{}.Bytes(t, zip.Store)), source.Options{}, "g.npz holds neither edge_index nor adj_indptr and adj_indices, but no array")
 	readtest.Refused(t, Open, t.TempDir(), source.Options{Format: "npz"}, " is a folder: give the path of an .npz file in it")

@@ -103,7 +103,7 @@ func (p *parquetFile) readFooter() (err error) {
 	defer orderly(&err)
 	var head, tail [8]byte
 	if p.size < 12 {
-		return errNotParquet
+		return footers.Short(p.size)
 	}
 	if _, err := p.f.ReadAt(head[:4], 0); err != nil {
 		return err

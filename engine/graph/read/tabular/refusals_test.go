@@ -97,6 +97,21 @@ func TestWhatCannotBeTakenIsRefusedInASentence(t *testing.T) {
 	}
 }
 
+func TestEmptyFilesAreCalledEmpty(t *testing.T) {
+	for name, open := range map[string]opener{"edges.parquet": OpenParquet, "edges.arrow": OpenParquet, "edges.csv": OpenCSV} {
+		path := filepath.Join(folder(t, map[string]string{name: ""}), name)
+		err := readThrough(t, open, path, source.Options{})
+		if err == nil || !strings.HasPrefix(err.Error(), name+" is ") || !strings.Contains(err.Error(), "is empty") || !strings.Contains(err.Error(), ": write ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// A table without rows is whole.
+	none := folder(t, map[string]string{"edges.parquet": parquetOf(t, []edgeRow{}, writing{})})
+	if err := readThrough(t, OpenParquet, none, source.Options{}); err == nil || !strings.Contains(err.Error(), "edges.parquet holds no rows") {
+		t.Errorf("no rows: %v", err)
+	}
+}
+
 func TestOnlyPlainFilesAreOpened(t *testing.T) {
 	dir := folder(t, map[string]string{"labels.csv": "1,0\n"})
 	if err := os.Mkdir(filepath.Join(dir, "edges.csv"), 0o700); err != nil {
