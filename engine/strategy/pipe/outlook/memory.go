@@ -100,11 +100,12 @@ func (p *plan) mirroredOf(ways []int) (n int) {
 
 // shards returns the memory of blocks, passes and features of the shards of some ways.
 func (p *plan) shards(first, end int, ways []int) (n int) {
-	most, places, widestPass, read, each, shared, product, going, goes := 0, 0, 0, 0, 0, 0, 0, 0, 0
+	most, places, widestPass, read, each, shared, product, goes := 0, 0, 0, 0, 0, 0, 0, 0
 	for _, way := range ways {
 		for position := range p.shape.Positions() {
 			a, b := p.shape.Shards(way, position)
-			most, going = max(most, b-a), 0
+			most = max(most, b-a)
+			going := 0
 			for shard := a; shard < b; shard++ {
 				z := p.size(shard)
 				if z.Targets == 0 {
