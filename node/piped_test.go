@@ -69,8 +69,8 @@ func TestPipedJobsOnRealNodes(t *testing.T) {
 			framing  = 64 + 32
 			// From each of three stages to the next and back, in eight chunks.
 			piped = 2 * 2 * (vertices*row + 8*framing)
-			// To make a history, once in a period, from each to the next.
-			history = 2 * (vertices*row + framing)
+			// To make a history, once in a period, from each to the next, chunk by chunk.
+			history = 2 * (vertices*row + 8*framing)
 			// A way's vertices are seen by two others at most, before two layers and after.
 			mirrored = 2 * 2 * (2*vertices*row + 8*3*framing)
 		)

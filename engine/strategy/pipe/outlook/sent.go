@@ -63,15 +63,14 @@ func (p *plan) between(rows, history *flow) {
 	for stage := 1; stage < p.seats.Stages; stage++ {
 		info := &p.infos[p.cuts[stage]]
 		for way := range p.shape.Ways() {
-			own := 0
 			for position := range p.shape.Positions() {
 				first, end := p.shape.Vertices(way, position)
+				bytes := int(end-first) * (info.In + info.CarryIn) * number
 				for range 2 { // forward and backward
-					rows.take(int(end-first) * (info.In + info.CarryIn) * number)
+					rows.take(bytes)
 				}
-				own += int(end - first)
+				history.take(bytes)
 			}
-			history.take(own * (info.In + info.CarryIn) * number)
 		}
 	}
 }
