@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/hopmesh/hopmesh/consensus"
 	"github.com/hopmesh/hopmesh/mesh"
 	"golang.org/x/sys/unix"
 )
@@ -93,16 +94,16 @@ func (d *Dir) begun() error {
 	return nil
 }
 
-// checkLog returns an error if there is an identity whose log is gone.
+// checkLog returns an error, consensus.ErrDamaged, if there is an identity whose log is gone.
 func (d *Dir) checkLog() error {
 	entries, err := os.ReadDir(d.raft())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("read %s: %w", d.raft(), err)
 	}
-	if len(entries) > 0 || d.fresh() {
+	if len(entries) > 0 || d.fresh() || d.setback() != nil {
 		return nil
 	}
-	return fmt.Errorf("%s holds the identity of a node, but its log in %s is gone, and with it what the node promised: move the directory away, run `hopmesh force-leave` for the node on another one, and join anew with a fresh token", d.path, d.raft())
+	return fmt.Errorf("the plan's log %w (%s is gone or empty)", consensus.ErrDamaged, d.raft())
 }
 
 // loadPeers reads the last known addresses of other nodes. It ignores a damaged file:
@@ -124,19 +125,27 @@ func (d *Dir) savePeers(peers []mesh.Peer) error {
 	if err != nil {
 		return fmt.Errorf("save the peers: %w", err)
 	}
-	tmp := d.peersFile() + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("save the peers: %w", err)
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(tmp, d.peersFile())
-	}
-	if err != nil {
+	if err := writeWhole(d.peersFile(), b); err != nil {
 		return fmt.Errorf("save the peers: %w", err)
 	}
 	return nil
+}
+
+// writeWhole replaces a file as a whole, or not at all.
+func writeWhole(path string, b []byte) error {
+	tmp := path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	return err
 }
 
 // Erase removes everything that the node keeps as a member. The identity goes first:
@@ -145,7 +154,7 @@ func (d *Dir) Erase(forgetIdentity func(dir string) error) error {
 	if err := forgetIdentity(d.Identity()); err != nil {
 		return err
 	}
-	for _, path := range []string{d.raft(), d.peersFile(), d.Datasets(), d.Jobs()} {
+	for _, path := range []string{d.raft(), d.raft() + ".damaged", d.setbackFile(), d.peersFile(), d.Datasets(), d.Jobs()} {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("clear the data directory: %w", err)
 		}
