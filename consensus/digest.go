@@ -26,21 +26,32 @@ func (r *recent) add(s *plan.State) {
 	r.next = (r.next + 1) % keptStates
 }
 
-// at returns the digest of the plan right after the command at an index.
+// at returns the digest of the plan right after the command at an index. Commands are applied
+// while a digest is made.
 func (r *recent) at(index uint64) (string, bool) {
+	s, digest := r.find(index)
+	if s == nil || digest != "" {
+		return digest, s != nil
+	}
+	digest = s.Digest()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.states {
+		if r.states[i] == s {
+			r.digests[i] = digest
+		}
+	}
+	return digest, true
+}
+
+func (r *recent) find(index uint64) (*plan.State, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for back := range keptStates {
 		i := (r.next + keptStates - 1 - back) % keptStates
-		switch s := r.states[i]; {
-		case s == nil:
-			return "", false
-		case s.Index != index:
-			continue
-		case r.digests[i] == "":
-			r.digests[i] = s.Digest()
+		if s := r.states[i]; s == nil || s.Index == index {
+			return s, r.digests[i]
 		}
-		return r.digests[i], true
 	}
-	return "", false
+	return nil, ""
 }

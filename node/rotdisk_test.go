@@ -127,3 +127,35 @@ func busy(c *nodetest.Cluster, commands int) {
 }
 
 func TestFlippedBitsInTheLog(t *testing.T) { flipEach(t, 5) }
+
+// A mesh of one whose log is damaged goes on, after recovery, with what can be read of it.
+func TestRecoveryOfADamagedLog(t *testing.T) {
+	nodetest.Virtual(t, 0, func(t *testing.T, c *nodetest.Cluster) {
+		n := c.Add()
+		n.KeepOnDisk()
+		c.Enter(c.Nodes)
+		id := n.Members()[0].ID
+		n.Token()
+		kept := n.Plan()
+		busy(c, 1)
+		_ = n.Stop()
+		path := filesOf(t, n)["log segment"][0]
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[bytes.LastIndex(b, []byte(`"hash":`))] ^= 1 // of the token that came last
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.Start()
+		c.Wait("it says so", time.Minute, func() bool { return marked(n, n, false) })
+		_ = n.Stop()
+		n.Recover([]string{id})
+		n.Start()
+		n.WaitReady()
+		if p := n.Plan(); p.Digest != kept.Digest || !silent(n) {
+			t.Errorf("%+v, kept %+v; %v", p, kept, n.Status())
+		}
+	})
+}
