@@ -425,7 +425,7 @@ func TestSalvage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.Close()
+			defer func() { _ = s.Close() }()
 			last, err := s.Log.LastIndex()
 			if err != nil || last != c.last {
 				t.Errorf("ends with %d, not %d, %v", last, c.last, err)

@@ -25,8 +25,7 @@ func describe(to io.Writer, t reflect.Type, seen map[reflect.Type]bool) {
 	seen[t] = true
 	switch t.Kind() {
 	case reflect.Struct:
-		for i := range t.NumField() {
-			f := t.Field(i)
+		for f := range t.Fields() {
 			fmt.Fprintf(to, "%s %s:", f.Name, f.Tag)
 			describe(to, f.Type, seen)
 		}
