@@ -137,3 +137,31 @@ func TestDamagedLogOfTheOnlyNode(t *testing.T) {
 		}
 	})
 }
+
+// Of two nodes one votes. If its log is damaged, there is no leader to give it the plan: it says
+// so, and comes back once the other was made the voter.
+func TestDamagedLogOfTheOnlyVoter(t *testing.T) {
+	nodetest.Virtual(t, 2, func(t *testing.T, c *nodetest.Cluster) {
+		n := c.Leader()
+		other := c.Others(n)[0]
+		c.WaitEqual(time.Minute)
+		i := slices.IndexFunc(n.Members(), func(m api.Member) bool { return m.Name == other.Name })
+		id := n.Members()[i].ID
+		_ = n.Stop()
+		n.Rot(false, flipped)
+		n.Start()
+		c.Wait("both say that it waits", time.Minute, func() bool {
+			return !slices.ContainsFunc(c.Nodes, func(o *nodetest.Instance) bool {
+				return !slices.ContainsFunc(o.Status().Damage, func(d api.Damage) bool {
+					return d.Node == n.Name && strings.Contains(d.What, "no leader answers") && strings.Contains(d.What, "hopmesh recover")
+				})
+			})
+		})
+		_ = other.Stop()
+		other.Recover([]string{id})
+		other.Start()
+		c.Wait("it is back", time.Minute, func() bool { return n.Status().Ready })
+		c.WaitEqual(time.Minute)
+		markedByAll(c, n)
+	})
+}
