@@ -78,7 +78,8 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	p.serveBulk()
 	roster := p.member.Roster()
 	rounds.Begin(state.State,
-		roster.Compare, roster.Meet, roster.TakeBack, roster.DropReaped, p.data.Placement.Place, jobOrders.Assign, roster.LetGo(p.data.Placement.MayGo), roster.TurnKey)
+		roster.Meet, roster.TakeBack, roster.DropReaped, p.data.Placement.Place, jobOrders.Assign, roster.LetGo(p.data.Placement.MayGo), roster.TurnKey,
+		roster.Compare)
 	p.member.Begin(func(s *plan.State) {
 		p.data.Keeper.Adopt(s)
 		p.runner.Adopt(s)

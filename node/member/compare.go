@@ -22,6 +22,9 @@ const (
 	callDiffers = "plan-differs"
 )
 
+// digestTimeout bounds how long comparing may delay the leader's rounds.
+const digestTimeout = 500 * time.Millisecond
+
 // digestOf asks for the digest right after the command at an index, or answers it. Only nodes
 // whose plans have the same fields, and that run the same version, can be compared: others may
 // do the same command differently.
@@ -105,7 +108,7 @@ func (c *comparer) ask(ctx context.Context, own digestOf) (digests map[string]st
 	if err != nil {
 		return nil, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, digestTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -115,6 +118,9 @@ func (c *comparer) ask(ctx context.Context, own digestOf) (digests map[string]st
 			continue
 		}
 		wg.Go(func() {
+			ctx, stop := context.WithCancel(ctx)
+			defer stop()
+			defer m.gossip.until(server.ID, stop)() // no round waits for a node that has failed
 			b, err := m.mesh.Call(ctx, server.ID, callDigest, body)
 			var a digestOf
 			if err == nil {
