@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -134,10 +136,15 @@ func TestFlippedBits(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	const places = 100
 	r := rand.New(rand.NewPCG(18, 2))
-	for kind, files := range kinds(t, dir) {
+	all := kinds(t, dir)
+	for _, kind := range slices.Sorted(maps.Keys(all)) {
+		files := all[kind]
 		for _, where := range []string{"used", "unused"} {
+			places := 100
+			if kind == "guard" || where == "unused" {
+				places = 25 // nothing is read there
+			}
 			found, repaired, nothing, tried := 0, 0, 0, 0
 			for range places {
 				file := files[r.IntN(len(files))]

@@ -165,3 +165,21 @@ func TestDamagedLogOfTheOnlyVoter(t *testing.T) {
 		markedByAll(c, n)
 	})
 }
+
+// A node that was revoked while it was down says that the others refuse it.
+func TestDamagedLogOfARevokedNode(t *testing.T) {
+	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
+		c.WaitVoters(3)
+		n := notLeading(c)
+		_ = n.Stop()
+		if err := c.Leader().API().ForceLeave(t.Context(), api.ForceLeaveRequest{Name: n.Name, Revoke: true}); err != nil {
+			t.Fatal(err)
+		}
+		n.Rot(false, flipped)
+		n.Start()
+		c.Wait("it says that it is refused", 2*time.Minute, func() bool {
+			d := n.Status().Damage
+			return len(d) == 1 && strings.Contains(d[0].What, "other nodes refuse this one")
+		})
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hopmesh/hopmesh/mesh"
@@ -68,9 +69,10 @@ func (r *Rejoin) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var refused atomic.Bool
 	m, err := mesh.Open(mesh.Config{
 		Conn: r.Conn, Identity: r.ID, Advertise: advertise, Name: r.ID.Name(), Version: r.About.Version, Peers: known, Seeds: seedsOf(r.Join, r.Log),
-		Settled: func() bool { return false }, Allow: func(string) error { return nil }, Log: r.Log,
+		Settled: func() bool { return false }, Allow: func(string) error { return nil }, OnRefused: func(string) { refused.Store(true) }, Log: r.Log,
 	})
 	if err != nil {
 		return err
@@ -84,14 +86,15 @@ func (r *Rejoin) Wait(ctx context.Context) error {
 	telling, end := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = r.Damage.Run(telling, m) })
-	err = r.ask(ctx, m, *s)
+	err = r.ask(ctx, m, *s, refused.Load)
 	end()
 	wg.Wait()
 	return errors.Join(err, m.Close())
 }
 
-// ask asks until the leader has released this node.
-func (r *Rejoin) ask(ctx context.Context, m *mesh.Mesh, s setback) error {
+// ask asks until the leader has released this node. refused reports whether a peer has said that
+// it is no member.
+func (r *Rejoin) ask(ctx context.Context, m *mesh.Mesh, s setback, refused func() bool) error {
 	begin := time.Now()
 	for {
 		peers := m.Peers()
@@ -103,6 +106,8 @@ func (r *Rejoin) ask(ctx context.Context, m *mesh.Mesh, s setback) error {
 		switch {
 		case len(peers) == 0:
 			r.Damage.Found(damage.Log, logKey, s.What+": it was set aside, and this node knows no other that has the plan; if it was the only one of its mesh, stop it and run `hopmesh recover`, which keeps what can be read, else start it with --join HOST:PORT of another")
+		case refused():
+			r.Damage.Found(damage.Log, logKey, s.What+": it was set aside, and other nodes refuse this one: if it was removed from the mesh, move its data directory away and join anew with a fresh token")
 		case time.Since(begin) > quietPatience:
 			r.Damage.Found(damage.Log, logKey, s.What+": it was set aside, and no leader answers that could give this node the plan: more than half of the voters must be up without it; if they are not to be had, stop the nodes and run `hopmesh recover` on one whose log is whole")
 		}
