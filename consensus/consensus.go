@@ -28,12 +28,21 @@ type Consensus struct {
 	hint   chan struct{}
 	spread chan struct{}
 
-	stopOnce sync.Once
-	stopped  raft.Future // set by stopOnce
+	failure failure
+	ending  ending
+}
 
-	failOnce sync.Once
-	failed   chan struct{}
-	err      error // set before failed is closed
+// failure is why this node can't follow the plan any more.
+type failure struct {
+	once sync.Once
+	ed   chan struct{} // closed once it has failed
+	err  error         // set before that
+}
+
+// ending is the end of Raft.
+type ending struct {
+	once    sync.Once
+	stopped raft.Future
 }
 
 // State returns the plan as this node knows it. It never blocks.
@@ -132,23 +141,33 @@ func (c *Consensus) Hint() { nudge(c.hint) }
 
 // Failed returns a channel that is closed when this node can no longer follow the plan.
 // Err then returns the cause.
-func (c *Consensus) Failed() <-chan struct{} { return c.failed }
+func (c *Consensus) Failed() <-chan struct{} { return c.failure.ed }
 
 // Err returns nil until Failed is closed, then the cause.
 func (c *Consensus) Err() error {
 	select {
-	case <-c.failed:
-		return c.err
+	case <-c.failure.ed:
+		return c.failure.err
 	default:
 		return nil
 	}
 }
 
 func (c *Consensus) fail(err error) {
-	c.failOnce.Do(func() {
-		c.err = err
-		close(c.failed)
+	c.failure.once.Do(func() {
+		c.failure.err = err
+		close(c.failure.ed)
 	})
+}
+
+// DigestAt returns the digest of the plan right after the command at an index, if this node
+// remembers it.
+func (c *Consensus) DigestAt(index uint64) (digest string, known bool) { return c.fsm.recent.at(index) }
+
+// Condemn makes this node stop taking part, because its plan is wrong: why says how that is
+// known. Failed is closed, and Err is ErrDamaged.
+func (c *Consensus) Condemn(why string) {
+	c.fail(fmt.Errorf("the plan of this node %w (%s)", ErrDamaged, why))
 }
 
 // nudge sends a token to a channel of capacity one unless one is already there.

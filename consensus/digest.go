@@ -1,11 +1,8 @@
 package consensus
 
 import (
-	"context"
-	"fmt"
 	"sync"
 
-	"github.com/hashicorp/raft"
 	"github.com/hopmesh/hopmesh/consensus/plan"
 )
 
@@ -29,49 +26,32 @@ func (r *recent) add(s *plan.State) {
 	r.next = (r.next + 1) % keptStates
 }
 
-// at returns the digest of the plan right after the command at an index.
+// at returns the digest of the plan right after the command at an index. Commands are applied
+// while a digest is made.
 func (r *recent) at(index uint64) (string, bool) {
+	s, digest := r.find(index)
+	if s == nil || digest != "" {
+		return digest, s != nil
+	}
+	digest = s.Digest()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.states {
+		if r.states[i] == s {
+			r.digests[i] = digest
+		}
+	}
+	return digest, true
+}
+
+func (r *recent) find(index uint64) (*plan.State, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for back := range keptStates {
 		i := (r.next + keptStates - 1 - back) % keptStates
-		switch s := r.states[i]; {
-		case s == nil:
-			return "", false
-		case s.Index != index:
-			continue
-		case r.digests[i] == "":
-			r.digests[i] = s.Digest()
-		}
-		return r.digests[i], true
-	}
-	return "", false
-}
-
-// DigestAt returns the digest of the plan right after the command at an index, if this node
-// remembers it.
-func (c *Consensus) DigestAt(index uint64) (digest string, known bool) { return c.fsm.recent.at(index) }
-
-// Condemn makes this node stop taking part, because its plan is wrong: why says how that is
-// known. Failed is closed, and Err is ErrDamaged.
-func (c *Consensus) Condemn(why string) {
-	c.fail(fmt.Errorf("the plan of this node %w (%s)", ErrDamaged, why))
-}
-
-// Release takes a node that has lost what it promised out of Raft's configuration, and returns
-// once most of the other voters know. From then on it may come back with an empty log, as a
-// newcomer: whatever it acknowledged before counts no more. It returns an error unless this node
-// leads.
-func (c *Consensus) Release(ctx context.Context, id string) error {
-	if !c.IsLeader() || id == c.cfg.ID {
-		return ErrNotLeader
-	}
-	for _, s := range c.Servers() {
-		if s.ID == id {
-			c.cfg.Log.Warn("a node lost its part of the plan's log; it is taken out until it comes back", "id", id)
-			return c.await(ctx, func() raft.Future { return c.raft.RemoveServer(raft.ServerID(id), 0, patience(ctx)) })
+		if s := r.states[i]; s == nil || s.Index == index {
+			return s, r.digests[i]
 		}
 	}
-	// What removed it may be committed no more than here.
-	return c.Barrier(ctx)
+	return nil, ""
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"runtime"
 	"time"
 
@@ -104,51 +105,56 @@ func damaged(err error) error { return fmt.Errorf("the plan's log %w (%w)", ErrD
 // scrubEvery is how often a running node reads its whole log. A plan's log is short.
 const scrubEvery = 10 * time.Minute
 
-// scrub looks for damage that nobody has come upon yet, until ctx ends.
-func (c *Consensus) scrub(ctx context.Context) {
+// scrubber looks for damage that nobody has come upon yet.
+type scrubber struct {
+	stores   Stores
+	repaired func(what string)
+	log      *slog.Logger
+}
+
+// run returns an error once it finds damage, and nil when ctx ends or stop is closed.
+func (s scrubber) run(ctx context.Context, stop <-chan struct{}) error {
 	tick := time.NewTicker(scrubEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-		case <-c.failed:
-			return
+		case <-stop:
+			return nil
 		case <-ctx.Done():
-			return
+			return nil
 		}
-		if err := c.scrubOnce(); err != nil {
-			c.fail(damaged(err))
-			return
+		if err := s.once(); err != nil {
+			return err
 		}
 	}
 }
 
-func (c *Consensus) scrubOnce() error {
-	s := c.cfg.Stores
-	if s.scrub != nil {
-		repaired, err := s.scrub()
+func (s scrubber) once() error {
+	if s.stores.scrub != nil {
+		repaired, err := s.stores.scrub()
 		if err != nil {
-			c.cfg.Log.Warn("could not look for damage in the plan's log", "err", err)
+			s.log.Warn("could not look for damage in the plan's log", "err", err)
 		}
 		if repaired && err == nil {
-			c.cfg.Repaired("the ledger of the plan's log was damaged on disk and was written anew")
+			s.repaired("the ledger of the plan's log was damaged on disk and was written anew")
 		}
 	}
-	if _, err := s.Snapshots.List(); err != nil {
+	if _, err := s.stores.Snapshots.List(); err != nil {
 		return err
 	}
-	first, err := s.Log.FirstIndex()
+	first, err := s.stores.Log.FirstIndex()
 	if err != nil {
 		return err
 	}
-	last, err := s.Log.LastIndex()
+	last, err := s.stores.Log.LastIndex()
 	if err != nil {
 		return err
 	}
 	for i := max(first, 1); i <= last; i++ {
 		var entry raft.Log
 		// Raft may have removed it meanwhile.
-		if err := s.Log.GetLog(i, &entry); err != nil && !errors.Is(err, raft.ErrLogNotFound) {
+		if err := s.stores.Log.GetLog(i, &entry); err != nil && !errors.Is(err, raft.ErrLogNotFound) {
 			return err
 		}
 	}

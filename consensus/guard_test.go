@@ -2,6 +2,8 @@ package consensus
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -168,4 +170,33 @@ func TestDigests(t *testing.T) {
 			t.Error("knows what is to come")
 		}
 	})
+}
+
+// What memory knows better than the disk is written anew.
+func TestDamagedLedgerUnderARunningNode(t *testing.T) {
+	dir := t.TempDir()
+	c := openAlone(t, dir)
+	path := filepath.Join(dir, "wal", ledgerName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	s := scrubber{stores: c.cfg.Stores, repaired: func(what string) { said = append(said, what) }, log: discard()}
+	for range 2 {
+		if err := s.once(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(said) != 1 {
+		t.Errorf("%q", said)
+	}
+	closeIt(t, c)
+	if _, err := reopen(t, dir); err != nil {
+		t.Error(err)
+	}
 }

@@ -27,7 +27,7 @@ func Open(cfg Config) (*Consensus, error) {
 	log := newLogger(cfg.Log)
 	c := &Consensus{
 		cfg: cfg, changes: newSignal(), calls: new(calls),
-		hint: make(chan struct{}, 1), spread: make(chan struct{}, 1), failed: make(chan struct{}),
+		hint: make(chan struct{}, 1), spread: make(chan struct{}, 1), failure: failure{ed: make(chan struct{})},
 	}
 	c.fsm = newFSM(c.changes.fire, c.fail)
 	conf := raftConfig(cfg.ID, log)
@@ -38,12 +38,17 @@ func Open(cfg Config) (*Consensus, error) {
 	c.led.Store(time.Now().UnixNano())
 	c.work.ctx, c.work.cancel = context.WithCancelCause(context.Background())
 	c.work.wg.Go(c.watchLeadership)
-	c.work.wg.Go(func() { c.scrub(c.work.ctx) })
+	s := scrubber{stores: cfg.Stores, repaired: cfg.Repaired, log: cfg.Log}
+	c.work.wg.Go(func() {
+		if err := s.run(c.work.ctx, c.Failed()); err != nil {
+			c.fail(damaged(err))
+		}
+	})
 	c.work.wg.Go(func() {
 		select {
-		case <-c.failed:
+		case <-c.failure.ed:
 			// After any other failure it may still vote.
-			if errors.Is(c.err, ErrDamaged) {
+			if errors.Is(c.failure.err, ErrDamaged) {
 				c.stop()
 			}
 		case <-c.work.ctx.Done():
@@ -54,8 +59,8 @@ func Open(cfg Config) (*Consensus, error) {
 
 // stop makes Raft stop, and returns what tells that it has.
 func (c *Consensus) stop() raft.Future {
-	c.stopOnce.Do(func() { c.stopped = c.raft.Shutdown() })
-	return c.stopped
+	c.ending.once.Do(func() { c.ending.stopped = c.raft.Shutdown() })
+	return c.ending.stopped
 }
 
 // start starts Raft in a goroutine of its own, which the guards may end.

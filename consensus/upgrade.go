@@ -110,7 +110,6 @@ func (d diskDir) copyLog(snapshots raft.SnapshotStore, log hclog.Logger) (err er
 		if err := from.GetLog(i, &entry); err != nil {
 			return fmt.Errorf("entry %d: %w", i, err)
 		}
-		entry.Extensions = nil
 		if err := (sealedLog{to}).StoreLog(&entry); err != nil {
 			return err
 		}

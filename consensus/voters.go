@@ -71,6 +71,24 @@ func (c *Consensus) change(ctx context.Context, change plan.Change) error {
 	return c.HandOver(ctx) // for plan.Transfer
 }
 
+// Release takes a node that has lost what it promised out of Raft's configuration, and returns
+// once most of the other voters know. From then on it may come back with an empty log, as a
+// newcomer: whatever it acknowledged before counts no more. It returns an error unless this node
+// leads.
+func (c *Consensus) Release(ctx context.Context, id string) error {
+	if !c.IsLeader() || id == c.cfg.ID {
+		return ErrNotLeader
+	}
+	for _, s := range c.Servers() {
+		if s.ID == id {
+			c.cfg.Log.Warn("a node lost its part of the plan's log; it is taken out until it comes back", "id", id)
+			return c.await(ctx, func() raft.Future { return c.raft.RemoveServer(raft.ServerID(id), 0, patience(ctx)) })
+		}
+	}
+	// What removed it may be committed no more than here.
+	return c.Barrier(ctx)
+}
+
 // probe asks the live non-voters for their applied index. Those that lag, do not answer
 // or were not asked do not count as caught up.
 func (c *Consensus) probe(ctx context.Context, servers []plan.Server, health map[string]plan.Health) {

@@ -29,6 +29,9 @@ func (b backend) in() (*parts, error) {
 	if p := b.node.parts.Load(); p != nil {
 		return p, nil
 	}
+	if b.node.rejoining.Load() != nil {
+		return nil, api.Unavailable("%s", b.outside())
+	}
 	return nil, api.Unavailable("this node is in no mesh: run `hopmesh join HOST:PORT --token TOKEN`, with what `hopmesh token create` prints on a member")
 }
 
@@ -87,7 +90,7 @@ func (b backend) Plan(context.Context) (api.Plan, error) {
 
 // Join lets a node that is in no mesh join one.
 func (b backend) Join(ctx context.Context, r api.JoinRequest) error {
-	if b.node.parts.Load() != nil {
+	if b.node.parts.Load() != nil || b.node.rejoining.Load() != nil {
 		return api.Conflict("this node is in a mesh already: `hopmesh leave` ends that")
 	}
 	return wording.Error(b.node.entrance.Join(ctx, r))

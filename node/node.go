@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hopmesh/hopmesh/consensus"
 	"github.com/hopmesh/hopmesh/cuda"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategies"
@@ -37,6 +38,9 @@ type Node struct {
 	// entrance is where `hopmesh join` asks, and parts are nil, while in no mesh.
 	entrance *member.Entrance
 	parts    atomic.Pointer[parts]
+	// rejoining is the node's name while it belongs to a mesh and waits to take part in it
+	// again, else nil.
+	rejoining atomic.Pointer[string]
 }
 
 var (
@@ -160,7 +164,27 @@ func (n *Node) live(ctx context.Context, dir *member.Dir, conn net.PacketConn) e
 		return nil // stopped before it had joined
 	default:
 	}
-	if err != nil {
+	if err == nil && dir.Behind() {
+		err = n.opts.Aside() // a crash may have come before it was done
+	}
+	for {
+		if err == nil {
+			err = n.liveOnce(ctx, dir, conn, id, start)
+		}
+		if id == nil || !errors.Is(err, consensus.ErrDamaged) {
+			return err
+		}
+		// Its part of the plan is damaged. It goes on as a node that has none.
+		start = member.Start{}
+		if err = dir.SetBack(wording.Error(err), n.opts.Aside); err != nil {
+			return err
+		}
+	}
+}
+
+// liveOnce runs the node until ctx ends, or until it can't go on with what it has.
+func (n *Node) liveOnce(ctx context.Context, dir *member.Dir, conn net.PacketConn, id *identity.Identity, start member.Start) error {
+	if err := n.rejoin(ctx, dir, conn, id); err != nil || ctx.Err() != nil {
 		return err
 	}
 	p, err := n.open(dir, conn, id, start)
@@ -178,6 +202,21 @@ func (n *Node) live(ctx context.Context, dir *member.Dir, conn net.PacketConn) e
 		n.log.Info("left the mesh; this directory may join anew")
 	}
 	return err
+}
+
+// rejoin waits until a node whose part of the plan was damaged may take part again. The API
+// answers meanwhile.
+func (n *Node) rejoin(ctx context.Context, dir *member.Dir, conn net.PacketConn, id *identity.Identity) error {
+	if !dir.Behind() {
+		return nil
+	}
+	name := id.Name()
+	n.rejoining.Store(&name)
+	defer n.rejoining.Store(nil)
+	r := member.Rejoin{
+		Dir: dir, Conn: conn, ID: id, About: n.opts.about(), Advertise: n.opts.Advertise, Join: n.opts.Join, Damage: n.damage, Log: n.log.With("node", id.Name()),
+	}
+	return r.Wait(ctx)
 }
 
 // Recovered reports what Recover did.

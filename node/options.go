@@ -73,6 +73,9 @@ type Options struct {
 	NoAPI bool
 	// Stores replaces the disk under Raft.
 	Stores func() (consensus.Stores, error)
+	// Aside sets what Stores opens aside, so that it then opens an empty log. It must be given
+	// with Stores.
+	Aside func() error
 	// Train replaces the engine, for tests in virtual time.
 	Train jobs.Train
 	// CertificateLife shortens the life of the certificates this node signs.
@@ -116,9 +119,13 @@ func (o Options) withDefaults() Options {
 	if o.Train == nil {
 		o.Train = train.Run
 	}
+	if o.Aside == nil {
+		o.Aside = func() error { return errors.New("what is damaged can't be set aside") }
+	}
 	if o.Stores == nil {
 		dir, log := filepath.Join(o.DataDir, "raft"), o.Log
 		o.Stores = func() (consensus.Stores, error) { return consensus.DiskStores(dir, log) }
+		o.Aside = func() error { return member.Aside(dir) }
 		o.ownDisk = true
 	}
 	return o

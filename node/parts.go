@@ -44,7 +44,7 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	p := &parts{damage: n.damage}
 	var err error
 	p.member, err = member.Open(member.Config{
-		Dir: dir, Conn: conn, ID: id, Start: start, About: o.about(), Advertise: o.Advertise, Join: o.Join, Stores: o.Stores,
+		Dir: dir, Conn: conn, ID: id, Start: start, About: o.about(), Advertise: o.Advertise, Join: o.Join, Stores: o.Stores, Damage: n.damage,
 		Round: rounds.Round, Say: n.say, Ready: n.ready(id, start), Log: log,
 	})
 	if err != nil {
@@ -78,7 +78,8 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	p.serveBulk()
 	roster := p.member.Roster()
 	rounds.Begin(state.State,
-		roster.Meet, roster.TakeBack, roster.DropReaped, p.data.Placement.Place, jobOrders.Assign, roster.LetGo(p.data.Placement.MayGo), roster.TurnKey)
+		roster.Meet, roster.TakeBack, roster.DropReaped, p.data.Placement.Place, jobOrders.Assign, roster.LetGo(p.data.Placement.MayGo), roster.TurnKey,
+		roster.Compare)
 	p.member.Begin(func(s *plan.State) {
 		p.data.Keeper.Adopt(s)
 		p.runner.Adopt(s)

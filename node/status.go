@@ -14,9 +14,13 @@ import (
 func (b backend) Status(context.Context) (api.Status, error) {
 	p := b.node.parts.Load()
 	if p == nil {
+		name := b.node.opts.Name
+		if joined := b.node.rejoining.Load(); joined != nil {
+			name = *joined
+		}
 		return api.Status{
-			Node: b.node.opts.Name, Device: b.node.opts.Device, DeviceReason: b.node.opts.deviceReason,
-			Problems: []string{b.node.entrance.Problem()}, Damage: b.node.damage.All(b.node.opts.Name, func(string) string { return "" }),
+			Node: name, Device: b.node.opts.Device, DeviceReason: b.node.opts.deviceReason,
+			Problems: []string{b.outside()}, Damage: b.node.damage.All(name, func(string) string { return "" }),
 		}, nil
 	}
 	m := p.member
@@ -44,6 +48,14 @@ func (p *parts) problems(s *plan.State) []string {
 	list = append(list, p.data.Keeper.Problems()...)
 	slices.Sort(list)
 	return list
+}
+
+// outside says why this node takes part in no mesh now, and what to do.
+func (b backend) outside() string {
+	if b.node.rejoining.Load() != nil {
+		return "this node does not take part in its mesh now: its part of the plan was damaged, and it gets another one from the other nodes"
+	}
+	return b.node.entrance.Problem()
 }
 
 // Ready lists the checks that this node must pass to serve.

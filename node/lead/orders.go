@@ -111,7 +111,10 @@ func Register[In, Out any](o *Orders, name string, r Repetition, run Handler[In,
 }
 
 // method is the order's name among the calls that nodes make to each other.
-func (o *Order[In, Out]) method() string { return "order:" + o.name }
+func (o *Order[In, Out]) method() string { return Method(o.name) }
+
+// Method is the call that carries an order, for a node that knows no leader.
+func Method(name string) string { return "order:" + name }
 
 // Do makes the leader run the order. While there is no leader, or the one asked has just lost
 // leadership, Do waits and asks again, for ten seconds at most; so it does if the order is

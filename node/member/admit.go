@@ -30,6 +30,7 @@ type admission struct {
 	revokeToken *lead.Order[string, lead.None]
 	leave       *lead.Order[lead.None, lead.None]
 	forceLeave  *lead.Order[forceLeave, forcedOut]
+	rejoin      *lead.Order[lead.None, lead.None] // given by nodes that know no leader: see Rejoin
 }
 
 func admissions(o *lead.Orders, id *identity.Identity, m *mesh.Mesh, p *consensus.Consensus, log *slog.Logger) *admission {
@@ -42,6 +43,7 @@ func admissions(o *lead.Orders, id *identity.Identity, m *mesh.Mesh, p *consensu
 	a.revokeToken = lead.Register(o, "revoke-token", lead.Once, a.onRevokeToken)
 	a.leave = lead.Register(o, "leave", lead.Once, a.onLeave)
 	a.forceLeave = lead.Register(o, "force-leave", lead.Once, a.onForceLeave)
+	a.rejoin = lead.Register(o, orderRejoin, lead.Repeatable, a.onRejoin)
 	return a
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/hopmesh/hopmesh/consensus"
 	"github.com/hopmesh/hopmesh/mesh"
 	"golang.org/x/sys/unix"
 )
@@ -103,16 +104,16 @@ func (d *Dir) begun() error {
 	return nil
 }
 
-// checkLog returns an error if there is an identity whose log is gone.
+// checkLog returns an error, consensus.ErrDamaged, if there is an identity whose log is gone.
 func (d *Dir) checkLog() error {
 	entries, err := os.ReadDir(d.raft())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("read %s: %w", d.raft(), err)
 	}
-	if len(entries) > 0 || d.fresh() {
+	if len(entries) > 0 || d.fresh() || d.setback() != nil {
 		return nil
 	}
-	return fmt.Errorf("%s holds the identity of a node, but its log in %s is gone, and with it what the node promised: move the directory away, run `hopmesh force-leave` for the node on another one, and join anew with a fresh token", d.path, d.raft())
+	return fmt.Errorf("the plan's log %w (%s is gone or empty)", consensus.ErrDamaged, d.raft())
 }
 
 // loadPeers reads the last known addresses of other nodes. It ignores a damaged file:
@@ -134,14 +135,14 @@ func (d *Dir) savePeers(peers []mesh.Peer) error {
 	if err != nil {
 		return fmt.Errorf("save the peers: %w", err)
 	}
-	if err := d.write(d.peersFile(), b); err != nil {
+	if err := writeWhole(d.peersFile(), b); err != nil {
 		return fmt.Errorf("save the peers: %w", err)
 	}
 	return nil
 }
 
-// write replaces a file of the directory, whole or not at all.
-func (d *Dir) write(path string, b []byte) error {
+// writeWhole replaces a file as a whole, or not at all.
+func writeWhole(path string, b []byte) error {
 	tmp := path + ".tmp"
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -151,14 +152,10 @@ func (d *Dir) write(path string, b []byte) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(tmp, path)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
 	}
-	folder, err := os.Open(d.path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return err
 }
 
 // Erase removes everything that the node keeps as a member. The identity goes first:
@@ -167,7 +164,7 @@ func (d *Dir) Erase(forgetIdentity func(dir string) error) error {
 	if err := forgetIdentity(d.Identity()); err != nil {
 		return err
 	}
-	for _, path := range []string{d.raft(), d.peersFile(), d.joinFile(), d.Datasets(), d.Jobs()} {
+	for _, path := range []string{d.raft(), d.raft() + ".damaged", d.setbackFile(), d.peersFile(), d.joinFile(), d.Datasets(), d.Jobs()} {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("clear the data directory: %w", err)
 		}

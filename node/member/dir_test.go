@@ -1,6 +1,7 @@
 package member
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopmesh/hopmesh/consensus"
 	"github.com/hopmesh/hopmesh/mesh"
 )
 
@@ -70,7 +72,7 @@ func TestLogWithoutIdentityIsRefused(t *testing.T) {
 // An identity without its log is no node any more: only a fresh one begins a log.
 func TestIdentityWithoutLogIsRefused(t *testing.T) {
 	d := &Dir{path: t.TempDir()}
-	if err := d.checkLog(); err == nil || !strings.Contains(err.Error(), "force-leave") {
+	if err := d.checkLog(); !errors.Is(err, consensus.ErrDamaged) || !strings.Contains(err.Error(), d.raft()) {
 		t.Errorf("a lost log was taken: %v", err)
 	}
 	if err := d.begin(); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/node/damage"
 )
 
 // follow applies each version of the plan to this node, and keeps the addresses of the
@@ -33,6 +34,9 @@ func (m *Member) follow(ctx context.Context) error {
 		if !ready && m.Settled() {
 			ready = true
 			if err := m.cfg.Dir.begun(); err != nil {
+				return err
+			}
+			if err := m.recovered(); err != nil {
 				return err
 			}
 			m.announceReady()
@@ -111,4 +115,17 @@ func (m *Member) announceReady() {
 	self, _ := m.mesh.Member(m.cfg.ID.ID())
 	m.cfg.Log.Info("ready", "mesh", m.cfg.ID.MeshID(), "address", self.Addr)
 	m.cfg.Ready(self.Addr)
+}
+
+// recovered ends a setback, once this node follows the plan again.
+func (m *Member) recovered() error {
+	s := m.cfg.Dir.setback()
+	if s == nil {
+		return nil
+	}
+	if err := m.cfg.Dir.overcome(); err != nil {
+		return err
+	}
+	m.cfg.Damage.Repaired(damage.Log, logKey, fmt.Sprintf("%s: this node has the plan again, from the others; what was damaged is kept until the next time", s.What))
+	return nil
 }

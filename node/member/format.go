@@ -51,5 +51,5 @@ func (d *Dir) checkFormat(reads mesh.Range) error {
 	if b, err = json.Marshal(format{Disk: reads.Max}); err != nil {
 		return fmt.Errorf("write to the data directory: %w", err)
 	}
-	return d.write(d.formatFile(), b)
+	return writeWhole(d.formatFile(), b)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/node/damage"
 	"github.com/hopmesh/hopmesh/node/lead"
 	"golang.org/x/sync/errgroup"
 )
@@ -31,6 +32,8 @@ type Config struct {
 	Join      []string
 	// Stores opens the disk under Raft.
 	Stores func() (consensus.Stores, error)
+	// Damage is told what is damaged and what was repaired.
+	Damage *damage.Board
 	// Round does one round of the leader's work.
 	Round func(ctx context.Context)
 	// Say is called with events for watchers. Ready is called once, when this node is in
@@ -79,6 +82,9 @@ func Open(cfg Config) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i, note := range stores.Notes {
+		cfg.Damage.Repaired(damage.Log, fmt.Sprintf("at the start, %d", i+1), note)
+	}
 	m.mesh, err = mesh.Open(mesh.Config{
 		Conn: cfg.Conn, Identity: id, Advertise: advertise, Name: id.Name(), Version: cfg.About.Version, Numbers: cfg.About.Numbers, Peers: known, Seeds: seedsOf(cfg.Join, cfg.Log),
 		Settled: m.Settled, Allow: m.allow, Admit: m.admit, OnChange: m.heard, OnRefused: m.refused, Log: cfg.Log,
@@ -89,6 +95,7 @@ func Open(cfg Config) (*Member, error) {
 	m.plan, err = consensus.Open(consensus.Config{
 		ID: id.ID(), Layer: m.mesh.Raft(), Stores: stores, Genesis: genesis(cfg),
 		Health: m.Health, Probe: m.probe, BeforePromote: m.beforePromote, Lead: cfg.Round, Log: cfg.Log,
+		Repaired: func(what string) { cfg.Damage.Repaired(damage.Log, "while running", what) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, m.mesh.Close())
@@ -96,6 +103,7 @@ func Open(cfg Config) (*Member, error) {
 	m.orders = lead.New(m.mesh, m.plan, id.Name())
 	m.contacts = &contacts{id: id, mesh: m.mesh, plan: m.plan, about: cfg.About, gossip: m.gossip}
 	m.contacts.serve()
+	m.contacts.serveDigests()
 	m.keys = &keyring{id: id, mesh: m.mesh, plan: m.plan, log: cfg.Log}
 	m.keys.serve()
 	m.admission = admissions(m.orders, id, m.mesh, m.plan, cfg.Log)
@@ -153,6 +161,9 @@ func (m *Member) Run(ctx context.Context) error {
 		case err := <-m.removed:
 			return err
 		case <-m.plan.Failed():
+			if err := m.plan.Err(); errors.Is(err, consensus.ErrDamaged) {
+				return err
+			}
 			return fmt.Errorf("the plan can't be followed any more: %w", m.plan.Err())
 		case <-ctx.Done():
 			return nil

@@ -39,14 +39,21 @@ func Recover(path, file string, open func() (consensus.Stores, error), log *slog
 	if err != nil {
 		return r, err
 	}
-	stores, err := open()
+	stores, kept, err := salvaged(dir, open, log)
 	if err != nil {
 		return r, err
 	}
 	if err := consensus.Recover(stores, id.ID(), r.Voters, log); err != nil {
-		return r, errors.Join(err, stores.Close())
+		err = errors.Join(err, stores.Close())
+		if kept != "" {
+			err = errors.Join(err, os.RemoveAll(dir.raft())) // it can be made again
+		}
+		return r, err
 	}
 	if err := stores.Close(); err != nil {
+		return r, err
+	}
+	if err := dir.overcome(); err != nil {
 		return r, err
 	}
 	if err := os.Rename(file, file+".done"); err != nil {
@@ -55,7 +62,28 @@ func Recover(path, file string, open func() (consensus.Stores, error), log *slog
 	if slices.Contains(r.Voters, id.ID()) && !id.HasCAKey() {
 		r.Warning = "this node never voted and holds no CA key: while it leads, no newcomer can be admitted; name former voters where some survive"
 	}
+	if kept != "" {
+		r.Warning = strings.TrimPrefix(r.Warning+"; ", "; ") + "this node's log was damaged: " + kept + "; if the log of another survivor is whole, make only those the voters"
+	}
 	return r, nil
+}
+
+// salvaged opens the stores. If the log is damaged, or was set aside because it is, it begins a
+// new one with what can be read, and says what that is.
+func salvaged(dir *Dir, open func() (consensus.Stores, error), log *slog.Logger) (s consensus.Stores, kept string, err error) {
+	if !dir.Behind() {
+		if s, err = open(); !errors.Is(err, consensus.ErrDamaged) {
+			return s, "", err
+		}
+		if err := dir.SetBack(err, func() error { return Aside(dir.raft()) }); err != nil {
+			return s, "", err
+		}
+	}
+	if kept, err = consensus.Salvage(dir.raft()+".damaged", dir.raft(), log); err != nil {
+		return s, "", err
+	}
+	s, err = open()
+	return s, kept, err
 }
 
 // readVoters reads one node id per line; '#' starts a comment.

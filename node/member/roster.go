@@ -22,6 +22,7 @@ type Roster struct {
 	contacts *contacts
 	gossip   *gossip
 	rotation rotation
+	comparer comparer
 	log      *slog.Logger
 
 	term uint64
@@ -30,7 +31,7 @@ type Roster struct {
 
 // Roster returns the steps of the leader's rounds about members.
 func (m *Member) Roster() *Roster {
-	return &Roster{mesh: m.mesh, plan: m.plan, contacts: m.contacts, gossip: m.gossip, rotation: rotation{keys: m.keys, contacts: m.contacts}, log: m.cfg.Log}
+	return &Roster{mesh: m.mesh, plan: m.plan, contacts: m.contacts, gossip: m.gossip, rotation: rotation{keys: m.keys, contacts: m.contacts}, comparer: comparer{member: m}, log: m.cfg.Log}
 }
 
 // maxGeneration is more than any mesh reaches. A node that reports more is broken.
@@ -145,3 +146,6 @@ func (r *Roster) LetGo(mayGo func(id string, s *plan.State) bool) lead.Step {
 
 // TurnKey does one step in replacing the gossip key, if one is due.
 func (r *Roster) TurnKey(ctx context.Context, s *plan.State) error { return r.rotation.turn(ctx, s) }
+
+// Compare compares the plans of those who decide, if it is time to.
+func (r *Roster) Compare(ctx context.Context, s *plan.State) error { return r.comparer.Compare(ctx, s) }

@@ -70,16 +70,20 @@ func (c *Cluster) Grow(n int) []*Instance {
 	c.T.Helper()
 	var fresh []*Instance
 	for range n {
-		i := c.Add()
-		fresh = append(fresh, i)
-		if len(c.Nodes) == 1 {
-			i.Options.Bootstrap = true
-			i.Start()
-			i.WaitReady()
-			continue
-		}
+		fresh = append(fresh, c.Add())
 	}
-	if len(c.Nodes) > 1 {
+	return c.Enter(fresh)
+}
+
+// Enter starts nodes that were added and brings them into the mesh, as Grow does.
+func (c *Cluster) Enter(fresh []*Instance) []*Instance {
+	c.T.Helper()
+	if len(fresh) > 0 && fresh[0] == c.Nodes[0] {
+		fresh[0].Options.Bootstrap = true
+		fresh[0].Start()
+		fresh[0].WaitReady()
+	}
+	if len(fresh) > 0 && len(c.Nodes) > 1 {
 		first := c.AnyReady()
 		token := first.Token()
 		for _, i := range fresh {

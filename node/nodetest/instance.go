@@ -29,6 +29,7 @@ type Instance struct {
 	ip      string
 	port    int
 	stores  consensus.Stores // survive restarts; empty over loopback: disk
+	disk    *Disk            // under stores
 	node    *node.Node
 	conn    net.PacketConn
 	cancel  context.CancelCauseFunc
@@ -52,9 +53,17 @@ func (i *Instance) Forget() {
 	if i.cluster.Network == nil {
 		return
 	}
-	i.stores = consensus.MemoryStores()
+	i.stores, i.disk = diskInMemory()
 	i.Options.Stores = func() (consensus.Stores, error) { return i.stores, nil }
+	i.Options.Aside = func() error {
+		i.stores, i.disk = diskInMemory()
+		return nil
+	}
 }
+
+// KeepOnDisk makes a node that has not started yet keep its log on a real disk, also in virtual
+// time.
+func (i *Instance) KeepOnDisk() { i.Options.Stores, i.Options.Aside = nil, nil }
 
 // Start runs the node until it is killed or stopped.
 func (i *Instance) Start() {
