@@ -2,11 +2,15 @@ package shards
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"syscall"
 	"time"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
 )
 
 // A stamp tells a file from one that has been written, or replaced, since.
@@ -68,7 +72,7 @@ func (e *Unusable) Error() string { return e.Why }
 func (k *Keeper) Intact(dataset string, shard int, opened fs.FileInfo) bool {
 	f := key{dataset, shard}
 	k.mu.Lock()
-	whole, verified := k.health.whole[f]
+	whole, verified := k.checks.whole[f]
 	k.mu.Unlock()
 	if !verified || !whole.is(opened) {
 		return false
@@ -81,7 +85,7 @@ func (k *Keeper) Intact(dataset string, shard int, opened fs.FileInfo) bool {
 func (k *Keeper) Suspect(dataset string, shard int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.health.whole, key{dataset, shard})
+	delete(k.checks.whole, key{dataset, shard})
 }
 
 // Confirm returns nil if a shard's file has the content that the plan names. It reads the
@@ -136,7 +140,7 @@ func (k *Keeper) lost(ctx context.Context, f key) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e := &Unusable{Shard: f.shard, Why: "its file has been replaced meanwhile"}
-	if l := k.health.losses[f]; l != nil {
+	if l := k.checks.losses[f]; l != nil {
 		e.Why = l.why
 	}
 	d := k.plan.Datasets[f.dataset]
@@ -168,5 +172,96 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// Verdict is the result of a verification of one shard's file.
+type Verdict string
+
+const (
+	// Pending means that the file is still being read. Ask again.
+	Pending Verdict = "pending"
+	Whole   Verdict = "whole"
+	// Damaged means that the file was missing or differed from the plan, and was dropped.
+	Damaged Verdict = "damaged"
+	// Absent means that by this node's plan it does not hold the shard.
+	Absent Verdict = "absent"
+)
+
+// checks holds the verifications in progress.
+type checks struct {
+	hashing chan struct{} // bounds how many files are hashed on request at once
+	under   map[key]*check
+	life    context.Context // Run's; nil before and after
+	group   *sync.WaitGroup // what Run waits for
+	health
+}
+
+// check is one verification.
+type check struct {
+	done  chan struct{}
+	found Verdict // set before done is closed
+	err   error
+}
+
+// Verify verifies a shard's file. If ctx ends first, it returns Pending and reading goes
+// on; a later call waits for the same verification. A damaged file is dropped, so that
+// the plan replaces it.
+func (k *Keeper) Verify(ctx context.Context, dataset string, shard int) (Verdict, error) {
+	f := key{dataset, shard}
+	k.mu.Lock()
+	d, in := k.plan.Datasets[dataset]
+	if !in || shard < 0 || shard >= len(d.Shards) || !d.Holds(k.cfg.Self, shard) {
+		k.mu.Unlock()
+		return Absent, nil
+	}
+	c := k.checks.under[f]
+	if c == nil {
+		if k.checks.life == nil {
+			k.mu.Unlock()
+			return Pending, nil
+		}
+		c = &check{done: make(chan struct{})}
+		k.checks.under[f] = c
+		life, want := k.checks.life, d.Shards[shard]
+		k.checks.group.Go(func() { k.check(life, f, want, c) })
+	}
+	k.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.found, c.err
+	case <-ctx.Done():
+		return Pending, nil
+	}
+}
+
+func (k *Keeper) check(ctx context.Context, f key, want plan.Shard, c *check) {
+	defer close(c.done)
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.checks.under, f)
+	}()
+	select {
+	case k.checks.hashing <- struct{}{}:
+		defer func() { <-k.checks.hashing }()
+	case <-ctx.Done():
+		c.found = Pending
+		return
+	}
+	sum, as, err := hashFile(ctx, k.file(f), nil)
+	switch {
+	case ctx.Err() != nil:
+		c.found = Pending
+	case err == nil && sum == want.SHA256:
+		c.found = Whole
+		k.mu.Lock()
+		k.checks.whole[f] = as
+		k.mu.Unlock()
+	case err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errUnreadable):
+		c.err = err
+	default:
+		k.forget(f, whyOf(k.file(f), want, err))
+		c.found = Damaged
 	}
 }
