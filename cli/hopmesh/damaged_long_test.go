@@ -49,7 +49,7 @@ func TestDamagedFilesOfProcesses(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	const epochs = 20
 	for _, recipe := range []string{
-		"--strategy leap --batch 1500 --fanout 5,5", "--strategy p3 --batch 1500 --fanout 5,5", "--strategy graph --layers 3",
+		"--strategy leap --batch 1500 --fanout 5,5", "--strategy p3 --batch 1500 --fanout 5,5", "--strategy graph --set pipe.ways=3 --layers 3",
 		"--strategy grappa --set grappa.period=7 --batch 1500 --fanout 5,5", "--strategy pipe --set pipe.period=7 --layers 3",
 	} {
 		ask := append([]string{"train", "start", "--dataset", "g", "--deterministic", "--hidden", "16", "--epochs", fmt.Sprint(epochs)}, strings.Fields(recipe)...)

@@ -42,7 +42,7 @@ func short(t *testing.T) ([]byte, *Mapping) {
 func TestAFileThatIsCutShort(t *testing.T) {
 	b, m := short(t)
 	read := func() (x byte, err error) {
-		defer Guard()()
+		defer End(Guard())
 		defer Caught(&err)
 		return b[2<<12], nil
 	}

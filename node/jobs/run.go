@@ -219,7 +219,7 @@ func (r *run) guarded(ctx context.Context) (result train.Result, err error) {
 			err = fmt.Errorf("a fault of hopmesh itself ended the training (%v): please report it, with what the log of the node that ran it says of it", fault)
 		}
 	}()
-	defer mapped.Guard()()
+	defer mapped.End(mapped.Guard())
 	defer budget.Caught(&err) // before the above recovers
 	defer r.past.memory.watch()()
 	if r.missed {

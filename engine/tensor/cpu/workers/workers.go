@@ -147,7 +147,7 @@ func (p *Pool) fail(fault any) { p.failed.CompareAndSwap(nil, &fault) }
 
 // help joins run after run.
 func (p *Pool) help(worker int) {
-	defer mapped.Guard()()
+	defer mapped.End(mapped.Guard())
 	me := &p.helpers[worker-1]
 	var last uint64 // the last run this helper joined
 	for spun := 0; !p.closed.Load(); {
