@@ -21,6 +21,8 @@ import (
 type health struct {
 	whole  map[key]stamp // files that this process has read and found whole
 	losses map[key]*loss // files that were dropped, until they are here again
+	// doubted are files that could not be read: only their SHA-256 says whether they are whole.
+	doubted map[key]bool
 	// told is what users were told, by dataset. Only Run uses it.
 	told map[string]string
 }
@@ -122,11 +124,12 @@ func (s scrubber) file(ctx context.Context, f key) bool {
 	read := func(n int) bool {
 		return pause(ctx, time.Duration(n)*time.Second/scrubRate) && s.idle(ctx)
 	}
-	sum, _, err := hashFile(ctx, k.file(f), read)
+	sum, quick, as, err := hashFile(ctx, k.file(f), read)
 	if ctx.Err() != nil {
 		return false
 	}
 	if err == nil && sum == d.Shards[f.shard].SHA256 {
+		k.found(f, sum, quick, as)
 		return true
 	}
 	// It may have been removed meanwhile, for a good reason: Verify asks the plan first.
@@ -138,41 +141,43 @@ func (s scrubber) file(ctx context.Context, f key) bool {
 // errUnreadable marks errors of a disk that can't read a file any more.
 var errUnreadable = errors.New("can't be read")
 
-// hashFile returns the SHA-256 of a file, and its stamp; errChanging if it was written
+// hashFile returns the SHA-256 of a file, its sums and its stamp, and an error if it was written
 // meanwhile. between, if not nil, is called between pieces of so many bytes, and the file is
 // read from the disk and not from memory, as far as no job has it in use.
-func hashFile(ctx context.Context, path string, between func(n int) bool) (string, stamp, error) {
+func hashFile(ctx context.Context, path string, between func(n int) bool) (string, sums, stamp, error) {
+	var quick sums
 	f, err := os.Open(path)
 	if err != nil {
-		return "", stamp{}, fmt.Errorf("verify a shard: %w", err)
+		return "", quick, stamp{}, fmt.Errorf("verify a shard: %w", err)
 	}
 	defer f.Close()
 	before, err := stampOn(f)
 	if err != nil {
-		return "", stamp{}, fmt.Errorf("verify a shard: %w", err)
+		return "", quick, stamp{}, fmt.Errorf("verify a shard: %w", err)
 	}
 	if between != nil {
 		_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
 	}
-	sum, b := sha256.New(), make([]byte, 1<<20)
+	sum, b := sha256.New(), make([]byte, 256<<10)
 	for ctx.Err() == nil {
 		n, err := f.Read(b)
 		sum.Write(b[:n])
+		quick.add(b[:n])
 		if errors.Is(err, io.EOF) {
 			after, err := stampOn(f)
 			if err != nil || after != before {
-				return "", stamp{}, fmt.Errorf("verify a shard: %w: it is being written: %w", errUnreadable, err)
+				return "", quick, stamp{}, fmt.Errorf("verify a shard: %w: it is being written: %w", errUnreadable, err)
 			}
-			return hex.EncodeToString(sum.Sum(nil)), before, nil
+			return hex.EncodeToString(sum.Sum(nil)), quick, before, nil
 		}
 		if err != nil {
-			return "", stamp{}, fmt.Errorf("verify a shard: %w: %w", errUnreadable, err)
+			return "", quick, stamp{}, fmt.Errorf("verify a shard: %w: %w", errUnreadable, err)
 		}
 		if between != nil && !between(n) {
 			break
 		}
 	}
-	return "", stamp{}, context.Cause(ctx)
+	return "", quick, stamp{}, context.Cause(ctx)
 }
 
 // whyOf words how a file was found.

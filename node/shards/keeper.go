@@ -109,7 +109,7 @@ func Open(cfg Config) *Keeper {
 		cfg: cfg, wake: make(chan struct{}, 1), news: make(chan struct{}, 1),
 		lanes: make(chan *lane, maxLanes), serves: newServes(cfg.Memory), seals: make(chan struct{}, maxSeals),
 		plan: new(plan.State), folders: map[string]*folder{}, staged: map[string]int{}, fetches: map[key]*fetch{},
-		trouble: map[key]*trouble{}, reported: map[key]uint64{}, checks: checks{hashing: make(chan struct{}, maxHashing), under: map[key]*check{}, health: health{whole: map[key]stamp{}, losses: map[key]*loss{}}},
+		trouble: map[key]*trouble{}, reported: map[key]uint64{}, checks: checks{hashing: make(chan struct{}, maxHashing), under: map[key]*check{}, health: health{whole: map[key]stamp{}, losses: map[key]*loss{}, doubted: map[key]bool{}}},
 	}
 	for range maxLanes {
 		k.lanes <- &lane{}

@@ -156,6 +156,7 @@ func (k *Keeper) explain(why error) string {
 // lose records why a shard's file is not here any more, and logs it. Called with mu held.
 func (k *Keeper) lose(f key, why string) {
 	delete(k.checks.whole, f)
+	delete(k.checks.doubted, f)
 	if k.checks.losses[f] != nil {
 		return
 	}

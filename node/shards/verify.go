@@ -86,6 +86,7 @@ func (k *Keeper) Suspect(dataset string, shard int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.checks.whole, key{dataset, shard})
+	k.checks.doubted[key{dataset, shard}] = true
 }
 
 // Confirm returns nil if a shard's file has the content that the plan names. It reads the
@@ -95,6 +96,9 @@ func (k *Keeper) Confirm(ctx context.Context, dataset string, shard int, opened 
 	for {
 		if k.Intact(dataset, shard, opened) {
 			return nil
+		}
+		if k.recognised(ctx, key{dataset, shard}) {
+			continue
 		}
 		found, err := k.Verify(ctx, dataset, shard)
 		switch {
@@ -111,6 +115,41 @@ func (k *Keeper) Confirm(ctx context.Context, dataset string, shard int, opened 
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// recognised reports whether a file has the sums that it had when it was last verified. It
+// counts as verified then.
+func (k *Keeper) recognised(ctx context.Context, f key) bool {
+	k.mu.Lock()
+	d, in := k.plan.Datasets[f.dataset]
+	doubted := k.checks.doubted[f]
+	k.mu.Unlock()
+	if !in || doubted || f.shard < 0 || f.shard >= len(d.Shards) || !d.Holds(k.cfg.Self, f.shard) {
+		return false
+	}
+	as, ok := recognise(ctx, k.file(f), d.Shards[f.shard].SHA256)
+	if !ok {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before, was := k.checks.whole[f]
+	k.checks.whole[f] = as
+	return !was || before != as // else it is not what the caller has open
+}
+
+// found notes that a file has the SHA-256 that the plan names.
+func (k *Keeper) found(f key, digest string, quick sums, as stamp) {
+	k.mu.Lock()
+	before, was := k.checks.whole[f]
+	k.mu.Unlock()
+	if !was || before != as {
+		as = mark(k.file(f), digest, quick, as)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.checks.whole[f] = as
+	delete(k.checks.doubted, f)
 }
 
 // lost reports to the leader that a file was dropped, until it knows, and returns why.
@@ -249,15 +288,13 @@ func (k *Keeper) check(ctx context.Context, f key, want plan.Shard, c *check) {
 		c.found = Pending
 		return
 	}
-	sum, as, err := hashFile(ctx, k.file(f), nil)
+	sum, quick, as, err := hashFile(ctx, k.file(f), nil)
 	switch {
 	case ctx.Err() != nil:
 		c.found = Pending
 	case err == nil && sum == want.SHA256:
 		c.found = Whole
-		k.mu.Lock()
-		k.checks.whole[f] = as
-		k.mu.Unlock()
+		k.found(f, sum, quick, as)
 	case err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errUnreadable):
 		c.err = err
 	default:
