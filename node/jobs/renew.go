@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -127,7 +128,8 @@ func (r *run) blame(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if _, is := errors.AsType[*LostShards](err); is {
+	_, known := errors.AsType[*LostShards](err)
+	if _, short := errors.AsType[*budget.Short](err); known || short {
 		return err
 	}
 	if lost, is := errors.AsType[*LostShards](r.held.confirm(ctx)); is {

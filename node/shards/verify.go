@@ -21,7 +21,7 @@ type stamp struct {
 }
 
 func stampOf(st *syscall.Stat_t) stamp {
-	return stamp{device: uint64(st.Dev), inode: st.Ino, size: st.Size, modified: st.Mtim, changed: st.Ctim}
+	return stamp{device: st.Dev, inode: st.Ino, size: st.Size, modified: st.Mtim, changed: st.Ctim}
 }
 
 // stampAt returns the stamp of the file that lies at a path.
@@ -52,7 +52,7 @@ func (s stamp) is(opened fs.FileInfo) bool {
 		return true
 	}
 	st, ok := opened.Sys().(*syscall.Stat_t)
-	return ok && st.Ino == s.inode && uint64(st.Dev) == s.device
+	return ok && st.Ino == s.inode && st.Dev == s.device
 }
 
 // Unusable is the error of a shard whose file here is damaged or gone. The file was dropped,
