@@ -47,7 +47,7 @@ func open(name string, tensors *safetensors.File, err error) (*File, error) {
 
 // tryVerify is verify of a file that may be cut short meanwhile.
 func (f *File) tryVerify() (err error) {
-	defer mapped.Guard()()
+	defer mapped.End(mapped.Guard())
 	defer mapped.Caught(&err)
 	return f.verify()
 }

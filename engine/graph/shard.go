@@ -88,7 +88,7 @@ func OpenShard(path string) (*Shard, error) {
 
 // tryLoad is load of a file that may be cut short meanwhile.
 func (s *Shard) tryLoad() (err error) {
-	defer mapped.Guard()()
+	defer mapped.End(mapped.Guard())
 	defer mapped.Caught(&err)
 	return s.load()
 }

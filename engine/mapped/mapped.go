@@ -53,12 +53,12 @@ func (m *Mapping) holds(address uintptr) bool {
 	return address >= start && address-start < uintptr(len(m.memory))
 }
 
-// Guard makes reads of mapped files that fail panics of this goroutine, until the returned
-// function is called there.
-func Guard() (end func()) {
-	before := debug.SetPanicOnFault(true)
-	return func() { debug.SetPanicOnFault(before) }
-}
+// Guard makes reads of mapped files that fail panics of this goroutine, until End is called
+// there with what Guard returned.
+func Guard() (before bool) { return debug.SetPanicOnFault(true) }
+
+// End takes a Guard back.
+func End(before bool) { debug.SetPanicOnFault(before) }
 
 // ErrUnreadable marks the error of a mapped file that can't be read.
 var ErrUnreadable = errors.New("it was cut short while it was in use, or its disk fails")
@@ -135,7 +135,7 @@ type Group struct {
 // Go calls a function in a goroutine.
 func (g *Group) Go(do func()) {
 	g.running.Go(func() {
-		defer Guard()()
+		defer End(Guard())
 		defer func() {
 			if fault := recover(); fault != nil {
 				g.failed.CompareAndSwap(nil, &fault)

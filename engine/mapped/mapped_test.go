@@ -42,7 +42,7 @@ func short(t *testing.T) ([]byte, *Mapping) {
 func TestAFileThatIsCutShort(t *testing.T) {
 	b, m := short(t)
 	read := func() (x byte, err error) {
-		defer Guard()()
+		defer End(Guard())
 		defer Caught(&err)
 		return b[2<<12], nil
 	}
@@ -77,13 +77,13 @@ func TestGroup(t *testing.T) {
 }
 
 func TestOtherFaults(t *testing.T) {
-	index := func(any bool) (err error) {
+	index := func(all bool) (err error) {
 		defer func() {
-			if !any {
+			if !all {
 				err, _ = recover().(error)
 			}
 		}()
-		if any {
+		if all {
 			defer CaughtAny(&err)
 		} else {
 			defer Caught(&err)

@@ -145,7 +145,7 @@ func (b *Batches) fill(ctx context.Context, s *Slot, step int) error {
 
 // With calls a function with a worker that is idle, once there is one.
 func (b *Batches) With(ctx context.Context, do func(h *Worker) error) (err error) {
-	defer mapped.Guard()()
+	defer mapped.End(mapped.Guard())
 	defer budget.Caught(&err)
 	defer mapped.CaughtAny(&err)
 	select {

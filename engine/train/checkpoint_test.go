@@ -69,6 +69,60 @@ func TestACheckpointOfAnotherRunIsRefused(t *testing.T) {
 	}
 }
 
+// older returns a checkpoint without the digest of its metadata, as earlier versions wrote it.
+func older(t testing.TB, b []byte) []byte {
+	t.Helper()
+	const name = `"about_sha256":"`
+	at := bytes.Index(b, []byte(name))
+	if at < 0 {
+		t.Fatal("it has no digest of its metadata")
+	}
+	b = bytes.Clone(b)
+	for i := range len(name) + 64 + len(`",`) {
+		b[at+i] = ' '
+	}
+	return b
+}
+
+// Where the last checkpoint is damaged, a run goes on from the one before, which a run that was
+// killed has left; the damaged one is set aside.
+func TestTheCheckpointBeforeADamagedOne(t *testing.T) {
+	shards := traintest.Communities(t, 400)
+	r := traintest.Short("gcn")
+	r.Epochs = 1
+	dir := checkpointed(t, r, shards)
+	path := filepath.Join(dir, train.CheckpointFile)
+	first, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Epochs = 4
+	_, all := traintest.MustRun(t, r, shards, train.Options{Threads: 1, Dir: dir, Dataset: "d", Resume: true})
+	last, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(last, []byte(`"updates":"`)) + len(`"updates":"`)
+	last[at] ^= 1 // another digit
+	before := filepath.Join(dir, "before.safetensors")
+	if err := errors.Join(os.WriteFile(path, last, 0o600), os.WriteFile(before, first, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	_, again := traintest.MustRun(t, r, shards, train.Options{Threads: 1, Dir: dir, Dataset: "d", Resume: true, Damaged: func(err error, before bool) {
+		if err == nil || !before {
+			t.Errorf("%v, %v", err, before)
+		}
+		told++
+	}})
+	if traintest.Hashes(again) != traintest.Hashes(all) || told != 1 {
+		t.Errorf("told %d times; %s, and not %s", told, traintest.Hashes(again), traintest.Hashes(all))
+	}
+	if aside, err := os.ReadFile(filepath.Join(dir, "damaged.safetensors")); err != nil || !bytes.Equal(aside, last) {
+		t.Errorf("it was not set aside: %v", err)
+	}
+}
+
 func TestADamagedCheckpointIsRefused(t *testing.T) {
 	shards := traintest.Communities(t, 3000)
 	dir := checkpointed(t, traintest.Short("gcn"), shards)
@@ -77,6 +131,7 @@ func TestADamagedCheckpointIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	whole = older(t, whole) // else it is no more than damaged
 	if !bytes.Contains(whole, []byte(`"state":"{\"epoch\":2`)) {
 		t.Fatal("the state is not where it was")
 	}
@@ -351,6 +406,7 @@ func FuzzCheckpoint(f *testing.F) {
 	}
 	f.Add(whole)
 	f.Add(whole[:len(whole)/2])
+	whole = older(f, whole) // else changes are no more than damage
 	for _, change := range [][2]string{
 		{`\"layers\":2`, `\"layers\":9`}, {`\"hidden\":12`, `\"hidden\":99`}, {`"features":"20"`, `"features":"99"`},
 		{`"features":"20"`, `"features":"2147483647"`}, {`\"epoch\":2`, `\"epoch\":0`}, {`\"heads\":1`, `\"heads\":-`},
@@ -363,6 +419,7 @@ func FuzzCheckpoint(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(whole)
+	whole = older(f, whole)
 	for _, change := range [][2]string{
 		{`\"epoch\":2`, `\"epoch\":0`}, {`\"step\":`, `\"step\":-1`}, {`\"diverged\"`, `\"converged\"`}, {"hopmesh-sweep/2", "hopmesh-checkpoint/2"},
 		{`"models":"[{`, `"models":"[{},{`}, {`\"sweep\":[`, `\"sweep\":[{},`}, {`"models.0.layers.0.weight"`, `"models.9.layers.0.weight"`},

@@ -123,8 +123,9 @@ func (t *Trainer) drop(ctx context.Context, l *Learner, err error) error {
 	if !diverged || !t.Sweeps() {
 		return err
 	}
-	if damage := t.intact.blame(ctx, err); damage != err {
-		return damage
+	err = t.intact.blame(ctx, err)
+	if _, damaged := errors.AsType[*Damaged](err); damaged {
+		return err
 	}
 	l.At.Diverged = d
 	t.Log.Warn("a model of the sweep has diverged; the others go on", "model", l.Index, "err", err)

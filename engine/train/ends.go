@@ -34,6 +34,9 @@ func (t *Trainer) Epoch(ctx context.Context) error {
 		return err
 	}
 	if err := t.intact.verify(ctx); err != nil {
+		if ctx.Err() != nil {
+			return t.Stopped(ctx)
+		}
 		return err
 	}
 	if err := t.Each(ctx, (*Learner).conclude); err != nil {

@@ -47,7 +47,7 @@ func TestCheckpointsOfTheFirstFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := trained.ParseCheckpoint(path, bytes.Replace(whole, []byte(trained.CheckpointFormat), []byte(trained.FirstCheckpointFormat), 1))
+	c, err := trained.ParseCheckpoint(path, bytes.Replace(older(t, whole), []byte(trained.CheckpointFormat), []byte(trained.FirstCheckpointFormat), 1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,11 +37,14 @@ func newIntact(s *session.Session) intact { return intact{session: s, known: !s.
 // before this one ends, so that none keeps what it has computed with the numbers from here.
 func (i *intact) verify(ctx context.Context) error {
 	err := i.session.Verify(ctx, true)
-	if err == nil || ctx.Err() != nil {
-		return nil // a run that is to end does so by itself
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx) // nothing of an epoch that may not be verified leaves this node
+	case err != nil:
+		i.session.Doubt(ctx)
+		return &Damaged{err}
 	}
-	i.session.Doubt(ctx)
-	return &Damaged{err}
+	return nil
 }
 
 // agreed notes that all nodes have verified what they read up to now: none sends its part of
@@ -76,6 +79,9 @@ func (i *intact) blame(ctx context.Context, err error) error {
 		return err
 	}
 	if damage := i.verify(ctx); damage != nil {
+		if ctx.Err() != nil {
+			return err
+		}
 		return damage
 	}
 	if not := i.session.Intact(ctx, true); not != "" && ctx.Err() == nil {

@@ -214,7 +214,7 @@ func TestACheckpointWithoutASweepIsAsItWas(t *testing.T) {
 		names = append(names, of.Name)
 	}
 	slices.Sort(keys)
-	if got := strings.Join(keys, " "); got != "classes dataset edges features format history normalize_features recipe state tensors_sha256 updates vertices" {
+	if got := strings.Join(keys, " "); got != "about_sha256 classes dataset edges features format history normalize_features recipe state tensors_sha256 updates vertices" {
 		t.Error(got)
 	}
 	if got := strings.Join(names[:5], " "); got != "layers.0.weight layers.0.bias layers.1.weight layers.1.bias optimizer.m.layers.0.weight" || len(names) != 16 {

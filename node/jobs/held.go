@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/train"
-	"github.com/hopmesh/hopmesh/node/damage"
 	"github.com/hopmesh/hopmesh/node/shards"
 )
 
@@ -177,82 +175,4 @@ func (h *held) open(ctx context.Context, path string, shard int) (*graph.Shard, 
 		return nil, damage
 	}
 	return nil, err
-}
-
-// kept notes that checkpoints can be written, or why not.
-func (r *run) kept(err error) {
-	r.sight.kept(err)
-	if err == nil && r.past.mended() {
-		r.cfg.Damage.Repaired(damage.Checkpoint, r.job.ID, fmt.Sprintf("the last checkpoint of job %s was damaged, and there is a new one", r.job.ID))
-	}
-}
-
-// foundDamaged tells users that the last checkpoint of the job is damaged here.
-func (r *run) foundDamaged(err error, before bool) {
-	if r.cfg.Damage == nil {
-		return
-	}
-	r.past.damage()
-	then := "that of another node is taken, if there is one"
-	if before {
-		then = "it was set aside, and the one before it is taken"
-	}
-	r.cfg.Damage.Found(damage.Checkpoint, r.job.ID, fmt.Sprintf("the last checkpoint of job %s is damaged (%v): %s", r.job.ID, err, then))
-}
-
-// verifies returns how the run verifies its shards; nil: it trusts them.
-func (r *run) verifies() train.Verify {
-	if r.held.files == nil {
-		return nil
-	}
-	return r.held.verify
-}
-
-// blame returns what is to blame for an error of training: damaged shards, if there are any.
-func (r *run) blame(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	if _, is := errors.AsType[*LostShards](err); is {
-		return err
-	}
-	if lost, is := errors.AsType[*LostShards](r.held.confirm(ctx)); is {
-		r.cfg.Log.Warn("a job can't go on with a shard that is damaged", "job", r.job.ID, "err", lost, "then", err)
-		return lost
-	}
-	return err
-}
-
-// mendable reports whether an error is damage that a new generation may do without.
-func mendable(err error) bool {
-	lost, is := errors.AsType[*LostShards](err)
-	_, there := errors.AsType[*train.Damaged](err)
-	return is && lost.Elsewhere() || there && !is
-}
-
-// awaits waits until shards that a job of this node alone has lost are here again. It reports
-// whether they are.
-func (r *run) awaits(ctx context.Context, err error) bool {
-	lost, is := errors.AsType[*LostShards](err)
-	if !is || r.shared() || !lost.Elsewhere() {
-		return false
-	}
-	r.held.end()
-	r.cfg.Log.Warn("a job waits until this node has its shards again", "job", r.job.ID, "err", err)
-	for {
-		all := true
-		for _, l := range lost.Lost {
-			here, hope := r.held.files.Restored(r.dataset.ID, l.Shard)
-			l.Elsewhere = l.Elsewhere && hope // else the error says that there is no copy
-			all = all && here
-		}
-		if all || !lost.Elsewhere() {
-			return all
-		}
-		select {
-		case <-time.After(lookEvery):
-		case <-ctx.Done():
-			return false
-		}
-	}
 }

@@ -31,7 +31,7 @@ type Prediction struct {
 
 // CheckModel returns an error unless a model can be read completely.
 func CheckModel(path string) (err error) {
-	defer mapped.Guard()()
+	defer mapped.End(mapped.Guard())
 	defer mapped.CaughtAny(&err)
 	return trained.Export(io.Discard, path, trained.BestModel)
 }
@@ -41,7 +41,7 @@ func CheckModel(path string) (err error) {
 // numbers its vertices from 0, the rows are in the source's order. Rows wait in a file, so
 // that memory does not depend on how many there are.
 func Predict(ctx context.Context, p Prediction, to io.Writer) (err error) {
-	defer mapped.Guard()()
+	defer mapped.End(mapped.Guard())
 	defer mapped.CaughtAny(&err)
 	o, err := sorted(p.Shards, p.Folder)
 	if err != nil {

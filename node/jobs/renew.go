@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/train"
 )
 
 // Renewal reports that a node's part of a shared job can't go on in this generation, for
@@ -119,4 +121,54 @@ func (p *past) renewals() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asked
+}
+
+// blame returns what is to blame for an error of training: damaged shards, if there are any.
+func (r *run) blame(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	_, known := errors.AsType[*LostShards](err)
+	if _, short := errors.AsType[*budget.Short](err); known || short {
+		return err
+	}
+	if lost, is := errors.AsType[*LostShards](r.held.confirm(ctx)); is {
+		r.cfg.Log.Warn("a job can't go on with a shard that is damaged", "job", r.job.ID, "err", lost, "then", err)
+		return lost
+	}
+	return err
+}
+
+// mendable reports whether an error is damage that a new generation may do without.
+func mendable(err error) bool {
+	lost, is := errors.AsType[*LostShards](err)
+	_, there := errors.AsType[*train.Damaged](err)
+	return is && lost.Elsewhere() || there && !is
+}
+
+// awaits waits until shards that a job of this node alone has lost are here again. It reports
+// whether they are.
+func (r *run) awaits(ctx context.Context, err error) bool {
+	lost, is := errors.AsType[*LostShards](err)
+	if !is || r.shared() || !lost.Elsewhere() {
+		return false
+	}
+	r.held.end()
+	r.cfg.Log.Warn("a job waits until this node has its shards again", "job", r.job.ID, "err", err)
+	for {
+		all := true
+		for _, l := range lost.Lost {
+			here, hope := r.held.files.Restored(r.dataset.ID, l.Shard)
+			l.Elsewhere = l.Elsewhere && hope // else the error says that there is no copy
+			all = all && here
+		}
+		if all || !lost.Elsewhere() {
+			return all
+		}
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return false
+		}
+	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/replica"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
+	"github.com/hopmesh/hopmesh/node/damage"
 	"github.com/hopmesh/hopmesh/node/wording"
 )
 
@@ -220,7 +221,7 @@ func (r *run) guarded(ctx context.Context) (result train.Result, err error) {
 			err = fmt.Errorf("a fault of hopmesh itself ended the training (%v): please report it, with what the log of the node that ran it says of it", fault)
 		}
 	}()
-	defer mapped.Guard()()
+	defer mapped.End(mapped.Guard())
 	defer budget.Caught(&err) // before the above recovers
 	defer r.past.memory.watch()()
 	defer budget.Tidy()()
@@ -338,4 +339,33 @@ func sentence(err error) string {
 		text = text[:len(text)-size]
 	}
 	return text
+}
+
+// kept notes that checkpoints can be written, or why not.
+func (r *run) kept(err error) {
+	r.sight.kept(err)
+	if err == nil && r.past.mended() {
+		r.cfg.Damage.Repaired(damage.Checkpoint, r.job.ID, fmt.Sprintf("the last checkpoint of job %s was damaged, and there is a new one", r.job.ID))
+	}
+}
+
+// foundDamaged tells users that the last checkpoint of the job is damaged here.
+func (r *run) foundDamaged(err error, before bool) {
+	if r.cfg.Damage == nil {
+		return
+	}
+	r.past.damage()
+	then := "that of another node is taken, if there is one"
+	if before {
+		then = "it was set aside, and the one before it is taken"
+	}
+	r.cfg.Damage.Found(damage.Checkpoint, r.job.ID, fmt.Sprintf("the last checkpoint of job %s is damaged (%v): %s", r.job.ID, err, then))
+}
+
+// verifies returns how the run verifies its shards; nil: it trusts them.
+func (r *run) verifies() train.Verify {
+	if r.held.files == nil {
+		return nil
+	}
+	return r.held.verify
 }

@@ -40,7 +40,7 @@ func TestWatch(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		if !w.changed() || !w.changed() {
+		if first := w.changed(); !first || !w.changed() {
 			t.Errorf("it is %s, and that is not noticed", name)
 		}
 	}

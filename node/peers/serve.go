@@ -155,7 +155,7 @@ func (s *Session) guarded(ctx context.Context, from int, q peer.Query, reply fun
 			err = fmt.Errorf("a fault of hopmesh itself ended the question (%v): please report it, with what the log of node %s says of it", fault, s.names[s.self])
 		}
 	}()
-	defer mapped.Guard()()
+	defer mapped.End(mapped.Guard())
 	defer budget.Caught(&err) // before the above recovers
 	return s.handlers[q.Service](ctx, from, q, reply)
 }

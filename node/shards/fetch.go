@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/direct"
 )
@@ -131,7 +134,7 @@ func (k *Keeper) finish(job *fetch, err error) {
 		delete(folder.parts, job.shard)
 		folder.held[job.shard] = job.want.Bytes
 		delete(k.trouble, job.key)
-		delete(k.health.losses, job.key)
+		delete(k.checks.losses, job.key)
 		k.disk = nil
 		return
 	}
@@ -251,6 +254,68 @@ func (k *Keeper) borrowFrom(ctx context.Context, id string, d plan.Dataset, shar
 	}
 	if err := p.leave(); err != nil {
 		return fmt.Errorf("%w: %w", errDisk, err)
+	}
+	return nil
+}
+
+// Serve answers a request of length bytes from an authenticated peer with a piece of a
+// complete file.
+func (k *Keeper) Serve(ctx context.Context, peer string, length uint64, r Request) error {
+	if length != requestBytes {
+		return fmt.Errorf("%w: %d bytes", errBadRequest, length)
+	}
+	var body [requestBytes]byte
+	if err := r.ReadBody(body[:]); err != nil {
+		return err
+	}
+	q, err := parseRequest(body[:])
+	if err != nil {
+		return err
+	}
+	if err := k.mayRead(peer, q); err != nil {
+		return err
+	}
+	select {
+	case k.serves.running <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-k.serves.running }()
+	defer budget.Begin()()
+	b := k.serves.spare.Get().(*[pieceBytes]byte)
+	defer k.serves.spare.Put(b)
+	f, err := os.Open(k.file(q.key))
+	if err == nil {
+		_, err = f.ReadAt(b[:q.length], int64(q.offset))
+		_ = f.Close()
+	}
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.EOF) { // removed or truncated
+			why := whyGone
+			if errors.Is(err, io.EOF) {
+				why = whyTruncated
+			}
+			k.forget(q.key, why)
+		}
+		return fmt.Errorf("read shard %d of %s: %w", q.shard, q.dataset, err)
+	}
+	return r.Reply(1, b[:q.length])
+}
+
+// mayRead checks a request against the plan and this node's files before anything is
+// opened.
+func (k *Keeper) mayRead(peer string, q request) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, in := k.plan.Members[peer]; !in {
+		return errStranger
+	}
+	d, in := k.plan.Datasets[q.dataset]
+	if !in || q.shard >= len(d.Shards) || !k.holds(q.key, d.Shards[q.shard]) {
+		return errNotHere
+	}
+	if size := d.Shards[q.shard].Bytes; q.offset > size || q.length > size-q.offset {
+		return fmt.Errorf("%w: %d bytes at %d of %d", errBadRequest, q.length, q.offset, size)
 	}
 	return nil
 }

@@ -71,8 +71,7 @@ type Keeper struct {
 	trouble  map[key]*trouble   // what could not be fetched, and when to try again
 	reported map[key]uint64     // by shard: the index of the plan that has its last report
 	disk     error              // why the folder can't be used; nil if it can
-	checks   checks             // verifications in progress
-	health   health
+	checks   checks             // verifications in progress, and what they found
 }
 
 // key is one shard of one dataset.
@@ -110,8 +109,7 @@ func Open(cfg Config) *Keeper {
 		cfg: cfg, wake: make(chan struct{}, 1), news: make(chan struct{}, 1),
 		lanes: make(chan *lane, maxLanes), serves: newServes(cfg.Memory), seals: make(chan struct{}, maxSeals),
 		plan: new(plan.State), folders: map[string]*folder{}, staged: map[string]int{}, fetches: map[key]*fetch{},
-		trouble: map[key]*trouble{}, reported: map[key]uint64{}, checks: checks{hashing: make(chan struct{}, maxHashing), under: map[key]*check{}},
-		health: health{whole: map[key]stamp{}, losses: map[key]*loss{}},
+		trouble: map[key]*trouble{}, reported: map[key]uint64{}, checks: checks{hashing: make(chan struct{}, maxHashing), under: map[key]*check{}, health: health{whole: map[key]stamp{}, losses: map[key]*loss{}, doubted: map[key]bool{}}},
 	}
 	for range maxLanes {
 		k.lanes <- &lane{}
@@ -152,7 +150,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 	}
 	wg.Go(func() { k.report(ctx) })
-	wg.Go(func() { k.scrub(ctx) })
+	wg.Go(func() { scrubber{k}.run(ctx) })
 	for {
 		k.round(ctx, &wg)
 		nudge(k.news)

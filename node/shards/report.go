@@ -8,6 +8,9 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/node/damage"
 )
 
 // reportEvery is the interval in which changes are gathered into one change of the plan.
@@ -148,4 +151,86 @@ func (k *Keeper) explain(why error) string {
 		return "no node that holds them answers; start such a node again"
 	}
 	return "the nodes that hold them could not be read; it is tried again"
+}
+
+// lose records why a shard's file is not here any more, and logs it. Called with mu held.
+func (k *Keeper) lose(f key, why string) {
+	delete(k.checks.whole, f)
+	delete(k.checks.doubted, f)
+	if k.checks.losses[f] != nil {
+		return
+	}
+	k.checks.losses[f] = &loss{why: why}
+	k.cfg.Log.Warn("this node has lost a shard; another copy is fetched, if there is one", "dataset", k.plan.Datasets[f.dataset].Name, "shard", f.shard, "path", k.file(f), "why", why)
+}
+
+// tell tells users which shards this node has lost and does not have again yet. Only Run calls
+// it.
+func (k *Keeper) tell() {
+	if k.cfg.Damage == nil {
+		return
+	}
+	k.mu.Lock()
+	now := map[string]string{}
+	for id, d := range k.plan.Datasets {
+		if what := k.missing(id, d); what != "" {
+			now[id] = what
+		}
+	}
+	before, names := k.checks.told, map[string]string{}
+	for id := range before {
+		names[id] = k.plan.Datasets[id].Name
+	}
+	k.checks.told = now
+	k.mu.Unlock()
+	for id, what := range now {
+		if before[id] != what {
+			k.cfg.Damage.Found(damage.Shard, id, what)
+		}
+	}
+	for id := range before {
+		switch _, still := now[id]; {
+		case still:
+		case names[id] == "":
+			k.cfg.Damage.Clear(damage.Shard, id)
+		default:
+			k.cfg.Damage.Repaired(damage.Shard, id, fmt.Sprintf("what was lost of dataset %s is here again, or with other nodes", names[id]))
+		}
+	}
+}
+
+// missing says which shards of a dataset this node has lost, why, and what becomes of them; ""
+// if it has lost none. Called with mu held.
+func (k *Keeper) missing(id string, d plan.Dataset) string {
+	var lost, last []int // last: no other node has a copy
+	why := ""
+	for i := range d.Shards {
+		l := k.checks.losses[key{id, i}]
+		if l == nil {
+			continue
+		}
+		if why == "" {
+			why = l.why
+		}
+		if others := slices.ContainsFunc(d.HoldersOf(i), func(n string) bool { return n != k.cfg.Self }); others {
+			lost = append(lost, i)
+		} else {
+			last = append(last, i)
+		}
+	}
+	switch {
+	case len(last) > 0:
+		return fmt.Sprintf("%s of dataset %s can't be used (%s), and no other node has a copy: remove the dataset and import it again", listed(last), d.Name, why)
+	case len(lost) > 0:
+		return fmt.Sprintf("%s of dataset %s can't be used (%s): another copy is fetched", listed(lost), d.Name, why)
+	}
+	return ""
+}
+
+// listed names shards.
+func listed(shards []int) string {
+	if len(shards) == 1 {
+		return fmt.Sprintf("shard %d", shards[0])
+	}
+	return fmt.Sprintf("%d shards (%d and others)", len(shards), shards[0])
 }

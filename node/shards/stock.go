@@ -103,7 +103,7 @@ func (k *Keeper) sortOut() (rubbish []string) {
 			delete(k.trouble, f)
 		}
 	}
-	k.health.tidy(k)
+	k.checks.tidy(k)
 	for f, index := range k.reported {
 		if index <= k.plan.Index {
 			delete(k.reported, f)

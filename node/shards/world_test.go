@@ -295,7 +295,7 @@ func (w *world) settled(nodes ...string) func() bool {
 func (w *world) whole(id string) {
 	w.t.Helper()
 	for i, s := range w.plan().Shards {
-		sum, _, err := hashFile(context.Background(), w.file(id, i), nil)
+		sum, _, _, err := hashFile(context.Background(), w.file(id, i), nil)
 		if err != nil || sum != s.SHA256 {
 			w.t.Errorf("shard %d on %s: %v", i, id, err)
 		}

@@ -243,7 +243,7 @@ func (n *Method) Ahead(ctx context.Context, super int) {
 	n.Next = c
 	go func() {
 		defer close(c.Done)
-		defer mapped.Guard()()
+		defer mapped.End(mapped.Guard())
 		defer mapped.CaughtAny(&c.err)
 		c.View, c.err = n.BringView(ctx, super, before)
 	}()

@@ -99,7 +99,7 @@ func (f *Forecaster) Forecast(ctx context.Context, r api.ForecastRequest, tell f
 
 // caught is answer, with an error where the system gives no memory.
 func (f *Forecaster) caught(ctx context.Context, r api.ForecastRequest, tell func(api.ForecastRow)) (a api.JobForecast, err error) {
-	defer mapped.Guard()()
+	defer mapped.End(mapped.Guard())
 	defer budget.Caught(&err)
 	defer mapped.CaughtAny(&err)
 	return f.answer(ctx, r, tell)

@@ -136,15 +136,18 @@ func (p *Pool) work(worker int) {
 func (p *Pool) assist(worker int) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			p.failed.CompareAndSwap(nil, &fault)
+			p.fail(fault)
 		}
 	}()
 	p.work(worker)
 }
 
+// fail keeps the first panic. It is a function of its own since only then it allocates.
+func (p *Pool) fail(fault any) { p.failed.CompareAndSwap(nil, &fault) }
+
 // help joins run after run.
 func (p *Pool) help(worker int) {
-	defer mapped.Guard()()
+	defer mapped.End(mapped.Guard())
 	me := &p.helpers[worker-1]
 	var last uint64 // the last run this helper joined
 	for spun := 0; !p.closed.Load(); {

@@ -137,7 +137,7 @@ func TestScrubbing(t *testing.T) {
 		}
 		<-time.After(scrubAfter + time.Minute)
 		w.until("it was found", func() bool {
-			sum, _, err := hashFile(context.Background(), path, nil)
+			sum, _, _, err := hashFile(context.Background(), path, nil)
 			return err == nil && sum == w.plan().Shards[0].SHA256
 		})
 	})

@@ -2,11 +2,15 @@ package shards
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"syscall"
 	"time"
+
+	"github.com/hopmesh/hopmesh/consensus/plan"
 )
 
 // A stamp tells a file from one that has been written, or replaced, since.
@@ -17,7 +21,7 @@ type stamp struct {
 }
 
 func stampOf(st *syscall.Stat_t) stamp {
-	return stamp{device: uint64(st.Dev), inode: st.Ino, size: st.Size, modified: st.Mtim, changed: st.Ctim}
+	return stamp{device: st.Dev, inode: st.Ino, size: st.Size, modified: st.Mtim, changed: st.Ctim}
 }
 
 // stampAt returns the stamp of the file that lies at a path.
@@ -48,7 +52,7 @@ func (s stamp) is(opened fs.FileInfo) bool {
 		return true
 	}
 	st, ok := opened.Sys().(*syscall.Stat_t)
-	return ok && st.Ino == s.inode && uint64(st.Dev) == s.device
+	return ok && st.Ino == s.inode && st.Dev == s.device
 }
 
 // Unusable is the error of a shard whose file here is damaged or gone. The file was dropped,
@@ -68,7 +72,7 @@ func (e *Unusable) Error() string { return e.Why }
 func (k *Keeper) Intact(dataset string, shard int, opened fs.FileInfo) bool {
 	f := key{dataset, shard}
 	k.mu.Lock()
-	whole, verified := k.health.whole[f]
+	whole, verified := k.checks.whole[f]
 	k.mu.Unlock()
 	if !verified || !whole.is(opened) {
 		return false
@@ -81,7 +85,8 @@ func (k *Keeper) Intact(dataset string, shard int, opened fs.FileInfo) bool {
 func (k *Keeper) Suspect(dataset string, shard int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.health.whole, key{dataset, shard})
+	delete(k.checks.whole, key{dataset, shard})
+	k.checks.doubted[key{dataset, shard}] = true
 }
 
 // Confirm returns nil if a shard's file has the content that the plan names. It reads the
@@ -91,6 +96,9 @@ func (k *Keeper) Confirm(ctx context.Context, dataset string, shard int, opened 
 	for {
 		if k.Intact(dataset, shard, opened) {
 			return nil
+		}
+		if k.recognised(ctx, key{dataset, shard}) {
+			continue
 		}
 		found, err := k.Verify(ctx, dataset, shard)
 		switch {
@@ -107,6 +115,41 @@ func (k *Keeper) Confirm(ctx context.Context, dataset string, shard int, opened 
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// recognised reports whether a file has the sums that it had when it was last verified. It
+// counts as verified then.
+func (k *Keeper) recognised(ctx context.Context, f key) bool {
+	k.mu.Lock()
+	d, in := k.plan.Datasets[f.dataset]
+	doubted := k.checks.doubted[f]
+	k.mu.Unlock()
+	if !in || doubted || f.shard < 0 || f.shard >= len(d.Shards) || !d.Holds(k.cfg.Self, f.shard) {
+		return false
+	}
+	as, ok := recognise(ctx, k.file(f), d.Shards[f.shard].SHA256)
+	if !ok {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before, was := k.checks.whole[f]
+	k.checks.whole[f] = as
+	return !was || before != as // else it is not what the caller has open
+}
+
+// found notes that a file has the SHA-256 that the plan names.
+func (k *Keeper) found(f key, digest string, quick sums, as stamp) {
+	k.mu.Lock()
+	before, was := k.checks.whole[f]
+	k.mu.Unlock()
+	if !was || before != as {
+		as = mark(k.file(f), digest, quick, as)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.checks.whole[f] = as
+	delete(k.checks.doubted, f)
 }
 
 // lost reports to the leader that a file was dropped, until it knows, and returns why.
@@ -136,7 +179,7 @@ func (k *Keeper) lost(ctx context.Context, f key) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e := &Unusable{Shard: f.shard, Why: "its file has been replaced meanwhile"}
-	if l := k.health.losses[f]; l != nil {
+	if l := k.checks.losses[f]; l != nil {
 		e.Why = l.why
 	}
 	d := k.plan.Datasets[f.dataset]
@@ -168,5 +211,94 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// Verdict is the result of a verification of one shard's file.
+type Verdict string
+
+const (
+	// Pending means that the file is still being read. Ask again.
+	Pending Verdict = "pending"
+	Whole   Verdict = "whole"
+	// Damaged means that the file was missing or differed from the plan, and was dropped.
+	Damaged Verdict = "damaged"
+	// Absent means that by this node's plan it does not hold the shard.
+	Absent Verdict = "absent"
+)
+
+// checks holds the verifications in progress.
+type checks struct {
+	hashing chan struct{} // bounds how many files are hashed on request at once
+	under   map[key]*check
+	life    context.Context // Run's; nil before and after
+	group   *sync.WaitGroup // what Run waits for
+	health
+}
+
+// check is one verification.
+type check struct {
+	done  chan struct{}
+	found Verdict // set before done is closed
+	err   error
+}
+
+// Verify verifies a shard's file. If ctx ends first, it returns Pending and reading goes
+// on; a later call waits for the same verification. A damaged file is dropped, so that
+// the plan replaces it.
+func (k *Keeper) Verify(ctx context.Context, dataset string, shard int) (Verdict, error) {
+	f := key{dataset, shard}
+	k.mu.Lock()
+	d, in := k.plan.Datasets[dataset]
+	if !in || shard < 0 || shard >= len(d.Shards) || !d.Holds(k.cfg.Self, shard) {
+		k.mu.Unlock()
+		return Absent, nil
+	}
+	c := k.checks.under[f]
+	if c == nil {
+		if k.checks.life == nil {
+			k.mu.Unlock()
+			return Pending, nil
+		}
+		c = &check{done: make(chan struct{})}
+		k.checks.under[f] = c
+		life, want := k.checks.life, d.Shards[shard]
+		k.checks.group.Go(func() { k.check(life, f, want, c) })
+	}
+	k.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.found, c.err
+	case <-ctx.Done():
+		return Pending, nil
+	}
+}
+
+func (k *Keeper) check(ctx context.Context, f key, want plan.Shard, c *check) {
+	defer close(c.done)
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.checks.under, f)
+	}()
+	select {
+	case k.checks.hashing <- struct{}{}:
+		defer func() { <-k.checks.hashing }()
+	case <-ctx.Done():
+		c.found = Pending
+		return
+	}
+	sum, quick, as, err := hashFile(ctx, k.file(f), nil)
+	switch {
+	case ctx.Err() != nil:
+		c.found = Pending
+	case err == nil && sum == want.SHA256:
+		c.found = Whole
+		k.found(f, sum, quick, as)
+	case err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errUnreadable):
+		c.err = err
+	default:
+		k.forget(f, whyOf(k.file(f), want, err))
+		c.found = Damaged
 	}
 }

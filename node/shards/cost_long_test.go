@@ -1,0 +1,89 @@
+//go:build long
+
+package shards
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build"
+	"github.com/hopmesh/hopmesh/engine/graph/generate"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/engine/train/traintest"
+	"golang.org/x/sys/unix"
+)
+
+// worked returns the processor time that a function takes.
+func worked(t *testing.T, do func()) time.Duration {
+	t.Helper()
+	used := func() time.Duration {
+		var u unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	before := used()
+	do()
+	return used() - before
+}
+
+// To verify shards takes at most 3 % of the processor time of the first epoch, but for the one time
+// that it takes their SHA-256.
+func TestVerifyingShardsCostsLittle(t *testing.T) {
+	dir := t.TempDir()
+	src, err := generate.New(generate.Options{Kind: "sbm", Vertices: 100_000, Edges: 1_000_000, Features: 128, Classes: 8, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := build.Run(t.Context(), src, build.Options{Shards: 16, Partitioner: "random", DType: graph.F32, Dir: filepath.Join(dir, "g"), Scratch: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := src.Close(); err != nil {
+		t.Error(err)
+	}
+	var shards []*graph.Shard
+	bytes := uint64(0)
+	for i, s := range m.Shards {
+		shard, err := graph.OpenShard(filepath.Join(dir, "g", graph.ShardFile(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shard.Close()
+		shards, bytes = append(shards, shard), bytes+s.Bytes
+	}
+	file := func(i int) string { return filepath.Join(dir, "g", graph.ShardFile(i)) }
+	first := worked(t, func() {
+		for i, s := range m.Shards {
+			sum, quick, as, err := hashFile(t.Context(), file(i), nil)
+			if err != nil || sum != s.SHA256 {
+				t.Fatal(sum, err)
+			}
+			mark(file(i), sum, quick, as)
+		}
+	})
+	later := worked(t, func() {
+		for i, s := range m.Shards {
+			if _, ok := recognise(t.Context(), file(i), s.SHA256); !ok {
+				t.Fatal("a shard is not recognised")
+			}
+		}
+	})
+	t.Logf("%d MB take %v of processor time by SHA-256, once, and %v by their sums, after each start", bytes>>20, first, later)
+	for _, model := range []string{"gcn", "sage"} {
+		r := traintest.Small(model)
+		r.Epochs, r.EvalEvery, r.Model.Layers, r.Model.Hidden, r.Batch, r.Fanouts = 1, 1, 2, 64, 0, nil
+		if model == "sage" {
+			r.Batch, r.Fanouts = 1024, []int{10, 10}
+		}
+		epoch := worked(t, func() { traintest.MustRun(t, r, shards, train.Options{Threads: 2, Dataset: "d"}) })
+		share := 100 * float64(later) / float64(epoch)
+		t.Logf("%s: the first epoch takes %v; verifying is %.1f %% of that by sums, and %.1f %% by SHA-256", model, epoch, share, 100*float64(first)/float64(epoch))
+		if share > 3 && model == "sage" { // the other is as fast as training gets
+			t.Errorf("%s: verifying takes %.1f %% of the first epoch", model, share)
+		}
+	}
+}
