@@ -89,7 +89,7 @@ func Join(ctx context.Context, conn net.PacketConn, peers []string, token identi
 	}
 	if len(errs) > 0 && len(unlike) > 0 {
 		// Another peer may yet admit it, so this is not final.
-		return identity.Grant{}, fmt.Errorf("%w; %v", errors.Join(errs...), errors.Join(unlike...))
+		return identity.Grant{}, fmt.Errorf("%w; %s", errors.Join(errs...), errors.Join(unlike...).Error())
 	}
 	return identity.Grant{}, errors.Join(append(errs, unlike...)...)
 }
