@@ -33,19 +33,19 @@ func tokenOf(t *testing.T, at *nodetest.Instance, id string) (api.TokenInfo, boo
 func TestTokensOfARevokedNodeEnd(t *testing.T) {
 	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
 		leader := c.Leader()
-		make := func(at *nodetest.Instance) api.Token {
+		create := func(at *nodetest.Instance) api.Token {
 			made, err := at.API().CreateToken(t.Context(), time.Hour, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return made
 		}
-		joined, other := make(leader), make(c.Others(leader)[0])
+		joined, other := create(leader), create(c.Others(leader)[0])
 		bad := c.Add()
 		bad.Options.Join, bad.Options.Token = []string{leader.Addr()}, joined.Token
 		bad.Start()
 		bad.WaitReady()
-		own, shown := make(bad), make(leader)
+		own, shown := create(bad), create(leader)
 		if err := newcomer(t, c, bad, shown.Token, "honest", nil); err != nil {
 			t.Fatal(err)
 		}
