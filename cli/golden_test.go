@@ -82,6 +82,7 @@ func TestGolden(t *testing.T) {
 		{File: "leave-refused", Args: "leave", With: func(b *clitest.Backend) { b.Err = api.Conflict("this is the last node of its mesh") }},
 		{File: "force-leave", Args: "force-leave gamma"},
 		{File: "force-leave-revoke", Args: "force-leave gamma --revoke"},
+		{File: "force-leave-revoke-voter", Args: "force-leave beta --revoke"},
 		{File: "force-leave-json", Args: "force-leave gamma --json"},
 		{File: "force-leave-unknown", Args: "force-leave omega", With: func(b *clitest.Backend) { b.Err = api.NotFound("no node is called omega") }},
 		{File: "force-leave-control", Args: "force-leave omega", With: func(b *clitest.Backend) { b.Err = errors.New("read N.npz: \x1b]0;owned\x07y: damaged\nsecond line") }},

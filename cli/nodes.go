@@ -268,6 +268,9 @@ func forceLeave() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if out.Warning != "" {
+				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "Warning: %s\n", output.Sentence(out.Warning))
+			}
 			if d.JSON {
 				return output.JSON(cmd.OutOrStdout(), out)
 			}

@@ -33,19 +33,19 @@ func tokenOf(t *testing.T, at *nodetest.Instance, id string) (api.TokenInfo, boo
 func TestTokensOfARevokedNodeEnd(t *testing.T) {
 	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
 		leader := c.Leader()
-		make := func(at *nodetest.Instance) api.Token {
+		create := func(at *nodetest.Instance) api.Token {
 			made, err := at.API().CreateToken(t.Context(), time.Hour, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return made
 		}
-		joined, other := make(leader), make(c.Others(leader)[0])
+		joined, other := create(leader), create(c.Others(leader)[0])
 		bad := c.Add()
 		bad.Options.Join, bad.Options.Token = []string{leader.Addr()}, joined.Token
 		bad.Start()
 		bad.WaitReady()
-		own, shown := make(bad), make(leader)
+		own, shown := create(bad), create(leader)
 		if err := newcomer(t, c, bad, shown.Token, "honest", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -73,12 +73,20 @@ func TestTokensOfARevokedNodeEnd(t *testing.T) {
 		if _, ok := tokenOf(t, leader, other.ID); !ok || slices.Contains(out.Tokens, other.ID) {
 			t.Error("a token that it never saw has ended")
 		}
+		if out.Warning != "" {
+			t.Errorf("of a node that never voted: %s", out.Warning)
+		}
 		_, token, ok := strings.Cut(out.Join, " --token ")
 		if !ok || !strings.Contains(out.Join, leader.Addr()) {
 			t.Fatalf("the new join command is %q", out.Join)
 		}
 		if err := newcomer(t, c, leader, token, "next", nil); err != nil {
 			t.Errorf("the new token: %v", err)
+		}
+		voter := c.Others(leader)[0]
+		out, err = leader.API().ForceLeave(t.Context(), api.ForceLeaveRequest{Name: voter.Name, Revoke: true})
+		if err != nil || !strings.Contains(out.Warning, "holds the key of the mesh's CA") {
+			t.Errorf("of a voter: %q (%v)", out.Warning, err)
 		}
 	})
 }

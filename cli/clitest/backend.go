@@ -101,6 +101,10 @@ func (b *Backend) ForceLeave(_ context.Context, r api.ForceLeaveRequest) (api.Fo
 	defer b.mu.Unlock()
 	b.Made = append(b.Made, r)
 	out := api.ForcedOut{Name: r.Name, OK: true}
+	if r.Revoke && r.Name == "beta" {
+		out.Warning = "the node was a voter"
+		return out, b.Err
+	}
 	if r.Revoke && !b.Empty {
 		end := Then.Add(time.Hour)
 		out.Tokens, out.Join, out.Expires = []string{"3f9a01c2d4e5", "4f9a01c2d4e5"}, "hopmesh agent --join 10.0.0.1:7946 --token hm1-new", &end

@@ -143,6 +143,8 @@ type ForcedOut struct {
 	// one could be made.
 	Join    string     `json:"join,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"` // of that command's token
+	// Warning says what the revocation can't take from the node; "" if nothing.
+	Warning string `json:"warning,omitempty"`
 }
 
 // Done is the answer if an operation has no other result.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus"
@@ -173,9 +174,10 @@ type forceLeave struct {
 	Revoke bool   `json:"revoke"`
 }
 
-// forcedOut lists the ids of the tokens that ended with a node that was revoked.
+// forcedOut is what came of removing a node.
 type forcedOut struct {
-	Tokens []string `json:"tokens,omitempty"`
+	Tokens []string `json:"tokens,omitempty"` // ids of those that ended with it
+	Voter  bool     `json:"voter,omitempty"`  // it was revoked as a voter, so it holds the CA's key
 }
 
 // onForceLeave removes a node on an operator's request. Without revocation it removes
@@ -202,6 +204,7 @@ func (a *admission) onForceLeave(ctx context.Context, _ string, o forceLeave) (f
 	var out forcedOut
 	if o.Revoke {
 		out.Tokens = a.plan.State().TokensOf(id)
+		out.Voter = slices.ContainsFunc(a.plan.Servers(), func(s plan.Server) bool { return s.ID == id && s.Voter })
 	}
 	if _, err := a.plan.Apply(ctx, plan.RemoveMember{ID: id, Why: why, Tokens: o.Revoke}); err != nil {
 		return forcedOut{}, err

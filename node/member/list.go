@@ -78,6 +78,9 @@ func (m *Member) ForceLeave(ctx context.Context, r api.ForceLeaveRequest) (api.F
 		return api.ForcedOut{}, lead.APIError(err)
 	}
 	out := api.ForcedOut{Name: r.Name, OK: true, Tokens: done.Tokens}
+	if done.Voter {
+		out.Warning = "the node was a voter and holds the key of the mesh's CA, by which it can make certificates under other ids: if it is in wrong hands, found the mesh anew"
+	}
 	if len(done.Tokens) > 0 {
 		t, err := m.CreateToken(ctx, nextToken, 0)
 		if err != nil {
