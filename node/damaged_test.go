@@ -194,7 +194,7 @@ func TestDamagedShardsOfAJobAlone(t *testing.T) {
 		generated(t, n, tiny("g", 0))
 		flips(t, random, 1, shardFiles(n)[3])
 		j := waitState(c, n, learning(t, n, "single", 10), "failed")
-		if want := "shard 3 of dataset g is of no use here"; !strings.Contains(j.Error, want) || !strings.Contains(j.Error, "no other node has a copy: remove the dataset and import it again") {
+		if want := "shard 3 of dataset g can't be used"; !strings.Contains(j.Error, want) || !strings.Contains(j.Error, "no other node has a copy: remove the dataset and import it again") {
 			t.Errorf("it ended with %q", j.Error)
 		}
 		told(c, "shard", n)

@@ -39,7 +39,7 @@ func (e *LostShards) Error() string {
 	if n := len(e.Lost) - 1; n > 0 {
 		more = fmt.Sprintf(", and so are %d others", n)
 	}
-	text := fmt.Sprintf("shard %d of dataset %s is of no use here (%s)%s", first.Shard, e.Dataset, first.Why, more)
+	text := fmt.Sprintf("shard %d of dataset %s can't be used (%s)%s", first.Shard, e.Dataset, first.Why, more)
 	if !e.Elsewhere() {
 		text += ", and no other node has a copy: remove the dataset and import it again"
 	}
