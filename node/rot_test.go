@@ -73,7 +73,7 @@ func TestDamagedLogOfTheLeader(t *testing.T) {
 		n := c.Leader()
 		n.Rot(false, flipped)
 		// What is written next is read back to be sent. Whether it takes effect is open.
-		_, _ = c.Others(n)[0].API().CreateToken(t.Context(), 0)
+		_, _ = c.Others(n)[0].API().CreateToken(t.Context(), 0, 0)
 		c.Wait("another leads", time.Minute, func() bool { return c.Leader() != n || marked(n, n, true) })
 		c.WaitVoters(3)
 		c.WaitEqual(time.Minute)
@@ -172,7 +172,7 @@ func TestDamagedLogOfARevokedNode(t *testing.T) {
 		c.WaitVoters(3)
 		n := notLeading(c)
 		_ = n.Stop()
-		if err := c.Leader().API().ForceLeave(t.Context(), api.ForceLeaveRequest{Name: n.Name, Revoke: true}); err != nil {
+		if _, err := c.Leader().API().ForceLeave(t.Context(), api.ForceLeaveRequest{Name: n.Name, Revoke: true}); err != nil {
 			t.Fatal(err)
 		}
 		n.Rot(false, flipped)

@@ -116,7 +116,7 @@ func busy(c *nodetest.Cluster, commands int) {
 	c.T.Helper()
 	api := c.Leader().API()
 	for range commands {
-		k, err := api.CreateToken(c.T.Context(), time.Hour)
+		k, err := api.CreateToken(c.T.Context(), time.Hour, 0)
 		if err == nil {
 			err = api.RevokeToken(c.T.Context(), k.ID)
 		}
