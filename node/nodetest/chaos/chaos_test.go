@@ -84,7 +84,7 @@ func fails(t *testing.T, seed uint64, keep []int) bool {
 	}
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		err := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestChaos$", //nolint:gosec // this program
+		err := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestChaos$",
 			"-first", strconv.FormatUint(seed, 10), "-count", "1", "-only", listed(keep)).Run()
 		cancel()
 		if err != nil {
@@ -104,7 +104,7 @@ func listed(list []int) string {
 }
 
 func numbers(t *testing.T, s string) (list []int) {
-	for _, n := range strings.Split(s, ",") {
+	for n := range strings.SplitSeq(s, ",") {
 		i, err := strconv.Atoi(n)
 		if err != nil {
 			t.Fatal(err)
