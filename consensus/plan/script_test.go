@@ -246,6 +246,9 @@ func (m *machine) show() string {
 		p := s.Members[id]
 		fmt.Fprintf(&b, "member {ID:%s Name:%s Device:%s Version:%s Memory:%d Speed:%d PublicKey:%s Joined:%d Leaving:%v}",
 			p.ID, p.Name, p.Device, p.Version, p.Memory, p.Speed, p.PublicKey, p.Joined, p.Leaving)
+		if p.Computes != (Numbers{}) {
+			fmt.Fprintf(&b, " computes %s", p.Computes)
+		}
 		if p.Knows != 0 || p.Founder || p.Token != "" {
 			fmt.Fprintf(&b, " knows %d, founder=%v, token %q", p.Knows, p.Founder, p.Token)
 		}

@@ -54,10 +54,11 @@ type Exchange struct {
 	peers peer.Peers
 	work  peer.Work
 
-	mu    sync.Mutex
-	lanes map[uint8]*lane
-	idle  []*waiter
-	slips []*[][]byte // the parts of answers, for reuse
+	mu       sync.Mutex
+	lanes    map[uint8]*lane
+	idle     []*waiter
+	slips    []*[][]byte // the parts of answers, for reuse
+	retiring []retirement
 
 	sums     summing
 	messages [2]round // of the latest Gather and of that before
@@ -100,6 +101,15 @@ func (x *Exchange) Withdraw(ctx context.Context, t Tag) error {
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("wait until nobody reads the offer of %s: %w", t, context.Cause(ctx))
+	}
+}
+
+// Retire withdraws all offers of some lanes for good, and has free called when nobody reads
+// them any more: now, or by the last answer that is being written. Whoever ends the peers'
+// session waits for that one.
+func (x *Exchange) Retire(free func(), lanes ...uint8) {
+	if x.retire(lanes, free) {
+		free()
 	}
 }
 

@@ -28,6 +28,13 @@ type lane struct {
 	waiting      []*waiter
 	listening    []*waiter // for a question
 	idle         []*offer  // for reuse
+	reading      int       // answers that are being written, also of offers that are forgotten
+}
+
+// A retirement is memory that is given back when no answer of some lanes reads it.
+type retirement struct {
+	lanes []uint8
+	free  func()
 }
 
 // A waiter is an answer that waits for an offer, or a Heard that waits for a question.
@@ -147,6 +154,7 @@ func (x *Exchange) look(t Tag) (*offer, *waiter, error) {
 	l := x.lane(t.Lane)
 	if o := l.offers[t]; o != nil {
 		o.readers++
+		l.reading++
 		o.asked = true
 		l.listening = slices.DeleteFunc(l.listening, func(w *waiter) bool { return w.hears(t) })
 		return o, nil, nil
@@ -213,9 +221,55 @@ func (x *Exchange) rest(w *waiter) {
 
 // leave ends reading an offer.
 func (x *Exchange) leave(o *offer) {
+	for _, free := range x.left(o) {
+		free()
+	}
+}
+
+// left ends reading an offer, and returns what frees memory that nobody reads any more.
+func (x *Exchange) left(o *offer) (free []func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	o.readers--
+	x.lane(o.tag.Lane).reading--
+	x.retiring = slices.DeleteFunc(x.retiring, func(r retirement) bool {
+		over := !x.isRead(r.lanes)
+		if over {
+			free = append(free, r.free)
+		}
+		return over
+	})
+	o.settle()
+	return free
+}
+
+// isRead reports whether answers of these lanes are being written. The caller holds the
+// lock.
+func (x *Exchange) isRead(lanes []uint8) bool {
+	return slices.ContainsFunc(lanes, func(number uint8) bool { return x.lane(number).reading > 0 })
+}
+
+// retire withdraws all offers of some lanes. It reports whether nobody reads them: if
+// somebody does, free is called later.
+func (x *Exchange) retire(lanes []uint8, free func()) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, number := range lanes {
+		for _, o := range x.lane(number).offers {
+			o.withdrawn = true
+			o.settle()
+		}
+	}
+	if x.isRead(lanes) {
+		x.retiring = append(x.retiring, retirement{lanes, free})
+		return false
+	}
+	return true
+}
+
+// settle drops the rows of an offer that is withdrawn, if nobody reads them. The caller
+// holds the lock.
+func (o *offer) settle() {
 	if o.readers > 0 || !o.withdrawn {
 		return
 	}

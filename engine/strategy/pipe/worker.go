@@ -333,15 +333,18 @@ func (w *Worker) room(bytes int) []byte {
 	return memory(w.sent.Alloc(w.Device.Type(), 1, bytes/w.Device.Type().Bytes()))
 }
 
-// Close frees the memory. It must be called if New has returned a worker, even with an error.
+// Close frees the memory, which the last answer does that still reads what was offered from
+// it. It must be called if New has returned a worker, even with an error.
 func (w *Worker) Close() {
-	w.net.Fail(nil)
-	_, _ = w.blocks.Close(), w.past.Close()                                                   // nobody needs them any more
-	for _, a := range append(w.arenas, w.kept, w.early, w.going, w.sent, w.spare, w.ground) { // some may be nil
-		if a != nil {
-			a.Close()
+	w.net.Abandon(nil)
+	w.net.Retire(func() {
+		_, _ = w.blocks.Close(), w.past.Close()                                                   // nobody needs them any more
+		for _, a := range append(w.arenas, w.kept, w.early, w.going, w.sent, w.spare, w.ground) { // some may be nil
+			if a != nil {
+				a.Close()
+			}
 		}
-	}
+	})
 }
 
 // Epoch trains one epoch, from 1. It sets this node's own columns of the gradients to those

@@ -179,6 +179,17 @@ func (w *Traffic) Offer(t exchange.Tag, parts ...[]byte) {
 	w.Exchange.Offer(t, parts...)
 }
 
+// Retire withdraws all that the worker has offered from memory of arenas, and has free called
+// when nobody reads it any more: now, or by the last answer. Sums and weights are left, since
+// others may take them after this node's end.
+func (w *Traffic) Retire(free func()) {
+	if w.Exchange == nil {
+		free()
+		return
+	}
+	w.Exchange.Retire(free, exchange.LaneBoundary, exchange.LaneMirror, exchange.LaneEarly, exchange.LanePiece)
+}
+
 // Withdraw ends the offers of a trial, all of which have been taken, so that nothing
 // keeps their memory.
 func (w *Traffic) Withdraw(ctx context.Context) error {
