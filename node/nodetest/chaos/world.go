@@ -217,12 +217,10 @@ func (w *world) damage(i *nodetest.Instance, f fault) {
 		w.c.T.Fatalf("damage a file of %s: %v", i.Name, err)
 	case path != "":
 		w.hurt = i
-		if filepath.Base(filepath.Dir(path)) == "identity" {
-			// Nobody but its owner can make a node's identity again. It says so, and is
-			// lost to the mesh.
-			i.MayEnd = func(err error) bool {
-				return strings.Contains(err.Error(), "identity/") && strings.Contains(err.Error(), "is damaged")
-			}
+		if filepath.Base(filepath.Dir(path)) == "identity" || filepath.Base(path) == "format.json" {
+			// Nobody but its owner can make these again. The node says so, and is lost to the
+			// mesh.
+			i.MayEnd = func(err error) bool { return strings.Contains(err.Error(), "is damaged") }
 		}
 		w.c.T.Logf("%s: %s of %s", f.Kind, path, i.Name)
 	}
@@ -342,6 +340,15 @@ func (w *world) doubt(m map[string]bool, what string) {
 	m[what] = false
 }
 
+// doubtTokens is doubt of all tokens there are.
+func (w *world) doubtTokens() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range w.tokens {
+		w.tokens[id] = false
+	}
+}
+
 // generate makes a dataset while all is well.
 func (w *world) generate(on *nodetest.Instance, name string) {
 	if _, err := on.API().GenerateDataset(context.Background(), small(name), func(api.DatasetEvent) {}); err != nil {
@@ -394,6 +401,7 @@ func (w *world) part(via, target *nodetest.Instance, revoked bool) {
 		return
 	}
 	w.later(func(ctx context.Context, b api.Backend) {
+		w.doubtTokens() // those that the node may know end with it
 		_, _ = b.ForceLeave(ctx, api.ForceLeaveRequest{Name: target.Name, Revoke: true})
 	}, via)
 }
