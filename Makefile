@@ -24,7 +24,7 @@ GRAPHS := engine/graph/read/testdata
 # What -race slows down too much to run before every push: whole meshes of many
 # nodes, measurements, and long arithmetic (the goroutines of which gemm, edges, train
 # and workers test by themselves). `make race` runs them too.
-RACE_LATER := /node/nodetest$$|/engine/tensor/foreign$$|/node/bench/strategies$$|/node/demo$$|/engine/tensor/contract$$|/engine/tensor/cpu$$|/engine/nn$$|/scripts/accuracy$$
+RACE_LATER := /node/nodetest$$|/node/nodetest/chaos$$|/engine/tensor/foreign$$|/node/bench/strategies$$|/node/demo$$|/engine/tensor/contract$$|/engine/tensor/cpu$$|/engine/nn$$|/scripts/accuracy$$
 RACE_AFFORDABLE = $(shell $(GO) list ./... | grep -Ev '$(RACE_LATER)')
 
 .DEFAULT_GOAL := help
@@ -52,7 +52,7 @@ build-cuda: ## bin/hopmesh-cuda, which looks for NVIDIA GPUs (needs gcc)
 PACKAGES_AT_ONCE = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 # The packages whose tests take longest begin first.
-SLOWEST := ./cli/hopmesh ./node ./engine/train ./engine/strategy/pipe ./engine/strategy/p3 ./engine/tensor/cpu ./node/bench/strategies
+SLOWEST := ./cli/hopmesh ./node ./node/nodetest/chaos ./engine/train ./engine/strategy/pipe ./engine/strategy/p3 ./engine/tensor/cpu ./node/bench/strategies
 
 .PHONY: test
 test: $(PYTHON) ## the tests, but those of test-long
@@ -77,6 +77,11 @@ test-times: $(PYTHON) ## the CPU time that each package's tests take; fails abov
 compare: ## the speed of this tree beside that of commit BASE, measured in turns (ROUNDS=7)
 	@[ -n "$(BASE)" ] || { echo "say which commit: make compare BASE=COMMIT"; exit 1; }
 	GO=$(GO) scripts/compare "$(BASE)" $(or $(ROUNDS),7)
+
+# A seed repeats its faults, not the order in which goroutines run.
+.PHONY: chaos
+chaos: ## SEEDS (1000) histories of faults over whole meshes in virtual time, from seed FIRST (0)
+	$(GO) test ./node/nodetest/chaos -run '^TestChaos$$' -count 1 -timeout 6h -v -args -first $(or $(FIRST),0) -count $(or $(SEEDS),1000)
 
 .PHONY: golden
 golden: ## the golden weights of every strategy with every model (make test has four models)
