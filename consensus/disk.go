@@ -85,7 +85,7 @@ func openDisk(dir string, log *slog.Logger, markEvery time.Duration) (s Stores, 
 	if err != nil {
 		return s, err
 	}
-	marked, err := newMarkedLog(w, snapshots, markEvery)
+	marked, err := newMarkedLog(w, snapshots, meta.reached(), markEvery)
 	if err != nil {
 		return s, errors.Join(err, w.Close())
 	}

@@ -2,11 +2,13 @@ package consensus
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +162,50 @@ func theLog(t *testing.T, dir string) string {
 		t.Fatalf("log files: %v, %v", files, err)
 	}
 	return files[0]
+}
+
+// A node may stop when its newest snapshot holds all that its log does. A log that ends early is
+// damaged then, too: nothing is lost, but Raft can't start from a log that ends before it begins,
+// and the entries that are left may be others than the plan's.
+func TestDamagedFramesBeforeASnapshot(t *testing.T) {
+	dir := history(t, func(s Stores) {
+		entries(t, s, 1, 24)
+		snapshotAt(t, s, 24)
+		if err := s.Log.DeleteRange(1, 12); err != nil {
+			t.Fatal(err)
+		}
+	})
+	f := theLog(t, dir)
+	whole, err := os.ReadFile(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(f, int64(used(whole)+16<<10)); err != nil {
+		t.Fatal(err)
+	}
+	const frame = 8 // its header: the type, and four bytes of the length or checksum
+	for at := 32; at < used(whole); {
+		for _, place := range []int{at, at + 4, at + 6} {
+			broken := copied(t, dir)
+			b := slices.Clone(whole[:used(whole)+16<<10])
+			b[place] ^= 2
+			if err := os.WriteFile(theLog(t, broken), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			// A length may still be right where the next frame begins.
+			if last, err := reopen(t, broken); place == at || err != nil || last != 24 {
+				wantDamaged(t, broken, err)
+			}
+			if err := os.RemoveAll(broken); err != nil {
+				t.Fatal(err)
+			}
+		}
+		size := 0
+		if whole[at] != 3 { // a commit has no content
+			size = int(binary.LittleEndian.Uint32(whole[at+4:]))
+		}
+		at += frame + (size+frame-1)/frame*frame
+	}
 }
 
 func TestMissingFiles(t *testing.T) {

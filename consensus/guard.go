@@ -31,7 +31,13 @@ func (g guardedLog) IsMonotonic() bool {
 
 func (g guardedLog) GetLog(index uint64, l *raft.Log) error {
 	err := g.LogStore.GetLog(index, l)
-	if err == nil || errors.Is(err, raft.ErrLogNotFound) {
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, raft.ErrLogNotFound):
+	case g.lost(index):
+		err = fmt.Errorf("entry %d of the plan's log is gone: %w", index, err)
+	default:
 		return err
 	}
 	g.fail(damaged(err))
@@ -39,6 +45,20 @@ func (g guardedLog) GetLog(index uint64, l *raft.Log) error {
 		runtime.Goexit()
 	}
 	return err
+}
+
+// lost reports whether the log should have an entry that it did not find. Only Raft's main goroutine
+// can tell: it alone drops the end of the log, so that no entry comes and goes while it asks.
+func (g guardedLog) lost(index uint64) bool {
+	if !inMainGoroutine() {
+		return false
+	}
+	last, err := g.LastIndex()
+	if err != nil || index > last {
+		return false
+	}
+	first, err := g.FirstIndex()
+	return err == nil && first <= index
 }
 
 // inMainGoroutine reports whether Raft's main goroutine calls.

@@ -17,12 +17,16 @@ type faulty struct {
 	raft.LogStore
 	mu     sync.Mutex
 	change func(l *raft.Log)
+	hide   bool // it finds no entry any more
 }
 
 func (f *faulty) GetLog(index uint64, l *raft.Log) error {
 	err := f.LogStore.GetLog(index, l)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.hide {
+		return raft.ErrLogNotFound
+	}
 	if err == nil && f.change != nil {
 		l.Data = slices.Clone(l.Data)
 		f.change(l)
@@ -34,6 +38,12 @@ func (f *faulty) set(change func(l *raft.Log)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.change = change
+}
+
+func (f *faulty) lose() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hide = true
 }
 
 func flip(l *raft.Log) {
@@ -53,6 +63,15 @@ func faultyStores() (Stores, *faulty) {
 // A follower whose disk turns bad stops before it applies what it reads there, and nothing
 // panics. The others go on.
 func TestDamageUnderARunningFollower(t *testing.T) {
+	for name, spoil := range map[string]func(f *faulty){
+		"changed": func(f *faulty) { f.set(flip) },
+		"lost":    (*faulty).lose,
+	} {
+		t.Run(name, func(t *testing.T) { damageFollower(t, spoil) })
+	}
+}
+
+func damageFollower(t *testing.T, spoil func(f *faulty)) {
 	virtual(t, func(t *testing.T, c *cluster) {
 		c.found("a")
 		c.grow("b", "c")
@@ -71,7 +90,7 @@ func TestDamageUnderARunningFollower(t *testing.T) {
 		}
 		n.start(nil)
 		c.waitVoterCount(time.Minute, 3)
-		f.set(flip)
+		spoil(f)
 		digest := n.State().Digest()
 		c.apply(token(1))
 		pass(5 * time.Second)
@@ -147,6 +166,14 @@ func TestDamageAtTheStart(t *testing.T) {
 		f.set(flip)
 		if _, err := Open(n.config(nil)); !errors.Is(err, ErrDamaged) {
 			t.Fatalf("%v", err)
+		}
+		f.set(nil)
+		f.lose()
+		for _, verified := range []bool{false, true} {
+			n.stores.verified = verified // what Raft itself can't start from is damaged, too
+			if _, err := Open(n.config(nil)); !errors.Is(err, ErrDamaged) {
+				t.Fatalf("%v", err)
+			}
 		}
 	})
 }

@@ -110,6 +110,21 @@ func (l *ledger) CommitState(s types.PersistentState) error {
 	return l.write(ledgerFile{Log: s, Stable: l.held.Stable})
 }
 
+// reached returns an entry that the last segment has held for certain, or 0: those before it were
+// dropped. The write-ahead log takes a segment with a damaged beginning for an empty one.
+func (l *ledger) reached() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.held.Log.Segments)
+	if n == 0 {
+		return 0
+	}
+	if tail := l.held.Log.Segments[n-1]; tail.SealTime.IsZero() && tail.MinIndex > tail.BaseIndex {
+		return tail.MinIndex
+	}
+	return 0
+}
+
 // GetStable returns a value, or nil. It comes from memory, which the file equals.
 func (l *ledger) GetStable(key []byte) ([]byte, error) {
 	l.mu.Lock()

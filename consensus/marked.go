@@ -31,7 +31,9 @@ var (
 
 var markKey = []byte("hopmesh-last-index")
 
-func newMarkedLog(w *wal.WAL, snapshots raft.SnapshotStore, every time.Duration) (*markedLog, error) {
+// newMarkedLog verifies a log. held is an entry that it is known to have held, besides those noted,
+// or 0.
+func newMarkedLog(w *wal.WAL, snapshots raft.SnapshotStore, held uint64, every time.Duration) (*markedLog, error) {
 	mark, err := w.GetUint64(markKey)
 	if err != nil {
 		return nil, err
@@ -39,6 +41,9 @@ func newMarkedLog(w *wal.WAL, snapshots raft.SnapshotStore, every time.Duration)
 	found, err := verify(sealedLog{w}, snapshots, mark)
 	if err != nil {
 		return nil, err
+	}
+	if found.last < held {
+		return nil, fmt.Errorf("it ends with entry %d, but held entry %d", found.last, held)
 	}
 	l := &markedLog{WAL: w, every: every, mark: mark}
 	if found.last > 0 && found.last < found.snapshot {
@@ -57,7 +62,8 @@ func newMarkedLog(w *wal.WAL, snapshots raft.SnapshotStore, every time.Duration)
 type extent struct{ first, last, snapshot uint64 }
 
 // verify reads every entry and snapshot, and returns an error if any is damaged or the
-// log ends before mark.
+// log ends before mark. A snapshot makes up for that only if the log is empty: Raft never
+// leaves a part of the log that it drops.
 func verify(log raft.LogStore, snapshots raft.SnapshotStore, mark uint64) (found extent, err error) {
 	meta, _, err := newestSnapshot(snapshots)
 	if err != nil {
@@ -75,7 +81,14 @@ func verify(log raft.LogStore, snapshots raft.SnapshotStore, mark uint64) (found
 	if found.first > found.snapshot+1 {
 		return found, fmt.Errorf("it begins with entry %d, but the newest readable snapshot ends with %d", found.first, found.snapshot)
 	}
-	if end := max(found.last, found.snapshot); end < mark {
+	if found.first > found.last {
+		return found, fmt.Errorf("it begins with entry %d, but ends with %d", found.first, found.last)
+	}
+	end := found.last
+	if end == 0 {
+		end = found.snapshot
+	}
+	if end < mark {
 		return found, fmt.Errorf("it ends with entry %d, but held %d entries at least", end, mark)
 	}
 	var term uint64

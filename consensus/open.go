@@ -98,9 +98,13 @@ func (c *Consensus) startRaft(conf *raft.Config) error {
 			return fmt.Errorf("found the plan's log: %w", err)
 		}
 	}
+	if err := raft.ValidateConfig(conf); err != nil {
+		return fmt.Errorf("start raft: %w", err)
+	}
 	r, err := raft.NewRaft(conf, c.fsm, s.Log, s.Stable, s.Snapshots, c.net)
 	if err != nil {
-		return fmt.Errorf("start raft: %w", err)
+		// With a right configuration, what keeps Raft from starting is what it reads.
+		return damaged(fmt.Errorf("raft can't start from it: %w", err))
 	}
 	c.raft = r
 	// The filter runs in Raft's own goroutine and forwards nothing, so no channel can

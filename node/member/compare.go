@@ -144,7 +144,8 @@ func (c *comparer) ask(ctx context.Context, own digestOf) (digests map[string]st
 	return digests, all
 }
 
-// differKey is the entry of the board about plans of which nobody knows which is right.
+// differKey is the entry of the board about plans of which nobody knows which is right. Only a
+// leader has it: the next one compares anew.
 const differKey = "plans differ"
 
 // judge acts on digests: most voters are right.
@@ -171,9 +172,11 @@ func (c *comparer) judge(ctx context.Context, own digestOf, digests map[string]s
 			differing++
 		}
 	}
+	if differing == 0 || right != "" {
+		m.cfg.Damage.Clear(damage.Log, differKey)
+	}
 	switch {
 	case differing == 0:
-		m.cfg.Damage.Clear(damage.Log, differKey)
 		return nil
 	case right == "":
 		m.cfg.Damage.Found(damage.Log, differKey, fmt.Sprintf("the plans of %d nodes differ from this leader's after command %d, and no digest is that of most voters: start those that are down, so that it shows who is right", differing, own.Index))
@@ -185,7 +188,6 @@ func (c *comparer) judge(ctx context.Context, own digestOf, digests map[string]s
 		m.plan.Condemn(fmt.Sprintf("after command %d it differs from that of most voters", own.Index))
 		return nil
 	}
-	m.cfg.Damage.Clear(damage.Log, differKey)
 	body, err := json.Marshal(digestOf{Index: own.Index, Digest: right})
 	if err != nil {
 		return err

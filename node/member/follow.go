@@ -31,6 +31,9 @@ func (m *Member) follow(ctx context.Context) error {
 			leader = l
 			m.announceLeader(now, l)
 		}
+		if !m.plan.IsLeader() {
+			m.cfg.Damage.Clear(damage.Log, differKey)
+		}
 		if !ready && m.Settled() {
 			ready = true
 			if err := m.cfg.Dir.begun(); err != nil {
