@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,12 +19,16 @@ type faulty struct {
 	raft.LogStore
 	mu     sync.Mutex
 	change func(l *raft.Log)
+	lacks  error // what the machine lacks
 }
 
 func (f *faulty) GetLog(index uint64, l *raft.Log) error {
 	err := f.LogStore.GetLog(index, l)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.lacks != nil {
+		return f.lacks
+	}
 	if err == nil && f.change != nil {
 		l.Data = slices.Clone(l.Data)
 		f.change(l)
@@ -148,6 +154,40 @@ func TestDamageAtTheStart(t *testing.T) {
 		if _, err := Open(n.config(nil)); !errors.Is(err, ErrDamaged) {
 			t.Fatalf("%v", err)
 		}
+	})
+}
+
+func (f *faulty) lack(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lacks = err
+}
+
+// What a machine lacks is no damage: it is tried again, and a node that can't go on without it ends
+// with its log as it was.
+func TestShortageIsNoDamage(t *testing.T) {
+	virtual(t, func(t *testing.T, c *cluster) {
+		s, f := faultyStores()
+		n := c.add("a")
+		n.stores = s
+		n.start(genesis("a"))
+		c.leader()
+		f.lack(&os.PathError{Op: "open", Path: "x", Err: syscall.EMFILE})
+		pass(scrubEvery + time.Second)
+		if n.Err() != nil {
+			t.Fatal(n.Err())
+		}
+		n.stop()
+		if _, err := Open(n.config(nil)); err == nil || errors.Is(err, ErrDamaged) {
+			t.Fatalf("%v", err)
+		}
+		time.AfterFunc(time.Second, func() { f.lack(nil) })
+		g := guardedLog{s.Log, guard{func(err error) { t.Error(err) }, discard(), new(atomic.Bool)}}
+		if err := g.GetLog(1, new(raft.Log)); err != nil {
+			t.Error(err)
+		}
+		n.start(nil)
+		c.leader()
 	})
 }
 

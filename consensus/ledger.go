@@ -133,8 +133,8 @@ func (l *ledger) Close() error { return nil }
 func (l *ledger) scrub() (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, err := readSummed(l.path, ledgerMagic, maxLedger); err == nil {
-		return false, nil
+	if _, err := readSummed(l.path, ledgerMagic, maxLedger); err == nil || unwritable(err) {
+		return false, err
 	}
 	return true, l.write(l.held)
 }

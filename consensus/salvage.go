@@ -32,6 +32,9 @@ func Salvage(from, to string, log *slog.Logger) (kept string, err error) {
 		return "", err
 	}
 	entries, term, why := readable(diskDir(work), meta, newLogger(log))
+	if unwritable(why) {
+		return "", why
+	}
 	if meta == nil && len(entries) == 0 {
 		if why == nil {
 			why = ErrNoState
@@ -74,6 +77,9 @@ func soundSnapshot(dir string) (*raft.SnapshotMeta, []byte, *plan.State, error) 
 	state := new(plan.State)
 	for _, id := range ids {
 		meta, body, err := store.read(id)
+		if unwritable(err) {
+			return nil, nil, nil, err
+		}
 		if err != nil || newest != nil && meta.Index <= newest.Index {
 			continue
 		}
