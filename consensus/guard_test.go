@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/hopmesh/hopmesh/consensus/plan"
 )
 
 // faulty is a log whose entries change after they were stored, beneath their checksums.
@@ -210,6 +211,35 @@ func TestDigests(t *testing.T) {
 			t.Error("knows what is to come")
 		}
 	})
+}
+
+// Long histories do not pin memory: each state has a copy of its own.
+func TestRecentStatesOfLongJobs(t *testing.T) {
+	var r recent
+	for i := range 2 * keptStates {
+		r.add(&plan.State{Index: uint64(i), Jobs: map[string]plan.Job{"j1": {History: make([]plan.Epoch, 10_000)}}})
+	}
+	held := 0
+	for _, s := range r.states {
+		if s != nil {
+			held += s.Own(new(plan.State))
+		}
+	}
+	if r.kept < fewestStates || held != r.total || held > keptBytes {
+		t.Errorf("%d states of %d bytes, counted as %d", r.kept, held, r.total)
+	}
+	if s, _ := r.find(2*keptStates - 2); s == nil {
+		t.Error("the one before is forgotten")
+	}
+	same := r.states[(r.next+keptStates-1)%keptStates]
+	for i := range keptStates {
+		next := *same
+		next.Index = uint64(1000 + i)
+		r.add(&next)
+	}
+	if r.kept != keptStates {
+		t.Errorf("of states that share their history %d are kept", r.kept)
+	}
 }
 
 // What memory knows better than the disk is written anew.
