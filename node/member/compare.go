@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -97,7 +98,7 @@ func (c *comparer) Compare(ctx context.Context, s *plan.State) error {
 	if all {
 		c.done, c.last = index, now
 	}
-	return c.judge(ctx, own, answers)
+	return c.judge(ctx, own, answers, all)
 }
 
 // ask returns the digests of the nodes that could be compared, by id, this one's included. It
@@ -147,8 +148,8 @@ func (c *comparer) ask(ctx context.Context, own digestOf) (digests map[string]st
 // differKey is the entry of the board about plans of which nobody knows which is right.
 const differKey = "plans differ"
 
-// judge acts on digests: most voters are right.
-func (c *comparer) judge(ctx context.Context, own digestOf, digests map[string]string) error {
+// judge acts on digests: most voters are right. all means that no node is left to be asked.
+func (c *comparer) judge(ctx context.Context, own digestOf, digests map[string]string, all bool) error {
 	m := c.member
 	voters, votes := 0, map[string]int{}
 	for _, server := range m.plan.Servers() {
@@ -173,7 +174,9 @@ func (c *comparer) judge(ctx context.Context, own digestOf, digests map[string]s
 	}
 	switch {
 	case differing == 0:
-		m.cfg.Damage.Clear(damage.Log, differKey)
+		if all {
+			m.cfg.Damage.Clear(damage.Log, differKey)
+		}
 		return nil
 	case right == "":
 		m.cfg.Damage.Found(damage.Log, differKey, fmt.Sprintf("the plans of %d nodes differ from this leader's after command %d, and no digest is that of most voters: start those that are down, so that it shows who is right", differing, own.Index))
@@ -190,15 +193,26 @@ func (c *comparer) judge(ctx context.Context, own digestOf, digests map[string]s
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for id, d := range digests {
 		if d == right {
 			continue
 		}
 		m.cfg.Log.Error("the plan of a node differs from that of most voters; it is to give it up", "id", id, "index", own.Index)
-		if _, err := m.mesh.Call(ctx, id, callDiffers, body); err != nil {
+		if err := c.tell(ctx, id, body); err != nil {
 			c.done = 0 // the next round tries again
-			return fmt.Errorf("tell node %s that its plan is wrong: %w", id, err)
+			errs = append(errs, fmt.Errorf("tell node %s that its plan is wrong: %w", id, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// tell tells a node that its plan is wrong. It stops waiting once gossip sees that the node has
+// failed.
+func (c *comparer) tell(ctx context.Context, id string, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, digestTimeout)
+	defer cancel()
+	defer c.member.gossip.until(id, cancel)()
+	_, err := c.member.mesh.Call(ctx, id, callDiffers, body)
+	return err
 }
