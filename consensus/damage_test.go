@@ -424,7 +424,10 @@ func TestSalvage(t *testing.T) {
 				t.Fatal(err)
 			}
 			to := filepath.Join(t.TempDir(), "raft")
-			kept, err := Salvage(broken, to, discard())
+			if _, err := Salvage(broken, to, discard()); err != nil {
+				t.Fatal(err)
+			}
+			kept, err := Salvage(broken, to, discard()) // as after an interruption
 			if err != nil || !strings.Contains(kept, c.want) {
 				t.Fatalf("%q, %v", kept, err)
 			}

@@ -139,6 +139,29 @@ func TestCutFiles(t *testing.T) {
 	}
 }
 
+// Earlier versions never find a log without what they refuse.
+func TestGuardAgainstEarlierVersions(t *testing.T) {
+	dir := history(t, func(s Stores) { entries(t, s, 1, 5) })
+	guard := filepath.Join(dir, "wal", metadb.FileName)
+	if err := os.Remove(guard); err != nil {
+		t.Fatal(err)
+	}
+	if last, err := reopen(t, dir); err != nil || last != 5 {
+		t.Fatalf("%d, %v", last, err)
+	}
+	if b, err := os.ReadFile(guard); err != nil || string(b) != guardText {
+		t.Fatalf("%q, %v", b, err)
+	}
+	crashed := t.TempDir() // between the guard and the ledger
+	err := errors.Join(os.Mkdir(filepath.Join(crashed, "wal"), 0o700), os.WriteFile(filepath.Join(crashed, "wal", metadb.FileName), []byte(guardText), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reopen(t, crashed); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestOverwrittenEnd(t *testing.T) {
 	dir := history(t, func(s Stores) { entries(t, s, 1, 50) })
 	f := theLog(t, dir)

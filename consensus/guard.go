@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -17,11 +18,50 @@ import (
 // must stop taking part. If Raft's main goroutine came upon it, they end that goroutine, so that
 // it neither acts on anything wrong nor panics; its deferred calls run, and Raft can be shut down
 // as usual. Raft's other goroutines, which send entries, handle errors themselves.
+//
+// What the machine lacks, such as open files or memory, is no damage: see unwritable. It is logged
+// and tried again. If it lasts and Raft can't go on, the node ends, and its log stays as it is.
+
+// guard is what all guards need.
+type guard struct {
+	fail func(error)
+	log  *slog.Logger
+	// started is set once Raft runs. Until then it has no goroutines of its own.
+	started *atomic.Bool
+}
+
+const (
+	shortagePatience = 5 * time.Second
+	shortagePause    = 100 * time.Millisecond
+)
+
+// patiently reads, and again for a while if the machine lacks something.
+func (g guard) patiently(read func() error) error {
+	begin := time.Now()
+	for warned := false; ; warned = true {
+		err := read()
+		if err == nil || !unwritable(err) || time.Since(begin) >= shortagePatience {
+			return err
+		}
+		if !warned {
+			g.log.Warn("the plan's log can't be read now; it is tried again", "err", err)
+		}
+		time.Sleep(shortagePause)
+	}
+}
+
+// report reports why something can't be read. If others than Raft's main goroutine come upon what
+// the machine lacks, they try again by themselves.
+func (g guard) report(err error) {
+	if !unwritable(err) || !g.started.Load() || inMainGoroutine() {
+		g.fail(damaged(err))
+	}
+}
 
 // guardedLog guards the log.
 type guardedLog struct {
 	raft.LogStore
-	fail func(error)
+	guard
 }
 
 func (g guardedLog) IsMonotonic() bool {
@@ -30,7 +70,7 @@ func (g guardedLog) IsMonotonic() bool {
 }
 
 func (g guardedLog) GetLog(index uint64, l *raft.Log) error {
-	err := g.LogStore.GetLog(index, l)
+	err := g.patiently(func() error { return g.LogStore.GetLog(index, l) })
 	switch {
 	case err == nil:
 		return nil
@@ -40,7 +80,7 @@ func (g guardedLog) GetLog(index uint64, l *raft.Log) error {
 	default:
 		return err
 	}
-	g.fail(damaged(err))
+	g.report(err)
 	if inMainGoroutine() {
 		runtime.Goexit()
 	}
@@ -77,7 +117,7 @@ func inMainGoroutine() bool {
 // guardedStable guards term and vote.
 type guardedStable struct {
 	raft.StableStore
-	fail func(error)
+	guard
 }
 
 func (g guardedStable) Set(key, value []byte) error {
@@ -100,27 +140,38 @@ func (g guardedStable) stop(err error) error {
 // guardedSnapshots guards the snapshots. Raft handles their errors itself.
 type guardedSnapshots struct {
 	raft.SnapshotStore
-	fail func(error)
+	guard
 }
 
-func (g guardedSnapshots) List() ([]*raft.SnapshotMeta, error) {
-	list, err := g.SnapshotStore.List()
+func (g guardedSnapshots) List() (list []*raft.SnapshotMeta, err error) {
+	err = g.patiently(func() (err error) {
+		list, err = g.SnapshotStore.List()
+		return err
+	})
 	if err != nil {
-		g.fail(damaged(err))
+		g.report(err)
 	}
 	return list, err
 }
 
-func (g guardedSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	meta, r, err := g.SnapshotStore.Open(id)
+func (g guardedSnapshots) Open(id string) (meta *raft.SnapshotMeta, r io.ReadCloser, err error) {
+	err = g.patiently(func() (err error) {
+		meta, r, err = g.SnapshotStore.Open(id)
+		return err
+	})
 	if err != nil {
-		g.fail(damaged(err))
+		g.report(err)
 	}
 	return meta, r, err
 }
 
-// damaged words damage that a running node found.
-func damaged(err error) error { return fmt.Errorf("the plan's log %w (%w)", ErrDamaged, err) }
+// damaged words what a node found that could not read its log: damage, or what the machine lacks.
+func damaged(err error) error {
+	if unwritable(err) {
+		return fmt.Errorf("the plan's log can't be read, though nothing says that it is damaged: %w; see to what this machine lacks and start the agent again", err)
+	}
+	return fmt.Errorf("the plan's log %w (%w)", ErrDamaged, err)
+}
 
 // scrubEvery is how often a running node reads its whole log. A plan's log is short.
 const scrubEvery = 10 * time.Minute
@@ -144,7 +195,11 @@ func (s scrubber) run(ctx context.Context, stop <-chan struct{}) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if err := s.once(); err != nil {
+		switch err := s.once(); {
+		case err == nil:
+		case unwritable(err):
+			s.log.Warn("could not look for damage in the plan's log", "err", err)
+		default:
 			return err
 		}
 	}

@@ -6,10 +6,13 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/hopmesh/hopmesh/consensus/plan"
 )
 
 // faulty is a log whose entries change after they were stored, beneath their checksums.
@@ -17,7 +20,8 @@ type faulty struct {
 	raft.LogStore
 	mu     sync.Mutex
 	change func(l *raft.Log)
-	hide   bool // it finds no entry any more
+	hide   bool  // it finds no entry any more
+	lacks  error // what the machine lacks
 }
 
 func (f *faulty) GetLog(index uint64, l *raft.Log) error {
@@ -26,6 +30,9 @@ func (f *faulty) GetLog(index uint64, l *raft.Log) error {
 	defer f.mu.Unlock()
 	if f.hide {
 		return raft.ErrLogNotFound
+	}
+	if f.lacks != nil {
+		return f.lacks
 	}
 	if err == nil && f.change != nil {
 		l.Data = slices.Clone(l.Data)
@@ -178,6 +185,40 @@ func TestDamageAtTheStart(t *testing.T) {
 	})
 }
 
+func (f *faulty) lack(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lacks = err
+}
+
+// What a machine lacks is no damage: it is tried again, and a node that can't go on without it ends
+// with its log as it was.
+func TestShortageIsNoDamage(t *testing.T) {
+	virtual(t, func(t *testing.T, c *cluster) {
+		s, f := faultyStores()
+		n := c.add("a")
+		n.stores = s
+		n.start(genesis("a"))
+		c.leader()
+		f.lack(&os.PathError{Op: "open", Path: "x", Err: syscall.EMFILE})
+		pass(scrubEvery + time.Second)
+		if n.Err() != nil {
+			t.Fatal(n.Err())
+		}
+		n.stop()
+		if _, err := Open(n.config(nil)); err == nil || errors.Is(err, ErrDamaged) {
+			t.Fatalf("%v", err)
+		}
+		time.AfterFunc(time.Second, func() { f.lack(nil) })
+		g := guardedLog{s.Log, guard{func(err error) { t.Error(err) }, discard(), new(atomic.Bool)}}
+		if err := g.GetLog(1, new(raft.Log)); err != nil {
+			t.Error(err)
+		}
+		n.start(nil)
+		c.leader()
+	})
+}
+
 // Digests are known of the last states, at their index.
 func TestDigests(t *testing.T) {
 	virtual(t, func(t *testing.T, c *cluster) {
@@ -197,6 +238,35 @@ func TestDigests(t *testing.T) {
 			t.Error("knows what is to come")
 		}
 	})
+}
+
+// Long histories do not pin memory: each state has a copy of its own.
+func TestRecentStatesOfLongJobs(t *testing.T) {
+	var r recent
+	for i := range 2 * keptStates {
+		r.add(&plan.State{Index: uint64(i), Jobs: map[string]plan.Job{"j1": {History: make([]plan.Epoch, 10_000)}}})
+	}
+	held := 0
+	for _, s := range r.states {
+		if s != nil {
+			held += s.Own(new(plan.State))
+		}
+	}
+	if r.kept < fewestStates || held != r.total || held > keptBytes {
+		t.Errorf("%d states of %d bytes, counted as %d", r.kept, held, r.total)
+	}
+	if s, _ := r.find(2*keptStates - 2); s == nil {
+		t.Error("the one before is forgotten")
+	}
+	same := r.states[(r.next+keptStates-1)%keptStates]
+	for i := range keptStates {
+		next := *same
+		next.Index = uint64(1000 + i)
+		r.add(&next)
+	}
+	if r.kept != keptStates {
+		t.Errorf("of states that share their history %d are kept", r.kept)
+	}
 }
 
 // What memory knows better than the disk is written anew.

@@ -58,7 +58,13 @@ func (l *ledger) Load(dir string) (types.PersistentState, error) {
 	if err != nil {
 		return types.PersistentState{}, err
 	}
-	l.held, err = decodeLedger(b)
+	if l.held, err = decodeLedger(b); err != nil {
+		return l.held.Log, err
+	}
+	_, err = os.Lstat(filepath.Join(dir, metadb.FileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = writeGuard(dir)
+	}
 	return l.held.Log, err
 }
 
@@ -68,15 +74,44 @@ func (l *ledger) begin(dir string) error {
 		return err
 	}
 	for _, e := range list {
-		if e.Name() != ledgerName+".tmp" {
+		switch e.Name() {
+		case ledgerName + ".tmp", guardTmp:
+		case metadb.FileName:
+			// A crash may have come before the ledger was there.
+			if b, err := os.ReadFile(filepath.Join(dir, e.Name())); err != nil || string(b) != guardText {
+				return errors.Join(errNoLedger, err)
+			}
+		default:
 			return errNoLedger
 		}
 	}
-	l.held = ledgerFile{Stable: map[string][]byte{}}
-	if err := l.write(l.held); err != nil {
+	// The guard comes first: no directory with a ledger may be without it.
+	if err := writeGuard(dir); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, metadb.FileName), []byte(guardText), 0o600)
+	l.held = ledgerFile{Stable: map[string][]byte{}}
+	return l.write(l.held)
+}
+
+const guardTmp = metadb.FileName + ".tmp"
+
+func writeGuard(dir string) error {
+	tmp := filepath.Join(dir, guardTmp)
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(guardText)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(tmp))
+	}
+	if err := os.Rename(tmp, filepath.Join(dir, metadb.FileName)); err != nil {
+		return err
+	}
+	return syncDir(dir)
 }
 
 func decodeLedger(b []byte) (ledgerFile, error) {
@@ -148,8 +183,8 @@ func (l *ledger) Close() error { return nil }
 func (l *ledger) scrub() (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, err := readSummed(l.path, ledgerMagic, maxLedger); err == nil {
-		return false, nil
+	if _, err := readSummed(l.path, ledgerMagic, maxLedger); err == nil || unwritable(err) {
+		return false, err
 	}
 	return true, l.write(l.held)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -90,7 +91,8 @@ func (c *Consensus) start(conf *raft.Config) error {
 
 func (c *Consensus) startRaft(conf *raft.Config) error {
 	s := c.cfg.Stores
-	s.Log, s.Stable, s.Snapshots = guardedLog{s.Log, c.fail}, guardedStable{s.Stable, c.fail}, guardedSnapshots{s.Snapshots, c.fail}
+	g := guard{c.fail, c.cfg.Log, new(atomic.Bool)}
+	s.Log, s.Stable, s.Snapshots = guardedLog{s.Log, g}, guardedStable{s.Stable, g}, guardedSnapshots{s.Snapshots, g}
 	if c.cfg.Genesis != nil {
 		found := raft.Configuration{Servers: []raft.Server{server(c.cfg.ID, raft.Voter)}}
 		err := raft.BootstrapCluster(conf, s.Log, s.Stable, s.Snapshots, c.net, found)
@@ -106,6 +108,7 @@ func (c *Consensus) startRaft(conf *raft.Config) error {
 		// With a right configuration, what keeps Raft from starting is what it reads.
 		return damaged(fmt.Errorf("raft can't start from it: %w", err))
 	}
+	g.started.Store(true)
 	c.raft = r
 	// The filter runs in Raft's own goroutine and forwards nothing, so no channel can
 	// fill up.

@@ -16,10 +16,10 @@ import (
 // Salvage makes new stores in the directory to of what can be read in a damaged one: the newest
 // sound snapshot, and the entries after it up to the first that is damaged. It returns a sentence
 // on what it kept. It is for the case that no other node has the plan. The damaged directory stays
-// as it is.
+// as it is, and what is in to goes first, so that it can be repeated after an interruption.
 func Salvage(from, to string, log *slog.Logger) (kept string, err error) {
 	work := to + ".tmp"
-	if err := os.RemoveAll(work); err != nil {
+	if err := errors.Join(os.RemoveAll(work), os.RemoveAll(to)); err != nil {
 		return "", err
 	}
 	// Opening a log changes it, so a copy is read.
@@ -32,6 +32,9 @@ func Salvage(from, to string, log *slog.Logger) (kept string, err error) {
 		return "", err
 	}
 	entries, term, why := readable(diskDir(work), meta, newLogger(log))
+	if unwritable(why) {
+		return "", why
+	}
 	if meta == nil && len(entries) == 0 {
 		if why == nil {
 			why = ErrNoState
@@ -74,6 +77,9 @@ func soundSnapshot(dir string) (*raft.SnapshotMeta, []byte, *plan.State, error) 
 	state := new(plan.State)
 	for _, id := range ids {
 		meta, body, err := store.read(id)
+		if unwritable(err) {
+			return nil, nil, nil, err
+		}
 		if err != nil || newest != nil && meta.Index <= newest.Index {
 			continue
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -213,7 +212,7 @@ func (s *snapshotStore) settle() (aside []string, err error) {
 		switch {
 		case err == nil:
 			sound++
-		case errors.Is(err, plan.ErrUnknownCommand), errors.Is(err, fs.ErrPermission):
+		case errors.Is(err, plan.ErrUnknownCommand), unwritable(err):
 			return nil, err
 		default:
 			damaged, failures = append(damaged, id), append(failures, err)

@@ -73,6 +73,9 @@ func TestTokensOfARevokedNodeEnd(t *testing.T) {
 		if _, ok := tokenOf(t, leader, other.ID); !ok || slices.Contains(out.Tokens, other.ID) {
 			t.Error("a token that it never saw has ended")
 		}
+		if again, err := leader.API().ForceLeave(t.Context(), api.ForceLeaveRequest{Name: bad.Name, Revoke: true}); err != nil || len(again.Tokens) != 0 {
+			t.Errorf("revoked again: %v (%v)", again.Tokens, err)
+		}
 		if out.Warning != "" {
 			t.Errorf("of a node that never voted: %s", out.Warning)
 		}

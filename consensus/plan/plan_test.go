@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,5 +128,20 @@ func TestSnapshotThatNoHistoryLeadsTo(t *testing.T) {
 		if _, err := UnmarshalSnapshot(b); !errors.Is(err, ErrBadSnapshot) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A newcomer that asks again at another node shows its secret to that one, too.
+func TestARepeatedAdmissionIsSeen(t *testing.T) {
+	now := time.Unix(1000, 0).UTC()
+	token := NewToken("fedcba9876543210", now, 0)
+	token.Owner = "a"
+	s := must(t, new(State), 1, Genesis{MeshID: "m", First: Member{ID: "a", Name: "a", PublicKey: "ka", Knows: Newest}, KeyDigest: "k"})
+	s = must(t, s, 2, CreateToken{Token: token, Now: now})
+	for i, by := range []string{"x", "y"} {
+		s = must(t, s, uint64(3+i), Admit{Member: Member{ID: "c", Name: "c", PublicKey: "kc", Knows: Newest}, Token: token.ID, Now: now, Seen: []string{by, "a"}})
+	}
+	if got := s.Tokens[token.ID]; got.Used != 1 || !slices.Equal(got.Seen, []string{"x", "y"}) {
+		t.Errorf("%+v", got)
 	}
 }

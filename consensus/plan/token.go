@@ -217,7 +217,12 @@ func (c Admit) apply(s *State, index uint64) error {
 	}
 	m := c.Member
 	if in, ok := s.Members[m.ID]; ok && in.PublicKey == m.PublicKey {
-		return nil // it repeats a request, which takes no other use
+		// It repeats a request, which takes no other use. But it may have asked another node.
+		if t, ok := s.Tokens[c.Token]; ok {
+			t.see(c.Seen)
+			s.Tokens[t.ID] = t
+		}
+		return nil
 	}
 	t, ok := s.Tokens[c.Token]
 	if !ok {

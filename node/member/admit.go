@@ -203,15 +203,32 @@ func (a *admission) onForceLeave(ctx context.Context, _ string, o forceLeave) (f
 	}
 	var out forcedOut
 	if o.Revoke {
-		out.Tokens = a.plan.State().TokensOf(id)
 		out.Voter = slices.ContainsFunc(a.plan.Servers(), func(s plan.Server) bool { return s.ID == id && s.Voter })
 	}
-	if _, err := a.plan.Apply(ctx, plan.RemoveMember{ID: id, Why: why, Tokens: o.Revoke}); err != nil {
+	before := a.plan.State().Tokens
+	after, err := a.plan.Apply(ctx, plan.RemoveMember{ID: id, Why: why, Tokens: o.Revoke})
+	if err != nil {
 		return forcedOut{}, err
+	}
+	if o.Revoke {
+		out.Tokens = missing(before, after.Tokens)
 	}
 	a.log.Warn("removed a node on request", "name", s.NameOf(id), "id", id, "revoked", o.Revoke, "tokens", out.Tokens)
 	a.plan.Hint()
 	return out, nil
+}
+
+// missing lists the ids of the tokens that are in one plan and no more in a later one, sorted. A
+// node that was revoked before ends none.
+func missing(before, after map[string]plan.Token) []string {
+	var ids []string
+	for id := range before {
+		if _, in := after[id]; !in {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // findNode finds the id of a node by its name or id, among members, nodes that are

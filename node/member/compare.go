@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -97,7 +98,7 @@ func (c *comparer) Compare(ctx context.Context, s *plan.State) error {
 	if all {
 		c.done, c.last = index, now
 	}
-	return c.judge(ctx, own, answers)
+	return c.judge(ctx, own, answers, all)
 }
 
 // ask returns the digests of the nodes that could be compared, by id, this one's included. It
@@ -148,8 +149,8 @@ func (c *comparer) ask(ctx context.Context, own digestOf) (digests map[string]st
 // leader has it: the next one compares anew.
 const differKey = "plans differ"
 
-// judge acts on digests: most voters are right.
-func (c *comparer) judge(ctx context.Context, own digestOf, digests map[string]string) error {
+// judge acts on digests: most voters are right. all means that no node is left to be asked.
+func (c *comparer) judge(ctx context.Context, own digestOf, digests map[string]string, all bool) error {
 	m := c.member
 	voters, votes := 0, map[string]int{}
 	for _, server := range m.plan.Servers() {
@@ -172,7 +173,7 @@ func (c *comparer) judge(ctx context.Context, own digestOf, digests map[string]s
 			differing++
 		}
 	}
-	if differing == 0 || right != "" {
+	if differing == 0 && all || right != "" {
 		m.cfg.Damage.Clear(damage.Log, differKey)
 	}
 	switch {
@@ -192,15 +193,26 @@ func (c *comparer) judge(ctx context.Context, own digestOf, digests map[string]s
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for id, d := range digests {
 		if d == right {
 			continue
 		}
 		m.cfg.Log.Error("the plan of a node differs from that of most voters; it is to give it up", "id", id, "index", own.Index)
-		if _, err := m.mesh.Call(ctx, id, callDiffers, body); err != nil {
+		if err := c.tell(ctx, id, body); err != nil {
 			c.done = 0 // the next round tries again
-			return fmt.Errorf("tell node %s that its plan is wrong: %w", id, err)
+			errs = append(errs, fmt.Errorf("tell node %s that its plan is wrong: %w", id, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// tell tells a node that its plan is wrong. It stops waiting once gossip sees that the node has
+// failed.
+func (c *comparer) tell(ctx context.Context, id string, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, digestTimeout)
+	defer cancel()
+	defer c.member.gossip.until(id, cancel)()
+	_, err := c.member.mesh.Call(ctx, id, callDiffers, body)
+	return err
 }

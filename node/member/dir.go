@@ -164,7 +164,7 @@ func (d *Dir) Erase(forgetIdentity func(dir string) error) error {
 	if err := forgetIdentity(d.Identity()); err != nil {
 		return err
 	}
-	for _, path := range []string{d.raft(), d.raft() + ".damaged", d.setbackFile(), d.peersFile(), d.joinFile(), d.Datasets(), d.Jobs()} {
+	for _, path := range []string{d.raft(), d.damaged(), d.salvaged(), d.setbackFile(), d.peersFile(), d.joinFile(), d.Datasets(), d.Jobs()} {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("clear the data directory: %w", err)
 		}

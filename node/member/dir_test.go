@@ -126,3 +126,41 @@ func TestVotersFile(t *testing.T) {
 }
 
 // A listener that is slow loses values, and holds nobody up.
+
+// The damaged log is kept whatever an interrupted recovery left in its place, until a later
+// setback brings another.
+func TestAsideKeepsTheDamagedLog(t *testing.T) {
+	d := &Dir{path: t.TempDir()}
+	put := func(what string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(d.raft(), 0o700), os.WriteFile(filepath.Join(d.raft(), "f"), []byte(what), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	aside := func() error { return Aside(d.raft()) }
+	kept := func(want string) {
+		t.Helper()
+		b, err := os.ReadFile(filepath.Join(d.damaged(), "f"))
+		if err != nil || string(b) != want || !empty(d.raft()) {
+			t.Fatalf("kept %q, %v", b, err)
+		}
+	}
+	put("damaged")
+	if err := d.SetBack(consensus.ErrDamaged, aside); err != nil {
+		t.Fatal(err)
+	}
+	kept("damaged")
+	put("half recovered")
+	if err := aside(); err != nil {
+		t.Fatal(err)
+	}
+	kept("damaged")
+	if err := d.overcome(); err != nil {
+		t.Fatal(err)
+	}
+	put("damaged later")
+	if err := d.SetBack(consensus.ErrDamaged, aside); err != nil {
+		t.Fatal(err)
+	}
+	kept("damaged later")
+}

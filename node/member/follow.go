@@ -30,6 +30,9 @@ func (m *Member) follow(ctx context.Context) error {
 		if l := m.plan.Leader(); l != leader && now.MeshID != "" {
 			leader = l
 			m.announceLeader(now, l)
+			if l != "" && l != m.cfg.ID.ID() {
+				m.cfg.Damage.Clear(damage.Log, differKey) // the leader says it, if it is so
+			}
 		}
 		if !m.plan.IsLeader() {
 			m.cfg.Damage.Clear(damage.Log, differKey)

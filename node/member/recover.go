@@ -44,14 +44,15 @@ func Recover(path, file string, open func() (consensus.Stores, error), log *slog
 		return r, err
 	}
 	if err := consensus.Recover(stores, id.ID(), r.Voters, log); err != nil {
-		err = errors.Join(err, stores.Close())
-		if kept != "" {
-			err = errors.Join(err, os.RemoveAll(dir.raft())) // it can be made again
-		}
-		return r, err
+		return r, errors.Join(err, stores.Close())
 	}
 	if err := stores.Close(); err != nil {
 		return r, err
+	}
+	if kept != "" {
+		if err := dir.useSalvaged(); err != nil {
+			return r, err
+		}
 	}
 	if err := dir.overcome(); err != nil {
 		return r, err
@@ -68,8 +69,9 @@ func Recover(path, file string, open func() (consensus.Stores, error), log *slog
 	return r, nil
 }
 
-// salvaged opens the stores. If the log is damaged, or was set aside because it is, it begins a
-// new one with what can be read, and says what that is.
+// salvaged opens the stores. If the log is damaged, or was set aside because it is, it makes one
+// of what can be read, in a folder of its own, and says what that is. Whatever interrupts the
+// rest, it can be made again: the damaged log stays, and useSalvaged is the last step.
 func salvaged(dir *Dir, open func() (consensus.Stores, error), log *slog.Logger) (s consensus.Stores, kept string, err error) {
 	if !dir.Behind() {
 		if s, err = open(); !errors.Is(err, consensus.ErrDamaged) {
@@ -79,11 +81,27 @@ func salvaged(dir *Dir, open func() (consensus.Stores, error), log *slog.Logger)
 			return s, "", err
 		}
 	}
-	if kept, err = consensus.Salvage(dir.raft()+".damaged", dir.raft(), log); err != nil {
+	if kept, err = consensus.Salvage(dir.damaged(), dir.salvaged(), log); err != nil {
 		return s, "", err
 	}
-	s, err = open()
+	s, err = consensus.DiskStores(dir.salvaged(), log)
 	return s, kept, err
+}
+
+// useSalvaged puts what was salvaged in the place of the log. What stands there can only be left
+// by an earlier attempt, as the damaged log was set aside.
+func (d *Dir) useSalvaged() error {
+	err := os.RemoveAll(d.raft())
+	if err == nil {
+		err = os.Rename(d.salvaged(), d.raft())
+	}
+	if err == nil {
+		err = syncDir(d.path)
+	}
+	if err != nil {
+		return fmt.Errorf("put the recovered plan in its place: %w; run the same command again", err)
+	}
+	return nil
 }
 
 // readVoters reads one node id per line; '#' starts a comment.

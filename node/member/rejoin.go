@@ -71,7 +71,7 @@ func (r *Rejoin) Wait(ctx context.Context) error {
 	}
 	var refused atomic.Bool
 	m, err := mesh.Open(mesh.Config{
-		Conn: r.Conn, Identity: r.ID, Advertise: advertise, Name: r.ID.Name(), Version: r.About.Version, Peers: known, Seeds: seedsOf(r.Join, r.Log),
+		Conn: r.Conn, Identity: r.ID, Advertise: advertise, Name: r.ID.Name(), Version: r.About.Version, Numbers: r.About.Numbers, Peers: known, Seeds: seedsOf(r.Join, r.Log),
 		Settled: func() bool { return false }, Allow: func(string) error { return nil }, OnRefused: func(string) { refused.Store(true) }, Log: r.Log,
 	})
 	if err != nil {

@@ -54,26 +54,45 @@ func (d *Dir) keepSetback(s setback) error {
 	return nil
 }
 
-// SetBack records damage, and has it set aside. It may be called again.
+// damaged is where the damaged log is set aside, and salvaged where a recovery works.
+func (d *Dir) damaged() string  { return d.raft() + ".damaged" }
+func (d *Dir) salvaged() string { return d.raft() + ".salvaged" }
+
+// SetBack records damage, and has it set aside. It may be called again. What an earlier setback
+// set aside, which is over, goes first: from then on Aside keeps the first copy.
 func (d *Dir) SetBack(damage error, aside func() error) error {
+	if !d.Behind() && !empty(d.raft()) {
+		if err := os.RemoveAll(d.damaged()); err != nil {
+			return fmt.Errorf("make room for the damaged log of the plan: %w", err)
+		}
+	}
 	if err := d.keepSetback(setback{What: damage.Error(), Since: time.Now().UTC()}); err != nil {
 		return err
 	}
 	return aside()
 }
 
-// Aside sets the log of the plan aside, in place of what was set aside before.
+// empty reports whether a directory is not there, or holds nothing.
+func empty(dir string) bool {
+	list, err := os.ReadDir(dir)
+	return errors.Is(err, os.ErrNotExist) || err == nil && len(list) == 0
+}
+
+// Aside sets the log of the plan aside. If there is a copy of this setback already, it is the one
+// to keep: what stands in the log's place is then what an interrupted recovery made of it, and
+// goes.
 func Aside(raft string) error {
 	to := raft + ".damaged"
-	list, err := os.ReadDir(raft)
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(list) == 0 {
+	var err error
+	switch {
+	case empty(raft):
 		return nil
-	}
-	if err == nil {
-		err = os.RemoveAll(to)
-	}
-	if err == nil {
-		err = os.Rename(raft, to)
+	case empty(to):
+		if err = os.RemoveAll(to); err == nil {
+			err = os.Rename(raft, to)
+		}
+	default:
+		err = os.RemoveAll(raft)
 	}
 	if err == nil {
 		err = syncDir(filepath.Dir(raft))

@@ -38,7 +38,7 @@ func (o *Orders) onRenew(ctx context.Context, from string, r renewal) (bool, err
 	if in := s.Members[from]; in.Version != r.Version || in.Computes != r.Computes {
 		// The node may have restarted as another version since the last round.
 		var err error
-		s, err = o.plan.Apply(ctx, plan.UpdateMember{ID: from, Version: r.Version, Computes: r.Computes, Device: in.Device, Memory: in.Memory, Speed: in.Speed})
+		s, err = o.plan.Apply(ctx, plan.UpdateMember{ID: from, Version: r.Version, Computes: r.Computes, Device: in.Device, Memory: in.Memory, Speed: in.Speed, Knows: in.Knows})
 		if err != nil {
 			return false, err
 		}
