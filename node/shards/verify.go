@@ -2,7 +2,6 @@ package shards
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -108,6 +107,8 @@ func (k *Keeper) Confirm(ctx context.Context, dataset string, shard int, opened 
 			return err
 		case found == Whole && k.Intact(dataset, shard, opened):
 			return nil
+		case found == Whole && k.lies(key{dataset, shard}, opened):
+			// It was written while it was read, and is read again.
 		case found != Pending:
 			return k.lost(ctx, key{dataset, shard})
 		}
@@ -115,6 +116,12 @@ func (k *Keeper) Confirm(ctx context.Context, dataset string, shard int, opened 
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// lies reports whether the file that a caller has opened, nil is any, is the one at its path.
+func (k *Keeper) lies(f key, opened fs.FileInfo) bool {
+	now, there := stampAt(k.file(f))
+	return there && now.is(opened)
 }
 
 // recognised reports whether a file has the sums that it had when it was last verified. It
@@ -288,17 +295,17 @@ func (k *Keeper) check(ctx context.Context, f key, want plan.Shard, c *check) {
 		c.found = Pending
 		return
 	}
-	sum, quick, as, err := hashFile(ctx, k.file(f), nil)
+	quick, as, err := readWhole(ctx, k.file(f), want.SHA256, nil)
 	switch {
 	case ctx.Err() != nil:
 		c.found = Pending
-	case err == nil && sum == want.SHA256:
+	case err == nil:
 		c.found = Whole
-		k.found(f, sum, quick, as)
-	case err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errUnreadable):
-		c.err = err
-	default:
+		k.found(f, want.SHA256, quick, as)
+	case isDamage(err):
 		k.forget(f, whyOf(k.file(f), want, err))
 		c.found = Damaged
+	default:
+		c.err = err
 	}
 }
