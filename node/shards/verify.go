@@ -61,6 +61,8 @@ type Unusable struct {
 	Why   string
 	// Elsewhere reports whether another node holds the shard.
 	Elsewhere bool
+	// Moved reports whether the plan no longer names the shard here. Nothing is known of the file.
+	Moved bool
 }
 
 func (e *Unusable) Error() string { return e.Why }
@@ -110,7 +112,7 @@ func (k *Keeper) Confirm(ctx context.Context, dataset string, shard int, opened 
 		case found == Whole && k.lies(key{dataset, shard}, opened):
 			// It was written while it was read, and is read again.
 		case found != Pending:
-			return k.lost(ctx, key{dataset, shard})
+			return k.lost(ctx, key{dataset, shard}, found == Absent)
 		}
 		if !pause(ctx, lookEvery) {
 			return context.Cause(ctx)
@@ -159,8 +161,9 @@ func (k *Keeper) found(f key, digest string, quick sums, as stamp) {
 	delete(k.checks.doubted, f)
 }
 
-// lost reports to the leader that a file was dropped, until it knows, and returns why.
-func (k *Keeper) lost(ctx context.Context, f key) error {
+// lost reports to the leader that a file was dropped, until it knows, and returns why. absent:
+// by the plan it is not here.
+func (k *Keeper) lost(ctx context.Context, f key, absent bool) error {
 	for {
 		_, lose := k.untold(f.dataset)
 		tell := false
@@ -188,6 +191,8 @@ func (k *Keeper) lost(ctx context.Context, f key) error {
 	e := &Unusable{Shard: f.shard, Why: "its file has been replaced meanwhile"}
 	if l := k.checks.losses[f]; l != nil {
 		e.Why = l.why
+	} else {
+		e.Moved = absent
 	}
 	d := k.plan.Datasets[f.dataset]
 	if f.shard < len(d.Shards) {
