@@ -9,11 +9,13 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/tensor/plain"
+	"golang.org/x/sys/unix"
 )
 
 // File is a file that was opened, whose tensors and metadata are those that were written. What
@@ -34,13 +36,31 @@ func Parse(name string, b []byte) (*File, error) {
 	return open(name, tensors, err)
 }
 
+// ErrDamaged marks errors of a file that is not what was written. That there is no memory for
+// it, or that it may not be read, is none.
+var ErrDamaged = errors.New("damaged")
+
+// damage marks an error as ErrDamaged, and leaves its words as they are.
+type damage struct{ error }
+
+func (d damage) Unwrap() []error { return []error{d.error, ErrDamaged} }
+
+// Damage marks an error of reading a file as ErrDamaged, unless the system is to blame.
+func Damage(err error) error {
+	errno, is := errors.AsType[syscall.Errno](err)
+	if is && errno != unix.EIO {
+		return err
+	}
+	return damage{err}
+}
+
 func open(name string, tensors *safetensors.File, err error) (*File, error) {
 	if err != nil {
-		return nil, err
+		return nil, Damage(err)
 	}
 	f := &File{tensors}
 	if err := f.tryVerify(); err != nil {
-		return nil, errors.Join(fmt.Errorf("verify %s: %w", name, err), tensors.Close())
+		return nil, errors.Join(fmt.Errorf("verify %s: %w", name, Damage(err)), tensors.Close())
 	}
 	return f, nil
 }

@@ -203,9 +203,12 @@ func (f *Folder) FallBack(usable func(path string) error) error {
 	if err := usable(before); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Path(), filepath.Join(f.options.Dir, damagedFile)); err != nil {
+	aside := filepath.Join(f.options.Dir, damagedFile)
+	_ = os.Remove(aside) // of an earlier time
+	if err := os.Link(f.Path(), aside); err != nil {
 		return fmt.Errorf("set a damaged checkpoint aside: %w", err)
 	}
+	// There is a last one at any time, whenever the power fails.
 	if err := os.Rename(before, f.Path()); err != nil {
 		return fmt.Errorf("go back to the checkpoint before the last: %w", err)
 	}

@@ -12,11 +12,11 @@ import (
 )
 
 // Verify returns nil if all that a node has read of its shards so far is what they should
-// hold. With wait it finds out; else it returns ErrUnverified if that is not known yet. It
-// may be called from any goroutine.
+// hold. With wait it finds out, and an ErrUnverified says that it could not; else it returns
+// ErrUnverified if that is not known yet. It may be called from any goroutine.
 type Verify func(ctx context.Context, wait bool) error
 
-// ErrUnverified is what Verify returns if it must not wait, and does not know yet.
+// ErrUnverified marks errors of Verify that are no damage: it does not know.
 var ErrUnverified = errors.New("it is not known yet whether the shards are whole")
 
 // intact is what the nodes of a run tell each other of the shards that they read.
@@ -117,6 +117,9 @@ func (s *Session) answerIntact(ctx context.Context, from int, part uint32, reply
 	err := s.Verify(ctx, part == AskVerified)
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", peer.ErrRefused, context.Cause(ctx))
+	}
+	if part == AskVerified && errors.Is(err, ErrUnverified) {
+		return fmt.Errorf("%w: %w", peer.ErrRefused, err)
 	}
 	if err != nil || s.Doubted() == s.Name(s.Work.Self) {
 		return reply([]byte{0})

@@ -40,6 +40,8 @@ func (i *intact) verify(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx) // nothing of an epoch that may not be verified leaves this node
+	case errors.Is(err, ErrUnverified):
+		return err // the shards could not be read now, and may well be whole
 	case err != nil:
 		i.session.Doubt(ctx)
 		return &Damaged{err}
@@ -79,7 +81,7 @@ func (i *intact) blame(ctx context.Context, err error) error {
 		return err
 	}
 	if damage := i.verify(ctx); damage != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(damage, ErrUnverified) {
 			return err
 		}
 		return damage

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
 	"github.com/hopmesh/hopmesh/engine/trained"
@@ -141,5 +142,16 @@ func TestDamageIsNoDivergence(t *testing.T) {
 		if _, diverged := errors.AsType[*trained.Diverged](err); diverged || err == nil {
 			t.Errorf("node %d: %v", node, err)
 		}
+	}
+}
+
+// What keeps a node from reading its shards for a while says nothing of them.
+func TestUnverifiedIsNoDamage(t *testing.T) {
+	full := errors.New("too many files are open")
+	_, err := train.Run(t.Context(), traintest.Short("gcn"), traintest.Communities(t, 400), train.Options{
+		Threads: 1, Strategies: strategies.All, Verify: func(context.Context, bool) error { return errors.Join(train.ErrUnverified, full) },
+	})
+	if _, is := errors.AsType[*train.Damaged](err); is || !errors.Is(err, full) {
+		t.Error(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hopmesh/hopmesh/engine/checkpoint"
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
@@ -25,6 +26,9 @@ func (t *Trainer) resumeLast() (digest [sha256.Size]byte, err error) {
 	c, damaged := trained.OpenCheckpoint(path)
 	if damaged == nil {
 		return t.resumeFrom(c, path)
+	}
+	if !errors.Is(damaged, checkpoint.ErrDamaged) {
+		return digest, damaged // another try may read it
 	}
 	err = t.Checkpoints.FallBack(func(before string) error {
 		c, err := trained.OpenCheckpoint(before)

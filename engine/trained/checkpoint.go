@@ -54,7 +54,11 @@ type Snapshot struct {
 	how     string // features are normalised
 }
 
-// OpenCheckpoint maps a checkpoint and reads its metadata.
+// errFormat marks a checkpoint that another version has written.
+var errFormat = errors.New("")
+
+// OpenCheckpoint maps a checkpoint and reads its metadata. Of one that is damaged, the error is
+// a checkpoint.ErrDamaged.
 func OpenCheckpoint(path string) (*Snapshot, error) {
 	file, err := checkpoint.Open(path)
 	return readCheckpoint(path, file, err)
@@ -72,6 +76,9 @@ func readCheckpoint(name string, file *checkpoint.File, err error) (*Snapshot, e
 	}
 	c := &Snapshot{File: file}
 	if err := c.Read(); err != nil {
+		if !errors.Is(err, errFormat) {
+			err = checkpoint.Damage(err)
+		}
 		return nil, errors.Join(fmt.Errorf("the checkpoint %s is not usable: %w", name, err), file.Close())
 	}
 	return c, nil
@@ -118,7 +125,7 @@ func (c *Snapshot) readModels() (err error) {
 	case SweepFormat, firstSweepFormat:
 		fields["models"] = &c.Models
 	default:
-		return fmt.Errorf("its format is %q and not %q", format, CheckpointFormat)
+		return fmt.Errorf("its format is %q and not %q%w", format, CheckpointFormat, errFormat)
 	}
 	for name, to := range fields {
 		if err := c.File.JSON(name, to); err != nil {

@@ -182,37 +182,44 @@ func (c *Client) open(ctx context.Context, method, path string, in any) (io.Read
 
 // send sends a request and returns a successful response. The caller closes its body.
 func (c *Client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
-	var body io.Reader
+	var body []byte
 	if in != nil {
-		b, err := json.Marshal(in)
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return nil, fmt.Errorf("ask the daemon at %s: %w", c.addr, err)
+		}
+	}
+	var keys []string
+	for first := true; ; first = false {
+		r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 		if err != nil {
 			return nil, fmt.Errorf("ask the daemon at %s: %w", c.addr, err)
 		}
-		body = bytes.NewReader(b)
-	}
-	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
-	if err != nil {
-		return nil, fmt.Errorf("ask the daemon at %s: %w", c.addr, err)
-	}
-	if method != http.MethodGet {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	if c.tcp && !onlyReads(r) {
-		// At each request: the daemon may have been started again. Without a secret it says
-		// what to do.
-		if key, _ := secret.Find(c.addr); key != "" {
-			r.Header.Set("Authorization", bearer+key)
+		if method != http.MethodGet {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		if first && c.tcp && !onlyReads(r) {
+			// At each request: the daemon may have been started again. Without a secret it says
+			// what to do.
+			keys, _ = secret.Find(c.addr)
+		}
+		if len(keys) > 0 {
+			r.Header.Set("Authorization", bearer+keys[0])
+			keys = keys[1:]
+		}
+		res, err := c.http.Do(r)
+		if err != nil {
+			return nil, c.broken(ctx, err)
+		}
+		if res.StatusCode == http.StatusOK {
+			return res, nil
+		}
+		err = c.refusal(res)
+		_ = res.Body.Close() // it was only read
+		if res.StatusCode != http.StatusForbidden || len(keys) == 0 {
+			return nil, err
 		}
 	}
-	res, err := c.http.Do(r)
-	if err != nil {
-		return nil, c.broken(ctx, err)
-	}
-	if res.StatusCode == http.StatusOK {
-		return res, nil
-	}
-	defer res.Body.Close()
-	return nil, c.refusal(res)
 }
 
 // refusal returns the error of an unsuccessful response.

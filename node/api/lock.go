@@ -26,6 +26,19 @@ func Locked(h http.Handler, secret, path string) http.Handler {
 	})
 }
 
+// ReadOnly serves h where any user of the machine can connect, and no secret could be kept. What
+// needs one is refused.
+func ReadOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !onlyReads(r) {
+			fail(w, NewError(http.StatusForbidden,
+				"this address is for reading only, since the daemon could not keep a secret for changes, as its log says: use the socket in its data directory"))
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // bearer stands in front of the secret in the header Authorization.
 const bearer = "Bearer "
 

@@ -3,9 +3,12 @@ package api
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/hopmesh/hopmesh/node/api/secret"
 )
 
 // On loopback everybody reads, and only who knows the secret changes something, has files
@@ -96,4 +99,30 @@ func TestClientsFindTheSecret(t *testing.T) {
 	if err := c.Leave(t.Context()); err == nil || !strings.Contains(err.Error(), "run as the user that runs the daemon") {
 		t.Errorf("without the secret: %v", err)
 	}
+}
+
+// A secret that a killed daemon has left in the best place does not hide the right one.
+func TestAStaleSecretHidesNothing(t *testing.T) {
+	run, temp := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	s := httptest.NewUnstartedServer(Handler(&fake{}, metrics()))
+	addr := s.Listener.Addr().String()
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	lock(t, s, addr)
+	s.Start()
+	defer s.Close()
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	if _, err := secret.Save(netip.MustParseAddrPort(addr), secret.New()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewClient(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	res, err := c.send(t.Context(), http.MethodPost, "/v1/leave", struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
 }

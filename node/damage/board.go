@@ -96,8 +96,13 @@ func (b *Board) put(e Entry) bool {
 		b.own = slices.Delete(b.own, at, at+1)
 	}
 	if len(b.own) == maxOwn {
-		// The oldest that was repaired makes room, else the oldest of all.
-		at := max(0, slices.IndexFunc(b.own, func(o Entry) bool { return o.Repaired }))
+		// The oldest that was repaired makes room, else the oldest of all; but not for one that
+		// was repaired.
+		at := slices.IndexFunc(b.own, func(o Entry) bool { return o.Repaired })
+		if at < 0 && e.Repaired {
+			return true
+		}
+		at = max(at, 0)
 		b.own = slices.Delete(b.own, at, at+1)
 	}
 	b.own = append(b.own, e)

@@ -50,6 +50,29 @@ func TestBoard(t *testing.T) {
 	})
 }
 
+// On a full board, what was repaired makes room for what was not, and never the other way round.
+func TestRepairedMakesRoom(t *testing.T) {
+	b := New(slog.New(slog.DiscardHandler))
+	for i := range maxOwn {
+		b.Found(Shard, fmt.Sprint(i), "it is damaged")
+	}
+	b.Repaired(Model, "j1", "there is another")
+	if own := b.Own(); len(own) != maxOwn || own[0].Key != "0" || own[maxOwn-1].Kind != Shard {
+		t.Errorf("%+v", own)
+	}
+	b.Repaired(Shard, "7", "it was fetched")
+	b.Found(Model, "j2", "it is damaged")
+	own := b.Own()
+	for _, e := range own {
+		if e.Repaired {
+			t.Errorf("%+v", e)
+		}
+	}
+	if len(own) != maxOwn || own[0].Key != "0" || own[maxOwn-1].Key != "j2" {
+		t.Errorf("%+v", own)
+	}
+}
+
 // What another node tells is bounded, and nothing in it moves a terminal's cursor.
 func FuzzReport(f *testing.F) {
 	f.Add([]byte(`[{"kind":"log","key":"k","what":"entry 7"}]`))

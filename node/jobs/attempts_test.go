@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
+	"github.com/hopmesh/hopmesh/node/damage"
 )
 
 // A panic is the job's end and not the node's.
@@ -144,6 +146,28 @@ func TestDamagedCheckpoint(t *testing.T) {
 			if j := w.ended(id); j.Error != c.says {
 				t.Errorf("job %d says %q", n+1, j.Error)
 			}
+		}
+	})
+}
+
+// The damage of a checkpoint is over when its job is.
+func TestDamageEndsWithTheJob(t *testing.T) {
+	inTime(t, func(t *testing.T, w *world) {
+		board := damage.New(slog.New(slog.DiscardHandler))
+		w.stop()
+		w.damage = board
+		w.run()
+		w.teach(func(_ context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+			o.Damaged(errors.New("it is torn"), true)
+			if len(board.Own()) != 1 {
+				t.Error("it is not told")
+			}
+			return train.Result{}, errors.New("it can't go on")
+		})
+		w.ended(w.create(3))
+		synctest.Wait()
+		if list := board.Own(); len(list) != 0 {
+			t.Errorf("%+v", list)
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"sync"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -62,10 +64,15 @@ type held struct {
 	dataset plan.Dataset
 	shards  []*graph.Shard // nil where others hold them
 	watch   *watch         // of their folder; nil: there is none
+	looking sync.Mutex     // one at a time looks at what the watch has noticed
 
 	cancel context.CancelFunc // nil: nothing is being verified
 	done   chan struct{}      // closed when all have been read once
-	err    error              // set before
+
+	// With looking held:
+	err   error        // of the last confirm
+	sound map[int]bool // mappings that were confirmed once
+	moved map[int]bool // of these, those that the plan has moved away since
 }
 
 // begin verifies the shards beside the training.
@@ -77,12 +84,13 @@ func (h *held) begin(folder string) {
 	if h.watch, err = newWatch(folder); err != nil {
 		h.watch = nil // all files are looked at, each time
 	}
+	h.err, h.sound, h.moved = nil, map[int]bool{}, map[int]bool{}
 	var ctx context.Context
 	ctx, h.cancel = context.WithCancel(context.Background())
 	h.done = make(chan struct{})
 	go func() {
 		defer close(h.done)
-		h.err = h.confirm(ctx)
+		_ = h.confirm(ctx) // it is kept
 	}()
 }
 
@@ -104,6 +112,16 @@ func (h *held) confirm(ctx context.Context) error {
 	if h.files == nil {
 		return nil
 	}
+	err := h.confirmAll(ctx)
+	h.looking.Lock()
+	defer h.looking.Unlock()
+	if _, lost := errors.AsType[*LostShards](h.err); !lost {
+		h.err = err
+	}
+	return err
+}
+
+func (h *held) confirmAll(ctx context.Context) error {
 	var lost []*shards.Unusable
 	for i, s := range h.shards {
 		if s == nil {
@@ -113,9 +131,13 @@ func (h *held) confirm(ctx context.Context) error {
 			h.files.Suspect(h.dataset.ID, i)
 		}
 		err := h.files.Confirm(ctx, h.dataset.ID, i, s.Info())
-		if u, is := errors.AsType[*shards.Unusable](err); is {
+		u, is := errors.AsType[*shards.Unusable](err)
+		switch {
+		case err == nil || is && u.Moved && h.hasMoved(i):
+			h.note(i, err != nil)
+		case is:
 			lost = append(lost, u)
-		} else if err != nil {
+		default:
 			return err
 		}
 	}
@@ -125,14 +147,38 @@ func (h *held) confirm(ctx context.Context) error {
 	return nil
 }
 
+// hasMoved reports whether a mapping of a file that the plan has moved away is still of use: it
+// was confirmed before, and nobody can write the file any more.
+func (h *held) hasMoved(shard int) bool {
+	h.looking.Lock()
+	defer h.looking.Unlock()
+	return h.sound[shard] && !h.shards[shard].Broken()
+}
+
+// note notes that a mapping was confirmed, or has moved away after it was.
+func (h *held) note(shard int, moved bool) {
+	h.looking.Lock()
+	defer h.looking.Unlock()
+	if h.sound != nil { // else nothing is mapped
+		h.sound[shard], h.moved[shard] = true, moved
+	}
+}
+
+// broken reports whether a mapped file could not be read.
+func (h *held) broken() bool {
+	return slices.ContainsFunc(h.shards, func(s *graph.Shard) bool { return s != nil && s.Broken() })
+}
+
 // intact reports whether no file has changed since it was confirmed, and all could be read.
 func (h *held) intact() bool {
+	h.looking.Lock() // else another may take a change for seen before it has been looked at
+	defer h.looking.Unlock()
 	changed := h.watch.changed()
 	if changed {
 		h.watch.seen()
 	}
 	for i, s := range h.shards {
-		if s != nil && (s.Broken() || changed && !h.files.Intact(h.dataset.ID, i, s.Info())) {
+		if s != nil && (s.Broken() || changed && !h.moved[i] && !h.files.Intact(h.dataset.ID, i, s.Info())) {
 			h.watch.again()
 			return false
 		}
@@ -154,15 +200,23 @@ func (h *held) verify(ctx context.Context, wait bool) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	h.looking.Lock()
+	err := h.err
+	h.looking.Unlock()
+	_, lost := errors.AsType[*LostShards](err)
 	switch {
-	case h.err != nil:
-		return h.err
-	case h.intact():
+	case lost:
+		return err
+	case err == nil && h.intact():
 		return nil
 	case !wait:
 		return train.ErrUnverified
 	}
-	return h.confirm(ctx)
+	err = h.confirm(ctx)
+	if _, lost := errors.AsType[*LostShards](err); err != nil && !lost && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", train.ErrUnverified, err) // it is no damage
+	}
+	return err
 }
 
 // open maps one shard. If it can't be used, and is damaged, the error is a *shards.Unusable.

@@ -132,6 +132,9 @@ func (r *run) blame(ctx context.Context, err error) error {
 	if _, short := errors.AsType[*budget.Short](err); known || short {
 		return err
 	}
+	if _, silent := errors.AsType[*unanswered](err); (silent || train.Together(err)) && !r.held.broken() {
+		return err // no shard here is to blame, and to read them all takes time
+	}
 	if lost, is := errors.AsType[*LostShards](r.held.confirm(ctx)); is {
 		r.cfg.Log.Warn("a job can't go on with a shard that is damaged", "job", r.job.ID, "err", lost, "then", err)
 		return lost

@@ -17,6 +17,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/replica"
 	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/node/damage"
 	"github.com/hopmesh/hopmesh/node/shards"
 )
 
@@ -331,6 +332,7 @@ func (r *Runner) takeStock() error {
 
 // sweep removes the folders of jobs that are no longer in the plan.
 func (r *Runner) sweep(s *plan.State) {
+	r.forgive(s)
 	known := map[string]bool{}
 	for _, j := range s.Jobs {
 		known[folderOf(j)] = true
@@ -352,6 +354,15 @@ func (r *Runner) sweep(s *plan.State) {
 			delete(r.ended, id)
 			delete(r.pasts, id)
 			r.memories.forget(id)
+		}
+	}
+}
+
+// forgive ends the damage of checkpoints that no run will need any more.
+func (r *Runner) forgive(s *plan.State) {
+	for id, p := range r.pasts {
+		if j, in := s.Jobs[id]; (!in || j.Ended()) && p.mended() {
+			r.cfg.Damage.Clear(damage.Checkpoint, id)
 		}
 	}
 }

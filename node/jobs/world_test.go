@@ -21,6 +21,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
+	"github.com/hopmesh/hopmesh/node/shards"
 )
 
 // world is a node "a" with a dataset, and a leader that is a plan.
@@ -43,6 +44,7 @@ type world struct {
 	tellers  map[string]int  // how often each node told of a job
 	train    Train
 	device   Device // nil: the processor
+	damage   shards.Damage
 }
 
 const datasetID = "00000000000000d1"
@@ -80,7 +82,7 @@ func newWorld(t testing.TB) *world {
 // run starts the runner.
 func (w *world) run() {
 	w.runner = Open(Config{
-		Dir: filepath.Join(w.dir, "jobs"), Self: "a", Leader: w, Log: slog.New(slog.DiscardHandler), Device: w.device,
+		Dir: filepath.Join(w.dir, "jobs"), Self: "a", Leader: w, Log: slog.New(slog.DiscardHandler), Device: w.device, Damage: w.damage,
 		Shard: func(dataset string, shard int) string { return filepath.Join(w.dir, dataset, graph.ShardFile(shard)) },
 		Train: func(ctx context.Context, r recipe.Recipe, s []*graph.Shard, o train.Options) (train.Result, error) {
 			w.mu.Lock()

@@ -96,7 +96,10 @@ func (l *Listener) choose(cfg Config) error {
 	key := secret.New()
 	path, err := secret.Save(bound, key)
 	if err != nil {
-		return fmt.Errorf("serve the API on %s: %w; or leave out this --api and use the socket in the data directory", bound, err)
+		// Another user may be to blame, who must not keep the node from starting.
+		cfg.Log.Warn("the API serves reads alone on an address, since no secret for changes can be kept: use the socket in the data directory", "addr", bound, "err", err)
+		l.handler = api.ReadOnly(cfg.Full)
+		return nil
 	}
 	l.forget = func() { secret.Remove(path, key) }
 	l.handler = api.Locked(cfg.Full, key, path)

@@ -49,6 +49,11 @@ func (h *health) tidy(k *Keeper) {
 			delete(h.whole, f)
 		}
 	}
+	for f := range h.doubted {
+		if folder := k.folders[f.dataset]; folder == nil || folder.held[f.shard] == 0 {
+			delete(h.doubted, f)
+		}
+	}
 }
 
 const (
@@ -124,36 +129,70 @@ func (s scrubber) file(ctx context.Context, f key) bool {
 	read := func(n int) bool {
 		return pause(ctx, time.Duration(n)*time.Second/scrubRate) && s.idle(ctx)
 	}
-	sum, quick, as, err := hashFile(ctx, k.file(f), read)
+	want := d.Shards[f.shard].SHA256
+	quick, as, err := readWhole(ctx, k.file(f), want, read)
 	if ctx.Err() != nil {
 		return false
 	}
-	if err == nil && sum == d.Shards[f.shard].SHA256 {
-		k.found(f, sum, quick, as)
+	if err == nil {
+		k.found(f, want, quick, as)
 		return true
 	}
 	// It may have been removed meanwhile, for a good reason: Verify asks the plan first.
 	k.Suspect(f.dataset, f.shard)
-	_, _ = k.Verify(ctx, f.dataset, f.shard) // it logs what it finds
+	if _, err := k.Verify(ctx, f.dataset, f.shard); err != nil {
+		k.cfg.Log.Warn("could not verify a shard", "dataset", f.dataset, "shard", f.shard, "err", err)
+	}
 	return ctx.Err() == nil
 }
 
-// errUnreadable marks errors of a disk that can't read a file any more.
-var errUnreadable = errors.New("can't be read")
+var (
+	// errUnreadable marks errors of a disk that can't read a file any more.
+	errUnreadable = errors.New("can't be read")
+	errDiffers    = errors.New("its SHA-256 is another than that in the plan")
+	// errWritten says nothing about a file: it was written, renamed or marked while it was read.
+	errWritten = errors.New("it is being written")
+)
 
-// hashFile returns the SHA-256 of a file, its sums and its stamp, and an error if it was written
-// meanwhile. between, if not nil, is called between pieces of so many bytes, and the file is
-// read from the disk and not from memory, as far as no job has it in use.
+// isDamage reports whether an error of readWhole means that the file is of no use.
+func isDamage(err error) bool {
+	return errors.Is(err, errDiffers) || errors.Is(err, errUnreadable) || errors.Is(err, os.ErrNotExist)
+}
+
+// mostReads is how often a file is read that is written meanwhile.
+const mostReads = 3
+
+// readWhole reads a file and returns an error unless it has this SHA-256. Then it is whole,
+// whatever was done to it meanwhile. A file that has another is damaged only if nothing was.
+func readWhole(ctx context.Context, path, digest string, between func(n int) bool) (sums, stamp, error) {
+	for n := 1; ; n++ {
+		sum, quick, as, err := hashFile(ctx, path, between)
+		written := errors.Is(err, errWritten)
+		switch {
+		case sum == digest && (err == nil || written):
+			return quick, as, nil
+		case err == nil:
+			return quick, as, fmt.Errorf("verify a shard: %s: %w", path, errDiffers)
+		case !written || n == mostReads || !pause(ctx, lookEvery):
+			return quick, as, fmt.Errorf("verify a shard: %w", err)
+		}
+	}
+}
+
+// hashFile returns the SHA-256 of a file, its sums and the stamp that it had before, and with
+// them errWritten if it has another afterwards. between, if not nil, is called between pieces of
+// so many bytes, and the file is read from the disk and not from memory, as far as no job has it
+// in use.
 func hashFile(ctx context.Context, path string, between func(n int) bool) (string, sums, stamp, error) {
 	var quick sums
 	f, err := os.Open(path)
 	if err != nil {
-		return "", quick, stamp{}, fmt.Errorf("verify a shard: %w", err)
+		return "", quick, stamp{}, err
 	}
 	defer f.Close()
 	before, err := stampOn(f)
 	if err != nil {
-		return "", quick, stamp{}, fmt.Errorf("verify a shard: %w", err)
+		return "", quick, stamp{}, err
 	}
 	if between != nil {
 		_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
@@ -165,13 +204,13 @@ func hashFile(ctx context.Context, path string, between func(n int) bool) (strin
 		quick.add(b[:n])
 		if errors.Is(err, io.EOF) {
 			after, err := stampOn(f)
-			if err != nil || after != before {
-				return "", quick, stamp{}, fmt.Errorf("verify a shard: %w: it is being written: %w", errUnreadable, err)
+			if err == nil && after != before {
+				err = fmt.Errorf("%s: %w", path, errWritten)
 			}
-			return hex.EncodeToString(sum.Sum(nil)), quick, before, nil
+			return hex.EncodeToString(sum.Sum(nil)), quick, before, err
 		}
 		if err != nil {
-			return "", quick, stamp{}, fmt.Errorf("verify a shard: %w: %w", errUnreadable, err)
+			return "", quick, stamp{}, fmt.Errorf("%w: %w", errUnreadable, err)
 		}
 		if between != nil && !between(n) {
 			break
@@ -187,7 +226,7 @@ func whyOf(path string, want plan.Shard, err error) string {
 	case errors.Is(statErr, os.ErrNotExist):
 		return whyGone
 	case errors.Is(err, errUnreadable):
-		return fmt.Sprintf("its file can't be read: %v", errors.Unwrap(err))
+		return "its file can't be used: " + err.Error()
 	case statErr == nil && uint64(info.Size()) < want.Bytes:
 		return whyTruncated
 	}

@@ -2,7 +2,6 @@ package shards
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -62,6 +61,8 @@ type Unusable struct {
 	Why   string
 	// Elsewhere reports whether another node holds the shard.
 	Elsewhere bool
+	// Moved reports whether the plan no longer names the shard here. Nothing is known of the file.
+	Moved bool
 }
 
 func (e *Unusable) Error() string { return e.Why }
@@ -108,13 +109,21 @@ func (k *Keeper) Confirm(ctx context.Context, dataset string, shard int, opened 
 			return err
 		case found == Whole && k.Intact(dataset, shard, opened):
 			return nil
+		case found == Whole && k.lies(key{dataset, shard}, opened):
+			// It was written while it was read, and is read again.
 		case found != Pending:
-			return k.lost(ctx, key{dataset, shard})
+			return k.lost(ctx, key{dataset, shard}, found == Absent)
 		}
 		if !pause(ctx, lookEvery) {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// lies reports whether the file that a caller has opened, nil is any, is the one at its path.
+func (k *Keeper) lies(f key, opened fs.FileInfo) bool {
+	now, there := stampAt(k.file(f))
+	return there && now.is(opened)
 }
 
 // recognised reports whether a file has the sums that it had when it was last verified. It
@@ -152,8 +161,9 @@ func (k *Keeper) found(f key, digest string, quick sums, as stamp) {
 	delete(k.checks.doubted, f)
 }
 
-// lost reports to the leader that a file was dropped, until it knows, and returns why.
-func (k *Keeper) lost(ctx context.Context, f key) error {
+// lost reports to the leader that a file was dropped, until it knows, and returns why. absent:
+// by the plan it is not here.
+func (k *Keeper) lost(ctx context.Context, f key, absent bool) error {
 	for {
 		_, lose := k.untold(f.dataset)
 		tell := false
@@ -181,6 +191,8 @@ func (k *Keeper) lost(ctx context.Context, f key) error {
 	e := &Unusable{Shard: f.shard, Why: "its file has been replaced meanwhile"}
 	if l := k.checks.losses[f]; l != nil {
 		e.Why = l.why
+	} else {
+		e.Moved = absent
 	}
 	d := k.plan.Datasets[f.dataset]
 	if f.shard < len(d.Shards) {
@@ -288,17 +300,17 @@ func (k *Keeper) check(ctx context.Context, f key, want plan.Shard, c *check) {
 		c.found = Pending
 		return
 	}
-	sum, quick, as, err := hashFile(ctx, k.file(f), nil)
+	quick, as, err := readWhole(ctx, k.file(f), want.SHA256, nil)
 	switch {
 	case ctx.Err() != nil:
 		c.found = Pending
-	case err == nil && sum == want.SHA256:
+	case err == nil:
 		c.found = Whole
-		k.found(f, sum, quick, as)
-	case err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errUnreadable):
-		c.err = err
-	default:
+		k.found(f, want.SHA256, quick, as)
+	case isDamage(err):
 		k.forget(f, whyOf(k.file(f), want, err))
 		c.found = Damaged
+	default:
+		c.err = err
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -52,21 +53,25 @@ func Remove(path, secret string) {
 	}
 }
 
-// Find returns the secret for changes through an address, HOST:PORT, and the address that it
-// belongs to: "localhost" may mean two, and a secret is shown to its own daemon alone. It
-// returns "" if this user has none.
-func Find(addr string) (secret, at string) {
+// Find returns the secrets that may be those for changes through an address, HOST:PORT, the
+// likeliest first, and the address that they belong to: "localhost" may mean two, and a secret
+// is shown to its own daemon alone. A daemon that was killed may have left one where the next
+// did not look. It returns none if this user has none.
+func Find(addr string) (secrets []string, at string) {
 	for _, a := range meant(addr) {
 		for _, dir := range dirs() {
 			if private(dir) != nil {
 				continue
 			}
-			if got, err := read(filepath.Join(dir, name(a))); err == nil {
-				return got, a.String()
+			if got, err := read(filepath.Join(dir, name(a))); err == nil && !slices.Contains(secrets, got) {
+				secrets = append(secrets, got)
 			}
 		}
+		if len(secrets) > 0 {
+			return secrets, a.String()
+		}
 	}
-	return "", ""
+	return nil, ""
 }
 
 // meant lists the addresses on loopback that HOST:PORT may mean.

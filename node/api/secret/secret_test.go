@@ -48,7 +48,7 @@ func TestSecretIsFoundByAddress(t *testing.T) {
 		"127.0.0.1":               {},
 		"127.0.0.1:../x":          {},
 	} {
-		if got, at := Find(addr); got != want[0] || at != want[1] {
+		if got, at := Find(addr); strings.Join(got, " ") != want[0] || at != want[1] {
 			t.Errorf("%s: %q at %q", addr, got, at)
 		}
 	}
@@ -60,11 +60,11 @@ func TestSecretIsFoundByAddress(t *testing.T) {
 	next := New()
 	save(t, "127.0.0.1:7947", next) // by the next daemon, before this one has ended
 	Remove(path, four)
-	if got, _ := Find("127.0.0.1:7947"); got != next {
+	if got, _ := Find("127.0.0.1:7947"); strings.Join(got, " ") != next {
 		t.Errorf("the next daemon's secret was removed: %q", got)
 	}
 	Remove(path, next)
-	if got, _ := Find("127.0.0.1:7947"); got != "" {
+	if got, _ := Find("127.0.0.1:7947"); strings.Join(got, " ") != "" {
 		t.Errorf("%q is left", got)
 	}
 	left, err := os.ReadDir(run)
@@ -82,7 +82,7 @@ func TestSecretWithoutARuntimeDirectory(t *testing.T) {
 		t.Errorf("it is at %s", path)
 	}
 	t.Setenv("XDG_RUNTIME_DIR", filepath.Dir(run))
-	if got, _ := Find("127.0.0.1:1"); got != want {
+	if got, _ := Find("127.0.0.1:1"); strings.Join(got, " ") != want {
 		t.Errorf("found %q", got)
 	}
 }
@@ -112,7 +112,7 @@ func TestFoldersThatOthersMayOpen(t *testing.T) {
 		if _, err := Save(addr, New()); err == nil || !strings.Contains(err.Error(), temp) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got, _ := Find("127.0.0.1:1"); got != "" {
+		if got, _ := Find("127.0.0.1:1"); strings.Join(got, " ") != "" {
 			t.Errorf("%s: believed", name)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hopmesh/hopmesh/consensus"
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -91,7 +92,37 @@ type Models struct {
 func New(cfg Config) *Models { return &Models{cfg: cfg, serves: make(chan struct{}, maxServes)} }
 
 // Run waits until ctx ends, cancels all requests and waits for them.
-func (m *Models) Run(ctx context.Context) error { return m.underWay.EndWith(ctx) }
+func (m *Models) Run(ctx context.Context) error {
+	tidied := make(chan struct{})
+	go func() {
+		defer close(tidied)
+		for {
+			select {
+			case <-time.After(tidyEvery):
+				m.tidy()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	err := m.underWay.EndWith(ctx)
+	<-tidied
+	return err
+}
+
+// tidyEvery is the pause between looks for jobs that were removed.
+const tidyEvery = 10 * time.Second
+
+// tidy ends the damage of models whose jobs were removed.
+func (m *Models) tidy() {
+	list := m.cfg.Plan.State().Jobs
+	for id := range m.damaged.Range {
+		if _, in := list[id.(string)]; !in {
+			m.damaged.Delete(id)
+			m.cfg.Damage.Clear(damage.Model, id.(string))
+		}
+	}
+}
 
 // loan is a folder for files that this node borrows from others. It lies among the
 // folders of jobs, where the runner removes leftovers of a daemon that died.
@@ -176,6 +207,9 @@ func (m *Models) mend(j plan.Job, borrowed, here string, damaged error) string {
 		return borrowed
 	}
 	err := synced(borrowed)
+	if now, in := m.cfg.Plan.State().Jobs[j.ID]; !in || !now.Ended() || now.Generation != j.Generation || now.Key != j.Key {
+		return borrowed // it was resumed or removed meanwhile: what lies here may be newer
+	}
 	if err == nil {
 		err = os.Rename(borrowed, here)
 	}

@@ -1,0 +1,119 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/train"
+	"github.com/hopmesh/hopmesh/node/shards"
+)
+
+// scripted are Files whose answers a test sets.
+type scripted struct {
+	confirm func(shard int) error
+	intact  func(shard int) bool
+}
+
+func (s *scripted) Confirm(_ context.Context, _ string, shard int, _ fs.FileInfo) error {
+	return s.confirm(shard)
+}
+func (s *scripted) Intact(_ string, shard int, _ fs.FileInfo) bool { return s.intact(shard) }
+func (s *scripted) Suspect(string, int)                            {}
+func (s *scripted) Restored(string, int) (here, hope bool)         { return false, false }
+
+// holding maps the shards of a world, and verifies them.
+func holding(t *testing.T, w *world, files *scripted) *held {
+	t.Helper()
+	d := w.now().Datasets[datasetID]
+	list, err := OpenShards(d, func(dataset string, shard int) string { return filepath.Join(w.dir, dataset, graph.ShardFile(shard)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &held{files: files, dataset: d, shards: list}
+	h.begin(filepath.Join(w.dir, datasetID))
+	t.Cleanup(h.end)
+	<-h.done
+	return h
+}
+
+// While one looks at a file that has changed, no other takes it for unchanged.
+func TestOneLooksAtChanges(t *testing.T) {
+	var h *held
+	looks := 0
+	h = holding(t, newWorld(t), &scripted{confirm: func(int) error { return nil }, intact: func(int) bool {
+		looks++
+		if h.looking.TryLock() {
+			h.looking.Unlock()
+			t.Error("another may look meanwhile, and sees no change")
+		}
+		return false
+	}})
+	if h.intact() || h.intact() || looks != 2 {
+		t.Errorf("a changed file counts as unchanged after %d looks", looks)
+	}
+}
+
+// An error that says nothing of the shards is no damage, and the next to wait tries again.
+func TestConfirmFailsForAWhile(t *testing.T) {
+	full := true
+	h := holding(t, newWorld(t), &scripted{intact: func(int) bool { return true }, confirm: func(int) error {
+		if full {
+			return syscall.EMFILE
+		}
+		return nil
+	}})
+	err := h.verify(t.Context(), true)
+	if !errors.Is(err, train.ErrUnverified) || !errors.Is(err, syscall.EMFILE) {
+		t.Error(err)
+	}
+	full = false
+	if err := errors.Join(h.verify(t.Context(), true), h.verify(t.Context(), false)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A copy that the plan moves away while it is in use is no damage, if it was confirmed before.
+func TestAMovedCopyIsNoDamage(t *testing.T) {
+	moved, unread := false, false
+	files := &scripted{
+		intact: func(shard int) bool { return !moved || shard != 2 },
+		confirm: func(shard int) error {
+			if (moved || unread) && shard == 2 {
+				return &shards.Unusable{Shard: 2, Why: "it has moved", Moved: true}
+			}
+			return nil
+		},
+	}
+	w := newWorld(t)
+	h := holding(t, w, files)
+	moved = true
+	h.watch.again()
+	if err := errors.Join(h.verify(t.Context(), true), h.verify(t.Context(), false)); err != nil {
+		t.Error(err)
+	}
+	moved, unread = false, true
+	if _, lost := errors.AsType[*LostShards](holding(t, w, files).verify(t.Context(), true)); !lost {
+		t.Error("one that was never confirmed counts as whole")
+	}
+}
+
+// While another node does not answer, no shards are read to find out whether they are to blame.
+func TestSilenceIsNotBlamedOnShards(t *testing.T) {
+	r := &run{held: held{files: &scripted{confirm: func(int) error { t.Error("a shard is read"); return nil }}}}
+	w := newWorld(t)
+	list, err := OpenShards(w.now().Datasets[datasetID], func(dataset string, shard int) string { return filepath.Join(w.dir, dataset, graph.ShardFile(shard)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer CloseShards(list)
+	r.held.shards = list
+	silent := &unanswered{errors.New("nothing is heard")}
+	if err := r.blame(t.Context(), silent); !errors.Is(err, silent) {
+		t.Error(err)
+	}
+}
