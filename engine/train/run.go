@@ -106,7 +106,10 @@ type Result struct {
 func Run(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o Options) (Result, error) {
 	t, err := NewTrainer(ctx, r, shards, o)
 	if err != nil {
-		return Result{}, errors.Join(err, o.Replicas.Forget())
+		if wrong := o.Replicas.Forget(); wrong != nil {
+			err = errors.Join(err, wrong)
+		}
+		return Result{}, err
 	}
 	trusted := true
 	defer func() {
