@@ -74,20 +74,9 @@ func (b *buckets[T]) discard(bucket int) {
 	left := b.size(bucket)
 	for _, at := range b.full[bucket] {
 		n := min(b.chunk, left)
-		if first, bytes := whole(at, int64(n)*int64(unsafe.Sizeof(*new(T)))); bytes > 0 {
-			_ = punch(b.spool.file, first, bytes) // else it is freed with the file
-		}
+		_ = punch(b.spool.file, at, int64(n)*int64(unsafe.Sizeof(*new(T)))) // else it is freed with the file
 		left -= n
 	}
-}
-
-// block is what file systems give disk space in.
-const block = 4 << 10
-
-// whole returns the whole blocks of a part of a file: there is nothing else to free.
-func whole(at, bytes int64) (first, of int64) {
-	first = (at + block - 1) / block * block
-	return first, max(0, (at+bytes)/block*block-first)
 }
 
 // A cursor reads a sealed bucket from its beginning.
