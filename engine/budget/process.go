@@ -23,7 +23,7 @@ const (
 	// calm is how long nothing must run before memory is given back, so that a daemon that
 	// is asked for one thing after another does not collect after each.
 	calm = time.Second
-	// muchLeft is how much of what the heap holds, in use or not, is given back before
+	// muchLeft is how much of what the heap holds beside what lives is given back before
 	// something begins within calm of something else. Memory outside of the heap would come on
 	// top of it.
 	muchLeft = 32 << 20
@@ -37,7 +37,7 @@ var holding = account{set: debug.SetMemoryLimit, heap: heapInUse, left: heapHeld
 type account struct {
 	set  func(limit int64) int64
 	heap func() int64 // what is in use of it
-	left func() int64 // what it holds, in use or not
+	left func() int64 // what it holds, in use or not; called without mu
 	free func()
 
 	mu      sync.Mutex
@@ -151,11 +151,13 @@ func (a *account) apply() {
 
 func (a *account) begin() (end func()) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.running == 0 && a.quiet != nil && a.left() > muchLeft {
+	first := a.running == 0 && a.quiet != nil
+	a.running++
+	a.mu.Unlock()
+	// What lives stays, so a collection for its sake would be in vain.
+	if first && a.left()-a.heap() > muchLeft {
 		a.free()
 	}
-	a.running++
 	return sync.OnceFunc(func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // recorded returns an account that sets a limit of its own, which was set before.
 func recorded(before int64) (a *account, limit *int64) {
 	limit = &before
-	return &account{free: func() {}, heap: func() int64 { return 20 << 20 }, left: func() int64 { return muchLeft }, set: func(to int64) int64 {
+	return &account{free: func() {}, heap: func() int64 { return 20 << 20 }, left: func() int64 { return 20<<20 + muchLeft }, set: func(to int64) int64 {
 		was := *limit
 		if to >= 0 {
 			*limit = to
@@ -112,7 +112,7 @@ func TestMemoryIsGivenBackWhenNothingRuns(t *testing.T) {
 		}
 		check("all have ended", 1)
 		a.begin()()
-		a.left = func() int64 { return muchLeft + 1 }
+		a.left = func() int64 { return a.heap() + muchLeft + 1 }
 		fourth := a.begin() // at once
 		if freed != 2 {
 			t.Errorf("much is left, and given back %d times, not 2, before something begins", freed)

@@ -26,8 +26,8 @@ const (
 	hidden
 )
 
-// Lent returns the bytes of the edges of shards that are not held here, in memory or in files; held reports of a
-// vertex whether its shard is.
+// Lent returns the bytes of the edges of shards that are not held here, in memory or in files;
+// held reports of a vertex whether its shard is.
 func Lent(r *replica.Replica, held func(v uint32) bool) (bytes uint64) {
 	for _, s := range r.Shards {
 		if s.Vertices > 0 && !held(s.First) {

@@ -81,6 +81,8 @@ func (z *sizes) needs(j *job, m *mesh, isolated bool) (n fit.Needs, err error) {
 	}
 	n.Add(budget.Weights, rows*weights)
 	n.Add(budget.Graph, z.held+4*uint64(len(j.Graph.Training)))
+	// Edges of other nodes are taken to lie in files, which are no memory that a run must have.
+	// Where the folder of jobs is memory itself, a run keeps them in memory, and needs that more.
 	n.Set(budget.Mapped, z.edges)
 	here := float64(j.Graph.About.Vertices) // vertices whose edges are here
 	if z.edges == 0 && !alone {

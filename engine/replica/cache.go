@@ -109,12 +109,13 @@ func (c *Cache) replace(dataset string, sizes map[int]graph.SkeletonSize, of map
 	return err
 }
 
-// Forget drops all cached shards. It does nothing on a nil cache.
-func (c *Cache) Forget() {
+// Forget drops all cached shards, with their files: nobody may read them any more. It does
+// nothing on a nil cache.
+func (c *Cache) Forget() error {
 	if c == nil {
-		return
+		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sizes, c.of = nil, nil
+	return c.replace(c.dataset, nil, nil)
 }

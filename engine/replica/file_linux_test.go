@@ -131,6 +131,22 @@ func TestEdgesLieInFiles(t *testing.T) {
 	}
 }
 
+// What a run that can't be trusted has fetched is given up with its files.
+func TestForgottenEdgesHaveNoFiles(t *testing.T) {
+	f := newFiled(t)
+	for range 2 {
+		f.must(Options{Topology: replicated})
+		f.has(5)
+		if err := f.cache.Forget(); err != nil {
+			t.Fatal(err)
+		}
+		f.has(0)
+	}
+	if err := (*Cache)(nil).Forget(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Edges that come later are taken over with their files.
 func TestEdgesThatComeLaterLieInFiles(t *testing.T) {
 	f := newFiled(t)

@@ -107,7 +107,8 @@ func (s *Session) Bring(ctx context.Context, piece func(peer.Query) ([]byte, err
 }
 
 // BringEdges fetches the edges that Bring has left for later, if any, and has the dataset use
-// them. Where a disk has no room for them the replica says so, and is as it was. o is what Bring was given. No other goroutine may use the dataset's topology.
+// them. Where a disk has no room for them the replica says so, and is as it was. o is what Bring
+// was given. No other goroutine may use the dataset's topology.
 func (s *Session) BringEdges(ctx context.Context, data *dataset.Graph, o replica.Options) error {
 	o.Fits, o.Later, o.Tally = true, false, &s.Start
 	with, err := replica.Bring(ctx, s.Peers, s.Work, s.held, o)

@@ -106,18 +106,34 @@ type Result struct {
 func Run(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o Options) (Result, error) {
 	t, err := NewTrainer(ctx, r, shards, o)
 	if err != nil {
-		o.Replicas.Forget()
+		if wrong := o.Replicas.Forget(); wrong != nil {
+			err = errors.Join(err, wrong)
+		}
 		return Result{}, err
 	}
-	defer t.Close()
-	if err = t.Run(ctx); !t.intact.trusted() {
-		o.Replicas.Forget()
-	}
+	trusted := true
+	defer func() {
+		t.Close()
+		// Workers read the edges until then.
+		if wrong := o.forget(trusted); wrong != nil {
+			t.Log.Warn("could not give up edges of other nodes' shards", "err", wrong)
+		}
+	}()
+	err = t.Run(ctx)
+	trusted = t.intact.trusted()
 	// The others return the same error, or find out by themselves that a node is gone.
 	if err == nil || Together(err) {
 		t.Session.Leave(ctx, t.Log)
 	}
 	return t.result(), err
+}
+
+// forget drops the shards of other nodes, unless they can be trusted.
+func (o *Options) forget(trusted bool) error {
+	if trusted {
+		return nil
+	}
+	return o.Replicas.Forget()
 }
 
 // Together reports whether all nodes that share a run end with this error, each by

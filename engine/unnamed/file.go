@@ -7,8 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hopmesh/hopmesh/engine/mapped"
+)
+
+// all are the mappings that Map has made, by their first byte.
+var (
+	mu  sync.Mutex
+	all = map[*byte]*mapped.Mapping{}
 )
 
 // Create makes an empty file in a folder. Its name, while it has one, follows a pattern of
@@ -38,11 +49,25 @@ func Map(f *os.File, bytes int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", bytes, err)
 	}
+	in := mapped.Add("a file in "+filepath.Dir(f.Name()), b)
+	mu.Lock()
+	defer mu.Unlock()
+	all[unsafe.SliceData(b)] = in
 	return b, nil
 }
 
-// Unmap gives a mapping up, which nobody may read any more.
-func Unmap(b []byte) error { return unix.Munmap(b) }
+// Unmap gives a mapping of Map up, which nobody may read any more.
+func Unmap(b []byte) error {
+	first := unsafe.SliceData(b)
+	mu.Lock()
+	in := all[first]
+	delete(all, first)
+	mu.Unlock()
+	if in != nil {
+		in.Remove()
+	}
+	return unix.Munmap(b)
+}
 
 // Full reports whether an error says that there is no room for what was written.
 func Full(err error) bool {

@@ -2,10 +2,14 @@ package unnamed
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/mapped"
 )
 
 // A file has no name from the beginning, and its mapping outlives it.
@@ -34,6 +38,39 @@ func TestFilesHaveNoNames(t *testing.T) {
 	}
 	if _, err := Create(dir+"/none", "it-*.tmp"); err == nil {
 		t.Error("a file is made in a folder that is not there")
+	}
+}
+
+// A failing disk under a file is told from a fault of the program, and names the folder.
+func TestAFileThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Create(dir, "it-*.tmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(3 << 14); err != nil {
+		t.Fatal(err)
+	}
+	b, err := Map(f, 3<<14)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := Unmap(b); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := f.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	read := func() (x byte, err error) {
+		defer mapped.End(mapped.Guard())
+		defer mapped.Caught(&err)
+		return b[2<<14], nil
+	}
+	if _, err := read(); !errors.Is(err, mapped.ErrUnreadable) || !strings.Contains(err.Error(), dir+":") {
+		t.Error(err)
 	}
 }
 

@@ -207,6 +207,9 @@ func (r *run) advised(err error) error {
 // train trains, and finds out whether damaged shards are to blame if that fails.
 func (r *run) train(ctx context.Context) (train.Result, error) {
 	result, err := r.guarded(ctx)
+	if fault, is := errors.AsType[*mapped.Fault](err); is {
+		r.cfg.Log.Error("a fault of hopmesh ended a job", "job", r.job.ID, "fault", fmt.Sprint(fault.Panicked), "stack", fault.Stack)
+	}
 	return result, r.blame(ctx, err)
 }
 

@@ -56,7 +56,7 @@ func open(path string) (*File, error) {
 		return nil, fmt.Errorf("map %d bytes into memory: %w", size, err)
 	}
 	in := mapped.Add(path, mapping)
-	f, err := parse(mapping)
+	f, err := guarded(mapping)
 	if err != nil {
 		in.Remove()
 		return nil, errors.Join(err, unix.Munmap(mapping))
@@ -102,6 +102,13 @@ func parse(mapping []byte) (*File, error) {
 		f.order = append(f.order, p.Tensor)
 	}
 	return f, nil
+}
+
+// guarded is parse of a mapped file, which may be cut short meanwhile.
+func guarded(mapping []byte) (f *File, err error) {
+	defer mapped.End(mapped.Guard())
+	defer mapped.Caught(&err)
+	return parse(mapping)
 }
 
 // Close unmaps the file, which invalidates every view. A file from Parse is released.

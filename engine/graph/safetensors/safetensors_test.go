@@ -11,6 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hopmesh/hopmesh/engine/mapped"
 )
 
 // file writes tensors as a program would: the header, then the bytes.
@@ -229,4 +233,34 @@ func FuzzHeader(f *testing.F) {
 			t.Errorf("tensors of %d bytes lie in %d", total, len(b))
 		}
 	})
+}
+
+// A file that is cut short while its header is read is an error, whoever opens it.
+func TestAHeaderThatIsCutShort(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "short")
+	if err := os.WriteFile(path, make([]byte, 3<<14), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := unix.Mmap(int(f.Fd()), 0, 3<<14, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := mapped.Add(path, b)
+	defer func() {
+		in.Remove()
+		if err := unix.Munmap(b); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := guarded(b); !errors.Is(err, mapped.ErrUnreadable) {
+		t.Error(err)
+	}
 }

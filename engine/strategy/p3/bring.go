@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
@@ -37,7 +37,7 @@ func (s *Source) bring(ctx context.Context, c *Columns, work peer.Work, tally *p
 	b := &bringing{source: s, columns: c, work: work, layout: c.layout, tally: tally}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var running sync.WaitGroup
+	var running mapped.Group // a local shard's rows may lie in a mapped file
 	for node := range work.Nodes {
 		running.Go(func() {
 			if err := b.from(ctx, node); err != nil {

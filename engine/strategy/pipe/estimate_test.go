@@ -143,7 +143,6 @@ func memoryIsForecast(t *testing.T, models ...string) {
 					if x := float64(forecast) / float64(got); x < 0.9 || x > 1.1 {
 						t.Errorf("%s: node %d takes %d bytes, and %s thought %d", name, i, got, who, forecast)
 						t.Logf("%v", by)
-						_ = by
 					}
 				}
 				if c.ways == 1 && c.histories == "" {

@@ -229,7 +229,8 @@ func (w *Worker) makePast() (err error) {
 		}
 	}
 	if n > 0 {
-		w.past, err = shelf.NewRows(w.Blocks.Dir, n, w.Blocks.Spare)
+		// A full disk may have left blocks in memory.
+		w.past, err = shelf.NewRows(w.Blocks.Dir, n, w.Blocks.Spare-min(w.Blocks.Spare, w.blocks.Held()))
 	}
 	return err
 }

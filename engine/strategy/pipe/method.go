@@ -117,6 +117,9 @@ func (p *Method) Open(ctx context.Context) error {
 	if full := p.Worker.blocks.Full(); full != nil {
 		t.Run.Notes = append(t.Run.Notes, fmt.Sprintf("the edges of shards lie in memory, since the folder of the job has no room for them (%v): free some space there", full))
 	}
+	if full := p.Worker.past.Full(); full != nil {
+		t.Run.Notes = append(t.Run.Notes, fmt.Sprintf("earlier rows lie in memory, since the folder of the job has no room for them (%v): free some space there", full))
+	}
 	if err := p.Worker.Meet(ctx, &t.Run.Session.Start); err != nil {
 		return err
 	}

@@ -169,8 +169,8 @@ const (
 	backwardDone
 )
 
-// New returns a worker that knows its work, and must be closed if there is one. Once it has met the others, it can say what
-// memory it needs.
+// New returns a worker that knows its work, and must be closed if there is one. Once it has met
+// the others, it can say what memory it needs.
 func New(ctx context.Context, t Task) (*Worker, error) {
 	if err := t.check(); err != nil {
 		return nil, err

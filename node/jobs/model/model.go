@@ -21,6 +21,7 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/trained"
 	"github.com/hopmesh/hopmesh/mesh"
@@ -307,7 +308,9 @@ func (m *Models) Predict(ctx context.Context, id string, r api.PredictRequest, t
 
 // Export writes the model itself.
 func (m *Models) Export(ctx context.Context, id string, r api.ExportRequest, to io.Writer) error {
-	return m.with(ctx, id, "export", r.Index, func(_ context.Context, _ plan.Job, file modelFile, _ *loan) error {
+	return m.with(ctx, id, "export", r.Index, func(_ context.Context, _ plan.Job, file modelFile, _ *loan) (err error) {
+		defer mapped.End(mapped.Guard()) // the checkpoint is mapped
+		defer mapped.Caught(&err)
 		return trained.Export(to, file.checkpoint, file.index)
 	})
 }

@@ -51,10 +51,15 @@ func New(topology *sample.Topology, form sample.Form, from From) *Maker {
 	if from.Edges != nil {
 		o.Inverses = from.Edges.Inverses
 	}
-	return &Maker{
-		Here: topology, Done: shelf.New(from.Dir, from.Spare), from: from, sampler: sample.New(topology, o),
-		drawn: shelf.New(from.Dir, from.Spare),
-	}
+	m := &Maker{Here: topology, Done: shelf.New(from.Dir, from.Spare), from: from, sampler: sample.New(topology, o)}
+	m.draws()
+	return m
+}
+
+// draws has a new shelf for blocks that are drawn. It shares the room in memory with the other.
+func (m *Maker) draws() {
+	m.drawn = shelf.New(m.from.Dir, m.from.Spare)
+	m.drawn.Beside, m.Done.Beside = m.Done, m.drawn
 }
 
 // Bring has the edges of a shard here.
@@ -87,7 +92,7 @@ func (m *Maker) Drawn() error { return m.drawn.Map() }
 // Drawing begins to draw the blocks of another way, and forgets those of the last one.
 func (m *Maker) Drawing() error {
 	old := m.drawn
-	m.drawn = shelf.New(m.from.Dir, m.from.Spare)
+	m.draws()
 	return old.Close()
 }
 

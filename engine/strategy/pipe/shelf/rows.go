@@ -47,7 +47,10 @@ func (r *Rows) open(dir string, bytes int) (err error) {
 		return err
 	}
 	// All of it is taken now, so that no later write finds the disk full.
-	if err = unix.Fallocate(int(r.file.Fd()), 0, 0, int64(bytes)); errors.Is(err, unix.EOPNOTSUPP) {
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+		err = unix.Fallocate(int(r.file.Fd()), 0, 0, int64(bytes))
+	}
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		err = r.fill(bytes)
 	}
 	if err == nil {

@@ -20,6 +20,10 @@ import (
 // put there, then it is mapped, and they are read until it is closed. One goroutine puts;
 // many may read.
 type Shelf struct {
+	// Beside is another shelf for which memory has no room of its own; nil: there is none. The
+	// same goroutine puts there.
+	Beside *Shelf
+
 	dir  string
 	most uint64 // of bytes that memory has room for
 
@@ -161,7 +165,7 @@ func (s *Shelf) hold(all []byte) error {
 	copy(c.bytes, all)
 	s.chunks = append(s.chunks, c)
 	s.held += uint64(len(all))
-	if s.full != nil && s.held > s.most {
+	if s.full != nil && s.held+s.Beside.Held() > s.most {
 		return fmt.Errorf("the edges of shards have no room in the folder %s, nor in memory: %w: free some space there, or allow more memory with {agent.memory}", s.dir, s.full)
 	}
 	return nil

@@ -185,6 +185,13 @@ func underLimit(t *testing.T) {
 		if _, err := NewRows(t.TempDir(), rows, rows-1); !errors.Is(err, unix.EFBIG) || strings.Contains(err.Error(), "\n") || strings.Count(err.Error(), "free some space there") != 1 {
 			t.Errorf("%d bytes of disk, and no memory: %v", bytes, err)
 		}
+		other := New(t.TempDir(), 1<<30)
+		other.held = 1 << 30 // the room is taken
+		s = New(t.TempDir(), 1<<30)
+		s.Beside = other
+		if err := whole(t, s); !errors.Is(err, unix.EFBIG) || s.Close() != nil {
+			t.Errorf("%d bytes of disk, and room that another has taken: %v", bytes, err)
+		}
 		s = New(t.TempDir(), 1000)
 		err := whole(t, s)
 		if !errors.Is(err, unix.EFBIG) || strings.Contains(err.Error(), "\n") || strings.Count(err.Error(), "free some space there") != 1 {
