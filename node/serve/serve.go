@@ -54,10 +54,9 @@ func Open(cfg Config) ([]*Listener, error) {
 	for _, addr := range addresses {
 		l, err := listenAt(addr)
 		if err == nil {
+			l.choose(cfg)
 			open = append(open, l)
-			err = l.choose(cfg)
-		}
-		if err != nil {
+		} else {
 			for _, o := range open {
 				o.forget()
 				_ = o.Close()
@@ -83,15 +82,15 @@ func listenAt(addr string) (*Listener, error) {
 }
 
 // choose decides what is served, by who reaches the address.
-func (l *Listener) choose(cfg Config) error {
+func (l *Listener) choose(cfg Config) {
 	l.log, l.handler = cfg.Log, cfg.Public
 	if l.Addr().Network() == "unix" {
 		l.handler = cfg.Full
-		return nil
+		return
 	}
 	bound, err := netip.ParseAddrPort(l.Addr().String())
 	if err != nil || !bound.Addr().Unmap().IsLoopback() {
-		return nil //nolint:nilerr // what can't be told to be loopback is public
+		return // what can't be told to be loopback is public
 	}
 	key := secret.New()
 	path, err := secret.Save(bound, key)
@@ -99,11 +98,10 @@ func (l *Listener) choose(cfg Config) error {
 		// Another user may be to blame, who must not keep the node from starting.
 		cfg.Log.Warn("the API serves reads alone on an address, since no secret for changes can be kept: use the socket in the data directory", "addr", bound, "err", err)
 		l.handler = api.ReadOnly(cfg.Full)
-		return nil
+		return
 	}
 	l.forget = func() { secret.Remove(path, key) }
 	l.handler = api.Locked(cfg.Full, key, path)
-	return nil
 }
 
 // maxSocketPath is what Linux allows for the path of a unix socket.

@@ -50,7 +50,7 @@ func (h *held) walk(v reflect.Value, path string) {
 		if v.Cap() == 0 || h.seen[v.UnsafePointer()] {
 			return
 		}
-		if v.Type().Elem().Kind() == reflect.Uint8 && slices.ContainsFunc([]string{".boundary", ".parcels", ".landing", ".fetches"}, func(part string) bool { return strings.Contains(path, part) }) {
+		if v.Type().Elem().Kind() == reflect.Uint8 && slices.ContainsFunc([]string{".boundary", ".parcels", ".gives", ".landing", ".fetches"}, func(part string) bool { return strings.Contains(path, part) }) {
 			return // memory of the arena for what comes and goes
 		}
 		h.seen[v.UnsafePointer()] = true
