@@ -16,6 +16,7 @@ const (
 	Step                // what a strategy takes for the steps under way
 	Copies              // of a batch, in a device's own memory
 	Held                // of the graph and of rows brought ahead, in a device's own memory
+	Mapped              // files that the page cache shall have room for; no memory of the process
 	kinds
 )
 
@@ -67,13 +68,13 @@ func (n *Needs) Base() uint64 {
 	return Program + n.bytes[Weights] + n.bytes[Graph] + n.bytes[Slots] + n.bytes[Beside] + n.bytes[Step]
 }
 
-// OnHost returns what a run takes of the host's memory, with the least that inference
-// does with.
+// OnHost returns what of the host's memory there must be for a run, with the least that
+// inference does with, and room for mapped files.
 func (n *Needs) OnHost() uint64 {
 	if n.Foreign {
-		return n.Base()
+		return n.Base() + n.bytes[Mapped]
 	}
-	return n.Base() + n.bytes[Pass] + n.Inference.beyond(n.Inference.Least)
+	return n.Base() + n.bytes[Mapped] + n.bytes[Pass] + n.Inference.beyond(n.Inference.Least)
 }
 
 // OnDevice returns what a run takes of a device's own memory, beside weights and
@@ -83,7 +84,8 @@ func (n *Needs) OnDevice() uint64 {
 }
 
 // Total returns all that a run takes where the host's memory is the device's. Inference
-// keeps some of its memory during passes, and takes the rest in turns with them.
+// keeps some of its memory during passes, and takes the rest in turns with them. Mapped
+// files are not counted: the kernel drops their pages where memory is short.
 func (n *Needs) Total() uint64 {
 	return n.Base() + n.bytes[Pass] + n.Inference.beyond(n.Inference.Takes)
 }
@@ -98,7 +100,7 @@ func (n *Needs) Bound(memory uint64, once, alone bool) {
 	i := &n.Inference
 	i.May = max(LeastInference, n.Of(Pass))
 	if memory > 0 {
-		i.May = Left(memory, n.Base()+n.Of(Pass)) + i.Instead
+		i.May = Left(memory, n.Base()+n.Of(Mapped)+n.Of(Pass)) + i.Instead
 	}
 	if once && !alone {
 		i.May = min(i.May, max(leastOnce, i.Least, i.Instead))

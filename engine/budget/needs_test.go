@@ -11,7 +11,7 @@ func TestNeeds(t *testing.T) {
 	const base = Program + 0x110111
 	for name, c := range map[string]struct{ got, want uint64 }{
 		"base":      {n.Base(), base},
-		"on host":   {n.OnHost(), base + 0x1000 + 1<<40},
+		"on host":   {n.OnHost(), base + 0x1000 + 1<<32 + 1<<40},
 		"on device": {n.OnDevice(), 0x11011000},
 		"total":     {n.Total(), base + 0x1000 + 1<<42},
 	} {
@@ -19,7 +19,7 @@ func TestNeeds(t *testing.T) {
 			t.Errorf("%s: %#x, not %#x", name, c.got, c.want)
 		}
 	}
-	if n.Foreign = true; n.OnHost() != base {
+	if n.Foreign = true; n.OnHost() != base+1<<32 {
 		t.Errorf("beside a device: %#x on the host", n.OnHost())
 	}
 }

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/unnamed"
 )
 
 // A file holds what memory is too small for. It has no name, so that it is gone when it is
@@ -28,19 +27,14 @@ func newFile(dir string, bytes int64) (f *file, err error) {
 }
 
 func (f *file) open(dir string, bytes int64) (err error) {
-	if f.f, err = os.CreateTemp(dir, "rows-*.tmp"); err != nil {
-		return err
-	}
-	if err := os.Remove(f.f.Name()); err != nil {
+	if f.f, err = unnamed.Create(dir, "rows-*.tmp"); err != nil {
 		return err
 	}
 	if err := f.f.Truncate(bytes); err != nil || bytes == 0 {
 		return err
 	}
-	if f.mapping, err = unix.Mmap(int(f.f.Fd()), 0, int(bytes), unix.PROT_READ, unix.MAP_SHARED); err != nil {
-		return fmt.Errorf("map %d bytes: %w", bytes, err)
-	}
-	return nil
+	f.mapping, err = unnamed.Map(f.f, int(bytes))
+	return err
 }
 
 // Bytes returns all bytes, for reading.
@@ -63,7 +57,7 @@ func (f *file) close() (err error) {
 		return nil
 	}
 	if f.mapping != nil {
-		err = unix.Munmap(f.mapping)
+		err = unnamed.Unmap(f.mapping)
 	}
 	if f.f != nil {
 		err = errors.Join(err, f.f.Close())

@@ -26,7 +26,7 @@ const (
 	hidden
 )
 
-// Lent returns the memory of the edges of shards that are not held here; held reports of a
+// Lent returns the bytes of the edges of shards that are not held here, in memory or in files; held reports of a
 // vertex whether its shard is.
 func Lent(r *replica.Replica, held func(v uint32) bool) (bytes uint64) {
 	for _, s := range r.Shards {
@@ -34,7 +34,7 @@ func Lent(r *replica.Replica, held func(v uint32) bool) (bytes uint64) {
 			bytes += uint64(8*len(s.Indptr) + 4*(len(s.Indices)+len(s.Weights)))
 		}
 	}
-	return min(bytes, r.Bytes)
+	return min(bytes, r.Bytes+r.Filed)
 }
 
 // Topology notes that a run would fit without edges that take so many bytes.

@@ -80,7 +80,8 @@ func (z *sizes) needs(j *job, m *mesh, isolated bool) (n fit.Needs, err error) {
 		}
 	}
 	n.Add(budget.Weights, rows*weights)
-	n.Add(budget.Graph, z.edges+z.held+4*uint64(len(j.Graph.Training)))
+	n.Add(budget.Graph, z.held+4*uint64(len(j.Graph.Training)))
+	n.Set(budget.Mapped, z.edges)
 	here := float64(j.Graph.About.Vertices) // vertices whose edges are here
 	if z.edges == 0 && !alone {
 		here = float64(m.most())

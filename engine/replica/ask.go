@@ -8,6 +8,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/unnamed"
 )
 
 // atATime is how many shards one owner is asked for at once.
@@ -62,20 +63,29 @@ func (b *bringing) haveSizes(shards []int) bool {
 
 // askSkeletons fetches the shards that are not cached in the wanted form, a few at a
 // time from each owner. It drops cached copies of other shards and forms.
-func (b *bringing) askSkeletons(ctx context.Context) error {
+func (b *bringing) askSkeletons(ctx context.Context) (err error) {
 	have := b.of
 	b.of = map[int]*brought{}
 	missing := map[int]chan int{}
+	var bytes, largest uint64
 	for n, shards := range b.far {
 		missing[n] = make(chan int, len(shards))
 		for _, i := range shards {
 			if k := have[i]; k != nil && k.how == b.want {
 				b.of[i] = k
-			} else {
-				missing[n] <- i
+				continue
 			}
+			missing[n] <- i
+			size := uint64(b.sizes[i].Size(b.edges, b.want.labels))
+			bytes, largest = bytes+size, max(largest, size)
 		}
 		close(missing[n])
+	}
+	if b.edges {
+		if b.files, err = b.cache.file(bytes, largest, atATime*len(b.far)); err != nil {
+			return err
+		}
+		defer func() { err, b.files = errors.Join(err, b.files.close()), nil }()
 	}
 	all := newAsking(ctx)
 	for n, shards := range missing {
@@ -90,7 +100,11 @@ func (b *bringing) askSkeletons(ctx context.Context) error {
 			})
 		}
 	}
-	return all.Wait()
+	err = all.Wait()
+	if unnamed.Full(err) {
+		return &Full{Bytes: bytes, Dir: b.cache.dir, Err: err}
+	}
+	return err
 }
 
 func (b *bringing) askSkeleton(ctx context.Context, n, shard int) error {
@@ -98,20 +112,24 @@ func (b *bringing) askSkeleton(ctx context.Context, n, shard int) error {
 		Service: peer.Skeletons, Kind: peer.Shard, Part: uint32(shard),
 		Body: question(b.want), Limit: int(b.sizes[shard].Size(b.edges, b.want.labels)), Tally: b.o.Tally,
 	}
-	answer, err := b.peers.Ask(ctx, n, q, nil)
+	answer, mapped, err := b.files.receive(ctx, func(to []byte) ([]byte, error) { return b.peers.Ask(ctx, n, q, to) })
 	if err != nil {
 		return err
 	}
-	k, err := graph.ReadSkeleton(answer)
-	if err != nil {
-		return err
+	k := &brought{how: b.want, bytes: uint64(len(answer))}
+	if mapped {
+		k.file = answer
 	}
-	if err := b.fits(k, shard); err != nil {
-		return err
+	// It is read where it lies, so that what is checked is what is used.
+	if k.skeleton, err = graph.ReadSkeleton(answer); err == nil {
+		err = b.fits(k.skeleton, shard)
+	}
+	if err != nil {
+		return errors.Join(err, k.close())
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.of[shard] = &brought{b.want, k, uint64(len(answer))}
+	b.of[shard] = k
 	return nil
 }
 

@@ -22,11 +22,15 @@ type Options struct {
 	// fetched by auto: a run that does not fit even without them takes little before it is
 	// refused.
 	Later bool
+	// Fits says that edges fit memory, as the caller has found: auto fetches them.
+	Fits bool
 	// Bare means that labels and marks stay with their owners, and only the training
 	// vertices of the split Split are listed.
 	Bare  bool
 	Split int
-	Cache *Cache // may be nil
+	// Cache keeps what is fetched, of which edges in files; nil: it is all in memory, and
+	// nothing is kept.
+	Cache *Cache
 	Tally *peer.Tally
 }
 
@@ -43,7 +47,9 @@ type Replica struct {
 	// Seeds are of the shards whose labels and marks are not here; nil for others.
 	Seeds      []*graph.Seeds
 	Replicated bool
-	Bytes      uint64 // of all of it, without local shards
+	Bytes      uint64 // of all of it in memory, without local shards
+	Filed      uint64 // bytes of mapped files that hold edges, which are no memory of the process
+	Full       string // why edges are not here that memory has room for; "": there is no such reason
 	Later      uint64 // more that edges take, which were left for later; 0: none were
 
 	sizes map[int]graph.SkeletonSize // of the shards that are not held
@@ -70,8 +76,7 @@ func Bring(ctx context.Context, peers peer.Peers, work peer.Work, held []*graph.
 	}
 	r, err := b.whole()
 	if err != nil {
-		b.cache.keep(b.o.Dataset, nil, nil)
-		return nil, fmt.Errorf("bring the topology of the graph: %w", err)
+		return nil, fmt.Errorf("bring the topology of the graph: %w", errors.Join(err, b.cache.Close()))
 	}
 	return r, nil
 }
@@ -88,6 +93,8 @@ type bringing struct {
 	edges bool          // whether they are fetched with edges
 	later uint64        // more that those take which are fetched later
 	want  wanted
+	files *filing // where edges are put; nil: they stay in memory
+	full  string  // why edges are not fetched though there is memory for them
 
 	mu    sync.Mutex // guards what follows, while owners are asked
 	sizes map[int]graph.SkeletonSize
@@ -119,17 +126,28 @@ func (b *bringing) list() error {
 	return nil
 }
 
-func (b *bringing) run(ctx context.Context) error {
-	b.sizes, b.of = b.cache.known(b.o.Dataset)
+func (b *bringing) run(ctx context.Context) (err error) {
+	if b.sizes, b.of, err = b.cache.known(b.o.Dataset); err != nil {
+		return err
+	}
 	if err := b.askSizes(ctx); err != nil {
 		return err
 	}
 	if err := b.decide(); err != nil {
 		return err
 	}
-	err := b.askSkeletons(ctx)
-	b.cache.keep(b.o.Dataset, b.sizes, b.of) // whatever came before an error
+	err = b.fetch(ctx)
+	if full, is := errors.AsType[*Full](err); is && b.o.Topology != replicated {
+		b.edges, b.want.edges, b.full = false, false, full.instead()
+		err = b.fetch(ctx)
+	}
 	return err
+}
+
+// fetch fetches and keeps the shards, or whatever of them came before an error.
+func (b *bringing) fetch(ctx context.Context) error {
+	err := b.askSkeletons(ctx)
+	return errors.Join(err, b.cache.keep(b.o.Dataset, b.sizes, b.of))
 }
 
 // mostAnswer bounds the size of a shard's skeleton, as of any answer.
@@ -154,14 +172,14 @@ func (b *bringing) decide() error {
 			largest = max(largest, uint64(b.sizes[i].Size(true, !b.o.Bare)))
 		}
 	}
-	fits := largest <= mostAnswer && (b.o.Memory == 0 || with <= b.o.Memory/2)
+	fits := largest <= mostAnswer && (b.o.Memory == 0 || b.o.Fits || with <= b.o.Memory/2)
 	b.edges = b.o.Topology == replicated || b.o.Topology != sharded && fits
-	if b.edges && b.o.Later && b.o.Topology != replicated && with > many(b.o.Memory) {
-		b.edges, b.later = false, with-without
-	}
 	b.want = wanted{edges: b.edges, labels: !b.o.Bare}
 	if b.o.Bare {
 		b.want.split = b.o.Split
+	}
+	if b.edges && b.o.Later && b.o.Topology != replicated && with > many(b.o.Memory) && !b.here() {
+		b.edges, b.want.edges, b.later = false, false, with-without
 	}
 	takes := with
 	if !b.edges {
@@ -180,12 +198,24 @@ func (b *bringing) decide() error {
 	return nil
 }
 
+// here reports whether all shards are cached as they are wanted.
+func (b *bringing) here() bool {
+	for _, shards := range b.far {
+		for _, i := range shards {
+			if k := b.of[i]; k == nil || k.how != b.want {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // whole joins local and fetched shards, and checks that they are one graph.
 func (b *bringing) whole() (*Replica, error) {
 	n := len(b.held)
 	r := &Replica{
 		Shards: make([]*graph.Shard, n), Summaries: make([]*sample.Summary, n), Stats: make([]graph.FeatureStats, n), Seeds: make([]*graph.Seeds, n),
-		Replicated: b.edges, Later: b.later, sizes: b.sizes,
+		Replicated: b.edges, Later: b.later, Full: b.full, sizes: b.sizes,
 	}
 	for i, s := range b.held {
 		if s != nil {
@@ -194,7 +224,11 @@ func (b *bringing) whole() (*Replica, error) {
 		}
 		k := b.of[i]
 		r.Shards[i], r.Stats[i], r.Seeds[i] = k.skeleton.Shard, k.skeleton.Stats, k.skeleton.Seeds
-		r.Bytes += k.bytes
+		if k.file != nil {
+			r.Filed += k.bytes
+		} else {
+			r.Bytes += k.bytes
+		}
 		if !b.edges {
 			r.Summaries[i] = &sample.Summary{Edges: k.skeleton.Edges}
 		}

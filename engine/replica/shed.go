@@ -7,12 +7,12 @@ import (
 
 // Shed gives up the edges of all shards that are not held here: from then on the replica is as
 // if it had been brought without them, and so is what a cache keeps, which may be nil. Nobody
-// may read these edges meanwhile or afterwards.
-func (r *Replica) Shed(held []*graph.Shard, cache *Cache) {
+// may read these edges meanwhile or afterwards: their files are gone.
+func (r *Replica) Shed(held []*graph.Shard, cache *Cache) error {
 	if !r.Replicated {
-		return
+		return nil
 	}
-	r.Replicated, r.Bytes = false, 0
+	r.Replicated, r.Bytes, r.Filed = false, 0, 0
 	for i, s := range r.Shards {
 		if held[i] != nil {
 			continue
@@ -25,16 +25,18 @@ func (r *Replica) Shed(held []*graph.Shard, cache *Cache) {
 			r.Bytes += of.Training.Bytes()
 		}
 	}
-	if cache != nil {
-		cache.forget()
+	if cache == nil {
+		return nil
 	}
+	return cache.forget()
 }
 
 // Take takes over the edges of all shards that are not held here from a replica of the same
 // graph: from then on this one is as if it had been brought with them. Nobody may read its
 // edges meanwhile.
 func (r *Replica) Take(held []*graph.Shard, with *Replica) {
-	r.Replicated, r.Bytes, r.Later = with.Replicated, with.Bytes, with.Later
+	r.Replicated, r.Later, r.Full = with.Replicated, with.Later, with.Full
+	r.Bytes, r.Filed = r.Bytes+with.Bytes, with.Filed
 	for i, s := range r.Shards {
 		if held[i] == nil {
 			from := with.Shards[i]
@@ -42,11 +44,4 @@ func (r *Replica) Take(held []*graph.Shard, with *Replica) {
 			r.Summaries[i] = with.Summaries[i]
 		}
 	}
-}
-
-// forget drops the fetched shards, and keeps their sizes.
-func (c *Cache) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.of = nil
 }

@@ -30,7 +30,9 @@ func TestShed(t *testing.T) {
 			}
 		}
 		for range 2 { // once more changes nothing
-			got.Shed(here[0], cache)
+			if err := got.Shed(here[0], cache); err != nil {
+				t.Fatal(err)
+			}
 		}
 		runtime.GC()
 		for _, e := range edges {

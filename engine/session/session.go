@@ -6,6 +6,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -105,9 +106,9 @@ func (s *Session) Bring(ctx context.Context, piece func(peer.Query) ([]byte, err
 }
 
 // BringEdges fetches the edges that Bring has left for later, if any, and has the dataset use
-// them. o is what Bring was given. No other goroutine may use the dataset's topology.
+// them. Where a disk has no room for them the replica says so, and is as it was. o is what Bring was given. No other goroutine may use the dataset's topology.
 func (s *Session) BringEdges(ctx context.Context, data *dataset.Graph, o replica.Options) error {
-	o.Topology, o.Later, o.Tally = "replicated", false, &s.Start
+	o.Fits, o.Later, o.Tally = true, false, &s.Start
 	with, err := replica.Bring(ctx, s.Peers, s.Work, s.held, o)
 	if err != nil {
 		return err
@@ -119,8 +120,12 @@ func (s *Session) BringEdges(ctx context.Context, data *dataset.Graph, o replica
 // Shed gives up the edges of the shards that are not held here, and has the dataset ask for
 // them. No other goroutine may use the dataset's topology.
 func (s *Session) Shed(data *dataset.Graph, cache *replica.Cache) error {
-	s.Replica.Shed(s.held, cache)
-	return s.retake(data, "give up the edges of other nodes' shards")
+	const what = "give up the edges of other nodes' shards"
+	err := s.Replica.Shed(s.held, cache)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", what, err)
+	}
+	return cmp.Or(s.retake(data, what), err)
 }
 
 // retake has the dataset use the edges that the replica has now.

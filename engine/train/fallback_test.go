@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/replica"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -47,10 +48,16 @@ func TestAJobFallsBackToWhatFits(t *testing.T) {
 		r.Sharing.Deterministic = c.nodes == 1 || c.given[0] != "local"
 		run := func(memory uint64) (hash string, said [][]string, err error) {
 			said = make([][]string, c.nodes)
+			edgeFiles := replica.NewCache(t.TempDir()) // which are gone once they are given up
+			defer func() {
+				if err := edgeFiles.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
 			options := func(node int, o *train.Options) {
 				o.Threads, o.Strategies = 8, strategies.All
 				if node == 0 {
-					o.Memory = memory
+					o.Memory, o.Replicas = memory, edgeFiles
 				}
 				o.Announce = func(f train.Forecast) { said[node] = f.FellBack }
 				o.Report = func(e trained.Epoch) { hash = e.Hash }

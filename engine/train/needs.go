@@ -26,6 +26,7 @@ func (t *Trainer) Settle(n *Needs) {
 	n.Add(budget.Graph, 4*uint64(len(t.Data.Training))+t.Data.Features.Bytes()+t.Data.Topology.DegreeBytes(t.sampling().Form))
 	if !t.Session.Alone() {
 		n.Add(budget.Graph, t.Session.Replica.Bytes+t.Sharing.Cached)
+		n.Set(budget.Mapped, t.Session.Replica.Filed)
 	}
 	t.Method.Needs(n)
 	t.Infer.Expect(n.Of(budget.Pass), n.Foreign, t.Options.Dir)

@@ -145,6 +145,9 @@ func (t *Trainer) announce(n *Needs) {
 	if said := t.Infer.Spills(n.Inference.May); said != "" {
 		t.fell = append(t.fell, said)
 	}
+	if !t.Session.Alone() && t.Session.Replica.Full != "" {
+		t.fell = append(t.fell, t.Session.Replica.Full)
+	}
 	f := Forecast{
 		Device: t.Device.Name(), Shards: t.Data.Mapped, Arenas: n.Total(),
 		Epochs: t.Recipe.Epochs, Resumed: at.Epoch - 1, Step: at.Step, Notes: slices.Concat(t.Notes, t.fell), FellBack: t.fell,
@@ -165,7 +168,7 @@ func (t *Trainer) announce(n *Needs) {
 		f.Notes = append(f.Notes, t.Sharing.notes(t.Session, t.described().Isolated)...)
 		sent := t.Session.Start.Read()
 		t.Log.Info("this node knows what it must of the others' shards", "replicated", t.Session.Replica.Replicated,
-			"bytes", t.Session.Replica.Bytes, "brought", sent.Bytes[peer.Topology]+sent.Bytes[peer.Shard])
+			"bytes", t.Session.Replica.Bytes, "file_bytes", t.Session.Replica.Filed, "brought", sent.Bytes[peer.Topology]+sent.Bytes[peer.Shard])
 	}
 	for _, note := range f.Notes {
 		t.Log.Info("the training begins with a note", "note", note)

@@ -53,7 +53,7 @@ type Options struct {
 	// of a mesh does not start from scratch.
 	Known int
 	// Replicas, if not nil, keeps what was fetched of other nodes' shards for the next
-	// run.
+	// run, edges in files. Its owner closes it when the run has ended.
 	Replicas *replica.Cache
 
 	// Device opens the device for this run alone, which closes it; nil: so many of this

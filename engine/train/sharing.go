@@ -123,7 +123,7 @@ func (s *sharing) notes(x *session.Session, isolated bool) (all []string) {
 	if x.Mixed {
 		all = append(all, "some nodes compute on GPUs and some on their processors: what they have learnt differs in the last digits")
 	}
-	if x.Replica.Replicated || isolated {
+	if x.Replica.Replicated || isolated || x.Replica.Full != "" {
 		return all
 	}
 	return append(all, "the edges of the whole graph take more memory than a node has for them: nodes ask each other for neighbours, which costs time and bytes")

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"github.com/hopmesh/hopmesh/engine/unnamed"
 )
 
 // A Vault holds what a node sees of others' shards: in files without names, which are gone
@@ -41,7 +41,7 @@ func (v *Vault) Close() error {
 	defer v.mu.Unlock()
 	var all error
 	for _, m := range v.mappings {
-		all = errors.Join(all, unix.Munmap(m))
+		all = errors.Join(all, unnamed.Unmap(m))
 	}
 	v.mappings = nil
 	return all
@@ -131,14 +131,11 @@ func (a *array[T]) put(some []T) error {
 		return nil
 	}
 	if a.file == nil {
-		file, err := os.CreateTemp(a.in.dir, "seen-*.tmp")
+		file, err := unnamed.Create(a.in.dir, "seen-*.tmp")
 		if err != nil {
 			return fmt.Errorf("make a file for what groups see: %w", err)
 		}
 		a.file = file
-		if err := os.Remove(file.Name()); err != nil {
-			return fmt.Errorf("make a file for what groups see: %w", err)
-		}
 	}
 	size := len(some) * int(unsafe.Sizeof(some[0]))
 	if _, err := a.file.Write(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(some))), size)); err != nil {
@@ -164,8 +161,8 @@ func (a *array[T]) end() ([]T, error) {
 	n, size := a.n, a.n*int(unsafe.Sizeof(*new(T)))
 	var mapping []byte
 	if err == nil {
-		if mapping, err = unix.Mmap(int(a.file.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED); err != nil {
-			err = fmt.Errorf("map %d bytes of what groups see: %w", size, err)
+		if mapping, err = unnamed.Map(a.file, size); err != nil {
+			err = fmt.Errorf("read what groups see: %w", err)
 		}
 	}
 	in := a.in

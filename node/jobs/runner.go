@@ -80,7 +80,8 @@ type Runner struct {
 	// missed is the generation in which this node's shared job was running when the node
 	// started. The others may be at any step of it.
 	missed uint64
-	// replicas holds rows of the dataset with this content.
+	// replicas holds other nodes' shards of the dataset with this content. It is closed
+	// when no run uses it any more.
 	replicas *replica.Cache
 	content  string
 	// way is the open connection for the run that begins next.
@@ -140,6 +141,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			r.end(errStopping)
 			r.part()
+			r.drop()
 			r.relax()
 			return nil
 		}
@@ -201,7 +203,7 @@ func (r *Runner) round(ctx context.Context) {
 	switch {
 	case !wanted:
 		r.part()
-		r.replicas, r.content = nil, ""
+		r.drop()
 		r.relax()
 	case r.ended[want.ID] != want.Generation:
 		r.ended[want.ID] = want.Generation
@@ -257,9 +259,21 @@ func (r *Runner) pastOf(j plan.Job) *past {
 // the next as long as jobs use the same dataset.
 func (r *Runner) replicasOf(d plan.Dataset) *replica.Cache {
 	if content := d.Content(); r.replicas == nil || r.content != content {
-		r.replicas, r.content = new(replica.Cache), content
+		r.drop()
+		r.replicas, r.content = replica.NewCache(r.cfg.Dir), content
 	}
 	return r.replicas
+}
+
+// drop gives up what is kept of other nodes' shards. No run may read it any more.
+func (r *Runner) drop() {
+	if r.replicas == nil {
+		return
+	}
+	if err := r.replicas.Close(); err != nil {
+		r.cfg.Log.Warn("could not give up what was brought for a job", "err", err)
+	}
+	r.replicas, r.content = nil, ""
 }
 
 // relax lets the process give back what the jobs before have taken.

@@ -16,6 +16,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/replica"
 	"github.com/hopmesh/hopmesh/engine/strategy/auto"
 	"github.com/hopmesh/hopmesh/engine/strategy/centric"
 	"github.com/hopmesh/hopmesh/engine/strategy/grappa"
@@ -149,7 +150,7 @@ func (m *Mesh) Evaluated(t *testing.T, all []*train.Learner, epoch int) []*evalu
 }
 
 // Run runs a job on all nodes, and returns the result and the epochs of each. dir returns
-// the folder of a node's checkpoints; nil: none are kept.
+// the folder of a node's checkpoints, and of files with other nodes' edges; nil: none are kept.
 func (m *Mesh) Run(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, o train.Options, dir func(node int) string) ([]train.Result, [][]trained.Epoch, error) {
 	results, epochs := make([]train.Result, len(m.Names)), make([][]trained.Epoch, len(m.Names))
 	err := m.each(ctx, func(ctx context.Context, node int) (err error) {
@@ -157,6 +158,8 @@ func (m *Mesh) Run(ctx context.Context, r recipe.Recipe, shards []*graph.Shard, 
 		own.Report = func(e trained.Epoch) { epochs[node] = append(epochs[node], e) }
 		if dir != nil {
 			own.Dir = dir(node)
+			own.Replicas = replica.NewCache(own.Dir)
+			defer func() { err = errors.Join(err, own.Replicas.Close()) }()
 		}
 		results[node], err = train.Run(ctx, r, held, own)
 		if err != nil {
