@@ -96,8 +96,12 @@ func (l *clusterer) choose(g *Graph, v uint32, limit []int64, t *tally, seed uin
 	}
 	step := (last-first)/coarsenSample + 1
 	t.expect(int((last - first + step - 1) / step))
-	for e := first; e < last; e += step {
-		t.add(l.label[g.Indices[e]], g.weightOf(e))
+	if g.EdgeWeights == nil {
+		t.addEach(g.Indices[first:last], l.label, int(step))
+	} else {
+		for e := first; e < last; e += step {
+			t.add(l.label[g.Indices[e]], g.EdgeWeights[e])
+		}
 	}
 	var best, most uint64
 	for i, cluster := range t.keys {

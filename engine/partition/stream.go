@@ -79,7 +79,7 @@ func StreamingMemory(vertices uint32, halfEdges uint64, parts, constraints int) 
 	n, k, c := uint64(vertices), uint64(parts), uint64(constraints)
 	slots, clusters := streamPairSlots(halfEdges), uint64(streamClusterLimit(vertices, halfEdges, parts))
 	edges := min(2*uint64(slots), halfEdges)
-	tally := uint64(4<<tallySize(streamSample) + 2*8*streamSample)
+	tally := uint64(8<<tallySize(streamSample) + 2*8*streamSample)
 	workers := streamThreads*(uint64(unsafe.Sizeof(streamWorker{}))+tally) + streamSubBlock*(streamChoiceBytes+4*c+8)
 	grow := 8 * n
 	contract := 4*n + uint64(slots)*streamPairBytes + 8*edges + clusters*(8+4*c)

@@ -86,14 +86,7 @@ func (c *streamClusters) choose(w *streamWorker, v uint32, row []uint32, choice 
 	}
 	t := w.tally
 	t.expect(min(len(row), streamSample))
-	for i := 0; i < len(row); i += step {
-		u := row[i]
-		if u >= c.s.n {
-			w.wrong = true
-			break
-		}
-		t.add(c.of[u], 1)
-	}
+	w.wrong = !t.addEach(row, c.of, step)
 	*choice = streamChoice{wide: [3]uint32{none, none, none}}
 	own, turn := c.of[v], uint32(randomMix(c.s.o.Seed, uint64(v)))|1
 	var top [3]uint64

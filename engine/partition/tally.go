@@ -1,11 +1,14 @@
 package partition
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // tally sums weights by key in an open-addressed table, which is reset by clearing only
 // the used slots. Keys are kept in the order in which they were first seen.
 type tally struct {
-	slot []int32  // position in keys plus one; 0 is free
+	slot []uint64 // the key, and below it its position in keys plus one; 0 is free
 	keys []uint32 // keys in the table
 	sums []uint32 // parallel to keys
 	mask uint32
@@ -18,7 +21,7 @@ const tallyLimit = 1 << 14
 
 // newTally returns a tally for keys below keys, of which at most tallyLimit occur between
 // two resets.
-func newTally(keys int) *tally { return &tally{slot: make([]int32, 1<<tallySize(keys))} }
+func newTally(keys int) *tally { return &tally{slot: make([]uint64, 1<<tallySize(keys))} }
 
 // tallySize returns the logarithm of the number of slots for so many keys: at least twice
 // as many.
@@ -38,15 +41,48 @@ func (t *tally) add(key, weight uint32) {
 		if s == 0 {
 			t.keys = append(t.keys, key)
 			t.sums = append(t.sums, weight)
-			t.slot[at] = int32(len(t.keys))
+			t.slot[at] = uint64(key)<<32 | uint64(len(t.keys))
 			return
 		}
-		if t.keys[s-1] == key {
-			t.sums[s-1] = saturate(t.sums[s-1], weight)
+		if uint32(s>>32) == key {
+			i := uint32(s) - 1
+			t.sums[i] = saturate(t.sums[i], weight)
 			return
 		}
 		at = (at + 1) & t.mask
 	}
+}
+
+// addEach adds 1 for the label of every step-th of some vertices, of which the tally expects
+// no more. It returns false at a vertex that has no label.
+func (t *tally) addEach(row, label []uint32, step int) bool {
+	most := (len(row) + step - 1) / step
+	keys, sums := slices.Grow(t.keys[:0], most)[:most], slices.Grow(t.sums[:0], most)[:most]
+	slot, shift, mask, n := t.slot, 32-t.size, t.mask, 0
+	ok := true
+	for i := 0; i < len(row); i += step {
+		u := row[i]
+		if int(u) >= len(label) {
+			ok = false
+			break
+		}
+		key := label[u]
+		for at := key * 2654435769 >> shift; ; at = (at + 1) & mask {
+			s := slot[at]
+			if s == 0 {
+				keys[n], sums[n] = key, 1
+				n++
+				slot[at] = uint64(key)<<32 | uint64(n)
+				break
+			}
+			if uint32(s>>32) == key {
+				sums[uint32(s)-1]++
+				break
+			}
+		}
+	}
+	t.keys, t.sums = keys[:n], sums[:n]
+	return ok
 }
 
 func (t *tally) reset() {

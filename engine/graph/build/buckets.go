@@ -69,6 +69,16 @@ func (b *buckets[T]) size(bucket int) int {
 	return n
 }
 
+// discard frees the disk space of a sealed bucket, which can't be read any more.
+func (b *buckets[T]) discard(bucket int) {
+	left := b.size(bucket)
+	for _, at := range b.full[bucket] {
+		n := min(b.chunk, left)
+		_ = punch(b.spool.file, at, int64(n)*int64(unsafe.Sizeof(*new(T)))) // else it is freed with the file
+		left -= n
+	}
+}
+
 // A cursor reads a sealed bucket from its beginning.
 type cursor[T fixed] struct {
 	from   *buckets[T]

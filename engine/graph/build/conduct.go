@@ -331,7 +331,7 @@ func (c *conductor) cut(ctx context.Context, src graph.Source) (err error) {
 func (c *conductor) send(ctx context.Context, src graph.Source, say byte, stage string, route func(*router, int, graph.EdgeBatch) error) error {
 	c.report.begin(stage, c.b.meta.Edges, "edges")
 	takers := c.b.plan.writers()
-	r := newRouter(ctx, c.message(say), len(c.Nodes), takers, -1, c.deliver, nil)
+	r := newRouter(ctx, c.message(say), len(c.Nodes), takers, -1, c.b.meta.Weighted, c.deliver, nil)
 	return r.close(pipe(r.ctx, src.Edges, c.b.meta, takers, func(taker int, e graph.EdgeBatch) error {
 		c.report.add(uint64(len(e.Src)))
 		return route(r, taker, e)

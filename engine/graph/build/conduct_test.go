@@ -25,6 +25,7 @@ type mesh struct {
 	servers map[string]*Server
 	asked   atomic.Int64
 	fail    func(node string, message []byte) error // nil: never
+	picks   bool                                    // shares have the features of any vertices
 }
 
 type meshNode struct {
@@ -76,7 +77,11 @@ func (n meshNode) Ask(ctx context.Context, node string, message, _ []byte) ([]by
 	return n.ask(ctx, n.name, node, message)
 }
 func (n meshNode) Open(_ context.Context, _ []byte, share, of int) (Share, error) {
-	return sliced{n.src, uint64(share), uint64(of)}, nil
+	own := sliced{n.src, uint64(share), uint64(of)}
+	if n.picks {
+		return picking{own}, nil
+	}
+	return own, nil
 }
 
 type meshStage struct{ dir string }
@@ -110,6 +115,27 @@ func (s sliced) Features(ctx context.Context, yield func(graph.FeatureBatch) err
 			return yield(b)
 		}
 		return nil
+	})
+}
+
+// picking is a share that has the features of any vertices.
+type picking struct{ sliced }
+
+func (p picking) Features(context.Context, func(graph.FeatureBatch) error) error {
+	return errors.New("features were to travel")
+}
+
+func (p picking) FeaturesOf(ctx context.Context, wanted func(uint32) bool, yield func(graph.FeatureBatch) error) error {
+	columns := p.Meta().Features
+	return p.Source.Features(ctx, func(b graph.FeatureBatch) error {
+		some := graph.FeatureBatch{Vertices: []uint32{}}
+		for i := range len(b.Dense) / columns {
+			if v := b.Vertex(i); wanted(v) {
+				some.Vertices = append(some.Vertices, v)
+				some.Dense = append(some.Dense, b.Dense[i*columns:(i+1)*columns]...)
+			}
+		}
+		return yield(some)
 	})
 }
 
@@ -160,9 +186,10 @@ func TestManyNodesMakeTheSameShards(t *testing.T) {
 					t.Fatal(err)
 				}
 				for nodes := 1; nodes <= 3; nodes++ {
-					for _, spec := range []string{"", "{}"} {
+					for _, spec := range []string{"", "{}", "{picks}"} {
 						m := newMesh(t, src, nodes)
-						w := m.makers(6, spec)
+						m.picks = spec == "{picks}"
+						w := m.makers(6, strings.Replace(spec, "picks", "", 1))
 						got, err := Conduct(t.Context(), src, o, w)
 						if err == nil {
 							err = w.Publish(t.Context())
@@ -246,8 +273,8 @@ func FuzzMessages(f *testing.F) {
 		}
 		return b
 	}
-	f.Add(slices.Concat(record(sayHalves, eight(1, 5<<32|7<<1|1)...), record(sayDo, doSort), record(sayPoll), record(sayRead, eight(0, 8)...)))
-	f.Add(slices.Concat(record(sayParts, make([]byte, 80)...), record(sayNumber), record(sayEdges, eight(1, 5<<32|7)...), record(sayDo, doMake), record(sayPoll)))
+	f.Add(slices.Concat(record(sayHalves, all64(5<<32|7<<1|1)...), record(sayDo, doSort), record(sayPoll), record(sayRead, eight(0, 8)...)))
+	f.Add(slices.Concat(record(sayParts, make([]byte, 80)...), record(sayNumber), record(sayEdges, new(wire.Packer).Append(nil, []uint64{5<<32 | 7})...), record(sayDo, doMake), record(sayPoll)))
 	f.Add(slices.Concat(record(sayColumn, append(eight(0), 1, 2, 3)...), record(sayRows, append(eight(1), make([]byte, 16)...)...), record(sayPublish)))
 	f.Add(slices.Concat(record(sayParts, make([]byte, 80)...), record(sayNumber), record(sayDo, doMake), record(sayPoll),
 		record(sayRows, append(eight(1), make([]byte, 16)...)...), record(sayDo, doDrawRows), record(sayPoll), record(sayDo, doFinish), record(sayPoll), record(sayPublish)))

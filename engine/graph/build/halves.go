@@ -42,16 +42,25 @@ func (h *halves) span(bucket int) (first, end uint32) {
 	return first, uint32(min(uint64(h.vertices), uint64(first)+1<<h.shift))
 }
 
+// sides returns 1 as back if the edge is stored at its source too, and 1 as pair if it is so
+// because the next edge is the same the other way, which then adds nothing.
+func sides(e graph.EdgeBatch, i int, mirror bool) (back uint64, pair int) {
+	if next := i + 1; e.Weights == nil && next < len(e.Src) && e.Src[next] == e.Dst[i] && e.Dst[next] == e.Src[i] {
+		return 1, 1
+	}
+	if mirror {
+		return 1, 0
+	}
+	return 0, 0
+}
+
 func (h *halves) put(to part, e graph.EdgeBatch, mirror bool) error {
 	open, fill, chunk := to.keys.open, to.keys.fill, to.keys.chunk
 	mask := uint32(1)<<h.shift - 1
-	back := uint64(0)
-	if mirror {
-		back = 1
-	}
-	for i, s := range e.Src {
-		d := e.Dst[i]
-		stored := uint64(1)
+	for i := 0; i < len(e.Src); i++ {
+		s, d, stored := e.Src[i], e.Dst[i], uint64(1)
+		back, pair := sides(e, i, mirror)
+		i += pair
 		for side := range 2 {
 			at := int(d >> h.shift)
 			n := fill[at]
@@ -77,8 +86,8 @@ func (h *halves) put(to part, e graph.EdgeBatch, mirror bool) error {
 	return nil
 }
 
-// stored yields the stored edges, including mirrored ones. Weighted edges with the same
-// ends keep the source's order.
+// stored yields the stored edges, including mirrored ones, and frees the disk of what it has
+// read. Weighted edges with the same ends keep the source's order.
 func (h *halves) stored(ctx context.Context, yield func(graph.EdgeBatch) error) error {
 	chunk := make([]uint64, pipeBatch)
 	out := graph.EdgeBatch{Src: make([]uint32, pipeBatch), Dst: make([]uint32, pipeBatch)}
@@ -87,6 +96,7 @@ func (h *halves) stored(ctx context.Context, yield func(graph.EdgeBatch) error) 
 			if err := h.storedIn(ctx, p, bucket, chunk, out, yield); err != nil {
 				return err
 			}
+			p.keys.discard(bucket)
 		}
 	}
 	return nil

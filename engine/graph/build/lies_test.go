@@ -2,7 +2,6 @@ package build
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
 )
 
 // openMaker returns a node that makes all shards of a graph, and who tells it what to do.
@@ -33,14 +33,8 @@ func openMaker(t *testing.T, change func(*job)) (*mesh, *conductor) {
 	return m, c
 }
 
-// all64 is a message's payload: records after their number.
-func all64(list ...uint64) (b []byte) {
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(list)))
-	for _, v := range list {
-		b = binary.LittleEndian.AppendUint64(b, v)
-	}
-	return b
-}
+// all64 is a message's payload: records.
+func all64(list ...uint64) []byte { return wire.AppendRecords(nil, list, nil) }
 
 // number says that all vertices are in shard 0.
 func (c *conductor) number(t *testing.T) {

@@ -2,9 +2,9 @@ package build
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
 )
 
 // A maker is one node's part in making a dataset: it sorts the edges of some vertices for
@@ -32,7 +33,7 @@ type maker struct {
 	// messages go to changes.
 	phase sync.RWMutex
 	task  *task
-	free  chan int // the parts of records that no message is being put into
+	taking
 	halving
 	placing
 	writing
@@ -45,6 +46,12 @@ type life struct {
 	timer  *time.Timer
 	widen  func() // undoes the bound on memory
 	ended  bool   // nothing begins any more; guarded by phase
+}
+
+// taking is what messages of records are taken with.
+type taking struct {
+	free   chan int // the parts of records that no message is being put into
+	reader wire.Reader
 }
 
 // halving is what a maker has before the cut.
@@ -149,7 +156,7 @@ func (j *job) plan(memory uint64) (*plan, error) {
 	p := &plan{
 		vertices: j.Meta.Vertices, shards: j.Shards, partitioner: elsewhere,
 		weighted: j.Meta.Weighted, features: j.Meta.Features > 0,
-		stored: j.Meta.Edges, halves: 2 * j.Meta.Edges, low: lowBits(j.Meta.Vertices), constraints: 1,
+		stored: j.Meta.Edges, halves: 2 * j.Meta.Edges, low: uint(bits.Len32(j.Meta.Vertices - 1)), constraints: 1,
 	}
 	if j.Random {
 		p.partitioner = random
@@ -248,7 +255,7 @@ func (m *maker) takeHalves(keys []uint64, weights []float32) error {
 		if stored != len(weights) {
 			return errMessage
 		}
-		if err := finite(weights); err != nil {
+		if err := wire.Finite(weights); err != nil {
 			return err
 		}
 	} else if len(weights) > 0 {
@@ -279,15 +286,6 @@ func (m *maker) takeHalves(keys []uint64, weights []float32) error {
 	return nil
 }
 
-func finite(weights []float32) error {
-	for _, w := range weights {
-		if w-w != 0 {
-			return errMessage
-		}
-	}
-	return nil
-}
-
 // takeEdges adds edges of this node's shards.
 func (m *maker) takeEdges(keys []uint64, weights []float32) error {
 	m.phase.RLock()
@@ -302,7 +300,7 @@ func (m *maker) takeEdges(keys []uint64, weights []float32) error {
 	if m.job.Meta.Weighted && len(weights) != len(keys) || !m.job.Meta.Weighted && len(weights) > 0 {
 		return errMessage
 	}
-	if err := finite(weights); err != nil {
+	if err := wire.Finite(weights); err != nil {
 		return err
 	}
 	for i, k := range keys {
@@ -372,7 +370,7 @@ func (m *maker) takeRows(rows []uint32, values []byte) error {
 	m.phase.RLock()
 	defer m.phase.RUnlock()
 	size := m.job.rowBytes()
-	if m.writer == nil || size == 0 || len(rows)*size != len(values) || !finiteBytes(values, m.job.DType) {
+	if m.writer == nil || size == 0 || len(rows)*size != len(values) || !wire.FiniteBytes(values, m.job.DType == graph.BF16) {
 		return errMessage
 	}
 	m.rows.Lock()
@@ -391,27 +389,6 @@ func (m *maker) takeRows(rows []uint32, values []byte) error {
 		}
 	}
 	return nil
-}
-
-// finiteBytes reports whether features are numbers.
-func finiteBytes(b []byte, kind graph.DType) bool {
-	exponents := map[graph.DType]uint64{graph.F32: 0x7f80_0000_7f80_0000, graph.BF16: 0x7f80_7f80_7f80_7f80}[kind]
-	// Adding the lowest bit of an exponent carries into the sign if all of it are set.
-	lowest, signs := exponents&^(exponents<<1), ^exponents&(exponents<<1)
-	wrong, rest := uint64(0), [8]byte{}
-	for ; len(b) >= 8; b = b[8:] {
-		wrong |= binary.LittleEndian.Uint64(b)&exponents + lowest
-	}
-	copy(rest[:], b)
-	wrong |= binary.LittleEndian.Uint64(rest[:])&exponents + lowest
-	return wrong&signs == 0
-}
-
-func lowBits(vertices uint32) (n uint) {
-	for (vertices-1)>>n > 0 {
-		n++
-	}
-	return n
 }
 
 // publish puts the shards in place.

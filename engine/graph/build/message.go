@@ -3,7 +3,6 @@ package build
 import (
 	"encoding/binary"
 	"encoding/json"
-	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
@@ -108,20 +107,6 @@ func (j *job) rowBytes() int {
 func (j *job) reads() bool { return len(j.Spec) > 0 && string(j.Spec) != "null" }
 
 var errMessage = wire.ErrMessage
-
-// elements returns bytes from a message as elements, in place if they lie well.
-func elements[T fixed](b []byte) ([]T, error) {
-	size := int(unsafe.Sizeof(*new(T)))
-	if len(b)%size != 0 {
-		return nil, errMessage
-	}
-	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(size) != 0 {
-		out := make([]T, len(b)/size)
-		copy(raw(out), b)
-		return out, nil
-	}
-	return cast[T](b), nil
-}
 
 // The size of a run in a reply.
 const runBytes = 24

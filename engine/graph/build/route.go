@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/build/wire"
 )
 
 // A deliver sends a message to a node, by its index.
@@ -22,6 +23,7 @@ type router struct {
 	take    func(keys []uint64, weights []float32) error
 	room    int // records of a piece
 	pieces  [][]piece
+	packers []wire.Packer // by taker; nil: weights ask for the order of the source
 	queues  []chan []byte
 	spare   sync.Pool
 	senders sync.WaitGroup
@@ -35,10 +37,13 @@ type piece struct {
 // routerBytes is about what a router's pieces and messages take together.
 const routerBytes = 16 << 20
 
-func newRouter(ctx context.Context, head []byte, nodes, takers, self int, d deliver, take func([]uint64, []float32) error) *router {
+func newRouter(ctx context.Context, head []byte, nodes, takers, self int, weighted bool, d deliver, take func([]uint64, []float32) error) *router {
 	r := &router{head: head, deliver: d, self: self, take: take}
+	if !weighted {
+		r.packers = make([]wire.Packer, takers)
+	}
 	r.ctx, r.stop = context.WithCancelCause(ctx)
-	r.room = min(max(routerBytes/(12*nodes*(takers+3)), 1<<9), 1<<16)
+	r.room = min(max(routerBytes/(12*nodes*(takers+3)), 1<<9), wire.MaxRecords)
 	for range takers {
 		r.pieces = append(r.pieces, make([]piece, nodes))
 	}
@@ -92,8 +97,11 @@ func (r *router) flush(taker, node int) error {
 		return err
 	}
 	m := append(r.buffer(), r.head...)
-	m = binary.LittleEndian.AppendUint64(m, uint64(len(p.keys)))
-	m = append(append(m, raw(p.keys)...), raw(p.weights)...)
+	if r.packers != nil {
+		m = r.packers[taker].Append(m, p.keys)
+	} else {
+		m = wire.AppendRecords(m, p.keys, p.weights)
+	}
 	p.keys, p.weights = p.keys[:0], p.weights[:0]
 	return r.enqueue(node, m)
 }
@@ -135,31 +143,12 @@ func (r *router) close(err error) error {
 	return err
 }
 
-// records splits the payload of a message of records.
-func splitRecords(b []byte) (keys []uint64, weights []float32, err error) {
-	if len(b) < 8 {
-		return nil, nil, errMessage
-	}
-	n := binary.LittleEndian.Uint64(b)
-	if b = b[8:]; n > uint64(len(b)/8) {
-		return nil, nil, errMessage
-	}
-	if keys, err = elements[uint64](b[:n*8]); err != nil {
-		return nil, nil, err
-	}
-	weights, err = elements[float32](b[n*8:])
-	return keys, weights, err
-}
-
 // routeHalves sends edges, as seen from both ends, to those who sort them for the cut.
 func (r *router) routeHalves(j *job, taker int, e graph.EdgeBatch) error {
-	back := uint64(0)
-	if j.Undirected {
-		back = 1
-	}
-	for i, s := range e.Src {
-		d := e.Dst[i]
-		stored := uint64(1)
+	for i := 0; i < len(e.Src); i++ {
+		s, d, stored := e.Src[i], e.Dst[i], uint64(1)
+		back, pair := sides(e, i, j.Undirected)
+		i += pair
 		for side := range 2 {
 			to := j.cutter(d)
 			if e.Weights != nil && stored == 1 {
@@ -220,7 +209,7 @@ type rowRouter struct {
 
 func newRowRouter(ctx context.Context, head []byte, j *job, part []uint16, d deliver) *rowRouter {
 	n := len(j.Nodes)
-	r := &rowRouter{router: newRouter(ctx, head, n, 1, -1, d, nil), j: j, part: part, rows: make([][]uint32, n), values: make([][]byte, n)}
+	r := &rowRouter{router: newRouter(ctx, head, n, 1, -1, false, d, nil), j: j, part: part, rows: make([][]uint32, n), values: make([][]byte, n)}
 	r.most = max(1, min(pieceBytes, routerBytes/(4*n))/(j.rowBytes()+4))
 	return r
 }

@@ -42,6 +42,11 @@ type Share interface {
 	Close() error
 }
 
+// A Picker is a Share that can yield the features of any vertices, so that none need travel.
+type Picker interface {
+	FeaturesOf(ctx context.Context, wanted func(vertex uint32) bool, yield func(graph.FeatureBatch) error) error
+}
+
 // A Server makes shards for imports that other nodes conduct, or this one. Its methods may
 // be called from any goroutine.
 type Server struct {
@@ -187,17 +192,12 @@ func (s *Server) open(ctx context.Context, peer, id string, in []byte) error {
 func (m *maker) data(say byte, in []byte) ([]byte, error) {
 	little := binary.LittleEndian
 	switch say {
-	case sayHalves, sayEdges:
-		keys, weights, err := splitRecords(in)
-		if err != nil {
-			return nil, err
-		}
-		if say == sayHalves {
-			return nil, m.takeHalves(keys, weights)
-		}
-		return nil, m.takeEdges(keys, weights)
+	case sayHalves:
+		return nil, m.reader.Read(in, m.takeHalves)
+	case sayEdges:
+		return nil, m.reader.Read(in, m.takeEdges)
 	case sayParts:
-		part, err := elements[uint16](in)
+		part, err := wire.Elements[uint16](in)
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +217,7 @@ func (m *maker) data(say byte, in []byte) ([]byte, error) {
 		if in = in[8:]; n > uint64(len(in)/4) {
 			return nil, errMessage
 		}
-		rows, err := elements[uint32](in[:n*4])
+		rows, err := wire.Elements[uint32](in[:n*4])
 		if err != nil {
 			return nil, err
 		}
@@ -250,7 +250,7 @@ func (m *maker) takeColumn(shard, column int, b []byte) error {
 	}
 	switch column {
 	case labelColumn:
-		labels, err := elements[int32](b)
+		labels, err := wire.Elements[int32](b)
 		if err != nil {
 			return err
 		}

@@ -94,7 +94,7 @@ func (m *maker) router(say byte, takers int, take func([]uint64, []float32) erro
 	if err != nil {
 		return nil, err
 	}
-	return newRouter(m.ctx, head, len(m.job.Nodes), takers, m.job.Self, m.deliver, take), nil
+	return newRouter(m.ctx, head, len(m.job.Nodes), takers, m.job.Self, m.job.Meta.Weighted, m.deliver, take), nil
 }
 
 func (m *maker) drawHalves() ([]byte, error) {
@@ -176,6 +176,9 @@ func (m *maker) make() ([]byte, error) {
 }
 
 func (m *maker) drawRows() ([]byte, error) {
+	if p, ok := m.share.(Picker); ok {
+		return nil, p.FeaturesOf(m.ctx, func(v uint32) bool { return m.own(int(m.b.numbers.part[v])) }, m.putBatch)
+	}
 	head, err := wire.Head(sayRows, m.id)
 	if err != nil {
 		return nil, err
@@ -185,6 +188,17 @@ func (m *maker) drawRows() ([]byte, error) {
 		_, err := r.batch(f)
 		return err
 	}))
+}
+
+// putBatch writes features of this node's vertices.
+func (m *maker) putBatch(f graph.FeatureBatch) error {
+	rows, err := checkBatch(f, m.job.Meta)
+	m.rows.Lock()
+	defer m.rows.Unlock()
+	for i := 0; i < rows && err == nil; i++ {
+		err = m.writer.row(f, i)
+	}
+	return err
 }
 
 // A made is a shard that a node has made.

@@ -57,8 +57,12 @@ func New(o Options) (graph.Source, error) {
 	return s, nil
 }
 
+// A part is a share of a graph that has the features of any vertices.
+type part struct{ *source }
+
 // Share returns one of several equal shares of the edges and features of a generated graph.
-// It has no labels and no splits.
+// It has no labels and no splits, and its method FeaturesOf yields the features of any
+// vertices.
 func Share(o Options, share, of int) (graph.Source, error) {
 	o, _, err := o.resolve()
 	if err != nil {
@@ -72,7 +76,7 @@ func Share(o Options, share, of int) (graph.Source, error) {
 	if o.Classes > 0 {
 		s.features.class = s.model.class
 	}
-	return s, nil
+	return part{s}, nil
 }
 
 // shared returns what the graph and its shares have in common.
@@ -183,6 +187,31 @@ func (s *source) Features(ctx context.Context, yield func(graph.FeatureBatch) er
 		return b
 	}
 	return inOrder(ctx, s.batches((vertices+rows-1)/rows), buffer, fill, yield)
+}
+
+// FeaturesOf generates the rows of the vertices of which wanted reports true, whichever share
+// they are in. wanted is called from several goroutines.
+func (s part) FeaturesOf(ctx context.Context, wanted func(vertex uint32) bool, yield func(graph.FeatureBatch) error) error {
+	columns, vertices := s.meta.Features, uint64(s.meta.Vertices)
+	if columns == 0 {
+		return context.Cause(ctx)
+	}
+	rows := min(max(1, uint64(batchFloats/columns)), vertices)
+	buffer := func() graph.FeatureBatch {
+		return graph.FeatureBatch{Vertices: make([]uint32, 0, rows), Dense: make([]float32, int(rows)*columns)}
+	}
+	fill := func(i uint64, b graph.FeatureBatch) graph.FeatureBatch {
+		b.Vertices, b.Dense = b.Vertices[:0], b.Dense[:0]
+		for v := i * rows; v < min(vertices, (i+1)*rows); v++ {
+			if wanted(uint32(v)) {
+				at := len(b.Dense)
+				b.Vertices, b.Dense = append(b.Vertices, uint32(v)), b.Dense[:at+columns]
+				s.features.fill(v, b.Dense[at:])
+			}
+		}
+		return b
+	}
+	return inOrder(ctx, (vertices+rows-1)/rows, buffer, fill, yield)
 }
 
 // batches returns how many of all batches are in the share.

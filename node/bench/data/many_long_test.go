@@ -198,14 +198,21 @@ type measured struct {
 	stages  []string // with the seconds at which they began
 }
 
-// note keeps when each stage began.
-func (m *measured) note(begin time.Time) func(api.DatasetEvent) {
-	last := ""
+// note keeps the stages, each with when it began, in seconds, and the processor seconds that
+// each daemon had taken by then.
+func (m *measured) note(daemons []*bench.Daemon, before []time.Duration) func(api.DatasetEvent) {
+	last, begin := "", time.Now()
 	return func(e api.DatasetEvent) {
-		if e.Progress != nil && e.Progress.Stage != last {
-			last = e.Progress.Stage
-			m.stages = append(m.stages, fmt.Sprintf("%.1f %s", time.Since(begin).Seconds(), last))
+		if e.Progress == nil || e.Progress.Stage == last {
+			return
 		}
+		last = e.Progress.Stage
+		at := fmt.Sprintf("%.1f", time.Since(begin).Seconds())
+		for i, d := range daemons {
+			now, _ := bench.CPUTime(d.PID())
+			at += fmt.Sprintf(" %.2f", (now - before[i]).Seconds())
+		}
+		m.stages = append(m.stages, at+" "+last)
 	}
 }
 
@@ -228,14 +235,14 @@ func (m *boundMesh) make(t *testing.T, name, what string, sources []string, scal
 	}
 	none := 0
 	o := api.DatasetOptions{Shards: 16, Replicas: &none, Seed: 1, Partitioner: what, Makers: "all"}
-	begin := time.Now()
+	begin, note := time.Now(), r.note(m.daemons, before)
 	var err error
 	var d api.Dataset
 	if what == "generate" {
 		o.Partitioner = "stream"
-		d, err = m.daemons[0].GenerateDataset(ctx, api.GenerateRequest{Name: name, Preset: "products", Scale: scale, DatasetOptions: o}, func(api.DatasetEvent) {})
+		d, err = m.daemons[0].GenerateDataset(ctx, api.GenerateRequest{Name: name, Preset: "products", Scale: scale, DatasetOptions: o}, note)
 	} else {
-		d, err = m.daemons[0].ImportDataset(ctx, api.ImportRequest{Name: name, Sources: sources, DatasetOptions: o}, r.note(begin))
+		d, err = m.daemons[0].ImportDataset(ctx, api.ImportRequest{Name: name, Sources: sources, DatasetOptions: o}, note)
 	}
 	r.seconds = time.Since(begin).Seconds()
 	stop()

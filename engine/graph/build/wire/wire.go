@@ -15,8 +15,11 @@ const (
 	MaxReply   = 4 << 20
 )
 
+// Version is raised whenever nodes say something else to each other, or otherwise.
+const Version = 1
+
 const (
-	headBytes   = 16      // of a message: what it is, padding, the dataset's id
+	headBytes   = 16      // of a message: what it is, the version, padding, the dataset's id
 	maxSentence = 4 << 10 // of an answer
 )
 
@@ -33,7 +36,7 @@ var ErrMessage = errors.New("the other node's message can't be understood: run t
 // Head returns the beginning of a message about the dataset with this id.
 func Head(say byte, id string) ([]byte, error) {
 	out := make([]byte, headBytes)
-	out[0] = say
+	out[0], out[1] = say, Version
 	if len(id) != 16 {
 		return nil, fmt.Errorf("%.40q is no dataset's id", id)
 	}
@@ -45,7 +48,7 @@ func Head(say byte, id string) ([]byte, error) {
 
 // Split splits a message.
 func Split(in []byte) (say byte, id string, body []byte, err error) {
-	if len(in) < headBytes {
+	if len(in) < headBytes || in[1] != Version {
 		return 0, "", nil, ErrMessage
 	}
 	return in[0], hex.EncodeToString(in[8:headBytes]), in[headBytes:], nil

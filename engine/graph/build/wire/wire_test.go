@@ -18,6 +18,11 @@ func TestMessages(t *testing.T) {
 	if _, _, _, err := Split(head[:len(head)-1]); err == nil {
 		t.Error("half a head")
 	}
+	other := append([]byte{}, head...)
+	other[1] = Version + 1
+	if _, _, _, err := Split(other); !errors.Is(err, ErrMessage) {
+		t.Errorf("a message of another version: %v", err)
+	}
 	for _, bad := range []string{"", "0123", id + "00", strings.Repeat("x", 16)} {
 		if _, err := Head(7, bad); err == nil {
 			t.Errorf("a head for %q", bad)

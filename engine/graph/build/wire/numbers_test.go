@@ -1,9 +1,10 @@
-package build
+package wire
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 )
@@ -28,7 +29,9 @@ func TestFiniteBytes(t *testing.T) {
 		}
 		check := func(want bool) {
 			t.Helper()
-			if finiteBytes(raw(values), graph.F32) != want || finiteBytes(raw(short), graph.BF16) != want {
+			long := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*n)
+			half := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(short))), 2*n)
+			if FiniteBytes(long, false) != want || FiniteBytes(half, true) != want {
 				t.Errorf("%v, %x: want %v", values, short, want)
 			}
 		}
@@ -42,5 +45,17 @@ func TestFiniteBytes(t *testing.T) {
 				values[i], short[i] = v, s
 			}
 		}
+	}
+}
+
+func TestElements(t *testing.T) {
+	b := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9}
+	for at := range 5 {
+		if got, err := Elements[uint32](b[at : at+4]); err != nil || len(got) != 1 || got[0] != uint32(at)*0x01010101+0x04030201 {
+			t.Errorf("at %d: %x, %v", at, got, err)
+		}
+	}
+	if _, err := Elements[uint32](b[:6]); err == nil {
+		t.Error("one and a half")
 	}
 }
