@@ -81,18 +81,18 @@ func (c *Call) AlongBack(slot int, dx, dw, dy, w tensor.Matrix, how tensor.Aggre
 	none := tensor.Matrix{}
 	sums := c.Kept[slot]
 	if sums.None() {
-		product := c.New(c.sources, w.Cols)
+		product := c.pass.lend(c.sources, w.Cols)
 		c.Device.AggregateBack(product, &c.Block.CSR, none, dy, how, false)
 		c.MulBack(dx, dw, product, w)
-		c.Free(product)
+		c.pass.back(product)
 		return
 	}
 	c.Device.MatMul(dw, sums, dy, tensor.TN, true, nil)
 	if !dx.None() {
-		dsums := c.New(c.targets, w.Rows)
+		dsums := c.pass.lend(c.targets, w.Rows)
 		c.Device.MatMul(dsums, dy, w, tensor.NT, false, nil)
 		c.Device.AggregateBack(dx, &c.Block.CSR, none, dsums, how, false)
-		c.Free(dsums)
+		c.pass.back(dsums)
 	}
 }
 

@@ -76,6 +76,13 @@ func (m *Model) Stages() []StageInfo {
 	return list
 }
 
+// Rereads reports whether anything reads the rows that a stage was entered with once its layer
+// has been given what it sees.
+func (m *Model) Rereads(stage int) bool {
+	s := m.stages[stage]
+	return s.info.Hops == 0 || !s.apart()
+}
+
 // Divide reports how a stage is divided, if it can be. sparse reports whether the features
 // are.
 func (m *Model) Divide(stage int, sparse bool) (d Division, ok bool) {

@@ -87,6 +87,24 @@ func (p *Pass) borrow(rows, cols int) tensor.Matrix {
 	return p.borrowed
 }
 
+// lend returns rows that are given back before the call of a stage ends.
+func (p *Pass) lend(rows, cols int) tensor.Matrix {
+	switch {
+	case p.Scratch == nil:
+		return p.take(rows, cols)
+	case p.borrowed.None():
+		p.Scratch.Reset()
+	}
+	return p.Scratch.Alloc(p.device.Type(), rows, cols)
+}
+
+// back frees rows that were lent.
+func (p *Pass) back(rows tensor.Matrix) {
+	if p.Scratch == nil {
+		p.reuse.give(rows.Reshape(1, rows.Rows*rows.Cols))
+	}
+}
+
 // Drop frees rows that Seen or Back has returned, for what the pass computes next.
 func (p *Pass) Drop(rows tensor.Matrix) {
 	if rows == p.borrowed {

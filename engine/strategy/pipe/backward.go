@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // backward takes the grains at one place of the order back through the worker's layers.
@@ -25,10 +26,10 @@ func (w *Worker) backward(place int) error {
 	w.traced(backwardDone, place)
 	w.boundary[backwards].send(p)
 	for _, l := range w.at[p] {
-		read(w.Device, l.sum, w.sums.of(w.rooms[l.slot]))
+		plain.Read(w.Device, l.sum, w.sums.of(w.rooms[l.slot]))
 	}
 	if w.Recompute && (place > 0 || w.leavesHistory()) {
-		w.putBack(p)
+		return w.putBack(p)
 	}
 	return nil
 }
@@ -41,6 +42,7 @@ func (w *Worker) beginBackward(position int) error {
 	for _, l := range w.at[position] {
 		w.Device.Zero(w.rooms[l.slot])
 	}
+	w.going.Reset()
 	for _, way := range w.ways {
 		for _, g := range way.at[position] {
 			if w.Recompute {
@@ -52,19 +54,19 @@ func (w *Worker) beginBackward(position int) error {
 			if g.trunk != nil {
 				g.trunk.pass.Gradients = g.pass.Gradients
 			}
-			g.dy = w.alloc(g, g.x)
+			g.dy = w.like(g.x)
 			g.dcarry = tensor.Matrix{}
 			if !g.carry.None() {
-				g.dcarry = w.alloc(g, g.carry)
+				g.dcarry = w.like(g.carry)
 			}
 		}
 	}
 	return nil
 }
 
-// alloc returns a matrix of some shape that lives as long as the grain's pass.
-func (w *Worker) alloc(g *grain, like tensor.Matrix) tensor.Matrix {
-	return w.arenas[g.place].Alloc(w.Device.Type(), like.Rows, like.Cols)
+// like returns a matrix of the shape of another that lives until the next position goes back.
+func (w *Worker) like(m tensor.Matrix) tensor.Matrix {
+	return w.going.Alloc(w.Device.Type(), m.Rows, m.Cols)
 }
 
 // lossGradients sets the gradients at the answers, and adds up the loss.
@@ -89,10 +91,10 @@ func (w *Worker) lossGradients(position int) {
 // come first, so that their gradients are sent while the others are computed. All is added
 // in this order, whatever comes first.
 func (w *Worker) back(s, position int) error {
+	if w.fleeting() && w.sees(s) {
+		w.halo.clear(s)
+	}
 	for _, way := range w.ways {
-		if l := way.levels[s-w.first]; l != nil && w.fleeting() {
-			w.Device.Zero(l.back)
-		}
 		if err := w.backSome(way, way.at[position][way.inner[position]:], s); err != nil {
 			return err
 		}
@@ -167,7 +169,7 @@ func (w *Worker) backSome(of *way, grains []*grain, s int) error {
 func (w *Worker) join(g *grain) error {
 	t := g.trunk
 	if g.from > 0 {
-		t.dy = w.alloc(t, t.x)
+		t.dy = w.like(t.x)
 	}
 	w.Device.Combine(t.dy.RowRange(g.from, len(g.vertices)), 1, g.dy, 0, tensor.Matrix{})
 	if g.from > 0 {
@@ -210,7 +212,7 @@ func (w *Worker) multiplyBack() error {
 					g.pass.Back(0, g.rowsOf(way.levels[productsAt].back), tensor.Matrix{}, false)
 				}
 			}
-			read(d, l.sum[:bytes(room)], room)
+			plain.Read(d, l.sum[:bytes(room)], room)
 		}
 	}
 	return nil
@@ -274,7 +276,7 @@ func (w *Worker) standIn() {
 				continue
 			}
 			for i, l := range way.levels {
-				if l == nil || l.history.None() {
+				if l == nil || !l.past {
 					continue
 				}
 				w.spare.Reset()

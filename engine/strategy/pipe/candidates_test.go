@@ -31,7 +31,7 @@ func (w *world) facts(t testing.TB, spec nn.Spec, nodes int, values ...string) *
 	}
 	job := strategy.Given(Name, values...)
 	f := &Facts{
-		Model: m, Census: census.New(w.firsts, w.topology, m.Form()), Layout: l, Network: Usual, Number: 8,
+		Model: m, Census: census.New(w.firsts, w.topology, m.Form()), Layout: l, Network: costs.Usual, Number: 8, Held: true,
 		Settings: Of(&job),
 	}
 	f.Costs = costs.Nominal(m.Stages(), f.Census)
@@ -57,7 +57,7 @@ var asked = []string{"pipe.stages=auto", "pipe.ways=auto", "pipe.period=1024"}
 // links give each node so many bytes a second, one answer after the other, and each answer
 // after a while.
 type links struct {
-	Network
+	costs.Network
 	mu   sync.Mutex
 	free map[int]time.Time
 }
@@ -170,15 +170,15 @@ func TestChoiceIsNearTheBest(t *testing.T) {
 	w := newWorld(t, 4, []int{12, 9, 14, 11, 8, 13, 10, 12}, anywhere)
 	flat := func(int) time.Duration { return time.Millisecond }
 	for name, c := range map[string]struct {
-		network Network
+		network costs.Network
 		of      func(s int) time.Duration
 		chunks  int
 	}{
-		"fast":         {Network{Bandwidth: 1e9, RoundTrip: 1e-6}, flat, 8},
-		"far":          {Network{Bandwidth: 1e9, RoundTrip: 20e-3}, flat, 8},
-		"slow":         {Network{Bandwidth: 20e3, RoundTrip: 1e-4}, flat, 8},
-		"few chunks":   {Network{Bandwidth: 1e9, RoundTrip: 1e-4}, flat, 4},
-		"a wide layer": {Network{Bandwidth: 1e9, RoundTrip: 1e-3}, func(s int) time.Duration { return time.Duration(1+8*max(0, 2-s)) * time.Millisecond / 2 }, 8},
+		"fast":         {costs.Network{Bandwidth: 1e9, RoundTrip: 1e-6}, flat, 8},
+		"far":          {costs.Network{Bandwidth: 1e9, RoundTrip: 20e-3}, flat, 8},
+		"slow":         {costs.Network{Bandwidth: 20e3, RoundTrip: 1e-4}, flat, 8},
+		"few chunks":   {costs.Network{Bandwidth: 1e9, RoundTrip: 1e-4}, flat, 4},
+		"a wide layer": {costs.Network{Bandwidth: 1e9, RoundTrip: 1e-3}, func(s int) time.Duration { return time.Duration(1+8*max(0, 2-s)) * time.Millisecond / 2 }, 8},
 	} {
 		f := w.facts(t, deep("gcnii", 6), 4, append(slices.Clone(asked), fmt.Sprint("pipe.chunks=", c.chunks))...)
 		f.Network = c.network
@@ -321,7 +321,7 @@ func TestLongEpochsAreTriedOnce(t *testing.T) {
 // few to keep stages busy, and rows of others cost little.
 func TestWaysWinAndLose(t *testing.T) {
 	w := newWorld(t, 4, slices.Repeat([]int{4}, 32), anywhere)
-	times := func(chunks int, n Network) (all []float64) {
+	times := func(chunks int, n costs.Network) (all []float64) {
 		for _, ways := range []int{1, 2, 4, 8} {
 			f := w.facts(t, deep("gcnii", 32), 8, fmt.Sprint("pipe.stages=", 8/ways), fmt.Sprint("pipe.ways=", ways), fmt.Sprint("pipe.chunks=", chunks))
 			f.Network = n
@@ -334,10 +334,10 @@ func TestWaysWinAndLose(t *testing.T) {
 		}
 		return all
 	}
-	if lost := times(32, Network{Bandwidth: 15e3, RoundTrip: 1e-3}); !slices.IsSorted(lost) || lost[3] < 1.5*lost[0] {
+	if lost := times(32, costs.Network{Bandwidth: 15e3, RoundTrip: 1e-3}); !slices.IsSorted(lost) || lost[3] < 1.5*lost[0] {
 		t.Errorf("on a slow network 1, 2, 4 and 8 ways take %.3g s", lost)
 	}
-	if won := times(8, Network{Bandwidth: 1e9, RoundTrip: 1e-6}); won[2] > won[0] || won[3] > won[0] {
+	if won := times(8, costs.Network{Bandwidth: 1e9, RoundTrip: 1e-6}); won[2] > won[0] || won[3] > won[0] {
 		t.Errorf("on a fast network 1, 2, 4 and 8 ways take %.3g s", won)
 	}
 }
@@ -360,9 +360,9 @@ func TestCutsByCost(t *testing.T) {
 
 // What has no room is not chosen, and where nothing has, what needs least is.
 func TestChoicesThatFit(t *testing.T) {
-	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
+	w := newWorld(t, 4, slices.Repeat([]int{500}, 8), anywhere)
 	f := w.facts(t, deep("gcnii", 8), 4, append(slices.Clone(asked), "pipe.recompute=on")...)
-	f.Network = Network{Bandwidth: 1, RoundTrip: 1} // one node alone is fastest
+	f.Network = costs.Network{Bandwidth: 1, RoundTrip: 1} // one node alone is fastest
 	f.even(func(int) time.Duration { return time.Microsecond })
 	free, err := f.Candidates(t.Context(), 0)
 	if err != nil || free[0].Stages != 1 || free[0].Ways != 1 || free.ToTry() != arrange.MostTried {
@@ -389,7 +389,7 @@ func TestChoicesThatFit(t *testing.T) {
 // What forward makes is kept where there is room for that, and else made again, unless
 // users say what to do.
 func TestWhatIsKeptWhereItFits(t *testing.T) {
-	w := newWorld(t, 4, slices.Repeat([]int{10}, 8), anywhere)
+	w := newWorld(t, 4, slices.Repeat([]int{500}, 8), anywhere)
 	of := func(recompute string, memory uint64) *arrange.Candidate {
 		f := w.facts(t, deep("gcnii", 8), 2, "pipe.stages=2", "pipe.recompute="+recompute)
 		f.Memory = []uint64{memory, 0} // 0: nobody knows
@@ -427,7 +427,7 @@ func TestWaysThatAreKept(t *testing.T) {
 			t.Errorf("on %d nodes: %+v, %v", nodes, p, err)
 		}
 		f.Settings.Deterministic = true
-		f.Network = Network{Bandwidth: 1e12, RoundTrip: 0}
+		f.Network = costs.Network{Bandwidth: 1e12, RoundTrip: 0}
 		if p, err := f.Candidates(t.Context(), 0); err != nil || p[0].Ways != 1 || p[0].Stages > nodes {
 			t.Errorf("on %d nodes: %+v, %v", nodes, p, err)
 		}

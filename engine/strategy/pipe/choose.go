@@ -13,6 +13,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/costs"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/input"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/shelf"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/timing"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
@@ -23,7 +24,8 @@ import (
 func planPiped(ctx context.Context, t *train.Learner, task *Task, layout peer.Layout) error {
 	settings := Of(&t.Recipe.Sharing)
 	f := &Facts{
-		Model: task.Model, Layout: layout, Settings: settings, Number: t.Run.Device.Type().Bytes(), Network: Usual,
+		Model: task.Model, Layout: layout, Settings: settings, Number: t.Run.Device.Type().Bytes(), Network: costs.Usual,
+		Held: !shelf.Files(task.Blocks.Dir),
 	}
 	if err := f.count(ctx, t); err != nil {
 		return err
@@ -152,6 +154,12 @@ func tryPiped(ctx context.Context, t *train.Learner, f *Facts, task Task, all ar
 			return err
 		}
 		task.Recompute = c.Recomputes
+		d, err := f.drafted(c, c.Recomputes)
+		if err != nil {
+			return err
+		}
+		m := t.Run.Method.(*Method)
+		m.tried = max(m.tried, d.takes(t.Run.Session.Work.Self))
 		inputs := input.NewStandIns(t.Run.Data, t.Run.Device)
 		task.Features = inputs
 		seconds, err := trials.Try(ctx, task, func(w *Worker) error {

@@ -6,18 +6,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 )
 
-// A Network is what the slowest of the nodes gets.
-type Network struct {
-	Bandwidth float64 // bytes per second that a node receives
-	RoundTrip float64 // seconds of the smallest question
-}
-
-// Usual is a typical network, for where nothing is measured.
-var Usual = Network{Bandwidth: 1e9, RoundTrip: 1e-4}
-
-// seconds returns the time of so many bytes in so many round trips.
-func (n Network) seconds(bytes, trips float64) float64 { return bytes/n.Bandwidth + trips*n.RoundTrip }
-
 // A draft is an arrangement of stages and ways whose time and memory are estimated.
 type draft struct {
 	facts      *Facts
@@ -79,11 +67,11 @@ func (d *draft) estimate() arrange.Candidate {
 		if stage > 0 {
 			info := &d.infos[d.cuts[stage]]
 			rows := float64(d.facts.Census.Firsts[len(d.facts.Census.Sources)]) / ways
-			c.Boundary = max(c.Boundary, net.seconds(2*rows*float64(info.In+info.CarryIn)*number, 2*float64(c.Stages-1)))
+			c.Boundary = max(c.Boundary, net.Seconds(2*rows*float64(info.In+info.CarryIn)*number, 2*float64(c.Stages-1)))
 		}
 		if members > 1 {
 			from, to := arrange.Columns(d.facts.Model, d.cuts[stage], d.cuts[stage+1])
-			c.Sum = max(c.Sum, net.seconds(2*(members-1)/members*float64(to-from)*number, 2))
+			c.Sum = max(c.Sum, net.Seconds(2*(members-1)/members*float64(to-from)*number, 2))
 		}
 	}
 	c.Bubble = float64(c.Stages-1) / float64(d.shape.Positions()) * (c.Compute + c.Halo)
@@ -140,7 +128,7 @@ func (d *draft) halo(s int) float64 {
 	case Skip:
 		share = 1 / float64(p.Age+1)
 	}
-	return 2 * d.facts.Network.seconds(share*float64(rows*d.infos[s].In*d.facts.Number), share*float64(d.shape.Positions()))
+	return 2 * d.facts.Network.Seconds(share*float64(rows*d.infos[s].In*d.facts.Number), share*float64(d.shape.Positions()))
 }
 
 // load returns what a node of a draft has to do.
@@ -149,7 +137,7 @@ func (d *draft) load(stage int, ways []int) *load {
 	l := &load{
 		described: described{model: f.Model, stages: d.infos}, number: f.Number, entries: f.Entries, shape: d.shape, mirrors: d.mirrors,
 		seats: d.seats, stage: stage, first: d.cuts[stage], end: d.cuts[stage+1], ways: ways,
-		recompute: d.recomputes, leaves: p.Histories != Made, policy: p.Halo, nodes: f.Layout.Nodes,
+		keeping: keeping{recompute: d.recomputes}, leaves: p.Histories != Made, policy: p.Halo, nodes: f.Layout.Nodes,
 	}
 	trunks := l.first == 0 && l.infos()[0].Hops > 0
 	var whole []part
@@ -175,6 +163,11 @@ func (d *draft) load(stage int, ways []int) *load {
 		}
 	}
 	l.parts = append(l.parts, whole...)
+	if f.Held {
+		if l.held = l.edges(); l.histories() {
+			l.held += l.past()
+		}
+	}
 	return l
 }
 
@@ -183,14 +176,7 @@ func (d *draft) load(stage int, ways []int) *load {
 func (d *draft) room() (most uint64, fits bool) {
 	fits = true
 	for node := range d.facts.Layout.Nodes {
-		stage, ways := d.seats.Of(node)
-		if ways == nil {
-			continue
-		}
-		needs := d.load(stage, ways).bytes()
-		if stage == 0 {
-			needs += d.inputs(ways)
-		}
+		needs := d.takes(node)
 		most = max(most, needs)
 		if memory := d.facts.Memory; node < len(memory) && memory[node] > 0 && needs > memory[node] {
 			fits = false
@@ -199,20 +185,43 @@ func (d *draft) room() (most uint64, fits bool) {
 	return most, fits
 }
 
+// takes returns what a node with a part needs, with features.
+func (d *draft) takes(node int) uint64 {
+	stage, ways := d.seats.Of(node)
+	if ways == nil {
+		return 0
+	}
+	needs := d.load(stage, ways).bytes()
+	if stage == 0 {
+		needs += d.inputs(ways)
+	}
+	return needs
+}
+
 // least returns what a node needs of an arrangement in any case: nearly what is estimated, with
 // the mirrors that are there in any case.
 func (f *Facts) least(c *arrange.Candidate, node int) (uint64, error) {
-	shape, err := f.shape(c.Ways)
+	d, err := f.drafted(c, c.Recomputes || f.Settings.MayRecompute())
 	if err != nil {
 		return 0, err
 	}
-	d := f.draft(c.Stages, shape, c.Recomputes || f.Settings.MayRecompute())
-	d.cuts, d.mirrors = c.Cuts, f.Census.LeastMirrors(shape)
+	d.mirrors = f.Census.LeastMirrors(d.shape)
 	stage, ways := d.seats.Of(node)
 	if ways == nil {
 		return 0, nil
 	}
 	return d.load(stage, ways).bytes() / 20 * 19, nil
+}
+
+// drafted returns the draft of an arrangement with the cuts that were chosen for it.
+func (f *Facts) drafted(c *arrange.Candidate, recomputes bool) (*draft, error) {
+	shape, err := f.shape(c.Ways)
+	if err != nil {
+		return nil, err
+	}
+	d := f.draft(c.Stages, shape, recomputes)
+	d.cuts = c.Cuts
+	return d, nil
 }
 
 // inputs returns about what features of other nodes take where the first stage reads them.

@@ -7,6 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/keyed"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/traffic"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -23,6 +24,9 @@ type halo struct {
 	early   bool  // a history is made, before the epoch
 	seen    []int // the stages before which rows are exchanged
 	turns   bool  // what is offered takes turns in two rooms
+	// direct reports whether rows arrive where layers read them, and gradients are offered from
+	// where they are added up and arrive where rows were offered.
+	direct bool
 	// landing is where pieces arrive: a room for each transfer that is under way in an epoch.
 	landing [][]byte
 
@@ -43,6 +47,7 @@ type parcel struct {
 	first       int      // among to's mirrors
 	own, mirror []int32  // of those that are sent: their rows in from, and in to
 	scale       float64  // of rows that stand for others, too
+	rooms       [2][]byte
 
 	pieces [2][]*piece // rows, and gradients
 }
@@ -58,7 +63,7 @@ type piece struct {
 	begin, end        int  // of the parcel's ids
 	low, high         int  // of those that are sent
 	out               [][][]byte
-	in                []*fetch
+	in                []*traffic.Fetch
 	land              int // where it writes in landing
 }
 
@@ -74,6 +79,7 @@ func pieces(s *arrange.Shape) int { return s.Ways() * s.Ways() * s.Positions() *
 // newHalo plans what the worker's ways send and receive.
 func newHalo(w *Worker, m *arrange.Mirrors) *halo {
 	h := &halo{w: w, stages: len(w.infos), numbers: pieces(w.Shape), space: w.spare, turns: !w.apart && w.Halo.turns(w.Shape.Positions())}
+	h.direct = h.turns && w.fleeting() && w.Halo.Policy == Exact
 	for s := w.first; s < w.end; s++ {
 		if w.sees(s) {
 			h.seen = append(h.seen, s)
@@ -134,14 +140,16 @@ func (h *halo) piece(c *parcel, direction, begin, end int) {
 	}
 	c.pieces[direction] = append(c.pieces[direction], q)
 	if q.gives != nil {
-		h.open(q)
+		if direction == forwards || !h.direct {
+			h.open(q)
+		}
 		if direction == forwards {
 			q.gives.whole(q, c.ids[begin:end])
 		}
 	}
 	if q.takes != nil && q.gives == nil {
 		for range h.rooms() {
-			q.in = append(q.in, w.newFetch(q.node, peer.Activation))
+			q.in = append(q.in, w.net.NewFetch(q.node, peer.Activation))
 		}
 	}
 }
@@ -153,12 +161,20 @@ func (h *halo) open(q *piece) {
 	q.out = make([][][]byte, w.end-w.first)
 	if h.turns {
 		for odd := range 2 {
-			most := 0
+			most := 0 // columns
 			for i := odd; i < len(h.seen); i += 2 {
-				most = max(most, size(h.seen[i]))
+				most = max(most, w.infos[h.seen[i]].In)
 			}
-			for i, both := odd, room(most); i < len(h.seen); i += 2 {
-				q.out[h.seen[i]-w.first] = [][]byte{both}
+			most *= w.Device.Type().Bytes()
+			of := &q.parcel.rooms[odd]
+			if q.direction == backwards {
+				of = new([]byte)
+			}
+			if *of == nil {
+				*of = w.room(len(q.parcel.ids) * most)
+			}
+			for i := odd; i < len(h.seen); i += 2 {
+				q.out[h.seen[i]-w.first] = [][]byte{(*of)[q.begin*most : q.end*most]}
 			}
 		}
 		return
@@ -171,7 +187,7 @@ func (h *halo) open(q *piece) {
 	}
 	for _, s := range h.seen {
 		for range rooms {
-			q.out[s-w.first] = append(q.out[s-w.first], room(size(s)))
+			q.out[s-w.first] = append(q.out[s-w.first], w.room(size(s)))
 		}
 	}
 }
@@ -188,7 +204,7 @@ func (h *halo) rooms() int {
 // their direction; those of all positions are under way at once where a history is made.
 func (h *halo) allot() {
 	most := 0
-	for direction := range 2 {
+	for direction := 0; direction < 2 && !h.direct; direction++ {
 		next := 0
 		for p := range h.parcels {
 			if !h.w.refreshes() {
@@ -206,12 +222,19 @@ func (h *halo) allot() {
 		}
 	}
 	for range h.rooms() {
-		h.landing = append(h.landing, room(most))
+		h.landing = append(h.landing, h.w.room(most))
 	}
 }
 
 // came returns where a piece arrives, of so many transfers after the first.
 func (h *halo) came(q *piece, s, number int) []byte {
+	switch {
+	case h.direct && q.direction == forwards:
+		return memory(q.mirrors(q.takes.levels[s-h.w.first].rows))
+	case h.direct:
+		// Whoever sends it has taken all rows that were offered in this room.
+		return q.parcel.rooms[slices.Index(h.seen, s)%2][:h.bytes(q, s)]
+	}
 	return h.landing[number%len(h.landing)][q.land:][:h.bytes(q, s)]
 }
 
@@ -293,7 +316,7 @@ func (h *halo) used() int {
 // tag returns that of a piece at a stage, in an epoch.
 func (h *halo) tag(q *piece, s, epoch int) exchange.Tag {
 	index := (q.direction*h.stages+s)*h.numbers + q.number
-	t := h.w.stamp(epoch)
+	t := h.w.net.Stamp(epoch)
 	t.Lane, t.Index = exchange.LaneMirror, uint32(index)
 	if h.early {
 		t.Lane = exchange.LaneEarly

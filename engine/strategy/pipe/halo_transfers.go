@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // A transfer is all pieces of a position at a stage in one direction. All ways make the
@@ -88,7 +89,7 @@ func (h *halo) start() {
 	for _, c := range h.parcels[t.position] {
 		for _, q := range c.pieces[t.direction] {
 			if len(q.in) > 0 && q.count() > 0 {
-				q.in[number%len(q.in)].start(h.tag(q, t.s, h.used()), h.came(q, t.s, number))
+				q.in[number%len(q.in)].Start(h.tag(q, t.s, h.used()), h.came(q, t.s, number))
 			}
 		}
 	}
@@ -138,7 +139,7 @@ func (h *halo) arrive(t transfer) error {
 			case q.gives != nil: // it is on this node
 				came = h.out(q, t.s, h.used())
 			default:
-				if err := q.in[h.over%len(q.in)].wait(); err != nil {
+				if err := q.in[h.over%len(q.in)].Wait(); err != nil {
 					return err
 				}
 				came = h.came(q, t.s, h.over)
@@ -153,6 +154,9 @@ func (h *halo) arrive(t transfer) error {
 
 // out returns the buffer of a piece in an epoch.
 func (h *halo) out(q *piece, s, epoch int) []byte {
+	if h.direct && q.direction == backwards {
+		return memory(q.mirrors(q.gives.levels[s-h.w.first].back))
+	}
 	rooms, at := q.out[s-h.w.first], 0
 	switch {
 	case h.w.Halo.Policy == Previous:
@@ -168,15 +172,18 @@ func (h *halo) give(q *piece, s int) {
 	if q.count() == 0 || h.silent() {
 		return
 	}
-	if !h.reclaim(q, s) {
+	direct := h.direct && q.direction == backwards // and free since the layer began
+	if !direct && !h.reclaim(q, s) {
 		return // the epoch has failed
 	}
 	d, width := h.w.Device, h.w.infos[s].In
 	l := q.gives.levels[s-h.w.first]
 	out := h.out(q, s, h.w.epoch)
-	if q.direction == backwards && q.all() {
-		read(d, out, q.mirrors(l.back))
-	} else {
+	switch {
+	case direct:
+	case q.direction == backwards && q.all():
+		plain.Read(d, out, q.mirrors(l.back))
+	default:
 		x, rows := l.rows, q.parcel.own
 		if q.direction == backwards {
 			x, rows = l.back, q.parcel.mirror
@@ -187,10 +194,10 @@ func (h *halo) give(q *piece, s int) {
 		if q.parcel.scale != 1 {
 			d.Combine(y, q.parcel.scale, y, 0, tensor.Matrix{})
 		}
-		read(d, out, y)
+		plain.Read(d, out, y)
 	}
 	if q.takes == nil {
-		h.w.offer(h.tag(q, s, h.w.epoch), out)
+		h.w.net.Offer(h.tag(q, s, h.w.epoch), out)
 	}
 }
 
@@ -207,15 +214,30 @@ func (h *halo) reclaim(q *piece, s int) bool {
 	if !h.turns || q.takes != nil || at-2*back < 0 || at-2*back >= len(h.seen) {
 		return true
 	}
-	x, ctx := h.w.task.Exchange, h.w.under
-	err := x.Heard(ctx, h.tag(q, h.seen[at-back], h.w.epoch))
-	if err == nil {
-		err = x.Withdraw(ctx, h.tag(q, h.seen[at-2*back], h.w.epoch))
-	}
+	err := h.w.net.Reclaim(h.tag(q, h.seen[at-2*back], h.w.epoch), h.tag(q, h.seen[at-back], h.w.epoch))
 	if err != nil {
-		h.w.fail(fmt.Errorf("offer the rows of %s: %w", h.w.infos[s].Name, err))
+		h.w.net.Fail(fmt.Errorf("offer the rows of %s: %w", h.w.infos[s].Name, err))
 	}
 	return err == nil
+}
+
+// clear sets the gradients at the rows that a layer reads to 0, once nobody reads those any more
+// that were offered from the same memory.
+func (h *halo) clear(s int) {
+	for p := 0; h.direct && p < len(h.parcels); p++ {
+		for _, c := range h.parcels[p] {
+			for _, q := range c.pieces[backwards] {
+				if q.gives != nil && !h.reclaim(q, s) {
+					return // the epoch has failed
+				}
+			}
+		}
+	}
+	for _, way := range h.w.ways {
+		if l := way.levels[s-h.w.first]; l != nil {
+			h.w.Device.Zero(l.back)
+		}
+	}
 }
 
 // giveBack gives the gradients at the mirrors of a position.
@@ -233,12 +255,14 @@ func (h *halo) giveBack(s, position int) {
 func (h *halo) take(q *piece, s int, came []byte) {
 	d, l := h.w.Device, q.takes.levels[s-h.w.first]
 	if q.direction == forwards && q.all() {
-		write(d, q.mirrors(l.rows), came[:h.bytes(q, s)])
+		if !h.direct || q.gives != nil { // it is not there yet
+			plain.Write(d, q.mirrors(l.rows), came[:h.bytes(q, s)])
+		}
 		return
 	}
 	h.space.Reset()
 	x := h.space.Alloc(d.Type(), q.count(), h.w.infos[s].In)
-	write(d, x, came[:bytes(x)])
+	plain.Write(d, x, came[:bytes(x)])
 	if q.direction == forwards {
 		// Missing rows count as zeros; those that are there are scaled up.
 		d.Zero(q.mirrors(l.rows))

@@ -4,30 +4,23 @@ import (
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/footprint"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/shelf"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // refreshes reports whether there are histories.
 func (w *Worker) refreshes() bool { return w.Shape.Positions() > 1 }
 
-// newPeriod makes room for earlier weights, and for what histories send on.
+// newPeriod makes room for earlier weights.
 func (w *Worker) newPeriod() (err error) {
-	d, columns := w.Device, 0
-	if w.ways != nil && !w.last() {
-		columns = w.infos[w.end].In
-	}
-	bytes, ends := w.Model.Size(), 64*(1+len(w.ways))
-	for _, way := range w.ways {
-		bytes += way.own() * columns
-	}
-	if w.early, err = d.NewArena(bytes*d.Type().Bytes() + ends); err != nil {
+	d := w.Device
+	if w.early, err = d.NewArena(w.Model.Size()*d.Type().Bytes() + footprint.Ends); err != nil {
 		return err
 	}
 	w.period = w.early.Alloc(d.Type(), 1, w.Model.Size())
 	d.Zero(w.period)
-	for _, way := range w.ways {
-		way.answers = w.early.Alloc(d.Type(), way.own(), columns)
-	}
 	return nil
 }
 
@@ -74,17 +67,25 @@ func (w *Worker) leavesHistory() bool {
 }
 
 // endPeriod keeps the rows of such an epoch, unless backward has done so.
-func (w *Worker) endPeriod() {
+func (w *Worker) endPeriod() error {
 	if w.Recompute || !w.leavesHistory() {
-		return
+		return nil
 	}
+	return w.rememberAll()
+}
+
+// rememberAll makes the rows of all layers histories.
+func (w *Worker) rememberAll() error {
 	for _, way := range w.ways {
 		for _, l := range way.levels {
-			if l != nil && !l.history.None() {
-				w.Device.Combine(l.history, 1, l.rows, 0, tensor.Matrix{})
+			if l != nil && l.past {
+				if err := w.remember(l, 0, l.rows); err != nil {
+					return err
+				}
 			}
 		}
 	}
+	return nil
 }
 
 // refresh computes all grains forward side by side, so that all rows are current, and makes
@@ -110,31 +111,19 @@ func (w *Worker) refresh() error {
 			return err
 		}
 	}
-	if out := w.boundary[forwards].out; out != nil {
-		for i, way := range w.ways {
-			w.boundary[forwards].offer(w.earlyTag(way.number), out.history[i], way.grains)
-		}
-	}
-	for _, way := range w.ways {
-		for _, l := range way.levels {
-			if l != nil && !l.history.None() {
-				w.Device.Combine(l.history, 1, l.rows, 0, tensor.Matrix{})
-			}
-		}
-	}
-	return nil
+	return w.rememberAll()
 }
 
-// earlyTag returns that of what goes from stage to stage of a way, with indices above those
-// of pieces.
-func (w *Worker) earlyTag(way int) exchange.Tag {
-	index := 2*len(w.infos)*pieces(w.Shape) + way
-	t := w.stamp(w.epoch)
+// earlyTag returns that of what goes from stage to stage of a way at a position, with indices
+// above those of pieces.
+func (w *Worker) earlyTag(way, position int) exchange.Tag {
+	index := 2*len(w.infos)*pieces(w.Shape) + way*w.Shape.Positions() + position
+	t := w.net.Stamp(w.epoch)
 	t.Lane, t.Index = exchange.LaneEarly, uint32(index)
 	return t
 }
 
-// receiveAll takes the rows of all vertices from the stage before.
+// receiveAll takes the rows of all vertices from the stage before, and shows them.
 func (w *Worker) receiveAll() error {
 	b := w.boundary[forwards]
 	for _, g := range w.grains {
@@ -143,29 +132,33 @@ func (w *Worker) receiveAll() error {
 	if b.in == nil {
 		return nil
 	}
-	for i, way := range w.ways {
-		if way.own() == 0 {
-			continue // nothing is offered
-		}
-		rows := room(way.own() * b.columns(b.in.stage) * w.Device.Type().Bytes())
-		f := b.fetches[0][i]
-		f.start(w.earlyTag(way.number), rows)
-		if err := f.wait(); err != nil {
+	b.started = 0
+	for range b.fetches {
+		b.aheadEarly()
+	}
+	for p := range w.Shape.Positions() {
+		if err := b.arrive(p, p); err != nil {
 			return fmt.Errorf("fetch the rows of the stage before: %w", err)
 		}
-		b.give(way.grains, rows)
+		b.aheadEarly()
+		for _, way := range w.ways {
+			for _, g := range way.at[p] {
+				w.restart(g)
+				w.show(g, way, w.first)
+			}
+		}
 	}
 	return nil
 }
 
 // refreshLayer is layer for all grains. Nothing is kept but their rows, in the memory of
-// the next layer's gradients.
+// the next layer's gradients, and the last layer's are sent as soon as a position has them.
 func (w *Worker) refreshLayer(s int) error {
 	d, none := w.Device, tensor.Matrix{}
 	for _, way := range w.ways {
 		l := way.levels[s-w.first]
 		for _, g := range way.grains {
-			if l != nil {
+			if l != nil && s > w.first { // the first one's have been shown
 				w.restart(g)
 				w.show(g, way, s)
 			}
@@ -181,23 +174,33 @@ func (w *Worker) refreshLayer(s int) error {
 	if s == len(w.infos)-1 || s+1 < w.end && w.infos[s+1].Hops == 0 {
 		return nil // no layer reads the result
 	}
-	for _, way := range w.ways {
-		to := way.answers
-		if s+1 < w.end {
-			to = way.levels[s+1-w.first].back
-		}
-		for _, g := range way.grains {
-			w.restart(g)
-			w.enter(g, s)
-			if err := w.see(g, way, s); err != nil {
-				return err
+	for i, way := range w.ways {
+		for p, grains := range way.at {
+			var sent offering
+			if s+1 == w.end {
+				sent = w.boundary[forwards].claim(i, p, w.earlyTag(way.number, p))
 			}
-			y := g.rowsOf(to)
-			d.Combine(y, 1, g.x, 0, none)
-			g.x = y
-			if s == 0 && w.infos[s].CarryOut > 0 {
-				g.carry = y
+			for at, g := range grains {
+				w.restart(g)
+				w.enter(g, s)
+				if err := w.see(g, way, s); err != nil {
+					return err
+				}
+				if s+1 == w.end {
+					if s == 0 && w.infos[s].CarryOut > 0 {
+						g.carry = g.x
+					}
+					w.boundary[forwards].put(sent, grains, at)
+					continue
+				}
+				y := g.rowsOf(way.levels[s+1-w.first].back)
+				d.Combine(y, 1, g.x, 0, none)
+				g.x = y
+				if s == 0 && w.infos[s].CarryOut > 0 {
+					g.carry = y
+				}
 			}
+			w.boundary[forwards].give(sent)
 		}
 	}
 	return nil
@@ -211,27 +214,68 @@ func (w *Worker) restart(g *grain) {
 	g.pass.Gradients = w.rooms[0]
 }
 
-// putBack restores the histories of a position, which earlier positions read when they went
-// forward: those have yet to go back. Where the epoch leaves its rows, they become the
-// history of the next.
-func (w *Worker) putBack(position int) {
-	for _, way := range w.ways {
-		for _, l := range way.levels {
-			if l == nil || l.history.None() {
-				continue
-			}
-			for _, r := range way.turn[position] {
-				rows, history := l.rows.RowRange(r.first, r.count), l.history.RowRange(r.first, r.count)
-				if w.leavesHistory() {
-					w.spare.Reset()
-					left := w.spare.Alloc(w.Device.Type(), rows.Rows, rows.Cols)
-					w.Device.Combine(left, 1, rows, 0, tensor.Matrix{})
-					w.Device.Combine(rows, 1, history, 0, tensor.Matrix{})
-					w.Device.Combine(history, 1, left, 0, tensor.Matrix{})
-					continue
-				}
-				w.Device.Combine(rows, 1, history, 0, tensor.Matrix{})
+// remembers reports whether an epoch begins with a history of the rows that a stage reads.
+func (w *Worker) remembers(s int) bool { return w.refreshes() && w.sees(s) && !w.gathers(s) }
+
+// makePast makes room for histories: in a file, since an epoch reads them once, from the
+// beginning to the end.
+func (w *Worker) makePast() (err error) {
+	n := 0
+	for s := w.first; s < w.end; s++ {
+		for _, way := range w.ways {
+			if w.remembers(s) {
+				n += way.all() * w.infos[s].In * w.Device.Type().Bytes()
 			}
 		}
 	}
+	if n > 0 {
+		w.past, err = shelf.NewRows(w.Blocks.Dir, n, w.Blocks.Spare)
+	}
+	return err
+}
+
+// recalls returns some rows of a level's history.
+func (w *Worker) recalls(l *level, first, count int) []byte {
+	row := l.rows.Cols * l.rows.Type.Bytes()
+	if count == 0 {
+		return nil // and there may be no others
+	}
+	return w.past.Bytes()[l.at:][first*row:][:count*row]
+}
+
+// remember makes some rows the history of a level from a row on.
+func (w *Worker) remember(l *level, first int, rows tensor.Matrix) error {
+	if rows.Rows == 0 {
+		return nil
+	}
+	return w.past.Write(memory(rows), l.at+first*rows.Cols*rows.Type.Bytes())
+}
+
+// putBack restores the histories of a position, which earlier positions read when they went
+// forward: those have yet to go back. Where the epoch leaves its rows, they become the
+// history of the next.
+func (w *Worker) putBack(position int) error {
+	for _, way := range w.ways {
+		for _, l := range way.levels {
+			if l == nil || !l.past {
+				continue
+			}
+			for _, r := range way.turn[position] {
+				rows, left := l.rows.RowRange(r.first, r.count), tensor.Matrix{}
+				if w.leavesHistory() {
+					w.spare.Reset()
+					left = w.spare.Alloc(w.Device.Type(), rows.Rows, rows.Cols)
+					w.Device.Combine(left, 1, rows, 0, tensor.Matrix{})
+				}
+				plain.Write(w.Device, rows, w.recalls(l, r.first, r.count))
+				if left.None() {
+					continue
+				}
+				if err := w.remember(l, r.first, left); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -176,9 +176,9 @@ func TestRowsOfNowAndOfHistories(t *testing.T) {
 						fresh := slices.Index(n.order, p) <= place
 						want := now[0]
 						if !fresh {
-							want = numbers(n, p, l.history)
+							want = numbers(n, p, n.pastOf(l))
 						}
-						if !slices.Equal(seen[0], want) || slices.Equal(now[0], numbers(n, p, l.history)) {
+						if !slices.Equal(seen[0], want) || slices.Equal(now[0], numbers(n, p, n.pastOf(l))) {
 							t.Fatalf("epoch %d, place %d of %v, level %d: rows of position %d are others than expected (of now: %v)", epoch, place, n.order, at, p, fresh)
 						}
 						seen, now = seen[1:], append(now[1:], now[0])

@@ -72,7 +72,7 @@ func TestAgesOfLeftHistories(t *testing.T) {
 		n.trace = func(e event, place int) {
 			switch {
 			case e == forwardDone && place == 0:
-				seen = all(func(l *level) tensor.Matrix { return l.history })
+				seen = all(func(l *level) tensor.Matrix { return n.pastOf(l) })
 			case e == forwardDone && place == len(n.order)-1:
 				left = append(left, all(func(l *level) tensor.Matrix { return l.rows }))
 			}

@@ -2,12 +2,13 @@ package pipe
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/footprint"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/plots"
 )
 
 // A load is a node's part of a pipeline, as far as its memory depends on it. It consists of
@@ -23,10 +24,16 @@ type load struct {
 	stage      int
 	first, end int // of the model's stages
 	ways       []int
-	recompute  bool
-	leaves     bool // epochs leave their rows as histories
-	policy     string
-	nodes      int
+	keeping
+	leaves bool // epochs leave their rows as histories
+	policy string
+	nodes  int
+}
+
+// keeping is what a node keeps in memory.
+type keeping struct {
+	recompute bool
+	held      int // bytes of blocks and histories that do not lie in files
 }
 
 // described is a model, and its stages once somebody has asked for them.
@@ -46,22 +53,12 @@ type part struct {
 	first, end                 int // of the model's stages
 }
 
-const (
-	// ends bounds what a matrix takes beyond its numbers: it begins at a cache line.
-	ends = 128
-	// slab is the unit of the processor's arenas.
-	slab = 2 << 20
-)
-
-// slabs returns the size of an arena that holds so many bytes.
-func slabs(bytes int) int { return (bytes + slab - 1) / slab * slab }
-
 // bytes returns all memory of a worker that is open and has trained, except for features.
 func (l *load) bytes() uint64 {
 	if len(l.ways) == 0 {
 		return uint64(l.model.Size() * l.number)
 	}
-	n := l.kept() + l.blocks() + l.passes() + l.boundary() + l.halo() + l.spare() + l.sums()
+	n := l.kept() + l.blocks() + l.passes() + footprint.Slabs(l.sent()) + l.spare() + l.sums()
 	return uint64(n)
 }
 
@@ -130,8 +127,10 @@ func (l *load) carried() (in, out int) {
 // kept returns the memory that lives as long as training: rows of layers, earlier weights,
 // and gradients of shards that are computed together.
 func (l *load) kept() int {
-	m := Memory{Number: l.number, Widths: l.widths(), History: l.histories(), Fleeting: !l.histories() && !l.recompute && l.policy != Skip}
-	m.Input, _ = l.carried()
+	m := footprint.Rows{Number: l.number, Widths: l.widths(), Replaced: footprint.Replaced(l.model, l.first, l.end, l.histories() && !l.recompute), Fleeting: !l.histories() && !l.recompute && l.policy != Skip}
+	if l.first > 0 {
+		m.Input, m.Brief = footprint.Inputs(l.model, l.first, l.recompute)
+	}
 	if l.multiplies() {
 		m.Current = 1
 	}
@@ -139,6 +138,7 @@ func (l *load) kept() int {
 		m.Rows += l.own(way) + l.mirrors.All(way)
 		m.Own += l.own(way)
 	}
+	m.Most = l.most()
 	most := 0 // shards at one position
 	for _, at := range l.shards() {
 		most = max(most, len(at))
@@ -150,32 +150,75 @@ func (l *load) kept() int {
 	if m.Late > 0 {
 		matrices += len(l.parts) * len(m.Widths)
 	}
-	n := slabs(m.Kept() + ends*(matrices+4*len(l.ways)*len(m.Widths)) + most*(l.model.Size()*l.number+ends))
+	n := footprint.Slabs(m.Kept() + footprint.Ends*(matrices+4*len(l.ways)*len(m.Widths)) + most*(l.model.Size()*l.number+footprint.Ends))
 	if l.histories() {
-		early := l.model.Size() * l.number
-		if !l.last() {
-			early += m.Own * l.infos()[l.end].In * l.number
-		}
-		n += slabs(early)
+		n += footprint.Slabs(l.model.Size() * l.number)
 	}
-	return n
+	return n + footprint.Slabs(l.going())
 }
 
-// blocks returns the memory of the edges of all shards, in both directions, and of where
-// their rows are.
-func (l *load) blocks() (n int) {
-	edge := 12 // its source; its target and its place, by sources
-	if l.model.Form().Weighting != sample.Ones {
-		edge += 4
-	}
+// going returns the memory of the gradients with which a position goes back, at most.
+func (l *load) going() (most int) {
+	at := make([]int, l.shape.Positions())
 	for i := range l.parts {
-		const source, target = 8 + 3*4, 8 + 2*4
-		n += edge*l.parts[i].entries + source*l.parts[i].sources + target*l.parts[i].vertices
+		of := &l.parts[i]
+		last := &l.infos()[of.end-1]
+		at[of.position] += of.vertices*(last.Out+max(last.CarryIn, last.CarryOut))*l.number + footprint.Ends
+		most = max(most, at[of.position])
+	}
+	return most
+}
+
+// most returns the most vertices at a position.
+func (l *load) most() (most int) {
+	for p := range l.shape.Positions() {
+		n := 0
+		for _, way := range l.ways {
+			first, end := l.shape.Vertices(way, p)
+			n += int(end - first)
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// blocks returns the memory of vertices and mirrors, and of those blocks that are in memory.
+func (l *load) blocks() (n int) {
+	for i := range l.parts {
+		n += 3 * 4 * l.parts[i].vertices
 	}
 	for _, way := range l.ways {
 		n += 4 * l.mirrors.All(way)
 	}
-	return n + 4*l.mirrors.Known(l.ways)
+	return n + 4*l.mirrors.Known(l.ways) + l.held
+}
+
+// edges returns the bytes of the blocks of all shards, in both directions, with where their
+// rows are.
+func (l *load) edges() (n int) {
+	edge := 12 // its source; its target and its place, by sources
+	if l.model.Form().Weighting != sample.Ones {
+		edge += 4
+	}
+	const source, target = 8 + 2*4, 8
+	for i := range l.parts {
+		n += edge*l.parts[i].entries + source*l.parts[i].sources + target*l.parts[i].vertices
+	}
+	return n
+}
+
+// past returns the bytes of histories.
+func (l *load) past() (n int) {
+	widths := l.widths()
+	if l.multiplies() {
+		widths = widths[1:]
+	}
+	for _, way := range l.ways {
+		for _, width := range widths {
+			n += (l.own(way) + l.mirrors.All(way)) * width * l.number
+		}
+	}
+	return n
 }
 
 // pass returns the memory of the pass of a part, and what it needs of what passes share.
@@ -189,13 +232,8 @@ func (l *load) pass(of *part) (n, scratch int) {
 	}
 	in.Entries = int(float64(rows) * l.entries)
 	n, scratch = l.model.ForecastPart(of.first, of.end, in, nn.Size{Targets: of.vertices, Sources: of.sources, Entries: of.entries})
-	n, scratch = n/4*l.number, scratch/4*l.number
-	for s := of.first; s < of.end; s++ {
-		if carry := max(l.infos()[s].CarryIn, l.infos()[s].CarryOut); carry > 0 {
-			return n + of.vertices*carry*l.number + ends, scratch
-		}
-	}
-	return n, scratch
+	n -= 4 * of.vertices * l.infos()[of.end-1].Out // see going
+	return n/4*l.number + footprint.Ends, scratch / 4 * l.number
 }
 
 // places returns the memory of each pass that lives beside others: one for each part or, if
@@ -227,30 +265,32 @@ func (l *load) places() (all []int) {
 // passes returns the memory of all passes.
 func (l *load) passes() (n int) {
 	for _, bytes := range l.places() {
-		n += slabs(bytes)
+		n += plots.Round(bytes)
 	}
-	return n
+	return footprint.Slabs(n)
 }
 
-// boundary returns the memory of rows and gradients between stages: all positions of what
-// is sent, and as many as are received ahead.
+// boundary returns the memory of rows and gradients between stages: the positions that are
+// offered at once, and as many as are received ahead.
 func (l *load) boundary() int {
-	const ahead = 2
 	in, out := l.carried()
 	numbers := 0
 	for _, way := range l.ways {
-		own, most := l.own(way), 0
+		most := 0
 		for p := range l.shape.Positions() {
 			first, end := l.shape.Vertices(way, p)
 			most = max(most, int(end-first))
 		}
-		numbers += (in + out) * (own + ahead*most)
-		if l.histories() {
-			numbers += own * out // for stages that have yet to make a history
-		}
+		numbers += (in + out) * footprint.Between(l.shape.Positions()) * most
 	}
-	return numbers * l.number
+	return numbers*l.number + 2*footprint.Between(l.shape.Positions())*len(l.ways)*footprint.Ends
 }
+
+// sent returns the memory of what comes from other nodes and goes to them.
+func (l *load) sent() int { return l.boundary() + l.halo() }
+
+// direct is that of the worker's halo.
+func (l *load) direct() bool { return !l.histories() && !l.recompute && l.policy == Exact }
 
 // halo returns the memory of rows and gradients between ways.
 func (l *load) halo() (n int) {
@@ -280,7 +320,13 @@ func (l *load) halo() (n int) {
 				rows := l.mirrors.Number(to, from, p)
 				for direction, ours := range []bool{mine[from], mine[to]} {
 					if ours { // it sends in this direction, and receives in the other
-						n += rows * (rooms*all*l.number + 4)
+						n += 4 * rows
+						if rows > 0 {
+							n += 2 * mostPieces * len(l.widths()) * footprint.Ends
+						}
+						if direction == forwards || !l.direct() {
+							n += rows * rooms * all * l.number
+						}
 						if !mine[from] || !mine[to] {
 							arrive[direction] += rows
 							most = max(most, arrive[direction])
@@ -291,11 +337,13 @@ func (l *load) halo() (n int) {
 		}
 	}
 	landings := 1
-	if l.policy == Previous {
+	switch {
+	case l.direct():
+		landings = 0
+	case l.policy == Previous:
 		landings = previousAhead
 	}
-	n += landings * most * widest * l.number
-	return n
+	return n + landings*(most*widest*l.number+footprint.Ends)
 }
 
 // spare returns the memory that is for one thing after the other: the sources that a part
@@ -327,12 +375,12 @@ func (l *load) spare() (n int) {
 			}
 		}
 	}
-	n = largest*widest*l.number + ends
+	n = largest*widest*l.number + footprint.Ends
 	for i := range l.parts {
 		_, scratch := l.pass(&l.parts[i])
 		n = max(n, scratch)
 	}
-	return slabs(n)
+	return footprint.Slabs(n)
 }
 
 // sums returns the memory of the gradients of shards, and of their sums.
@@ -361,40 +409,9 @@ func (l *load) sums() int {
 	return numbers * l.number
 }
 
-// Memory is what the memory of a node depends on, besides its passes.
-type Memory struct {
-	Number int
-	Widths []int // columns of the rows that each of its layers reads of others
-	Rows   int   // of its ways, and mirrors
-	Own    int   // vertices of its ways
-	Late   int   // rows of others whose gradients are kept for the next epoch
-	Input  int   // columns that come from the stage before
-	// History reports whether there are histories, and Fleeting whether layers take turns in
-	// the memory of two.
-	History, Fleeting bool
-	Current           int // of the widths: the first ones, whose rows are of this epoch wherever there are histories
-}
-
-// Kept returns the bytes of rows that live as long as training: those that layers read,
-// their gradients and histories, and those received from the stage before.
-func (m Memory) Kept() (bytes int) {
-	if m.Fleeting && len(m.Widths) > 0 {
-		bytes = min(2, len(m.Widths)) * m.Rows * slices.Max(m.Widths) * m.Number
-		return bytes + m.Own*m.Input*m.Number
-	}
-	for i, width := range m.Widths {
-		rows := 2 * m.Rows
-		if m.History && i >= m.Current {
-			rows += m.Rows + m.Late
-		}
-		bytes += rows * width * m.Number
-	}
-	return bytes + m.Own*m.Input*m.Number
-}
-
 // keeps returns the bytes of the arena that lives as long as the worker.
 func keeps(w *Worker) int {
-	m := Memory{Number: w.Device.Type().Bytes()}
+	m := footprint.Rows{Number: w.Device.Type().Bytes()}
 	for s := w.first; s < w.end; s++ {
 		if w.sees(s) {
 			m.Widths = append(m.Widths, w.infos[s].In)
@@ -409,18 +426,18 @@ func keeps(w *Worker) int {
 		}
 		m.Own += len(g.vertices)
 	}
-	m.History, m.Fleeting = w.refreshes(), w.fleeting()
+	m.Fleeting, m.Replaced, m.Most = w.fleeting(), footprint.Replaced(w.Model, w.first, w.end, w.refreshes() && !w.Recompute), loadOf(w).most()
 	if w.multiplies() {
 		m.Current = 1
 	}
 	if w.first > 0 {
-		m.Input = w.infos[w.first].In + w.infos[w.first].CarryIn
+		m.Input, m.Brief = footprint.Inputs(w.Model, w.first, w.Recompute)
 	}
-	const ends = 64 // each matrix begins at a whole line
-	of := 2         // matrices of a grain
+	of := 2 // matrices of a grain
 	if w.keepsLate() {
 		of += len(m.Widths)
 	}
+	const ends = 64 // each matrix begins at a whole line
 	return m.Kept() + ends*(of*len(w.grains)+4*len(w.ways)*len(m.Widths)) +
 		w.slots()*(w.Model.Size()*m.Number+ends)
 }
@@ -430,7 +447,8 @@ func loadOf(w *Worker) *load {
 	l := &load{
 		described: described{model: w.Model}, number: w.Device.Type().Bytes(), entries: w.entries, shape: w.Shape, mirrors: w.mirrors,
 		seats: w.Seats, stage: w.stage, first: w.first, end: w.end,
-		recompute: w.Recompute, leaves: w.Histories != Made, policy: w.Halo.Policy, nodes: w.nodes(),
+		keeping: keeping{w.Recompute, int(w.blocks.Held() + w.past.Held())},
+		leaves:  w.Histories != Made, policy: w.Halo.Policy, nodes: w.net.Nodes(),
 	}
 	for _, way := range w.ways {
 		l.ways = append(l.ways, way.number)

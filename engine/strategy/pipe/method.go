@@ -69,6 +69,7 @@ type Method struct {
 	// predicted is the chosen arrangement with the seconds of an epoch; nil: nothing
 	// was measured.
 	predicted *arrange.Candidate
+	tried     uint64 // what this node took for a trial at most
 	// rows are all that stages train or keep a part of: first the weights, which
 	// evaluation needs, then what only checkpoints hold. The first settled of them are
 	// settled: each node has all of their columns.
@@ -98,9 +99,9 @@ func (p *Method) Open(ctx context.Context) error {
 		task.Exchange, task.Work = s.Exchange, s.Work
 		brought := edges.New(t.Run.Data, s, t.Model.Form())
 		defer brought.Drop()
-		task.Edges, task.Labels = brought, brought.Labels
+		task.Blocks.Edges, task.Labels = brought, brought.Labels
 	}
-	task.Seed = t.Recipe.Seed
+	task.Seed, task.Blocks.Dir, task.Blocks.Spare = t.Recipe.Seed, t.Run.Options.Dir, roomForPiped(t)
 	if err := checkShards(&t.Recipe.Sharing, len(t.Run.Data.Shards)); err != nil {
 		return err
 	}
@@ -112,6 +113,9 @@ func (p *Method) Open(ctx context.Context) error {
 	var err error
 	if p.Worker, err = New(ctx, task); err != nil {
 		return err
+	}
+	if full := p.Worker.blocks.Full(); full != nil {
+		t.Run.Notes = append(t.Run.Notes, fmt.Sprintf("the edges of shards lie in memory, since the folder of the job has no room for them (%v): free some space there", full))
 	}
 	if err := p.Worker.Meet(ctx, &t.Run.Session.Start); err != nil {
 		return err
@@ -151,8 +155,8 @@ func (p *Method) Close() {
 	p.reads.Close()
 }
 
-// Needs implements Method.
-func (p *Method) Needs(n *train.Needs) { n.Add(budget.Graph, p.Bytes()) }
+// Needs implements Method: a trial is over before the worker takes its memory.
+func (p *Method) Needs(n *train.Needs) { n.Add(budget.Graph, max(p.Bytes(), p.tried)) }
 
 // See implements Method: a step's memory is the worker's.
 func (p *Method) See(n *train.Needs, o *slot.Outline) { n.Slot = max(n.Slot, uint64(8*len(o.Roots))) }

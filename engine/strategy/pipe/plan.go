@@ -13,12 +13,13 @@ type Facts struct {
 	Model    *nn.Model
 	Census   *census.Census
 	Costs    *costs.Costs
-	Network  Network
+	Network  costs.Network
 	Layout   peer.Layout
 	Settings Settings
 	Number   int      // bytes of one
 	Entries  float64  // that a row of sparse features has; 0: they are dense
 	Memory   []uint64 // that each node has for the job; 0: unknown
+	Held     bool     // blocks lie in memory, not in files
 
 	parts map[int][][]part // by the number of ways, then by way
 }

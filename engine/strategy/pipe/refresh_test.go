@@ -82,8 +82,8 @@ func TestRefreshedRowsStay(t *testing.T) {
 	j := w.start(t, s)
 	n := j.nodes[0]
 	numbers := func(l *level) []float64 {
-		x := make([]float64, l.history.Rows*l.history.Cols)
-		n.Device.Read(x, l.history)
+		x := make([]float64, l.rows.Rows*l.rows.Cols)
+		n.Device.Read(x, n.pastOf(l))
 		return x
 	}
 	var last []float64

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/traffic"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 	"github.com/hopmesh/hopmesh/engine/tensor/cpu"
 )
@@ -222,8 +223,8 @@ func TestWindows(t *testing.T) {
 	s := newSetup(deep("gcnii", 3), 2, 2, 4)
 	s.rate = 0.1
 	want := w.learn(t, s, 3)
-	defer func(n int) { windowBytes = n }(windowBytes)
-	windowBytes = 72
+	defer func(n int) { traffic.WindowBytes = n }(traffic.WindowBytes)
+	traffic.WindowBytes = 72
 	mustSame(t, "in windows", w.learn(t, s, 3), want)
 }
 

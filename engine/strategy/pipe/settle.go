@@ -2,18 +2,17 @@ package pipe
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding"
 	"encoding/binary"
 	"fmt"
-	"hash"
 	"math"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/traffic"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // Own returns which columns of all weights this node trains: those of its stage. It only
@@ -27,8 +26,8 @@ func parted(s *arrange.Seats, nodes int) bool { return s.Stages > 1 || len(s.Mem
 
 // tag returns the tag of what a member of a stage offers once in an epoch.
 func (w *Worker) tag(lane uint8, stage, member int) exchange.Tag {
-	t := w.stamp(w.epoch)
-	t.Lane, t.Index = lane, uint32(stage*w.nodes()+member)
+	t := w.net.Stamp(w.epoch)
+	t.Lane, t.Index = lane, uint32(stage*w.net.Nodes()+member)
 	return t
 }
 
@@ -40,11 +39,11 @@ func (w *Worker) Settle(ctx context.Context, first int, rows []tensor.Matrix, ta
 	if !w.Parted() {
 		return nil
 	}
-	w.within(ctx)
-	w.tally = tally
+	w.net.Within(ctx)
+	w.net.Tally = tally
 	for i, row := range rows {
 		if err := w.settle(first+i, row); err != nil {
-			w.abandon(err)
+			w.net.Abandon(err)
 			return fmt.Errorf("distribute the weights of all stages: %w", err)
 		}
 	}
@@ -64,16 +63,16 @@ func (w *Worker) settle(number int, row tensor.Matrix) error {
 			}
 			part := row.View(0, 1, from+first, end-first)
 			tag := w.tag(exchange.LaneSettled, stage, member)
-			tag.Index += uint32(number * w.Seats.Stages * w.nodes())
+			tag.Index += uint32(number * w.Seats.Stages * w.net.Nodes())
 			if mine {
-				w.offer(tag, w.settling.given(number, part))
+				w.net.Offer(tag, w.settling.given(number, part))
 				continue
 			}
-			w.settling.fetch(&w.wire, node).start(tag, memory(part))
+			w.settling.fetch(&w.net, node).Start(tag, memory(part))
 		}
 	}
 	for _, f := range w.settling.fetches {
-		if err := f.wait(); err != nil {
+		if err := f.Wait(); err != nil {
 			return err
 		}
 	}
@@ -82,8 +81,8 @@ func (w *Worker) settle(number int, row tensor.Matrix) error {
 
 // settling is the buffers and fetches of Settle.
 type settling struct {
-	fetches map[int]*fetch // by node
-	gives   [][]byte       // by row: what others take
+	fetches map[int]*traffic.Fetch // by node
+	gives   [][]byte               // by row: what others take
 }
 
 // given returns a copy of this node's part of a row. Others may still read it when the
@@ -93,19 +92,19 @@ func (s *settling) given(number int, part tensor.Matrix) []byte {
 		s.gives = append(s.gives, nil)
 	}
 	if s.gives[number] == nil {
-		s.gives[number] = room(bytes(part))
+		s.gives[number] = plain.Room(bytes(part))
 	}
 	copy(s.gives[number], memory(part))
 	return s.gives[number]
 }
 
 // fetch returns the fetch of a node's share.
-func (s *settling) fetch(w *wire, node int) *fetch {
+func (s *settling) fetch(w *traffic.Traffic, node int) *traffic.Fetch {
 	if s.fetches == nil {
-		s.fetches = make(map[int]*fetch)
+		s.fetches = make(map[int]*traffic.Fetch)
 	}
 	if s.fetches[node] == nil {
-		s.fetches[node] = w.newFetch(node, peer.Model)
+		s.fetches[node] = w.NewFetch(node, peer.Model)
 	}
 	return s.fetches[node]
 }
@@ -113,37 +112,20 @@ func (s *settling) fetch(w *wire, node int) *fetch {
 // memory returns a row's bytes, in the host's memory.
 func memory(row tensor.Matrix) []byte {
 	if row.Type == tensor.F64 {
-		return raw(row.F64())
+		return plain.Bytes(row.F64())
 	}
-	return raw(row.F32())
+	return plain.Bytes(row.F32())
 }
 
-// A digest is the hash of all weights, of which each stage has a part. Each stage continues
-// where the one before has stopped, way by way, so nodes of a stage that differ come to
-// different digests.
-type digest struct {
-	sum      hash.Hash
-	state    []byte // as it is sent
-	from     *fetch // nil: this is the first stage
-	previous []byte
-}
+// bytes returns the size of a matrix in messages.
+func bytes(m tensor.Matrix) int { return m.Rows * m.Cols * m.Type.Bytes() }
 
-func newDigest(w *Worker) *digest {
-	d := &digest{sum: sha256.New()}
-	if w.stage > 0 {
-		d.from = w.newFetch(w.Seats.Node(w.stage-1, w.ways[0].number), peer.Control)
-		d.state = d.append(nil)
-		d.previous = make([]byte, len(d.state))
+// openDigest returns that of the weights, which the stage before has begun.
+func openDigest(w *Worker) *traffic.Digest {
+	if w.stage == 0 {
+		return traffic.NewDigest(nil)
 	}
-	return d
-}
-
-func (d *digest) append(to []byte) []byte {
-	to, err := d.sum.(encoding.BinaryAppender).AppendBinary(to)
-	if err != nil {
-		panic(fmt.Sprintf("pipe: the state of a digest: %v", err)) // it never fails
-	}
-	return to
+	return traffic.NewDigest(w.net.NewFetch(w.Seats.Node(w.stage-1, w.ways[0].number), peer.Control))
 }
 
 // Digest returns the digest of all weights on nodes of the last stage, and nil on others.
@@ -152,35 +134,17 @@ func (w *Worker) Digest(ctx context.Context, own []byte, tally *peer.Tally) (sum
 	if w.ways == nil {
 		return nil, nil
 	}
-	w.within(ctx)
-	w.tally = tally
-	d := w.digest
-	d.sum.Reset()
-	if d.from != nil {
-		if err := d.resume(w); err != nil {
-			w.abandon(err)
-			return nil, err
-		}
+	w.net.Within(ctx)
+	w.net.Tally = tally
+	if err := w.digest.Begin(w.tag(exchange.LaneDigest, w.stage-1, w.ways[0].number)); err != nil {
+		w.net.Abandon(err)
+		return nil, err
 	}
-	d.sum.Write(own)
 	if w.last() {
-		return d.sum.Sum(nil), nil
+		return w.digest.End(own), nil
 	}
-	d.state = d.append(d.state[:0])
-	w.offer(w.tag(exchange.LaneDigest, w.stage, w.ways[0].number), d.state)
+	w.net.Offer(w.tag(exchange.LaneDigest, w.stage, w.ways[0].number), w.digest.Pause(own))
 	return nil, nil
-}
-
-// resume continues where the stage before has stopped.
-func (d *digest) resume(w *Worker) error {
-	d.from.start(w.tag(exchange.LaneDigest, w.stage-1, w.ways[0].number), d.previous)
-	if err := d.from.wait(); err != nil {
-		return fmt.Errorf("fetch the digest of the weights of earlier stages: %w", err)
-	}
-	if err := d.sum.(encoding.BinaryUnmarshaler).UnmarshalBinary(d.previous); err != nil {
-		return fmt.Errorf("node %s sent a malformed digest of its weights: %w", w.Work.Nodes[d.from.node], err)
-	}
-	return nil
 }
 
 // A Word is what nodes tell all others at the end of an epoch, besides their losses.
@@ -206,10 +170,10 @@ func (w *Worker) conclude(ctx context.Context, mine Word) (sum float64, all Word
 	if w.Exchange == nil {
 		return w.loss, mine, nil
 	}
-	defer w.since(time.Now())
+	defer w.net.Since(time.Now())
 	binary.LittleEndian.PutUint64(w.said[:], math.Float64bits(w.loss))
 	w.said[8] = byte(mine)
-	messages, err := w.Exchange.Gather(ctx, w.stamp(w.epoch), w.said[:], w.tally)
+	messages, err := w.Exchange.Gather(ctx, w.net.Stamp(w.epoch), w.said[:], w.net.Tally)
 	if err != nil {
 		return 0, 0, fmt.Errorf("add up the losses: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/traffic"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -133,7 +134,7 @@ func TestWhatIsNoDigest(t *testing.T) {
 	w := newWorld(t, 1, sizes, anywhere)
 	j := w.start(t, newSetup(deep("gcn", 3), 2, 1, 6))
 	first, second := j.nodes[j.nodes[0].Seats.Node(0, 0)], j.nodes[j.nodes[0].Seats.Node(1, 0)]
-	first.Exchange.Offer(first.tag(exchange.LaneDigest, 0, 0), make([]byte, len(second.digest.previous)))
+	first.Exchange.Offer(first.tag(exchange.LaneDigest, 0, 0), make([]byte, len(traffic.NewDigest(nil).Pause(nil))))
 	if _, err := second.Digest(t.Context(), []byte("x"), nil); err == nil || !strings.Contains(err.Error(), "malformed digest") {
 		t.Errorf("%v", err)
 	}

@@ -5,7 +5,9 @@ import (
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/peer"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/traffic"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // A summer adds up the gradients of a stage.
@@ -53,16 +55,16 @@ type sums[T number] struct {
 // A share is some of a stage's columns that another node sends.
 type share[T number] struct {
 	member int // who adds it up
-	fetch  *fetch
+	fetch  *traffic.Fetch
 	to     []byte
 }
 
 func newSums[T number](w *Worker) *sums[T] {
 	from, to := w.Own()
-	s := &sums[T]{w: w, members: w.Seats.Members(w.stage), spans: exchange.Spans(w.holders(w.stage), w.nodes()), sum: make([]T, to-from)}
+	s := &sums[T]{w: w, members: w.Seats.Members(w.stage), spans: exchange.Spans(w.holders(w.stage), w.net.Nodes()), sum: make([]T, to-from)}
 	for member, node := range s.members {
 		if first, end := s.share(member); node != w.Work.Self && end > first {
-			s.shares = append(s.shares, &share[T]{member, w.newFetch(node, peer.Gradient), raw(s.sum[first:end])})
+			s.shares = append(s.shares, &share[T]{member, w.net.NewFetch(node, peer.Gradient), plain.Bytes(s.sum[first:end])})
 		}
 	}
 	s.allocate()
@@ -82,14 +84,14 @@ func (s *sums[T]) allocate() {
 			a, b := s.share(member)
 			var parts [][]byte
 			for _, row := range s.mine[turn] {
-				parts = append(parts, raw(row[a:b]))
+				parts = append(parts, plain.Bytes(row[a:b]))
 			}
 			s.parts[turn] = append(s.parts[turn], parts)
 		}
 		s.totals[turn] = make([]T, end-first)
 	}
 	for _, l := range w.leaves {
-		l.sum = room(columns * w.Device.Type().Bytes())
+		l.sum = plain.Room(columns * w.Device.Type().Bytes())
 	}
 	s.arrange(first, end)
 }
@@ -110,7 +112,7 @@ func (s *sums[T]) arrange(first, end int) {
 			all = append(all, piece{span.First, lie[i*(end-first):][:end-first], node == w.Work.Self})
 		}
 		if node != w.Work.Self && len(lie) > 0 {
-			s.pieces = append(s.pieces, &share[T]{member, w.newFetch(node, peer.Gradient), raw(lie)})
+			s.pieces = append(s.pieces, &share[T]{member, w.net.NewFetch(node, peer.Gradient), plain.Bytes(lie)})
 		}
 	}
 	slices.SortFunc(all, func(a, b piece) int { return a.leaf - b.leaf })
@@ -156,18 +158,18 @@ func (s *sums[T]) addUp() error {
 	s.turn = 1 - s.turn
 	// The totals of others arrive while this node adds up.
 	for _, x := range s.shares {
-		x.fetch.start(s.tag(exchange.LaneTotal, x.member), x.to)
+		x.fetch.Start(s.tag(exchange.LaneTotal, x.member), x.to)
 	}
 	s.collect()
 	if err := s.total(); err != nil {
 		return err
 	}
 	for _, x := range s.shares {
-		if err := x.fetch.wait(); err != nil {
+		if err := x.fetch.Wait(); err != nil {
 			return err
 		}
 	}
-	write(s.w.Device, s.of(s.w.Gradients), raw(s.sum))
+	plain.Write(s.w.Device, s.of(s.w.Gradients), plain.Bytes(s.sum))
 	return nil
 }
 
@@ -177,14 +179,14 @@ func (s *sums[T]) collect() {
 	w := s.w
 	s.summer.Begin(s.spans[w.Work.Self])
 	for _, l := range w.leaves {
-		copy(s.summer.Row(l.shard), numbers[T](l.sum))
+		copy(s.summer.Row(l.shard), plain.Numbers[T](l.sum))
 	}
 	for i, row := range s.summer.Sums() {
 		copy(s.mine[s.turn][i], row)
 	}
 	for other := range s.members {
 		if a, b := s.share(other); other != s.self() && b > a {
-			w.offer(s.tag(exchange.LanePiece, other), s.parts[s.turn][other]...)
+			w.net.Offer(s.tag(exchange.LanePiece, other), s.parts[s.turn][other]...)
 		}
 	}
 }
@@ -195,10 +197,10 @@ func (s *sums[T]) tag(lane uint8, member int) exchange.Tag { return s.w.tag(lane
 func (s *sums[T]) total() error {
 	w, self := s.w, s.self()
 	for _, x := range s.pieces {
-		x.fetch.start(s.tag(exchange.LanePiece, self), x.to)
+		x.fetch.Start(s.tag(exchange.LanePiece, self), x.to)
 	}
 	for _, x := range s.pieces {
-		if err := x.fetch.wait(); err != nil {
+		if err := x.fetch.Wait(); err != nil {
 			return err
 		}
 	}
@@ -210,7 +212,10 @@ func (s *sums[T]) total() error {
 	copy(s.totals[s.turn], s.rows[0])
 	copy(s.sum[first:end], s.rows[0])
 	if len(s.members) > 1 && end > first {
-		w.offer(s.tag(exchange.LaneTotal, self), raw(s.totals[s.turn]))
+		w.net.Offer(s.tag(exchange.LaneTotal, self), plain.Bytes(s.totals[s.turn]))
 	}
 	return nil
 }
+
+// A number is what is computed with.
+type number interface{ ~float32 | ~float64 }

@@ -8,6 +8,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/blocks"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/timing"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
@@ -20,7 +21,7 @@ type Task struct {
 	Weights, Gradients tensor.Matrix // 1 x Size, of all stages
 
 	Topology *sample.Topology // with all edges, unless Edges brings others
-	Edges    Edges            // nil: all are here
+	Blocks   blocks.From
 	Shape    *arrange.Shape
 	Seats    *arrange.Seats
 	Cuts     []int // the first of the model's stages in each stage, then their number
@@ -143,7 +144,7 @@ func (t *Task) check() error {
 		return fmt.Errorf("pipe: histories need current rows, not %s ones", o.Halo.Policy)
 	case o.Halo.Policy == Sampled && !(o.Halo.Share > 0 && o.Halo.Share <= 1):
 		return fmt.Errorf("pipe: a sampled share of %g", o.Halo.Share)
-	case 2*len(t.Model.Stages())*pieces(t.Shape)+t.Shape.Ways() >= 1<<24 || 2*shards >= 1<<24:
+	case 2*len(t.Model.Stages())*pieces(t.Shape)+t.Shape.Ways()*t.Shape.Positions() >= 1<<24 || 2*shards >= 1<<24:
 		return fmt.Errorf("%d chunks in %d ways are too many to number: set fewer", t.Shape.Chunks(), t.Shape.Ways())
 	}
 	return nil

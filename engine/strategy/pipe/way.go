@@ -1,7 +1,6 @@
 package pipe
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,7 +9,9 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/blocks"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/shelf"
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
@@ -31,8 +32,6 @@ type way struct {
 	// levels are the rows that each layer reads, by the worker's stages; nil for layers
 	// that read no other vertices.
 	levels []*level
-	// answers are the rows of the worker's last stage while a history is made.
-	answers tensor.Matrix
 }
 
 // A span is a range of a way's rows.
@@ -41,8 +40,10 @@ type span struct{ first, count int }
 // A level is the rows of a way that one layer reads.
 type level struct {
 	rows tensor.Matrix
-	// history is the rows with which an epoch begins; none where all rows are current.
-	history tensor.Matrix
+	// past reports whether an epoch begins with a history, which is at a place among those of
+	// the worker. Otherwise all rows are current.
+	past bool
+	at   int
 	// back is the gradient at the rows. That of a chunk is complete when its turn comes.
 	back tensor.Matrix
 }
@@ -52,11 +53,14 @@ func (w *way) own() int { return int(w.end - w.first) }
 func (w *way) all() int { return w.own() + len(w.mirrors) }
 
 // newWay makes the grains of a way, with trunks and labels if they are wanted, and finds its
-// mirrors. Edges are read one shard after the other.
-func newWay(ctx context.Context, number int, t *Task, m *arrange.Mirrors, s *shards, trunks, labels bool) (*way, error) {
+// mirrors. Edges are read one shard after the other, and the blocks are put onto a shelf.
+func newWay(ctx context.Context, number int, t *Task, m *arrange.Mirrors, s *blocks.Maker, trunks, labels bool) (*way, error) {
 	w := &way{number: number, at: make([][]*grain, t.Shape.Positions()), trunks: make([][]*grain, t.Shape.Positions())}
 	w.first, w.end, _, _ = t.Shape.Of(number)
 	w.places = make([]int32, w.own())
+	if err := s.Drawing(); err != nil {
+		return nil, err
+	}
 	next := int32(0)
 	for position := range t.Shape.Positions() {
 		var halves [2][]*grain
@@ -65,12 +69,12 @@ func newWay(ctx context.Context, number int, t *Task, m *arrange.Mirrors, s *sha
 			if t.Shape.Firsts[shard] == t.Shape.Firsts[shard+1] {
 				continue
 			}
-			if err := s.bring(ctx, shard); err != nil {
+			if err := s.Bring(ctx, shard); err != nil {
 				return nil, fmt.Errorf("find the edges of shard %d: %w", shard, err)
 			}
 			var parts [2]*grain
 			var err error
-			for half, vertices := range census.Halve(s.here, t.Shape, number, position, shard) {
+			for half, vertices := range census.Halve(s.Here, t.Shape, number, position, shard) {
 				if len(vertices) == 0 {
 					continue
 				}
@@ -99,15 +103,17 @@ func newWay(ctx context.Context, number int, t *Task, m *arrange.Mirrors, s *sha
 		w.inner = append(w.inner, len(halves[0]))
 		w.grains = append(w.grains, w.at[position]...)
 	}
-	w.mirror(t, m)
-	return w, nil
+	if err := s.Drawn(); err != nil {
+		return nil, err
+	}
+	return w, w.mirror(t, m, s)
 }
 
 // mirror finds the way's mirrors, and where grains have the rows that they read.
-func (w *way) mirror(t *Task, m *arrange.Mirrors) {
+func (w *way) mirror(t *Task, m *arrange.Mirrors, s *blocks.Maker) error {
 	set, vertices := census.NewSet(t.Topology.Vertices()), t.Topology.Vertices()
 	for _, g := range w.grains {
-		for _, v := range g.block.Vertices {
+		for _, v := range s.Sources(&g.at) {
 			if !w.has(v) {
 				set.Add(v)
 			}
@@ -129,11 +135,13 @@ func (w *way) mirror(t *Task, m *arrange.Mirrors) {
 	for position := range t.Shape.Positions() {
 		together := t.Shape.Together(position)
 		for _, g := range slices.Concat(w.at[position], w.trunks[position]) {
-			g.arrange(row, together)
-			g.block.Transpose()
+			if err := s.Arrange(&g.at, row, together); err != nil {
+				return err
+			}
 		}
 		w.turn = append(w.turn, w.spans(t.Shape, m, position))
 	}
+	return nil
 }
 
 // spans returns the ranges of the rows of a position.
@@ -163,7 +171,8 @@ type grain struct {
 	number   int // among those of the worker
 	shard    int
 	vertices []uint32
-	row      int // of its first vertex among the way's rows
+	row      int       // of its first vertex among the way's rows
+	at       blocks.At // where the block is
 	block    *sample.Block
 	// rows are the block's sources among the way's rows: its own, then those computed at
 	// the same position, then all others. active counts the first two kinds.
@@ -197,17 +206,13 @@ type leaf struct {
 	sum   []byte // when it is known
 }
 
-// newGrain makes one of a shard whose edges are here, with its block. Where its sources have
-// their rows is yet to be found.
-func newGrain(ctx context.Context, s *shards, shard int, vertices []uint32, row int) (*grain, error) {
-	g := &grain{shard: shard, vertices: vertices, row: row}
-	if err := s.sampler.Sample(ctx, &s.batch, 0, 0, g.vertices); err != nil {
+// newGrain makes one of a shard whose edges are here, and draws its block. Where its sources
+// have their rows is yet to be found.
+func newGrain(ctx context.Context, m *blocks.Maker, shard int, vertices []uint32, row int) (g *grain, err error) {
+	g = &grain{shard: shard, vertices: vertices, row: row}
+	if g.at, err = m.Draw(ctx, vertices); err != nil {
 		return nil, fmt.Errorf("find the edges of shard %d: %w", shard, err)
 	}
-	b := &s.batch.Blocks[0] // with room for larger ones
-	g.block = &sample.Block{Vertices: slices.Clone(b.Vertices), CSR: tensor.CSR{
-		Rows: b.Rows, Cols: b.Cols, Indptr: slices.Clone(b.Indptr), Indices: slices.Clone(b.Indices), Values: slices.Clone(b.Values),
-	}}
 	return g, nil
 }
 
@@ -224,36 +229,7 @@ func (g *grain) label(t *Task) {
 	}
 }
 
-// arrange orders the block's sources.
-func (g *grain) arrange(row func(v uint32) int32, together func(v uint32) bool) {
-	b, own := g.block, len(g.vertices)
-	order := make([]int32, b.Cols)
-	for i := range order {
-		order[i] = int32(i)
-	}
-	late := func(i int32) int {
-		if together(b.Vertices[i]) {
-			return 0
-		}
-		return 1
-	}
-	slices.SortFunc(order[own:], func(x, y int32) int {
-		if c := cmp.Compare(late(x), late(y)); c != 0 {
-			return c
-		}
-		return cmp.Compare(b.Vertices[x], b.Vertices[y])
-	})
-	place, vertices := make([]int32, b.Cols), make([]uint32, b.Cols)
-	g.active = own
-	for to, from := range order {
-		place[from], vertices[to] = int32(to), b.Vertices[from]
-		g.rows = append(g.rows, row(vertices[to]))
-		if to >= own && late(from) == 0 {
-			g.active++
-		}
-	}
-	for i, source := range b.Indices {
-		b.Indices[i] = place[source]
-	}
-	b.Vertices = vertices
+// get has the grain read its block where it stays.
+func (g *grain) get(s *shelf.Shelf) {
+	g.block, g.rows, g.active = g.at.Get(s)
 }

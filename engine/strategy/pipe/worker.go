@@ -2,15 +2,21 @@ package pipe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/keyed"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/blocks"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/shelf"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/traffic"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // A Worker trains on one node: some ways of one stage or, where there are more nodes than
@@ -21,13 +27,13 @@ type Worker struct {
 	portion
 	buffers
 	progress
-	wire
+	net traffic.Traffic
 
 	halo     *halo
 	boundary [2]*boundary // forward and backward
 	sums     summer
 	settling settling
-	digest   *digest // nil where there is nothing to compute
+	digest   *traffic.Digest // nil where there is nothing to compute
 
 	trace func(event, int) // in tests
 	apart bool             // in tests: rows are received when they are needed, and not ahead
@@ -103,7 +109,9 @@ type portion struct {
 	leaves  []*leaf   // by their shards
 	at      [][]*leaf // by position
 	mirrors *arrange.Mirrors
-	entries float64 // of a row of sparse features, set by Bytes
+	blocks  *shelf.Shelf // of grains and trunks
+	past    *shelf.Rows  // the histories of all levels; nil: there are none
+	entries float64      // of a row of sparse features, set by Bytes
 }
 
 // most returns the largest number of grains and trunks at one position.
@@ -130,10 +138,13 @@ func (p *portion) slots() (most int) {
 type buffers struct {
 	kept   tensor.Arena   // lives as long as the worker
 	early  tensor.Arena   // of weights of earlier epochs
-	arenas []tensor.Arena // of passes
+	ground tensor.Arena   // of all passes
+	arenas []tensor.Arena // of each
 	passes []*nn.Pass
 	rooms  []tensor.Matrix // of gradients, one for each leaf of a position
 	spare  tensor.Arena    // for copies between the device and other nodes
+	going  tensor.Arena    // of the gradients with which a position goes back
+	sent   tensor.Arena    // of what comes and goes
 	part   [1]tensor.Part  // what is gathered from
 }
 
@@ -158,15 +169,15 @@ const (
 	backwardDone
 )
 
-// New returns a worker that knows its work. Once it has met the others, it can say what
+// New returns a worker that knows its work, and must be closed if there is one. Once it has met the others, it can say what
 // memory it needs.
 func New(ctx context.Context, t Task) (*Worker, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	w := &Worker{Task: &t, layers: layers{infos: t.Model.Stages()}, wire: wire{task: &t}}
+	w := &Worker{Task: &t, layers: layers{infos: t.Model.Stages()}, net: traffic.Traffic{Exchange: t.Exchange, Work: t.Work}}
 	stage, ways := t.Seats.Of(t.Work.Self)
-	w.stage, w.parted = stage, parted(t.Seats, w.nodes())
+	w.stage, w.parted = stage, parted(t.Seats, w.net.Nodes())
 	w.mirrors = arrange.NewMirrors(t.Shape)
 	if ways == nil {
 		return w, nil
@@ -187,11 +198,14 @@ func (w *Worker) Meet(ctx context.Context, tally *peer.Tally) error {
 		return nil
 	}
 	tag := exchange.Tag{Step: meetAt}
-	if w.trialStep > 0 {
-		tag.Step = w.trialStep
+	if w.net.Trial > 0 {
+		tag.Step = w.net.Trial
 	}
 	return w.mirrors.Meet(ctx, w.Exchange, w.Work, w.Seats, tag, tally)
 }
+
+// Waited returns how long epochs have waited for other nodes since its last call.
+func (w *Worker) Waited() time.Duration { return w.net.Waited() }
 
 // Open takes the memory. It sends nothing. Close must be called whatever it returns.
 func (w *Worker) Open() (err error) {
@@ -203,7 +217,10 @@ func (w *Worker) Open() (err error) {
 		return err
 	}
 	if w.ways != nil {
-		if err := w.allocate(); err != nil {
+		if err := allocate(w); err != nil {
+			return err
+		}
+		if w.sent, err = w.Device.NewArena(loadOf(w).sent()); err != nil {
 			return err
 		}
 		w.halo = newHalo(w, w.mirrors)
@@ -218,15 +235,17 @@ func (w *Worker) Open() (err error) {
 	}
 	w.sums = openSums(w)
 	if w.ways != nil {
-		w.digest = newDigest(w)
+		w.digest = openDigest(w)
 	}
 	return nil
 }
 
 // assign gives the worker some ways of a stage.
-func (w *Worker) assign(ctx context.Context, ways []int) error {
+func (w *Worker) assign(ctx context.Context, ways []int) (err error) {
 	t := w.Task
-	s := newShards(t)
+	s := blocks.New(t.Topology, t.Model.Form(), t.Blocks)
+	w.blocks = s.Done
+	defer func() { err = errors.Join(err, s.Stop()) }()
 	for _, number := range ways {
 		way, err := newWay(ctx, number, t, w.mirrors, s, w.first == 0 && w.infos[0].Hops > 0, w.last())
 		if err != nil {
@@ -236,14 +255,19 @@ func (w *Worker) assign(ctx context.Context, ways []int) error {
 		w.grains = append(w.grains, way.grains...)
 		w.trunks = append(w.trunks, slices.Concat(way.trunks...)...)
 	}
+	if err := s.End(); err != nil {
+		return err
+	}
 	for i, g := range w.trunks {
+		g.get(w.blocks)
 		g.number = len(w.grains) + i
 	}
 	for i, g := range w.grains {
+		g.get(w.blocks)
 		g.number = i
 	}
 	w.addLeaves()
-	return nil
+	return w.makePast()
 }
 
 // addLeaves gives each grain its leaf.
@@ -304,73 +328,16 @@ func (w *Worker) Edges() (n int) {
 	return n * layers
 }
 
-// allocate makes the rows of all levels, and the passes.
-func (w *Worker) allocate() (err error) {
-	d := w.Device
-	if w.kept, err = d.NewArena(keeps(w)); err != nil {
-		return err
-	}
-	zeros := func(rows, cols int) tensor.Matrix {
-		m := w.kept.Alloc(d.Type(), rows, cols)
-		d.Zero(m)
-		return m
-	}
-	for _, way := range w.ways {
-		var two []tensor.Matrix // where levels are fleeting
-		seen := 0
-		for s := w.first; s < w.end; s++ {
-			var l *level
-			switch cols := w.infos[s].In; {
-			case w.sees(s) && w.fleeting():
-				if len(two) < 2 {
-					two = append(two, zeros(1, way.all()*w.columns()))
-				}
-				rows := two[seen%2].View(0, 1, 0, way.all()*cols).Reshape(way.all(), cols)
-				l = &level{rows: rows, back: rows}
-				seen++
-			case w.sees(s):
-				l = &level{rows: zeros(way.all(), cols), back: zeros(way.all(), cols)}
-				if w.Shape.Positions() > 1 && !w.gathers(s) {
-					l.history = zeros(way.all(), cols)
-				}
-			}
-			way.levels = append(way.levels, l)
-		}
-	}
-	for _, g := range w.grains {
-		if w.first > 0 {
-			g.input = zeros(len(g.vertices), w.infos[w.first].In)
-			if w.infos[w.first].CarryIn > 0 {
-				g.carried = zeros(len(g.vertices), w.infos[w.first].CarryIn)
-			}
-		}
-	}
-	w.keepLate()
-	return w.allocatePasses()
+// room returns memory for what comes from other nodes or goes to them.
+func (w *Worker) room(bytes int) []byte {
+	return memory(w.sent.Alloc(w.Device.Type(), 1, bytes/w.Device.Type().Bytes()))
 }
 
-// allocatePasses makes a pass for each grain or, where they are computed again, for each
-// one at a position, and room for the gradients of a position's leaves.
-func (w *Worker) allocatePasses() error {
-	for range w.slots() {
-		w.rooms = append(w.rooms, w.kept.Alloc(w.Device.Type(), 1, w.Model.Size()))
-	}
-	for _, bytes := range loadOf(w).places() {
-		a, err := w.Device.NewArena(bytes)
-		if err != nil {
-			return err
-		}
-		p := w.Model.NewPass(w.Device, a)
-		p.Weights, p.Train, p.Scratch = w.Weights, true, w.spare
-		w.arenas, w.passes = append(w.arenas, a), append(w.passes, p)
-	}
-	return nil
-}
-
-// Close frees the memory.
+// Close frees the memory. It must be called if New has returned a worker, even with an error.
 func (w *Worker) Close() {
-	w.fail(nil)
-	for _, a := range append(w.arenas, w.kept, w.early, w.spare) { // some may be nil
+	w.net.Fail(nil)
+	_, _ = w.blocks.Close(), w.past.Close()                                                   // nobody needs them any more
+	for _, a := range append(w.arenas, w.kept, w.early, w.going, w.sent, w.spare, w.ground) { // some may be nil
 		if a != nil {
 			a.Close()
 		}
@@ -381,14 +348,17 @@ func (w *Worker) Close() {
 // of the whole graph: the same bits on all nodes that have them. It returns the sum of the
 // losses, and the words of all nodes, to which this one adds mine. key is that of dropout.
 func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, mine Word, tally *peer.Tally) (loss float64, all Word, err error) {
-	ctx = w.within(ctx)
+	ctx = w.net.Within(ctx)
 	defer func() {
 		if err != nil {
-			w.abandon(err)
+			w.net.Abandon(err)
 		}
 	}()
-	w.epoch, w.tally, w.loss = epoch-1, tally, 0
+	w.epoch, w.net.Tally, w.loss = epoch-1, tally, 0
 	w.order = arrange.Order(w.order, w.Seed, w.epoch, w.Shape.Positions(), w.Shuffle)
+	for d := 0; w.ways != nil && d < len(w.boundary); d++ {
+		w.boundary[d].forget()
+	}
 	if err := w.beginPeriod(); err != nil {
 		return 0, 0, fmt.Errorf("make a history of all vertices: %w", err)
 	}
@@ -399,7 +369,6 @@ func (w *Worker) Epoch(ctx context.Context, epoch int, key keyed.Key, mine Word,
 		if err := w.through(ctx); err != nil {
 			return 0, 0, fmt.Errorf("stage %d of %d: %w", w.stage+1, w.Seats.Stages, err)
 		}
-		w.endPeriod()
 	}
 	if w.sums != nil {
 		if err := w.sums.addUp(); err != nil {
@@ -424,6 +393,10 @@ func (w *Worker) through(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := w.endPeriod(); err != nil {
+		return err
+	}
+	w.turn()
 	w.boundary[backwards].begin()
 	for place := range slices.Backward(w.order) {
 		if ctx.Err() != nil {
@@ -440,22 +413,28 @@ func (w *Worker) through(ctx context.Context) error {
 	return nil
 }
 
-// begin prepares rows and gradients for an epoch.
+// begin prepares rows for an epoch.
 func (w *Worker) begin() {
-	d := w.Device
 	for _, way := range w.ways {
 		for _, l := range way.levels {
-			if l == nil || w.fleeting() {
-				continue
+			if l != nil && l.past {
+				plain.Write(w.Device, l.rows, w.recalls(l, 0, l.rows.Rows))
 			}
-			d.Zero(l.back)
-			if !l.history.None() {
-				d.Combine(l.rows, 1, l.history, 0, tensor.Matrix{})
+		}
+	}
+	w.halo.begin()
+}
+
+// turn prepares gradients, when all positions have gone forward.
+func (w *Worker) turn() {
+	for _, way := range w.ways {
+		for _, l := range way.levels {
+			if l != nil && !w.fleeting() {
+				w.Device.Zero(l.back)
 			}
 		}
 	}
 	w.standIn()
-	w.halo.begin()
 }
 
 // Bytes returns the memory of a worker that is open and has trained, except for features.

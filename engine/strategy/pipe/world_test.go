@@ -19,8 +19,10 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer/loopback"
 	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/blocks"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 	"github.com/hopmesh/hopmesh/engine/tensor/reference"
 )
 
@@ -148,6 +150,7 @@ type setup struct {
 	split  bool                      // features are multiplied once
 	peers  func(node int) peer.Peers // nil: a loopback's
 	cuts   []int                     // of the model's stages; nil: by their formula
+	dir    string                    // of blocks and histories; "": in memory
 	// frozen sets histories before each epoch, none of which begins a period, by level and
 	// vertex.
 	frozen func(s int, v uint32, column int) float64
@@ -256,7 +259,7 @@ func (w *world) start(t testing.TB, s setup) *job {
 				n.plain += loss / float64(w.learnt)
 				return loss
 			},
-			Options: s.Options, Work: work,
+			Options: s.Options, Work: work, Blocks: blocks.From{Dir: s.dir},
 		}
 		if s.nodes > 1 {
 			peers := peer.Peers(j.net.Node(i))
@@ -356,15 +359,30 @@ func (j *job) try(ctx context.Context, epoch int) error {
 	})
 }
 
+// pastOf returns a copy of a level's history; none if there is none.
+func (w *Worker) pastOf(l *level) tensor.Matrix {
+	if !l.past {
+		return tensor.Matrix{}
+	}
+	a, err := w.Device.NewArena(bytes(l.rows) + 64)
+	if err != nil {
+		panic(err)
+	}
+	m := a.Alloc(w.Device.Type(), l.rows.Rows, l.rows.Cols)
+	plain.Write(w.Device, m, w.recalls(l, 0, m.Rows))
+	return m
+}
+
 // freeze sets histories.
 func (n *node) freeze(of func(s int, v uint32, column int) float64) {
 	n.history = true
 	for _, way := range n.ways {
 		for at, l := range way.levels {
-			if l == nil || l.history.None() {
+			if l == nil || !l.past {
 				continue
 			}
-			numbers, columns := make([]float64, way.all()*l.history.Cols), l.history.Cols
+			m := n.pastOf(l)
+			numbers, columns := make([]float64, way.all()*m.Cols), m.Cols
 			set := func(row int, v uint32) {
 				for c := range columns {
 					numbers[row*columns+c] = of(n.first+at, v, c)
@@ -376,7 +394,10 @@ func (n *node) freeze(of func(s int, v uint32, column int) float64) {
 			for i, v := range way.mirrors {
 				set(way.own()+i, v)
 			}
-			n.Device.Write(l.history, numbers)
+			n.Device.Write(m, numbers)
+			if err := n.remember(l, 0, m); err != nil {
+				panic(err)
+			}
 		}
 	}
 }

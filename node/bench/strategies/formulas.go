@@ -217,7 +217,7 @@ func (c *cut) counts(ctx context.Context, m *nn.Model, a arrangement) (mirrors, 
 		settings.Stages, settings.Ways = a.stages, a.ways
 	}
 	f := &pipe.Facts{
-		Model: m, Census: census.New(c.firsts, c.edges, m.Form()), Network: pipe.Usual, Settings: settings, Number: 4,
+		Model: m, Census: census.New(c.firsts, c.edges, m.Form()), Network: costs.Usual, Settings: settings, Number: 4,
 		Layout: peer.Layout{Nodes: a.nodes, Firsts: c.firsts, Owners: make([]int, len(c.shards))},
 	}
 	f.Costs = costs.Nominal(m.Stages(), f.Census)

@@ -16,7 +16,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/session"
 )
 
-// A Source implements pipe.Edges. One goroutine uses it.
+// A Source implements blocks.Edges. One goroutine uses it.
 type Source struct {
 	data    *dataset.Graph
 	session *session.Session

@@ -7,8 +7,8 @@ import (
 	"github.com/hopmesh/hopmesh/engine/exchange"
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
-	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/footprint"
 )
 
 // memory returns that of the node which needs most: a worker's, as package pipe forecasts
@@ -23,14 +23,6 @@ func (p *plan) memory() (most uint64) {
 	return most
 }
 
-// ends bounds what a matrix takes beyond its numbers, and slab is the unit of arenas.
-const (
-	ends = 128
-	slab = 2 << 20
-)
-
-func slabs(bytes int) int { return (bytes + slab - 1) / slab * slab }
-
 // multiplies reports whether a stage that begins there multiplies the features of all its
 // vertices before chunks go through it.
 func (p *plan) multiplies(first int) bool {
@@ -40,8 +32,9 @@ func (p *plan) multiplies(first int) bool {
 // worker returns the memory of a worker of some ways.
 func (p *plan) worker(stage int, ways []int) int {
 	first, end := p.cuts[stage], p.cuts[stage+1]
-	m := pipe.Memory{Number: number, History: p.shape.Positions() > 1}
-	m.Fleeting = !m.History && !p.again && p.settings.Halo != pipe.Skip
+	m, histories := footprint.Rows{Number: number}, p.shape.Positions() > 1
+	m.Fleeting = !histories && !p.again && p.settings.Halo != pipe.Skip
+	m.Replaced = footprint.Replaced(p.Model, first, end, histories && !p.again)
 	if p.multiplies(first) {
 		m.Current = 1
 	}
@@ -52,10 +45,11 @@ func (p *plan) worker(stage int, ways []int) int {
 			widest = max(widest, p.infos[s].In)
 		}
 	}
+	in, out := 0, 0
 	if first > 0 {
-		m.Input = p.infos[first].In + p.infos[first].CarryIn
+		in = p.infos[first].In + p.infos[first].CarryIn
+		m.Input, m.Brief = footprint.Inputs(p.Model, first, p.again)
 	}
-	out := 0
 	if end < len(p.infos) {
 		out = p.infos[end].In + p.infos[end].CarryIn
 	}
@@ -65,26 +59,27 @@ func (p *plan) worker(stage int, ways []int) int {
 		m.Own += int(b - a)
 		mirrors += p.mirrored[way]
 	}
-	m.Rows = m.Own + mirrors
+	m.Rows, m.Most = m.Own+mirrors, m.Own/p.shape.Positions()
 	n := m.Kept()
-	if m.History {
+	if histories {
 		n += p.Model.Size() * number
-		if end < len(p.infos) {
-			n += m.Own * p.infos[end].In * number
-		}
 	}
-	n = slabs(n)
+	n = footprint.Slabs(n)
 	n += p.shards(first, end, ways)
 	n += 4 * (2*mirrors + p.mirroredOf(ways))
-	// Rows between stages: all that is sent, and what is received ahead.
-	n += (m.Input + out) * m.Own * number * (p.shape.Positions() + 2) / p.shape.Positions()
+	// Rows between stages: what is offered at once, and what is received ahead.
+	n += (in + out) * m.Own * number * footprint.Between(p.shape.Positions()) / p.shape.Positions()
 	rooms := 1
-	if m.History || p.settings.Halo == pipe.Previous {
+	if histories || p.settings.Halo == pipe.Previous {
 		rooms = 2
 	}
 	offered := (&pipe.Halo{Policy: p.settings.Halo}).Offered(m.Widths, p.shape.Positions())
 	sent := p.mirroredOf(ways)
-	n += (mirrors+sent)*(rooms*offered*number+4) + max(mirrors, sent)*widest*number // and what arrives
+	if m.Fleeting && p.settings.Halo == pipe.Exact { // gradients go from where they are added up, and arrive where rows were offered
+		n += 4*(mirrors+sent) + sent*offered*number
+	} else {
+		n += (mirrors+sent)*(rooms*offered*number+4) + max(mirrors, sent)*widest*number // and what arrives
+	}
 	return n + p.leaves(stage, ways)
 }
 
@@ -105,23 +100,21 @@ func (p *plan) mirroredOf(ways []int) (n int) {
 
 // shards returns the memory of blocks, passes and features of the shards of some ways.
 func (p *plan) shards(first, end int, ways []int) (n int) {
-	edge := 12
-	if p.Model.Form().Weighting != sample.Ones {
-		edge += 4
-	}
-	most, places, widestPass, read, each, shared, product := 0, 0, 0, 0, 0, 0, 0
+	most, places, widestPass, read, each, shared, product, going, goes := 0, 0, 0, 0, 0, 0, 0, 0, 0
 	for _, way := range ways {
 		for position := range p.shape.Positions() {
 			a, b := p.shape.Shards(way, position)
-			most = max(most, b-a)
+			most, going = max(most, b-a), 0
 			for shard := a; shard < b; shard++ {
 				z := p.size(shard)
 				if z.Targets == 0 {
 					continue
 				}
-				const source, target = 8 + 3*4, 8 + 2*4
 				for _, part := range p.grains(first, end, shard) {
-					n += edge*part.Entries + source*part.Sources + target*part.Targets
+					n += 3 * 4 * part.Targets // edges are in files
+					last := &p.infos[part.end-1]
+					back := part.Targets * last.Out * number
+					going += back + part.Targets*max(last.CarryIn, last.CarryOut)*number
 					in := nn.InputSize{Sparse: p.Graph.Sparse}
 					rows := part.Targets
 					if p.infos[0].Hops > 0 {
@@ -129,7 +122,7 @@ func (p *plan) shards(first, end int, ways []int) (n int) {
 					}
 					in.Entries = int(float64(rows) * p.Graph.Entries)
 					pass, scratch := p.Model.ForecastPart(part.first, part.end, in, part.Size)
-					pass, shared = slabs(pass), max(shared, scratch)
+					pass, shared = pass-back, max(shared, scratch)
 					if p.again {
 						widestPass = max(widestPass, pass)
 					} else {
@@ -143,10 +136,11 @@ func (p *plan) shards(first, end int, ways []int) (n int) {
 				if p.multiplies(first) { // all of it at once
 					in := nn.InputSize{Sparse: p.Graph.Sparse, Entries: int(float64(z.Targets) * p.Graph.Entries)}
 					pass, _ := p.Model.ForecastPart(0, 1, in, z)
-					product, read = max(product, slabs(pass)), max(read, z.Targets)
+					product, read = max(product, footprint.Slabs(pass)), max(read, z.Targets)
 				}
 				each = max(each, len(p.grains(first, end, shard)))
 			}
+			goes = max(goes, going)
 		}
 	}
 	if p.again {
@@ -165,7 +159,7 @@ func (p *plan) shards(first, end int, ways []int) (n int) {
 		}
 		n += int(float64(far) * (p.Row + 8))
 	}
-	return n + slabs(shared) + slabs(most*(p.Model.Size()*number+ends))
+	return n + footprint.Slabs(shared) + footprint.Slabs(len(ways)*goes) + footprint.Slabs(most*(p.Model.Size()*number+footprint.Ends))
 }
 
 // A part is what one pass computes of a shard.

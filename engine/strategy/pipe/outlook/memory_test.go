@@ -46,7 +46,7 @@ func TestMemoryIsAboutThatOfTheWorker(t *testing.T) {
 				owners, _ := forecast.Even(len(shards), 0)(nodes)
 				l := peer.Layout{Nodes: nodes, Firsts: dataset.Firsts(shards), Owners: owners}
 				f := &pipe.Facts{
-					Model: m, Census: census.New(l.Firsts, g.Topology, m.Form()), Layout: l, Settings: pipe.Of(&r.Sharing), Number: 4, Network: pipe.Usual,
+					Model: m, Census: census.New(l.Firsts, g.Topology, m.Form()), Layout: l, Settings: pipe.Of(&r.Sharing), Number: 4, Network: costs.Usual,
 				}
 				f.Costs = costs.Nominal(m.Stages(), f.Census)
 				all, err := f.Candidates(context.Background(), 0)
