@@ -256,4 +256,4 @@ gen-check:
 	$(GO) run ./cuda/driver/facts -check
 
 race-affordable:
-	GO=$(GO) scripts/race 15m $(RACE_AFFORDABLE)
+	GO=$(GO) scripts/race 30m $(RACE_AFFORDABLE)
