@@ -121,12 +121,19 @@ func TestFullDisk(t *testing.T) {
 	d.must(new(any), "train", "stop", id)
 	until(t, "it has stopped", func() bool { return d.summary(id).State == "stopped" })
 
-	// There is none.
+	// No checkpoint fits.
 	d.roomFor(fullFile)
 	id = d.asked(large + "3")
+	failsForRoom(t, d, id, "any checkpoint")
+}
+
+// failsForRoom checks that a job ends in one sentence for want of room for something, leaves
+// nothing half-written, and can be resumed once there is room.
+func failsForRoom(t *testing.T, d *daemon, id, what string) {
+	t.Helper()
 	j := d.ended(id)
 	if j.State != "failed" {
-		t.Errorf("without room for any checkpoint it is %s", j.State)
+		t.Errorf("without room for %s it is %s", what, j.State)
 	}
 	saysFull(t, j.Error, filepath.Join("jobs", id))
 	if h := d.halves(); len(h) > 0 {
@@ -149,17 +156,7 @@ func TestFullDiskInEvaluation(t *testing.T) {
 	until(t, "it is ready", d.ready)
 	d.roomFor(fullFile)
 	id := d.asked("--dataset g --model sage --layers 2 --hidden 64 --batch 256 --fanout 5,5 --epochs 2 --eval-every 1")
-	j := d.ended(id)
-	if j.State != "failed" {
-		t.Errorf("without room for evaluation it is %s", j.State)
-	}
-	saysFull(t, j.Error, filepath.Join("jobs", id))
-	if h := d.halves(); len(h) > 0 {
-		t.Errorf("%s are left", h)
-	}
-	d.lives()
-	d.roomFor(unix.RLIM_INFINITY)
-	d.resumes(id)
+	failsForRoom(t, d, id, "evaluation")
 }
 
 // Predictions that find no room end in one sentence, leave nothing, and come once there is

@@ -76,7 +76,7 @@ func (c *Cache) file(missing, largest uint64, hands int) (*filing, error) {
 	return f, nil
 }
 
-// reserve maps memory, or returns nil if there is none.
+// reserve maps memory, or returns nil if the system gives none.
 func reserve(bytes int) []byte {
 	if budget.Room(bytes) != nil {
 		return nil

@@ -108,15 +108,15 @@ func TestTheCheckpointBeforeADamagedOne(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, last, 0o600), os.WriteFile(before, first, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	told := 0
+	warnings := 0
 	_, again := traintest.MustRun(t, r, shards, train.Options{Threads: 1, Dir: dir, Dataset: "d", Resume: true, Damaged: func(err error, before bool) {
 		if err == nil || !before {
 			t.Errorf("%v, %v", err, before)
 		}
-		told++
+		warnings++
 	}})
-	if traintest.Hashes(again) != traintest.Hashes(all) || told != 1 {
-		t.Errorf("told %d times; %s, and not %s", told, traintest.Hashes(again), traintest.Hashes(all))
+	if traintest.Hashes(again) != traintest.Hashes(all) || warnings != 1 {
+		t.Errorf("%d warnings; %s, and not %s", warnings, traintest.Hashes(again), traintest.Hashes(all))
 	}
 	if aside, err := os.ReadFile(filepath.Join(dir, "damaged.safetensors")); err != nil || !bytes.Equal(aside, last) {
 		t.Errorf("it was not set aside: %v", err)
@@ -229,7 +229,7 @@ func TestExportedIsTheBestModel(t *testing.T) {
 func TestPredictingRefusesAnotherDataset(t *testing.T) {
 	dir := checkpointed(t, traintest.Short("gcn"), traintest.Communities(t, 3000))
 	path := filepath.Join(dir, train.CheckpointFile)
-	never := func(int, []float32) error { t.Error("rows are told"); return nil }
+	never := func(int, []float32) error { t.Error("rows are asked for"); return nil }
 	begin := func(trained.Prediction) error { return nil }
 	if err := trained.Predict(t.Context(), path, traintest.CoraShards(t), trained.PredictOptions{}, begin, never); err == nil || !strings.Contains(err.Error(), "takes 20 features, and the dataset has 1433") {
 		t.Error(err)
@@ -293,7 +293,7 @@ func TestACheckpointToldAsGoodIsGood(t *testing.T) {
 		}
 	}
 	if reports < 2 {
-		t.Errorf("%d are told of", reports)
+		t.Errorf("%d were reported", reports)
 	}
 }
 

@@ -20,7 +20,7 @@ func (t *Trainer) resumeOwn() error {
 }
 
 // resumeLast resumes from the last checkpoint or, if that is damaged, from the one before it,
-// if that was left. The run's owner is told.
+// if that was left. This is reported to the run's owner.
 func (t *Trainer) resumeLast() (digest [sha256.Size]byte, err error) {
 	path := t.Checkpoints.Path()
 	c, damaged := trained.OpenCheckpoint(path)
@@ -41,7 +41,7 @@ func (t *Trainer) resumeLast() (digest [sha256.Size]byte, err error) {
 		t.Options.Damaged(damaged, err == nil)
 	}
 	if err != nil {
-		t.Log.Warn("the last checkpoint is damaged, and there is none before it", "err", damaged, "before", err)
+		t.Log.Warn("the last checkpoint is damaged, and no earlier one exists", "err", damaged, "before", err)
 		return digest, damaged
 	}
 	t.Log.Warn("the last checkpoint is damaged; the run goes on from the one before it", "err", damaged)

@@ -359,7 +359,7 @@ func (j *job) try(ctx context.Context, epoch int) error {
 	})
 }
 
-// pastOf returns a copy of a level's history; none if there is none.
+// pastOf returns a copy of a level's history, or nil if the level has no history.
 func (w *Worker) pastOf(l *level) tensor.Matrix {
 	if !l.past {
 		return tensor.Matrix{}
