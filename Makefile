@@ -137,7 +137,7 @@ GPU_BUNDLE := dist/gpu
 STEPS ?= device,primitives,driver,fault,kernels,training,blocks,pyg,pyg-blocks,products
 
 .PHONY: gpu-bundle gpu-check
-gpu-bundle: build-cuda ## dist/gpu.tgz, for a machine with a GPU and neither Go nor a network (needs gcc)
+gpu-bundle: build-cuda ## dist/gpu.txz, for a machine with a GPU and neither Go nor a network (needs gcc)
 	$(CUDA_ENV) scripts/gpu/bundle $(GPU_BUNDLE)
 
 gpu-check: gpu-bundle cuda-emulator ## whether what that machine runs does run, on the emulated driver (needs gcc and g++)

@@ -71,6 +71,9 @@ func Open(ordinal int, o Options) (*Device, error) {
 	if err == nil {
 		d.openBlas()
 	}
+	if err != nil {
+		_ = d.unload() // its error would follow from the same cause
+	}
 	d.on.Leave()
 	if err != nil {
 		_ = d.gpu.Close() // its error would follow from the same cause
@@ -141,6 +144,9 @@ func (d *Device) Close() {
 		d.mirrors.turn++ // no operation uses any mirror
 		d.mirrors.drop(d)
 		d.check(errors.Join(d.closeBlas(), d.giveBack()))
+		if !d.lane {
+			d.check(d.unload())
+		}
 		d.end()
 	}
 	d.closed = true

@@ -3,6 +3,7 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/hopmesh/hopmesh/cuda/driver"
@@ -36,6 +37,16 @@ func (d *Device) load() error {
 		d.modules = append(d.modules, module{loaded, parameters})
 	}
 	return d.find()
+}
+
+// unload frees the modules, which lanes use too. Their code takes memory of the GPU, which
+// others of this process may be using.
+func (d *Device) unload() (err error) {
+	for _, m := range d.modules {
+		err = errors.Join(err, d.on.Unload(m.loaded))
+	}
+	d.modules = nil
+	return err
 }
 
 // find creates this lane's own kernels from the loaded modules, since a launch uses

@@ -14,11 +14,12 @@ import (
 // split along k until it has enough blocks to fill a large GPU. The number does not
 // depend on the actual GPU, since the order of sums follows from it.
 const (
-	tileRows, tileColumns = 128, 64
-	enoughBlocks          = 264
-	leastDepth            = 256 // of a part
-	depthUnit             = 32
-	mostParts             = 512
+	tileRows            = 128
+	tileColumns, narrow = 128, 64
+	enoughBlocks        = 264
+	leastDepth          = 256 // of a part
+	depthUnit           = 32
+	mostParts           = 512
 )
 
 // cut returns the length and the number of the parts of k.
@@ -38,10 +39,23 @@ const (
 	wayBF16
 )
 
-var products = [...][3]string{
-	wayF32:  {tensor.NN: "gemm_f32_nn", tensor.TN: "gemm_f32_tn", tensor.NT: "gemm_f32_nt"},
+// The kernels for wide tiles and for narrow ones. Products of floats have narrow ones only.
+var products, narrowProducts = [...][3]string{
 	wayTF32: {tensor.NN: "gemm_tf32_nn", tensor.TN: "gemm_tf32_tn", tensor.NT: "gemm_tf32_nt"},
 	wayBF16: {tensor.NN: "gemm_bf16_nn", tensor.TN: "gemm_bf16_tn", tensor.NT: "gemm_bf16_nt"},
+}, [...][3]string{
+	wayF32:  {tensor.NN: "gemm_f32_nn", tensor.TN: "gemm_f32_tn", tensor.NT: "gemm_f32_nt"},
+	wayTF32: {tensor.NN: "gemm_tf32_nn_narrow", tensor.TN: "gemm_tf32_tn_narrow", tensor.NT: "gemm_tf32_nt_narrow"},
+	wayBF16: {tensor.NN: "gemm_bf16_nn_narrow", tensor.TN: "gemm_bf16_tn_narrow", tensor.NT: "gemm_bf16_nt_narrow"},
+}
+
+// tile returns the kernel of a product, and the columns of its tiles: narrow ones where
+// half of the last wide one would be empty.
+func tile(way int, shape tensor.Shape, n int) (kernel string, columns int) {
+	if over := n % tileColumns; way == wayF32 || 0 < over && over <= narrow {
+		return narrowProducts[way][shape], narrow
+	}
+	return products[way][shape], tileColumns
 }
 
 // MatMul implements tensor.Products. Options and SetBF16 determine how its operands are
@@ -76,17 +90,18 @@ func (d *Device) MatMul(c, a, b tensor.Matrix, shape tensor.Shape, add bool, e *
 	if d.blas != nil && k > 0 && d.matMulByBlas(c, a, b, shape, k, add, e, way) {
 		return
 	}
-	tiles := blocks(m, tileRows) * blocks(n, tileColumns)
+	kernel, columns := tile(way, shape, n)
+	tiles := blocks(m, tileRows) * blocks(n, columns)
 	each, parts := cut(tiles, k)
 	var partial address
 	if parts > 1 {
 		partial = d.room(4 * parts * m * n)
 	}
 	end := d.ending(e, m)
-	d.launchEnding(products[way][shape], grid{tiles, 1, parts}, end, at(c), stride(c), at(a), stride(a), at(b), stride(b),
+	d.launchEnding(kernel, grid{tiles, 1, parts}, end, at(c), stride(c), at(a), stride(a), at(b), stride(b),
 		number(m), number(n), number(k), number(each), partial.argument(), truth(add))
 	if parts > 1 {
-		d.launchEnding("gemm_sum", byRows(m, n), end, at(c), stride(c), partial.argument(), number(parts), number(m), number(n), truth(add))
+		d.launchEnding("gemm_sum", grid{m, blocks(n, tileColumns), 1}, end, at(c), stride(c), partial.argument(), number(parts), number(m), number(n), truth(add))
 	}
 }
 

@@ -17,24 +17,30 @@ import (
 // another of the same process may be using the GPU.
 func TestWhatFailedGivesBack(t *testing.T) {
 	other := opened(t, Options{})
-	before, total := other.Free()
-	d, err := Open(0, Options{})
-	if err != nil {
-		t.Fatal(err)
+	var left []uint64
+	// The first time a driver may take some memory that it keeps for the next.
+	for range 2 {
+		d, err := Open(0, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := d.NewArena(64 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, total := other.Free()
+		d.Zero(a.Alloc(tensor.F32, int(total)/1024, 1024))
+		if err := d.Err(); err == nil || errors.Is(err, driver.ErrLost) {
+			t.Errorf("got %v", err)
+		}
+		a.Close()
+		d.Close()
+		d.Close()
+		free, _ := other.Free()
+		left = append(left, free)
 	}
-	a, err := d.NewArena(64 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.Zero(a.Alloc(tensor.F32, int(total)/1024, 1024))
-	if err := d.Err(); err == nil || errors.Is(err, driver.ErrLost) {
-		t.Errorf("got %v", err)
-	}
-	a.Close()
-	d.Close()
-	d.Close()
-	if after, _ := other.Free(); after != before {
-		t.Errorf("%d bytes were free, and now %d", before, after)
+	if left[0] != left[1] {
+		t.Errorf("%d bytes were free, and now %d", left[0], left[1])
 	}
 }
 
@@ -51,12 +57,20 @@ func TestLanesThatFailGiveBack(t *testing.T) {
 		return
 	}
 	d := opened(t, Options{})
+	emulated := strings.Contains(d.Name(), "emulated")
+	if !emulated { // a driver may take some memory for the first that it keeps for the next
+		l, err := d.Lane()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+	}
 	before, _ := d.Free()
 	l, err := d.Lane()
 	if err == nil {
 		l.Close()
 	}
-	if emulated := strings.Contains(d.Name(), "emulated"); emulated && (err == nil || !strings.Contains(err.Error(), "a lane: ")) {
+	if emulated && (err == nil || !strings.Contains(err.Error(), "a lane: ")) {
 		t.Errorf("got %v", err)
 	}
 	if after, _ := d.Free(); after != before {

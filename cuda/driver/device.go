@@ -37,11 +37,31 @@ type Thread struct {
 	lost    error // the first error that made the context unusable
 }
 
+// fault is what lost a device of this process. From then on the driver refuses every
+// context to the process, also after the lost one was reset.
+var fault struct {
+	sync.Mutex
+	err error
+}
+
+// lostBefore returns the error of Open after a device was lost, and nil before.
+func lostBefore() error {
+	fault.Lock()
+	defer fault.Unlock()
+	if fault.err == nil {
+		return nil
+	}
+	return fmt.Errorf("a GPU failed before, and this program has to be started anew to use one again: %w", fault.err)
+}
+
 // Open opens the device. It uses the primary context, which NVIDIA's libraries in the
 // same process share.
 func Open(ordinal int) (*Device, error) {
 	if err := open(); err != nil {
 		return nil, err
+	}
+	if err := lostBefore(); err != nil {
+		return nil, fmt.Errorf("open GPU %d: %w", ordinal, err)
 	}
 	i, err := info(ordinal)
 	if err != nil {
@@ -163,8 +183,11 @@ func (t *Thread) end() error {
 		}
 		return t.release()
 	}
-	// A context that faulted is torn down for all who share it, so that the device can be
-	// opened again.
+	// A context that faulted is torn down for all who share it, so that other processes
+	// get the memory. This one gets no other.
+	fault.Lock()
+	fault.err = t.lost
+	fault.Unlock()
 	var err error
 	if reset := t.ordinal.ResetPrimaryCtx(); reset != nil {
 		err = failed("cuDevicePrimaryCtxReset", reset)

@@ -87,9 +87,15 @@ func TestOpenOfADeviceThatIsNotThere(t *testing.T) {
 	}
 }
 
+// lose is for tests that lose a device of the driver for tests, which opens another.
+func lose(t *testing.T) {
+	t.Cleanup(func() { fault.err = nil })
+}
+
 func TestALostDeviceIsRecognised(t *testing.T) {
+	lose(t)
 	d := opened(t)
-	fault := func(on *Thread) error {
+	faulty := func(on *Thread) error {
 		k := kernel(t, on, "fault")
 		s, err := on.NewStream()
 		if err != nil {
@@ -100,7 +106,7 @@ func TestALostDeviceIsRecognised(t *testing.T) {
 		}
 		return on.Finish(s)
 	}
-	err := d.Do(fault)
+	err := d.Do(faulty)
 	const says = "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700): words of the driver"
 	var is *Error
 	if !errors.Is(err, ErrLost) || !errors.As(err, &is) || err.Error() != says {
@@ -113,11 +119,13 @@ func TestALostDeviceIsRecognised(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	// The context is torn down with it, so the next begins well.
-	do(t, opened(t), func(on *Thread) error { return on.Synchronize() })
+	if _, err := Open(0); !errors.Is(err, ErrLost) || err.Error() != "open GPU 0: a GPU failed before, and this program has to be started anew to use one again: "+says {
+		t.Errorf("opened again: %v", err)
+	}
 }
 
 func TestALostDeviceIsToldEvenIfTheFunctionHidesIt(t *testing.T) {
+	lose(t)
 	d := opened(t)
 	err := d.Do(func(on *Thread) error {
 		if err := on.Launch(kernel(t, on, "fault"), Shape{Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}}); err != nil {

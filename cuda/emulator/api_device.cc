@@ -113,6 +113,7 @@ API cuModuleLoadData(CUmodule *m, const void *image) {
     fprintf(stderr, "emulator: %s\n", wrong.c_str());
     return CUDA_ERROR_INVALID_PTX;
   }
+  if (!(loaded->at = d.memory.take(Module::bytes))) return CUDA_ERROR_OUT_OF_MEMORY;
   *m = reinterpret_cast<CUmodule>(loaded.release());
   return CUDA_SUCCESS;
 }
@@ -121,7 +122,8 @@ API cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned, CUjit_option *,
 
 API cuModuleUnload(CUmodule m) {
   ENTER;
-  delete reinterpret_cast<Module *>(m);
+  std::unique_ptr<Module> loaded(reinterpret_cast<Module *>(m));
+  d.memory.give(reinterpret_cast<uintptr_t>(loaded->at));  // in vain after a reset
   return CUDA_SUCCESS;
 }
 

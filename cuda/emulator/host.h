@@ -21,6 +21,7 @@
   static void kernel_##name(__VA_ARGS__);                                                        \
   [[maybe_unused]] static const bool entered_##name = gk::enter<&kernel_##name>(#name, threads); \
   static void kernel_##name(__VA_ARGS__)
+#define KERNEL_BESIDE(name, threads, blocks, ...) KERNEL(name, threads, __VA_ARGS__)
 // SHARED's place in the program stands for the array.
 #define SHARED(type, name)                \
   static const char site_##name = 0;      \

@@ -2,6 +2,8 @@
 // kernels compiled for the host; the text is what ships, so both must have the same
 // parameters.
 #pragma once
+#include <stddef.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -9,6 +11,8 @@
 namespace emulator {
 
 struct Module {
+  static constexpr size_t bytes = size_t{64} << 10;  // of the device's memory, as code takes some
+  void *at = nullptr;
   std::map<std::string, std::vector<int>> entries;  // name, sizes of parameters
 
   // parse returns "" or what is wrong with the text.

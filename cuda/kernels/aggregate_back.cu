@@ -6,7 +6,7 @@
 //
 // Launch and traffic: as aggregate.cu, and 4 bytes more an entry for where the entry
 // stands, which values need, 16 for the target's bounds, which a mean needs.
-#include "rows.h"
+#include "entries.h"
 
 using namespace gk;
 
@@ -31,21 +31,7 @@ GK_DEVICE void aggregateBack(float *dx, int64_t ldx, int rows, int cols, const i
       weight = values ? values[edges[base + lane()]] : 1.f;
       if (mean) weight /= (float)(indptr[mine + 1] - indptr[mine]);
     }
-    int j = 0;
-    for (; j + 4 <= n; j += 4) {
-      float v[4][4], w[4];
-      GK_UNROLL for (int k = 0; k < 4; k++) {
-        w[k] = shuffle(weight, j + k);
-        c.load(v[k], dy + shuffle(mine, j + k) * ldy);
-      }
-      GK_UNROLL for (int k = 0; k < 4; k++)
-        GK_UNROLL for (int i = 0; i < 4; i++) sum[i] = fused(w[k], v[k][i], sum[i]);
-    }
-    for (; j < n; j++) {
-      float v[4], w = shuffle(weight, j);
-      c.load(v, dy + shuffle(mine, j) * ldy);
-      GK_UNROLL for (int i = 0; i < 4; i++) sum[i] = fused(w, v[i], sum[i]);
-    }
+    addRows(sum, c, n, mine, weight, dy, ldy);
   }
   c.store(dx + source * ldx, sum);
 }

@@ -14,18 +14,19 @@ typedef unsigned long long uint64_t;
 #define __device__ __attribute__((device))
 #define __global__ __attribute__((global))
 #define __shared__ __attribute__((shared))
-#define GK_BOUNDS(n) __attribute__((launch_bounds(n)))
+#define GK_BOUNDS(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #else
 #include <stdint.h>
-#define GK_BOUNDS(n) __launch_bounds__(n)
+#define GK_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
 #endif
 
 // GK_DEVICE is a function of kernels, GK_MEMBER one of a struct. KERNEL begins a kernel for blocks of at most
-// this many threads. SHARED is memory of the block, an array type's name and its own.
+// this many threads, KERNEL_BESIDE one of which so many blocks share a multiprocessor. SHARED is memory of the block, an array type's name and its own.
 // GK_UNROLL and GK_ROLLED say what becomes of a loop.
 #define GK_DEVICE static __device__ inline __attribute__((always_inline))
 #define GK_MEMBER __device__ inline __attribute__((always_inline))
 #define KERNEL(name, threads, ...) extern "C" __global__ void GK_BOUNDS(threads) name(__VA_ARGS__)
+#define KERNEL_BESIDE(name, threads, blocks, ...) extern "C" __global__ void GK_BOUNDS(threads, blocks) name(__VA_ARGS__)
 #define GK_UNROLL _Pragma("unroll")
 #define GK_ROLLED _Pragma("unroll 1")
 #define SHARED(type, name) __shared__ __attribute__((aligned(16))) type name

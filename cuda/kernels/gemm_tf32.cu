@@ -6,49 +6,64 @@ using namespace gk;
 
 namespace {
 
-struct TF32 : Fragments16x8 {
+template <int N>
+struct TF32 : Fragments16x8<N> {
+  using F = Fragments16x8<N>;
+  static constexpr int together = 1;
   template <class A, class B>
   GK_MEMBER void multiply(const A &a, const B &b) {
-    int g = (int)lane() / 4, q = (int)lane() % 4;
-    GK_UNROLL for (int k = 0; k < A::k; k += 8) {
-      uint32_t x[2][4], y[4][2];
-      GK_UNROLL for (int i = 0; i < 2; i++)
-        GK_UNROLL for (int j = 0; j < 4; j++) x[i][j] = tf32(a.at(top() + i * 16 + g + j % 2 * 8, k + q + j / 2 * 4));
-      GK_UNROLL for (int i = 0; i < 4; i++)
-        GK_UNROLL for (int j = 0; j < 2; j++) y[i][j] = tf32(b.at(left() + i * 8 + g, k + q + j * 4));
-      GK_UNROLL for (int i = 0; i < 2; i++)
-        GK_UNROLL for (int j = 0; j < 4; j++) mmaTF32(sum[i][j], x[i], y[j]);
+    int g = (int)(lane() / 4), q = (int)(lane() % 4);
+    GK_UNROLL for (int k = 0; k < stepK; k += 8) {
+      uint32_t y[F::broad][2];
+      GK_UNROLL for (int i = 0; i < F::broad; i++)
+        GK_UNROLL for (int j = 0; j < 2; j++) y[i][j] = tf32(b.at(F::left() + i * 8 + g, k + j * 4 + q));
+      GK_UNROLL for (int i = 0; i < F::high; i++) {
+        uint32_t x[4];
+        GK_UNROLL for (int j = 0; j < 4; j++) x[j] = tf32(a.at(F::top() + i * 16 + j % 2 * 8 + g, k + j / 2 * 4 + q));
+        GK_UNROLL for (int j = 0; j < F::broad; j++) mmaTF32(this->sum[i][j], x, y[j]);
+      }
     }
   }
 };
 
 }  // namespace
 
-GEMM(gemm_tf32_nn, TF32, float, true, false)
-GEMM(gemm_tf32_nt, TF32, float, true, true)
-GEMM(gemm_tf32_tn, TF32, float, false, false)
+GEMM(gemm_tf32_nn, 2, TF32<128>, true, false)
+GEMM(gemm_tf32_nt, 2, TF32<128>, true, true)
+GEMM(gemm_tf32_tn, 2, TF32<128>, false, false)
+GEMM(gemm_tf32_nn_narrow, 3, TF32<64>, true, false)
+GEMM(gemm_tf32_nt_narrow, 3, TF32<64>, true, true)
+GEMM(gemm_tf32_tn_narrow, 2, TF32<64>, false, false)
 
-// gemm_sum is c = e(the sum of `parts` partial products, and of c with add).
-// Launch: rows.h.
+// gemm_sum is c = e(the sum of `parts` partial products, and of c with add). A block has
+// one row and 128 columns of it: the grid is (rows, cols/128), rounded up. Each warp
+// adds up an eighth of the parts, in order, and the first adds up the eighths.
 KERNEL(gemm_sum, 256, float *c, int64_t ldc, const float *partial, int parts, int m, int n, int add, EPILOGUE) {
   Epilogue e = EPILOGUE_GIVEN;
-  int64_t row = rowOfWarp();
-  if (row >= m) return;
+  using Eighths = float[warpsOfBlock][columnsOfWarp];
+  SHARED(Eighths, eighth);
+  int64_t row = blockX();
   Columns<false> columns(n);
   float sum[4] = {};
-  if (add) columns.loadMutable(sum, c + row * ldc);
-  int p = 0;
-  for (; p + 4 <= parts; p += 4) {  // that many rows in flight
+  int each = (parts + warpsOfBlock - 1) / warpsOfBlock, p = (int)warp() * each, end = p + each < parts ? p + each : parts;
+  GK_ROLLED for (; p + 4 <= end; p += 4) {  // that many rows in flight
     float v[4][4];
     GK_UNROLL for (int j = 0; j < 4; j++) columns.load(v[j], partial + ((int64_t)(p + j) * m + row) * n);
     GK_UNROLL for (int j = 0; j < 4; j++)
       GK_UNROLL for (int i = 0; i < 4; i++) sum[i] += v[j][i];
   }
-  for (; p < parts; p++) {
+  GK_ROLLED for (; p < end; p++) {
     float v[4];
     columns.load(v, partial + ((int64_t)p * m + row) * n);
     GK_UNROLL for (int i = 0; i < 4; i++) sum[i] += v[i];
   }
+  GK_UNROLL for (int i = 0; i < 4; i++) eighth[warp()][lane() + i * 32] = sum[i];
+  barrier();
+  if (warp() > 0) return;
+  GK_UNROLL for (int i = 0; i < 4; i++) sum[i] = 0.f;
+  if (add) columns.loadMutable(sum, c + row * ldc);
+  GK_UNROLL for (int w = 0; w < warpsOfBlock; w++)
+    GK_UNROLL for (int i = 0; i < 4; i++) sum[i] += eighth[w][lane() + i * 32];
   columns.finish(sum, e, row);
   columns.store(c + row * ldc, sum);
 }

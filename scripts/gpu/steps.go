@@ -62,7 +62,7 @@ var steps = []step{
 		run: "./device.test -test.v -test.skip '^(TestContract|TestRoundedProducts|TestAllocations|TestOtherSchedules|TestFaultsStay|.*Emulated.*)$'",
 	},
 	{
-		name: "fault", what: "a kernel's fault is told, and the GPU opened anew", limit: 20 * time.Second, dir: "cuda/device",
+		name: "fault", what: "a kernel's fault is told, and why the process gets no GPU again", limit: 20 * time.Second, dir: "cuda/device",
 		run: "./device.test -test.v -test.run '^TestFaultsStay$'",
 	},
 	{
@@ -89,7 +89,7 @@ var steps = []step{
 	{
 		name: "racecheck", what: "compute-sanitizer: races in shared memory", limit: 60 * time.Second, needs: []string{"compute-sanitizer"}, dir: "cuda",
 		run: "compute-sanitizer --tool racecheck --error-exitcode 9 kernels/kernels.test -test.run Check && " +
-			"cd device && compute-sanitizer --tool racecheck --error-exitcode 9 ./device.test -test.run 'TestRoundedProducts'",
+			"cd device && compute-sanitizer --tool racecheck --error-exitcode 9 ./device.test -test.run 'TestWhatAStepTakes|TestProductsAsTheyAreWanted'",
 	},
 	{
 		name: "kernels", what: "copies, sums along edges and products, timed", limit: 60 * time.Second,
