@@ -15,5 +15,5 @@
 // function passed to Device.Do.
 //
 // Errors name the call and NVIDIA's name of the result. A kernel's fault makes its device
-// unusable from then on; such errors match ErrLost.
+// unusable, and no other can be opened by this process; such errors match ErrLost.
 package driver

@@ -13,9 +13,8 @@
 //	./gpu -only contract,cora  some steps, and those that they depend on
 //	./gpu -tiny                with minimal sizes, for the emulated driver
 //
-// NOTHING OF THIS HAS RUN ON A GPU YET, and neither nvcc nor compute-sanitizer has seen
-// any of it. `make gpu-check` runs everything with the emulated driver, whose times mean
-// nothing; theirs.py has run on the CPU only.
+// docs/results/gpu.md is the table of an H100. `make gpu-check` runs everything with the
+// emulated driver, whose times mean nothing.
 package main
 
 import (
