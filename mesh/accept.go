@@ -71,20 +71,24 @@ func (m *Mesh) serve(l *link) {
 			}
 			return
 		}
-		free := func() { l.streams.Add(-1) }
-		if l.streams.Add(1) > maxControlStreams && l.class == control {
-			reset(s, CodeOverload)
-			free()
+		if l.class == bulk {
+			if !l.enter() {
+				reset(s, CodeIdle)
+				continue
+			}
+			m.wg.Go(func() {
+				defer l.leave()
+				m.serveBulk(l, s)
+			})
 			continue
 		}
-		m.wg.Go(func() {
-			if l.class == bulk {
-				defer free()
-				m.serveBulk(l, s)
-				return
-			}
-			m.serveControl(l, s, free)
-		})
+		l.opened.Add(1)
+		if l.streams.Add(1) > maxControlStreams {
+			reset(s, CodeOverload)
+			l.leave()
+			continue
+		}
+		m.wg.Go(func() { m.serveControl(l, s, l.leave) })
 	}
 }
 
@@ -103,6 +107,10 @@ func (m *Mesh) serveControl(l *link, s *quic.Stream, free func()) {
 	switch kind[0] {
 	case streamCall:
 		defer free()
+		if l.retired.Load() {
+			reset(s, CodeIdle)
+			return
+		}
 		m.serveCall(l.peer, s)
 	case streamPath:
 		defer free()
@@ -126,13 +134,14 @@ func (m *Mesh) wrap(l *link, s *quic.Stream, free func()) *streamConn {
 func (m *Mesh) openControl(ctx context.Context, l *link, kind byte) (*streamConn, error) {
 	s, err := l.conn.OpenStreamSync(ctx)
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
+	l.opened.Add(1)
 	l.streams.Add(1)
-	c := m.wrap(l, s, func() { l.streams.Add(-1) })
+	c := m.wrap(l, s, l.leave)
 	if _, err := c.Write([]byte{kind}); err != nil {
 		_ = c.Close()
-		return nil, explain(err)
+		return nil, err
 	}
 	return c, nil
 }

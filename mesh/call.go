@@ -74,25 +74,36 @@ func (m *Mesh) Ready() { m.handlers.once.Do(func() { close(m.handlers.ready) }) 
 func (m *Mesh) Call(ctx context.Context, peer, method string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	l, err := m.pool.get(ctx, peer, control)
-	if err != nil {
-		return nil, err
+	var err error
+	for range mostMoves {
+		l, err1 := m.pool.get(ctx, peer, control)
+		if err1 != nil {
+			return nil, err1
+		}
+		var answer []byte
+		if answer, err = m.callOn(ctx, l, method, body); err == nil {
+			return answer, nil
+		}
+		if !movedOn(err) {
+			break
+		}
+		m.pool.moved(l)
 	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("no answer: %w", context.Cause(ctx))
+	}
+	return nil, fmt.Errorf("call %s on node %s: %w", method, peer, explain(err))
+}
+
+func (m *Mesh) callOn(ctx context.Context, l *link, method string, body []byte) ([]byte, error) {
 	c, err := m.openControl(ctx, l, streamCall)
 	if err != nil {
-		return nil, fmt.Errorf("call %s on node %s: %w", method, peer, err)
+		return nil, err
 	}
 	defer c.Close()
 	stop := context.AfterFunc(ctx, func() { reset(c.stream, CodeDone) })
 	defer stop()
-	answer, err := exchange(c, method, body)
-	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("no answer: %w", context.Cause(ctx))
-		}
-		return nil, fmt.Errorf("call %s on node %s: %w", method, peer, explain(err))
-	}
-	return answer, nil
+	return exchange(c, method, body)
 }
 
 // exchange writes a request and reads its answer:

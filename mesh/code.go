@@ -18,7 +18,7 @@ type Code uint64
 const (
 	CodeDone         Code = 0 // no error
 	CodeSuperseded   Code = 1 // the stream's generation is no longer current
-	CodeIdle         Code = 2 // an unused connection
+	CodeIdle         Code = 2 // a connection that is not used any more: nobody has begun the request
 	CodeShutdown     Code = 3 // the node is stopping
 	CodeProtocol     Code = 4 // the peer violated the protocol
 	CodeOverload     Code = 5 // the peer exceeded this node's limits
@@ -71,6 +71,16 @@ func explain(err error) error {
 		return ErrClosed
 	}
 	return err
+}
+
+// movedOn reports whether the peer has retired the connection and not begun the request, which
+// may be made again on another.
+func movedOn(err error) bool {
+	if se, ok := errors.AsType[*quic.StreamError](err); ok {
+		return se.Remote && Code(se.ErrorCode) == CodeIdle
+	}
+	ae, ok := errors.AsType[*quic.ApplicationError](err)
+	return ok && ae.Remote && Code(ae.ErrorCode) == CodeIdle
 }
 
 // lost reports whether a connection ended because its peer stopped or did not begin to

@@ -136,7 +136,11 @@ func (l *Layer) Dial(id string, timeout time.Duration) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.mesh.openControl(ctx, link, l.kind)
+	c, err := l.mesh.openControl(ctx, link, l.kind)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return c, nil
 }
 
 // Close makes Accept return. Streams already accepted stay open.

@@ -53,7 +53,7 @@ func (m *Mesh) fetch(ctx context.Context, peer string, q *Question) ([]byte, err
 		return nil, fmt.Errorf("a request of %d bytes is over the limit of %d", n, maxRequest)
 	}
 	if q.Generation == 0 {
-		return m.ask(ctx, peer, q)
+		return m.askSomewhere(ctx, peer, q)
 	}
 	bound, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -62,20 +62,39 @@ func (m *Mesh) fetch(ctx context.Context, peer string, q *Question) ([]byte, err
 		return nil, err
 	}
 	defer leave()
-	return m.ask(bound, peer, q)
+	return m.askSomewhere(bound, peer, q)
 }
 
-func (m *Mesh) ask(ctx context.Context, peer string, q *Question) ([]byte, error) {
-	l, err := m.pool.get(ctx, peer, bulk)
-	if err != nil {
-		return nil, err
+// mostMoves bounds how often a request is made again because the peer has retired the
+// connection.
+const mostMoves = 8
+
+// askSomewhere asks on the connection for new requests, and on another if the peer has
+// retired it.
+func (m *Mesh) askSomewhere(ctx context.Context, peer string, q *Question) ([]byte, error) {
+	for range mostMoves {
+		l, err := m.pool.get(ctx, peer, bulk)
+		if err != nil {
+			return nil, err
+		}
+		if !l.enter() {
+			continue // retired since
+		}
+		answer, err := m.ask(ctx, l, q)
+		l.leave()
+		if !movedOn(err) {
+			return answer, err
+		}
+		m.pool.moved(l)
 	}
+	return nil, ErrShutdown
+}
+
+func (m *Mesh) ask(ctx context.Context, l *link, q *Question) ([]byte, error) {
 	s, err := l.conn.OpenStreamSync(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l.streams.Add(1)
-	defer l.streams.Add(-1)
 	stop := context.AfterFunc(ctx, func() { reset(s, codeOf(context.Cause(ctx))) })
 	defer stop()
 	s.SetPriority(urgency[q.Kind], true)

@@ -99,7 +99,11 @@ func (t *gossipTransport) DialAddressTimeout(a memberlist.Address, d time.Durati
 	if err != nil {
 		return nil, err
 	}
-	return m.openControl(ctx, l, streamGossip)
+	c, err := m.openControl(ctx, l, streamGossip)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return c, nil
 }
 
 func (t *gossipTransport) PacketCh() <-chan *memberlist.Packet { return t.mesh.packets }

@@ -39,6 +39,9 @@ const (
 	// retireAfter is how long a replaced connection may still serve its streams.
 	retireAfter = time.Minute
 	retireCheck = time.Second
+	// retireQuiet is how many checks in a row must find a replaced connection without any
+	// stream, so that the last answers have arrived when it is closed.
+	retireQuiet = 3
 	// maxLinks bounds the connections that one peer can hold open.
 	maxLinks = 8
 )
@@ -51,8 +54,25 @@ type link struct {
 	dialled bool // by us
 	born    time.Time
 	streams atomic.Int64
-	checked atomic.Bool // by paths, at this moment
+	opened  atomic.Int64 // streams so far
+	checked atomic.Bool  // by paths, at this moment
+	spare   atomic.Bool  // this side makes no new requests on it, and retires it
+	retired atomic.Bool  // nor does it take any
 }
+
+// enter counts a stream, which leave ends, unless the connection is retired. A stream that
+// has entered keeps the connection open.
+func (l *link) enter() bool {
+	l.streams.Add(1)
+	l.opened.Add(1)
+	if l.retired.Load() {
+		l.leave()
+		return false
+	}
+	return true
+}
+
+func (l *link) leave() { l.streams.Add(-1) }
 
 func (l *link) alive() bool { return l.conn.Context().Err() == nil }
 
@@ -222,6 +242,9 @@ func (p *pool) add(conn *quic.Conn, c class, dialled bool) (*link, error) {
 		spare = l
 	}
 	best := p.current[key]
+	if spare != nil {
+		spare.spare.Store(true)
+	}
 	p.mu.Unlock()
 
 	p.mesh.wg.Go(func() {
@@ -280,25 +303,52 @@ func (p *pool) forget(l *link) {
 	}
 }
 
-// retire closes a connection that new streams no longer use once its streams are done.
+// retire closes a connection that new requests no longer use, once its streams are done.
+// The peer may believe otherwise, as both need not see the same of two connections: its new
+// requests are refused with CodeIdle, and it takes another connection for them. So is a
+// request that comes when the connection has ended: nobody has begun it.
 func (p *pool) retire(l *link) {
 	tick := time.NewTicker(retireCheck)
 	defer tick.Stop()
 	last := time.NewTimer(retireAfter)
 	defer last.Stop()
-	for {
+	code := CodeIdle
+	for quiet, opened := 0, int64(-1); quiet < retireQuiet; {
 		select {
 		case <-tick.C:
-			if l.streams.Load() > 0 {
-				continue
+			l.retired.Store(true) // the peer has had time to see the other connection
+			quiet++
+			if n := l.opened.Load(); l.streams.Load() > 0 || n != opened {
+				quiet, opened = 0, n
 			}
 		case <-last.C:
+			quiet, code = retireQuiet, CodeShutdown
 		case <-l.conn.Context().Done():
 			return
 		}
-		_ = l.conn.CloseWithError(quic.ApplicationErrorCode(CodeIdle), "spare connection")
+	}
+	_ = l.conn.CloseWithError(quic.ApplicationErrorCode(code), "spare connection")
+}
+
+// moved makes new requests use another connection than this one, which the peer has
+// retired: one that is there already, the youngest, or one that is dialled.
+func (p *pool) moved(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := linkKey{l.peer, l.class}
+	if p.current[key] != l {
 		return
 	}
+	delete(p.current, key)
+	for other := range p.all {
+		if other != l && other.peer == l.peer && other.class == l.class && other.alive() && !other.spare.Load() {
+			if now := p.current[key]; now == nil || other.born.After(now.born) {
+				p.current[key] = other
+			}
+		}
+	}
+	l.spare.Store(true)
+	p.mesh.wg.Go(func() { p.retire(l) })
 }
 
 // renew retires every connection, so that new ones show the new certificate.
@@ -307,7 +357,9 @@ func (p *pool) renew() {
 	defer p.mu.Unlock()
 	clear(p.current)
 	for l := range p.all {
-		p.mesh.wg.Go(func() { p.retire(l) })
+		if !l.spare.Swap(true) {
+			p.mesh.wg.Go(func() { p.retire(l) })
+		}
 	}
 }
 
