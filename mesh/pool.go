@@ -336,7 +336,7 @@ func (p *pool) moved(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := linkKey{l.peer, l.class}
-	if p.current[key] != l {
+	if p.closed || p.current[key] != l {
 		return
 	}
 	delete(p.current, key)
@@ -355,6 +355,9 @@ func (p *pool) moved(l *link) {
 func (p *pool) renew() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
 	clear(p.current)
 	for l := range p.all {
 		if !l.spare.Swap(true) {

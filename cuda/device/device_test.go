@@ -60,8 +60,8 @@ func TestAnyGoroutineAndAgain(t *testing.T) {
 	}
 }
 
-// A fault is told by Err, with the call and the kernel; all that comes after does
-// nothing, and the process opens no GPU again. So it is a process of its own.
+// Err reports a fault, with the call and the kernel. All operations after it do nothing, and
+// the process opens no GPU again, so the fault happens in a process of its own.
 func TestFaultsStay(t *testing.T) {
 	const faults = "DEVICE_TEST_FAULTS"
 	if os.Getenv(faults) == "" {

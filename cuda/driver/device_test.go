@@ -87,7 +87,7 @@ func TestOpenOfADeviceThatIsNotThere(t *testing.T) {
 	}
 }
 
-// lose is for tests that lose a device of the driver for tests, which opens another.
+// lose is for tests that lose a device. The driver for tests can open another.
 func lose(t *testing.T) {
 	t.Cleanup(func() { fault.err = nil })
 }

@@ -98,8 +98,8 @@ func TestAKernelRuns(t *testing.T) {
 	}
 }
 
-// A process whose GPU faulted can't open it again, and says why. The fault is that of a
-// process of its own, as it would be the end of the other tests.
+// A process whose GPU faulted can't open it again, and the error says why. The fault happens
+// in a process of its own, since it would end the other tests.
 func TestNoGPUAfterAFault(t *testing.T) {
 	const faults = "DRIVER_TEST_FAULTS"
 	if os.Getenv(faults) == "" {

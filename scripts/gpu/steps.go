@@ -62,7 +62,7 @@ var steps = []step{
 		run: "./device.test -test.v -test.skip '^(TestContract|TestRoundedProducts|TestAllocations|TestOtherSchedules|TestFaultsStay|.*Emulated.*)$'",
 	},
 	{
-		name: "fault", what: "a kernel's fault is told, and why the process gets no GPU again", limit: 20 * time.Second, dir: "cuda/device",
+		name: "fault", what: "a kernel that faults: the error that follows, and the one of opening the GPU again", limit: 20 * time.Second, dir: "cuda/device",
 		run: "./device.test -test.v -test.run '^TestFaultsStay$'",
 	},
 	{
