@@ -80,7 +80,7 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 		Short:   "Measure this machine, each figure beside its upper bound",
 		Long:    "Measures this machine. Each figure is printed beside the upper bound measured in the same run.",
 		Example: "  hopmesh bench kernels\n  hopmesh bench data --graphs ./graphs",
-	}, transport, data, kernels, sampler, strategies, benchScale(run, scaleParts), benchForecast(run), benchNode(shaped))
+	}, transport, data, kernels, sampler, strategies, benchScale(run, scaleParts), benchForecast(run), benchKills(run), benchNode(shaped))
 }
 
 // benchScale returns the command that measures memory.
@@ -97,12 +97,8 @@ func benchScale(run func(context.Context, BenchConfig, io.Writer) error, parts [
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return knownParts(cmd, cfg.Only, parts) }
 	cmd.Flags().StringSliceVar(&cfg.Only, "only", nil, "measure only these parts, `PART,PART` from "+strings.Join(parts, ", "))
 	usage.CompleteFlag(cmd, "only", parts)
-	cmd.Flags().StringVar(&cfg.Scale.Dir, "dir", "", "keep finished cells and prepared data in `DIR` (default: in the user's cache)")
-	cmd.Flags().StringVar(&cfg.Scale.Rows, "rows", "", "measure only cells with one of these in their name, `TEXT,TEXT`")
-	cmd.Flags().BoolVar(&cfg.Scale.Quick, "quick", false, "use graphs of a twentieth of the size and one or two nodes, to try it out")
-	cmd.Flags().BoolVar(&cfg.Scale.Show, "show", false, "measure nothing, print the cells that are kept")
+	keptFlags(cmd, cfg, "cells", "keep finished cells and prepared data in `DIR`", "use graphs of a twentieth of the size and one or two nodes, to try it out")
 	cmd.Flags().Float64Var(&cfg.Scale.Papers, "papers", 0.1, "size of the graph of the part papers, as a share `X` of ogbn-papers100M")
-	cmd.Flags().BoolVar(&cfg.Scale.Older, "older", false, "also take cells that other versions of this program have measured")
 	return cmd
 }
 
@@ -117,12 +113,32 @@ func benchForecast(run func(context.Context, BenchConfig, io.Writer) error) *cob
 			"stopped.",
 		Example: "  hopmesh bench forecast --quick\n  hopmesh bench forecast --rows pipe,graph --json\n  hopmesh bench forecast --out docs/results/forecasts.md",
 	})
-	cmd.Flags().StringVar(&cfg.Scale.Dir, "dir", "", "keep finished cells in `DIR` (default: in the user's cache)")
-	cmd.Flags().StringVar(&cfg.Scale.Rows, "rows", "", "measure only cells with one of these in their name, `TEXT,TEXT`")
-	cmd.Flags().BoolVar(&cfg.Scale.Quick, "quick", false, "use graphs of an eighth of the size and two nodes, to try it out")
-	cmd.Flags().BoolVar(&cfg.Scale.Show, "show", false, "measure nothing, print the cells that are kept")
-	cmd.Flags().BoolVar(&cfg.Scale.Older, "older", false, "also take cells that other versions of this program have measured")
+	keptFlags(cmd, cfg, "cells", "keep finished cells in `DIR`", "use graphs of an eighth of the size and two nodes, to try it out")
 	return cmd
+}
+
+// benchKills returns the command that kills nodes of jobs.
+func benchKills(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
+	cmd, cfg := benchSuite(run, cobra.Command{
+		Use:   "kills",
+		Short: "Measure what the loss of a node costs a job",
+		Long: "Starts three nodes on this machine, trains jobs of every strategy, and ends a node of each at a random\n" +
+			"moment, with kill -9 or SIGTERM. It prints how many steps are lost, when the others notice and go on, and\n" +
+			"whether they come to the same weights. It takes about half an hour; finished events are kept, so that it goes\n" +
+			"on where it stopped.",
+		Example: "  hopmesh bench kills --quick\n  hopmesh bench kills --rows pipe --json\n  hopmesh bench kills --out docs/results/kills.md",
+	})
+	keptFlags(cmd, cfg, "events", "keep finished events in `DIR`", "one event of each kind, to try it out")
+	return cmd
+}
+
+// keptFlags adds the flags of a suite that keeps what it has finished and goes on from there.
+func keptFlags(cmd *cobra.Command, cfg *BenchConfig, what, dir, quick string) {
+	cmd.Flags().StringVar(&cfg.Scale.Dir, "dir", "", dir+" (default: in the user's cache)")
+	cmd.Flags().StringVar(&cfg.Scale.Rows, "rows", "", "measure only "+what+" with one of these in their name, `TEXT,TEXT`")
+	cmd.Flags().BoolVar(&cfg.Scale.Quick, "quick", false, quick)
+	cmd.Flags().BoolVar(&cfg.Scale.Show, "show", false, "measure nothing, print the "+what+" that are kept")
+	cmd.Flags().BoolVar(&cfg.Scale.Older, "older", false, "also take "+what+" that other versions of this program have measured")
 }
 
 // knownParts returns an error unless a suite has all parts that are asked for.

@@ -21,6 +21,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/bench/data"
 	"github.com/hopmesh/hopmesh/node/bench/forecast"
 	"github.com/hopmesh/hopmesh/node/bench/kernels"
+	"github.com/hopmesh/hopmesh/node/bench/kills"
 	"github.com/hopmesh/hopmesh/node/bench/plot"
 	"github.com/hopmesh/hopmesh/node/bench/scale"
 	"github.com/hopmesh/hopmesh/node/bench/strategies"
@@ -61,7 +62,7 @@ func local(version string) cli.Local {
 			}
 			suite := map[string]func(context.Context, bench.Config, io.Writer, io.Writer) error{
 				"transport": transport.Measure, "data": data.Measure, "kernels": kernels.Measure, "sampler": kernels.Sampler,
-				"strategies": strategies.Measure, "scale": scale.Measure, "forecast": forecast.Measure,
+				"strategies": strategies.Measure, "scale": scale.Measure, "forecast": forecast.Measure, "kills": kills.Measure,
 			}[cfg.Suite]
 			return suite(ctx, bench.Config{
 				JSON: cfg.JSON, Out: cfg.Out, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot, PlotPipe: cfg.PlotPipe, Only: cfg.Only,

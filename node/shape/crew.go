@@ -20,7 +20,8 @@ import (
 type Crew struct {
 	Nodes []*Process
 
-	field *Field
+	field   *Field
+	program string
 }
 
 // Process is one node of a Crew.
@@ -46,7 +47,7 @@ const (
 // first node founds a mesh and the others join it. All are ready when Start returns. When
 // ctx ends, the nodes are asked to stop; Stop waits for that.
 func (f *Field) Start(ctx context.Context, program, dir string) (c *Crew, err error) {
-	c = &Crew{field: f}
+	c = &Crew{field: f, program: program}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Stop())
@@ -165,6 +166,29 @@ func (p *Process) Kill() error {
 	err := p.cmd.Process.Kill()
 	<-p.ended
 	return err
+}
+
+// Signal sends the process a signal.
+func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
+
+// Restart waits for the end of a node that was sent a signal to end, starts it again on its
+// folder, and returns when it is ready.
+func (c *Crew) Restart(ctx context.Context, node int) error {
+	old := c.Nodes[node]
+	select {
+	case <-old.ended:
+	case <-time.After(stopPatience):
+		return fmt.Errorf("%s does not end; its log says: %s", old.Name, old.said())
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	old.API.Close()
+	p, err := c.field.run(ctx, node, c.program, old.Folder, nil)
+	if err != nil {
+		return err
+	}
+	c.Nodes[node] = p
+	return p.ready(ctx)
 }
 
 // Ended returns a channel that is closed when the process has ended.

@@ -1,0 +1,250 @@
+package kills
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/bench"
+	"github.com/hopmesh/hopmesh/node/shape"
+)
+
+// A mesh is the nodes, with what undisturbed jobs of the strategies came to.
+type mesh struct {
+	field *shape.Field
+	crew  *shape.Crew
+	calm  map[string]calm
+}
+
+// calm is an undisturbed job.
+type calm struct {
+	weights []string      // after each epoch
+	took    time.Duration // from its first step on
+}
+
+const (
+	look     = 10 * time.Millisecond
+	patience = 2 * time.Minute
+)
+
+func begin(ctx context.Context, run *bench.Run) (m *mesh, err error) {
+	m = &mesh{calm: map[string]calm{}}
+	if m.field, err = shape.New(ctx, nodes, shape.Link{}); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(run.Dir, "kills")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a folder to measure in: %w", err), m.field.Close())
+	}
+	if m.crew, err = m.field.Start(ctx, run.Program, dir); err != nil {
+		return nil, errors.Join(err, m.field.Close())
+	}
+	if _, err := m.crew.Nodes[0].API.GenerateDataset(ctx, dataset(), func(api.DatasetEvent) {}); err != nil {
+		return nil, errors.Join(err, m.end())
+	}
+	return m, nil
+}
+
+func (m *mesh) end() error { return errors.Join(m.crew.Stop(), m.field.Close()) }
+
+func (m *mesh) notes() []string { return m.field.Notes() }
+
+// until polls until a condition holds.
+func until(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("it takes too long"))
+	defer cancel()
+	for {
+		ok, err := holds(ctx)
+		if ok || err != nil {
+			return err
+		}
+		if err := bench.Pause(ctx, look); err != nil {
+			return fmt.Errorf("wait until %s: %w", what, err)
+		}
+	}
+}
+
+// whole waits until all nodes are there and own shards.
+func (m *mesh) whole(ctx context.Context) error {
+	return until(ctx, "all nodes own shards", func(ctx context.Context) (bool, error) {
+		d, err := m.crew.Nodes[0].API.Dataset(ctx, dataset().Name)
+		if err != nil {
+			return false, nil //nolint:nilerr // nodes are starting
+		}
+		owners := map[string]bool{}
+		for _, s := range d.Shards {
+			owners[s.Owner] = true
+		}
+		return len(owners) == nodes && !owners[""], nil
+	})
+}
+
+// A view is what one node says of a job.
+type view struct {
+	job   api.Job
+	after int // steps, of all epochs
+}
+
+func see(ctx context.Context, on *api.Client, id string) (v view, err error) {
+	if v.job, err = on.Job(ctx, id); err != nil {
+		return view{}, err
+	}
+	if j := &v.job; j.Steps > 0 {
+		v.after = (j.Epoch-1)*j.Steps + j.Step
+	}
+	return v, nil
+}
+
+func (v *view) over() bool {
+	return v.job.State == "done" || v.job.State == "failed" || v.job.State == "stopped"
+}
+
+// started starts a job of a strategy, and returns when its first step is made.
+func (m *mesh) started(ctx context.Context, strategy string) (id string, v view, err error) {
+	on := m.crew.Nodes[0].API
+	job, err := on.StartJob(ctx, ask(strategy))
+	if err != nil {
+		return "", v, err
+	}
+	err = until(ctx, "the job has begun", func(ctx context.Context) (bool, error) {
+		v, err = see(ctx, on, job.ID)
+		if err == nil && v.job.State == "failed" {
+			err = errors.New(v.job.Error)
+		}
+		return v.after > 0 || v.over(), err
+	})
+	return job.ID, v, err
+}
+
+// ended waits for a job's end, removes it, and returns its weights after each epoch.
+func (m *mesh) ended(ctx context.Context, on *api.Client, id string) (weights []string, err error) {
+	var v view
+	err = until(ctx, "the job is done", func(ctx context.Context) (bool, error) {
+		v, err = see(ctx, on, id)
+		return err == nil && v.over(), nil
+	})
+	if err == nil && v.job.State != "done" {
+		err = fmt.Errorf("the job is %s: %s", v.job.State, v.job.Error)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range v.job.History {
+		weights = append(weights, e.Weights)
+	}
+	return weights, on.RemoveJob(ctx, id)
+}
+
+// undisturbed trains a job of a strategy, once.
+func (m *mesh) undisturbed(ctx context.Context, strategy string) (calm, error) {
+	if c, is := m.calm[strategy]; is {
+		return c, nil
+	}
+	id, _, err := m.started(ctx, strategy)
+	if err != nil {
+		return calm{}, err
+	}
+	from := time.Now()
+	weights, err := m.ended(ctx, m.crew.Nodes[0].API, id)
+	if err != nil {
+		return calm{}, err
+	}
+	if len(weights) != epochs {
+		return calm{}, fmt.Errorf("the undisturbed job has %d epochs", len(weights))
+	}
+	m.calm[strategy] = calm{weights, time.Since(from)}
+	return m.calm[strategy], nil
+}
+
+// disturb does one event. A job that fails by it is part of its row.
+func (m *mesh) disturb(ctx context.Context, e event) (r Row, err error) {
+	r.event = e
+	if err := m.whole(ctx); err != nil {
+		return r, err
+	}
+	usual, err := m.undisturbed(ctx, e.Strategy)
+	if err != nil {
+		return r, fmt.Errorf("undisturbed: %w", err)
+	}
+	id, v, err := m.started(ctx, e.Strategy)
+	if err != nil {
+		return r, err
+	}
+	pick, share := e.chance()
+	if err := bench.Pause(ctx, time.Duration(share*float64(usual.took))); err != nil {
+		return r, err
+	}
+	r.Node = v.job.Nodes[pick%len(v.job.Nodes)]
+	at := slices.IndexFunc(m.crew.Nodes, func(p *shape.Process) bool { return p.Name == r.Node })
+	on := m.crew.Nodes[(at+1)%nodes].API
+	s, err := on.Status(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.Leader = s.Leader == r.Node
+	if v, err = see(ctx, on, id); err != nil {
+		return r, err
+	}
+	if v.over() {
+		r.Failed = "the job was over before the signal"
+		return r, m.crew.Nodes[0].API.RemoveJob(ctx, id)
+	}
+	r.Epoch = float64(v.after) / float64(max(1, v.job.Steps))
+	if err := m.crew.Nodes[at].Signal(signals[e.Signal]); err != nil {
+		return r, err
+	}
+	if failed := m.survive(ctx, on, id, v, &r); failed != nil {
+		if ctx.Err() != nil {
+			return r, failed
+		}
+		r.Failed = failed.Error()
+	}
+	weights, failed := m.ended(ctx, on, id)
+	if failed != nil && r.Failed == "" {
+		r.Failed = failed.Error()
+	}
+	r.Same = failed == nil && slices.Equal(weights, usual.weights)
+	return r, m.crew.Restart(ctx, at)
+}
+
+// survive waits until the other nodes have the job and go on with it.
+func (m *mesh) survive(ctx context.Context, on *api.Client, id string, v view, r *Row) error {
+	from, generation, before := time.Now(), v.job.Generation, v.after
+	err := until(ctx, "the other nodes have the job", func(ctx context.Context) (bool, error) {
+		now, err := see(ctx, on, id)
+		if err != nil {
+			return false, nil //nolint:nilerr // the leader may be gone
+		}
+		if now.over() {
+			return false, fmt.Errorf("the job is %s before others have it: %s", now.job.State, now.job.Error)
+		}
+		if now.job.Generation == generation {
+			before = max(before, now.after) // steps that were under way may still be made
+			return false, nil
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	r.Noticed = time.Since(from).Seconds()
+	return until(ctx, "the job goes on", func(ctx context.Context) (bool, error) {
+		now, err := see(ctx, on, id)
+		if err != nil {
+			return false, nil //nolint:nilerr // the leader may be gone
+		}
+		if now.after == 0 && !now.over() {
+			return false, nil
+		}
+		r.Rested = time.Since(from).Seconds()
+		if now.after > 0 {
+			r.Lost = max(0, before-now.after+1) // the first step after the signal is already counted
+		}
+		return true, nil
+	})
+}

@@ -1,0 +1,107 @@
+// Package kills measures what the loss of a node costs a job. Three nodes, each a process,
+// share jobs of every strategy; one is killed with -9, or asked to stop with SIGTERM, at a
+// random moment. What the others lose, when they notice, when they go on, and whether they
+// come to the same weights is a row of the table.
+package kills
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/hopmesh/hopmesh/engine/strategies"
+	"github.com/hopmesh/hopmesh/node/api"
+)
+
+// This file is the protocol. It was fixed before anything was measured.
+//
+//   - A graph has a copy of each shard on every node, so that any node may be lost.
+//   - A job of each strategy is trained undisturbed first. Then the same job is disturbed
+//     once for each event: the moment is between a tenth and eight tenths of the time that
+//     the undisturbed one took from its first step, and the node is one of the job's.
+//     Both follow from the strategy and the event's number.
+//   - A step is lost if it was reported before the signal and is made again. Strategies that
+//     train on the whole graph have one step an epoch.
+//   - Noticing is the time from the signal until the plan gives the job to the others; going
+//     on, until one of them reports a step.
+//   - The node is started again after the job, and the next begins when all nodes own shards.
+
+const (
+	nodes  = 3
+	events = 7 // of each signal and strategy: 56 of each in all
+	epochs = 60
+)
+
+// The bars.
+const (
+	mostSteps = 1   // lost, of one epoch with strategies that train on the whole graph
+	mostNotes = 3.0 // seconds until a killed node is noticed
+	mostRests = 8.0 // seconds until the next step
+)
+
+func dataset() api.GenerateRequest {
+	copies := nodes - 1
+	return api.GenerateRequest{
+		Name: "kills", Kind: "sbm", Vertices: 24_000, Edges: 240_000, Features: 32, Classes: 4,
+		DatasetOptions: api.DatasetOptions{Shards: 12, Replicas: &copies, Seed: 1},
+	}
+}
+
+// An event is one signal to one node of a job.
+type event struct {
+	Strategy string `json:"strategy"`
+	Signal   string `json:"signal"` // kill or term
+	Number   int    `json:"number"`
+}
+
+func (e event) String() string { return fmt.Sprint(e.Strategy, " ", e.Signal, " ", e.Number) }
+
+var signals = map[string]syscall.Signal{"kill": syscall.SIGKILL, "term": syscall.SIGTERM}
+
+// chance returns which of the job's nodes is hit, and after which share of the undisturbed
+// job's time.
+func (e event) chance() (node int, share float64) {
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(e.String())) // never fails
+	draws := rand.New(rand.NewPCG(name.Sum64(), 1))
+	return draws.IntN(nodes), 0.1 + 0.7*draws.Float64()
+}
+
+// all lists the events whose names have one of these parts.
+func all(rows string, quick bool) (list []event) {
+	each := events
+	if quick {
+		each = 1
+	}
+	for _, s := range strategies.All {
+		if s.Name == "auto" {
+			continue
+		}
+		for n := range each {
+			for _, signal := range []string{"kill", "term"} {
+				e := event{s.Name, signal, n}
+				if rows == "" || slices.ContainsFunc(strings.Split(rows, ","), func(part string) bool { return strings.Contains(e.String(), part) }) {
+					list = append(list, e)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// ask returns the job of a strategy.
+func ask(strategy string) api.TrainRequest {
+	layers, hidden, batch, total, never, seed := 2, 16, 1500, epochs, epochs+1, uint64(1)
+	r := api.TrainRequest{
+		Dataset: dataset().Name, Model: "sage", Layers: &layers, Hidden: &hidden, Batch: &batch, Fanout: []int{5, 5}, Epochs: &total, EvalEvery: &never,
+		Seed: &seed, Strategy: strategy, Deterministic: true,
+	}
+	if strategy == "pipe" || strategy == "graph" {
+		layers, batch = nodes, 0
+		r.Model, r.Fanout, r.Batch = "gcn", nil, nil
+	}
+	return r
+}
