@@ -166,6 +166,10 @@ fuzz: ## every fuzz target for FUZZTIME (5s)
 		GO=$(GO) scripts/fuzz "$$(dirname $$file)" "$$target" $(FUZZTIME) || exit 1; \
 	done
 
+.PHONY: fuzz-hours
+fuzz-hours: ## every fuzz target until all had HOURS (6) of processor time together; goes on where it stopped
+	GO=$(GO) scripts/fuzzhours $(or $(HOURS),6) $(if $(RESULTS),$(RESULTS)/fuzz.md)
+
 # With RESULTS=docs/results, commands that measure write their results there as Markdown
 # pages, too.
 page = $(if $(RESULTS),$(1) $(RESULTS)/$(2).md)

@@ -80,7 +80,7 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 		Short:   "Measure this machine, each figure beside its upper bound",
 		Long:    "Measures this machine. Each figure is printed beside the upper bound measured in the same run.",
 		Example: "  hopmesh bench kernels\n  hopmesh bench data --graphs ./graphs",
-	}, transport, data, kernels, sampler, strategies, benchScale(run, scaleParts), benchForecast(run), benchKills(run), benchNode(shaped))
+	}, transport, data, kernels, sampler, strategies, benchScale(run, scaleParts), benchForecast(run), benchKills(run), benchSoak(run), benchNode(shaped))
 }
 
 // benchScale returns the command that measures memory.
@@ -129,6 +129,27 @@ func benchKills(run func(context.Context, BenchConfig, io.Writer) error) *cobra.
 		Example: "  hopmesh bench kills --quick\n  hopmesh bench kills --rows pipe --json\n  hopmesh bench kills --out docs/results/kills.md",
 	})
 	keptFlags(cmd, cfg, "events", "keep finished events in `DIR`", "one event of each kind, to try it out")
+	return cmd
+}
+
+// benchSoak returns the command that has a mesh at work for hours.
+func benchSoak(run func(context.Context, BenchConfig, io.Writer) error) *cobra.Command {
+	cmd, cfg := benchSuite(run, cobra.Command{
+		Use:   "soak",
+		Short: "Measure whether a mesh at work goes on taking what it takes",
+		Long: "Starts three nodes on this machine that train small jobs of all strategies, make and import graphs, and see\n" +
+			"a fourth join and leave, again and again. It prints whether memory, goroutines, descriptors and disk of the\n" +
+			"nodes grow.",
+		Example: "  hopmesh bench soak --quick\n  hopmesh bench soak --minutes 30 --json\n  hopmesh bench soak --out docs/results/soak.md",
+	})
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if cfg.Minutes < 1 || cfg.Minutes > 10_000 {
+			return usage.Errorf(cmd, "--minutes %d: choose 1 to 10000", cfg.Minutes)
+		}
+		return nil
+	}
+	cmd.Flags().IntVar(&cfg.Minutes, "minutes", 120, "how long, in `MINUTES`")
+	cmd.Flags().BoolVar(&cfg.Scale.Quick, "quick", false, "a few rounds, to try it out")
 	return cmd
 }
 

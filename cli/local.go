@@ -59,7 +59,7 @@ type DemoConfig struct {
 
 // BenchConfig has the settings of `hopmesh bench`.
 type BenchConfig struct {
-	Suite    string   // transport, data, kernels, sampler, strategies, scale or forecast
+	Suite    string   // the name of a command of bench
 	Graphs   string   // a folder, or ""
 	Nodes    int      // of strategies
 	Plot     string   // a file to write, or ""
@@ -68,6 +68,7 @@ type BenchConfig struct {
 	Out      string   // a Markdown file to write, or ""
 	JSON     bool
 	Scale    ScaleConfig
+	Minutes  int // of soak
 }
 
 // ScaleConfig has the settings of `hopmesh bench scale`, and of `bench forecast` those on

@@ -125,3 +125,66 @@ func TestTimes(t *testing.T) {
 		})
 	}
 }
+
+// TestFuzzHours gives each target its portions, goes on where it stopped, and ends at a failure.
+func TestFuzzHours(t *testing.T) {
+	script, err := filepath.Abs("fuzzhours")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, folder := range []string{"a", "scripts"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(script, filepath.Join(dir, "scripts", "fuzzhours")); err != nil {
+		t.Fatal(err)
+	}
+	fuzzer := `#!/bin/sh
+i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done
+echo "fuzz: elapsed: 3s, execs: 100 (33/sec)"; if [ -e ../fails ]; then echo "Failing input written to it"; exit 1; fi
+`
+	// go test -c -fuzz TARGET -o FILE ./a writes the fuzzer, and go version says one.
+	fake := "#!/bin/sh\nif [ $1 = version ]; then echo go version go9 here; else cp \"" + dir + "/fuzzer\" \"$6\"; fi\n"
+	for name, text := range map[string]string{"a/a_test.go": "func FuzzOne(f)\nfunc FuzzTwo(f)\n", "fuzzer": fuzzer, "go": fake} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fuzz := func(hours string) (string, error) {
+		run := exec.CommandContext(t.Context(), "scripts/fuzzhours", hours, "page.md")
+		run.Dir, run.Env = dir, append(os.Environ(), "GO="+filepath.Join(dir, "go"), "FUZZED="+filepath.Join(dir, "kept"), "TMPDIR="+dir)
+		out, err := run.CombinedOutput()
+		return string(out), err
+	}
+	portions := func() (list []string) {
+		text, err := os.ReadFile(filepath.Join(dir, "kept", "portions"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			target, _, _ := strings.Cut(strings.TrimPrefix(line, "a "), " ")
+			list = append(list, target)
+		}
+		return list
+	}
+	if out, err := fuzz("0.000003"); err != nil || len(portions()) != 1 {
+		t.Fatalf("%v after %v: %s", err, portions(), out)
+	}
+	if out, err := fuzz("0.00003"); err != nil || len(portions()) < 2 || portions()[0] != "FuzzOne" || portions()[1] != "FuzzTwo" {
+		t.Fatalf("%v after %v: %s", err, portions(), out)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "page.md"))
+	if err != nil || !strings.Contains(string(page), "None failed.") || !strings.Contains(string(page), "| a | FuzzTwo |") {
+		t.Errorf("%v: %s", err, page)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "fails"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := len(portions())
+	out, err := fuzz("1")
+	if page, _ = os.ReadFile(filepath.Join(dir, "page.md")); err == nil || len(portions()) != before || !strings.Contains(out, "Failing input") || !strings.Contains(string(page), " failed.**") {
+		t.Errorf("%v after %v: %s; %s", err, portions(), out, page)
+	}
+}

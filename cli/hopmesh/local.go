@@ -24,6 +24,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/bench/kills"
 	"github.com/hopmesh/hopmesh/node/bench/plot"
 	"github.com/hopmesh/hopmesh/node/bench/scale"
+	"github.com/hopmesh/hopmesh/node/bench/soak"
 	"github.com/hopmesh/hopmesh/node/bench/strategies"
 	"github.com/hopmesh/hopmesh/node/bench/transport"
 	"github.com/hopmesh/hopmesh/node/demo"
@@ -62,11 +63,11 @@ func local(version string) cli.Local {
 			}
 			suite := map[string]func(context.Context, bench.Config, io.Writer, io.Writer) error{
 				"transport": transport.Measure, "data": data.Measure, "kernels": kernels.Measure, "sampler": kernels.Sampler,
-				"strategies": strategies.Measure, "scale": scale.Measure, "forecast": forecast.Measure, "kills": kills.Measure,
+				"strategies": strategies.Measure, "scale": scale.Measure, "forecast": forecast.Measure, "kills": kills.Measure, "soak": soak.Measure,
 			}[cfg.Suite]
 			return suite(ctx, bench.Config{
 				JSON: cfg.JSON, Out: cfg.Out, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot, PlotPipe: cfg.PlotPipe, Only: cfg.Only,
-				Scale: bench.ScaleConfig(cfg.Scale),
+				Scale: bench.ScaleConfig(cfg.Scale), Minutes: cfg.Minutes,
 			}, stdout, os.Stderr)
 		},
 		Doctor: func(ctx context.Context, cfg cli.DoctorConfig, stdout io.Writer) error {

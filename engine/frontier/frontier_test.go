@@ -1,9 +1,11 @@
 package frontier
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -320,4 +322,39 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	if got > 20 {
 		t.Errorf("%v allocations for %d rows", got, vertices)
 	}
+}
+
+// FuzzServer asks an owner whatever a peer may ask. It refuses, or answers what decode takes.
+func FuzzServer(f *testing.F) {
+	o := sample.Options{Fanouts: []int{3, 2}, Seed: 1}
+	_, serves := pair(f, o)
+	near := uint32(0)
+	for !serves.topology.Near(near) {
+		near++
+	}
+	f.Add(uint32(0), uint32(1), uint32(2), answerOf(3, near))
+	f.Add(uint32(1), uint32(1), uint32(2), answerOf(2, near, near))
+	f.Add(uint32(ends), uint32(0), uint32(0), answerOf(0, near))
+	f.Add(uint32(0), uint32(0), uint32(0), answerOf(3, uint32(vertices)))
+	f.Add(uint32(7), uint32(0), uint32(0), answerOf(3))
+	f.Fuzz(func(t *testing.T, hop, epoch, step uint32, body []byte) {
+		q := peer.Query{Service: peer.Draws, Part: hop, Epoch: epoch, Step: step, Body: body}
+		err := serves.server.answer(t.Context(), 2, q, func(parts ...[]byte) error {
+			b, asked := bytes.Join(parts, nil), len(body)/4-1
+			if hop == ends {
+				_, err := decodeInverses(nil, b, asked)
+				return err
+			}
+			var r rows
+			r.reset()
+			n, err := r.decode(b, asked, o.Fanouts[hop], vertices)
+			if err == nil && n != asked {
+				return fmt.Errorf("%d rows of %d", n, asked)
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, peer.ErrRefused) {
+			t.Fatal(err)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +131,35 @@ func FuzzRead(f *testing.F) {
 			if l < 0 || l >= class || uint32(l) != binary.LittleEndian.Uint32(answer[4*i:]) {
 				t.Fatalf("label %d", l)
 			}
+		}
+	})
+}
+
+// FuzzServer asks a node whatever a peer may ask. It refuses, or answers what read takes.
+func FuzzServer(f *testing.F) {
+	_, all := mesh()
+	f.Add([]byte{10, 0, 0, 0, 11, 0, 0, 0})
+	f.Add([]byte{13, 0, 0, 0})
+	f.Add([]byte{60, 0, 0})
+	f.Add([]byte(nil))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		err := all[1].answer(t.Context(), 0, peer.Query{Service: peer.Labels, Body: body}, func(parts ...[]byte) error {
+			to, at := make([]int32, len(body)/4), make([]int, len(body)/4)
+			for i := range at {
+				at[i] = i
+			}
+			if err := read(to, at, slices.Concat(parts...), class); err != nil {
+				return err
+			}
+			for i, l := range to {
+				if v := binary.LittleEndian.Uint32(body[4*i:]); l != label(v) {
+					return fmt.Errorf("vertex %d has the label %d", v, l)
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, peer.ErrRefused) {
+			t.Fatal(err)
 		}
 	})
 }

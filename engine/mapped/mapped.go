@@ -9,6 +9,7 @@ package mapped
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -107,6 +108,13 @@ type Fault struct {
 
 func (e *Fault) Error() string {
 	return fmt.Sprintf("a fault of hopmesh itself ended it (%v): please report it, with what the log says of it", e.Panicked)
+}
+
+// Tell logs where a goroutine panicked whose Fault an error is, if it is one. what has ended by it.
+func Tell(log *slog.Logger, what string, err error, more ...any) {
+	if fault, is := errors.AsType[*Fault](err); is {
+		log.Error("a fault of hopmesh ended "+what, append(more, "fault", fmt.Sprint(fault.Panicked), "stack", fault.Stack)...)
+	}
 }
 
 // CaughtAny is Caught that makes an error of any other runtime.Error, too.

@@ -1,7 +1,10 @@
 package mapped
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,8 +94,22 @@ func TestOtherFaults(t *testing.T) {
 		var none []int
 		return errors.New(string(rune(none[len(none)])))
 	}
-	if err := index(true); err == nil || !strings.Contains(err.Error(), "a fault of hopmesh itself") {
+	err := index(true)
+	if err == nil || !strings.Contains(err.Error(), "a fault of hopmesh itself") {
 		t.Error(err)
+	}
+	var log bytes.Buffer
+	to := slog.New(slog.NewTextHandler(&log, nil))
+	Tell(to, "a thing", errors.New("nothing"))
+	Tell(to, "a thing", nil)
+	if log.Len() > 0 {
+		t.Errorf("it tells of no fault: %s", &log)
+	}
+	Tell(to, "a thing", fmt.Errorf("it failed: %w", err), "job", "j7")
+	for _, want := range []string{`ended a thing"`, "job=j7", "out of range", "mapped_test.go"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q is not in the log: %s", want, &log)
+		}
 	}
 	if err := index(false); err == nil || !strings.Contains(err.Error(), "out of range") {
 		t.Errorf("it is not passed on: %v", err)

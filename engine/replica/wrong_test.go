@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -159,6 +160,22 @@ func FuzzReadSizes(f *testing.F) {
 			if i < 0 || i >= int(shards) || z.Size(true, true) <= 0 || z.Size(false, false) <= 0 || z.Size(true, true) > 1<<53 {
 				t.Fatalf("shard %d has %+v", i, z)
 			}
+		}
+	})
+}
+
+// FuzzQuestion has a node read whatever a peer may ask.
+func FuzzQuestion(f *testing.F) {
+	f.Add(uint32(1), question(wanted{edges: true}))
+	f.Add(uint32(0), question(wanted{labels: true, split: 1}))
+	f.Add(uint32(9), []byte{askSkeleton, 0, 0, 0, 0})
+	f.Add(uint32(1), []byte{askSkeleton})
+	s := &server{held: graphs(true)}
+	s.held[0] = nil
+	f.Fuzz(func(t *testing.T, part uint32, body []byte) {
+		shard, want, err := s.read(peer.Query{Part: part, Body: body})
+		if err == nil && (shard != s.held[part] || !bytes.Equal(question(want), body)) {
+			t.Fatalf("%v is read as one of shard %d for %+v", body, part, want)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategies"
@@ -130,7 +131,7 @@ func TestMemoryIsForecastAndHeldAgainstTheBound(t *testing.T) {
 	o := train.Options{Strategies: strategies.All, Threads: 2, Announce: func(got train.Forecast) { f = got }}
 	r := traintest.Short("sage")
 	traintest.MustRun(t, r, shards, o)
-	if f.Weights == 0 || f.Shards < 3000*20*4 || f.Arenas < 48<<20 || f.Arenas > 256<<20 || f.Epochs != 1 || f.Resumed != 0 || len(f.Notes) > 0 {
+	if f.Weights == 0 || f.Shards < 3000*20*4 || f.Arenas < budget.Program || f.Arenas > 256<<20 || f.Epochs != 1 || f.Resumed != 0 || len(f.Notes) > 0 {
 		t.Errorf("announced is %+v", f)
 	}
 	o.Memory = f.Arenas

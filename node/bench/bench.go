@@ -36,6 +36,8 @@ type Config struct {
 	Only []string
 	// Scale is of the suite scale.
 	Scale ScaleConfig
+	// Minutes is how long the suite soak takes.
+	Minutes int
 }
 
 // ScaleConfig says which cells of the suite scale are measured.

@@ -97,12 +97,13 @@ func CPUTime(pid int) (time.Duration, error) {
 }
 
 // ResidentMB returns the memory that a process has resident, in MB.
-func ResidentMB(pid int) (float64, error) { return statusMB(pid, "VmRSS:") }
+func ResidentMB(pid int) (float64, error) { return StatusMB(pid, "VmRSS:") }
 
 // PeakMB returns the most memory that a process has ever had resident, in MB.
-func PeakMB(pid int) (float64, error) { return statusMB(pid, "VmHWM:") }
+func PeakMB(pid int) (float64, error) { return StatusMB(pid, "VmHWM:") }
 
-func statusMB(pid int, key string) (float64, error) {
+// StatusMB returns a line of /proc/PID/status that is an amount of memory, in MB.
+func StatusMB(pid int, key string) (float64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, fmt.Errorf("read a process's memory: %w", err)

@@ -207,9 +207,7 @@ func (r *run) advised(err error) error {
 // train trains, and finds out whether damaged shards are to blame if that fails.
 func (r *run) train(ctx context.Context) (train.Result, error) {
 	result, err := r.guarded(ctx)
-	if fault, is := errors.AsType[*mapped.Fault](err); is {
-		r.cfg.Log.Error("a fault of hopmesh ended a job", "job", r.job.ID, "fault", fmt.Sprint(fault.Panicked), "stack", fault.Stack)
-	}
+	mapped.Tell(r.cfg.Log, "a job", err, "job", r.job.ID)
 	return result, r.blame(ctx, err)
 }
 

@@ -28,6 +28,7 @@ type Mesh interface {
 	ID() string
 	Call(ctx context.Context, peer, method string, body []byte) ([]byte, error)
 	Handle(method string, h mesh.CallHandler)
+	Member(id string) (mesh.Member, bool)
 }
 
 var (
@@ -221,12 +222,17 @@ func (o *Order[In, Out]) serve(ctx context.Context, peer string, body []byte) ([
 	return json.Marshal(out)
 }
 
-// Leader returns the leader that this node knows and has heard from lately, or "".
+// Leader returns the leader that this node knows and has heard from lately, or "". One that gossip
+// has given up is none: what is sent to it may never be answered.
 func (o *Orders) Leader() string {
 	if o.plan.Silence() >= mostSilence {
 		return ""
 	}
-	return o.plan.Leader()
+	leader := o.plan.Leader()
+	if m, in := o.mesh.Member(leader); in && m.Status != mesh.Alive && leader != o.mesh.ID() {
+		return ""
+	}
+	return leader
 }
 
 // Index returns the index of the leader's plan. A node that has read less of the plan may

@@ -25,11 +25,12 @@ type network struct {
 	changed chan struct{}
 	index   uint64
 	silent  map[string]bool // they never answer
+	failed  map[string]bool // gossip says so
 	breaks  int             // so many calls lose their connection after they were run
 }
 
 func newNetwork(ids ...string) *network {
-	w := &network{nodes: map[string]*node{}, changed: make(chan struct{}), silent: map[string]bool{}}
+	w := &network{nodes: map[string]*node{}, changed: make(chan struct{}), silent: map[string]bool{}, failed: map[string]bool{}}
 	for _, id := range ids {
 		w.nodes[id] = &node{id: id, network: w, handlers: map[string]mesh.CallHandler{}}
 	}
@@ -67,6 +68,15 @@ type node struct {
 func (n *node) ID() string { return n.id }
 
 func (n *node) Handle(method string, h mesh.CallHandler) { n.handlers[method] = h }
+
+func (n *node) Member(id string) (mesh.Member, bool) {
+	n.network.mu.Lock()
+	defer n.network.mu.Unlock()
+	if n.network.failed[id] {
+		return mesh.Member{ID: id, Status: mesh.Failed}, true
+	}
+	return mesh.Member{ID: id, Status: mesh.Alive}, n.network.nodes[id] != nil
+}
 
 func (n *node) Call(ctx context.Context, peer, method string, body []byte) ([]byte, error) {
 	n.network.mu.Lock()
@@ -180,6 +190,24 @@ func TestALeaderThatDies(t *testing.T) {
 
 // A connection that ends under an order is no answer: what may be run twice is asked again,
 // and nothing else is.
+// An order that may be given once waits for the next leader where gossip has given up this one.
+func TestALeaderThatHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, ran := newNetwork("a", "b", "c"), 0
+		all := ask(w, Once, &ran)
+		w.elect("b")
+		w.silent["b"], w.failed["b"] = true, true
+		go func() {
+			<-time.After(3 * time.Second)
+			w.elect("c")
+		}()
+		got, err := all["a"].Do(t.Context(), question{Text: "x"})
+		if err != nil || got.By != "c" || ran != 1 {
+			t.Errorf("%+v after %d runs, %v", got, ran, err)
+		}
+	})
+}
+
 func TestAConnectionThatEndsUnderAnOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, r := range []Repetition{Once, Repeatable} {

@@ -1,6 +1,7 @@
 package p3
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -308,4 +309,49 @@ func TestBlocksThatAreWrong(t *testing.T) {
 			t.Errorf("%d groups in %d bytes were taken", c.groups, c.bytes)
 		}
 	}
+}
+
+// FuzzQuestion asks a node whatever a peer may ask. It refuses, or sends what the asker takes.
+func FuzzQuestion(f *testing.F) {
+	j := newJob(specs()["gcn"], sparseKind, 5)
+	s, err := Alone(j.part(f, j.layout(1), 0), "")
+	if err != nil {
+		f.Fatal(err)
+	}
+	total := j.shards[0].Total
+	f.Add(s.form.Code(), question{1, 3, span{1, 2}}.append(nil))
+	f.Add(s.form.Code(), question{total, 1, span{0, 5}}.append(nil))
+	f.Add(s.form.Code(), question{0, math.MaxUint32, span{5, 1}}.append(nil))
+	f.Add(s.form.Code()+1, []byte{1})
+	f.Fuzz(func(t *testing.T, part uint32, body []byte) {
+		q := peer.Query{Part: part, Body: body}
+		err := s.answer(t.Context(), 0, q, func(parts ...[]byte) error {
+			asked, err := s.read(&q)
+			if err != nil {
+				return err
+			}
+			if asked.first+asked.rows > total || asked.columns.first+asked.columns.cols > 5 || !bytes.Equal(asked.append(nil), body) {
+				t.Fatalf("%v is read as %+v", body, asked)
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, peer.ErrRefused) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func FuzzHead(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0})
+	f.Add([]byte{0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0})
+	f.Add([]byte{255, 255, 255, 255, 1, 0, 0, 0, 0, 0, 0, 128})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) != headSize { // else the exchange has refused it
+			return
+		}
+		groups, size, err := bound{groups: 4}.readHead(b)
+		if err == nil && (groups < 0 || groups > 4 || size < 0 || size > mostBlock) {
+			t.Fatalf("%d groups in %d bytes", groups, size)
+		}
+	})
 }

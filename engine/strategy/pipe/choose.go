@@ -133,7 +133,10 @@ func timePiped(ctx context.Context, t *train.Learner, f *Facts, task Task, room 
 		return err
 	}
 	task.Features = inputs
-	took, err := timing.Layers(ctx, task.subject(), f.Census, f.Census.Affordable(own, f.Model, f.Entries, timing.Rows, room))
+	some, most := f.Census.Affordable(own, f.Model, f.Entries, timing.Rows, room)
+	m := t.Run.Method.(*Method)
+	m.tried = max(m.tried, most)
+	took, err := timing.Layers(ctx, task.subject(), f.Census, some)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func graphs(scale, papers float64) map[string]graphSpec {
 			g.request.Replicas = &all
 		case "papers":
 			g.request.DType = "bf16"
-			g.request.Shards = 128
+			g.request.Shards, g.request.Makers = 128, "all"
 			g.atLeast = uint64(3_200_000_000 * papers * scaleSlack(10*papers))
 		}
 		g.atLeast = uint64(float64(g.atLeast) * scale * scaleSlack(scale))

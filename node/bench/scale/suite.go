@@ -336,7 +336,7 @@ func (r *run) judge(ctx context.Context, part string, c cell, one row) error {
 // papersLines are the lines of a cell of the large graph.
 func papersLines(c cell, m Measured) []Line {
 	if c.Kind == imported {
-		return []Line{judgeStep(m, "imported by one of four", m.Peak, m.Seconds)}
+		return []Line{judgeStep(m, "made by all four, each a part", m.Peak, m.Seconds)}
 	}
 	trained := m
 	if m.Later != nil { // it was trained

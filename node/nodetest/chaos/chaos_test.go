@@ -155,7 +155,7 @@ func descriptors(t *testing.T) int {
 
 func TestHistories(t *testing.T) {
 	disks, kinds := 0, map[string]int{}
-	for seed := range uint64(360) {
+	for seed := range uint64(378) {
 		h := draw(seed)
 		if fmt.Sprint(h) != fmt.Sprint(draw(seed)) {
 			t.Fatalf("seed %d has two histories", seed)
@@ -170,8 +170,8 @@ func TestHistories(t *testing.T) {
 			kinds[f.Kind]++
 		}
 	}
-	if disks != 120 || len(kinds) != len(odds) {
-		t.Errorf("%d of 360 have damaged files; kinds are %v", disks, kinds)
+	if disks != 126 || len(kinds) != len(odds) {
+		t.Errorf("%d of 378 have damaged files; kinds are %v", disks, kinds)
 	}
 	h := draw(1)
 	all, some := time.Duration(0), time.Duration(0)

@@ -125,6 +125,9 @@ func (w *world) kept() {
 	tokens := map[string]bool{}
 	for _, i := range infos {
 		tokens[i.ID] = true
+		if i.Uses != nil && (i.Used > *i.Uses || uint64(len(i.Nodes)) > *i.Uses) {
+			t.Errorf("token %s was for %d nodes, and %d joined by it: %v", i.ID, *i.Uses, i.Used, i.Nodes)
+		}
 	}
 	for id, sure := range w.tokens {
 		if sure && !tokens[id] {

@@ -20,12 +20,14 @@ const (
 	heal      = "heal"      // every cut
 	lose      = "lose"      // a share of all packets, and reorder them
 	slow      = "slow"      // all packets of a node
-	join      = "join"      // a new node
+	narrow    = "narrow"    // the largest packet that a node sends
+	join      = "join"      // a new node, or two by a token for one
 	leave     = "leave"     // a node, on request
 	revoke    = "revoke"    // a node, for ever
 	token     = "token"     // is created
 	generate  = "generate"  // a small dataset
-	remove    = "remove"    // that dataset
+	load      = "load"      // a dataset from files
+	remove    = "remove"    // the generated one
 	train     = "train"     // a small job
 	cancel    = "cancel"    // that job
 	flip      = "flip"      // bits of a file
@@ -49,11 +51,13 @@ var odds = []struct {
 	{heal, 3, false},
 	{lose, 2, false},
 	{slow, 2, false},
-	{join, 1, false},
+	{narrow, 1, false},
+	{join, 2, false},
 	{leave, 1, false},
 	{revoke, 1, false},
 	{token, 2, false},
 	{generate, 1, false},
+	{load, 1, false},
 	{remove, 1, false},
 	{train, 1, false},
 	{cancel, 1, false},
@@ -84,8 +88,8 @@ type history struct {
 	Faults   []fault
 }
 
-// The strategies that are deterministic.
-var strategies = []string{"leap", "centric", "p3", "grappa", "graph", "pipe"}
+// The strategies that come to the same bits on any nodes.
+var strategies = []string{"leap", "centric", "p3", "grappa", "graph", "pipe", "single"}
 
 // faultsAtLeast is how many faults a history has at least.
 const faultsAtLeast = 10

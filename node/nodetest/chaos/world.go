@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
@@ -31,6 +33,7 @@ type world struct {
 	job    string                      // the long one
 	hurt   *nodetest.Instance          // whose files may be damaged
 	going  map[*nodetest.Instance]bool // asked to leave, or revoked
+	source string                      // the folder of a graph to import
 	asked  sync.WaitGroup
 
 	mu       sync.Mutex // of what questions that are under way add
@@ -42,7 +45,7 @@ type world struct {
 // begin makes a mesh with a dataset and a job that trains, before any fault.
 func begin(c *nodetest.Cluster, h history) *world {
 	w := &world{
-		c: c, h: h, ledger: newLedger(), going: map[*nodetest.Instance]bool{},
+		c: c, h: h, ledger: newLedger(), going: map[*nodetest.Instance]bool{}, source: files(c.T),
 		tokens: map[string]bool{}, datasets: map[string]bool{}, jobs: map[string]bool{},
 	}
 	for range founders {
@@ -83,6 +86,23 @@ func (w *world) prepare(i *nodetest.Instance) {
 	}
 	stores := i.Options.Stores
 	i.Options.Stores = watchedStores(w.ledger, i.Name, stores)
+}
+
+// files writes the graph that is imported, a ring with features and labels.
+func files(t testing.TB) string {
+	dir := t.TempDir()
+	var edges, features, labels strings.Builder
+	for v := range 60 {
+		fmt.Fprintf(&edges, "%d,%d\n", v, (v+1)%60)
+		fmt.Fprintf(&features, "%d,%d.5,1\n", v, v)
+		fmt.Fprintf(&labels, "%d,%d\n", v, v%3)
+	}
+	for name, text := range map[string]*strings.Builder{"edges.csv": &edges, "features.csv": &features, "labels.csv": &labels} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // small is a dataset that takes no time. Each shard has two copies beside its owner's.
@@ -185,6 +205,9 @@ func (w *world) befall(f fault) {
 		w.c.Network.Lose(f.Much*0.2, time.Duration(f.Much*float64(10*time.Millisecond)))
 	case slow:
 		w.c.Network.Slow(i.IP(), slowly+time.Duration(f.Much*float64(100*time.Millisecond)))
+	case narrow:
+		const least = 1280 // of every path of IPv6
+		w.c.Network.Shrink(least+int(f.Much*220), i.IP())
 	case flip, truncate, disappear:
 		w.damage(i, f)
 	default:
@@ -282,6 +305,13 @@ func (w *world) ask(via *nodetest.Instance, f fault) {
 				w.promise(w.datasets, d.Name)
 			}
 		}, via)
+	case load:
+		w.later(func(ctx context.Context, b api.Backend) {
+			r := api.ImportRequest{Name: "loaded", Source: w.source, DatasetOptions: small("").DatasetOptions}
+			if d, err := b.ImportDataset(ctx, r, func(api.DatasetEvent) {}); err == nil {
+				w.promise(w.datasets, d.Name)
+			}
+		}, via)
 	case remove:
 		w.later(func(ctx context.Context, b api.Backend) {
 			w.doubt(w.datasets, "more")
@@ -307,7 +337,7 @@ func (w *world) ask(via *nodetest.Instance, f fault) {
 			w.later(func(ctx context.Context, b api.Backend) { _ = b.StopJob(ctx, id) }, via)
 		}
 	case join:
-		w.join(via)
+		w.join(via, f)
 	case leave, revoke:
 		w.part(via, target, f.Kind == revoke)
 	default:
@@ -357,14 +387,20 @@ func (w *world) generate(on *nodetest.Instance, name string) {
 	w.promise(w.datasets, name)
 }
 
-// join starts one more machine, which asks all nodes that run.
-func (w *world) join(via *nodetest.Instance) {
-	if len(w.c.Nodes) >= most {
+// join starts one more machine, which asks all nodes that run, or two at once with a token that
+// admits one.
+func (w *world) join(via *nodetest.Instance, f fault) {
+	room := most - len(w.c.Nodes)
+	if room <= 0 {
 		return
+	}
+	uses, machines := uint64(0), 1
+	if room > 1 && f.Much < 0.5 {
+		uses, machines = 1, 2
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	t, err := via.API().CreateToken(ctx, 0, 0)
+	t, err := via.API().CreateToken(ctx, 0, uses)
 	if err != nil {
 		return
 	}
@@ -375,11 +411,23 @@ func (w *world) join(via *nodetest.Instance) {
 			addrs = append(addrs, i.Addr())
 		}
 	}
-	i := w.c.Add()
-	w.prepare(i)
-	w.c.Network.Slow(i.IP(), slowly)
-	i.Options.Join, i.Options.Token = addrs, t.Token
-	i.Start()
+	for range machines {
+		i := w.c.Add()
+		w.prepare(i)
+		w.c.Network.Slow(i.IP(), slowly)
+		i.Options.Join, i.Options.Token = addrs, t.Token
+		i.MayEnd = func(err error) bool {
+			return mesh.RefusalOf(err) == mesh.RefusedToken && (uses == 1 || w.doubted(t.ID))
+		}
+		i.Start()
+	}
+}
+
+// doubted reports whether a token may be gone.
+func (w *world) doubted(token string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.tokens[token]
 }
 
 // part has a node leave, or be revoked, as long as four remain. Nodes whose files were
@@ -387,7 +435,7 @@ func (w *world) join(via *nodetest.Instance) {
 func (w *world) part(via, target *nodetest.Instance, revoked bool) {
 	rest := 0
 	for _, i := range w.c.Nodes {
-		if !w.going[i] {
+		if ended, _ := i.Ended(); !ended && !w.going[i] {
 			rest++
 		}
 	}

@@ -91,10 +91,11 @@ type Reads struct {
 	one    bool // all places are one: see Share
 	sets   [1][]uint32
 
-	most   int // of a place: bytes of dense rows
+	most   int // rows of a place
 	ids    []uint32
-	arenas []tensor.Arena
-	room   tensor.Matrix // of the one place, if it is dense
+	arena  tensor.Arena    // of the rooms
+	rooms  []tensor.Matrix // of places, if they are dense and planned
+	single tensor.Arena    // of the place of PlanOne
 	spare  tensor.Arena
 }
 
@@ -115,7 +116,7 @@ func (r *Reads) Plan(grains [][]uint32, places int, briefly bool) {
 	var far []uint32
 	for _, vertices := range grains {
 		r.Rows += len(vertices)
-		r.most = max(r.most, len(vertices)*r.Data.Features.Columns()*r.device.Type().Bytes())
+		r.most = max(r.most, len(vertices))
 		for _, v := range vertices {
 			if !r.Data.Features.Has(v) {
 				far = append(far, v)
@@ -160,12 +161,19 @@ func (r *Reads) Bytes() uint64 {
 	n := r.far.Far.Bytes() + 8*uint64(len(r.sets[0]))
 	if r.Data.Features.Sparse() {
 		rows := float64(r.Rows)
-		if len(r.places) > 0 && r.Data.Features.Columns() > 0 {
-			rows = float64(len(r.places)) * float64(r.most/r.Data.Features.Columns()/r.device.Type().Bytes())
+		if len(r.places) > 0 {
+			rows = float64(len(r.places) * r.most)
 		}
 		return n + uint64(rows*(8+20*r.Data.Entries))
 	}
-	return n + uint64(len(r.places)*(r.most+64))
+	return n + uint64(r.inRooms())
+}
+
+// inRooms returns the bytes of the places, if they are dense: one arena has them all, since each
+// would be whole slabs.
+func (r *Reads) inRooms() int {
+	const ends = 64 // of matrices, which begin at whole cache lines
+	return len(r.places) * (r.most*r.Data.Features.Columns()*r.device.Type().Bytes() + ends)
 }
 
 // Open takes the memory of places.
@@ -175,28 +183,25 @@ func (r *Reads) Open() (err error) {
 	}
 	for i := range r.places {
 		r.places[i].grain = -1
-		if r.Data.Features.Sparse() {
-			continue
-		}
-		bytes := 0 // as the first grain needs
-		if r.one {
-			bytes = r.most + 64 // what other grains need, too, stays where it is
-		}
-		a, err := r.device.NewArena(bytes)
-		if err != nil {
-			return err
-		}
-		r.arenas = append(r.arenas, a)
 	}
-	if r.one && len(r.arenas) > 0 {
-		cols := max(1, r.Data.Features.Columns())
-		r.room = r.arenas[0].Alloc(r.device.Type(), r.most/cols/r.device.Type().Bytes(), cols)
+	if r.Data.Features.Sparse() || len(r.places) == 0 {
+		return nil
+	}
+	if r.most == 0 { // not planned: as the grain needs that is read
+		r.single, err = r.device.NewArena(0)
+		return err
+	}
+	if r.arena, err = r.device.NewArena(r.inRooms()); err != nil {
+		return err
+	}
+	for range r.places {
+		r.rooms = append(r.rooms, r.arena.Alloc(r.device.Type(), r.most, r.Data.Features.Columns()))
 	}
 	return nil
 }
 
 func (r *Reads) Close() {
-	for _, a := range append(r.arenas, r.spare) {
+	for _, a := range []tensor.Arena{r.arena, r.single, r.spare} {
 		if a != nil {
 			a.Close()
 		}
@@ -252,8 +257,11 @@ func (r *Reads) fill(p *place, at int, vertices []uint32) {
 // dense returns so many rows of a place.
 func (r *Reads) dense(at, rows int) tensor.Matrix {
 	if r.one {
-		return r.room.RowRange(0, rows)
+		at = 0
 	}
-	r.arenas[at].Reset()
-	return r.arenas[at].Alloc(r.device.Type(), rows, r.Data.Features.Columns())
+	if r.single == nil {
+		return r.rooms[at].RowRange(0, rows)
+	}
+	r.single.Reset()
+	return r.single.Alloc(r.device.Type(), rows, r.Data.Features.Columns())
 }
