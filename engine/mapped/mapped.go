@@ -113,7 +113,7 @@ func (e *Fault) Error() string {
 // Tell logs where a goroutine panicked whose Fault an error is, if it is one. what has ended by it.
 func Tell(log *slog.Logger, what string, err error, more ...any) {
 	if fault, is := errors.AsType[*Fault](err); is {
-		log.Error("a fault of hopmesh ended "+what, append(more, "fault", fmt.Sprint(fault.Panicked), "stack", fault.Stack)...)
+		log.Error("a fault of hopmesh itself", append(more, "ended", what, "fault", fmt.Sprint(fault.Panicked), "stack", fault.Stack)...)
 	}
 }
 

@@ -106,7 +106,7 @@ func TestOtherFaults(t *testing.T) {
 		t.Errorf("it tells of no fault: %s", &log)
 	}
 	Tell(to, "a thing", fmt.Errorf("it failed: %w", err), "job", "j7")
-	for _, want := range []string{`ended a thing"`, "job=j7", "out of range", "mapped_test.go"} {
+	for _, want := range []string{`ended="a thing"`, "job=j7", "out of range", "mapped_test.go"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("%q is not in the log: %s", want, &log)
 		}

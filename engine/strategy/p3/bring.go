@@ -108,7 +108,7 @@ func (b *bringing) ask(ctx context.Context, node int, c *cutter, q question) err
 	}
 	var err error
 	c.answer, err = s.peers.Ask(ctx, node, peer.Query{
-		Service: peer.Columns, Kind: peer.Shard, Part: s.form.Code(), Body: q.append(nil), Limit: limit, Tally: b.tally,
+		Service: peer.Columns, Kind: peer.Shard, Part: s.form.Code(), Body: q.body(), Limit: limit, Tally: b.tally,
 	}, c.answer[:0])
 	if err == nil && len(c.answer) > limit {
 		err = fmt.Errorf("node %s answers with %d bytes, over the limit of %d", b.work.Nodes[node], len(c.answer), limit)

@@ -67,7 +67,7 @@ type question struct {
 
 const questionSize = 16
 
-func (q question) append(to []byte) []byte {
+func (q question) body() (to []byte) {
 	for _, n := range []uint32{q.first, q.rows, uint32(q.columns.first), uint32(q.columns.cols)} {
 		to = binary.LittleEndian.AppendUint32(to, n)
 	}

@@ -151,7 +151,7 @@ func TestQuestionsAreChecked(t *testing.T) {
 	}
 	good := question{here, 3, span{2, 4}}
 	ask := func(q question, change func(q *peer.Query)) error {
-		query := peer.Query{Service: peer.Columns, Kind: peer.Shard, Part: s.form.Code(), Body: q.append(nil), Limit: 1 << 20}
+		query := peer.Query{Service: peer.Columns, Kind: peer.Shard, Part: s.form.Code(), Body: q.body(), Limit: 1 << 20}
 		if change != nil {
 			change(&query)
 		}
@@ -319,9 +319,9 @@ func FuzzQuestion(f *testing.F) {
 		f.Fatal(err)
 	}
 	total := j.shards[0].Total
-	f.Add(s.form.Code(), question{1, 3, span{1, 2}}.append(nil))
-	f.Add(s.form.Code(), question{total, 1, span{0, 5}}.append(nil))
-	f.Add(s.form.Code(), question{0, math.MaxUint32, span{5, 1}}.append(nil))
+	f.Add(s.form.Code(), question{1, 3, span{1, 2}}.body())
+	f.Add(s.form.Code(), question{total, 1, span{0, 5}}.body())
+	f.Add(s.form.Code(), question{0, math.MaxUint32, span{5, 1}}.body())
 	f.Add(s.form.Code()+1, []byte{1})
 	f.Fuzz(func(t *testing.T, part uint32, body []byte) {
 		q := peer.Query{Part: part, Body: body}
@@ -330,7 +330,7 @@ func FuzzQuestion(f *testing.F) {
 			if err != nil {
 				return err
 			}
-			if asked.first+asked.rows > total || asked.columns.first+asked.columns.cols > 5 || !bytes.Equal(asked.append(nil), body) {
+			if asked.first+asked.rows > total || asked.columns.first+asked.columns.cols > 5 || !bytes.Equal(asked.body(), body) {
 				t.Fatalf("%v is read as %+v", body, asked)
 			}
 			return nil

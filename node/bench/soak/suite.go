@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/stats"
@@ -36,11 +37,11 @@ func (r *Report) Show(p *result.Page) {
 		}
 		row := []any{fmt.Sprintf("%d to %d", from+1, to), (time.Duration(r.Rounds[to-1].After) * time.Second).String()}
 		for _, k := range kinds {
-			text := ""
+			var of []string
 			for node := range nodes {
-				text += fmt.Sprintf("%.0f ", k.median(r.Rounds[from:to], node))
+				of = append(of, fmt.Sprintf("%.0f", k.median(r.Rounds[from:to], node)))
 			}
-			row = append(row, text[:len(text)-1])
+			row = append(row, strings.Join(of, " "))
 		}
 		t.Add(row...)
 	}
