@@ -145,11 +145,9 @@ func (m *Mesh) startGossip() error {
 	// A node that restarts at a new address must be readmitted.
 	ml.DeadNodeReclaimTime = time.Second
 	ml.PushPullInterval = 15 * time.Second
-	// Jobs wait until a dead node is declared dead, so this is quicker than the LAN default:
-	// about two seconds, at most three. A busy node that is suspected falsely has more than a
-	// second to refute it, and longer if other nodes do not suspect it too.
-	ml.ProbeInterval = 400 * time.Millisecond
-	ml.ProbeTimeout = 350 * time.Millisecond
+	// One less than the LAN default, because jobs wait until a dead node is declared
+	// dead. A busy node that is suspected falsely has 3 s to refute it, and longer if
+	// other nodes do not suspect it too.
 	ml.SuspicionMult = 3
 	// Compressing packets would be wasted work: they are small and encrypted.
 	ml.EnableCompression = false

@@ -1,8 +1,7 @@
 package budget
 
-// Program is what the program takes for itself, beside what Needs counts: some ten MiB, and garbage
-// between collections.
-const Program = 38 << 20
+// Program is what the program takes for itself, beside what Needs counts.
+const Program = 48 << 20
 
 // Kind is what memory is for.
 type Kind int

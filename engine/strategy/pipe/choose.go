@@ -133,10 +133,7 @@ func timePiped(ctx context.Context, t *train.Learner, f *Facts, task Task, room 
 		return err
 	}
 	task.Features = inputs
-	some, most := f.Census.Affordable(own, f.Model, f.Entries, timing.Rows, room)
-	m := t.Run.Method.(*Method)
-	m.tried = max(m.tried, most)
-	took, err := timing.Layers(ctx, task.subject(), f.Census, some)
+	took, err := timing.Layers(ctx, task.subject(), f.Census, f.Census.Affordable(own, f.Model, f.Entries, timing.Rows, room))
 	if err != nil {
 		return err
 	}

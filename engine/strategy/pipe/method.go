@@ -69,7 +69,7 @@ type Method struct {
 	// predicted is the chosen arrangement with the seconds of an epoch; nil: nothing
 	// was measured.
 	predicted *arrange.Candidate
-	tried     uint64 // what this node took at most to time layers, and for a trial
+	tried     uint64 // what this node took for a trial at most
 	// rows are all that stages train or keep a part of: first the weights, which
 	// evaluation needs, then what only checkpoints hold. The first settled of them are
 	// settled: each node has all of their columns.
@@ -158,7 +158,7 @@ func (p *Method) Close() {
 	p.reads.Close()
 }
 
-// Needs implements Method: timing and trials are over before the worker takes its memory.
+// Needs implements Method: a trial is over before the worker takes its memory.
 func (p *Method) Needs(n *train.Needs) { n.Add(budget.Graph, max(p.Bytes(), p.tried)) }
 
 // See implements Method: a step's memory is the worker's.

@@ -4,9 +4,8 @@ import "github.com/hopmesh/hopmesh/engine/nn"
 
 // Affordable returns those of some shards that can be computed by themselves in so many bytes:
 // by all layers, forward and backward, of which each gathers from, and scatters to, so many
-// rows at most. Rows of sparse features have so many entries; 0: they are dense. most is what
-// they take, one after the other.
-func (c *Census) Affordable(shards []int, m *nn.Model, entries float64, rows int, room uint64) (all []int, most uint64) {
+// rows at most. Rows of sparse features have so many entries; 0: they are dense.
+func (c *Census) Affordable(shards []int, m *nn.Model, entries float64, rows int, room uint64) (all []int) {
 	infos, total := m.Stages(), int(c.Firsts[len(c.Firsts)-1])
 	for _, shard := range shards {
 		size := nn.Size{Targets: c.Vertices(shard), Sources: c.Sources[shard], Entries: c.Entries[shard]}
@@ -19,8 +18,8 @@ func (c *Census) Affordable(shards []int, m *nn.Model, entries float64, rows int
 			}
 		}
 		if uint64(needs) <= room {
-			all, most = append(all, shard), max(most, uint64(needs))
+			all = append(all, shard)
 		}
 	}
-	return all, most
+	return all
 }
