@@ -139,7 +139,7 @@ func TestEmulatedFaults(t *testing.T) {
 		{what: "it is another program's", fault: "cuDevicePrimaryCtxRetain:1:46", says: []string{"can't do this training", "open GPU 0: cuDevicePrimaryCtxRetain: CUDA_ERROR_DEVICE_UNAVAILABLE (46)"}},
 		{what: "a driver that can't read the kernels", fault: "cuModuleLoadData:2:222", says: []string{"can't do this training", "kernels ", "cuModuleLoadData: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222)"}},
 		{what: "no pinned memory", fault: "cuMemHostAlloc:1:2", says: []string{"bytes of pinned memory: cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY (2)"}},
-		{what: "memory for a small arena only", memory: "9", says: []string{"of the GPU's memory are needed at once, and ", " are free: "}},
+		{what: "memory for a small arena only", memory: "22", says: []string{"of the GPU's memory are needed at once, and ", " are free: "}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
