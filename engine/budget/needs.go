@@ -1,7 +1,7 @@
 package budget
 
 // Program is what the program takes for itself, beside what Needs counts.
-const Program = 48 << 20
+const Program = 38 << 20
 
 // Kind is what memory is for.
 type Kind int

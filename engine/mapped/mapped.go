@@ -110,8 +110,8 @@ func (e *Fault) Error() string {
 	return fmt.Sprintf("a fault of hopmesh itself ended it (%v): please report it, with what the log says of it", e.Panicked)
 }
 
-// Tell logs where a goroutine panicked whose Fault an error is, if it is one. what has ended by it.
-func Tell(log *slog.Logger, what string, err error, more ...any) {
+// LogFault logs where a goroutine panicked if an error is its Fault. what ended because of it.
+func LogFault(log *slog.Logger, what string, err error, more ...any) {
 	if fault, is := errors.AsType[*Fault](err); is {
 		log.Error("a fault of hopmesh itself", append(more, "ended", what, "fault", fmt.Sprint(fault.Panicked), "stack", fault.Stack)...)
 	}

@@ -100,12 +100,12 @@ func TestOtherFaults(t *testing.T) {
 	}
 	var log bytes.Buffer
 	to := slog.New(slog.NewTextHandler(&log, nil))
-	Tell(to, "a thing", errors.New("nothing"))
-	Tell(to, "a thing", nil)
+	LogFault(to, "a thing", errors.New("nothing"))
+	LogFault(to, "a thing", nil)
 	if log.Len() > 0 {
-		t.Errorf("it tells of no fault: %s", &log)
+		t.Errorf("errors that are no faults are logged: %s", &log)
 	}
-	Tell(to, "a thing", fmt.Errorf("it failed: %w", err), "job", "j7")
+	LogFault(to, "a thing", fmt.Errorf("it failed: %w", err), "job", "j7")
 	for _, want := range []string{`ended="a thing"`, "job=j7", "out of range", "mapped_test.go"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("%q is not in the log: %s", want, &log)

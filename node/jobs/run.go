@@ -207,7 +207,7 @@ func (r *run) advised(err error) error {
 // train trains, and finds out whether damaged shards are to blame if that fails.
 func (r *run) train(ctx context.Context) (train.Result, error) {
 	result, err := r.guarded(ctx)
-	mapped.Tell(r.cfg.Log, "a job", err, "job", r.job.ID)
+	mapped.LogFault(r.cfg.Log, "a job", err, "job", r.job.ID)
 	return result, r.blame(ctx, err)
 }
 

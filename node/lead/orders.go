@@ -222,8 +222,8 @@ func (o *Order[In, Out]) serve(ctx context.Context, peer string, body []byte) ([
 	return json.Marshal(out)
 }
 
-// Leader returns the leader that this node knows and has heard from lately, or "". One that gossip
-// has given up is none: what is sent to it may never be answered.
+// Leader returns the leader that this node knows and has heard from lately, or "". It is also ""
+// if gossip reports the leader as failed, since a call to it might never return.
 func (o *Orders) Leader() string {
 	if o.plan.Silence() >= mostSilence {
 		return ""

@@ -88,7 +88,7 @@ func (f *Field) run(ctx context.Context, i int, program, folder string, enter []
 	}
 	args = append(args, "--data-dir", folder, "--name", p.Name, "--listen", net.JoinHostPort(f.Addr(i).String(), listen),
 		"--device", "cpu", "--log-level", "warn")
-	log, err := os.Create(folder + ".log")
+	log, err := os.OpenFile(folder+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) // after a restart it goes on
 	if err != nil {
 		return nil, fmt.Errorf("keep the log of %s: %w", p.Name, err)
 	}

@@ -90,3 +90,25 @@ func TestNothingIsShapedThatNeedNotBe(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A node that is started again writes on at the end of its log.
+func TestLogOutlivesARestart(t *testing.T) {
+	f, err := New(t.Context(), 1, Link{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	folder := filepath.Join(t.TempDir(), "n1")
+	for range 2 {
+		p, err := f.run(t.Context(), 0, "echo", folder, []string{"it ran"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-p.Ended()
+		p.API.Close()
+	}
+	text, err := os.ReadFile(folder + ".log")
+	if err != nil || strings.Count(string(text), "it ran\n") != 2 {
+		t.Errorf("%v: %s", err, text)
+	}
+}

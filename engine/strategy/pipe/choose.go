@@ -133,7 +133,10 @@ func timePiped(ctx context.Context, t *train.Learner, f *Facts, task Task, room 
 		return err
 	}
 	task.Features = inputs
-	took, err := timing.Layers(ctx, task.subject(), f.Census, f.Census.Affordable(own, f.Model, f.Entries, timing.Rows, room))
+	shards, takes := timing.Choose(own, f.Census, f.Model, f.Entries, RoomToTime(room))
+	m := t.Run.Method.(*Method)
+	m.tried = max(m.tried, takes)
+	took, err := timing.Layers(ctx, task.subject(), f.Census, shards)
 	if err != nil {
 		return err
 	}
@@ -142,6 +145,10 @@ func timePiped(ctx context.Context, t *train.Learner, f *Facts, task Task, room 
 	}
 	return nil
 }
+
+// RoomToTime returns how much of the memory for a pipeline its layers may take to be timed.
+// Half: a job that fits shall not be refused for that.
+func RoomToTime(room uint64) uint64 { return room / 2 }
 
 // tryPiped trains some epochs on all nodes by each of the best candidates, discards
 // them, and moves the fastest candidate to the front.

@@ -45,7 +45,8 @@ func TestTimeLayers(t *testing.T) {
 			n := w.start(t, s).nodes[0]
 			before := slices.Clone(n.weights.F32())
 			c := census.New(w.firsts, w.topology, n.Model.Form())
-			took, err := timing.Layers(t.Context(), n.subject(), c, []int{1, 3, 6})
+			shards, _ := timing.Choose([]int{1, 3, 6}, c, n.Model, 0, 1<<30)
+			took, err := timing.Layers(t.Context(), n.subject(), c, shards)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +71,8 @@ func TestTimeLayers(t *testing.T) {
 	if of := took.Layers; of[1].Forward <= of[2].Forward {
 		t.Errorf("a layer of 96x96 takes %v s, and one of 96x3 %v s", of[1].Forward, of[2].Forward)
 	}
-	if none, err := timing.Layers(t.Context(), n.subject(), c, []int{6}); err != nil || none.Layers[0] != (costs.LayerTime{}) {
+	empty, _ := timing.Choose([]int{6}, c, n.Model, 0, 1<<30)
+	if none, err := timing.Layers(t.Context(), n.subject(), c, empty); err != nil || none.Layers[0] != (costs.LayerTime{}) {
 		t.Errorf("without vertices: %+v, %v", none, err)
 	}
 }

@@ -69,7 +69,7 @@ type Method struct {
 	// predicted is the chosen arrangement with the seconds of an epoch; nil: nothing
 	// was measured.
 	predicted *arrange.Candidate
-	tried     uint64 // what this node took for a trial at most
+	tried     uint64 // what this node took at most to time layers, and for a trial
 	// rows are all that stages train or keep a part of: first the weights, which
 	// evaluation needs, then what only checkpoints hold. The first settled of them are
 	// settled: each node has all of their columns.

@@ -156,6 +156,8 @@ func (m *mesh) read(ctx context.Context) (list []Reading, err error) {
 	if err := bench.Pause(ctx, rest); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for i, d := range m.daemons {
 		r, err := read(ctx, d.PID(), filepath.Join(m.run.Dir, name(i)))
 		if err != nil {

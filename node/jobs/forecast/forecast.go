@@ -88,7 +88,7 @@ func (f *Forecaster) Forecast(ctx context.Context, r api.ForecastRequest, tell f
 	}
 	defer budget.Begin()()
 	a, err := f.caught(ctx, r, tell)
-	mapped.Tell(f.cfg.Log, "a forecast", err)
+	mapped.LogFault(f.cfg.Log, "a forecast", err)
 	if _, said := errors.AsType[*api.Error](err); err == nil || said {
 		return a, err
 	}

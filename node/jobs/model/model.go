@@ -343,7 +343,7 @@ func (m *Models) with(ctx context.Context, id, what string, asked *int, do func(
 	if err == nil {
 		err = do(ctx, j, modelFile{checkpoint, index}, l)
 	}
-	mapped.Tell(m.cfg.Log, "the "+what+" of a model", err, "job", j.ID)
+	mapped.LogFault(m.cfg.Log, "the "+what+" of a model", err, "job", j.ID)
 	if _, said := errors.AsType[*api.Error](err); err == nil || said {
 		return err
 	}

@@ -155,7 +155,8 @@ func descriptors(t *testing.T) int {
 
 func TestHistories(t *testing.T) {
 	disks, kinds := 0, map[string]int{}
-	for seed := range uint64(378) {
+	seeds := 54 * uint64(len(trained))
+	for seed := range seeds {
 		h := draw(seed)
 		if fmt.Sprint(h) != fmt.Sprint(draw(seed)) {
 			t.Fatalf("seed %d has two histories", seed)
@@ -170,8 +171,8 @@ func TestHistories(t *testing.T) {
 			kinds[f.Kind]++
 		}
 	}
-	if disks != 126 || len(kinds) != len(odds) {
-		t.Errorf("%d of 378 have damaged files; kinds are %v", disks, kinds)
+	if uint64(disks) != seeds/3 || len(kinds) != len(odds) {
+		t.Errorf("%d of %d have damaged files; kinds are %v", disks, seeds, kinds)
 	}
 	h := draw(1)
 	all, some := time.Duration(0), time.Duration(0)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hopmesh/hopmesh/engine/strategies"
 )
 
 // What can happen. Files are damaged while their node does not run; one that runs is killed
@@ -88,8 +90,16 @@ type history struct {
 	Faults   []fault
 }
 
-// The strategies that come to the same bits on any nodes.
-var strategies = []string{"leap", "centric", "p3", "grappa", "graph", "pipe", "single"}
+// trained lists the strategies whose weights do not depend on the nodes. Those of local do, and
+// auto is one of the others.
+var trained = func() (names []string) {
+	for _, s := range strategies.All {
+		if s.Name != "local" && s.Name != "auto" {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}()
 
 // faultsAtLeast is how many faults a history has at least.
 const faultsAtLeast = 10
@@ -97,7 +107,7 @@ const faultsAtLeast = 10
 // draw returns the history of a seed. Each third one has damaged files.
 func draw(seed uint64) history {
 	r := rand.New(rand.NewPCG(seed, 0x6368616f73))
-	h := history{Seed: seed, Strategy: strategies[seed%uint64(len(strategies))], Disk: seed/uint64(len(strategies))%3 == 2}
+	h := history{Seed: seed, Strategy: trained[seed%uint64(len(trained))], Disk: seed/uint64(len(trained))%3 == 2}
 	all := 0
 	for _, w := range odds {
 		if h.Disk || !w.disk {

@@ -64,7 +64,12 @@ func begin(c *nodetest.Cluster, h history) *world {
 		i.WaitReady()
 	}
 	c.WaitVoters(3)
-	w.generate(first, "g")
+	g := small("g")
+	if h.Strategy == "single" { // which needs a node that has all shards
+		all := founders - 1
+		g.Replicas = &all
+	}
+	w.generate(first, g)
 	c.Wait("all shards have copies", time.Minute, func() bool { return copies(first.Dataset("g")) >= 2 })
 	for _, i := range c.Nodes {
 		c.Network.Slow(i.IP(), slowly)
@@ -183,7 +188,7 @@ func (w *world) befall(f fault) {
 		}
 	case stop:
 		if i.Running() {
-			if err := i.Stop(); err != nil && !w.going[i] {
+			if err := i.Stop(); err != nil && !w.going[i] && !may(i, err) {
 				w.c.T.Fatalf("%s was stopped: %v", i.Name, err)
 			}
 		}
@@ -243,11 +248,17 @@ func (w *world) damage(i *nodetest.Instance, f fault) {
 		if filepath.Base(filepath.Dir(path)) == "identity" || filepath.Base(path) == "format.json" {
 			// Nobody but its owner can make these again. The node says so, and is lost to the
 			// mesh.
-			i.MayEnd = func(err error) bool { return strings.Contains(err.Error(), "is damaged") }
+			before := i.MayEnd
+			i.MayEnd = func(err error) bool {
+				return strings.Contains(err.Error(), "is damaged") || before != nil && before(err)
+			}
 		}
 		w.c.T.Logf("%s: %s of %s", f.Kind, path, i.Name)
 	}
 }
+
+// may reports whether a node may have ended with this error.
+func may(i *nodetest.Instance, err error) bool { return i.MayEnd != nil && i.MayEnd(err) }
 
 // damage changes one file below dir, and returns its path, or "" if there is none.
 func damage(dir string, f fault) (string, error) {
@@ -380,11 +391,11 @@ func (w *world) doubtTokens() {
 }
 
 // generate makes a dataset while all is well.
-func (w *world) generate(on *nodetest.Instance, name string) {
-	if _, err := on.API().GenerateDataset(context.Background(), small(name), func(api.DatasetEvent) {}); err != nil {
-		w.c.T.Fatalf("generate %s: %v", name, err)
+func (w *world) generate(on *nodetest.Instance, r api.GenerateRequest) {
+	if _, err := on.API().GenerateDataset(context.Background(), r, func(api.DatasetEvent) {}); err != nil {
+		w.c.T.Fatalf("generate %s: %v", r.Name, err)
 	}
-	w.promise(w.datasets, name)
+	w.promise(w.datasets, r.Name)
 }
 
 // join starts one more machine, which asks all nodes that run, or two at once with a token that

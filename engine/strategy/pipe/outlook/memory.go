@@ -8,19 +8,50 @@ import (
 	"github.com/hopmesh/hopmesh/engine/forecast"
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/footprint"
+	"github.com/hopmesh/hopmesh/engine/strategy/pipe/timing"
 )
 
 // memory returns that of the node which needs most: a worker's, as package pipe forecasts
-// it, with each shard as one part.
+// it, with each shard as one part, or what it takes to time layers before.
 func (p *plan) memory() (most uint64) {
 	for node := range p.Layout.Nodes {
 		stage, ways := p.seats.Of(node)
 		if ways != nil {
 			most = max(most, uint64(p.worker(stage, ways)))
 		}
+		most = max(most, p.timed[node])
 	}
 	return most
+}
+
+// timedOn returns what each node takes to time the layers on its shards, where nodes choose.
+func (p *plan) timedOn() (all []uint64) {
+	all = make([]uint64, p.Layout.Nodes)
+	if p.settings.Graph || p.settings.Deterministic || len(all) == 1 {
+		return all
+	}
+	room := uint64(math.MaxUint64)
+	if p.Memory > 0 {
+		room = pipe.RoomToTime(p.Memory)
+	}
+	own := make([][]int, len(all))
+	for shard, node := range p.Layout.Owners {
+		own[node] = append(own[node], shard)
+	}
+	c := &census.Census{Firsts: p.Layout.Firsts, Sources: p.sources}
+	for shard := range p.sources {
+		c.Entries = append(c.Entries, p.size(shard).Entries)
+	}
+	entries := 0.0
+	if p.Graph.Sparse {
+		entries = p.Graph.Entries
+	}
+	for node, shards := range own {
+		_, all[node] = timing.Choose(shards, c, p.Model, entries, room)
+	}
+	return all
 }
 
 // multiplies reports whether a stage that begins there multiplies the features of all its

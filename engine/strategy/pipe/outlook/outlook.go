@@ -34,7 +34,8 @@ type plan struct {
 	sources  []int       // of each shard: rows that its block reads, its own included
 	lates    map[int]int // of shards: vertices that read rows of other ways, once they are counted
 	costs    *costs.Costs
-	again    bool // backward computes again what forward computed
+	timed    []uint64 // of each node: what it takes to time layers
+	again    bool     // backward computes again what forward computed
 }
 
 // number is the bytes of a number.
@@ -58,14 +59,16 @@ func forecastOf(ctx context.Context, w *forecast.Whole) (best forecast.Outcome, 
 	if err != nil {
 		return best, err
 	}
+	each := plan{Whole: w, settings: settings, infos: w.Model.Stages(), sources: sources, costs: costs, again: settings.Recomputes()}
+	each.timed = each.timedOn()
 	for _, ways := range wayNumbers(w, &settings) {
-		p := &plan{Whole: w, settings: settings, infos: w.Model.Stages(), sources: sources, costs: costs, again: settings.Recomputes()}
+		p := each
 		if err := p.shapeOf(ways); err != nil {
 			best.Why = err.Error()
 			return best, nil //nolint:nilerr // this is the forecast
 		}
 		for _, stages := range p.stageNumbers() {
-			of := *p
+			of := p
 			of.seat(stages)
 			plans = append(plans, &of)
 		}

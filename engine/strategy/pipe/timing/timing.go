@@ -24,9 +24,9 @@ const (
 	// first one also takes memory and reads features.
 	timedRounds = 10
 	fewRounds   = 3
-	// Rows bounds the rows in memory that layers gather from. More than that do not fit into
-	// a processor's caches either.
-	Rows = 1 << 16
+	// mostRows bounds the rows in memory that layers gather from. More than that do not fit
+	// into a processor's caches either.
+	mostRows = 1 << 16
 )
 
 // A Subject is the model that is timed, and what it reads.
@@ -41,17 +41,16 @@ type Subject struct {
 	Loss   func(dz, z tensor.Matrix, labels []int32) float64
 }
 
-// Layers times all layers forward and backward on some shards of this node. Weights stay as
-// they are.
+// Layers times all layers forward and backward on shards that Choose has chosen. Weights stay
+// as they are.
 func Layers(ctx context.Context, t Subject, c *census.Census, shards []int) (*costs.Timing, error) {
 	timing := &costs.Timing{Layers: make([]costs.LayerTime, len(t.Model.Stages()))}
-	shards = slices.DeleteFunc(slices.Clone(shards), func(s int) bool { return c.Vertices(s) == 0 })
 	if len(shards) == 0 {
 		return timing, nil
 	}
 	r := &stopwatch{task: &t, infos: t.Model.Stages(), rows: map[int]*level{}}
 	defer r.close()
-	if err := r.time(ctx, c, spread(shards, timedShards), timing); err != nil {
+	if err := r.time(ctx, c, shards, timing); err != nil {
 		return nil, fmt.Errorf("time the layers: %w", err)
 	}
 	return timing, nil
@@ -97,7 +96,7 @@ func (r *stopwatch) time(ctx context.Context, c *census.Census, shards []int, to
 	if r.kept, err = d.NewArena(0); err != nil {
 		return err
 	}
-	rows := min(r.task.Topology.Vertices(), Rows)
+	rows := min(r.task.Topology.Vertices(), mostRows)
 	for _, shard := range shards {
 		rows = max(rows, c.Vertices(shard))
 	}
