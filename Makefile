@@ -79,9 +79,12 @@ compare: ## the speed of this tree beside that of commit BASE, measured in turns
 	GO=$(GO) scripts/compare "$(BASE)" $(or $(ROUNDS),7)
 
 # A seed repeats its faults, not the order in which goroutines run.
-.PHONY: chaos
+.PHONY: chaos chaos-processes
 chaos: ## SEEDS (1000) histories of faults over whole meshes in virtual time, from seed FIRST (0)
-	$(GO) test ./node/nodetest/chaos -run '^TestChaos$$' -count 1 -timeout 6h -v -args -first $(or $(FIRST),0) -count $(or $(SEEDS),1000)
+	GO=$(GO) scripts/chaos virtual $(or $(FIRST),0) $(or $(SEEDS),1000) $(if $(RESULTS),$(RESULTS)/chaos.md)
+
+chaos-processes: ## the same over SEEDS (100) meshes of real processes, in network namespaces (needs root)
+	GO=$(GO) scripts/chaos processes $(or $(FIRST),0) $(or $(SEEDS),100) $(if $(RESULTS),$(RESULTS)/chaos.md)
 
 .PHONY: golden
 golden: ## the golden weights of every strategy with every model (make test has four models)
@@ -249,6 +252,7 @@ fmt-check:
 vet:
 	$(GO) vet ./...
 	$(GO) vet -tags long $(LONG_PACKAGES)
+	$(GO) vet -tags processes ./node/nodetest/chaos
 
 tidy-check:
 	$(GO) mod tidy -diff

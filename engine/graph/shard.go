@@ -1,12 +1,8 @@
 package graph
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 
@@ -99,33 +95,9 @@ func (s *Shard) Info() os.FileInfo { return s.file.Info() }
 // Broken reports whether reading the mapped file has failed: see package mapped.
 func (s *Shard) Broken() bool { return s.file.Broken() }
 
+// SHA256 returns the digest of the file as it is mapped, which may have been removed or replaced
+// since. The error is that of reading it.
+func (s *Shard) SHA256() (string, error) { return s.file.SHA256() }
+
 // Close unmaps the file, which invalidates all slices of the shard.
 func (s *Shard) Close() error { return s.file.Close() }
-
-// VerifyShard reads a whole shard file and returns an error unless it has this digest.
-func VerifyShard(ctx context.Context, path, digest string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("verify a shard: %w", err)
-	}
-	defer file.Close()
-	hash := sha256.New()
-	buf := make([]byte, 1<<20)
-	for {
-		if err := context.Cause(ctx); err != nil {
-			return fmt.Errorf("verify the shard %s: %w", path, err)
-		}
-		n, err := file.Read(buf)
-		hash.Write(buf[:n])
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("verify a shard: %w", err)
-		}
-	}
-	if got := hex.EncodeToString(hash.Sum(nil)); got != digest {
-		return fmt.Errorf("the shard %s is damaged: its SHA-256 is %s and should be %s", path, got, digest)
-	}
-	return nil
-}

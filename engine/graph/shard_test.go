@@ -2,11 +2,9 @@ package graph
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -217,24 +215,39 @@ func TestWrongShardsAreRefused(t *testing.T) {
 	s.Close()
 }
 
-func TestVerifyShard(t *testing.T) {
-	b := bytes.Repeat(two().bytes(t), 5000)
-	path := write(t, b)
+// The digest is that of what is mapped, also once the file has no name any more.
+func TestDigestOfAMapping(t *testing.T) {
+	b := two().bytes(t)
 	sum := sha256.Sum256(b)
-	if err := VerifyShard(t.Context(), path, hex.EncodeToString(sum[:])); err != nil {
-		t.Error(err)
+	path := write(t, b)
+	s, err := OpenShard(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	b[len(b)-1]++
-	if err := VerifyShard(t.Context(), write(t, b), hex.EncodeToString(sum[:])); err == nil || !strings.Contains(err.Error(), "is damaged: its SHA-256 is") {
-		t.Error(err)
+	defer s.Close()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := VerifyShard(ctx, path, ""); !errors.Is(err, context.Canceled) {
-		t.Error(err)
+	defer f.Close()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
 	}
-	if err := VerifyShard(t.Context(), path+"x", ""); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
+	want := hex.EncodeToString(sum[:])
+	if got, err := s.SHA256(); err != nil || got != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	if _, err := f.WriteAt([]byte{b[len(b)-1] + 1}, int64(len(b)-1)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.SHA256(); err != nil || got == want {
+		t.Errorf("after a byte was changed: %s, %v", got, err)
+	}
+	if err := f.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SHA256(); err == nil || !s.Broken() {
+		t.Errorf("a file that is cut off: %v", err)
 	}
 }
 

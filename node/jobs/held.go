@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -63,16 +65,16 @@ type held struct {
 	files   Files // nil: they are trusted
 	dataset plan.Dataset
 	shards  []*graph.Shard // nil where others hold them
-	watch   *watch         // of their folder; nil: there is none
+	folder  string         // of their files
+	watch   *watch         // of the folder; nil: there is none
 	looking sync.Mutex     // one at a time looks at what the watch has noticed
 
 	cancel context.CancelFunc // nil: nothing is being verified
 	done   chan struct{}      // closed when all have been read once
 
 	// With looking held:
-	err   error        // of the last confirm
-	sound map[int]bool // mappings that were confirmed once
-	moved map[int]bool // of these, those that the plan has moved away since
+	err  error        // of the last confirm
+	left map[int]bool // whole mappings of files that are gone, since the plan has moved them away
 }
 
 // begin verifies the shards beside the training.
@@ -80,11 +82,12 @@ func (h *held) begin(folder string) {
 	if h.files == nil {
 		return
 	}
+	h.folder = folder
 	var err error
 	if h.watch, err = newWatch(folder); err != nil {
 		h.watch = nil // all files are looked at, each time
 	}
-	h.err, h.sound, h.moved = nil, map[int]bool{}, map[int]bool{}
+	h.err, h.left = nil, map[int]bool{}
 	var ctx context.Context
 	ctx, h.cancel = context.WithCancel(context.Background())
 	h.done = make(chan struct{})
@@ -124,7 +127,7 @@ func (h *held) confirm(ctx context.Context) error {
 func (h *held) confirmAll(ctx context.Context) error {
 	var lost []*shards.Unusable
 	for i, s := range h.shards {
-		if s == nil {
+		if s == nil || h.hasLeft(i) {
 			continue
 		}
 		if s.Broken() {
@@ -133,8 +136,7 @@ func (h *held) confirmAll(ctx context.Context) error {
 		err := h.files.Confirm(ctx, h.dataset.ID, i, s.Info())
 		u, is := errors.AsType[*shards.Unusable](err)
 		switch {
-		case err == nil || is && u.Moved && h.hasMoved(i):
-			h.note(i, err != nil)
+		case err == nil || is && u.Moved && h.leaves(i):
 		case is:
 			lost = append(lost, u)
 		default:
@@ -147,21 +149,28 @@ func (h *held) confirmAll(ctx context.Context) error {
 	return nil
 }
 
-// hasMoved reports whether a mapping of a file that the plan has moved away is still of use: it
-// was confirmed before, and nobody can write the file any more.
-func (h *held) hasMoved(shard int) bool {
+// leaves reports whether the mapping of a file that the plan has moved away is whole. The file may
+// have been written since it was last confirmed, so the mapping is read.
+func (h *held) leaves(shard int) bool {
+	s := h.shards[shard]
+	named, err := os.Stat(filepath.Join(h.folder, graph.ShardFile(shard)))
+	gone := err != nil || !os.SameFile(named, s.Info())
+	if digest, err := s.SHA256(); err != nil || digest != h.dataset.Shards[shard].SHA256 {
+		return false
+	}
 	h.looking.Lock()
 	defer h.looking.Unlock()
-	return h.sound[shard] && !h.shards[shard].Broken()
+	if gone && h.left != nil { // nobody can write it any more
+		h.left[shard] = true
+	}
+	return true
 }
 
-// note notes that a mapping was confirmed, or has moved away after it was.
-func (h *held) note(shard int, moved bool) {
+// hasLeft reports whether the mapping of a file is whole, and nobody can write the file any more.
+func (h *held) hasLeft(shard int) bool {
 	h.looking.Lock()
 	defer h.looking.Unlock()
-	if h.sound != nil { // else nothing is mapped
-		h.sound[shard], h.moved[shard] = true, moved
-	}
+	return h.left[shard] && !h.shards[shard].Broken()
 }
 
 // broken reports whether a mapped file could not be read.
@@ -178,7 +187,7 @@ func (h *held) intact() bool {
 		h.watch.seen()
 	}
 	for i, s := range h.shards {
-		if s != nil && (s.Broken() || changed && !h.moved[i] && !h.files.Intact(h.dataset.ID, i, s.Info())) {
+		if s != nil && (s.Broken() || changed && !h.left[i] && !h.files.Intact(h.dataset.ID, i, s.Info())) {
 			h.watch.again()
 			return false
 		}

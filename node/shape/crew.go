@@ -20,8 +20,8 @@ import (
 type Crew struct {
 	Nodes []*Process
 
-	field   *Field
-	program string
+	field        *Field
+	program, dir string
 }
 
 // Process is one node of a Crew.
@@ -47,23 +47,26 @@ const (
 // first node founds a mesh and the others join it. All are ready when Start returns. When
 // ctx ends, the nodes are asked to stop; Stop waits for that.
 func (f *Field) Start(ctx context.Context, program, dir string) (c *Crew, err error) {
-	c = &Crew{field: f, program: program}
+	return f.StartSome(ctx, len(f.sites), program, dir)
+}
+
+// StartSome is Start of nodes at the first sites. Others may Begin later.
+func (f *Field) StartSome(ctx context.Context, nodes int, program, dir string) (c *Crew, err error) {
+	c = &Crew{field: f, program: program, dir: dir}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Stop())
 		}
 	}()
 	enter := []string{"--bootstrap"}
-	for i := range f.sites {
-		p, err := f.run(ctx, i, program, filepath.Join(dir, fmt.Sprint("n", i+1)), enter)
-		if err != nil {
+	for i := range nodes {
+		if err := c.Begin(ctx, i, enter...); err != nil {
 			return c, err
 		}
-		c.Nodes = append(c.Nodes, p)
 		if i > 0 {
 			continue
 		}
-		if enter, err = p.invite(ctx); err != nil {
+		if enter, err = c.Nodes[0].invite(ctx); err != nil {
 			return c, err
 		}
 	}
@@ -141,15 +144,15 @@ func (p *Process) ready(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-p.ended:
-			return fmt.Errorf("%s ended before it was ready: %w; its log says: %s", p.Name, p.err, p.said())
+			return fmt.Errorf("%s ended before it was ready: %w; its log says: %s", p.Name, p.err, p.Said())
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s: %w", p.Name, context.Cause(ctx))
 		}
 	}
 }
 
-// said returns the end of the node's log.
-func (p *Process) said() string {
+// Said returns the end of the node's log.
+func (p *Process) Said() string {
 	const most = 1000
 	b, err := os.ReadFile(p.Folder + ".log")
 	if err != nil {
@@ -171,6 +174,26 @@ func (p *Process) Kill() error {
 // Signal sends the process a signal.
 func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
 
+// Begin starts a node on its folder, again or for the first time, with more arguments for the
+// agent, and does not wait until it is ready. One that runs must have ended. Nodes begin for the
+// first time in the order of their sites.
+func (c *Crew) Begin(ctx context.Context, node int, enter ...string) error {
+	folder := filepath.Join(c.dir, fmt.Sprint("n", node+1))
+	if node < len(c.Nodes) {
+		c.Nodes[node].API.Close()
+	}
+	p, err := c.field.run(ctx, node, c.program, folder, enter)
+	if err != nil {
+		return err
+	}
+	if node < len(c.Nodes) {
+		c.Nodes[node] = p
+	} else {
+		c.Nodes = append(c.Nodes, p)
+	}
+	return nil
+}
+
 // Restart waits for the end of a node that was sent a signal to end, starts it again on its
 // folder, and returns when it is ready.
 func (c *Crew) Restart(ctx context.Context, node int) error {
@@ -178,21 +201,34 @@ func (c *Crew) Restart(ctx context.Context, node int) error {
 	select {
 	case <-old.ended:
 	case <-time.After(stopPatience):
-		return fmt.Errorf("%s does not end; its log says: %s", old.Name, old.said())
+		return fmt.Errorf("%s does not end; its log says: %s", old.Name, old.Said())
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	old.API.Close()
-	p, err := c.field.run(ctx, node, c.program, old.Folder, nil)
-	if err != nil {
+	if err := c.Begin(ctx, node); err != nil {
 		return err
 	}
-	c.Nodes[node] = p
-	return p.ready(ctx)
+	return c.Nodes[node].ready(ctx)
 }
 
 // Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Err returns how the process ended: nil while it runs, and if that was in peace.
+func (p *Process) Err() error {
+	select {
+	case <-p.ended:
+		return p.err
+	default:
+		return nil
+	}
+}
+
+// Signalled reports whether a signal that it does not handle has ended the process.
+func (p *Process) Signalled() bool {
+	exit, ok := errors.AsType[*exec.ExitError](p.Err())
+	return ok && !exit.Exited()
+}
 
 // Pace changes the rate of all links while the nodes run; 0 removes the limit.
 func (c *Crew) Pace(ctx context.Context, rate uint64) error { return c.field.pace(ctx, rate) }
@@ -213,7 +249,7 @@ func (c *Crew) Stop() error {
 		p.API.Close()
 		// Those that a signal ended were killed, or interrupted as this process was.
 		if exit, ok := errors.AsType[*exec.ExitError](p.err); ok && exit.Exited() {
-			errs = append(errs, fmt.Errorf("%s ended by itself: %w; its log says: %s", p.Name, p.err, p.said()))
+			errs = append(errs, fmt.Errorf("%s ended by itself: %w; its log says: %s", p.Name, p.err, p.Said()))
 		}
 	}
 	return errors.Join(errs...)

@@ -129,17 +129,12 @@ func (f *Field) pace(ctx context.Context, rate uint64) error {
 	if f.hub == nil || f.link.Rate == 0 {
 		return errors.New("the rate of a network that the kernel does not shape can't be changed while its nodes run")
 	}
-	parent := "root"
-	if f.link.Delay > 0 && f.hub.delays {
-		parent = "parent 1:"
-	}
 	if rate == 0 {
 		rate = Free
 	}
-	for i, s := range f.sites {
-		err := errors.Join(s.space.bucket(ctx, "change", "eth0", parent, rate), f.hub.bucket(ctx, "change", fmt.Sprintf("p%d", i), parent, rate))
-		if err != nil {
-			return fmt.Errorf("change the rate of link %d: %w", i+1, err)
+	for i := range f.sites {
+		if err := f.Throttle(ctx, i, rate); err != nil {
+			return err
 		}
 	}
 	f.link.Rate = rate

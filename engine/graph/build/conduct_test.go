@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -209,8 +210,9 @@ func TestManyNodesMakeTheSameShards(t *testing.T) {
 						}
 						for shard, owner := range w.Owners {
 							path := filepath.Join(m.dir, w.Nodes[owner], w.ID, graph.ShardFile(shard))
-							if err := graph.VerifyShard(t.Context(), path, want.Shards[shard].SHA256); err != nil {
-								t.Errorf("%s: %v", label, err)
+							b, err := os.ReadFile(path)
+							if digest := fmt.Sprintf("%x", sha256.Sum256(b)); err != nil || digest != want.Shards[shard].SHA256 {
+								t.Errorf("%s: shard %d has another digest, or none: %v", label, shard, err)
 							}
 						}
 						if left := m.left(); len(left) != nodes {

@@ -1,7 +1,9 @@
 package safetensors
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -136,6 +138,14 @@ func (f *File) Info() os.FileInfo { return f.info }
 
 // Broken reports whether reading the mapped file has failed: see package mapped.
 func (f *File) Broken() bool { return f.in.Broken() }
+
+// SHA256 returns the digest of the whole file, as it is mapped.
+func (f *File) SHA256() (digest string, err error) {
+	defer mapped.End(mapped.Guard())
+	defer mapped.Caught(&err)
+	sum := sha256.Sum256(f.mapping)
+	return hex.EncodeToString(sum[:]), nil
+}
 
 // Size returns the length of the file.
 func (f *File) Size() int64 { return int64(len(f.mapping)) }

@@ -36,15 +36,16 @@ func TestChaos(t *testing.T) {
 	if *count == 0 {
 		last = ^uint64(0)
 	}
-	done := 0
+	done, faults := 0, 0
 	for seed := *first; seed < last; seed++ {
 		if *count == 0 && done >= leastSeeds && spent(t)-begin > *cpu {
 			break
 		}
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { run(t, seed) })
 		done++
+		faults += len(draw(seed).Faults)
 	}
-	t.Logf("%d histories took %.0f s of processor time", done, (spent(t) - begin).Seconds())
+	t.Logf("%d histories of %d faults took %.0f s of processor time", done, faults, (spent(t) - begin).Seconds())
 }
 
 func run(t *testing.T, seed uint64) {

@@ -92,7 +92,9 @@ func (w *world) check(want []string) {
 	if err := w.ledger.err(); err != nil {
 		t.Error(err)
 	}
-	w.kept()
+	if err := w.kept(context.Background(), w.member().API()); err != nil {
+		t.Error(err)
+	}
 	w.c.Wait("each shard has an owner and copies again", toAgree, func() bool {
 		for name, sure := range w.datasets {
 			if sure && copies(w.member().Dataset(name)) < 2 {
@@ -135,37 +137,6 @@ func (w *world) member() *nodetest.Instance {
 	}
 	w.c.T.Fatal("no node is left")
 	return nil
-}
-
-// kept checks that nothing that was acknowledged is lost.
-func (w *world) kept() {
-	t, ctx, b := w.c.T, context.Background(), w.member().API()
-	infos, err := b.Tokens(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tokens := map[string]bool{}
-	for _, i := range infos {
-		tokens[i.ID] = true
-		if i.Uses != nil && (i.Used > *i.Uses || uint64(len(i.Nodes)) > *i.Uses) {
-			t.Errorf("token %s was for %d nodes, and %d joined by it: %v", i.ID, *i.Uses, i.Used, i.Nodes)
-		}
-	}
-	for id, sure := range w.tokens {
-		if sure && !tokens[id] {
-			t.Errorf("token %s was acknowledged, and is gone", id)
-		}
-	}
-	for name, sure := range w.datasets {
-		if sure && w.member().Dataset(name).Name == "" {
-			t.Errorf("dataset %s was acknowledged, and is gone", name)
-		}
-	}
-	for id := range w.jobs {
-		if w.jobOn(w.member(), id).ID == "" {
-			t.Errorf("job %s was acknowledged, and is gone", id)
-		}
-	}
 }
 
 // weights are the hashes of a job's epochs. An epoch that is there twice, or not at all,

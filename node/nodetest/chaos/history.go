@@ -15,6 +15,7 @@ import (
 const (
 	kill      = "kill"      // as kill -9 does
 	stop      = "stop"      // as SIGTERM does
+	pause     = "pause"     // as SIGSTOP does, until all is healed
 	restart   = "restart"   // of a node that was killed or stopped
 	cut       = "cut"       // packets from one node to another
 	isolate   = "isolate"   // both ways between a node and all others
@@ -46,6 +47,7 @@ var odds = []struct {
 }{
 	{kill, 5, false},
 	{stop, 2, false},
+	{pause, 2, false},
 	{restart, 5, false},
 	{cut, 3, false},
 	{isolate, 3, false},

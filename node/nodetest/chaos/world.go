@@ -35,18 +35,13 @@ type world struct {
 	going  map[*nodetest.Instance]bool // asked to leave, or revoked
 	source string                      // the folder of a graph to import
 	asked  sync.WaitGroup
-
-	mu       sync.Mutex // of what questions that are under way add
-	tokens   map[string]bool
-	datasets map[string]bool // true: it must be there
-	jobs     map[string]bool
+	*promises
 }
 
 // begin makes a mesh with a dataset and a job that trains, before any fault.
 func begin(c *nodetest.Cluster, h history) *world {
 	w := &world{
-		c: c, h: h, ledger: newLedger(), going: map[*nodetest.Instance]bool{}, source: files(c.T),
-		tokens: map[string]bool{}, datasets: map[string]bool{}, jobs: map[string]bool{},
+		c: c, h: h, ledger: newLedger(), going: map[*nodetest.Instance]bool{}, source: files(c.T), promises: noPromises(),
 	}
 	for range founders {
 		w.prepare(c.Add())
@@ -198,7 +193,7 @@ func (w *world) befall(f fault) {
 		if i != other {
 			w.c.Network.Cut(i.IP(), other.IP())
 		}
-	case isolate:
+	case isolate, pause: // nothing here can stop the threads of one node
 		w.c.Isolate(i)
 	case split:
 		at := 1 + int(f.Other)%(len(w.c.Nodes)-1)
@@ -245,9 +240,7 @@ func (w *world) damage(i *nodetest.Instance, f fault) {
 		w.c.T.Fatalf("damage a file of %s: %v", i.Name, err)
 	case path != "":
 		w.hurt = i
-		if filepath.Base(filepath.Dir(path)) == "identity" || filepath.Base(path) == "format.json" {
-			// Nobody but its owner can make these again. The node says so, and is lost to the
-			// mesh.
+		if irreplaceable(path) {
 			before := i.MayEnd
 			i.MayEnd = func(err error) bool {
 				return strings.Contains(err.Error(), "is damaged") || before != nil && before(err)
@@ -255,6 +248,12 @@ func (w *world) damage(i *nodetest.Instance, f fault) {
 		}
 		w.c.T.Logf("%s: %s of %s", f.Kind, path, i.Name)
 	}
+}
+
+// irreplaceable reports whether nobody but its owner can make a node's file again. The node says
+// so, and is lost to the mesh.
+func irreplaceable(path string) bool {
+	return filepath.Base(filepath.Dir(path)) == "identity" || filepath.Base(path) == "format.json"
 }
 
 // may reports whether a node may have ended with this error.
@@ -304,90 +303,27 @@ func (w *world) ask(via *nodetest.Instance, f fault) {
 	}
 	target := w.c.Nodes[f.Other%uint64(len(w.c.Nodes))]
 	switch f.Kind {
-	case token:
-		w.later(func(ctx context.Context, b api.Backend) {
-			if t, err := b.CreateToken(ctx, 0, 0); err == nil {
-				w.promise(w.tokens, t.ID)
-			}
-		}, via)
-	case generate:
-		w.later(func(ctx context.Context, b api.Backend) {
-			if d, err := b.GenerateDataset(ctx, small("more"), func(api.DatasetEvent) {}); err == nil {
-				w.promise(w.datasets, d.Name)
-			}
-		}, via)
-	case load:
-		w.later(func(ctx context.Context, b api.Backend) {
-			r := api.ImportRequest{Name: "loaded", Source: w.source, DatasetOptions: small("").DatasetOptions}
-			if d, err := b.ImportDataset(ctx, r, func(api.DatasetEvent) {}); err == nil {
-				w.promise(w.datasets, d.Name)
-			}
-		}, via)
-	case remove:
-		w.later(func(ctx context.Context, b api.Backend) {
-			w.doubt(w.datasets, "more")
-			_ = b.RemoveDataset(ctx, "more", true)
-		}, via)
-	case train:
-		w.later(func(ctx context.Context, b api.Backend) {
-			r := long("leap")
-			few := 2
-			r.Epochs = &few
-			if id, err := b.StartJob(ctx, r); err == nil {
-				w.promise(w.jobs, id)
-			}
-		}, via)
-	case cancel:
-		w.mu.Lock()
-		var id string
-		for known := range w.jobs {
-			id = known
-		}
-		w.mu.Unlock()
-		if id != "" {
-			w.later(func(ctx context.Context, b api.Backend) { _ = b.StopJob(ctx, id) }, via)
-		}
 	case join:
 		w.join(via, f)
 	case leave, revoke:
 		w.part(via, target, f.Kind == revoke)
 	default:
-		w.c.T.Fatalf("nobody knows what %q is", f.Kind)
+		if do := w.question(f.Kind, w.source); do != nil {
+			w.later(do, via)
+		} else if f.Kind != cancel {
+			w.c.T.Fatalf("nobody knows what %q is", f.Kind)
+		}
 	}
 }
 
 // later runs a question to the end, beside the faults that follow.
-func (w *world) later(do func(ctx context.Context, b api.Backend), via *nodetest.Instance) {
+func (w *world) later(do func(ctx context.Context, b asked), via *nodetest.Instance) {
 	b := via.API()
 	w.asked.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		do(ctx, b)
 	})
-}
-
-func (w *world) promise(m map[string]bool, what string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if sure, known := m[what]; !known || sure {
-		m[what] = true
-	}
-}
-
-// doubt takes a promise back: somebody has asked for the contrary.
-func (w *world) doubt(m map[string]bool, what string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	m[what] = false
-}
-
-// doubtTokens is doubt of all tokens there are.
-func (w *world) doubtTokens() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for id := range w.tokens {
-		w.tokens[id] = false
-	}
 }
 
 // generate makes a dataset while all is well.
@@ -434,13 +370,6 @@ func (w *world) join(via *nodetest.Instance, f fault) {
 	}
 }
 
-// doubted reports whether a token may be gone.
-func (w *world) doubted(token string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return !w.tokens[token]
-}
-
 // part has a node leave, or be revoked, as long as four remain. Nodes whose files were
 // damaged stay, so that their repair is seen.
 func (w *world) part(via, target *nodetest.Instance, revoked bool) {
@@ -456,11 +385,11 @@ func (w *world) part(via, target *nodetest.Instance, revoked bool) {
 	w.going[target] = true
 	target.MayEnd = func(err error) bool { return errors.Is(err, node.ErrRemoved) }
 	if !revoked {
-		w.later(func(ctx context.Context, b api.Backend) { _ = b.Leave(ctx) }, target)
+		w.later(func(ctx context.Context, b asked) { _ = b.Leave(ctx) }, target)
 		return
 	}
-	w.later(func(ctx context.Context, b api.Backend) {
-		w.doubtTokens() // those that the node may know end with it
+	w.later(func(ctx context.Context, b asked) {
+		w.doubtAll(w.tokens) // those that the node may know end with it
 		_, _ = b.ForceLeave(ctx, api.ForceLeaveRequest{Name: target.Name, Revoke: true})
 	}, via)
 }

@@ -1,0 +1,521 @@
+//go:build processes
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/shape"
+)
+
+var program = flag.String("program", "", "the hopmesh program whose processes the histories befall")
+
+const (
+	lineRate  = 1_000_000_000 // of each node's link, in bits a second
+	lineDelay = 10 * time.Millisecond
+	toStop    = 40 * time.Second
+)
+
+// TestProcesses lets the histories of some seeds befall real processes, each in a network
+// namespace of its own, as TestChaos does in virtual time. Clocks run, so a history takes about a
+// minute.
+func TestProcesses(t *testing.T) {
+	if *program == "" || *count == 0 {
+		t.Fatal("say which program, and how many seeds: `make chaos-processes` does")
+	}
+	faults := 0
+	for seed := *first; seed < *first+*count; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { runProcesses(t, seed) })
+		faults += len(draw(seed).Faults)
+	}
+	t.Logf("%d histories of %d faults took %.0f s of processor time", *count, faults, spent(t).Seconds())
+}
+
+func runProcesses(t *testing.T, seed uint64) {
+	h := draw(seed)
+	if *only != "" {
+		h = h.only(numbers(t, *only))
+	}
+	want := undisturbed(t, h.Strategy) // which no network changes
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s\nto repeat it: make chaos-processes FIRST=%d SEEDS=1", h, seed)
+		}
+	}()
+	s := settle(t, h)
+	s.happen()
+	s.recover()
+	s.check(want)
+}
+
+// A settlement is a mesh of processes, and what is known to be promised.
+type settlement struct {
+	*testing.T
+	h      history
+	field  *shape.Field
+	crew   *shape.Crew
+	job    string
+	source string
+	hurt   int          // whose files may be damaged; -1: nobody's yet
+	still  map[int]bool // paused
+	going  map[int]bool // asked to leave, or revoked
+	mayEnd map[int]string
+	*promises
+	asked sync.WaitGroup
+}
+
+// A client asks a process.
+type client struct{ *api.Client }
+
+func (c client) StartJob(ctx context.Context, r api.TrainRequest) (string, error) {
+	id, err := c.Client.StartJob(ctx, r)
+	return id.ID, err
+}
+
+// settle starts a mesh with a dataset and a job that trains, before any fault.
+func settle(t *testing.T, h history) *settlement {
+	s := &settlement{
+		T: t, h: h, source: files(t), hurt: -1, still: map[int]bool{}, going: map[int]bool{}, mayEnd: map[int]string{}, promises: noPromises(),
+	}
+	var err error
+	if s.field, err = shape.New(t.Context(), most, shape.Link{Rate: lineRate, Delay: lineDelay}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.field.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.field.Heal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// The names of sockets must be short.
+	dir, err := os.MkdirTemp("", "chaos")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if s.crew, err = s.field.StartSome(context.WithoutCancel(t.Context()), founders, *program, dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.end)
+	first := s.crew.Nodes[0].API
+	g := small("g")
+	if h.Strategy == "single" {
+		all := founders - 1
+		g.Replicas = &all
+	}
+	if _, err := first.GenerateDataset(t.Context(), g, func(api.DatasetEvent) {}); err != nil {
+		t.Fatal(err)
+	}
+	s.promise(s.datasets, "g")
+	s.wait("all shards have copies", time.Minute, func() bool { return copies(s.dataset(0, "g")) >= 2 })
+	if s.job, err = (client{first}).StartJob(t.Context(), long(h.Strategy)); err != nil {
+		t.Fatal(err)
+	}
+	s.wait("the job has begun", time.Minute, func() bool { return len(s.jobOn(0, s.job).History) > 0 })
+	return s
+}
+
+// wait waits until something is so, and ends the test if that takes too long.
+func (s *settlement) wait(what string, most time.Duration, so func() bool) {
+	for begin := time.Now(); !so(); {
+		if time.Since(begin) > most {
+			s.Fatalf("not within %v: %s\n%s", most, what, s.describe())
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
+// describe returns what each node says of itself.
+func (s *settlement) describe() string {
+	var b strings.Builder
+	for i, p := range s.crew.Nodes {
+		if !s.runs(i) {
+			b.WriteString(p.Name + " does not run; its log says: " + p.Said() + "\n")
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		status, err := p.API.Status(ctx)
+		cancel()
+		j := s.jobOn(i, s.job)
+		b.WriteString(p.Name + ": " + strings.Join(append(status.Problems, errText(err), "ready: "+strconv.FormatBool(status.Ready), "leader: "+status.Leader,
+			"the job is "+j.State+" with "+strconv.Itoa(len(j.History))+" epochs "+j.Error), "; ") + "\n")
+	}
+	return b.String()
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// runs reports whether the process of a node runs.
+func (s *settlement) runs(i int) bool {
+	if i >= len(s.crew.Nodes) {
+		return false
+	}
+	select {
+	case <-s.crew.Nodes[i].Ended():
+		return false
+	default:
+		return true
+	}
+}
+
+// end stops all processes that are left. They must end in time, and in peace.
+func (s *settlement) end() {
+	for i := range s.crew.Nodes {
+		s.wake(i)
+	}
+	if err := s.crew.Stop(); err != nil && len(s.mayEnd) == 0 {
+		s.Error(err)
+	}
+}
+
+func (s *settlement) wake(i int) {
+	if s.still[i] {
+		delete(s.still, i)
+		_ = s.crew.Nodes[i].Signal(syscall.SIGCONT)
+	}
+}
+
+func (s *settlement) happen() {
+	for _, f := range s.h.Faults {
+		<-time.After(f.After)
+		s.bury()
+		s.befall(f)
+	}
+}
+
+// bury fails the test if a node has ended by itself that may not.
+func (s *settlement) bury() {
+	for i, p := range s.crew.Nodes {
+		if s.runs(i) || s.going[i] || p.Err() == nil || p.Signalled() {
+			continue
+		}
+		if may := s.mayEnd[i]; may == "" || !strings.Contains(p.Said(), may) {
+			s.Fatalf("%s has ended: %v; its log says: %s", p.Name, p.Err(), p.Said())
+		}
+	}
+}
+
+func (s *settlement) befall(f fault) {
+	ctx, nodes := s.Context(), len(s.crew.Nodes)
+	i, other := int(f.Node)%nodes, int(f.Other)%nodes
+	var err error
+	switch f.Kind {
+	case kill:
+		s.kill(i)
+	case stop:
+		s.stop(i)
+	case restart:
+		err = s.restart(i)
+	case cut:
+		if i != other {
+			err = s.field.Cut(ctx, i, other)
+		}
+	case isolate:
+		err = s.field.Unplug(ctx, i)
+	case pause:
+		if s.runs(i) && !s.still[i] {
+			s.still[i] = true
+			err = s.crew.Nodes[i].Signal(syscall.SIGSTOP)
+		}
+	case split:
+		at := 1 + int(f.Other)%(nodes-1)
+		for a := range nodes {
+			for b := range nodes {
+				if (a < at) != (b < at) {
+					err = errors.Join(err, s.field.Cut(ctx, a, b))
+				}
+			}
+		}
+	case heal:
+		err = s.heal()
+	case lose, slow: // packets are lost where a queue is full
+		err = s.field.Throttle(ctx, i, 1_000_000+uint64(f.Much*20_000_000))
+	case narrow:
+		const least = 1280
+		err = s.field.Narrow(ctx, i, least+int(f.Much*220))
+	case flip, truncate, disappear:
+		s.damage(i, f)
+	default:
+		s.ask(i, other, f)
+	}
+	if err != nil {
+		s.Fatalf("%s: %v", f, err)
+	}
+}
+
+func (s *settlement) heal() error {
+	for i := range s.crew.Nodes {
+		s.wake(i)
+	}
+	return s.field.Heal(s.Context())
+}
+
+func (s *settlement) kill(i int) {
+	if s.runs(i) {
+		delete(s.still, i)
+		_ = s.crew.Nodes[i].Kill()
+	}
+}
+
+func (s *settlement) stop(i int) {
+	if !s.runs(i) {
+		return
+	}
+	s.wake(i)
+	p := s.crew.Nodes[i]
+	_ = p.Signal(syscall.SIGTERM)
+	select {
+	case <-p.Ended():
+	case <-time.After(toStop):
+		s.Fatalf("%s does not end; its log says: %s", p.Name, p.Said())
+	}
+}
+
+func (s *settlement) restart(i int) error {
+	if s.runs(i) || s.going[i] {
+		return nil
+	}
+	return s.crew.Begin(context.WithoutCancel(s.Context()), i)
+}
+
+// damage changes a file of a node, which is killed if it runs. All damage is one node's.
+func (s *settlement) damage(i int, f fault) {
+	if s.hurt >= 0 {
+		i = s.hurt
+	}
+	if s.going[i] {
+		return
+	}
+	s.kill(i)
+	path, err := damage(s.crew.Nodes[i].Folder, f)
+	switch {
+	case err != nil:
+		s.Fatalf("damage a file of n%d: %v", i+1, err)
+	case path != "":
+		s.hurt = i
+		if irreplaceable(path) {
+			s.mayEnd[i] = "is damaged"
+		}
+		s.Logf("%s: %s", f.Kind, path)
+	}
+}
+
+func (s *settlement) ask(via, target int, f fault) {
+	if !s.runs(via) || s.still[via] {
+		return
+	}
+	b := client{s.crew.Nodes[via].API}
+	switch f.Kind {
+	case join:
+		s.join(b, via)
+	case leave, revoke:
+		s.part(b, target, f.Kind == revoke)
+	default:
+		if do := s.question(f.Kind, s.source); do != nil {
+			s.later(b, do)
+		} else if f.Kind != cancel {
+			s.Fatalf("nobody knows what %q is", f.Kind)
+		}
+	}
+}
+
+// later runs a question to the end, beside the faults that follow.
+func (s *settlement) later(b asked, do func(ctx context.Context, b asked)) {
+	s.asked.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		do(ctx, b)
+	})
+}
+
+// join starts one more node, which asks all that run.
+func (s *settlement) join(b asked, via int) {
+	if len(s.crew.Nodes) == most {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	t, err := b.CreateToken(ctx, 0, 0)
+	if err != nil {
+		return
+	}
+	s.promise(s.tokens, t.ID)
+	var enter []string
+	for i := range s.crew.Nodes {
+		if s.runs(i) {
+			enter = append(enter, "--join", s.field.Addr(i).String()+":7946")
+		}
+	}
+	i := len(s.crew.Nodes)
+	s.mayEnd[i] = "token" // it may have ended with a node that is revoked
+	if err := s.crew.Begin(context.WithoutCancel(s.Context()), i, append(enter, "--token", t.Token)...); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// part has a node leave, or be revoked, as long as four remain.
+func (s *settlement) part(b asked, target int, revoked bool) {
+	rest := 0
+	for i := range s.crew.Nodes {
+		if (s.runs(i) || s.crew.Nodes[i].Signalled()) && !s.going[i] {
+			rest++
+		}
+	}
+	if rest <= founders || s.going[target] || target == s.hurt || !s.runs(target) || s.still[target] {
+		return
+	}
+	s.going[target] = true
+	name, leaves := s.crew.Nodes[target].Name, client{s.crew.Nodes[target].API}
+	if !revoked {
+		s.later(leaves, func(ctx context.Context, b asked) { _ = b.Leave(ctx) })
+		return
+	}
+	s.later(b, func(ctx context.Context, b asked) {
+		s.doubtAll(s.tokens)
+		_, _ = b.ForceLeave(ctx, api.ForceLeaveRequest{Name: name, Revoke: true})
+	})
+}
+
+func (s *settlement) jobOn(i int, id string) api.Job {
+	if !s.runs(i) {
+		return api.Job{}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	j, err := s.crew.Nodes[i].API.Job(ctx, id)
+	if err != nil {
+		return api.Job{}
+	}
+	return j
+}
+
+func (s *settlement) dataset(i int, name string) api.Dataset {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	d, err := s.crew.Nodes[i].API.Dataset(ctx, name)
+	if err != nil {
+		return api.Dataset{}
+	}
+	return d
+}
+
+// staying lists the nodes that run and were not asked to go.
+func (s *settlement) staying() (all []int) {
+	for i := range s.crew.Nodes {
+		if s.runs(i) && !s.going[i] {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+func (s *settlement) member() int {
+	all := s.staying()
+	if len(all) == 0 {
+		s.Fatal("no node is left")
+	}
+	return all[0]
+}
+
+// recover ends all faults, and waits until the job is done.
+func (s *settlement) recover() {
+	s.bury()
+	if err := s.heal(); err != nil {
+		s.Fatal(err)
+	}
+	for i := range s.crew.Nodes {
+		err := errors.Join(s.field.Narrow(s.Context(), i, 1500), s.restart(i))
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	s.asked.Wait()
+	s.wait("all nodes are ready and hold equal plans", toAgree, func() bool {
+		s.bury()
+		digests := map[string]bool{}
+		for _, i := range s.staying() {
+			b := s.crew.Nodes[i].API
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			status, err := b.Status(ctx)
+			plan, wrong := b.Plan(ctx)
+			cancel()
+			if err != nil || wrong != nil || !status.Ready {
+				return false
+			}
+			digests[plan.Digest] = true
+		}
+		return len(digests) == 1
+	})
+	s.wait("the job is done", toFinish, func() bool {
+		for _, i := range s.staying() {
+			switch j := s.jobOn(i, s.job); j.State {
+			case "failed", "stopped":
+				s.Fatalf("job %s is %s: %s\n%s", s.job, j.State, j.Error, s.describe())
+			case "done":
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// check checks what must hold after a history.
+func (s *settlement) check(want []string) {
+	var j api.Job
+	s.wait("all know that the job is done", time.Minute, func() bool {
+		for _, i := range s.staying() {
+			if j = s.jobOn(i, s.job); j.State != "done" {
+				return false
+			}
+		}
+		return true
+	})
+	s.Logf("the job of %s took %d generations", s.h.Strategy, generations(j))
+	if got := weights(j); !slices.Equal(got, want) {
+		s.Errorf("the job's weights differ from epoch %d on of %d, with %d epochs in its history", firstOther(got, want), len(want), len(got))
+	}
+	b := client{s.crew.Nodes[s.member()].API}
+	if err := s.kept(s.Context(), b); err != nil {
+		s.Error(err)
+	}
+	s.wait("each shard has an owner and copies again", toAgree, func() bool {
+		for name, sure := range s.datasets {
+			if sure && copies(s.dataset(s.member(), name)) < 2 {
+				return false
+			}
+		}
+		return true
+	})
+	s.wait("who is said to hold a shard holds it", toAgree, func() bool {
+		for name, sure := range s.datasets {
+			if sure && b.VerifyDataset(s.Context(), name, func(api.DatasetEvent) {}) != nil {
+				return false
+			}
+		}
+		return true
+	})
+	for _, i := range s.staying() {
+		if left, err := filepath.Glob(filepath.Join(s.crew.Nodes[i].Folder, "datasets", "*.part")); err != nil || len(left) > 0 {
+			s.Errorf("n%d has left %v, %v", i+1, left, err)
+		}
+	}
+}
