@@ -40,7 +40,7 @@ func TestProcesses(t *testing.T) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { runProcesses(t, seed) })
 		faults += len(draw(seed).Faults)
 	}
-	t.Logf("%d histories of %d faults took %.0f s of processor time", *count, faults, spent(t).Seconds())
+	t.Logf("%d histories of %d faults took %.0f s of processor time", *count, faults, (spent(t) + spentBy(t, syscall.RUSAGE_CHILDREN)).Seconds())
 }
 
 func runProcesses(t *testing.T, seed uint64) {
@@ -441,6 +441,12 @@ func (s *settlement) recover() {
 	s.bury()
 	if err := s.heal(); err != nil {
 		s.Fatal(err)
+	}
+	for i := range s.crew.Nodes {
+		if j := s.jobOn(i, s.job); j.ID != "" {
+			s.Logf("when the faults end, %d of %d epochs are done on n%d", len(j.History), epochs, i+1)
+			break
+		}
 	}
 	for i := range s.crew.Nodes {
 		err := errors.Join(s.field.Narrow(s.Context(), i, 1500), s.restart(i))
