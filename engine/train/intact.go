@@ -33,6 +33,14 @@ type intact struct {
 
 func newIntact(s *session.Session) intact { return intact{session: s, known: !s.Verifies()} }
 
+// unsound returns the error of a run whose shards are not, or may not be, what they were.
+func unsound(err error) error {
+	if errors.Is(err, ErrUnverified) {
+		return err // the shards could not be read now, and may well be whole
+	}
+	return &Damaged{err}
+}
+
 // verify waits until this node knows that its shards are whole. The others learn of damage
 // before this one ends, so that none keeps what it has computed with the numbers from here.
 func (i *intact) verify(ctx context.Context) error {
@@ -40,13 +48,12 @@ func (i *intact) verify(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx) // nothing of an epoch that may not be verified leaves this node
-	case errors.Is(err, ErrUnverified):
-		return err // the shards could not be read now, and may well be whole
-	case err != nil:
+	case err == nil:
+		return nil
+	case !errors.Is(err, ErrUnverified):
 		i.session.Doubt(ctx)
-		return &Damaged{err}
 	}
-	return nil
+	return unsound(err)
 }
 
 // agreed notes that all nodes have verified what they read up to now: none sends its part of

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/train"
 	"github.com/hopmesh/hopmesh/engine/train/traintest"
@@ -153,5 +154,70 @@ func TestUnverifiedIsNoDamage(t *testing.T) {
 	})
 	if _, is := errors.AsType[*train.Damaged](err); is || !errors.Is(err, full) {
 		t.Error(err)
+	}
+}
+
+// A shard is damaged in the middle of an epoch, and the run ends for another reason before its
+// node has looked: nothing that was computed with the shard since is kept, by any node.
+func TestNoStepKeepsDamage(t *testing.T) {
+	const epoch, bad = 2, 3 // while the gradients of this step are asked for, the damage happens
+	shards := traintest.Communities(t, 1500)
+	m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	var damaged atomic.Bool
+	m.Net.Trouble = func(_ context.Context, _, _ int, q peer.Query) error {
+		if q.Kind == peer.Gradient && q.Epoch == epoch && q.Step == bad {
+			damaged.Store(true)
+		}
+		if q.Kind == peer.Gradient && q.Epoch == epoch && q.Step == bad+2 {
+			cancel(errors.New("another node is gone"))
+		}
+		return nil
+	}
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	_ = m.Each(func(node int) error {
+		r := traintest.Short("gcn")
+		r.Sharing, r.Epochs, r.Batch = traintest.Ways()["leap"], 4, 100
+		held, o := m.Of(node, shards, train.Options{
+			Threads: 1, Dataset: "d", Resume: true, Dir: dirs[node], Interval: time.Hour,
+			Verify: func(context.Context, bool) error { return nil },
+		})
+		if node == 1 {
+			o.Verify = func(_ context.Context, wait bool) error {
+				switch {
+				case !damaged.Load():
+					return nil
+				case !wait:
+					return train.ErrUnverified
+				}
+				cancel(errors.New("the leader knows of the loss")) // before this node can say anything
+				return errFlipped
+			}
+		}
+		if _, err := train.Run(ctx, r, held, o); err == nil {
+			t.Errorf("node %d has trained to the end", node)
+		}
+		return nil
+	})
+	kept := 0
+	for node, dir := range dirs {
+		c, err := trained.OpenCheckpoint(filepath.Join(dir, train.CheckpointFile))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept++
+		if at := c.Models[0].State; at.Epoch > epoch || at.Epoch == epoch && at.Step > bad {
+			t.Errorf("node %d keeps %d steps of epoch %d", node, at.Step, at.Epoch)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if kept == 0 {
+		t.Error("no node has kept anything")
 	}
 }

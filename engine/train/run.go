@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
@@ -169,6 +170,20 @@ func (t *Learner) result() Result {
 
 // Run meets the other nodes, or resumes, and trains.
 func (t *Trainer) Run(ctx context.Context) error {
+	if t.vouched != nil {
+		var end context.CancelCauseFunc
+		ctx, end = context.WithCancelCause(ctx)
+		defer end(nil)
+		var once sync.Once
+		t.vouched.Fails(func(err error) {
+			once.Do(func() {
+				if !errors.Is(err, ErrUnverified) {
+					t.Session.Doubt(ctx)
+				}
+				end(unsound(err))
+			})
+		})
+	}
 	var err error
 	switch {
 	case !t.Session.Alone():

@@ -41,7 +41,7 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 	s := &sharing{Strategy: r.Sharing.Strategy, Served: map[string]any{}}
 	t.Sharing = s
 	var with *Descriptor
-	peers, shared := o.Peers, o.Peers != nil && !o.Work.Alone()
+	peers, shared, verify := o.Peers, o.Peers != nil && !o.Work.Alone(), o.Verify
 	if !shared {
 		if err := o.Strategies.known(s.Strategy); err != nil {
 			return err
@@ -50,6 +50,10 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 		if with, err = s.Choose(r, o); err != nil {
 			return err
 		}
+		if o.Verify != nil {
+			t.vouched = session.Vouch(peers, o.Verify)
+			peers, verify = t.vouched, t.vouched.Verify
+		}
 		if d := o.Strategies.Of(s.Strategy); d.Wrap != nil {
 			peers = d.Wrap(peers)
 		}
@@ -57,7 +61,7 @@ func (t *Trainer) join(ctx context.Context, held []*graph.Shard) (err error) {
 	if t.Session, err = session.New(peers, o.Work, held); err != nil {
 		return err
 	}
-	t.Session.Watch(o.Verify)
+	t.Session.Watch(verify)
 	t.intact = newIntact(t.Session)
 	// What a model needs of its blocks does not depend on the graph, which is not known
 	// yet.

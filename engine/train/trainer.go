@@ -81,6 +81,7 @@ type stopping struct {
 	Asked    atomic.Pointer[error]   // the request to end the run; nil: none
 	quit     context.CancelCauseFunc // ends a run that goes on despite that; see patience
 	intact   intact
+	vouched  *session.Vouched // the connection to the other nodes; nil: the run shares or verifies nothing
 }
 
 // NewTrainer makes a run: the nodes begin their session, and weights have their memory.

@@ -383,7 +383,8 @@ func (w *world) part(via, target *nodetest.Instance, revoked bool) {
 		return
 	}
 	w.going[target] = true
-	target.MayEnd = func(err error) bool { return errors.Is(err, node.ErrRemoved) }
+	before := target.MayEnd
+	target.MayEnd = func(err error) bool { return errors.Is(err, node.ErrRemoved) || before != nil && before(err) }
 	if !revoked {
 		w.later(func(ctx context.Context, b asked) { _ = b.Leave(ctx) }, target)
 		return
