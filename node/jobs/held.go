@@ -84,7 +84,13 @@ func (h *held) begin(folder string) {
 	}
 	h.folder = folder
 	var err error
-	if h.watch, err = newWatch(folder); err != nil {
+	mapped := map[string]bool{}
+	for i, s := range h.shards {
+		if s != nil {
+			mapped[graph.ShardFile(i)] = true
+		}
+	}
+	if h.watch, err = newWatch(folder, mapped); err != nil {
 		h.watch = nil // all files are looked at, each time
 	}
 	h.err, h.left = nil, map[int]bool{}

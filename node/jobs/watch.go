@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,6 +13,8 @@ import (
 // A watch notices that files in a folder are written, replaced or removed. To ask it costs one
 // system call, however many files there are.
 type watch struct {
+	files map[string]bool // by name: others are of no interest
+
 	mu     sync.Mutex
 	fd     int
 	closed bool
@@ -19,8 +23,8 @@ type watch struct {
 
 const watched = unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
 
-// newWatch watches a folder until close. What is there already counts as changed.
-func newWatch(folder string) (*watch, error) {
+// newWatch watches files in a folder until close. What is there already counts as changed.
+func newWatch(folder string, files map[string]bool) (*watch, error) {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("watch the folder of a dataset: %w", err)
@@ -28,7 +32,7 @@ func newWatch(folder string) (*watch, error) {
 	if _, err := unix.InotifyAddWatch(fd, folder, watched); err != nil {
 		return nil, errors.Join(fmt.Errorf("watch the folder of a dataset: %w", err), unix.Close(fd))
 	}
-	return &watch{fd: fd, dirty: true}, nil
+	return &watch{files: files, fd: fd, dirty: true}, nil
 }
 
 // changed reports whether anything may have changed since seen was called. On nil, it may.
@@ -63,7 +67,7 @@ func (w *watch) again() {
 	w.dirty = true
 }
 
-// drain reads all events, which say no more than that there are some. Called with mu held.
+// drain reads all events. Called with mu held.
 func (w *watch) drain() {
 	var buf [4096]byte
 	for !w.closed {
@@ -76,10 +80,25 @@ func (w *watch) drain() {
 			w.dirty = true
 			return
 		default:
-			w.dirty = true
+			w.dirty = w.dirty || w.concerns(buf[:n])
 		}
 	}
 	w.dirty = true
+}
+
+// concerns reports whether events are about the files, or about the folder itself.
+func (w *watch) concerns(events []byte) bool {
+	const named = unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
+	for len(events) >= unix.SizeofInotifyEvent {
+		mask, length := binary.NativeEndian.Uint32(events[4:]), int(binary.NativeEndian.Uint32(events[12:]))
+		events = events[unix.SizeofInotifyEvent:]
+		name, _, _ := bytes.Cut(events[:length], []byte{0})
+		if mask&named == 0 || w.files[string(name)] {
+			return true
+		}
+		events = events[length:]
+	}
+	return false
 }
 
 // close ends the watch.

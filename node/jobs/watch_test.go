@@ -12,7 +12,7 @@ func TestWatch(t *testing.T) {
 	if err := os.WriteFile(path, make([]byte, 100), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWatch(dir)
+	w, err := newWatch(dir, map[string]bool{"file": true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,17 +23,15 @@ func TestWatch(t *testing.T) {
 		"written":   func() error { return os.WriteFile(path, make([]byte, 100), 0o600) },
 		"cut short": func() error { return os.Truncate(path, 10) },
 		"renamed":   func() error { return os.Rename(path, path+"x") },
-		"removed":   func() error { return os.Remove(path + "x") },
+		"removed":   func() error { return os.Remove(path) },
 	} {
 		w.seen()
 		if w.changed() {
 			t.Errorf("it has changed before it is %s", name)
 		}
-		if name == "removed" || name == "renamed" {
-			for _, p := range []string{path, path + "x"} { // in any order
-				if err := os.WriteFile(p, nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+		if name == "removed" || name == "renamed" { // in any order
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
 			}
 			w.seen()
 		}
@@ -45,6 +43,28 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	w.seen()
+	for _, change := range []func() error{
+		func() error { return os.WriteFile(filepath.Join(dir, "other"), make([]byte, 100), 0o600) },
+		func() error { return os.Rename(filepath.Join(dir, "other"), path+".part") },
+		func() error { return os.Remove(path + ".part") },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if w.changed() {
+			t.Error("another file counts")
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "new"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(dir, "new"), path); err != nil {
+		t.Fatal(err)
+	}
+	if !w.changed() {
+		t.Error("it is replaced, and that is not noticed")
+	}
+	w.seen()
 	w.again()
 	if !w.changed() {
 		t.Error("it was taken back")
@@ -54,13 +74,28 @@ func TestWatch(t *testing.T) {
 	if !w.changed() {
 		t.Error("a closed one knows that nothing has changed")
 	}
-	if _, err := newWatch(filepath.Join(dir, "none")); err == nil {
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	of, err := newWatch(dir, map[string]bool{"file": true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of.seen()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if !of.changed() {
+		t.Error("the folder is gone, and that is not noticed")
+	}
+	of.close()
+	if _, err := newWatch(filepath.Join(dir, "none"), nil); err == nil {
 		t.Error("a folder that is not there is watched")
 	}
 }
 
 func BenchmarkWatch(b *testing.B) {
-	w, err := newWatch(b.TempDir())
+	w, err := newWatch(b.TempDir(), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
