@@ -110,6 +110,16 @@ func settle(t *testing.T, h history) *settlement {
 	}
 	t.Cleanup(s.end)
 	first := s.crew.Nodes[0].API
+	s.wait("three nodes vote", time.Minute, func() bool {
+		all, err := first.Members(t.Context())
+		voters := 0
+		for _, m := range all {
+			if m.Role == "leader" || m.Role == "voter" {
+				voters++
+			}
+		}
+		return err == nil && voters >= 3
+	})
 	g := small("g")
 	if h.Strategy == "single" {
 		all := founders - 1
