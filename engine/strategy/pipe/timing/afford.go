@@ -42,6 +42,9 @@ func bytes(shard int, c *census.Census, m *nn.Model, entries float64) uint64 {
 		}
 		needs += 4 * read * infos[0].In
 	}
+	// The block with its transpose, and where its sources lie. That of the shard before is there
+	// until it is collected.
+	needs += 2 * (16*size.Entries + 12*size.Sources)
 	level := map[int]bool{} // layers of one width share the rows
 	for s, info := range infos {
 		if s > 0 && info.Hops > 0 {
