@@ -135,7 +135,7 @@ func (d *Datasets) tell(ctx context.Context, node string, message, into []byte) 
 		return d.maker.Answer(ctx, d.self, message), nil
 	}
 	// Bound to no generation: an import is no job.
-	b, err := d.reach(ctx, node, mesh.Question{
+	b, err := reach(ctx, d.mesh, node, mesh.Question{
 		Header: mesh.Header{Kind: mesh.Shard, Flags: MakeFlag, Count: 1},
 		Body:   message, Into: into, Limit: build.MaxReply, Patience: makePatience,
 	})

@@ -13,9 +13,9 @@ import (
 const addressPatience = 10 * time.Second
 
 // reach puts a question to another node, and waits for a while until its address is known.
-func (d *Datasets) reach(ctx context.Context, node string, q mesh.Question) ([]byte, error) {
+func reach(ctx context.Context, m Mesh, node string, q mesh.Question) ([]byte, error) {
 	for begin, pause := time.Now(), 50*time.Millisecond; ; pause = min(2*pause, time.Second) {
-		b, err := d.mesh.Fetch(ctx, node, q)
+		b, err := m.Fetch(ctx, node, q)
 		if !errors.Is(err, mesh.ErrNoAddress) || time.Since(begin) >= addressPatience {
 			return b, err
 		}

@@ -38,8 +38,8 @@ func TestReachWaitsForAnAddress(t *testing.T) {
 			{time.Hour, nil, mesh.ErrNoAddress, addressPatience},
 		} {
 			begin := time.Now()
-			d := &Datasets{mesh: &hearing{after: begin.Add(w.after), fails: w.fails}}
-			b, err := d.reach(t.Context(), "n2", mesh.Question{})
+			m := &hearing{after: begin.Add(w.after), fails: w.fails}
+			b, err := reach(t.Context(), m, "n2", mesh.Question{})
 			if !errors.Is(err, w.want) || err == nil && string(b) != "answer" {
 				t.Errorf("%+v: %q, %v", w, b, err)
 			}
@@ -49,8 +49,8 @@ func TestReachWaitsForAnAddress(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, other)
 		defer cancel()
-		d := &Datasets{mesh: &hearing{after: time.Now().Add(time.Hour)}}
-		if _, err := d.reach(ctx, "n2", mesh.Question{}); !errors.Is(err, other) {
+		m := &hearing{after: time.Now().Add(time.Hour)}
+		if _, err := reach(ctx, m, "n2", mesh.Question{}); !errors.Is(err, other) {
 			t.Errorf("when the import is over: %v", err)
 		}
 	})

@@ -46,7 +46,7 @@ const readPatience = 30 * time.Second
 func (d *Datasets) ask(id, name string) remote.Ask {
 	return func(ctx context.Context, question []byte) ([]byte, error) {
 		// Bound to no generation: an import is no job.
-		b, err := d.reach(ctx, id, mesh.Question{
+		b, err := reach(ctx, d.mesh, id, mesh.Question{
 			Header: mesh.Header{Kind: mesh.Shard, Flags: SourceFlag, Count: 1},
 			Body:   question, Limit: remote.MaxAnswer + 1, Patience: readPatience,
 		})
