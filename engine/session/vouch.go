@@ -11,10 +11,10 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// Vouched are peers to whom this node says nothing of its shards that it can't vouch for. Others
-// compute with what it says, and keep what they have computed if this run ends at any step, for
-// any reason. So once the shards were found whole, each question and each answer is preceded by a
-// look at whether they still are. Before that no node keeps anything: see train.intact.
+// Vouched is a connection to the other nodes of a run that carries nothing computed from a damaged
+// shard. The others keep what they have computed if the run ends at any step, for any reason. So
+// once the shards have been verified, each question and each answer is sent only after a check
+// that they have not changed. Before that no node keeps anything: see train.intact.
 type Vouched struct {
 	peer.Peers
 	verify Verify
@@ -65,13 +65,13 @@ func (v *Vouched) sound(ctx context.Context) error {
 	return fmt.Errorf("%w: this node can't vouch for its shards: %w", peer.ErrRefused, err)
 }
 
-// tells reports whether a service tells of shards. That of checkpoints does not, and serves to
-// verify.
-func tells(s peer.Service) bool { return s != peer.Checkpoint }
+// dependsOnShards reports whether messages of a service are computed from shards. Those of
+// Checkpoint are not, and verification needs them.
+func dependsOnShards(s peer.Service) bool { return s != peer.Checkpoint }
 
 // Ask implements peer.Peers.
 func (v *Vouched) Ask(ctx context.Context, node int, q peer.Query, buf []byte) ([]byte, error) {
-	if tells(q.Service) {
+	if dependsOnShards(q.Service) {
 		if err := v.sound(ctx); err != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ const endPatience = 5 * time.Second
 
 // Answer implements peer.Peers.
 func (v *Vouched) Answer(s peer.Service, h peer.Handler) {
-	if !tells(s) {
+	if !dependsOnShards(s) {
 		v.Peers.Answer(s, h)
 		return
 	}

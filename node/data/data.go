@@ -5,6 +5,7 @@ package data
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -43,6 +44,25 @@ var (
 	_ Plan = (*consensus.Consensus)(nil)
 	_ Mesh = (*mesh.Mesh)(nil)
 )
+
+// addressPatience bounds the wait for the address of a member. Gossip may deliver it later than
+// the plan names the member.
+const addressPatience = 10 * time.Second
+
+// reach puts a question to another node, and waits for a while until its address is known.
+func reach(ctx context.Context, m Mesh, node string, q mesh.Question) ([]byte, error) {
+	for begin, pause := time.Now(), 50*time.Millisecond; ; pause = min(2*pause, time.Second) {
+		b, err := m.Fetch(ctx, node, q)
+		if !errors.Is(err, mesh.ErrNoAddress) || time.Since(begin) >= addressPatience {
+			return b, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
 
 // Config configures Datasets. All fields but Memory are required.
 type Config struct {

@@ -66,7 +66,7 @@ type held struct {
 	dataset plan.Dataset
 	shards  []*graph.Shard // nil where others hold them
 	folder  string         // of their files
-	watch   *watch         // of the folder; nil: there is none
+	watch   *watch         // of the folder; nil if the system has no watch for it
 	looking sync.Mutex     // one at a time looks at what the watch has noticed
 
 	cancel context.CancelFunc // nil: nothing is being verified
@@ -142,7 +142,7 @@ func (h *held) confirmAll(ctx context.Context) error {
 		err := h.files.Confirm(ctx, h.dataset.ID, i, s.Info())
 		u, is := errors.AsType[*shards.Unusable](err)
 		switch {
-		case err == nil || is && u.Moved && h.leaves(i):
+		case err == nil || is && u.Moved && h.mapsWhole(i):
 		case is:
 			lost = append(lost, u)
 		default:
@@ -155,9 +155,9 @@ func (h *held) confirmAll(ctx context.Context) error {
 	return nil
 }
 
-// leaves reports whether the mapping of a file that the plan has moved away is whole. The file may
+// mapsWhole reports whether the mapping of a file that the plan has moved away is whole. The file may
 // have been written since it was last confirmed, so the mapping is read.
-func (h *held) leaves(shard int) bool {
+func (h *held) mapsWhole(shard int) bool {
 	s := h.shards[shard]
 	named, err := os.Stat(filepath.Join(h.folder, graph.ShardFile(shard)))
 	gone := err != nil || !os.SameFile(named, s.Info())

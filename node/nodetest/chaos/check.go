@@ -121,9 +121,11 @@ func (w *world) check(want []string) {
 
 // verify has all nodes read their files, which ends with an error where one is damaged.
 func (w *world) verify() {
+	ctx, cancel := context.WithTimeout(context.Background(), toAgree)
+	defer cancel()
 	for name, sure := range w.datasets {
 		if sure {
-			_ = w.member().API().VerifyDataset(context.Background(), name, func(api.DatasetEvent) {})
+			_ = w.member().API().VerifyDataset(ctx, name, func(api.DatasetEvent) {})
 		}
 	}
 }

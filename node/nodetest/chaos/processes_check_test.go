@@ -129,8 +129,10 @@ func (s *settlement) check(want []string) {
 		return true
 	})
 	s.wait("who is said to hold a shard holds it", toAgree, func() bool {
+		ctx, cancel := context.WithTimeout(s.Context(), toAgree)
+		defer cancel()
 		for name, sure := range s.datasets {
-			if sure && b.VerifyDataset(s.Context(), name, func(api.DatasetEvent) {}) != nil {
+			if sure && b.VerifyDataset(ctx, name, func(api.DatasetEvent) {}) != nil {
 				return false
 			}
 		}

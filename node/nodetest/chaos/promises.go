@@ -98,7 +98,7 @@ func (p *promises) question(kind, source string) func(ctx context.Context, b ask
 		}
 	case train:
 		return func(ctx context.Context, b asked) {
-			r := long("leap")
+			r := long("") // as nodes choose
 			few := 2
 			r.Epochs = &few
 			if id, err := b.StartJob(ctx, r); err == nil {

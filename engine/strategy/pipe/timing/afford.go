@@ -1,8 +1,6 @@
 package timing
 
 import (
-	"slices"
-
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/census"
 )
@@ -24,7 +22,7 @@ func Choose(own []int, c *census.Census, m *nn.Model, entries float64, room uint
 	for _, shard := range shards {
 		most = max(most, needs[shard])
 	}
-	return slices.Clip(shards), most
+	return shards, most
 }
 
 // bytes returns what it takes to time layers on a shard: all of them, forward and backward, of
