@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
@@ -174,14 +174,16 @@ func (t *Trainer) Run(ctx context.Context) error {
 		var end context.CancelCauseFunc
 		ctx, end = context.WithCancelCause(ctx)
 		defer end(nil)
-		var once sync.Once
+		var ending atomic.Bool
 		t.vouched.Fails(func(err error) {
-			once.Do(func() {
-				if !errors.Is(err, ErrUnverified) {
-					t.Session.Doubt(ctx)
-				}
-				end(unsound(err))
-			})
+			if !ending.CompareAndSwap(false, true) {
+				<-ctx.Done() // somebody else tells the other nodes
+				return
+			}
+			if !errors.Is(err, ErrUnverified) {
+				t.Session.Doubt(ctx)
+			}
+			end(unsound(err))
 		})
 	}
 	var err error
