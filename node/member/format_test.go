@@ -1,6 +1,7 @@
 package member
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,9 @@ import (
 // as it is.
 func TestDirectoriesOfOtherVersions(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"disk":1}`: "", `{"disk":1,"more":"of a later version"}`: "",
+		checked(1): "", strings.Replace(checked(1), "}", `,"more":"of a later version"}`, 1): "",
+		checked(7):          "is kept by number 7, as a later version of hopmesh does, and this one reads 1",
+		flipped(checked(1)): "is damaged", strings.Replace(checked(1), "check", "chegk", 1): "is damaged",
 		`{"disk":7}`: "is kept by number 7, as a later version of hopmesh does, and this one reads 1",
 		`{"disk":0}`: "is damaged", `half`: "is damaged", ``: "is damaged",
 		strings.Repeat(" ", maxFormat) + `{"disk":1}`: "is damaged",
@@ -36,7 +39,17 @@ func TestDirectoriesOfOtherVersions(t *testing.T) {
 	}
 }
 
-// One from before there were numbers counts as 1, and the number goes up with what is kept.
+// checked is what this program writes for a number.
+func checked(disk int) string {
+	b, _ := json.Marshal(newFormat(disk))
+	return string(b)
+}
+
+// flipped has one bit of the number flipped: 1 becomes 3.
+func flipped(text string) string { return strings.Replace(text, `"disk":1`, `"disk":3`, 1) }
+
+// One from before there were numbers counts as 1, and the number goes up with what is kept. So
+// does one that holds no more than the number.
 func TestNumberOfADirectory(t *testing.T) {
 	d, err := OpenDir(t.TempDir())
 	if err != nil {
@@ -47,16 +60,19 @@ func TestNumberOfADirectory(t *testing.T) {
 		b, _ := os.ReadFile(d.formatFile())
 		return string(b)
 	}
+	if err := os.WriteFile(d.formatFile(), []byte(`{"disk":1}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		reads mesh.Range
 		ok    bool
 		kept  string
 	}{
-		{mesh.Range{Min: 1, Max: 1}, true, `{"disk":1}`},
-		{mesh.Range{Min: 1, Max: 2}, true, `{"disk":2}`},
-		{mesh.Range{Min: 1, Max: 1}, false, `{"disk":2}`},
-		{mesh.Range{Min: 2, Max: 3}, true, `{"disk":3}`},
-		{mesh.Range{Min: 4, Max: 4}, false, `{"disk":3}`},
+		{mesh.Range{Min: 1, Max: 1}, true, checked(1)},
+		{mesh.Range{Min: 1, Max: 2}, true, checked(2)},
+		{mesh.Range{Min: 1, Max: 1}, false, checked(2)},
+		{mesh.Range{Min: 2, Max: 3}, true, checked(3)},
+		{mesh.Range{Min: 4, Max: 4}, false, checked(3)},
 	} {
 		if err := d.checkFormat(c.reads); (err == nil) != c.ok || kept() != c.kept {
 			t.Errorf("%s: %v, %s", c.reads, err, kept())
