@@ -20,7 +20,7 @@ import (
 
 var (
 	first  = flag.Uint64("first", 0, "the first seed")
-	count  = flag.Uint64("count", 0, "how many seeds; 0: as many as -cpu allows")
+	count  = flag.Uint64("seeds", 0, "how many seeds; 0: as many as -cpu allows")
 	cpu    = flag.Duration("cpu", 30*time.Second, "the processor time after which no other seed begins")
 	only   = flag.String("only", "", "the numbers of the faults that happen, such as 1,4,7; all others do not")
 	fewest = flag.Bool("shrink", false, "look for the fewest faults with which a seed that fails still fails")
@@ -57,7 +57,7 @@ func run(t *testing.T, seed uint64) {
 	open := descriptors(t)
 	defer func() {
 		if t.Failed() {
-			t.Logf("%s\nto repeat it: go test ./node/nodetest/chaos -run TestChaos -first %d -count 1 -v; to find the fewest faults: add -shrink", h, seed)
+			t.Logf("%s\nto repeat it: go test ./node/nodetest/chaos -run TestChaos -first %d -seeds 1 -v; to find the fewest faults: add -shrink", h, seed)
 		}
 	}()
 	if *fewest {
@@ -86,7 +86,7 @@ func fails(t *testing.T, seed uint64, keep []int) bool {
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		err := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestChaos$",
-			"-first", strconv.FormatUint(seed, 10), "-count", "1", "-only", listed(keep)).Run()
+			"-first", strconv.FormatUint(seed, 10), "-seeds", "1", "-only", listed(keep)).Run()
 		cancel()
 		if err != nil {
 			t.Logf("fails with %s", listed(keep))
