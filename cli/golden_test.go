@@ -100,6 +100,16 @@ func TestGolden(t *testing.T) {
 		{File: "token-list-json", Args: "token list --json"},
 		{File: "token-revoke", Args: "token revoke 3f9a01c2d4e5"},
 		{File: "token-revoke-json", Args: "token revoke 3f9a01c2d4e5 --json"},
+		{File: "ca-show", Args: "ca show", With: func(b *clitest.Backend) { b.Empty = true }},
+		{File: "ca-show-replacing", Args: "ca show"},
+		{File: "ca-show-json", Args: "ca show --json"},
+		{File: "ca-rotate", Args: "ca rotate", With: func(b *clitest.Backend) { b.Empty = true }},
+		{File: "ca-rotate-no-wait", Args: "ca rotate --wait 0 --json"},
+		{File: "ca-rotate-refused", Args: "ca rotate", With: func(b *clitest.Backend) {
+			b.Err = api.Conflict("the CA is being replaced already: `hopmesh ca show` says which nodes that waits for")
+		}},
+		{File: "ca-rotate-negative", Args: "ca rotate --wait -1m"},
+		{File: "help-ca-rotate", Args: "help ca rotate"},
 		{File: "token-no-verb", Args: "token"},
 		{File: "help-dataset", Args: "help dataset"},
 		{File: "help-dataset-import", Args: "help dataset import"},

@@ -178,6 +178,10 @@ func (m *Mesh) DroppedPackets() uint64 { return m.dropped.Load() }
 // Enforce closes the connections of peers that Allow now refuses.
 func (m *Mesh) Enforce() { m.pool.enforce() }
 
+// Distrust retires the connections of peers whose certificates are of an authority that is not
+// trusted any more. Their streams have some time to end.
+func (m *Mesh) Distrust() { m.pool.distrust() }
+
 // Redial retires all connections, so that new ones use the renewed certificate.
 func (m *Mesh) Redial() { m.pool.renew() }
 

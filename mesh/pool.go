@@ -352,14 +352,28 @@ func (p *pool) moved(l *link) {
 }
 
 // renew retires every connection, so that new ones show the new certificate.
-func (p *pool) renew() {
+func (p *pool) renew() { p.retireAll(func(*link) bool { return true }) }
+
+// distrust retires the connections of peers whose certificates are not accepted any more.
+func (p *pool) distrust() {
+	p.retireAll(func(l *link) bool {
+		return !p.mesh.cfg.Identity.Accepts(l.conn.ConnectionState().TLS.PeerCertificates)
+	})
+}
+
+func (p *pool) retireAll(these func(*link) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return
 	}
-	clear(p.current)
 	for l := range p.all {
+		if !these(l) {
+			continue
+		}
+		if key := (linkKey{l.peer, l.class}); p.current[key] == l {
+			delete(p.current, key)
+		}
 		if !l.spare.Swap(true) {
 			p.mesh.wg.Go(func() { p.retire(l) })
 		}

@@ -116,6 +116,14 @@ func (b backend) CreateToken(ctx context.Context, ttl time.Duration, uses uint64
 	return asked(b, func(p *parts) (api.Token, error) { return p.member.CreateToken(ctx, ttl, uses) })
 }
 
+func (b backend) CA(ctx context.Context) (api.CA, error) {
+	return asked(b, func(p *parts) (api.CA, error) { return p.member.CA(ctx) })
+}
+
+func (b backend) RotateCA(ctx context.Context) (api.CA, error) {
+	return asked(b, func(p *parts) (api.CA, error) { return p.member.RotateCA(ctx) })
+}
+
 func (b backend) RevokeToken(ctx context.Context, id string) error {
 	return called(b, func(p *parts) error { return p.member.RevokeToken(ctx, id) })
 }

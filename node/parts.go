@@ -79,7 +79,7 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	roster := p.member.Roster()
 	rounds.Begin(state.State,
 		roster.Meet, roster.TakeBack, roster.DropReaped, p.data.Placement.Place, jobOrders.Assign, roster.LetGo(p.data.Placement.MayGo), roster.TurnKey,
-		roster.Compare)
+		roster.TurnCA, roster.Compare)
 	p.member.Begin(func(s *plan.State) {
 		p.data.Keeper.Adopt(s)
 		p.runner.Adopt(s)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Command is a change of the plan: one of the structs in this file, in
+// Command is a change of the plan: one of the structs in this file, in authority.go, in
 // dataset_command.go or in job_command.go. Fields may be added as long as old nodes
 // reach the same state without them.
 type Command interface {
@@ -43,10 +43,12 @@ const (
 	KindResumeJob
 	KindRemoveJob
 	KindAdmit
+	KindNameAuthority
+	KindRetireAuthority
 )
 
 // Newest is the newest command that this version knows.
-const Newest = KindAdmit
+const Newest = KindRetireAuthority
 
 type (
 	// Genesis founds the mesh with its first member. It is the first command of every
@@ -242,6 +244,10 @@ func Decode(data []byte) (Command, error) {
 		return parse[RemoveJob](body)
 	case KindAdmit:
 		return parse[Admit](body)
+	case KindNameAuthority:
+		return parse[NameAuthority](body)
+	case KindRetireAuthority:
+		return parse[RetireAuthority](body)
 	default:
 		if flags&flagIgnorable != 0 {
 			return nil, ErrIgnored

@@ -25,6 +25,8 @@ type State struct {
 	// from now on: see BindsTokens.
 	Binding bool `json:"binding,omitempty"`
 	Key     Key  `json:"key"`
+	// Authority is nil as long as the mesh has the founder's.
+	Authority *Authority `json:"authority,omitempty"`
 	// Datasets are by id.
 	Datasets map[string]Dataset `json:"datasets,omitempty"`
 	// Jobs are by id. JobsMade is the number of jobs ever created.

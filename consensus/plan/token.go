@@ -24,6 +24,8 @@ type Token struct {
 	// Seen lists the ids of other nodes that its secret has passed through, in order:
 	// leaders that made it or checked it, and nodes that newcomers asked.
 	Seen []string `json:"seen,omitempty"`
+	// Authority is the serial number of the authority that it pins, 0 being the founder's.
+	Authority uint64 `json:"authority,omitempty"`
 }
 
 // tokenIDLen is how many digits of a token's hash are its id.
@@ -182,6 +184,9 @@ func (c CreateToken) apply(s *State, _ uint64) error {
 	}
 	if err := checkSeen(t.Seen); err != nil {
 		return err
+	}
+	if t.Authority > s.authority() {
+		return fmt.Errorf("%w: a token of authority %d, where %d is in force", ErrInvalid, t.Authority, s.authority())
 	}
 	seen := t.Seen
 	t.Seen = nil

@@ -54,15 +54,25 @@ func hashKey(cert *x509.Certificate) [sha256.Size]byte {
 	return sha256.Sum256(cert.RawSubjectPublicKeyInfo)
 }
 
-// createAuthority creates the certificate authority of a new mesh, and its private key.
-func createAuthority(now time.Time) (*authority, ed25519.PrivateKey, error) {
+// createAuthority creates a certificate authority of a mesh, and its private key.
+func createAuthority(meshID string, now time.Time) (*authority, ed25519.PrivateKey, error) {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the authority's key: %w", err)
 	}
-	template := &x509.Certificate{
+	template := authorityTemplate(meshID, now)
+	cert, err := issueAuthority(template, template, public, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := newAuthority(cert)
+	return a, key, err
+}
+
+func authorityTemplate(meshID string, now time.Time) *x509.Certificate {
+	return &x509.Certificate{
 		SerialNumber:          serialNumber(),
-		Subject:               pkix.Name{CommonName: caNamePrefix + newID()},
+		Subject:               pkix.Name{CommonName: caNamePrefix + meshID},
 		NotBefore:             now.Add(-backdate),
 		NotAfter:              now.AddDate(caYears, 0, 0),
 		KeyUsage:              x509.KeyUsageCertSign,
@@ -70,21 +80,23 @@ func createAuthority(now time.Time) (*authority, ed25519.PrivateKey, error) {
 		IsCA:                  true,
 		MaxPathLenZero:        true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
+}
+
+// issueAuthority makes the certificate for an authority's key: its own, or that of the one before.
+func issueAuthority(template, parent *x509.Certificate, public ed25519.PublicKey, signer ed25519.PrivateKey) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, signer)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make the authority's certificate: %w", err)
+		return nil, fmt.Errorf("make the authority's certificate: %w", err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make the authority's certificate: %w", err)
+		return nil, fmt.Errorf("make the authority's certificate: %w", err)
 	}
-	a, err := newAuthority(cert)
-	return a, key, err
+	return cert, nil
 }
 
-// sign issues a certificate for the node id and the key of the request, and returns it
-// with the authority's appended.
-func (a *authority) sign(key ed25519.PrivateKey, csr []byte, id string, now time.Time, life time.Duration) ([][]byte, error) {
+// sign issues a certificate for the node id and the key of the request.
+func (a *authority) sign(key ed25519.PrivateKey, csr []byte, id string, now time.Time, life time.Duration) ([]byte, error) {
 	public, err := parseCSR(csr)
 	if err != nil {
 		return nil, err
@@ -104,7 +116,7 @@ func (a *authority) sign(key ed25519.PrivateKey, csr []byte, id string, now time
 	if err != nil {
 		return nil, fmt.Errorf("sign the certificate of node %s: %w", id, err)
 	}
-	return [][]byte{der, a.cert.Raw}, nil
+	return der, nil
 }
 
 // verify returns the node id in leaf. It returns an error unless this authority issued
@@ -140,21 +152,22 @@ func nodeID(leaf *x509.Certificate) (string, error) {
 	return leaf.DNSNames[0], nil
 }
 
-// parseChain parses the output of sign from untrusted bytes.
-func parseChain(chain [][]byte) (leaf, ca *x509.Certificate, err error) {
-	if len(chain) != 2 {
-		return nil, nil, fmt.Errorf("%w: %d certificates instead of a node's and its authority's", ErrCertificate, len(chain))
+// parseChain parses the output of trust.chain from untrusted bytes.
+func parseChain(chain [][]byte) ([]*x509.Certificate, error) {
+	if len(chain) != 2 && len(chain) != maxChain {
+		return nil, fmt.Errorf("%w: %d certificates instead of a node's and its authority's", ErrCertificate, len(chain))
 	}
-	var certs [2]*x509.Certificate
+	certs := make([]*x509.Certificate, len(chain))
 	for i, der := range chain {
 		if len(der) > maxCertSize {
-			return nil, nil, fmt.Errorf("%w: it has %d bytes", ErrCertificate, len(der))
+			return nil, fmt.Errorf("%w: it has %d bytes", ErrCertificate, len(der))
 		}
+		var err error
 		if certs[i], err = x509.ParseCertificate(der); err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", ErrCertificate, err)
+			return nil, fmt.Errorf("%w: %w", ErrCertificate, err)
 		}
 	}
-	return certs[0], certs[1], nil
+	return certs, nil
 }
 
 // newID returns a random id for a node or a mesh: lower-case hex, so that it is a valid

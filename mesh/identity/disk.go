@@ -13,6 +13,7 @@ const (
 	nodeFile    = "node.json"
 	caFile      = "ca.pem"
 	caKeyFile   = "ca.key"
+	nextKeyFile = "ca.next"
 	leafFile    = "node.pem"
 	resetFile   = "reset.key"
 	keyringFile = "keyring.json"

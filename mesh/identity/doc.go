@@ -9,8 +9,10 @@
 // written one is never visible:
 //
 //	node.json     mesh id, node id, name
-//	ca.pem        the certificate of the mesh's authority
+//	ca.pem        the certificate of the mesh's authority; while another succeeds it, the
+//	              new one's, the former's for the same key, and the former's own
 //	ca.key        its key; only on nodes that may have to admit others
+//	ca.next       the key of an authority that the plan may name
 //	node.pem      this node's key and certificate in one file, so that a renewal
 //	              replaces both or neither
 //	reset.key     the key from which QUIC derives stateless resets

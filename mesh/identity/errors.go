@@ -30,6 +30,8 @@ var (
 	ErrNoCAKey = errors.New("this node does not hold the key of the mesh's authority")
 	// ErrWrongCAKey means that a key is not that of this mesh's authority.
 	ErrWrongCAKey = errors.New("the key is not that of the mesh's authority")
+	// ErrSuccessor means that a new authority is none for which this mesh's stands.
+	ErrSuccessor = errors.New("the authority that this node knows does not vouch for the mesh's new one")
 	// ErrGossipKeys means that a set of gossip keys is unusable.
 	ErrGossipKeys = errors.New("the gossip keys are not usable")
 	// ErrToken means that a join token is malformed.

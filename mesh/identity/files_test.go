@@ -23,7 +23,7 @@ func FuzzFiles(f *testing.F) {
 		id, mesh := again.ID(), again.MeshID()
 		switch names[int(which)%len(names)] {
 		case nodeFile:
-			if again.readNode(b) == nil && (!validID(again.id) || !validID(again.authority.meshID) || again.name == "") {
+			if again.readNode(b) == nil && (!validID(again.id) || !validID(again.MeshID()) || again.name == "") {
 				t.Fatalf("%q names no node", b)
 			}
 			return

@@ -3,7 +3,6 @@ package identity
 import (
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -23,7 +22,7 @@ func Found(dir, name string, opts Options) (*Identity, error) {
 		return nil, err
 	}
 	now := time.Now()
-	a, caKey, err := createAuthority(now)
+	a, caKey, err := createAuthority(newID(), now)
 	if err != nil {
 		return nil, err
 	}
@@ -36,18 +35,20 @@ func Found(dir, name string, opts Options) (*Identity, error) {
 	if life == 0 {
 		life = defaultLife
 	}
-	chain, err := a.sign(caKey, csr, id, now, life)
+	leaf, err := a.sign(caKey, csr, id, now, life)
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.adopt(chain, key, id)
+	t := &trust{newest: a}
+	c, err := t.adopt(t.chain(leaf, a), key, id)
 	if err != nil {
 		return nil, err
 	}
 	i := &Identity{
-		dir: dir, name: name, id: id, authority: a, resetKey: newResetKey(), life: opts.LeafLife,
+		dir: dir, name: name, id: id, resetKey: newResetKey(), life: opts.LeafLife,
 		caKey: caKey, keys: []GossipKey{NewGossipKey(1)},
 	}
+	i.trust.Store(t)
 	i.current.Store(c)
 	if err := i.create(); err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func vacant(dir string) error {
 // this identity answers or which a founder gave up.
 func (i *Identity) create() error {
 	files := map[string][]byte{
-		caFile:    pem.EncodeToMemory(&pem.Block{Type: pemCert, Bytes: i.authority.cert.Raw}),
+		caFile:    i.trust.Load().marshal(),
 		resetFile: []byte(hex.EncodeToString(i.resetKey[:]) + "\n"),
 	}
 	var err error

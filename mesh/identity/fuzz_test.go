@@ -48,9 +48,9 @@ func FuzzSigningRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		leaf, ca, err := parseChain(chain)
+		certs, err := parseChain(chain)
 		must(t, err)
-		if publicKeyHash(leaf.PublicKey.(ed25519.PublicKey)) != hash || !ca.Equal(i.authority.cert) {
+		if publicKeyHash(certs[0].PublicKey.(ed25519.PublicKey)) != hash || !certs[1].Equal(i.trust.Load().newest.cert) {
 			t.Fatal("signed another key than the request's")
 		}
 	})
@@ -59,21 +59,31 @@ func FuzzSigningRequest(f *testing.F) {
 func FuzzChain(f *testing.F) {
 	i, foreign := found(f, Options{}), found(f, Options{})
 	for _, of := range []*Identity{i, foreign} {
-		chain := of.current.Load().tls.Certificate
-		f.Add(chain[0], chain[1])
-		f.Add(chain[1], chain[0])
-		f.Add(chain[0][:100], chain[1])
+		chain := of.shown().Certificate
+		f.Add(chain[0], chain[1], []byte(nil), []byte(nil))
+		f.Add(chain[1], chain[0], []byte(nil), []byte(nil))
+		f.Add(chain[0][:100], chain[1], []byte(nil), []byte(nil))
+		s, key, err := of.NewSuccessor(time.Now())
+		must(f, err)
+		_ = key
+		f.Add(chain[0], s.Cert, s.Link, chain[1])
 	}
-	f.Add([]byte(nil), []byte("garbage"))
+	f.Add([]byte(nil), []byte("garbage"), []byte(nil), []byte(nil))
 	mine := i.current.Load().leaf
-	f.Fuzz(func(t *testing.T, first, last []byte) {
-		leaf, ca, err := parseChain([][]byte{first, last})
+	f.Fuzz(func(t *testing.T, first, second, third, fourth []byte) {
+		chain := [][]byte{first, second, third, fourth}
+		if len(third)+len(fourth) == 0 {
+			chain = chain[:2]
+		}
+		certs, err := parseChain(chain)
 		if err != nil {
 			return
 		}
-		_, _ = newAuthority(ca)
+		leaf := certs[0]
+		_, _ = newAuthority(certs[1])
 		_, _ = nodeID(leaf)
-		id, err := i.authority.verify(leaf, x509.ExtKeyUsageServerAuth, mine.NotAfter)
+		_, _ = pinned(certs, i.CAHash())
+		id, err := i.trust.Load().verify(certs, x509.ExtKeyUsageServerAuth, mine.NotAfter)
 		// The authority has signed one certificate, so no other may pass.
 		if err == nil && (id != i.ID() || !bytes.Equal(leaf.RawTBSCertificate, mine.RawTBSCertificate)) {
 			t.Fatalf("a certificate that was never signed passes as that of node %s", id)

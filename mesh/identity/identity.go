@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/x509"
@@ -21,19 +20,21 @@ type Options struct {
 
 // Identity is this node's identity. It is safe for concurrent use.
 type Identity struct {
-	dir       string
-	name, id  string
-	authority *authority
-	resetKey  [32]byte
-	life      time.Duration
-	wire      Range // what this node speaks
+	dir      string
+	name, id string
+	resetKey [32]byte
+	life     time.Duration
+	wire     Range // what this node speaks
 
-	// current is replaced by a renewal, after it is on disk.
+	// current is replaced by a renewal, and trust by a successor of the authority, after they
+	// are on disk.
 	current atomic.Pointer[credential]
+	trust   atomic.Pointer[trust]
 
-	mu    sync.Mutex // also held while a file is replaced
-	caKey ed25519.PrivateKey
-	keys  []GossipKey
+	mu      sync.Mutex         // also held while a file is replaced
+	caKey   ed25519.PrivateKey // the newest authority's; nil: this node can't sign
+	nextKey ed25519.PrivateKey // of one that the plan may name; nil: there is none
+	keys    []GossipKey
 }
 
 // Speak sets the versions of the members' protocols that this node speaks, before any TLS
@@ -47,10 +48,10 @@ func (i *Identity) ID() string { return i.id }
 func (i *Identity) Name() string { return i.name }
 
 // MeshID returns the id of the authority's mesh.
-func (i *Identity) MeshID() string { return i.authority.meshID }
+func (i *Identity) MeshID() string { return i.trust.Load().newest.meshID }
 
-// CAHash returns the digest of the authority's public key, by which a token pins it.
-func (i *Identity) CAHash() [sha256.Size]byte { return i.authority.hash }
+// CAHash returns the digest of the newest authority's public key, by which a token pins it.
+func (i *Identity) CAHash() [sha256.Size]byte { return i.trust.Load().newest.hash }
 
 // ResetKey returns the key from which QUIC derives stateless resets. It survives a
 // restart, so that a restarted node ends its peers' stale connections at once.
@@ -102,15 +103,15 @@ func (i *Identity) AdoptCAKey(der []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrWrongCAKey, err)
 	}
-	if !i.authority.holds(key) {
-		return ErrWrongCAKey
-	}
 	b, err := marshalKey(key)
 	if err != nil {
 		return err
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if !i.trust.Load().newest.holds(key) {
+		return ErrWrongCAKey
+	}
 	if i.caKey != nil {
 		return nil
 	}
@@ -126,12 +127,12 @@ func (a *authority) holds(key ed25519.PrivateKey) bool {
 	return ok && public.Equal(key.Public())
 }
 
-// Sign issues a certificate for the node id and the key of the signing request, and
-// returns it with the authority's appended. The caller must have checked that the
+// Sign issues a certificate of the newest authority for the node id and the key of the signing
+// request, and returns it with what proves it (see trust.chain). The caller must have checked that the
 // requester is, or may become, that node.
 func (i *Identity) Sign(csr []byte, id string, now time.Time) ([][]byte, error) {
 	i.mu.Lock()
-	key := i.caKey
+	key, t := i.caKey, i.trust.Load()
 	i.mu.Unlock()
 	if key == nil {
 		return nil, ErrNoCAKey
@@ -140,19 +141,24 @@ func (i *Identity) Sign(csr []byte, id string, now time.Time) ([][]byte, error) 
 	if life == 0 {
 		life = i.Life()
 	}
-	return i.authority.sign(key, csr, id, now, life)
+	leaf, err := t.newest.sign(key, csr, id, now, life)
+	if err != nil {
+		return nil, err
+	}
+	return t.chain(leaf, t.newest), nil
 }
 
 func (i *Identity) path(file string) string { return filepath.Join(i.dir, file) }
 
 // adopt returns the credential in a chain. It returns an error unless the chain is
 // valid for this mesh, node and key.
-func (a *authority) adopt(chain [][]byte, key ed25519.PrivateKey, id string) (*credential, error) {
-	leaf, ca, err := parseChain(chain)
+func (t *trust) adopt(chain [][]byte, key ed25519.PrivateKey, id string) (*credential, error) {
+	certs, err := parseChain(chain)
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(ca.Raw, a.cert.Raw) {
+	leaf, a := certs[0], t.find(certs[1])
+	if a == nil {
 		return nil, ErrForeignMesh
 	}
 	now := time.Now()
@@ -165,5 +171,5 @@ func (a *authority) adopt(chain [][]byte, key ed25519.PrivateKey, id string) (*c
 			return nil, fmt.Errorf("%w: it is for node %s, this is node %s", ErrWrongID, got, id)
 		}
 	}
-	return newCredential(key, leaf, a)
+	return newCredential(key, leaf, a.hash)
 }

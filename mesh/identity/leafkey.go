@@ -72,20 +72,28 @@ func publicKeyHash(public ed25519.PublicKey) string {
 
 // credential is a node's key with its certificate. It is immutable.
 type credential struct {
-	key  ed25519.PrivateKey
-	leaf *x509.Certificate
-	tls  tls.Certificate // with the authority's certificate appended
+	key    ed25519.PrivateKey
+	leaf   *x509.Certificate
+	issuer [sha256.Size]byte // the hash of the authority's key
+}
+
+// shown returns what this node shows in a handshake.
+func (i *Identity) shown() *tls.Certificate {
+	c, t := i.current.Load(), i.trust.Load()
+	issuer := t.newest
+	if t.former != nil && c.issuer == t.former.hash {
+		issuer = t.former
+	}
+	return &tls.Certificate{Certificate: t.chain(c.leaf.Raw, issuer), PrivateKey: c.key, Leaf: c.leaf}
 }
 
 // newCredential returns an error unless key and certificate belong together.
-func newCredential(key ed25519.PrivateKey, leaf *x509.Certificate, a *authority) (*credential, error) {
+func newCredential(key ed25519.PrivateKey, leaf *x509.Certificate, issuer [sha256.Size]byte) (*credential, error) {
 	public, ok := leaf.PublicKey.(ed25519.PublicKey)
 	if !ok || !public.Equal(key.Public()) {
 		return nil, fmt.Errorf("%w: it is not for this node's key", ErrCertificate)
 	}
-	return &credential{key: key, leaf: leaf, tls: tls.Certificate{
-		Certificate: [][]byte{leaf.Raw, a.cert.Raw}, PrivateKey: key, Leaf: leaf,
-	}}, nil
+	return &credential{key: key, leaf: leaf, issuer: issuer}, nil
 }
 
 func (c *credential) marshal() ([]byte, error) {

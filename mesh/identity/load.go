@@ -50,7 +50,10 @@ func Load(dir string, opts Options) (*Identity, error) {
 				i.path(part.file), ErrDamaged, err)
 		}
 	}
-	return i, nil
+	if err := i.readNextKey(); err != nil {
+		return nil, err
+	}
+	return i, i.takeNextKey()
 }
 
 var errMismatch = errors.New("it does not belong to the files beside it")
@@ -64,27 +67,19 @@ func (i *Identity) readNode(b []byte) error {
 		return errors.New("mesh, id or name is missing")
 	}
 	i.id, i.name = n.ID, n.Name
-	i.authority = &authority{meshID: n.Mesh}
+	i.trust.Store(&trust{newest: &authority{meshID: n.Mesh}})
 	return nil
 }
 
 func (i *Identity) readCA(b []byte) error {
-	blocks, err := parsePEM(b, pemCert)
+	t, err := parseTrust(b)
 	if err != nil {
 		return err
 	}
-	cert, err := x509.ParseCertificate(blocks[0])
-	if err != nil {
-		return err
-	}
-	a, err := newAuthority(cert)
-	if err != nil {
-		return err
-	}
-	if a.meshID != i.authority.meshID {
+	if t.newest.meshID != i.MeshID() {
 		return errMismatch
 	}
-	i.authority = a
+	i.trust.Store(t)
 	return nil
 }
 
@@ -101,19 +96,24 @@ func (i *Identity) readLeaf(b []byte) error {
 	if err != nil {
 		return err
 	}
-	id, err := i.authority.verify(leaf, x509.ExtKeyUsageAny, leaf.NotAfter)
-	if err != nil {
-		return err
+	var foreign error
+	for _, a := range i.trust.Load().all() {
+		id, err := a.verify(leaf, x509.ExtKeyUsageAny, leaf.NotAfter)
+		if err != nil {
+			foreign = err
+			continue
+		}
+		if id != i.id {
+			return errMismatch
+		}
+		c, err := newCredential(key, leaf, a.hash)
+		if err != nil {
+			return err
+		}
+		i.current.Store(c)
+		return nil
 	}
-	if id != i.id {
-		return errMismatch
-	}
-	c, err := newCredential(key, leaf, i.authority)
-	if err != nil {
-		return err
-	}
-	i.current.Store(c)
-	return nil
+	return foreign
 }
 
 func (i *Identity) readReset(b []byte) error {
@@ -142,9 +142,13 @@ func (i *Identity) readCAKey(b []byte) error {
 	if err != nil {
 		return err
 	}
-	if !i.authority.holds(key) {
+	t := i.trust.Load()
+	switch {
+	case t.newest.holds(key):
+		i.caKey = key
+	case t.former == nil || !t.former.holds(key):
 		return errMismatch
 	}
-	i.caKey = key
+	// The process ended before it replaced the former authority's key: see below.
 	return nil
 }

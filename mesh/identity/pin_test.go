@@ -58,7 +58,7 @@ func TestNewcomerRefusesImpostors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mesh, foreign := found(t, Options{}), found(t, Options{})
 		member := admit(t, mesh)
-		genuine := member.current.Load().tls
+		genuine := member.shown()
 		show := func(certs ...[]byte) *tls.Config {
 			config := baseTLS(ALPNJoin)
 			config.Certificates = []tls.Certificate{{Certificate: certs, PrivateKey: genuine.PrivateKey}}
@@ -68,12 +68,12 @@ func TestNewcomerRefusesImpostors(t *testing.T) {
 		strangers := baseTLS(ALPNJoin)
 		strangers.Certificates = []tls.Certificate{{
 			// Its own certificate beside the authority's of the token, which anybody can get.
-			Certificate: [][]byte{stranger.current.Load().leaf.Raw, mesh.authority.cert.Raw},
+			Certificate: [][]byte{stranger.current.Load().leaf.Raw, mesh.trust.Load().newest.cert.Raw},
 			PrivateKey:  stranger.current.Load().key,
 		}}
 		noProtocol := show(genuine.Certificate...)
 		noProtocol.NextProtos = nil
-		clientOnly := minted(t, member, mesh.authority.cert, mesh.caKey, func(c *x509.Certificate) {
+		clientOnly := minted(t, member, mesh.trust.Load().newest.cert, mesh.caKey, func(c *x509.Certificate) {
 			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 		})
 		for _, c := range []struct {
@@ -84,7 +84,7 @@ func TestNewcomerRefusesImpostors(t *testing.T) {
 			{"another mesh", foreign.ServerTLS(anyone), ErrForeignMesh},
 			{"another mesh with this one's authority", strangers, ErrForeignMesh},
 			{"no authority", show(genuine.Certificate[0]), ErrForeignMesh},
-			{"three certificates", show(genuine.Certificate[0], foreign.authority.cert.Raw, mesh.authority.cert.Raw), ErrForeignMesh},
+			{"three certificates", show(genuine.Certificate[0], foreign.trust.Load().newest.cert.Raw, mesh.trust.Load().newest.cert.Raw), ErrForeignMesh},
 			{"an altered authority", show(genuine.Certificate[0], alteredAuthority(t, mesh)), ErrCertificate},
 			{"a certificate for clients", clientOnly.ServerTLS(anyone), ErrCertificate},
 			{"no protocol", noProtocol, ErrProtocol},

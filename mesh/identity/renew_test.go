@@ -75,7 +75,7 @@ func TestRenewalRefused(t *testing.T) {
 	}{
 		{"nothing", nil, ErrCertificate},
 		{"another mesh", sign(foreign, r.CSR(), i.ID(), now), ErrForeignMesh},
-		{"another mesh's authority", [][]byte{sign(first, r.CSR(), i.ID(), now)[0], foreign.authority.cert.Raw}, ErrForeignMesh},
+		{"another mesh's authority", [][]byte{sign(first, r.CSR(), i.ID(), now)[0], foreign.trust.Load().newest.cert.Raw}, ErrForeignMesh},
 		{"another node", sign(first, r.CSR(), first.ID(), now), ErrWrongID},
 		{"another key", sign(first, other.CSR(), i.ID(), now), ErrCertificate},
 		{"expired", sign(first, r.CSR(), i.ID(), now.AddDate(-1, 0, 0)), ErrExpired},

@@ -132,27 +132,24 @@ func (r *Request) PublicKeyHash() string {
 }
 
 // Accept creates an identity from an answer that proves to come from the mesh that the
-// token pins, and writes it to disk. Any other answer changes nothing, and the request
+// token pins, or from one whose authority that one vouches for, and writes it to disk. Any other answer changes nothing, and the request
 // may be repeated.
 func (r *Request) Accept(g Grant, caHash [sha256.Size]byte) (*Identity, error) {
 	if err := vacant(r.dir); err != nil {
 		return nil, err
 	}
-	_, ca, err := parseChain(g.Chain)
+	certs, err := parseChain(g.Chain)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGrant, err)
 	}
-	if hashKey(ca) != caHash {
-		return nil, fmt.Errorf("%w: %w", ErrGrant, ErrForeignMesh)
-	}
-	a, err := newAuthority(ca)
+	trust, err := pinned(certs, caHash)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGrant, err)
 	}
-	if g.MeshID != a.meshID {
+	if g.MeshID != trust.newest.meshID {
 		return nil, fmt.Errorf("%w: it names another mesh than its certificates", ErrGrant)
 	}
-	c, err := a.adopt(g.Chain, r.key, r.id)
+	c, err := trust.adopt(g.Chain, r.key, r.id)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGrant, err)
 	}
@@ -160,9 +157,9 @@ func (r *Request) Accept(g Grant, caHash [sha256.Size]byte) (*Identity, error) {
 		return nil, fmt.Errorf("%w: %w", ErrGrant, err)
 	}
 	i := &Identity{
-		dir: r.dir, name: r.name, id: r.id, authority: a, resetKey: newResetKey(),
-		keys: copyGossipKeys(g.Keys),
+		dir: r.dir, name: r.name, id: r.id, resetKey: newResetKey(), keys: copyGossipKeys(g.Keys),
 	}
+	i.trust.Store(trust)
 	i.current.Store(c)
 	if err := i.create(); err != nil {
 		return nil, err

@@ -158,12 +158,12 @@ func TestGrantRefused(t *testing.T) {
 // fits, but another's signature: what somebody in between could make.
 func alteredAuthority(t testing.TB, of *Identity) []byte {
 	t.Helper()
-	_, key, err := createAuthority(time.Now())
+	_, key, err := createAuthority(newID(), time.Now())
 	must(t, err)
-	template := *of.authority.cert
+	template := *of.trust.Load().newest.cert
 	template.Subject = pkix.Name{CommonName: caNamePrefix + "0123456789abcdef"}
 	template.PublicKey, template.Signature = nil, nil
-	der, err := x509.CreateCertificate(rand.Reader, &template, &template, of.authority.cert.PublicKey, key)
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, of.trust.Load().newest.cert.PublicKey, key)
 	must(t, err)
 	return der
 }

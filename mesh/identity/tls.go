@@ -34,8 +34,8 @@ func (i *Identity) ServerTLS(allow func(id string) error) *tls.Config {
 	join.GetCertificate = i.serverCertificate
 	members := baseTLS(append(offers(ALPNControl, i.wire), offers(ALPNBulk, i.wire)...)...)
 	members.GetCertificate = i.serverCertificate
-	members.ClientAuth = tls.RequireAndVerifyClientCert
-	members.ClientCAs = i.authority.pool
+	// TLS's own check knows the authorities of the time when the listener was opened only.
+	members.ClientAuth = tls.RequireAnyClientCert
 	members.VerifyConnection = i.verifyPeer(x509.ExtKeyUsageClientAuth, "", allow)
 
 	outer := baseTLS(append(slices.Clone(members.NextProtos), ALPNJoin)...)
@@ -63,7 +63,7 @@ func (i *Identity) ServerTLS(allow func(id string) error) *tls.Config {
 func (i *Identity) ClientTLS(alpn, wantID string, allow func(id string) error) *tls.Config {
 	c := baseTLS(offers(alpn, i.wire)...)
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		return &i.current.Load().tls, nil
+		return i.shown(), nil
 	}
 	// TLS's own check needs the name that it also sends in the clear. verifyPeer checks
 	// everything instead, and no observer learns which node this one contacts.
@@ -87,7 +87,7 @@ func unknown(offered, spoken []string) (first string) {
 }
 
 func (i *Identity) serverCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return &i.current.Load().tls, nil
+	return i.shown(), nil
 }
 
 // verifyPeer returns a function for VerifyConnection, which unlike
@@ -100,7 +100,7 @@ func (i *Identity) verifyPeer(use x509.ExtKeyUsage, wantID string, allow func(id
 		case len(cs.PeerCertificates) == 0:
 			return fmt.Errorf("%w: there is none", ErrCertificate)
 		}
-		id, err := i.authority.verify(cs.PeerCertificates[0], use, time.Now())
+		id, err := i.trust.Load().verify(cs.PeerCertificates, use, time.Now())
 		if err != nil {
 			return err
 		}

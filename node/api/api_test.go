@@ -22,9 +22,11 @@ func TestAnswersArriveAsTheyWere(t *testing.T) {
 		pl:    Plan{Index: 9, Generation: 7, MeshID: "aa", Leader: "alpha", Members: []PlanMember{{ID: "00ff", Memory: 1 << 40, Leaving: true}}, Gone: []PlanGone{{ID: "01", Name: "b", Why: "left"}}, Jobs: []JobSummary{someSummary("done")}, Tokens: 1, Key: PlanKey{Serial: 2, Rotating: true}, Digest: "d"},
 		infos: []TokenInfo{{ID: "3f", Created: when, Expires: &when, Owner: "a", Uses: &three, Left: &three, Nodes: []string{"b"}}, {ID: "4f", Created: when, Nodes: []string{}}},
 	}
+	f.authority = CA{Serial: 2, Fingerprint: "9f", Named: &when, Key: true, Replacing: true, Waiting: []string{"b"}}
 	for _, network := range networks {
 		t.Run(network, func(t *testing.T) {
 			c, ctx := serve(t, network, f), t.Context()
+			same(t, f.authority)(c.CA(ctx))
 			same(t, f.list)(c.Members(ctx))
 			same(t, f.st)(c.Status(ctx))
 			same(t, f.pl)(c.Plan(ctx))
@@ -57,6 +59,7 @@ func TestChangesReachTheBackend(t *testing.T) {
 				{c.Leave(ctx), "leave"},
 				{second(c.ForceLeave(ctx, force)), force},
 				{c.RevokeToken(ctx, "a/b ?"), "a/b ?"},
+				{second(c.RotateCA(ctx)), "rotate the CA"},
 			} {
 				if step.err != nil {
 					t.Errorf("%v: %v", step.want, step.err)

@@ -27,6 +27,9 @@ type Backend interface {
 	// that admits any number of nodes.
 	CreateToken(ctx context.Context, ttl time.Duration, uses uint64) (Token, error)
 	RevokeToken(ctx context.Context, id string) error
+	// CA asks the other nodes for their part. RotateCA returns when the new CA is named.
+	CA(ctx context.Context) (CA, error)
+	RotateCA(ctx context.Context) (CA, error)
 
 	// ImportDataset and GenerateDataset return when the dataset is ready. If ctx ends
 	// first, they stop and leave nothing behind. They and VerifyDataset may call tell

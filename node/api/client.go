@@ -130,6 +130,16 @@ func (c *Client) Tokens(ctx context.Context) (list []TokenInfo, err error) {
 	return list, c.call(ctx, readTimeout, http.MethodGet, "/v1/tokens", nil, &list)
 }
 
+// CA says which CA the mesh has, and which nodes wait for a certificate of it.
+func (c *Client) CA(ctx context.Context) (ca CA, err error) {
+	return ca, c.call(ctx, changeTimeout, http.MethodGet, "/v1/ca", nil, &ca)
+}
+
+// RotateCA begins to replace the mesh's CA.
+func (c *Client) RotateCA(ctx context.Context) (ca CA, err error) {
+	return ca, c.call(ctx, changeTimeout, http.MethodPost, "/v1/ca/rotate", nil, &ca)
+}
+
 // RevokeToken revokes a token.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.call(ctx, changeTimeout, http.MethodDelete, "/v1/tokens/"+url.PathEscape(id), nil, nil)

@@ -18,19 +18,20 @@ import (
 
 // fake is a Backend that answers what it holds and notes what it was asked.
 type fake struct {
-	list   []Member
-	st     Status
-	pl     Plan
-	infos  []TokenInfo
-	checks []Check
-	sums   []DatasetSummary
-	set    Dataset
-	tells  []DatasetEvent // of every operation
-	job    Job
-	jobs   []JobSummary
-	seen   []JobEvent // by who watches
-	file   []byte     // what is predicted and exported
-	err    error      // of every call that can fail
+	list      []Member
+	st        Status
+	pl        Plan
+	infos     []TokenInfo
+	authority CA
+	checks    []Check
+	sums      []DatasetSummary
+	set       Dataset
+	tells     []DatasetEvent // of every operation
+	job       Job
+	jobs      []JobSummary
+	seen      []JobEvent // by who watches
+	file      []byte     // what is predicted and exported
+	err       error      // of every call that can fail
 	// held, if not nil, is what an operation waits for once it told all.
 	held chan struct{}
 	// ended gets the cause for which an operation's context ended.
@@ -71,6 +72,8 @@ func (f *fake) Leave(context.Context) error                 { return f.note("lea
 func (f *fake) ForceLeave(_ context.Context, r ForceLeaveRequest) (ForcedOut, error) {
 	return ForcedOut{Name: r.Name, OK: true}, f.note(r)
 }
+func (f *fake) CA(context.Context) (CA, error)                 { return f.authority, f.err }
+func (f *fake) RotateCA(context.Context) (CA, error)           { return f.authority, f.note("rotate the CA") }
 func (f *fake) RevokeToken(_ context.Context, id string) error { return f.note(id) }
 func (f *fake) CreateToken(_ context.Context, ttl time.Duration, uses uint64) (Token, error) {
 	_ = f.note(uses)

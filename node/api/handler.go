@@ -22,6 +22,8 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 	mux.HandleFunc("GET /v1/tokens", s.tokens)
 	mux.HandleFunc("POST /v1/tokens", s.createToken)
 	mux.HandleFunc("DELETE /v1/tokens/{id}", s.revokeToken)
+	mux.HandleFunc("GET /v1/ca", s.ca)
+	mux.HandleFunc("POST /v1/ca/rotate", s.rotateCA)
 	s.datasetRoutes(mux)
 	s.jobRoutes(mux)
 	mux.HandleFunc("GET /v1/events", s.events)
@@ -132,6 +134,18 @@ func (s server) createToken(w http.ResponseWriter, r *http.Request) {
 func (s server) revokeToken(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	answer(w, Done{ID: id, OK: true}, s.RevokeToken(r.Context(), id))
+}
+
+func (s server) ca(w http.ResponseWriter, r *http.Request) {
+	ca, err := s.CA(r.Context())
+	ca.Waiting = notNull(ca.Waiting)
+	answer(w, ca, err)
+}
+
+func (s server) rotateCA(w http.ResponseWriter, r *http.Request) {
+	ca, err := s.RotateCA(r.Context())
+	ca.Waiting = notNull(ca.Waiting)
+	answer(w, ca, err)
 }
 
 // notNull makes an empty list print as [] instead of null.

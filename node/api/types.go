@@ -114,6 +114,18 @@ type TokenInfo struct {
 	Nodes []string `json:"nodes"`
 }
 
+// CA is the mesh's certificate authority.
+type CA struct {
+	Serial      uint64     `json:"serial"`      // how many have succeeded the founder's
+	Fingerprint string     `json:"fingerprint"` // hex SHA-256 of its public key
+	Named       *time.Time `json:"named"`       // null: it is the founder's
+	Key         bool       `json:"key"`         // the node that answers holds its key
+	// Replacing says that the one before is still trusted. Waiting are the names of the nodes
+	// that have no certificate of this one, as far as the node that answers can tell.
+	Replacing bool     `json:"replacing"`
+	Waiting   []string `json:"waiting"`
+}
+
 // TokenRequest asks for a token.
 type TokenRequest struct {
 	TTL  string `json:"ttl"`            // such as "24h"; "" or "0": for ever

@@ -23,7 +23,9 @@ type admission struct {
 	id   *identity.Identity
 	mesh *mesh.Mesh
 	plan *consensus.Consensus
-	log  *slog.Logger
+	// succession says which CA new tokens pin, and when the certificate is due.
+	succession *successions
+	log        *slog.Logger
 
 	admit       *lead.Order[mesh.JoinRequest, identity.Grant]
 	sign        *lead.Order[[]byte, [][]byte]
@@ -34,8 +36,8 @@ type admission struct {
 	rejoin      *lead.Order[lead.None, lead.None] // given by nodes that know no leader: see Rejoin
 }
 
-func admissions(o *lead.Orders, id *identity.Identity, m *mesh.Mesh, p *consensus.Consensus, log *slog.Logger) *admission {
-	a := &admission{id: id, mesh: m, plan: p, log: log}
+func admissions(o *lead.Orders, id *identity.Identity, m *mesh.Mesh, p *consensus.Consensus, s *successions, log *slog.Logger) *admission {
+	a := &admission{id: id, mesh: m, plan: p, succession: s, log: log}
 	a.admit = lead.Register(o, "admit", lead.Once, a.onAdmit)
 	a.sign = lead.Register(o, "renew", lead.Once, func(_ context.Context, from string, csr []byte) ([][]byte, error) {
 		return id.Sign(csr, from, time.Now())
@@ -136,13 +138,14 @@ func (a *admission) onCreateToken(ctx context.Context, from string, o tokenReque
 	if o.Uses > 0 && !a.plan.State().BindsTokens() {
 		return newToken{}, mesh.Refuse(lead.Conflict, "a node of the mesh runs a version that does not count how often a token is used: upgrade all of them, or leave out --uses")
 	}
+	pins := a.succession.serial(a.plan.State())
 	token, err := identity.NewToken(a.id.CAHash())
 	if err != nil {
 		return newToken{}, err
 	}
 	now := time.Now()
 	t := plan.NewToken(token.Hash(), now, o.TTL)
-	t.Owner, t.Uses, t.Seen = from, o.Uses, []string{a.id.ID()}
+	t.Owner, t.Uses, t.Seen, t.Authority = from, o.Uses, []string{a.id.ID()}, pins
 	if _, err := a.plan.Apply(ctx, plan.CreateToken{Token: t, Now: now}); err != nil {
 		return newToken{}, err
 	}

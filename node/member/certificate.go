@@ -5,23 +5,40 @@ import (
 	"time"
 )
 
-// keepCertificate renews the certificate at half its lifetime, and tries again each
-// minute if that fails.
+// How long to wait before a renewal is tried again: one that a new CA asks for holds up the end
+// of the former one.
+const (
+	renewAgain   = time.Minute
+	succeedAgain = time.Second
+)
+
+// keepCertificate renews the certificate at half its lifetime, and when the mesh has a new CA.
 func (a *admission) keepCertificate(ctx context.Context) error {
 	for {
-		wait := max(time.Until(a.id.RenewAt()), 0)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return nil
-		}
-		if err := a.renewOnce(ctx); err != nil {
-			a.log.Warn("the certificate is due for renewal; trying again in a minute", "expires", a.id.NotAfter(), "err", err)
+		if !a.id.Outdated() {
 			select {
-			case <-time.After(time.Minute):
+			case <-time.After(time.Until(a.id.RenewAt())):
+			case <-a.succession.renew:
+				continue
 			case <-ctx.Done():
 				return nil
 			}
+		}
+		err := a.renewOnce(ctx)
+		again := renewAgain
+		switch {
+		case a.id.Outdated(): // the leader may not have read the plan yet
+			again = succeedAgain
+		case err == nil:
+			continue
+		}
+		if err != nil {
+			a.log.Warn("the certificate is due for renewal; trying again", "expires", a.id.NotAfter(), "in", again, "err", err)
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return nil
 		}
 	}
 }

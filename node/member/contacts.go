@@ -43,6 +43,10 @@ type stats struct {
 	PublicKey  string       `json:"public_key"`
 	// Knows is the newest command of the plan that the node knows; 0: it does not say.
 	Knows plan.Kind `json:"knows,omitempty"`
+	// CA is the digest of the key of the CA that issued its certificate. CAKey says that it
+	// holds the key of the newest CA that it knows.
+	CA    string `json:"ca,omitempty"`
+	CAKey bool   `json:"ca_key,omitempty"`
 }
 
 func (c *contacts) own() stats {
@@ -51,6 +55,7 @@ func (c *contacts) own() stats {
 		Key:  identity.KeyDigest(c.id.GossipKeys()[0].Key),
 		Name: c.id.Name(), Version: c.about.Version, Computes: Computing(c.about.Numbers), Device: c.about.Device, Memory: c.about.Memory, Speed: c.about.Speed,
 		PublicKey: c.id.PublicKeyHash(), Knows: plan.Newest,
+		CA: hashText(c.id.Issuer()), CAKey: c.id.HasCAKey(),
 	}
 }
 

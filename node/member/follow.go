@@ -82,6 +82,11 @@ func (m *Member) take(was, now *plan.State) error {
 			}
 		}
 	}
+	if was == nil || was.Authority != now.Authority {
+		if err := m.succession.follow(now.Authority); err != nil {
+			return err
+		}
+	}
 	if err := m.keys.arrange(now.Key); err != nil && !errors.Is(err, errKeyMissing) {
 		return err
 	}

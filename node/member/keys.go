@@ -29,6 +29,8 @@ const (
 	callKeys   = "gossip-keys"
 	callNewKey = "new-gossip-key"
 	callCAKey  = "ca-key"
+	// callNextCAKey carries the key of a CA that the plan may name.
+	callNextCAKey = "next-ca-key"
 )
 
 // keyring holds the keys of this node: the gossip keys and, on voters, the CA key.
@@ -51,6 +53,12 @@ func (k *keyring) serve() {
 		// Any member may send it: AdoptCAKey accepts the mesh's key only.
 		return nil, k.id.AdoptCAKey(key)
 	})
+	k.mesh.Handle(callNextCAKey, func(_ context.Context, peer string, key []byte) ([]byte, error) {
+		if peer != k.plan.Leader() {
+			return nil, lead.ErrNotFromLeader
+		}
+		return nil, k.id.HoldNextCAKey(key)
+	})
 	k.mesh.Handle(callKeys, func(context.Context, string, []byte) ([]byte, error) { return json.Marshal(k.id.GossipKeys()) })
 	k.mesh.Handle(callNewKey, func(_ context.Context, peer string, b []byte) ([]byte, error) {
 		if peer != k.plan.Leader() {
@@ -67,7 +75,8 @@ func (k *keyring) serve() {
 	})
 }
 
-// sendCAKey gives a future voter the key that any leader needs to admit newcomers.
+// sendCAKey gives a voter, or a future one, the key that any leader needs to admit newcomers, and
+// the key of a CA that may be named soon.
 func (k *keyring) sendCAKey(ctx context.Context, id string) error {
 	if id == k.id.ID() {
 		return nil
@@ -76,7 +85,17 @@ func (k *keyring) sendCAKey(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("hand the CA key to node %s: %w", id, err)
 	}
-	_, err = k.mesh.Call(ctx, id, callCAKey, key)
+	if err := k.hand(ctx, id, callCAKey, key); err != nil {
+		return err
+	}
+	if key, err = k.id.NextCAKey(); err != nil || key == nil {
+		return err
+	}
+	return k.hand(ctx, id, callNextCAKey, key)
+}
+
+func (k *keyring) hand(ctx context.Context, id, call string, key []byte) error {
+	_, err := k.mesh.Call(ctx, id, call, key)
 	return err
 }
 

@@ -79,7 +79,7 @@ func (m *Member) ForceLeave(ctx context.Context, r api.ForceLeaveRequest) (api.F
 	}
 	out := api.ForcedOut{Name: r.Name, OK: true, Tokens: done.Tokens}
 	if done.Voter {
-		out.Warning = "the node was a voter and holds the key of the mesh's CA, by which it can make certificates under other ids: if it is in wrong hands, found the mesh anew"
+		out.Warning = "the node was a voter and holds the key of the mesh's CA, by which it can make certificates under other ids: if it is in wrong hands, run `hopmesh ca rotate` now"
 	}
 	if len(done.Tokens) > 0 {
 		t, err := m.CreateToken(ctx, nextToken, 0)
@@ -200,6 +200,9 @@ func (m *Member) Problems(s *plan.State) []string {
 	}
 	if left := time.Until(m.cfg.ID.NotAfter()); left < 7*24*time.Hour && left < m.cfg.ID.Life()/4 {
 		list = append(list, fmt.Sprintf("this node's certificate ends in %s and could not be renewed: it needs a leader", left.Round(time.Minute)))
+	}
+	if why := m.succession.lasting(s, time.Now()); why != "" {
+		list = append(list, why)
 	}
 	if s.Key.Stale {
 		list = append(list, "a node was revoked and the gossip key is being replaced: live nodes that can't be reached hold this up")

@@ -46,15 +46,16 @@ type Config struct {
 // Member is a node while it belongs to a mesh. It opens the mesh and the consensus, which the
 // other parts of the node use too. Its methods may be called from any goroutine.
 type Member struct {
-	cfg       Config
-	mesh      *mesh.Mesh
-	plan      *consensus.Consensus
-	orders    *lead.Orders
-	contacts  *contacts
-	keys      *keyring
-	admission *admission
-	gossip    *gossip
-	adopt     func(*plan.State) // called with each version of the plan
+	cfg        Config
+	mesh       *mesh.Mesh
+	plan       *consensus.Consensus
+	orders     *lead.Orders
+	contacts   *contacts
+	keys       *keyring
+	admission  *admission
+	succession *successions
+	gossip     *gossip
+	adopt      func(*plan.State) // called with each version of the plan
 
 	opened  chan struct{} // closed by Begin
 	leaving atomic.Bool
@@ -106,7 +107,8 @@ func Open(cfg Config) (*Member, error) {
 	m.contacts.serveDigests()
 	m.keys = &keyring{id: id, mesh: m.mesh, plan: m.plan, log: cfg.Log}
 	m.keys.serve()
-	m.admission = admissions(m.orders, id, m.mesh, m.plan, cfg.Log)
+	m.succession = newSuccessions(m.orders, m.contacts, m.keys, cfg.Log)
+	m.admission = admissions(m.orders, id, m.mesh, m.plan, m.succession, cfg.Log)
 	return m, nil
 }
 

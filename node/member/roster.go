@@ -17,13 +17,14 @@ import (
 // Roster holds the leader's steps that keep the members of the plan in line with the nodes that
 // exist. Only the leader's rounds call them.
 type Roster struct {
-	mesh     *mesh.Mesh
-	plan     *consensus.Consensus
-	contacts *contacts
-	gossip   *gossip
-	rotation rotation
-	comparer comparer
-	log      *slog.Logger
+	mesh       *mesh.Mesh
+	plan       *consensus.Consensus
+	contacts   *contacts
+	gossip     *gossip
+	rotation   rotation
+	succession *successions
+	comparer   comparer
+	log        *slog.Logger
 
 	term uint64
 	met  map[string]time.Time // when each live node was last asked in this term
@@ -31,7 +32,7 @@ type Roster struct {
 
 // Roster returns the steps of the leader's rounds about members.
 func (m *Member) Roster() *Roster {
-	return &Roster{mesh: m.mesh, plan: m.plan, contacts: m.contacts, gossip: m.gossip, rotation: rotation{keys: m.keys, contacts: m.contacts}, comparer: comparer{member: m}, log: m.cfg.Log}
+	return &Roster{mesh: m.mesh, plan: m.plan, contacts: m.contacts, gossip: m.gossip, rotation: rotation{keys: m.keys, contacts: m.contacts}, succession: m.succession, comparer: comparer{member: m}, log: m.cfg.Log}
 }
 
 // maxGeneration is more than any mesh reaches. A node that reports more is broken.
@@ -143,6 +144,9 @@ func (r *Roster) LetGo(mayGo func(id string, s *plan.State) bool) lead.Step {
 		return errors.Join(errs...)
 	}
 }
+
+// TurnCA does one step in replacing the mesh's CA, if one is due.
+func (r *Roster) TurnCA(ctx context.Context, s *plan.State) error { return r.succession.turn(ctx, s) }
 
 // TurnKey does one step in replacing the gossip key, if one is due.
 func (r *Roster) TurnKey(ctx context.Context, s *plan.State) error { return r.rotation.turn(ctx, s) }

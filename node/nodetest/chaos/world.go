@@ -253,7 +253,8 @@ func (w *world) damage(i *nodetest.Instance, f fault) {
 // irreplaceable reports whether nobody but its owner can make a node's file again. The node says
 // so, and is lost to the mesh.
 func irreplaceable(path string) bool {
-	return filepath.Base(filepath.Dir(path)) == "identity" || filepath.Base(path) == "format.json"
+	name := filepath.Base(path)
+	return filepath.Base(filepath.Dir(path)) == "identity" || name == "identity.pending" || name == "format.json"
 }
 
 // may reports whether a node may have ended with this error.

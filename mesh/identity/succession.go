@@ -1,0 +1,202 @@
+package identity
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+)
+
+// An authority is succeeded by another in these steps, each of which leaves a mesh that works.
+//
+//   - A node that can sign makes the successor (NewSuccessor). Each node that may have to sign keeps
+//     its key (HoldNextCAKey).
+//   - The plan names the successor. Each node that reads that accepts both authorities, signs with
+//     the key of the new one (Succeed), and renews its certificate. Who has not read it yet accepts
+//     the new certificates, since the former authority vouches for the key of the successor.
+//   - When all nodes have renewed theirs, the plan says so. Each node that reads that accepts the
+//     new authority only (Retire).
+
+// Successor is a new authority of the mesh, by which the former one stands.
+type Successor struct {
+	Cert []byte // its own certificate
+	Link []byte // the former one's, for the same key
+}
+
+// NewSuccessor makes a new authority, and its key in the form of CAKey. It changes nothing here.
+func (i *Identity) NewSuccessor(now time.Time) (s Successor, key []byte, err error) {
+	i.mu.Lock()
+	own := i.caKey
+	i.mu.Unlock()
+	if own == nil {
+		return Successor{}, nil, ErrNoCAKey
+	}
+	before := i.trust.Load().newest
+	next, nextKey, err := createAuthority(before.meshID, now)
+	if err != nil {
+		return Successor{}, nil, err
+	}
+	link, err := issueAuthority(authorityTemplate(before.meshID, now), before.cert, nextKey.Public().(ed25519.PublicKey), own)
+	if err != nil {
+		return Successor{}, nil, err
+	}
+	if key, err = x509.MarshalPKCS8PrivateKey(nextKey); err != nil {
+		return Successor{}, nil, fmt.Errorf("encode the authority's key: %w", err)
+	}
+	return Successor{Cert: next.cert.Raw, Link: link.Raw}, key, nil
+}
+
+// HoldNextCAKey keeps the key of an authority that the plan may name, on disk. It replaces one that
+// was kept before and never named.
+func (i *Identity) HoldNextCAKey(der []byte) error {
+	key, err := parseKey(der)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrWrongCAKey, err)
+	}
+	b, err := marshalKey(key)
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.trust.Load().newest.holds(key) {
+		return nil // the plan has named it meanwhile
+	}
+	if err := replaceFile(i.path(nextKeyFile), b); err != nil {
+		return fmt.Errorf("save the next authority's key: %w", err)
+	}
+	i.nextKey = key
+	return nil
+}
+
+// Succeed accepts the authority that the plan names, beside the one it succeeds, on disk and then
+// in memory. If this node holds its key, it signs with that from now on. It returns whether
+// anything is new, and ErrSuccessor if the authority that is trusted here does not vouch for it.
+func (i *Identity) Succeed(s Successor) (fresh bool, err error) {
+	cert, err := x509.ParseCertificate(s.Cert)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrSuccessor, err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	was := i.trust.Load()
+	if was.newest.cert.Equal(cert) {
+		return false, i.takeNextKey()
+	}
+	next, err := newAuthority(cert)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrSuccessor, err)
+	}
+	link, err := x509.ParseCertificate(s.Link)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrSuccessor, err)
+	}
+	if !was.newest.vouches(next, link) {
+		return false, ErrSuccessor
+	}
+	now := &trust{newest: next, former: was.newest, link: link}
+	if err := replaceFile(i.path(caFile), now.marshal()); err != nil {
+		return false, fmt.Errorf("save the authorities: %w", err)
+	}
+	i.trust.Store(now)
+	i.caKey = nil // it is the former's
+	return true, i.takeNextKey()
+}
+
+// takeNextKey makes the kept key the one that signs, if it is that of the newest authority. It is
+// called with mu held.
+func (i *Identity) takeNextKey() error {
+	if i.caKey != nil || i.nextKey == nil || !i.trust.Load().newest.holds(i.nextKey) {
+		return nil
+	}
+	b, err := marshalKey(i.nextKey)
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(i.path(caKeyFile), b); err != nil {
+		return fmt.Errorf("save the authority's key: %w", err)
+	}
+	i.caKey, i.nextKey = i.nextKey, nil
+	if err := remove(i.path(nextKeyFile)); err != nil {
+		return fmt.Errorf("save the authority's key: %w", err)
+	}
+	return nil
+}
+
+// Retire ends the trust in the former authority, on disk and then in memory. It returns whether
+// there was one. It changes nothing while this node's certificate is of that one.
+func (i *Identity) Retire() (retired bool, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	was := i.trust.Load()
+	if was.former == nil || i.current.Load().issuer != was.newest.hash {
+		return false, nil
+	}
+	now := &trust{newest: was.newest}
+	if err := replaceFile(i.path(caFile), now.marshal()); err != nil {
+		return false, fmt.Errorf("save the authorities: %w", err)
+	}
+	i.trust.Store(now)
+	return true, nil
+}
+
+// AuthorityHash returns the digest of the key in an authority's certificate, as CAHash does.
+func AuthorityHash(cert []byte) (hash [sha256.Size]byte, err error) {
+	c, err := x509.ParseCertificate(cert)
+	if err != nil {
+		return hash, fmt.Errorf("read an authority's certificate: %w", err)
+	}
+	return hashKey(c), nil
+}
+
+// NextCAKey returns the key that HoldNextCAKey keeps, or nil.
+func (i *Identity) NextCAKey() ([]byte, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.nextKey == nil {
+		return nil, nil
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(i.nextKey)
+	if err != nil {
+		return nil, fmt.Errorf("encode the next authority's key: %w", err)
+	}
+	return der, nil
+}
+
+// Issuer returns the digest of the key of the authority that issued this node's certificate.
+func (i *Identity) Issuer() [sha256.Size]byte { return i.current.Load().issuer }
+
+// Outdated reports whether this node's certificate is of another authority than the newest.
+func (i *Identity) Outdated() bool {
+	return i.current.Load().issuer != i.trust.Load().newest.hash
+}
+
+// Accepts reports whether a chain that a peer showed would still be accepted.
+func (i *Identity) Accepts(chain []*x509.Certificate) bool {
+	if len(chain) == 0 {
+		return false
+	}
+	_, err := i.trust.Load().verify(chain, x509.ExtKeyUsageAny, time.Now())
+	return !errors.Is(err, ErrForeignMesh)
+}
+
+// readNextKey reads a key that is kept until the plan names its authority. One that can't be read
+// is not missed: the next succession makes another.
+func (i *Identity) readNextKey() error {
+	b, err := readFile(i.path(nextKeyFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the next authority's key: %w", err)
+	}
+	if blocks, err := parsePEM(b, pemKey); err == nil {
+		if key, err := parseKey(blocks[0]); err == nil {
+			i.nextKey = key
+		}
+	}
+	return nil
+}
