@@ -57,7 +57,7 @@ func authorityRotate() *cobra.Command {
 			"node has a certificate of the new CA, the former one is trusted by nobody, and the join tokens made before\n" +
 			"end. A node that is down holds that up: start it again, or remove it with force-leave. Run this after a voter\n" +
 			"was revoked that may be in wrong hands.",
-		Example:           "  hopmesh ca rotate\n  hopmesh force-leave gamma --revoke && hopmesh ca rotate",
+		Example:           "  hopmesh ca rotate\n  hopmesh ca rotate --wait 5m --json",
 		Args:              usage.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

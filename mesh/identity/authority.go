@@ -188,3 +188,8 @@ func CheckID(id string) error {
 }
 
 func serialNumber() *big.Int { return new(big.Int).SetBytes(append([]byte{1}, random(15)...)) }
+
+func (a *authority) holds(key ed25519.PrivateKey) bool {
+	public, ok := a.cert.PublicKey.(ed25519.PublicKey)
+	return ok && public.Equal(key.Public())
+}

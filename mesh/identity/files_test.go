@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // FuzzFiles reads files of an identity that somebody has changed, each by itself. None may
@@ -17,6 +18,12 @@ func FuzzFiles(f *testing.F) {
 		f.Add(uint8(n), b)
 		f.Add(uint8(n), b[:len(b)/2])
 	}
+	successor := found(f, Options{})
+	s, _, err := successor.NewSuccessor(time.Now())
+	must(f, err)
+	_, err = successor.Succeed(s)
+	must(f, err)
+	f.Add(uint8(1), successor.trust.Load().marshal())
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
 		again, err := Load(i.dir, Options{})
 		must(t, err)

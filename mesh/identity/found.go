@@ -45,8 +45,8 @@ func Found(dir, name string, opts Options) (*Identity, error) {
 		return nil, err
 	}
 	i := &Identity{
-		dir: dir, name: name, id: id, resetKey: newResetKey(), life: opts.LeafLife,
-		caKey: caKey, keys: []GossipKey{NewGossipKey(1)},
+		authorities: authorities{dir: dir, caKey: caKey}, name: name, id: id, resetKey: newResetKey(), life: opts.LeafLife,
+		keys: []GossipKey{NewGossipKey(1)},
 	}
 	i.trust.Store(t)
 	i.current.Store(c)

@@ -91,6 +91,31 @@ func FuzzChain(f *testing.F) {
 	})
 }
 
+// FuzzSuccessor: only who holds the authority's key can name another.
+func FuzzSuccessor(f *testing.F) {
+	i, foreign := found(f, Options{}), found(f, Options{})
+	good, _, err := i.NewSuccessor(time.Now())
+	must(f, err)
+	other, _, err := foreign.NewSuccessor(time.Now())
+	must(f, err)
+	f.Add(good.Cert, other.Link)
+	f.Add(good.Link, good.Link)
+	f.Add(good.Cert[:100], good.Link)
+	f.Add([]byte(nil), []byte("garbage"))
+	f.Fuzz(func(t *testing.T, cert, link []byte) {
+		if bytes.Equal(cert, good.Cert) && bytes.Equal(link, good.Link) {
+			return
+		}
+		fresh, err := i.Succeed(Successor{Cert: cert, Link: link})
+		if fresh {
+			t.Fatal("an authority that nobody vouches for is trusted")
+		}
+		if _, hashErr := AuthorityHash(cert); err == nil && hashErr != nil {
+			t.Fatalf("its key can't be read: %v", hashErr)
+		}
+	})
+}
+
 func FuzzGrant(f *testing.F) {
 	first := found(f, Options{})
 	r := request(f, filepath.Join(f.TempDir(), "identity"))

@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
@@ -75,16 +74,6 @@ type credential struct {
 	key    ed25519.PrivateKey
 	leaf   *x509.Certificate
 	issuer [sha256.Size]byte // the hash of the authority's key
-}
-
-// shown returns what this node shows in a handshake.
-func (i *Identity) shown() *tls.Certificate {
-	c, t := i.current.Load(), i.trust.Load()
-	issuer := t.newest
-	if t.former != nil && c.issuer == t.former.hash {
-		issuer = t.former
-	}
-	return &tls.Certificate{Certificate: t.chain(c.leaf.Raw, issuer), PrivateKey: c.key, Leaf: c.leaf}
 }
 
 // newCredential returns an error unless key and certificate belong together.

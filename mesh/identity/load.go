@@ -22,7 +22,7 @@ func Load(dir string, opts Options) (*Identity, error) {
 	if !full {
 		return nil, fmt.Errorf("%w in %s", ErrNone, dir)
 	}
-	i := &Identity{dir: dir, life: opts.LeafLife}
+	i := &Identity{authorities: authorities{dir: dir}, life: opts.LeafLife}
 	for _, part := range []struct {
 		file string
 		read func([]byte) error
@@ -68,18 +68,6 @@ func (i *Identity) readNode(b []byte) error {
 	}
 	i.id, i.name = n.ID, n.Name
 	i.trust.Store(&trust{newest: &authority{meshID: n.Mesh}})
-	return nil
-}
-
-func (i *Identity) readCA(b []byte) error {
-	t, err := parseTrust(b)
-	if err != nil {
-		return err
-	}
-	if t.newest.meshID != i.MeshID() {
-		return errMismatch
-	}
-	i.trust.Store(t)
 	return nil
 }
 
@@ -131,24 +119,4 @@ func (i *Identity) readReset(b []byte) error {
 func (i *Identity) readKeyring(b []byte) (err error) {
 	i.keys, err = parseGossipKeys(b)
 	return err
-}
-
-func (i *Identity) readCAKey(b []byte) error {
-	blocks, err := parsePEM(b, pemKey)
-	if err != nil {
-		return err
-	}
-	key, err := parseKey(blocks[0])
-	if err != nil {
-		return err
-	}
-	t := i.trust.Load()
-	switch {
-	case t.newest.holds(key):
-		i.caKey = key
-	case t.former == nil || !t.former.holds(key):
-		return errMismatch
-	}
-	// The process ended before it replaced the former authority's key: see below.
-	return nil
 }

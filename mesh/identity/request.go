@@ -157,7 +157,7 @@ func (r *Request) Accept(g Grant, caHash [sha256.Size]byte) (*Identity, error) {
 		return nil, fmt.Errorf("%w: %w", ErrGrant, err)
 	}
 	i := &Identity{
-		dir: r.dir, name: r.name, id: r.id, resetKey: newResetKey(), keys: copyGossipKeys(g.Keys),
+		authorities: authorities{dir: r.dir}, name: r.name, id: r.id, resetKey: newResetKey(), keys: copyGossipKeys(g.Keys),
 	}
 	i.trust.Store(trust)
 	i.current.Store(c)

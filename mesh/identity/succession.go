@@ -4,9 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 )
 
@@ -27,10 +25,10 @@ type Successor struct {
 }
 
 // NewSuccessor makes a new authority, and its key in the form of CAKey. It changes nothing here.
-func (i *Identity) NewSuccessor(now time.Time) (s Successor, key []byte, err error) {
-	i.mu.Lock()
+func (i *authorities) NewSuccessor(now time.Time) (s Successor, key []byte, err error) {
+	i.authorityMu.Lock()
 	own := i.caKey
-	i.mu.Unlock()
+	i.authorityMu.Unlock()
 	if own == nil {
 		return Successor{}, nil, ErrNoCAKey
 	}
@@ -51,7 +49,7 @@ func (i *Identity) NewSuccessor(now time.Time) (s Successor, key []byte, err err
 
 // HoldNextCAKey keeps the key of an authority that the plan may name, on disk. It replaces one that
 // was kept before and never named.
-func (i *Identity) HoldNextCAKey(der []byte) error {
+func (i *authorities) HoldNextCAKey(der []byte) error {
 	key, err := parseKey(der)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrWrongCAKey, err)
@@ -60,8 +58,8 @@ func (i *Identity) HoldNextCAKey(der []byte) error {
 	if err != nil {
 		return err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.authorityMu.Lock()
+	defer i.authorityMu.Unlock()
 	if i.trust.Load().newest.holds(key) {
 		return nil // the plan has named it meanwhile
 	}
@@ -75,13 +73,13 @@ func (i *Identity) HoldNextCAKey(der []byte) error {
 // Succeed accepts the authority that the plan names, beside the one it succeeds, on disk and then
 // in memory. If this node holds its key, it signs with that from now on. It returns whether
 // anything is new, and ErrSuccessor if the authority that is trusted here does not vouch for it.
-func (i *Identity) Succeed(s Successor) (fresh bool, err error) {
+func (i *authorities) Succeed(s Successor) (fresh bool, err error) {
 	cert, err := x509.ParseCertificate(s.Cert)
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", ErrSuccessor, err)
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.authorityMu.Lock()
+	defer i.authorityMu.Unlock()
 	was := i.trust.Load()
 	if was.newest.cert.Equal(cert) {
 		return false, i.takeNextKey()
@@ -108,7 +106,7 @@ func (i *Identity) Succeed(s Successor) (fresh bool, err error) {
 
 // takeNextKey makes the kept key the one that signs, if it is that of the newest authority. It is
 // called with mu held.
-func (i *Identity) takeNextKey() error {
+func (i *authorities) takeNextKey() error {
 	if i.caKey != nil || i.nextKey == nil || !i.trust.Load().newest.holds(i.nextKey) {
 		return nil
 	}
@@ -126,23 +124,6 @@ func (i *Identity) takeNextKey() error {
 	return nil
 }
 
-// Retire ends the trust in the former authority, on disk and then in memory. It returns whether
-// there was one. It changes nothing while this node's certificate is of that one.
-func (i *Identity) Retire() (retired bool, err error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	was := i.trust.Load()
-	if was.former == nil || i.current.Load().issuer != was.newest.hash {
-		return false, nil
-	}
-	now := &trust{newest: was.newest}
-	if err := replaceFile(i.path(caFile), now.marshal()); err != nil {
-		return false, fmt.Errorf("save the authorities: %w", err)
-	}
-	i.trust.Store(now)
-	return true, nil
-}
-
 // AuthorityHash returns the digest of the key in an authority's certificate, as CAHash does.
 func AuthorityHash(cert []byte) (hash [sha256.Size]byte, err error) {
 	c, err := x509.ParseCertificate(cert)
@@ -153,9 +134,9 @@ func AuthorityHash(cert []byte) (hash [sha256.Size]byte, err error) {
 }
 
 // NextCAKey returns the key that HoldNextCAKey keeps, or nil.
-func (i *Identity) NextCAKey() ([]byte, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (i *authorities) NextCAKey() ([]byte, error) {
+	i.authorityMu.Lock()
+	defer i.authorityMu.Unlock()
 	if i.nextKey == nil {
 		return nil, nil
 	}
@@ -166,37 +147,19 @@ func (i *Identity) NextCAKey() ([]byte, error) {
 	return der, nil
 }
 
-// Issuer returns the digest of the key of the authority that issued this node's certificate.
-func (i *Identity) Issuer() [sha256.Size]byte { return i.current.Load().issuer }
-
-// Outdated reports whether this node's certificate is of another authority than the newest.
-func (i *Identity) Outdated() bool {
-	return i.current.Load().issuer != i.trust.Load().newest.hash
-}
-
-// Accepts reports whether a chain that a peer showed would still be accepted.
-func (i *Identity) Accepts(chain []*x509.Certificate) bool {
-	if len(chain) == 0 {
-		return false
+// retire ends the trust in the former authority, on disk and then in memory, if this node's
+// certificate is of the newest.
+func (i *authorities) retire(issuer [sha256.Size]byte) (retired bool, err error) {
+	i.authorityMu.Lock()
+	defer i.authorityMu.Unlock()
+	was := i.trust.Load()
+	if was.former == nil || issuer != was.newest.hash {
+		return false, nil
 	}
-	_, err := i.trust.Load().verify(chain, x509.ExtKeyUsageAny, time.Now())
-	return !errors.Is(err, ErrForeignMesh)
-}
-
-// readNextKey reads a key that is kept until the plan names its authority. One that can't be read
-// is not missed: the next succession makes another.
-func (i *Identity) readNextKey() error {
-	b, err := readFile(i.path(nextKeyFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	now := &trust{newest: was.newest}
+	if err := replaceFile(i.path(caFile), now.marshal()); err != nil {
+		return false, fmt.Errorf("save the authorities: %w", err)
 	}
-	if err != nil {
-		return fmt.Errorf("read the next authority's key: %w", err)
-	}
-	if blocks, err := parsePEM(b, pemKey); err == nil {
-		if key, err := parseKey(blocks[0]); err == nil {
-			i.nextKey = key
-		}
-	}
-	return nil
+	i.trust.Store(now)
+	return true, nil
 }

@@ -86,6 +86,16 @@ func unknown(offered, spoken []string) (first string) {
 	return first
 }
 
+// shown returns what this node shows in a handshake.
+func (i *Identity) shown() *tls.Certificate {
+	c, t := i.current.Load(), i.trust.Load()
+	issuer := t.newest
+	if t.former != nil && c.issuer == t.former.hash {
+		issuer = t.former
+	}
+	return &tls.Certificate{Certificate: t.chain(c.leaf.Raw, issuer), PrivateKey: c.key, Leaf: c.leaf}
+}
+
 func (i *Identity) serverCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return i.shown(), nil
 }

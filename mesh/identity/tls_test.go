@@ -78,7 +78,7 @@ func minted(t testing.TB, i *Identity, parent *x509.Certificate, signer ed25519.
 	must(t, err)
 	c, err := newCredential(key, leaf, i.CAHash())
 	must(t, err)
-	other := &Identity{dir: i.dir, name: i.name, id: i.id}
+	other := &Identity{authorities: authorities{dir: i.dir}, name: i.name, id: i.id}
 	other.trust.Store(i.trust.Load())
 	other.current.Store(c)
 	return other

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
@@ -164,4 +165,28 @@ func parseTrust(b []byte) (*trust, error) {
 		return nil, errMismatch
 	}
 	return t, nil
+}
+
+// adopt returns the credential in a chain. It returns an error unless the chain is
+// valid for this mesh, node and key.
+func (t *trust) adopt(chain [][]byte, key ed25519.PrivateKey, id string) (*credential, error) {
+	certs, err := parseChain(chain)
+	if err != nil {
+		return nil, err
+	}
+	leaf, a := certs[0], t.find(certs[1])
+	if a == nil {
+		return nil, ErrForeignMesh
+	}
+	now := time.Now()
+	for _, use := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		got, err := a.verify(leaf, use, now)
+		if err != nil {
+			return nil, err
+		}
+		if got != id {
+			return nil, fmt.Errorf("%w: it is for node %s, this is node %s", ErrWrongID, got, id)
+		}
+	}
+	return newCredential(key, leaf, a.hash)
 }

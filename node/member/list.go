@@ -149,6 +149,17 @@ func (m *Member) RevokeToken(ctx context.Context, id string) error {
 	return lead.APIError(err)
 }
 
+// CA says which CA the mesh has, and which nodes have no certificate of it yet.
+func (m *Member) CA(ctx context.Context) (api.CA, error) { return m.succession.state(ctx) }
+
+// RotateCA begins to replace the mesh's CA.
+func (m *Member) RotateCA(ctx context.Context) (api.CA, error) {
+	if _, err := m.succession.rotate.Do(ctx, lead.None{}); err != nil {
+		return api.CA{}, lead.APIError(err)
+	}
+	return m.CA(ctx)
+}
+
 // unlike returns a sentence about each node that speaks no version of this node's.
 func (m *Member) unlike(s *plan.State) (list []string) {
 	ids, known := m.mesh.Strangers(), m.mesh.Peers()

@@ -178,17 +178,9 @@ func (c *successions) follow(a *plan.Authority) error {
 	return err
 }
 
-// RotateCA begins to replace the mesh's CA.
-func (m *Member) RotateCA(ctx context.Context) (api.CA, error) {
-	if _, err := m.succession.rotate.Do(ctx, lead.None{}); err != nil {
-		return api.CA{}, lead.APIError(err)
-	}
-	return m.CA(ctx)
-}
-
-// CA says which CA the mesh has, and which nodes have no certificate of it yet.
-func (m *Member) CA(ctx context.Context) (api.CA, error) {
-	s, c := m.plan.State(), m.succession
+// state says which CA the mesh has, and which nodes have no certificate of it yet.
+func (c *successions) state(ctx context.Context) (api.CA, error) {
+	s := c.plan.State()
 	out := api.CA{Fingerprint: hashText(c.id.CAHash()), Key: c.id.HasCAKey()}
 	a := s.Authority
 	if a == nil {
