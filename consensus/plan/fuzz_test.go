@@ -173,6 +173,8 @@ func seeds(f *testing.F) [][]byte {
 		Admit{Member: Member{ID: "c", Name: "c", PublicKey: "k", Knows: Newest}, Token: "fedcba987654", Now: now, Seen: []string{"b", "a"}},
 		RemoveMember{ID: "b", Why: Revoked, Tokens: true},
 		UpdateMember{ID: "a", Knows: Newest},
+		NameAuthority{Serial: 1, Cert: []byte("a certificate"), Link: []byte("a link"), Now: now},
+		RetireAuthority{Serial: 1},
 	} {
 		data, err := Encode(c)
 		if err != nil {

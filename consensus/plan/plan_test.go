@@ -120,6 +120,7 @@ func TestSnapshotThatNoHistoryLeadsTo(t *testing.T) {
 		"gone":   {Gone: map[string]Gone{"a": {ID: "b", Why: Left}}},
 		"why":    {Gone: map[string]Gone{"a": {ID: "a"}}},
 		"token":  {Tokens: map[string]Token{"a": {ID: "b"}}},
+		"ca":     {Authority: &Authority{Serial: 1, Cert: []byte("a certificate")}},
 	} {
 		b, err := MarshalSnapshot(s)
 		if err != nil {

@@ -185,8 +185,8 @@ func (c CreateToken) apply(s *State, _ uint64) error {
 	if err := checkSeen(t.Seen); err != nil {
 		return err
 	}
-	if t.Authority > s.authority() {
-		return fmt.Errorf("%w: a token of authority %d, where %d is in force", ErrInvalid, t.Authority, s.authority())
+	if t.Authority != s.authority() {
+		return fmt.Errorf("%w: the token pins %d, and %d is in force", ErrAuthoritySerial, t.Authority, s.authority())
 	}
 	seen := t.Seen
 	t.Seen = nil

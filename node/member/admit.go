@@ -138,15 +138,23 @@ func (a *admission) onCreateToken(ctx context.Context, from string, o tokenReque
 	if o.Uses > 0 && !a.plan.State().BindsTokens() {
 		return newToken{}, mesh.Refuse(lead.Conflict, "a node of the mesh runs a version that does not count how often a token is used: upgrade all of them, or leave out --uses")
 	}
-	pins := a.succession.serial(a.plan.State())
+	// The token must pin the CA that the plan has named last, or it would end with the former one.
+	s := a.plan.State()
+	if err := a.succession.follow(s.Authority); err != nil {
+		return newToken{}, err
+	}
 	token, err := identity.NewToken(a.id.CAHash())
 	if err != nil {
 		return newToken{}, err
 	}
 	now := time.Now()
 	t := plan.NewToken(token.Hash(), now, o.TTL)
-	t.Owner, t.Uses, t.Seen, t.Authority = from, o.Uses, []string{a.id.ID()}, pins
-	if _, err := a.plan.Apply(ctx, plan.CreateToken{Token: t, Now: now}); err != nil {
+	t.Owner, t.Uses, t.Seen, t.Authority = from, o.Uses, []string{a.id.ID()}, a.succession.serial(s)
+	_, err = a.plan.Apply(ctx, plan.CreateToken{Token: t, Now: now})
+	if errors.Is(err, plan.ErrAuthoritySerial) {
+		return newToken{}, mesh.Refuse(lead.Conflict, "the mesh has got a new CA at this moment: ask again for a token that pins it")
+	}
+	if err != nil {
 		return newToken{}, err
 	}
 	return newToken{Token: token.String(), ID: t.ID, Expires: t.Expires}, nil

@@ -95,6 +95,11 @@ func (w *world) check(want []string) {
 	if err := w.kept(context.Background(), w.member().API()); err != nil {
 		t.Error(err)
 	}
+	w.c.Wait("the former CA has ended", toAgree, func() bool {
+		return succeeded(context.Background(), w.member().API(), func(name string) bool {
+			return slices.ContainsFunc(w.staying(), func(i *nodetest.Instance) bool { return i.Name == name })
+		})
+	})
 	w.c.Wait("each shard has an owner and copies again", toAgree, func() bool {
 		for name, sure := range w.datasets {
 			if sure && copies(w.member().Dataset(name)) < 2 {

@@ -28,6 +28,7 @@ const (
 	leave     = "leave"     // a node, on request
 	revoke    = "revoke"    // a node, for ever
 	token     = "token"     // is created
+	rotate    = "rotate"    // the mesh's CA
 	generate  = "generate"  // a small dataset
 	load      = "load"      // a dataset from files
 	remove    = "remove"    // the generated one
@@ -60,6 +61,7 @@ var odds = []struct {
 	{leave, 1, false},
 	{revoke, 1, false},
 	{token, 2, false},
+	{rotate, 1, false},
 	{generate, 1, false},
 	{load, 1, false},
 	{remove, 1, false},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,8 @@ type asked interface {
 	ForceLeave(ctx context.Context, r api.ForceLeaveRequest) (api.ForcedOut, error)
 	CreateToken(ctx context.Context, ttl time.Duration, uses uint64) (api.Token, error)
 	Tokens(ctx context.Context) ([]api.TokenInfo, error)
+	RotateCA(ctx context.Context) (api.CA, error)
+	CA(ctx context.Context) (api.CA, error)
 	ImportDataset(ctx context.Context, r api.ImportRequest, tell func(api.DatasetEvent)) (api.Dataset, error)
 	GenerateDataset(ctx context.Context, r api.GenerateRequest, tell func(api.DatasetEvent)) (api.Dataset, error)
 	Dataset(ctx context.Context, name string) (api.Dataset, error)
@@ -78,6 +81,11 @@ func (p *promises) question(kind, source string) func(ctx context.Context, b ask
 				p.promise(p.tokens, t.ID)
 			}
 		}
+	case rotate:
+		return func(ctx context.Context, b asked) {
+			p.doubtAll(p.tokens) // those that pin the former CA end with it
+			_, _ = b.RotateCA(ctx)
+		}
 	case generate:
 		return func(ctx context.Context, b asked) {
 			if d, err := b.GenerateDataset(ctx, small("more"), func(api.DatasetEvent) {}); err == nil {
@@ -113,6 +121,12 @@ func (p *promises) question(kind, source string) func(ctx context.Context, b ask
 		}
 	}
 	return nil
+}
+
+// succeeded reports whether the former CA has ended. It waits for nodes that do not run.
+func succeeded(ctx context.Context, b asked, running func(name string) bool) bool {
+	ca, err := b.CA(ctx)
+	return err == nil && (!ca.Replacing || slices.ContainsFunc(ca.Waiting, func(name string) bool { return !running(name) }))
 }
 
 // kept returns an error unless a node knows all that was promised.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/node"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
@@ -365,7 +366,8 @@ func (w *world) join(via *nodetest.Instance, f fault) {
 		w.c.Network.Slow(i.IP(), slowly)
 		i.Options.Join, i.Options.Token = addrs, t.Token
 		i.MayEnd = func(err error) bool {
-			return mesh.RefusalOf(err) == mesh.RefusedToken && (uses == 1 || w.doubted(t.ID))
+			return mesh.RefusalOf(err) == mesh.RefusedToken && (uses == 1 || w.doubted(t.ID)) ||
+				errors.Is(err, identity.ErrForeignMesh) && w.doubted(t.ID)
 		}
 		i.Start()
 	}
