@@ -154,7 +154,7 @@ func (m *Member) CA(ctx context.Context) (api.CA, error) { return m.succession.s
 
 // RotateCA begins to replace the mesh's CA.
 func (m *Member) RotateCA(ctx context.Context) (api.CA, error) {
-	if _, err := m.succession.rotate.Do(ctx, lead.None{}); err != nil {
+	if err := lead.Commit(ctx, m.succession.rotate, lead.None{}); err != nil {
 		return api.CA{}, lead.APIError(err)
 	}
 	return m.CA(ctx)

@@ -33,7 +33,7 @@ type successions struct {
 	log      *slog.Logger
 	renew    chan struct{} // buffered: the certificate is due
 
-	rotate *lead.Order[lead.None, lead.None]
+	rotate *lead.Order[lead.None, lead.Index]
 }
 
 func newSuccessions(o *lead.Orders, c *contacts, k *keyring, log *slog.Logger) *successions {
@@ -43,18 +43,18 @@ func newSuccessions(o *lead.Orders, c *contacts, k *keyring, log *slog.Logger) *
 }
 
 // onRotate makes a new CA and names it in the plan.
-func (c *successions) onRotate(ctx context.Context, _ string, _ lead.None) (lead.None, error) {
+func (c *successions) onRotate(ctx context.Context, _ string, _ lead.None) (lead.Index, error) {
 	s := c.plan.State()
 	switch {
 	case !s.KnowsAuthorities():
-		return lead.None{}, mesh.Refuse(lead.Conflict, "a node of the mesh runs a version that knows of no other CA than the first: upgrade all of them")
+		return 0, mesh.Refuse(lead.Conflict, "a node of the mesh runs a version that knows of no other CA than the first: upgrade all of them")
 	case s.Authority != nil && s.Authority.Former:
-		return lead.None{}, mesh.Refuse(lead.Conflict, "the CA is being replaced already: `hopmesh ca show` says which nodes that waits for")
+		return 0, mesh.Refuse(lead.Conflict, "the CA is being replaced already: `hopmesh ca show` says which nodes that waits for")
 	}
 	now := time.Now()
 	next, key, err := c.id.NewSuccessor(now)
 	if err != nil {
-		return lead.None{}, err
+		return 0, err
 	}
 	for _, server := range c.plan.Servers() {
 		if !server.Voter || server.ID == c.id.ID() {
@@ -62,24 +62,25 @@ func (c *successions) onRotate(ctx context.Context, _ string, _ lead.None) (lead
 		}
 		if err := c.handNext(ctx, server.ID, key); err != nil {
 			c.log.Info("handing out the key of a new CA", "to", server.ID, "err", err)
-			return lead.None{}, mesh.Refuse(lead.Conflict, "node %s is a voter, which must be able to sign by the new CA, and does not answer: start it again, or remove it with `hopmesh force-leave`", s.NameOf(server.ID))
+			return 0, mesh.Refuse(lead.Conflict, "node %s is a voter, which must be able to sign by the new CA, and does not answer: start it again, or remove it with `hopmesh force-leave`", s.NameOf(server.ID))
 		}
 	}
 	if err := c.id.HoldNextCAKey(key); err != nil {
-		return lead.None{}, err
+		return 0, err
 	}
 	serial := uint64(1)
 	if s.Authority != nil {
 		serial = s.Authority.Serial + 1
 	}
-	_, err = c.plan.Apply(ctx, plan.NameAuthority{Serial: serial, Cert: next.Cert, Link: next.Link, Now: now})
+	named, err := c.plan.Apply(ctx, plan.NameAuthority{Serial: serial, Cert: next.Cert, Link: next.Link, Now: now})
 	if errors.Is(err, plan.ErrAuthorityTurning) || errors.Is(err, plan.ErrAuthoritySerial) {
-		return lead.None{}, mesh.Refuse(lead.Conflict, "somebody else has just begun to replace the CA")
+		return 0, mesh.Refuse(lead.Conflict, "somebody else has just begun to replace the CA")
 	}
-	if err == nil {
-		c.log.Warn("the mesh has a new CA", "serial", serial)
+	if err != nil {
+		return 0, err
 	}
-	return lead.None{}, err
+	c.log.Warn("the mesh has a new CA", "serial", serial)
+	return lead.Index(named.Index), nil
 }
 
 // handNext gives a voter the key of a new CA. It does not wait for one that does not answer.
