@@ -27,6 +27,9 @@ type authorities struct {
 
 func (i *authorities) path(file string) string { return filepath.Join(i.dir, file) }
 
+// CASerial returns how many authorities have succeeded the founder's, as far as this node knows.
+func (i *authorities) CASerial() uint64 { return i.trust.Load().newest.serial }
+
 // CAHash returns the digest of the newest authority's public key, by which a token pins it.
 func (i *authorities) CAHash() [sha256.Size]byte { return i.trust.Load().newest.hash }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -32,6 +33,7 @@ type authority struct {
 	cert   *x509.Certificate
 	pool   *x509.CertPool
 	meshID string
+	serial uint64            // how many have succeeded the founder's
 	hash   [sha256.Size]byte // of the public key
 }
 
@@ -46,6 +48,12 @@ func newAuthority(cert *x509.Certificate) (*authority, error) {
 		return nil, fmt.Errorf("%w: the authority did not sign its own: %w", ErrCertificate, err)
 	}
 	a := &authority{cert: cert, pool: x509.NewCertPool(), meshID: meshID, hash: hashKey(cert)}
+	if s := cert.Subject.SerialNumber; s != "" {
+		var err error
+		if a.serial, err = strconv.ParseUint(s, 10, 64); err != nil || a.serial == 0 {
+			return nil, fmt.Errorf("%w: its authority is number %.40q", ErrCertificate, s)
+		}
+	}
 	a.pool.AddCert(cert)
 	return a, nil
 }
@@ -54,13 +62,14 @@ func hashKey(cert *x509.Certificate) [sha256.Size]byte {
 	return sha256.Sum256(cert.RawSubjectPublicKeyInfo)
 }
 
-// createAuthority creates a certificate authority of a mesh, and its private key.
-func createAuthority(meshID string, now time.Time) (*authority, ed25519.PrivateKey, error) {
+// createAuthority creates a certificate authority of a mesh, and its private key. The founder's has
+// the number 0.
+func createAuthority(meshID string, serial uint64, now time.Time) (*authority, ed25519.PrivateKey, error) {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the authority's key: %w", err)
 	}
-	template := authorityTemplate(meshID, now)
+	template := authorityTemplate(meshID, serial, now)
 	cert, err := issueAuthority(template, template, public, key)
 	if err != nil {
 		return nil, nil, err
@@ -69,10 +78,14 @@ func createAuthority(meshID string, now time.Time) (*authority, ed25519.PrivateK
 	return a, key, err
 }
 
-func authorityTemplate(meshID string, now time.Time) *x509.Certificate {
+func authorityTemplate(meshID string, serial uint64, now time.Time) *x509.Certificate {
+	subject := pkix.Name{CommonName: caNamePrefix + meshID}
+	if serial > 0 {
+		subject.SerialNumber = strconv.FormatUint(serial, 10)
+	}
 	return &x509.Certificate{
 		SerialNumber:          serialNumber(),
-		Subject:               pkix.Name{CommonName: caNamePrefix + meshID},
+		Subject:               subject,
 		NotBefore:             now.Add(-backdate),
 		NotAfter:              now.AddDate(caYears, 0, 0),
 		KeyUsage:              x509.KeyUsageCertSign,

@@ -22,7 +22,7 @@ func Found(dir, name string, opts Options) (*Identity, error) {
 		return nil, err
 	}
 	now := time.Now()
-	a, caKey, err := createAuthority(newID(), now)
+	a, caKey, err := createAuthority(newID(), 0, now)
 	if err != nil {
 		return nil, err
 	}

@@ -158,7 +158,7 @@ func TestGrantRefused(t *testing.T) {
 // fits, but another's signature: what somebody in between could make.
 func alteredAuthority(t testing.TB, of *Identity) []byte {
 	t.Helper()
-	_, key, err := createAuthority(newID(), time.Now())
+	_, key, err := createAuthority(newID(), 0, time.Now())
 	must(t, err)
 	template := *of.trust.Load().newest.cert
 	template.Subject = pkix.Name{CommonName: caNamePrefix + "0123456789abcdef"}

@@ -33,11 +33,11 @@ func (i *authorities) NewSuccessor(now time.Time) (s Successor, key []byte, err 
 		return Successor{}, nil, ErrNoCAKey
 	}
 	before := i.trust.Load().newest
-	next, nextKey, err := createAuthority(before.meshID, now)
+	next, nextKey, err := createAuthority(before.meshID, before.serial+1, now)
 	if err != nil {
 		return Successor{}, nil, err
 	}
-	link, err := issueAuthority(authorityTemplate(before.meshID, now), before.cert, nextKey.Public().(ed25519.PublicKey), own)
+	link, err := issueAuthority(authorityTemplate(before.meshID, before.serial+1, now), before.cert, nextKey.Public().(ed25519.PublicKey), own)
 	if err != nil {
 		return Successor{}, nil, err
 	}
@@ -71,8 +71,10 @@ func (i *authorities) HoldNextCAKey(der []byte) error {
 }
 
 // Succeed accepts the authority that the plan names, beside the one it succeeds, on disk and then
-// in memory. If this node holds its key, it signs with that from now on. It returns whether
-// anything is new, and ErrSuccessor if the authority that is trusted here does not vouch for it.
+// in memory. If this node holds its key, it signs with that from now on. One that is no longer the
+// newest changes nothing: a node that starts reads the plan from its beginning. Succeed returns
+// whether anything is new, and ErrSuccessor if the authority that is trusted here does not vouch for
+// it.
 func (i *authorities) Succeed(s Successor) (fresh bool, err error) {
 	cert, err := x509.ParseCertificate(s.Cert)
 	if err != nil {
@@ -87,6 +89,9 @@ func (i *authorities) Succeed(s Successor) (fresh bool, err error) {
 	next, err := newAuthority(cert)
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", ErrSuccessor, err)
+	}
+	if next.meshID == was.newest.meshID && next.serial < was.newest.serial {
+		return false, nil
 	}
 	link, err := x509.ParseCertificate(s.Link)
 	if err != nil {

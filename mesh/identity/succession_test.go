@@ -122,11 +122,17 @@ func TestSuccession(t *testing.T) {
 			t.Errorf("the former authority's key is taken for the mesh's: %v", err)
 		}
 	}
-	// The next one succeeds this one as well.
-	s = successor(t, second, first)
-	succeeded(t, s, all...)
+	// The next one succeeds this one as well, and who reads of this one again keeps to the next.
+	next := successor(t, second, first)
+	succeeded(t, next, all...)
 	renewed(t, first, first)
 	check("another follows")
+	for _, i := range all {
+		if fresh, err := i.Succeed(s); fresh || err != nil || i.CASerial() != 2 {
+			t.Errorf("the one before comes back: %v, %v, number %d", fresh, err, i.CASerial())
+		}
+	}
+	check("the one before is read of")
 }
 
 func keyBytes(t testing.TB, key ed25519.PrivateKey) []byte {

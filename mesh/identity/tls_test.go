@@ -122,7 +122,7 @@ func forgeries(t testing.TB, mesh, member *Identity, use x509.ExtKeyUsage) map[s
 	ca, key := mesh.trust.Load().newest.cert, mesh.caKey
 	foreign := found(t, Options{})
 	// An authority that calls itself as this mesh's does.
-	_, twinKey, err := createAuthority(newID(), time.Now())
+	_, twinKey, err := createAuthority(newID(), 0, time.Now())
 	must(t, err)
 	// A node that signs as if it were an authority.
 	node := mesh.current.Load()

@@ -86,7 +86,7 @@ func (a *authority) successor(link *x509.Certificate) *authority {
 // vouches reports whether link is the certificate of a for the key of next.
 func (a *authority) vouches(next *authority, link *x509.Certificate) bool {
 	s := a.successor(link)
-	return s != nil && s.hash == next.hash && next.meshID == a.meshID && next.hash != a.hash
+	return s != nil && s.hash == next.hash && next.meshID == a.meshID && next.serial == a.serial+1
 }
 
 // chain returns what a node shows that has this leaf: with the authority that issued it, and where

@@ -149,7 +149,7 @@ func (a *admission) onCreateToken(ctx context.Context, from string, o tokenReque
 	}
 	now := time.Now()
 	t := plan.NewToken(token.Hash(), now, o.TTL)
-	t.Owner, t.Uses, t.Seen, t.Authority = from, o.Uses, []string{a.id.ID()}, a.succession.serial(s)
+	t.Owner, t.Uses, t.Seen, t.Authority = from, o.Uses, []string{a.id.ID()}, a.id.CASerial()
 	_, err = a.plan.Apply(ctx, plan.CreateToken{Token: t, Now: now})
 	if errors.Is(err, plan.ErrAuthoritySerial) {
 		return newToken{}, mesh.Refuse(lead.Conflict, "the mesh has got a new CA at this moment: ask again for a token that pins it")

@@ -51,6 +51,9 @@ func (c *successions) onRotate(ctx context.Context, _ string, _ lead.None) (lead
 	case s.Authority != nil && s.Authority.Former:
 		return 0, mesh.Refuse(lead.Conflict, "the CA is being replaced already: `hopmesh ca show` says which nodes that waits for")
 	}
+	if err := c.follow(s.Authority); err != nil {
+		return 0, err
+	}
 	now := time.Now()
 	next, key, err := c.id.NewSuccessor(now)
 	if err != nil {
@@ -68,10 +71,7 @@ func (c *successions) onRotate(ctx context.Context, _ string, _ lead.None) (lead
 	if err := c.id.HoldNextCAKey(key); err != nil {
 		return 0, err
 	}
-	serial := uint64(1)
-	if s.Authority != nil {
-		serial = s.Authority.Serial + 1
-	}
+	serial := c.id.CASerial() + 1
 	named, err := c.plan.Apply(ctx, plan.NameAuthority{Serial: serial, Cert: next.Cert, Link: next.Link, Now: now})
 	if errors.Is(err, plan.ErrAuthorityTurning) || errors.Is(err, plan.ErrAuthoritySerial) {
 		return 0, mesh.Refuse(lead.Conflict, "somebody else has just begun to replace the CA")
@@ -91,22 +91,10 @@ func (c *successions) handNext(ctx context.Context, id string, key []byte) error
 	return c.keys.hand(ctx, id, callNextCAKey, key)
 }
 
-// serial returns the serial number of the authority that new tokens pin: this node may not have
-// followed the plan yet.
-func (c *successions) serial(s *plan.State) uint64 {
-	if s.Authority == nil {
-		return 0
-	}
-	if hash, err := identity.AuthorityHash(s.Authority.Cert); err == nil && hash == c.id.CAHash() {
-		return s.Authority.Serial
-	}
-	return s.Authority.Serial - 1
-}
-
 // turn does one step in each of the leader's rounds: it gives a voter the key that it lacks, and
 // retires the former CA when no member needs it any more.
 func (c *successions) turn(ctx context.Context, s *plan.State) error {
-	if s.Authority == nil || !s.Authority.Former || c.serial(s) != s.Authority.Serial {
+	if s.Authority == nil || !s.Authority.Former || c.id.CASerial() != s.Authority.Serial {
 		return nil
 	}
 	behind, err := c.behind(ctx, s, func(id string) error {
@@ -168,7 +156,7 @@ func (c *successions) follow(a *plan.Authority) error {
 		default: // it is due already
 		}
 	}
-	if a.Former {
+	if a.Former || a.Serial != c.id.CASerial() {
 		return nil
 	}
 	retired, err := c.id.Retire()

@@ -366,7 +366,7 @@ func (s *settlement) join(b asked, via int) {
 	if err != nil {
 		return
 	}
-	s.promise(s.tokens, t.ID)
+	s.promiseToken(t.ID)
 	var enter []string
 	for i := range s.crew.Nodes {
 		if s.runs(i) {
@@ -398,7 +398,9 @@ func (s *settlement) part(b asked, target int, revoked bool) {
 		return
 	}
 	s.later(b, func(ctx context.Context, b asked) {
-		s.doubtAll(s.tokens)
-		_, _ = b.ForceLeave(ctx, api.ForceLeaveRequest{Name: name, Revoke: true})
+		s.endTokens(func() error {
+			_, err := b.ForceLeave(ctx, api.ForceLeaveRequest{Name: name, Revoke: true})
+			return err
+		})
 	})
 }

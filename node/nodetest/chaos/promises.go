@@ -31,6 +31,7 @@ type asked interface {
 // promises are what a mesh has acknowledged, so that it must hold from then on.
 type promises struct {
 	mu       sync.Mutex // questions under way add to what follows
+	fickle   bool       // any token may end
 	tokens   map[string]bool
 	datasets map[string]bool // true: it must be there
 	jobs     map[string]bool
@@ -55,12 +56,31 @@ func (p *promises) doubt(m map[string]bool, what string) {
 	m[what] = false
 }
 
-// doubtAll is doubt of all that there are.
-func (p *promises) doubtAll(m map[string]bool) {
+// endTokens does what may end any token that was made before: those that are there when it is
+// asked for, and those that are made until it is done. If nobody says that it is, those that are
+// made later may end as well.
+func (p *promises) endTokens(do func() error) {
+	p.doubtTokens(false)
+	err := do()
+	p.doubtTokens(err != nil)
+}
+
+func (p *promises) doubtTokens(later bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for what := range m {
-		m[what] = false
+	p.fickle = p.fickle || later
+	for id := range p.tokens {
+		p.tokens[id] = false
+	}
+}
+
+// promiseToken is promise of a token.
+func (p *promises) promiseToken(id string) {
+	p.promise(p.tokens, id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fickle {
+		p.tokens[id] = false
 	}
 }
 
@@ -78,13 +98,15 @@ func (p *promises) question(kind, source string) func(ctx context.Context, b ask
 	case token:
 		return func(ctx context.Context, b asked) {
 			if t, err := b.CreateToken(ctx, 0, 0); err == nil {
-				p.promise(p.tokens, t.ID)
+				p.promiseToken(t.ID)
 			}
 		}
 	case rotate:
 		return func(ctx context.Context, b asked) {
-			p.doubtAll(p.tokens) // those that pin the former CA end with it
-			_, _ = b.RotateCA(ctx)
+			p.endTokens(func() error { // those that pin the former CA end with it
+				_, err := b.RotateCA(ctx)
+				return err
+			})
 		}
 	case generate:
 		return func(ctx context.Context, b asked) {

@@ -353,7 +353,7 @@ func (w *world) join(via *nodetest.Instance, f fault) {
 	if err != nil {
 		return
 	}
-	w.promise(w.tokens, t.ID)
+	w.promiseToken(t.ID)
 	var addrs []string
 	for _, i := range w.c.Nodes {
 		if i.Running() {
@@ -393,8 +393,10 @@ func (w *world) part(via, target *nodetest.Instance, revoked bool) {
 		return
 	}
 	w.later(func(ctx context.Context, b asked) {
-		w.doubtAll(w.tokens) // those that the node may know end with it
-		_, _ = b.ForceLeave(ctx, api.ForceLeaveRequest{Name: target.Name, Revoke: true})
+		w.endTokens(func() error { // those that the node may know end with it
+			_, err := b.ForceLeave(ctx, api.ForceLeaveRequest{Name: target.Name, Revoke: true})
+			return err
+		})
 	}, via)
 }
 
