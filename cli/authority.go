@@ -106,6 +106,13 @@ func untilRotated(ctx context.Context, c *api.Client, ca api.CA, wait time.Durat
 	return ca, nil
 }
 
+func times(n uint64) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.FormatUint(n, 10) + " times"
+}
+
 func printCA(w io.Writer, ca api.CA, asJSON bool) error {
 	if asJSON {
 		return output.JSON(w, ca)
@@ -117,7 +124,7 @@ func printCA(w io.Writer, ca api.CA, asJSON bool) error {
 	if ca.Key {
 		key = "yes"
 	}
-	err := output.Table(w, []string{"Fingerprint", ca.Fingerprint}, []string{"Replaced", strconv.FormatUint(ca.Serial, 10) + " times"},
+	err := output.Table(w, []string{"Fingerprint", ca.Fingerprint}, []string{"Replaced", times(ca.Serial)},
 		[]string{"Since", since}, []string{"Key on this node", key})
 	if err != nil || !ca.Replacing {
 		return err

@@ -70,7 +70,7 @@ func Join(ctx context.Context, conn net.PacketConn, peers []string, token identi
 		what, other := errors.AsType[*VersionError](err)
 		switch {
 		case errors.Is(err, identity.ErrForeignMesh):
-			return identity.Grant{}, fmt.Errorf("ask %s to join with this token: %w", peer, identity.ErrForeignMesh)
+			return identity.Grant{}, fmt.Errorf("ask %s to join with this token: %w, or the mesh has replaced its CA since: {token.create} on a member makes a new one", peer, identity.ErrForeignMesh)
 		case other:
 			unlike = append(unlike, Refuse(RefusedVersion, "%s %s", peer, what.And(r.Version, r.Numbers.Wire)))
 			continue
