@@ -2,8 +2,6 @@ package shards
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/graph/quicksum"
 	"golang.org/x/sys/unix"
 )
 
@@ -164,7 +163,7 @@ const mostReads = 3
 
 // readWhole reads a file and returns an error unless it has this SHA-256. Then it is whole,
 // whatever was done to it meanwhile. A file that has another is damaged only if nothing was.
-func readWhole(ctx context.Context, path, digest string, between func(n int) bool) (sums, stamp, error) {
+func readWhole(ctx context.Context, path, digest string, between func(n int) bool) (quicksum.Sums, stamp, error) {
 	for n := 1; ; n++ {
 		sum, quick, as, err := hashFile(ctx, path, between)
 		written := errors.Is(err, errWritten)
@@ -183,40 +182,40 @@ func readWhole(ctx context.Context, path, digest string, between func(n int) boo
 // them errWritten if it has another afterwards. between, if not nil, is called between pieces of
 // so many bytes, and the file is read from the disk and not from memory, as far as no job has it
 // in use.
-func hashFile(ctx context.Context, path string, between func(n int) bool) (string, sums, stamp, error) {
-	var quick sums
+func hashFile(ctx context.Context, path string, between func(n int) bool) (string, quicksum.Sums, stamp, error) {
+	var none quicksum.Sums
 	f, err := os.Open(path)
 	if err != nil {
-		return "", quick, stamp{}, err
+		return "", none, stamp{}, err
 	}
 	defer f.Close()
 	before, err := stampOn(f)
 	if err != nil {
-		return "", quick, stamp{}, err
+		return "", none, stamp{}, err
 	}
 	if between != nil {
 		_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
 	}
-	sum, b := sha256.New(), make([]byte, 256<<10)
+	hash, b := quicksum.New(), make([]byte, 256<<10)
 	for ctx.Err() == nil {
 		n, err := f.Read(b)
-		sum.Write(b[:n])
-		quick.add(b[:n])
+		_, _ = hash.Write(b[:n])
 		if errors.Is(err, io.EOF) {
 			after, err := stampOn(f)
 			if err == nil && after != before {
 				err = fmt.Errorf("%s: %w", path, errWritten)
 			}
-			return hex.EncodeToString(sum.Sum(nil)), quick, before, err
+			digest, quick := hash.Digest()
+			return digest, quick, before, err
 		}
 		if err != nil {
-			return "", quick, stamp{}, fmt.Errorf("%w: %w", errUnreadable, err)
+			return "", none, stamp{}, fmt.Errorf("%w: %w", errUnreadable, err)
 		}
 		if between != nil && !between(n) {
 			break
 		}
 	}
-	return "", quick, stamp{}, context.Cause(ctx)
+	return "", none, stamp{}, context.Cause(ctx)
 }
 
 // whyOf words how a file was found.

@@ -1,16 +1,14 @@
 package shards
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/hopmesh/hopmesh/engine/graph/direct"
+	"github.com/hopmesh/hopmesh/engine/graph/quicksum"
 )
 
 // part is a prefix of a shard's file, and its hash so far.
@@ -18,11 +16,10 @@ type part struct {
 	file   *os.File
 	direct direct.Writer
 	size   uint64
-	sum    hash.Hash
-	quick  sums
+	hash   *quicksum.Hash
 }
 
-func newPart(f *os.File) *part { return &part{file: f, sum: sha256.New()} }
+func newPart(f *os.File) *part { return &part{file: f, hash: quicksum.New()} }
 
 // openPart continues the part of an earlier attempt, if there is one. It computes the
 // hash from the disk, since data written before a crash may be missing.
@@ -47,8 +44,7 @@ func (p *part) reread(limit uint64, l *lane) error {
 	for p.size < limit {
 		b := l.buffer(0, min(limit-p.size, pieceBytes))
 		n, err := p.file.Read(b)
-		p.sum.Write(b[:n])
-		p.quick.add(b[:n])
+		_, _ = p.hash.Write(b[:n])
 		p.size += uint64(n)
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -61,8 +57,7 @@ func (p *part) reread(limit uint64, l *lane) error {
 }
 
 func (p *part) write(b []byte) error {
-	p.sum.Write(b)
-	p.quick.add(b)
+	_, _ = p.hash.Write(b)
 	if !p.direct.WriteAt(b, int64(p.size)) {
 		if _, err := p.file.WriteAt(b, int64(p.size)); err != nil {
 			return fmt.Errorf("%w: %w", errDisk, err)
@@ -80,7 +75,7 @@ func (p *part) leave() error {
 
 // check returns an error, and removes the part, unless its hash is the plan's.
 func (p *part) check(want string) error {
-	if hex.EncodeToString(p.sum.Sum(nil)) != want {
+	if digest, _ := p.hash.Digest(); digest != want {
 		return errors.Join(errDamaged, p.leave(), os.Remove(p.file.Name()))
 	}
 	return nil
@@ -99,7 +94,8 @@ func (p *part) seal(path string) error {
 		return fmt.Errorf("%w: %w", errDisk, err)
 	}
 	if as, there := stampAt(path); there {
-		mark(path, hex.EncodeToString(p.sum.Sum(nil)), p.quick, as) // so that it is verified faster
+		digest, quick := p.hash.Digest()
+		mark(path, digest, quick, as) // so that it is verified faster
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/graph/quicksum"
 )
 
 // A stamp tells a file from one that has been written, or replaced, since.
@@ -148,7 +149,7 @@ func (k *Keeper) recognised(ctx context.Context, f key) bool {
 }
 
 // found notes that a file has the SHA-256 that the plan names.
-func (k *Keeper) found(f key, digest string, quick sums, as stamp) {
+func (k *Keeper) found(f key, digest string, quick quicksum.Sums, as stamp) {
 	k.mu.Lock()
 	before, was := k.checks.whole[f]
 	k.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/quicksum"
 )
 
 // A vertex is all that shards say of one.
@@ -242,8 +243,26 @@ func TestShardsHoldTheSource(t *testing.T) {
 					m := s.source(uint64(i*10 + variant))
 					manifest, dir := build(t, m, o, change)
 					compare(t, expected(m, o), opened(t, dir, manifest))
+					marked(t, dir, manifest)
 				})
 			}
+		}
+	}
+}
+
+// marked fails the test unless each file has the sums by which its first job recognises it.
+func marked(t *testing.T, dir string, m *graph.Manifest) {
+	t.Helper()
+	for i, s := range m.Shards {
+		path := filepath.Join(dir, graph.ShardFile(i))
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want quicksum.Sums
+		_, _ = want.Write(b)
+		if got, ok := quicksum.Of(path, s.SHA256); !ok || got != want {
+			t.Errorf("the sums of shard %d are %v (%v), not %v", i, got, ok, want)
 		}
 	}
 }

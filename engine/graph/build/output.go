@@ -1,17 +1,15 @@
 package build
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/direct"
+	"github.com/hopmesh/hopmesh/engine/graph/quicksum"
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
 )
 
@@ -22,7 +20,7 @@ type output struct {
 	disk   disk
 	layout *safetensors.Layout
 	place  map[string]int64 // offset of each tensor in the file
-	hash   hash.Hash
+	hash   *quicksum.Hash
 	// at is the offset of the next write. The hash covers the bytes before hashed. A
 	// write before hashed invalidates the hash.
 	at, hashed int64
@@ -34,7 +32,7 @@ func newOutput(d disk, shard int) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a shard file: %w", err)
 	}
-	return &output{file: file, direct: direct.Open(file.Name()), disk: d, hash: sha256.New()}, nil
+	return &output{file: file, direct: direct.Open(file.Name()), disk: d, hash: quicksum.New()}, nil
 }
 
 // lay computes the layout of the file.
@@ -69,7 +67,7 @@ func (o *output) writeAt(b []byte, at int64) error {
 	}
 	if !o.rehash {
 		o.hashZeros(at)
-		o.hash.Write(b)
+		_, _ = o.hash.Write(b)
 		o.hashed += int64(len(b))
 	}
 	return nil
@@ -79,7 +77,7 @@ func (o *output) hashZeros(to int64) {
 	var zeros [4096]byte
 	for o.hashed < to {
 		n := min(to-o.hashed, int64(len(zeros)))
-		o.hash.Write(zeros[:n])
+		_, _ = o.hash.Write(zeros[:n])
 		o.hashed += n
 	}
 }
@@ -103,11 +101,13 @@ func (o *output) finish(buf []byte) (string, error) {
 	}
 	o.direct.Close()
 	err := o.file.Close()
+	digest, quick := o.hash.Digest()
+	quick.Mark(o.file.Name(), digest) // the first job verifies it by that
 	o.file = nil
 	if err != nil {
 		return "", o.disk.failed(err)
 	}
-	return hex.EncodeToString(o.hash.Sum(nil)), nil
+	return digest, nil
 }
 
 // drop closes a file that will not be finished.
