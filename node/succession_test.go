@@ -2,6 +2,8 @@ package node_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -154,4 +156,65 @@ func TestNodesThatAreAwayWhileTheCAIsReplaced(t *testing.T) {
 		rotated(t, c, 1)
 		c.WaitEqual(time.Minute)
 	})
+}
+
+// A voter whose key of the CA was lost gets it from another when it leads, and admits nodes.
+func TestALeaderWithoutTheKeyOfTheCA(t *testing.T) {
+	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
+		poor := c.Others(c.Leader())[0]
+		if err := poor.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(poor.Options.DataDir, "identity", "ca.key")); err != nil {
+			t.Fatal(err)
+		}
+		poor.Restart()
+		poor.WaitReady()
+		if caOn(t, poor).Key {
+			t.Fatal("it still has the key")
+		}
+		for leader := c.Leader(); leader != poor; leader = c.Leader() {
+			leader.Kill()
+			c.Wait("another leads", time.Minute, func() bool { l := poor.Status().Leader; return l != "" && l != leader.Name })
+			leader.Restart()
+			leader.WaitReady()
+		}
+		c.Wait("it has the key", time.Minute, func() bool { return caOn(t, poor).Key })
+		if err := newcomer(t, c, poor, poor.Token(), "late", nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Who joins by a token that pins the new CA does not know the former one. It gets no vote while a
+// member is away that knows no other, and could not follow it.
+func TestNewcomersVoteWhenTheFormerCAHasEnded(t *testing.T) {
+	nodetest.Virtual(t, 4, func(t *testing.T, c *nodetest.Cluster) {
+		c.WaitVoters(3)
+		away := c.Nodes[slices.IndexFunc(c.Nodes, func(n *nodetest.Instance) bool { return roleOf(c.Nodes[0], n) == "nonvoter" })]
+		away.Kill()
+		failed(c, away)
+		if _, err := c.Leader().API().RotateCA(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.Wait("only one lacks a certificate", time.Minute, func() bool { return len(caOn(t, c.Leader()).Waiting) == 1 })
+		late := c.Grow(1)[0]
+		<-time.After(time.Minute)
+		if role := roleOf(c.Leader(), late); role != "nonvoter" {
+			t.Errorf("the newcomer is a %s", role)
+		}
+		away.Restart()
+		away.WaitReady()
+		rotated(t, c, 1)
+		c.WaitVoters(5)
+	})
+}
+
+func roleOf(seenBy, n *nodetest.Instance) string {
+	for _, m := range seenBy.Members() {
+		if m.Name == n.Name {
+			return m.Role
+		}
+	}
+	return ""
 }

@@ -30,6 +30,9 @@ func (i *authorities) path(file string) string { return filepath.Join(i.dir, fil
 // CASerial returns how many authorities have succeeded the founder's, as far as this node knows.
 func (i *authorities) CASerial() uint64 { return i.trust.Load().newest.serial }
 
+// TrustsFormer reports whether the authority before the newest is trusted, too.
+func (i *authorities) TrustsFormer() bool { return i.trust.Load().former != nil }
+
 // CAHash returns the digest of the newest authority's public key, by which a token pins it.
 func (i *authorities) CAHash() [sha256.Size]byte { return i.trust.Load().newest.hash }
 

@@ -145,5 +145,8 @@ func (m *Member) beforePromote(ctx context.Context, id string) error {
 	if !m.isOpen() {
 		return errStarting
 	}
+	if err := m.succession.mayVote(ctx, id); err != nil {
+		return err
+	}
 	return m.keys.sendCAKey(ctx, id)
 }

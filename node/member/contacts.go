@@ -47,6 +47,8 @@ type stats struct {
 	// holds the key of the newest CA that it knows.
 	CA    string `json:"ca,omitempty"`
 	CAKey bool   `json:"ca_key,omitempty"`
+	// Former says that it trusts the CA before, too.
+	Former bool `json:"former,omitempty"`
 }
 
 func (c *contacts) own() stats {
@@ -55,7 +57,7 @@ func (c *contacts) own() stats {
 		Key:  identity.KeyDigest(c.id.GossipKeys()[0].Key),
 		Name: c.id.Name(), Version: c.about.Version, Computes: Computing(c.about.Numbers), Device: c.about.Device, Memory: c.about.Memory, Speed: c.about.Speed,
 		PublicKey: c.id.PublicKeyHash(), Knows: plan.Newest,
-		CA: hashText(c.id.Issuer()), CAKey: c.id.HasCAKey(),
+		CA: hashText(c.id.Issuer()), CAKey: c.id.HasCAKey(), Former: c.id.TrustsFormer(),
 	}
 }
 

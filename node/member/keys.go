@@ -29,6 +29,8 @@ const (
 	callKeys   = "gossip-keys"
 	callNewKey = "new-gossip-key"
 	callCAKey  = "ca-key"
+	// callGiveCAKey asks for the CA's key. Only the leader is answered.
+	callGiveCAKey = "give-ca-key"
 	// callNextCAKey carries the key of a CA that the plan may name.
 	callNextCAKey = "next-ca-key"
 )
@@ -52,6 +54,12 @@ func (k *keyring) serve() {
 	k.mesh.Handle(callCAKey, func(_ context.Context, _ string, key []byte) ([]byte, error) {
 		// Any member may send it: AdoptCAKey accepts the mesh's key only.
 		return nil, k.id.AdoptCAKey(key)
+	})
+	k.mesh.Handle(callGiveCAKey, func(_ context.Context, peer string, _ []byte) ([]byte, error) {
+		if peer != k.plan.Leader() {
+			return nil, lead.ErrNotFromLeader
+		}
+		return k.id.CAKey()
 	})
 	k.mesh.Handle(callNextCAKey, func(_ context.Context, peer string, key []byte) ([]byte, error) {
 		if peer != k.plan.Leader() {

@@ -94,6 +94,11 @@ func (c *successions) handNext(ctx context.Context, id string, key []byte) error
 // turn does one step in each of the leader's rounds: it gives a voter the key that it lacks, and
 // retires the former CA when no member needs it any more.
 func (c *successions) turn(ctx context.Context, s *plan.State) error {
+	if !c.id.HasCAKey() {
+		if err := c.fetch(ctx); err != nil {
+			return err
+		}
+	}
 	if s.Authority == nil || !s.Authority.Former || c.id.CASerial() != s.Authority.Serial {
 		return nil
 	}
@@ -108,6 +113,49 @@ func (c *successions) turn(ctx context.Context, s *plan.State) error {
 	}
 	_, err = c.plan.Apply(ctx, plan.RetireAuthority{Serial: s.Authority.Serial})
 	return err
+}
+
+// mayVote returns an error if a node may not become a voter yet: while the former CA is trusted, one
+// that does not know it, since it joined by a token that pins the new one. As the leader it could
+// not reach members that were away since before.
+func (c *successions) mayVote(ctx context.Context, id string) error {
+	s := c.plan.State()
+	if s.Authority == nil || !s.Authority.Former {
+		return nil
+	}
+	st, err := c.contacts.ask(ctx, id)
+	if err == nil && !st.Former {
+		err = fmt.Errorf("node %s will be a voter when the former CA has ended", s.NameOf(id))
+	}
+	return err
+}
+
+// fetch gets the CA's key from another voter, if this one leads without it: its file was lost, or it
+// became a voter at the moment when the CA was replaced.
+func (c *successions) fetch(ctx context.Context) error {
+	var errs []error
+	for _, server := range c.plan.Servers() {
+		if !server.Voter || server.ID == c.id.ID() {
+			continue
+		}
+		key, err := c.askKey(ctx, server.ID)
+		if err == nil {
+			err = c.id.AdoptCAKey(key)
+		}
+		if err == nil {
+			c.log.Info("got the CA's key from another voter", "from", server.ID)
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return fmt.Errorf("this node leads without the CA's key: %w", errors.Join(errs...))
+}
+
+func (c *successions) askKey(ctx context.Context, id string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
+	defer cancel()
+	defer c.contacts.gossip.until(id, cancel)()
+	return c.mesh.Call(ctx, id, callGiveCAKey, nil)
 }
 
 func (c *successions) voter(id string) bool {
