@@ -61,16 +61,18 @@ const (
 
 // Join asks the peers, one after another, to admit this newcomer, and returns the first
 // answer. conn must not be in use by a Mesh. A *Refusal is final unless its reason is
-// RefusedLater, and so is identity.ErrForeignMesh; any other error may be retried.
+// RefusedLater, and so is identity.ErrForeignMesh, if all peers show another CA; any other error may be retried.
 func Join(ctx context.Context, conn net.PacketConn, peers []string, token identity.Token, r JoinRequest) (identity.Grant, error) {
 	r.Secret = fmt.Sprintf("%x", token.Secret)
 	var errs, unlike []error
+	var foreign error
 	for _, peer := range peers {
 		reply, err := ask(ctx, conn, peer, identity.JoinTLS(token.CA), deskRequest{Join: &r})
 		what, other := errors.AsType[*VersionError](err)
 		switch {
 		case errors.Is(err, identity.ErrForeignMesh):
-			return identity.Grant{}, fmt.Errorf("ask %s to join with this token: %w, or the mesh has replaced its CA since: {token.create} on a member makes a new one", peer, identity.ErrForeignMesh)
+			foreign = fmt.Errorf("ask %s to join with this token: %w, or the mesh has replaced its CA since: {token.create} on a member makes a new one", peer, identity.ErrForeignMesh)
+			continue
 		case other:
 			unlike = append(unlike, Refuse(RefusedVersion, "%s %s", peer, what.And(r.Version, r.Numbers.Wire)))
 			continue
@@ -86,6 +88,12 @@ func Join(ctx context.Context, conn net.PacketConn, peers []string, token identi
 			return *reply.Grant, nil
 		}
 		errs = append(errs, Refuse(RefusedLater, "%s can't decide now: %s", peer, reply.Message))
+	}
+	switch {
+	case foreign != nil && len(errs)+len(unlike) == 0:
+		return identity.Grant{}, foreign // all say so
+	case foreign != nil:
+		errs = append(errs, errors.New(foreign.Error())) // another may yet admit it
 	}
 	if len(errs) > 0 && len(unlike) > 0 {
 		// Another peer may yet admit it, so this is not final.

@@ -101,6 +101,17 @@ func TestJoinPinsTheMesh(t *testing.T) {
 		if asked {
 			t.Fatal("the secret was shown to a foreign mesh")
 		}
+		// A node that is behind its mesh by one CA keeps nobody out.
+		if token, err = identity.NewToken(g.first.CAHash()); err != nil {
+			t.Fatal(err)
+		}
+		behind := newGround(t, g.net)
+		behind.meshes = []*Mesh{m} // so that it has another address
+		foreign := behind.desk(nil)
+		_, err = Join(t.Context(), socket, []string{foreign.cfg.Advertise.String(), m.cfg.Advertise.String()}, token, JoinRequest{Name: "new"})
+		if err != nil || !asked {
+			t.Errorf("with one of another CA before: %v", err)
+		}
 	})
 }
 

@@ -230,6 +230,12 @@ func (p *pool) add(conn *quic.Conn, c class, dialled bool) (*link, error) {
 		return nil, fmt.Errorf("accept a connection from node %s: %w", id, ErrOverload)
 	}
 	p.all[l] = struct{}{}
+	if !p.mesh.cfg.Identity.Accepts(conn.ConnectionState().TLS.PeerCertificates) { // since the handshake
+		delete(p.all, l)
+		p.mu.Unlock()
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeUnauthorised), "the certificate is of an earlier CA")
+		return nil, fmt.Errorf("accept a connection from node %s: %w", id, identity.ErrForeignMesh)
+	}
 	key := linkKey{id, c}
 	old := p.current[key]
 	var spare *link

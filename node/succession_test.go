@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,8 +91,22 @@ func TestTheCAIsReplacedUnderAJob(t *testing.T) {
 			c.WaitEqual(time.Minute)
 		}
 		again()
-		if _, err := c.Nodes[4].API().RotateCA(t.Context()); err != nil {
-			t.Errorf("once more: %v", err)
+		errs := make([]error, len(c.Nodes)) // all at once
+		var wg sync.WaitGroup
+		for i, n := range c.Nodes {
+			wg.Go(func() { _, errs[i] = n.API().RotateCA(t.Context()) })
+		}
+		wg.Wait()
+		done := 0
+		for _, err := range errs {
+			if err == nil {
+				done++
+			} else if !strings.Contains(err.Error(), "replaced already") && !strings.Contains(err.Error(), "somebody else") {
+				t.Errorf("one of several at once: %v", err)
+			}
+		}
+		if done != 1 {
+			t.Errorf("%d of %d orders at once were done", done, len(errs))
 		}
 		rotated(t, c, 2)
 		again()

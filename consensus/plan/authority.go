@@ -65,7 +65,7 @@ func (c NameAuthority) apply(s *State, _ uint64) error {
 	switch {
 	case s.Authority != nil && s.Authority.Former:
 		return ErrAuthorityTurning
-	case c.Serial != s.authority()+1 || c.Serial > maxNumber:
+	case c.Serial <= s.authority() || c.Serial > maxNumber: // it skips those that a recovery has lost
 		return fmt.Errorf("%w: %d after %d", ErrAuthoritySerial, c.Serial, s.authority())
 	case len(c.Cert) == 0 || len(c.Cert) > maxAuthority || len(c.Link) == 0 || len(c.Link) > maxAuthority:
 		return fmt.Errorf("%w: certificates of %d and %d bytes", ErrInvalid, len(c.Cert), len(c.Link))

@@ -41,7 +41,7 @@ func TestAuthorities(t *testing.T) {
 	s = must(t, s, 2, token("a000000000000", 0))
 	refused(s, RetireAuthority{Serial: 0}, ErrAuthoritySerial)
 	refused(s, RetireAuthority{Serial: 1}, ErrAuthoritySerial)
-	refused(s, name(2), ErrAuthoritySerial)
+	refused(s, name(0), ErrAuthoritySerial)
 	refused(s, NameAuthority{Serial: 1, Link: link, Now: now}, ErrInvalid)
 	refused(s, NameAuthority{Serial: 1, Cert: cert, Now: now}, ErrInvalid)
 	refused(s, NameAuthority{Serial: 1, Cert: []byte(strings.Repeat("x", maxAuthority+1)), Link: link, Now: now}, ErrInvalid)

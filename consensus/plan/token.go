@@ -185,7 +185,7 @@ func (c CreateToken) apply(s *State, _ uint64) error {
 	if err := checkSeen(t.Seen); err != nil {
 		return err
 	}
-	if t.Authority != s.authority() {
+	if t.Authority < s.authority() || t.Authority > maxNumber {
 		return fmt.Errorf("%w: the token pins %d, and %d is in force", ErrAuthoritySerial, t.Authority, s.authority())
 	}
 	seen := t.Seen

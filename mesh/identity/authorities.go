@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/x509"
@@ -29,6 +30,11 @@ func (i *authorities) path(file string) string { return filepath.Join(i.dir, fil
 
 // CASerial returns how many authorities have succeeded the founder's, as far as this node knows.
 func (i *authorities) CASerial() uint64 { return i.trust.Load().newest.serial }
+
+// IsNewest reports whether a chain is of the newest authority that this node knows.
+func (i *authorities) IsNewest(chain [][]byte) bool {
+	return len(chain) > 1 && bytes.Equal(chain[1], i.trust.Load().newest.cert.Raw)
+}
 
 // TrustsFormer reports whether the authority before the newest is trusted, too.
 func (i *authorities) TrustsFormer() bool { return i.trust.Load().former != nil }

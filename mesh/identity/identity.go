@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/x509"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,11 +87,12 @@ func (i *Identity) Outdated() bool {
 	return i.current.Load().issuer != i.trust.Load().newest.hash
 }
 
-// Accepts reports whether a chain that a peer showed would still be accepted.
+// Accepts reports whether a chain that a peer showed is of an authority that is trusted now. Whether
+// it has expired since does not matter.
 func (i *Identity) Accepts(chain []*x509.Certificate) bool {
 	if len(chain) == 0 {
 		return false
 	}
-	_, err := i.trust.Load().verify(chain, x509.ExtKeyUsageAny, time.Now())
-	return !errors.Is(err, ErrForeignMesh)
+	_, err := i.trust.Load().verify(chain, x509.ExtKeyUsageAny, chain[0].NotAfter)
+	return err == nil
 }

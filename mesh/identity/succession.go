@@ -20,8 +20,9 @@ import (
 
 // Successor is a new authority of the mesh, by which the former one stands.
 type Successor struct {
-	Cert []byte // its own certificate
-	Link []byte // the former one's, for the same key
+	Serial uint64 // how many have succeeded the founder's
+	Cert   []byte // its own certificate
+	Link   []byte // the former one's, for the same key
 }
 
 // NewSuccessor makes a new authority, and its key in the form of CAKey. It changes nothing here.
@@ -44,7 +45,7 @@ func (i *authorities) NewSuccessor(now time.Time) (s Successor, key []byte, err 
 	if key, err = x509.MarshalPKCS8PrivateKey(nextKey); err != nil {
 		return Successor{}, nil, fmt.Errorf("encode the authority's key: %w", err)
 	}
-	return Successor{Cert: next.cert.Raw, Link: link.Raw}, key, nil
+	return Successor{Serial: next.serial, Cert: next.cert.Raw, Link: link.Raw}, key, nil
 }
 
 // HoldNextCAKey keeps the key of an authority that the plan may name, on disk. It replaces one that
@@ -106,7 +107,18 @@ func (i *authorities) Succeed(s Successor) (fresh bool, err error) {
 	}
 	i.trust.Store(now)
 	i.caKey = nil // it is the former's
-	return true, i.takeNextKey()
+	if err := i.takeNextKey(); err != nil || i.caKey != nil {
+		return true, err
+	}
+	return true, i.dropKey()
+}
+
+// dropKey removes the file of a key that signs no more. It is called with authorityMu held.
+func (i *authorities) dropKey() error {
+	if err := remove(i.path(caKeyFile)); err != nil {
+		return fmt.Errorf("remove the key of an authority that is no longer trusted: %w", err)
+	}
+	return nil
 }
 
 // takeNextKey makes the kept key the one that signs, if it is that of the newest authority. It is
@@ -160,6 +172,11 @@ func (i *authorities) retire(issuer [sha256.Size]byte) (retired bool, err error)
 	was := i.trust.Load()
 	if was.former == nil || issuer != was.newest.hash {
 		return false, nil
+	}
+	if i.caKey == nil { // else it would belong to no authority that is known here
+		if err := i.dropKey(); err != nil {
+			return false, err
+		}
 	}
 	now := &trust{newest: was.newest}
 	if err := replaceFile(i.path(caFile), now.marshal()); err != nil {

@@ -39,9 +39,7 @@ type admission struct {
 func admissions(o *lead.Orders, id *identity.Identity, m *mesh.Mesh, p *consensus.Consensus, s *successions, log *slog.Logger) *admission {
 	a := &admission{id: id, mesh: m, plan: p, succession: s, log: log}
 	a.admit = lead.Register(o, "admit", lead.Once, a.onAdmit)
-	a.sign = lead.Register(o, "renew", lead.Once, func(_ context.Context, from string, csr []byte) ([][]byte, error) {
-		return id.Sign(csr, from, time.Now())
-	})
+	a.sign = lead.Register(o, "renew", lead.Once, a.onSign)
 	a.createToken = lead.Register(o, "create-token", lead.Once, a.onCreateToken)
 	a.revokeToken = lead.Register(o, "revoke-token", lead.Once, a.onRevokeToken)
 	a.leave = lead.Register(o, "leave", lead.Once, a.onLeave)
@@ -121,6 +119,19 @@ func (a *admission) onAdmit(ctx context.Context, from string, r mesh.JoinRequest
 		}
 	}
 	return g, nil
+}
+
+// onSign renews a member's certificate, by the CA that the plan has named last. Who has a certificate
+// but is no member gets no other.
+func (a *admission) onSign(_ context.Context, from string, csr []byte) ([][]byte, error) {
+	s := a.plan.State()
+	if _, in := s.Members[from]; !in {
+		return nil, mesh.Refuse(lead.Conflict, "node %s is no member", from)
+	}
+	if err := a.succession.follow(s.Authority); err != nil {
+		return nil, err
+	}
+	return a.id.Sign(csr, from, time.Now())
 }
 
 type tokenRequest struct {

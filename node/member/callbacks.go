@@ -131,22 +131,22 @@ func (m *Member) Answers(id string) bool {
 	return alive
 }
 
-// probe returns how much of the plan a node has applied.
+// probe returns how much of the plan a node that may become a voter has applied.
 func (m *Member) probe(ctx context.Context, id string) (uint64, error) {
 	if !m.isOpen() {
 		return 0, errStarting
 	}
-	s, err := m.contacts.ask(ctx, id)
-	return s.Applied, err
+	st, err := m.contacts.ask(ctx, id)
+	if err == nil {
+		err = m.succession.mayVote(m.plan.State(), id, st)
+	}
+	return st.Applied, err
 }
 
 // beforePromote gives a future voter the CA key.
 func (m *Member) beforePromote(ctx context.Context, id string) error {
 	if !m.isOpen() {
 		return errStarting
-	}
-	if err := m.succession.mayVote(ctx, id); err != nil {
-		return err
 	}
 	return m.keys.sendCAKey(ctx, id)
 }

@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -37,6 +38,7 @@ func (a *admission) keepCertificate(ctx context.Context) error {
 		}
 		select {
 		case <-time.After(again):
+		case <-a.succession.renew:
 		case <-ctx.Done():
 			return nil
 		}
@@ -56,6 +58,9 @@ func (a *admission) renewOnce(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if a.id.Outdated() && !a.id.IsNewest(chain) { // it would be renewed again and again
+		return errors.New("the leader does not sign by the new CA yet")
 	}
 	if err := r.Adopt(chain); err != nil {
 		return err

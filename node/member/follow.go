@@ -82,11 +82,7 @@ func (m *Member) take(was, now *plan.State) error {
 			}
 		}
 	}
-	if was == nil || was.Authority != now.Authority {
-		if err := m.succession.follow(now.Authority); err != nil {
-			return err
-		}
-	}
+	m.succession.take(was, now)
 	if err := m.keys.arrange(now.Key); err != nil && !errors.Is(err, errKeyMissing) {
 		return err
 	}

@@ -29,8 +29,6 @@ const (
 	callKeys   = "gossip-keys"
 	callNewKey = "new-gossip-key"
 	callCAKey  = "ca-key"
-	// callGiveCAKey asks for the CA's key. Only the leader is answered.
-	callGiveCAKey = "give-ca-key"
 	// callNextCAKey carries the key of a CA that the plan may name.
 	callNextCAKey = "next-ca-key"
 )
@@ -55,14 +53,8 @@ func (k *keyring) serve() {
 		// Any member may send it: AdoptCAKey accepts the mesh's key only.
 		return nil, k.id.AdoptCAKey(key)
 	})
-	k.mesh.Handle(callGiveCAKey, func(_ context.Context, peer string, _ []byte) ([]byte, error) {
-		if peer != k.plan.Leader() {
-			return nil, lead.ErrNotFromLeader
-		}
-		return k.id.CAKey()
-	})
 	k.mesh.Handle(callNextCAKey, func(_ context.Context, peer string, key []byte) ([]byte, error) {
-		if peer != k.plan.Leader() {
+		if peer != k.plan.Leader() || !votes(k.plan, peer) {
 			return nil, lead.ErrNotFromLeader
 		}
 		return nil, k.id.HoldNextCAKey(key)
@@ -81,6 +73,10 @@ func (k *keyring) serve() {
 		}
 		return nil, k.hold(h.Key)
 	})
+}
+
+func votes(p *consensus.Consensus, id string) bool {
+	return slices.ContainsFunc(p.Servers(), func(s plan.Server) bool { return s.ID == id && s.Voter })
 }
 
 // sendCAKey gives a voter, or a future one, the key that any leader needs to admit newcomers, and

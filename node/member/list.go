@@ -212,9 +212,7 @@ func (m *Member) Problems(s *plan.State) []string {
 	if left := time.Until(m.cfg.ID.NotAfter()); left < 7*24*time.Hour && left < m.cfg.ID.Life()/4 {
 		list = append(list, fmt.Sprintf("this node's certificate ends in %s and could not be renewed: it needs a leader", left.Round(time.Minute)))
 	}
-	if why := m.succession.lasting(s, time.Now()); why != "" {
-		list = append(list, why)
-	}
+	list = append(list, m.succession.problems(s, time.Now())...)
 	if s.Key.Stale {
 		list = append(list, "a node was revoked and the gossip key is being replaced: live nodes that can't be reached hold this up")
 	}

@@ -59,6 +59,10 @@ func (r *Roster) Meet(ctx context.Context, s *plan.State) error {
 			continue
 		}
 		errs = append(errs, r.record(ctx, in, st))
+		if err := r.succession.equip(ctx, p.ID, st); err != nil {
+			errs = append(errs, err)
+			continue // again in the next round
+		}
 		r.met[p.ID] = time.Now()
 	}
 	return errors.Join(errs...)
@@ -82,7 +86,12 @@ func (r *Roster) record(ctx context.Context, in plan.Member, st stats) error {
 
 // TakeBack adds nodes that have a certificate of this mesh but are not in the plan: they
 // were removed after a long absence, or a recovery lost their admission.
+//
+// It adds none while the CA is replaced: who has stolen the former one's key could come in so.
 func (r *Roster) TakeBack(ctx context.Context, s *plan.State) error {
+	if s.Authority != nil && s.Authority.Former {
+		return nil
+	}
 	var errs []error
 	for _, p := range r.mesh.Members() {
 		if _, in := s.Members[p.ID]; in || p.Status != mesh.Alive || s.Refused(p.ID) || r.mesh.Unlike(p.ID) != "" {
@@ -107,7 +116,12 @@ func (r *Roster) TakeBack(ctx context.Context, s *plan.State) error {
 }
 
 // DropReaped removes nodes that gossip has forgotten.
+//
+// It removes none while the CA is replaced: they could not come back.
 func (r *Roster) DropReaped(ctx context.Context, s *plan.State) error {
+	if s.Authority != nil && s.Authority.Former {
+		return nil
+	}
 	var errs []error
 	for id := range r.gossip.takeReaped() {
 		_, in := s.Members[id]

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus"
@@ -32,6 +33,10 @@ type successions struct {
 	keys     *keyring
 	log      *slog.Logger
 	renew    chan struct{} // buffered: the certificate is due
+	rotating sync.Mutex    // one order at a time hands out a key
+
+	mu     sync.Mutex
+	failed error // why this node can't follow the plan to its CA
 
 	rotate *lead.Order[lead.None, lead.Index]
 }
@@ -44,6 +49,10 @@ func newSuccessions(o *lead.Orders, c *contacts, k *keyring, log *slog.Logger) *
 
 // onRotate makes a new CA and names it in the plan.
 func (c *successions) onRotate(ctx context.Context, _ string, _ lead.None) (lead.Index, error) {
+	if !c.rotating.TryLock() {
+		return 0, mesh.Refuse(lead.Conflict, "the CA is being replaced already by somebody else")
+	}
+	defer c.rotating.Unlock()
 	s := c.plan.State()
 	switch {
 	case !s.KnowsAuthorities():
@@ -71,16 +80,18 @@ func (c *successions) onRotate(ctx context.Context, _ string, _ lead.None) (lead
 	if err := c.id.HoldNextCAKey(key); err != nil {
 		return 0, err
 	}
-	serial := c.id.CASerial() + 1
-	named, err := c.plan.Apply(ctx, plan.NameAuthority{Serial: serial, Cert: next.Cert, Link: next.Link, Now: now})
+	named, err := c.plan.Apply(ctx, plan.NameAuthority{Serial: next.Serial, Cert: next.Cert, Link: next.Link, Now: now})
 	if errors.Is(err, plan.ErrAuthorityTurning) || errors.Is(err, plan.ErrAuthoritySerial) {
 		return 0, mesh.Refuse(lead.Conflict, "somebody else has just begun to replace the CA")
 	}
 	if err != nil {
 		return 0, err
 	}
-	c.log.Warn("the mesh has a new CA", "serial", serial)
-	return lead.Index(named.Index), nil
+	// Whatever the voters keep by now, this node has the key, and gives it to those that lack it.
+	if err := c.follow(named.Authority); err != nil {
+		return 0, err
+	}
+	return lead.Index(named.Index), c.id.AdoptCAKey(key)
 }
 
 // handNext gives a voter the key of a new CA. It does not wait for one that does not answer.
@@ -91,23 +102,17 @@ func (c *successions) handNext(ctx context.Context, id string, key []byte) error
 	return c.keys.hand(ctx, id, callNextCAKey, key)
 }
 
-// turn does one step in each of the leader's rounds: it gives a voter the key that it lacks, and
-// retires the former CA when no member needs it any more.
+// turn does one step in each of the leader's rounds: it retires the former CA when no member needs it
+// any more. One that leads without the CA's key, since its file was lost, lets another voter lead,
+// which gives it the key.
 func (c *successions) turn(ctx context.Context, s *plan.State) error {
 	if !c.id.HasCAKey() {
-		if err := c.fetch(ctx); err != nil {
-			return err
-		}
+		return c.letLead(ctx, s)
 	}
 	if s.Authority == nil || !s.Authority.Former || c.id.CASerial() != s.Authority.Serial {
 		return nil
 	}
-	behind, err := c.behind(ctx, s, func(id string) error {
-		if !c.voter(id) {
-			return nil
-		}
-		return c.keys.sendCAKey(ctx, id)
-	})
+	behind, err := c.behind(ctx, s, func(id string, st stats) error { return c.equip(ctx, id, st) })
 	if err != nil || len(behind) > 0 {
 		return err
 	}
@@ -115,56 +120,40 @@ func (c *successions) turn(ctx context.Context, s *plan.State) error {
 	return err
 }
 
+// equip gives a voter the CA's key that it says to lack.
+func (c *successions) equip(ctx context.Context, id string, st stats) error {
+	if st.CAKey || !c.id.HasCAKey() || !votes(c.plan, id) || id == c.id.ID() {
+		return nil
+	}
+	return c.keys.sendCAKey(ctx, id)
+}
+
+// letLead hands leadership over, if a voter that answers holds the CA's key.
+func (c *successions) letLead(ctx context.Context, s *plan.State) error {
+	for _, id := range c.contacts.live(s) {
+		if !votes(c.plan, id) {
+			continue
+		}
+		if st, err := c.contacts.ask(ctx, id); err == nil && st.CAKey {
+			return c.plan.HandOver(ctx)
+		}
+	}
+	return errors.New("this node leads without the CA's key, and no voter that answers has it")
+}
+
 // mayVote returns an error if a node may not become a voter yet: while the former CA is trusted, one
 // that does not know it, since it joined by a token that pins the new one. As the leader it could
 // not reach members that were away since before.
-func (c *successions) mayVote(ctx context.Context, id string) error {
-	s := c.plan.State()
-	if s.Authority == nil || !s.Authority.Former {
+func (c *successions) mayVote(s *plan.State, id string, st stats) error {
+	if s.Authority == nil || !s.Authority.Former || st.Former || votes(c.plan, id) {
 		return nil
 	}
-	st, err := c.contacts.ask(ctx, id)
-	if err == nil && !st.Former {
-		err = fmt.Errorf("node %s will be a voter when the former CA has ended", s.NameOf(id))
-	}
-	return err
-}
-
-// fetch gets the CA's key from another voter, if this one leads without it: its file was lost, or it
-// became a voter at the moment when the CA was replaced.
-func (c *successions) fetch(ctx context.Context) error {
-	var errs []error
-	for _, server := range c.plan.Servers() {
-		if !server.Voter || server.ID == c.id.ID() {
-			continue
-		}
-		key, err := c.askKey(ctx, server.ID)
-		if err == nil {
-			err = c.id.AdoptCAKey(key)
-		}
-		if err == nil {
-			c.log.Info("got the CA's key from another voter", "from", server.ID)
-			return nil
-		}
-		errs = append(errs, err)
-	}
-	return fmt.Errorf("this node leads without the CA's key: %w", errors.Join(errs...))
-}
-
-func (c *successions) askKey(ctx context.Context, id string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
-	defer cancel()
-	defer c.contacts.gossip.until(id, cancel)()
-	return c.mesh.Call(ctx, id, callGiveCAKey, nil)
-}
-
-func (c *successions) voter(id string) bool {
-	return slices.ContainsFunc(c.plan.Servers(), func(s plan.Server) bool { return s.ID == id && s.Voter })
+	return fmt.Errorf("node %s will be a voter when the former CA has ended", s.NameOf(id))
 }
 
 // behind lists the members that have no certificate of the newest CA, as far as this node can
-// tell. It calls keyless with each node that does not hold its key.
-func (c *successions) behind(ctx context.Context, s *plan.State, keyless func(id string) error) (ids []string, err error) {
+// tell. It calls heard with what each node says of itself.
+func (c *successions) behind(ctx context.Context, s *plan.State, heard func(id string, st stats) error) (ids []string, err error) {
 	live, want := c.contacts.live(s), hashText(c.id.CAHash())
 	for id := range s.Members {
 		if !slices.Contains(live, id) {
@@ -172,8 +161,8 @@ func (c *successions) behind(ctx context.Context, s *plan.State, keyless func(id
 			continue
 		}
 		st, err := c.contacts.ask(ctx, id)
-		if err == nil && !st.CAKey {
-			if err := keyless(id); err != nil {
+		if err == nil {
+			if err := heard(id, st); err != nil {
 				return nil, err
 			}
 		}
@@ -193,12 +182,10 @@ func (c *successions) follow(a *plan.Authority) error {
 	}
 	fresh, err := c.id.Succeed(identity.Successor{Cert: a.Cert, Link: a.Link})
 	if err != nil {
-		return fmt.Errorf("follow the mesh to its new CA: %w; move the data directory away, run `hopmesh force-leave` for this node on another one, and join anew", err)
+		return fmt.Errorf("follow the mesh to its new CA: %w", err)
 	}
 	if fresh {
 		c.log.Warn("the mesh has a new CA; the former one is trusted until all nodes have new certificates", "serial", a.Serial)
-	}
-	if c.id.Outdated() {
 		select {
 		case c.renew <- struct{}{}:
 		default: // it is due already
@@ -231,12 +218,43 @@ func (c *successions) state(ctx context.Context) (api.CA, error) {
 	if !a.Former {
 		return out, nil
 	}
-	behind, err := c.behind(ctx, s, func(string) error { return nil })
+	behind, err := c.behind(ctx, s, func(string, stats) error { return nil })
 	for _, id := range behind {
 		out.Waiting = append(out.Waiting, s.NameOf(id))
 	}
 	slices.Sort(out.Waiting)
 	return out, err
+}
+
+// take does what a version of the plan says of the CA. It must not end the node: what fails is tried
+// again with the next version, and is a problem meanwhile.
+func (c *successions) take(was, now *plan.State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if was != nil && was.Authority == now.Authority && c.failed == nil {
+		return
+	}
+	before := c.failed
+	c.failed = c.follow(now.Authority)
+	if c.failed != nil && before == nil {
+		c.log.Error("the mesh has another CA", "err", c.failed)
+	}
+}
+
+// problems returns sentences about what is wrong.
+func (c *successions) problems(s *plan.State, now time.Time) (list []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case errors.Is(c.failed, identity.ErrSuccessor):
+		list = append(list, fmt.Sprintf("this node can't %v: move its data directory away, run `hopmesh force-leave` for it on another node, and join anew", c.failed))
+	case c.failed != nil:
+		list = append(list, fmt.Sprintf("this node can't %v; it tries again", c.failed))
+	}
+	if why := c.lasting(s, now); why != "" {
+		list = append(list, why)
+	}
+	return list
 }
 
 // slowSuccession is after how long it is a problem that the former CA is still trusted.
