@@ -124,13 +124,27 @@ func (w *world) check(want []string) {
 	})
 }
 
-// verify has all nodes read their files, which ends with an error where one is damaged.
+// verify has all nodes read their files, which ends with an error where one is damaged. Those that
+// gossip does not see yet would not be asked.
 func (w *world) verify() {
+	w.c.Wait("all see each other", toAgree, func() bool {
+		for _, i := range w.staying() {
+			for _, m := range i.Members() {
+				alive := slices.ContainsFunc(w.staying(), func(o *nodetest.Instance) bool { return o.Name == m.Name && !w.going[o] })
+				if alive && m.Status != "alive" {
+					return false
+				}
+			}
+		}
+		return true
+	})
 	ctx, cancel := context.WithTimeout(context.Background(), toAgree)
 	defer cancel()
 	for name, sure := range w.datasets {
 		if sure {
-			_ = w.member().API().VerifyDataset(ctx, name, func(api.DatasetEvent) {})
+			if err := w.member().API().VerifyDataset(ctx, name, func(api.DatasetEvent) {}); err != nil {
+				w.c.T.Logf("verify %s: %v", name, err)
+			}
 		}
 	}
 }
