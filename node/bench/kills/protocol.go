@@ -103,5 +103,8 @@ func ask(strategy string) api.TrainRequest {
 		layers, batch = nodes, 0
 		r.Model, r.Fanout, r.Batch = "gcn", nil, nil
 	}
+	if strategy == "graph" { // its bits depend on the ways, which would be as many as nodes are left
+		r.Set = []api.Setting{{Key: "pipe.ways", Value: fmt.Sprint(nodes)}}
+	}
 	return r
 }
