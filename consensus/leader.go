@@ -137,12 +137,17 @@ func (c *Consensus) spreadCommits(ctx context.Context) {
 // HandOver transfers leadership to another voter that is alive and not about to leave.
 // If this node does not lead, it does nothing. It returns ErrNoSuccessor if there is no
 // such voter.
-func (c *Consensus) HandOver(ctx context.Context) error {
+func (c *Consensus) HandOver(ctx context.Context) error { return c.handOver(ctx, c.successors()...) }
+
+// HandOverTo is HandOver to one voter.
+func (c *Consensus) HandOverTo(ctx context.Context, id string) error { return c.handOver(ctx, id) }
+
+func (c *Consensus) handOver(ctx context.Context, to ...string) error {
 	if c.raft.State() != raft.Leader {
 		return nil
 	}
 	failure := ErrNoSuccessor
-	for _, id := range c.successors() {
+	for _, id := range to {
 		err := c.await(ctx, func() raft.Future {
 			return c.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id))
 		})

@@ -145,10 +145,10 @@ func (m *Mesh) startGossip() error {
 	// A node that restarts at a new address must be readmitted.
 	ml.DeadNodeReclaimTime = time.Second
 	ml.PushPullInterval = 15 * time.Second
-	// Jobs wait until a dead node is declared dead. All others know after 2.3 s on average
-	// and 3 s nearly always, where the defaults for a LAN take up to 7. A busy node that is silent for 2 s is none: it has seven intervals to
-	// refute a suspicion, however many nodes share it. Who gets no answers itself waits longer for
-	// them.
+	// Jobs wait until a dead node is declared dead, which takes 2.3 s on average and rarely
+	// more than 3 s. The defaults for a LAN take up to 7 s. A node that is silent for 2 s is
+	// not declared dead: it has seven intervals to refute a suspicion, however many nodes
+	// suspect it.
 	ml.ProbeInterval, ml.ProbeTimeout = 250*time.Millisecond, 200*time.Millisecond
 	ml.SuspicionMult, ml.SuspicionMaxTimeoutMult = 7, 1
 	// Compressing packets would be wasted work: they are small and encrypted.

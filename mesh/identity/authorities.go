@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,8 +21,8 @@ type authorities struct {
 	trust atomic.Pointer[trust]
 
 	authorityMu sync.Mutex         // also held while a file is replaced
-	caKey       ed25519.PrivateKey // the newest authority's; nil: this node can't sign
-	nextKey     ed25519.PrivateKey // of one that the plan may name; nil: there is none
+	caKey       ed25519.PrivateKey // of the newest authority; nil if this node can't sign
+	nextKey     ed25519.PrivateKey // of an authority that the plan may name; may be nil
 }
 
 func (i *authorities) path(file string) string { return filepath.Join(i.dir, file) }
@@ -59,11 +58,7 @@ func (i *authorities) CAKey() ([]byte, error) {
 	if i.caKey == nil {
 		return nil, ErrNoCAKey
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(i.caKey)
-	if err != nil {
-		return nil, fmt.Errorf("encode the authority's key: %w", err)
-	}
-	return der, nil
+	return encodeKey(i.caKey)
 }
 
 // AdoptCAKey stores the result of another node's CAKey on disk and then in memory. A
@@ -135,7 +130,8 @@ func (i *authorities) readCAKey(b []byte) error {
 	case t.former == nil || !t.former.holds(key):
 		return errMismatch
 	}
-	// The process ended before it replaced the former authority's key: see below.
+	// A key of the former authority is left if the process ended before it replaced the file. Load
+	// then calls takeNextKey.
 	return nil
 }
 

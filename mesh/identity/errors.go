@@ -30,7 +30,7 @@ var (
 	ErrNoCAKey = errors.New("this node does not hold the key of the mesh's authority")
 	// ErrWrongCAKey means that a key is not that of this mesh's authority.
 	ErrWrongCAKey = errors.New("the key is not that of the mesh's authority")
-	// ErrSuccessor means that a new authority is none for which this mesh's stands.
+	// ErrSuccessor means that the authority this node trusts has not signed the key of a new one.
 	ErrSuccessor = errors.New("the authority that this node knows does not vouch for the mesh's new one")
 	// ErrGossipKeys means that a set of gossip keys is unusable.
 	ErrGossipKeys = errors.New("the gossip keys are not usable")

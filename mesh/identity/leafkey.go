@@ -94,14 +94,23 @@ func (c *credential) marshal() ([]byte, error) {
 }
 
 func marshalKey(key ed25519.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+	der, err := encodeKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("encode a key: %w", err)
+		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: der}), nil
 }
 
-// parseKey parses a key in PKCS #8.
+// encodeKey encodes a key in PKCS #8.
+func encodeKey(key ed25519.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode a key: %w", err)
+	}
+	return der, nil
+}
+
+// parseKey parses the output of encodeKey.
 func parseKey(der []byte) (ed25519.PrivateKey, error) {
 	k, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {

@@ -3,7 +3,6 @@ package identity
 import (
 	"crypto/ed25519"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,7 +67,7 @@ func NewRequest(dir, name string) (*Request, error) {
 }
 
 func (r *Request) save() error {
-	der, err := x509.MarshalPKCS8PrivateKey(r.key)
+	der, err := encodeKey(r.key)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 //   - When all nodes have renewed theirs, the plan says so. Each node that reads that accepts the
 //     new authority only (Retire).
 
-// Successor is a new authority of the mesh, by which the former one stands.
+// Successor is a new authority of the mesh, whose key the former one has signed.
 type Successor struct {
 	Serial uint64 // how many have succeeded the founder's
 	Cert   []byte // its own certificate
@@ -42,8 +42,8 @@ func (i *authorities) NewSuccessor(now time.Time) (s Successor, key []byte, err 
 	if err != nil {
 		return Successor{}, nil, err
 	}
-	if key, err = x509.MarshalPKCS8PrivateKey(nextKey); err != nil {
-		return Successor{}, nil, fmt.Errorf("encode the authority's key: %w", err)
+	if key, err = encodeKey(nextKey); err != nil {
+		return Successor{}, nil, err
 	}
 	return Successor{Serial: next.serial, Cert: next.cert.Raw, Link: link.Raw}, key, nil
 }
@@ -122,7 +122,7 @@ func (i *authorities) dropKey() error {
 }
 
 // takeNextKey makes the kept key the one that signs, if it is that of the newest authority. It is
-// called with mu held.
+// called with authorityMu held, or by Load.
 func (i *authorities) takeNextKey() error {
 	if i.caKey != nil || i.nextKey == nil || !i.trust.Load().newest.holds(i.nextKey) {
 		return nil
@@ -157,11 +157,7 @@ func (i *authorities) NextCAKey() ([]byte, error) {
 	if i.nextKey == nil {
 		return nil, nil
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(i.nextKey)
-	if err != nil {
-		return nil, fmt.Errorf("encode the next authority's key: %w", err)
-	}
-	return der, nil
+	return encodeKey(i.nextKey)
 }
 
 // retire ends the trust in the former authority, on disk and then in memory, if this node's

@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"crypto/ed25519"
 	"crypto/x509"
 	"errors"
 	"os"
@@ -64,7 +63,7 @@ func voter(t testing.TB, first *Identity) *Identity {
 // restart. What an impostor makes with the key of the former authority opens nothing afterwards.
 func TestSuccession(t *testing.T) {
 	first := found(t, Options{})
-	// The third has been a voter, and is none any more.
+	// The third was a voter once, so it has the former key.
 	second, third, late := voter(t, first), voter(t, first), admit(t, first)
 	all := []*Identity{first, second, third, late}
 	check := func(when string) {
@@ -80,6 +79,8 @@ func TestSuccession(t *testing.T) {
 		first, second, third, late = all[0], all[1], all[2], all[3]
 	}
 	stolen, former := first.caKey, first.trust.Load().newest
+	stolenKey, err := first.CAKey()
+	must(t, err)
 	s := successor(t, first, second)
 	check("before it is named")
 	succeeded(t, s, first, second)
@@ -121,9 +122,9 @@ func TestSuccession(t *testing.T) {
 			t.Errorf("a certificate of the former authority passes as a server's: %v", m.clientErr)
 		}
 		if i.Accepts([]*x509.Certificate{impostor.current.Load().leaf}) || !i.Accepts([]*x509.Certificate{late.current.Load().leaf}) {
-			t.Error("connections are not judged as handshakes are")
+			t.Error("Accepts disagrees with the handshake")
 		}
-		if err := i.AdoptCAKey(keyBytes(t, stolen)); !errors.Is(err, ErrWrongCAKey) {
+		if err := i.AdoptCAKey(stolenKey); !errors.Is(err, ErrWrongCAKey) {
 			t.Errorf("the former authority's key is taken for the mesh's: %v", err)
 		}
 	}
@@ -138,13 +139,6 @@ func TestSuccession(t *testing.T) {
 		}
 	}
 	check("the one before is read of")
-}
-
-func keyBytes(t testing.TB, key ed25519.PrivateKey) []byte {
-	t.Helper()
-	b, err := x509.MarshalPKCS8PrivateKey(key)
-	must(t, err)
-	return b
 }
 
 // Tokens that pin the former authority let nodes in as long as that is trusted, and those that pin

@@ -193,7 +193,7 @@ func TestServerRefusesCertificate(t *testing.T) {
 				t.Errorf("%s certificate: the server says %v, want %v", what, m.serverErr, f.want)
 			}
 			if !strings.Contains(m.clientErr.Error(), "bad certificate") {
-				t.Errorf("%s certificate: the client is told %v", what, m.clientErr)
+				t.Errorf("%s certificate: the client gets %v", what, m.clientErr)
 			}
 		}
 	})

@@ -37,9 +37,10 @@ func parseFormat(b []byte) (f format, ok bool) {
 	if len(b) > maxFormat || json.Unmarshal(b, &f) != nil || f.Disk < 1 {
 		return f, false
 	}
-	if f.Check == "" {
+	if f.Check == "" { // then nothing else may stand there
+		var is bytes.Buffer
 		bare, err := json.Marshal(f)
-		return f, err == nil && bytes.Equal(bytes.TrimSpace(b), bare)
+		return f, err == nil && json.Compact(&is, b) == nil && bytes.Equal(is.Bytes(), bare)
 	}
 	return f, f == newFormat(f.Disk)
 }

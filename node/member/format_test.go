@@ -14,7 +14,7 @@ import (
 // as it is.
 func TestDirectoriesOfOtherVersions(t *testing.T) {
 	for text, want := range map[string]string{
-		checked(1): "", strings.Replace(checked(1), "}", `,"more":"of a later version"}`, 1): "",
+		checked(1): "", `{"disk":1,"chegk":""}`: "is damaged", strings.Replace(checked(1), "}", `,"more":"of a later version"}`, 1): "",
 		checked(7):          "is kept by number 7, as a later version of hopmesh does, and this one reads 1",
 		flipped(checked(1)): "is damaged", strings.Replace(checked(1), "check", "chegk", 1): "is damaged",
 		`{"disk":7}`: "is kept by number 7, as a later version of hopmesh does, and this one reads 1",
@@ -60,7 +60,7 @@ func TestNumberOfADirectory(t *testing.T) {
 		b, _ := os.ReadFile(d.formatFile())
 		return string(b)
 	}
-	if err := os.WriteFile(d.formatFile(), []byte(`{"disk":1}`+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(d.formatFile(), []byte(`{ "disk": 1 }`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

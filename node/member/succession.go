@@ -128,14 +128,14 @@ func (c *successions) equip(ctx context.Context, id string, st stats) error {
 	return c.keys.sendCAKey(ctx, id)
 }
 
-// letLead hands leadership over, if a voter that answers holds the CA's key.
+// letLead hands leadership over to a voter that answers and holds the CA's key.
 func (c *successions) letLead(ctx context.Context, s *plan.State) error {
 	for _, id := range c.contacts.live(s) {
 		if !votes(c.plan, id) {
 			continue
 		}
 		if st, err := c.contacts.ask(ctx, id); err == nil && st.CAKey {
-			return c.plan.HandOver(ctx)
+			return c.plan.HandOverTo(ctx, id)
 		}
 	}
 	return errors.New("this node leads without the CA's key, and no voter that answers has it")

@@ -100,13 +100,13 @@ func (o *output) finish(buf []byte) (string, error) {
 		return "", o.disk.failed(err)
 	}
 	o.direct.Close()
-	err := o.file.Close()
-	digest, quick := o.hash.Digest()
-	quick.Mark(o.file.Name(), digest) // the first job verifies it by that
+	path, err := o.file.Name(), o.file.Close()
 	o.file = nil
 	if err != nil {
 		return "", o.disk.failed(err)
 	}
+	digest, quick := o.hash.Digest()
+	quick.Mark(path, digest) // so that the first job need not compute the SHA-256 again
 	return digest, nil
 }
 

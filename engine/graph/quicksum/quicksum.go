@@ -1,7 +1,6 @@
-// Package quicksum recognises a file that had a SHA-256 once, five times as fast as by that. Who has
-// read or written a whole file gives it two checksums of different polynomials in an extended
-// attribute. Only the SHA-256 says that a file is damaged: where the attribute is missing, or does
-// not match, the file is read once more for it.
+// Package quicksum verifies a file whose SHA-256 was verified before, in a fraction of the time. Code
+// that has read or written the whole file stores two CRCs of it in an extended attribute. Only a
+// SHA-256 proves damage: if the attribute is missing or does not match, the caller must compute it.
 package quicksum
 
 import (
@@ -58,7 +57,8 @@ func (h *Hash) Digest() (digest string, quick Sums) {
 	return hex.EncodeToString(h.sum.Sum(nil)), h.quick
 }
 
-// encode returns the attribute of a file with these sums and this SHA-256; nil if that is none.
+// encode returns the attribute of a file with these sums and this SHA-256, or nil if digest is not
+// the hexadecimal form of a SHA-256.
 func (s Sums) encode(digest string) []byte {
 	d, err := hex.DecodeString(digest)
 	if err != nil || len(d) != 32 {
