@@ -83,12 +83,12 @@ func TestEpochsWaitForVerification(t *testing.T) {
 func TestDamageLeavesNoTrace(t *testing.T) {
 	_, want, _ := verified(t, nil, func(bool) error { return nil }, nil)
 	for after := range 3 {
-		waits := 0
+		var waits atomic.Int32 // the others ask, too
 		errs, epochs, dirs := verified(t, nil, func(wait bool) error {
 			if wait {
-				waits++
+				waits.Add(1)
 			}
-			if waits > after {
+			if int(waits.Load()) > after {
 				return errFlipped
 			}
 			return nil
