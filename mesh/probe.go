@@ -101,5 +101,5 @@ func (m *Mesh) answerProbe(from net.Addr, q probeRequest) *ProbeReply {
 			_, _ = c.Write(append([]byte{tagProbe}, q.Nonce...))
 		})
 	}
-	return &ProbeReply{MeshID: m.cfg.Identity.MeshID(), Version: m.cfg.Version, Numbers: m.cfg.Numbers, Clock: time.Now(), Observed: to.String()}
+	return &ProbeReply{MeshID: m.cfg.Identity.MeshID(), Version: m.cfg.Version, Numbers: m.cfg.Numbers, Clock: m.cfg.Identity.Now(), Observed: to.String()}
 }

@@ -164,6 +164,9 @@ func (n *Node) live(ctx context.Context, dir *member.Dir, conn net.PacketConn) e
 		return nil // stopped before it had joined
 	default:
 	}
+	if id != nil {
+		id.Follow(n.opts.Clock)
+	}
 	if err == nil && dir.Behind() {
 		err = n.opts.Aside() // a crash may have come before it was done
 	}

@@ -73,6 +73,8 @@ type Options struct {
 	NoAPI bool
 	// Stores replaces the disk under Raft.
 	Stores func() (consensus.Stores, error)
+	// Watch wraps what Stores opens, or the disk, for tests.
+	Watch func(consensus.Stores) consensus.Stores
 	// Aside sets what Stores opens aside, so that it then opens an empty log. It must be given
 	// with Stores.
 	Aside func() error
@@ -80,6 +82,9 @@ type Options struct {
 	Train jobs.Train
 	// CertificateLife shortens the life of the certificates this node signs.
 	CertificateLife time.Duration
+	// Clock replaces the machine's, for tests of clocks that are wrong. What a node waits for
+	// does not depend on it.
+	Clock func() time.Time
 
 	ownDisk bool // Stores are the default, on disk
 }
@@ -127,6 +132,15 @@ func (o Options) withDefaults() Options {
 		o.Stores = func() (consensus.Stores, error) { return consensus.DiskStores(dir, log) }
 		o.Aside = func() error { return member.Aside(dir) }
 		o.ownDisk = true
+	}
+	if watch, open := o.Watch, o.Stores; watch != nil {
+		o.Stores = func() (consensus.Stores, error) {
+			s, err := open()
+			if err == nil {
+				s = watch(s)
+			}
+			return s, err
+		}
 	}
 	return o
 }

@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,8 +18,13 @@ const LastFile = "last.safetensors"
 // that it is good, and until then the one before stays.
 const beforeFile = "before.safetensors"
 
-// DefaultInterval is how often a run writes a checkpoint, unless it is told otherwise.
-const DefaultInterval = 10 * time.Second
+// Unless a run says otherwise, it writes a checkpoint as often as writing takes a hundredth of its
+// time, within bounds.
+const (
+	leastInterval = time.Second
+	mostInterval  = 10 * time.Second
+	worth         = 100
+)
 
 // Place is where a run stands.
 type Place struct {
@@ -47,7 +51,7 @@ func (p Place) begins(steps int) Place {
 // Options say where and how often a run writes checkpoints.
 type Options struct {
 	Dir      string        // need not exist; "": nowhere
-	Interval time.Duration // 0: DefaultInterval
+	Interval time.Duration // 0: as often as costs little
 	Steps    int           // of an epoch
 	Single   bool          // only the last is kept, and not the one before it
 	Log      *slog.Logger
@@ -57,16 +61,16 @@ type Options struct {
 type Folder struct {
 	options Options
 
-	tried  time.Time // when the last was written, or could not be
-	good   bool      // there is one
-	failed bool      // the last that was tried could not be written
-	at     Place     // where the last stands
-	before *Place    // where the one before it stands; nil if none is kept
+	tried  time.Time     // when the last was written, or could not be
+	took   time.Duration // to write the last
+	good   bool          // there is one
+	failed bool          // the last that was tried could not be written
+	at     Place         // where the last stands
+	before *Place        // where the one before it stands; nil if none is kept
 }
 
 // NewFolder returns the folder of a run that begins.
 func NewFolder(o Options) *Folder {
-	o.Interval = cmp.Or(o.Interval, DefaultInterval)
 	return &Folder{options: o}
 }
 
@@ -90,12 +94,23 @@ func (f *Folder) Exists() bool {
 func (f *Folder) Begin(first time.Duration) {
 	f.tried = time.Now()
 	if first > 0 {
-		f.tried = f.tried.Add(first - f.options.Interval)
+		f.tried = f.tried.Add(first - f.interval())
 	}
 }
 
 // Due reports whether the last try is an interval ago.
-func (f *Folder) Due() bool { return f.Keeps() && time.Since(f.tried) >= f.options.Interval }
+func (f *Folder) Due() bool { return f.Keeps() && time.Since(f.tried) >= f.interval() }
+
+// interval is how long after the last try the next is due.
+func (f *Folder) interval() time.Duration {
+	switch {
+	case f.options.Interval > 0:
+		return f.options.Interval
+	case f.failed:
+		return mostInterval
+	}
+	return min(max(worth*f.took, leastInterval), mostInterval)
+}
 
 // Missing reports whether there is no checkpoint yet, and none has been tried in vain.
 func (f *Folder) Missing() bool { return f.Keeps() && !f.good && !f.failed }
@@ -144,6 +159,7 @@ func (f *Folder) Save(at Place, sections []Section, metadata map[string]string, 
 		before = f.keepBefore(at)
 	}
 	var broken error
+	begun := time.Now()
 	err := WriteFile(f.Path(), sections, metadata, func() error {
 		broken = fault()
 		return broken
@@ -155,6 +171,7 @@ func (f *Folder) Save(at Place, sections []Section, metadata map[string]string, 
 		return &Unsaved{err, at}
 	}
 	f.tried, f.good, f.failed, f.at, f.before = time.Now(), true, false, at, before
+	f.took = f.tried.Sub(begun)
 	return nil
 }
 

@@ -56,7 +56,7 @@ func TestWhenACheckpointIsDue(t *testing.T) {
 		if f.Due() || !f.Missing() || f.Exists() {
 			t.Error("it is due as soon as the run begins")
 		}
-		time.Sleep(DefaultInterval)
+		time.Sleep(leastInterval)
 		if !f.Due() {
 			t.Error("it is not due after the interval")
 		}
@@ -64,7 +64,7 @@ func TestWhenACheckpointIsDue(t *testing.T) {
 		if at, good := f.Last(); f.Due() || f.Missing() || !f.Exists() || !good || at != (Place{1, 3, 1}) {
 			t.Errorf("it is due when one was written: %+v", f)
 		}
-		time.Sleep(DefaultInterval)
+		time.Sleep(leastInterval)
 		f.Fail()
 		if f.Due() || f.Missing() || !f.Failed() {
 			t.Error("one that could not be written is tried again at once")
@@ -77,6 +77,16 @@ func TestWhenACheckpointIsDue(t *testing.T) {
 		save(t, f, Place{1, 4, 1})
 		if f.Failed() {
 			t.Error("one that was written has failed")
+		}
+		for took, want := range map[time.Duration]time.Duration{time.Millisecond: leastInterval, 30 * time.Millisecond: 3 * time.Second, time.Second: mostInterval} {
+			f.Begin(0)
+			f.took = took
+			time.Sleep(want - 1)
+			early := f.Due()
+			time.Sleep(1)
+			if early || !f.Due() {
+				t.Errorf("one that takes %v is not due after %v", took, want)
+			}
 		}
 		none := folder("")
 		if none.Keeps() || none.Due() || none.Missing() || none.Exists() {

@@ -26,8 +26,8 @@ type Options struct {
 	Dataset string
 	// Dir is the folder of the checkpoints; "" keeps none.
 	Dir string
-	// Interval is how often a checkpoint is written, at the end of a step; 0: every 10
-	// seconds.
+	// Interval is how often a checkpoint is written, at the end of a step; 0: as
+	// often as that takes a hundredth of the time.
 	Interval time.Duration
 	// Resume resumes from the last checkpoint in Dir, if there is one.
 	Resume bool

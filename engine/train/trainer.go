@@ -202,11 +202,7 @@ func (t *Trainer) Close() {
 func (t *Trainer) Train(ctx context.Context) error {
 	ctx, end := t.patience(ctx)
 	defer end()
-	first := time.Duration(0)
-	if t.settles() && t.Options.Interval == 0 {
-		first = time.Second // an interrupted run has only the last one, so the first comes soon
-	}
-	t.Checkpoints.Begin(first)
+	t.Checkpoints.Begin(0)
 	defer t.Checkpoints.Close()
 	for !t.Done() {
 		if err := t.Epoch(ctx); err != nil {

@@ -40,7 +40,7 @@ func Found(dir, name string, opts Options) (*Identity, error) {
 		return nil, err
 	}
 	t := &trust{newest: a}
-	c, err := t.adopt(t.chain(leaf, a), key, id)
+	c, err := t.adopt(t.chain(leaf, a), key, id, now)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type Identity struct {
 	resetKey [32]byte
 	life     time.Duration
 	wire     Range // what this node speaks
+	clock    func() time.Time
 
 	// authorities are those of the mesh.
 	authorities
@@ -35,6 +36,19 @@ type Identity struct {
 // Speak sets the versions of the members' protocols that this node speaks, before any TLS
 // configuration is made. By default they are those of Wire.
 func (i *Identity) Speak(wire Range) { i.wire = wire }
+
+// Follow sets the clock by which this node signs and judges certificates, before any is shown to
+// it. By default it is the machine's.
+func (i *Identity) Follow(clock func() time.Time) { i.clock = clock }
+
+// Now is what that clock shows. It may have been set meanwhile, so that it says nothing of how
+// much time has passed.
+func (i *Identity) Now() time.Time {
+	if i.clock == nil {
+		return time.Now()
+	}
+	return i.clock()
+}
 
 // ID returns this node's id, used in certificates, gossip, Raft and the plan.
 func (i *Identity) ID() string { return i.id }

@@ -31,7 +31,7 @@ func (r *Renewal) CSR() []byte { return r.csr }
 // nothing.
 func (r *Renewal) Adopt(chain [][]byte) error {
 	i := r.identity
-	c, err := i.trust.Load().adopt(chain, r.key, i.id)
+	c, err := i.trust.Load().adopt(chain, r.key, i.id, i.Now())
 	if err != nil {
 		return fmt.Errorf("take over the renewed certificate: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"time"
 )
 
 // Grant is the mesh's answer to a newcomer that it admits.
@@ -148,7 +149,7 @@ func (r *Request) Accept(g Grant, caHash [sha256.Size]byte) (*Identity, error) {
 	if g.MeshID != trust.newest.meshID {
 		return nil, fmt.Errorf("%w: it names another mesh than its certificates", ErrGrant)
 	}
-	c, err := trust.adopt(g.Chain, r.key, r.id)
+	c, err := trust.adopt(g.Chain, r.key, r.id, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGrant, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // The mesh's protocols in TLS protocol negotiation (ALPN). Those of members are followed by a
@@ -110,7 +109,7 @@ func (i *Identity) verifyPeer(use x509.ExtKeyUsage, wantID string, allow func(id
 		case len(cs.PeerCertificates) == 0:
 			return fmt.Errorf("%w: there is none", ErrCertificate)
 		}
-		id, err := i.trust.Load().verify(cs.PeerCertificates, use, time.Now())
+		id, err := i.trust.Load().verify(cs.PeerCertificates, use, i.Now())
 		if err != nil {
 			return err
 		}

@@ -169,7 +169,7 @@ func parseTrust(b []byte) (*trust, error) {
 
 // adopt returns the credential in a chain. It returns an error unless the chain is
 // valid for this mesh, node and key.
-func (t *trust) adopt(chain [][]byte, key ed25519.PrivateKey, id string) (*credential, error) {
+func (t *trust) adopt(chain [][]byte, key ed25519.PrivateKey, id string, now time.Time) (*credential, error) {
 	certs, err := parseChain(chain)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,6 @@ func (t *trust) adopt(chain [][]byte, key ed25519.PrivateKey, id string) (*crede
 	if a == nil {
 		return nil, ErrForeignMesh
 	}
-	now := time.Now()
 	for _, use := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
 		got, err := a.verify(leaf, use, now)
 		if err != nil {

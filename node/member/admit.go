@@ -57,7 +57,7 @@ const maxSkew = 10 * time.Minute
 // certificate, so that no two nodes ever have the same name. from is the node that the
 // newcomer asked, which has seen its token.
 func (a *admission) onAdmit(ctx context.Context, from string, r mesh.JoinRequest) (identity.Grant, error) {
-	now := time.Now()
+	now := a.id.Now()
 	secret, err := hex.DecodeString(r.Secret)
 	if err != nil {
 		return identity.Grant{}, mesh.Refuse(mesh.RefusedToken, "the token is damaged; copy it again")
@@ -131,7 +131,7 @@ func (a *admission) onSign(_ context.Context, from string, csr []byte) ([][]byte
 	if err := a.succession.follow(s.Authority); err != nil {
 		return nil, err
 	}
-	return a.id.Sign(csr, from, time.Now())
+	return a.id.Sign(csr, from, a.id.Now())
 }
 
 type tokenRequest struct {
@@ -158,7 +158,7 @@ func (a *admission) onCreateToken(ctx context.Context, from string, o tokenReque
 	if err != nil {
 		return newToken{}, err
 	}
-	now := time.Now()
+	now := a.id.Now()
 	t := plan.NewToken(token.Hash(), now, o.TTL)
 	t.Owner, t.Uses, t.Seen, t.Authority = from, o.Uses, []string{a.id.ID()}, a.id.CASerial()
 	_, err = a.plan.Apply(ctx, plan.CreateToken{Token: t, Now: now})

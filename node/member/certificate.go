@@ -13,12 +13,17 @@ const (
 	succeedAgain = time.Second
 )
 
+// clockLook is how often the clock is looked at: a timer knows nothing of a clock that is set, nor
+// of the time that a machine sleeps.
+const clockLook = time.Minute
+
 // keepCertificate renews the certificate at half its lifetime, and when the mesh has a new CA.
 func (a *admission) keepCertificate(ctx context.Context) error {
 	for {
-		if !a.id.Outdated() {
+		if left := a.id.RenewAt().Sub(a.id.Now()); left > 0 && !a.id.Outdated() {
 			select {
-			case <-time.After(time.Until(a.id.RenewAt())):
+			case <-time.After(min(left, clockLook)):
+				continue
 			case <-a.succession.renew:
 				continue
 			case <-ctx.Done():
@@ -30,8 +35,10 @@ func (a *admission) keepCertificate(ctx context.Context) error {
 		switch {
 		case a.id.Outdated(): // the leader may not have read the plan yet
 			again = succeedAgain
-		case err == nil:
+		case err == nil && a.id.RenewAt().After(a.id.Now()):
 			continue
+		case err == nil:
+			err = errors.New("it is due again at once: the clock of this node or of the leader is wrong")
 		}
 		if err != nil {
 			a.log.Warn("the certificate is due for renewal; trying again", "expires", a.id.NotAfter(), "in", again, "err", err)
@@ -51,10 +58,10 @@ func (a *admission) renewOnce(ctx context.Context) error {
 		return err
 	}
 	chain, err := a.sign.Do(ctx, r.CSR())
-	if err != nil && ctx.Err() == nil && a.id.HasCAKey() && time.Now().After(a.id.NotAfter()) {
+	if err != nil && ctx.Err() == nil && a.id.HasCAKey() && a.id.Now().After(a.id.NotAfter()) {
 		// A voter signs for itself: a mesh that was off for longer than its certificates
 		// live could not elect a leader before they are renewed.
-		chain, err = a.id.Sign(r.CSR(), a.id.ID(), time.Now())
+		chain, err = a.id.Sign(r.CSR(), a.id.ID(), a.id.Now())
 	}
 	if err != nil {
 		return err

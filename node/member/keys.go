@@ -206,18 +206,26 @@ func (k *keyring) seek(ctx context.Context, settled func() bool) error {
 
 // fetch takes from other nodes only the keys that the plan names, since a peer may be
 // outdated or hostile. A node that has missed a replacement learns the new digest first,
-// through Raft, which needs no gossip.
+// through Raft, which needs no gossip. It may have lost everybody's address, too; then the
+// leader, which sends it the plan, has a connection to it.
 func (k *keyring) fetch(ctx context.Context) {
+	var ids []string
 	for _, p := range k.mesh.Peers() {
+		ids = append(ids, p.ID)
+	}
+	if leader := k.plan.Leader(); leader != "" && !slices.Contains(ids, leader) {
+		ids = append(ids, leader)
+	}
+	for _, id := range ids {
 		if ctx.Err() != nil {
 			return
 		}
-		ring, err := k.ask(ctx, p)
+		ring, err := k.ask(ctx, id)
 		if err == nil {
 			err = k.take(ring)
 		}
 		if err != nil {
-			k.log.Debug("asked for the gossip keys", "peer", p.ID, "err", err)
+			k.log.Debug("asked for the gossip keys", "peer", id, "err", err)
 		}
 	}
 }
@@ -246,14 +254,14 @@ func (k *keyring) take(ring []identity.GossipKey) error {
 	return err
 }
 
-func (k *keyring) ask(ctx context.Context, p mesh.Peer) ([]identity.GossipKey, error) {
-	b, err := k.mesh.Call(ctx, p.ID, callKeys, nil)
+func (k *keyring) ask(ctx context.Context, id string) ([]identity.GossipKey, error) {
+	b, err := k.mesh.Call(ctx, id, callKeys, nil)
 	if err != nil {
 		return nil, err
 	}
 	var ring []identity.GossipKey
 	if err := json.Unmarshal(b, &ring); err != nil {
-		return nil, fmt.Errorf("read the gossip keys of node %s: %w", p.ID, err)
+		return nil, fmt.Errorf("read the gossip keys of node %s: %w", id, err)
 	}
 	return ring, nil
 }

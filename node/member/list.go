@@ -209,10 +209,10 @@ func (m *Member) Problems(s *plan.State) []string {
 		slices.Sort(dead)
 		list = append(list, fmt.Sprintf("not answering: %s; start it again, or `hopmesh force-leave NAME` if it is gone for good", strings.Join(dead, ", ")))
 	}
-	if left := time.Until(m.cfg.ID.NotAfter()); left < 7*24*time.Hour && left < m.cfg.ID.Life()/4 {
+	if left := m.cfg.ID.NotAfter().Sub(m.cfg.ID.Now()); left < 7*24*time.Hour && left < m.cfg.ID.Life()/4 {
 		list = append(list, fmt.Sprintf("this node's certificate ends in %s and could not be renewed: it needs a leader", left.Round(time.Minute)))
 	}
-	list = append(list, m.succession.problems(s, time.Now())...)
+	list = append(list, m.succession.problems(s, m.cfg.ID.Now())...)
 	if s.Key.Stale {
 		list = append(list, "a node was revoked and the gossip key is being replaced: live nodes that can't be reached hold this up")
 	}

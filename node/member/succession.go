@@ -63,7 +63,7 @@ func (c *successions) onRotate(ctx context.Context, _ string, _ lead.None) (lead
 	if err := c.follow(s.Authority); err != nil {
 		return 0, err
 	}
-	now := time.Now()
+	now := c.id.Now()
 	next, key, err := c.id.NewSuccessor(now)
 	if err != nil {
 		return 0, err

@@ -30,6 +30,7 @@ type Instance struct {
 	port    int
 	stores  consensus.Stores // survive restarts; empty over loopback: disk
 	disk    *Disk            // under stores
+	strain  *strain
 	node    *node.Node
 	conn    net.PacketConn
 	cancel  context.CancelCauseFunc
@@ -45,6 +46,8 @@ func (i *Instance) Reset() {
 	}
 	i.Options = node.Options{DataDir: dir, Name: i.Name, Version: "test", Device: "cpu", Speed: 1000, Log: slog.New(i.cluster.log)}
 	i.Options.NoAPI = i.cluster.Network != nil
+	i.strain = &strain{}
+	i.Options.Watch, i.Options.Clock = i.strain.watch, i.strain.clock
 	i.Forget()
 }
 

@@ -76,6 +76,7 @@ type Method struct {
 	rows    []tensor.Matrix
 	settled int
 	told    string // this node's report on the last epoch's weights, where it does not have all
+	marked  marked
 }
 
 // Attach implements Method.
@@ -180,7 +181,11 @@ func (p *Method) Bytes() uint64 {
 	if p.reads.Data.Features.Sparse() {
 		entries = p.reads.Data.Entries
 	}
-	return p.Worker.Bytes(entries) + p.reads.Bytes()
+	n := p.Worker.Bytes(entries) + p.reads.Bytes()
+	if p.marks() {
+		n += uint64(p.markRows() * bytes(p.l.Weights))
+	}
+	return n
 }
 
 // Step implements Method: it trains on the whole graph.
@@ -194,9 +199,15 @@ func (p *Method) Step(ctx context.Context, t *train.Learner, s *slot.Slot, _ []*
 
 // Epoch makes the update of an epoch, and returns its loss.
 func (p *Method) Epoch(ctx context.Context, t *train.Learner, s *slot.Slot, rate float64) (float64, error) {
+	p.mark()
 	var mine Word
-	if p.rests(t.At.Epoch) && (t.Run.Wants() || t.Run.Asked.Load() != nil) {
-		mine = Settle
+	if p.rests(t.At.Epoch) {
+		if t.Run.Wants() || t.Run.Asked.Load() != nil {
+			mine = Settle
+		}
+		if p.wantsMark() {
+			mine |= Mark
+		}
 	}
 	loss, said, err := p.Worker.Epoch(ctx, t.At.Epoch, t.Key(s), mine, &s.Tally)
 	if err != nil {
@@ -213,8 +224,12 @@ func (p *Method) Epoch(ctx context.Context, t *train.Learner, s *slot.Slot, rate
 	from, to := p.Worker.Own()
 	t.Optimizer.StepColumns(t.Weights, t.Gradients, from, to-from, rate)
 	p.settled = 0
+	began := time.Now()
 	if err := p.settleAfter(ctx, t, said, &s.Tally); err != nil {
 		return loss, fmt.Errorf("epoch %d: %w", t.At.Epoch, err)
+	}
+	if p.Complete(t) {
+		p.marked.spent(began)
 	}
 	return loss, nil
 }
@@ -259,7 +274,7 @@ func (p *Method) settleAfter(ctx context.Context, t *train.Learner, said Word, t
 	switch {
 	case said&Settle != 0:
 		t.Run.Together, rows = true, len(p.rows)
-	case t.At.Epoch == t.Recipe.Epochs:
+	case said&Mark != 0, t.At.Epoch == t.Recipe.Epochs:
 		rows = len(p.rows)
 	case t.Run.Evaluates(t.At.Epoch):
 		rows = 1

@@ -154,8 +154,10 @@ type Word uint8
 const (
 	// Unsound: the sum of some stage's gradients is not finite.
 	Unsound Word = 1 << iota
-	// Settle: some node wants all nodes to have all weights now.
+	// Settle: some node wants all nodes to have all weights now, for a checkpoint.
 	Settle
+	// Mark: some node wants that too, so that less is lost if a node is.
+	Mark
 	words
 )
 

@@ -72,48 +72,6 @@ func TestStagesLeaveWholeCheckpoints(t *testing.T) {
 	}
 }
 
-// A run whose stages had not settled when it was interrupted goes on from where they had,
-// and comes to the same.
-func TestUnsettledRunsGoOn(t *testing.T) {
-	shards := traintest.Communities(t, 300)
-	r := staged()
-	r.Epochs = 9
-	_, want := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).MustRun(t, r, shards, train.Options{Threads: 1, Strategies: traintest.Pipelines})
-	dir := t.TempDir()
-	folder := func(node int) string { return filepath.Join(dir, fmt.Sprint(node)) }
-	o := train.Options{Threads: 1, Interval: time.Hour, Resume: true, Dataset: "d", Strategies: traintest.Pipelines}
-	m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
-	_, reports, err := m.Run(traintest.CancelInEpochs(t, m, 250), r, shards, o, folder)
-	if !errors.Is(err, traintest.ErrEnough) || len(reports[0]) < 2 || len(reports[0]) == r.Epochs {
-		t.Fatalf("after %d epochs: %v", len(reports[0]), err)
-	}
-	before := traintest.Learnt(reports[0])
-	if !strings.HasPrefix(traintest.Learnt(want[0]), before) {
-		t.Errorf("until it was interrupted:\n%s\nand undisturbed\n%s", before, traintest.Learnt(want[0]))
-	}
-	for node := range 3 {
-		c, err := trained.OpenCheckpoint(filepath.Join(folder(node), train.CheckpointFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if at := c.Models[0].State.Epoch; at > 2 {
-			t.Errorf("node %d has a checkpoint of epoch %d, when nothing had settled", node, at)
-		}
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, reports, err = traintest.NewMesh(2, traintest.Uneven(len(shards), 2)).Run(t.Context(), r, shards, o, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for node := range reports {
-		if rest := traintest.Learnt(reports[node]); !strings.HasSuffix(traintest.Learnt(want[0]), rest) || len(reports[node]) < r.Epochs-2 {
-			t.Errorf("node %d went on to\n%s\nand undisturbed\n%s", node, rest, traintest.Learnt(want[0]))
-		}
-	}
-}
-
 // What is not finite of one stage's weights ends the run on all nodes, in a sentence, in
 // the epoch that made it so.
 func TestUnsoundStagesEndTheRun(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 // within a job.
 func TestEvents(t *testing.T) {
 	list := all("", false)
-	if want := (len(strategies.All) - 3) * 2 * events; len(list) != want {
+	if want := (len(strategies.All) - 1) * 2 * events; len(list) != want {
 		t.Errorf("%d events in place of %d", len(list), want)
 	}
 	moments := map[float64]bool{}
@@ -21,7 +21,7 @@ func TestEvents(t *testing.T) {
 		if again, same := e.chance(); again != node || same != share {
 			t.Errorf("%s differs the second time", e)
 		}
-		if node < 0 || node >= nodes || share < 0.1 || share >= 0.8 || moments[share] {
+		if node < 0 || node >= nodes || share < 0.1 || share >= 0.7 || moments[share] {
 			t.Errorf("%s: node %d after %g of the job", e, node, share)
 		}
 		moments[share] = true

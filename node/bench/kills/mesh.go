@@ -18,13 +18,7 @@ import (
 type mesh struct {
 	field *shape.Field
 	crew  *shape.Crew
-	calm  map[string]calm
-}
-
-// calm is an undisturbed job.
-type calm struct {
-	weights []string      // after each epoch
-	took    time.Duration // from its first step on
+	calm  map[string][]string // weights of undisturbed jobs after each epoch, by strategy
 }
 
 const (
@@ -33,7 +27,7 @@ const (
 )
 
 func begin(ctx context.Context, run *bench.Run) (m *mesh, err error) {
-	m = &mesh{calm: map[string]calm{}}
+	m = &mesh{calm: map[string][]string{}}
 	if m.field, err = shape.New(ctx, nodes, shape.Link{}); err != nil {
 		return nil, err
 	}
@@ -141,24 +135,22 @@ func (m *mesh) ended(ctx context.Context, on *api.Client, id string) (weights []
 }
 
 // undisturbed trains a job of a strategy, once.
-func (m *mesh) undisturbed(ctx context.Context, strategy string) (calm, error) {
-	if c, is := m.calm[strategy]; is {
-		return c, nil
+func (m *mesh) undisturbed(ctx context.Context, strategy string) (weights []string, err error) {
+	if done, is := m.calm[strategy]; is {
+		return done, nil
 	}
 	id, _, err := m.started(ctx, strategy)
 	if err != nil {
-		return calm{}, err
+		return nil, err
 	}
-	from := time.Now()
-	weights, err := m.ended(ctx, m.crew.Nodes[0].API, id)
-	if err != nil {
-		return calm{}, err
+	if weights, err = m.ended(ctx, m.crew.Nodes[0].API, id); err != nil {
+		return nil, err
 	}
 	if len(weights) != epochs {
-		return calm{}, fmt.Errorf("the undisturbed job has %d epochs", len(weights))
+		return nil, fmt.Errorf("the undisturbed job has %d epochs", len(weights))
 	}
-	m.calm[strategy] = calm{weights, time.Since(from)}
-	return m.calm[strategy], nil
+	m.calm[strategy] = weights
+	return weights, nil
 }
 
 // disturb does one event. A job that fails by it is part of its row.
@@ -176,9 +168,6 @@ func (m *mesh) disturb(ctx context.Context, e event) (r Row, err error) {
 		return r, err
 	}
 	pick, share := e.chance()
-	if err := bench.Pause(ctx, time.Duration(share*float64(usual.took))); err != nil {
-		return r, err
-	}
 	r.Node = v.job.Nodes[pick%len(v.job.Nodes)]
 	at := slices.IndexFunc(m.crew.Nodes, func(p *shape.Process) bool { return p.Name == r.Node })
 	on := m.crew.Nodes[(at+1)%nodes].API
@@ -187,7 +176,13 @@ func (m *mesh) disturb(ctx context.Context, e event) (r Row, err error) {
 		return r, err
 	}
 	r.Leader = s.Leader == r.Node
-	if v, err = see(ctx, on, id); err != nil {
+	err = until(ctx, "the moment has come", func(ctx context.Context) (bool, error) {
+		if v, err = see(ctx, on, id); err != nil {
+			return false, err
+		}
+		return float64(v.after) >= share*float64(epochs*v.job.Steps) || v.over(), nil
+	})
+	if err != nil {
 		return r, err
 	}
 	if v.over() {
@@ -198,7 +193,11 @@ func (m *mesh) disturb(ctx context.Context, e event) (r Row, err error) {
 	if err := m.crew.Nodes[at].Signal(signals[e.Signal]); err != nil {
 		return r, err
 	}
-	if failed := m.survive(ctx, on, id, v, &r); failed != nil {
+	survive := func() error { return m.survive(ctx, on, id, v, &r) }
+	if e.alone() {
+		survive = func() error { return m.comeBack(ctx, at, id, v, &r) }
+	}
+	if failed := survive(); failed != nil {
 		if ctx.Err() != nil {
 			return r, failed
 		}
@@ -208,8 +207,30 @@ func (m *mesh) disturb(ctx context.Context, e event) (r Row, err error) {
 	if failed != nil && r.Failed == "" {
 		r.Failed = failed.Error()
 	}
-	r.Same = failed == nil && slices.Equal(weights, usual.weights)
+	r.Same = failed == nil && (!e.compares() || slices.Equal(weights, usual))
+	if e.alone() {
+		return r, nil
+	}
 	return r, m.crew.Restart(ctx, at)
+}
+
+// comeBack starts the node of a job that has no other again, and waits until it goes on.
+func (m *mesh) comeBack(ctx context.Context, at int, id string, v view, r *Row) error {
+	from := time.Now()
+	if err := m.crew.Restart(ctx, at); err != nil {
+		return err
+	}
+	return until(ctx, "the job goes on", func(ctx context.Context) (bool, error) {
+		now, err := see(ctx, m.crew.Nodes[at].API, id)
+		if err != nil || now.after == 0 && !now.over() {
+			return false, nil //nolint:nilerr // the node has just begun
+		}
+		r.Rested = time.Since(from).Seconds()
+		if now.after > 0 {
+			r.Lost = max(0, v.after-now.after+1)
+		}
+		return true, nil
+	})
 }
 
 // survive waits until the other nodes have the job and go on with it.

@@ -48,7 +48,10 @@ func (r *Report) Show(p *result.Page) {
 		if e.Leader {
 			node += ", the leader"
 		}
-		if !e.Same {
+		switch {
+		case !e.compares():
+			same = "not compared"
+		case !e.Same:
 			same = "NO"
 		}
 		t.Add(e.String(), node, fmt.Sprintf("%.1f", e.Epoch), e.Lost, fmt.Sprintf("%.2f s", e.Noticed), fmt.Sprintf("%.2f s", e.Rested), same, e.Failed)
@@ -139,13 +142,19 @@ func figures(rows []Row) (list []bench.Figure) {
 				continue
 			}
 			what := fmt.Sprintf("%s, %d times %s", name, count, map[string]string{"kill": "kill -9", "term": "SIGTERM"}[signal])
-			list = append(list, bench.Figure{Name: what + ": same weights", Value: float64(same), Unit: "times", Bar: fmt.Sprintf("%d times", count), Holds: same == count})
+			learned := "same weights"
+			if e := (event{Strategy: name}); !e.compares() {
+				learned = "trained to the end"
+			}
+			list = append(list, bench.Figure{Name: what + ": " + learned, Value: float64(same), Unit: "times", Bar: fmt.Sprintf("%d times", count), Holds: same == count})
 			if len(rested) == 0 {
 				continue
 			}
+			list = append(list, bench.AtMost(what+": steps lost at worst", "steps", float64(lost), mostSteps))
+			if e := (event{Strategy: name}); !e.alone() {
+				list = append(list, bench.AtMost(what+": noticed, at worst", "s", slices.Max(noticed), mostNotes))
+			}
 			list = append(list,
-				bench.AtMost(what+": steps lost at worst", "steps", float64(lost), mostSteps),
-				bench.AtMost(what+": noticed, at worst", "s", slices.Max(noticed), mostNotes),
 				bench.AtMost(what+": next step, at worst", "s", slices.Max(rested), mostRests),
 				bench.Figure{Name: what + ": next step, median", Value: stats.Median(rested), Unit: "s"})
 		}

@@ -24,6 +24,7 @@ func (w *world) recover() {
 	w.c.Network.Lose(0, 0)
 	for _, i := range w.c.Nodes {
 		w.c.Network.Slow(i.IP(), slowly)
+		i.Relieve()
 		w.restart(i)
 	}
 	w.asked.Wait()

@@ -20,10 +20,13 @@ const (
 	cut       = "cut"       // packets from one node to another
 	isolate   = "isolate"   // both ways between a node and all others
 	split     = "split"     // the nodes into two halves
-	heal      = "heal"      // every cut
+	heal      = "heal"      // every cut, and a node's disk and clock
 	lose      = "lose"      // a share of all packets, and reorder them
 	slow      = "slow"      // all packets of a node
 	narrow    = "narrow"    // the largest packet that a node sends
+	fill      = "fill"      // a node's disk
+	drag      = "drag"      // a node's disk, so that it takes long
+	turn      = "turn"      // a node's clock, forward or back
 	join      = "join"      // a new node, or two by a token for one
 	leave     = "leave"     // a node, on request
 	revoke    = "revoke"    // a node, for ever
@@ -57,6 +60,9 @@ var odds = []struct {
 	{lose, 2, false},
 	{slow, 2, false},
 	{narrow, 1, false},
+	{fill, 2, false},
+	{drag, 2, false},
+	{turn, 2, false},
 	{join, 2, false},
 	{leave, 1, false},
 	{revoke, 1, false},

@@ -33,6 +33,12 @@ type watched struct {
 	ledger *ledger
 }
 
+// IsMonotonic says what the log under it says.
+func (w watched) IsMonotonic() bool {
+	m, ok := w.LogStore.(raft.MonotonicLogStore)
+	return ok && m.IsMonotonic()
+}
+
 func (w watched) StoreLog(e *raft.Log) error { return w.StoreLogs([]*raft.Log{e}) }
 
 func (w watched) StoreLogs(list []*raft.Log) error {
@@ -60,14 +66,4 @@ func (l *ledger) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.wrong
-}
-
-func watchedStores(l *ledger, name string, open func() (consensus.Stores, error)) func() (consensus.Stores, error) {
-	return func() (consensus.Stores, error) {
-		s, err := open()
-		if err != nil {
-			return s, err
-		}
-		return l.watch(name, s), nil
-	}
 }

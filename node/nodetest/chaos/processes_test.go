@@ -64,6 +64,7 @@ type settlement struct {
 	h      history
 	field  *shape.Field
 	crew   *shape.Crew
+	disks  []disk
 	job    string
 	source string
 	hurt   int          // whose files may be damaged; -1: nobody's yet
@@ -105,6 +106,7 @@ func settle(t *testing.T, h history) *settlement {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s.disks = attach(t, dir, most)
 	if s.crew, err = s.field.StartSome(context.WithoutCancel(t.Context()), founders, *program, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -216,6 +218,9 @@ func (s *settlement) bury() {
 		if s.runs(i) || s.going[i] || p.Err() == nil || p.Signalled() {
 			continue
 		}
+		if s.disks[i].full() && strings.Contains(p.Said(), "no space left") {
+			continue
+		}
 		if may := s.mayEnd[i]; may == "" || !strings.Contains(p.Said(), may) {
 			s.Fatalf("%s has ended: %v; its log says: %s", p.Name, p.Err(), p.Said())
 		}
@@ -260,6 +265,9 @@ func (s *settlement) befall(f fault) {
 	case narrow:
 		const least = 1280
 		err = s.field.Narrow(ctx, i, least+int(f.Much*220))
+	case fill:
+		err = s.disks[i].fill()
+	case drag, turn: // the disks and clocks of processes are the machine's
 	case flip, truncate, disappear:
 		s.damage(i, f)
 	default:
@@ -273,6 +281,9 @@ func (s *settlement) befall(f fault) {
 func (s *settlement) heal() error {
 	for i := range s.crew.Nodes {
 		s.wake(i)
+		if err := s.disks[i].free(); err != nil {
+			return err
+		}
 	}
 	return s.field.Heal(s.Context())
 }

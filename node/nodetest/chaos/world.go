@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/consensus"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/node"
@@ -22,8 +23,10 @@ const (
 	founders = 4 // nodes before the first fault
 	most     = 6 // nodes that a history has at most
 	epochs   = 30
-	slowly   = 15 * time.Millisecond // each way, so that the job lasts as long as the faults
-	patience = 20 * time.Second      // for what is asked of a mesh in trouble
+	slowly   = 15 * time.Millisecond  // each way, so that the job lasts as long as the faults
+	patience = 20 * time.Second       // for what is asked of a mesh in trouble
+	dragged  = 300 * time.Millisecond // at most, each write to a slow disk
+	turned   = 4 * time.Hour          // at most, a clock that is set wrong
 )
 
 // A world is the mesh of one history, and what is known to be promised.
@@ -35,6 +38,7 @@ type world struct {
 	hurt   *nodetest.Instance          // whose files may be damaged
 	going  map[*nodetest.Instance]bool // asked to leave, or revoked
 	source string                      // the folder of a graph to import
+	turned bool                        // a clock was set wrong
 	asked  sync.WaitGroup
 	*promises
 }
@@ -82,11 +86,10 @@ func begin(c *nodetest.Cluster, h history) *world {
 // prepare gives a node its disk.
 func (w *world) prepare(i *nodetest.Instance) {
 	if w.h.Disk {
-		i.Options.Stores = nil
-		return
+		i.KeepOnDisk()
 	}
-	stores := i.Options.Stores
-	i.Options.Stores = watchedStores(w.ledger, i.Name, stores)
+	strained := i.Options.Watch
+	i.Options.Watch = func(s consensus.Stores) consensus.Stores { return w.ledger.watch(i.Name, strained(s)) }
 }
 
 // files writes the graph that is imported, a ring with features and labels.
@@ -202,6 +205,7 @@ func (w *world) befall(f fault) {
 	case heal:
 		w.c.Network.Heal()
 		w.c.Network.Lose(0, 0)
+		i.Relieve()
 	case lose:
 		w.c.Network.Lose(f.Much*0.2, time.Duration(f.Much*float64(10*time.Millisecond)))
 	case slow:
@@ -209,6 +213,13 @@ func (w *world) befall(f fault) {
 	case narrow:
 		const least = 1280 // of every path of IPv6
 		w.c.Network.Shrink(least+int(f.Much*220), i.IP())
+	case fill:
+		i.Fill(true)
+	case drag:
+		i.Drag(time.Duration(f.Much * float64(dragged)))
+	case turn:
+		i.Skew(time.Duration((2*f.Much - 1) * float64(turned)))
+		w.turned = true
 	case flip, truncate, disappear:
 		w.damage(i, f)
 	default:
@@ -265,7 +276,7 @@ func may(i *nodetest.Instance, err error) bool { return i.MayEnd != nil && i.May
 func damage(dir string, f fault) (string, error) {
 	var files []string
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && d.Name() != "lock" {
+		if err == nil && d.Type().IsRegular() && d.Name() != "lock" && d.Name() != "ballast" {
 			files = append(files, path)
 		}
 		return err
@@ -367,6 +378,7 @@ func (w *world) join(via *nodetest.Instance, f fault) {
 		i.Options.Join, i.Options.Token = addrs, t.Token
 		i.MayEnd = func(err error) bool {
 			return mesh.RefusalOf(err) == mesh.RefusedToken && (uses == 1 || w.doubted(t.ID)) ||
+				mesh.RefusalOf(err) == mesh.RefusedClock && w.turned ||
 				errors.Is(err, identity.ErrForeignMesh) && w.doubted(t.ID)
 		}
 		i.Start()

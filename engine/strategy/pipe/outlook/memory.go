@@ -19,7 +19,7 @@ func (p *plan) memory() (most uint64) {
 	for node := range p.Layout.Nodes {
 		stage, ways := p.seats.Of(node)
 		if ways != nil {
-			most = max(most, uint64(p.worker(stage, ways)))
+			most = max(most, uint64(p.worker(stage, ways)+p.mark()))
 		}
 		most = max(most, p.timed[node])
 	}
@@ -283,4 +283,22 @@ func (p *plan) leaves(stage int, ways []int) int {
 	members := len(p.seats.Members(stage))
 	part := (columns + members - 1) / members
 	return number * (shards*columns + (3*mine+bits.Len(uint(shards)))*columns + 2*part + 2*all*part + columns + 4*part)
+}
+
+// mark returns the memory of the last state that a node had whole, where stages have weights of
+// their own.
+func (p *plan) mark() int {
+	if !p.isParted() {
+		return 0
+	}
+	rows := 1 + len(p.Recipe.Optimizer.Moments())
+	if p.shape.Positions() > 1 {
+		rows++
+	}
+	return number * rows * p.Model.Size()
+}
+
+// isParted reports whether some node trains only some of the weights.
+func (p *plan) isParted() bool {
+	return p.seats.Stages > 1 || len(p.seats.Members(0)) < p.Layout.Nodes
 }

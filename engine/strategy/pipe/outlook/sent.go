@@ -168,13 +168,10 @@ func (p *plan) holders(stage int) []int {
 // settled adds what stages do with their weights after an epoch: they send them to
 // everybody where they are evaluated, else a digest to the next stage.
 func (p *plan) settled(to *peer.Counts) {
-	nodes, seated := p.Layout.Nodes, 0
-	for stage := range p.seats.Stages {
-		seated += len(p.seats.Members(stage))
-	}
-	if p.seats.Stages == 1 && seated == nodes {
+	if !p.isParted() {
 		return
 	}
+	nodes := p.Layout.Nodes
 	var rows, digests flow
 	for stage := range p.seats.Stages {
 		columns, members := p.columnsOf(stage), p.seats.Members(stage)
