@@ -118,7 +118,10 @@ func raftConfig(id string, log hclog.Logger) *raft.Config {
 func newTransport(s raft.StreamLayer, log hclog.Logger) *raft.NetworkTransport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: s, Logger: log, Timeout: rpcTimeout, MaxPool: 3,
-		MaxRPCsInFlight: 2, // more costs latency: hashicorp/raft#541
+		// One at a time. With more, a leader that hears of one failed write, such as on a full
+		// disk, may never send that follower another entry, while its heartbeats go on, and can't
+		// be shut down: hashicorp/raft#612.
+		MaxRPCsInFlight: 1,
 	})
 }
 

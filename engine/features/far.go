@@ -58,6 +58,14 @@ func (far *Far) Room(f Form, rows int) []byte {
 	return far.raw()[:n:n]
 }
 
+// Within has far hold dense rows in memory of the caller's, and returns their bytes, which the
+// caller fills in: row after row, f.RowBytes each.
+func (far *Far) Within(f Form, rows int, memory []uint64) []byte {
+	far.words = memory
+	far.lay(f, rows)
+	return far.raw()[: rows*f.RowBytes() : rows*f.RowBytes()]
+}
+
 // lay sets the matrices of dense rows that lie in words.
 func (far *Far) lay(f Form, rows int) {
 	base := unsafe.Pointer(unsafe.SliceData(far.words))

@@ -38,7 +38,7 @@ func TestMemoryIsThatOfARun(t *testing.T) {
 					r = traintest.FullGraph(model, 2)
 					r.Model.Hidden = 64
 				}
-				r.Epochs, r.EvalEvery, r.Sharing = 2, 1<<20, of
+				r.Epochs, r.EvalEvery, r.Sharing = 2, 1<<20, bringing(of)
 				place := forecast.Even(len(shards), 0)
 				owners, _ := place(nodes)
 				var mu sync.Mutex

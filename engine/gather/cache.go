@@ -16,7 +16,7 @@ import (
 // source must be ready, and nobody may gather yet. Shards without edges do not count;
 // rows cached before are dropped.
 func (s *Source) Cache(ctx context.Context, rows int, shards []*graph.Shard, tally *peer.Tally) (bytes uint64, err error) {
-	s.kept, s.hot = features.Far{}, hot{}
+	s.Drop()
 	if rows <= 0 {
 		return 0, nil
 	}
@@ -92,29 +92,3 @@ func (s *Source) count(shards []*graph.Shard, see func(v, edges uint32)) {
 		}
 	}
 }
-
-// hot finds the rows that are cached. The zero hot has none.
-type hot struct {
-	rows  table  // 1 + the row of each vertex
-	first uint32 // place of row 0
-}
-
-func newHot(first uint32, vertices, places []uint32) hot {
-	h := hot{first: first}
-	h.rows.reserve(len(vertices))
-	for i, v := range vertices {
-		*h.rows.at(v) = uint64(places[i]-first+1)<<32 | uint64(v)
-	}
-	return h
-}
-
-// place returns the place of a vertex's row, if it is cached.
-func (h *hot) place(v uint32) (uint32, bool) {
-	if h.rows.slots == nil {
-		return 0, false
-	}
-	row := uint32(*h.rows.at(v) >> 32)
-	return h.first + row - 1, row > 0
-}
-
-func (h *hot) bytes() uint64 { return h.rows.bytes() }

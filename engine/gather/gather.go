@@ -22,6 +22,8 @@ type Source struct {
 	most   most
 	hot    hot
 	kept   features.Far // the rows of hot
+	rows   []byte       // of kept, where rows come one by one
+	room   []byte       // the mapping that they lie in
 
 	mu     sync.Mutex
 	tables []*seen   // free ones
@@ -114,7 +116,11 @@ func (s *Source) gather(ctx context.Context, r *Rows, sets [][]uint32, epoch, st
 	if err := s.lay(r, sets, o); err != nil {
 		return err
 	}
-	return s.bring(ctx, r, peer.Query{
+	err := s.bring(ctx, r, peer.Query{
 		Service: peer.Rows, Kind: peer.Feature, Epoch: epoch, Step: step, Part: s.form.Code(), Tally: tally,
 	})
+	if err == nil {
+		s.keep(r)
+	}
+	return err
 }

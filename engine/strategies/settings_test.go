@@ -56,8 +56,8 @@ func TestEachValueIsStored(t *testing.T) {
 
 func TestBadValuesGetASentence(t *testing.T) {
 	for given, want := range map[string]string{
-		"centric.cache=-1":    "{centric.cache}=-1: it is a whole number of rows from 0 to",
-		"leap.cache=some":     "it is a whole number of rows from 0 to",
+		"centric.cache=-1":    "{centric.cache}=-1: it is off, auto, or a whole number of rows from 0 to",
+		"leap.cache=some":     "it is off, auto, or a whole number of rows from 0 to",
 		"leap.mode=go":        "{leap.mode}=go: it is one of auto, stay, migrate",
 		"leap.mode=":          "it is one of",
 		"leap.pregather=yes":  "{leap.pregather}=yes: it is on or off",

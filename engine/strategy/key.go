@@ -100,8 +100,7 @@ type Whole struct {
 	Most    int    // 0: MostCount
 	Default int
 	Of      string // what is counted, as in "of rows"; or a unit, as in ", in percent"
-	// Words may be given in place of a number: the first, which is the default, for 0,
-	// and a second one for Asked.
+	// Words may be given in place of a number: the first for 0, and a second one for Asked.
 	Words []string
 	Zero  bool // 0 is allowed
 }

@@ -76,6 +76,14 @@ const (
 	Sharded    = "sharded"
 )
 
+// Cache binds a key that says how many rows of other nodes' features are kept; Asked: as many as
+// memory has room for.
+func Cache(to *int, key string) Key {
+	return Number(to, key,
+		"how many rows of other nodes are brought at the start and kept: those from which most edges come; auto brings none, and keeps those that steps bring, as far as half of the memory left goes",
+		Whole{Unit: "ROWS", Words: []string{Off, Auto}, Default: Asked, Zero: true, Most: MostRows, Of: "of rows"})
+}
+
 func sharedKeys() Keys {
 	var to struct{ wire, topology string }
 	return Keys{

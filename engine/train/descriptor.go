@@ -49,7 +49,8 @@ type Descriptor struct {
 
 	// Asking returns how the rows of a step are requested; nil: in the usual way.
 	Asking func(*strategy.Settings) gather.Options
-	// Cache returns how many rows of other nodes are fetched at the start; nil: none.
+	// Cache returns how many rows of other nodes are fetched at the start, or strategy.Asked
+	// if those that steps bring are kept; nil: none.
 	Cache func(*strategy.Settings) int
 
 	// Forecast says what the strategy sends and takes on nodes that need not be there.

@@ -34,6 +34,11 @@ func (t *Trainer) Settle(n *Needs) {
 	if t.once() {
 		n.GivesBack(t.Batches.Depth)
 	}
+	t.bound(n)
+}
+
+// bound sets what inference may take of the rest.
+func (t *Trainer) bound(n *Needs) {
 	n.Bound(t.Options.Memory, t.once(), t.Session.Alone())
 	t.Choose(n)
 	t.room(n)
@@ -146,7 +151,7 @@ func (t *Trainer) maySendFor() bool {
 func (t *Trainer) mayWait() bool {
 	d := t.described()
 	return t.Sharing.Strategy != "" && t.Options.Device == nil && t.maySendFor() && len(t.Recipe.Fanouts) > 0 && !slices.Contains(t.Recipe.Fanouts, 0) &&
-		(d.Cache == nil || d.Cache(&t.Recipe.Sharing) == 0)
+		(d.Cache == nil || d.Cache(&t.Recipe.Sharing) <= 0)
 }
 
 // bringEdges brings the edges that were left for later, if there is room for them with as few

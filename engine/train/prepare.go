@@ -68,6 +68,9 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 	if err == nil {
 		err = t.fallBack(ctx, &need)
 	}
+	if err == nil {
+		err = t.keepRows(ctx, &need)
+	}
 	if err != nil {
 		return err
 	}

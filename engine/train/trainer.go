@@ -192,6 +192,9 @@ func (t *Trainer) Close() {
 		}
 	}
 	t.Uploader.Close()
+	if t.Session != nil {
+		t.Session.Source.Drop()
+	}
 	if t.Device != nil {
 		t.Device.Close()
 	}

@@ -19,7 +19,7 @@ const (
 	caNamePrefix = "hopmesh "
 	caYears      = 100
 
-	// backdate lets a certificate work on a node whose clock is somewhat behind the
+	// backdate tells a certificate from the future from a clock that is somewhat behind the
 	// signer's.
 	backdate    = time.Hour
 	defaultLife = 90 * 24 * time.Hour
@@ -139,6 +139,13 @@ func (a *authority) verify(leaf *x509.Certificate, use x509.ExtKeyUsage, now tim
 	if err != nil {
 		return "", err
 	}
+	// A certificate from the future tells of a clock that was wrong when it was signed, or is
+	// now. To refuse it would protect nothing, and part the mesh until that time has come.
+	for _, begins := range []time.Time{leaf.NotBefore, a.cert.NotBefore} {
+		if now.Before(begins) {
+			now = begins
+		}
+	}
 	_, err = leaf.Verify(x509.VerifyOptions{Roots: a.pool, KeyUsages: []x509.ExtKeyUsage{use}, CurrentTime: now})
 	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
 	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
@@ -147,9 +154,6 @@ func (a *authority) verify(leaf *x509.Certificate, use x509.ExtKeyUsage, now tim
 		return id, nil
 	case isUnknown:
 		return "", fmt.Errorf("node %s has no certificate of mesh %s: %w", id, a.meshID, ErrForeignMesh)
-	case isInvalid && invalid.Reason == x509.Expired && now.Before(leaf.NotBefore):
-		return "", fmt.Errorf("node %s: %w: it begins at %s and it is %s here; check the clocks of both nodes",
-			id, ErrNotYetValid, leaf.NotBefore.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	case isInvalid && invalid.Reason == x509.Expired:
 		return "", fmt.Errorf("node %s: %w: it ended at %s and it is %s here; check the clocks of both nodes",
 			id, ErrExpired, leaf.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))

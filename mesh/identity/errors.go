@@ -15,8 +15,6 @@ var (
 	ErrWrongID = errors.New("another node answers there")
 	// ErrExpired means that a certificate has expired by this node's clock.
 	ErrExpired = errors.New("the certificate has expired")
-	// ErrNotYetValid means that a certificate is not valid yet by this node's clock.
-	ErrNotYetValid = errors.New("the certificate is not valid yet")
 	// ErrCertificate means that a certificate is not one that this package issues.
 	ErrCertificate = errors.New("the certificate is not a node's")
 	// ErrProtocol means that a peer offers no protocol of the mesh.

@@ -71,8 +71,15 @@ func (i *Identity) NotAfter() time.Time { return i.current.Load().leaf.NotAfter 
 // Life returns the validity of this node's certificate.
 func (i *Identity) Life() time.Duration { return leafLife(i.current.Load().leaf) }
 
-// RenewAt returns when half of that has passed.
-func (i *Identity) RenewAt() time.Time { return i.NotAfter().Add(-i.Life() / 2) }
+// RenewIn returns how long it is until half of that has passed; 0 if it has, or if the certificate
+// is from the future, since a clock was wrong.
+func (i *Identity) RenewIn() time.Duration {
+	now := i.Now()
+	if now.Before(i.current.Load().leaf.NotBefore) {
+		return 0
+	}
+	return max(0, i.NotAfter().Add(-i.Life()/2).Sub(now))
+}
 
 func leafLife(leaf *x509.Certificate) time.Duration {
 	return leaf.NotAfter.Sub(leaf.NotBefore) - backdate

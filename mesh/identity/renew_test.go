@@ -28,10 +28,10 @@ func TestRenewal(t *testing.T) {
 		i := admit(t, first)
 		server, client := i.ServerTLS(anyone), i.ClientTLS(ALPNControl, "", anyone)
 		old := i.PublicKeyHash()
-		time.Sleep(time.Until(i.RenewAt()))
+		time.Sleep(i.RenewIn())
 		renewed(t, first, i)
 		renewed(t, first, first)
-		if i.PublicKeyHash() == old || !i.RenewAt().After(time.Now()) {
+		if i.PublicKeyHash() == old || i.RenewIn() == 0 {
 			t.Fatal("nothing is new")
 		}
 		again, err := Load(i.dir, Options{})
@@ -79,7 +79,6 @@ func TestRenewalRefused(t *testing.T) {
 		{"another node", sign(first, r.CSR(), first.ID(), now), ErrWrongID},
 		{"another key", sign(first, other.CSR(), i.ID(), now), ErrCertificate},
 		{"expired", sign(first, r.CSR(), i.ID(), now.AddDate(-1, 0, 0)), ErrExpired},
-		{"not yet valid", sign(first, r.CSR(), i.ID(), now.AddDate(1, 0, 0)), ErrNotYetValid},
 	} {
 		if err := r.Adopt(c.chain); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", c.what, err, c.want)
@@ -123,7 +122,7 @@ func TestConcurrentUse(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	wg.Go(func() { _, _, _ = i.GossipKeys(), i.HasCAKey(), i.RenewAt() })
+	wg.Go(func() { _, _, _ = i.GossipKeys(), i.HasCAKey(), i.RenewIn() })
 	wg.Wait()
 	again, err := Load(i.dir, Options{})
 	must(t, err)
@@ -135,4 +134,39 @@ func TestConcurrentUse(t *testing.T) {
 func peerKey(cs tls.ConnectionState) string {
 	public, _ := cs.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
 	return publicKeyHash(public)
+}
+
+func signed(t *testing.T, by *Identity, csr []byte, id string, at time.Time) [][]byte {
+	t.Helper()
+	chain, err := by.Sign(csr, id, at)
+	must(t, err)
+	return chain
+}
+
+// A certificate from the future, whoever's clock was wrong, is good, and due for renewal.
+func TestCertificateFromTheFuture(t *testing.T) {
+	first := found(t, Options{})
+	i := admit(t, first)
+	r, err := i.Renew()
+	must(t, err)
+	must(t, r.Adopt(signed(t, first, r.CSR(), i.ID(), time.Now().AddDate(1, 0, 0))))
+	for _, m := range []meeting{shake(i.ServerTLS(anyone), first.ClientTLS(ALPNControl, i.ID(), anyone)), shake(first.ServerTLS(anyone), i.ClientTLS(ALPNControl, first.ID(), anyone))} {
+		if m.clientErr != nil || m.serverErr != nil {
+			t.Errorf("%v, %v", m.clientErr, m.serverErr)
+		}
+	}
+	if left := i.RenewIn(); left != 0 {
+		t.Errorf("it is renewed in %v", left)
+	}
+	if r, err = i.Renew(); err != nil {
+		t.Fatal(err)
+	}
+	must(t, r.Adopt(signed(t, first, r.CSR(), i.ID(), time.Now())))
+	if left := i.RenewIn(); left < 44*24*time.Hour {
+		t.Errorf("one that was signed now is renewed in %v", left)
+	}
+	i.Follow(func() time.Time { return time.Now().AddDate(-20, 0, 0) })
+	if m := shake(first.ServerTLS(anyone), i.ClientTLS(ALPNControl, first.ID(), anyone)); m.clientErr != nil {
+		t.Errorf("by a clock that is twenty years behind: %v", m.clientErr)
+	}
 }

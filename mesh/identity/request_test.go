@@ -133,7 +133,6 @@ func TestGrantRefused(t *testing.T) {
 		{"another node", func(g *Grant) { g.Chain = sign(r.CSR(), other.ID(), now) }, ErrWrongID},
 		{"another key", func(g *Grant) { g.Chain = sign(other.CSR(), r.ID(), now) }, ErrCertificate},
 		{"expired", func(g *Grant) { g.Chain = sign(r.CSR(), r.ID(), now.Add(-91*24*time.Hour)) }, ErrExpired},
-		{"not yet valid", func(g *Grant) { g.Chain = sign(r.CSR(), r.ID(), now.Add(2*time.Hour)) }, ErrNotYetValid},
 		{"no gossip key", func(g *Grant) { g.Keys = nil }, ErrGossipKeys},
 		{"a short gossip key", func(g *Grant) { g.Keys[0].Key = g.Keys[0].Key[:1] }, ErrGossipKeys},
 	} {

@@ -140,11 +140,13 @@ func forgeries(t testing.TB, mesh, member *Identity, use x509.ExtKeyUsage) map[s
 	twin := *ca
 	twin.PublicKey = twinKey.Public()
 	return map[string]forgery{
-		"another mesh's":  {admit(t, foreign), ErrForeignMesh},
-		"a twin's":        {minted(t, member, &twin, twinKey, nil), ErrForeignMesh},
-		"a node's":        {minted(t, member, node.leaf, node.key, nil), ErrForeignMesh},
-		"expired":         made(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }, ErrExpired),
-		"not yet valid":   made(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }, ErrNotYetValid),
+		"another mesh's": {admit(t, foreign), ErrForeignMesh},
+		"a twin's":       {minted(t, member, &twin, twinKey, nil), ErrForeignMesh},
+		"a node's":       {minted(t, member, node.leaf, node.key, nil), ErrForeignMesh},
+		"expired":        made(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }, ErrExpired),
+		"future, expired": made(func(c *x509.Certificate) {
+			c.NotBefore, c.NotAfter = time.Now().Add(time.Hour), time.Now().Add(time.Minute)
+		}, ErrExpired),
 		"for another use": made(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{wrongUse} }, ErrCertificate),
 		"without an id":   made(func(c *x509.Certificate) { c.DNSNames = nil }, ErrCertificate),
 		"with two ids":    made(func(c *x509.Certificate) { c.DNSNames = append(c.DNSNames, newID()) }, ErrCertificate),

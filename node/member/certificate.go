@@ -20,7 +20,7 @@ const clockLook = time.Minute
 // keepCertificate renews the certificate at half its lifetime, and when the mesh has a new CA.
 func (a *admission) keepCertificate(ctx context.Context) error {
 	for {
-		if left := a.id.RenewAt().Sub(a.id.Now()); left > 0 && !a.id.Outdated() {
+		if left := a.id.RenewIn(); left > 0 && !a.id.Outdated() {
 			select {
 			case <-time.After(min(left, clockLook)):
 				continue
@@ -35,7 +35,7 @@ func (a *admission) keepCertificate(ctx context.Context) error {
 		switch {
 		case a.id.Outdated(): // the leader may not have read the plan yet
 			again = succeedAgain
-		case err == nil && a.id.RenewAt().After(a.id.Now()):
+		case err == nil && a.id.RenewIn() > 0:
 			continue
 		case err == nil:
 			err = errors.New("it is due again at once: the clock of this node or of the leader is wrong")

@@ -274,7 +274,7 @@ func TestAChosenDealerGoesOn(t *testing.T) {
 	}
 }
 
-// Rows that centric is to keep are kept where it is chosen, and p3's columns must have
+// As many rows as centric is to keep are kept where it is chosen, and p3's columns must have
 // room.
 func TestWhatAChoiceNeeds(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
@@ -287,7 +287,7 @@ func TestWhatAChoiceNeeds(t *testing.T) {
 				seemsSlow(m)
 			}
 			for node, tr := range m.Start(t, r, shards, train.Options{Threads: 1}) {
-				if got := tr.Run.Sharing.Strategy; got != want || (tr.Run.Sharing.Cached > 0) != (want == "centric") {
+				if got := tr.Run.Sharing.Strategy; got != want || (tr.Run.Session.Source.Kept().Rows() == 10) != (want == "centric") {
 					t.Errorf("node %d keeps %d bytes of rows for %s", node, tr.Run.Sharing.Cached, got)
 				}
 				columns := uint64(4 * 1500 * 20 / 3)

@@ -64,18 +64,16 @@ var Strategy = train.Descriptor{
 
 // settings are those of centric.
 type settings struct {
-	cache int // rows of other nodes to cache: those that most edges come from
+	cache int // rows of other nodes to keep; strategy.Asked: as memory has room
 }
 
 func (s *settings) keys() strategy.Keys {
 	return strategy.Keys{
-		strategy.Number(&s.cache, "centric.cache",
-			"how many rows of other nodes are kept from the start: those from which most edges come",
-			strategy.Whole{Unit: "ROWS", Zero: true, Most: strategy.MostRows, Of: "of rows"}),
+		strategy.Cache(&s.cache, "centric.cache"),
 	}
 }
 
-// cached returns how many rows a job caches. Its settings have been checked.
+// cached returns how many rows a job keeps. Its settings have been checked.
 func cached(job *strategy.Settings) int {
 	var s settings
 	_ = s.keys().Parse(job.Values)

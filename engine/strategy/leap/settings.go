@@ -9,7 +9,7 @@ import (
 
 // Settings are those of leap.
 type Settings struct {
-	Cache     int    // rows of other nodes to cache: those that most edges come from
+	Cache     int    // rows of other nodes to keep; strategy.Asked: as memory has room
 	Mode      string // auto, stay or migrate
 	Pregather bool   // rows of all groups of a step are requested at once
 	Dedup     bool   // a row is requested once, however many groups need it
@@ -25,9 +25,7 @@ const (
 
 func (s *Settings) keys() strategy.Keys {
 	return strategy.Keys{
-		strategy.Number(&s.Cache, "leap.cache",
-			"how many rows of other nodes are kept from the start: those from which most edges come",
-			strategy.Whole{Unit: "ROWS", Zero: true, Most: strategy.MostRows, Of: "of rows"}),
+		strategy.Cache(&s.Cache, "leap.cache"),
 		strategy.Word(&s.Mode, "leap.mode",
 			"whether models tour the nodes that have the roots; auto lets them stay where touring changes nothing",
 			strategy.Auto, stays, migrates),

@@ -276,7 +276,7 @@ func fallingJobs() (list []job) {
 		case "leap":
 			list = append(list, jobOf(s, "leap.cache=0"), jobOf(s, "leap.cache=0", sharded))
 		case "centric":
-			list = append(list, jobOf(s), jobOf(s, sharded))
+			list = append(list, jobOf(s, "centric.cache=0"), jobOf(s, "centric.cache=0", sharded))
 		default:
 			list = append(list, jobOf(s))
 		}

@@ -3,6 +3,7 @@ package strategies
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/hopmesh/hopmesh/node/api"
@@ -71,10 +72,15 @@ func (l load) hops() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(l.fanouts), " ", ","), "[]")
 }
 
-// ask returns the request for a job of so many epochs, evaluated after the last alone.
+// ask returns the request for a job of so many epochs, evaluated after the last alone. No row is
+// kept, as in what was published, unless the settings say so.
 func (l load) ask(dataset, strategy string, epochs int, set ...api.Setting) api.TrainRequest {
 	layers, never := len(l.fanouts), epochs+1
 	seed, heads := uint64(1), 1 // a GAT's one head is as wide as others' rows
+	kept := strategy + ".cache"
+	if (strategy == "leap" || strategy == "centric") && !slices.ContainsFunc(set, func(s api.Setting) bool { return s.Key == kept }) {
+		set = append(slices.Clone(set), api.Setting{Key: kept, Value: "off"})
+	}
 	return api.TrainRequest{
 		Dataset: dataset, Model: l.model, Layers: &layers, Hidden: &l.hidden, Heads: &heads, Fanout: l.fanouts, Batch: &l.batch, Features: "none",
 		Epochs: &epochs, EvalEvery: &never, Seed: &seed, Strategy: strategy, Set: set,

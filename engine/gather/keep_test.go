@@ -1,0 +1,83 @@
+package gather
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/peer"
+)
+
+// TestKeep: a row that has come is never asked for again, if it is one of those that are kept; all
+// rows are as they were.
+func TestKeep(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	for _, k := range kinds {
+		shards := graphOf(k, 70, 0, 40, 30, 60)
+		edges := withEdges(shards, rng)
+		m := meshOf(t, shards, 4, []int{0, 0, 1, 2, 1}, "row", "")
+		for _, most := range []uint64{1 << 30, 9000, 700, 0} {
+			for node := range 4 { // the last has no shard: all its rows are of others
+				s := m.sources[node]
+				rows, of, bytes, err := s.Keep(t.Context(), most, shards, &peer.Tally{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				far := m.hottest(node, 1<<20, edges)
+				if of != len(far) || rows > of || most == 1<<30 && rows != of && !s.form.Sparse() || most == 0 && rows != 0 || !s.form.Sparse() && bytes > most {
+					t.Fatalf("%v, node %d: %d of %d rows are kept in %d bytes of %d", k, node, rows, of, bytes, most)
+				}
+				if s.form.Sparse() {
+					continue // these came at once: see TestCache
+				}
+				chosen := m.hottest(node, rows, edges)
+				var kept []uint32
+				var r Rows
+				for _, o := range options {
+					sets := [][]uint32{m.some(rng, 90), m.some(rng, 50), nil}
+					for range 2 {
+						m.checkCached(t, node, &r, sets, kept, o)
+						for _, v := range slices.Concat(sets...) {
+							if _, is := slices.BinarySearch(chosen, v); is && !slices.Contains(kept, v) {
+								kept = append(kept, v)
+							}
+						}
+					}
+				}
+				s.Drop()
+				if s.Kept() != nil {
+					t.Error("rows that were given up are kept")
+				}
+			}
+		}
+	}
+}
+
+// Several goroutines gather, and keep the same rows.
+func TestKeepTogether(t *testing.T) {
+	shards := graphOf(kinds[0], 200, 300)
+	m := meshOf(t, shards, 2, []int{0, 1}, "none", "")
+	s := m.sources[0]
+	rows, of, _, err := s.Keep(t.Context(), 1<<30, shards, nil)
+	if err != nil || rows != of || of != 300 {
+		t.Fatal(rows, of, err)
+	}
+	var all sync.WaitGroup
+	for worker := range 4 {
+		rng := rand.New(rand.NewPCG(uint64(worker), 1))
+		all.Go(func() {
+			var r Rows
+			for range 50 {
+				sets := [][]uint32{m.some(rng, 120), m.some(rng, 60)}
+				m.gather(0, &r, sets, Options{}, nil)
+				m.checkRows(t, 0, &r, sets)
+			}
+			if r.Remote > 0 {
+				t.Errorf("%d rows came again", r.Remote)
+			}
+		})
+	}
+	all.Wait()
+	s.Drop()
+}
