@@ -25,6 +25,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/bench/plot"
 	"github.com/hopmesh/hopmesh/node/bench/scale"
 	"github.com/hopmesh/hopmesh/node/bench/soak"
+	"github.com/hopmesh/hopmesh/node/bench/speedup"
 	"github.com/hopmesh/hopmesh/node/bench/strategies"
 	"github.com/hopmesh/hopmesh/node/bench/transport"
 	"github.com/hopmesh/hopmesh/node/demo"
@@ -64,6 +65,7 @@ func local(version string) cli.Local {
 			suite := map[string]func(context.Context, bench.Config, io.Writer, io.Writer) error{
 				"transport": transport.Measure, "data": data.Measure, "kernels": kernels.Measure, "sampler": kernels.Sampler,
 				"strategies": strategies.Measure, "scale": scale.Measure, "forecast": forecast.Measure, "kills": kills.Measure, "soak": soak.Measure,
+				"speedup": speedup.Measure,
 			}[cfg.Suite]
 			return suite(ctx, bench.Config{
 				JSON: cfg.JSON, Out: cfg.Out, Version: version, Program: program, Graphs: cfg.Graphs, Nodes: cfg.Nodes, Plot: cfg.Plot, PlotPipe: cfg.PlotPipe, Only: cfg.Only,

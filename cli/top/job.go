@@ -41,7 +41,11 @@ func (m model) job() section {
 		lines = append(lines, learnt(*j))
 		lines = append(lines, m.spent(e)...)
 		if rows := e.Rows.Total(); rows > 0 {
-			lines = append(lines, fmt.Sprintf("Rows      %s local, %s remote (%s)", output.Thousands(e.Rows.Local), output.Thousands(e.Rows.Remote), output.Percent(float64(e.Rows.Remote)/float64(rows))))
+			line := fmt.Sprintf("Rows      %s local, %s remote (%s)", output.Thousands(e.Rows.Local), output.Thousands(e.Rows.Remote), output.Percent(float64(e.Rows.Remote)/float64(rows)))
+			if e.Rows.Kept > 0 {
+				line += fmt.Sprintf(", %s kept from before", output.Thousands(e.Rows.Kept))
+			}
+			lines = append(lines, line)
 		}
 		lines = append(lines, m.sent(e)...)
 		if e.Eval != nil {

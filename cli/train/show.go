@@ -291,6 +291,10 @@ func timeRows(history []api.JobEpoch) [][]string {
 // trafficRows has no columns for kinds of bytes that were not sent.
 func trafficRows(history []api.JobEpoch) [][]string {
 	head := []string{"EPOCH", "LOCAL ROWS", "REMOTE"}
+	keeps := slices.ContainsFunc(history, func(e api.JobEpoch) bool { return e.Rows.Kept > 0 })
+	if keeps {
+		head = append(head, "KEPT")
+	}
 	var columns []output.ByteKind
 	for _, s := range output.ByteKinds() {
 		for _, e := range history {
@@ -304,6 +308,9 @@ func trafficRows(history []api.JobEpoch) [][]string {
 	rows := [][]string{append(head, "EVAL")}
 	for _, e := range history {
 		row := []string{strconv.Itoa(e.Epoch), output.Thousands(e.Rows.Local), output.Thousands(e.Rows.Remote)}
+		if keeps {
+			row = append(row, output.Thousands(e.Rows.Kept))
+		}
 		for _, s := range columns {
 			row = append(row, output.Bytes(*s.Of(&e.Bytes)))
 		}

@@ -42,7 +42,7 @@ func checkEpoch(e *Epoch, j Job) error {
 			return fmt.Errorf("%w: %v is told of epoch %d", ErrInvalid, f, e.Epoch)
 		}
 	}
-	counts := counted(&e.Bytes, e.Rows.Local, e.Rows.Remote, e.Requests.Feature, e.Requests.Topology, e.Requests.Activation, e.Requests.Gradient)
+	counts := counted(&e.Bytes, e.Rows.Local, e.Rows.Remote, e.Rows.Kept, e.Requests.Feature, e.Requests.Topology, e.Requests.Activation, e.Requests.Gradient)
 	if v := e.Eval; v != nil {
 		for _, f := range []*float64{&v.Seconds, v.Train, v.Val, v.Test, &v.Score, &v.Loss} {
 			if f != nil && !finite(*f) {

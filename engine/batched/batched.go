@@ -367,7 +367,7 @@ func (r rowsOfAll) Find(ctx context.Context, s *slot.Slot, epoch int) ([][]uint3
 	if err := x.Source.Gather(ctx, &s.Far, s.Sets, uint32(epoch), uint32(s.Step), r.run.Sharing.Asking, &s.Tally); err != nil {
 		return nil, nil, err
 	}
-	s.Gathered, s.Remote = s.Far.Local+s.Far.Cached+s.Far.Remote, s.Far.Remote
+	s.Gathered, s.Remote, s.Kept = s.Far.Local+s.Far.Cached+s.Far.Remote, s.Far.Remote, s.Far.Cached
 	return s.Far.Places, &s.Far.Far, nil
 }
 

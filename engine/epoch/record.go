@@ -64,6 +64,7 @@ type Phases struct {
 type Rows struct {
 	Local  uint64 `json:"local"`
 	Remote uint64 `json:"remote"`
+	Kept   uint64 `json:"kept,omitempty"` // of Local: other nodes' rows that had come before
 }
 
 // Requests counts the requests of nodes to each other. Those of activations and
@@ -195,6 +196,7 @@ func (p *Phases) AddShare(o Phases, share float64) {
 func (r *Rows) Add(o Rows) {
 	r.Local += o.Local
 	r.Remote += o.Remote
+	r.Kept += o.Kept
 }
 
 // Total returns the number of rows, wherever they were.

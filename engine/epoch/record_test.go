@@ -13,10 +13,10 @@ func TestStoredRecords(t *testing.T) {
 			Epoch: 2, Loss: 1.5, Seconds: 0.25, Phases: Phases{Compute: 0.125}, Rows: Rows{Local: 40},
 			Eval: &Eval{Seconds: 0.5, Train: new(1.0), Val: new(0.75), Score: 0.75, Loss: 1}, Generation: 9, Hash: "ab",
 		},
-		`{"epoch":3,"model":4,"loss":1,"seconds":2,"phases":{"sample":1,"gather":2,"compute":3,"reduce":4,"wait":5},"rows":{"local":6,"remote":7},"requests":{"feature":8,"topology":9,"activation":10,"gradient":11},` +
+		`{"epoch":3,"model":4,"loss":1,"seconds":2,"phases":{"sample":1,"gather":2,"compute":3,"reduce":4,"wait":5},"rows":{"local":6,"remote":7,"kept":5},"requests":{"feature":8,"topology":9,"activation":10,"gradient":11},` +
 			`"bytes":{"feature":1,"topology":2,"model":3,"gradient":4,"activation":5,"shard":6,"control":7},"eval":{"seconds":1,"test":0.5,"score":0,"loss":0,"bytes":{"control":8}},` +
 			`"generation":12,"weights":"cd","strategy":"grappa","why":"it sends less","slots":13,"behind":14,"super_epoch":15,"edges_seen":0.5}`: {
-			Epoch: 3, Model: 4, Loss: 1, Seconds: 2, Phases: Phases{1, 2, 3, 4, 5}, Rows: Rows{6, 7}, Requests: Requests{8, 9, 10, 11}, Bytes: Bytes{1, 2, 3, 4, 5, 6, 7},
+			Epoch: 3, Model: 4, Loss: 1, Seconds: 2, Phases: Phases{1, 2, 3, 4, 5}, Rows: Rows{Local: 6, Remote: 7, Kept: 5}, Requests: Requests{8, 9, 10, 11}, Bytes: Bytes{1, 2, 3, 4, 5, 6, 7},
 			Eval: &Eval{Seconds: 1, Test: new(0.5), Bytes: Bytes{Control: 8}}, Generation: 12, Hash: "cd",
 			Strategy: "grappa", Why: "it sends less", Slots: 13, Behind: 14, Super: 15, Seen: 0.5,
 		},

@@ -47,6 +47,7 @@ type effort struct {
 	Tally               peer.Tally
 	Sampling, Gathering time.Duration
 	Gathered, Remote    int // rows; Remote are those of Gathered from other nodes
+	Kept                int // those of Gathered from other nodes that had come before
 	Drawn               int // edges, where groups do not keep their blocks; else 0
 }
 
@@ -97,7 +98,7 @@ func (g *Group) Outermost() []uint32 {
 // Forget resets the effort, once it has been counted.
 func (s *Slot) Forget() {
 	s.Tally.Reset()
-	s.Sampling, s.Gathering, s.Gathered, s.Remote, s.Drawn = 0, 0, 0, 0, 0
+	s.Sampling, s.Gathering, s.Gathered, s.Remote, s.Kept, s.Drawn = 0, 0, 0, 0, 0, 0
 }
 
 // A Worker prepares slots as one prefetch worker. It is used by one goroutine at a

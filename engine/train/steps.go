@@ -159,7 +159,7 @@ func (t *Learner) count(s *slot.Slot, sent peer.Counts) {
 	e := &t.At.Under
 	e.Phases.Sample += s.Sampling.Seconds()
 	e.Phases.Gather += s.Gathering.Seconds()
-	e.Rows.Add(epoch.Rows{Local: uint64(s.Gathered - s.Remote), Remote: uint64(s.Remote)})
+	e.Rows.Add(epoch.Rows{Local: uint64(s.Gathered - s.Remote), Remote: uint64(s.Remote), Kept: uint64(s.Kept)})
 	e.Edges += s.Edges()
 	e.Sent.Add(sent)
 }

@@ -1,5 +1,5 @@
-// Package centric implements DistDGL's strategy with optimizations: a batch is cut into
-// slices, one per node, and features are pulled from their owners.
+// Package centric cuts a batch into slices, one for each node, wherever the seed vertices are
+// stored, and pulls features from their owners: the simplest way to share a batch.
 package centric
 
 import (

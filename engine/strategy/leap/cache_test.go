@@ -20,6 +20,40 @@ func TestKeptRowsAreNotAskedForAgain(t *testing.T) {
 	}
 }
 
+// By default what steps and evaluations bring is kept: no row comes twice.
+func TestRowsComeOnce(t *testing.T) {
+	shards := traintest.Communities(t, 3000)
+	for _, name := range []string{"centric", "leap"} {
+		run := func(set ...string) []trained.Epoch {
+			r := traintest.Small("sage")
+			r.Epochs, r.EvalEvery = 3, 3
+			r.Sharing = strategy.Given(name, set...)
+			r.Sharing.Deterministic = true
+			o := train.Options{Threads: 1}
+			_, reports, err := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).Run(t.Context(), r, shards, o, func(int) string { return "" })
+			if err != nil {
+				t.Fatal(err)
+			}
+			return reports[0]
+		}
+		off := run(name + ".cache=off")
+		kept := run()
+		feature := func(e trained.Epoch) uint64 { return e.Sent.Bytes[peer.Feature] }
+		for i := range kept {
+			k, o := kept[i], off[i]
+			if k.Hash != o.Hash || k.Rows.Total() != o.Rows.Total() || o.Rows.Kept > 0 || k.Rows.Remote+k.Rows.Kept != o.Rows.Remote {
+				t.Errorf("%s, epoch %d: %+v, and %+v with none kept", name, i+1, k.Rows, o.Rows)
+			}
+			if i > 0 && (k.Rows.Kept == 0 || k.Rows.Remote >= kept[i-1].Rows.Remote || feature(k) >= feature(o)/2) {
+				t.Errorf("%s, epoch %d: %+v, %d bytes, and %d with none kept", name, i+1, k.Rows, feature(k), feature(o))
+			}
+		}
+		if kept[0].Rows.Kept == 0 {
+			t.Errorf("%s: no row of the first epoch came before", name)
+		}
+	}
+}
+
 func keptRows(t *testing.T, shards []*graph.Shard, name string) {
 	run := func(rows int) trained.Epoch {
 		r := traintest.Small("sage")

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/read/readtest"
@@ -138,6 +139,10 @@ func TestReadingAheadEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.close()
+	}
+	// One that has said that it is done may not have ended yet.
+	for begin := time.Now(); runtime.NumGoroutine() > before && time.Since(begin) < 10*time.Second; {
+		runtime.Gosched()
 	}
 	if after := runtime.NumGoroutine(); after > before {
 		t.Errorf("%d goroutines are left", after-before)
