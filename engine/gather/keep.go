@@ -37,7 +37,7 @@ func (s *Source) Keep(ctx context.Context, most uint64, shards []*graph.Shard, t
 		return s.kept.Rows(), of, bytes, err
 	}
 	h := hot{first: s.store.Vertices()}
-	long := rows
+	var long int // rows that there is room for, used or not
 	if all := uint64(of)*each + uint64(h.first)/4; all <= most && h.first < math.MaxUint32/4 {
 		h.all, rows, long, bytes = true, of, int(h.first), uint64(of)*each
 	} else {

@@ -119,7 +119,7 @@ func TestFilesAreForTheOwnerAlone(t *testing.T) {
 func TestLifeOfCertificates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		if i := found(t, Options{}); i.Life() != 90*24*time.Hour || i.RenewIn() != begin.Add(45*24*time.Hour).Sub(time.Now()) {
+		if i := found(t, Options{}); i.Life() != 90*24*time.Hour || i.RenewIn() != time.Until(begin.Add(45*24*time.Hour)) {
 			t.Fatalf("by default a certificate lives %s and is renewed in %s", i.Life(), i.RenewIn())
 		}
 		first := found(t, Options{LeafLife: 10 * time.Hour})
