@@ -4,6 +4,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/footprint"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/plots"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // allocate makes the rows of all levels, and the passes.
@@ -39,7 +40,7 @@ func allocate(w *Worker) (err error) {
 				}
 				if l.past = w.remembers(s); l.past {
 					l.at = next
-					next += bytes(l.rows)
+					next += plain.Size(l.rows)
 				}
 			}
 			way.levels = append(way.levels, l)
@@ -93,7 +94,7 @@ func allocatePasses(w *Worker) error {
 		return err
 	}
 	for _, bytes := range l.places() {
-		a := plots.New(w.Device, memory(w.ground.Alloc(w.Device.Type(), 1, plots.Round(bytes)/w.Device.Type().Bytes())))
+		a := plots.New(w.Device, plain.Of(w.ground.Alloc(w.Device.Type(), 1, plots.Round(bytes)/w.Device.Type().Bytes())))
 		p := w.Model.NewPass(w.Device, a)
 		p.Weights, p.Train, p.Scratch = w.Weights, true, w.spare
 		w.arenas, w.passes = append(w.arenas, a), append(w.passes, p)

@@ -212,7 +212,7 @@ func (w *Worker) multiplyBack() error {
 					g.pass.Back(0, g.rowsOf(way.levels[productsAt].back), tensor.Matrix{}, false)
 				}
 			}
-			plain.Read(d, l.sum[:bytes(room)], room)
+			plain.Read(d, l.sum[:plain.Size(room)], room)
 		}
 	}
 	return nil

@@ -279,8 +279,8 @@ func (b *boundary) keep(grains []*grain, rest []byte) {
 	for beside := range 2 {
 		for _, g := range grains {
 			if m := b.received(g)[beside]; !m.None() {
-				plain.Write(b.w.Device, m, rest[:bytes(m)])
-				rest = rest[bytes(m):]
+				plain.Write(b.w.Device, m, rest[:plain.Size(m)])
+				rest = rest[plain.Size(m):]
 			}
 		}
 	}

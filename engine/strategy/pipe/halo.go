@@ -9,6 +9,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/arrange"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/traffic"
 	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/tensor/plain"
 )
 
 // A halo exchanges rows between the ways of a stage. Before a layer, each way sends the
@@ -230,7 +231,7 @@ func (h *halo) allot() {
 func (h *halo) came(q *piece, s, number int) []byte {
 	switch {
 	case h.direct && q.direction == forwards:
-		return memory(q.mirrors(q.takes.levels[s-h.w.first].rows))
+		return plain.Of(q.mirrors(q.takes.levels[s-h.w.first].rows))
 	case h.direct:
 		// Whoever sends it has taken all rows that were offered in this room.
 		return q.parcel.rooms[slices.Index(h.seen, s)%2][:h.bytes(q, s)]

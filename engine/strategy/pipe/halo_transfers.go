@@ -155,7 +155,7 @@ func (h *halo) arrive(t transfer) error {
 // out returns the buffer of a piece in an epoch.
 func (h *halo) out(q *piece, s, epoch int) []byte {
 	if h.direct && q.direction == backwards {
-		return memory(q.mirrors(q.gives.levels[s-h.w.first].back))
+		return plain.Of(q.mirrors(q.gives.levels[s-h.w.first].back))
 	}
 	rooms, at := q.out[s-h.w.first], 0
 	switch {
@@ -262,7 +262,7 @@ func (h *halo) take(q *piece, s int, came []byte) {
 	}
 	h.space.Reset()
 	x := h.space.Alloc(d.Type(), q.count(), h.w.infos[s].In)
-	plain.Write(d, x, came[:bytes(x)])
+	plain.Write(d, x, came[:plain.Size(x)])
 	if q.direction == forwards {
 		// Missing rows count as zeros; those that are there are scaled up.
 		d.Zero(q.mirrors(l.rows))

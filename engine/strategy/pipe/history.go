@@ -249,7 +249,7 @@ func (w *Worker) remember(l *level, first int, rows tensor.Matrix) error {
 	if rows.Rows == 0 {
 		return nil
 	}
-	return w.past.Write(memory(rows), l.at+first*rows.Cols*rows.Type.Bytes())
+	return w.past.Write(plain.Of(rows), l.at+first*rows.Cols*rows.Type.Bytes())
 }
 
 // putBack restores the histories of a position, which earlier positions read when they went

@@ -76,7 +76,7 @@ type Method struct {
 	rows    []tensor.Matrix
 	settled int
 	told    string // this node's report on the last epoch's weights, where it does not have all
-	marked  marked
+	marked  train.Mark
 }
 
 // Attach implements Method.
@@ -183,7 +183,7 @@ func (p *Method) Bytes() uint64 {
 	}
 	n := p.Worker.Bytes(entries) + p.reads.Bytes()
 	if p.marks() {
-		n += uint64(p.markRows() * bytes(p.l.Weights))
+		n += uint64((2 + len(p.l.Optimizer.Moments())) * plain.Size(p.l.Weights))
 	}
 	return n
 }
@@ -199,15 +199,14 @@ func (p *Method) Step(ctx context.Context, t *train.Learner, s *slot.Slot, _ []*
 
 // Epoch makes the update of an epoch, and returns its loss.
 func (p *Method) Epoch(ctx context.Context, t *train.Learner, s *slot.Slot, rate float64) (float64, error) {
-	p.mark()
+	if p.marks() && p.Resumes(t) {
+		p.marked.Set(t, p.rows)
+	}
 	var mine Word
-	if p.rests(t.At.Epoch) {
-		if t.Run.Wants() || t.Run.Asked.Load() != nil {
-			mine = Settle
-		}
-		if p.wantsMark() {
-			mine |= Mark
-		}
+	if p.rests(t.At.Epoch) && (t.Run.Wants() || t.Run.Asked.Load() != nil) {
+		mine = Settle
+	} else if p.rests(t.At.Epoch) && p.marks() && p.marked.Due() {
+		mine = Mark
 	}
 	loss, said, err := p.Worker.Epoch(ctx, t.At.Epoch, t.Key(s), mine, &s.Tally)
 	if err != nil {
@@ -224,12 +223,8 @@ func (p *Method) Epoch(ctx context.Context, t *train.Learner, s *slot.Slot, rate
 	from, to := p.Worker.Own()
 	t.Optimizer.StepColumns(t.Weights, t.Gradients, from, to-from, rate)
 	p.settled = 0
-	began := time.Now()
 	if err := p.settleAfter(ctx, t, said, &s.Tally); err != nil {
 		return loss, fmt.Errorf("epoch %d: %w", t.At.Epoch, err)
-	}
-	if p.Complete(t) {
-		p.marked.spent(began)
 	}
 	return loss, nil
 }
@@ -257,13 +252,16 @@ func checkWholeGraph(r *recipe.Recipe) error {
 
 // Settle makes so many of the rows whole, on all nodes.
 func (p *Method) Settle(ctx context.Context, rows int, tally *peer.Tally) error {
+	began := time.Now()
 	if rows <= p.settled {
 		return nil
 	}
 	if err := p.Worker.Settle(ctx, p.settled, p.rows[p.settled:rows], tally); err != nil {
 		return err
 	}
-	p.settled = rows
+	if p.settled = rows; rows == len(p.rows) {
+		p.marked.Took(began)
+	}
 	return nil
 }
 
@@ -295,6 +293,16 @@ func (p *Method) Whole(*train.Learner) bool { return !p.Worker.Parted() || p.set
 // Complete implements Method.
 func (p *Method) Complete(*train.Learner) bool {
 	return !p.Worker.Parted() || p.settled == len(p.rows)
+}
+
+// marks reports whether marks are of use: where nobody has all weights, and checkpoints are kept.
+func (p *Method) marks() bool { return p.Worker.Parted() && p.run.Options.Dir != "" }
+
+// Back implements Method.
+func (p *Method) Back(l *train.Learner) {
+	if !p.Complete(l) && p.marked.Return(l, p.rows) {
+		p.settled = len(p.rows)
+	}
 }
 
 // Hash implements Method.

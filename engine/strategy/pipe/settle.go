@@ -68,7 +68,7 @@ func (w *Worker) settle(number int, row tensor.Matrix) error {
 				w.net.Offer(tag, w.settling.given(number, part))
 				continue
 			}
-			w.settling.fetch(&w.net, node).Start(tag, memory(part))
+			w.settling.fetch(&w.net, node).Start(tag, plain.Of(part))
 		}
 	}
 	for _, f := range w.settling.fetches {
@@ -92,9 +92,9 @@ func (s *settling) given(number int, part tensor.Matrix) []byte {
 		s.gives = append(s.gives, nil)
 	}
 	if s.gives[number] == nil {
-		s.gives[number] = plain.Room(bytes(part))
+		s.gives[number] = plain.Room(plain.Size(part))
 	}
-	copy(s.gives[number], memory(part))
+	copy(s.gives[number], plain.Of(part))
 	return s.gives[number]
 }
 
@@ -108,17 +108,6 @@ func (s *settling) fetch(w *traffic.Traffic, node int) *traffic.Fetch {
 	}
 	return s.fetches[node]
 }
-
-// memory returns a row's bytes, in the host's memory.
-func memory(row tensor.Matrix) []byte {
-	if row.Type == tensor.F64 {
-		return plain.Bytes(row.F64())
-	}
-	return plain.Bytes(row.F32())
-}
-
-// bytes returns the size of a matrix in messages.
-func bytes(m tensor.Matrix) int { return m.Rows * m.Cols * m.Type.Bytes() }
 
 // openDigest returns that of the weights, which the stage before has begun.
 func openDigest(w *Worker) *traffic.Digest {
@@ -154,9 +143,8 @@ type Word uint8
 const (
 	// Unsound: the sum of some stage's gradients is not finite.
 	Unsound Word = 1 << iota
-	// Settle: some node wants all nodes to have all weights now, for a checkpoint.
+	// Some node wants all nodes to have all weights now, for a checkpoint or a train.Mark.
 	Settle
-	// Mark: some node wants that too, so that less is lost if a node is.
 	Mark
 	words
 )

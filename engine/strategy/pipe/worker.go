@@ -330,7 +330,7 @@ func (w *Worker) Edges() (n int) {
 
 // room returns memory for what comes from other nodes or goes to them.
 func (w *Worker) room(bytes int) []byte {
-	return memory(w.sent.Alloc(w.Device.Type(), 1, bytes/w.Device.Type().Bytes()))
+	return plain.Of(w.sent.Alloc(w.Device.Type(), 1, bytes/w.Device.Type().Bytes()))
 }
 
 // Close frees the memory, which the last answer does that still reads what was offered from

@@ -364,7 +364,7 @@ func (w *Worker) pastOf(l *level) tensor.Matrix {
 	if !l.past {
 		return tensor.Matrix{}
 	}
-	a, err := w.Device.NewArena(bytes(l.rows) + 64)
+	a, err := w.Device.NewArena(plain.Size(l.rows) + 64)
 	if err != nil {
 		panic(err)
 	}

@@ -18,6 +18,17 @@ func Bytes[T Number](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
 }
 
+// Of returns the memory of a matrix without gaps, which must be the host's.
+func Of(m tensor.Matrix) []byte {
+	if m.Type == tensor.F64 {
+		return Bytes(m.F64())
+	}
+	return Bytes(m.F32())
+}
+
+// Size returns how many bytes a matrix without gaps has.
+func Size(m tensor.Matrix) int { return m.Rows * m.Cols * m.Type.Bytes() }
+
 // Numbers returns memory viewed as numbers. It must be aligned to their size.
 func Numbers[T Number](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(*new(T))))
