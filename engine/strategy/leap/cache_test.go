@@ -2,6 +2,8 @@ package leap_test
 
 import (
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -50,6 +52,48 @@ func TestRowsComeOnce(t *testing.T) {
 		}
 		if kept[0].Rows.Kept == 0 {
 			t.Errorf("%s: no row of the first epoch came before", name)
+		}
+	}
+}
+
+// Who has less memory keeps what there is room for, says so, and learns the same.
+func TestKeptRowsFitMemory(t *testing.T) {
+	shards := traintest.Communities(t, 3000)
+	run := func(cache string, memory uint64) (last trained.Epoch, takes uint64, notes string, err error) {
+		r := traintest.Small("sage")
+		r.Epochs, r.EvalEvery = 3, 3
+		r.Sharing = strategy.Given("leap", "topology=sharded", "leap.cache="+cache)
+		r.Sharing.Deterministic = true
+		var mu sync.Mutex
+		o := train.Options{Threads: 1, Memory: memory, Announce: func(f train.Forecast) {
+			mu.Lock()
+			defer mu.Unlock()
+			takes, notes = max(takes, f.Arenas), notes+fmt.Sprint(f.Notes)
+		}}
+		_, all, err := traintest.NewMesh(3, traintest.Uneven(len(shards), 3)).Run(t.Context(), r, shards, o, func(int) string { return "" })
+		if err == nil {
+			last = all[0][2]
+		}
+		return last, takes, notes, err
+	}
+	off, needs, _, err := run("off", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	every, _, _, err := run("auto", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for memory := needs; ; memory -= 64 << 10 { // evaluation takes as much as there is, and needs less
+		some, takes, notes, err := run("auto", memory)
+		if err != nil {
+			t.Fatalf("no job has kept some of the rows, before %v", err)
+		}
+		if some.Hash != off.Hash || every.Hash != off.Hash || takes > memory {
+			t.Fatalf("%d bytes of %d, and weights %s, %s and %s", takes, memory, some.Hash, every.Hash, off.Hash)
+		}
+		if some.Rows.Kept > 0 && some.Rows.Kept < every.Rows.Kept && strings.Contains(notes, "a node has memory to keep") {
+			return
 		}
 	}
 }
