@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"context"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -34,6 +35,40 @@ func TestFollowerWithAFullDiskCatchesUp(t *testing.T) {
 			t.Error(err)
 		}
 		leader.Restart()
+		c.WaitEqual(30 * time.Second)
+	})
+}
+
+// So does one that led before, and had to take entries back while its disk was full.
+func TestFormerLeaderWithAFullDiskCatchesUp(t *testing.T) {
+	nodetest.Virtual(t, 3, func(_ *testing.T, c *nodetest.Cluster) {
+		c.WaitVoters(3)
+		former := c.Leader()
+		c.Isolate(former)
+		var asking sync.WaitGroup
+		for range 5 {
+			asking.Go(func() { // nobody else hears of it
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				_, _ = former.API().CreateToken(ctx, 0, 0)
+			})
+		}
+		asking.Wait()
+		c.Wait("another leads", 30*time.Second, func() bool {
+			for _, i := range c.Others(former) {
+				if leader := i.Status().Leader; leader == "" || leader == former.Name {
+					return false
+				}
+			}
+			return true
+		})
+		for range 4 {
+			_ = c.Others(former)[0].Token()
+		}
+		former.Fill(true)
+		c.Network.Heal()
+		<-time.After(10 * time.Second)
+		former.Fill(false)
 		c.WaitEqual(30 * time.Second)
 	})
 }

@@ -1,0 +1,121 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hashicorp/raft"
+)
+
+// fullLog is a log whose writes fail while it is full.
+type fullLog struct {
+	*raft.InmemStore
+	full bool
+}
+
+var errFull = errors.New("the disk is full")
+
+func (f *fullLog) StoreLogs(list []*raft.Log) error {
+	if f.full {
+		return errFull
+	}
+	return f.InmemStore.StoreLogs(list)
+}
+
+func entriesOf(term uint64, first, last uint64) (list []*raft.Log) {
+	for i := first; i <= last; i++ {
+		list = append(list, &raft.Log{Index: i, Term: term, Data: fmt.Appendf(nil, "%d of %d", i, term)})
+	}
+	return list
+}
+
+// What Raft takes for the last entries is there until others are in their place, however often
+// that fails.
+func TestSuffixLog(t *testing.T) {
+	f := &fullLog{InmemStore: raft.NewInmemStore()}
+	s := &suffixLog{LogStore: f}
+	holds := func(what string, terms ...uint64) {
+		t.Helper()
+		last, err := s.LastIndex()
+		if err != nil || last != uint64(len(terms)) {
+			t.Fatalf("%s: the last is %d, %v", what, last, err)
+		}
+		for i, term := range terms {
+			var l raft.Log
+			if err := s.GetLog(uint64(i+1), &l); err != nil || l.Term != term || l.Index != uint64(i+1) {
+				t.Fatalf("%s: entry %d is %+v, %v", what, i+1, l, err)
+			}
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(s.StoreLogs(entriesOf(1, 1, 6)))
+	f.full = true
+	for from := uint64(5); from >= 3; from-- { // the leader goes further back
+		must(s.DeleteRange(from, 6))
+		if err := s.StoreLogs(entriesOf(2, from, 7)); !errors.Is(err, errFull) {
+			t.Fatal(err)
+		}
+		holds("full", 1, 1, 1, 1, 1, 1)
+	}
+	must(s.DeleteRange(5, 6))
+	f.full = false
+	must(s.StoreLogs(entriesOf(2, 5, 7)))
+	holds("others are in their place", 1, 1, 1, 1, 2, 2, 2)
+	must(s.DeleteRange(6, 7))
+	must(s.StoreLogs(entriesOf(3, 8, 8))) // as a leader whose own last entry was the seventh
+	holds("they are followed", 1, 1, 1, 1, 2, 2, 2, 3)
+	must(s.DeleteRange(1, 8))
+	if last, err := s.LastIndex(); err != nil || last != 0 {
+		t.Errorf("after all were taken away the last is %d, %v", last, err)
+	}
+}
+
+// Whatever comes, the log is the same as one that can never be full, once it takes entries again.
+func TestSuffixLogIsALog(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		f := &fullLog{InmemStore: raft.NewInmemStore()}
+		s, plain := &suffixLog{LogStore: f}, raft.NewInmemStore()
+		last, term := uint64(0), uint64(1)
+		for range 40 {
+			f.full = r.IntN(3) == 0
+			from := last + 1
+			if last > 2 && r.IntN(2) == 0 {
+				from = 2 + r.Uint64N(last-1)
+				term++
+				if err := s.DeleteRange(from, last); err != nil {
+					t.Fatal(err)
+				}
+			}
+			list := entriesOf(term, from, from+r.Uint64N(4))
+			if err := s.StoreLogs(list); err != nil {
+				continue
+			}
+			if from <= last {
+				if err := plain.DeleteRange(from, last); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := plain.StoreLogs(list); err != nil {
+				t.Fatal(err)
+			}
+			last = list[len(list)-1].Index
+			for i := uint64(1); i <= last; i++ {
+				var got, want raft.Log
+				if err := errors.Join(f.GetLog(i, &got), plain.GetLog(i, &want)); err != nil || got.Term != want.Term {
+					t.Fatalf("seed %d: entry %d is of term %d and should be of %d: %v", seed, i, got.Term, want.Term, err)
+				}
+			}
+			if end, err := f.InmemStore.LastIndex(); err != nil || end != last {
+				t.Fatalf("seed %d: the last is %d and not %d: %v", seed, end, last, err)
+			}
+		}
+	}
+}
