@@ -115,14 +115,14 @@ func raftConfig(id string, log hclog.Logger) *raft.Config {
 	return c
 }
 
-func newTransport(s raft.StreamLayer, log hclog.Logger) *raft.NetworkTransport {
-	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+func newTransport(s raft.StreamLayer, log hclog.Logger) *cautious {
+	return newCautious(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: s, Logger: log, Timeout: rpcTimeout, MaxPool: 3,
 		// One at a time. With more, a leader that hears of one failed write, such as on a full
 		// disk, may never send that follower another entry, while its heartbeats go on, and can't
 		// be shut down: hashicorp/raft#612.
 		MaxRPCsInFlight: 1,
-	})
+	}))
 }
 
 // server returns a node's entry in Raft's configuration. Its address is its id.

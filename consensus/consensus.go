@@ -17,7 +17,7 @@ import (
 type Consensus struct {
 	cfg     Config
 	raft    *raft.Raft
-	net     *raft.NetworkTransport
+	net     *cautious
 	fsm     *fsm
 	changes *signal
 	calls   *calls

@@ -138,6 +138,10 @@ type privateFS struct{ *walfs.FS }
 func (p privateFS) Create(dir, name string, size uint64) (types.WritableFile, error) {
 	f, err := p.FS.Create(dir, name, size)
 	if err != nil {
+		// On a full disk there is a file that has no room. The next attempt has its name.
+		if !errors.Is(err, fs.ErrExist) {
+			_ = os.Remove(filepath.Join(dir, name))
+		}
 		return nil, err
 	}
 	if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {

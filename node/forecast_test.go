@@ -22,6 +22,7 @@ func TestForecastsAreWhatJobsSend(t *testing.T) {
 		})
 		batch, epochs, hidden := 128, 2, 8
 		job := api.TrainRequest{Dataset: "g", Model: "sage", Strategy: "centric", Batch: &batch, Fanout: []int{5, 5}, Epochs: &epochs, Hidden: &hidden}
+		job.Set = []api.Setting{{Key: "centric.cache", Value: "off"}} // what is forecast
 		id, err := c.Nodes[1].API().StartJob(t.Context(), job)
 		if err != nil {
 			t.Fatal(err)

@@ -82,7 +82,7 @@ func resumesSoon(t *testing.T, victims ...string) {
 					c.Network.Slow(n.IP(), 10*time.Millisecond)
 				}
 				id, err := c.Nodes[0].API().StartJob(t.Context(), api.TrainRequest{
-					Dataset: "g", Strategy: "centric", Epochs: &epochs, Hidden: &hidden, Batch: &batch, Fanout: []int{3, 3},
+					Dataset: "g", Strategy: "centric", Epochs: &epochs, Hidden: &hidden, Batch: &batch, Fanout: []int{3, 3}, Set: []api.Setting{{Key: "centric.cache", Value: "off"}}, // so that steps wait for rows
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -41,7 +41,13 @@ func TestFollowerWithAFullDiskCatchesUp(t *testing.T) {
 
 // So does one that led before, and had to take entries back while its disk was full.
 func TestFormerLeaderWithAFullDiskCatchesUp(t *testing.T) {
-	nodetest.Virtual(t, 3, func(_ *testing.T, c *nodetest.Cluster) {
+	for _, full := range []time.Duration{10 * time.Second, 30 * time.Minute} {
+		formerLeader(t, full)
+	}
+}
+
+func formerLeader(t *testing.T, full time.Duration) {
+	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
 		c.WaitVoters(3)
 		former := c.Leader()
 		c.Isolate(former)
@@ -67,9 +73,17 @@ func TestFormerLeaderWithAFullDiskCatchesUp(t *testing.T) {
 		}
 		former.Fill(true)
 		c.Network.Heal()
-		<-time.After(10 * time.Second)
+		<-time.After(full)
+		if list := former.Status().Damage; len(list) > 0 {
+			t.Errorf("after %v: %+v", full, list)
+		}
 		former.Fill(false)
 		c.WaitEqual(30 * time.Second)
+		for _, i := range c.Nodes {
+			if list := i.Status().Damage; len(list) > 0 {
+				t.Errorf("%s: %+v", i.Name, list)
+			}
+		}
 	})
 }
 

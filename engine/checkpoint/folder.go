@@ -101,6 +101,9 @@ func (f *Folder) Begin(first time.Duration) {
 // Due reports whether the last try is an interval ago.
 func (f *Folder) Due() bool { return f.Keeps() && time.Since(f.tried) >= f.interval() }
 
+// Rarely has checkpoints written as seldom as they are at most: they cost more than to write them.
+func (f *Folder) Rarely() { f.options.Interval = mostInterval }
+
 // interval is how long after the last try the next is due.
 func (f *Folder) interval() time.Duration {
 	switch {

@@ -117,36 +117,45 @@ func (s *Source) Keep(ctx context.Context, most uint64, shards []*graph.Shard, t
 		rows = 0 // the smallest table takes all of it
 	}
 	if s.form.Sparse() {
-		bytes, err = s.Cache(ctx, rows, shards, tally)
-		return s.kept.Rows(), of, bytes, err
-	}
-	h := hot{first: s.store.Vertices()}
-	var long int // rows that there is room for, used or not
-	if all := uint64(of)*each + uint64(h.first)/4; all <= most && h.first < math.MaxUint32/4 {
-		h.all, rows, long, bytes = true, of, int(h.first), uint64(of)*each
-	} else {
-		vertices := s.hottest(rows, shards)
-		places := make([]uint32, len(vertices))
-		for i := range places {
-			places[i] = h.first + uint32(i)
+		const spread = 2 // how much more than the mean of some rows all may take
+		if uint64(of)*each*spread > most {
+			return 0, of, 0, nil
 		}
-		h = newHot(h.first, vertices, places)
-		rows, long, bytes = len(vertices), len(vertices), uint64(len(vertices))*each
+		bytes, err = s.Cache(ctx, of, shards, tally)
+		return s.kept.Rows(), of, bytes, err
 	}
 	if rows == 0 {
 		return 0, of, 0, nil
 	}
-	h.awaits(long)
-	// Memory that nobody has touched is nobody's. The collector knows nothing of this one: it
-	// would let as much garbage grow beside it.
-	room, err := unix.Mmap(-1, 0, long*s.form.RowBytes()+8, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	if err != nil {
-		return 0, of, 0, fmt.Errorf("make room for rows of other nodes: %w", err)
+	if all := uint64(of)*each + uint64(s.store.Vertices())/4; all <= most && s.store.Vertices() < math.MaxUint32/4 {
+		h := hot{first: s.store.Vertices(), all: true}
+		if s.await(h, int(h.first)) {
+			return of, of, uint64(of)*each + s.hot.bytes(), nil
+		}
 	}
-	s.room = room
-	s.rows = s.kept.Within(s.form, long, unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(room))), len(room)/8))
-	s.hot = h
-	return rows, of, bytes + h.bytes(), nil
+	vertices := s.hottest(rows, shards)
+	places := make([]uint32, len(vertices))
+	for i := range places {
+		places[i] = s.store.Vertices() + uint32(i)
+	}
+	if len(vertices) == 0 || !s.await(newHot(s.store.Vertices(), vertices, places), len(vertices)) {
+		return 0, of, 0, nil
+	}
+	return len(vertices), of, uint64(len(vertices))*each + s.hot.bytes(), nil
+}
+
+// await makes room for rows that come one by one, and reports whether there is any. Memory that
+// nobody has touched is nobody's, but a system may refuse more than it has. The collector knows
+// nothing of this one: it would let as much garbage grow beside it.
+func (s *Source) await(h hot, rows int) bool {
+	room, err := unix.Mmap(-1, 0, rows*s.form.RowBytes()+8, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return false
+	}
+	h.awaits(rows)
+	s.room, s.hot = room, h
+	s.rows = s.kept.Within(s.form, rows, unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(room))), len(room)/8))
+	return true
 }
 
 // remote counts the vertices whose rows are not here.

@@ -80,7 +80,7 @@ const (
 // memory has room for.
 func Cache(to *int, key string) Key {
 	return Number(to, key,
-		"how many rows of other nodes are brought at the start and kept: those from which most edges come; auto brings none, and keeps those that steps bring, as far as half of the memory left goes",
+		"how many rows of other nodes are brought at the start and kept: those from which most edges come; auto keeps those that steps bring, as far as half of the memory left goes (sparse ones, if all fit, are brought at the start)",
 		Whole{Unit: "ROWS", Words: []string{Off, Auto}, Default: Asked, Zero: true, Most: MostRows, Of: "of rows"})
 }
 

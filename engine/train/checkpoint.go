@@ -125,12 +125,17 @@ func (t *Trainer) saveLast(ctx context.Context) error {
 	return &session.Agreed{Err: err}
 }
 
-// Save writes a checkpoint, unless the last one is of the same step, or the run could
-// not go on from here, or shards that led here may be damaged.
-func (t *Trainer) Save() error {
+// SaveBack goes back to the last state that may be kept, and saves it. The run must end.
+func (t *Trainer) SaveBack() error {
 	for _, l := range t.Learners {
 		t.Method.Back(l)
 	}
+	return t.Save()
+}
+
+// Save writes a checkpoint, unless the last one is of the same step, or the run could
+// not go on from here, or shards that led here may be damaged.
+func (t *Trainer) Save() error {
 	at := t.Place()
 	if last, good := t.Checkpoints.Last(); !t.Checkpoints.Keeps() || good && last == at || !t.resumable() || !t.intact.keeps() {
 		return nil

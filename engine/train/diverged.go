@@ -53,7 +53,7 @@ func (t *Learner) keepGood(s *slot.Slot) {
 	if t.Run.Method.Back(t); t.Run.Place() == failed {
 		return
 	}
-	if err := t.Run.Save(); err != nil {
+	if err := t.Run.SaveBack(); err != nil {
 		t.Run.Log.Warn("could not write a checkpoint of before the training diverged", "err", err)
 	}
 }

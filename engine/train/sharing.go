@@ -228,7 +228,8 @@ func (t *Trainer) keepRows(ctx context.Context, need *Needs) error {
 		return nil
 	}
 	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has
-	left := has - min(has, need.OnHost())
+	// Nodes on one machine share what is free.
+	left := (has - min(has, need.OnHost())) / uint64(t.Session.OnMachine)
 	rows, of, bytes, err := t.Session.Source.Keep(ctx, left/2, t.Session.Replica.Shards, &t.Session.Start)
 	if err != nil {
 		return err

@@ -198,7 +198,7 @@ func (t *Trainer) learnFrom(ctx context.Context, e *trained.Epoch) error {
 // saveFirst writes a checkpoint where there is none yet and a run can't be resumed at
 // every step: so there is always one to resume from.
 func (t *Trainer) saveFirst() error {
-	if _, good := t.Checkpoints.Last(); good || !t.keeps() || !t.Method.SavesFirst() {
+	if _, good := t.Checkpoints.Last(); good || !t.keeps() || !t.Method.SavesFirst() || !t.resumable() {
 		return nil
 	}
 	return t.saveSoon()

@@ -205,7 +205,12 @@ func (t *Trainer) Close() {
 func (t *Trainer) Train(ctx context.Context) error {
 	ctx, end := t.patience(ctx)
 	defer end()
-	t.Checkpoints.Begin(0)
+	first := time.Duration(0)
+	if t.settles() && t.Options.Interval == 0 {
+		t.Checkpoints.Rarely() // nodes exchange all weights for each, and marks cover a loss
+		first = time.Second
+	}
+	t.Checkpoints.Begin(first)
 	defer t.Checkpoints.Close()
 	for !t.Done() {
 		if err := t.Epoch(ctx); err != nil {
@@ -219,7 +224,7 @@ func (t *Trainer) Train(ctx context.Context) error {
 			if t.Sweeps() && t.dropUnsound(ctx) != nil {
 				return err // none is left to keep: the run reports it when it goes on
 			}
-			return errors.Join(err, t.Save())
+			return errors.Join(err, t.SaveBack())
 		}
 	}
 	if err := t.allDiverged(); err != nil {

@@ -114,7 +114,7 @@ func TestGoingBackToTheLastAverage(t *testing.T) {
 		t.Fatalf("%d different models are on three nodes", len(hashes)-1)
 	}
 	for node, tr := range all {
-		if err := tr.Run.Save(); err != nil {
+		if err := tr.Run.SaveBack(); err != nil {
 			t.Fatal(err)
 		}
 		last, _ := tr.Run.Checkpoints.Last()

@@ -205,8 +205,8 @@ func (p *Method) Epoch(ctx context.Context, t *train.Learner, s *slot.Slot, rate
 	var mine Word
 	if p.rests(t.At.Epoch) && (t.Run.Wants() || t.Run.Asked.Load() != nil) {
 		mine = Settle
-	} else if p.rests(t.At.Epoch) && p.marks() && p.marked.Due() {
-		mine = Mark
+	} else if p.rests(t.At.Epoch) && p.marks() {
+		mine = map[bool]Word{true: Mark, false: Late}[p.marked.Due()]
 	}
 	loss, said, err := p.Worker.Epoch(ctx, t.At.Epoch, t.Key(s), mine, &s.Tally)
 	if err != nil {
@@ -272,7 +272,7 @@ func (p *Method) settleAfter(ctx context.Context, t *train.Learner, said Word, t
 	switch {
 	case said&Settle != 0:
 		t.Run.Together, rows = true, len(p.rows)
-	case said&Mark != 0, t.At.Epoch == t.Recipe.Epochs:
+	case said&(Mark|Late) == Mark, t.At.Epoch == t.Recipe.Epochs:
 		rows = len(p.rows)
 	case t.Run.Evaluates(t.At.Epoch):
 		rows = 1
@@ -295,8 +295,7 @@ func (p *Method) Complete(*train.Learner) bool {
 	return !p.Worker.Parted() || p.settled == len(p.rows)
 }
 
-// marks reports whether marks are of use: where nobody has all weights, and checkpoints are kept.
-func (p *Method) marks() bool { return p.Worker.Parted() && p.run.Options.Dir != "" }
+func (p *Method) marks() bool { return p.Worker.Parted() && p.run.Options.Dir != "" } // else they are of no use
 
 // Back implements Method.
 func (p *Method) Back(l *train.Learner) {

@@ -143,9 +143,10 @@ type Word uint8
 const (
 	// Unsound: the sum of some stage's gradients is not finite.
 	Unsound Word = 1 << iota
-	// Some node wants all nodes to have all weights now, for a checkpoint or a train.Mark.
+	// Some node wants all to have all weights now, for a checkpoint or a train.Mark; Late: not yet.
 	Settle
 	Mark
+	Late
 	words
 )
 

@@ -220,15 +220,30 @@ func (m *mesh) comeBack(ctx context.Context, at int, id string, v view, r *Row) 
 	if err := m.crew.Restart(ctx, at); err != nil {
 		return err
 	}
+	return goesOn(ctx, m.crew.Nodes[at].API, id, from, v.after, r)
+}
+
+// goesOn waits until a job's nodes report a step, after so many before. What a node says of its job
+// counts epochs that the plan has, so that only the progress itself shows where it goes on.
+func goesOn(ctx context.Context, on *api.Client, id string, from time.Time, before int, r *Row) error {
 	return until(ctx, "the job goes on", func(ctx context.Context) (bool, error) {
-		now, err := see(ctx, m.crew.Nodes[at].API, id)
-		if err != nil || now.after == 0 && !now.over() {
-			return false, nil //nolint:nilerr // the node has just begun
+		ctx, enough := context.WithCancel(ctx)
+		defer enough()
+		after, over := 0, false
+		j, err := on.WatchJob(ctx, id, func(e api.JobEvent) {
+			if p := e.Progress; p != nil && after == 0 && p.Steps > 0 {
+				after = (p.Epoch-1)*p.Steps + p.Step
+				r.Rested = time.Since(from).Seconds()
+				enough()
+			}
+		})
+		if after == 0 {
+			if over = err == nil && (j.State == "done" || j.State == "failed" || j.State == "stopped"); over {
+				r.Rested = time.Since(from).Seconds()
+			}
+			return over, nil //nolint:nilerr // the leader may be gone, or the node has just begun
 		}
-		r.Rested = time.Since(from).Seconds()
-		if now.after > 0 {
-			r.Lost = max(0, v.after-now.after+1)
-		}
+		r.Lost = max(0, before-after+1) // the first step after the signal is already counted
 		return true, nil
 	})
 }
@@ -254,18 +269,5 @@ func (m *mesh) survive(ctx context.Context, on *api.Client, id string, v view, r
 		return err
 	}
 	r.Noticed = time.Since(from).Seconds()
-	return until(ctx, "the job goes on", func(ctx context.Context) (bool, error) {
-		now, err := see(ctx, on, id)
-		if err != nil {
-			return false, nil //nolint:nilerr // the leader may be gone
-		}
-		if now.after == 0 && !now.over() {
-			return false, nil
-		}
-		r.Rested = time.Since(from).Seconds()
-		if now.after > 0 {
-			r.Lost = max(0, before-now.after+1) // the first step after the signal is already counted
-		}
-		return true, nil
-	})
+	return goesOn(ctx, on, id, from, before, r)
 }

@@ -291,11 +291,7 @@ func (p *plan) mark() int {
 	if !p.isParted() {
 		return 0
 	}
-	rows := 1 + len(p.Recipe.Optimizer.Moments())
-	if p.shape.Positions() > 1 {
-		rows++
-	}
-	return number * rows * p.Model.Size()
+	return number * (2 + len(p.Recipe.Optimizer.Moments())) * p.Model.Size()
 }
 
 // isParted reports whether some node trains only some of the weights.
