@@ -229,7 +229,7 @@ func goesOn(ctx context.Context, on *api.Client, id string, from time.Time, befo
 	return until(ctx, "the job goes on", func(ctx context.Context) (bool, error) {
 		ctx, enough := context.WithCancel(ctx)
 		defer enough()
-		after, over := 0, false
+		after := 0
 		j, err := on.WatchJob(ctx, id, func(e api.JobEvent) {
 			if p := e.Progress; p != nil && after == 0 && p.Steps > 0 {
 				after = (p.Epoch-1)*p.Steps + p.Step
@@ -238,10 +238,9 @@ func goesOn(ctx context.Context, on *api.Client, id string, from time.Time, befo
 			}
 		})
 		if after == 0 {
-			if over = err == nil && (j.State == "done" || j.State == "failed" || j.State == "stopped"); over {
-				r.Rested = time.Since(from).Seconds()
-			}
-			return over, nil //nolint:nilerr // the leader may be gone, or the node has just begun
+			// The leader may be gone, or the node has just begun.
+			r.Rested = time.Since(from).Seconds()
+			return err == nil && (&view{job: j}).over(), nil
 		}
 		r.Lost = max(0, before-after+1) // the first step after the signal is already counted
 		return true, nil
