@@ -9,9 +9,9 @@ import (
 
 // suffixLog is a log whose last entries are not gone before others are in their place. Raft takes
 // away entries that contradict the leader's, and then stores the leader's. If that fails, on a full
-// disk, Raft goes on as if the former ones were the last (hashicorp/raft, appendEntries), asks for
-// them, is told that they are not there, and takes no entry any more. So they are there, in memory,
-// until an entry is stored. They were never committed: nothing depends on them.
+// disk, Raft goes on as if the former ones were the last (hashicorp/raft, appendEntries), does not
+// find them, and accepts no further entries. So they stay readable, in memory, until an entry is
+// stored. They were never committed: nothing depends on them.
 type suffixLog struct {
 	raft.LogStore
 

@@ -220,11 +220,11 @@ func (t *Trainer) cacheRows(ctx context.Context) (err error) {
 
 // keepRows has rows of other nodes kept that steps and evaluations bring, where the strategy
 // allows it. They get half of the memory that nothing else has asked for: what comes after the
-// forecast needs some, too. Nodes may keep different rows, since none of it changes what is
+// forecast needs some, too. A batch that serves all epochs has its rows already. Nodes may keep different rows, since none of it changes what is
 // learned.
 func (t *Trainer) keepRows(ctx context.Context, need *Needs) error {
 	d := t.described()
-	if t.Session.Alone() || t.Foreign != nil || d.Cache == nil || d.Cache(&t.Recipe.Sharing) != strategy.Asked {
+	if t.Session.Alone() || t.Foreign != nil || t.Batches.Same || d.Cache == nil || d.Cache(&t.Recipe.Sharing) != strategy.Asked {
 		return nil
 	}
 	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has

@@ -139,7 +139,7 @@ func (a *authority) verify(leaf *x509.Certificate, use x509.ExtKeyUsage, now tim
 	if err != nil {
 		return "", err
 	}
-	// A certificate from the future tells of a clock that was wrong when it was signed, or is
+	// A certificate from the future shows that a clock was wrong when it was signed, or is
 	// now. To refuse it would protect nothing, and part the mesh until that time has come.
 	for _, begins := range []time.Time{leaf.NotBefore, a.cert.NotBefore} {
 		if now.Before(begins) {

@@ -73,6 +73,18 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// CPUTimes returns what some processes have used together.
+func CPUTimes[P interface{ PID() int }](all []P) (sum time.Duration, err error) {
+	for _, p := range all {
+		used, err := CPUTime(p.PID())
+		if err != nil {
+			return 0, err
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
 // CPUTime returns what a process has used of all cores, as the kernel counts it, in
 // steps of 10 ms.
 func CPUTime(pid int) (time.Duration, error) {

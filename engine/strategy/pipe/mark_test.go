@@ -87,12 +87,12 @@ func TestLostStagesCostAnEpoch(t *testing.T) {
 				reported = max(reported, len(reports[node]))
 				m, _ := lastOf(t, folder(node))
 				if len(m.History) != m.State.Epoch-1 {
-					t.Errorf("node %d is in epoch %d, and tells of %d", node, m.State.Epoch, len(m.History))
+					t.Errorf("node %d is in epoch %d, and its checkpoint lists %d", node, m.State.Epoch, len(m.History))
 				}
 				newest = max(newest, m.State.Epoch+m.State.Step-1)
 			}
 			if rare := newest < reported-1; rare != (int(c.slow) < reported) {
-				t.Errorf("%d epochs were told of, and the newest checkpoint is after %d", reported, newest)
+				t.Errorf("%d epochs were reported, and the newest checkpoint is after %d", reported, newest)
 			}
 		})
 		_, reports, err := traintest.NewMesh(2, traintest.Uneven(len(shards), 2)).Run(t.Context(), r, shards, o, folder)

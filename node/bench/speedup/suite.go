@@ -132,14 +132,14 @@ func onNodes(ctx context.Context, run *bench.Run, w network, n int, quick bool, 
 // processors returns the processor time of all nodes in some epochs more than two.
 func processors(ctx context.Context, c *shape.Crew, ask func(epochs int) api.TrainRequest) (took time.Duration, err error) {
 	for _, epochs := range []int{2, 2 + more} {
-		before, err := usedBy(c)
+		before, err := bench.CPUTimes(c.Nodes)
 		if err != nil {
 			return 0, err
 		}
 		if _, err := train(ctx, c.Nodes[0].API, ask(epochs)); err != nil {
 			return 0, err
 		}
-		after, err := usedBy(c)
+		after, err := bench.CPUTimes(c.Nodes)
 		if err != nil {
 			return 0, err
 		}
@@ -149,17 +149,6 @@ func processors(ctx context.Context, c *shape.Crew, ask func(epochs int) api.Tra
 		return 0, fmt.Errorf("%d epochs took no processor time that can be measured", more)
 	}
 	return took, nil
-}
-
-func usedBy(c *shape.Crew) (sum time.Duration, err error) {
-	for _, p := range c.Nodes {
-		used, err := bench.CPUTime(p.PID())
-		if err != nil {
-			return 0, err
-		}
-		sum += used
-	}
-	return sum, nil
 }
 
 // train runs a job to its end and removes it.

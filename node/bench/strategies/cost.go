@@ -59,7 +59,7 @@ func measureCost(ctx context.Context, b *suite) (figures []bench.Figure, err err
 func costOf(ctx context.Context, c *shape.Crew, l load, dataset, way string, set ...api.Setting) (took time.Duration, rows float64, err error) {
 	on := remote{c.Nodes[0].API}
 	for _, epochs := range []int{2, 2 + sharedMore} {
-		before, err := usedBy(c)
+		before, err := bench.CPUTimes(c.Nodes)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -67,7 +67,7 @@ func costOf(ctx context.Context, c *shape.Crew, l load, dataset, way string, set
 		if err != nil {
 			return 0, 0, err
 		}
-		after, err := usedBy(c)
+		after, err := bench.CPUTimes(c.Nodes)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -77,16 +77,4 @@ func costOf(ctx context.Context, c *shape.Crew, l load, dataset, way string, set
 		}
 	}
 	return took, rows, nil
-}
-
-// usedBy returns the processors' time that all nodes have used.
-func usedBy(c *shape.Crew) (sum time.Duration, err error) {
-	for _, p := range c.Nodes {
-		used, err := bench.CPUTime(p.PID())
-		if err != nil {
-			return 0, err
-		}
-		sum += used
-	}
-	return sum, nil
 }
