@@ -2,7 +2,7 @@ package consensus
 
 import (
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
@@ -15,8 +15,16 @@ import (
 type suffixLog struct {
 	raft.LogStore
 
-	mu   sync.RWMutex
-	gone []raft.Log // ascending, without gaps; no longer in the log below
+	// writing holds what a write needs. Reads wait for none: disks may be slow, and a leader
+	// reads for its followers all the time.
+	writing chan struct{}
+	gone    atomic.Pointer[[]raft.Log] // ascending, without gaps; unlike what the log below has
+}
+
+func newSuffixLog(below raft.LogStore) *suffixLog {
+	s := &suffixLog{LogStore: below, writing: make(chan struct{}, 1)}
+	s.gone.Store(new([]raft.Log))
+	return s
 }
 
 // IsMonotonic says what the log below says.
@@ -27,20 +35,17 @@ func (s *suffixLog) IsMonotonic() bool {
 
 // LastIndex returns the last index that Raft may ask for.
 func (s *suffixLog) LastIndex() (uint64, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if n := len(s.gone); n > 0 {
-		return s.gone[n-1].Index, nil
+	if gone := *s.gone.Load(); len(gone) > 0 {
+		return gone[len(gone)-1].Index, nil
 	}
 	return s.LogStore.LastIndex()
 }
 
 // GetLog reads an entry, also one that is gone.
 func (s *suffixLog) GetLog(index uint64, l *raft.Log) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if n := len(s.gone); n > 0 && index >= s.gone[0].Index && index <= s.gone[n-1].Index {
-		*l = s.gone[index-s.gone[0].Index]
+	gone := *s.gone.Load()
+	if n := len(gone); n > 0 && index >= gone[0].Index && index <= gone[n-1].Index {
+		*l = gone[index-gone[0].Index]
 		return nil
 	}
 	return s.LogStore.GetLog(index, l)
@@ -51,13 +56,14 @@ func (s *suffixLog) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log
 
 // StoreLogs stores entries. What is gone is then forgotten, or stored again where these follow it.
 func (s *suffixLog) StoreLogs(list []*raft.Log) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.gone) > 0 && len(list) > 0 && list[0].Index > s.gone[0].Index {
+	s.writing <- struct{}{}
+	defer func() { <-s.writing }()
+	gone := *s.gone.Load()
+	if len(gone) > 0 && len(list) > 0 && list[0].Index > gone[0].Index {
 		var all []*raft.Log
-		for i := range s.gone {
-			if s.gone[i].Index < list[0].Index {
-				all = append(all, &s.gone[i])
+		for i := range gone {
+			if gone[i].Index < list[0].Index {
+				all = append(all, &gone[i])
 			}
 		}
 		list = append(all, list...)
@@ -65,14 +71,17 @@ func (s *suffixLog) StoreLogs(list []*raft.Log) error {
 	if err := s.LogStore.StoreLogs(list); err != nil {
 		return err
 	}
-	s.gone = nil
+	if len(gone) > 0 {
+		s.gone.Store(new([]raft.Log))
+	}
 	return nil
 }
 
 // DeleteRange takes entries away. If they are the last ones, but not all, they are kept in memory.
 func (s *suffixLog) DeleteRange(first, last uint64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.writing <- struct{}{}
+	defer func() { <-s.writing }()
+	before := *s.gone.Load()
 	begins, err := s.LogStore.FirstIndex()
 	if err != nil {
 		return err
@@ -82,7 +91,8 @@ func (s *suffixLog) DeleteRange(first, last uint64) error {
 		return err
 	}
 	if first <= begins || last < ends { // Raft makes the log shorter after a snapshot
-		s.gone = slices.DeleteFunc(s.gone, func(l raft.Log) bool { return l.Index <= last })
+		left := slices.DeleteFunc(slices.Clone(before), func(l raft.Log) bool { return l.Index <= last })
+		s.gone.Store(&left)
 		return s.LogStore.DeleteRange(first, last)
 	}
 	if first > ends {
@@ -92,14 +102,16 @@ func (s *suffixLog) DeleteRange(first, last uint64) error {
 	for i := first; i <= ends; i++ {
 		var l raft.Log
 		if err := s.LogStore.GetLog(i, &l); err != nil {
-			gone, s.gone = nil, nil // Raft has no use for what is damaged
+			gone, before = nil, nil // Raft has no use for what is damaged
 			break
 		}
 		gone = append(gone, l)
 	}
+	gone = append(gone, before...)
+	s.gone.Store(&gone) // first, so that they can be read at any moment
 	if err := s.LogStore.DeleteRange(first, ends); err != nil {
+		s.gone.Store(&before)
 		return err
 	}
-	s.gone = slices.Concat(gone, s.gone)
 	return nil
 }

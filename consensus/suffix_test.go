@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -35,7 +36,7 @@ func entriesOf(term uint64, first, last uint64) (list []*raft.Log) {
 // that fails.
 func TestSuffixLog(t *testing.T) {
 	f := &fullLog{InmemStore: raft.NewInmemStore()}
-	s := &suffixLog{LogStore: f}
+	s := newSuffixLog(f)
 	holds := func(what string, terms ...uint64) {
 		t.Helper()
 		last, err := s.LastIndex()
@@ -77,12 +78,54 @@ func TestSuffixLog(t *testing.T) {
 	}
 }
 
+// slowLog is a log whose writes begin and then wait.
+type slowLog struct {
+	*raft.InmemStore
+	begins, ends chan struct{}
+}
+
+func (l slowLog) StoreLogs(list []*raft.Log) error {
+	l.begins <- struct{}{}
+	<-l.ends
+	return l.InmemStore.StoreLogs(list)
+}
+
+// A leader reads its log for its followers while its own disk takes long to write.
+func TestSuffixLogReadsWhileItWrites(t *testing.T) {
+	slow := slowLog{raft.NewInmemStore(), make(chan struct{}), make(chan struct{})}
+	s := newSuffixLog(slow)
+	stored := make(chan error)
+	for first := uint64(1); first <= 3; first += 2 {
+		go func() { stored <- s.StoreLogs(entriesOf(1, first, first+1)) }()
+		<-slow.begins
+		if first > 1 {
+			read := make(chan error, 1)
+			go func() {
+				_, err := s.LastIndex()
+				read <- errors.Join(err, s.GetLog(2, &raft.Log{}))
+			}()
+			select {
+			case err := <-read:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("a read waits for a write")
+			}
+		}
+		slow.ends <- struct{}{}
+		if err := <-stored; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Whatever comes, the log is the same as one that can never be full, once it takes entries again.
 func TestSuffixLogIsALog(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		f := &fullLog{InmemStore: raft.NewInmemStore()}
-		s, plain := &suffixLog{LogStore: f}, raft.NewInmemStore()
+		s, plain := newSuffixLog(f), raft.NewInmemStore()
 		last, term := uint64(0), uint64(1)
 		for range 40 {
 			f.full = r.IntN(3) == 0
