@@ -57,17 +57,25 @@ func (m *Mesh) admitPeer(conn *quic.Conn, c class) {
 const maxControlStreams = 96
 
 // serve handles the streams that the peer opens until the connection ends, and returns
-// when all of them are finished.
+// when all of them are finished. The pool ends it when the mesh closes, and says goodbye: it
+// has to know it until then.
 func (m *Mesh) serve(l *link) {
 	for {
-		s, err := l.conn.AcceptStream(m.ctx)
+		s, err := l.conn.AcceptStream(context.Background())
 		if err != nil {
 			ended, ok := errors.AsType[*quic.ApplicationError](err)
-			if ok && ended.Remote && Code(ended.ErrorCode) == CodeUnauthorised && m.cfg.OnRefused != nil {
-				m.cfg.OnRefused(l.peer)
+			if !ok || !ended.Remote {
+				return
 			}
-			if ok && ended.Remote && Code(ended.ErrorCode) == CodeVersion {
+			switch Code(ended.ErrorCode) {
+			case CodeUnauthorised:
+				if m.cfg.OnRefused != nil {
+					m.cfg.OnRefused(l.peer)
+				}
+			case CodeVersion:
 				m.members.sights.add(l.peer, parseReason(ended.ErrorMessage))
+			case CodeGoodbye:
+				m.tell(word{id: l.peer, parts: true})
 			}
 			return
 		}

@@ -19,11 +19,12 @@ const (
 	CodeDone         Code = 0 // no error
 	CodeSuperseded   Code = 1 // the stream's generation is no longer current
 	CodeIdle         Code = 2 // a connection that is not used any more: nobody has begun the request
-	CodeShutdown     Code = 3 // the node is stopping
+	CodeShutdown     Code = 3 // the work ends: what it belongs to is stopping
 	CodeProtocol     Code = 4 // the peer violated the protocol
 	CodeOverload     Code = 5 // the peer exceeded this node's limits
 	CodeUnauthorised Code = 6 // the peer is not, or no longer, a member
 	CodeVersion      Code = 8 // the peer speaks other versions of the protocols; the reason says which this node does
+	CodeGoodbye      Code = 9 // the node stops, and ends all its connections
 	CodePath         Code = 7 // large packets vanish on this connection; a new one replaces it
 )
 
@@ -108,7 +109,7 @@ func byCode(c Code, err error) error {
 		return ErrProtocol
 	case CodePath:
 		return ErrPath
-	case CodeShutdown, CodeIdle:
+	case CodeShutdown, CodeIdle, CodeGoodbye:
 		return ErrShutdown
 	}
 	return err

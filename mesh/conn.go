@@ -42,7 +42,7 @@ func endedWell(err error) bool {
 		return se.ErrorCode == quic.StreamErrorCode(CodeDone)
 	}
 	if ae, ok := errors.AsType[*quic.ApplicationError](err); ok {
-		return ae.ErrorCode == quic.ApplicationErrorCode(CodeDone)
+		return Code(ae.ErrorCode) == CodeDone || Code(ae.ErrorCode) == CodeGoodbye
 	}
 	return false
 }

@@ -48,6 +48,9 @@ type members struct {
 	mu    sync.RWMutex
 	byID  map[string]Member
 	known map[string]netip.AddrPort
+	// parted are the nodes that stopped, by their own word, and the end of its validity.
+	parted map[string]*time.Timer
+	words  chan word
 	// sights are the nodes that spoke another version.
 	sights sights
 }
@@ -55,6 +58,7 @@ type members struct {
 func (t *members) init(peers []Peer) {
 	t.events, t.stop = make(chan serf.Event, 1024), make(chan struct{})
 	t.byID, t.known = map[string]Member{}, map[string]netip.AddrPort{}
+	t.parted, t.words = map[string]*time.Timer{}, make(chan word, 64)
 	for _, p := range peers {
 		t.known[p.ID] = p.Addr
 	}
@@ -70,11 +74,18 @@ func (t *members) address(id string) (netip.AddrPort, bool) {
 	return a, ok
 }
 
-// watchMembers is the only reader of Serf's events. It must never block.
+// watchMembers is the only reader of Serf's events, and of what connections say. It must never
+// block.
 func (m *Mesh) watchMembers() {
 	for {
 		var me serf.MemberEvent
 		select {
+		case w := <-m.members.words:
+			c, news := m.members.take(w, func() { m.tell(word{id: w.id}) })
+			if news && m.cfg.OnChange != nil {
+				m.cfg.OnChange(c)
+			}
+			continue
 		case e := <-m.members.events:
 			var ok bool
 			if me, ok = e.(serf.MemberEvent); !ok {
@@ -103,6 +114,7 @@ func (m *Mesh) learn(sm serf.Member, reaped bool) Status {
 	t := &m.members
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	parted := t.settle(sm.Name)
 	if reaped {
 		delete(t.byID, sm.Name)
 		delete(t.known, sm.Name)
@@ -114,7 +126,7 @@ func (m *Mesh) learn(sm serf.Member, reaped bool) Status {
 		Addr:   netip.AddrPortFrom(ip.Unmap(), sm.Port),
 		Status: statusOf(sm.Status), Since: time.Now(),
 	}
-	if old, ok := t.byID[n.ID]; ok && old.Status == n.Status {
+	if old, ok := t.byID[n.ID]; ok && (old.Status == n.Status || parted && n.Status == Failed) {
 		n.Since = old.Since
 	}
 	t.byID[n.ID] = n
@@ -137,7 +149,7 @@ func (m *Mesh) Members() []Member {
 	defer m.members.mu.RUnlock()
 	list := make([]Member, 0, len(m.members.byID))
 	for _, n := range m.members.byID {
-		list = append(list, n)
+		list = append(list, m.members.view(n))
 	}
 	slices.SortFunc(list, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return list
@@ -148,7 +160,7 @@ func (m *Mesh) Member(id string) (Member, bool) {
 	m.members.mu.RLock()
 	defer m.members.mu.RUnlock()
 	n, ok := m.members.byID[id]
-	return n, ok
+	return m.members.view(n), ok
 }
 
 // Unlike returns what is wrong if a node has no version on the wire in common with this one, or
@@ -207,7 +219,7 @@ func (m *Mesh) absent(all bool) []string {
 	seek := maps.Clone(t.known)
 	for id, n := range t.byID {
 		seek[id] = n.Addr
-		if n.Status == Left || (n.Status == Alive && !all) {
+		if n.Status == Left || (t.view(n).Status == Alive && !all) {
 			delete(seek, id)
 		}
 	}

@@ -43,8 +43,8 @@ type Config struct {
 	// Admit decides on a newcomer's request. Without it, newcomers are sent to other
 	// nodes. Optional.
 	Admit func(ctx context.Context, r JoinRequest) (identity.Grant, error)
-	// OnChange is called with every change that gossip reports. Called from one
-	// goroutine; must not block. Optional.
+	// OnChange is called with every change that gossip reports, and when a node says that
+	// it stops. Called from one goroutine; must not block. Optional.
 	OnChange func(Change)
 	// OnRefused is called when a proven peer ends a connection because this node is
 	// not, or no longer, a member. Must not block. Optional.

@@ -221,7 +221,7 @@ func (p *pool) add(conn *quic.Conn, c class, dialled bool) (*link, error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeShutdown), "stopping")
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeGoodbye), "stopping")
 		return nil, ErrClosed
 	}
 	if p.count(id) >= maxLinks {
@@ -253,6 +253,7 @@ func (p *pool) add(conn *quic.Conn, c class, dialled bool) (*link, error) {
 	}
 	p.mu.Unlock()
 
+	p.mesh.returned(id)
 	p.mesh.wg.Go(func() {
 		p.mesh.serve(l)
 		p.forget(l)
@@ -397,18 +398,13 @@ func (p *pool) enforce() {
 	}
 }
 
-// close ends every connection with its code; quic-go's transport would send the peers
-// nothing.
+// close ends every connection with a goodbye; quic-go's transport would send the peers nothing.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
 	for l := range p.all {
-		code := CodeDone
-		if l.class == bulk {
-			code = CodeShutdown
-		}
-		_ = l.conn.CloseWithError(quic.ApplicationErrorCode(code), "stopping")
+		_ = l.conn.CloseWithError(quic.ApplicationErrorCode(CodeGoodbye), "stopping")
 	}
 }
 

@@ -137,6 +137,32 @@ func TestSharedJobOutlivesTwoOfFive(t *testing.T) {
 	})
 }
 
+// A node that is stopped says goodbye: the others go on without waiting until gossip finds it
+// dead, also if it led.
+func TestSharedJobOutlivesAStopAtOnce(t *testing.T) {
+	inSchoolWith(t, 3, 2, 500*time.Millisecond, func(t *testing.T, c *nodetest.Cluster, s *school.School) {
+		id := startedAs(t, c.Nodes[0], "leap", 60)
+		under(c, c.Nodes[0], id, 5)
+		for _, stops := range []*nodetest.Instance{c.Others(c.Leader())[0], c.Leader()} {
+			other := c.Others(stops)[0]
+			if err := stops.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			begin, before := time.Now(), len(jobOn(other, id).History)
+			took := c.Wait("it goes on without", time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 2 })
+			under(c, other, id, before+2)
+			t.Logf("it goes on without %s after the stop, and is trained again %s after", took, resumed(s, begin))
+			if took > time.Second {
+				t.Errorf("goes on %s after the stop", took)
+			}
+			stops.Restart()
+			c.Wait("all three share it", 2*time.Minute, func() bool { return len(jobOn(other, id).Nodes) == 3 })
+			stops.WaitReady()
+		}
+		rising(t, waitState(c, c.Nodes[1], id, "done"), 60, 4)
+	})
+}
+
 // A node that is started again at once asks for a new generation, before gossip has
 // seen anything.
 func TestSharedJobGoesOnAfterARestart(t *testing.T) {
