@@ -81,7 +81,7 @@ func openDisk(dir string, log *slog.Logger, markEvery time.Duration) (s Stores, 
 		return s, err
 	}
 	meta := new(ledger)
-	w, err := openLog(d.log(), meta, hlog)
+	w, err := openSegments(func() (*wal.WAL, error) { return openLog(d.log(), meta, hlog) })
 	if err != nil {
 		return s, err
 	}

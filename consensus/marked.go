@@ -16,7 +16,7 @@ import (
 // votes: at open and close, and once a second while the log grows. Storing it with each
 // entry would double an entry's cost.
 type markedLog struct {
-	*wal.WAL
+	*segments
 	every time.Duration
 
 	mu    sync.Mutex
@@ -33,7 +33,7 @@ var markKey = []byte("hopmesh-last-index")
 
 // newMarkedLog verifies a log. held is an entry that it is known to have held, besides those noted,
 // or 0.
-func newMarkedLog(w *wal.WAL, snapshots raft.SnapshotStore, held uint64, every time.Duration) (*markedLog, error) {
+func newMarkedLog(w *segments, snapshots raft.SnapshotStore, held uint64, every time.Duration) (*markedLog, error) {
 	mark, err := w.GetUint64(markKey)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func newMarkedLog(w *wal.WAL, snapshots raft.SnapshotStore, held uint64, every t
 	if found.last < held {
 		return nil, fmt.Errorf("it ends with entry %d, but held entry %d", found.last, held)
 	}
-	l := &markedLog{WAL: w, every: every, mark: mark}
+	l := &markedLog{segments: w, every: every, mark: mark}
 	if found.last > 0 && found.last < found.snapshot {
 		// A crash came between the arrival of a snapshot and the removal of the entries
 		// that it replaces. Raft would now append after the snapshot, and the log would
@@ -114,7 +114,7 @@ func verify(log raft.LogStore, snapshots raft.SnapshotStore, mark uint64) (found
 func (l *markedLog) StoreLog(log *raft.Log) error { return l.StoreLogs([]*raft.Log{log}) }
 
 func (l *markedLog) StoreLogs(logs []*raft.Log) error {
-	if err := l.WAL.StoreLogs(logs); err != nil || len(logs) == 0 {
+	if err := l.segments.StoreLogs(logs); err != nil || len(logs) == 0 {
 		return err
 	}
 	l.mu.Lock()
@@ -138,7 +138,7 @@ func (l *markedLog) DeleteRange(from, to uint64) error {
 			return err
 		}
 	}
-	return l.WAL.DeleteRange(from, to)
+	return l.segments.DeleteRange(from, to)
 }
 
 // note stores the mark. It is called with mu held, or before the log is shared.
@@ -165,5 +165,5 @@ func (l *markedLog) Close() error {
 	if err == nil && last > l.mark {
 		err = l.note(last)
 	}
-	return errors.Join(err, l.WAL.Close())
+	return errors.Join(err, l.segments.Close())
 }

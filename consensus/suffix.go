@@ -18,7 +18,7 @@ type suffixLog struct {
 	// writing holds what a write needs. Reads wait for none: disks may be slow, and a leader
 	// reads for its followers all the time.
 	writing chan struct{}
-	gone    atomic.Pointer[[]raft.Log] // ascending, without gaps; unlike what the log below has
+	gone    atomic.Pointer[[]raft.Log] // ascending, without gaps; where they are not gone, the log below has the same
 }
 
 func newSuffixLog(below raft.LogStore) *suffixLog {
@@ -60,9 +60,13 @@ func (s *suffixLog) StoreLogs(list []*raft.Log) error {
 	defer func() { <-s.writing }()
 	gone := *s.gone.Load()
 	if len(gone) > 0 && len(list) > 0 && list[0].Index > gone[0].Index {
+		ends, err := s.LogStore.LastIndex()
+		if err != nil {
+			return err
+		}
 		var all []*raft.Log
 		for i := range gone {
-			if gone[i].Index < list[0].Index {
+			if gone[i].Index > ends && gone[i].Index < list[0].Index { // they were not taken away, else
 				all = append(all, &gone[i])
 			}
 		}
@@ -107,11 +111,8 @@ func (s *suffixLog) DeleteRange(first, last uint64) error {
 		}
 		gone = append(gone, l)
 	}
+	// First, so that they can be read at any moment. If it fails, they may be gone or not.
 	gone = append(gone, before...)
-	s.gone.Store(&gone) // first, so that they can be read at any moment
-	if err := s.LogStore.DeleteRange(first, ends); err != nil {
-		s.gone.Store(&before)
-		return err
-	}
-	return nil
+	s.gone.Store(&gone)
+	return s.LogStore.DeleteRange(first, ends)
 }
