@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// All nodes are asked at once: a sum takes two answers' time, a message one.
+// All nodes are asked at once: a sum takes two answers' time, or one where it is small, and a
+// message one.
 func TestHowLongItTakes(t *testing.T) {
 	for _, nodes := range []int{2, 5} {
 		synctest.Test(t, func(t *testing.T) {
@@ -20,24 +21,38 @@ func TestHowLongItTakes(t *testing.T) {
 				holders[i] = i * 7 % nodes
 			}
 			spans := Spans(holders, nodes)
-			for name, c := range map[string]struct {
+			row := func(epoch uint32, columns int) func(int, *Exchange) error {
+				return func(_ int, x *Exchange) error {
+					to := make([]float32, columns)
+					_, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: epoch}}, [][]float32{to}, to)
+					return err
+				}
+			}
+			tree := func(epoch uint32, columns int) func(int, *Exchange) error {
+				return func(node int, x *Exchange) error {
+					mine := make([][]float32, len(spans[node]))
+					for i := range mine {
+						mine[i] = make([]float32, columns)
+					}
+					_, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: epoch}, Spans: spans}, mine, make([]float32, columns))
+					return err
+				}
+			}
+			long := 100 * time.Millisecond
+			if nodes == 2 {
+				long /= 2 // as many bytes come to each in one round as in two
+			}
+			for _, c := range []struct {
+				name string
 				want time.Duration
 				do   func(node int, x *Exchange) error
 			}{
-				"reduce": {100 * time.Millisecond, func(node int, x *Exchange) error {
-					to := make([]float32, 1000)
-					_, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: 1}}, [][]float32{to}, to)
-					return err
-				}},
-				"reduce by the tree": {100 * time.Millisecond, func(node int, x *Exchange) error {
-					mine := make([][]float32, len(spans[node]))
-					for i := range mine {
-						mine[i] = make([]float32, 1000)
-					}
-					_, err := Reduce(t.Context(), x, Round{Tag: Tag{Epoch: 2}, Spans: spans}, mine, make([]float32, 1000))
-					return err
-				}},
-				"gather": {50 * time.Millisecond, func(_ int, x *Exchange) error {
+				{"reduce", 50 * time.Millisecond, row(1, 1000)},
+				{"reduce of much", long, row(2, 1<<16)},
+				{"reduce by the tree", 50 * time.Millisecond, tree(3, 100)},
+				{"reduce of much by the tree", 100 * time.Millisecond, tree(4, 1<<16)},
+				{"reduce of nothing by the tree", 50 * time.Millisecond, tree(5, 0)},
+				{"gather", 50 * time.Millisecond, func(_ int, x *Exchange) error {
 					_, err := x.Gather(t.Context(), Tag{Epoch: 1}, []byte("done"), nil)
 					return err
 				}},
@@ -45,7 +60,7 @@ func TestHowLongItTakes(t *testing.T) {
 				begun := time.Now()
 				must(t, each(all, c.do))
 				if took := time.Since(begun); took != c.want {
-					t.Errorf("%d nodes: %s takes %s, want %s", nodes, name, took, c.want)
+					t.Errorf("%d nodes: %s takes %s, want %s", nodes, c.name, took, c.want)
 				}
 			}
 		})
@@ -55,7 +70,11 @@ func TestHowLongItTakes(t *testing.T) {
 // A node that is cut off in the midst of a step, at any of its questions, leaves no
 // other waiting once the plan has changed.
 func TestANodeIsLostInAStep(t *testing.T) {
-	for _, after := range []time.Duration{0, 30 * time.Millisecond, 60 * time.Millisecond, 90 * time.Millisecond} {
+	for i, after := range []time.Duration{0, 30 * time.Millisecond, 60 * time.Millisecond, 90 * time.Millisecond, 0, 30 * time.Millisecond} {
+		columns := 1 << 16
+		if i >= 4 {
+			columns = 100 // in one round
+		}
 		synctest.Test(t, func(t *testing.T) {
 			net, all := mesh(3)
 			net.Delay = 50 * time.Millisecond
@@ -70,7 +89,7 @@ func TestANodeIsLostInAStep(t *testing.T) {
 					ctx = dead
 				}
 				for step := range uint32(100) {
-					to := make([]float32, 100)
+					to := make([]float32, columns)
 					if _, err := Reduce(ctx, x, Round{Tag: Tag{Epoch: 1, Step: step}}, [][]float32{to}, to); err != nil {
 						if node != 1 && !errors.Is(err, changed) {
 							return fmt.Errorf("node %d ends by %w", node, err)

@@ -70,10 +70,11 @@ type summing struct {
 // Reduce sets to to the sum of all nodes' rows, the same bits on each of them, and
 // returns the notes of all, which are valid until the next Reduce. Each node takes its
 // share of the columns from all others, adds it up, and then takes the other shares'
-// sums: each number crosses the network 2(N-1)/N times, in two rounds. mine must not
-// change until to is full; to may be mine[0] where there is one row. On failure to is
-// unchanged, and others may still take mine: they learn from the plan that this node's
-// run has ended.
+// sums: each number crosses the network 2(N-1)/N times, in two rounds. Where rows are
+// few and short, each node takes all of them and adds up all columns: one round. mine
+// must not change until to is full; to may be mine[0] where there is one row. On failure
+// to is unchanged, and others may still take mine: they learn from the plan that this
+// node's run has ended.
 func Reduce[T Number](ctx context.Context, x *Exchange, r Round, mine [][]T, to []T) ([]Note, error) {
 	if err := checkRows(x, &r, mine, to); err != nil {
 		return nil, err
@@ -88,22 +89,49 @@ func Reduce[T Number](ctx context.Context, x *Exchange, r Round, mine [][]T, to 
 	for _, row := range mine {
 		s.rows = append(s.rows, raw(row))
 	}
-	err := s.takeRows(ctx, &r, len(to), sizeOf[T]())
-	if err == nil {
-		addUp[T](s, &r)
-		err = s.takeSums(ctx, &r, len(to), sizeOf[T]())
-	}
-	if err == nil {
-		tag := r.Tag
-		tag.Lane = LaneReduce
-		err = x.Withdraw(ctx, tag)
+	var sum []byte
+	var err error
+	apart := !whole(len(x.work.Nodes), len(to)*sizeOf[T](), r.rows)
+	if apart {
+		err = reduceApart[T](ctx, s, &r, len(to))
+	} else {
+		sum, err = reduceWhole[T](ctx, s, &r, len(to))
 	}
 	clear(s.rows)
 	if err != nil {
 		return nil, fmt.Errorf("add up over all nodes at epoch %d, step %d: %w", r.Tag.Epoch, r.Tag.Step, err)
 	}
-	s.put(raw(to), len(to), sizeOf[T]())
+	if apart {
+		s.put(raw(to), len(to), sizeOf[T]())
+	} else {
+		copy(raw(to), sum)
+	}
 	return s.notes, nil
+}
+
+// reduceApart has each node add up its share. The sums stay in the round's memory.
+func reduceApart[T Number](ctx context.Context, s *summing, r *Round, columns int) error {
+	if err := s.takeRows(ctx, r, columns, sizeOf[T]()); err != nil {
+		return err
+	}
+	if s.sum != nil {
+		to := s.sum.rows[0]
+		copy(to, addUp[T](s, r, len(to)))
+	}
+	if err := s.takeSums(ctx, r, columns, sizeOf[T]()); err != nil {
+		return err
+	}
+	tag := r.Tag
+	tag.Lane = LaneReduce
+	return s.x.Withdraw(ctx, tag)
+}
+
+// reduceWhole has each node add up everything, and returns the sum.
+func reduceWhole[T Number](ctx context.Context, s *summing, r *Round, columns int) ([]byte, error) {
+	if err := s.takeWhole(ctx, r, columns*sizeOf[T]()); err != nil {
+		return nil, err
+	}
+	return addUp[T](s, r, columns*sizeOf[T]()), nil
 }
 
 func checkRows[T Number](x *Exchange, r *Round, mine [][]T, to []T) error {

@@ -26,13 +26,17 @@ func treesAreTheSame[T Number](t *testing.T) {
 	for _, nodes := range nodeCounts {
 		_, all := mesh(nodes)
 		summers := make([]*Summer[T], nodes)
-		const columns = 83
-		for i := range summers {
-			summers[i] = NewSummer[T](columns)
-		}
 		got := make([][]T, nodes)
-		for step := range uint32(40) {
-			leaves := 1 + r.IntN(64)
+		for step := range uint32(48) {
+			leaves, columns := 1+r.IntN(64), 83
+			if step >= 40 { // too much to be taken whole
+				leaves, columns = 2+r.IntN(8), 20_000
+			}
+			if step == 0 || step == 40 {
+				for i := range summers {
+					summers[i] = NewSummer[T](columns)
+				}
+			}
 			if step == 20 {
 				leaves = 1000
 			}
@@ -67,13 +71,13 @@ func treesAreTheSame[T Number](t *testing.T) {
 }
 
 // Without spans rows are added up in the order of nodes, and each number crosses the
-// network 2(N-1)/N times.
+// network 2(N-1)/N times, or N-1 times where that is little.
 func TestReduceInTheOrderOfNodes(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 1))
 	for _, nodes := range nodeCounts {
 		_, all := mesh(nodes)
 		step := uint32(0)
-		for _, columns := range []int{0, 1, 15, 16, 17, 48, 100, 1000, 1 << 14} {
+		for _, columns := range []int{0, 1, 15, 16, 17, 48, 100, 1000, 1 << 14, 1 << 16} {
 			mine := make([][]float32, nodes)
 			for i := range mine {
 				mine[i] = row[float32](r, columns, false)
@@ -120,6 +124,13 @@ func TestReduceInTheOrderOfNodes(t *testing.T) {
 			asked := uint64(shares * (nodes - 1))
 			const framing = peer.QueryFraming + peer.AnswerFraming
 			bytes := uint64(2*(nodes-1)*4*columns) + questions*(framing+columnsSize+noteSize) + asked*framing
+			if nodes == 2 || (nodes-2)*4*columns/nodes*(nodes-1) <= wholeBytes {
+				bytes, asked = uint64(nodes*(nodes-1)*4*columns)+questions*(framing+noteSize), 0
+			}
+			volume, _ := Volume(nodes, columns, 4, nil)
+			if volume.Bytes[peer.Gradient] != bytes || volume.Requests[peer.Gradient] != questions+asked {
+				t.Errorf("%d nodes, %d columns: a volume of %v, want %d bytes in %d requests", nodes, columns, volume, bytes, questions+asked)
+			}
 			c := tally.Read()
 			if c.Bytes[peer.Gradient] != bytes || c.Requests[peer.Gradient] != questions+asked {
 				t.Errorf("%d nodes, %d columns: %v, want %d bytes in %d requests", nodes, columns, c, bytes, questions+asked)

@@ -44,23 +44,72 @@ func (s *summing) takeRows(ctx context.Context, r *Round, columns, size int) err
 	if err := s.run(ctx); err != nil {
 		return err
 	}
+	s.takeNotes()
+	return nil
+}
+
+// wholeBytes is how much more may come to a node so that it need not wait for sums: less than a
+// round of questions takes of a processor, and of a slow link about a millisecond.
+const wholeBytes = 48 << 10
+
+// whole reports whether each node takes all rows, of so many bytes. With two nodes and a row each,
+// the same number of bytes travels either way.
+func whole(nodes, bytes int, rows func(node int) int) bool {
+	all, least := 0, rows(0)
+	for node := range nodes {
+		all, least = all+rows(node), min(least, rows(node))
+	}
+	return (all-least-1)*bytes/nodes*(nodes-1) <= wholeBytes
+}
+
+// takeWhole takes all rows of all nodes, with their notes. Others may ask for this node's when it
+// has gone on, so they are copied: they stay for a step, as sums do.
+func (s *summing) takeWhole(ctx context.Context, r *Round, row int) error {
+	x, self := s.x, s.x.work.Self
+	tag := r.Tag
+	tag.Lane = LaneReduce
+
+	own := s.room(self, noteSize+len(s.rows)*row)
+	r.Note.append(own[:0])
+	for i := range s.rows {
+		copy(own[noteSize+i*row:], s.rows[i])
+	}
+	s.calls[self].answer = own
+	x.mu.Lock()
+	o := x.blank(tag.Lane, len(own)-noteSize)
+	o.head = r.Note.append(o.head)
+	if len(o.rows) > 0 {
+		copy(o.rows[0], own[noteSize:])
+	}
+	x.publish(tag, o)
+	x.mu.Unlock()
+
+	for node := range s.calls {
+		if node != self {
+			s.want(node, peer.Gradient, tag, noteSize+r.rows(node)*row, r.Tally)
+		}
+	}
+	if err := s.run(ctx); err != nil {
+		return err
+	}
+	s.takeNotes()
+	return nil
+}
+
+func (s *summing) takeNotes() {
 	s.notes = s.notes[:0]
 	for i := range s.calls {
 		s.notes = append(s.notes, noteOf(s.calls[i].answer))
 	}
-	return nil
 }
 
-// addUp computes the sum of this node's share, in its offer.
-func addUp[T Number](s *summing, r *Round) {
-	if s.sum == nil {
-		return
-	}
-	to := s.sum.rows[0]
+// addUp returns the sum of the rows that were taken, of so many bytes each. It is valid until the
+// next round.
+func addUp[T Number](s *summing, r *Round, bytes int) []byte {
 	s.pieces = s.pieces[:0]
 	for node := range s.calls {
 		for i := range r.rows(node) {
-			p := piece{first: node, row: s.calls[node].answer[noteSize+i*len(to):][:len(to)]}
+			p := piece{first: node, row: s.calls[node].answer[noteSize+i*bytes:][:bytes]}
 			if r.Spans != nil {
 				p.first = r.Spans[node][i].First
 			}
@@ -69,8 +118,9 @@ func addUp[T Number](s *summing, r *Round) {
 	}
 	switch {
 	case len(s.pieces) == 0:
-		clear(to)
-		return
+		none := s.room(s.x.work.Self, bytes)
+		clear(none)
+		return none
 	case r.Spans == nil:
 		for _, p := range s.pieces[1:] {
 			add(numbers[T](s.pieces[0].row), numbers[T](p.row))
@@ -79,7 +129,7 @@ func addUp[T Number](s *summing, r *Round) {
 		slices.SortFunc(s.pieces, func(a, b piece) int { return a.first - b.first })
 		fold[T](s.pieces)
 	}
-	copy(to, s.pieces[0].row)
+	return s.pieces[0].row
 }
 
 // takeSums offers the sum of this node's share, and takes those of the others. They

@@ -16,6 +16,15 @@ func Volume(nodes, columns, size int, rows []int) (all peer.Counts, busiest uint
 	for node := range nodes {
 		sum += of(node)
 	}
+	if whole(nodes, columns*size, of) {
+		for self := range nodes {
+			came := (nodes-1)*(peer.QueryFraming+peer.AnswerFraming+noteSize) + (sum-of(self))*columns*size
+			all.Bytes[peer.Gradient] += uint64(came)
+			busiest = max(busiest, uint64(came))
+		}
+		all.Requests[peer.Gradient] = uint64(nodes * (nodes - 1))
+		return all, busiest
+	}
 	for self := range nodes {
 		first, end := share(columns, self, nodes)
 		came := (nodes-1)*(peer.QueryFraming+columnsSize+peer.AnswerFraming+noteSize) + (sum-of(self))*(end-first)*size

@@ -87,7 +87,7 @@ func TestBalanceOutlivesItsNodes(t *testing.T) {
 			nodes := []int{2, 3, 5}[runs%3]
 			r.Sharing = r.Sharing.With(balanced(runs%3 != 2))
 			m := traintest.NewMesh(nodes, traintest.Uneven(len(shards), nodes)).Copied(1 + random.IntN(3))
-			ctx := traintest.CancelAfter(t, m, int64(nodes*(nodes-1))*(10+random.Int64N(25)))
+			ctx := traintest.CancelAfter(t, m, int64(nodes*(nodes-1))*(5+random.Int64N(13)))
 			_, epochs, err := m.Run(ctx, r, shards, train.Options{Threads: 1, Resume: true, Dataset: "d", Interval: time.Nanosecond}, func(node int) string {
 				return folders[(node+runs)%5]
 			})
