@@ -62,6 +62,18 @@ func whole(nodes, bytes int, rows func(node int) int) bool {
 	return (all-least-1)*bytes/nodes*(nodes-1) <= wholeBytes
 }
 
+// Rounds returns how many rounds of questions a sum of one row a node takes, of so many bytes, and how
+// many bytes of rows come to each node.
+func Rounds(nodes, bytes int) (rounds int, came float64) {
+	if nodes < 2 {
+		return 0, 0
+	}
+	if whole(nodes, bytes, func(int) int { return 1 }) {
+		return 1, float64((nodes - 1) * bytes)
+	}
+	return 2, 2 * float64((nodes-1)*bytes) / float64(nodes)
+}
+
 // takeWhole takes all rows of all nodes, with their notes. Others may ask for this node's when it
 // has gone on, so they are copied: they stay for a step, as sums do.
 func (s *summing) takeWhole(ctx context.Context, r *Round, row int) error {

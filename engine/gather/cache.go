@@ -104,29 +104,15 @@ func (s *Source) count(shards []*graph.Shard, see func(v, edges uint32)) {
 // source must be ready, and nobody may gather yet. Rows kept before are dropped.
 func (s *Source) Keep(ctx context.Context, most uint64, shards []*graph.Shard, tally *peer.Tally) (rows, of int, bytes uint64, err error) {
 	s.Drop()
-	of = s.remote()
-	each := uint64(math.Ceil(s.RowBytes()))
-	if each == 0 && !s.form.Sparse() {
-		each = uint64(s.form.RowBytes())
-	}
-	if of == 0 || each == 0 {
-		return 0, of, 0, nil
-	}
-	const slots = 32 // bytes of a vertex in a table of which a quarter is used
-	if rows = int(min(uint64(of), most/(each+slots))); uint64(rows)*each+TableBytes(rows) > most {
-		rows = 0 // the smallest table takes all of it
-	}
-	if s.form.Sparse() {
-		const spread = 2 // how much more than the mean of some rows all may take
-		if uint64(of)*each*spread > most {
-			return 0, of, 0, nil
-		}
-		bytes, err = s.Cache(ctx, of, shards, tally)
-		return s.kept.Rows(), of, bytes, err
-	}
+	rows, of = s.Affords(most)
 	if rows == 0 {
 		return 0, of, 0, nil
 	}
+	if s.form.Sparse() {
+		bytes, err = s.Cache(ctx, of, shards, tally)
+		return s.kept.Rows(), of, bytes, err
+	}
+	each := s.rowSize()
 	if all := uint64(of)*each + uint64(s.store.Vertices())/4; all <= most && s.store.Vertices() < math.MaxUint32/4 {
 		h := hot{first: s.store.Vertices(), all: true}
 		if s.await(h, int(h.first)) {
@@ -142,6 +128,35 @@ func (s *Source) Keep(ctx context.Context, most uint64, shards []*graph.Shard, t
 		return 0, of, 0, nil
 	}
 	return len(vertices), of, uint64(len(vertices))*each + s.hot.bytes(), nil
+}
+
+// Affords returns how many rows of other nodes Keep would keep in so many bytes, of how many.
+func (s *Source) Affords(most uint64) (rows, of int) {
+	each := s.rowSize()
+	if of = s.remote(); of == 0 || each == 0 {
+		return 0, of
+	}
+	if s.form.Sparse() {
+		const spread = 2 // how much more than the mean of some rows all may take
+		if uint64(of)*each*spread > most {
+			return 0, of
+		}
+		return of, of
+	}
+	const slots = 32 // bytes of a vertex in a table of which a quarter is used
+	if rows = int(min(uint64(of), most/(each+slots))); uint64(rows)*each+TableBytes(rows) > most {
+		rows = 0 // the smallest table takes all of it
+	}
+	return rows, of
+}
+
+// rowSize returns the bytes of a row, on average where rows are sparse; 0: nothing is known.
+func (s *Source) rowSize() uint64 {
+	each := uint64(math.Ceil(s.RowBytes()))
+	if each == 0 && !s.form.Sparse() {
+		each = uint64(s.form.RowBytes())
+	}
+	return each
 }
 
 // await makes room for rows that come one by one, and reports whether there is any. Memory that

@@ -220,17 +220,14 @@ func (t *Trainer) cacheRows(ctx context.Context) (err error) {
 
 // keepRows has rows of other nodes kept that steps and evaluations bring, where the strategy
 // allows it. They get half of the memory that nothing else has asked for: what comes after the
-// forecast needs some, too. A batch that serves all epochs has its rows already. Nodes may keep different rows, since none of it changes what is
-// learned.
+// forecast needs some, too. A batch that serves all epochs has its rows already. Nodes may keep
+// different rows, since none of it changes what is learned.
 func (t *Trainer) keepRows(ctx context.Context, need *Needs) error {
 	d := t.described()
-	if t.Session.Alone() || t.Foreign != nil || t.Batches.Same || d.Cache == nil || d.Cache(&t.Recipe.Sharing) != strategy.Asked {
+	if t.Session.Alone() || t.Batches.Same || !t.keepsRows(&d) {
 		return nil
 	}
-	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has
-	// Nodes on one machine share what is free.
-	left := (has - min(has, need.OnHost())) / uint64(t.Session.OnMachine)
-	rows, of, bytes, err := t.Session.Source.Keep(ctx, left/2, t.Session.Replica.Shards, &t.Session.Start)
+	rows, of, bytes, err := t.Session.Source.Keep(ctx, t.roomToKeep(need), t.Session.Replica.Shards, &t.Session.Start)
 	if err != nil {
 		return err
 	}
@@ -242,4 +239,25 @@ func (t *Trainer) keepRows(ctx context.Context, need *Needs) error {
 	need.Add(budget.Graph, bytes)
 	t.bound(need)
 	return nil
+}
+
+// keepsRows reports whether a strategy keeps rows of other nodes as they come.
+func (t *Trainer) keepsRows(d *Descriptor) bool {
+	return t.Foreign == nil && d.Cache != nil && d.Cache(&t.Recipe.Sharing) == strategy.Asked
+}
+
+// roomToKeep returns the bytes that rows of other nodes may take beside what is needed.
+func (t *Trainer) roomToKeep(need *Needs) uint64 {
+	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has
+	// Nodes on one machine share what is free.
+	return (has - min(has, need.OnHost())) / uint64(t.Session.OnMachine) / 2
+}
+
+// WouldKeep returns how many rows of other nodes stay here once they have come, of how many, if a
+// strategy is chosen. It is about so: what the steps take is not known before.
+func (t *Trainer) WouldKeep(name string) (rows, of int) {
+	if d := t.Options.Strategies.Of(name); t.keepsRows(&d) {
+		return t.Session.Source.Affords(t.roomToKeep(new(Needs)))
+	}
+	return 0, 0
 }

@@ -38,6 +38,9 @@ type Dealing struct {
 	Deal func(peer.Layout, strategy.Settings) (deal.Dealer, error)
 	// Asking returns how it requests rows; nil: in the usual way.
 	Asking func(*strategy.Settings) gather.Options
+	// Keeps are how many rows of other nodes stay here once they have come by this
+	// strategy, of how many.
+	Keeps, Far int
 }
 
 // A Job is what a choice is made for. All nodes have the same, except local data.
@@ -81,6 +84,8 @@ type Candidate struct {
 	Name   string
 	Dealer deal.Dealer
 	asking gather.Options
+
+	keeps, far int
 }
 
 // A Choice is how a job is shared. One goroutine uses it.
@@ -151,7 +156,7 @@ func (j *Job) candidates() ([]Candidate, error) {
 			refused = errors.Join(refused, fmt.Errorf("%s: %w", s.Name, err))
 			continue
 		}
-		c := Candidate{Name: s.Name, Dealer: d}
+		c := Candidate{Name: s.Name, Dealer: d, keeps: s.Keeps, far: s.Far}
 		if s.Asking != nil {
 			c.asking = s.Asking(&j.Settings)
 		}

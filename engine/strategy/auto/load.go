@@ -20,16 +20,32 @@ type Load struct {
 	// Inputs and First are the sources and targets of the outermost blocks, Edges theirs.
 	Inputs, First, Edges uint64
 	Slots                uint64
+	// Keeps are how many rows of other nodes stay once they have come, and Far how many there are.
+	// They are no sums.
+	Keeps, Far uint64
+}
+
+// features returns the bytes of rows that come in a step, and those that come once and stay.
+func (l *Load) features(f *facts, looks float64) (each, once float64) {
+	each = float64(l.Remote) * f.row / looks
+	if l.Keeps == 0 || f.once {
+		return each, 0
+	}
+	share := float64(l.Keeps) / float64(l.Far)
+	return each * (1 - share), share * min(float64(l.Far)*f.row, each*float64(f.steps))
 }
 
 // mostCounted is more than any count can be.
 const mostCounted = 1 << 48
 
 func (l *Load) check() error {
-	for _, n := range []uint64{l.Roots, l.Rows, l.Local, l.Remote, l.Topology, l.Inputs, l.First, l.Edges, l.Slots} {
+	for _, n := range []uint64{l.Roots, l.Rows, l.Local, l.Remote, l.Topology, l.Inputs, l.First, l.Edges, l.Slots, l.Keeps, l.Far} {
 		if n > mostCounted {
 			return fmt.Errorf("counts %d of something in a few steps", n)
 		}
+	}
+	if l.Keeps > l.Far {
+		return fmt.Errorf("keeps %d rows of %d", l.Keeps, l.Far)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func someCensus() census {
-	return census{Steps: 3, Row: 404.5, Room: true, Loads: []Load{{1, 2, 3, 4, 5, 6, 7, 8, 9}, {Rows: mostCounted}}}
+	return census{Steps: 3, Row: 404.5, Room: true, Loads: []Load{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {Rows: mostCounted}}}
 }
 
 func encoded(t testing.TB, c census) []byte {
@@ -46,6 +46,7 @@ func TestWhatNobodyCanHaveCounted(t *testing.T) {
 		"less than nothing":   func(c *census) { c.Row = -1 },
 		"rows without end":    func(c *census) { c.Row = math.Inf(1) },
 		"too much":            func(c *census) { c.Loads[1].Edges = mostCounted + 1 },
+		"more than there is":  func(c *census) { c.Loads[1].Keeps = 1 },
 	} {
 		c := someCensus()
 		spoil(&c)

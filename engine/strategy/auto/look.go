@@ -39,6 +39,7 @@ func (j *Job) look(ctx context.Context, candidates []Candidate) (all []census, s
 	var e eye
 	for i, c := range candidates {
 		e.load, e.asking = &mine.Loads[i], c.asking
+		e.load.Keeps, e.load.Far = uint64(c.keeps), uint64(c.far)
 		for step := range int(mine.Steps) {
 			e.groups = c.Dealer.Deal(e.groups, j.Batch(step), j.Work.Self)
 			if err := j.see(ctx, &e, step); err != nil {

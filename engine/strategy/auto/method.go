@@ -33,7 +33,7 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 	}
 	b.Shuffle(epoch)
 	choice, err := Choose(ctx, &Job{
-		Exchange: x.Exchange, Work: x.Work, Layout: x.Layout, Settings: t.Recipe.Sharing, Strategies: dealings(t.Options.Strategies),
+		Exchange: x.Exchange, Work: x.Work, Layout: x.Layout, Settings: t.Recipe.Sharing, Strategies: dealings(t),
 		Batch: b.Roots, Epoch: epoch, Steps: b.Steps, Epochs: t.Recipe.Epochs - epoch + 1, Once: b.Same,
 		Model: Sizes(t), Counter: looker.Counter, Rows: x.Source, Hands: hands, Threads: t.Threads(), Room: ColumnsFit(t), Edges: x.Replicated, Tally: &x.Start,
 	})
@@ -48,12 +48,13 @@ func startChoosing(ctx context.Context, t *train.Trainer) (train.Chooser, error)
 }
 
 // dealings returns the strategies that compute what one node does.
-func dealings(all train.Strategies) (to []Dealing) {
-	for _, d := range all {
+func dealings(t *train.Trainer) (to []Dealing) {
+	for _, d := range t.Options.Strategies {
 		if !d.Exact {
 			continue
 		}
-		to = append(to, Dealing{Name: d.Name, Deal: d.Deal, Asking: d.Asking})
+		keeps, far := t.WouldKeep(d.Name)
+		to = append(to, Dealing{Name: d.Name, Deal: d.Deal, Asking: d.Asking, Keeps: keeps, Far: far})
 	}
 	return to
 }

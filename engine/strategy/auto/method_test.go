@@ -64,10 +64,10 @@ func lopsided(shards, nodes int) []int {
 }
 
 // automatic is a recipe that leaves the strategy to the nodes. Weights are of the same
-// bits, however they share it.
+// bits, however they share it, and rows come in every epoch.
 func automatic() recipe.Recipe {
 	r := traintest.Small("sage")
-	r.Sharing = strategy.Settings{Strategy: strategy.Auto, Deterministic: true}
+	r.Sharing = strategy.Settings{Strategy: strategy.Auto, Deterministic: true}.With("leap.cache=off", "centric.cache=off")
 	r.Epochs, r.EvalEvery = 8, 4
 	return r
 }
@@ -148,11 +148,32 @@ func TestNobodyChangesWithoutRoom(t *testing.T) {
 	}
 }
 
+// Where all rows stay once they have come, their number is no reason for p3.
+func TestRowsThatStayAreNoReasonForP3(t *testing.T) {
+	shards := traintest.Communities(t, 1500)
+	r := traintest.Small("sage")
+	r.Sharing.Strategy, r.Model.Hidden = strategy.Auto, 2
+	synctest.Test(t, func(t *testing.T) {
+		m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
+		seemsSlow(m)
+		all := train.Strategies{auto.Strategy, batched.Single, centric.Strategy, p3.Strategy}
+		_, reports := m.MustRun(t, r, shards, train.Options{Threads: 1, Strategies: all})
+		for node := range reports {
+			for n, e := range reports[node] {
+				if e.Strategy != "centric" || n > 0 && e.Sent.Bytes[peer.Feature] >= reports[node][0].Sent.Bytes[peer.Feature]/4 {
+					t.Errorf("node %d in epoch %d: %s (%s), %v", node, e.Epoch, e.Strategy, e.Why, e.Sent.Bytes)
+				}
+			}
+		}
+	})
+}
+
 // Where sums of the first layer are less than rows, and the network is slow, p3 trains.
 func TestNodesChooseP3(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	r := traintest.Small("sage")
 	r.Sharing.Strategy, r.Model.Hidden = strategy.Auto, 2
+	r.Sharing = r.Sharing.With("centric.cache=off")
 	synctest.Test(t, func(t *testing.T) {
 		m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
 		seemsSlow(m)
@@ -249,8 +270,7 @@ func TestADeviceKeepsWhatItHolds(t *testing.T) {
 func TestAChosenDealerGoesOn(t *testing.T) {
 	shards := traintest.Communities(t, 1500)
 	r := automatic()
-	r.Sharing = r.Sharing.With("leap.mode=migrate")
-	r.Sharing.Deterministic = false
+	r.Sharing = strategy.Settings{Strategy: strategy.Auto}.With("leap.mode=migrate")
 	m := traintest.NewMesh(3, traintest.Uneven(len(shards), 3))
 	found := deal.Tuning{Nodes: 3, Members: session.Members(m.Names), Slots: 2, Epochs: 7, Frozen: true}
 	err := m.Each(func(node int) error {
@@ -287,7 +307,11 @@ func TestWhatAChoiceNeeds(t *testing.T) {
 				seemsSlow(m)
 			}
 			for node, tr := range m.Start(t, r, shards, train.Options{Threads: 1}) {
-				if got := tr.Run.Sharing.Strategy; got != want || (tr.Run.Session.Source.Kept().Rows() == 10) != (want == "centric") {
+				rows := 0
+				if kept := tr.Run.Session.Source.Kept(); kept != nil {
+					rows = kept.Rows()
+				}
+				if got := tr.Run.Sharing.Strategy; got != want || (rows == 10) != (want == "centric") {
 					t.Errorf("node %d keeps %d bytes of rows for %s", node, tr.Run.Sharing.Cached, got)
 				}
 				columns := uint64(4 * 1500 * 20 / 3)

@@ -77,7 +77,7 @@ func (c *Choice) better(m Measured) (to int, why string) {
 	if used.name == p3.Name || !(m.Seconds > 0) || math.IsInf(m.Seconds, 1) {
 		return -1, ""
 	}
-	c.rates.correct(&c.facts, used, &m)
+	c.rates.correct(&c.facts, used, &m, m.Epoch == c.job.Epoch)
 	costs := c.costs()
 	c.found[c.at] = m.Seconds / costs[c.at].seconds
 	if c.rest--; c.rest > 0 {
@@ -115,9 +115,9 @@ func (c *Choice) expect(costs []cost, i int, measured float64) float64 {
 	return costs[i].seconds * c.found[c.at]
 }
 
-// correct corrects rates by the time of an epoch.
-func (r *Rates) correct(f *facts, used *tried, m *Measured) {
-	rows, hidden := f.brought(used)
+// correct corrects rates by the time of an epoch. In the first, all rows come.
+func (r *Rates) correct(f *facts, used *tried, m *Measured, first bool) {
+	rows, hidden := f.brought(used, first)
 	if rows > 0 && m.Compute > 0 {
 		r.Compute = m.Compute / rows
 	}
@@ -141,13 +141,18 @@ func (r *Rates) correct(f *facts, used *tried, m *Measured) {
 
 // brought returns how many rows a node computes in an epoch, and how many bytes come to
 // it ahead of each step, on average over nodes.
-func (f *facts) brought(t *tried) (rows, hidden float64) {
+func (f *facts) brought(t *tried, first bool) (rows, hidden float64) {
 	for i := range t.loads {
 		l := &t.loads[i]
 		rows += float64(l.Rows)
-		if !f.once {
-			hidden += float64(l.Remote)*f.row + float64(l.Topology)
+		if f.once {
+			continue
 		}
+		each, _ := l.features(f, 1)
+		if first {
+			each = float64(l.Remote) * f.row
+		}
+		hidden += each + float64(l.Topology)
 	}
 	scale := float64(f.steps) / float64(t.looks) / float64(f.nodes)
 	return rows * scale, hidden * scale

@@ -41,7 +41,7 @@ type truth struct {
 func (w *truth) epoch(c *Choice, n int) Measured {
 	t := &c.tried[c.at]
 	at := c.facts.predict(t, &w.r)
-	rows, _ := c.facts.brought(t)
+	rows, _ := c.facts.brought(t, false)
 	steps := float64(c.facts.steps)
 	ahead := at.rows*w.r.Sample/w.r.Hands + at.hidden/w.r.Bandwidth + w.r.RoundTrip
 	return Measured{
@@ -193,7 +193,7 @@ func TestRatesAreSetRight(t *testing.T) {
 		"nothing is known":   {Measured{Seconds: 5}, Rates{1e6, 0.01, 1, 1, 2}},
 	} {
 		r := Rates{Bandwidth: 1e6, RoundTrip: 0.01, Compute: 1, Sample: 1, Hands: 2}
-		r.correct(&f, &used, &c.m)
+		r.correct(&f, &used, &c.m, false)
 		about(t, name+": bandwidth", r.Bandwidth, c.want.Bandwidth)
 		about(t, name+": computing", r.Compute, c.want.Compute)
 		about(t, name+": drawing", r.Sample, c.want.Sample)

@@ -1,6 +1,9 @@
 package auto
 
-import "github.com/hopmesh/hopmesh/engine/strategy/p3"
+import (
+	"github.com/hopmesh/hopmesh/engine/exchange"
+	"github.com/hopmesh/hopmesh/engine/strategy/p3"
+)
 
 // facts are what all nodes of a job know alike.
 type facts struct {
@@ -56,19 +59,21 @@ func (f *facts) predict(t *tried, r *Rates) cost {
 		return f.predictP3(t, r)
 	}
 	c := cost{name: t.name}
-	looks := float64(t.looks)
+	looks, most := float64(t.looks), 0.0
 	for i := range t.loads {
 		l := &t.loads[i]
-		features, topology := float64(l.Remote)*f.row/looks, float64(l.Topology)/looks
-		c.features += features
+		features, once := l.features(f, looks)
+		topology := float64(l.Topology) / looks
+		c.features += features + once/float64(f.steps*max(1, f.epochs))
+		most = max(most, once)
 		c.topology += topology
 		models := max(0, float64(l.Slots)/looks-1) * f.weights // a slot's model comes while another is used
 		c.hidden = max(c.hidden, features+topology+models)
 		c.rows = max(c.rows, float64(l.Rows)/looks)
 	}
 	c.drawn = c.rows
-	const rounds = 2 // of a sum
-	f.time(&c, r, f.gradients(f.weights), rounds, 0)
+	rounds, gradients := f.gradients(f.weights)
+	f.time(&c, r, gradients, rounds, most)
 	return c
 }
 
@@ -105,16 +110,17 @@ func (f *facts) predictP3(t *tried, r *Rates) cost {
 	if !f.resample {
 		c.drawn = c.rows
 	}
-	exposed := activations + f.gradients(f.weights-f.front) + (n-1)/n*f.front
-	const rounds = 5 // of partial sums, of errors, of the weights in front, and of a sum
-	f.time(&c, r, exposed, rounds, (n-1)/n*f.features/n)
+	rounds, gradients := f.gradients(f.weights - f.front)
+	exposed := activations + gradients + (n-1)/n*f.front
+	const before = 3 // rounds: of partial sums, of errors, of the weights in front
+	f.time(&c, r, exposed, before+rounds, (n-1)/n*f.features/n)
 	return c
 }
 
-// gradients returns the bytes that come to a node for a sum over all.
-func (f *facts) gradients(bytes float64) float64 {
-	n := float64(f.nodes)
-	return 2 * (n - 1) / n * bytes
+// gradients returns the rounds of a sum over all, and the bytes that come to a node for it.
+func (f *facts) gradients(bytes float64) (rounds, came float64) {
+	n, came := exchange.Rounds(f.nodes, int(bytes))
+	return float64(n), came
 }
 
 // time sets the time of an epoch, with exposed bytes in so many rounds of each step,
