@@ -81,7 +81,7 @@ func (r *Report) timesTable() result.Table {
 		if e.Strategy == "centric" {
 			fetching = percent(e.Fetching)
 		}
-		t.Add(e.Model, e.Width, e.Hidden, e.Strategy, took, fetching)
+		t.Add(e.Model, e.Width, e.Hidden, e.Way, took, fetching)
 	}
 	return t
 }
