@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/mesh/pace"
 	"github.com/quic-go/quic-go"
 	"golang.org/x/time/rate"
 )
@@ -22,8 +23,8 @@ type joinDesk struct {
 	gate  *gate
 	pings *pings
 	// warned limits the warnings about nodes of other versions.
-	warned *paces
-	hosts  *paces        // of each host
+	warned *pace.Hosts
+	hosts  *pace.Hosts   // of each host
 	pace   *rate.Limiter // of all together
 
 	mu    sync.Mutex
@@ -43,7 +44,7 @@ const (
 
 func newJoinDesk(m *Mesh) *joinDesk {
 	return &joinDesk{
-		mesh: m, gate: newGate(), pings: newPings(), warned: newPaces(0.1, 1, 256), hosts: newPaces(hostRate, hostBurst, maxHosts), pace: rate.NewLimiter(deskRate, deskBurst),
+		mesh: m, gate: newGate(), pings: newPings(), warned: pace.New(0.1, 1, 256), hosts: pace.New(hostRate, hostBurst, maxHosts), pace: rate.NewLimiter(deskRate, deskBurst),
 		conns: map[*quic.Conn]netip.Prefix{},
 	}
 }
@@ -91,7 +92,7 @@ func (d *joinDesk) note(c *quic.Conn) bool {
 		}
 	}
 	switch {
-	case d.shut, here >= seatsPerHost, !d.hosts.take(host, time.Now()):
+	case d.shut, here >= seatsPerHost, !d.hosts.Take(host, time.Now()):
 		return false
 	case len(d.conns) >= seats, !d.pace.Allow():
 		return false

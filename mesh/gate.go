@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hopmesh/hopmesh/mesh/pace"
 	"github.com/quic-go/quic-go"
 	"golang.org/x/time/rate"
 )
@@ -20,9 +21,9 @@ import (
 // little: beyond that, QUIC makes it repeat its first packet with a token that was sent there
 // (Retry). Only what comes back with a token counts against the host itself.
 type gate struct {
-	unproven *paces
+	unproven *pace.Hosts
 	together *rate.Limiter // of all unproven hosts
-	proven   *paces
+	proven   *pace.Hosts
 
 	mu      sync.Mutex
 	all     int
@@ -43,15 +44,15 @@ const (
 
 func newGate() *gate {
 	return &gate{
-		unproven: newPaces(unprovenRate, unprovenBurst, maxHosts), together: rate.NewLimiter(100, 200),
-		proven: newPaces(provenRate, provenBurst, maxHosts), pending: map[netip.Prefix]int{},
+		unproven: pace.New(unprovenRate, unprovenBurst, maxHosts), together: rate.NewLimiter(100, 200),
+		proven: pace.New(provenRate, provenBurst, maxHosts), pending: map[netip.Prefix]int{},
 	}
 }
 
 // mustProve reports whether a host must prove its address first. It is the transport's
 // VerifySourceAddress.
 func (g *gate) mustProve(from net.Addr) bool {
-	return !g.unproven.take(hostOf(from), time.Now()) || !g.together.Allow()
+	return !g.unproven.Take(hostOf(from), time.Now()) || !g.together.Allow()
 }
 
 var errTooMany = errors.New("too many handshakes")
@@ -80,7 +81,7 @@ type handshakeKey struct{}
 // the transport's ConnContext.
 func (g *gate) begin(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
 	host := hostOf(info.RemoteAddr)
-	if info.AddrVerified && !g.proven.take(host, time.Now()) {
+	if info.AddrVerified && !g.proven.Take(host, time.Now()) {
 		return nil, errTooMany
 	}
 	g.mu.Lock()
@@ -112,66 +113,4 @@ func hostOf(a net.Addr) netip.Prefix {
 	}
 	host, _ := ip.WithZone("").Prefix(bits)
 	return host
-}
-
-// paces limits how often each host may do something, in bounded memory.
-type paces struct {
-	rate, burst float64
-	room        int
-
-	mu    sync.Mutex
-	hosts map[netip.Prefix]allowance
-	rest  allowance // of all hosts for which there is no room, together
-	swept time.Time
-}
-
-// allowance is how often a host may act at once, and when that was so.
-type allowance struct {
-	left float64
-	at   time.Time
-}
-
-func newPaces(perSecond, burst float64, room int) *paces {
-	return &paces{rate: perSecond, burst: burst, room: room, hosts: map[netip.Prefix]allowance{}, rest: allowance{left: burst}}
-}
-
-// take reports whether the host may act now, and counts it if so.
-func (p *paces) take(host netip.Prefix, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	a, in := p.hosts[host]
-	if !in {
-		p.sweep(now)
-		if len(p.hosts) >= p.room {
-			return p.spend(&p.rest, now)
-		}
-		a = allowance{p.burst, now}
-	}
-	ok := p.spend(&a, now)
-	p.hosts[host] = a
-	return ok
-}
-
-func (p *paces) spend(a *allowance, now time.Time) bool {
-	a.left, a.at = min(p.burst, a.left+now.Sub(a.at).Seconds()*p.rate), now
-	if a.left < 1 {
-		return false
-	}
-	a.left--
-	return true
-}
-
-// sweep forgets hosts that may do again all that they may at once. It is called with mu held
-// and does nothing while there is room, or if it was done lately.
-func (p *paces) sweep(now time.Time) {
-	full := time.Duration(p.burst / p.rate * float64(time.Second))
-	if len(p.hosts) < p.room || now.Sub(p.swept) < full/4 {
-		return
-	}
-	p.swept = now
-	for host, a := range p.hosts {
-		if now.Sub(a.at) >= full {
-			delete(p.hosts, host)
-		}
-	}
 }

@@ -81,7 +81,7 @@ func (m *Mesh) watchMembers() {
 		var me serf.MemberEvent
 		select {
 		case w := <-m.members.words:
-			c, news := m.members.take(w, func() { m.tell(word{id: w.id}) })
+			c, news := m.members.take(w)
 			if news && m.cfg.OnChange != nil {
 				m.cfg.OnChange(c)
 			}

@@ -16,25 +16,25 @@ type word struct {
 }
 
 // tell passes on a word to watchMembers.
-func (m *Mesh) tell(w word) {
+func (t *members) tell(w word) {
 	select {
-	case m.members.words <- w:
-	case <-m.members.stop:
+	case t.words <- w:
+	case <-t.stop:
 	}
 }
 
 // returned is called when a connection to a node has come about.
-func (m *Mesh) returned(id string) {
-	m.members.mu.RLock()
-	_, parted := m.members.parted[id]
-	m.members.mu.RUnlock()
+func (t *members) returned(id string) {
+	t.mu.RLock()
+	_, parted := t.parted[id]
+	t.mu.RUnlock()
 	if parted {
-		m.tell(word{id: id})
+		t.tell(word{id: id})
 	}
 }
 
 // take returns what changes by a word, if anything does.
-func (t *members) take(w word, later func()) (Change, bool) {
+func (t *members) take(w word) (Change, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n, known := t.byID[w.id]
@@ -43,7 +43,7 @@ func (t *members) take(w word, later func()) (Change, bool) {
 		return Change{}, false
 	}
 	if w.parts {
-		t.parted[w.id] = time.AfterFunc(partedFor, later)
+		t.parted[w.id] = time.AfterFunc(partedFor, func() { t.tell(word{id: w.id}) })
 	} else {
 		t.settle(w.id)
 	}

@@ -105,7 +105,7 @@ func TestAGoodbyeCountsForAWhile(t *testing.T) {
 		g.wait("the one that lies has failed", func() bool { return statusAt(a, lying.ID()) == Failed })
 		g.wait("it is alive", func() bool { return statusAt(a, lying.ID()) == Alive })
 		begin := time.Now()
-		a.tell(word{id: lying.ID(), parts: true})
+		a.members.tell(word{id: lying.ID(), parts: true})
 		g.wait("it has failed again", func() bool { return statusAt(a, lying.ID()) == Failed })
 		g.wait("it is alive though nobody dials", func() bool { return statusAt(a, lying.ID()) == Alive })
 		if took := time.Since(begin); took > partedFor+time.Second {

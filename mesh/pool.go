@@ -253,7 +253,7 @@ func (p *pool) add(conn *quic.Conn, c class, dialled bool) (*link, error) {
 	}
 	p.mu.Unlock()
 
-	p.mesh.returned(id)
+	p.mesh.members.returned(id)
 	p.mesh.wg.Go(func() {
 		p.mesh.serve(l)
 		p.forget(l)

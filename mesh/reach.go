@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/hopmesh/hopmesh/mesh/pace"
 	"golang.org/x/time/rate"
 )
 
@@ -114,17 +115,17 @@ func parsePong(b, nonce []byte) (size int, ok bool) {
 // pings limits answers to pings, which anyone may send, from any address. An answer is smaller
 // than its question, so this node helps nobody to flood another.
 type pings struct {
-	hosts *paces
+	hosts *pace.Hosts
 	all   *rate.Limiter
 }
 
 func newPings() *pings {
-	return &pings{hosts: newPaces(10, 4*float64(len(pingSizes)), maxHosts), all: rate.NewLimiter(200, 400)}
+	return &pings{hosts: pace.New(10, 4*float64(len(pingSizes)), maxHosts), all: rate.NewLimiter(200, 400)}
 }
 
 // answer returns the answer to a ping, or nil.
 func (p *pings) answer(b []byte, from net.Addr) []byte {
-	if len(b) < pingSizes[0] || !p.hosts.take(hostOf(from), time.Now()) || !p.all.Allow() {
+	if len(b) < pingSizes[0] || !p.hosts.Take(hostOf(from), time.Now()) || !p.all.Allow() {
 		return nil
 	}
 	return binary.LittleEndian.AppendUint16(append([]byte{tagPong}, b[1:1+nonceSize]...), uint16(len(b)))

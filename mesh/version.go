@@ -161,7 +161,7 @@ func (d *joinDesk) turnAway(conn *quic.Conn) {
 		p, _ := m.Member(id)
 		name = p.Name
 	}
-	if d.warned.take(hostOf(conn.RemoteAddr()), time.Now()) {
+	if d.warned.Take(hostOf(conn.RemoteAddr()), time.Now()) {
 		m.cfg.Log.Warn("a node of another version was turned away", "peer", name, "from", conn.RemoteAddr(), "err", "it "+what.And(m.cfg.Version, m.cfg.Numbers.Wire))
 	}
 }

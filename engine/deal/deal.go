@@ -58,7 +58,9 @@ type Tuning struct {
 	Nodes   int     `json:"nodes,omitempty"`
 	Members uint64  `json:"members,omitempty"`
 	Slots   int     `json:"slots,omitempty"`
-	Best    float64 `json:"best,omitempty"` // seconds of the fastest epoch
+	Best    float64 `json:"best,omitempty"` // seconds of an epoch with the fastest slots so far
 	Epochs  int     `json:"epochs,omitempty"`
 	Frozen  bool    `json:"frozen,omitempty"`
+	// Seen are the seconds of epochs with as many slots as now; 0: not yet.
+	Seen [2]float64 `json:"seen,omitzero"`
 }

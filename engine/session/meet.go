@@ -17,7 +17,7 @@ import (
 // Wire is the version of what the nodes of a run say to each other, beside what packages
 // below say. It comes first in the messages about memory, which are the first of all, and
 // in greetings.
-const Wire = 9
+const Wire = 10
 
 // A Greeting is what each node of a run tells the others when they meet.
 type Greeting struct {
@@ -41,17 +41,18 @@ type tuning struct {
 	Members              uint64
 	Best                 float64
 	Frozen               bool
+	Seen                 [2]float64
 }
 
 // SetTuning sets what the node's dealer has learned.
 func (g *Greeting) SetTuning(w deal.Tuning) {
-	g.Tuning = tuning{Nodes: uint32(w.Nodes), Members: w.Members, Slots: uint32(w.Slots), Epochs: uint32(w.Epochs), Best: w.Best, Frozen: w.Frozen}
+	g.Tuning = tuning{Nodes: uint32(w.Nodes), Members: w.Members, Slots: uint32(w.Slots), Epochs: uint32(w.Epochs), Best: w.Best, Frozen: w.Frozen, Seen: w.Seen}
 }
 
 // DealTuning returns what the node's dealer has learned.
 func (g *Greeting) DealTuning() deal.Tuning {
 	w := g.Tuning
-	return deal.Tuning{Nodes: int(w.Nodes), Members: w.Members, Slots: int(w.Slots), Best: w.Best, Epochs: int(w.Epochs), Frozen: w.Frozen}
+	return deal.Tuning{Nodes: int(w.Nodes), Members: w.Members, Slots: int(w.Slots), Best: w.Best, Epochs: int(w.Epochs), Frozen: w.Frozen, Seen: w.Seen}
 }
 
 // Greet sends this node's greeting to all others and returns theirs. It returns an Agreed
@@ -140,7 +141,7 @@ func (g *Greeting) read(m []byte) error {
 	if n, err := binary.Decode(m, binary.LittleEndian, g); err != nil || n != len(m) {
 		return fmt.Errorf("sent a malformed greeting (%d bytes)", len(m))
 	}
-	if w := g.Tuning; max(g.Epoch, g.Step, g.Left, uint64(w.Epochs), uint64(w.Slots), uint64(w.Nodes)) > math.MaxInt32 || !(w.Best >= 0) {
+	if w := g.Tuning; max(g.Epoch, g.Step, g.Left, uint64(w.Epochs), uint64(w.Slots), uint64(w.Nodes)) > math.MaxInt32 || !(min(w.Best, w.Seen[0], w.Seen[1]) >= 0) {
 		return fmt.Errorf("says that it stands at step %d of epoch %d", g.Step, g.Epoch)
 	}
 	return nil

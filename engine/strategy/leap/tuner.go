@@ -2,15 +2,16 @@ package leap
 
 import (
 	"math"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
-// A tuner chooses the number of slots of a step by the times of epochs. It takes one
-// less after each epoch that was faster than all before. After the first that was not,
-// it takes one more again and stops. The first epoch does not count: warming up makes
-// it slow, and the first cut look good.
+// A tuner chooses the number of slots of a step by the times of epochs, the median of
+// three with each number: one slow epoch decides nothing. It takes one less as long as
+// that was faster than all before. When it is not, it takes one more again and stops. The
+// first epoch does not count: warming up makes it slow, and the first cut look good.
 type tuner struct {
 	deal.Tuning
 	given bool // by the user: there is nothing to tune
@@ -29,15 +30,29 @@ func (t *tuner) fix(slots int) {
 // note implements deal.Dealer's Note.
 func (t *tuner) note(seconds float64) {
 	t.Epochs++
-	switch {
-	case t.Frozen || t.Epochs == 1:
-	case seconds > 0 && seconds <= math.MaxFloat64 && (t.Best == 0 || seconds < t.Best):
-		t.Best = seconds
-		if t.Slots--; t.Slots == 0 {
-			t.Slots, t.Frozen = 1, true
+	if t.Frozen || t.Epochs == 1 {
+		return
+	}
+	if !(seconds > 0 && seconds <= math.MaxFloat64) {
+		seconds = math.MaxFloat64 // it is no time
+	}
+	for i := range t.Seen {
+		if t.Seen[i] == 0 {
+			t.Seen[i] = seconds
+			return
 		}
-	default:
+	}
+	three := [3]float64{t.Seen[0], t.Seen[1], seconds}
+	slices.Sort(three[:])
+	took := three[1]
+	t.Seen = [2]float64{}
+	if took == math.MaxFloat64 || t.Best > 0 && took >= t.Best {
 		t.Slots, t.Frozen = min(t.Slots+1, t.Nodes), true
+		return
+	}
+	t.Best = took
+	if t.Slots--; t.Slots == 0 {
+		t.Slots, t.Frozen = 1, true
 	}
 }
 

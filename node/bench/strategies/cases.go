@@ -129,13 +129,13 @@ const (
 )
 
 // ladder returns the steps of LeapGNN's ablation on so many nodes. The number of slots is
-// found by trying one fewer each epoch.
+// found by trying one fewer every three epochs.
 func ladder(nodes int) []ladderStep {
 	return []ladderStep{
 		{"centric", "centric", nil, warmUp + measured},
 		{"+micrographs", "leap", set("leap.mode=migrate", "leap.pregather=off", "leap.merge=off"), warmUp + measured},
 		{"+pre-gathering", "leap", set("leap.mode=migrate", "leap.merge=off"), warmUp + measured},
-		{"+merging", "leap", set("leap.mode=migrate", "leap.merge=auto"), warmUp + nodes + 1 + measured},
+		{"+merging", "leap", set("leap.mode=migrate", "leap.merge=auto"), warmUp + 3*(nodes+1) + measured},
 		{"+merging to one slot", "leap", set("leap.mode=migrate", "leap.merge=1"), warmUp + measured},
 		{"stay", "leap", set("leap.mode=stay"), warmUp + measured},
 	}
