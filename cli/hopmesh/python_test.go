@@ -35,9 +35,10 @@ func TestPythonComputesTheSame(t *testing.T) {
 		t.Fatalf("the shards are in %v, %v", folders, err)
 	}
 	for name, args := range map[string][]string{
-		"gcn":  {"--model", "gcn", "--hidden", "16"},
-		"sage": {"--model", "sage", "--layers", "3", "--norm", "layer", "--residual", "--set", "model.head=linear"},
-		"gat":  {"--model", "gat", "--hidden", "8", "--heads", "4", "--normalize-features", "none"},
+		"gcn":    {"--model", "gcn", "--hidden", "16"},
+		"sage":   {"--model", "sage", "--layers", "3", "--norm", "layer", "--residual", "--set", "model.head=linear"},
+		"gat":    {"--model", "gat", "--hidden", "8", "--heads", "4", "--normalize-features", "none"},
+		"resgcn": {"--model", "resgcn", "--layers", "3", "--hidden", "16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var job struct {

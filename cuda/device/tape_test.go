@@ -138,7 +138,7 @@ func (s *school) learn() float64 {
 // What is given to the GPU as chains is what is given to it kernel by kernel, to the bit:
 // steps of all shapes, and the same step again and again.
 func TestChainsAreTheirKernels(t *testing.T) {
-	for _, kind := range []string{"sage", "gcn", "gat"} {
+	for _, kind := range []string{"sage", "gcn", "gat", "resgcn"} {
 		var losses [2][]float64
 		var weights [2][]float32
 		for way := range losses {

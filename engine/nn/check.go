@@ -115,8 +115,8 @@ func (s *Spec) checkTogether() error {
 		return fmt.Errorf("a %s always ends in a linear head: leave out {model.head}=%s", s.Model, s.Head)
 	case s.encoded() && s.Jump != JumpNone:
 		return fmt.Errorf("a %s has no jumping knowledge: leave out {model.jump}=%s", s.Model, s.Jump)
-	case s.Model == "resgcn" && s.Norm != NormLayer:
-		return fmt.Errorf("a resgcn has LayerNorm before each layer: leave out {norm} %s", s.Norm)
+	case s.preActivated() && s.Norm != NormLayer:
+		return fmt.Errorf("a %s has LayerNorm before each layer: leave out {norm} %s", s.Model, s.Norm)
 	case s.Jump != JumpNone && s.Head != HeadLinear:
 		return fmt.Errorf("{model.jump}=%s is what a head sees: add {model.head}=linear", s.Jump)
 	case s.Model == "sage" && s.Aggregator == "gcn" && s.SelfLoops == LoopsOff:

@@ -10,13 +10,35 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// A Kind is a kind of model: which convolutions it is made of.
+// A Kind is a kind of model: which convolutions it is made of, and the frame they stand in.
 type Kind struct {
 	// SelfLoops and Weighting are its requirements for blocks.
 	SelfLoops bool
 	Weighting sample.Weighting
 	// New creates the convolution for one place in a model.
 	New func(s Spec, p Place) Conv
+
+	frame frame
+}
+
+// A frame is what surrounds the convolutions of a model, whichever they are.
+type frame int
+
+const (
+	// plain: norm, activation and dropout follow each hidden convolution.
+	plain frame = iota
+	// encoded: the same, between two linear maps of each row.
+	encoded
+	// preActivated: between two linear maps, too. Norm, ReLU and dropout precede each
+	// convolution but the first, whose result is added to what they were given. They
+	// precede the last map as well.
+	preActivated
+)
+
+// residual returns the kind with the same convolutions in residual layers.
+func residual(k Kind) Kind {
+	k.frame = preActivated
+	return k
 }
 
 // A Place is the position of a convolution in a model.
@@ -51,14 +73,17 @@ type Weight struct {
 	Initial    Initial
 }
 
+// mean is the kind of GraphSAGE's usual convolution.
+var mean = Kind{Weighting: sample.Ones, New: newMean}
+
 // kinds holds all kinds of models.
 var kinds = map[string]Kind{
 	"gcn":    {SelfLoops: true, Weighting: sample.Symmetric, New: newGCN},
 	"sage":   {Weighting: sample.Ones, New: newSAGE},
 	"gat":    {SelfLoops: true, Weighting: sample.Ones, New: newGAT},
 	"gin":    {Weighting: sample.Sums, New: newGIN},
-	"gcnii":  {SelfLoops: true, Weighting: sample.Symmetric, New: newGCNII},
-	"resgcn": {SelfLoops: true, Weighting: sample.Symmetric, New: newGCN},
+	"gcnii":  {SelfLoops: true, Weighting: sample.Symmetric, New: newGCNII, frame: encoded},
+	"resgcn": residual(mean), // ResGCN+, as GNNPipe's authors have it
 	"mlp":    {New: newLinear},
 }
 

@@ -30,7 +30,7 @@ func (m *Model) layout(features, classes int) {
 		}
 		st := m.stage(fmt.Sprintf("layers.%d", k), kinds[s.Model].New(*s, place), hops, at, place.Out)
 		st.layer = k
-		if s.Model == "resgcn" {
+		if s.preActivated() {
 			m.preActivated(st, k > 0)
 		} else if !place.Answers {
 			m.activated(st)
@@ -92,8 +92,8 @@ func (m *Model) activated(st *stage) {
 	}
 }
 
-// preActivated sets up a resgcn layer: what precedes it, and the skip connection, which
-// the first layer lacks.
+// preActivated sets up a layer of that frame: what precedes it, and the skip connection.
+// The first layer has neither.
 func (m *Model) preActivated(st *stage, inner bool) {
 	if !inner {
 		return
@@ -133,7 +133,7 @@ func (m *Model) head(width, classes int) {
 	if s.Jump != JumpNone {
 		st.jump, st.info.CarryIn = s.Jump, in
 	}
-	if s.Model == "resgcn" {
+	if s.preActivated() {
 		m.preActivated(st, true)
 		st.skip = false
 	}

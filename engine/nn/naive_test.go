@@ -153,9 +153,9 @@ func (n *naive) conv(k int, x, h0 dense) dense {
 	w := func(name string) dense { return n.w[at+name] }
 	var y dense
 	switch n.Model {
-	case "gcn", "resgcn":
+	case "gcn":
 		y = n.symmetric().times(x).times(w("weight"))
-	case "sage":
+	case "sage", "resgcn":
 		switch n.Aggregator {
 		case "gcn":
 			y = n.mean(true).times(x).times(w("weight"))

@@ -34,7 +34,7 @@ var options = []Option{
 	{"model.jump", "", "none|cat|max", "none",
 		"what the linear head sees: the last layer, all side by side, or each column's largest",
 		word(func(s *Spec) *string { return &s.Jump }, JumpNone, JumpCat, JumpMax)},
-	{"model.self_loops", "", "auto|on|off", "auto: on for gcn, gat, gcnii and resgcn",
+	{"model.self_loops", "", "auto|on|off", "auto: on for gcn, gat and gcnii",
 		"whether each vertex is one of its own neighbours",
 		word(func(s *Spec) *string { return &s.SelfLoops }, LoopsAuto, LoopsOn, LoopsOff)},
 	{"sage.aggregator", "sage", "mean|max|gcn", "mean",

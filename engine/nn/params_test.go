@@ -36,7 +36,7 @@ func TestNamesAreFrozen(t *testing.T) {
 		{"gcnii", func(s *nn.Spec) { s.Layers = 2 },
 			"encoder.weight 7x5, encoder.bias 1x5, layers.0.weight 5x5, layers.1.weight 5x5, head.weight 5x3, head.bias 1x3"},
 		{"resgcn", func(s *nn.Spec) { s.Layers = 2 },
-			"encoder.weight 7x5, encoder.bias 1x5, layers.0.weight 5x5, layers.0.bias 1x5, layers.1.weight 5x5, layers.1.bias 1x5, layers.1.norm.weight 1x5, layers.1.norm.bias 1x5, head.weight 5x3, head.bias 1x3, head.norm.weight 1x5, head.norm.bias 1x5"},
+			"encoder.weight 7x5, encoder.bias 1x5, layers.0.weight 5x5, layers.0.root.weight 5x5, layers.0.bias 1x5, layers.1.weight 5x5, layers.1.root.weight 5x5, layers.1.bias 1x5, layers.1.norm.weight 1x5, layers.1.norm.bias 1x5, head.weight 5x3, head.bias 1x3, head.norm.weight 1x5, head.norm.bias 1x5"},
 		{"mlp", nil, "layers.0.weight 7x5, layers.0.bias 1x5, layers.1.weight 5x3, layers.1.bias 1x3"},
 	} {
 		s := nn.Defaults(c.model)
@@ -95,7 +95,8 @@ func TestForms(t *testing.T) {
 		{"gcn", "", "auto", sample.Form{SelfLoops: true, Weighting: sample.Symmetric}},
 		{"gcn", "", "off", sample.Form{Weighting: sample.Symmetric}},
 		{"gcnii", "", "auto", sample.Form{SelfLoops: true, Weighting: sample.Symmetric}},
-		{"resgcn", "", "auto", sample.Form{SelfLoops: true, Weighting: sample.Symmetric}},
+		{"resgcn", "", "auto", sample.Form{}},
+		{"resgcn", "", "on", sample.Form{SelfLoops: true}},
 		{"gat", "", "auto", sample.Form{SelfLoops: true}},
 		{"sage", "mean", "auto", sample.Form{}},
 		{"sage", "mean", "on", sample.Form{SelfLoops: true}},

@@ -11,11 +11,17 @@ type sage struct {
 }
 
 func newSAGE(s Spec, p Place) Conv {
-	if s.Aggregator == "gcn" {
+	switch s.Aggregator {
+	case "gcn":
 		return &sageGCN{in: p.In, out: p.Out}
+	case "max":
+		return &sage{in: p.In, out: p.Out, max: true}
 	}
-	return &sage{in: p.In, out: p.Out, max: s.Aggregator == "max"}
+	return newMean(s, p)
 }
+
+// newMean returns the convolution with the aggregator mean, for kinds that have no other.
+func newMean(_ Spec, p Place) Conv { return &sage{in: p.In, out: p.Out} }
 
 func (l *sage) Weights() []Weight {
 	return []Weight{

@@ -96,7 +96,10 @@ func (s *Spec) width() int {
 }
 
 // encoded reports whether a linear map of the features precedes the first layer.
-func (s *Spec) encoded() bool { return s.Model == "gcnii" || s.Model == "resgcn" }
+func (s *Spec) encoded() bool { return kinds[s.Model].frame != plain }
+
+// preActivated reports whether norm and activation precede layers, which add to their input.
+func (s *Spec) preActivated() bool { return kinds[s.Model].frame == preActivated }
 
 // form returns the model's requirements for its blocks.
 func (s *Spec) form() sample.Form {

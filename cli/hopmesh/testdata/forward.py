@@ -86,13 +86,29 @@ def norm(w, x):
     return centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5) * w["norm.weight"] + w["norm.bias"]
 
 
+def within(weights, prefix):
+    return {name.removeprefix(prefix): t.astype(float) for name, t in weights.items() if name.startswith(prefix)}
+
+
+def resgcn(weights, spec, x, source, target):
+    encoder, head = within(weights, "encoder."), within(weights, "head.")
+    x = x @ encoder["weight"] + encoder["bias"]
+    for i in range(spec["layers"]):
+        w = within(weights, f"layers.{i}.")
+        seen = np.maximum(norm(w, x), 0) if i else x
+        y = sage(w, seen, source, target, spec, False) + w["bias"]
+        x = x + y if i else y
+    return np.maximum(norm(head, x), 0) @ head["weight"] + head["bias"]
+
+
 def forward(weights, spec, x, source, target):
     kind, linear = spec["model"], spec["head"] == "linear"
     if spec["self_loops"] == "on" or spec["self_loops"] == "auto" and kind in ("gcn", "gat"):
         source, target = looped(source, target, len(x))
+    if kind == "resgcn":
+        return resgcn(weights, spec, x, source, target)
     for i in range(spec["layers"]):
-        prefix = f"layers.{i}."
-        w = {name.removeprefix(prefix): t.astype(float) for name, t in weights.items() if name.startswith(prefix)}
+        w = within(weights, f"layers.{i}.")
         answers = i + 1 == spec["layers"] and not linear
         y = {"gcn": gcn, "sage": sage, "gat": gat}[kind](w, x, source, target, spec, answers)
         y = y + w.get("bias", 0)

@@ -62,8 +62,8 @@ func volumes() (list []Volume, err error) {
 	return list, nil
 }
 
-// weights counts the weights of the authors' models. Their ResGCN+ has two products a layer,
-// as a GraphSAGE has; ours has one.
+// weights counts the weights of the authors' models, without biases. ResGCN+ has two products
+// a layer, as GraphSAGE has.
 func (g *deepGraph) weights(model string) int {
 	in, square, out := g.features*g.hidden, g.hidden*g.hidden, g.hidden*g.classes
 	switch model {
