@@ -28,8 +28,9 @@ type Consensus struct {
 	hint   chan struct{}
 	spread chan struct{}
 
-	failure failure
-	ending  ending
+	failure  failure
+	ending   ending
+	attempts attempts
 }
 
 // failure is why this node can't follow the plan any more.

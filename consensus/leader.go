@@ -148,11 +148,18 @@ func (c *Consensus) handOver(ctx context.Context, to ...string) error {
 	}
 	failure := ErrNoSuccessor
 	for _, id := range to {
+		term := c.raft.CurrentTerm()
+		if !c.attempts.may(id, term, time.Now()) {
+			continue
+		}
 		err := c.await(ctx, func() raft.Future {
 			return c.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(id))
 		})
 		if err == nil || c.raft.State() != raft.Leader {
 			return nil
+		}
+		if !errors.Is(err, ErrNotLeader) { // nor is it that another attempt is under way
+			c.attempts.failed(id, term, time.Now())
 		}
 		failure = fmt.Errorf("hand leadership over to node %s: %w", id, err)
 		if ctx.Err() != nil {
@@ -160,6 +167,33 @@ func (c *Consensus) handOver(ctx context.Context, to ...string) error {
 		}
 	}
 	return failure
+}
+
+// attempts are the handovers of a term that failed. While a follower does not answer, Raft has
+// room for one: the next would wait for it and, when leadership is lost meanwhile, for ever
+// (hashicorp/raft, leadershipTransfer).
+type attempts struct {
+	mu   sync.Mutex
+	term uint64
+	last map[string]time.Time
+}
+
+// may reports whether leadership may be handed over to a node now.
+func (a *attempts) may(id string, term uint64, now time.Time) bool {
+	const asked = 3 * rpcTimeout // by then Raft has heard from the node, or given its question up
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last, in := a.last[id]
+	return a.term != term || !in || now.Sub(last) >= asked
+}
+
+func (a *attempts) failed(id string, term uint64, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.term != term || a.last == nil {
+		a.term, a.last = term, map[string]time.Time{}
+	}
+	a.last[id] = now
 }
 
 // successors lists the voters that could lead, the longest alive first. Raft's own
