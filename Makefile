@@ -15,7 +15,7 @@ LINT := .tools/bin/golangci-lint-$(LINT_VERSION)
 PYTHON := .tools/python
 export SAFETENSORS_PYTHON := $(CURDIR)/$(PYTHON)/bin/python
 
-# What scripts/peers compares with: PyTorch, PyG and DGL.
+# What scripts/peers and scripts/distributed compare with: PyTorch, PyG and DGL.
 PEERS := .tools/peers
 
 # Real graphs to cut, with their origins and licences beside them.
@@ -210,6 +210,10 @@ deep: ## deep models by pipe beside graph, and pipe without each of its techniqu
 .PHONY: bench-peers
 bench-peers: $(PEERS) ## epochs beside PyG's and DGL's on this machine's CPU (needs python3; fetches 1.5 GB)
 	$(GO) run ./scripts/peers -python $(PEERS)/bin/python -only '$(ONLY)' $(call page,-out,peers)
+
+.PHONY: bench-distributed
+bench-distributed: build $(PEERS) ## beside DistDGL and DDP on shaped nodes; goes on where it stopped (needs root; ONLY=headline takes 15 minutes)
+	$(GO) run ./scripts/distributed -python $(PEERS)/bin/python -only '$(or $(ONLY),all)' $(call page,-out,distributed)
 
 .PHONY: demo
 demo: build ## a mesh of three nodes on this machine, a model trained, and the death of its leader

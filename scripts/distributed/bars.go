@@ -1,0 +1,174 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hopmesh/hopmesh/engine/stats"
+)
+
+// figures are a cell's: medians of its runs.
+type figures struct {
+	cell
+	runs      int
+	first     float64 // seconds of the first epoch
+	later     float64 // seconds of a later one
+	bytes     float64
+	processor float64
+	memory    float64
+	accuracy  float64
+	chosen    string
+}
+
+// figuresOf returns the figures of a cell's runs, of which there is one at least.
+func figuresOf(c cell, runs []run) figures {
+	f := figures{cell: c, runs: len(runs)}
+	var first, later, bytes, processor, memory, accuracy []float64
+	for _, r := range runs {
+		first, later = append(first, r.Seconds[0]), append(later, r.Seconds[1:]...)
+		for i := 1; i+1 < len(r.Bytes); i++ { // the last one ends after our evaluation
+			bytes, processor = append(bytes, float64(r.Bytes[i])), append(processor, r.Processor[i])
+		}
+		memory, accuracy = append(memory, float64(r.Memory)), append(accuracy, r.Accuracy)
+		if f.chosen = r.Chosen; r.Chosen == c.side.strategy {
+			f.chosen = ""
+		}
+	}
+	f.first, f.later, f.bytes, f.processor = stats.Median(first), stats.Median(later), stats.Median(bytes), stats.Median(processor)
+	f.memory, f.accuracy = stats.Median(memory), stats.Median(accuracy)
+	return f
+}
+
+// all are the figures of the cells that were run.
+type all []figures
+
+// of returns the figures of a side where another one was measured.
+func (a all) of(at cell, name string) (figures, bool) {
+	i := slices.IndexFunc(a, func(f figures) bool { return f.at(at) && f.side.name == name })
+	if i < 0 {
+		return figures{}, false
+	}
+	return a[i], true
+}
+
+// dist returns the best of DistDGL's cuts by a figure.
+func (a all) dist(at cell, figure func(figures) float64) (best float64, ok bool) {
+	for _, name := range []string{byMETIS, byOwn} {
+		if f, found := a.of(at, name); found && (!ok || figure(f) < best) {
+			best, ok = figure(f), true
+		}
+	}
+	return best, ok
+}
+
+func first(f figures) float64  { return f.first }
+func later(f figures) float64  { return f.later }
+func memory(f figures) float64 { return f.memory }
+
+// ratios returns a figure of ours over theirs, by case of the headline.
+func (a all) ratios(ours string, figure func(figures) float64, theirs func(at cell, figure func(figures) float64) (float64, bool)) (list []float64) {
+	for _, m := range models {
+		at := cell{setup: usual, model: m}
+		mine, ok := a.of(at, ours)
+		if !ok {
+			continue
+		}
+		if base, ok := theirs(at, figure); ok {
+			list = append(list, figure(mine)/base)
+		}
+	}
+	return list
+}
+
+// ddp is DDP's figure.
+func (a all) ddp(at cell, figure func(figures) float64) (float64, bool) {
+	f, ok := a.of(at, byDDP)
+	return figure(f), ok
+}
+
+// overBestOf returns, for each cell of auto, its time over that of our best exact strategy there.
+func (a all) overBestOf() (list []float64) {
+	for _, f := range a {
+		if f.side.name != byAuto {
+			continue
+		}
+		best := 0.0
+		for _, other := range a {
+			if other.at(f.cell) && other.side.exact && other.side.copies == f.side.copies && len(other.side.set) == 0 &&
+				(best == 0 || other.later < best) {
+				best = other.later
+			}
+		}
+		if best > 0 {
+			list = append(list, f.later/best)
+		}
+	}
+	return list
+}
+
+// overMemoryOf returns, for each case of the headline, the most memory of our strategies over the
+// least of DistDGL's.
+func (a all) overMemoryOf() (list []float64) {
+	for _, m := range models {
+		at, most := cell{setup: usual, model: m}, 0.0
+		for _, f := range a {
+			if f.at(at) && f.side.framework == "" {
+				most = max(most, f.memory)
+			}
+		}
+		if base, ok := a.dist(at, memory); ok && most > 0 {
+			list = append(list, most/base)
+		}
+	}
+	return list
+}
+
+// A bar is a limit beside what was measured.
+type bar struct {
+	what  string
+	value float64 // 0: nothing was measured
+	cases int
+	limit float64
+}
+
+func (b bar) verdict() string {
+	switch {
+	case b.cases == 0:
+		return "not measured"
+	case b.value > b.limit:
+		return "FALLS SHORT"
+	}
+	return "holds"
+}
+
+// bars compares figures with all limits.
+func (a all) bars() []bar {
+	worst := func(list []float64) float64 {
+		if len(list) == 0 {
+			return 0
+		}
+		return slices.Max(list)
+	}
+	dist, ddp := a.ratios(byLeap, later, a.dist), a.ratios(byLeap, later, a.ddp)
+	begin, bare := a.ratios(byLeap, first, a.dist), a.ratios(byBare, later, a.dist)
+	auto, held := a.overBestOf(), a.overMemoryOf()
+	return []bar{
+		{"leap over DistDGL, later epochs, geometric mean", stats.Geometric(dist), len(dist), overDistMean},
+		{"leap over DistDGL, later epochs, worst case", worst(dist), len(dist), overDistWorst},
+		{"leap over DDP, later epochs, average", stats.Mean(ddp), len(ddp), overDDPMean},
+		{"leap over DDP, later epochs, worst case", worst(ddp), len(ddp), overDDPWorst},
+		{"leap over DistDGL, first epoch, worst case", worst(begin), len(begin), overDistFirst},
+		{"leap without cache and copies over DistDGL, later epochs, worst case", worst(bare), len(bare), overDistBare},
+		{"auto over our best exact strategy, worst of all cells", worst(auto), len(auto), overBest},
+		{"memory of all our processes over DistDGL's, worst case and strategy", worst(held), len(held), overMemory},
+	}
+}
+
+// line describes a bar for a table.
+func (b bar) line() []any {
+	value := ""
+	if b.cases > 0 {
+		value = fmt.Sprintf("%.2fx", b.value)
+	}
+	return []any{b.what, b.cases, value, fmt.Sprintf("at most %gx", b.limit), b.verdict()}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// kepts returns runs of the whole list: DistDGL takes 10 s and 4 GB, DDP 5 s, all of ours 1.5 s and
+// 1 GB. change may change a run, or leave it out.
+func kepts(t *testing.T, change func(c cell, r *run) bool) report {
+	t.Helper()
+	k, err := load(filepath.Join(t.TempDir(), "runs.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cells() {
+		for n := range 2 {
+			seconds, memory := 1.5, uint64(1e9)
+			switch c.side.framework {
+			case "distdgl":
+				seconds, memory = 10, 4e9
+			case "ddp":
+				seconds = 5
+			}
+			r := run{
+				Cell: c.key(), Repetition: n + 1, Seconds: []float64{seconds + 1, seconds, seconds, seconds}, Bytes: []uint64{9, 8, 8, 1000}, Processor: []float64{3, 1, 1, 70},
+				Memory: memory, Accuracy: 0.5, Chosen: "leap", Version: "v1",
+			}
+			if change == nil || change(c, &r) {
+				k.runs = append(k.runs, r)
+			}
+		}
+	}
+	return report{cells(), k, programs{}, 2}
+}
+
+func barsOf(r report) (values map[string]bar) {
+	values = map[string]bar{}
+	var found all
+	for _, c := range r.cells {
+		if runs := r.kept.of(c, r.programs); len(runs) > 0 {
+			found = append(found, figuresOf(c, runs))
+		}
+	}
+	for _, b := range found.bars() {
+		values[b.what] = b
+	}
+	return values
+}
+
+func TestBars(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(c cell, r *run) bool
+		bar    string
+		value  float64
+		cases  int
+		says   string
+	}{
+		"holds": {nil, "leap over DistDGL, later epochs, geometric mean", 0.15, 4, "holds"},
+		"the better cut counts": {func(c cell, r *run) bool {
+			if c.side.name == byOwn {
+				r.Seconds = []float64{4, 3, 3, 3}
+			}
+			return true
+		}, "leap over DistDGL, later epochs, worst case", 0.5, 4, "FALLS SHORT"},
+		"one case is slow": {func(c cell, r *run) bool {
+			if c.side.name == byLeap && c.setup == usual && c.model.String() == "3x128" {
+				r.Seconds = []float64{4, 3, 3, 3}
+			}
+			return true
+		}, "leap over DDP, later epochs, worst case", 0.6, 4, "FALLS SHORT"},
+		"the average":  {nil, "leap over DDP, later epochs, average", 0.3, 4, "holds"},
+		"first epochs": {nil, "leap over DistDGL, first epoch, worst case", 2.5 / 11, 4, "holds"},
+		"no cache":     {nil, "leap without cache and copies over DistDGL, later epochs, worst case", 0.15, 4, "holds"},
+		"auto chose badly on two nodes": {func(c cell, r *run) bool {
+			if c.side.name == byAuto && c.nodes == 2 {
+				r.Seconds = []float64{3, 2, 2, 2}
+			}
+			return true
+		}, "auto over our best exact strategy, worst of all cells", 2 / 1.5, 18, "FALLS SHORT"},
+		"grappa is no measure for auto": {func(c cell, r *run) bool {
+			if c.side.other {
+				r.Seconds = []float64{0.1, 0.1, 0.1, 0.1}
+			}
+			return true
+		}, "auto over our best exact strategy, worst of all cells", 1, 18, "holds"},
+		"one strategy is large": {func(c cell, r *run) bool {
+			if c.side.name == "grappa" {
+				r.Memory = 3e9
+			}
+			return true
+		}, "memory of all our processes over DistDGL's, worst case and strategy", 0.75, 4, "FALLS SHORT"},
+		"nothing to compare with": {func(c cell, _ *run) bool { return c.side.framework != "ddp" }, "leap over DDP, later epochs, average", 0, 0, "not measured"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := barsOf(kepts(t, c.change))[c.bar]
+			if math.Abs(got.value-c.value) > 1e-9 || got.cases != c.cases || got.verdict() != c.says {
+				t.Errorf("%+v %s, want %.3f of %d cases: %s", got, got.verdict(), c.value, c.cases, c.says)
+			}
+		})
+	}
+}
+
+// Bytes and processor time are of epochs that nothing but training is in.
+func TestFigures(t *testing.T) {
+	c := cellOf(t, models[0], byAuto)
+	f := figuresOf(c, []run{
+		{Seconds: []float64{3, 1, 2, 3}, Bytes: []uint64{90, 10, 20, 500}, Processor: []float64{9, 1, 3, 70}, Memory: 5, Accuracy: 0.5, Chosen: "leap"},
+	})
+	if f.first != 3 || f.later != 2 || f.bytes != 15 || f.processor != 2 || f.memory != 5 || f.chosen != "leap" || f.runs != 1 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// The page has all that is there, says what is missing, and what failed.
+func TestPage(t *testing.T) {
+	text := func(r report) string {
+		var s bytes.Buffer
+		if err := r.page().Markdown(&s, ""); err != nil {
+			t.Fatal(err)
+		}
+		return s.String()
+	}
+	whole := text(kepts(t, nil))
+	for _, want := range []string{"leap", "grappa (another algorithm)", "auto (chose leap)", "holds", "## Bars", "## Headline", "## Graphs", "no bound", "## Protocol", "fixed before", "measured with v1"} {
+		if !strings.Contains(whole, want) {
+			t.Errorf("%q is not in\n%s", want, whole)
+		}
+	}
+	if strings.Contains(whole, "INCOMPLETE") || strings.Contains(whole, "FALLS SHORT") {
+		t.Errorf("a whole page that holds says\n%s", whole)
+	}
+	some := kepts(t, func(c cell, r *run) bool {
+		if c.side.name == byMETIS && c.part == "headline" {
+			r.Error = "no memory"
+		}
+		return c.part == "headline" && r.Repetition == 1
+	})
+	got := text(some)
+	for _, want := range []string{"INCOMPLETE: missing are 16 of 24 runs of the part headline", fmt.Sprint("of the part ", parts[1]), "failed: no memory", "not measured"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+}
