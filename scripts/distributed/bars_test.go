@@ -27,7 +27,7 @@ func kepts(t *testing.T, change func(c cell, r *run) bool) report {
 				seconds = 5
 			}
 			r := run{
-				Cell: c.key(), Repetition: n + 1, Seconds: []float64{seconds + 1, seconds, seconds, seconds}, Bytes: []uint64{9, 8, 8, 1000}, Processor: []float64{3, 1, 1, 70},
+				Cell: c.key(), Settings: c.settings(), Repetition: n + 1, Seconds: []float64{seconds + 1, seconds, seconds, seconds}, Bytes: []uint64{9, 8, 8, 1000}, Processor: []float64{3, 1, 1, 70},
 				Memory: memory, Accuracy: 0.5, Chosen: "leap", Version: "v1",
 			}
 			if change == nil || change(c, &r) {

@@ -15,6 +15,7 @@ import (
 // A run is one repetition of a cell: a line of the file of runs.
 type run struct {
 	Cell       string    `json:"cell"`
+	Settings   string    `json:"settings"`
 	Repetition int       `json:"repetition"` // from 1
 	Program    string    `json:"program"`    // digest of what trained: our program or their script
 	Version    string    `json:"version"`    // of the working tree
@@ -78,10 +79,15 @@ func (k *kept) add(r run) error {
 	return os.Rename(beside, k.file)
 }
 
-// of returns the runs of a cell that a program has done, without those that failed.
+// is reports whether a run is one of a cell as it is today.
+func (r run) is(c cell, programs programs) bool {
+	return r.Cell == c.key() && r.Settings == c.settings() && r.Program == programs.of(c)
+}
+
+// of returns the runs of a cell, without those that failed.
 func (k *kept) of(c cell, programs programs) (list []run) {
 	for _, r := range k.runs {
-		if r.Cell == c.key() && r.Program == programs.of(c) && r.Error == "" {
+		if r.is(c, programs) && r.Error == "" {
 			list = append(list, r)
 		}
 	}
@@ -101,7 +107,7 @@ func (k *kept) done(c cell, repetition int, programs programs) bool {
 // failed returns why the last run of a cell that has none but failures failed, or "".
 func (k *kept) failed(c cell, programs programs) (why string) {
 	for _, r := range k.runs {
-		if r.Cell == c.key() && r.Program == programs.of(c) {
+		if r.is(c, programs) {
 			why = r.Error
 		}
 	}

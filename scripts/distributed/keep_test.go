@@ -29,10 +29,17 @@ func TestFinishedRunsAreKept(t *testing.T) {
 	ours, theirs := cellOf(t, models[0], byLeap), cellOf(t, models[0], byMETIS)
 	for _, r := range []run{
 		{Cell: ours.key(), Repetition: 1, Program: "a", Seconds: []float64{1}},
+		{Cell: ours.key(), Settings: "batch 2048", Repetition: 2, Program: "a", Seconds: []float64{1}},
 		{Cell: ours.key(), Repetition: 2, Program: "old", Seconds: []float64{1}},
 		{Cell: ours.key(), Repetition: 3, Program: "a", Error: "too slow"},
 		{Cell: theirs.key(), Repetition: 1, Program: "b", Seconds: []float64{1}},
 	} {
+		if r.Settings == "" {
+			r.Settings = ours.settings()
+			if r.Cell == theirs.key() {
+				r.Settings = theirs.settings()
+			}
+		}
 		if err := k.add(r); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +52,7 @@ func TestFinishedRunsAreKept(t *testing.T) {
 	if err := os.WriteFile(file, append(whole, `{"cell":"`...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if k, err = load(file); err != nil || len(k.runs) != 4 {
+	if k, err = load(file); err != nil || len(k.runs) != 5 {
 		t.Fatalf("%+v, %v", k, err)
 	}
 	for n, want := range map[int]bool{1: true, 2: false, 3: false} {
@@ -59,7 +66,7 @@ func TestFinishedRunsAreKept(t *testing.T) {
 	if err := k.add(run{Cell: theirs.key(), Repetition: 2, Program: "b"}); err != nil {
 		t.Fatal(err)
 	}
-	if k, err = load(file); err != nil || len(k.runs) != 5 {
+	if k, err = load(file); err != nil || len(k.runs) != 6 {
 		t.Errorf("after a line that was cut off: %d runs, %v", len(k.runs), err)
 	}
 	if err := os.WriteFile(file, []byte("no run\n"), 0o600); err != nil {

@@ -86,7 +86,7 @@ func (b *lab) on(ctx context.Context, s setup, todo []cell, repetition int) (err
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		r.Cell, r.Repetition, r.Program, r.Version = c.key(), repetition, b.programs.of(c), b.version
+		r.Cell, r.Settings, r.Repetition, r.Program, r.Version = c.key(), c.settings(), repetition, b.programs.of(c), b.version
 		if err != nil {
 			r.Error = strings.Join(strings.Fields(err.Error()), " ")
 		}

@@ -148,6 +148,11 @@ func (c cell) key() string {
 	return fmt.Sprintf("%s; %s; %s", c.setup, c.model, c.side.name)
 }
 
+// settings are what a cell's name does not say. Runs with others are not taken.
+func (c cell) settings() string {
+	return fmt.Sprintf("batch %d, rate %g, epochs %d, seed %d, fan-outs %v, %d copies, set %v", batch, rate, epochs, seed, c.fanouts, c.side.copies, c.side.set)
+}
+
 // at reports whether two cells differ in their side alone.
 func (c cell) at(other cell) bool {
 	return c.setup == other.setup && c.layers == other.layers && c.hidden == other.hidden
