@@ -168,7 +168,7 @@ func (a all) bars() []bar {
 func (b bar) line() []any {
 	value := ""
 	if b.cases > 0 {
-		value = fmt.Sprintf("%.2fx", b.value)
+		value = fmt.Sprintf("%.3fx", b.value) // two digits may hide on which side of the limit it is
 	}
 	return []any{b.what, b.cases, value, fmt.Sprintf("at most %gx", b.limit), b.verdict()}
 }
