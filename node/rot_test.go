@@ -2,12 +2,16 @@ package node_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
 )
@@ -57,6 +61,31 @@ func TestDamagedLogOfAStoppedNode(t *testing.T) {
 		n := notLeading(c)
 		_ = n.Stop()
 		n.Rot(false, flipped)
+		n.Start()
+		took := c.Wait("it is back", time.Minute, func() bool { return n.Status().Ready })
+		t.Logf("back after %s", took)
+		c.WaitVoters(3)
+		c.WaitEqual(time.Minute)
+		markedByAll(c, n)
+	})
+}
+
+// It comes back without the gossip key, too, which it can't know to be another one than the plan
+// names: it has no plan.
+func TestDamagedLogAndGossipKey(t *testing.T) {
+	nodetest.Virtual(t, 4, func(t *testing.T, c *nodetest.Cluster) {
+		c.WaitVoters(3)
+		n := notLeading(c)
+		_ = n.Stop()
+		n.Rot(false, flipped)
+		ring, err := json.Marshal([]identity.GossipKey{identity.NewGossipKey(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(n.Options.DataDir, "identity", "keyring.json"), ring, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(30 * time.Second) // the others know that it is gone
 		n.Start()
 		took := c.Wait("it is back", time.Minute, func() bool { return n.Status().Ready })
 		t.Logf("back after %s", took)

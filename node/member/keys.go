@@ -207,7 +207,8 @@ func (k *keyring) seek(ctx context.Context, settled func() bool) error {
 // fetch takes from other nodes only the keys that the plan names, since a peer may be
 // outdated or hostile. A node that has missed a replacement learns the new digest first,
 // through Raft, which needs no gossip. It may have lost everybody's address, too; then the
-// leader, which sends it the plan, has a connection to it.
+// leader, which sends it the plan, has a connection to it. One that has lost its plan gets it
+// when gossip sees it: so it takes the key that most of those use who answer.
 func (k *keyring) fetch(ctx context.Context) {
 	var ids []string
 	for _, p := range k.mesh.Peers() {
@@ -216,18 +217,74 @@ func (k *keyring) fetch(ctx context.Context) {
 	if leader := k.plan.Leader(); leader != "" && !slices.Contains(ids, leader) {
 		ids = append(ids, leader)
 	}
+	none := k.plan.State().Key.Digest == ""
+	var used poll
 	for _, id := range ids {
 		if ctx.Err() != nil {
 			return
 		}
 		ring, err := k.ask(ctx, id)
-		if err == nil {
+		switch {
+		case err == nil && none:
+			used.add(ring)
+		case err == nil:
 			err = k.take(ring)
 		}
 		if err != nil {
 			k.log.Debug("asked for the gossip keys", "peer", id, "err", err)
 		}
 	}
+	if key, is := used.most(); is {
+		if err := k.prefer(key); err != nil {
+			k.log.Warn("can't keep the gossip key that most nodes use", "err", err)
+		}
+	}
+}
+
+// A poll counts which gossip keys other nodes use.
+type poll struct {
+	of    int
+	users map[string]int // by the key's bytes
+	all   []identity.GossipKey
+}
+
+func (p *poll) add(ring []identity.GossipKey) {
+	if len(ring) == 0 {
+		return
+	}
+	if p.of++; p.users == nil {
+		p.users = map[string]int{}
+	}
+	p.users[string(ring[0].Key)]++
+	p.all = append(p.all, ring[0])
+}
+
+// most returns the key that more than half of them use.
+func (p *poll) most() (identity.GossipKey, bool) {
+	for _, key := range p.all {
+		if 2*p.users[string(key.Key)] > p.of {
+			return key, true
+		}
+	}
+	return identity.GossipKey{}, false
+}
+
+// prefer puts a key before those that are held.
+func (k *keyring) prefer(key identity.GossipKey) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	held := k.id.GossipKeys()
+	if len(held) > 0 && bytes.Equal(held[0].Key, key.Key) {
+		return nil
+	}
+	ring := []identity.GossipKey{key}
+	for _, h := range held {
+		if !bytes.Equal(h.Key, key.Key) && len(ring) < 3 { // one that goes, and one that comes
+			ring = append(ring, h)
+		}
+	}
+	k.log.Info("this node has no plan, and takes the gossip key that most nodes use", "serial", key.Serial)
+	return k.set(ring)
 }
 
 func (k *keyring) take(ring []identity.GossipKey) error {
