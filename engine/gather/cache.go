@@ -116,6 +116,7 @@ func (s *Source) Keep(ctx context.Context, most uint64, shards []*graph.Shard, t
 	if all := uint64(of)*each + uint64(s.store.Vertices())/4; all <= most && s.store.Vertices() < math.MaxUint32/4 {
 		h := hot{first: s.store.Vertices(), all: true}
 		if s.await(h, int(h.first)) {
+			s.awaited = int64(of)
 			return of, of, uint64(of)*each + s.hot.bytes(), nil
 		}
 	}
@@ -127,6 +128,7 @@ func (s *Source) Keep(ctx context.Context, most uint64, shards []*graph.Shard, t
 	if len(vertices) == 0 || !s.await(newHot(s.store.Vertices(), vertices, places), len(vertices)) {
 		return 0, of, 0, nil
 	}
+	s.awaited = int64(len(vertices))
 	return len(vertices), of, uint64(len(vertices))*each + s.hot.bytes(), nil
 }
 
@@ -168,9 +170,38 @@ func (s *Source) await(h hot, rows int) bool {
 		return false
 	}
 	h.awaits(rows)
+	s.came.Store(0)
 	s.room, s.hot = room, h
 	s.rows = s.kept.Within(s.form, rows, unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(room))), len(room)/8))
 	return true
+}
+
+// Complete brings the rows that are to be kept and have not come, once most have: there are few, and
+// steps would ask for some again and again. Before, it does nothing. Others may gather meanwhile.
+func (s *Source) Complete(ctx context.Context, tally *peer.Tally) (rows int, err error) {
+	const most = 4 // at most one in so many is missing
+	if s.awaited == 0 || most*(s.awaited-s.came.Load()) > s.awaited {
+		return 0, nil
+	}
+	var missing []uint32
+	for v := range s.store.Vertices() {
+		if _, is := s.hot.row(v); !is || s.store.Has(v) {
+			continue
+		}
+		if _, here := s.hot.place(v); !here {
+			missing = append(missing, v)
+		}
+	}
+	const atOnce = 1 << 14 // rows, which take memory
+	var r Rows
+	for some := range slices.Chunk(missing, atOnce) {
+		if err := s.gather(ctx, &r, [][]uint32{some}, 0, 0, Options{}, tally); err != nil {
+			return rows, fmt.Errorf("bring the last rows of features that are kept: %w", err)
+		}
+		rows += r.Remote
+	}
+	s.awaited = 0
+	return rows, nil
 }
 
 // remote counts the vertices whose rows are not here.
@@ -196,12 +227,13 @@ func (s *Source) keep(r *Rows) {
 		}
 		copy(s.rows[int(row)*bytes:][:bytes], r.dense[int(r.plan.rows[i])*bytes:])
 		s.hot.done(row)
+		s.came.Add(1)
 	}
 }
 
 // Drop gives up all rows that are kept. Nobody may gather, or read what was gathered.
 func (s *Source) Drop() {
-	s.kept, s.hot, s.rows = features.Far{}, hot{}, nil
+	s.kept, s.hot, s.rows, s.awaited = features.Far{}, hot{}, nil, 0
 	if s.room != nil {
 		_ = unix.Munmap(s.room) // it is a mapping of ours
 		s.room = nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hopmesh/hopmesh/engine/features"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -24,6 +25,9 @@ type Source struct {
 	kept   features.Far // the rows of hot
 	rows   []byte       // of kept, where rows come one by one
 	room   []byte       // the mapping that they lie in
+
+	awaited int64        // how many rows are to be kept; 0: none, or all have come
+	came    atomic.Int64 // how many of them have
 
 	mu     sync.Mutex
 	tables []*seen   // free ones

@@ -81,3 +81,47 @@ func TestKeepTogether(t *testing.T) {
 	all.Wait()
 	s.Drop()
 }
+
+// TestComplete: once most of the rows that are kept have come, the others come together, and none
+// is asked for any more. Where not all are kept, it is the same with those that are.
+func TestComplete(t *testing.T) {
+	shards := graphOf(kinds[0], 200, 300)
+	rng := rand.New(rand.NewPCG(3, 3))
+	edges := withEdges(shards, rng)
+	for _, most := range []uint64{1 << 30, 6000} {
+		m := meshOf(t, shards, 2, []int{0, 1}, "none", "")
+		s := m.sources[0]
+		kept, of, _, err := s.Keep(t.Context(), most, shards, nil)
+		if err != nil || kept == 0 || (most == 1<<30) != (kept == of) {
+			t.Fatal(kept, of, err)
+		}
+		chosen := m.hottest(0, kept, edges)
+		var r Rows
+		var tally peer.Tally
+		brought := 0
+		for i, v := range chosen {
+			rows, err := s.Complete(t.Context(), &tally)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if brought += rows; rows > 0 {
+				if 4*i < 3*kept || rows != kept-i {
+					t.Errorf("%d rows came when %d of %d had", rows, i, kept)
+				}
+				break
+			}
+			m.gather(0, &r, [][]uint32{{v}}, Options{}, nil)
+		}
+		if brought == 0 || tally.Read().Bytes[peer.Feature] == 0 {
+			t.Errorf("%d rows came, and %v was counted", brought, tally.Read())
+		}
+		m.gather(0, &r, [][]uint32{chosen}, Options{}, nil)
+		m.checkRows(t, 0, &r, [][]uint32{chosen})
+		if r.Remote > 0 {
+			t.Errorf("%d rows came again", r.Remote)
+		}
+		if rows, err := s.Complete(t.Context(), &tally); rows > 0 || err != nil {
+			t.Errorf("%d rows came once more, %v", rows, err)
+		}
+	}
+}

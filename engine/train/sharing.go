@@ -253,6 +253,20 @@ func (t *Trainer) roomToKeep(need *Needs) uint64 {
 	return (has - min(has, need.OnHost())) / uint64(t.Session.OnMachine) / 2
 }
 
+// completeRows brings the last of the rows that are kept. The epoch that begins counts them.
+func (t *Trainer) completeRows(ctx context.Context) error {
+	if t.Session.Alone() {
+		return nil
+	}
+	var tally peer.Tally
+	_, err := t.Session.Source.Complete(ctx, &tally)
+	t.Lead().At.Under.Sent.Add(tally.Take())
+	if err != nil && ctx.Err() != nil {
+		return t.Stopped(ctx)
+	}
+	return err
+}
+
 // WouldKeep returns how many rows of other nodes stay here once they have come, of how many, if a
 // strategy is chosen. It is about so: what the steps take is not known before.
 func (t *Trainer) WouldKeep(name string) (rows, of int) {

@@ -38,6 +38,11 @@ func (t *Trainer) Steps(ctx context.Context) error {
 	}
 	t.begun = time.Now()
 	defer func() { t.Lead().Clock() }()
+	if at.Step == 0 {
+		if err := t.completeRows(ctx); err != nil {
+			return err
+		}
+	}
 	for step := at.Step; step < t.Batches.Steps; step++ {
 		if ctx.Err() != nil {
 			return t.Stopped(ctx)
