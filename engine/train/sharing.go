@@ -248,9 +248,16 @@ func (t *Trainer) keepsRows(d *Descriptor) bool {
 
 // roomToKeep returns the bytes that rows of other nodes may take beside what is needed.
 func (t *Trainer) roomToKeep(need *Needs) uint64 {
-	has := budget.NewNode(0, t.Options.Memory, t.Options.Measured()).Has
-	// Nodes on one machine share what is free.
-	return (has - min(has, need.OnHost())) / uint64(t.Session.OnMachine) / 2
+	measured := t.Options.Measured()
+	n, each := budget.NewNode(0, t.Options.Memory, measured), uint64(t.Session.OnMachine)
+	left := n.Has - min(n.Has, need.OnHost())
+	// Nodes on one machine share what is free, and each has its own bound.
+	if n.Limited {
+		left = min(left, measured.Free/each)
+	} else {
+		left /= each
+	}
+	return left / 2
 }
 
 // completeRows brings the last of the rows that are kept. The epoch that begins counts them.
