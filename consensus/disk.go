@@ -124,8 +124,14 @@ func (d diskDir) prepare() error {
 }
 
 func openLog(dir string, meta types.MetaStore, log hclog.Logger) (*wal.WAL, error) {
+	files := segment.NewFiler(dir, privateFS{walfs.New()})
+	if l, is := meta.(*ledger); is {
+		if err := l.turn(dir, files); err != nil {
+			return nil, errors.Join(err, meta.Close())
+		}
+	}
 	w, err := wal.Open(dir, wal.WithSegmentSize(segmentSize), wal.WithLogger(log), wal.WithMetaStore(meta),
-		wal.WithSegmentFiler(segment.NewFiler(dir, privateFS{walfs.New()})))
+		wal.WithSegmentFiler(files))
 	if err != nil {
 		return nil, errors.Join(err, meta.Close())
 	}

@@ -150,6 +150,7 @@ func (c *Consensus) handOver(ctx context.Context, to ...string) error {
 	for _, id := range to {
 		term := c.raft.CurrentTerm()
 		if !c.attempts.may(id, term, time.Now()) {
+			failure = fmt.Errorf("hand leadership over: node %s did not take it a moment ago", id)
 			continue
 		}
 		err := c.await(ctx, func() raft.Future {
@@ -180,7 +181,9 @@ type attempts struct {
 
 // may reports whether leadership may be handed over to a node now.
 func (a *attempts) may(id string, term uint64, now time.Time) bool {
-	const asked = 3 * rpcTimeout // by then Raft has heard from the node, or given its question up
+	// By then Raft has heard from the node, or given its question up: it waits for up to ten
+	// seconds between questions, and for each step of one.
+	const asked = 10*time.Second + 4*rpcTimeout
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last, in := a.last[id]

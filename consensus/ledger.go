@@ -8,9 +8,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft-wal/metadb"
+	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 )
 
@@ -174,6 +177,37 @@ func (l *ledger) SetStable(key, value []byte) error {
 	next := maps.Clone(l.held.Stable)
 	next[string(key)] = append([]byte(nil), value...)
 	return l.write(ledgerFile{Log: l.held.Log, Stable: next})
+}
+
+// turn begins the next segment where the last one is full. The library does so some time after the
+// entry that filled it, and never again: if the node was killed meanwhile, or had no room for
+// the ledger, the log would take nothing any more.
+func (l *ledger) turn(dir string, files *segment.Filer) error {
+	state, err := l.Load(dir)
+	n := len(state.Segments)
+	if err != nil || n == 0 || !state.Segments[n-1].SealTime.IsZero() {
+		return err
+	}
+	state.Segments = slices.Clone(state.Segments)
+	last := &state.Segments[n-1]
+	w, err := files.RecoverTail(*last)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was about to be created
+	}
+	if err != nil {
+		return err
+	}
+	sealed, index, err := w.Sealed()
+	ends := w.LastIndex()
+	if err = errors.Join(err, w.Close()); err != nil || !sealed {
+		return err
+	}
+	last.SealTime, last.IndexStart, last.MaxIndex = time.Now(), index, ends
+	state.Segments = append(state.Segments, types.SegmentInfo{
+		ID: state.NextSegmentID, BaseIndex: ends + 1, MinIndex: ends + 1, SizeLimit: last.SizeLimit, Codec: last.Codec, CreateTime: time.Now(),
+	})
+	state.NextSegmentID++
+	return l.CommitState(state)
 }
 
 // Close does nothing, as no file stays open.

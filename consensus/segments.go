@@ -9,15 +9,16 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 )
 
-// segments is the log on disk. Where the library can't finish a change, on a full disk, what it
-// has in memory differs from its files from then on: a segment that is full stays the last one,
-// and entries that follow a cut go where no restart looks for them. So the log is opened anew
-// before the next change.
+// segments is the log on disk. Where the library can't begin a segment, on a full disk, what it has
+// in memory differs from its files from then on: a segment that is full stays the last one, and
+// entries that follow a cut go where no restart looks for them. So the log is opened anew. After
+// a write that failed it is not: the library overwrites that, and files would still show it.
 type segments struct {
 	open func() (*wal.WAL, error)
 
 	change sync.Mutex // held by whoever changes the log
-	doubt  bool       // the last change failed
+	doubt  bool       // a cut failed, and the log has not been opened anew since
+	closed bool
 
 	mu  sync.RWMutex // held while now is used, and to replace it
 	now *wal.WAL
@@ -30,6 +31,7 @@ func openSegments(open func() (*wal.WAL, error)) (*segments, error) {
 
 // renew opens the log anew. The one before stays if that fails. It is called with change held.
 func (s *segments) renew() error {
+	s.doubt = true
 	w, err := s.open()
 	if err != nil {
 		return fmt.Errorf("open the plan's log anew: %w", err)
@@ -42,29 +44,32 @@ func (s *segments) renew() error {
 	return old.Close()
 }
 
-func (s *segments) changed(do func(*wal.WAL) error) error {
-	s.change.Lock()
-	defer s.change.Unlock()
-	if s.doubt {
-		if err := s.renew(); err != nil {
-			return err
-		}
+// sure opens the log anew if that is due. It is called with change held.
+func (s *segments) sure() error {
+	switch {
+	case s.closed:
+		return wal.ErrClosed
+	case s.doubt:
+		return s.renew()
 	}
-	err := do(s.now)
-	if errors.Is(err, wal.ErrSealed) { // it could not begin the next segment, and did not say so
-		if err := s.renew(); err != nil {
-			s.doubt = true
-			return err
-		}
-		err = do(s.now)
-	}
-	s.doubt = err != nil && !errors.Is(err, wal.ErrClosed)
-	return err
+	return nil
 }
 
 // StoreLogs stores entries.
 func (s *segments) StoreLogs(list []*raft.Log) error {
-	return s.changed(func(w *wal.WAL) error { return w.StoreLogs(list) })
+	s.change.Lock()
+	defer s.change.Unlock()
+	if err := s.sure(); err != nil {
+		return err
+	}
+	err := s.now.StoreLogs(list)
+	if errors.Is(err, wal.ErrSealed) { // it could not begin the next segment, and did not say so
+		if err := s.renew(); err != nil {
+			return err
+		}
+		err = s.now.StoreLogs(list)
+	}
+	return err
 }
 
 // StoreLog stores an entry.
@@ -72,7 +77,16 @@ func (s *segments) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{
 
 // DeleteRange takes entries away.
 func (s *segments) DeleteRange(first, last uint64) error {
-	return s.changed(func(w *wal.WAL) error { return w.DeleteRange(first, last) })
+	s.change.Lock()
+	defer s.change.Unlock()
+	if err := s.sure(); err != nil {
+		return err
+	}
+	err := s.now.DeleteRange(first, last)
+	if err != nil {
+		err = errors.Join(err, s.renew())
+	}
+	return err
 }
 
 // Set stores a value.
@@ -93,6 +107,7 @@ func (s *segments) SetUint64(key []byte, n uint64) error {
 func (s *segments) Close() error {
 	s.change.Lock()
 	defer s.change.Unlock()
+	s.closed = true
 	return s.now.Close()
 }
 

@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
 )
 
 // obstacles lie where the log's next segments would.
@@ -91,6 +93,57 @@ func TestTheNextSegmentFindsNoRoom(t *testing.T) {
 	wantLarge(t, s.Log, kept)
 	if b, err := s.Stable.Get([]byte("CurrentTerm")); err != nil || string(b) != "seven" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// It is the same where the ledger, which lists the segments, finds no room, and where the node is
+// killed before the next segment has begun.
+func TestTheLedgerFindsNoRoom(t *testing.T) {
+	dir := t.TempDir()
+	s, err := openDisk(dir, discard(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	obstacle := filepath.Join(dir, "wal", ledgerName+".tmp")
+	if err := os.Mkdir(obstacle, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	kept := uint64(0)
+	for failed := 0; failed < 3; {
+		if err := s.Log.StoreLogs(large(kept+1, kept+1)); err != nil {
+			failed++
+		} else if kept++; kept > 20 {
+			t.Fatal("it never needed a second segment")
+		}
+	}
+	wantLarge(t, s.Log, kept)
+	killed := t.TempDir()
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{dir, killed} {
+		if err := os.Remove(filepath.Join(at, "wal", ledgerName+".tmp")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Log.StoreLogs(large(kept+1, kept+2)); err != nil {
+		t.Errorf("there is room, and an entry finds none: %v", err)
+	}
+	wantLarge(t, s.Log, kept+2)
+	after, err := openDisk(killed, discard(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := after.Log.StoreLogs(large(kept+1, kept+1)); err != nil {
+		t.Errorf("a node that was killed takes no entry: %v", err)
+	}
+	wantLarge(t, after.Log, kept+1)
+	if err := after.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := after.Log.StoreLogs(large(kept+2, kept+2)); !errors.Is(err, wal.ErrClosed) {
+		t.Errorf("stored after it was closed: %v", err)
 	}
 }
 

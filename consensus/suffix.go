@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"slices"
 	"sync/atomic"
 
@@ -111,8 +112,17 @@ func (s *suffixLog) DeleteRange(first, last uint64) error {
 		}
 		gone = append(gone, l)
 	}
-	// First, so that they can be read at any moment. If it fails, they may be gone or not.
-	gone = append(gone, before...)
+	// First, so that they can be read at any moment. If it fails, they may be gone or not, as
+	// those before may.
+	gone = joined(before, gone)
 	s.gone.Store(&gone)
 	return s.LogStore.DeleteRange(first, ends)
+}
+
+// joined returns the entries of two lists, each once, by their index. Those of the second are
+// taken where both have one.
+func joined(a, b []raft.Log) []raft.Log {
+	all := slices.Concat(b, a)
+	slices.SortStableFunc(all, func(x, y raft.Log) int { return cmp.Compare(x.Index, y.Index) })
+	return slices.CompactFunc(all, func(x, y raft.Log) bool { return x.Index == y.Index })
 }

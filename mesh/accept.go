@@ -75,7 +75,7 @@ func (m *Mesh) serve(l *link) {
 			case CodeVersion:
 				m.members.sights.add(l.peer, parseReason(ended.ErrorMessage))
 			case CodeGoodbye:
-				m.members.tell(word{id: l.peer, parts: true})
+				m.pool.parts(l)
 			}
 			return
 		}

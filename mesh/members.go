@@ -48,8 +48,9 @@ type members struct {
 	mu    sync.RWMutex
 	byID  map[string]Member
 	known map[string]netip.AddrPort
-	// parted are the nodes that stopped, by their own word, and the end of its validity.
-	parted map[string]*time.Timer
+	// parted are the nodes that stopped, by their own word; heeded is when each last said so.
+	parted map[string]parting
+	heeded map[string]time.Time
 	words  chan word
 	// sights are the nodes that spoke another version.
 	sights sights
@@ -58,7 +59,7 @@ type members struct {
 func (t *members) init(peers []Peer) {
 	t.events, t.stop = make(chan serf.Event, 1024), make(chan struct{})
 	t.byID, t.known = map[string]Member{}, map[string]netip.AddrPort{}
-	t.parted, t.words = map[string]*time.Timer{}, make(chan word, 64)
+	t.parted, t.heeded, t.words = map[string]parting{}, map[string]time.Time{}, make(chan word, 64)
 	for _, p := range peers {
 		t.known[p.ID] = p.Addr
 	}
@@ -95,8 +96,9 @@ func (m *Mesh) watchMembers() {
 			return
 		}
 		for _, sm := range me.Members {
-			c := Change{ID: sm.Name, Name: sm.Tags["name"], Status: m.learn(sm, me.Type == serf.EventMemberReap)}
-			if m.cfg.OnChange != nil && c.ID != m.ID() {
+			status, news := m.learn(sm, me.Type)
+			c := Change{ID: sm.Name, Name: sm.Tags["name"], Status: status}
+			if news && m.cfg.OnChange != nil && c.ID != m.ID() {
 				m.cfg.OnChange(c)
 			}
 		}
@@ -106,19 +108,22 @@ func (m *Mesh) watchMembers() {
 // refresh takes over what Serf knew before events flowed.
 func (m *Mesh) refresh() {
 	for _, sm := range m.serf.Members() {
-		m.learn(sm, false)
+		m.learn(sm, serf.EventMemberJoin)
 	}
 }
 
-func (m *Mesh) learn(sm serf.Member, reaped bool) Status {
+// learn takes over an event of gossip, and reports whether it is news: not, if a node has failed
+// that had said so.
+func (m *Mesh) learn(sm serf.Member, what serf.EventType) (now Status, news bool) {
 	t := &m.members
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	parted := t.settle(sm.Name)
-	if reaped {
+	parted := what != serf.EventMemberUpdate && t.settle(sm.Name) // an update may be older than a goodbye
+	if what == serf.EventMemberReap {
 		delete(t.byID, sm.Name)
 		delete(t.known, sm.Name)
-		return ""
+		delete(t.heeded, sm.Name)
+		return "", true
 	}
 	ip, _ := netip.AddrFromSlice(sm.Addr)
 	n := Member{
@@ -130,7 +135,7 @@ func (m *Mesh) learn(sm serf.Member, reaped bool) Status {
 		n.Since = old.Since
 	}
 	t.byID[n.ID] = n
-	return n.Status
+	return t.view(n).Status, !parted || n.Status != Failed
 }
 
 func statusOf(s serf.MemberStatus) Status {

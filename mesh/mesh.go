@@ -154,9 +154,9 @@ func (m *Mesh) Close() error {
 			_ = m.serf.Shutdown()
 		}
 		close(m.members.stop)
+		_ = m.listener.Close() // first, so that no new connection contradicts a goodbye
 		m.pool.close()
 		m.joins.close()
-		_ = m.listener.Close()
 		_ = m.transport.Close()
 		m.wg.Wait()
 	})

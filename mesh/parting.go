@@ -3,16 +3,18 @@ package mesh
 import "time"
 
 // A node that stops says so when it ends its connections. Its peers need not wait until gossip
-// finds it dead: to them it has failed from then on. A node can say that only of itself.
+// finds it dead: to them it has failed from then on. A node can say that only of itself, and not
+// again and again.
 
 // partedFor bounds how long a node's word counts if gossip goes on to find it alive and no
-// connection to it comes about. Gossip finds the dead earlier.
+// connection to it comes about. Gossip finds the dead earlier. Another word counts after that.
 const partedFor = 10 * time.Second
 
 // A word is what a connection says of the node at its other end.
 type word struct {
 	id    string
-	parts bool // it stops; else it is there
+	parts bool      // it stops; else it is there
+	over  time.Time // when it parted, if that has lasted long enough
 }
 
 // tell passes on a word to watchMembers.
@@ -21,6 +23,19 @@ func (t *members) tell(w word) {
 	case t.words <- w:
 	case <-t.stop:
 	}
+}
+
+// parts is called when a node has ended a connection with a goodbye.
+func (p *pool) parts(l *link) {
+	p.mu.Lock()
+	for other := range p.all {
+		if other.peer == l.peer && other.alive() && other.born.After(l.born) {
+			p.mu.Unlock()
+			return // it was that of the process before
+		}
+	}
+	p.mu.Unlock()
+	p.mesh.members.tell(word{id: l.peer, parts: true})
 }
 
 // returned is called when a connection to a node has come about.
@@ -33,21 +48,31 @@ func (t *members) returned(id string) {
 	}
 }
 
+// A parting is when a node stopped by its own word, and the end of its validity.
+type parting struct {
+	at    time.Time
+	timer *time.Timer
+}
+
 // take returns what changes by a word, if anything does.
 func (t *members) take(w word) (Change, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n, known := t.byID[w.id]
-	_, parted := t.parted[w.id]
-	if !known || n.Status != Alive || parted == w.parts {
+	was, parted := t.parted[w.id]
+	now := time.Now()
+	switch {
+	case !known, n.Status != Alive, parted == w.parts, !w.over.IsZero() && was.at != w.over:
 		return Change{}, false
-	}
-	if w.parts {
-		t.parted[w.id] = time.AfterFunc(partedFor, func() { t.tell(word{id: w.id}) })
-	} else {
+	case w.parts && now.Sub(t.heeded[w.id]) < partedFor:
+		return Change{}, false // gossip finds out
+	case w.parts:
+		t.heeded[w.id] = now
+		t.parted[w.id] = parting{now, time.AfterFunc(partedFor, func() { t.tell(word{id: w.id, over: now}) })}
+	default:
 		t.settle(w.id)
 	}
-	n.Since = time.Now()
+	n.Since = now
 	t.byID[w.id] = n
 	return Change{ID: n.ID, Name: n.Name, Status: t.view(n).Status}, true
 }
@@ -55,9 +80,9 @@ func (t *members) take(w word) (Change, bool) {
 // settle forgets that a node has parted, since there is news of it, and reports whether it had.
 // It is called with mu held.
 func (t *members) settle(id string) bool {
-	timer, parted := t.parted[id]
+	p, parted := t.parted[id]
 	if parted {
-		timer.Stop()
+		p.timer.Stop()
 		delete(t.parted, id)
 	}
 	return parted

@@ -74,6 +74,12 @@ func TestStoppingIsSeenAtOnce(t *testing.T) {
 		back := time.Now()
 		meet(t, again, a)
 		g.wait("it is alive", func() bool { return statusAt(a, b.ID()) == Alive })
+		// The process before may be heard late.
+		a.pool.parts(&link{peer: b.ID(), born: begin})
+		<-time.After(10 * time.Millisecond)
+		if got := statusAt(a, b.ID()); got != Alive {
+			t.Errorf("it is %s by the word of the process before", got)
+		}
 		if p, _ := a.Member(b.ID()); p.Since.Before(back) || time.Since(begin) > time.Second {
 			t.Errorf("alive since %s, %s after it was back", p.Since, time.Since(back))
 		}
@@ -104,6 +110,14 @@ func TestAGoodbyeCountsForAWhile(t *testing.T) {
 		}
 		g.wait("the one that lies has failed", func() bool { return statusAt(a, lying.ID()) == Failed })
 		g.wait("it is alive", func() bool { return statusAt(a, lying.ID()) == Alive })
+		for range 5 {
+			a.members.tell(word{id: lying.ID(), parts: true})
+			<-time.After(100 * time.Millisecond)
+			if statusAt(a, lying.ID()) != Alive {
+				t.Error("it may say so again and again")
+			}
+		}
+		<-time.After(partedFor)
 		begin := time.Now()
 		a.members.tell(word{id: lying.ID(), parts: true})
 		g.wait("it has failed again", func() bool { return statusAt(a, lying.ID()) == Failed })

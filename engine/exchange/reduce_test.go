@@ -124,7 +124,7 @@ func TestReduceInTheOrderOfNodes(t *testing.T) {
 			asked := uint64(shares * (nodes - 1))
 			const framing = peer.QueryFraming + peer.AnswerFraming
 			bytes := uint64(2*(nodes-1)*4*columns) + questions*(framing+columnsSize+noteSize) + asked*framing
-			if nodes == 2 || (nodes-2)*4*columns/nodes*(nodes-1) <= wholeBytes {
+			if nodes > 1 && 4*columns <= wholeBytes*nodes/(nodes-1)/(nodes-1) {
 				bytes, asked = uint64(nodes*(nodes-1)*4*columns)+questions*(framing+noteSize), 0
 			}
 			volume, _ := Volume(nodes, columns, 4, nil)

@@ -48,18 +48,18 @@ func (s *summing) takeRows(ctx context.Context, r *Round, columns, size int) err
 	return nil
 }
 
-// wholeBytes is how much more may come to a node so that it need not wait for sums: less than a
-// round of questions takes of a processor, and of a slow link about a millisecond.
+// wholeBytes is how much more may cross a node's link so that it need not wait for sums: less than
+// a round of questions takes of a processor, and of a slow link about a millisecond. It also
+// bounds the memory of rows that are taken whole.
 const wholeBytes = 48 << 10
 
-// whole reports whether each node takes all rows, of so many bytes. With two nodes and a row each,
-// the same number of bytes travels either way.
+// whole reports whether each node takes all rows, of so many bytes.
 func whole(nodes, bytes int, rows func(node int) int) bool {
-	all, least := 0, rows(0)
+	all := 0
 	for node := range nodes {
-		all, least = all+rows(node), min(least, rows(node))
+		all += rows(node)
 	}
-	return (all-least-1)*bytes/nodes*(nodes-1) <= wholeBytes
+	return all < 2 && bytes <= wholeBytes/nodes || all > 1 && bytes <= wholeBytes*nodes/(nodes-1)/(all-1)
 }
 
 // Rounds returns how many rounds of questions a sum of one row a node takes, of so many bytes, and how

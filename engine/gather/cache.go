@@ -116,7 +116,7 @@ func (s *Source) Keep(ctx context.Context, most uint64, shards []*graph.Shard, t
 	if all := uint64(of)*each + uint64(s.store.Vertices())/4; all <= most && s.store.Vertices() < math.MaxUint32/4 {
 		h := hot{first: s.store.Vertices(), all: true}
 		if s.await(h, int(h.first)) {
-			s.awaited = int64(of)
+			s.coming.awaited = int64(of)
 			return of, of, uint64(of)*each + s.hot.bytes(), nil
 		}
 	}
@@ -128,7 +128,7 @@ func (s *Source) Keep(ctx context.Context, most uint64, shards []*graph.Shard, t
 	if len(vertices) == 0 || !s.await(newHot(s.store.Vertices(), vertices, places), len(vertices)) {
 		return 0, of, 0, nil
 	}
-	s.awaited = int64(len(vertices))
+	s.coming.awaited = int64(len(vertices))
 	return len(vertices), of, uint64(len(vertices))*each + s.hot.bytes(), nil
 }
 
@@ -170,7 +170,7 @@ func (s *Source) await(h hot, rows int) bool {
 		return false
 	}
 	h.awaits(rows)
-	s.came.Store(0)
+	s.coming.came.Store(0)
 	s.room, s.hot = room, h
 	s.rows = s.kept.Within(s.form, rows, unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(room))), len(room)/8))
 	return true
@@ -180,7 +180,7 @@ func (s *Source) await(h hot, rows int) bool {
 // steps would ask for some again and again. Before, it does nothing. Others may gather meanwhile.
 func (s *Source) Complete(ctx context.Context, tally *peer.Tally) (rows int, err error) {
 	const most = 4 // at most one in so many is missing
-	if s.awaited == 0 || most*(s.awaited-s.came.Load()) > s.awaited {
+	if s.coming.awaited == 0 || most*(s.coming.awaited-s.coming.came.Load()) > s.coming.awaited {
 		return 0, nil
 	}
 	var missing []uint32
@@ -192,15 +192,15 @@ func (s *Source) Complete(ctx context.Context, tally *peer.Tally) (rows int, err
 			missing = append(missing, v)
 		}
 	}
-	const atOnce = 1 << 14 // rows, which take memory
+	const atOnce = 8 << 20 // bytes
 	var r Rows
-	for some := range slices.Chunk(missing, atOnce) {
+	for some := range slices.Chunk(missing, max(1, atOnce/s.form.RowBytes())) {
 		if err := s.gather(ctx, &r, [][]uint32{some}, 0, 0, Options{}, tally); err != nil {
 			return rows, fmt.Errorf("bring the last rows of features that are kept: %w", err)
 		}
 		rows += r.Remote
 	}
-	s.awaited = 0
+	s.coming.awaited = 0
 	return rows, nil
 }
 
@@ -227,13 +227,13 @@ func (s *Source) keep(r *Rows) {
 		}
 		copy(s.rows[int(row)*bytes:][:bytes], r.dense[int(r.plan.rows[i])*bytes:])
 		s.hot.done(row)
-		s.came.Add(1)
+		s.coming.came.Add(1)
 	}
 }
 
 // Drop gives up all rows that are kept. Nobody may gather, or read what was gathered.
 func (s *Source) Drop() {
-	s.kept, s.hot, s.rows, s.awaited = features.Far{}, hot{}, nil, 0
+	s.kept, s.hot, s.rows, s.coming.awaited = features.Far{}, hot{}, nil, 0
 	if s.room != nil {
 		_ = unix.Munmap(s.room) // it is a mapping of ours
 		s.room = nil

@@ -26,12 +26,17 @@ type Source struct {
 	rows   []byte       // of kept, where rows come one by one
 	room   []byte       // the mapping that they lie in
 
-	awaited int64        // how many rows are to be kept; 0: none, or all have come
-	came    atomic.Int64 // how many of them have
+	coming coming
 
 	mu     sync.Mutex
 	tables []*seen   // free ones
 	spare  sync.Pool // of *answer
+}
+
+// coming counts rows that are to be kept.
+type coming struct {
+	awaited int64 // 0: none, or all have come
+	came    atomic.Int64
 }
 
 // most bounds the bytes of a question and of an answer. All nodes have the same.

@@ -141,7 +141,7 @@ func (g *Greeting) read(m []byte) error {
 	if n, err := binary.Decode(m, binary.LittleEndian, g); err != nil || n != len(m) {
 		return fmt.Errorf("sent a malformed greeting (%d bytes)", len(m))
 	}
-	if w := g.Tuning; max(g.Epoch, g.Step, g.Left, uint64(w.Epochs), uint64(w.Slots), uint64(w.Nodes)) > math.MaxInt32 || !(min(w.Best, w.Seen[0], w.Seen[1]) >= 0) {
+	if w := g.Tuning; max(g.Epoch, g.Step, g.Left, uint64(w.Epochs), uint64(w.Slots), uint64(w.Nodes)) > math.MaxInt32 || !(min(w.Best, w.Seen[0], w.Seen[1]) >= 0 && max(w.Best, w.Seen[0], w.Seen[1]) <= math.MaxFloat64) {
 		return fmt.Errorf("says that it stands at step %d of epoch %d", g.Step, g.Epoch)
 	}
 	return nil

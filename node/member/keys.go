@@ -40,7 +40,8 @@ type keyring struct {
 	plan *consensus.Consensus
 	log  *slog.Logger
 
-	mu sync.Mutex // held while the set of gossip keys changes
+	mu        sync.Mutex // held while the set of gossip keys changes
+	preferred []byte     // the key that most nodes used when this one had no plan
 }
 
 // errBehind refuses a key, because a node that does not know of a revocation yet would
@@ -217,15 +218,15 @@ func (k *keyring) fetch(ctx context.Context) {
 	if leader := k.plan.Leader(); leader != "" && !slices.Contains(ids, leader) {
 		ids = append(ids, leader)
 	}
-	none := k.plan.State().Key.Digest == ""
-	var used poll
+	none := func() bool { return k.plan.State().Key.Digest == "" }
+	used := poll{of: len(ids)}
 	for _, id := range ids {
 		if ctx.Err() != nil {
 			return
 		}
 		ring, err := k.ask(ctx, id)
 		switch {
-		case err == nil && none:
+		case err == nil && none():
 			used.add(ring)
 		case err == nil:
 			err = k.take(ring)
@@ -234,7 +235,7 @@ func (k *keyring) fetch(ctx context.Context) {
 			k.log.Debug("asked for the gossip keys", "peer", id, "err", err)
 		}
 	}
-	if key, is := used.most(); is {
+	if key, is := used.most(); is && none() {
 		if err := k.prefer(key); err != nil {
 			k.log.Warn("can't keep the gossip key that most nodes use", "err", err)
 		}
@@ -243,33 +244,35 @@ func (k *keyring) fetch(ctx context.Context) {
 
 // A poll counts which gossip keys other nodes use.
 type poll struct {
-	of    int
-	users map[string]int // by the key's bytes
-	all   []identity.GossipKey
+	of   int // nodes that were asked
+	used []identity.GossipKey
 }
 
 func (p *poll) add(ring []identity.GossipKey) {
-	if len(ring) == 0 {
-		return
+	if len(ring) > 0 {
+		p.used = append(p.used, ring[0])
 	}
-	if p.of++; p.users == nil {
-		p.users = map[string]int{}
-	}
-	p.users[string(ring[0].Key)]++
-	p.all = append(p.all, ring[0])
 }
 
-// most returns the key that more than half of them use.
+// most returns the key that more than half of all nodes use which are known, whether they answer or
+// not: a few that are hostile, or have been away, can't outvote the others.
 func (p *poll) most() (identity.GossipKey, bool) {
-	for _, key := range p.all {
-		if 2*p.users[string(key.Key)] > p.of {
+	for _, key := range p.used {
+		n := 0
+		for _, other := range p.used {
+			if other.Serial == key.Serial && bytes.Equal(other.Key, key.Key) {
+				n++
+			}
+		}
+		if 2*n > p.of {
 			return key, true
 		}
 	}
 	return identity.GossipKey{}, false
 }
 
-// prefer puts a key before those that are held.
+// prefer puts a key before those that are held. None of those goes, but for one that was preferred
+// before.
 func (k *keyring) prefer(key identity.GossipKey) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -279,12 +282,16 @@ func (k *keyring) prefer(key identity.GossipKey) error {
 	}
 	ring := []identity.GossipKey{key}
 	for _, h := range held {
-		if !bytes.Equal(h.Key, key.Key) && len(ring) < 3 { // one that goes, and one that comes
+		if !bytes.Equal(h.Key, key.Key) && !bytes.Equal(h.Key, k.preferred) {
 			ring = append(ring, h)
 		}
 	}
 	k.log.Info("this node has no plan, and takes the gossip key that most nodes use", "serial", key.Serial)
-	return k.set(ring)
+	err := k.set(ring)
+	if err == nil {
+		k.preferred = key.Key
+	}
+	return err
 }
 
 func (k *keyring) take(ring []identity.GossipKey) error {

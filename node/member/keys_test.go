@@ -1,0 +1,39 @@
+package member
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/mesh/identity"
+)
+
+// The key counts that more than half of all known nodes use, with the same serial.
+func TestPoll(t *testing.T) {
+	right, wrong := identity.NewGossipKey(3), identity.NewGossipKey(4)
+	forged := right
+	forged.Serial = 1 << 60
+	for name, c := range map[string]struct {
+		of   int
+		used []identity.GossipKey
+		want []byte
+	}{
+		"nobody answers":           {3, nil, nil},
+		"one of one":               {1, []identity.GossipKey{right}, right.Key},
+		"one of three":             {3, []identity.GossipKey{wrong}, nil},
+		"two of three":             {3, []identity.GossipKey{wrong, right, right}, right.Key},
+		"two against two":          {4, []identity.GossipKey{wrong, right, right, wrong}, nil},
+		"as many as do not answer": {4, []identity.GossipKey{right, right}, nil},
+		"another serial":           {3, []identity.GossipKey{forged, right, right}, right.Key},
+		"no two agree":             {3, []identity.GossipKey{forged, right, wrong}, nil},
+	} {
+		p := poll{of: c.of}
+		p.add(nil)
+		for _, k := range c.used {
+			p.add([]identity.GossipKey{k, identity.NewGossipKey(1)})
+		}
+		got, is := p.most()
+		if is != (c.want != nil) || !bytes.Equal(got.Key, c.want) || is && got.Serial != 3 {
+			t.Errorf("%s: %v, %v", name, got, is)
+		}
+	}
+}
