@@ -43,6 +43,18 @@ build: ## bin/hopmesh, one static binary
 CUDA_ENV := CGO_ENABLED=1 CGO_CFLAGS="-O2 -I$(CURDIR)/cuda/driver/include"
 CUDA := $(CUDA_ENV) $(GO)
 
+# What pip installs: the program and the Python package. arm64's is made here too, since
+# nothing needs a C compiler.
+WHEEL = python3 python/build/hopmesh_wheel.py --version $(VERSION) --into dist
+
+.PHONY: wheel
+wheel: build ## dist/hopmesh-*.whl for x86-64 and arm64, which pip installs (needs python3)
+	$(WHEEL) --program bin/hopmesh
+	GOARCH=$(OTHER_ARCH) $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/$(OTHER_ARCH)/hopmesh ./cli/hopmesh
+	$(WHEEL) --program bin/$(OTHER_ARCH)/hopmesh
+
+OTHER_ARCH = $(if $(filter amd64,$(shell $(GO) env GOARCH)),arm64,amd64)
+
 .PHONY: build-cuda
 build-cuda: ## bin/hopmesh-cuda, which looks for NVIDIA GPUs (needs gcc)
 	$(CUDA) build -tags cuda -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hopmesh-cuda ./cli/hopmesh
@@ -65,6 +77,20 @@ LONG_PACKAGES = $(sort $(dir $(LONG_FILES)))
 .PHONY: test-long
 test-long: $(PYTHON) ## the tests that take long: processes killed, large meshes, training up to known accuracies
 	$(GO) test -tags long -timeout 30m -run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(LONG_FILES) | paste -sd '|' -))\$$" $(LONG_PACKAGES)
+
+# The Python package, whose tests use what make build has built.
+PYTHON_TESTS := .tools/python-tests
+IN_PYTHON := cd python && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=.:build PYTHON_HOPMESH=$(CURDIR)/bin/hopmesh $(CURDIR)/$(PYTHON_TESTS)/bin
+
+.PHONY: test-python
+test-python: $(PYTHON_TESTS) build ## the tests of the Python package, on real daemons (needs python3)
+	$(IN_PYTHON)/ruff check --no-cache . && $(CURDIR)/$(PYTHON_TESTS)/bin/ruff format --no-cache --check .
+	$(IN_PYTHON)/mypy --cache-dir /dev/null
+	$(IN_PYTHON)/pytest
+
+$(PYTHON_TESTS): python/tests/requirements.txt
+	python3 -m venv $@ && $@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
+	touch $@
 
 # No package may take more CPU seconds than this.
 CPU_LIMIT := 90

@@ -1,0 +1,35 @@
+"""Trains graph neural networks on a mesh of machines.
+
+A mesh in this process's children, for notebooks and tests::
+
+    import hopmesh
+
+    with hopmesh.up(nodes=3) as mesh:
+        mesh.import_("cora", "cora.npz")
+        job = mesh.train("cora", model="gcn", hidden=16, epochs=100)
+        job.wait()
+        print(job.best, job.predictions().classes)
+
+:func:`connect` finds a daemon that runs, and :func:`load_model` computes with an exported model.
+Nothing but numpy is needed.
+"""
+
+from importlib import metadata as _metadata
+
+from hopmesh.binary import options
+from hopmesh.dataset import Dataset, Graph
+from hopmesh.error import Error
+from hopmesh.job import Job, Predictions
+from hopmesh.local import LocalMesh, up
+from hopmesh.mesh import Mesh, connect
+from hopmesh.model import Model, load_model
+
+__all__ = [
+    "Dataset", "Error", "Graph", "Job", "LocalMesh", "Mesh", "Model", "Predictions", "connect",
+    "load_model", "options", "up",
+]  # fmt: skip
+
+try:
+    __version__ = _metadata.version("hopmesh")
+except _metadata.PackageNotFoundError:
+    __version__ = "0"  # it is used from its folder

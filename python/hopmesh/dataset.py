@@ -1,0 +1,170 @@
+"""Datasets of a mesh, and their graphs as arrays."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import urllib.parse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopmesh import safetensors
+from hopmesh.client import Client
+from hopmesh.error import Error
+
+_MARKS = {"train": 1, "val": 2, "test": 3}
+
+
+@dataclass
+class Graph:
+    """A graph in memory. Vertices are in the order of their ids.
+
+    ``y`` is -1 where there is no label. ``edge_weight`` is None if all weigh 1.
+    """
+
+    x: NDArray[np.float32]
+    edge_index: NDArray[np.int64]
+    y: NDArray[np.int64]
+    train_mask: NDArray[np.bool_]
+    val_mask: NDArray[np.bool_]
+    test_mask: NDArray[np.bool_]
+    ids: NDArray[Any]
+    edge_weight: NDArray[np.float32] | None = None
+
+    def to_pyg(self) -> Any:
+        """Returns the graph as a PyG ``Data``, with its ids as ``ids``."""
+        try:
+            import torch
+            from torch_geometric.data import Data
+        except ImportError:
+            raise Error(
+                "PyTorch Geometric is not here: pip install torch torch_geometric"
+            ) from None
+        arrays = {name: value for name, value in vars(self).items() if value is not None}
+        ids = arrays.pop("ids")
+        tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
+        return Data(ids=ids if ids.dtype == object else torch.from_numpy(np.array(ids)), **tensors)
+
+
+class Dataset:
+    """A graph that the mesh holds in shards. ``about`` has all that the daemon says of it."""
+
+    def __init__(self, client: Client, folders: Sequence[str], about: dict[str, Any]) -> None:
+        self._client, self._folders, self.about = client, folders, about
+        self.name: str = about["name"]
+        self.vertices: int = about["vertices"]
+        self.edges: int = about["edges"]
+        self.features: int = about["features"]
+        self.classes: int = about["classes"]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Dataset {self.name}: {self.vertices} vertices, {self.edges} edges, "
+            f"{self.features} features, {self.classes} classes>"
+        )
+
+    @property
+    def _path(self) -> str:
+        return "/v1/datasets/" + urllib.parse.quote(self.name, safe="")
+
+    def show(self) -> dict[str, Any]:
+        """Asks the daemon again for all about this dataset, with its shards and their owners."""
+        about: dict[str, Any] = self._client.get(self._path)
+        return about
+
+    def verify(self) -> None:
+        """Has every copy of every shard read; damaged and missing ones are replaced."""
+        for _ in self._client.stream("POST", self._path + "/verify"):
+            pass
+
+    def remove(self, force: bool = False) -> None:
+        """Removes the dataset from the mesh, with ``force`` also one that kept models need."""
+        self._client.delete(self._path + ("?force=true" if force else ""))
+
+    def load(self, split: int = 0) -> Graph:
+        """Reads the graph into arrays; features become dense float32.
+
+        The shards are read from the folders of daemons on this machine. A mesh of
+        :func:`hopmesh.up` has all of them here. Otherwise this node must hold every shard: in a
+        mesh of one or two nodes it does.
+        """
+        shards = list(self._shards())
+        if split != 0 and not all("splits" in s and split < len(s["splits"]) for _, s in shards):
+            raise Error(f"the dataset {self.name} has no split {split}")
+        ids = np.concatenate([_ids(s) for _, s in shards])
+        order = np.argsort(ids, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        marks = np.concatenate([_marks(s, split) for _, s in shards])[order]
+        targets = np.concatenate([np.diff(s["indptr"]) for _, s in shards])
+        sources = np.concatenate([s["indices"] for _, s in shards])
+        weights = [s["weights"] for _, s in shards if "weights" in s]
+        masks = {f"{name}_mask": marks == mark for name, mark in _MARKS.items()}
+        return Graph(
+            x=np.concatenate([_features(m, s) for m, s in shards])[order],
+            edge_index=np.stack([place[sources], place[np.repeat(np.arange(len(ids)), targets)]]),
+            y=np.concatenate([_labels(s) for _, s in shards])[order],
+            ids=ids[order],
+            edge_weight=np.concatenate(weights) if weights else None,
+            **masks,
+        )
+
+    def _shards(self) -> Iterator[tuple[dict[str, str], dict[str, NDArray[Any]]]]:
+        if not self._folders:
+            raise Error("shards are read from the daemon's folder, and this daemon is elsewhere")
+        for shard in self.show()["shards"]:
+            name, wanted = f"{shard['id']:04d}.safetensors", shard["sha256"]
+            for folder in self._folders:
+                paths = glob.glob(os.path.join(glob.escape(folder), "datasets", "*", name))
+                if path := next((path for path in paths if _digest(path) == wanted), None):
+                    yield safetensors.read(path)
+                    break
+            else:
+                raise Error(
+                    f"shard {shard['id']} of {self.name} is not on this machine but at node "
+                    f"{shard['owner']}: load the dataset on a machine that holds all of it"
+                )
+
+
+def _digest(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""  # it moved to another node meanwhile
+
+
+def _ids(shard: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    if "original_ids" in shard:
+        return shard["original_ids"]
+    text, ends = shard["original_ids.bytes"].tobytes(), shard["original_ids.offsets"].tolist()
+    names = [text[a:b].decode() for a, b in zip(ends, ends[1:], strict=False)]
+    return np.array(names, dtype=object)
+
+
+def _count(shard: dict[str, NDArray[Any]]) -> int:
+    return len(shard["indptr"]) - 1
+
+
+def _marks(shard: dict[str, NDArray[Any]], split: int) -> NDArray[np.uint8]:
+    return shard["splits"][split] if "splits" in shard else np.zeros(_count(shard), np.uint8)
+
+
+def _labels(shard: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
+    found = shard.get("labels", np.full(_count(shard), -1))
+    return found.astype(np.int64)
+
+
+def _features(metadata: dict[str, str], shard: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
+    if "features" in shard:
+        return shard["features"].astype(np.float32, copy=False)
+    x = np.zeros((_count(shard), int(metadata["features"])), np.float32)
+    if "features.indptr" in shard:
+        rows = np.repeat(np.arange(len(x)), np.diff(shard["features.indptr"]))
+        x[rows, shard["features.indices"]] = shard["features.values"]
+    return x

@@ -1,0 +1,232 @@
+"""Training jobs, their epochs, and what their models predict."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+import urllib.parse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopmesh import parquet
+from hopmesh.client import Client
+from hopmesh.error import Error
+from hopmesh.model import Model, load_model
+
+
+@dataclass
+class Predictions:
+    """What a model says of every vertex. Row i of ``scores`` is that of ``ids[i]``.
+
+    Scores are those before softmax. Of embeddings, they are the input of the last layer.
+    """
+
+    ids: NDArray[Any]
+    scores: NDArray[np.float32]
+
+    @property
+    def classes(self) -> NDArray[np.int64]:
+        """The class with the largest score of each vertex."""
+        classes: NDArray[np.int64] = np.argmax(self.scores, axis=1)
+        return classes
+
+    def frame(self) -> Any:
+        """Returns a pandas DataFrame of ids, classes, and a column for each score."""
+        columns = {str(i): self.scores[:, i] for i in range(self.scores.shape[1])}
+        return _pandas().DataFrame({"id": self.ids, "class": self.classes, **columns})
+
+
+class Job:
+    """A training job. Iterate over it to follow its epochs; what it does goes on without you."""
+
+    def __init__(self, client: Client, id: str) -> None:
+        self._client = client
+        self.id = id
+
+    def __repr__(self) -> str:
+        about = self.show()
+        return (
+            f"<Job {self.id}: {about['model']} on {about['dataset']}, {about['state']}, "
+            f"epoch {about['epoch']} of {about['epochs_total']}>"
+        )
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yields each epoch once and in order, those that are over too, until the job ends.
+
+        It raises an Error if the job fails.
+        """
+        last = 0
+        end: dict[str, Any] | None = None
+        for event in self._client.stream("GET", self._path("watch")):
+            epoch, end = event.get("epoch"), event.get("end")
+            due: list[dict[str, Any]] = [epoch] if epoch else end["history"] if end else []
+            if epoch and epoch["epoch"] > last + 1:
+                due = self.history  # it began before, or lines were lost
+            for passed in due:
+                if passed["epoch"] > last:
+                    last = passed["epoch"]
+                    yield passed
+        if end and end["state"] == "failed":
+            raise Error(f"job {self.id} failed: {end['error']}")
+
+    def show(self) -> dict[str, Any]:
+        """Returns all about the job, as ``hopmesh train show --json`` prints it."""
+        about: dict[str, Any] = self._client.get(self._path())
+        return about
+
+    @property
+    def state(self) -> str:
+        """Is queued, running, done, failed or stopped."""
+        state: str = self.show()["state"]
+        return state
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The epochs so far; of a sweep, those of its best model."""
+        history: list[dict[str, Any]] = self.show()["history"]
+        return history
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The epoch whose model is kept; None if nothing was evaluated yet."""
+        best: dict[str, Any] | None = self.show()["best"]
+        return best
+
+    @property
+    def weights(self) -> str:
+        """The SHA-256 of the weights after the last epoch; "" if there is none."""
+        history = self.history
+        return str(history[-1]["weights_sha256"]) if history else ""
+
+    def wait(self, progress: bool = True) -> Job:
+        """Returns when the job has ended, and raises an Error if it failed.
+
+        With ``progress`` it shows how far the job has come: as a bar if tqdm is there, else as
+        some lines on standard error.
+        """
+        bar = _Bar(self.id, self.show()["epochs_total"]) if progress else None
+        try:
+            for epoch in self:
+                if bar:
+                    bar.tell(epoch)
+        finally:
+            if bar:
+                bar.close()
+        return self
+
+    def stop(self) -> None:
+        """Stops the job. One that has ended stays as it is."""
+        self._client.post(self._path("stop"))
+
+    def resume(self, lr: float | None = None) -> None:
+        """Lets a job that failed or was stopped go on, with another learning rate if given."""
+        self._client.post(self._path("resume"), {} if lr is None else {"lr": lr})
+
+    def remove(self) -> None:
+        """Removes a job that has ended, with its model."""
+        self._client.delete(self._path())
+
+    def export(self, path: str | os.PathLike[str], model_index: int | None = None) -> None:
+        """Writes the model into a .safetensors file; ``model_index`` is that of a sweep's."""
+        partial = os.fspath(path) + ".part"
+        try:
+            with open(partial, "wb") as file:
+                self._client.fetch(self._path("export"), _indexed(model_index), file)
+            os.replace(partial, path)
+        except BaseException:
+            if os.path.exists(partial):
+                os.remove(partial)
+            raise
+
+    def model(self, model_index: int | None = None) -> Model:
+        """Returns the model, to compute with it here."""
+        with tempfile.TemporaryDirectory(prefix="hopmesh-model-") as folder:
+            path = os.path.join(folder, "model.safetensors")
+            self.export(path, model_index)
+            return load_model(path)
+
+    def predictions(self, embeddings: bool = False, model_index: int | None = None) -> Predictions:
+        """Returns what the model says of every vertex, under the ids of the source."""
+        request: dict[str, Any] = {"format": ".parquet", **_indexed(model_index)}
+        if embeddings:
+            request["embeddings"] = True
+        whole = io.BytesIO()
+        self._client.fetch(self._path("predict"), request, whole)
+        columns = parquet.read(whole.getvalue())
+        ids = columns.pop("id")
+        order = np.argsort(ids, kind="stable")
+        scores = np.stack(list(columns.values()), axis=1)
+        return Predictions(ids[order], scores[order])
+
+    def frame(self) -> Any:
+        """Returns the history as a pandas DataFrame with a row for each epoch."""
+        return _pandas().json_normalize(self.history).set_index("epoch")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draws loss and scores over the epochs with matplotlib, and returns the axes."""
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            raise Error("matplotlib is not here: pip install matplotlib") from None
+        if ax is None:
+            _, ax = plt.subplots()
+        history = self.history
+        for key, label in (("loss", "loss"), ("val_acc", "validation"), ("test_acc", "test")):
+            points = [(e["epoch"], e[key]) for e in history if e[key] is not None]
+            if points:
+                ax.plot(*zip(*points, strict=True), label=label)
+        ax.set_xlabel("epoch")
+        ax.legend()
+        return ax
+
+    def _path(self, verb: str = "") -> str:
+        path = "/v1/jobs/" + urllib.parse.quote(self.id, safe="")
+        return f"{path}/{verb}" if verb else path
+
+
+class _Bar:
+    """Shows how far a job has come."""
+
+    def __init__(self, id: str, total: int) -> None:
+        self._id, self._total, self._shown = id, total, 0
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            self._bar = None
+        else:
+            self._bar = tqdm(total=total, desc=id, unit="epoch")
+
+    def tell(self, epoch: dict[str, Any]) -> None:
+        now = epoch["epoch"]
+        said = {"loss": f"{epoch['loss']:.4f}"}
+        if epoch["val_acc"] is not None:
+            said["validation"] = f"{epoch['val_acc']:.3f}"
+        if self._bar is not None:
+            self._bar.set_postfix(said, refresh=False)
+            self._bar.update(now - self._bar.n)
+        elif now >= self._total or now - self._shown >= max(self._total // 10, 1):
+            self._shown = now
+            numbers = ", ".join(f"{name} {number}" for name, number in said.items())
+            print(f"{self._id}: epoch {now} of {self._total}, {numbers}", file=sys.stderr)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _indexed(model_index: int | None) -> dict[str, Any]:
+    return {} if model_index is None else {"model_index": model_index}
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise Error("pandas is not here: pip install pandas") from None
+    return pandas

@@ -1,0 +1,199 @@
+"""A mesh in child processes of this one, for notebooks and tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from types import TracebackType
+from typing import Any
+
+from hopmesh import binary, keeper
+from hopmesh.client import Client
+from hopmesh.error import Error
+from hopmesh.mesh import Mesh
+
+_START_SECONDS = 60.0
+_END_SECONDS = 20.0
+# Switches of the program that are no settings of a daemon.
+_SWITCHES = ("HOPMESH_CPU", "HOPMESH_CUDA", "HOPMESH_LIBCUDA", "HOPMESH_CUBLAS")
+
+
+class LocalMesh(Mesh):
+    """The mesh that :func:`hopmesh.up` starts. It is a :class:`Mesh`, seen from its first node.
+
+    Use it in ``with``, or call :meth:`down`. If this process ends first, however it ends, the
+    daemons end and their folder is removed.
+    """
+
+    def __init__(self, nodes: int, memory: str | None, device: str) -> None:
+        if nodes < 1:
+            raise Error(f"a mesh of {nodes} nodes can't be: give 1 or more")
+        program = binary.find()
+        self._folder = tempfile.mkdtemp(prefix="hopmesh-")
+        self._keeper = _Keeper(self._folder)
+        self._down = weakref.finalize(self, self._keeper.end)
+        self.nodes = [f"n{i + 1}" for i in range(nodes)]
+        self.pids: dict[str, int] = {}
+        self._command = [program, "agent", "--listen", "127.0.0.1:0", "--device", device]
+        if memory:
+            self._command += ["--memory", memory]
+        super().__init__(Client(self._socket(self.nodes[0])))
+        try:
+            self._form()
+        except BaseException:
+            self.down()
+            raise
+
+    def __enter__(self) -> LocalMesh:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.down()
+
+    def down(self) -> None:
+        """Stops all nodes and removes what they kept. It may be called twice."""
+        self._down()
+
+    def at(self, node: str) -> Mesh:
+        """Returns the same mesh, seen from another of its nodes."""
+        if node not in self.nodes:
+            raise Error(f"there is no node {node!r}: there are {', '.join(self.nodes)}")
+        seen = Mesh(Client(self._socket(node)))
+        seen._folders = self._folders
+        return seen
+
+    def kill(self, node: str) -> None:
+        """Kills a node at once, as if its machine had lost its power."""
+        self.at(node)
+        self._keeper.order("kill", node)
+
+    def log(self, node: str) -> str:
+        """Returns what a node has logged so far."""
+        self.at(node)
+        with open(os.path.join(self._folder, node + ".log"), encoding="utf-8") as file:
+            return file.read()
+
+    def _socket(self, node: str) -> str:
+        return "unix:" + os.path.join(self._folder, node, "hopmesh.sock")
+
+    def _form(self) -> None:
+        self._folders = [os.path.join(self._folder, node) for node in self.nodes]
+        first, *others = self.nodes
+        self._start(first, ["--bootstrap"], "")
+        deadline = time.monotonic() + _START_SECONDS
+        self._await(first, deadline)
+        if not others:
+            return
+        address = self.members()[0]["address"]
+        token = self._client.post("/v1/tokens", {"ttl": "1h"})["token"]
+        for node in others:
+            self._start(node, ["--join", address, "--token-file", "-"], token)
+        for node in others:
+            self._await(node, deadline)
+        while sum(m["status"] == "alive" for m in self.members()) < len(self.nodes):
+            _pause(deadline, "the nodes did not see each other in time")
+
+    def _start(self, node: str, how: list[str], token: str) -> None:
+        folder = os.path.join(self._folder, node)
+        command = [*self._command, "--data-dir", folder, "--name", node, *how]
+        self.pids[node] = self._keeper.order("start", node, command=command, token=token)["pid"]
+
+    def _await(self, node: str, deadline: float) -> None:
+        """Returns when a node is ready."""
+        client = Client(self._socket(node))
+        while True:
+            if (code := self._keeper.order("look", node)["code"]) is not None:
+                raise Error(f"node {node} ended with {code}; its log ends: {self._last(node)}")
+            try:
+                if client.get("/v1/status")["ready"]:
+                    return
+            except Error:
+                pass  # it is not listening yet
+            _pause(deadline, f"node {node} is not ready in time; its log ends: ", node, self)
+
+    def _last(self, node: str) -> str:
+        return " ".join(self.log(node).split("\n")[-4:]).strip()
+
+
+def _pause(deadline: float, sentence: str, node: str = "", mesh: LocalMesh | None = None) -> None:
+    """Waits for a moment, or raises an Error with the sentence after the deadline."""
+    if time.monotonic() > deadline:
+        raise Error(sentence + (mesh._last(node) if mesh else ""))
+    time.sleep(0.05)
+
+
+class _Keeper:
+    """This side of the process that keeps the daemons."""
+
+    def __init__(self, folder: str) -> None:
+        self._lock, self._owner = threading.Lock(), os.getpid()
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("HOPMESH_") or name in _SWITCHES
+        }
+        # In a session of its own, Ctrl-C in a terminal does not reach it.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", keeper.__file__, folder, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def order(self, do: str, name: str, **more: Any) -> dict[str, Any]:
+        """Has the keeper do something, and returns its answer."""
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        with self._lock:
+            try:
+                process.stdin.write(json.dumps({"do": do, "name": name, **more}).encode() + b"\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+            except (OSError, ValueError):
+                line = b""
+        if not line:
+            raise Error("this mesh is down: hopmesh.up() starts another")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise Error(f"node {name} can't be started: {answer['error']}")
+        return answer
+
+    def end(self) -> None:
+        """Ends the daemons, and waits for that."""
+        if os.getpid() != self._owner:
+            return  # a copy of the process that owns them
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        with self._lock:
+            process.stdin.close()
+            try:
+                process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+
+
+def up(nodes: int = 3, *, memory: str | None = None, device: str = "auto") -> LocalMesh:
+    """Starts a mesh on this machine and returns it when it is ready.
+
+    The nodes are child processes on loopback, at free ports, in a temporary folder. ``memory``
+    bounds what each of them takes, such as ``"4GiB"``. They end with this process, also if it is
+    killed::
+
+        with hopmesh.up(nodes=3) as mesh:
+            print(mesh.members())
+    """
+    return LocalMesh(nodes, memory, device)

@@ -1,0 +1,205 @@
+"""A mesh, as one of its daemons sees it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import urllib.parse
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hopmesh import source as sources
+from hopmesh.client import Client, default_address
+from hopmesh.dataset import Dataset, Graph
+from hopmesh.error import Error
+from hopmesh.job import Job
+from hopmesh.request import sizes, train_request
+
+
+class Mesh:
+    """A mesh of machines, seen from one node. :func:`hopmesh.connect` makes one."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        # Where shards may lie on this machine.
+        self._folders = [os.path.dirname(client.socket)] if client.socket else []
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {self.address}>"
+
+    @property
+    def address(self) -> str:
+        """The address of the daemon, as ``hopmesh --addr`` takes it."""
+        return self._client.address
+
+    def members(self) -> list[dict[str, Any]]:
+        """Lists the nodes."""
+        members: list[dict[str, Any]] = self._client.get("/v1/members")
+        return members
+
+    def status(self) -> dict[str, Any]:
+        """Says whether all is well; ``problems`` are sentences that say what to do."""
+        status: dict[str, Any] = self._client.get("/v1/status")
+        return status
+
+    @property
+    def datasets(self) -> dict[str, Dataset]:
+        """The datasets by name."""
+        listed = self._client.get("/v1/datasets")
+        return {about["name"]: Dataset(self._client, self._folders, about) for about in listed}
+
+    def dataset(self, name: str) -> Dataset:
+        """Returns one dataset."""
+        about = self._client.get("/v1/datasets/" + urllib.parse.quote(name, safe=""))
+        return Dataset(self._client, self._folders, about)
+
+    def load_dataset(self, name: str, split: int = 0) -> Graph:
+        """Reads a dataset into arrays: see :meth:`Dataset.load`."""
+        return self.dataset(name).load(split)
+
+    def import_(
+        self,
+        name: str,
+        source: Any = None,
+        *,
+        vertices: Any = None,
+        format: str | None = None,
+        shards: int | None = None,
+        partitioner: str | None = None,
+        dtype: str | None = None,
+        replicas: int | None = None,
+        memory: int | str | None = None,
+        undirected: bool = False,
+        seed: int | None = None,
+        **arrays: Any,
+    ) -> Dataset:
+        """Imports a graph, and returns it when the mesh has it.
+
+        ``source`` is a path on the daemon's machine, or a list of paths, of which each may be
+        ``NODE:/PATH``; a PyG ``Data``; or a pandas DataFrame of edges, with ``vertices`` as
+        another of ids, features, ``label`` and ``split``. Instead of it, arrays may be given:
+        ``edge_index``, and also ``x``, ``y``, ``train_mask``, ``val_mask``, ``test_mask``,
+        ``edge_weight`` and ``num_nodes``. The other arguments are the flags of
+        ``hopmesh dataset import``.
+
+        What lies in memory is written into a temporary file, which the daemon reads. So the
+        daemon must be on this machine: files can't be sent to one elsewhere yet.
+        """
+        options = sizes(
+            {
+                "name": name,
+                "format": format,
+                "shards": shards,
+                "partitioner": partitioner,
+                "dtype": dtype,
+                "replicas": replicas,
+                "memory": memory,
+                "undirected": undirected or None,
+                "seed": seed,
+            }
+        )
+        if source is not None and arrays:
+            raise Error(f"give a source or arrays, and not both: {', '.join(sorted(arrays))}")
+        if isinstance(source, (str, os.PathLike)):
+            return self._import(options, [source])
+        if isinstance(source, (list, tuple)):
+            return self._import(options, source)
+        with tempfile.TemporaryDirectory(prefix="hopmesh-import-") as folder:
+            if sources.is_frame(source):
+                path = sources.write_frames(folder, source, vertices)
+            elif isinstance(source, Mapping):
+                path = sources.write_arrays(folder, source)
+            elif source is not None:
+                path = sources.write_arrays(folder, sources.from_data(source))
+            else:
+                path = sources.write_arrays(folder, arrays)
+            return self._import(options, [path])
+
+    def generate(
+        self,
+        name: str,
+        *,
+        kind: str | None = None,
+        vertices: int | None = None,
+        edges: int | None = None,
+        features: int | None = None,
+        classes: int | None = None,
+        communities: int | None = None,
+        inside: float | None = None,
+        homophily: float | None = None,
+        preset: str | None = None,
+        scale: float | None = None,
+        shards: int | None = None,
+        partitioner: str | None = None,
+        dtype: str | None = None,
+        replicas: int | None = None,
+        memory: int | str | None = None,
+        seed: int | None = None,
+    ) -> Dataset:
+        """Makes a graph up; the arguments are the flags of ``hopmesh dataset generate``."""
+        request = {key: value for key, value in locals().items() if key != "self"}
+        return self._make("/v1/datasets/generate", sizes(request))
+
+    def train(self, dataset: str | Dataset, **settings: Any) -> Job:
+        """Starts a job, and returns it at once.
+
+        The arguments are the flags of ``hopmesh train start`` with underscores, such as
+        ``model="sage"``, ``hidden=256``, ``weight_decay=5e-4``, ``fanout=[15, 10]``,
+        ``batch=1024`` or ``deterministic=True``. A setting that ``hopmesh train options`` lists
+        (or :func:`hopmesh.options`) is written with an underscore for its dot, such as
+        ``leap_mode="stay"`` for ``leap.mode``. ``sweep`` is a dict of lists. The daemon checks
+        all of them, and refuses what it does not know::
+
+            job = mesh.train("cora", model="gcn", hidden=16, epochs=100)
+            for epoch in job:
+                print(epoch["epoch"], epoch["loss"], epoch["val_acc"])
+        """
+        name = dataset.name if isinstance(dataset, Dataset) else dataset
+        answer = self._client.post("/v1/jobs", train_request(name, settings))
+        return Job(self._client, answer["id"])
+
+    def job(self, id: str) -> Job:
+        """Returns a job by its id."""
+        job = Job(self._client, id)
+        job.show()
+        return job
+
+    @property
+    def jobs(self) -> dict[str, Job]:
+        """The jobs by id."""
+        return {
+            about["id"]: Job(self._client, about["id"]) for about in self._client.get("/v1/jobs")
+        }
+
+    def _import(
+        self, options: dict[str, Any], paths: Sequence[str | os.PathLike[str]] | Iterable[Any]
+    ) -> Dataset:
+        listed = [_absolute(os.fspath(path)) for path in paths]
+        # The folder of a member is named in a list only.
+        alone = len(listed) == 1 and os.path.isabs(listed[0])
+        where = {"source": listed[0]} if alone else {"sources": listed}
+        return self._make("/v1/datasets/import", {**options, **where})
+
+    def _make(self, path: str, request: dict[str, Any]) -> Dataset:
+        for event in self._client.stream("POST", path, request):
+            if about := event.get("dataset"):
+                return Dataset(self._client, self._folders, about)
+        raise Error(f"the daemon at {self.address} went away before the dataset was made")
+
+
+def _absolute(path: str) -> str:
+    node, colon, rest = path.partition(":")
+    there = colon and "/" not in node and rest.startswith("/")
+    return path if there else os.path.abspath(path)
+
+
+def connect(address: str | None = None) -> Mesh:
+    """Returns the mesh of a daemon that runs.
+
+    ``address`` is ``unix:PATH``, ``HOST:PORT``, or the path of a socket or a data directory.
+    Without it, the daemon is the one that the ``hopmesh`` command talks to here: that of
+    $HOPMESH_ADDR, else the one with the default data directory.
+    """
+    mesh = Mesh(Client(address or default_address()))
+    mesh.status()
+    return mesh

@@ -1,0 +1,276 @@
+"""Computes with exported models, in numpy alone."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hopmesh import safetensors
+from hopmesh.error import Error
+
+Rows = NDArray[np.float64]
+Weights = Mapping[str, Rows]
+_FORMAT = "hopmesh-model/1"
+_SLOPE = 0.2  # of the leaky ReLU of attention below 0
+
+
+class Edges:
+    """The edges of a graph, sorted by their targets, to add up rows along them."""
+
+    def __init__(self, edge_index: ArrayLike, weight: ArrayLike | None, vertices: int) -> None:
+        source, target = np.asarray(edge_index, dtype=np.int64).reshape(2, -1)
+        ends = np.concatenate([source, target])
+        if ends.size and not 0 <= ends.min() <= ends.max() < vertices:
+            raise Error(f"edge_index has vertices beyond the {vertices} rows of x")
+        value = np.ones(len(source)) if weight is None else np.asarray(weight, dtype=np.float64)
+        # An import adds up the weights of edges between the same two, so do this here.
+        pairs, where = np.unique(target * vertices + source, return_inverse=True)
+        self.target, self.source = np.divmod(pairs, vertices) if vertices else (pairs, pairs)
+        summed = np.bincount(where, weights=value, minlength=len(pairs))
+        self.weight: Rows = summed.astype(np.float64)
+        self.vertices = vertices
+        self._find_rows()
+
+    def _find_rows(self) -> None:
+        self.count = np.bincount(self.target, minlength=self.vertices)
+        self.present = np.flatnonzero(self.count)
+        self.starts = (np.cumsum(self.count) - self.count)[self.present]
+
+    def looped(self) -> Edges:
+        """Returns the same edges, and one of weight 1 to itself for each vertex without."""
+        missing = np.setdiff1d(np.arange(self.vertices), self.source[self.source == self.target])
+        more = Edges.__new__(Edges)
+        target = np.concatenate([self.target, missing])
+        order = np.argsort(target, kind="stable")
+        more.vertices, more.target = self.vertices, target[order]
+        more.source = np.concatenate([self.source, missing])[order]
+        more.weight = np.concatenate([self.weight, np.ones(len(missing))])[order]
+        more._find_rows()
+        return more
+
+    def sum(self, values: Rows) -> Rows:
+        """Adds up a value for each edge by its target."""
+        return self._reduce(np.add, values)
+
+    def largest(self, values: Rows) -> Rows:
+        """Returns the largest value of each target's edges, 0 if it has none."""
+        return self._reduce(np.maximum, values)
+
+    def mean(self, rows: Rows) -> Rows:
+        """Returns the mean of each target's sources, 0 if it has none."""
+        return self.sum(rows[self.source]) / np.maximum(self.count, 1.0)[:, None]
+
+    def softmax(self, scores: Rows) -> Rows:
+        """Turns the scores of each target's edges into shares."""
+        share = np.exp(scores - self.largest(scores)[self.target])
+        return share / self.sum(share)[self.target]
+
+    def symmetric(self, rows: Rows) -> Rows:
+        """Adds up sources, each divided by the roots of both ends' degrees."""
+        degree = self.sum(self.weight)
+        root = np.where(degree > 0, 1 / np.sqrt(np.where(degree > 0, degree, 1)), 0)
+        value = self.weight * root[self.source] * root[self.target]
+        return self.sum(rows[self.source] * value[:, None])
+
+    def _reduce(self, how: np.ufunc, values: Rows) -> Rows:
+        out = np.zeros((self.vertices, *values.shape[1:]))
+        if len(self.starts):
+            out[self.present] = how.reduceat(values, self.starts, axis=0)
+        return out
+
+
+@dataclass
+class Place:
+    """What a convolution knows of where it stands."""
+
+    spec: Mapping[str, Any]
+    layer: int  # from 0
+    answers: bool  # its output is the scores
+    first: Rows  # what the first layer was given
+
+
+def _gcn(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
+    return edges.symmetric(x @ w["weight"])
+
+
+def _sage(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
+    how = at.spec.get("aggregator", "mean")
+    if how == "max":
+        heard = edges.largest(x[edges.source]) @ w["weight"]
+    else:
+        heard = edges.mean(x @ w["weight"])
+    return heard if how == "gcn" else heard + x @ w["root.weight"]
+
+
+def _gat(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
+    heads = at.spec["out_heads"] if at.answers else at.spec["heads"]
+    split = (len(x), heads, -1)
+    if at.spec.get("version", 1) == 2:
+        seen = (x @ w["source.weight"] + w.get("source.bias", 0)).reshape(split)
+        own = (x @ w["target.weight"] + w.get("target.bias", 0)).reshape(split)
+        both = _leaky(seen[edges.source] + own[edges.target])
+        score = (both * w["attention"].reshape(1, heads, -1)).sum(2)
+    else:
+        seen = (x @ w["weight"]).reshape(split)
+        left = (seen * w["attention.source"].reshape(1, heads, -1)).sum(2)
+        right = (seen * w["attention.target"].reshape(1, heads, -1)).sum(2)
+        score = _leaky(left[edges.source] + right[edges.target])
+    y = edges.sum(seen[edges.source] * edges.softmax(score)[:, :, None])
+    together: Rows = y.mean(1) if at.answers else y.reshape(len(x), -1)
+    return together
+
+
+def _gin(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
+    heard = x + edges.sum(x[edges.source] * edges.weight[:, None])
+    return np.maximum(heard @ w["inner.weight"] + w["inner.bias"], 0) @ w["weight"]
+
+
+def _gcnii(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
+    alpha, beta = at.spec["alpha"], math.log(at.spec["theta"] / (at.layer + 1) + 1)
+    mixed: Rows = (1 - alpha) * edges.symmetric(x) + alpha * at.first
+    return (1 - beta) * mixed + beta * (mixed @ w["weight"])
+
+
+def _mlp(w: Weights, x: Rows, edges: Edges, at: Place) -> Rows:
+    return x @ w["weight"]
+
+
+_CONVOLUTIONS: dict[str, Callable[[Weights, Rows, Edges, Place], Rows]] = {
+    "gcn": _gcn,
+    "sage": _sage,
+    "gat": _gat,
+    "gin": _gin,
+    "gcnii": _gcnii,
+    "resgcn": _sage,
+    "mlp": _mlp,
+}
+
+
+class Model:
+    """An exported model. :func:`hopmesh.load_model` reads one.
+
+    ``spec`` describes it, ``metadata`` has all that the file says, and ``weights`` are the
+    matrices by name, each In x Out.
+    """
+
+    def __init__(self, metadata: dict[str, str], weights: dict[str, NDArray[Any]]) -> None:
+        if metadata.get("format") != _FORMAT:
+            raise Error(
+                f"its format is {metadata.get('format')!r} and not {_FORMAT!r}: give a file that "
+                "`hopmesh export` or job.export() has written"
+            )
+        self.metadata, self.weights = metadata, weights
+        self.spec: dict[str, Any] = json.loads(metadata["model"])
+        if self.spec["model"] not in _CONVOLUTIONS:
+            raise Error(f"this version computes no {self.spec['model']}: install a newer hopmesh")
+        self.features, self.classes = int(metadata["features"]), int(metadata["classes"])
+
+    def __repr__(self) -> str:
+        spec = self.spec
+        return f"<Model {spec['model']}: {self.features} features, {self.classes} classes>"
+
+    def predict(
+        self, x: ArrayLike, edge_index: ArrayLike, edge_weight: ArrayLike | None = None
+    ) -> NDArray[np.float32]:
+        """Returns the scores of every vertex, before softmax, as the daemon computes them.
+
+        ``x`` holds the features as they were imported: they are normalised here as they were for
+        training. An edge carries messages from ``edge_index[0]`` to ``edge_index[1]``. Weights
+        count for gcn, gin and gcnii.
+        """
+        rows = np.asarray(x, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.features:
+            raise Error(
+                f"x has the shape {rows.shape}, and the model takes {self.features} features"
+            )
+        edges = Edges(edge_index, edge_weight, len(rows))
+        if self._loops():
+            edges = edges.looped()
+        return self._forward(self._normalised(rows), edges).astype(np.float32)
+
+    def _loops(self) -> bool:
+        how = self.spec["self_loops"]
+        if how != "auto":
+            return bool(how == "on")
+        kind = self.spec["model"]
+        return kind in ("gcn", "gat", "gcnii") or self.spec.get("aggregator") == "gcn"
+
+    def _normalised(self, x: Rows) -> Rows:
+        how = self.metadata["normalize_features"]
+        if how.startswith("binary"):
+            x = (x != 0).astype(np.float64)
+        if how.endswith("row"):
+            sums = np.abs(x).sum(1, keepdims=True)
+            x = x / np.where(sums > 0, sums, 1)
+        return x
+
+    def _forward(self, x: Rows, edges: Edges) -> Rows:
+        spec, kind = self.spec, self.spec["model"]
+        convolve, before = _CONVOLUTIONS[kind], kind == "resgcn"
+        linear = spec["head"] == "linear"
+        if kind in ("gcnii", "resgcn"):
+            encoder = self._within("encoder.")
+            x = x @ encoder["weight"] + encoder["bias"]
+            x = np.maximum(x, 0) if kind == "gcnii" else x
+        first, layers = x, []
+        for i in range(spec["layers"]):
+            w = self._within(f"layers.{i}.")
+            at = Place(spec, i, i + 1 == spec["layers"] and not linear, first)
+            if before:
+                seen = np.maximum(_norm(w, x), 0) if i else x
+                y = convolve(w, seen, edges, at) + w["bias"]
+                x = x + y if i else y
+            else:
+                y = convolve(w, x, edges, at) + w.get("bias", 0)
+                x = y if at.answers else self._activated(w, x, y)
+            layers.append(x)
+        if not linear:
+            return x
+        head = self._within("head.")
+        if before:
+            x = np.maximum(_norm(head, x), 0)
+        elif spec["jump"] == "cat":
+            x = np.concatenate(layers, axis=1)
+        elif spec["jump"] == "max":
+            x = np.maximum.reduce(layers)
+        return x @ head["weight"] + head["bias"]
+
+    def _activated(self, w: Weights, x: Rows, y: Rows) -> Rows:
+        """Returns what follows a hidden convolution y of x."""
+        if "residual.weight" in w:
+            y = y + x @ w["residual.weight"] + w["residual.bias"]
+        if "norm.weight" in w:
+            y = _norm(w, y)
+        if self.spec["model"] == "gat" and self.spec["head"] == "none":
+            return np.where(y > 0, y, np.expm1(np.minimum(y, 0)))
+        return np.maximum(y, 0)
+
+    def _within(self, prefix: str) -> Weights:
+        return {
+            name.removeprefix(prefix): weight.astype(np.float64)
+            for name, weight in self.weights.items()
+            if name.startswith(prefix)
+        }
+
+
+def _leaky(x: Rows) -> Rows:
+    return np.where(x > 0, x, _SLOPE * x)
+
+
+def _norm(w: Weights, x: Rows) -> Rows:
+    """Is LayerNorm."""
+    centred = x - x.mean(1, keepdims=True)
+    scaled: Rows = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
+    return scaled * w["norm.weight"] + w["norm.bias"]
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """Reads a model that ``hopmesh export`` or :meth:`Job.export` has written."""
+    return Model(*safetensors.read(path))

@@ -1,0 +1,73 @@
+"""Writes graphs that lie in memory into files that a daemon imports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hopmesh.error import Error
+
+PARTS = ("train", "val", "test")
+_ARRAYS = ("edge_index", "edge_weight", "x", "y", "num_nodes", *(f"{part}_mask" for part in PARTS))
+
+
+def write_arrays(folder: str, arrays: Mapping[str, Any]) -> str:
+    """Writes arrays under the names that docs/data.md has for PyG's layout."""
+    kept = {name: _plain(value) for name, value in arrays.items() if value is not None}
+    if unknown := kept.keys() - set(_ARRAYS):
+        raise Error(f"no graph has {', '.join(sorted(unknown))}: give some of {', '.join(_ARRAYS)}")
+    edges = kept.get("edge_index")
+    if edges is None or edges.ndim != 2 or edges.shape[0] != 2:
+        raise Error("the edges are missing: give edge_index, two rows with sources and targets")
+    if "x" in kept:
+        kept["x"] = np.ascontiguousarray(kept["x"], dtype=np.float32)
+    path = os.path.join(folder, "graph.npz")
+    np.savez(path, **kept)
+    return path
+
+
+def from_data(data: Any) -> dict[str, Any]:
+    """Takes the arrays out of a PyG ``Data``."""
+    return {name: getattr(data, name, None) for name in _ARRAYS}
+
+
+def write_frames(folder: str, edges: Any, vertices: Any) -> str:
+    """Writes DataFrames as tables, which keep their ids.
+
+    ``edges`` has a source and a target in its first two columns, and maybe a ``weight``. The
+    ids of ``vertices`` are its column ``id`` or its index. It may have the columns ``label``
+    and ``split`` (train, val or test); all others are features.
+    """
+    table = edges.iloc[:, :2].set_axis(["src", "dst"], axis=1)
+    if "weight" in edges.columns:
+        table = table.assign(weight=edges["weight"])
+    table.to_csv(os.path.join(folder, "edges.csv"), index=False)
+    if vertices is None:
+        return folder
+    if "id" in vertices.columns:
+        vertices = vertices.set_index("id")
+    vertices = vertices.rename_axis("id")
+    others = [name for name in vertices.columns if name not in ("label", "split")]
+    tables = {"features": others, "labels": ["label"], "splits": ["split"]}
+    for name, columns in tables.items():
+        if columns and set(columns) <= set(vertices.columns):
+            chosen = vertices[columns]
+            if name != "features":
+                chosen = chosen.dropna()
+            chosen.to_csv(os.path.join(folder, name + ".csv"))
+    return folder
+
+
+def is_frame(value: Any) -> bool:
+    """Reports whether a value is a pandas DataFrame, without pandas."""
+    return hasattr(value, "iloc") and hasattr(value, "to_csv")
+
+
+def _plain(value: Any) -> Any:
+    """Returns a numpy array of what may be a tensor."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    return np.asarray(value)

@@ -1,0 +1,59 @@
+"""A mesh and graphs that tests share."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hopmesh
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CORA = os.path.join(ROOT, "engine", "graph", "cora", "cora.npz")
+Arrays = dict[str, Any]
+
+
+def until(what: str, holds: Callable[[], bool], seconds: float = 60) -> None:
+    """Polls until something holds, and fails after some seconds."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"it took too long until {what}"
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """Reports whether a process runs. One that nobody has waited for does not."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.fixture(scope="session")
+def mesh() -> Iterator[hopmesh.LocalMesh]:
+    """Three nodes that no test kills, with Cora."""
+    with hopmesh.up(nodes=3) as mesh:
+        mesh.import_("cora", CORA)
+        yield mesh
+
+
+@pytest.fixture
+def ring() -> Arrays:
+    """A small graph: a ring of 60 vertices with chords, in three classes."""
+    n = np.arange(60)
+    there = np.concatenate([n, n, n])
+    back = np.concatenate([(n + 1) % 60, (n + 3) % 60, (n * 7) % 60])
+    y = n % 3
+    return {
+        "edge_index": np.stack([there, back]),
+        "x": np.stack([np.sin(n), np.cos(n), y == 0, y == 1], axis=1).astype(np.float32),
+        "y": y,
+        "train_mask": n < 30,
+        "val_mask": (n >= 30) & (n < 45),
+        "test_mask": n >= 45,
+    }

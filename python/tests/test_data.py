@@ -1,0 +1,115 @@
+"""Graphs go in and come back as they were."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from conftest import CORA, Arrays
+
+import hopmesh
+
+
+def edges(graph: hopmesh.Graph) -> set[tuple[int, int]]:
+    return set(zip(*graph.edge_index.tolist(), strict=True))
+
+
+def test_a_file(mesh: hopmesh.LocalMesh) -> None:
+    cora = mesh.datasets["cora"]
+    assert (cora.vertices, cora.edges, cora.features, cora.classes) == (2708, 10556, 1433, 7)
+    graph, file = mesh.load_dataset("cora"), np.load(CORA)
+    dense = np.zeros((2708, 1433), np.float32)
+    rows = np.repeat(np.arange(2708), np.diff(file["attr_indptr"]))
+    dense[rows, file["attr_indices"]] = file["attr_data"]
+    assert np.array_equal(graph.x, dense) and np.array_equal(graph.y, file["labels"])
+    assert np.array_equal(graph.ids, np.arange(2708)) and graph.edge_weight is None
+    assert np.array_equal(np.flatnonzero(graph.val_mask), np.sort(file["val_idx"][0]))
+    targets = np.repeat(np.arange(2708), np.diff(file["adj_indptr"]))
+    assert edges(graph) == set(zip(file["adj_indices"].tolist(), targets.tolist(), strict=True))
+
+
+def test_arrays(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
+    weight = np.linspace(1, 2, ring["edge_index"].shape[1]).astype(np.float32)
+    made = mesh.import_("ring", edge_weight=weight, shards=4, replicas=0, memory="1GiB", **ring)
+    try:
+        assert (made.vertices, made.features, made.classes) == (60, 4, 3)
+        assert len(made.show()["shards"]) == 4
+        graph = made.load()
+        assert edges(graph) == set(zip(*ring["edge_index"].tolist(), strict=True))
+        assert graph.edge_weight is not None
+        assert np.isclose(graph.edge_weight.sum(), weight.sum())
+        for name in ("x", "y", "train_mask", "val_mask", "test_mask"):
+            assert np.array_equal(getattr(graph, name), ring[name]), name
+        made.verify()
+    finally:
+        made.remove()
+    assert "ring" not in mesh.datasets
+
+
+def test_data_of_pyg(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
+    # A Data has attributes, and tensors that detach.
+    def tensor(a: np.ndarray) -> SimpleNamespace:
+        whole = SimpleNamespace(numpy=lambda: a)
+        return SimpleNamespace(detach=lambda: SimpleNamespace(cpu=lambda: whole))
+
+    data = SimpleNamespace(**{name: tensor(a) for name, a in ring.items()}, num_nodes=60)
+    made = mesh.import_("data", data, undirected=True)
+    try:
+        both = {(b, a) for a, b in zip(*ring["edge_index"].tolist(), strict=True)}
+        assert both < edges(made.load())
+    finally:
+        made.remove()
+
+
+def test_frames(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
+    pandas = pytest.importorskip("pandas")
+    names = np.array([f"v{i:02d}" for i in range(60)])
+    source, target = ring["edge_index"]
+    table = pandas.DataFrame({"from": names[source], "to": names[target]})
+    vertices = pandas.DataFrame({"id": names, "a": ring["x"][:, 0], "b": ring["x"][:, 1]})
+    vertices["label"] = ring["y"]
+    vertices["split"] = np.where(
+        ring["train_mask"], "train", np.where(ring["val_mask"], "val", "test")
+    )
+    made = mesh.import_("frames", table, vertices=vertices)
+    try:
+        graph = made.load()
+        assert graph.ids.tolist() == names.tolist()
+        assert np.array_equal(graph.y, ring["y"]) and np.array_equal(graph.x, ring["x"][:, :2])
+        assert np.array_equal(graph.test_mask, ring["test_mask"])
+        job = mesh.train(made, epochs=2, hidden=4).wait(progress=False)
+        predicted = job.predictions()
+        frame = predicted.frame()
+        assert frame["id"].tolist() == names.tolist()
+        assert frame.columns.tolist() == ["id", "class", "0", "1", "2"]
+        assert frame["class"].tolist() == predicted.scores.argmax(1).tolist()
+        job.remove()
+    finally:
+        made.remove(force=True)
+
+
+def test_generated(mesh: hopmesh.LocalMesh) -> None:
+    made = mesh.generate(
+        "towns", kind="sbm", vertices=500, edges=3000, features=8, classes=4, dtype="bf16", seed=3
+    )
+    try:
+        graph = made.load()
+        assert graph.x.shape == (500, 8) and np.isfinite(graph.x).all() and graph.x.std() > 0
+        assert set(graph.y.tolist()) == {0, 1, 2, 3}
+    finally:
+        made.remove()
+
+
+def test_refusals(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
+    with pytest.raises(hopmesh.Error, match="the edges are missing: give edge_index"):
+        mesh.import_("none", x=ring["x"])
+    with pytest.raises(hopmesh.Error, match="no graph has colour: give some of edge_index"):
+        mesh.import_("none", edge_index=ring["edge_index"], colour=1)
+    with pytest.raises(hopmesh.Error, match="give a source or arrays, and not both: x"):
+        mesh.import_("none", CORA, x=ring["x"])
+    with pytest.raises(hopmesh.Error, match="there is not a vertex 60, as there are 60 vertices"):
+        mesh.import_("none", {**ring, "edge_index": np.array([[0, 60], [1, 2]])})
+    with pytest.raises(hopmesh.Error, match="memory is 'much'"):
+        mesh.import_("none", CORA, memory="much")
+    assert "none" not in mesh.datasets
