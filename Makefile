@@ -49,6 +49,7 @@ WHEEL = python3 python/build/hopmesh_wheel.py --version $(VERSION) --into dist
 
 .PHONY: wheel
 wheel: build ## dist/hopmesh-*.whl for x86-64 and arm64, which pip installs (needs python3)
+	rm -f dist/hopmesh-*.whl
 	$(WHEEL) --program bin/hopmesh
 	GOARCH=$(OTHER_ARCH) $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/$(OTHER_ARCH)/hopmesh ./cli/hopmesh
 	$(WHEEL) --program bin/$(OTHER_ARCH)/hopmesh

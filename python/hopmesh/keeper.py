@@ -90,11 +90,12 @@ def main() -> None:
             if not more:
                 break
             *orders, rest = (rest + more).split(b"\n")
-            for order in orders:
+            for order in map(json.loads, orders):
                 try:
-                    answer = keeper.obey(json.loads(order))
+                    answer = keeper.obey(order)
                 except OSError as error:
                     answer = {"error": str(error)}
+                answer["number"] = order["number"]
                 os.write(1, json.dumps(answer).encode() + b"\n")
     except BrokenPipeError:
         pass

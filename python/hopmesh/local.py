@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -137,7 +139,8 @@ class _Keeper:
     """This side of the process that keeps the daemons."""
 
     def __init__(self, folder: str) -> None:
-        self._lock, self._owner = threading.Lock(), os.getpid()
+        self._lock, self._owner, self._folder = threading.Lock(), os.getpid(), folder
+        self._asked = 0
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -157,15 +160,16 @@ class _Keeper:
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         with self._lock:
+            self._asked += 1
+            asked = {"number": self._asked, "do": do, "name": name, **more}
+            answer: dict[str, Any] = {}
             try:
-                process.stdin.write(json.dumps({"do": do, "name": name, **more}).encode() + b"\n")
+                process.stdin.write(json.dumps(asked).encode() + b"\n")
                 process.stdin.flush()
-                line = process.stdout.readline()
+                while answer.get("number") != self._asked:  # Ctrl-C may have left others unread
+                    answer = json.loads(process.stdout.readline())
             except (OSError, ValueError):
-                line = b""
-        if not line:
-            raise Error("this mesh is down: hopmesh.up() starts another")
-        answer: dict[str, Any] = json.loads(line)
+                raise Error("this mesh is down: hopmesh.up() starts another") from None
         if "error" in answer:
             raise Error(f"node {name} can't be started: {answer['error']}")
         return answer
@@ -177,13 +181,15 @@ class _Keeper:
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         with self._lock:
-            process.stdin.close()
+            with contextlib.suppress(OSError):  # it was killed before it had read all
+                process.stdin.close()
             try:
                 process.wait(_END_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
             process.stdout.close()
+        shutil.rmtree(self._folder, ignore_errors=True)  # if the keeper was killed
 
 
 def up(nodes: int = 3, *, memory: str | None = None, device: str = "auto") -> LocalMesh:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,6 +62,26 @@ def test_data_of_pyg(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
         assert both < edges(made.load())
     finally:
         made.remove()
+
+
+def test_to_pyg(mesh: hopmesh.LocalMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = mesh.load_dataset("cora")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(hopmesh.Error, match="PyTorch Geometric is not here"):
+        graph.to_pyg()
+    # What stands in for both packages only keeps what it is given.
+    torch: Any = ModuleType("torch")
+    data: Any = ModuleType("torch_geometric.data")
+    torch.from_numpy, data.Data = lambda a: a, SimpleNamespace
+    for name, module in (
+        ("torch", torch),
+        ("torch_geometric", data),
+        ("torch_geometric.data", data),
+    ):
+        monkeypatch.setitem(sys.modules, name, module)
+    made = graph.to_pyg()
+    assert made.x.shape == (2708, 1433) and made.train_mask.sum() == 140
+    assert not hasattr(made, "edge_weight")
 
 
 def test_frames(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:

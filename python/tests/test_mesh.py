@@ -92,10 +92,23 @@ def test_nothing_outlives_its_parent(victim: str) -> None:
             assert len(daemons) == 2 and all(map(alive, daemons))
             os.kill(parent.pid if victim == "parent" else int(keeper), signal.SIGKILL)
             until("the daemons are gone", lambda: not any(map(alive, daemons)), 20)
-            if victim == "parent":
-                until("all is gone", lambda: not alive(int(keeper)) and not os.path.exists(folder))
+            if victim == "keeper":
+                assert parent.stdin is not None
+                parent.stdin.close()
+                assert parent.wait(20) == 0
+            until("all is gone", lambda: not alive(int(keeper)) and not os.path.exists(folder))
         finally:
             parent.kill()
+
+
+def test_down_without_keeper() -> None:
+    mesh = hopmesh.up(nodes=1)
+    os.kill(mesh._keeper._process.pid, signal.SIGKILL)
+    until("the daemon is gone", lambda: not alive(mesh.pids["n1"]))
+    with pytest.raises(hopmesh.Error, match="this mesh is down: hopmesh.up"):
+        mesh.kill("n1")
+    mesh.down()
+    assert not os.path.exists(mesh._folder)
 
 
 def test_loopback(tmp_path: Path) -> None:

@@ -46,6 +46,14 @@ def test_frame(mesh: hopmesh.LocalMesh) -> None:
     assert {"loss", "val_acc", "phases.compute", "bytes.feature"} <= set(frame.columns)
 
 
+def test_plot(mesh: hopmesh.LocalMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    pytest.importorskip("matplotlib")
+    axes = mesh.train("cora", epochs=4, eval_every=2, hidden=4).wait(progress=False).plot()
+    drawn = {line.get_label(): line.get_xdata().tolist() for line in axes.get_lines()}
+    assert drawn == {"loss": [1, 2, 3, 4], "validation": [2, 4], "test": [2, 4]}
+
+
 def test_stop_and_resume(mesh: hopmesh.LocalMesh) -> None:
     job = mesh.train("cora", hidden=16, epochs=4000, deterministic=True)
     for epoch in job:
