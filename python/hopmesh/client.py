@@ -95,7 +95,7 @@ class Client:
             try:
                 for piece in answer.pieces():
                     to.write(piece)
-            except wire.Cut as error:
+            except (wire.Cut, ConnectionError) as error:
                 raise self._broken(error, 0) from None
         if "hopmesh-end" in answer.trailers:
             return

@@ -126,8 +126,8 @@ class Dataset:
                     break
             else:
                 raise Error(
-                    f"shard {shard['id']} of {self.name} is not on this machine but at node "
-                    f"{shard['owner']}: load the dataset on a machine that holds all of it"
+                    f"shard {shard['id']} of {self.name} is not at this node but at "
+                    f"{shard['owner']}: load the dataset from a node that holds all of it"
                 )
 
 

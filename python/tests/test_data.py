@@ -31,6 +31,30 @@ def test_a_file(mesh: hopmesh.LocalMesh) -> None:
     assert edges(graph) == set(zip(file["adj_indices"].tolist(), targets.tolist(), strict=True))
 
 
+def test_shards_elsewhere(mesh: hopmesh.LocalMesh) -> None:
+    with pytest.raises(hopmesh.Error, match="of cora is not at this node but at n[23]: load"):
+        hopmesh.connect(mesh.address).load_dataset("cora")
+    with pytest.raises(hopmesh.Error, match="the dataset cora has no split 1"):
+        mesh.load_dataset("cora", split=1)
+
+
+def test_many_rows(mesh: hopmesh.LocalMesh) -> None:
+    # Predictions come in groups of 65,536 rows.
+    vertices = 70_000
+    made = mesh.generate(
+        "many", kind="rmat", vertices=vertices, edges=90_000, features=2, classes=2, shards=3
+    )
+    try:
+        job = mesh.train(made, epochs=1, hidden=4).wait(progress=False)
+        predicted, graph = job.predictions(), made.load()
+        assert np.array_equal(predicted.ids, np.arange(vertices))
+        here = job.model().predict(graph.x, graph.edge_index, graph.edge_weight)
+        assert np.allclose(here, predicted.scores, atol=1e-5)
+        job.remove()
+    finally:
+        made.remove(force=True)
+
+
 def test_arrays(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
     weight = np.linspace(1, 2, ring["edge_index"].shape[1]).astype(np.float32)
     made = mesh.import_("ring", edge_weight=weight, shards=4, replicas=0, memory="1GiB", **ring)
