@@ -25,14 +25,16 @@ type Load struct {
 	Keeps, Far uint64
 }
 
-// features returns the bytes of rows that come in a step, and those that come once and stay.
+// features returns the bytes of rows that come in a step, and those that come once, in all epochs
+// together, and stay. Of rows that are drawn so often, so many are drawn at least once.
 func (l *Load) features(f *facts, looks float64) (each, once float64) {
 	each = float64(l.Remote) * f.row / looks
-	if l.Keeps == 0 || f.once {
+	if l.Keeps == 0 || f.once || f.row <= 0 {
 		return each, 0
 	}
-	share := float64(l.Keeps) / float64(l.Far)
-	return each * (1 - share), share * min(float64(l.Far)*f.row, each*float64(f.steps))
+	share, all := float64(l.Keeps)/float64(l.Far), float64(l.Far)*f.row
+	drawn := each * float64(f.steps) * float64(max(1, f.epochs))
+	return each * (1 - share), share * all * -math.Expm1(-drawn/all)
 }
 
 // mostCounted is more than any count can be.

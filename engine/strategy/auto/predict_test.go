@@ -69,17 +69,25 @@ func TestRowsThatStay(t *testing.T) {
 		return f.predict(&tried{"leap", 1, []Load{l, l}}, &r)
 	}
 	none, half, all := at(0), at(1000), at(2000)
+	once := 2000 * 100 * (1 - math.Exp(-500.0*10*5/2000)) // what is drawn in all epochs, each row once
 	about(t, "bytes of a step", none.features, 2*500*100)
-	about(t, "bytes of a step with half", half.features, 2*(250*100+1000*100/50))
-	about(t, "bytes of a step with all", all.features, 2*2000*100/50)
+	about(t, "bytes of a step with half", half.features, 2*(250*100+once/2/50))
+	about(t, "bytes of a step with all", all.features, 2*once/50)
 	about(t, "hidden", none.hidden, 500*100)
 	about(t, "hidden with half", half.hidden, 250*100)
 	about(t, "hidden with all", all.hidden, 0)
-	about(t, "seconds with all", all.seconds, 10*(1000*1e-6+4e4/1e6+0.01)+2000*100/1e6/5)
+	about(t, "seconds with all", all.seconds, 10*(1000*1e-6+4e4/1e6+0.01)+once/1e6/5)
+	f.epochs = 1
+	l := load
+	l.Remote, l.Keeps, l.Far = 2, 1e6, 1e6
+	if c := f.predict(&tried{"leap", 1, []Load{l, l}}, &r); c.features < 0.99*2*2*100 {
+		t.Errorf("%g bytes in a step, where hardly a row is drawn twice", c.features)
+	}
+	f.epochs = 5
 	if !(all.seconds < half.seconds && half.seconds < none.seconds) {
 		t.Errorf("%g s with all, %g s with half, %g s with none", all.seconds, half.seconds, none.seconds)
 	}
-	l := load
+	l = load
 	l.Keeps = 2000
 	used := tried{"leap", 1, []Load{l, l}}
 	if _, first := f.brought(&used, true); first != 10*500*100 {
