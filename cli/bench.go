@@ -53,7 +53,7 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 			"uses four nodes and eight, whatever --nodes says. All parts together take about 45 minutes, 1 GB of disk\n" +
 			"in the folder for temporary files, and 2 GB of memory.",
 		Example: "  hopmesh bench strategies\n  hopmesh bench strategies --only bytes,time --plot ladder.svg --json\n  hopmesh bench strategies --only grappa\n" +
-			"  hopmesh bench strategies --only pipe --plot-pipe pipe.svg",
+			"  hopmesh bench strategies --only pipe,pipe-time --plot-pipe pipe.svg",
 	})
 	strategies.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if config.Nodes < 2 || config.Nodes > 16 {
@@ -65,8 +65,8 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 		if config.Plot != "" && len(config.Only) > 0 && !slices.Contains(config.Only, "time") {
 			return usage.Errorf(cmd, "--plot draws what the part time measures, which --only %s leaves out: leave one of the two out, or add it", strings.Join(config.Only, ","))
 		}
-		if config.PlotPipe != "" && len(config.Only) > 0 && !slices.Contains(config.Only, "pipe") {
-			return usage.Errorf(cmd, "--plot-pipe draws what the part pipe measures, which --only %s leaves out: leave one of the two out, or add it", strings.Join(config.Only, ","))
+		if config.PlotPipe != "" && len(config.Only) > 0 && !slices.Contains(config.Only, "pipe-time") {
+			return usage.Errorf(cmd, "--plot-pipe draws what the part pipe-time measures, which --only %s leaves out: leave one of the two out, or add it", strings.Join(config.Only, ","))
 		}
 		return nil
 	}

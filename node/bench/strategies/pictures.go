@@ -55,7 +55,7 @@ func pipeChart(list []Piped) *plot.Chart {
 		if p.Ratio > 0 {
 			m.Value, m.Label = 1/p.Ratio, m.Label+", "+ratioText(p.Ratio)
 		} else {
-			c.Rows = append(c.Rows, fmt.Sprintf("%s, %s, %d", p.Graph, p.Model, p.Nodes))
+			c.Rows = append(c.Rows, fmt.Sprintf("%s, %s, %d, %s", p.Graph, p.Model, p.Nodes, rateOf(p.Rate)))
 		}
 		series := i % len(c.Series)
 		marks[series] = append(marks[series], m)

@@ -25,28 +25,34 @@ type deepGraph struct {
 
 	like  graphSpec
 	width int // features of what is generated
+	grown uint64
 }
 
 // epochTimes are how long the authors' epochs took on eight GPUs, in seconds.
 type epochTimes struct{ graph, pipe float64 }
 
 // deepGraphs have features as wide as published, and Squirrel the published size but for its
-// hidden rows. Reddit's mean degree of 492 is impossible with so few vertices: it is 214.
+// hidden rows. Reddit's mean degree of 492 is impossible with so few vertices: it is 214, and in
+// time 492. What is timed is grown times as large, with as many mirrors a vertex: as large as one
+// and a half hours for all allow.
 var deepGraphs = []deepGraph{
 	{"Squirrel", 5_201, 2_089, 5, 1000, 2.22, [4]epochTimes{{.190, .081}, {.268, .147}, {.198, .108}, {.269, .187}},
-		graphSpec{name: "squirrel", vertices: 5_201, edges: 400_400, classes: 5, communities: 16, inside: 0.957}, 2_089},
+		graphSpec{name: "squirrel", vertices: 5_201, edges: 400_400, classes: 5, communities: 16, inside: 0.957}, 2_089, 1},
 	{"Flickr", 89_250, 500, 7, 100, 2.15, [4]epochTimes{{.156, .064}, {.173, .104}, {.166, .095}, {.186, .162}},
-		graphSpec{name: "flickr", vertices: 7_437, edges: 81_800, classes: 7, communities: 16, inside: 0.695}, 500},
+		graphSpec{name: "flickr", vertices: 7_437, edges: 81_800, classes: 7, communities: 16, inside: 0.695}, 500, 4},
 	{"Reddit", 232_965, 602, 41, 100, 2.61, [4]epochTimes{{.874, .357}, {1.08, .533}, {.902, .415}, {.934, .509}},
-		graphSpec{name: "reddit", vertices: 3_640, edges: 1_783_600, classes: 8, communities: 8, inside: 0.994}, 602},
+		graphSpec{name: "reddit", vertices: 3_640, edges: 1_783_600, classes: 8, communities: 8, inside: 0.994}, 602, 10},
 	{"Physics", 34_493, 8_415, 5, 100, 0.99, [4]epochTimes{{.053, .066}, {.069, .132}, {.060, .108}, {.080, .141}},
-		graphSpec{name: "physics", vertices: 3_449, edges: 53_100, classes: 5, communities: 16, inside: 0.93}, 8_415},
+		graphSpec{name: "physics", vertices: 3_449, edges: 53_100, classes: 5, communities: 16, inside: 0.93}, 8_415, 10},
 	{"arXiv", 169_343, 128, 40, 100, 0.68, [4]epochTimes{{.124, .102}, {.147, .139}, {.143, .142}, {.191, .224}},
-		graphSpec{name: "arxiv", vertices: 7_056, edges: 103_700, classes: 40, communities: 40, inside: 0.948}, 128},
+		graphSpec{name: "arxiv", vertices: 7_056, edges: 103_700, classes: 40, communities: 40, inside: 0.948}, 128, 10},
 }
 
 // deepModels are in the order of the authors' tables.
 var deepModels = []string{"gcn", "sage", "gcnii", "resgcn"}
+
+// pipeRates are those of the links, for all graphs alike: 0 is no bound.
+var pipeRates = []uint64{0, 1_000_000_000, 400_000_000}
 
 const (
 	deepLayers = 32
@@ -70,14 +76,20 @@ const (
 
 // made returns the request for a graph that is copied to all nodes, so that jobs begin at
 // once.
-func (g *deepGraph) made(nodes, width int) api.GenerateRequest {
+func (g *deepGraph) made(nodes, width int) api.GenerateRequest { return g.of(1, nodes, width) }
+
+// timed is the graph that is timed.
+func (g *deepGraph) timed(nodes int) api.GenerateRequest { return g.of(g.grown, nodes, g.width) }
+
+func (g *deepGraph) of(grown uint64, nodes, width int) api.GenerateRequest {
 	m := g.like
+	m.vertices, m.edges = m.vertices*grown, m.edges*grown
 	m.kind, m.shards, m.partitioner = "sbm", chunksPerNode*nodes, "multilevel"
 	return m.made(width, nodes-1)
 }
 
-// scale returns the share of the vertices that is generated.
-func (g *deepGraph) scale() float64 { return float64(g.like.vertices) / float64(g.vertices) }
+// scale returns the share of the vertices that is generated to be timed.
+func (g *deepGraph) scale() float64 { return float64(g.grown*g.like.vertices) / float64(g.vertices) }
 
 // An arrangement is how nodes share a deep model, by graph or by pipe.
 type arrangement struct {

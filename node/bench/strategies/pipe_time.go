@@ -36,8 +36,7 @@ type Piped struct {
 // doubled are the cases that are timed on twice as many nodes too.
 var doubled = map[string][]string{"Flickr": {"gcn"}, "Reddit": {"gcnii"}}
 
-// measurePipe compares pipe with graph: by the formulas, by counted bytes, and by time on
-// links so slow that graph exchanges rows for the published share of its time.
+// measurePipe compares pipe with graph by the formulas and by counted bytes.
 func measurePipe(ctx context.Context, b *suite) ([]bench.Figure, error) {
 	v, err := volumes()
 	if err != nil {
@@ -49,7 +48,11 @@ func measurePipe(ctx context.Context, b *suite) ([]bench.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	figures = append(figures, counts...)
+	return append(figures, counts...), nil
+}
+
+// measurePipeTime compares them by time, on links of the same rates for all graphs.
+func measurePipeTime(ctx context.Context, b *suite) ([]bench.Figure, error) {
 	for _, nodes := range []int{publishedNodes / 2, publishedNodes} {
 		if err := timeAll(ctx, b, nodes); err != nil {
 			return nil, err
@@ -58,7 +61,7 @@ func measurePipe(ctx context.Context, b *suite) ([]bench.Figure, error) {
 	if err := pipeChart(b.report.Piped).Draw(b.run.PlotPipe); err != nil {
 		return nil, err
 	}
-	return append(figures, pipeFigures(b.report.Piped)...), nil
+	return pipeFigures(b.report.Piped), nil
 }
 
 // timeAll times all cases on so many nodes.
@@ -70,7 +73,7 @@ func timeAll(ctx context.Context, b *suite, nodes int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	b.report.note("times of pipe and graph on %d nodes are with %.3g cores each, and with a rate for each graph", nodes, l.Cores)
+	b.report.note("times of pipe and graph on %d nodes are with %.3g cores each", nodes, l.Cores)
 	on := remote{c.Nodes[0].API}
 	for i := range deepGraphs {
 		g, models := &deepGraphs[i], deepModels
@@ -80,13 +83,11 @@ func timeAll(ctx context.Context, b *suite, nodes int) (err error) {
 			}
 		}
 		// The dataset is copied as fast as possible.
-		_ = c.Pace(ctx, 0) // if the rate cannot be changed, calibrate reports it
-		r := g.made(nodes, g.width)
-		d, err := on.GenerateDataset(ctx, r, func(api.DatasetEvent) {})
-		if err != nil {
+		if err := c.Pace(ctx, 0); err != nil {
 			return err
 		}
-		rate, err := calibrate(ctx, b, on, c, g, d, arrangements(nodes)[0])
+		r := g.timed(nodes)
+		d, err := on.GenerateDataset(ctx, r, func(api.DatasetEvent) {})
 		if err != nil {
 			return err
 		}
@@ -94,9 +95,13 @@ func timeAll(ctx context.Context, b *suite, nodes int) (err error) {
 		if err != nil {
 			return err
 		}
-		for _, model := range models {
-			if err := timeModel(ctx, b, on, g, d, parts, model, rate, nodes); err != nil {
-				return errors.Join(fmt.Errorf("%s on %s: %w", model, g.name, err), parts.close())
+		for _, rate := range pipeRates {
+			err := c.Pace(ctx, rate)
+			for k := 0; k < len(models) && err == nil; k++ {
+				err = timeModel(ctx, b, on, g, d, parts, models[k], rate, nodes)
+			}
+			if err != nil {
+				return errors.Join(fmt.Errorf("%s, %s: %w", g.name, rateOf(rate), err), parts.close())
 			}
 		}
 		if err := parts.close(); err != nil {
@@ -107,45 +112,6 @@ func timeAll(ctx context.Context, b *suite, nodes int) (err error) {
 		}
 	}
 	return nil
-}
-
-// calibrate finds and sets the rate at which graph exchanges rows for the published share of
-// its time, unless it does so for longer without any bound.
-func calibrate(ctx context.Context, b *suite, on host, c *shape.Crew, g *deepGraph, d api.Dataset, a arrangement) (rate uint64, err error) {
-	const (
-		model = "gcnii" // of which the share is published
-		tries = 3
-		near  = 0.04
-	)
-	for range tries {
-		j, err := runJob(ctx, on, a.ask(d.Name, model, deepLayers, deepHidden, warmUp+measured), silent)
-		if err != nil {
-			return 0, err
-		}
-		share := waiting(j)
-		b.run.Progress("  %s, %d nodes, %s: graph waits for %.0f %% of its time", g.name, a.nodes, rateOf(rate), 100*share)
-		if rate == 0 && share > publishedHalo-near || math.Abs(share-publishedHalo) < near {
-			return rate, nil
-		}
-		rate = rateFor(j, a.nodes, rate)
-		if err := c.Pace(ctx, rate); err != nil {
-			b.report.note("%s has no bound of its rate: %v", g.name, err)
-			return 0, nil
-		}
-	}
-	return rate, nil
-}
-
-// rateFor returns the rate at which the exchange of a job would take the published share of
-// its time if it were bound by that alone. The guess is better for a job that had a rate.
-func rateFor(j api.Job, nodes int, had uint64) uint64 {
-	e := j.History[len(j.History)-1]
-	waited := waiting(j) * e.Seconds
-	wanted := (e.Seconds - waited) * publishedHalo / (1 - publishedHalo)
-	if had > 0 {
-		return uint64(float64(had) * waited / wanted)
-	}
-	return uint64(8 * float64(e.Bytes.Activation+e.Bytes.Gradient) / float64(nodes) / wanted)
 }
 
 // waiting returns the share of the measured epochs in which nodes waited for each other.
@@ -224,27 +190,35 @@ func withHistory(j api.Job, a arrangement) float64 {
 	return s
 }
 
-// pipeFigures makes the figures of the times. The published averages leave arXiv out.
+// pipeFigures makes the figures of the times, for each rate. The published averages leave arXiv
+// out.
 func pipeFigures(list []Piped) (figures []bench.Figure) {
+	for _, p := range list {
+		switch {
+		case p.Strategy == pipe.GraphName && p.Graph == "Reddit" && p.Model == "gcnii":
+			figures = append(figures, bench.Beside(fmt.Sprintf("share of its time that graph waits for others, Reddit, gcnii, %d nodes, %s", p.Nodes, rateOf(p.Rate)),
+				"%", 100*p.Waiting, "published", 100*publishedHalo))
+		case p.Strategy != pipe.GraphName && !p.Chosen:
+			figures = append(figures, bench.Figure{
+				Name: fmt.Sprintf("an epoch of %s on %s, %d nodes, %s, %s", p.Model, p.Graph, p.Nodes, rateOf(p.Rate), p.Strategy), Value: p.Seconds, Unit: "s",
+				Baseline: "graph", Ceiling: p.Seconds * p.Ratio, Ratio: 1 / p.Ratio,
+			})
+		}
+	}
+	for _, rate := range pipeRates {
+		figures = append(figures, rateFigures(list, rate)...)
+	}
+	return slices.Concat(figures, choiceFigures(list))
+}
+
+// rateFigures are the means of one rate.
+func rateFigures(list []Piped, rate uint64) []bench.Figure {
 	var four, all, either []float64
 	slower := 0
 	best := Piped{}
 	for i, p := range list {
-		if p.Strategy == pipe.GraphName {
-			if p.Graph == "Reddit" && p.Model == "gcnii" {
-				figures = append(figures, bench.Figure{
-					Name: fmt.Sprintf("share of its time that graph waits for others, Reddit, gcnii, %d nodes, %s", p.Nodes, rateOf(p.Rate)), Value: 100 * p.Waiting, Unit: "%",
-					Bar: fmt.Sprintf("%.0f %% as published, to 5 points", 100*publishedHalo), Holds: math.Abs(p.Waiting-publishedHalo) <= 0.05,
-				})
-			}
-			continue
-		}
-		if !p.Chosen {
-			name := fmt.Sprintf("an epoch of %s on %s, %d nodes, %s", p.Model, p.Graph, p.Nodes, p.Strategy)
-			figures = append(figures, bench.Figure{Name: name, Value: p.Seconds, Unit: "s", Baseline: "graph", Ceiling: p.Seconds * p.Ratio, Ratio: 1 / p.Ratio})
-		}
-		if p.Authors == 0 {
-			continue // several ways, or chosen ones
+		if p.Rate != rate || p.Authors == 0 {
+			continue // graph, several ways, or chosen ones
 		}
 		if p.Ratio > best.Ratio {
 			best = p
@@ -260,14 +234,17 @@ func pipeFigures(list []Piped) (figures []bench.Figure) {
 			slower++
 		}
 	}
-	figures = append(figures,
-		bench.AtLeast(fmt.Sprintf("pipe faster than graph, mean of %d", len(four)), stats.Mean(four), publishedTime),
-		bench.AtLeast(fmt.Sprintf("pipe faster than graph, at best (%s, %s, %d nodes)", best.Graph, best.Model, best.Nodes), best.Ratio, publishedTimeBest),
-		bench.Figure{Name: fmt.Sprintf("pipe faster than graph, geometric mean of %d", len(all)), Value: stats.Geometric(all), Unit: "x"},
-		bench.Figure{Name: fmt.Sprintf("the faster of one way and two, geometric mean of %d", len(either)), Value: stats.Geometric(either), Unit: "x"},
-		bench.Figure{Name: fmt.Sprintf("cases of %d in which graph is faster", len(all)), Value: float64(slower), Unit: "cases"},
-	)
-	return slices.Concat(figures, choiceFigures(list))
+	if len(all) == 0 {
+		return nil
+	}
+	at := rateOf(rate)
+	return []bench.Figure{
+		bench.AtLeast(fmt.Sprintf("pipe faster than graph, %s, mean of %d", at, len(four)), stats.Mean(four), publishedTime),
+		bench.AtLeast(fmt.Sprintf("pipe faster than graph, %s, at best (%s, %s, %d nodes)", at, best.Graph, best.Model, best.Nodes), best.Ratio, publishedTimeBest),
+		{Name: fmt.Sprintf("pipe faster than graph, %s, geometric mean of %d", at, len(all)), Value: stats.Geometric(all), Unit: "x"},
+		{Name: fmt.Sprintf("the faster of one way and two, %s, geometric mean of %d", at, len(either)), Value: stats.Geometric(either), Unit: "x"},
+		{Name: fmt.Sprintf("cases of %d in which graph is faster, %s", len(all), at), Value: float64(slower), Unit: "cases"},
+	}
 }
 
 // choiceFigures compares what nodes choose with the fastest arrangement of pipe that was

@@ -56,7 +56,8 @@ var parts = []struct {
 	{"cost", "what sharing costs", measureCost},
 	{"kill", "a node that is killed", measureKills},
 	{"grappa", "groups that train in isolation", measureGrappa},
-	{"pipe", "pipelines beside graph parallelism", measurePipe},
+	{"pipe", "bytes of pipelines beside graph parallelism", measurePipe},
+	{"pipe-time", "times of pipelines beside graph parallelism", measurePipeTime},
 }
 
 // Parts returns the names of the suite's parts.

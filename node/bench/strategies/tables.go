@@ -32,7 +32,7 @@ func (r *Report) Show(p *result.Page) {
 	}
 	for _, g := range deepGraphs {
 		p.Text(fmt.Sprintf("%s is generated, with %d of its %d vertices (%.3g of it), %d of its %d features, hidden rows of %d for %d, %d classes for %d.",
-			g.name, g.like.vertices, g.vertices, g.scale(), g.width, g.features, deepHidden, g.hidden, g.like.classes, g.classes))
+			g.name, g.grown*g.like.vertices, g.vertices, g.scale(), g.width, g.features, deepHidden, g.hidden, g.like.classes, g.classes))
 	}
 }
 
