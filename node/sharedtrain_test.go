@@ -41,7 +41,10 @@ func TestSharedJobLearnsTheSame(t *testing.T) {
 		}
 		j := waitState(c, c.Nodes[0], start("g", "centric"), "done")
 		same(j)
-		if e := j.History[9]; e.Rows.Remote == 0 || e.Bytes.Feature == 0 || e.Bytes.Gradient == 0 || e.Requests.Feature == 0 || e.Strategy != "centric" || e.Eval.Bytes.Activation == 0 {
+		if e := j.History[0]; e.Rows.Remote == 0 || e.Bytes.Feature == 0 || e.Requests.Feature == 0 {
+			t.Errorf("no rows came at first: %+v", e)
+		}
+		if e := j.History[9]; e.Rows.Kept == 0 || e.Bytes.Gradient == 0 || e.Strategy != "centric" || e.Eval.Bytes.Activation == 0 {
 			t.Errorf("%+v, evaluated %+v", e, e.Eval)
 		}
 		for _, n := range c.Nodes { // so that there is time for what follows

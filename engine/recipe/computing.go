@@ -4,4 +4,4 @@ package recipe
 // to the same bits from the same recipe, and understand each other while they do. It is raised
 // when a hash of engine/golden changes, a recipe comes to mean something else, or the nodes of
 // a job tell each other something else. A job runs only on nodes that compute by its number.
-const Computing = 2
+const Computing = 1
