@@ -1,11 +1,13 @@
 package node_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
 )
 
@@ -63,6 +65,9 @@ func TestMemberThatSpeaksAnotherVersion(t *testing.T) {
 				}
 			}
 			return true
+		})
+		c.Wait("gossip has the new numbers", time.Minute, func() bool {
+			return slices.ContainsFunc(c.Leader().Members(), func(m api.Member) bool { return m.Name == other.Name && m.Numbers != nil && m.Numbers.Wire == "1-2" })
 		})
 		for _, m := range c.Leader().Members() {
 			if n := m.Numbers; n == nil || n.Wire != map[bool]string{true: "1-2", false: "1"}[m.Name == other.Name] || n.Disk != "1" || n.Computing != "1" {
