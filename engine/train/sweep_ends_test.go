@@ -32,7 +32,7 @@ func onNodes(t *testing.T, owners int, run func(name string, nodes func(recipe.R
 		}
 		return []train.Result{result}, [][]trained.Epoch{reports}, err
 	})
-	for name, sharing := range map[string]strategy.Settings{"leap": sweepSharings()["leap"], "migrate": sweepSharings()["migrate"], "local": traintest.Updating("2", 3)} {
+	for name, sharing := range map[string]strategy.Settings{"leap": sweepSharings()["leap"], "migrate": sweepSharings()["migrate"], "local": traintest.Updating("2", 3).With("leap.cache=off")} {
 		run(name, func(r recipe.Recipe) ([]train.Result, [][]trained.Epoch, error) {
 			r = everywhere(r, func(of *recipe.Recipe) { of.Sharing = sharing })
 			return traintest.NewMesh(3, traintest.Uneven(len(shards), owners)).Run(t.Context(), r, shards, train.Options{Threads: 1}, nil)

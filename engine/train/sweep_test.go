@@ -87,7 +87,7 @@ func sweepSharings() map[string]strategy.Settings {
 		all[way] = s.With(s.Strategy + ".cache=off")
 	}
 	all["cached"] = strategy.Given("centric", "centric.cache=100")
-	all["local"] = traintest.Updating("2", 3)
+	all["local"] = traintest.Updating("2", 3).With("leap.cache=off")
 	return all
 }
 
