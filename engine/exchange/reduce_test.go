@@ -153,6 +153,23 @@ func shareSizes(columns, nodes int) (least, most int) {
 	return least, most
 }
 
+// One node adds up its own rows, however many, and sends nothing.
+func TestOneNodeHasManyRows(t *testing.T) {
+	if c, busiest := Volume(1, 100, 4, []int{8}); c != (peer.Counts{}) || busiest != 0 {
+		t.Errorf("one node sends %v", c)
+	}
+	if rounds, came := Rounds(1, 400); rounds != 0 || came != 0 {
+		t.Errorf("one node takes %d rounds for %g bytes", rounds, came)
+	}
+	_, all := mesh(1)
+	to := make([]float32, 20)
+	spans := [][]Span{{{First: 0}, {First: 2}}}
+	mine := [][]float32{slices.Repeat([]float32{1}, 20), slices.Repeat([]float32{2}, 20)}
+	if _, err := Reduce(t.Context(), all[0], Round{Tag: Tag{Epoch: 1}, Spans: spans}, mine, to); err != nil || to[19] != 3 {
+		t.Errorf("%v, %v", to, err)
+	}
+}
+
 // Where nobody brings rows the sum is zero, whatever was summed before.
 func TestNoRowsAtAll(t *testing.T) {
 	_, all := mesh(3)

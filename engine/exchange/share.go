@@ -55,6 +55,9 @@ const wholeBytes = 48 << 10
 
 // whole reports whether each node takes all rows, of so many bytes.
 func whole(nodes, bytes int, rows func(node int) int) bool {
+	if nodes < 2 {
+		return false // nothing travels
+	}
 	all := 0
 	for node := range nodes {
 		all += rows(node)

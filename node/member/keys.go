@@ -209,7 +209,7 @@ func (k *keyring) seek(ctx context.Context, settled func() bool) error {
 // outdated or hostile. A node that has missed a replacement learns the new digest first,
 // through Raft, which needs no gossip. It may have lost everybody's address, too; then the
 // leader, which sends it the plan, has a connection to it. One that has lost its plan gets it
-// when gossip sees it: so it takes the key that most of those use who answer.
+// when gossip sees it: so it takes the key that more than half of all known nodes use.
 func (k *keyring) fetch(ctx context.Context) {
 	var ids []string
 	for _, p := range k.mesh.Peers() {
@@ -254,8 +254,8 @@ func (p *poll) add(ring []identity.GossipKey) {
 	}
 }
 
-// most returns the key that more than half of all nodes use which are known, whether they answer or
-// not: a few that are hostile, or have been away, can't outvote the others.
+// most returns the key that more than half of the nodes use, whether they answer or not: a few that
+// are hostile, or have been away, can't outvote the others.
 func (p *poll) most() (identity.GossipKey, bool) {
 	for _, key := range p.used {
 		n := 0

@@ -15,7 +15,7 @@ func TestReadings(t *testing.T) {
 		t.Error(n, err)
 	}
 	if _, err := sentBy(dev, "eth1"); err == nil {
-		t.Error("a device that is not there has sent something")
+		t.Error("a missing device has sent something")
 	}
 	if n := pss("00400000-7ffd rollup\nRss:    9000 kB\nPss:    1234 kB\nPss_Anon:  77 kB\n"); n != 1234<<10 {
 		t.Error(n)

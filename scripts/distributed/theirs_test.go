@@ -21,7 +21,7 @@ func TestParse(t *testing.T) {
 		t.Error(ok, err)
 	}
 	if _, _, err := parse("@ {"); err == nil {
-		t.Error("half an event is none")
+		t.Error("a line that was cut off counts as an event")
 	}
 }
 
@@ -113,7 +113,7 @@ func TestShardIn(t *testing.T) {
 		t.Error(found, err)
 	}
 	if _, err := shardIn(dir, api.DatasetShard{ID: 4, Bytes: 7}); err == nil {
-		t.Error("a shard that is not there was found")
+		t.Error("a missing shard was found")
 	}
 }
 
