@@ -50,8 +50,9 @@ func bench(run func(context.Context, BenchConfig, io.Writer) error, shaped func(
 			"measures epochs where each node has a network of a chosen rate and a fixed share of the processors (this\n" +
 			"needs root on Linux; the head of the table says what was missing); measures the overhead of distribution,\n" +
 			"and how soon training continues after a kill; and compares each strategy with its baseline. The part pipe\n" +
-			"uses four nodes and eight, whatever --nodes says. All parts together take about 45 minutes, 1 GB of disk\n" +
-			"in the folder for temporary files, and 2 GB of memory.",
+			"uses four nodes and eight, whatever --nodes says. All parts but pipe-time together take about 45 minutes,\n" +
+			"1 GB of disk in the folder for temporary files, and 2 GB of memory. pipe-time is expected to take an hour\n" +
+			"and a half, and 6 GB of disk: name the other parts by --only to leave it out.",
 		Example: "  hopmesh bench strategies\n  hopmesh bench strategies --only bytes,time --plot ladder.svg --json\n  hopmesh bench strategies --only grappa\n" +
 			"  hopmesh bench strategies --only pipe,pipe-time --plot-pipe pipe.svg",
 	})

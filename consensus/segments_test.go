@@ -34,6 +34,19 @@ func obstacles(t *testing.T, dir string, id int) (remove func()) {
 	}
 }
 
+// afterRestart closes stores and opens those of a directory.
+func afterRestart(t *testing.T, s Stores, dir string) Stores {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openDisk(dir, discard(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func large(first, last uint64) (list []*raft.Log) {
 	for i := first; i <= last; i++ {
 		list = append(list, &raft.Log{Index: i, Term: 1, Data: bytes.Repeat([]byte{byte(i)}, 1<<20)})
@@ -84,12 +97,7 @@ func TestTheNextSegmentFindsNoRoom(t *testing.T) {
 	if err := s.Stable.Set([]byte("CurrentTerm"), []byte("seven")); err != nil {
 		t.Error(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = openDisk(dir, discard(), 0); err != nil {
-		t.Fatal(err)
-	}
+	s = afterRestart(t, s, dir)
 	wantLarge(t, s.Log, kept)
 	if b, err := s.Stable.Get([]byte("CurrentTerm")); err != nil || string(b) != "seven" {
 		t.Errorf("%q, %v", b, err)
@@ -180,12 +188,7 @@ func TestACutFindsNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLarge(t, log, 5)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = openDisk(dir, discard(), 0); err != nil {
-		t.Fatal(err)
-	}
+	s = afterRestart(t, s, dir)
 	wantLarge(t, s.Log, 5)
 }
 
@@ -213,11 +216,6 @@ func TestWhatFollowsAFailedCutIsKept(t *testing.T) {
 		}
 	}
 	wantLarge(t, log, 4)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = openDisk(dir, discard(), 0); err != nil {
-		t.Fatal(err)
-	}
+	s = afterRestart(t, s, dir)
 	wantLarge(t, s.Log, 4)
 }
