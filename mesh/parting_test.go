@@ -105,10 +105,17 @@ func TestAGoodbyeCountsForAWhile(t *testing.T) {
 			t.Errorf("it is %s since %s, not failed since %s", p.Status, p.Since, was.Since)
 		}
 
+		meet(t, lying, a)
 		for _, l := range lying.pool.links() {
 			_ = l.conn.CloseWithError(quic.ApplicationErrorCode(CodeGoodbye), "")
 		}
-		g.wait("the one that lies has failed", func() bool { return statusAt(a, lying.ID()) == Failed })
+		// It may be back before anybody looks.
+		g.wait("the one that lies has failed", func() bool {
+			a.members.mu.RLock()
+			defer a.members.mu.RUnlock()
+			return !a.members.heeded[lying.ID()].IsZero()
+		})
+		meet(t, lying, a) // else it is alive again only when its word is over
 		g.wait("it is alive", func() bool { return statusAt(a, lying.ID()) == Alive })
 		for range 5 {
 			a.members.tell(word{id: lying.ID(), parts: true})
