@@ -110,6 +110,7 @@ func (c *Consensus) startRaft(conf *raft.Config) error {
 	}
 	g.started.Store(true)
 	c.raft = r
+	c.net.raft.Store(r)
 	// The filter runs in Raft's own goroutine and forwards nothing, so no channel can
 	// fill up.
 	r.RegisterObserver(raft.NewObserver(nil, false, func(o *raft.Observation) bool {

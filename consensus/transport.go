@@ -3,6 +3,7 @@ package consensus
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
@@ -10,8 +11,13 @@ import (
 // cautious is Raft's transport, by which a node commits only what the sender's message vouches for:
 // what comes before its entries, and these. Raft itself commits up to its own last entry, which may
 // contradict the leader's, if it could not be taken away or replaced.
+//
+// By it a node also votes for whoever has the newest log, as Raft was proved, even if it has missed
+// how that one became a voter. Raft itself would refuse: of four voters, one lost and one that
+// lags so, the two others might never lead again.
 type cautious struct {
 	*raft.NetworkTransport
+	raft    atomic.Pointer[raft.Raft] // nil until it has started
 	rpcs    chan raft.RPC
 	ended   chan struct{}
 	end     sync.Once
@@ -32,9 +38,7 @@ func (c *cautious) pass() {
 	for {
 		select {
 		case rpc := <-c.NetworkTransport.Consumer():
-			if a, is := rpc.Command.(*raft.AppendEntriesRequest); is {
-				a.LeaderCommitIndex = min(a.LeaderCommitIndex, a.PrevLogEntry+uint64(len(a.Entries)))
-			}
+			c.change(rpc.Command)
 			select {
 			case c.rpcs <- rpc:
 			case <-c.ended:
@@ -45,6 +49,36 @@ func (c *cautious) pass() {
 			return
 		}
 	}
+}
+
+// change makes a message one that Raft treats rightly.
+func (c *cautious) change(message any) {
+	switch m := message.(type) {
+	case *raft.AppendEntriesRequest:
+		m.LeaderCommitIndex = min(m.LeaderCommitIndex, m.PrevLogEntry+uint64(len(m.Entries)))
+	case *raft.RequestVoteRequest:
+		m.ID = nil // then Raft does not look it up; it replies to the address
+	case *raft.RequestPreVoteRequest:
+		// Here Raft looks up whatever stands there, and does nothing else with it.
+		if r := c.raft.Load(); r != nil {
+			m.ID = voterOf(r.GetConfiguration().Configuration(), m.ID)
+		}
+	}
+}
+
+// voterOf returns id if it may vote, else the id of any that may, else id.
+func voterOf(c raft.Configuration, id []byte) []byte {
+	other := id
+	for _, s := range c.Servers {
+		switch {
+		case s.Suffrage != raft.Voter:
+		case s.ID == raft.ServerID(id):
+			return id
+		default:
+			other = []byte(s.ID)
+		}
+	}
+	return other
 }
 
 // Close ends the transport.
