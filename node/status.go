@@ -38,16 +38,10 @@ func (b backend) Status(context.Context) (api.Status, error) {
 	return st, nil
 }
 
-// problems returns sentences on what is wrong and what to do about it.
+// problems returns sentences on what is wrong and what to do about it: first of the nodes, then of
+// jobs, which stand still for it, then of what is being repaired.
 func (p *parts) problems(s *plan.State) []string {
-	list := append([]string{}, p.member.Problems(s)...)
-	for _, d := range s.Datasets {
-		list = append(list, p.data.Problems(s, d)...)
-	}
-	list = append(list, p.jobs.Problems(s)...)
-	list = append(list, p.data.Keeper.Problems()...)
-	slices.Sort(list)
-	return list
+	return slices.Concat([]string{}, p.member.Problems(s), p.jobs.Problems(s), p.data.Keeper.Problems(), p.data.Problems(s))
 }
 
 // outside says why this node takes part in no mesh now, and what to do.

@@ -18,7 +18,7 @@ func (d *Datasets) List() []api.DatasetSummary {
 	for _, one := range s.Datasets {
 		sum := api.DatasetSummary{
 			Name: one.Name, Stage: string(one.Stage), Vertices: one.About.Vertices, Edges: one.About.Edges, Features: one.About.Features,
-			Classes: one.About.Classes, Shards: len(one.Shards), Problems: len(d.Problems(s, one)),
+			Classes: one.About.Classes, Shards: len(one.Shards), Problems: len(d.ProblemsOf(s, one)),
 		}
 		for _, shard := range one.Shards {
 			sum.Bytes += shard.Bytes
@@ -37,7 +37,7 @@ func (d *Datasets) Show(name string) (api.Dataset, error) {
 		return api.Dataset{}, api.NotFound("%s", api.NoDataset(name))
 	}
 	a := described(s, one)
-	a.Problems = append(a.Problems, d.Problems(s, one)...)
+	a.Problems = append(a.Problems, d.ProblemsOf(s, one)...)
 	return a, nil
 }
 
@@ -75,48 +75,6 @@ func described(s *plan.State, d plan.Dataset) api.Dataset {
 		a.Shards = append(a.Shards, x)
 	}
 	return a
-}
-
-// Problems returns sentences on what a dataset lacks, and what to do.
-func (d *Datasets) Problems(s *plan.State, of plan.Dataset) []string {
-	if of.Stage == plan.Importing {
-		return []string{fmt.Sprintf("dataset %s is being imported by node %s", of.Name, s.NameOf(of.Importer))}
-	}
-	var list []string
-	lacks := of.Lacks(d.answers)
-	lost := 0
-	for i := range of.Shards {
-		if of.Lost(i) {
-			lost++
-		}
-	}
-	if lost > 0 {
-		list = append(list, fmt.Sprintf("dataset %s has lost %s, of which no copy was left whole: remove it and import it anew", of.Name, shardCount(lost)))
-	}
-	lacks.Unserved -= lost
-	if lacks.Unserved > 0 {
-		list = append(list, fmt.Sprintf("no node that answers holds %s of dataset %s: start the nodes that do again, or remove it and import it anew",
-			shardCount(lacks.Unserved), of.Name))
-	}
-	if lacks.Waiting > 0 {
-		list = append(list, fmt.Sprintf("dataset %s is about to give %s another owner, as theirs does not answer", of.Name, shardCount(lacks.Waiting)))
-	}
-	if lacks.Thin > 0 {
-		staying := 0
-		for _, p := range s.Members {
-			if !p.Leaving {
-				staying++
-			}
-		}
-		if staying <= of.Replicas {
-			list = append(list, fmt.Sprintf("dataset %s lacks copies of %s, with %d wanted beside the owner's: that takes %d nodes and the mesh has %d, so add some",
-				of.Name, shardCount(lacks.Thin), of.Replicas, of.Replicas+1, staying))
-		} else {
-			list = append(list, fmt.Sprintf("dataset %s lacks copies of %s, with %d wanted beside the owner's: they are on their way, or wait for nodes that do not answer",
-				of.Name, shardCount(lacks.Thin), of.Replicas))
-		}
-	}
-	return list
 }
 
 func shardCount(n int) string {

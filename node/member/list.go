@@ -177,38 +177,43 @@ func (m *Member) unlike(s *plan.State) (list []string) {
 			list = append(list, fmt.Sprintf("node %s %s; until then neither does anything for the other", name, why))
 		}
 	}
+	slices.Sort(list)
 	return list
 }
 
 // Problems returns sentences about what is wrong with the mesh, and what to do about it.
 func (m *Member) Problems(s *plan.State) []string {
-	voters, dead, list := 0, []string{}, m.unlike(s)
+	voters, unlike := 0, m.unlike(s)
+	var list, dead, leaving []string
 	for _, server := range m.plan.Servers() {
 		if server.Voter {
 			voters++
 		}
 	}
-	if voters == 0 && len(list) == 0 {
+	if voters == 0 && len(unlike) == 0 {
 		list = append(list, "this node has not reached the mesh yet: it seeks its members where it knew them; if they have all moved, start it again with --join HOST:PORT of one")
 	} else if voters > 0 && m.orders.Leader() == "" {
 		list = append(list, fmt.Sprintf("no leader has been heard from for %s, so what is known of the mesh is as old: more than half of the %d voters must be up; if they are lost for good, see `hopmesh recover --help`",
 			m.plan.Silence().Truncate(time.Second), voters))
-	}
-	if _, in := s.Members[m.cfg.ID.ID()]; !in {
-		list = append(list, "this node is not in the plan yet: it is catching up")
 	}
 	for id, p := range s.Members {
 		if g, ok := m.mesh.Member(id); id != m.cfg.ID.ID() && (!ok || g.Status != mesh.Alive) && m.mesh.Unlike(id) == "" {
 			dead = append(dead, p.Name)
 		}
 		if p.Leaving {
-			list = append(list, fmt.Sprintf("node %s is leaving", p.Name))
+			leaving = append(leaving, fmt.Sprintf("node %s is leaving", p.Name))
 		}
 	}
 	if len(dead) > 0 {
 		slices.Sort(dead)
 		list = append(list, fmt.Sprintf("not answering: %s; start it again, or `hopmesh force-leave NAME` if it is gone for good", strings.Join(dead, ", ")))
 	}
+	list = append(list, unlike...)
+	if _, in := s.Members[m.cfg.ID.ID()]; !in {
+		list = append(list, "this node is not in the plan yet: it is catching up")
+	}
+	slices.Sort(leaving)
+	list = append(list, leaving...)
 	if left := m.cfg.ID.NotAfter().Sub(m.cfg.ID.Now()); left < 7*24*time.Hour && left < m.cfg.ID.Life()/4 {
 		list = append(list, fmt.Sprintf("this node's certificate ends in %s and could not be renewed: it needs a leader", left.Round(time.Minute)))
 	}

@@ -65,7 +65,7 @@ func (c *Jobs) outlook(s *plan.State) outlook { return outlook{s, c.cfg.Answers}
 func (c *Jobs) Problems(s *plan.State) []string {
 	var list []string
 	o := c.outlook(s)
-	for _, j := range s.Jobs {
+	for _, j := range s.JobsInOrder() {
 		if p := o.problem(j); p != "" && !o.inLine(j) {
 			list = append(list, p)
 		}
