@@ -1,6 +1,10 @@
 package nn
 
-import "github.com/hopmesh/hopmesh/engine/tensor"
+import (
+	"fmt"
+
+	"github.com/hopmesh/hopmesh/engine/tensor"
+)
 
 // slope is the slope below 0 of the leaky ReLU in attention scores.
 const slope = 0.2
@@ -28,6 +32,23 @@ func newGAT(s Spec, p Place) Conv {
 		return &gatv2{h}
 	}
 	return &gat{h}
+}
+
+// inWords describes what follows the scores of edges: s(u, v) of each head.
+func (h *heads) inWords() string {
+	text := fmt.Sprintf(" Here leaky(s) = s where it is above 0, else %v * s. The shares of a vertex' in-edges = softmax of their scores, in each head. y of a head = the sum of share * z of the source over the in-edges, 0 where there are none.", slope)
+	if h.dropout > 0 {
+		text += fmt.Sprintf(" In training alone: dropout of %v of the shares.", h.dropout)
+	}
+	if h.averaged {
+		return text + " y = the mean of the heads."
+	}
+	return text + " y = the heads side by side."
+}
+
+// divided describes how the columns belong to heads.
+func (h *heads) divided() string {
+	return fmt.Sprintf("%d heads of %d columns each, side by side", h.count, h.width)
 }
 
 // columns returns the total width of all heads.
@@ -91,6 +112,11 @@ func (l *gat) Weights() []Weight {
 		w = append(w, Weight{Bias, 1, l.out, Zeros})
 	}
 	return w
+}
+
+func (l *gat) Words(use func(string) string) string {
+	return "z = x * " + use("weight") + ": " + l.divided() + ". The score of an edge (u, v) in a head = leaky(z(u) . " + use("attention.source") + " + z(v) . " + use("attention.target") +
+		"), the products being those of the head's columns." + l.inWords()
 }
 
 func (l *gat) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {

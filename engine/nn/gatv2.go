@@ -31,6 +31,18 @@ func (l *gatv2) Weights() []Weight {
 	return w
 }
 
+func (l *gatv2) Words(use func(string) string) string {
+	product := func(of string) string {
+		text := "x * " + use(of+".weight")
+		if l.bias {
+			text += " + " + use(of+".bias")
+		}
+		return text
+	}
+	return "z = " + product("source") + " and t = " + product("target") + ": " + l.divided() + ". The score of an edge (u, v) in a head = leaky(z(u) + t(v)) . " + use("attention") +
+		", the product being that of the head's columns." + l.inWords()
+}
+
 func (l *gatv2) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	to := c.New(c.Targets(), l.columns())
 	x := c.product(c.Weight(v2Source), l.biased(c, v2SourceBias))

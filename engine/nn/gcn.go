@@ -17,6 +17,10 @@ func (l *gcn) Weights() []Weight {
 	}
 }
 
+func (l *gcn) Words(use func(string) string) string {
+	return "z = x * " + use("weight") + ". y of a vertex = the sum of value * z of the source over its in-edges."
+}
+
 func (l *gcn) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	c.Along(0, y, c.Weight(0), tensor.Sum, false, e)
 }

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/hopmesh/hopmesh/engine/tensor"
@@ -20,6 +21,11 @@ func newGCNII(s Spec, p Place) Conv {
 
 func (l *gcnii) Weights() []Weight {
 	return []Weight{{"weight", l.width, l.width, Fan(l.width)}}
+}
+
+func (l *gcnii) Words(use func(string) string) string {
+	return fmt.Sprintf("a of a vertex = the sum of value * x of the source over its in-edges. t = (1 - alpha) * a + alpha * e, with alpha = %v, and e the vertex' row of the encoder's result. y = (1 - beta) * t + beta * t * %s, with beta = log(theta / layer + 1) = %v, layers counting from 1.",
+		l.alpha, use("weight"), l.beta)
 }
 
 func (l *gcnii) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {

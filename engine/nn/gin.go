@@ -17,6 +17,11 @@ func (l *gin) Weights() []Weight {
 	}
 }
 
+func (l *gin) Words(use func(string) string) string {
+	return "a of a vertex = its own x + the sum of value * x of the source over its in-edges. h = a * " + use("inner.weight") + " + " + use("inner.bias") +
+		". h = max(h, 0) (ReLU). y = h * " + use("weight") + "."
+}
+
 func (l *gin) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	inner, g, none := c.New(c.Targets(), l.inner), &c.Block.CSR, tensor.Matrix{}
 	first := c.Epilogue(tensor.Epilogue{Bias: c.Weight(1), Activation: tensor.ReLU})

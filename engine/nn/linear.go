@@ -18,6 +18,8 @@ func (l *linear) Weights() []Weight {
 	}
 }
 
+func (l *linear) Words(use func(string) string) string { return "y = x * " + use("weight") + "." }
+
 func (l *linear) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	c.Mul(y, c.Weight(0), false, e)
 }

@@ -104,3 +104,27 @@ func (m *Model) Divide(stage int, sparse bool) (d Division, ok bool) {
 	}
 	return d, true
 }
+
+// Steps describes the model, in the order in which it is computed. Each stage begins with
+// the rows of the one before it, or the normalised features, as x, and its result is y.
+func (m *Model) Steps() []Step {
+	var steps []Step
+	if m.hops > 0 {
+		steps = append(steps, Step{Name: "edges", Equation: edgesInWords(m.spec.form()), Tensors: []string{}})
+	}
+	for _, s := range m.stages {
+		steps = append(steps, inWords(m, s))
+	}
+	return steps
+}
+
+// Resolved returns the spec with nothing left to "auto".
+func (m *Model) Resolved() Spec {
+	s := m.spec
+	loops := LoopsOff
+	if s.form().SelfLoops {
+		loops = LoopsOn
+	}
+	s.SelfLoops = loops
+	return s
+}

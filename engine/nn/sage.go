@@ -31,6 +31,14 @@ func (l *sage) Weights() []Weight {
 	}
 }
 
+func (l *sage) Words(use func(string) string) string {
+	how := "the mean of x of the sources of a vertex' in-edges"
+	if l.max {
+		how = "in each column, the largest x of the sources of a vertex' in-edges"
+	}
+	return "a = " + how + ", 0 where it has none. y = a * " + use("weight") + " + x * " + use("root.weight") + ", x being the vertex' own row."
+}
+
 func (l *sage) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {
 	c.MulOwn(y, c.Weight(1), false, nil)
 	if !l.max {
@@ -88,6 +96,10 @@ func (l *sageGCN) Weights() []Weight {
 		{"weight", l.in, l.out, Fan(l.in)},
 		{Bias, 1, l.out, Fan(l.in)},
 	}
+}
+
+func (l *sageGCN) Words(use func(string) string) string {
+	return "a = the mean of x of the sources of a vertex' in-edges, itself among them. y = a * " + use("weight") + "."
 }
 
 func (l *sageGCN) Forward(c *Call, y tensor.Matrix, e *tensor.Epilogue) {

@@ -2,12 +2,9 @@ package trained
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"strconv"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
@@ -21,9 +18,6 @@ import (
 	"github.com/hopmesh/hopmesh/engine/tensor"
 )
 
-// modelFormat is the format name in a model file's metadata.
-const modelFormat = "hopmesh-model/1"
-
 // Weighed is a model with its weights: the best of a run's checkpoint, or an exported
 // one.
 type Weighed struct {
@@ -34,6 +28,9 @@ type Weighed struct {
 	Epoch   int       // of the weights
 	seed    uint64
 	loss    string
+	// training is the resolved recipe as JSON; "": not known.
+	training string
+	names    []string // of the classes
 }
 
 // BestModel is the index of the best model of a sweep. It also selects the one model
@@ -73,12 +70,17 @@ func weighedOfCheckpoint(file *checkpoint.File, index int) (*Weighed, error) {
 	if !s.finished() {
 		return nil, fmt.Errorf("model %d has diverged before its first evaluation, and left no weights", index)
 	}
-	w := &Weighed{about: c.About, how: c.how, Epoch: s.Last.Epoch, seed: r.Seed, loss: r.Loss}
+	w := &Weighed{about: c.About, how: c.how, Epoch: s.Last.Epoch, seed: r.Seed, loss: r.Loss, names: numbers(c.About.Classes)}
 	prefix := PrefixOf(index, len(c.Models))
 	if s.Best != nil {
 		prefix, w.Epoch = prefix+BestPrefix, s.Best.Epoch
 	}
-	return w, w.fill(file, r.Model, prefix)
+	if err := w.fill(file, r.Model, prefix); err != nil {
+		return nil, err
+	}
+	var err error
+	w.training, err = resolved(r, w.model.Resolved(), c.how, c.Models[index].History)
+	return w, err
 }
 
 // oneOf returns an error unless there is a model of that index among so many.
@@ -131,6 +133,9 @@ func weighedOfModel(file *checkpoint.File, index int) (*Weighed, error) {
 	if w.about, err = readAbout(file); err != nil {
 		return nil, err
 	}
+	if err := w.readWords(file); err != nil {
+		return nil, err
+	}
 	return w, w.fill(file, spec, "")
 }
 
@@ -150,37 +155,6 @@ func modelOf(spec nn.Spec, about dataset.About) (*nn.Model, error) {
 		return nil, fmt.Errorf("its model can't be: %w", err)
 	}
 	return m, nil
-}
-
-// Export writes the model of a checkpoint with the weights of its best epoch, or of its
-// last if none was evaluated. It stores the tensors by name, each In x Out, and in the
-// metadata all that is needed to compute with them. Index selects the model of a sweep.
-func Export(to io.Writer, path string, index int) error {
-	w, err := ReadWeighed(path, index)
-	if err != nil {
-		return err
-	}
-	spec, err := json.Marshal(w.model.Spec())
-	if err != nil {
-		return fmt.Errorf("encode the model: %w", err)
-	}
-	metadata := map[string]string{
-		"format":             modelFormat,
-		"model":              string(spec),
-		"features":           strconv.Itoa(w.about.Features),
-		"classes":            strconv.Itoa(w.about.Classes),
-		"normalize_features": w.how,
-		"loss":               w.loss,
-		"epoch":              strconv.Itoa(w.Epoch),
-		"seed":               strconv.FormatUint(w.seed, 10),
-		"vertices":           strconv.FormatUint(w.about.Vertices, 10),
-		"edges":              strconv.FormatUint(w.about.Edges, 10),
-	}
-	all := checkpoint.Section{Read: func([]float32) []float32 { return w.Weights }, Params: w.model.Params()}
-	if err := checkpoint.Write(to, []checkpoint.Section{all}, metadata); err != nil {
-		return fmt.Errorf("write the model: %w", err)
-	}
-	return nil
 }
 
 // PredictOptions select what is predicted.
@@ -204,8 +178,9 @@ type PredictOptions struct {
 type Prediction struct {
 	Vertices int
 	Columns  int
-	Epoch    int    // of the weights; 0: not known
-	Loss     string // softmax or bce: the loss of training
+	Epoch    int      // of the weights; 0: not known
+	Loss     string   // softmax or bce: the loss of training
+	Classes  []string // their names, or numbers
 }
 
 // Predict runs the model of a checkpoint, or an exported one, over all vertices with
@@ -268,7 +243,7 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	if err := i.Open(device, work, evaluate.Options{Memory: memory, Dir: o.Dir, Threads: o.Threads}); err != nil {
 		return err
 	}
-	if err := begin(Prediction{Vertices: d.Topology.Vertices(), Columns: columns, Epoch: w.Epoch, Loss: w.loss}); err != nil {
+	if err := begin(Prediction{Vertices: d.Topology.Vertices(), Columns: columns, Epoch: w.Epoch, Loss: w.loss, Classes: w.names}); err != nil {
 		return err
 	}
 	fault := func() error {
