@@ -13,7 +13,8 @@ import (
 // groupRows is the number of rows in a row group, which readers load at once.
 const groupRows = 1 << 16
 
-// columnar writes Parquet: an id column, then a float column for each name, in order.
+// columnar writes Parquet: an id column, a float column for each name, in order, and the
+// columns of answers.
 type columnar struct {
 	tally
 	names  bool
@@ -23,6 +24,10 @@ type columnar struct {
 	ints   []int64
 	texts  []parquet.ByteArray
 	column []float32
+
+	answers *Answers            // nil: none
+	named   []parquet.ByteArray // their names
+	classes []int32
 }
 
 func newParquet(w io.Writer, h Header) (*columnar, error) {
@@ -33,13 +38,23 @@ func newParquet(w io.Writer, h Header) (*columnar, error) {
 			return nil, err
 		}
 	}
-	fields, seen := schema.FieldList{id}, map[string]bool{"id": true}
+	fields, seen := schema.FieldList{id}, map[string]bool{"id": true, "class": h.Answers != nil, "class_name": h.Answers != nil, "probability": h.Answers != nil}
 	for _, name := range h.Columns {
 		if seen[name] {
 			return nil, fmt.Errorf("there are two columns %s", name)
 		}
 		seen[name] = true
 		fields = append(fields, schema.NewFloat32Node(name, parquet.Repetitions.Required, -1))
+	}
+	if h.Answers != nil {
+		if len(h.Answers.Names) != len(h.Columns) || len(h.Columns) == 0 {
+			return nil, fmt.Errorf("there are scores of %d classes, and %d names", len(h.Columns), len(h.Answers.Names))
+		}
+		more, err := answerNodes()
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, more...)
 	}
 	root, err := schema.NewGroupNode("rows", parquet.Repetitions.Required, fields, -1)
 	if err != nil {
@@ -51,7 +66,13 @@ func newParquet(w io.Writer, h Header) (*columnar, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &columnar{tally: tally{columns: len(h.Columns), left: h.Rows}, names: h.Names, out: out}, nil
+	c := &columnar{tally: tally{columns: len(h.Columns), left: h.Rows}, names: h.Names, out: out, answers: h.Answers}
+	if h.Answers != nil {
+		for _, name := range h.Answers.Names {
+			c.named = append(c.named, parquet.ByteArray(name))
+		}
+	}
+	return c, nil
 }
 
 // parquetMemory is what a columnar takes: a row group, and what the end of the file says of
@@ -66,7 +87,12 @@ func parquetMemory(h Header) uint64 {
 	}
 	rows, columns := uint64(h.Rows), uint64(len(h.Columns))
 	groups := (rows + groupRows - 1) / groupRows
-	group := min(rows, groupRows) * (id + 4*columns)
+	row := id + 4*columns
+	if h.Answers != nil {
+		// Buffers of text grow by doubling: measured, too.
+		row, columns = row+8+3*uint64(4+h.Answers.longest()), columns+3
+	}
+	group := min(rows, groupRows) * row
 	return group + group/8 + groups*(columns+1)*described
 }
 
@@ -96,6 +122,11 @@ func (c *columnar) Write(ids [][]byte, rows []float32) error {
 			return err
 		}
 		if _, err := w.(*file.Float32ColumnChunkWriter).WriteBatch(c.column, nil, nil); err != nil {
+			return err
+		}
+	}
+	if c.answers != nil {
+		if err := c.writeAnswers(rows); err != nil {
 			return err
 		}
 	}

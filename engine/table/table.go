@@ -17,6 +17,9 @@ type Header struct {
 	Columns []string // names, for Parquet
 	// Names reports whether ids are strings, not integers. NPY holds no ids.
 	Names bool
+	// Answers describes the columns if they are scores of classes; nil: they are not. NPY
+	// holds the scores alone.
+	Answers *Answers
 }
 
 // A Writer writes rows in order. Close returns an error if rows are missing.
@@ -52,8 +55,8 @@ func New(w io.Writer, format string, h Header) (Writer, error) {
 // Memory returns how much memory a writer takes at most, if it is given no more than 1024
 // rows at a time.
 func Memory(format string, h Header) uint64 {
-	const atOnce, others = 1024, 1 << 20
-	buffers := others + 8*atOnce*uint64(len(h.Columns))
+	const atOnce, others, answerColumns = 1024, 1 << 20, 4
+	buffers := others + 8*atOnce*uint64(len(h.Columns)+answerColumns)
 	if format == ".parquet" {
 		buffers += parquetMemory(h)
 	}

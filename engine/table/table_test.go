@@ -198,8 +198,17 @@ func TestMemoryOfWriters(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	const some = 1024
-	for _, c := range []struct{ rows, columns int }{{some, 4}, {groupRows, 64}, {3 * groupRows, 300}} {
+	for _, c := range []struct {
+		rows, columns int
+		named         bool
+	}{{some, 4, false}, {some, 4, true}, {groupRows, 64, true}, {3 * groupRows, 2, true}, {3 * groupRows, 300, false}} {
 		h := Header{Rows: c.rows}
+		if c.named {
+			h.Answers = new(Answers)
+			for range c.columns {
+				h.Answers.Names = append(h.Answers.Names, "a class of twenty-nine letters")
+			}
+		}
 		for i := range c.columns {
 			h.Columns = append(h.Columns, fmt.Sprintf("c_%d", i))
 		}

@@ -168,8 +168,9 @@ type PredictOptions struct {
 	Threads int    // 0: all
 	Memory  uint64 // bound in bytes; 0: none
 	Dir     string // takes what memory is too small for
-	// Writing says what writing so many rows needs of the memory, which follows; nil: nothing.
-	Writing func(rows, columns int) uint64
+	// Writing returns what writing the prediction needs of the memory, which follows; nil:
+	// nothing.
+	Writing func(Prediction) uint64
 	// Device opens the device, which is closed; nil: so many of this machine's cores.
 	Device func(threads int) (tensor.Device, error)
 }
@@ -233,8 +234,9 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	i.Expect(0, foreign != nil, o.Dir)
 	i.Once()
 	least := i.LeastFor(n)
+	about := Prediction{Vertices: d.Topology.Vertices(), Columns: columns, Epoch: w.Epoch, Loss: w.loss, Classes: w.names}
 	if o.Writing != nil {
-		least = max(least, o.Writing(d.Topology.Vertices(), columns))
+		least = max(least, o.Writing(about))
 	}
 	memory, err := predictMemory(d, w, least, o.Memory)
 	if err != nil {
@@ -243,7 +245,7 @@ func Predict(ctx context.Context, model string, shards []*graph.Shard, o Predict
 	if err := i.Open(device, work, evaluate.Options{Memory: memory, Dir: o.Dir, Threads: o.Threads}); err != nil {
 		return err
 	}
-	if err := begin(Prediction{Vertices: d.Topology.Vertices(), Columns: columns, Epoch: w.Epoch, Loss: w.loss, Classes: w.names}); err != nil {
+	if err := begin(about); err != nil {
 		return err
 	}
 	fault := func() error {

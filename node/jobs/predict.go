@@ -11,6 +11,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/mapped"
+	"github.com/hopmesh/hopmesh/engine/recipe"
 	"github.com/hopmesh/hopmesh/engine/table"
 	"github.com/hopmesh/hopmesh/engine/trained"
 )
@@ -53,14 +54,14 @@ func Predict(ctx context.Context, p Prediction, to io.Writer) (err error) {
 		return fmt.Errorf("make room for predictions: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	var columns int
+	var about trained.Prediction
 	err = predict(ctx, p,
 		func(a trained.Prediction) error {
-			columns = a.Columns
-			return room(p.Folder, uint64(a.Vertices)*uint64(columns)*4)
+			about = a
+			return room(p.Folder, uint64(a.Vertices)*uint64(a.Columns)*4)
 		},
 		func(first int, values []float32) error {
-			if _, err := file.WriteAt(bytesOf(values), int64(first)*int64(columns)*4); err != nil {
+			if _, err := file.WriteAt(bytesOf(values), int64(first)*int64(about.Columns)*4); err != nil {
 				return fmt.Errorf("keep predictions until all are there: %w: free some space in the data directory", err)
 			}
 			return nil
@@ -71,7 +72,7 @@ func Predict(ctx context.Context, p Prediction, to io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	return o.write(ctx, to, file, columns, p)
+	return o.write(ctx, to, file, about, p)
 }
 
 // room returns an error if a folder has less room than that.
@@ -84,23 +85,30 @@ func room(folder string, bytes uint64) error {
 
 func (p *Prediction) format() string { return strings.ToLower(p.Format) }
 
-// writing returns what it takes of memory to write so many rows in their order.
-func (p *Prediction) writing(rows, columns int) uint64 {
-	ordering := 4*atOnce*(columns+rows/runVertices) + 8*runVertices
-	h := table.Header{Rows: rows, Columns: make([]string, columns), Names: len(p.Shards) > 0 && p.Shards[0].Originals.Offsets != nil}
-	return uint64(ordering) + table.Memory(p.format(), h)
-}
-
-// write writes the rows of the file in order.
-func (o *order) write(ctx context.Context, to io.Writer, file *os.File, columns int, p Prediction) error {
+// header describes the table of a prediction.
+func (p *Prediction) header(of trained.Prediction) table.Header {
+	h := table.Header{Rows: of.Vertices, Names: len(p.Shards) > 0 && p.Shards[0].Originals.Offsets != nil}
 	what := "class"
 	if p.Embeddings {
 		what = "embedding"
+	} else {
+		h.Answers = &table.Answers{Names: of.Classes, Logistic: of.Loss == recipe.BCE}
 	}
-	h := table.Header{Rows: o.total, Names: o.names}
-	for c := range columns {
+	for c := range of.Columns {
 		h.Columns = append(h.Columns, fmt.Sprintf("%s_%d", what, c))
 	}
+	return h
+}
+
+// writing returns what it takes of memory to write a prediction in its order.
+func (p *Prediction) writing(of trained.Prediction) uint64 {
+	ordering := 4*atOnce*(of.Columns+of.Vertices/runVertices) + 8*runVertices
+	return uint64(ordering) + table.Memory(p.format(), p.header(of))
+}
+
+// write writes the rows of the file in order.
+func (o *order) write(ctx context.Context, to io.Writer, file *os.File, of trained.Prediction, p Prediction) error {
+	h, columns := p.header(of), of.Columns
 	out, err := table.New(to, p.format(), h)
 	if err != nil {
 		return err

@@ -158,9 +158,15 @@ func TestPredictionsEnd(t *testing.T) {
 	}
 	var out bytes.Buffer
 	p.Format = ".PARQUET"
-	if err := Predict(t.Context(), p, &out); err != nil || !strings.HasPrefix(out.String(), "PAR1") || !strings.Contains(out.String(), "class_2") {
+	if err := Predict(t.Context(), p, &out); err != nil || !strings.HasPrefix(out.String(), "PAR1") || !strings.Contains(out.String(), "class_2") || !strings.Contains(out.String(), "class_name") {
 		t.Errorf("%v: %.20q", err, out.String())
 	}
+	var embeddings bytes.Buffer
+	p.Embeddings = true
+	if err := Predict(t.Context(), p, &embeddings); err != nil || !strings.Contains(embeddings.String(), "embedding_3") || strings.Contains(embeddings.String(), "class_name") {
+		t.Errorf("%v: embeddings have columns of classes", err)
+	}
+	p.Embeddings = false
 	p.Format = ".csv"
 	if err := Predict(t.Context(), p, &out); err == nil {
 		t.Error("there is a format .csv")
