@@ -64,8 +64,8 @@ func datasetShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Describe a dataset: its size, its edge cut, its nodes",
-		Long: "Describes a dataset as the asked node knows it: its size, its edge cut, the nodes that store it, and its\n" +
-			"problems. --shards adds each shard; --json always has them.",
+		Long: "Describes a dataset as the asked node knows it: its size, its edge cut, the nodes that store it, the folder\n" +
+			"of its shards on the asked node, and its problems. --shards adds each shard; --json always has them.",
 		Example:           "  hopmesh dataset show cora\n  hopmesh dataset show cora --shards\n  hopmesh dataset show cora --json | jq .edge_cut_share",
 		Args:              usage.OneArg("NAME"),
 		ValidArgsFunction: daemon.Suggest(&d, datasetNames),
@@ -193,6 +193,9 @@ func printDataset(w io.Writer, d api.Dataset) error {
 	// Before it is partitioned there is nothing to describe.
 	if len(d.Shards) > 0 {
 		rows = slices.Concat(rows, described(d), holding(d.Shards))
+	}
+	if d.Folder != "" {
+		rows = append(rows, []string{"Folder here", d.Folder})
 	}
 	if err := output.Table(w, rows...); err != nil {
 		return err

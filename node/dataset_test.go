@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/node"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/nodetest"
@@ -129,6 +130,18 @@ func TestDatasetIsPlaced(t *testing.T) {
 			}
 		}
 		clean(t, c, c.Nodes...)
+		for _, n := range c.Nodes {
+			of := n.Dataset("g")
+			for _, s := range of.Shards {
+				_, err := os.Stat(filepath.Join(of.Folder, graph.ShardFile(s.ID)))
+				if holds := s.Owner == n.Name || slices.Contains(s.Replicas, n.Name); !filepath.IsAbs(of.Folder) || holds != (err == nil) {
+					t.Errorf("shard %d in the folder %q of %s: %v", s.ID, of.Folder, n.Name, err)
+				}
+			}
+		}
+		if here := importer.Dataset("g").Folder; d.Folder != here {
+			t.Errorf("the import names the folder %q, and it is %q", d.Folder, here)
+		}
 		for _, m := range c.Leader().Members() {
 			if m.Shards != owned(d)[m.Name] {
 				t.Errorf("%s is said to own %d shards", m.Name, m.Shards)

@@ -74,6 +74,9 @@ type Dataset struct {
 	BalanceTraining float64 `json:"balance_training"`
 	Partitioner     string  `json:"partitioner"`
 	Seed            uint64  `json:"seed"`
+	// Folder holds the shards of the node that answers, as NNNN.safetensors; "" if it holds
+	// none.
+	Folder string `json:"folder"`
 	// Problems are sentences, without a full stop, as in Status.
 	Problems []string `json:"problems"`
 }

@@ -106,7 +106,7 @@ func New(cfg Config) *Datasets {
 		Dir: cfg.Dir, Self: cfg.Mesh.ID(), Memory: cfg.Memory, Network: network{cfg.Mesh, cfg.Answers, cfg.Log}, Leader: d.orders, Damage: cfg.Damage, Log: cfg.Log,
 	})
 	d.Placement = &Placement{plan: cfg.Plan, log: cfg.Log, absent: cfg.Absent, leftOut: cfg.LeftOut}
-	d.importer = &importer{self: cfg.Mesh.ID(), memory: cfg.Memory, plan: cfg.Plan, orders: d.orders, keeper: d.Keeper, log: cfg.Log}
+	d.importer = &importer{dir: cfg.Dir, self: cfg.Mesh.ID(), memory: cfg.Memory, plan: cfg.Plan, orders: d.orders, keeper: d.Keeper, log: cfg.Log}
 	d.verifier = &verifier{mesh: cfg.Mesh, plan: cfg.Plan, answers: cfg.Answers, keeper: d.Keeper}
 	d.mesh, d.self, d.reader = cfg.Mesh, cfg.Mesh.ID(), read.NewServer(cfg.Memory)
 	d.maker, d.taking = build.NewServer(host{d, cfg.Memory, cfg.Log}), make(chan struct{}, largeMessages)

@@ -28,6 +28,7 @@ var errRemoved = errors.New("the dataset was removed while it was being imported
 
 // importer makes datasets of graphs, on this node.
 type importer struct {
+	dir    string // of all datasets
 	self   string
 	memory uint64 // bytes that an import may use unless it says otherwise; 0: no bound
 	plan   Plan
@@ -120,7 +121,9 @@ func (i *importer) bringIn(ctx context.Context, name string, o api.DatasetOption
 	defer budget.Begin()()
 	d, err := u.run(ctx, open)
 	if err == nil {
-		return described(i.plan.State(), d), nil
+		a := described(i.plan.State(), d)
+		a.Folder = folder(i.dir, i.self, d)
+		return a, nil
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause // more telling than the error that it caused

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
@@ -37,6 +38,7 @@ func (d *Datasets) Show(name string) (api.Dataset, error) {
 		return api.Dataset{}, api.NotFound("%s", api.NoDataset(name))
 	}
 	a := described(s, one)
+	a.Folder = folder(d.dir, d.self, one)
 	a.Problems = append(a.Problems, d.ProblemsOf(s, one)...)
 	return a, nil
 }
@@ -75,6 +77,21 @@ func described(s *plan.State, d plan.Dataset) api.Dataset {
 		a.Shards = append(a.Shards, x)
 	}
 	return a
+}
+
+// folder returns the absolute path of the folder of a dataset's shards on this node; "" if
+// the node holds none of them.
+func folder(dir, self string, d plan.Dataset) string {
+	for i := range d.Shards {
+		if d.Holds(self, i) {
+			path, err := filepath.Abs(filepath.Join(dir, d.ID))
+			if err != nil { // the working directory was removed
+				return ""
+			}
+			return path
+		}
+	}
+	return ""
 }
 
 func shardCount(n int) string {
