@@ -80,7 +80,7 @@ func (n *Node) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
-	n.measure(ctx)
+	n.findSpeed(ctx)
 	conn, err := n.listen()
 	if err != nil {
 		return err
@@ -113,13 +113,13 @@ func (n *Node) run(ctx context.Context) (err error) {
 	return g.Wait()
 }
 
-// measure sets the node's speed unless it was given. Nothing may read it before.
-func (n *Node) measure(ctx context.Context) {
+// findSpeed sets the node's speed unless it was given. Nothing may read it before.
+func (n *Node) findSpeed(ctx context.Context) {
 	if n.opts.Speed > 0 {
 		return
 	}
 	var err error
-	if n.opts.Speed, err = speed.Measure(ctx, speed.Open(n.opts.computes())); err != nil && ctx.Err() == nil {
+	if n.opts.Speed, err = speed.Of(ctx, speed.Open(n.opts.computes())); err != nil && ctx.Err() == nil {
 		n.log.Warn("the device's speed could not be measured; the processor's counts", "device", n.opts.Device, "err", err)
 	}
 }

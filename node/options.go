@@ -57,7 +57,7 @@ type Options struct {
 	deviceReason string
 	// Memory bounds what the node may use for graphs, in bytes; 0: no bound.
 	Memory uint64
-	// Speed is the relative speed of the node, 1000 being ordinary; 0: measured at the
+	// Speed is the relative speed of the node, 1000 being ordinary; 0: found at the
 	// start.
 	Speed uint64
 	// Log receives everything. Default: discard.

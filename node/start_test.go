@@ -44,12 +44,12 @@ func TestANodeInNoMeshSaysWhatItComputesOn(t *testing.T) {
 	}
 }
 
-func TestSpeedIsMeasuredByRun(t *testing.T) {
+func TestSpeedIsFoundByRun(t *testing.T) {
 	n, err := New(Options{DataDir: t.TempDir(), Name: "n1", Listen: "127.0.0.1:0", Device: "cpu"})
 	if err != nil || n.opts.Speed != 0 {
 		t.Fatalf("a speed of %d before it runs: %v", n.opts.Speed, err)
 	}
-	if n.measure(t.Context()); n.opts.Speed == 0 {
-		t.Error("nothing was measured")
+	if n.findSpeed(t.Context()); n.opts.Speed == 0 {
+		t.Error("it has none afterwards")
 	}
 }

@@ -26,9 +26,9 @@ func (s *State) means(j Job, nodes []string, owners []int) (holders [][]int, wei
 	if !copies {
 		return nil, nil
 	}
-	usual := UsualSpeed(s)
+	all := Weights(s)
 	for _, id := range nodes {
-		weights = append(weights, WeightOf(s.Members[id].Speed, usual))
+		weights = append(weights, all[id])
 	}
 	return holders, weights
 }

@@ -41,7 +41,7 @@ type Member struct {
 	Device  string `json:"device,omitempty"`
 	Version string `json:"version,omitempty"`
 	Memory  uint64 `json:"memory,omitempty"` // bytes it may use; 0: no bound
-	Speed   uint64 `json:"speed,omitempty"`  // measured, relative to other nodes; 0: unknown
+	Speed   uint64 `json:"speed,omitempty"`  // relative to other nodes; 0: unknown
 	// Computes are the numbers of computing that it can follow: programs with the same
 	// number compute the same bits.
 	Computes Numbers `json:"computes,omitzero"`

@@ -2,35 +2,26 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
-const (
-	// OrdinarySpeed is the speed of an ordinary server, and is assumed if a node's
-	// speed is unknown.
-	OrdinarySpeed = 1000
-	// unlike is how many times faster or slower than usual a node must be for its speed
-	// to matter. A measurement on a busy machine may be off by a factor of two or
-	// three, and noise must not move shards.
-	unlike = 4
-)
+// OrdinarySpeed is the speed of an ordinary server, and is assumed if a node's speed is
+// unknown.
+const OrdinarySpeed = 1000
 
-// UsualSpeed returns the median speed of the members.
-func UsualSpeed(s *State) uint64 {
-	speeds := make([]uint64, 0, len(s.Members))
-	for _, p := range s.Members {
-		speeds = append(speeds, cmp.Or(p.Speed, OrdinarySpeed))
+// Weights returns the members' relative shares of data and work. Speeds that differ by
+// less than a half are of one class and weigh the same, since that much may be noise, and
+// noise must move no shard. A class begins at its slowest member and not at a fixed speed,
+// which would part equal nodes that are measured on both sides of it.
+func Weights(s *State) map[string]uint64 {
+	speed := func(id string) uint64 { return cmp.Or(s.Members[id].Speed, OrdinarySpeed) }
+	weights, class := make(map[string]uint64, len(s.Members)), uint64(0)
+	for _, id := range slices.SortedFunc(maps.Keys(s.Members), func(a, b string) int { return cmp.Compare(speed(a), speed(b)) }) {
+		if speed(id) >= class+class/2 {
+			class = speed(id)
+		}
+		weights[id] = class
 	}
-	slices.Sort(speeds)
-	return speeds[len(speeds)/2]
-}
-
-// WeightOf returns a node's relative share of data and work, from its speed and the
-// usual speed.
-func WeightOf(speed, usual uint64) uint64 {
-	speed = cmp.Or(speed, OrdinarySpeed)
-	if speed < usual*unlike && usual < speed*unlike {
-		return usual
-	}
-	return speed
+	return weights
 }

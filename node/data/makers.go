@@ -179,11 +179,11 @@ func (u *undertaking) makers(src graph.Source, f graph.Forecast) (w build.Makers
 		u.options.Makers != "all" && !u.spread && f.ShardBytes*uint64(f.Shards) < sharedFrom {
 		return w, false
 	}
-	usual := plan.UsualSpeed(state)
+	weights := plan.Weights(state)
 	var nodes []plan.PlaceNode
 	for id, m := range state.Members {
 		nodes = append(nodes, plan.PlaceNode{
-			ID: id, Weight: plan.WeightOf(m.Speed, usual), Capacity: m.Memory, Stays: !m.Leaving, Serving: id == self || u.of.answers(id),
+			ID: id, Weight: weights[id], Capacity: m.Memory, Stays: !m.Leaving, Serving: id == self || u.of.answers(id),
 		})
 	}
 	// As if this node held all shards.

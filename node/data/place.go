@@ -44,14 +44,14 @@ func (p *Placement) Place(ctx context.Context, s *plan.State) error {
 		return nil
 	}
 	now := time.Now()
-	usual := plan.UsualSpeed(s)
+	weights := plan.Weights(s)
 	absent := map[string]time.Duration{}
 	nodes := make([]plan.PlaceNode, 0, len(s.Members))
 	for id, in := range s.Members {
 		gone := p.absent(id, now)
 		absent[id] = gone
 		nodes = append(nodes, plan.PlaceNode{
-			ID: id, Weight: plan.WeightOf(in.Speed, usual), Capacity: in.Memory, Stays: !in.Leaving && gone < replaceAfter,
+			ID: id, Weight: weights[id], Capacity: in.Memory, Stays: !in.Leaving && gone < replaceAfter,
 		})
 	}
 	var errs []error
