@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// refuseBrowsers keeps web pages away from an API that trusts whoever can reach loopback.
-// A page that sends requests reveals itself: by the Origin header, or, if its own name
-// resolves to 127.0.0.1, by the Host header. Without a preflight request it also can't
-// send application/json. No browser can reach a unix socket.
+// refuseBrowsers keeps web pages, but the daemon's own, away from an API that trusts whoever can
+// reach loopback. A page that sends requests reveals itself: by the Origin header, or, if its own
+// name resolves to 127.0.0.1, by the Host header. Without a preflight request it also can't send
+// application/json. No browser can reach a unix socket.
 func refuseBrowsers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !fromUnixSocket(r) && !loopback(r.Host):
 			fail(w, NewError(http.StatusForbidden, "the API answers to localhost and loopback addresses only, not to %q", r.Host))
-		case r.Header.Get("Origin") != "":
+		case r.Header.Get("Origin") != "" && !ownPage(r):
 			fail(w, NewError(http.StatusForbidden, "the API does not answer to web pages"))
 		case r.Method != http.MethodGet && r.Method != http.MethodHead && !isJSON(r.Header.Get("Content-Type")):
 			fail(w, NewError(http.StatusUnsupportedMediaType, "a %s request needs the header Content-Type: application/json", r.Method))
@@ -25,6 +25,12 @@ func refuseBrowsers(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// ownPage reports whether the page that the daemon serves reads: browsers name the origin of a
+// module that they load. Nothing else is granted to it.
+func ownPage(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Origin") == "http://"+r.Host
 }
 
 func fromUnixSocket(r *http.Request) bool {

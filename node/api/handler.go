@@ -4,9 +4,11 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"time"
+
+	"github.com/hopmesh/hopmesh/node/api/page"
 )
 
-// Handler serves the whole API. It does not authenticate clients: it is for unix sockets,
+// Handler serves the whole API, and the page that shows it in a browser. It does not authenticate clients: it is for unix sockets,
 // and for TCP on loopback behind Locked.
 func Handler(b Backend, metrics http.Handler) http.Handler {
 	s := server{b}
@@ -34,7 +36,10 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return refuseBrowsers(mux)
+	for _, f := range page.Files() {
+		mux.Handle("GET "+f.Pattern, f)
+	}
+	return refuseBrowsers(worded(mux))
 }
 
 // PublicHandler serves only health and metrics. It is for addresses that other machines

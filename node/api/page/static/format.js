@@ -1,0 +1,53 @@
+// Numbers as people read them. What is null or no number is a dash.
+
+const dash = "–";
+
+const number = (v) => typeof v === "number" && Number.isFinite(v);
+
+export function bytes(v) {
+  if (!number(v)) return dash;
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let i = 0;
+  while (v >= 1024 && i < units.length - 1) {
+    v /= 1024;
+    i++;
+  }
+  return `${i === 0 || v >= 100 ? Math.round(v) : v.toFixed(1)} ${units[i]}`;
+}
+
+export function seconds(v) {
+  if (!number(v)) return dash;
+  if (v === 0) return "0 s";
+  if (v < 1e-3) return `${(v * 1e6).toFixed(0)} µs`;
+  if (v < 1) return `${(v * 1e3).toFixed(v < 0.01 ? 1 : 0)} ms`;
+  if (v < 120) return `${v.toFixed(v < 10 ? 2 : 1)} s`;
+  if (v < 7200) return `${Math.floor(v / 60)} min ${Math.round(v % 60)} s`;
+  return `${(v / 3600).toFixed(1)} h`;
+}
+
+export const share = (v) => (number(v) ? `${(100 * v).toFixed(1)} %` : dash);
+
+export const count = (v) => (number(v) ? v.toLocaleString("en") : dash);
+
+// figure prints a loss or another number of any size in few digits.
+export function figure(v) {
+  if (!number(v)) return dash;
+  const size = Math.abs(v);
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return v.toExponential(1);
+  return v.toFixed(size < 1 ? 3 : size < 100 ? 2 : 0);
+}
+
+export function plural(n, one, many = `${one}s`) {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+// clock prints the time of a timestamp on this machine's clock.
+export function clock(time) {
+  const t = new Date(time);
+  return Number.isNaN(t.getTime()) ? dash : t.toLocaleTimeString("en-GB");
+}
+
+export const list = (names) => (names && names.length ? names.join(", ") : dash);
+
+// sentence ends a sentence of the API, which has no full stop.
+export const sentence = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);

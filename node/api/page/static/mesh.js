@@ -1,0 +1,62 @@
+// The mesh: what is wrong, its nodes, events and the log.
+
+import { h } from "./dom.js";
+import { bytes, clock, plural, sentence } from "./format.js";
+
+export function summary(state) {
+  const s = state.status;
+  if (!s) return null;
+  return h("dl", { class: "facts" },
+    fact("Node", s.node || "in no mesh yet"), fact("Leader", s.leader || "none known"),
+    fact("Generation", s.generation), fact("Ready", s.ready ? "yes" : "no"),
+    fact("Running", plural(s.jobs, "job")));
+}
+
+export const fact = (name, ...value) => h("div", { key: name }, h("dt", null, name), h("dd", null, value));
+
+// problems are what the API names, and who does not answer. They come before all else.
+export function problems(state) {
+  const found = [];
+  for (const m of state.members || []) {
+    if (m.status === "failed") found.push(`Node ${m.name} does not answer.`);
+    if (m.unlike) found.push(sentence(`Node ${m.name} ${m.unlike}`));
+  }
+  for (const p of state.status?.problems || []) {
+    if (typeof p === "string") found.push(sentence(p));
+    else found.push(sentence(`${p.kind} of node ${p.node}: ${p.what}${p.repaired ? " (repaired)" : ""}`));
+  }
+  for (const [what, message] of Object.entries(state.refused)) found.push(sentence(`${what}: ${message}`));
+  if (found.length === 0) return state.status ? h("p", { class: "well" }, "No problems.") : null;
+  const shown = found.slice(0, 8);
+  const more = found.slice(8);
+  return [h("h2", null, plural(found.length, "problem")),
+    h("ul", { class: "list" }, shown.map((p) => h("li", null, p))),
+    more.length > 0 && h("details", { key: "more" }, h("summary", null, `${more.length} more`), h("ul", null, more.map((p) => h("li", null, p))))];
+}
+
+export function mesh(state) {
+  if (!state.members) return h("p", { class: "quiet" }, "Nothing is known of the mesh yet.");
+  const planned = new Map((state.plan?.members || []).map((m) => [m.id, m]));
+  return h("ul", { class: "cards" }, state.members.map((m) => {
+    const p = planned.get(m.id);
+    return h("li", { key: m.id, class: `card node ${m.status}`, "data-node": m.name, "data-status": m.status },
+      h("h3", null, m.name, " ", h("span", { class: `badge ${m.status}` }, m.status), m.role === "leader" && h("span", { class: "badge" }, "leader")),
+      h("dl", { class: "facts" },
+        fact("Role", m.role, p?.leaving ? ", leaving" : ""), fact("Device", m.device || "–"),
+        fact("Memory", p?.memory ? `at most ${bytes(p.memory)}` : "not bounded"), fact("Shards", m.shards),
+        fact("Address", m.address || "–"), fact("Version", m.version || "–")));
+  }));
+}
+
+export function events(state) {
+  if (state.events.length === 0) return h("p", { class: "quiet" }, "Nothing has happened since this page was opened.");
+  return h("ol", { class: "log" }, state.events.map((e) =>
+    h("li", { key: e.key }, h("time", { datetime: e.time }, clock(e.time)), " ", h("span", { class: "badge" }, e.type), " ", e.node, e.node ? ": " : "", e.message)));
+}
+
+export function log(state) {
+  if (state.log.length === 0) return h("p", { class: "quiet" }, "Nothing was logged since this was opened.");
+  return h("ol", { class: "log" }, state.log.map((l) =>
+    h("li", { key: l.key }, h("time", { datetime: l.time }, clock(l.time)), " ", h("span", { class: `badge ${String(l.level).toLowerCase()}` }, l.level), " ", l.message,
+      Object.entries(l.attrs || {}).map(([k, v]) => ` ${k}=${v}`))));
+}
