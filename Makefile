@@ -93,6 +93,14 @@ $(PYTHON_TESTS): python/tests/requirements.txt
 	python3 -m venv $@ && $@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
 	touch $@
 
+# With IMAGES=docs/images it keeps its pictures there.
+.PHONY: test-page
+test-page: build ## the page of a mesh that trains and loses a node, in headless Chromium (fetches it where apt-get can)
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; [ -n "$$CHROMIUM" ] || \
+		{ apt-get update -q && apt-get install -qy --no-install-recommends chromium; } || \
+		{ echo "chromium is not here and could not be fetched: install it, or name it in CHROMIUM"; exit 1; }
+	HOPMESH=$(CURDIR)/bin/hopmesh IMAGES=$(if $(IMAGES),$(abspath $(IMAGES))) $(GO) test -tags page -count=1 -timeout 10m -v -run '^TestPage$$' ./node/api/page
+
 # No package may take more CPU seconds than this.
 CPU_LIMIT := 90
 
@@ -255,6 +263,7 @@ man: ## manual pages into bin/man
 .PHONY: lint
 lint: $(LINT) ## what .golangci.yml asks for
 	$(LINT) run ./...
+	$(LINT) run --build-tags page ./node/api/page
 	$(CUDA_ENV) $(LINT) run --build-tags cuda ./cuda/... ./scripts/gpu/...
 	$(CUDA_ENV) $(LINT) run --build-tags cuda,emulator ./cuda/... ./scripts/gpu/... $(EMULATED_ALSO)
 
@@ -284,6 +293,7 @@ vet:
 	$(GO) vet ./...
 	$(GO) vet -tags long $(LONG_PACKAGES)
 	$(GO) vet -tags processes ./node/nodetest/chaos
+	$(GO) vet -tags page ./node/api/page
 
 tidy-check:
 	$(GO) mod tidy -diff

@@ -9,9 +9,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -280,14 +285,48 @@ func (b *browser) picture(name string, from int) {
 		Data string `json:"data"`
 	}
 	b.call("Page.captureScreenshot", map[string]any{"format": "png", "optimizeForSpeed": false}, &shot)
-	png, err := base64.StdEncoding.DecodeString(shot.Data)
+	data, err := base64.StdEncoding.DecodeString(shot.Data)
 	if err == nil {
-		err = os.WriteFile(dir+"/"+name, png, 0o644)
+		data, err = smaller(data)
+	}
+	if err == nil {
+		err = os.WriteFile(dir+"/"+name, data, 0o644)
 	}
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	b.call("Runtime.evaluate", map[string]any{"expression": "scrollTo(0, 0)"}, nil)
+}
+
+// smaller writes a picture with the 256 colours that it has most of.
+func smaller(data []byte) ([]byte, error) {
+	full, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	count := map[color.Color]int{}
+	for y := full.Bounds().Min.Y; y < full.Bounds().Max.Y; y++ {
+		for x := full.Bounds().Min.X; x < full.Bounds().Max.X; x++ {
+			count[full.At(x, y)]++
+		}
+	}
+	colours := slices.SortedFunc(maps.Keys(count), func(a, b color.Color) int { return count[b] - count[a] })
+	few := image.NewPaletted(full.Bounds(), colours[:min(len(colours), 256)])
+	nearest := map[color.Color]uint8{}
+	for y := full.Bounds().Min.Y; y < full.Bounds().Max.Y; y++ {
+		for x := full.Bounds().Min.X; x < full.Bounds().Max.X; x++ {
+			c := full.At(x, y)
+			i, known := nearest[c]
+			if !known {
+				i = uint8(few.Palette.Index(c))
+				nearest[c] = i
+			}
+			few.SetColorIndex(x, y, i)
+		}
+	}
+	var out bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, few)
+	return out.Bytes(), err
 }
 
 // press presses a key as a user does.

@@ -1,21 +1,22 @@
 // Charts of the epochs of a job, drawn as SVG.
 
 import { h, svg } from "./dom.js";
+import { bytes, unitOf } from "./format.js";
 
-const width = 360;
-const height = 170;
-const left = 46;
+const width = 280;
+const height = 150;
+const left = 48;
 const right = 8;
 const top = 8;
 const bottom = 20;
 const mostPoints = 300; // of a curve: more are not seen
-const mostBars = 40;
+const mostBars = 32;
 
-// axis returns the round numbers at or between low and high.
-function axis(low, high, about = 4) {
-  const raw = (high - low) / about || 1;
+// axis returns the round numbers at or between low and high, or the round multiples of a unit.
+function axis(low, high, about = 4, unit = 1) {
+  const raw = (high - low) / about / unit || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((f) => f * power).find((s) => s >= raw * 0.999);
+  const step = [1, 2, 5, 10].map((f) => f * power).find((s) => s >= raw * 0.999) * unit;
   const ticks = [];
   for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-6 && ticks.length < 20; v += step) ticks.push(v);
   return ticks;
@@ -23,7 +24,8 @@ function axis(low, high, about = 4) {
 
 // frame draws axes and what is between them.
 function frame(name, title, x, y, yFormat, inside, legend, note) {
-  const rows = axis(y.low, y.high).map((v) => {
+  const unit = yFormat === bytes ? unitOf(y.high) : 1;
+  const rows = axis(y.low, y.high, 4, unit).map((v) => {
     const at = y.at(v).toFixed(1);
     return [svg("line", { class: "grid", x1: left, x2: width - right, y1: at, y2: at }),
       svg("text", { class: "tick end", x: left - 5, y: Number(at) + 3 }, yFormat(v))];

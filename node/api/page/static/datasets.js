@@ -13,7 +13,7 @@ export function datasets(state, show) {
     ontoggle: (e) => show(d.name, e.currentTarget.open),
   },
   h("summary", null, h("b", null, d.name), ` ${d.stage}, ${count(d.vertices)} vertices, ${count(d.edges)} edges, ${plural(d.shards, "shard")}, ${bytes(d.bytes)}`,
-    d.problems > 0 && h("span", { class: "badge failed" }, plural(d.problems, "problem"))),
+    d.problems > 0 && " ", d.problems > 0 && h("span", { class: "badge failed" }, plural(d.problems, "problem"))),
   detail(state, state.shown.get(d.name))));
 }
 

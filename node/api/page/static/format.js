@@ -4,15 +4,19 @@ const dash = "–";
 
 const number = (v) => typeof v === "number" && Number.isFinite(v);
 
+// unitOf returns the unit in which so many bytes are printed.
+export function unitOf(v) {
+  let unit = 1;
+  while (v >= 1024 * unit && unit < 1024 ** 5) unit *= 1024;
+  return unit;
+}
+
 export function bytes(v) {
   if (!number(v)) return dash;
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-  let i = 0;
-  while (v >= 1024 && i < units.length - 1) {
-    v /= 1024;
-    i++;
-  }
-  return `${i === 0 || v >= 100 ? Math.round(v) : v.toFixed(1)} ${units[i]}`;
+  const unit = unitOf(v);
+  const inUnits = v / unit;
+  return `${unit === 1 || inUnits >= 100 ? Math.round(inUnits) : inUnits.toFixed(1)} ${units[Math.log2(unit) / 10]}`;
 }
 
 export function seconds(v) {
@@ -49,5 +53,5 @@ export function clock(time) {
 
 export const list = (names) => (names && names.length ? names.join(", ") : dash);
 
-// sentence ends a sentence of the API, which has no full stop.
-export const sentence = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);
+// sentence begins and ends a sentence of the API, which has no full stop.
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");

@@ -218,7 +218,7 @@ async function run() {
       pause.reset();
       if (state.since !== null) keep(state.events, { time: new Date().toISOString(), type: "page", node: "", message: "the daemon answers again" });
       state.since = null;
-      connection(`Live, by ${location.host}.`);
+      connection(`Live from ${location.host}`);
       if (!running) streams(true);
     } catch {
       // Streams end by themselves, but may not notice: they begin anew with the daemon.

@@ -17,8 +17,10 @@ export const fact = (name, ...value) => h("div", { key: name }, h("dt", null, na
 // problems are what the API names, and who does not answer. They come before all else.
 export function problems(state) {
   const found = [];
+  const silent = (state.status?.problems || []).find((p) => typeof p === "string" && p.startsWith("not answering")) || "";
   for (const m of state.members || []) {
-    if (m.status === "failed") found.push(`Node ${m.name} does not answer.`);
+    // The daemon says so itself some seconds later.
+    if (m.status === "failed" && !silent.includes(m.name)) found.push(`Node ${m.name} does not answer.`);
     if (m.unlike) found.push(sentence(`Node ${m.name} ${m.unlike}`));
   }
   for (const p of state.status?.problems || []) {
