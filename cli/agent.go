@@ -95,7 +95,7 @@ func agentConfig(values map[string]value) (AgentConfig, error) {
 		DataDir: values["data-dir"].one(), Name: values["name"].one(),
 		Listen: values["listen"].one(), Advertise: values["advertise"].one(), API: values["api"].text,
 		Join: values["join"].text, Token: values["token"].one(), TokenFile: values["token-file"].one(), Device: values["device"].one(),
-		LogLevel: values["log-level"].one(), LogFormat: values["log-format"].one(),
+		LogDir: values["logdir"].one(), LogLevel: values["log-level"].one(), LogFormat: values["log-format"].one(),
 	}
 	bad := func(key, why string) error {
 		return errConfig{fmt.Errorf("%s (from %s) %s", key, values[key].from, why)}
@@ -184,6 +184,7 @@ func agentSettings() []setting {
 		{key: "token-file", usage: "a `FILE` with the join token, or - for standard input; read only if this node is in no mesh yet"},
 		{key: "device", fallback: "auto", usage: "`DEVICE` to compute on: auto, cpu, cuda or cuda:N (default auto)"},
 		{key: "memory", usage: "limit of the memory that the node takes, a `SIZE` such as 64GiB (default: what the machine can give)"},
+		{key: "logdir", usage: "write the epochs of all jobs of the mesh to this `DIR` for TensorBoard; one node with it is enough"},
 		{key: "log-level", fallback: "info", usage: "the lowest `LEVEL` to log: debug, info, warn or error (default info)"},
 		{key: "log-format", fallback: "text", usage: "`FORMAT` of the log: text or json (default text)"},
 	}

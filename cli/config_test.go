@@ -49,12 +49,13 @@ func TestLayers(t *testing.T) {
 	t.Setenv("HOPMESH_NAME", "env")
 	t.Setenv("HOPMESH_LISTEN", "10.0.0.2:2")
 	t.Setenv("HOPMESH_JOIN", "a:1, b:2")
+	t.Setenv("HOPMESH_LOGDIR", "/logs")
 	t.Setenv("HOPMESH_LOG_LEVEL", "") // as if it were not set
 	t.Setenv("HOPMESH_CUDA", "off")   // not the agent's
 	got, stderr, code := agentConfigOf(t, "--config", file, "--name", "flag", "--data-dir", "/d")
 	want := AgentConfig{
 		DataDir: "/d", Name: "flag", Listen: "10.0.0.2:2", API: []string{"127.0.0.1:1", "127.0.0.1:2"}, Bootstrap: true,
-		Join: []string{"a:1", "b:2"}, Device: "cpu", Memory: 1024, LogLevel: "warn", LogFormat: "text",
+		Join: []string{"a:1", "b:2"}, Device: "cpu", Memory: 1024, LogDir: "/logs", LogLevel: "warn", LogFormat: "text",
 	}
 	if code != 0 || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v (%d %s)", got, want, code, stderr)
@@ -79,6 +80,7 @@ token       (hidden)            flag --token
 token-file  -                   default
 device      cuda:1              environment HOPMESH_DEVICE
 memory      64GiB               FILE, line 4
+logdir      -                   default
 log-level   info                default
 log-format  json                FILE, line 1
 `

@@ -44,6 +44,7 @@ type AgentConfig struct {
 	TokenFile string // where to read the token, or "-" for standard input
 	Device    string
 	Memory    uint64 // bytes; 0: what the machine can give
+	LogDir    string // where event files for TensorBoard go, or ""
 	LogLevel  string // debug, info, warn or error
 	LogFormat string // text or json
 }

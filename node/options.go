@@ -60,6 +60,8 @@ type Options struct {
 	// Speed is the relative speed of the node, 1000 being ordinary; 0: found at the
 	// start.
 	Speed uint64
+	// LogDir is where event files of all jobs go, for TensorBoard. "": none are written.
+	LogDir string
 	// Log receives everything. Default: discard.
 	Log *slog.Logger
 	// OnReady is called once, when this node is in the plan and knows a leader.

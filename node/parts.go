@@ -20,6 +20,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/lead"
 	"github.com/hopmesh/hopmesh/node/member"
 	"github.com/hopmesh/hopmesh/node/peers"
+	"github.com/hopmesh/hopmesh/node/tensorboard"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -33,6 +34,8 @@ type parts struct {
 	models *model.Models
 	// forecasts forecasts jobs on meshes of other sizes.
 	forecasts *forecast.Forecaster
+	// eventFiles writes event files for TensorBoard; nil: none are wanted.
+	eventFiles *tensorboard.Writer
 	// damage holds what this node and others found damaged. Any part may report to it.
 	damage *damage.Board
 }
@@ -74,6 +77,9 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	p.forecasts = forecast.New(forecast.Config{
 		Dir: dir.Jobs(), Self: id.ID(), Version: o.Version, Plan: state, Shards: p.data.Keeper, ShardFile: p.data.ShardFile, Log: log,
 	})
+	if o.LogDir != "" {
+		p.eventFiles = tensorboard.New(tensorboard.Config{Dir: o.LogDir, Name: id.Name(), Plan: state, Log: log})
+	}
 	p.damage.Serve(network)
 	p.serveBulk()
 	roster := p.member.Roster()
@@ -96,6 +102,9 @@ func (p *parts) run(ctx context.Context) error {
 	g.Go(func() error { return p.models.Run(ctx) })
 	g.Go(func() error { return p.forecasts.Run(ctx) })
 	g.Go(func() error { return p.damage.Run(ctx, p.member.Mesh()) })
+	if p.eventFiles != nil {
+		g.Go(func() error { return p.eventFiles.Run(ctx) })
+	}
 	return g.Wait()
 }
 

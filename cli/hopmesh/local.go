@@ -159,7 +159,7 @@ func agent(ctx context.Context, cfg cli.AgentConfig, conn net.PacketConn, versio
 	}
 	n, err = node.New(node.Options{
 		DataDir: cfg.DataDir, Name: cfg.Name, Version: version, Listen: cfg.Listen, Advertise: cfg.Advertise, API: cfg.API,
-		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, ReadToken: read, Device: cfg.Device, Memory: memory.Bytes, Log: log, OnReady: ready, Conn: conn,
+		Bootstrap: cfg.Bootstrap, Join: cfg.Join, Token: cfg.Token, ReadToken: read, Device: cfg.Device, Memory: memory.Bytes, LogDir: cfg.LogDir, Log: log, OnReady: ready, Conn: conn,
 	})
 	if err != nil {
 		return usage.Wrap(err)

@@ -33,7 +33,13 @@ class LocalMesh(Mesh):
     daemons end and their folder is removed.
     """
 
-    def __init__(self, nodes: int, memory: str | None, device: str) -> None:
+    def __init__(
+        self,
+        nodes: int,
+        memory: str | None,
+        device: str,
+        logdir: str | os.PathLike[str] | None = None,
+    ) -> None:
         if nodes < 1:
             raise Error(f"a mesh of {nodes} nodes can't be: give 1 or more")
         program = binary.find()
@@ -45,6 +51,8 @@ class LocalMesh(Mesh):
         self._command = [program, "agent", "--listen", "127.0.0.1:0", "--device", device]
         if memory:
             self._command += ["--memory", memory]
+        # The first node writes the jobs of all.
+        self._logdir = [] if logdir is None else ["--logdir", os.path.abspath(logdir)]
         super().__init__(Client(self._socket(self.nodes[0])))
         try:
             self._form()
@@ -92,7 +100,7 @@ class LocalMesh(Mesh):
     def _form(self) -> None:
         self._folders = [os.path.join(self._folder, node) for node in self.nodes]
         first, *others = self.nodes
-        self._start(first, ["--bootstrap"], "")
+        self._start(first, ["--bootstrap", *self._logdir], "")
         deadline = time.monotonic() + _START_SECONDS
         self._await(first, deadline)
         if not others:
@@ -192,14 +200,20 @@ class _Keeper:
         shutil.rmtree(self._folder, ignore_errors=True)  # if the keeper was killed
 
 
-def up(nodes: int = 3, *, memory: str | None = None, device: str = "auto") -> LocalMesh:
+def up(
+    nodes: int = 3,
+    *,
+    memory: str | None = None,
+    device: str = "auto",
+    logdir: str | os.PathLike[str] | None = None,
+) -> LocalMesh:
     """Starts a mesh on this machine and returns it when it is ready.
 
-    The nodes are child processes on loopback, at free ports, in a temporary folder. ``memory``
-    bounds what each of them takes, such as ``"4GiB"``. They end with this process, also if it is
-    killed::
+    The nodes are child processes on loopback, at free ports, in a temporary folder. They end with
+    this process, also if it is killed. ``memory`` bounds what each of them takes, such as
+    ``"4GiB"``. The epochs of all jobs go to the folder ``logdir``, if given, for TensorBoard::
 
         with hopmesh.up(nodes=3) as mesh:
             print(mesh.members())
     """
-    return LocalMesh(nodes, memory, device)
+    return LocalMesh(nodes, memory, device, logdir)
