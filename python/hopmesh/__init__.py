@@ -23,10 +23,11 @@ from hopmesh.job import Job, Predictions
 from hopmesh.local import LocalMesh, up
 from hopmesh.mesh import Mesh, connect
 from hopmesh.model import Model, load_model
+from hopmesh.tracking import log_to_mlflow
 
 __all__ = [
     "Dataset", "Error", "Graph", "Job", "LocalMesh", "Mesh", "Model", "Predictions", "connect",
-    "load_model", "options", "up",
+    "load_model", "log_to_mlflow", "options", "up",
 ]  # fmt: skip
 
 try:

@@ -14,6 +14,7 @@ from hopmesh.dataset import Dataset, Graph
 from hopmesh.error import Error
 from hopmesh.job import Job
 from hopmesh.request import sizes, train_request
+from hopmesh.tracking import log_to_mlflow
 
 
 class Mesh:
@@ -170,6 +171,13 @@ class Mesh:
         return {
             about["id"]: Job(self._client, about["id"]) for about in self._client.get("/v1/jobs")
         }
+
+    def log_to_mlflow(
+        self, job: Job | str, *, experiment: str | None = None, run_name: str | None = None
+    ) -> str:
+        """Logs a job to MLflow: see :func:`hopmesh.log_to_mlflow`."""
+        job = self.job(job) if isinstance(job, str) else job
+        return log_to_mlflow(job, experiment=experiment, run_name=run_name)
 
     def _import(
         self, options: dict[str, Any], paths: Sequence[str | os.PathLike[str]] | Iterable[Any]
