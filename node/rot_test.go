@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -117,11 +118,15 @@ func TestPlanThatDiffers(t *testing.T) {
 		nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
 			c.WaitVoters(3)
 			n := notLeading(c)
-			others := c.Others(n)
-			for again := true; again; again = leads && c.Leader() != n {
-				// It is to lead before anybody compares.
-				restartWithAnotherPlan(c, n, others[1], c.Nodes)
+			if leads {
+				n = c.Leader()
 			}
+			others := c.Others(n)
+			restartWithAnotherPlan(c, n, others[1], []*nodetest.Instance{n, others[0]}, leads)
+			if leads && c.Leader() != n {
+				t.Fatal("another leads than the one with the newest log")
+			}
+			others[1].Start()
 			// It may lead until every voter was asked.
 			c.Wait("it is back and another leads", 2*time.Minute, func() bool {
 				leader := others[0].Status().Leader
@@ -140,11 +145,22 @@ func TestPlanThatDiffers(t *testing.T) {
 }
 
 // restartWithAnotherPlan kills all nodes and starts some, one of them with another plan on its
-// disk, in which another node has another name.
-func restartWithAnotherPlan(c *nodetest.Cluster, n, other *nodetest.Instance, start []*nodetest.Instance) {
-	for _, o := range c.Nodes {
+// disk, in which another node has another name. If that one leads, it leads those again, before
+// anybody compares: it has written what nobody else has.
+func restartWithAnotherPlan(c *nodetest.Cluster, n, other *nodetest.Instance, start []*nodetest.Instance, leads bool) {
+	if leads {
+		for _, o := range c.Others(n) {
+			c.Network.Partition([]string{n.IP()}, []string{o.IP()})
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		defer cancel()
+		_, _ = n.API().CreateToken(ctx, 0, 0) // it waits for a majority in vain
+	}
+	n.Kill()
+	for _, o := range c.Others(n) {
 		o.Kill()
 	}
+	c.Network.Heal()
 	n.Rot(true, instead(`"name":"`+other.Name+`"`, `"name":"nX"`))
 	for _, o := range start {
 		o.Start()
@@ -156,16 +172,14 @@ func restartWithAnotherPlan(c *nodetest.Cluster, n, other *nodetest.Instance, st
 func TestPlansOfWhichNoneIsThatOfMost(t *testing.T) {
 	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
 		c.WaitVoters(3)
-		n := notLeading(c)
+		n := c.Leader()
 		others := c.Others(n)
 		open := func(seenBy *nodetest.Instance) bool {
 			return slices.ContainsFunc(seenBy.Status().Damage, func(d api.Damage) bool {
 				return d.Node == n.Name && strings.Contains(d.What, "no digest is that of most voters")
 			})
 		}
-		for again := true; again; again = c.Leader() != n {
-			restartWithAnotherPlan(c, n, others[1], []*nodetest.Instance{n, others[0]})
-		}
+		restartWithAnotherPlan(c, n, others[1], []*nodetest.Instance{n, others[0]}, true)
 		c.Wait("both say so", 2*time.Minute, func() bool { return open(n) && open(others[0]) })
 		if c.Leader() != n {
 			t.Error("it gave its plan up, though it may be right")
