@@ -24,11 +24,16 @@ from hopmesh.model import Model, load_model
 class Predictions:
     """What a model says of every vertex. Row i of ``scores`` is that of ``ids[i]``.
 
-    Scores are those before softmax. Of embeddings, they are the input of the last layer.
+    Scores are those before softmax. Of embeddings, they are the input of the last layer, and
+    there are neither names nor probabilities.
     """
 
     ids: NDArray[Any]
     scores: NDArray[np.float32]
+    names: NDArray[Any] | None = None
+    """The name of the class with the largest score, or its number as text if it has none."""
+    probabilities: NDArray[np.float32] | None = None
+    """The probability of that class: by softmax, or the logistic function after loss bce."""
 
     @property
     def classes(self) -> NDArray[np.int64]:
@@ -37,9 +42,17 @@ class Predictions:
         return classes
 
     def frame(self) -> Any:
-        """Returns a pandas DataFrame of ids, classes, and a column for each score."""
+        """Returns a pandas DataFrame with a row for each vertex.
+
+        Its columns are id, class, each score by its number, class_name and probability.
+        """
         columns = {str(i): self.scores[:, i] for i in range(self.scores.shape[1])}
-        return _pandas().DataFrame({"id": self.ids, "class": self.classes, **columns})
+        frame = _pandas().DataFrame({"id": self.ids, "class": self.classes, **columns})
+        if self.names is not None:
+            frame["class_name"] = self.names
+        if self.probabilities is not None:
+            frame["probability"] = self.probabilities
+        return frame
 
 
 class Job:
@@ -161,8 +174,15 @@ class Job:
         columns = parquet.read(whole.getvalue())
         ids = columns.pop("id")
         order = np.argsort(ids, kind="stable")
+        columns.pop("class", None)  # that of the scores
+        names, probabilities = columns.pop("class_name", None), columns.pop("probability", None)
         scores = np.stack(list(columns.values()), axis=1)
-        return Predictions(ids[order], scores[order])
+        return Predictions(
+            ids[order],
+            scores[order],
+            None if names is None else names[order],
+            None if probabilities is None else probabilities[order],
+        )
 
     def frame(self) -> Any:
         """Returns the history as a pandas DataFrame with a row for each epoch."""

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -195,6 +195,21 @@ class Model:
             edges = edges.looped()
         return self._forward(self._normalised(rows), edges).astype(np.float32)
 
+    def to_torch(self) -> Any:
+        """Returns the model as a ``torch.nn.Module`` on PyG's layers, in eval mode.
+
+        Its ``forward(x, edge_index, edge_weight=None)`` gives what :meth:`predict` does, and its
+        parameters can be trained. It needs torch and torch_geometric.
+        """
+        try:
+            from hopmesh import modules
+        except ImportError:
+            raise Error(
+                "PyTorch Geometric is not here: pip install torch torch_geometric"
+            ) from None
+        how = self.metadata["normalize_features"]
+        return modules.Network(self.spec, how, self._loops(), self.features, self.weights)
+
     def _loops(self) -> bool:
         how = self.spec["self_loops"]
         if how != "auto":
@@ -271,6 +286,18 @@ def _norm(w: Weights, x: Rows) -> Rows:
     return scaled * w["norm.weight"] + w["norm.bias"]
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """Reads a model that ``hopmesh export`` or :meth:`Job.export` has written."""
-    return Model(*safetensors.read(path))
+@overload
+def load_model(path: str | os.PathLike[str], torch: Literal[False] = ...) -> Model: ...
+
+
+@overload
+def load_model(path: str | os.PathLike[str], torch: Literal[True]) -> Any: ...
+
+
+def load_model(path: str | os.PathLike[str], torch: bool = False) -> Any:
+    """Reads a model that ``hopmesh export`` or :meth:`Job.export` has written.
+
+    With ``torch`` it is a ``torch.nn.Module``: see :meth:`Model.to_torch`.
+    """
+    model = Model(*safetensors.read(path))
+    return model.to_torch() if torch else model

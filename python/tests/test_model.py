@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,20 @@ KINDS: dict[str, dict[str, Any]] = {
     "gcnii": {"model": "gcnii", "layers": 4},
     "resgcn": {"model": "resgcn", "layers": 3, "hidden": 16},
     "mlp": {"model": "mlp", "hidden": 16},
+    "gat without loops": {
+        "model": "gat",
+        "model_self_loops": "off",
+        "residual": True,
+        "norm": "layer",
+    },
+    "gin with loops": {"model": "gin", "hidden": 16, "model_self_loops": "on", "residual": True},
+    "gcnii in full": {"model": "gcnii", "layers": 3, "residual": True, "norm": "layer"},
+    "mlp with jumps": {"model": "mlp", "layers": 3, "model_head": "linear", "model_jump": "max"},
+    "binary features": {
+        "model": "gcn",
+        "normalize_features": "binary",
+        "settings": {"train.loss": "bce"},
+    },
 }
 
 
@@ -53,6 +69,98 @@ def test_equals_the_daemon(kind: str, jobs: dict[str, hopmesh.Job], cora: hopmes
     assert close(want.scores, got)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_torch_equals_numpy(
+    kind: str, jobs: dict[str, hopmesh.Job], cora: hopmesh.Graph, ring: Arrays
+) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch_geometric")
+    model = jobs[kind].wait(progress=False).model()
+    module = model.to_torch()
+    assert isinstance(module, torch.nn.Module) and not module.training
+    assert sum(p.numel() for p in module.parameters()) == sum(
+        w.size for w in model.weights.values()
+    )
+
+    def compare(x: np.ndarray, edges: np.ndarray, weight: np.ndarray | None = None) -> None:
+        given = [torch.from_numpy(np.array(a)) for a in (x, edges, weight) if a is not None]
+        with torch.no_grad():
+            got = module(*given)
+        assert got.dtype == torch.float32
+        assert close(model.predict(x, edges, weight), got.numpy())
+
+    compare(cora.x, cora.edge_index)
+    # Features of either sign, edges that stand twice, loops, weights, lone vertices.
+    r = np.random.default_rng(1)
+    some = r.random((60, 1433)) < 0.02
+    x = np.where(some, r.normal(size=some.shape), 0)
+    x[3] = 0
+    edges = np.concatenate([ring["edge_index"], ring["edge_index"][:, :30], [[5], [5]]], axis=1)
+    edges = edges[:, (edges != 7).all(0)]
+    compare(x.astype(np.float32), edges)
+    compare(x.astype(np.float32), edges, np.linspace(0.5, 3, edges.shape[1]).astype(np.float32))
+    compare(x.astype(np.float32), np.zeros((2, 0), np.int64))
+
+
+@pytest.mark.parametrize("kind", ["gcn", "gat with a head", "gat 2", "gin", "gcnii", "resgcn"])
+def test_torch_trains(kind: str, jobs: dict[str, hopmesh.Job], cora: hopmesh.Graph) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch_geometric")
+    torch.manual_seed(1)
+    module = jobs[kind].wait(progress=False).model().to_torch()
+    x, edges = torch.from_numpy(cora.x), torch.from_numpy(cora.edge_index)
+    y, mask = torch.from_numpy(cora.y), torch.from_numpy(cora.train_mask)
+
+    def loss() -> Any:
+        return torch.nn.functional.cross_entropy(module(x, edges)[mask], y[mask])
+
+    before = float(loss().detach())
+    module.train()
+    assert not torch.equal(module(x, edges), module(x, edges))  # dropout
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.01)
+    for _ in range(10):
+        optimizer.zero_grad()
+        step = loss()
+        step.backward()
+        assert all(p.grad is not None for p in module.parameters())
+        optimizer.step()
+    module.eval()
+    assert float(loss().detach()) < before
+
+
+def test_torch_files(
+    jobs: dict[str, hopmesh.Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.safetensors"
+    jobs["gcn"].wait(progress=False).export(path)
+    with monkeypatch.context() as without:
+        without.delitem(sys.modules, "hopmesh.modules", raising=False)
+        without.delattr(hopmesh, "modules", raising=False)
+        without.setitem(sys.modules, "torch", None)
+        with pytest.raises(hopmesh.Error, match="pip install torch torch_geometric"):
+            hopmesh.load_model(path, torch=True)
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch_geometric")
+    module = hopmesh.load_model(path, torch=True)
+    assert type(module.layers[0].conv).__name__ == "GCNConv"
+    edges = torch.zeros((2, 0), dtype=torch.int64)
+    with pytest.raises(hopmesh.Error, match="the model takes 1433 features"):
+        module(torch.zeros(3, 2), edges)
+    with pytest.raises(hopmesh.Error, match="vertices beyond the 3 rows of x"):
+        module(torch.zeros(3, 1433), torch.tensor([[0], [3]]))
+
+
+def test_files_explain_themselves(jobs: dict[str, hopmesh.Job]) -> None:
+    for kind in ("sage gcn", "gat 2", "binary features"):
+        model = jobs[kind].wait(progress=False).model()
+        steps = json.loads(model.metadata["equations"])
+        assert [step["name"] for step in steps] == model.metadata["order"].split(", ")
+        assert sorted(n for step in steps for n in step["tensors"]) == sorted(model.weights)
+        assert not [key for key, value in model.metadata.items() if "auto" in value]
+        assert json.loads(model.metadata["class_names"]) == [str(i) for i in range(7)]
+        assert model.metadata["version"] == "1"
+
+
 @pytest.mark.parametrize("kind", ["gcn", "gin", "gcnii"])
 def test_weights_of_edges(mesh: hopmesh.LocalMesh, ring: Arrays, kind: str) -> None:
     edges = ring["edge_index"]
@@ -70,7 +178,25 @@ def test_weights_of_edges(mesh: hopmesh.LocalMesh, ring: Arrays, kind: str) -> N
 
 def test_embeddings(jobs: dict[str, hopmesh.Job]) -> None:
     rows = jobs["gcn"].wait(progress=False).predictions(embeddings=True)
-    assert rows.scores.shape == (2708, 16)
+    assert rows.scores.shape == (2708, 16) and rows.names is None and rows.probabilities is None
+
+
+def test_classes_and_probabilities(jobs: dict[str, hopmesh.Job]) -> None:
+    for kind in ("gcn", "binary features"):
+        found = jobs[kind].wait(progress=False).predictions()
+        largest = found.scores.max(1, keepdims=True).astype(float)
+        shares = 1 / np.exp(found.scores - largest).sum(1)
+        want = shares if kind == "gcn" else 1 / (1 + np.exp(-largest[:, 0]))
+        assert found.names is not None and found.probabilities is not None
+        assert np.abs(found.probabilities - want).max() < 1e-6
+        assert found.names.tolist() == [str(i) for i in found.classes]
+        pytest.importorskip("pandas")
+        frame = found.frame()
+        scores = [str(i) for i in range(7)]
+        assert frame.columns.tolist() == ["id", "class", *scores, "class_name", "probability"]
+        assert frame["id"].tolist() == found.ids.tolist()
+        assert frame["class_name"].tolist() == found.names.tolist()
+        assert frame["probability"].tolist() == found.probabilities.tolist()
 
 
 def test_files(jobs: dict[str, hopmesh.Job], tmp_path: Path) -> None:

@@ -1,0 +1,244 @@
+"""Exported models as PyTorch modules, on the layers of PyTorch Geometric.
+
+Importing it needs both: :meth:`hopmesh.Model.to_torch` does so when it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import ELU, Dropout, LayerNorm, Linear, Module, ModuleList, ReLU
+from torch_geometric.nn import GATConv, GATv2Conv, GCN2Conv, GCNConv, GINConv, SAGEConv
+from torch_geometric.utils import add_remaining_self_loops, coalesce
+
+from hopmesh.error import Error
+
+Weights = Mapping[str, NDArray[Any]]
+
+
+class WeightedGINConv(GINConv):  # type: ignore[misc]
+    """Is PyG's GINConv for edges with weights."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        # propagate_type: (x: Tensor, edge_weight: Tensor)
+        total = self.propagate(edge_index, x=x, edge_weight=edge_weight)
+        result: Tensor = self.nn(total + (1 + self.eps) * x)
+        return result
+
+    def message(self, x_j: Tensor, edge_weight: Tensor) -> Tensor:
+        return x_j * edge_weight.view(-1, 1)
+
+
+class Layer(Module):
+    """A convolution with what precedes and follows it."""
+
+    def __init__(self, spec: Mapping[str, Any], weights: Weights, index: int) -> None:
+        super().__init__()
+        linear = spec["head"] == "linear"
+        self.kind, self.answers = spec["model"], index + 1 == spec["layers"] and not linear
+        self.precedes = self.kind == "resgcn"  # norm and activation come before, and x is added
+        self.conv = _convolution(spec, weights, index, self.answers)
+        self.residual = _linear(weights, "residual.") if "residual.weight" in weights else None
+        self.norm = _norm(weights) if "norm.weight" in weights else None
+        elu = self.kind == "gat" and not linear
+        self.activation = ELU() if elu else ReLU()
+        self.dropout = Dropout(spec["dropout"])
+        self.first = index == 0
+
+    def forward(self, x: Tensor, encoded: Tensor, edges: Tensor, weight: Tensor) -> Tensor:
+        if self.precedes:
+            if self.norm is None:
+                return self._convolved(x, encoded, edges, weight)
+            seen = self.dropout(self.activation(self.norm(x)))
+            return x + self._convolved(seen, encoded, edges, weight)
+        if self.kind == "gcnii" and self.first:
+            x = self.dropout(x)
+        y = self._convolved(x, encoded, edges, weight)
+        if self.answers:
+            return y
+        if self.residual is not None:
+            y = y + self.residual(x)
+        if self.norm is not None:
+            y = self.norm(y)
+        dropped: Tensor = self.dropout(self.activation(y))
+        return dropped
+
+    def _convolved(self, x: Tensor, encoded: Tensor, edges: Tensor, weight: Tensor) -> Tensor:
+        y: Tensor
+        if self.kind == "mlp":
+            y = self.conv(x)
+        elif self.kind in ("gcn", "gin"):
+            y = self.conv(x, edges, weight)
+        elif self.kind == "gcnii":
+            y = self.conv(x, encoded, edges, weight)
+        else:
+            y = self.conv(x, edges)
+        return y
+
+
+class Network(Module):
+    """An exported model, as :meth:`hopmesh.Model.to_torch` returns it.
+
+    ``forward(x, edge_index, edge_weight=None)`` returns the scores of every vertex, before
+    softmax. ``x`` holds the features as they were imported, and is normalised here. Parameters
+    can be trained on: ``train()`` has the dropout of training.
+    """
+
+    def __init__(
+        self, spec: Mapping[str, Any], normalisation: str, loops: bool, features: int, all: Weights
+    ) -> None:
+        super().__init__()
+        self.spec, self.normalisation = dict(spec), normalisation
+        self.loops, self.features = loops, features
+        self.input_dropout = Dropout(spec["input_dropout"])
+        self.encoder = _linear(all, "encoder.") if "encoder.weight" in all else None
+        within = [_within(all, f"layers.{i}.") for i in range(spec["layers"])]
+        self.layers = ModuleList(Layer(spec, weights, i) for i, weights in enumerate(within))
+        head = _within(all, "head.")
+        self.head_norm = _norm(head) if "norm.weight" in head else None
+        self.dropout = Dropout(spec["dropout"])
+        self.head = _linear(head) if head else None
+        self.eval()
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        x = self._normalised(x)
+        edges, weight = self._merged(edge_index, edge_weight, x)
+        x = self.input_dropout(x)
+        if self.encoder is not None:
+            x = self.encoder(x)
+            x = x.relu() if self.spec["model"] == "gcnii" else x
+        encoded, outputs = x, []
+        for layer in self.layers:
+            x = layer(x, encoded, edges, weight)
+            outputs.append(x)
+        if self.head is None:
+            return x
+        if self.head_norm is not None:
+            x = self.dropout(self.head_norm(x).relu())
+        elif self.spec["jump"] == "cat":
+            x = torch.cat(outputs, 1)
+        elif self.spec["jump"] == "max":
+            x = torch.stack(outputs).amax(0)
+        scores: Tensor = self.head(x)
+        return scores
+
+    def _normalised(self, x: Tensor) -> Tensor:
+        if x.dim() != 2 or x.shape[1] != self.features:
+            raise Error(
+                f"x has the shape {tuple(x.shape)}, and the model takes {self.features} features"
+            )
+        x = x.to(next(self.parameters()).dtype)
+        if self.normalisation.startswith("binary"):
+            x = (x != 0).to(x.dtype)
+        if self.normalisation.endswith("row"):
+            sums = x.abs().sum(1, keepdim=True)
+            x = x / torch.where(sums > 0, sums, torch.ones_like(sums))
+        return x
+
+    def _merged(self, edges: Tensor, weight: Tensor | None, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Adds up the weights of edges between the same two vertices, and adds self-loops."""
+        vertices = len(x)
+        if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < vertices:
+            raise Error(f"edge_index has vertices beyond the {vertices} rows of x")
+        value = x.new_ones(edges.shape[1]) if weight is None else weight.to(x.dtype)
+        edges, value = coalesce(edges, value, vertices, reduce="sum", sort_by_row=False)
+        if self.loops:
+            edges, value = add_remaining_self_loops(edges, value, 1.0, vertices)
+        return edges, value
+
+
+def _convolution(spec: Mapping[str, Any], w: Weights, index: int, answers: bool) -> Any:
+    kind = spec["model"]
+    if kind == "mlp":
+        return _linear(w)
+    if kind == "gin":
+        inner = torch.nn.Sequential(_linear(w, "inner."), ReLU(), _linear(w))
+        gin = WeightedGINConv(inner)
+        _fill(inner[0], w, "inner.")  # it has drawn them anew
+        _fill(inner[2], w)
+        return gin
+    if kind == "gcnii":
+        gcnii = GCN2Conv(
+            len(w["weight"]), spec["alpha"], spec["theta"], index + 1, add_self_loops=False
+        )
+        _set(gcnii.weight1, w["weight"])
+        return gcnii
+    if kind == "gat":
+        return _attention(spec, w, answers)
+    into, out = w["weight"].shape
+    if kind == "gcn":
+        gcn = GCNConv(into, out, add_self_loops=False)
+        _set(gcn.lin.weight, w["weight"].T)
+        _set(gcn.bias, w["bias"])
+        return gcn
+    how = spec.get("aggregator", "mean")  # of sage, and of resgcn, which has no other
+    sage = SAGEConv(into, out, aggr="max" if how == "max" else "mean", root_weight=how != "gcn")
+    _set(sage.lin_l.weight, w["weight"].T)
+    _set(sage.lin_l.bias, w["bias"])
+    if how != "gcn":
+        _set(sage.lin_r.weight, w["root.weight"].T)
+    return sage
+
+
+def _attention(spec: Mapping[str, Any], w: Weights, answers: bool) -> Any:
+    heads = spec["out_heads"] if answers else spec["heads"]
+    second = spec.get("version", 1) == 2
+    into, columns = w["source.weight" if second else "weight"].shape
+    gat = (GATv2Conv if second else GATConv)(
+        into,
+        columns // heads,
+        heads=heads,
+        concat=not answers,
+        negative_slope=0.2,
+        dropout=spec.get("attention_dropout", 0.0),
+        add_self_loops=False,
+        bias="bias" in w,
+    )
+    if second:
+        _set(gat.lin_l.weight, w["source.weight"].T)
+        _set(gat.lin_r.weight, w["target.weight"].T)
+        _set(gat.att, w["attention"])
+        if "bias" in w:
+            _set(gat.lin_l.bias, w["source.bias"])
+            _set(gat.lin_r.bias, w["target.bias"])
+    else:
+        _set(gat.lin.weight, w["weight"].T)
+        _set(gat.att_src, w["attention.source"])
+        _set(gat.att_dst, w["attention.target"])
+    if "bias" in w:
+        _set(gat.bias, w["bias"])
+    return gat
+
+
+def _within(weights: Weights, prefix: str) -> Weights:
+    return {n.removeprefix(prefix): w for n, w in weights.items() if n.startswith(prefix)}
+
+
+def _linear(weights: Weights, prefix: str = "") -> Linear:
+    linear = Linear(*weights[prefix + "weight"].shape)
+    _fill(linear, weights, prefix)
+    return linear
+
+
+def _fill(linear: Any, weights: Weights, prefix: str = "") -> None:
+    _set(linear.weight, weights[prefix + "weight"].T)
+    _set(linear.bias, weights[prefix + "bias"])
+
+
+def _norm(weights: Weights) -> LayerNorm:
+    norm = LayerNorm(weights["norm.weight"].size, eps=1e-5)
+    _set(norm.weight, weights["norm.weight"])
+    _set(norm.bias, weights["norm.bias"])
+    return norm
+
+
+def _set(parameter: Tensor, values: NDArray[Any]) -> None:
+    """Copies weights of the same number into a parameter, whatever its shape."""
+    with torch.no_grad():
+        copied = torch.from_numpy(np.array(values, dtype=np.float32, order="C"))
+        parameter.copy_(copied.reshape(parameter.shape))
