@@ -85,22 +85,11 @@ func (k *Skeleton) Parts() ([][]byte, error) {
 }
 
 func (k *Skeleton) metadata() map[string]string {
-	s := k.Shard
-	meta := map[string]string{
-		"format":         SkeletonFormat,
-		"shards":         strconv.Itoa(s.Shards),
-		"shard":          strconv.Itoa(s.Number),
-		"first_vertex":   strconv.FormatUint(uint64(s.First), 10),
-		"vertices":       strconv.Itoa(s.Vertices),
-		"total_vertices": strconv.FormatUint(uint64(s.Total), 10),
-		"features":       strconv.Itoa(s.Features),
-		"classes":        strconv.Itoa(s.Classes),
-		"dtype":          string(s.DType),
-		"edges":          strconv.FormatInt(k.Edges, 10),
-		"sparse":         strconv.FormatBool(k.Stats.Sparse),
-		"ones":           strconv.FormatBool(k.Stats.Ones),
-		"entries":        strconv.FormatInt(k.Stats.Entries, 10),
-	}
+	meta := k.Shard.sizes(SkeletonFormat)
+	meta["edges"] = strconv.FormatInt(k.Edges, 10)
+	meta["sparse"] = strconv.FormatBool(k.Stats.Sparse)
+	meta["ones"] = strconv.FormatBool(k.Stats.Ones)
+	meta["entries"] = strconv.FormatInt(k.Stats.Entries, 10)
 	if k.Seeds != nil {
 		var counts []string
 		for _, of := range k.Seeds.Splits {

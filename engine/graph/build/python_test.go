@@ -28,6 +28,8 @@ for path in sorted(glob.glob(sys.argv[1] + "/*.safetensors")):
         b, o = t["original_ids.bytes"].tobytes(), t["original_ids.offsets"]
         ids = [b[o[i]:o[i + 1]].decode() for i in range(len(o) - 1)]
     assert len(ids) == int(m["vertices"]) and m["format"] == "hopmesh-shard/1"
+    about = json.loads(m["arrays"])
+    assert set(about) == set(t) and all(about.values())
     shards.append((t, m, ids))
 names = [i for _, _, ids in shards for i in ids]
 for t, m, ids in shards:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/bits"
-	"strconv"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/safetensors"
@@ -85,7 +84,12 @@ func (w *shardWriter) write(ctx context.Context, shard int) error {
 	}
 	b.outputs[shard] = out
 	rows := b.order[first:end]
-	if err := out.lay(w.tensors(shard, rows, first, info.Edges), w.metadata(shard, first, len(rows))); err != nil {
+	tensors := w.tensors(shard, rows, first, info.Edges)
+	metadata, err := w.metadata(tensors, shard, first, len(rows))
+	if err != nil {
+		return err
+	}
+	if err := out.lay(tensors, metadata); err != nil {
 		return err
 	}
 	info.Bytes = uint64(out.layout.Size())
@@ -237,17 +241,10 @@ func (w *shardWriter) tensors(shard int, rows []uint32, first uint32, edges uint
 	return list
 }
 
-func (w *shardWriter) metadata(shard int, first uint32, vertices int) map[string]string {
-	b := w.b
-	return map[string]string{
-		"format":         graph.ShardFormat,
-		"shard":          strconv.Itoa(shard),
-		"shards":         strconv.Itoa(b.plan.shards),
-		"first_vertex":   strconv.Itoa(int(first)),
-		"vertices":       strconv.Itoa(vertices),
-		"total_vertices": strconv.Itoa(int(b.meta.Vertices)),
-		"features":       strconv.Itoa(b.meta.Features),
-		"classes":        strconv.Itoa(b.meta.Classes),
-		"dtype":          string(b.options.DType),
+func (w *shardWriter) metadata(tensors []safetensors.Tensor, shard int, first uint32, vertices int) (map[string]string, error) {
+	s := graph.Shard{
+		Number: shard, Shards: w.b.plan.shards, First: first, Vertices: vertices, Total: uint32(w.b.meta.Vertices),
+		Features: w.b.meta.Features, Classes: w.b.meta.Classes, DType: w.b.options.DType,
 	}
+	return s.Metadata(tensors)
 }
