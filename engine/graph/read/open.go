@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/columnar"
 	"github.com/hopmesh/hopmesh/engine/graph/read/npz"
 	"github.com/hopmesh/hopmesh/engine/graph/read/ogb"
 	"github.com/hopmesh/hopmesh/engine/graph/read/planetoid"
@@ -166,7 +167,7 @@ func detect(path string) (string, error) {
 			format = "parquet"
 		case strings.HasSuffix(name, ".npz"):
 			archives = append(archives, e.Name())
-		case tabular.IsPart(name):
+		case columnar.IsPart(name):
 			parts = true
 		}
 		if format == "ogb" && !ogb.IsFolder(path) {

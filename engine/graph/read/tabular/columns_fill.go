@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/columnar"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -15,7 +16,7 @@ func (t *columnTable) wrong(row uint64, format string, args ...any) error {
 }
 
 // fill turns columns into rows. first is the index of the first one in the file.
-func (t *columnTable) fill(b *rowBatch, columns []*columnValues, first uint64, how scanning) error {
+func (t *columnTable) fill(b *rowBatch, columns []*columnar.Values, first uint64, how scanning) error {
 	for i, c := range columns[:t.kind.ids()] {
 		if err := t.fillIDs(&b.ids[i], c, t.cols[i], first, how.text); err != nil {
 			return err
@@ -38,13 +39,13 @@ func (t *columnTable) fill(b *rowBatch, columns []*columnValues, first uint64, h
 		width := len(values)
 		b.floats = append(b.floats[:0], make([]float32, b.n*width)...)
 		for i, c := range values {
-			if len(c.nulls) > 0 {
-				return t.wrong(first+uint64(c.nulls[0]), "the %s is missing: write a number, 0 if there is nothing", t.what(about[i].name))
+			if len(c.Nulls) > 0 {
+				return t.wrong(first+uint64(c.Nulls[0]), "the %s is missing: write a number, 0 if there is nothing", t.what(about[i].Name))
 			}
 			for row := range b.n {
-				v, err := c.float(row, about[i].unsigned)
+				v, err := c.Float(row, about[i].Unsigned)
 				if err != nil {
-					return t.wrong(first+uint64(row), "%w", source.ExplainNumber(t.what(about[i].name), c.show(row), err))
+					return t.wrong(first+uint64(row), "%w", source.ExplainNumber(t.what(about[i].Name), c.Show(row), err))
 				}
 				b.floats[row*width+i] = v
 			}
@@ -54,7 +55,7 @@ func (t *columnTable) fill(b *rowBatch, columns []*columnValues, first uint64, h
 	case splitsTable:
 		for row := range b.n {
 			for _, c := range values {
-				m, err := source.ParseMark(c.text.at(row))
+				m, err := source.ParseMark(c.Text.At(row))
 				if err != nil {
 					return t.wrong(first+uint64(row), "%w", err)
 				}
@@ -72,25 +73,25 @@ func (t *columnTable) what(column string) string {
 	return "feature " + column
 }
 
-func (t *columnTable) fillIDs(out *idColumn, c *columnValues, about columnAbout, first uint64, text bool) error {
-	if len(c.nulls) > 0 {
-		return t.wrong(first+uint64(c.nulls[0]), "an id in column %s is missing: write %s", about.name, t.kind.wants())
+func (t *columnTable) fillIDs(out *idColumn, c *columnar.Values, about columnar.About, first uint64, text bool) error {
+	if len(c.Nulls) > 0 {
+		return t.wrong(first+uint64(c.Nulls[0]), "an id in column %s is missing: write %s", about.Name, t.kind.wants())
 	}
-	if c.kind == intValues && !text && !about.unsigned {
-		out.ints = append(out.ints, c.ints...)
+	if c.Kind == columnar.Ints && !text && !about.Unsigned {
+		out.ints = append(out.ints, c.Ints...)
 		return nil
 	}
 	var digits []byte
-	for row := range c.len() {
-		if c.kind == intValues {
-			v := c.ints[row]
+	for row := range c.Len() {
+		if c.Kind == columnar.Ints {
+			v := c.Ints[row]
 			switch {
 			case !text && v < 0:
 				return errNotInteger
 			case !text:
 				out.ints = append(out.ints, v)
 				continue
-			case about.unsigned:
+			case about.Unsigned:
 				digits = strconv.AppendUint(digits[:0], uint64(v), 10)
 			default:
 				digits = strconv.AppendInt(digits[:0], v, 10)
@@ -98,16 +99,16 @@ func (t *columnTable) fillIDs(out *idColumn, c *columnValues, about columnAbout,
 			out.addText(digits)
 			continue
 		}
-		id := c.text.at(row)
+		id := c.Text.At(row)
 		switch v, ok := source.ParseID(id); {
 		case len(id) == 0:
-			return t.wrong(first+uint64(row), "an id in column %s is empty: write %s", about.name, t.kind.wants())
+			return t.wrong(first+uint64(row), "an id in column %s is empty: write %s", about.Name, t.kind.wants())
 		case !text && !ok:
 			return errNotInteger
 		case !text:
 			out.ints = append(out.ints, v)
 		case len(id) > source.MaxLine:
-			return t.wrong(first+uint64(row), "an id in column %s is longer than %d bytes: shorten it", about.name, source.MaxLine)
+			return t.wrong(first+uint64(row), "an id in column %s is longer than %d bytes: shorten it", about.Name, source.MaxLine)
 		case !utf8.Valid(id):
 			return t.wrong(first+uint64(row), "the id %s is not UTF-8: write it as such", source.Shorten(id))
 		default:
@@ -117,19 +118,19 @@ func (t *columnTable) fillIDs(out *idColumn, c *columnValues, about columnAbout,
 	return nil
 }
 
-func (t *columnTable) fillLists(b *rowBatch, c *columnValues, about columnAbout, first uint64) error {
-	if len(c.nulls) > 0 {
-		return t.wrong(first+uint64(c.nulls[0]), "a feature is missing: write a number, 0 if there is nothing")
+func (t *columnTable) fillLists(b *rowBatch, c *columnar.Values, about columnar.About, first uint64) error {
+	if len(c.Nulls) > 0 {
+		return t.wrong(first+uint64(c.Nulls[0]), "a feature is missing: write a number, 0 if there is nothing")
 	}
 	at := 0
-	for row, n := range c.lengths {
+	for row, n := range c.Lengths {
 		if n != t.info.width {
 			return t.wrong(first+uint64(row), "there are %d features and the first row has %d: give each id as many", n, t.info.width)
 		}
 		for ; n > 0; n-- {
-			v, err := c.float(at, about.unsigned)
+			v, err := c.Float(at, about.Unsigned)
 			if err != nil {
-				return t.wrong(first+uint64(row), "%w", source.ExplainNumber("feature", c.show(at), err))
+				return t.wrong(first+uint64(row), "%w", source.ExplainNumber("feature", c.Show(at), err))
 			}
 			b.floats = append(b.floats, v)
 			at++
@@ -138,8 +139,8 @@ func (t *columnTable) fillLists(b *rowBatch, c *columnValues, about columnAbout,
 	return nil
 }
 
-func (t *columnTable) fillLabels(b *rowBatch, c *columnValues, about columnAbout, first uint64) error {
-	nulls := c.nulls
+func (t *columnTable) fillLabels(b *rowBatch, c *columnar.Values, about columnar.About, first uint64) error {
+	nulls := c.Nulls
 	for row := range b.n {
 		if len(nulls) > 0 && nulls[0] == row {
 			nulls = nulls[1:]
@@ -149,12 +150,12 @@ func (t *columnTable) fillLabels(b *rowBatch, c *columnValues, about columnAbout
 		var label int32
 		var err error
 		switch {
-		case c.kind == floatValues:
-			label, err = source.FloatLabel(c.floats[row])
-		case about.unsigned && c.ints[row] < 0:
+		case c.Kind == columnar.Floats:
+			label, err = source.FloatLabel(c.Floats[row])
+		case about.Unsigned && c.Ints[row] < 0:
 			label, err = source.IntLabel(math.MaxInt64)
 		default:
-			label, err = source.IntLabel(c.ints[row])
+			label, err = source.IntLabel(c.Ints[row])
 		}
 		if err != nil {
 			return t.wrong(first+uint64(row), "%w", err)

@@ -30,16 +30,7 @@ func TestClaimsCostNothing(t *testing.T) {
 	deep = append(deep, 0)
 	groups := binary.AppendUvarint([]byte{0x49, 0xfc}, 1<<26)
 	for name, footer := range map[string][]byte{"a list of 2^26": elements, "a schema of 100 levels": deep, "2^26 row groups": groups, "nothing": nil, "structures a thousand deep": bytes.Repeat([]byte{0x1c}, 1000)} {
-		if err := footers.CheckParquet(footer); !errors.Is(err, errDamaged) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	for name, head := range map[string][]uint64{"2^40 differences in a page of 1000": {128, 4, 1 << 40, 2}, "a miniblock of 2^30": {1 << 30, 1, 100, 2}, "2^30 miniblocks": {1 << 36, 1 << 30, 100, 2}} {
-		var b []byte
-		for _, v := range head {
-			b = binary.AppendUvarint(b, v)
-		}
-		if _, err := readDeltas(b, 1000); !errors.Is(err, errClaims) {
+		if err := footers.CheckParquet(footer); !errors.Is(err, footers.ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -97,14 +88,6 @@ func TestNamesOfColumnsDoNotBreakSentences(t *testing.T) {
 	}
 }
 
-func TestUnknownPackingIsRefused(t *testing.T) {
-	_, err := checkPacking(compress.Codecs.Lz4, 100)
-	table := columnTable{info: tableAbout{name: "e.parquet"}}
-	if got := table.broken((&parquetColumn{parquetField: &parquetField{columnAbout: columnAbout{name: "src"}}}).wrong(err)).Error(); got != "e.parquet, column src: the packing (codec 5) is not known: write the file with snappy, gzip, brotli, zstd or lz4_raw" {
-		t.Error(got)
-	}
-}
-
 // TestMemoryBoundsPages reads a column whose page is larger than what is allowed.
 func TestMemoryBoundsPages(t *testing.T) {
 	rows := make([]edgeRow, 100_000)
@@ -133,14 +116,14 @@ func TestRepeatedTextIsReadInPortions(t *testing.T) {
 	for i := range rows {
 		rows[i] = textRow{long, "b"}
 	}
-	f, err := openParquetTable(folderWith(t, "edges.parquet", parquetOf(t, rows, writing{codec: compress.Codecs.Zstd})), edgesTable, 0)
+	f, err := openTable(t.Context(), folderWith(t, "edges.parquet", parquetOf(t, rows, writing{codec: compress.Codecs.Zstd})), edgesTable, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.close()
 	n := 0
 	if err := f.scan(t.Context(), scanning{text: true}, func(b *rowBatch) error {
-		if n += b.n; len(b.ids[0].bytes) > textEnough+textRows*source.MaxLine {
+		if n += b.n; len(b.ids[0].bytes) > 4<<20+256*source.MaxLine {
 			t.Fatalf("%d bytes at a time", len(b.ids[0].bytes))
 		}
 		return nil

@@ -18,6 +18,8 @@ import (
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/columnar"
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
 // A table is a file whose rows describe edges or vertices. The opener closes it.
@@ -144,7 +146,7 @@ func findTables(path string, endings []string) (map[tableKind]string, error) {
 			} else if !info.Mode().IsRegular() {
 				parts := []string(nil)
 				if info.IsDir() && ending == ".parquet" {
-					if parts, err = partsIn(file); err != nil {
+					if parts, err = columnar.PartsIn(file); err != nil {
 						return nil, err
 					}
 				}
@@ -158,7 +160,7 @@ func findTables(path string, endings []string) (map[tableKind]string, error) {
 			found[kind] = file
 		}
 	}
-	if found[edgesTable] == "" && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return IsPart(e.Name()) }) {
+	if found[edgesTable] == "" && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return columnar.IsPart(e.Name()) }) {
 		found[edgesTable] = path
 	}
 	if found[edgesTable] == "" {
@@ -173,13 +175,27 @@ func openTable(ctx context.Context, path string, kind tableKind, limit uint64) (
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		ending = ".parquet"
 	}
+	var f columnar.File
+	var err error
 	switch ending {
 	case ".parquet":
-		return openParquetTable(path, kind, limit)
+		f, err = columnar.OpenParquet(path, limit)
 	case ".arrow", ".feather":
-		return openArrowTable(path, kind)
+		f, err = columnar.OpenArrow(path)
+	default:
+		return openCSVTable(ctx, path, kind)
 	}
-	return openCSVTable(ctx, path, kind)
+	if err != nil {
+		return nil, err
+	}
+	return newColumnTable(filepath.Base(path), kind, f)
+}
+
+// OpenParquet reads tables in Parquet or Arrow (Feather) files: an edge file, or a
+// folder of edges and optionally features, labels and splits. A table may also be a
+// folder of part files, as Spark writes them.
+func OpenParquet(ctx context.Context, path string, o source.Options) (graph.Source, error) {
+	return openTables(ctx, path, "parquet", ParquetFiles, o)
 }
 
 // tableSet holds the tables of a source; nil where there is none.

@@ -1,4 +1,4 @@
-package tabular
+package columnar
 
 import (
 	"encoding/binary"
@@ -24,7 +24,7 @@ const (
 
 var (
 	errValues = errors.New("a page ends before its values do")
-	errPages  = refusal{errors.New("its pages need more memory than is allowed: allow more, or write it with smaller pages")}
+	errPages  = Refusal{errors.New("its pages need more memory than is allowed: allow more, or write it with smaller pages")}
 )
 
 // entriesAhead is how many entries of a column are decoded in one go.
@@ -93,11 +93,11 @@ func (f *parquetField) wrong(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = errValues
 	}
-	return fmt.Errorf("column %s: %w", f.name, err)
+	return fmt.Errorf("column %s: %w", f.Name, err)
 }
 
 // read appends the next rows of a column that is no list.
-func (c *parquetColumn) read(out *columnValues, rows int) (err error) {
+func (c *parquetColumn) read(out *Values, rows int) (err error) {
 	defer orderly(&err)
 	for rows > 0 {
 		if err := c.decode(min(rows, entriesAhead)); err != nil {
@@ -125,7 +125,7 @@ func (c *parquetColumn) read(out *columnValues, rows int) (err error) {
 
 // readLists appends whole lists, and returns how many: fewer than rows if they are
 // long. Where one ends, only the next one's beginning says.
-func (c *parquetColumn) readLists(out *columnValues, rows int) (started int, err error) {
+func (c *parquetColumn) readLists(out *Values, rows int) (started int, err error) {
 	defer orderly(&err)
 	for {
 		if c.entry == c.entries {
@@ -138,20 +138,20 @@ func (c *parquetColumn) readLists(out *columnValues, rows int) (started int, err
 		values, stop := 0, false
 		for ; c.entry < c.entries; c.entry++ {
 			if c.reps[c.entry] == 0 {
-				if stop = started == rows || started > 0 && out.len()+values >= listEnough; stop {
+				if stop = started == rows || started > 0 && out.Len()+values >= listEnough; stop {
 					break
 				}
 				started++
-				out.lengths = append(out.lengths, 0)
+				out.Lengths = append(out.Lengths, 0)
 			} else if started == 0 {
 				return 0, errDamaged
 			}
-			row := len(out.lengths) - 1
+			row := len(out.Lengths) - 1
 			switch def := c.defs[c.entry]; {
 			case def == c.maxDef:
 				values++
-				if out.lengths[row]++; out.lengths[row] > source.MaxDenseFeatures {
-					return 0, refusal{fmt.Errorf("a row has more than the %d features that can be taken: make the features fewer", source.MaxDenseFeatures)}
+				if out.Lengths[row]++; out.Lengths[row] > source.MaxDenseFeatures {
+					return 0, Refusal{fmt.Errorf("a row has more than the %d features that can be taken: make the features fewer", source.MaxDenseFeatures)}
 				}
 			case def >= c.repeated:
 				out.addNullIn(row)
@@ -228,33 +228,33 @@ func (c *parquetColumn) decode(most int) error {
 }
 
 // take appends the next n of the values that were decoded.
-func (c *parquetColumn) take(out *columnValues, n int) {
+func (c *parquetColumn) take(out *Values, n int) {
 	from, to := c.value, c.value+n
 	c.value = to
 	switch c.pages.physical {
 	case parquet.Types.Int32:
 		for _, v := range c.ints32[from:to] {
 			if c.unsigned32 {
-				out.ints = append(out.ints, int64(uint32(v)))
+				out.Ints = append(out.Ints, int64(uint32(v)))
 			} else {
-				out.ints = append(out.ints, int64(v))
+				out.Ints = append(out.Ints, int64(v))
 			}
 		}
 	case parquet.Types.Int64:
-		out.ints = append(out.ints, c.ints64[from:to]...)
+		out.Ints = append(out.Ints, c.ints64[from:to]...)
 	case parquet.Types.Float:
 		for _, v := range c.floats32[from:to] {
-			out.floats = append(out.floats, float64(v))
+			out.Floats = append(out.Floats, float64(v))
 		}
 	case parquet.Types.Double:
-		out.floats = append(out.floats, c.floats64[from:to]...)
+		out.Floats = append(out.Floats, c.floats64[from:to]...)
 	case parquet.Types.ByteArray:
 		for _, v := range c.texts[from:to] {
-			out.text.addText(v[:min(len(v), source.MaxLine+1)]) // nothing longer is taken, and a longer one may be repeated without end
+			out.Text.Add(v[:min(len(v), source.MaxLine+1)]) // nothing longer is taken, and a longer one may be repeated without end
 		}
 	case parquet.Types.FixedLenByteArray:
 		for _, v := range c.halves[from:to] {
-			out.floats = append(out.floats, float64(source.Half(binary.LittleEndian.Uint16(v))))
+			out.Floats = append(out.Floats, float64(source.Half(binary.LittleEndian.Uint16(v))))
 		}
 	}
 }

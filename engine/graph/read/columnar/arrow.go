@@ -1,4 +1,4 @@
-package tabular
+package columnar
 
 import (
 	"fmt"
@@ -23,10 +23,10 @@ type arrowFile struct {
 	schema *arrow.Schema
 }
 
-var _ columnFile = (*arrowFile)(nil)
+var _ File = (*arrowFile)(nil)
 
-func openArrowTable(path string, kind tableKind) (table, error) {
-	name := filepath.Base(path)
+// OpenArrow opens a file of Arrow record batches.
+func OpenArrow(path string) (File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -39,9 +39,9 @@ func openArrowTable(path string, kind tableKind) (table, error) {
 	a := &arrowFile{f: f, size: info.Size()}
 	if err := a.readSchema(); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("%s is not a readable Arrow file (%w): write it again", name, err)
+		return nil, fmt.Errorf("%s is not a readable Arrow file (%w): write it again", filepath.Base(path), err)
 	}
-	return newColumnTable(name, kind, a)
+	return a, nil
 }
 
 func (a *arrowFile) readSchema() error {
@@ -62,39 +62,39 @@ func (a *arrowFile) reader() (r *ipc.FileReader, err error) {
 	return ipc.NewFileReader(io.NewSectionReader(a.f, 0, a.size), ipc.WithAllocator(&boundedAllocator{left: a.size*256 + 64<<20, err: errClaims}))
 }
 
-func (a *arrowFile) rows() uint64 { return 0 }
-func (a *arrowFile) close() error { return a.f.Close() }
+func (a *arrowFile) Rows() uint64 { return 0 }
+func (a *arrowFile) Close() error { return a.f.Close() }
 
-func (a *arrowFile) columns() []columnAbout {
-	var out []columnAbout
+func (a *arrowFile) Columns() []About {
+	var out []About
 	for _, f := range a.schema.Fields() {
-		c := columnAbout{name: source.Printable(f.Name)}
+		c := About{Name: source.Printable(f.Name)}
 		of := f.Type
 		switch t := of.(type) {
 		case *arrow.ListType, *arrow.LargeListType, *arrow.FixedSizeListType:
-			of, c.list = t.(arrow.ListLikeType).Elem(), true
+			of, c.List = t.(arrow.ListLikeType).Elem(), true
 		}
-		if t, ok := of.(*arrow.DictionaryType); ok && !c.list {
+		if t, ok := of.(*arrow.DictionaryType); ok && !c.List {
 			of = t.ValueType
 		}
-		c.kind, c.unsigned = arrowKind(of)
+		c.Kind, c.Unsigned = arrowKind(of)
 		out = append(out, c)
 	}
 	return out
 }
 
-func arrowKind(t arrow.DataType) (kind valueKind, unsigned bool) {
+func arrowKind(t arrow.DataType) (kind Kind, unsigned bool) {
 	switch t.ID() {
 	case arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16, arrow.UINT32:
-		return intValues, false
+		return Ints, false
 	case arrow.UINT64:
-		return intValues, true
+		return Ints, true
 	case arrow.FLOAT16, arrow.FLOAT32, arrow.FLOAT64:
-		return floatValues, false
+		return Floats, false
 	case arrow.STRING, arrow.LARGE_STRING, arrow.STRING_VIEW:
-		return textValues, false
+		return Text, false
 	}
-	return otherValues, false
+	return Others, false
 }
 
 // arrowRows goes through the record batches of a file.
@@ -104,23 +104,23 @@ type arrowRows struct {
 	batch  int // the next one
 	record arrow.RecordBatch
 	at     int64
-	values []*columnValues
+	values []*Values
 }
 
-func (a *arrowFile) open(wanted []int) (columnReader, error) {
+func (a *arrowFile) Open(wanted []int) (Reader, error) {
 	r, err := a.reader()
 	if err != nil {
 		return nil, err
 	}
 	rows := &arrowRows{reader: r, wanted: wanted}
-	about := a.columns()
+	about := a.Columns()
 	for _, column := range wanted {
-		rows.values = append(rows.values, &columnValues{kind: about[column].kind})
+		rows.values = append(rows.values, &Values{Kind: about[column].Kind})
 	}
 	return rows, nil
 }
 
-func (r *arrowRows) close() {
+func (r *arrowRows) Close() {
 	if r.record != nil {
 		r.record.Release()
 		r.record = nil
@@ -128,7 +128,7 @@ func (r *arrowRows) close() {
 	r.reader.Close()
 }
 
-func (r *arrowRows) next(most int) (n int, columns []*columnValues, err error) {
+func (r *arrowRows) Next(most int) (n int, columns []*Values, err error) {
 	defer orderly(&err)
 	for r.record == nil || r.at == r.record.NumRows() {
 		if r.record != nil {
@@ -156,7 +156,7 @@ func (r *arrowRows) next(most int) (n int, columns []*columnValues, err error) {
 }
 
 // addArrow appends n values of an array, or n rows of lists.
-func (c *columnValues) addArrow(a arrow.Array, from, n int) error {
+func (c *Values) addArrow(a arrow.Array, from, n int) error {
 	if from+n > a.Len() {
 		return errDamaged
 	}
@@ -164,21 +164,21 @@ func (c *columnValues) addArrow(a arrow.Array, from, n int) error {
 	case arrowarray.ListLike:
 		for i := from; i < from+n; i++ {
 			if a.IsNull(i) {
-				c.lengths = append(c.lengths, 0)
+				c.Lengths = append(c.Lengths, 0)
 				continue
 			}
 			start, end := a.ValueOffsets(i)
 			if start < 0 || end < start || end > int64(a.ListValues().Len()) {
 				return errDamaged
 			}
-			row := len(c.lengths)
-			c.lengths = append(c.lengths, int(end-start))
-			before := len(c.nulls)
+			row := len(c.Lengths)
+			c.Lengths = append(c.Lengths, int(end-start))
+			before := len(c.Nulls)
 			if err := c.addArrow(a.ListValues(), int(start), int(end-start)); err != nil {
 				return err
 			}
-			if len(c.nulls) > before {
-				c.nulls = append(c.nulls[:before], row)
+			if len(c.Nulls) > before {
+				c.Nulls = append(c.Nulls[:before], row)
 			}
 		}
 		return nil
@@ -202,13 +202,13 @@ func (c *columnValues) addArrow(a arrow.Array, from, n int) error {
 	return nil
 }
 
-func (c *columnValues) addOne(a arrow.Array, i int) bool {
-	switch c.kind {
-	case intValues:
+func (c *Values) addOne(a arrow.Array, i int) bool {
+	switch c.Kind {
+	case Ints:
 		v, ok := arrowInt(a, i)
-		c.ints = append(c.ints, v)
+		c.Ints = append(c.Ints, v)
 		return ok
-	case floatValues:
+	case Floats:
 		var v float64
 		switch a := a.(type) {
 		case *arrowarray.Float16:
@@ -220,13 +220,13 @@ func (c *columnValues) addOne(a arrow.Array, i int) bool {
 		default:
 			return false
 		}
-		c.floats = append(c.floats, v)
+		c.Floats = append(c.Floats, v)
 		return true
 	}
 	a2, ok := a.(interface{ Value(int) string })
 	if ok {
-		c.text.bytes = append(c.text.bytes, a2.Value(i)...)
-		c.text.ends = append(c.text.ends, len(c.text.bytes))
+		c.Text.Bytes = append(c.Text.Bytes, a2.Value(i)...)
+		c.Text.Ends = append(c.Text.Ends, len(c.Text.Bytes))
 	}
 	return ok
 }

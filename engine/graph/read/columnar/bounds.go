@@ -1,4 +1,4 @@
-package tabular
+package columnar
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 func orderly(err *error) {
 	switch is := recover().(type) {
 	case nil:
-	case refusal:
+	case Refusal:
 		*err = is
 	case error:
 		*err = damaged(is)
@@ -77,7 +77,7 @@ var packings = map[compress.Compression]int64{
 func checkPacking(codec compress.Compression, length int64) (int64, error) {
 	ratio := packings[codec]
 	if ratio == 0 {
-		return 0, refusal{fmt.Errorf("the packing (codec %d) is not known: write the file with snappy, gzip, brotli, zstd or lz4_raw", codec)}
+		return 0, Refusal{fmt.Errorf("the packing (codec %d) is not known: write the file with snappy, gzip, brotli, zstd or lz4_raw", codec)}
 	}
 	const slack = 64 << 10 // the library takes some before it reads, and rounds up
 	return min(maxPage, (length+64)*ratio) + slack, nil

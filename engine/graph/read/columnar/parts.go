@@ -1,4 +1,4 @@
-package tabular
+package columnar
 
 import (
 	"errors"
@@ -16,11 +16,11 @@ import (
 type partedFile struct {
 	paths []string
 	limit uint64
-	about []columnAbout
+	about []About
 	total uint64
 }
 
-var _ columnFile = (*partedFile)(nil)
+var _ File = (*partedFile)(nil)
 
 // IsPart reports whether a file's name is that of a part.
 func IsPart(name string) bool {
@@ -28,8 +28,8 @@ func IsPart(name string) bool {
 	return strings.HasSuffix(name, ".parquet") && (strings.HasPrefix(name, "part-") || strings.HasPrefix(name, "part."))
 }
 
-// partsIn returns the parts in a folder, in the order of their names.
-func partsIn(folder string) ([]string, error) {
+// PartsIn returns the parts in a folder, in the order of their names.
+func PartsIn(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", folder, err)
@@ -52,7 +52,7 @@ func partsIn(folder string) ([]string, error) {
 
 // openParts opens a folder's parts one after another, to compare their columns.
 func openParts(folder string, limit uint64) (*partedFile, error) {
-	paths, err := partsIn(folder)
+	paths, err := PartsIn(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func openParts(folder string, limit uint64) (*partedFile, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", filepath.Base(folder), err)
 		}
-		about, rows := f.columns(), f.rows()
-		f.close()
+		about, rows := f.Columns(), f.Rows()
+		f.Close()
 		if i == 0 {
 			p.about = about
 		} else if !slices.Equal(about, p.about) {
@@ -74,11 +74,11 @@ func openParts(folder string, limit uint64) (*partedFile, error) {
 	return p, nil
 }
 
-func (p *partedFile) columns() []columnAbout { return p.about }
-func (p *partedFile) rows() uint64           { return p.total }
-func (p *partedFile) close() error           { return nil }
+func (p *partedFile) Columns() []About { return p.about }
+func (p *partedFile) Rows() uint64     { return p.total }
+func (p *partedFile) Close() error     { return nil }
 
-func (p *partedFile) open(wanted []int) (columnReader, error) {
+func (p *partedFile) Open(wanted []int) (Reader, error) {
 	return &partedRows{parts: p, wanted: wanted}, nil
 }
 
@@ -88,18 +88,18 @@ type partedRows struct {
 	wanted []int
 	part   int // the next one
 	file   *parquetFile
-	rows   columnReader
+	rows   Reader
 }
 
-func (r *partedRows) close() {
+func (r *partedRows) Close() {
 	if r.file != nil {
-		r.rows.close()
-		r.file.close()
+		r.rows.Close()
+		r.file.Close()
 		r.file = nil
 	}
 }
 
-func (r *partedRows) next(most int) (n int, columns []*columnValues, err error) {
+func (r *partedRows) Next(most int) (n int, columns []*Values, err error) {
 	for {
 		if r.file == nil {
 			if r.part == len(r.parts.paths) {
@@ -109,13 +109,13 @@ func (r *partedRows) next(most int) (n int, columns []*columnValues, err error) 
 				return 0, nil, err
 			}
 			r.part++
-			if r.rows, err = r.file.open(r.wanted); err != nil {
+			if r.rows, err = r.file.Open(r.wanted); err != nil {
 				return 0, nil, err
 			}
 		}
-		n, columns, err := r.rows.next(most)
+		n, columns, err := r.rows.Next(most)
 		if errors.Is(err, io.EOF) {
-			r.close()
+			r.Close()
 			continue
 		}
 		if err != nil {

@@ -1,7 +1,6 @@
-package tabular
+package columnar
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,21 +12,13 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
-	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/read/footers"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
-// OpenParquet reads tables in Parquet or Arrow (Feather) files: an edge file, or a
-// folder of edges and optionally features, labels and splits. A table may also be a
-// folder of part files, as Spark writes them.
-func OpenParquet(ctx context.Context, path string, o source.Options) (graph.Source, error) {
-	return openTables(ctx, path, "parquet", ParquetFiles, o)
-}
-
 // parquetFile is a Parquet file, read by arrow-go's low-level reader. The library
 // trusts what a file says of itself, so everything is checked before it acts on it:
-// the footer here and in parquet_check.go, each page in parquet_pages.go. What slips
+// the footer here and in pages.go, as each page. What slips
 // through makes it panic, which orderly turns into an error. It starts no goroutine.
 type parquetFile struct {
 	f      *os.File
@@ -37,12 +28,12 @@ type parquetFile struct {
 	fields []parquetField
 }
 
-var _ columnFile = (*parquetFile)(nil)
+var _ File = (*parquetFile)(nil)
 
 // A parquetField is a column of the table. leaf is -1 if it holds neither values nor
 // lists of values.
 type parquetField struct {
-	columnAbout
+	About
 	leaf int
 	// repeated is the definition level from which on a list has an element.
 	repeated int16
@@ -60,22 +51,17 @@ const (
 
 var errNotParquet = errors.New("it does not begin and end as a Parquet file does")
 
-// openParquetTable opens a Parquet file, or a folder of part files.
-func openParquetTable(path string, kind tableKind, limit uint64) (table, error) {
+// OpenParquet opens a Parquet file, or a folder of part files. limit bounds the bytes
+// that open pages may take; 0: some gigabytes.
+func OpenParquet(path string, limit uint64) (File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	var f columnFile
 	if info.IsDir() {
-		f, err = openParts(path, limit)
-	} else {
-		f, err = openParquetFile(path, limit)
+		return openParts(path, limit)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return newColumnTable(filepath.Base(path), kind, f)
+	return openParquetFile(path, limit)
 }
 
 func openParquetFile(path string, limit uint64) (*parquetFile, error) {
@@ -145,22 +131,22 @@ func (p *parquetFile) arrange() {
 	at := map[schema.Node]int{}
 	for i := range root.NumFields() {
 		at[root.Field(i)] = i
-		p.fields = append(p.fields, parquetField{columnAbout: columnAbout{name: source.Printable(root.Field(i).Name())}, leaf: -1})
+		p.fields = append(p.fields, parquetField{About: About{Name: source.Printable(root.Field(i).Name())}, leaf: -1})
 	}
 	leaves := make([]int, len(p.fields))
 	for i := range p.meta.Schema.NumColumns() {
 		of := at[p.meta.Schema.ColumnRoot(i)]
 		column := p.meta.Schema.Column(i)
 		if leaves[of]++; leaves[of] > 1 || column.MaxRepetitionLevel() > 1 {
-			p.fields[of] = parquetField{columnAbout: columnAbout{name: p.fields[of].name}, leaf: -1}
+			p.fields[of] = parquetField{About: About{Name: p.fields[of].Name}, leaf: -1}
 			continue
 		}
 		f := &p.fields[of]
-		f.leaf, f.list = i, column.MaxRepetitionLevel() == 1
+		f.leaf, f.List = i, column.MaxRepetitionLevel() == 1
 		var unsigned bool
-		f.kind, unsigned = parquetKind(column)
-		f.unsigned = unsigned && column.PhysicalType() == parquet.Types.Int64
-		f.unsigned32 = unsigned && !f.unsigned
+		f.Kind, unsigned = parquetKind(column)
+		f.Unsigned = unsigned && column.PhysicalType() == parquet.Types.Int64
+		f.unsigned32 = unsigned && !f.Unsigned
 		f.repeated = elementLevel(column)
 	}
 }
@@ -178,49 +164,49 @@ func elementLevel(column *schema.Column) int16 {
 
 // parquetKind returns what a column's values are taken as. Dates, decimals and the
 // like are stored as integers, but mean something else.
-func parquetKind(column *schema.Column) (kind valueKind, unsigned bool) {
+func parquetKind(column *schema.Column) (kind Kind, unsigned bool) {
 	switch column.PhysicalType() {
 	case parquet.Types.Int32, parquet.Types.Int64:
 		switch t := column.LogicalType().(type) {
 		case schema.IntLogicalType:
-			return intValues, !t.IsSigned()
+			return Ints, !t.IsSigned()
 		case schema.NoLogicalType, nil:
-			return intValues, false
+			return Ints, false
 		}
 	case parquet.Types.Float, parquet.Types.Double:
-		return floatValues, false
+		return Floats, false
 	case parquet.Types.ByteArray:
 		switch column.LogicalType().(type) {
 		case schema.StringLogicalType, schema.EnumLogicalType, schema.NoLogicalType, nil: // some writers leave the type of text away
-			return textValues, false
+			return Text, false
 		}
 	case parquet.Types.FixedLenByteArray:
 		if _, short := column.LogicalType().(schema.Float16LogicalType); short && column.TypeLength() == 2 {
-			return floatValues, false
+			return Floats, false
 		}
 	}
-	return otherValues, false
+	return Others, false
 }
 
-func (p *parquetFile) rows() uint64 { return uint64(p.meta.NumRows) }
-func (p *parquetFile) close() error { return p.f.Close() }
+func (p *parquetFile) Rows() uint64 { return uint64(p.meta.NumRows) }
+func (p *parquetFile) Close() error { return p.f.Close() }
 
-func (p *parquetFile) columns() []columnAbout {
-	out := make([]columnAbout, len(p.fields))
+func (p *parquetFile) Columns() []About {
+	out := make([]About, len(p.fields))
 	for i, f := range p.fields {
-		out[i] = f.columnAbout
+		out[i] = f.About
 	}
 	return out
 }
 
-func (p *parquetFile) open(wanted []int) (columnReader, error) {
+func (p *parquetFile) Open(wanted []int) (Reader, error) {
 	r := &parquetRows{file: p, list: -1, memory: &boundedAllocator{left: int64(min(p.limit, 1<<62)), err: errPages}}
 	for i, column := range wanted {
 		f := &p.fields[column]
 		r.fields = append(r.fields, f)
-		r.values = append(r.values, &columnValues{kind: f.kind})
-		r.text = r.text || f.kind == textValues
-		if f.list {
+		r.values = append(r.values, &Values{Kind: f.Kind})
+		r.text = r.text || f.Kind == Text
+		if f.List {
 			r.list = i
 		}
 	}
@@ -237,17 +223,17 @@ type parquetRows struct {
 	group  int  // the next one
 	left   int64
 	open   []*parquetColumn
-	values []*columnValues
+	values []*Values
 }
 
-func (r *parquetRows) close() {
+func (r *parquetRows) Close() {
 	for _, c := range r.open {
 		c.close()
 	}
 	r.open = nil
 }
 
-func (r *parquetRows) next(most int) (n int, columns []*columnValues, err error) {
+func (r *parquetRows) Next(most int) (n int, columns []*Values, err error) {
 	if err := r.advance(); err != nil {
 		return 0, nil, err
 	}
@@ -288,15 +274,15 @@ const (
 func (r *parquetRows) full() bool {
 	text := 0
 	for _, v := range r.values {
-		text += len(v.text.bytes)
+		text += len(v.Text.Bytes)
 	}
-	return text >= textEnough || r.list >= 0 && r.values[r.list].len() >= listEnough
+	return text >= textEnough || r.list >= 0 && r.values[r.list].Len() >= listEnough
 }
 
 // advance opens the next row group if the last one is at its end.
 func (r *parquetRows) advance() error {
 	for r.left == 0 {
-		r.close()
+		r.Close()
 		if r.group == len(r.file.meta.RowGroups) {
 			return io.EOF
 		}

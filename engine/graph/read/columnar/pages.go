@@ -1,4 +1,4 @@
-package tabular
+package columnar
 
 import (
 	"encoding/binary"
@@ -101,12 +101,12 @@ func (p *checkedPages) check(page file.Page) error {
 	switch encoding := parquet.Encoding(page.Encoding()); encoding {
 	case parquet.Encodings.Plain, parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
 	case parquet.Encodings.ByteStreamSplit:
-		if p.column.kind != textValues {
+		if p.column.Kind != Text {
 			return nil
 		}
 		return refuseEncoding(encoding)
 	case parquet.Encodings.DeltaBinaryPacked:
-		if p.column.kind != intValues {
+		if p.column.Kind != Ints {
 			return refuseEncoding(encoding)
 		}
 		b, err := p.behindLevels(page)
@@ -115,7 +115,7 @@ func (p *checkedPages) check(page file.Page) error {
 		}
 		return err
 	case parquet.Encodings.DeltaLengthByteArray, parquet.Encodings.DeltaByteArray:
-		if p.column.kind != textValues {
+		if p.column.Kind != Text {
 			return refuseEncoding(encoding)
 		}
 		b, err := p.behindLevels(page)
@@ -146,7 +146,7 @@ func (p *checkedPages) check(page file.Page) error {
 const sharedText = 16 << 20
 
 func refuseEncoding(encoding parquet.Encoding) error {
-	return refusal{fmt.Errorf("the values (encoding %d) are written in a way that is not known here: write the file with the plain or the dictionary encoding", encoding)}
+	return Refusal{fmt.Errorf("the values (encoding %d) are written in a way that is not known here: write the file with the plain or the dictionary encoding", encoding)}
 }
 
 // behindLevels returns the values of a page.
