@@ -217,12 +217,29 @@ func described(d api.Dataset) [][]string {
 		{"Vertices", output.Thousands(d.Vertices)},
 		{"Edges", output.Thousands(d.Edges)},
 		{"Features", fmt.Sprintf("%d as %s", d.Features, d.DType)},
-		{"Classes", strconv.Itoa(d.Classes)},
+		{"Classes", classes(d)},
 		{"Splits", splits(d)},
 		{"Partitioner", fmt.Sprintf("%s, seed %d", d.Partitioner, d.Seed)},
 		{"Edge cut", fmt.Sprintf("%s edges, %s", output.Thousands(d.EdgeCut), output.Percent(d.EdgeCutShare))},
 		{"Balance", fmt.Sprintf("%.2f by vertices, %.2f by edges, %.2f by training vertices", d.Balance, d.BalanceEdges, d.BalanceTraining)},
 	}
+}
+
+// classes returns how many there are, and their names.
+func classes(d api.Dataset) string {
+	const most = 12
+	text := strconv.Itoa(d.Classes)
+	for i, name := range d.ClassNames[:min(len(d.ClassNames), most)] {
+		if i == 0 {
+			text += ": " + name
+		} else {
+			text += ", " + name
+		}
+	}
+	if more := len(d.ClassNames) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 func splits(d api.Dataset) string {

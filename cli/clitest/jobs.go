@@ -119,6 +119,7 @@ func Sweep() api.Job {
 func Cora() api.Dataset {
 	d := api.Dataset{
 		Name: "cora", Stage: "ready", Vertices: 2708, Edges: 10556, Features: 1433, Classes: 7, Splits: 1,
+		ClassNames: []string{"Case_Based", "Genetic_Algorithms", "Neural_Networks", "Probabilistic_Methods", "Reinforcement_Learning", "Rule_Learning", "Theory\x1b[2J"},
 		SplitSizes: []api.SplitSizes{{Train: 140, Val: 500, Test: 1000}}, DType: "f32",
 		EdgeCut: 1234, EdgeCutShare: 0.1169, Balance: 1.0155, BalanceEdges: 1.09, BalanceTraining: 1.1, Partitioner: "multilevel", Seed: 7,
 		Folder: "/var/lib/hopmesh/datasets/5a01",

@@ -17,6 +17,8 @@ const (
 	// datasets together.
 	MaxDatasets = 256
 	MaxRows     = 16 << 10
+	// MaxClassNames bounds the bytes of a dataset's class names.
+	MaxClassNames = 16 << 10
 )
 
 // Stage is a dataset's progress. It never goes back.
@@ -62,6 +64,8 @@ type About struct {
 	BalanceEdges    float64      `json:"balance_edges"`
 	BalanceTraining float64      `json:"balance_training"`
 	Splits          []SplitSizes `json:"splits,omitempty"`
+	// ClassNames has a name for each class; empty: they have none.
+	ClassNames []string `json:"class_names,omitempty"`
 }
 
 // SplitSizes counts the vertices of one split.

@@ -46,7 +46,7 @@ func (c DefineDataset) apply(s *State, _ uint64) error {
 		return fmt.Errorf("%s (%s): %w", d.Name, d.Stage, ErrNotImporting)
 	}
 	d.Stage, d.About = Placing, c.About
-	d.About.Splits = slices.Clone(c.About.Splits)
+	d.About.Splits, d.About.ClassNames = slices.Clone(c.About.Splits), slices.Clone(c.About.ClassNames)
 	makers, by, err := c.holders(s)
 	if err != nil {
 		return err
@@ -98,6 +98,9 @@ func (d Dataset) about(c DefineDataset) bool {
 	mine, its := d.About, c.About
 	if len(mine.Splits) == 0 && len(its.Splits) == 0 {
 		mine.Splits, its.Splits = nil, nil
+	}
+	if len(mine.ClassNames) == 0 && len(its.ClassNames) == 0 {
+		mine.ClassNames, its.ClassNames = nil, nil
 	}
 	return reflect.DeepEqual(mine, its) &&
 		slices.EqualFunc(d.Shards, c.Shards, func(s Shard, a ShardAbout) bool { return s.ShardAbout == a })

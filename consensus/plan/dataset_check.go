@@ -69,6 +69,16 @@ func (a About) check() error {
 	if a.Features < 0 || a.Features > maxNumber || a.Classes < 0 || a.Classes > maxNumber {
 		return fmt.Errorf("%w: %d features, %d classes", ErrInvalid, a.Features, a.Classes)
 	}
+	size := 0
+	for _, name := range a.ClassNames {
+		if err := checkOptional("class name", name); err != nil {
+			return err
+		}
+		size += len(name) + 1
+	}
+	if len(a.ClassNames) > 0 && len(a.ClassNames) != a.Classes || size > MaxClassNames {
+		return fmt.Errorf("%w: %d names of %d bytes for %d classes", ErrInvalid, len(a.ClassNames), size, a.Classes)
+	}
 	if a.EdgeCut > a.Edges {
 		return fmt.Errorf("%w: %d edges of %d are cut", ErrInvalid, a.EdgeCut, a.Edges)
 	}

@@ -35,6 +35,8 @@ type Meta struct {
 	// NonZeros is the number of entries of sparse features.
 	NonZeros uint64
 	Classes  int
+	// ClassNames holds the classes' names; nil: they have none.
+	ClassNames []string
 }
 
 // MaxVertices bounds a graph: ids are stored as signed 32-bit numbers.

@@ -61,7 +61,9 @@ type Dataset struct {
 	Edges    uint64 `json:"edges"`
 	Features int    `json:"features"`
 	Classes  int    `json:"classes"`
-	Splits   int    `json:"splits"`
+	// ClassNames has a name for each class, if the source named them.
+	ClassNames []string `json:"class_names,omitempty"`
+	Splits     int      `json:"splits"`
 	// SplitSizes has one entry for each of the splits.
 	SplitSizes   []SplitSizes   `json:"split_sizes"`
 	DType        string         `json:"dtype"`

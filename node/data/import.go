@@ -215,7 +215,7 @@ func (u *undertaking) run(ctx context.Context, open func(context.Context, *under
 	if err != nil {
 		return d, err
 	}
-	return u.publish(ctx, manifest, w)
+	return u.publish(ctx, manifest, src.Meta().ClassNames, w)
 }
 
 // blame returns an error that says that the source or the request is wrong, unless the
@@ -251,8 +251,9 @@ func (u *undertaking) watch(ctx context.Context) (during context.Context, done f
 }
 
 // publish adds the shards to the plan and waits until they are where they belong.
-func (u *undertaking) publish(ctx context.Context, m *graph.Manifest, w build.Makers) (plan.Dataset, error) {
+func (u *undertaking) publish(ctx context.Context, m *graph.Manifest, classes []string, w build.Makers) (plan.Dataset, error) {
 	c := defined(u.id, m)
+	c.About.ClassNames = classes
 	c.Makers, c.MadeBy = w.Nodes, w.Owners
 	if err := lead.Commit(ctx, u.of.orders.define, c); err != nil {
 		return plan.Dataset{}, err

@@ -246,5 +246,6 @@ func (w *shardWriter) metadata(tensors []safetensors.Tensor, shard int, first ui
 		Number: shard, Shards: w.b.plan.shards, First: first, Vertices: vertices, Total: uint32(w.b.meta.Vertices),
 		Features: w.b.meta.Features, Classes: w.b.meta.Classes, DType: w.b.options.DType,
 	}
-	return s.Metadata(tensors)
+	m, err := s.Metadata(tensors)
+	return w.b.meta.Describe(m), err
 }

@@ -1,6 +1,7 @@
 package cora
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -18,7 +19,7 @@ func TestWrite(t *testing.T) {
 	}
 	defer s.Close()
 	want := graph.Meta{Format: "npz", Vertices: 2708, Edges: 2 * 5278, Features: 1433, Sparse: true, NonZeros: 49216, Classes: 7}
-	if s.Meta() != want {
+	if !reflect.DeepEqual(s.Meta(), want) {
 		t.Errorf("cora is %+v", s.Meta())
 	}
 	edges := 0

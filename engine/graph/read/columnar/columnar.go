@@ -112,10 +112,13 @@ func (c *Values) Float(i int, unsigned bool) (float32, error) {
 	return f, nil
 }
 
-// Show formats a number for a sentence.
+// Show returns a value as text.
 func (c *Values) Show(i int) []byte {
-	if c.Kind == Ints {
+	switch c.Kind {
+	case Ints:
 		return strconv.AppendInt(nil, c.Ints[i], 10)
+	case Text:
+		return c.Text.At(i)
 	}
 	return strconv.AppendFloat(nil, c.Floats[i], 'g', -1, 64)
 }

@@ -96,6 +96,9 @@ func (z *archive) has(keys ...string) bool {
 // maxInflation is how many times larger than its packed bytes a member can be.
 const maxInflation = 1032
 
+// words are the arrays that may hold text.
+var words = []string{"y", "labels", "class_names"}
+
 // array reads the header of an array, and refuses one that can't be as large as it
 // claims. It returns nil if there is none.
 func (z *archive) array(key string) (*array, error) {
@@ -119,7 +122,11 @@ func (z *archive) array(key string) (*array, error) {
 		return nil, a.explain(err)
 	}
 	defer r.Close()
-	if a.Header, err = numpy.ReadHeader(r); err != nil {
+	head := numpy.ReadHeader
+	if slices.Contains(words, key) {
+		head = numpy.ReadAnyHeader
+	}
+	if a.Header, err = head(r); err != nil {
 		var failed numpy.ReadError
 		switch {
 		case errors.As(err, &failed):

@@ -7,38 +7,75 @@ import (
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
-// readLabels reads a class for each vertex, and returns how many classes there are.
-// NaN and -1 mean no label.
-func readLabels(ctx context.Context, a *array, vertices uint32, m *source.Memory) ([]int32, int, error) {
+// readLabels reads a class for each vertex. NaN and -1 mean no label.
+func (n *npz) readLabels(ctx context.Context, a *array) error {
+	vertices := n.Info.Vertices
 	if len(a.Shape) == 2 && a.Shape[1] > 1 {
-		return nil, 0, a.wrong("it has %d columns, and a vertex has one label: save one column, or numpy.argmax(%s, axis=1) if they are one-hot", a.Shape[1], a.key)
+		return a.wrong("it has %d columns, and a vertex has one label: save one column, or numpy.argmax(%s, axis=1) if they are one-hot", a.Shape[1], a.key)
 	}
 	if len(a.Shape) == 0 || len(a.Shape) > 2 || a.Shape[0] != uint64(vertices) || a.size != uint64(vertices) {
-		return nil, 0, a.wrong("it has the shape %s and there are %d vertices: give each vertex a label, -1 if it has none", a.shaped(), vertices)
+		return a.wrong("it has the shape %s and there are %d vertices: give each vertex a label, -1 if it has none", a.shaped(), vertices)
 	}
-	var labels []int32
-	classes := int32(0)
+	classes := &source.Classes{Memory: n.memory}
+	var name []byte
 	err := a.each(ctx, func(first uint64, count int, b []byte) error {
 		var err error
-		if labels, err = source.Enlarge(m, labels, count, 4); err != nil {
+		if n.Classes, err = source.Enlarge(n.memory, n.Classes, count, 4); err != nil {
 			return a.wrong("%w: raise {dataset.memory}", err)
 		}
 		for i := range count {
 			var label int32
-			if a.Float() {
+			switch {
+			case a.Text():
+				name = a.Append(name[:0], b, i)
+				label, err = classes.Number(name)
+			case a.Float():
 				label, err = source.FloatLabel(a.Number(b, i))
-			} else {
+			default:
 				label, err = source.IntLabel(a.Int(b, i))
 			}
 			if err != nil {
 				return a.wrong("vertex %d: %w", first+uint64(i), err)
 			}
-			labels = append(labels, label)
-			classes = max(classes, label+1)
+			n.Classes = append(n.Classes, label)
+			n.Info.Classes = max(n.Info.Classes, int(label)+1)
 		}
 		return nil
 	})
-	return labels, int(classes), err
+	if err != nil {
+		return err
+	}
+	if a.Text() {
+		names, note := source.Named(a.name, classes.Sort(n.Classes))
+		n.Info.ClassNames, n.Remarks = names, append(n.Remarks, note)
+		return nil
+	}
+	return n.nameClasses(ctx)
+}
+
+// nameClasses takes the names of numbered classes from an array of text, if there is one.
+func (n *npz) nameClasses(ctx context.Context) error {
+	if !n.has("class_names") {
+		return nil
+	}
+	a, err := n.archive.array("class_names")
+	if err != nil || !a.Text() || len(a.Shape) != 1 || a.size != uint64(n.Info.Classes) || a.size > graph.MaxClassNames {
+		return nil //nolint:nilerr // it is among the arrays that were not used
+	}
+	var names []string
+	err = a.each(ctx, func(_ uint64, count int, b []byte) error {
+		for i := range count {
+			names = append(names, string(a.Append(nil, b, i)))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if graph.CheckClassNames(names, n.Info.Classes) == nil {
+		n.used, n.Info.ClassNames = append(n.used, a.key), names
+	}
+	return nil
 }
 
 // want makes room for the splits, or returns an error if there are others already.

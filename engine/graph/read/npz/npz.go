@@ -111,7 +111,7 @@ func (n *npz) rest(ctx context.Context, labels string) error {
 		return err
 	}
 	if a != nil {
-		if n.Classes, n.Info.Classes, err = readLabels(ctx, a, n.Info.Vertices, n.memory); err != nil {
+		if err := n.readLabels(ctx, a); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func TestLists(t *testing.T) {
 	for name, method := range map[string]uint16{"stored": zip.Store, "deflated": zip.Deflate} {
 		t.Run(name, func(t *testing.T) {
 			h := readtest.MustHold(t, Open, readtest.Lists().File(t, method), source.Options{})
-			if want := (graph.Meta{Format: "npz", Vertices: 5, Edges: 4, Features: 2, Classes: 3}); h.Meta != want {
+			if want := (graph.Meta{Format: "npz", Vertices: 5, Edges: 4, Features: 2, Classes: 3}); !reflect.DeepEqual(h.Meta, want) {
 				t.Errorf("it is %+v", h.Meta)
 			}
 			if want := [][2]uint32{{0, 1}, {1, 2}, {2, 0}, {4, 4}}; !slices.Equal(h.Edges, want) {
@@ -43,7 +44,7 @@ func TestMatrices(t *testing.T) {
 	for name, method := range map[string]uint16{"stored": zip.Store, "deflated": zip.Deflate} {
 		t.Run(name, func(t *testing.T) {
 			h := readtest.MustHold(t, Open, readtest.Matrices().File(t, method), source.Options{})
-			if want := (graph.Meta{Format: "npz", Vertices: 3, Edges: 4, Features: 4, Sparse: true, NonZeros: 4, Classes: 2}); h.Meta != want {
+			if want := (graph.Meta{Format: "npz", Vertices: 3, Edges: 4, Features: 4, Sparse: true, NonZeros: 4, Classes: 2}); !reflect.DeepEqual(h.Meta, want) {
 				t.Errorf("it is %+v", h.Meta)
 			}
 			// A row is a source, its columns are targets.
@@ -164,7 +165,7 @@ func TestWeights(t *testing.T) {
 func TestWhatMayBeMissing(t *testing.T) {
 	bare := readtest.Arrays{"edge_index": readtest.Lists()["edge_index"]}
 	h := readtest.MustHold(t, Open, bare.File(t, zip.Deflate), source.Options{})
-	if want := (graph.Meta{Format: "npz", Vertices: 5, Edges: 4}); h.Meta != want || h.Labels != nil || h.Splits != nil {
+	if want := (graph.Meta{Format: "npz", Vertices: 5, Edges: 4}); !reflect.DeepEqual(h.Meta, want) || h.Labels != nil || h.Splits != nil {
 		t.Errorf("edges alone are %+v, labels %v, splits %v", h.Meta, h.Labels, h.Splits)
 	}
 	if len(h.Notes) != 1 || !strings.Contains(h.Notes[0], "the number of vertices, 5, was taken from the largest id") {
@@ -245,4 +246,34 @@ func archiveIn(ctx context.Context, name string, r io.ReaderAt, size int64, o so
 		return nil, err
 	}
 	return newNPZ(ctx, z, o)
+}
+
+// TestNamesOfClasses has labels as text of both kinds, and names beside numbers.
+func TestNamesOfClasses(t *testing.T) {
+	wide := func(words ...string) (b []byte) {
+		for _, w := range words {
+			for _, c := range (w + "\x00\x00\x00\x00")[:4] {
+				b = append(b, byte(c), 0, 0, 0)
+			}
+		}
+		return b
+	}
+	for name, z := range map[string]readtest.Arrays{
+		"U":     readtest.Lists().With("y", &readtest.NPY{Descr: "<U4", Shape: "(5,)", Data: wide("b", "cc", "", "a", "b")}),
+		"S":     readtest.Lists().With("y", &readtest.NPY{Descr: "|S2", Shape: "(5, 1)", Data: []byte("b\x00cc\x00\x00a\x00b\x00")}),
+		"names": readtest.Lists().With("y", new(readtest.Of("(5,)", []int64{1, 2, -1, 0, 1}))).With("class_names", &readtest.NPY{Descr: "|S2", Shape: "(3,)", Data: []byte("a\x00b\x00cc")}),
+	} {
+		h := readtest.MustHold(t, Open, z.File(t, zip.Deflate), source.Options{})
+		if !slices.Equal(h.Labels, []int32{1, 2, -1, 0, 1}) || !slices.Equal(h.Meta.ClassNames, []string{"a", "b", "cc"}) || h.Meta.Classes != 3 {
+			t.Errorf("%s: %v, %+v", name, h.Labels, h.Meta)
+		}
+	}
+	h := readtest.MustHold(t, Open, readtest.Lists().With("class_names", &readtest.NPY{Descr: "|S1", Shape: "(2,)", Data: []byte("ab")}).File(t, zip.Deflate), source.Options{})
+	if h.Meta.ClassNames != nil || !slices.Equal(h.Notes, []string{"g.npz: the array class_names was not used."}) {
+		t.Errorf("two names of three classes: %+v, %q", h.Meta, h.Notes)
+	}
+	_, err := Open(t.Context(), readtest.Lists().With("x", &readtest.NPY{Descr: "|S1", Shape: "(5, 1)", Data: []byte("abcde")}).File(t, zip.Deflate), source.Options{})
+	if err == nil || !strings.Contains(err.Error(), `x: it holds "|S1", and only integers, booleans and floats`) {
+		t.Error(err)
+	}
 }

@@ -40,7 +40,7 @@ func (n *npz) benchmarkLabels(ctx context.Context, path string) error {
 	if a == nil {
 		return fmt.Errorf("node-label.npz holds no node_label, but %s: copy the folder again", z.arrays())
 	}
-	n.Classes, n.Info.Classes, err = readLabels(ctx, a, n.Info.Vertices, n.memory)
+	err = n.readLabels(ctx, a)
 	return err
 }
 

@@ -78,7 +78,7 @@ func TestNPZRefusals(t *testing.T) {
 		"attributes are NaN":    {readtest.Matrices(), "attr_data", new(readtest.Of("(4,)", []float32{1, 1, 1, nan})), "g.npz: attr_data: row 2, column 2 is NaN"},
 		"both attributes":       {readtest.Matrices(), "attr_matrix", new(readtest.Of("(3, 1)", []float32{1, 1, 1})), "g.npz holds features both as attr_matrix and as attr_indptr and attr_indices: save it with one of them"},
 		"objects":               {readtest.Lists(), "y", new(readtest.Of("(1,)", []int64{0}).As("|O")), `g.npz: y: it holds Python objects, which only Python can take apart: if you trust the file, convert it with python3 -c "import numpy as np; z = dict(np.load('g.npz', allow_pickle=True)); z['y'] = np.array(z['y'].tolist()); np.savez('plain.npz', **z)"`},
-		"text":                  {readtest.Lists(), "y", new(readtest.Of("(1,)", []int64{0}).As("<U2")), `g.npz: y: it holds "<U2", and only integers, booleans and floats of up to 64 bits can be taken`},
+		"text":                  {readtest.Lists(), "x", new(readtest.Of("(1,)", []int64{0}).As("<U2")), `g.npz: x: it holds "<U2", and only integers, booleans and floats of up to 64 bits can be taken`},
 		"complex":               {readtest.Lists(), "x", new(readtest.Of("(1,)", []int64{0}).As("<c8")), `g.npz: x: it holds "<c8", and only`},
 		"a lie":                 {readtest.Lists(), "x", new(readtest.Of("(1000000000, 100)", []float32{1})), "g.npz: x: its header claims [1000000000, 100] numbers of type float32, which is 400000000128 bytes, and it has 132: copy the file or save it again"},
 		"a huge lie":            {readtest.Lists(), "x", new(readtest.Of("(4000000000, 4000000000)", []float32{1})), "g.npz: x: its header claims more numbers than there can be: save it again with numpy.savez"},

@@ -3,19 +3,22 @@
 package numpy
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
-// DType describes how NumPy stores a number: its kind as in descr (b, i, u or f) and
-// its size in bytes.
+// DType describes how NumPy stores an element: its kind as in descr (b, i, u or f; of
+// text, U or S) and its size in bytes.
 type DType struct {
 	Kind byte
 	Size int
@@ -23,6 +26,43 @@ type DType struct {
 }
 
 var ErrObjects = errors.New("it holds Python objects, which only Python can take apart")
+
+// parseText reads descr of text, such as <U12. Such elements have no number.
+func parseText(descr string) (DType, bool) {
+	d := DType{Big: strings.HasPrefix(descr, ">")}
+	descr = strings.TrimLeft(descr, "<>=|")
+	if descr == "" || descr[0] != 'U' && descr[0] != 'S' {
+		return d, false
+	}
+	size, err := strconv.Atoi(descr[1:])
+	if d.Kind, d.Size = descr[0], size; d.Kind == 'U' {
+		d.Size *= 4
+	}
+	return d, err == nil && size > 0 && size <= maxText
+}
+
+// maxText bounds the characters of an element of text.
+const maxText = 1024
+
+// Text reports whether elements are text.
+func (d DType) Text() bool { return d.Kind == 'U' || d.Kind == 'S' }
+
+// Append appends the text of the i-th element of b as UTF-8, if its characters are some.
+func (d DType) Append(to, b []byte, i int) []byte {
+	b = b[i*d.Size : (i+1)*d.Size]
+	if d.Kind == 'S' {
+		return append(to, bytes.TrimRight(b, "\x00")...)
+	}
+	from := len(to)
+	for ; len(b) > 0; b = b[4:] {
+		c := binary.LittleEndian.Uint32(b)
+		if d.Big {
+			c = binary.BigEndian.Uint32(b)
+		}
+		to = utf8.AppendRune(to, rune(min(c, utf8.MaxRune+1)))
+	}
+	return append(to[:from], bytes.TrimRight(to[from:], "\x00")...)
+}
 
 // ParseDType reads what NumPy calls descr or str, such as <f4.
 func ParseDType(descr string) (DType, error) {
@@ -63,6 +103,8 @@ func ParseDType(descr string) (DType, error) {
 
 func (d DType) String() string {
 	switch d.Kind {
+	case 'U', 'S':
+		return "text"
 	case 'b':
 		return "bool"
 	case 'i':

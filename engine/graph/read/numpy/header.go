@@ -16,6 +16,7 @@ type Header struct {
 	Fortran bool // columns lie one after another
 	Shape   []uint64
 	Length  int
+	descr   string
 }
 
 // maxNPYHeader bounds a header. That of a plain array has less than a hundred bytes.
@@ -23,8 +24,17 @@ const maxNPYHeader = 64 << 10
 
 var errNPY = errors.New("it does not begin as NumPy's arrays do")
 
-// ReadHeader reads the beginning of an array.
+// ReadHeader reads the beginning of an array of numbers.
 func ReadHeader(r io.Reader) (Header, error) {
+	h, err := ReadAnyHeader(r)
+	if err == nil && h.Text() {
+		_, err = ParseDType(h.descr)
+	}
+	return h, err
+}
+
+// ReadAnyHeader is ReadHeader of an array of numbers or of text.
+func ReadAnyHeader(r io.Reader) (Header, error) {
 	var h Header
 	var fixed [12]byte
 	if _, err := io.ReadFull(r, fixed[:8]); err != nil {
@@ -90,12 +100,15 @@ func (h *Header) parse(text string) error {
 			if l.peek() == '[' {
 				return errors.New("it holds records of several fields, and only plain numbers can be taken")
 			}
-			var d string
-			if d, descr = l.text(); !descr {
+			if h.descr, descr = l.text(); !descr {
 				return errNPYHeader
 			}
 			var err error
-			if h.DType, err = ParseDType(d); err != nil {
+			if h.DType, descr = parseText(h.descr); descr {
+				break
+			}
+			descr = true
+			if h.DType, err = ParseDType(h.descr); err != nil {
 				return err
 			}
 		case "fortran_order":
@@ -115,7 +128,7 @@ func (h *Header) parse(text string) error {
 	if !descr || !order || !shape || strings.TrimSpace(l.rest) != "" {
 		return errNPYHeader
 	}
-	if _, ok := h.Count(); !ok {
+	if n, ok := h.Count(); !ok || n > 1<<62/uint64(h.Size) {
 		return errors.New("its header claims more numbers than there can be")
 	}
 	return nil

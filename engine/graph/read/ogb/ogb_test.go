@@ -3,6 +3,7 @@ package ogb
 import (
 	"archive/zip"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ import (
 
 func TestOGBTables(t *testing.T) {
 	h := readtest.MustHold(t, Open, readtest.OGB().Write(t), source.Options{})
-	if want := (graph.Meta{Format: "ogb", Vertices: 4, Edges: 4, Features: 3, Classes: 3}); h.Meta != want {
+	if want := (graph.Meta{Format: "ogb", Vertices: 4, Edges: 4, Features: 3, Classes: 3}); !reflect.DeepEqual(h.Meta, want) {
 		t.Errorf("it is %+v", h.Meta)
 	}
 	checkOGB(t, h)
@@ -64,7 +65,7 @@ func packed(t *testing.T) readtest.Folder {
 
 func TestOGBArchives(t *testing.T) {
 	h := readtest.MustHold(t, Open, packed(t).Write(t), source.Options{})
-	if want := (graph.Meta{Format: "ogb", Vertices: 4, Edges: 4, Features: 3, Classes: 3}); h.Meta != want {
+	if want := (graph.Meta{Format: "ogb", Vertices: 4, Edges: 4, Features: 3, Classes: 3}); !reflect.DeepEqual(h.Meta, want) {
 		t.Errorf("it is %+v", h.Meta)
 	}
 	checkOGB(t, h)

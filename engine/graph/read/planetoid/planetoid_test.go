@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ func TestPlanetoid(t *testing.T) {
 	for _, path := range []string{"python2", "text", "python3", "python2/ind.python2.graph", "python2/ind.python2"} {
 		t.Run(path, func(t *testing.T) {
 			h := readtest.MustHold(t, Open, filepath.Join("../testdata/planetoid", path), source.Options{})
-			if want := (graph.Meta{Format: "planetoid", Vertices: 10, Edges: 12, Features: 4, Sparse: true, NonZeros: 10, Classes: 3}); h.Meta != want {
+			if want := (graph.Meta{Format: "planetoid", Vertices: 10, Edges: 12, Features: 4, Sparse: true, NonZeros: 10, Classes: 3}); !reflect.DeepEqual(h.Meta, want) {
 				t.Errorf("it is %+v", h.Meta)
 			}
 			edges := [][2]uint32{{0, 1}, {0, 2}, {0, 7}, {1, 0}, {2, 0}, {2, 8}, {3, 4}, {4, 3}, {6, 9}, {7, 0}, {8, 2}, {9, 6}}

@@ -226,3 +226,26 @@ func TestLostQuestions(t *testing.T) {
 		}
 	})
 }
+
+// Names of classes are numbered over all parts, wherever they lie.
+func TestLabelsOfPartsMayBeNames(t *testing.T) {
+	s := read.NewServer(0)
+	defer s.Close()
+	var parts []read.Part
+	for i, labels := range []string{"0,2\n1,zebra\n", "2,ant\n3,\n"} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{"edges.csv": fmt.Sprintf("%d,%d\n", 2*i, 2*i+1), "labels.csv": labels} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		parts = append(parts, read.Part{Label: fmt.Sprint("n", i), Node: fmt.Sprint("n", i), Path: dir, Ask: direct(s)})
+	}
+	src, err := read.OpenParts(t.Context(), parts, read.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(src.Meta().ClassNames, src.Labels()); got != "[2 ant zebra] [0 2 1 -1]" {
+		t.Error(got)
+	}
+}

@@ -120,7 +120,9 @@ func ParseLabel(b []byte) (int32, error) {
 		return IntLabel(v)
 	}
 	v, err := ParseFloat(b)
-	if err != nil {
+	if err != nil && isWord(b) {
+		return 0, fmt.Errorf("the label %s %w", Shorten(b), ErrWord)
+	} else if err != nil {
 		return 0, fmt.Errorf("the label %s is not an integer: number the classes 0, 1, 2 and so on", Shorten(b))
 	}
 	return FloatLabel(float64(v))

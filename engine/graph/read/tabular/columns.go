@@ -109,8 +109,8 @@ func (t *columnTable) suits(c columnar.About, id bool) error {
 		return wrong("features are numbers, in a column each or as one column of lists")
 	case t.kind == edgesTable && (c.List || !number):
 		return wrong("weights are numbers")
-	case t.kind == labelsTable && (c.List || !number):
-		return wrong("labels are integers")
+	case t.kind == labelsTable && (c.List || !number && c.Kind != columnar.Text):
+		return wrong("labels are integers or the names of classes")
 	case t.kind == splitsTable && (c.List || c.Kind != columnar.Text):
 		return wrong("splits are the words train, val and test")
 	}

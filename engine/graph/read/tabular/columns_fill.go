@@ -1,6 +1,7 @@
 package tabular
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -51,7 +52,7 @@ func (t *columnTable) fill(b *rowBatch, columns []*columnar.Values, first uint64
 			}
 		}
 	case labelsTable:
-		return t.fillLabels(b, values[0], about[0], first)
+		return t.fillLabels(b, values[0], about[0], first, how.words)
 	case splitsTable:
 		for row := range b.n {
 			for _, c := range values {
@@ -139,17 +140,28 @@ func (t *columnTable) fillLists(b *rowBatch, c *columnar.Values, about columnar.
 	return nil
 }
 
-func (t *columnTable) fillLabels(b *rowBatch, c *columnar.Values, about columnar.About, first uint64) error {
+// fillLabels takes labels as integers, or, with words, as the names of classes.
+func (t *columnTable) fillLabels(b *rowBatch, c *columnar.Values, about columnar.About, first uint64, words bool) error {
 	nulls := c.Nulls
 	for row := range b.n {
 		if len(nulls) > 0 && nulls[0] == row {
 			nulls = nulls[1:]
-			b.labels = append(b.labels, graph.NoLabel)
+			if words {
+				b.words.addText(nil)
+			} else {
+				b.labels = append(b.labels, graph.NoLabel)
+			}
+			continue
+		}
+		if words {
+			b.words.addText(c.Show(row))
 			continue
 		}
 		var label int32
 		var err error
 		switch {
+		case c.Kind == columnar.Text:
+			label, err = source.ParseLabel(c.Text.At(row))
 		case c.Kind == columnar.Floats:
 			label, err = source.FloatLabel(c.Floats[row])
 		case about.Unsigned && c.Ints[row] < 0:
@@ -157,7 +169,9 @@ func (t *columnTable) fillLabels(b *rowBatch, c *columnar.Values, about columnar
 		default:
 			label, err = source.IntLabel(c.Ints[row])
 		}
-		if err != nil {
+		if errors.Is(err, source.ErrWord) {
+			return errNotInteger
+		} else if err != nil {
 			return t.wrong(first+uint64(row), "%w", err)
 		}
 		b.labels = append(b.labels, label)

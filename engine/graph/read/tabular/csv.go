@@ -21,7 +21,7 @@ import (
 // lines that begin with # or % are comments. Of edges the columns src, dst and
 // weight are taken (or source, from, u and target, to, v), without a header line the
 // first, second and third. Features are all columns but id, which is the first if
-// none is called so. Labels are id and label; empty, -1 and nan are missing. Splits
+// none is called so. Labels are id and label, integers or names of classes; empty, -1 and nan are missing. Splits
 // are id and split, or split_0, split_1 and so on, without a header line each column
 // behind the first: train, val (valid, validation) or test, or empty.
 func OpenCSV(ctx context.Context, path string, o source.Options) (graph.Source, error) {
@@ -222,8 +222,14 @@ func (s *csvScan) value(i int, field []byte) error {
 		}
 		s.batch.floats = append(s.batch.floats, v)
 	case labelsTable:
+		if s.words {
+			s.batch.words.addText(field)
+			return nil
+		}
 		v, err := source.ParseLabel(field)
-		if err != nil {
+		if errors.Is(err, source.ErrWord) {
+			return errNotInteger
+		} else if err != nil {
 			return s.wrong("%w", err)
 		}
 		s.batch.labels = append(s.batch.labels, v)

@@ -147,9 +147,7 @@ func isHeader(kind tableKind, rows []row) bool {
 	case splitsTable:
 		return column(first, "id") >= 0 || len(splitColumns(first)) > 0
 	case labelsTable:
-		if column(first, "label") >= 0 {
-			return true
-		}
+		return column(first, "label", "id") >= 0 || first[0] == "" || namesColumns(rows)
 	}
 	if column(first, "id") >= 0 || first[0] == "" {
 		return true
@@ -160,6 +158,27 @@ func isHeader(kind tableKind, rows []row) bool {
 		}
 	}
 	return true
+}
+
+// namesColumns reports whether the first row of labels is unlike the others. A word may be
+// the name of a class.
+func namesColumns(rows []row) bool {
+	unlike := func(column int, number func(string) bool) (unlike, known bool) {
+		if column >= len(rows[0].fields) || number(rows[0].fields[column]) || rows[0].fields[column] == "" {
+			return false, true
+		}
+		for _, r := range rows[1:] {
+			if column < len(r.fields) && r.fields[column] != "" {
+				if known = true; !number(r.fields[column]) {
+					return false, true
+				}
+			}
+		}
+		return true, known
+	}
+	ids, _ := unlike(0, func(s string) bool { return integers([]string{s}) })
+	labels, known := unlike(1, isNumber)
+	return ids || labels && known
 }
 
 // splitColumns are those called split or split_0, split_1 and so on.

@@ -3,6 +3,7 @@ package tabular
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func TestTablesMakeOneGraph(t *testing.T) {
 	})
 	s := mustOpen(t, dir)
 	want := graph.Meta{Format: "csv", Vertices: 4, Edges: 2, Weighted: true, Features: 2, Classes: 4}
-	if s.Meta() != want {
+	if !reflect.DeepEqual(s.Meta(), want) {
 		t.Errorf("%+v, want %+v", s.Meta(), want)
 	}
 	if got := names(s); got != "10 20 30 40" {

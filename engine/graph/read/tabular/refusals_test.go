@@ -67,7 +67,6 @@ func TestWhatCannotBeTakenIsRefusedInASentence(t *testing.T) {
 		"features without rows": {map[string]string{"edges.csv": edges, "features.csv": "id,a\n"}, "features.csv holds no rows but its header line"},
 
 		"labels that disagree":     {map[string]string{"edges.csv": edges, "labels.csv": "1,0\n2,1\n1,1\n"}, "labels.csv, line 3: the id 1 has the label 1 here and 0 in an earlier row: leave one of them"},
-		"a word as label":          {map[string]string{"edges.csv": edges, "labels.csv": "1,0\n2,cat\n"}, "labels.csv, line 2: the label \"cat\" is not an integer: number the classes 0, 1, 2 and so on"},
 		"a broken label":           {map[string]string{"edges.csv": edges, "labels.csv": "1,0.5\n"}, "labels.csv, line 1: the label 0.5 is not an integer"},
 		"a label below -1":         {map[string]string{"edges.csv": edges, "labels.csv": "1,-2\n"}, "labels.csv, line 1: the label -2 is not between 0 and 1048575"},
 		"a huge label":             {map[string]string{"edges.csv": edges, "labels.csv": "1,1048576\n"}, "labels.csv, line 1: the label 1048576 is not between 0 and 1048575"},

@@ -52,15 +52,16 @@ func (a tableAbout) at(row uint64) string {
 // scanning says which part of a table to read, and how.
 type scanning struct {
 	text    bool // ids come as text, else as integers
+	words   bool // labels come as text, else as integers
 	idsOnly bool
 	// anyOrder lets tables made of several yield their rows in an order of their own.
 	anyOrder bool
 	report   func(graph.Progress) // may be nil
 }
 
-// errNotInteger ends a scan for integers at an id that is something else. Then the
-// ids of all tables are text.
-var errNotInteger = errors.New("an id is not an integer")
+// errNotInteger ends a scan for integers at an id that is something else, or at a label
+// that is a word. Then the ids of all tables are text, or all labels are words.
+var errNotInteger = errors.New("an id or a label is not an integer")
 
 // A rowBatch is some rows of a table. Which slices are filled depends on the kind
 // of table; values lie row after row.
@@ -70,6 +71,7 @@ type rowBatch struct {
 	rows   []uint64    // where the rows are in the file; nil for edges
 	floats []float32   // weights or features
 	labels []int32
+	words  idColumn // labels as text
 	marks  []graph.Mark
 }
 
@@ -77,13 +79,14 @@ func (b *rowBatch) reset() {
 	b.n = 0
 	b.ids[0].reset()
 	b.ids[1].reset()
+	b.words.reset()
 	b.rows, b.floats, b.labels, b.marks = b.rows[:0], b.floats[:0], b.labels[:0], b.marks[:0]
 }
 
 // full reports whether a batch is large enough to be yielded.
 func (b *rowBatch) full() bool {
 	const rows, values, bytes = 1 << 15, 1 << 20, 4 << 20
-	return b.n >= rows || len(b.floats) >= values || len(b.marks) >= values || len(b.ids[0].bytes)+len(b.ids[1].bytes) >= bytes
+	return b.n >= rows || len(b.floats) >= values || len(b.marks) >= values || len(b.ids[0].bytes)+len(b.ids[1].bytes)+len(b.words.bytes) >= bytes
 }
 
 // The endings of tables' files.

@@ -36,6 +36,7 @@ type Query struct {
 	Kind    int
 	Text    bool // ids come as text, else as integers
 	IDsOnly bool
+	Words   bool // labels come as text
 }
 
 // IsNotInteger reports whether a scan for integers has met an id that is none, and
@@ -91,7 +92,7 @@ func ScanPart(ctx context.Context, q Query, limit uint64, yield func([]byte) err
 		width = 0
 	}
 	var seen intids.Seen
-	return t.scan(ctx, scanning{text: q.Text, idsOnly: q.IDsOnly}, func(b *rowBatch) error {
+	return t.scan(ctx, scanning{text: q.Text, idsOnly: q.IDsOnly, words: q.Words}, func(b *rowBatch) error {
 		if q.IDsOnly && !q.Text {
 			for i := range kind.ids() {
 				b.ids[i].ints = seen.Only(b.ids[i].ints)
@@ -114,11 +115,7 @@ func appendBatch(out []byte, b *rowBatch, kind tableKind, width int, q Query) []
 	for i := range kind.ids() {
 		c := &b.ids[i]
 		if q.Text {
-			out = append(out, wireText)
-			for _, end := range c.ends {
-				out = little.AppendUint32(out, uint32(end))
-			}
-			out = append(out, c.bytes...)
+			out = appendText(append(out, wireText), c)
 			continue
 		}
 		count := func() {
@@ -151,6 +148,8 @@ func appendBatch(out []byte, b *rowBatch, kind tableKind, width int, q Query) []
 	}
 	switch {
 	case q.IDsOnly:
+	case kind == labelsTable && q.Words:
+		out = appendText(out, &b.words)
 	case kind == labelsTable:
 		for _, l := range b.labels {
 			out = little.AppendUint32(out, uint32(l))
@@ -163,6 +162,13 @@ func appendBatch(out []byte, b *rowBatch, kind tableKind, width int, q Query) []
 		}
 	}
 	return out
+}
+
+func appendText(out []byte, c *idColumn) []byte {
+	for _, end := range c.ends {
+		out = binary.LittleEndian.AppendUint32(out, uint32(end))
+	}
+	return append(out, c.bytes...)
 }
 
 var errBatch = errors.New("the other node sends rows that are out of order")
@@ -179,6 +185,15 @@ func (b *rowBatch) take(in []byte, kind tableKind, width int, q Query) error {
 		out := in[:items*size]
 		in = in[items*size:]
 		return out
+	}
+	text := func(c *idColumn) {
+		end := 0
+		for in := next(b.n, 4); len(in) > 0; in = in[4:] {
+			e := int(little.Uint32(in))
+			bad = bad || e < end
+			c.ends, end = append(c.ends, e), max(end, e)
+		}
+		c.bytes = append(c.bytes, next(end, 1)...)
 	}
 	head := next(1, 4)
 	if bad {
@@ -209,17 +224,9 @@ func (b *rowBatch) take(in []byte, kind tableKind, width int, q Query) error {
 				c.ints = append(c.ints, int64(little.Uint64(in)))
 			}
 		case wireText:
-			end := 0
-			for in := next(b.n, 4); len(in) > 0; in = in[4:] {
-				e := int(little.Uint32(in))
-				if e < end {
-					return errBatch
-				}
-				c.ends, end = append(c.ends, e), e
-			}
-			c.bytes = append(c.bytes, next(end, 1)...)
-			for i := range c.ends {
-				bad = bad || !utf8.Valid(c.at(i))
+			text(c)
+			for i := 0; i < len(c.ends) && !bad; i++ {
+				bad = !utf8.Valid(c.at(i))
 			}
 		default:
 			return errBatch
@@ -234,13 +241,16 @@ func (b *rowBatch) take(in []byte, kind tableKind, width int, q Query) error {
 		width = 0
 	}
 	switch {
-	case kind == labelsTable && !q.IDsOnly:
+	case q.IDsOnly:
+	case kind == labelsTable && q.Words:
+		text(&b.words)
+	case kind == labelsTable:
 		for in := next(b.n, 4); len(in) > 0; in = in[4:] {
 			l := int32(little.Uint32(in))
 			bad = bad || l < graph.NoLabel || l >= source.MaxClasses
 			b.labels = append(b.labels, l)
 		}
-	case kind == splitsTable && !q.IDsOnly:
+	case kind == splitsTable:
 		b.marks = append(b.marks, next(b.n*width, 1)...)
 		for _, m := range b.marks {
 			bad = bad || m > graph.Test
@@ -298,7 +308,7 @@ func (t *farTable) close() error      { return nil }
 
 func (t *farTable) scan(ctx context.Context, how scanning, yield func(*rowBatch) error) error {
 	q := t.q
-	q.Text, q.IDsOnly = how.text, how.idsOnly
+	q.Text, q.IDsOnly, q.Words = how.text, how.idsOnly, how.words
 	var b rowBatch
 	rows := uint64(0)
 	unit := [...]string{"edges", "vertices", "vertices", "vertices"}[q.Kind]
