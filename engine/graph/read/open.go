@@ -136,6 +136,8 @@ func detect(path string) (string, error) {
 	if !info.IsDir() {
 		name := strings.ToLower(filepath.Base(path))
 		switch {
+		case npz.IsPickle(name):
+			return "", npz.Pickled(path)
 		case strings.HasSuffix(name, ".npz"):
 			return "npz", nil
 		case planetoid.IsFile(filepath.Base(path)):
@@ -152,7 +154,7 @@ func detect(path string) (string, error) {
 		return "", fmt.Errorf("list %s: %w", path, err)
 	}
 	found, parts := "", false
-	var archives []string
+	var archives, pickles []string
 	for _, e := range entries {
 		name := strings.ToLower(e.Name())
 		format := ""
@@ -161,12 +163,14 @@ func detect(path string) (string, error) {
 			format = "ogb"
 		case planetoid.IsFile(e.Name()):
 			format = "planetoid"
-		case stem == "edges" && endsIn("."+ending, tabular.CSVFiles):
+		case tabular.IsEdges(stem) && endsIn("."+ending, tabular.CSVFiles):
 			format = "csv"
-		case stem == "edges" && endsIn("."+ending, tabular.ParquetFiles):
+		case tabular.IsEdges(stem) && endsIn("."+ending, tabular.ParquetFiles):
 			format = "parquet"
 		case strings.HasSuffix(name, ".npz"):
 			archives = append(archives, e.Name())
+		case npz.IsPickle(name):
+			pickles = append(pickles, e.Name())
 		case columnar.IsPart(name):
 			parts = true
 		}
@@ -187,6 +191,8 @@ func detect(path string) (string, error) {
 		return "parquet", nil
 	case len(archives) > 0:
 		return "", fmt.Errorf("%s is a folder with %s in it: give the path of that file", path, archives[0])
+	case len(pickles) > 0:
+		return "", npz.Pickled(filepath.Join(path, pickles[0]))
 	}
 	return "", fmt.Errorf("%s holds no graph that is known by its files' names (ind.NAME.x and its like of Planetoid, raw/ and split/ of OGB, edges.csv or edges.parquet, or part files of Parquet): check the path, or rename the file with the edges", path)
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,6 +80,8 @@ func TestOpenRefusals(t *testing.T) {
 		}
 		readtest.Refused(t, Open, tiny, source.Options{}, name+" is neither a file nor a folder")
 	}
+	readtest.Refused(t, Open, readtest.Put(t, "data.pt", nil), source.Options{}, "data.pt holds Python objects, and loading them can run anything")
+	readtest.Refused(t, Open, readtest.Folder{"data.pt": "", "pre_filter.pt": "", "x.txt": ""}.Write(t), source.Options{}, "np.savez('data.npz'")
 	if os.Getuid() != 0 {
 		secret := readtest.Put(t, "secret.npz", nil)
 		if err := os.Chmod(secret, 0); err != nil {
@@ -86,6 +89,29 @@ func TestOpenRefusals(t *testing.T) {
 		}
 		if _, err := Open(t.Context(), secret, source.Options{}); err == nil || !strings.Contains(err.Error(), "permission") {
 			t.Errorf("a file that may not be read: %v", err)
+		}
+	}
+}
+
+func TestWhatIsNotReadOfAFolderIsNamed(t *testing.T) {
+	tiny := t.TempDir()
+	if err := os.CopyFS(tiny, os.DirFS("testdata/planetoid/python2")); err != nil {
+		t.Fatal(err)
+	}
+	ogb := readtest.OGB().Write(t)
+	for dir, files := range map[string]string{tiny: "trans.python2.x", ogb: "RELEASE_v1.txt"} {
+		for _, name := range []string{files, ".hidden", "_SUCCESS"} {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := Open(t.Context(), dir, source.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if want := "Not read of " + filepath.Base(dir) + ": " + files + "."; !slices.Contains(s.Notes(), want) {
+			t.Errorf("%q has no %q", s.Notes(), want)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (a *arrowFile) Columns() []About {
 
 func arrowKind(t arrow.DataType) (kind Kind, unsigned bool) {
 	switch t.ID() {
-	case arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16, arrow.UINT32:
+	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16, arrow.UINT32:
 		return Ints, false
 	case arrow.UINT64:
 		return Ints, true
@@ -235,6 +235,11 @@ func halfOf(n float16.Num) float32 { return source.Half(n.Uint16()) }
 
 func arrowInt(a arrow.Array, i int) (int64, bool) {
 	switch a := a.(type) {
+	case *arrowarray.Boolean:
+		if a.Value(i) {
+			return 1, true
+		}
+		return 0, true
 	case *arrowarray.Int8:
 		return int64(a.Value(i)), true
 	case *arrowarray.Int16:

@@ -43,6 +43,12 @@ type parquetColumn struct {
 	entries, values int
 	entry, value    int
 
+	decoded
+}
+
+// decoded holds values of a page, in the slice of their type.
+type decoded struct {
+	bools    []bool
 	ints32   []int32
 	ints64   []int64
 	floats32 []float32
@@ -189,6 +195,9 @@ func (c *parquetColumn) decode(most int) error {
 	var entries int64
 	var err error
 	switch r := c.reader.(type) {
+	case *file.BooleanColumnChunkReader:
+		c.bools = source.RoomFor(c.bools, n)
+		entries, c.values, err = r.ReadBatchInPage(int64(n), c.bools, c.defs, c.reps)
 	case *file.Int32ColumnChunkReader:
 		c.ints32 = source.RoomFor(c.ints32, n)
 		entries, c.values, err = r.ReadBatchInPage(int64(n), c.ints32, c.defs, c.reps)
@@ -232,6 +241,14 @@ func (c *parquetColumn) take(out *Values, n int) {
 	from, to := c.value, c.value+n
 	c.value = to
 	switch c.pages.physical {
+	case parquet.Types.Boolean:
+		for _, v := range c.bools[from:to] {
+			if v {
+				out.Ints = append(out.Ints, 1)
+			} else {
+				out.Ints = append(out.Ints, 0)
+			}
+		}
 	case parquet.Types.Int32:
 		for _, v := range c.ints32[from:to] {
 			if c.unsigned32 {

@@ -100,13 +100,17 @@ func (p *checkedPages) check(page file.Page) error {
 	p.batch, p.empty = entriesAhead, values == 0
 	switch encoding := parquet.Encoding(page.Encoding()); encoding {
 	case parquet.Encodings.Plain, parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
+	case parquet.Encodings.RLE:
+		if p.physical != parquet.Types.Boolean {
+			return refuseEncoding(encoding)
+		}
 	case parquet.Encodings.ByteStreamSplit:
-		if p.column.Kind != Text {
+		if p.column.Kind != Text && p.physical != parquet.Types.Boolean {
 			return nil
 		}
 		return refuseEncoding(encoding)
 	case parquet.Encodings.DeltaBinaryPacked:
-		if p.column.Kind != Ints {
+		if p.column.Kind != Ints || p.physical == parquet.Types.Boolean {
 			return refuseEncoding(encoding)
 		}
 		b, err := p.behindLevels(page)

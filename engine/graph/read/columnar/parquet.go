@@ -166,6 +166,8 @@ func elementLevel(column *schema.Column) int16 {
 // like are stored as integers, but mean something else.
 func parquetKind(column *schema.Column) (kind Kind, unsigned bool) {
 	switch column.PhysicalType() {
+	case parquet.Types.Boolean:
+		return Ints, false
 	case parquet.Types.Int32, parquet.Types.Int64:
 		switch t := column.LogicalType().(type) {
 		case schema.IntLogicalType:

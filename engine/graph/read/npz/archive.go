@@ -61,7 +61,13 @@ func newArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 		if n, _ := r.ReadAt(begin[:], 0); n == len(begin) && string(begin[:]) == "\x93NUMPY" {
 			return nil, fmt.Errorf("%s is a single array of NumPy (.npy), not an archive of them: save all arrays of the graph with numpy.savez", name)
 		}
+		if string(begin[:1]) == "\x80" { // a pickle of protocol 2 or later
+			return nil, Pickled(name)
+		}
 		return nil, fmt.Errorf("%s is not a complete zip archive (%w), as NumPy's savez writes it: copy the file again", name, err)
+	}
+	if isTorch(list.File) {
+		return nil, Pickled(name)
 	}
 	for _, f := range list.File {
 		key, ok := strings.CutSuffix(f.Name, ".npy")

@@ -71,6 +71,9 @@ func (g *ogb) open(ctx context.Context) error {
 	if err := g.readSplits(ctx); err != nil {
 		return err
 	}
+	if note := source.NotRead(g.folder, func(name string) bool { return name == "raw" || name == "split" }); note != "" {
+		g.Remarks = append(g.Remarks, note)
+	}
 	g.Remarks = append(g.Remarks, "Edges were taken in the direction that they are listed in: the Open Graph Benchmark lists an undirected edge once, so that such a graph is to be imported with {dataset.undirected}.")
 	return nil
 }

@@ -68,6 +68,11 @@ func Open(ctx context.Context, path string, o source.Options) (graph.Source, err
 			return nil, err
 		}
 	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if note := source.NotRead(path, IsFile); note != "" {
+			p.Remarks = append(p.Remarks, note)
+		}
+	}
 	return &p.Assembled, nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
@@ -39,6 +41,25 @@ func Regular(path string) error {
 		return fmt.Errorf("%s is neither a file nor a folder: copy what it holds to a file first", path)
 	}
 	return nil
+}
+
+// NotRead names what lies in a folder and is not read, in a note; "" if that is nothing.
+// Hidden files, and markers such as _SUCCESS, are not named.
+func NotRead(folder string, read func(name string) bool) string {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return "" // it was read before
+	}
+	var rest []string
+	for _, e := range entries {
+		if name := e.Name(); !read(name) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "_") {
+			rest = append(rest, name)
+		}
+	}
+	if len(rest) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Not read of %s: %s.", filepath.Base(folder), Listed(rest))
 }
 
 // Assembled is a source made of parts, each of which knows how to read itself.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/engine/graph/read/columnar"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
@@ -17,14 +18,16 @@ type columnTable struct {
 	info   tableAbout
 	wanted []int // ids first
 	list   bool  // features are lists
+	nodes  bool
+	masks  []string // names of the columns, if they are masks
 	cols   []columnar.About
 }
 
 var _ table = (*columnTable)(nil)
 
 // newColumnTable finds the columns of a table; it closes the file if it fails.
-func newColumnTable(name string, kind tableKind, f columnar.File) (*columnTable, error) {
-	t := &columnTable{file: f, kind: kind, info: tableAbout{name: name, unit: "row"}}
+func newColumnTable(name string, kind tableKind, nodes bool, f columnar.File) (*columnTable, error) {
+	t := &columnTable{file: f, kind: kind, nodes: nodes, info: tableAbout{name: name, unit: "row"}}
 	if err := t.find(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -37,15 +40,25 @@ func (t *columnTable) find() error {
 	for i, c := range all {
 		names[i] = c.Name
 	}
-	if len(names) < 2 {
+	if len(names) < 2 && !t.nodes {
 		return fmt.Errorf("%s has %d columns: write %s", t.info.name, len(names), t.kind.wants())
 	}
-	p, err := placeColumns(t.info.name, t.kind, names)
+	p, err := t.place(names, all)
+	if err == nil && t.nodes && len(p.value) == 0 && t.kind != featuresTable {
+		err = errNoColumns
+	}
 	if err != nil {
 		return err
 	}
 	if t.kind == featuresTable {
 		t.pickFeatures(&p, all)
+	}
+	t.info.width = len(p.value)
+	if p.masks {
+		t.info.width = 1
+		for _, i := range p.value {
+			t.masks = append(t.masks, names[i])
+		}
 	}
 	t.wanted = append(append(t.wanted, p.id[:t.kind.ids()]...), p.value...)
 	for i, column := range t.wanted {
@@ -55,11 +68,24 @@ func (t *columnTable) find() error {
 			return err
 		}
 	}
-	t.info.width = len(p.value)
-	if len(p.ignored) > 0 {
+	if t.nodes {
+		t.info.notes = nodeNotes(t.info.name, t.kind, names, p)
+	} else if len(p.ignored) > 0 {
 		t.info.notes = append(t.info.notes, fmt.Sprintf("%s: left out: %s.", t.info.name, source.Listed(p.ignored)))
 	}
 	return t.look()
+}
+
+func (t *columnTable) place(names []string, all []columnar.About) (placed, error) {
+	if !t.nodes {
+		return placeColumns(t.info.name, t.kind, names)
+	}
+	columns := make([]nodeColumn, len(all))
+	for i, c := range all {
+		number := c.Kind == columnar.Ints || c.Kind == columnar.Floats
+		columns[i] = nodeColumn{name: c.Name, number: number && !c.List, list: number && c.List}
+	}
+	return placeNodes(t.info.name, t.kind, columns)
 }
 
 // pandasIndex is the column of row numbers that pandas adds.
@@ -75,13 +101,22 @@ func (t *columnTable) pickFeatures(p *placed, all []columnar.About) {
 		case all[i].Name == pandasIndex:
 			p.ignored = append(p.ignored, pandasIndex)
 			continue
-		case all[i].List && all[i].Name == "features":
+		case all[i].List && (all[i].Name == "features" || t.nodes && all[i].Name == "x"):
 			one = i
 		}
 		scalar = append(scalar, i)
 	}
 	if one < 0 && len(scalar) == 1 && all[scalar[0]].List {
 		one = scalar[0]
+	}
+	if t.nodes && one < 0 { // lists of other names are left out, beside numbers
+		numbers := slices.DeleteFunc(slices.Clone(scalar), func(i int) bool { return all[i].List })
+		for _, i := range scalar {
+			if all[i].List {
+				p.ignored = append(p.ignored, all[i].Name)
+			}
+		}
+		scalar = numbers
 	}
 	p.value = scalar
 	if one >= 0 {
@@ -111,7 +146,9 @@ func (t *columnTable) suits(c columnar.About, id bool) error {
 		return wrong("weights are numbers")
 	case t.kind == labelsTable && (c.List || !number && c.Kind != columnar.Text):
 		return wrong("labels are integers or the names of classes")
-	case t.kind == splitsTable && (c.List || c.Kind != columnar.Text):
+	case t.masks != nil && (c.List || !number && c.Kind != columnar.Text):
+		return wrong("masks are true or false")
+	case t.kind == splitsTable && t.masks == nil && (c.List || c.Kind != columnar.Text):
 		return wrong("splits are the words train, val and test")
 	}
 	return nil

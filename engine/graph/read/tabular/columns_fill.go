@@ -55,6 +55,14 @@ func (t *columnTable) fill(b *rowBatch, columns []*columnar.Values, first uint64
 		return t.fillLabels(b, values[0], about[0], first, how.words)
 	case splitsTable:
 		for row := range b.n {
+			if t.masks != nil {
+				m, err := maskedPart(t.masks, func(mask int) (bool, error) { return parseMask(values[mask].Show(row)) })
+				if err != nil {
+					return t.wrong(first+uint64(row), "%w", err)
+				}
+				b.marks = append(b.marks, m)
+				continue
+			}
 			for _, c := range values {
 				m, err := source.ParseMark(c.Text.At(row))
 				if err != nil {

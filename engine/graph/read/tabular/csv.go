@@ -33,18 +33,19 @@ type csvTable struct {
 	path   string
 	size   uint64
 	kind   tableKind
+	nodes  bool
 	layout csvLayout
 	notes  []string
 }
 
 var _ table = (*csvTable)(nil)
 
-func openCSVTable(ctx context.Context, path string, kind tableKind) (table, error) {
+func openCSVTable(ctx context.Context, path string, kind tableKind, nodes bool) (table, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	t := &csvTable{path: path, size: uint64(info.Size()), kind: kind}
+	t := &csvTable{path: path, size: uint64(info.Size()), kind: kind, nodes: nodes}
 	if info.Size() == 0 {
 		return nil, fmt.Errorf("%s is empty: write %s", t.name(), kind.wants())
 	}
@@ -56,7 +57,7 @@ func openCSVTable(ctx context.Context, path string, kind tableKind) (table, erro
 	if err := l.Fill(ctx); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if t.layout, err = layOut(t.name(), kind, l.Cur, l.Last); err != nil {
+	if t.layout, err = layOut(t.name(), kind, nodes, l.Cur, l.Last); err != nil {
 		return nil, err
 	}
 	t.notes = t.layout.notes(t.name(), kind)
@@ -66,14 +67,14 @@ func openCSVTable(ctx context.Context, path string, kind tableKind) (table, erro
 func (t *csvTable) name() string { return filepath.Base(t.path) }
 
 func (t *csvTable) bound() int {
-	if t.kind == featuresTable {
+	if t.kind == featuresTable || t.nodes {
 		return source.MaxFeaturesLine
 	}
 	return source.MaxLine
 }
 
 func (t *csvTable) about() tableAbout {
-	return tableAbout{name: t.name(), unit: "line", width: len(t.layout.value), text: t.layout.text, notes: t.notes}
+	return tableAbout{name: t.name(), unit: "line", width: t.layout.width(), text: t.layout.text, notes: t.notes}
 }
 
 func (t *csvTable) close() error { return nil }
@@ -179,6 +180,14 @@ func (s *csvScan) row(fields [][]byte) error {
 		s.batch.rows = append(s.batch.rows, s.Line)
 	}
 	if s.idsOnly {
+		return nil
+	}
+	if l.masks != nil {
+		part, err := maskedPart(l.masks, func(mask int) (bool, error) { return parseMask(fields[l.value[mask]]) })
+		if err != nil {
+			return s.wrong("%w", err)
+		}
+		s.batch.marks = append(s.batch.marks, part)
 		return nil
 	}
 	for i, column := range l.value {

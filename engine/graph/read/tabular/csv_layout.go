@@ -19,6 +19,8 @@ type csvLayout struct {
 	text      bool  // an id in the file's head is not an integer
 	first     string
 	ignored   []string
+	masks     []string // names of the columns of value, if they are masks
+	nodes     []string // notes on a table of nodes
 }
 
 // delimiters, the first of which that cuts each line of a file's head in the same
@@ -60,7 +62,7 @@ func headOf(b []byte, delimiter byte, last bool) []row {
 }
 
 // layOut finds the layout of a file from its beginning.
-func layOut(name string, kind tableKind, b []byte, last bool) (csvLayout, error) {
+func layOut(name string, kind tableKind, nodes bool, b []byte, last bool) (csvLayout, error) {
 	var rows []row
 	l := csvLayout{}
 	for _, d := range delimiters {
@@ -80,6 +82,10 @@ func layOut(name string, kind tableKind, b []byte, last bool) (csvLayout, error)
 			rows, l.delimiter = r, d
 		}
 	}
+	if rows == nil && nodes {
+		// Ids alone: no delimiter is needed.
+		rows, l.delimiter = headOf(b, ',', last), ','
+	}
 	if rows == nil {
 		if rows = headOf(b, ',', last); len(rows) == 0 {
 			if last && len(bytes.TrimSpace(b)) > 0 && bytes.IndexByte(b, '"') >= 0 {
@@ -94,9 +100,24 @@ func layOut(name string, kind tableKind, b []byte, last bool) (csvLayout, error)
 	}
 	l.columns = len(rows[0].fields)
 	l.first = strings.Join(rows[0].fields, ",")
-	l.header = isHeader(kind, rows)
-	if err := l.place(name, kind, rows); err != nil {
-		return l, err
+	if nodes {
+		if l.header = isNodeHeader(rows); !l.header {
+			return l, fmt.Errorf("%s, line %d: there is no header line that says what the columns are: put a line such as id,label,split,age,height first", name, rows[0].line)
+		}
+		p, err := placeNodes(name, kind, nodeColumns(rows))
+		if err != nil {
+			return l, err
+		}
+		if len(p.value) == 0 && kind != featuresTable {
+			return l, errNoColumns
+		}
+		l.put(p, rows[0].fields)
+		l.nodes = nodeNotes(name, kind, rows[0].fields, p)
+	} else {
+		l.header = isHeader(kind, rows)
+		if err := l.place(name, kind, rows); err != nil {
+			return l, err
+		}
 	}
 	if l.header {
 		rows = rows[1:]
@@ -117,8 +138,8 @@ func layOut(name string, kind tableKind, b []byte, last bool) (csvLayout, error)
 
 // The names that columns go by, in lower case.
 var (
-	sourceNames = []string{"src", "source", "from", "u"}
-	targetNames = []string{"dst", "target", "to", "v"}
+	sourceNames = []string{"src", "source", "from", "u", "src_id", "source_id", "from_id"}
+	targetNames = []string{"dst", "target", "to", "v", "dst_id", "target_id", "to_id"}
 )
 
 // column returns the first column with one of the names, or -1.
@@ -193,12 +214,21 @@ func splitColumns(header []string) []int {
 	return found
 }
 
+func (l *csvLayout) put(p placed, names []string) {
+	l.id, l.value, l.ignored = p.id, p.value, p.ignored
+	if p.masks {
+		for _, i := range p.value {
+			l.masks = append(l.masks, names[i])
+		}
+	}
+}
+
 // place finds the columns that a table of this kind needs.
 func (l *csvLayout) place(name string, kind tableKind, rows []row) error {
 	first := rows[0].fields
 	if l.header {
 		places, err := placeColumns(name, kind, first)
-		l.id, l.value, l.ignored = places.id, places.value, places.ignored
+		l.put(places, first)
 		return err
 	}
 	l.id = [2]int{0, 1}
@@ -235,8 +265,19 @@ func integers(fields []string) bool {
 	return true
 }
 
+// width returns how many features or splits a row has.
+func (l *csvLayout) width() int {
+	if l.masks != nil {
+		return 1
+	}
+	return len(l.value)
+}
+
 // notes describe how the file was read.
 func (l *csvLayout) notes(name string, kind tableKind) []string {
+	if l.nodes != nil {
+		return l.nodes
+	}
 	header := "no header line"
 	if l.header {
 		header = "a header line"

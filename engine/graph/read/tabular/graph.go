@@ -104,7 +104,7 @@ func (t *tables) load(ctx context.Context) error {
 		if t.meta.Features > source.MaxDenseFeatures {
 			return fmt.Errorf("%s has %d feature columns, and at most %d can be taken: make the features fewer", f.about().name, t.meta.Features, source.MaxDenseFeatures)
 		}
-		if without := uint64(t.meta.Vertices) - min(rows, uint64(t.meta.Vertices)); without > 0 {
+		if without := uint64(t.meta.Vertices) - min(rows, uint64(t.meta.Vertices)); without > 0 && t.meta.Features > 0 {
 			t.notes = append(t.notes, fmt.Sprintf("%d of %d vertices have no row in %s: their features are zeros.", without, t.meta.Vertices, f.about().name))
 		}
 	}

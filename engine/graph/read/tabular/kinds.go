@@ -43,6 +43,7 @@ type placed struct {
 	id      [2]int
 	value   []int
 	ignored []string
+	masks   bool // the values are masks of one split
 }
 
 // placeColumns finds a table's columns by their names.

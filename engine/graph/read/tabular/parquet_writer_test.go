@@ -65,6 +65,8 @@ func (c writtenColumn) node(t testing.TB) (n schema.Node, path string) {
 	switch kind {
 	case reflect.String:
 		n, err = schema.NewPrimitiveNodeLogical(name, repetition, schema.StringLogicalType{}, parquet.Types.ByteArray, -1, -1)
+	case reflect.Bool:
+		n = schema.NewBooleanNode(name, repetition, -1)
 	case reflect.Float32:
 		n = schema.NewFloat32Node(name, repetition, -1)
 	case reflect.Float64:
@@ -116,6 +118,8 @@ func (c writtenColumn) write(t testing.TB, w file.ColumnChunkWriter, rows reflec
 	}
 	var err error
 	switch w := w.(type) {
+	case *file.BooleanColumnChunkWriter:
+		_, err = w.WriteBatch(converted(values, reflect.Value.Bool), defs, reps)
 	case *file.Int32ColumnChunkWriter:
 		_, err = w.WriteBatch(converted(values, func(v reflect.Value) int32 {
 			if v.CanUint() {

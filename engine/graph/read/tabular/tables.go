@@ -115,65 +115,118 @@ func tableEnding(path string) string {
 	return ""
 }
 
+// tableFiles are the files of a source.
+type tableFiles struct {
+	of     [splitsTable + 1]string
+	nodes  bool     // features, labels and splits may all be columns of the file of features
+	unused []string // names of files that are no table
+}
+
+// stems are the names of tables' files without their endings.
+var stems = map[string]tableKind{
+	"edges": edgesTable, "edge": edgesTable, "edgelist": edgesTable, "edge_list": edgesTable, "links": edgesTable,
+	"features": featuresTable, "nodes": featuresTable, "node": featuresTable, "vertices": featuresTable, "vertex": featuresTable,
+	"labels": labelsTable, "splits": splitsTable,
+}
+
+// IsEdges reports whether a file's name without its ending is that of a table of edges.
+func IsEdges(stem string) bool {
+	kind, known := stems[strings.ToLower(stem)]
+	return known && kind == edgesTable
+}
+
 // findTables returns the file of each kind of table that a source has. A folder may
-// mix formats. Files that are not named as a table is are ignored.
-func findTables(path string, endings []string) (map[tableKind]string, error) {
+// mix formats. Files that are not named as a table is are left out.
+func findTables(path string, endings []string) (found tableFiles, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	if !info.IsDir() {
 		if !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s is not a regular file: name an edge file, or a folder with one", path)
+			return found, fmt.Errorf("%s is not a regular file: name an edge file, or a folder with one", path)
 		}
-		return map[tableKind]string{edgesTable: path}, nil
+		found.of[edgesTable] = path
+		return found, nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	found := map[tableKind]string{}
+	parts := false
 	for _, e := range entries {
-		ending := tableEnding(e.Name())
-		for kind := edgesTable; kind <= splitsTable; kind++ {
-			if ending == "" || !strings.EqualFold(e.Name(), kind.String()+ending) {
-				continue
+		name := e.Name()
+		ending := tableEnding(name)
+		kind, known := stems[strings.ToLower(name[:len(name)-len(ending)])]
+		if ending == "" || !known {
+			parts = parts || columnar.IsPart(name)
+			if !columnar.IsPart(name) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "_") {
+				found.unused = append(found.unused, name)
 			}
-			if other := found[kind]; other != "" {
-				return nil, fmt.Errorf("%s holds both %s and %s: leave one of them", path, filepath.Base(other), e.Name())
-			}
-			// A link may lead to a pipe, which would block the reader forever.
-			file := filepath.Join(path, e.Name())
-			if info, err := os.Stat(file); err != nil {
-				return nil, fmt.Errorf("look at %s: %w", file, err)
-			} else if !info.Mode().IsRegular() {
-				parts := []string(nil)
-				if info.IsDir() && ending == ".parquet" {
-					if parts, err = columnar.PartsIn(file); err != nil {
-						return nil, err
-					}
-				}
-				if info.IsDir() && ending == ".parquet" && len(parts) == 0 {
-					return nil, fmt.Errorf("%s is a folder without part files: put part-*.parquet files there, or the table itself in its place", file)
-				}
-				if len(parts) == 0 {
-					return nil, fmt.Errorf("%s is not a regular file: put the table itself there", file)
-				}
-			}
-			found[kind] = file
+			continue
+		}
+		if other := found.of[kind]; other != "" {
+			return found, fmt.Errorf("%s holds both %s and %s: leave one of them", path, filepath.Base(other), name)
+		}
+		found.of[kind] = filepath.Join(path, name)
+		if err := checkTable(found.of[kind], ending); err != nil {
+			return found, err
+		}
+		if kind == featuresTable {
+			found.nodes = !strings.HasPrefix(strings.ToLower(name), "features")
 		}
 	}
-	if found[edgesTable] == "" && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return columnar.IsPart(e.Name()) }) {
-		found[edgesTable] = path
+	if found.of[edgesTable] == "" && parts {
+		found.of[edgesTable] = path
 	}
-	if found[edgesTable] == "" {
-		return nil, fmt.Errorf("%s holds no edges: put a file edges%s there, or name the edge file itself", path, endings[0])
+	if found.of[edgesTable] == "" {
+		return found, fmt.Errorf("%s holds no edges: put a file edges%s there, or name the edge file itself", path, endings[0])
 	}
 	return found, nil
 }
 
+// checkTable returns an error unless a file can be read, or is a folder of part files. A
+// link may lead to a pipe, which would block the reader forever.
+func checkTable(file, ending string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", file, err)
+	}
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	if !info.IsDir() || ending != ".parquet" {
+		return fmt.Errorf("%s is not a regular file: put the table itself there", file)
+	}
+	parts, err := columnar.PartsIn(file)
+	if err == nil && len(parts) == 0 {
+		err = fmt.Errorf("%s is a folder without part files: put part-*.parquet files there, or the table itself in its place", file)
+	}
+	return err
+}
+
+// note names the files that are not read; it may be empty.
+func (f *tableFiles) note() string {
+	if len(f.unused) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Not read, since the names are none of edges, nodes, features, labels and splits: %s.", source.Listed(f.unused))
+}
+
+// file returns where a kind of table lies, and whether it is columns of a table of nodes.
+func (f *tableFiles) file(kind tableKind) (path string, nodes bool) {
+	if kind != edgesTable && f.nodes && (f.of[kind] == "" || kind == featuresTable) {
+		return f.of[featuresTable], true
+	}
+	return f.of[kind], false
+}
+
+// errNoColumns is the error of opening a kind of table that a table of nodes has no
+// columns of.
+var errNoColumns = errors.New("no columns of this kind")
+
 // openTable opens a file by its ending. Without a known ending it is read as text.
-func openTable(ctx context.Context, path string, kind tableKind, limit uint64) (table, error) {
+func openTable(ctx context.Context, path string, kind tableKind, nodes bool, limit uint64) (table, error) {
 	ending := tableEnding(path)
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		ending = ".parquet"
@@ -186,12 +239,12 @@ func openTable(ctx context.Context, path string, kind tableKind, limit uint64) (
 	case ".arrow", ".feather":
 		f, err = columnar.OpenArrow(path)
 	default:
-		return openCSVTable(ctx, path, kind)
+		return openCSVTable(ctx, path, kind, nodes)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newColumnTable(filepath.Base(path), kind, f)
+	return newColumnTable(filepath.Base(path), kind, nodes, f)
 }
 
 // OpenParquet reads tables in Parquet or Arrow (Feather) files: an edge file, or a
@@ -204,24 +257,51 @@ func OpenParquet(ctx context.Context, path string, o source.Options) (graph.Sour
 // tableSet holds the tables of a source; nil where there is none.
 type tableSet [splitsTable + 1]table
 
-func openTableSet(ctx context.Context, files map[tableKind]string, limit uint64) (set tableSet, err error) {
+func openTableSet(ctx context.Context, files tableFiles, limit uint64) (set tableSet, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, set.close())
 		}
 	}()
 	for kind := edgesTable; kind <= splitsTable; kind++ {
-		if path := files[kind]; path != "" {
-			if set[kind], err = openTable(ctx, path, kind, limit); err != nil {
-				set[kind] = nil
-				if errors.Is(err, fs.ErrPermission) {
-					err = fmt.Errorf("%s may not be read by the daemon (%w): give the user that it runs as the right to read it", path, fs.ErrPermission)
-				}
-				return set, err
+		path, nodes := files.file(kind)
+		if path == "" {
+			continue
+		}
+		t, err := openTable(ctx, path, kind, nodes, limit)
+		switch {
+		case errors.Is(err, errNoColumns):
+			continue
+		case errors.Is(err, fs.ErrPermission):
+			return set, fmt.Errorf("%s may not be read by the daemon (%w): give the user that it runs as the right to read it", path, fs.ErrPermission)
+		case err != nil:
+			return set, err
+		}
+		if note := files.note(); kind == edgesTable && note != "" {
+			t = noted{t, note}
+		}
+		set[kind] = t
+	}
+	for _, kind := range []tableKind{labelsTable, splitsTable} {
+		if files.nodes && files.of[kind] != "" {
+			if t, err := openTable(ctx, files.of[featuresTable], kind, true, limit); err == nil {
+				return set, errors.Join(fmt.Errorf("%s has %s and there is %s: leave one of them", filepath.Base(files.of[featuresTable]), kind, filepath.Base(files.of[kind])), t.close())
 			}
 		}
 	}
 	return set, nil
+}
+
+// noted is a table with one more note.
+type noted struct {
+	table
+	note string
+}
+
+func (n noted) about() tableAbout {
+	a := n.table.about()
+	a.notes = append(slices.Clone(a.notes), n.note)
+	return a
 }
 
 func (s *tableSet) close() error {

@@ -79,11 +79,15 @@ func ScanPart(ctx context.Context, q Query, limit uint64, yield func([]byte) err
 	if err != nil {
 		return err
 	}
-	if files[kind] == "" {
-		return fmt.Errorf("the %s have gone: import again when nothing writes to the source", kind)
+	file, nodes := files.file(kind)
+	gone := fmt.Errorf("the %s have gone: import again when nothing writes to the source", kind)
+	if file == "" {
+		return gone
 	}
-	t, err := openTable(ctx, files[kind], kind, limit)
-	if err != nil {
+	t, err := openTable(ctx, file, kind, nodes, limit)
+	if errors.Is(err, errNoColumns) {
+		return gone
+	} else if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
@@ -284,7 +288,7 @@ func (p Part) farTables() (set tableSet, err error) {
 	}
 	for _, l := range p.Look.Tables {
 		most := [...]int{1, source.MaxDenseFeatures, 1, maxSplits}
-		least := [...]int{0, 1, 0, 1}
+		least := [...]int{0, 0, 0, 1} // a table of nodes may have no features
 		if l.Kind < 0 || l.Kind > int(splitsTable) || set[l.Kind] != nil || l.Width < least[l.Kind] || l.Width > most[l.Kind] {
 			return tableSet{}, errBatch
 		}

@@ -1,0 +1,153 @@
+package tabular
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/source"
+)
+
+// A table of nodes has all that is known of a vertex in one row, under a header line that
+// says what the columns are. It is read as up to three tables: of features, which also
+// names the vertices, of labels and of splits.
+
+// The names that columns of nodes go by, in lower case.
+var (
+	nodeNames  = []string{"id", "node", "node_id", "nodeid", "vertex", "vertex_id", "vertexid"}
+	classNames = []string{"label", "class", "y"}
+	maskNames  = [...]string{graph.Train: "train_mask", graph.Validation: "val_mask", graph.Test: "test_mask"}
+)
+
+// A nodeColumn is a column of nodes, by what its first rows hold.
+type nodeColumn struct {
+	name   string
+	number bool
+	list   bool // of numbers
+}
+
+// placeNodes finds what a table of nodes has for one kind of table. Without columns of
+// that kind, value is empty.
+func placeNodes(file string, kind tableKind, columns []nodeColumn) (p placed, err error) {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.name
+	}
+	p.id[0] = max(column(names, nodeNames...), 0)
+	label := column(names, classNames...)
+	if label == p.id[0] {
+		return p, fmt.Errorf("%s has no column called id among %s: call the column with the names of nodes so", file, source.Listed(names))
+	}
+	splits := splitColumns(names)
+	var masks []int
+	for _, mask := range maskNames[graph.Train:] {
+		if i := column(names, mask); i >= 0 {
+			masks = append(masks, i)
+		}
+	}
+	if len(splits) > 0 && len(masks) > 0 {
+		return p, fmt.Errorf("%s has both %s and %s: leave one of them", file, names[splits[0]], names[masks[0]])
+	}
+	switch kind {
+	case labelsTable:
+		if label >= 0 {
+			p.value = []int{label}
+		}
+	case splitsTable:
+		if p.value = splits; len(masks) > 0 {
+			p.value, p.masks = masks, true
+		}
+	case featuresTable:
+		for i, c := range columns {
+			switch {
+			case i == p.id[0] || i == label || slices.Contains(splits, i) || slices.Contains(masks, i):
+			case c.number || c.list:
+				p.value = append(p.value, i)
+			default:
+				p.ignored = append(p.ignored, c.name)
+			}
+		}
+	}
+	return p, nil
+}
+
+// nodeNotes says what the columns of nodes were taken for, once for all kinds of tables.
+func nodeNotes(file string, kind tableKind, names []string, p placed) []string {
+	var about string
+	switch {
+	case kind == featuresTable:
+		about = fmt.Sprintf("%s: ids are in the column %s", file, source.Printable(names[p.id[0]]))
+		if n := len(p.value); n > 0 {
+			var of []string
+			for _, i := range p.value {
+				of = append(of, names[i])
+			}
+			about += fmt.Sprintf(", features in %s", source.Listed(of))
+		}
+	case p.masks:
+		about = file + ": the split is in the masks"
+	default:
+		about = fmt.Sprintf("%s: %s are in the column %s", file, kind, source.Printable(names[p.value[0]]))
+	}
+	notes := []string{about + "."}
+	if len(p.ignored) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: left out, as they hold no numbers: %s.", file, source.Listed(p.ignored)))
+	}
+	return notes
+}
+
+// isNodeHeader reports whether the first row of nodes names their columns.
+func isNodeHeader(rows []row) bool {
+	first := rows[0].fields
+	if column(first, slices.Concat(nodeNames, classNames, maskNames[graph.Train:])...) >= 0 || len(splitColumns(first)) > 0 {
+		return true
+	}
+	return !integers(first[:1]) && !slices.ContainsFunc(first[1:], func(f string) bool { return f == "" || isNumber(f) })
+}
+
+// nodeColumns describes the columns of a file of lines by its first rows.
+func nodeColumns(rows []row) []nodeColumn {
+	columns := make([]nodeColumn, len(rows[0].fields))
+	for i := range columns {
+		columns[i] = nodeColumn{name: rows[0].fields[i], number: len(rows) > 1}
+		for _, r := range rows[1:] {
+			columns[i].number = columns[i].number && i < len(r.fields) && (r.fields[i] == "" || isNumber(r.fields[i]))
+		}
+	}
+	return columns
+}
+
+// maskedPart returns the part of a split that a vertex is in by its masks. The names of
+// the masks say which part each is.
+func maskedPart(names []string, set func(mask int) (bool, error)) (part graph.Mark, err error) {
+	for i, name := range names {
+		in, err := set(i)
+		if err != nil || !in {
+			if err != nil {
+				return 0, fmt.Errorf("%s: %w", name, err)
+			}
+			continue
+		}
+		if part != graph.Unmarked {
+			return 0, fmt.Errorf("the node is in %s and in %s: take it out of one", maskNames[part], strings.ToLower(name))
+		}
+		for mark, mask := range maskNames {
+			if strings.EqualFold(name, mask) {
+				part = graph.Mark(mark)
+			}
+		}
+	}
+	return part, nil
+}
+
+// parseMask reads whether a vertex is in a mask.
+func parseMask(b []byte) (bool, error) {
+	switch strings.ToLower(string(b)) {
+	case "true", "1", "1.0", "yes", "t":
+		return true, nil
+	case "", "false", "0", "0.0", "no", "f":
+		return false, nil
+	}
+	return false, fmt.Errorf("%s is neither true nor false: write one of them", source.Shorten(b))
+}
