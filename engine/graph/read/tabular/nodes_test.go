@@ -3,6 +3,8 @@ package tabular
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -93,6 +95,29 @@ func TestNodesWithLessOrMore(t *testing.T) {
 		err := readThrough(t, OpenCSV, folder(t, with(c.files)), source.Options{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestNodesOfOtherWriters reads nodes as pandas, polars, DuckDB and pyarrow write them by
+// default.
+func TestNodesOfOtherWriters(t *testing.T) {
+	files, err := filepath.Glob("../testdata/columns/nodes_*")
+	if err != nil || len(files) != 11 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	var edges strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&edges, "v%d,v%d\n", i, (i+1)%12)
+	}
+	for _, path := range files {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := mustOpen(t, folder(t, map[string]string{"edges.csv": edges.String(), "nodes" + filepath.Ext(path): string(b)}))
+		if got := fmt.Sprint(s.Meta().ClassNames, s.Labels()[:4], s.Splits()[0][:4], featuresOf(t, s)["v11"]); got != "[a b c] [0 1 2 0] [1 2 3 1] [2.75 11]" {
+			t.Errorf("%s: %s", path, got)
 		}
 	}
 }

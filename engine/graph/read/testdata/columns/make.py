@@ -26,3 +26,11 @@ duckdb.sql(f"COPY u TO '{out}/duckdb_long.parquet' (FORMAT parquet, COMPRESSION 
 pl.from_arrow(u).write_parquet(f'{out}/polars_long.parquet',compression='zstd')
 # A row group without rows, whose chunks begin nowhere.
 pq.write_table(n.slice(0,0),f'{out}/pyarrow_empty.parquet')
+# Tables of nodes, as each writes them by default.
+import pyarrow.csv as pc
+c={'id':[f'v{i}' for i in range(12)],'label':['abc'[i%3] for i in range(12)],'train_mask':[i%3==0 for i in range(12)],'val_mask':[i%3==1 for i in range(12)],'test_mask':[i%3==2 for i in range(12)],'height':[i/4 for i in range(12)],'age':list(range(12))}
+d=pd.DataFrame(c); d['label']=d['label'].astype('category'); p=pl.DataFrame(c); v=pa.table(c)
+d.to_csv(f'{out}/nodes_pandas.csv',index=False); d.to_parquet(f'{out}/nodes_pandas.parquet'); d.to_feather(f'{out}/nodes_pandas.feather')
+p.write_csv(f'{out}/nodes_polars.csv'); p.write_parquet(f'{out}/nodes_polars.parquet'); p.write_ipc(f'{out}/nodes_polars.arrow')
+duckdb.sql(f"COPY v TO '{out}/nodes_duckdb.csv'"); duckdb.sql(f"COPY v TO '{out}/nodes_duckdb.parquet'")
+pc.write_csv(v,f'{out}/nodes_pyarrow.csv'); pq.write_table(v,f'{out}/nodes_pyarrow.parquet'); fe.write_feather(v,f'{out}/nodes_pyarrow.feather')
