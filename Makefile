@@ -84,7 +84,7 @@ PYTHON_TESTS := .tools/python-tests
 IN_PYTHON := cd python && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=.:build PYTHON_HOPMESH=$(CURDIR)/bin/hopmesh $(CURDIR)/$(PYTHON_TESTS)/bin
 
 .PHONY: test-python
-test-python: $(PYTHON_TESTS) build ## the tests of the Python package, on real daemons (needs python3)
+test-python: $(PYTHON_TESTS) build ## the tests of the Python package, on real daemons (needs python3; fetches 3 GB)
 	$(IN_PYTHON)/ruff check --no-cache . && $(CURDIR)/$(PYTHON_TESTS)/bin/ruff format --no-cache --check .
 	$(IN_PYTHON)/mypy --cache-dir /dev/null
 	$(IN_PYTHON)/pytest

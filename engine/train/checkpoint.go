@@ -220,6 +220,9 @@ func (t *Trainer) metadata() (map[string]string, error) {
 		"normalize_features": t.Data.Features.How(),
 	}
 	fields := map[string]any{"recipe": t.Recipe}
+	if names := t.Options.ClassNames; len(names) > 0 {
+		fields["class_names"] = names
+	}
 	if one := t.Learners[0].standing(); !t.Sweeps() {
 		m["updates"] = strconv.FormatUint(one.Updates, 10)
 		fields["state"], fields["history"] = one.State, one.History

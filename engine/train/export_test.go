@@ -73,6 +73,17 @@ func TestExportsExplainThemselves(t *testing.T) {
 	}
 }
 
+// Names of classes pass from the dataset through checkpoints into exported files.
+func TestExportsNameTheClasses(t *testing.T) {
+	dir, names := t.TempDir(), []string{"maths", "physics", "x", "y"}
+	traintest.MustRun(t, traintest.Short("gcn"), traintest.Communities(t, 3000), train.Options{Threads: 2, Dir: dir, Dataset: "d", ClassNames: names})
+	_, f := exported(t, filepath.Join(dir, train.CheckpointFile))
+	var got []string
+	if err := f.JSON("class_names", &got); err != nil || !slices.Equal(got, names) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 // One model of a sweep is described by its own recipe.
 func TestExportsOfSweeps(t *testing.T) {
 	r := traintest.Short("gcn")

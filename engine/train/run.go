@@ -24,6 +24,8 @@ type Options struct {
 	// Dataset identifies the graph: a digest of its shards'. A checkpoint of another
 	// one is refused.
 	Dataset string
+	// ClassNames has a name for each class, which checkpoints keep; nil: they have none.
+	ClassNames []string
 	// Dir is the folder of the checkpoints; "" keeps none.
 	Dir string
 	// Interval is how often a checkpoint is written, at the end of a step; 0: as

@@ -136,6 +136,11 @@ func (w *Weighed) readWords(file *checkpoint.File) error {
 	if w.training = file.Text("training"); w.training != "" && !json.Valid([]byte(w.training)) {
 		return errors.New("its training is not the JSON expected")
 	}
+	return w.readNames(file)
+}
+
+// readNames reads the names of the classes, which are their numbers where the dataset has none.
+func (w *Weighed) readNames(file *checkpoint.File) error {
 	if file.Text("class_names") == "" {
 		w.names = numbers(w.about.Classes)
 		return nil

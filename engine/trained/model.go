@@ -70,7 +70,10 @@ func weighedOfCheckpoint(file *checkpoint.File, index int) (*Weighed, error) {
 	if !s.finished() {
 		return nil, fmt.Errorf("model %d has diverged before its first evaluation, and left no weights", index)
 	}
-	w := &Weighed{about: c.About, how: c.how, Epoch: s.Last.Epoch, seed: r.Seed, loss: r.Loss, names: numbers(c.About.Classes)}
+	w := &Weighed{about: c.About, how: c.how, Epoch: s.Last.Epoch, seed: r.Seed, loss: r.Loss}
+	if err := w.readNames(file); err != nil {
+		return nil, err
+	}
 	prefix := PrefixOf(index, len(c.Models))
 	if s.Best != nil {
 		prefix, w.Epoch = prefix+BestPrefix, s.Best.Epoch

@@ -19,7 +19,7 @@ func (d *Datasets) List() []api.DatasetSummary {
 	for _, one := range s.Datasets {
 		sum := api.DatasetSummary{
 			Name: one.Name, Stage: string(one.Stage), Vertices: one.About.Vertices, Edges: one.About.Edges, Features: one.About.Features,
-			Classes: one.About.Classes, Shards: len(one.Shards), Problems: len(d.ProblemsOf(s, one)),
+			Classes: one.About.Classes, Shards: len(one.Shards), Problems: len(lacks{d.answers}.ofOne(s, one)),
 		}
 		for _, shard := range one.Shards {
 			sum.Bytes += shard.Bytes
@@ -39,9 +39,12 @@ func (d *Datasets) Show(name string) (api.Dataset, error) {
 	}
 	a := described(s, one)
 	a.Folder = folder(d.dir, d.self, one)
-	a.Problems = append(a.Problems, d.ProblemsOf(s, one)...)
+	a.Problems = append(a.Problems, lacks{d.answers}.ofOne(s, one)...)
 	return a, nil
 }
+
+// Problems returns sentences on what the datasets lack, and what to do: the worst first.
+func (d *Datasets) Problems(s *plan.State) []string { return lacks{d.answers}.ofAll(s) }
 
 // Remove returns when this node's plan has no such dataset any more. Each node removes its
 // files soon after.

@@ -43,13 +43,16 @@ var folded = [kinds]string{
 // apart is how many datasets with a problem of the same kind are named.
 const apart = 3
 
-// Problems returns sentences on what the datasets lack, and what to do: the worst first. Where
-// many lack the same, one sentence says so, and ProblemsOf each says the rest.
-func (d *Datasets) Problems(s *plan.State) (list []string) {
+// lacks finds what datasets lack, by which nodes answer.
+type lacks struct{ answers func(id string) bool }
+
+// ofAll returns sentences on what the datasets lack, and what to do: the worst first. Where many
+// lack the same, one sentence says so.
+func (l lacks) ofAll(s *plan.State) (list []string) {
 	var all [kinds][]problem
 	byName := func(a, b plan.Dataset) int { return cmp.Compare(a.Name, b.Name) }
 	for _, of := range slices.SortedFunc(maps.Values(s.Datasets), byName) {
-		for _, p := range d.problems(s, of) {
+		for _, p := range l.problems(s, of) {
 			all[p.kind] = append(all[p.kind], p)
 		}
 	}
@@ -70,15 +73,15 @@ func (d *Datasets) Problems(s *plan.State) (list []string) {
 	return list
 }
 
-// ProblemsOf returns sentences on what one dataset lacks, and what to do.
-func (d *Datasets) ProblemsOf(s *plan.State, of plan.Dataset) (list []string) {
-	for _, p := range d.problems(s, of) {
+// ofOne returns sentences on what one dataset lacks, and what to do.
+func (l lacks) ofOne(s *plan.State, of plan.Dataset) (list []string) {
+	for _, p := range l.problems(s, of) {
 		list = append(list, p.text)
 	}
 	return list
 }
 
-func (d *Datasets) problems(s *plan.State, of plan.Dataset) (list []problem) {
+func (l lacks) problems(s *plan.State, of plan.Dataset) (list []problem) {
 	add := func(k kind, shards int, text string, args ...any) {
 		list = append(list, problem{k, shards, fmt.Sprintf(text, args...)})
 	}
@@ -86,7 +89,7 @@ func (d *Datasets) problems(s *plan.State, of plan.Dataset) (list []problem) {
 		add(importing, 0, "dataset %s is being imported by node %s", of.Name, s.NameOf(of.Importer))
 		return list
 	}
-	lacks := of.Lacks(d.answers)
+	lack := of.Lacks(l.answers)
 	gone := 0
 	for i := range of.Shards {
 		if of.Lost(i) {
@@ -96,13 +99,13 @@ func (d *Datasets) problems(s *plan.State, of plan.Dataset) (list []problem) {
 	if gone > 0 {
 		add(lost, gone, "dataset %s has lost %s, of which no copy was left whole: remove it and import it anew", of.Name, shardCount(gone))
 	}
-	if n := lacks.Unserved - gone; n > 0 {
+	if n := lack.Unserved - gone; n > 0 {
 		add(unserved, n, "no node that answers holds %s of dataset %s: start the nodes that do again, or remove it and import it anew", shardCount(n), of.Name)
 	}
-	if n := lacks.Waiting; n > 0 {
+	if n := lack.Waiting; n > 0 {
 		add(waiting, n, "dataset %s is about to give %s another owner, as theirs does not answer", of.Name, shardCount(n))
 	}
-	if n := lacks.Thin; n > 0 {
+	if n := lack.Thin; n > 0 {
 		staying := 0
 		for _, p := range s.Members {
 			if !p.Leaving {

@@ -26,12 +26,12 @@ func TestProblemsOfManyDatasets(t *testing.T) {
 		}
 		return s
 	}
-	d := &Datasets{answers: func(id string) bool { return id != "b" }}
-	few := d.Problems(with(apart))
+	d := lacks{func(id string) bool { return id != "b" }}
+	few := d.ofAll(with(apart))
 	if len(few) != 3*apart || few[0] != "no node that answers holds 1 shard of dataset d0: start the nodes that do again, or remove it and import it anew" {
 		t.Errorf("of %d datasets: %q", apart, few)
 	}
-	many := d.Problems(with(29))
+	many := d.ofAll(with(29))
 	want := []string{
 		"no node that answers holds some shards of 29 datasets, 29 shards in all: start the nodes that do again, or remove these datasets and import them anew (`hopmesh dataset list` shows which)",
 		"29 datasets are about to give 29 shards another owner, as theirs do not answer (`hopmesh dataset list` shows which)",
@@ -41,12 +41,12 @@ func TestProblemsOfManyDatasets(t *testing.T) {
 		t.Errorf("of 29 datasets: %s", strings.Join(many, "\n"))
 	}
 	s := with(29)
-	if one := d.ProblemsOf(s, s.Datasets["7"]); len(one) != 3 || !strings.Contains(one[2], "dataset d7 lacks copies of 1 shard, with 1 wanted") {
+	if one := d.ofOne(s, s.Datasets["7"]); len(one) != 3 || !strings.Contains(one[2], "dataset d7 lacks copies of 1 shard, with 1 wanted") {
 		t.Errorf("of one of them: %q", one)
 	}
 	delete(s.Members, "c")
 	delete(s.Members, "b")
-	if many := d.Problems(s); many[2] != "29 datasets lack copies of 29 shards, since they want more nodes than the mesh has: add some (`hopmesh dataset list` shows which)" {
+	if many := d.ofAll(s); many[2] != "29 datasets lack copies of 29 shards, since they want more nodes than the mesh has: add some (`hopmesh dataset list` shows which)" {
 		t.Errorf("of 29 datasets on one node: %s", strings.Join(many, "\n"))
 	}
 }

@@ -256,7 +256,7 @@ func (r *run) guarded(ctx context.Context) (result train.Result, err error) {
 		}
 	}
 	result, err = r.compute(ctx, recipe, train.Options{
-		Memory: r.cfg.Memory, Dataset: r.dataset.Content(), Dir: r.folder, Resume: true, Known: r.job.Last(), Log: r.cfg.Log,
+		Memory: r.cfg.Memory, Dataset: r.dataset.Content(), ClassNames: r.dataset.About.ClassNames, Dir: r.folder, Resume: true, Known: r.job.Last(), Log: r.cfg.Log,
 		Peers: r.way.peers, Work: peer.Work{Nodes: r.way.names, Self: r.self, Owners: r.job.Owners, Holders: r.job.Holders, Weights: r.job.Weights}, Strategies: r.cfg.Strategies, Replicas: r.replicas,
 		Verify: r.verifies(),
 		Announce: func(f train.Forecast) {

@@ -128,7 +128,7 @@ def test_frames(mesh: hopmesh.LocalMesh, ring: Arrays) -> None:
         predicted = job.predictions()
         frame = predicted.frame()
         assert frame["id"].tolist() == names.tolist()
-        assert frame.columns.tolist() == ["id", "class", "0", "1", "2"]
+        assert frame.columns.tolist() == ["id", "class", "0", "1", "2", "class_name", "probability"]
         assert frame["class"].tolist() == predicted.scores.argmax(1).tolist()
         job.remove()
     finally:

@@ -243,7 +243,7 @@ func (w *shardWriter) tensors(shard int, rows []uint32, first uint32, edges uint
 
 func (w *shardWriter) metadata(tensors []safetensors.Tensor, shard int, first uint32, vertices int) (map[string]string, error) {
 	s := graph.Shard{
-		Number: shard, Shards: w.b.plan.shards, First: first, Vertices: vertices, Total: uint32(w.b.meta.Vertices),
+		Number: shard, Shards: w.b.plan.shards, First: first, Vertices: vertices, Total: w.b.meta.Vertices,
 		Features: w.b.meta.Features, Classes: w.b.meta.Classes, DType: w.b.options.DType,
 	}
 	m, err := s.Metadata(tensors)
