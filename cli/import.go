@@ -22,12 +22,13 @@ func datasetImport() *cobra.Command {
 		Use:   "import NAME SOURCE...",
 		Short: "Partition a graph into shards and store them in the mesh",
 		Long: "Reads a graph, partitions it into shards and stores them on the nodes. The daemon reads SOURCE, so it\n" +
-			"must be on the daemon's machine, or NODE:/PATH on another node's. For csv and parquet SOURCE is an edge file,\n" +
-			"or a folder of files called edges, features, labels and splits; several of one format are read as one. First prints a forecast of memory and edge cut. An interrupted import\n" +
+			"must be on the daemon's machine, or NODE:/PATH on another node's, or a URL (https, http, s3, gs). For csv and parquet SOURCE is an edge file,\n" +
+			"or a folder of files called edges and nodes, or edges, features, labels and splits; several of one format are read as one. First prints a forecast of memory and edge cut. An interrupted import\n" +
 			"leaves nothing behind.",
 		Example: "  hopmesh dataset import cora ./cora.npz\n" +
 			"  hopmesh dataset import web /data/web --format csv --undirected --shards 256 --memory 8GiB\n" +
-			"  hopmesh dataset import web n1:/data/part-0 n2:/data/part-1",
+			"  hopmesh dataset import web n1:/data/part-0 n2:/data/part-1\n" +
+			"  hopmesh dataset import papers s3://bucket/papers",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:

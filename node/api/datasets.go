@@ -12,7 +12,7 @@ import (
 // partition it.
 type ImportRequest struct {
 	Name string `json:"name"`
-	// Source is an absolute path on the node's machine.
+	// Source is an absolute path on the node's machine, or a URL of http, https, s3 or gs.
 	Source string `json:"source,omitempty"`
 	// Sources are given instead of Source where there are several, or where one is on
 	// another node: absolute paths, or NODE:/PATH.
@@ -171,6 +171,8 @@ const maxSources = 1024
 var (
 	onNode = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*):(/[^/].*)$`)
 	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+	// readable are the URLs that nodes read.
+	readable = regexp.MustCompile(`^(?i:https?|s3|gs)://[^/]`)
 )
 
 // SplitSource splits NODE:/PATH. Of any other source the node is "".
@@ -222,8 +224,9 @@ func (r ImportRequest) Check() error {
 		switch {
 		case s == "":
 			return Invalid("the request names no source: give a file or a folder")
+		case scheme.MatchString(s) && !readable.MatchString(s):
+			return Invalid("the source %.80q is a URL of a kind that is not read: give one of http, https, s3 or gs, or a path", s)
 		case scheme.MatchString(s):
-			return Invalid("the source %q is a URL, which is not read: download it first, and give the path", s)
 		case node != "" && len(r.Sources) == 0:
 			return Invalid("the source %q is on another node: give it in the list of sources", s)
 		case !filepath.IsAbs(path):

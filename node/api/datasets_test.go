@@ -269,7 +269,7 @@ func TestWhatNoNodeIsAsked(t *testing.T) {
 		"names no source":         ImportRequest{Name: "a"},
 		"no absolute path":        ImportRequest{Name: "a", Source: "a.npz"},
 		"\"b\" is no absolute":    ImportRequest{Name: "a", Sources: []string{"/a", "b"}},
-		"is a URL":                ImportRequest{Name: "a", Sources: []string{"/a", "s3://b/c"}},
+		"is a URL":                ImportRequest{Name: "a", Sources: []string{"/a", "ftp://b/c"}},
 		"in the list of sources":  ImportRequest{Name: "a", Source: "n1:/a"},
 		"one source and a list":   ImportRequest{Name: "a", Source: "/a", Sources: []string{"/b"}},
 		"1025 sources":            ImportRequest{Name: "a", Sources: make([]string, 1025)},

@@ -14,18 +14,18 @@ package read
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/read/columnar"
+	"github.com/hopmesh/hopmesh/engine/graph/read/files"
 	"github.com/hopmesh/hopmesh/engine/graph/read/npz"
 	"github.com/hopmesh/hopmesh/engine/graph/read/ogb"
 	"github.com/hopmesh/hopmesh/engine/graph/read/planetoid"
 	"github.com/hopmesh/hopmesh/engine/graph/read/remote"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 	"github.com/hopmesh/hopmesh/engine/graph/read/tabular"
+	"github.com/hopmesh/hopmesh/engine/graph/read/web"
 )
 
 // Options say how a source is read.
@@ -41,15 +41,19 @@ var openers = map[string]func(ctx context.Context, path string, o Options) (grap
 }
 
 // Open opens the graph at a path, which is a file or a folder, or how the names of
-// Planetoid's files begin. Who opened it closes it.
+// Planetoid's files begin, or at an address of http, https, s3 or gs. Who opened it closes
+// it; ctx must last until then.
 func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
+	if o.Note != nil {
+		ctx = web.WithNote(ctx, o.Note)
+	}
 	format := o.Format
 	if format != "" && format != "auto" && openers[format] == nil {
 		return nil, fmt.Errorf("the format %q is not known: give auto, npz, planetoid, ogb, csv or parquet", format)
 	}
-	prefix := planetoid.IsPrefix(path)
+	prefix := !web.Is(path) && planetoid.IsPrefix(path)
 	if !prefix {
-		if err := source.Regular(path); err != nil {
+		if err := files.Check(ctx, path); err != nil {
 			return nil, err
 		}
 	}
@@ -58,10 +62,13 @@ func Open(ctx context.Context, path string, o Options) (graph.Source, error) {
 			format = "planetoid"
 		} else {
 			var err error
-			if format, err = detect(path); err != nil {
+			if format, err = detect(ctx, path); err != nil {
 				return nil, err
 			}
 		}
+	}
+	if web.Is(path) && (format == "planetoid" || format == "ogb") {
+		return nil, fmt.Errorf("a source of the format %s is a folder of files on this machine: copy %s here, and give the path of the copy", format, web.Show(path))
 	}
 	return openers[format](ctx, path, o)
 }
@@ -80,14 +87,18 @@ func OpenParts(ctx context.Context, parts []Part, o Options) (graph.Source, erro
 	if len(parts) == 1 && parts[0].Ask == nil {
 		return Open(ctx, parts[0].Path, o)
 	}
+	if o.Note != nil {
+		ctx = web.WithNote(ctx, o.Note)
+	}
 	list := make([]tabular.Part, len(parts))
 	format := ""
 	for i, p := range parts {
+		p.Label = files.Show(p.Label)
 		list[i] = tabular.Part{Label: p.Label, Node: p.Node, Path: p.Path}
 		var own string
 		var err error
 		if p.Ask == nil {
-			own, err = partFormat(p.Path, o.Format)
+			own, err = partFormat(ctx, p.Path, o.Format)
 		} else {
 			list[i].Far = p.Ask
 			list[i].Look, err = p.Ask.Look(ctx, p.Path, o.Format)
@@ -97,7 +108,7 @@ func OpenParts(ctx context.Context, parts []Part, o Options) (graph.Source, erro
 			return nil, fmt.Errorf("%s: %w", p.Label, err)
 		}
 		if i > 0 && own != format {
-			return nil, fmt.Errorf("%s has the format %s and %s has %s: give sources of one format", parts[0].Label, format, p.Label, own)
+			return nil, fmt.Errorf("%s has the format %s and %s has %s: give sources of one format", files.Show(parts[0].Label), format, p.Label, own)
 		}
 		format = own
 	}
@@ -105,19 +116,23 @@ func OpenParts(ctx context.Context, parts []Part, o Options) (graph.Source, erro
 }
 
 // NewServer returns what reads parts for other nodes, within a share of memory; 0: no bound.
-func NewServer(memory uint64) *remote.Server { return remote.NewServer(memory, partFormat) }
+func NewServer(memory uint64) *remote.Server {
+	return remote.NewServer(memory, func(path, format string) (string, error) {
+		return partFormat(context.Background(), path, format) // paths of this machine only
+	})
+}
 
 // partFormat returns the format of one of several sources, which must be tables.
-func partFormat(path, format string) (string, error) {
-	if planetoid.IsPrefix(path) {
+func partFormat(ctx context.Context, path, format string) (string, error) {
+	if !web.Is(path) && planetoid.IsPrefix(path) {
 		return "", fmt.Errorf("a source of the format planetoid is imported alone, on the node where it is: give that node's address, and this one source")
 	}
-	if err := source.Regular(path); err != nil {
+	if err := files.Check(ctx, path); err != nil {
 		return "", err
 	}
 	if format == "" || format == "auto" {
 		var err error
-		if format, err = detect(path); err != nil {
+		if format, err = detect(ctx, path); err != nil {
 			return "", err
 		}
 	}
@@ -128,57 +143,58 @@ func partFormat(path, format string) (string, error) {
 }
 
 // detect finds the format by the names of what is there.
-func detect(path string) (string, error) {
-	info, err := os.Stat(path)
+func detect(ctx context.Context, path string) (string, error) {
+	shown := files.Show(path)
+	what, err := files.Look(ctx, path)
 	if err != nil {
-		return "", fmt.Errorf("look at %s: %w", path, err)
+		return "", fmt.Errorf("look at %s: %w", shown, err)
 	}
-	if !info.IsDir() {
-		name := strings.ToLower(filepath.Base(path))
+	if what != files.Folder {
+		name := strings.ToLower(files.Base(path))
 		switch {
 		case npz.IsPickle(name):
-			return "", npz.Pickled(path)
+			return "", npz.Pickled(files.Base(path))
 		case strings.HasSuffix(name, ".npz"):
 			return "npz", nil
-		case planetoid.IsFile(filepath.Base(path)):
+		case planetoid.IsFile(files.Base(path)):
 			return "planetoid", nil
 		case endsIn(name, tabular.CSVFiles):
 			return "csv", nil
 		case endsIn(name, tabular.ParquetFiles):
 			return "parquet", nil
 		}
-		return "", fmt.Errorf("%s does not say by its name what it is (.npz, ind.NAME.x, .csv, .tsv, .txt with or without .gz, .parquet, .arrow or .feather): rename it, or give the format", filepath.Base(path))
+		return "", fmt.Errorf("%s does not say by its name what it is (.npz, ind.NAME.x, .csv, .tsv, .txt with or without .gz, .parquet, .arrow or .feather): rename it, or give the format", files.Base(path))
 	}
-	entries, err := os.ReadDir(path)
+	all, err := files.List(ctx, path)
 	if err != nil {
-		return "", fmt.Errorf("list %s: %w", path, err)
+		return "", fmt.Errorf("list %s: %w", shown, err)
 	}
 	found, parts := "", false
 	var archives, pickles []string
-	for _, e := range entries {
-		name := strings.ToLower(e.Name())
+	for _, entry := range all {
+		name := strings.ToLower(entry)
 		format := ""
 		switch stem, ending, _ := strings.Cut(name, "."); {
 		case name == "raw" || name == "split":
 			format = "ogb"
-		case planetoid.IsFile(e.Name()):
+		case planetoid.IsFile(entry):
 			format = "planetoid"
 		case tabular.IsEdges(stem) && endsIn("."+ending, tabular.CSVFiles):
 			format = "csv"
 		case tabular.IsEdges(stem) && endsIn("."+ending, tabular.ParquetFiles):
 			format = "parquet"
 		case strings.HasSuffix(name, ".npz"):
-			archives = append(archives, e.Name())
+			archives = append(archives, entry)
 		case npz.IsPickle(name):
-			pickles = append(pickles, e.Name())
+			pickles = append(pickles, entry)
 		case columnar.IsPart(name):
 			parts = true
 		}
-		if format == "ogb" && !ogb.IsFolder(path) {
+		if format == "ogb" && !web.Is(path) && !ogb.IsFolder(path) {
 			format = ""
 		}
 		if format != "" && found != "" && format != found {
-			return "", fmt.Errorf("%s holds files of the formats %s and %s: give the format that is meant", path, found, format)
+			return "", fmt.Errorf("%s holds files of the formats %s and %s: give the format that is meant", shown, found, format)
 		}
 		if format != "" {
 			found = format
@@ -190,11 +206,11 @@ func detect(path string) (string, error) {
 	case parts:
 		return "parquet", nil
 	case len(archives) > 0:
-		return "", fmt.Errorf("%s is a folder with %s in it: give the path of that file", path, archives[0])
+		return "", fmt.Errorf("%s is a folder with %s in it: give the path of that file", shown, archives[0])
 	case len(pickles) > 0:
-		return "", npz.Pickled(filepath.Join(path, pickles[0]))
+		return "", npz.Pickled(pickles[0])
 	}
-	return "", fmt.Errorf("%s holds no graph that is known by its files' names (ind.NAME.x and its like of Planetoid, raw/ and split/ of OGB, edges.csv or edges.parquet, or part files of Parquet): check the path, or rename the file with the edges", path)
+	return "", fmt.Errorf("%s holds no graph that is known by its files' names (ind.NAME.x and its like of Planetoid, raw/ and split/ of OGB, edges.csv or edges.parquet, or part files of Parquet): check the path, or rename the file with the edges", shown)
 }
 
 func endsIn(name string, endings []string) bool {

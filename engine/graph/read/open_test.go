@@ -30,13 +30,13 @@ func TestDetection(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"edges.csv": "csv", "a.b.tsv": "csv", "E.TXT.GZ": "csv", "e.parquet": "parquet", "e.arrow": "parquet", "e.feather": "parquet", "ind.a.b.test.index": "planetoid", "g.npz": "npz"} {
-		got, err := detect(readtest.Folder{name: ""}.Write(t) + "/" + name)
+		got, err := detect(t.Context(), readtest.Folder{name: ""}.Write(t)+"/"+name)
 		if err != nil || got != want {
 			t.Errorf("%s is %q: %v", name, got, err)
 		}
 	}
 	for name, want := range map[string]string{"edges.csv.gz": "csv", "edges.txt": "csv", "EDGES.parquet": "parquet", "edges.feather": "parquet", "ind.cora.graph": "planetoid", "raw/data.npz": "ogb"} {
-		got, err := detect(readtest.Folder{name: "", "features.csv": "", "other.bin": ""}.Write(t))
+		got, err := detect(t.Context(), readtest.Folder{name: "", "features.csv": "", "other.bin": ""}.Write(t))
 		if err != nil || got != want {
 			t.Errorf("a folder with %s is %q: %v", name, got, err)
 		}

@@ -21,7 +21,7 @@ func OpenShare(ctx context.Context, s Sharing, self string, memory uint64) (grap
 		return nil, err
 	}
 	for _, p := range own {
-		if _, err := partFormat(p.Path, s.Format); err != nil {
+		if _, err := partFormat(ctx, p.Path, s.Format); err != nil {
 			return nil, err
 		}
 	}

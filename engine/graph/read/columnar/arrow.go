@@ -1,16 +1,16 @@
 package columnar
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	arrowarray "github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/float16"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 
+	"github.com/hopmesh/hopmesh/engine/graph/read/files"
 	"github.com/hopmesh/hopmesh/engine/graph/read/footers"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
@@ -18,7 +18,7 @@ import (
 // arrowFile reads a file of Arrow record batches, or of Feather since version 2. One
 // batch at a time is in memory.
 type arrowFile struct {
-	f      *os.File
+	f      files.File
 	size   int64
 	schema *arrow.Schema
 }
@@ -26,20 +26,15 @@ type arrowFile struct {
 var _ File = (*arrowFile)(nil)
 
 // OpenArrow opens a file of Arrow record batches.
-func OpenArrow(path string) (File, error) {
-	f, err := os.Open(path)
+func OpenArrow(ctx context.Context, path string) (File, error) {
+	f, err := files.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	a := &arrowFile{f: f, size: info.Size()}
+	a := &arrowFile{f: f, size: f.Size()}
 	if err := a.readSchema(); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("%s is not a readable Arrow file (%w): write it again", filepath.Base(path), err)
+		return nil, fmt.Errorf("%s is not a readable Arrow file (%w): write it again", files.Base(path), err)
 	}
 	return a, nil
 }

@@ -1,17 +1,17 @@
 package columnar
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
+	"github.com/hopmesh/hopmesh/engine/graph/read/files"
 	"github.com/hopmesh/hopmesh/engine/graph/read/footers"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
@@ -21,7 +21,7 @@ import (
 // the footer here and in pages.go, as each page. What slips
 // through makes it panic, which orderly turns into an error. It starts no goroutine.
 type parquetFile struct {
-	f      *os.File
+	f      files.File
 	size   int64
 	limit  uint64 // bytes that open pages may take
 	meta   *metadata.FileMetaData
@@ -53,34 +53,29 @@ var errNotParquet = errors.New("it does not begin and end as a Parquet file does
 
 // OpenParquet opens a Parquet file, or a folder of part files. limit bounds the bytes
 // that open pages may take; 0: some gigabytes.
-func OpenParquet(path string, limit uint64) (File, error) {
-	info, err := os.Stat(path)
+func OpenParquet(ctx context.Context, path string, limit uint64) (File, error) {
+	what, err := files.Look(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() {
-		return openParts(path, limit)
+	if what == files.Folder {
+		return openParts(ctx, path, limit)
 	}
-	return openParquetFile(path, limit)
+	return openParquetFile(ctx, path, limit)
 }
 
-func openParquetFile(path string, limit uint64) (*parquetFile, error) {
-	f, err := os.Open(path)
+func openParquetFile(ctx context.Context, path string, limit uint64) (*parquetFile, error) {
+	f, err := files.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	p := &parquetFile{f: f, size: info.Size(), limit: limit}
+	p := &parquetFile{f: f, size: f.Size(), limit: limit}
 	if p.limit == 0 {
 		p.limit = openPages
 	}
 	if err := p.readFooter(); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("%s is not a readable Parquet file (%w): write it again", filepath.Base(path), err)
+		return nil, fmt.Errorf("%s is not a readable Parquet file (%w): write it again", files.Base(path), err)
 	}
 	return p, nil
 }

@@ -1,19 +1,21 @@
 package columnar
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/hopmesh/hopmesh/engine/graph/read/files"
 )
 
 // partedFile is a table that lies in a folder of Parquet files, as Spark and Dask
 // write it: part-00000-ID.parquet and so on, beside files such as _SUCCESS that hold
 // no rows. One part is open at a time.
 type partedFile struct {
+	ctx   context.Context // of the import: parts are opened while rows are read
 	paths []string
 	limit uint64
 	about []About
@@ -29,21 +31,21 @@ func IsPart(name string) bool {
 }
 
 // PartsIn returns the parts in a folder, in the order of their names.
-func PartsIn(folder string) ([]string, error) {
-	entries, err := os.ReadDir(folder)
+func PartsIn(ctx context.Context, folder string) ([]string, error) {
+	names, err := files.List(ctx, folder)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", folder, err)
+		return nil, fmt.Errorf("list %s: %w", files.Show(folder), err)
 	}
 	var paths []string
-	for _, e := range entries {
-		if !IsPart(e.Name()) {
+	for _, name := range names {
+		if !IsPart(name) {
 			continue
 		}
-		path := filepath.Join(folder, e.Name())
-		if info, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("look at %s: %w", path, err)
-		} else if !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s is not a regular file: put the part itself there", path)
+		path := files.Join(folder, name)
+		if what, err := files.Look(ctx, path); err != nil {
+			return nil, fmt.Errorf("look at %s: %w", files.Show(path), err)
+		} else if what != files.Regular {
+			return nil, fmt.Errorf("%s is not a regular file: put the part itself there", files.Show(path))
 		}
 		paths = append(paths, path)
 	}
@@ -51,23 +53,23 @@ func PartsIn(folder string) ([]string, error) {
 }
 
 // openParts opens a folder's parts one after another, to compare their columns.
-func openParts(folder string, limit uint64) (*partedFile, error) {
-	paths, err := PartsIn(folder)
+func openParts(ctx context.Context, folder string, limit uint64) (*partedFile, error) {
+	paths, err := PartsIn(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
-	p := &partedFile{paths: paths, limit: limit}
+	p := &partedFile{ctx: ctx, paths: paths, limit: limit}
 	for i, path := range paths {
-		f, err := openParquetFile(path, limit)
+		f, err := openParquetFile(ctx, path, limit)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Base(folder), err)
+			return nil, fmt.Errorf("%s: %w", files.Base(folder), err)
 		}
 		about, rows := f.Columns(), f.Rows()
 		f.Close()
 		if i == 0 {
 			p.about = about
 		} else if !slices.Equal(about, p.about) {
-			return nil, fmt.Errorf("%s: %s has other columns than %s: write all parts of a table with the same columns", filepath.Base(folder), filepath.Base(path), filepath.Base(paths[0]))
+			return nil, fmt.Errorf("%s: %s has other columns than %s: write all parts of a table with the same columns", files.Base(folder), files.Base(path), files.Base(paths[0]))
 		}
 		p.total += rows
 	}
@@ -105,7 +107,7 @@ func (r *partedRows) Next(most int) (n int, columns []*Values, err error) {
 			if r.part == len(r.parts.paths) {
 				return 0, nil, io.EOF
 			}
-			if r.file, err = openParquetFile(r.parts.paths[r.part], r.parts.limit); err != nil {
+			if r.file, err = openParquetFile(r.parts.ctx, r.parts.paths[r.part], r.parts.limit); err != nil {
 				return 0, nil, err
 			}
 			r.part++
@@ -119,7 +121,7 @@ func (r *partedRows) Next(most int) (n int, columns []*Values, err error) {
 			continue
 		}
 		if err != nil {
-			err = fmt.Errorf("%s: %w", filepath.Base(r.parts.paths[r.part-1]), err)
+			err = fmt.Errorf("%s: %w", files.Base(r.parts.paths[r.part-1]), err)
 		}
 		return n, columns, err
 	}

@@ -2,17 +2,17 @@ package npz
 
 import (
 	"archive/zip"
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/hopmesh/hopmesh/engine/graph/read/files"
 	"github.com/hopmesh/hopmesh/engine/graph/read/numpy"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
@@ -23,25 +23,19 @@ type archive struct {
 	from    io.ReaderAt
 	size    int64
 	members map[string]*zip.File
-	keys    []string // of members, in their order
-	file    *os.File // nil if it is not a file
+	keys    []string  // of members, in their order
+	file    io.Closer // nil if it is not a file
 }
 
-func openArchive(path string) (*archive, error) {
-	f, err := os.Open(path)
+func openArchive(ctx context.Context, path string) (*archive, error) {
+	if what, err := files.Look(ctx, path); err == nil && what == files.Folder {
+		return nil, fmt.Errorf("%s is a folder: give the path of an .npz file in it", files.Show(path))
+	}
+	f, err := files.Open(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("open the archive: %w", err)
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("open the archive: %w", err)
-	}
-	if info.IsDir() {
-		f.Close()
-		return nil, fmt.Errorf("%s is a folder: give the path of an .npz file in it", path)
-	}
-	z, err := newArchive(filepath.Base(path), f, info.Size())
+	z, err := newArchive(files.Base(path), f, f.Size())
 	if err != nil {
 		f.Close()
 		return nil, err

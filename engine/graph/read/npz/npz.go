@@ -18,7 +18,7 @@ import (
 // Open reads an archive in the layout of shchur/gnn-benchmark or of PyTorch
 // Geometric.
 func Open(ctx context.Context, path string, o source.Options) (graph.Source, error) {
-	z, err := openArchive(path)
+	z, err := openArchive(ctx, path)
 	if err != nil {
 		return nil, err
 	}

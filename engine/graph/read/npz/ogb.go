@@ -11,7 +11,7 @@ import (
 // OpenOGB reads the archives of the Open Graph Benchmark's largest graphs: one with
 // edges and features, one with labels.
 func OpenOGB(ctx context.Context, data, labels string, o source.Options, memory *source.Memory) (*source.Assembled, error) {
-	z, err := openArchive(data)
+	z, err := openArchive(ctx, data)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func OpenOGB(ctx context.Context, data, labels string, o source.Options, memory 
 }
 
 func (n *npz) benchmarkLabels(ctx context.Context, path string) error {
-	z, err := openArchive(path)
+	z, err := openArchive(ctx, path)
 	if err != nil {
 		return err
 	}

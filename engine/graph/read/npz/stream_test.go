@@ -120,7 +120,7 @@ func TestJoinedSums(t *testing.T) {
 
 // What reads ahead ends with its reader, whether or not it was read to its end.
 func TestReadingAheadEnds(t *testing.T) {
-	z, err := openArchive(largeNPZ(t, 1<<12, 64, 1<<12, zip.Deflate))
+	z, err := openArchive(t.Context(), largeNPZ(t, 1<<12, 64, 1<<12, zip.Deflate))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,8 @@ type Lines struct {
 	Cur    []byte
 	Last   bool   // nothing follows Cur
 	Line   uint64 // of the first byte of Cur, from 1
-	file   *os.File
+	from   io.Reader
+	close  func() error  // of a file that was opened here; may be nil
 	read   atomic.Uint64 // bytes of the file
 	full   chan chunk
 	free   chan []byte
@@ -52,27 +53,36 @@ var (
 	errUTF16    = errors.New("text in UTF-16")
 )
 
-// OpenLines opens a file whose lines have up to most bytes. report is called with the
-// bytes of the file that have been read; it may be nil.
+// OpenLines opens a file of this machine whose lines have up to most bytes. report is
+// called with the bytes of the file that have been read; it may be nil.
 func OpenLines(ctx context.Context, path string, most int, report func(uint64)) (*Lines, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
+	l := NewLines(ctx, filepath.Base(path), f, most, report)
+	l.close = f.Close
+	return l, nil
+}
+
+// NewLines is OpenLines of what is open. The name says whether it is packed.
+func NewLines(ctx context.Context, name string, from io.Reader, most int, report func(uint64)) *Lines {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &Lines{Name: filepath.Base(path), most: most, Line: 1, file: f, full: make(chan chunk, 1), free: make(chan []byte, 3), cancel: cancel, report: report}
+	l := &Lines{Name: name, most: most, Line: 1, from: from, full: make(chan chunk, 1), free: make(chan []byte, 3), cancel: cancel, report: report}
 	for range cap(l.free) {
 		l.free <- nil
 	}
-	l.done.Go(func() { l.readAhead(ctx, strings.HasSuffix(strings.ToLower(path), ".gz")) })
-	return l, nil
+	l.done.Go(func() { l.readAhead(ctx, strings.HasSuffix(strings.ToLower(name), ".gz")) })
+	return l
 }
 
 // Close ends the reading ahead.
 func (l *Lines) Close() {
 	l.cancel()
 	l.done.Wait()
-	l.file.Close()
+	if l.close != nil {
+		l.close()
+	}
 }
 
 // Fill appends the next lines to what is left in Cur, which moves. It returns io.EOF
@@ -138,7 +148,7 @@ func (l *Lines) explain(err error) error {
 
 // Read reads from the file and counts the bytes.
 func (l *Lines) Read(b []byte) (int, error) {
-	n, err := l.file.Read(b)
+	n, err := l.from.Read(b)
 	l.read.Add(uint64(n))
 	return n, err
 }

@@ -24,6 +24,8 @@ type Options struct {
 	Memory uint64
 	// Report receives the progress of passes that are made while opening; it may be nil.
 	Report func(graph.Progress)
+	// Note receives what the user should know while the source is read; it may be nil.
+	Note func(string)
 }
 
 // Regular returns an error if path is missing or neither a file nor a folder: a pipe

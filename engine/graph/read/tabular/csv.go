@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"unicode/utf8"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/graph/read/files"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -31,7 +30,7 @@ func OpenCSV(ctx context.Context, path string, o source.Options) (graph.Source, 
 // A csvTable reads a file of delimited lines, compressed by gzip or not.
 type csvTable struct {
 	path   string
-	size   uint64
+	file   files.File
 	kind   tableKind
 	nodes  bool
 	layout csvLayout
@@ -41,30 +40,40 @@ type csvTable struct {
 var _ table = (*csvTable)(nil)
 
 func openCSVTable(ctx context.Context, path string, kind tableKind, nodes bool) (table, error) {
-	info, err := os.Stat(path)
+	file, err := files.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	t := &csvTable{path: path, size: uint64(info.Size()), kind: kind, nodes: nodes}
-	if info.Size() == 0 {
-		return nil, fmt.Errorf("%s is empty: write %s", t.name(), kind.wants())
+	t := &csvTable{path: path, file: file, kind: kind, nodes: nodes}
+	if err := t.look(ctx); err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
-	l, err := source.OpenLines(ctx, path, t.bound(), nil)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	if err := l.Fill(ctx); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if t.layout, err = layOut(t.name(), kind, nodes, l.Cur, l.Last); err != nil {
-		return nil, err
-	}
-	t.notes = t.layout.notes(t.name(), kind)
 	return t, nil
 }
 
-func (t *csvTable) name() string { return filepath.Base(t.path) }
+// look finds the columns.
+func (t *csvTable) look(ctx context.Context) error {
+	if t.file.Size() == 0 {
+		return fmt.Errorf("%s is empty: write %s", t.name(), t.kind.wants())
+	}
+	l := t.lines(ctx, nil)
+	defer l.Close()
+	err := l.Fill(ctx)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if t.layout, err = layOut(t.name(), t.kind, t.nodes, l.Cur, l.Last); err != nil {
+		return err
+	}
+	t.notes = t.layout.notes(t.name(), t.kind)
+	return nil
+}
+
+func (t *csvTable) lines(ctx context.Context, report func(uint64)) *source.Lines {
+	return source.NewLines(ctx, t.name(), io.NewSectionReader(t.file, 0, t.file.Size()), t.bound(), report)
+}
+
+func (t *csvTable) name() string { return files.Base(t.path) }
 
 func (t *csvTable) bound() int {
 	if t.kind == featuresTable || t.nodes {
@@ -77,14 +86,11 @@ func (t *csvTable) about() tableAbout {
 	return tableAbout{name: t.name(), unit: "line", width: t.layout.width(), text: t.layout.text, notes: t.notes}
 }
 
-func (t *csvTable) close() error { return nil }
+func (t *csvTable) close() error { return t.file.Close() }
 
 // scan reads the file from its beginning.
 func (t *csvTable) scan(ctx context.Context, how scanning, yield func(*rowBatch) error) error {
-	l, err := source.OpenLines(ctx, t.path, t.bound(), source.NewProgress(how.report, "reading "+t.name(), t.size, "bytes").At)
-	if err != nil {
-		return err
-	}
+	l := t.lines(ctx, source.NewProgress(how.report, "reading "+t.name(), uint64(t.file.Size()), "bytes").At)
 	defer l.Close()
 	s := csvScan{csvTable: t, scanning: how, Lines: l, splitter: fieldSplitter{delimiter: t.layout.delimiter}, skip: t.layout.header}
 	for {

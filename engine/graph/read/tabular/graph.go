@@ -30,11 +30,11 @@ type tables struct {
 var _ graph.Source = (*tables)(nil)
 
 func openTables(ctx context.Context, path, format string, endings []string, o source.Options) (graph.Source, error) {
-	files, err := findTables(path, endings)
+	found, err := findTables(ctx, path, endings)
 	if err != nil {
 		return nil, err
 	}
-	set, err := openTableSet(ctx, files, o.Memory)
+	set, err := openTableSet(ctx, found, o.Memory)
 	if err != nil {
 		return nil, err
 	}

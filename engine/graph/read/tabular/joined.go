@@ -50,7 +50,7 @@ func joinParts(ctx context.Context, parts []Part, format string, limit uint64) (
 				return set, fmt.Errorf("%s: %w", p.Label, err)
 			}
 		} else {
-			files, err := findTables(p.Path, endingsOf(format))
+			files, err := findTables(ctx, p.Path, endingsOf(format))
 			if err == nil {
 				own, err = openTableSet(ctx, files, limit)
 			}

@@ -12,13 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/graph/read/columnar"
+	"github.com/hopmesh/hopmesh/engine/graph/read/files"
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
 
@@ -137,25 +136,24 @@ func IsEdges(stem string) bool {
 
 // findTables returns the file of each kind of table that a source has. A folder may
 // mix formats. Files that are not named as a table is are left out.
-func findTables(path string, endings []string) (found tableFiles, err error) {
-	info, err := os.Stat(path)
+func findTables(ctx context.Context, path string, endings []string) (found tableFiles, err error) {
+	what, err := files.Look(ctx, path)
 	if err != nil {
 		return found, err
 	}
-	if !info.IsDir() {
-		if !info.Mode().IsRegular() {
+	if what != files.Folder {
+		if what != files.Regular {
 			return found, fmt.Errorf("%s is not a regular file: name an edge file, or a folder with one", path)
 		}
 		found.of[edgesTable] = path
 		return found, nil
 	}
-	entries, err := os.ReadDir(path)
+	all, err := files.List(ctx, path)
 	if err != nil {
 		return found, err
 	}
 	parts := false
-	for _, e := range entries {
-		name := e.Name()
+	for _, name := range all {
 		ending := tableEnding(name)
 		kind, known := stems[strings.ToLower(name[:len(name)-len(ending)])]
 		if ending == "" || !known {
@@ -166,10 +164,10 @@ func findTables(path string, endings []string) (found tableFiles, err error) {
 			continue
 		}
 		if other := found.of[kind]; other != "" {
-			return found, fmt.Errorf("%s holds both %s and %s: leave one of them", path, filepath.Base(other), name)
+			return found, fmt.Errorf("%s holds both %s and %s: leave one of them", files.Show(path), files.Base(other), name)
 		}
-		found.of[kind] = filepath.Join(path, name)
-		if err := checkTable(found.of[kind], ending); err != nil {
+		found.of[kind] = files.Join(path, name)
+		if err := checkTable(ctx, found.of[kind], ending); err != nil {
 			return found, err
 		}
 		if kind == featuresTable {
@@ -180,27 +178,27 @@ func findTables(path string, endings []string) (found tableFiles, err error) {
 		found.of[edgesTable] = path
 	}
 	if found.of[edgesTable] == "" {
-		return found, fmt.Errorf("%s holds no edges: put a file edges%s there, or name the edge file itself", path, endings[0])
+		return found, fmt.Errorf("%s holds no edges: put a file edges%s there, or name the edge file itself", files.Show(path), endings[0])
 	}
 	return found, nil
 }
 
 // checkTable returns an error unless a file can be read, or is a folder of part files. A
 // link may lead to a pipe, which would block the reader forever.
-func checkTable(file, ending string) error {
-	info, err := os.Stat(file)
-	if err != nil {
-		return fmt.Errorf("look at %s: %w", file, err)
-	}
-	if info.Mode().IsRegular() {
+func checkTable(ctx context.Context, file, ending string) error {
+	what, err := files.Look(ctx, file)
+	shown := files.Show(file)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look at %s: %w", shown, err)
+	case what == files.Regular:
 		return nil
+	case what != files.Folder || ending != ".parquet":
+		return fmt.Errorf("%s is not a regular file: put the table itself there", shown)
 	}
-	if !info.IsDir() || ending != ".parquet" {
-		return fmt.Errorf("%s is not a regular file: put the table itself there", file)
-	}
-	parts, err := columnar.PartsIn(file)
+	parts, err := columnar.PartsIn(ctx, file)
 	if err == nil && len(parts) == 0 {
-		err = fmt.Errorf("%s is a folder without part files: put part-*.parquet files there, or the table itself in its place", file)
+		err = fmt.Errorf("%s is a folder without part files: put part-*.parquet files there, or the table itself in its place", shown)
 	}
 	return err
 }
@@ -227,24 +225,24 @@ var errNoColumns = errors.New("no columns of this kind")
 
 // openTable opens a file by its ending. Without a known ending it is read as text.
 func openTable(ctx context.Context, path string, kind tableKind, nodes bool, limit uint64) (table, error) {
-	ending := tableEnding(path)
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	ending := tableEnding(files.Base(path))
+	if what, err := files.Look(ctx, path); err == nil && what == files.Folder {
 		ending = ".parquet"
 	}
 	var f columnar.File
 	var err error
 	switch ending {
 	case ".parquet":
-		f, err = columnar.OpenParquet(path, limit)
+		f, err = columnar.OpenParquet(ctx, path, limit)
 	case ".arrow", ".feather":
-		f, err = columnar.OpenArrow(path)
+		f, err = columnar.OpenArrow(ctx, path)
 	default:
 		return openCSVTable(ctx, path, kind, nodes)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newColumnTable(filepath.Base(path), kind, nodes, f)
+	return newColumnTable(files.Base(path), kind, nodes, f)
 }
 
 // OpenParquet reads tables in Parquet or Arrow (Feather) files: an edge file, or a
@@ -257,14 +255,14 @@ func OpenParquet(ctx context.Context, path string, o source.Options) (graph.Sour
 // tableSet holds the tables of a source; nil where there is none.
 type tableSet [splitsTable + 1]table
 
-func openTableSet(ctx context.Context, files tableFiles, limit uint64) (set tableSet, err error) {
+func openTableSet(ctx context.Context, found tableFiles, limit uint64) (set tableSet, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, set.close())
 		}
 	}()
 	for kind := edgesTable; kind <= splitsTable; kind++ {
-		path, nodes := files.file(kind)
+		path, nodes := found.file(kind)
 		if path == "" {
 			continue
 		}
@@ -277,15 +275,15 @@ func openTableSet(ctx context.Context, files tableFiles, limit uint64) (set tabl
 		case err != nil:
 			return set, err
 		}
-		if note := files.note(); kind == edgesTable && note != "" {
+		if note := found.note(); kind == edgesTable && note != "" {
 			t = noted{t, note}
 		}
 		set[kind] = t
 	}
 	for _, kind := range []tableKind{labelsTable, splitsTable} {
-		if files.nodes && files.of[kind] != "" {
-			if t, err := openTable(ctx, files.of[featuresTable], kind, true, limit); err == nil {
-				return set, errors.Join(fmt.Errorf("%s has %s and there is %s: leave one of them", filepath.Base(files.of[featuresTable]), kind, filepath.Base(files.of[kind])), t.close())
+		if found.nodes && found.of[kind] != "" {
+			if t, err := openTable(ctx, found.of[featuresTable], kind, true, limit); err == nil {
+				return set, errors.Join(fmt.Errorf("%s has %s and there is %s: leave one of them", files.Base(found.of[featuresTable]), kind, files.Base(found.of[kind])), t.close())
 			}
 		}
 	}

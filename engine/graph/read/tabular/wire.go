@@ -47,7 +47,7 @@ func NotInteger() error { return errNotInteger }
 
 // LookAt describes the tables at a path of this machine.
 func LookAt(ctx context.Context, path, format string) (l Look, err error) {
-	files, err := findTables(path, endingsOf(format))
+	files, err := findTables(ctx, path, endingsOf(format))
 	if err != nil {
 		return l, err
 	}
@@ -75,7 +75,7 @@ func ScanPart(ctx context.Context, q Query, limit uint64, yield func([]byte) err
 		return fmt.Errorf("there is no table of kind %d", q.Kind)
 	}
 	kind := tableKind(q.Kind)
-	files, err := findTables(q.Path, endingsOf(q.Format))
+	files, err := findTables(ctx, q.Path, endingsOf(q.Format))
 	if err != nil {
 		return err
 	}
