@@ -2,8 +2,12 @@ package web
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +34,9 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case !strings.HasPrefix(signed, "AWS4-HMAC-SHA256 Credential="+b.key+"/"):
 		fail(http.StatusForbidden, "InvalidAccessKeyId")
+		return
+	case signature(r, b.key) != signed[strings.LastIndex(signed, "=")+1:]:
+		fail(http.StatusForbidden, "SignatureDoesNotMatch")
 		return
 	}
 	path, inBucket := strings.CutPrefix(r.URL.Path, "/data/")
@@ -69,6 +76,37 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
+// signature computes version 4 of Amazon's signatures of a request as it arrived.
+func signature(r *http.Request, secret string) string {
+	field := func(name string) string {
+		_, rest, _ := strings.Cut(r.Header.Get("Authorization"), name+"=")
+		value, _, _ := strings.Cut(rest, ",")
+		return value
+	}
+	names := strings.Split(field("SignedHeaders"), ";")
+	request := r.Method + "\n" + r.URL.EscapedPath() + "\n" + strings.ReplaceAll(r.URL.Query().Encode(), "+", "%20") + "\n"
+	for _, name := range names {
+		value := strings.Join(r.Header.Values(name), ",")
+		if name == "host" {
+			value = r.Host
+		}
+		request += name + ":" + strings.TrimSpace(value) + "\n"
+	}
+	request += "\n" + strings.Join(names, ";") + "\n" + r.Header.Get("X-Amz-Content-Sha256")
+	scope := strings.SplitN(field("Credential"), "/", 2)[1]
+	key := []byte("AWS4" + secret)
+	mac := func(text string) {
+		h := hmac.New(sha256.New, key)
+		h.Write([]byte(text))
+		key = h.Sum(nil)
+	}
+	for part := range strings.SplitSeq(scope, "/") {
+		mac(part)
+	}
+	mac(fmt.Sprintf("AWS4-HMAC-SHA256\n%s\n%s\n%x", r.Header.Get("X-Amz-Date"), scope, sha256.Sum256([]byte(request))))
+	return hex.EncodeToString(key)
+}
+
 // environment sets the daemon's environment.
 func environment(t *testing.T, endpoint, key string) {
 	t.Helper()
@@ -104,6 +142,11 @@ func TestStores(t *testing.T) {
 			}
 		}
 	}
+	odd := "g/a b+ü&=(1).csv"
+	b.objects[odd] = content(10)
+	if got, err := all(open(t, "s3://data/g/a%20b+%C3%BC&=(1).csv")); err != nil || len(got) != 10 {
+		t.Errorf("%s: %d bytes: %v", odd, len(got), err)
+	}
 	f := open(t, "s3://data/g/edges.csv")
 	b.etag = `"b"`
 	if _, err := all(f); err == nil || err.Error() != "edges.csv was changed while it was read: import it again when nothing writes to it" {
@@ -116,6 +159,7 @@ func TestWhatStoresRefuse(t *testing.T) {
 	host := start(t, b)
 	for name, c := range map[string]struct{ key, endpoint, address, want string }{
 		"a wrong key":    {"you", host, "s3://data/edges.csv", "the store refuses the daemon's credentials for edges.csv in the bucket data (InvalidAccessKeyId): check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials"},
+		"a wrong secret": {"me", host, "s3://data/edges.csv", "the store refuses the daemon's credentials for edges.csv in the bucket data (SignatureDoesNotMatch)"},
 		"no key":         {"", host, "s3://data/edges.csv", "edges.csv in the bucket data may not be read without credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials of the user"},
 		"no key of gs":   {"", host, "gs://data/edges.csv", "may not be read without credentials: set GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY"},
 		"no object":      {"me", host, "s3://data/nodes.csv", "there is no nodes.csv in the bucket data: check the address"},
@@ -127,6 +171,9 @@ func TestWhatStoresRefuse(t *testing.T) {
 		"a wrong bucket": {"me", host, "s3://D/edges.csv", `there is no bucket "D": check the address`},
 	} {
 		environment(t, c.endpoint, c.key)
+		if name == "a wrong secret" {
+			t.Setenv("AWS_SECRET_ACCESS_KEY", "other")
+		}
 		f, err := Open(t.Context(), c.address)
 		if err == nil {
 			f.Close()
@@ -142,3 +189,35 @@ func TestWhatStoresRefuse(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A bucket of Amazon's says which region it is in, and is asked there.
+func TestRegions(t *testing.T) {
+	environment(t, "", "me")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	for address, want := range map[string]string{"s3://data/a b": "https://data.s3.eu-central-1.amazonaws.com/a%20b", "s3://da.ta/k": "https://s3.eu-central-1.amazonaws.com/da.ta/k"} {
+		s, err := newStore(mustParse(t, address))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked []string
+		s.client.Transport = tripper(func(r *http.Request) *http.Response {
+			asked = append(asked, r.URL.String()+" "+strings.Split(r.Header.Get("Authorization"), "/")[2])
+			w := httptest.NewRecorder()
+			if w.Header().Set("X-Amz-Bucket-Region", "eu-central-1"); len(asked) == 1 {
+				w.WriteHeader(http.StatusMovedPermanently)
+			} else {
+				w.Header().Set("Content-Range", "bytes 0-0/1")
+				w.WriteHeader(http.StatusPartialContent)
+			}
+			return w.Result()
+		})
+		a, err := s.fetch(t.Context(), 0, 1, "")
+		if err != nil || a.total != 1 || len(asked) != 2 || asked[1] != want+" eu-central-1" || !strings.Contains(asked[0], "us-east-1") {
+			t.Errorf("%q, %+v, %v", asked, a, err)
+		}
+	}
+}
+
+type tripper func(*http.Request) *http.Response
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
