@@ -229,12 +229,8 @@ func described(d api.Dataset) [][]string {
 func classes(d api.Dataset) string {
 	const most = 12
 	text := strconv.Itoa(d.Classes)
-	for i, name := range d.ClassNames[:min(len(d.ClassNames), most)] {
-		if i == 0 {
-			text += ": " + name
-		} else {
-			text += ", " + name
-		}
+	if len(d.ClassNames) > 0 {
+		text += ": " + strings.Join(d.ClassNames[:min(len(d.ClassNames), most)], ", ")
 	}
 	if more := len(d.ClassNames) - most; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

@@ -81,7 +81,7 @@ func (l *Lines) Close() {
 	l.cancel()
 	l.done.Wait()
 	if l.close != nil {
-		l.close()
+		_ = l.close() // it was only read
 	}
 }
 

@@ -71,7 +71,10 @@ func newStore(u *url.URL) (*store, error) {
 	}
 	s.creds = credentials.NewChainCredentials(providers)
 	value, err := s.creds.GetWithContext(nil)
-	s.anonymous = err != nil || value.SignerType.IsAnonymous() || value.AccessKeyID == ""
+	if err != nil {
+		return nil, fmt.Errorf("get the daemon's credentials (%w): check %s", err, s.keys)
+	}
+	s.anonymous = value.SignerType.IsAnonymous() || value.AccessKeyID == ""
 	return s, nil
 }
 
