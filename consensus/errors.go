@@ -24,6 +24,8 @@ var (
 	ErrDamaged = errors.New("is damaged")
 	// ErrNoState means that there is nothing to recover from.
 	ErrNoState = errors.New("there is no plan on this node: recover where a node has been a member before")
+	// ErrHasState means that a plan can't be restored where there is one.
+	ErrHasState = errors.New("there is a plan on this node already: restore where no node has been")
 )
 
 // translate maps Raft's errors to this package's.

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"crypto/ed25519"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -72,24 +73,9 @@ func vacant(dir string) error {
 // create writes the identity to its directory. It removes a pending join request, which
 // this identity answers or which a founder gave up.
 func (i *Identity) create() error {
-	files := map[string][]byte{
-		caFile:    i.trust.Load().marshal(),
-		resetFile: []byte(hex.EncodeToString(i.resetKey[:]) + "\n"),
-	}
-	var err error
-	if files[nodeFile], err = json.Marshal(node{Mesh: i.MeshID(), ID: i.id, Name: i.name}); err != nil {
-		return fmt.Errorf("encode the identity: %w", err)
-	}
-	if files[keyringFile], err = json.Marshal(i.keys); err != nil {
-		return fmt.Errorf("encode the gossip keys: %w", err)
-	}
-	if files[leafFile], err = i.current.Load().marshal(); err != nil {
+	files, err := i.Files()
+	if err != nil {
 		return err
-	}
-	if i.caKey != nil {
-		if files[caKeyFile], err = marshalKey(i.caKey); err != nil {
-			return err
-		}
 	}
 	if err := createDir(i.dir, files); err != nil {
 		return fmt.Errorf("save the identity: %w", err)
@@ -99,3 +85,36 @@ func (i *Identity) create() error {
 	}
 	return nil
 }
+
+// Files returns what the directory of the identity holds, by name, for a backup: the private keys
+// too. No file is of another moment than the others.
+func (i *Identity) Files() (map[string][]byte, error) {
+	i.authorityMu.Lock()
+	defer i.authorityMu.Unlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	files := map[string][]byte{
+		caFile:    i.trust.Load().marshal(),
+		resetFile: []byte(hex.EncodeToString(i.resetKey[:]) + "\n"),
+	}
+	var err error
+	if files[nodeFile], err = json.Marshal(node{Mesh: i.MeshID(), ID: i.id, Name: i.name}); err != nil {
+		return nil, fmt.Errorf("encode the identity: %w", err)
+	}
+	if files[keyringFile], err = json.Marshal(i.keys); err != nil {
+		return nil, fmt.Errorf("encode the gossip keys: %w", err)
+	}
+	if files[leafFile], err = i.current.Load().marshal(); err != nil {
+		return nil, err
+	}
+	for name, key := range map[string]ed25519.PrivateKey{caKeyFile: i.caKey, nextKeyFile: i.nextKey} {
+		if key == nil {
+			continue
+		}
+		if files[name], err = marshalKey(key); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+

@@ -15,7 +15,7 @@ import (
 // calls one of these decodes, and stands in testdata/decoders.txt.
 var decodes = []string{
 	"json.Unmarshal", "json.NewDecoder", "binary.Read", "binary.Uvarint", "binary.Varint", "binary.LittleEndian.Uint", "binary.BigEndian.Uint", "binary.NativeEndian.Uint",
-	"pem.Decode", "csv.NewReader", "gzip.NewReader", "x509.Parse", "hex.Decode", "base64.", "base32.", "xml.", "gob.",
+	"pem.Decode", "csv.NewReader", "gzip.NewReader", "tar.NewReader", "x509.Parse", "hex.Decode", "base64.", "base32.", "xml.", "gob.",
 }
 
 // decoders returns all functions, those of them that decode, and the fuzz tests, as
