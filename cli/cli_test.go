@@ -73,7 +73,7 @@ func examples(cmd *cobra.Command) [][]string {
 
 // Every command that asks a daemon takes --addr and --json.
 func TestThinClientsTakeTheSameFlags(t *testing.T) {
-	local := map[string]bool{"agent": true, "demo": true, "bench transport": true, "bench data": true, "bench kernels": true, "bench sampler": true, "bench strategies": true, "bench scale": true, "bench forecast": true, "bench kills": true, "bench soak": true, "bench speedup": true, "bench node": true, "doctor": true, "recover": true, "version": true, "completion": true, "help": true, "train options": true}
+	local := map[string]bool{"agent": true, "demo": true, "bench transport": true, "bench data": true, "bench kernels": true, "bench sampler": true, "bench strategies": true, "bench scale": true, "bench forecast": true, "bench kills": true, "bench soak": true, "bench speedup": true, "bench node": true, "doctor": true, "recover": true, "restore": true, "version": true, "completion": true, "help": true, "train options": true}
 	everyCommand(New(echo(), "v0.1.0"), func(cmd *cobra.Command) {
 		name := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "hopmesh"), " ")
 		thin := !cmd.HasSubCommands() && !local[name]

@@ -43,6 +43,7 @@ func echo() Local {
 			return errors.Join(show(out, "doctor", c), errors.New("something is wrong here"))
 		},
 		Recover: func(_ context.Context, c RecoverConfig, out io.Writer) error { return show(out, "recover", c) },
+		Restore: func(_ context.Context, c RestoreConfig, out io.Writer) error { return show(out, "restore", c) },
 		Options: func() []train.Option {
 			return []train.Option{{Key: "model.head", Values: "none|linear", Default: "none", Help: "what follows the layers"}}
 		},
@@ -208,6 +209,14 @@ func TestGolden(t *testing.T) {
 		{File: "recover", Args: "recover --data-dir /srv/hopmesh --voters voters.txt"},
 		{File: "recover-no-voters", Args: "recover --data-dir /srv/hopmesh"},
 		{File: "recover-no-dir", Args: "recover --voters voters.txt"},
+		{File: "help-backup", Args: "help backup"},
+		{File: "help-restore", Args: "help restore"},
+		{File: "backup-nothing", Args: "backup"},
+		{File: "backup-folder", Args: "backup /"},
+		{File: "backup-no-folder", Args: "backup /nonexistent/mesh.tar"},
+		{File: "restore", Args: "restore mesh.tar --data-dir /srv/hopmesh"},
+		{File: "restore-nothing", Args: "restore --data-dir /srv/hopmesh"},
+		{File: "restore-no-dir", Args: "restore mesh.tar"},
 		{File: "help", Args: ""},
 		{File: "help-token", Args: "help token create"},
 		{File: "help-unknown", Args: "help tokn"},

@@ -23,6 +23,7 @@ type Local struct {
 	Shaped     func(ctx context.Context, cfg ShapedConfig, stdout, stderr io.Writer) error
 	Doctor     func(ctx context.Context, cfg DoctorConfig, stdout io.Writer) error
 	Recover    func(ctx context.Context, cfg RecoverConfig, stdout io.Writer) error
+	Restore    func(ctx context.Context, cfg RestoreConfig, stdout io.Writer) error
 	// Strategies lists what `train start --strategy` accepts.
 	Strategies []string
 	// Draw draws what `train forecast --plot` asks for.
@@ -94,6 +95,12 @@ type DoctorConfig struct {
 type RecoverConfig struct {
 	DataDir    string
 	VotersFile string
+}
+
+// RestoreConfig has the settings of `hopmesh restore`.
+type RestoreConfig struct {
+	File    string
+	DataDir string
 }
 
 // ShapedConfig has the settings of `hopmesh bench node`.

@@ -45,12 +45,12 @@ func New(local Local, version string) *cobra.Command {
 		&cobra.Group{ID: groupLocal, Title: "This machine:"},
 	)
 	for _, c := range []*cobra.Command{
-		members(), status(), join(), leave(), forceLeave(), token(), authority(), dataset(), train.Command(local.Options, local.Strategies, local.Draw), train.Predict(), train.Export(), planGroup(), monitor(), top.Command(),
+		members(), status(), join(), leave(), forceLeave(), token(), authority(), dataset(), train.Command(local.Options, local.Strategies, local.Draw), train.Predict(), train.Export(), planGroup(), monitor(), top.Command(), backup(),
 	} {
 		c.GroupID = groupMesh
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{agent(local.Agent), demo(local.Demo, local.DemoStrategy, local.Strategies), bench(local.Bench, local.Shaped, local.Parts, local.ScaleParts), doctor(local.Doctor), recovery(local.Recover)} {
+	for _, c := range []*cobra.Command{agent(local.Agent), demo(local.Demo, local.DemoStrategy, local.Strategies), bench(local.Bench, local.Shaped, local.Parts, local.ScaleParts), doctor(local.Doctor), recovery(local.Recover), restore(local.Restore)} {
 		c.GroupID = groupLocal
 		root.AddCommand(c)
 	}

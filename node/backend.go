@@ -200,6 +200,10 @@ func (b backend) Forecast(ctx context.Context, r api.ForecastRequest, tell func(
 	return asked(b, func(p *parts) (api.JobForecast, error) { return p.forecasts.Forecast(ctx, r, tell) })
 }
 
+func (b backend) Backup(ctx context.Context, r api.BackupRequest, to io.Writer, tell func(api.Backup) error) error {
+	return called(b, func(p *parts) error { return p.backups.Write(ctx, r, to, tell) })
+}
+
 func (b backend) Events(ctx context.Context) <-chan api.Event { return b.node.events.Listen(ctx) }
 
 func (b backend) Logs(ctx context.Context, level slog.Level) <-chan api.LogLine {

@@ -16,6 +16,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/backup"
 	"github.com/hopmesh/hopmesh/node/damage"
 	"github.com/hopmesh/hopmesh/node/events"
 	"github.com/hopmesh/hopmesh/node/member"
@@ -230,6 +231,16 @@ type Recovered = member.Recovered
 func Recover(o Options, file string) (Recovered, error) {
 	o = o.withDefaults()
 	r, err := member.Recover(o.DataDir, file, o.Stores, o.Log)
+	return r, wording.Error(err)
+}
+
+// Restored reports what Restore did.
+type Restored = backup.Restored
+
+// Restore makes a data directory from a backup: see backup.Restore.
+func Restore(ctx context.Context, o Options, file string) (Restored, error) {
+	o = o.withDefaults()
+	r, err := backup.Restore(ctx, file, o.DataDir, time.Now(), o.Log)
 	return r, wording.Error(err)
 }
 

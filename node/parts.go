@@ -10,6 +10,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/mesh/identity"
+	"github.com/hopmesh/hopmesh/node/backup"
 	"github.com/hopmesh/hopmesh/node/damage"
 	"github.com/hopmesh/hopmesh/node/data"
 	"github.com/hopmesh/hopmesh/node/jobs"
@@ -36,6 +37,7 @@ type parts struct {
 	forecasts *forecast.Forecaster
 	// eventFiles writes event files for TensorBoard; nil: none are wanted.
 	eventFiles *tensorboard.Writer
+	backups    *backup.Maker
 	// damage holds what this node and others found damaged. Any part may report to it.
 	damage *damage.Board
 }
@@ -80,6 +82,10 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 	if o.LogDir != "" {
 		p.eventFiles = tensorboard.New(tensorboard.Config{Dir: o.LogDir, Name: id.Name(), Plan: state, Log: log})
 	}
+	p.backups = backup.New(backup.Config{
+		Version: o.Version, Identity: id, Plan: state, Shards: p.data.Keeper, ShardFile: p.data.ShardFile, JobFolder: p.runner.Folder, Dir: dir.Jobs(),
+		Answers: answers, Log: log,
+	})
 	p.damage.Serve(network)
 	p.serveBulk()
 	roster := p.member.Roster()
@@ -101,6 +107,7 @@ func (p *parts) run(ctx context.Context) error {
 	g.Go(func() error { return p.runner.Run(ctx) })
 	g.Go(func() error { return p.models.Run(ctx) })
 	g.Go(func() error { return p.forecasts.Run(ctx) })
+	g.Go(func() error { return p.backups.Run(ctx) })
 	g.Go(func() error { return p.damage.Run(ctx, p.member.Mesh()) })
 	if p.eventFiles != nil {
 		g.Go(func() error { return p.eventFiles.Run(ctx) })

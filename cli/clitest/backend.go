@@ -29,13 +29,13 @@ type Backend struct {
 	Midway   bool  // operations fail midway instead of at once
 	JobInfo  api.Job
 	PlanJobs []api.JobSummary // of the plan
-	File     []byte           // what predict and export return
+	File     []byte           // what predict, export and backup return
 	Slow     bool             // a job stops only after it was asked for
 	Asked    chan struct{}    // receives when a job is asked for; may be nil
 
 	mu      sync.Mutex
 	Unready int   // how many more times the status is not ready
-	Made    []any // requests to join, force-leave, import, generate, train, resume, predict and export
+	Made    []any // requests to join, force-leave, import, generate, train, resume, predict, export and back up
 }
 
 var _ api.Backend = (*Backend)(nil)
@@ -270,6 +270,29 @@ func (b *Backend) ExportJob(_ context.Context, _ string, r api.ExportRequest, to
 	b.mu.Unlock()
 	_, err := to.Write(b.File)
 	return errors.Join(b.Err, err)
+}
+
+func (b *Backend) Backup(_ context.Context, r api.BackupRequest, to io.Writer, tell func(api.Backup) error) error {
+	b.mu.Lock()
+	b.Made = append(b.Made, r)
+	b.mu.Unlock()
+	if b.Err != nil {
+		return b.Err
+	}
+	about := api.Backup{Mesh: "0123456789abcdef", Node: "alpha", Index: 14}
+	if r.Datasets {
+		about.Datasets = []string{"arxiv", "cora"}
+	} else {
+		about.Missing = append(about.Missing, "the shards of dataset arxiv", "the shards of dataset cora")
+	}
+	if r.Jobs {
+		about.Jobs = []string{"j1"}
+	}
+	err := tell(about)
+	if err == nil {
+		_, err = to.Write(b.File)
+	}
+	return err
 }
 
 func (b *Backend) Forecast(_ context.Context, r api.ForecastRequest, tell func(api.ForecastRow)) (api.JobForecast, error) {

@@ -9,8 +9,10 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/cli"
+	clioutput "github.com/hopmesh/hopmesh/cli/output"
 	"github.com/hopmesh/hopmesh/cli/train"
 	"github.com/hopmesh/hopmesh/cli/usage"
 	"github.com/hopmesh/hopmesh/engine/budget"
@@ -77,6 +79,9 @@ func local(version string) cli.Local {
 		},
 		Recover: func(_ context.Context, cfg cli.RecoverConfig, stdout io.Writer) error {
 			return recoverNode(cfg, stdout)
+		},
+		Restore: func(ctx context.Context, cfg cli.RestoreConfig, stdout io.Writer) error {
+			return restoreNode(ctx, cfg, stdout)
 		},
 		Strategies:   recipe.Strategies.Choices(),
 		Draw:         train.Draw{Check: plot.Check, Draw: drawForecast},
@@ -195,5 +200,28 @@ func recoverNode(cfg cli.RecoverConfig, stdout io.Writer) error {
 	if r.Warning != "" {
 		_, _ = fmt.Fprintln(stdout, "Warning: "+r.Warning)
 	}
+	return nil
+}
+
+func restoreNode(ctx context.Context, cfg cli.RestoreConfig, stdout io.Writer) error {
+	r, err := node.Restore(ctx, node.Options{DataDir: cfg.DataDir}, cfg.File)
+	if err != nil {
+		return err
+	}
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(stdout, format+"\n", args...) }
+	line("%s is node %s of mesh %s again, with plan %d of %s, and votes alone.", cfg.DataDir, clioutput.Cell(r.Name), clioutput.Cell(r.Mesh), r.Index, r.Made.Format("2006-01-02 15:04:05 MST"))
+	for _, l := range []struct {
+		what string
+		list []string
+	}{
+		{"Whole datasets", r.Datasets}, {"Datasets of which nothing is here", r.Absent}, {"Jobs with checkpoints", r.Jobs},
+		{"Members that may come back with their own data directories, or be removed with `hopmesh force-leave`", r.Others},
+	} {
+		if len(l.list) > 0 {
+			line("%s: %s.", l.what, clioutput.Cell(strings.Join(l.list, ", ")))
+		}
+	}
+	line("Start it with `hopmesh agent --data-dir %s` and its other settings.", cfg.DataDir)
+	line("Warning: start it only if no node of the lost mesh runs. There would be two meshes with one identity, and nodes that reach this one would drop what they decided since the backup.")
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 const (
 	nodeFile    = "node.json"
 	caFile      = "ca.pem"
-	caKeyFile   = "ca.key"
+	caKeyFile   = CAKeyFile
 	nextKeyFile = "ca.next"
 	leafFile    = "node.pem"
 	resetFile   = "reset.key"
@@ -23,6 +23,9 @@ const (
 	goneSuffix    = ".gone"
 	tempSuffix    = ".tmp"
 )
+
+// CAKeyFile is the name of the file that only a node has that may have to admit others.
+const CAKeyFile = "ca.key"
 
 // maxFile bounds the bytes read of any file here; real files are far smaller.
 const maxFile = 64 << 10

@@ -117,4 +117,3 @@ func (i *Identity) Files() (map[string][]byte, error) {
 	}
 	return files, nil
 }
-

@@ -61,6 +61,9 @@ type Backend interface {
 	// Forecast calls tell from one goroutine with each row, and not after it returned.
 	Forecast(ctx context.Context, r ForecastRequest, tell func(ForecastRow)) (JobForecast, error)
 
+	// Backup writes a file with keys of the mesh. It calls tell once, before it writes.
+	Backup(ctx context.Context, r BackupRequest, to io.Writer, tell func(Backup) error) error
+
 	// Events and Logs return channels that are closed when ctx ends or the node stops. A
 	// slow reader loses values and does not block anyone.
 	Events(ctx context.Context) <-chan Event

@@ -30,8 +30,9 @@ type fake struct {
 	job       Job
 	jobs      []JobSummary
 	seen      []JobEvent // by who watches
-	file      []byte     // what is predicted and exported
-	err       error      // of every call that can fail
+	file      []byte     // what is predicted, exported and backed up
+	backup    Backup
+	err       error // of every call that can fail
 	// held, if not nil, is what an operation waits for once it told all.
 	held chan struct{}
 	// ended gets the cause for which an operation's context ended.

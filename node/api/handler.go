@@ -26,6 +26,7 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 	mux.HandleFunc("DELETE /v1/tokens/{id}", s.revokeToken)
 	mux.HandleFunc("GET /v1/ca", s.ca)
 	mux.HandleFunc("POST /v1/ca/rotate", s.rotateCA)
+	mux.HandleFunc("POST /v1/backup", s.backup)
 	s.datasetRoutes(mux)
 	s.jobRoutes(mux)
 	mux.HandleFunc("GET /v1/events", s.events)

@@ -63,22 +63,27 @@ func (c *Client) RemoveJob(ctx context.Context, id string) error {
 // Predict writes the predictions of a job's model for every vertex. If it fails, some may
 // have been written.
 func (c *Client) Predict(ctx context.Context, id string, r PredictRequest, to io.Writer) error {
-	return c.fetch(ctx, jobPath(id, "predict"), r, to)
+	return c.fetch(ctx, jobPath(id, "predict"), r, to, nil)
 }
 
 // ExportJob writes a job's model.
 func (c *Client) ExportJob(ctx context.Context, id string, r ExportRequest, to io.Writer) error {
-	return c.fetch(ctx, jobPath(id, "export"), r, to)
+	return c.fetch(ctx, jobPath(id, "export"), r, to, nil)
 }
 
 // fetch reads a file. Only a trailer shows whether it is complete, or the error that cut
-// it off.
-func (c *Client) fetch(ctx context.Context, path string, in any, to io.Writer) error {
+// it off. begin, which may be nil, is called with the header before the file is read.
+func (c *Client) fetch(ctx context.Context, path string, in any, to io.Writer, begin func(http.Header) error) error {
 	res, err := c.send(ctx, http.MethodPost, path, in)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
+	if begin != nil {
+		if err := begin(res.Header); err != nil {
+			return err
+		}
+	}
 	from := &reader{from: res.Body}
 	if _, err := io.Copy(to, from); err != nil {
 		if ctx.Err() != nil {

@@ -62,6 +62,17 @@ func (f *fake) Forecast(_ context.Context, r ForecastRequest, tell func(Forecast
 	return JobForecast{Rows: rows}, err
 }
 
+func (f *fake) Backup(_ context.Context, r BackupRequest, to io.Writer, tell func(Backup) error) error {
+	if err := f.note(r); err != nil {
+		return err
+	}
+	err := tell(f.backup)
+	if err == nil {
+		_, err = to.Write(f.file)
+	}
+	return err
+}
+
 func (f *fake) ExportJob(_ context.Context, id string, r ExportRequest, to io.Writer) error {
 	if r.Index != nil {
 		id += fmt.Sprintf(" model %d", *r.Index)

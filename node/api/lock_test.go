@@ -23,7 +23,7 @@ func TestLock(t *testing.T) {
 		{"GET", "/v1/jobs/j1", true}, {"GET", "/v1/datasets", true}, {"GET", "/metrics", true}, {"HEAD", "/healthz", true}, {"GET", "/readyz", true},
 		{"POST", "/v1/leave", false}, {"POST", "/v1/join", false}, {"POST", "/v1/force-leave", false}, {"POST", "/v1/tokens", false},
 		{"DELETE", "/v1/tokens/3f", false}, {"POST", "/v1/jobs", false}, {"POST", "/v1/jobs/j1/stop", false}, {"DELETE", "/v1/jobs/j1", false},
-		{"POST", "/v1/jobs/j1/predict", false}, {"POST", "/v1/jobs/j1/export", false}, {"POST", "/v1/forecasts", false},
+		{"POST", "/v1/jobs/j1/predict", false}, {"POST", "/v1/jobs/j1/export", false}, {"POST", "/v1/forecasts", false}, {"POST", "/v1/backup", false},
 		{"POST", "/v1/datasets/import", false}, {"POST", "/v1/datasets/generate", false}, {"POST", "/v1/datasets/d/verify", false}, {"DELETE", "/v1/datasets/d", false},
 		{"GET", "/debug/pprof/cmdline", false}, {"GET", "/debug/pprof/", false}, {"GET", "/%64ebug/pprof/cmdline", false}, {"PUT", "/v1/status", false},
 	} {

@@ -228,7 +228,7 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 	if r.rest == nil {
 		r.rest = budget.Begin()
 	}
-	r.folders[folderOf(j)] = true
+	r.folders[FolderOf(j)] = true
 	run := newRun(r.cfg, j, s.Datasets[j.Dataset], r.Folder(j))
 	r.meet(s, j)
 	if run.shared() {
@@ -307,12 +307,12 @@ func (r *Runner) end(cause error) {
 	r.current = nil
 }
 
-// folderOf returns the name of a job's folder: its id, which people can read, and its
+// FolderOf returns the name of a job's folder: its id, which people can read, and its
 // key, which no other job has.
-func folderOf(j plan.Job) string { return j.ID + "-" + j.Key }
+func FolderOf(j plan.Job) string { return j.ID + "-" + j.Key }
 
 // Folder returns the folder of a job's checkpoint, if this node has one.
-func (r *Runner) Folder(j plan.Job) string { return filepath.Join(r.cfg.Dir, folderOf(j)) }
+func (r *Runner) Folder(j plan.Job) string { return filepath.Join(r.cfg.Dir, FolderOf(j)) }
 
 func (r *Runner) takeStock() error {
 	if err := os.MkdirAll(r.cfg.Dir, 0o700); err != nil {
@@ -335,10 +335,10 @@ func (r *Runner) sweep(s *plan.State) {
 	r.forgive(s)
 	known := map[string]bool{}
 	for _, j := range s.Jobs {
-		known[folderOf(j)] = true
+		known[FolderOf(j)] = true
 	}
 	if now := r.running(); now != nil {
-		known[folderOf(now.job)] = true // the run may still write there
+		known[FolderOf(now.job)] = true // the run may still write there
 	}
 	for name := range r.folders {
 		if known[name] {
