@@ -272,7 +272,7 @@ func TestWriterRefuses(t *testing.T) {
 	if err := w.Close(); err == nil || !strings.Contains(err.Error(), "lacks 6 files") {
 		t.Errorf("files that are missing: %v", err)
 	}
-	if _, err := w.Add(strings.NewReader("k")); !errors.Is(err, io.EOF) {
+	if _, err := w.Add(strings.NewReader("k")); !errors.Is(err, errShrunk) {
 		t.Errorf("a file that is too short: %v", err)
 	}
 }

@@ -6,9 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 )
+
+var errShrunk = errors.New("it became shorter while it was read: make the backup again")
 
 // Writer writes a backup.
 type Writer struct {
@@ -63,7 +66,11 @@ func (w *Writer) put(f File, from io.Reader) (sum string, err error) {
 		return "", fmt.Errorf("write %s of the backup: %w", f.Name, err)
 	}
 	h := sha256.New()
-	if _, err := io.CopyN(io.MultiWriter(w.tar, h), from, f.Bytes); err != nil {
+	_, err = io.CopyN(io.MultiWriter(w.tar, h), from, f.Bytes)
+	if errors.Is(err, io.EOF) {
+		err = errShrunk
+	}
+	if err != nil {
 		return "", fmt.Errorf("write %s of the backup: %w", f.Name, err)
 	}
 	sum = hex.EncodeToString(h.Sum(nil))
