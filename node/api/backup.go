@@ -1,10 +1,7 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 )
@@ -33,38 +30,20 @@ func (b Backup) notNull() Backup {
 // headerBackup is the header of an answer that says, as escaped JSON, what is in the backup.
 const headerBackup = "Hopmesh-Backup"
 
-// backup is asked by POST, since its answer holds keys: where any user of the machine may read, it
-// needs the secret.
-func (s server) backup(w http.ResponseWriter, r *http.Request) {
-	var q BackupRequest
-	if r.ContentLength != 0 { // the body is optional
-		if err := decode(w, r, &q); err != nil {
-			fail(w, err)
-			return
-		}
+// announce puts what is in a backup into the header of an answer.
+func (b Backup) announce(h http.Header) error {
+	text, err := json.Marshal(b.notNull())
+	if err == nil {
+		h.Set(headerBackup, url.PathEscape(string(text)))
 	}
-	deliver(w, func(to io.Writer) error {
-		return s.Backup(r.Context(), q, to, func(b Backup) error {
-			text, err := json.Marshal(b.notNull())
-			if err == nil {
-				w.Header().Set(headerBackup, url.PathEscape(string(text)))
-			}
-			return err
-		})
-	})
+	return err
 }
 
-// Backup writes a backup, and says what is in it.
-func (c *Client) Backup(ctx context.Context, r BackupRequest, to io.Writer) (b Backup, err error) {
-	err = c.fetch(ctx, "/v1/backup", r, to, func(h http.Header) error {
-		text, err := url.PathUnescape(h.Get(headerBackup))
-		if err == nil {
-			err = json.Unmarshal([]byte(text), &b)
-		}
-		if err != nil {
-			return fmt.Errorf("read the answer of the daemon at %s: %w", c.addr, err)
-		}
-		return nil
-	})
+// announced reads what announce wrote.
+func announced(h http.Header) (b Backup, err error) {
+	text, err := url.PathUnescape(h.Get(headerBackup))
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &b)
+	}
 	return b, err
 }

@@ -145,6 +145,17 @@ func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.call(ctx, changeTimeout, http.MethodDelete, "/v1/tokens/"+url.PathEscape(id), nil, nil)
 }
 
+// Backup writes a backup, and says what is in it.
+func (c *Client) Backup(ctx context.Context, r BackupRequest, to io.Writer) (b Backup, err error) {
+	err = c.fetch(ctx, "/v1/backup", r, to, func(h http.Header) (err error) {
+		if b, err = announced(h); err != nil {
+			return fmt.Errorf("read the answer of the daemon at %s: %w", c.addr, err)
+		}
+		return nil
+	})
+	return b, err
+}
+
 // Events yields events until ctx ends or the node stops. An error comes last.
 func (c *Client) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return follow[Event](ctx, c, "/v1/events")

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"io"
 	"net/http"
 	"net/http/pprof"
 	"time"
@@ -152,6 +153,21 @@ func (s server) rotateCA(w http.ResponseWriter, r *http.Request) {
 	ca, err := s.RotateCA(r.Context())
 	ca.Waiting = notNull(ca.Waiting)
 	answer(w, ca, err)
+}
+
+// backup is asked by POST, since its answer holds keys: where any user of the machine may read, it
+// needs the secret.
+func (s server) backup(w http.ResponseWriter, r *http.Request) {
+	var q BackupRequest
+	if r.ContentLength != 0 { // the body is optional
+		if err := decode(w, r, &q); err != nil {
+			fail(w, err)
+			return
+		}
+	}
+	deliver(w, func(to io.Writer) error {
+		return s.Backup(r.Context(), q, to, func(b Backup) error { return b.announce(w.Header()) })
+	})
 }
 
 // notNull makes an empty list print as [] instead of null.
