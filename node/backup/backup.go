@@ -129,6 +129,13 @@ func (m *Maker) write(ctx context.Context, r api.BackupRequest, to io.Writer, te
 			_ = f.Close() // it was only read
 		}
 	}()
+	var opened map[string]checkpoint
+	var err error
+	if r.Jobs {
+		if opened, err = m.checkpoints(&c); err != nil {
+			return err
+		}
+	}
 	s, err := m.keys(&c)
 	if err != nil {
 		return err
@@ -136,9 +143,7 @@ func (m *Maker) write(ctx context.Context, r api.BackupRequest, to io.Writer, te
 	if err := m.datasets(&c, s, r.Datasets); err != nil {
 		return err
 	}
-	if err := m.jobs(&c, s, r.Jobs); err != nil {
-		return err
-	}
+	m.jobs(&c, s, r.Jobs, opened)
 	if err := tell(c.about); err != nil {
 		return err
 	}
@@ -317,39 +322,58 @@ type borrowed struct {
 
 func (b *borrowed) Close() error { return errors.Join(b.File.Close(), os.RemoveAll(b.folder)) }
 
-// jobs adds the checkpoints that this node keeps. They are opened now, as a run replaces its own.
-func (m *Maker) jobs(c *contents, s *plan.State, asked bool) error {
-	for _, j := range s.JobsInOrder() {
-		if len(j.Nodes) == 0 {
-			continue // it has learned nothing
-		}
-		if !asked {
-			c.about.Missing = append(c.about.Missing, "what job "+j.ID+" has learned")
-			continue
-		}
+// checkpoints opens those that this node keeps, by job. It is called before the plan is taken: as
+// after a crash, the plan may then know more epochs than a checkpoint, and not fewer.
+func (m *Maker) checkpoints(c *contents) (map[string]checkpoint, error) {
+	opened := map[string]checkpoint{}
+	for _, j := range m.cfg.Plan.State().JobsInOrder() {
 		f, size, err := m.checkpoint(j)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if f == nil {
-			var others []string
-			for _, id := range j.Nodes {
-				if id != m.cfg.Identity.ID() {
-					others = append(others, s.NameOf(id))
-				}
-			}
-			why := "which no node keeps"
-			if len(others) > 0 {
-				why = "which " + strings.Join(others, " or ") + " may keep: back up there, too, or export the model"
-			}
-			c.about.Missing = append(c.about.Missing, "what job "+j.ID+" has learned, "+why)
-			continue
+		if f != nil {
+			c.files = append(c.files, f)
+			opened[j.Key] = checkpoint{f, size}
 		}
-		c.files = append(c.files, f)
-		c.about.Jobs = append(c.about.Jobs, j.ID)
-		c.add(archive.CheckpointName(j.ID), size, "", func(context.Context) (io.ReadCloser, error) { return io.NopCloser(f), nil })
 	}
-	return nil
+	return opened, nil
+}
+
+// checkpoint is an open file and its length.
+type checkpoint struct {
+	*os.File
+	size int64
+}
+
+// jobs adds the checkpoints of the jobs of the plan.
+func (m *Maker) jobs(c *contents, s *plan.State, asked bool, opened map[string]checkpoint) {
+	for _, j := range s.JobsInOrder() {
+		f, has := opened[j.Key]
+		switch {
+		case len(j.Nodes) == 0: // it has learned nothing
+		case has:
+			c.about.Jobs = append(c.about.Jobs, j.ID)
+			c.add(archive.CheckpointName(j.ID), f.size, "", func(context.Context) (io.ReadCloser, error) { return io.NopCloser(f), nil })
+		case !asked:
+			c.about.Missing = append(c.about.Missing, "what job "+j.ID+" has learned")
+		default:
+			c.about.Missing = append(c.about.Missing, "what job "+j.ID+" has learned, "+m.keptBy(s, j))
+		}
+	}
+}
+
+// keptBy says where a checkpoint may be that this node has not.
+func (m *Maker) keptBy(s *plan.State, j plan.Job) string {
+	var others []string
+	for _, id := range j.Nodes {
+		if id != m.cfg.Identity.ID() {
+			others = append(others, s.NameOf(id))
+		}
+	}
+	if len(others) == 0 {
+		return "which no node keeps"
+	}
+	return "which " + strings.Join(others, " or ") + " may keep: back up there, too, or export the model"
 }
 
 // checkpoint opens the checkpoint of a job that this node ran last. It returns no file if there is

@@ -36,6 +36,8 @@ func Read(from io.Reader, begin func(List) error, open func(File) (io.WriteClose
 	return r.sums, nil
 }
 
+var errStranger = errors.New("it has")
+
 type reader struct {
 	from io.Reader
 	tar  *tar.Reader
@@ -54,7 +56,7 @@ func (r *reader) next(name string) (int64, error) {
 	}
 	switch {
 	case h.Name != name:
-		return 0, fmt.Errorf("%w: it has %.80q where %s belongs", ErrDamaged, h.Name, name)
+		return 0, fmt.Errorf("%w: %w %.80q where %s belongs", ErrDamaged, errStranger, h.Name, name)
 	case !plain:
 		return 0, fmt.Errorf("%w: %s is no plain file in it", ErrDamaged, name)
 	}
@@ -64,8 +66,13 @@ func (r *reader) next(name string) (int64, error) {
 // list reads the first file.
 func (r *reader) list() (l List, err error) {
 	size, err := r.next(listName)
+	for _, other := range []error{io.EOF, io.ErrUnexpectedEOF, tar.ErrHeader, errStranger} {
+		if errors.Is(err, other) {
+			return l, fmt.Errorf("%w: it does not begin with a file %s", ErrForeign, listName)
+		}
+	}
 	if err != nil {
-		return l, fmt.Errorf("%w (%w)", ErrForeign, err)
+		return l, err
 	}
 	if size > maxList {
 		return l, fmt.Errorf("%w: its list has %d bytes, of at most %d", ErrDamaged, size, maxList)
