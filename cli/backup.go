@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/cli/daemon"
 	"github.com/hopmesh/hopmesh/cli/output"
@@ -64,24 +65,18 @@ func showBackup(w io.Writer, asJSON bool, b backedUp) error {
 	if asJSON {
 		return output.JSON(w, b)
 	}
-	text := fmt.Sprintf("Wrote %s, %s: plan %d of mesh %s, and node %s.\n", output.Cell(b.File), output.Size(uint64(b.Bytes)), b.Index, output.Cell(b.Mesh), output.Cell(b.Node))
+	var text strings.Builder
+	fmt.Fprintf(&text, "Wrote %s, %s: plan %d of mesh %s, and node %s.\n", output.Cell(b.File), output.Size(uint64(b.Bytes)), b.Index, output.Cell(b.Mesh), output.Cell(b.Node))
 	for _, l := range []struct {
 		what string
 		list []string
 	}{{"Datasets", b.Datasets}, {"Jobs", b.Jobs}, {"Not in it", b.Missing}} {
-		for i, item := range l.list {
-			if i == 0 {
-				text += l.what + ": "
-			} else {
-				text += "; "
-			}
-			text += output.Cell(item)
-		}
 		if len(l.list) > 0 {
-			text += ".\n"
+			fmt.Fprintf(&text, "%s: %s.\n", l.what, output.Cell(strings.Join(l.list, "; ")))
 		}
 	}
-	_, err := io.WriteString(w, text+"It holds the keys of the mesh, so only its owner can read it (mode 0600): keep it so.\n")
+	text.WriteString("It holds the keys of the mesh, so only its owner can read it (mode 0600): keep it so.\n")
+	_, err := io.WriteString(w, text.String())
 	return err
 }
 

@@ -125,7 +125,7 @@ func newTransport(s raft.StreamLayer, log hclog.Logger) *cautious {
 	}))
 }
 
-// server returns a node's entry in Raft's configuration. Its address is its id.
-func server(id string, vote raft.ServerSuffrage) raft.Server {
-	return raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id), Suffrage: vote}
+// voter returns the entry of a node that votes in Raft's configuration. Its address is its id.
+func voter(id string) raft.Server {
+	return raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id), Suffrage: raft.Voter}
 }

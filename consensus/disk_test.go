@@ -48,7 +48,7 @@ func entries(t *testing.T, s Stores, from, to uint64) {
 func snapshotAt(t *testing.T, s Stores, index uint64) {
 	t.Helper()
 	_, nowhere := raft.NewInmemTransport("a")
-	k, err := s.Snapshots.Create(1, index, 1, raft.Configuration{Servers: []raft.Server{server("a", raft.Voter)}}, 1, nowhere)
+	k, err := s.Snapshots.Create(1, index, 1, raft.Configuration{Servers: []raft.Server{voter("a")}}, 1, nowhere)
 	if err != nil {
 		t.Fatal(err)
 	}

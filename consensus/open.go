@@ -94,7 +94,7 @@ func (c *Consensus) startRaft(conf *raft.Config) error {
 	g := guard{c.fail, c.cfg.Log, new(atomic.Bool)}
 	s.Log, s.Stable, s.Snapshots = guardedLog{newSuffixLog(s.Log), g}, guardedStable{s.Stable, g}, guardedSnapshots{s.Snapshots, g}
 	if c.cfg.Genesis != nil {
-		found := raft.Configuration{Servers: []raft.Server{server(c.cfg.ID, raft.Voter)}}
+		found := raft.Configuration{Servers: []raft.Server{voter(c.cfg.ID)}}
 		err := raft.BootstrapCluster(conf, s.Log, s.Stable, s.Snapshots, c.net, found)
 		if err != nil && !errors.Is(err, raft.ErrCantBootstrap) {
 			return fmt.Errorf("found the plan's log: %w", err)

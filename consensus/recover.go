@@ -32,7 +32,7 @@ func Recover(stores Stores, id string, voters []string, log *slog.Logger) error 
 		if _, in := state.Members[v]; !in {
 			return fmt.Errorf("%s: %w in this node's plan: name the ids that {members} shows; a node that is too far behind to know them needs no recovery", v, plan.ErrNoMember)
 		}
-		next.Servers = append(next.Servers, server(v, raft.Voter))
+		next.Servers = append(next.Servers, voter(v))
 	}
 	var broken error
 	f := newFSM(func() {}, func(err error) { broken = err })

@@ -27,7 +27,7 @@ func Restore(stores Stores, id string, state *plan.State, term uint64) error {
 		return fmt.Errorf("restore the plan: %w", err)
 	}
 	_, nowhere := raft.NewInmemTransport(raft.ServerAddress(id))
-	voters := raft.Configuration{Servers: []raft.Server{server(id, raft.Voter)}}
+	voters := raft.Configuration{Servers: []raft.Server{voter(id)}}
 	sink, err := stores.Snapshots.Create(1, state.Index, term, voters, state.Index, nowhere)
 	if err == nil {
 		err = snapshot{state}.Persist(sink)

@@ -79,6 +79,9 @@ func New(cfg Config) *Maker { return &Maker{cfg: cfg} }
 // Run waits until ctx ends, cancels all backups and waits for them.
 func (m *Maker) Run(ctx context.Context) error { return m.underWay.EndWith(ctx) }
 
+// A backup has room for any plan.
+const _ = uint(archive.MaxPlan - plan.MaxSnapshot)
+
 // part is a file of the backup and where it comes from.
 type part struct {
 	archive.File

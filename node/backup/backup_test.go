@@ -144,7 +144,11 @@ func planIn(t *testing.T, dir string) *plan.State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	list, err := s.Snapshots.List()
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d snapshots: %v", len(list), err)

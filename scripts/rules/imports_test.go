@@ -81,6 +81,7 @@ var allowances = []struct {
 	{"consensus/plan", []string{record}, "the plan's functions are pure: the same on every node"},
 	{record, nil, "what is recorded of an epoch is the same for the engine, the plan and the API"},
 	{"node/api", []string{record, "node/api/page", "node/api/secret"}, "the API is the boundary between daemon and client"},
+	{"node/backup/archive", nil, "it is a format, and knows nothing of what it carries"},
 	{"node/api/page", nil, "it is files, which read the API as any program may"},
 	{"node/api/secret", nil, "daemon and client share where a secret lies, and nothing else"},
 	{"mesh/identity", nil, "it is the ground that mesh stands on"},

@@ -24,11 +24,13 @@ const (
 	PlanName = "plan"
 )
 
+// MaxPlan bounds the plan, in bytes.
+const MaxPlan = 96 << 20
+
 // Bounds, in bytes, and of the number of files.
 const (
 	maxList     = 4 << 20
 	maxIdentity = 64 << 10
-	maxPlan     = 96 << 20
 	maxFiles    = 20_000 // more than a plan can have shards and jobs
 )
 
@@ -140,7 +142,7 @@ func (l List) check() error {
 		case Identity:
 			most = maxIdentity
 		case Plan:
-			most, plans = maxPlan, plans+1
+			most, plans = MaxPlan, plans+1
 		}
 		switch {
 		case f.Bytes < 0 || f.Bytes > min(most, left):

@@ -287,7 +287,7 @@ func FuzzRead(f *testing.F) {
 		b[bytes.Index(b, []byte("ustar"))+len(name)] ^= 1
 		f.Add(b)
 	}
-	f.Add(tarred(f, listed(func(l *List) { l.Files = []File{{Name: PlanName, Bytes: maxPlan}} }), plain(PlanName, "x")))
+	f.Add(tarred(f, listed(func(l *List) { l.Files = []File{{Name: PlanName, Bytes: MaxPlan}} }), plain(PlanName, "x")))
 	f.Add(tarred(f, listed(func(*List) {}), &tar.Header{Typeflag: tar.TypeSymlink, Name: "identity/ca.key", Linkname: "/"}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, sums, err := read(t, b)
