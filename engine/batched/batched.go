@@ -36,7 +36,10 @@ type Batched struct {
 	// Ready prepares a group of a step just before it is computed, where Prepare has not,
 	// and returns how long that took; nil: Prepare has prepared all.
 	Ready func(ctx context.Context, s *slot.Slot, group int) (waited time.Duration, err error)
-	each  []*adding // of each learner
+	// Onward means that nothing is computed back along the edges of blocks, which are not
+	// transposed.
+	Onward bool
+	each   []*adding // of each learner
 }
 
 // adding is how a learner's gradients are added up.

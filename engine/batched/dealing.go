@@ -85,8 +85,10 @@ func (b *Batched) sample(ctx context.Context, h *slot.Worker, s *slot.Slot, g *s
 	if err := h.Sampler.Sample(ctx, &g.Batch, uint64(epoch), uint64(s.Step), g.Roots); err != nil {
 		return err
 	}
-	for b := range g.Batch.Blocks {
-		g.Batch.Blocks[b].Transpose()
+	for i := range g.Batch.Blocks {
+		if !b.Onward {
+			g.Batch.Blocks[i].Transpose()
+		}
 	}
 	return nil
 }

@@ -194,7 +194,9 @@ func (i *Inference) Close() {
 	i.forget()
 	i.halo.close()
 	i.distant.close()
-	_ = i.weaver.drop() // nobody reads it
+	if i.weaver != nil {
+		_ = i.weaver.drop() // nobody reads it
+	}
 }
 
 // forget gives back the memory that it keeps between runs.

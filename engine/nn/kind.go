@@ -18,7 +18,8 @@ type Kind struct {
 	// New creates the convolution for one place in a model.
 	New func(s Spec, p Place) Conv
 
-	frame frame
+	frame  frame
+	hidden bool // users don't choose it
 }
 
 // A frame is what surrounds the convolutions of a model, whichever they are.
@@ -85,6 +86,7 @@ var kinds = map[string]Kind{
 	"gcnii":  {SelfLoops: true, Weighting: sample.Symmetric, New: newGCNII, frame: encoded},
 	"resgcn": residual(mean), // ResGCN+, as GNNPipe's authors have it
 	"mlp":    {New: newLinear},
+	Program:  {Weighting: sample.Ones, New: newElsewhere, hidden: true},
 }
 
 // Register adds a kind of model under the name that users give. It must be called before
@@ -96,8 +98,11 @@ func Register(name string, k Kind) {
 	kinds[name] = k
 }
 
-// Models lists the names of all kinds.
-func Models() []string { return slices.Sorted(maps.Keys(kinds)) }
+// Models lists the names of all kinds that users choose from.
+func Models() []string {
+	names := slices.Sorted(maps.Keys(kinds))
+	return slices.DeleteFunc(names, func(name string) bool { return kinds[name].hidden })
+}
 
 // either joins words with commas and a final "or".
 func either(words []string) string {

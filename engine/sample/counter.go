@@ -76,7 +76,7 @@ func (c *Counter) Count(ctx context.Context, to []Size, epoch, step uint64, root
 		targets := len(c.vertices)
 		entries, err := 0, error(nil)
 		if !c.Cut {
-			entries, err = c.hop(ctx, epoch, step, h, fanout, key.With(uint64(h)))
+			entries, err = c.hop(ctx, epoch, step, h, fanout, keyOf(key, h, c.o.Steady))
 		}
 		if err == nil && entries > math.MaxInt32 {
 			err = errTooMany

@@ -17,6 +17,7 @@ type Drawer struct {
 	fanouts []int
 	seed    uint64
 	form    Form
+	steady  bool
 	known   *degrees
 	picker
 	positions []uint32
@@ -24,7 +25,7 @@ type Drawer struct {
 
 // NewDrawer returns a drawer. It uses the fan-outs, the form and the seed of the options.
 func NewDrawer(t *Topology, o Options) *Drawer {
-	return &Drawer{t: t, fanouts: checked(o.Fanouts), seed: o.Seed, form: o.Form, known: t.degreesOf(o.Form)}
+	return &Drawer{t: t, fanouts: checked(o.Fanouts), seed: o.Seed, form: o.Form, steady: o.Steady, known: t.degreesOf(o.Form)}
 }
 
 var errNoInverses = errors.New("sample: the blocks of this model do not need degrees")
@@ -66,7 +67,7 @@ func (d *Drawer) Draw(to *Drawn, epoch, step uint64, hop int, vertices []uint32,
 	if err != nil {
 		return 0, err
 	}
-	key := keyed.New(d.seed, keyed.Neighbor).With(epoch).With(step).With(uint64(hop))
+	key := keyOf(keyed.New(d.seed, keyed.Neighbor).With(epoch).With(step), hop, d.steady)
 	to.Sources = slices.Grow(to.Sources[:0], entries)[:entries]
 	weights := to.Weights[:0]
 	to.Weights = nil

@@ -16,11 +16,23 @@ type Options struct {
 	Fanouts []int
 	Form    Form
 	Seed    uint64
+	// Steady means that what is drawn of a vertex depends on the fan-out, and not on the
+	// hop. Where all hops have one fan-out, a vertex then has the same neighbours in all
+	// blocks of a batch, on whichever node they are drawn.
+	Steady bool
 	// Far draws the rows that a partial topology lacks. It is used by one sampler only.
 	Far Far
 	// Inverses knows the degrees of vertices whose edges are on other nodes, where the
 	// form's weighting is Symmetric; nil: it is not needed.
 	Inverses Inverses
+}
+
+// keyOf returns the key of a hop, given that of its step.
+func keyOf(step keyed.Key, hop int, steady bool) keyed.Key {
+	if steady {
+		hop = 0
+	}
+	return step.With(uint64(hop))
 }
 
 // A Batch is the blocks of a mini-batch, the outermost first: the vertices of Blocks[0]
@@ -107,7 +119,7 @@ func (s *Sampler) Sample(ctx context.Context, b *Batch, epoch, step uint64, root
 			err = s.fetch(ctx, b.vertices, epoch, step, h, fanout)
 		}
 		if err == nil {
-			err = s.hop(b, block, fanout, key.With(uint64(h)))
+			err = s.hop(b, block, fanout, keyOf(key, h, s.o.Steady))
 		}
 		if err != nil {
 			b.Blocks = b.Blocks[:0]

@@ -15,6 +15,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/strategy/p3"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe"
 	"github.com/hopmesh/hopmesh/engine/strategy/pipe/outlook"
+	"github.com/hopmesh/hopmesh/engine/strategy/program"
 	"github.com/hopmesh/hopmesh/engine/train"
 )
 
@@ -29,6 +30,7 @@ var All = train.Strategies{
 	outlook.Of(pipe.Pipe),
 	outlook.Of(pipe.Graph),
 	local.Strategy,
+	program.Strategy,
 }
 
 // Settings lists the settings that a recipe may have, with those of all strategies.

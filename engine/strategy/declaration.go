@@ -14,6 +14,9 @@ type Declaration struct {
 	Name string
 	// Exact means that nodes compute what one does: auto may choose it.
 	Exact bool
+	// Elsewhere means that steps are computed by a program beside each node, which alone
+	// knows the model.
+	Elsewhere bool
 	// Sweepless is why the models of a sweep can't be trained side by side; "": they can.
 	Sweepless string
 	// Keys returns the strategy's settings, at their defaults.

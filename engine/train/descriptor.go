@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -102,7 +103,11 @@ func (s Strategies) Check(r *recipe.Recipe, model *nn.Model, about dataset.About
 	if err := s.known(r.Sharing.Strategy); err != nil {
 		return err
 	}
-	if d := s.Of(r.Sharing.Strategy); d.Check != nil {
+	d := s.Of(r.Sharing.Strategy)
+	if given := r.Model.Model; d.Elsewhere != (given == nn.Program) {
+		return fmt.Errorf("{strategy} %s and {model} %s don't go together, since a model that a program of yours computes needs both to be %s: leave that one out, and start such jobs by mesh.loader of Python's package hopmesh", cmp.Or(r.Sharing.Strategy, strategy.Single), given, nn.Program)
+	}
+	if d.Check != nil {
 		return d.Check(r, model, about)
 	}
 	return nil

@@ -81,7 +81,7 @@ func (t *Trainer) Epoch(ctx context.Context) error {
 
 // Evaluates reports whether weights are evaluated after an epoch.
 func (t *Trainer) Evaluates(epoch int) bool {
-	return epoch%t.Recipe.EvalEvery == 0 || epoch == t.Recipe.Epochs
+	return t.Method.Evaluates() && (epoch%t.Recipe.EvalEvery == 0 || epoch == t.Recipe.Epochs)
 }
 
 // Each calls do for every learner whose turn it is.

@@ -78,6 +78,9 @@ type Method interface {
 	// shares.
 	Mine(l *Learner, h *Share)
 	Report(l *Learner, e *trained.Epoch, all Share)
+	// Evaluates reports whether epochs are evaluated by the run. If they are not, Report adds
+	// what is known of them.
+	Evaluates() bool
 	// Evaluated is called when an epoch is over, whether it was evaluated or not.
 	Evaluated(l *Learner)
 	// Finish brings all weights to all nodes that need them when a run is done.
@@ -107,6 +110,7 @@ func (Basic) Complete(*Learner) bool                         { return true }
 func (Basic) Hash(*Learner) string                           { return "" }
 func (Basic) Mine(*Learner, *Share)                          {}
 func (Basic) Report(*Learner, *trained.Epoch, Share)         {}
+func (Basic) Evaluates() bool                                { return true }
 func (Basic) Evaluated(*Learner)                             {}
 func (Basic) Finish(context.Context) error                   { return nil }
 func (Basic) Close()                                         {}

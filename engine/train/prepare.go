@@ -38,7 +38,9 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 	t.Phases = slot.NewPhases(ctx)
 	t.Infer = evaluate.New(t.Data, evaluationNodes(t.Session), t.Recipe.Loss, t.Recipe.Metric)
 	for _, l := range t.Learners {
-		l.view = t.Infer.Add(l.Model, l.Weights)
+		if t.Method.Evaluates() {
+			l.view = t.Infer.Add(l.Model, l.Weights)
+		}
 	}
 	if t.once() {
 		t.Infer.Once()
@@ -102,11 +104,13 @@ func (t *Trainer) Prepare(ctx context.Context) (err error) {
 	if t.Work, err = t.Device.NewArena(int(max(need.Of(budget.Pass), t.Infer.Arena(need.Inference.May)))); err != nil {
 		return err
 	}
-	err = t.Infer.Open(t.Device, t.Work, evaluate.Options{
-		Memory: need.Inference.May, Dir: t.Options.Dir, Threads: t.Options.Threads, Tick: func() { t.Progress(true) },
-	})
-	if err != nil {
-		return err
+	if t.Method.Evaluates() {
+		err = t.Infer.Open(t.Device, t.Work, evaluate.Options{
+			Memory: need.Inference.May, Dir: t.Options.Dir, Threads: t.Options.Threads, Tick: func() { t.Progress(true) },
+		})
+		if err != nil {
+			return err
+		}
 	}
 	for _, l := range t.Learners {
 		l.Pass = l.Model.NewPass(t.Device, t.Work)

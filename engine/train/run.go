@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/desk"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
@@ -64,6 +65,8 @@ type Options struct {
 	// Verify reports whether the shards are whole; nil: they are trusted.
 	Verify Verify
 
+	// Desk is where a program beside this node attaches, if one computes the steps.
+	Desk *desk.Desk
 	// Device opens the device for this run alone, which closes it; nil: so many of this
 	// machine's cores. An error of the device ends the run as Broken.
 	Device func(threads int) (tensor.Device, error)

@@ -1,0 +1,220 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"runtime/pprof"
+	"slices"
+	"time"
+
+	"github.com/hopmesh/hopmesh/engine/batched"
+	"github.com/hopmesh/hopmesh/engine/desk"
+	"github.com/hopmesh/hopmesh/engine/features"
+	"github.com/hopmesh/hopmesh/engine/sample"
+	"github.com/hopmesh/hopmesh/engine/slot"
+	"github.com/hopmesh/hopmesh/engine/tensor"
+	"github.com/hopmesh/hopmesh/engine/train"
+)
+
+// slack is by how much memory of a batch is larger than the first batch that it is for: a
+// quarter.
+const slack = 4
+
+// handed is a batch as a program gets it. A slot has one, whose memory is reused.
+type handed struct {
+	memory *desk.Memory // nil: there is none yet
+	body   desk.Batch
+}
+
+// A layout is where the parts of a batch lie in its memory.
+type layout struct {
+	nodes, edges, roots, columns int
+	ids, x, pairs, labels, bytes uint64 // offsets, and the size of all
+}
+
+func newLayout(nodes, edges, roots, columns int) layout {
+	l := layout{nodes: nodes, edges: edges, roots: roots, columns: columns}
+	take := func(bytes uint64) (at uint64) {
+		at = l.bytes
+		l.bytes += (bytes + desk.Align - 1) / desk.Align * desk.Align
+		return at
+	}
+	l.ids = take(8 * uint64(nodes))
+	l.labels = take(8 * uint64(roots))
+	l.pairs = take(16 * uint64(edges))
+	l.x = take(4 * uint64(nodes) * uint64(columns))
+	return l
+}
+
+// handing implements the layers of batched.Batched: there is no pass, and the input of a
+// group lies in shared memory.
+type handing struct {
+	batched.FromRows
+	run *train.Trainer
+}
+
+// Input implements layers.
+func (h handing) Input(o *slot.Outline, group int) (bytes, rows uint64) {
+	g := &o.Groups[group]
+	edges := 0
+	for _, b := range g.Blocks {
+		edges += b.Entries
+	}
+	bytes = newLayout(g.Inputs(), edges, len(g.Roots), h.run.Data.About.Features).bytes
+	if h.run.Data.Features.Sparse() {
+		own, _ := h.FromRows.Input(o, group)
+		bytes += own
+	}
+	return bytes + bytes/slack, 0
+}
+
+// Forecast implements layers.
+func (handing) Forecast(*train.Learner, *slot.Outline, int) (arena, beside int) { return 0, 0 }
+
+// Prepare implements train.Method: what is drawn and gathered is put where the program reads
+// it.
+func (m *method) Prepare(ctx context.Context, h *slot.Worker, s *slot.Slot, epoch int) error {
+	p := &m.run.Phases
+	defer pprof.SetGoroutineLabels(p.Other)
+	pprof.SetGoroutineLabels(p.Sample)
+	start := time.Now()
+	if err := m.Draw(ctx, h, s, epoch); err != nil {
+		return err
+	}
+	sampled := time.Now()
+	pprof.SetGoroutineLabels(p.Gather)
+	s.Outermost()
+	places, far, err := m.Sources.Find(ctx, s, epoch)
+	if err == nil {
+		err = m.hand(h, s, places, far)
+	}
+	if err != nil {
+		return fmt.Errorf("epoch %d, step %d: %w", epoch, s.Step+1, err)
+	}
+	s.Sampling, s.Gathering = sampled.Sub(start), time.Since(sampled)
+	return nil
+}
+
+// hand fills the shared memory of a slot.
+func (m *method) hand(h *slot.Worker, s *slot.Slot, places [][]uint32, far *features.Far) error {
+	b, _ := s.Own.(*handed)
+	if b == nil {
+		b = new(handed)
+		s.Own = b
+	}
+	b.body.HopNodes, b.body.HopEdges = b.body.HopNodes[:0], b.body.HopEdges[:0]
+	at := -1
+	for i := range s.Groups {
+		if len(s.Groups[i].Roots) == 0 {
+			continue
+		}
+		if at >= 0 {
+			return fmt.Errorf("a node has the seed vertices of a step in one group, and not in %d", len(s.Groups))
+		}
+		at = i
+	}
+	hops := m.run.Learners[0].Model.Hops()
+	if at < 0 {
+		b.body.HopNodes = append(b.body.HopNodes, make([]int, hops+1)...)
+		b.body.HopEdges = append(b.body.HopEdges, make([]int, hops)...)
+		return m.place(b, newLayout(0, 0, 0, m.run.Data.About.Features))
+	}
+	g := &s.Groups[at]
+	edges := b.count(g)
+	l := newLayout(len(s.Sets[at]), edges, len(g.Roots), m.run.Data.About.Features)
+	if err := m.place(b, l); err != nil {
+		return err
+	}
+	data := b.memory.Data
+	ids, labels := desk.Numbers[int64](data[l.ids:][:8*l.nodes]), desk.Numbers[int64](data[l.labels:][:8*l.roots])
+	for i, v := range s.Sets[at] {
+		ids[i] = int64(v)
+	}
+	for i, y := range g.Labels {
+		labels[i] = int64(y)
+	}
+	pairs := desk.Numbers[int64](data[l.pairs:][:16*l.edges])
+	writeEdges(pairs[:l.edges], pairs[l.edges:], g.Batch.Blocks)
+	return m.features(h, g, desk.Numbers[float32](data[l.x:][:4*l.nodes*l.columns]), places[at], far)
+}
+
+// count sets how many vertices and edges each hop has, and returns all edges.
+func (b *handed) count(g *slot.Group) (edges int) {
+	before := 0
+	b.body.HopNodes = append(b.body.HopNodes, len(g.Roots))
+	for _, block := range slices.Backward(g.Batch.Blocks) {
+		n := int(block.Indptr[block.Rows] - block.Indptr[before])
+		b.body.HopEdges = append(b.body.HopEdges, n)
+		b.body.HopNodes = append(b.body.HopNodes, block.Cols-block.Rows)
+		before, edges = block.Rows, edges+n
+	}
+	return edges
+}
+
+// writeEdges sets the edges of all hops: of each, those whose targets the hop before was the
+// first to reach.
+func writeEdges(sources, targets []int64, blocks []sample.Block) {
+	before, n := 0, 0
+	for _, block := range slices.Backward(blocks) {
+		for t := before; t < block.Rows; t++ {
+			row := block.Indices[block.Indptr[t]:block.Indptr[t+1]]
+			to, from := targets[n:][:len(row)], sources[n:][:len(row)]
+			for i, u := range row {
+				from[i], to[i] = int64(u), int64(t)
+			}
+			n += len(row)
+		}
+		before = block.Rows
+	}
+}
+
+// place has the memory of a batch be large enough, and says where its parts lie.
+func (m *method) place(b *handed, l layout) (err error) {
+	if b.memory == nil || uint64(len(b.memory.Data)) < l.bytes {
+		m.shared.drop(b.memory)
+		if b.memory, err = m.shared.take(l.bytes + l.bytes/slack); err != nil {
+			return err
+		}
+	}
+	part := func(at, bytes uint64) desk.Region { return desk.Region{Memory: b.memory.ID, Offset: at, Bytes: bytes} }
+	body := &b.body
+	body.Type, body.Roots, body.Nodes = "batch", l.roots, l.nodes
+	body.NID, body.Y = part(l.ids, 8*uint64(l.nodes)), part(l.labels, 8*uint64(l.roots))
+	body.Edges, body.X = part(l.pairs, 16*uint64(l.edges)), part(l.x, 4*uint64(l.nodes)*uint64(l.columns))
+	return nil
+}
+
+// features sets x to the rows at these places.
+func (m *method) features(h *slot.Worker, g *slot.Group, x []float32, places []uint32, far *features.Far) error {
+	store := h.Data.Features
+	if store.Sparse() {
+		store.Fill(&g.Sparse, places, false, far)
+		spread(x, &g.Sparse.CSR)
+		return nil
+	}
+	h.Scratch.Reset()
+	if h.Device.Type() == tensor.F32 {
+		store.Dense(h.Device, h.Scratch, tensor.OverF32(len(places), store.Columns(), x), places, far)
+		return nil
+	}
+	wide := h.Scratch.Alloc(h.Device.Type(), len(places), store.Columns())
+	store.Dense(h.Device, h.Scratch, wide, places, far)
+	h.Device.Read32(x, wide)
+	return nil
+}
+
+// spread sets x to sparse rows.
+func spread(x []float32, rows *tensor.CSR) {
+	clear(x)
+	for r := range rows.Rows {
+		to := x[r*rows.Cols:][:rows.Cols]
+		from, end := rows.Indptr[r], rows.Indptr[r+1]
+		for i, column := range rows.Indices[from:end] {
+			if rows.Values == nil {
+				to[column] = 1
+			} else {
+				to[column] = rows.Values[from+int64(i)]
+			}
+		}
+	}
+}
