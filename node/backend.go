@@ -188,6 +188,10 @@ func (b backend) RemoveJob(ctx context.Context, id string) error {
 	return called(b, func(p *parts) error { return p.jobs.Remove(ctx, id) })
 }
 
+func (b backend) Attach(ctx context.Context, id string) (api.Attachment, error) {
+	return asked(b, func(p *parts) (api.Attachment, error) { return p.jobs.Attach(ctx, id) })
+}
+
 func (b backend) Predict(ctx context.Context, id string, r api.PredictRequest, to io.Writer) error {
 	return called(b, func(p *parts) error { return p.models.Predict(ctx, id, r, to) })
 }

@@ -264,6 +264,9 @@ func (b *Backend) Predict(_ context.Context, _ string, r api.PredictRequest, to 
 	return errors.Join(b.Err, err)
 }
 
+// Attach implements api.Backend: nobody attaches from the command line.
+func (b *Backend) Attach(context.Context, string) (api.Attachment, error) { return nil, b.Err }
+
 func (b *Backend) ExportJob(_ context.Context, _ string, r api.ExportRequest, to io.Writer) error {
 	b.mu.Lock()
 	b.Made = append(b.Made, r)

@@ -41,9 +41,14 @@ func (d *Desk) alter(do func()) {
 	d.changed = make(chan struct{})
 }
 
-// End answers all questions from now on by how the job ended.
-func (d *Desk) End(e Ending) {
-	d.alter(func() { d.end = &e })
+// End answers all questions from now on by how the job ended; nil: it goes on after all.
+func (d *Desk) End(e *Ending) {
+	d.mu.Lock()
+	same := e == d.end || e != nil && d.end != nil && *e == *d.end
+	d.mu.Unlock()
+	if !same {
+		d.alter(func() { d.end = e })
+	}
 }
 
 // Waits reports whether a run waits for a program to come.

@@ -125,9 +125,9 @@ func TestRunsComeAndGo(t *testing.T) {
 		want("ready")
 		v.Close(true, "")
 		ask(Next) // the job's end is not known yet
-		d.End(Ending{Done: true})
+		d.End(&Ending{Done: true})
 		want("done")
-		d.End(Ending{Why: "no room"})
+		d.End(&Ending{Why: "no room"})
 		ask(Hello)
 		want("failedno room")
 

@@ -55,6 +55,8 @@ type Backend interface {
 	StopJob(ctx context.Context, id string) error
 	ResumeJob(ctx context.Context, id string, r ResumeRequest) error
 	RemoveJob(ctx context.Context, id string) error
+	// Attach attaches a program to this node's part of a job, if no other is.
+	Attach(ctx context.Context, id string) (Attachment, error)
 	// Predict and ExportJob write a file.
 	Predict(ctx context.Context, id string, r PredictRequest, to io.Writer) error
 	ExportJob(ctx context.Context, id string, r ExportRequest, to io.Writer) error

@@ -32,7 +32,8 @@ type fake struct {
 	seen      []JobEvent // by who watches
 	file      []byte     // what is predicted, exported and backed up
 	backup    Backup
-	err       error // of every call that can fail
+	talk      Attachment // of who attaches
+	err       error      // of every call that can fail
 	// held, if not nil, is what an operation waits for once it told all.
 	held chan struct{}
 	// ended gets the cause for which an operation's context ended.
@@ -158,3 +159,7 @@ func lock(t *testing.T, s *httptest.Server, addr string) (key, path string) {
 }
 
 var errBroken = errors.New("the disk is full")
+
+func (f *fake) Attach(_ context.Context, id string) (Attachment, error) {
+	return f.talk, f.note("attach " + id)
+}

@@ -234,7 +234,11 @@ const maxEpochs = 10_000
 // maxSettings is more than the number of settings.
 const maxSettings = 256
 
-// Models lists the kinds of models.
+// ProgramModel is the model of jobs whose steps are computed by programs that attach to them.
+// It goes with the strategy of that name, and is no kind that users choose.
+const ProgramModel = "program"
+
+// Models lists the kinds of models that users choose from.
 func Models() []string { return slices.Clone(models) }
 
 // Optimizers lists the optimizers.
@@ -277,6 +281,9 @@ func (r TrainRequest) Check() error {
 		{"model", r.Model, models}, {"optimizer", r.Optimizer, optimizers}, {"norm", r.Norm, norms},
 		{"way to normalise features", r.Features, normalised},
 	} {
+		if w.word == ProgramModel && w.what == "model" {
+			continue // its strategy says whether that goes
+		}
 		if err := among(w.what, w.word, w.list); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ func (s server) jobRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /v1/jobs/{id}", s.job)
 	mux.HandleFunc("DELETE /v1/jobs/{id}", s.removeJob)
 	mux.HandleFunc("GET /v1/jobs/{id}/watch", s.watchJob)
+	mux.HandleFunc("GET /v1/jobs/{id}/attach", func(w http.ResponseWriter, r *http.Request) { attach(s.Backend, w, r) })
 	mux.HandleFunc("POST /v1/jobs/{id}/stop", s.stopJob)
 	mux.HandleFunc("POST /v1/jobs/{id}/resume", s.resumeJob)
 	mux.HandleFunc("POST /v1/jobs/{id}/predict", s.predict)

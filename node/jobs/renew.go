@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/engine/budget"
+	"github.com/hopmesh/hopmesh/engine/desk"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/slot"
 	"github.com/hopmesh/hopmesh/engine/train"
@@ -43,7 +44,7 @@ func (e *unanswered) Unwrap() error { return e.err }
 func (r *run) fleeting(err error) bool {
 	_, is := errors.AsType[*unanswered](err)
 	_, broken := errors.AsType[*slot.Broken](err)
-	return is || r.shared() && (broken || mendable(err)) || errors.Is(err, errMissed) || errors.Is(err, errMoved)
+	return is || r.shared() && (broken || mendable(err) || errors.Is(err, desk.ErrLeft)) || errors.Is(err, errMissed) || errors.Is(err, errMoved)
 }
 
 // anew asks for another generation until this one has ended. It returns an error if the
@@ -77,7 +78,8 @@ func (r *run) anew(ctx context.Context, why error) error {
 
 // past is what a node remembers about a job from one generation to the next.
 type past struct {
-	memory *memory // over all runs of the job here
+	memory *memory    // over all runs of the job here
+	desk   *desk.Desk // of the job's program, if it has one
 
 	mu          sync.Mutex
 	epoch, step int   // the furthest place reached so far
@@ -86,7 +88,7 @@ type past struct {
 	damaged     bool  // users were told that the last checkpoint is
 }
 
-func newPast(m *memory) *past { return &past{memory: m} }
+func newPast(m *memory, d *desk.Desk) *past { return &past{memory: m, desk: d} }
 
 // reached records how far the job is.
 func (p *past) reached(epoch, step int) {
@@ -132,7 +134,7 @@ func (r *run) blame(ctx context.Context, err error) error {
 	if _, short := errors.AsType[*budget.Short](err); known || short {
 		return err
 	}
-	if _, silent := errors.AsType[*unanswered](err); (silent || train.Together(err)) && !r.held.broken() {
+	if _, silent := errors.AsType[*unanswered](err); (silent || errors.Is(err, desk.ErrLeft) || train.Together(err)) && !r.held.broken() {
 		return err // no shard here is to blame, and to read them all takes time
 	}
 	if lost, is := errors.AsType[*LostShards](r.held.confirm(ctx)); is {
@@ -174,4 +176,15 @@ func (r *run) awaits(ctx context.Context, err error) bool {
 			return false
 		}
 	}
+}
+
+// left reports whether the run of a job of this node alone ends since its program has left:
+// then it begins anew, and waits for the next.
+func (r *run) left(err error) bool {
+	if r.shared() || !errors.Is(err, desk.ErrLeft) {
+		return false
+	}
+	r.held.end()
+	r.cfg.Log.Warn("a job waits for its program", "job", r.job.ID, "err", err)
+	return true
 }

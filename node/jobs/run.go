@@ -19,6 +19,7 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/budget"
 	"github.com/hopmesh/hopmesh/engine/checkpoint"
+	"github.com/hopmesh/hopmesh/engine/desk"
 	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/mapped"
 	"github.com/hopmesh/hopmesh/engine/peer"
@@ -57,7 +58,7 @@ type run struct {
 func newRun(cfg Config, j plan.Job, d plan.Dataset, folder string) *run {
 	return &run{
 		cfg: cfg, job: j, dataset: d, folder: folder, done: make(chan struct{}), reports: newReports(j),
-		self: slices.Index(j.Nodes, cfg.Self), past: newPast(new(memory)), held: held{files: cfg.Files, dataset: d},
+		self: slices.Index(j.Nodes, cfg.Self), past: newPast(new(memory), desk.New()), held: held{files: cfg.Files, dataset: d},
 	}
 }
 
@@ -111,7 +112,7 @@ func (r *run) live(ctx, node context.Context) {
 	// Other nodes may need this node's data until they know how the job goes on.
 	defer func() { r.leave(context.Cause(ctx)) }()
 	result, err := r.train(ctx)
-	for err != nil && ctx.Err() == nil && r.awaits(ctx, err) {
+	for err != nil && ctx.Err() == nil && (r.left(err) || r.awaits(ctx, err)) {
 		result, err = r.train(ctx)
 	}
 	r.reports.close(err == nil)
@@ -258,7 +259,7 @@ func (r *run) guarded(ctx context.Context) (result train.Result, err error) {
 	result, err = r.compute(ctx, recipe, train.Options{
 		Memory: r.cfg.Memory, Dataset: r.dataset.Content(), ClassNames: r.dataset.About.ClassNames, Dir: r.folder, Resume: true, Known: r.job.Last(), Log: r.cfg.Log,
 		Peers: r.way.peers, Work: peer.Work{Nodes: r.way.names, Self: r.self, Owners: r.job.Owners, Holders: r.job.Holders, Weights: r.job.Weights}, Strategies: r.cfg.Strategies, Replicas: r.replicas,
-		Verify: r.verifies(),
+		Verify: r.verifies(), Desk: r.past.desk,
 		Announce: func(f train.Forecast) {
 			r.cfg.Log.Info("will train", "job", r.job.ID, "shard_bytes", f.Shards, "arena_bytes", f.Arenas, "weights", f.Weights, "resumed", f.Resumed, "step", f.Step)
 			announced = true

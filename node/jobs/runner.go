@@ -67,6 +67,12 @@ type Config struct {
 	Damage shards.Damage
 }
 
+// lasting is what a Runner has of jobs from one run to the next.
+type lasting struct {
+	memories memories
+	desks    desks
+}
+
 // Runner runs one job at a time. Its methods may be called from any goroutine.
 type Runner struct {
 	cfg  Config
@@ -77,7 +83,7 @@ type Runner struct {
 	current *run        // nil if no job runs
 	totals  Totals
 
-	memories memories
+	lasting
 
 	// Used by Run only.
 	folders map[string]bool   // the job folders on disk
@@ -146,6 +152,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		case <-r.wake:
 		case <-ctx.Done():
 			r.end(errStopping)
+			r.desks.close()
 			r.part()
 			r.drop()
 			r.relax()
@@ -187,6 +194,7 @@ func (r *Runner) state() *plan.State {
 // the next one.
 func (r *Runner) round(ctx context.Context) {
 	s := r.state()
+	r.desks.adopt(s)
 	want, wanted := s.JobOn(r.cfg.Self)
 	if now := r.running(); now != nil {
 		if wanted && want.ID == now.job.ID && want.Generation == now.job.Generation {
@@ -256,7 +264,7 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 
 func (r *Runner) pastOf(j plan.Job) *past {
 	if r.pasts[j.ID] == nil {
-		r.pasts[j.ID] = newPast(r.memories.job(j.ID))
+		r.pasts[j.ID] = newPast(r.memories.job(j.ID), r.desks.of(j.ID))
 	}
 	return r.pasts[j.ID]
 }

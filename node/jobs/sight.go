@@ -136,6 +136,7 @@ type View struct {
 	Diverged          []string // in a form that the plan takes, too
 	Unkept            string   // why checkpoints can't be written, or ""
 	Broken            string   // how this node's device failed, or ""
+	Programless       bool     // the job waits for its program here
 	Latest, Evaluated epoch.Record
 	Totals            Totals
 }
@@ -153,6 +154,7 @@ func (r *Runner) View() View {
 	defer s.mu.Unlock()
 	v.Job, v.Progress, v.Forecast, v.Notes, v.Diverged, v.Latest, v.Evaluated = r.current.job.ID, s.now, s.ahead, s.notes, s.lost, s.latest, s.evaluated
 	v.Unkept, v.Broken = s.unkept, s.broken
+	v.Programless = r.current.past.desk.Waits()
 	v.Totals.add(s.sum)
 	return v
 }

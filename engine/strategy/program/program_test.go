@@ -122,7 +122,7 @@ func (w *world) whole() {
 func (w *world) finish(ended []chan error) {
 	w.t.Helper()
 	for node, d := range w.desks {
-		d.End(desk.Ending{Done: true})
+		d.End(&desk.Ending{Done: true})
 		if err := <-ended[node]; err != nil {
 			w.t.Errorf("the program of node %d: %v", node, err)
 		}

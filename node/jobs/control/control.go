@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
+	"github.com/hopmesh/hopmesh/engine/desk"
 	"github.com/hopmesh/hopmesh/mesh"
 	"github.com/hopmesh/hopmesh/node/api"
 	"github.com/hopmesh/hopmesh/node/jobs"
@@ -29,6 +30,8 @@ type Runner interface {
 	View() jobs.View
 	// Memory returns what a job takes or took here, and false if that is not known.
 	Memory(job string) (jobs.Memory, bool)
+	// Desk returns where a job's program attaches.
+	Desk(job string) *desk.Desk
 }
 
 var (

@@ -33,6 +33,8 @@ type live struct {
 	Apart    []string `json:"apart,omitempty"`
 	Diverged []string `json:"diverged,omitempty"` // as in the plan
 	Unkept   string   `json:"unkept,omitempty"`   // why it keeps no checkpoint, if it can't
+	// Programless means that the job waits for its program on the node.
+	Programless bool `json:"programless,omitempty"`
 	// Memory is what the job takes or took on the node, whether it runs or not.
 	Memory *jobs.Memory `json:"memory,omitempty"`
 }
@@ -46,6 +48,7 @@ func (c *Jobs) liveHere(id string) live {
 	}
 	if v := c.cfg.Runner.View(); v.Job == id {
 		l.Runs, l.Progress, l.Notes, l.Diverged, l.Unkept, l.Waits = true, v.Progress, v.Notes, v.Diverged, v.Unkept, c.waitsHere(j)
+		l.Programless = v.Programless
 	}
 	return l
 }
@@ -79,6 +82,10 @@ func (c *Jobs) liveOf(ctx context.Context, j plan.Job) live {
 
 func unkept(node, job, why string) string {
 	return fmt.Sprintf("node %s keeps no checkpoint of job %s: %s: free some space in its data directory, and it keeps the next", node, job, why)
+}
+
+func programless(node, job string) string {
+	return fmt.Sprintf("job %s waits for its program on node %s: start the script there, or see there why it has ended", job, node)
 }
 
 func (c *Jobs) liveAt(ctx context.Context, node string, j plan.Job) live {
@@ -199,6 +206,9 @@ func (c *Jobs) sentencesOf(s *plan.State, j plan.Job, of said) []string {
 		others = append(others, l.Apart...)
 		if l.Unkept != "" {
 			others = append(others, unkept(s.NameOf(of.nodes[i]), j.ID, l.Unkept))
+		}
+		if l.Programless {
+			others = append(others, programless(s.NameOf(of.nodes[i]), j.ID))
 		}
 	}
 	return append(c.sentences(s, waits), others...)

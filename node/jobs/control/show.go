@@ -75,6 +75,9 @@ func (c *Jobs) Problems(s *plan.State) []string {
 	if v.Unkept != "" {
 		list = append(list, unkept(c.cfg.Name, v.Job, v.Unkept))
 	}
+	if v.Programless {
+		list = append(list, programless(c.cfg.Name, v.Job))
+	}
 	if v.Broken != "" {
 		list = append(list, fmt.Sprintf("job %s is computed on this node's processor: %s", v.Job, v.Broken))
 	}

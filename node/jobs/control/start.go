@@ -6,11 +6,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/node/api"
+	"github.com/hopmesh/hopmesh/node/attach"
 	"github.com/hopmesh/hopmesh/node/jobs/recipe"
 	"github.com/hopmesh/hopmesh/node/lead"
 )
@@ -140,4 +142,29 @@ func (c *Jobs) atRate(ctx context.Context, id string, rate float64) (string, err
 // files soon after.
 func (c *Jobs) Remove(ctx context.Context, id string) error {
 	return lead.APIError(lead.Commit(ctx, c.cfg.Orders.remove, id))
+}
+
+// Attach attaches a program to this node's part of a job.
+func (c *Jobs) Attach(ctx context.Context, id string) (api.Attachment, error) {
+	s, j, err := c.Find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !recipe.Strategies.Of(j.Strategy).Elsewhere:
+		return nil, api.Conflict("job %s is computed by hopmesh itself: programs attach to jobs that mesh.loader of Python's package hopmesh has started", id)
+	case j.Ended():
+		return nil, api.Conflict("job %s has ended: `hopmesh train show %s` says how", id, id)
+	case len(j.Nodes) > 0 && !slices.Contains(j.Nodes, c.cfg.Mesh.ID()):
+		var names []string
+		for _, node := range j.Nodes {
+			names = append(names, s.NameOf(node))
+		}
+		return nil, api.Conflict("node %s has no part in job %s: attach on %s", c.cfg.Name, id, strings.Join(names, ", "))
+	}
+	t, err := attach.New(c.cfg.Runner.Desk(j.ID), c.cfg.Log.With("job", j.ID))
+	if err != nil {
+		return nil, api.Conflict("%v", err)
+	}
+	return t, nil
 }

@@ -327,6 +327,9 @@ func (m *Models) with(ctx context.Context, id, what string, asked *int, do func(
 	if err != nil {
 		return err
 	}
+	if recipe.Strategies.Of(j.Strategy).Elsewhere {
+		return api.Conflict("the model of job %s is a program's, which alone can compute it: there is no %s of it here, and what the program has kept comes back to it by mesh.restore of Python's package hopmesh", j.ID, what)
+	}
 	index, err := recipe.ModelIndex(j, asked)
 	if err != nil {
 		return err
