@@ -126,3 +126,14 @@ func TestAStaleSecretHidesNothing(t *testing.T) {
 	}
 	_ = res.Body.Close()
 }
+
+// A program that attaches decides what is learned, though it asks by GET.
+func TestAttachingIsNoReading(t *testing.T) {
+	for _, path := range []string{"/v1/jobs/j1/attach", "/v1/jobs/j1/%61ttach"} {
+		w := httptest.NewRecorder()
+		ReadOnly(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != http.StatusForbidden {
+			t.Errorf("GET %s gets %d", path, w.Code)
+		}
+	}
+}

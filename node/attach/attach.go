@@ -42,6 +42,9 @@ func New(d *desk.Desk, log *slog.Logger) (*Talk, error) {
 	return &Talk{program: p, log: log}, nil
 }
 
+// Program returns the attached program, for whoever asks without a connection.
+func (t *Talk) Program() *desk.Program { return t.program }
+
 // Leave ends the program's part, if Serve is not called.
 func (t *Talk) Leave() { t.program.Leave() }
 

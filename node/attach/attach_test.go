@@ -117,8 +117,8 @@ func TestOverTheSocket(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if traintest.Distance(got.Weights, want.Weights) != 0 || got.Agains != 1 {
-		t.Errorf("after %d interruptions the weights differ", got.Agains)
+	if traintest.Distance(got.Weights, want.Weights) != 0 || got.Restarts != 1 {
+		t.Errorf("after %d interruptions the weights differ", got.Restarts)
 	}
 	if len(w.Drops) == 0 {
 		t.Error("no memory was dropped")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -114,12 +115,12 @@ type Program struct {
 	// StopAfter is the epoch after which it asks for the end; 0: none.
 	StopAfter int
 
-	mu      sync.Mutex
-	Seen    map[Place]Seen
-	Weights []float64
-	Readies []Reply
-	Agains  int
-	Ends    []int
+	mu       sync.Mutex
+	Seen     map[Place]Seen
+	Weights  []float64
+	Readies  []Reply
+	Restarts int
+	Ends     []int
 
 	room  desk.Region
 	steps int
@@ -133,7 +134,7 @@ func (p *Program) Run() error {
 		if err != nil || !again {
 			return err
 		}
-		p.Agains++
+		p.Restarts++
 	}
 }
 
@@ -146,10 +147,8 @@ func (p *Program) ask(q desk.Question, types ...string) (Reply, error) {
 	if err != nil {
 		return r, err
 	}
-	for _, t := range types {
-		if r.Type == t {
-			return r, nil
-		}
+	if slices.Contains(types, r.Type) {
+		return r, nil
 	}
 	switch r.Type {
 	case "again":

@@ -35,6 +35,7 @@ func Dial(socket, job string) (*Wire, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = r.Body.Close() }() // where it has none, the connection stays open
 	if r.StatusCode != http.StatusSwitchingProtocols {
 		text, _ := io.ReadAll(r.Body)
 		_ = conn.Close()

@@ -84,8 +84,8 @@ func TestItGoesOnFromWhatWasKept(t *testing.T) {
 						t.Errorf("node %d goes on from %+v", node, ready)
 					}
 				}
-				if w.programs[0].Agains != 1 && nodes > 1 {
-					t.Errorf("the first program has heard again %d times", w.programs[0].Agains)
+				if w.programs[0].Restarts != 1 && nodes > 1 {
+					t.Errorf("the first program has heard again %d times", w.programs[0].Restarts)
 				}
 				if got, want := w.epochs[0][len(w.epochs[0])-1].Hash, want.epochs[0][2].Hash; got != want {
 					t.Errorf("the sums have digest %s, and undisturbed %s", got, want)

@@ -1,0 +1,20 @@
+package program
+
+import (
+	"github.com/hopmesh/hopmesh/engine/desk"
+	"github.com/hopmesh/hopmesh/engine/slot"
+)
+
+// WriteNumbers writes the ids and the edges of a prepared slot once more, and returns how
+// many vertices and edges that is.
+func WriteNumbers(s *slot.Slot) (vertices, edges int) {
+	b := s.Own.(*handed)
+	part := func(r desk.Region) []int64 { return desk.Numbers[int64](b.memory.Data[r.Offset:][:r.Bytes]) }
+	ids, pairs := part(b.body.NID), part(b.body.Edges)
+	for i, v := range s.Sets[0] {
+		ids[i] = int64(v)
+	}
+	edges = len(pairs) / 2
+	writeEdges(pairs[:edges], pairs[edges:], s.Groups[0].Batch.Blocks)
+	return len(ids), edges
+}
