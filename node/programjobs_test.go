@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,9 @@ import (
 	"github.com/hopmesh/hopmesh/node/attach"
 	"github.com/hopmesh/hopmesh/node/nodetest"
 )
+
+// errLeaves is the error of a program that ends by itself, and is started again.
+var errLeaves = errors.New("the program leaves")
 
 // besides has a program beside a node. ended receives it when the job has ended.
 func besides(t *testing.T, n *nodetest.Instance, id string, before func(at desktest.Place) error) (ended chan *desktest.Program) {
@@ -26,7 +30,9 @@ func besides(t *testing.T, n *nodetest.Instance, id string, before func(at deskt
 				if err == nil {
 					ended <- p
 				}
-				return // else its node is gone
+				if !errors.Is(err, errLeaves) {
+					return // else its node is gone
+				}
 			}
 			time.Sleep(time.Second) // it is virtual
 		}
@@ -34,7 +40,8 @@ func besides(t *testing.T, n *nodetest.Instance, id string, before func(at deskt
 	return ended
 }
 
-// Programs on three nodes come to the same, though a node dies meanwhile.
+// Programs on three nodes come to the same, though one of them leaves and comes again, and a
+// node dies.
 func TestJobOfProgramsOutlivesANode(t *testing.T) {
 	nodetest.Virtual(t, 3, func(t *testing.T, c *nodetest.Cluster) {
 		c.WaitVoters(3)
@@ -52,10 +59,15 @@ func TestJobOfProgramsOutlivesANode(t *testing.T) {
 			time.Sleep(100 * time.Millisecond) // virtual
 			return nil
 		}
-		var ended []chan *desktest.Program
-		for _, n := range c.Nodes {
-			ended = append(ended, besides(t, n, id, pace))
+		left := 0
+		leaves := func(at desktest.Place) error { // only one program calls it
+			if at.Epoch == 2 && at.Step == 1 && left == 0 {
+				left++
+				return errLeaves
+			}
+			return pace(at)
 		}
+		ended := []chan *desktest.Program{besides(t, c.Nodes[0], id, leaves), besides(t, c.Nodes[1], id, pace), besides(t, c.Nodes[2], id, pace)}
 		under(c, c.Nodes[0], id, 3)
 		dead := c.Others(c.Leader())[0]
 		other := c.Others(dead)[0]
@@ -68,7 +80,7 @@ func TestJobOfProgramsOutlivesANode(t *testing.T) {
 		})
 		ended[slices.Index(c.Nodes, dead)] = besides(t, dead, id, pace)
 		j := waitState(c, other, id, "done")
-		if len(j.History) != epochs || len(ages(j)) < 2 {
+		if len(j.History) != epochs || len(ages(j)) < 3 || left != 1 {
 			t.Errorf("%d epochs in generations %v", len(j.History), ages(j))
 		}
 		var weights []float64
