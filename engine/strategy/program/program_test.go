@@ -329,6 +329,14 @@ func TestReportsAreRecorded(t *testing.T) {
 			t.Error("two epochs have one hash")
 		}
 	}
+	other := newWorld(t, 2, w.recipe, w.shards)
+	for _, p := range other.programs {
+		p.Rate *= 2
+	}
+	other.whole()
+	if other.epochs[0][2].Hash == w.epochs[0][2].Hash {
+		t.Error("other sums have the same hash")
+	}
 	if ends := w.programs[1].Ends; !slices.Equal(ends, []int{1, 2, 3}) {
 		t.Errorf("the program hears of the ends of %v", ends)
 	}
