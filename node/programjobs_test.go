@@ -34,7 +34,7 @@ func besides(t *testing.T, n *nodetest.Instance, id string, before func(at deskt
 					return // else its node is gone
 				}
 			}
-			time.Sleep(time.Second) // it is virtual
+			<-time.After(time.Second) // it is virtual
 		}
 	}()
 	return ended
@@ -56,7 +56,7 @@ func TestJobOfProgramsOutlivesANode(t *testing.T) {
 		}
 		c.Wait("the job waits for its programs", time.Minute, func() bool { return len(jobOn(c.Nodes[0], id).Problems) == 3 })
 		pace := func(desktest.Place) error {
-			time.Sleep(100 * time.Millisecond) // virtual
+			<-time.After(100 * time.Millisecond) // virtual
 			return nil
 		}
 		left := 0
