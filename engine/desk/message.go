@@ -145,6 +145,9 @@ type (
 		Nodes    int    `json:"nodes"`
 		HopNodes []int  `json:"hop_nodes"`
 		HopEdges []int  `json:"hop_edges"`
+		// HopFresh counts the last of a hop's edges: those of targets that the hop before was
+		// the first to reach.
+		HopFresh []int  `json:"hop_fresh"`
 		NID      Region `json:"n_id"`
 		X        Region `json:"x"`
 		Edges    Region `json:"edge_index"`

@@ -35,6 +35,7 @@ type Reply struct {
 	Nodes    int          `json:"nodes"`
 	HopNodes []int        `json:"hop_nodes"`
 	HopEdges []int        `json:"hop_edges"`
+	HopFresh []int        `json:"hop_fresh"`
 	NID      desk.Region  `json:"n_id"`
 	X        desk.Region  `json:"x"`
 	Edges    desk.Region  `json:"edge_index"`

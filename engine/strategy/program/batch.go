@@ -102,7 +102,8 @@ func (m *method) hand(h *slot.Worker, s *slot.Slot, places [][]uint32, far *feat
 		b = new(handed)
 		s.Own = b
 	}
-	b.body.HopNodes, b.body.HopEdges = b.body.HopNodes[:0], b.body.HopEdges[:0]
+	body := &b.body
+	body.HopNodes, body.HopEdges, body.HopFresh = body.HopNodes[:0], body.HopEdges[:0], body.HopFresh[:0]
 	at := -1
 	for i := range s.Groups {
 		if len(s.Groups[i].Roots) == 0 {
@@ -115,8 +116,9 @@ func (m *method) hand(h *slot.Worker, s *slot.Slot, places [][]uint32, far *feat
 	}
 	hops := m.run.Learners[0].Model.Hops()
 	if at < 0 {
-		b.body.HopNodes = append(b.body.HopNodes, make([]int, hops+1)...)
-		b.body.HopEdges = append(b.body.HopEdges, make([]int, hops)...)
+		body.HopNodes = append(body.HopNodes, make([]int, hops+1)...)
+		body.HopEdges = append(body.HopEdges, make([]int, hops)...)
+		body.HopFresh = append(body.HopFresh, make([]int, hops)...)
 		return m.place(b, newLayout(0, 0, 0, m.run.Data.About.Features))
 	}
 	g := &s.Groups[at]
@@ -143,20 +145,22 @@ func (b *handed) count(g *slot.Group) (edges int) {
 	before := 0
 	b.body.HopNodes = append(b.body.HopNodes, len(g.Roots))
 	for _, block := range slices.Backward(g.Batch.Blocks) {
-		n := int(block.Indptr[block.Rows] - block.Indptr[before])
+		n := int(block.Indptr[block.Rows] - block.Indptr[0])
 		b.body.HopEdges = append(b.body.HopEdges, n)
+		b.body.HopFresh = append(b.body.HopFresh, int(block.Indptr[block.Rows]-block.Indptr[before]))
 		b.body.HopNodes = append(b.body.HopNodes, block.Cols-block.Rows)
 		before, edges = block.Rows, edges+n
 	}
 	return edges
 }
 
-// writeEdges sets the edges of all hops: of each, those whose targets the hop before was the
-// first to reach.
+// writeEdges sets the edges of all hops, those of the seed vertices first. A hop draws for all
+// vertices that were reached before, so that whoever computes a layer by each hop's edges gets the
+// same sums however many nodes share the seed vertices.
 func writeEdges(sources, targets []int64, blocks []sample.Block) {
-	before, n := 0, 0
+	n := 0
 	for _, block := range slices.Backward(blocks) {
-		for t := before; t < block.Rows; t++ {
+		for t := range block.Rows {
 			row := block.Indices[block.Indptr[t]:block.Indptr[t+1]]
 			to, from := targets[n:][:len(row)], sources[n:][:len(row)]
 			for i, u := range row {
@@ -164,7 +168,6 @@ func writeEdges(sources, targets []int64, blocks []sample.Block) {
 			}
 			n += len(row)
 		}
-		before = block.Rows
 	}
 }
 

@@ -263,15 +263,18 @@ func checkBatch(t *testing.T, data *dataset.Graph, line desktest.Line, b *deskte
 		drawn := map[int64]map[int64]bool{}
 		for i := at; i < at+edgesOf; i++ {
 			u, v := edges[i], edges[n+i]
-			if v < int64(first) || v >= int64(reached) || u >= int64(reached+b.HopNodes[hop+1]) {
-				t.Fatalf("hop %d has an edge from %d to %d, and its targets are %d to %d", hop+1, u, v, first, reached)
+			if v < 0 || v >= int64(reached) || u >= int64(reached+b.HopNodes[hop+1]) {
+				t.Fatalf("hop %d has an edge from %d to %d, and its targets are below %d", hop+1, u, v, reached)
+			}
+			if fresh := i >= at+edgesOf-b.HopFresh[hop]; fresh != (v >= int64(first)) {
+				t.Fatalf("hop %d counts %d fresh edges, and edge %d of %d has the target %d of %d", hop+1, b.HopFresh[hop], i-at, edgesOf, v, first)
 			}
 			if drawn[v] == nil {
 				drawn[v] = map[int64]bool{}
 			}
 			drawn[v][ids[u]] = true
 		}
-		for v := first; v < reached; v++ {
+		for v := range reached {
 			row, _ := data.Topology.Row(int(ids[v]))
 			if got := len(drawn[int64(v)]); got != min(len(row), fanouts[hop]) {
 				t.Errorf("vertex %d has %d of %d neighbours in hop %d", ids[v], got, len(row), hop+1)
