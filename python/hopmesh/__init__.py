@@ -16,18 +16,20 @@ Nothing but numpy is needed.
 
 from importlib import metadata as _metadata
 
+from hopmesh.batch import Batch
 from hopmesh.binary import options
 from hopmesh.dataset import Dataset, Graph
-from hopmesh.error import Error
+from hopmesh.error import Again, Error
 from hopmesh.job import Job, Predictions
+from hopmesh.loader import Loader
 from hopmesh.local import LocalMesh, up
 from hopmesh.mesh import Mesh, connect
 from hopmesh.model import Model, load_model
 from hopmesh.tracking import log_to_mlflow
 
 __all__ = [
-    "Dataset", "Error", "Graph", "Job", "LocalMesh", "Mesh", "Model", "Predictions", "connect",
-    "load_model", "log_to_mlflow", "options", "up",
+    "Again", "Batch", "Dataset", "Error", "Graph", "Job", "Loader", "LocalMesh", "Mesh", "Model",
+    "Predictions", "connect", "load_model", "log_to_mlflow", "options", "up",
 ]  # fmt: skip
 
 try:

@@ -6,7 +6,8 @@ import errno
 import json
 import os
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from socket import socket as Socket
 from typing import Any, BinaryIO
 
 from hopmesh import secret, wire
@@ -20,7 +21,12 @@ SILENT_SECONDS = 30.0
 
 
 def default_address() -> str:
-    """Returns where the ``hopmesh`` command looks for the daemon, too."""
+    """Returns where the daemon is that a script of a run belongs to.
+
+    Elsewhere it returns where the ``hopmesh`` command looks for the daemon, too.
+    """
+    if os.environ.get("HOPMESH_RUN") and (address := os.environ.get("HOPMESH_API")):
+        return address  # elsewhere HOPMESH_API is where an agent is to serve
     if address := os.environ.get("HOPMESH_ADDR"):
         return address
     folder = os.environ.get("HOPMESH_DATA_DIR")
@@ -104,6 +110,17 @@ class Client:
             raise Error(f"the daemon at {self.address} went away before the file was whole")
         raise Error(urllib.parse.unquote(sentence), int(status))
 
+    def upgrade(self, path: str, protocol: str) -> Socket:
+        """Returns a connection on which both sides speak another protocol from now on."""
+        headers = {"Connection": "Upgrade", "Upgrade": protocol}
+        answer = self._send("GET", path, None, CHANGE_SECONDS, headers)
+        if answer.status == 101 and answer.headers.get("upgrade", "").lower() == protocol.lower():
+            return answer.take()
+        answer.close()
+        raise Error(
+            f"the daemon at {self.address} does not speak {protocol}: it is of another version"
+        )
+
     def _call(self, method: str, path: str, document: Any, seconds: float) -> Any:
         with self._send(method, path, document, seconds) as answer:
             try:
@@ -111,8 +128,15 @@ class Client:
             except (wire.Cut, OSError, ValueError) as error:
                 raise self._broken(error, seconds) from None
 
-    def _send(self, method: str, path: str, document: Any, seconds: float | None) -> wire.Response:
-        """Returns a successful answer, whose body is to be read."""
+    def _send(
+        self,
+        method: str,
+        path: str,
+        document: Any,
+        seconds: float | None,
+        more: Mapping[str, str] | None = None,
+    ) -> wire.Response:
+        """Returns a successful answer, whose body is to be read. ``more`` are headers."""
         target, keys = self._target, [""]
         if method != "GET" and not isinstance(target, str):
             if known := secret.find(*target):
@@ -121,11 +145,12 @@ class Client:
         body = None if document is None else json.dumps(document).encode()
         while True:
             headers = {} if method == "GET" else {"Content-Type": "application/json"}
+            headers |= more or {}
             if key := keys.pop(0):
                 headers["Authorization"] = "Bearer " + key
             try:
                 answer = wire.ask(target, method, path, headers, body, seconds)
-                if answer.status == 200:
+                if answer.status in (101, 200):
                     return answer
                 with answer:
                     refusal = self._refusal(answer)

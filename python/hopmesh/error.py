@@ -1,6 +1,8 @@
-"""The one error that this package raises about meshes, daemons and files."""
+"""The errors that this package raises."""
 
 from __future__ import annotations
+
+AGAIN = 75
 
 
 class Error(Exception):
@@ -12,3 +14,19 @@ class Error(Exception):
     def __init__(self, sentence: str, status: int = 0) -> None:
         super().__init__(sentence)
         self.status = status
+
+
+class Again(SystemExit):
+    """The nodes of a job have changed, and all go on together from the last checkpoint.
+
+    What was computed since is void. A script of a run does not catch it: it ends the process
+    with code 75, and the run starts the script again. Elsewhere, catch it and do as at the start:
+    make the loader, and take up what ``mesh.restore()`` returns.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(AGAIN)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"the job goes on from its last checkpoint: {self.why}"

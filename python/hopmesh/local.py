@@ -12,10 +12,11 @@ import tempfile
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from hopmesh import binary, keeper
+from hopmesh import binary, keeper, rendezvous, runner
 from hopmesh.client import Client
 from hopmesh.error import Error
 from hopmesh.mesh import Mesh
@@ -88,6 +89,25 @@ class LocalMesh(Mesh):
         self.at(node)
         self._keeper.order("kill", node)
 
+    def run(self, script: str | os.PathLike[str], arguments: Sequence[str] = ()) -> None:
+        """Runs a script beside each node that lives, and returns when its job is done.
+
+        The script uses :func:`hopmesh.connect` and :meth:`Mesh.loader`. Its output is printed
+        here, with the node's name in front. When a node dies, the others start the script again,
+        which goes on from the last checkpoint. If the script fails beside one node, all are
+        ended, and an Error has its last line.
+        """
+        path = os.path.abspath(script)
+        if not os.path.isfile(path):
+            raise Error(f"there is no script {path}: give the path of a Python file")
+        clients = {node: Client(self._socket(node)) for node in self.nodes}
+        live = {node: client for node, client in clients.items() if runner.alive(client)}
+        if not live:
+            raise Error("this mesh is down: hopmesh.up() starts another")
+        command = [sys.executable, path, *arguments]
+        folders = {"HOPMESH_FOLDERS": os.pathsep.join(self._folders)}
+        runner.run(live, rendezvous.new_key(), command, _show, folders)
+
     def log(self, node: str) -> str:
         """Returns what a node has logged so far."""
         self.at(node)
@@ -134,6 +154,10 @@ class LocalMesh(Mesh):
 
     def _last(self, node: str) -> str:
         return " ".join(self.log(node).split("\n")[-4:]).strip()
+
+
+def _show(node: str, line: str) -> None:
+    print(f"{node}: {line}", flush=True)
 
 
 def _pause(deadline: float, sentence: str, node: str = "", mesh: LocalMesh | None = None) -> None:

@@ -13,6 +13,8 @@ from hopmesh.client import Client, default_address
 from hopmesh.dataset import Dataset, Graph
 from hopmesh.error import Error
 from hopmesh.job import Job
+from hopmesh.loader import Loader
+from hopmesh.part import Part
 from hopmesh.request import sizes, train_request
 from hopmesh.tracking import log_to_mlflow
 
@@ -24,6 +26,7 @@ class Mesh:
         self._client = client
         # Where shards may lie on this machine.
         self._folders = [os.path.dirname(client.socket)] if client.socket else []
+        self._part = Part(client)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {self.address}>"
@@ -159,6 +162,93 @@ class Mesh:
         answer = self._client.post("/v1/jobs", train_request(name, settings))
         return Job(self._client, answer["id"])
 
+    def loader(
+        self,
+        dataset: str | Dataset,
+        *,
+        fanout: Sequence[int] | int | None = None,
+        layers: int | None = None,
+        batch_size: int = 1024,
+        epochs: int = 1,
+        seed: int | None = None,
+        split: int | None = None,
+        deal: str | None = None,
+        normalize_features: str | None = None,
+        kind: str = "auto",
+        copy: bool = False,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Loader:
+        """Starts a job whose model is this program's, or takes it up, and returns its batches.
+
+        Each node needs one process that calls this with the same arguments: :meth:`LocalMesh.run`
+        and ``python -m hopmesh.run`` start them. On a mesh of one node, this process is enough.
+
+        ``batch_size`` counts the seed vertices of all ranks together. ``fanout`` says how many
+        neighbours are drawn at each hop, from the seed vertices outwards; without it all are
+        taken, for ``layers`` hops. The batches are the same on any number of nodes. ``deal`` is
+        ``"owner"`` (each node gets the seed vertices that it holds, the default) or ``"slices"``
+        (equal shares). ``kind`` says what a batch is: ``"pyg"``, ``"torch"`` or ``"numpy"``; by
+        default the first of them that is installed.
+
+        Arrays of a batch lie in memory shared with the daemon, which fills it anew for the next
+        batch: with ``copy`` they are yours. See :class:`Loader`.
+        """
+        hops = [fanout] if isinstance(fanout, int) else fanout
+        if hops is None and layers is None:
+            raise Error("how many hops a batch has is missing: give fanout, such as [15, 10]")
+        if hops is not None and layers not in (None, len(hops)):
+            raise Error(f"fanout has {len(hops)} hops and layers is {layers}: give one of them")
+        given: dict[str, Any] = {
+            "model": "program",
+            "strategy": "program",
+            "layers": layers if hops is None else len(hops),
+            "fanout": hops,
+            "batch": batch_size,
+            "epochs": epochs,
+            "seed": seed,
+            "split": split,
+            "normalize_features": normalize_features,
+            "program.deal": deal,
+            "settings": settings,
+        }
+        name = dataset.name if isinstance(dataset, Dataset) else dataset
+        return self._part.loader(name, given, kind, copy)
+
+    def all_reduce(self, value: Any, op: str | None = None, weight: float | None = None) -> Any:
+        """Sums over all ranks of the loader's job, and returns the value. All ranks call it.
+
+        Of a PyTorch model it averages the gradients, weighted by the batches' seed vertices, so
+        that a loss that is a mean gives the gradients of one machine with the whole batch; a
+        parameter without a gradient counts as zero. Tensors, arrays, and lists of them get their
+        sum, in place; of a number it is returned. ``op="mean"`` averages them, weighted by
+        ``weight``: the seed vertices of the batch, and 1 outside of steps. The result has the
+        same bits on all ranks.
+        """
+        return self._part.reduce(value, op, weight)
+
+    def broadcast(self, value: Any, root: int = 0) -> Any:
+        """Gives all ranks what one rank has: the weights of a model, tensors or arrays, in place.
+
+        All ranks call it.
+        """
+        return self._part.broadcast(value, root)
+
+    def checkpoint(self, state: Any) -> None:
+        """Keeps a state from which the job goes on if its nodes change. All ranks call it.
+
+        It is that after the batch under way, or before the first one of the next epoch. It may
+        have dicts, lists, numbers, texts, bytes, arrays and tensors, such as ``state_dict()`` of
+        a model and of an optimizer.
+        """
+        self._part.checkpoint(state)
+
+    def restore(self) -> Any:
+        """Returns the last checkpoint if the job goes on from one, else None.
+
+        Call it before the first batch.
+        """
+        return self._part.restore()
+
     def job(self, id: str) -> Job:
         """Returns a job by its id."""
         job = Job(self._client, id)
@@ -205,9 +295,12 @@ def connect(address: str | None = None) -> Mesh:
     """Returns the mesh of a daemon that runs.
 
     ``address`` is ``unix:PATH``, ``HOST:PORT``, or the path of a socket or a data directory.
-    Without it, the daemon is the one that the ``hopmesh`` command talks to here: that of
-    $HOPMESH_ADDR, else the one with the default data directory.
+    Without it, the daemon is the one beside which a run has started this script. Elsewhere it is
+    the one that the ``hopmesh`` command talks to here: that of $HOPMESH_ADDR, else the one with
+    the default data directory.
     """
     mesh = Mesh(Client(address or default_address()))
+    if address is None and (folders := os.environ.get("HOPMESH_FOLDERS")):
+        mesh._folders = folders.split(os.pathsep)  # hopmesh.up() has them all on this machine
     mesh.status()
     return mesh

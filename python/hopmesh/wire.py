@@ -52,6 +52,15 @@ class Response:
         self._file.close()
         self._socket.close()
 
+    def take(self) -> socket.socket:
+        """Returns the connection of an upgraded request, where the daemon speaks when asked.
+
+        It is the caller's from now on, without a bound on waits.
+        """
+        self._file.close()
+        self._socket.settimeout(None)
+        return self._socket
+
     def wait_at_most(self, seconds: float | None) -> None:
         """Bounds how long each read waits for the daemon."""
         self._socket.settimeout(seconds)
@@ -135,7 +144,9 @@ def ask(
             sock.settimeout(CONNECT_SECONDS)
             sock.connect(cast(str, target))
         sock.settimeout(seconds)
-        lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", "Connection: close"]
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {host}"]
+        if "Connection" not in headers:
+            lines.append("Connection: close")
         lines += [f"{name}: {value}" for name, value in headers.items()]
         if body is not None:
             lines.append(f"Content-Length: {len(body)}")

@@ -1,0 +1,260 @@
+"""The connection on which a program asks its daemon, and the memory that both share."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import mmap
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopmesh.error import Again, Error
+
+PROTOCOL = "hopmesh-program/1"
+VERSION = 1
+_LONGEST = 1 << 20
+_ALIGNED = 64
+_MOST_DESCRIPTORS = 16
+
+
+class _Garbage(Exception):
+    """What the daemon sent is not of the protocol."""
+
+
+class Gone(Error):
+    """The daemon went away."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of the shared memory, as messages name it."""
+
+    memory: int
+    offset: int
+    bytes: int
+
+    @classmethod
+    def of(cls, value: Any) -> Region:
+        """Reads a region out of a message."""
+        if not isinstance(value, Mapping):
+            raise _Garbage("a region is missing")
+        return cls(whole(value, "memory"), whole(value, "offset"), whole(value, "bytes"))
+
+    def message(self) -> dict[str, int]:
+        """Returns the region as messages have it."""
+        return {"memory": self.memory, "offset": self.offset, "bytes": self.bytes}
+
+    def first(self, size: int) -> Region:
+        """Returns the part of it that begins where it does."""
+        assert size <= self.bytes
+        return Region(self.memory, self.offset, size)
+
+
+class Connection:
+    """Asks questions, each of which has one answer. One thread uses it."""
+
+    def __init__(self, sock: socket.socket, where: str) -> None:
+        self._socket, self._where = sock, where
+        self._memories: dict[int, mmap.mmap] = {}
+        self._newest = -1
+        self._descriptors: list[int] = []
+        # Why nothing can be asked any more.
+        self._over = ""
+        # Whether the last answer was Again: only a greeting may follow.
+        self.interrupted = False
+
+    def close(self) -> None:
+        """Ends the connection. Arrays of the shared memory stay readable while they are held."""
+        self._over = self._over or "the connection to the daemon is closed: make another loader"
+        self._memories.clear()
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._descriptors.clear()
+        self._socket.close()
+
+    @property
+    def open(self) -> bool:
+        """Reports whether questions can be asked."""
+        return not self._over
+
+    def ask(self, kind: str, *answers: str, **question: Any) -> dict[str, Any]:
+        """Asks, and returns the answer, which is of one of some types.
+
+        It raises Again where the job goes on in a new generation, and an Error where it failed
+        or the daemon went away.
+        """
+        if self._over:
+            raise Error(self._over)
+        if self.interrupted and kind != "hello":
+            raise Error("the job goes on from its last checkpoint: make the loader again")
+        self.interrupted = False
+        # If the wait is interrupted, the next answer would belong to this question.
+        self._over = f"a wait for the daemon at {self._where} was interrupted: make another loader"
+        try:
+            self._send({"type": kind, **question})
+            while (answer := self._receive())["type"] == "memory":
+                self._map(answer)
+        except (_Garbage, OSError) as error:
+            raise self._broken(error) from None
+        if answer["type"] == "failed":
+            self._over = str(answer.get("error") or "the job failed")
+            self.close()
+            raise Error(self._over)
+        if answer["type"] == "again":
+            self._over, self.interrupted = "", True
+            raise Again(str(answer.get("why") or "its nodes changed"))
+        if answer["type"] not in answers:
+            raise self._broken(_Garbage(f"{kind!r} was answered by {answer['type']!r}"))
+        self._over = ""
+        return answer
+
+    def array(self, region: Region, dtype: str, *shape: int) -> NDArray[Any]:
+        """Returns a region as an array that lies in the shared memory."""
+        if self._over:
+            raise Error(self._over)
+        memory = self._memories.get(region.memory)
+        kind = np.dtype(dtype)
+        count = math.prod(shape)
+        if count * kind.itemsize != region.bytes:
+            raise self._broken(_Garbage(f"an array of {shape} has {region.bytes} bytes"))
+        if region.bytes == 0:
+            return np.zeros(shape, kind)
+        outside = memory is None or region.offset + region.bytes > len(memory)
+        if memory is None or outside or region.offset % _ALIGNED != 0:
+            raise self._broken(_Garbage("a region lies outside of the shared memory"))
+        return np.frombuffer(memory, kind, count, region.offset).reshape(shape)
+
+    def read(self, answer: Mapping[str, Any]) -> Answer:
+        """Returns an answer, to take checked fields from it."""
+        return Answer(self, answer)
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        text = json.dumps(message, allow_nan=False).encode()
+        self._socket.sendall(len(text).to_bytes(4, "little") + text)
+
+    def _receive(self) -> dict[str, Any]:
+        size = int.from_bytes(self._exactly(4), "little")
+        if not 0 < size <= _LONGEST:
+            raise _Garbage(f"a message has {size} bytes")
+        try:
+            message = json.loads(self._exactly(size))
+        except (ValueError, RecursionError):
+            raise _Garbage("a message is no JSON") from None
+        if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+            raise _Garbage("a message has no type")
+        if bool(self._descriptors) != (message["type"] == "memory"):
+            raise _Garbage("a file descriptor belongs to a message of type memory")
+        return message
+
+    def _exactly(self, size: int) -> bytes:
+        """Reads some bytes, and keeps the file descriptors that come with them."""
+        read = bytearray()
+        while len(read) < size:
+            piece, descriptors, flags, _ = socket.recv_fds(
+                self._socket, size - len(read), _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+            )
+            self._descriptors += descriptors
+            if flags & socket.MSG_CTRUNC:
+                raise _Garbage("too many file descriptors came at once")
+            if not piece:
+                raise ConnectionError
+            read += piece
+        return bytes(read)
+
+    def _map(self, message: Mapping[str, Any]) -> None:
+        if len(self._descriptors) != 1:
+            raise _Garbage("a message of type memory has one file descriptor")
+        descriptor = self._descriptors.pop()
+        try:
+            number, size = whole(message, "id"), whole(message, "bytes")
+            # Whoever reads behind the end of the file is killed.
+            if size == 0 or os.fstat(descriptor).st_size < size:
+                raise _Garbage("a shared memory is smaller than announced")
+            if number <= self._newest:
+                raise _Garbage("the number of a shared memory was used before")
+            self._memories[number] = mmap.mmap(descriptor, size)
+            self._newest = number
+        finally:
+            os.close(descriptor)
+        drops = message.get("drops") or []
+        if not isinstance(drops, list):
+            raise _Garbage("drops is no list")
+        for old in drops:
+            self._memories.pop(old, None)  # it is unmapped when no array holds it
+
+    def _broken(self, error: Exception) -> Error:
+        """Ends the connection, and says why in a sentence."""
+        if isinstance(error, _Garbage):
+            self._over = f"the daemon at {self._where} sent something wrong: {error}"
+            self.close()
+            return Error(self._over)
+        self._over = f"the daemon at {self._where} went away"
+        self.close()
+        return Gone(self._over)
+
+
+class Answer:
+    """An answer whose fields are checked when they are read."""
+
+    def __init__(self, connection: Connection, fields: Mapping[str, Any]) -> None:
+        self._connection, self._fields = connection, fields
+
+    def number(self, name: str) -> int:
+        """Returns a whole number of at least 0."""
+        with self._checked():
+            return whole(self._fields, name)
+
+    def numbers(self, name: str, count: int) -> list[int]:
+        """Returns a list of whole numbers."""
+        with self._checked():
+            listed = self._fields.get(name)
+            if not isinstance(listed, list) or len(listed) != count:
+                raise _Garbage(f"{name} is no list of {count} numbers")
+            return [whole({name: value}, name) for value in listed]
+
+    def real(self, name: str) -> float:
+        """Returns a number."""
+        with self._checked():
+            value = self._fields.get(name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise _Garbage(f"{name} is no number")
+            return float(value)
+
+    def text(self, name: str) -> str:
+        """Returns a text."""
+        with self._checked():
+            value = self._fields.get(name)
+            if not isinstance(value, str):
+                raise _Garbage(f"{name} is no text")
+            return value
+
+    def region(self, name: str) -> Region:
+        """Returns a part of the shared memory."""
+        with self._checked():
+            return Region.of(self._fields.get(name))
+
+    def has(self, name: str) -> bool:
+        """Reports whether a field is there and is not null."""
+        return self._fields.get(name) is not None
+
+    @contextlib.contextmanager
+    def _checked(self) -> Iterator[None]:
+        try:
+            yield
+        except _Garbage as error:
+            raise self._connection._broken(error) from None
+
+
+def whole(fields: Mapping[str, Any], name: str) -> int:
+    """Returns a field that is a whole number of at least 0."""
+    value = fields.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 62:
+        raise _Garbage(f"{name} is no whole number")
+    return value

@@ -1,0 +1,286 @@
+"""A daemon that speaks the programs' protocol, and what a real one rarely or never says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FEATURES, CLASSES, LAYERS = 3, 4, 2
+HOP_NODES, HOP_EDGES = [2, 3, 1], [4, 2]
+
+
+class Session:
+    """One attached program. A test may answer questions itself, with what it is given here."""
+
+    def __init__(self, daemon: FakeDaemon, sock: socket.socket) -> None:
+        self.daemon, self.socket = daemon, sock
+        self.memories: dict[int, mmap.mmap] = {}
+        self.batches = self.room = -1
+        self.ready = False
+
+    def serve(self) -> None:
+        """Answers questions until the program leaves."""
+        while (question := self.receive()) is not None:
+            self.daemon.questions.append(question)
+            kind = question["type"]
+            odd = self.daemon.odd.get(kind)
+            if odd:
+                answer = odd.pop(0)
+                if answer is not None:
+                    if answer(self, question) is LEAVE:
+                        return
+                    continue
+            getattr(self, "on_" + kind)(question)
+
+    def receive(self) -> dict[str, Any] | None:
+        head = self.socket.recv(4, socket.MSG_WAITALL)
+        if len(head) < 4:
+            return None
+        body = self.socket.recv(int.from_bytes(head, "little"), socket.MSG_WAITALL)
+        question: dict[str, Any] = json.loads(body)
+        return question
+
+    def send(self, kind: str, *descriptors: int, **fields: Any) -> None:
+        body = json.dumps({"type": kind, **fields}).encode()
+        self.raw(len(body).to_bytes(4, "little") + body, *descriptors)
+
+    def raw(self, data: bytes, *descriptors: int) -> None:
+        if not descriptors:
+            self.socket.sendall(data)
+            return
+        socket.send_fds(self.socket, [data[:1]], descriptors)
+        self.socket.sendall(data[1:])
+
+    def memory(self, size: int, drops: list[int] | None = None, **wrong: Any) -> int:
+        """Makes memory and hands it over."""
+        self.daemon.memories += 1
+        number, descriptor = self.daemon.memories, os.memfd_create("fake")
+        os.ftruncate(descriptor, size)
+        self.memories[number] = mmap.mmap(descriptor, size)
+        self.send(
+            "memory", descriptor, **{"id": number, "bytes": size, "drops": drops or [], **wrong}
+        )
+        os.close(descriptor)
+        return number
+
+    def view(self, region: dict[str, int], dtype: str = "u1") -> NDArray[Any]:
+        size = region["bytes"] // np.dtype(dtype).itemsize
+        return np.frombuffer(self.memories[region["memory"]], dtype, size, region["offset"])
+
+    def put(self, memory: int, offset: int, array: NDArray[Any]) -> dict[str, int]:
+        region = {"memory": memory, "offset": offset, "bytes": array.nbytes}
+        self.view(region)[:] = np.ascontiguousarray(array).reshape(-1).view("u1")
+        return region
+
+    def on_hello(self, question: dict[str, Any]) -> None:
+        daemon, state = self.daemon, None
+        if daemon.kept is not None:
+            kept = np.frombuffer(daemon.kept, "u1")
+            state = self.put(self.memory(len(kept)), 0, kept)
+        daemon.epoch, daemon.step = daemon.kept_at
+        self.ready = True
+        self.send(
+            "ready", version=1, rank=daemon.rank, size=daemon.size, node="n1",
+            epoch=daemon.epoch, epochs=daemon.epochs, step=daemon.step, steps=daemon.steps,
+            vertices=100, features=FEATURES, classes=CLASSES, layers=LAYERS, seed=1, state=state,
+        )  # fmt: skip
+
+    def on_next(self, question: dict[str, Any]) -> None:
+        daemon = self.daemon
+        if daemon.epoch > daemon.epochs:
+            self.send("done")
+        elif daemon.step < daemon.steps:
+            daemon.step += 1
+            self.batch()
+        elif daemon.step == daemon.steps:
+            daemon.step += 1
+            self.send("last", epoch=daemon.epoch)
+        else:
+            self.send("end", epoch=daemon.epoch)
+            daemon.epoch, daemon.step = daemon.epoch + 1, 0
+
+    def batch(self, **wrong: Any) -> None:
+        """Sends a batch whose features are ten times the epoch, plus the step."""
+        if self.batches < 0:
+            self.batches = self.memory(4096)
+        daemon, nodes = self.daemon, sum(HOP_NODES)
+        x = np.full((nodes, FEATURES), 10 * daemon.epoch + daemon.step, "<f4")
+        edges = np.arange(2 * sum(HOP_EDGES), dtype="<i8").reshape(2, -1) % nodes
+        fields = {
+            "epoch": daemon.epoch, "step": daemon.step, "steps": daemon.steps,
+            "roots": HOP_NODES[0], "nodes": nodes, "hop_nodes": HOP_NODES, "hop_edges": HOP_EDGES,
+            "n_id": self.put(self.batches, 0, 7 * np.arange(nodes, dtype="<i8")),
+            "x": self.put(self.batches, 512, x),
+            "edge_index": self.put(self.batches, 1024, edges),
+            "y": self.put(self.batches, 2048, np.array([1, -1], "<i8")),
+        }  # fmt: skip
+        self.send("batch", **{**fields, **wrong})
+
+    def on_room(self, question: dict[str, Any]) -> None:
+        drops = [self.room] if self.room >= 0 else []
+        self.room = self.memory(question["bytes"], drops)
+        region = {"memory": self.room, "offset": 0, "bytes": question["bytes"]}
+        self.send("room", region=region)
+
+    def on_sum(self, question: dict[str, Any]) -> None:
+        """Adds what another rank would, if the test gave some."""
+        numbers, weight = self.daemon.others
+        total = question["weight"] + weight
+        dtype = {"f32": "<f4", "f64": "<f8"}[question["dtype"]]
+        if question["region"] is None:
+            assert numbers is not None
+            sums = np.asarray(numbers, dtype)
+            self.send("summed", weight=total, region=self.put(self.memory(sums.nbytes), 0, sums),
+                      bytes=sums.nbytes)  # fmt: skip
+            return
+        region = self.view(question["region"], dtype)
+        self.daemon.summed.append(region.copy())
+        if numbers is not None:
+            region += np.asarray(numbers, dtype)
+        self.send("summed", weight=total)
+
+    def on_keep(self, question: dict[str, Any]) -> None:
+        daemon = self.daemon
+        daemon.kept = self.view(question["region"]).tobytes()
+        over = daemon.step >= daemon.steps
+        daemon.kept_at = (daemon.epoch + 1, 0) if over else (daemon.epoch, daemon.step)
+        self.send("kept")
+
+    def on_report(self, question: dict[str, Any]) -> None:
+        self.send("noted")
+
+    def on_stop(self, question: dict[str, Any]) -> None:
+        self.daemon.epoch = self.daemon.epochs + 1
+        self.send("done")
+
+
+Odd = Callable[[Session, dict[str, Any]], object]
+LEAVE = object()
+
+
+class FakeDaemon:
+    """Serves one job of a mesh at a unix socket."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.epochs, self.steps, self.rank, self.size = 2, 3, 0, 1
+        self.epoch, self.step, self.memories = 1, 0, 0
+        self.kept: bytes | None = None
+        self.kept_at = (1, 0)
+        # What the other ranks add to each sum, and their weight.
+        self.others: tuple[Any, float] = (None, 0)
+        # By type of question: how the next ones are answered instead. None: as usual.
+        self.odd: dict[str, list[Odd | None]] = {}
+        self.questions: list[dict[str, Any]] = []
+        self.summed: list[NDArray[Any]] = []
+        self.requests: list[tuple[str, Any]] = []
+        self.jobs: list[dict[str, Any]] = []
+        self.attaches: list[tuple[int, str]] = []
+        self.members = [{"name": "n1", "id": "a1", "status": "alive"}]
+        # Called at each look at the jobs.
+        self.looked: Callable[[], object] = lambda: None
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(path)
+        self._listener.listen(20)
+        self._open: set[socket.socket] = set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Goes away with all connections."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for sock in list(self._open):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def asked(self, kind: str) -> list[dict[str, Any]]:
+        return [question for question in self.questions if question["type"] == kind]
+
+    def job(self, key: str, state: str = "running", **more: Any) -> dict[str, Any]:
+        """Adds a job to those of the mesh."""
+        about = {
+            "id": f"j{len(self.jobs) + 1}", "state": state, "dataset": "d", "error": "",
+            "strategy": "program", "history": [],
+            "recipe": {"sharing": {"strategy": "program", "values": {"program.run": key}}},
+        }  # fmt: skip
+        self.jobs.append({**about, **more})
+        return self.jobs[-1]
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                sock, _ = self._listener.accept()
+                threading.Thread(target=self._answer, args=(sock,), daemon=True).start()
+
+    def _answer(self, sock: socket.socket) -> None:
+        self._open.add(sock)
+        try:
+            with contextlib.suppress(OSError):
+                self._request(sock)
+        finally:
+            self._open.discard(sock)
+            sock.close()
+
+    def _request(self, sock: socket.socket) -> None:
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            piece = sock.recv(1)
+            if not piece:
+                return
+            head += piece
+        line, *lines = head.decode().split("\r\n")
+        method, path, _ = line.split()
+        headers = {k.lower(): v for k, _, v in (text.partition(": ") for text in lines)}
+        size = int(headers.get("content-length", "0"))
+        body = json.loads(sock.recv(size, socket.MSG_WAITALL)) if size else None
+        if path.endswith("/attach"):
+            status, text = self.attaches.pop(0) if self.attaches else (101, "")
+            if status == 101:
+                assert headers["upgrade"] == "hopmesh-program/1"
+                sock.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+                             b"Upgrade: hopmesh-program/1\r\n\r\n")  # fmt: skip
+                Session(self, sock).serve()
+                return
+            answer: Any = {"error": text}
+        else:
+            status, answer = 200, self._document(method, path, body)
+        data = json.dumps(answer).encode()
+        sock.sendall(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n" % (status, len(data)) + data)
+
+    def _document(self, method: str, path: str, body: Any) -> Any:
+        if method == "POST":
+            self.requests.append((path, body))
+            if path == "/v1/jobs":
+                values = {one["key"]: one["value"] for one in body["set"]}
+                return {"id": self.job(values["program.run"], dataset=body["dataset"])["id"]}
+            job = next(job for job in self.jobs if f"/{job['id']}/" in path)
+            job["state"] = "stopped"
+            return {"ok": True}
+        if path == "/v1/members":
+            return self.members
+        if path == "/v1/status":
+            return {"node": "n1", "ready": True}
+        if path == "/v1/jobs":
+            self.looked()
+            return self.jobs
+        return next(job for job in self.jobs if path.endswith("/" + job["id"]))
+
+
+@contextlib.contextmanager
+def serving(folder: str) -> Iterator[FakeDaemon]:
+    """Serves while the body runs."""
+    daemon = FakeDaemon(os.path.join(folder, "hopmesh.sock"))
+    try:
+        yield daemon
+    finally:
+        daemon.close()

@@ -1,0 +1,188 @@
+"""Scripts are kept running beside daemons."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import alive, until
+from fake_daemon import FakeDaemon
+
+import hopmesh
+from hopmesh import runner
+from hopmesh.client import Client
+
+# Does one thing after another: each start takes the next word of its arguments.
+SCRIPT = """
+import os, sys, time
+own = os.path.join(os.path.dirname(sys.argv[0]), os.path.basename(os.environ["HOPMESH_API"]))
+with open(own + ".starts", "a") as file:
+    file.write("x")
+start = os.path.getsize(own + ".starts")
+print("start", start, os.environ["HOPMESH_RUN"], flush=True)
+do = sys.argv[start]
+if do == "again":
+    sys.exit(75)
+if do == "fail":
+    sys.exit("it went wrong")
+if do == "signal":
+    os.kill(os.getpid(), 9)
+if do == "wait":
+    open(own + ".pid", "w").write(str(os.getpid()))
+    time.sleep(600)
+if do == "grandchild":
+    os.fork() or time.sleep(3)
+print("ends without a line's end", end="")
+"""
+
+
+class Shown(list[str]):
+    def __call__(self, node: str, line: str) -> None:
+        self.append(f"{node}: {line}")
+
+
+@pytest.fixture
+def daemons(tmp_path: Path) -> Iterator[dict[str, FakeDaemon]]:
+    made = {name: FakeDaemon(str(tmp_path / name)) for name in ("n1", "n2")}
+    (tmp_path / "script.py").write_text(SCRIPT)
+    yield made
+    for daemon in made.values():
+        daemon.close()
+
+
+def run(daemons: dict[str, FakeDaemon], *words: str) -> Shown:
+    shown = Shown()
+    folder = os.path.dirname(next(iter(daemons.values())).path)
+    command = [sys.executable, os.path.join(folder, "script.py"), *words]
+    clients = {name: Client(daemon.path) for name, daemon in daemons.items()}
+    try:
+        runner.run(clients, "k", command, shown, {})
+    except hopmesh.Error as error:
+        shown.append(str(error))
+    return shown
+
+
+def test_output_and_restarts(daemons: dict[str, FakeDaemon]) -> None:
+    shown = run(daemons, "again", "again", "end")
+    for name in daemons:
+        assert [line for line in shown if line.startswith(name)] == [
+            f"{name}: start 1 k",
+            f"{name}: starts again from the last checkpoint",
+            f"{name}: start 2 k",
+            f"{name}: starts again from the last checkpoint",
+            f"{name}: start 3 k",
+            f"{name}: ends without a line's end",
+        ]
+
+
+def test_a_job_that_is_done_is_not_started_again(daemons: dict[str, FakeDaemon]) -> None:
+    one = {"n1": daemons["n1"]}
+    one["n1"].job("k", state="done")
+    assert run(one, "again") == ["n1: start 1 k"]
+    one["n1"].job("k-2", state="running")
+    assert len(run(one, "", "again", "end")) == 4
+
+
+@pytest.mark.parametrize(
+    "do, sentence",
+    [
+        ("fail", "the script beside n1 ended with exit code 1: it went wrong"),
+        ("signal", "the script beside n1 ended by signal 9: start 1 k"),
+    ],
+)
+def test_a_script_that_fails(
+    daemons: dict[str, FakeDaemon], monkeypatch: pytest.MonkeyPatch, do: str, sentence: str
+) -> None:
+    monkeypatch.setattr(runner, "_GRACE_SECONDS", 0.2)
+    daemons["n1"].job("k")
+    daemons["n1"].job("another")
+    assert run({"n1": daemons["n1"]}, do)[-1] == sentence
+    # Nobody waits for its sums any more.
+    assert [job["state"] for job in daemons["n1"].jobs] == ["stopped", "running"]
+
+
+def test_the_others_end_with_a_script_that_fails(
+    daemons: dict[str, FakeDaemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_GRACE_SECONDS", 0.2)
+    folder = os.path.dirname(daemons["n1"].path)
+    with open(os.path.join(folder, "n2.starts"), "w", encoding="ascii") as file:
+        file.write("x")
+    assert run(daemons, "fail", "wait")[-1].startswith("the script beside n1 ended with exit code")
+    with open(os.path.join(folder, "n2.pid"), encoding="ascii") as file:
+        assert not alive(int(file.read() or 0))
+
+
+def test_a_daemon_that_is_gone(daemons: dict[str, FakeDaemon], tmp_path: Path) -> None:
+    (tmp_path / "n2.starts").write_text("x")
+    path = tmp_path / "n1.pid"
+
+    def kill() -> None:
+        until("the first script runs", lambda: path.exists() and path.read_text() != "")
+        daemons["n1"].close()
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    shown = run(daemons, "wait", "end")
+    thread.join()
+    assert shown[-1] == "n1: its daemon is gone" and "n2: start 2 k" in shown
+    assert not alive(int(path.read_text()))
+
+
+def test_all_daemons_are_gone(daemons: dict[str, FakeDaemon], tmp_path: Path) -> None:
+    one = {"n1": daemons["n1"]}
+    daemons["n1"].close()
+    os.unlink(daemons["n1"].path)
+    assert run(one, "wait")[-1] == "the daemons are gone, and with them the run"
+
+
+def test_what_a_script_started_holds_its_output(daemons: dict[str, FakeDaemon]) -> None:
+    assert run({"n1": daemons["n1"]}, "grandchild")[-1].endswith("line's end")
+
+
+def test_command(daemons: dict[str, FakeDaemon], tmp_path: Path) -> None:
+    daemon = daemons["n1"]
+
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        whole = [sys.executable, "-m", "hopmesh.run", "--addr", daemon.path, *arguments]
+        return subprocess.run(whole, capture_output=True, text=True, check=False)
+
+    script = str(tmp_path / "script.py")
+    done = command("--run", "word", script, "again", "end")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["n1: start 2 word", "n1: ends without a line's end"]
+    os.unlink(tmp_path / "n1.starts")
+    done = command(script, "fail")
+    assert done.returncode == 1
+    assert "hopmesh.run: the script beside n1 ended with exit code 1: it went" in done.stderr
+    daemon.members.append({"name": "n2", "id": "b", "status": "alive"})
+    done = command(script, "end")
+    assert done.returncode == 1
+    assert "the mesh has 2 nodes, and each needs the script beside it: give --run" in done.stderr
+    assert "'a b' is no key of a run" in command("--run", "a b", script).stderr
+
+
+def test_scripts_end_with_the_run(daemons: dict[str, FakeDaemon], tmp_path: Path) -> None:
+    script = str(tmp_path / "script.py")
+    command = [sys.executable, "-m", "hopmesh.run", "--addr", daemons["n1"].path, script, "wait"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
+        path = tmp_path / "n1.pid"
+        until("the script runs", lambda: path.exists() and path.read_text() != "")
+        pid = int(path.read_text())
+        assert alive(pid)
+        running.kill()
+    until("the script is gone", lambda: not alive(pid))
+
+
+def test_no_script() -> None:
+    with hopmesh.up(nodes=1) as mesh:
+        with pytest.raises(hopmesh.Error, match="there is no script .*/none.py"):
+            mesh.run("none.py")
+        mesh.kill("n1")
+        with pytest.raises(hopmesh.Error, match="this mesh is down"):
+            mesh.run(__file__)
