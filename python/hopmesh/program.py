@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hopmesh.attach import PROTOCOL, VERSION, Answer, Connection, Region
 from hopmesh.client import Client
-from hopmesh.error import Error
+from hopmesh.error import Again, Error
 from hopmesh.packing import Packed
 
 MOST_KEPT = 1 << 30
@@ -43,7 +43,12 @@ class Program:
         self.weight = 1.0
         # Whether a batch was asked for since.
         self.begun = False
-        read = self._ask("hello", "ready", version=VERSION)
+        while True:
+            try:
+                read = self._ask("hello", "ready", version=VERSION)
+                break
+            except Again:
+                pass  # the nodes changed again before they had met
         if read.number("version") != VERSION:
             raise Error("the daemon speaks another version: install this package's program there")
         self.rank, self.size = read.number("rank"), read.number("size")

@@ -12,15 +12,34 @@ import pytest
 from conftest import ROOT
 
 
-def test_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Returns the programs that can run in this folder: they import the package themselves."""
     with open(os.path.join(ROOT, "docs", "python.md"), encoding="utf-8") as file:
-        programs = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
-    # Those that need nothing but this tree import the package themselves.
-    whole = [program for program in programs if program.startswith("import hopmesh")]
-    assert len(whole) == 2
+        found: list[str] = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
+    # Others have the name of their file in the first line.
+    for program in found:
+        if name := re.match(r"# (\w+\.py)\n", program):
+            (tmp_path / name[1]).write_text(program, encoding="utf-8")
     os.symlink(os.path.join(ROOT, "engine"), tmp_path / "engine")
     monkeypatch.chdir(tmp_path)
+    return [program for program in found if program.startswith("import hopmesh")]
+
+
+def test_programs(programs: list[str]) -> None:
+    whole = [program for program in programs if "mesh.run(" not in program]
+    assert len(whole) == 2
     names: dict[str, Any] = {"x": np.ones((5, 1433)), "edge_index": np.array([[0, 1], [1, 2]])}
     for program in whole:
         exec(program, names)
     assert names["scores"].shape == (5, 7)
+
+
+@pytest.mark.torch
+def test_your_own_model(programs: list[str]) -> None:
+    pytest.importorskip("torch")
+    (program,) = [program for program in programs if "mesh.run(" in program]
+    names: dict[str, Any] = {}
+    exec(program, names)
+    assert [epoch["epoch"] for epoch in names["epochs"]] == list(range(1, 21))
+    assert names["epochs"][-1]["loss"] < 0.5 * names["epochs"][0]["loss"]

@@ -224,6 +224,7 @@ def test_again_in_the_middle_of_a_sum(mesh: Mesh, daemon: FakeDaemon) -> None:
     with pytest.raises(hopmesh.Error, match="make the loader again"):
         mesh.all_reduce(1)
     daemon.rank, daemon.size = 1, 2
+    daemon.odd["hello"] = [again]  # and they change once more before they have met
     # It goes on with the same job, on the same connection.
     made = loader(mesh)
     assert (made.job.id, made.rank, made.size) == ("j1", 1, 2) and len(daemon.jobs) == 1
