@@ -16,7 +16,7 @@ Nothing but numpy is needed.
 
 from importlib import metadata as _metadata
 
-from hopmesh.batch import Batch
+from hopmesh.batch import Adj, Batch
 from hopmesh.binary import options
 from hopmesh.dataset import Dataset, Graph
 from hopmesh.error import Again, Error
@@ -28,7 +28,7 @@ from hopmesh.model import Model, load_model
 from hopmesh.tracking import log_to_mlflow
 
 __all__ = [
-    "Again", "Batch", "Dataset", "Error", "Graph", "Job", "Loader", "LocalMesh", "Mesh", "Model",
+    "Adj", "Again", "Batch", "Dataset", "Error", "Graph", "Job", "Loader", "LocalMesh", "Mesh", "Model",
     "Predictions", "connect", "load_model", "log_to_mlflow", "options", "up",
 ]  # fmt: skip
 

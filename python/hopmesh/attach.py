@@ -244,6 +244,10 @@ class Answer:
         """Reports whether a field is there and is not null."""
         return self._fields.get(name) is not None
 
+    def wrong(self, what: str) -> Error:
+        """Ends the connection, and returns the error of an answer that contradicts itself."""
+        return self._connection._broken(_Garbage(what))
+
     @contextlib.contextmanager
     def _checked(self) -> Iterator[None]:
         try:

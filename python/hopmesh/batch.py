@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,30 @@ from hopmesh.program import Program
 KINDS = ("auto", "numpy", "torch", "pyg")
 
 
+class Adj(NamedTuple):
+    """The edges of one hop, in the form that PyG's layers of bipartite graphs take.
+
+    ``size`` counts the sources and the targets. Both are the first vertices of the batch.
+    ``e_id`` is None: it stands where PyG's own loader has the numbers of the edges.
+    """
+
+    edge_index: Any
+    e_id: None
+    size: tuple[int, int]
+
+
 @dataclass
 class Batch:
     """Seed vertices and the neighbours that were drawn for them, in the layout of PyG.
 
     The first ``batch_size`` vertices are the seed vertices, whose labels are ``y``. Row 0 of
-    ``edge_index`` has the sources and row 1 the targets, as places in ``n_id`` and ``x``; the
-    edges of the first hop come first. ``num_sampled_nodes`` and ``num_sampled_edges`` count them
-    by hop.
+    ``edge_index`` has the sources and row 1 the targets, as places in ``n_id`` and ``x``; it has
+    the neighbours that were drawn when a vertex was first reached, those of the first hop first.
+    ``num_sampled_nodes`` and ``num_sampled_edges`` count by hop.
+
+    ``adjs`` has all edges of each hop, the outermost first: one for each layer. With them the
+    nodes together compute what one machine would, at any fan-outs; with ``edge_index`` they do
+    if all neighbours are taken.
 
     ``weight`` is what the batch counts in :meth:`Mesh.all_reduce`: its seed vertices. It is 0 for
     a stand-in, which a rank gets in a step in which it has no seed vertex.
@@ -36,6 +52,7 @@ class Batch:
     weight: int
     num_sampled_nodes: list[int]
     num_sampled_edges: list[int]
+    adjs: list[Adj]
     epoch: int
     step: int
 
@@ -65,23 +82,35 @@ def read(answer: Answer, program: Program, epoch: int, step: int, copy: bool) ->
         return _stand_in(program, epoch, step)
     hop_nodes = answer.numbers("hop_nodes", program.layers + 1)
     hop_edges = answer.numbers("hop_edges", program.layers)
-    edges = sum(hop_edges)
-    batch = Batch(
-        x=program.array(answer.region("x"), "<f4", nodes, program.features),
-        edge_index=program.array(answer.region("edge_index"), "<i8", 2, edges),
-        y=program.array(answer.region("y"), "<i8", roots),
-        n_id=program.array(answer.region("n_id"), "<i8", nodes),
+    hop_fresh = answer.numbers("hop_fresh", program.layers)
+    if sum(hop_nodes) != nodes or hop_nodes[0] != roots:
+        raise answer.wrong("hop_nodes do not add up to the vertices")
+    if any(fresh > edges for fresh, edges in zip(hop_fresh, hop_edges, strict=True)):
+        raise answer.wrong("a hop has more fresh edges than edges")
+    arrays = {
+        "x": program.array(answer.region("x"), "<f4", nodes, program.features),
+        "edge_index": program.array(answer.region("edge_index"), "<i8", 2, sum(hop_edges)),
+        "y": program.array(answer.region("y"), "<i8", roots),
+        "n_id": program.array(answer.region("n_id"), "<i8", nodes),
+    }
+    if copy:
+        arrays = {name: array.copy() for name, array in arrays.items()}
+    edges = arrays.pop("edge_index")
+    ends, reached = np.cumsum(hop_edges), np.cumsum(hop_nodes).tolist()
+    hops = [edges[:, end - count : end] for end, count in zip(ends, hop_edges, strict=True)]
+    fresh = [edges[:, end - count : end] for end, count in zip(ends, hop_fresh, strict=True)]
+    sizes = [(reached[hop + 1], reached[hop]) for hop in range(program.layers)]
+    return Batch(
+        **arrays,
+        edge_index=edges if hop_fresh == hop_edges else np.concatenate(fresh, axis=1),
         batch_size=roots,
         weight=roots,
         num_sampled_nodes=hop_nodes,
-        num_sampled_edges=hop_edges,
+        num_sampled_edges=hop_fresh,
+        adjs=[Adj(hop, None, size) for hop, size in zip(hops[::-1], sizes[::-1], strict=True)],
         epoch=epoch,
         step=step,
     )
-    if copy:
-        for name in ("x", "edge_index", "y", "n_id"):
-            setattr(batch, name, getattr(batch, name).copy())
-    return batch
 
 
 def _stand_in(program: Program, epoch: int, step: int) -> Batch:
@@ -90,15 +119,17 @@ def _stand_in(program: Program, epoch: int, step: int) -> Batch:
     Without it this rank would miss the update of the step, and few models take no rows at all.
     """
     loops = np.tile(np.arange(2), (2, 1))
+    none = [0] * (program.layers - 1)
     return Batch(
         x=np.zeros((2, program.features), np.float32),
-        edge_index=np.tile(loops, (1, program.layers)),
+        edge_index=loops,
         y=np.zeros(2, np.int64),
         n_id=np.zeros(2, np.int64),
         batch_size=2,
         weight=0,
-        num_sampled_nodes=[2] + [0] * program.layers,
-        num_sampled_edges=[2] * program.layers,
+        num_sampled_nodes=[2, 0, *none],
+        num_sampled_edges=[2, *none],
+        adjs=[Adj(loops, None, (2, 2))] * program.layers,
         epoch=epoch,
         step=step,
     )
@@ -117,6 +148,7 @@ def _torch() -> Callable[[Batch], Batch]:
     def tensors(batch: Batch) -> Batch:
         for name in ("x", "edge_index", "y", "n_id"):
             setattr(batch, name, torch.as_tensor(getattr(batch, name)))
+        batch.adjs = [adj._replace(edge_index=torch.as_tensor(adj[0])) for adj in batch.adjs]
         return batch
 
     return tensors

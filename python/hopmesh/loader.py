@@ -170,14 +170,12 @@ class Loader:
         """What talks to the daemon."""
         return self._program
 
-    def rejoin(self) -> Loader:
+    def rejoin(self, kind: str, copy: bool) -> Loader:
         """Returns a loader for the rest of the job after Again."""
         atexit.unregister(self.close)
         self._program.hello()
         # The frames that Again left may hold this one's loops.
-        again = Loader(self._program, self.job, "numpy", self._copy, self._ends_job)
-        again._make = self._make
-        return again
+        return Loader(self._program, self.job, kind, copy, self._ends_job)
 
     def _next(self) -> Any:
         """Returns the next batch, or None after the last one of the epoch."""

@@ -26,7 +26,7 @@ class Part:
         batch.maker(kind)  # before a job is made that nobody takes part in
         before = self._loader
         if before is not None and before.interrupted:
-            self._loader = before.rejoin()
+            self._loader = before.rejoin(kind, copy)
             return self._loader
         key = rendezvous.run_key()
         if before is not None and not before.done:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FEATURES, CLASSES, LAYERS = 3, 4, 2
-HOP_NODES, HOP_EDGES = [2, 3, 1], [4, 2]
+HOP_NODES, HOP_EDGES, HOP_FRESH = [2, 3, 1], [4, 5], [4, 2]
 
 
 class Session:
@@ -118,6 +118,7 @@ class Session:
         fields = {
             "epoch": daemon.epoch, "step": daemon.step, "steps": daemon.steps,
             "roots": HOP_NODES[0], "nodes": nodes, "hop_nodes": HOP_NODES, "hop_edges": HOP_EDGES,
+            "hop_fresh": HOP_FRESH,
             "n_id": self.put(self.batches, 0, 7 * np.arange(nodes, dtype="<i8")),
             "x": self.put(self.batches, 512, x),
             "edge_index": self.put(self.batches, 1024, edges),

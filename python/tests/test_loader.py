@@ -75,8 +75,13 @@ def test_a_batch(mesh: Mesh) -> None:
     assert isinstance(batch, hopmesh.Batch)
     assert batch.x.shape == (6, 3) and batch.x.dtype == np.float32
     assert batch.n_id.tolist() == [0, 7, 14, 21, 28, 35] and batch.y.tolist() == [1, -1]
-    assert batch.edge_index.tolist() == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]]
+    # The fake's edges count on, modulo 6. Of the second hop, two are of new targets.
+    assert batch.edge_index.tolist() == [[0, 1, 2, 3, 1, 2], [3, 4, 5, 0, 4, 5]]
     assert (batch.num_sampled_nodes, batch.num_sampled_edges) == ([2, 3, 1], [4, 2])
+    outer, inner = batch.adjs
+    assert (outer.size, inner.size) == ((6, 5), (5, 2)) and outer.e_id is None
+    assert outer.edge_index.tolist() == [[4, 5, 0, 1, 2], [1, 2, 3, 4, 5]]
+    assert inner.edge_index.tolist() == [[0, 1, 2, 3], [3, 4, 5, 0]]
 
 
 def test_how_long_a_batch_lives(mesh: Mesh) -> None:
@@ -205,6 +210,7 @@ def test_a_step_without_seed_vertices(mesh: Mesh, daemon: FakeDaemon) -> None:
     assert (batch.weight, batch.batch_size, batch.step) == (0, 2, 1)
     assert batch.x.shape == (2, 3) and batch.edge_index.max() == 1 and batch.y.shape == (2,)
     assert batch.edge_index.shape == (2, sum(batch.num_sampled_edges))
+    assert [adj.size for adj in batch.adjs] == [(2, 2)] * 2
     # What such a rank has computed counts nothing, even if it is no number.
     numbers = mesh.all_reduce(np.full(2, np.nan, np.float32), op="mean")
     assert numbers.tolist() == [1.5, 2] and daemon.asked("sum")[-1]["region"] is None
@@ -226,11 +232,12 @@ def test_again_in_the_middle_of_a_sum(mesh: Mesh, daemon: FakeDaemon) -> None:
     daemon.rank, daemon.size = 1, 2
     daemon.odd["hello"] = [again]  # and they change once more before they have met
     # It goes on with the same job, on the same connection.
-    made = loader(mesh)
+    made = loader(mesh, copy=True)
     assert (made.job.id, made.rank, made.size) == ("j1", 1, 2) and len(daemon.jobs) == 1
     assert mesh.restore() == {"step": 1} == mesh.restore()
-    left = [(epoch, batch.step) for epoch in made.epochs() for batch in made]
-    assert left == [(1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+    left = [(batch.epoch, batch.step, batch.x) for _ in made.epochs() for batch in made]
+    assert [(e, s) for e, s, _ in left] == [(1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+    assert [x[0, 0] for _, _, x in left] == [12, 13, 21, 22, 23]
     with pytest.raises(hopmesh.Error, match="before the first batch"):
         mesh.restore()
 
@@ -304,7 +311,14 @@ def message(*data: bytes, descriptors: int = 0) -> Any:
     return odd
 
 
-REGION = {"memory": 1, "offset": 512, "bytes": 72}
+def packed(value: Any) -> bytes:
+    made = packing.Packed(value)
+    into = np.empty(made.size, np.uint8)
+    made.write(into)
+    return into.tobytes()
+
+
+REGION = {"memory": 2, "offset": 512, "bytes": 72}
 GARBAGE = {
     "too long": (message(b"\xff\xff\xff\x7f"), "a message has 2147483647 bytes"),
     "empty": (message(b"\0\0\0\0"), "a message has 0 bytes"),
@@ -320,17 +334,24 @@ GARBAGE = {
     "small": (memory(bytes=8192), "is smaller than announced"),
     "of nothing": (memory(bytes=0), "is smaller than announced"),
     "number": (memory(id="1"), "id is no whole number"),
-    "reused": (memory(id=-1), "id is no whole number"),
+    "negative": (memory(id=-1), "id is no whole number"),
+    "reused": (memory(id=1), "the number of a shared memory was used before"),
     "drops": (memory(drops=7), "drops is no list"),
     "roots": (batch(roots=True), "roots is no whole number"),
     "hops": (batch(hop_nodes=[2, 4]), "hop_nodes is no list of 3 numbers"),
+    "nodes": (batch(hop_nodes=[2, 3, 2]), "hop_nodes do not add up"),
+    "seeds": (batch(hop_nodes=[3, 2, 1]), "hop_nodes do not add up"),
+    "fresh": (batch(hop_fresh=[5, 2]), "more fresh edges than edges"),
     "edges": (batch(hop_edges=[4, 2.5]), "hop_edges is no whole number"),
-    "sum": (batch(hop_edges=[4, 3]), r"an array of \(2, 7\) has 96 bytes"),
+    "sum": (batch(hop_edges=[4, 4]), r"an array of \(2, 8\) has 144 bytes"),
     "region": (batch(x=[1]), "a region is missing"),
     "outside": (batch(x={**REGION, "offset": 4032}), "outside of the shared memory"),
     "unaligned": (batch(x={**REGION, "offset": 8}), "outside of the shared memory"),
     "unknown": (batch(x={**REGION, "memory": 5}), "outside of the shared memory"),
-    "vast": (batch(nodes=1 << 61, x={**REGION, "bytes": 1 << 61}), "has 2305843009213693952"),
+    "vast": (
+        batch(nodes=1 << 61, hop_nodes=[2, 0, (1 << 61) - 2], x={**REGION, "bytes": 1 << 61}),
+        "has 2305843009213693952",
+    ),
 }
 
 
@@ -338,6 +359,7 @@ GARBAGE = {
 def test_garbage(mesh: Mesh, daemon: FakeDaemon, name: str) -> None:
     odd, sentence = GARBAGE[name]
     daemon.odd["next"] = [odd]
+    daemon.kept = packed([1])  # the state comes in the first memory
     descriptors = len(os.listdir("/proc/self/fd"))
     made = loader(mesh)
     with pytest.raises(hopmesh.Error, match=f"sent something wrong: .*{sentence}"):
@@ -490,10 +512,7 @@ def test_checkpoints(mesh: Mesh, daemon: FakeDaemon, monkeypatch: pytest.MonkeyP
 
 def test_checkpoints_that_are_damaged() -> None:
     value = {"a": np.arange(40), "b": [1, (2, "x")]}
-    packed = packing.Packed(value)
-    into = np.empty(packed.size, np.uint8)
-    packed.write(into)
-    whole = into.tobytes()
+    whole = packed(value)
     assert packing.unpack(whole)["b"] == value["b"]
     rng = np.random.default_rng(1)
     for cut in range(0, len(whole) - 64, 7):

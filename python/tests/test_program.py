@@ -64,12 +64,13 @@ def test_the_same_batches_on_any_number_of_nodes(tmp_path: Path, deal: str) -> N
 
 
 @pytest.mark.torch
-def test_gradients_are_those_of_one_machine(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["adjs", "edge_index"])
+def test_gradients_are_those_of_one_machine(tmp_path: Path, form: str) -> None:
     pytest.importorskip("torch")
     for nodes in NODES:
         with hopmesh.up(nodes=nodes) as mesh:
             mesh.generate("towns", **TOWNS)
-            mesh.run(script("gradients"), [str(tmp_path)])
+            mesh.run(script("gradients"), [str(tmp_path), form])
     one = np.load(tmp_path / "1-0.npz")
     assert np.abs(one["steps"]).max() > 0.01
     for nodes in NODES[1:]:

@@ -38,6 +38,7 @@ def test_tensors_lie_in_the_shared_memory(mesh: Mesh) -> None:
     assert isinstance(first, hopmesh.Batch)
     assert first.x.dtype == torch.float32 and first.edge_index.dtype == torch.int64
     assert first.x[0, 0] == 11 and first.y.tolist() == [1, -1]
+    assert [adj.edge_index.shape[1] for adj in first.adjs] == [5, 4]
     next(batches)
     assert first.x[0, 0] == 12  # the next batch lies where it did
 
@@ -49,6 +50,7 @@ def test_data_of_pyg(mesh: Mesh) -> None:
         data = next(iter(made))
         assert type(data).__name__ == "Data" and data.num_nodes == 6 and data.num_edges == 6
         assert data.batch_size == 2 and data.num_sampled_edges == [4, 2] and data.weight == 2
+        assert list(data.to("cpu").adjs[1].size) == [5, 2]
         made.close()
     data = next(iter(mesh.loader("d", fanout=[3, 2], kind="numpy"))).to_pyg()
     assert data.x.shape == (6, 3) and data.validate()

@@ -18,11 +18,15 @@ class Sage(torch.nn.Module):
         self.two = torch.nn.Linear(2 * hidden, classes)
         self.dropout = dropout
 
-    def forward(self, x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
-        x = functional.dropout(x, self.dropout, self.training)
-        x = torch.relu(self.one(self.both(x, edges)))
-        x = functional.dropout(x, self.dropout, self.training)
-        return self.two(self.both(x, edges))
+    def forward(self, x: torch.Tensor, edges) -> torch.Tensor:
+        """Takes the edges of all hops, or those of each."""
+        whole = torch.is_tensor(edges)
+        layers = [(edges, None, (len(x), len(x)))] * 2 if whole else edges
+        for linear, (hop, _, size) in zip((self.one, self.two), layers, strict=True):
+            x = functional.dropout(x, self.dropout, self.training)
+            x = linear(self.both(x, hop)[: size[1]])
+            x = torch.relu(x) if linear is self.one else x
+        return x
 
     def both(self, x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
         source, target = edges
