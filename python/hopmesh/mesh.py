@@ -184,8 +184,8 @@ class Mesh:
         and ``python -m hopmesh.run`` start them. On a mesh of one node, this process is enough.
 
         ``batch_size`` counts the seed vertices of all ranks together. ``fanout`` says how many
-        neighbours are drawn at each hop, from the seed vertices outwards; without it all are
-        taken, for ``layers`` hops. The batches are the same on any number of nodes. ``deal`` is
+        neighbours are drawn at each hop, from the seed vertices outwards, and 0 takes all; without
+        it all are taken, for ``layers`` hops. The batches are the same on any number of nodes. ``deal`` is
         ``"owner"`` (each node gets the seed vertices that it holds, the default) or ``"slices"``
         (equal shares). ``kind`` says what a batch is: ``"pyg"``, ``"torch"`` or ``"numpy"``; by
         default the first of them that is installed.
@@ -238,7 +238,8 @@ class Mesh:
 
         It is that after the batch under way, or before the first one of the next epoch. It may
         have dicts, lists, numbers, texts, bytes, arrays and tensors, such as ``state_dict()`` of
-        a model and of an optimizer.
+        a model and of an optimizer. Keep what is alike on all ranks: after an interruption all
+        get what one of them has kept.
         """
         self._part.checkpoint(state)
 

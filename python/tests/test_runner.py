@@ -164,7 +164,8 @@ def test_command(daemons: dict[str, FakeDaemon], tmp_path: Path) -> None:
     done = command(script, "end")
     assert done.returncode == 1
     assert "the mesh has 2 nodes, and each needs the script beside it: give --run" in done.stderr
-    assert "'a b' is no key of a run" in command("--run", "a b", script).stderr
+    for word in ("a b", "none", "x" * 57):
+        assert f"'{word}' is no key of a run" in command("--run", word, script).stderr
 
 
 def test_scripts_end_with_the_run(daemons: dict[str, FakeDaemon], tmp_path: Path) -> None:
