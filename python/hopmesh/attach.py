@@ -63,7 +63,7 @@ class Connection:
     def __init__(self, sock: socket.socket, where: str) -> None:
         self._socket, self._where = sock, where
         self._memories: dict[int, mmap.mmap] = {}
-        self._newest = -1
+        self._numbers: set[int] = set()  # of all memories so far
         self._descriptors: list[int] = []
         # Why nothing can be asked any more.
         self._over = ""
@@ -177,10 +177,10 @@ class Connection:
             # Whoever reads behind the end of the file is killed.
             if size == 0 or os.fstat(descriptor).st_size < size:
                 raise _Garbage("a shared memory is smaller than announced")
-            if number <= self._newest:
+            if number in self._numbers:
                 raise _Garbage("the number of a shared memory was used before")
             self._memories[number] = mmap.mmap(descriptor, size)
-            self._newest = number
+            self._numbers.add(number)
         finally:
             os.close(descriptor)
         drops = message.get("drops") or []

@@ -187,8 +187,8 @@ class Mesh:
         neighbours are drawn at each hop, from the seed vertices outwards, and 0 takes all; without
         it all are taken, for ``layers`` hops. The batches are the same on any number of nodes.
         ``deal`` is ``"owner"`` (each node gets the seed vertices that it holds, the default) or
-        ``"slices"`` (equal shares). ``kind`` says what a batch is: ``"pyg"``, ``"torch"`` or ``"numpy"``; by
-        default the first of them that is installed.
+        ``"slices"`` (equal shares). ``kind`` says what a batch is: ``"pyg"``, ``"torch"`` or
+        ``"numpy"``; by default the first of them that is installed.
 
         Arrays of a batch lie in memory shared with the daemon, which fills it anew for the next
         batch: with ``copy`` they are yours. See :class:`Loader`.

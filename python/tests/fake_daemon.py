@@ -61,9 +61,9 @@ class Session:
         self.socket.sendall(data[1:])
 
     def memory(self, size: int, drops: list[int] | None = None, **wrong: Any) -> int:
-        """Makes memory and hands it over."""
+        """Makes memory and hands it over. Its numbers are in no order."""
         self.daemon.memories += 1
-        number, descriptor = self.daemon.memories, os.memfd_create("fake")
+        number, descriptor = self.daemon.memories ^ 2, os.memfd_create("fake")
         os.ftruncate(descriptor, size)
         self.memories[number] = mmap.mmap(descriptor, size)
         self.send(

@@ -318,7 +318,7 @@ def packed(value: Any) -> bytes:
     return into.tobytes()
 
 
-REGION = {"memory": 2, "offset": 512, "bytes": 72}
+REGION = {"memory": 2 ^ 2, "offset": 512, "bytes": 72}
 GARBAGE = {
     "too long": (message(b"\xff\xff\xff\x7f"), "a message has 2147483647 bytes"),
     "empty": (message(b"\0\0\0\0"), "a message has 0 bytes"),
@@ -335,7 +335,7 @@ GARBAGE = {
     "of nothing": (memory(bytes=0), "is smaller than announced"),
     "number": (memory(id="1"), "id is no whole number"),
     "negative": (memory(id=-1), "id is no whole number"),
-    "reused": (memory(id=1), "the number of a shared memory was used before"),
+    "reused": (memory(id=1 ^ 2), "the number of a shared memory was used before"),
     "drops": (memory(drops=7), "drops is no list"),
     "roots": (batch(roots=True), "roots is no whole number"),
     "hops": (batch(hop_nodes=[2, 4]), "hop_nodes is no list of 3 numbers"),
@@ -460,8 +460,8 @@ def test_another_node_makes_the_job(
     monkeypatch.setenv("HOPMESH_RUN", "k")
     assert loader(mesh).job.id == "j2" and daemon.requests == []
     monkeypatch.setattr(rendezvous, "_MEET_SECONDS", 0.2)
-    monkeypatch.setenv("HOPMESH_RUN", "none")
-    with pytest.raises(hopmesh.Error, match="of run none was made: start the script beside n2"):
+    monkeypatch.setenv("HOPMESH_RUN", "one")
+    with pytest.raises(hopmesh.Error, match="of run one was made: start the script beside n2"):
         loader(hopmesh.connect(daemon.path))
     # The first node dies, which makes this one the first.
     daemon.members[1]["status"] = "failed"
