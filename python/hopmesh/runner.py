@@ -95,7 +95,7 @@ class _Beside:
     ) -> None:
         self.node, self.client, self._key = node, client, key
         self._command = [sys.executable, "-I", leash.__file__, str(os.getpid()), *command]
-        self._environment = {**os.environ, **environment, "PYTHONUNBUFFERED": "1"}
+        self._environment = {**os.environ, **_imports(), **environment, "PYTHONUNBUFFERED": "1"}
         self._environment |= {"HOPMESH_API": client.address, "HOPMESH_RUN": key}
         self._process: subprocess.Popen[bytes] | None = None
         self._rest, self._last, self._looked = b"", "", 0.0
@@ -191,6 +191,15 @@ class _Beside:
         with contextlib.suppress(Error):
             return rendezvous.all_done(self.client, self._key)
         return False
+
+
+def _imports() -> dict[str, str]:
+    """Returns what has a script find this package where it is used from its folder."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if os.path.basename(folder) in ("site-packages", "dist-packages"):
+        return {}
+    before = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": f"{folder}{os.pathsep}{before}" if before else folder}
 
 
 def alive(client: Client) -> bool:

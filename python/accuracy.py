@@ -1,0 +1,120 @@
+"""A model of PyG trained through the loader on three nodes, beside plain PyG on this machine.
+
+    python accuracy.py NAME GRAPH.npz [SEEDS]
+
+prints the test accuracy at the best validation epoch of each. Both take the same number of seed
+vertices a step, with all of their neighbours. It needs PyTorch and PyG.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+from torch_geometric.nn import SAGEConv
+from torch_geometric.utils import k_hop_subgraph
+
+import hopmesh
+
+EPOCHS, BATCH = 40, 64
+
+
+class Model(torch.nn.Module):
+    def __init__(self, features: int, classes: int) -> None:
+        super().__init__()
+        self.first, self.second = SAGEConv(features, 64), SAGEConv(64, classes)
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        x = functional.dropout(x, 0.5, self.training)
+        x = functional.dropout(self.first(x, edge_index).relu(), 0.5, self.training)
+        return self.second(x, edge_index)
+
+
+def train(
+    model: Model,
+    graph: hopmesh.Graph,
+    epochs: Iterator[Any],
+    batches: Callable[[], Iterator[tuple[Any, Any, Any]]],
+    reduce: Callable[[Any], object],
+) -> float:
+    """Returns the test accuracy of the best validation epoch."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+    x, edges = torch.from_numpy(graph.x), torch.from_numpy(graph.edge_index)
+    best = (0.0, 0.0)
+    for _ in epochs:
+        model.train()
+        for part, part_edges, y in batches():
+            loss = functional.cross_entropy(model(part, part_edges)[: len(y)], y)
+            optimizer.zero_grad()
+            loss.backward()
+            reduce(model)
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            right = model(x, edges).argmax(1).numpy() == graph.y
+        best = max(best, (right[graph.val_mask].mean(), right[graph.test_mask].mean()))
+    return float(best[1])
+
+
+def beside_a_node(seed: int) -> None:
+    mesh = hopmesh.connect()
+    graph = mesh.load_dataset("g")
+    settings = {"batch_size": BATCH, "epochs": EPOCHS, "normalize_features": "none"}
+    loader = mesh.loader("g", layers=2, seed=seed, kind="torch", **settings)
+    torch.manual_seed(seed)
+    model = mesh.broadcast(Model(loader.features, loader.classes))
+    torch.manual_seed(100 * seed + loader.rank)  # the ranks' dropout differs
+
+    def batches() -> Iterator[tuple[Any, Any, Any]]:
+        for batch in loader:
+            yield batch.x, batch.edge_index, batch.y
+
+    reached = train(model, graph, loader.epochs(), batches, mesh.all_reduce)
+    if loader.rank == 0:
+        with open(os.environ["REACHED"], "a", encoding="ascii") as file:
+            print(reached, file=file)
+
+
+def plain(graph: hopmesh.Graph, seed: int) -> float:
+    x, edges = torch.from_numpy(graph.x), torch.from_numpy(graph.edge_index)
+    y, roots = torch.from_numpy(graph.y), torch.from_numpy(np.flatnonzero(graph.train_mask))
+    torch.manual_seed(seed)
+    model = Model(x.shape[1], int(y.max()) + 1)
+
+    def batches() -> Iterator[tuple[Any, Any, Any]]:
+        for chosen in roots[torch.randperm(len(roots))].split(BATCH):
+            nodes, part, places, _ = k_hop_subgraph(chosen, 2, edges, relabel_nodes=True)
+            order = torch.full((len(nodes),), True).index_fill(0, places, False).nonzero()[:, 0]
+            order = torch.cat([places, order])  # the seed vertices first, as in the loader's
+            where = torch.empty_like(order).index_copy(0, order, torch.arange(len(order)))
+            yield x[nodes[order]], where[part], y[chosen]
+
+    return train(model, graph, iter(range(EPOCHS)), batches, lambda model: None)
+
+
+def main(name: str, path: str, seeds: int) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder, hopmesh.up(nodes=3) as mesh:
+        os.environ["REACHED"] = os.path.join(folder, "reached")
+        mesh.import_("g", os.path.abspath(path))
+        graph = mesh.load_dataset("g")
+        alone = [100 * plain(graph, seed) for seed in range(1, seeds + 1)]
+        for seed in range(1, seeds + 1):
+            mesh.run(__file__, [str(seed)])
+        together = 100 * np.loadtxt(os.environ["REACHED"], ndmin=1)
+    for where, reached in (("plain PyG", alone), ("loader, 3 nodes", together)):
+        print(f"{name}: {where}: {np.mean(reached):.2f} ± {np.std(reached):.2f} % of {seeds} seeds")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    if len(sys.argv) == 2:
+        beside_a_node(int(sys.argv[1]))
+    else:
+        main(sys.argv[1], sys.argv[2], int((sys.argv[3:] or ["5"])[0]))
