@@ -28,8 +28,8 @@ from hopmesh.model import Model, load_model
 from hopmesh.tracking import log_to_mlflow
 
 __all__ = [
-    "Adj", "Again", "Batch", "Dataset", "Error", "Graph", "Job", "Loader", "LocalMesh", "Mesh", "Model",
-    "Predictions", "connect", "load_model", "log_to_mlflow", "options", "up",
+    "Adj", "Again", "Batch", "Dataset", "Error", "Graph", "Job", "Loader", "LocalMesh", "Mesh",
+    "Model", "Predictions", "connect", "load_model", "log_to_mlflow", "options", "up",
 ]  # fmt: skip
 
 try:
