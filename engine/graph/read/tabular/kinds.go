@@ -61,7 +61,7 @@ func placeColumns(name string, kind tableKind, names []string) (placed, error) {
 	case featuresTable:
 		p.id[0] = max(column(names, "id"), 0)
 		for i := range names {
-			if i != p.id[0] {
+			if i != p.id[0] && names[i] != "" { // pandas numbers rows in a column without a name
 				p.value = append(p.value, i)
 			}
 		}

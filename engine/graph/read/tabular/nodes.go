@@ -34,12 +34,18 @@ func placeNodes(file string, kind tableKind, columns []nodeColumn) (p placed, er
 	for i, c := range columns {
 		names[i] = c.name
 	}
-	p.id[0] = max(column(names, nodeNames...), 0)
+	p.id[0] = max(column(names, "id"), 0)
+	if p.id[0] == 0 {
+		p.id[0] = max(column(names, nodeNames...), 0)
+	}
 	label := column(names, classNames...)
-	if label == p.id[0] {
+	splits := splitColumns(names)
+	if label == p.id[0] || slices.Contains(splits, p.id[0]) || slices.Contains(maskNames[graph.Train:], strings.ToLower(names[p.id[0]])) {
 		return p, fmt.Errorf("%s has no column called id among %s: call the column with the names of nodes so", file, source.Listed(names))
 	}
-	splits := splitColumns(names)
+	if a, b := twice(columns, label); b >= 0 {
+		return p, fmt.Errorf("%s has both %s and %s: leave one of them, or give it another name", file, source.Printable(names[a]), source.Printable(names[b]))
+	}
 	var masks []int
 	for _, mask := range maskNames[graph.Train:] {
 		if i := column(names, mask); i >= 0 {
@@ -62,6 +68,7 @@ func placeNodes(file string, kind tableKind, columns []nodeColumn) (p placed, er
 		for i, c := range columns {
 			switch {
 			case i == p.id[0] || i == label || slices.Contains(splits, i) || slices.Contains(masks, i):
+			case isIndex(c.name): // not of the vertex, but of the row
 			case c.number || c.list:
 				p.value = append(p.value, i)
 			default:
@@ -70,6 +77,26 @@ func placeNodes(file string, kind tableKind, columns []nodeColumn) (p placed, er
 		}
 	}
 	return p, nil
+}
+
+// isIndex reports whether a column has the numbers of rows that pandas adds, under no name
+// in a file of lines.
+func isIndex(name string) bool { return name == "" || name == pandasIndex }
+
+// twice returns two columns of nodes that claim to be the same, of which one would be taken
+// for a feature: the answer that a model is to find would be among what it is given.
+func twice(columns []nodeColumn, label int) (a, b int) {
+	for i, c := range columns {
+		for j, earlier := range columns[:i] {
+			if !isIndex(c.name) && strings.EqualFold(earlier.name, c.name) {
+				return j, i
+			}
+		}
+		if i != label && c.number && column([]string{c.name}, classNames...) >= 0 {
+			return label, i
+		}
+	}
+	return 0, -1
 }
 
 // nodeNotes says what the columns of nodes were taken for, once for all kinds of tables.
@@ -92,7 +119,7 @@ func nodeNotes(file string, kind tableKind, names []string, p placed) []string {
 	}
 	notes := []string{about + "."}
 	if len(p.ignored) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: left out, as they hold no numbers: %s.", file, source.Listed(p.ignored)))
+		notes = append(notes, fmt.Sprintf("%s: not taken as features: %s.", file, source.Listed(p.ignored)))
 	}
 	return notes
 }

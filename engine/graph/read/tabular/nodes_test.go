@@ -52,7 +52,7 @@ func TestNodesSayWhatTheyAre(t *testing.T) {
 		if got != "ann bob cy[a b] [1 0 1] [[1 2 3]] map[ann:[30 1.5] bob:[40 2] cy:[50 1]]" {
 			t.Errorf("%s: %s", name, got)
 		}
-		for _, want := range []string{"left out, as they hold no numbers: name.", "Not read, since the names are none of edges, nodes, features, labels and splits: README.md, extra.csv.", ": labels are in the column "} {
+		for _, want := range []string{"not taken as features: name.", "Not read, since the names are none of edges, nodes, features, labels and splits: README.md, extra.csv.", ": labels are in the column "} {
 			if n := slices.IndexFunc(s.Notes(), func(n string) bool { return strings.Contains(n, want) }); n < 0 {
 				t.Errorf("%s: %q has no %q", name, s.Notes(), want)
 			}
@@ -118,6 +118,36 @@ func TestNodesOfOtherWriters(t *testing.T) {
 		s := mustOpen(t, folder(t, map[string]string{"edges.csv": edges.String(), "nodes" + filepath.Ext(path): string(b)}))
 		if got := fmt.Sprint(s.Meta().ClassNames, s.Labels()[:4], s.Splits()[0][:4], featuresOf(t, s)["v11"]); got != "[a b c] [0 1 2 0] [1 2 3 1] [2.75 11]" {
 			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+// What a model is given of a vertex must not hold its label, its part or the number of its row.
+func TestNothingButFeaturesIsTakenAsOne(t *testing.T) {
+	edges := "0,1\n1,2\n"
+	for name, files := range map[string]map[string]string{
+		"pandas' row numbers":   {"nodes.csv": ",id,label,x\n7,0,a,5\n8,1,b,6\n9,2,a,7\n"},
+		"the id is another one": {"nodes.csv": "x,node,id,label\n5,Ann,0,a\n6,Bob,1,b\n7,Cy,2,a\n"},
+		"of features":           {"features.csv": ",id,x\n7,0,5\n8,1,6\n9,2,7\n"},
+	} {
+		files["edges.csv"] = edges
+		s := mustOpen(t, folder(t, files))
+		if got := fmt.Sprint(featuresOf(t, s)); got != "map[0:[5] 1:[6] 2:[7]]" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	for header, want := range map[string]string{
+		"id,label,y":               "nodes.csv has both label and y: leave one of them, or give it another name",
+		"id,Y,CLASS":               "nodes.csv has both Y and CLASS: leave one of them, or give it another name",
+		"id,label,label":           "nodes.csv has both label and label: leave one of them, or give it another name",
+		"id,train_mask,Train_Mask": "nodes.csv has both train_mask and Train_Mask: leave one of them, or give it another name",
+		"id,x,ID":                  "nodes.csv has both id and ID: leave one of them, or give it another name",
+		"split,x,label":            "nodes.csv has no column called id among split, x, label: call the column with the names of nodes so",
+		"val_mask,x,label":         "nodes.csv has no column called id among val_mask, x, label: call the column with the names of nodes so",
+	} {
+		_, err := OpenCSV(t.Context(), folder(t, map[string]string{"edges.csv": edges, "nodes.csv": header + "\n0,1,1\n1,0,0\n"}), source.Options{})
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v", header, err)
 		}
 	}
 }
