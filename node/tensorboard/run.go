@@ -109,8 +109,19 @@ func (r *run) follow(j *plan.Job, model int) {
 	}
 }
 
-// write appends the epochs of a model that the files lack.
+// write appends the epochs of a model that the files lack. If the file is no more, because
+// somebody removed it or put something else in its place, another one gets all epochs.
 func (r *run) write(j *plan.Job, model int, of *recipe.Recipe, name string, now func() time.Time) error {
+	err := r.add(j, model, of, name, now)
+	if r.file == "" || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	*r = run{dir: r.dir, when: r.when, anew: true}
+	return r.add(j, model, of, name, now)
+}
+
+// add appends epochs to the file, which it makes if there is none yet.
+func (r *run) add(j *plan.Job, model int, of *recipe.Recipe, name string, now func() time.Time) error {
 	var buffer []byte
 	last := r.last
 	for i := range j.History {
@@ -137,12 +148,7 @@ func (r *run) write(j *plan.Job, model int, of *recipe.Recipe, name string, now 
 	if len(buffer) == 0 {
 		return nil
 	}
-	err := r.append(buffer, name, now())
-	if r.file != "" && errors.Is(err, fs.ErrNotExist) { // somebody removed it
-		*r = run{dir: r.dir, when: r.when, anew: true}
-		return r.write(j, model, of, name, now)
-	}
-	if err != nil {
+	if err := r.append(buffer, name, now()); err != nil {
 		return err
 	}
 	r.last = last
@@ -161,6 +167,9 @@ func (r *run) append(records []byte, name string, now time.Time) error {
 		r.when = max(now.Unix(), r.when+1)
 		file = filepath.Join(r.dir, fmt.Sprintf("%s%010d.%s", prefix, r.when, name))
 		flags |= os.O_CREATE | os.O_EXCL
+	} else if info, err := os.Lstat(file); err == nil && info.Mode()&(fs.ModeSymlink|fs.ModeNamedPipe) != 0 {
+		// A link may lead to a file that is not ours, and a pipe might never be opened.
+		return fmt.Errorf("%s is not the file that was written: %w", file, fs.ErrNotExist)
 	}
 	f, err := os.OpenFile(file, flags, 0o644) //nolint:gosec // as above
 	if err != nil {

@@ -3,6 +3,7 @@ package tensorboard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -435,5 +437,45 @@ func TestOnlyPlainFilesAreRead(t *testing.T) {
 	}
 	if r, err := openRun(dir, "0a1b2c3d"); err != nil || r.last != (mark{}) || r.when != 0 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A folder that is removed, or a file that becomes something else, while many epochs wait
+// that take several writes, gets them all.
+func TestManyEpochsAfterTheFileHasGone(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, dir, file string) error{
+		"the folder is removed": func(_ *testing.T, dir, _ string) error { return os.RemoveAll(dir) },
+		"the file is a link now": func(t *testing.T, _, file string) error {
+			return errors.Join(os.Remove(file), os.Symlink(filepath.Join(t.TempDir(), "other"), file))
+		},
+		"the file is a pipe now": func(_ *testing.T, _, file string) error {
+			return errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			job := filepath.Join(dir, "j1")
+			writing(t, dir, func(p *paper, synced func()) {
+				p.set(aJob(1, 1, 8))
+				synced()
+				files, _ := filepath.Glob(filepath.Join(job, prefix+"*"))
+				if len(files) != 1 {
+					t.Fatal(files)
+				}
+				if err := spoil(t, job, files[0]); err != nil {
+					t.Fatal(err)
+				}
+				p.set(aJob(200, 1, 8))
+				synced()
+				if info, err := os.Lstat(files[0]); err == nil && !info.Mode().IsRegular() {
+					if err := os.Remove(files[0]); err != nil { // drawn would follow it
+						t.Fatal(err)
+					}
+				}
+				if got := drawn(t, job); len(got) != 200 || got[1] != 8 {
+					t.Errorf("%d epochs are written, and want 200", len(got))
+				}
+			})
+		})
 	}
 }
