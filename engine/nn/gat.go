@@ -36,10 +36,11 @@ func newGAT(s Spec, p Place) Conv {
 
 // inWords describes what follows the scores of edges: s(u, v) of each head.
 func (h *heads) inWords() string {
-	text := fmt.Sprintf(" Here leaky(s) = s where it is above 0, else %v * s. The shares of a vertex' in-edges = softmax of their scores, in each head. y of a head = the sum of share * z of the source over the in-edges, 0 where there are none.", slope)
+	text := fmt.Sprintf(" Here leaky(s) = s where it is above 0, else %v * s. The shares of a vertex' in-edges = softmax of their scores, in each head.", slope)
 	if h.dropout > 0 {
 		text += fmt.Sprintf(" In training alone: dropout of %v of the shares.", h.dropout)
 	}
+	text += " y of a head = the sum of share * z of the source over the in-edges, 0 where there are none."
 	if h.averaged {
 		return text + " y = the mean of the heads."
 	}
@@ -48,6 +49,9 @@ func (h *heads) inWords() string {
 
 // divided describes how the columns belong to heads.
 func (h *heads) divided() string {
+	if h.count == 1 {
+		return fmt.Sprintf("1 head of %d columns", h.width)
+	}
 	return fmt.Sprintf("%d heads of %d columns each, side by side", h.count, h.width)
 }
 

@@ -80,6 +80,10 @@ func TestWordsOfSteps(t *testing.T) {
 				"y = a * layers.1.weight + x * layers.1.root.weight, x being the vertex' own row. y = y + layers.1.bias. y = y + x0."},
 		{changed("mlp", func(s *nn.Spec) { s.Head, s.Jump = nn.HeadLinear, nn.JumpMax }), "head",
 			"x = the largest of the results of all layers, in each column. y = x * head.weight. y = y + head.bias."},
+		{changed("gat", nil), "layers.1",
+			"z = x * layers.1.weight: 1 head of 3 columns. The score of an edge (u, v) in a head = leaky(z(u) . layers.1.attention.source + z(v) . layers.1.attention.target), " +
+				"the products being those of the head's columns. Here leaky(s) = s where it is above 0, else 0.2 * s. The shares of a vertex' in-edges = softmax of their scores, in each head. " +
+				dropped + "the shares. y of a head = the sum of share * z of the source over the in-edges, 0 where there are none. y = the mean of the heads. y = y + layers.1.bias."},
 		{changed("gcnii", nil), "encoder", dropped + "x. y = x * encoder.weight. y = y + encoder.bias. y = max(y, 0) (ReLU)."},
 	} {
 		if c.spec.Residual { // Resolve is for those who change a spec
