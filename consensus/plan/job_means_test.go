@@ -9,7 +9,9 @@ import (
 // were given the job: what changes afterwards is for the next assignment.
 func TestAJobKnowsWhoHoldsCopies(t *testing.T) {
 	w := allHold(t, 3)
-	w.apply(UpdateMember{ID: "b", Speed: 1})
+	for id, speed := range map[string]uint64{"a": OrdinarySpeed, "b": 1, "c": OrdinarySpeed} {
+		w.apply(UpdateMember{ID: id, Speed: speed})
+	}
 	id := w.queue("leap")
 	w.assign()
 	j := w.job(id)

@@ -11,7 +11,10 @@ import (
 func TestWeightsAreThoseOfClasses(t *testing.T) {
 	for _, c := range []struct{ speeds, weights []uint64 }{
 		{[]uint64{1000, 1000, 1000}, []uint64{1000, 1000, 1000}},
-		{[]uint64{0, 1000, 1400}, []uint64{1000, 1000, 1000}},                              // unknown is ordinary
+		{[]uint64{0, 1000, 1400}, []uint64{1000, 1000, 1000}}, // unknown is as the others
+		{[]uint64{0, 0}, []uint64{OrdinarySpeed, OrdinarySpeed}},
+		{[]uint64{0, 250}, []uint64{250, 250}},
+		{[]uint64{8000, 250, 0, 8100}, []uint64{8000, 250, 8000, 8000}},
 		{[]uint64{11900, 9000, 13400, 250}, []uint64{9000, 9000, 9000, 250}},               // GPUs beside a small node
 		{[]uint64{1000, 2000, 4000}, []uint64{1000, 2000, 4000}},                           // twice the cores
 		{[]uint64{1000, 1500, 2200}, []uint64{1000, 1500, 1500}},                           // 8, 12 and nearly 18 cores
@@ -43,6 +46,7 @@ func TestSharesFollowWeights(t *testing.T) {
 		{[]uint64{12100, 9800, 14400}, []int{5, 5, 6}},
 		{[]uint64{1000, 2000, 1000}, []int{4, 4, 8}},
 		{[]uint64{9800, 12100, 19800}, []int{4, 4, 8}},
+		{[]uint64{250, 0}, []int{8, 8}}, // a small node, and one like it that has just joined
 	} {
 		s := &State{Members: map[string]Member{}}
 		for i, speed := range c.speeds {
