@@ -249,3 +249,43 @@ func TestLabelsOfPartsMayBeNames(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Parts whose columns of features stand in another order are refused, wherever they lie: what
+// is one feature here would be another there.
+func TestPartsHaveTheSameFeatures(t *testing.T) {
+	s := read.NewServer(0)
+	defer s.Close()
+	for name, c := range map[string]struct {
+		file   string
+		header [2]string
+		fits   bool
+	}{
+		"nodes":            {"nodes.csv", [2]string{"id,age,height", "id,height,age"}, false},
+		"features":         {"features.csv", [2]string{"id,a,b", "b,id,a"}, false},
+		"others":           {"nodes.csv", [2]string{"id,a,b", "id,a,c"}, false},
+		"ids elsewhere":    {"nodes.csv", [2]string{"id,Age,height", "age,id,height"}, true},
+		"without a header": {"features.csv", [2]string{"id,a,b", "7,0,0"}, true},
+	} {
+		for _, far := range []bool{false, true} {
+			var parts []read.Part
+			for i, header := range c.header {
+				dir := t.TempDir()
+				for name, text := range map[string]string{"edges.csv": "0,1\n1,2\n", c.file: fmt.Sprintf("%s\n%d,%d,%d\n", header, i, i, i)} {
+					if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				p := read.Part{Label: fmt.Sprint("n", i), Node: fmt.Sprint("n", i), Path: dir}
+				if far {
+					p.Ask = direct(s)
+				}
+				parts = append(parts, p)
+			}
+			_, err := read.OpenParts(t.Context(), parts, read.Options{})
+			want := fmt.Sprintf("%s in n1 has other columns than %s in n0, or in another order: write all parts of a table with the same columns", c.file, c.file)
+			if c.fits && err != nil || !c.fits && (err == nil || err.Error() != want) {
+				t.Errorf("%s, far %v: %v", name, far, err)
+			}
+		}
+	}
+}

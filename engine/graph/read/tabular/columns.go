@@ -60,6 +60,7 @@ func (t *columnTable) find() error {
 			t.masks = append(t.masks, names[i])
 		}
 	}
+	t.info.columns = digestOf(t.kind, names, p)
 	t.wanted = append(append(t.wanted, p.id[:t.kind.ids()]...), p.value...)
 	for i, column := range t.wanted {
 		c := all[column]

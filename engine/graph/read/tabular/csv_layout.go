@@ -19,6 +19,7 @@ type csvLayout struct {
 	text      bool  // an id in the file's head is not an integer
 	first     string
 	ignored   []string
+	digest    string   // what columns is of a tableAbout
 	masks     []string // names of the columns of value, if they are masks
 	nodes     []string // notes on a table of nodes
 }
@@ -111,7 +112,7 @@ func layOut(name string, kind tableKind, nodes bool, b []byte, last bool) (csvLa
 		if len(p.value) == 0 && kind != featuresTable {
 			return l, errNoColumns
 		}
-		l.put(p, rows[0].fields)
+		l.put(kind, p, rows[0].fields)
 		l.nodes = nodeNotes(name, kind, rows[0].fields, p)
 	} else {
 		l.header = isHeader(kind, rows)
@@ -214,8 +215,9 @@ func splitColumns(header []string) []int {
 	return found
 }
 
-func (l *csvLayout) put(p placed, names []string) {
+func (l *csvLayout) put(kind tableKind, p placed, names []string) {
 	l.id, l.value, l.ignored = p.id, p.value, p.ignored
+	l.digest = digestOf(kind, names, p)
 	if p.masks {
 		for _, i := range p.value {
 			l.masks = append(l.masks, names[i])
@@ -228,7 +230,7 @@ func (l *csvLayout) place(name string, kind tableKind, rows []row) error {
 	first := rows[0].fields
 	if l.header {
 		places, err := placeColumns(name, kind, first)
-		l.put(places, first)
+		l.put(kind, places, first)
 		return err
 	}
 	l.id = [2]int{0, 1}

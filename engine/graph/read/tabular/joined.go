@@ -100,6 +100,9 @@ func (j *joinedTable) suit() error {
 		if a := t.about(); a.width != first.width {
 			return fmt.Errorf("%s in %s has %d columns of values and %s in %s has %d: write all parts of a table with the same columns",
 				a.name, j.parts[i].Label, a.width, first.name, j.parts[0].Label, first.width)
+		} else if a.columns != "" && first.columns != "" && a.columns != first.columns {
+			return fmt.Errorf("%s in %s has other columns than %s in %s, or in another order: write all parts of a table with the same columns",
+				a.name, j.parts[i].Label, first.name, j.parts[0].Label)
 		}
 	}
 	return nil

@@ -1,8 +1,11 @@
 package tabular
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hopmesh/hopmesh/engine/graph/read/source"
 )
@@ -44,6 +47,18 @@ type placed struct {
 	value   []int
 	ignored []string
 	masks   bool // the values are masks of one split
+}
+
+// digestOf returns what distinguishes the names of a table's columns of features.
+func digestOf(kind tableKind, names []string, p placed) string {
+	if kind != featuresTable || len(p.value) < 2 {
+		return ""
+	}
+	h := sha256.New()
+	for _, i := range p.value {
+		_, _ = fmt.Fprintf(h, "%q,", strings.ToLower(names[i])) // it never fails
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // placeColumns finds a table's columns by their names.

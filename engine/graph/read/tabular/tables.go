@@ -36,8 +36,11 @@ type tableAbout struct {
 	unit  string // what rows are counted in: line or row
 	width int    // features or splits in a row; of edges 1 if there are weights
 	text  bool   // the first rows have ids that are not integers; later ones may, too
-	notes []string
-	where func(row uint64) string // what at returns, of a table made of several
+	// columns distinguishes the names of several columns of features, in order; "": they
+	// have none, or are few.
+	columns string
+	notes   []string
+	where   func(row uint64) string // what at returns, of a table made of several
 }
 
 // at begins a sentence on a row.

@@ -27,6 +27,8 @@ type LookTable struct {
 	Width int
 	Text  bool
 	Notes []string
+	// Columns distinguishes the names of features; "": not known.
+	Columns string
 }
 
 // A Query asks for the rows of one table of a source.
@@ -58,7 +60,7 @@ func LookAt(ctx context.Context, path, format string) (l Look, err error) {
 	for kind, t := range set {
 		if t != nil {
 			a := t.about()
-			l.Tables = append(l.Tables, LookTable{kind, a.name, a.unit, a.width, a.text, a.notes})
+			l.Tables = append(l.Tables, LookTable{kind, a.name, a.unit, a.width, a.text, a.notes, a.columns})
 		}
 	}
 	l.Format = format
@@ -297,7 +299,7 @@ func (p Part) farTables() (set tableSet, err error) {
 		}
 		set[l.Kind] = &farTable{
 			far:  p.Far,
-			info: tableAbout{name: source.Printable(l.Name), unit: source.Printable(l.Unit), width: l.Width, text: l.Text, notes: l.Notes},
+			info: tableAbout{name: source.Printable(l.Name), unit: source.Printable(l.Unit), width: l.Width, text: l.Text, columns: l.Columns, notes: l.Notes},
 			q:    Query{Path: p.Path, Format: p.Look.Format, Kind: l.Kind},
 		}
 	}
