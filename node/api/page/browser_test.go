@@ -67,6 +67,9 @@ func TestPage(t *testing.T) {
 	}
 	b.await("the job that runs is shown again", shown+`?.dataset.epoch > 0`, 10*time.Second)
 	hostile(t, b)
+	if got := value[string](b, `import("/page/format.js").then((m) => m.seconds(179.6))`); got != "3 min 0 s" {
+		t.Errorf("179.6 seconds are %s", got)
+	}
 
 	epoch := value[int](b, shown+".dataset.epoch | 0")
 	gamma.end(syscall.SIGKILL)

@@ -25,7 +25,8 @@ export function seconds(v) {
   if (v < 1e-3) return `${(v * 1e6).toFixed(0)} µs`;
   if (v < 1) return `${(v * 1e3).toFixed(v < 0.01 ? 1 : 0)} ms`;
   if (v < 120) return `${v.toFixed(v < 10 ? 2 : 1)} s`;
-  if (v < 7200) return `${Math.floor(v / 60)} min ${Math.round(v % 60)} s`;
+  const whole = Math.round(v);
+  if (whole < 7200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${(v / 3600).toFixed(1)} h`;
 }
 
