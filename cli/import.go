@@ -22,8 +22,10 @@ func datasetImport() *cobra.Command {
 		Use:   "import NAME SOURCE...",
 		Short: "Partition a graph into shards and store them in the mesh",
 		Long: "Reads a graph, partitions it into shards and stores them on the nodes. The daemon reads SOURCE, so it\n" +
-			"must be on the daemon's machine, or NODE:/PATH on another node's, or a URL (https, http, s3, gs). For csv and parquet SOURCE is an edge file,\n" +
-			"or a folder of files called edges and nodes, or edges, features, labels and splits; several of one format are read as one. First prints a forecast of memory and edge cut. An interrupted import\n" +
+			"must be on the daemon's machine, or NODE:/PATH on another node's, or a URL (https, http, s3, gs). For csv\n" +
+			"and parquet SOURCE is an edge file, or a folder of files called edges and nodes, or edges, features, labels\n" +
+			"and splits; several of one format are read as one. First prints a forecast of memory and edge cut. An\n" +
+			"interrupted import " +
 			"leaves nothing behind.",
 		Example: "  hopmesh dataset import cora ./cora.npz\n" +
 			"  hopmesh dataset import web /data/web --format csv --undirected --shards 256 --memory 8GiB\n" +

@@ -28,7 +28,8 @@ func Predict() *cobra.Command {
 		Short: "Write predictions for every vertex",
 		Long: "Runs the model of a job's best epoch on all vertices with all their neighbours, and writes a row for each\n" +
 			"vertex: its logits, or with --embeddings the input of the last layer. Rows are in ascending order of the\n" +
-			"vertex ids of the source. A .parquet file has a column with these ids; a .npy file has the numbers alone.\n" +
+			"vertex ids of the source. A .parquet file has a column with these ids, and for logits the class\n" +
+			"with the largest, its name and its probability; a .npy file has the numbers alone.\n" +
 			"For a sweep it uses the best model, or the one of --model-index, as numbered by `hopmesh train show`. If\n" +
 			"it is interrupted or fails, it leaves no file.",
 		Example:           "  hopmesh predict j1 --out cora.parquet\n  hopmesh predict j1 --out cora.npy --embeddings",
