@@ -95,7 +95,7 @@ func (w *Writer) Run(ctx context.Context) error {
 func (w *Writer) report(err error) {
 	switch {
 	case err != nil && !w.failed:
-		w.cfg.Log.Warn("event files for TensorBoard can't be written; jobs go on, and the epochs follow once there is room", "dir", w.cfg.Dir, "err", err)
+		w.cfg.Log.Warn("event files for TensorBoard can't be written; jobs go on, and the epochs follow once they can", "dir", w.cfg.Dir, "err", err)
 	case err == nil && w.failed:
 		w.cfg.Log.Info("event files for TensorBoard are written again", "dir", w.cfg.Dir)
 	}
