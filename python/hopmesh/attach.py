@@ -227,14 +227,6 @@ class Answer:
                 raise _Garbage(f"{name} is no number")
             return float(value)
 
-    def text(self, name: str) -> str:
-        """Returns a text."""
-        with self._checked():
-            value = self._fields.get(name)
-            if not isinstance(value, str):
-                raise _Garbage(f"{name} is no text")
-            return value
-
     def region(self, name: str) -> Region:
         """Returns a part of the shared memory."""
         with self._checked():

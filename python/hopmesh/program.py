@@ -33,6 +33,8 @@ class Program:
                 "give hopmesh.connect its unix socket or its data directory"
             )
         self.job = job
+        # Alone, a node does not know its name when it greets.
+        self.node = str(client.get("/v1/status")["node"])
         self._connection = Connection(_attach(client, job), client.address)
         self.hello()
 
@@ -52,7 +54,6 @@ class Program:
         if read.number("version") != VERSION:
             raise Error("the daemon speaks another version: install this package's program there")
         self.rank, self.size = read.number("rank"), read.number("size")
-        self.node = read.text("node")
         self.epoch, self.epochs = read.number("epoch"), read.number("epochs")
         self.step, self.steps = read.number("step"), read.number("steps")
         self.vertices, self.features = read.number("vertices"), read.number("features")
