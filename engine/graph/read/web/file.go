@@ -37,6 +37,10 @@ const (
 	mostAhead  = 16
 )
 
+// maxSize bounds what a server may say of a file's size, so that offsets beyond its end are
+// still numbers.
+const maxSize = 1 << 56
+
 // A block is a part of the file. Who is to read it waits until it is ready.
 type block struct {
 	ready chan struct{}
@@ -82,6 +86,9 @@ func (f *File) begin() error {
 		defer a.body.Close()
 		if f.size, f.version, whole = a.total, a.version, a.whole; whole {
 			return false, nil
+		}
+		if f.size > maxSize {
+			return false, finally("the server says that %s has %d bytes, which no file has: check the address", f.name, f.size)
 		}
 		first = make([]byte, min(blockBytes, f.size))
 		if _, err := io.ReadFull(watched(f.during, a.body), first); err != nil {

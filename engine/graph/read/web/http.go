@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,7 +23,7 @@ const maxRedirects = 5
 // transport is shared, so that connections are used again. It asks for no compression,
 // which would move offsets.
 var transport = &http.Transport{
-	Proxy:                 http.ProxyFromEnvironment,
+	Proxy:                 proxy,
 	DialContext:           (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second, Control: allowed}).DialContext,
 	ForceAttemptHTTP2:     true,
 	DisableCompression:    true,
@@ -30,10 +31,33 @@ var transport = &http.Transport{
 	IdleConnTimeout:       time.Minute,
 	TLSHandshakeTimeout:   15 * time.Second,
 	ResponseHeaderTimeout: time.Minute,
+
+	MaxResponseHeaderBytes: 64 << 10,
 }
 
-// amazonService is the one address of such services that is not link-local.
-var amazonService = netip.MustParseAddr("fd00:ec2::254")
+// proxy returns the environment's.
+func proxy(req *http.Request) (*url.URL, error) {
+	by, err := http.ProxyFromEnvironment(req)
+	if err == nil && by != nil {
+		err = throughProxy(req.URL)
+	}
+	return by, err
+}
+
+// throughProxy looks at addresses that are numbers. What names lead to only the proxy knows.
+func throughProxy(u *url.URL) error {
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return permitted(ip)
+	}
+	return nil
+}
+
+// services are the addresses of such services that are not link-local: Amazon's and
+// Google's over IPv6, Alibaba's, Oracle's, and the one from which Azure sets up machines.
+var services = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254"),
+	netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("192.0.0.192"), netip.MustParseAddr("168.63.129.16"),
+}
 
 // allowed refuses the addresses at which clouds give out a machine's own credentials. It
 // sees what names have led to, also after a redirect.
@@ -42,7 +66,12 @@ func allowed(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return nil //nolint:nilerr // not of the internet
 	}
-	if ip := at.Addr().Unmap(); ip.IsLinkLocalUnicast() || ip == amazonService {
+	return permitted(at.Addr())
+}
+
+// permitted compares without a zone, which an address of any kind may be written with.
+func permitted(ip netip.Addr) error {
+	if ip = ip.Unmap().WithZone(""); ip.IsLinkLocalUnicast() || slices.Contains(services, ip) {
 		return finally("the address leads to %s, where machines find their own credentials, and is not read", ip)
 	}
 	return nil
@@ -97,6 +126,9 @@ func (h *overHTTP) fetch(ctx context.Context, from, to int64, version string) (*
 	return a, nil
 }
 
+// maxSaid bounds an error that may repeat what a server sent.
+const maxSaid = 300
+
 // unreached is the error of a request without an answer.
 func (h *overHTTP) unreached(err error) error {
 	err = plain(err)
@@ -108,6 +140,9 @@ func (h *overHTTP) unreached(err error) error {
 	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return finally("%s does not prove who it is (%w): check the address, or have its certificate trusted on this machine", h.address.Host, e)
+	}
+	if text := err.Error(); len(text) > maxSaid {
+		return fmt.Errorf("%s can't be reached: %s...", h.address.Host, strings.ToValidUTF8(text[:maxSaid], ""))
 	}
 	return fmt.Errorf("%s can't be reached: %w", h.address.Host, err)
 }

@@ -38,6 +38,9 @@ type store struct {
 // newStore connects to nothing yet. Where the server is and who asks are the daemon's
 // settings; the address says only which object.
 func newStore(u *url.URL) (*store, error) {
+	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return nil, finally("%s goes on with ? or #, which name no object: leave that out, or write %%3F or %%23 if it is in the object's name", Show(u.String()))
+	}
 	s := &store{bucket: u.Host, key: strings.TrimPrefix(u.Path, "/")}
 	// Where a store sends on to is not asked: that is another server, which would be sent a signature.
 	s.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -175,9 +178,15 @@ func (s *store) fetch(ctx context.Context, from, to int64, version string) (*ans
 	return nil, err
 }
 
+// explained is how long a store may take to say what is wrong, once it has said that.
+var explained = 10 * time.Second
+
 // explain says what an answer that is an error means, and closes it.
 func (s *store) explain(resp *http.Response) error {
 	defer resp.Body.Close()
+	// It may never come, and may come byte by byte.
+	timer := time.AfterFunc(explained, func() { resp.Body.Close() })
+	defer timer.Stop()
 	var e struct{ Code string }
 	if xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&e) != nil || e.Code == "" {
 		e.Code = map[int]string{403: "AccessDenied", 401: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed"}[resp.StatusCode]

@@ -46,8 +46,11 @@ func Show(address string) string {
 	return u.String()
 }
 
-// Join returns the address of a file in a folder.
-func Join(folder, name string) string { return strings.TrimSuffix(folder, "/") + "/" + name }
+// Join returns the address of a file in a folder. name is as List returns it: what has a
+// meaning in addresses has none in it.
+func Join(folder, name string) string {
+	return strings.TrimSuffix(folder, "/") + "/" + url.PathEscape(name)
+}
 
 type noteKey struct{}
 
