@@ -124,6 +124,9 @@ func (w *world) backup(t *testing.T, r api.BackupRequest) (b []byte, about api.B
 	return to.Bytes(), about, err
 }
 
+// later is when backups are restored.
+var later = time.Now().Add(time.Hour)
+
 // restored restores a backup into a new directory.
 func restored(t *testing.T, b []byte) (dir string, r Restored, err error) {
 	t.Helper()
@@ -133,7 +136,7 @@ func restored(t *testing.T, b []byte) (dir string, r Restored, err error) {
 		t.Fatal(err)
 	}
 	dir = filepath.Join(above, "data")
-	r, err = Restore(t.Context(), file, dir, time.Unix(1e9, 0), slog.New(slog.DiscardHandler))
+	r, err = Restore(t.Context(), file, dir, later, slog.New(slog.DiscardHandler))
 	return dir, r, err
 }
 
@@ -165,7 +168,7 @@ func planIn(t *testing.T, dir string) *plan.State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := list[0].Configuration.Servers; len(v) != 1 || list[0].Term < 1e9 || list[0].Index != state.Index {
+	if v := list[0].Configuration.Servers; len(v) != 1 || list[0].Term < uint64(later.UnixMicro()) || list[0].Index != state.Index {
 		t.Errorf("it is of term %d and entry %d, with voters %v", list[0].Term, list[0].Index, v)
 	}
 	return state
@@ -194,7 +197,7 @@ func TestRestoredDatasetIsWholeOnOneNode(t *testing.T) {
 				t.Errorf("shard %d has %d bytes: %v", i, len(got), err)
 			}
 		}
-		if s.Index < 1e9 || s.Generation < 1e9 || len(s.Members) != 2 || s.Key != w.state.Key {
+		if s.Index < uint64(later.UnixMicro()) || s.Generation < uint64(later.UnixMicro()) || len(s.Members) != 2 || s.Key != w.state.Key {
 			t.Errorf("the plan is %+v", s)
 		}
 		id, err := identity.Load(filepath.Join(dir, "identity"), identity.Options{})
@@ -360,6 +363,8 @@ func TestRestoreIsRefused(t *testing.T) {
 		"the snapshot of the plan is damaged: it does not begin as one; nothing": func(_ *archive.List, f files) { f[archive.PlanName] = []byte("x") },
 		"a later version of hopmesh (\"v1\") made it":                            func(_ *archive.List, f files) { f[archive.PlanName] = []byte("hopmesh-plan/2 x\n") },
 		"by number 7 (hopmesh \"v1\"), and this version reads 1:":                func(l *archive.List, _ files) { l.Disk = 7 },
+		"the plan's index, generation or term is above all that a mesh reaches":  func(l *archive.List, _ files) { l.Term = 1<<64 - 1 },
+		"and this machine's clock says":                                          func(l *archive.List, _ files) { l.Made = later.Add(maxSkew + time.Second) },
 		"its plan has no job j9": func(l *archive.List, f files) {
 			l.Files = append(l.Files, archive.File{Name: "jobs/j9"})
 			f["jobs/j9"] = []byte("x")
@@ -410,7 +415,7 @@ func TestRestoreNeedsAnEmptyDirectory(t *testing.T) {
 	must(os.Mkdir(filepath.Join(above, "empty"), 0o700))
 	must(os.Symlink("full", filepath.Join(above, "link")))
 	restore := func(file, dir string) error {
-		_, err := Restore(t.Context(), file, filepath.Join(above, dir), time.Unix(1e9, 0), slog.New(slog.DiscardHandler))
+		_, err := Restore(t.Context(), file, filepath.Join(above, dir), later, slog.New(slog.DiscardHandler))
 		return err
 	}
 	for dir, says := range map[string]string{
@@ -428,12 +433,34 @@ func TestRestoreNeedsAnEmptyDirectory(t *testing.T) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
+	must(os.Mkdir(filepath.Join(above, "here"), 0o700))
+	t.Chdir(filepath.Join(above, "here"))
+	if _, err := Restore(t.Context(), file, ".", later, slog.New(slog.DiscardHandler)); err != nil {
+		t.Errorf("into the working directory: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(above, "here", "raft")); err != nil {
+		t.Error(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Restore(ctx, file, filepath.Join(above, "late"), time.Unix(1e9, 0), slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {
+	if _, err := Restore(ctx, file, filepath.Join(above, "late"), later, slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(above, "late*")); len(left) > 0 {
 		t.Errorf("%v are left", left)
+	}
+}
+
+// A mesh that was restored decides much, and is lost again: the next restore of the same file is
+// ahead of it.
+func TestLaterRestoreOutranksWhatAnEarlierOneDecided(t *testing.T) {
+	w := newWorld(t)
+	first, second := restoring{now: later}, restoring{now: later.Add(time.Minute)}
+	const decided = 60 * 1000 // a thousand in each second
+	if a, b := first.ahead(w.state.Index), second.ahead(w.state.Index); b <= a+decided {
+		t.Errorf("%d is not above %d", b, a+decided)
+	}
+	if a := (&restoring{now: time.Unix(-1, 0)}).ahead(7); a != 7+leap {
+		t.Errorf("before 1970, it is %d", a)
 	}
 }

@@ -48,7 +48,10 @@ func Restore(ctx context.Context, file, dir string, now time.Time, log *slog.Log
 		return r, fmt.Errorf("read the backup: %w", err)
 	}
 	defer from.Close()
-	dir = filepath.Clean(dir)
+	// Of "." the name must be known, and what is beside it.
+	if dir, err = filepath.Abs(dir); err != nil {
+		return r, fmt.Errorf("restore into %s: %w", dir, err)
+	}
 	if err := vacant(dir); err != nil {
 		return r, err
 	}
@@ -147,11 +150,18 @@ func (w *restoring) fill(from io.Reader, file, temp string) (err error) {
 	return syncTree(temp)
 }
 
+// maxSkew is by how much the clocks of two machines may differ.
+const maxSkew = 10 * time.Minute
+
 // begin checks what the list says before anything is written.
 func (w *restoring) begin(l archive.List) error {
 	w.list = l
 	if _, ok := member.Disk.Common(mesh.Range{Min: l.Disk, Max: l.Disk}); !ok || l.Disk < 1 {
 		return fmt.Errorf("the backup is of a data directory that is kept by number %d (hopmesh %.40q), and this version reads %s: restore it with that version", l.Disk, l.Version, member.Disk)
+	}
+	// The time is what makes this plan outrank those of the lost mesh.
+	if w.now.Before(l.Made.Add(-maxSkew)) {
+		return fmt.Errorf("the backup was made at %s, and this machine's clock says %s: set the clock, so that nodes of the lost mesh find the restored plan the newer one", l.Made.Format(time.RFC3339), w.now.UTC().Format(time.RFC3339))
 	}
 	free, _, err := budget.Disk(filepath.Dir(w.dir.Identity()))
 	if err == nil && l.Bytes() > free {
@@ -225,6 +235,9 @@ func (w *restoring) verify(sums map[string]string) error {
 	if _, in := s.Members[l.Node]; !in || id.ID() != l.Node || id.MeshID() != s.MeshID || l.Mesh != s.MeshID || l.Index != s.Index {
 		return fmt.Errorf("%w: its list, its plan and its identity are not of one node and one mesh", archive.ErrDamaged)
 	}
+	if max(s.Index, s.Generation, l.Term) > maxNumber {
+		return fmt.Errorf("%w: the plan's index, generation or term is above all that a mesh reaches", archive.ErrDamaged)
+	}
 	if !id.HasCAKey() {
 		return fmt.Errorf("%w: it has no key of the mesh's CA", archive.ErrDamaged)
 	}
@@ -266,10 +279,15 @@ func (w *restoring) verify(sums map[string]string) error {
 }
 
 // leap is by how much a restored plan is ahead at least. The time makes that of a later restore
-// outrank that of an earlier one from the same file.
+// outrank that of an earlier one from the same file, and what was decided after that: in
+// microseconds, since a mesh may decide more than once in a second, but not so often.
 const leap = 1_000_000
 
-func (w *restoring) ahead(n uint64) uint64 { return max(n+leap, uint64(max(w.now.Unix(), 0))) }
+func (w *restoring) ahead(n uint64) uint64 { return max(n+leap, uint64(max(w.now.UnixMicro(), 0))) }
+
+// maxNumber bounds a plan's numbers in a backup, so that none overflows. It is far above what is
+// reached, also by many restores.
+const maxNumber = 1 << 60
 
 // begun writes the log from which the node starts.
 func (w *restoring) begun(dir string) error {
