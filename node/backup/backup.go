@@ -195,6 +195,7 @@ func (m *Maker) keys(c *contents) (*plan.State, error) {
 	id := m.cfg.Identity
 	for {
 		before := m.cfg.Plan.State()
+		behind := !m.hasKeysOf(before)
 		files, err := id.Files()
 		if err != nil {
 			return nil, err
@@ -205,6 +206,9 @@ func (m *Maker) keys(c *contents) (*plan.State, error) {
 		s := m.cfg.Plan.State()
 		if before.Key != s.Key || before.Authority != s.Authority {
 			continue // the keys may be older than this plan: a restored node would lack the newest
+		}
+		if behind {
+			return nil, api.Conflict("node %s was away while the mesh replaced its keys, and has not got the new ones yet: ask again in a minute, or on another voter", id.Name())
 		}
 		b, err := plan.MarshalSnapshot(s)
 		if err != nil {
@@ -221,6 +225,17 @@ func (m *Maker) keys(c *contents) (*plan.State, error) {
 		c.addBytes(archive.PlanName, b)
 		return s, nil
 	}
+}
+
+// hasKeysOf reports whether this node has the keys that the plan names. A node that was away while
+// they were replaced reads the plan first, and asks others for the keys then; alone it would never
+// get them.
+func (m *Maker) hasKeysOf(s *plan.State) bool {
+	id := m.cfg.Identity
+	if s.Authority != nil && id.CASerial() < s.Authority.Serial {
+		return false
+	}
+	return slices.ContainsFunc(id.GossipKeys(), func(k identity.GossipKey) bool { return identity.KeyDigest(k.Key) == s.Key.Digest })
 }
 
 // noKey returns the refusal of a node that can't sign: the mesh that is restored from its backup

@@ -464,3 +464,20 @@ func TestLaterRestoreOutranksWhatAnEarlierOneDecided(t *testing.T) {
 		t.Errorf("before 1970, it is %d", a)
 	}
 }
+
+// A node that was away while the keys were replaced knows the plan before it has them.
+func TestBackupNeedsTheKeysThatThePlanNames(t *testing.T) {
+	for what, change := range map[string]func(*plan.State){
+		"the gossip key": func(s *plan.State) {
+			s.Key = plan.Key{Serial: 2, Digest: identity.KeyDigest(identity.NewGossipKey(2).Key)}
+		},
+		"the CA": func(s *plan.State) { s.Authority = &plan.Authority{Serial: 1} },
+	} {
+		w := newWorld(t)
+		change(w.state)
+		b, _, err := w.backup(t, api.BackupRequest{})
+		if err == nil || !strings.Contains(err.Error(), "has not got the new ones yet: ask again") || len(b) > 0 {
+			t.Errorf("%s: %d bytes: %v", what, len(b), err)
+		}
+	}
+}
