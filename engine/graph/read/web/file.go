@@ -271,26 +271,30 @@ func (f *File) changed() error {
 	return finally("%s was changed while it was read: import it again when nothing writes to it", f.name)
 }
 
-// persist repeats what fails, unless it would fail again or has brought nothing too often.
 func (f *File) persist(try func() (progress bool, err error)) error {
+	return persist(f.during, f.name, try)
+}
+
+// persist repeats what fails, unless it would fail again or has brought nothing too often.
+func persist(ctx context.Context, name string, try func() (progress bool, err error)) error {
 	for failed := 0; ; {
 		progress, err := try()
 		if err == nil || isFinal(err) {
 			return err
 		}
-		if f.during.Err() != nil {
-			return context.Cause(f.during)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if progress {
 			failed = 0
 		}
 		if failed == len(pauses) {
-			return fmt.Errorf("%s can't be read (%w): check the network and the server, and import again", f.name, plain(err))
+			return fmt.Errorf("%s can't be read (%w): check the network and the server, and import again", name, plain(err))
 		}
 		select {
 		case <-time.After(pauses[failed]):
-		case <-f.during.Done():
-			return context.Cause(f.during)
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 		failed++
 	}

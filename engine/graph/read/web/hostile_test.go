@@ -2,10 +2,12 @@ package web
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -122,5 +124,34 @@ func TestMuchInsteadOfAnAnswer(t *testing.T) {
 		if err == nil || len(err.Error()) > 600 || !strings.Contains(err.Error(), "check the network and the server") {
 			t.Errorf("%s: %.700v", what, err)
 		}
+	}
+}
+
+// One answer that a store is busy, or that is cut off, ends neither a look nor a listing.
+func TestLooksAndListingsAreRepeated(t *testing.T) {
+	b := &bucket{key: "me", etag: `"a"`, objects: map[string][]byte{"g/x.csv": content(1)}}
+	var asked atomic.Int64
+	environment(t, start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch asked.Add(1) % 3 {
+		case 1:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 2:
+			_, _ = io.WriteString(w, "<ListBucketResult><Contents>")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		default:
+			b.ServeHTTP(w, r)
+		}
+	})), "me")
+	if list, err := List(t.Context(), "s3://data/g"); err != nil || len(list) != 1 || asked.Load() != 3 {
+		t.Errorf("%v after %d requests: %v", list, asked.Load(), err)
+	}
+	if is, err := IsFile(t.Context(), "s3://data/g/x.csv"); err != nil || !is {
+		t.Errorf("%v, %v", is, err)
+	}
+	// One that stays busy is given up.
+	environment(t, start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })), "me")
+	if _, err := List(t.Context(), "s3://data/g"); err == nil || !strings.HasPrefix(err.Error(), "s3://data/g can't be read (the store answers 503") {
+		t.Error(err)
 	}
 }

@@ -210,6 +210,8 @@ func (s *store) explain(resp *http.Response) error {
 	return finally("the store answers %d (%.40q) for %s in the bucket %s: check the address", resp.StatusCode, e.Code, s.key, s.bucket)
 }
 
+var errSilent = errors.New("the store did not answer within a minute: check the network and the server, and import again")
+
 // maxEntries bounds what a folder is read for, and maxPage the bytes of a page of it.
 const (
 	maxEntries = 10_000
@@ -239,12 +241,16 @@ func List(ctx context.Context, address string) ([]Entry, error) {
 	if prefix != "" && !strings.HasSuffix(prefix, "/") {
 		prefix += "/"
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errSilent)
 	defer cancel()
 	query := url.Values{"list-type": {"2"}, "delimiter": {"/"}, "prefix": {prefix}}
 	var list []Entry
 	for {
-		page, err := s.page(ctx, query)
+		var page listing
+		err := persist(ctx, Show(address), func() (_ bool, err error) {
+			page, err = s.page(ctx, query)
+			return false, err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -285,7 +291,7 @@ func (s *store) page(ctx context.Context, query url.Values) (page listing, err e
 	}
 	defer resp.Body.Close()
 	if err := xml.NewDecoder(io.LimitReader(resp.Body, maxPage)).Decode(&page); err != nil {
-		return page, fmt.Errorf("the bucket %s can't be listed (%w): check the address", s.bucket, err)
+		return page, fmt.Errorf("the list of what is in the bucket %s: %w", s.bucket, err)
 	}
 	return page, nil
 }
@@ -301,16 +307,23 @@ func IsFile(ctx context.Context, address string) (bool, error) {
 	if err != nil || s.key == "" || strings.HasSuffix(s.key, "/") {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errSilent)
 	defer cancel()
-	resp, err := s.ask(ctx, http.MethodHead, s.key, nil, http.Header{})
-	switch {
-	case err != nil:
-		return false, err
-	case resp.StatusCode == http.StatusNotFound:
-		return false, resp.Body.Close()
-	case resp.StatusCode != http.StatusOK:
-		return false, s.explain(resp)
-	}
-	return true, resp.Body.Close()
+	is := false
+	err = persist(ctx, Show(address), func() (bool, error) {
+		resp, err := s.ask(ctx, http.MethodHead, s.key, nil, http.Header{})
+		if err != nil {
+			return false, err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusNotFound {
+			return false, nil
+		}
+		if resp.StatusCode != http.StatusOK {
+			return false, s.explain(resp)
+		}
+		is = true
+		return false, nil
+	})
+	return is, err
 }
