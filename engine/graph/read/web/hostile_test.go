@@ -155,3 +155,29 @@ func TestLooksAndListingsAreRepeated(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Where nothing says how long a file is, a cut looks like its end, and the user is warned.
+func TestFilesOfUnknownLength(t *testing.T) {
+	for head, warned := range map[string]bool{
+		"HTTP/1.0 200 OK\r\n\r\nabc": true, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc": true,
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n": false, "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc": false,
+	} {
+		host := start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, head)
+		}))
+		var notes []string
+		f, err := Open(WithNote(t.Context(), func(note string) { notes = append(notes, note) }), host+"/f.csv")
+		if err != nil {
+			t.Fatalf("%q: %v", head, err)
+		}
+		if f.Close(); f.Size() != 3 || strings.Contains(strings.Join(notes, "; "), "does not say how long f.csv is, and sent 3 bytes") != warned {
+			t.Errorf("%q: %d bytes, %q", head, f.Size(), notes)
+		}
+	}
+}

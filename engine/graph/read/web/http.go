@@ -164,6 +164,8 @@ func (h *overHTTP) understand(resp *http.Response, from, to int64) (*answer, err
 	switch code := resp.StatusCode; {
 	case code == http.StatusOK:
 		a.whole = true
+		// Chunks, and frames of HTTP/2, say which is the last.
+		a.endless = a.total < 0 && resp.ProtoMajor < 2 && len(resp.TransferEncoding) == 0
 	case code == http.StatusPartialContent && to >= 0:
 		var err error
 		if a.total, err = totalOf(resp.Header.Get("Content-Range"), from); err != nil {

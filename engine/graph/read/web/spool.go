@@ -69,6 +69,8 @@ func (f *File) copyOnce(spool *os.File) error {
 	case a.total >= 0 && n != a.total:
 		return io.ErrUnexpectedEOF
 	}
-	f.size = n
+	if f.size = n; a.endless {
+		noteIn(f.during, "the server does not say how long %s is, and sent %d bytes: if the connection was cut, that could not be noticed, so compare that with the original", f.name, n)
+	}
 	return nil
 }

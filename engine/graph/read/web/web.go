@@ -77,6 +77,7 @@ type answer struct {
 	body    io.ReadCloser
 	total   int64  // bytes of the file; -1: not known, of a whole file
 	version string // changes with the file; "": not known
+	endless bool   // nothing says where it ends, so a cut looks like its end
 	whole   bool   // all of the file comes, whatever was asked for
 }
 
