@@ -142,7 +142,7 @@ func (h *overHTTP) unreached(err error) error {
 		return finally("%s does not prove who it is (%w): check the address, or have its certificate trusted on this machine", h.address.Host, e)
 	}
 	if text := err.Error(); len(text) > maxSaid {
-		return fmt.Errorf("%s can't be reached: %s...", h.address.Host, strings.ToValidUTF8(text[:maxSaid], ""))
+		return fmt.Errorf("%s can't be reached: %s (and more)", h.address.Host, strings.ToValidUTF8(text[:maxSaid], ""))
 	}
 	return fmt.Errorf("%s can't be reached: %w", h.address.Host, err)
 }
