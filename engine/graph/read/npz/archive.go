@@ -2,7 +2,9 @@ package npz
 
 import (
 	"archive/zip"
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -49,6 +51,9 @@ func newArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 	if size == 0 {
 		return nil, fmt.Errorf("%s is empty: save the graph again, or copy the file again", name)
 	}
+	if err := fewMembers(name, r, size); err != nil {
+		return nil, err
+	}
 	list, err := zip.NewReader(r, size)
 	if err != nil {
 		var begin [6]byte
@@ -75,6 +80,37 @@ func newArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 		z.keys = append(z.keys, key)
 	}
 	return z, nil
+}
+
+// maxMembers is more than a graph has arrays.
+const maxMembers = 1 << 20
+
+// fewMembers returns an error if an archive claims very many members. Package zip takes memory for
+// as many as fit in the file's size, and of a file on a server that is a claim, too. Only the
+// records of large archives can claim more than 65535; all that may be one of them are looked at.
+func fewMembers(name string, r io.ReaderAt, size int64) error {
+	const end, locator, record = "PK\x05\x06", "PK\x06\x07", "PK\x06\x06"
+	tail := make([]byte, min(size, 66<<10))
+	if n, err := r.ReadAt(tail, size-int64(len(tail))); n < len(tail) {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	for at := 20; at < len(tail); at++ {
+		if !bytes.HasPrefix(tail[at:], []byte(end)) || !bytes.HasPrefix(tail[at-20:], []byte(locator)) {
+			continue
+		}
+		offset := binary.LittleEndian.Uint64(tail[at-12:])
+		var b [40]byte
+		if offset > uint64(size) {
+			continue
+		}
+		if n, err := r.ReadAt(b[:], int64(offset)); n < len(b) && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		if n := binary.LittleEndian.Uint64(b[32:]); string(b[:4]) == record && n > maxMembers {
+			return fmt.Errorf("%s claims to hold %d arrays, of at most %d: save the graph again, or copy the file again", name, n, maxMembers)
+		}
+	}
+	return nil
 }
 
 func (z *archive) close() error {
