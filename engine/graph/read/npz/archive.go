@@ -54,7 +54,12 @@ func newArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 	if err := fewMembers(name, r, size); err != nil {
 		return nil, err
 	}
-	list, err := zip.NewReader(r, size)
+	bounded := &directory{ReaderAt: r, left: maxDirectory}
+	list, err := zip.NewReader(bounded, size)
+	if bounded.left < 0 {
+		return nil, fmt.Errorf("%s: the list of its arrays takes more than %d MiB: save the graph again, or copy the file again", name, maxDirectory>>20)
+	}
+	bounded.left = math.MaxInt64
 	if err != nil {
 		var begin [6]byte
 		if n, _ := r.ReadAt(begin[:], 0); n == len(begin) && string(begin[:]) == "\x93NUMPY" {
@@ -84,6 +89,26 @@ func newArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 
 // maxMembers is more than a graph has arrays.
 const maxMembers = 1 << 20
+
+// maxDirectory bounds what is read to list an archive's members: a server may never end to name
+// more.
+const maxDirectory = 32 << 20
+
+// directory counts what is read of an archive. It is used by one goroutine until its bound goes.
+type directory struct {
+	io.ReaderAt
+	left int64
+}
+
+func (d *directory) ReadAt(p []byte, off int64) (int, error) {
+	if d.left == math.MaxInt64 {
+		return d.ReaderAt.ReadAt(p, off)
+	}
+	if d.left -= int64(len(p)); d.left < 0 {
+		return 0, io.EOF
+	}
+	return d.ReaderAt.ReadAt(p, off)
+}
 
 // fewMembers returns an error if an archive claims very many members. Package zip takes memory for
 // as many as fit in the file's size, and of a file on a server that is a claim, too. Only the

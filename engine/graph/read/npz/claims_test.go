@@ -11,11 +11,15 @@ import (
 type vast struct {
 	size int64
 	tail string
+	body string // it repeats before that
 }
 
 func (v vast) ReadAt(p []byte, off int64) (int, error) {
 	clear(p)
 	for i := range p {
+		if v.body != "" {
+			p[i] = v.body[(off+int64(i))%int64(len(v.body))]
+		}
 		if at := off + int64(i) - (v.size - int64(len(v.tail))); at >= 0 && at < int64(len(v.tail)) {
 			p[i] = v.tail[at]
 		}
@@ -40,8 +44,21 @@ func TestArchiveThatClaimsManyMembers(t *testing.T) {
 	for at := 8; at < 20; at++ {
 		end[at] = 0xff
 	}
-	_, err := newArchive("g.npz", vast{size, string(record) + string(locator) + string(end)}, size)
+	_, err := newArchive("g.npz", vast{size: size, tail: string(record) + string(locator) + string(end)}, size)
 	if err == nil || !strings.Contains(err.Error(), "g.npz claims to hold 17592186044416 arrays, of at most 1048576") {
+		t.Error(err)
+	}
+}
+
+// A server may never end to name arrays.
+func TestArchiveThatNeverEndsToNameArrays(t *testing.T) {
+	const size, length = 1 << 40, 60_000
+	entry := append([]byte("PK\x01\x02"), make([]byte, 42+length)...)
+	binary.LittleEndian.PutUint16(entry[28:], length)
+	end := append([]byte("PK\x05\x06"), make([]byte, 18)...)
+	end[10] = 100 // of its members
+	_, err := newArchive("g.npz", vast{size: size, tail: string(end), body: string(entry)}, size)
+	if err == nil || !strings.Contains(err.Error(), "g.npz: the list of its arrays takes more than 32 MiB") {
 		t.Error(err)
 	}
 }
