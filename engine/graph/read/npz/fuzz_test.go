@@ -20,6 +20,7 @@ func FuzzNPZ(f *testing.F) {
 	weight := readtest.Of("(4,)", []float32{1, 2, 3, 4})
 	pairs := readtest.Of("(2, 4)", []int64{0, 1, 1, 2, 2, 0, 4, 4}).InFortranOrder()
 	f.Add(readtest.Lists().With("edge_weight", &weight).With("edge_index", &pairs).Bytes(f, zip.Store))
+	f.Add([]byte(claiming(1<<40, 98)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const free, perByte, memory = 64 << 20, 64 * maxInflation, 16 << 20
 		readtest.Within(t, free+perByte*uint64(len(b)), func() {
