@@ -65,7 +65,8 @@ func (i *intact) keeps() bool {
 	if !i.stepped {
 		return true
 	}
-	return i.known && i.session.Doubted() == "" && i.session.Verify(context.Background(), false) == nil
+	// A node that is alone need not hear of others.
+	return (i.known || i.session.Alone()) && i.session.Doubted() == "" && i.session.Verify(context.Background(), false) == nil
 }
 
 // confirmed reports whether all nodes know that what they have read is whole: a checkpoint in

@@ -30,6 +30,7 @@ type method struct {
 
 	shared shared
 	room   *desk.Memory // for sums and states
+	state  *desk.Memory // that the program goes on from, until it asks for a batch
 	sums   sums
 	kept   kept
 	scores desk.Scores // of the epoch under way, reported by this node's program, then the first's
@@ -146,6 +147,7 @@ func (m *method) over(n int) {
 // for the next. At the end of an epoch the program may evaluate and report.
 func (m *method) Step(ctx context.Context, l *train.Learner, s *slot.Slot, _ []*slot.Slot, _ float64) (float64, time.Duration, error) {
 	m.sums.begin(l.At.Epoch, s.Step, &s.Tally)
+	m.forget() // the program has read it, since it asks for a batch
 	b := s.Own.(*handed)
 	body := b.body
 	body.Epoch, body.Step, body.Steps = l.At.Epoch, s.Step, m.run.Batches.Steps
@@ -281,10 +283,11 @@ func (m *method) welcome(a *desk.Asking) error {
 		Steps: t.Batches.Steps, Epochs: t.Recipe.Epochs, Vertices: t.Data.About.Vertices, Features: t.Data.About.Features, Classes: t.Data.About.Classes,
 		Layers: l.Model.Hops(), Seed: t.Recipe.Seed,
 	}
-	if len(t.Session.Work.Nodes) > 0 {
-		r.Node = t.Session.Name(t.Session.Work.Self)
+	if w := &t.Options.Work; len(w.Nodes) > 0 { // that of the session has no name of a node that is alone
+		r.Node = w.Nodes[w.Self]
 	}
 	var uses []*desk.Memory
+	m.forget() // that of a program which has left
 	if m.kept.state != nil {
 		memory, err := m.shared.take(uint64(len(m.kept.state)))
 		if err != nil {
@@ -292,10 +295,16 @@ func (m *method) welcome(a *desk.Asking) error {
 		}
 		copy(memory.Data, m.kept.state)
 		r.State = &desk.Region{Memory: memory.ID, Bytes: uint64(len(m.kept.state))}
-		uses = append(uses, memory)
+		m.state, uses = memory, append(uses, memory)
 	}
 	a.Answer(desk.Answer{Body: r, Uses: uses})
 	return nil
+}
+
+// forget gives back the memory of the state that a program was to go on from.
+func (m *method) forget() {
+	m.shared.drop(m.state)
+	m.state = nil
 }
 
 // copies is how much memory a node needs for what a program has room for: the room itself,

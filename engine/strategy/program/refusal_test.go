@@ -130,7 +130,8 @@ func TestTheNextProgram(t *testing.T) {
 	w := newWorld(t, 1, jobOf([]int{3, 3}), traintest.Communities(t, 600))
 	ended := make(chan []error, 1)
 	go func() { ended <- w.run(t.Context()) }()
-	for range 3 {
+	var states []*desk.Memory // that the programs were to go on from
+	for i := range 3 {
 		p, err := w.desks[0].Attach()
 		if err != nil {
 			t.Fatal(err)
@@ -138,16 +139,34 @@ func TestTheNextProgram(t *testing.T) {
 		if _, err := w.desks[0].Attach(); err == nil || !strings.Contains(err.Error(), "another program is attached") {
 			t.Error(err)
 		}
-		if a, err := p.Ask(desk.Question{Type: desk.Hello, Version: desk.Version}); err != nil {
+		a, err := p.Ask(desk.Question{Type: desk.Hello, Version: desk.Version})
+		if err != nil {
 			t.Fatal(a, err)
 		}
+		states = append(states, a.Uses...)
+		if i == 0 {
+			a, err = p.Ask(desk.Question{Type: desk.Room, Bytes: 8})
+			if err != nil {
+				t.Fatal(a, err)
+			}
+			region := desk.Region{Memory: a.Uses[0].ID, Bytes: 8}
+			if a, err = p.Ask(desk.Question{Type: desk.Keep, Region: &region}); err != nil {
+				t.Fatal(a, err)
+			}
+		}
 		p.Leave()
+	}
+	if len(states) != 2 || !states[0].Closed() {
+		t.Errorf("the memory of %d states is kept after the programs that read it have left", len(states))
 	}
 	last := w.attach(0)
 	if errs := <-ended; errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	w.finish([]chan error{last})
+	if got := w.programs[0].Readies[0].State; got == nil || got.Bytes != 8 {
+		t.Errorf("the last one goes on from %+v", got)
+	}
 }
 
 func TestWhatIsRefused(t *testing.T) {

@@ -127,6 +127,36 @@ func TestNothingKept(t *testing.T) {
 	}
 }
 
+// What a program keeps in the first epoch counts, though no epoch has ended: one node need not
+// hear whether the shards of others are whole.
+func TestKeptBeforeAnEpochHasEnded(t *testing.T) {
+	w := newWorld(t, 1, jobOf([]int{3, 3}), traintest.Communities(t, 600))
+	w.dirs[0] = t.TempDir()
+	w.change = func(_ int, o *train.Options) { o.Verify = func(context.Context, bool) error { return nil } }
+	p := w.programs[0]
+	p.Every = 1
+	p.Before = func(at desktest.Place) error {
+		if at.Epoch == 1 && at.Step == 1 {
+			return errLeaves
+		}
+		return nil
+	}
+	ended := w.attach(0)
+	if errs := w.run(t.Context()); !errors.Is(errs[0], desk.ErrLeft) {
+		t.Fatal(errs[0])
+	}
+	<-ended
+	w.programs[0] = &desktest.Program{Rate: p.Rate}
+	ended = w.attach(0)
+	if errs := w.run(t.Context()); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	w.finish([]chan error{ended})
+	if got := w.programs[0].Readies[0]; got.Epoch != 1 || got.Step != 1 || got.State == nil || got.Node != "n0" {
+		t.Errorf("it goes on from %+v", got)
+	}
+}
+
 // A state that is kept after the last step of an epoch is that of the next one's beginning.
 func TestKeptAtTheEndOfAnEpoch(t *testing.T) {
 	w := newWorld(t, 1, jobOf([]int{3, 3}), traintest.Communities(t, 600))
