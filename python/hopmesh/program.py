@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import urllib.parse
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from hopmesh.packing import Packed
 MOST_KEPT = 1 << 30
 # How long a daemon may take to notice that the process before this one has ended.
 _LEFT_SECONDS = 10.0
+# How often a process beside a node without a part in the job looks whether it has got one.
+_APART_SECONDS = 0.5
 
 
 class Program:
@@ -101,6 +104,8 @@ class Program:
     def sum_of_others(self, count: int, dtype: str) -> tuple[NDArray[Any], float]:
         """Takes part in a sum without numbers, and returns what the others' sum is."""
         read = self._sum(np.dtype(dtype).itemsize, None, 0)
+        if read.region("region").bytes == 0:  # no rank has brought any
+            return np.zeros(count, dtype), read.real("weight")
         return self.array(read.region("region"), dtype, count), read.real("weight")
 
     def keep(self, state: Packed) -> None:
@@ -139,12 +144,29 @@ class Program:
 
 
 def _attach(client: Client, job: str) -> Any:
-    path = f"/v1/jobs/{urllib.parse.quote(job, safe='')}/attach"
+    path = f"/v1/jobs/{urllib.parse.quote(job, safe='')}"
     deadline = time.monotonic() + _LEFT_SECONDS
+    apart = False
     while True:
         try:
-            return client.upgrade(path, PROTOCOL)
+            return client.upgrade(path + "/attach", PROTOCOL)
         except Error as error:
-            if error.status != 409 or time.monotonic() > deadline:
+            if error.status != 409:
+                raise
+            about = client.get(path)
+            if apart and about["state"] == "done":
+                # The run that started this process ends it as one that is done.
+                raise Again("its other nodes have done it") from None
+            if apart := _apart(client, about):
+                time.sleep(_APART_SECONDS)
+                deadline = time.monotonic() + _LEFT_SECONDS
+                continue
+            if time.monotonic() > deadline:
                 raise
         time.sleep(0.05)
+
+
+def _apart(client: Client, job: Mapping[str, Any]) -> bool:
+    """Reports whether a job is computed by other nodes, and this one may get a part later."""
+    nodes = job.get("nodes") or []
+    return job["state"] == "running" and bool(nodes) and client.get("/v1/status")["node"] not in nodes

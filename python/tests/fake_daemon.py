@@ -140,7 +140,7 @@ class Session:
         if question["region"] is None:
             assert numbers is not None
             sums = np.asarray(numbers, dtype)
-            self.send("summed", weight=total, region=self.put(self.memory(sums.nbytes), 0, sums),
+            self.send("summed", weight=total, region=self.put(self.memory(sums.nbytes or 64), 0, sums),
                       bytes=sums.nbytes)  # fmt: skip
             return
         region = self.view(question["region"], dtype)

@@ -417,6 +417,42 @@ def test_attaching(mesh: Mesh, daemon: FakeDaemon) -> None:
     assert [job["state"] for job in daemon.jobs] == ["stopped", "stopped"]
 
 
+def test_a_node_without_a_part(mesh: Mesh, daemon: FakeDaemon, monkeypatch: Any) -> None:
+    monkeypatch.setattr(program, "_APART_SECONDS", 0.001)
+    monkeypatch.setattr(program, "_LEFT_SECONDS", 0.001)
+    monkeypatch.setenv("HOPMESH_RUN", "k")
+    job = daemon.job("k", nodes=["n2"])
+    daemon.attaches = [(409, "node n1 has no part in job j1")] * 3 + [(101, "")]
+    loader(mesh).close()
+    daemon.attaches = [(409, "node n1 has no part in job j1")] * 50
+    # It ends well once the others have done the job.
+    looks = iter(range(9))
+    real = daemon._document
+
+    def document(method: str, path: str, body: Any) -> Any:
+        if path == "/v1/jobs/j1" and next(looks, None) is None:
+            job["state"] = "done"
+        return real(method, path, body)
+
+    monkeypatch.setattr(daemon, "_document", document)
+    with pytest.raises(hopmesh.Again, match="its other nodes have done it"):
+        loader(hopmesh.connect(daemon.path))
+    job["state"] = "running"
+    job["nodes"] = ["n1"]
+    with pytest.raises(hopmesh.Error, match="has no part in job j1"):
+        looks = iter(range(99))
+        loader(hopmesh.connect(daemon.path))
+
+
+def test_a_mean_to_which_no_rank_brings_anything(mesh: Mesh, daemon: FakeDaemon) -> None:
+    made = loader(mesh)
+    daemon.others = np.zeros(0), 0
+    values = np.ones(3, np.float32)
+    mesh.all_reduce(values, op="mean", weight=0)
+    assert values.tolist() == [0, 0, 0]
+    made.close()
+
+
 def test_the_job_of_a_run(daemon: FakeDaemon, mesh: Mesh, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOPMESH_RUN", "k")
     made = loader(mesh)
