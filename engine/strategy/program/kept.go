@@ -16,6 +16,7 @@ import (
 // checkpoint.Extra: a file has numbers only, so each holds two bytes, as a whole number.
 type kept struct {
 	learner *train.Learner
+	any     bool // something was kept in this run
 
 	state []byte // nil: the program has kept nothing
 	chain [sha256.Size]byte
@@ -30,6 +31,11 @@ type kept struct {
 
 // keep keeps a state after so many steps of the epoch, with the digest of all sums so far.
 func (k *kept) keep(state []byte, done int, chain [sha256.Size]byte) {
+	if !k.any {
+		// Until the nodes have confirmed that their shards are whole, an interruption goes back
+		// to the last checkpoint. To write one makes them confirm it.
+		k.any, k.learner.Run.Together = true, true
+	}
 	if done < k.learner.Run.Batches.Steps {
 		k.state, k.chain, k.at, k.ended = state, chain, k.learner.At, 0
 		k.at.Step = done

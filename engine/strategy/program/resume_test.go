@@ -127,33 +127,39 @@ func TestNothingKept(t *testing.T) {
 	}
 }
 
-// What a program keeps in the first epoch counts, though no epoch has ended: one node need not
-// hear whether the shards of others are whole.
+// What programs keep in the first epoch counts, though no epoch has ended and no checkpoint
+// is due.
 func TestKeptBeforeAnEpochHasEnded(t *testing.T) {
-	w := newWorld(t, 1, jobOf([]int{3, 3}), traintest.Communities(t, 600))
-	w.dirs[0] = t.TempDir()
-	w.change = func(_ int, o *train.Options) { o.Verify = func(context.Context, bool) error { return nil } }
-	p := w.programs[0]
-	p.Every = 1
-	p.Before = func(at desktest.Place) error {
-		if at.Epoch == 1 && at.Step == 1 {
-			return errLeaves
+	for _, nodes := range []int{1, 3} {
+		w := newWorld(t, nodes, jobOf([]int{3, 3}), traintest.Communities(t, 900))
+		w.change = func(_ int, o *train.Options) { o.Verify = func(context.Context, bool) error { return nil } }
+		var ended []chan error
+		for node, p := range w.programs {
+			w.dirs[node], p.Every = t.TempDir(), 1
+			if node == nodes-1 {
+				p.Before = func(at desktest.Place) error {
+					if at.Epoch == 1 && at.Step == 2 {
+						return errLeaves
+					}
+					return nil
+				}
+			}
+			ended = append(ended, w.attach(node))
 		}
-		return nil
-	}
-	ended := w.attach(0)
-	if errs := w.run(t.Context()); !errors.Is(errs[0], desk.ErrLeft) {
-		t.Fatal(errs[0])
-	}
-	<-ended
-	w.programs[0] = &desktest.Program{Rate: p.Rate}
-	ended = w.attach(0)
-	if errs := w.run(t.Context()); errs[0] != nil {
-		t.Fatal(errs[0])
-	}
-	w.finish([]chan error{ended})
-	if got := w.programs[0].Readies[0]; got.Epoch != 1 || got.Step != 1 || got.State == nil || got.Node != "n0" {
-		t.Errorf("it goes on from %+v", got)
+		if err := errors.Join(w.run(t.Context())...); !errors.Is(err, desk.ErrLeft) {
+			t.Fatal(err)
+		}
+		<-ended[nodes-1]
+		w.programs[nodes-1] = &desktest.Program{Rate: w.programs[0].Rate, Every: 1}
+		ended[nodes-1] = w.attach(nodes - 1)
+		if err := errors.Join(w.run(t.Context())...); err != nil {
+			t.Fatal(err)
+		}
+		w.finish(ended)
+		got := w.programs[nodes-1].Readies[0]
+		if got.Epoch != 1 || got.Step == 0 || got.State == nil || got.Node != fmt.Sprintf("n%d", nodes-1) {
+			t.Errorf("on %d nodes it goes on from %+v", nodes, got)
+		}
 	}
 }
 
