@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 import urllib.parse
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hopmesh import rendezvous
 from hopmesh.attach import PROTOCOL, VERSION, Answer, Connection, Region
 from hopmesh.client import Client
 from hopmesh.error import Again, Error
@@ -157,16 +157,11 @@ def _attach(client: Client, job: str) -> Any:
             if apart and about["state"] == "done":
                 # The run that started this process ends it as one that is done.
                 raise Again("its other nodes have done it") from None
-            if apart := _apart(client, about):
+            apart = about["state"] == "running" and rendezvous.apart(client, about)
+            if apart:
                 time.sleep(_APART_SECONDS)
                 deadline = time.monotonic() + _LEFT_SECONDS
                 continue
             if time.monotonic() > deadline:
                 raise
         time.sleep(0.05)
-
-
-def _apart(client: Client, job: Mapping[str, Any]) -> bool:
-    """Reports whether a job is computed by other nodes, and this one may get a part later."""
-    nodes = job.get("nodes") or []
-    return job["state"] == "running" and bool(nodes) and client.get("/v1/status")["node"] not in nodes

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hopmesh.client import Client
-from hopmesh.error import Error
+from hopmesh.error import Again, Error
 
 _MEET_SECONDS = 120.0
 _LOOK_SECONDS = 0.1
@@ -44,6 +44,8 @@ def meet(client: Client, key: str, request: Mapping[str, Any]) -> str:
         if found := _jobs(client, key):
             if made and made != found[0]["id"]:
                 _end(client, made)  # two nodes took themselves for the first
+            if apart(client, found[0]) and all_done(client, key):
+                raise Again("its other nodes have done it")
             return _unfinished(found[0], request)
         first = _first(client)
         if not made and first["here"]:
@@ -66,6 +68,12 @@ def all_done(client: Client, key: str) -> bool:
     """Reports whether a run has jobs and all of them are done."""
     found = _jobs(client, key, prefix=True)
     return bool(found) and all(job["state"] == "done" for job in found)
+
+
+def apart(client: Client, job: Mapping[str, Any]) -> bool:
+    """Reports whether other nodes have or had a job, without the one here."""
+    nodes = job.get("nodes") or []
+    return bool(nodes) and client.get("/v1/status")["node"] not in nodes
 
 
 def _jobs(client: Client, key: str, prefix: bool = False) -> list[dict[str, Any]]:

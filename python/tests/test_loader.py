@@ -437,6 +437,9 @@ def test_a_node_without_a_part(mesh: Mesh, daemon: FakeDaemon, monkeypatch: Any)
     monkeypatch.setattr(daemon, "_document", document)
     with pytest.raises(hopmesh.Again, match="its other nodes have done it"):
         loader(hopmesh.connect(daemon.path))
+    # Nor does one that comes later fail.
+    with pytest.raises(hopmesh.Again, match="its other nodes have done it"):
+        loader(hopmesh.connect(daemon.path))
     job["state"] = "running"
     job["nodes"] = ["n1"]
     with pytest.raises(hopmesh.Error, match="has no part in job j1"):
