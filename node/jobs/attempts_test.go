@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,6 +24,9 @@ import (
 func TestPanicEndsTheJob(t *testing.T) {
 	inTime(t, func(t *testing.T, w *world) {
 		w.teach(func(_ context.Context, _ recipe.Recipe, _ []*graph.Shard, o train.Options) (train.Result, error) {
+			if !slices.Equal(o.Work.Nodes, []string{"alpha"}) { // programs beside it hear its name
+				t.Errorf("the job is %v's", o.Work.Nodes)
+			}
 			o.Report(lesson(1))
 			panic("index out of range")
 		})

@@ -245,6 +245,8 @@ func (r *Runner) begin(ctx context.Context, s *plan.State, j plan.Job) {
 		r.way = way{}
 		run.missed = j.Generation == r.missed
 		run.replicas = r.replicasOf(run.dataset)
+	} else {
+		run.way.names = []string{s.NameOf(r.cfg.Self)} // which a program is given
 	}
 	run.past = r.pastOf(j)
 	node := ctx

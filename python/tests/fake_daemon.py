@@ -140,13 +140,13 @@ class Session:
         if question["region"] is None:
             assert numbers is not None
             sums = np.asarray(numbers, dtype)
-            self.send("summed", weight=total, region=self.put(self.memory(sums.nbytes or 64), 0, sums),
-                      bytes=sums.nbytes)  # fmt: skip
+            region = self.put(self.memory(sums.nbytes or 64), 0, sums)
+            self.send("summed", weight=total, region=region, bytes=sums.nbytes)
             return
-        region = self.view(question["region"], dtype)
-        self.daemon.summed.append(region.copy())
+        added = self.view(question["region"], dtype)
+        self.daemon.summed.append(added.copy())
         if numbers is not None:
-            region += np.asarray(numbers, dtype)
+            added += np.asarray(numbers, dtype)
         self.send("summed", weight=total)
 
     def on_keep(self, question: dict[str, Any]) -> None:

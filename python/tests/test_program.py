@@ -155,3 +155,21 @@ def test_a_script_that_fails(tmp_path: Path) -> None:
             mesh.run(path)
         (job,) = mesh.jobs.values()
         until("the job is stopped", lambda: job.state == "stopped")
+
+
+def test_nodes_without_a_part(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(
+        "import hopmesh\n"
+        "loader = hopmesh.connect().loader('towns', fanout=[3, 3], epochs=2, kind='numpy')\n"
+        "print('beside', loader.node)\n"
+        "for epoch in loader.epochs():\n"
+        "    list(loader)\n"
+    )
+    with hopmesh.up(nodes=2) as mesh:
+        mesh.generate("towns", **{**TOWNS, "shards": 1})
+        mesh.run(path)
+        (job,) = mesh.jobs.values()
+        assert job.state == "done"
+    said = [line for line in capfd.readouterr().out.splitlines() if "beside" in line]
+    assert len(said) == 1 and said[0] in ("n1: beside n1", "n2: beside n2")
