@@ -149,7 +149,9 @@ func TestKeptBeforeAnEpochHasEnded(t *testing.T) {
 		if err := errors.Join(w.run(t.Context())...); !errors.Is(err, desk.ErrLeft) {
 			t.Fatal(err)
 		}
-		<-ended[nodes-1]
+		if err := <-ended[nodes-1]; !errors.Is(err, errLeaves) {
+			t.Errorf("the program that leaves ended by %v", err)
+		}
 		w.programs[nodes-1] = &desktest.Program{Rate: w.programs[0].Rate, Every: 1}
 		ended[nodes-1] = w.attach(nodes - 1)
 		if err := errors.Join(w.run(t.Context())...); err != nil {
