@@ -129,7 +129,7 @@ func TestPartsRefused(t *testing.T) {
 			{[]string{good, other + ":" + wide}, "has 1 columns of values"},
 			{[]string{good, other + ":" + bad}, "edges.csv, line 2"},
 			{[]string{good, other + ":" + columns}, "give sources of one format"},
-			{[]string{"http://host/graph.csv"}, "is a URL"},
+			{[]string{"ftp://host/graph.csv"}, "is a URL"},
 			{[]string{"graph.csv"}, "no absolute path"},
 			{[]string{other + ":" + written(t, map[string]string{"x.npz": ""}) + "/x.npz"}, "imported alone"},
 		} {

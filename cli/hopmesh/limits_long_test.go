@@ -284,26 +284,23 @@ func TestRefusalsTakeNothing(t *testing.T) {
 	m := newLimitedMesh(t, nodes)
 	generatedOn(t, nodes[0], "--vertices", "300000", "--edges", "6000000", "--features", "64", "--classes", "8", "--shards", "16", "--replicas", "1")
 	alone := map[string]time.Duration{}
-	for _, s := range strategies.All {
-		if s.Name == "auto" {
-			continue
-		}
+	for _, s := range strategies.Computed() {
 		for _, shape := range []string{
 			"gcn --layers 1000 --hidden 16", "sage --layers 1000 --hidden 16", "gcn --layers 3 --hidden 256", "gin --layers 3 --hidden 256", "gat --layers 2 --hidden 32",
 		} {
-			of := trial{s.Name, "--model " + shape}
+			of := trial{s, "--model " + shape}
 			o := m.try(of, bound)
 			t.Logf("%v: %v", of, o)
-			if s.Name == "single" {
+			if s == "single" {
 				alone[shape] = o.work
 			}
 			// Two seconds a node, and more where the machine is a slow one: p3 counts what all
 			// nodes draw, on each.
 			most := max(2*time.Second, alone[shape]*5/2) * time.Duration(len(nodes))
-			if s.Name == "single" {
+			if s == "single" {
 				most = 2 * time.Second * time.Duration(len(nodes))
 			} else if alone[shape] == 0 {
-				t.Fatalf("%s comes before single, whose time bounds that of the others", s.Name)
+				t.Fatalf("%s comes before single, whose time bounds that of the others", s)
 			}
 			if o.done || o.work > most {
 				t.Errorf("%v: %v; the most is %v", of, o, most)

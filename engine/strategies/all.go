@@ -33,5 +33,16 @@ var All = train.Strategies{
 	program.Strategy,
 }
 
+// Computed names those that compute the steps of a job themselves: all but auto, which chooses one
+// of them, and program.
+func Computed() (names []string) {
+	for _, s := range All {
+		if s.Choose == nil && !s.Elsewhere {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
 // Settings lists the settings that a recipe may have, with those of all strategies.
 func Settings() []nn.Option { return recipe.Settings(All.Declared()) }

@@ -12,7 +12,7 @@ import (
 // within a job.
 func TestEvents(t *testing.T) {
 	list := all("", false)
-	if want := (len(strategies.All) - 1) * 2 * events; len(list) != want {
+	if want := len(strategies.Computed()) * 2 * events; len(list) != want {
 		t.Errorf("%d events in place of %d", len(list), want)
 	}
 	moments := map[float64]bool{}

@@ -85,13 +85,10 @@ func all(rows string, quick bool) (list []event) {
 	if quick {
 		each = 1
 	}
-	for _, s := range strategies.All {
-		if s.Name == "auto" { // which is one of the others
-			continue
-		}
+	for _, s := range strategies.Computed() {
 		for n := range each {
 			for _, signal := range []string{"kill", "term"} {
-				e := event{s.Name, signal, n}
+				e := event{s, signal, n}
 				if rows == "" || slices.ContainsFunc(strings.Split(rows, ","), func(part string) bool { return strings.Contains(e.String(), part) }) {
 					list = append(list, e)
 				}

@@ -60,12 +60,7 @@ func goes(round int) api.GenerateRequest {
 
 // strategy returns that of a round's job.
 func strategy(round int) string {
-	var names []string
-	for _, s := range strategies.All {
-		if s.Name != "auto" {
-			names = append(names, s.Name)
-		}
-	}
+	names := strategies.Computed()
 	return names[round%len(names)]
 }
 

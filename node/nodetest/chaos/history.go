@@ -100,16 +100,8 @@ type history struct {
 	Faults   []fault
 }
 
-// trained lists the strategies whose weights do not depend on the nodes. Those of local do, and
-// auto is one of the others.
-var trained = func() (names []string) {
-	for _, s := range strategies.All {
-		if s.Name != "local" && s.Name != "auto" {
-			names = append(names, s.Name)
-		}
-	}
-	return names
-}()
+// trained lists the strategies whose weights do not depend on the nodes. Those of local do.
+var trained = slices.DeleteFunc(strategies.Computed(), func(name string) bool { return name == "local" })
 
 // faultsAtLeast is how many faults a history has at least.
 const faultsAtLeast = 10
