@@ -63,15 +63,17 @@ func TestDamagedFilesOfProcesses(t *testing.T) {
 		ask := append([]string{"train", "start", "--dataset", "g", "--deterministic", "--hidden", "16", "--epochs", fmt.Sprint(epochs)}, strings.Fields(recipe)...)
 		var want shownJob
 		for _, harm := range []string{"", "killed, 100 bits of shards and one of a checkpoint flipped", "100 bits of shards flipped while it trains", "shards cut short while it trains"} {
-			until(t, "all shards are whole and owned by three", func() bool {
-				var d shownDataset
-				nodes[0].must(&d, "dataset", "show", "g")
-				owners := map[string]bool{}
-				for _, s := range d.Shards {
-					owners[s.Owner] = len(s.Replicas) == 2
-				}
-				return len(owners) == 3 && !slices.ContainsFunc([]string{"n1", "n2", "n3"}, func(n string) bool { return !owners[n] })
-			})
+			for _, n := range nodes { // whoever is asked to start the job
+				until(t, "all shards are whole and owned by three", func() bool {
+					var d shownDataset
+					n.must(&d, "dataset", "show", "g")
+					owners := map[string]bool{}
+					for _, s := range d.Shards {
+						owners[s.Owner] = len(s.Replicas) == 2
+					}
+					return len(owners) == 3 && !slices.ContainsFunc([]string{"n1", "n2", "n3"}, func(n string) bool { return !owners[n] })
+				})
+			}
 			victim := (slices.Index([]string{"n1", "n2", "n3"}, nodes[0].leader()) + 1) % 3
 			witness := nodes[(victim+1)%3]
 			var job struct {
