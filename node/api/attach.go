@@ -47,7 +47,7 @@ func attach(b Backend, w http.ResponseWriter, r *http.Request) {
 	// A program speaks once it has been answered.
 	if !is || err != nil || buffered.Reader.Buffered() > 0 {
 		a.Leave()
-		_ = conn.Close() // nobody is told
+		_ = conn.Close() // its error would change nothing
 		return
 	}
 	a.Serve(unix)

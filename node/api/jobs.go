@@ -282,7 +282,7 @@ func (r TrainRequest) Check() error {
 		{"way to normalise features", r.Features, normalised},
 	} {
 		if w.word == ProgramModel && w.what == "model" {
-			continue // its strategy says whether that goes
+			continue // the check of the strategy decides
 		}
 		if err := among(w.what, w.word, w.list); err != nil {
 			return err

@@ -30,7 +30,7 @@ const (
 type Talk struct {
 	program *desk.Program
 	log     *slog.Logger
-	given   []*desk.Memory // that the program was told of
+	given   []*desk.Memory // whose descriptors the program has
 }
 
 // New attaches a program to a desk.

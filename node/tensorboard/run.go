@@ -120,7 +120,7 @@ func (r *run) write(j *plan.Job, model int, of *recipe.Recipe, name string, now 
 	return r.add(j, model, of, name, now)
 }
 
-// add appends epochs to the file, which it makes if there is none yet.
+// add appends epochs to the file, and makes it first if need be.
 func (r *run) add(j *plan.Job, model int, of *recipe.Recipe, name string, now func() time.Time) error {
 	var buffer []byte
 	last := r.last
@@ -155,7 +155,7 @@ func (r *run) add(j *plan.Job, model int, of *recipe.Recipe, name string, now fu
 	return nil
 }
 
-// append writes whole records to the file, which it makes if there is none yet. What a full
+// append writes whole records to the file, and makes it first if need be. What a full
 // disk has taken of them is removed; if that fails too, another file goes on.
 func (r *run) append(records []byte, name string, now time.Time) error {
 	flags := os.O_WRONLY | os.O_APPEND

@@ -14,7 +14,7 @@ const largest = 1 << 20
 // A mark is what the event files of a model say of its last epoch. It is enough to see
 // whether the plan's epochs continue it.
 type mark struct {
-	step       int // 0: there is none
+	step       int // 0 before the first
 	loss       float32
 	generation uint64
 }

@@ -22,7 +22,7 @@ const slack = 4
 
 // handed is a batch as a program gets it. A slot has one, whose memory is reused.
 type handed struct {
-	memory *desk.Memory // nil: there is none yet
+	memory *desk.Memory // nil until the slot's first batch
 	body   desk.Batch
 }
 

@@ -25,7 +25,7 @@ func (s *shared) take(bytes uint64) (*desk.Memory, error) {
 	return m, nil
 }
 
-// drop gives one back; nil: there is none.
+// drop gives a memory back, unless it is nil.
 func (s *shared) drop(m *desk.Memory) {
 	if m == nil {
 		return

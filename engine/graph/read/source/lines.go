@@ -65,7 +65,7 @@ func OpenLines(ctx context.Context, path string, most int, report func(uint64)) 
 	return l, nil
 }
 
-// NewLines is OpenLines of what is open. The name says whether it is packed.
+// NewLines is OpenLines for a reader that is open. A name that ends in .gz means that it is packed.
 func NewLines(ctx context.Context, name string, from io.Reader, most int, report func(uint64)) *Lines {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &Lines{Name: name, most: most, Line: 1, from: from, full: make(chan chunk, 1), free: make(chan []byte, 3), cancel: cancel, report: report}

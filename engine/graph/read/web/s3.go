@@ -224,7 +224,7 @@ type Entry struct {
 	Folder bool
 }
 
-// List lists a folder of a store. It is empty if there is none.
+// List lists a folder of a store. The list of a missing folder is empty.
 func List(ctx context.Context, address string) ([]Entry, error) {
 	u, err := parse(address)
 	if err != nil {

@@ -1,0 +1,43 @@
+package files_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/hopmesh/hopmesh/engine/graph/read/files"
+)
+
+// Paths and addresses are told apart, and a pipe is neither a file nor a folder.
+func TestLocalNames(t *testing.T) {
+	dir := t.TempDir()
+	file, pipe := filepath.Join(dir, "b.csv"), filepath.Join(dir, "a")
+	if err := os.WriteFile(file, []byte("0 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]files.What{dir: files.Folder, file: files.Regular, pipe: files.Other} {
+		if got, err := files.Look(t.Context(), name); got != want || err != nil {
+			t.Errorf("%s is %v, not %v: %v", name, got, want, err)
+		}
+	}
+	if _, err := files.Look(t.Context(), file+"x"); !os.IsNotExist(err) {
+		t.Errorf("a missing file: %v", err)
+	}
+	if files.Check(t.Context(), pipe) == nil || files.Check(t.Context(), file) != nil {
+		t.Error("a pipe passes, or a file does not")
+	}
+	if names, err := files.List(t.Context(), dir); err != nil || !slices.Equal(names, []string{"a", "b.csv"}) {
+		t.Errorf("%v, %v", names, err)
+	}
+	if got := files.Join(dir, files.Base(file)); got != file {
+		t.Errorf("%s became %s", file, got)
+	}
+	if got := files.Join("s3://b/x", "p%2Fq"); files.Base(got) != "p%2Fq" {
+		t.Errorf("a name with a %% became %s, of the base %s", got, files.Base(got))
+	}
+}
