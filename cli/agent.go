@@ -100,6 +100,9 @@ func agentConfig(values map[string]value) (AgentConfig, error) {
 	bad := func(key, why string) error {
 		return errConfig{fmt.Errorf("%s (from %s) %s", key, values[key].from, why)}
 	}
+	if values["name"].from == byDefault {
+		cfg.Name = "" // the node takes the host's, or one like it
+	}
 	var err error
 	if cfg.Bootstrap, err = strconv.ParseBool(values["bootstrap"].one()); err != nil {
 		return cfg, bad("bootstrap", "must be true or false")
@@ -174,7 +177,7 @@ func agentSettings() []setting {
 	}
 	return []setting{
 		{key: "data-dir", fallback: daemon.DataDir(), usage: "`DIR` for the node's state (default: /var/lib/hopmesh for root, else ~/.local/share/hopmesh)"},
-		{key: "name", fallback: host, usage: "the node's `NAME`, unique in its mesh (default: the host's name)"},
+		{key: "name", fallback: host, usage: "the node's `NAME`, unique in its mesh (default: the host's name, with a number if another node has it)"},
 		{key: "listen", fallback: defaultListen, usage: "UDP address, `IP:PORT` (default " + defaultListen + ")"},
 		{key: "advertise", usage: "`IP:PORT` that others dial (default: the address that routes to the first peer)"},
 		{key: "api", kind: words, usage: "another `ADDR` to serve the API at, beside the socket in the data directory: unix:PATH or HOST:PORT; may be repeated; off loopback only health and metrics"},

@@ -23,6 +23,9 @@ type value struct {
 
 func (v value) one() string { return strings.Join(v.text, ", ") }
 
+// byDefault is the source of a value that nobody gave.
+const byDefault = "default"
+
 // errConfig marks wrong settings, as opposed to a file that can't be read.
 type errConfig struct{ error }
 
@@ -55,9 +58,9 @@ func gather(settings []setting, flags *pflag.FlagSet, environ []string) (map[str
 		case inFile:
 			values[s.key] = fromFile
 		case s.fallback != "":
-			values[s.key] = value{[]string{s.fallback}, "default"}
+			values[s.key] = value{[]string{s.fallback}, byDefault}
 		default:
-			values[s.key] = value{nil, "default"}
+			values[s.key] = value{nil, byDefault}
 		}
 	}
 	return values, nil

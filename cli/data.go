@@ -174,14 +174,18 @@ func printForecast(w io.Writer, f api.Forecast) error {
 	if _, err := fmt.Fprintln(w, "Forecast"); err != nil {
 		return err
 	}
-	err := output.Table(w,
-		[]string{"  Graph", fmt.Sprintf("%s vertices, at most %s edges", output.Thousands(f.Vertices), output.Thousands(f.Edges))},
-		[]string{"  Peak memory", output.Size(f.PeakMemory)},
-		[]string{"  Scratch on disk", output.Size(f.Scratch)},
-		[]string{"  Shards", fmt.Sprintf("%d of at most %s on average, %s beside each", f.Shards, output.Size(f.ShardBytes), output.Plural(f.Replicas, "copy", "copies"))},
-		[]string{"  Partitioner", f.Partitioner},
-		[]string{"  Edge cut", "at most " + output.Percent(f.CutAtMost)},
-	)
+	rows := [][]string{
+		{"  Graph", fmt.Sprintf("%s vertices, at most %s edges", output.Thousands(f.Vertices), output.Thousands(f.Edges))},
+		{"  Peak memory", output.Size(f.PeakMemory)},
+		{"  Scratch on disk", output.Size(f.Scratch)},
+		{"  Shards", fmt.Sprintf("%d of at most %s on average, %s beside each", f.Shards, output.Size(f.ShardBytes), output.Plural(f.Replicas, "copy", "copies"))},
+		{"  Partitioner", f.Partitioner},
+	}
+	// What the other partitioners cut depends on the graph: nobody knows before they have.
+	if f.Partitioner == "random" {
+		rows = append(rows, []string{"  Edge cut", "about " + output.Percent(f.CutAtMost)})
+	}
+	err := output.Table(w, rows...)
 	if err == nil {
 		_, err = fmt.Fprintln(w)
 	}

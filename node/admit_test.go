@@ -101,9 +101,23 @@ func TestAdmission(t *testing.T) {
 // A newcomer that crashed after it was admitted, and before it could note it,
 // asks again and is let in again, under its own name.
 func TestJoinAgainAfterACrash(t *testing.T) {
+	joinAgainAfterACrash(t, "n4", "n4")
+}
+
+// So does one whose name was taken, and that asked under another like it.
+func TestJoinAgainUnderANumberedName(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	joinAgainAfterACrash(t, "", host+"-7")
+}
+
+func joinAgainAfterACrash(t *testing.T, chosen, asked string) {
 	threeVoters(t, func(t *testing.T, c *nodetest.Cluster) {
 		i := c.Add()
-		req, err := identity.NewRequest(filepath.Join(i.Options.DataDir, "identity"), i.Name)
+		i.Options.Name = chosen
+		req, err := identity.NewRequest(filepath.Join(i.Options.DataDir, "identity"), asked)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +128,7 @@ func TestJoinAgainAfterACrash(t *testing.T) {
 		}
 		socket := c.Network.Listen("10.9.9.9", 7946)
 		_, err = mesh.Join(t.Context(), socket, []string{c.Nodes[0].Addr()}, parsed, mesh.JoinRequest{
-			ID: req.ID(), Name: i.Name, CSR: req.CSR(), Clock: time.Now(),
+			ID: req.ID(), Name: asked, CSR: req.CSR(), Clock: time.Now(),
 		})
 		_ = socket.Close()
 		if err != nil {
@@ -125,6 +139,9 @@ func TestJoinAgainAfterACrash(t *testing.T) {
 		i.WaitReady()
 		if got := len(i.Plan().Members); got != 4 {
 			t.Errorf("%d members", got)
+		}
+		if got := i.Status().Node; got != asked {
+			t.Errorf("it is in the mesh as %s, and was let in as %s", got, asked)
 		}
 	})
 }

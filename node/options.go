@@ -26,9 +26,10 @@ import (
 type Options struct {
 	// DataDir holds the node's state. Required.
 	DataDir string
-	// Name is what people call the node, unique in its mesh. Default: the host's.
-	// It is fixed when the node founds or joins a mesh.
-	Name string
+	// Name is what people call the node, unique in its mesh. Default: the host's, with a
+	// number if another node has it. It is fixed when the node founds or joins a mesh.
+	Name    string
+	anyName bool // the name is the host's
 	// Version is the program's. Default: "dev".
 	Version string
 	// Numbers replace what the program works with, for tests of other versions.
@@ -103,7 +104,7 @@ const defaultListen = "0.0.0.0:7946"
 func (o Options) withDefaults() Options {
 	if o.Name == "" {
 		if host, err := os.Hostname(); err == nil {
-			o.Name = host
+			o.Name, o.anyName = host, true
 		}
 	}
 	if o.Version == "" {
@@ -158,7 +159,7 @@ func (o *Options) computing() plan.Numbers { return member.Computing(o.Numbers) 
 // entry says how the node gets into a mesh.
 func (o *Options) entry(log *slog.Logger) member.Entry {
 	return member.Entry{
-		About: o.about(), Bootstrap: o.Bootstrap, Join: o.Join, Token: o.Token, ReadToken: o.ReadToken, CertificateLife: o.CertificateLife, Disk: o.ownDisk, Log: log,
+		About: o.about(), AnyName: o.anyName, Bootstrap: o.Bootstrap, Join: o.Join, Token: o.Token, ReadToken: o.ReadToken, CertificateLife: o.CertificateLife, Disk: o.ownDisk, Log: log,
 	}
 }
 

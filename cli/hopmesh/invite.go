@@ -18,6 +18,9 @@ import (
 // firstToken is how long the join command of --bootstrap is valid.
 const firstToken = 24 * time.Hour
 
+// beside is what a second node on a machine needs: a directory and a port of its own.
+const beside = "--data-dir DIR --listen :0"
+
 // invite makes a token and prints the command that brings the next machine in.
 func invite(ctx context.Context, n *node.Node, dir string, stdout io.Writer, log *slog.Logger) {
 	t, err := n.Backend().CreateToken(ctx, firstToken, 0)
@@ -34,7 +37,7 @@ func invite(ctx context.Context, n *node.Node, dir string, stdout io.Writer, log
 func announce(join, dir string, stdout io.Writer, log *slog.Logger) error {
 	hours := int(firstToken.Hours())
 	if !inJournal(stdout) {
-		_, _ = fmt.Fprintf(stdout, "On the next machine, within %d hours:\n\n  %s\n\n`hopmesh token create` prints another.\n", hours, join)
+		_, _ = fmt.Fprintf(stdout, "On the next machine, within %d hours:\n\n  %s\n\nFor another node on this machine, add %s.\n`hopmesh token create` prints another.\n", hours, join, beside)
 		return nil
 	}
 	path := filepath.Join(dir, member.JoinFile)

@@ -208,19 +208,27 @@ func (d *daemon) census() (alive, leaders, voters int) {
 	return alive, leaders, voters
 }
 
-var joinLine = regexp.MustCompile(`hopmesh agent (--join .* --token \S+)`)
+var (
+	joinLine  = regexp.MustCompile(`hopmesh agent (--join .* --token \S+)`)
+	extraLine = regexp.MustCompile(`For another node on this machine, add (.*)\.`)
+)
 
-// Three processes, the printed line typed on the second and third; the leader is
-// killed with -9, survived, and back with nothing but its directory.
+// Three processes, the printed line typed for the second and third, with the flags that are
+// printed for other nodes on this machine; the leader is killed with -9, survived, and back with
+// nothing but its directory.
 func TestThreeProcesses(t *testing.T) {
 	t.Parallel()
 	dir := box(t)
-	first := start(t, filepath.Join(dir, "n1"), "--name", "n1", "--listen", "127.0.0.1:0", "--bootstrap")
-	until(t, "the join line is printed", func() bool { return joinLine.MatchString(first.out.String()) })
+	first := start(t, filepath.Join(dir, "n1"), "--listen", "127.0.0.1:0", "--bootstrap")
+	until(t, "the join line is printed", func() bool { return extraLine.MatchString(first.out.String()) })
 	join := strings.Fields(joinLine.FindStringSubmatch(first.out.String())[1])
+	if extra := extraLine.FindStringSubmatch(first.out.String())[1]; extra != "--data-dir DIR --listen :0" {
+		t.Errorf("%q is to be added", extra)
+	}
 	daemons := []*daemon{first}
-	for _, name := range []string{"n2", "n3"} {
-		daemons = append(daemons, start(t, filepath.Join(dir, name), append([]string{"--name", name, "--listen", "127.0.0.1:0"}, join...)...))
+	for _, n := range []string{"n2", "n3"} {
+		// Tests keep to loopback; the names are the host's with a number.
+		daemons = append(daemons, start(t, filepath.Join(dir, n), append([]string{"--listen", "127.0.0.1:0"}, join...)...))
 	}
 	for _, d := range daemons {
 		until(t, "three alive, one leader, three voters", func() bool {
@@ -231,12 +239,19 @@ func TestThreeProcesses(t *testing.T) {
 	leader := first.leader()
 	var rest *daemon
 	var killed int
+	names := map[string]bool{}
 	for i := range daemons {
-		if fmt.Sprintf("n%d", i+1) == leader {
+		var s api.Status
+		daemons[i].json(&s, "status")
+		names[s.Node] = true
+		if s.Node == leader {
 			killed = i
 		} else {
 			rest = daemons[i]
 		}
+	}
+	if host, err := os.Hostname(); err != nil || !names[host] || !names[host+"-2"] || !names[host+"-3"] {
+		t.Errorf("the nodes are named %v", names)
 	}
 	daemons[killed].signal(syscall.SIGKILL)
 	<-daemons[killed].done

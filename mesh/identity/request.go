@@ -67,6 +67,16 @@ func NewRequest(dir, name string) (*Request, error) {
 	return r, nil
 }
 
+// Asked returns the name in the request that waits for its answer in the directory, or "" if
+// there is none.
+func Asked(dir string) (string, error) {
+	r, err := loadRequest(filepath.Clean(dir))
+	if r == nil {
+		return "", err
+	}
+	return r.name, nil
+}
+
 func (r *Request) save() error {
 	der, err := encodeKey(r.key)
 	if err != nil {

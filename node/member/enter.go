@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,8 @@ func Computing(n mesh.Numbers) plan.Numbers {
 // Entry configures how a node that belongs to no mesh enters one.
 type Entry struct {
 	About
+	// AnyName allows names such as NAME-2 if another node has the name.
+	AnyName bool
 	// Bootstrap founds a mesh; Join lists members to ask, with Token or what ReadToken
 	// returns.
 	Bootstrap bool
@@ -117,7 +120,7 @@ func (e *Entrance) Enter(ctx context.Context, dir *Dir, conn net.PacketConn, ent
 	opts := identity.Options{LeafLife: n.CertificateLife}
 	id, err := identity.Load(dir.Identity(), opts)
 	if err == nil {
-		if id.Name() != n.Name {
+		if id.Name() != n.Name && !n.AnyName {
 			n.Log.Info("this node keeps the name it joined with", "name", id.Name(), "asked", n.Name)
 		}
 		if n.Disk {
@@ -211,18 +214,47 @@ func finalRefusal(err error) bool {
 // errLocal marks failures of this machine, which asking again does not fix.
 var errLocal = errors.New("this node cannot join")
 
+// mostNames bounds how many names a node tries that does not insist on its own.
+const mostNames = 100
+
+// joinOnce asks for admission, under another name if it may and must.
 func (n candidate) joinOnce(ctx context.Context, peers []string, token identity.Token) (*identity.Identity, Start, error) {
+	name, from := n.Name, 2
+	if n.AnyName {
+		// Under the name of the last attempt the mesh may have let it in already.
+		asked, err := identity.Asked(n.dir.Identity())
+		if err != nil {
+			return nil, Start{}, fmt.Errorf("%w: %w", errLocal, err)
+		}
+		if rest, found := strings.CutPrefix(asked, n.Name+"-"); found {
+			if i, err := strconv.Atoi(rest); err == nil && from <= i && i < mostNames {
+				name, from = asked, i+1
+			}
+		}
+	}
+	for i := from; ; i++ {
+		id, s, err := n.joinAs(ctx, name, peers, token)
+		next := fmt.Sprintf("%s-%d", n.Name, i)
+		if mesh.RefusalOf(err) != mesh.RefusedName || !n.AnyName || i > mostNames || mesh.CheckName(next) != nil {
+			return id, s, err
+		}
+		n.Log.Info("another node has this name", "name", name, "next", next)
+		name = next
+	}
+}
+
+func (n candidate) joinAs(ctx context.Context, name string, peers []string, token identity.Token) (*identity.Identity, Start, error) {
 	// The request is kept on disk: after a crash, the same id and key are admitted
 	// again instead of finding their own name taken.
 	if err := errors.Join(emptyRaft(n.dir), n.dir.begin()); err != nil {
 		return nil, Start{}, fmt.Errorf("%w: %w", errLocal, err)
 	}
-	req, err := identity.NewRequest(n.dir.Identity(), n.Name)
+	req, err := identity.NewRequest(n.dir.Identity(), name)
 	if err != nil {
 		return nil, Start{}, fmt.Errorf("%w: %w", errLocal, err)
 	}
 	grant, err := mesh.Join(ctx, n.conn, peers, token, mesh.JoinRequest{
-		ID: req.ID(), Name: n.Name, Version: n.Version, Device: n.Device,
+		ID: req.ID(), Name: name, Version: n.Version, Device: n.Device,
 		Memory: n.Memory, CSR: req.CSR(), Clock: time.Now(), Numbers: n.Numbers,
 	})
 	if err != nil {
