@@ -26,7 +26,7 @@ func (m *Mesh) accept() {
 		if err != nil {
 			return
 		}
-		m.joins.gate.passed(conn)
+		m.joins.gate.Passed(conn)
 		negotiated := conn.ConnectionState().TLS.NegotiatedProtocol
 		protocol, wire := identity.Protocol(negotiated)
 		_, spoken := m.cfg.Numbers.Wire.Common(Range{Min: wire, Max: wire})

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hopmesh/hopmesh/mesh/gate"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/hopmesh/hopmesh/mesh/pace"
 	"github.com/quic-go/quic-go"
@@ -20,7 +21,7 @@ import (
 // connection and a few connections at a time.
 type joinDesk struct {
 	mesh  *Mesh
-	gate  *gate
+	gate  *gate.Gate
 	pings *pings
 	// warned limits the warnings about nodes of other versions.
 	warned *pace.Hosts
@@ -44,7 +45,7 @@ const (
 
 func newJoinDesk(m *Mesh) *joinDesk {
 	return &joinDesk{
-		mesh: m, gate: newGate(), pings: newPings(), warned: pace.New(0.1, 1, 256), hosts: pace.New(hostRate, hostBurst, maxHosts), pace: rate.NewLimiter(deskRate, deskBurst),
+		mesh: m, gate: gate.New(), pings: newPings(), warned: pace.New(0.1, 1, 256), hosts: pace.New(hostRate, hostBurst, gate.MaxHosts), pace: rate.NewLimiter(deskRate, deskBurst),
 		conns: map[*quic.Conn]netip.Prefix{},
 	}
 }
@@ -85,7 +86,7 @@ func (d *joinDesk) take(conn *quic.Conn) {
 func (d *joinDesk) note(c *quic.Conn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	host, here := hostOf(c.RemoteAddr()), 0
+	host, here := gate.HostOf(c.RemoteAddr()), 0
 	for _, o := range d.conns {
 		if o == host {
 			here++

@@ -123,8 +123,8 @@ func Open(cfg Config) (*Mesh, error) {
 		Conn: joining(cfg.Conn),
 		// With this key a restarted node ends its peers' stale connections at once.
 		StatelessResetKey:   &resetKey,
-		VerifySourceAddress: m.joins.gate.mustProve,
-		ConnContext:         m.joins.gate.begin,
+		VerifySourceAddress: m.joins.gate.MustProve,
+		ConnContext:         m.joins.gate.Begin,
 	}
 	var err error
 	m.listener, err = m.transport.Listen(cfg.Identity.ServerTLS(anyone), quicConfig(bulk, m.windows))
@@ -171,6 +171,17 @@ func (m *Mesh) Raft() *Layer { return m.raft }
 
 // Meter returns the byte counts by kind.
 func (m *Mesh) Meter() *Meter { return &m.meter }
+
+// Traffic returns the traffic of each connection that is open.
+func (m *Mesh) Traffic() []Traffic {
+	links := m.pool.links()
+	list := make([]Traffic, len(links))
+	for i, l := range links {
+		s := l.conn.ConnectionStats()
+		list[i] = Traffic{Peer: l.peer, Connection: l.number, Sent: s.BytesSent, Received: s.BytesReceived, RTT: s.SmoothedRTT}
+	}
+	return list
+}
 
 // DroppedPackets returns how many gossip packets were lost for lack of room.
 func (m *Mesh) DroppedPackets() uint64 { return m.dropped.Load() }

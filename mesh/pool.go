@@ -53,6 +53,7 @@ type link struct {
 	class   class
 	dialled bool // by us
 	born    time.Time
+	number  uint64 // no other link of this node has it
 	streams atomic.Int64
 	opened  atomic.Int64 // streams so far
 	checked atomic.Bool  // by paths, at this moment
@@ -217,7 +218,7 @@ func (p *pool) add(conn *quic.Conn, c class, dialled bool) (*link, error) {
 		_ = conn.CloseWithError(quic.ApplicationErrorCode(CodeUnauthorised), "not a member")
 		return nil, fmt.Errorf("accept a connection from node %s: %w", id, err)
 	}
-	l := &link{conn: conn, peer: id, class: c, dialled: dialled, born: time.Now()}
+	l := &link{conn: conn, peer: id, class: c, dialled: dialled, born: time.Now(), number: linkNumbers.Add(1)}
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/hopmesh/hopmesh/mesh/gate"
 	"github.com/hopmesh/hopmesh/mesh/pace"
 	"golang.org/x/time/rate"
 )
@@ -120,12 +121,12 @@ type pings struct {
 }
 
 func newPings() *pings {
-	return &pings{hosts: pace.New(10, 4*float64(len(pingSizes)), maxHosts), all: rate.NewLimiter(200, 400)}
+	return &pings{hosts: pace.New(10, 4*float64(len(pingSizes)), gate.MaxHosts), all: rate.NewLimiter(200, 400)}
 }
 
 // answer returns the answer to a ping, or nil.
 func (p *pings) answer(b []byte, from net.Addr) []byte {
-	if len(b) < pingSizes[0] || !p.hosts.Take(hostOf(from), time.Now()) || !p.all.Allow() {
+	if len(b) < pingSizes[0] || !p.hosts.Take(gate.HostOf(from), time.Now()) || !p.all.Allow() {
 		return nil
 	}
 	return binary.LittleEndian.AppendUint16(append([]byte{tagPong}, b[1:1+nonceSize]...), uint16(len(b)))

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hopmesh/hopmesh/mesh/gate"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/quic-go/quic-go"
 )
@@ -161,7 +162,7 @@ func (d *joinDesk) turnAway(conn *quic.Conn) {
 		p, _ := m.Member(id)
 		name = p.Name
 	}
-	if d.warned.Take(hostOf(conn.RemoteAddr()), time.Now()) {
+	if d.warned.Take(gate.HostOf(conn.RemoteAddr()), time.Now()) {
 		m.cfg.Log.Warn("a node of another version was turned away", "peer", name, "from", conn.RemoteAddr(), "err", "it "+what.And(m.cfg.Version, m.cfg.Numbers.Wire))
 	}
 }

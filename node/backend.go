@@ -56,6 +56,16 @@ func called(b backend, do func(p *parts) error) error {
 	return wording.Error(do(p))
 }
 
+func (b backend) Vitals(ctx context.Context) ([]api.NodeVitals, error) {
+	return asked(b, func(p *parts) ([]api.NodeVitals, error) {
+		names := map[string]string{}
+		for id, m := range p.member.Plan().State().Members {
+			names[id] = m.Name
+		}
+		return p.vitals.All(ctx, names), nil
+	})
+}
+
 func (b backend) Plan(context.Context) (api.Plan, error) {
 	in, err := b.in()
 	if err != nil {

@@ -34,6 +34,15 @@ func TestThreeNodesFormAMesh(t *testing.T) {
 			if s := n.Status(); len(s.Problems) > 0 || s.Device != "cpu" || s.DeviceReason == "" {
 				t.Errorf("%s says %+v", n.Name, s)
 			}
+			vitals, err := n.API().Vitals(t.Context())
+			if err != nil || len(vitals) != 3 {
+				t.Fatalf("%s has the vitals %+v (%v)", n.Name, vitals, err)
+			}
+			for _, v := range vitals {
+				if v.Error != "" || v.MemoryUsed == 0 || len(v.Links) == 0 || v.Links[0].To[0] != 'n' || v.Links[0].RTTSeconds <= 0 {
+					t.Errorf("%s has the vitals %+v", n.Name, v)
+				}
+			}
 		}
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/hopmesh/hopmesh/node/member"
 	"github.com/hopmesh/hopmesh/node/peers"
 	"github.com/hopmesh/hopmesh/node/tensorboard"
+	"github.com/hopmesh/hopmesh/node/vitals"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -38,6 +39,7 @@ type parts struct {
 	// eventFiles writes event files for TensorBoard; nil: none are wanted.
 	eventFiles *tensorboard.Writer
 	backups    *backup.Maker
+	vitals     *vitals.Vitals
 	// damage holds what this node and others found damaged. Any part may report to it.
 	damage *damage.Board
 }
@@ -86,6 +88,7 @@ func (n *Node) open(dir *member.Dir, conn net.PacketConn, id *identity.Identity,
 		Version: o.Version, Identity: id, Plan: state, Shards: p.data.Keeper, ShardFile: p.data.ShardFile, JobFolder: p.runner.Folder, Dir: dir.Jobs(),
 		Answers: answers, Log: log,
 	})
+	p.vitals = vitals.New(network, o.Memory)
 	p.damage.Serve(network)
 	p.serveBulk()
 	roster := p.member.Roster()

@@ -49,6 +49,8 @@ func Healthy() *Backend {
 		Device: "cpu", DeviceReason: "the processor was asked for", Problems: []string{}}}
 }
 
+func (b *Backend) Vitals(context.Context) ([]api.NodeVitals, error) { return nil, b.Err }
+
 func (b *Backend) Members(context.Context) ([]api.Member, error) {
 	if b.Empty || b.Err != nil {
 		return nil, b.Err

@@ -17,6 +17,8 @@ type Backend interface {
 	Plan(ctx context.Context) (Plan, error)
 	Tokens(ctx context.Context) ([]TokenInfo, error)
 	Ready(ctx context.Context) []Check
+	// Vitals asks all nodes, and waits a second for those that are slow.
+	Vitals(ctx context.Context) ([]NodeVitals, error)
 
 	// The others change something. They return when it is done, or an error if it is
 	// refused.

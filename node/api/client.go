@@ -93,6 +93,11 @@ func (c *Client) Members(ctx context.Context) (list []Member, err error) {
 	return list, c.call(ctx, readTimeout, http.MethodGet, "/v1/members", nil, &list)
 }
 
+// Vitals returns how the nodes are at this moment.
+func (c *Client) Vitals(ctx context.Context) (list []NodeVitals, err error) {
+	return list, c.call(ctx, readTimeout, http.MethodGet, "/v1/vitals", nil, &list)
+}
+
 // Status returns the node's status.
 func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.call(ctx, readTimeout, http.MethodGet, "/v1/status", nil, &s)

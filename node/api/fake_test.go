@@ -64,7 +64,10 @@ func (f *fake) last() any {
 	return f.asked[len(f.asked)-1]
 }
 
-func (f *fake) Members(context.Context) ([]Member, error)   { return f.list, f.err }
+func (f *fake) Members(context.Context) ([]Member, error) { return f.list, f.err }
+func (f *fake) Vitals(context.Context) ([]NodeVitals, error) {
+	return []NodeVitals{{Name: "n1", Links: []Link{{To: "n2"}}}}, f.err
+}
 func (f *fake) Status(context.Context) (Status, error)      { return f.st, f.err }
 func (f *fake) Plan(context.Context) (Plan, error)          { return f.pl, f.err }
 func (f *fake) Tokens(context.Context) ([]TokenInfo, error) { return f.infos, f.err }

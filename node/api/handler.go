@@ -17,6 +17,7 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 	s.public(mux, metrics)
 
 	mux.HandleFunc("GET /v1/members", s.members)
+	mux.HandleFunc("GET /v1/vitals", s.vitals)
 	mux.HandleFunc("GET /v1/status", s.status)
 	mux.HandleFunc("GET /v1/plan", s.plan)
 	mux.HandleFunc("POST /v1/join", s.join)
@@ -68,6 +69,11 @@ func (s server) public(mux *http.ServeMux, metrics http.Handler) {
 
 func (s server) members(w http.ResponseWriter, r *http.Request) {
 	list, err := s.Members(r.Context())
+	answer(w, notNull(list), err)
+}
+
+func (s server) vitals(w http.ResponseWriter, r *http.Request) {
+	list, err := s.Vitals(r.Context())
 	answer(w, notNull(list), err)
 }
 

@@ -28,6 +28,29 @@ type Numbers struct {
 	Computing string `json:"computing"`
 }
 
+// NodeVitals is how a node is at this moment, by its own account.
+type NodeVitals struct {
+	Name string `json:"name"`
+	ID   string `json:"id"`
+	// MemoryUsed is what its process holds by itself, without files that it maps, in bytes;
+	// 0: unknown. MemoryBound is what --memory or the machine allows; 0: not bounded.
+	MemoryUsed  uint64 `json:"memory_used"`
+	MemoryBound uint64 `json:"memory_bound"`
+	// Links are its connections, one entry a peer.
+	Links []Link `json:"links"`
+	// Error says why nothing is known, in which case the rest is zero.
+	Error string `json:"error,omitempty"`
+}
+
+// Link is what goes from one node to another and back, counted between the last two times that
+// somebody asked, at least a second apart.
+type Link struct {
+	To                string  `json:"to"`
+	RTTSeconds        float64 `json:"rtt_seconds"` // 0: unknown
+	SentPerSecond     float64 `json:"sent_per_second"`
+	ReceivedPerSecond float64 `json:"received_per_second"`
+}
+
 // Status is one node's view of the state of the mesh.
 type Status struct {
 	Node       string `json:"node"`

@@ -13,7 +13,7 @@ const mostLines = 200; // of events and of the log
 const openAtFirst = 3; // datasets
 
 const state = {
-  status: null, members: null, plan: null, datasets: null, jobs: null,
+  status: null, members: null, vitals: null, plan: null, datasets: null, jobs: null,
   job: null, selected: "", progress: null,
   open: new Set(), met: new Set(), shown: new Map(), // names of datasets
   events: [], log: [], refused: {},
@@ -53,7 +53,23 @@ async function ask(part, path) {
   }
 }
 
+let vitalsBusy = false;
+
+// vitals asks how the nodes are. A slow node keeps the answer back, and nothing else waits for it.
+async function vitals() {
+  if (vitalsBusy) return;
+  vitalsBusy = true;
+  try {
+    await ask("vitals", "/v1/vitals");
+    changed();
+  } catch {
+    state.vitals = null; // look says so
+  }
+  vitalsBusy = false;
+}
+
 async function look() {
+  vitals();
   await Promise.all([ask("status", "/v1/status"), ask("members", "/v1/members"), ask("plan", "/v1/plan"), ask("datasets", "/v1/datasets"), ask("jobs", "/v1/jobs")]);
   for (const { name } of state.datasets || []) {
     if (!state.met.has(name) && state.met.size < openAtFirst) state.open.add(name);

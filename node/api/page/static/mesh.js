@@ -1,7 +1,7 @@
 // The mesh: what is wrong, its nodes, events and the log.
 
 import { h } from "./dom.js";
-import { bytes, clock, plural, sentence } from "./format.js";
+import { bytes, clock, plural, seconds, sentence } from "./format.js";
 
 export function summary(state) {
   const s = state.status;
@@ -39,15 +39,36 @@ export function problems(state) {
 export function mesh(state) {
   if (!state.members) return h("p", { class: "quiet" }, "Nothing is known of the mesh yet.");
   const planned = new Map((state.plan?.members || []).map((m) => [m.id, m]));
+  const vitals = new Map((state.vitals || []).map((v) => [v.id, v]));
   return h("ul", { class: "cards" }, state.members.map((m) => {
     const p = planned.get(m.id);
     return h("li", { key: m.id, class: `card node ${m.status}`, "data-node": m.name, "data-status": m.status },
       h("h3", null, m.name, " ", h("span", { class: `badge ${m.status}` }, m.status), m.role === "leader" && h("span", { class: "badge" }, "leader")),
       h("dl", { class: "facts" },
         fact("Role", m.role, p?.leaving ? ", leaving" : ""), fact("Device", m.device || "–"),
-        fact("Memory", p?.memory ? `at most ${bytes(p.memory)}` : "not bounded"), fact("Shards", m.shards),
-        fact("Address", m.address || "–"), fact("Version", m.version || "–")));
+        fact("Memory", memory(vitals.get(m.id), p)), fact("Shards", m.shards),
+        fact("Address", m.address || "–"), fact("Version", m.version || "–")),
+      links(vitals.get(m.id)));
   }));
+}
+
+// memory is what a node takes, beside what it may.
+function memory(v, planned) {
+  const bound = v?.memory_bound || planned?.memory || 0;
+  if (!v?.memory_used) return bound ? `at most ${bytes(bound)}` : "not bounded";
+  if (!bound) return `${bytes(v.memory_used)}, not bounded`;
+  return [`${bytes(v.memory_used)} of ${bytes(bound)} `, h("meter", { min: 0, max: bound, value: Math.min(v.memory_used, bound), high: 0.9 * bound })];
+}
+
+const mostLinks = 5;
+
+// links are a node's busiest connections.
+function links(v) {
+  if (!v || v.links.length === 0) return null;
+  const all = [...v.links].sort((a, b) => b.sent_per_second + b.received_per_second - a.sent_per_second - a.received_per_second || a.to.localeCompare(b.to));
+  return h("ul", { class: "links" }, all.slice(0, mostLinks).map((l) => h("li", { key: l.to, "data-link": l.to },
+    `⇄ ${l.to}: ${bytes(l.sent_per_second)}/s out, ${bytes(l.received_per_second)}/s in`, l.rtt_seconds ? `, ${seconds(l.rtt_seconds)}` : "")),
+    all.length > mostLinks && h("li", { key: "more" }, `and ${plural(all.length - mostLinks, "slower link")}`));
 }
 
 export function events(state) {

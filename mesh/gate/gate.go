@@ -1,4 +1,5 @@
-package mesh
+// Package gate decides whose handshakes a node computes, before it computes any.
+package gate
 
 import (
 	"context"
@@ -13,14 +14,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// gate decides whose handshakes this node computes, before it computes any. What one host may
+// Gate decides for one socket. What one host may
 // take is counted before what all may take together, so that a host that floods this node
 // keeps nobody else out.
 //
 // The source of a UDP packet can be forged. So a host that has not proven its address gets
 // little: beyond that, QUIC makes it repeat its first packet with a token that was sent there
 // (Retry). Only what comes back with a token counts against the host itself.
-type gate struct {
+type Gate struct {
 	unproven *pace.Hosts
 	together *rate.Limiter // of all unproven hosts
 	proven   *pace.Hosts
@@ -38,28 +39,30 @@ const (
 	// maxPending bounds the handshakes that have not ended: each holds some 50 kB for up to
 	// twice handshakeTimeout.
 	maxPending, maxPendingPerHost = 1024, 128
-	// maxHosts bounds how many hosts are told apart.
-	maxHosts = 4096
 )
 
-func newGate() *gate {
-	return &gate{
-		unproven: pace.New(unprovenRate, unprovenBurst, maxHosts), together: rate.NewLimiter(100, 200),
-		proven: pace.New(provenRate, provenBurst, maxHosts), pending: map[netip.Prefix]int{},
+// MaxHosts bounds how many hosts are distinguished.
+const MaxHosts = 4096
+
+// New makes a Gate that has seen nobody.
+func New() *Gate {
+	return &Gate{
+		unproven: pace.New(unprovenRate, unprovenBurst, MaxHosts), together: rate.NewLimiter(100, 200),
+		proven: pace.New(provenRate, provenBurst, MaxHosts), pending: map[netip.Prefix]int{},
 	}
 }
 
-// mustProve reports whether a host must prove its address first. It is the transport's
+// MustProve reports whether a host must prove its address first. It is the transport's
 // VerifySourceAddress.
-func (g *gate) mustProve(from net.Addr) bool {
-	return !g.unproven.Take(hostOf(from), time.Now()) || !g.together.Allow()
+func (g *Gate) MustProve(from net.Addr) bool {
+	return !g.unproven.Take(HostOf(from), time.Now()) || !g.together.Allow()
 }
 
 var errTooMany = errors.New("too many handshakes")
 
 // handshake is one that counts as pending until it ends.
 type handshake struct {
-	gate *gate
+	gate *Gate
 	host netip.Prefix
 	once sync.Once
 }
@@ -77,10 +80,10 @@ func (h *handshake) end() {
 
 type handshakeKey struct{}
 
-// begin refuses a handshake, or counts it until passed is called or its connection ends. It is
+// Begin refuses a handshake, or counts it until Passed is called or its connection ends. It is
 // the transport's ConnContext.
-func (g *gate) begin(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
-	host := hostOf(info.RemoteAddr)
+func (g *Gate) Begin(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
+	host := HostOf(info.RemoteAddr)
 	if info.AddrVerified && !g.proven.Take(host, time.Now()) {
 		return nil, errTooMany
 	}
@@ -96,17 +99,20 @@ func (g *gate) begin(ctx context.Context, info *quic.ClientInfo) (context.Contex
 	return context.WithValue(ctx, handshakeKey{}, h), nil
 }
 
-// passed ends the count of a connection's handshake.
-func (g *gate) passed(conn *quic.Conn) {
+// Passed ends the count of a connection's handshake.
+func (g *Gate) Passed(conn *quic.Conn) {
 	if h, ok := conn.Context().Value(handshakeKey{}).(*handshake); ok {
 		h.end()
 	}
 }
 
-// hostOf returns what counts as one host: an IPv4 address, or an IPv6 network of 64 bits,
+// HostOf returns what counts as one host: an IPv4 address, or an IPv6 network of 64 bits,
 // since a machine has all addresses of that.
-func hostOf(a net.Addr) netip.Prefix {
-	ip := addrPort(a).Addr()
+func HostOf(a net.Addr) netip.Prefix {
+	var ip netip.Addr
+	if u, ok := a.(*net.UDPAddr); ok {
+		ip = u.AddrPort().Addr().Unmap()
+	}
 	bits := 64
 	if ip.Is4() {
 		bits = 32
