@@ -60,7 +60,7 @@ func TestPage(t *testing.T) {
 	}
 	follows(t, b, beta, job, shown)
 	b.await("each node's memory and links are shown", `[...document.querySelectorAll(".node")].every((n) => n.querySelector("meter").value > 0) &&
-		document.querySelectorAll("[data-node=alpha] [data-link=beta], [data-node=beta] [data-link=alpha]").length === 2 && /[1-9].*iB\/s out/.test(document.querySelector("[data-node=beta] [data-link=alpha]").innerText)`, 10*time.Second)
+		document.querySelectorAll("[data-node=alpha] [data-link=beta], [data-node=beta] [data-link=alpha]").length === 2 && /[1-9].*iB\/s ↓/.test(document.querySelector("[data-node=beta] [data-link=alpha]").innerText)`, 10*time.Second)
 	b.picture("page.png", 0)
 	narrow(t, b)
 	jobsOf(t, b, sweep, grappa, pipe)
