@@ -27,10 +27,12 @@ func refuseBrowsers(next http.Handler) http.Handler {
 	})
 }
 
-// ownPage reports whether the page that the daemon serves reads: browsers name the origin of a
-// module that they load. Nothing else is granted to it.
+// ownPage reports whether the page that the daemon serves reads, or asks for a forecast, which
+// changes nothing: browsers name the origin of a module that they load. Nothing else is granted
+// to it.
 func ownPage(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Origin") == "http://"+r.Host
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost && r.URL.Path == "/v1/forecasts"
+	return reads && r.Header.Get("Origin") == "http://"+r.Host
 }
 
 func fromUnixSocket(r *http.Request) bool {

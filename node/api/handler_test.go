@@ -78,6 +78,21 @@ func TestBrowsersAreRefused(t *testing.T) {
 	}
 }
 
+// The daemon's own page may ask for a forecast, and no other page may.
+func TestOwnPageForecasts(t *testing.T) {
+	for origin, want := range map[string]int{"http://localhost:7947": 400, "http://localhost:80": 403, "https://evil.example": 403, "null": 403} {
+		r := httptest.NewRequest("POST", "/v1/forecasts", strings.NewReader("{}"))
+		r.Host = "localhost:7947"
+		r.Header.Set("Origin", origin)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		Handler(&fake{}, metrics()).ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: status %d, want %d: %s", origin, w.Code, want, w.Body)
+		}
+	}
+}
+
 func TestPublicAddressesShowOnlyHealth(t *testing.T) {
 	h := PublicHandler(&fake{}, metrics())
 	for path, want := range map[string]int{

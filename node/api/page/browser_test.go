@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -73,6 +74,8 @@ func TestPage(t *testing.T) {
 		t.Errorf("179.6 seconds are %s", got)
 	}
 
+	forecasts(t, b)
+
 	epoch := value[int](b, shown+".dataset.epoch | 0")
 	gamma.end(syscall.SIGKILL)
 	took := b.await("the dead node is shown", `document.querySelector("[data-node=gamma]")?.dataset.status === "failed" && /answer.*gamma|gamma.*answer/.test(document.querySelector("#problems").innerText)`, 30*time.Second)
@@ -99,6 +102,27 @@ func TestPage(t *testing.T) {
 	for _, c := range b.complaints() {
 		t.Errorf("the page complains: %s", c)
 	}
+}
+
+// forecasts asks for a forecast, which needs the secret of the daemon's address.
+func forecasts(t *testing.T, b *browser) {
+	t.Helper()
+	form := `document.querySelector("#forecast form")`
+	if err := b.eval(`document.querySelector("#forecast details").open = true; `+form+`.nodes.value = "1,3"; `+form+`.requestSubmit()`, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.await("the secret is asked for", `document.querySelector("#forecast [name=secret]") && document.querySelector("#forecast .failure").innerText.includes("secret in")`, 10*time.Second)
+	_, path, _ := strings.Cut(value[string](b, `document.querySelector("#forecast .failure").innerText`), "secret in ")
+	path, _, _ = strings.Cut(path, ", which")
+	secret, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.eval(form+`.secret.value = "`+strings.TrimSpace(string(secret))+`"; `+form+`.requestSubmit()`, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.await("the forecast is shown", `document.querySelectorAll("#forecast [data-forecast]").length > 4 && document.querySelectorAll("#forecast tr.selected").length === 2`, 60*time.Second)
+	b.await("it is over", form+`.querySelector("button").innerText === "Forecast"`, 10*time.Second)
 }
 
 // opens takes the best of three, since other programs share the machine.

@@ -1,4 +1,4 @@
-// Requests to the daemon that served the page. All are reads.
+// Requests to the daemon that served the page. They read, but for the forecast, which changes nothing.
 
 // Refused is an answer of the daemon that says no: it is there.
 export class Refused extends Error {
@@ -24,8 +24,8 @@ async function refusal(answer) {
 }
 
 // lines calls take with each object of a stream, until that ends or signal does.
-export async function lines(path, signal, take) {
-  const answer = await fetch(path, { cache: "no-store", signal });
+export async function lines(path, signal, take, request = {}) {
+  const answer = await fetch(path, { cache: "no-store", signal, ...request });
   if (!answer.ok) throw await refusal(answer);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

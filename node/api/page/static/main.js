@@ -4,6 +4,7 @@
 import { get, Pause, Refused, sleep, Stream } from "./api.js";
 import { datasets } from "./datasets.js";
 import { render } from "./dom.js";
+import { forecast } from "./forecast.js";
 import { clock } from "./format.js";
 import { jobs } from "./jobs.js";
 import { events, log, mesh, problems, summary } from "./mesh.js";
@@ -16,12 +17,13 @@ const state = {
   status: null, members: null, vitals: null, plan: null, datasets: null, jobs: null,
   job: null, selected: "", progress: null,
   open: new Set(), met: new Set(), shown: new Map(), // names of datasets
+  forecast: { busy: false, needsSecret: false, error: "", rows: [], assumptions: [] },
   events: [], log: [], refused: {},
   since: null, // when the daemon last stopped answering
 };
 
 const parts = [["#summary", summary], ["#problems", problems], ["#mesh .body", mesh], ["#jobs .body", jobs],
-  ["#datasets .body", (s) => datasets(s, show)], ["#events .body", events], ["#log .body", log]]
+  ["#datasets .body", (s) => datasets(s, show)], ["#forecast .body", (s) => forecast(s, changed)], ["#events .body", events], ["#log .body", log]]
   .map(([where, draw]) => [document.querySelector(where), draw]);
 
 let drawing = 0;
