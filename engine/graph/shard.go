@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -98,6 +99,12 @@ func (s *Shard) Broken() bool { return s.file.Broken() }
 // SHA256 returns the digest of the file as it is mapped, which may have been removed or replaced
 // since. The error is that of reading it.
 func (s *Shard) SHA256() (string, error) { return s.file.SHA256() }
+
+// Stream passes the file as it is mapped to a function, in order and in pieces. The error is that of
+// ctx, or of reading it.
+func (s *Shard) Stream(ctx context.Context, each func(piece []byte)) error {
+	return s.file.Stream(ctx, each)
+}
 
 // Close unmaps the file, which invalidates all slices of the shard.
 func (s *Shard) Close() error { return s.file.Close() }

@@ -23,6 +23,8 @@ type Files interface {
 	// confirmed and has not changed since. opened is the file that is mapped; nil: any.
 	Confirm(ctx context.Context, dataset string, shard int, opened fs.FileInfo) error
 	Intact(dataset string, shard int, opened fs.FileInfo) bool
+	// Recognise spares Confirm to read a mapped file that has been verified before.
+	Recognise(ctx context.Context, dataset string, shard int, opened shards.Opened)
 	// Suspect has the next Confirm read the file again, although it looks unchanged.
 	Suspect(dataset string, shard int)
 	// Restored reports whether a shard that was lost is here again, or may yet be.
@@ -138,6 +140,8 @@ func (h *held) confirmAll(ctx context.Context) error {
 		}
 		if s.Broken() {
 			h.files.Suspect(h.dataset.ID, i)
+		} else {
+			h.files.Recognise(ctx, h.dataset.ID, i, s)
 		}
 		err := h.files.Confirm(ctx, h.dataset.ID, i, s.Info())
 		u, is := errors.AsType[*shards.Unusable](err)

@@ -23,9 +23,10 @@ type scripted struct {
 func (s *scripted) Confirm(_ context.Context, _ string, shard int, _ fs.FileInfo) error {
 	return s.confirm(shard)
 }
-func (s *scripted) Intact(_ string, shard int, _ fs.FileInfo) bool { return s.intact(shard) }
-func (s *scripted) Suspect(string, int)                            {}
-func (s *scripted) Restored(string, int) (here, hope bool)         { return false, false }
+func (s *scripted) Intact(_ string, shard int, _ fs.FileInfo) bool        { return s.intact(shard) }
+func (s *scripted) Suspect(string, int)                                   {}
+func (s *scripted) Recognise(context.Context, string, int, shards.Opened) {}
+func (s *scripted) Restored(string, int) (here, hope bool)                { return false, false }
 
 // holding maps the shards of a world, and verifies them.
 func holding(t *testing.T, w *world, files *scripted) *held {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/hopmesh/hopmesh/engine/graph/quicksum"
@@ -41,6 +42,37 @@ func sumUp(ctx context.Context, path string, to io.Writer) (as stamp, err error)
 		err = errors.New("it is being written")
 	}
 	return before, err
+}
+
+// Opened is a file of a shard that the caller has mapped.
+type Opened interface {
+	Info() fs.FileInfo
+	// Stream passes what is mapped to a function, in order and in pieces.
+	Stream(ctx context.Context, each func(piece []byte)) error
+}
+
+// Recognise spares the next Confirm of a mapped file that has the sums that it had when it was last
+// verified. It reads the caller's mapping, whose pages the caller needs anyway: to copy them, or to
+// map them once more, would take longer than the sums.
+func (k *Keeper) Recognise(ctx context.Context, dataset string, shard int, opened Opened) {
+	f := key{dataset, shard}
+	if !k.Intact(dataset, shard, opened.Info()) {
+		k.recognised(f, func(path, digest string) (stamp, bool) { return recogniseMapped(ctx, path, digest, opened) })
+	}
+}
+
+// recogniseMapped is recognise of a file that is mapped. It returns false if that is not the one at
+// the path.
+func recogniseMapped(ctx context.Context, path, digest string, opened Opened) (as stamp, ok bool) {
+	before, there := stampAt(path)
+	want, ok := quicksum.Of(path, digest)
+	if !there || !ok || !before.is(opened.Info()) {
+		return as, false
+	}
+	var got quicksum.Sums
+	err := opened.Stream(ctx, func(piece []byte) { _, _ = got.Write(piece) }) // sums take everything
+	after, there := stampAt(path)
+	return before, err == nil && got == want && there && after == before
 }
 
 // recognise reports whether a file has the sums that it had when it had this SHA-256.

@@ -1,8 +1,10 @@
 package shards
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -59,4 +61,72 @@ func TestSums(t *testing.T) {
 		}
 	}
 	t.Log("100 of 100 flipped bits are found by the sums")
+}
+
+// opened is a file as it was mapped.
+type opened struct {
+	info    fs.FileInfo
+	content []byte
+	streams int
+}
+
+func (o *opened) Info() fs.FileInfo { return o.info }
+
+func (o *opened) Stream(_ context.Context, each func([]byte)) error {
+	o.streams++
+	each(o.content[:100])
+	each(o.content[100:])
+	return nil
+}
+
+func openedAt(t *testing.T, path string) *opened {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &opened{info: info, content: b}
+}
+
+// A mapped file is recognised by what is mapped, once, and only if that is the file at its path.
+func TestRecogniseWhatIsMapped(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.bring(5000)
+		w.run("a")
+		w.run("b")
+		w.place("b", "a")
+		w.until("both hold it", w.settled("b", "a"))
+		k := w.keeper("b")
+		recognised := func(o *opened) bool {
+			k.mu.Lock()
+			clear(k.checks.whole) // as after a start
+			k.mu.Unlock()
+			k.Recognise(t.Context(), dataset, 0, o)
+			return k.Intact(dataset, 0, o.info)
+		}
+		whole := openedAt(t, w.file("b", 0))
+		if !recognised(whole) {
+			t.Error("a whole file is not recognised")
+		}
+		if k.Recognise(t.Context(), dataset, 0, whole); whole.streams != 1 {
+			t.Errorf("it is read %d times", whole.streams)
+		}
+		other := openedAt(t, w.file("a", 0))
+		if recognised(other) || other.streams > 0 {
+			t.Error("another file is recognised as the one at the path")
+		}
+		damaged := openedAt(t, w.file("b", 0))
+		damaged.content[4321] ^= 4
+		if recognised(damaged) {
+			t.Error("a flipped bit is not found")
+		}
+		k.Suspect(dataset, 0)
+		if recognised(whole) {
+			t.Error("the sums of a file suffice that could not be read")
+		}
+	})
 }

@@ -25,9 +25,20 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Sums are the checksums of what was written to them. The zero value is ready to use.
 type Sums struct{ castagnoli, ieee uint32 }
 
+// block is how many bytes are added to one CRC before the other: they stay in the processor's first
+// cache meanwhile.
+const block = 8 << 10
+
 // Write adds bytes. It returns no error.
 func (s *Sums) Write(b []byte) (int, error) {
-	s.castagnoli, s.ieee = crc32.Update(s.castagnoli, castagnoli, b), crc32.Update(s.ieee, crc32.IEEETable, b)
+	for rest := b; len(rest) > 0; {
+		next := rest[:min(block, len(rest))]
+		// In this order: IEEE reads in one stream, which the processor fetches ahead. Castagnoli reads
+		// three places by turns, and takes three times as long if they come from memory.
+		s.ieee = crc32.Update(s.ieee, crc32.IEEETable, next)
+		s.castagnoli = crc32.Update(s.castagnoli, castagnoli, next)
+		rest = rest[len(next):]
+	}
 	return len(b), nil
 }
 

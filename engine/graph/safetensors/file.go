@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -145,6 +146,11 @@ func (f *File) SHA256() (digest string, err error) {
 	defer mapped.Caught(&err)
 	sum := sha256.Sum256(f.mapping)
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// Stream passes the whole file, as it is mapped, to a function, in order and in pieces.
+func (f *File) Stream(ctx context.Context, each func(piece []byte)) error {
+	return mapped.Stream(ctx, f.mapping, each)
 }
 
 // Size returns the length of the file.

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package mapped
+
+// fetch does nothing: reading fetches the pages.
+func fetch([]byte) {}
