@@ -1,6 +1,9 @@
 package mesh
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 )
@@ -59,6 +62,61 @@ func TestFailureIsSeenSoon(t *testing.T) {
 			if longest > deadWithin {
 				t.Errorf("%d nodes: seen after %s at most, not within %s", nodes, longest, deadWithin)
 			}
+		})
+	}
+}
+
+// A node that is killed while its machine lives has failed within two seconds for those who talk with
+// it, and is alive again when it is back.
+func TestAKilledProcessIsSeenSooner(t *testing.T) {
+	for nodes, times := range map[int]int{3: 24, 10: 4} {
+		virtual(t, 0, func(t *testing.T, g *ground) {
+			g.net.Refuse()
+			g.grow(nodes)
+			victim, longest := g.meshes[1], time.Duration(0)
+			talking := make(chan struct{})
+			talk := func(m *Mesh) { // as Raft's leader does
+				defer func() { talking <- struct{}{} }()
+				for m.ctx.Err() == nil {
+					ctx, cancel := context.WithTimeout(m.ctx, 200*time.Millisecond)
+					_, _ = m.Call(ctx, victim.ID(), "echo", nil)
+					<-ctx.Done()
+					cancel()
+				}
+			}
+			others := append(slices.Clone(g.meshes[:1]), g.meshes[2:]...)
+			for _, m := range others {
+				go talk(m)
+			}
+			for n := range times {
+				<-time.After(20*time.Second + time.Duration(n)*47*time.Millisecond)
+				begin := time.Now()
+				must(t, victim.cfg.Conn.Close()) // as kill -9 does
+				for _, m := range others {
+					g.wait("it has failed", func() bool { return statusAt(m, victim.ID()) == Failed })
+				}
+				longest = max(longest, time.Since(begin))
+				_ = victim.Close()
+				cfg := victim.cfg
+				cfg.Conn = g.socket(1)
+				back, err := Open(cfg)
+				must(t, err)
+				back.Handle("echo", echo)
+				back.Ready()
+				for _, m := range others {
+					g.wait("it is alive", func() bool { return statusAt(m, victim.ID()) == Alive })
+				}
+				victim = back
+			}
+			t.Logf("%d nodes: %d deaths were seen after %s at most", nodes, times, longest)
+			if longest > 2*time.Second {
+				t.Errorf("%d nodes: seen after %s at most", nodes, longest)
+			}
+			for _, m := range others {
+				must(t, m.Close())
+				<-talking
+			}
+			must(t, errors.Join(victim.Close(), victim.cfg.Conn.Close()))
 		})
 	}
 }

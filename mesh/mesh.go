@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 	"github.com/hashicorp/serf/serf"
+	"github.com/hopmesh/hopmesh/mesh/gone"
 	"github.com/hopmesh/hopmesh/mesh/identity"
 	"github.com/quic-go/quic-go"
 )
@@ -142,6 +143,9 @@ func Open(cfg Config) (*Mesh, error) {
 	}
 	m.wg.Go(m.seekPeers)
 	m.wg.Go(paths{m}.watch)
+	m.wg.Go(func() {
+		gone.Watch(m.ctx, cfg.Conn, paths{m}.links, func(id string) { m.members.tell(word{id: id, parts: true}) })
+	})
 	return m, nil
 }
 

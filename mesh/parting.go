@@ -4,7 +4,7 @@ import "time"
 
 // A node that stops says so when it ends its connections. Its peers need not wait until gossip
 // finds it dead: to them it has failed from then on. A node can say that only of itself, and not
-// again and again.
+// again and again. What package gone finds counts like its word.
 
 // partedFor bounds how long a node's word counts if gossip goes on to find it alive and no
 // connection to it comes about. Gossip finds the dead earlier. Another word counts after that.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/hopmesh/hopmesh/mesh/gone"
 	"github.com/quic-go/quic-go"
 )
 
@@ -78,6 +79,18 @@ func (p paths) watch() {
 			}
 		}
 	}
+}
+
+// links lists the connections for package gone.
+func (p paths) links() (list []gone.Link) {
+	for _, l := range p.mesh.pool.links() {
+		list = append(list, gone.Link{
+			Key: l, Peer: l.peer, Addr: addrPort(l.conn.RemoteAddr()), Done: l.conn.Context().Done(),
+			Counts: func() (sent, received uint64) { s := l.conn.ConnectionStats(); return s.PacketsSent, s.PacketsReceived },
+			Ask:    func(ctx context.Context) <-chan struct{} { return p.probe(ctx, l) },
+		})
+	}
+	return list
 }
 
 // check replaces a connection if what this node sends on it vanishes, and on a new one does

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ type Network struct {
 	loss   float64
 	jitter time.Duration
 	random *rand.Rand
+	refuse bool
 	tap    func(packet []byte)
 }
 
@@ -189,6 +191,23 @@ func (n *Network) Slow(ip string, by time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.slow[ip] = by
+}
+
+// Refuse makes the machines of sockets that were closed refuse packets, as those do whose process has
+// ended. Otherwise packets vanish, as when machines do.
+func (n *Network) Refuse() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refuse = true
+}
+
+// Refuses reports whether packets from the socket to an address are refused.
+func (s *Socket) Refuses(to netip.AddrPort) bool {
+	n, from, there := s.network, ip(s.LocalAddr()), to.Addr().String()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	cut := n.down[way{from, there}] || n.down[way{there, from}]
+	return n.refuse && n.links[to.String()] == nil && !cut
 }
 
 // Tap calls f with every packet that is sent, lost or not, one at a time.

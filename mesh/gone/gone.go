@@ -1,0 +1,187 @@
+// Package gone finds out that a node's process has ended without a word, as by kill -9, sooner than
+// gossip can. It takes two witnesses: the node answers nothing on its connections, and its machine
+// refuses packets to its port. While a process lives, its port refuses nothing, however busy or stopped
+// the process is. A machine that has lost its power refuses nothing either: gossip finds that out.
+package gone
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// look is how often connections are looked at, and patience how long a node may leave what it was
+	// sent unanswered until its port is tried.
+	look     = 200 * time.Millisecond
+	patience = 400 * time.Millisecond
+	// doubt is how long a node whose port refuses packets has to answer all the same. Anybody between
+	// here and there can forge a refusal, and nobody an answer.
+	doubt = 750 * time.Millisecond
+	// wait is how long a refusal may take.
+	wait = 200 * time.Millisecond
+)
+
+// Link is a connection to a node.
+type Link struct {
+	Key  any // tells connections apart
+	Peer string
+	Addr netip.AddrPort
+	// Counts returns how many packets were sent, and how many that the node has proven to be its own
+	// were received.
+	Counts func() (sent, received uint64)
+	// Ask asks the node for an answer, which closes the channel.
+	Ask func(ctx context.Context) <-chan struct{}
+	// Done is closed when the connection has ended.
+	Done <-chan struct{}
+}
+
+// Watch looks at connections until ctx ends. conn is the socket that they use. ended is called with a
+// node whose process has ended.
+func Watch(ctx context.Context, conn net.PacketConn, links func() []Link, ended func(peer string)) {
+	w := watcher{refuses: knocker(conn), ended: ended, seen: map[any]*packets{}, trying: map[string]bool{}}
+	if w.refuses == nil {
+		return
+	}
+	defer w.tries.Wait()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			w.look(ctx, links())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watcher is the state of Watch.
+type watcher struct {
+	refuses func(ctx context.Context, to netip.AddrPort) bool
+	ended   func(peer string)
+	seen    map[any]*packets
+	tries   sync.WaitGroup
+
+	mu     sync.Mutex
+	trying map[string]bool // nodes whose ports are being tried
+}
+
+func (w *watcher) look(ctx context.Context, links []Link) {
+	before := w.seen
+	w.seen = map[any]*packets{}
+	for _, l := range links {
+		sent, received := l.Counts()
+		p := before[l.Key]
+		if p == nil {
+			p = &packets{sent: sent, received: received}
+		}
+		w.seen[l.Key] = p
+		if p.unanswered(sent, received, time.Now()) && w.begin(l.Peer) {
+			w.tries.Go(func() {
+				defer w.end(l.Peer)
+				if w.hasEnded(ctx, l) {
+					w.ended(l.Peer)
+				}
+			})
+		}
+	}
+}
+
+// begin reports whether no port of a node is being tried yet. end must follow.
+func (w *watcher) begin(peer string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.trying[peer] {
+		return false
+	}
+	w.trying[peer] = true
+	return true
+}
+
+func (w *watcher) end(peer string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.trying, peer)
+}
+
+// hasEnded reports whether the process at the other end of a connection has ended.
+func (w *watcher) hasEnded(ctx context.Context, l Link) bool {
+	_, before := l.Counts()
+	if !w.refuses(ctx, l.Addr) {
+		return false
+	}
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := time.NewTimer(doubt)
+	defer timer.Stop()
+	select {
+	case <-l.Ask(asking):
+		return false
+	case <-l.Done: // perhaps since another process has taken its place
+		return false
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	}
+	_, received := l.Counts()
+	return received == before
+}
+
+// packets is what a connection has counted.
+type packets struct {
+	sent, received uint64
+	since          time.Time // when more was first seen to have been sent; zero: it was not
+}
+
+// unanswered reports whether the node has left what it was sent unanswered for too long. It does so
+// again only if more is sent.
+func (p *packets) unanswered(sent, received uint64, now time.Time) bool {
+	switch {
+	case received != p.received:
+		*p = packets{sent: sent, received: received}
+	case sent == p.sent:
+	case p.since.IsZero():
+		p.since = now
+	case now.Sub(p.since) >= patience:
+		p.sent, p.since = sent, time.Time{}
+		return true
+	}
+	return false
+}
+
+// A Refuser is a socket that knows which addresses refuse packets.
+type Refuser interface {
+	Refuses(to netip.AddrPort) bool
+}
+
+// knocker returns how to find out whether an address refuses packets; nil: there is no way.
+func knocker(conn net.PacketConn) func(ctx context.Context, to netip.AddrPort) bool {
+	switch c := conn.(type) {
+	case Refuser:
+		return func(_ context.Context, to netip.AddrPort) bool { return c.Refuses(to) }
+	case *net.UDPConn:
+		return knock
+	}
+	return nil
+}
+
+// knock reports whether an address refuses a packet, as machines do where no process listens. It sends
+// a byte that every node ignores, from a socket of its own: that of the mesh has no peer, and so the
+// kernel does not say which of its packets are refused.
+func knock(ctx context.Context, to netip.AddrPort) bool {
+	c, err := new(net.Dialer).DialContext(ctx, "udp", to.String())
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(wait))
+	if _, err = c.Write([]byte{0}); err == nil {
+		_, err = c.Read(make([]byte, 1))
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}

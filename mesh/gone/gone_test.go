@@ -1,0 +1,156 @@
+package gone
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// far is a node at the other end of a connection, and the socket of this one.
+type far struct {
+	net.PacketConn
+	mu             sync.Mutex
+	sent, received uint64
+	deaf           bool // it receives nothing
+	refuses        bool // its port does
+	answers        bool // when it is asked
+	knocks, asked  int
+	done           chan struct{}
+}
+
+func (f *far) Refuses(netip.AddrPort) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.knocks++
+	return f.refuses
+}
+
+func (f *far) counts() (sent, received uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sent, f.received
+}
+
+func (f *far) ask(context.Context) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	answered := make(chan struct{})
+	if f.answers {
+		close(answered)
+	}
+	return answered
+}
+
+// send sends the node a packet every 100 ms for so long.
+func (f *far) send(d time.Duration) {
+	for begin := time.Now(); time.Since(begin) < d; <-time.After(100 * time.Millisecond) {
+		f.mu.Lock()
+		f.sent++
+		if !f.deaf {
+			f.received++
+		}
+		f.mu.Unlock()
+	}
+}
+
+func TestWhoHasEnded(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		node      *far
+		during    func(f *far) // between the refusal and the verdict
+		dead      bool
+		mustKnock bool
+	}{
+		{name: "a process that was killed", node: &far{deaf: true, refuses: true}, dead: true, mustKnock: true},
+		{name: "one that is stopped or very busy", node: &far{deaf: true}, mustKnock: true},
+		{name: "one that is well", node: &far{refuses: true}},
+		{name: "one that answers though its port refuses", node: &far{deaf: true, refuses: true, answers: true}, mustKnock: true},
+		{name: "one that is heard meanwhile", node: &far{deaf: true, refuses: true}, mustKnock: true, during: func(f *far) { f.received++ }},
+		{name: "one whose connection ends meanwhile", node: &far{deaf: true, refuses: true}, mustKnock: true, during: func(f *far) { close(f.done) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := c.node
+				f.done = make(chan struct{})
+				ctx, cancel := context.WithCancel(t.Context())
+				var dead []string
+				watched := make(chan struct{})
+				link := Link{Key: f, Peer: "p", Counts: f.counts, Ask: f.ask, Done: f.done}
+				go func() {
+					defer close(watched)
+					Watch(ctx, f, func() []Link { return []Link{link} }, func(peer string) {
+						f.mu.Lock()
+						defer f.mu.Unlock()
+						dead = append(dead, peer)
+					})
+				}()
+				f.send(time.Second)
+				if c.during != nil {
+					f.mu.Lock()
+					c.during(f)
+					f.mu.Unlock()
+				}
+				f.send(700 * time.Millisecond)
+				cancel()
+				<-watched
+				if got := slices.Equal(dead, []string{"p"}); got != c.dead || len(dead) > 1 {
+					t.Errorf("ended: %v", dead)
+				}
+				if (f.knocks > 0) != c.mustKnock {
+					t.Errorf("its port was tried %d times", f.knocks)
+				}
+			})
+		})
+	}
+}
+
+// A connection that rests is left alone, and one whose last packet needed no answer is tried once.
+func TestRestingConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{deaf: true}
+		ctx, cancel := context.WithCancel(t.Context())
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			Watch(ctx, f, func() []Link { return []Link{{Key: f, Peer: "p", Counts: f.counts, Ask: f.ask}} }, func(string) {})
+		}()
+		<-time.After(time.Minute)
+		if f.knocks != 0 {
+			t.Errorf("the port of a node that was sent nothing was tried %d times", f.knocks)
+		}
+		f.send(100 * time.Millisecond)
+		<-time.After(time.Minute)
+		if f.knocks != 1 || f.asked != 0 {
+			t.Errorf("the port of a node that was sent one packet was tried %d times, and it was asked %d times", f.knocks, f.asked)
+		}
+		cancel()
+		<-watched
+	})
+}
+
+func TestKnock(t *testing.T) {
+	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := c.LocalAddr().(*net.UDPAddr).AddrPort()
+	refuses := knocker(c)
+	if refuses(t.Context(), to) {
+		t.Error("an open port refuses packets")
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !refuses(t.Context(), to) {
+		t.Error("a closed port refuses nothing")
+	}
+	if knocker(struct{ net.PacketConn }{c}) != nil {
+		t.Error("a socket that is none of the kernel's knows what is refused")
+	}
+}
