@@ -69,6 +69,8 @@ func (c *Config) validate() error {
 }
 
 const (
+	// keptStreams is how many streams that rest are kept to each node.
+	keptStreams = 3
 	// rpcTimeout bounds a dial and each step of an RPC. A peer that vanished holds a
 	// stream this long before another is tried.
 	rpcTimeout = 3 * time.Second
@@ -117,7 +119,7 @@ func raftConfig(id string, log hclog.Logger) *raft.Config {
 
 func newTransport(s raft.StreamLayer, log hclog.Logger) *cautious {
 	return newCautious(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: s, Logger: log, Timeout: rpcTimeout, MaxPool: 3,
+		Stream: s, Logger: log, Timeout: rpcTimeout, MaxPool: keptStreams,
 		// One at a time. With more, a leader that hears of one failed write, such as on a full
 		// disk, may never send that follower another entry, while its heartbeats go on, and can't
 		// be shut down: hashicorp/raft#612.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -64,6 +65,30 @@ func (c *cautious) change(message any) {
 			m.ID = voterOf(r.GetConfiguration().Configuration(), m.ID)
 		}
 	}
+}
+
+// RequestVote asks a node for its vote.
+func (c *cautious) RequestVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	return freshly(func() error { return c.NetworkTransport.RequestVote(id, target, args, resp) })
+}
+
+// RequestPreVote asks a node whether it would vote for this one.
+func (c *cautious) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	return freshly(func() error { return c.NetworkTransport.RequestPreVote(id, target, args, resp) })
+}
+
+// freshly repeats a question that fails at once, until Raft has used up the streams that it keeps to a
+// node and opens a new one. Those to a node that was restarted since are of no use any more, and an
+// election that fails by them has to wait a second or two for the next. The answer to a question for a
+// vote is the same when it is repeated.
+func freshly(ask func() error) (err error) {
+	for range keptStreams + 1 {
+		began := time.Now()
+		if err = ask(); err == nil || time.Since(began) > rpcTimeout/10 {
+			return err
+		}
+	}
+	return err
 }
 
 // voterOf returns id if it may vote, else the id of any that may, else id.

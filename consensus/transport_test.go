@@ -46,3 +46,72 @@ func TestCommitsWhatAMessageVouchesFor(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An election does not fail by the streams to a process that was replaced.
+func TestVotesOfARestartedNode(t *testing.T) {
+	open := func(at string) *raft.NetworkTransport {
+		n, err := raft.NewTCPTransport(at, nil, keptStreams, time.Second, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	from, to := newCautious(open("127.0.0.1:0")), open("127.0.0.1:0")
+	defer func() { _ = from.Close() }()
+	at := to.LocalAddr()
+	// All are asked before one is answered, so that each has a stream.
+	asked := make(chan error)
+	for range keptStreams {
+		go func() {
+			asked <- from.AppendEntries("b", at, new(raft.AppendEntriesRequest), new(raft.AppendEntriesResponse))
+		}()
+	}
+	var rpcs []raft.RPC
+	for range keptStreams {
+		rpcs = append(rpcs, <-to.Consumer())
+	}
+	for _, rpc := range rpcs {
+		rpc.Respond(new(raft.AppendEntriesResponse), nil)
+	}
+	for range keptStreams {
+		if err := <-asked; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, ask := range []func() (granted bool, err error){
+		func() (bool, error) {
+			resp := new(raft.RequestPreVoteResponse)
+			err := from.RequestPreVote("b", at, new(raft.RequestPreVoteRequest), resp)
+			return resp.Granted, err
+		},
+		func() (bool, error) {
+			resp := new(raft.RequestVoteResponse)
+			err := from.RequestVote("b", at, new(raft.RequestVoteRequest), resp)
+			return resp.Granted, err
+		},
+	} {
+		to.CloseStreams() // as those of a process end with it
+		if err := to.Close(); err != nil {
+			t.Fatal(err)
+		}
+		to = open(string(at))
+		go func() {
+			rpc := <-to.Consumer()
+			switch rpc.Command.(type) {
+			case *raft.RequestPreVoteRequest:
+				rpc.Respond(&raft.RequestPreVoteResponse{Granted: true}, nil)
+			case *raft.RequestVoteRequest:
+				rpc.Respond(&raft.RequestVoteResponse{Granted: true}, nil)
+			}
+		}()
+		if granted, err := ask(); err != nil || !granted {
+			t.Errorf("it grants %v, %v", granted, err)
+		}
+	}
+	if err := to.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := from.RequestVote("b", at, new(raft.RequestVoteRequest), new(raft.RequestVoteResponse)); err == nil {
+		t.Error("one that does not run votes")
+	}
+}
