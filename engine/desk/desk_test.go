@@ -13,7 +13,8 @@ import (
 func FuzzQuestion(f *testing.F) {
 	for _, text := range []string{
 		`{"type":"hello","version":1}`, `{"type":"room","bytes":64}`, `{"type":"sum","dtype":"f32","region":{"memory":1,"offset":64,"bytes":8},"weight":2}`,
-		`{"type":"keep"}`, `{"type":"report","val_acc":2}`, `[]`, `{"type":"next"} x`,
+		`{"type":"keep"}`, `{"type":"report","val_acc":2}`, `[]`, `{"type":"next"} x`, `{"type":"own","part":"all"}`,
+		`{"type":"draw","region":{"memory":1,"offset":0,"bytes":16},"fanout":[3,0],"number":7}`,
 	} {
 		f.Add([]byte(text))
 	}
@@ -40,15 +41,22 @@ func FuzzQuestion(f *testing.F) {
 
 func TestWrongQuestions(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"type":"dance"}`:                                       "there is no question of type \"dance\": ask one of hello, next",
-		`{"type":"hello","version":2}`:                           "the program speaks version 2, and this node version 1",
-		`{"type":"room","bytes":1073741825}`:                     "and 1073741824 is the most",
-		`{"type":"room","bytes":-1}`:                             "must be one JSON object",
-		`{"type":"sum","dtype":"f16"}`:                           "give f32 or f64",
-		`{"type":"sum","dtype":"f32","weight":1e300}`:            "a sum has the weight 1e+300",
-		`{"type":"keep"}`:                                        "names no region",
-		`{"type":"report","train_acc":-0.5}`:                     "train_acc is -0.5, and an accuracy is from 0 to 1",
-		`{"type":"keep","region":{"memory":1,"offset":"a lot"}}`: "must be one JSON object",
+		`{"type":"dance"}`:                                         "there is no question of type \"dance\": ask one of hello, next",
+		`{"type":"hello","version":2}`:                             "the program speaks version 2, and this node version 1",
+		`{"type":"room","bytes":1073741825}`:                       "and 1073741824 is the most",
+		`{"type":"room","bytes":-1}`:                               "must be one JSON object",
+		`{"type":"sum","dtype":"f16"}`:                             "give f32 or f64",
+		`{"type":"sum","dtype":"f32","weight":1e300}`:              "a sum has the weight 1e+300",
+		`{"type":"keep"}`:                                          "names no region",
+		`{"type":"own","part":"some"}`:                             "there are no vertices \"some\": ask for one of train, val, test, all",
+		`{"type":"draw"}`:                                          "names no region",
+		`{"type":"draw","region":{"bytes":12}}`:                    "vertices of 12 bytes: give 1 to 1048576 numbers",
+		`{"type":"draw","region":{"bytes":8388616}}`:               "vertices of 8388616 bytes",
+		`{"type":"draw","region":{"bytes":8},"number":4294967296}`: "has the number 4294967296",
+		`{"type":"draw","region":{"bytes":8},"fanout":[3,-1]}`:     "a fan-out is -1",
+		`{"type":"draw","region":{"bytes":8},"fanout":[` + strings.Repeat("1,", 32) + `1]}`: "a batch of 33 hops",
+		`{"type":"report","train_acc":-0.5}`:                                                "train_acc is -0.5, and an accuracy is from 0 to 1",
+		`{"type":"keep","region":{"memory":1,"offset":"a lot"}}`:                            "must be one JSON object",
 		``: "must be one JSON object",
 	} {
 		if _, err := ParseQuestion([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

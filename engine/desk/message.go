@@ -20,10 +20,12 @@ const (
 	Keep   = "keep"
 	Report = "report"
 	Stop   = "stop"
+	Draw   = "draw"
+	Own    = "own"
 )
 
 // questions lists them.
-var questions = []string{Hello, Next, Room, Sum, Keep, Report, Stop}
+var questions = []string{Hello, Next, Room, Sum, Keep, Report, Stop, Draw, Own}
 
 // The numbers that are summed.
 const (
@@ -37,14 +39,35 @@ const MostWeight = 1 << 53
 // MostBytes bounds what a program may have summed or kept at once.
 const MostBytes = 1 << 30
 
+// MostDrawn bounds the vertices that a program may have a batch drawn for, and MostHops the
+// hops.
+const (
+	MostDrawn = 1 << 20
+	MostHops  = 32
+)
+
+// The vertices that a node may be asked for.
+const (
+	Train = "train"
+	Val   = "val"
+	Test  = "test"
+	All   = "all"
+)
+
+// parts lists them.
+var parts = []string{Train, Val, Test, All}
+
 // A Question is a program's.
 type Question struct {
 	Type    string  `json:"type"`
 	Version int     `json:"version"` // of hello
 	Bytes   uint64  `json:"bytes"`   // of room
 	DType   string  `json:"dtype"`   // of sum
-	Region  *Region `json:"region"`  // of sum and keep
+	Region  *Region `json:"region"`  // of sum, keep and draw
 	Weight  float64 `json:"weight"`  // of sum
+	Fanout  []int   `json:"fanout"`  // of draw
+	Number  uint64  `json:"number"`  // of draw
+	Part    string  `json:"part"`    // of own
 	Scores
 }
 
@@ -86,8 +109,33 @@ func ParseQuestion(text []byte) (q Question, err error) {
 		return q, fmt.Errorf("a sum has the weight %g: give a number of at most %g", q.Weight, float64(MostWeight))
 	case q.Type == Keep && q.Region == nil:
 		return q, fmt.Errorf("the question keep names no region: give that of the state")
+	case q.Type == Own && !slices.Contains(parts, q.Part):
+		return q, fmt.Errorf("there are no vertices %.40q: ask for one of %s", q.Part, strings.Join(parts, ", "))
+	case q.Type == Draw:
+		return q, q.checkDraw()
 	}
 	return q, q.Check()
+}
+
+// checkDraw returns an error unless a batch can be drawn as is asked, as far as that does not
+// depend on the graph.
+func (q *Question) checkDraw() error {
+	switch {
+	case q.Region == nil:
+		return fmt.Errorf("the question draw names no region: give that of the vertices")
+	case q.Region.Bytes == 0 || q.Region.Bytes%8 != 0 || q.Region.Bytes > 8*MostDrawn:
+		return fmt.Errorf("a batch is to be drawn for vertices of %d bytes: give 1 to %d numbers of 8 bytes", q.Region.Bytes, MostDrawn)
+	case len(q.Fanout) > MostHops:
+		return fmt.Errorf("a batch of %d hops is asked for, and %d is the most", len(q.Fanout), MostHops)
+	case q.Number > math.MaxUint32:
+		return fmt.Errorf("a batch has the number %d, and %d is the largest", q.Number, uint32(math.MaxUint32))
+	}
+	for _, k := range q.Fanout {
+		if k < 0 || k > math.MaxInt32 {
+			return fmt.Errorf("a fan-out is %d: give 0, for all neighbours, to %d", k, math.MaxInt32)
+		}
+	}
+	return nil
 }
 
 // Check returns an error unless all scores can be such.
@@ -135,7 +183,7 @@ type (
 		Seed     uint64  `json:"seed"`
 		State    *Region `json:"state"`
 	}
-	// Batch answers next.
+	// Batch answers next and draw.
 	Batch struct {
 		Type     string `json:"type"`
 		Epoch    int    `json:"epoch"`
@@ -152,6 +200,15 @@ type (
 		X        Region `json:"x"`
 		Edges    Region `json:"edge_index"`
 		Y        Region `json:"y"`
+	}
+	// Owned answers own: the numbers of vertices, and their names in the source. These are
+	// numbers, or text with the end of each.
+	Owned struct {
+		Type string  `json:"type"`
+		NID  Region  `json:"n_id"`
+		IDs  *Region `json:"ids,omitempty"`
+		Text *Region `json:"text,omitempty"`
+		Ends *Region `json:"ends,omitempty"`
 	}
 	// Over answers next at the end of an epoch: its type is last or end.
 	Over struct {

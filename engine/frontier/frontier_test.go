@@ -140,10 +140,46 @@ func TestQuestionsAreChecked(t *testing.T) {
 		{"are not here", 0, body(3, near, vertices)},
 		{"are not here", 0, body(3, 1<<32-1)},
 	} {
-		q := peer.Query{Service: peer.Draws, Kind: peer.Topology, Part: c.hop, Body: c.body, Limit: 1 << 20}
+		q := peer.Query{Service: peer.Draws, Kind: peer.Topology, Epoch: 1, Part: c.hop, Body: c.body, Limit: 1 << 20}
 		_, err := asks.peers.Ask(t.Context(), 0, q, nil)
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, peer.ErrRefused) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%v, and %q was expected", err, c.want)
+		}
+	}
+}
+
+// TestAnyFanout draws vertices that are no part of an epoch, as a node with all edges does.
+func TestAnyFanout(t *testing.T) {
+	nodes, _ := mesh(t, shards(true), 3, rand.New(rand.NewPCG(3, 3)))
+	whole, err := sample.NewTopology(shards(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := sample.Options{Fanouts: []int{3, 2}, Seed: 1}
+	for _, x := range nodes {
+		x.server.Ready(x.topology, o)
+	}
+	f := nodes[2].frontier()
+	o.Far = f
+	s := sample.New(nodes[2].topology, o)
+	for _, fanouts := range [][]int{{7}, {5, 0, 2}, {}} {
+		var want, got sample.Batch
+		of := []uint32{5, 17, 400}
+		if err := sample.New(whole, sample.Options{Fanouts: fanouts, Seed: 1}).Sample(t.Context(), &want, AnyFanout, 9, of); err != nil {
+			t.Fatal(err)
+		}
+		before := s.Fan(fanouts)
+		if err := s.Sample(t.Context(), &got, AnyFanout, 9, of); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(s.Fan(before), fanouts) || len(got.Blocks) != len(fanouts) {
+			t.Fatalf("%d hops by %d", len(got.Blocks), fanouts)
+		}
+		for i := range want.Blocks {
+			a, b := &want.Blocks[i], &got.Blocks[i]
+			if !slices.Equal(a.Vertices, b.Vertices) || !slices.Equal(a.Indices, b.Indices) {
+				t.Errorf("%d: block %d differs", fanouts, i)
+			}
 		}
 	}
 }
@@ -160,8 +196,8 @@ func TestWhatCannotBeAsked(t *testing.T) {
 		"the numbers are too large":      func() error { return f.Draw(t.Context(), 1<<32, 0, 0, 3, nil, &to) },
 		"has no edges here":              func() error { return f.Draw(t.Context(), 0, 1, 0, 3, []uint32{own}, &to) },
 		"the graph has 600":              func() error { return f.Draw(t.Context(), 0, 0, 0, 3, []uint32{vertices}, &to) },
-		"fan-out of 4 was asked for":     func() error { return f.Draw(t.Context(), 0, 0, 0, 4, []uint32{far(x)}, &to) },
-		"ask for the rows of hop 1: ask": func() error { return f.Draw(t.Context(), 0, 0, 1, 3, []uint32{far(x)}, &to) },
+		"fan-out of 4 was asked for":     func() error { return f.Draw(t.Context(), 1, 0, 0, 4, []uint32{far(x)}, &to) },
+		"ask for the rows of hop 1: ask": func() error { return f.Draw(t.Context(), 1, 0, 1, 3, []uint32{far(x)}, &to) },
 	} {
 		if err := ask(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, and %q was expected", err, want)
@@ -347,7 +383,8 @@ func FuzzServer(f *testing.F) {
 			}
 			var r rows
 			r.reset()
-			n, err := r.decode(b, asked, o.Fanouts[hop], vertices)
+			fanout := int(binary.LittleEndian.Uint32(body)) // it is the hop's, but where any may be asked for
+			n, err := r.decode(b, asked, fanout, vertices)
 			if err == nil && n != asked {
 				return fmt.Errorf("%d rows of %d", n, asked)
 			}

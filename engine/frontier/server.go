@@ -4,12 +4,17 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/sample"
 )
+
+// AnyFanout is the epoch of questions by other fan-outs than the job's, of vertices that are
+// no part of its epochs, which count from 1.
+const AnyFanout = 0
 
 // A Server answers questions for the rows of vertices whose edges are local.
 type Server struct {
@@ -98,11 +103,15 @@ func (d *drawer) draw(q peer.Query) error {
 	if err := check(q); err != nil {
 		return err
 	}
+	got := binary.LittleEndian.Uint32(q.Body)
+	if got > math.MaxInt32 || q.Part > math.MaxInt32 {
+		return fmt.Errorf("a fan-out of %d was asked for at hop %d: the numbers are too large", got, q.Part)
+	}
 	fanout, ok := d.Fanout(int(q.Part))
-	if got := binary.LittleEndian.Uint32(q.Body); !ok || uint64(got) != uint64(fanout) {
+	if q.Epoch != AnyFanout && (!ok || int(got) != fanout) {
 		return fmt.Errorf("a fan-out of %d was asked for, which is not that of the hop: the nodes differ in the job's recipe", got)
 	}
 	d.read(q)
-	_, err := d.Draw(&d.drawn, uint64(q.Epoch), uint64(q.Step), int(q.Part), d.vertices, mostEntries(len(d.vertices)))
+	_, err := d.DrawBy(int(got), &d.drawn, uint64(q.Epoch), uint64(q.Step), int(q.Part), d.vertices, mostEntries(len(d.vertices)))
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/hopmesh/hopmesh/engine/dataset"
+	"github.com/hopmesh/hopmesh/engine/graph"
 	"github.com/hopmesh/hopmesh/engine/peer"
 )
 
@@ -57,9 +58,21 @@ func (s *Source) Ready(data *dataset.Graph, work peer.Work, l peer.Layout) {
 	close(s.ready)
 }
 
+// anyVertex is the part of a question for vertices that may have no label. Else all have one.
+const anyVertex = 1
+
 // Append appends the labels of some training vertices, and asks their owners for those
 // that are not here. The source must be ready.
 func (s *Source) Append(ctx context.Context, to []int32, vertices []uint32, tally *peer.Tally) ([]int32, error) {
+	return s.append(ctx, to, vertices, 0, tally)
+}
+
+// AppendAny is Append for vertices that may have no label: that of those is graph.NoLabel.
+func (s *Source) AppendAny(ctx context.Context, to []int32, vertices []uint32, tally *peer.Tally) ([]int32, error) {
+	return s.append(ctx, to, vertices, anyVertex, tally)
+}
+
+func (s *Source) append(ctx context.Context, to []int32, vertices []uint32, part uint32, tally *peer.Tally) ([]int32, error) {
 	first := len(to)
 	a, _ := s.askers.Get().(*asker)
 	defer s.askers.Put(a)
@@ -75,6 +88,9 @@ func (s *Source) Append(ctx context.Context, to []int32, vertices []uint32, tall
 			continue
 		}
 		n := s.layout.Owner(v)
+		if n == s.work.Self && part == anyVertex {
+			continue // its shard has no labels
+		}
 		if n == s.work.Self {
 			return nil, fmt.Errorf("ask for the label of vertex %d: its shard is this node's, and has no labels here", v)
 		}
@@ -85,7 +101,7 @@ func (s *Source) Append(ctx context.Context, to []int32, vertices []uint32, tall
 		o.body, o.at = binary.LittleEndian.AppendUint32(o.body, v), append(o.at, first+i)
 	}
 	for _, n := range asked {
-		a.wait.Go(func() { a.owners[n].err = s.ask(ctx, n, &a.owners[n], to, tally) })
+		a.wait.Go(func() { a.owners[n].err = s.ask(ctx, n, part, &a.owners[n], to, tally) })
 	}
 	a.wait.Wait()
 	for _, n := range asked {
@@ -97,16 +113,16 @@ func (s *Source) Append(ctx context.Context, to []int32, vertices []uint32, tall
 }
 
 // ask asks one owner, and sets the labels in to.
-func (s *Source) ask(ctx context.Context, n int, o *owner, to []int32, tally *peer.Tally) error {
+func (s *Source) ask(ctx context.Context, n int, part uint32, o *owner, to []int32, tally *peer.Tally) error {
 	for body, at := o.body, o.at; len(at) > 0; {
 		some := min(len(at), most)
-		q := peer.Query{Service: peer.Labels, Kind: peer.Topology, Body: body[:4*some], Limit: 4 * some, Tally: tally}
+		q := peer.Query{Service: peer.Labels, Kind: peer.Topology, Part: part, Body: body[:4*some], Limit: 4 * some, Tally: tally}
 		answer, err := s.peers.Ask(ctx, n, q, o.buf)
 		if err != nil {
 			return err
 		}
 		o.buf = answer[:0]
-		if err := read(to, at[:some], answer, s.data.About.Classes); err != nil {
+		if err := read(to, at[:some], answer, s.data.About.Classes, part == anyVertex); err != nil {
 			return fmt.Errorf("the answer of node %s is not usable: %w", s.work.Nodes[n], err)
 		}
 		body, at = body[4*some:], at[some:]
@@ -114,14 +130,14 @@ func (s *Source) ask(ctx context.Context, n int, o *owner, to []int32, tally *pe
 	return nil
 }
 
-// read sets the labels of an answer where they belong.
-func read(to []int32, at []int, answer []byte, classes int) error {
+// read sets the labels of an answer where they belong. none means that vertices may have none.
+func read(to []int32, at []int, answer []byte, classes int, none bool) error {
 	if len(answer) != 4*len(at) {
 		return fmt.Errorf("it has %d bytes where %d labels take %d", len(answer), len(at), 4*len(at))
 	}
 	for i, place := range at {
 		label := binary.LittleEndian.Uint32(answer[4*i:])
-		if uint64(label) >= uint64(classes) {
+		if unlabelled := none && int32(label) == graph.NoLabel; uint64(label) >= uint64(classes) && !unlabelled {
 			return fmt.Errorf("it has the label %d of %d classes", int32(label), classes)
 		}
 		to[place] = int32(label)
@@ -148,7 +164,7 @@ func (s *Source) answer(ctx context.Context, _ int, q peer.Query, reply func(par
 			return fmt.Errorf("%w: there is no vertex %d in a graph of %d", peer.ErrRefused, v, s.data.About.Vertices)
 		}
 		label, here := s.data.Label(v)
-		if !here || label < 0 {
+		if (!here || label < 0) && q.Part != anyVertex {
 			return fmt.Errorf("%w: the label of vertex %d is not here", peer.ErrRefused, v)
 		}
 		*to = binary.LittleEndian.AppendUint32(*to, uint32(label))

@@ -110,25 +110,32 @@ func TestWrongAnswers(t *testing.T) {
 		}
 	}
 	_, all := mesh()
+	if got, err := all[0].AppendAny(t.Context(), nil, []uint32{13, 12, 3, 11}, nil); err != nil || !slices.Equal(got, []int32{graph.NoLabel, label(12), graph.NoLabel, label(11)}) {
+		t.Error(got, err)
+	}
 	all[0].data.Shards[3].Labels = nil
+	if got, err := all[0].AppendAny(t.Context(), nil, []uint32{33}, nil); err != nil || got[0] != graph.NoLabel {
+		t.Error(got, err)
+	}
 	if _, err := all[0].Append(t.Context(), nil, []uint32{33}, nil); err == nil || !strings.Contains(err.Error(), "this node's") {
 		t.Error(err)
 	}
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte{1, 0, 0, 0, 3, 0, 0, 0}, uint8(2))
-	f.Add([]byte{4, 0, 0, 0}, uint8(1))
-	f.Fuzz(func(t *testing.T, answer []byte, n uint8) {
+	f.Add([]byte{1, 0, 0, 0, 3, 0, 0, 0}, uint8(2), false)
+	f.Add([]byte{4, 0, 0, 0}, uint8(1), false)
+	f.Add([]byte{255, 255, 255, 255}, uint8(1), true)
+	f.Fuzz(func(t *testing.T, answer []byte, n uint8, none bool) {
 		to, at := make([]int32, n), make([]int, n)
 		for i := range at {
 			at[i] = i
 		}
-		if err := read(to, at, answer, class); err != nil {
+		if err := read(to, at, answer, class, none); err != nil {
 			return
 		}
 		for i, l := range to {
-			if l < 0 || l >= class || uint32(l) != binary.LittleEndian.Uint32(answer[4*i:]) {
+			if l < 0 && !(none && l == graph.NoLabel) || l >= class || uint32(l) != binary.LittleEndian.Uint32(answer[4*i:]) {
 				t.Fatalf("label %d", l)
 			}
 		}
@@ -138,21 +145,21 @@ func FuzzRead(f *testing.F) {
 // FuzzServer asks a node whatever a peer may ask. It refuses, or answers what read takes.
 func FuzzServer(f *testing.F) {
 	_, all := mesh()
-	f.Add([]byte{10, 0, 0, 0, 11, 0, 0, 0})
-	f.Add([]byte{13, 0, 0, 0})
-	f.Add([]byte{60, 0, 0})
-	f.Add([]byte(nil))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		err := all[1].answer(t.Context(), 0, peer.Query{Service: peer.Labels, Body: body}, func(parts ...[]byte) error {
+	f.Add([]byte{10, 0, 0, 0, 11, 0, 0, 0}, uint32(0))
+	f.Add([]byte{13, 0, 0, 0}, uint32(0))
+	f.Add([]byte{60, 0, 0}, uint32(0))
+	f.Add([]byte(nil), uint32(0))
+	f.Fuzz(func(t *testing.T, body []byte, part uint32) {
+		err := all[1].answer(t.Context(), 0, peer.Query{Service: peer.Labels, Part: part, Body: body}, func(parts ...[]byte) error {
 			to, at := make([]int32, len(body)/4), make([]int, len(body)/4)
 			for i := range at {
 				at[i] = i
 			}
-			if err := read(to, at, slices.Concat(parts...), class); err != nil {
+			if err := read(to, at, slices.Concat(parts...), class, part == anyVertex); err != nil {
 				return err
 			}
 			for i, l := range to {
-				if v := binary.LittleEndian.Uint32(body[4*i:]); l != label(v) {
+				if v := binary.LittleEndian.Uint32(body[4*i:]); l != label(v) && !(part == anyVertex && l == graph.NoLabel) {
 					return fmt.Errorf("vertex %d has the label %d", v, l)
 				}
 			}

@@ -63,6 +63,11 @@ func (d *Drawer) Draw(to *Drawn, epoch, step uint64, hop int, vertices []uint32,
 	if !ok {
 		return 0, fmt.Errorf("sample: there is no hop %d of %d", hop, len(d.fanouts))
 	}
+	return d.DrawBy(fanout, to, epoch, step, hop, vertices, most)
+}
+
+// DrawBy is Draw by a fan-out that need not be the hop's.
+func (d *Drawer) DrawBy(fanout int, to *Drawn, epoch, step uint64, hop int, vertices []uint32, most int) (int, error) {
 	n, entries, weighted, err := d.degrees(to, fanout, vertices, min(most, math.MaxInt32))
 	if err != nil {
 		return 0, err

@@ -91,6 +91,12 @@ func (s *Sampler) Within(t *Topology) {
 	s.use(t)
 }
 
+// Fan makes the sampler draw by other fan-outs from now on, and returns those of before.
+func (s *Sampler) Fan(fanouts []int) (before []int) {
+	before, s.o.Fanouts = s.o.Fanouts, checked(fanouts)
+	return before
+}
+
 // checked returns a copy of valid fan-outs.
 func checked(fanouts []int) []int {
 	for _, k := range fanouts {

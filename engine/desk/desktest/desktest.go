@@ -41,6 +41,7 @@ type Reply struct {
 	Edges    desk.Region  `json:"edge_index"`
 	Y        desk.Region  `json:"y"`
 	Region   *desk.Region `json:"region"`
+	IDs      *desk.Region `json:"ids"`
 	Weight   float64      `json:"weight"`
 	Bytes    uint64       `json:"bytes"`
 }

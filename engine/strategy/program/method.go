@@ -35,6 +35,7 @@ type method struct {
 	kept   kept
 	scores desk.Scores // of the epoch under way, reported by this node's program, then the first's
 	done   bool
+	draws  draws
 }
 
 func newMethod(t *train.Trainer) (train.Method, error) {
@@ -270,6 +271,10 @@ func (m *method) help(ctx context.Context, a *desk.Asking, p phase) (err, fatal 
 		a.Answer(desk.Just("noted"))
 	case desk.Sum:
 		return m.sum(ctx, a)
+	case desk.Draw:
+		return m.draw(ctx, a)
+	case desk.Own:
+		return m.own(a), nil
 	}
 	return nil, nil
 }

@@ -1,6 +1,7 @@
 // Package program hands each step to a program beside the node, which computes it: a model
 // that hopmesh does not know. The nodes deal, sample and gather as for their own models, and
-// add up what the programs give them.
+// add up what the programs give them. Beside the steps, a program may have batches of any
+// vertices drawn, to evaluate its model or to train in its own way.
 //
 // What a program keeps is what the job goes on from, in the checkpoints of the job. Nodes that
 // go on together take that of one of them.

@@ -18,6 +18,7 @@ import (
 	"github.com/hopmesh/hopmesh/engine/nn"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/recipe"
+	"github.com/hopmesh/hopmesh/engine/sample"
 	"github.com/hopmesh/hopmesh/engine/strategies"
 	"github.com/hopmesh/hopmesh/engine/strategy"
 	"github.com/hopmesh/hopmesh/engine/strategy/program"
@@ -276,7 +277,7 @@ func checkBatch(t *testing.T, data *dataset.Graph, line desktest.Line, b *deskte
 		}
 		for v := range reached {
 			row, _ := data.Topology.Row(int(ids[v]))
-			if got := len(drawn[int64(v)]); got != min(len(row), fanouts[hop]) {
+			if got := len(drawn[int64(v)]); got != int(sample.Kept(int32(len(row)), fanouts[hop])) {
 				t.Errorf("vertex %d has %d of %d neighbours in hop %d", ids[v], got, len(row), hop+1)
 			}
 			for u := range drawn[int64(v)] {
