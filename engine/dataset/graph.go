@@ -127,6 +127,15 @@ func (d *Graph) Label(v uint32) (label int32, here bool) {
 	return s.Labels[v-s.First], true
 }
 
+// Mark returns the part of the split that v is in, if its shard's marks are here.
+func (d *Graph) Mark(v uint32) (mark int32, here bool) {
+	s := d.Shards[d.holder(v, 0)]
+	if d.Split >= len(s.Marks) {
+		return int32(graph.Unmarked), false
+	}
+	return int32(s.Marks[d.Split][v-s.First]), true
+}
+
 // Labels appends the labels of some vertices, which must be here.
 func (d *Graph) Labels(to []int32, vertices []uint32) []int32 {
 	at := 0

@@ -94,7 +94,7 @@ func (m *Memory) Of(r *Region) ([]byte, error) {
 }
 
 // Numbers returns memory as numbers. It must be aligned, and hold a whole number of them.
-func Numbers[T int64 | float32 | float64](b []byte) []T {
+func Numbers[T int32 | int64 | float32 | float64](b []byte) []T {
 	var one T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(one)))
 }

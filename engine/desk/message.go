@@ -22,10 +22,11 @@ const (
 	Stop   = "stop"
 	Draw   = "draw"
 	Own    = "own"
+	Know   = "know"
 )
 
 // questions lists them.
-var questions = []string{Hello, Next, Room, Sum, Keep, Report, Stop, Draw, Own}
+var questions = []string{Hello, Next, Room, Sum, Keep, Report, Stop, Draw, Own, Know}
 
 // The numbers that are summed.
 const (
@@ -209,6 +210,12 @@ type (
 		IDs  *Region `json:"ids,omitempty"`
 		Text *Region `json:"text,omitempty"`
 		Ends *Region `json:"ends,omitempty"`
+	}
+	// Known answers know: the labels of all vertices, of 4 bytes each, and their marks, of one.
+	Known struct {
+		Type  string `json:"type"`
+		Y     Region `json:"y"`
+		Marks Region `json:"marks"`
 	}
 	// Over answers next at the end of an epoch: its type is last or end.
 	Over struct {

@@ -58,18 +58,36 @@ func (s *Source) Ready(data *dataset.Graph, work peer.Work, l peer.Layout) {
 	close(s.ready)
 }
 
-// anyVertex is the part of a question for vertices that may have no label. Else all have one.
-const anyVertex = 1
+// The parts of questions.
+const (
+	learnt    = iota // the labels of vertices that have one
+	anyVertex        // of vertices that may have none
+	marked           // the parts of the split that vertices are in
+)
 
 // Append appends the labels of some training vertices, and asks their owners for those
 // that are not here. The source must be ready.
 func (s *Source) Append(ctx context.Context, to []int32, vertices []uint32, tally *peer.Tally) ([]int32, error) {
-	return s.append(ctx, to, vertices, 0, tally)
+	return s.append(ctx, to, vertices, learnt, tally)
 }
 
 // AppendAny is Append for vertices that may have no label: that of those is graph.NoLabel.
 func (s *Source) AppendAny(ctx context.Context, to []int32, vertices []uint32, tally *peer.Tally) ([]int32, error) {
 	return s.append(ctx, to, vertices, anyVertex, tally)
+}
+
+// AppendMarks appends the marks of some vertices in the graph's split, as Append does their
+// labels.
+func (s *Source) AppendMarks(ctx context.Context, to []int32, vertices []uint32, tally *peer.Tally) ([]int32, error) {
+	return s.append(ctx, to, vertices, marked, tally)
+}
+
+// local returns what a question of this part is answered by, if it is here.
+func (s *Source) local(v uint32, part uint32) (answer int32, here bool) {
+	if part == marked {
+		return s.data.Mark(v)
+	}
+	return s.data.Label(v)
 }
 
 func (s *Source) append(ctx context.Context, to []int32, vertices []uint32, part uint32, tally *peer.Tally) ([]int32, error) {
@@ -82,14 +100,14 @@ func (s *Source) append(ctx context.Context, to []int32, vertices []uint32, part
 	}
 	var asked []int
 	for i, v := range vertices {
-		label, here := s.data.Label(v)
+		label, here := s.local(v, part)
 		to = append(to, label)
 		if here {
 			continue
 		}
 		n := s.layout.Owner(v)
-		if n == s.work.Self && part == anyVertex {
-			continue // its shard has no labels
+		if n == s.work.Self && part != learnt {
+			continue // its shard has none
 		}
 		if n == s.work.Self {
 			return nil, fmt.Errorf("ask for the label of vertex %d: its shard is this node's, and has no labels here", v)
@@ -122,7 +140,7 @@ func (s *Source) ask(ctx context.Context, n int, part uint32, o *owner, to []int
 			return err
 		}
 		o.buf = answer[:0]
-		if err := read(to, at[:some], answer, s.data.About.Classes, part == anyVertex); err != nil {
+		if err := read(to, at[:some], answer, s.data.About.Classes, part); err != nil {
 			return fmt.Errorf("the answer of node %s is not usable: %w", s.work.Nodes[n], err)
 		}
 		body, at = body[4*some:], at[some:]
@@ -130,14 +148,18 @@ func (s *Source) ask(ctx context.Context, n int, part uint32, o *owner, to []int
 	return nil
 }
 
-// read sets the labels of an answer where they belong. none means that vertices may have none.
-func read(to []int32, at []int, answer []byte, classes int, none bool) error {
+// read sets the labels or marks of an answer where they belong.
+func read(to []int32, at []int, answer []byte, classes int, part uint32) error {
 	if len(answer) != 4*len(at) {
 		return fmt.Errorf("it has %d bytes where %d labels take %d", len(answer), len(at), 4*len(at))
 	}
 	for i, place := range at {
 		label := binary.LittleEndian.Uint32(answer[4*i:])
-		if unlabelled := none && int32(label) == graph.NoLabel; uint64(label) >= uint64(classes) && !unlabelled {
+		switch {
+		case part == marked && label > uint32(graph.Test):
+			return fmt.Errorf("it has the mark %d, and %d is the largest", label, graph.Test)
+		case part == marked, part == anyVertex && int32(label) == graph.NoLabel:
+		case uint64(label) >= uint64(classes):
 			return fmt.Errorf("it has the label %d of %d classes", int32(label), classes)
 		}
 		to[place] = int32(label)
@@ -163,8 +185,8 @@ func (s *Source) answer(ctx context.Context, _ int, q peer.Query, reply func(par
 		if uint64(v) >= s.data.About.Vertices {
 			return fmt.Errorf("%w: there is no vertex %d in a graph of %d", peer.ErrRefused, v, s.data.About.Vertices)
 		}
-		label, here := s.data.Label(v)
-		if (!here || label < 0) && q.Part != anyVertex {
+		label, here := s.local(v, q.Part)
+		if (!here || label < 0) && q.Part != anyVertex && q.Part != marked {
 			return fmt.Errorf("%w: the label of vertex %d is not here", peer.ErrRefused, v)
 		}
 		*to = binary.LittleEndian.AppendUint32(*to, uint32(label))

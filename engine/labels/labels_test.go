@@ -37,6 +37,10 @@ func mesh() (*loopback.Net, []*Source) {
 		d := &dataset.Graph{About: dataset.About{Vertices: shards * each, Classes: class}}
 		for i := range shards {
 			s := &graph.Shard{Number: i, First: uint32(i * each), Vertices: each, Total: shards * each}
+			if i%nodes == self && i%nodes != 2 { // the shards of the third node have no marks
+				s.Marks = [][]graph.Mark{make([]graph.Mark, each)}
+				s.Marks[0][2], s.Marks[0][3] = graph.Validation, graph.Test
+			}
 			for v := s.First; i%nodes == self && v < s.First+each; v++ {
 				s.Labels = append(s.Labels, label(v))
 			}
@@ -114,6 +118,9 @@ func TestWrongAnswers(t *testing.T) {
 		t.Error(got, err)
 	}
 	all[0].data.Shards[3].Labels = nil
+	if got, err := all[0].AppendMarks(t.Context(), nil, []uint32{12, 3, 20, 0}, nil); err != nil || !slices.Equal(got, []int32{2, 3, 0, 0}) {
+		t.Error(got, err)
+	}
 	if got, err := all[0].AppendAny(t.Context(), nil, []uint32{33}, nil); err != nil || got[0] != graph.NoLabel {
 		t.Error(got, err)
 	}
@@ -123,19 +130,20 @@ func TestWrongAnswers(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte{1, 0, 0, 0, 3, 0, 0, 0}, uint8(2), false)
-	f.Add([]byte{4, 0, 0, 0}, uint8(1), false)
-	f.Add([]byte{255, 255, 255, 255}, uint8(1), true)
-	f.Fuzz(func(t *testing.T, answer []byte, n uint8, none bool) {
+	f.Add([]byte{1, 0, 0, 0, 3, 0, 0, 0}, uint8(2), uint32(learnt))
+	f.Add([]byte{4, 0, 0, 0}, uint8(1), uint32(learnt))
+	f.Add([]byte{255, 255, 255, 255}, uint8(1), uint32(anyVertex))
+	f.Add([]byte{4, 0, 0, 0}, uint8(1), uint32(marked))
+	f.Fuzz(func(t *testing.T, answer []byte, n uint8, part uint32) {
 		to, at := make([]int32, n), make([]int, n)
 		for i := range at {
 			at[i] = i
 		}
-		if err := read(to, at, answer, class, none); err != nil {
+		if err := read(to, at, answer, class, part); err != nil {
 			return
 		}
 		for i, l := range to {
-			if l < 0 && !(none && l == graph.NoLabel) || l >= class || uint32(l) != binary.LittleEndian.Uint32(answer[4*i:]) {
+			if l < 0 && !(part == anyVertex && l == graph.NoLabel) || l >= class || uint32(l) != binary.LittleEndian.Uint32(answer[4*i:]) {
 				t.Fatalf("label %d", l)
 			}
 		}
@@ -155,11 +163,11 @@ func FuzzServer(f *testing.F) {
 			for i := range at {
 				at[i] = i
 			}
-			if err := read(to, at, slices.Concat(parts...), class, part == anyVertex); err != nil {
+			if err := read(to, at, slices.Concat(parts...), class, part); err != nil {
 				return err
 			}
 			for i, l := range to {
-				if v := binary.LittleEndian.Uint32(body[4*i:]); l != label(v) && !(part == anyVertex && l == graph.NoLabel) {
+				if v := binary.LittleEndian.Uint32(body[4*i:]); part != marked && l != label(v) && !(part == anyVertex && l == graph.NoLabel) {
 					return fmt.Errorf("vertex %d has the label %d", v, l)
 				}
 			}

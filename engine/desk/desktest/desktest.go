@@ -42,6 +42,7 @@ type Reply struct {
 	Y        desk.Region  `json:"y"`
 	Region   *desk.Region `json:"region"`
 	IDs      *desk.Region `json:"ids"`
+	Marks    desk.Region  `json:"marks"`
 	Weight   float64      `json:"weight"`
 	Bytes    uint64       `json:"bytes"`
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hopmesh/hopmesh/engine/dataset"
 	"github.com/hopmesh/hopmesh/engine/deal"
 	"github.com/hopmesh/hopmesh/engine/desk"
 	"github.com/hopmesh/hopmesh/engine/frontier"
 	"github.com/hopmesh/hopmesh/engine/graph"
+	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/engine/slot"
 )
 
@@ -17,7 +19,7 @@ import (
 // fan-outs. No other node's program takes part in one.
 type draws struct {
 	slot  slot.Slot    // its memory holds the last batch
-	owned *desk.Memory // of the last answer to own
+	lists *desk.Memory // of the last answer to own or know
 }
 
 // marks are what vertices that a program asks for are marked by.
@@ -77,7 +79,8 @@ func (m *method) fillDraw(ctx context.Context, h *slot.Worker, s *slot.Slot, fan
 		h.Far.Tally = &s.Tally
 	}
 	g := &s.Groups[0]
-	if err := m.labels(ctx, h, s, g); err != nil {
+	var err error
+	if g.Labels, err = m.labelsOf(ctx, h.Data, g.Labels[:0], g.Roots, &s.Tally); err != nil {
 		return err
 	}
 	before := h.Sampler.Fan(fanouts)
@@ -93,18 +96,16 @@ func (m *method) fillDraw(ctx context.Context, h *slot.Worker, s *slot.Slot, fan
 	return m.hand(h, s, places, far)
 }
 
-// labels sets the labels of vertices that may have none.
-func (m *method) labels(ctx context.Context, h *slot.Worker, s *slot.Slot, g *slot.Group) (err error) {
-	g.Labels = g.Labels[:0]
+// labelsOf appends the labels of vertices that may have none.
+func (m *method) labelsOf(ctx context.Context, data *dataset.Graph, to []int32, vertices []uint32, tally *peer.Tally) ([]int32, error) {
 	if !m.run.Session.Alone() {
-		g.Labels, err = m.run.Session.Labels.AppendAny(ctx, g.Labels, g.Roots, &s.Tally)
-		return err
+		return m.run.Session.Labels.AppendAny(ctx, to, vertices, tally)
 	}
-	for _, v := range g.Roots {
-		label, _ := h.Data.Label(v)
-		g.Labels = append(g.Labels, label)
+	for _, v := range vertices {
+		label, _ := data.Label(v)
+		to = append(to, label)
 	}
-	return nil
+	return to, nil
 }
 
 // own answers by the vertices of a part of the split that this node owns. Those of all nodes
@@ -132,13 +133,10 @@ func (m *method) own(a *desk.Asking) error {
 	}
 	l := newLayout(vertices, 0, vertices, 0) // numbers of vertices, and numbers or ends of names
 	begin := l.bytes
-	m.shared.drop(m.draws.owned)
-	m.draws.owned = nil
-	memory, err := m.shared.take(begin + uint64(text))
+	memory, err := m.list(begin + uint64(text))
 	if err != nil {
 		return err
 	}
-	m.draws.owned = memory
 	numbers, second := desk.Numbers[int64](memory.Data[l.ids:][:8*vertices]), desk.Numbers[int64](memory.Data[l.labels:][:8*vertices])
 	names, n := memory.Data[begin:begin], 0
 	for _, s := range shards {
@@ -164,6 +162,64 @@ func (m *method) own(a *desk.Asking) error {
 	}
 	a.Answer(desk.Answer{Body: body, Uses: []*desk.Memory{memory}})
 	return nil
+}
+
+// list returns memory for an answer. That of the one before is gone.
+func (m *method) list(bytes uint64) (memory *desk.Memory, err error) {
+	m.shared.drop(m.draws.lists)
+	m.draws.lists = nil
+	if memory, err = m.shared.take(bytes); err == nil {
+		m.draws.lists = memory
+	}
+	return memory, err
+}
+
+// know answers by the labels and the marks of all vertices, wherever they are.
+func (m *method) know(ctx context.Context, a *desk.Asking) (err, fatal error) {
+	const some = 1 << 16
+	t := m.run
+	n := int(t.Data.About.Vertices)
+	second := (4*uint64(n) + desk.Align - 1) / desk.Align * desk.Align
+	memory, err := m.list(second + uint64(n))
+	if err != nil {
+		return err, nil
+	}
+	y, marks := desk.Numbers[int32](memory.Data[:4*n]), memory.Data[second:][:n]
+	s := &m.draws.slot
+	s.Forget()
+	vertices, found := make([]uint32, 0, some), make([]int32, 0, some)
+	for first := 0; first < n; first += some {
+		vertices = vertices[:0]
+		for v := first; v < min(first+some, n); v++ {
+			vertices = append(vertices, uint32(v))
+		}
+		if found, err = m.labelsOf(ctx, t.Data, found[:0], vertices, &s.Tally); err != nil {
+			return nil, err
+		}
+		copy(y[first:], found)
+		if found, err = m.marksOf(ctx, found[:0], vertices, &s.Tally); err != nil {
+			return nil, err
+		}
+		for i, mark := range found {
+			marks[first+i] = byte(mark)
+		}
+	}
+	a.Answer(desk.Answer{Body: desk.Known{
+		Type: "known", Y: desk.Region{Memory: memory.ID, Bytes: 4 * uint64(n)}, Marks: desk.Region{Memory: memory.ID, Offset: second, Bytes: uint64(n)},
+	}, Uses: []*desk.Memory{memory}})
+	return nil, nil
+}
+
+// marksOf appends the marks of vertices.
+func (m *method) marksOf(ctx context.Context, to []int32, vertices []uint32, tally *peer.Tally) ([]int32, error) {
+	if !m.run.Session.Alone() {
+		return m.run.Session.Labels.AppendMarks(ctx, to, vertices, tally)
+	}
+	for _, v := range vertices {
+		mark, _ := m.run.Data.Mark(v)
+		to = append(to, mark)
+	}
+	return to, nil
 }
 
 // rows yields the rows of a shard that are in a part of the split.

@@ -164,6 +164,24 @@ func TestVerticesOfAPart(t *testing.T) {
 	}
 }
 
+// Each node knows all labels and marks.
+func TestLabelsAndMarks(t *testing.T) {
+	shards := traintest.Communities(t, 900)
+	for nodes := 1; nodes <= 3; nodes++ {
+		w := newWorld(t, nodes, jobOf([]int{1}), shards)
+		w.begin(t)
+		d := drawerOf(t, w, nodes-1)
+		a := d.ask(desk.Question{Type: desk.Know}, "known")
+		y, marks := desk.Numbers[int32](d.line.Data(a.Y)), d.line.Data(a.Marks)
+		for _, s := range shards {
+			from, end := int(s.First), int(s.First)+s.Vertices
+			if !slices.Equal(y[from:end], s.Labels) || !slices.Equal(marks[from:end], s.Marks[0]) {
+				t.Errorf("shard %d of %d nodes has other labels or marks", s.Number, nodes)
+			}
+		}
+	}
+}
+
 func TestWhatCannotBeDrawn(t *testing.T) {
 	for want, change := range map[string]func(q *desk.Question, room []int64){
 		"vertex 900 is asked for, and the graph has 900": func(_ *desk.Question, room []int64) { room[1] = 900 },

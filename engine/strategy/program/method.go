@@ -275,6 +275,8 @@ func (m *method) help(ctx context.Context, a *desk.Asking, p phase) (err, fatal 
 		return m.draw(ctx, a)
 	case desk.Own:
 		return m.own(a), nil
+	case desk.Know:
+		return m.know(ctx, a)
 	}
 	return nil, nil
 }
