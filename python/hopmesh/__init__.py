@@ -19,7 +19,8 @@ from importlib import metadata as _metadata
 from hopmesh.batch import Adj, Batch
 from hopmesh.binary import options
 from hopmesh.dataset import Dataset, Graph
-from hopmesh.error import Again, Error
+from hopmesh.error import Again, Error, Gone
+from hopmesh.evaluation import EvalLoader
 from hopmesh.job import Job, Predictions
 from hopmesh.loader import Loader
 from hopmesh.local import LocalMesh, up
@@ -28,8 +29,9 @@ from hopmesh.model import Model, load_model
 from hopmesh.tracking import log_to_mlflow
 
 __all__ = [
-    "Adj", "Again", "Batch", "Dataset", "Error", "Graph", "Job", "Loader", "LocalMesh", "Mesh",
-    "Model", "Predictions", "connect", "load_model", "log_to_mlflow", "options", "up",
+    "Adj", "Again", "Batch", "Dataset", "Error", "EvalLoader", "Gone", "Graph", "Job", "Loader",
+    "LocalMesh", "Mesh", "Model", "Predictions", "connect", "load_model", "log_to_mlflow",
+    "options", "up",
 ]  # fmt: skip
 
 try:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hopmesh.error import Again, Error
+from hopmesh.error import Again, Error, Gone
 
 PROTOCOL = "hopmesh-program/1"
 VERSION = 1
@@ -26,10 +26,6 @@ _MOST_DESCRIPTORS = 16
 
 class _Garbage(Exception):
     """What the daemon sent is not of the protocol."""
-
-
-class Gone(Error):
-    """The daemon went away."""
 
 
 @dataclass(frozen=True)

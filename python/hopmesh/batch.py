@@ -42,6 +42,9 @@ class Batch:
 
     ``weight`` is what the batch counts in :meth:`Mesh.all_reduce`: its seed vertices. It is 0 for
     a stand-in, which a rank gets in a step in which it has no seed vertex.
+
+    ``ids`` are those of the seed vertices in your source, where they were asked for: in batches
+    of :class:`EvalLoader`.
     """
 
     x: Any
@@ -55,6 +58,7 @@ class Batch:
     adjs: list[Adj]
     epoch: int
     step: int
+    ids: Any = None
 
     def to_pyg(self) -> Any:
         """Returns the batch as a PyG ``Data``, on the same memory."""
@@ -75,14 +79,20 @@ def maker(kind: str) -> Callable[[Batch], Any]:
     return {"numpy": lambda: _as_it_is, "torch": _torch, "pyg": _pyg}[kind]()
 
 
-def read(answer: Answer, program: Program, epoch: int, step: int, copy: bool) -> Batch:
-    """Returns a batch whose arrays lie in the shared memory, or are copied."""
+def read(
+    answer: Answer, program: Program, epoch: int, step: int, copy: bool, layers: int | None = None
+) -> Batch:
+    """Returns a batch whose arrays lie in the shared memory, or are copied.
+
+    It has so many hops; without a number, those of the job.
+    """
+    layers = program.layers if layers is None else layers
     roots, nodes = answer.number("roots"), answer.number("nodes")
     if roots == 0:
         return _stand_in(program, epoch, step)
-    hop_nodes = answer.numbers("hop_nodes", program.layers + 1)
-    hop_edges = answer.numbers("hop_edges", program.layers)
-    hop_fresh = answer.numbers("hop_fresh", program.layers)
+    hop_nodes = answer.numbers("hop_nodes", layers + 1)
+    hop_edges = answer.numbers("hop_edges", layers)
+    hop_fresh = answer.numbers("hop_fresh", layers)
     if sum(hop_nodes) != nodes or hop_nodes[0] != roots:
         raise answer.wrong("hop_nodes do not add up to the vertices")
     if any(fresh > edges for fresh, edges in zip(hop_fresh, hop_edges, strict=True)):
@@ -99,7 +109,7 @@ def read(answer: Answer, program: Program, epoch: int, step: int, copy: bool) ->
     ends, reached = np.cumsum(hop_edges), np.cumsum(hop_nodes).tolist()
     hops = [edges[:, end - count : end] for end, count in zip(ends, hop_edges, strict=True)]
     fresh = [edges[:, end - count : end] for end, count in zip(ends, hop_fresh, strict=True)]
-    sizes = [(reached[hop + 1], reached[hop]) for hop in range(program.layers)]
+    sizes = [(reached[hop + 1], reached[hop]) for hop in range(layers)]
     return Batch(
         **arrays,
         edge_index=edges if hop_fresh == hop_edges else np.concatenate(fresh, axis=1),
@@ -148,6 +158,8 @@ def _torch() -> Callable[[Batch], Batch]:
     def tensors(batch: Batch) -> Batch:
         for name in ("x", "edge_index", "y", "n_id"):
             setattr(batch, name, torch.as_tensor(getattr(batch, name)))
+        if batch.ids is not None and batch.ids.dtype != object:
+            batch.ids = torch.as_tensor(batch.ids)
         batch.adjs = [adj._replace(edge_index=torch.as_tensor(adj[0])) for adj in batch.adjs]
         return batch
 
@@ -163,6 +175,7 @@ def _pyg() -> Callable[[Batch], Any]:
 
     def data(batch: Batch) -> Any:
         whole = tensors(batch)
-        return Data(**{field.name: getattr(whole, field.name) for field in fields(whole)})
+        given = {field.name: getattr(whole, field.name) for field in fields(whole)}
+        return Data(**{name: value for name, value in given.items() if value is not None})
 
     return data

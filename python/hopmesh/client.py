@@ -11,7 +11,7 @@ from socket import socket as Socket
 from typing import Any, BinaryIO
 
 from hopmesh import secret, wire
-from hopmesh.error import Error
+from hopmesh.error import Error, Gone
 
 # A node answers from its own state at once. A change may wait for a leader, and a stream has a
 # line every two seconds.
@@ -179,12 +179,12 @@ class Client:
                 f"this user may not talk to {where}: use the user that runs `hopmesh agent`"
             )
         if isinstance(error, OSError) and error.errno in (errno.ENOENT, errno.ECONNREFUSED):
-            return Error(
+            return Gone(
                 f"no daemon at {self.address}: start one with `hopmesh agent`, give "
                 "hopmesh.connect another address, or try hopmesh.up() for a mesh of its own"
             )
         if isinstance(error, (wire.Cut, ConnectionError)):
-            return Error(f"{where} went away before it had answered")
+            return Gone(f"{where} went away before it had answered")
         if isinstance(error, ValueError):
             return Error(f"the answer of {where} can't be read: {error}")
         return Error(f"talk to {where}: {error}")

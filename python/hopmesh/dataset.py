@@ -114,6 +114,13 @@ class Dataset:
             **masks,
         )
 
+    def ids(self) -> NDArray[Any]:
+        """Returns the ids of all vertices, in the order of the mesh's numbers.
+
+        ``ids()[batch.n_id]`` are those of a batch. The shards are read as :meth:`load` does.
+        """
+        return np.concatenate([_ids(shard) for _, shard in self._shards()])
+
     def _shards(self) -> Iterator[tuple[dict[str, str], dict[str, NDArray[Any]]]]:
         if not self._folders:
             raise Error("shards are read from the daemon's folder, and this daemon is elsewhere")

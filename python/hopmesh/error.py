@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-AGAIN = 75
+import sys
+from types import TracebackType
+from typing import Any
+
+# The exit codes of a script of a run that is to start again, and of one whose daemon is gone.
+AGAIN, GONE = 75, 69
 
 
 class Error(Exception):
@@ -14,6 +19,14 @@ class Error(Exception):
     def __init__(self, sentence: str, status: int = 0) -> None:
         super().__init__(sentence)
         self.status = status
+
+
+class Gone(Error):
+    """The daemon went away.
+
+    A script of a run need not catch it: it ends the process with code 69 and the sentence, and
+    the run goes on with the other nodes.
+    """
 
 
 class Again(SystemExit):
@@ -30,3 +43,21 @@ class Again(SystemExit):
 
     def __str__(self) -> str:
         return f"the job goes on from its last checkpoint: {self.why}"
+
+
+def end_in_a_sentence() -> None:
+    """Has a script of a run whose daemon is gone end by one sentence and GONE."""
+    if sys.excepthook is not _sentence:
+        _before.append(sys.excepthook)
+        sys.excepthook = _sentence
+
+
+_before: list[Any] = []
+
+
+def _sentence(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if not issubclass(kind, Gone):
+        _before[-1](kind, error, trace)
+        return
+    print(error, file=sys.stderr, flush=True)
+    raise SystemExit(GONE)

@@ -34,9 +34,11 @@ class Loader:
     batch is asked for, unless the loader was made with ``copy=True``.
     """
 
-    def __init__(self, program: Program, job: Job, kind: str, copy: bool, ends_job: bool) -> None:
+    def __init__(
+        self, program: Program, job: Job, dataset: str, kind: str, copy: bool, ends_job: bool
+    ) -> None:
         """``ends_job`` has the job stopped if this loader is left before it is done."""
-        self.job = job
+        self.job, self.dataset = job, dataset
         self._program, self._copy, self._ends_job = program, copy, ends_job
         self._make = batches.maker(kind)
         self._stopping = self._within = False
@@ -175,7 +177,7 @@ class Loader:
         atexit.unregister(self.close)
         self._program.hello()
         # The frames that Again left may hold this one's loops.
-        return Loader(self._program, self.job, kind, copy, self._ends_job)
+        return Loader(self._program, self.job, self.dataset, kind, copy, self._ends_job)
 
     def _next(self) -> Any:
         """Returns the next batch, or None after the last one of the epoch."""

@@ -6,12 +6,14 @@ import os
 import tempfile
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
+from hopmesh import rendezvous
 from hopmesh import source as sources
 from hopmesh.client import Client, default_address
 from hopmesh.dataset import Dataset, Graph
-from hopmesh.error import Error
+from hopmesh.error import Error, end_in_a_sentence
+from hopmesh.evaluation import EvalLoader
 from hopmesh.job import Job
 from hopmesh.loader import Loader
 from hopmesh.part import Part
@@ -162,6 +164,13 @@ class Mesh:
         answer = self._client.post("/v1/jobs", train_request(name, settings))
         return Job(self._client, answer["id"])
 
+    @overload
+    def loader(self, dataset: str | Dataset, *, split: str, **more: Any) -> EvalLoader: ...
+
+    @overload
+    def loader(self, dataset: str | Dataset, *, ids: Any, **more: Any) -> EvalLoader: ...
+
+    @overload
     def loader(
         self,
         dataset: str | Dataset,
@@ -172,12 +181,32 @@ class Mesh:
         epochs: int = 1,
         seed: int | None = None,
         split: int | None = None,
+        shuffle: bool | None = None,
         deal: str | None = None,
         normalize_features: str | None = None,
         kind: str = "auto",
         copy: bool = False,
         settings: Mapping[str, Any] | None = None,
-    ) -> Loader:
+    ) -> Loader: ...
+
+    def loader(  # type: ignore[misc]  # the others take what this does
+        self,
+        dataset: str | Dataset,
+        *,
+        fanout: Sequence[int] | int | None = None,
+        layers: int | None = None,
+        batch_size: int = 1024,
+        epochs: int = 1,
+        seed: int | None = None,
+        split: int | str | None = None,
+        ids: Any = None,
+        shuffle: bool | None = None,
+        deal: str | None = None,
+        normalize_features: str | None = None,
+        kind: str = "auto",
+        copy: bool = False,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Loader | EvalLoader:
         """Starts a job whose model is this program's, or takes it up, and returns its batches.
 
         Each node needs one process that calls this with the same arguments: :meth:`LocalMesh.run`
@@ -192,12 +221,26 @@ class Mesh:
 
         Arrays of a batch lie in memory shared with the daemon, which fills it anew for the next
         batch: with ``copy`` they are yours. See :class:`Loader`.
+
+        With ``split="train"``, ``"val"``, ``"test"`` or ``"all"``, or with ``ids``, it returns an
+        :class:`EvalLoader`: each of these vertices once, in order, beside the epochs of the loader
+        whose job goes on, or in a job of its own. Then ``batch_size`` counts those of this rank.
         """
         hops = [fanout] if isinstance(fanout, int) else fanout
         if hops is None and layers is None:
             raise Error("how many hops a batch has is missing: give fanout, such as [15, 10]")
         if hops is not None and layers not in (None, len(hops)):
             raise Error(f"fanout has {len(hops)} hops and layers is {layers}: give one of them")
+        name = dataset.name if isinstance(dataset, Dataset) else dataset
+        if isinstance(split, str) or ids is not None:
+            part = _part_of(split, ids, shuffle)
+            about = {"normalize_features": normalize_features, "settings": settings}
+            fanouts = [0] * (layers or 0) if hops is None else list(hops)
+            return self._part.evaluation(name, part, ids, about, fanouts, batch_size, kind, copy)
+        if shuffle is False:
+            raise Error(
+                "a loader that trains shuffles each epoch: give split='train' for each vertex once"
+            )
         given: dict[str, Any] = {
             "model": "program",
             "strategy": "program",
@@ -211,8 +254,42 @@ class Mesh:
             "program.deal": deal,
             "settings": settings,
         }
-        name = dataset.name if isinstance(dataset, Dataset) else dataset
         return self._part.loader(name, given, kind, copy)
+
+    def pyg(self, dataset: str | Dataset) -> Any:
+        """Returns a dataset as PyG's remote backend: a pair of a feature and a graph store.
+
+        It stands where PyG's loaders take data, and has the masks that are asked of data. Nothing
+        is copied here but batches::
+
+            data = mesh.pyg("cora")
+            loader = NeighborLoader(data, num_neighbors=[10, 10], input_nodes=data.train_mask,
+                                    neighbor_sampler=mesh.sampler("cora", [10, 10]))
+
+        Vertices have the mesh's numbers, those of ``batch.n_id``. See :mod:`hopmesh.pyg`.
+        """
+        from hopmesh.pyg import RemoteData
+
+        return RemoteData(self._door(dataset))
+
+    def sampler(self, dataset: str | Dataset, num_neighbors: Sequence[int] | int) -> Any:
+        """Returns a sampler for PyG's loaders whose batches the daemon draws.
+
+        ``num_neighbors`` is as in PyG: -1 takes all. Each process has one, so ``num_workers`` of
+        the loader stays 0.
+        """
+        from hopmesh.pyg import Sampler
+
+        return Sampler(self._door(dataset), num_neighbors)
+
+    def _door(self, dataset: str | Dataset) -> Any:
+        try:
+            from hopmesh.pyg import Door
+        except ImportError:
+            raise Error(
+                "PyTorch Geometric is not here: pip install torch torch_geometric"
+            ) from None
+        return Door(self._part, dataset if isinstance(dataset, Dataset) else self.dataset(dataset))
 
     def all_reduce(self, value: Any, op: str | None = None, weight: float | None = None) -> Any:
         """Sums over all ranks of the loader's job, and returns the value. All ranks call it.
@@ -286,6 +363,19 @@ class Mesh:
         raise Error(f"the daemon at {self.address} went away before the dataset was made")
 
 
+def _part_of(split: int | str | None, ids: Any, shuffle: bool | None) -> str | None:
+    """Returns the part of the split that an evaluation is of; None: ids are given."""
+    if shuffle:
+        raise Error("an evaluation has each vertex once, in order: leave shuffle out")
+    if ids is not None:
+        if split is not None:
+            raise Error(f"give ids or split={split!r}, and not both")
+        return None
+    if split not in ("train", "val", "test", "all"):
+        raise Error(f"split is {split!r}: give 'train', 'val', 'test', 'all', or its number")
+    return str(split)
+
+
 def _absolute(path: str) -> str:
     node, colon, rest = path.partition(":")
     there = colon and "/" not in node and rest.startswith("/")
@@ -300,6 +390,8 @@ def connect(address: str | None = None) -> Mesh:
     the one that the ``hopmesh`` command talks to here: that of $HOPMESH_ADDR, else the one with
     the default data directory.
     """
+    if rendezvous.run_key():
+        end_in_a_sentence()
     mesh = Mesh(Client(address or default_address()))
     if address is None and (folders := os.environ.get("HOPMESH_FOLDERS")):
         mesh._folders = folders.split(os.pathsep)  # hopmesh.up() has them all on this machine

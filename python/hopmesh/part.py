@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 from hopmesh import batch, collective, packing, rendezvous
+from hopmesh.aside import Aside, drawn
 from hopmesh.client import Client
 from hopmesh.error import Error
+from hopmesh.evaluation import EvalLoader, choose
 from hopmesh.job import Job
 from hopmesh.loader import Loader
 from hopmesh.program import Program
@@ -19,6 +23,7 @@ class Part:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._loader: Loader | None = None
+        self._aside: Aside | None = None
         self._made = 0
 
     def loader(self, dataset: str, given: dict[str, Any], kind: str, copy: bool) -> Loader:
@@ -33,13 +38,10 @@ class Part:
             if key and before.program.open:
                 raise Error(f"job {before.job.id} is not done: finish its epochs or stop it")
             before.close()
-        if key:
-            # Each loader of a script has a job of its own, the same after it starts again.
-            self._made += 1
-            own = key if self._made == 1 else f"{key}-{self._made}"
-        else:
+        self._put_aside()
+        if not key:
             self._alone()
-            own = rendezvous.new_key()
+        own = self._key(key) or rendezvous.new_key()
         request = train_request(dataset, {**given, "program.run": own})
         id = rendezvous.meet(self._client, own, request)
         job = Job(self._client, id)
@@ -49,8 +51,74 @@ class Part:
             if not key:
                 job.stop()  # nobody else can take it up
             raise
-        self._loader = Loader(program, job, kind, copy, ends_job=not key)
+        self._loader = Loader(program, job, dataset, kind, copy, ends_job=not key)
         return self._loader
+
+    def evaluation(
+        self,
+        dataset: str,
+        part: str | None,
+        ids: Any,
+        about: dict[str, Any],
+        fanout: Sequence[int],
+        batch_size: int,
+        kind: str,
+        copy: bool,
+    ) -> EvalLoader:
+        """Returns batches of vertices: of the loader's job if that goes on, or of another."""
+        make = batch.maker(kind)
+        loader = self._training()
+        if loader is None:
+            if not rendezvous.run_key():
+                self._alone()
+            aside = self._drawing(dataset, about, alone=False)
+            program, draw = aside.program, aside.draw
+        elif loader.dataset != dataset:
+            raise Error(
+                f"job {loader.job.id} is on {loader.dataset} and not done: evaluate on {dataset} "
+                "after its epochs"
+            )
+        else:
+            program = loader.program
+            draw = functools.partial(drawn, program)
+
+        def add(count: int) -> float:
+            return float(collective.all_reduce(program, count, None, None))
+
+        chosen = choose(program, part, ids, add)
+        return EvalLoader(program, draw, chosen, fanout, batch_size, make, copy)
+
+    def aside(self, dataset: str) -> Aside:
+        """Returns what draws batches of a dataset for this process alone, of features as given."""
+        if loader := self._training():
+            raise Error(f"job {loader.job.id} is not done: finish its epochs or stop it")
+        about = {"normalize_features": "none"}
+        return self._drawing(dataset, about, alone=not rendezvous.run_key())
+
+    def _training(self) -> Loader | None:
+        """Returns the loader whose job goes on, if there is one."""
+        loader = self._loader
+        return loader if loader is not None and not loader.done and loader.program.open else None
+
+    def _drawing(self, dataset: str, about: dict[str, Any], alone: bool) -> Aside:
+        aside = self._aside
+        if aside is None or not aside.open or (aside.dataset, aside.about) != (dataset, about):
+            self._put_aside()
+            key = self._key(rendezvous.run_key())
+            aside = self._aside = Aside(self._client, dataset, about, key, alone)
+        return aside
+
+    def _put_aside(self) -> None:
+        if self._aside is not None:
+            self._aside.close()
+            self._aside = None
+
+    def _key(self, key: str | None) -> str | None:
+        """Returns the key of the next job of a run: the same after the script starts again."""
+        if not key:
+            return None
+        self._made += 1
+        return key if self._made == 1 else f"{key}-{self._made}"
 
     def reduce(self, value: Any, op: str | None, weight: float | None) -> Any:
         """Does what :meth:`Mesh.all_reduce` says."""
@@ -72,6 +140,8 @@ class Part:
         return None if program.state is None else packing.unpack(program.state)
 
     def _program(self) -> Program:
+        if self._aside is not None and self._aside.open:
+            return self._aside.program
         if self._loader is None:
             raise Error("this belongs to a job: make its loader with mesh.loader first")
         return self._loader.program

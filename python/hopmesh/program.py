@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 import urllib.parse
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from hopmesh.error import Again, Error
 from hopmesh.packing import Packed
 
 MOST_KEPT = 1 << 30
+# How many vertices one batch may be drawn for.
+MOST_DRAWN = 1 << 20
 # How long a daemon may take to notice that the process before this one has ended.
 _LEFT_SECONDS = 10.0
 # How often a process beside a node without a part in the job looks whether it has got one.
@@ -29,7 +33,8 @@ class Program:
     ``rank``, ``size``, ``epoch`` and the other numbers are those of the last greeting.
     """
 
-    def __init__(self, client: Client, job: str) -> None:
+    def __init__(self, client: Client, job: str, waits: bool = True) -> None:
+        """Without ``waits``, an Error is raised beside a node that has no part in the job."""
         if client.socket is None:
             raise Error(
                 "batches come through shared memory, so the daemon must be on this machine: "
@@ -38,7 +43,7 @@ class Program:
         self.job = job
         # Alone, a node does not know its name when it greets.
         self.node = str(client.get("/v1/status")["node"])
-        self._connection = Connection(_attach(client, job), client.address)
+        self._connection = Connection(_attach(client, job, waits), client.address)
         self.hello()
 
     def hello(self) -> None:
@@ -85,6 +90,43 @@ class Program:
         self.weight, self.state, self.begun = 1.0, None, True
         answer = self._connection.ask("next", "batch", "last", "end", "done")
         return answer["type"], self._connection.read(answer)
+
+    def draw(self, vertices: NDArray[Any], fanout: Sequence[int], number: int) -> Answer:
+        """Has a batch of vertices drawn, which is valid until the next one is.
+
+        ``fanout`` has the neighbours of each hop, 0 for all. Batches of one number have the same
+        neighbours of a vertex.
+        """
+        if not 0 < len(vertices) <= MOST_DRAWN:
+            raise Error(f"a batch is asked for {len(vertices)} vertices: give 1 to {MOST_DRAWN}")
+        region = self._space(8 * len(vertices)).message()
+        self._connection.array(self._space(8 * len(vertices)), "<i8", len(vertices))[:] = vertices
+        hops = [int(k) for k in fanout]
+        return self._ask("draw", "batch", region=region, fanout=hops, number=number)
+
+    def own(self, part: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Returns the vertices of a part of the split that the node here owns, and their ids."""
+        read = self._ask("own", "owned", part=part)
+        vertices = self._list(read.region("n_id"))
+        if read.has("ids"):
+            return vertices.copy(), self._list(read.region("ids")).copy()
+        ends = [0, *self._list(read.region("ends")).tolist()]
+        text = self._connection.array(read.region("text"), "u1", read.region("text").bytes)
+        whole = text.tobytes()
+        if ends != sorted(ends) or ends[-1] != len(whole) or len(ends) != len(vertices) + 1:
+            raise read.wrong("the ends of ids do not fit their text")
+        names = [whole[a:b].decode(errors="replace") for a, b in itertools.pairwise(ends)]
+        return vertices.copy(), np.array(names, dtype=object)
+
+    def know(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Returns the labels of all vertices, -1 for none, and the parts of the split."""
+        read = self._ask("know", "known")
+        y = self._connection.array(read.region("y"), "<i4", self.vertices)
+        marks = self._connection.array(read.region("marks"), "u1", self.vertices)
+        return y.astype(np.int64), marks.copy()
+
+    def _list(self, region: Region) -> NDArray[np.int64]:
+        return self._connection.array(region, "<i8", region.bytes // 8)
 
     def array(self, region: Region, dtype: str, *shape: int) -> NDArray[Any]:
         """Returns a region of an answer as an array, which it may be only if the sizes fit."""
@@ -143,7 +185,7 @@ class Program:
         return self._room.first(size)
 
 
-def _attach(client: Client, job: str) -> Any:
+def _attach(client: Client, job: str, waits: bool) -> Any:
     path = f"/v1/jobs/{urllib.parse.quote(job, safe='')}"
     deadline = time.monotonic() + _LEFT_SECONDS
     apart = False
@@ -158,6 +200,11 @@ def _attach(client: Client, job: str) -> Any:
                 # The run that started this process ends it as one that is done.
                 raise Again("its other nodes have done it") from None
             apart = about["state"] == "running" and rendezvous.apart(client, about)
+            if apart and not waits:
+                raise Error(
+                    f"{client.get('/v1/status')['node']} holds no part of {about['dataset']}: "
+                    f"connect to the daemon of {' or '.join(about['nodes'])}"
+                ) from None
             if apart:
                 time.sleep(_APART_SECONDS)
                 deadline = time.monotonic() + _LEFT_SECONDS

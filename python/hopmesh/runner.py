@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hopmesh import leash, rendezvous
 from hopmesh.client import Client
-from hopmesh.error import AGAIN, Error
+from hopmesh.error import AGAIN, GONE, Error
 
 _LOOK_SECONDS = 0.5
 _END_SECONDS = 5.0
@@ -48,7 +48,7 @@ def run(
                     code = one.look(selector, show)
                     if code is None:
                         continue
-                    if code == AGAIN:
+                    if code == AGAIN or (code == GONE and alive(one.client)):
                         show(one.node, "starts again from the last checkpoint")
                         one.start(selector)
                         continue
@@ -67,10 +67,6 @@ def run(
     finally:
         for one in beside:
             one.end()
-
-
-# The code of a script whose daemon is gone: no exit code is negative and so large.
-GONE = -1000
 
 
 class Failed(Error):

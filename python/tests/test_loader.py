@@ -35,7 +35,9 @@ def mesh(daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> Mesh:
 
 
 def loader(mesh: Mesh, **more: Any) -> hopmesh.Loader:
-    return mesh.loader("d", **{"fanout": [3, 2], "kind": "numpy", "epochs": 2, **more})
+    made = mesh.loader("d", **{"fanout": [3, 2], "kind": "numpy", "epochs": 2, **more})
+    assert isinstance(made, hopmesh.Loader)
+    return made
 
 
 def again(session: Session, question: dict[str, Any]) -> None:

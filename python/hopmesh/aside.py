@@ -1,0 +1,110 @@
+"""A job that trains nothing: its part is to have batches drawn for this process."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopmesh import batch, rendezvous
+from hopmesh.client import Client
+from hopmesh.error import Again, Error
+from hopmesh.job import Job
+from hopmesh.program import Program
+from hopmesh.request import train_request
+
+
+class Aside:
+    """Has batches drawn of any vertices. Only one job at a time runs on a node.
+
+    ``about`` tells it from others. ``alone`` means that no other process takes part, so that it
+    goes on by itself when the nodes change.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        dataset: str,
+        about: dict[str, Any],
+        key: str | None,
+        alone: bool,
+    ) -> None:
+        """``key`` is the job's in a run; without one, this process makes a job of its own."""
+        self.dataset, self.about, self._alone, self._run = dataset, about, alone, bool(key)
+        # What whoever draws batches keeps of the last one.
+        self.last: Any = None
+        own = key or rendezvous.new_key()
+        request = train_request(
+            dataset,
+            {"model": "program", "strategy": "program", "layers": 1, "fanout": [1], "epochs": 1,
+             **about, "program.run": own},
+        )  # fmt: skip
+        id = rendezvous.meet(client, own, request) if key else rendezvous.make(client, request)
+        self.job = Job(client, id)
+        try:
+            self.program = Program(client, id, waits=self._run)
+        except BaseException:
+            if not key:
+                with contextlib.suppress(Error):
+                    self.job.stop()
+            raise
+        atexit.register(self._at_exit)
+
+    @property
+    def open(self) -> bool:
+        """Reports whether batches can be drawn."""
+        return self.program.open
+
+    def draw(self, vertices: NDArray[Any], fanout: Sequence[int], number: int) -> batch.Batch:
+        """Returns a batch, which is valid until the next one is drawn."""
+        while True:
+            try:
+                return drawn(self.program, vertices, fanout, number)
+            except Again:
+                if not self._alone:
+                    raise
+                self.program.hello()  # nothing is lost
+
+    def know(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Does what :meth:`Program.know` says."""
+        while True:
+            try:
+                return self.program.know()
+            except Again:
+                if not self._alone:
+                    raise
+                self.program.hello()
+
+    def close(self) -> None:
+        """Ends the job. In a run, all ranks do."""
+        atexit.unregister(self._at_exit)
+        if not self.program.open:
+            return
+        with contextlib.suppress(Error):
+            if self._run and not self.program.interrupted:
+                self.program.stop()  # all of them are asked
+            elif not self._run:
+                self.job.stop()
+        self.program.close()
+
+    def _at_exit(self) -> None:
+        if self._run and hasattr(sys, "last_value"):
+            self.program.close()  # an error ended this process, and the run ends the others
+        else:
+            self.close()
+
+
+def drawn(
+    program: Program, vertices: NDArray[Any], fanout: Sequence[int], number: int
+) -> batch.Batch:
+    """Returns a batch of vertices. Its arrays lie in the shared memory."""
+    answer = program.draw(vertices, fanout, number)
+    made = batch.read(answer, program, 0, number, copy=False, layers=len(fanout))
+    if not np.array_equal(made.n_id[: made.batch_size], vertices):
+        raise answer.wrong("a batch is of other vertices than it was asked for")
+    return made
