@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import fake_daemon
 import numpy as np
 import pytest
+from fake_daemon import FakeDaemon
 
 import hopmesh
+from hopmesh.mesh import Mesh
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CORA = os.path.join(ROOT, "engine", "graph", "cora", "cora.npz")
@@ -57,3 +61,17 @@ def ring() -> Arrays:
         "val_mask": (n >= 30) & (n < 45),
         "test_mask": n >= 45,
     }
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[FakeDaemon]:
+    """A daemon that says what a test wants it to."""
+    with fake_daemon.serving(str(tmp_path)) as serving:
+        yield serving
+
+
+@pytest.fixture
+def beside(daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> Mesh:
+    """The mesh that it is of, for a process that no run has started."""
+    monkeypatch.delenv("HOPMESH_RUN", raising=False)
+    return hopmesh.connect(daemon.path)

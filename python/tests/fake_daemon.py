@@ -14,6 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import hopmesh
+from hopmesh import packing
+from hopmesh.mesh import Mesh
+
 FEATURES, CLASSES, LAYERS = 3, 4, 2
 HOP_NODES, HOP_EDGES, HOP_FRESH = [2, 3, 1], [4, 5], [4, 2]
 
@@ -125,6 +129,37 @@ class Session:
             "y": self.put(self.batches, 2048, np.array([1, -1], "<i8")),
         }  # fmt: skip
         self.send("batch", **{**fields, **wrong})
+
+    def on_draw(self, question: dict[str, Any]) -> None:
+        """Sends a batch of single vertices, whatever the fan-outs are."""
+        self.drawn(question)
+
+    def drawn(self, question: dict[str, Any], **wrong: Any) -> None:
+        vertices, hops = self.view(question["region"], "<i8"), len(question["fanout"])
+        none, n = [0] * hops, len(vertices)
+        lists = self.memory(4096)
+        fields = {
+            "epoch": 0, "step": question["number"], "steps": 0, "roots": n, "nodes": n,
+            "hop_nodes": [n, *none], "hop_edges": none, "hop_fresh": none,
+            "n_id": self.put(lists, 0, vertices),
+            "x": self.put(lists, 512, np.full((n, FEATURES), 7, "<f4")),
+            "edge_index": self.put(lists, 1024, np.zeros((2, 0), "<i8")),
+            "y": self.put(lists, 2048, np.full(n, -1, "<i8")),
+        }  # fmt: skip
+        self.send("batch", **{**fields, **wrong})
+
+    def on_own(self, question: dict[str, Any]) -> None:
+        self.owned()
+
+    def owned(self, **wrong: Any) -> None:
+        """Sends three vertices whose ids are texts."""
+        lists = self.memory(4096)
+        fields = {
+            "n_id": self.put(lists, 0, np.array([4, 5, 9], "<i8")),
+            "ends": self.put(lists, 64, np.array([1, 1, 3], "<i8")),
+            "text": self.put(lists, 128, np.frombuffer(b"abc", "u1")),
+        }
+        self.send("owned", **{**fields, **wrong})
 
     def on_room(self, question: dict[str, Any]) -> None:
         drops = [self.room] if self.room >= 0 else []
@@ -285,3 +320,28 @@ def serving(folder: str) -> Iterator[FakeDaemon]:
         yield daemon
     finally:
         daemon.close()
+
+
+def loader(mesh: Mesh, **more: Any) -> hopmesh.Loader:
+    made = mesh.loader("d", **{"fanout": [3, 2], "kind": "numpy", "epochs": 2, **more})
+    assert isinstance(made, hopmesh.Loader)
+    return made
+
+
+def again(session: Session, question: dict[str, Any]) -> None:
+    session.send("again", why="n3 is gone")
+
+
+def empty(session: Session, question: dict[str, Any]) -> None:
+    session.daemon.step += 1
+    none = {"memory": 0, "offset": 0, "bytes": 0}
+    session.send("batch", epoch=1, step=session.daemon.step, steps=3, roots=0, nodes=0,
+                 hop_nodes=[0, 0, 0], hop_edges=[0, 0], n_id=none, x=none, edge_index=none,
+                 y=none)  # fmt: skip
+
+
+def packed(value: Any) -> bytes:
+    made = packing.Packed(value)
+    into = np.empty(made.size, np.uint8)
+    made.write(into)
+    return into.tobytes()

@@ -28,6 +28,8 @@ print("start", start, os.environ["HOPMESH_RUN"], flush=True)
 do = sys.argv[start]
 if do == "again":
     sys.exit(75)
+if do == "gone":
+    sys.exit(69)
 if do == "fail":
     sys.exit("it went wrong")
 if do == "signal":
@@ -132,6 +134,14 @@ def test_a_daemon_that_is_gone(daemons: dict[str, FakeDaemon], tmp_path: Path) -
     thread.join()
     assert shown[-1] == "n1: its daemon is gone" and "n2: start 2 k" in shown
     assert not alive(int(path.read_text()))
+
+
+def test_a_daemon_that_came_back(
+    daemons: dict[str, FakeDaemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_GRACE_SECONDS", 0.2)
+    shown = run({"n1": daemons["n1"]}, "gone", "end")
+    assert "n1: starts again from the last checkpoint" in shown and "n1: start 2 k" in shown
 
 
 def test_all_daemons_are_gone(daemons: dict[str, FakeDaemon], tmp_path: Path) -> None:

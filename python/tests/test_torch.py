@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import fake_daemon
 import numpy as np
 import pytest
-from fake_daemon import FakeDaemon
-from test_loader import empty
+from fake_daemon import FakeDaemon, empty
 
 import hopmesh
 from hopmesh import packing
@@ -21,15 +17,8 @@ pytestmark = pytest.mark.torch
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[FakeDaemon]:
-    with fake_daemon.serving(str(tmp_path)) as serving:
-        yield serving
-
-
-@pytest.fixture
-def mesh(daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> Mesh:
-    monkeypatch.delenv("HOPMESH_RUN", raising=False)
-    return hopmesh.connect(daemon.path)
+def mesh(beside: Mesh) -> Mesh:
+    return beside
 
 
 def test_tensors_lie_in_the_shared_memory(mesh: Mesh) -> None:
