@@ -7,6 +7,7 @@ import (
 	"github.com/hopmesh/hopmesh/consensus/plan"
 	"github.com/hopmesh/hopmesh/engine/peer"
 	"github.com/hopmesh/hopmesh/mesh"
+	"github.com/hopmesh/hopmesh/node/gauges"
 	"github.com/hopmesh/hopmesh/node/jobs"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -117,6 +118,7 @@ func truth(b bool) float64 {
 // training describes the metrics of jobs.
 type training struct {
 	jobs, epoch, step, steps, loss, accuracy, epochs, seconds, rows, remote, edges, bytes *prometheus.Desc
+	each                                                                                  gauges.Jobs
 }
 
 func describeTraining(desc func(name, help string, labels ...string) *prometheus.Desc) training {
@@ -133,6 +135,7 @@ func describeTraining(desc func(name, help string, labels ...string) *prometheus
 		remote:   desc("trained_remote_rows_total", "Those of the input rows that came from another node."),
 		edges:    desc("trained_edges_total", "Edges over which rows were summed up in them."),
 		bytes:    desc("trained_bytes_total", "What all their nodes sent each other in them and in evaluations.", "kind"),
+		each:     gauges.New(desc),
 	}
 }
 
@@ -140,6 +143,7 @@ func (t training) describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{t.jobs, t.epoch, t.step, t.steps, t.loss, t.accuracy, t.epochs, t.seconds, t.rows, t.remote, t.edges, t.bytes} {
 		out <- d
 	}
+	t.each.Describe(out)
 }
 
 func (t training) collect(out chan<- prometheus.Metric, s *plan.State, v jobs.View) {
@@ -153,6 +157,7 @@ func (t training) collect(out chan<- prometheus.Metric, s *plan.State, v jobs.Vi
 	for state, n := range states {
 		send(t.jobs, prometheus.GaugeValue, float64(n), string(state))
 	}
+	t.each.Collect(out, s)
 	sum := v.Totals
 	send(t.epochs, prometheus.CounterValue, float64(sum.Epochs))
 	send(t.rows, prometheus.CounterValue, float64(sum.Rows.Total()))
