@@ -172,7 +172,7 @@ func TestStreamThatIsNotGranted(t *testing.T) {
 }
 
 func TestEmptyListsAreNotNull(t *testing.T) {
-	h := Handler(&fake{}, metrics())
+	h := checked(t, &fake{})
 	for path, want := range map[string]string{
 		"/v1/members": "[]", "/v1/tokens": "[]", "/v1/status": `"problems":[]`, "/v1/plan": `"members":[],"gone":[]`,
 	} {

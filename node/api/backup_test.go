@@ -34,7 +34,7 @@ func TestBackup(t *testing.T) {
 
 // Where other machines can connect there are no backups, and nobody gets one by reading.
 func TestBackupIsNotPublic(t *testing.T) {
-	for _, h := range []http.Handler{PublicHandler(&fake{}, metrics()), ReadOnly(Handler(&fake{}, metrics()))} {
+	for _, h := range []http.Handler{PublicHandler(&fake{}, metrics()), ReadOnly(checked(t, &fake{}))} {
 		if w := post(h, "/v1/backup", "{}"); w.Code != http.StatusForbidden {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
@@ -43,11 +43,11 @@ func TestBackupIsNotPublic(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/v1/backup", nil)
 	r.Host = "localhost:1"
 	w := httptest.NewRecorder()
-	Handler(f, metrics()).ServeHTTP(w, r)
+	checked(t, f).ServeHTTP(w, r)
 	if w.Code == http.StatusOK || f.last() != nil {
 		t.Errorf("by GET: %d", w.Code)
 	}
-	if w := post(Handler(f, metrics()), "/v1/backup", `{"everything":true}`); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "everything") || f.last() != nil {
+	if w := post(checked(t, f), "/v1/backup", `{"everything":true}`); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "everything") || f.last() != nil {
 		t.Errorf("an unknown field: %d %s", w.Code, w.Body)
 	}
 }

@@ -250,7 +250,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 
 // refusal returns the error of an unsuccessful response.
 func (c *Client) refusal(res *http.Response) error {
-	var e errorBody
+	var e failure
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	if err == nil && isJSON(res.Header.Get("Content-Type")) && json.Unmarshal(b, &e) == nil && e.Error != "" {
 		return &Error{Status: res.StatusCode, Message: e.Error}

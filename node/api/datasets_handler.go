@@ -6,74 +6,54 @@ import (
 	"strconv"
 )
 
-func (s server) datasetRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /v1/datasets", s.datasets)
-	mux.HandleFunc("GET /v1/datasets/{name}", s.dataset)
-	mux.HandleFunc("POST /v1/datasets/import", s.importDataset)
-	mux.HandleFunc("POST /v1/datasets/generate", s.generateDataset)
-	mux.HandleFunc("POST /v1/datasets/{name}/verify", s.verifyDataset)
-	mux.HandleFunc("DELETE /v1/datasets/{name}", s.removeDataset)
-}
-
-func (s server) datasets(w http.ResponseWriter, r *http.Request) {
-	list, err := s.Datasets(r.Context())
-	answer(w, notNull(list), err)
-}
-
-func (s server) dataset(w http.ResponseWriter, r *http.Request) {
-	d, err := s.Dataset(r.Context(), r.PathValue("name"))
-	answer(w, d.notNull(), err)
-}
-
-func (s server) importDataset(w http.ResponseWriter, r *http.Request) {
-	var q ImportRequest
-	err := decode(w, r, &q)
-	if err == nil {
-		err = q.Check()
+func (s server) datasetRoutes() []route {
+	return []route{
+		{"GET /v1/datasets", readers, "Lists the datasets.", nil, asks(func(r *http.Request) ([]DatasetSummary, error) {
+			list, err := s.Datasets(r.Context())
+			return notNull(list), err
+		})},
+		{"GET /v1/datasets/{name}", readers, "One dataset, and which nodes hold its shards.", nil, asks(func(r *http.Request) (Dataset, error) {
+			d, err := s.Dataset(r.Context(), r.PathValue("name"))
+			return d.notNull(), err
+		})},
+		{
+			"POST /v1/datasets/import", operators, "Imports a graph from files or URLs that nodes read. If the client goes away, nothing is left of it.", nil,
+			runs(func(ctx context.Context, _ *http.Request, q ImportRequest, tell func(DatasetEvent)) (DatasetEvent, error) {
+				d, err := s.ImportDataset(ctx, q, tell)
+				return made(d), err
+			}),
+		},
+		{
+			"POST /v1/datasets/generate", operators, "Generates a graph. If the client goes away, nothing is left of it.", nil,
+			runs(func(ctx context.Context, _ *http.Request, q GenerateRequest, tell func(DatasetEvent)) (DatasetEvent, error) {
+				d, err := s.GenerateDataset(ctx, q, tell)
+				return made(d), err
+			}),
+		},
+		{
+			"POST /v1/datasets/{name}/verify", operators, "Makes every holder verify its copy of every shard.", nil,
+			runs(func(ctx context.Context, r *http.Request, _ none, tell func(DatasetEvent)) (DatasetEvent, error) {
+				name := r.PathValue("name")
+				return DatasetEvent{Done: &Done{Name: name, OK: true}}, s.VerifyDataset(ctx, name, tell)
+			}),
+		},
+		{
+			"DELETE /v1/datasets/{name}", operators, "Removes a dataset.",
+			[]parameter{{"force", "true removes it also if kept models need it"}},
+			asks(s.removeDataset),
+		},
 	}
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	answerOperation(w, r, func(ctx context.Context, tell func(DatasetEvent)) (DatasetEvent, error) {
-		d, err := s.ImportDataset(ctx, q, tell)
-		return made(d), err
-	})
 }
 
-func (s server) generateDataset(w http.ResponseWriter, r *http.Request) {
-	var q GenerateRequest
-	err := decode(w, r, &q)
-	if err == nil {
-		err = q.Check()
-	}
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	answerOperation(w, r, func(ctx context.Context, tell func(DatasetEvent)) (DatasetEvent, error) {
-		d, err := s.GenerateDataset(ctx, q, tell)
-		return made(d), err
-	})
-}
-
-func (s server) verifyDataset(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	answerOperation(w, r, func(ctx context.Context, tell func(DatasetEvent)) (DatasetEvent, error) {
-		return DatasetEvent{Done: &Done{Name: name, OK: true}}, s.VerifyDataset(ctx, name, tell)
-	})
-}
-
-func (s server) removeDataset(w http.ResponseWriter, r *http.Request) {
+func (s server) removeDataset(r *http.Request) (Done, error) {
 	name, force := r.PathValue("name"), false
 	if text := r.URL.Query().Get("force"); text != "" {
 		var err error
 		if force, err = strconv.ParseBool(text); err != nil {
-			fail(w, Invalid("force is %q, and neither true nor false", text))
-			return
+			return Done{}, Invalid("force is %q, and neither true nor false", text)
 		}
 	}
-	answer(w, Done{Name: name, OK: true}, s.RemoveDataset(r.Context(), name, force))
+	return Done{Name: name, OK: true}, s.RemoveDataset(r.Context(), name, force)
 }
 
 func made(d Dataset) DatasetEvent {

@@ -126,7 +126,7 @@ func TestRefusedOperations(t *testing.T) {
 			})
 		}
 	}
-	w := post(Handler(&fake{err: Conflict("no")}, metrics()), "/v1/datasets/a/verify", "")
+	w := post(checked(t, &fake{err: Conflict("no")}), "/v1/datasets/a/verify", "")
 	if w.Code != http.StatusConflict {
 		t.Errorf("a refusal at once has status %d", w.Code)
 	}
@@ -157,7 +157,7 @@ func TestOperationEndsWithItsReader(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/v1/datasets/a/verify", nil)
 		r.Host = "localhost"
 		r.Header.Set("Content-Type", "application/json")
-		Handler(f, metrics()).ServeHTTP(deaf{httptest.NewRecorder()}, r)
+		checked(t, f).ServeHTTP(deaf{httptest.NewRecorder()}, r)
 		if why := <-f.ended; !errors.Is(why, errReaderGone) {
 			t.Errorf("ended by %v", why)
 		}
@@ -169,7 +169,7 @@ func TestOperationShowsThatItLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{tells: someEvents()[:2], held: make(chan struct{}), ended: make(chan error, 1)}
 		time.AfterFunc(10*keepAlive+time.Millisecond, func() { close(f.held) })
-		w := post(Handler(f, metrics()), "/v1/datasets/a/verify", "")
+		w := post(checked(t, f), "/v1/datasets/a/verify", "")
 		// The first tick finds that something was just told.
 		if n := strings.Count(w.Body.String(), `"reading edges"`); n != 1+9 {
 			t.Errorf("%d lines of progress in %s", n, w.Body)
@@ -234,7 +234,7 @@ func TestDaemonThatGoesAwayMidway(t *testing.T) {
 
 func TestEmptyDatasetsHaveNoNull(t *testing.T) {
 	f := &fake{set: Dataset{Shards: []DatasetShard{{}}}}
-	h := Handler(f, metrics())
+	h := checked(t, f)
 	for path, want := range map[string][]string{
 		"/v1/datasets": {"[]\n"}, "/v1/datasets/a": {`"split_sizes":[]`, `"problems":[]`, `"replicas":[]`},
 	} {

@@ -50,8 +50,8 @@ func Unavailable(format string, args ...any) error {
 	return NewError(http.StatusServiceUnavailable, format, args...)
 }
 
-// errorBody is an Error on the wire.
-type errorBody struct {
+// failure is an Error on the wire.
+type failure struct {
 	Error string `json:"error"`
 }
 

@@ -123,7 +123,7 @@ func metrics() http.Handler {
 // serve makes a daemon out of a backend, on the network that was asked for.
 func serve(t *testing.T, network string, f *fake) *Client {
 	t.Helper()
-	s := httptest.NewUnstartedServer(Handler(f, metrics()))
+	s := httptest.NewUnstartedServer(checked(t, f))
 	addr := s.Listener.Addr().String()
 	if network == "unix" {
 		path := filepath.Join(t.TempDir(), "s")

@@ -4,43 +4,17 @@ import (
 	"io"
 	"net/http"
 	"net/http/pprof"
-	"time"
+	"slices"
 
 	"github.com/hopmesh/hopmesh/node/api/page"
 )
 
-// Handler serves the whole API, and the page that shows it in a browser. It does not authenticate clients: it is for unix sockets,
-// and for TCP on loopback behind Locked.
+// Handler serves the whole API, and the page that shows it in a browser. It does not authenticate
+// clients: it is for unix sockets, and for TCP on loopback behind Locked.
 func Handler(b Backend, metrics http.Handler) http.Handler {
-	s := server{b}
 	mux := http.NewServeMux()
-	s.public(mux, metrics)
-
-	mux.HandleFunc("GET /v1/members", s.members)
-	mux.HandleFunc("GET /v1/vitals", s.vitals)
-	mux.HandleFunc("GET /v1/status", s.status)
-	mux.HandleFunc("GET /v1/plan", s.plan)
-	mux.HandleFunc("POST /v1/join", s.join)
-	mux.HandleFunc("POST /v1/leave", s.leave)
-	mux.HandleFunc("POST /v1/force-leave", s.forceLeave)
-	mux.HandleFunc("GET /v1/tokens", s.tokens)
-	mux.HandleFunc("POST /v1/tokens", s.createToken)
-	mux.HandleFunc("DELETE /v1/tokens/{id}", s.revokeToken)
-	mux.HandleFunc("GET /v1/ca", s.ca)
-	mux.HandleFunc("POST /v1/ca/rotate", s.rotateCA)
-	mux.HandleFunc("POST /v1/backup", s.backup)
-	s.datasetRoutes(mux)
-	s.jobRoutes(mux)
-	mux.HandleFunc("GET /v1/events", s.events)
-	mux.HandleFunc("GET /v1/monitor", s.monitor)
-
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	for _, f := range page.Files() {
-		mux.Handle("GET "+f.Pattern, f)
+	for _, r := range (server{b}).routes(metrics) {
+		mux.HandleFunc(r.pattern, r.serve)
 	}
 	return refuseBrowsers(worded(mux))
 }
@@ -48,12 +22,13 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 // PublicHandler serves only health and metrics. It is for addresses that other machines
 // can reach.
 func PublicHandler(b Backend, metrics http.Handler) http.Handler {
-	s := server{b}
 	mux := http.NewServeMux()
-	s.public(mux, metrics)
+	for _, r := range (server{b}).publicRoutes(metrics) {
+		mux.HandleFunc(r.pattern, r.serve)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		fail(w, NewError(http.StatusForbidden,
-			"this address serves only /metrics, /healthz and /readyz: use the unix socket or a loopback address on the node itself"))
+			"this address serves only /metrics, /healthz and /readyz: use the unix socket or a loopback address on the node itself, or have the API served over TLS with `hopmesh agent --api https://HOST:PORT`"))
 	})
 	return mux
 }
@@ -61,119 +36,118 @@ func PublicHandler(b Backend, metrics http.Handler) http.Handler {
 // server answers requests from its backend.
 type server struct{ Backend }
 
-func (s server) public(mux *http.ServeMux, metrics http.Handler) {
-	mux.Handle("GET /metrics", metrics)
-	mux.HandleFunc("GET /healthz", s.healthz)
-	mux.HandleFunc("GET /readyz", s.readyz)
+// routes are all of the API's.
+func (s server) routes(metrics http.Handler) []route {
+	return slices.Concat(s.publicRoutes(metrics), s.meshRoutes(), s.datasetRoutes(), s.jobRoutes(), documentRoutes(), pageRoutes(), debugRoutes())
 }
 
-func (s server) members(w http.ResponseWriter, r *http.Request) {
-	list, err := s.Members(r.Context())
-	answer(w, notNull(list), err)
-}
-
-func (s server) vitals(w http.ResponseWriter, r *http.Request) {
-	list, err := s.Vitals(r.Context())
-	answer(w, notNull(list), err)
-}
-
-func (s server) status(w http.ResponseWriter, r *http.Request) {
-	st, err := s.Status(r.Context())
-	st.Problems, st.Training = notNull(st.Problems), wholeSummaries(st.Training)
-	answer(w, st, err)
-}
-
-func (s server) plan(w http.ResponseWriter, r *http.Request) {
-	p, err := s.Plan(r.Context())
-	p.Members, p.Gone, p.Jobs = notNull(p.Members), notNull(p.Gone), wholeSummaries(p.Jobs)
-	answer(w, p, err)
-}
-
-func (s server) join(w http.ResponseWriter, r *http.Request) {
-	var q JoinRequest
-	if err := decode(w, r, &q); err != nil {
-		fail(w, err)
-		return
+func (s server) publicRoutes(metrics http.Handler) []route {
+	return []route{
+		{"GET /metrics", readers, "Metrics for Prometheus.", nil, serves(mediaText, metrics.ServeHTTP)},
+		{"GET /healthz", anybody, "Says that the process is alive and answers.", nil, serves(mediaText, s.healthz)},
+		{
+			"GET /readyz", anybody, "Says whether the node can do its work, by the status 200 or 503.",
+			[]parameter{{"verbose", "if it is given, each check is listed"}},
+			serves(mediaText, s.readyz),
+		},
 	}
-	answer(w, Done{OK: true}, s.Join(r.Context(), q))
 }
 
-func (s server) leave(w http.ResponseWriter, r *http.Request) {
-	answer(w, Done{OK: true}, s.Leave(r.Context()))
-}
-
-func (s server) forceLeave(w http.ResponseWriter, r *http.Request) {
-	var q ForceLeaveRequest
-	err := decode(w, r, &q)
-	if err == nil && q.Name == "" {
-		err = Invalid("the request names no node")
+func (s server) meshRoutes() []route {
+	return []route{
+		{"GET /v1/members", readers, "Lists the nodes of the mesh, and those that have left it.", nil, asks(func(r *http.Request) ([]Member, error) {
+			list, err := s.Members(r.Context())
+			return notNull(list), err
+		})},
+		{"GET /v1/vitals", readers, "How much memory each node takes, and how fast its links carry data. Waits a second for nodes that are slow.", nil, asks(func(r *http.Request) ([]NodeVitals, error) {
+			list, err := s.Vitals(r.Context())
+			return notNull(list), err
+		})},
+		{"GET /v1/status", readers, "The mesh as the asked node sees it, and what is wrong.", nil, asks(func(r *http.Request) (Status, error) {
+			st, err := s.Status(r.Context())
+			st.Problems, st.Training = notNull(st.Problems), wholeSummaries(st.Training)
+			return st, err
+		})},
+		{"GET /v1/plan", readers, "The plan in force, as the asked node knows it.", nil, asks(func(r *http.Request) (Plan, error) {
+			p, err := s.Plan(r.Context())
+			p.Members, p.Gone, p.Jobs = notNull(p.Members), notNull(p.Gone), wholeSummaries(p.Jobs)
+			return p, err
+		})},
+		{"POST /v1/join", owners, "Brings a node that is in no mesh into one.", nil, takes(func(r *http.Request, q JoinRequest) (Done, error) {
+			return Done{OK: true}, s.Join(r.Context(), q)
+		})},
+		{"POST /v1/leave", operators, "Takes the asked node out of its mesh, after its shards were given away.", nil, asks(func(r *http.Request) (Done, error) {
+			return Done{OK: true}, s.Leave(r.Context())
+		})},
+		{"POST /v1/force-leave", owners, "Removes another node from the mesh. The answer may hold a join token.", nil, takes(func(r *http.Request, q ForceLeaveRequest) (ForcedOut, error) {
+			out, err := s.ForceLeave(r.Context(), q)
+			out.Tokens = notNull(out.Tokens)
+			return out, err
+		})},
+		{"GET /v1/tokens", readers, "Lists the join tokens that the mesh accepts, without their secrets.", nil, asks(s.tokens)},
+		{"POST /v1/tokens", owners, "Makes a join token.", nil, takes(func(r *http.Request, q TokenRequest) (Token, error) {
+			ttl, err := lifeOf(q.TTL)
+			if err != nil {
+				return Token{}, err
+			}
+			return s.CreateToken(r.Context(), ttl, q.Uses)
+		})},
+		{"DELETE /v1/tokens/{id}", operators, "Revokes a join token.", nil, asks(func(r *http.Request) (Done, error) {
+			id := r.PathValue("id")
+			return Done{ID: id, OK: true}, s.RevokeToken(r.Context(), id)
+		})},
+		{"GET /v1/ca", readers, "The mesh's certificate authority, and which nodes have no certificate of it yet.", nil, asks(func(r *http.Request) (CA, error) {
+			ca, err := s.CA(r.Context())
+			ca.Waiting = notNull(ca.Waiting)
+			return ca, err
+		})},
+		{"POST /v1/ca/rotate", owners, "Begins to replace the mesh's certificate authority.", nil, asks(func(r *http.Request) (CA, error) {
+			ca, err := s.RotateCA(r.Context())
+			ca.Waiting = notNull(ca.Waiting)
+			return ca, err
+		})},
+		// By POST, since its answer holds keys: where any user of the machine may read, it needs the
+		// secret.
+		{"POST /v1/backup", owners, "A file from which the mesh can be begun anew. It holds keys.", nil, delivers(func(w http.ResponseWriter, r *http.Request, q BackupRequest, to io.Writer) error {
+			return s.Backup(r.Context(), q, to, func(b Backup) error { return b.announce(w.Header()) })
+		}).orNothing()},
+		{"GET /v1/events", readers, "What happens in the mesh, as it happens.", nil, follows(func(r *http.Request) (<-chan Event, error) {
+			return s.Events(r.Context()), nil
+		})},
+		{
+			"GET /v1/monitor", readers, "The log of the asked node, as it is written.",
+			[]parameter{{"level", "the lowest level: debug, info (the default), warn or error"}},
+			follows(s.monitor),
+		},
 	}
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	out, err := s.ForceLeave(r.Context(), q)
-	out.Tokens = notNull(out.Tokens)
-	answer(w, out, err)
 }
 
-func (s server) tokens(w http.ResponseWriter, r *http.Request) {
+// pageRoutes serve the page and its files.
+func pageRoutes() (list []route) {
+	for _, f := range page.Files() {
+		list = append(list, route{"GET " + f.Pattern, anybody, "The page that shows the mesh in a browser.", nil, serves(mediaPage, f.ServeHTTP)})
+	}
+	return list
+}
+
+func debugRoutes() []route {
+	return []route{
+		{"GET /debug/pprof/", owners, "Lists the profiles of the process. Below it each is read by its name.", nil, serves(mediaPage, pprof.Index)},
+		{"GET /debug/pprof/cmdline", owners, "The command line of the process.", nil, serves(mediaText, pprof.Cmdline)},
+		{"GET /debug/pprof/profile", owners, "A profile of the processor's time.", []parameter{{"seconds", "how long to measure, 30 by default"}}, serves(mediaFile, pprof.Profile)},
+		{"GET /debug/pprof/symbol", owners, "The names of program counters.", nil, serves(mediaText, pprof.Symbol)},
+		{"GET /debug/pprof/trace", owners, "A trace of the process.", []parameter{{"seconds", "how long to trace, 1 by default"}}, serves(mediaFile, pprof.Trace)},
+	}
+}
+
+func (s server) tokens(r *http.Request) ([]TokenInfo, error) {
 	list, err := s.Tokens(r.Context())
 	whole := make([]TokenInfo, len(list))
 	for i, t := range list {
 		t.Nodes = notNull(t.Nodes)
 		whole[i] = t
 	}
-	answer(w, whole, err)
-}
-
-func (s server) createToken(w http.ResponseWriter, r *http.Request) {
-	var q TokenRequest
-	err := decode(w, r, &q)
-	var ttl time.Duration
-	if err == nil && q.TTL != "" {
-		if ttl, err = time.ParseDuration(q.TTL); err != nil || ttl < 0 {
-			err = Invalid("a token can't live for %q: give a duration such as 24h, or 0 for ever", q.TTL)
-		}
-	}
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	t, err := s.CreateToken(r.Context(), ttl, q.Uses)
-	answer(w, t, err)
-}
-
-func (s server) revokeToken(w http.ResponseWriter, r *http.Request) {
-	id := r.PathValue("id")
-	answer(w, Done{ID: id, OK: true}, s.RevokeToken(r.Context(), id))
-}
-
-func (s server) ca(w http.ResponseWriter, r *http.Request) {
-	ca, err := s.CA(r.Context())
-	ca.Waiting = notNull(ca.Waiting)
-	answer(w, ca, err)
-}
-
-func (s server) rotateCA(w http.ResponseWriter, r *http.Request) {
-	ca, err := s.RotateCA(r.Context())
-	ca.Waiting = notNull(ca.Waiting)
-	answer(w, ca, err)
-}
-
-// backup is asked by POST, since its answer holds keys: where any user of the machine may read, it
-// needs the secret.
-func (s server) backup(w http.ResponseWriter, r *http.Request) {
-	var q BackupRequest
-	if r.ContentLength != 0 { // the body is optional
-		if err := decode(w, r, &q); err != nil {
-			fail(w, err)
-			return
-		}
-	}
-	deliver(w, func(to io.Writer) error {
-		return s.Backup(r.Context(), q, to, func(b Backup) error { return b.announce(w.Header()) })
-	})
+	return whole, err
 }
 
 // notNull makes an empty list print as [] instead of null.

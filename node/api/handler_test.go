@@ -67,7 +67,7 @@ func TestBrowsersAreRefused(t *testing.T) {
 				r.Header.Set("Content-Type", c.contentType)
 			}
 			w := httptest.NewRecorder()
-			Handler(f, metrics()).ServeHTTP(w, r)
+			checked(t, f).ServeHTTP(w, r)
 			if w.Code != c.want {
 				t.Errorf("status %d, want %d: %s", w.Code, c.want, w.Body)
 			}
@@ -106,14 +106,14 @@ func TestPublicAddressesShowOnlyHealth(t *testing.T) {
 	if w := post(h, "/v1/leave", "{}"); w.Code != 403 {
 		t.Errorf("leave: %d", w.Code)
 	}
-	if w := get(Handler(&fake{}, metrics()), "/debug/pprof/cmdline"); w.Code != 200 {
+	if w := get(checked(t, &fake{}), "/debug/pprof/cmdline"); w.Code != 200 {
 		t.Errorf("pprof on loopback: %d", w.Code)
 	}
 }
 
 func TestReadyz(t *testing.T) {
 	f := &fake{checks: []Check{{Name: "member", OK: true, Detail: "mesh aa"}, {Name: "leader"}, {Name: "plan", Detail: "generation 0"}}}
-	h := Handler(f, metrics())
+	h := checked(t, f)
 	for path, want := range map[string]string{
 		"/readyz":         "not ready: leader plan\n",
 		"/readyz?verbose": "[+] member: mesh aa\n[-] leader\n[-] plan: generation 0\nnot ready: leader plan\n",
@@ -152,8 +152,8 @@ func TestBadRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{}
-			w := post(Handler(f, metrics()), c.path, c.body)
-			var e errorBody
+			w := post(checked(t, f), c.path, c.body)
+			var e failure
 			if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != c.want || !strings.Contains(e.Error, c.says) {
 				t.Errorf("%d %s (%v)", w.Code, w.Body, err)
 			}
@@ -162,7 +162,7 @@ func TestBadRequests(t *testing.T) {
 			}
 		})
 	}
-	if w := get(Handler(&fake{}, metrics()), "/v1/monitor?level=loud"); w.Code != 400 || !strings.Contains(w.Body.String(), "loud") {
+	if w := get(checked(t, &fake{}), "/v1/monitor?level=loud"); w.Code != 400 || !strings.Contains(w.Body.String(), "loud") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -199,7 +199,7 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
 		b := &fake{}
-		w := post(Handler(b, metrics()), paths[int(which)%len(paths)], string(body))
+		w := post(checked(t, b), paths[int(which)%len(paths)], string(body))
 		switch w.Code {
 		case http.StatusOK:
 			if !json.Valid(body) {
@@ -209,7 +209,7 @@ func FuzzRequests(f *testing.F) {
 				t.Errorf("granted without asking: %q", body)
 			}
 		case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-			var e errorBody
+			var e failure
 			if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Error == "" {
 				t.Errorf("%q is no refusal: %v", w.Body, err)
 			}

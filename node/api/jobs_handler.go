@@ -6,23 +6,63 @@ import (
 	"net/http"
 )
 
-func (s server) jobRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /v1/jobs", s.jobs)
-	mux.HandleFunc("POST /v1/jobs", s.startJob)
-	mux.HandleFunc("GET /v1/jobs/{id}", s.job)
-	mux.HandleFunc("DELETE /v1/jobs/{id}", s.removeJob)
-	mux.HandleFunc("GET /v1/jobs/{id}/watch", s.watchJob)
-	mux.HandleFunc("GET /v1/jobs/{id}/attach", func(w http.ResponseWriter, r *http.Request) { attach(s.Backend, w, r) })
-	mux.HandleFunc("POST /v1/jobs/{id}/stop", s.stopJob)
-	mux.HandleFunc("POST /v1/jobs/{id}/resume", s.resumeJob)
-	mux.HandleFunc("POST /v1/jobs/{id}/predict", s.predict)
-	mux.HandleFunc("POST /v1/jobs/{id}/export", s.exportJob)
-	mux.HandleFunc("POST /v1/forecasts", s.forecast)
+func (s server) jobRoutes() []route {
+	return []route{
+		{"GET /v1/jobs", readers, "Lists the jobs.", nil, asks(func(r *http.Request) ([]JobSummary, error) {
+			list, err := s.Jobs(r.Context())
+			return wholeSummaries(list), err
+		})},
+		{"POST /v1/jobs", operators, "Adds a job to the queue, after it was checked.", nil, takes(func(r *http.Request, q TrainRequest) (JobID, error) {
+			id, err := s.StartJob(r.Context(), q)
+			return JobID{id}, err
+		})},
+		{"GET /v1/jobs/{id}", readers, "One job, with all its epochs.", nil, asks(func(r *http.Request) (Job, error) {
+			j, err := s.Job(r.Context(), r.PathValue("id"))
+			return j.notNull(), err
+		})},
+		{"DELETE /v1/jobs/{id}", operators, "Removes a job that has ended, with what it has learned.", nil, asks(func(r *http.Request) (Done, error) {
+			id := r.PathValue("id")
+			return Done{ID: id, OK: true}, s.RemoveJob(r.Context(), id)
+		})},
+		{"GET /v1/jobs/{id}/watch", readers, "What becomes of a job, as it happens, until it has ended.", nil, runs(s.watchJob)},
+		{
+			"GET /v1/jobs/{id}/attach", programs, "Attaches a program that computes the steps of a job: the connection is upgraded to " + ProgramProtocol + ".", nil,
+			serves("", func(w http.ResponseWriter, r *http.Request) { attach(s.Backend, w, r) }),
+		},
+		{"POST /v1/jobs/{id}/stop", operators, "Stops a job. It can be resumed.", nil, asks(func(r *http.Request) (Done, error) {
+			id := r.PathValue("id")
+			return Done{ID: id, OK: true}, s.StopJob(r.Context(), id)
+		})},
+		{"POST /v1/jobs/{id}/resume", operators, "Resumes a job from its checkpoint.", nil, takes(func(r *http.Request, q ResumeRequest) (Done, error) {
+			id := r.PathValue("id")
+			return Done{ID: id, OK: true}, s.ResumeJob(r.Context(), id, q)
+		}).orNothing()},
+		{"POST /v1/jobs/{id}/predict", operators, "A file with a model's predictions for every vertex.", nil, delivers(func(_ http.ResponseWriter, r *http.Request, q PredictRequest, to io.Writer) error {
+			return s.Predict(r.Context(), r.PathValue("id"), q, to)
+		})},
+		{"POST /v1/jobs/{id}/export", operators, "A file with a model's weights.", nil, delivers(func(_ http.ResponseWriter, r *http.Request, q ExportRequest, to io.Writer) error {
+			return s.ExportJob(r.Context(), r.PathValue("id"), q, to)
+		}).orNothing()},
+		{"POST /v1/forecasts", operators, "What a job would take on meshes of other sizes.", nil, runs(s.forecast)},
+	}
 }
 
-func (s server) jobs(w http.ResponseWriter, r *http.Request) {
-	list, err := s.Jobs(r.Context())
-	answer(w, wholeSummaries(list), err)
+func (s server) watchJob(ctx context.Context, r *http.Request, _ none, tell func(JobEvent)) (JobEvent, error) {
+	j, err := s.WatchJob(ctx, r.PathValue("id"), func(e JobEvent) {
+		if e.State != nil {
+			whole := e.State.notNull()
+			e.State = &whole
+		}
+		tell(e)
+	})
+	j = j.notNull()
+	return JobEvent{End: &j}, err
+}
+
+func (s server) forecast(ctx context.Context, _ *http.Request, q ForecastRequest, tell func(ForecastEvent)) (ForecastEvent, error) {
+	f, err := s.Forecast(ctx, q, func(row ForecastRow) { tell(ForecastEvent{Row: &row}) })
+	f.Rows, f.Assumptions = notNull(f.Rows), notNull(f.Assumptions)
+	return ForecastEvent{End: &f}, err
 }
 
 // wholeSummaries returns the list with no field that prints as null.
@@ -32,107 +72,6 @@ func wholeSummaries(list []JobSummary) []JobSummary {
 		whole[i] = j.notNull()
 	}
 	return whole
-}
-
-func (s server) job(w http.ResponseWriter, r *http.Request) {
-	j, err := s.Job(r.Context(), r.PathValue("id"))
-	answer(w, j.notNull(), err)
-}
-
-func (s server) startJob(w http.ResponseWriter, r *http.Request) {
-	var q TrainRequest
-	err := decode(w, r, &q)
-	if err == nil {
-		err = q.Check()
-	}
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	id, err := s.StartJob(r.Context(), q)
-	answer(w, JobID{id}, err)
-}
-
-func (s server) watchJob(w http.ResponseWriter, r *http.Request) {
-	answerOperation(w, r, func(ctx context.Context, tell func(JobEvent)) (JobEvent, error) {
-		j, err := s.WatchJob(ctx, r.PathValue("id"), func(e JobEvent) {
-			if e.State != nil {
-				whole := e.State.notNull()
-				e.State = &whole
-			}
-			tell(e)
-		})
-		j = j.notNull()
-		return JobEvent{End: &j}, err
-	})
-}
-
-func (s server) stopJob(w http.ResponseWriter, r *http.Request) {
-	id := r.PathValue("id")
-	answer(w, Done{ID: id, OK: true}, s.StopJob(r.Context(), id))
-}
-
-func (s server) resumeJob(w http.ResponseWriter, r *http.Request) {
-	var q ResumeRequest
-	var err error
-	if r.ContentLength != 0 { // the body is optional
-		err = decode(w, r, &q)
-	}
-	if err == nil {
-		err = q.Check()
-	}
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	id := r.PathValue("id")
-	answer(w, Done{ID: id, OK: true}, s.ResumeJob(r.Context(), id, q))
-}
-
-func (s server) removeJob(w http.ResponseWriter, r *http.Request) {
-	id := r.PathValue("id")
-	answer(w, Done{ID: id, OK: true}, s.RemoveJob(r.Context(), id))
-}
-
-func (s server) predict(w http.ResponseWriter, r *http.Request) {
-	var q PredictRequest
-	err := decode(w, r, &q)
-	if err == nil {
-		err = q.Check()
-	}
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	deliver(w, func(to io.Writer) error { return s.Predict(r.Context(), r.PathValue("id"), q, to) })
-}
-
-func (s server) exportJob(w http.ResponseWriter, r *http.Request) {
-	var q ExportRequest
-	if r.ContentLength != 0 { // the body is optional
-		if err := decode(w, r, &q); err != nil {
-			fail(w, err)
-			return
-		}
-	}
-	deliver(w, func(to io.Writer) error { return s.ExportJob(r.Context(), r.PathValue("id"), q, to) })
-}
-
-func (s server) forecast(w http.ResponseWriter, r *http.Request) {
-	var q ForecastRequest
-	err := decode(w, r, &q)
-	if err == nil {
-		err = q.Check()
-	}
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	answerOperation(w, r, func(ctx context.Context, tell func(ForecastEvent)) (ForecastEvent, error) {
-		f, err := s.Forecast(ctx, q, func(row ForecastRow) { tell(ForecastEvent{Row: &row}) })
-		f.Rows, f.Assumptions = notNull(f.Rows), notNull(f.Assumptions)
-		return ForecastEvent{End: &f}, err
-	})
 }
 
 // notNull returns j with empty lists that print as [].

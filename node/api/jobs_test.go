@@ -226,7 +226,7 @@ func TestDaemonGoesAway(t *testing.T) {
 // Who resumes a job as it was need not send anything.
 func TestResumeWithoutABody(t *testing.T) {
 	f := &fake{}
-	if w := post(Handler(f, metrics()), "/v1/jobs/j7/resume", ""); w.Code != http.StatusOK || f.last() != "resume j7" {
+	if w := post(checked(t, f), "/v1/jobs/j7/resume", ""); w.Code != http.StatusOK || f.last() != "resume j7" {
 		t.Errorf("%d %s, asked for %v", w.Code, w.Body, f.last())
 	}
 }
@@ -249,7 +249,7 @@ func TestWatchShowsThatItLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{seen: someSights()[:1], held: make(chan struct{}), ended: make(chan error, 1), job: someJob()}
 		time.AfterFunc(10*keepAlive+time.Millisecond, func() { close(f.held) })
-		w := get(Handler(f, metrics()), "/v1/jobs/j7/watch")
+		w := get(checked(t, f), "/v1/jobs/j7/watch")
 		if n := strings.Count(w.Body.String(), "\n"); n != 1+9+1 || !strings.Contains(w.Body.String(), `"end"`) {
 			t.Errorf("%d lines in %s", n, w.Body)
 		}
@@ -283,7 +283,7 @@ func TestEmptyJobsHaveNoNull(t *testing.T) {
 	best := JobBest{ValAccuracy: &half, TestAccuracy: &half}
 	f := &fake{job: Job{Recipe: json.RawMessage("{}"), Best: &best}, jobs: []JobSummary{{Best: &best}}, seen: []JobEvent{{State: &JobSummary{Best: &best}}}}
 	f.st.Training, f.pl.Jobs = f.jobs, f.jobs
-	h := Handler(f, metrics())
+	h := checked(t, f)
 	for path, want := range map[string][]string{
 		"/v1/jobs": {`"nodes":[]`}, "/v1/jobs/j7": {`"nodes":[]`, `"history":[]`, `"models":[]`, `"problems":[]`, `"notes":[]`},
 		"/v1/jobs/j7/watch": {`"nodes":[]`, `"history":[]`}, "/v1/status": {`"nodes":[]`}, "/v1/plan": {`"nodes":[]`},
@@ -331,7 +331,7 @@ func TestJobsThatNoNodeIsAsked(t *testing.T) {
 			t.Errorf("%v does not say %q", err, says)
 		}
 	}
-	h := Handler(&fake{}, metrics())
+	h := checked(t, &fake{})
 	for path, body := range map[string]string{"/v1/jobs": `{"dataset":"a","epocs":3}`, "/v1/jobs/j7/resume": `{"lr":0}`, "/v1/jobs/j7/predict": `{"format":".csv"}`} {
 		if w := post(h, path, body); w.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)

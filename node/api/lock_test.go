@@ -39,7 +39,7 @@ func TestLock(t *testing.T) {
 				r.Header.Set("Authorization", given)
 			}
 			w := httptest.NewRecorder()
-			Locked(Handler(f, metrics()), key, path).ServeHTTP(w, r)
+			Locked(checked(t, f), key, path).ServeHTTP(w, r)
 			if (w.Code == http.StatusForbidden) == opens {
 				t.Errorf("%s %s with %q: %d %s", c.method, c.path, given, w.Code, w.Body)
 			}
@@ -59,7 +59,7 @@ func TestLock(t *testing.T) {
 	r.Host = "evil.example:7947"
 	r.Header.Set("Authorization", "Bearer "+key)
 	w := httptest.NewRecorder()
-	Locked(Handler(&fake{}, metrics()), key, path).ServeHTTP(w, r)
+	Locked(checked(t, &fake{}), key, path).ServeHTTP(w, r)
 	if w.Code != http.StatusForbidden {
 		t.Errorf("another name: %d", w.Code)
 	}
@@ -69,7 +69,7 @@ func TestLock(t *testing.T) {
 func TestClientsFindTheSecret(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	f := &fake{}
-	s := httptest.NewUnstartedServer(Handler(f, metrics()))
+	s := httptest.NewUnstartedServer(checked(t, f))
 	addr := s.Listener.Addr().String()
 	_, path := lock(t, s, addr)
 	s.Start()
@@ -105,7 +105,7 @@ func TestClientsFindTheSecret(t *testing.T) {
 func TestAStaleSecretHidesNothing(t *testing.T) {
 	run, temp := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	s := httptest.NewUnstartedServer(Handler(&fake{}, metrics()))
+	s := httptest.NewUnstartedServer(checked(t, &fake{}))
 	addr := s.Listener.Addr().String()
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	lock(t, s, addr)

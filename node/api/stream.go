@@ -11,19 +11,14 @@ import (
 // gone, whatever TCP reports.
 const streamTimeout = 30 * time.Second
 
-func (s server) events(w http.ResponseWriter, r *http.Request) {
-	stream(w, s.Events(r.Context()))
-}
-
-func (s server) monitor(w http.ResponseWriter, r *http.Request) {
+func (s server) monitor(r *http.Request) (<-chan LogLine, error) {
 	level := slog.LevelInfo
 	if l := r.URL.Query().Get("level"); l != "" {
 		if err := level.UnmarshalText([]byte(l)); err != nil {
-			fail(w, Invalid("there is no log level %q: use debug, info, warn or error", l))
-			return
+			return nil, Invalid("there is no log level %q: use debug, info, warn or error", l)
 		}
 	}
-	stream(w, s.Logs(r.Context(), level))
+	return s.Logs(r.Context(), level), nil
 }
 
 // stream sends values as lines of JSON. It ends when the channel is closed, which the end

@@ -114,7 +114,7 @@ func TestSweepsThatNoNodeIsAsked(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	if w := post(Handler(&fake{}, metrics()), "/v1/jobs", `{"dataset":"a","sweep":[{"key":"lr","values":["0.1"]}]}`); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "one value") {
+	if w := post(checked(t, &fake{}), "/v1/jobs", `{"dataset":"a","sweep":[{"key":"lr","values":["0.1"]}]}`); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "one value") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -151,8 +151,26 @@ type CA struct {
 
 // TokenRequest asks for a token.
 type TokenRequest struct {
-	TTL  string `json:"ttl"`            // such as "24h"; "" or "0": for ever
+	TTL  string `json:"ttl,omitempty"`  // such as "24h"; "" or "0": for ever
 	Uses uint64 `json:"uses,omitempty"` // how many nodes it admits; 0: any number
+}
+
+// Check returns an error if no node would accept the request.
+func (r TokenRequest) Check() error {
+	_, err := lifeOf(r.TTL)
+	return err
+}
+
+// lifeOf returns how long a token lives, 0 being for ever.
+func lifeOf(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, Invalid("a token can't live for %q: give a duration such as 24h, or 0 for ever", text)
+	}
+	return d, nil
 }
 
 // JoinRequest asks a node that is in no mesh to join one.
@@ -163,8 +181,16 @@ type JoinRequest struct {
 
 // ForceLeaveRequest asks the mesh to remove a node.
 type ForceLeaveRequest struct {
-	Name   string `json:"name"`   // name or id
-	Revoke bool   `json:"revoke"` // also if it is alive, and permanently
+	Name   string `json:"name"`             // name or id
+	Revoke bool   `json:"revoke,omitempty"` // also if it is alive, and permanently
+}
+
+// Check returns an error if no node would accept the request.
+func (r ForceLeaveRequest) Check() error {
+	if r.Name == "" {
+		return Invalid("the request names no node")
+	}
+	return nil
 }
 
 // ForcedOut is the answer to a ForceLeaveRequest.

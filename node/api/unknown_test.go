@@ -9,7 +9,7 @@ import (
 )
 
 func TestPageIsServed(t *testing.T) {
-	h := Locked(Handler(&fake{}, metrics()), "secret", "/run/x")
+	h := Locked(checked(t, &fake{}), "secret", "/run/x")
 	if w := get(h, "/"); w.Code != http.StatusOK || !strings.HasPrefix(w.Body.String(), "<!doctype html>") || w.Header().Get("Content-Security-Policy") == "" {
 		t.Errorf("%d %v %.80s", w.Code, w.Header(), w.Body)
 	}
@@ -27,12 +27,12 @@ func TestPageIsServed(t *testing.T) {
 
 // What nobody serves is refused in JSON, as all else.
 func TestUnknownPaths(t *testing.T) {
-	h := Handler(&fake{}, metrics())
+	h := checked(t, &fake{})
 	for path, want := range map[string]int{
 		"/nope": 404, "/page": 404, "/page/": 404, "/page/nope.js": 404, "/page/page.go": 404, "/index.html": 404, "/v1": 404, "/v1/nope": 404, "/v1/join": 405,
 	} {
 		w := get(h, path)
-		var e errorBody
+		var e failure
 		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != want || w.Header().Get("Content-Type") != "application/json" || !strings.Contains(e.Error, path) {
 			t.Errorf("%s: %d %v %s (%v)", path, w.Code, w.Header(), w.Body, err)
 		}

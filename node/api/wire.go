@@ -55,7 +55,7 @@ func answer(w http.ResponseWriter, v any, err error) {
 
 // fail writes an error as its sentence.
 func fail(w http.ResponseWriter, err error) {
-	send(w, statusOf(err), errorBody{err.Error()})
+	send(w, statusOf(err), failure{err.Error()})
 }
 
 func statusOf(err error) int {
