@@ -93,7 +93,7 @@ func logFormats() []string { return []string{"text", "json"} }
 func agentConfig(values map[string]value) (AgentConfig, error) {
 	cfg := AgentConfig{
 		DataDir: values["data-dir"].one(), Name: values["name"].one(),
-		Listen: values["listen"].one(), Advertise: values["advertise"].one(), API: values["api"].text,
+		Listen: values["listen"].one(), Advertise: values["advertise"].one(), API: values["api"].text, APIGroup: values["api-group"].one(),
 		Join: values["join"].text, Token: values["token"].one(), TokenFile: values["token-file"].one(), Device: values["device"].one(),
 		LogDir: values["logdir"].one(), LogLevel: values["log-level"].one(), LogFormat: values["log-format"].one(),
 	}
@@ -181,6 +181,7 @@ func agentSettings() []setting {
 		{key: "listen", fallback: defaultListen, usage: "UDP address, `IP:PORT` (default " + defaultListen + ")"},
 		{key: "advertise", usage: "`IP:PORT` that others dial (default: the address that routes to the first peer)"},
 		{key: "api", kind: words, usage: "another `ADDR` to serve the API at, beside the socket in the data directory: unix:PATH or HOST:PORT; may be repeated; off loopback only health and metrics"},
+		{key: "api-group", usage: "the `GROUP` of this machine whose users may use the API's sockets, too (default: only the user that runs the agent)"},
 		{key: "bootstrap", kind: truth, fallback: "false", usage: "create a mesh; ignored if the node is in one"},
 		{key: "join", kind: words, usage: "`HOST:PORT` of a member to join; may be repeated"},
 		{key: "token", secret: true, usage: "the join `TOKEN`; only needed with --join"},

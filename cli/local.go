@@ -39,6 +39,7 @@ type AgentConfig struct {
 	Listen    string
 	Advertise string   // "": the address that routes to the first peer
 	API       []string // in addition to the socket in DataDir
+	APIGroup  string   // the group that may use the sockets, or ""
 	Bootstrap bool
 	Join      []string
 	Token     string

@@ -147,7 +147,7 @@ func (n *Node) listenAPI(dir *member.Dir) ([]*serve.Listener, error) {
 	}
 	metrics := promhttp.HandlerFor(n.metrics, promhttp.HandlerOpts{})
 	return serve.Open(serve.Config{
-		Socket: dir.Socket(), Addresses: n.opts.API, Full: api.Handler(n.Backend(), metrics), Public: api.PublicHandler(n.Backend(), metrics), Log: n.log,
+		Socket: dir.Socket(), Addresses: n.opts.API, Group: n.opts.APIGroup, Full: api.Handler(n.Backend(), metrics), Public: api.PublicHandler(n.Backend(), metrics), Log: n.log,
 	})
 }
 

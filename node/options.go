@@ -43,6 +43,9 @@ type Options struct {
 	// "unix:PATH" or HOST:PORT. Addresses off loopback serve only health and
 	// metrics.
 	API []string
+	// APIGroup is the group of the machine that may use the API's sockets. Default: none,
+	// only the user that runs the node.
+	APIGroup string
 	// Bootstrap founds a mesh if the node belongs to none, else does nothing.
 	Bootstrap bool
 	// Join lists HOST:PORT of members to ask, with Token, if the node belongs to

@@ -5,6 +5,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,8 +40,11 @@ func (d *Flags) Client(cmd *cobra.Command) (*api.Client, error) {
 	addr := cmp.Or(d.Addr, os.Getenv("HOPMESH_ADDR"))
 	if addr == "" {
 		// $HOPMESH_DATA_DIR also sets the data directory of the agent.
-		dir := cmp.Or(os.Getenv("HOPMESH_DATA_DIR"), DataDir())
-		addr = "unix:" + filepath.Join(dir, "hopmesh.sock")
+		dir := os.Getenv("HOPMESH_DATA_DIR")
+		if dir == "" {
+			dir = nearest(DataDir(), systemDir)
+		}
+		addr = "unix:" + filepath.Join(dir, socket)
 	}
 	c, err := api.NewClient(addr)
 	if err != nil {
@@ -84,10 +88,29 @@ func Suggest(d *Flags, list func(context.Context, *api.Client) ([]string, error)
 	}
 }
 
+// socket is the name of the API's socket in a data directory.
+const socket = "hopmesh.sock"
+
+// nearest returns the data directory whose daemon is meant by a user that names none: the user's
+// own, or where no daemon has made a socket there, the system's if that has one, or is closed to
+// this user, who then learns for whom it is.
+func nearest(own, system string) string {
+	if _, err := os.Lstat(filepath.Join(own, socket)); !errors.Is(err, os.ErrNotExist) {
+		return own
+	}
+	if _, err := os.Lstat(filepath.Join(system, socket)); err == nil || errors.Is(err, os.ErrPermission) {
+		return system
+	}
+	return own
+}
+
+// systemDir is the data directory of an agent that root runs.
+const systemDir = "/var/lib/hopmesh"
+
 // DataDir returns the default data directory of an agent.
 func DataDir() string {
 	if os.Geteuid() == 0 {
-		return "/var/lib/hopmesh"
+		return systemDir
 	}
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "hopmesh")

@@ -46,3 +46,39 @@ func TestDefaultDataDir(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// Who names no daemon means that of this user, and the system's where this user has none.
+func TestTheSystemsDaemonIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		own, system string // what is there: nothing, a folder, a socket
+		systems     bool
+	}{
+		"none":               {"", "", false},
+		"a folder of each":   {"folder", "folder", false},
+		"the user's":         {"socket", "", false},
+		"both":               {"socket", "socket", false},
+		"the system's":       {"", "socket", true},
+		"the user's is down": {"folder", "socket", true},
+	} {
+		own, system := filepath.Join(t.TempDir(), "own"), filepath.Join(t.TempDir(), "system")
+		for dir, what := range map[string]string{own: c.own, system: c.system} {
+			if what != "" {
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if what == "socket" {
+				if err := os.WriteFile(filepath.Join(dir, "hopmesh.sock"), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		want := own
+		if c.systems {
+			want = system
+		}
+		if got := daemon.Nearest(own, system); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

@@ -264,7 +264,7 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("%w at %s: run this as the user that runs `hopmesh agent`, or with sudo", ErrPermission, c.addr)
+		return fmt.Errorf("%w at %s: %s", ErrPermission, c.addr, whoMay(strings.TrimPrefix(c.addr, "unix:")))
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return &absent{c.addr}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):

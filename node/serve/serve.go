@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,8 @@ type Config struct {
 	// "unix:PATH" or HOST:PORT.
 	Socket    string
 	Addresses []string
+	// Group is the name of the group that may use the unix sockets, too; "": their owner alone.
+	Group string
 	// Full is served where only this machine reaches it, on loopback behind a secret, and
 	// Public elsewhere.
 	Full, Public http.Handler
@@ -44,7 +47,14 @@ type Config struct {
 // Open opens every address before any is served, so that a node that can't serve all of them
 // serves none.
 func Open(cfg Config) ([]*Listener, error) {
-	var open []*Listener
+	gid, err := group(cfg.Group)
+	if err != nil {
+		return nil, err
+	}
+	if err := enter(filepath.Dir(cfg.Socket), gid); err != nil {
+		return nil, err
+	}
+	var opened []*Listener
 	addresses := []string{"unix:" + cfg.Socket}
 	for _, addr := range cfg.Addresses {
 		if !slices.Contains(addresses, addr) {
@@ -52,27 +62,27 @@ func Open(cfg Config) ([]*Listener, error) {
 		}
 	}
 	for _, addr := range addresses {
-		l, err := listenAt(addr)
+		l, err := listenAt(addr, gid)
 		if err == nil {
 			l.choose(cfg)
-			open = append(open, l)
+			opened = append(opened, l)
 		} else {
-			for _, o := range open {
+			for _, o := range opened {
 				o.forget()
 				_ = o.Close()
 			}
 			return nil, err
 		}
 	}
-	return open, nil
+	return opened, nil
 }
 
 // listenAt opens one address.
-func listenAt(addr string) (*Listener, error) {
+func listenAt(addr string, gid int) (*Listener, error) {
 	l := &Listener{forget: func() {}}
 	var err error
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		l.Listener, err = listenUnix(path)
+		l.Listener, err = listenUnix(path, gid)
 		return l, err
 	}
 	if l.Listener, err = net.Listen("tcp", addr); err != nil {
@@ -107,7 +117,7 @@ func (l *Listener) choose(cfg Config) {
 // maxSocketPath is what Linux allows for the path of a unix socket.
 const maxSocketPath = 107
 
-func listenUnix(path string) (net.Listener, error) {
+func listenUnix(path string, gid int) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("the API's socket %s has a path of %d characters, %d are allowed: choose a shorter --data-dir", path, len(path), maxSocketPath)
 	}
@@ -119,9 +129,9 @@ func listenUnix(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve the API on %s: %w", path, err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	if err := open(path, gid); err != nil {
 		_ = l.Close()
-		return nil, fmt.Errorf("protect the API's socket %s: %w", path, err)
+		return nil, err
 	}
 	return l, nil
 }

@@ -1,0 +1,4 @@
+package daemon
+
+// Nearest is nearest, for tests.
+var Nearest = nearest

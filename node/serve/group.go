@@ -1,0 +1,75 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// nobody is the group of a socket that is for its owner alone.
+const nobody = -1
+
+// group returns the number of a group of this machine, by its name or number.
+func group(name string) (int, error) {
+	if name == "" {
+		return nobody, nil
+	}
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		if g, err = user.LookupGroupId(name); err != nil {
+			return nobody, fmt.Errorf("there is no group %q on this machine for the API's socket: make it with `groupadd`, or choose another with --api-group", name)
+		}
+	}
+	return strconv.Atoi(g.Gid)
+}
+
+// open lets the group use a socket. Whoever may connect may ask for everything.
+func open(path string, gid int) error {
+	if gid == nobody {
+		return protect(path, os.Chmod(path, 0o600))
+	}
+	if err := os.Chown(path, -1, gid); err != nil {
+		return denied(path, gid, err)
+	}
+	return protect(path, os.Chmod(path, 0o660))
+}
+
+// enter lets the group pass through the folder of the node's own socket, which it then still can't
+// list. What else is there is closed to it by the modes of its own.
+func enter(dir string, gid int) error {
+	if gid == nobody {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return protect(dir, err)
+	}
+	if s, is := info.Sys().(*syscall.Stat_t); is && int(s.Gid) != gid {
+		if err := os.Chown(dir, -1, gid); err != nil {
+			return denied(dir, gid, err)
+		}
+	}
+	return protect(dir, os.Chmod(dir, info.Mode().Perm()|0o010))
+}
+
+func protect(path string, err error) error {
+	if err != nil {
+		return fmt.Errorf("protect the API's socket %s: %w", filepath.Clean(path), err)
+	}
+	return nil
+}
+
+func denied(path string, gid int, err error) error {
+	name := strconv.Itoa(gid)
+	if g, unknown := user.LookupGroupId(name); unknown == nil {
+		name = g.Name
+	}
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("this user can't give %s to the group %s, which it is not in: add it to the group, or choose another with --api-group", path, name)
+	}
+	return fmt.Errorf("give %s to the group %s: %w", path, name, err)
+}
